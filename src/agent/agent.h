@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent: samples this host and sends what it sees to a server.
+ *
+ * Top layer. Used by cli (`firn agent`, `firn up`).
+ */
+#pragma once
+
+#include "base/err.h"
+
+#include <signal.h>
+
+struct agent_config {
+	const char *node;                 /* "": the host's name */
+	const char *remote_store_address; /* HOST:PORT or unix:/path */
+	const char *http_address;         /* the agent's own /metrics and /healthy; "": none */
+	const char *cache_dir;            /* unwind tables; "": none */
+	const char *spool_dir; /* batches that could not be sent; "": kept in memory only */
+	uint64_t spool_bytes_max;
+	uint32_t frequency_hz;     /* 19 */
+	int64_t flush_interval_ns; /* 5 s */
+	uint32_t table_bytes_max;
+	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
+	/* A connected Unix stream socket on which each new executable file is announced and its
+	 * descriptor passed (docs/formats/handover.md); -1: none. `firn up` gives it to the server.
+	 */
+	int handover_fd;
+	/* A descriptor on which one byte is written when sampling has begun; -1: none. */
+	int ready_fd;
+};
+
+void agent_config_default(struct agent_config *c);
+/* Runs until *stop becomes non-zero (set by a signal handler), then sends what is left and
+ * returns. */
+NODISCARD enum status agent_run(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
+/* Can this process sample? OK, or in `e` the sentence that says what is missing and how to get it.
+ */
+NODISCARD enum status agent_probe(struct err *e);

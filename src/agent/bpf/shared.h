@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * shared: what the BPF program and user space say to each other: the maps' keys and values, and
+ * the events of the ring buffer. Plain integers, native byte order.
+ */
+#pragma once
+
+#include "unwind/rule.h"
+
+#define SAMPLE_USER_FRAMES_MAX 1024
+#define SAMPLE_KERNEL_FRAMES_MAX 127 /* PERF_MAX_STACK_DEPTH */
+
+/* A user frame is one u64: file id << 48 | file offset (or address, for the ids that are no file).
+ */
+#define FRAME_FILE_SHIFT 48
+#define FRAME_OFFSET_MASK 0x0000ffffffffffffULL
+enum frame_file {
+	FRAME_FILE_ADDRESS =
+		0,            /* anonymous memory (JIT code) or a file not known yet: an address */
+	FRAME_FILE_VDSO = 1,  /* offset into the vDSO */
+	FRAME_FILE_FIRST = 2, /* ids of files from here on, given out by user space */
+	FRAME_FILE_MAX = 65535,
+};
+
+/* The kernel's identity of a mapped file. */
+struct file_key {
+	__u64 inode;
+	__u32 dev; /* super block's dev_t as the kernel holds it: major << 20 | minor */
+	__u32 generation;
+};
+
+struct file_value {
+	__u32 file_id;
+	__u32 page_base;  /* index of the first page in the pages array */
+	__u32 page_count; /* 0: the file has no table (yet): frame pointers */
+	__u32 first_page; /* file offset >> UNWIND_PAGE_SHIFT of page_base */
+};
+
+/* Why a user stack ends where it does. COMPLETE and above it are whole stacks. */
+/* clang-format off */
+#define STACK_END_LIST(X)                                                                    \
+	X(NONE, 0, "no user stack: a kernel thread")                                         \
+	X(ROOT, 1, "outermost frame by unwind information")                                  \
+	X(ROOT_NO_INFO, 2, "outermost frame: entry code without unwind information")         \
+	X(ROOT_ZERO, 3, "outermost frame: return address or frame pointer is zero")          \
+	X(NO_VMA, 4, "address in no mapping")                                                \
+	X(NO_FILE, 5, "file not known yet")                                                  \
+	X(NO_TABLE, 6, "no unwind information, and the frame pointer leads nowhere")         \
+	X(UNSUPPORTED, 7, "unwind information of a form that is not supported")              \
+	X(READ_ERROR, 8, "stack memory could not be read")                                   \
+	X(DEPTH, 9, "deeper than the limit: cut at the root side")                           \
+	X(LOOP, 10, "stack pointer did not advance")                                         \
+	X(NO_REGS, 11, "user registers could not be found")                                  \
+	X(EXEC, 12, "in the middle of exec: the new program has not run yet")
+/* clang-format on */
+enum stack_end {
+#define STACK_END_ENUM(name, number, text) STACK_END_##name = number,
+	STACK_END_LIST(STACK_END_ENUM)
+#undef STACK_END_ENUM
+		STACK_END_COUNT
+};
+
+enum event_type {
+	EVENT_SAMPLE = 1,
+	EVENT_SAMPLE_SEEN = 2, /* as SAMPLE, no frames: this hash was sent before in this epoch */
+	EVENT_EXEC = 3,        /* a process began another program */
+	EVENT_EXIT = 4,        /* the last thread of a process ended */
+};
+
+struct event_header {
+	__u16 type;     /* enum event_type */
+	__u8 stack_end; /* enum stack_end */
+	__u8 flags;
+	__u32 cpu;
+	__u32 pid; /* thread group, initial pid namespace */
+	__u32 tid;
+	__u64 process_start_ns; /* group leader's start_boottime: with pid, the process' identity */
+	__u64 time_ns;          /* ktime_get_ns (CLOCK_MONOTONIC) */
+	__u64 cgroup_id;        /* inode of the cgroup v2 directory */
+	char comm[16];          /* of the thread */
+};
+
+/* The file in which a stack ended with NO_FILE, or the executable of an EXEC event, so that user
+ * space can bind it: open /proc/PID/map_files/start-end and it is this key. */
+struct file_notice {
+	struct file_key key;
+	__u64 vma_start;
+	__u64 vma_end;
+	__u64 offset; /* file offset of vma_start, bytes */
+};
+
+struct event_sample {
+	struct event_header h;
+	__u64 stack_hash; /* of all frames, kernel and user */
+	__u16 kernel_count;
+	__u16 user_count;
+	__u32 ppid;
+	struct file_notice notice; /* key.inode 0: none */
+	__u64 frames[]; /* kernel_count addresses, leaf first, then user_count user frames */
+};
+
+struct event_process {
+	struct event_header h;
+	__u32 ppid;
+	__u32 pad;
+	struct file_notice notice; /* EXEC: the new executable, vma_start 0 when not mapped yet */
+};
+
+/* Per-CPU counters of the BPF program. samples = delivered + seen + Σ lost. */
+/* clang-format off */
+#define BPF_COUNTER_LIST(X)                                                        \
+	X(samples, "timer interrupts in a task")                                   \
+	X(idle, "timer interrupts in the idle task (not samples)")                 \
+	X(delivered, "samples written to the ring with their frames")              \
+	X(seen, "samples written to the ring by their hash")                       \
+	X(lost_ring, "samples lost: the ring was full")                            \
+	X(lost_busy, "samples lost: this CPU was inside the program already")      \
+	X(lost_excluded, "samples of tasks that are not profiled")                 \
+	X(user_frames, "user frames walked")                                       \
+	X(kernel_frames, "kernel frames walked")                                   \
+	X(vma_walks, "searches in a VMA tree")                                     \
+	X(notices_lost, "process events lost: the ring was full")
+/* clang-format on */
+struct bpf_counters {
+#define BPF_COUNTER_FIELD(name, help) __u64 name;
+	BPF_COUNTER_LIST(BPF_COUNTER_FIELD)
+#undef BPF_COUNTER_FIELD
+	__u64 stack_end[16]; /* by enum stack_end */
+};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files: every executable file that a sample met: bound by the kernel's own key, its build id, its
+ * segments, its unwind table. Private to agent/.
+ *
+ * Notices go into a bounded queue; one worker thread opens the file (/proc/PID/map_files, then the
+ * path in the process' root), builds its table or takes it from the cache on disk, and publishes
+ * it to the sampler. Thread safety: all functions may be called from any thread.
+ */
+#pragma once
+
+#include "agent/sampler.h"
+#include "base/err.h"
+#include "base/metrics.h"
+#include "objfile/objfile.h"
+
+struct file_info {
+	char build_id[129]; /* hex; content id ("x…") when the file has none */
+	char path[256];     /* as the process sees it, end cut */
+	uint32_t file_id;
+	bool has_table;
+	uint32_t segment_count; /* at most 16 executable ones are kept */
+	struct objfile_segment segments[16];
+};
+
+/* Called once for each new build id by the worker, with a descriptor of the file that the callee
+ * must dup() to keep: `firn up` hands it to the server's symbol tables. */
+typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, int fd);
+
+struct files_config {
+	const char *cache_dir; /* "" or NULL: no cache */
+	uint32_t cpu_percent; /* of one CPU for building tables after the first pass; 0: no limit */
+	files_seen_fn *seen;  /* may be NULL */
+	void *seen_ctx;
+};
+
+#define FILES_METRICS(X)                                                                           \
+	X(known, GAUGE, "firn_agent_files", "Executable files known.")                             \
+	X(tables, GAUGE, "firn_agent_files_with_table", "Files with an unwind table.")             \
+	X(rows, GAUGE, "firn_agent_unwind_rows", "Rows of all unwind tables.")                     \
+	X(built, COUNTER, "firn_agent_unwind_tables_built_total", "Tables built from .eh_frame.")  \
+	X(cached, COUNTER, "firn_agent_unwind_tables_cached_total", "Tables read from the cache.") \
+	X(build_ns, COUNTER, "firn_agent_unwind_build_nanoseconds_total", "CPU time of building.") \
+	X(open_failed, COUNTER, "firn_agent_files_open_failed_total",                              \
+		"Files that were gone or not readable.")                                           \
+	X(bad_elf, COUNTER, "firn_agent_files_not_elf_total",                                      \
+		"Mapped files that are no ELF files.")                                             \
+	X(no_info, COUNTER, "firn_agent_files_without_unwind_total",                               \
+		"ELF files without .eh_frame.")                                                    \
+	X(over_budget, COUNTER, "firn_agent_unwind_over_budget_total",                             \
+		"Tables that did not fit the budget.")                                             \
+	X(notices_dropped, COUNTER, "firn_agent_file_notices_dropped_total",                       \
+		"Notices lost: queue full.")
+struct files_metrics {
+	FILES_METRICS(METRIC_FIELD)
+};
+
+struct files;
+
+NODISCARD enum status files_new(
+	const struct files_config *c, struct sampler *sampler, struct files **out, struct err *e);
+void files_free(struct files *f);
+/* Bind and load every executable mapping of every process there is, those of the most processes
+ * first, before sampling starts. Returns when done. */
+NODISCARD enum status files_preload(struct files *f, struct err *e);
+/* A stack ended in an unknown file, or a program was executed. Never blocks. */
+void files_notice(struct files *f, const struct file_notice *n, int pid);
+/* Look a file id up; false when there is none. */
+bool files_get(struct files *f, uint32_t file_id, struct file_info *out);
+/* A user frame's ELF virtual address; false when the offset lies in no segment. */
+bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr);
+const struct files_metrics *files_metrics(const struct files *f);
+void files_write_metrics(const struct files *f, struct buf *out);

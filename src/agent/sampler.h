@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sampler: the BPF program in the kernel: loads it, attaches it to every CPU (also those that come
+ * online later), keeps its maps, and hands its events over. Private to agent/.
+ *
+ * Thread safety: sampler_poll() from one thread; sampler_publish() and sampler_retract() from one
+ * (other) thread; counters from any.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "base/err.h"
+#include "unwind/unwind.h"
+
+struct sampler_config {
+	uint32_t frequency_hz;    /* samples a second and CPU; 1 to 10000 */
+	uint32_t ring_bytes;      /* power of two; 0: chosen by CPUs and frequency */
+	uint32_t table_bytes_max; /* kernel memory for unwind tables, in slabs of 4 MiB */
+	bool stats;               /* measure the program's run time (needs CAP_SYS_ADMIN) */
+	/* Unless 0: only these are sampled (tests and `record`). */
+	int only_pid;
+};
+
+struct sampler;
+
+/* `frames` as in event_sample; for EVENT_SAMPLE_SEEN the sampler has put the frames of the earlier
+ * event back, so the receiver never sees the difference. The event is valid during the call. */
+struct sampler_events {
+	void *ctx;
+	void (*sample)(void *ctx, const struct event_sample *s);
+	void (*process)(void *ctx, const struct event_process *p);
+};
+
+/* What is missing when this fails is in `e`, in one sentence: the capability, the kernel option or
+ * the sysctl, and how to get it. */
+NODISCARD enum status sampler_open(const struct sampler_config *c,
+	const struct sampler_events *events, struct sampler **out, struct err *e);
+void sampler_close(struct sampler *s);
+/* Begin sampling. */
+NODISCARD enum status sampler_start(struct sampler *s, struct err *e);
+/* Stop the perf events; what is in the ring can still be polled. */
+void sampler_stop(struct sampler *s);
+/* Wait up to timeout_ms for events and deliver them; 0: only what is there. Also notices CPUs that
+ * came online. */
+NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e);
+/* An end of the interval: hashes sent before are sent with frames again. */
+void sampler_next_epoch(struct sampler *s);
+
+/* Make a file known: from now on its frames carry `file_id`, and `t` (NULL: none, frame pointers)
+ * unwinds them. Replaces an earlier one of the same key. E_LIMIT: over table_bytes_max after the
+ * coldest tables were evicted. FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's. */
+NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
+	uint32_t file_id, const struct unwind_table *t, struct err *e);
+void sampler_retract(struct sampler *s, const struct file_key *key);
+
+struct sampler_stats {
+	struct bpf_counters bpf; /* summed over CPUs */
+	uint32_t cpus;           /* with a perf event */
+	uint64_t table_bytes;    /* in use in slabs */
+	uint64_t kernel_bytes;   /* all maps, as the kernel accounts them */
+	uint64_t evicted_tables;
+	uint64_t run_count; /* with config.stats */
+	uint64_t run_ns;
+};
+void sampler_read_stats(struct sampler *s, struct sampler_stats *out);

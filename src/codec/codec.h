@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * codec: checksums and compression of whole blocks, bytes in and bytes out.
+ *
+ * Layer 1 (may use base). Every decompressor takes a limit on its output: a bomb ends there with
+ * E_LIMIT.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* CRC-32C (Castagnoli), as iSCSI and ext4: crc of "123456789" is 0xE3069283. Continue with the
+ * previous result as `crc`, 0 to begin. */
+uint32_t codec_crc32c(uint32_t crc, const void *bytes, size_t len);
+
+/* zstd frames; the content size is in the frame. `out` is appended to; its max is the limit. */
+NODISCARD enum status codec_zstd_compress(
+	const void *bytes, size_t len, int level, struct buf *out);
+NODISCARD enum status codec_zstd_decompress(
+	const void *bytes, size_t len, struct buf *out, struct err *e);
+/* Into exactly `out_len` bytes; E_CORRUPT when the frame holds more or fewer. */
+NODISCARD enum status codec_zstd_decompress_exact(
+	const void *bytes, size_t len, void *out, size_t out_len, struct err *e);
+
+/* gzip (RFC 1952): one member written; one or several members read. */
+NODISCARD enum status codec_gzip(const void *bytes, size_t len, int level, struct buf *out);
+NODISCARD enum status codec_gunzip(const void *bytes, size_t len, struct buf *out, struct err *e);
+bool codec_is_gzip(const void *bytes, size_t len);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net: sockets, loops and workers around http: a server of unary handlers on one port (HTTP/1.1,
+ * HTTP/2 by prior knowledge, gRPC, gRPC-Web), and a small client.
+ *
+ * Layer 3 (may use base, os, codec, http). Handlers run on worker threads and see whole, already
+ * decompressed messages; the loop threads do all I/O.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/metrics.h"
+#include "os/os.h"
+
+#define NET_BODY_MAX ((size_t)64 << 20)
+#define NET_HEADERS_MAX 100
+#define NET_HEADER_BYTES_MAX 32768
+
+struct net_header {
+	struct str name; /* lower case */
+	struct str value;
+};
+
+struct net_request {
+	struct str method;
+	struct str path;  /* percent-decoded, without the query */
+	struct str query; /* raw, after '?' */
+	const struct net_header *headers;
+	size_t header_count;
+	struct str body;     /* RPC: the message alone, decompressed */
+	bool is_rpc;         /* came as gRPC, gRPC-Web or Connect */
+	int64_t deadline_ns; /* monotonic; INT64_MAX: none */
+	const char *peer;    /* "127.0.0.1:1234" */
+	/* True once the client has gone: a handler that works long asks now and then. */
+	bool (*gone)(const struct net_request *r);
+	void *conn; /* net's own */
+};
+
+struct net_response {
+	int http_status;          /* 200 unless set */
+	const char *content_type; /* NULL for RPC: net knows */
+	struct buf body;          /* ready to be written; HTTP body or RPC message */
+	char headers[1024];       /* further lines "name: value\r\n", "" for none */
+	/* RPC: anything but OK makes this the status, with `message` as its text. For plain HTTP
+	 * net_fail() writes the same as a JSON body. */
+	enum status status;
+	char message[ERR_TEXT_MAX];
+	bool no_compress; /* the body is compressed already */
+};
+
+typedef void net_handler_fn(void *ctx, const struct net_request *r, struct net_response *out);
+
+struct net_route {
+	const char *method; /* "GET", "POST", …; NULL: any */
+	const char *path;   /* exact, or a prefix that ends in '*' */
+	net_handler_fn *fn;
+	void *ctx;
+	bool is_rpc; /* /package.Service/Method: body is the message in every framing */
+};
+
+/* First header of that (lower-case) name; "" when absent. */
+struct str net_header_find(const struct net_request *r, const char *name);
+/* First value of `key` in the query string, percent-decoded into `a`; false when absent. The n-th
+ * with `n` counting from 0. */
+struct arena;
+bool net_query_param(
+	const struct net_request *r, const char *key, size_t n, struct arena *a, struct str *out);
+/* Answer with status and sentence: JSON {"error":…,"code":…} for plain HTTP, grpc-status for RPC.
+ */
+void net_fail(struct net_response *out, enum status s, const struct err *e);
+
+struct net_server_config {
+	const char *address; /* "HOST:PORT", ":PORT", "unix:/path"; port 0: any free one */
+	uint32_t workers;    /* handler threads */
+	uint32_t connections_max;
+	size_t body_max;
+	int64_t idle_timeout_ns;
+	int64_t header_timeout_ns;
+	int64_t drain_timeout_ns;
+};
+void net_server_config_default(struct net_server_config *c);
+
+struct net_server;
+/* Binds, listens and serves until net_server_stop(). The routes are copied. */
+NODISCARD enum status net_server_start(const struct net_server_config *c,
+	const struct net_route *routes, size_t route_count, struct net_server **out, struct err *e);
+/* "127.0.0.1:7070": where it really listens. */
+const char *net_server_address(const struct net_server *s);
+/* No new connections; requests under way are answered (up to drain_timeout); then all is closed. */
+void net_server_stop(struct net_server *s);
+void net_server_write_metrics(struct net_server *s, struct buf *out);
+
+/* ---- client: one connection, one request at a time; blocking; not thread safe ---- */
+
+struct net_client;
+/* "HOST:PORT", "http://HOST:PORT", "unix:/path". Connects lazily, again after an error. */
+NODISCARD enum status net_client_new(const char *address, struct net_client **out, struct err *e);
+void net_client_free(struct net_client *c);
+/* gRPC unary over HTTP/2 (cleartext, prior knowledge). `path` is "/package.Service/Method". OK when
+ * grpc-status is 0; else the status of the answer (E_UNAVAILABLE when there was none) and its text
+ * in `e`. *out_retry: it makes sense to try again later. */
+NODISCARD enum status net_client_rpc(struct net_client *c, const char *path, struct str message,
+	int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e);
+/* HTTP/1.1 GET of path and query; the body is appended to `out` whatever the HTTP status. */
+NODISCARD enum status net_client_get(struct net_client *c, const char *path_and_query,
+	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * os: files, directories, threads and queues, signals, children: Linux, with our errors.
+ *
+ * Layer 1 (may use base).
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+/* ---- files ---- */
+
+/* The whole file, or /proc file, appended to `out` (whose max is the limit). */
+NODISCARD enum status os_read_file(const char *path, struct buf *out, struct err *e);
+NODISCARD enum status os_read_fd(int fd, const char *name, struct buf *out, struct err *e);
+/* Exactly `len` bytes at `offset`; E_CORRUPT when the file is shorter. */
+NODISCARD enum status os_pread_full(
+	int fd, void *out, size_t len, uint64_t offset, const char *name, struct err *e);
+NODISCARD enum status os_write_full(
+	int fd, const void *bytes, size_t len, const char *name, struct err *e);
+NODISCARD enum status os_pwrite_full(
+	int fd, const void *bytes, size_t len, uint64_t offset, const char *name, struct err *e);
+/* Durable and all or nothing: temporary file, fsync, rename over `path`, fsync of the folder. */
+NODISCARD enum status os_replace_file(
+	const char *path, const void *bytes, size_t len, unsigned mode, struct err *e);
+NODISCARD enum status os_fsync_dir(const char *dir, struct err *e);
+/* mkdir -p, mode 0750 for what is made. */
+NODISCARD enum status os_make_dirs(const char *path, struct err *e);
+
+/* Names in a directory without "." and "..", sorted; texts in the arena. */
+struct arena;
+NODISCARD enum status os_list_dir(const char *path, struct arena *a, struct str **out_names,
+	size_t *out_count, struct err *e);
+
+/* ---- threads ---- */
+
+/* Start a thread with all signals blocked and a name of at most 15 bytes. */
+NODISCARD enum status os_thread_start(
+	pthread_t *out, const char *name, void *(*fn)(void *), void *ctx, struct err *e);
+
+/* Bounded queue of pointers between threads. */
+struct os_queue;
+NODISCARD enum status os_queue_new(size_t capacity, struct os_queue **out);
+void os_queue_free(struct os_queue *q);
+/* False when full or closed. */
+NODISCARD bool os_queue_try_push(struct os_queue *q, void *item);
+/* Waits for room until the deadline (monotonic ns); false on timeout and when closed. */
+NODISCARD bool os_queue_push(struct os_queue *q, void *item, int64_t deadline_ns);
+/* Waits; NULL at the deadline, or when closed and empty. INT64_MAX: no deadline. */
+void *os_queue_pop(struct os_queue *q, int64_t deadline_ns);
+void os_queue_close(struct os_queue *q);
+size_t os_queue_len(struct os_queue *q);
+
+/* ---- processes ---- */
+
+/* Bytes of resident memory of this process, 0 if it cannot be read. */
+uint64_t os_self_rss_bytes(void);
+/* User and system time of this process in ns. */
+int64_t os_self_cpu_ns(void);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * otlp: OpenTelemetry profiles (v1development, 1.11) to and from a struct profile.
+ *
+ * Layer 2 (may use base, pb, profile). Source: opentelemetry-proto,
+ * collector/profiles/v1development/profiles_service.proto and
+ * profiles/v1development/profiles.proto.
+ *
+ * Attributes become labels by the table in otlp.c (host.name = node, process.pid = pid, thread.id =
+ * thread_id, thread.name = thread_name, cpu.logical_number = cpu, process.executable.name =
+ * executable, container.id = container_id, …) and by replacing every byte outside [a-zA-Z0-9_] with
+ * '_' for all others; the encoder turns the same table around. The scope's name is the profile's
+ * name.
+ */
+#pragma once
+
+#include "profile/profile.h"
+
+/* What a decoder left out, and why; the answer's partial success is made of it. */
+struct otlp_rejects {
+	int64_t profiles;
+	char reason[200]; /* of the first one, "" when none */
+};
+
+/* An ExportProfilesServiceRequest. Adds to `out`. A profile that cannot be kept is counted in
+ * `rejects`; a message that is not one is E_INVALID with the field's path and offset. */
+NODISCARD enum status otlp_decode(
+	struct str message, struct profile *out, struct otlp_rejects *rejects, struct err *e);
+/* An ExportProfilesServiceRequest with all samples of `p`, dictionary first-come ordered. */
+NODISCARD enum status otlp_encode(const struct profile *p, struct buf *out);
+
+/* An ExportProfilesServiceResponse: what the server answers and the client reads. */
+void otlp_encode_response(const struct otlp_rejects *rejects, struct buf *out);
+NODISCARD enum status otlp_decode_response(
+	struct str message, struct otlp_rejects *out, struct err *e);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * procfs: what /proc says of a process, parsed from bytes that the process may have forged.
+ *
+ * Layer 2 (may use base, os). The *_parse functions take text, so that tests and fuzzers need no
+ * process. All reads are bounded.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "os/os.h"
+
+/* Mappings of one process that are looked at. */
+#define PROCFS_MAPS_MAX 65536
+
+struct procfs_map {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset; /* bytes */
+	uint64_t inode;
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	bool read, write, exec, shared;
+	struct str path; /* as the kernel writes it: "", "[vdso]", "/usr/lib/x (deleted)" */
+};
+
+/* Lines of /proc/PID/maps; calls fn for each; a malformed line is E_INVALID with its number. */
+typedef bool procfs_map_fn(void *ctx, const struct procfs_map *m); /* false: stop */
+NODISCARD enum status procfs_maps_parse(
+	struct str text, procfs_map_fn *fn, void *ctx, struct err *e);
+NODISCARD enum status procfs_maps(int pid, procfs_map_fn *fn, void *ctx, struct err *e);
+
+struct procfs_stat {
+	int ppid;
+	char comm[64]; /* may hold blanks and parentheses; the last ')' ends it */
+	char state;
+	uint64_t start_ticks; /* field 22: clock ticks after boot */
+};
+NODISCARD enum status procfs_stat_parse(struct str text, struct procfs_stat *out, struct err *e);
+NODISCARD enum status procfs_stat(int pid, struct procfs_stat *out, struct err *e);
+
+/* The process' cgroup path from /proc/PID/cgroup: the v2 line ("0::/…") if there is one, else the
+ * line whose controllers contain cpu, else the first. Text in `a`. */
+NODISCARD enum status procfs_cgroup_parse(
+	struct str text, struct arena *a, struct str *out, struct err *e);
+NODISCARD enum status procfs_cgroup(int pid, struct arena *a, struct str *out, struct err *e);
+/* 64 hex digits (or the runtime's other forms) of the container in a cgroup path, for docker,
+ * containerd, CRI-O, podman, buildkit and kubernetes, systemd scopes and plain; "" when none. */
+struct str procfs_container_id(struct str cgroup_path);
+/* "nginx.service" in "/system.slice/nginx.service"; "" when none. */
+struct str procfs_systemd_unit(struct str cgroup_path);
+
+/* Base name of what /proc/PID/exe points to, " (deleted)" cut off. */
+NODISCARD enum status procfs_exe(int pid, struct arena *a, struct str *out, struct err *e);
+NODISCARD enum status procfs_comm(int pid, int tid, char out[64], struct err *e);
+/* Calls fn with every number in /proc. */
+typedef bool procfs_pid_fn(void *ctx, int pid);
+NODISCARD enum status procfs_pids(procfs_pid_fn *fn, void *ctx, struct err *e);
+
+/* One symbol of /proc/kallsyms, in file order; `module` is "" for the kernel itself. */
+struct procfs_kallsym {
+	uint64_t address;
+	char type;
+	struct str name;
+	struct str module;
+};
+typedef bool procfs_kallsym_fn(void *ctx, const struct procfs_kallsym *s);
+NODISCARD enum status procfs_kallsyms_parse(
+	struct str text, procfs_kallsym_fn *fn, void *ctx, struct err *e);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * profile: samples in memory, in the one form that every decoder makes (OTLP, pprof, Arrow), the
+ * store takes, queries answer with, and every encoder writes.
+ *
+ * Layer 1 (may use base). Tables refer to each other by index. Index 0 of every table is its null
+ * element ("", no function, no mapping, …), present from profile_init() on. All texts are in
+ * `strings`. Everything belongs to the profile and goes with profile_deinit(). Not thread safe.
+ *
+ * The profile_add_… functions intern: equal content gives the same index. Adding fails with
+ * E_LIMIT at the limits below and E_NOMEM.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+/* Frames of one stack. Deeper ones are cut at the root side and end in a marker frame. */
+#define PROFILE_STACK_MAX 1024
+/* Inlined calls at one address. */
+#define PROFILE_LINES_MAX 256
+/* Labels of one set. */
+#define PROFILE_LABELS_MAX 128
+/* Elements of any one table. */
+#define PROFILE_TABLE_MAX (1u << 26)
+
+/* What a frame is, as in OTLP's `profile.frame.type`; stored, so numbers are never reused. */
+/* clang-format off */
+#define FRAME_KIND_LIST(X)                                                \
+	X(UNKNOWN, 0, "")         /* the sender did not say */            \
+	X(NATIVE, 1, "native")    X(KERNEL, 2, "kernel")                  \
+	X(CPYTHON, 3, "cpython")  X(JVM, 4, "jvm")      X(V8JS, 5, "v8js") \
+	X(RUBY, 6, "ruby")        X(PHP, 7, "php")      X(PERL, 8, "perl") \
+	X(DOTNET, 9, "dotnet")    X(BEAM, 10, "beam")   X(GO, 11, "go")    \
+	X(RUST, 12, "rust")       X(LUAJIT, 13, "luajit")                 \
+	X(JIT, 14, "jit")         /* machine code without a file */       \
+	X(MARKER, 15, "marker")   /* not code: "[truncated]", … */
+/* clang-format on */
+enum frame_kind {
+#define FRAME_KIND_ENUM(name, number, text) FRAME_##name = number,
+	FRAME_KIND_LIST(FRAME_KIND_ENUM)
+#undef FRAME_KIND_ENUM
+};
+#define FRAME_KIND_COUNT 16
+const char *frame_kind_name(enum frame_kind k);
+enum frame_kind frame_kind_parse(struct str name); /* FRAME_UNKNOWN for others */
+
+struct profile_function {
+	uint32_t name;        /* for people: demangled where the sender did so */
+	uint32_t system_name; /* as in the symbol table */
+	uint32_t filename;
+	uint32_t start_line;
+};
+
+/* An object mapped into a process. start, limit, offset as in pprof. All three 0 means: addresses
+ * are virtual addresses of the ELF file itself (what our agent sends). Otherwise the file offset of
+ * a location is address - start + offset. */
+struct profile_mapping {
+	uint64_t start;
+	uint64_t limit;
+	uint64_t offset;
+	uint32_t filename;
+	uint32_t build_id; /* lower-case hex of the GNU build id, or "" */
+};
+
+struct profile_line {
+	uint32_t function;
+	uint32_t line; /* 0: not known */
+	uint32_t column;
+};
+
+struct profile_location {
+	uint64_t address;
+	uint32_t mapping;
+	uint32_t line_first; /* lines[line_first .. + line_count): innermost inlined call first */
+	uint32_t line_count; /* 0: not symbolized yet */
+	uint8_t kind;        /* enum frame_kind */
+};
+
+struct profile_stack {
+	uint32_t first; /* stack_locations[first .. + count): leaf first */
+	uint32_t count;
+};
+
+struct profile_label {
+	uint32_t name;
+	uint32_t value;
+};
+
+/* A set: sorted by name (bytes), names distinct, no empty values. */
+struct profile_labels {
+	uint32_t first; /* labels[first .. + count) */
+	uint32_t count;
+};
+
+struct profile_link {
+	uint8_t trace_id[16];
+	uint8_t span_id[8];
+};
+
+/* "name:sample_type:sample_unit:period_type:period_unit[:delta]" */
+struct profile_type {
+	uint32_t name;
+	uint32_t sample_type;
+	uint32_t sample_unit;
+	uint32_t period_type;
+	uint32_t period_unit;
+	bool delta; /* values belong to [time, time + duration); otherwise they are a gauge */
+};
+
+/* What the samples of one profile have in common. */
+struct profile_head {
+	uint32_t type;       /* types[] */
+	int64_t period;      /* units of period_unit between samples; 0: not known */
+	int64_t time_ns;     /* since 1970 */
+	int64_t duration_ns; /* 0: not known */
+};
+
+struct profile_sample {
+	int64_t value;
+	int64_t time_ns; /* its own where the sender keeps it, else the head's */
+	uint32_t head;
+	uint32_t stack;
+	uint32_t resource; /* label_sets[]: host, container, process */
+	uint32_t own;      /* label_sets[]: thread, cpu, what the program attached. Where both have
+			    * a name, `resource` wins. */
+	uint32_t link;     /* links[], 0: none */
+};
+
+struct profile {
+	struct strtab strings;
+	VEC(struct profile_function) functions;
+	VEC(struct profile_mapping) mappings;
+	VEC(struct profile_line) lines;
+	VEC(struct profile_location) locations;
+	VEC(uint32_t) stack_locations;
+	VEC(struct profile_stack) stacks;
+	VEC(struct profile_label) labels;
+	VEC(struct profile_labels) label_sets;
+	VEC(struct profile_link) links;
+	VEC(struct profile_type) types;
+	VEC(struct profile_head) heads;
+	VEC(struct profile_sample) samples;
+	struct map function_index;
+	struct map mapping_index;
+	struct map location_index;
+	struct map stack_index;
+	struct map label_set_index;
+	struct map type_index;
+};
+
+NODISCARD enum status profile_init(struct profile *p, size_t limit_bytes);
+void profile_deinit(struct profile *p);
+/* Back to the state after profile_init(); table memory is kept. */
+NODISCARD enum status profile_clear(struct profile *p);
+
+NODISCARD enum status profile_add_string(struct profile *p, struct str s, uint32_t *out);
+NODISCARD enum status profile_add_function(
+	struct profile *p, const struct profile_function *f, uint32_t *out);
+NODISCARD enum status profile_add_mapping(
+	struct profile *p, const struct profile_mapping *m, uint32_t *out);
+/* loc->line_first and line_count are ignored: the lines are given. */
+NODISCARD enum status profile_add_location(struct profile *p, const struct profile_location *loc,
+	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
+NODISCARD enum status profile_add_stack(
+	struct profile *p, const uint32_t *locations, uint32_t count, uint32_t *out);
+/* In any order; sorted here. A name given twice: the first wins. Empty names and values are left
+ * out. E_LIMIT beyond PROFILE_LABELS_MAX. */
+NODISCARD enum status profile_add_labels(
+	struct profile *p, const struct profile_label *labels, uint32_t count, uint32_t *out);
+NODISCARD enum status profile_add_type(
+	struct profile *p, const struct profile_type *t, uint32_t *out);
+NODISCARD enum status profile_add_link(
+	struct profile *p, const struct profile_link *l, uint32_t *out); /* not interned */
+NODISCARD enum status profile_add_head(
+	struct profile *p, const struct profile_head *h, uint32_t *out); /* not interned */
+NODISCARD enum status profile_add_sample(struct profile *p, const struct profile_sample *s);
+
+static inline struct str profile_str(const struct profile *p, uint32_t id)
+{
+	return strtab_get(&p->strings, id);
+}
+
+/* Every index in range, sets sorted, counts within limits: what a decoder asserts at its end and
+ * the store asks before it takes a profile. E_INVALID names the table and the element. */
+NODISCARD enum status profile_validate(const struct profile *p, struct err *e);
+
+/* The text form of a type, appended. */
+void profile_type_write(struct buf *out, const struct profile *p, const struct profile_type *t);

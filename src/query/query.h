@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query: questions to the store and the reports that answer them.
+ *
+ * Layer 5 (may use base, codec, profile, pprof, selector, store, symbolize). Thread safety: one
+ * query is one thread's; many may run at a time.
+ *
+ * Values: of a `samples:count` type with a period they are multiplied by it and reported in the
+ * period's unit, as Parca does (CPU samples become nanoseconds).
+ */
+#pragma once
+
+#include "store/store.h"
+#include "symbolize/symbolize.h"
+
+/* Nodes of one flame graph after trimming. */
+#define QUERY_FLAME_NODES_MAX (4u << 20)
+
+struct query_engine {
+	struct store *store;
+	struct symbolizer *symbolizer;
+};
+
+struct query_request {
+	struct str tenant;
+	struct str selector; /* text; a report needs a profile type in it */
+	int64_t from_ns;
+	int64_t to_ns;
+	double trim;      /* nodes below this share of the total are left out; 0: none */
+	uint32_t limit;   /* rows of a table, series of a graph; 0: no limit */
+	int64_t step_ns;  /* series; 0: chosen so that about 300 points come out */
+	struct str by[8]; /* series: sum by these labels */
+	uint32_t by_count;
+	bool invert; /* flame graph from the leaves up */
+	struct str
+		match; /* keep stacks with a function whose name contains this (no case); "": all */
+	store_cancel_fn *cancel;
+	void *cancel_ctx;
+};
+
+/* Time as people write it: unix seconds (with a fraction), RFC 3339, "now", "now-15m". */
+NODISCARD enum status query_parse_time(struct str s, int64_t now_ns, int64_t *out, struct err *e);
+/* "15m", "1h30m", "2d", "250ms". */
+NODISCARD enum status query_parse_duration(struct str s, int64_t *out, struct err *e);
+
+/* A flame graph: columns of nodes in depth-first order, children by descending total, so that
+ * child k's subtree follows child k-1's. */
+struct query_flame {
+	uint32_t count; /* node 0 is the root */
+	uint32_t *parent;
+	uint32_t *name; /* strings */
+	uint32_t *file; /* source file, strings */
+	uint32_t *line;
+	uint32_t *binary; /* mapping's base name, strings */
+	uint8_t *kind;    /* enum frame_kind */
+	uint8_t *inlined;
+	int64_t *self;
+	int64_t *total;
+	struct str *strings;
+	uint32_t string_count;
+	struct str unit; /* of the values, after scaling: "nanoseconds" */
+	int64_t trimmed; /* value of what was left out */
+	uint64_t sample_count;
+	uint32_t pending; /* locations whose symbols are on their way */
+};
+NODISCARD enum status query_flame(const struct query_engine *q, const struct query_request *r,
+	struct arena *a, struct query_flame *out, struct err *e);
+
+struct query_row {
+	struct str name, binary, file;
+	uint8_t kind;
+	int64_t self;  /* the function is the leaf */
+	int64_t total; /* it is anywhere in the stack: once, however often it recurs */
+};
+struct query_table {
+	struct query_row *rows; /* by self, descending, then by total and name */
+	uint32_t count;
+	int64_t total;
+	struct str unit;
+};
+NODISCARD enum status query_top(const struct query_engine *q, const struct query_request *r,
+	struct arena *a, struct query_table *out, struct err *e);
+
+/* gzipped profile.proto, labels kept as sample labels. */
+NODISCARD enum status query_pprof(const struct query_engine *q, const struct query_request *r,
+	struct buf *out, struct err *e);
+
+/* The same questions with the answer as text for an HTTP body or a terminal. */
+enum query_format { QUERY_JSON, QUERY_TEXT, QUERY_FOLDED };
+NODISCARD enum status query_write_types(const struct query_engine *q, const struct query_request *r,
+	enum query_format f, struct buf *out, struct err *e);
+NODISCARD enum status query_write_labels(const struct query_engine *q,
+	const struct query_request *r, enum query_format f, struct buf *out, struct err *e);
+NODISCARD enum status query_write_label_values(const struct query_engine *q,
+	const struct query_request *r, struct str name, enum query_format f, struct buf *out,
+	struct err *e);
+NODISCARD enum status query_write_series(const struct query_engine *q,
+	const struct query_request *r, enum query_format f, struct buf *out, struct err *e);
+NODISCARD enum status query_write_flame(const struct query_engine *q, const struct query_request *r,
+	enum query_format f, struct buf *out, struct err *e);
+NODISCARD enum status query_write_top(const struct query_engine *q, const struct query_request *r,
+	enum query_format f, struct buf *out, struct err *e);

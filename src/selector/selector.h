@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * selector: `name:sample_type:sample_unit:period_type:period_unit[:delta]{label="value",…}`, parsed
+ * and matched.
+ *
+ * Layer 1 (may use base). Grammar: PromQL's vector selector; the profile type before the braces
+ * may be left out, and so may the braces. Operators = != =~ !~. Regular expressions are RE2
+ * (linear time), unanchored as in Parca; the whole value is matched with ^…$. Parca's rules for
+ * absent labels: x="" holds when absent, x!="" when present, x!="v" holds when absent; an absent
+ * label is the empty text for =~ and !~.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#define SELECTOR_BYTES_MAX 65536
+#define SELECTOR_MATCHERS_MAX 64
+
+enum selector_op { SELECTOR_EQ, SELECTOR_NE, SELECTOR_RE, SELECTOR_NRE };
+
+struct selector_regex;
+
+struct selector_matcher {
+	struct str name;
+	enum selector_op op;
+	struct str value;
+	struct selector_regex *regex; /* for RE and NRE; shared between threads */
+};
+
+struct selector {
+	bool has_type;
+	struct str type[5]; /* name, sample type, sample unit, period type, period unit */
+	bool delta;
+	struct selector_matcher *matchers;
+	uint32_t matcher_count;
+};
+
+/* Texts are copied into `a`, which must outlive *out; regexes are freed by selector_deinit().
+ * E_INVALID says what was expected at which column. */
+NODISCARD enum status selector_parse(
+	struct str text, struct arena *a, struct selector *out, struct err *e);
+void selector_deinit(struct selector *s);
+
+/* `value` of the matcher's label; "" when absent. */
+bool selector_matches(const struct selector_matcher *m, struct str value);
+/* A label name as PromQL takes it: [a-zA-Z_][a-zA-Z0-9_]* */
+bool selector_label_name_ok(struct str name);
+/* The selector as text again, normal form. */
+struct buf;
+void selector_write(struct buf *out, const struct selector *s);

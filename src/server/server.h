@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server: store, symbols, queries and the page behind one port.
+ *
+ * Top layer. Used by cli (`firn server`, `firn up`).
+ */
+#pragma once
+
+#include "base/err.h"
+
+#include <signal.h>
+
+struct server_config {
+	const char *http_address; /* 127.0.0.1:7070 */
+	const char *storage_path;
+	uint64_t storage_memory_bytes;
+	int64_t retention_ns;
+	uint64_t retention_bytes;
+	const char *debug_dirs; /* /usr/lib/debug */
+	bool local_files;       /* symbolize from this host's files */
+	/* The other end of agent_config.handover_fd; -1: none. */
+	int handover_fd;
+	/* "HOST:PORT\n" is written here once it listens; -1: none. */
+	int ready_fd;
+};
+
+void server_config_default(struct server_config *c);
+/* Runs until *stop becomes non-zero, then drains, flushes and returns. */
+NODISCARD enum status server_run(
+	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e);

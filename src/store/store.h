@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store: profiles over time in one directory: a write-ahead log, a memtable and immutable part
+ * files (docs/formats/log.md, part.md, manifest.md).
+ *
+ * Layer 3 (may use base, os, codec, profile, selector). Thread safety: every function may be called
+ * from any thread; a store_view is one thread's.
+ */
+#pragma once
+
+#include "base/metrics.h"
+#include "profile/profile.h"
+#include "selector/selector.h"
+
+#define STORE_TENANT_MAX 64 /* bytes of a tenant's name; "" is the default tenant */
+#define STORE_TREE_NODES_MAX (64u << 20)
+
+struct store;
+
+struct store_config {
+	const char *path;
+	uint64_t memory_bytes;     /* budget of memtable, caches and queries together */
+	int64_t retention_ns;      /* 0: for ever */
+	uint64_t retention_bytes;  /* 0: no limit */
+	int64_t flush_interval_ns; /* a memtable older than this becomes a part */
+	int64_t resolution_ns;     /* sample times are rounded down to this in merged parts */
+};
+void store_config_default(struct store_config *c);
+
+/* Opens or makes the directory, takes its lock, recovers. What recovery had to set aside is
+ * reported through `notice` (may be NULL), one sentence each. E_EXISTS: another process has it. */
+typedef void store_notice_fn(void *ctx, const char *sentence);
+NODISCARD enum status store_open(const struct store_config *c, store_notice_fn *notice, void *ctx,
+	struct store **out, struct err *e);
+/* Flushes and closes. */
+void store_close(struct store *s);
+
+/* All samples of `p` under `tenant`, durable when this returns OK (group commit with concurrent
+ * callers). `batch_id` makes a retry harmless: the same id within the last hour is acknowledged and
+ * not stored again. Labels named in STORE_SAMPLE_LABELS are kept beside the sample, all others make
+ * the series. E_INVALID: see profile_validate(). E_LIMIT: the disk is full or a limit of the tenant
+ * is reached. E_UNAVAILABLE: memory budget is full, try again. */
+#define STORE_SAMPLE_LABELS "pid", "thread_id", "thread_name", "cpu", "span_id", "trace_id"
+NODISCARD enum status store_append(struct store *s, struct str tenant, const struct profile *p,
+	struct hash128 batch_id, struct err *e);
+
+/* ---- reading: one consistent snapshot of memtable and parts ---- */
+
+struct store_view;
+NODISCARD enum status store_view_open(
+	struct store *s, struct str tenant, struct store_view **out, struct err *e);
+void store_view_close(struct store_view *v);
+
+/* Asked now and then inside long scans: true ends the scan with E_CANCELED. */
+typedef bool store_cancel_fn(void *ctx);
+
+struct store_query {
+	const struct selector *selector;
+	int64_t from_ns; /* samples with from <= time < to */
+	int64_t to_ns;
+	store_cancel_fn *cancel; /* may be NULL */
+	void *cancel_ctx;
+	uint64_t memory_bytes; /* limit of this query; 0: a quarter of the store's */
+};
+
+/* From the index, without a look at samples. Results are sorted, texts in `a`. */
+struct store_type {
+	struct str name, sample_type, sample_unit, period_type, period_unit;
+	bool delta;
+	int64_t first_ns, last_ns;
+};
+NODISCARD enum status store_types(struct store_view *v, int64_t from_ns, int64_t to_ns,
+	struct arena *a, struct store_type **out, size_t *out_count, struct err *e);
+NODISCARD enum status store_label_names(struct store_view *v, const struct store_query *q,
+	struct arena *a, struct str **out, size_t *out_count, struct err *e);
+NODISCARD enum status store_label_values(struct store_view *v, const struct store_query *q,
+	struct str name, struct arena *a, struct str **out, size_t *out_count, struct err *e);
+
+/* Sum of values by stack: a tree of locations from the root down. */
+struct store_tree_node {
+	uint32_t parent;   /* always a smaller index; node 0 is the root, its own parent */
+	uint32_t location; /* tables.locations; 0 for the root */
+	int64_t self;      /* sum of the values of the stacks that end here */
+};
+struct store_tree {
+	struct profile tables; /* strings, functions, mappings, lines, locations in use */
+	VEC(struct store_tree_node) nodes;
+	int64_t total; /* sum of all self values */
+	uint64_t sample_count;
+	int64_t period;            /* of the samples; 0 when they differ or have none */
+	int64_t first_ns, last_ns; /* of the samples found; 0 when none */
+	struct profile_type type;  /* in tables; the query must name one */
+};
+/* Gauges (types without delta) are averaged over the points in time of each series. */
+NODISCARD enum status store_sum_stacks(
+	struct store_view *v, const struct store_query *q, struct store_tree *out, struct err *e);
+void store_tree_deinit(struct store_tree *t);
+
+/* Sum of values by time step and by the values of some labels. */
+struct store_point {
+	int64_t time_ns; /* begin of the step: a multiple of step_ns */
+	int64_t value;
+	uint64_t count; /* samples */
+};
+struct store_series {
+	struct str *values;         /* of the `by` labels, "" when absent */
+	struct store_point *points; /* ascending, empty steps left out */
+	size_t point_count;
+};
+NODISCARD enum status store_sum_series(struct store_view *v, const struct store_query *q,
+	const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,
+	struct store_series **out, size_t *out_count, struct store_type *out_type,
+	int64_t *out_period, struct err *e);
+
+/* Every sample, labels and all, as one profile: the pprof report. Samples with equal stack and
+ * labels among `keep_labels` are merged (none: all labels of both kinds dropped). */
+NODISCARD enum status store_collect(struct store_view *v, const struct store_query *q,
+	const struct str *keep_labels, size_t keep_count, struct profile *out, struct err *e);
+
+/* ---- upkeep ---- */
+
+/* Memtable to a part now (tests, shutdown). */
+NODISCARD enum status store_flush(struct store *s, struct err *e);
+
+#define STORE_METRICS(X)                                                                     \
+	X(samples, COUNTER, "firn_store_samples_total", "Samples stored.")                   \
+	X(batches, COUNTER, "firn_store_batches_total", "Batches stored.")                   \
+	X(duplicates, COUNTER, "firn_store_duplicate_batches_total",                         \
+		"Batches that were stored before.")                                          \
+	X(rejected, COUNTER, "firn_store_rejected_batches_total", "Batches refused.")        \
+	X(log_bytes, COUNTER, "firn_store_log_bytes_total", "Bytes written to the log.")     \
+	X(log_syncs, COUNTER, "firn_store_log_syncs_total", "Syncs of the log.")             \
+	X(parts, GAUGE, "firn_store_parts", "Part files.")                                   \
+	X(part_bytes, GAUGE, "firn_store_part_bytes", "Bytes of all part files.")            \
+	X(part_samples, GAUGE, "firn_store_part_rows", "Rows of all part files.")            \
+	X(memtable_bytes, GAUGE, "firn_store_memtable_bytes", "Bytes of the memtable.")      \
+	X(memtable_rows, GAUGE, "firn_store_memtable_rows", "Rows of the memtable.")         \
+	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")       \
+	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                    \
+	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.") \
+	X(quarantined, COUNTER, "firn_store_quarantined_total", "Damaged files set aside.")  \
+	X(log_torn, COUNTER, "firn_store_log_torn_total", "Torn ends of logs cut at start.")
+struct store_metrics {
+	STORE_METRICS(METRIC_FIELD)
+};
+void store_write_metrics(struct store *s, struct buf *out);
+
+/* `firn store verify` and `inspect`: reads part or log files; findings as text lines. */
+NODISCARD enum status store_verify(const char *path, struct buf *out, struct err *e);
+NODISCARD enum status store_inspect(const char *path, struct buf *out, struct err *e);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * symbolize: names for addresses: finds the symbol table of a build id, has it built in the
+ * background where there is none, demangles (C++, Rust), and fills the lines of locations.
+ *
+ * Layer 4 (may use base, os, objfile, debuginfo, profile). No network: remote debug files come in
+ * through symbolizer_offer(). Thread safety: every function from any thread.
+ */
+#pragma once
+
+#include "base/metrics.h"
+#include "debuginfo/debuginfo.h"
+#include "profile/profile.h"
+
+struct symbolizer;
+
+struct symbolizer_config {
+	const char *dir;        /* where the tables lie: DIR/xx/yyyy….sym by build id */
+	const char *debug_dirs; /* colon separated, "/usr/lib/debug" */
+	bool local_files; /* look at a mapping's own path on this host (its build id must agree) */
+	uint64_t memory_bytes; /* for open tables and caches */
+	struct debuginfo_limits limits;
+	uint32_t workers; /* builds at a time */
+};
+void symbolizer_config_default(struct symbolizer_config *c);
+
+NODISCARD enum status symbolizer_new(
+	const struct symbolizer_config *c, struct symbolizer **out, struct err *e);
+void symbolizer_free(struct symbolizer *s);
+
+/* A file with this build id is at hand: build its table unless there is one. Takes the
+ * descriptor over. Never blocks: queued; E_LIMIT when the queue is full. */
+NODISCARD enum status symbolizer_offer(
+	struct symbolizer *s, const char *build_id, const char *path, int fd, struct err *e);
+
+/* Give every location of `p` that has none its lines. A location whose table is not there (yet)
+ * gets one line with the function "binary+0xoffset"; `out_pending` counts those whose table is
+ * being built, so that the caller may ask again. wait_ms: how long to wait for such tables. */
+NODISCARD enum status symbolizer_resolve(struct symbolizer *s, struct profile *p, uint32_t wait_ms,
+	uint32_t *out_pending, struct err *e);
+
+/* Demangled for people into `a`, or `name` itself when it is not a mangled name. */
+struct str symbolize_demangle(struct str name, struct arena *a);
+
+#define SYMBOLIZE_METRICS(X)                                                              \
+	X(lookups, COUNTER, "firn_symbolizer_lookups_total", "Addresses looked up.")      \
+	X(unknown, COUNTER, "firn_symbolizer_unknown_total", "Addresses without a name.") \
+	X(built, COUNTER, "firn_symbolizer_tables_built_total", "Symbol tables built.")   \
+	X(failed, COUNTER, "firn_symbolizer_tables_failed_total",                         \
+		"Files of which no table could be built.")                                \
+	X(missing, COUNTER, "firn_symbolizer_files_missing_total",                        \
+		"Build ids of which no file was found.")                                  \
+	X(open_tables, GAUGE, "firn_symbolizer_open_tables", "Symbol tables mapped.")
+struct symbolize_metrics {
+	SYMBOLIZE_METRICS(METRIC_FIELD)
+};
+void symbolizer_write_metrics(struct symbolizer *s, struct buf *out);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * rule: the unwind table as user space writes it and the BPF program reads it.
+ *
+ * Included by src/unwind and, as the only header of ours besides shared.h, by src/agent/bpf: plain
+ * integers, no other include. Little endian. docs/formats/unwind.md has the same in words.
+ *
+ * A table covers one file by 64 KiB pages of file offset (so no load address is in it, and one
+ * table serves every process that maps the file). A page is a blob of at most 64 KiB:
+ *
+ *   dense   u16 start[257], pad to 520 | rule[rule_count] | { u8 low, u8 rule } row[…]
+ *           rows of the 256 bytes of text number b are start[b] … start[b+1] - 1, low ascending
+ *   sparse  rule[rule_count] | u16 pc[row_count] | u8 rule[row_count]
+ *           pc ascending
+ *
+ * The row in force at an offset is the last one at or before it; the first row of a page is always
+ * at its offset 0 (carried over from the page before), so there is one.
+ */
+#pragma once
+
+#ifndef __VMLINUX_TYPES__
+#include <linux/types.h>
+#endif
+
+#define UNWIND_PAGE_SHIFT 16
+#define UNWIND_BLOB_BYTES_MAX 65536
+#define UNWIND_RULES_MAX 255 /* a page with more gives its rarest ones UNSUPPORTED */
+#define UNWIND_DENSE_STARTS 257
+#define UNWIND_DENSE_HEAD_BYTES 520 /* start[] and padding */
+#define UNWIND_SPARSE_ROWS_MAX 127  /* more rows: dense */
+
+/* How to find the canonical frame address. x86-64 names; FP is rbp (x29). */
+enum unwind_cfa {
+	UNWIND_CFA_NONE = 0,     /* no unwind information here */
+	UNWIND_CFA_SP = 1,       /* sp + cfa_off */
+	UNWIND_CFA_FP = 2,       /* fp + cfa_off */
+	UNWIND_CFA_DEREF_FP = 3, /* *(fp + cfa_off) + ra_off */
+	UNWIND_CFA_DEREF_SP = 4, /* *(sp + cfa_off) + ra_off */
+	UNWIND_CFA_PLT = 5,      /* sp + 8 + ((pc & 15) >= cfa_off ? 8 : 0) */
+	UNWIND_CFA_SIGNAL = 6,   /* a kernel signal frame at sp: ucontext holds all registers */
+	UNWIND_CFA_STOP = 7,     /* outermost: the return address is undefined */
+	UNWIND_CFA_FRAME_POINTER = 8, /* push rbp; mov rsp, rbp: fp + 16, return address checked */
+	UNWIND_CFA_UNSUPPORTED = 9,   /* information is there, but not of a form we can follow */
+	UNWIND_CFA_COUNT
+};
+
+enum unwind_fp {
+	UNWIND_FP_SAME = 0,  /* the caller's fp is still in the register */
+	UNWIND_FP_SAVED = 1, /* at cfa + fp_off */
+	UNWIND_FP_UNDEFINED = 2,
+};
+
+struct unwind_rule {
+	__u8 cfa; /* enum unwind_cfa */
+	__u8 fp;  /* enum unwind_fp */
+	__s16 cfa_off;
+	__s16 fp_off;
+	__s16 ra_off; /* return address at cfa + ra_off (x86-64: -8, except for DEREF, where it
+		       * is the addend and the address is at cfa - 8). arm64: 0 means in lr */
+};
+
+/* Where a page's blob lies in kernel memory. 8 bytes; all zero: nothing known of this page. */
+struct unwind_page {
+	__u16 chunk; /* 64 KiB chunk: slab << 6 | chunk in slab */
+	__u16 off8;  /* offset in the chunk / 8 */
+	__u16 rule_count;
+	__u16 row_count; /* 0: dense */
+};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unwind: `.eh_frame` of an ELF file to the paged table of rule.h.
+ *
+ * Layer 3 (may use base, objfile). Used by agent. Nothing here trusts the file. An unwind_table is
+ * immutable once built. Source: DWARF 5 section 6.4, LSB 5.0 (.eh_frame), System V ABI x86-64.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "objfile/objfile.h"
+#include "unwind/rule.h"
+
+/* Rows of one file; beyond them the rest of the file has no information, and that is counted. */
+#define UNWIND_ROWS_MAX (16u << 20)
+
+struct unwind_table_page {
+	const uint8_t *blob; /* NULL and 0 where no row is */
+	uint32_t blob_len;
+	uint16_t rule_count;
+	uint16_t row_count; /* 0: dense */
+};
+
+struct unwind_table {
+	uint32_t first_page; /* file offset >> UNWIND_PAGE_SHIFT of pages[0] */
+	uint32_t page_count;
+	struct unwind_table_page *pages;
+	uint64_t blob_bytes; /* of all pages */
+	uint64_t row_count;
+	uint64_t fde_count;
+	uint64_t unsupported_rows; /* rows whose rule is UNWIND_CFA_UNSUPPORTED */
+	uint64_t bad_fdes;         /* entries that could not be read and were left out */
+	void *memory;              /* owns the blobs */
+};
+
+/* E_NOTFOUND: the file has no .eh_frame. E_INVALID: it has, but not one entry of it is usable. */
+NODISCARD enum status unwind_table_build(
+	const struct objfile *obj, struct unwind_table **out, struct err *e);
+void unwind_table_free(struct unwind_table *t); /* NULL is fine */
+
+/* The rule in force at a file offset, by the same search as the BPF program; CFA_NONE outside. */
+struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file_offset);
+
+/* The cache on disk (by build id): docs/formats/unwind.md. */
+NODISCARD enum status unwind_table_encode(const struct unwind_table *t, struct buf *out);
+NODISCARD enum status unwind_table_decode(
+	struct str bytes, struct unwind_table **out, struct err *e);
