@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue is a ring under one mutex with two conditions on the monotonic clock. Waiters re-check
+ * after every wake-up, so spurious ones do no harm.
+ */
+#include "os/os.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct start {
+	void *(*fn)(void *);
+	void *ctx;
+	char name[16];
+};
+
+static void *thread_main(void *arg)
+{
+	struct start s = *(struct start *)arg;
+	free(arg);
+	pthread_setname_np(pthread_self(), s.name);
+	return s.fn(s.ctx);
+}
+
+enum status os_thread_start(
+	pthread_t *out, const char *name, void *(*fn)(void *), void *ctx, struct err *e)
+{
+	struct start *s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(e, E_NOMEM, "thread %s", name);
+	s->fn = fn;
+	s->ctx = ctx;
+	struct str cut = str_sub(str_of(name), 0, sizeof(s->name) - 1);
+	memcpy(s->name, cut.p, cut.len);
+	/* A new thread inherits the mask: block all for the moment of its birth. */
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int rc = pthread_create(out, NULL, thread_main, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc) {
+		free(s);
+		errno = rc;
+		return err_os(e, "start thread %s", name);
+	}
+	return OK;
+}
+
+struct os_queue {
+	pthread_mutex_t lock;
+	pthread_cond_t not_empty;
+	pthread_cond_t not_full;
+	size_t capacity;
+	size_t head; /* index of the oldest */
+	size_t len;
+	bool closed;
+	void *items[];
+};
+
+enum status os_queue_new(size_t capacity, struct os_queue **out)
+{
+	assert(capacity > 0);
+	size_t bytes;
+	if (__builtin_mul_overflow(capacity, sizeof(void *), &bytes) ||
+		__builtin_add_overflow(bytes, sizeof(struct os_queue), &bytes))
+		return E_LIMIT;
+	struct os_queue *q = calloc(1, bytes);
+	if (!q)
+		return E_NOMEM;
+	q->capacity = capacity;
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&q->not_empty, &attr);
+	pthread_cond_init(&q->not_full, &attr);
+	pthread_condattr_destroy(&attr);
+	*out = q;
+	return OK;
+}
+
+void os_queue_free(struct os_queue *q)
+{
+	if (!q)
+		return;
+	pthread_cond_destroy(&q->not_empty);
+	pthread_cond_destroy(&q->not_full);
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
+
+/* False at the deadline. */
+static bool wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadline_ns)
+{
+	if (deadline_ns == INT64_MAX)
+		return pthread_cond_wait(cond, lock) == 0;
+	struct timespec t = { .tv_sec = deadline_ns / NS_PER_SEC,
+		.tv_nsec = deadline_ns % NS_PER_SEC };
+	return pthread_cond_timedwait(cond, lock, &t) != ETIMEDOUT;
+}
+
+static void put(struct os_queue *q, void *item)
+{
+	assert(q->len < q->capacity);
+	q->items[(q->head + q->len) % q->capacity] = item;
+	q->len++;
+	pthread_cond_signal(&q->not_empty);
+}
+
+bool os_queue_try_push(struct os_queue *q, void *item)
+{
+	assert(item);
+	pthread_mutex_lock(&q->lock);
+	bool ok = !q->closed && q->len < q->capacity;
+	if (ok)
+		put(q, item);
+	pthread_mutex_unlock(&q->lock);
+	return ok;
+}
+
+bool os_queue_push(struct os_queue *q, void *item, int64_t deadline_ns)
+{
+	assert(item);
+	pthread_mutex_lock(&q->lock);
+	bool in_time = true;
+	while (in_time && !q->closed && q->len == q->capacity)
+		in_time = wait_until(&q->not_full, &q->lock, deadline_ns);
+	bool ok = !q->closed && q->len < q->capacity;
+	if (ok)
+		put(q, item);
+	pthread_mutex_unlock(&q->lock);
+	return ok;
+}
+
+void *os_queue_pop(struct os_queue *q, int64_t deadline_ns)
+{
+	pthread_mutex_lock(&q->lock);
+	bool in_time = true;
+	while (in_time && !q->closed && q->len == 0)
+		in_time = wait_until(&q->not_empty, &q->lock, deadline_ns);
+	void *item = NULL;
+	if (q->len) {
+		item = q->items[q->head];
+		q->head = (q->head + 1) % q->capacity;
+		q->len--;
+		pthread_cond_signal(&q->not_full);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return item;
+}
+
+void os_queue_close(struct os_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	q->closed = true;
+	pthread_cond_broadcast(&q->not_empty);
+	pthread_cond_broadcast(&q->not_full);
+	pthread_mutex_unlock(&q->lock);
+}
+
+size_t os_queue_len(struct os_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	size_t n = q->len;
+	pthread_mutex_unlock(&q->lock);
+	return n;
+}
