@@ -151,6 +151,7 @@ struct profile {
 	struct map type_index;
 };
 
+/* limit_bytes: of all texts, and once more of all tables. */
 NODISCARD enum status profile_init(struct profile *p, size_t limit_bytes);
 void profile_deinit(struct profile *p);
 /* Back to the state after profile_init(); table memory is kept. */
@@ -164,6 +165,9 @@ NODISCARD enum status profile_add_mapping(
 /* loc->line_first and line_count are ignored: the lines are given. */
 NODISCARD enum status profile_add_location(struct profile *p, const struct profile_location *loc,
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
+/* A location that is no code: kind MARKER, one line whose function is `name` ("[truncated]"). */
+NODISCARD enum status profile_add_marker(struct profile *p, struct str name, uint32_t *out);
+/* More than PROFILE_STACK_MAX locations: the last ones give way to the marker "[truncated]". */
 NODISCARD enum status profile_add_stack(
 	struct profile *p, const uint32_t *locations, uint32_t count, uint32_t *out);
 /* In any order; sorted here. A name given twice: the first wins. Empty names and values are left
