@@ -38,22 +38,22 @@ static void replaces_and_reads(void **state)
 	(void)state;
 	struct err e;
 	CHECK_OK(os_replace_file(in_dir("f"), "first", 5, 0640, &e), &e);
-	CHECK_OK(os_replace_file(in_dir("f"), "second!", 7, 0640, &e), &e);
+	CHECK_OK(os_replace_file(in_dir("f"), "replaced", 8, 0640, &e), &e);
 	CLEANUP(buf_deinit) struct buf b;
-	buf_init(&b, 7);
+	buf_init(&b, 8);
 	CHECK_OK(os_read_file(in_dir("f"), &b, &e), &e);
-	CHECK_STR(buf_view(&b), "second!");
+	CHECK_STR(buf_view(&b), "replaced");
 	CLEANUP(buf_deinit) struct buf small;
-	buf_init(&small, 6);
+	buf_init(&small, 7);
 	CHECK(os_read_file(in_dir("f"), &small, &e) == E_LIMIT);
 	CHECK(os_read_file(in_dir("absent"), &b, &e) == E_NOTFOUND);
 	CHECK(os_replace_file("/proc/nowhere/x", "x", 1, 0600, &e) == E_NOTFOUND);
 	CLEANUP(fd_cleanup) int fd = open(in_dir("f"), O_RDONLY);
 	char got[8];
-	CHECK_OK(os_pread_full(fd, got, 4, 3, "f", &e), &e);
-	CHECK(memcmp(got, "ond!", 4) == 0);
-	CHECK(os_pread_full(fd, got, 5, 3, "f", &e) == E_CORRUPT);
-	CHECK(strstr(e.text, "+7"));
+	CHECK_OK(os_pread_full(fd, got, 4, 4, "f", &e), &e);
+	CHECK(memcmp(got, "aced", 4) == 0);
+	CHECK(os_pread_full(fd, got, 5, 4, "f", &e) == E_CORRUPT);
+	CHECK(strstr(e.text, "+8"));
 }
 
 static void makes_and_lists_folders(void **state)

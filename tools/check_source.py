@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Small rules that no compiler holds: banned calls, open ends, sizes, licence lines.
+
+Sizes (lines of a file, lines and complexity of a function) come from tools/limits.txt, where
+exceptions are named with a reason.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+BANNED = {
+    "strcpy": "memcpy with a checked length",
+    "strcat": "struct buf",
+    "sprintf": "snprintf",
+    "vsprintf": "vsnprintf",
+    "atoi": "str_parse_u64",
+    "atol": "str_parse_u64",
+    "strtok": "str_split",
+    "gmtime": "gmtime_r",
+    "localtime": "localtime_r",
+    "alloca": "an arena",
+    "gets": "os_read_fd",
+    "tmpnam": "mkstemp",
+    "strncpy": "memcpy with a checked length",
+}
+CALL = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
+OPEN_END = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.S)
+
+
+def read_limits():
+    limits, exceptions = {}, {}
+    for line in pathlib.Path("tools/limits.txt").read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        name, value = line.split()[:2]
+        (exceptions if "/" in name else limits)[name] = int(value)
+    return limits, exceptions
+
+
+def code_files():
+    command = ["git", "ls-files", "-co", "--exclude-standard"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True)
+    for name in names.stdout.split():
+        path = pathlib.Path(name)
+        if path.suffix in (".c", ".h", ".cc") and path.exists():
+            yield path
+
+
+def check_text(path, text):
+    problems = []
+    if not text.startswith("/* SPDX-License-Identifier: "):
+        problems.append(f"{path}:1: no SPDX line")
+    bare = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    for number, line in enumerate(bare.splitlines(), 1):
+        found = CALL.search(line)
+        if found and path.parts[0] == "src":
+            problems.append(f"{path}:{number}: {found.group(1)}(): use {BANNED[found.group(1)]}")
+    for number, line in enumerate(text.splitlines(), 1):
+        if OPEN_END.search(line):
+            problems.append(f"{path}:{number}: an open end")
+    return problems
+
+
+def check_functions(paths, limits, exceptions):
+    problems, used = [], set()
+    run = subprocess.run(["pmccabe", *map(str, paths)], capture_output=True, text=True)
+    for line in run.stdout.splitlines():
+        fields = line.split("\t")
+        complexity, lines, where = int(fields[0]), int(fields[4]), fields[5]
+        file, _, name = where.partition(": ")
+        file = re.sub(r"\(\d+\)$", "", file)
+        key = f"{file}:{name.strip()}"
+        allowed = exceptions.get(key)
+        if allowed is not None:
+            used.add(key)
+        if lines > (allowed or limits["function-lines"]):
+            problems.append(f"{key}: {lines} lines")
+        if complexity > limits["function-complexity"] and allowed is None:
+            problems.append(f"{key}: complexity {complexity}")
+    return problems, used
+
+
+def main():
+    limits, exceptions = read_limits()
+    problems, sources = [], []
+    used = set()
+    for path in code_files():
+        text = path.read_text()
+        problems += check_text(path, text)
+        lines = text.count("\n")
+        allowed = exceptions.get(str(path))
+        if allowed is not None:
+            used.add(str(path))
+        if lines > (allowed or limits["file-lines"]):
+            problems.append(f"{path}: {lines} lines")
+        if path.parts[0] == "src" and path.suffix == ".c":
+            sources.append(path)
+    found, functions = check_functions(sources, limits, exceptions)
+    problems += found
+    for name in sorted(set(exceptions) - used - functions):
+        problems.append(f"tools/limits.txt: {name} does not exist")
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Run every test of the tree and print one closing line: N passed, N failed, N skipped.
+
+Counts test functions, not programs: cmocka's summary of each program, and the line "N passed,
+N failed" of the others. A program that fails without saying which of its tests did counts as one
+failure; a build that fails is one too.
+
+    run_tests.py [quick] [SUITE...]
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+# name, meson options, environment, suites (None: all)
+BUILDS = [
+    ("build", [], {}, None),
+    (
+        "build-asan",
+        ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dsystem_tests=false"],
+        {"CC": "clang", "CXX": "clang++"},
+        None,
+    ),
+    (
+        "build-tsan",
+        ["-Db_sanitize=thread", "-Db_lundef=false", "-Dsystem_tests=false"],
+        {"CC": "clang", "CXX": "clang++"},
+        ["os", "net", "store", "symbolize", "server", "agent"],
+    ),
+]
+
+RUNTIME = {
+    "ASAN_OPTIONS": "detect_leaks=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+
+TOTAL = re.compile(r"^\[==========\] (\d+) test\(s\) run\.", re.M)
+PASSED = re.compile(r"^\[  PASSED  \] (\d+) test\(s\)\.", re.M)
+SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) test\(s\)", re.M)
+PLAIN = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
+
+
+def counts_of(record):
+    """(passed, failed, skipped) of one program's record in meson's testlog.json."""
+    text = (record.get("stdout") or "") + "\n" + (record.get("stderr") or "")
+    bad = record["result"] not in ("OK", "SKIP")
+    plain = PLAIN.findall(text)
+    if plain:
+        passed, failed, skipped = (int(x or 0) for x in plain[-1])
+    elif record["result"] == "SKIP":
+        passed, failed, skipped = 0, 0, 1
+    elif TOTAL.search(text):
+        total = sum(map(int, TOTAL.findall(text)))
+        passed = sum(map(int, PASSED.findall(text)))
+        skipped = sum(map(int, SKIPPED.findall(text)))
+        failed = total - passed - skipped
+    else:
+        passed, failed, skipped = (0, 0, 0) if bad else (1, 0, 0)
+    if bad and not failed:
+        failed = 1
+    return passed, failed, skipped
+
+
+def run_build(name, options, environment, suites):
+    """Build and test one directory; returns (passed, failed, skipped)."""
+    env = dict(os.environ, **environment)
+    if not os.path.exists(os.path.join(name, "build.ninja")):
+        setup = ["meson", "setup", name, *options]
+        subprocess.run(setup, env=env, check=True, stdout=subprocess.DEVNULL)
+    started = time.monotonic()
+    built = subprocess.run(["ninja", "-C", name], env=env, capture_output=True, text=True)
+    if built.returncode:
+        print(built.stdout[-8000:])
+        print(f"{name}: the build failed")
+        return 0, 1, 0
+    command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs"]
+    for suite in suites or []:
+        command += ["--suite", suite]
+    log = os.path.join(name, "meson-logs", "testlog.json")
+    if os.path.exists(log):
+        os.unlink(log)
+    run = subprocess.run(command, env=dict(env, **RUNTIME))
+    passed = failed = skipped = 0
+    if os.path.exists(log):
+        for line in open(log, encoding="utf-8"):
+            p, f, s = counts_of(json.loads(line))
+            passed, failed, skipped = passed + p, failed + f, skipped + s
+    if run.returncode and not failed:
+        failed = 1
+    if passed + failed == 0:
+        print(f"{name}: no test ran")
+        failed = 1
+    seconds = time.monotonic() - started
+    print(f"{name}: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.0f} s\n")
+    return passed, failed, skipped
+
+
+def run_command(title, command, cwd):
+    """A test program outside meson that ends with "N passed, N failed"."""
+    print(f"{title}:")
+    run = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    sys.stdout.write(run.stdout + run.stderr)
+    found = PLAIN.findall(run.stdout)
+    if not found:
+        return 0, 1, 0
+    passed, failed, skipped = (int(x or 0) for x in found[-1])
+    if run.returncode and not failed:
+        failed = 1
+    return passed, failed, skipped
+
+
+def main(arguments):
+    quick = "quick" in arguments
+    only = [a for a in arguments if a != "quick"]
+    totals = [0, 0, 0]
+
+    def add(result):
+        for i in range(3):
+            totals[i] += result[i]
+
+    for name, options, environment, suites in BUILDS[:1] if quick or only else BUILDS:
+        add(run_build(name, options, environment, only or suites))
+    if not only:
+        add(run_command("checks", ["tools/check", "fast"], "."))
+        if os.path.exists("ui/package.json"):
+            add(run_command("page, unit tests", ["npm", "test", "--silent"], "ui"))
+    passed, failed, skipped = totals
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
