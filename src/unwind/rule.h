@@ -48,6 +48,8 @@ enum unwind_fp {
 	UNWIND_FP_SAME = 0,  /* the caller's fp is still in the register */
 	UNWIND_FP_SAVED = 1, /* at cfa + fp_off */
 	UNWIND_FP_UNDEFINED = 2,
+	UNWIND_FP_AT_FP = 3, /* at fp + fp_off: functions that realign the stack, with DEREF_FP */
+	UNWIND_FP_COUNT
 };
 
 struct unwind_rule {
