@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * objfile: one ELF file, opened read-only and validated; sections, segments, build id, symbols.
+ * objfile: one ELF file, opened read-only and validated; segments, sections, build id.
  *
  * Layer 2 (may use base, os). Used by unwind, debuginfo, agent and cli. Files of other processes
  * are read with pread, never mapped. Thread safety: an open objfile is immutable; share it freely.
@@ -59,16 +59,21 @@ NODISCARD enum status objfile_open_bytes(
 	const void *bytes, size_t len, const char *name, struct objfile **out, struct err *e);
 void objfile_close(struct objfile *obj); /* NULL is fine */
 
+const char *objfile_name(const struct objfile *obj); /* as given to open */
 uint16_t objfile_machine(const struct objfile *obj); /* EM_X86_64, EM_AARCH64 */
 uint16_t objfile_type(const struct objfile *obj);    /* ET_EXEC, ET_DYN, … */
 uint64_t objfile_size(const struct objfile *obj);
+struct vaddr objfile_entry(const struct objfile *obj); /* e_entry */
 const struct objfile_segment *objfile_segments(const struct objfile *obj, uint32_t *out_count);
+/* The first program header of a type (PT_INTERP, PT_GNU_EH_FRAME, …); false when absent. */
+bool objfile_program_header(const struct objfile *obj, uint32_t type, struct objfile_segment *out);
 const struct objfile_section *objfile_sections(const struct objfile *obj, uint32_t *out_count);
 /* NULL when absent. */
 const struct objfile_section *objfile_section(const struct objfile *obj, const char *name);
 /* The section's bytes, decompressed if SHF_COMPRESSED, appended to `out`. */
 NODISCARD enum status objfile_read_section(
 	const struct objfile *obj, const struct objfile_section *s, struct buf *out, struct err *e);
+/* Exactly `len` bytes of the file; E_INVALID when it is shorter. */
 NODISCARD enum status objfile_read(
 	const struct objfile *obj, uint64_t offset, void *out, size_t len, struct err *e);
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The build id is looked for in the note sections first and in the note segments then: the
+ * segments of a separate debug file point at bytes it does not have.
+ */
+#include "base/hash.h"
+#include "base/reader.h"
+#include "objfile/private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Notes are a few dozen bytes; what is longer is not searched. */
+#define NOTE_BYTES_MAX (64u << 10)
+#define NOTES_SEARCHED_MAX 64
+#define CONTENT_ID_BYTES 4096
+
+static bool note_find_build_id(struct str notes, uint64_t align, struct str *out)
+{
+	struct reader r = reader_over(notes.p, notes.len);
+	while (!reader_done(&r)) {
+		uint32_t name_len = reader_u32(&r);
+		uint32_t desc_len = reader_u32(&r);
+		uint32_t type = reader_u32(&r);
+		struct str name = reader_str(&r, name_len);
+		reader_skip(&r, -(uint64_t)name_len & 3);
+		struct str desc = reader_str(&r, desc_len);
+		if (!r.failed && type == NT_GNU_BUILD_ID && str_eq(name, STR("GNU\0"))) {
+			*out = desc;
+			return desc.len > 0 && desc.len <= OBJFILE_BUILD_ID_MAX;
+		}
+		/* The last one may lack its padding. */
+		reader_skip(&r, MIN(-(uint64_t)desc_len & (align - 1), reader_left(&r)));
+	}
+	return false;
+}
+
+static bool build_id_load_at(struct objfile *obj, uint64_t offset, uint64_t len, uint64_t align)
+{
+	static const char digits[] = "0123456789abcdef";
+	if (len == 0 || len > NOTE_BYTES_MAX)
+		return false;
+	CLEANUP(free_cleanup) uint8_t *bytes = malloc(len);
+	struct str id;
+	if (!bytes || objfile_read(obj, offset, bytes, len, NULL) != OK ||
+		!note_find_build_id(str_make(bytes, len), align, &id))
+		return false;
+	for (size_t i = 0; i < id.len; i++) {
+		uint8_t byte = (uint8_t)id.p[i];
+		obj->build_id[2 * i] = digits[byte >> 4];
+		obj->build_id[2 * i + 1] = digits[byte & 15];
+	}
+	obj->build_id[2 * id.len] = 0;
+	return true;
+}
+
+void objfile_build_id_load(struct objfile *obj)
+{
+	uint32_t searched = 0;
+	for (uint32_t i = 0; i < obj->section_count && searched < NOTES_SEARCHED_MAX; i++) {
+		const struct objfile_section *s = &obj->sections[i];
+		if (s->type != SHT_NOTE)
+			continue;
+		searched++;
+		if (build_id_load_at(obj, s->offset, s->size, 4))
+			return;
+	}
+	for (uint32_t i = 0; i < obj->program_header_count && searched < NOTES_SEARCHED_MAX; i++) {
+		const Elf64_Phdr *p = &obj->program_headers[i];
+		if (p->p_type != PT_NOTE)
+			continue;
+		searched++;
+		if (build_id_load_at(obj, p->p_offset, p->p_filesz, p->p_align == 8 ? 8 : 4))
+			return;
+	}
+}
+
+enum status objfile_content_id(const struct objfile *obj, char out[40], struct err *e)
+{
+	uint8_t bytes[2 * CONTENT_ID_BYTES + sizeof(uint64_t)];
+	size_t part = MIN(obj->size, (uint64_t)CONTENT_ID_BYTES);
+	enum status s = objfile_read(obj, 0, bytes, part, e);
+	if (s != OK)
+		return s;
+	s = objfile_read(obj, obj->size - part, bytes + part, part, e);
+	if (s != OK)
+		return s;
+	memcpy(bytes + 2 * part, &obj->size, sizeof(obj->size));
+	struct hash128 h = hash128(bytes, 2 * part + sizeof(obj->size));
+	snprintf(out, 40, "x%016llx%016llx", (unsigned long long)h.hi, (unsigned long long)h.lo);
+	return OK;
+}

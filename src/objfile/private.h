@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* private: what the parts of objfile share. */
+#pragma once
+
+#include "objfile/objfile.h"
+
+#include <elf.h>
+
+struct objfile {
+	int fd;               /* -1 when over `bytes` */
+	const uint8_t *bytes; /* NULL when over `fd` */
+	uint64_t size;
+	char *name;
+	Elf64_Ehdr header;
+	Elf64_Phdr *program_headers;
+	uint32_t program_header_count;
+	struct objfile_segment *segments; /* the PT_LOAD ones among them */
+	uint32_t segment_count;
+	struct objfile_section *sections;
+	uint32_t section_count;
+	char *section_names; /* the string table, with one NUL more at its end */
+	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1];
+};
+
+/* Fill obj->build_id from the notes; "" where there is none. Broken notes are no error. */
+void objfile_build_id_load(struct objfile *obj);
