@@ -1,0 +1,132 @@
+"""Start a firn under test, ask it over its API, and count checks: shared by the system tests.
+
+Python's standard library only. Every server listens on a free port of 127.0.0.1 and keeps its data
+in a temporary directory that is removed at the end.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+READY_SECONDS = 60
+
+
+class Checks:
+    """Counts, and ends with the line that tools/run_tests.py reads."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def check(self, ok, what):
+        if ok:
+            self.passed += 1
+        else:
+            self.failed += 1
+        print(("ok      " if ok else "FAILED  ") + what, flush=True)
+        return ok
+
+    def skip(self, what, reason):
+        self.skipped += 1
+        print(f"skipped {what}: {reason}", flush=True)
+
+    def finish(self):
+        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped")
+        sys.exit(1 if self.failed or not self.passed + self.skipped else 0)
+
+
+class Firn:
+    """One `firn VERB` process; its standard output and error go to a log file."""
+
+    def __init__(self, program, verb, storage, *arguments):
+        self.log_path = os.path.join(storage, f"{verb}.log")
+        os.makedirs(storage, exist_ok=True)
+        self.log = open(self.log_path, "ab")
+        command = [program, verb, "--http-address=127.0.0.1:0"]
+        command += [f"--storage-path={os.path.join(storage, 'data')}", *arguments]
+        self.log_from = self.log.tell()
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
+        self.address = self._wait_ready()
+
+    def log_text(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            file.seek(self.log_from)
+            return file.read()
+
+    def _wait_ready(self):
+        """The address it listens on, from its log; ready when /ready says so."""
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            found = re.search(r"(?:http://|address=)(127\.0\.0\.1:\d+)", self.log_text())
+            if found and self._is_ready(found.group(1)):
+                return found.group(1)
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise RuntimeError(f"not ready: {self.log_text()[-4000:]}")
+
+    @staticmethod
+    def _is_ready(address):
+        try:
+            with urllib.request.urlopen(f"http://{address}/ready", timeout=5) as answer:
+                return answer.status == 200
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def get(self, path, **parameters):
+        """Body of a GET as bytes. Raises urllib.error.HTTPError on an error status."""
+        query = urllib.parse.urlencode(parameters, doseq=True)
+        url = f"http://{self.address}{path}" + (f"?{query}" if query else "")
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return answer.read()
+
+    def json(self, path, **parameters):
+        return json.loads(self.get(path, **parameters))
+
+    def metric(self, name):
+        """Sum of a metric over its labels, None when absent."""
+        found = re.findall(rf"^{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", self.get("/metrics").decode(), re.M)
+        return sum(map(float, found)) if found else None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+    def stop(self, seconds=60):
+        """As Ctrl-C does; returns the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return None
+        finally:
+            self.log.close()
+
+
+def descendants(pid):
+    """Process ids below `pid`."""
+    children = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    parent = int(file.read().rpartition(")")[2].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(name))
+    found, queue = [], [pid]
+    while queue:
+        for child in children.get(queue.pop(), []):
+            found.append(child)
+            queue.append(child)
+    return found
