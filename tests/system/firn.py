@@ -48,7 +48,8 @@ class Firn:
         self.log_path = os.path.join(storage, f"{verb}.log")
         os.makedirs(storage, exist_ok=True)
         self.log = open(self.log_path, "ab")
-        command = [program, verb, "--http-address=127.0.0.1:0"]
+        head = program if isinstance(program, list) else [program]
+        command = [*head, verb, "--http-address=127.0.0.1:0"]
         command += [f"--storage-path={os.path.join(storage, 'data')}", *arguments]
         self.log_from = self.log.tell()
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)

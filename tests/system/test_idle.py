@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""What firn costs on an idle host: CPU and resident memory of each of its processes.
+
+    test_idle.py PROGRAM [SECONDS]
+
+A figure for people, and a bound that only a real fault passes: on a shared machine a short window
+says little. SECONDS: 600 for the figure in the documentation.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+
+import firn
+
+TICK = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGESIZE")
+
+
+def usage(pid):
+    """(CPU seconds, resident MiB, name) of a process."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    with open(f"/proc/{pid}/statm", encoding="utf-8") as file:
+        resident = int(file.read().split()[1]) * PAGE / (1 << 20)
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        name = file.read().strip()
+    return (int(fields[11]) + int(fields[12])) / TICK, resident, name
+
+
+def main():
+    program = sys.argv[1]
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 30
+    checks = firn.Checks()
+    if os.geteuid() != 0:
+        checks.skip("cost of the whole", "needs root to load BPF programs")
+        checks.finish()
+    storage = tempfile.mkdtemp(prefix="firn-test-idle-")
+    try:
+        server = firn.Firn(program, "up", storage)
+        time.sleep(10)
+        pids = [server.process.pid, *firn.descendants(server.process.pid)]
+        before = {pid: usage(pid)[0] for pid in pids}
+        begin = time.monotonic()
+        time.sleep(seconds)
+        elapsed = time.monotonic() - begin
+        cpu = memory = 0.0
+        for pid in pids:
+            used, resident, name = usage(pid)
+            share = (used - before[pid]) / elapsed * 100
+            print(f"{name:16} pid {pid:7}  {share:6.3f} % of a CPU  {resident:7.1f} MiB resident")
+            cpu, memory = cpu + share, memory + resident
+        checks.check(cpu < 1, f"{cpu:.3f} % of one CPU in {elapsed:.0f} s")
+        checks.check(memory < 100, f"{memory:.1f} MiB resident")
+        checks.check(server.stop() == 0, "stops cleanly")
+    finally:
+        shutil.rmtree(storage, ignore_errors=True)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()

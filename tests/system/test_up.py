@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""The whole path: `firn up` as root on this host, programs of known shape, the answers of the API.
+
+    test_up.py PROGRAM WORKLOADS_DIR [SECONDS]
+
+SECONDS is how long each load runs (default 15).
+"""
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import firn
+
+TYPE = "parca_agent:samples:count:cpu:nanoseconds:delta"
+MARKER = 15
+KERNEL = 2
+FREQUENCY_HZ = 97
+SETTLE_SECONDS = 8  # an interval of the agent, and symbols
+
+
+def flame(server, selector, begin, end):
+    """Rows of the flame graph as dictionaries, the root first."""
+    answer = server.json("/api/flamegraph", query=TYPE + selector, **{"from": begin, "to": end, "trim": 0})
+    nodes, strings = answer["nodes"], answer["strings"]
+    rows = []
+    for i in range(len(nodes["parent"])):
+        rows.append(
+            {
+                "parent": nodes["parent"][i],
+                "name": strings[nodes["name"][i]],
+                "binary": strings[nodes["binary"][i]],
+                "kind": nodes["kind"][i],
+                "self": nodes["self"][i],
+                "total": nodes["total"][i],
+            }
+        )
+    return rows
+
+
+def share_whole(rows):
+    """Share of the value whose stacks reach their root: no marker frame at the root side."""
+    total = rows[0]["total"]
+    cut = sum(r["total"] for r in rows[1:] if r["parent"] == 0 and r["kind"] == MARKER)
+    return 1 - cut / total if total else 0.0
+
+
+def share_named(rows):
+    """Share of the value whose leaf frame has a name, not an offset."""
+    total = rows[0]["total"]
+    bare = sum(r["self"] for r in rows[1:] if "+0x" in r["name"])
+    return 1 - bare / total if total else 0.0
+
+
+def totals_by_name(rows):
+    """Total of each function, a recursion counted once."""
+    totals = {}
+    for i, row in enumerate(rows):
+        up = row["parent"]
+        seen = False
+        while up:
+            seen = seen or rows[up]["name"] == row["name"]
+            up = rows[up]["parent"]
+        if i and not seen:
+            totals[row["name"]] = totals.get(row["name"], 0) + row["total"]
+    return totals
+
+
+def check_burner(checks, server, workloads, seconds):
+    """C++ without frame pointers, stripped, 40 calls deep, measuring its own functions."""
+    begin = time.time()
+    run = subprocess.run(
+        [os.path.join(workloads, "burner"), str(seconds)], capture_output=True, text=True, check=True
+    )
+    end = time.time()
+    time.sleep(SETTLE_SECONDS)
+    own = json.loads(run.stdout)
+    rows = flame(server, '{comm="burner"}', begin, end)
+    checks.check(share_whole(rows) >= 0.99, f"burner: {share_whole(rows):.2%} of the stacks reach the root")
+    depth = {}
+    for i, row in enumerate(rows):
+        depth[i] = depth[row["parent"]] + 1 if i else 0
+    user = max(depth[i] for i, r in enumerate(rows) if r["kind"] != KERNEL)
+    checks.check(user >= 40, f"burner: {user} frames deep")
+    return own, rows
+
+
+def check_shares(checks, own, rows):
+    """Stripped: the program prints the address of each function, which names it in the answer."""
+    total = rows[0]["total"]
+    totals = totals_by_name(rows)
+    for function in own["functions"]:
+        measured = function["share"]
+        seen = sum(v for k, v in totals.items() if matches(k, function)) / total
+        what = f"burner: {function['name']} {seen:.1%} of samples, {measured:.1%} by its own clock"
+        checks.check(abs(seen - measured) <= 0.02, what)
+
+
+def matches(name, function):
+    """Name as in the answer: the symbol, or binary+0xoffset within the function's range."""
+    if name == function["name"]:
+        return True
+    head, plus, offset = name.rpartition("+0x")
+    if not plus or not head.startswith("burner"):
+        return False
+    return function["begin"] <= int(offset, 16) < function["end"]
+
+
+def check_churn(checks, server, seconds):
+    """Processes of a few milliseconds: compilers, ls, sort."""
+    source = "int f(int x) { return x * 3; }\nint main(void) { return f(2); }\n"
+    loop = 'while :; do echo "$S" | gcc -O2 -x c -c -o /dev/null - ; ls -l /usr/bin | sort -k5 >/dev/null; done'
+    begin = time.time()
+    child = subprocess.Popen(["sh", "-c", loop], env=dict(os.environ, S=source), start_new_session=True)
+    time.sleep(seconds)
+    end = time.time()
+    os.killpg(child.pid, 15)
+    child.wait()
+    time.sleep(SETTLE_SECONDS)
+    rows = flame(server, '{comm=~"^(cc1|as|gcc|ls|sort|sh)$"}', begin, end)
+    seen = rows[0]["total"] / 1e9 / seconds
+    checks.check(seen > 0.3, f"churn: {seen:.2f} CPUs seen")
+    checks.check(share_whole(rows) >= 0.95, f"churn: {share_whole(rows):.2%} of the stacks are whole")
+    checks.check(share_named(rows) >= 0.95, f"churn: {share_named(rows):.2%} of the leaves are named")
+    kernel = sum(r["self"] for r in rows if r["kind"] == KERNEL)
+    checks.check(kernel > 0, "churn: kernel frames are there")
+    bare = [r["name"] for r in rows if r["kind"] == KERNEL and "+0x" in r["name"]]
+    checks.check(not bare, f"churn: kernel frames have names ({bare[:3]})")
+
+
+def check_reports_agree(checks, server, begin, end):
+    """One total, whichever way it is asked for."""
+    times = {"from": begin, "to": end}
+    rows = flame(server, "", begin, end)
+    top = server.json("/api/top", query=TYPE, limit=0, **times)
+    series = server.json("/api/series", query=TYPE, by="comm", step="1s", **times)
+    by_time = sum(point[1] for s in series["series"] for point in s["points"])
+    total = rows[0]["total"]
+    checks.check(total > 0 and top["total"] == total, "flame graph and table have one total")
+    checks.check(sum(r["self"] for r in top["rows"]) == total, "self values of the table sum to it")
+    checks.check(by_time == total, f"the series sum to it ({by_time} of {total})")
+    labels = set(server.json("/api/labels", query=TYPE)["labels"])
+    wanted = {"node", "comm", "pid", "thread_id", "thread_name", "cpu", "executable", "cgroup"}
+    checks.check(wanted <= labels, f"labels are there (missing: {wanted - labels})")
+
+
+def check_unprivileged(checks, program, storage):
+    """As another user: one sentence what is missing, and the server part runs."""
+    home = os.path.join(storage, "unprivileged")
+    os.makedirs(home)
+    nobody = pwd.getpwnam("nobody")
+    os.chmod(storage, 0o755)
+    os.chown(home, nobody.pw_uid, nobody.pw_gid)
+    copy = os.path.join(home, "firn")
+    shutil.copy(program, copy)
+    os.chmod(copy, 0o755)
+    wrapper = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy]
+    server = firn.Firn(wrapper, "up", home)
+    log = server.log_text()
+    said = [line for line in log.splitlines() if "CAP_" in line]
+    checks.check(bool(said), f"as nobody: says what is missing: {said[:1]}")
+    checks.check(server.get("/healthy") is not None, "as nobody: the server runs")
+    checks.check(server.stop() == 0, "as nobody: stops cleanly")
+
+
+def main():
+    program, workloads = sys.argv[1], sys.argv[2]
+    seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 15
+    checks = firn.Checks()
+    if os.geteuid() != 0:
+        checks.skip("the agent on the real kernel", "needs root to load BPF programs")
+        checks.finish()
+    storage = tempfile.mkdtemp(prefix="firn-test-up-")
+    try:
+        begin = time.time()
+        server = firn.Firn(program, "up", storage, f"--profiling-cpu-sampling-frequency={FREQUENCY_HZ}")
+        own, rows = check_burner(checks, server, workloads, seconds)
+        check_shares(checks, own, rows)
+        check_churn(checks, server, seconds)
+        end = time.time() - SETTLE_SECONDS / 2
+        check_reports_agree(checks, server, begin, end)
+        before = server.json("/api/top", query=TYPE, limit=0, **{"from": begin, "to": end})["total"]
+        children = firn.descendants(server.process.pid)
+        checks.check(server.stop() == 0, "Ctrl-C stops it with status 0")
+        alive = [pid for pid in children if os.path.exists(f"/proc/{pid}")]
+        checks.check(not alive, f"no process is left behind ({alive})")
+        server = firn.Firn(program, "up", storage)
+        after = server.json("/api/top", query=TYPE, limit=0, **{"from": begin, "to": end})["total"]
+        checks.check(after == before, "after a restart the same samples are there")
+        checks.check(server.stop() == 0, "stops again")
+        check_unprivileged(checks, program, storage)
+    finally:
+        shutil.rmtree(storage, ignore_errors=True)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
