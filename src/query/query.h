@@ -29,7 +29,8 @@ struct query_request {
 	double trim;      /* nodes below this share of the total are left out; 0: none */
 	uint32_t limit;   /* rows of a table, series of a graph; 0: no limit */
 	int64_t step_ns;  /* series; 0: chosen so that about 300 points come out */
-	struct str by[8]; /* series: sum by these labels */
+	struct str by[8]; /* series: sum by these labels; pprof: labels to keep (none: all but those
+			   * of threads and CPUs) */
 	uint32_t by_count;
 	bool invert; /* flame graph from the leaves up */
 	struct str
@@ -75,6 +76,7 @@ struct query_row {
 struct query_table {
 	struct query_row *rows; /* by self, descending, then by total and name */
 	uint32_t count;
+	uint32_t functions; /* rows before the limit */
 	int64_t total;
 	struct str unit;
 };
@@ -85,7 +87,8 @@ NODISCARD enum status query_top(const struct query_engine *q, const struct query
 NODISCARD enum status query_pprof(const struct query_engine *q, const struct query_request *r,
 	struct buf *out, struct err *e);
 
-/* The same questions with the answer as text for an HTTP body or a terminal. */
+/* The same questions with the answer as text for an HTTP body or a terminal. QUERY_FOLDED is for
+ * flame graphs (E_INVALID elsewhere): one line "root;…;leaf value" a stack. */
 enum query_format { QUERY_JSON, QUERY_TEXT, QUERY_FOLDED };
 NODISCARD enum status query_write_types(const struct query_engine *q, const struct query_request *r,
 	enum query_format f, struct buf *out, struct err *e);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * internal: what the files of query/ share: the opened question, the frames of its locations, the
+ * folded tree of frames.
+ *
+ * Private to query/.
+ *
+ * Sums are taken modulo 2^64 (query_add(), query_scale()): whoever sends values near the edge gets
+ * figures that wrap, and the equations between them hold all the same.
+ */
+#pragma once
+
+#include "query/query.h"
+
+/* Memory of one report's texts and tables, where the caller gives no arena. */
+#define QUERY_REPORT_BYTES_MAX ((size_t)512 << 20)
+/* How long a report waits for symbol tables that are being built. */
+#define QUERY_WAIT_MS 250
+#define QUERY_PPROF_WAIT_MS 5000
+
+static inline int64_t query_add(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t query_sub(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+static inline int64_t query_scale(int64_t value, int64_t factor)
+{
+	return (int64_t)((uint64_t)value * (uint64_t)factor);
+}
+
+static inline uint64_t query_abs(int64_t v)
+{
+	return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+}
+
+/* ---- plan.c ---- */
+
+/* A request made ready: selector parsed, its type found where the text named none, the store's
+ * snapshot open. Close with query_plan_close(). */
+struct query_plan {
+	struct selector selector;
+	struct store_view *view;
+	struct store_query store;
+	bool empty; /* the store holds no type at all: every report is empty */
+};
+/* need_type: a report, which is about one profile type. */
+NODISCARD enum status query_plan_open(const struct query_engine *q, const struct query_request *r,
+	bool need_type, struct arena *a, struct query_plan *out, struct err *e);
+void query_plan_close(struct query_plan *p);
+
+/* The unit of the values of a type, and what to multiply them by. */
+struct query_unit {
+	struct str name;
+	int64_t factor;
+};
+struct query_unit query_unit_of(
+	struct str sample_type, struct str sample_unit, struct str period_unit, int64_t period);
+
+/* ---- frames.c ---- */
+
+/* A function as a flame graph shows it: same name, binary and kind are the same frame. */
+struct query_frame {
+	uint32_t name; /* tables.strings */
+	uint32_t binary;
+	uint32_t file;
+	uint32_t line; /* where the function begins, else the smallest line seen; 0: not known */
+	uint8_t kind;
+};
+
+/* Or-ed to a frame's number where it was inlined into the frame before it. */
+#define QUERY_FRAME_INLINED 0x80000000u
+
+struct query_frames {
+	struct query_frame *v;
+	uint32_t count;
+	uint32_t *first;  /* frames of location l: ids[first[l] .. first[l + 1]), outermost first */
+	uint32_t *ids;    /* with QUERY_FRAME_INLINED */
+	uint8_t *matched; /* of v, where the request has a `match`; else NULL */
+};
+/* The frames of all locations of `tables`, which gets the names that were missing. */
+NODISCARD enum status query_frames_make(struct profile *tables, struct str match, struct arena *a,
+	struct query_frames *out, struct err *e);
+
+/* ---- fold.c ---- */
+
+struct query_fold_node {
+	uint32_t parent; /* always smaller; node 0 is the root, its own parent */
+	uint32_t frame;
+	int64_t self;
+	int64_t total;
+	bool inlined; /* each time */
+};
+struct query_fold {
+	VEC(struct query_fold_node) nodes;
+	uint32_t *slots; /* of the hash table from (parent, frame) to node; MAP_NONE: free */
+	uint32_t mask;
+	size_t memory_max; /* bytes of both */
+};
+/* Tree of locations to tree of frames; values times `factor`. Stacks that do not match count
+ * nothing. Free with query_fold_deinit(), also after a failure. */
+NODISCARD enum status query_fold_make(struct query_fold *f, const struct store_tree *tree,
+	const struct query_frames *frames, int64_t factor, size_t memory_max, struct err *e);
+/* From the leaves up. Nodes below `least` are not followed further: their totals are right, their
+ * children are not there. */
+NODISCARD enum status query_fold_invert(struct query_fold *out, const struct query_fold *f,
+	uint64_t least, size_t memory_max, struct err *e);
+void query_fold_deinit(struct query_fold *f);
+/* The children of every node: list[first[i] .. first[i + 1]), in the order of the nodes. */
+NODISCARD enum status query_fold_children(const struct query_fold *f, struct arena *a,
+	uint32_t **out_first, uint32_t **out_list, struct err *e);
+
+/* ---- tree.c: what flame and top begin with ---- */
+
+struct query_tree {
+	struct query_plan plan;
+	struct store_tree store;
+	bool has_store;
+	struct query_frames frames;
+	struct query_fold fold;
+	struct query_unit unit;
+	uint32_t pending;
+	int64_t total;
+};
+/* `work` holds what only the making needs, texts included. */
+NODISCARD enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
+	const struct query_request *r, struct arena *work, struct err *e);
+void query_tree_deinit(struct query_tree *t);
+
+/* ---- series.c ---- */
+
+struct query_points {
+	struct str *labels; /* values of the request's `by`, "" when absent; NULL: the rest */
+	struct store_point *points;
+	size_t count;
+	int64_t total;
+};
+struct query_graph {
+	struct query_points *series; /* largest first, the rest last */
+	size_t count;
+	int64_t step_ns;
+	struct str unit;
+};
+NODISCARD enum status query_series(const struct query_engine *q, const struct query_request *r,
+	struct arena *a, struct query_graph *out, struct err *e);
+
+/* ---- write_labels.c ---- */
+
+/* E_INVALID for QUERY_FOLDED. */
+NODISCARD enum status query_format_check(enum query_format format, struct err *e);
+/* What became of the answer in `out`. */
+NODISCARD enum status query_written(const struct buf *out, struct err *e);
+
+/* ---- json.c ---- */
+
+void query_json_i64(struct buf *b, int64_t v);
+/* ,"key": with the comma left out after an opening bracket */
+void query_json_key(struct buf *b, const char *key);
+void query_json_pair_i64(struct buf *b, const char *key, int64_t v);
+void query_json_pair_str(struct buf *b, const char *key, struct str v);
+
+/* ---- text.c ---- */
+
+/* A table with aligned columns for a terminal: begin, cells row by row, end. */
+#define QUERY_TEXT_COLUMNS_MAX 12
+struct query_text {
+	struct buf cells; /* texts, NUL after each */
+	uint32_t columns;
+	bool right[QUERY_TEXT_COLUMNS_MAX]; /* flush right: numbers */
+	uint32_t width[QUERY_TEXT_COLUMNS_MAX];
+	uint32_t at; /* column of the next cell */
+};
+void query_text_begin(struct query_text *t, uint32_t columns, size_t max_bytes);
+void query_text_deinit(struct query_text *t);
+void query_text_right(struct query_text *t, uint32_t column);
+/* Control characters become '?'. */
+void query_text_cell(struct query_text *t, struct str s);
+void query_text_value(struct query_text *t, int64_t value, struct str unit);
+void query_text_share(struct query_text *t, int64_t part, int64_t whole); /* "45.6%" */
+void query_text_end(struct query_text *t, struct buf *out);
+/* "2026-01-02 03:04:05Z" */
+void query_text_time(int64_t ns, char out[32]);
+/* Text with control characters replaced, so that a name cannot drive the terminal. */
+void query_text_clean(struct buf *out, struct str s);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: parse the selector into the caller's arena, open the store's snapshot, and where a type is
+ * needed and not named, take the only one there is.
+ */
+#include "query/internal.h"
+
+#include <stdio.h>
+
+static enum status check(const struct query_request *r, struct err *e)
+{
+	if (r->from_ns >= r->to_ns)
+		return err_set(e, E_INVALID, "the time range is empty: from must be before to");
+	if (!(r->trim >= 0 && r->trim <= 1))
+		return err_set(e, E_INVALID,
+			"trim is a share of the total: expected 0 to 1, got %g", r->trim);
+	if (r->step_ns < 0)
+		return err_set(e, E_INVALID, "step must not be negative");
+	if (r->by_count > ARRAY_COUNT(r->by))
+		return err_set(e, E_INVALID, "at most %zu labels to sum by, got %u",
+			ARRAY_COUNT(r->by), r->by_count);
+	return OK;
+}
+
+static void use_type(struct selector *s, const struct store_type *t)
+{
+	s->type[0] = t->name;
+	s->type[1] = t->sample_type;
+	s->type[2] = t->sample_unit;
+	s->type[3] = t->period_type;
+	s->type[4] = t->period_unit;
+	s->delta = t->delta;
+	s->has_type = true;
+}
+
+static enum status which_type(const struct store_type *types, size_t count, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf names;
+	buf_init(&names, 4096);
+	for (size_t i = 0; i < count && names.len < ERR_TEXT_MAX; i++) {
+		struct selector s = { 0 };
+		use_type(&s, &types[i]);
+		buf_cstr(&names, i ? ", " : "");
+		selector_write(&names, &s);
+	}
+	return err_set(e, E_INVALID, "the selector names no profile type, and there are %zu: %.*s",
+		count, STR_ARG(buf_view(&names)));
+}
+
+static enum status find_type(struct query_plan *p, struct arena *a, struct err *e)
+{
+	struct store_type *types = NULL;
+	size_t count = 0;
+	enum status s = store_types(p->view, INT64_MIN, INT64_MAX, a, &types, &count, e);
+	if (s != OK)
+		return s;
+	if (count > 1)
+		return which_type(types, count, e);
+	if (count == 1)
+		use_type(&p->selector, &types[0]);
+	p->empty = count == 0;
+	return OK;
+}
+
+enum status query_plan_open(const struct query_engine *q, const struct query_request *r,
+	bool need_type, struct arena *a, struct query_plan *out, struct err *e)
+{
+	CLEANUP(query_plan_close) struct query_plan p = { 0 };
+	enum status s = check(r, e);
+	if (s == OK)
+		s = selector_parse(r->selector, a, &p.selector, e);
+	if (s == OK)
+		s = store_view_open(q->store, r->tenant, &p.view, e);
+	if (s == OK && need_type && !p.selector.has_type)
+		s = find_type(&p, a, e);
+	if (s != OK)
+		return s;
+	p.store = (struct store_query){
+		.from_ns = r->from_ns,
+		.to_ns = r->to_ns,
+		.cancel = r->cancel,
+		.cancel_ctx = r->cancel_ctx,
+	};
+	*out = p;
+	out->store.selector = &out->selector;
+	p = (struct query_plan){ 0 };
+	return OK;
+}
+
+void query_plan_close(struct query_plan *p)
+{
+	if (p->view)
+		store_view_close(p->view);
+	selector_deinit(&p->selector);
+	*p = (struct query_plan){ 0 };
+}
+
+struct query_unit query_unit_of(
+	struct str sample_type, struct str sample_unit, struct str period_unit, int64_t period)
+{
+	if (period > 0 && period_unit.len > 0 && str_eq(sample_type, STR("samples")) &&
+		str_eq(sample_unit, STR("count")))
+		return (struct query_unit){ period_unit, period };
+	return (struct query_unit){ sample_unit, 1 };
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: the store sums by step and labels; here the values are scaled, the series ordered by their
+ * totals, and what lies beyond the limit is added into one array with a slot for each step.
+ */
+#include "query/internal.h"
+
+#include "base/clock.h"
+
+/* Points that a chosen step aims at, and steps of one series at most. */
+#define POINTS_WANTED 300
+#define POINTS_MAX 20000
+
+/* Steps that are chosen: multiples of ten seconds, the resolution of merged parts, so that no
+ * step falls between two of them. */
+static const int64_t nice_steps_s[] = { 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200,
+	10800, 21600, 43200, 86400 };
+
+static enum status choose_step(const struct query_request *r, int64_t *out_ns, struct err *e)
+{
+	uint64_t range_ns = (uint64_t)r->to_ns - (uint64_t)r->from_ns;
+	if (r->step_ns > 0) {
+		if (range_ns / (uint64_t)r->step_ns >= POINTS_MAX)
+			return err_set(e, E_INVALID,
+				"the step is too short for this time range: at most %d points are "
+				"answered",
+				POINTS_MAX);
+		*out_ns = r->step_ns;
+		return OK;
+	}
+	size_t i = 0;
+	while (i < ARRAY_COUNT(nice_steps_s) &&
+		range_ns / (uint64_t)(nice_steps_s[i] * NS_PER_SEC) > POINTS_WANTED)
+		i++;
+	int64_t day_ns = 86400 * NS_PER_SEC;
+	*out_ns = i < ARRAY_COUNT(nice_steps_s)
+			  ? nice_steps_s[i] * NS_PER_SEC
+			  : (int64_t)(range_ns / POINTS_WANTED / (uint64_t)day_ns + 1) * day_ns;
+	return OK;
+}
+
+static int compare_series(const void *pa, const void *pb, void *ctx)
+{
+	const struct query_points *a = pa, *b = pb;
+	uint32_t labels = *(const uint32_t *)ctx;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	for (uint32_t i = 0; i < labels; i++) {
+		int by_text = str_cmp(a->labels[i], b->labels[i]);
+		if (by_text)
+			return by_text;
+	}
+	return 0;
+}
+
+static void scale_points(struct query_points *p, int64_t factor)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		p->points[i].value = query_scale(p->points[i].value, factor);
+		p->total = query_add(p->total, p->points[i].value);
+	}
+}
+
+static int compare_points(const void *pa, const void *pb)
+{
+	const struct store_point *a = pa, *b = pb;
+	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+/* All of `from` as one series: points put together, sorted, equal times added. */
+static enum status sum_rest(const struct query_points *from, size_t count, struct arena *a,
+	struct query_points *out, struct err *e)
+{
+	struct query_points rest = { 0 };
+	size_t points = 0;
+	for (size_t i = 0; i < count; i++)
+		points += from[i].count;
+	rest.points = ARENA_ARRAY(a, struct store_point, points);
+	if (!rest.points)
+		return err_set(e, arena_status(a), "%zu points of %zu series", points, count);
+	points = 0;
+	for (size_t i = 0; i < count; i++) {
+		rest.total = query_add(rest.total, from[i].total);
+		if (from[i].count > 0)
+			memcpy(rest.points + points, from[i].points,
+				from[i].count * sizeof(*rest.points));
+		points += from[i].count;
+	}
+	qsort(rest.points, points, sizeof(*rest.points), compare_points);
+	for (size_t i = 0; i < points; i++) {
+		struct store_point *last = rest.count ? &rest.points[rest.count - 1] : NULL;
+		const struct store_point *p = &rest.points[i];
+		if (last && last->time_ns == p->time_ns) {
+			last->value = query_add(last->value, p->value);
+			last->count += p->count;
+		} else {
+			rest.points[rest.count++] = *p;
+		}
+	}
+	*out = rest;
+	return OK;
+}
+
+static enum status take(struct query_graph *g, const struct store_series *found, size_t count,
+	const struct query_request *r, int64_t factor, struct arena *a, struct err *e)
+{
+	g->series = ARENA_ARRAY(a, struct query_points, count);
+	if (!g->series)
+		return err_set(e, arena_status(a), "%zu series", count);
+	for (size_t i = 0; i < count; i++) {
+		g->series[i] = (struct query_points){
+			.labels = found[i].values,
+			.points = found[i].points,
+			.count = found[i].point_count,
+		};
+		scale_points(&g->series[i], factor);
+	}
+	uint32_t labels = r->by_count;
+	qsort_r(g->series, count, sizeof(*g->series), compare_series, &labels);
+	g->count = count;
+	if (r->limit == 0 || count <= r->limit)
+		return OK;
+	g->count = (size_t)r->limit + 1;
+	return sum_rest(g->series + r->limit, count - r->limit, a, &g->series[r->limit], e);
+}
+
+enum status query_series(const struct query_engine *q, const struct query_request *r,
+	struct arena *a, struct query_graph *out, struct err *e)
+{
+	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
+	struct query_graph made = { .unit = STR("count") };
+	enum status s = query_plan_open(q, r, true, a, &plan, e);
+	if (s == OK)
+		s = choose_step(r, &made.step_ns, e);
+	if (s != OK)
+		return s;
+	if (!plan.empty) {
+		struct store_series *found = NULL;
+		size_t count = 0;
+		struct store_type type = { 0 };
+		int64_t period = 0;
+		s = store_sum_series(plan.view, &plan.store, r->by, r->by_count, made.step_ns, a,
+			&found, &count, &type, &period, e);
+		if (s != OK)
+			return s;
+		struct query_unit unit =
+			query_unit_of(type.sample_type, type.sample_unit, type.period_unit, period);
+		made.unit = unit.name;
+		s = take(&made, found, count, r, unit.factor, a, e);
+	}
+	if (s == OK)
+		*out = made;
+	return s;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: JSON is the columns as they are. Folded stacks keep the path as one text that grows and
+ * shrinks with the walk. The table for a terminal is the tree itself, indented only where it
+ * branches, down to nodes of half a per cent.
+ */
+#include "query/internal.h"
+
+#include <stdio.h>
+
+#include "base/units.h"
+
+#define TEXT_SHARE_MIN 0.005
+#define TEXT_ROWS_MAX 200
+#define TEXT_INDENT_MAX 40
+#define PATH_BYTES_MAX ((size_t)4 << 20)
+
+/* ---- JSON ---- */
+
+static void column_u32(struct buf *b, const char *key, const uint32_t *v, uint32_t count)
+{
+	query_json_key(b, key);
+	buf_u8(b, '[');
+	for (uint32_t i = 0; i < count; i++) {
+		if (i > 0)
+			buf_u8(b, ',');
+		query_json_i64(b, v[i]);
+	}
+	buf_u8(b, ']');
+}
+
+static void column_u8(struct buf *b, const char *key, const uint8_t *v, uint32_t count)
+{
+	query_json_key(b, key);
+	buf_u8(b, '[');
+	for (uint32_t i = 0; i < count; i++) {
+		if (i > 0)
+			buf_u8(b, ',');
+		query_json_i64(b, v[i]);
+	}
+	buf_u8(b, ']');
+}
+
+static void column_i64(struct buf *b, const char *key, const int64_t *v, uint32_t count)
+{
+	query_json_key(b, key);
+	buf_u8(b, '[');
+	for (uint32_t i = 0; i < count; i++) {
+		if (i > 0)
+			buf_u8(b, ',');
+		query_json_i64(b, v[i]);
+	}
+	buf_u8(b, ']');
+}
+
+static void write_json(const struct query_flame *f, struct buf *b)
+{
+	buf_u8(b, '{');
+	query_json_pair_str(b, "unit", f->unit);
+	query_json_pair_i64(b, "total", f->total[0]);
+	query_json_pair_i64(b, "trimmed", f->trimmed);
+	query_json_pair_i64(b, "samples", (int64_t)f->sample_count);
+	query_json_pair_i64(b, "pending", f->pending);
+	query_json_key(b, "strings");
+	buf_u8(b, '[');
+	for (uint32_t i = 0; i < f->string_count; i++) {
+		if (i > 0)
+			buf_u8(b, ',');
+		buf_json_str(b, f->strings[i]);
+	}
+	buf_u8(b, ']');
+	query_json_key(b, "nodes");
+	buf_u8(b, '{');
+	column_u32(b, "parent", f->parent, f->count);
+	column_u32(b, "name", f->name, f->count);
+	column_u32(b, "file", f->file, f->count);
+	column_u32(b, "line", f->line, f->count);
+	column_u32(b, "binary", f->binary, f->count);
+	column_u8(b, "kind", f->kind, f->count);
+	column_u8(b, "inlined", f->inlined, f->count);
+	column_i64(b, "self", f->self, f->count);
+	column_i64(b, "total", f->total, f->count);
+	buf_cstr(b, "}}");
+}
+
+/* ---- folded ---- */
+
+/* Semicolons separate frames and line ends stacks: neither may be in a name. */
+static void folded_name(struct buf *path, struct str name)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.p[i];
+		buf_u8(path, c == ';' ? ':' : c == '\n' || c == '\r' ? ' ' : (uint8_t)c);
+	}
+}
+
+static enum status write_folded(
+	const struct query_flame *f, struct arena *a, struct buf *b, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf path;
+	buf_init(&path, PATH_BYTES_MAX);
+	uint32_t *ends = ARENA_ARRAY(a, uint32_t, f->count); /* of the node's path */
+	if (!ends)
+		return err_set(e, arena_status(a), "folded stacks of %u nodes", f->count);
+	for (uint32_t i = 0; i < f->count && !b->failed; i++) {
+		if (i > 0) {
+			path.len = ends[f->parent[i]];
+			if (path.len > 0)
+				buf_u8(&path, ';');
+			folded_name(&path, f->strings[f->name[i]]);
+		}
+		if (path.failed)
+			return err_set(e, E_LIMIT, "a stack's names are longer than %zu MiB",
+				PATH_BYTES_MAX >> 20);
+		ends[i] = (uint32_t)path.len;
+		if (f->self[i] == 0)
+			continue;
+		buf_str(b, i > 0 ? buf_view(&path) : STR("[no stack]"));
+		buf_u8(b, ' ');
+		query_json_i64(b, f->self[i]);
+		buf_u8(b, '\n');
+	}
+	if (f->trimmed != 0) {
+		buf_cstr(b, "[trimmed] ");
+		query_json_i64(b, f->trimmed);
+		buf_u8(b, '\n');
+	}
+	return OK;
+}
+
+/* ---- text ---- */
+
+static bool is_shown(const struct query_flame *f, uint32_t i)
+{
+	double share = (double)query_abs(f->total[i]) / (double)query_abs(f->total[0]);
+	return f->total[0] != 0 && share >= TEXT_SHARE_MIN;
+}
+
+/* Indents: one more than the parent's where the parent has several children that are shown. */
+static enum status find_indents(
+	const struct query_flame *f, struct arena *a, uint32_t **out, struct err *e)
+{
+	uint32_t *indent = ARENA_ARRAY(a, uint32_t, f->count);
+	uint32_t *children = ARENA_ARRAY(a, uint32_t, f->count);
+	if (!indent || !children)
+		return err_set(e, arena_status(a), "flame graph of %u nodes", f->count);
+	for (uint32_t i = 1; i < f->count; i++)
+		children[f->parent[i]] += is_shown(f, i);
+	for (uint32_t i = 1; i < f->count; i++) {
+		uint32_t parent = f->parent[i];
+		indent[i] = indent[parent] + (parent > 0 && children[parent] > 1);
+	}
+	*out = indent;
+	return OK;
+}
+
+static void text_row(struct query_text *t, const struct query_flame *f, uint32_t i, uint32_t indent)
+{
+	char name[512];
+	struct str text = f->strings[f->name[i]], binary = f->strings[f->binary[i]];
+	snprintf(name, sizeof(name), "%*s%.*s", (int)MIN(indent * 2, (uint32_t)TEXT_INDENT_MAX), "",
+		(int)MIN(text.len, (size_t)400), text.p);
+	query_text_share(t, f->total[i], f->total[0]);
+	query_text_value(t, f->total[i], f->unit);
+	query_text_value(t, f->self[i], f->unit);
+	query_text_cell(t, binary);
+	query_text_cell(t, str_of(name));
+}
+
+static enum status write_text(
+	const struct query_flame *f, struct arena *a, struct buf *b, struct err *e)
+{
+	uint32_t *indent = NULL, rows = 0;
+	enum status s = find_indents(f, a, &indent, e);
+	if (s != OK)
+		return s;
+	CLEANUP(query_text_deinit) struct query_text t;
+	query_text_begin(&t, 5, b->max);
+	for (uint32_t i = 0; i < 3; i++)
+		query_text_right(&t, i);
+	static const char *const heads[] = { "SHARE", "TOTAL", "SELF", "BINARY", "FUNCTION" };
+	for (size_t i = 0; i < ARRAY_COUNT(heads); i++)
+		query_text_cell(&t, str_of(heads[i]));
+	for (uint32_t i = 1; i < f->count && rows < TEXT_ROWS_MAX; i++)
+		if (is_shown(f, i)) {
+			text_row(&t, f, i, indent[i]);
+			rows++;
+		}
+	char total[UNITS_TEXT_MAX];
+	buf_printf(b, "%s in %llu samples", units_format(f->total[0], f->unit, total),
+		(unsigned long long)f->sample_count);
+	if (f->pending)
+		buf_printf(b, "; symbols of %u addresses are still being read", f->pending);
+	buf_cstr(b, "\n");
+	if (rows > 0) {
+		buf_cstr(b, "\n");
+		query_text_end(&t, b);
+	}
+	return OK;
+}
+
+enum status query_write_flame(const struct query_engine *q, const struct query_request *r,
+	enum query_format format, struct buf *out, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, QUERY_REPORT_BYTES_MAX);
+	struct query_flame f;
+	enum status s = query_flame(q, r, &a, &f, e);
+	if (s != OK)
+		return s;
+	if (format == QUERY_JSON)
+		write_json(&f, out);
+	else if (format == QUERY_FOLDED)
+		s = write_folded(&f, &a, out, e);
+	else
+		s = write_text(&f, &a, out, e);
+	return s == OK ? query_written(out, e) : s;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/internal.h"
+
+#include "base/units.h"
+
+static void write_json(const struct query_table *t, struct buf *b)
+{
+	buf_u8(b, '{');
+	query_json_pair_str(b, "unit", t->unit);
+	query_json_pair_i64(b, "total", t->total);
+	query_json_key(b, "rows");
+	buf_u8(b, '[');
+	for (uint32_t i = 0; i < t->count; i++) {
+		const struct query_row *row = &t->rows[i];
+		buf_cstr(b, i ? ",{" : "{");
+		query_json_pair_str(b, "name", row->name);
+		query_json_pair_str(b, "binary", row->binary);
+		query_json_pair_str(b, "file", row->file);
+		query_json_pair_str(b, "kind", str_of(frame_kind_name(row->kind)));
+		query_json_pair_i64(b, "self", row->self);
+		query_json_pair_i64(b, "total", row->total);
+		buf_u8(b, '}');
+	}
+	buf_cstr(b, "]}");
+}
+
+static void write_text(const struct query_table *table, struct buf *b)
+{
+	static const char *const heads[] = { "SELF", "SELF%", "TOTAL", "TOTAL%", "BINARY",
+		"FUNCTION" };
+	CLEANUP(query_text_deinit) struct query_text t;
+	query_text_begin(&t, ARRAY_COUNT(heads), b->max);
+	for (uint32_t i = 0; i < ARRAY_COUNT(heads); i++)
+		query_text_cell(&t, str_of(heads[i]));
+	for (uint32_t i = 0; i < 4; i++)
+		query_text_right(&t, i);
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct query_row *row = &table->rows[i];
+		query_text_value(&t, row->self, table->unit);
+		query_text_share(&t, row->self, table->total);
+		query_text_value(&t, row->total, table->unit);
+		query_text_share(&t, row->total, table->total);
+		query_text_cell(&t, row->binary);
+		query_text_cell(&t, row->name);
+	}
+	char total[UNITS_TEXT_MAX];
+	buf_printf(b, "%s in %u functions", units_format(table->total, table->unit, total),
+		table->functions);
+	if (table->count < table->functions)
+		buf_printf(b, ", %u shown", table->count);
+	buf_cstr(b, "\n");
+	if (table->count > 0) {
+		buf_cstr(b, "\n");
+		query_text_end(&t, b);
+	}
+}
+
+enum status query_write_top(const struct query_engine *q, const struct query_request *r,
+	enum query_format format, struct buf *out, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, QUERY_REPORT_BYTES_MAX);
+	struct query_table t;
+	enum status s = query_format_check(format, e);
+	if (s == OK)
+		s = query_top(q, r, &a, &t, e);
+	if (s != OK)
+		return s;
+	if (format == QUERY_JSON)
+		write_json(&t, out);
+	else
+		write_text(&t, out);
+	return query_written(out, e);
+}
