@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// How: a struct around one RE2 object. Built without exceptions: RE2 itself throws none, and what
-// its allocations could throw is bounded by SELECTOR_REGEX_BYTES_MAX.
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: a struct around one RE2 object. Built without exceptions: RE2 itself throws none, and what
+ * its allocations could throw is bounded by SELECTOR_REGEX_BYTES_MAX.
+ */
 #include "selector/regex.h"
 
 #include <re2/re2.h>
