@@ -3,8 +3,8 @@
  * sampler: the BPF program in the kernel: loads it, attaches it to every CPU (also those that come
  * online later), keeps its maps, and hands its events over. Private to agent/.
  *
- * Thread safety: sampler_poll() from one thread; sampler_publish() and sampler_retract() from one
- * (other) thread; counters from any.
+ * Thread safety: sampler_start(), _stop(), _poll() and _next_epoch() from one thread;
+ * sampler_publish(), sampler_retract() and the counters from any.
  */
 #pragma once
 
@@ -23,6 +23,10 @@ struct sampler_config {
 
 struct sampler;
 
+/* Can this process sample? OK, or in `e` one sentence: which capability, kernel option or sysctl is
+ * missing, and how to get it. Leaves nothing behind. */
+NODISCARD enum status sampler_probe(struct err *e);
+
 /* `frames` as in event_sample; for EVENT_SAMPLE_SEEN the sampler has put the frames of the earlier
  * event back, so the receiver never sees the difference. The event is valid during the call. */
 struct sampler_events {
@@ -31,8 +35,7 @@ struct sampler_events {
 	void (*process)(void *ctx, const struct event_process *p);
 };
 
-/* What is missing when this fails is in `e`, in one sentence: the capability, the kernel option or
- * the sysctl, and how to get it. */
+/* What is missing when this fails is in `e`, as by sampler_probe(). */
 NODISCARD enum status sampler_open(const struct sampler_config *c,
 	const struct sampler_events *events, struct sampler **out, struct err *e);
 void sampler_close(struct sampler *s);
@@ -47,19 +50,27 @@ NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err
 void sampler_next_epoch(struct sampler *s);
 
 /* Make a file known: from now on its frames carry `file_id`, and `t` (NULL: none, frame pointers)
- * unwinds them. Replaces an earlier one of the same key. E_LIMIT: over table_bytes_max after the
- * coldest tables were evicted. FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's. */
+ * unwinds them. Replaces an earlier one of the same inode and device. `t` is copied.
+ * FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's, by offset in its image.
+ * E_LIMIT: over table_bytes_max after the coldest tables were evicted; then the file is known
+ * without a table. A file that was evicted is not known any more: when it is met again there is a
+ * notice as for a new one, and it is to be published again. */
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
 
+/* bpf.samples = bpf.delivered + bpf.seen + the bpf.lost_…; what was handed over is
+ * bpf.delivered + bpf.seen - lost_seen, once the ring is empty. */
 struct sampler_stats {
 	struct bpf_counters bpf; /* summed over CPUs */
+	uint64_t lost_seen;      /* samples sent by a hash whose frames were not kept */
 	uint32_t cpus;           /* with a perf event */
+	uint32_t files;          /* published */
 	uint64_t table_bytes;    /* in use in slabs */
-	uint64_t kernel_bytes;   /* all maps, as the kernel accounts them */
+	uint64_t kernel_bytes;   /* all maps and programs, as the kernel accounts them */
 	uint64_t evicted_tables;
-	uint64_t run_count; /* with config.stats */
+	uint64_t run_count; /* of the sampling program, with config.stats */
 	uint64_t run_ns;
+	uint32_t verified_insns; /* all programs together; 0: the kernel does not say (5.16) */
 };
 void sampler_read_stats(struct sampler *s, struct sampler_stats *out);

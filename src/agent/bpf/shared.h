@@ -11,7 +11,10 @@
 #define SAMPLE_KERNEL_FRAMES_MAX 127 /* PERF_MAX_STACK_DEPTH */
 
 /* A user frame is one u64: file id << 48 | file offset (or address, for the ids that are no file).
- */
+ * It names the byte that was looked up: the interrupted instruction itself for the leaf and for
+ * what a signal interrupted, and return address - 1, which lies in the call, for all others; so it
+ * is symbolized as it stands. Kernel addresses are as the kernel gives them: the leaf, then return
+ * addresses. */
 #define FRAME_FILE_SHIFT 48
 #define FRAME_OFFSET_MASK 0x0000ffffffffffffULL
 enum frame_file {
@@ -22,7 +25,9 @@ enum frame_file {
 	FRAME_FILE_MAX = 65535,
 };
 
-/* The kernel's identity of a mapped file. */
+/* The kernel's identity of a mapped file. `generation` is 0, unless a notice says with it that the
+ * inode number has been given to another file since the file of this key was published: then the
+ * file is to be opened again and published by the notice's key, and replaces the old one. */
 struct file_key {
 	__u64 inode;
 	__u32 dev; /* super block's dev_t as the kernel holds it: major << 20 | minor */
@@ -36,7 +41,8 @@ struct file_value {
 	__u32 first_page; /* file offset >> UNWIND_PAGE_SHIFT of page_base */
 };
 
-/* Why a user stack ends where it does. COMPLETE and above it are whole stacks. */
+/* Why a user stack ends where it does. Whole stacks (nothing is missing): see
+ * stack_end_is_whole(). */
 /* clang-format off */
 #define STACK_END_LIST(X)                                                                    \
 	X(NONE, 0, "no user stack: a kernel thread")                                         \
@@ -60,6 +66,12 @@ enum stack_end {
 		STACK_END_COUNT
 };
 
+/* Every frame of the user stack is there (or there is none to show). */
+static inline int stack_end_is_whole(unsigned end)
+{
+	return end <= STACK_END_ROOT_ZERO || end == STACK_END_EXEC;
+}
+
 enum event_type {
 	EVENT_SAMPLE = 1,
 	EVENT_SAMPLE_SEEN = 2, /* as SAMPLE, no frames: this hash was sent before in this epoch */
@@ -67,10 +79,13 @@ enum event_type {
 	EVENT_EXIT = 4,        /* the last thread of a process ended */
 };
 
+/* Private to the sampler: the frames will be asked for again by their hash. */
+#define EVENT_FLAG_KEEP 1
+
 struct event_header {
 	__u16 type;     /* enum event_type */
 	__u8 stack_end; /* enum stack_end */
-	__u8 flags;
+	__u8 flags;     /* EVENT_FLAG_… */
 	__u32 cpu;
 	__u32 pid; /* thread group, initial pid namespace */
 	__u32 tid;

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * kernel: the few fields of kernel structures that the BPF program reads, written by hand.
+ *
+ * Offsets are filled in at load time from the running kernel's BTF (CO-RE), so order and size here
+ * mean nothing, and no vmlinux.h is needed to build. A structure that changed its shape has a
+ * second form with a `___suffix`, which CO-RE ignores when it looks the name up.
+ *
+ * Not relocated, because they are ABI or hardware: struct x86_regs (struct pt_regs of x86-64, as
+ * user space sees it in ptrace) and the context of a perf_event program.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+#include "shared.h"
+
+#ifdef __bpf__
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#endif
+
+/* lib/maple_tree.c, Linux 6.1 */
+struct maple_tree {
+	void *ma_root;
+};
+
+/* Before Linux 6.1 (commit 524e00b36e8c, "mm: remove rb tree") VMAs hang in a red-black tree. */
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct mm_struct___rb {
+	struct rb_root mm_rb;
+};
+
+struct vm_area_struct___rb {
+	struct rb_node vm_rb;
+};
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+	unsigned long start_code;
+	unsigned long start_stack; /* sp as execve gave it to the program */
+	struct {
+		void *vdso;
+	} context;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	__u32 i_generation;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
+struct signal_struct {
+	struct {
+		int counter;
+	} live; /* threads that have not begun to exit */
+};
+
+struct task_struct {
+	void *stack;
+	unsigned int flags;
+	struct mm_struct *mm;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	__u64 start_boottime;
+	struct signal_struct *signal;
+};
+
+#ifdef __bpf__
+#pragma clang attribute pop
+#endif
+
+/* struct pt_regs, arch/x86/include/asm/ptrace.h. With FRED (Linux 6.9) the upper 48 bits of the
+ * cs and ss slots carry event data: only the low 16 are the selector. */
+struct x86_regs {
+	__u64 r15;
+	__u64 r14;
+	__u64 r13;
+	__u64 r12;
+	__u64 bp;
+	__u64 bx;
+	__u64 r11;
+	__u64 r10;
+	__u64 r9;
+	__u64 r8;
+	__u64 ax;
+	__u64 cx;
+	__u64 dx;
+	__u64 si;
+	__u64 di;
+	__u64 orig_ax; /* number of the system call; -1 when entered otherwise */
+	__u64 ip;
+	__u64 cs;
+	__u64 flags;
+	__u64 sp;
+	__u64 ss;
+};
+
+/* include/uapi/linux/bpf_perf_event.h */
+struct bpf_perf_event_data {
+	struct x86_regs regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+#define X86_USER32_CS 0x23 /* __USER32_CS, arch/x86/include/asm/segment.h */
+#define X86_RPL_MASK 3
+#define X86_RPL_USER 3
+#define X86_NR_EXECVE 59 /* system calls, ABI */
+#define X86_NR_BPF 321
+#define X86_NR_EXECVEAT 322
+
+/* VSYSCALL_ADDR, arch/x86/include/uapi/asm/vsyscall.h: outside every mm. */
+#define X86_VSYSCALL_START 0xffffffffff600000ULL
+#define X86_VSYSCALL_BYTES 0x1000
+
+#define KERNEL_PF_KTHREAD 0x00200000 /* include/linux/sched.h; the same since 2.6.27 */
+#define KERNEL_VM_EXEC 0x00000004    /* include/linux/mm.h */
+#define KERNEL_PAGE_SHIFT 12
+
+/* Maple tree nodes, include/linux/maple_tree.h: 256 bytes, the type in bits 3 to 6 of the pointer
+ * to it. Words: parent | pivot[15] | slot[16], or parent | pivot[9] | slot[10] | gap[10]. */
+#define MAPLE_NODE_BYTES 256
+#define MAPLE_NODE_WORDS (MAPLE_NODE_BYTES / 8)
+#define MAPLE_NODE_MASK (~(__u64)(MAPLE_NODE_BYTES - 1))
+#define MAPLE_TYPE_SHIFT 3
+#define MAPLE_TYPE_MASK 0xf
+#define MAPLE_ROOT_TAG_MASK 3
+#define MAPLE_ROOT_TAG_NODE 2   /* xa_is_node() */
+#define MAPLE_RESERVED_MAX 4096 /* values up to here are no pointers */
+#define MAPLE_RANGE64_PIVOTS 15
+#define MAPLE_ARANGE64_PIVOTS 9
+enum maple_node_type {
+	MAPLE_LEAF64 = 1,
+	MAPLE_RANGE64 = 2,
+	MAPLE_ARANGE64 = 3,
+};
+/* Depth of a tree with MAX_MAP_COUNT entries: fan-out is at least 5. */
+#define MAPLE_DEPTH_MAX 10
+/* A red-black tree of 65,530 nodes (vm.max_map_count) is at most 2 log2(n + 1) deep. */
+#define RB_DEPTH_MAX 33

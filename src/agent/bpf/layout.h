@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * layout: what only the BPF program and sampler.c share: sizes of the maps, the values in those
+ * that user space writes through shared memory, the program's configuration.
+ */
+#pragma once
+
+#include "shared.h"
+
+/* Unwind tables: slabs of 64 chunks of 64 KiB; a page's blob lies in one chunk. */
+#define SLAB_CHUNKS 64
+#define SLAB_CHUNK_SHIFT 6
+#define SLAB_CHUNK_BYTES 65536
+#define SLAB_BYTES (SLAB_CHUNKS * SLAB_CHUNK_BYTES)
+#define SLABS_MAX 1024 /* what 16 bits of unwind_page.chunk can name: 4 GiB */
+
+#define TABLE_PAGES_MAX 65536 /* of 64 KiB: tables for 4 GiB of text */
+#define FILES_MAX 16384       /* known at a time */
+
+/* Stack hashes that a CPU remembers to have sent. */
+#define SEEN_SLOTS 1024
+
+/* One known file. `files` maps {inode, dev, 0} to an index here; index 0 is no file. A slot is
+ * reused only after all programs that could have seen the old one have ended, and carries its key,
+ * so that an element of the hash table that was recycled during the lookup is noticed. */
+struct file_slot {
+	struct file_key key; /* generation 0: not known yet, taken from the first inode seen */
+	struct file_value value;
+	__u32 last_hit; /* epoch in which a frame fell into it last; BPF writes */
+	__u32 pad;
+};
+
+/* Fixed while the program is loaded (.rodata). */
+struct profiler_config {
+	__u64 hash_seed;
+	__u32 only_pid;   /* 0: all */
+	__u32 wake_bytes; /* ring: wake the reader when more than this waits */
+};
+
+/* Changed while it runs (.bss, shared memory). */
+struct profiler_settings {
+	__u32 epoch;
+	__u32 seen_enabled;
+	__u32 vdso_slot;   /* index of the vDSO in the slots; 0: no table for it */
+	__u32 thread_size; /* bytes of a kernel stack, where bpf_task_pt_regs() is missing */
+};
+
+/* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the
+ * layouts that no BTF describes what they are believed to be? */
+struct profiler_check {
+	__u64 address;   /* in: somewhere in our own memory */
+	__u64 vma_start; /* out: bounds of its mapping; both 0: not found */
+	__u64 vma_end;
+	__u64 thread_size; /* out: 0: the saved registers were not found */
+	__u64 user_sp;     /* out: our stack pointer in the system call that runs this */
+};
+
+#define THREAD_SIZE_KNOWN 1 /* the kernel itself says where registers are saved */
+#define THREAD_SIZE_MIN 8192
+#define THREAD_SIZE_MAX 65536

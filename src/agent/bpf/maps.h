@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * maps: the maps and variables of the BPF program, and the state of one walk.
+ */
+#pragma once
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "kernel.h"
+#include "layout.h"
+
+/* ---- unwind tables: user space writes, we read ---- */
+
+struct slab {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SLAB_CHUNKS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, SLAB_CHUNK_BYTES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* by the budget, before loading */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+	__array(values, struct slab);
+} slabs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLE_PAGES_MAX);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, __u64); /* struct unwind_page, read and written as one number */
+} pages SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FILES_MAX);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct file_slot);
+} file_slots SEC(".maps");
+
+/* Preallocated: a perf_event program may not use another kind before Linux 6.1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, FILES_MAX);
+	__type(key, struct file_key);
+	__type(value, __u32); /* index in file_slots */
+} files SEC(".maps");
+
+/* ---- to user space ---- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024); /* by CPUs and frequency, before loading */
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bpf_counters);
+} counters SEC(".maps");
+
+/* ---- our own state, each CPU its own ---- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SEEN_SLOTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} seen_hashes SEC(".maps");
+
+/* A search in a VMA tree and what it found. Two, because a sample may interrupt an exec hook. */
+enum vma_search_user {
+	VMA_SEARCH_SAMPLE = 0,
+	VMA_SEARCH_PROCESS = 1,
+	VMA_SEARCH_USERS,
+};
+
+struct vma_search {
+	__u64 mm;
+	__u64 vma; /* found: the vm_area_struct, and its bounds */
+	__u64 start;
+	__u64 end;
+	__u64 busy;
+	__u64 node[MAPLE_NODE_WORDS]; /* a copy of the tree's node */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, VMA_SEARCH_USERS);
+	__type(key, __u32);
+	__type(value, struct vma_search);
+} vma_searches SEC(".maps");
+
+/* What is known of the mapping that an address lies in. */
+enum mapping_kind {
+	MAPPING_ANONYMOUS = 0, /* JIT code: frame pointers */
+	MAPPING_FILE = 1,
+	MAPPING_UNKNOWN_FILE = 2, /* no such file in `files` yet */
+};
+
+struct mapping {
+	__u64 start;
+	__u64 end;
+	__u64 offset; /* of `start` in the file */
+	__u32 file_id;
+	__u32 page_base;
+	__u32 page_count;
+	__u32 first_page;
+	__u32 kind; /* enum mapping_kind */
+	__u32 pad;
+};
+
+#define MAPPING_CACHE_SIZE 4 /* power of two */
+#define SAMPLE_FRAMES_MAX (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX)
+
+/* The walk of one user stack and the event that it fills. */
+struct walk {
+	__u64 pc;
+	__u64 sp;
+	__u64 fp;
+	__u64 mm;
+	__u64 vdso;        /* where the vDSO is mapped; 0: nowhere */
+	__u64 stack_start; /* sp as execve left it */
+	__u64 hash;
+	__u32 kernel_count;
+	__u32 user_count;
+	__u32 pc_is_exact; /* pc was interrupted here: no return address, look up pc, not pc - 1 */
+	__u32 pc_is_guess; /* pc comes from a frame pointer: it must lie in executable memory */
+	__u32 compat;      /* a 32-bit process */
+	__u32 in_exec;     /* in execve(), by the saved registers */
+	__u32 mapping_last;
+	__u32 mapping_next;
+	__u32 busy;
+	__u32 pad;
+	struct mapping mappings[MAPPING_CACHE_SIZE];
+	struct event_sample event; /* its frames[] are the next member */
+	__u64 frames[SAMPLE_FRAMES_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+const volatile struct profiler_config config = { 0 };
+struct profiler_settings settings = { 0 };
+struct profiler_check check = { 0 };
+
+static __always_inline struct bpf_counters *counters_here(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&counters, &zero);
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * profiler: takes a sample at each timer interrupt of each CPU, and tells of programs that begin
+ * and processes that end.
+ *
+ * Needs Linux 5.10 or later with BTF, x86-64. One object for all of them: what differs between
+ * kernels is decided while loading, by what their BTF says.
+ *
+ * No state is kept for a process: every sample finds its way from the registers alone (walk.h).
+ * The programs that sample run in the timer's hard interrupt, so on one CPU they never nest; the
+ * `busy` flags hold that also where it is not so (PREEMPT_RT, other events), and count.
+ */
+#include "maps.h"
+#include "registers.h"
+#include "vma.h"
+#include "walk.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define KERNEL_STACK_BYTES (SAMPLE_KERNEL_FRAMES_MAX * sizeof(__u64))
+
+static __always_inline struct task_struct *current_task(void)
+{
+	return (struct task_struct *)bpf_get_current_task();
+}
+
+static __always_inline void header_fill(struct event_header *h, enum event_type type)
+{
+	struct task_struct *task = current_task();
+	__u64 id = bpf_get_current_pid_tgid();
+	h->type = type;
+	h->stack_end = STACK_END_NONE;
+	h->flags = 0;
+	h->cpu = bpf_get_smp_processor_id();
+	h->pid = id >> 32;
+	h->tid = (__u32)id;
+	h->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	h->time_ns = bpf_ktime_get_ns();
+	h->cgroup_id = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(h->comm, sizeof(h->comm));
+}
+
+/* Wake the reader only when the ring fills faster than its timer empties it. */
+static __always_inline __u64 ring_flags(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes
+		       ? BPF_RB_FORCE_WAKEUP
+		       : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline int is_profiled(void)
+{
+	return config.only_pid == 0 || config.only_pid == bpf_get_current_pid_tgid() >> 32;
+}
+
+/* ---- samples ---- */
+
+static __always_inline void sample_reset(struct walk *w, struct task_struct *task)
+{
+	w->hash = config.hash_seed;
+	w->kernel_count = 0;
+	w->user_count = 0;
+	w->pc_is_guess = 0;
+	w->in_exec = 0;
+	w->mapping_last = 0;
+	w->mapping_next = 0;
+	for (int i = 0; i < MAPPING_CACHE_SIZE; i++) {
+		w->mappings[i].start = 0;
+		w->mappings[i].end = 0;
+	}
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	w->mm = (__u64)mm;
+	w->vdso = mm ? (__u64)BPF_CORE_READ(mm, context.vdso) : 0;
+	w->stack_start = mm ? BPF_CORE_READ(mm, start_stack) : 0;
+	header_fill(&w->event.h, EVENT_SAMPLE);
+	w->event.ppid = BPF_CORE_READ(task, real_parent, tgid);
+	__builtin_memset(&w->event.notice, 0, sizeof(w->event.notice));
+}
+
+static __always_inline void sample_kernel_stack(struct bpf_perf_event_data *ctx, struct walk *w)
+{
+	if ((ctx->regs.cs & X86_RPL_MASK) == X86_RPL_USER)
+		return;
+	long bytes = bpf_get_stack(ctx, w->frames, KERNEL_STACK_BYTES, 0);
+	if (bytes <= 0)
+		return;
+	__u32 count = (__u32)bytes / sizeof(__u64);
+	__u64 hash = w->hash;
+	for (__u32 i = 0; i < SAMPLE_KERNEL_FRAMES_MAX; i++) {
+		if (i >= count)
+			break;
+		hash = hash_mix(hash, w->frames[i]);
+	}
+	w->hash = hash_mix(hash, count);
+	w->kernel_count = count;
+}
+
+static __always_inline enum stack_end sample_user_stack(
+	struct bpf_perf_event_data *ctx, struct walk *w, struct task_struct *task)
+{
+	if (!has_user_stack(w, BPF_CORE_READ(task, flags)))
+		return STACK_END_NONE;
+	enum stack_end end = registers_begin(ctx, task, w);
+	if (end != STACK_END_NONE)
+		return end;
+	if (w->pc == 0 && w->sp == 0) /* a worker of io_uring: has an mm, never ran in user mode */
+		return STACK_END_NONE;
+	return walk_user_stack();
+}
+
+static __always_inline void sample_send(struct walk *w, struct bpf_counters *c)
+{
+	__u32 frames = w->kernel_count + w->user_count;
+	w->event.stack_hash = w->hash;
+	w->event.kernel_count = w->kernel_count;
+	w->event.user_count = w->user_count;
+
+	__u32 slot = w->hash & (SEEN_SLOTS - 1);
+	__u64 *sent = settings.seen_enabled ? bpf_map_lookup_elem(&seen_hashes, &slot) : NULL;
+	__u64 mark = hash_mix(w->hash, settings.epoch);
+	if (sent && *sent == mark) {
+		w->event.h.type = EVENT_SAMPLE_SEEN;
+		if (bpf_ringbuf_output(&events, &w->event, sizeof(w->event), ring_flags()))
+			c->lost_ring++;
+		else
+			c->seen++;
+		return;
+	}
+	if (sent)
+		w->event.h.flags |= EVENT_FLAG_KEEP;
+	if (frames > SAMPLE_FRAMES_MAX)
+		frames = SAMPLE_FRAMES_MAX;
+	__u64 bytes = sizeof(w->event) + frames * sizeof(__u64);
+	if (bpf_ringbuf_output(&events, &w->event, bytes, ring_flags())) {
+		c->lost_ring++;
+		return;
+	}
+	c->delivered++;
+	if (sent)
+		*sent = mark;
+}
+
+SEC("perf_event")
+int sample_cpu(struct bpf_perf_event_data *ctx)
+{
+	struct bpf_counters *c = counters_here();
+	struct walk *w = walk_here();
+	if (!c || !w)
+		return 0;
+	if ((__u32)bpf_get_current_pid_tgid() == 0) {
+		c->idle++;
+		return 0;
+	}
+	c->samples++;
+	if (!is_profiled()) {
+		c->lost_excluded++;
+		return 0;
+	}
+	if (w->busy) {
+		c->lost_busy++;
+		return 0;
+	}
+	w->busy = 1;
+	struct task_struct *task = current_task();
+	sample_reset(w, task);
+	sample_kernel_stack(ctx, w);
+	enum stack_end end = sample_user_stack(ctx, w, task);
+	w->event.h.stack_end = end;
+	c->stack_end[end & 15]++;
+	c->user_frames += w->user_count;
+	c->kernel_frames += w->kernel_count;
+	sample_send(w, c);
+	w->busy = 0;
+	return 0;
+}
+
+/* ---- processes ---- */
+
+static __always_inline void process_send(struct event_process *e)
+{
+	struct bpf_counters *c = counters_here();
+	if (bpf_ringbuf_output(&events, e, sizeof(*e), ring_flags()) && c)
+		c->notices_lost++;
+}
+
+/* The mapping of the new program's text: on an overlay file system its file is the one that
+ * frames will name, which bprm->file is not. */
+static __always_inline void process_text(struct task_struct *task, struct file_notice *notice)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct vma_search *s = vma_search_at(VMA_SEARCH_PROCESS);
+	if (!mm || !s || s->busy)
+		return;
+	s->busy = 1;
+	s->mm = (__u64)mm;
+	if (vma_find(VMA_SEARCH_PROCESS, BPF_CORE_READ(mm, start_code))) {
+		struct file_key key;
+		__u32 generation = 0;
+		if (vma_file_key((const struct vm_area_struct *)s->vma, &key, &generation))
+			vma_notice(s, &key, notice);
+	}
+	s->busy = 0;
+}
+
+/* The program is loaded and mapped, and has not run. */
+SEC("raw_tp/sched_process_exec")
+int process_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	if (!is_profiled())
+		return 0;
+	struct task_struct *task = current_task();
+	struct event_process e;
+	__builtin_memset(&e, 0, sizeof(e));
+	header_fill(&e.h, EVENT_EXEC);
+	e.ppid = BPF_CORE_READ(task, real_parent, tgid);
+	process_text(task, &e.notice);
+	process_send(&e);
+	return 0;
+}
+
+/* Runs for each thread; signal->live counts those that have not come here yet. Two that end at
+ * the same moment may both see zero: then the event is sent twice. */
+SEC("raw_tp/sched_process_exit")
+int process_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = current_task();
+	if (!is_profiled() || BPF_CORE_READ(task, signal, live.counter) != 0)
+		return 0;
+	struct event_process e;
+	__builtin_memset(&e, 0, sizeof(e));
+	header_fill(&e.h, EVENT_EXIT);
+	e.ppid = BPF_CORE_READ(task, real_parent, tgid);
+	process_send(&e);
+	return 0;
+}
+
+/* ---- the self test ---- */
+
+static __always_inline int is_own_system_call(const struct x86_regs *r)
+{
+	return r->orig_ax == X86_NR_BPF && (r->cs & X86_RPL_MASK) == X86_RPL_USER;
+}
+
+/* Where the saved registers lie below bpf_task_pt_regs(): kernel stacks are 16 KiB, 32 KiB with
+ * KASAN. We are in our own bpf() system call: the registers must say so. */
+static __always_inline void check_registers(struct task_struct *task)
+{
+	struct x86_regs regs;
+	check.thread_size = 0;
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+		if (saved_registers(task, &regs) && is_own_system_call(&regs))
+			check.thread_size = THREAD_SIZE_KNOWN;
+	}
+	for (__u64 size = THREAD_SIZE_MIN; size <= THREAD_SIZE_MAX && !check.thread_size;
+		size *= 2) {
+		const void *at = (const void *)saved_registers_at(task, size);
+		if (bpf_probe_read_kernel(&regs, sizeof(regs), at) == 0 &&
+			is_own_system_call(&regs))
+			check.thread_size = size;
+	}
+	check.user_sp = regs.sp;
+}
+
+/* Run by sampler_open() in its own thread (BPF_PROG_TEST_RUN, Linux 5.10). */
+SEC("raw_tp")
+int check_kernel(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = current_task();
+	struct vma_search *s = vma_search_at(VMA_SEARCH_PROCESS);
+	check.vma_start = 0;
+	check.vma_end = 0;
+	check_registers(task);
+	if (!s)
+		return 0;
+	s->mm = (__u64)BPF_CORE_READ(task, mm);
+	if (vma_find(VMA_SEARCH_PROCESS, check.address)) {
+		check.vma_start = s->start;
+		check.vma_end = s->end;
+	}
+	return 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * table: from an offset in a file to the rule in force there (the layout is in unwind/rule.h).
+ *
+ * No byte of a table is trusted: each index into the 64 KiB chunk is masked to lie in it, so that
+ * a wrong table costs a wrong stack and nothing else.
+ */
+#pragma once
+
+#include "maps.h"
+
+#define CHUNK_MASK_U16 0xfffe /* a u16 at this offset lies in the chunk */
+#define CHUNK_MASK_U8 0xffff
+#define CHUNK_MASK_RULE 0xfff8
+
+#define DENSE_BUCKET_SHIFT 8
+#define DENSE_ROW_BYTES 2
+#define DENSE_SEARCH_STEPS 9  /* at most 256 rows in a bucket */
+#define SPARSE_SEARCH_STEPS 7 /* at most UNWIND_SPARSE_ROWS_MAX */
+#define RULE_BYTES 8
+
+static __always_inline __u32 chunk_u8(const __u8 *chunk, __u32 at)
+{
+	return *(const volatile __u8 *)(chunk + (at & CHUNK_MASK_U8));
+}
+
+static __always_inline __u32 chunk_u16(const __u8 *chunk, __u32 at)
+{
+	return *(const volatile __u16 *)(chunk + (at & CHUNK_MASK_U16));
+}
+
+/* Rule number `index` of the dictionary that begins at `rules`. */
+static __always_inline void chunk_rule(
+	const __u8 *chunk, __u32 rules, __u32 index, struct unwind_rule *out)
+{
+	__u64 raw =
+		*(const volatile __u64 *)(chunk + ((rules + index * RULE_BYTES) & CHUNK_MASK_RULE));
+	out->cfa = (__u8)raw;
+	out->fp = (__u8)(raw >> 8);
+	out->cfa_off = (__s16)(raw >> 16);
+	out->fp_off = (__s16)(raw >> 32);
+	out->ra_off = (__s16)(raw >> 48);
+}
+
+/* Rows of 256 bytes of text each: { u8 low, u8 rule }. */
+static __always_inline void dense_find(const __u8 *chunk, __u32 blob, __u32 rule_count,
+	__u32 offset_in_page, struct unwind_rule *out)
+{
+	__u32 bucket = offset_in_page >> DENSE_BUCKET_SHIFT;
+	__u32 low = offset_in_page & 0xff;
+	__u32 from = chunk_u16(chunk, blob + bucket * 2);
+	__u32 to = chunk_u16(chunk, blob + bucket * 2 + 2);
+	__u32 rules = blob + UNWIND_DENSE_HEAD_BYTES;
+	__u32 rows = rules + rule_count * RULE_BYTES;
+	for (int i = 0; i < DENSE_SEARCH_STEPS; i++) {
+		if (from >= to)
+			break;
+		__u32 middle = (from + to) >> 1;
+		if (chunk_u8(chunk, rows + middle * DENSE_ROW_BYTES) <= low)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	/* `from` is the first row behind the offset; the one before may be of an earlier bucket. */
+	__u32 index = chunk_u8(chunk, rows + (from - 1) * DENSE_ROW_BYTES + 1);
+	chunk_rule(chunk, rules, index, out);
+}
+
+static __always_inline void sparse_find(const __u8 *chunk, __u32 blob, __u32 rule_count,
+	__u32 row_count, __u32 offset_in_page, struct unwind_rule *out)
+{
+	__u32 pcs = blob + rule_count * RULE_BYTES;
+	__u32 from = 0;
+	__u32 to = row_count;
+	for (int i = 0; i < SPARSE_SEARCH_STEPS; i++) {
+		if (from >= to)
+			break;
+		__u32 middle = (from + to) >> 1;
+		if (chunk_u16(chunk, pcs + middle * 2) <= offset_in_page)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	__u32 index = chunk_u8(chunk, pcs + row_count * 2 + from - 1);
+	chunk_rule(chunk, blob, index, out);
+}
+
+/* out->cfa is UNWIND_CFA_NONE where nothing is known. */
+static __always_inline void table_find(
+	const struct mapping *m, __u64 file_offset, struct unwind_rule *out)
+{
+	__builtin_memset(out, 0, sizeof(*out));
+	__u32 page = (__u32)(file_offset >> UNWIND_PAGE_SHIFT) - m->first_page;
+	if (page >= m->page_count)
+		return;
+	__u32 page_index = m->page_base + page;
+	const __u64 *entry = bpf_map_lookup_elem(&pages, &page_index);
+	if (!entry)
+		return;
+	/* One load: user space may be writing the entry. */
+	__u64 raw = *(const volatile __u64 *)entry;
+	__u32 slab_index = (raw & 0xffff) >> SLAB_CHUNK_SHIFT;
+	__u32 chunk_index = raw & (SLAB_CHUNKS - 1);
+	__u32 blob = ((raw >> 16) & 0xffff) * 8;
+	__u32 rule_count = (raw >> 32) & 0xffff;
+	__u32 row_count = raw >> 48;
+	if (rule_count == 0)
+		return;
+	void *slab = bpf_map_lookup_elem(&slabs, &slab_index);
+	if (!slab)
+		return;
+	const __u8 *chunk = bpf_map_lookup_elem(slab, &chunk_index);
+	if (!chunk)
+		return;
+	__u32 offset_in_page = file_offset & (UNWIND_BLOB_BYTES_MAX - 1);
+	if (row_count == 0)
+		dense_find(chunk, blob, rule_count, offset_in_page, out);
+	else
+		sparse_find(chunk, blob, rule_count, row_count, offset_in_page, out);
+}

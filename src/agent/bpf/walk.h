@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * walk: one user stack, frame by frame, from the leaf to the root.
+ *
+ * Each step turns (pc, sp, fp) of a frame into those of its caller. Where a file has a table, by
+ * its rules; in memory without a file (JIT code) and in files without a table, by the frame
+ * pointer, which is believed only as far as it can be checked: it must lie above the stack
+ * pointer, and the return address beside it in executable memory.
+ *
+ * The state is in the per-CPU map `walks`. A step returns STACK_END_NONE to go on.
+ */
+#pragma once
+
+#include "maps.h"
+#include "table.h"
+#include "vma.h"
+
+#define FP_UNKNOWN 1 /* rbp is lost: not aligned, so no chain begins here */
+#define FP_ALIGN_MASK 7
+/* How far from the top of the stack, as execve left it, entry code without unwind information may
+ * have moved sp: ld.so aligns it, and moves it up when it was run as a command. */
+#define STACK_BASE_SLACK_BYTES 64
+
+/* arch/x86/include/uapi/asm/sigcontext.h and ucontext.h: the handler returns with sp at the
+ * ucontext; its sigcontext begins at byte 40: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip. */
+#define UCONTEXT_REGS_OFFSET 40
+#define UCONTEXT_REGS 17
+#define UCONTEXT_BP 10
+#define UCONTEXT_SP 15
+#define UCONTEXT_IP 16
+
+static __always_inline struct walk *walk_here(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&walks, &zero);
+}
+
+static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+	return hash ^ (hash >> 32);
+}
+
+/* ---- mappings ---- */
+
+static __always_inline void mapping_use_slot(struct mapping *m, struct file_slot *slot)
+{
+	m->page_base = slot->value.page_base;
+	m->page_count = slot->value.page_count;
+	m->first_page = slot->value.first_page;
+	__u32 epoch = settings.epoch;
+	if (slot->last_hit != epoch)
+		slot->last_hit = epoch;
+}
+
+/* The slot of a file, NULL when user space has not told us of it. An inode number that was given
+ * to another file since then has another generation: then the notice has that, to say so. */
+static __always_inline struct file_slot *file_slot_find(struct file_key *key, __u32 generation)
+{
+	const __u32 *index = bpf_map_lookup_elem(&files, key);
+	if (!index)
+		return NULL;
+	__u32 i = *(const volatile __u32 *)index;
+	struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &i);
+	if (!slot || slot->key.inode != key->inode || slot->key.dev != key->dev)
+		return NULL;
+	if (slot->key.generation == 0) {
+		slot->key.generation = generation;
+	} else if (slot->key.generation != generation) {
+		key->generation = generation;
+		return NULL;
+	}
+	return slot;
+}
+
+static __always_inline void mapping_bind_vdso(struct mapping *m)
+{
+	m->kind = MAPPING_FILE;
+	m->file_id = FRAME_FILE_VDSO;
+	__u32 index = settings.vdso_slot;
+	struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &index);
+	if (index && slot)
+		mapping_use_slot(m, slot);
+}
+
+static __always_inline void mapping_bind(
+	struct walk *w, const struct vma_search *s, struct mapping *m)
+{
+	const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
+	struct file_key key;
+	__u32 generation = 0;
+	if (!vma_file_key(vma, &key, &generation)) {
+		if (w->vdso && s->start == w->vdso)
+			mapping_bind_vdso(m);
+		return;
+	}
+	struct file_slot *slot = file_slot_find(&key, generation);
+	if (!slot) {
+		m->kind = MAPPING_UNKNOWN_FILE;
+		vma_notice(s, &key, &w->event.notice);
+		return;
+	}
+	m->kind = MAPPING_FILE;
+	m->file_id = slot->value.file_id;
+	m->offset = (__u64)BPF_CORE_READ(vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
+	mapping_use_slot(m, slot);
+}
+
+/* Index of the executable mapping of `address` in the walk's cache; below 0: there is none. */
+static __always_inline int mapping_find(struct walk *w, __u64 address)
+{
+	__u32 last = w->mapping_last & (MAPPING_CACHE_SIZE - 1);
+	if (address >= w->mappings[last].start && address < w->mappings[last].end)
+		return (int)last;
+	for (__u32 i = 0; i < MAPPING_CACHE_SIZE; i++) {
+		if (address >= w->mappings[i].start && address < w->mappings[i].end) {
+			w->mapping_last = i;
+			return (int)i;
+		}
+	}
+	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
+	struct bpf_counters *c = counters_here();
+	if (!s || !c)
+		return -1;
+	c->vma_walks++;
+	s->mm = w->mm;
+	if (!vma_find(VMA_SEARCH_SAMPLE, address))
+		return -1;
+	const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
+	if (!(BPF_CORE_READ(vma, vm_flags) & KERNEL_VM_EXEC))
+		return -1;
+	__u32 index = w->mapping_next++ & (MAPPING_CACHE_SIZE - 1);
+	struct mapping *m = &w->mappings[index];
+	__builtin_memset(m, 0, sizeof(*m));
+	m->start = s->start;
+	m->end = s->end;
+	mapping_bind(w, s, m);
+	w->mapping_last = index;
+	return (int)index;
+}
+
+/* ---- steps ---- */
+
+static __always_inline int read_user(void *out, __u32 bytes, __u64 address)
+{
+	return bpf_probe_read_user(out, bytes, (const void *)address) == 0;
+}
+
+static __always_inline enum stack_end step_to(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
+{
+	w->pc = pc;
+	w->sp = sp;
+	w->fp = fp;
+	w->pc_is_exact = 0;
+	return pc ? STACK_END_NONE : STACK_END_ROOT_ZERO;
+}
+
+static __always_inline enum stack_end step_signal(struct walk *w)
+{
+	__u64 regs[UCONTEXT_REGS];
+	if (!read_user(regs, sizeof(regs), w->sp + UCONTEXT_REGS_OFFSET))
+		return STACK_END_READ_ERROR;
+	enum stack_end end = step_to(w, regs[UCONTEXT_IP], regs[UCONTEXT_SP], regs[UCONTEXT_BP]);
+	w->pc_is_exact = 1;
+	return end;
+}
+
+/* push %rbp; mov %rsp, %rbp: the caller's rbp at *rbp, the return address above it. */
+static __always_inline enum stack_end step_frame_pointer(struct walk *w)
+{
+	__u64 frame[2];
+	__u64 fp = w->fp;
+	if (fp == 0 && w->user_count > 1)
+		return STACK_END_ROOT_ZERO; /* System V ABI 3.4.1: marks the outermost frame */
+	if (fp < w->sp || (fp & FP_ALIGN_MASK) || !read_user(frame, sizeof(frame), fp))
+		return STACK_END_NO_TABLE;
+	w->pc_is_guess = 1;
+	return step_to(w, frame[1], fp + sizeof(frame), frame[0]);
+}
+
+/* A gap in a file that has a table: hand-written entry code, or assembly without information. */
+static __always_inline enum stack_end step_without_rule(struct walk *w)
+{
+	if (w->stack_start - w->sp + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES)
+		return STACK_END_ROOT_NO_INFO;
+	return step_frame_pointer(w);
+}
+
+/* The canonical frame address of the rules that have one; 0 when it could not be read. */
+static __always_inline __u64 rule_cfa(const struct walk *w, const struct unwind_rule *rule)
+{
+	__u64 base = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ? w->fp : w->sp;
+	if (rule->cfa == UNWIND_CFA_PLT)
+		return base + 8 + ((__s64)(w->pc & 15) >= rule->cfa_off ? 8 : 0);
+	base += (__s64)rule->cfa_off;
+	if (rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP) {
+		if (!read_user(&base, sizeof(base), base))
+			return 0;
+		base += (__s64)rule->ra_off;
+	}
+	return base;
+}
+
+static __always_inline enum stack_end step_table(struct walk *w, const struct unwind_rule *rule)
+{
+	int deref = rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP;
+	__s64 ra_off = deref ? -8 : rule->ra_off;
+	__u64 cfa = rule_cfa(w, rule);
+	if (cfa == 0)
+		return STACK_END_READ_ERROR;
+	if (cfa <= w->sp)
+		return STACK_END_LOOP;
+	__u64 fp = rule->fp == UNWIND_FP_SAME ? w->fp : FP_UNKNOWN;
+	__u64 pair[2]; /* rbp and the return address lie side by side nearly always */
+	if (rule->fp == UNWIND_FP_SAVED && rule->fp_off == -16 && ra_off == -8) {
+		if (!read_user(pair, sizeof(pair), cfa - 16))
+			return STACK_END_READ_ERROR;
+		return step_to(w, pair[1], cfa, pair[0]);
+	}
+	if (rule->fp == UNWIND_FP_SAVED && !read_user(&fp, sizeof(fp), cfa + (__s64)rule->fp_off))
+		return STACK_END_READ_ERROR;
+	if (!read_user(&pair[1], sizeof(pair[1]), cfa + ra_off))
+		return STACK_END_READ_ERROR;
+	return step_to(w, pair[1], cfa, fp);
+}
+
+static __always_inline enum stack_end step_by_rule(struct walk *w, const struct unwind_rule *rule)
+{
+	switch (rule->cfa) {
+	case UNWIND_CFA_SP:
+	case UNWIND_CFA_FP:
+	case UNWIND_CFA_DEREF_FP:
+	case UNWIND_CFA_DEREF_SP:
+	case UNWIND_CFA_PLT:
+		return step_table(w, rule);
+	case UNWIND_CFA_NONE:
+		return step_without_rule(w);
+	case UNWIND_CFA_SIGNAL:
+		return step_signal(w);
+	case UNWIND_CFA_STOP:
+		return STACK_END_ROOT;
+	case UNWIND_CFA_FRAME_POINTER:
+		return step_frame_pointer(w);
+	default:
+		return STACK_END_UNSUPPORTED;
+	}
+}
+
+/* ---- the walk ---- */
+
+static __always_inline void walk_record(struct walk *w, __u32 file_id, __u64 offset)
+{
+	__u64 frame = ((__u64)file_id << FRAME_FILE_SHIFT) | (offset & FRAME_OFFSET_MASK);
+	__u32 at = w->kernel_count + w->user_count;
+	if (at >= SAMPLE_FRAMES_MAX)
+		return;
+	w->frames[at] = frame;
+	w->user_count++;
+	w->hash = hash_mix(w->hash, frame);
+}
+
+/* vsyscall=emulate: each entry is called like a function and has no frame of its own. */
+static __always_inline enum stack_end walk_vsyscall(struct walk *w, __u64 address)
+{
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_SP, .cfa_off = 8, .ra_off = -8 };
+	walk_record(w, FRAME_FILE_ADDRESS, address);
+	return step_table(w, &rule);
+}
+
+static __always_inline enum stack_end walk_unmapped(struct walk *w, __u64 address)
+{
+	if (w->user_count > 0) /* what led here was wrong: not a frame */
+		return w->pc_is_guess ? STACK_END_NO_TABLE : STACK_END_NO_VMA;
+	if (w->in_exec) /* exec has switched the mm, the registers are still the old program's */
+		return STACK_END_EXEC;
+	walk_record(w, FRAME_FILE_ADDRESS, address);
+	return STACK_END_NO_VMA;
+}
+
+/* Record the frame at (pc, sp, fp) and go to its caller. A global function, verified once, so that
+ * a plain loop around it passes the verifier of Linux 5.10. `unused`: a function without
+ * arguments is not allowed there. */
+__noinline int walk_frame(__u32 unused)
+{
+	struct walk *w = walk_here();
+	if (!w)
+		return STACK_END_NO_REGS;
+	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
+		return STACK_END_DEPTH;
+	/* A return address may be the first byte of the next function: look the call up. */
+	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
+	if (address - X86_VSYSCALL_START < X86_VSYSCALL_BYTES)
+		return walk_vsyscall(w, address);
+	int found = mapping_find(w, address);
+	if (found < 0)
+		return walk_unmapped(w, address);
+	w->pc_is_guess = 0;
+	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
+	__u64 offset = address - m->start + m->offset;
+	if (m->kind != MAPPING_FILE) {
+		walk_record(w, FRAME_FILE_ADDRESS, address);
+		if (m->kind == MAPPING_UNKNOWN_FILE)
+			return STACK_END_NO_FILE;
+	} else {
+		walk_record(w, m->file_id, offset);
+	}
+	if (w->compat)
+		return STACK_END_UNSUPPORTED;
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
+	if (m->page_count)
+		table_find(m, offset, &rule);
+	return step_by_rule(w, &rule);
+}
+
+static __always_inline enum stack_end walk_user_stack(void)
+{
+	int end = STACK_END_NONE;
+	for (int i = 0; i <= SAMPLE_USER_FRAMES_MAX; i++) {
+		end = walk_frame(0);
+		if (end != STACK_END_NONE)
+			break;
+	}
+	return end;
+}

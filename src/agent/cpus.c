@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An event does not survive its CPU going offline: the kernel takes it off for good, so it is made
+ * anew when the CPU is back. The kernel's own list of CPUs says when. It is read again and again,
+ * not watched: uevents reach only the initial network namespace.
+ */
+#include "agent/cpus.h"
+
+#include "os/os.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ONLINE_PATH "/sys/devices/system/cpu/online"
+#define ONLINE_TEXT_MAX 4096
+
+struct cpus {
+	const struct bpf_program *program;
+	uint32_t frequency_hz;
+	uint32_t count; /* possible CPUs */
+	uint32_t attached;
+	int online_fd;
+	struct bpf_link **links; /* [count]; NULL: no event */
+	bool *online;            /* [count] */
+	size_t text_len;         /* of the list as it was last */
+	char text[ONLINE_TEXT_MAX];
+};
+
+bool cpus_parse(struct str list, bool *out, uint32_t count)
+{
+	memset(out, 0, count * sizeof(*out));
+	list = str_trim(list);
+	struct str part;
+	while (str_split(&list, ',', &part)) {
+		size_t dash = str_index(part, '-');
+		uint64_t from, to;
+		if (!str_parse_u64(str_sub(part, 0, dash), 10, &from))
+			return false;
+		to = from;
+		if (dash < part.len && !str_parse_u64(str_sub(part, dash + 1, part.len), 10, &to))
+			return false;
+		if (from > to || to >= count)
+			return false;
+		for (uint64_t cpu = from; cpu <= to; cpu++)
+			out[cpu] = true;
+	}
+	return true;
+}
+
+static void cpus_cleanup(struct cpus **c)
+{
+	cpus_free(*c);
+}
+
+enum status cpus_new(
+	const struct bpf_program *program, uint32_t frequency_hz, struct cpus **out, struct err *e)
+{
+	assert(frequency_hz > 0);
+	int count = libbpf_num_possible_cpus();
+	if (count <= 0 || count > CPUS_MAX)
+		return err_set(e, E_LIMIT, "%d possible CPUs: between 1 and %d are supported",
+			count, CPUS_MAX);
+	CLEANUP(cpus_cleanup) struct cpus *c = calloc(1, sizeof(*c));
+	if (!c)
+		return err_set(e, E_NOMEM, "cpus");
+	c->online_fd = -1;
+	c->program = program;
+	c->frequency_hz = frequency_hz;
+	c->count = (uint32_t)count;
+	c->links = calloc(c->count, sizeof(*c->links));
+	c->online = calloc(c->count, sizeof(*c->online));
+	if (!c->links || !c->online)
+		return err_set(e, E_NOMEM, "cpus");
+	c->online_fd = open(ONLINE_PATH, O_RDONLY | O_CLOEXEC);
+	if (c->online_fd < 0)
+		return err_os(e, "open %s", ONLINE_PATH);
+	*out = STEAL_PTR(c);
+	return OK;
+}
+
+static void detach(struct cpus *c, uint32_t cpu)
+{
+	if (!c->links[cpu])
+		return;
+	(void)bpf_link__destroy(c->links[cpu]);
+	c->links[cpu] = NULL;
+	c->attached--;
+}
+
+void cpus_detach(struct cpus *c)
+{
+	for (uint32_t cpu = 0; cpu < c->count; cpu++)
+		detach(c, cpu);
+	c->text_len = 0; /* attach again at the next update */
+}
+
+void cpus_free(struct cpus *c)
+{
+	if (!c)
+		return;
+	if (c->links)
+		cpus_detach(c);
+	fd_cleanup(&c->online_fd);
+	free(c->links);
+	free(c->online);
+	free(c);
+}
+
+static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = c->frequency_hz,
+		.disabled = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0 && errno == ENODEV) /* went offline since we read the list */
+		return OK;
+	if (fd < 0 && errno == EINVAL)
+		return err_set(e, E_INVALID,
+			"the kernel refuses %u samples a second: see "
+			"/proc/sys/kernel/perf_event_max_sample_rate",
+			c->frequency_hz);
+	if (fd < 0)
+		return err_os(e, "perf_event_open on CPU %u", cpu);
+	c->links[cpu] = bpf_program__attach_perf_event(c->program, fd); /* owns fd */
+	if (!c->links[cpu]) {
+		enum status s = err_os(e, "attach the eBPF program on CPU %u", cpu);
+		(void)close(fd);
+		return s;
+	}
+	c->attached++;
+	return OK;
+}
+
+enum status cpus_update(struct cpus *c, struct err *e)
+{
+	char text[ONLINE_TEXT_MAX];
+	ssize_t n = pread(c->online_fd, text, sizeof(text), 0);
+	if (n < 0)
+		return err_os(e, "read %s", ONLINE_PATH);
+	if (c->text_len == (size_t)n && memcmp(text, c->text, (size_t)n) == 0)
+		return OK;
+	if (!cpus_parse(str_make(text, (size_t)n), c->online, c->count))
+		return err_set(
+			e, E_INVALID, "%s: not a list of CPUs: %.*s", ONLINE_PATH, (int)n, text);
+	for (uint32_t cpu = 0; cpu < c->count; cpu++) {
+		if (!c->online[cpu]) {
+			detach(c, cpu);
+		} else if (!c->links[cpu]) {
+			enum status s = attach(c, cpu, e);
+			if (s != OK)
+				return s;
+		}
+	}
+	memcpy(c->text, text, (size_t)n);
+	c->text_len = (size_t)n;
+	return OK;
+}
+
+uint32_t cpus_attached(const struct cpus *c)
+{
+	return c->attached;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpus: a perf event on every CPU that is online, and the BPF program attached to each. Private to
+ * agent/ (sampler.c). Not thread safe.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct bpf_program;
+struct cpus;
+
+#define CPUS_MAX 8192 /* NR_CPUS of the largest x86-64 kernels */
+
+/* Set *out[cpu] for each CPU of a kernel list like "0-3,8"; the others are cleared. False: not such
+ * a list, or a CPU at or above `count`. */
+NODISCARD bool cpus_parse(struct str list, bool *out, uint32_t count);
+
+/* Samples at `frequency_hz` go to `program`, which must live longer. Nothing is attached yet. */
+NODISCARD enum status cpus_new(
+	const struct bpf_program *program, uint32_t frequency_hz, struct cpus **out, struct err *e);
+void cpus_free(struct cpus *c); /* detaches */
+/* Attach to each CPU that is online and has no event; forget those that went offline. One read of
+ * a file when nothing changed. */
+NODISCARD enum status cpus_update(struct cpus *c, struct err *e);
+void cpus_detach(struct cpus *c);
+uint32_t cpus_attached(const struct cpus *c);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tables: the files that the BPF program knows and their unwind tables in kernel memory: room for
+ * them within a budget, publication, replacement, eviction. Private to agent/ (sampler.c).
+ *
+ * Thread safety: all functions may be called from any thread.
+ */
+#pragma once
+
+#include "agent/bpf/layout.h"
+#include "base/err.h"
+#include "unwind/unwind.h"
+
+/* A table may be evicted when no frame fell into its file for so many epochs. */
+#define TABLES_EVICT_AGE_EPOCHS 12
+
+struct tables;
+
+/* Descriptors of the BPF program's maps, and its settings; all stay the caller's. */
+struct tables_maps {
+	int slabs;
+	int pages;
+	int file_slots;
+	int files;
+	struct profiler_settings *settings;
+};
+
+struct tables_stats {
+	uint32_t files;
+	uint32_t slabs;
+	uint64_t bytes;   /* of tables, in the slabs */
+	uint64_t evicted; /* tables, since the beginning */
+};
+
+/* Slabs that a budget allows; at least one. */
+uint32_t tables_slabs_max(uint32_t bytes_max);
+NODISCARD enum status tables_new(
+	const struct tables_maps *maps, uint32_t slabs_max, struct tables **out, struct err *e);
+void tables_free(struct tables *t);
+
+/* As sampler_publish() and sampler_retract(). */
+NODISCARD enum status tables_publish(struct tables *t, const struct file_key *key, uint32_t file_id,
+	const struct unwind_table *table, struct err *e);
+void tables_retract(struct tables *t, const struct file_key *key);
+
+void tables_read_stats(struct tables *t, struct tables_stats *out);
