@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net: sockets, loops and workers around http: a server of unary handlers on one port (HTTP/1.1,
- * HTTP/2 by prior knowledge, gRPC, gRPC-Web), and a small client.
+ * net: sockets, a loop and workers around http: a server of unary handlers on one port (HTTP/1.1,
+ * HTTP/2 by prior knowledge, gRPC, gRPC-Web, Connect with protobuf), and a small client.
  *
  * Layer 3 (may use base, os, codec, http). Handlers run on worker threads and see whole, already
- * decompressed messages; the loop threads do all I/O.
+ * decompressed messages; the loop's thread does all I/O.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/metrics.h"
+#include "http/http.h"
 #include "os/os.h"
 
 #define NET_BODY_MAX ((size_t)64 << 20)
-#define NET_HEADERS_MAX 100
-#define NET_HEADER_BYTES_MAX 32768
-
-struct net_header {
-	struct str name; /* lower case */
-	struct str value;
-};
+#define NET_ANSWER_MAX ((size_t)256 << 20)
+#define NET_COMPRESS_MIN 1024 /* answers shorter than this are not compressed */
 
 struct net_request {
 	struct str method;
-	struct str path;  /* percent-decoded, without the query */
-	struct str query; /* raw, after '?' */
-	const struct net_header *headers;
+	struct str path;                   /* percent-decoded, without the query */
+	struct str query;                  /* raw, after '?' */
+	const struct http_header *headers; /* names in lower case */
 	size_t header_count;
 	struct str body;     /* RPC: the message alone, decompressed */
 	bool is_rpc;         /* came as gRPC, gRPC-Web or Connect */
 	int64_t deadline_ns; /* monotonic; INT64_MAX: none */
 	const char *peer;    /* "127.0.0.1:1234" */
-	/* True once the client has gone: a handler that works long asks now and then. */
+	/* True once the client has gone or the deadline has passed: a handler that works long asks
+	 * now and then, and ends with E_CANCELED. A client that only shut down its sending side
+	 * counts as gone, as in most servers. */
 	bool (*gone)(const struct net_request *r);
 	void *conn; /* net's own */
 };
@@ -41,7 +39,7 @@ struct net_response {
 	int http_status;          /* 200 unless set */
 	const char *content_type; /* NULL for RPC: net knows */
 	struct buf body;          /* ready to be written; HTTP body or RPC message */
-	char headers[1024];       /* further lines "name: value\r\n", "" for none */
+	char headers[1024]; /* further lines "name: value\r\n", "" for none; cut when too long */
 	/* RPC: anything but OK makes this the status, with `message` as its text. For plain HTTP
 	 * net_fail() writes the same as a JSON body. */
 	enum status status;
@@ -56,7 +54,8 @@ struct net_route {
 	const char *path;   /* exact, or a prefix that ends in '*' */
 	net_handler_fn *fn;
 	void *ctx;
-	bool is_rpc; /* /package.Service/Method: body is the message in every framing */
+	bool is_rpc;  /* /package.Service/Method: body is the message in every framing */
+	bool on_loop; /* cheap and never blocks: runs on the loop's thread itself */
 };
 
 /* First header of that (lower-case) name; "" when absent. */
@@ -75,20 +74,54 @@ struct net_server_config {
 	uint32_t workers;    /* handler threads */
 	uint32_t connections_max;
 	size_t body_max;
+	/* Bodies of requests and answers in memory, all together; a request that begins above it is
+	 * answered with 503. */
+	size_t memory_max;
 	int64_t idle_timeout_ns;
 	int64_t header_timeout_ns;
+	int64_t stall_timeout_ns; /* a body, or an answer, that makes no way */
 	int64_t drain_timeout_ns;
 };
 void net_server_config_default(struct net_server_config *c);
 
 struct net_server;
-/* Binds, listens and serves until net_server_stop(). The routes are copied. */
+/* Binds, listens and serves until net_server_stop(). The routes are copied; their texts are not.
+ * The first route that fits is taken. */
 NODISCARD enum status net_server_start(const struct net_server_config *c,
 	const struct net_route *routes, size_t route_count, struct net_server **out, struct err *e);
 /* "127.0.0.1:7070": where it really listens. */
 const char *net_server_address(const struct net_server *s);
 /* No new connections; requests under way are answered (up to drain_timeout); then all is closed. */
 void net_server_stop(struct net_server *s);
+
+#define NET_METRICS(X)                                                                           \
+	X(connections, GAUGE, "firn_net_connections", "Open connections.")                       \
+	X(accepted, COUNTER, "firn_net_connections_accepted_total", "Connections accepted.")     \
+	X(accept_failed, COUNTER, "firn_net_accept_failures_total",                              \
+		"Times that accepting failed (descriptors, memory).")                            \
+	X(accept_paused, COUNTER, "firn_net_accept_pauses_total",                                \
+		"Times that the limit of connections was reached.")                              \
+	X(requests, COUNTER, "firn_net_requests_total", "Requests.")                             \
+	X(answers_ok, COUNTER, "firn_net_answers_total{class=\"ok\"}",                           \
+		"Answers: ok, the client's fault, the server's fault.")                          \
+	X(answers_client, COUNTER, "firn_net_answers_total{class=\"client\"}",                   \
+		"Answers: ok, the client's fault, the server's fault.")                          \
+	X(answers_server, COUNTER, "firn_net_answers_total{class=\"server\"}",                   \
+		"Answers: ok, the client's fault, the server's fault.")                          \
+	X(canceled, COUNTER, "firn_net_requests_canceled_total",                                 \
+		"Requests whose client went away before the answer.")                            \
+	X(malformed, COUNTER, "firn_net_malformed_total",                                        \
+		"Connections ended for what is not HTTP.")                                       \
+	X(overloaded, COUNTER, "firn_net_overloaded_total",                                      \
+		"Requests refused because queue or memory were full.")                           \
+	X(timeouts, COUNTER, "firn_net_timeouts_total", "Connections ended for being too slow.") \
+	X(idle_closed, COUNTER, "firn_net_idle_closed_total", "Idle connections closed.")        \
+	X(bytes_in, COUNTER, "firn_net_received_bytes_total", "Bytes received.")                 \
+	X(bytes_out, COUNTER, "firn_net_sent_bytes_total", "Bytes sent.")                        \
+	X(memory, GAUGE, "firn_net_body_bytes", "Bytes of bodies in memory.")
+struct net_metrics {
+	NET_METRICS(METRIC_FIELD)
+};
 void net_server_write_metrics(struct net_server *s, struct buf *out);
 
 /* ---- client: one connection, one request at a time; blocking; not thread safe ---- */

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http's own: queues of output, heads and chunks of HTTP/1, the connection and its streams. */
+#pragma once
+
+#include "base/vec.h"
+#include "http/http.h"
+
+#include <nghttp2/nghttp2.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* ---- queue.c: bytes waiting to go out, in segments; large ones are taken over, not copied ---- */
+
+#define HTTP_TAKE_MIN 4096 /* smaller ones are copied behind what waits already */
+
+struct http_segment {
+	struct http_segment *next;
+	uint8_t *data; /* behind the segment itself, or malloc's own (taken) */
+	size_t at;     /* sent up to here */
+	size_t len;
+	size_t cap;
+	bool taken;
+};
+
+struct http_queue {
+	struct http_segment *head;
+	struct http_segment *tail;
+	size_t bytes;
+};
+
+void http_queue_deinit(struct http_queue *q);
+NODISCARD bool http_queue_put(struct http_queue *q, const void *bytes, size_t len);
+/* `data` is free()d when sent, and at once on failure. */
+NODISCARD bool http_queue_take(struct http_queue *q, uint8_t *data, size_t len);
+size_t http_queue_pieces(const struct http_queue *q, struct str *pieces, size_t max);
+void http_queue_drop(struct http_queue *q, size_t len);
+/* Copy the first bytes out and drop them. */
+size_t http_queue_read(struct http_queue *q, uint8_t *out, size_t max);
+
+/* ---- head.c: the head of an HTTP/1 message ---- */
+
+struct http_head {
+	struct str method; /* request */
+	struct str target;
+	struct str authority;
+	int http_status; /* answer */
+	int minor;
+	struct http_header headers[HTTP_HEADERS_MAX]; /* names as they came */
+	uint32_t header_count;
+	int64_t content_length; /* -1: none */
+	bool chunked;
+	bool keep_alive;
+	bool expect_continue;
+};
+
+/* Where the head ends: its length with the blank line, or 0 when that is not here yet. *scanned
+ * (0 at first) remembers what was looked at. *out_refuse: 0, or the HTTP status it fails with. */
+size_t http_head_find_end(const uint8_t *p, size_t len, size_t *scanned, int *out_refuse);
+/* `len` ends with the blank line. 0, or the HTTP status to refuse with and why. */
+int http_head_parse_request(const uint8_t *p, size_t len, struct http_head *out, const char **why);
+int http_head_parse_answer(const uint8_t *p, size_t len, struct http_head *out, const char **why);
+bool http_value_ok(struct str value);
+
+/* ---- chunked.c ---- */
+
+enum http_chunk_state {
+	HTTP_CHUNK_SIZE,
+	HTTP_CHUNK_EXTENSION,
+	HTTP_CHUNK_SIZE_LF,
+	HTTP_CHUNK_DATA,
+	HTTP_CHUNK_DATA_CR,
+	HTTP_CHUNK_DATA_LF,
+	HTTP_CHUNK_LINE, /* first byte of a trailer line or of the end */
+	HTTP_CHUNK_FIELD_NAME,
+	HTTP_CHUNK_FIELD_VALUE,
+	HTTP_CHUNK_FIELD_LF,
+	HTTP_CHUNK_END_LF,
+	HTTP_CHUNK_DONE,
+	HTTP_CHUNK_BAD,
+};
+
+struct http_chunked {
+	enum http_chunk_state state;
+	uint64_t left;   /* of the chunk */
+	uint32_t digits; /* of its size */
+	uint32_t extra;  /* bytes of extensions and trailers so far */
+};
+
+/* Looks at bytes until some of the body are found (*out_data), the end, or an error. Returns how
+ * many it used. */
+size_t http_chunked_feed(
+	struct http_chunked *c, const uint8_t *p, size_t len, struct str *out_data);
+
+/* ---- conn.c, h1.c, h2.c ---- */
+
+enum http_stream_state {
+	HTTP_STREAM_OPEN,      /* no answer yet */
+	HTTP_STREAM_ANSWERING, /* http_respond() was called */
+	HTTP_STREAM_FINISHED,
+};
+
+struct http_stream {
+	atomic_uint refs;
+	struct http_conn *conn;   /* NULL after on_close */
+	struct http_stream *next; /* of the connection's */
+	struct http_stream **link;
+	void *user;
+	struct http_request request;
+	enum http_stream_state state;
+	bool announced; /* on_head was called */
+	bool whole;     /* the request has ended */
+	bool head_only; /* answer to HEAD */
+	/* HTTP/1 */
+	bool chunked_out;
+	/* HTTP/2 */
+	int32_t id;
+	bool deferred;
+	bool too_large; /* the head */
+	size_t unconsumed;
+	struct http_queue body;
+	struct http_header *trailers; /* malloc's */
+	size_t trailer_count;
+	size_t head_bytes;
+	/* The request's memory. HTTP/2: pseudo headers stand first in `fields`. */
+	VEC(struct http_header) fields;
+	struct buf text;
+};
+
+enum http_protocol { HTTP_SNIFF, HTTP_ONE, HTTP_TWO };
+enum http_h1_state { HTTP_H1_HEAD, HTTP_H1_BODY, HTTP_H1_WAIT };
+
+struct http_conn {
+	struct http_config config;
+	const struct http_events *events;
+	void *ctx;
+	enum http_protocol protocol;
+	struct http_queue out;
+	size_t body_bytes; /* in all streams' queues */
+	struct http_stream *streams;
+	uint32_t stream_count;
+	bool fresh; /* not one request yet */
+	bool draining;
+	bool closing; /* input is dropped, close when the output is empty */
+	bool linger;
+	bool broken; /* no memory, or a fatal error of HTTP/2: close now */
+	/* HTTP/1 */
+	enum http_h1_state h1_state;
+	struct buf in;   /* bytes not looked at yet */
+	size_t scanned;  /* of a head in `in` */
+	bool blank_seen; /* the one CRLF that may stand before a request */
+	bool keep_alive;
+	bool is_chunked;
+	struct http_chunked chunked;
+	uint64_t body_left;
+	/* HTTP/2 */
+	nghttp2_session *h2;
+	size_t sniffed; /* bytes of the preface so far */
+};
+
+struct http_stream *http_stream_new(struct http_conn *c);
+/* on_close, and the connection's reference is dropped. */
+void http_stream_close(struct http_stream *s);
+void http_conn_break(struct http_conn *c);
+
+size_t http_h1_run(struct http_conn *c, const uint8_t *p, size_t len);
+void http_h1_respond(struct http_stream *s, int http_status, const struct http_header *headers,
+	size_t header_count, int64_t content_length);
+void http_h1_write(struct http_stream *s, const void *bytes, size_t len, struct buf *take);
+void http_h1_finish(struct http_stream *s);
+
+NODISCARD enum status http_h2_start(struct http_conn *c);
+void http_h2_feed(struct http_conn *c, const uint8_t *p, size_t len);
+/* Move frames to the output queue. */
+void http_h2_pump(struct http_conn *c);
+void http_h2_respond(struct http_stream *s, int http_status, const struct http_header *headers,
+	size_t header_count, int64_t content_length);
+void http_h2_write(struct http_stream *s, const void *bytes, size_t len, struct buf *take);
+void http_h2_finish(struct http_stream *s, const struct http_header *trailers, size_t count);
+void http_h2_abort(struct http_stream *s);
+void http_h2_consume(struct http_stream *s, size_t len);
+void http_h2_drain(struct http_conn *c);

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocking calls over a non-blocking socket and poll(), so that a timeout is one for the whole
+ * call. A connection is kept while the peer lets us; a request that fails on a kept connection
+ * before any byte of its answer is tried once more on a new one, as the server may just have closed
+ * it.
+ */
+#include "base/clock.h"
+#include "net/internal.h"
+
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <errno.h>
+
+#define ADDRESSES_MAX 8
+#define ANSWER_MAX NET_ANSWER_MAX
+
+struct net_client {
+	char *address;
+	char authority[256];
+	int fd;
+	bool http2;
+	bool used; /* a request was answered on this connection */
+	struct http_client *http;
+	uint8_t scratch[HTTP_FEED_MAX];
+};
+
+enum status net_client_new(const char *address, struct net_client **out, struct err *e)
+{
+	struct net_address found;
+	size_t count;
+	struct str host = str_of(address);
+	if (str_starts(host, STR("unix:"))) {
+		/* A path needs no name service: refuse a bad one now. */
+		enum status s = net_address_parse(address, false, &found, 1, &count, e);
+		if (s != OK)
+			return s;
+		host = STR("localhost");
+	}
+	if (str_starts(host, STR("http://")))
+		host = str_sub(host, 7, host.len);
+	host = str_sub(host, 0, str_index(host, '/'));
+	struct net_client *c = calloc(1, sizeof(*c));
+	char *copy = strdup(address);
+	if (!c || !copy) {
+		free(c);
+		free(copy);
+		return err_set(e, E_NOMEM, "client");
+	}
+	c->fd = -1;
+	c->address = copy;
+	snprintf(c->authority, sizeof(c->authority), "%.*s", STR_ARG(host));
+	*out = c;
+	return OK;
+}
+
+static void disconnect(struct net_client *c)
+{
+	http_client_free(c->http);
+	c->http = NULL;
+	fd_cleanup(&c->fd);
+	c->fd = -1;
+	c->used = false;
+}
+
+void net_client_free(struct net_client *c)
+{
+	if (!c)
+		return;
+	disconnect(c);
+	free(c->address);
+	free(c);
+}
+
+/* OK when one of `events` (or an error) is there; E_TIMEOUT. */
+static enum status wait_for(int fd, short events, int64_t deadline_ns, struct err *e)
+{
+	for (;;) {
+		int64_t left =
+			deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns - clock_monotonic_ns();
+		if (left <= 0)
+			return err_set(e, E_TIMEOUT, "no answer in time");
+		int ms = (int)MIN(left / NS_PER_MS + 1, (int64_t)3600000);
+		struct pollfd p = { .fd = fd, .events = events };
+		int n = poll(&p, 1, ms);
+		if (n > 0)
+			return OK;
+		if (n < 0 && errno != EINTR)
+			return err_os(e, "poll");
+	}
+}
+
+static enum status connect_to(
+	const struct net_address *a, int64_t deadline_ns, int *out_fd, struct err *e)
+{
+	int one = 1;
+	CLEANUP(fd_cleanup)
+	int fd = socket(a->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_os(e, "socket");
+	if (a->storage.ss_family != AF_UNIX)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, (const struct sockaddr *)&a->storage, a->len) != 0) {
+		if (errno != EINPROGRESS && errno != EAGAIN) {
+			(void)err_os(e, "connect");
+			return E_UNAVAILABLE;
+		}
+		enum status s = wait_for(fd, POLLOUT, deadline_ns, e);
+		if (s != OK)
+			return s;
+		int failed = 0;
+		socklen_t len = sizeof(failed);
+		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len) != 0)
+			failed = errno;
+		if (failed) {
+			errno = failed;
+			(void)err_os(e, "connect");
+			return E_UNAVAILABLE;
+		}
+	}
+	*out_fd = STEAL_FD(fd);
+	return OK;
+}
+
+static enum status ensure_connected(
+	struct net_client *c, bool http2, int64_t deadline_ns, struct err *e)
+{
+	if (c->http && (c->http2 != http2 || !http_client_reusable(c->http)))
+		disconnect(c);
+	if (c->http)
+		return OK;
+	struct net_address found[ADDRESSES_MAX];
+	size_t count;
+	enum status s = net_address_parse(c->address, false, found, ARRAY_COUNT(found), &count, e);
+	if (s != OK)
+		return s;
+	for (size_t i = 0; i < count; i++) {
+		s = connect_to(&found[i], deadline_ns, &c->fd, e);
+		if (s == OK || s == E_TIMEOUT)
+			break;
+	}
+	if (s != OK)
+		return err_prefix(e, s, "%s", c->address);
+	c->http2 = http2;
+	c->used = false;
+	s = http_client_new(http2, ANSWER_MAX, &c->http);
+	if (s != OK)
+		disconnect(c);
+	return s;
+}
+
+/* Everything that waits goes out as far as the socket takes it; *out_left: not all did. */
+static enum status send_some(struct net_client *c, bool *out_left, struct err *e)
+{
+	struct str piece;
+	*out_left = false;
+	while (http_client_output(c->http, &piece, 1)) {
+		ssize_t n = send(c->fd, piece.p, piece.len, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			*out_left = true;
+			return OK;
+		}
+		if (n < 0) {
+			(void)err_os(e, "send to %s", c->address);
+			return E_UNAVAILABLE;
+		}
+		http_client_sent(c->http, (size_t)n);
+	}
+	return OK;
+}
+
+static enum status receive_some(struct net_client *c, bool *out_any, struct err *e)
+{
+	ssize_t n = recv(c->fd, c->scratch, sizeof(c->scratch), 0);
+	if (n > 0) {
+		*out_any = true;
+		return http_client_feed(c->http, c->scratch, (size_t)n, e);
+	}
+	if (n == 0)
+		return http_client_eof(c->http, e);
+	if (errno == EAGAIN || errno == EINTR)
+		return OK;
+	(void)err_os(e, "receive from %s", c->address);
+	return E_UNAVAILABLE;
+}
+
+/* Until the answer is whole. *out_any: some of it came. */
+static enum status exchange(struct net_client *c, int64_t deadline_ns, bool *out_any, struct err *e)
+{
+	for (;;) {
+		bool left;
+		enum status s = send_some(c, &left, e);
+		/* A server that refuses in the middle of a body has answered before it closed. */
+		if (s != OK) {
+			enum status received = receive_some(c, out_any, NULL);
+			return received == OK && http_client_done(c->http) ? OK : s;
+		}
+		if (http_client_done(c->http))
+			return OK;
+		s = wait_for(c->fd, left ? POLLIN | POLLOUT : POLLIN, deadline_ns, e);
+		if (s == OK)
+			s = receive_some(c, out_any, e);
+		if (s != OK)
+			return s;
+	}
+}
+
+struct call {
+	const char *method;
+	struct str target;
+	const struct http_header *headers;
+	size_t header_count;
+	struct str prefix, body;
+};
+
+static enum status run_call(struct net_client *c, bool http2, const struct call *call,
+	int64_t deadline_ns, struct err *e)
+{
+	for (int attempt = 0;; attempt++) {
+		enum status s = ensure_connected(c, http2, deadline_ns, e);
+		if (s != OK)
+			return s;
+		bool kept = c->used, any = false;
+		s = http_client_start(c->http, call->method, str_of(c->authority), call->target,
+			call->headers, call->header_count, call->prefix, call->body, e);
+		if (s == OK)
+			s = exchange(c, deadline_ns, &any, e);
+		if (s == OK) {
+			c->used = true;
+			return OK;
+		}
+		disconnect(c);
+		if (s != E_UNAVAILABLE || !kept || any || attempt > 0)
+			return s;
+	}
+}
+
+static int64_t deadline_of(int64_t timeout_ns)
+{
+	int64_t at;
+	return timeout_ns <= 0 || __builtin_add_overflow(clock_monotonic_ns(), timeout_ns, &at)
+		       ? INT64_MAX
+		       : at;
+}
+
+/* ---- gRPC ---- */
+
+static enum status status_of_grpc(int code)
+{
+	/* Several of ours share a number; the first in the list that a caller can act on. */
+	switch (code) {
+	case 0:
+		return OK;
+	case 1:
+		return E_CANCELED;
+	case 3:
+	case 9:
+	case 11:
+		return E_INVALID;
+	case 4:
+		return E_TIMEOUT;
+	case 5:
+		return E_NOTFOUND;
+	case 6:
+		return E_EXISTS;
+	case 7:
+	case 16:
+		return E_DENIED;
+	case 8:
+		return E_LIMIT;
+	case 12:
+		return E_UNSUPPORTED;
+	case 15:
+		return E_CORRUPT;
+	case 2:
+	case 10:
+	case 14:
+		return E_UNAVAILABLE;
+	default:
+		return E_IO;
+	}
+}
+
+static bool worth_retrying(enum status s)
+{
+	return s == E_UNAVAILABLE || s == E_TIMEOUT || s == E_LIMIT || s == E_IO || s == E_CANCELED;
+}
+
+static enum status no_grpc_status(int http_status, struct err *e)
+{
+	enum status s = http_status == 404                         ? E_UNSUPPORTED
+			: http_status == 401 || http_status == 403 ? E_DENIED
+			: http_status == 400                       ? E_INVALID
+								   : E_UNAVAILABLE;
+	return err_set(e, s, "HTTP status %d without a grpc-status", http_status);
+}
+
+static enum status take_answer(struct net_client *c, struct buf *out, struct err *e)
+{
+	struct str code_text = http_client_header(c->http, "grpc-status");
+	uint64_t code;
+	if (!str_parse_u64(code_text, 10, &code) || code > 16)
+		return no_grpc_status(http_client_status(c->http), e);
+	enum status s = status_of_grpc((int)code);
+	if (s != OK) {
+		CLEANUP(buf_deinit) struct buf text;
+		buf_init(&text, 4096);
+		http_grpc_get_text(&text, http_client_header(c->http, "grpc-message"));
+		return err_set(e, s, "%.*s", STR_ARG(buf_view(&text)));
+	}
+	struct str body = http_client_body(c->http), message;
+	struct http_grpc_frame f;
+	s = http_grpc_next(&body, ANSWER_MAX, &f, e);
+	if (s == E_UNAVAILABLE || (s == OK && body.len))
+		return err_set(e, E_IO, "the answer is not one whole message");
+	CLEANUP(buf_deinit) struct buf scratch;
+	buf_init(&scratch, ANSWER_MAX);
+	if (s == OK)
+		s = http_grpc_message(
+			&f, http_client_header(c->http, "grpc-encoding"), &scratch, &message, e);
+	if (s != OK)
+		return s;
+	buf_str(out, message);
+	return buf_status(out);
+}
+
+enum status net_client_rpc(struct net_client *c, const char *path, struct str message,
+	int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e)
+{
+	char timeout[16];
+	struct http_header headers[5] = {
+		{ STR("content-type"), STR("application/grpc") },
+		{ STR("te"), STR("trailers") },
+		{ STR("user-agent"), STR("firn/" FIRN_VERSION) },
+		{ STR("grpc-accept-encoding"), STR("identity,gzip") },
+	};
+	size_t count = 4;
+	if (timeout_ns > 0 && timeout_ns != INT64_MAX) {
+		int64_t ms = MIN(timeout_ns / NS_PER_MS + 1, (int64_t)99999999);
+		snprintf(timeout, sizeof(timeout), "%lldm", (long long)ms);
+		headers[count++] = (struct http_header){ STR("grpc-timeout"), str_of(timeout) };
+	}
+	CLEANUP(buf_deinit) struct buf prefix;
+	buf_init(&prefix, HTTP_GRPC_PREFIX_BYTES);
+	*out_retry = false;
+	if (message.len > NET_BODY_MAX)
+		return err_set(e, E_LIMIT, "message of %zu bytes; the limit is %zu", message.len,
+			NET_BODY_MAX);
+	http_grpc_put_prefix(&prefix, 0, message.len);
+	enum status s = buf_status(&prefix);
+	if (s != OK)
+		return s;
+	const struct call call = { "POST", str_of(path), headers, count, buf_view(&prefix),
+		message };
+	s = run_call(c, true, &call, deadline_of(timeout_ns), e);
+	if (s == OK)
+		s = take_answer(c, out, e);
+	*out_retry = worth_retrying(s);
+	return s;
+}
+
+enum status net_client_get(struct net_client *c, const char *path_and_query, int64_t timeout_ns,
+	int *out_http_status, struct buf *out, struct err *e)
+{
+	const struct http_header headers[] = {
+		{ STR("user-agent"), STR("firn/" FIRN_VERSION) },
+		{ STR("accept"), STR("*/*") },
+	};
+	const struct call call = { "GET", str_of(path_and_query), headers, ARRAY_COUNT(headers),
+		STR(""), STR("") };
+	enum status s = run_call(c, false, &call, deadline_of(timeout_ns), e);
+	if (s != OK)
+		return s;
+	buf_str(out, http_client_body(c->http));
+	s = buf_status(out);
+	if (s == OK)
+		*out_http_status = http_client_status(c->http);
+	return s;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection: its descriptor (edge triggered, so `readable` and `writable` remember what epoll
+ * said), its http_conn, and how long it has been in its phase. All in the loop's thread.
+ *
+ * Too slow is: no head within header_timeout; idle longer than idle_timeout; a body, or an answer,
+ * that moved less than RATE_MIN on average after stall_timeout.
+ */
+#include "base/clock.h"
+#include "net/internal.h"
+
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <errno.h>
+
+#define PIECES_MAX 16
+#define READS_MAX 16       /* at a time, before others have their turn */
+#define RATE_MIN_BYTES 512 /* a second */
+#define LINGER_NS (2 * NS_PER_SEC)
+
+void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *peer)
+{
+	int one = 1;
+	struct http_config config;
+	http_config_default(&config);
+	struct net_conn *c = calloc(1, sizeof(*c));
+	if (!c || !(c->http = http_conn_new(&config, &net_events, c))) {
+		free(c);
+		close(fd);
+		metric_add(&s->metrics.accept_failed, 1);
+		return;
+	}
+	c->server = s;
+	c->fd = fd;
+	c->phase = HTTP_HEAD;
+	c->phase_ns = clock_monotonic_ns();
+	net_address_format(peer, c->peer, sizeof(c->peer));
+	if (peer->ss_family != AF_UNIX)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+		.data.ptr = c };
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {
+		http_conn_free(c->http);
+		free(c);
+		close(fd);
+		metric_add(&s->metrics.accept_failed, 1);
+		return;
+	}
+	c->next = s->conns;
+	c->link = &s->conns;
+	if (c->next)
+		c->next->link = &c->next;
+	s->conns = c;
+	s->conn_count++;
+	metric_add(&s->metrics.accepted, 1);
+	metric_set(&s->metrics.connections, s->conn_count);
+	net_loop_look_at(s, c->phase_ns + s->config.header_timeout_ns);
+}
+
+static void note_unsent(struct net_conn *c)
+{
+	size_t now = http_conn_unsent(c->http);
+	atomic_fetch_add_explicit(&c->server->memory, now - c->unsent, memory_order_relaxed);
+	c->unsent = now;
+}
+
+/* Takes the connection apart. It may stand in the loop's list of those with more to do: then the
+ * loop frees it. */
+void net_conn_close(struct net_conn *c)
+{
+	struct net_server *s = c->server;
+	if (c->dead)
+		return;
+	c->dead = true;
+	http_conn_free(c->http);
+	c->http = NULL;
+	atomic_fetch_sub_explicit(&s->memory, c->unsent, memory_order_relaxed);
+	close(c->fd);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	s->conn_count--;
+	metric_set(&s->metrics.connections, s->conn_count);
+	net_loop_again(s, c);
+}
+
+static void hang_up(struct net_conn *c)
+{
+	for (struct net_exchange *x = c->exchanges; x; x = x->next)
+		atomic_store_explicit(&x->hung_up, true, memory_order_relaxed);
+}
+
+/* One read; false: nothing more to read now. */
+static bool conn_read(struct net_conn *c)
+{
+	struct net_server *s = c->server;
+	ssize_t n = recv(c->fd, s->scratch, HTTP_FEED_MAX, 0);
+	if (n > 0) {
+		metric_add(&s->metrics.bytes_in, (uint64_t)n);
+		http_conn_feed(c->http, s->scratch, (size_t)n);
+		return true;
+	}
+	if (n < 0 && errno == EINTR)
+		return true;
+	c->readable = false;
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	c->eof = true;
+	hang_up(c);
+	if (n < 0)
+		c->writable = false;
+	return false;
+}
+
+/* One write; false: nothing to write, or no room. */
+static bool conn_write(struct net_conn *c)
+{
+	struct net_server *s = c->server;
+	struct str pieces[PIECES_MAX];
+	struct iovec iov[PIECES_MAX];
+	size_t count = http_conn_output(c->http, pieces, PIECES_MAX);
+	if (count == 0 || !c->writable)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		iov[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].p, pieces[i].len };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = count };
+	ssize_t n = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+	if (n >= 0) {
+		metric_add(&s->metrics.bytes_out, (uint64_t)n);
+		http_conn_sent(c->http, (size_t)n);
+		c->stall_sent += (size_t)n;
+		return true;
+	}
+	if (errno == EINTR)
+		return true;
+	c->writable = false;
+	if (errno != EAGAIN)
+		c->eof = c->shut = true; /* reset: nobody is there to read */
+	return false;
+}
+
+static void note_phase(struct net_conn *c)
+{
+	struct net_server *s = c->server;
+	int64_t now = clock_monotonic_ns();
+	enum http_phase phase = http_conn_phase(c->http);
+	if (phase != c->phase) {
+		c->phase = phase;
+		c->phase_ns = now;
+		net_loop_look_at(s, net_conn_deadline(c, now));
+	}
+	bool waiting = http_conn_unsent(c->http) > 0;
+	if (waiting && c->stall_ns == 0) {
+		c->stall_ns = now;
+		c->stall_sent = 0;
+		net_loop_look_at(s, now + s->config.stall_timeout_ns);
+	} else if (!waiting) {
+		c->stall_ns = 0;
+	}
+}
+
+/* A request that will never be whole. */
+static bool cut_short(const struct net_conn *c)
+{
+	for (const struct net_exchange *x = c->exchanges; x; x = x->next)
+		if (!x->whole && !x->answered)
+			return true;
+	return false;
+}
+
+/* True: the connection was closed. */
+static bool finish_up(struct net_conn *c)
+{
+	bool nobody = c->eof && (c->shut || cut_short(c));
+	bool answered_all = c->eof && !c->exchanges && http_conn_unsent(c->http) == 0;
+	if (nobody || (answered_all && !c->readable)) {
+		net_conn_close(c);
+		return true;
+	}
+	if (!http_conn_done(c->http) || http_conn_unsent(c->http))
+		return false;
+	if (!http_conn_lingers(c->http) || c->eof) {
+		net_conn_close(c);
+		return true;
+	}
+	if (!c->shut) {
+		c->shut = true;
+		(void)shutdown(c->fd, SHUT_WR);
+		c->phase_ns = clock_monotonic_ns();
+		net_loop_look_at(c->server, c->phase_ns + LINGER_NS);
+	}
+	return false;
+}
+
+void net_conn_pump(struct net_conn *c)
+{
+	int reads = 0;
+	bool progress = true;
+	while (progress) {
+		progress = false;
+		http_conn_feed(c->http, NULL, 0);
+		while (c->readable && http_conn_wants_input(c->http) && reads < READS_MAX) {
+			reads++;
+			progress |= conn_read(c);
+		}
+		while (conn_write(c))
+			progress = true;
+	}
+	note_unsent(c);
+	if (finish_up(c))
+		return;
+	note_phase(c);
+	if (reads == READS_MAX && c->readable)
+		net_loop_again(c->server, c);
+}
+
+void net_conn_events(struct net_conn *c, uint32_t events)
+{
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP))
+		c->readable = true;
+	if (events & EPOLLOUT)
+		c->writable = true;
+	if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP))
+		hang_up(c);
+	net_conn_pump(c);
+}
+
+static bool too_slow(int64_t since_ns, size_t bytes, int64_t now_ns, int64_t grace_ns)
+{
+	int64_t took = now_ns - since_ns;
+	return took > grace_ns &&
+	       (double)bytes * (double)NS_PER_SEC < RATE_MIN_BYTES * (double)took;
+}
+
+int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns)
+{
+	const struct net_server_config *k = &c->server->config;
+	int64_t at = INT64_MAX;
+	switch (c->phase) {
+	case HTTP_IDLE:
+		at = c->phase_ns + k->idle_timeout_ns;
+		break;
+	case HTTP_HEAD:
+		at = c->phase_ns + k->header_timeout_ns;
+		break;
+	case HTTP_CLOSING:
+		at = c->phase_ns + LINGER_NS;
+		break;
+	case HTTP_BUSY:
+		break;
+	}
+	if (c->stall_ns) {
+		int64_t stall = c->stall_ns + k->stall_timeout_ns;
+		if (stall <= now_ns &&
+			!too_slow(c->stall_ns, c->stall_sent, now_ns, k->stall_timeout_ns))
+			stall = now_ns + k->stall_timeout_ns;
+		at = MIN(at, stall);
+		/* Closing waits for the answer to be read. */
+		if (c->phase == HTTP_CLOSING)
+			at = stall;
+	}
+	for (const struct net_exchange *x = c->exchanges; x; x = x->next) {
+		if (x->whole || x->answered)
+			continue;
+		int64_t stall = x->begun_ns + k->stall_timeout_ns;
+		if (stall <= now_ns &&
+			!too_slow(x->begun_ns, x->body.len, now_ns, k->stall_timeout_ns))
+			stall = now_ns + k->stall_timeout_ns;
+		at = MIN(at, stall);
+	}
+	return at;
+}

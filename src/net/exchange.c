@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a request: on_head makes the exchange, chooses framing and route, and refuses at once
+ * what can be refused by the head; on_data collects the body; on_end runs the handler here
+ * (on_loop) or queues it for a worker; net_exchange_deliver() sends the answer; on_close lets go.
+ *
+ * References: one of the stream (until on_close), one of a job (until delivered). `answered` guards
+ * against a second answer: a refusal leaves the rest of the body to be dropped by http.
+ */
+#include "base/clock.h"
+#include "net/internal.h"
+
+static const char *const known_methods[] = { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS",
+	"PATCH" };
+
+/* ---- memory ---- */
+
+static void account(struct net_exchange *x, size_t bytes)
+{
+	struct net_server *s = x->server;
+	atomic_fetch_add_explicit(&s->memory, bytes - x->accounted, memory_order_relaxed);
+	x->accounted = bytes;
+}
+
+void net_exchange_unref(struct net_exchange *x)
+{
+	if (atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	account(x, 0);
+	buf_deinit(&x->body);
+	buf_deinit(&x->scratch);
+	buf_deinit(&x->response.body);
+	buf_deinit(&x->answer.body);
+	free(x->path_text);
+	http_stream_unref(x->stream);
+	free(x);
+}
+
+static bool exchange_gone(const struct net_request *r)
+{
+	struct net_exchange *x = (struct net_exchange *)r->conn;
+	return atomic_load_explicit(&x->closed, memory_order_relaxed) ||
+	       atomic_load_explicit(&x->hung_up, memory_order_relaxed) ||
+	       (r->deadline_ns != INT64_MAX && clock_monotonic_ns() > r->deadline_ns);
+}
+
+static struct net_exchange *exchange_new(struct net_conn *c, struct http_stream *stream)
+{
+	const struct http_request *h = http_stream_request(stream);
+	struct net_exchange *x = calloc(1, sizeof(*x));
+	char *path = malloc(h->target.len + 1);
+	if (!x || !path) {
+		free(x);
+		free(path);
+		return NULL;
+	}
+	atomic_init(&x->refs, 1);
+	x->server = c->server;
+	x->conn = c;
+	x->stream = stream;
+	http_stream_ref(stream);
+	http_stream_set_user(stream, x);
+	x->path_text = path;
+	memcpy(x->peer, c->peer, sizeof(x->peer));
+	buf_init(&x->body, c->server->config.body_max);
+	buf_init(&x->scratch, c->server->config.body_max);
+	net_response_init(&x->response);
+	buf_init(&x->answer.body, 1);
+	x->begun_ns = clock_monotonic_ns();
+	x->next = c->exchanges;
+	x->link = &c->exchanges;
+	if (x->next)
+		x->next->link = &x->next;
+	c->exchanges = x;
+	x->request = (struct net_request){ .method = h->method,
+		.headers = h->headers,
+		.header_count = h->header_count,
+		.deadline_ns = INT64_MAX,
+		.peer = x->peer,
+		.gone = exchange_gone,
+		.conn = x };
+	return x;
+}
+
+/* ---- answers ---- */
+
+static void count_answer(struct net_server *s, const struct net_answer *a, enum status status)
+{
+	int code = a->http_status;
+	if (a->framing != NET_PLAIN && status != OK)
+		code = status_http(status);
+	metric_add(code < 400   ? &s->metrics.answers_ok
+		   : code < 500 ? &s->metrics.answers_client
+				: &s->metrics.answers_server,
+		1);
+}
+
+static void send_answer(struct net_exchange *x)
+{
+	struct net_answer *a = &x->answer;
+	x->answered = true;
+	count_answer(x->server, a, x->response.status);
+	int64_t length = (int64_t)a->body.len;
+	if (a->no_body)
+		length = HTTP_NO_BODY;
+	else if (a->trailer_count)
+		length = HTTP_LENGTH_UNKNOWN;
+	http_respond(x->stream, a->http_status, a->headers, a->header_count, length);
+	http_write_buf(x->stream, &a->body);
+	http_finish(x->stream, a->trailers, a->trailer_count);
+	account(x, 0);
+}
+
+/* Answer at once, on the loop, without a handler. http_status 0: the status' own. */
+static void refuse(struct net_exchange *x, int http_status, enum status s, const struct err *e)
+{
+	if (x->answered)
+		return;
+	net_fail(&x->response, s, e);
+	if (http_status)
+		x->response.http_status = http_status;
+	net_answer_make(&x->answer, x->framing, http_stream_request(x->stream), &x->response);
+	send_answer(x);
+	buf_deinit(&x->body);
+}
+
+static void refuse_busy(struct net_exchange *x)
+{
+	struct err e;
+	metric_add(&x->server->metrics.overloaded, 1);
+	err_set(&e, E_UNAVAILABLE, "the server is busy, try again");
+	refuse(x, 503, E_UNAVAILABLE, &e);
+}
+
+void net_exchange_deliver(struct net_exchange *x)
+{
+	if (x->conn && !x->answered) {
+		struct net_conn *c = x->conn;
+		send_answer(x);
+		net_conn_pump(c);
+	}
+	net_exchange_unref(x);
+}
+
+/* ---- routing ---- */
+
+static bool route_path_fits(const struct net_route *route, struct str path, bool any_prefix)
+{
+	struct str want = str_of(route->path);
+	if (want.len && want.p[want.len - 1] == '*')
+		return str_starts(path, str_sub(want, 0, want.len - 1));
+	return str_eq(path, want) || (any_prefix && route->is_rpc && str_ends(path, want));
+}
+
+static bool route_method_fits(const struct net_route *route, struct str method)
+{
+	if (!route->method)
+		return true;
+	struct str want = str_of(route->method);
+	return str_eq(method, want) || (str_eq(method, STR("HEAD")) && str_eq(want, STR("GET")));
+}
+
+/* The methods that a path takes, in x->response.headers; false when there is no such path. */
+static bool put_allow(struct net_exchange *x)
+{
+	char *out = x->response.headers;
+	size_t size = sizeof(x->response.headers), n = 0;
+	for (size_t i = 0; i < x->server->route_count; i++) {
+		const struct net_route *r = &x->server->routes[i];
+		if (!r->method || !route_path_fits(r, x->request.path, false))
+			continue;
+		int more = snprintf(out + n, size - n, "%s%s%s", n ? ", " : "allow: ", r->method,
+			strcmp(r->method, "GET") == 0 ? ", HEAD" : "");
+		n = MIN(n + (size_t)more, size - 16);
+	}
+	if (n)
+		snprintf(out + n, size - n, ", OPTIONS\r\n");
+	return n > 0;
+}
+
+static void refuse_no_route(struct net_exchange *x)
+{
+	struct err e;
+	struct str method = x->request.method, path = str_sub(x->request.path, 0, 128);
+	if (x->framing != NET_PLAIN) {
+		err_set(&e, E_UNSUPPORTED, "unknown method %.*s", STR_ARG(path));
+		refuse(x, x->framing == NET_CONNECT ? 404 : 0, E_UNSUPPORTED, &e);
+		return;
+	}
+	bool known = false;
+	for (size_t i = 0; i < ARRAY_COUNT(known_methods); i++)
+		known |= str_eq(method, str_of(known_methods[i]));
+	if (!known) {
+		err_set(&e, E_UNSUPPORTED, "method %.*s is not known here", STR_ARG(method));
+		refuse(x, 501, E_UNSUPPORTED, &e);
+	} else if (!put_allow(x)) {
+		err_set(&e, E_NOTFOUND, "nothing at %.*s", STR_ARG(path));
+		refuse(x, 404, E_NOTFOUND, &e);
+	} else if (str_eq(method, STR("OPTIONS"))) {
+		x->response.http_status = 204;
+		net_answer_make(
+			&x->answer, NET_PLAIN, http_stream_request(x->stream), &x->response);
+		send_answer(x);
+	} else {
+		err_set(&e, E_UNSUPPORTED, "%.*s does not take %.*s", STR_ARG(path),
+			STR_ARG(method));
+		refuse(x, 405, E_UNSUPPORTED, &e);
+	}
+}
+
+static const struct net_route *find_route(const struct net_exchange *x)
+{
+	bool any_prefix = x->framing == NET_GRPC_WEB || x->framing == NET_GRPC_WEB_TEXT;
+	for (size_t i = 0; i < x->server->route_count; i++) {
+		const struct net_route *r = &x->server->routes[i];
+		if (x->framing != NET_PLAIN && !r->is_rpc)
+			continue;
+		if (route_path_fits(r, x->request.path, any_prefix) &&
+			route_method_fits(r, x->request.method))
+			return r;
+	}
+	return NULL;
+}
+
+/* ---- the head ---- */
+
+static void set_deadline(struct net_exchange *x)
+{
+	struct str text = net_header_find(&x->request, "grpc-timeout");
+	struct str ms = net_header_find(&x->request, "connect-timeout-ms");
+	int64_t timeout;
+	uint64_t n;
+	if (x->framing == NET_CONNECT && ms.len <= 10 && str_parse_u64(ms, 10, &n))
+		timeout = (int64_t)n * NS_PER_MS;
+	else if (x->framing == NET_CONNECT || !http_grpc_parse_timeout(text, &timeout))
+		return;
+	if (__builtin_add_overflow(x->begun_ns, timeout, &x->request.deadline_ns))
+		x->request.deadline_ns = INT64_MAX;
+}
+
+static bool check_type(struct net_exchange *x, const struct http_request *h)
+{
+	struct err e;
+	if (x->framing == NET_GRPC && h->version != HTTP_2) {
+		err_set(&e, E_UNSUPPORTED, "gRPC needs HTTP/2; gRPC-Web and Connect do not");
+		x->framing = NET_PLAIN;
+		refuse(x, 415, E_UNSUPPORTED, &e);
+		return false;
+	}
+	if (x->framing == NET_PLAIN && x->route && x->route->is_rpc) {
+		err_set(&e, E_UNSUPPORTED,
+			"content-type must be application/grpc, application/grpc-web, "
+			"application/grpc-web-text or application/proto");
+		refuse(x, 415, E_UNSUPPORTED, &e);
+		return false;
+	}
+	struct str encoding = http_request_header(h, "content-encoding");
+	bool encoded = x->framing == NET_PLAIN || x->framing == NET_CONNECT;
+	if (encoded && encoding.len && !str_eq_nocase(encoding, STR("gzip")) &&
+		!str_eq_nocase(encoding, STR("identity"))) {
+		err_set(&e, E_UNSUPPORTED, "content-encoding \"%.*s\"; gzip is known",
+			STR_ARG(str_sub(encoding, 0, 32)));
+		refuse(x, 415, E_UNSUPPORTED, &e);
+		return false;
+	}
+	return true;
+}
+
+static void refuse_large(struct net_exchange *x)
+{
+	struct err e;
+	err_set(&e, E_LIMIT, "the body is longer than %zu bytes", x->server->config.body_max);
+	refuse(x, 413, E_LIMIT, &e);
+}
+
+static void check_head(struct net_exchange *x, const struct http_request *h)
+{
+	struct err e;
+	enum status s =
+		http_target_parse(h->target, x->path_text, &x->request.path, &x->request.query, &e);
+	if (s != OK) {
+		refuse(x, 400, s, &e);
+		return;
+	}
+	x->framing = net_framing_of(http_request_header(h, "content-type"));
+	x->request.is_rpc = x->framing != NET_PLAIN;
+	set_deadline(x);
+	x->route = find_route(x);
+	if (!x->route) {
+		refuse_no_route(x);
+		return;
+	}
+	if (!check_type(x, h))
+		return;
+	struct net_server *server = x->server;
+	if (h->content_length > 0 && (uint64_t)h->content_length > server->config.body_max)
+		refuse_large(x);
+	else if (!x->route->on_loop && atomic_load(&server->memory) > server->config.memory_max)
+		refuse_busy(x);
+}
+
+static void on_head(void *ctx, struct http_stream *stream)
+{
+	struct net_conn *c = (struct net_conn *)ctx;
+	metric_add(&c->server->metrics.requests, 1);
+	struct net_exchange *x = exchange_new(c, stream);
+	if (!x) {
+		http_abort(stream);
+		return;
+	}
+	check_head(x, http_stream_request(stream));
+	net_loop_look_at(c->server, x->begun_ns + c->server->config.stall_timeout_ns);
+}
+
+/* ---- the body ---- */
+
+static void on_data(void *ctx, struct http_stream *stream, const void *bytes, size_t len)
+{
+	struct net_conn *c = (struct net_conn *)ctx;
+	struct net_exchange *x = (struct net_exchange *)http_stream_user(stream);
+	http_consume(stream, len);
+	if (!x || x->answered)
+		return;
+	if (x->body.len + len > x->server->config.body_max) {
+		refuse_large(x);
+		return;
+	}
+	/* A body of known length gets its memory once. */
+	int64_t expected = http_stream_request(stream)->content_length;
+	if (x->body.len == 0 && expected > (int64_t)len &&
+		(uint64_t)expected <= x->server->config.body_max &&
+		!buf_reserve(&x->body, (size_t)MIN(expected, (int64_t)1 << 20)))
+		refuse_busy(x);
+	if (x->answered)
+		return;
+	buf_put(&x->body, bytes, len);
+	if (x->body.failed || atomic_load(&c->server->memory) > 2 * c->server->config.memory_max)
+		refuse_busy(x);
+	else
+		account(x, x->body.len);
+}
+
+static void on_end(void *ctx, struct http_stream *stream)
+{
+	struct net_conn *c = (struct net_conn *)ctx;
+	struct net_exchange *x = (struct net_exchange *)http_stream_user(stream);
+	if (!x)
+		return;
+	x->whole = true;
+	if (x->answered)
+		return;
+	if (x->route->on_loop) {
+		net_exchange_run(x);
+		send_answer(x);
+		return;
+	}
+	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+	if (!os_queue_try_push(c->server->jobs, x)) {
+		refuse_busy(x);
+		net_exchange_unref(x);
+	}
+}
+
+static void on_close(void *ctx, struct http_stream *stream, bool answered)
+{
+	struct net_conn *c = (struct net_conn *)ctx;
+	struct net_exchange *x = (struct net_exchange *)http_stream_user(stream);
+	if (!x)
+		return;
+	if (!answered)
+		metric_add(&c->server->metrics.canceled, 1);
+	*x->link = x->next;
+	if (x->next)
+		x->next->link = x->link;
+	x->next = NULL;
+	x->conn = NULL;
+	atomic_store_explicit(&x->closed, true, memory_order_relaxed);
+	net_exchange_unref(x);
+}
+
+static void on_refuse(void *ctx, int http_status)
+{
+	struct net_conn *c = (struct net_conn *)ctx;
+	(void)http_status;
+	metric_add(&c->server->metrics.malformed, 1);
+}
+
+const struct http_events net_events = {
+	.on_head = on_head,
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_close = on_close,
+	.on_refuse = on_refuse,
+};
+
+/* ---- the handler ---- */
+
+static enum status decode(struct net_exchange *x, struct err *e)
+{
+	const struct http_request *h = http_stream_request(x->stream);
+	if (x->request.deadline_ns < clock_monotonic_ns())
+		return err_set(e, E_TIMEOUT, "the deadline passed before the call began");
+	return net_rpc_decode(x->framing, h, buf_view(&x->body), x->server->config.body_max,
+		&x->scratch, &x->request.body, e);
+}
+
+void net_exchange_run(struct net_exchange *x)
+{
+	struct err e = { 0 };
+	if (atomic_load_explicit(&x->closed, memory_order_relaxed))
+		return;
+	enum status s = decode(x, &e);
+	if (s == OK) {
+		x->route->fn(x->route->ctx, &x->request, &x->response);
+		/* A handler that gave up because exchange_gone() said so. */
+		if (x->response.status == E_CANCELED &&
+			x->request.deadline_ns < clock_monotonic_ns()) {
+			err_set(&e, E_TIMEOUT, "the deadline passed");
+			net_fail(&x->response, E_TIMEOUT, &e);
+		}
+	} else {
+		net_fail(&x->response, s, &e);
+		if (s == E_LIMIT)
+			x->response.http_status = 413;
+		else if (s == E_UNSUPPORTED)
+			x->response.http_status = 415;
+	}
+	net_answer_make(&x->answer, x->framing, http_stream_request(x->stream), &x->response);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net's own. Threads: the loop's thread owns connections, streams and the list of exchanges; an
+ * exchange is the loop's until it is pushed to the workers' queue, a worker's until it is on the
+ * loop's list of done ones, and then the loop's again. Only `closed` and `hung_up` are shared.
+ */
+#pragma once
+
+#include "net/net.h"
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define NET_PEER_BYTES 64
+#define NET_ANSWER_HEADERS_MAX 32
+
+/* ---- address.c ---- */
+
+struct net_address {
+	struct sockaddr_storage storage;
+	socklen_t len;
+	char unix_path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* "" for TCP */
+};
+
+/* All addresses that `text` may mean, at most `max`; listening: "" and ":PORT" are any address. */
+NODISCARD enum status net_address_parse(const char *text, bool listening, struct net_address *out,
+	size_t max, size_t *out_count, struct err *e);
+void net_address_format(const struct sockaddr_storage *a, char *out, size_t out_size);
+/* Non-blocking, bound and listening; *out_text is where. */
+NODISCARD enum status net_listen(
+	const char *text, int *out_fd, char *out_text, size_t out_size, struct err *e);
+
+/* ---- rpc.c ---- */
+
+enum net_framing {
+	NET_PLAIN,
+	NET_GRPC,
+	NET_GRPC_WEB,
+	NET_GRPC_WEB_TEXT,
+	NET_CONNECT,
+};
+
+struct net_answer {
+	int http_status;
+	struct http_header headers[NET_ANSWER_HEADERS_MAX];
+	size_t header_count;
+	struct http_header trailers[2];
+	size_t trailer_count;
+	struct buf body;
+	bool no_body; /* trailers only, 204, 304 */
+	enum net_framing framing;
+	char date[40];
+	char grpc_status[8];
+	char grpc_message[3 * ERR_TEXT_MAX + 1];
+};
+
+/* How a body of this content type is framed; NET_PLAIN for what is no RPC. */
+enum net_framing net_framing_of(struct str content_type);
+/* The message in a request's body; `scratch` holds what had to be decoded. */
+NODISCARD enum status net_rpc_decode(enum net_framing f, const struct http_request *r,
+	struct str body, size_t message_max, struct buf *scratch, struct str *out, struct err *e);
+void net_answer_add(struct net_answer *a, struct str name, struct str value);
+/* Make `a` of what a handler said; `response->body` is left empty. */
+void net_answer_make(struct net_answer *a, enum net_framing f, const struct http_request *r,
+	struct net_response *response);
+void net_response_init(struct net_response *out);
+
+/* ---- exchange.c: one request, from its head to its answer ---- */
+
+struct net_conn;
+
+struct net_exchange {
+	atomic_uint refs;
+	struct net_server *server;
+	struct net_conn *conn;      /* the loop's: NULL after the stream closed */
+	struct http_stream *stream; /* a reference, for the request's texts */
+	struct net_exchange *next;  /* of the connection's */
+	struct net_exchange **link;
+	struct net_exchange *done_next;
+	const struct net_route *route;
+	enum net_framing framing;
+	char *path_text;
+	char peer[NET_PEER_BYTES];
+	struct buf body;    /* as received */
+	struct buf scratch; /* decoded */
+	size_t accounted;   /* of server->memory */
+	int64_t begun_ns;
+	bool whole;          /* the request's body is */
+	bool answered;       /* nothing more to do for the loop */
+	atomic_bool closed;  /* the stream is gone: no answer will be sent */
+	atomic_bool hung_up; /* the peer will send no more, and has probably gone */
+	struct net_request request;
+	struct net_response response;
+	struct net_answer answer;
+};
+
+extern const struct http_events net_events;
+/* Worker thread or loop: from the body to the answer. */
+void net_exchange_run(struct net_exchange *x);
+/* Loop: hand the answer to http. Drops one reference. */
+void net_exchange_deliver(struct net_exchange *x);
+void net_exchange_unref(struct net_exchange *x);
+
+/* ---- conn.c ---- */
+
+struct net_conn {
+	struct net_server *server;
+	struct net_conn *next;
+	struct net_conn **link;
+	struct net_conn *again_next; /* of the loop's list of those with more to do */
+	struct http_conn *http;
+	struct net_exchange *exchanges;
+	int fd;
+	bool readable;
+	bool writable;
+	bool eof;
+	bool shut; /* our side: lingering */
+	bool again;
+	bool dead;
+	int64_t phase_ns; /* when the present phase began */
+	enum http_phase phase;
+	int64_t stall_ns;  /* since when output has been waiting; 0: none */
+	size_t stall_sent; /* bytes that went out since */
+	size_t unsent;     /* as counted in server->memory */
+	char peer[NET_PEER_BYTES];
+};
+
+void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *peer);
+void net_conn_events(struct net_conn *c, uint32_t events);
+/* Read, answer and write as far as it goes; frees the connection when it is over. */
+void net_conn_pump(struct net_conn *c);
+void net_conn_close(struct net_conn *c);
+/* When to look at this connection again for being too slow; INT64_MAX: never. Closes nothing. */
+int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns);
+
+/* ---- loop.c ---- */
+
+NODISCARD enum status net_loop_start(struct net_server *s, struct err *e);
+/* From any thread: an exchange is ready to be delivered. */
+void net_loop_done(struct net_server *s, struct net_exchange *x);
+void net_loop_wake(struct net_server *s);
+/* Loop's thread: a deadline that may be nearer than the next look. */
+void net_loop_look_at(struct net_server *s, int64_t at_ns);
+void net_loop_again(struct net_server *s, struct net_conn *c);
+
+/* ---- server.c ---- */
+
+struct net_server {
+	struct net_server_config config;
+	struct net_route *routes;
+	size_t route_count;
+	char address[160];
+	char unix_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct os_queue *jobs;
+	pthread_t *workers;
+	uint32_t worker_count;
+	pthread_t loop;
+	bool loop_runs;
+	atomic_bool stop;
+	atomic_size_t memory;
+	/* loop's */
+	int listen_fd;
+	int epoll_fd;
+	int event_fd;
+	bool accepting;
+	bool draining;
+	int64_t drain_until_ns;
+	int64_t accept_again_ns; /* after a failure; 0: none */
+	int64_t look_ns;         /* next look at deadlines */
+	struct net_conn *conns;
+	struct net_conn *again;
+	uint32_t conn_count;
+	uint8_t *scratch; /* HTTP_FEED_MAX */
+	pthread_mutex_t done_lock;
+	struct net_exchange *done; /* newest first */
+	struct net_metrics metrics;
+};

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One thread that waits in epoll: the listener, an eventfd (answers are ready, or stop), and the
+ * connections. It sleeps until the nearest deadline of any connection, at most once a second, and
+ * without connections for ever.
+ */
+#include "base/clock.h"
+#include "net/internal.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <errno.h>
+
+#define EVENTS_MAX 256
+#define ACCEPTS_MAX 64
+#define LOOK_MIN_NS NS_PER_SEC
+
+/* data.ptr of the two descriptors that are no connection */
+static char listener_tag, wake_tag;
+
+void net_loop_look_at(struct net_server *s, int64_t at_ns)
+{
+	s->look_ns = MIN(s->look_ns, at_ns);
+}
+
+void net_loop_again(struct net_server *s, struct net_conn *c)
+{
+	if (c->again)
+		return;
+	c->again = true;
+	c->again_next = s->again;
+	s->again = c;
+}
+
+void net_loop_wake(struct net_server *s)
+{
+	uint64_t one = 1;
+	ssize_t n = write(s->event_fd, &one, sizeof(one));
+	/* EAGAIN: the counter is full, so it is awake. */
+	assert(n == sizeof(one) || errno == EAGAIN);
+}
+
+void net_loop_done(struct net_server *s, struct net_exchange *x)
+{
+	pthread_mutex_lock(&s->done_lock);
+	bool first = s->done == NULL;
+	x->done_next = s->done;
+	s->done = x;
+	pthread_mutex_unlock(&s->done_lock);
+	if (first)
+		net_loop_wake(s);
+}
+
+static void deliver_all(struct net_server *s)
+{
+	pthread_mutex_lock(&s->done_lock);
+	struct net_exchange *x = s->done;
+	s->done = NULL;
+	pthread_mutex_unlock(&s->done_lock);
+	while (x) {
+		struct net_exchange *next = x->done_next;
+		net_exchange_deliver(x);
+		x = next;
+	}
+}
+
+/* ---- accepting ---- */
+
+static void accept_on(struct net_server *s, bool on)
+{
+	if (s->accepting == on || s->listen_fd < 0)
+		return;
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &listener_tag };
+	int op = on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+	if (epoll_ctl(s->epoll_fd, op, s->listen_fd, &ev) == 0)
+		s->accepting = on;
+}
+
+static void accept_some(struct net_server *s)
+{
+	for (int i = 0; i < ACCEPTS_MAX; i++) {
+		if (s->conn_count >= s->config.connections_max) {
+			metric_add(&s->metrics.accept_paused, 1);
+			accept_on(s, false);
+			return;
+		}
+		struct sockaddr_storage peer = { 0 };
+		socklen_t len = sizeof(peer);
+		int fd = accept4(
+			s->listen_fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			net_conn_open(s, fd, &peer);
+			continue;
+		}
+		if (errno == EINTR || errno == ECONNABORTED)
+			continue;
+		if (errno != EAGAIN) {
+			/* No descriptors or memory: the listener would wake us at once again. */
+			metric_add(&s->metrics.accept_failed, 1);
+			accept_on(s, false);
+			s->accept_again_ns = clock_monotonic_ns() + NS_PER_SEC;
+			net_loop_look_at(s, s->accept_again_ns);
+		}
+		return;
+	}
+}
+
+/* ---- time ---- */
+
+static void close_late(struct net_conn *c)
+{
+	struct net_server *s = c->server;
+	bool idle = c->phase == HTTP_IDLE && !c->stall_ns;
+	metric_add(idle ? &s->metrics.idle_closed : &s->metrics.timeouts, 1);
+	/* An idle peer of HTTP/2 is told; all others get what the socket still takes: nothing. */
+	if (idle)
+		http_conn_drain(c->http);
+	if (idle)
+		net_conn_pump(c);
+	net_conn_close(c);
+}
+
+static void look_at_deadlines(struct net_server *s, int64_t now)
+{
+	if (now < s->look_ns)
+		return;
+	s->look_ns = INT64_MAX;
+	if (s->accept_again_ns && now >= s->accept_again_ns) {
+		s->accept_again_ns = 0;
+		accept_on(s, true);
+	} else if (s->accept_again_ns) {
+		s->look_ns = s->accept_again_ns;
+	}
+	struct net_conn *next;
+	for (struct net_conn *c = s->conns; c; c = next) {
+		next = c->next;
+		int64_t at = net_conn_deadline(c, now);
+		if (at <= now)
+			close_late(c);
+		else
+			s->look_ns = MIN(s->look_ns, at);
+	}
+	if (s->look_ns != INT64_MAX)
+		s->look_ns = MAX(s->look_ns, now + LOOK_MIN_NS);
+}
+
+static int wait_ms(const struct net_server *s, int64_t now)
+{
+	int64_t until = s->look_ns;
+	if (s->draining)
+		until = MIN(until, s->drain_until_ns);
+	if (s->again)
+		return 0;
+	if (until == INT64_MAX)
+		return -1;
+	return (int)MIN(MAX(until - now, (int64_t)0) / NS_PER_MS + 1, (int64_t)3600000);
+}
+
+/* ---- the loop ---- */
+
+/* Connections that stopped in the middle for others' sake, and those that are to be freed. */
+static void run_again(struct net_server *s)
+{
+	struct net_conn *c = s->again;
+	s->again = NULL;
+	while (c) {
+		struct net_conn *next = c->again_next;
+		c->again = false;
+		if (c->dead)
+			free(c);
+		else
+			net_conn_pump(c);
+		c = next;
+	}
+}
+
+static void start_draining(struct net_server *s)
+{
+	s->draining = true;
+	s->drain_until_ns = clock_monotonic_ns() + s->config.drain_timeout_ns;
+	accept_on(s, false);
+	close(s->listen_fd);
+	s->listen_fd = -1;
+	if (s->unix_path[0])
+		(void)unlink(s->unix_path);
+	struct net_conn *next;
+	for (struct net_conn *c = s->conns; c; c = next) {
+		next = c->next;
+		http_conn_drain(c->http);
+		net_conn_pump(c);
+	}
+}
+
+static void handle(struct net_server *s, const struct epoll_event *ev)
+{
+	if (ev->data.ptr == &listener_tag) {
+		if (s->accepting)
+			accept_some(s);
+	} else if (ev->data.ptr == &wake_tag) {
+		uint64_t n;
+		(void)!read(s->event_fd, &n, sizeof(n));
+	} else {
+		struct net_conn *c = (struct net_conn *)ev->data.ptr;
+		if (!c->dead)
+			net_conn_events(c, ev->events);
+	}
+}
+
+static void *loop_main(void *ctx)
+{
+	struct net_server *s = (struct net_server *)ctx;
+	struct epoll_event events[EVENTS_MAX];
+	for (;;) {
+		int n = epoll_wait(
+			s->epoll_fd, events, EVENTS_MAX, wait_ms(s, clock_monotonic_ns()));
+		for (int i = 0; i < n; i++)
+			handle(s, &events[i]);
+		deliver_all(s);
+		look_at_deadlines(s, clock_monotonic_ns());
+		run_again(s);
+		if (!s->accept_again_ns && !s->draining &&
+			s->conn_count < s->config.connections_max)
+			accept_on(s, true);
+		if (atomic_load(&s->stop) && !s->draining)
+			start_draining(s);
+		if (s->draining && (!s->conns || clock_monotonic_ns() >= s->drain_until_ns))
+			break;
+	}
+	while (s->conns)
+		net_conn_close(s->conns);
+	run_again(s);
+	return NULL;
+}
+
+enum status net_loop_start(struct net_server *s, struct err *e)
+{
+	s->look_ns = INT64_MAX;
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	s->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	s->scratch = malloc(HTTP_FEED_MAX);
+	if (s->epoll_fd < 0 || s->event_fd < 0)
+		return err_os(e, "epoll");
+	if (!s->scratch)
+		return err_set(e, E_NOMEM, "loop");
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &wake_tag };
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->event_fd, &ev) != 0)
+		return err_os(e, "epoll");
+	accept_on(s, true);
+	if (!s->accepting)
+		return err_os(e, "epoll");
+	enum status st = os_thread_start(&s->loop, "net-loop", loop_main, s, e);
+	s->loop_runs = st == OK;
+	return st;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The framings of one unary call. gRPC: length-prefixed message, status in trailers, or in the
+ * headers alone when there is no message. gRPC-Web: the same with the trailers as a last frame, as
+ * text in base64. Connect: the bare message; errors are HTTP errors with a JSON body.
+ * Source: grpc/doc/PROTOCOL-HTTP2.md, PROTOCOL-WEB.md, connectrpc.com/docs/protocol.
+ */
+#include "base/clock.h"
+#include "codec/codec.h"
+#include "net/internal.h"
+
+#include <time.h>
+
+#define COMPRESS_LEVEL 2
+
+/* ---- requests ---- */
+
+static bool type_is(struct str content_type, const char *type)
+{
+	struct str t = str_trim(str_sub(content_type, 0, str_index(content_type, ';')));
+	return str_eq_nocase(t, str_of(type));
+}
+
+enum net_framing net_framing_of(struct str content_type)
+{
+	if (type_is(content_type, "application/grpc") ||
+		type_is(content_type, "application/grpc+proto"))
+		return NET_GRPC;
+	if (type_is(content_type, "application/grpc-web") ||
+		type_is(content_type, "application/grpc-web+proto"))
+		return NET_GRPC_WEB;
+	if (type_is(content_type, "application/grpc-web-text") ||
+		type_is(content_type, "application/grpc-web-text+proto"))
+		return NET_GRPC_WEB_TEXT;
+	if (type_is(content_type, "application/proto"))
+		return NET_CONNECT;
+	return NET_PLAIN;
+}
+
+/* An HTTP body by its Content-Encoding. */
+static enum status decode_body(const struct http_request *r, struct str body, struct buf *scratch,
+	struct str *out, struct err *e)
+{
+	struct str encoding = http_request_header(r, "content-encoding");
+	*out = body;
+	if (encoding.len == 0 || str_eq_nocase(encoding, STR("identity")) || body.len == 0)
+		return OK;
+	if (!str_eq_nocase(encoding, STR("gzip")))
+		return err_set(e, E_UNSUPPORTED, "content-encoding \"%.*s\"; gzip is known",
+			STR_ARG(str_sub(encoding, 0, 32)));
+	enum status s = codec_gunzip(body.p, body.len, scratch, e);
+	if (s != OK)
+		return s == E_CORRUPT ? err_prefix(e, E_INVALID, "body") : s;
+	*out = buf_view(scratch);
+	return OK;
+}
+
+static enum status decode_grpc(const struct http_request *r, struct str body, size_t message_max,
+	struct buf *scratch, struct str *out, struct err *e)
+{
+	struct http_grpc_frame f;
+	enum status s = http_grpc_next(&body, message_max, &f, e);
+	if (s == E_UNAVAILABLE)
+		return err_set(e, E_INVALID, "the request has no whole message");
+	if (s != OK)
+		return s;
+	if (body.len)
+		return err_set(e, E_INVALID, "more than one message in a unary call");
+	return http_grpc_message(&f, http_request_header(r, "grpc-encoding"), scratch, out, e);
+}
+
+enum status net_rpc_decode(enum net_framing f, const struct http_request *r, struct str body,
+	size_t message_max, struct buf *scratch, struct str *out, struct err *e)
+{
+	if (f == NET_PLAIN || f == NET_CONNECT)
+		return decode_body(r, body, scratch, out, e);
+	if (f != NET_GRPC_WEB_TEXT)
+		return decode_grpc(r, body, message_max, scratch, out, e);
+	CLEANUP(buf_deinit) struct buf binary;
+	buf_init(&binary, body.len + 4);
+	if (!http_base64_decode(&binary, body)) {
+		enum status s = buf_status(&binary);
+		return s == E_NOMEM ? s : err_set(e, E_INVALID, "the body is not base64");
+	}
+	struct str message;
+	enum status s = decode_grpc(r, buf_view(&binary), message_max, scratch, &message, e);
+	if (s != OK)
+		return s;
+	if (scratch->len == 0) {
+		/* In place in `binary`, which goes. */
+		buf_str(scratch, message);
+		s = buf_status(scratch);
+		if (s != OK)
+			return s;
+	}
+	*out = buf_view(scratch);
+	return OK;
+}
+
+/* ---- answers ---- */
+
+void net_answer_add(struct net_answer *a, struct str name, struct str value)
+{
+	if (a->header_count < NET_ANSWER_HEADERS_MAX)
+		a->headers[a->header_count++] = (struct http_header){ name, value };
+}
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT", made once a second and thread. */
+static void put_date(struct net_answer *a)
+{
+	static __thread time_t made_for;
+	static __thread char made[sizeof(a->date)];
+	time_t now = (time_t)(clock_realtime_ns() / NS_PER_SEC);
+	if (now != made_for) {
+		struct tm t;
+		gmtime_r(&now, &t);
+		strftime(made, sizeof(made), "%a, %d %b %Y %H:%M:%S GMT", &t);
+		made_for = now;
+	}
+	memcpy(a->date, made, sizeof(made));
+	net_answer_add(a, STR("date"), str_of(a->date));
+}
+
+/* The handler's lines; names to lower case in place. A cut or malformed line ends them. */
+static void put_lines(struct net_answer *a, struct net_response *response)
+{
+	char *p = response->headers;
+	for (;;) {
+		char *end = strstr(p, "\r\n");
+		char *colon = end ? memchr(p, ':', (size_t)(end - p)) : NULL;
+		if (!colon || colon == p)
+			return;
+		for (char *c = p; c < colon; c++)
+			if (*c >= 'A' && *c <= 'Z')
+				*c = (char)(*c | 0x20);
+		struct str value = str_make(colon + 1, (size_t)(end - colon - 1));
+		net_answer_add(a, str_make(p, (size_t)(colon - p)), str_trim(value));
+		p = end + 2;
+	}
+}
+
+static bool compressible(const char *type)
+{
+	struct str t = str_of(type);
+	return str_starts(t, STR("text/")) || str_starts(t, STR("application/json")) ||
+	       str_starts(t, STR("application/javascript")) ||
+	       str_starts(t, STR("image/svg+xml")) || str_starts(t, STR("application/x-protobuf"));
+}
+
+static void compress_body(struct net_answer *a, const struct http_request *r)
+{
+	net_answer_add(a, STR("vary"), STR("accept-encoding"));
+	if (!http_list_has(http_request_header(r, "accept-encoding"), "gzip"))
+		return;
+	struct buf small;
+	buf_init(&small, a->body.len);
+	/* Longer than the original, or no memory: then as it is. */
+	if (codec_gzip(a->body.data, a->body.len, COMPRESS_LEVEL, &small) != OK) {
+		buf_deinit(&small);
+		return;
+	}
+	buf_deinit(&a->body);
+	a->body = small;
+	net_answer_add(a, STR("content-encoding"), STR("gzip"));
+}
+
+static void make_plain(
+	struct net_answer *a, const struct http_request *r, struct net_response *response)
+{
+	if (response->status != OK && response->body.len == 0 && response->http_status == 0)
+		net_fail(response, response->status, NULL);
+	if (buf_status(&response->body) != OK) {
+		struct err e;
+		net_fail(response, err_set(&e, buf_status(&response->body), "the answer"), &e);
+	}
+	a->http_status = response->http_status ? response->http_status : 200;
+	a->body = response->body;
+	buf_init(&response->body, NET_ANSWER_MAX);
+	const char *type = response->content_type;
+	type = type ? type : "application/octet-stream";
+	a->no_body = a->http_status == 204 || a->http_status == 304;
+	if (!a->no_body)
+		net_answer_add(a, STR("content-type"), str_of(type));
+	net_answer_add(a, STR("x-content-type-options"), STR("nosniff"));
+	put_lines(a, response);
+	if (a->http_status == 503 || a->http_status == 429)
+		net_answer_add(a, STR("retry-after"), STR("5"));
+	if (!response->no_compress && a->body.len >= NET_COMPRESS_MIN && compressible(type))
+		compress_body(a, r);
+}
+
+static void put_status(struct net_answer *a, const struct net_response *response)
+{
+	int code = status_grpc(response->status);
+	snprintf(a->grpc_status, sizeof(a->grpc_status), "%d", code);
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, sizeof(a->grpc_message) - 1);
+	if (response->status != OK)
+		http_grpc_put_text(
+			&text, str_of(response->message[0] ? response->message
+							   : status_text(response->status)));
+	memcpy(a->grpc_message, text.len ? text.data : (const uint8_t *)"", text.len);
+	a->grpc_message[text.len] = 0;
+}
+
+static void make_grpc(
+	struct net_answer *a, const struct http_request *r, struct net_response *response)
+{
+	net_answer_add(a, STR("content-type"), STR("application/grpc"));
+	put_status(a, response);
+	struct http_header status = { STR("grpc-status"), str_of(a->grpc_status) };
+	struct http_header message = { STR("grpc-message"), str_of(a->grpc_message) };
+	if (response->status != OK) {
+		net_answer_add(a, status.name, status.value);
+		net_answer_add(a, message.name, message.value);
+		net_answer_add(a, STR("grpc-accept-encoding"), STR("identity,gzip"));
+		a->no_body = true;
+		return;
+	}
+	uint8_t flags = 0;
+	struct str encodings = http_request_header(r, "grpc-accept-encoding");
+	CLEANUP(buf_deinit) struct buf small;
+	buf_init(&small, response->body.len);
+	struct str body = buf_view(&response->body);
+	if (body.len >= NET_COMPRESS_MIN && !response->no_compress &&
+		http_list_has(encodings, "gzip") &&
+		codec_gzip(body.p, body.len, COMPRESS_LEVEL, &small) == OK) {
+		flags = HTTP_GRPC_COMPRESSED;
+		body = buf_view(&small);
+		net_answer_add(a, STR("grpc-encoding"), STR("gzip"));
+	}
+	http_grpc_put(&a->body, flags, body);
+	a->trailers[a->trailer_count++] = status;
+}
+
+static void make_web(struct net_answer *a, bool text, struct net_response *response)
+{
+	CLEANUP(buf_deinit) struct buf binary;
+	buf_init(&binary, NET_ANSWER_MAX + 4096);
+	net_answer_add(a, STR("content-type"),
+		text ? STR("application/grpc-web-text+proto") : STR("application/grpc-web+proto"));
+	if (response->status == OK)
+		http_grpc_put(&binary, 0, buf_view(&response->body));
+	struct str message = STR("");
+	if (response->status != OK)
+		message = str_of(
+			response->message[0] ? response->message : status_text(response->status));
+	http_grpc_put_trailers(&binary, status_grpc(response->status), message);
+	if (text) {
+		http_base64_encode(&a->body, buf_view(&binary));
+	} else {
+		struct buf empty = a->body;
+		a->body = binary;
+		binary = empty;
+	}
+}
+
+static const char *connect_code(int grpc_status)
+{
+	static const char *const names[] = { "ok", "canceled", "unknown", "invalid_argument",
+		"deadline_exceeded", "not_found", "already_exists", "permission_denied",
+		"resource_exhausted", "failed_precondition", "aborted", "out_of_range",
+		"unimplemented", "internal", "unavailable", "data_loss", "unauthenticated" };
+	return grpc_status >= 0 && (size_t)grpc_status < ARRAY_COUNT(names) ? names[grpc_status]
+									    : "unknown";
+}
+
+static void make_connect(
+	struct net_answer *a, const struct http_request *r, struct net_response *response)
+{
+	if (response->status == OK) {
+		response->content_type = "application/proto";
+		response->http_status = 0;
+	} else {
+		buf_clear(&response->body);
+		buf_printf(&response->body, "{\"code\":\"%s\",\"message\":",
+			connect_code(status_grpc(response->status)));
+		buf_json_str(&response->body, str_of(response->message));
+		buf_cstr(&response->body, "}");
+		response->content_type = "application/json";
+		response->http_status = status_http(response->status);
+	}
+	make_plain(a, r, response);
+}
+
+void net_answer_make(struct net_answer *a, enum net_framing f, const struct http_request *r,
+	struct net_response *response)
+{
+	*a = (struct net_answer){ .http_status = 200, .framing = f };
+	buf_init(&a->body, 2 * NET_ANSWER_MAX);
+	put_date(a);
+	if (f != NET_PLAIN && response->status == OK && buf_status(&response->body) != OK) {
+		response->status = buf_status(&response->body);
+		response->message[0] = 0;
+	}
+	switch (f) {
+	case NET_PLAIN:
+		make_plain(a, r, response);
+		break;
+	case NET_GRPC:
+		make_grpc(a, r, response);
+		break;
+	case NET_GRPC_WEB:
+	case NET_GRPC_WEB_TEXT:
+		make_web(a, f == NET_GRPC_WEB_TEXT, response);
+		break;
+	case NET_CONNECT:
+		make_connect(a, r, response);
+		break;
+	}
+	buf_deinit(&response->body);
+	if (buf_status(&a->body) == OK)
+		return;
+	/* No memory for the framing: an answer without a body says so. */
+	buf_deinit(&a->body);
+	a->http_status = f == NET_PLAIN || f == NET_CONNECT ? 500 : 200;
+	a->header_count = a->trailer_count = 0;
+	a->no_body = true;
+	net_answer_add(a, STR("grpc-status"), STR("8"));
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start and stop: listener, workers, loop; and down in the order loop (drains), queue, workers. */
+#include "base/clock.h"
+#include "net/internal.h"
+
+#include <unistd.h>
+
+#define WORKERS_MAX 256
+#define JOBS_MAX 1024
+
+void net_server_config_default(struct net_server_config *c)
+{
+	*c = (struct net_server_config){
+		.address = "127.0.0.1:7070",
+		.workers = 4,
+		.connections_max = 8192,
+		.body_max = NET_BODY_MAX,
+		.memory_max = (size_t)256 << 20,
+		.idle_timeout_ns = 120 * NS_PER_SEC,
+		.header_timeout_ns = 10 * NS_PER_SEC,
+		.stall_timeout_ns = 30 * NS_PER_SEC,
+		.drain_timeout_ns = 10 * NS_PER_SEC,
+	};
+}
+
+static void *worker_main(void *ctx)
+{
+	struct net_server *s = (struct net_server *)ctx;
+	for (;;) {
+		struct net_exchange *x = (struct net_exchange *)os_queue_pop(s->jobs, INT64_MAX);
+		if (!x)
+			return NULL;
+		net_exchange_run(x);
+		net_loop_done(s, x);
+	}
+}
+
+static void server_free(struct net_server *s)
+{
+	atomic_store(&s->stop, true);
+	if (s->loop_runs) {
+		net_loop_wake(s);
+		pthread_join(s->loop, NULL);
+	}
+	if (s->jobs)
+		os_queue_close(s->jobs);
+	for (uint32_t i = 0; i < s->worker_count; i++)
+		pthread_join(s->workers[i], NULL);
+	while (s->done) {
+		struct net_exchange *x = s->done;
+		s->done = x->done_next;
+		net_exchange_unref(x);
+	}
+	os_queue_free(s->jobs);
+	pthread_mutex_destroy(&s->done_lock);
+	fd_cleanup(&s->listen_fd);
+	fd_cleanup(&s->epoll_fd);
+	fd_cleanup(&s->event_fd);
+	free(s->scratch);
+	free(s->workers);
+	free(s->routes);
+	free(s);
+}
+
+static enum status start_workers(struct net_server *s, struct err *e)
+{
+	if (s->config.workers == 0 || s->config.workers > WORKERS_MAX)
+		return err_set(e, E_INVALID, "workers must be 1 to %d", WORKERS_MAX);
+	s->workers = calloc(s->config.workers, sizeof(*s->workers));
+	if (!s->workers || os_queue_new(JOBS_MAX, &s->jobs) != OK)
+		return err_set(e, E_NOMEM, "workers");
+	while (s->worker_count < s->config.workers) {
+		enum status st = os_thread_start(
+			&s->workers[s->worker_count], "net-worker", worker_main, s, e);
+		if (st != OK)
+			return st;
+		s->worker_count++;
+	}
+	return OK;
+}
+
+enum status net_server_start(const struct net_server_config *c, const struct net_route *routes,
+	size_t route_count, struct net_server **out, struct err *e)
+{
+	struct net_server *s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(e, E_NOMEM, "server");
+	s->config = *c;
+	s->listen_fd = s->epoll_fd = s->event_fd = -1;
+	pthread_mutex_init(&s->done_lock, NULL);
+	s->routes = calloc(route_count + 1, sizeof(*routes));
+	enum status st = s->routes ? OK : err_set(e, E_NOMEM, "routes");
+	if (st == OK) {
+		memcpy(s->routes, routes, route_count * sizeof(*routes));
+		s->route_count = route_count;
+		st = net_listen(c->address, &s->listen_fd, s->address, sizeof(s->address), e);
+	}
+	if (st == OK && strncmp(s->address, "unix:", 5) == 0)
+		snprintf(s->unix_path, sizeof(s->unix_path), "%s", s->address + 5);
+	if (st == OK)
+		st = start_workers(s, e);
+	if (st == OK)
+		st = net_loop_start(s, e);
+	if (st != OK) {
+		if (s->unix_path[0])
+			(void)unlink(s->unix_path);
+		server_free(s);
+		return st;
+	}
+	*out = s;
+	return OK;
+}
+
+const char *net_server_address(const struct net_server *s)
+{
+	return s->address;
+}
+
+void net_server_stop(struct net_server *s)
+{
+	if (s)
+		server_free(s);
+}
+
+static const struct metric_def defs[] = { NET_METRICS(METRIC_DEF) };
+
+void net_server_write_metrics(struct net_server *s, struct buf *out)
+{
+	metric_set(&s->metrics.memory, atomic_load(&s->memory));
+	metrics_write(out, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
+}
