@@ -90,6 +90,7 @@ struct vma_search {
 	__u64 start;
 	__u64 end;
 	__u64 busy;
+	__u64 entry; /* of the tree: the node to read next */
 	__u64 node[MAPLE_NODE_WORDS]; /* a copy of the tree's node */
 };
 

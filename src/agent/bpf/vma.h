@@ -49,27 +49,43 @@ static __always_inline __u32 maple_slot(const __u64 *node, __u32 pivots, __u64 a
 	return i;
 }
 
-static __always_inline int vma_find_maple(struct vma_search *s, __u64 address)
+enum vma_step {
+	VMA_STEP_NONE = 0,
+	VMA_STEP_FOUND = 1,
+	VMA_STEP_DOWN = 2, /* the next node is in s->entry */
+};
+
+/* One node of the tree. A global function, so that it is verified once, and not for each depth;
+ * those take only numbers before Linux 5.12. */
+__noinline int vma_step_maple(__u32 which, __u64 address)
+{
+	struct vma_search *s = vma_search_at(which);
+	if (!s || s->entry <= MAPLE_RESERVED_MAX)
+		return VMA_STEP_NONE;
+	__u32 type = (s->entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
+	__u32 pivots = type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
+	if (type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
+		return VMA_STEP_NONE;
+	if (bpf_probe_read_kernel(s->node, MAPLE_NODE_BYTES,
+		    (const void *)(s->entry & MAPLE_NODE_MASK)))
+		return VMA_STEP_NONE;
+	__u32 slot = 1 + pivots + maple_slot(s->node, pivots, address);
+	s->entry = s->node[slot & (MAPLE_NODE_WORDS - 1)];
+	if (type == MAPLE_LEAF64)
+		return vma_accept(s, s->entry, address) ? VMA_STEP_FOUND : VMA_STEP_NONE;
+	return VMA_STEP_DOWN;
+}
+
+static __always_inline int vma_find_maple(struct vma_search *s, __u32 which, __u64 address)
 {
 	struct mm_struct *mm = (struct mm_struct *)s->mm;
-	__u64 entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
-	if ((entry & MAPLE_ROOT_TAG_MASK) != MAPLE_ROOT_TAG_NODE)
+	s->entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+	if ((s->entry & MAPLE_ROOT_TAG_MASK) != MAPLE_ROOT_TAG_NODE)
 		return 0;
 	for (int depth = 0; depth < MAPLE_DEPTH_MAX; depth++) {
-		if (entry <= MAPLE_RESERVED_MAX)
-			return 0;
-		__u32 type = (entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
-		__u32 pivots =
-			type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
-		if (type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
-			return 0;
-		if (bpf_probe_read_kernel(
-			    s->node, MAPLE_NODE_BYTES, (const void *)(entry & MAPLE_NODE_MASK)))
-			return 0;
-		__u32 slot = 1 + pivots + maple_slot(s->node, pivots, address);
-		entry = s->node[slot & (MAPLE_NODE_WORDS - 1)];
-		if (type == MAPLE_LEAF64)
-			return vma_accept(s, entry, address);
+		int step = vma_step_maple(which, address);
+		if (step != VMA_STEP_DOWN)
+			return step == VMA_STEP_FOUND;
 	}
 	return 0;
 }
@@ -93,8 +109,7 @@ static __always_inline int vma_find_rb(struct vma_search *s, __u64 address)
 	return 0;
 }
 
-/* 1 when vma_searches[which] (whose mm is set) holds the VMA of `address`. A global function, so
- * that it is verified once and not at each call; those take only numbers before Linux 5.12. */
+/* 1 when vma_searches[which] (whose mm is set) holds the VMA of `address`. Global as above. */
 __noinline int vma_find(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
@@ -103,7 +118,7 @@ __noinline int vma_find(__u32 which, __u64 address)
 	for (int attempt = 0; attempt < VMA_SEARCH_ATTEMPTS; attempt++) {
 		int found;
 		if (bpf_core_field_exists(struct mm_struct, mm_mt))
-			found = vma_find_maple(s, address);
+			found = vma_find_maple(s, which, address);
 		else
 			found = vma_find_rb(s, address);
 		if (found)
