@@ -2,8 +2,9 @@
 /*
  * unwind: `.eh_frame` of an ELF file to the paged table of rule.h.
  *
- * Layer 3 (may use base, objfile). Used by agent. Nothing here trusts the file. An unwind_table is
- * immutable once built. Source: DWARF 5 section 6.4, LSB 5.0 (.eh_frame), System V ABI x86-64.
+ * Layer 3 (may use base, codec, objfile). Used by agent. Nothing here trusts the file. An
+ * unwind_table is immutable once built. Source: DWARF 5 section 6.4, LSB 5.0 (.eh_frame), System V
+ * ABI x86-64.
  */
 #pragma once
 
@@ -14,6 +15,10 @@
 
 /* Rows of one file; beyond them the rest of the file has no information, and that is counted. */
 #define UNWIND_ROWS_MAX (16u << 20)
+/* .eh_frame of one file; a longer one is refused with E_LIMIT. */
+#define UNWIND_SECTION_BYTES_MAX ((size_t)256 << 20)
+/* Functions of one file; those behind are left out, and counted as bad_fdes. */
+#define UNWIND_FDES_MAX (4u << 20)
 
 struct unwind_table_page {
 	const uint8_t *blob; /* NULL and 0 where no row is */
@@ -30,17 +35,22 @@ struct unwind_table {
 	uint64_t row_count;
 	uint64_t fde_count;
 	uint64_t unsupported_rows; /* rows whose rule is UNWIND_CFA_UNSUPPORTED */
-	uint64_t bad_fdes;         /* entries that could not be read and were left out */
+	uint64_t bad_fdes;         /* entries left out (from where they are broken) */
 	void *memory;              /* owns the blobs */
 };
 
-/* E_NOTFOUND: the file has no .eh_frame. E_INVALID: it has, but not one entry of it is usable. */
+/* E_NOTFOUND: the file has neither .eh_frame nor .debug_frame. E_INVALID: it has, but not one entry
+ * of it is usable. E_UNSUPPORTED: of another machine than x86-64. Memory meanwhile: the section, 16
+ * bytes a function, and the table. */
 NODISCARD enum status unwind_table_build(
 	const struct objfile *obj, struct unwind_table **out, struct err *e);
 void unwind_table_free(struct unwind_table *t); /* NULL is fine */
 
 /* The rule in force at a file offset, by the same search as the BPF program; CFA_NONE outside. */
 struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file_offset);
+
+/* Every blob is as rule.h says, so that no search leaves it: what built and decoded tables hold. */
+NODISCARD enum status unwind_table_check(const struct unwind_table *t, struct err *e);
 
 /* The cache on disk (by build id): docs/formats/unwind.md. */
 NODISCARD enum status unwind_table_encode(const struct unwind_table *t, struct buf *out);

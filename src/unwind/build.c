@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two passes over the section. The first makes an index of the functions, (file offset, entry), 16
+ * bytes each; the second goes through them in order of file offset, so that rows come out ascending
+ * and go straight into pages: there is never a list of rows. An entry is read twice, which is
+ * cheaper than keeping and sorting its rows.
+ *
+ * Where two functions claim the same text, the one that begins later has it from there on; of two
+ * that begin together the longer one counts.
+ */
+#include "unwind/cfi.h"
+#include "unwind/code.h"
+#include "unwind/x86.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+#define CIE_CACHE_SIZE 64
+
+struct function {
+	uint64_t begin; /* file offset */
+	uint32_t entry; /* offset in the section */
+	uint32_t pad;
+};
+
+struct builder {
+	const struct objfile *obj;
+	struct code code;
+	struct buf bytes;
+	struct cfi_section section;
+	VEC(struct function) functions;
+	struct pages *pages;
+	uint64_t fde_count;
+	uint64_t bad_fdes;
+	bool cie_valid[CIE_CACHE_SIZE];
+	struct cfi_cie cies[CIE_CACHE_SIZE]; /* by offset; most files have one or two */
+};
+
+static void builder_cleanup(struct builder **b)
+{
+	if (!*b)
+		return;
+	code_deinit(&(*b)->code);
+	buf_deinit(&(*b)->bytes);
+	VEC_FREE(&(*b)->functions);
+	pages_free((*b)->pages);
+	free(*b);
+}
+
+static void table_cleanup(struct unwind_table **t)
+{
+	unwind_table_free(*t);
+}
+
+/* ---- the section ---- */
+
+static uint64_t section_address(const struct objfile *obj, const char *name)
+{
+	const struct objfile_section *s = objfile_section(obj, name);
+	return s ? s->addr : 0;
+}
+
+static bool has_bytes(const struct objfile_section *s)
+{
+	return s && s->type != SHT_NOBITS && s->size != 0;
+}
+
+/* Without section headers the dynamic linker's way: PT_GNU_EH_FRAME leads to .eh_frame, which goes
+ * on to its end mark. */
+static bool find_by_header(struct builder *b, struct fileoff *out_begin, uint64_t *out_len)
+{
+	struct objfile_segment hdr;
+	uint8_t bytes[32];
+	size_t len = sizeof(bytes);
+	if (!objfile_program_header(b->obj, PT_GNU_EH_FRAME, &hdr) || hdr.file_size < len ||
+		objfile_read(b->obj, hdr.offset, bytes, len, NULL) != OK)
+		return false;
+	struct cfi_section in = { .bytes = str_make(bytes, len), .address = hdr.vaddr };
+	in.data_base = hdr.vaddr;
+	struct reader r = reader_over(bytes, len);
+	uint8_t version = reader_u8(&r);
+	uint8_t encoding = reader_u8(&r);
+	reader_skip(&r, 2);
+	struct vaddr address = { cfi_read_pointer(&in, &r, encoding) };
+	if (r.failed || version != 1 || !objfile_fileoff_of(b->obj, address, out_begin))
+		return false;
+	uint32_t count;
+	const struct objfile_segment *segments = objfile_segments(b->obj, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct objfile_segment *g = &segments[i];
+		if (address.v < g->vaddr || address.v - g->vaddr >= g->file_size)
+			continue;
+		uint64_t end = MIN(g->offset + g->file_size, objfile_size(b->obj));
+		if (out_begin->v >= end)
+			return false;
+		*out_len = end - out_begin->v;
+		b->section.address = address.v;
+		return true;
+	}
+	return false;
+}
+
+static enum status read_by_header(struct builder *b, struct err *e)
+{
+	struct fileoff begin;
+	uint64_t len;
+	if (!find_by_header(b, &begin, &len))
+		return err_set(e, E_NOTFOUND, "%s: no .eh_frame", objfile_name(b->obj));
+	uint8_t *to = len <= UNWIND_SECTION_BYTES_MAX ? buf_extend(&b->bytes, len) : NULL;
+	if (!to)
+		return err_set(e, E_LIMIT, "%s: .eh_frame: %llu bytes", objfile_name(b->obj),
+			(unsigned long long)len);
+	b->section.is_eh_frame = true;
+	b->section.ends_at_zero = true;
+	return objfile_read(b->obj, begin.v, to, len, e);
+}
+
+static enum status read_section(struct builder *b, struct err *e)
+{
+	const struct objfile_section *s = objfile_section(b->obj, ".eh_frame");
+	b->section.is_eh_frame = has_bytes(s);
+	if (!b->section.is_eh_frame)
+		s = objfile_section(b->obj, ".debug_frame");
+	enum status st;
+	if (has_bytes(s)) {
+		b->section.address = b->section.is_eh_frame ? s->addr : 0;
+		st = objfile_read_section(b->obj, s, &b->bytes, e);
+	} else {
+		st = read_by_header(b, e);
+	}
+	if (st != OK)
+		return st;
+	b->section.bytes = buf_view(&b->bytes);
+	b->section.text_base = section_address(b->obj, ".text");
+	b->section.data_base = section_address(b->obj, ".got.plt");
+	if (b->section.data_base == 0)
+		b->section.data_base = section_address(b->obj, ".got");
+	return OK;
+}
+
+/* ---- first pass: the index ---- */
+
+static const struct cfi_cie *find_cie(struct builder *b, size_t offset)
+{
+	size_t slot = (offset >> 3) % CIE_CACHE_SIZE;
+	struct cfi_cie *cie = &b->cies[slot];
+	if (b->cie_valid[slot] && cie->offset == offset)
+		return cie;
+	b->cie_valid[slot] = cfi_read_cie(&b->section, &x86_registers, offset, cie) == OK;
+	return b->cie_valid[slot] ? cie : NULL;
+}
+
+static bool read_function(struct builder *b, const struct cfi_entry *entry,
+	const struct cfi_cie **out_cie, struct cfi_fde *out)
+{
+	*out_cie = find_cie(b, entry->cie_offset);
+	return *out_cie && cfi_read_fde(&b->section, entry, *out_cie, out) == OK;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct function *x = a;
+	const struct function *y = b;
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+/* False: no memory. */
+static bool index_entry(struct builder *b, const struct cfi_entry *entry)
+{
+	const struct cfi_cie *cie;
+	struct cfi_fde fde;
+	b->fde_count++;
+	if (!read_function(b, entry, &cie, &fde) || b->functions.len >= UNWIND_FDES_MAX) {
+		b->bad_fdes++;
+		return true;
+	}
+	/* Functions that the linker dropped have addresses of nothing. */
+	const struct code_part *segment = code_find(&b->code, fde.start);
+	if (!segment || fde.length == 0)
+		return true;
+	struct function f = { fde.start - segment->vaddr + segment->begin, (uint32_t)entry->offset,
+		0 };
+	return VEC_PUSH(&b->functions, f);
+}
+
+static enum status make_index(struct builder *b, struct err *e)
+{
+	size_t offset = 0;
+	bool broken = false;
+	struct cfi_entry entry;
+	while (cfi_next_entry(&b->section, &offset, &entry, &broken)) {
+		if (!entry.is_cie && !index_entry(b, &entry))
+			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
+	}
+	b->bad_fdes += broken;
+	if (b->functions.len == 0)
+		return err_set(e, E_INVALID,
+			"%s: call frame information without a usable entry (%llu bad)",
+			objfile_name(b->obj), (unsigned long long)b->bad_fdes);
+	bool sorted = true;
+	for (size_t i = 1; i < b->functions.len && sorted; i++)
+		sorted = by_offset(&b->functions.v[i - 1], &b->functions.v[i]) < 0;
+	if (!sorted)
+		qsort(b->functions.v, b->functions.len, sizeof(b->functions.v[0]), by_offset);
+	return OK;
+}
+
+/* ---- second pass: the rows ---- */
+
+/* Read function number i again; it was read once, so this holds. */
+static void reread(struct builder *b, size_t i, const struct cfi_cie **out_cie, struct cfi_fde *out)
+{
+	size_t offset = b->functions.v[i].entry;
+	struct cfi_entry entry;
+	bool broken = false;
+	bool good = cfi_next_entry(&b->section, &offset, &entry, &broken) &&
+		    read_function(b, &entry, out_cie, out);
+	assert(good);
+	(void)good;
+}
+
+/* Rows of one function: [begin, end) in the file. */
+static void put_function(struct builder *b, const struct cfi_cie *cie, const struct cfi_fde *fde,
+	uint64_t begin, uint64_t end)
+{
+	if (b->code.entry_is_program && b->code.entry == begin) {
+		pages_put(b->pages, begin, (struct unwind_rule){ .cfa = UNWIND_CFA_STOP });
+		return;
+	}
+	struct cfi_rows rows;
+	cfi_rows_begin(&rows, &b->section, &x86_registers, cie, fde);
+	while (cfi_rows_next(&rows)) {
+		uint64_t at = rows.at - fde->start + begin;
+		if (at >= end)
+			return;
+		pages_put(b->pages, at, x86_rule(&rows.state, cie->is_signal));
+	}
+	uint64_t at = rows.at - fde->start + begin;
+	if (rows.failed && at < end)
+		pages_put(b->pages, at, (struct unwind_rule){ .cfa = UNWIND_CFA_UNSUPPORTED });
+	b->bad_fdes += rows.failed;
+}
+
+/* Of the functions from number i on that begin together, the longest; *out_next is the first that
+ * begins later. */
+static size_t longest(struct builder *b, size_t i, size_t *out_next)
+{
+	size_t best = i;
+	uint64_t best_length = 0;
+	size_t n = i;
+	for (; n < b->functions.len && b->functions.v[n].begin == b->functions.v[i].begin; n++) {
+		const struct cfi_cie *cie;
+		struct cfi_fde fde;
+		reread(b, n, &cie, &fde);
+		if (fde.length > best_length) {
+			best = n;
+			best_length = fde.length;
+		}
+	}
+	*out_next = n;
+	return best;
+}
+
+/* The functions of one segment, from number i on; returns the first that is behind it. */
+static size_t put_segment(struct builder *b, const struct code_part *segment, size_t i)
+{
+	uint64_t at = segment->begin;
+	while (i < b->functions.len && b->functions.v[i].begin < segment->end) {
+		uint64_t begin = b->functions.v[i].begin;
+		const struct cfi_cie *cie;
+		struct cfi_fde fde;
+		size_t next = i + 1;
+		if (next < b->functions.len && b->functions.v[next].begin == begin)
+			i = longest(b, i, &next);
+		reread(b, i, &cie, &fde);
+		i = next;
+		uint64_t limit = i < b->functions.len ? b->functions.v[i].begin : segment->end;
+		uint64_t end = begin + MIN(fde.length, MIN(limit, segment->end) - begin);
+		/* A return into the trampoline is looked up by the byte before it; all rows of it
+		 * say the same. */
+		if (cie->is_signal && begin > at)
+			begin--;
+		if (begin - at > CODE_PADDING_MAX || at == segment->begin)
+			code_put_gap(&b->code, at, begin, b->pages);
+		if (pages_full(b->pages))
+			b->bad_fdes++;
+		put_function(b, cie, &fde, begin, end);
+		at = end;
+	}
+	code_put_gap(&b->code, at, segment->end, b->pages);
+	pages_put(b->pages, segment->end, (struct unwind_rule){ .cfa = UNWIND_CFA_NONE });
+	return i;
+}
+
+static enum status make_table(struct builder *b, struct unwind_table **out, struct err *e)
+{
+	b->pages = pages_new();
+	CLEANUP(table_cleanup) struct unwind_table *t = calloc(1, sizeof(*t));
+	if (!b->pages || !t)
+		return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
+	size_t next = 0;
+	for (size_t i = 0; i < b->code.segments.len; i++)
+		next = put_segment(b, &b->code.segments.v[i], next);
+	assert(next == b->functions.len);
+	enum status s = pages_finish(b->pages, t);
+	if (s != OK)
+		return err_set(e, s, "%s: unwind table", objfile_name(b->obj));
+	t->fde_count = b->fde_count;
+	t->bad_fdes = b->bad_fdes;
+	*out = STEAL_PTR(t);
+	return OK;
+}
+
+enum status unwind_table_build(const struct objfile *obj, struct unwind_table **out, struct err *e)
+{
+	if (objfile_machine(obj) != EM_X86_64)
+		return err_set(e, E_UNSUPPORTED, "%s: machine %u: only x86-64 is unwound",
+			objfile_name(obj), objfile_machine(obj));
+	CLEANUP(builder_cleanup) struct builder *b = calloc(1, sizeof(*b));
+	if (!b)
+		return err_set(e, E_NOMEM, "%s", objfile_name(obj));
+	b->obj = obj;
+	buf_init(&b->bytes, UNWIND_SECTION_BYTES_MAX);
+	enum status s = code_init(&b->code, obj, e);
+	if (s == OK)
+		s = read_section(b, e);
+	if (s == OK)
+		s = make_index(b, e);
+	if (s == OK)
+		s = make_table(b, out, e);
+	return s;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cfi: call frame information (.eh_frame, .debug_frame): its entries, and the rows that their
+ * instructions make. Private to unwind/.
+ *
+ * No machine is known here but its numbers of registers (struct cfi_registers). Source: DWARF 5
+ * sections 6.4 and 7.24, LSB 5.0 core "Exception Frames", gcc's unwind-dw2.c.
+ */
+#pragma once
+
+#include "base/reader.h"
+
+/* DW_CFA_remember_state, nested; compilers use one or two. */
+#define CFI_REMEMBER_MAX 16
+
+struct cfi_section {
+	struct str bytes;
+	uint64_t address; /* virtual address of the first byte; 0 for .debug_frame */
+	bool is_eh_frame;
+	bool ends_at_zero;  /* an entry of length 0 is the end, and not padding between objects */
+	uint64_t text_base; /* for DW_EH_PE_textrel and datarel; 0: not known, such entries fail */
+	uint64_t data_base;
+};
+
+/* DWARF numbers of the registers that are followed. */
+struct cfi_registers {
+	uint64_t sp;
+	uint64_t fp;
+};
+
+enum cfi_kind {
+	CFI_UNSPECIFIED, /* no instruction named the register */
+	CFI_SAME,
+	CFI_UNDEFINED,
+	CFI_OFFSET,         /* saved at CFA + offset */
+	CFI_VAL_OFFSET,     /* is CFA + offset */
+	CFI_REGISTER,       /* is in another register */
+	CFI_EXPRESSION,     /* saved at the address that `expression` gives */
+	CFI_VAL_EXPRESSION, /* is what `expression` gives */
+};
+
+struct cfi_rule {
+	enum cfi_kind kind;
+	int64_t offset;
+	struct str expression;
+};
+
+/* One row: in force from one address to the next. */
+struct cfi_state {
+	uint64_t cfa_register;
+	int64_t cfa_offset;
+	struct str cfa_expression; /* p NULL: register + offset */
+	struct cfi_rule fp;
+	struct cfi_rule sp;
+	struct cfi_rule ra;
+};
+
+struct cfi_cie {
+	size_t offset; /* in the section */
+	uint64_t code_align;
+	int64_t data_align;
+	uint64_t ra_register;
+	uint8_t pointer_encoding;
+	bool has_augmentation_data; /* 'z' */
+	bool is_signal;             /* 'S' */
+	struct cfi_state initial;
+};
+
+struct cfi_fde {
+	uint64_t start; /* virtual address */
+	uint64_t length;
+	struct str instructions;
+};
+
+struct cfi_entry {
+	size_t offset; /* of its length field */
+	size_t body;   /* of what follows the CIE id or pointer */
+	size_t end;    /* where the next entry begins */
+	bool is_cie;
+	size_t cie_offset; /* of an FDE */
+};
+
+/* Read the entry at *offset and move *offset behind it. False at the end; *broken is set when the
+ * end is not where it should be: an entry passes it, so nothing behind it can be found. */
+bool cfi_next_entry(
+	const struct cfi_section *s, size_t *offset, struct cfi_entry *out, bool *broken);
+/* E_INVALID: broken or of a version or augmentation that is not known. */
+NODISCARD enum status cfi_read_cie(const struct cfi_section *s, const struct cfi_registers *regs,
+	size_t offset, struct cfi_cie *out);
+NODISCARD enum status cfi_read_fde(const struct cfi_section *s, const struct cfi_entry *entry,
+	const struct cfi_cie *cie, struct cfi_fde *out);
+/* A pointer of encoding DW_EH_PE_… at the reader's place; the reader is over the whole section.
+ * Fails the reader when the encoding is not known or its base is not. */
+uint64_t cfi_read_pointer(const struct cfi_section *s, struct reader *r, uint8_t encoding);
+
+/* The rows of an FDE, one after the other. */
+struct cfi_rows {
+	const struct cfi_section *section;
+	const struct cfi_cie *cie;
+	const struct cfi_registers *regs;
+	struct reader r; /* over the section up to the entry's end */
+	struct cfi_state state;
+	uint64_t at; /* the row that cfi_rows_next() gave: [at, next), by `state` */
+	uint64_t next;
+	uint64_t end;
+	uint32_t remembered;
+	bool failed; /* broken instructions: [next, end) has no rows */
+	struct cfi_state stack[CFI_REMEMBER_MAX];
+};
+
+void cfi_rows_begin(struct cfi_rows *rows, const struct cfi_section *s,
+	const struct cfi_registers *regs, const struct cfi_cie *cie, const struct cfi_fde *fde);
+/* False when there is no more: the whole FDE has been given, or `failed`. */
+bool cfi_rows_next(struct cfi_rows *rows);

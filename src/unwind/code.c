@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gaps. A gap longer than padding has no rule (NONE: whoever walks there may try the frame
+ * pointer), but for what can be told from the file:
+ *
+ *   the entry point     no caller: STOP. crt1's has call frame information that says so; ld.so's
+ * and musl's have none .plt and its kin    lld writes no call frame information for them, GNU ld
+ * does rt_sigreturn        musl's signal trampoline. The rule begins one byte early, since a return
+ *                       address is looked up by the byte before it
+ */
+#include "unwind/code.h"
+
+#include "unwind/x86.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+#define SEARCH_STEP_BYTES 65536
+#define DF_1_PIE_FLAG 0x08000000
+#define DYNAMIC_BYTES_MAX 65536
+
+void code_deinit(struct code *c)
+{
+	VEC_FREE(&c->segments);
+	VEC_FREE(&c->sections);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct code_part *x = a;
+	const struct code_part *y = b;
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static enum status load_segments(struct code *c, struct err *e)
+{
+	uint32_t count;
+	const struct objfile_segment *segments = objfile_segments(c->obj, &count);
+	uint64_t size = objfile_size(c->obj);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct objfile_segment *g = &segments[i];
+		if (!(g->flags & PF_X) || g->offset >= size)
+			continue;
+		uint64_t end = g->offset + MIN(MIN(g->file_size, g->mem_size), size - g->offset);
+		struct code_part part = { g->offset, end, g->vaddr, { 0 } };
+		if (part.begin < part.end && !VEC_PUSH(&c->segments, part))
+			return err_set(e, E_NOMEM, "%s", objfile_name(c->obj));
+	}
+	if (c->segments.len == 0)
+		return OK;
+	qsort(c->segments.v, c->segments.len, sizeof(c->segments.v[0]), by_begin);
+	size_t kept = 0;
+	uint64_t last_end = 0;
+	for (size_t i = 0; i < c->segments.len; i++) {
+		struct code_part part = c->segments.v[i];
+		if (part.end <= last_end)
+			continue;
+		if (part.begin < last_end) { /* the same bytes mapped twice: the first one wins */
+			part.vaddr += last_end - part.begin;
+			part.begin = last_end;
+		}
+		last_end = part.end;
+		c->segments.v[kept++] = part;
+	}
+	c->segments.len = kept;
+	return OK;
+}
+
+static enum status load_sections(struct code *c, struct err *e)
+{
+	uint32_t count;
+	const struct objfile_section *sections = objfile_sections(c->obj, &count);
+	uint64_t size = objfile_size(c->obj);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct objfile_section *s = &sections[i];
+		if (!(s->flags & SHF_EXECINSTR) || s->type == SHT_NOBITS || s->offset >= size ||
+			s->size == 0)
+			continue;
+		struct code_part part = { s->offset, s->offset + MIN(s->size, size - s->offset),
+			s->addr, s->name };
+		if (!VEC_PUSH(&c->sections, part))
+			return err_set(e, E_NOMEM, "%s", objfile_name(c->obj));
+	}
+	if (c->sections.len)
+		qsort(c->sections.v, c->sections.len, sizeof(c->sections.v[0]), by_begin);
+	return OK;
+}
+
+/* DT_FLAGS_1 of a position-independent executable; shared objects lack it. */
+static bool is_pie(const struct objfile *obj)
+{
+	struct objfile_segment dynamic;
+	if (!objfile_program_header(obj, PT_DYNAMIC, &dynamic))
+		return false;
+	size_t len = MIN(dynamic.file_size, (uint64_t)DYNAMIC_BYTES_MAX);
+	CLEANUP(free_cleanup) uint8_t *bytes = malloc(len ? len : 1);
+	if (!bytes || objfile_read(obj, dynamic.offset, bytes, len, NULL) != OK)
+		return false;
+	struct reader r = reader_over(bytes, len);
+	for (;;) {
+		uint64_t tag = reader_u64(&r);
+		uint64_t value = reader_u64(&r);
+		if (r.failed || tag == DT_NULL)
+			return false;
+		if (tag == DT_FLAGS_1)
+			return value & DF_1_PIE_FLAG;
+	}
+}
+
+/* A shared library has an entry point too: where .text begins, by default. There the code itself
+ * must look like an entry. */
+static void find_entry(struct code *c)
+{
+	c->entry = UINT64_MAX;
+	struct vaddr vaddr = objfile_entry(c->obj);
+	const struct code_part *segment = code_find(c, vaddr.v);
+	if (vaddr.v == 0 || !segment)
+		return;
+	uint64_t at = vaddr.v - segment->vaddr + segment->begin;
+	struct objfile_segment interp;
+	c->entry_is_program = objfile_type(c->obj) == ET_EXEC || is_pie(c->obj) ||
+			      objfile_program_header(c->obj, PT_INTERP, &interp);
+	uint8_t code[16];
+	size_t len = MIN(sizeof(code), segment->end - at);
+	if (c->entry_is_program ||
+		(objfile_read(c->obj, at, code, len, NULL) == OK && x86_is_entry(code, len)))
+		c->entry = at;
+}
+
+enum status code_init(struct code *c, const struct objfile *obj, struct err *e)
+{
+	*c = (struct code){ .obj = obj };
+	enum status s = load_segments(c, e);
+	if (s == OK)
+		s = load_sections(c, e);
+	if (s == OK)
+		find_entry(c);
+	return s;
+}
+
+const struct code_part *code_find(const struct code *c, uint64_t vaddr)
+{
+	for (size_t i = 0; i < c->segments.len; i++) {
+		const struct code_part *s = &c->segments.v[i];
+		if (vaddr >= s->vaddr && vaddr - s->vaddr < s->end - s->begin)
+			return s;
+	}
+	return NULL;
+}
+
+static const struct unwind_rule none = { .cfa = UNWIND_CFA_NONE };
+static const struct unwind_rule stop = { .cfa = UNWIND_CFA_STOP };
+static const struct unwind_rule signal_frame = { .cfa = UNWIND_CFA_SIGNAL };
+
+/* The signal returns in [from, to). */
+static void put_sigreturns(struct code *c, uint64_t from, uint64_t to, struct pages *out)
+{
+	CLEANUP(free_cleanup) uint8_t *code = malloc(SEARCH_STEP_BYTES);
+	uint64_t at = from;
+	while (code && at < to && c->searched_bytes < CODE_SEARCH_BYTES_MAX) {
+		size_t len = MIN((uint64_t)SEARCH_STEP_BYTES, to - at);
+		c->searched_bytes += len;
+		if (objfile_read(c->obj, at, code, len, NULL) != OK)
+			return;
+		size_t done = 0;
+		size_t found_len = 0;
+		ptrdiff_t found;
+		while ((found = x86_find_sigreturn(code + done, len - done, &found_len)) >= 0) {
+			uint64_t begin = at + done + (uint64_t)found;
+			pages_put(out, begin > from ? begin - 1 : begin, signal_frame);
+			pages_put(out, begin + found_len, none);
+			done += (size_t)found + found_len;
+		}
+		if (at + len == to)
+			return;
+		/* One that this step cut in two is whole in the next. */
+		at += MAX(done, len - (X86_SIGRETURN_BYTES_MAX - 1));
+	}
+}
+
+/* [from, to) of one section, or of no known one. */
+static void put_gap_part(
+	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
+{
+	struct unwind_rule rule = x86_section_rule(section);
+	pages_put(out, from, rule);
+	if (rule.cfa != UNWIND_CFA_NONE)
+		return;
+	if (c->entry < from || c->entry >= to) {
+		put_sigreturns(c, from, to, out);
+		return;
+	}
+	uint64_t entry_end = MIN(to, c->entry + CODE_ENTRY_BYTES_MAX);
+	put_sigreturns(c, from, c->entry, out);
+	pages_put(out, c->entry, stop);
+	pages_put(out, entry_end, none);
+	put_sigreturns(c, entry_end, to, out);
+}
+
+void code_put_gap(struct code *c, uint64_t from, uint64_t to, struct pages *out)
+{
+	uint64_t at = from;
+	for (size_t i = 0; i < c->sections.len && at < to; i++) {
+		const struct code_part *s = &c->sections.v[i];
+		uint64_t begin = MAX(s->begin, at);
+		uint64_t end = MIN(s->end, to);
+		if (begin >= end)
+			continue;
+		if (begin > at)
+			pages_put(out, at, none);
+		put_gap_part(c, s->name, begin, end, out);
+		at = end;
+	}
+	if (at == to)
+		return;
+	if (c->sections.len == 0)
+		put_gap_part(c, (struct str){ 0 }, at, to, out);
+	else
+		pages_put(out, at, none);
+}

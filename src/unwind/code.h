@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * code: the executable parts of a file, by file offset: its segments, the sections in them, and
+ * what can be said of code that no call frame information covers. Private to unwind/.
+ */
+#pragma once
+
+#include "unwind/pages.h"
+
+/* Padding between functions: a gap of at most so many bytes keeps the rule before it. */
+#define CODE_PADDING_MAX 15
+/* Code without information at a program's entry point is believed to be the entry so far. */
+#define CODE_ENTRY_BYTES_MAX 256
+/* Code without information is searched for signal returns up to so much a file. */
+#define CODE_SEARCH_BYTES_MAX ((uint64_t)16 << 20)
+
+struct code_part {      /* a segment or a section */
+	uint64_t begin; /* file offsets */
+	uint64_t end;
+	uint64_t vaddr; /* of begin */
+	struct str name;
+};
+
+struct code {
+	const struct objfile *obj;
+	VEC(struct code_part) segments; /* ascending, not overlapping, not empty */
+	VEC(struct code_part) sections; /* ascending */
+	uint64_t entry;                 /* file offset; UINT64_MAX: none that can be trusted */
+	bool entry_is_program;          /* of an executable: outermost whatever its CFI says */
+	uint64_t searched_bytes;
+};
+
+NODISCARD enum status code_init(struct code *c, const struct objfile *obj, struct err *e);
+void code_deinit(struct code *c);
+/* The segment that holds an address; NULL: none. */
+const struct code_part *code_find(const struct code *c, uint64_t vaddr);
+/* Rows for [from, to), which no call frame information covers, and which lies in one segment. */
+void code_put_gap(struct code *c, uint64_t from, uint64_t to, struct pages *out);

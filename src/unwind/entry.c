@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Entries of .eh_frame and .debug_frame. The two differ in how a CIE is told from an FDE, in how an
+ * FDE names its CIE (backwards from the field; from the start of the section), and in that only
+ * .eh_frame encodes its pointers.
+ */
+#include "unwind/cfi.h"
+
+#define LENGTH_64_BIT 0xffffffffu
+#define LENGTH_RESERVED 0xfffffff0u
+
+#define DW_EH_PE_OMIT 0xff
+#define DW_EH_PE_INDIRECT 0x80
+#define DW_EH_PE_FORMAT 0x0f
+#define DW_EH_PE_BASE 0x70
+enum { DW_EH_PE_ABSPTR = 0x00, DW_EH_PE_ULEB128 = 0x01, DW_EH_PE_UDATA2 = 0x02 };
+enum { DW_EH_PE_UDATA4 = 0x03, DW_EH_PE_UDATA8 = 0x04, DW_EH_PE_SIGNED = 0x08 };
+enum { DW_EH_PE_SLEB128 = 0x09, DW_EH_PE_SDATA2 = 0x0a, DW_EH_PE_SDATA4 = 0x0b };
+enum { DW_EH_PE_SDATA8 = 0x0c, DW_EH_PE_PCREL = 0x10, DW_EH_PE_TEXTREL = 0x20 };
+enum { DW_EH_PE_DATAREL = 0x30, DW_EH_PE_ALIGNED = 0x50 };
+
+static struct reader section_reader(const struct cfi_section *s, size_t from, size_t to)
+{
+	struct reader r = reader_over(s->bytes.p, to);
+	reader_seek(&r, from);
+	return r;
+}
+
+bool cfi_next_entry(
+	const struct cfi_section *s, size_t *offset, struct cfi_entry *out, bool *broken)
+{
+	for (;;) {
+		struct reader r = section_reader(s, *offset, s->bytes.len);
+		if (reader_left(&r) < 4)
+			return false;
+		uint64_t length = reader_u32(&r);
+		bool is_64_bit = length == LENGTH_64_BIT;
+		if (is_64_bit)
+			length = reader_u64(&r);
+		size_t begin = reader_offset(&r);
+		if (length == 0 && !s->ends_at_zero) { /* an object's own end, or padding */
+			*offset = begin;
+			continue;
+		}
+		if (length == 0)
+			return false;
+		uint32_t id_bytes = is_64_bit && !s->is_eh_frame ? 8 : 4;
+		if (r.failed || (!is_64_bit && length >= LENGTH_RESERVED) ||
+			length > reader_left(&r) || length < id_bytes) {
+			*broken = true;
+			return false;
+		}
+		uint64_t id = id_bytes == 8 ? reader_u64(&r) : reader_u32(&r);
+		out->offset = *offset;
+		out->body = begin + id_bytes;
+		out->end = begin + length;
+		*offset = out->end;
+		if (s->is_eh_frame) {
+			out->is_cie = id == 0;
+			/* Wraps where the id is a lie; the CIE is then not found. */
+			out->cie_offset = begin - id;
+		} else {
+			out->is_cie = id == (id_bytes == 8 ? UINT64_MAX : UINT32_MAX);
+			out->cie_offset = id;
+		}
+		return true;
+	}
+}
+
+uint64_t cfi_read_pointer(const struct cfi_section *s, struct reader *r, uint8_t encoding)
+{
+	uint64_t field = s->address + reader_offset(r);
+	uint64_t v = 0;
+	if (encoding == DW_EH_PE_OMIT || encoding & DW_EH_PE_INDIRECT) {
+		r->failed = true;
+		return 0;
+	}
+	if (encoding == DW_EH_PE_ALIGNED) {
+		reader_skip(r, -field & 7);
+		return reader_u64(r);
+	}
+	switch (encoding & DW_EH_PE_FORMAT) {
+	case DW_EH_PE_ABSPTR:
+	case DW_EH_PE_SIGNED:
+	case DW_EH_PE_UDATA8:
+	case DW_EH_PE_SDATA8:
+		v = reader_u64(r);
+		break;
+	case DW_EH_PE_ULEB128:
+		v = reader_uleb(r);
+		break;
+	case DW_EH_PE_SLEB128:
+		v = (uint64_t)reader_sleb(r);
+		break;
+	case DW_EH_PE_UDATA2:
+		v = reader_u16(r);
+		break;
+	case DW_EH_PE_SDATA2:
+		v = (uint64_t)(int64_t)reader_i16(r);
+		break;
+	case DW_EH_PE_UDATA4:
+		v = reader_u32(r);
+		break;
+	case DW_EH_PE_SDATA4:
+		v = (uint64_t)(int64_t)reader_i32(r);
+		break;
+	default:
+		r->failed = true;
+		return 0;
+	}
+	uint64_t base = 0;
+	switch (encoding & DW_EH_PE_BASE) {
+	case 0:
+		return v;
+	case DW_EH_PE_PCREL:
+		return v + field;
+	case DW_EH_PE_TEXTREL:
+		base = s->text_base;
+		break;
+	case DW_EH_PE_DATAREL:
+		base = s->data_base;
+		break;
+	default:
+		break;
+	}
+	if (base == 0)
+		r->failed = true;
+	return v + base;
+}
+
+/* The augmentation's data. What follows a letter that is not known cannot be read, but with 'z'
+ * its end is known, and no letter but 'R' and 'S' changes what we take from a CIE. */
+static void read_augmentation(
+	const struct cfi_section *s, struct reader *r, struct str letters, struct cfi_cie *cie)
+{
+	for (size_t i = 0; i < letters.len && !r->failed; i++) {
+		switch (letters.p[i]) {
+		case 'R':
+			cie->pointer_encoding = reader_u8(r);
+			break;
+		case 'P': {
+			uint8_t encoding = reader_u8(r) & (uint8_t)~DW_EH_PE_INDIRECT;
+			/* Only to know its length: no base is needed. */
+			if (encoding != DW_EH_PE_ALIGNED)
+				encoding &= DW_EH_PE_FORMAT;
+			cfi_read_pointer(s, r, encoding);
+			break;
+		}
+		case 'L':
+			reader_u8(r);
+			break;
+		case 'S':
+			cie->is_signal = true;
+			break;
+		default:
+			return;
+		}
+	}
+}
+
+enum status cfi_read_cie(const struct cfi_section *s, const struct cfi_registers *regs,
+	size_t offset, struct cfi_cie *out)
+{
+	struct cfi_entry entry;
+	size_t at = offset;
+	bool broken = false;
+	if (offset >= s->bytes.len || !cfi_next_entry(s, &at, &entry, &broken) || !entry.is_cie ||
+		entry.offset != offset)
+		return E_INVALID;
+	struct reader r = section_reader(s, entry.body, entry.end);
+	struct cfi_cie cie = { .offset = offset };
+	uint8_t version = reader_u8(&r);
+	struct str augmentation = reader_cstr(&r);
+	if (r.failed || (version != 1 && version != 3 && version != 4))
+		return E_INVALID;
+	if (version == 4) {
+		uint8_t address_bytes = reader_u8(&r);
+		uint8_t segment_bytes = reader_u8(&r);
+		if (address_bytes != 8 || segment_bytes != 0)
+			return E_INVALID;
+	}
+	if (str_eq(augmentation, STR("eh"))) { /* gcc 2: a pointer to its tables */
+		reader_skip(&r, 8);
+		augmentation.len = 0;
+	}
+	cie.code_align = reader_uleb(&r);
+	cie.data_align = reader_sleb(&r);
+	cie.ra_register = version == 1 ? reader_u8(&r) : reader_uleb(&r);
+	if (augmentation.len && augmentation.p[0] == 'z') {
+		cie.has_augmentation_data = true;
+		uint64_t len = reader_uleb(&r);
+		size_t begin = reader_offset(&r);
+		if (r.failed || len > reader_left(&r))
+			return E_INVALID;
+		struct reader data = section_reader(s, begin, begin + len);
+		read_augmentation(s, &data, str_sub(augmentation, 1, augmentation.len), &cie);
+		if (data.failed)
+			return E_INVALID;
+		reader_skip(&r, len);
+	} else if (augmentation.len) {
+		return E_INVALID;
+	}
+	struct cfi_fde none = { .length = UINT64_MAX };
+	none.instructions = reader_str(&r, reader_left(&r));
+	if (r.failed)
+		return E_INVALID;
+	struct cfi_rows rows;
+	cfi_rows_begin(&rows, s, regs, &cie, &none);
+	if (!cfi_rows_next(&rows) || rows.next != none.length)
+		return E_INVALID;
+	cie.initial = rows.state;
+	*out = cie;
+	return OK;
+}
+
+enum status cfi_read_fde(const struct cfi_section *s, const struct cfi_entry *entry,
+	const struct cfi_cie *cie, struct cfi_fde *out)
+{
+	struct reader r = section_reader(s, entry->body, entry->end);
+	struct cfi_fde fde = { 0 };
+	fde.start = cfi_read_pointer(s, &r, cie->pointer_encoding);
+	fde.length = cfi_read_pointer(s, &r, cie->pointer_encoding & DW_EH_PE_FORMAT);
+	if (cie->has_augmentation_data)
+		reader_skip(&r, reader_uleb(&r));
+	fde.instructions = reader_str(&r, reader_left(&r));
+	if (r.failed || fde.length > UINT64_MAX - fde.start)
+		return E_INVALID;
+	*out = fde;
+	return OK;
+}

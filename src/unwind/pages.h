@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pages: rows, in ascending order of file offset, to the blobs of an unwind_table. Private to
+ * unwind/. Holds one page of rows, and the blobs made so far.
+ */
+#pragma once
+
+#include "base/vec.h"
+#include "unwind/unwind.h"
+
+/* Different rules in one page; beyond them a row is UNSUPPORTED. Real pages have up to 280. */
+#define PAGES_RULES_MAX 4096
+
+struct pages;
+
+NODISCARD struct pages *pages_new(void); /* NULL: no memory */
+void pages_free(struct pages *p);
+/* From `offset` on, `rule` holds. Offsets ascend; the last word on the same offset is the valid
+ * one. Fails stickily: pages_finish() says how. */
+void pages_put(struct pages *p, uint64_t offset, struct unwind_rule rule);
+/* UNWIND_ROWS_MAX was reached: what is put now is not taken. */
+bool pages_full(const struct pages *p);
+/* Close the last page, and hand the pages over. The table must be zeroed. */
+NODISCARD enum status pages_finish(struct pages *p, struct unwind_table *out);
+
+/* Length of a blob by its counts; 0: not possible. */
+uint32_t pages_blob_len(uint32_t rule_count, uint32_t row_count, uint32_t dense_rows);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What can be said by a rule is said; the rest is UNSUPPORTED where the frame cannot be found, and
+ * an undefined frame pointer where only that cannot. Source of the numbers and of the frame: System
+ * V ABI x86-64, figure 3.36; of the PLT expression: binutils, bfd/elfxx-x86.c.
+ */
+#include "unwind/x86.h"
+
+enum { REG_RBP = 6, REG_RSP = 7, REG_RA = 16 };
+enum { DW_OP_DEREF = 0x06, DW_OP_CONST1U = 0x08, DW_OP_AND = 0x1a, DW_OP_PLUS = 0x22 };
+enum { DW_OP_PLUS_UCONST = 0x23, DW_OP_SHL = 0x24, DW_OP_GE = 0x2a, DW_OP_LIT0 = 0x30 };
+enum { DW_OP_BREG0 = 0x70, DW_OP_BREG31 = 0x8f };
+
+#define RA_OFFSET (-8)      /* call pushes it */
+#define PLT_LAZY_PUSH_AT 11 /* jmp *GOT (6 bytes); push $n (5); jmp PLT0 */
+
+const struct cfi_registers x86_registers = { .sp = REG_RSP, .fp = REG_RBP };
+
+static const struct unwind_rule unsupported = { .cfa = UNWIND_CFA_UNSUPPORTED };
+
+static bool fits(int64_t v)
+{
+	return v >= INT16_MIN && v <= INT16_MAX;
+}
+
+/* breg REG OFFSET, and nothing behind it. */
+static bool is_address(struct str expression, uint64_t *out_reg, int64_t *out_offset)
+{
+	struct reader r = reader_over(expression.p, expression.len);
+	uint8_t op = reader_u8(&r);
+	int64_t offset = reader_sleb(&r);
+	if (op < DW_OP_BREG0 || op > DW_OP_BREG31 || r.failed || r.at != r.end)
+		return false;
+	*out_reg = op - DW_OP_BREG0;
+	*out_offset = offset;
+	return true;
+}
+
+/* rsp + 8 + ((rip & 15) >= N) << 3, as every linker writes it for the PLT. */
+static bool is_plt(struct str expression, int16_t *out_n)
+{
+	static const uint8_t form[] = { DW_OP_BREG0 + REG_RSP, 8, DW_OP_BREG0 + REG_RA, 0,
+		DW_OP_LIT0 + 15, DW_OP_AND, 0, DW_OP_GE, DW_OP_LIT0 + 3, DW_OP_SHL, DW_OP_PLUS };
+	if (expression.len != sizeof(form))
+		return false;
+	for (size_t i = 0; i < sizeof(form); i++) {
+		uint8_t byte = (uint8_t)expression.p[i];
+		if (form[i] && byte != form[i])
+			return false;
+	}
+	int n = (uint8_t)expression.p[6] - DW_OP_LIT0;
+	if (expression.p[3] != 0 || n < 0 || n > 15)
+		return false;
+	*out_n = (int16_t)n;
+	return true;
+}
+
+static int64_t read_addend(struct reader *r)
+{
+	uint8_t op = reader_u8(r);
+	if (op == DW_OP_PLUS_UCONST)
+		return (int64_t)reader_uleb(r);
+	int64_t v = 0;
+	if (op == DW_OP_CONST1U)
+		v = reader_u8(r);
+	else if (op >= DW_OP_LIT0 && op < DW_OP_LIT0 + 32)
+		v = op - DW_OP_LIT0;
+	else
+		r->failed = true;
+	if (reader_u8(r) != DW_OP_PLUS)
+		r->failed = true;
+	return v;
+}
+
+/* breg rbp/rsp OFFSET [deref] [plus ADDEND] */
+static struct unwind_rule cfa_of_expression(struct str expression)
+{
+	struct unwind_rule rule = { .ra_off = RA_OFFSET };
+	if (is_plt(expression, &rule.cfa_off)) {
+		rule.cfa = UNWIND_CFA_PLT;
+		return rule;
+	}
+	struct reader r = reader_over(expression.p, expression.len);
+	uint8_t op = reader_u8(&r);
+	int64_t offset = reader_sleb(&r);
+	int64_t addend = 0;
+	bool is_deref = r.at < r.end && *r.at == DW_OP_DEREF;
+	if (is_deref)
+		reader_skip(&r, 1);
+	if (r.at < r.end)
+		addend = read_addend(&r);
+	bool by_fp = op == DW_OP_BREG0 + REG_RBP;
+	if (r.failed || r.at != r.end || (!by_fp && op != DW_OP_BREG0 + REG_RSP) || !fits(offset) ||
+		!fits(addend))
+		return unsupported;
+	if (is_deref) {
+		rule.cfa = by_fp ? UNWIND_CFA_DEREF_FP : UNWIND_CFA_DEREF_SP;
+		rule.ra_off = (int16_t)addend;
+	} else {
+		if (!fits(offset + addend))
+			return unsupported;
+		rule.cfa = by_fp ? UNWIND_CFA_FP : UNWIND_CFA_SP;
+		offset += addend;
+	}
+	rule.cfa_off = (int16_t)offset;
+	return rule;
+}
+
+static struct unwind_rule cfa_of(const struct cfi_state *state)
+{
+	if (state->cfa_expression.p)
+		return cfa_of_expression(state->cfa_expression);
+	bool by_fp = state->cfa_register == REG_RBP;
+	if ((!by_fp && state->cfa_register != REG_RSP) || !fits(state->cfa_offset))
+		return unsupported;
+	return (struct unwind_rule){
+		.cfa = by_fp ? UNWIND_CFA_FP : UNWIND_CFA_SP,
+		.cfa_off = (int16_t)state->cfa_offset,
+		.ra_off = RA_OFFSET,
+	};
+}
+
+/* False: the return address is where no rule can say. */
+static bool apply_ra(struct unwind_rule *rule, const struct cfi_rule *ra)
+{
+	if (ra->kind == CFI_UNSPECIFIED)
+		return true;
+	if (ra->kind != CFI_OFFSET || !fits(ra->offset))
+		return false;
+	if (ra->offset == RA_OFFSET)
+		return true;
+	/* The other forms have no room for an offset, or take it for something else. */
+	if (rule->cfa != UNWIND_CFA_SP && rule->cfa != UNWIND_CFA_FP)
+		return false;
+	rule->ra_off = (int16_t)ra->offset;
+	return true;
+}
+
+/* The caller's rbp at the address of an expression. */
+static void apply_fp_expression(struct unwind_rule *rule, struct str expression)
+{
+	uint64_t reg;
+	int64_t offset;
+	rule->fp = UNWIND_FP_UNDEFINED;
+	if (!is_address(expression, &reg, &offset))
+		return;
+	bool from_cfa = (reg == REG_RBP && rule->cfa == UNWIND_CFA_FP) ||
+			(reg == REG_RSP && rule->cfa == UNWIND_CFA_SP);
+	if (from_cfa && fits(offset - rule->cfa_off)) {
+		rule->fp = UNWIND_FP_SAVED;
+		rule->fp_off = (int16_t)(offset - rule->cfa_off);
+	} else if (reg == REG_RBP && fits(offset)) {
+		rule->fp = UNWIND_FP_AT_FP;
+		rule->fp_off = (int16_t)offset;
+	}
+}
+
+static void apply_fp(struct unwind_rule *rule, const struct cfi_rule *fp)
+{
+	switch (fp->kind) {
+	case CFI_UNSPECIFIED:
+	case CFI_SAME:
+		rule->fp = UNWIND_FP_SAME;
+		break;
+	case CFI_OFFSET:
+		rule->fp = fits(fp->offset) ? UNWIND_FP_SAVED : UNWIND_FP_UNDEFINED;
+		rule->fp_off = fits(fp->offset) ? (int16_t)fp->offset : 0;
+		break;
+	case CFI_EXPRESSION:
+		apply_fp_expression(rule, fp->expression);
+		break;
+	case CFI_UNDEFINED:
+	case CFI_VAL_OFFSET:
+	case CFI_REGISTER:
+	case CFI_VAL_EXPRESSION:
+		rule->fp = UNWIND_FP_UNDEFINED;
+		break;
+	}
+}
+
+/* The caller's rsp is the CFA unless something else is said. */
+static bool sp_is_cfa(const struct cfi_rule *sp)
+{
+	return sp->kind == CFI_UNSPECIFIED || (sp->kind == CFI_VAL_OFFSET && sp->offset == 0);
+}
+
+struct unwind_rule x86_rule(const struct cfi_state *state, bool is_signal)
+{
+	if (is_signal)
+		return (struct unwind_rule){ .cfa = UNWIND_CFA_SIGNAL };
+	if (state->ra.kind == CFI_UNDEFINED)
+		return (struct unwind_rule){ .cfa = UNWIND_CFA_STOP };
+	struct unwind_rule rule = cfa_of(state);
+	if (rule.cfa == UNWIND_CFA_UNSUPPORTED || !sp_is_cfa(&state->sp) ||
+		!apply_ra(&rule, &state->ra))
+		return unsupported;
+	apply_fp(&rule, &state->fp);
+	return rule;
+}
+
+ptrdiff_t x86_find_sigreturn(const uint8_t *code, size_t len, size_t *out_len)
+{
+	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static_assert(sizeof(rax) == X86_SIGRETURN_BYTES_MAX, "the longer form");
+	const uint8_t *a = memmem(code, len, rax, sizeof(rax));
+	const uint8_t *b = memmem(code, len, eax, sizeof(eax));
+	if (!a && !b)
+		return -1;
+	bool first_is_a = a && (!b || a < b);
+	*out_len = first_is_a ? sizeof(rax) : sizeof(eax);
+	return (first_is_a ? a : b) - code;
+}
+
+bool x86_is_entry(const uint8_t *code, size_t len)
+{
+	/* clang-format off */
+	static const struct { uint8_t bytes[6]; uint8_t len; } forms[] = {
+		{ { 0x31, 0xed }, 2 },                         /* xor %ebp, %ebp: the ABI's advice */
+		{ { 0x48, 0x31, 0xed }, 3 },                   /* xor %rbp, %rbp: musl */
+		{ { 0x48, 0x89, 0xe7, 0xe8 }, 4 },             /* mov %rsp, %rdi; call: ld.so */
+		{ { 0x48, 0x89, 0xe7, 0x48, 0x83, 0xe4 }, 6 }, /* mov %rsp, %rdi; and $…, %rsp */
+	};
+	/* clang-format on */
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	if (len > sizeof(endbr64) && memcmp(code, endbr64, sizeof(endbr64)) == 0) {
+		code += sizeof(endbr64);
+		len -= sizeof(endbr64);
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(forms); i++) {
+		if (len >= forms[i].len && memcmp(code, forms[i].bytes, forms[i].len) == 0)
+			return true;
+	}
+	return false;
+}
+
+struct unwind_rule x86_section_rule(struct str name)
+{
+	struct unwind_rule rule = { .ra_off = RA_OFFSET };
+	if (str_eq(name, STR(".plt"))) {
+		rule.cfa = UNWIND_CFA_PLT;
+		rule.cfa_off = PLT_LAZY_PUSH_AT;
+	} else if (str_eq(name, STR(".plt.got")) || str_eq(name, STR(".plt.sec")) ||
+		   str_eq(name, STR(".iplt"))) {
+		rule.cfa = UNWIND_CFA_SP;
+		rule.cfa_off = 8;
+	} else {
+		rule.ra_off = 0;
+	}
+	return rule;
+}
