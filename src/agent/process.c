@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of slots with a hash index by (pid, start time). `used` holds the tick of the last event;
+ * processes_tick() drops what ended a tick ago or was not seen for UNUSED_TICKS_MAX.
+ *
+ * Trust: pid, start time, comm and cgroup id come from the kernel's event. /proc/PID is read
+ * afterwards, when the pid may be another process' already: field 22 of /proc/PID/stat (start time
+ * in clock ticks, rounded down) is read last, and if it does not agree everything read is dropped.
+ */
+#include "agent/process.h"
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "procfs/procfs.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define UNUSED_TICKS_MAX 120 /* ten minutes at five seconds */
+#define CGROUPS_MAX 8192
+#define READ_ARENA_BYTES ((size_t)64 << 10)
+/* include/linux/exportfs.h, FILEID_KERNFS: a cgroup's id is its file handle. */
+#define FILEID_KERNFS 0xfe
+
+struct slot {
+	struct process process;
+	uint64_t used; /* tick */
+	bool free;
+	bool ended;
+};
+
+struct cgroup {
+	uint64_t id;
+	struct str path;
+};
+
+struct processes {
+	VEC(struct slot) slots;
+	VEC(uint32_t) unused;
+	struct map index;
+	VEC(struct cgroup) cgroups;
+	struct map cgroup_index;
+	struct strtab texts;
+	int cgroup_root; /* of version 2, -1 when there is none */
+	char cgroup_root_path[PATH_MAX];
+	uint64_t ticks_per_second;
+	uint64_t tick;
+	struct process_metrics metrics;
+};
+
+struct key {
+	uint32_t pid;
+	uint64_t start_ns;
+};
+
+static uint64_t hash_of(const struct key *k)
+{
+	return hash_u64(k->start_ns ^ (uint64_t)k->pid << 40);
+}
+
+static bool slot_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct processes *p = ctx;
+	const struct key *k = key;
+	const struct process *x = &p->slots.v[value].process;
+	return x->pid == k->pid && x->start_ns == k->start_ns;
+}
+
+static bool cgroup_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct processes *p = ctx;
+	return p->cgroups.v[value].id == *(const uint64_t *)key;
+}
+
+/* Everything forgotten: the texts are full. */
+static void forget_all(struct processes *p)
+{
+	metric_add(&p->metrics.evicted, p->slots.len - p->unused.len);
+	VEC_CLEAR(&p->slots);
+	VEC_CLEAR(&p->unused);
+	VEC_CLEAR(&p->cgroups);
+	map_clear(&p->index);
+	map_clear(&p->cgroup_index);
+	if (strtab_clear(&p->texts) != OK)
+		assert(!"an empty text does not fit");
+}
+
+/* The text with the lifetime of the table; "" where there is no room. */
+static struct str keep(struct processes *p, struct str s)
+{
+	uint32_t id;
+	if (strtab_intern(&p->texts, s, &id) != OK)
+		return STR("");
+	return strtab_get(&p->texts, id);
+}
+
+static struct str event_comm(const struct event_header *h)
+{
+	return str_make(h->comm, strnlen(h->comm, sizeof(h->comm)));
+}
+
+/* ---- control groups ---- */
+
+/* The path of a version 2 control group by its id: its file handle is opened, and the link in
+ * /proc/self/fd read. False when it is gone, or we lack CAP_DAC_READ_SEARCH. */
+static bool cgroup_path_of(struct processes *p, uint64_t id, char out[PATH_MAX])
+{
+	struct {
+		struct file_handle head;
+		uint64_t id;
+	} handle = { .head = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
+	memcpy(handle.head.f_handle, &id, sizeof(id));
+	if (p->cgroup_root < 0)
+		return false;
+	CLEANUP(fd_cleanup)
+	int fd = open_by_handle_at(p->cgroup_root, &handle.head, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	char link[64];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, out, PATH_MAX - 1);
+	if (n <= 0)
+		return false;
+	out[n] = 0;
+	struct str path = str_make(out, (size_t)n), root = str_of(p->cgroup_root_path);
+	if (!str_starts(path, root))
+		return false;
+	memmove(out, out + root.len, path.len - root.len + 1);
+	if (!out[0])
+		memcpy(out, "/", 2);
+	return true;
+}
+
+static void cgroup_remember(struct processes *p, uint64_t id, struct str path)
+{
+	if (p->cgroups.len >= CGROUPS_MAX) {
+		VEC_CLEAR(&p->cgroups);
+		map_clear(&p->cgroup_index);
+	}
+	uint32_t at = (uint32_t)p->cgroups.len;
+	struct cgroup c = { id, keep(p, path) };
+	if (VEC_PUSH(&p->cgroups, c) && !map_insert(&p->cgroup_index, hash_u64(id), at))
+		p->cgroups.len--;
+}
+
+/* The path of the event's control group, from the cache or by its id; "" when not known. */
+static struct str cgroup_find(struct processes *p, uint64_t id)
+{
+	if (id == 0)
+		return STR("");
+	uint32_t at = map_find(&p->cgroup_index, hash_u64(id), cgroup_equal, p, &id);
+	if (at != MAP_NONE)
+		return p->cgroups.v[at].path;
+	char path[PATH_MAX];
+	if (!cgroup_path_of(p, id, path)) {
+		metric_add(&p->metrics.cgroup_unknown, 1);
+		return STR("");
+	}
+	cgroup_remember(p, id, str_of(path));
+	return keep(p, str_of(path));
+}
+
+/* ---- /proc ---- */
+
+struct seen {
+	char comm[64];
+	struct str executable;
+	struct str cgroup;
+};
+
+/* What /proc says of this very process; false when it is gone or is another one. */
+static bool read_proc(
+	struct processes *p, const struct event_header *h, struct arena *a, struct seen *out)
+{
+	int pid = (int)h->pid;
+	struct procfs_stat stat;
+	*out = (struct seen){ .comm = "" };
+	if (procfs_comm(pid, pid, out->comm, NULL) != OK)
+		return false;
+	/* A kernel thread has no executable, and that is no error. */
+	if (procfs_exe(pid, a, &out->executable, NULL) != OK)
+		out->executable = STR("");
+	if (procfs_cgroup(pid, a, &out->cgroup, NULL) != OK)
+		out->cgroup = STR("");
+	if (procfs_stat(pid, &stat, NULL) != OK)
+		return false;
+	/* As the kernel's nsec_to_clock_t(). */
+	return stat.start_ticks == h->process_start_ns / (1000000000ULL / p->ticks_per_second);
+}
+
+static void describe(struct processes *p, struct process *x, const struct event_header *h)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, READ_ARENA_BYTES);
+	struct seen seen;
+	metric_add(&p->metrics.read, 1);
+	if (read_proc(p, h, &a, &seen)) {
+		x->comm = keep(p, str_of(seen.comm));
+		x->executable = keep(p, seen.executable);
+		x->cgroup = keep(p, seen.cgroup);
+	} else {
+		metric_add(&p->metrics.gone, 1);
+		/* exec() names the main thread after the file, so comm is the next best name. Of a
+		 * thread that is not the main one it is the thread's, and better than nothing. */
+		if (!x->comm.len || h->tid == h->pid)
+			x->comm = keep(p, event_comm(h));
+		if (!x->executable.len)
+			x->executable = x->comm;
+		x->cgroup = cgroup_find(p, h->cgroup_id);
+	}
+	x->container_id = keep(p, procfs_container_id(x->cgroup));
+}
+
+/* ---- the table ---- */
+
+static void slot_drop(struct processes *p, uint32_t at)
+{
+	struct slot *s = &p->slots.v[at];
+	struct key k = { s->process.pid, s->process.start_ns };
+	bool was = map_remove(&p->index, hash_of(&k), at);
+	assert(was && !s->free);
+	s->free = true;
+	/* Cannot fail: room for every slot is reserved when the slot is made. */
+	bool pushed = VEC_PUSH(&p->unused, at);
+	assert(pushed);
+}
+
+static void evict_longest_unused(struct processes *p)
+{
+	uint64_t oldest = UINT64_MAX;
+	for (size_t i = 0; i < p->slots.len; i++)
+		if (!p->slots.v[i].free)
+			oldest = MIN(oldest, p->slots.v[i].used);
+	for (uint32_t i = 0; i < p->slots.len; i++) {
+		if (p->slots.v[i].free || p->slots.v[i].used != oldest)
+			continue;
+		slot_drop(p, i);
+		metric_add(&p->metrics.evicted, 1);
+	}
+}
+
+static struct slot *slot_new(struct processes *p, const struct key *k)
+{
+	if (p->unused.len == 0 && p->slots.len >= PROCESSES_MAX)
+		evict_longest_unused(p);
+	uint32_t at;
+	if (p->unused.len) {
+		at = p->unused.v[--p->unused.len];
+	} else {
+		at = (uint32_t)p->slots.len;
+		if (!VEC_RESERVE(&p->unused, p->slots.len + 1) ||
+			!VEC_PUSH(&p->slots, (struct slot){ .free = true }))
+			return NULL;
+	}
+	struct slot *s = &p->slots.v[at];
+	*s = (struct slot){ .process = { .pid = k->pid, .start_ns = k->start_ns },
+		.used = p->tick };
+	if (map_insert(&p->index, hash_of(k), at))
+		return s;
+	s->free = true;
+	p->unused.v[p->unused.len++] = at;
+	return NULL;
+}
+
+static struct slot *slot_find(struct processes *p, const struct event_header *h)
+{
+	struct key k = { h->pid, h->process_start_ns };
+	uint32_t at = map_find(&p->index, hash_of(&k), slot_equal, p, &k);
+	return at == MAP_NONE ? NULL : &p->slots.v[at];
+}
+
+const struct process *processes_find(struct processes *p, const struct event_header *h)
+{
+	struct slot *s = slot_find(p, h);
+	if (!s) {
+		s = slot_new(p, &(struct key){ h->pid, h->process_start_ns });
+		if (!s)
+			return NULL;
+		describe(p, &s->process, h);
+	}
+	s->used = p->tick;
+	return &s->process;
+}
+
+void processes_exec(struct processes *p, const struct event_header *h)
+{
+	struct slot *s = slot_find(p, h);
+	if (!s) {
+		(void)processes_find(p, h);
+		return;
+	}
+	/* What it was called before is no help if /proc is gone already. */
+	s->process.comm = STR("");
+	s->process.executable = STR("");
+	s->used = p->tick;
+	describe(p, &s->process, h);
+}
+
+void processes_exit(struct processes *p, const struct event_header *h)
+{
+	struct slot *s = slot_find(p, h);
+	if (s)
+		s->ended = true;
+}
+
+void processes_tick(struct processes *p)
+{
+	for (uint32_t i = 0; i < p->slots.len; i++) {
+		const struct slot *s = &p->slots.v[i];
+		if (s->free)
+			continue;
+		uint64_t age = p->tick - s->used;
+		if ((s->ended && age > 1) || age > UNUSED_TICKS_MAX)
+			slot_drop(p, i);
+	}
+	p->tick++;
+	if (p->texts.arena.used > p->texts.arena.limit / 4 * 3)
+		forget_all(p);
+	metric_set(&p->metrics.known, p->slots.len - p->unused.len);
+}
+
+/* ---- life ---- */
+
+static void cgroup_root_open(struct processes *p)
+{
+	static const char *const places[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
+	for (size_t i = 0; i < ARRAY_COUNT(places) && p->cgroup_root < 0; i++) {
+		char file[PATH_MAX];
+		snprintf(file, sizeof(file), "%s/cgroup.controllers", places[i]);
+		if (access(file, F_OK) < 0)
+			continue;
+		snprintf(p->cgroup_root_path, sizeof(p->cgroup_root_path), "%s", places[i]);
+		p->cgroup_root = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+}
+
+enum status processes_new(struct processes **out, struct err *e)
+{
+	struct processes *p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_set(e, E_NOMEM, "processes");
+	p->cgroup_root = -1;
+	enum status s = strtab_init(&p->texts, PROCESS_TEXT_BYTES_MAX);
+	if (s != OK) {
+		processes_free(p);
+		return err_set(e, s, "processes");
+	}
+	long ticks = sysconf(_SC_CLK_TCK);
+	p->ticks_per_second = ticks > 0 ? (uint64_t)ticks : 100;
+	cgroup_root_open(p);
+	*out = p;
+	return OK;
+}
+
+void processes_free(struct processes *p)
+{
+	if (!p)
+		return;
+	VEC_FREE(&p->slots);
+	VEC_FREE(&p->unused);
+	VEC_FREE(&p->cgroups);
+	map_deinit(&p->index);
+	map_deinit(&p->cgroup_index);
+	strtab_deinit(&p->texts);
+	fd_cleanup(&p->cgroup_root);
+	free(p);
+}
+
+const struct process_metrics *processes_metrics(const struct processes *p)
+{
+	return &p->metrics;
+}
+
+void processes_write_metrics(const struct processes *p, struct buf *out)
+{
+	static const struct metric_def defs[] = { PROCESS_METRICS(METRIC_DEF) };
+	metrics_write(out, defs, &p->metrics.known, ARRAY_COUNT(defs));
+}

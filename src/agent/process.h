@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process: what is known of each sampled process, by pid and start time, so that a pid used again
+ * is another process. Private to agent/. Not thread safe: the poll thread's.
+ *
+ * /proc is read once for a process, at its first sample or exec, and believed only if its start
+ * time agrees afterwards. A process that is dead by then keeps what the kernel's event said: its
+ * name, and its control group by id.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "base/err.h"
+#include "base/metrics.h"
+#include "base/str.h"
+
+/* Processes remembered at a time; the longest unused go first. */
+#define PROCESSES_MAX 32768
+/* Bytes of all their texts; at the limit everything is forgotten and read again. */
+#define PROCESS_TEXT_BYTES_MAX ((size_t)8 << 20)
+
+struct process {
+	uint32_t pid;
+	uint64_t start_ns;       /* boot time clock */
+	struct str comm;         /* of the main thread */
+	struct str executable;   /* base name; of a process that died unseen: its comm */
+	struct str cgroup;       /* path, "" when not known */
+	struct str container_id; /* "" when in none */
+};
+
+#define PROCESS_METRICS(X)                                                                     \
+	X(known, GAUGE, "firn_agent_processes", "Processes remembered.")                       \
+	X(read, COUNTER, "firn_agent_processes_read_total", "Processes looked up in /proc.")   \
+	X(gone, COUNTER, "firn_agent_processes_gone_total",                                    \
+		"Processes that had died before /proc was read: labels from the event alone.") \
+	X(evicted, COUNTER, "firn_agent_processes_evicted_total", "Forgotten for room.")       \
+	X(cgroup_unknown, COUNTER, "firn_agent_cgroups_unknown_total",                         \
+		"Control groups that were gone before their path was read.")
+struct process_metrics {
+	PROCESS_METRICS(METRIC_FIELD)
+};
+
+struct processes;
+
+NODISCARD enum status processes_new(struct processes **out, struct err *e);
+void processes_free(struct processes *p);
+/* The process of an event (sample or exec), looked up or read now. NULL: out of memory. The texts
+ * are valid until the next processes_tick(). */
+const struct process *processes_find(struct processes *p, const struct event_header *h);
+/* It executes another program now: comm and executable are read again. */
+void processes_exec(struct processes *p, const struct event_header *h);
+/* Its last thread ended: forgotten soon. */
+void processes_exit(struct processes *p, const struct event_header *h);
+/* Once an interval: forgets the dead and the unused. */
+void processes_tick(struct processes *p);
+const struct process_metrics *processes_metrics(const struct processes *p);
+void processes_write_metrics(const struct processes *p, struct buf *out);
