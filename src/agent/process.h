@@ -44,8 +44,8 @@ struct processes;
 
 NODISCARD enum status processes_new(struct processes **out, struct err *e);
 void processes_free(struct processes *p);
-/* The process of an event (sample or exec), looked up or read now. NULL: out of memory. The texts
- * are valid until the next processes_tick(). */
+/* The process of an event (sample or exec), looked up or read now. NULL: out of memory. Valid until
+ * the next call; its texts until the next processes_tick(). */
 const struct process *processes_find(struct processes *p, const struct event_header *h);
 /* It executes another program now: comm and executable are read again. */
 void processes_exec(struct processes *p, const struct event_header *h);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/process.h"
+#include "procfs/procfs.h"
+
+#include "test.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* An event of a live process, as the kernel would send it. */
+static struct event_header event_of(pid_t pid, const char *comm)
+{
+	struct procfs_stat stat;
+	struct err e;
+	CHECK_OK(procfs_stat((int)pid, &stat, &e), &e);
+	struct event_header h = { .pid = (uint32_t)pid, .tid = (uint32_t)pid };
+	/* Some nanoseconds more than the tick: the kernel's clock is finer. */
+	h.process_start_ns =
+		stat.start_ticks * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK)) + 1234;
+	memcpy(h.comm, comm, MIN(strlen(comm), sizeof(h.comm)));
+	return h;
+}
+
+static void describes_a_live_process(void **state)
+{
+	(void)state;
+	struct processes *p;
+	struct err e;
+	CHECK_OK(processes_new(&p, &e), &e);
+	prctl(PR_SET_NAME, "main name");
+	struct event_header h = event_of(getpid(), "thread");
+	const struct process *x = processes_find(p, &h);
+	CHECK(x && x->pid == (uint32_t)getpid());
+	CHECK_STR(x->comm, "main name");
+	CHECK_STR(x->executable, "test_agent_process");
+	CHECK(metric_get(&processes_metrics(p)->read) == 1);
+	CHECK(processes_find(p, &h) && metric_get(&processes_metrics(p)->read) == 1);
+	/* exec: read again. */
+	prctl(PR_SET_NAME, "other");
+	processes_exec(p, &h);
+	CHECK_STR(processes_find(p, &h)->comm, "other");
+	processes_free(p);
+}
+
+static void never_mixes_two_of_one_pid(void **state)
+{
+	(void)state;
+	struct processes *p;
+	struct err e;
+	CHECK_OK(processes_new(&p, &e), &e);
+	/* The event is of an earlier process with our pid: what /proc says is not its. */
+	struct event_header h = event_of(getpid(), "earlier");
+	h.process_start_ns -= 3000000000ULL;
+	const struct process *x = processes_find(p, &h);
+	CHECK_STR(x->comm, "earlier");
+	CHECK_STR(x->executable, "earlier");
+	CHECK(metric_get(&processes_metrics(p)->gone) == 1);
+	struct event_header now = event_of(getpid(), "now");
+	CHECK_STR(processes_find(p, &now)->executable, "test_agent_process");
+	CHECK_STR(processes_find(p, &h)->executable, "earlier");
+	processes_free(p);
+}
+
+static void keeps_the_name_of_the_dead(void **state)
+{
+	(void)state;
+	struct processes *p;
+	struct err e;
+	CHECK_OK(processes_new(&p, &e), &e);
+	pid_t child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	struct event_header h = event_of(child, "short-lived");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	processes_exec(p, &h);
+	const struct process *x = processes_find(p, &h);
+	CHECK_STR(x->comm, "short-lived");
+	CHECK_STR(x->executable, "short-lived");
+	CHECK(metric_get(&processes_metrics(p)->gone) == 1);
+	processes_exit(p, &h);
+	for (int i = 0; i < 4; i++)
+		processes_tick(p);
+	CHECK(metric_get(&processes_metrics(p)->known) == 0);
+	processes_free(p);
+}
+
+static void forgets_for_room(void **state)
+{
+	(void)state;
+	struct processes *p;
+	struct err e;
+	CHECK_OK(processes_new(&p, &e), &e);
+	/* No process has such a pid: every label comes from the event. */
+	struct event_header h = { .pid = 1u << 30, .tid = 1u << 30 };
+	for (uint32_t i = 0; i < PROCESSES_MAX + 5000; i++) {
+		h.process_start_ns = i;
+		int n = snprintf(h.comm, sizeof(h.comm), "p%u", i);
+		CHECK(n > 0);
+		const struct process *x = processes_find(p, &h);
+		CHECK(x && str_eq(x->comm, str_of(h.comm)));
+		if (i % 1000 == 0)
+			processes_tick(p);
+	}
+	processes_tick(p);
+	CHECK(metric_get(&processes_metrics(p)->known) <= PROCESSES_MAX);
+	CHECK(metric_get(&processes_metrics(p)->evicted) >= 5000);
+	processes_free(p);
+}
+
+TEST_MAIN(cmocka_unit_test(describes_a_live_process), cmocka_unit_test(never_mixes_two_of_one_pid),
+	cmocka_unit_test(keeps_the_name_of_the_dead), cmocka_unit_test(forgets_for_room))
