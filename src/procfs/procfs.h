@@ -41,8 +41,9 @@ struct procfs_stat {
 NODISCARD enum status procfs_stat_parse(struct str text, struct procfs_stat *out, struct err *e);
 NODISCARD enum status procfs_stat(int pid, struct procfs_stat *out, struct err *e);
 
-/* The process' cgroup path from /proc/PID/cgroup: the v2 line ("0::/…") if there is one, else the
- * line whose controllers contain cpu, else the first. Text in `a`. */
+/* The process' cgroup path from /proc/PID/cgroup: the v2 line ("0::/…"), else the line whose
+ * controllers contain cpu, else the first; a line that says more than "/" before one that does not.
+ * Text in `a`. */
 NODISCARD enum status procfs_cgroup_parse(
 	struct str text, struct arena *a, struct str *out, struct err *e);
 NODISCARD enum status procfs_cgroup(int pid, struct arena *a, struct str *out, struct err *e);

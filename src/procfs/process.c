@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /proc/PID/{stat,comm,exe} and the list of processes. Source: proc(5), fs/proc/array.c. */
+#include "procfs/procfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define STAT_BYTES_MAX 4096
+#define COMM_BYTES_MAX 64
+/* Fields of /proc/PID/stat counted from the state, which is field 3. */
+#define STAT_FIELD_STATE 3
+#define STAT_FIELD_PPID 4
+#define STAT_FIELD_START 22
+
+/* "pid (comm) state ppid …": comm is whatever the program chose, so the last ')' ends it. */
+enum status procfs_stat_parse(struct str text, struct procfs_stat *out, struct err *e)
+{
+	size_t open = str_index(text, '('), close = str_rindex(text, ')');
+	if (open == text.len || close == text.len || close <= open || close + 2 > text.len)
+		return err_set(e, E_INVALID, "stat: no name in parentheses");
+	struct procfs_stat s = { 0 };
+	struct str comm = str_sub(text, open + 1, close - open - 1);
+	comm = str_sub(comm, 0, sizeof(s.comm) - 1);
+	memcpy(s.comm, comm.p, comm.len);
+	struct str rest = str_sub(text, close + 2, text.len), field;
+	int number = STAT_FIELD_STATE;
+	for (; number <= STAT_FIELD_START && str_split(&rest, ' ', &field); number++) {
+		uint64_t v = 0;
+		bool wanted = number == STAT_FIELD_PPID || number == STAT_FIELD_START;
+		if (wanted && !str_parse_u64(field, 10, &v))
+			return err_set(e, E_INVALID, "stat: field %d is no number", number);
+		if (number == STAT_FIELD_STATE)
+			s.state = field.len ? field.p[0] : 0;
+		else if (number == STAT_FIELD_PPID)
+			s.ppid = (int)MIN(v, (uint64_t)INT_MAX);
+		else if (number == STAT_FIELD_START)
+			s.start_ticks = v;
+	}
+	if (number <= STAT_FIELD_START)
+		return err_set(e, E_INVALID, "stat: ends before field %d", number);
+	*out = s;
+	return OK;
+}
+
+enum status procfs_stat(int pid, struct procfs_stat *out, struct err *e)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, STAT_BYTES_MAX);
+	enum status s = os_read_file(path, &text, e);
+	if (s != OK)
+		return s;
+	s = procfs_stat_parse(buf_view(&text), out, e);
+	return s == OK ? OK : err_prefix(e, s, "%s", path);
+}
+
+enum status procfs_comm(int pid, int tid, char out[64], struct err *e)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, COMM_BYTES_MAX);
+	enum status s = os_read_file(path, &text, e);
+	if (s != OK)
+		return s;
+	struct str comm = buf_view(&text);
+	if (comm.len && comm.p[comm.len - 1] == '\n')
+		comm.len--;
+	comm = str_sub(comm, 0, COMM_BYTES_MAX - 1);
+	memcpy(out, comm.p, comm.len);
+	out[comm.len] = 0;
+	return OK;
+}
+
+enum status procfs_exe(int pid, struct arena *a, struct str *out, struct err *e)
+{
+	char path[64], target[PATH_MAX];
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	ssize_t n = readlink(path, target, sizeof(target));
+	if (n < 0)
+		return err_os(e, "read link %s", path);
+	struct str name = str_make(target, (size_t)n);
+	if (str_ends(name, STR(" (deleted)")))
+		name.len -= STR(" (deleted)").len;
+	size_t slash = str_rindex(name, '/');
+	if (slash < name.len)
+		name = str_sub(name, slash + 1, name.len);
+	char *copy = arena_copy(a, name.p, name.len);
+	if (!copy)
+		return err_set(e, arena_status(a), "%s", path);
+	*out = str_make(copy, name.len);
+	return OK;
+}
+
+enum status procfs_pids(procfs_pid_fn *fn, void *ctx, struct err *e)
+{
+	DIR *d = opendir("/proc");
+	if (!d)
+		return err_os(e, "open /proc");
+	enum status s = OK;
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(d);
+		if (!entry) {
+			if (errno)
+				s = err_os(e, "read /proc");
+			break;
+		}
+		uint64_t pid;
+		if (!str_parse_u64(str_of(entry->d_name), 10, &pid) || pid > INT_MAX)
+			continue;
+		if (!fn(ctx, (int)pid))
+			break;
+	}
+	closedir(d);
+	return s;
+}
