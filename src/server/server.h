@@ -18,7 +18,8 @@ struct server_config {
 	uint64_t retention_bytes;
 	const char *debug_dirs; /* /usr/lib/debug */
 	bool local_files;       /* symbolize from this host's files */
-	/* The other end of agent_config.handover_fd; -1: none. */
+	/* The other end of agent_config.handover_fd (docs/formats/handover.md); -1: none. Taken
+	 * over when server_run() is called, whatever it returns. */
 	int handover_fd;
 	/* "HOST:PORT\n" is written here once it listens; -1: none. */
 	int ready_fd;

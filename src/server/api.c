@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* docs/api.md: parameters into a query_request, and query's own text back. */
+#include "base/clock.h"
+#include "server/internal.h"
+
+#define ARENA_BYTES_MAX ((size_t)1 << 20)
+#define DEFAULT_RANGE_NS (15 * 60 * NS_PER_SEC)
+#define DEFAULT_TRIM 0.0001
+#define DEFAULT_SERIES_LIMIT 20
+
+bool server_is_ready(struct server *s, struct net_response *out)
+{
+	if (atomic_load_explicit(&s->ready, memory_order_acquire))
+		return true;
+	struct err e;
+	err_set(&e, E_UNAVAILABLE, "the store is being opened");
+	net_fail(out, E_UNAVAILABLE, &e);
+	return false;
+}
+
+static bool client_gone(void *ctx)
+{
+	const struct net_request *r = (const struct net_request *)ctx;
+	return r->gone(r);
+}
+
+/* ---- parameters ---- */
+
+struct question {
+	struct arena arena;
+	struct query_request request;
+	enum query_format format;
+	int64_t begun_ns;
+};
+
+static void question_deinit(struct question *q)
+{
+	arena_deinit(&q->arena);
+}
+
+static enum status take_time(const struct net_request *r, struct question *q, const char *key,
+	int64_t now, int64_t *out, struct err *e)
+{
+	struct str text;
+	if (!net_query_param(r, key, 0, &q->arena, &text) || text.len == 0)
+		return OK;
+	enum status s = query_parse_time(text, now, out, e);
+	return s == OK ? OK : err_prefix(e, s, "%s", key);
+}
+
+static enum status take_range(const struct net_request *r, struct question *q, struct err *e)
+{
+	int64_t now = clock_realtime_ns();
+	q->request.from_ns = now - DEFAULT_RANGE_NS;
+	q->request.to_ns = now;
+	enum status s = take_time(r, q, "from", now, &q->request.from_ns, e);
+	if (s == OK)
+		s = take_time(r, q, "to", now, &q->request.to_ns, e);
+	if (s == OK && q->request.from_ns >= q->request.to_ns)
+		return err_set(e, E_INVALID, "from must lie before to");
+	return s;
+}
+
+static enum status take_numbers(const struct net_request *r, struct question *q, struct err *e)
+{
+	struct str text;
+	uint64_t n;
+	if (net_query_param(r, "limit", 0, &q->arena, &text) && text.len) {
+		if (!str_parse_u64(text, 10, &n) || n > UINT32_MAX)
+			return err_set(e, E_INVALID, "limit: \"%.*s\" is not a count",
+				STR_ARG(str_sub(text, 0, 40)));
+		q->request.limit = (uint32_t)n;
+	}
+	if (net_query_param(r, "trim", 0, &q->arena, &text) && text.len) {
+		double trim;
+		if (!str_parse_double(text, &trim) || !(trim >= 0 && trim < 1))
+			return err_set(e, E_INVALID, "trim: \"%.*s\" is not a share from 0 to 1",
+				STR_ARG(str_sub(text, 0, 40)));
+		q->request.trim = trim;
+	}
+	if (net_query_param(r, "step", 0, &q->arena, &text) && text.len) {
+		if (str_parse_u64(text, 10, &n) && n > 0 && n <= INT64_MAX / NS_PER_SEC)
+			q->request.step_ns = (int64_t)n * NS_PER_SEC;
+		else if (query_parse_duration(text, &q->request.step_ns, NULL) != OK ||
+			 q->request.step_ns <= 0)
+			return err_set(e, E_INVALID, "step: \"%.*s\" is not a duration",
+				STR_ARG(str_sub(text, 0, 40)));
+	}
+	return OK;
+}
+
+static enum status take_format(const struct net_request *r, struct question *q, struct err *e)
+{
+	struct str text;
+	q->format = QUERY_JSON;
+	if (!net_query_param(r, "format", 0, &q->arena, &text) || text.len == 0 ||
+		str_eq(text, STR("json")))
+		return OK;
+	if (str_eq(text, STR("text")))
+		q->format = QUERY_TEXT;
+	else if (str_eq(text, STR("folded")))
+		q->format = QUERY_FOLDED;
+	else
+		return err_set(e, E_INVALID, "format: \"%.*s\"; json, text and folded are known",
+			STR_ARG(str_sub(text, 0, 40)));
+	return OK;
+}
+
+static enum status take_labels(const struct net_request *r, struct question *q, struct err *e)
+{
+	struct query_request *request = &q->request;
+	struct str text;
+	for (size_t i = 0; net_query_param(r, "by", i, &q->arena, &text); i++) {
+		if (text.len == 0)
+			continue;
+		if (request->by_count == ARRAY_COUNT(request->by))
+			return err_set(
+				e, E_LIMIT, "by: at most %zu labels", ARRAY_COUNT(request->by));
+		request->by[request->by_count++] = text;
+	}
+	return OK;
+}
+
+static enum status take_question(const struct net_request *r, struct question *q, struct err *e)
+{
+	struct query_request *request = &q->request;
+	struct str text;
+	(void)net_query_param(r, "query", 0, &q->arena, &request->selector);
+	(void)net_query_param(r, "match", 0, &q->arena, &request->match);
+	request->invert = net_query_param(r, "invert", 0, &q->arena, &text) &&
+			  (str_eq(text, STR("1")) || str_eq(text, STR("true")));
+	request->cancel = client_gone;
+	request->cancel_ctx = (void *)(uintptr_t)r;
+	enum status s = take_range(r, q, e);
+	if (s == OK)
+		s = take_numbers(r, q, e);
+	if (s == OK)
+		s = take_format(r, q, e);
+	return s == OK ? take_labels(r, q, e) : s;
+}
+
+/* ---- the frame around each question ---- */
+
+typedef enum status answer_fn(const struct query_engine *engine, const struct net_request *r,
+	struct question *q, struct buf *out, struct err *e);
+
+static enum status begin(
+	struct server *s, const struct net_request *r, struct question *q, struct err *e)
+{
+	metric_add(&s->metrics.queries, 1);
+	q->begun_ns = clock_monotonic_ns();
+	/* The last workers are for those who send samples. */
+	uint64_t running = atomic_fetch_add(&s->metrics.queries_running, 1);
+	if (running >= s->queries_max)
+		return err_set(
+			e, E_UNAVAILABLE, "%u questions are under way, try again", s->queries_max);
+	return take_question(r, q, e);
+}
+
+static void end(struct server *s, const struct question *q, enum status status)
+{
+	atomic_fetch_sub(&s->metrics.queries_running, 1);
+	if (status != OK)
+		metric_add(&s->metrics.queries_failed, 1);
+	metric_add(
+		&s->metrics.query_ms, (uint64_t)((clock_monotonic_ns() - q->begun_ns) / NS_PER_MS));
+}
+
+/* `defaults` holds what differs between questions. */
+static void answer(struct server *s, const struct net_request *r, struct net_response *out,
+	const struct query_request *defaults, answer_fn *fn)
+{
+	struct err e = { 0 };
+	if (!server_is_ready(s, out))
+		return;
+	CLEANUP(question_deinit) struct question q = { .request = *defaults };
+	arena_init(&q.arena, ARENA_BYTES_MAX);
+	enum status status = begin(s, r, &q, &e);
+	if (status == OK)
+		status = fn(&s->engine, r, &q, &out->body, &e);
+	end(s, &q, status);
+	if (status != OK) {
+		net_fail(out, status, &e);
+		return;
+	}
+	out->content_type =
+		q.format == QUERY_JSON ? "application/json" : "text/plain; charset=utf-8";
+	snprintf(out->headers, sizeof(out->headers), "cache-control: no-store\r\n");
+}
+
+/* ---- the questions ---- */
+
+#define ANSWER(name, call)                                                                       \
+	static enum status answer_##name(const struct query_engine *engine,                      \
+		const struct net_request *r, struct question *q, struct buf *out, struct err *e) \
+	{                                                                                        \
+		(void)r;                                                                         \
+		return call(engine, &q->request, q->format, out, e);                             \
+	}                                                                                        \
+	void server_handle_##name(                                                               \
+		void *ctx, const struct net_request *r, struct net_response *out)                \
+	{                                                                                        \
+		answer((struct server *)ctx, r, out, &defaults_##name, answer_##name);           \
+	}
+
+static const struct query_request defaults_types = { 0 };
+static const struct query_request defaults_labels = { 0 };
+static const struct query_request defaults_series = { .limit = DEFAULT_SERIES_LIMIT };
+static const struct query_request defaults_flamegraph = { .trim = DEFAULT_TRIM };
+static const struct query_request defaults_top = { 0 };
+
+ANSWER(types, query_write_types)
+ANSWER(labels, query_write_labels)
+ANSWER(series, query_write_series)
+ANSWER(flamegraph, query_write_flame)
+ANSWER(top, query_write_top)
+
+/* /api/labels/NAME/values */
+static enum status answer_values(const struct query_engine *engine, const struct net_request *r,
+	struct question *q, struct buf *out, struct err *e)
+{
+	struct str name = r->path, prefix = STR("/api/labels/"), suffix = STR("/values");
+	if (!str_starts(name, prefix) || !str_ends(name, suffix) ||
+		name.len <= prefix.len + suffix.len)
+		return err_set(e, E_NOTFOUND, "nothing at %.*s", STR_ARG(str_sub(name, 0, 128)));
+	name = str_sub(name, prefix.len, name.len - prefix.len - suffix.len);
+	return query_write_label_values(engine, &q->request, name, q->format, out, e);
+}
+
+void server_handle_label_values(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer((struct server *)ctx, r, out, &defaults_labels, answer_values);
+}
+
+/* ---- pprof ---- */
+
+static enum status answer_pprof(const struct query_engine *engine, const struct net_request *r,
+	struct question *q, struct buf *out, struct err *e)
+{
+	(void)r;
+	return query_pprof(engine, &q->request, out, e);
+}
+
+void server_handle_pprof(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	static const struct query_request defaults = { 0 };
+	answer((struct server *)ctx, r, out, &defaults, answer_pprof);
+	if (out->status != OK) {
+		/* What `go tool pprof` shows its user. */
+		buf_clear(&out->body);
+		buf_printf(&out->body, "%s\n", out->message);
+		out->content_type = "text/plain; charset=utf-8";
+		snprintf(out->headers, sizeof(out->headers), "X-Go-Pprof: 1\r\n");
+		return;
+	}
+	out->content_type = "application/octet-stream";
+	out->no_compress = true;
+	snprintf(out->headers, sizeof(out->headers),
+		"content-disposition: attachment; filename=\"profile.pb.gz\"\r\n"
+		"cache-control: no-store\r\n");
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's end of docs/formats/handover.md: one thread that waits in recvmsg(). */
+#include "base/log.h"
+#include "base/reader.h"
+#include "os/os.h"
+#include "server/internal.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <errno.h>
+
+#define VERSION_KNOWN 1
+#define BUILD_ID_MAX 128
+#define PATH_BYTES_MAX 4096
+#define HEAD_BYTES 8
+#define MESSAGE_MAX (HEAD_BYTES + BUILD_ID_MAX + PATH_BYTES_MAX)
+#define DESCRIPTORS_MAX 8 /* received, so that they can be closed; one is allowed */
+
+struct message {
+	uint8_t bytes[MESSAGE_MAX];
+	size_t len;
+	int fds[DESCRIPTORS_MAX];
+	size_t fd_count;
+	bool cut;
+	char build_id[BUILD_ID_MAX + 1];
+	char path[PATH_BYTES_MAX + 1];
+};
+
+static void close_all(struct message *m)
+{
+	for (size_t i = 0; i < m->fd_count; i++)
+		if (m->fds[i] >= 0)
+			close(m->fds[i]);
+	m->fd_count = 0;
+}
+
+/* False: the agent has closed, or the socket is of no use any more. */
+static bool receive(int fd, struct message *m)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * DESCRIPTORS_MAX)];
+	} control;
+	struct iovec iov = { m->bytes, sizeof(m->bytes) };
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes) };
+	ssize_t n;
+	do {
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return false;
+	m->len = (size_t)n;
+	m->fd_count = 0;
+	m->cut = (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count && m->fd_count < DESCRIPTORS_MAX; i++)
+			memcpy(&m->fds[m->fd_count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+	}
+	return true;
+}
+
+/* Lower-case hex, or 'x' and 32 digits of a content id. */
+static bool build_id_ok(struct str id)
+{
+	struct str digits = id;
+	if (id.len && id.p[0] == 'x') {
+		digits = str_sub(id, 1, id.len);
+		if (digits.len != 32)
+			return false;
+	}
+	for (size_t i = 0; i < digits.len; i++)
+		if (!((digits.p[i] >= '0' && digits.p[i] <= '9') ||
+			    (digits.p[i] >= 'a' && digits.p[i] <= 'f')))
+			return false;
+	return digits.len > 0 && id.len <= BUILD_ID_MAX;
+}
+
+static bool parse(struct message *m)
+{
+	struct reader r = reader_over(m->bytes, m->len);
+	uint32_t version = reader_u32(&r);
+	uint16_t id_len = reader_u16(&r), path_len = reader_u16(&r);
+	struct str id = reader_str(&r, id_len), path = reader_str(&r, path_len);
+	struct stat st;
+	if (m->cut || m->fd_count != 1 || r.failed || r.at != r.end || version != VERSION_KNOWN)
+		return false;
+	if (!build_id_ok(id) || path.len > PATH_BYTES_MAX || str_index(path, 0) < path.len)
+		return false;
+	if (fstat(m->fds[0], &st) != 0 || !S_ISREG(st.st_mode))
+		return false;
+	memcpy(m->build_id, id.p, id.len);
+	m->build_id[id.len] = 0;
+	if (path.len)
+		memcpy(m->path, path.p, path.len);
+	m->path[path.len] = 0;
+	return true;
+}
+
+static void *handover_main(void *ctx)
+{
+	struct server *s = (struct server *)ctx;
+	struct message *m = malloc(sizeof(*m));
+	struct err e;
+	while (m && receive(s->handover_fd, m)) {
+		if (!parse(m)) {
+			metric_add(&s->metrics.handover_refused, 1);
+			close_all(m);
+			continue;
+		}
+		m->fd_count = 0; /* the symbolizer takes it over */
+		if (symbolizer_offer(s->engine.symbolizer, m->build_id, m->path, m->fds[0], &e) ==
+			OK)
+			metric_add(&s->metrics.handover_files, 1);
+		else
+			metric_add(&s->metrics.handover_dropped, 1);
+	}
+	free(m);
+	return NULL;
+}
+
+enum status server_handover_start(struct server *s, struct err *e)
+{
+	if (s->handover_fd < 0)
+		return OK;
+	enum status st = os_thread_start(&s->handover, "handover", handover_main, s, e);
+	s->handover_runs = st == OK;
+	return st;
+}
+
+void server_handover_stop(struct server *s)
+{
+	if (s->handover_fd < 0)
+		return;
+	(void)shutdown(s->handover_fd, SHUT_RDWR);
+	if (s->handover_runs)
+		pthread_join(s->handover, NULL);
+	close(s->handover_fd);
+	s->handover_fd = -1;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /healthy, /ready, /metrics. */
+#include "base/clock.h"
+#include "os/os.h"
+#include "server/internal.h"
+
+static const struct metric_def defs[] = { SERVER_METRICS(METRIC_DEF) };
+
+void server_handle_healthy(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	out->content_type = "text/plain; charset=utf-8";
+	buf_cstr(&out->body, "healthy\n");
+}
+
+void server_handle_ready(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)r;
+	if (!server_is_ready((struct server *)ctx, out))
+		return;
+	out->content_type = "text/plain; charset=utf-8";
+	buf_cstr(&out->body, "ready\n");
+}
+
+static void write_process(struct buf *out)
+{
+	buf_printf(out,
+		"# HELP process_cpu_seconds_total User and system time of this process.\n"
+		"# TYPE process_cpu_seconds_total counter\n"
+		"process_cpu_seconds_total %.3f\n"
+		"# HELP process_resident_memory_bytes Resident memory of this process.\n"
+		"# TYPE process_resident_memory_bytes gauge\n"
+		"process_resident_memory_bytes %llu\n"
+		"# HELP firn_build_info The version that runs.\n"
+		"# TYPE firn_build_info gauge\n"
+		"firn_build_info{version=\"" FIRN_VERSION "\"} 1\n",
+		(double)os_self_cpu_ns() / (double)NS_PER_SEC,
+		(unsigned long long)os_self_rss_bytes());
+}
+
+void server_handle_metrics(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct server *s = (struct server *)ctx;
+	(void)r;
+	out->content_type = "text/plain; version=0.0.4; charset=utf-8";
+	write_process(&out->body);
+	metrics_write(&out->body, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
+	net_server_write_metrics(s->net, &out->body);
+	if (!atomic_load_explicit(&s->ready, memory_order_acquire))
+		return;
+	store_write_metrics(s->engine.store, &out->body);
+	symbolizer_write_metrics(s->engine.symbolizer, &out->body);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server's own: what the handlers share. Handlers run on net's threads. */
+#pragma once
+
+#include "base/metrics.h"
+#include "net/net.h"
+#include "query/query.h"
+#include "server/server.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#define SERVER_METRICS(X)                                                                         \
+	X(otlp_requests, COUNTER, "firn_otlp_requests_total", "OTLP requests.")                   \
+	X(otlp_bytes, COUNTER, "firn_otlp_bytes_total", "Bytes of OTLP messages, decompressed.")  \
+	X(otlp_samples, COUNTER, "firn_otlp_samples_total", "Samples accepted by OTLP.")          \
+	X(otlp_failed, COUNTER, "firn_otlp_failed_total", "OTLP requests refused.")               \
+	X(otlp_rejected, COUNTER, "firn_otlp_rejected_profiles_total",                            \
+		"Profiles left out of OTLP requests.")                                            \
+	X(queries, COUNTER, "firn_queries_total", "Questions answered or refused.")               \
+	X(queries_failed, COUNTER, "firn_queries_failed_total", "Questions refused or given up.") \
+	X(queries_running, GAUGE, "firn_queries_running", "Questions under way.")                 \
+	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on questions.")         \
+	X(handover_files, COUNTER, "firn_handover_files_total",                                   \
+		"Executables taken from the agent.")                                              \
+	X(handover_refused, COUNTER, "firn_handover_refused_total",                               \
+		"Messages of the agent that were not of the right form.")                         \
+	X(handover_dropped, COUNTER, "firn_handover_dropped_total",                               \
+		"Executables that the symbolizer had no room for.")
+struct server_metrics {
+	SERVER_METRICS(METRIC_FIELD)
+};
+
+struct server {
+	const struct server_config *config;
+	struct net_server *net;
+	/* Set before `ready`, which handlers look at first. */
+	struct query_engine engine;
+	atomic_bool ready;
+	uint32_t queries_max;
+	int handover_fd;
+	pthread_t handover;
+	bool handover_runs;
+	struct server_metrics metrics;
+};
+
+/* False: the store is not open yet, and `out` says so. */
+bool server_is_ready(struct server *s, struct net_response *out);
+
+/* api.c: GET /api/… */
+net_handler_fn server_handle_types;
+net_handler_fn server_handle_labels;
+net_handler_fn server_handle_label_values;
+net_handler_fn server_handle_series;
+net_handler_fn server_handle_flamegraph;
+net_handler_fn server_handle_top;
+net_handler_fn server_handle_pprof;
+
+/* otlp.c */
+net_handler_fn server_handle_otlp;
+#define SERVER_OTLP_GRPC \
+	"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+#define SERVER_OTLP_HTTP "/v1development/profiles"
+
+/* health.c */
+net_handler_fn server_handle_healthy;
+net_handler_fn server_handle_ready;
+net_handler_fn server_handle_metrics;
+
+/* assets.c: the page, embedded by tools/embed.py. The last entry has no path. */
+struct server_asset {
+	const char *path; /* "/", "/assets/app-1a2b3c4d.js" */
+	const char *content_type;
+	const char *etag; /* quoted */
+	const uint8_t *gzip;
+	uint64_t gzip_len;
+	uint64_t immutable; /* its name carries its hash */
+};
+extern const struct server_asset server_assets[];
+net_handler_fn server_handle_asset; /* ctx: the asset */
+net_handler_fn server_handle_no_page;
+
+/* handover.c */
+NODISCARD enum status server_handover_start(struct server *s, struct err *e);
+void server_handover_stop(struct server *s);

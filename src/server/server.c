@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Up: listen (so that /healthy answers and others can see us starting), then symbolizer and store,
+ * then ready. Down, in the other order: no more requests, no more files, flush, close.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "os/os.h"
+#include "server/internal.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#define ROUTES_MAX 64
+#define WORKERS_MIN 8
+#define WORKERS_MAX 32
+#define WORKERS_FOR_WRITES 2
+
+void server_config_default(struct server_config *c)
+{
+	struct store_config store;
+	store_config_default(&store);
+	*c = (struct server_config){
+		.http_address = "127.0.0.1:7070",
+		.storage_path = "data",
+		.storage_memory_bytes = store.memory_bytes,
+		.retention_ns = store.retention_ns,
+		.retention_bytes = store.retention_bytes,
+		.debug_dirs = "/usr/lib/debug",
+		.local_files = true,
+		.handover_fd = -1,
+		.ready_fd = -1,
+	};
+}
+
+/* ---- routes ---- */
+
+static size_t make_routes(struct server *s, struct net_route routes[ROUTES_MAX])
+{
+	const struct net_route fixed[] = {
+		{ .method = "GET",
+			.path = "/healthy",
+			.fn = server_handle_healthy,
+			.on_loop = true },
+		{ .method = "GET", .path = "/ready", .fn = server_handle_ready, .on_loop = true },
+		{ .method = "GET", .path = "/metrics", .fn = server_handle_metrics },
+		{ .method = "POST",
+			.path = SERVER_OTLP_GRPC,
+			.fn = server_handle_otlp,
+			.is_rpc = true },
+		{ .method = "POST", .path = SERVER_OTLP_HTTP, .fn = server_handle_otlp },
+		{ .method = "GET", .path = "/api/types", .fn = server_handle_types },
+		{ .method = "GET", .path = "/api/labels", .fn = server_handle_labels },
+		{ .method = "GET", .path = "/api/labels/*", .fn = server_handle_label_values },
+		{ .method = "GET", .path = "/api/series", .fn = server_handle_series },
+		{ .method = "GET", .path = "/api/flamegraph", .fn = server_handle_flamegraph },
+		{ .method = "GET", .path = "/api/top", .fn = server_handle_top },
+		{ .method = "GET", .path = "/api/pprof", .fn = server_handle_pprof },
+	};
+	size_t n = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(fixed); i++) {
+		routes[n] = fixed[i];
+		routes[n++].ctx = s;
+	}
+	for (const struct server_asset *a = server_assets; a->path && n < ROUTES_MAX; a++)
+		routes[n++] = (struct net_route){ .method = "GET",
+			.path = a->path,
+			.fn = server_handle_asset,
+			.ctx = (void *)(uintptr_t)a,
+			.on_loop = true };
+	if (!server_assets[0].path)
+		routes[n++] = (struct net_route){
+			.method = "GET", .path = "/", .fn = server_handle_no_page, .on_loop = true
+		};
+	return n;
+}
+
+static enum status listen_now(struct server *s, struct err *e)
+{
+	struct net_route routes[ROUTES_MAX];
+	size_t count = make_routes(s, routes);
+	struct net_server_config c;
+	net_server_config_default(&c);
+	c.address = s->config->http_address;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	c.workers = (uint32_t)MIN(MAX(2 * cpus, (long)WORKERS_MIN), (long)WORKERS_MAX);
+	s->queries_max = c.workers - WORKERS_FOR_WRITES;
+	enum status st = net_server_start(&c, routes, count, &s->net, e);
+	if (st != OK)
+		return err_prefix(e, st, "listen on %s", c.address);
+	log_info("listening", "address=%s page=%s", net_server_address(s->net),
+		server_assets[0].path ? "yes" : "no");
+	return OK;
+}
+
+/* ---- store and symbols ---- */
+
+static void notice(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	char quoted[1024];
+	log_warn(
+		"store recovery", "notice=%s", log_quote(str_of(sentence), quoted, sizeof(quoted)));
+}
+
+static enum status open_symbolizer(struct server *s, struct err *e)
+{
+	char dir[4096];
+	if (snprintf(dir, sizeof(dir), "%s/symbols", s->config->storage_path) >= (int)sizeof(dir))
+		return err_set(e, E_INVALID, "the storage path is too long");
+	enum status st = os_make_dirs(dir, e);
+	if (st != OK)
+		return st;
+	struct symbolizer_config c;
+	symbolizer_config_default(&c);
+	c.dir = dir;
+	c.debug_dirs = s->config->debug_dirs;
+	c.local_files = s->config->local_files;
+	return symbolizer_new(&c, &s->engine.symbolizer, e);
+}
+
+static enum status open_store(struct server *s, struct err *e)
+{
+	struct store_config c;
+	store_config_default(&c);
+	c.path = s->config->storage_path;
+	c.memory_bytes = s->config->storage_memory_bytes;
+	c.retention_ns = s->config->retention_ns;
+	c.retention_bytes = s->config->retention_bytes;
+	int64_t begun = clock_monotonic_ns();
+	enum status st = store_open(&c, notice, NULL, &s->engine.store, e);
+	if (st != OK)
+		return st;
+	char path[1024];
+	log_info("store open", "path=%s ms=%lld", log_quote(str_of(c.path), path, sizeof(path)),
+		(long long)((clock_monotonic_ns() - begun) / NS_PER_MS));
+	return OK;
+}
+
+/* ---- up and down ---- */
+
+static enum status start(struct server *s, struct err *e)
+{
+	enum status st = listen_now(s, e);
+	if (st == OK)
+		st = open_symbolizer(s, e);
+	if (st == OK)
+		st = open_store(s, e);
+	if (st != OK)
+		return st;
+	atomic_store_explicit(&s->ready, true, memory_order_release);
+	st = server_handover_start(s, e);
+	if (st == OK && s->config->ready_fd >= 0) {
+		char line[256];
+		int n = snprintf(line, sizeof(line), "%s\n", net_server_address(s->net));
+		st = os_write_full(s->config->ready_fd, line, (size_t)n, "ready_fd", e);
+	}
+	return st;
+}
+
+static void stop_all(struct server *s)
+{
+	net_server_stop(s->net);
+	server_handover_stop(s);
+	if (s->engine.store)
+		store_close(s->engine.store);
+	symbolizer_free(s->engine.symbolizer);
+}
+
+enum status server_run(
+	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	struct server s = { .config = c, .handover_fd = c->handover_fd };
+	log_info("starting", "version=" FIRN_VERSION " pid=%d", (int)getpid());
+	enum status st = start(&s, e);
+	/* Signals come to this thread only, and end the sleep; the second is for one that comes
+	 * just before it. */
+	while (st == OK && !*stop)
+		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	log_info("stopping", "status=%s", status_name(st));
+	stop_all(&s);
+	log_info("stopped", "cpu_ms=%lld", (long long)(os_self_cpu_ns() / NS_PER_MS));
+	return st;
+}
