@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
+/*
+ * How: the table of verbs; everything else is cli_main() and the verbs' own files.
+ */
+#include "cli/cli.h"
+#include "debuginfo/debuginfo.h"
 
-int main(void)
+/* clang-format off */
+static const struct cli_verb verbs[] = {
+	{ "query",   cli_query,   "ask a server for a flame graph, a time series or a pprof file" },
+	{ "top",     cli_top,     "ask a server for the functions that cost most" },
+	{ "types",   cli_types,   "list the profile types that a server holds" },
+	{ "labels",  cli_labels,  "list label names, or the values of one label" },
+	{ "version", cli_version, "print the version" },
+	{ NULL,      NULL,        NULL },
+};
+/* clang-format on */
+
+int main(int argc, char **argv)
 {
-	puts("firn " FIRN_VERSION);
-	return 0;
+	/* This program is also the process that reads foreign ELF files. */
+	int rc = debuginfo_child_main(argc, argv);
+	return rc >= 0 ? rc : cli_main(argc, argv, verbs);
 }

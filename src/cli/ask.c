@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: GET, once. The exit code says who is to blame: 3 when nobody answered, 2 when the server
+ * found the question wrong (400), 1 for the rest.
+ */
+#include "cli/ask.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "net/net.h"
+#include "os/os.h"
+
+#define ANSWER_BYTES_MAX ((size_t)1 << 30)
+#define ANSWER_TIMEOUT_NS (120 * NS_PER_SEC)
+#define ERROR_SHOWN_MAX 800
+
+/* clang-format off */
+#define ASK_INDEX_OPTIONS                                                                          \
+	{ .name = "server", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, server),              \
+	  .value = "URL", .otherwise = "http://127.0.0.1:7070", .env = "FIRN_SERVER",              \
+	  .help = "The server to ask." },                                                          \
+	{ .name = "query", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, query),                \
+	  .value = "SELECTOR",                                                                     \
+	  .help = "What to look at: a profile type, conditions on labels in braces, or both: "     \
+		  "'{comm=\"python3\",node=~\"a.*\"}'. The type may be left out where the server " \
+		  "holds only one." },                                                             \
+	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, from),                  \
+	  .value = "TIME", .otherwise = "now-15m",                                                 \
+	  .help = "Begin of the time range: now-15m, unix seconds, or RFC 3339." },                \
+	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, to),                      \
+	  .value = "TIME", .otherwise = "now", .help = "End of the time range." },                 \
+	{ .name = "format", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, format),              \
+	  .value = "FORMAT",                                                                       \
+	  .help = "text (a table) or json, for flame graphs also folded. Without it text on a "    \
+		  "terminal, json elsewhere." }
+
+const struct cli_option cli_ask_index_options[] = { ASK_INDEX_OPTIONS };
+const struct cli_option cli_ask_options[] = {
+	ASK_INDEX_OPTIONS,
+	{ .name = "match", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, match),
+	  .value = "TEXT",
+	  .help = "Only stacks with a function whose name contains TEXT, in upper or lower case." },
+};
+/* clang-format on */
+static_assert(ARRAY_COUNT(cli_ask_options) == CLI_ASK_OPTIONS, "ask.h");
+static_assert(ARRAY_COUNT(cli_ask_index_options) == CLI_ASK_INDEX_OPTIONS, "ask.h");
+
+void cli_url_begin(struct buf *url, const char *path)
+{
+	buf_clear(url);
+	buf_cstr(url, path);
+}
+
+void cli_url_escape(struct buf *url, const char *text)
+{
+	static const char plain[] = "-._~";
+	for (; *text; text++) {
+		uint8_t c = (uint8_t)*text;
+		bool alnum = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+		if (alnum || strchr(plain, c))
+			buf_u8(url, c);
+		else
+			buf_printf(url, "%%%02X", c);
+	}
+}
+
+void cli_url_add(struct buf *url, const char *key, const char *value)
+{
+	if (!value || !value[0])
+		return;
+	buf_u8(url, memchr(url->data, '?', url->len) ? '&' : '?');
+	buf_cstr(url, key);
+	buf_u8(url, '=');
+	cli_url_escape(url, value);
+}
+
+/* ---- the answer ---- */
+
+static void put_utf8(struct buf *out, uint32_t c)
+{
+	if (c < 0x80) {
+		buf_u8(out, (uint8_t)c);
+	} else if (c < 0x800) {
+		buf_u8(out, (uint8_t)(0xC0 | c >> 6));
+		buf_u8(out, (uint8_t)(0x80 | (c & 0x3F)));
+	} else {
+		buf_u8(out, (uint8_t)(0xE0 | c >> 12));
+		buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 0x3F)));
+		buf_u8(out, (uint8_t)(0x80 | (c & 0x3F)));
+	}
+}
+
+/* A JSON string's inside up to its closing quote; what would drive a terminal becomes '?'. */
+static void unescape(struct str s, struct buf *out)
+{
+	for (size_t i = 0; i < s.len && s.p[i] != '"'; i++) {
+		char c = s.p[i];
+		uint64_t code = 0;
+		if (c == '\\' && i + 1 < s.len) {
+			c = s.p[++i];
+			if (c == 'u' && str_parse_u64(str_sub(s, i + 1, 4), 16, &code)) {
+				put_utf8(out, code < 0x20 ? '?' : (uint32_t)code);
+				i += 4;
+				continue;
+			}
+			c = c == 'n' || c == 't' ? ' ' : c;
+		}
+		buf_u8(out, (uint8_t)c < 0x20 ? '?' : (uint8_t)c);
+	}
+}
+
+void cli_error_text(struct str body, struct buf *out)
+{
+	struct str key = STR("{\"error\":\"");
+	if (str_starts(body, key))
+		unescape(str_sub(body, key.len, body.len), out);
+	else
+		for (size_t i = 0; i < MIN(body.len, (size_t)ERROR_SHOWN_MAX); i++)
+			buf_u8(out, (uint8_t)body.p[i] < 0x20 ? ' ' : (uint8_t)body.p[i]);
+}
+
+static int refused(int http_status, struct str body)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, 64 << 10);
+	cli_error_text(body, &text);
+	if (text.len == 0)
+		buf_printf(&text, "the server answered with HTTP status %d", http_status);
+	cli_complain("%.*s", STR_ARG(buf_view(&text)));
+	return http_status == 400 ? CLI_USAGE : CLI_FAILED;
+}
+
+static int pass_on(struct str body, const char *path)
+{
+	struct err e = { 0 };
+	if (path) {
+		enum status s = os_replace_file(path, body.p, body.len, 0644, &e);
+		if (s == OK)
+			return CLI_OK;
+		cli_complain("%s", err_text(&e, s));
+		return CLI_FAILED;
+	}
+	bool line = body.len > 0 && body.p[0] == '{'; /* JSON comes without an end of line */
+	if (fwrite(body.p, 1, body.len, stdout) == body.len && (!line || putchar('\n') == '\n') &&
+		fflush(stdout) == 0)
+		return CLI_OK;
+	cli_complain("standard output could not be written");
+	return CLI_FAILED;
+}
+
+const char *cli_ask_format(const struct cli_ask *ask)
+{
+	if (ask->format)
+		return ask->format;
+	return isatty(STDOUT_FILENO) ? "text" : "json";
+}
+
+static enum status fetch(
+	const char *server, const char *url, int *http_status, struct buf *body, struct err *e)
+{
+	struct net_client *client = NULL;
+	enum status s = net_client_new(server, &client, e);
+	if (s != OK)
+		return s;
+	s = net_client_get(client, url, ANSWER_TIMEOUT_NS, http_status, body, e);
+	net_client_free(client);
+	return s;
+}
+
+int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path)
+{
+	cli_url_add(url, "query", ask->query);
+	cli_url_add(url, "from", ask->from);
+	cli_url_add(url, "to", ask->to);
+	cli_url_add(url, "match", ask->match);
+	cli_url_add(url, "format", format);
+	buf_u8(url, 0);
+	if (buf_status(url) != OK) {
+		cli_complain("the question is too long");
+		return CLI_USAGE;
+	}
+	CLEANUP(buf_deinit) struct buf body;
+	buf_init(&body, ANSWER_BYTES_MAX);
+	struct err e = { 0 };
+	int http_status = 0;
+	enum status s = fetch(ask->server, (const char *)url->data, &http_status, &body, &e);
+	if (s == E_INVALID) {
+		cli_complain("--server: %s", err_text(&e, s));
+		return CLI_USAGE;
+	}
+	if (s != OK) {
+		cli_complain("no firn server answers at %s: %s. `firn up` starts one; --server or "
+			     "FIRN_SERVER names another",
+			ask->server, err_text(&e, s));
+		return CLI_UNREACHABLE;
+	}
+	if (http_status != 200)
+		return refused(http_status, buf_view(&body));
+	return pass_on(buf_view(&body), path);
+}

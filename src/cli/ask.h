@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ask: what the verbs that ask a server have in common: their flags, the request, the answer.
+ *
+ * Private to cli/. The server does the work (docs/api.md); here a URL is put together and the body
+ * is passed on.
+ */
+#pragma once
+
+#include "cli/options.h"
+
+struct cli_ask {
+	const char *server;
+	const char *query; /* --query; a selector in the arguments comes before it */
+	const char *from;
+	const char *to;
+	const char *match;
+	const char *format; /* NULL: text on a terminal, else JSON */
+};
+
+extern const struct cli_option cli_ask_options[];       /* all of the fields above */
+extern const struct cli_option cli_ask_index_options[]; /* without match */
+#define CLI_ASK_OPTIONS 6
+#define CLI_ASK_INDEX_OPTIONS 5
+
+/* A path with a query string that grows. */
+void cli_url_begin(struct buf *url, const char *path);
+void cli_url_add(struct buf *url, const char *key, const char *value); /* NULL, "": left out */
+void cli_url_escape(struct buf *url, const char *text);
+
+/* Adds query, from, to, match and format, asks, writes the body to `path` (NULL: standard output)
+ * and returns the exit code; says on standard error what went wrong. */
+int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path);
+/* The format: what was asked for, else by what standard output is. */
+const char *cli_ask_format(const struct cli_ask *ask);
+/* The text of "error" in an answer that is JSON; else its beginning. For tests too. */
+void cli_error_text(struct str body, struct buf *out);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli: the verbs of the program `firn`.
+ *
+ * Top layer. main() looks the verb up in cli_verbs and calls it with argv[0] being the verb; what
+ * it returns is the exit code.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/* Exit codes, as `firn help` documents them. */
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,      /* the command line, or the question, is wrong */
+	CLI_UNREACHABLE = 3 /* no server answers */
+};
+
+int cli_up(int argc, char **argv);
+int cli_server(int argc, char **argv);
+int cli_agent(int argc, char **argv);
+int cli_query(int argc, char **argv);
+int cli_top(int argc, char **argv);
+int cli_types(int argc, char **argv);
+int cli_labels(int argc, char **argv);
+int cli_store(int argc, char **argv);
+int cli_version(int argc, char **argv);
+
+struct cli_verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary; /* NULL: not shown in the help */
+};
+
+/* The whole program: argv as main() gets it, verbs with a NULL name at the end. */
+int cli_main(int argc, char **argv, const struct cli_verb *verbs);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/flags.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "os/os.h"
+
+#define TABLE_BYTES_LEAST ((uint64_t)4 << 20)
+#define TABLE_BYTES_MOST ((uint64_t)2 << 30)
+
+/* clang-format off */
+static const struct cli_option log_options[] = {
+	{ .name = "log-level", .kind = CLI_CHOICE, .at = offsetof(struct cli_log_flags, level),
+	  .value = "LEVEL", .otherwise = "info", .choices = "error warn info debug",
+	  .help = "error, warn, info or debug; on standard error." },
+	{ .name = "log-format", .kind = CLI_CHOICE, .at = offsetof(struct cli_log_flags, format),
+	  .value = "FORMAT", .otherwise = "logfmt", .choices = "logfmt json",
+	  .help = "logfmt or json." },
+};
+
+static const struct cli_option server_options[] = {
+	{ .name = "http-address", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, http_address), .value = "HOST:PORT",
+	  .otherwise = "127.0.0.1:7070",
+	  .help = "Where the page, the API and senders of profiles are served. Port 0: any free "
+		  "one. There is no authentication: think before it is more than 127.0.0.1." },
+	{ .name = "storage-path", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, storage_path), .value = "DIR",
+	  .help = "Where profiles and symbols lie. Default: /var/lib/firn for root, else "
+		  "$XDG_STATE_HOME/firn or ~/.local/state/firn." },
+	{ .name = "storage-memory", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_server_flags, storage_memory_bytes), .value = "SIZE",
+	  .otherwise = "256MiB",
+	  .help = "Memory for recent samples, caches and queries together." },
+	{ .name = "storage-retention-time", .kind = CLI_DURATION,
+	  .at = offsetof(struct cli_server_flags, retention_ns), .value = "DURATION",
+	  .otherwise = "14d", .help = "Samples older than this are dropped; 0s: never." },
+	{ .name = "storage-retention-size", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_server_flags, retention_bytes), .value = "SIZE",
+	  .otherwise = "10GiB",
+	  .help = "When the stored samples pass this, the oldest are dropped; 0: no limit." },
+	{ .name = "debug-directories", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, debug_dirs), .value = "DIR:...",
+	  .otherwise = "/usr/lib/debug",
+	  .help = "Where separate debug files are looked for, by build id and by name." },
+};
+
+static const struct cli_option profiling_options[] = {
+	{ .name = "node", .kind = CLI_TEXT, .at = offsetof(struct cli_profiling_flags, node),
+	  .value = "NAME", .help = "The label `node` of all samples. Default: the host's name." },
+	{ .name = "profiling-cpu-sampling-frequency", .kind = CLI_NUMBER,
+	  .at = offsetof(struct cli_profiling_flags, frequency_hz), .value = "HERTZ",
+	  .otherwise = "19", .least = 1, .most = 1000,
+	  .help = "Samples a second and CPU. A prime does not beat with other timers." },
+	{ .name = "profiling-duration", .kind = CLI_DURATION,
+	  .at = offsetof(struct cli_profiling_flags, duration_ns), .value = "DURATION",
+	  .otherwise = "5s", .help = "How long samples are gathered before they are sent." },
+	{ .name = "metadata-external-labels", .kind = CLI_LIST, .separator = ';',
+	  .at = offsetof(struct cli_profiling_flags, labels), .value = "NAME=VALUE;...",
+	  .help = "Labels that all samples get; may be repeated." },
+	{ .name = "bpf-table-memory", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_profiling_flags, table_bytes), .value = "SIZE",
+	  .otherwise = "32MiB", .help = "Kernel memory for the tables that unwind stacks." },
+	{ .name = "cache-path", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, cache_path), .value = "DIR",
+	  .help = "Where unwind tables are kept between starts; may be deleted. Default: "
+		  "/var/cache/firn for root, else $XDG_CACHE_HOME/firn or ~/.cache/firn." },
+};
+/* clang-format on */
+
+const struct cli_group cli_log_group = { "Messages", log_options, ARRAY_COUNT(log_options), 0 };
+const struct cli_group cli_server_group = { "Server", server_options, ARRAY_COUNT(server_options),
+	0 };
+const struct cli_group cli_profiling_group = { "Profiling", profiling_options,
+	ARRAY_COUNT(profiling_options), 0 };
+
+bool cli_log_apply(const struct cli_log_flags *f)
+{
+	enum log_level level;
+	enum log_format format;
+	bool good = log_parse_level(str_of(f->level), &level) &&
+		    log_parse_format(str_of(f->format), &format);
+	assert(good); /* the tables of choices agree with base/log */
+	log_configure(level, format);
+	return good;
+}
+
+/* ---- places ---- */
+
+static bool join(char out[PATH_MAX], const char *dir, const char *middle, const char *below)
+{
+	int len = snprintf(out, PATH_MAX, "%s%s%s%s", dir, middle, below[0] ? "/" : "", below);
+	if (len > 0 && len < PATH_MAX)
+		return true;
+	cli_complain("the path %s%s is too long", dir, middle);
+	return false;
+}
+
+static bool user_path(char out[PATH_MAX], const char *root_dir, const char *xdg,
+	const char *in_home, const char *below)
+{
+	const char *dir = getenv(xdg), *home = getenv("HOME");
+	if (geteuid() == 0)
+		return join(out, root_dir, "", below);
+	if (dir && dir[0] == '/')
+		return join(out, dir, "/firn", below);
+	if (home && home[0] == '/')
+		return join(out, home, in_home, below);
+	cli_complain("neither %s nor HOME is set: name a directory with --storage-path and "
+		     "--cache-path",
+		xdg);
+	return false;
+}
+
+bool cli_state_path(char out[PATH_MAX], const char *below)
+{
+	return user_path(out, "/var/lib/firn", "XDG_STATE_HOME", "/.local/state/firn", below);
+}
+
+bool cli_cache_path(char out[PATH_MAX], const char *below)
+{
+	return user_path(out, "/var/cache/firn", "XDG_CACHE_HOME", "/.cache/firn", below);
+}
+
+/* `given`, or what `otherwise` makes of nothing; absolute, made if it is not there. */
+static bool settle_dir(const char *flag, const char *given, bool (*otherwise)(char *, const char *),
+	char out[PATH_MAX])
+{
+	char cwd[PATH_MAX] = "";
+	struct err e = { 0 };
+	if (!given || !given[0]) {
+		if (!otherwise(out, ""))
+			return false;
+	} else if (given[0] == '/') {
+		if (!join(out, given, "", ""))
+			return false;
+	} else if (!getcwd(cwd, sizeof(cwd)) || !join(out, cwd, "/", given)) {
+		cli_complain("--%s %s: the current directory is not known", flag, given);
+		return false;
+	}
+	enum status s = os_make_dirs(out, &e);
+	if (s == OK)
+		return true;
+	cli_complain("--%s: %s", flag, err_text(&e, s));
+	return false;
+}
+
+/* ---- from flags to configurations ---- */
+
+bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
+{
+	if (!settle_dir("storage-path", f->storage_path, cli_state_path, f->path))
+		return false;
+	server_config_default(out);
+	out->http_address = f->http_address;
+	out->storage_path = f->path;
+	out->storage_memory_bytes = f->storage_memory_bytes;
+	out->retention_ns = f->retention_ns;
+	out->retention_bytes = f->retention_bytes;
+	out->debug_dirs = f->debug_dirs;
+	out->local_files = true;
+	out->handover_fd = -1;
+	out->ready_fd = -1;
+	return true;
+}
+
+/* "name=value" with a name as selectors take it. */
+static bool is_label(const char *text)
+{
+	size_t len = strcspn(text, "=");
+	if (len == 0 || text[len] != '=' || (text[0] >= '0' && text[0] <= '9'))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+		if (!((c | 32) >= 'a' && (c | 32) <= 'z') && !(c >= '0' && c <= '9') && c != '_')
+			return false;
+	}
+	return true;
+}
+
+bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out)
+{
+	for (uint32_t i = 0; i < f->labels.count; i++)
+		if (!is_label(f->labels.v[i])) {
+			cli_complain("--metadata-external-labels: '%s' is not NAME=VALUE with a "
+				     "name of letters, digits and _",
+				f->labels.v[i]);
+			return false;
+		}
+	if (f->table_bytes < TABLE_BYTES_LEAST || f->table_bytes > TABLE_BYTES_MOST) {
+		cli_complain("--bpf-table-memory: expected 4MiB to 2GiB");
+		return false;
+	}
+	if (f->duration_ns < 100 * NS_PER_MS || f->duration_ns > 600 * NS_PER_SEC) {
+		cli_complain("--profiling-duration: expected 100ms to 10m");
+		return false;
+	}
+	if (!settle_dir("cache-path", f->cache_path, cli_cache_path, f->cache))
+		return false;
+	agent_config_default(out);
+	out->node = f->node ? f->node : "";
+	out->cache_dir = f->cache;
+	out->frequency_hz = f->frequency_hz;
+	out->flush_interval_ns = f->duration_ns;
+	out->table_bytes_max = (uint32_t)f->table_bytes;
+	out->external_labels = f->labels.count ? f->labels.v : NULL;
+	out->handover_fd = -1;
+	out->ready_fd = -1;
+	return true;
+}
+
+/* ---- signals of a verb that runs until it is stopped ---- */
+
+volatile sig_atomic_t cli_stop;
+
+static void on_stop(int number)
+{
+	(void)number;
+	if (cli_stop)
+		_exit(CLI_FAILED);
+	cli_stop = 1;
+}
+
+void cli_stop_on_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_stop };
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flags: groups of flags that several verbs share, and what becomes of them.
+ *
+ * Private to cli/. The functions that return bool say on standard error what is wrong.
+ */
+#pragma once
+
+#include <limits.h>
+#include <signal.h>
+
+#include "agent/agent.h"
+#include "cli/options.h"
+#include "server/server.h"
+
+struct cli_log_flags {
+	const char *level;
+	const char *format;
+};
+extern const struct cli_group cli_log_group;
+bool cli_log_apply(const struct cli_log_flags *f);
+
+struct cli_server_flags {
+	const char *http_address;
+	const char *storage_path; /* NULL: cli_storage_path() */
+	uint64_t storage_memory_bytes;
+	int64_t retention_ns;
+	uint64_t retention_bytes;
+	const char *debug_dirs;
+	char path[PATH_MAX]; /* where the data lies */
+};
+extern const struct cli_group cli_server_group;
+/* Makes the storage directory. *out points into *f. */
+bool cli_server_apply(struct cli_server_flags *f, struct server_config *out);
+
+struct cli_profiling_flags {
+	const char *node;
+	uint32_t frequency_hz;
+	int64_t duration_ns;
+	struct cli_list labels;
+	uint64_t table_bytes;
+	const char *cache_path; /* NULL: by user */
+	char cache[PATH_MAX];
+};
+extern const struct cli_group cli_profiling_group;
+/* *out points into *f. */
+bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out);
+
+/* Where things lie when no flag says so: under /var for root, else under the user's XDG
+ * directories. False: there is no home directory. */
+bool cli_state_path(char out[PATH_MAX], const char *below);
+bool cli_cache_path(char out[PATH_MAX], const char *below);
+
+/* Set by SIGTERM and SIGINT once cli_stop_on_signals() was called; a second signal ends the process
+ * at once. */
+extern volatile sig_atomic_t cli_stop;
+void cli_stop_on_signals(void);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include "cli/ask.h"
+
+static const struct cli_command command = {
+	.name = "labels",
+	.summary = "firn labels: label names, or the values of one label.",
+	.args = "[NAME]",
+	.args_most = 1,
+	.text = "  firn labels\n"
+		"  firn labels comm\n"
+		"  firn labels pid --query '{comm=\"python3\"}'",
+	.groups = { { "The question", cli_ask_index_options, CLI_ASK_INDEX_OPTIONS, 0 } },
+	.group_count = 1,
+};
+
+int cli_labels(int argc, char **argv)
+{
+	struct cli_ask ask = { 0 };
+	int at = 0, code = CLI_OK;
+	if (!cli_parse(&command, argc, argv, &ask, &at, &code))
+		return code;
+	CLEANUP(buf_deinit) struct buf url;
+	buf_init(&url, 1 << 20);
+	cli_url_begin(&url, "/api/labels");
+	if (at < argc) {
+		buf_u8(&url, '/');
+		cli_url_escape(&url, argv[at]);
+		buf_cstr(&url, "/values");
+	}
+	return cli_ask(&ask, &url, cli_ask_format(&ask), NULL);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: getopt_long does the walking; its table is made from ours, with the flag's number in our
+ * table as its value. getopt_long also takes prefixes of flags: those are refused here, so that a
+ * script does not break when a flag is added. Every value, from wherever it comes, goes through
+ * set_value(), so a default that is wrong is found by the first test that parses anything.
+ */
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "cli/cli.h"
+
+#define HELP_WIDTH 80
+#define NEAREST_LENGTH_MAX 64
+/* getopt_long's values: above every letter. */
+#define OPTION_BASE 1000
+#define OPTION_HELP 999
+
+struct parsing {
+	const struct cli_command *c;
+	void *out;
+	const struct cli_option *options[CLI_OPTIONS_MAX];
+	size_t offsets[CLI_OPTIONS_MAX];
+	bool given[CLI_OPTIONS_MAX];
+	uint32_t count;
+};
+
+void cli_complain(const char *fmt, ...)
+{
+	char text[1024];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	fprintf(stderr, "firn: %s\n", text);
+}
+
+/* ---- values ---- */
+
+static bool one_of(const char *value, const char *choices)
+{
+	struct str rest = str_of(choices), part;
+	while (str_split(&rest, ' ', &part))
+		if (str_eq(part, str_of(value)))
+			return true;
+	return false;
+}
+
+static enum status set_number(
+	const struct cli_option *o, const char *value, uint32_t *field, struct err *e)
+{
+	uint64_t number = 0;
+	if (!str_parse_u64(str_of(value), 10, &number) || number < o->least || number > o->most)
+		return err_set(e, E_INVALID, "'%s' is not a whole number from %u to %u", value,
+			o->least, o->most);
+	*field = (uint32_t)number;
+	return OK;
+}
+
+static enum status set_bool(const char *value, bool *field, struct err *e)
+{
+	bool yes = !value || strcmp(value, "true") == 0;
+	if (!yes && strcmp(value, "false") != 0)
+		return err_set(e, E_INVALID, "'%s' is neither true nor false", value);
+	*field = yes;
+	return OK;
+}
+
+/* The pieces point into a copy that lives as long as the program: flags are read once. */
+static enum status add_to_list(
+	const struct cli_option *o, const char *value, struct cli_list *list, struct err *e)
+{
+	char *copy = strdup(value);
+	if (!copy)
+		return err_set(e, E_NOMEM, "'%s'", value);
+	list->v[list->count] = NULL;
+	for (char *at = copy; at;) {
+		char *end = o->separator ? strchr(at, o->separator) : NULL;
+		if (end)
+			*end++ = 0;
+		if (list->count == CLI_LIST_MAX)
+			return err_set(e, E_LIMIT, "more than %d values", CLI_LIST_MAX);
+		if (*at) {
+			list->v[list->count++] = at;
+			list->v[list->count] = NULL;
+		}
+		at = end;
+	}
+	return OK;
+}
+
+static enum status set_value(
+	const struct cli_option *o, const char *value, void *field, struct err *e)
+{
+	double share = 0;
+	switch (o->kind) {
+	case CLI_TEXT:
+		*(const char **)field = value;
+		return OK;
+	case CLI_BOOL:
+		return set_bool(value, field, e);
+	case CLI_NUMBER:
+		return set_number(o, value, field, e);
+	case CLI_SHARE:
+		if (!str_parse_double(str_of(value), &share) || !(share >= 0 && share <= 1))
+			return err_set(e, E_INVALID, "'%s' is not a number from 0 to 1", value);
+		*(double *)field = share;
+		return OK;
+	case CLI_DURATION:
+		return units_parse_duration(str_of(value), field, e);
+	case CLI_SIZE:
+		return units_parse_bytes(str_of(value), field, e);
+	case CLI_CHOICE:
+		if (!one_of(value, o->choices))
+			return err_set(e, E_INVALID, "'%s' is not one of: %s", value, o->choices);
+		*(const char **)field = value;
+		return OK;
+	case CLI_LIST:
+		return add_to_list(o, value, field, e);
+	}
+	UNREACHABLE();
+}
+
+static bool set_option(struct parsing *p, uint32_t i, const char *value, const char *from)
+{
+	struct err e = { 0 };
+	const struct cli_option *o = p->options[i];
+	enum status s = set_value(o, value, (char *)p->out + p->offsets[i], &e);
+	if (s == OK)
+		return true;
+	cli_complain("%s%s: %s", from, o->name, err_text(&e, s));
+	return false;
+}
+
+static bool set_defaults(struct parsing *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct cli_option *o = p->options[i];
+		const char *value = o->env ? getenv(o->env) : NULL;
+		bool from_env = value && value[0];
+		if (p->given[i] || (!from_env && !o->otherwise))
+			continue;
+		char from[80];
+		snprintf(from, sizeof(from), "%s%s--", from_env ? o->env : "",
+			from_env ? ", the environment's " : "default of ");
+		if (!set_option(p, i, from_env ? value : o->otherwise, from))
+			return false;
+	}
+	return true;
+}
+
+/* ---- names that were meant ---- */
+
+static size_t least3(size_t a, size_t b, size_t c)
+{
+	return MIN(MIN(a, b), c);
+}
+
+/* Levenshtein's distance: one row of the matrix at a time. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t la = strlen(a), lb = strlen(b), row[NEAREST_LENGTH_MAX + 1];
+	if (la > NEAREST_LENGTH_MAX || lb > NEAREST_LENGTH_MAX)
+		return SIZE_MAX;
+	for (size_t k = 0; k <= lb; k++)
+		row[k] = k;
+	for (size_t i = 1; i <= la; i++) {
+		size_t diagonal = row[0];
+		row[0] = i;
+		for (size_t k = 1; k <= lb; k++) {
+			size_t above = row[k];
+			row[k] = least3(
+				above + 1, row[k - 1] + 1, diagonal + (a[i - 1] != b[k - 1]));
+			diagonal = above;
+		}
+	}
+	return row[lb];
+}
+
+const char *cli_nearest(const char *typed, const char *const *names)
+{
+	const char *best = NULL;
+	size_t least = strlen(typed) / 3 + 2; /* typing errors, not other words */
+	for (; *names; names++) {
+		size_t d = distance(typed, *names);
+		/* What was cut short or left out in front is meant too: --address. */
+		if (strlen(typed) >= 4 && strstr(*names, typed))
+			d = MIN(d, (size_t)1);
+		if (d < least) {
+			least = d;
+			best = *names;
+		}
+	}
+	return best;
+}
+
+static void bad_flag(const struct parsing *p, const char *typed)
+{
+	const char *names[CLI_OPTIONS_MAX + 2];
+	size_t count = 0;
+	for (uint32_t i = 0; i < p->count; i++)
+		if (!p->options[i]->hidden)
+			names[count++] = p->options[i]->name;
+	names[count++] = "help";
+	names[count] = NULL;
+	char name[NEAREST_LENGTH_MAX + 1];
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(typed, "="), typed);
+	const char *nearest = cli_nearest(name + strspn(name, "-"), names);
+	if (nearest)
+		cli_complain("%s has no flag %s; did you mean --%s?", p->c->name, name, nearest);
+	else
+		cli_complain("%s has no flag %s; `firn %s --help` lists what there is", p->c->name,
+			name, p->c->name);
+}
+
+/* ---- parsing ---- */
+
+static void gather(struct parsing *p)
+{
+	for (size_t g = 0; g < p->c->group_count; g++)
+		for (size_t i = 0; i < p->c->groups[g].count; i++) {
+			assert(p->count < CLI_OPTIONS_MAX);
+			p->options[p->count] = &p->c->groups[g].options[i];
+			p->offsets[p->count++] = p->c->groups[g].at + p->c->groups[g].options[i].at;
+		}
+}
+
+static void make_getopt(const struct parsing *p, struct option *longs, char *shorts)
+{
+	*shorts++ = ':'; /* tells a missing value from an unknown flag */
+	*shorts++ = 'h';
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct cli_option *o = p->options[i];
+		longs[i] = (struct option){ o->name,
+			o->kind == CLI_BOOL ? optional_argument : required_argument, NULL,
+			OPTION_BASE + (int)i };
+		if (o->letter) {
+			*shorts++ = o->letter;
+			*shorts++ = ':';
+		}
+	}
+	longs[p->count] = (struct option){ "help", no_argument, NULL, OPTION_HELP };
+	longs[p->count + 1] = (struct option){ 0 };
+	*shorts = 0;
+}
+
+/* Number in the table of what getopt_long found; -1 when it is none of ours. */
+static int which_option(const struct parsing *p, int found)
+{
+	if (found >= OPTION_BASE)
+		return found - OPTION_BASE;
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->options[i]->letter == found)
+			return (int)i;
+	return -1;
+}
+
+/* The whole name stood there, and not a prefix of it. */
+static bool is_whole(const char *typed, const char *name)
+{
+	return strncmp(typed, "--", 2) != 0 ||
+	       str_eq(str_make(typed + 2, strcspn(typed + 2, "=")), str_of(name));
+}
+
+static bool print_help(const struct cli_command *c, int *out_exit)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, 1 << 20);
+	cli_help(c, &text);
+	bool good = buf_status(&text) == OK && fwrite(text.data, 1, text.len, stdout) == text.len &&
+		    fflush(stdout) == 0;
+	*out_exit = good ? CLI_OK : CLI_FAILED;
+	return false;
+}
+
+/* The argument that getopt_long has just looked at, as it was typed. */
+static const char *typed_flag(int found, char **argv, char brief[3])
+{
+	if (found == '?' && optopt > 0 && optopt < OPTION_HELP) {
+		brief[0] = '-';
+		brief[1] = (char)optopt;
+		brief[2] = 0;
+		return brief;
+	}
+	bool value_apart = optarg && optarg == argv[optind - 1];
+	return argv[optind - (value_apart ? 2 : 1)];
+}
+
+/* One flag; false ends the parsing. */
+static bool take(struct parsing *p, int found, const char *typed, int *out_exit)
+{
+	*out_exit = CLI_USAGE;
+	if (found == 'h' || (found == OPTION_HELP && is_whole(typed, "help")))
+		return print_help(p->c, out_exit);
+	int i = found == ':' ? which_option(p, optopt) : which_option(p, found);
+	bool unknown = found == '?' || found == OPTION_HELP || i < 0;
+	if (unknown || !is_whole(typed, p->options[i]->name)) {
+		bad_flag(p, typed);
+		return false;
+	}
+	if (found == ':') {
+		cli_complain("--%s needs a value: --%s %s", p->options[i]->name,
+			p->options[i]->name, p->options[i]->value);
+		return false;
+	}
+	p->given[i] = true;
+	return set_option(p, (uint32_t)i, optarg, "--");
+}
+
+static bool count_args(const struct cli_command *c, int argc, char **argv, int at)
+{
+	uint32_t count = (uint32_t)(argc - at);
+	if (count >= c->args_least && count <= c->args_most)
+		return true;
+	if (count > c->args_most)
+		cli_complain("%s does not know what to do with '%s': usage: firn %s%s%s [flags]",
+			c->name, argv[at + (int)c->args_most], c->name, c->args[0] ? " " : "",
+			c->args);
+	else
+		cli_complain("%s needs more: usage: firn %s %s [flags]", c->name, c->name, c->args);
+	return false;
+}
+
+bool cli_parse(
+	const struct cli_command *c, int argc, char **argv, void *out, int *out_args, int *out_exit)
+{
+	struct parsing p = { .c = c, .out = out };
+	struct option longs[CLI_OPTIONS_MAX + 2];
+	char shorts[CLI_OPTIONS_MAX * 2 + 3];
+	gather(&p);
+	make_getopt(&p, longs, shorts);
+	optind = 0; /* glibc: begin anew */
+	opterr = 0;
+	for (int found; (found = getopt_long(argc, argv, shorts, longs, NULL)) >= 0;) {
+		char brief[3];
+		if (!take(&p, found, typed_flag(found, argv, brief), out_exit))
+			return false;
+	}
+	*out_exit = CLI_USAGE;
+	if (!set_defaults(&p) || !count_args(c, argc, argv, optind))
+		return false;
+	*out_args = optind;
+	return true;
+}
+
+/* ---- help ---- */
+
+void cli_wrap(struct buf *out, const char *text, size_t indent, size_t width)
+{
+	size_t column = 0;
+	while (*text) {
+		size_t len = strcspn(text, " \n");
+		if (column > 0 && column + 1 + len > width) {
+			buf_u8(out, '\n');
+			column = 0;
+		}
+		if (column == 0) {
+			for (size_t i = 0; i < indent; i++)
+				buf_u8(out, ' ');
+			column = indent;
+		} else {
+			buf_u8(out, ' ');
+			column++;
+		}
+		buf_put(out, text, len);
+		column += len;
+		text += len;
+		text += *text == ' ';
+		if (*text == '\n') {
+			buf_u8(out, '\n');
+			column = 0;
+			text++;
+		}
+	}
+	if (column > 0)
+		buf_u8(out, '\n');
+}
+
+/* Paragraphs are wrapped; lines that begin with a blank are shown as they are. */
+static void help_text(struct buf *out, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char line[2048];
+		snprintf(line, sizeof(line), "%.*s", (int)len, text);
+		if (line[0] == ' ' || line[0] == 0)
+			buf_printf(out, "%s\n", line);
+		else
+			cli_wrap(out, line, 0, HELP_WIDTH);
+		text += len;
+		text += *text == '\n';
+	}
+}
+
+static void help_option(struct buf *out, const struct cli_option *o)
+{
+	if (o->hidden)
+		return;
+	buf_cstr(out, "  ");
+	if (o->letter)
+		buf_printf(out, "-%c, ", o->letter);
+	buf_printf(out, "--%s%s%s\n", o->name, o->kind == CLI_BOOL ? "" : " ",
+		o->kind == CLI_BOOL ? "" : o->value);
+	char text[1024];
+	size_t len = (size_t)snprintf(text, sizeof(text), "%s", o->help);
+	if (o->otherwise && o->otherwise[0] && o->kind != CLI_BOOL && len < sizeof(text))
+		len += (size_t)snprintf(
+			text + len, sizeof(text) - len, " Default: %s.", o->otherwise);
+	if (o->env && len < sizeof(text))
+		snprintf(text + len, sizeof(text) - len, " Environment: %s.", o->env);
+	cli_wrap(out, text, 8, HELP_WIDTH);
+}
+
+void cli_help(const struct cli_command *c, struct buf *out)
+{
+	buf_printf(out, "%s\n\nusage: firn %s%s%s [flags]\n\n", c->summary, c->name,
+		c->args[0] ? " " : "", c->args);
+	help_text(out, c->text);
+	for (size_t g = 0; g < c->group_count; g++) {
+		buf_printf(out, "\n%s:\n", c->groups[g].title);
+		for (size_t i = 0; i < c->groups[g].count; i++)
+			help_option(out, &c->groups[g].options[i]);
+	}
+	buf_cstr(out, "\n  -h, --help\n        Show this.\n");
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/ask.h"
+
+struct query {
+	struct cli_ask ask;
+	const char *report;
+	const char *output;
+	struct cli_list by;
+	const char *step;
+	const char *limit;
+	const char *trim;
+	bool invert;
+};
+
+/* clang-format off */
+static const struct cli_option options[] = {
+	{ .name = "report", .kind = CLI_CHOICE, .at = offsetof(struct query, report),
+	  .value = "REPORT", .otherwise = "flamegraph", .choices = "flamegraph series pprof",
+	  .help = "flamegraph: the tree of calls. series: the value over time. pprof: a gzipped "
+		  "profile.proto, for `go tool pprof` and others." },
+	{ .name = "output", .letter = 'o', .kind = CLI_TEXT, .at = offsetof(struct query, output),
+	  .value = "FILE", .help = "Write the answer to FILE instead of standard output." },
+	{ .name = "by", .kind = CLI_LIST, .separator = ',', .at = offsetof(struct query, by),
+	  .value = "LABEL,...",
+	  .help = "series: one series for each value of these labels. pprof: the labels to keep." },
+	{ .name = "step", .kind = CLI_TEXT, .at = offsetof(struct query, step),
+	  .value = "DURATION", .help = "series: the time between two points." },
+	{ .name = "limit", .kind = CLI_TEXT, .at = offsetof(struct query, limit), .value = "N",
+	  .help = "series: only the N largest; the others are added up in one." },
+	{ .name = "trim", .kind = CLI_TEXT, .at = offsetof(struct query, trim), .value = "SHARE",
+	  .help = "flamegraph: leave out what is less than this share of the total, from 0 to 1." },
+	{ .name = "invert", .kind = CLI_BOOL, .at = offsetof(struct query, invert),
+	  .help = "flamegraph: from the called functions up to their callers." },
+};
+/* clang-format on */
+
+static const struct cli_command command = {
+	.name = "query",
+	.summary = "firn query: ask a server for a flame graph, a time series or a pprof file.",
+	.args = "[SELECTOR]",
+	.args_most = 1,
+	.text = "  firn query\n"
+		"  firn query '{comm=\"python3\"}' --report series --by pid\n"
+		"  firn query --format folded | flamegraph.pl > graph.svg\n"
+		"  firn query --report pprof -o cpu.pb.gz && go tool pprof -http : cpu.pb.gz",
+	.groups = { { "The question", cli_ask_options, CLI_ASK_OPTIONS,
+			    offsetof(struct query, ask) },
+		{ "The report", options, ARRAY_COUNT(options), 0 } },
+	.group_count = 2,
+};
+
+int cli_query(int argc, char **argv)
+{
+	struct query q = { 0 };
+	int at = 0, code = CLI_OK;
+	if (!cli_parse(&command, argc, argv, &q, &at, &code))
+		return code;
+	if (at < argc)
+		q.ask.query = argv[at];
+	bool pprof = strcmp(q.report, "pprof") == 0;
+	if (pprof && !q.output && isatty(STDOUT_FILENO)) {
+		cli_complain("a pprof file is not for a terminal: -o FILE writes it to FILE");
+		return CLI_USAGE;
+	}
+	CLEANUP(buf_deinit) struct buf url;
+	buf_init(&url, 1 << 20);
+	cli_url_begin(&url, "/api/");
+	buf_cstr(&url, q.report);
+	for (uint32_t i = 0; i < q.by.count; i++)
+		cli_url_add(&url, "by", q.by.v[i]);
+	cli_url_add(&url, "step", q.step);
+	cli_url_add(&url, "limit", q.limit);
+	cli_url_add(&url, "trim", q.trim);
+	cli_url_add(&url, "invert", q.invert ? "1" : NULL);
+	return cli_ask(&q.ask, &url, pprof ? NULL : cli_ask_format(&q.ask), q.output);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: server_run() in the main thread; a second thread waits for its ready line and prints the
+ * address, which is known only then.
+ */
+#include "cli/cli.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/flags.h"
+#include "os/os.h"
+
+struct server {
+	struct cli_server_flags server;
+	struct cli_log_flags log;
+};
+
+static const struct cli_command command = {
+	.name = "server",
+	.summary = "firn server: keep profiles and answer questions about them.",
+	.args = "",
+	.text = "Takes OTLP profiles over gRPC and HTTP from agents and other senders, keeps them "
+		"durably, names their addresses, and serves the page and the API on the same "
+		"port. Needs no privileges. SIGTERM or Ctrl-C ends it cleanly.",
+	.groups = { { 0 } },
+	.group_count = 0,
+};
+
+struct announcer {
+	int fd;
+	const char *storage;
+};
+
+static void *announce(void *ctx)
+{
+	struct announcer *a = ctx;
+	char line[256];
+	size_t len = 0;
+	for (ssize_t n; len < sizeof(line) - 1 &&
+			(n = read(a->fd, line + len, sizeof(line) - 1 - len)) > 0;)
+		len += (size_t)n;
+	close(a->fd);
+	line[len] = 0;
+	line[strcspn(line, "\n")] = 0;
+	if (line[0]) {
+		printf("firn " FIRN_VERSION " server\n  open  http://%s\n  data  %s\n", line,
+			a->storage);
+		fflush(stdout);
+	}
+	return NULL;
+}
+
+static int run(struct server_config *config)
+{
+	struct err e = { 0 };
+	int ready[2];
+	pthread_t thread;
+	if (pipe2(ready, O_CLOEXEC) < 0) {
+		cli_complain("no pipe: %m");
+		return CLI_FAILED;
+	}
+	struct announcer a = { ready[0], config->storage_path };
+	config->ready_fd = ready[1];
+	enum status s = os_thread_start(&thread, "announce", announce, &a, &e);
+	if (s == OK) {
+		s = server_run(config, &cli_stop, &e);
+		close(ready[1]);
+		pthread_join(thread, NULL);
+	}
+	if (s == OK)
+		return CLI_OK;
+	cli_complain("%s", err_text(&e, s));
+	return CLI_FAILED;
+}
+
+int cli_server(int argc, char **argv)
+{
+	struct server v = { 0 };
+	struct cli_command c = command;
+	c.groups[0] = cli_server_group;
+	c.groups[0].at = offsetof(struct server, server);
+	c.groups[1] = cli_log_group;
+	c.groups[1].at = offsetof(struct server, log);
+	c.group_count = 2;
+	int at = 0, code = CLI_OK;
+	if (!cli_parse(&c, argc, argv, &v, &at, &code))
+		return code;
+	struct server_config config;
+	if (!cli_log_apply(&v.log) || !cli_server_apply(&v.server, &config))
+		return CLI_USAGE;
+	cli_stop_on_signals();
+	return run(&config);
+}

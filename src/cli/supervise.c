@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: one thread, one poll() over a signalfd and the children's ready pipes. A child is
+ *
+ *	absent -> running -> (dead: absent, with a time at which it starts again)
+ *
+ * and the whole is running, stopping the agent, stopping the server, or done: the agent goes first,
+ * so that its last batch still finds a server. Both ends of the handover socket stay open here, so
+ * that either child can be started again without the other noticing. Once the server has listened,
+ * its real address is kept: a restarted server must be where the agent sends to.
+ */
+#include "cli/supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/child.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#define ADDRESS_MAX 256
+#define NEVER INT64_MAX
+
+enum phase { RUNNING, STOPPING_AGENT, STOPPING_SERVER, DONE };
+enum which { SERVER, AGENT, CHILDREN };
+
+struct child {
+	const char *name;
+	pid_t pid; /* 0: absent */
+	int ready_fd;
+	bool ready; /* in this life */
+	int64_t started_ns;
+	int64_t start_at_ns; /* NEVER: not to be started */
+	int64_t kill_at_ns;  /* while it is being stopped */
+	uint32_t deaths;     /* in a row, without a healthy life between */
+};
+
+struct supervisor {
+	const struct supervise_config *c;
+	struct child children[CHILDREN];
+	enum phase phase;
+	int signal_fd;
+	int handover[2]; /* server's end, agent's end */
+	char address[ADDRESS_MAX];
+	char dial[ADDRESS_MAX];
+	sigset_t old_mask;
+	int exit_code;
+};
+
+void supervise_dial_address(const char *address, char *out, size_t out_size)
+{
+	const char *port = strrchr(address, ':');
+	size_t host_len = port ? (size_t)(port - address) : 0;
+	struct str host = str_make(address, host_len);
+	if (port && (host_len == 0 || str_eq(host, STR("0.0.0.0")) || str_eq(host, STR("*"))))
+		snprintf(out, out_size, "127.0.0.1%s", port);
+	else if (port && str_eq(host, STR("[::]")))
+		snprintf(out, out_size, "[::1]%s", port);
+	else
+		snprintf(out, out_size, "%s", address);
+}
+
+/* ---- starting ---- */
+
+static int run_child(struct supervisor *s, enum which which, int ready, pid_t parent)
+{
+	close(s->signal_fd);
+	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+	close(s->handover[which == SERVER ? 1 : 0]);
+	for (int i = 0; i < CHILDREN; i++)
+		if (s->children[i].ready_fd >= 0)
+			close(s->children[i].ready_fd);
+	if (which == SERVER) {
+		struct server_config server = s->c->server;
+		server.ready_fd = ready;
+		server.handover_fd = s->handover[0];
+		if (s->address[0])
+			server.http_address = s->address;
+		return child_run_server(&server, parent);
+	}
+	struct agent_config agent = s->c->agent;
+	agent.ready_fd = ready;
+	agent.handover_fd = s->handover[1];
+	agent.remote_store_address = s->dial;
+	return child_run_agent(&agent, parent);
+}
+
+static void retry_later(struct child *child)
+{
+	int64_t wait_ns = SUPERVISE_BACKOFF_MIN_NS;
+	for (uint32_t i = 1; i < child->deaths && wait_ns < SUPERVISE_BACKOFF_MAX_NS; i++)
+		wait_ns *= 2;
+	child->start_at_ns = clock_monotonic_ns() + MIN(wait_ns, SUPERVISE_BACKOFF_MAX_NS);
+}
+
+static void start(struct supervisor *s, enum which which)
+{
+	struct child *child = &s->children[which];
+	int ready[2] = { -1, -1 };
+	pid_t parent = getpid();
+	fflush(NULL); /* or the child would write it again */
+	pid_t pid = pipe2(ready, O_CLOEXEC) < 0 ? -1 : fork();
+	if (pid == 0) {
+		close(ready[0]);
+		exit(run_child(s, which, ready[1], parent));
+	}
+	if (ready[1] >= 0)
+		close(ready[1]);
+	if (pid < 0) {
+		log_error("child not started", "child=%s errno=%d", child->name, errno);
+		if (ready[0] >= 0)
+			close(ready[0]);
+		child->deaths++;
+		retry_later(child);
+		return;
+	}
+	child->pid = pid;
+	child->ready_fd = ready[0];
+	child->ready = false;
+	child->started_ns = clock_monotonic_ns();
+	child->start_at_ns = NEVER;
+	child->kill_at_ns = NEVER;
+}
+
+static void start_what_is_due(struct supervisor *s)
+{
+	for (int i = 0; i < CHILDREN; i++)
+		if (s->phase == RUNNING && s->children[i].pid == 0 &&
+			clock_monotonic_ns() >= s->children[i].start_at_ns)
+			start(s, (enum which)i);
+}
+
+/* ---- ready ---- */
+
+static void server_is_ready(struct supervisor *s, const char *line)
+{
+	snprintf(s->address, sizeof(s->address), "%.*s", (int)strcspn(line, "\n"), line);
+	supervise_dial_address(s->address, s->dial, sizeof(s->dial));
+	s->c->on_server(s->c->ctx, s->address, s->dial);
+	struct child *agent = &s->children[AGENT];
+	if (s->c->with_agent && agent->pid == 0 && agent->start_at_ns == NEVER)
+		agent->start_at_ns = 0;
+}
+
+static void read_ready(struct supervisor *s, enum which which)
+{
+	struct child *child = &s->children[which];
+	char line[ADDRESS_MAX] = "";
+	ssize_t n = read(child->ready_fd, line, sizeof(line) - 1);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	close(child->ready_fd);
+	child->ready_fd = -1;
+	if (n <= 0)
+		return; /* it died, or will; SIGCHLD tells */
+	child->ready = true;
+	if (which == SERVER)
+		server_is_ready(s, line);
+	else
+		s->c->on_agent(s->c->ctx);
+}
+
+/* ---- stopping ---- */
+
+static void ask_to_stop(struct child *child, int64_t patience_ns)
+{
+	child->start_at_ns = NEVER;
+	if (child->pid == 0)
+		return;
+	kill(child->pid, SIGTERM);
+	child->kill_at_ns = clock_monotonic_ns() + patience_ns;
+}
+
+/* On to the next phase as soon as what this one waits for is gone. */
+static void advance(struct supervisor *s)
+{
+	if (s->phase == STOPPING_AGENT && s->children[AGENT].pid == 0) {
+		s->phase = STOPPING_SERVER;
+		ask_to_stop(&s->children[SERVER], SUPERVISE_SERVER_STOP_NS);
+	}
+	if (s->phase == STOPPING_SERVER && s->children[SERVER].pid == 0)
+		s->phase = DONE;
+}
+
+static void begin_stop(struct supervisor *s)
+{
+	s->phase = STOPPING_AGENT;
+	s->children[SERVER].start_at_ns = NEVER;
+	ask_to_stop(&s->children[AGENT], SUPERVISE_AGENT_STOP_NS);
+	advance(s);
+}
+
+static void kill_all(struct supervisor *s)
+{
+	for (int i = 0; i < CHILDREN; i++)
+		if (s->children[i].pid > 0) {
+			kill(s->children[i].pid, SIGKILL);
+			waitpid(s->children[i].pid, NULL, 0);
+			s->children[i].pid = 0;
+		}
+	s->exit_code = CLI_FAILED;
+	s->phase = DONE;
+}
+
+static void kill_what_is_late(struct supervisor *s)
+{
+	for (int i = 0; i < CHILDREN; i++) {
+		struct child *child = &s->children[i];
+		if (child->pid == 0 || clock_monotonic_ns() < child->kill_at_ns)
+			continue;
+		log_error("child does not stop and is killed", "child=%s pid=%d", child->name,
+			child->pid);
+		kill(child->pid, SIGKILL);
+		child->kill_at_ns = NEVER;
+	}
+}
+
+/* ---- deaths ---- */
+
+static void died(struct supervisor *s, enum which which, int wait_status)
+{
+	struct child *child = &s->children[which];
+	int64_t lived_ns = clock_monotonic_ns() - child->started_ns;
+	bool first = which == SERVER && !s->address[0];
+	char end[128], quoted[160];
+	child_describe_end(wait_status, end, sizeof(end));
+	log_quote(str_of(end), quoted, sizeof(quoted));
+	child->deaths = lived_ns >= SUPERVISE_HEALTHY_NS ? 1 : child->deaths + 1;
+	bool give_up = which == SERVER && (first || child->deaths > SUPERVISE_SERVER_DEATHS_MAX);
+	if (give_up) {
+		if (!first)
+			log_error("the server dies again and again: giving up", "deaths=%u last=%s",
+				child->deaths, quoted);
+		s->exit_code = CLI_FAILED;
+		begin_stop(s);
+		return;
+	}
+	retry_later(child);
+	log_error("child died and is started again", "child=%s pid=%d end=%s in_ms=%lld",
+		child->name, child->pid, quoted,
+		(long long)((child->start_at_ns - clock_monotonic_ns()) / NS_PER_MS));
+}
+
+static void reap(struct supervisor *s)
+{
+	for (int i = 0; i < CHILDREN; i++) {
+		struct child *child = &s->children[i];
+		int wait_status = 0;
+		if (child->pid == 0 || waitpid(child->pid, &wait_status, WNOHANG) != child->pid)
+			continue;
+		/* What it said before it died: an address that is about to be gone. */
+		if (child->ready_fd >= 0) {
+			close(child->ready_fd);
+			child->ready_fd = -1;
+		}
+		if (s->phase == RUNNING)
+			died(s, (enum which)i, wait_status);
+		else if (wait_status != 0)
+			s->exit_code = CLI_FAILED;
+		child->pid = 0;
+	}
+	advance(s);
+}
+
+/* ---- the loop ---- */
+
+static void take_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+	while (s->phase != DONE && read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap(s);
+		else if (s->phase == RUNNING)
+			begin_stop(s);
+		else
+			kill_all(s);
+	}
+}
+
+static int poll_timeout_ms(const struct supervisor *s)
+{
+	int64_t next = NEVER;
+	for (int i = 0; i < CHILDREN; i++) {
+		const struct child *child = &s->children[i];
+		next = MIN(next, child->pid ? child->kill_at_ns : child->start_at_ns);
+	}
+	if (next == NEVER)
+		return -1;
+	int64_t left_ms = (next - clock_monotonic_ns()) / NS_PER_MS + 1;
+	return (int)MAX(MIN(left_ms, (int64_t)3600 * 1000), (int64_t)0);
+}
+
+static void loop(struct supervisor *s)
+{
+	while (s->phase != DONE) {
+		start_what_is_due(s);
+		struct pollfd fds[1 + CHILDREN] = { { .fd = s->signal_fd, .events = POLLIN } };
+		for (int i = 0; i < CHILDREN; i++)
+			fds[1 + i] =
+				(struct pollfd){ .fd = s->children[i].ready_fd, .events = POLLIN };
+		if (poll(fds, ARRAY_COUNT(fds), poll_timeout_ms(s)) < 0 && errno != EINTR) {
+			log_error("poll failed", "errno=%d", errno);
+			kill_all(s);
+			return;
+		}
+		for (int i = 0; i < CHILDREN; i++)
+			if (fds[1 + i].revents)
+				read_ready(s, (enum which)i);
+		if (fds[0].revents)
+			take_signals(s);
+		kill_what_is_late(s);
+	}
+}
+
+int supervise_run(const struct supervise_config *c)
+{
+	struct supervisor s = { .c = c, .phase = RUNNING, .handover = { -1, -1 } };
+	s.children[SERVER] = (struct child){ .name = "server", .ready_fd = -1 };
+	s.children[AGENT] = (struct child){ .name = "agent", .ready_fd = -1, .start_at_ns = NEVER };
+	sigset_t mask;
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	sigprocmask(SIG_BLOCK, &mask, &s.old_mask);
+	s.signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	int made = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s.handover);
+	if (s.signal_fd < 0 || made < 0) {
+		cli_complain("signalfd or socketpair: %m");
+		s.exit_code = CLI_FAILED;
+	} else {
+		loop(&s);
+	}
+	for (int i = 0; i < CHILDREN; i++)
+		fd_cleanup(&s.children[i].ready_fd);
+	fd_cleanup(&s.signal_fd);
+	fd_cleanup(&s.handover[0]);
+	fd_cleanup(&s.handover[1]);
+	sigprocmask(SIG_SETMASK, &s.old_mask, NULL);
+	return s.exit_code;
+}
