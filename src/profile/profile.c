@@ -167,11 +167,6 @@ enum frame_kind frame_kind_parse(struct str name)
 
 /* ---- the tables ---- */
 
-enum status profile_add_string(struct profile *p, struct str s, uint32_t *out)
-{
-	return strtab_intern(&p->strings, s, out);
-}
-
 static bool function_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct profile *p = ctx;

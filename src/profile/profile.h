@@ -23,6 +23,8 @@
 #define PROFILE_LINES_MAX 256
 /* Labels of one set. */
 #define PROFILE_LABELS_MAX 128
+/* Characters of a build id. */
+#define PROFILE_BUILD_ID_MAX 128
 /* Elements of any one table. */
 #define PROFILE_TABLE_MAX (1u << 26)
 
@@ -62,7 +64,7 @@ struct profile_mapping {
 	uint64_t limit;
 	uint64_t offset;
 	uint32_t filename;
-	uint32_t build_id; /* lower-case hex of the GNU build id, or "" */
+	uint32_t build_id; /* lower-case hex of the GNU build id, a content id (objfile.h), or "" */
 };
 
 struct profile_line {
@@ -157,7 +159,17 @@ void profile_deinit(struct profile *p);
 /* Back to the state after profile_init(); table memory is kept. */
 NODISCARD enum status profile_clear(struct profile *p);
 
+/* All texts are UTF-8: each byte that is not becomes U+FFFD. */
 NODISCARD enum status profile_add_string(struct profile *p, struct str s, uint32_t *out);
+/* A label's or profile's name from a sender's text: each byte outside [a-zA-Z0-9_] becomes '_', and
+ * one is put before a leading digit. */
+NODISCARD enum status profile_add_name(struct profile *p, struct str s, uint32_t *out);
+/* A type or unit: what the text form of a profile type reserves (colon, braces, quotes, white
+ * space, …) becomes '_'. */
+NODISCARD enum status profile_add_type_part(struct profile *p, struct str s, uint32_t *out);
+/* Hex digits in lower case; a content id (objfile.h: 'x' and 32 digits) as it is; others give "".
+ */
+NODISCARD enum status profile_add_build_id(struct profile *p, struct str s, uint32_t *out);
 NODISCARD enum status profile_add_function(
 	struct profile *p, const struct profile_function *f, uint32_t *out);
 NODISCARD enum status profile_add_mapping(

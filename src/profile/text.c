@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Texts as senders write them, made into what the tables hold. Nearly all are right already and
+ * are interned as they are; the others are written anew into a buffer first.
+ */
+#include "profile/profile.h"
+
+#include <stdlib.h>
+
+#define TEXT_BYTES_MAX ((size_t)1 << 30)
+#define REPLACEMENT STR("\xEF\xBF\xBD") /* U+FFFD */
+
+static enum status intern_buf(struct profile *p, const struct buf *b, uint32_t *out)
+{
+	enum status s = buf_status(b);
+	return s == OK ? strtab_intern(&p->strings, buf_view(b), out) : s;
+}
+
+/* The longest piece at the front that is UTF-8, by the rule that a sequence has at most 4 bytes. */
+static size_t sound_length(struct str s)
+{
+	size_t at = 0;
+	while (at < s.len) {
+		size_t n = 1, left = s.len - at;
+		while (n <= 4 && n <= left && !str_is_utf8(str_make(s.p + at, n)))
+			n++;
+		if (n > 4 || n > left)
+			break;
+		at += n;
+	}
+	return at;
+}
+
+enum status profile_add_string(struct profile *p, struct str s, uint32_t *out)
+{
+	if (str_is_utf8(s))
+		return strtab_intern(&p->strings, s, out);
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, TEXT_BYTES_MAX);
+	while (s.len) {
+		size_t sound = sound_length(s);
+		buf_put(&b, s.p, sound);
+		if (sound == s.len)
+			break;
+		buf_str(&b, REPLACEMENT);
+		s = str_sub(s, sound + 1, s.len);
+	}
+	return intern_buf(p, &b, out);
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_name_char(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+enum status profile_add_name(struct profile *p, struct str s, uint32_t *out)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, TEXT_BYTES_MAX);
+	if (s.len && is_digit(s.p[0]))
+		buf_u8(&b, '_');
+	for (size_t i = 0; i < s.len; i++)
+		buf_u8(&b, is_name_char(s.p[i]) ? (uint8_t)s.p[i] : '_');
+	return intern_buf(p, &b, out);
+}
+
+static bool is_type_char(char c)
+{
+	return (unsigned char)c > ' ' && c != 0x7F && !strchr(":{}\"'`,\\", c);
+}
+
+enum status profile_add_type_part(struct profile *p, struct str s, uint32_t *out)
+{
+	bool fits = true;
+	for (size_t i = 0; i < s.len && fits; i++)
+		fits = is_type_char(s.p[i]);
+	if (fits)
+		return profile_add_string(p, s, out);
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, TEXT_BYTES_MAX);
+	for (size_t i = 0; i < s.len; i++)
+		buf_u8(&b, is_type_char(s.p[i]) ? (uint8_t)s.p[i] : '_');
+	enum status st = buf_status(&b);
+	return st == OK ? profile_add_string(p, buf_view(&b), out) : st;
+}
+
+enum status profile_add_build_id(struct profile *p, struct str s, uint32_t *out)
+{
+	char text[PROFILE_BUILD_ID_MAX];
+	struct str hex = s;
+	bool content_id = s.len == 33 && s.p[0] == 'x';
+	if (content_id)
+		hex = str_sub(s, 1, 32);
+	bool good = s.len && s.len <= sizeof(text);
+	for (size_t i = 0; i < hex.len && good; i++)
+		good = is_digit(hex.p[i]) || (hex.p[i] >= 'a' && hex.p[i] <= 'f') ||
+		       (hex.p[i] >= 'A' && hex.p[i] <= 'F');
+	if (!good) {
+		*out = 0;
+		return OK;
+	}
+	for (size_t i = 0; i < s.len; i++)
+		text[i] = s.p[i] >= 'A' && s.p[i] <= 'F' ? (char)(s.p[i] + 32) : s.p[i];
+	return strtab_intern(&p->strings, str_make(text, s.len), out);
+}
