@@ -23,10 +23,23 @@ struct otlp_rejects {
 };
 
 /* An ExportProfilesServiceRequest. Adds to `out`. A profile that cannot be kept is counted in
- * `rejects`; a message that is not one is E_INVALID with the field's path and offset. */
+ * `rejects`; a message that is not one is E_INVALID with the field's path and offset, and adds no
+ * samples.
+ *
+ * Element 0 of each table is its null element. Labels of the resource, the scope and the profile
+ * become `resource` (the first of a name wins), those of a sample `own`; bool, int and double
+ * values become text, arrays, maps and bytes are left out. A type is a delta when duration_nano is
+ * not 0. A sample with timestamps gives one sample for each (value 1 where there are no values),
+ * else one for each non-zero value at the profile's time. A mapping's build id is
+ * process.executable. build_id.gnu, or process.executable.build_id.firn (a content id, for files
+ * without one); go and htlhash ids are not kept, since no debuginfo is found by them. A location's
+ * kind is profile.frame.type. */
 NODISCARD enum status otlp_decode(
 	struct str message, struct profile *out, struct otlp_rejects *rejects, struct err *e);
-/* An ExportProfilesServiceRequest with all samples of `p`, dictionary first-come ordered. */
+/* An ExportProfilesServiceRequest with all samples of `p`, dictionary first-come ordered. Equal
+ * (stack, labels, link) of one head are one Sample. Holds the rules of strict receivers (Parca's):
+ * no empty table, profile_id, timestamps inside the profile's window, labels as text. Equal input
+ * gives equal bytes. */
 NODISCARD enum status otlp_encode(const struct profile *p, struct buf *out);
 
 /* An ExportProfilesServiceResponse: what the server answers and the client reads. */

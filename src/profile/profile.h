@@ -23,8 +23,8 @@
 #define PROFILE_LINES_MAX 256
 /* Labels of one set. */
 #define PROFILE_LABELS_MAX 128
-/* Characters of a build id. */
-#define PROFILE_BUILD_ID_MAX 128
+/* Characters of a build id (that of Go in hex has 166). */
+#define PROFILE_BUILD_ID_MAX 256
 /* Elements of any one table. */
 #define PROFILE_TABLE_MAX (1u << 26)
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * names: field numbers of OTLP profiles, and attribute keys with the labels they are.
+ *
+ * Private to otlp/. Source: opentelemetry-proto 1.11, profiles/v1development; OpenTelemetry
+ * semantic conventions 1.38.
+ */
+#pragma once
+
+#include "base/str.h"
+
+/* pb's tag: a known number with another wire type is an unknown field, as in every protobuf
+ * library. */
+#define FIELD(number, wire) ((uint64_t)(number) << 3 | (wire))
+
+enum dictionary_field {
+	DICT_MAPPING = 1,
+	DICT_LOCATION = 2,
+	DICT_FUNCTION = 3,
+	DICT_LINK = 4,
+	DICT_STRING = 5,
+	DICT_ATTRIBUTE = 6,
+	DICT_STACK = 7,
+	DICT_FIELDS = 8
+};
+
+#define ATTRIBUTE_BUILD_ID "process.executable.build_id.gnu"
+/* For files without a GNU build id: the content id of objfile.h. Ours; no other reader knows it. */
+#define ATTRIBUTE_CONTENT_ID "process.executable.build_id.firn"
+#define ATTRIBUTE_FRAME_TYPE "profile.frame.type"
+
+/* The label's name for an attribute's key where the table has one, else `key` itself (which is not
+ * yet made fit); and the other way round. */
+struct str otlp_label_of_attribute(struct str key);
+struct str otlp_attribute_of_label(struct str label);

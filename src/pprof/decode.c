@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * profile.proto refers to elements by ids that the writer chose (1, 2, 3, … for nearly all, any
+ * distinct non-zero number for some) and to strings by index; a table may come after those who use
+ * it. So one scan notes where each table lies and how many elements it has, and the tables are
+ * then read in the order of their dependencies.
+ */
+#include "base/arena.h"
+#include "pb/pb.h"
+#include "pprof/ids.h"
+#include "pprof/pprof.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define FIELD(number, wire) ((uint64_t)(number) << 3 | (wire))
+
+enum profile_field {
+	PPROF_SAMPLE_TYPE = 1,
+	PPROF_SAMPLE = 2,
+	PPROF_MAPPING = 3,
+	PPROF_LOCATION = 4,
+	PPROF_FUNCTION = 5,
+	PPROF_STRING = 6,
+	PPROF_TABLES = 7
+};
+
+static const char *const table_names[PPROF_TABLES] = { "", "sample_type", "sample", "mapping",
+	"location", "function", "string_table" };
+
+struct table_run {
+	const uint8_t *first;
+	const uint8_t *end;
+	size_t count;
+};
+
+struct decoder {
+	struct str message;
+	struct profile *out;
+	struct err *e;
+	struct arena arena;
+	struct table_run runs[PPROF_TABLES];
+	uint32_t *strings;
+	size_t string_count;
+	struct id_table mappings, locations, functions;
+	struct profile_head head; /* of all columns, without the type */
+	uint64_t period_type[2];
+	uint32_t *columns; /* heads[] of each sample type */
+	size_t column_count;
+	int64_t *values; /* of one sample: column_count */
+	VEC(uint32_t) stack;
+};
+
+/* ---- failures ---- */
+
+static enum status torn(struct decoder *d, const struct reader *r, int table, size_t index)
+{
+	return err_set(d->e, E_INVALID, "%s[%zu]: malformed at byte %zu", table_names[table], index,
+		(size_t)((const char *)r->at - d->message.p));
+}
+
+static enum status dangling(
+	struct decoder *d, int table, size_t index, const char *field, uint64_t value)
+{
+	return err_set(d->e, E_INVALID, "%s[%zu]: %s %" PRIu64 " does not exist",
+		table_names[table], index, field, value);
+}
+
+/* A table's limit, or memory. */
+static enum status not_added(struct decoder *d, enum status s, int table, size_t index)
+{
+	return err_set(d->e, s, "%s[%zu]: %s", table_names[table], index, status_text(s));
+}
+
+/* ---- ids ---- */
+
+static enum status id_add(
+	struct decoder *d, struct id_table *t, int table, uint64_t id, uint32_t index)
+{
+	if (id == 0)
+		return err_set(d->e, E_INVALID, "%s[%u]: id 0", table_names[table], t->filled);
+	if (id_place(t, id) != NO_ID)
+		return err_set(d->e, E_INVALID, "%s[%u]: id %" PRIu64 " is taken",
+			table_names[table], t->filled, id);
+	return id_append(t, id, index) ? OK : not_added(d, E_NOMEM, table, t->filled);
+}
+
+static enum status id_table_init(struct decoder *d, struct id_table *t, int table)
+{
+	size_t count = d->runs[table].count;
+	if (count >= PROFILE_TABLE_MAX)
+		return not_added(d, E_LIMIT, table, count);
+	t->ids = ARENA_ARRAY(&d->arena, uint64_t, count);
+	t->indices = ARENA_ARRAY(&d->arena, uint32_t, count);
+	if (!t->ids || !t->indices)
+		return not_added(d, arena_status(&d->arena), table, count);
+	t->count = (uint32_t)count;
+	return OK;
+}
+
+static uint32_t string_at(const struct decoder *d, uint64_t index)
+{
+	return index < d->string_count ? d->strings[index] : NO_ID;
+}
+
+/* ---- tables ---- */
+
+typedef enum status element_fn(struct decoder *d, struct str bytes, size_t index);
+
+static enum status each_element(struct decoder *d, int table, element_fn *fn)
+{
+	const struct table_run *run = &d->runs[table];
+	if (run->count == 0)
+		return OK;
+	struct reader r = reader_over(run->first, (size_t)(run->end - run->first));
+	struct pb_field f;
+	for (size_t i = 0; pb_next(&r, &f);) {
+		if (f.number != (uint32_t)table || f.wire != PB_BYTES)
+			continue;
+		enum status s = fn(d, f.bytes, i++);
+		if (s != OK)
+			return s;
+	}
+	assert(!r.failed); /* find_tables() has read it */
+	return OK;
+}
+
+static enum status decode_string(struct decoder *d, struct str bytes, size_t index)
+{
+	if (index == 0 && bytes.len)
+		return err_set(d->e, E_INVALID, "string_table[0]: not empty");
+	enum status s = profile_add_string(d->out, bytes, &d->strings[index]);
+	return s == OK ? OK : not_added(d, s, PPROF_STRING, index);
+}
+
+static enum status decode_mapping(struct decoder *d, struct str bytes, size_t index)
+{
+	struct profile_mapping m = { 0 };
+	uint64_t id = 0, build_id = 0, filename = 0;
+	struct reader r = reader_over(bytes.p, bytes.len);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		switch (FIELD(f.number, f.wire)) {
+		case FIELD(1, PB_VARINT):
+			id = f.u64;
+			break;
+		case FIELD(2, PB_VARINT):
+			m.start = f.u64;
+			break;
+		case FIELD(3, PB_VARINT):
+			m.limit = f.u64;
+			break;
+		case FIELD(4, PB_VARINT):
+			m.offset = f.u64;
+			break;
+		case FIELD(5, PB_VARINT):
+			filename = f.u64;
+			break;
+		case FIELD(6, PB_VARINT):
+			build_id = f.u64;
+			break;
+		default:
+			break;
+		}
+	}
+	if (r.failed)
+		return torn(d, &r, PPROF_MAPPING, index);
+	m.filename = string_at(d, filename);
+	uint32_t text = string_at(d, build_id), place;
+	if (m.filename == NO_ID)
+		return dangling(d, PPROF_MAPPING, index, "filename", filename);
+	if (text == NO_ID)
+		return dangling(d, PPROF_MAPPING, index, "build_id", build_id);
+	enum status s = profile_add_build_id(d->out, profile_str(d->out, text), &m.build_id);
+	if (s == OK)
+		s = profile_add_mapping(d->out, &m, &place);
+	if (s != OK)
+		return not_added(d, s, PPROF_MAPPING, index);
+	return id_add(d, &d->mappings, PPROF_MAPPING, id, place);
+}
+
+static uint32_t clamp_u32(uint64_t v)
+{
+	return v > UINT32_MAX ? 0 : (uint32_t)v;
+}
+
+static enum status decode_function(struct decoder *d, struct str bytes, size_t index)
+{
+	uint64_t id = 0, texts[3] = { 0 };
+	struct profile_function fn = { 0 };
+	uint32_t *const to[3] = { &fn.name, &fn.system_name, &fn.filename };
+	static const char *const fields[3] = { "name", "system_name", "filename" };
+	struct reader r = reader_over(bytes.p, bytes.len);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		if (f.wire != PB_VARINT)
+			continue;
+		if (f.number == 1)
+			id = f.u64;
+		else if (f.number >= 2 && f.number <= 4)
+			texts[f.number - 2] = f.u64;
+		else if (f.number == 5)
+			fn.start_line = clamp_u32(f.u64);
+	}
+	if (r.failed)
+		return torn(d, &r, PPROF_FUNCTION, index);
+	for (int i = 0; i < 3; i++) {
+		*to[i] = string_at(d, texts[i]);
+		if (*to[i] == NO_ID)
+			return dangling(d, PPROF_FUNCTION, index, fields[i], texts[i]);
+	}
+	uint32_t place;
+	enum status s = profile_add_function(d->out, &fn, &place);
+	if (s != OK)
+		return not_added(d, s, PPROF_FUNCTION, index);
+	return id_add(d, &d->functions, PPROF_FUNCTION, id, place);
+}
+
+static enum status decode_line(
+	struct decoder *d, const struct pb_field *field, size_t location, struct profile_line *out)
+{
+	uint64_t function = 0;
+	struct reader r = pb_message(field);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		if (f.wire != PB_VARINT)
+			continue;
+		if (f.number == 1)
+			function = f.u64;
+		else if (f.number == 2)
+			out->line = clamp_u32(f.u64);
+		else if (f.number == 3)
+			out->column = clamp_u32(f.u64);
+	}
+	if (r.failed)
+		return torn(d, &r, PPROF_LOCATION, location);
+	out->function = id_index(&d->functions, function);
+	if (function == 0 || out->function == NO_ID)
+		return dangling(d, PPROF_LOCATION, location, "a line's function_id", function);
+	return OK;
+}
+
+static enum status decode_location(struct decoder *d, struct str bytes, size_t index)
+{
+	struct profile_location loc = { 0 };
+	struct profile_line lines[PROFILE_LINES_MAX];
+	uint32_t line_count = 0, place;
+	uint64_t id = 0, mapping = 0;
+	struct reader r = reader_over(bytes.p, bytes.len);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		enum status s;
+		switch (FIELD(f.number, f.wire)) {
+		case FIELD(1, PB_VARINT):
+			id = f.u64;
+			break;
+		case FIELD(2, PB_VARINT):
+			mapping = f.u64;
+			break;
+		case FIELD(3, PB_VARINT):
+			loc.address = f.u64;
+			break;
+		case FIELD(4, PB_BYTES):
+			if (line_count == PROFILE_LINES_MAX)
+				return not_added(d, E_LIMIT, PPROF_LOCATION, index);
+			lines[line_count] = (struct profile_line){ 0 };
+			s = decode_line(d, &f, index, &lines[line_count]);
+			if (s != OK)
+				return s;
+			/* A function without any text says nothing. */
+			line_count += lines[line_count].function != 0;
+			break;
+		default:
+			break;
+		}
+	}
+	if (r.failed)
+		return torn(d, &r, PPROF_LOCATION, index);
+	loc.mapping = id_index(&d->mappings, mapping);
+	if (loc.mapping == NO_ID)
+		return dangling(d, PPROF_LOCATION, index, "mapping_id", mapping);
+	enum status s = profile_add_location(d->out, &loc, lines, line_count, &place);
+	if (s != OK)
+		return not_added(d, s, PPROF_LOCATION, index);
+	return id_add(d, &d->locations, PPROF_LOCATION, id, place);
+}
+
+/* ---- sample types ---- */
+
+static bool read_value_type(struct str bytes, uint64_t out[2])
+{
+	struct reader r = reader_over(bytes.p, bytes.len);
+	struct pb_field f;
+	while (pb_next(&r, &f))
+		if (f.wire == PB_VARINT && (f.number == 1 || f.number == 2))
+			out[f.number - 1] = f.u64;
+	return !r.failed;
+}
+
+static enum status type_part(struct decoder *d, uint64_t index, uint32_t *out)
+{
+	uint32_t id = string_at(d, index);
+	if (id == NO_ID)
+		return err_set(d->e, E_INVALID,
+			"sample_type or period_type: string %" PRIu64 " does not exist", index);
+	return profile_add_type_part(d->out, profile_str(d->out, id), out);
+}
+
+static enum status add_column(
+	struct decoder *d, uint32_t name, const uint64_t parts[2], uint32_t *out)
+{
+	struct profile_type t = { .name = name, .delta = d->head.duration_ns != 0 };
+	struct profile_head h = d->head;
+	enum status s = type_part(d, parts[0], &t.sample_type);
+	if (s == OK)
+		s = type_part(d, parts[1], &t.sample_unit);
+	if (s == OK)
+		s = type_part(d, d->period_type[0], &t.period_type);
+	if (s == OK)
+		s = type_part(d, d->period_type[1], &t.period_unit);
+	if (s == OK)
+		s = profile_add_type(d->out, &t, &h.type);
+	return s == OK ? profile_add_head(d->out, &h, out) : s;
+}
+
+static enum status decode_columns(struct decoder *d, struct str name)
+{
+	const struct table_run *run = &d->runs[PPROF_SAMPLE_TYPE];
+	d->column_count = run->count;
+	d->columns = ARENA_ARRAY(&d->arena, uint32_t, run->count);
+	d->values = ARENA_ARRAY(&d->arena, int64_t, run->count);
+	if (!d->columns || !d->values)
+		return arena_status(&d->arena);
+	if (run->count == 0) {
+		if (d->runs[PPROF_SAMPLE].count)
+			return err_set(d->e, E_INVALID, "samples without sample_type");
+		return OK;
+	}
+	uint32_t name_id;
+	enum status s = profile_add_name(d->out, name.len ? name : STR("unknown"), &name_id);
+	struct reader r = reader_over(run->first, (size_t)(run->end - run->first));
+	struct pb_field f;
+	for (size_t i = 0; s == OK && pb_next(&r, &f);) {
+		if (FIELD(f.number, f.wire) != FIELD(PPROF_SAMPLE_TYPE, PB_BYTES))
+			continue;
+		uint64_t parts[2] = { 0 };
+		if (!read_value_type(f.bytes, parts))
+			return torn(d, &r, PPROF_SAMPLE_TYPE, i);
+		s = add_column(d, name_id, parts, &d->columns[i++]);
+	}
+	return s;
+}
+
+/* ---- samples ---- */
+
+static enum status decode_label(
+	struct decoder *d, const struct pb_field *field, size_t sample, struct profile_label *out)
+{
+	uint64_t key = 0, text = 0;
+	int64_t number = 0;
+	struct reader r = pb_message(field);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		if (f.wire != PB_VARINT)
+			continue;
+		if (f.number == 1)
+			key = f.u64;
+		else if (f.number == 2)
+			text = f.u64;
+		else if (f.number == 3)
+			number = (int64_t)f.u64;
+	}
+	if (r.failed)
+		return torn(d, &r, PPROF_SAMPLE, sample);
+	uint32_t name = string_at(d, key), value = string_at(d, text);
+	if (name == NO_ID)
+		return dangling(d, PPROF_SAMPLE, sample, "a label's key", key);
+	if (value == NO_ID)
+		return dangling(d, PPROF_SAMPLE, sample, "a label's str", text);
+	enum status s = profile_add_name(d->out, profile_str(d->out, name), &out->name);
+	out->value = value;
+	if (s == OK && text == 0) {
+		char digits[24];
+		snprintf(digits, sizeof(digits), "%" PRId64, number);
+		s = profile_add_string(d->out, str_of(digits), &out->value);
+	}
+	return s == OK ? OK : not_added(d, s, PPROF_SAMPLE, sample);
+}
+
+/* location_id or value, packed or not. */
+static enum status read_locations(struct decoder *d, const struct pb_field *f, size_t sample)
+{
+	struct pb_packed p = pb_packed(f, PB_VARINT);
+	uint64_t id;
+	while (pb_packed_next(&p, &id)) {
+		uint32_t location = id_index(&d->locations, id);
+		if (id == 0 || location == NO_ID)
+			return dangling(d, PPROF_SAMPLE, sample, "location_id", id);
+		if (location != 0 && !VEC_PUSH(&d->stack, location))
+			return not_added(d, E_NOMEM, PPROF_SAMPLE, sample);
+	}
+	return p.failed ? torn(d, &p.r, PPROF_SAMPLE, sample) : OK;
+}
+
+static enum status read_values(
+	struct decoder *d, const struct pb_field *f, size_t sample, size_t *io_count)
+{
+	struct pb_packed p = pb_packed(f, PB_VARINT);
+	uint64_t v;
+	while (pb_packed_next(&p, &v)) {
+		if (*io_count < d->column_count)
+			d->values[*io_count] = (int64_t)v;
+		(*io_count)++;
+	}
+	return p.failed ? torn(d, &p.r, PPROF_SAMPLE, sample) : OK;
+}
+
+static enum status add_sample(
+	struct decoder *d, size_t index, const struct profile_label *labels, uint32_t label_count)
+{
+	struct profile_sample sample = { .time_ns = d->head.time_ns };
+	enum status s = profile_add_labels(d->out, labels, label_count, &sample.own);
+	if (s == OK)
+		s = profile_add_stack(d->out, d->stack.v, (uint32_t)d->stack.len, &sample.stack);
+	for (size_t i = 0; s == OK && i < d->column_count; i++) {
+		sample.head = d->columns[i];
+		sample.value = d->values[i];
+		if (sample.value)
+			s = profile_add_sample(d->out, &sample);
+	}
+	return s == OK ? OK : not_added(d, s, PPROF_SAMPLE, index);
+}
+
+static enum status decode_sample(struct decoder *d, struct str bytes, size_t index)
+{
+	struct profile_label labels[PROFILE_LABELS_MAX];
+	uint32_t label_count = 0;
+	size_t value_count = 0;
+	struct reader r = reader_over(bytes.p, bytes.len);
+	struct pb_field f;
+	enum status s = OK;
+	VEC_CLEAR(&d->stack);
+	while (s == OK && pb_next(&r, &f)) {
+		if (f.number == 1) {
+			s = read_locations(d, &f, index);
+		} else if (f.number == 2) {
+			s = read_values(d, &f, index, &value_count);
+		} else if (f.number == 3 && f.wire == PB_BYTES) {
+			if (label_count == PROFILE_LABELS_MAX)
+				return not_added(d, E_LIMIT, PPROF_SAMPLE, index);
+			s = decode_label(d, &f, index, &labels[label_count++]);
+		}
+	}
+	if (s != OK)
+		return s;
+	if (r.failed)
+		return torn(d, &r, PPROF_SAMPLE, index);
+	if (value_count != d->column_count)
+		return err_set(d->e, E_INVALID, "sample[%zu]: %zu values for %zu sample types",
+			index, value_count, d->column_count);
+	return add_sample(d, index, labels, label_count);
+}
+
+/* ---- the message ---- */
+
+static enum status find_tables(struct decoder *d)
+{
+	struct reader r = reader_over(d->message.p, d->message.len);
+	struct pb_field f;
+	for (const uint8_t *at = r.at; pb_next(&r, &f); at = r.at) {
+		switch (FIELD(f.number, f.wire)) {
+		case FIELD(9, PB_VARINT):
+			d->head.time_ns = (int64_t)f.u64;
+			break;
+		case FIELD(10, PB_VARINT):
+			d->head.duration_ns = (int64_t)f.u64;
+			break;
+		case FIELD(11, PB_BYTES):
+			if (!read_value_type(f.bytes, d->period_type))
+				return err_set(d->e, E_INVALID, "period_type: malformed");
+			break;
+		case FIELD(12, PB_VARINT):
+			d->head.period = (int64_t)f.u64;
+			break;
+		default:
+			if (f.number >= PPROF_TABLES || f.wire != PB_BYTES)
+				break;
+			if (d->runs[f.number].count++ == 0)
+				d->runs[f.number].first = at;
+			d->runs[f.number].end = r.at;
+		}
+	}
+	if (r.failed)
+		return err_set(
+			d->e, E_INVALID, "profile.proto: malformed at byte %zu", reader_offset(&r));
+	if (d->head.time_ns < 0 || d->head.duration_ns < 0)
+		return err_set(d->e, E_INVALID, "time_nanos or duration_nanos is negative");
+	if (d->head.time_ns > INT64_MAX - d->head.duration_ns)
+		return err_set(
+			d->e, E_INVALID, "time_nanos and duration_nanos end beyond the year 2262");
+	return OK;
+}
+
+static enum status decode_tables(struct decoder *d, struct str name)
+{
+	enum status s = find_tables(d);
+	if (s != OK)
+		return s;
+	d->string_count = d->runs[PPROF_STRING].count;
+	if (d->string_count == 0)
+		return err_set(d->e, E_INVALID, "no string_table");
+	d->strings = ARENA_ARRAY(&d->arena, uint32_t, d->string_count);
+	if (!d->strings)
+		return not_added(d, arena_status(&d->arena), PPROF_STRING, d->string_count);
+	s = id_table_init(d, &d->mappings, PPROF_MAPPING);
+	if (s == OK)
+		s = id_table_init(d, &d->functions, PPROF_FUNCTION);
+	if (s == OK)
+		s = id_table_init(d, &d->locations, PPROF_LOCATION);
+	if (s == OK)
+		s = each_element(d, PPROF_STRING, decode_string);
+	if (s == OK)
+		s = each_element(d, PPROF_MAPPING, decode_mapping);
+	if (s == OK)
+		s = each_element(d, PPROF_FUNCTION, decode_function);
+	if (s == OK)
+		s = each_element(d, PPROF_LOCATION, decode_location);
+	if (s == OK)
+		s = decode_columns(d, name);
+	if (s == OK)
+		s = each_element(d, PPROF_SAMPLE, decode_sample);
+	return s;
+}
+
+enum status pprof_decode(struct str message, struct str name, struct profile *out, struct err *e)
+{
+	struct err none = { 0 };
+	struct decoder d = { .message = message, .out = out, .e = e ? e : &none };
+	*d.e = (struct err){ 0 };
+	/* An element has at least two bytes and asks for at most 12 of its id table. */
+	arena_init(&d.arena, message.len * 12 + 4096);
+	size_t samples = out->samples.len;
+	enum status s = decode_tables(&d, name);
+	if (s != OK) {
+		out->samples.len = samples;
+		if (!d.e->text[0])
+			err_set(d.e, s, "%s", status_text(s));
+	}
+	arena_deinit(&d.arena);
+	map_deinit(&d.mappings.map);
+	map_deinit(&d.locations.map);
+	map_deinit(&d.functions.map);
+	VEC_FREE(&d.stack);
+	return s;
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples with the same stack and labels become one row of values, a column for each sample type.
+ * Locations, functions and strings get their ids in order of first use; mappings of files come
+ * before those of the kernel and other pseudo files ("[…]"), since readers take the first mapping
+ * for the main program.
+ *
+ * The two label sets of a sample are united (`resource` wins); sets that are equal when united are
+ * one, so that the rows are distinct.
+ */
+#include "pb/pb.h"
+#include "pprof/pprof.h"
+
+#include <stdlib.h>
+
+/* Sample types of one file. */
+#define COLUMNS_MAX 64
+
+struct order {
+	uint32_t *index; /* by the profile's index: id; 0: not used so far */
+	VEC(uint32_t) list;
+};
+
+struct row {
+	uint32_t stack;
+	uint32_t labels; /* sets[] */
+};
+
+struct united {
+	uint32_t first; /* labels[first .. + count) */
+	uint32_t count;
+};
+
+struct set_pair {
+	uint32_t resource, own;
+	uint32_t set; /* sets[] */
+};
+
+/* What a mapping's flags say of its locations. */
+struct mapping_flags {
+	bool functions, filenames, lines, inlined;
+};
+
+struct encoder {
+	const struct profile *p;
+	struct buf *out;
+	bool no_memory;
+	struct strtab strings;
+	uint32_t *string_index;
+	struct order mappings, locations, functions;
+	struct mapping_flags *flags;   /* by the profile's mapping */
+	uint32_t *head_column;         /* by head: column; UINT32_MAX: not used */
+	uint32_t columns[COLUMNS_MAX]; /* a type of each */
+	uint32_t column_count;
+	VEC(struct row) rows;
+	VEC(int64_t) values; /* column_count for each row */
+	struct map row_index;
+	VEC(struct profile_label) labels;
+	VEC(struct united) sets;
+	struct map set_index;
+	VEC(struct set_pair) pairs;
+	struct map pair_index;
+};
+
+/* ---- indices ---- */
+
+static uint32_t text_index(struct encoder *c, struct str s)
+{
+	uint32_t id = 0;
+	if (strtab_intern(&c->strings, s, &id) != OK)
+		c->no_memory = true;
+	return id;
+}
+
+static uint32_t string_index(struct encoder *c, uint32_t id)
+{
+	if (id && !c->string_index[id])
+		c->string_index[id] = text_index(c, profile_str(c->p, id));
+	return c->string_index[id];
+}
+
+static bool order_init(struct order *o, size_t count)
+{
+	o->index = calloc(count, sizeof(*o->index));
+	return o->index != NULL;
+}
+
+static void order_deinit(struct order *o)
+{
+	free(o->index);
+	VEC_FREE(&o->list);
+}
+
+/* True when the element is new. */
+static bool order_take(struct encoder *c, struct order *o, uint32_t id)
+{
+	if (id == 0 || o->index[id])
+		return false;
+	if (!VEC_PUSH(&o->list, id)) {
+		c->no_memory = true;
+		return false;
+	}
+	o->index[id] = (uint32_t)o->list.len;
+	return true;
+}
+
+static void take_location(struct encoder *c, uint32_t id)
+{
+	if (!order_take(c, &c->locations, id))
+		return;
+	const struct profile_location *l = &c->p->locations.v[id];
+	struct mapping_flags *flags = &c->flags[l->mapping];
+	order_take(c, &c->mappings, l->mapping);
+	for (uint32_t i = 0; i < l->line_count; i++) {
+		const struct profile_line *line = &c->p->lines.v[l->line_first + i];
+		if (line->function == 0)
+			continue;
+		order_take(c, &c->functions, line->function);
+		flags->functions = true;
+		flags->filenames |= c->p->functions.v[line->function].filename != 0;
+		flags->lines |= line->line != 0;
+		flags->inlined |= l->line_count > 1;
+	}
+}
+
+static void take_stack(struct encoder *c, uint32_t stack)
+{
+	const struct profile_stack *s = &c->p->stacks.v[stack];
+	for (uint32_t i = 0; i < s->count; i++)
+		take_location(c, c->p->stack_locations.v[s->first + i]);
+}
+
+static bool is_pseudo_file(const struct encoder *c, uint32_t mapping)
+{
+	return str_starts(profile_str(c->p, c->p->mappings.v[mapping].filename), STR("["));
+}
+
+/* Files first; the order within both kinds stays. */
+static void order_mappings(struct encoder *c)
+{
+	uint32_t id = 0;
+	for (int pseudo = 0; pseudo < 2; pseudo++)
+		for (size_t i = 0; i < c->mappings.list.len; i++) {
+			uint32_t m = c->mappings.list.v[i];
+			if (is_pseudo_file(c, m) == pseudo)
+				c->mappings.index[m] = ++id;
+		}
+}
+
+/* ---- columns ---- */
+
+static bool same_text(const struct profile *p, uint32_t a, uint32_t b)
+{
+	return a == b || str_eq(profile_str(p, a), profile_str(p, b));
+}
+
+static enum status take_column(struct encoder *c, uint32_t head, struct err *e)
+{
+	const struct profile *p = c->p;
+	uint32_t id = p->heads.v[head].type;
+	const struct profile_type *t = &p->types.v[id];
+	if (c->head_column[head] != UINT32_MAX)
+		return OK;
+	for (uint32_t i = 0; i < c->column_count; i++) {
+		const struct profile_type *known = &p->types.v[c->columns[i]];
+		if (!same_text(p, known->period_type, t->period_type) ||
+			!same_text(p, known->period_unit, t->period_unit))
+			return err_set(e, E_INVALID,
+				"profiles of different period types (%.*s and %.*s)",
+				STR_ARG(profile_str(p, known->period_type)),
+				STR_ARG(profile_str(p, t->period_type)));
+		if (same_text(p, known->sample_type, t->sample_type) &&
+			same_text(p, known->sample_unit, t->sample_unit)) {
+			c->head_column[head] = i;
+			return OK;
+		}
+	}
+	if (c->column_count == COLUMNS_MAX)
+		return err_set(e, E_LIMIT, "more than %d sample types", COLUMNS_MAX);
+	c->columns[c->column_count] = id;
+	c->head_column[head] = c->column_count++;
+	return OK;
+}
+
+/* Those of the samples; without samples, those of all heads. */
+static enum status take_columns(struct encoder *c, struct err *e)
+{
+	enum status s = OK;
+	for (size_t i = 0; s == OK && i < c->p->samples.len; i++)
+		s = take_column(c, c->p->samples.v[i].head, e);
+	for (uint32_t i = 1; s == OK && c->p->samples.len == 0 && i < c->p->heads.len; i++)
+		s = take_column(c, i, e);
+	return s;
+}
+
+/* ---- rows ---- */
+
+static bool set_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct encoder *c = ctx;
+	const struct united *a = &c->sets.v[value], *b = key;
+	return a->count == b->count &&
+	       (a->count == 0 || memcmp(c->labels.v + a->first, c->labels.v + b->first,
+					 a->count * sizeof(*c->labels.v)) == 0);
+}
+
+/* Both sets merged at the end of c->labels; both are sorted by name. */
+static bool unite(struct encoder *c, uint32_t resource, uint32_t own, struct united *out)
+{
+	const struct profile *p = c->p;
+	const struct profile_label *a = p->labels.v + p->label_sets.v[resource].first;
+	const struct profile_label *b = p->labels.v + p->label_sets.v[own].first;
+	size_t na = p->label_sets.v[resource].count, nb = p->label_sets.v[own].count;
+	*out = (struct united){ .first = (uint32_t)c->labels.len };
+	while (na || nb) {
+		int order = !na ? 1 : !nb ? -1 : 0;
+		if (order == 0)
+			order = str_cmp(profile_str(p, a->name), profile_str(p, b->name));
+		if (!VEC_PUSH(&c->labels, order <= 0 ? *a : *b))
+			return false;
+		out->count++;
+		if (order <= 0) {
+			a++;
+			na--;
+		}
+		if (order >= 0) {
+			b++;
+			nb--;
+		}
+	}
+	return true;
+}
+
+static bool intern_set(struct encoder *c, uint32_t resource, uint32_t own, uint32_t *out)
+{
+	struct united set;
+	if (!unite(c, resource, own, &set))
+		return false;
+	uint64_t h = hash64(c->labels.v + set.first, set.count * sizeof(*c->labels.v));
+	*out = map_find(&c->set_index, h, set_equal, c, &set);
+	if (*out != MAP_NONE) {
+		c->labels.len = set.first;
+		return true;
+	}
+	*out = (uint32_t)c->sets.len;
+	return VEC_PUSH(&c->sets, set) && map_insert(&c->set_index, h, *out);
+}
+
+static bool pair_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct encoder *c = ctx;
+	const struct set_pair *a = &c->pairs.v[value], *b = key;
+	return a->resource == b->resource && a->own == b->own;
+}
+
+static bool labels_of(struct encoder *c, const struct profile_sample *s, uint32_t *out)
+{
+	struct set_pair pair = { s->resource, s->own, 0 };
+	uint64_t h = hash_u64((uint64_t)s->resource << 32 | s->own);
+	uint32_t i = map_find(&c->pair_index, h, pair_equal, c, &pair);
+	if (i == MAP_NONE) {
+		i = (uint32_t)c->pairs.len;
+		if (!intern_set(c, s->resource, s->own, &pair.set) || !VEC_PUSH(&c->pairs, pair) ||
+			!map_insert(&c->pair_index, h, i))
+			return false;
+	}
+	*out = c->pairs.v[i].set;
+	return true;
+}
+
+static bool row_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct encoder *c = ctx;
+	const struct row *a = &c->rows.v[value], *b = key;
+	return a->stack == b->stack && a->labels == b->labels;
+}
+
+static int64_t add_clamped(int64_t a, int64_t b)
+{
+	int64_t sum;
+	if (__builtin_add_overflow(a, b, &sum))
+		return a < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
+static bool add_to_row(struct encoder *c, const struct profile_sample *s)
+{
+	struct row row = { .stack = s->stack };
+	if (!labels_of(c, s, &row.labels))
+		return false;
+	uint64_t h = hash_u64((uint64_t)row.stack << 32 | row.labels);
+	uint32_t i = map_find(&c->row_index, h, row_equal, c, &row);
+	if (i == MAP_NONE) {
+		i = (uint32_t)c->rows.len;
+		if (!VEC_PUSH(&c->rows, row) || !map_insert(&c->row_index, h, i))
+			return false;
+		for (uint32_t j = 0; j < c->column_count; j++)
+			if (!VEC_PUSH(&c->values, 0))
+				return false;
+		take_stack(c, s->stack);
+	}
+	int64_t *v = &c->values.v[(size_t)i * c->column_count + c->head_column[s->head]];
+	*v = add_clamped(*v, s->value);
+	return true;
+}
+
+/* ---- writing ---- */
+
+static void put_value_type(struct encoder *c, uint32_t field, uint32_t type, uint32_t unit)
+{
+	size_t begun = pb_begin(c->out, field);
+	pb_put_u64(c->out, 1, string_index(c, type));
+	pb_put_u64(c->out, 2, string_index(c, unit));
+	pb_end(c->out, begun);
+}
+
+static void put_sample(struct encoder *c, size_t i)
+{
+	const struct row *row = &c->rows.v[i];
+	const struct profile_stack *stack = &c->p->stacks.v[row->stack];
+	const struct united *set = &c->sets.v[row->labels];
+	const int64_t *values = c->values.v + i * c->column_count;
+	uint32_t ids[PROFILE_STACK_MAX], count = 0;
+	assert(stack->count <= PROFILE_STACK_MAX);
+	for (uint32_t j = 0; j < stack->count; j++) {
+		uint32_t id = c->locations.index[c->p->stack_locations.v[stack->first + j]];
+		if (id)
+			ids[count++] = id;
+	}
+	size_t begun = pb_begin(c->out, 2);
+	pb_put_packed_u32(c->out, 1, ids, count);
+	size_t packed = pb_begin(c->out, 2);
+	for (uint32_t j = 0; j < c->column_count; j++)
+		buf_varint(c->out, (uint64_t)values[j]);
+	pb_end(c->out, packed);
+	for (uint32_t j = 0; j < set->count; j++) {
+		const struct profile_label *l = &c->labels.v[set->first + j];
+		size_t label = pb_begin(c->out, 3);
+		pb_put_u64(c->out, 1, string_index(c, l->name));
+		pb_put_u64(c->out, 2, string_index(c, l->value));
+		pb_end(c->out, label);
+	}
+	pb_end(c->out, begun);
+}
+
+static void put_mapping(struct encoder *c, uint32_t id)
+{
+	const struct profile_mapping *m = &c->p->mappings.v[id];
+	const struct mapping_flags *flags = &c->flags[id];
+	size_t begun = pb_begin(c->out, 3);
+	pb_put_u64(c->out, 1, c->mappings.index[id]);
+	pb_put_u64(c->out, 2, m->start);
+	pb_put_u64(c->out, 3, m->limit);
+	pb_put_u64(c->out, 4, m->offset);
+	pb_put_u64(c->out, 5, string_index(c, m->filename));
+	pb_put_u64(c->out, 6, string_index(c, m->build_id));
+	pb_put_bool(c->out, 7, flags->functions);
+	pb_put_bool(c->out, 8, flags->filenames);
+	pb_put_bool(c->out, 9, flags->lines);
+	pb_put_bool(c->out, 10, flags->inlined);
+	pb_end(c->out, begun);
+}
+
+static void put_location(struct encoder *c, uint32_t id)
+{
+	const struct profile_location *l = &c->p->locations.v[id];
+	size_t begun = pb_begin(c->out, 4);
+	pb_put_u64(c->out, 1, c->locations.index[id]);
+	pb_put_u64(c->out, 2, c->mappings.index[l->mapping]);
+	pb_put_u64(c->out, 3, l->address);
+	for (uint32_t i = 0; i < l->line_count; i++) {
+		const struct profile_line *line = &c->p->lines.v[l->line_first + i];
+		if (line->function == 0)
+			continue;
+		size_t put = pb_begin(c->out, 4);
+		pb_put_u64(c->out, 1, c->functions.index[line->function]);
+		pb_put_u64(c->out, 2, line->line);
+		pb_put_u64(c->out, 3, line->column);
+		pb_end(c->out, put);
+	}
+	pb_end(c->out, begun);
+}
+
+static void put_function(struct encoder *c, uint32_t id)
+{
+	const struct profile_function *f = &c->p->functions.v[id];
+	size_t begun = pb_begin(c->out, 5);
+	pb_put_u64(c->out, 1, c->functions.index[id]);
+	pb_put_u64(c->out, 2, string_index(c, f->name));
+	pb_put_u64(c->out, 3, string_index(c, f->system_name));
+	pb_put_u64(c->out, 4, string_index(c, f->filename));
+	pb_put_u64(c->out, 5, f->start_line);
+	pb_end(c->out, begun);
+}
+
+/* From the earliest beginning to the latest end of the heads in use; the largest period. */
+static void put_times(struct encoder *c)
+{
+	int64_t begin = 0, end = 0, duration = 0, period = 0;
+	bool any = false;
+	for (size_t i = 1; i < c->p->heads.len; i++) {
+		const struct profile_head *h = &c->p->heads.v[i];
+		if (c->head_column[i] == UINT32_MAX)
+			continue;
+		if (h->time_ns && (begin == 0 || h->time_ns < begin))
+			begin = h->time_ns;
+		end = MAX(end, add_clamped(h->time_ns, h->duration_ns));
+		duration = MAX(duration, h->duration_ns);
+		period = any ? MAX(period, h->period) : h->period;
+		any = true;
+	}
+	pb_put_i64(c->out, 9, begin);
+	pb_put_i64(c->out, 10, begin ? end - begin : duration);
+	if (c->column_count) {
+		const struct profile_type *t = &c->p->types.v[c->columns[0]];
+		put_value_type(c, 11, t->period_type, t->period_unit);
+	}
+	pb_put_i64(c->out, 12, period);
+}
+
+static void put_profile(struct encoder *c)
+{
+	for (uint32_t i = 0; i < c->column_count; i++) {
+		const struct profile_type *t = &c->p->types.v[c->columns[i]];
+		put_value_type(c, 1, t->sample_type, t->sample_unit);
+	}
+	for (size_t i = 0; i < c->rows.len; i++)
+		put_sample(c, i);
+	for (int pseudo = 0; pseudo < 2; pseudo++)
+		for (size_t i = 0; i < c->mappings.list.len; i++)
+			if (is_pseudo_file(c, c->mappings.list.v[i]) == pseudo)
+				put_mapping(c, c->mappings.list.v[i]);
+	for (size_t i = 0; i < c->locations.list.len; i++)
+		put_location(c, c->locations.list.v[i]);
+	for (size_t i = 0; i < c->functions.list.len; i++)
+		put_function(c, c->functions.list.v[i]);
+	put_times(c);
+	for (uint32_t i = 0; i < c->strings.len; i++) /* last: all the others add to them */
+		pb_put_str_always(c->out, 6, strtab_get(&c->strings, i));
+}
+
+static void encoder_deinit(struct encoder *c)
+{
+	strtab_deinit(&c->strings);
+	free(c->string_index);
+	order_deinit(&c->mappings);
+	order_deinit(&c->locations);
+	order_deinit(&c->functions);
+	free(c->flags);
+	free(c->head_column);
+	VEC_FREE(&c->rows);
+	VEC_FREE(&c->values);
+	map_deinit(&c->row_index);
+	VEC_FREE(&c->labels);
+	VEC_FREE(&c->sets);
+	map_deinit(&c->set_index);
+	VEC_FREE(&c->pairs);
+	map_deinit(&c->pair_index);
+}
+
+static bool encoder_init(struct encoder *c, const struct profile *p, struct buf *out)
+{
+	*c = (struct encoder){ .p = p, .out = out };
+	c->string_index = calloc(p->strings.len, sizeof(*c->string_index));
+	c->flags = calloc(p->mappings.len, sizeof(*c->flags));
+	c->head_column = malloc(p->heads.len * sizeof(*c->head_column));
+	if (!c->string_index || !c->flags || !c->head_column ||
+		strtab_init(&c->strings, p->strings.arena.used + 65536) != OK ||
+		!order_init(&c->mappings, p->mappings.len) ||
+		!order_init(&c->locations, p->locations.len) ||
+		!order_init(&c->functions, p->functions.len))
+		return false;
+	for (size_t i = 0; i < p->heads.len; i++)
+		c->head_column[i] = UINT32_MAX;
+	return true;
+}
+
+enum status pprof_encode(const struct profile *p, struct buf *out, struct err *e)
+{
+	CLEANUP(encoder_deinit) struct encoder c;
+	if (!encoder_init(&c, p, out))
+		return err_set(e, E_NOMEM, "pprof: out of memory");
+	enum status s = take_columns(&c, e);
+	if (s != OK)
+		return s;
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (!add_to_row(&c, &p->samples.v[i]))
+			return err_set(e, E_NOMEM, "pprof: out of memory");
+	order_mappings(&c);
+	put_profile(&c);
+	s = c.no_memory ? E_NOMEM : buf_status(out);
+	return s == OK ? OK : err_set(e, s, "pprof: %s", status_text(s));
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written passes a checker that shares nothing with src/ (pprof_check.py). */
+#include "profile_example.h"
+#include "test.h"
+
+#include "checker.h"
+#include "pprof/pprof.h"
+#include "profile_dump.h"
+
+/* Samples of `p` as profile.proto can say them: one time, no kinds, no links, one label set. */
+static void simplify(struct profile *p)
+{
+	for (size_t i = 0; i < p->samples.len; i++) {
+		struct profile_sample *s = &p->samples.v[i];
+		s->time_ns = EXAMPLE_TIME_NS;
+		s->link = 0;
+		struct profile_label labels[32];
+		uint32_t n = 0;
+		const uint32_t sets[] = { s->resource, s->own };
+		for (int j = 0; j < 2; j++)
+			for (uint32_t k = 0; k < p->label_sets.v[sets[j]].count; k++)
+				labels[n++] = p->labels.v[p->label_sets.v[sets[j]].first + k];
+		CHECK(profile_add_labels(p, labels, n, &s->own) == OK);
+		s->resource = 0;
+	}
+	for (size_t i = 0; i < p->locations.len; i++)
+		p->locations.v[i].kind = FRAME_UNKNOWN;
+}
+
+static void rows_are_read_back(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p, back;
+	example_profile(&p);
+	p.samples.len = 6; /* those of one profile type */
+	CLEANUP(buf_deinit) struct buf message, want, got;
+	buf_init(&message, 1 << 20);
+	buf_init(&want, 1 << 20);
+	buf_init(&got, 1 << 20);
+	struct err e;
+	CHECK_OK(pprof_encode(&p, &message, &e), &e);
+	check_bytes(&message, "parca_agent", &got);
+	simplify(&p);
+	CHECK(profile_dump(&p, &want));
+	check_same("checker", buf_view(&got), buf_view(&want));
+
+	CHECK(profile_init(&back, 1 << 20) == OK);
+	CHECK_OK(pprof_decode(buf_view(&message), STR("parca_agent"), &back, &e), &e);
+	CHECK(profile_validate(&back, NULL) == OK);
+	CHECK(back.samples.len == 3); /* equal stacks and labels are one */
+	buf_clear(&got);
+	CHECK(profile_dump(&back, &got));
+	check_same("decoder", buf_view(&got), buf_view(&want));
+}
+
+/* Where both sets have a name, the resource's counts; sets equal when united are one. */
+static void label_sets_are_united(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t head = example_head(&p, "x", "samples", "count", 0);
+	example_add(&p, 1, 0, head, 0, LABELS(&p, "a=1", "c=3"), LABELS(&p, "a=9", "b=2"), 0);
+	example_add(&p, 1, 0, head, 0, LABELS(&p, "a=1"), LABELS(&p, "b=2", "c=3"), 0);
+	example_add(&p, 1, 0, head, 0, LABELS(&p, "c=3"), LABELS(&p, "a=1", "b=2"), 0);
+	CLEANUP(buf_deinit) struct buf message, got;
+	buf_init(&message, 1 << 20);
+	buf_init(&got, 1 << 20);
+	CHECK(pprof_encode(&p, &message, NULL) == OK);
+	check_bytes(&message, "x", &got);
+	CHECK_STR(buf_view(&got), "3 x:samples:count:cpu:nanoseconds period=52631578 duration=0 "
+				  "time=1700000000000000000 {} {a=1,b=2,c=3,} link=\n");
+}
+
+/* Several sample types are columns of the same rows. */
+static void sample_types_are_columns(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p, back;
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t stacks[3];
+	example_stacks(&p, stacks);
+	uint32_t a = example_head(&p, "memory", "alloc_objects", "count", 10);
+	uint32_t b = example_head(&p, "memory", "alloc_space", "bytes", 10);
+	example_add(&p, 2, 0, a, stacks[0], 0, 0, 0);
+	example_add(&p, 64, 0, b, stacks[0], 0, 0, 0);
+	example_add(&p, 3, 0, b, stacks[1], 0, 0, 0);
+	CLEANUP(buf_deinit) struct buf message, want, got;
+	buf_init(&message, 1 << 20);
+	buf_init(&want, 1 << 20);
+	buf_init(&got, 1 << 20);
+	CHECK(pprof_encode(&p, &message, NULL) == OK);
+	simplify(&p);
+	check_bytes(&message, "memory", &got);
+	CHECK(profile_dump(&p, &want));
+	check_same("columns", buf_view(&got), buf_view(&want));
+	CHECK(profile_init(&back, 1 << 20) == OK);
+	CHECK(pprof_decode(buf_view(&message), STR("memory"), &back, NULL) == OK);
+	CHECK(back.stacks.len == 3 && back.samples.len == 3);
+	/* The file comes before the kernel, though the kernel's frame came first. */
+	CHECK_STR(profile_str(&back, back.mappings.v[1].filename), "/usr/bin/stress");
+}
+
+static void refuses_what_one_file_cannot_hold(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t a = example_head(&p, "x", "samples", "count", 0);
+	uint32_t b = example_head(&p, "x", "other", "count", 0);
+	CHECK(profile_add_string(&p, STR("space"), &p.types.v[p.heads.v[b].type].period_type) ==
+		OK);
+	example_add(&p, 1, 0, a, 0, 0, 0, 0);
+	example_add(&p, 1, 0, b, 0, 0, 0, 0);
+	CLEANUP(buf_deinit) struct buf message;
+	buf_init(&message, 1 << 20);
+	struct err e;
+	CHECK(pprof_encode(&p, &message, &e) == E_INVALID);
+	CHECK(strstr(e.text, "cpu") && strstr(e.text, "space"));
+	p.samples.len = 1; /* a head that no sample has does not count */
+	CHECK(pprof_encode(&p, &message, &e) == OK);
+	buf_deinit(&message);
+	buf_init(&message, 10);
+	CHECK(pprof_encode(&p, &message, &e) == E_LIMIT);
+}
+
+static void no_samples_is_a_file(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	CLEANUP(buf_deinit) struct buf message, got;
+	buf_init(&message, 1 << 20);
+	buf_init(&got, 1 << 20);
+	CHECK(pprof_encode(&p, &message, NULL) == OK);
+	check_bytes(&message, "x", &got);
+	CHECK(got.len == 0);
+}
+
+TEST_MAIN(cmocka_unit_test(rows_are_read_back), cmocka_unit_test(label_sets_are_united),
+	cmocka_unit_test(sample_types_are_columns),
+	cmocka_unit_test(refuses_what_one_file_cannot_hold), cmocka_unit_test(no_samples_is_a_file))
