@@ -154,7 +154,10 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-const volatile struct profiler_config config = { 0 };
+#ifndef PROFILER_RODATA /* a test writes it */
+#define PROFILER_RODATA const volatile
+#endif
+PROFILER_RODATA struct profiler_config config = { 0 };
 struct profiler_settings settings = { 0 };
 struct profiler_check check = { 0 };
 

@@ -1,0 +1,832 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The BPF program as ordinary C, under sanitizers: over stacks, trees and tables made by hand, and
+ * over hostile ones. What the real kernel makes of it is in test_sampler.c.
+ */
+#define PROFILER_RODATA
+/* clang-format off */
+#include "agent/bpf/profiler.bpf.c"
+#include "shim/shim.h"
+#include "shim/world.h"
+/* clang-format on */
+
+#undef NODISCARD
+#include "test.h"
+
+#define TEXT 0x555500000000ULL /* where file 0 is mapped, from file offset 0x10000 on */
+#define TEXT_OFFSET 0x10000
+#define TEXT_BYTES 0x10000
+#define JIT 0x666600000000ULL
+#define VDSO 0x7ffe00000000ULL
+#define FILE_ID 7
+#define SP0 (WORLD_STACK_TOP - 0x4000)
+
+static const struct unwind_rule rule_sp_16 = { UNWIND_CFA_SP, UNWIND_FP_SAME, 16, 0, -8 };
+static const struct unwind_rule rule_stop = { .cfa = UNWIND_CFA_STOP };
+
+/* Frame of file 0 at offset `at` of its page. */
+static uint64_t frame_at(uint64_t at)
+{
+	return (uint64_t)FILE_ID << FRAME_FILE_SHIFT | (TEXT_OFFSET + at);
+}
+
+/* File 0 at TEXT with these rows, and a data mapping for the stack. */
+static void begin_with(const struct world_row *rows, uint32_t count)
+{
+	world_begin();
+	world_map(TEXT, TEXT + TEXT_BYTES, MM_EXEC, 0, TEXT_OFFSET);
+	world_map(JIT, JIT + 0x1000, MM_EXEC, -1, 0);
+	world_map(WORLD_STACK_BASE, WORLD_STACK_TOP, MM_DATA, -1, 0);
+	world_map(VDSO, VDSO + 0x2000, MM_EXEC, -1, 0);
+	world.mm.context.vdso = (void *)VDSO;
+	world_build_tree(12);
+	if (count > 0)
+		(void)world_publish(0, FILE_ID, TEXT_OFFSET >> UNWIND_PAGE_SHIFT, rows, count,
+			count > UNWIND_SPARSE_ROWS_MAX);
+}
+
+static uint64_t user_frame(const struct event_sample *s, uint32_t i)
+{
+	assert_true(i < s->user_count);
+	return s->frames[s->kernel_count + i];
+}
+
+static const struct bpf_counters *counted(void)
+{
+	return shim_value(&counters, 0);
+}
+
+/* samples = delivered + seen + every loss. */
+static void check_conservation(void)
+{
+	const struct bpf_counters *c = counted();
+	CHECK(c->samples ==
+		c->delivered + c->seen + c->lost_ring + c->lost_busy + c->lost_excluded);
+}
+
+/* ---- tables ---- */
+
+static struct unwind_rule linear_find(const struct world_row *rows, uint32_t count, uint32_t at)
+{
+	uint32_t best = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (rows[i].at <= at)
+			best = i;
+	}
+	return rows[best].rule;
+}
+
+static uint32_t random_below(uint32_t *state, uint32_t limit)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (uint32_t)((uint64_t)(*state >> 8) * limit >> 24);
+}
+
+static uint32_t random_rows(uint32_t *seed, struct world_row *rows, uint32_t count)
+{
+	uint32_t at = 0;
+	uint32_t n = 0;
+	while (n < count && at < UNWIND_BLOB_BYTES_MAX) {
+		rows[n++] = (struct world_row){ at,
+			{ UNWIND_CFA_SP, UNWIND_FP_SAVED, (int16_t)(8 * random_below(seed, 40)),
+				-16, -8 } };
+		at += 1 + random_below(seed, 2 * UNWIND_BLOB_BYTES_MAX / count);
+	}
+	return n;
+}
+
+static void finds_the_row_in_force(void **state)
+{
+	(void)state;
+	static struct world_row rows[WORLD_ROWS_MAX];
+	uint32_t seed = 1;
+	static const uint32_t counts[] = { 1, 2, 3, 64, 127, 128, 300, 700 };
+	for (size_t k = 0; k < 2 * ARRAY_COUNT(counts); k++) {
+		uint32_t count = random_rows(&seed, rows, counts[k / 2]);
+		bool dense = k % 2 || count > UNWIND_SPARSE_ROWS_MAX;
+		world_begin();
+		(void)world_publish(0, FILE_ID, 3, rows, count, dense);
+		struct mapping m = { .page_base = 0, .page_count = 1, .first_page = 3 };
+		for (uint32_t at = 0; at < UNWIND_BLOB_BYTES_MAX; at += 1 + at % 7) {
+			struct unwind_rule got;
+			struct unwind_rule want = linear_find(rows, count, at);
+			table_find(&m, (3ull << UNWIND_PAGE_SHIFT) + at, &got);
+			if (memcmp(&got, &want, sizeof(got)) != 0)
+				fail_msg("%u rows, dense %d, at %u", count, dense, at);
+		}
+		struct unwind_rule none;
+		table_find(&m, 2ull << UNWIND_PAGE_SHIFT, &none);
+		CHECK(none.cfa == UNWIND_CFA_NONE);
+		table_find(&m, 4ull << UNWIND_PAGE_SHIFT, &none);
+		CHECK(none.cfa == UNWIND_CFA_NONE);
+		world_end();
+	}
+}
+
+/* All 256 rows that a bucket of 256 bytes can have. */
+static void finds_every_row_of_a_full_bucket(void **state)
+{
+	(void)state;
+	static struct world_row rows[258];
+	rows[0] = (struct world_row){ 0, rule_stop };
+	for (uint32_t i = 0; i < 256; i++)
+		rows[1 + i] = (struct world_row){ 0x500 + i,
+			{ UNWIND_CFA_SP, 0, (int16_t)(i % 200), 0, -8 } };
+	rows[257] = (struct world_row){ 0x600, rule_stop };
+	world_begin();
+	(void)world_publish(0, FILE_ID, 0, rows, ARRAY_COUNT(rows), true);
+	struct mapping m = { .page_count = 1 };
+	for (uint32_t at = 0x480; at < 0x680; at++) {
+		struct unwind_rule got;
+		struct unwind_rule want = linear_find(rows, ARRAY_COUNT(rows), at);
+		table_find(&m, at, &got);
+		assert_memory_equal(&got, &want, sizeof(got));
+	}
+	world_end();
+}
+
+/* ---- the tree of mappings ---- */
+
+static void check_lookups(uint32_t *seed)
+{
+	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
+	s->mm = (uintptr_t)&world.mm;
+	for (uint32_t i = 0; i < world.vma_count; i++) {
+		const struct vm_area_struct *v = &world.vmas[i].vma;
+		uint64_t inside =
+			v->vm_start + random_below(seed, (uint32_t)(v->vm_end - v->vm_start));
+		uint64_t probes[] = { v->vm_start, v->vm_end - 1, inside };
+		for (size_t k = 0; k < ARRAY_COUNT(probes); k++) {
+			assert_true(vma_find(VMA_SEARCH_SAMPLE, probes[k]));
+			assert_int_equal(s->start, v->vm_start);
+			assert_int_equal(s->end, v->vm_end);
+		}
+		bool gap = i + 1 == world.vma_count || world.vmas[i + 1].vma.vm_start != v->vm_end;
+		if (gap)
+			assert_false(vma_find(VMA_SEARCH_SAMPLE, v->vm_end));
+	}
+	assert_false(vma_find(VMA_SEARCH_SAMPLE, 0));
+	assert_false(vma_find(VMA_SEARCH_SAMPLE, UINT64_MAX));
+}
+
+static void finds_mappings(bool maple)
+{
+	static const uint32_t counts[] = { 1, 2, 7, 8, 30, 200, 1400 };
+	static const uint32_t fills[] = { 16, 15, 9, 4 };
+	uint32_t seed = 5;
+	for (size_t k = 0; k < ARRAY_COUNT(counts) * ARRAY_COUNT(fills); k++) {
+		world_begin();
+		shim.has_maple_tree = maple;
+		uint64_t at = 0x400000;
+		for (uint32_t i = 0; i < counts[k / ARRAY_COUNT(fills)]; i++) {
+			uint64_t pages_here = 1 + random_below(&seed, 50);
+			at += 4096 * (uint64_t)random_below(&seed, 3);
+			world_map(at, at + 4096 * pages_here, MM_EXEC, -1, 0);
+			at += 4096 * pages_here;
+		}
+		world_build_tree(fills[k % ARRAY_COUNT(fills)]);
+		check_lookups(&seed);
+		world_end();
+	}
+}
+
+static void finds_mappings_in_a_maple_tree(void **state)
+{
+	(void)state;
+	finds_mappings(true);
+}
+
+static void finds_mappings_in_a_red_black_tree(void **state)
+{
+	(void)state;
+	finds_mappings(false);
+}
+
+static void refuses_a_mapping_of_another_mm(void **state)
+{
+	(void)state;
+	struct mm_struct other;
+	begin_with(NULL, 0);
+	world.vmas[0].vma.vm_mm = &other;
+	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
+	s->mm = (uintptr_t)&world.mm;
+	assert_false(vma_find(VMA_SEARCH_SAMPLE, TEXT));
+	world_end();
+}
+
+/* ---- walking by rules ---- */
+
+/* At 0x100 a function with the rule of the case; its caller at 0x200 is the outermost. */
+#define CALLEE (TEXT + 0x120)
+#define CALLER (TEXT + 0x240)
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	struct unwind_rule rule;
+	uint64_t ip, fp;            /* fp: rbp when interrupted */
+	int ra_word, fp_word;       /* words from SP0 where the caller's pc and rbp lie; -1: nowhere */
+	int deref_word;             /* where the address of the CFA lies, and what for */
+	uint64_t deref_value;
+	uint64_t want_fp;
+} rule_cases[] = {
+	{ "sp + 16, rbp untouched", { UNWIND_CFA_SP, UNWIND_FP_SAME, 16, 0, -8 },
+		CALLEE, 0x1111, 1, -1, -1, 0, 0x1111 },
+	{ "sp + 32, rbp beside the return address", { UNWIND_CFA_SP, UNWIND_FP_SAVED, 32, -16, -8 },
+		CALLEE, 0x1111, 3, 2, -1, 0, 0x2222 },
+	{ "sp + 40, rbp elsewhere", { UNWIND_CFA_SP, UNWIND_FP_SAVED, 40, -32, -8 },
+		CALLEE, 0x1111, 4, 1, -1, 0, 0x2222 },
+	{ "rbp + 16", { UNWIND_CFA_FP, UNWIND_FP_SAVED, 16, -16, -8 },
+		CALLEE, SP0 + 48, 7, 6, -1, 0, 0x2222 },
+	{ "rbp lost", { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 16, 0, -8 },
+		CALLEE, 0x1111, 1, -1, -1, 0, FP_UNKNOWN },
+	{ "*(rbp - 8)", { UNWIND_CFA_DEREF_FP, UNWIND_FP_SAVED, -8, -16, 0 },
+		CALLEE, SP0 + 16, 9, 8, 1, SP0 + 80, 0x2222 },
+	{ "*(sp + 24) + 8", { UNWIND_CFA_DEREF_SP, UNWIND_FP_SAME, 24, 0, 8 },
+		CALLEE, 0x1111, 9, -1, 3, SP0 + 72, 0x1111 },
+	{ "in a PLT entry, before its push", { UNWIND_CFA_PLT, UNWIND_FP_SAME, 11, 0, -8 },
+		TEXT + 0x125, 0x1111, 0, -1, -1, 0, 0x1111 },
+	{ "in a PLT entry, behind its push", { UNWIND_CFA_PLT, UNWIND_FP_SAME, 11, 0, -8 },
+		TEXT + 0x12b, 0x1111, 1, -1, -1, 0, 0x1111 },
+	{ "by frame pointer", { .cfa = UNWIND_CFA_FRAME_POINTER },
+		CALLEE, SP0 + 48, 7, 6, -1, 0, 0x2222 },
+};
+/* clang-format on */
+
+static void steps_by_each_rule(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, rule_cases) {
+		const struct world_row rows[] = { { 0, { 0 } }, { 0x100, c->rule },
+			{ 0x200, rule_stop } };
+		begin_with(rows, ARRAY_COUNT(rows));
+		*world_word(SP0 + 8 * (uint64_t)c->ra_word) = CALLER;
+		if (c->fp_word >= 0)
+			*world_word(SP0 + 8 * (uint64_t)c->fp_word) = 0x2222;
+		if (c->deref_word >= 0)
+			*world_word(SP0 + 8 * (uint64_t)c->deref_word) = c->deref_value;
+		const struct event_sample *s = world_sample(c->ip, SP0, c->fp);
+		CHECK_CASE(c, s && s->h.stack_end == STACK_END_ROOT);
+		CHECK_CASE(c, s->user_count == 2);
+		CHECK_CASE(c, user_frame(s, 0) == frame_at(c->ip - TEXT));
+		CHECK_CASE(c, user_frame(s, 1) == frame_at(0x23f));
+		CHECK_CASE(c, walk_here()->fp == c->want_fp);
+		CHECK_CASE(c, walk_here()->sp == SP0 + 8 * (uint64_t)c->ra_word + 8);
+		check_conservation();
+		world_end();
+	}
+}
+
+/* A return address is the first byte of the next function: the call lies in the one before. */
+static void looks_the_call_up_not_what_follows(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 }, { 0x200, rule_stop },
+		{ 0x240, { .cfa = UNWIND_CFA_UNSUPPORTED } } };
+	begin_with(rows, ARRAY_COUNT(rows));
+	*world_word(SP0 + 8) = TEXT + 0x240;
+	const struct event_sample *s = world_sample(CALLEE, SP0, 0);
+	CHECK(s->h.stack_end == STACK_END_ROOT && s->user_count == 2);
+	world_end();
+}
+
+static void passes_a_signal_frame(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 },
+		{ 0x1ff, { .cfa = UNWIND_CFA_SIGNAL } },
+		{ 0x240, { .cfa = UNWIND_CFA_UNSUPPORTED } },
+		{ 0x300, { UNWIND_CFA_FP, UNWIND_FP_SAME, 16, 0, -8 } }, { 0x400, rule_stop } };
+	begin_with(rows, ARRAY_COUNT(rows));
+	/* The handler, on an alternate stack above, returns to the restorer at 0x200. */
+	uint64_t alternate = WORLD_STACK_TOP - 0x1000;
+	*world_word(alternate + 8) = TEXT + 0x200;
+	uint64_t context = alternate + 16;
+	*world_word(context + 40 + 8 * 10) = SP0 + 64;     /* rbp */
+	*world_word(context + 40 + 8 * 15) = SP0;          /* rsp */
+	*world_word(context + 40 + 8 * 16) = TEXT + 0x300; /* rip: the first byte, exactly */
+	*world_word(SP0 + 64 + 8) = TEXT + 0x440;
+	const struct event_sample *s = world_sample(CALLEE, alternate, 0);
+	CHECK(s->h.stack_end == STACK_END_ROOT);
+	CHECK(s->user_count == 4);
+	CHECK(user_frame(s, 1) == frame_at(0x1ff));
+	CHECK(user_frame(s, 2) == frame_at(0x300));
+	CHECK(user_frame(s, 3) == frame_at(0x43f));
+	world_end();
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	struct unwind_rule rule; /* of the leaf, at 0x120 */
+	uint64_t ip, sp, fp;
+	uint64_t words[4];       /* at SP0 */
+	enum stack_end want;
+	uint32_t want_frames;
+} end_cases[] = {
+	{ "outermost", { .cfa = UNWIND_CFA_STOP }, CALLEE, SP0, 0, { 0 }, STACK_END_ROOT, 1 },
+	{ "not supported", { .cfa = UNWIND_CFA_UNSUPPORTED }, CALLEE, SP0, 0, { 0 },
+		STACK_END_UNSUPPORTED, 1 },
+	{ "a rule of the future", { .cfa = 200 }, CALLEE, SP0, 0, { 0 }, STACK_END_UNSUPPORTED, 1 },
+	{ "return address zero", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, SP0, 0, { 0 },
+		STACK_END_ROOT_ZERO, 1 },
+	{ "stack cannot be read", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, 0x1000, 0, { 0 },
+		STACK_END_READ_ERROR, 1 },
+	{ "rbp cannot be read", { UNWIND_CFA_SP, UNWIND_FP_SAVED, 16, -16, -8 }, CALLEE,
+		WORLD_STACK_TOP - 8, 0, { 0 }, STACK_END_READ_ERROR, 1 },
+	{ "nothing to dereference", { UNWIND_CFA_DEREF_FP, 0, 0, 0, 0 }, CALLEE, SP0, 64, { 0 },
+		STACK_END_READ_ERROR, 1 },
+	{ "stack does not advance", { UNWIND_CFA_SP, 0, 0, 0, -8 }, CALLEE, SP0, 0, { 0 },
+		STACK_END_LOOP, 1 },
+	{ "stack goes back", { UNWIND_CFA_FP, 0, 16, 0, -8 }, CALLEE, SP0, SP0 - 256, { 0 },
+		STACK_END_LOOP, 1 },
+	{ "return address in no mapping", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, SP0, 0,
+		{ 0, 0x123456 }, STACK_END_NO_VMA, 1 },
+	{ "return address in data", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, SP0, 0,
+		{ 0, SP0 }, STACK_END_NO_VMA, 1 },
+	{ "leaf in no mapping", { 0 }, 0x123456, SP0, 0, { 0 }, STACK_END_NO_VMA, 1 },
+	{ "signal frame cannot be read", { .cfa = UNWIND_CFA_SIGNAL }, CALLEE,
+		WORLD_STACK_TOP - 64, 0, { 0 }, STACK_END_READ_ERROR, 1 },
+	{ "entry code at the stack's base", { 0 }, CALLEE, WORLD_STACK_TOP - 256, 0x1234, { 0 },
+		STACK_END_ROOT_NO_INFO, 1 },
+	{ "entry code that aligned the stack", { 0 }, CALLEE, WORLD_STACK_TOP - 256 - 16, 0, { 0 },
+		STACK_END_ROOT_NO_INFO, 1 },
+	{ "no rule, rbp below the stack", { 0 }, CALLEE, SP0, SP0 - 8, { 0 }, STACK_END_NO_TABLE, 1 },
+	{ "no rule, rbp not aligned", { 0 }, CALLEE, SP0, SP0 + 4, { 0 }, STACK_END_NO_TABLE, 1 },
+	{ "no rule, rbp zero in the leaf", { 0 }, CALLEE, SP0, 0, { 0 }, STACK_END_NO_TABLE, 1 },
+	{ "no rule, rbp leads to data", { 0 }, CALLEE, SP0, SP0, { 0, SP0 }, STACK_END_NO_TABLE, 1 },
+	{ "no rule, rbp leads to zero", { 0 }, CALLEE, SP0, SP0, { 0, 0 }, STACK_END_ROOT_ZERO, 1 },
+	{ "no rule, rbp leads on", { 0 }, CALLEE, SP0, SP0, { 0, CALLER }, STACK_END_ROOT, 2 },
+	{ "JIT, rbp leads on", { 0 }, JIT + 5, SP0, SP0 + 8, { 0, 0, CALLER }, STACK_END_ROOT, 2 },
+	{ "JIT twice, then the zero frame pointer", { 0 }, JIT + 5, SP0, SP0, { 0, JIT + 9 },
+		STACK_END_ROOT_ZERO, 2 },
+};
+/* clang-format on */
+
+static void says_why_a_stack_ends(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, end_cases) {
+		const struct world_row rows[] = { { 0, { 0 } }, { 0x100, c->rule },
+			{ 0x200, rule_stop } };
+		begin_with(rows, ARRAY_COUNT(rows));
+		memcpy(world_word(SP0), c->words, sizeof(c->words));
+		const struct event_sample *s = world_sample(c->ip, c->sp, c->fp);
+		if (s->h.stack_end != c->want || s->user_count != c->want_frames)
+			fail_msg("[%s] ends %u with %u frames", c->name, s->h.stack_end,
+				s->user_count);
+		CHECK(counted()->stack_end[c->want] == 1);
+		check_conservation();
+		world_end();
+	}
+}
+
+static void cuts_at_the_depth_limit(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { UNWIND_CFA_SP, 0, 8, 0, -8 } } };
+	begin_with(rows, 1);
+	uint64_t sp = WORLD_STACK_BASE;
+	for (uint32_t i = 0; i < 2000; i++)
+		*world_word(sp + 8 * (uint64_t)i) = TEXT + 0x10 + i;
+	const struct event_sample *s = world_sample(CALLEE, sp, 0);
+	CHECK(s->h.stack_end == STACK_END_DEPTH);
+	CHECK(s->user_count == SAMPLE_USER_FRAMES_MAX);
+	for (uint32_t i = 1; i < s->user_count; i++)
+		CHECK(user_frame(s, i) == frame_at(0x10 + i - 2));
+	/* One frame less than the limit is whole. */
+	*world_word(sp + 8 * (uint64_t)(SAMPLE_USER_FRAMES_MAX - 1)) = 0;
+	s = world_sample(CALLEE, sp, 0);
+	CHECK(s->h.stack_end == STACK_END_ROOT_ZERO);
+	CHECK(s->user_count == SAMPLE_USER_FRAMES_MAX);
+	world_end();
+}
+
+static void keeps_the_leaf_of_an_unknown_file(void **state)
+{
+	(void)state;
+	begin_with(NULL, 0);
+	const struct event_sample *s = world_sample(CALLEE, SP0, 0);
+	CHECK(s->h.stack_end == STACK_END_NO_FILE && s->user_count == 1);
+	CHECK(user_frame(s, 0) == CALLEE);
+	CHECK(s->notice.key.inode == 1000 && s->notice.key.dev == ((8 << 20) | 1));
+	CHECK(s->notice.key.generation == 0);
+	CHECK(s->notice.vma_start == TEXT && s->notice.vma_end == TEXT + TEXT_BYTES);
+	CHECK(s->notice.offset == TEXT_OFFSET);
+	world_end();
+}
+
+static void notices_an_inode_number_given_again(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	begin_with(rows, 1);
+	CHECK(world_sample(CALLEE, SP0, 0)->h.stack_end == STACK_END_ROOT);
+	CHECK(world_slot(1)->key.generation == 50); /* learnt from the first inode */
+	world.inodes[0].i_generation = 51;
+	const struct event_sample *s = world_sample(CALLEE, SP0, 0);
+	CHECK(s->h.stack_end == STACK_END_NO_FILE);
+	CHECK(s->notice.key.inode == 1000 && s->notice.key.generation == 51);
+	/* An element of the hash table that points to the slot of another file is refused. */
+	world.inodes[0].i_generation = 50;
+	world_slot(1)->key.inode = 1001;
+	CHECK(world_sample(CALLEE, SP0, 0)->h.stack_end == STACK_END_NO_FILE);
+	world_end();
+}
+
+static void walks_files_without_a_table_by_frame_pointer(void **state)
+{
+	(void)state;
+	begin_with(NULL, 0);
+	(void)world_publish(0, FILE_ID, 0, NULL, 0, false);
+	*world_word(SP0 + 8) = CALLER;
+	*world_word(SP0) = 0;
+	const struct event_sample *s = world_sample(CALLEE, SP0, SP0);
+	CHECK(s->h.stack_end == STACK_END_ROOT_ZERO && s->user_count == 2);
+	CHECK(user_frame(s, 0) == frame_at(0x120) && user_frame(s, 1) == frame_at(0x23f));
+	world_end();
+}
+
+static void walks_the_vdso(void **state)
+{
+	(void)state;
+	const struct world_row text[] = { { 0, rule_stop } };
+	const struct world_row vdso[] = { { 0, { 0 } }, { 0x800, rule_sp_16 } };
+	begin_with(text, 1);
+	(void)world_publish(-1, FRAME_FILE_VDSO, 0, vdso, ARRAY_COUNT(vdso), false);
+	*world_word(SP0 + 8) = CALLER;
+	const struct event_sample *s = world_sample(VDSO + 0x810, SP0, 0);
+	CHECK(s->h.stack_end == STACK_END_ROOT && s->user_count == 2);
+	CHECK(user_frame(s, 0) == ((uint64_t)FRAME_FILE_VDSO << FRAME_FILE_SHIFT | 0x810));
+	/* Without its table, its frame is named all the same. */
+	settings.vdso_slot = 0;
+	s = world_sample(VDSO + 0x810, SP0, 0);
+	CHECK(s->h.stack_end == STACK_END_NO_TABLE);
+	CHECK(user_frame(s, 0) >> FRAME_FILE_SHIFT == FRAME_FILE_VDSO);
+	world_end();
+}
+
+static void passes_the_vsyscall_page(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	begin_with(rows, 1);
+	*world_word(SP0) = CALLER;
+	const struct event_sample *s = world_sample(X86_VSYSCALL_START + 0x400, SP0, 0);
+	CHECK(s->h.stack_end == STACK_END_ROOT && s->user_count == 2);
+	CHECK(user_frame(s, 0) == ((X86_VSYSCALL_START + 0x400) & FRAME_OFFSET_MASK));
+	world_end();
+}
+
+/* ---- registers ---- */
+
+static void finds_user_registers_under_a_system_call(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	for (int helper = 0; helper < 2; helper++) {
+		begin_with(rows, 1);
+		shim.has_task_pt_regs = helper;
+		shim.kernel_stack_count = 3;
+		for (uint64_t i = 0; i < 3; i++)
+			shim.kernel_stack[i] = 0xffffffff81000000 + i;
+		/* Below bpf_task_pt_regs(): at the top of a kernel stack of 16 KiB. */
+		static uint8_t stack[16384] __attribute__((aligned(16)));
+		struct x86_regs saved = { .ip = CALLEE, .sp = SP0, .cs = 0xff0033, .orig_ax = 1 };
+		memcpy(stack + sizeof(stack) - sizeof(saved), &saved, sizeof(saved));
+		shim_add_kernel(stack, sizeof(stack));
+		world.task.stack = stack;
+		settings.thread_size = sizeof(stack);
+		const struct event_sample *s = world_sample_in_kernel(&saved);
+		CHECK(s->h.stack_end == STACK_END_ROOT);
+		CHECK(s->kernel_count == 3 && s->user_count == 1);
+		CHECK(s->frames[0] == 0xffffffff81000000 && user_frame(s, 0) == frame_at(0x120));
+		CHECK(counted()->kernel_frames == 3 && counted()->user_frames == 1);
+		world_end();
+	}
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	struct x86_regs saved;
+	bool has_mm, is_kernel_thread, has_regs;
+	enum stack_end want;
+	uint32_t want_frames;
+} kernel_cases[] = {
+	{ "in a system call", { .ip = CALLEE, .sp = SP0, .cs = 0x33 }, true, false, true,
+		STACK_END_ROOT, 1 },
+	{ "a kernel thread", { 0 }, false, true, true, STACK_END_NONE, 0 },
+	{ "a kernel thread that uses an mm", { 0 }, true, true, true, STACK_END_NONE, 0 },
+	{ "a process that gave its mm back", { .ip = CALLEE, .sp = SP0, .cs = 0x33 }, false, false,
+		true, STACK_END_NONE, 0 },
+	{ "a worker of io_uring", { 0 }, true, false, true, STACK_END_NONE, 0 },
+	{ "registers cannot be read", { 0 }, true, false, false, STACK_END_NO_REGS, 0 },
+	{ "registers of the kernel", { .ip = 0xffffffff81000000, .cs = 0x10 }, true, false, true,
+		STACK_END_NO_REGS, 0 },
+	{ "exec has switched the mm", { .ip = 0x123456, .sp = 0x1000, .cs = 0x33, .orig_ax = 59 },
+		true, false, true, STACK_END_EXEC, 0 },
+	{ "execveat has switched the mm", { .ip = 0x123456, .cs = 0x33, .sp = 8, .orig_ax = 322 },
+		true, false, true, STACK_END_EXEC, 0 },
+	{ "no mapping, in another call", { .ip = 0x123456, .sp = 0x1000, .cs = 0x33, .orig_ax = 2 },
+		true, false, true, STACK_END_NO_VMA, 1 },
+	{ "a 32-bit process", { .ip = CALLEE, .sp = SP0, .cs = 0x23 }, true, false, true,
+		STACK_END_UNSUPPORTED, 1 },
+};
+/* clang-format on */
+
+static void tells_kinds_of_tasks_apart(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	FOR_EACH_CASE (c, kernel_cases) {
+		begin_with(rows, 1);
+		if (!c->has_mm)
+			world.task.mm = NULL;
+		if (c->is_kernel_thread)
+			world.task.flags = KERNEL_PF_KTHREAD;
+		if (!c->has_regs)
+			shim.task_regs = (struct x86_regs *)0x10;
+		const struct event_sample *s = world_sample_in_kernel(&c->saved);
+		if (s->h.stack_end != c->want || s->user_count != c->want_frames)
+			fail_msg("[%s] ends %u with %u frames", c->name, s->h.stack_end,
+				s->user_count);
+		world_end();
+	}
+}
+
+/* ---- events ---- */
+
+static void says_who_was_interrupted(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	begin_with(rows, 1);
+	shim.pid_tgid = (uint64_t)WORLD_PID << 32 | 4400;
+	const struct event_sample *s = world_sample(CALLEE, SP0, 0);
+	CHECK(s->h.type == EVENT_SAMPLE && s->h.cpu == 3);
+	CHECK(s->h.pid == WORLD_PID && s->h.tid == 4400);
+	CHECK(s->h.process_start_ns == 123456789 && s->h.time_ns == 1000);
+	CHECK(s->h.cgroup_id == 77 && s->ppid == 99);
+	CHECK_STR(str_of(s->h.comm), "shim");
+	CHECK(s->notice.key.inode == 0);
+	CHECK(shim.event_bytes[0] == sizeof(*s) + sizeof(uint64_t));
+	CHECK(shim.event_flags[0] == BPF_RB_NO_WAKEUP);
+	shim.ring_waiting = 1001;
+	(void)world_sample(CALLEE, SP0, 0);
+	CHECK(shim.event_flags[1] == BPF_RB_FORCE_WAKEUP);
+	world_end();
+}
+
+static void sends_a_stack_once_an_epoch(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	begin_with(rows, 1);
+	const struct event_sample *first = world_sample(CALLEE, SP0, 0);
+	CHECK(first->h.type == EVENT_SAMPLE && (first->h.flags & EVENT_FLAG_KEEP));
+	const struct event_sample *again = world_sample(CALLEE, SP0, 0);
+	CHECK(again->h.type == EVENT_SAMPLE_SEEN && shim.event_bytes[1] == sizeof(*again));
+	CHECK(again->stack_hash == first->stack_hash && again->user_count == 1);
+	const struct event_sample *other = world_sample(CALLEE + 1, SP0, 0);
+	CHECK(other->h.type == EVENT_SAMPLE && other->stack_hash != first->stack_hash);
+	settings.epoch++;
+	CHECK(world_sample(CALLEE, SP0, 0)->h.type == EVENT_SAMPLE);
+	settings.seen_enabled = 0;
+	const struct event_sample *full = world_sample(CALLEE, SP0, 0);
+	CHECK(full->h.type == EVENT_SAMPLE && !(full->h.flags & EVENT_FLAG_KEEP));
+	CHECK(counted()->delivered == 4 && counted()->seen == 1);
+	CHECK(world_slot(1)->last_hit == 1);
+	check_conservation();
+	world_end();
+}
+
+/* What the ring did not take was not sent: the next one must have its frames. */
+static void counts_every_loss(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	begin_with(rows, 1);
+	shim.ring_is_full = true;
+	CHECK(!world_sample(CALLEE, SP0, 0));
+	CHECK(counted()->lost_ring == 1);
+	shim.ring_is_full = false;
+	CHECK(world_sample(CALLEE, SP0, 0)->h.type == EVENT_SAMPLE);
+	shim.ring_is_full = true;
+	CHECK(!world_sample(CALLEE, SP0, 0));
+	CHECK(counted()->lost_ring == 2);
+	shim.ring_is_full = false;
+
+	walk_here()->busy = 1;
+	CHECK(!world_sample(CALLEE, SP0, 0));
+	CHECK(counted()->lost_busy == 1);
+	walk_here()->busy = 0;
+
+	config.only_pid = WORLD_PID + 1;
+	CHECK(!world_sample(CALLEE, SP0, 0));
+	CHECK(counted()->lost_excluded == 1);
+	config.only_pid = WORLD_PID;
+	CHECK(world_sample(CALLEE, SP0, 0));
+
+	shim.pid_tgid = 0;
+	CHECK(!world_sample(CALLEE, SP0, 0));
+	CHECK(counted()->idle == 1);
+	CHECK(counted()->samples == 6);
+	check_conservation();
+	world_end();
+}
+
+static void tells_of_programs_and_processes(void **state)
+{
+	(void)state;
+	begin_with(NULL, 0);
+	world.mm.start_code = TEXT + 8;
+	(void)process_exec(NULL);
+	CHECK(shim.event_count == 1 && shim.event_bytes[0] == sizeof(struct event_process));
+	const struct event_process *e = (const void *)shim.events[0];
+	CHECK(e->h.type == EVENT_EXEC && e->h.pid == WORLD_PID && e->ppid == 99);
+	CHECK(e->notice.key.inode == 1000 && e->notice.vma_start == TEXT);
+	CHECK(e->notice.offset == TEXT_OFFSET);
+
+	world.signal.live.counter = 1; /* another thread lives on */
+	(void)process_exit(NULL);
+	CHECK(shim.event_count == 1);
+	world.signal.live.counter = 0;
+	(void)process_exit(NULL);
+	CHECK(shim.event_count == 2);
+	e = (const void *)shim.events[1];
+	CHECK(e->h.type == EVENT_EXIT && e->h.process_start_ns == 123456789);
+
+	shim.ring_is_full = true;
+	(void)process_exec(NULL);
+	CHECK(counted()->notices_lost == 1);
+	config.only_pid = 1;
+	(void)process_exec(NULL);
+	(void)process_exit(NULL);
+	CHECK(counted()->notices_lost == 1);
+	world_end();
+}
+
+static void tests_its_beliefs(void **state)
+{
+	(void)state;
+	begin_with(NULL, 0);
+	check.address = TEXT + 5;
+	world.regs = (struct x86_regs){ .orig_ax = X86_NR_BPF, .cs = 0x33, .sp = 0x4242 };
+	(void)check_kernel(NULL);
+	CHECK(check.vma_start == TEXT && check.vma_end == TEXT + TEXT_BYTES);
+	CHECK(check.thread_size == THREAD_SIZE_KNOWN && check.user_sp == 0x4242);
+
+	static uint8_t stack[32768] __attribute__((aligned(16)));
+	memcpy(stack + sizeof(stack) - sizeof(world.regs), &world.regs, sizeof(world.regs));
+	shim_add_kernel(stack, sizeof(stack));
+	world.task.stack = stack;
+	shim.has_task_pt_regs = false;
+	(void)check_kernel(NULL);
+	CHECK(check.thread_size == sizeof(stack) && check.user_sp == 0x4242);
+
+	memset(stack, 0, sizeof(stack));
+	check.address = 0x10;
+	(void)check_kernel(NULL);
+	CHECK(check.thread_size == 0 && check.vma_start == 0 && check.vma_end == 0);
+	world_end();
+}
+
+/* ---- hostile input ---- */
+
+static uint64_t random_u64(uint32_t *seed)
+{
+	uint64_t high = random_below(seed, 1u << 24);
+	uint64_t middle = random_below(seed, 1u << 24);
+	return high << 40 | middle << 16 | random_below(seed, 1u << 16);
+}
+
+/* A number that leads somewhere more often than chance would. */
+static uint64_t random_address(uint32_t *seed)
+{
+	switch (random_below(seed, 8)) {
+	case 0:
+		return random_u64(seed);
+	case 1:
+		return random_below(seed, 4096);
+	case 2:
+		return JIT + random_below(seed, 0x1000);
+	case 3:
+		return VDSO + random_below(seed, 0x2000);
+	case 4:
+		return (uintptr_t)world.nodes[0] + random_below(seed, 256);
+	case 5:
+		return WORLD_STACK_BASE + 8 * random_below(seed, WORLD_STACK_WORDS);
+	default:
+		return TEXT + random_below(seed, TEXT_BYTES);
+	}
+}
+
+static void check_event(uint32_t i)
+{
+	const struct event_sample *s = (const void *)shim.events[i];
+	size_t frames = (size_t)s->kernel_count + s->user_count;
+	CHECK(s->kernel_count <= SAMPLE_KERNEL_FRAMES_MAX);
+	CHECK(s->user_count <= SAMPLE_USER_FRAMES_MAX);
+	CHECK(s->h.stack_end < STACK_END_COUNT);
+	CHECK(shim.event_bytes[i] ==
+		sizeof(*s) + (s->h.type == EVENT_SAMPLE ? frames * sizeof(uint64_t) : 0));
+}
+
+static void survives_hostile_stacks_and_tables(void **state)
+{
+	(void)state;
+	for (uint32_t round = 1; round <= 60; round++) {
+		uint32_t seed = round;
+		const struct world_row rows[] = { { 0, rule_sp_16 }, { 0x8000, rule_stop } };
+		begin_with(rows, ARRAY_COUNT(rows));
+		(void)world_publish(-1, FRAME_FILE_VDSO, 0, rows, ARRAY_COUNT(rows), false);
+		for (uint32_t i = 0; i < WORLD_STACK_WORDS; i++)
+			world.stack[i] = random_address(&seed);
+		for (uint32_t i = 0; i < SLAB_CHUNK_BYTES; i++)
+			shim.inner.memory[i] = (uint8_t)random_below(&seed, round % 2 ? 16 : 256);
+		for (uint32_t i = 0; i < 64; i++) {
+			uint64_t raw = random_u64(&seed);
+			if (round % 3)
+				raw &= 0x0003003fffff0001ULL;
+			memcpy(shim_value(&pages, i), &raw, sizeof(raw));
+		}
+		world_slot(1)->value.page_count = 1 + random_below(&seed, 70000);
+		world_slot(1)->value.page_base = random_below(&seed, 80);
+		shim.kernel_stack_count = random_below(&seed, SAMPLE_KERNEL_FRAMES_MAX + 1);
+		for (uint32_t i = 0; i < SHIM_EVENTS_MAX; i++) {
+			struct x86_regs saved = { .ip = random_address(&seed),
+				.sp = random_address(&seed),
+				.bp = random_address(&seed),
+				.cs = random_below(&seed, 64),
+				.orig_ax = random_below(&seed, 400) };
+			if (i % 2)
+				(void)world_sample(saved.ip, saved.sp, saved.bp);
+			else
+				(void)world_sample_in_kernel(&saved);
+			check_event(shim.event_count - 1);
+		}
+		CHECK(shim.event_count == SHIM_EVENTS_MAX);
+		check_conservation();
+		world_end();
+	}
+}
+
+/* Nodes and VMAs that were freed and hold anything: no lookup may say what is not so. */
+static void survives_hostile_trees(void **state)
+{
+	(void)state;
+	for (uint32_t round = 1; round <= 300; round++) {
+		uint32_t seed = round;
+		begin_with(NULL, 0);
+		shim.has_maple_tree = round % 4 != 0;
+		world_build_tree(2);
+		for (uint32_t n = 0; n < world.node_count; n++) {
+			for (uint32_t w = 0; w < MAPLE_NODE_WORDS; w++) {
+				if (random_below(&seed, 3) == 0)
+					world.nodes[n][w] = random_address(&seed);
+				if (random_below(&seed, 20) == 0)
+					world.nodes[n][w] = (uintptr_t)world.nodes[random_below(
+								    &seed, world.node_count)] |
+							    random_below(&seed, 128);
+			}
+		}
+		for (uint32_t v = 0; v < world.vma_count && !shim.has_maple_tree; v++) {
+			/* A circle. */
+			world.vmas[v].rb.rb_left = &world.vmas[0].rb;
+			if (random_below(&seed, 2))
+				world.vmas[v].rb.rb_right = (void *)random_address(&seed);
+		}
+		struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
+		s->mm = (uintptr_t)&world.mm;
+		for (uint32_t i = 0; i < 200; i++) {
+			uint64_t address = random_address(&seed);
+			if (vma_find(VMA_SEARCH_SAMPLE, address))
+				CHECK(s->start <= address && address < s->end);
+		}
+		if (round % 5 == 0)
+			world.mm.mm_mt.ma_root = (void *)random_address(&seed);
+		(void)world_sample(random_address(&seed), SP0, SP0);
+		check_conservation();
+		world_end();
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(finds_the_row_in_force),
+	cmocka_unit_test(finds_every_row_of_a_full_bucket),
+	cmocka_unit_test(finds_mappings_in_a_maple_tree),
+	cmocka_unit_test(finds_mappings_in_a_red_black_tree),
+	cmocka_unit_test(refuses_a_mapping_of_another_mm), cmocka_unit_test(steps_by_each_rule),
+	cmocka_unit_test(looks_the_call_up_not_what_follows),
+	cmocka_unit_test(passes_a_signal_frame), cmocka_unit_test(says_why_a_stack_ends),
+	cmocka_unit_test(cuts_at_the_depth_limit),
+	cmocka_unit_test(keeps_the_leaf_of_an_unknown_file),
+	cmocka_unit_test(notices_an_inode_number_given_again),
+	cmocka_unit_test(walks_files_without_a_table_by_frame_pointer),
+	cmocka_unit_test(walks_the_vdso), cmocka_unit_test(passes_the_vsyscall_page),
+	cmocka_unit_test(finds_user_registers_under_a_system_call),
+	cmocka_unit_test(tells_kinds_of_tasks_apart), cmocka_unit_test(says_who_was_interrupted),
+	cmocka_unit_test(sends_a_stack_once_an_epoch), cmocka_unit_test(counts_every_loss),
+	cmocka_unit_test(tells_of_programs_and_processes), cmocka_unit_test(tests_its_beliefs),
+	cmocka_unit_test(survives_hostile_stacks_and_tables),
+	cmocka_unit_test(survives_hostile_trees))
