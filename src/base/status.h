@@ -87,7 +87,7 @@ int status_grpc(enum status s); /* 0 for OK */
 #define MAX(a, b) MAX_(a, b, CAT(max_a_, __COUNTER__), CAT(max_b_, __COUNTER__))
 
 /* Not reached whatever the input; aborts if it is. */
-#define UNREACHABLE() (assert(!"unreachable"), __builtin_unreachable())
+#define UNREACHABLE() (assert(false), __builtin_unreachable())
 
 /* An O(n) check: on in debug builds only (plain assert() stays on in release). */
 #ifdef FIRN_SLOW_ASSERTS
