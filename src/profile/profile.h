@@ -17,8 +17,9 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* Frames of one stack. Deeper ones are cut at the root side and end in a marker frame. */
-#define PROFILE_STACK_MAX 1024
+/* Frames of one stack: 1,024 of the program, those of the kernel, and a marker. Deeper ones are cut at
+ * the root side. */
+#define PROFILE_STACK_MAX 2048
 /* Inlined calls at one address. */
 #define PROFILE_LINES_MAX 256
 /* Labels of one set. */

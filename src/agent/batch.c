@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The batch is a struct profile that is filled sample by sample and cleared when it was encoded.
+ * What repeats from sample to sample is looked up once a batch: the mapping and segments of a file
+ * id. A sample that runs into a limit or out of memory is left out whole and counted; the interned
+ * pieces it left behind do no harm.
+ */
+#include "agent/batch.h"
+
+#include "base/clock.h"
+#include "otlp/otlp.h"
+#include "profile/profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PROFILE_NAME "parca_agent"
+#define PROFILE_BYTES_MAX ((size_t)64 << 20) /* of texts in one batch */
+#define FRAMES_MAX (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + 1)
+static_assert(FRAMES_MAX <= PROFILE_STACK_MAX, "a whole sample fits a stack of the profile");
+
+/* A file of this batch. */
+struct file_entry {
+	uint32_t file_id;
+	uint32_t mapping;
+	bool known; /* info is filled */
+	struct file_info info;
+};
+
+struct batch {
+	struct batch_config config;
+	struct profile profile;
+	uint32_t head;
+	int64_t begin_ns;        /* realtime */
+	int64_t clock_offset_ns; /* realtime - monotonic */
+	VEC(struct file_entry) files;
+	struct map file_index;
+	bool missed_kernel;
+	struct batch_metrics metrics;
+};
+
+/* ---- begin and end of an interval ---- */
+
+static enum status begin(struct batch *b)
+{
+	struct profile *p = &b->profile;
+	enum status s = profile_clear(p);
+	if (s != OK)
+		return s;
+	VEC_CLEAR(&b->files);
+	map_clear(&b->file_index);
+	b->begin_ns = clock_realtime_ns();
+	b->clock_offset_ns = b->begin_ns - clock_monotonic_ns();
+	struct profile_type type = { .delta = true };
+	struct {
+		struct str text;
+		uint32_t *id;
+	} texts[] = {
+		{ STR(PROFILE_NAME), &type.name },
+		{ STR("samples"), &type.sample_type },
+		{ STR("count"), &type.sample_unit },
+		{ STR("cpu"), &type.period_type },
+		{ STR("nanoseconds"), &type.period_unit },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+		s = profile_add_string(p, texts[i].text, texts[i].id);
+		if (s != OK)
+			return s;
+	}
+	struct profile_head head = { .period = NS_PER_SEC / b->config.frequency_hz,
+		.time_ns = b->begin_ns };
+	s = profile_add_type(p, &type, &head.type);
+	return s == OK ? profile_add_head(p, &head, &b->head) : s;
+}
+
+/* Encode what is there, hand it over, begin anew. */
+static void emit(struct batch *b)
+{
+	struct profile *p = &b->profile;
+	uint32_t count = (uint32_t)p->samples.len;
+	if (count) {
+		int64_t end = MAX(clock_realtime_ns(), b->begin_ns + 1);
+		p->heads.v[b->head].duration_ns = end - b->begin_ns;
+		for (size_t i = 0; i < p->samples.len; i++)
+			p->samples.v[i].time_ns = MIN(p->samples.v[i].time_ns, end);
+		CLEANUP(buf_deinit) struct buf message;
+		buf_init(&message, BATCH_MESSAGE_BYTES_MAX);
+		if (otlp_encode(p, &message) == OK) {
+			metric_add(&b->metrics.messages, 1);
+			metric_add(&b->metrics.message_bytes, message.len);
+			b->config.emit(b->config.ctx, &message, count);
+		} else {
+			metric_add(&b->metrics.lost, count);
+		}
+	}
+	/* Out of memory here: the next samples are lost and counted until there is some. */
+	b->head = 0;
+	(void)!begin(b);
+}
+
+/* ---- frames ---- */
+
+static bool file_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct batch *b = ctx;
+	return b->files.v[value].file_id == *(const uint32_t *)key;
+}
+
+static enum status file_add(struct batch *b, uint32_t file_id, uint32_t *out)
+{
+	struct profile *p = &b->profile;
+	struct file_entry f = { .file_id = file_id };
+	f.known = files_get(b->config.files, file_id, &f.info);
+	struct str path = f.known                      ? str_of(f.info.path)
+			  : file_id == FRAME_FILE_VDSO ? STR("[vdso]")
+						       : STR("[file gone]");
+	struct profile_mapping m = { 0 };
+	enum status s = profile_add_string(p, path, &m.filename);
+	if (s == OK && f.known)
+		s = profile_add_string(p, str_of(f.info.build_id), &m.build_id);
+	if (s == OK)
+		s = profile_add_mapping(p, &m, &f.mapping);
+	if (s != OK)
+		return s;
+	uint32_t at = (uint32_t)b->files.len;
+	if (!VEC_PUSH(&b->files, f))
+		return E_NOMEM;
+	if (!map_insert(&b->file_index, hash_u64(file_id), at)) {
+		b->files.len--;
+		return E_NOMEM;
+	}
+	*out = at;
+	return OK;
+}
+
+static enum status user_location(struct batch *b, uint64_t frame, uint32_t *out)
+{
+	uint32_t file_id = (uint32_t)(frame >> FRAME_FILE_SHIFT);
+	uint64_t offset = frame & FRAME_OFFSET_MASK;
+	struct profile_location loc = { .address = offset, .kind = FRAME_NATIVE };
+	if (file_id == FRAME_FILE_ADDRESS) {
+		loc.kind = FRAME_JIT;
+		return profile_add_location(&b->profile, &loc, NULL, 0, out);
+	}
+	uint32_t at = map_find(&b->file_index, hash_u64(file_id), file_equal, b, &file_id);
+	if (at == MAP_NONE) {
+		enum status s = file_add(b, file_id, &at);
+		if (s != OK)
+			return s;
+	}
+	const struct file_entry *f = &b->files.v[at];
+	loc.mapping = f->mapping;
+	if (f->known && !file_info_vaddr(&f->info, offset, &loc.address))
+		loc.address = offset;
+	return profile_add_location(&b->profile, &loc, NULL, 0, out);
+}
+
+/* A location with one function and nothing else known of it. */
+static enum status named_location(
+	struct batch *b, const struct profile_location *loc, struct str name, uint32_t *out)
+{
+	struct profile_function f = { 0 };
+	enum status s = profile_add_string(&b->profile, name, &f.name);
+	f.system_name = f.name;
+	struct profile_line line = { 0 };
+	if (s == OK)
+		s = profile_add_function(&b->profile, &f, &line.function);
+	return s == OK ? profile_add_location(&b->profile, loc, &line, 1, out) : s;
+}
+
+/* `looked_up` lies in the function: the address itself for the leaf, one less for callers. */
+static enum status kernel_location(struct batch *b, uint64_t looked_up, uint32_t *out)
+{
+	struct kallsyms_symbol symbol;
+	bool found = b->config.kallsyms && kallsyms_find(b->config.kallsyms, looked_up, &symbol);
+	char text[64];
+	struct profile_location loc = { .kind = FRAME_KERNEL };
+	struct str file = STR("[kernel.kallsyms]"), name;
+	if (found) {
+		/* By function, so that a kernel at another address gives equal stacks. */
+		loc.address = looked_up - symbol.start;
+		name = symbol.name;
+		if (symbol.module.len) {
+			snprintf(text, sizeof(text), "[%.*s]",
+				STR_ARG(str_sub(symbol.module, 0, 60)));
+			file = str_of(text);
+		}
+	} else {
+		metric_add(&b->metrics.unnamed_kernel, 1);
+		b->missed_kernel = true;
+		loc.address = looked_up;
+		snprintf(text, sizeof(text), "[kernel]+0x%" PRIx64, looked_up);
+		name = str_of(text);
+	}
+	struct profile_mapping m = { 0 };
+	enum status s = profile_add_string(&b->profile, file, &m.filename);
+	if (s == OK)
+		s = profile_add_mapping(&b->profile, &m, &loc.mapping);
+	return s == OK ? named_location(b, &loc, name, out) : s;
+}
+
+static enum status marker_location(struct batch *b, unsigned end, uint32_t *out)
+{
+	static const char *const texts[] = {
+#define MARKER_TEXT(name, number, text) [number] = "[unwind: " text "]",
+		STACK_END_LIST(MARKER_TEXT)
+#undef MARKER_TEXT
+	};
+	assert(end < ARRAY_COUNT(texts));
+	struct str text = end == STACK_END_DEPTH ? STR("[truncated]") : str_of(texts[end]);
+	return profile_add_marker(&b->profile, text, out);
+}
+
+static enum status add_stack(struct batch *b, const struct event_sample *s, uint32_t *out)
+{
+	uint32_t locations[FRAMES_MAX];
+	uint32_t n = 0;
+	enum status st = OK;
+	uint32_t kernel = MIN((uint32_t)s->kernel_count, (uint32_t)SAMPLE_KERNEL_FRAMES_MAX);
+	uint32_t user = MIN((uint32_t)s->user_count, (uint32_t)SAMPLE_USER_FRAMES_MAX);
+	for (uint32_t i = 0; i < kernel && st == OK; i++)
+		st = kernel_location(b, s->frames[i] - (i > 0), &locations[n++]);
+	for (uint32_t i = 0; i < user && st == OK; i++)
+		st = user_location(b, s->frames[s->kernel_count + i], &locations[n++]);
+	unsigned end = MIN((unsigned)s->h.stack_end, (unsigned)STACK_END_COUNT - 1);
+	if (st == OK && !stack_end_is_whole(end))
+		st = marker_location(b, end, &locations[n++]);
+	return st == OK ? profile_add_stack(&b->profile, locations, n, out) : st;
+}
+
+/* ---- labels ---- */
+
+struct labels {
+	struct profile_label v[BATCH_EXTERNAL_LABELS_MAX + 8];
+	uint32_t count;
+	enum status status;
+};
+
+static void label(struct batch *b, struct labels *l, struct str name, struct str value)
+{
+	if (l->status != OK || value.len == 0 || l->count == ARRAY_COUNT(l->v))
+		return;
+	struct profile_label x;
+	l->status = profile_add_string(&b->profile, name, &x.name);
+	if (l->status == OK)
+		l->status = profile_add_string(&b->profile, value, &x.value);
+	if (l->status == OK)
+		l->v[l->count++] = x;
+}
+
+static enum status labels_finish(struct batch *b, struct labels *l, uint32_t *out)
+{
+	if (l->status != OK)
+		return l->status;
+	return profile_add_labels(&b->profile, l->v, l->count, out);
+}
+
+static enum status resource_labels(struct batch *b, const struct process *x, uint32_t *out)
+{
+	struct labels l = { .status = OK };
+	label(b, &l, STR("node"), str_of(b->config.node));
+	label(b, &l, STR("comm"), x->comm);
+	label(b, &l, STR("executable"), x->executable);
+	label(b, &l, STR("cgroup"), x->cgroup);
+	label(b, &l, STR("container_id"), x->container_id);
+	for (const char *const *p = b->config.external_labels; p && *p; p++) {
+		struct str value = str_of(*p), name;
+		if (str_split(&value, '=', &name))
+			label(b, &l, name, value);
+	}
+	return labels_finish(b, &l, out);
+}
+
+static enum status own_labels(struct batch *b, const struct event_header *h, uint32_t *out)
+{
+	struct labels l = { .status = OK };
+	char pid[16], tid[16], cpu[16];
+	snprintf(pid, sizeof(pid), "%u", h->pid);
+	snprintf(tid, sizeof(tid), "%u", h->tid);
+	snprintf(cpu, sizeof(cpu), "%u", h->cpu);
+	label(b, &l, STR("pid"), str_of(pid));
+	label(b, &l, STR("thread_id"), str_of(tid));
+	label(b, &l, STR("thread_name"), str_make(h->comm, strnlen(h->comm, sizeof(h->comm))));
+	label(b, &l, STR("cpu"), str_of(cpu));
+	return labels_finish(b, &l, out);
+}
+
+static enum status add_sample(struct batch *b, const struct event_sample *s)
+{
+	if (!b->head) {
+		/* The last begin() found no memory. */
+		enum status again = begin(b);
+		if (again != OK)
+			return again;
+	}
+	const struct process *x = processes_find(b->config.processes, &s->h);
+	if (!x)
+		return E_NOMEM;
+	struct profile_sample sample = { .value = 1, .head = b->head };
+	sample.time_ns = MAX((int64_t)s->h.time_ns + b->clock_offset_ns, b->begin_ns);
+	enum status st = resource_labels(b, x, &sample.resource);
+	if (st == OK)
+		st = own_labels(b, &s->h, &sample.own);
+	if (st == OK)
+		st = add_stack(b, s, &sample.stack);
+	return st == OK ? profile_add_sample(&b->profile, &sample) : st;
+}
+
+void batch_add(struct batch *b, const struct event_sample *s)
+{
+	if (add_sample(b, s) == OK) {
+		metric_add(&b->metrics.samples, 1);
+		metric_add(&b->metrics.stack_end[MIN(s->h.stack_end, STACK_END_COUNT - 1)], 1);
+	} else {
+		metric_add(&b->metrics.lost, 1);
+	}
+	if (b->profile.samples.len >= BATCH_SAMPLES_MAX)
+		emit(b);
+}
+
+bool batch_finish(struct batch *b)
+{
+	emit(b);
+	bool missed = b->missed_kernel;
+	b->missed_kernel = false;
+	return missed;
+}
+
+/* ---- life ---- */
+
+static enum status check_external_labels(const char *const *labels, struct err *e)
+{
+	uint32_t count = 0;
+	for (const char *const *p = labels; p && *p; p++) {
+		struct str text = str_of(*p);
+		size_t at = str_index(text, '=');
+		if (at == 0 || at == text.len)
+			return err_set(e, E_INVALID,
+				"external label \"%s\": not of the form name=value", *p);
+		if (++count > BATCH_EXTERNAL_LABELS_MAX)
+			return err_set(e, E_LIMIT, "more than %d external labels",
+				BATCH_EXTERNAL_LABELS_MAX);
+	}
+	return OK;
+}
+
+enum status batch_new(const struct batch_config *c, struct batch **out, struct err *e)
+{
+	assert(c->frequency_hz > 0 && c->emit);
+	enum status s = check_external_labels(c->external_labels, e);
+	if (s != OK)
+		return s;
+	struct batch *b = calloc(1, sizeof(*b));
+	if (!b)
+		return err_set(e, E_NOMEM, "batch");
+	b->config = *c;
+	s = profile_init(&b->profile, PROFILE_BYTES_MAX);
+	if (s == OK)
+		s = begin(b);
+	if (s != OK) {
+		batch_free(b);
+		return err_set(e, s, "batch");
+	}
+	*out = b;
+	return OK;
+}
+
+void batch_free(struct batch *b)
+{
+	if (!b)
+		return;
+	profile_deinit(&b->profile);
+	VEC_FREE(&b->files);
+	map_deinit(&b->file_index);
+	free(b);
+}
+
+const struct batch_metrics *batch_metrics(const struct batch *b)
+{
+	return &b->metrics;
+}
+
+void batch_write_metrics(const struct batch *b, struct buf *out)
+{
+	static const struct metric_def defs[] = { BATCH_METRICS(METRIC_DEF) };
+	metrics_write(out, defs, &b->metrics.samples, ARRAY_COUNT(defs));
+	static const struct metric_def ends[] = {
+#define END_DEF(name, number, text)                                                      \
+	{ "firn_agent_stacks_total{end=\"" #name "\"}", "User stacks, by why they end.", \
+		METRIC_COUNTER },
+		STACK_END_LIST(END_DEF)
+#undef END_DEF
+	};
+	metrics_write(out, ends, b->metrics.stack_end, ARRAY_COUNT(ends));
+}

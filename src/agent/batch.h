@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch: the samples of one interval, with their labels, as OTLP messages. Private to agent/. Not
+ * thread safe: the poll thread's.
+ *
+ * Labels: node, comm, executable, cgroup, container_id and the external ones are the resource's;
+ * pid, thread_id, thread_name and cpu the sample's own. Frames of files become ELF virtual
+ * addresses in a build id, kernel frames carry their name already. A user stack that is not whole
+ * ends at its root side in a marker frame that says why, so that what is missing is seen.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "agent/files.h"
+#include "agent/kallsyms.h"
+#include "agent/process.h"
+#include "base/buf.h"
+
+/* A batch is sent when it holds so many samples, even if the interval is not over. */
+#define BATCH_SAMPLES_MAX 20000
+/* Bytes of one message, at most. */
+#define BATCH_MESSAGE_BYTES_MAX ((size_t)16 << 20)
+#define BATCH_EXTERNAL_LABELS_MAX 64
+
+/* clang-format off */
+#define BATCH_METRICS(X)                                                                  \
+	X(samples, COUNTER, "firn_agent_samples_total", "Samples put into batches.")      \
+	X(lost, COUNTER, "firn_agent_samples_lost_total{reason=\"batch\"}",               \
+		"Samples lost in the agent.")                                             \
+	X(unnamed_kernel, COUNTER, "firn_agent_kernel_frames_unnamed_total",              \
+		"Kernel addresses without a symbol.")                                     \
+	X(messages, COUNTER, "firn_agent_messages_total", "OTLP messages made.")          \
+	X(message_bytes, COUNTER, "firn_agent_message_bytes_total", "Their bytes.")
+/* clang-format on */
+struct batch_metrics {
+	BATCH_METRICS(METRIC_FIELD)
+	metric_value stack_end[STACK_END_COUNT];
+};
+
+struct batch_config {
+	const char *node;
+	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
+	uint32_t frequency_hz;
+	struct files *files;
+	struct kallsyms *kallsyms; /* NULL: kernel frames are "[kernel]+0x…" */
+	struct processes *processes;
+	/* A finished message; takes the bytes over (buf_steal). */
+	void (*emit)(void *ctx, struct buf *message, uint32_t sample_count);
+	void *ctx;
+};
+
+struct batch;
+
+NODISCARD enum status batch_new(const struct batch_config *c, struct batch **out, struct err *e);
+void batch_free(struct batch *b);
+/* Never fails: what cannot be kept is counted. May emit. */
+void batch_add(struct batch *b, const struct event_sample *s);
+/* End of the interval: what was added is emitted, if anything was. True when a kernel address had
+ * no name (kallsyms_refresh). */
+bool batch_finish(struct batch *b);
+const struct batch_metrics *batch_metrics(const struct batch *b);
+void batch_write_metrics(const struct batch *b, struct buf *out);

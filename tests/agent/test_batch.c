@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/batch.h"
+#include "otlp/otlp.h"
+
+#include "test.h"
+
+#include <unistd.h>
+
+/* Two files, by id; all others are gone. Stands in for agent/files.c. */
+bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
+{
+	(void)f;
+	if (file_id != 2 && file_id != 3)
+		return false;
+	*out = (struct file_info){ .file_id = file_id, .segment_count = 1 };
+	out->segments[0] = (struct objfile_segment){
+		.offset = 0x1000, .vaddr = 0x401000, .file_size = 0x10000, .mem_size = 0x10000
+	};
+	snprintf(out->path, sizeof(out->path), "/usr/lib/lib%u.so", file_id);
+	snprintf(out->build_id, sizeof(out->build_id), "abcd%u", file_id);
+	return true;
+}
+
+bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr)
+{
+	const struct objfile_segment *s = &i->segments[0];
+	if (file_offset < s->offset || file_offset - s->offset >= s->file_size)
+		return false;
+	*out_vaddr = file_offset - s->offset + s->vaddr;
+	return true;
+}
+
+struct got {
+	struct profile profile;
+	uint32_t messages;
+	uint32_t samples;
+};
+
+static void keep(void *ctx, struct buf *message, uint32_t sample_count)
+{
+	struct got *g = ctx;
+	struct otlp_rejects rejects = { 0 };
+	struct err e;
+	CHECK_OK(otlp_decode(buf_view(message), &g->profile, &rejects, &e), &e);
+	CHECK(rejects.profiles == 0);
+	g->messages++;
+	g->samples += sample_count;
+}
+
+struct fixture {
+	struct processes *processes;
+	struct batch *batch;
+	struct got got;
+};
+
+static void setup(struct fixture *f, const char *const *external)
+{
+	struct err e;
+	CHECK_OK(processes_new(&f->processes, &e), &e);
+	f->got = (struct got){ .messages = 0 };
+	CHECK(profile_init(&f->got.profile, 64 << 20) == OK);
+	struct batch_config c = { .node = "host-1",
+		.external_labels = external,
+		.frequency_hz = 19,
+		.processes = f->processes,
+		.emit = keep,
+		.ctx = &f->got };
+	CHECK_OK(batch_new(&c, &f->batch, &e), &e);
+}
+
+static void teardown(struct fixture *f)
+{
+	batch_free(f->batch);
+	processes_free(f->processes);
+	profile_deinit(&f->got.profile);
+}
+
+/* An event with these frames; of a process that is not there, so that nothing is read of it. */
+static struct event_sample *sample(enum stack_end end, uint16_t kernel, uint16_t user)
+{
+	struct event_sample *s = calloc(1, sizeof(*s) + (kernel + user) * sizeof(uint64_t));
+	s->h = (struct event_header){ .type = EVENT_SAMPLE,
+		.stack_end = (uint8_t)end,
+		.cpu = 3,
+		.pid = 1u << 30,
+		.tid = (1u << 30) + 1,
+		.process_start_ns = 5,
+		.comm = "worker" };
+	s->kernel_count = kernel;
+	s->user_count = user;
+	return s;
+}
+
+static uint64_t frame(uint64_t file, uint64_t offset)
+{
+	return file << FRAME_FILE_SHIFT | offset;
+}
+
+static struct str function_of(const struct profile *p, uint32_t location)
+{
+	const struct profile_location *l = &p->locations.v[location];
+	if (!l->line_count)
+		return STR("");
+	return profile_str(p, p->functions.v[p->lines.v[l->line_first].function].name);
+}
+
+static bool has_label(const struct profile *p, uint32_t set, const char *name, const char *value)
+{
+	const struct profile_labels *s = &p->label_sets.v[set];
+	for (uint32_t i = s->first; i < s->first + s->count; i++)
+		if (str_eq(profile_str(p, p->labels.v[i].name), str_of(name)))
+			return str_eq(profile_str(p, p->labels.v[i].value), str_of(value));
+	return false;
+}
+
+static void makes_locations_of_frames(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 2, 5);
+	s->frames[0] = 0xffffffff81000010;
+	s->frames[1] = 0xffffffff81000020;
+	s->frames[2] = frame(2, 0x1234);
+	s->frames[3] = frame(3, 0x2000);
+	s->frames[4] = frame(2, 0x900000); /* in no segment */
+	s->frames[5] = frame(FRAME_FILE_ADDRESS, 0x7f0000001000);
+	s->frames[6] = frame(99, 0x40); /* a file that is gone */
+	batch_add(f.batch, s);
+	CHECK(batch_finish(f.batch)); /* a kernel address had no name */
+	const struct profile *p = &f.got.profile;
+	CHECK(f.got.messages == 1 && p->samples.len == 1);
+	const struct profile_stack *stack = &p->stacks.v[p->samples.v[0].stack];
+	CHECK(stack->count == 7);
+	const uint32_t *at = p->stack_locations.v + stack->first;
+	CHECK_STR(function_of(p, at[0]), "[kernel]+0xffffffff81000010");
+	CHECK_STR(function_of(p, at[1]), "[kernel]+0xffffffff8100001f"); /* in the call */
+	CHECK(p->locations.v[at[0]].kind == FRAME_KERNEL);
+	const struct profile_location *l = &p->locations.v[at[2]];
+	CHECK(l->kind == FRAME_NATIVE && l->address == 0x401234 && l->line_count == 0);
+	CHECK_STR(profile_str(p, p->mappings.v[l->mapping].filename), "/usr/lib/lib2.so");
+	CHECK_STR(profile_str(p, p->mappings.v[l->mapping].build_id), "abcd2");
+	CHECK(p->mappings.v[l->mapping].start == 0 && p->mappings.v[l->mapping].offset == 0);
+	CHECK(p->locations.v[at[3]].address == 0x402000);
+	CHECK(p->locations.v[at[4]].address == 0x900000);
+	CHECK(p->locations.v[at[5]].kind == FRAME_JIT);
+	CHECK(p->locations.v[at[5]].address == 0x7f0000001000);
+	l = &p->locations.v[at[6]];
+	CHECK_STR(profile_str(p, p->mappings.v[l->mapping].filename), "[file gone]");
+	teardown(&f);
+}
+
+static void labels_each_sample(void **state)
+{
+	(void)state;
+	struct fixture f;
+	static const char *const external[] = { "region=eu", "comm=never wins", NULL };
+	setup(&f, external);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 1);
+	s->frames[0] = frame(2, 0x1234);
+	batch_add(f.batch, s);
+	CHECK(!batch_finish(f.batch));
+	const struct profile *p = &f.got.profile;
+	const struct profile_sample *x = &p->samples.v[0];
+	CHECK(has_label(p, x->resource, "node", "host-1"));
+	CHECK(has_label(p, x->resource, "comm", "worker"));
+	CHECK(has_label(p, x->resource, "executable", "worker"));
+	CHECK(has_label(p, x->resource, "region", "eu"));
+	CHECK(has_label(p, x->own, "pid", "1073741824"));
+	CHECK(has_label(p, x->own, "thread_id", "1073741825"));
+	CHECK(has_label(p, x->own, "thread_name", "worker"));
+	CHECK(has_label(p, x->own, "cpu", "3"));
+	CLEANUP(buf_deinit) struct buf type;
+	buf_init(&type, 200);
+	profile_type_write(&type, p, &p->types.v[p->heads.v[x->head].type]);
+	CHECK_STR(buf_view(&type), "parca_agent:samples:count:cpu:nanoseconds:delta");
+	CHECK(p->heads.v[x->head].period == 1000000000 / 19 && x->value == 1);
+	CHECK(x->time_ns >= p->heads.v[x->head].time_ns);
+	CHECK(x->time_ns <= p->heads.v[x->head].time_ns + p->heads.v[x->head].duration_ns);
+	teardown(&f);
+}
+
+static void shows_what_is_missing(void **state)
+{
+	(void)state;
+	for (unsigned end = 0; end < STACK_END_COUNT; end++) {
+		struct fixture f;
+		setup(&f, NULL);
+		CLEANUP(free_cleanup) struct event_sample *s = sample((enum stack_end)end, 0, 1);
+		s->frames[0] = frame(2, 0x1234);
+		batch_add(f.batch, s);
+		(void)batch_finish(f.batch);
+		const struct profile *p = &f.got.profile;
+		const struct profile_stack *stack = &p->stacks.v[p->samples.v[0].stack];
+		uint32_t root = p->stack_locations.v[stack->first + stack->count - 1];
+		CHECK(stack->count == (stack_end_is_whole(end) ? 1u : 2u));
+		CHECK((p->locations.v[root].kind == FRAME_MARKER) == !stack_end_is_whole(end));
+		if (end == STACK_END_DEPTH)
+			CHECK_STR(function_of(p, root), "[truncated]");
+		if (end == STACK_END_NO_FILE)
+			CHECK_STR(function_of(p, root), "[unwind: file not known yet]");
+		CHECK(metric_get(&batch_metrics(f.batch)->stack_end[end]) == 1);
+		teardown(&f);
+	}
+}
+
+static void keeps_the_deepest_stack_whole(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	CLEANUP(free_cleanup)
+	struct event_sample *s =
+		sample(STACK_END_DEPTH, SAMPLE_KERNEL_FRAMES_MAX, SAMPLE_USER_FRAMES_MAX);
+	for (uint32_t i = 0; i < SAMPLE_KERNEL_FRAMES_MAX; i++)
+		s->frames[i] = 0xffffffff81000000 + i;
+	for (uint32_t i = 0; i < SAMPLE_USER_FRAMES_MAX; i++)
+		s->frames[SAMPLE_KERNEL_FRAMES_MAX + i] = frame(2, 0x1000 + i);
+	batch_add(f.batch, s);
+	(void)batch_finish(f.batch);
+	const struct profile *p = &f.got.profile;
+	const struct profile_stack *stack = &p->stacks.v[p->samples.v[0].stack];
+	CHECK(stack->count == SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + 1);
+	teardown(&f);
+}
+
+static void splits_and_loses_nothing(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 3);
+	uint32_t total = 2 * BATCH_SAMPLES_MAX + 77;
+	for (uint32_t i = 0; i < total; i++) {
+		s->h.time_ns = (uint64_t)i * 1000;
+		s->frames[0] = frame(2, 0x1000 + i % 5000);
+		s->frames[1] = frame(3, 0x1000 + i % 77);
+		s->frames[2] = frame(3, 0x2000);
+		batch_add(f.batch, s);
+	}
+	(void)batch_finish(f.batch);
+	(void)batch_finish(f.batch); /* nothing there: nothing sent */
+	CHECK(f.got.messages == 3 && f.got.samples == total);
+	CHECK(f.got.profile.samples.len == total);
+	const struct batch_metrics *m = batch_metrics(f.batch);
+	CHECK(metric_get(&m->samples) == total && metric_get(&m->lost) == 0);
+	CHECK(metric_get(&m->messages) == 3);
+	teardown(&f);
+}
+
+static void refuses_bad_external_labels(void **state)
+{
+	(void)state;
+	static const char *const bad[] = { "noequals", NULL };
+	struct batch *b;
+	struct err e;
+	struct batch_config c = {
+		.node = "n", .external_labels = bad, .frequency_hz = 19, .emit = keep
+	};
+	CHECK(batch_new(&c, &b, &e) == E_INVALID);
+	CHECK(strstr(e.text, "noequals"));
+}
+
+TEST_MAIN(cmocka_unit_test(makes_locations_of_frames), cmocka_unit_test(labels_each_sample),
+	cmocka_unit_test(shows_what_is_missing), cmocka_unit_test(keeps_the_deepest_stack_whole),
+	cmocka_unit_test(splits_and_loses_nothing), cmocka_unit_test(refuses_bad_external_labels))
