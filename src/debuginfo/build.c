@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 #define SENTENCE_MAX 200
+/* How often a waiting parent looks at limits->stop. */
+#define STOP_LOOK_MS 50
 /* Descriptors are moved above those that the child gets. */
 #define SPAWN_FD_MIN 16
 
@@ -81,14 +84,16 @@ static int add_actions(posix_spawn_file_actions_t *actions, const struct spawn *
 	return rc;
 }
 
-static enum status start(struct spawn *p, const struct debuginfo_limits *l, struct err *e)
+static enum status start(
+	struct spawn *p, bool dwarf, const struct debuginfo_limits *l, struct err *e)
 {
 	char memory[24], cpu[24], output[24], files[24];
 	snprintf(memory, sizeof(memory), "%llu", (unsigned long long)l->memory_bytes);
 	snprintf(cpu, sizeof(cpu), "%u", l->cpu_seconds);
 	snprintf(output, sizeof(output), "%llu", (unsigned long long)l->output_bytes);
-	unsigned bits = (p->fds[DEBUGINFO_CHILD_DEBUG_FD] >= 0) << DEBUGINFO_CHILD_DEBUG |
-			(p->fds[DEBUGINFO_CHILD_ALT_FD] >= 0) << DEBUGINFO_CHILD_ALT;
+	unsigned bits = (p->fds[DEBUGINFO_CHILD_DEBUG_FD] >= 0 ? DEBUGINFO_CHILD_DEBUG : 0) |
+			(p->fds[DEBUGINFO_CHILD_ALT_FD] >= 0 ? DEBUGINFO_CHILD_ALT : 0) |
+			(dwarf ? 0 : DEBUGINFO_CHILD_NO_DWARF);
 	snprintf(files, sizeof(files), "%u", bits);
 	char name[] = "firn", verb[] = DEBUGINFO_CHILD_VERB;
 	char *argv[] = { name, verb, memory, cpu, output, files, NULL };
@@ -130,11 +135,19 @@ static enum status start(struct spawn *p, const struct debuginfo_limits *l, stru
 	return OK;
 }
 
-/* What the child said, printable, without the line's end. */
-static void read_sentence(int fd, char out[SENTENCE_MAX])
+/* What the child says until it closes the pipe, which is when it ends. False: stop came first. */
+static bool read_sentence(int fd, const atomic_bool *stop, char out[SENTENCE_MAX])
 {
 	size_t len = 0;
+	bool stopped = false;
 	while (len < SENTENCE_MAX - 1) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int rc = poll(&p, 1, STOP_LOOK_MS);
+		stopped = stop && atomic_load(stop);
+		if (stopped)
+			break;
+		if (rc <= 0)
+			continue;
 		ssize_t n = read(fd, out + len, SENTENCE_MAX - 1 - len);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -146,19 +159,11 @@ static void read_sentence(int fd, char out[SENTENCE_MAX])
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)out[i] < ' ' || (unsigned char)out[i] > '~')
 			out[i] = '?';
+	return !stopped;
 }
 
-static enum status finish(struct spawn *p, struct err *e)
+static enum status judge(int status, const char *sentence, struct err *e)
 {
-	char sentence[SENTENCE_MAX];
-	read_sentence(p->sentence, sentence);
-	/* Whatever it still wants to say is lost: it gets SIGPIPE, not a blocked write. */
-	fd_cleanup(&p->sentence);
-	p->sentence = -1;
-	int status = 0;
-	while (waitpid(p->pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_os(e, "wait for the symbol table's child");
 	if (WIFEXITED(status)) {
 		int code = WEXITSTATUS(status);
 		if (code == OK)
@@ -177,14 +182,43 @@ static enum status finish(struct spawn *p, struct err *e)
 	return err_set(e, E_CORRUPT, "reading it ended with signal %d (%s)", sig, strsignal(sig));
 }
 
-static enum status run_child(const struct debuginfo_files *files, int table,
+static enum status finish(struct spawn *p, const atomic_bool *stop, struct err *e)
+{
+	char sentence[SENTENCE_MAX];
+	bool ended = read_sentence(p->sentence, stop, sentence);
+	if (!ended)
+		kill(p->pid, SIGKILL);
+	/* Whatever it still wants to say is lost: it gets SIGPIPE, not a blocked write. */
+	fd_cleanup(&p->sentence);
+	p->sentence = -1;
+	int status = 0;
+	while (waitpid(p->pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_os(e, "wait for the symbol table's child");
+	return ended ? judge(status, sentence, e)
+		     : err_set(e, E_CANCELED, "%s", status_text(E_CANCELED));
+}
+
+static enum status run_child(const struct debuginfo_files *files, bool dwarf, int table,
 	const struct debuginfo_limits *limits, struct err *e)
 {
 	CLEANUP(spawn_deinit) struct spawn p = { { -1, -1, -1, -1, -1 }, -1, 0 };
 	enum status s = gather_fds(&p, files, table, e);
 	if (s == OK)
-		s = start(&p, limits, e);
-	return s == OK ? finish(&p, e) : s;
+		s = start(&p, dwarf, limits, e);
+	return s == OK ? finish(&p, limits->stop, e) : s;
+}
+
+/* A child that DWARF killed is followed by one that leaves it alone: the symbols are worth it. */
+static enum status run_children(const struct debuginfo_files *files, int table,
+	const struct debuginfo_limits *limits, struct err *e)
+{
+	enum status s = run_child(files, true, table, limits, e);
+	if (s != E_CORRUPT && s != E_LIMIT)
+		return s;
+	if (ftruncate(table, 0) != 0)
+		return err_os(e, "empty the unfinished symbol table");
+	return run_child(files, false, table, limits, e);
 }
 
 static enum status check(int fd, const char *path, struct err *e)
@@ -209,7 +243,7 @@ enum status debuginfo_build_files(const struct debuginfo_files *files, const cha
 	CLEANUP(fd_cleanup) int fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
 		return err_os(e, "create %s", tmp);
-	enum status s = run_child(files, fd, limits, e);
+	enum status s = run_children(files, fd, limits, e);
 	if (s == OK)
 		s = check(fd, tmp, e);
 	if (s == OK && fchmod(fd, 0640) != 0)

@@ -150,7 +150,7 @@ static enum status enter_sandbox(const struct child *c, struct err *e)
 
 static bool is_there(const struct child *c, enum debuginfo_child_file bit)
 {
-	return c->files & (1u << bit);
+	return c->files & bit;
 }
 
 /* Everything with names, into the builder. The Elf handles stay open: symbols point into them. */
@@ -187,9 +187,13 @@ static enum status read_all(const struct child *c, struct debuginfo_builder *b, 
 		.memory_bytes = c->limits.memory_bytes / 4 * 3,
 		.cpu_ns = (int64_t)c->limits.cpu_seconds * 1000000000 / 4 * 3,
 	};
-	debuginfo_read_dwarf(b, elf, alt, &limits);
-	if (debug && !(b->flags & SYMTAB_DWARF))
-		debuginfo_read_dwarf(b, debug, alt, &limits);
+	if (is_there(c, DEBUGINFO_CHILD_NO_DWARF)) {
+		b->flags |= SYMTAB_DWARF_DAMAGED;
+	} else {
+		debuginfo_read_dwarf(b, elf, alt, &limits);
+		if (debug && !(b->flags & SYMTAB_DWARF))
+			debuginfo_read_dwarf(b, debug, alt, &limits);
+	}
 	s = debuginfo_builder_settle(b);
 	return s == OK ? OK : err_set(e, s, "merging");
 }

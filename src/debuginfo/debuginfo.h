@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "os/os.h"
 
+#include <stdatomic.h>
+
 #define DEBUGINFO_FRAMES_MAX 256 /* inlined calls at one address */
 
 /* What one build may use. DWARF that needs more is cut: the table then has what was read so far and
@@ -22,6 +24,7 @@ struct debuginfo_limits {
 	uint64_t memory_bytes; /* of the child, beside the mapped files themselves */
 	uint32_t cpu_seconds;
 	uint64_t output_bytes;
+	const atomic_bool *stop; /* once true the child is ended: E_CANCELED; NULL: never */
 };
 void debuginfo_limits_default(struct debuginfo_limits *l);
 

@@ -129,8 +129,13 @@ void debuginfo_read_dwarf(struct debuginfo_builder *b, Elf *elf, Elf *alt,
 /* Descriptors of the child beside 0 (ELF file), 1 (table), 2 (sentence). */
 #define DEBUGINFO_CHILD_DEBUG_FD 3
 #define DEBUGINFO_CHILD_ALT_FD 4
-/* Bits of the child's argument FILES. */
-enum debuginfo_child_file { DEBUGINFO_CHILD_DEBUG, DEBUGINFO_CHILD_ALT };
+/* Bits of the child's argument FILES: what is there, and whether DWARF is left alone, because a
+ * child before this one did not survive it. */
+enum debuginfo_child_file {
+	DEBUGINFO_CHILD_DEBUG = 1,
+	DEBUGINFO_CHILD_ALT = 2,
+	DEBUGINFO_CHILD_NO_DWARF = 4,
+};
 bool debuginfo_child_is_ready(void);
 
 /* ---- table.c ---- */

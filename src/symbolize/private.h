@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* private: what the files of symbolize/ share. */
+#pragma once
+
+#include "objfile/objfile.h"
+#include "symbolize/symbolize.h"
+
+/* Hex digits of a build id. */
+#define SYMBOLIZE_ID_MAX 128
+#define SYMBOLIZE_PATH_MAX 4096
+
+/* ---- find.c: files for a build id ---- */
+
+/* Hex digits (an 'x' first for content ids), long enough to name a file, nothing else. */
+bool symbolize_id_is_valid(struct str build_id);
+
+struct symbolize_request {
+	const char *build_id;
+	const char *path;       /* of the mapping, as its process saw it; may be "" */
+	int fd;                 /* offered, or -1; stays the caller's */
+	const char *debug_dirs; /* colon separated */
+	bool local_files;       /* may `path` be opened on this host? */
+};
+
+/* What is there for a build id, every file checked to carry it. The descriptors are the caller's.
+ */
+struct symbolize_files {
+	struct debuginfo_files files;
+	bool has_dwarf; /* one of them has .debug_info */
+};
+void symbolize_files_deinit(struct symbolize_files *f);
+/* E_NOTFOUND when there is nothing at all; E_INVALID when the offered file is not what it is said
+ * to be. */
+NODISCARD enum status symbolize_files_find(
+	const struct symbolize_request *r, struct symbolize_files *out, struct err *e);
+
+/* ---- tables.c: the tables of a symbolizer, open, on disk or being built ---- */
+
+struct symbolize_tables;
+
+NODISCARD enum status symbolize_tables_new(const struct symbolizer_config *c,
+	struct symbolize_metrics *metrics, struct symbolize_tables **out, struct err *e);
+void symbolize_tables_free(struct symbolize_tables *t);
+
+/* Takes the descriptor over. */
+NODISCARD enum status symbolize_tables_offer(
+	struct symbolize_tables *t, const char *build_id, const char *path, int fd, struct err *e);
+
+/* A table in use: stays open until it is released. */
+struct symbolize_ref;
+const struct debuginfo_table *symbolize_ref_table(const struct symbolize_ref *r);
+void symbolize_ref_release(struct symbolize_tables *t, struct symbolize_ref *r); /* NULL is fine */
+
+/* The table of a build id. *out NULL: there is none; *out_pending: it is being built (and gets
+ * queued by this call). Does not wait. */
+void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struct str path,
+	struct symbolize_ref **out, bool *out_pending);
+/* Until a build ends or the deadline passes (monotonic); false at the deadline. `*seen` counts the
+ * builds that ended, from 0: the caller's memory of what it saw. */
+bool symbolize_tables_wait(struct symbolize_tables *t, uint64_t *seen, int64_t deadline_ns);

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One entry for each build id that was ever asked for or offered. An entry is idle, queued or being
+ * built; beside that its table may be open, or known to be missing until some time.
+ *
+ *	get:    open table -> use it; else table on disk -> open it; else idle -> queue it
+ *	offer:  idle -> queue it with the descriptor; being built -> queued again afterwards
+ *	worker: takes the first of the queue; opens or builds; done
+ *
+ * One lock for everything; it is not held while files are opened or built. Open tables are counted
+ * by their bytes; beyond the budget the one not used for the longest time is closed, unless it is
+ *in use.
+ */
+#include "symbolize/private.h"
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ENTRIES_MAX 65536
+/* Builds waiting; each may hold a descriptor. */
+#define QUEUE_MAX 512
+#define WORKERS_MAX 16
+/* How long a build id without a file, or with a bad one, is left alone. */
+#define MISSING_RETRY_NS (300 * NS_PER_SEC)
+#define FAILED_RETRY_NS (3600 * NS_PER_SEC)
+
+enum entry_state { IDLE, QUEUED, BUILDING };
+
+struct symbolize_ref {
+	struct debuginfo_table *table;
+	uint64_t bytes;
+	uint32_t refs;  /* users, and one of the entry */
+	bool has_dwarf; /* all of it, or none to be had */
+};
+
+struct entry {
+	char id[SYMBOLIZE_ID_MAX + 1];
+	enum entry_state state;
+	bool again;                 /* an offer came while it was being built */
+	struct symbolize_ref *open; /* may be NULL */
+	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
+	uint64_t last_used;
+	char *path; /* may be NULL */
+	int fd;     /* offered, or -1 */
+};
+
+struct symbolize_tables {
+	struct symbolizer_config config; /* texts are copies */
+	struct symbolize_metrics *metrics;
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* the queue grew, or stop */
+	pthread_cond_t done; /* a build ended */
+	atomic_bool stop;
+	VEC(struct entry *) entries;
+	struct map index; /* of entries, by id */
+	struct entry *queue[QUEUE_MAX];
+	uint32_t queue_first, queue_len;
+	uint64_t uses;       /* a clock for last_used */
+	uint64_t ended;      /* builds */
+	uint64_t open_bytes; /* of the tables that entries hold open */
+	pthread_t workers[WORKERS_MAX];
+	uint32_t worker_count;
+};
+
+const struct debuginfo_table *symbolize_ref_table(const struct symbolize_ref *r)
+{
+	return r->table;
+}
+
+/* ---- entries; the lock is held ---- */
+
+static bool id_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct symbolize_tables *t = ctx;
+	return str_eq(str_of(t->entries.v[value]->id), *(const struct str *)key);
+}
+
+static void unref(struct symbolize_ref *r)
+{
+	if (!r || --r->refs)
+		return;
+	debuginfo_table_close(r->table);
+	free(r);
+}
+
+static void close_table(struct symbolize_tables *t, struct entry *en)
+{
+	if (!en->open)
+		return;
+	t->open_bytes -= en->open->bytes;
+	atomic_fetch_sub(&t->metrics->open_tables, 1);
+	unref(en->open);
+	en->open = NULL;
+}
+
+static void forget_job(struct entry *en)
+{
+	free(en->path);
+	en->path = NULL;
+	fd_cleanup(&en->fd);
+}
+
+/* The oldest entry that nobody needs, taken out of the index; MAP_NONE when all are needed. */
+static uint32_t recycle(struct symbolize_tables *t)
+{
+	uint32_t oldest = MAP_NONE;
+	for (uint32_t i = 0; i < t->entries.len; i++) {
+		const struct entry *en = t->entries.v[i];
+		if (en->state == IDLE && !en->open &&
+			(oldest == MAP_NONE || en->last_used < t->entries.v[oldest]->last_used))
+			oldest = i;
+	}
+	if (oldest != MAP_NONE) {
+		struct entry *en = t->entries.v[oldest];
+		map_remove(&t->index, hash64(en->id, strlen(en->id)), oldest);
+		forget_job(en);
+	}
+	return oldest;
+}
+
+static struct entry *find_or_add(struct symbolize_tables *t, struct str id)
+{
+	uint64_t h = hash64(id.p, id.len);
+	uint32_t at = map_find(&t->index, h, id_equal, t, &id);
+	if (at == MAP_NONE) {
+		if (t->entries.len < ENTRIES_MAX) {
+			struct entry *fresh = calloc(1, sizeof(*fresh));
+			if (!fresh || !VEC_PUSH(&t->entries, fresh)) {
+				free(fresh);
+				return NULL;
+			}
+			at = (uint32_t)t->entries.len - 1;
+		} else {
+			at = recycle(t);
+		}
+		if (at == MAP_NONE || !map_insert(&t->index, h, at))
+			return NULL;
+		struct entry *en = t->entries.v[at];
+		*en = (struct entry){ .fd = -1 };
+		memcpy(en->id, id.p, id.len);
+	}
+	t->entries.v[at]->last_used = ++t->uses;
+	return t->entries.v[at];
+}
+
+static bool enqueue(struct symbolize_tables *t, struct entry *en)
+{
+	if (t->queue_len == QUEUE_MAX)
+		return false;
+	t->queue[(t->queue_first + t->queue_len++) % QUEUE_MAX] = en;
+	en->state = QUEUED;
+	pthread_cond_signal(&t->work);
+	return true;
+}
+
+static void evict(struct symbolize_tables *t)
+{
+	while (t->open_bytes > t->config.memory_bytes) {
+		struct entry *oldest = NULL;
+		for (size_t i = 0; i < t->entries.len; i++) {
+			struct entry *en = t->entries.v[i];
+			if (en->open && en->open->refs == 1 &&
+				(!oldest || en->last_used < oldest->last_used))
+				oldest = en;
+		}
+		if (!oldest)
+			return; /* all in use */
+		close_table(t, oldest);
+	}
+}
+
+static struct symbolize_ref *ref_new(struct debuginfo_table *table)
+{
+	struct symbolize_ref *r = calloc(1, sizeof(*r));
+	if (!r) {
+		debuginfo_table_close(table);
+		return NULL;
+	}
+	struct debuginfo_table_info info;
+	debuginfo_table_describe(table, &info);
+	*r = (struct symbolize_ref){ table, info.bytes, 1, info.has_dwarf };
+	return r;
+}
+
+/* Takes `r` over. */
+static void attach(struct symbolize_tables *t, struct entry *en, struct symbolize_ref *r)
+{
+	close_table(t, en);
+	en->open = r;
+	t->open_bytes += r->bytes;
+	atomic_fetch_add(&t->metrics->open_tables, 1);
+	r->refs++; /* not the one to go */
+	evict(t);
+	r->refs--;
+}
+
+/* ---- files; the lock is not held ---- */
+
+static bool table_path(
+	const struct symbolize_tables *t, const char *id, bool folder, char out[SYMBOLIZE_PATH_MAX])
+{
+	int n = folder ? snprintf(out, SYMBOLIZE_PATH_MAX, "%s/%.2s", t->config.dir, id)
+		       : snprintf(out, SYMBOLIZE_PATH_MAX, "%s/%.2s/%s.sym", t->config.dir, id,
+				 id + 2);
+	return n > 0 && n < SYMBOLIZE_PATH_MAX;
+}
+
+/* NULL: none on disk. A damaged one is deleted: it is made again. */
+static struct symbolize_ref *open_from_disk(const struct symbolize_tables *t, const char *id)
+{
+	char path[SYMBOLIZE_PATH_MAX];
+	struct debuginfo_table *table;
+	if (!table_path(t, id, false, path))
+		return NULL;
+	enum status s = debuginfo_table_open(path, &table, NULL);
+	if (s == E_CORRUPT)
+		unlink(path);
+	return s == OK ? ref_new(table) : NULL;
+}
+
+static enum status build(const struct symbolize_tables *t, const char *id,
+	const struct symbolize_files *files, struct err *e)
+{
+	char folder[SYMBOLIZE_PATH_MAX], path[SYMBOLIZE_PATH_MAX];
+	if (!table_path(t, id, true, folder) || !table_path(t, id, false, path))
+		return err_set(e, E_LIMIT, "path of table %s", id);
+	enum status s = os_make_dirs(folder, e);
+	if (s != OK)
+		return s;
+	return debuginfo_build_files(&files->files, path, &t->config.limits, e);
+}
+
+struct job {
+	char id[SYMBOLIZE_ID_MAX + 1];
+	char *path;
+	int fd;
+	struct symbolize_ref *result;
+	int64_t retry_ns; /* 0: at once */
+};
+
+static void run_job(struct symbolize_tables *t, struct job *j)
+{
+	struct symbolize_ref *old = open_from_disk(t, j->id);
+	if (old && (j->fd < 0 || old->has_dwarf)) {
+		j->result = old;
+		return;
+	}
+	struct symbolize_request request = {
+		.build_id = j->id,
+		.path = j->path ? j->path : "",
+		.fd = j->fd,
+		.debug_dirs = t->config.debug_dirs,
+		.local_files = t->config.local_files,
+	};
+	CLEANUP(symbolize_files_deinit) struct symbolize_files files = { { -1, -1, -1 }, false };
+	enum status s = symbolize_files_find(&request, &files, NULL);
+	if (s == E_NOTFOUND) {
+		metric_add(&t->metrics->missing, 1);
+		j->retry_ns = MISSING_RETRY_NS;
+	} else if (s == OK && !(old && !files.has_dwarf)) {
+		s = build(t, j->id, &files, NULL);
+		if (s == OK)
+			metric_add(&t->metrics->built, 1);
+	}
+	if (s != OK && s != E_NOTFOUND && s != E_CANCELED) {
+		metric_add(&t->metrics->failed, 1);
+		j->retry_ns = FAILED_RETRY_NS;
+	}
+	j->result = s == OK ? open_from_disk(t, j->id) : NULL;
+	if (j->result) {
+		if (old)
+			unref(old);
+	} else {
+		j->result = old;
+	}
+}
+
+static void finish_job(struct symbolize_tables *t, struct entry *en, const struct job *j)
+{
+	if (j->result)
+		attach(t, en, j->result);
+	en->not_before_ns = j->retry_ns ? clock_monotonic_ns() + j->retry_ns : 0;
+	en->state = IDLE;
+	if (en->again) {
+		en->again = false;
+		en->not_before_ns = 0;
+		if (!enqueue(t, en))
+			forget_job(en);
+	}
+	t->ended++;
+	pthread_cond_broadcast(&t->done);
+}
+
+static void *work(void *ctx)
+{
+	struct symbolize_tables *t = ctx;
+	setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
+	pthread_mutex_lock(&t->lock);
+	while (!t->stop) {
+		if (t->queue_len == 0) {
+			pthread_cond_wait(&t->work, &t->lock);
+			continue;
+		}
+		struct entry *en = t->queue[t->queue_first];
+		t->queue_first = (t->queue_first + 1) % QUEUE_MAX;
+		t->queue_len--;
+		en->state = BUILDING;
+		struct job j = { .path = STEAL_PTR(en->path), .fd = STEAL_FD(en->fd) };
+		memcpy(j.id, en->id, sizeof(j.id));
+		pthread_mutex_unlock(&t->lock);
+		run_job(t, &j);
+		free(j.path);
+		fd_cleanup(&j.fd);
+		pthread_mutex_lock(&t->lock);
+		finish_job(t, en, &j);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+/* ---- what the others call ---- */
+
+/* Unfinished tables of a run that was killed. */
+static enum status remove_leftovers(const char *dir, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, (size_t)64 << 20);
+	struct str *folders, *names;
+	size_t folder_count, name_count;
+	enum status s = os_list_dir(dir, &a, &folders, &folder_count, e);
+	for (size_t i = 0; s == OK && i < folder_count; i++) {
+		char path[SYMBOLIZE_PATH_MAX];
+		int n = snprintf(path, sizeof(path), "%s/%.*s", dir, STR_ARG(folders[i]));
+		if (folders[i].len != 2 || n >= (int)sizeof(path) ||
+			os_list_dir(path, &a, &names, &name_count, NULL) != OK)
+			continue;
+		for (size_t k = 0; k < name_count; k++) {
+			/* rest.sym.XXXXXX */
+			size_t dot = str_rindex(names[k], '.');
+			if (!str_ends(str_sub(names[k], 0, dot), STR(".sym")))
+				continue;
+			n = snprintf(path, sizeof(path), "%s/%.*s/%.*s", dir, STR_ARG(folders[i]),
+				STR_ARG(names[k]));
+			if (n < (int)sizeof(path))
+				unlink(path);
+		}
+	}
+	return s;
+}
+
+static void config_deinit(struct symbolizer_config *c)
+{
+	free((char *)(uintptr_t)c->dir);
+	free((char *)(uintptr_t)c->debug_dirs);
+}
+
+static void tables_cleanup(struct symbolize_tables **t)
+{
+	symbolize_tables_free(*t);
+}
+
+enum status symbolize_tables_new(const struct symbolizer_config *c,
+	struct symbolize_metrics *metrics, struct symbolize_tables **out, struct err *e)
+{
+	CLEANUP(tables_cleanup) struct symbolize_tables *t = calloc(1, sizeof(*t));
+	if (!t)
+		return err_set(e, E_NOMEM, "symbol tables");
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->work, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->done, &attr);
+	pthread_condattr_destroy(&attr);
+	t->metrics = metrics;
+	t->config = *c;
+	t->config.dir = strdup(c->dir);
+	t->config.debug_dirs = strdup(c->debug_dirs ? c->debug_dirs : "");
+	t->config.limits.stop = &t->stop;
+	if (!t->config.dir || !t->config.debug_dirs)
+		return err_set(e, E_NOMEM, "symbol tables");
+	enum status s = os_make_dirs(t->config.dir, e);
+	if (s == OK)
+		s = remove_leftovers(t->config.dir, e);
+	uint32_t workers = MIN(MAX(c->workers, 1u), (uint32_t)WORKERS_MAX);
+	for (; s == OK && t->worker_count < workers; t->worker_count++) {
+		s = os_thread_start(&t->workers[t->worker_count], "symbols", work, t, e);
+		if (s != OK)
+			break;
+	}
+	if (s == OK)
+		*out = STEAL_PTR(t);
+	return s;
+}
+
+void symbolize_tables_free(struct symbolize_tables *t)
+{
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->stop = true;
+	pthread_cond_broadcast(&t->work);
+	pthread_mutex_unlock(&t->lock);
+	for (uint32_t i = 0; i < t->worker_count; i++)
+		pthread_join(t->workers[i], NULL);
+	for (size_t i = 0; i < t->entries.len; i++) {
+		close_table(t, t->entries.v[i]);
+		forget_job(t->entries.v[i]);
+		free(t->entries.v[i]);
+	}
+	VEC_FREE(&t->entries);
+	map_deinit(&t->index);
+	pthread_cond_destroy(&t->done);
+	pthread_cond_destroy(&t->work);
+	pthread_mutex_destroy(&t->lock);
+	config_deinit(&t->config);
+	free(t);
+}
+
+enum status symbolize_tables_offer(
+	struct symbolize_tables *t, const char *build_id, const char *path, int fd, struct err *e)
+{
+	CLEANUP(fd_cleanup) int own = fd;
+	if (!symbolize_id_is_valid(str_of(build_id)))
+		return err_set(e, E_INVALID, "not a build id: %.100s", build_id);
+	enum status s = OK;
+	pthread_mutex_lock(&t->lock);
+	struct entry *en = find_or_add(t, str_of(build_id));
+	if (!en) {
+		s = err_set(e, E_NOMEM, "build id %s", build_id);
+	} else if (en->fd < 0 && !(en->open && en->open->has_dwarf)) {
+		if (en->state == IDLE && !enqueue(t, en))
+			s = err_set(e, E_LIMIT, "%d symbol tables wait already", QUEUE_MAX);
+		if (s == OK) {
+			en->again = en->state == BUILDING;
+			en->fd = STEAL_FD(own);
+			free(en->path);
+			en->path = strdup(path);
+		}
+	}
+	pthread_mutex_unlock(&t->lock);
+	return s;
+}
+
+/* With the lock held: the open table, or what else is to do. */
+static struct symbolize_ref *take(struct entry *en)
+{
+	if (en->open)
+		en->open->refs++;
+	return en->open;
+}
+
+static void queue_for(struct symbolize_tables *t, struct entry *en, struct str path, bool *pending)
+{
+	if (en->state == IDLE && clock_monotonic_ns() >= en->not_before_ns) {
+		free(en->path);
+		en->path = strndup(path.p ? path.p : "", path.len);
+		if (!enqueue(t, en))
+			return;
+	}
+	*pending = en->state != IDLE;
+}
+
+void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struct str path,
+	struct symbolize_ref **out, bool *out_pending)
+{
+	*out = NULL;
+	*out_pending = false;
+	if (!symbolize_id_is_valid(build_id))
+		return;
+	pthread_mutex_lock(&t->lock);
+	struct entry *en = find_or_add(t, build_id);
+	*out = en ? take(en) : NULL;
+	bool look = en && !*out && en->state == IDLE && clock_monotonic_ns() >= en->not_before_ns;
+	pthread_mutex_unlock(&t->lock);
+	if (!en || *out)
+		return;
+
+	char id[SYMBOLIZE_ID_MAX + 1];
+	memcpy(id, build_id.p, build_id.len);
+	id[build_id.len] = '\0';
+	struct symbolize_ref *found = look ? open_from_disk(t, id) : NULL;
+	pthread_mutex_lock(&t->lock);
+	en = find_or_add(t, build_id); /* it may have been recycled meanwhile */
+	if (en && found && !en->open)
+		attach(t, en, STEAL_PTR(found));
+	*out = en ? take(en) : NULL;
+	if (en && !*out)
+		queue_for(t, en, path, out_pending);
+	unref(found);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void symbolize_ref_release(struct symbolize_tables *t, struct symbolize_ref *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&t->lock);
+	unref(r);
+	evict(t);
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool symbolize_tables_wait(struct symbolize_tables *t, uint64_t *seen, int64_t deadline_ns)
+{
+	struct timespec ts = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
+	pthread_mutex_lock(&t->lock);
+	int rc = 0;
+	while (rc != ETIMEDOUT && t->ended == *seen && !t->stop)
+		rc = pthread_cond_timedwait(&t->done, &t->lock, &ts);
+	bool more = t->ended != *seen;
+	*seen = t->ended;
+	pthread_mutex_unlock(&t->lock);
+	return more;
+}
