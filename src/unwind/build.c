@@ -195,6 +195,9 @@ static enum status make_index(struct builder *b, struct err *e)
 			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
 	}
 	b->bad_fdes += broken;
+	if (b->fde_count == 0 && b->bad_fdes == 0)
+		return err_set(e, E_NOTFOUND, "%s: call frame information without an entry",
+			objfile_name(b->obj));
 	if (b->functions.len == 0)
 		return err_set(e, E_INVALID,
 			"%s: call frame information without a usable entry (%llu bad)",

@@ -39,7 +39,7 @@ struct unwind_table {
 	void *memory;              /* owns the blobs */
 };
 
-/* E_NOTFOUND: the file has neither .eh_frame nor .debug_frame. E_INVALID: it has, but not one entry
+/* E_NOTFOUND: the file has no call frame information. E_INVALID: it has, but not one entry
  * of it is usable. E_UNSUPPORTED: of another machine than x86-64. Memory meanwhile: the section, 16
  * bytes a function, and the table. */
 NODISCARD enum status unwind_table_build(
@@ -52,7 +52,8 @@ struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file
 /* Every blob is as rule.h says, so that no search leaves it: what built and decoded tables hold. */
 NODISCARD enum status unwind_table_check(const struct unwind_table *t, struct err *e);
 
-/* The cache on disk (by build id): docs/formats/unwind.md. */
+/* The cache on disk (by build id): docs/formats/unwind.md. Decoding: E_CORRUPT; E_UNSUPPORTED for
+ * another version. */
 NODISCARD enum status unwind_table_encode(const struct unwind_table *t, struct buf *out);
 NODISCARD enum status unwind_table_decode(
 	struct str bytes, struct unwind_table **out, struct err *e);
