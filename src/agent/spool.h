@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spool: batches on disk that wait for the server, oldest first, within a limit of bytes
+ * (docs/formats/spool.md). Private to agent/. Not thread safe: the sender thread's.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define SPOOL_FILES_MAX 65536
+#define SPOOL_MESSAGE_BYTES_MAX ((size_t)64 << 20)
+
+/* What is in the spool, or was lost from it. */
+struct spool_sum {
+	uint64_t batches;
+	uint64_t samples;
+	uint64_t bytes; /* of files */
+};
+
+struct spool;
+
+/* Makes the directory if it is not there, and counts what an earlier agent left in it. E_EXISTS:
+ * another agent uses it. */
+NODISCARD enum status spool_open(
+	const char *dir, uint64_t bytes_max, struct spool **out, struct err *e);
+void spool_close(struct spool *s); /* NULL is fine */
+
+/* Durable when this returns OK. What had to go for it is added to *lost. E_LIMIT: larger than the
+ * spool. */
+NODISCARD enum status spool_add(struct spool *s, struct str message, uint32_t samples,
+	struct spool_sum *lost, struct err *e);
+/* The oldest batch, appended to `out`. Damaged ones on the way are removed and added to *damaged.
+ * E_NOTFOUND: the spool is empty. */
+NODISCARD enum status spool_oldest(struct spool *s, struct buf *out, uint32_t *out_samples,
+	struct spool_sum *damaged, struct err *e);
+/* Removes what spool_oldest() gave. */
+void spool_remove_oldest(struct spool *s);
+struct spool_sum spool_content(const struct spool *s);
