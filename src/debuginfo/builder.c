@@ -52,6 +52,15 @@ enum status debuginfo_builder_text(struct debuginfo_builder *b, const char *cstr
 	return strtab_intern(&b->strings, str_make(cstr, len), out);
 }
 
+enum status debuginfo_builder_name(struct debuginfo_builder *b, const char *cstr, uint32_t *out)
+{
+	const char *at = strchr(cstr, '@');
+	if (!at || at == cstr || strcmp(at, "@plt") == 0)
+		return debuginfo_builder_text(b, cstr, out);
+	size_t len = MIN((size_t)(at - cstr), (size_t)DEBUGINFO_TEXT_MAX);
+	return strtab_intern(&b->strings, str_make(cstr, len), out);
+}
+
 static bool function_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct debuginfo_builder *b = ctx;
@@ -113,7 +122,7 @@ enum status debuginfo_builder_symbol(
 	struct debuginfo_symbol *sym = &b->symbols.v[index];
 	if (sym->function == 0) {
 		struct symtab_function f = { 0 };
-		enum status s = debuginfo_builder_text(b, sym->name, &f.name);
+		enum status s = debuginfo_builder_name(b, sym->name, &f.name);
 		if (s == OK)
 			s = debuginfo_builder_function(b, f, &sym->function);
 		if (s != OK)
@@ -273,7 +282,7 @@ static enum status lay_ranges(const struct debuginfo_builder *b, struct layout *
 		if (fresh && !begin_region(l, p.start))
 			return E_NOMEM;
 		/* What no region can hold is not code of any real file. */
-		p.end = MIN(p.end, p.start + SYMTAB_REGION_BYTES_MAX);
+		p.end = p.start + MIN(p.end - p.start, SYMTAB_REGION_BYTES_MAX);
 		if (!fresh && p.start > at && !add_range(l, at, (struct symtab_place){ 0, 0 }))
 			return E_NOMEM;
 		if (!add_range(l, p.start, (struct symtab_place){ p.node, p.line }))

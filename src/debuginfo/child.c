@@ -194,7 +194,10 @@ static enum status read_all(const struct child *c, struct debuginfo_builder *b, 
 		if (debug && !(b->flags & SYMTAB_DWARF))
 			debuginfo_read_dwarf(b, debug, alt, &limits);
 	}
-	s = debuginfo_builder_settle(b);
+	if (!(b->flags & SYMTAB_DWARF))
+		s = debuginfo_read_gopclntab(b, elf);
+	if (s == OK)
+		s = debuginfo_builder_settle(b);
 	return s == OK ? OK : err_set(e, s, "merging");
 }
 

@@ -18,7 +18,9 @@
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Heap that libdw may gather before it is begun anew. */
 #define SESSION_BYTES_MAX ((uint64_t)64 << 20)
@@ -69,6 +71,7 @@ struct dwarf_reader {
 	VEC(uint32_t) files; /* DWARF's file number -> string, UINT32_MAX: not asked yet */
 	VEC(struct function_key) keys;
 	struct map key_index; /* of keys */
+	bool is_c;            /* C or assembly: symbols are names */
 	Dwarf_Files *file_table;
 	size_t file_count;
 	enum status status;
@@ -115,6 +118,16 @@ static bool key_equal(const void *ctx, uint32_t value, const void *key)
 	return r->keys.v[value].die == *(const Dwarf_Off *)key;
 }
 
+/* C++ and Rust, D, Swift: names that say more than DWARF's bare ones. */
+static bool is_mangled(const char *name)
+{
+	static const char *const prefixes[] = { "_Z", "_R", "_D", "$s", "_$s" };
+	for (size_t i = 0; i < ARRAY_COUNT(prefixes); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
 /* The symbol of a function that begins here, where it says more than DWARF's bare name: a mangled
  * one has the scopes ("operator()"), an exported one is what callers call it ("malloc" for
  * "__GI___libc_malloc"). Not ".isra.0" and the like: those are local. */
@@ -124,17 +137,19 @@ static const char *symbol_name(const struct dwarf_reader *r, uint64_t start)
 	if (i == r->b->symbols.len || r->b->symbols.v[i].start != start)
 		return NULL;
 	const struct debuginfo_symbol *sym = &r->b->symbols.v[i];
-	bool mangled = strncmp(sym->name, "_Z", 2) == 0 || strncmp(sym->name, "_R", 2) == 0;
-	return mangled || (sym->typed && !sym->local) ? sym->name : NULL;
+	return is_mangled(sym->name) || (r->is_c && sym->typed && !sym->local) ? sym->name : NULL;
 }
 
 static bool make_function(struct dwarf_reader *r, Dwarf_Die *die, uint64_t start, uint32_t *out)
 {
+	/* A linkage name that is not mangled is what an asm label made of it: "__GI_setegid". */
 	const char *name = linkage_name(die);
-	if (!name)
-		name = symbol_name(r, start);
-	if (!name)
-		name = dwarf_diename(die);
+	if (!name || !is_mangled(name)) {
+		const char *other = symbol_name(r, start);
+		if (!other)
+			other = dwarf_diename(die);
+		name = other ? other : name;
+	}
 	if (!name) {
 		*out = 0;
 		return true;
@@ -143,7 +158,7 @@ static bool make_function(struct dwarf_reader *r, Dwarf_Die *die, uint64_t start
 	int line = 0;
 	if (dwarf_decl_line(die, &line) == 0 && line > 0)
 		f.line = (uint32_t)line;
-	return !failed(r, debuginfo_builder_text(r->b, name, &f.name)) &&
+	return !failed(r, debuginfo_builder_name(r->b, name, &f.name)) &&
 	       !failed(r, debuginfo_builder_text(r->b, dwarf_decl_file(die), &f.file)) &&
 	       !failed(r, debuginfo_builder_function(r->b, f, out));
 }
@@ -463,6 +478,9 @@ static bool read_unit(struct dwarf_reader *r, Dwarf_Die *cu)
 	VEC_CLEAR(&r->files);
 	VEC_CLEAR(&r->keys);
 	map_clear(&r->key_index);
+	int language = dwarf_srclang(cu);
+	r->is_c = language == DW_LANG_C || language == DW_LANG_C89 || language == DW_LANG_C99 ||
+		  language == DW_LANG_C11 || language == DW_LANG_Mips_Assembler;
 	if (dwarf_getsrcfiles(cu, &r->file_table, &r->file_count) != 0)
 		r->file_count = 0;
 	if (!VEC_RESERVE(&r->files, r->file_count))
@@ -522,6 +540,17 @@ static bool read_session(struct dwarf_reader *r, uint32_t first, uint32_t *out_n
 	return true;
 }
 
+/* The file's pages that this process has looked at so far; they stay in the page cache. */
+static void drop_file_pages(Elf *elf)
+{
+	size_t size;
+	char *p = elf_rawfile(elf, &size);
+	/* libelf maps from the file's beginning, read-only; memory of another kind is not page
+	 * aligned, or refuses. */
+	if (p && (uintptr_t)p % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
+		madvise(p, size, MADV_DONTNEED);
+}
+
 static void read_all(struct dwarf_reader *r, Elf *elf, Dwarf *alt)
 {
 	volatile uint32_t next = 0;
@@ -538,6 +567,7 @@ static void read_all(struct dwarf_reader *r, Elf *elf, Dwarf *alt)
 		more = read_session(r, next, &after) && after > next;
 		next = after;
 		dwarf_end(r->dw);
+		drop_file_pages(elf);
 	}
 }
 

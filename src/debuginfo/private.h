@@ -69,6 +69,9 @@ NODISCARD enum status debuginfo_builder_init(struct debuginfo_builder *b, uint64
 void debuginfo_builder_deinit(struct debuginfo_builder *b);
 NODISCARD enum status debuginfo_builder_text(
 	struct debuginfo_builder *b, const char *cstr, uint32_t *out);
+/* A function's name, without a symbol's version ("shm_open@@GLIBC_2.34"). */
+NODISCARD enum status debuginfo_builder_name(
+	struct debuginfo_builder *b, const char *cstr, uint32_t *out);
 NODISCARD enum status debuginfo_builder_function(
 	struct debuginfo_builder *b, struct symtab_function f, uint32_t *out);
 NODISCARD enum status debuginfo_builder_node(
@@ -106,6 +109,11 @@ size_t debuginfo_symbols_at(const struct debuginfo_builder *b, uint64_t vaddr);
 /* ---- plt.c ---- */
 
 NODISCARD enum status debuginfo_read_plt(struct debuginfo_builder *b, Elf *elf);
+
+/* ---- gopclntab.c ---- */
+
+/* Functions and lines of a Go program, as pieces: for a file without DWARF. */
+NODISCARD enum status debuginfo_read_gopclntab(struct debuginfo_builder *b, Elf *elf);
 
 /* ---- minidebug.c ---- */
 
