@@ -90,7 +90,7 @@ struct vma_search {
 	__u64 start;
 	__u64 end;
 	__u64 busy;
-	__u64 entry; /* of the tree: the node to read next */
+	__u64 entry;                  /* of the tree: the node to read next */
 	__u64 node[MAPLE_NODE_WORDS]; /* a copy of the tree's node */
 };
 
@@ -120,8 +120,12 @@ struct mapping {
 	__u32 pad;
 };
 
-#define MAPPING_CACHE_SIZE 4 /* power of two */
+#define MAPPING_CACHE_SIZE 4  /* power of two */
+#define STACK_WINDOW_WORDS 32 /* power of two, less than a page */
+#define STACK_WINDOW_BYTES (STACK_WINDOW_WORDS * 8)
 #define SAMPLE_FRAMES_MAX (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX)
+
+#define WINDOW_NONE 1 /* not aligned: no word's address */
 
 /* The walk of one user stack and the event that it fills. */
 struct walk {
@@ -143,6 +147,8 @@ struct walk {
 	__u32 busy;
 	__u32 pad;
 	struct mapping mappings[MAPPING_CACHE_SIZE];
+	__u64 window_start; /* user address of window[0]; WINDOW_NONE: nothing read yet */
+	__u64 window[STACK_WINDOW_WORDS];
 	struct event_sample event; /* its frames[] are the next member */
 	__u64 frames[SAMPLE_FRAMES_MAX];
 };

@@ -64,6 +64,7 @@ static __always_inline void sample_reset(struct walk *w, struct task_struct *tas
 	w->in_exec = 0;
 	w->mapping_last = 0;
 	w->mapping_next = 0;
+	w->window_start = WINDOW_NONE;
 	for (int i = 0; i < MAPPING_CACHE_SIZE; i++) {
 		w->mappings[i].start = 0;
 		w->mappings[i].end = 0;

@@ -66,8 +66,8 @@ __noinline int vma_step_maple(__u32 which, __u64 address)
 	__u32 pivots = type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
 	if (type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
 		return VMA_STEP_NONE;
-	if (bpf_probe_read_kernel(s->node, MAPLE_NODE_BYTES,
-		    (const void *)(s->entry & MAPLE_NODE_MASK)))
+	if (bpf_probe_read_kernel(
+		    s->node, MAPLE_NODE_BYTES, (const void *)(s->entry & MAPLE_NODE_MASK)))
 		return VMA_STEP_NONE;
 	__u32 slot = 1 + pivots + maple_slot(s->node, pivots, address);
 	s->entry = s->node[slot & (MAPLE_NODE_WORDS - 1)];

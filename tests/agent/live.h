@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * live: a sampler on the real kernel, for tests and benchmarks: gives files their ids and tables,
+ * runs programs, and keeps what was sampled. Include once.
+ */
+#pragma once
+
+#include "agent/sampler.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/vec.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct live_file {
+	struct file_key key;
+	char path[256];
+};
+
+struct live_sample {
+	struct event_header h;
+	uint64_t hash;
+	uint16_t kernel_count;
+	uint16_t user_count;
+	uint32_t first_frame; /* in frames, kernel and user */
+};
+
+struct live {
+	struct sampler *sampler;
+	VEC(struct live_file) files; /* file id - FRAME_FILE_FIRST */
+	VEC(struct live_sample) samples;
+	VEC(uint64_t) frames;
+	VEC(struct event_process) processes;
+	uint64_t rows;
+};
+
+static inline void live_fail(const char *what, const struct err *e)
+{
+	(void)fprintf(stderr, "%s: %s\n", what, e ? e->text : strerror(errno));
+	abort();
+}
+
+static inline void live_on_sample(void *ctx, const struct event_sample *s)
+{
+	struct live *l = ctx;
+	size_t count = (size_t)s->kernel_count + s->user_count;
+	if (!VEC_RESERVE(&l->frames, l->frames.len + count) ||
+		!VEC_PUSH(&l->samples, (struct live_sample){ s->h, s->stack_hash, s->kernel_count,
+					       s->user_count, (uint32_t)l->frames.len }))
+		live_fail("memory", NULL);
+	memcpy(l->frames.v + l->frames.len, s->frames, count * sizeof(uint64_t));
+	l->frames.len += count;
+}
+
+static inline void live_on_process(void *ctx, const struct event_process *p)
+{
+	struct live *l = ctx;
+	if (!VEC_PUSH(&l->processes, *p))
+		live_fail("memory", NULL);
+}
+
+static inline const uint64_t *live_user_frames(const struct live *l, const struct live_sample *s)
+{
+	return l->frames.v + s->first_frame + s->kernel_count;
+}
+
+/* The mapping in a maps file's text that holds `address`: its key. False: none. */
+static inline bool live_key_at(struct str maps, uint64_t address, struct file_key *out)
+{
+	struct str line;
+	while (str_split(&maps, '\n', &line)) {
+		char text[512];
+		uint64_t start, end, inode;
+		unsigned major, minor;
+		(void)snprintf(text, sizeof(text), "%.*s", STR_ARG(line));
+		if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &start, &end,
+			    &major, &minor, &inode) == 5 &&
+			address >= start && address < end) {
+			*out = (struct file_key){ inode, major << 20 | minor, 0 };
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Give the file an id and, if it has one, its table. The id. */
+static inline uint32_t live_publish_fd(struct live *l, int fd, const char *path)
+{
+	struct err e = { 0 };
+	struct buf maps;
+	struct file_key key = { 0 };
+	void *at = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (at == MAP_FAILED)
+		return 0; /* empty, or no regular file */
+	buf_init(&maps, 16u << 20);
+	if (os_read_file("/proc/self/maps", &maps, &e) != OK)
+		live_fail(path, &e);
+	bool found = live_key_at(buf_view(&maps), (uintptr_t)at, &key);
+	buf_deinit(&maps);
+	(void)munmap(at, 1);
+	if (!found)
+		live_fail(path, NULL);
+	for (size_t i = 0; i < l->files.len; i++) {
+		if (l->files.v[i].key.inode == key.inode && l->files.v[i].key.dev == key.dev)
+			return (uint32_t)i + FRAME_FILE_FIRST;
+	}
+	struct live_file file = { .key = key };
+	(void)snprintf(file.path, sizeof(file.path), "%s", path);
+	uint32_t id = (uint32_t)l->files.len + FRAME_FILE_FIRST;
+	struct objfile *obj = NULL;
+	struct unwind_table *table = NULL;
+	if (objfile_open(path, &obj, &e) == OK && unwind_table_build(obj, &table, &e) == OK)
+		l->rows += table->row_count;
+	enum status s = sampler_publish(l->sampler, &key, id, table, &e);
+	unwind_table_free(table);
+	objfile_close(obj);
+	if (s != OK || !VEC_PUSH(&l->files, file))
+		live_fail(path, &e);
+	return id;
+}
+
+static inline uint32_t live_publish_file(struct live *l, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint32_t id = fd >= 0 ? live_publish_fd(l, fd, path) : 0;
+	fd_cleanup(&fd);
+	return id;
+}
+
+/* Every executable file that a process has mapped now. */
+static inline void live_publish_process(struct live *l, int pid)
+{
+	char path[64];
+	struct buf maps;
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	buf_init(&maps, 16u << 20);
+	if (os_read_file(path, &maps, NULL) == OK) {
+		struct str text = buf_view(&maps);
+		struct str line;
+		while (str_split(&text, '\n', &line)) {
+			char copy[512], mode[8], name[256] = "";
+			(void)snprintf(copy, sizeof(copy), "%.*s", STR_ARG(line));
+			if (sscanf(copy, "%*x-%*x %7s %*x %*x:%*x %*u %255s", mode, name) == 2 &&
+				mode[2] == 'x' && name[0] == '/')
+				(void)live_publish_file(l, name);
+		}
+	}
+	buf_deinit(&maps);
+}
+
+static inline void live_publish_vdso(struct live *l)
+{
+	struct err e = { 0 };
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	struct objfile *obj = NULL;
+	struct unwind_table *table = NULL;
+	if (!image)
+		return;
+	if (objfile_open_bytes(image, 4096 * 2, "[vdso]", &obj, &e) != OK ||
+		unwind_table_build(obj, &table, &e) != OK ||
+		sampler_publish(l->sampler, NULL, FRAME_FILE_VDSO, table, &e) != OK)
+		live_fail("vdso", &e);
+	unwind_table_free(table);
+	objfile_close(obj);
+}
+
+static inline void live_begin(struct live *l, uint32_t frequency_hz, int only_pid)
+{
+	struct err e = { 0 };
+	*l = (struct live){ 0 };
+	const struct sampler_config config = { .frequency_hz = frequency_hz,
+		.table_bytes_max = 64u << 20,
+		.stats = true,
+		.only_pid = only_pid };
+	const struct sampler_events events = { l, live_on_sample, live_on_process };
+	if (sampler_open(&config, &events, &l->sampler, &e) != OK)
+		live_fail("sampler_open", &e);
+	live_publish_vdso(l);
+	live_publish_process(l, getpid());
+}
+
+static inline void live_start(struct live *l)
+{
+	struct err e = { 0 };
+	if (sampler_start(l->sampler, &e) != OK)
+		live_fail("sampler_start", &e);
+}
+
+static inline void live_poll(struct live *l, int timeout_ms)
+{
+	struct err e = { 0 };
+	if (sampler_poll(l->sampler, timeout_ms, &e) != OK)
+		live_fail("sampler_poll", &e);
+}
+
+/* No more samples; what the ring holds is delivered. */
+static inline void live_stop(struct live *l)
+{
+	sampler_stop(l->sampler);
+	live_poll(l, 0);
+}
+
+static inline void live_end(struct live *l)
+{
+	sampler_close(l->sampler);
+	VEC_FREE(&l->files);
+	VEC_FREE(&l->samples);
+	VEC_FREE(&l->frames);
+	VEC_FREE(&l->processes);
+}
+
+/* Start a program, whose output goes to `out_fd` (below 0: nowhere). */
+static inline int live_spawn(const char *const *args, int out_fd)
+{
+	int pid = fork();
+	if (pid < 0)
+		live_fail("fork", NULL);
+	if (pid > 0)
+		return pid;
+	int null = open("/dev/null", O_RDWR);
+	(void)dup2(null, 0);
+	(void)dup2(out_fd >= 0 ? out_fd : null, 1);
+	char *argv[16] = { NULL };
+	for (int i = 0; args[i] && i < 15; i++)
+		argv[i] = strdup(args[i]);
+	(void)execvp(argv[0], argv);
+	_exit(127);
+}
+
+static inline void live_kill(int pid)
+{
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Room for tables within a budget, on real eBPF maps: what the program would find for a key is read
+ * back through the maps. That it is never wrong while it changes is in test_sampler.c.
+ */
+#include "agent/probe.h"
+#include "agent/tables.h"
+#include "test.h"
+
+#include <bpf/bpf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE_BLOB_BYTES 60000
+
+struct fixture {
+	struct profiler_settings settings;
+	struct tables_maps maps;
+	struct tables *tables;
+	uint64_t *pages;
+	struct file_slot *slots;
+};
+
+static int make_map(
+	enum bpf_map_type type, uint32_t value_bytes, uint32_t entries, uint32_t flags, int inner)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = flags);
+	if (inner >= 0)
+		options.inner_map_fd = (uint32_t)inner;
+	uint32_t key_bytes = type == BPF_MAP_TYPE_HASH ? (uint32_t)sizeof(struct file_key) : 4u;
+	int fd = bpf_map_create(type, "test", key_bytes, value_bytes, entries, &options);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void begin(struct fixture *f, uint32_t slabs)
+{
+	*f = (struct fixture){ 0 };
+	int inner = make_map(BPF_MAP_TYPE_ARRAY, SLAB_CHUNK_BYTES, SLAB_CHUNKS, BPF_F_MMAPABLE, -1);
+	f->maps = (struct tables_maps){
+		.slabs = make_map(BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, slabs, 0, inner),
+		.pages = make_map(BPF_MAP_TYPE_ARRAY, 8, TABLE_PAGES_MAX, BPF_F_MMAPABLE, -1),
+		.file_slots = make_map(BPF_MAP_TYPE_ARRAY, sizeof(struct file_slot), FILES_MAX,
+			BPF_F_MMAPABLE, -1),
+		.files = make_map(BPF_MAP_TYPE_HASH, 4, FILES_MAX, 0, -1),
+		.settings = &f->settings,
+	};
+	(void)close(inner);
+	struct err e = { 0 };
+	CHECK_OK(tables_new(&f->maps, slabs, &f->tables, &e), &e);
+	f->pages = mmap(NULL, TABLE_PAGES_MAX * 8, PROT_READ, MAP_SHARED, f->maps.pages, 0);
+	f->slots = mmap(NULL, FILES_MAX * sizeof(struct file_slot), PROT_READ | PROT_WRITE,
+		MAP_SHARED, f->maps.file_slots, 0);
+	assert_true(f->pages != MAP_FAILED && f->slots != MAP_FAILED);
+}
+
+static void end(struct fixture *f)
+{
+	tables_free(f->tables);
+	(void)munmap(f->pages, TABLE_PAGES_MAX * 8);
+	(void)munmap(f->slots, FILES_MAX * sizeof(struct file_slot));
+	(void)close(f->maps.slabs);
+	(void)close(f->maps.pages);
+	(void)close(f->maps.file_slots);
+	(void)close(f->maps.files);
+}
+
+static bool may_use_maps(void)
+{
+	struct err e = { 0 };
+	if (sampler_probe(&e) == OK)
+		return true;
+	print_message("%s\n", e.text);
+	return false;
+}
+
+#define NEED_MAPS()                           \
+	do {                                  \
+		if (!may_use_maps())          \
+			SKIP("no eBPF here"); \
+	} while (0)
+
+static struct file_key key_of(uint64_t inode)
+{
+	return (struct file_key){ .inode = inode, .dev = 5 };
+}
+
+/* A table of `count` pages of `bytes` each, filled with `fill`. */
+static enum status publish(
+	struct fixture *f, uint64_t inode, uint32_t count, uint32_t bytes, uint8_t fill)
+{
+	uint8_t *blob = malloc(bytes);
+	struct unwind_table_page *pages = calloc(count, sizeof(*pages));
+	assert_true(blob && pages);
+	memset(blob, fill, bytes);
+	for (uint32_t i = 0; i < count; i++)
+		pages[i] = (struct unwind_table_page){ blob, bytes, 3, 7 };
+	struct unwind_table t = { .first_page = 2,
+		.page_count = count,
+		.pages = pages,
+		.blob_bytes = (uint64_t)count * bytes };
+	struct file_key key = key_of(inode);
+	struct err e = { 0 };
+	enum status s = tables_publish(f->tables, &key, (uint32_t)inode + 2, &t, &e);
+	free(blob);
+	free(pages);
+	return s;
+}
+
+/* The slot the program finds; NULL: none. */
+static struct file_slot *look_up(struct fixture *f, uint64_t inode)
+{
+	struct file_key key = key_of(inode);
+	uint32_t i;
+	if (bpf_map_lookup_elem(f->maps.files, &key, &i) != 0)
+		return NULL;
+	CHECK(f->slots[i].key.inode == inode);
+	return &f->slots[i];
+}
+
+/* Every byte of the file's blobs, as the program would reach them. */
+static void check_blobs(
+	struct fixture *f, uint64_t inode, uint32_t count, uint32_t bytes, uint8_t fill)
+{
+	static uint8_t chunk[SLAB_CHUNK_BYTES];
+	struct file_slot *slot = look_up(f, inode);
+	assert_non_null(slot);
+	CHECK(slot->value.file_id == inode + 2);
+	CHECK(slot->value.page_count == count && slot->value.first_page == 2);
+	for (uint32_t i = 0; i < count; i++) {
+		struct unwind_page page;
+		memcpy(&page, &f->pages[slot->value.page_base + i], sizeof(page));
+		CHECK(page.rule_count == 3 && page.row_count == 7);
+		uint32_t slab = page.chunk >> SLAB_CHUNK_SHIFT;
+		uint32_t in_slab = page.chunk % SLAB_CHUNKS;
+		uint32_t id;
+		CHECK(bpf_map_lookup_elem(f->maps.slabs, &slab, &id) == 0);
+		int fd = bpf_map_get_fd_by_id(id);
+		CHECK(fd >= 0 && bpf_map_lookup_elem(fd, &in_slab, chunk) == 0);
+		(void)close(fd);
+		CHECK(page.off8 * 8u + bytes <= SLAB_CHUNK_BYTES);
+		for (uint32_t k = 0; k < bytes; k++)
+			CHECK(chunk[page.off8 * 8u + k] == fill);
+	}
+}
+
+static void publishes_replaces_and_retracts(void **state)
+{
+	(void)state;
+	NEED_MAPS();
+	struct fixture f;
+	struct tables_stats stats;
+	begin(&f, 1);
+	CHECK(publish(&f, 1, 3, 1000, 0x11) == OK);
+	CHECK(publish(&f, 2, 1, SLAB_CHUNK_BYTES, 0x22) == OK);
+	check_blobs(&f, 1, 3, 1000, 0x11);
+	check_blobs(&f, 2, 1, SLAB_CHUNK_BYTES, 0x22);
+	CHECK(publish(&f, 1, 2, 501, 0x33) == OK);
+	check_blobs(&f, 1, 2, 501, 0x33);
+	tables_read_stats(f.tables, &stats);
+	CHECK(stats.files == 2 && stats.slabs == 1);
+	CHECK(stats.bytes == 2 * 504 + SLAB_CHUNK_BYTES);
+	struct file_key key = key_of(1);
+	tables_retract(f.tables, &key);
+	tables_retract(f.tables, &key);
+	CHECK(!look_up(&f, 1));
+	struct err e = { 0 };
+	CHECK_OK(tables_publish(f.tables, &key, 9, NULL, &e), &e);
+	CHECK(look_up(&f, 1)->value.page_count == 0 && look_up(&f, 1)->value.file_id == 9);
+	tables_read_stats(f.tables, &stats);
+	CHECK(stats.files == 2 && stats.bytes == SLAB_CHUNK_BYTES);
+	end(&f);
+}
+
+static void keeps_the_vdso_apart(void **state)
+{
+	(void)state;
+	NEED_MAPS();
+	struct fixture f;
+	struct err e = { 0 };
+	uint8_t blob[64] = { 0 };
+	struct unwind_table_page page = { blob, sizeof(blob), 1, 1 };
+	struct unwind_table t = { 0, 1, &page, sizeof(blob), 0, 0, 0, 0, NULL };
+	begin(&f, 1);
+	CHECK_OK(tables_publish(f.tables, NULL, FRAME_FILE_VDSO, &t, &e), &e);
+	uint32_t first = f.settings.vdso_slot;
+	CHECK(first != 0 && f.slots[first].value.page_count == 1);
+	CHECK_OK(tables_publish(f.tables, NULL, FRAME_FILE_VDSO, &t, &e), &e);
+	CHECK(f.settings.vdso_slot != first && f.settings.vdso_slot != 0);
+	end(&f);
+}
+
+static void refuses_what_makes_no_sense(void **state)
+{
+	(void)state;
+	NEED_MAPS();
+	struct fixture f;
+	struct err e = { 0 };
+	struct file_key key = key_of(1);
+	struct file_key none = { 0 };
+	struct unwind_table_page page = { NULL, UNWIND_BLOB_BYTES_MAX + 1, 1, 1 };
+	struct unwind_table t = { 0, 1, &page, 1, 0, 0, 0, 0, NULL };
+	begin(&f, 1);
+	CHECK(tables_publish(f.tables, &key, FRAME_FILE_ADDRESS, NULL, &e) == E_INVALID);
+	CHECK(tables_publish(f.tables, &key, FRAME_FILE_MAX + 1, NULL, &e) == E_INVALID);
+	CHECK(tables_publish(f.tables, &none, 5, NULL, &e) == E_INVALID);
+	CHECK(tables_publish(f.tables, &key, 5, &t, &e) == E_INVALID);
+	t.page_count = 0;
+	CHECK(tables_publish(f.tables, &key, 5, &t, &e) == E_INVALID);
+	CHECK(!look_up(&f, 1));
+	end(&f);
+}
+
+/* 64 chunks to a slab, one blob of 60,000 bytes each. */
+static void stays_within_the_budget_and_evicts_the_coldest(void **state)
+{
+	(void)state;
+	NEED_MAPS();
+	struct fixture f;
+	struct tables_stats stats;
+	begin(&f, 2);
+	for (uint64_t inode = 1; inode <= 32; inode++)
+		CHECK(publish(&f, inode, 4, PAGE_BLOB_BYTES, (uint8_t)inode) == OK);
+	tables_read_stats(f.tables, &stats);
+	CHECK(stats.slabs == 2 && stats.bytes == 128 * PAGE_BLOB_BYTES);
+	/* All are in use: the new one is known, but without its table. */
+	CHECK(publish(&f, 40, 1, PAGE_BLOB_BYTES, 40) == E_LIMIT);
+	CHECK(look_up(&f, 40)->value.page_count == 0);
+	/* Time goes by; all but 5 and 6 are used again. */
+	f.settings.epoch = TABLES_EVICT_AGE_EPOCHS;
+	for (uint64_t inode = 1; inode <= 32; inode++)
+		look_up(&f, inode)->last_hit = inode == 5 ? 0 : inode == 6 ? 0 : 3;
+	CHECK(publish(&f, 41, 4, PAGE_BLOB_BYTES, 41) == OK);
+	tables_read_stats(f.tables, &stats);
+	CHECK(stats.evicted == 1);
+	CHECK(!look_up(&f, 5) != !look_up(&f, 6));
+	check_blobs(&f, 41, 4, PAGE_BLOB_BYTES, 41);
+	CHECK(publish(&f, 42, 4, PAGE_BLOB_BYTES, 42) == OK);
+	CHECK(!look_up(&f, 5) && !look_up(&f, 6));
+	CHECK(publish(&f, 43, 4, PAGE_BLOB_BYTES, 43) == E_LIMIT);
+	for (uint64_t inode = 7; inode <= 32; inode++)
+		check_blobs(&f, inode, 4, PAGE_BLOB_BYTES, (uint8_t)inode);
+	/* Larger than all there is: nothing else has to go for it. */
+	f.settings.epoch = 1000;
+	CHECK(publish(&f, 44, 129, SLAB_CHUNK_BYTES, 44) == E_LIMIT);
+	tables_read_stats(f.tables, &stats);
+	CHECK(stats.evicted == 2 && stats.slabs == 2);
+	end(&f);
+}
+
+static void makes_room_for_more_files_than_there_are_slots(void **state)
+{
+	(void)state;
+	NEED_MAPS();
+	struct fixture f;
+	struct err e = { 0 };
+	struct tables_stats stats;
+	begin(&f, 1);
+	for (uint64_t inode = 1; inode < FILES_MAX; inode++) {
+		struct file_key key = key_of(inode);
+		CHECK_OK(tables_publish(f.tables, &key, 5, NULL, &e), &e);
+	}
+	struct file_key more = key_of(100000);
+	CHECK(tables_publish(f.tables, &more, 6, NULL, &e) == E_LIMIT);
+	f.settings.epoch = TABLES_EVICT_AGE_EPOCHS;
+	CHECK_OK(tables_publish(f.tables, &more, 6, NULL, &e), &e);
+	CHECK(look_up(&f, 100000)->value.file_id == 6);
+	tables_read_stats(f.tables, &stats);
+	CHECK(stats.files == FILES_MAX - 1 && stats.evicted == 0);
+	end(&f);
+}
+
+/* Room is never lost, and no two blobs ever lie over each other. */
+static void survives_a_long_life(void **state)
+{
+	(void)state;
+	NEED_MAPS();
+	enum { FILES = 40, STEPS = 1500 };
+	struct fixture f;
+	struct {
+		uint32_t pages, bytes;
+		uint8_t fill;
+	} now[FILES + 1] = { { 0 } };
+	uint32_t seed = 3;
+	begin(&f, 1);
+	for (int step = 0; step < STEPS; step++) {
+		seed = seed * 1664525u + 1013904223u;
+		uint32_t inode = 1 + (seed >> 16) % FILES;
+		uint32_t count = 1 + (seed >> 8 & 3);
+		uint32_t bytes = 8 + (seed >> 4) % 30000;
+		struct file_key key = key_of(inode);
+		if (now[inode].pages && seed >> 31) {
+			tables_retract(f.tables, &key);
+			now[inode].pages = 0;
+		} else if (publish(&f, inode, count, bytes, (uint8_t)step) == OK) {
+			now[inode].pages = count;
+			now[inode].bytes = bytes;
+			now[inode].fill = (uint8_t)step;
+		} else {
+			now[inode].pages = 0; /* known, without a table */
+		}
+	}
+	uint64_t total = 0;
+	for (uint32_t inode = 1; inode <= FILES; inode++) {
+		if (now[inode].pages)
+			check_blobs(&f, inode, now[inode].pages, now[inode].bytes, now[inode].fill);
+		total += now[inode].pages * (((uint64_t)now[inode].bytes + 7) & ~7ull);
+	}
+	struct tables_stats stats;
+	tables_read_stats(f.tables, &stats);
+	CHECK(stats.bytes == total && total > 0);
+	for (uint32_t inode = 1; inode <= FILES; inode++) {
+		struct file_key key = key_of(inode);
+		tables_retract(f.tables, &key);
+	}
+	CHECK(publish(&f, 99, SLAB_CHUNKS, SLAB_CHUNK_BYTES, 9) == OK); /* all of it */
+	end(&f);
+}
+
+TEST_MAIN(cmocka_unit_test(publishes_replaces_and_retracts), cmocka_unit_test(keeps_the_vdso_apart),
+	cmocka_unit_test(refuses_what_makes_no_sense),
+	cmocka_unit_test(stays_within_the_budget_and_evicts_the_coldest),
+	cmocka_unit_test(makes_room_for_more_files_than_there_are_slots),
+	cmocka_unit_test(survives_a_long_life))
