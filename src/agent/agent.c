@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The poll loop. One thread reads the ring four times a second, gives each sample its labels and
+ * puts it into the batch; at the end of an interval the batch goes to the sender's thread. The
+ * files' worker thread builds unwind tables; the HTTP threads read counters only.
+ *
+ * Order of start: everything that may fail, then the files of all processes there are, then the
+ * first sample: so every process is in the picture from the first batch on. Order of end: no more
+ * samples, read what the ring holds, send the last batch.
+ */
+#include "agent/agent.h"
+
+#include "agent/batch.h"
+#include "agent/files.h"
+#include "agent/handover.h"
+#include "agent/kallsyms.h"
+#include "agent/process.h"
+#include "agent/sampler.h"
+#include "agent/send.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/net.h"
+
+#include <limits.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define POLL_MS 250
+/* The first batch is sent early, so that a page that waits fills at once. */
+#define FIRST_INTERVAL_NS NS_PER_SEC
+#define STOP_TIMEOUT_NS (10 * NS_PER_SEC)
+/* How long the first pass over all files waits for the server to take them. */
+#define HANDOVER_PATIENCE_NS (2 * NS_PER_SEC)
+/* Share of one CPU for building tables once sampling has begun. */
+#define FILES_CPU_PERCENT 5
+#define HTTP_BODY_MAX 4096
+#define HTTP_CONNECTIONS_MAX 64
+#define METRICS_BYTES_MAX ((size_t)1 << 20)
+
+struct agent {
+	struct agent_config config;
+	char node[HOST_NAME_MAX + 1];
+	struct kallsyms *kallsyms;
+	struct processes *processes;
+	struct handover *handover;
+	struct sampler *sampler;
+	struct files *files;
+	struct sender *sender;
+	struct batch *batch;
+	struct net_server *http;
+	bool preloading;
+};
+
+void agent_config_default(struct agent_config *c)
+{
+	*c = (struct agent_config){
+		.node = "",
+		.remote_store_address = "127.0.0.1:7070",
+		.http_address = "",
+		.cache_dir = "",
+		.spool_dir = "",
+		.spool_bytes_max = 256u << 20,
+		.frequency_hz = 19,
+		.flush_interval_ns = 5 * NS_PER_SEC,
+		.table_bytes_max = 32u << 20,
+		.handover_fd = -1,
+		.ready_fd = -1,
+	};
+}
+
+enum status agent_probe(struct err *e)
+{
+	return sampler_probe(e);
+}
+
+/* ---- events ---- */
+
+static void on_sample(void *ctx, const struct event_sample *s)
+{
+	struct agent *a = ctx;
+	if (s->notice.key.inode)
+		files_notice(a->files, &s->notice, (int)s->h.pid);
+	batch_add(a->batch, s);
+}
+
+static void on_process(void *ctx, const struct event_process *p)
+{
+	struct agent *a = ctx;
+	if (p->h.type == EVENT_EXIT) {
+		processes_exit(a->processes, &p->h);
+		return;
+	}
+	processes_exec(a->processes, &p->h);
+	if (p->notice.key.inode)
+		files_notice(a->files, &p->notice, (int)p->h.pid);
+}
+
+static void on_message(void *ctx, struct buf *message, uint32_t sample_count)
+{
+	struct agent *a = ctx;
+	sender_push(a->sender, message, sample_count);
+}
+
+/* From the files' worker; and in the first pass, when hundreds come at once, from the poll thread,
+ * which then has time to wait for room in the socket. */
+static void on_new_file(void *ctx, const char *build_id, const char *path, int fd)
+{
+	struct agent *a = ctx;
+	int64_t deadline = clock_monotonic_ns() + HANDOVER_PATIENCE_NS;
+	while (a->preloading && handover_retry(a->handover) && clock_monotonic_ns() < deadline)
+		usleep(1000);
+	handover_send(a->handover, build_id, path, fd);
+}
+
+/* ---- its own HTTP ---- */
+
+static void write_sampler_metrics(struct agent *a, struct buf *out)
+{
+	struct sampler_stats s;
+	sampler_read_stats(a->sampler, &s);
+	static const char *const reasons[] = { "ring", "busy", "excluded", "seen" };
+	uint64_t lost[] = { s.bpf.lost_ring, s.bpf.lost_busy, s.bpf.lost_excluded, s.lost_seen };
+	const struct {
+		const char *name;
+		const char *help;
+		const char *type;
+		uint64_t value;
+	} rows[] = {
+		{ "firn_agent_samples_taken_total", "Timer interrupts in a task.", "counter",
+			s.bpf.samples },
+		{ "firn_agent_idle_ticks_total", "Timer interrupts in the idle task.", "counter",
+			s.bpf.idle },
+		{ "firn_agent_user_frames_total", "User frames walked.", "counter",
+			s.bpf.user_frames },
+		{ "firn_agent_kernel_frames_total", "Kernel frames walked.", "counter",
+			s.bpf.kernel_frames },
+		{ "firn_agent_process_events_lost_total",
+			"Execs and exits lost: the ring was full.", "counter", s.bpf.notices_lost },
+		{ "firn_agent_cpus", "CPUs that are sampled.", "gauge", s.cpus },
+		{ "firn_agent_unwind_table_bytes", "Kernel memory that unwind tables use.", "gauge",
+			s.table_bytes },
+		{ "firn_agent_kernel_bytes", "Kernel memory of all maps and programs.", "gauge",
+			s.kernel_bytes },
+		{ "firn_agent_unwind_tables_evicted_total", "Unwind tables evicted for room.",
+			"counter", s.evicted_tables },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+		buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", rows[i].name, rows[i].help,
+			rows[i].name, rows[i].type, rows[i].name,
+			(unsigned long long)rows[i].value);
+	buf_cstr(out, "# HELP firn_agent_samples_lost_total Samples lost in the agent.\n"
+		      "# TYPE firn_agent_samples_lost_total counter\n");
+	for (size_t i = 0; i < ARRAY_COUNT(lost); i++)
+		buf_printf(out, "firn_agent_samples_lost_total{reason=\"%s\"} %llu\n", reasons[i],
+			(unsigned long long)lost[i]);
+}
+
+static void serve_metrics(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)r;
+	struct agent *a = ctx;
+	out->content_type = "text/plain; version=0.0.4; charset=utf-8";
+	write_sampler_metrics(a, &out->body);
+	batch_write_metrics(a->batch, &out->body);
+	processes_write_metrics(a->processes, &out->body);
+	files_write_metrics(a->files, &out->body);
+	handover_write_metrics(a->handover, &out->body);
+	sender_write_metrics(a->sender, &out->body);
+	buf_printf(&out->body,
+		"# HELP process_resident_memory_bytes Resident memory.\n"
+		"# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes %llu\n"
+		"# HELP process_cpu_seconds_total CPU time used.\n"
+		"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %.3f\n",
+		(unsigned long long)os_self_rss_bytes(), (double)os_self_cpu_ns() / NS_PER_SEC);
+}
+
+static void serve_healthy(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	out->content_type = "text/plain";
+	buf_cstr(&out->body, "ok\n");
+}
+
+static enum status start_http(struct agent *a, struct err *e)
+{
+	if (!a->config.http_address || !a->config.http_address[0])
+		return OK;
+	struct net_server_config c;
+	net_server_config_default(&c);
+	c.address = a->config.http_address;
+	c.workers = 1;
+	c.body_max = HTTP_BODY_MAX;
+	c.connections_max = HTTP_CONNECTIONS_MAX;
+	const struct net_route routes[] = {
+		{ .method = "GET", .path = "/metrics", .fn = serve_metrics, .ctx = a },
+		{ .method = "GET", .path = "/healthy", .fn = serve_healthy, .ctx = a },
+	};
+	enum status s = net_server_start(&c, routes, ARRAY_COUNT(routes), &a->http, e);
+	if (s == OK)
+		log_info("agent listens", "address=%s", net_server_address(a->http));
+	return s;
+}
+
+/* ---- life ---- */
+
+static void agent_close(struct agent *a)
+{
+	if (a->http)
+		net_server_stop(a->http);
+	/* The files' worker publishes to the sampler and hands over: it ends first. */
+	files_free(a->files);
+	sampler_close(a->sampler);
+	batch_free(a->batch);
+	sender_free(a->sender);
+	handover_free(a->handover);
+	processes_free(a->processes);
+	kallsyms_free(a->kallsyms);
+}
+
+/* Names of kernel functions are worth having, but not worth failing for. */
+static void open_kallsyms(struct agent *a)
+{
+	struct err e;
+	char text[2 * ERR_TEXT_MAX];
+	enum status s = kallsyms_new(&a->kallsyms, &e);
+	if (s != OK)
+		log_warn("no names of kernel functions", "err=%s",
+			log_quote(str_of(err_text(&e, s)), text, sizeof(text)));
+}
+
+static enum status open_sender(struct agent *a, struct err *e)
+{
+	struct sender_config c;
+	sender_config_default(&c);
+	c.address = a->config.remote_store_address;
+	c.spool_dir = a->config.spool_dir;
+	c.spool_bytes_max = a->config.spool_bytes_max;
+	return sender_new(&c, &a->sender, e);
+}
+
+static enum status open_sampler(struct agent *a, struct err *e)
+{
+	const struct sampler_config c = {
+		.frequency_hz = a->config.frequency_hz,
+		.table_bytes_max = a->config.table_bytes_max,
+	};
+	const struct sampler_events events = { a, on_sample, on_process };
+	return sampler_open(&c, &events, &a->sampler, e);
+}
+
+static enum status open_files(struct agent *a, struct err *e)
+{
+	const struct files_config c = {
+		.cache_dir = a->config.cache_dir,
+		.cpu_percent = FILES_CPU_PERCENT,
+		.seen = on_new_file,
+		.seen_ctx = a,
+	};
+	return files_new(&c, a->sampler, &a->files, e);
+}
+
+static enum status open_batch(struct agent *a, struct err *e)
+{
+	const struct batch_config c = {
+		.node = a->config.node,
+		.external_labels = a->config.external_labels,
+		.frequency_hz = a->config.frequency_hz,
+		.files = a->files,
+		.kallsyms = a->kallsyms,
+		.processes = a->processes,
+		.emit = on_message,
+		.ctx = a,
+	};
+	return batch_new(&c, &a->batch, e);
+}
+
+static enum status agent_open(struct agent *a, struct err *e)
+{
+	if (!a->config.node || !a->config.node[0]) {
+		if (gethostname(a->node, sizeof(a->node) - 1) < 0)
+			return err_os(e, "host name");
+		a->config.node = a->node;
+	}
+	if (a->config.frequency_hz == 0 || a->config.flush_interval_ns <= 0)
+		return err_set(e, E_INVALID, "frequency and interval must be above zero");
+	open_kallsyms(a);
+	enum status s = processes_new(&a->processes, e);
+	if (s == OK)
+		s = handover_new(a->config.handover_fd, &a->handover, e);
+	if (s == OK)
+		s = open_sender(a, e);
+	if (s == OK)
+		s = open_sampler(a, e);
+	if (s == OK)
+		s = open_files(a, e);
+	if (s == OK)
+		s = open_batch(a, e);
+	if (s == OK)
+		s = start_http(a, e);
+	return s;
+}
+
+static enum status agent_start(struct agent *a, struct err *e)
+{
+	int64_t begin = clock_monotonic_ns();
+	a->preloading = true;
+	enum status s = files_preload(a->files, e);
+	a->preloading = false;
+	if (s != OK)
+		return s;
+	malloc_trim(0);
+	s = sampler_start(a->sampler, e);
+	if (s != OK)
+		return s;
+	struct sampler_stats stats;
+	sampler_read_stats(a->sampler, &stats);
+	log_info("sampling", "cpus=%u frequency_hz=%u files=%u table_bytes=%llu preload_ms=%lld",
+		stats.cpus, a->config.frequency_hz, stats.files,
+		(unsigned long long)stats.table_bytes,
+		(long long)((clock_monotonic_ns() - begin) / NS_PER_MS));
+	/* Nobody may be listening any more, which is their affair. */
+	if (a->config.ready_fd >= 0 && write(a->config.ready_fd, "\n", 1) < 0)
+		log_debug("nobody waits for the agent", "%s", "");
+	return OK;
+}
+
+static void end_interval(struct agent *a)
+{
+	sampler_next_epoch(a->sampler);
+	bool missed = batch_finish(a->batch);
+	processes_tick(a->processes);
+	if (a->kallsyms)
+		kallsyms_refresh(a->kallsyms, missed);
+}
+
+static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop, struct err *e)
+{
+	int64_t now = clock_monotonic_ns();
+	int64_t end = now + MIN(FIRST_INTERVAL_NS, a->config.flush_interval_ns);
+	enum status s = OK;
+	while (!*stop && s == OK) {
+		int64_t left_ms = MAX((end - now) / NS_PER_MS, (int64_t)0) + 1;
+		s = sampler_poll(a->sampler, (int)MIN(left_ms, (int64_t)POLL_MS), e);
+		handover_retry(a->handover);
+		now = clock_monotonic_ns();
+		if (now < end)
+			continue;
+		end_interval(a);
+		/* After a long pause (suspend) not every missed interval is made up for. */
+		end = MAX(end + a->config.flush_interval_ns, now);
+	}
+	return s;
+}
+
+static void agent_stop(struct agent *a)
+{
+	sampler_stop(a->sampler);
+	struct err e;
+	if (sampler_poll(a->sampler, 0, &e) != OK)
+		log_warn("the last samples could not be read", "err=\"%s\"", e.text);
+	end_interval(a);
+	sender_stop(a->sender, STOP_TIMEOUT_NS);
+	struct sampler_stats stats;
+	sampler_read_stats(a->sampler, &stats);
+	const struct send_metrics *m = sender_metrics(a->sender);
+	log_info("agent stopped", "samples=%llu sent=%llu spooled=%llu",
+		(unsigned long long)stats.bpf.samples, (unsigned long long)metric_get(&m->sent),
+		(unsigned long long)metric_get(&m->spooled));
+}
+
+enum status agent_run(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	/* Few threads that allocate little: arenas of their own would only cost memory. */
+	mallopt(M_ARENA_MAX, 1);
+	CLEANUP(agent_close) struct agent a = { .config = *c };
+	enum status s = agent_open(&a, e);
+	if (s == OK)
+		s = agent_start(&a, e);
+	if (s == OK)
+		s = agent_loop(&a, stop, e);
+	if (a.batch && a.sampler)
+		agent_stop(&a);
+	return s;
+}

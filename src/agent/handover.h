@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handover: passes each new executable to the server on the same host, as an open descriptor
+ * (docs/formats/handover.md). Private to agent/. Thread safe.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/metrics.h"
+
+/* Executables that wait for room in the socket; more are dropped and counted. */
+#define HANDOVER_WAITING_MAX 64
+
+#define HANDOVER_METRICS(X)                                                                     \
+	X(sent, COUNTER, "firn_agent_handover_sent_total", "Executables handed to the server.") \
+	X(dropped, COUNTER, "firn_agent_handover_dropped_total",                                \
+		"Executables that could not be handed over.")
+struct handover_metrics {
+	HANDOVER_METRICS(METRIC_FIELD)
+};
+
+struct handover;
+
+/* `fd` is a connected SOCK_SEQPACKET socket, and stays the caller's; -1: everything is a no-op. */
+NODISCARD enum status handover_new(int fd, struct handover **out, struct err *e);
+void handover_free(struct handover *h); /* NULL is fine; what waits is dropped */
+/* Never blocks. `fd` is duplicated. Of the form of files_seen_fn, ctx being the handover. */
+void handover_send(void *ctx, const char *build_id, const char *path, int fd);
+/* What waits is tried again. True while something waits. */
+bool handover_retry(struct handover *h);
+void handover_write_metrics(const struct handover *h, struct buf *out);
