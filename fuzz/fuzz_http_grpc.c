@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Property: frames that were cut off a body, put together again, are that body; base64 and
+ * percent-encoding turn around; a decoded target is a safe path; no limit is passed. */
+#include "fuzz/fuzz.h"
+
+#include "http/http.h"
+
+#define MESSAGE_MAX 4096
+
+static void frames(struct str in)
+{
+	struct buf again, scratch;
+	struct str rest = in, message;
+	struct http_grpc_frame f;
+	buf_init(&again, in.len + 1);
+	while (http_grpc_next(&rest, MESSAGE_MAX, &f, NULL) == OK) {
+		FUZZ_CHECK(f.bytes.len <= MESSAGE_MAX);
+		http_grpc_put(&again, f.flags, f.bytes);
+		buf_init(&scratch, MESSAGE_MAX);
+		if (http_grpc_message(&f, STR("gzip"), &scratch, &message, NULL) == OK)
+			FUZZ_CHECK(message.len <= MESSAGE_MAX);
+		buf_deinit(&scratch);
+	}
+	FUZZ_CHECK(str_eq(buf_view(&again), str_sub(in, 0, in.len - rest.len)));
+	buf_deinit(&again);
+}
+
+static void texts(struct str in)
+{
+	struct buf a, b;
+	buf_init(&a, in.len * 4 + 8);
+	buf_init(&b, in.len * 4 + 8);
+	http_base64_encode(&a, in);
+	FUZZ_CHECK(http_base64_decode(&b, buf_view(&a)) && str_eq(buf_view(&b), in));
+	buf_clear(&b);
+	if (http_base64_decode(&b, in))
+		FUZZ_CHECK(b.len <= in.len / 4 * 3);
+	buf_clear(&a);
+	buf_clear(&b);
+	http_grpc_put_text(&a, in);
+	http_grpc_get_text(&b, buf_view(&a));
+	FUZZ_CHECK(str_eq(buf_view(&b), in));
+	int64_t ns;
+	if (http_grpc_parse_timeout(in, &ns))
+		FUZZ_CHECK(ns >= 0);
+	buf_deinit(&a);
+	buf_deinit(&b);
+}
+
+static void target(struct str in)
+{
+	char *out = malloc(in.len + 1);
+	struct str path, query, value;
+	struct arena a;
+	arena_init(&a, 100000);
+	if (out && http_target_parse(in, out, &path, &query, NULL) == OK) {
+		FUZZ_CHECK(path.len > 0 && path.p[0] == '/' && path.len <= in.len);
+		FUZZ_CHECK(!memmem(path.p, path.len, "/../", 4) && !str_ends(path, STR("/..")));
+		FUZZ_CHECK(!memchr(path.p, 0, path.len));
+		for (size_t i = 0; i < 3; i++)
+			(void)http_query_find(query, "a", i, &a, &value);
+	}
+	free(out);
+	arena_deinit(&a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct str in = str_make(data, size);
+	frames(in);
+	texts(in);
+	target(in);
+	return 0;
+}
