@@ -10,21 +10,33 @@
 #pragma once
 
 #include "agent/sampler.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "objfile/objfile.h"
 
+/* Notices waiting; more are dropped and counted, and come again with the next sample. */
+#define FILES_QUEUE_MAX 1024
+/* Files known at a time; the longest unused ones go first. */
+#define FILES_KNOWN_MAX 16384
+/* Kernel keys remembered: several may name one file, some name none that can be read. */
+#define FILES_KEYS_MAX 65536
+/* A file that was forgotten leaves its id unused for so long: samples under way still name it. */
+#define FILES_ID_REST_NS (60 * NS_PER_SEC)
+#define FILES_SEGMENTS_MAX 16
+
 struct file_info {
-	char build_id[129]; /* hex; content id ("x…") when the file has none */
+	char build_id[129]; /* hex; content id ("x…") when the file has none; "" if it is no ELF */
 	char path[256];     /* as the process sees it, end cut */
 	uint32_t file_id;
 	bool has_table;
-	uint32_t segment_count; /* at most 16 executable ones are kept */
-	struct objfile_segment segments[16];
+	uint32_t segment_count; /* executable ones */
+	struct objfile_segment segments[FILES_SEGMENTS_MAX];
 };
 
-/* Called once for each new build id by the worker, with a descriptor of the file that the callee
- * must dup() to keep: `firn up` hands it to the server's symbol tables. */
+/* Called once for each new file (build id and content) by the worker, or by files_preload(), with a
+ * descriptor of the file that the callee must dup() to keep: `firn up` hands it to the server's
+ * symbol tables. */
 typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, int fd);
 
 struct files_config {
@@ -50,7 +62,9 @@ struct files_config {
 	X(over_budget, COUNTER, "firn_agent_unwind_over_budget_total",                             \
 		"Tables that did not fit the budget.")                                             \
 	X(notices_dropped, COUNTER, "firn_agent_file_notices_dropped_total",                       \
-		"Notices lost: queue full.")
+		"Notices lost: queue full.")                                                       \
+	X(forgotten, COUNTER, "firn_agent_files_forgotten_total",                                  \
+		"Files forgotten, since too many were known.")
 struct files_metrics {
 	FILES_METRICS(METRIC_FIELD)
 };
@@ -60,8 +74,8 @@ struct files;
 NODISCARD enum status files_new(
 	const struct files_config *c, struct sampler *sampler, struct files **out, struct err *e);
 void files_free(struct files *f);
-/* Bind and load every executable mapping of every process there is, those of the most processes
- * first, before sampling starts. Returns when done. */
+/* Bind and load the vDSO and every executable mapping of every process there is, those of the most
+ * processes first, before sampling starts. Returns when done. */
 NODISCARD enum status files_preload(struct files *f, struct err *e);
 /* A stack ended in an unknown file, or a program was executed. Never blocks. */
 void files_notice(struct files *f, const struct file_notice *n, int pid);

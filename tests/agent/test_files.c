@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of this very process, with a sampler that only writes down what it is told. */
+#include "test.h"
+
+#include "agent/files.h"
+#include "gen/elf.h"
+#include "os/os.h"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the sampler ---- */
+
+#define PUBLISHED_MAX 4096
+#define WAIT_NS (30 * NS_PER_SEC)
+
+struct published {
+	struct file_key key;
+	uint32_t file_id;
+	uint64_t rows; /* of its table; 0: none */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct published v[PUBLISHED_MAX];
+	size_t count;
+	size_t retracted;
+	bool over_budget;
+	pthread_mutex_t gate; /* held by a test: the worker waits in sampler_publish() */
+} fake = { .lock = PTHREAD_MUTEX_INITIALIZER, .gate = PTHREAD_MUTEX_INITIALIZER };
+
+enum status sampler_publish(struct sampler *s, const struct file_key *key, uint32_t file_id,
+	const struct unwind_table *t, struct err *e)
+{
+	(void)s;
+	pthread_mutex_lock(&fake.gate);
+	pthread_mutex_unlock(&fake.gate);
+	if (t && unwind_table_check(t, e) != OK)
+		abort();
+	pthread_mutex_lock(&fake.lock);
+	assert_true(fake.count < PUBLISHED_MAX);
+	fake.v[fake.count++] = (struct published){ *key, file_id, t ? t->row_count : 0 };
+	bool over = fake.over_budget;
+	pthread_mutex_unlock(&fake.lock);
+	return over ? err_set(e, E_LIMIT, "over the budget") : OK;
+}
+
+void sampler_retract(struct sampler *s, const struct file_key *key)
+{
+	(void)s;
+	(void)key;
+	pthread_mutex_lock(&fake.lock);
+	fake.retracted++;
+	pthread_mutex_unlock(&fake.lock);
+}
+
+static size_t published_of(const struct file_key *key, struct published *out)
+{
+	size_t n = 0;
+	pthread_mutex_lock(&fake.lock);
+	for (size_t i = 0; i < fake.count; i++) {
+		if (fake.v[i].key.inode != key->inode || fake.v[i].key.dev != key->dev)
+			continue;
+		*out = fake.v[i];
+		n++;
+	}
+	pthread_mutex_unlock(&fake.lock);
+	return n;
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	fake.count = 0;
+	fake.retracted = 0;
+	fake.over_budget = false;
+	return 0;
+}
+
+/* ---- files of our own ---- */
+
+static char folder[] = "/tmp/firn-test-files-XXXXXX";
+
+struct mapped {
+	char path[128];
+	struct file_notice notice;
+	size_t len;
+};
+
+static struct file_key key_of(const char *path)
+{
+	struct stat st;
+	CHECK(stat(path, &st) == 0);
+	return (struct file_key){ st.st_ino, major(st.st_dev) << 20 | minor(st.st_dev), 0 };
+}
+
+static struct mapped map_file(const char *name, const void *bytes, size_t len)
+{
+	struct mapped m = { .len = len };
+	snprintf(m.path, sizeof(m.path), "%s/%s", folder, name);
+	int fd = open(m.path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	CHECK(fd >= 0);
+	CHECK(os_write_full(fd, bytes, len, m.path, NULL) == OK);
+	void *p = mmap(NULL, len, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	CHECK(p != MAP_FAILED);
+	close(fd);
+	m.notice.key = key_of(m.path);
+	m.notice.vma_start = (uint64_t)p;
+	m.notice.vma_end = ((uint64_t)p + len + 4095) & ~4095ull;
+	return m;
+}
+
+static void unmap_file(struct mapped *m)
+{
+	munmap((void *)m->notice.vma_start, m->len);
+	unlink(m->path);
+}
+
+/* A library of `functions` functions of 32 bytes with four rows each. */
+static void make_library(struct gen_elf *g, uint32_t functions, uint8_t build_id)
+{
+	static const uint8_t rows[] = { 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x50, 0x0c, 7, 8 };
+	uint64_t text = 0x1000;
+	uint64_t frames = text + (((uint64_t)functions * 32 + 0xffff) & ~0xfffull);
+	gen_elf_init(g);
+	uint32_t i = gen_section(
+		g, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, text, NULL, functions * 32);
+	buf_zero(&g->sections[i].bytes, functions * 32);
+	gen_load(g, i, PF_R | PF_X);
+	struct gen_cfi c;
+	gen_cfi_init(&c, frames);
+	size_t cie = gen_cie(&c);
+	for (uint32_t n = 0; n < functions; n++)
+		gen_fde(&c, cie, text + n * 32, 32, rows, sizeof(rows));
+	gen_section(g, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, frames, c.bytes.data, c.bytes.len);
+	buf_deinit(&c.bytes);
+	struct buf notes;
+	buf_init(&notes, 4096);
+	uint8_t id[20] = { build_id, 2, 3 };
+	gen_note(&notes, "GNU", 3, id, sizeof(id));
+	gen_section(g, ".note.gnu.build-id", SHT_NOTE, 0, 0, notes.data, notes.len);
+	buf_deinit(&notes);
+	gen_elf_finish(g);
+}
+
+static struct mapped map_library(const char *name, uint32_t functions, uint8_t build_id)
+{
+	struct gen_elf g;
+	make_library(&g, functions, build_id);
+	struct mapped m = map_file(name, g.file.data, g.file.len);
+	gen_elf_deinit(&g);
+	return m;
+}
+
+static struct files *make_files(const struct files_config *c)
+{
+	struct files *f = NULL;
+	struct err e = { 0 };
+	CHECK_OK(files_new(c, NULL, &f, &e), &e);
+	return f;
+}
+
+static void nap(void)
+{
+	struct timespec t = { .tv_nsec = NS_PER_MS };
+	nanosleep(&t, NULL);
+}
+
+static void wait_for(const metric_value *m, uint64_t at_least)
+{
+	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	while (metric_get(m) < at_least && clock_monotonic_ns() < end)
+		nap();
+	CHECK(metric_get(m) >= at_least);
+}
+
+/* Until a key has been published `times` times. */
+static struct published wait_published(const struct file_key *key, size_t times)
+{
+	struct published p = { 0 };
+	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	while (published_of(key, &p) < times && clock_monotonic_ns() < end)
+		nap();
+	CHECK(published_of(key, &p) >= times);
+	return p;
+}
+
+static int can_open_map_files(void)
+{
+	struct mapped m = map_file("probe", "probe", 5);
+	char link[96];
+	snprintf(link, sizeof(link), "/proc/self/map_files/%llx-%llx",
+		(unsigned long long)m.notice.vma_start, (unsigned long long)m.notice.vma_end);
+	int fd = open(link, O_RDONLY | O_CLOEXEC);
+	unmap_file(&m);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* ---- the tests ---- */
+
+static void binds_what_a_notice_names(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("lib.so", 100, 1);
+	files_notice(f, &m.notice, getpid());
+	struct published p = wait_published(&m.notice.key, 1);
+	CHECK(p.file_id >= FRAME_FILE_FIRST);
+	CHECK(p.rows > 300);
+	struct file_info info = { 0 };
+	CHECK(files_get(f, p.file_id, &info));
+	CHECK(strncmp(info.build_id, "010203", 6) == 0 && strlen(info.build_id) == 40);
+	CHECK_STR(str_of(info.path), m.path);
+	CHECK(info.segment_count == 1);
+	uint64_t vaddr = 0;
+	CHECK(file_info_vaddr(&info, 0x1010, &vaddr) && vaddr == 0x1010);
+	CHECK(!file_info_vaddr(&info, 0x10, &vaddr));
+	CHECK(!files_get(f, p.file_id + 1, &info));
+	CHECK(!files_get(f, FRAME_FILE_ADDRESS, &info));
+	unmap_file(&m);
+	files_free(f);
+}
+
+static void one_content_is_one_file(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped a = map_library("a.so", 50, 1);
+	struct mapped b = map_library("b.so", 50, 1);
+	struct mapped other = map_library("c.so", 60, 1); /* borrows the build id */
+	files_notice(f, &a.notice, getpid());
+	struct published pa = wait_published(&a.notice.key, 1);
+	files_notice(f, &b.notice, getpid());
+	struct published pb = wait_published(&b.notice.key, 1);
+	files_notice(f, &other.notice, getpid());
+	struct published pc = wait_published(&other.notice.key, 1);
+	CHECK(pa.file_id == pb.file_id && pa.rows == pb.rows);
+	CHECK(pc.file_id != pa.file_id);
+	CHECK(metric_get(&files_metrics(f)->known) == 2);
+	unmap_file(&a);
+	unmap_file(&b);
+	unmap_file(&other);
+	files_free(f);
+}
+
+static void a_file_that_is_no_elf_is_not_asked_for_again(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_file("text", "not an ELF file, but executable", 31);
+	files_notice(f, &m.notice, getpid());
+	struct published p = wait_published(&m.notice.key, 1);
+	CHECK(p.rows == 0 && p.file_id >= FRAME_FILE_FIRST);
+	wait_for(&files_metrics(f)->bad_elf, 1);
+	struct file_info info;
+	CHECK(files_get(f, p.file_id, &info));
+	CHECK(info.build_id[0] == 0 && info.segment_count == 0 && !info.has_table);
+	/* Asked again at once it stays quiet. */
+	for (int i = 0; i < 100; i++)
+		files_notice(f, &m.notice, getpid());
+	unmap_file(&m);
+	files_free(f);
+	CHECK(published_of(&m.notice.key, &p) == 1);
+}
+
+static void a_deleted_file_is_opened_by_its_mapping(void **state)
+{
+	(void)state;
+	if (!can_open_map_files())
+		SKIP("/proc/PID/map_files cannot be opened: CAP_CHECKPOINT_RESTORE is missing");
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("gone.so", 10, 9);
+	CHECK(unlink(m.path) == 0);
+	files_notice(f, &m.notice, getpid());
+	struct published p = wait_published(&m.notice.key, 1);
+	struct file_info info;
+	CHECK(p.rows > 0 && files_get(f, p.file_id, &info));
+	CHECK_STR(str_of(info.path), m.path); /* without " (deleted)" */
+	munmap((void *)m.notice.vma_start, m.len);
+	files_free(f);
+}
+
+static void what_cannot_be_opened_is_counted_and_tried_later(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("lib.so", 10, 1);
+	struct file_notice lie = m.notice;
+	lie.key.inode += 1000000; /* not the inode that is mapped there */
+	files_notice(f, &lie, getpid());
+	wait_for(&files_metrics(f)->open_failed, 1);
+	struct published p;
+	CHECK(published_of(&lie.key, &p) == 0);
+	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	while (metric_get(&files_metrics(f)->open_failed) < 2 && clock_monotonic_ns() < end) {
+		files_notice(f, &lie, getpid());
+		nap();
+	}
+	CHECK(metric_get(&files_metrics(f)->open_failed) >= 2);
+	CHECK(metric_get(&files_metrics(f)->known) == 0);
+	unmap_file(&m);
+	files_free(f);
+}
+
+static int dead_child(void)
+{
+	int pid = fork();
+	if (pid == 0)
+		_exit(0);
+	CHECK(pid > 0 && waitpid(pid, NULL, 0) == pid);
+	return pid;
+}
+
+static void a_program_of_a_process_that_is_gone_is_found_by_its_inode(void **state)
+{
+	(void)state;
+	if (access("/usr/bin/sort", R_OK) != 0)
+		SKIP("there is no /usr/bin/sort");
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct file_notice n = {
+		.key = key_of("/usr/bin/sort"), .vma_start = 4096, .vma_end = 8192
+	};
+	files_notice(f, &n, dead_child());
+	struct published p = wait_published(&n.key, 1);
+	struct file_info info;
+	CHECK(files_get(f, p.file_id, &info));
+	CHECK_STR(str_of(info.path), "/usr/bin/sort");
+	files_free(f);
+}
+
+static void an_exec_notice_without_a_mapping_opens_the_program(void **state)
+{
+	(void)state;
+	char self[256] = "";
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct file_notice n = { .key = key_of(self) };
+	files_notice(f, &n, getpid());
+	struct published p = wait_published(&n.key, 1);
+	struct file_info info;
+	CHECK(p.rows > 0 && files_get(f, p.file_id, &info));
+	CHECK_STR(str_of(info.path), self);
+	files_free(f);
+}
+
+static void a_file_behind_a_reused_inode_replaces_the_old_one(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("lib.so", 10, 1);
+	files_notice(f, &m.notice, getpid());
+	struct published before = wait_published(&m.notice.key, 1);
+	struct gen_elf g; /* the same inode, another content */
+	make_library(&g, 20, 2);
+	int fd = open(m.path, O_WRONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && os_write_full(fd, g.file.data, g.file.len, m.path, NULL) == OK);
+	close(fd);
+	gen_elf_deinit(&g);
+	m.notice.key.generation = 77;
+	/* The first one is published before it is done with. */
+	struct published after = before;
+	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	while (published_of(&m.notice.key, &after) < 2 && clock_monotonic_ns() < end) {
+		files_notice(f, &m.notice, getpid());
+		nap();
+	}
+	CHECK(after.file_id != before.file_id && after.key.generation == 77);
+	unmap_file(&m);
+	files_free(f);
+}
+
+static void a_full_queue_drops_and_counts(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("lib.so", 10, 1);
+	pthread_mutex_lock(&fake.gate);
+	files_notice(f, &m.notice, getpid());
+	for (uint32_t i = 0; i < FILES_QUEUE_MAX + 10; i++) {
+		struct file_notice n = { .key = { 1u << 30 | i, 1, 0 } };
+		files_notice(f, &n, getpid()); /* does not block */
+	}
+	CHECK(metric_get(&files_metrics(f)->notices_dropped) >= 9);
+	pthread_mutex_unlock(&fake.gate);
+	unmap_file(&m);
+	files_free(f);
+}
+
+static void over_the_budget_a_file_is_known_without_a_table(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	fake.over_budget = true;
+	struct mapped m = map_library("lib.so", 10, 1);
+	files_notice(f, &m.notice, getpid());
+	wait_for(&files_metrics(f)->over_budget, 1);
+	struct published p = wait_published(&m.notice.key, 1);
+	struct file_info info;
+	CHECK(files_get(f, p.file_id, &info) && !info.has_table);
+	CHECK(metric_get(&files_metrics(f)->tables) == 0);
+	unmap_file(&m);
+	files_free(f);
+}
+
+struct seen {
+	int count;
+	char build_id[129];
+	uint64_t size;
+};
+
+static void note_seen(void *ctx, const char *build_id, const char *path, int fd)
+{
+	struct seen *s = ctx;
+	struct stat st;
+	(void)path;
+	s->count++;
+	snprintf(s->build_id, sizeof(s->build_id), "%s", build_id);
+	if (fstat(fd, &st) == 0)
+		s->size = (uint64_t)st.st_size;
+}
+
+static void large_tables_come_from_the_cache(void **state)
+{
+	(void)state;
+	char cache[160];
+	snprintf(cache, sizeof(cache), "%s/cache", folder);
+	struct seen seen = { 0 };
+	struct files_config c = { .cache_dir = cache, .seen = note_seen, .seen_ctx = &seen };
+	struct mapped m = map_library("large.so", 40000, 5);
+	uint64_t rows[2];
+	for (int round = 0; round < 2; round++) {
+		reset(NULL);
+		struct files *f = make_files(&c);
+		files_notice(f, &m.notice, getpid());
+		rows[round] = wait_published(&m.notice.key, 1).rows;
+		CHECK(metric_get(&files_metrics(f)->built) == (round == 0));
+		CHECK(metric_get(&files_metrics(f)->cached) == (round == 1));
+		files_free(f);
+		CHECK(seen.count == round + 1);
+		CHECK(strncmp(seen.build_id, "050203", 6) == 0 && seen.size == m.len);
+	}
+	CHECK(rows[0] == rows[1] && rows[0] > 100000);
+	unmap_file(&m);
+}
+
+static void preload_finds_what_every_process_maps(void **state)
+{
+	(void)state;
+	struct seen seen = { 0 };
+	struct files_config c = { .seen = note_seen, .seen_ctx = &seen };
+	struct files *f = make_files(&c);
+	struct err e = { 0 };
+	CHECK_OK(files_preload(f, &e), &e);
+	char self[256] = "";
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	struct file_key key = key_of(self);
+	struct published p;
+	CHECK(published_of(&key, &p) == 1 && p.rows > 0);
+	struct file_info info;
+	CHECK(files_get(f, p.file_id, &info));
+	CHECK_STR(str_of(info.path), self);
+	if (getauxval(AT_SYSINFO_EHDR)) {
+		CHECK(files_get(f, FRAME_FILE_VDSO, &info));
+		CHECK_STR(str_of(info.path), "[vdso]");
+		CHECK(info.has_table);
+	}
+	CHECK(metric_get(&files_metrics(f)->tables) >= 3); /* this, libc, ld.so */
+	CHECK(metric_get(&files_metrics(f)->rows) > 1000);
+	CHECK(seen.count >= 3);
+	print_message("%llu files, %llu tables, %llu rows, %llu ms of CPU\n",
+		(unsigned long long)metric_get(&files_metrics(f)->known),
+		(unsigned long long)metric_get(&files_metrics(f)->tables),
+		(unsigned long long)metric_get(&files_metrics(f)->rows),
+		(unsigned long long)metric_get(&files_metrics(f)->build_ns) / NS_PER_MS);
+	struct buf text;
+	buf_init(&text, 65536);
+	files_write_metrics(f, &text);
+	CHECK(memmem(text.data, text.len, "firn_agent_files_with_table", 27) != NULL);
+	buf_deinit(&text);
+	files_free(f);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	char command[256];
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(binds_what_a_notice_names, reset),
+		cmocka_unit_test_setup(one_content_is_one_file, reset),
+		cmocka_unit_test_setup(a_file_that_is_no_elf_is_not_asked_for_again, reset),
+		cmocka_unit_test_setup(a_deleted_file_is_opened_by_its_mapping, reset),
+		cmocka_unit_test_setup(what_cannot_be_opened_is_counted_and_tried_later, reset),
+		cmocka_unit_test_setup(
+			a_program_of_a_process_that_is_gone_is_found_by_its_inode, reset),
+		cmocka_unit_test_setup(an_exec_notice_without_a_mapping_opens_the_program, reset),
+		cmocka_unit_test_setup(a_file_behind_a_reused_inode_replaces_the_old_one, reset),
+		cmocka_unit_test_setup(a_full_queue_drops_and_counts, reset),
+		cmocka_unit_test_setup(over_the_budget_a_file_is_known_without_a_table, reset),
+		cmocka_unit_test_setup(large_tables_come_from_the_cache, reset),
+		cmocka_unit_test_setup(preload_finds_what_every_process_maps, reset),
+	};
+	int before = test_open_fds();
+	int failed = cmocka_run_group_tests(tests, make_folder, remove_folder);
+	int after = test_open_fds();
+	if (after != before)
+		fprintf(stderr, "descriptors leaked: %d before, %d after\n", before, after);
+	return failed || after != before;
+}
