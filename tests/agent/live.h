@@ -42,6 +42,7 @@ struct live {
 	VEC(uint64_t) frames;
 	VEC(struct event_process) processes;
 	uint64_t rows;
+	struct file_notice last_notice; /* of a sample that ended in an unknown file */
 };
 
 static inline void live_fail(const char *what, const struct err *e)
@@ -60,6 +61,8 @@ static inline void live_on_sample(void *ctx, const struct event_sample *s)
 		live_fail("memory", NULL);
 	memcpy(l->frames.v + l->frames.len, s->frames, count * sizeof(uint64_t));
 	l->frames.len += count;
+	if (s->notice.key.inode)
+		l->last_notice = s->notice;
 }
 
 static inline void live_on_process(void *ctx, const struct event_process *p)
@@ -156,6 +159,22 @@ static inline void live_publish_process(struct live *l, int pid)
 		}
 	}
 	buf_deinit(&maps);
+}
+
+/* A program and the libraries it needs, as the loader finds them. */
+static inline void live_publish_program(struct live *l, const char *path)
+{
+	char command[512], line[512], name[256];
+	(void)live_publish_file(l, path);
+	(void)snprintf(command, sizeof(command), "ldd %s 2>/dev/null", path);
+	FILE *f = popen(command, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *at = strchr(line, '/');
+		if (at && sscanf(at, "%255s", name) == 1)
+			(void)live_publish_file(l, name);
+	}
+	if (f)
+		(void)pclose(f);
 }
 
 static inline void live_publish_vdso(struct live *l)
