@@ -2,8 +2,7 @@
 /*
  * Blocking calls over a non-blocking socket and poll(), so that a timeout is one for the whole
  * call. A connection is kept while the peer lets us; a request that fails on a kept connection
- * before any byte of its answer is tried once more on a new one, as the server may just have closed
- * it.
+ * before its answer began is tried once more on a new one, as the server may just have closed it.
  */
 #include "base/clock.h"
 #include "net/internal.h"
@@ -173,13 +172,11 @@ static enum status send_some(struct net_client *c, bool *out_left, struct err *e
 	return OK;
 }
 
-static enum status receive_some(struct net_client *c, bool *out_any, struct err *e)
+static enum status receive_some(struct net_client *c, struct err *e)
 {
 	ssize_t n = recv(c->fd, c->scratch, sizeof(c->scratch), 0);
-	if (n > 0) {
-		*out_any = true;
+	if (n > 0)
 		return http_client_feed(c->http, c->scratch, (size_t)n, e);
-	}
 	if (n == 0)
 		return http_client_eof(c->http, e);
 	if (errno == EAGAIN || errno == EINTR)
@@ -188,22 +185,22 @@ static enum status receive_some(struct net_client *c, bool *out_any, struct err 
 	return E_UNAVAILABLE;
 }
 
-/* Until the answer is whole. *out_any: some of it came. */
-static enum status exchange(struct net_client *c, int64_t deadline_ns, bool *out_any, struct err *e)
+/* Until the answer is whole. */
+static enum status exchange(struct net_client *c, int64_t deadline_ns, struct err *e)
 {
 	for (;;) {
 		bool left;
 		enum status s = send_some(c, &left, e);
 		/* A server that refuses in the middle of a body has answered before it closed. */
 		if (s != OK) {
-			enum status received = receive_some(c, out_any, NULL);
+			enum status received = receive_some(c, NULL);
 			return received == OK && http_client_done(c->http) ? OK : s;
 		}
 		if (http_client_done(c->http))
 			return OK;
 		s = wait_for(c->fd, left ? POLLIN | POLLOUT : POLLIN, deadline_ns, e);
 		if (s == OK)
-			s = receive_some(c, out_any, e);
+			s = receive_some(c, e);
 		if (s != OK)
 			return s;
 	}
@@ -224,17 +221,18 @@ static enum status run_call(struct net_client *c, bool http2, const struct call 
 		enum status s = ensure_connected(c, http2, deadline_ns, e);
 		if (s != OK)
 			return s;
-		bool kept = c->used, any = false;
+		bool kept = c->used;
 		s = http_client_start(c->http, call->method, str_of(c->authority), call->target,
 			call->headers, call->header_count, call->prefix, call->body, e);
 		if (s == OK)
-			s = exchange(c, deadline_ns, &any, e);
+			s = exchange(c, deadline_ns, e);
 		if (s == OK) {
 			c->used = true;
 			return OK;
 		}
+		bool begun = c->http && http_client_status(c->http) != 0;
 		disconnect(c);
-		if (s != E_UNAVAILABLE || !kept || any || attempt > 0)
+		if (s != E_UNAVAILABLE || !kept || begun || attempt > 0)
 			return s;
 	}
 }

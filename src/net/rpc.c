@@ -12,6 +12,8 @@
 #include <time.h>
 
 #define COMPRESS_LEVEL 2
+/* What deflate may need while it works, on bytes that do not compress. */
+#define NET_COMPRESSED_MAX(len) ((len) + (len) / 8 + 1024)
 
 /* ---- requests ---- */
 
@@ -153,9 +155,10 @@ static void compress_body(struct net_answer *a, const struct http_request *r)
 	if (!http_list_has(http_request_header(r, "accept-encoding"), "gzip"))
 		return;
 	struct buf small;
-	buf_init(&small, a->body.len);
+	buf_init(&small, NET_COMPRESSED_MAX(a->body.len));
 	/* Longer than the original, or no memory: then as it is. */
-	if (codec_gzip(a->body.data, a->body.len, COMPRESS_LEVEL, &small) != OK) {
+	if (codec_gzip(a->body.data, a->body.len, COMPRESS_LEVEL, &small) != OK ||
+		small.len >= a->body.len) {
 		buf_deinit(&small);
 		return;
 	}
@@ -220,11 +223,12 @@ static void make_grpc(
 	uint8_t flags = 0;
 	struct str encodings = http_request_header(r, "grpc-accept-encoding");
 	CLEANUP(buf_deinit) struct buf small;
-	buf_init(&small, response->body.len);
+	buf_init(&small, NET_COMPRESSED_MAX(response->body.len));
 	struct str body = buf_view(&response->body);
 	if (body.len >= NET_COMPRESS_MIN && !response->no_compress &&
 		http_list_has(encodings, "gzip") &&
-		codec_gzip(body.p, body.len, COMPRESS_LEVEL, &small) == OK) {
+		codec_gzip(body.p, body.len, COMPRESS_LEVEL, &small) == OK &&
+		small.len < body.len) {
 		flags = HTTP_GRPC_COMPRESSED;
 		body = buf_view(&small);
 		net_answer_add(a, STR("grpc-encoding"), STR("gzip"));

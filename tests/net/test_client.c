@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "os/os.h"
+
+#include "peer.h"
+
+#define MINUTE (60 * NS_PER_SEC)
+
+static struct net_client *client_of(const char *address)
+{
+	struct net_client *c = NULL;
+	struct err e;
+	CHECK_OK(net_client_new(address, &c, &e), &e);
+	return c;
+}
+
+static void calls(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct net_client *c = client_of(net_server_address(s));
+	CLEANUP(buf_deinit) struct buf message, out;
+	buf_init(&message, 64 << 20);
+	buf_init(&out, 64 << 20);
+	struct err e;
+	bool retry = true;
+	for (size_t len = 0; len <= 20 << 20; len = len * 30 + 1) {
+		buf_clear(&message);
+		buf_clear(&out);
+		uint8_t *p = buf_extend(&message, len + 1);
+		for (size_t i = 0; i <= len; i++)
+			p[i] = (uint8_t)(i * 31 + (i >> 9));
+		CHECK_OK(net_client_rpc(
+				 c, "/t.Test/Echo", buf_view(&message), MINUTE, &out, &retry, &e),
+			&e);
+		CHECK(!retry);
+		CHECK(str_eq(buf_view(&message), buf_view(&out)));
+	}
+	buf_clear(&out);
+	CHECK_OK(net_client_rpc(c, "/t.Test/Large", STR(""), MINUTE, &out, &retry, &e), &e);
+	assert_int_equal(out.len, 8 << 20);
+	buf_clear(&out);
+	CHECK_OK(net_client_rpc(c, "/t.Test/Text", STR(""), MINUTE, &out, &retry, &e), &e);
+	assert_int_equal(out.len, 12000);
+	assert_int_equal(peer_metric(s, "firn_net_connections_accepted_total"), 1);
+
+	assert_int_equal(
+		net_client_rpc(c, "/t.Test/Fail", STR(""), MINUTE, &out, &retry, &e), E_LIMIT);
+	CHECK(retry);
+	assert_string_equal(e.text, "too much of \"it\" \xC3\xA9");
+	assert_int_equal(net_client_rpc(c, "/t.Test/None", STR(""), MINUTE, &out, &retry, &e),
+		E_UNSUPPORTED);
+	CHECK(!retry);
+	net_client_free(c);
+	net_server_stop(s);
+}
+
+static void gets(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	char url[200];
+	snprintf(url, sizeof(url), "http://%s/", net_server_address(s));
+	struct net_client *c = client_of(url);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 64 << 20);
+	struct err e;
+	int code;
+	for (int i = 0; i < 3; i++) {
+		buf_clear(&out);
+		CHECK_OK(net_client_get(c, "/show/x?y", MINUTE, &code, &out, &e), &e);
+		assert_int_equal(code, 200);
+		CHECK_STR(buf_view(&out), "GET /show/x?y");
+	}
+	buf_clear(&out);
+	CHECK_OK(net_client_get(c, "/none", MINUTE, &code, &out, &e), &e);
+	assert_int_equal(code, 404);
+	buf_clear(&out);
+	CHECK_OK(net_client_get(c, "/large", MINUTE, &code, &out, &e), &e);
+	assert_int_equal(out.len, 8 << 20);
+	assert_int_equal(peer_metric(s, "firn_net_connections_accepted_total"), 1);
+	/* Another protocol on the same client: another connection. */
+	bool retry;
+	buf_clear(&out);
+	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
+	net_client_free(c);
+	net_server_stop(s);
+}
+
+static void times_out(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct net_client *c = client_of(net_server_address(s));
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1000);
+	struct err e;
+	bool retry = false;
+	int code;
+	/* Whoever is first: the client gives up, or the server says that the deadline passed. */
+	assert_int_equal(
+		net_client_rpc(c, "/t.Test/Wait", STR(""), 200 * NS_PER_MS, &out, &retry, &e),
+		E_TIMEOUT);
+	CHECK(retry);
+	PEER_UNTIL(atomic_load(&peer_canceled) == 1);
+	assert_int_equal(net_client_get(c, "/wait", 200 * NS_PER_MS, &code, &out, &e), E_TIMEOUT);
+	PEER_UNTIL(atomic_load(&peer_canceled) == 2);
+	/* And goes on with a new connection. */
+	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
+	net_client_free(c);
+	net_server_stop(s);
+}
+
+static void reconnects(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	char address[160];
+	snprintf(address, sizeof(address), "%s", net_server_address(s));
+	struct net_client *c = client_of(address);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1000);
+	struct err e;
+	bool retry;
+	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
+	net_server_stop(s);
+	assert_int_equal(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e),
+		E_UNAVAILABLE);
+	CHECK(retry);
+	CHECK(strstr(e.text, "connect") != NULL);
+	config.address = address;
+	s = peer_start(&config);
+	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
+	/* The server restarts between two calls: the kept connection is dead, nobody notices. */
+	net_server_stop(s);
+	s = peer_start(&config);
+	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
+	net_client_free(c);
+	net_server_stop(s);
+}
+
+/* A server that accepts and answers with something else. */
+struct fake {
+	int fd;
+	const char *answer;
+	size_t len;
+	pthread_t thread;
+};
+
+static void *fake_main(void *ctx)
+{
+	struct fake *f = ctx;
+	char request[4096];
+	int fd = accept(f->fd, NULL, NULL);
+	if (fd >= 0 && recv(fd, request, sizeof(request), 0) > 0)
+		(void)peer_send(fd, f->answer, f->len);
+	close(fd);
+	return NULL;
+}
+
+static enum status call_fake(const char *answer, size_t len, struct err *e)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t a_len = sizeof(a);
+	struct fake f = { .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), answer, len };
+	CHECK(f.fd >= 0 && bind(f.fd, (struct sockaddr *)&a, sizeof(a)) == 0 &&
+		listen(f.fd, 1) == 0 && getsockname(f.fd, (struct sockaddr *)&a, &a_len) == 0);
+	CHECK_OK(os_thread_start(&f.thread, "fake", fake_main, &f, e), e);
+	char address[40];
+	snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(a.sin_port));
+	struct net_client *c = client_of(address);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1000);
+	bool retry;
+	enum status s = net_client_rpc(c, "/x", STR("x"), MINUTE, &out, &retry, e);
+	net_client_free(c);
+	pthread_join(f.thread, NULL);
+	close(f.fd);
+	return s;
+}
+
+static void meets_other_servers(void **state)
+{
+	(void)state;
+	struct err e;
+	static const char http1[] = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+	enum status s = call_fake(http1, sizeof(http1) - 1, &e);
+	CHECK(s == E_INVALID || s == E_UNAVAILABLE);
+	assert_int_equal(call_fake("", 0, &e), E_UNAVAILABLE);
+	/* :status 200 and the end of the stream, no grpc-status. */
+	static const char empty[] = "\0\0\0\4\0\0\0\0\0\0\0\1\1\5\0\0\0\1\x88";
+	assert_int_equal(call_fake(empty, sizeof(empty) - 1, &e), E_UNAVAILABLE);
+	CHECK(strstr(e.text, "200") != NULL);
+}
+
+static void refuses_addresses(void **state)
+{
+	(void)state;
+	struct err e;
+	struct net_client *c;
+	assert_int_equal(net_client_new("unix:", &c, &e), E_INVALID);
+	c = client_of("127.0.0.1");
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1000);
+	int code;
+	assert_int_equal(net_client_get(c, "/", MINUTE, &code, &out, &e), E_INVALID);
+	net_client_free(c);
+}
+
+TEST_MAIN(cmocka_unit_test(calls), cmocka_unit_test(gets), cmocka_unit_test(times_out),
+	cmocka_unit_test(reconnects), cmocka_unit_test(meets_other_servers),
+	cmocka_unit_test(refuses_addresses))

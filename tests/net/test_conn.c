@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slow peers, and peers that do not read. */
+#include "test.h"
+
+#include "peer.h"
+
+#define MS(n) ((int64_t)(n)*NS_PER_MS)
+
+static void ends_slow_heads(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.header_timeout_ns = MS(300);
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1000);
+	/* One says nothing, one trickles: neither lives much longer than the timeout. */
+	int silent = peer_connect(s), slow = peer_connect(s);
+	int64_t begun = clock_monotonic_ns();
+	bool open = peer_send_text(slow, "GET /fast HTTP/1.1\r\nx: ");
+	while (open && clock_monotonic_ns() - begun < 30 * NS_PER_SEC) {
+		usleep(20000);
+		open = peer_send_text(slow, "y");
+	}
+	CHECK(!open);
+	CHECK(peer_receive(silent, &out, NULL));
+	assert_int_equal(out.len, 0);
+	assert_int_equal(peer_metric(s, "firn_net_timeouts_total"), 2);
+	close(silent);
+	close(slow);
+	net_server_stop(s);
+}
+
+static void ends_idle_connections(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.idle_timeout_ns = MS(300);
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 10000);
+	int fd = peer_connect(s);
+	CHECK(peer_send_text(fd, "GET /fast HTTP/1.1\r\nhost: h\r\n\r\n"));
+	CHECK(peer_receive(fd, &out, NULL));
+	CHECK(str_starts(buf_view(&out), STR("HTTP/1.1 200 ")));
+	close(fd);
+	assert_int_equal(peer_metric(s, "firn_net_idle_closed_total"), 1);
+	assert_int_equal(peer_metric(s, "firn_net_timeouts_total"), 0);
+	net_server_stop(s);
+}
+
+static void ends_slow_bodies(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.stall_timeout_ns = MS(300);
+	struct net_server *s = peer_start(&config);
+	int fd = peer_connect(s);
+	int64_t begun = clock_monotonic_ns();
+	bool open = peer_send_text(
+		fd, "POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 100000\r\n\r\n");
+	while (open && clock_monotonic_ns() - begun < 30 * NS_PER_SEC) {
+		usleep(20000);
+		open = peer_send_text(fd, "y");
+	}
+	CHECK(!open);
+	assert_int_equal(peer_metric(s, "firn_net_timeouts_total"), 1);
+	assert_int_equal(atomic_load(&peer_calls), 0);
+	close(fd);
+	net_server_stop(s);
+}
+
+static void ends_who_does_not_read(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.stall_timeout_ns = MS(300);
+	struct net_server *s = peer_start(&config);
+	int fd = peer_connect(s);
+	CHECK(peer_send_text(fd, "GET /large HTTP/1.1\r\nhost: h\r\n\r\n"));
+	PEER_UNTIL(peer_metric(s, "firn_net_timeouts_total") == 1);
+	PEER_UNTIL(peer_metric(s, "firn_net_body_bytes") == 0);
+	close(fd);
+	net_server_stop(s);
+}
+
+/* A handler may take as long as it likes. */
+static void leaves_slow_handlers_alone(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.stall_timeout_ns = config.idle_timeout_ns = config.header_timeout_ns = MS(100);
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 10000);
+	int fd = peer_connect(s);
+	CHECK(peer_send_text(fd, "GET /wait HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n"));
+	PEER_UNTIL(atomic_load(&peer_calls) == 1);
+	usleep(2500000); /* two looks of the loop */
+	atomic_store(&peer_release, true);
+	CHECK(peer_receive(fd, &out, NULL));
+	CHECK(str_ends(buf_view(&out), STR("waited")));
+	close(fd);
+	net_server_stop(s);
+}
+
+TEST_MAIN(cmocka_unit_test(ends_slow_heads), cmocka_unit_test(ends_idle_connections),
+	cmocka_unit_test(ends_slow_bodies), cmocka_unit_test(ends_who_does_not_read),
+	cmocka_unit_test(leaves_slow_handlers_alone))
