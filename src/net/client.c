@@ -103,8 +103,7 @@ static enum status connect_to(
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(fd, (const struct sockaddr *)&a->storage, a->len) != 0) {
 		if (errno != EINPROGRESS && errno != EAGAIN) {
-			(void)err_os(e, "connect");
-			return E_UNAVAILABLE;
+			return err_set(e, E_UNAVAILABLE, "connect: %m");
 		}
 		enum status s = wait_for(fd, POLLOUT, deadline_ns, e);
 		if (s != OK)
@@ -115,8 +114,7 @@ static enum status connect_to(
 			failed = errno;
 		if (failed) {
 			errno = failed;
-			(void)err_os(e, "connect");
-			return E_UNAVAILABLE;
+			return err_set(e, E_UNAVAILABLE, "connect: %m");
 		}
 	}
 	*out_fd = STEAL_FD(fd);
@@ -164,8 +162,7 @@ static enum status send_some(struct net_client *c, bool *out_left, struct err *e
 			return OK;
 		}
 		if (n < 0) {
-			(void)err_os(e, "send to %s", c->address);
-			return E_UNAVAILABLE;
+			return err_set(e, E_UNAVAILABLE, "send to %s: %m", c->address);
 		}
 		http_client_sent(c->http, (size_t)n);
 	}
@@ -181,8 +178,7 @@ static enum status receive_some(struct net_client *c, struct err *e)
 		return http_client_eof(c->http, e);
 	if (errno == EAGAIN || errno == EINTR)
 		return OK;
-	(void)err_os(e, "receive from %s", c->address);
-	return E_UNAVAILABLE;
+	return err_set(e, E_UNAVAILABLE, "receive from %s: %m", c->address);
 }
 
 /* Until the answer is whole. */
