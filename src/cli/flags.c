@@ -15,14 +15,15 @@
 #define TABLE_BYTES_MOST ((uint64_t)2 << 30)
 
 /* clang-format off */
-static const struct cli_option log_options[] = {
-	{ .name = "log-level", .kind = CLI_CHOICE, .at = offsetof(struct cli_log_flags, level),
-	  .value = "LEVEL", .otherwise = "info", .choices = "error warn info debug",
-	  .help = "error, warn, info or debug; on standard error." },
-	{ .name = "log-format", .kind = CLI_CHOICE, .at = offsetof(struct cli_log_flags, format),
-	  .value = "FORMAT", .otherwise = "logfmt", .choices = "logfmt json",
-	  .help = "logfmt or json." },
-};
+#define LOG_OPTIONS(level_otherwise)                                                               \
+	{ .name = "log-level", .kind = CLI_CHOICE, .at = offsetof(struct cli_log_flags, level),    \
+	  .value = "LEVEL", .otherwise = level_otherwise, .choices = "error warn info debug",      \
+	  .help = "error, warn, info or debug; on standard error." },                              \
+	{ .name = "log-format", .kind = CLI_CHOICE, .at = offsetof(struct cli_log_flags, format),  \
+	  .value = "FORMAT", .otherwise = "logfmt", .choices = "logfmt json",                      \
+	  .help = "logfmt or json." }
+static const struct cli_option log_options[] = { LOG_OPTIONS("info") };
+static const struct cli_option quiet_log_options[] = { LOG_OPTIONS("warn") };
 
 static const struct cli_option server_options[] = {
 	{ .name = "http-address", .kind = CLI_TEXT,
@@ -75,6 +76,8 @@ static const struct cli_option profiling_options[] = {
 /* clang-format on */
 
 const struct cli_group cli_log_group = { "Messages", log_options, ARRAY_COUNT(log_options), 0 };
+const struct cli_group cli_quiet_log_group = { "Messages", quiet_log_options,
+	ARRAY_COUNT(quiet_log_options), 0 };
 const struct cli_group cli_server_group = { "Server", server_options, ARRAY_COUNT(server_options),
 	0 };
 const struct cli_group cli_profiling_group = { "Profiling", profiling_options,

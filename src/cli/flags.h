@@ -18,6 +18,7 @@ struct cli_log_flags {
 	const char *format;
 };
 extern const struct cli_group cli_log_group;
+extern const struct cli_group cli_quiet_log_group; /* warnings and errors unless asked for more */
 bool cli_log_apply(const struct cli_log_flags *f);
 
 struct cli_server_flags {

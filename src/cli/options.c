@@ -71,24 +71,22 @@ static enum status set_bool(const char *value, bool *field, struct err *e)
 	return OK;
 }
 
-/* The pieces point into a copy that lives as long as the program: flags are read once. */
 static enum status add_to_list(
 	const struct cli_option *o, const char *value, struct cli_list *list, struct err *e)
 {
-	char *copy = strdup(value);
-	if (!copy)
-		return err_set(e, E_NOMEM, "'%s'", value);
-	list->v[list->count] = NULL;
-	for (char *at = copy; at;) {
+	size_t len = strlen(value);
+	if (len >= sizeof(list->text) - list->used)
+		return err_set(e, E_LIMIT, "more than %zu bytes", sizeof(list->text));
+	char *at = memcpy(list->text + list->used, value, len + 1);
+	list->used += len + 1;
+	while (at) {
 		char *end = o->separator ? strchr(at, o->separator) : NULL;
 		if (end)
 			*end++ = 0;
 		if (list->count == CLI_LIST_MAX)
 			return err_set(e, E_LIMIT, "more than %d values", CLI_LIST_MAX);
-		if (*at) {
+		if (*at)
 			list->v[list->count++] = at;
-			list->v[list->count] = NULL;
-		}
 		at = end;
 	}
 	return OK;
@@ -189,7 +187,7 @@ const char *cli_nearest(const char *typed, const char *const *names)
 	for (; *names; names++) {
 		size_t d = distance(typed, *names);
 		/* What was cut short or left out in front is meant too: --address. */
-		if (strlen(typed) >= 4 && strstr(*names, typed))
+		if (strlen(typed) >= 3 && strstr(*names, typed))
 			d = MIN(d, (size_t)1);
 		if (d < least) {
 			least = d;

@@ -16,6 +16,7 @@
 #define CLI_GROUPS_MAX 8
 #define CLI_OPTIONS_MAX 64 /* of all groups */
 #define CLI_LIST_MAX 64    /* values of one repeated flag */
+#define CLI_LIST_BYTES_MAX 8192
 
 enum cli_kind {
 	CLI_TEXT,     /* const char * */
@@ -29,8 +30,10 @@ enum cli_kind {
 };
 
 struct cli_list {
-	const char *v[CLI_LIST_MAX + 1]; /* NULL behind the last */
+	const char *v[CLI_LIST_MAX + 1]; /* in text; NULL behind the last. Do not copy the struct */
 	uint32_t count;
+	size_t used;
+	char text[CLI_LIST_BYTES_MAX];
 };
 
 struct cli_option {

@@ -25,8 +25,6 @@ static const struct cli_command command = {
 	.text = "Takes OTLP profiles over gRPC and HTTP from agents and other senders, keeps them "
 		"durably, names their addresses, and serves the page and the API on the same "
 		"port. Needs no privileges. SIGTERM or Ctrl-C ends it cleanly.",
-	.groups = { { 0 } },
-	.group_count = 0,
 };
 
 struct announcer {
@@ -37,13 +35,16 @@ struct announcer {
 static void *announce(void *ctx)
 {
 	struct announcer *a = ctx;
-	char line[256];
+	char line[256] = "";
 	size_t len = 0;
-	for (ssize_t n; len < sizeof(line) - 1 &&
-			(n = read(a->fd, line + len, sizeof(line) - 1 - len)) > 0;)
+	while (len < sizeof(line) - 1 && !strchr(line, '\n')) {
+		ssize_t n = read(a->fd, line + len, sizeof(line) - 1 - len);
+		if (n <= 0)
+			break;
 		len += (size_t)n;
+		line[len] = 0;
+	}
 	close(a->fd);
-	line[len] = 0;
 	line[strcspn(line, "\n")] = 0;
 	if (line[0]) {
 		printf("firn " FIRN_VERSION " server\n  open  http://%s\n  data  %s\n", line,

@@ -95,9 +95,14 @@ static int run_child(struct supervisor *s, enum which which, int ready, pid_t pa
 	return child_run_agent(&agent, parent);
 }
 
-static void retry_later(struct child *child)
+static int64_t patience(int64_t wanted_ns, int64_t otherwise_ns)
 {
-	int64_t wait_ns = SUPERVISE_BACKOFF_MIN_NS;
+	return wanted_ns ? wanted_ns : otherwise_ns;
+}
+
+static void retry_later(const struct supervisor *s, struct child *child)
+{
+	int64_t wait_ns = patience(s->c->backoff_min_ns, SUPERVISE_BACKOFF_MIN_NS);
 	for (uint32_t i = 1; i < child->deaths && wait_ns < SUPERVISE_BACKOFF_MAX_NS; i++)
 		wait_ns *= 2;
 	child->start_at_ns = clock_monotonic_ns() + MIN(wait_ns, SUPERVISE_BACKOFF_MAX_NS);
@@ -121,7 +126,7 @@ static void start(struct supervisor *s, enum which which)
 		if (ready[0] >= 0)
 			close(ready[0]);
 		child->deaths++;
-		retry_later(child);
+		retry_later(s, child);
 		return;
 	}
 	child->pid = pid;
@@ -186,7 +191,8 @@ static void advance(struct supervisor *s)
 {
 	if (s->phase == STOPPING_AGENT && s->children[AGENT].pid == 0) {
 		s->phase = STOPPING_SERVER;
-		ask_to_stop(&s->children[SERVER], SUPERVISE_SERVER_STOP_NS);
+		ask_to_stop(&s->children[SERVER],
+			patience(s->c->server_stop_ns, SUPERVISE_SERVER_STOP_NS));
 	}
 	if (s->phase == STOPPING_SERVER && s->children[SERVER].pid == 0)
 		s->phase = DONE;
@@ -196,7 +202,7 @@ static void begin_stop(struct supervisor *s)
 {
 	s->phase = STOPPING_AGENT;
 	s->children[SERVER].start_at_ns = NEVER;
-	ask_to_stop(&s->children[AGENT], SUPERVISE_AGENT_STOP_NS);
+	ask_to_stop(&s->children[AGENT], patience(s->c->agent_stop_ns, SUPERVISE_AGENT_STOP_NS));
 	advance(s);
 }
 
@@ -245,7 +251,7 @@ static void died(struct supervisor *s, enum which which, int wait_status)
 		begin_stop(s);
 		return;
 	}
-	retry_later(child);
+	retry_later(s, child);
 	log_error("child died and is started again", "child=%s pid=%d end=%s in_ms=%lld",
 		child->name, child->pid, quoted,
 		(long long)((child->start_at_ns - clock_monotonic_ns()) / NS_PER_MS));

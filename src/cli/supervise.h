@@ -30,6 +30,10 @@ struct supervise_config {
 	/* Sampling has begun. Both may be called again after a restart. */
 	void (*on_agent)(void *ctx);
 	void *ctx;
+	/* Tests are less patient; 0: as above. */
+	int64_t backoff_min_ns;
+	int64_t agent_stop_ns;
+	int64_t server_stop_ns;
 };
 
 /* Runs until a signal stops it or it gives up. Returns the exit code. */

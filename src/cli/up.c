@@ -52,8 +52,6 @@ static const struct cli_command command = {
 		"\n"
 		"  sudo firn up\n"
 		"  sudo firn up --http-address :7070 --storage-path /srv/firn",
-	.groups = { { 0 } },
-	.group_count = 0,
 };
 
 /* ---- what a person reads ---- */
@@ -121,7 +119,7 @@ static bool parse(struct up *up, int argc, char **argv, int *out_code)
 	struct cli_command c = command;
 	const struct cli_group own = { "Agent", up_options, ARRAY_COUNT(up_options), 0 };
 	const struct cli_group groups[] = { cli_server_group, cli_profiling_group, own,
-		cli_log_group };
+		cli_quiet_log_group };
 	const size_t places[] = { offsetof(struct up, server), offsetof(struct up, profiling),
 		offsetof(struct up, own), offsetof(struct up, log) };
 	for (size_t i = 0; i < ARRAY_COUNT(groups); i++) {

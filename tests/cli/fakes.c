@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fakes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "net/net.h"
+#include "store/store.h"
+
+char fake_url[8192], fake_server[256], fake_store_call[512];
+enum status fake_status, fake_probe, fake_store_status;
+int fake_http_status = 200;
+const char *fake_body = "{}";
+struct agent_config fake_agent;
+struct server_config fake_server_config;
+enum status (*fake_agent_run)(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
+enum status (*fake_server_run)(
+	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e);
+
+void fake_wait(const volatile sig_atomic_t *stop)
+{
+	while (!*stop)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+struct net_client {
+	int unused;
+};
+
+enum status net_client_new(const char *address, struct net_client **out, struct err *e)
+{
+	if (strncmp(address, "https:", 6) == 0)
+		return err_set(e, E_INVALID, "%s: TLS is not spoken", address);
+	snprintf(fake_server, sizeof(fake_server), "%s", address);
+	*out = calloc(1, sizeof(**out));
+	return OK;
+}
+
+void net_client_free(struct net_client *c)
+{
+	free(c);
+}
+
+enum status net_client_get(struct net_client *c, const char *path_and_query, int64_t timeout_ns,
+	int *out_http_status, struct buf *out, struct err *e)
+{
+	(void)c;
+	(void)timeout_ns;
+	snprintf(fake_url, sizeof(fake_url), "%s", path_and_query);
+	if (fake_status != OK)
+		return err_set(e, fake_status, "connect: Connection refused");
+	*out_http_status = fake_http_status;
+	buf_cstr(out, fake_body);
+	return OK;
+}
+
+void agent_config_default(struct agent_config *c)
+{
+	*c = (struct agent_config){ .handover_fd = 77, .ready_fd = 77, .frequency_hz = 1 };
+}
+
+enum status agent_probe(struct err *e)
+{
+	return fake_probe == OK ? OK : err_set(e, fake_probe, "CAP_BPF is missing: use sudo");
+}
+
+enum status agent_run(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	fake_agent = *c;
+	if (fake_agent_run)
+		return fake_agent_run(c, stop, e);
+	fake_wait(stop);
+	return OK;
+}
+
+void server_config_default(struct server_config *c)
+{
+	*c = (struct server_config){ .handover_fd = 77, .ready_fd = 77 };
+}
+
+enum status server_run(
+	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	fake_server_config = *c;
+	if (fake_server_run)
+		return fake_server_run(c, stop, e);
+	fake_wait(stop);
+	return OK;
+}
+
+enum status store_verify(const char *path, struct buf *out, struct err *e)
+{
+	snprintf(fake_store_call, sizeof(fake_store_call), "verify %s", path);
+	buf_cstr(out, "finding\n");
+	return fake_store_status == OK ? OK : err_set(e, fake_store_status, "1 of 2 is damaged");
+}
+
+enum status store_inspect(const char *path, struct buf *out, struct err *e)
+{
+	(void)e;
+	snprintf(fake_store_call, sizeof(fake_store_call), "inspect %s", path);
+	buf_cstr(out, "content\n");
+	return OK;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fakes: what the verbs call, made of a few variables: a server that answers a GET with what the
+ * test says, and agent and server functions that follow a script.
+ */
+#pragma once
+
+#include "agent/agent.h"
+#include "base/status.h"
+#include "server/server.h"
+
+/* ---- net_client_get() ---- */
+
+extern char fake_url[8192];     /* path and query of the last GET */
+extern char fake_server[256];   /* address of the last client */
+extern enum status fake_status; /* of the GET */
+extern int fake_http_status;
+extern const char *fake_body;
+
+/* ---- agent and server ---- */
+
+extern enum status fake_probe; /* what agent_probe() says */
+extern struct agent_config fake_agent;
+extern struct server_config fake_server_config;
+/* Called by agent_run() and server_run(); NULL: wait for the stop, then OK. */
+extern enum status (*fake_agent_run)(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
+extern enum status (*fake_server_run)(
+	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e);
+/* Sleeps until *stop. */
+void fake_wait(const volatile sig_atomic_t *stop);
+
+/* ---- store_verify(), store_inspect() ---- */
+
+extern char fake_store_call[512]; /* "verify PATH" */
+extern enum status fake_store_status;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture.h"
+#include "fakes.h"
+
+static enum status sample(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	(void)c;
+	(void)stop;
+	(void)e;
+	return OK;
+}
+
+static void runs(void **state)
+{
+	(void)state;
+	struct capture c;
+	fake_agent_run = sample;
+	capture_run(&c, cli_agent,
+		"agent --remote-store-address here:1 --remote-store-insecure --cache-path /tmp "
+		"--spool-path /tmp/s --spool-size 1MiB --node x");
+	CHECK_STR(str_of(c.err), "");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_STR(str_of(fake_agent.remote_store_address), "here:1");
+	CHECK_STR(str_of(fake_agent.http_address), "127.0.0.1:7071");
+	CHECK(fake_agent.spool_bytes_max == 1 << 20 && fake_agent.frequency_hz == 19);
+}
+
+static void says_what_is_missing(void **state)
+{
+	(void)state;
+	struct capture c;
+	capture_run(&c, cli_agent, "agent --cache-path /tmp");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "agent needs --remote-store-address HOST:PORT");
+	fake_probe = E_DENIED;
+	capture_run(&c, cli_agent, "agent --cache-path /tmp --remote-store-address x:1");
+	fake_probe = OK;
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_STR(str_of(c.err), "firn: CAP_BPF is missing: use sudo\n");
+}
+
+static void helps(void **state)
+{
+	(void)state;
+	struct capture c;
+	capture_run(&c, cli_agent, "agent --help");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_HAS(c.out, "--remote-store-address HOST:PORT");
+	check_width(c.out);
+}
+
+TEST_MAIN(cmocka_unit_test(runs), cmocka_unit_test(says_what_is_missing), cmocka_unit_test(helps))

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture.h"
+#include "cli/ask.h"
+#include "fakes.h"
+
+static struct cli_ask question;
+static const char *output;
+
+static int ask(int argc, char **argv)
+{
+	CLEANUP(buf_deinit) struct buf url;
+	buf_init(&url, 1 << 16);
+	cli_url_begin(&url, "/api/x");
+	for (int i = 1; i + 1 < argc; i += 2)
+		cli_url_add(&url, argv[i], argv[i + 1]);
+	return cli_ask(&question, &url, "json", output);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_status = OK;
+	fake_http_status = 200;
+	fake_body = "{\"a\":1}";
+	output = NULL;
+	question = (struct cli_ask){ .server = "http://here:1", .from = "now-15m", .to = "now" };
+	return 0;
+}
+
+static void asks(void **state)
+{
+	(void)state;
+	struct capture c;
+	question.query = "{a=\"x y\"}";
+	question.match = "ä&=";
+	capture_run(&c, ask, "x by comm step ''");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_STR(str_of(fake_server), "http://here:1");
+	CHECK_STR(str_of(fake_url), "/api/x?by=comm&query=%7Ba%3D%22x%20y%22%7D&from=now-15m&to=now"
+				    "&match=%C3%A4%26%3D&format=json");
+	CHECK_STR(str_of(c.out), "{\"a\":1}\n");
+	fake_body = "text\n";
+	capture_run(&c, ask, "x");
+	CHECK_STR(str_of(c.out), "text\n");
+}
+
+static void writes_a_file(void **state)
+{
+	(void)state;
+	struct capture c;
+	char path[] = "/tmp/firn-test-ask-XXXXXX", content[64] = "";
+	int fd = mkstemp(path);
+	CHECK(fd >= 0);
+	close(fd);
+	output = path;
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_STR(str_of(c.out), "");
+	fd = open(path, O_RDONLY);
+	CHECK(read(fd, content, sizeof(content)) == 7);
+	CHECK_STR(str_of(content), "{\"a\":1}");
+	close(fd);
+	unlink(path);
+	output = "/nonexistent/file";
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_HAS(c.err, "/nonexistent");
+}
+
+static void tells_who_is_to_blame(void **state)
+{
+	(void)state;
+	struct capture c;
+	fake_status = E_UNAVAILABLE;
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_UNREACHABLE);
+	CHECK_HAS(c.err, "no firn server answers at http://here:1: connect: Connection refused");
+	fake_status = OK;
+	fake_http_status = 400;
+	fake_body =
+		"{\"error\":\"selector: expected \\\"x\\\" at\\ncolumn 1\",\"code\":\"INVALID\"}";
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_STR(str_of(c.err), "firn: selector: expected \"x\" at column 1\n");
+	CHECK_STR(str_of(c.out), "");
+	fake_http_status = 503;
+	fake_body = "{\"error\":\"busy \\u00e4\\u001b[31m\"}";
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_STR(str_of(c.err), "firn: busy ä?[31m\n");
+	fake_body = "";
+	capture_run(&c, ask, "x");
+	CHECK_STR(str_of(c.err), "firn: the server answered with HTTP status 503\n");
+	fake_body = "<html>\n\x1b</html>";
+	capture_run(&c, ask, "x");
+	CHECK_STR(str_of(c.err), "firn: <html>  </html>\n");
+	question.server = "https://here";
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "--server: https://here: TLS is not spoken");
+}
+
+static void refuses_a_long_question(void **state)
+{
+	(void)state;
+	struct capture c;
+	static char text[1 << 17];
+	memset(text, 'x', sizeof(text) - 1);
+	question.query = text;
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "too long");
+}
+
+TEST_MAIN(cmocka_unit_test_setup(asks, setup), cmocka_unit_test_setup(writes_a_file, setup),
+	cmocka_unit_test_setup(tells_who_is_to_blame, setup),
+	cmocka_unit_test_setup(refuses_a_long_question, setup))

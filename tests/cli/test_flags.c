@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "capture.h"
+#include "cli/flags.h"
+#include "fakes.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+struct flags {
+	struct cli_server_flags server;
+	struct cli_profiling_flags profiling;
+	struct cli_log_flags log;
+};
+
+static struct flags got;
+static struct server_config server;
+static struct agent_config agent;
+
+/* Exit code 99: all applied. */
+static int verb(int argc, char **argv)
+{
+	struct cli_command c = { .name = "verb", .summary = "", .args = "", .text = "" };
+	c.groups[0] = cli_server_group;
+	c.groups[1] = cli_profiling_group;
+	c.groups[1].at = offsetof(struct flags, profiling);
+	c.groups[2] = cli_log_group;
+	c.groups[2].at = offsetof(struct flags, log);
+	c.group_count = 3;
+	int at = 0, code = 0;
+	got = (struct flags){ 0 };
+	if (!cli_parse(&c, argc, argv, &got, &at, &code))
+		return code;
+	return cli_log_apply(&got.log) && cli_server_apply(&got.server, &server) &&
+			       cli_profiling_apply(&got.profiling, &agent)
+		       ? 99
+		       : CLI_USAGE;
+}
+
+static char dir[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/firn-test-flags-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	char command[128];
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command);
+}
+
+static void applies(void **state)
+{
+	(void)state;
+	struct capture c;
+	char line[1024], path[128];
+	snprintf(line, sizeof(line),
+		"verb --storage-path %s/a/b --cache-path %s/c --storage-memory 1GiB "
+		"--storage-retention-time 2d --storage-retention-size 5GB --http-address :1 "
+		"--profiling-cpu-sampling-frequency 99 --profiling-duration 1s --node n "
+		"--metadata-external-labels a=1;b=x=y --metadata-external-labels c= "
+		"--bpf-table-memory 64MiB --debug-directories /x:/y",
+		dir, dir);
+	capture_run(&c, verb, line);
+	CHECK_STR(str_of(c.err), "");
+	assert_int_equal(c.code, 99);
+	snprintf(path, sizeof(path), "%s/a/b", dir);
+	CHECK_STR(str_of(server.storage_path), path);
+	struct stat st;
+	CHECK(stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+	CHECK_STR(str_of(server.http_address), ":1");
+	CHECK_STR(str_of(server.debug_dirs), "/x:/y");
+	CHECK(server.storage_memory_bytes == 1 << 30 && server.retention_bytes == 5000000000);
+	CHECK(server.retention_ns == 2 * 86400 * NS_PER_SEC && server.local_files);
+	CHECK(server.handover_fd == -1 && server.ready_fd == -1);
+	snprintf(path, sizeof(path), "%s/c", dir);
+	CHECK_STR(str_of(agent.cache_dir), path);
+	CHECK_STR(str_of(agent.node), "n");
+	CHECK(agent.frequency_hz == 99 && agent.flush_interval_ns == NS_PER_SEC);
+	CHECK(agent.table_bytes_max == 64 << 20 && agent.handover_fd == -1 && agent.ready_fd == -1);
+	CHECK_STR(str_of(agent.external_labels[0]), "a=1");
+	CHECK_STR(str_of(agent.external_labels[1]), "b=x=y");
+	CHECK_STR(str_of(agent.external_labels[2]), "c=");
+	CHECK(!agent.external_labels[3]);
+}
+
+static void has_defaults(void **state)
+{
+	(void)state;
+	struct capture c;
+	char line[256];
+	snprintf(line, sizeof(line), "verb --storage-path %s --cache-path %s", dir, dir);
+	capture_run(&c, verb, line);
+	assert_int_equal(c.code, 99);
+	CHECK_STR(str_of(server.http_address), "127.0.0.1:7070");
+	CHECK(server.storage_memory_bytes == 256 << 20);
+	CHECK(server.retention_ns == 14 * 86400 * NS_PER_SEC);
+	CHECK(server.retention_bytes == 10ULL << 30);
+	CHECK_STR(str_of(server.debug_dirs), "/usr/lib/debug");
+	CHECK(agent.frequency_hz == 19 && agent.flush_interval_ns == 5 * NS_PER_SEC);
+	CHECK(agent.table_bytes_max == 32 << 20 && !agent.external_labels);
+	CHECK_STR(str_of(agent.node), "");
+}
+
+/* clang-format off */
+static const struct {
+	const char *name, *flags, *want;
+} bad[] = {
+	{ "frequency", "--profiling-cpu-sampling-frequency 0", "'0' is not a whole number from 1 to 1000" },
+	{ "label without a value", "--metadata-external-labels a", "'a' is not NAME=VALUE" },
+	{ "label without a name", "--metadata-external-labels =a", "'=a' is not NAME=VALUE" },
+	{ "label that begins with a digit", "--metadata-external-labels 1a=b", "'1a=b' is not" },
+	{ "label with a dash", "--metadata-external-labels a-b=c", "'a-b=c' is not" },
+	{ "tables too small", "--bpf-table-memory 1MiB", "--bpf-table-memory: expected 4MiB to 2GiB" },
+	{ "tables too large", "--bpf-table-memory 1TiB", "--bpf-table-memory: expected" },
+	{ "duration too short", "--profiling-duration 1ms", "--profiling-duration: expected 100ms to 10m" },
+	{ "log level", "--log-level loud", "--log-level: 'loud' is not one of: error warn info debug" },
+	{ "storage that cannot be", "--storage-path /proc/no/such", "--storage-path: " },
+	{ "cache that cannot be", "--cache-path /proc/no/such", "--cache-path: " },
+};
+/* clang-format on */
+
+static void refuses(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (b, bad) {
+		struct capture c;
+		char line[512];
+		snprintf(line, sizeof(line), "verb --storage-path %s --cache-path %s %s", dir, dir,
+			b->flags);
+		capture_run(&c, verb, line);
+		if (!strstr(c.err, b->want))
+			print_error("[%s] got: %s\n", b->name, c.err);
+		CHECK_CASE(b, strstr(c.err, b->want));
+		CHECK_CASE(b, c.code == CLI_USAGE);
+	}
+}
+
+static void finds_places(void **state)
+{
+	(void)state;
+	char path[PATH_MAX];
+	if (geteuid() == 0) {
+		CHECK(cli_state_path(path, "") && strcmp(path, "/var/lib/firn") == 0);
+		CHECK(cli_cache_path(path, "x") && strcmp(path, "/var/cache/firn/x") == 0);
+	}
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (geteuid() == 0 && seteuid(65534) != 0)
+			_exit(1);
+		setenv("XDG_STATE_HOME", "/xdg", 1);
+		setenv("HOME", "/home/x", 1);
+		if (!cli_state_path(path, "spool") || strcmp(path, "/xdg/firn/spool") != 0)
+			_exit(2);
+		unsetenv("XDG_STATE_HOME");
+		if (!cli_state_path(path, "") || strcmp(path, "/home/x/.local/state/firn") != 0)
+			_exit(3);
+		unsetenv("XDG_CACHE_HOME");
+		if (!cli_cache_path(path, "") || strcmp(path, "/home/x/.cache/firn") != 0)
+			_exit(4);
+		unsetenv("HOME");
+		if (!freopen("/dev/null", "w", stderr) || cli_cache_path(path, ""))
+			_exit(5);
+		_exit(0);
+	}
+	int wait_status = -1;
+	CHECK(waitpid(pid, &wait_status, 0) == pid);
+	assert_int_equal(wait_status, 0);
+}
+
+static void stops_on_signals(void **state)
+{
+	(void)state;
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		cli_stop_on_signals();
+		raise(SIGPIPE);
+		if (cli_stop)
+			_exit(91);
+		raise(SIGINT);
+		if (!cli_stop)
+			_exit(92);
+		raise(SIGTERM);
+		_exit(93);
+	}
+	int wait_status = -1;
+	CHECK(waitpid(pid, &wait_status, 0) == pid);
+	CHECK(WIFEXITED(wait_status));
+	assert_int_equal(WEXITSTATUS(wait_status), CLI_FAILED);
+}
+
+TEST_MAIN(cmocka_unit_test_setup_teardown(applies, setup, teardown),
+	cmocka_unit_test_setup_teardown(has_defaults, setup, teardown),
+	cmocka_unit_test_setup_teardown(refuses, setup, teardown), cmocka_unit_test(finds_places),
+	cmocka_unit_test(stops_on_signals))
