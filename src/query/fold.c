@@ -8,7 +8,7 @@
  */
 #include "query/internal.h"
 
-#define NODES_MIN 256
+#define SLOTS_MIN 512
 #define NODES_MAX (1u << 30)
 
 void query_fold_deinit(struct query_fold *f)
@@ -42,7 +42,8 @@ static void place(struct query_fold *f, uint32_t node)
 /* Room for twice the nodes, table at most half full. */
 static enum status grow(struct query_fold *f, struct err *e)
 {
-	size_t nodes = MAX(f->nodes.cap * 2, (size_t)NODES_MIN), slots = nodes * 2;
+	size_t slots = f->mask ? ((size_t)f->mask + 1) * 2 : SLOTS_MIN, nodes = slots / 2;
+	static_assert((SLOTS_MIN & (SLOTS_MIN - 1)) == 0, "slots are found by a mask");
 	if (nodes > NODES_MAX ||
 		nodes * sizeof(struct query_fold_node) + slots * sizeof(uint32_t) > f->memory_max)
 		return too_large(f, e);
