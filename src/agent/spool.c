@@ -244,8 +244,7 @@ enum status spool_add(struct spool *s, struct str message, uint32_t samples, str
 	return OK;
 }
 
-static enum status decode_file(
-	struct str file, struct buf *out, uint32_t *out_samples, struct err *e)
+enum status spool_decode(struct str file, struct buf *out, uint32_t *out_samples, struct err *e)
 {
 	struct reader r = reader_over(file.p, file.len);
 	struct str magic = reader_str(&r, 8);
@@ -278,7 +277,7 @@ enum status spool_oldest(struct spool *s, struct buf *out, uint32_t *out_samples
 		path_of(s, &s->entries.v[s->head], path);
 		enum status st = os_read_file(path, &file, e);
 		if (st == OK)
-			st = decode_file(buf_view(&file), out, out_samples, e);
+			st = spool_decode(buf_view(&file), out, out_samples, e);
 		if (st == OK || st == E_NOMEM)
 			return st;
 		remove_front(s, damaged);

@@ -37,3 +37,7 @@ NODISCARD enum status spool_oldest(struct spool *s, struct buf *out, uint32_t *o
 /* Removes what spool_oldest() gave. */
 void spool_remove_oldest(struct spool *s);
 struct spool_sum spool_content(const struct spool *s);
+
+/* A file's bytes to the message, appended to `out`. E_CORRUPT: not of the form, or damaged. */
+NODISCARD enum status spool_decode(
+	struct str file, struct buf *out, uint32_t *out_samples, struct err *e);

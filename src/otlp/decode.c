@@ -428,6 +428,8 @@ static enum status reject_below(struct decoder *d, struct str bytes, int depth)
 			s = reject_below(d, f.bytes, depth - 1);
 	}
 	d->rejected = false;
+	if (d->rejects->profiles == 0) /* there was none: nothing is lost */
+		d->rejects->reason[0] = 0;
 	return s == OK && r.failed ? otlp_torn(d, &r, "field", 0) : s;
 }
 

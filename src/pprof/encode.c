@@ -208,9 +208,9 @@ static bool set_equal(const void *ctx, uint32_t value, const void *key)
 static bool unite(struct encoder *c, uint32_t resource, uint32_t own, struct united *out)
 {
 	const struct profile *p = c->p;
-	const struct profile_label *a = p->labels.v + p->label_sets.v[resource].first;
-	const struct profile_label *b = p->labels.v + p->label_sets.v[own].first;
 	size_t na = p->label_sets.v[resource].count, nb = p->label_sets.v[own].count;
+	const struct profile_label *a = na ? &p->labels.v[p->label_sets.v[resource].first] : NULL;
+	const struct profile_label *b = nb ? &p->labels.v[p->label_sets.v[own].first] : NULL;
 	*out = (struct united){ .first = (uint32_t)c->labels.len };
 	while (na || nb) {
 		int order = !na ? 1 : !nb ? -1 : 0;
@@ -236,7 +236,8 @@ static bool intern_set(struct encoder *c, uint32_t resource, uint32_t own, uint3
 	struct united set;
 	if (!unite(c, resource, own, &set))
 		return false;
-	uint64_t h = hash64(c->labels.v + set.first, set.count * sizeof(*c->labels.v));
+	const struct profile_label *first = set.count ? &c->labels.v[set.first] : NULL;
+	uint64_t h = hash64(first, set.count * sizeof(*first));
 	*out = map_find(&c->set_index, h, set_equal, c, &set);
 	if (*out != MAP_NONE) {
 		c->labels.len = set.first;
