@@ -8,16 +8,6 @@
 #define DEFAULT_TRIM 0.0001
 #define DEFAULT_SERIES_LIMIT 20
 
-bool server_is_ready(struct server *s, struct net_response *out)
-{
-	if (atomic_load_explicit(&s->ready, memory_order_acquire))
-		return true;
-	struct err e;
-	err_set(&e, E_UNAVAILABLE, "the store is being opened");
-	net_fail(out, E_UNAVAILABLE, &e);
-	return false;
-}
-
 static bool client_gone(void *ctx)
 {
 	const struct net_request *r = (const struct net_request *)ctx;

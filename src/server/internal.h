@@ -45,7 +45,15 @@ struct server {
 };
 
 /* False: the store is not open yet, and `out` says so. */
-bool server_is_ready(struct server *s, struct net_response *out);
+static inline bool server_is_ready(struct server *s, struct net_response *out)
+{
+	if (atomic_load_explicit(&s->ready, memory_order_acquire))
+		return true;
+	struct err e;
+	err_set(&e, E_UNAVAILABLE, "the store is being opened");
+	net_fail(out, E_UNAVAILABLE, &e);
+	return false;
+}
 
 /* api.c: GET /api/… */
 net_handler_fn server_handle_types;

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of the parameters of a URL. The questions are answered by the functions below, which
+ * stand in for query's own and write down what they were asked. */
+#include "test.h"
+
+#include "base/clock.h"
+
+#include "ask.h"
+
+static struct query_request asked;
+static enum query_format asked_format;
+static char asked_name[16], asked_texts[6][64], asked_label[64];
+static bool asked_gone;
+static enum status fail_with;
+
+static enum status note(const char *name, const struct query_request *r, enum query_format f,
+	struct buf *out, struct err *e)
+{
+	asked = *r;
+	asked_format = f;
+	snprintf(asked_name, sizeof(asked_name), "%s", name);
+	snprintf(asked_texts[0], 64, "%.*s", STR_ARG(r->selector));
+	snprintf(asked_texts[1], 64, "%.*s", STR_ARG(r->match));
+	for (uint32_t i = 0; i < r->by_count && i < 4; i++)
+		snprintf(asked_texts[2 + i], 64, "%.*s", STR_ARG(r->by[i]));
+	asked_gone = r->cancel(r->cancel_ctx);
+	buf_cstr(out, "answer");
+	return fail_with == OK ? OK : err_set(e, fail_with, "it failed");
+}
+
+#define STAND_IN(fn, name)                                                          \
+	enum status fn(const struct query_engine *q, const struct query_request *r, \
+		enum query_format f, struct buf *out, struct err *e)                \
+	{                                                                           \
+		(void)q;                                                            \
+		return note(name, r, f, out, e);                                    \
+	}
+STAND_IN(query_write_types, "types")
+STAND_IN(query_write_labels, "labels")
+STAND_IN(query_write_series, "series")
+STAND_IN(query_write_flame, "flame")
+STAND_IN(query_write_top, "top")
+
+enum status query_write_label_values(const struct query_engine *q, const struct query_request *r,
+	struct str name, enum query_format f, struct buf *out, struct err *e)
+{
+	(void)q;
+	snprintf(asked_label, sizeof(asked_label), "%.*s", STR_ARG(name));
+	return note("values", r, f, out, e);
+}
+
+enum status query_pprof(
+	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
+{
+	(void)q;
+	return note("pprof", r, QUERY_JSON, out, e);
+}
+
+static struct server server;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	atomic_store(&server.ready, true);
+	server.queries_max = 2;
+	fail_with = OK;
+	ask_gone_value = false;
+	return 0;
+}
+
+static void passes_parameters(void **state)
+{
+	(void)state;
+	struct ask a;
+	ask_init(&a, "/api/series",
+		"query=x%3Ay%7Ba%3D%22b%22%7D&from=1000&to=2000.5&match=foo+bar&by=comm&by=&by=cpu&"
+		"limit=7&trim=0.25&step=15s&invert=1&format=text");
+	server_handle_series(&server, &a.r, &a.out);
+	assert_int_equal(a.out.status, OK);
+	CHECK_STR(buf_view(&a.out.body), "answer");
+	assert_string_equal(asked_name, "series");
+	assert_string_equal(asked_texts[0], "x:y{a=\"b\"}");
+	assert_string_equal(asked_texts[1], "foo bar");
+	assert_string_equal(asked_texts[2], "comm");
+	assert_string_equal(asked_texts[3], "cpu");
+	assert_int_equal(asked.by_count, 2);
+	assert_int_equal(asked.from_ns, 1000 * NS_PER_SEC);
+	assert_int_equal(asked.to_ns, 2000 * NS_PER_SEC + NS_PER_SEC / 2);
+	assert_int_equal(asked.limit, 7);
+	assert_int_equal(asked.step_ns, 15 * NS_PER_SEC);
+	CHECK(asked.trim == 0.25 && asked.invert && asked_format == QUERY_TEXT && !asked_gone);
+	assert_string_equal(a.out.content_type, "text/plain; charset=utf-8");
+	ask_deinit(&a);
+}
+
+static void has_defaults(void **state)
+{
+	(void)state;
+	struct ask a;
+	int64_t before = clock_realtime_ns();
+	ask_init(&a, "/api/flamegraph", "step=20");
+	ask_gone_value = true;
+	server_handle_flamegraph(&server, &a.r, &a.out);
+	int64_t after = clock_realtime_ns();
+	CHECK(asked.to_ns >= before && asked.to_ns <= after);
+	assert_int_equal(asked.to_ns - asked.from_ns, 15 * 60 * NS_PER_SEC);
+	CHECK(asked.trim == 0.0001 && asked.limit == 0 && !asked.invert && asked_gone);
+	assert_int_equal(asked.step_ns, 20 * NS_PER_SEC);
+	assert_int_equal(asked_format, QUERY_JSON);
+	assert_string_equal(a.out.content_type, "application/json");
+	ask_deinit(&a);
+}
+
+static void routes_each_question(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	static const struct { const char *name; net_handler_fn *fn; } handlers[] = {
+		{ "types", server_handle_types }, { "labels", server_handle_labels },
+		{ "series", server_handle_series }, { "flame", server_handle_flamegraph },
+		{ "top", server_handle_top }, { "pprof", server_handle_pprof },
+	};
+	/* clang-format on */
+	FOR_EACH_CASE (c, handlers) {
+		struct ask a;
+		ask_init(&a, "/", "");
+		c->fn(&server, &a.r, &a.out);
+		CHECK_CASE(c, a.out.status == OK);
+		CHECK_CASE(c, strcmp(asked_name, c->name) == 0);
+		ask_deinit(&a);
+	}
+	assert_int_equal(metric_get(&server.metrics.queries), 6);
+	assert_int_equal(metric_get(&server.metrics.queries_running), 0);
+}
+
+static void finds_the_label(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	static const struct { const char *name, *label; } paths[] = {
+		{ "/api/labels/comm/values", "comm" }, { "/api/labels/a/b/values", "a/b" },
+		{ "/api/labels//values", NULL },       { "/api/labels/values", NULL },
+		{ "/api/labels/comm", NULL },          { "/api/labels/comm/valuesx", NULL },
+	};
+	/* clang-format on */
+	FOR_EACH_CASE (c, paths) {
+		struct ask a;
+		ask_init(&a, c->name, "");
+		server_handle_label_values(&server, &a.r, &a.out);
+		CHECK_CASE(c, a.out.status == (c->label ? OK : E_NOTFOUND));
+		CHECK_CASE(c, !c->label || strcmp(asked_label, c->label) == 0);
+		ask_deinit(&a);
+	}
+}
+
+static void refuses_parameters(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	static const struct { const char *name, *says; enum status s; } queries[] = {
+		{ "from=yesterday", "from", E_INVALID },  { "to=x", "to", E_INVALID },
+		{ "from=20&to=10", "before", E_INVALID }, { "from=10&to=10", "before", E_INVALID },
+		{ "limit=-1", "limit", E_INVALID },       { "limit=5000000000", "limit", E_INVALID },
+		{ "trim=2", "trim", E_INVALID },          { "trim=nan", "trim", E_INVALID },
+		{ "step=0", "step", E_INVALID },          { "step=abc", "step", E_INVALID },
+		{ "format=xml", "format", E_INVALID },
+		{ "by=1&by=2&by=3&by=4&by=5&by=6&by=7&by=8&by=9", "by", E_LIMIT },
+	};
+	/* clang-format on */
+	FOR_EACH_CASE (c, queries) {
+		struct ask a;
+		ask_init(&a, "/api/top", c->name);
+		server_handle_top(&server, &a.r, &a.out);
+		CHECK_CASE(c, a.out.status == c->s);
+		CHECK_CASE(c, strstr(a.out.message, c->says) != NULL);
+		ask_deinit(&a);
+	}
+	assert_int_equal(
+		metric_get(&server.metrics.queries_failed), sizeof(queries) / sizeof(queries[0]));
+	assert_int_equal(metric_get(&server.metrics.queries_running), 0);
+}
+
+static void answers_pprof_as_go_expects(void **state)
+{
+	(void)state;
+	struct ask a;
+	ask_init(&a, "/api/pprof", "");
+	server_handle_pprof(&server, &a.r, &a.out);
+	assert_string_equal(a.out.content_type, "application/octet-stream");
+	CHECK(a.out.no_compress && strstr(a.out.headers, "attachment"));
+	ask_deinit(&a);
+	fail_with = E_INVALID;
+	ask_init(&a, "/api/pprof", "");
+	server_handle_pprof(&server, &a.r, &a.out);
+	CHECK_STR(buf_view(&a.out.body), "it failed\n");
+	assert_int_equal(a.out.http_status, 400);
+	assert_string_equal(a.out.headers, "X-Go-Pprof: 1\r\n");
+	CHECK(str_starts(str_of(a.out.content_type), STR("text/plain")));
+	ask_deinit(&a);
+}
+
+static void is_not_ready_or_busy(void **state)
+{
+	(void)state;
+	struct ask a;
+	atomic_store(&server.ready, false);
+	ask_init(&a, "/api/top", "");
+	server_handle_top(&server, &a.r, &a.out);
+	assert_int_equal(a.out.http_status, 503);
+	CHECK(strstr(a.out.message, "opened"));
+	ask_deinit(&a);
+	atomic_store(&server.ready, true);
+	metric_set(&server.metrics.queries_running, 2);
+	ask_init(&a, "/api/top", "");
+	server_handle_top(&server, &a.r, &a.out);
+	assert_int_equal(a.out.http_status, 503);
+	assert_int_equal(metric_get(&server.metrics.queries_running), 2);
+	ask_deinit(&a);
+}
+
+TEST_MAIN(cmocka_unit_test_setup(passes_parameters, setup),
+	cmocka_unit_test_setup(has_defaults, setup),
+	cmocka_unit_test_setup(routes_each_question, setup),
+	cmocka_unit_test_setup(finds_the_label, setup),
+	cmocka_unit_test_setup(refuses_parameters, setup),
+	cmocka_unit_test_setup(answers_pprof_as_go_expects, setup),
+	cmocka_unit_test_setup(is_not_ready_or_busy, setup))

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages of docs/formats/handover.md, good and bad. symbolizer_offer() is stood in for. */
+#include "test.h"
+
+#include "base/clock.h"
+#include "server/internal.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_int offers;
+static char offered_id[200], offered_path[5000];
+static ino_t offered_inode;
+static bool offer_full;
+
+enum status symbolizer_offer(
+	struct symbolizer *s, const char *build_id, const char *path, int fd, struct err *e)
+{
+	struct stat st;
+	(void)s;
+	snprintf(offered_id, sizeof(offered_id), "%s", build_id);
+	snprintf(offered_path, sizeof(offered_path), "%s", path);
+	CHECK(fstat(fd, &st) == 0);
+	offered_inode = st.st_ino;
+	close(fd);
+	atomic_fetch_add(&offers, 1);
+	return offer_full ? err_set(e, E_LIMIT, "full") : OK;
+}
+
+struct sent {
+	uint32_t version;
+	const char *id;
+	const char *path;
+	size_t path_len; /* 0: of `path` */
+	int fds;
+	const char *file;
+	int cut; /* bytes left out at the end, or added */
+};
+
+static void send_message(int fd, const struct sent *m)
+{
+	uint8_t bytes[8192];
+	int fds[16];
+	uint16_t id_len = (uint16_t)strlen(m->id);
+	uint16_t path_len = (uint16_t)(m->path_len ? m->path_len : strlen(m->path));
+	memset(bytes, 'p', sizeof(bytes));
+	memcpy(bytes, &m->version, 4);
+	memcpy(bytes + 4, &id_len, 2);
+	memcpy(bytes + 6, &path_len, 2);
+	memcpy(bytes + 8, m->id, id_len);
+	if (!m->path_len)
+		memcpy(bytes + 8 + id_len, m->path, path_len);
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(fds))];
+	} control = { 0 };
+	struct iovec iov = { bytes, (size_t)(8 + id_len + path_len - m->cut) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	if (m->fds) {
+		for (int i = 0; i < m->fds; i++)
+			fds[i] = open(m->file ? m->file : "/proc/self/exe", O_RDONLY | O_CLOEXEC);
+		msg.msg_control = control.space;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)m->fds);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)m->fds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * (size_t)m->fds);
+	}
+	CHECK(sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)iov.iov_len);
+	for (int i = 0; i < m->fds; i++)
+		close(fds[i]);
+}
+
+#define UNTIL(x)                                                       \
+	do {                                                           \
+		int64_t end_ = clock_monotonic_ns() + 30 * NS_PER_SEC; \
+		while (!(x) && clock_monotonic_ns() < end_)            \
+			usleep(1000);                                  \
+		CHECK(x);                                              \
+	} while (0)
+
+static void takes_files(void **state)
+{
+	(void)state;
+	struct server s = { 0 };
+	struct err e;
+	int pair[2];
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	s.handover_fd = pair[1];
+	CHECK_OK(server_handover_start(&s, &e), &e);
+	struct stat self;
+	CHECK(stat("/proc/self/exe", &self) == 0);
+
+	send_message(pair[0], &(struct sent){ 1, "00ffab", "/usr/bin/x y", 0, 1, NULL, 0 });
+	UNTIL(metric_get(&s.metrics.handover_files) == 1);
+	assert_string_equal(offered_id, "00ffab");
+	assert_string_equal(offered_path, "/usr/bin/x y");
+	assert_int_equal(offered_inode, self.st_ino);
+	send_message(pair[0],
+		&(struct sent){ 1, "x0123456789abcdef0123456789abcdef", "", 0, 1, NULL, 0 });
+	UNTIL(metric_get(&s.metrics.handover_files) == 2);
+	assert_string_equal(offered_path, "");
+	send_message(pair[0], &(struct sent){ 1, "ab", "", 4096, 1, NULL, 0 });
+	UNTIL(metric_get(&s.metrics.handover_files) == 3);
+	assert_int_equal(strlen(offered_path), 4096);
+	offer_full = true;
+	send_message(pair[0], &(struct sent){ 1, "ab", "/x", 0, 1, NULL, 0 });
+	UNTIL(metric_get(&s.metrics.handover_dropped) == 1);
+	offer_full = false;
+	close(pair[0]);
+	server_handover_stop(&s);
+}
+
+/* clang-format off */
+static const struct { const char *name; struct sent m; } bad[] = {
+	{ "other version",     { 2, "ab", "/x", 0, 1, NULL, 0 } },
+	{ "cut",               { 1, "ab", "/x", 0, 1, NULL, 1 } },
+	{ "cut in the head",   { 1, "ab", "/x", 0, 1, NULL, 6 } },
+	{ "longer",            { 1, "ab", "/x", 0, 1, NULL, -1 } },
+	{ "no build id",       { 1, "", "/x", 0, 1, NULL, 0 } },
+	{ "capital letters",   { 1, "AB", "/x", 0, 1, NULL, 0 } },
+	{ "slash",             { 1, "../../ab", "/x", 0, 1, NULL, 0 } },
+	{ "short content id",  { 1, "x0123", "/x", 0, 1, NULL, 0 } },
+	{ "path too long",     { 1, "ab", "", 4097, 1, NULL, 0 } },
+	{ "datagram too long", { 1, "ab", "", 8000, 1, NULL, 0 } },
+	{ "no file",           { 1, "ab", "/x", 0, 0, NULL, 0 } },
+	{ "two files",         { 1, "ab", "/x", 0, 2, NULL, 0 } },
+	{ "many files",        { 1, "ab", "/x", 0, 16, NULL, 0 } },
+	{ "folder",            { 1, "ab", "/x", 0, 1, "/", 0 } },
+	{ "device",            { 1, "ab", "/x", 0, 1, "/dev/null", 0 } },
+};
+/* clang-format on */
+
+static void refuses_messages(void **state)
+{
+	(void)state;
+	struct server s = { 0 };
+	struct err e;
+	int pair[2];
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	s.handover_fd = pair[1];
+	CHECK_OK(server_handover_start(&s, &e), &e);
+	int before = atomic_load(&offers), descriptors = test_open_fds();
+	uint64_t refused = 0;
+	FOR_EACH_CASE (c, bad) {
+		send_message(pair[0], &c->m);
+		refused++;
+		int64_t end = clock_monotonic_ns() + 30 * NS_PER_SEC;
+		while (metric_get(&s.metrics.handover_refused) < refused &&
+			clock_monotonic_ns() < end)
+			usleep(1000);
+		CHECK_CASE(c, metric_get(&s.metrics.handover_refused) == refused);
+		CHECK_CASE(c, atomic_load(&offers) == before);
+		UNTIL(test_open_fds() == descriptors);
+	}
+	/* The thread still takes good ones. */
+	send_message(pair[0], &(struct sent){ 1, "ab", "/x", 0, 1, NULL, 0 });
+	UNTIL(metric_get(&s.metrics.handover_files) == 1);
+	/* Stopped while the agent lives. */
+	server_handover_stop(&s);
+	close(pair[0]);
+}
+
+static void may_be_absent(void **state)
+{
+	(void)state;
+	struct server s = { .handover_fd = -1 };
+	struct err e;
+	CHECK_OK(server_handover_start(&s, &e), &e);
+	server_handover_stop(&s);
+}
+
+TEST_MAIN(cmocka_unit_test(takes_files), cmocka_unit_test(refuses_messages),
+	cmocka_unit_test(may_be_absent))

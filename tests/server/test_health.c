@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "ask.h"
+
+void store_write_metrics(struct store *s, struct buf *out)
+{
+	(void)s;
+	buf_cstr(out, "store_metric 1\n");
+}
+
+void symbolizer_write_metrics(struct symbolizer *s, struct buf *out)
+{
+	(void)s;
+	buf_cstr(out, "symbolizer_metric 1\n");
+}
+
+static struct server server;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	return 0;
+}
+
+static void says_whether_it_is_ready(void **state)
+{
+	(void)state;
+	struct ask a;
+	ask_init(&a, "/healthy", "");
+	server_handle_healthy(&server, &a.r, &a.out);
+	CHECK_STR(buf_view(&a.out.body), "healthy\n");
+	ask_deinit(&a);
+	ask_init(&a, "/ready", "");
+	server_handle_ready(&server, &a.r, &a.out);
+	assert_int_equal(a.out.http_status, 503);
+	ask_deinit(&a);
+	atomic_store(&server.ready, true);
+	ask_init(&a, "/ready", "");
+	server_handle_ready(&server, &a.r, &a.out);
+	assert_int_equal(a.out.status, OK);
+	CHECK_STR(buf_view(&a.out.body), "ready\n");
+	ask_deinit(&a);
+}
+
+static void writes_figures(void **state)
+{
+	(void)state;
+	struct net_server_config config;
+	struct err e;
+	net_server_config_default(&config);
+	config.address = "127.0.0.1:0";
+	CHECK_OK(net_server_start(&config, NULL, 0, &server.net, &e), &e);
+	metric_add(&server.metrics.otlp_samples, 42);
+	for (int ready = 0; ready < 2; ready++) {
+		struct ask a;
+		atomic_store(&server.ready, ready);
+		ask_init(&a, "/metrics", "");
+		server_handle_metrics(&server, &a.r, &a.out);
+		buf_u8(&a.out.body, 0);
+		const char *text = (const char *)a.out.body.data;
+		CHECK(strstr(text, "\nfirn_otlp_samples_total 42\n"));
+		CHECK(strstr(text, "\nprocess_cpu_seconds_total 0."));
+		CHECK(strstr(text, "\nprocess_resident_memory_bytes "));
+		CHECK(strstr(text, "\nfirn_net_connections 0\n"));
+		CHECK(!!strstr(text, "\nstore_metric 1\n") == ready);
+		CHECK(!!strstr(text, "\nsymbolizer_metric 1\n") == ready);
+		/* Prometheus refuses a second TYPE of a name. */
+		const char *type = "# TYPE firn_net_answers_total counter\n";
+		const char *first = strstr(text, type);
+		CHECK(first && !strstr(first + 1, type));
+		ask_deinit(&a);
+	}
+	net_server_stop(server.net);
+}
+
+TEST_MAIN(cmocka_unit_test_setup(says_whether_it_is_ready, setup),
+	cmocka_unit_test_setup(writes_figures, setup))

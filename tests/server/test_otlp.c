@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statuses and bodies of OTLP's answers. store_append() is stood in for: it says what the test
+ * wants and keeps what it was given. */
+#include "test.h"
+
+#include "otlp/otlp.h"
+#include "pb/pb.h"
+
+#include "ask.h"
+
+static enum status append_status;
+static uint32_t appends;
+static size_t appended_samples;
+static struct hash128 appended_id;
+
+enum status store_append(struct store *s, struct str tenant, const struct profile *p,
+	struct hash128 batch_id, struct err *e)
+{
+	(void)s;
+	(void)tenant;
+	appends++;
+	appended_samples = p->samples.len;
+	appended_id = batch_id;
+	return append_status == OK ? OK : err_set(e, append_status, "the store says no");
+}
+
+static struct server server;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	atomic_store(&server.ready, true);
+	append_status = OK;
+	appends = 0;
+	return 0;
+}
+
+/* One sample of one CPU profile. */
+static void make_message(struct buf *out)
+{
+	struct profile p;
+	uint32_t name, text, unit, type, head, loc, stack;
+	CHECK(profile_init(&p, 1 << 24) == OK);
+	CHECK(profile_add_string(&p, STR("parca_agent"), &name) == OK);
+	CHECK(profile_add_string(&p, STR("samples"), &text) == OK);
+	CHECK(profile_add_string(&p, STR("count"), &unit) == OK);
+	struct profile_type t = { name, text, unit, text, unit, true };
+	CHECK(profile_add_type(&p, &t, &type) == OK);
+	struct profile_head h = { type, 1, 1700000000000000000, 1000000000 };
+	CHECK(profile_add_head(&p, &h, &head) == OK);
+	struct profile_location l = { .address = 0x1234, .kind = FRAME_NATIVE };
+	CHECK(profile_add_location(&p, &l, NULL, 0, &loc) == OK);
+	CHECK(profile_add_stack(&p, &loc, 1, &stack) == OK);
+	struct profile_sample s = { 3, h.time_ns, head, stack, 0, 0, 0 };
+	CHECK(profile_add_sample(&p, &s) == OK);
+	CHECK(otlp_encode(&p, out) == OK);
+	profile_deinit(&p);
+}
+
+static void post(struct ask *a, struct str body, bool rpc, const char *type)
+{
+	ask_init(a, SERVER_OTLP_HTTP, "");
+	a->r.body = body;
+	a->r.is_rpc = rpc;
+	if (type)
+		ask_header(a, "content-type", type);
+	server_handle_otlp(&server, &a->r, &a->out);
+}
+
+static void stores_messages(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf message;
+	buf_init(&message, 1 << 20);
+	make_message(&message);
+	for (int rpc = 0; rpc < 2; rpc++) {
+		struct ask a;
+		struct otlp_rejects rejects;
+		struct err e;
+		post(&a, buf_view(&message), rpc, rpc ? NULL : "application/x-protobuf; x=y");
+		assert_int_equal(a.out.status, OK);
+		assert_string_equal(a.out.content_type, "application/x-protobuf");
+		CHECK_OK(otlp_decode_response(buf_view(&a.out.body), &rejects, &e), &e);
+		assert_int_equal(rejects.profiles, 0);
+		assert_int_equal(appended_samples, 1);
+		/* The same bytes have the same id, however they came. */
+		CHECK(hash128_eq(appended_id, hash128(message.data, message.len)));
+		ask_deinit(&a);
+	}
+	assert_int_equal(appends, 2);
+	assert_int_equal(metric_get(&server.metrics.otlp_samples), 2);
+	struct ask a;
+	post(&a, STR(""), true, NULL);
+	assert_int_equal(a.out.status, OK);
+	assert_int_equal(appends, 2);
+	ask_deinit(&a);
+}
+
+static void maps_statuses(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	static const struct { const char *name; enum status s; int http, grpc; } cases[] = {
+		{ "invalid", E_INVALID, 400, 3 },         { "limit", E_LIMIT, 429, 8 },
+		{ "unavailable", E_UNAVAILABLE, 503, 14 }, { "io", E_IO, 500, 13 },
+	};
+	/* clang-format on */
+	CLEANUP(buf_deinit) struct buf message;
+	buf_init(&message, 1 << 20);
+	make_message(&message);
+	FOR_EACH_CASE (c, cases) {
+		struct ask a;
+		append_status = c->s;
+		post(&a, buf_view(&message), false, "application/x-protobuf");
+		CHECK_CASE(c, a.out.status == c->s);
+		CHECK_CASE(c, a.out.http_status == c->http);
+		/* google.rpc.Status */
+		struct reader r = reader_over(a.out.body.data, a.out.body.len);
+		struct pb_field f;
+		CHECK_CASE(c, pb_next(&r, &f) && f.number == 1 && f.u64 == (uint64_t)c->grpc);
+		CHECK_CASE(c, pb_next(&r, &f) && f.number == 2 &&
+				      str_eq(f.bytes, STR("the store says no")));
+		ask_deinit(&a);
+		post(&a, buf_view(&message), true, NULL);
+		CHECK_CASE(c, a.out.status == c->s);
+		CHECK_CASE(c, strcmp(a.out.message, "the store says no") == 0);
+		ask_deinit(&a);
+	}
+	assert_int_equal(metric_get(&server.metrics.otlp_failed), 8);
+}
+
+static void refuses(void **state)
+{
+	(void)state;
+	struct ask a;
+	post(&a, STR("\xFF\xFF\xFF"), true, NULL);
+	assert_int_equal(a.out.status, E_INVALID);
+	ask_deinit(&a);
+	post(&a, STR("{}"), false, "application/json");
+	assert_int_equal(a.out.http_status, 415);
+	CHECK(strstr(a.out.message, "application/x-protobuf"));
+	CHECK(str_starts(buf_view(&a.out.body), STR("{\"error\":")));
+	ask_deinit(&a);
+	atomic_store(&server.ready, false);
+	post(&a, STR(""), true, NULL);
+	assert_int_equal(a.out.status, E_UNAVAILABLE);
+	ask_deinit(&a);
+	assert_int_equal(appends, 0);
+}
+
+TEST_MAIN(cmocka_unit_test_setup(stores_messages, setup),
+	cmocka_unit_test_setup(maps_statuses, setup), cmocka_unit_test_setup(refuses, setup))
