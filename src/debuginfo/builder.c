@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -122,7 +123,10 @@ enum status debuginfo_builder_symbol(
 	struct debuginfo_symbol *sym = &b->symbols.v[index];
 	if (sym->function == 0) {
 		struct symtab_function f = { 0 };
-		enum status s = debuginfo_builder_name(b, sym->name, &f.name);
+		char place[24];
+		snprintf(place, sizeof(place), "+0x%llx", (unsigned long long)sym->origin);
+		enum status s = sym->name ? debuginfo_builder_name(b, sym->name, &f.name)
+					  : debuginfo_builder_text(b, place, &f.name);
 		if (s == OK)
 			s = debuginfo_builder_function(b, f, &sym->function);
 		if (s != OK)

@@ -140,7 +140,7 @@ static enum status enter_sandbox(const struct child *c, struct err *e)
 		return err_os(e, "close_range");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "firn-symtab");
-	if (setpriority(PRIO_PROCESS, 0, 19) != 0)
+	if (setpriority(PRIO_PROCESS, 0, 10) != 0)
 		return err_os(e, "setpriority");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return err_os(e, "no_new_privs");
@@ -179,6 +179,8 @@ static enum status read_all(const struct child *c, struct debuginfo_builder *b, 
 		s = debuginfo_read_minidebuginfo(b, elf, &mini_bytes, &mini);
 	if (s == OK)
 		s = debuginfo_read_plt(b, elf);
+	if (s == OK && !(b->flags & SYMTAB_SYMTAB))
+		s = debuginfo_read_ehframe(b, elf);
 	if (s == OK)
 		s = debuginfo_symbols_settle(b);
 	if (s != OK)

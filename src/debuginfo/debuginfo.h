@@ -66,7 +66,9 @@ NODISCARD enum status debuginfo_table_open_bytes(
 void debuginfo_table_close(struct debuginfo_table *t);
 
 struct debuginfo_frame {
-	struct str name; /* as in the debug information: a linkage name where there is one */
+	/* As in the debug information: a linkage name where there is one. "+0x…": a function
+	 * without a name that begins at that address; put the file's name before it. */
+	struct str name;
 	struct str file; /* "" when not known */
 	uint32_t line;   /* 0 when not known */
 	uint32_t start_line;
@@ -83,6 +85,7 @@ bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset
 struct debuginfo_table_info {
 	uint64_t ranges, functions, bytes;
 	bool has_dwarf, has_symtab, has_dynsym, has_minidebuginfo, has_plt, has_gopclntab;
+	bool has_eh_frame;  /* functions without names, by .eh_frame */
 	bool dwarf_cut;     /* a limit ended the reading of DWARF */
 	bool dwarf_damaged; /* it could not be read to its end */
 	char build_id[129];

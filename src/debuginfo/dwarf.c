@@ -137,6 +137,8 @@ static const char *symbol_name(const struct dwarf_reader *r, uint64_t start)
 	if (i == r->b->symbols.len || r->b->symbols.v[i].start != start)
 		return NULL;
 	const struct debuginfo_symbol *sym = &r->b->symbols.v[i];
+	if (!sym->name)
+		return NULL;
 	return is_mangled(sym->name) || (r->is_c && sym->typed && !sym->local) ? sym->name : NULL;
 }
 

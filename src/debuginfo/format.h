@@ -42,6 +42,7 @@ enum symtab_flag {
 	SYMTAB_GOPCLNTAB = 1u << 5,
 	SYMTAB_DWARF_CUT = 1u << 6,
 	SYMTAB_DWARF_DAMAGED = 1u << 7,
+	SYMTAB_EH_FRAME = 1u << 8,
 };
 
 struct symtab_extent {
@@ -52,11 +53,11 @@ struct symtab_extent {
 struct symtab_header {
 	char magic[8];
 	uint32_t version;
-	uint32_t flags;
+	uint32_t zero;
 	uint64_t file_bytes;
 	uint64_t checksum; /* of everything after this field */
 	uint32_t build_id_len;
-	uint32_t zero;
+	uint32_t flags;
 	uint8_t build_id[SYMTAB_BUILD_ID_MAX];
 	struct symtab_extent sections[SYMTAB_SECTION_COUNT];
 	uint64_t zero2;

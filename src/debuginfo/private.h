@@ -37,11 +37,13 @@ struct debuginfo_piece {
 	uint32_t line;
 };
 
-/* One ELF symbol of code. `name` points into the ELF's own memory. */
+/* One ELF symbol of code. `name` points into the ELF's own memory; NULL: a function of which only
+ * its beginning is known. */
 struct debuginfo_symbol {
 	uint64_t start;
 	uint64_t end;
 	const char *name;
+	uint64_t origin;   /* where it began, before it was cut; for the nameless */
 	uint32_t function; /* once interned, else 0 */
 	uint8_t rank;      /* smaller is better */
 	bool local;
@@ -109,6 +111,11 @@ size_t debuginfo_symbols_at(const struct debuginfo_builder *b, uint64_t vaddr);
 /* ---- plt.c ---- */
 
 NODISCARD enum status debuginfo_read_plt(struct debuginfo_builder *b, Elf *elf);
+
+/* ---- ehframe.c ---- */
+
+/* Functions without names, as symbols: for a file without .symtab. */
+NODISCARD enum status debuginfo_read_ehframe(struct debuginfo_builder *b, Elf *elf);
 
 /* ---- gopclntab.c ---- */
 

@@ -184,6 +184,8 @@ static int better(const struct debuginfo_symbol *a, const struct debuginfo_symbo
 {
 	if (a->rank != b->rank)
 		return (int)a->rank - (int)b->rank;
+	if (!a->name || !b->name)
+		return (a->name == NULL) - (b->name == NULL);
 	size_t ua = leading_underscores(a->name), ub = leading_underscores(b->name);
 	if (ua != ub)
 		return ua < ub ? -1 : 1;

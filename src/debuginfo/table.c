@@ -55,7 +55,7 @@ static enum status check_header(const struct symtab_header *h, size_t bytes, str
 {
 	if (bytes < sizeof(*h) || memcmp(h->magic, SYMTAB_MAGIC, sizeof(h->magic)) != 0)
 		return err_set(e, E_CORRUPT, "no symbol table: wrong magic at +0");
-	if (h->version != SYMTAB_VERSION)
+	if (h->version != SYMTAB_VERSION || h->zero != 0)
 		return err_set(e, E_CORRUPT, "version %u at +8 is not known", h->version);
 	if (h->file_bytes != bytes)
 		return err_set(e, E_CORRUPT, "%zu bytes, but +16 says %llu", bytes,
@@ -341,6 +341,7 @@ void debuginfo_table_describe(const struct debuginfo_table *t, struct debuginfo_
 		.has_minidebuginfo = h->flags & SYMTAB_MINIDEBUGINFO,
 		.has_plt = h->flags & SYMTAB_PLT,
 		.has_gopclntab = h->flags & SYMTAB_GOPCLNTAB,
+		.has_eh_frame = h->flags & SYMTAB_EH_FRAME,
 		.dwarf_cut = h->flags & SYMTAB_DWARF_CUT,
 		.dwarf_damaged = h->flags & SYMTAB_DWARF_DAMAGED,
 	};

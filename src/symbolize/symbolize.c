@@ -132,18 +132,53 @@ static enum status known(struct resolve *r, struct str s, struct known_text **ou
 	return OK;
 }
 
-static enum status demangled(struct resolve *r, struct known_text *t, struct str name)
+/* What stands before "+0x…" where there is no better name. */
+static struct str place_of(const struct profile *p, const struct profile_location *loc)
+{
+	struct str file = profile_str(p, p->mappings.v[loc->mapping].filename);
+	size_t slash = str_rindex(file, '/');
+	if (slash < file.len)
+		file = str_sub(file, slash + 1, file.len);
+	if (file.len > 0)
+		return str_sub(file, 0, SYMBOLIZE_PATH_MAX / 2);
+	switch ((enum frame_kind)loc->kind) {
+	case FRAME_KERNEL:
+		return STR("[kernel]");
+	case FRAME_NATIVE:
+	case FRAME_UNKNOWN:
+		return STR("[unknown mapping]");
+	case FRAME_MARKER:
+		return STR("[marker]");
+	default:
+		return STR("");
+	}
+}
+
+/* A function of which only the place in its file is known: "+0x…" in the table. */
+static bool is_nameless(struct str name)
+{
+	return str_starts(name, STR("+0x"));
+}
+
+/* What people see of a table's name. */
+static enum status demangled(struct resolve *r, const struct profile_location *loc,
+	struct known_text *t, struct str name)
 {
 	if (t->has_demangled)
 		return OK;
+	if (is_nameless(name)) {
+		struct str place = place_of(r->p, loc);
+		char *text = arena_printf(&r->scratch, "%.*s%.*s", STR_ARG(place), STR_ARG(name));
+		name = text ? str_of(text) : name;
+	}
 	enum status s =
 		profile_add_string(r->p, symbolize_demangle(name, &r->scratch), &t->demangled);
 	t->has_demangled = s == OK;
 	return s;
 }
 
-static enum status add_frame(
-	struct resolve *r, const struct debuginfo_frame *frame, struct profile_line *out)
+static enum status add_frame(struct resolve *r, const struct profile_location *loc,
+	const struct debuginfo_frame *frame, struct profile_line *out)
 {
 	struct profile_function f = { .start_line = frame->start_line };
 	struct known_text *t;
@@ -153,10 +188,10 @@ static enum status add_frame(
 	f.filename = t->plain;
 	s = known(r, frame->name, &t);
 	if (s == OK)
-		s = demangled(r, t, frame->name);
+		s = demangled(r, loc, t, frame->name);
 	if (s != OK)
 		return s;
-	f.system_name = t->plain;
+	f.system_name = is_nameless(frame->name) ? 0 : t->plain;
 	f.name = t->demangled;
 	*out = (struct profile_line){ .line = frame->line };
 	return profile_add_function(r->p, &f, &out->function);
@@ -204,33 +239,13 @@ static enum status lines_from_table(struct resolve *r, struct profile_location *
 	_Static_assert(DEBUGINFO_FRAMES_MAX <= PROFILE_LINES_MAX, "one location's lines");
 	uint32_t count = debuginfo_table_find(t, vaddr, frames, DEBUGINFO_FRAMES_MAX);
 	for (uint32_t i = 0; i < count; i++) {
-		enum status s = add_frame(r, &frames[i], &lines[i]);
+		enum status s = add_frame(r, loc, &frames[i], &lines[i]);
 		if (s != OK)
 			return s;
 	}
+	if (count && is_nameless(frames[count - 1].name))
+		r->unknown++;
 	return count ? set_lines(r, loc, lines, count) : OK;
-}
-
-/* What stands before "+0x…" where there is no better name. */
-static struct str place_of(const struct profile *p, const struct profile_location *loc)
-{
-	struct str file = profile_str(p, p->mappings.v[loc->mapping].filename);
-	size_t slash = str_rindex(file, '/');
-	if (slash < file.len)
-		file = str_sub(file, slash + 1, file.len);
-	if (file.len > 0)
-		return str_sub(file, 0, SYMBOLIZE_PATH_MAX / 2);
-	switch ((enum frame_kind)loc->kind) {
-	case FRAME_KERNEL:
-		return STR("[kernel]");
-	case FRAME_NATIVE:
-	case FRAME_UNKNOWN:
-		return STR("[unknown mapping]");
-	case FRAME_MARKER:
-		return STR("[marker]");
-	default:
-		return STR("");
-	}
 }
 
 static enum status line_by_offset(struct resolve *r, struct profile_location *loc, uint64_t address)
