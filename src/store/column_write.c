@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which encoding is smallest is found by trying those that may be: each candidate is encoded and
+ * packed stream by stream; the best one's bytes are kept. zstd's fastest level is used: higher ones
+ * gain a few percent on these streams.
+ */
+#include "store/column.h"
+
+#include "base/hash.h"
+#include "codec/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RAW_BYTES_MAX ((size_t)4 << 30)
+#define ZSTD_LEVEL 1
+#define PACK_BYTES_MIN 32 /* shorter streams are stored as they are */
+#define DICT_SLOTS (2 * COLUMN_DICT_MAX * 2)
+
+void column_writer_init(struct column_writer *w)
+{
+	*w = (struct column_writer){ 0 };
+	buf_init(&w->raw, RAW_BYTES_MAX);
+	buf_init(&w->packed, RAW_BYTES_MAX);
+	buf_init(&w->best, RAW_BYTES_MAX);
+}
+
+void column_writer_deinit(struct column_writer *w)
+{
+	buf_deinit(&w->raw);
+	buf_deinit(&w->packed);
+	buf_deinit(&w->best);
+	free(w->codes);
+	free(w->distinct);
+	free(w->slots);
+}
+
+static unsigned width_of(uint64_t max)
+{
+	unsigned w = 1;
+	while (w < 8 && max >> (8 * w))
+		w++;
+	return w;
+}
+
+static uint64_t zigzag(int64_t v)
+{
+	return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+}
+
+/* One stream: raw[from..] to packed, or as it is when that is not smaller. */
+static enum status pack_stream(struct column_writer *w, struct column *c, struct str raw)
+{
+	unsigned k = c->stream_count++;
+	assert(k < COLUMN_STREAMS_MAX);
+	c->raw_len[k] = raw.len;
+	size_t before = w->packed.len;
+	if (raw.len >= PACK_BYTES_MIN) {
+		enum status s = codec_zstd_compress(raw.p, raw.len, ZSTD_LEVEL, &w->packed);
+		if (s != OK)
+			return s;
+		if (w->packed.len - before >= raw.len - raw.len / 16)
+			w->packed.len = before;
+	}
+	if (w->packed.len == before)
+		buf_str(&w->packed, raw);
+	c->stored_len[k] = w->packed.len - before;
+	return buf_status(&w->packed);
+}
+
+static enum status pack_planes(
+	struct column_writer *w, struct column *c, const uint64_t *u, size_t n, unsigned width)
+{
+	c->width = (uint8_t)width;
+	for (unsigned k = 0; k < width; k++) {
+		buf_clear(&w->raw);
+		uint8_t *p = buf_extend(&w->raw, n);
+		if (!p)
+			return buf_status(&w->raw);
+		for (size_t i = 0; i < n; i++)
+			p[i] = (uint8_t)(u[i] >> (8 * k));
+		enum status s = pack_stream(w, c, buf_view(&w->raw));
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+struct shape {
+	int64_t min, max;
+	uint64_t unit;      /* of differences from min */
+	uint64_t delta_max; /* zigzag, in units */
+	size_t runs;
+};
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t t = a % b;
+		a = b;
+		b = t;
+	}
+	return a;
+}
+
+static struct shape shape_of(const int64_t *v, size_t n)
+{
+	struct shape s = { .min = v[0], .max = v[0], .runs = 1 };
+	for (size_t i = 1; i < n; i++) {
+		s.min = MIN(s.min, v[i]);
+		s.max = MAX(s.max, v[i]);
+		s.runs += v[i] != v[i - 1];
+	}
+	for (size_t i = 0; i < n && s.unit != 1; i++)
+		s.unit = gcd((uint64_t)v[i] - (uint64_t)s.min, s.unit);
+	s.unit = MAX(s.unit, (uint64_t)1);
+	int64_t before = 0;
+	for (size_t i = 0; i < n; i++) {
+		int64_t u = (int64_t)(((uint64_t)v[i] - (uint64_t)s.min) / s.unit);
+		s.delta_max = MAX(s.delta_max, zigzag((int64_t)((uint64_t)u - (uint64_t)before)));
+		before = u;
+	}
+	return s;
+}
+
+static enum status try_planes(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
+	const struct shape *sh, uint64_t *u)
+{
+	for (size_t i = 0; i < n; i++)
+		u[i] = ((uint64_t)v[i] - (uint64_t)sh->min) / sh->unit;
+	return pack_planes(
+		w, c, u, n, width_of(((uint64_t)sh->max - (uint64_t)sh->min) / sh->unit));
+}
+
+static enum status try_delta(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
+	const struct shape *sh, uint64_t *u)
+{
+	uint64_t before = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t a = ((uint64_t)v[i] - (uint64_t)sh->min) / sh->unit;
+		u[i] = zigzag((int64_t)(a - before));
+		before = a;
+	}
+	return pack_planes(w, c, u, n, width_of(sh->delta_max));
+}
+
+static enum status try_runs(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
+	const struct shape *sh)
+{
+	struct buf *raw = &w->raw;
+	for (int lengths = 0; lengths < 2; lengths++) {
+		uint64_t before = 0;
+		buf_clear(raw);
+		for (size_t i = 0, j; i < n; i = j) {
+			for (j = i + 1; j < n && v[j] == v[i];)
+				j++;
+			uint64_t a = ((uint64_t)v[i] - (uint64_t)sh->min) / sh->unit;
+			if (lengths)
+				buf_varint(raw, j - i - 1);
+			else
+				buf_zigzag(raw, (int64_t)(a - before));
+			before = a;
+		}
+		enum status s = buf_status(raw);
+		if (s == OK)
+			s = pack_stream(w, c, buf_view(raw));
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+/* ---- dictionaries ---- */
+
+struct entry {
+	uint32_t count;
+	uint32_t id;
+};
+
+static int by_count(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static enum status dict_memory(struct column_writer *w, size_t n)
+{
+	free(w->codes);
+	w->codes = malloc(n * sizeof(*w->codes));
+	if (!w->distinct)
+		w->distinct = malloc(COLUMN_DICT_MAX * sizeof(*w->distinct));
+	if (!w->slots)
+		w->slots = malloc(DICT_SLOTS * sizeof(*w->slots));
+	return w->codes && w->distinct && w->slots ? OK : E_NOMEM;
+}
+
+/* Codes in order of appearance; 0: too many distinct values. */
+static size_t make_codes(struct column_writer *w, const int64_t *v, size_t n)
+{
+	size_t count = 0;
+	memset(w->slots, 0xFF, DICT_SLOTS * sizeof(*w->slots));
+	for (size_t i = 0; i < n; i++) {
+		uint64_t at = hash_u64((uint64_t)v[i]) % DICT_SLOTS;
+		while (w->slots[at] != UINT32_MAX && w->distinct[w->slots[at]] != v[i])
+			at = (at + 1) % DICT_SLOTS;
+		if (w->slots[at] == UINT32_MAX) {
+			if (count == COLUMN_DICT_MAX)
+				return 0;
+			w->slots[at] = (uint32_t)count;
+			w->distinct[count++] = v[i];
+		}
+		w->codes[i] = w->slots[at];
+	}
+	return count;
+}
+
+/* Frequent values get small codes, so that the high plane is nearly empty. */
+static enum status try_dict(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
+	const struct shape *sh, uint64_t *u, bool *applies)
+{
+	enum status s = dict_memory(w, n);
+	size_t count = s == OK ? make_codes(w, v, n) : 0;
+	*applies = count != 0 && count < n;
+	if (s != OK || !*applies)
+		return s;
+	CLEANUP(free_cleanup) struct entry *entries = calloc(count, sizeof(*entries));
+	CLEANUP(free_cleanup) uint32_t *code_of = malloc(count * sizeof(*code_of));
+	if (!entries || !code_of)
+		return E_NOMEM;
+	for (size_t i = 0; i < count; i++)
+		entries[i].id = (uint32_t)i;
+	for (size_t i = 0; i < n; i++)
+		entries[w->codes[i]].count++;
+	qsort(entries, count, sizeof(*entries), by_count);
+	buf_clear(&w->raw);
+	uint64_t before = 0;
+	for (size_t i = 0; i < count; i++) {
+		code_of[entries[i].id] = (uint32_t)i;
+		uint64_t a = ((uint64_t)w->distinct[entries[i].id] - (uint64_t)sh->min) / sh->unit;
+		buf_zigzag(&w->raw, (int64_t)(a - before));
+		before = a;
+	}
+	s = buf_status(&w->raw);
+	if (s == OK)
+		s = pack_stream(w, c, buf_view(&w->raw));
+	for (size_t i = 0; i < n; i++)
+		u[i] = code_of[w->codes[i]];
+	return s == OK ? pack_planes(w, c, u, n, count > 256 ? 2 : 1) : s;
+}
+
+/* ---- the choice ---- */
+
+struct choice {
+	struct column_writer *w;
+	struct column best;
+	bool any;
+};
+
+static enum status keep_smaller(struct choice *ch, const struct column *c)
+{
+	if (ch->any && column_stored_len(c) >= column_stored_len(&ch->best))
+		return OK;
+	struct buf t = ch->w->best;
+	ch->w->best = ch->w->packed;
+	ch->w->packed = t;
+	ch->best = *c;
+	ch->any = true;
+	return OK;
+}
+
+static enum status try_encoding(struct choice *ch, const struct column *blank,
+	enum column_encoding encoding, const int64_t *v, size_t n, const struct shape *sh,
+	uint64_t *u)
+{
+	struct column_writer *w = ch->w;
+	struct column c = *blank;
+	c.encoding = (uint8_t)encoding;
+	buf_clear(&w->packed);
+	bool applies = true;
+	enum status s = OK;
+	if (encoding == COLUMN_PLANES)
+		s = try_planes(w, &c, v, n, sh, u);
+	else if (encoding == COLUMN_DELTA)
+		s = try_delta(w, &c, v, n, sh, u);
+	else if (encoding == COLUMN_RUNS)
+		s = try_runs(w, &c, v, n, sh);
+	else
+		s = try_dict(w, &c, v, n, sh, u, &applies);
+	return s == OK && applies ? keep_smaller(ch, &c) : s;
+}
+
+static void finish(struct buf *out, struct str bytes, struct column *c)
+{
+	c->offset = out->len;
+	c->crc = codec_crc32c(0, bytes.p, bytes.len);
+	buf_str(out, bytes);
+}
+
+enum status column_encode(struct column_writer *w, uint8_t id, const int64_t *v, size_t n,
+	enum column_hint hint, struct buf *out, struct column *c)
+{
+	struct shape sh = n ? shape_of(v, n) : (struct shape){ 0 };
+	struct choice ch = { .w = w };
+	struct column blank = { .id = id, .base = sh.min, .unit = MAX(sh.unit, (uint64_t)1) };
+	if (sh.min == sh.max) {
+		blank.encoding = COLUMN_CONST;
+		finish(out, str_make(NULL, 0), &blank);
+		*c = blank;
+		return buf_status(out);
+	}
+	CLEANUP(free_cleanup) uint64_t *u = malloc(n * sizeof(*u));
+	if (!u)
+		return E_NOMEM;
+	enum status s = try_encoding(&ch, &blank, COLUMN_PLANES, v, n, &sh, u);
+	if (s == OK)
+		s = try_encoding(&ch, &blank, COLUMN_DELTA, v, n, &sh, u);
+	if (s == OK && sh.runs <= n / 2 + 1)
+		s = try_encoding(&ch, &blank, COLUMN_RUNS, v, n, &sh, u);
+	if (s == OK && (hint & COLUMN_TRY_DICT) && sh.runs > n / 8)
+		s = try_encoding(&ch, &blank, COLUMN_DICT, v, n, &sh, u);
+	if (s != OK)
+		return s;
+	finish(out, buf_view(&w->best), &ch.best);
+	*c = ch.best;
+	return buf_status(out);
+}
+
+enum status column_encode_bytes(
+	struct column_writer *w, uint8_t id, struct str bytes, struct buf *out, struct column *c)
+{
+	struct column col = { .id = id, .encoding = COLUMN_BYTES, .unit = 1 };
+	buf_clear(&w->packed);
+	enum status s = pack_stream(w, &col, bytes);
+	if (s != OK)
+		return s;
+	finish(out, buf_view(&w->packed), &col);
+	*c = col;
+	return buf_status(out);
+}
+
+void column_write_header(struct buf *out, const struct column *c)
+{
+	buf_u8(out, c->id);
+	buf_u8(out, c->encoding);
+	buf_u8(out, c->width);
+	buf_u8(out, c->stream_count);
+	buf_zigzag(out, c->base);
+	buf_varint(out, c->unit);
+	buf_varint(out, c->offset);
+	for (unsigned i = 0; i < c->stream_count; i++) {
+		buf_varint(out, c->raw_len[i]);
+		buf_varint(out, c->stored_len[i]);
+	}
+	buf_u32(out, c->crc);
+}

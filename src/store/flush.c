@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Freezing: with the gate held for writing no batch is between the log and the memtable, so every
+ * record up to the last number given belongs to the frozen table, and the log goes on in a new
+ * segment. The frozen table is written as a part, the part takes its place in one step under the
+ * lock, and only then the log's segments are free.
+ *
+ * A failure leaves everything as it was; the next try writes the same table under a new number.
+ */
+#include "base/clock.h"
+#include "store/state.h"
+
+#include <stdlib.h>
+
+static enum status freeze(struct store *s, struct err *e)
+{
+	struct memtable *fresh;
+	enum status st = memtable_new(s->memtable_bytes * 2, &fresh);
+	if (st != OK)
+		return err_set(e, st, "no memory for a new table");
+	pthread_rwlock_wrlock(&s->gate);
+	pthread_mutex_lock(&s->lock);
+	struct memtable *old = s->active;
+	bool empty = old->time_ns.len == 0;
+	pthread_mutex_unlock(&s->lock);
+	if (!empty) {
+		uint64_t last = log_seal(s->log);
+		pthread_mutex_lock(&s->lock);
+		old->first_sequence = s->frozen_until + 1;
+		old->last_sequence = last;
+		s->frozen_until = last;
+		s->frozen = old;
+		s->active = STEAL_PTR(fresh);
+		pthread_mutex_unlock(&s->lock);
+	}
+	pthread_rwlock_unlock(&s->gate);
+	memtable_unref(fresh);
+	return OK;
+}
+
+/* ---- rows in the part's order ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return x->set < y->set ? -1 : x->set > y->set;
+}
+
+static bool same_key(const struct row *a, const struct row *b)
+{
+	return a->series == b->series && a->time_ns == b->time_ns && a->node == b->node &&
+	       a->set == b->set;
+}
+
+/* The rows of one series, sorted; equal ones become one. */
+static enum status write_series(struct part_writer *w, struct row *rows, size_t n, struct err *e)
+{
+	qsort(rows, n, sizeof(*rows), by_time);
+	for (size_t i = 0; i < n;) {
+		struct row sum = rows[i++];
+		for (; i < n && same_key(&sum, &rows[i]); i++) {
+			sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)rows[i].value);
+			sum.count += rows[i].count;
+		}
+		enum status s = part_writer_row(w, &sum, e);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+/* A counting sort by series; then one series at a time. */
+static enum status write_rows(struct part_writer *w, const struct memtable_snapshot *m,
+	const struct canon *c, struct err *e)
+{
+	size_t n = m->row_count;
+	uint32_t series_count = m->tabs.series_count;
+	CLEANUP(free_cleanup) size_t *begin = calloc(series_count + 1, sizeof(*begin));
+	CLEANUP(free_cleanup) uint32_t *order = malloc(MAX(n, (size_t)1) * sizeof(*order));
+	if (!begin || !order)
+		return err_set(e, E_NOMEM, "sorting %zu rows", n);
+	const struct memtable *t = m->table;
+	size_t most = 0;
+	for (size_t i = 0; i < n; i++)
+		begin[c->series.to[t->series.v[i]] + 1]++;
+	for (uint32_t i = 0; i < series_count; i++) {
+		most = MAX(most, begin[i + 1]);
+		begin[i + 1] += begin[i];
+	}
+	CLEANUP(free_cleanup) struct row *rows = malloc(MAX(most, (size_t)1) * sizeof(*rows));
+	if (!rows)
+		return err_set(e, E_NOMEM, "sorting %zu rows", most);
+	for (size_t i = 0; i < n; i++)
+		order[begin[c->series.to[t->series.v[i]]]++] = (uint32_t)i;
+	size_t from = 0;
+	for (uint32_t series = 0; series < series_count; series++) {
+		size_t k = 0;
+		for (; from < begin[series]; from++) {
+			uint32_t i = order[from];
+			rows[k++] = (struct row){
+				.time_ns = t->time_ns.v[i],
+				.value = t->value.v[i],
+				.count = 1,
+				.series = series,
+				.node = c->nodes.to[t->node.v[i]],
+				.set = c->sets.to[t->set.v[i]],
+			};
+		}
+		enum status s = write_series(w, rows, k, e);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+static void writer_cleanup(struct part_writer **w)
+{
+	part_writer_close(*w);
+}
+
+static enum status write_part(struct store *s, struct memtable *m, uint64_t id, struct err *e)
+{
+	struct memtable_snapshot snap;
+	memtable_snapshot(m, &snap);
+	CLEANUP(canon_deinit) struct canon c = { 0 };
+	CLEANUP(part_meta_deinit) struct part_meta meta = { 0 };
+	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
+	enum status st = canon_init(&c, &snap.tabs);
+	if (st != OK)
+		st = err_set(e, st, "no memory for the order of a part");
+	meta.store_id = s->id;
+	meta.order = PART_ORDER_TIME;
+	struct sequence_range covers = { m->first_sequence, m->last_sequence };
+	if (st == OK && (!VEC_PUSH(&meta.covers, covers) || store_add_doubtful(s, &meta) != OK))
+		st = err_set(e, E_NOMEM, "a part's META");
+	if (st == OK)
+		st = part_writer_open(s->parts_dir, id, snap.tabs.series_count, &w, e);
+	if (st == OK)
+		st = write_rows(w, &snap, &c, e);
+	if (st == OK)
+		st = part_writer_finish(w, &snap.tabs, &c, &meta, m->batches.v, m->batches.len, e);
+	if (st == OK)
+		store_trust(s, &meta);
+	memtable_unref(snap.table);
+	return st;
+}
+
+static enum status install(struct store *s, struct part *p, struct memtable *m)
+{
+	pthread_mutex_lock(&s->lock);
+	bool ok = VEC_PUSH(&s->parts, p);
+	if (ok) {
+		s->frozen = NULL;
+		store_count_parts(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (!ok)
+		return E_NOMEM;
+	memtable_unref(m);
+	return OK;
+}
+
+static enum status flush_frozen(struct store *s, struct memtable *m, struct err *e)
+{
+	char path[STORE_PATH_MAX];
+	struct part *p = NULL;
+	uint64_t id = store_next_part(s), last = m->last_sequence;
+	enum status st = write_part(s, m, id, e);
+	if (st == OK)
+		st = store_part_path(s, id, path, e);
+	if (st == OK)
+		st = part_open(path, &p, e);
+	if (st == OK)
+		st = install(s, p, m);
+	if (st != OK) {
+		part_unref(p);
+		store_doubt(s, id);
+		return st;
+	}
+	metric_add(&s->metrics.flushes, 1);
+	struct err release = { 0 };
+	if (log_release(s->log, last, &release) != OK)
+		store_say(s, "a log segment stays longer than needed: %s", release.text);
+	store_manifest_write(s);
+	return OK;
+}
+
+enum status store_flush_now(struct store *s, struct err *e)
+{
+	enum status st = OK;
+	struct err err = { 0 };
+	pthread_mutex_lock(&s->flush_lock);
+	for (int round = 0; round < 2 && st == OK; round++) {
+		pthread_mutex_lock(&s->lock);
+		struct memtable *m = s->frozen;
+		pthread_mutex_unlock(&s->lock);
+		if (m)
+			st = flush_frozen(s, m, &err);
+		if (st == OK && round == 0)
+			st = freeze(s, &err);
+	}
+	pthread_mutex_lock(&s->lock);
+	s->flush_status = st;
+	s->flush_err = err;
+	pthread_cond_broadcast(&s->relieved);
+	pthread_cond_signal(&s->merge_wake);
+	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->flush_lock);
+	if (st != OK && e)
+		*e = err;
+	return st;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The points in time of a series lie in several sources, so series get common numbers first; then
+ * one pass gathers (series, time) pairs, which are sorted and counted without repetition.
+ */
+#include "store/view.h"
+
+#include <stdlib.h>
+
+#define KEYS_BYTES_MAX ((size_t)256 << 20)
+#define KEY_BYTES_MAX ((size_t)1 << 20)
+
+static void key_text(struct buf *key, struct str s)
+{
+	buf_varint(key, s.len);
+	buf_str(key, s);
+}
+
+/* Everything that makes a series but tenant and period: one view has one tenant. */
+static void write_key(struct buf *key, const struct tabs *t, const struct tab_series *s)
+{
+	buf_clear(key);
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		key_text(key, t->label_strings[s->type[k]]);
+	buf_u8(key, s->delta != 0);
+	for (uint32_t i = 0; i < s->label_count; i++) {
+		const struct profile_label *l = &t->labels[s->label_first + i];
+		key_text(key, t->label_strings[l->name]);
+		key_text(key, t->label_strings[l->value]);
+	}
+}
+
+enum status common_series_init(struct common_series *c, struct store_view *v,
+	const struct pick *picks, struct budget *b, struct err *e)
+{
+	*c = (struct common_series){ 0 };
+	CLEANUP(buf_deinit) struct buf key;
+	buf_init(&key, KEY_BYTES_MAX);
+	enum status s = strtab_init(&c->keys, KEYS_BYTES_MAX);
+	if (s == OK)
+		s = budget_array(b, v->source_count, sizeof(*c->ids), &c->ids, e);
+	c->source_count = v->source_count;
+	for (size_t i = 0; s == OK && i < v->source_count; i++) {
+		uint32_t n = picks[i].series_count;
+		s = budget_array(b, n, sizeof(uint32_t), &c->ids[i], e);
+		for (uint32_t k = 0; s == OK && k < n; k++) {
+			if (!picks[i].series[k])
+				continue;
+			write_key(&key, &v->sources[i].tabs, &v->sources[i].tabs.series[k]);
+			s = buf_status(&key);
+			if (s == OK)
+				s = strtab_intern(&c->keys, buf_view(&key), &c->ids[i][k]);
+			if (s != OK)
+				err_set(e, s, "too many series");
+		}
+	}
+	if (s != OK)
+		common_series_deinit(c);
+	return s;
+}
+
+void common_series_deinit(struct common_series *c)
+{
+	strtab_deinit(&c->keys);
+	for (size_t i = 0; c->ids && i < c->source_count; i++)
+		free(c->ids[i]);
+	free(c->ids);
+	*c = (struct common_series){ 0 };
+}
+
+struct point {
+	int64_t time_ns;
+	uint32_t series;
+};
+
+struct gathering {
+	const uint32_t *ids;
+	VEC(struct point) points;
+	struct budget *budget;
+	uint64_t charged;
+};
+
+static enum status gather(void *ctx, const struct scan_rows *r, struct err *e)
+{
+	struct gathering *g = ctx;
+	for (size_t j = 0; j < r->n; j++) {
+		size_t i = r->sel ? r->sel[j] : j;
+		struct point p = { r->time_ns[i], g->ids[r->series[i]] };
+		struct point *last = g->points.len ? &g->points.v[g->points.len - 1] : NULL;
+		if (last && last->time_ns == p.time_ns && last->series == p.series)
+			continue;
+		if (!VEC_PUSH(&g->points, p))
+			return err_set(e, E_NOMEM, "points in time of gauges");
+	}
+	uint64_t bytes = g->points.cap * sizeof(struct point);
+	enum status s = budget_take(g->budget, bytes - g->charged, e);
+	g->charged = bytes;
+	return s;
+}
+
+static int by_series_time(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+static enum status count_points(const struct gathering *g, uint32_t series_count, struct budget *b,
+	uint32_t **out, struct err *e)
+{
+	enum status s = budget_array(b, series_count, sizeof(**out), out, e);
+	if (s != OK)
+		return s;
+	struct point *p = g->points.v;
+	if (g->points.len)
+		qsort(p, g->points.len, sizeof(*p), by_series_time);
+	for (size_t i = 0; i < g->points.len; i++)
+		if (i == 0 || by_series_time(&p[i - 1], &p[i]) != 0)
+			(*out)[p[i].series]++;
+	return OK;
+}
+
+static enum status make_weights(struct gauge *g, struct store_view *v, const struct pick *picks,
+	const struct common_series *c, const uint32_t *counts, struct budget *b, struct err *e)
+{
+	enum status s = budget_array(b, v->source_count, sizeof(*g->weights), &g->weights, e);
+	g->source_count = v->source_count;
+	for (size_t i = 0; s == OK && i < v->source_count; i++) {
+		uint32_t n = picks[i].series_count;
+		s = budget_array(b, n, sizeof(double), &g->weights[i], e);
+		for (uint32_t k = 0; s == OK && k < n; k++) {
+			uint32_t points = counts[c->ids[i][k]];
+			g->weights[i][k] = points ? 1.0 / points : 0;
+		}
+	}
+	return s;
+}
+
+enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick *picks,
+	const struct store_query *q, struct budget *b, struct err *e)
+{
+	*g = (struct gauge){ 0 };
+	CLEANUP(common_series_deinit) struct common_series c;
+	CLEANUP(free_cleanup) uint32_t *counts = NULL;
+	enum status s = common_series_init(&c, v, picks, b, e);
+	if (s != OK)
+		return s;
+	struct gathering ga = { .budget = b };
+	for (size_t i = 0; s == OK && i < v->source_count; i++) {
+		struct scan scan = { v, &v->sources[i], &picks[i], q,
+			1u << ROW_SERIES | 1u << ROW_TIME };
+		ga.ids = c.ids[i];
+		s = scan_run(&scan, gather, &ga, b, e);
+	}
+	if (s == OK)
+		s = count_points(&ga, c.keys.len, b, &counts, e);
+	VEC_FREE(&ga.points);
+	b->used -= ga.charged;
+	if (s == OK)
+		s = make_weights(g, v, picks, &c, counts, b, e);
+	if (s != OK)
+		gauge_deinit(g);
+	return s;
+}
+
+void gauge_deinit(struct gauge *g)
+{
+	for (size_t i = 0; g->weights && i < g->source_count; i++)
+		free(g->weights[i]);
+	free(g->weights);
+	*g = (struct gauge){ 0 };
+}

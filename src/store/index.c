@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Types, label names and label values come from the tables of series and of sets of sample labels;
+ * no sample is read. A set of sample labels does not know its series: where a selector picks
+ * series, the values of sample labels are those of all series of the tenant in the parts at hand.
+ */
+#include "store/view.h"
+
+#include <stdlib.h>
+
+#define TEXTS_BYTES_MAX ((size_t)256 << 20)
+
+static int by_text(const void *a, const void *b)
+{
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* Sorted copies of all texts of a table but "". */
+static enum status copy_texts(
+	const struct strtab *t, struct arena *a, struct str **out, size_t *out_count, struct err *e)
+{
+	size_t n = t->len - 1;
+	struct str *v = ARENA_ARRAY(a, struct str, MAX(n, (size_t)1));
+	for (size_t i = 0; v && i < n; i++) {
+		v[i].len = t->v[i + 1].len;
+		v[i].p = arena_copy(a, t->v[i + 1].p, v[i].len);
+		if (!v[i].p)
+			v = NULL;
+	}
+	if (!v)
+		return err_set(e, arena_status(a), "%zu texts", n);
+	qsort(v, n, sizeof(*v), by_text);
+	*out = v;
+	*out_count = n;
+	return OK;
+}
+
+/* ---- types ---- */
+
+struct type_list {
+	VEC(struct store_type) v;
+};
+
+static int by_type(const void *a, const void *b)
+{
+	const struct store_type *x = a, *y = b;
+	int c = str_cmp(x->name, y->name);
+	c = c ? c : str_cmp(x->sample_type, y->sample_type);
+	c = c ? c : str_cmp(x->sample_unit, y->sample_unit);
+	c = c ? c : str_cmp(x->period_type, y->period_type);
+	c = c ? c : str_cmp(x->period_unit, y->period_unit);
+	return c ? c : (int)x->delta - (int)y->delta;
+}
+
+static enum status add_type(
+	struct type_list *list, const struct tabs *t, const struct tab_series *s)
+{
+	struct store_type x = {
+		.name = t->label_strings[s->type[0]],
+		.sample_type = t->label_strings[s->type[1]],
+		.sample_unit = t->label_strings[s->type[2]],
+		.period_type = t->label_strings[s->type[3]],
+		.period_unit = t->label_strings[s->type[4]],
+		.delta = s->delta != 0,
+		.first_ns = __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED),
+		.last_ns = __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED),
+	};
+	for (size_t i = 0; i < list->v.len; i++) {
+		struct store_type *y = &list->v.v[i];
+		if (by_type(y, &x) != 0)
+			continue;
+		y->first_ns = MIN(y->first_ns, x.first_ns);
+		y->last_ns = MAX(y->last_ns, x.last_ns);
+		return OK;
+	}
+	return VEC_PUSH(&list->v, x) ? OK : E_NOMEM;
+}
+
+static enum status copy_types(struct type_list *list, struct arena *a, struct store_type **out,
+	size_t *out_count, struct err *e)
+{
+	size_t n = list->v.len;
+	if (n)
+		qsort(list->v.v, n, sizeof(*list->v.v), by_type);
+	struct store_type *v = ARENA_ARRAY(a, struct store_type, MAX(n, (size_t)1));
+	for (size_t i = 0; v && i < n; i++) {
+		v[i] = list->v.v[i];
+		struct str *texts[] = { &v[i].name, &v[i].sample_type, &v[i].sample_unit,
+			&v[i].period_type, &v[i].period_unit };
+		for (size_t k = 0; v && k < ARRAY_COUNT(texts); k++) {
+			texts[k]->p = arena_copy(a, texts[k]->p, texts[k]->len);
+			if (!texts[k]->p)
+				v = NULL;
+		}
+	}
+	if (!v)
+		return err_set(e, arena_status(a), "%zu profile types", n);
+	*out = v;
+	*out_count = n;
+	return OK;
+}
+
+static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
+	struct store_type **out, size_t *out_count, struct err *e)
+{
+	struct store_query q = { .from_ns = from_ns, .to_ns = to_ns };
+	struct budget b = query_budget(v, &q);
+	struct type_list list = { 0 };
+	struct pick *picks = view_picks_new(v);
+	enum status s = picks ? view_pick(v, &q, &b, picks, e) : err_set(e, E_NOMEM, "types");
+	for (size_t i = 0; s == OK && i < v->source_count; i++)
+		for (uint32_t k = 0; s == OK && k < picks[i].series_count; k++)
+			if (picks[i].series[k])
+				s = add_type(
+					&list, &v->sources[i].tabs, &v->sources[i].tabs.series[k]);
+	if (s == OK)
+		s = copy_types(&list, a, out, out_count, e);
+	VEC_FREE(&list.v);
+	view_picks_free(v, picks);
+	view_release(v);
+	return s;
+}
+
+enum status store_types(struct store_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
+	struct store_type **out, size_t *out_count, struct err *e)
+{
+	struct err local = { 0 };
+	e = e ? e : &local;
+	enum status s;
+	do
+		s = types(v, from_ns, to_ns, a, out, out_count, e);
+	while (view_heal(v, s, e));
+	return s;
+}
+
+/* ---- labels ---- */
+
+static bool tenant_set(const struct store_view *v, const struct tabs *t, size_t set)
+{
+	return set != 0 && str_eq(t->sample_strings[t->sets[set * (1 + t->name_count)]], v->tenant);
+}
+
+/* Names (`name` empty) or values of `name`, of one source. */
+static enum status add_series_texts(const struct source *s, const struct pick *p, struct str name,
+	uint8_t *seen, struct strtab *out)
+{
+	const struct tabs *t = &s->tabs;
+	for (uint32_t i = 0; i < p->series_count; i++) {
+		const struct tab_series *x = &t->series[i];
+		for (uint32_t k = 0; p->series[i] && k < x->label_count; k++) {
+			const struct profile_label *l = &t->labels[x->label_first + k];
+			uint32_t id = name.len ? l->value : l->name, ignored;
+			if (seen[id] || (name.len && !str_eq(t->label_strings[l->name], name)))
+				continue;
+			seen[id] = 1;
+			enum status s2 = strtab_intern(out, t->label_strings[id], &ignored);
+			if (s2 != OK)
+				return s2;
+		}
+	}
+	return OK;
+}
+
+static enum status add_set_names(const struct store_view *v, const struct source *s,
+	const struct pick *p, struct strtab *out)
+{
+	const struct tabs *t = &s->tabs;
+	size_t width = 1 + t->name_count;
+	bool found[TABLES_NAMES_MAX] = { 0 };
+	for (size_t i = 0; i < t->set_count; i++) {
+		if (!tenant_set(v, t, i) || (p->sets && !p->sets[i]))
+			continue;
+		for (size_t k = 1; k < width; k++)
+			found[k - 1] |= t->sets[i * width + k] != 0;
+	}
+	uint32_t ignored;
+	for (size_t k = 0; k < t->name_count; k++) {
+		enum status st = found[k] ? strtab_intern(out, t->names[k], &ignored) : OK;
+		if (st != OK)
+			return st;
+	}
+	return OK;
+}
+
+static enum status add_set_values(const struct store_view *v, const struct source *s,
+	const struct pick *p, size_t at, uint8_t *seen, struct strtab *out)
+{
+	const struct tabs *t = &s->tabs;
+	size_t width = 1 + t->name_count;
+	for (size_t i = 0; i < t->set_count; i++) {
+		uint32_t id = t->sets[i * width + 1 + at], ignored;
+		if (seen[id] || !tenant_set(v, t, i) || (p->sets && !p->sets[i]))
+			continue;
+		seen[id] = 1;
+		enum status st = strtab_intern(out, t->sample_strings[id], &ignored);
+		if (st != OK)
+			return st;
+	}
+	return OK;
+}
+
+static enum status source_texts(struct store_view *v, struct source *s, const struct pick *p,
+	struct str name, struct budget *b, struct strtab *out, struct err *e)
+{
+	if (p->wanted == 0)
+		return OK;
+	enum status st = source_load(v, s, PART_LOAD_SETS, b, e);
+	if (st != OK)
+		return st;
+	uint64_t n = MAX(s->tabs.label_string_count, s->tabs.sample_string_count);
+	CLEANUP(free_cleanup) uint8_t *seen = NULL;
+	st = budget_array(b, n, 1, &seen, e);
+	if (st != OK)
+		return st;
+	st = add_series_texts(s, p, name, seen, out);
+	memset(seen, 0, n);
+	int at = name.len ? tabs_name_find(&s->tabs, name) : -1;
+	if (st == OK && at >= 0)
+		st = add_set_values(v, s, p, (size_t)at, seen, out);
+	if (st == OK && !name.len)
+		st = add_set_names(v, s, p, out);
+	b->used -= n;
+	source_done(v, s);
+	return st == OK ? OK : err_set(e, st, "too many label texts");
+}
+
+static void texts_cleanup(struct strtab *t)
+{
+	strtab_deinit(t);
+}
+
+static enum status texts(struct store_view *v, const struct store_query *q, struct str name,
+	struct arena *a, struct str **out, size_t *out_count, struct err *e)
+{
+	struct budget b = query_budget(v, q);
+	CLEANUP(texts_cleanup) struct strtab found = { 0 };
+	enum status s = strtab_init(&found, TEXTS_BYTES_MAX);
+	struct pick *picks = view_picks_new(v);
+	if (s == OK)
+		s = picks ? view_pick(v, q, &b, picks, e) : err_set(e, E_NOMEM, "labels");
+	for (size_t i = 0; s == OK && i < v->source_count; i++) {
+		s = source_texts(v, &v->sources[i], &picks[i], name, &b, &found, e);
+		if (query_canceled(q))
+			s = err_set(e, E_CANCELED, "the caller went away");
+	}
+	if (s == OK)
+		s = copy_texts(&found, a, out, out_count, e);
+	view_picks_free(v, picks);
+	view_release(v);
+	return s;
+}
+
+static enum status texts_healed(struct store_view *v, const struct store_query *q, struct str name,
+	struct arena *a, struct str **out, size_t *out_count, struct err *e)
+{
+	struct err local = { 0 };
+	e = e ? e : &local;
+	enum status s = query_check(q, e);
+	if (s != OK)
+		return s;
+	do
+		s = texts(v, q, name, a, out, out_count, e);
+	while (view_heal(v, s, e));
+	return s;
+}
+
+enum status store_label_names(struct store_view *v, const struct store_query *q, struct arena *a,
+	struct str **out, size_t *out_count, struct err *e)
+{
+	return texts_healed(v, q, STR(""), a, out, out_count, e);
+}
+
+enum status store_label_values(struct store_view *v, const struct store_query *q, struct str name,
+	struct arena *a, struct str **out, size_t *out_count, struct err *e)
+{
+	if (name.len == 0)
+		return err_set(e, E_INVALID, "a label's name is missing");
+	return texts_healed(v, q, name, a, out, out_count, e);
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Group commit: callers queue up; one of them, the leader, takes the whole queue, writes it with
+ * one pwrite and one fdatasync, and wakes the others. Whoever wakes up unserved leads the next
+ * group. Who leads owns the current segment; log_seal() and log_release() become the leader too.
+ *
+ * A segment after a failed write or sync is sealed: what the disk holds of it is not known, so
+ * nothing is written behind it. The callers of that group are told; a later append tries a new
+ * segment, so a full disk heals by itself.
+ */
+#include "store/log.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/vec.h"
+#include "codec/codec.h"
+#include "store/batch.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOG_FILES_MAX 65536
+
+struct waiter {
+	struct waiter *next;
+	const struct log_record *record;
+	uint64_t sequence;
+	bool done;
+	enum status status;
+	struct err err;
+};
+
+struct segment {
+	uint64_t id;
+	uint64_t last_sequence;
+	char *path;
+};
+
+struct log {
+	char *dir;
+	struct hash128 store_id;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct waiter *first;
+	struct waiter **last;
+	bool led; /* somebody owns the current segment */
+	uint64_t next_sequence;
+	uint64_t next_segment;
+	struct log_stats stats;
+	VEC(struct segment) sealed; /* oldest first */
+	VEC(struct segment) free_files;
+	size_t found;
+	/* the current segment; fd is -1 when there is none */
+	int fd;
+	struct segment current;
+	uint64_t salt;
+	uint64_t at;
+	uint64_t size;
+	struct buf out;
+};
+
+/* ---- names ---- */
+
+static void segments_free(struct segment *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(v[i].path);
+	free(v);
+}
+
+static enum status found_file(struct log *l, struct str name, struct err *e)
+{
+	uint64_t id;
+	bool is_log = str_ends(name, STR(".log")), is_free = str_ends(name, STR(".free"));
+	struct str digits = str_sub(name, 0, 16);
+	if (!(is_log || is_free) || digits.len != 16 || !str_parse_u64(digits, 16, &id))
+		return OK;
+	char path[STORE_PATH_MAX];
+	enum status s = store_path(path, e, "%s/%.*s", l->dir, STR_ARG(name));
+	if (s != OK)
+		return s;
+	l->next_segment = MAX(l->next_segment, id + 1);
+	if (is_free && l->free_files.len >= LOG_FREE_MAX)
+		return store_io_unlink(path, e);
+	struct segment seg = { id, UINT64_MAX, strdup(path) };
+	bool ok = seg.path && (is_log ? VEC_PUSH(&l->sealed, seg) : VEC_PUSH(&l->free_files, seg));
+	if (!ok) {
+		free(seg.path);
+		return err_set(e, E_NOMEM, "the list of log segments");
+	}
+	return OK;
+}
+
+static enum status find_files(struct log *l, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, LOG_FILES_MAX * 64);
+	struct str *names;
+	size_t n;
+	enum status s = os_list_dir(l->dir, &a, &names, &n, e);
+	for (size_t i = 0; i < n && s == OK; i++)
+		s = found_file(l, names[i], e);
+	l->found = l->sealed.len;
+	return s;
+}
+
+enum status log_open(const char *dir, struct hash128 store_id, uint64_t next_segment,
+	struct log **out, struct err *e)
+{
+	struct log *l = calloc(1, sizeof(*l));
+	if (!l)
+		return err_set(e, E_NOMEM, "%s", dir);
+	l->dir = strdup(dir);
+	l->store_id = store_id;
+	l->next_segment = MAX(next_segment, (uint64_t)1);
+	l->next_sequence = 1;
+	l->last = &l->first;
+	l->fd = -1;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->wake, NULL);
+	buf_init(&l->out, LOG_SEGMENT_BYTES_MAX);
+	enum status s = l->dir ? find_files(l, e) : err_set(e, E_NOMEM, "%s", dir);
+	if (s != OK) {
+		log_close(l);
+		return s;
+	}
+	*out = l;
+	return OK;
+}
+
+void log_close(struct log *l)
+{
+	if (!l)
+		return;
+	assert(!l->first && !l->led);
+	if (l->fd >= 0)
+		close(l->fd);
+	free(l->current.path);
+	segments_free(l->sealed.v, l->sealed.len);
+	segments_free(l->free_files.v, l->free_files.len);
+	buf_deinit(&l->out);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->wake);
+	free(l->dir);
+	free(l);
+}
+
+void log_skip_to(struct log *l, uint64_t next_sequence)
+{
+	pthread_mutex_lock(&l->lock);
+	l->next_sequence = MAX(l->next_sequence, next_sequence);
+	pthread_mutex_unlock(&l->lock);
+}
+
+uint64_t log_next_sequence(struct log *l)
+{
+	pthread_mutex_lock(&l->lock);
+	uint64_t n = l->next_sequence;
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+uint64_t log_next_segment(struct log *l)
+{
+	pthread_mutex_lock(&l->lock);
+	uint64_t n = l->next_segment;
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+struct log_stats log_stats_get(struct log *l)
+{
+	pthread_mutex_lock(&l->lock);
+	struct log_stats s = l->stats;
+	pthread_mutex_unlock(&l->lock);
+	return s;
+}
+
+size_t log_found_count(const struct log *l)
+{
+	return l->found;
+}
+
+const char *log_found_path(const struct log *l, size_t i)
+{
+	assert(i < l->found);
+	return l->sealed.v[i].path;
+}
+
+void log_found_set(struct log *l, size_t i, uint64_t last_sequence)
+{
+	assert(i < l->found);
+	l->sealed.v[i].last_sequence = last_sequence;
+}
+
+/* ---- segments: the leader only ---- */
+
+static void encode_header(struct log *l, uint8_t out[LOG_HEADER_BYTES], uint64_t id)
+{
+	memset(out, 0, LOG_HEADER_BYTES);
+	memcpy(out, "FIRNWLOG", 8);
+	out[8] = 1;
+	memcpy(out + 16, &id, 8);
+	memcpy(out + 24, &l->salt, 8);
+	memcpy(out + 32, &l->store_id, 16);
+	uint32_t crc = codec_crc32c(0, out, LOG_HEADER_BYTES - 4);
+	memcpy(out + LOG_HEADER_BYTES - 4, &crc, 4);
+}
+
+/* A file `tmp` with a header and room, then its name: a crash leaves nothing half made. */
+static enum status make_segment(
+	struct log *l, const char *tmp, const char *path, uint64_t id, uint64_t size, struct err *e)
+{
+	CLEANUP(fd_cleanup) int fd = -1;
+	enum status s = store_io_open(tmp, O_RDWR | O_CREAT, 0640, &fd, e);
+	struct stat st;
+	if (s == OK && fstat(fd, &st) < 0)
+		s = err_os(e, "stat %s", tmp);
+	if (s == OK && (uint64_t)st.st_size < size)
+		s = store_io_allocate(fd, size, tmp, e);
+	if (s == OK && getrandom(&l->salt, sizeof(l->salt), 0) != sizeof(l->salt))
+		s = err_os(e, "getrandom");
+	uint8_t header[LOG_HEADER_BYTES];
+	encode_header(l, header, id);
+	if (s == OK)
+		s = store_io_pwrite(fd, header, sizeof(header), 0, tmp, e);
+	if (s == OK)
+		s = store_io_sync(fd, tmp, e);
+	if (s == OK)
+		s = store_io_rename(tmp, path, e);
+	if (s == OK)
+		s = store_io_sync_dir(l->dir, e);
+	if (s != OK)
+		return s;
+	l->fd = STEAL_FD(fd);
+	l->at = LOG_HEADER_BYTES;
+	l->size = MAX(size, (uint64_t)st.st_size);
+	return OK;
+}
+
+/* Takes the lock for the lists. */
+static enum status open_segment(struct log *l, uint64_t need, struct err *e)
+{
+	pthread_mutex_lock(&l->lock);
+	uint64_t id = l->next_segment++;
+	char *used = l->free_files.len ? l->free_files.v[--l->free_files.len].path : NULL;
+	bool room = VEC_RESERVE(&l->sealed, l->sealed.len + 1);
+	pthread_mutex_unlock(&l->lock);
+	char tmp[STORE_PATH_MAX], path[STORE_PATH_MAX];
+	enum status s = room ? OK : err_set(e, E_NOMEM, "the list of log segments");
+	if (s == OK)
+		s = store_path(path, e, "%s/%016llx.log", l->dir, (unsigned long long)id);
+	if (s == OK && used)
+		s = store_path(tmp, e, "%s", used);
+	else if (s == OK)
+		s = store_path(tmp, e, "%s/%016llx.free", l->dir, (unsigned long long)id);
+	free(used);
+	char *kept = s == OK ? strdup(path) : NULL;
+	if (s == OK && !kept)
+		s = err_set(e, E_NOMEM, "%s", path);
+	if (s == OK)
+		s = make_segment(l, tmp, path, id, MAX(LOG_SEGMENT_BYTES, need), e);
+	if (s != OK) {
+		free(kept);
+		(void)!store_io_unlink(tmp, NULL);
+		return s;
+	}
+	l->current = (struct segment){ id, 0, kept };
+	return OK;
+}
+
+/* With the lock held. */
+static void seal_segment(struct log *l)
+{
+	if (l->fd < 0)
+		return;
+	close(l->fd);
+	l->fd = -1;
+	l->current.last_sequence = l->next_sequence - 1;
+	assert(l->sealed.len < l->sealed.cap);
+	l->sealed.v[l->sealed.len++] = l->current;
+	l->current = (struct segment){ 0 };
+}
+
+/* ---- appending ---- */
+
+static void encode_record(struct log *l, const struct waiter *w)
+{
+	const struct log_record *r = w->record;
+	struct buf *out = &l->out;
+	size_t begin = out->len;
+	buf_put(out, "FREC", 4);
+	buf_u32(out, 0);
+	buf_u64(out, l->salt);
+	buf_u64(out, w->sequence);
+	buf_u64(out, (uint64_t)r->arrived_ns);
+	buf_u64(out, r->batch_id.lo);
+	buf_u64(out, r->batch_id.hi);
+	buf_u32(out, (uint32_t)r->payload.len);
+	buf_u32(out, r->raw_len);
+	buf_u8(out, r->kind);
+	buf_u8(out, r->coding);
+	buf_zero(out, 6);
+	buf_str(out, r->payload);
+	if (!out->failed) {
+		uint32_t crc = codec_crc32c(0, out->data + begin + 8, out->len - begin - 8);
+		memcpy(out->data + begin + 4, &crc, 4);
+	}
+	while (out->len % 8 && !out->failed)
+		buf_u8(out, 0);
+}
+
+static uint64_t group_bytes(const struct waiter *w)
+{
+	uint64_t n = 0;
+	for (; w; w = w->next)
+		n += (LOG_RECORD_HEADER_BYTES + w->record->payload.len + 7) & ~(uint64_t)7;
+	return n;
+}
+
+static enum status write_group(struct log *l, const struct waiter *group, struct err *e)
+{
+	uint64_t need = group_bytes(group);
+	enum status s = OK;
+	if (l->fd >= 0 && l->at + need > l->size) {
+		pthread_mutex_lock(&l->lock);
+		seal_segment(l);
+		pthread_mutex_unlock(&l->lock);
+	}
+	if (l->fd < 0)
+		s = open_segment(l, LOG_HEADER_BYTES + need, e);
+	if (s != OK)
+		return s;
+	buf_clear(&l->out);
+	for (const struct waiter *w = group; w; w = w->next)
+		encode_record(l, w);
+	s = buf_status(&l->out);
+	if (s != OK)
+		return err_set(e, s, "no memory for %llu bytes of log", (unsigned long long)need);
+	s = store_io_pwrite(l->fd, l->out.data, l->out.len, l->at, l->current.path, e);
+	if (s == OK)
+		s = store_io_sync(l->fd, l->current.path, e);
+	if (s == OK)
+		l->at += l->out.len;
+	if (l->out.cap > LOG_GROUP_BYTES_MAX) {
+		buf_deinit(&l->out);
+		buf_init(&l->out, LOG_SEGMENT_BYTES_MAX);
+	}
+	return s;
+}
+
+/* The front of the queue, at most LOG_GROUP_BYTES_MAX unless it is one record. */
+static struct waiter *take_group(struct log *l)
+{
+	struct waiter *group = l->first, *w = group;
+	size_t bytes = w->record->payload.len;
+	while (w->next && bytes + w->next->record->payload.len <= LOG_GROUP_BYTES_MAX) {
+		w = w->next;
+		bytes += w->record->payload.len;
+	}
+	l->first = w->next;
+	if (!l->first)
+		l->last = &l->first;
+	w->next = NULL;
+	return group;
+}
+
+/* With the lock held; it is released while the disk works. */
+static void lead(struct log *l)
+{
+	l->led = true;
+	struct waiter *group = take_group(l);
+	pthread_mutex_unlock(&l->lock);
+	struct err err = { 0 };
+	enum status s = write_group(l, group, &err);
+	pthread_mutex_lock(&l->lock);
+	if (s == OK) {
+		l->stats.bytes += group_bytes(group);
+		l->stats.syncs++;
+	} else {
+		seal_segment(l);
+	}
+	while (group) {
+		struct waiter *next = group->next;
+		group->status = s;
+		group->err = err;
+		group->done = true;
+		group = next;
+	}
+	l->led = false;
+	pthread_cond_broadcast(&l->wake);
+}
+
+enum status log_append(
+	struct log *l, struct log_record *record, uint64_t *out_sequence, struct err *e)
+{
+	if (record->payload.len > BATCH_BYTES_MAX)
+		return err_set(e, E_LIMIT, "a batch of %zu bytes; the log takes %zu",
+			record->payload.len, BATCH_BYTES_MAX);
+	struct waiter w = { .record = record };
+	pthread_mutex_lock(&l->lock);
+	w.sequence = l->next_sequence++;
+	*l->last = &w;
+	l->last = &w.next;
+	while (!w.done) {
+		if (!l->led)
+			lead(l);
+		else
+			pthread_cond_wait(&l->wake, &l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (w.status != OK) {
+		if (e)
+			*e = w.err;
+		return w.status;
+	}
+	record->sequence = w.sequence;
+	*out_sequence = w.sequence;
+	return OK;
+}
+
+uint64_t log_seal(struct log *l)
+{
+	pthread_mutex_lock(&l->lock);
+	while (l->led)
+		pthread_cond_wait(&l->wake, &l->lock);
+	seal_segment(l);
+	uint64_t last = l->next_sequence - 1;
+	pthread_mutex_unlock(&l->lock);
+	return last;
+}
+
+static enum status retire(struct log *l, struct segment *seg, bool keep, struct err *e)
+{
+	if (!keep)
+		return store_io_unlink(seg->path, e);
+	char path[STORE_PATH_MAX];
+	enum status s = store_path(path, e, "%s/%016llx.free", l->dir, (unsigned long long)seg->id);
+	char *renamed = s == OK ? strdup(path) : NULL;
+	if (s == OK && !renamed)
+		s = err_set(e, E_NOMEM, "%s", path);
+	if (s == OK)
+		s = store_io_rename(seg->path, renamed, e);
+	if (s != OK) {
+		free(renamed);
+		return s;
+	}
+	free(seg->path);
+	seg->path = renamed;
+	return OK;
+}
+
+/* Few files, and rarely: done with the lock held. */
+enum status log_release(struct log *l, uint64_t sequence, struct err *e)
+{
+	enum status s = OK;
+	pthread_mutex_lock(&l->lock);
+	size_t kept = 0;
+	for (size_t i = 0; i < l->sealed.len; i++) {
+		struct segment *seg = &l->sealed.v[i];
+		bool keep_file = l->free_files.len < LOG_FREE_MAX &&
+				 VEC_RESERVE(&l->free_files, l->free_files.len + 1);
+		if (s != OK || seg->last_sequence > sequence ||
+			(s = retire(l, seg, keep_file, e)) != OK) {
+			l->sealed.v[kept++] = *seg;
+			continue;
+		}
+		if (keep_file)
+			l->free_files.v[l->free_files.len++] = *seg;
+		else
+			free(seg->path);
+	}
+	l->sealed.len = kept;
+	pthread_mutex_unlock(&l->lock);
+	return s;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables of all sources are interned into one, and canonically numbered; then the rows of all
+ * sources come out of one k-way merge, equal ones summed, into the new part. The new part says
+ * which it replaces; it takes their place in one step under the lock; then their files go.
+ */
+#include "store/merge.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+#define STOP_CHECK_ROWS 65536
+
+struct merging {
+	struct store *s;
+	struct merge_cursor cursors[MERGE_SOURCES_MAX];
+	size_t count;
+	struct tables tables;
+	bool has_tables;
+	struct tabs tabs;
+	struct canon canon;
+	uint8_t *delta;
+	uint8_t *keep_time;
+	struct part_meta meta;
+	VEC(struct batch_seen) batches;
+	struct part *damaged;
+};
+
+static void merging_deinit(struct merging *m)
+{
+	for (size_t i = 0; i < m->count; i++)
+		merge_cursor_deinit(&m->cursors[i]);
+	canon_deinit(&m->canon);
+	if (m->has_tables)
+		tables_deinit(&m->tables);
+	free(m->delta);
+	free(m->keep_time);
+	part_meta_deinit(&m->meta);
+	VEC_FREE(&m->batches);
+}
+
+static enum status choose(struct merging *m, int64_t now_ns)
+{
+	struct store *s = m->s;
+	size_t chosen[MERGE_SOURCES_MAX];
+	pthread_mutex_lock(&s->lock);
+	CLEANUP(free_cleanup)
+	struct merge_candidate *v = calloc(MAX(s->parts.len, (size_t)1), sizeof(*v));
+	for (size_t i = 0; v && i < s->parts.len; i++) {
+		const struct part_meta *meta = part_meta(s->parts.v[i]);
+		v[i] = (struct merge_candidate){ s->parts.v[i], part_file_bytes(s->parts.v[i]),
+			meta->level, meta->last_ns };
+	}
+	size_t n = v ? merge_choose(v, s->parts.len, now_ns, chosen) : 0;
+	for (size_t i = 0; i < n; i++) {
+		struct merge_cursor *c = &m->cursors[m->count++];
+		c->part = part_ref(v[chosen[i]].part);
+		part_rows_init(&c->rows);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return v ? OK : E_NOMEM;
+}
+
+/* ---- tables ---- */
+
+static enum status pin_sources(struct merging *m, struct err *e)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		struct merge_cursor *c = &m->cursors[i];
+		enum status s = part_pin(
+			c->part, PART_LOAD_LABELS | PART_LOAD_SETS, UINT64_MAX, &c->tabs, e);
+		if (s != OK) {
+			m->damaged = c->part;
+			return s;
+		}
+		c->pinned = true;
+	}
+	return OK;
+}
+
+static enum status union_of_names(struct merging *m, struct str *names, uint32_t *count)
+{
+	*count = 0;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct tabs *t = &m->cursors[i].tabs;
+		for (uint32_t k = 0; k < t->name_count; k++) {
+			uint32_t at = 0;
+			while (at < *count && str_cmp(names[at], t->names[k]) < 0)
+				at++;
+			if (at < *count && str_eq(names[at], t->names[k]))
+				continue;
+			if (*count == TABLES_NAMES_MAX)
+				return E_LIMIT;
+			for (uint32_t j = (*count)++; j > at; j--)
+				names[j] = names[j - 1];
+			names[at] = t->names[k];
+		}
+	}
+	return OK;
+}
+
+static enum status merge_tables(struct merging *m, struct err *e)
+{
+	struct str names[TABLES_NAMES_MAX];
+	uint32_t name_count;
+	enum status s = pin_sources(m, e);
+	if (s == OK)
+		s = union_of_names(m, names, &name_count);
+	if (s == OK)
+		s = tables_init(&m->tables, m->s->config.memory_bytes / 2, names, name_count);
+	m->has_tables = s == OK;
+	for (size_t i = 0; i < m->count && s == OK; i++) {
+		struct merge_cursor *c = &m->cursors[i];
+		s = part_pin(c->part, PART_LOAD_ALL, UINT64_MAX, &c->tabs, e);
+		if (s == OK) {
+			part_unpin(c->part); /* the first pin stays */
+			s = merge_tables_add(&m->tables, &c->tabs, c, e);
+			c->blocks = part_blocks(c->part, &c->block_count);
+			part_forget(c->part, PART_LOAD_SETS | PART_LOAD_STACKS | PART_LOAD_SYMBOLS);
+		}
+		if (s == E_CORRUPT)
+			m->damaged = c->part;
+	}
+	if (s != OK)
+		return s;
+	tables_view(&m->tables, &m->tabs);
+	s = canon_init(&m->canon, &m->tabs);
+	return s == OK ? OK : err_set(e, s, "no memory for the order of a part");
+}
+
+static bool ascends(const uint32_t *v, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (v[i] <= v[i - 1])
+			return false;
+	return true;
+}
+
+static void renumber(uint32_t *v, uint32_t n, const struct renumbering *r)
+{
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = r->to[v[i]];
+}
+
+static enum status prepare_rows(struct merging *m, struct err *e)
+{
+	const struct tabs *t = &m->tabs;
+	m->delta = calloc(MAX(t->series_count, 1u), 1);
+	m->keep_time = calloc(MAX(t->set_count, 1u), 1);
+	if (!m->delta || !m->keep_time)
+		return err_set(e, E_NOMEM, "merging");
+	for (uint32_t i = 0; i < t->series_count; i++)
+		m->delta[m->canon.series.to[i]] = t->series[i].delta != 0;
+	size_t width = 1 + t->name_count;
+	for (uint32_t k = 0; k < t->name_count; k++) {
+		if (!str_eq(t->names[k], STR("trace_id")) && !str_eq(t->names[k], STR("span_id")))
+			continue;
+		for (uint32_t i = 0; i < t->set_count; i++)
+			m->keep_time[m->canon.sets.to[i]] |= t->sets[i * width + 1 + k] != 0;
+	}
+	for (size_t i = 0; i < m->count; i++) {
+		struct merge_cursor *c = &m->cursors[i];
+		const struct part_meta *meta = part_meta(c->part);
+		renumber(c->series, c->tabs.series_count, &m->canon.series);
+		renumber(c->nodes, c->tabs.node_count, &m->canon.nodes);
+		renumber(c->sets, c->tabs.set_count, &m->canon.sets);
+		c->delta = m->delta;
+		c->keep_time = m->keep_time;
+		c->resolution_ns = m->s->config.resolution_ns;
+		c->sorted = meta->order == PART_ORDER_STACK &&
+			    meta->resolution_ns == c->resolution_ns &&
+			    ascends(c->nodes, c->tabs.node_count) &&
+			    ascends(c->sets, c->tabs.set_count);
+		if (!ascends(c->series, c->tabs.series_count))
+			return err_set(e, E_UNSUPPORTED,
+				"%s: its series are not in canonical order", part_path(c->part));
+	}
+	return OK;
+}
+
+/* ---- rows ---- */
+
+static enum status start_cursors(struct merging *m, struct err *e)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		enum status s = merge_cursor_next(&m->cursors[i], e);
+		if (s != OK) {
+			m->damaged = m->cursors[i].part;
+			return s;
+		}
+	}
+	return OK;
+}
+
+static struct merge_cursor *smallest(struct merging *m)
+{
+	struct merge_cursor *best = NULL;
+	for (size_t i = 0; i < m->count; i++) {
+		struct merge_cursor *c = &m->cursors[i];
+		if (!c->done && (!best || merge_row_compare(&c->head, &best->head) < 0))
+			best = c;
+	}
+	return best;
+}
+
+static bool stopping(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool stop = s->stopping;
+	pthread_mutex_unlock(&s->lock);
+	return stop;
+}
+
+static enum status merge_rows(struct merging *m, struct part_writer *w, struct err *e)
+{
+	struct row sum = { 0 };
+	bool any = false;
+	enum status s = start_cursors(m, e);
+	for (uint64_t n = 1; s == OK; n++) {
+		struct merge_cursor *c = smallest(m);
+		if (any && (!c || merge_row_compare(&sum, &c->head) != 0)) {
+			s = part_writer_row(w, &sum, e);
+			any = false;
+		}
+		if (!c || s != OK)
+			break;
+		if (any) {
+			sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)c->head.value);
+			sum.count += c->head.count;
+		} else {
+			sum = c->head;
+			any = true;
+		}
+		s = merge_cursor_next(c, e);
+		if (s == E_CORRUPT)
+			m->damaged = c->part;
+		if (n % STOP_CHECK_ROWS == 0 && s == OK && stopping(m->s))
+			s = err_set(e, E_CANCELED, "the store is closing");
+	}
+	return s;
+}
+
+/* ---- what the new part says of itself ---- */
+
+static int by_first(const void *a, const void *b)
+{
+	const struct sequence_range *x = a, *y = b;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static enum status merge_covers(struct merging *m)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		const struct part_meta *from = part_meta(m->cursors[i].part);
+		if (!hash128_eq(from->store_id, m->s->id))
+			continue;
+		for (size_t k = 0; k < from->covers.len; k++)
+			if (!VEC_PUSH(&m->meta.covers, from->covers.v[k]))
+				return E_NOMEM;
+	}
+	struct sequence_range *v = m->meta.covers.v;
+	size_t n = m->meta.covers.len, kept = 0;
+	if (n)
+		qsort(v, n, sizeof(*v), by_first);
+	for (size_t i = 0; i < n; i++) {
+		if (kept && v[i].first <= v[kept - 1].last + 1)
+			v[kept - 1].last = MAX(v[kept - 1].last, v[i].last);
+		else
+			v[kept++] = v[i];
+	}
+	m->meta.covers.len = kept;
+	return OK;
+}
+
+static enum status merge_batches(struct merging *m, int64_t now_ns, struct err *e)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		struct batch_seen *v;
+		size_t n;
+		enum status s = part_read_batches(m->cursors[i].part, &v, &n, e);
+		if (s != OK) {
+			m->damaged = m->cursors[i].part;
+			return s;
+		}
+		for (size_t k = 0; k < n && s == OK; k++)
+			if (v[k].arrived_ns > now_ns - DEDUPE_AGE_NS &&
+				!VEC_PUSH(&m->batches, v[k]))
+				s = err_set(e, E_NOMEM, "merging batches");
+		free(v);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+static enum status make_meta(struct merging *m, int64_t now_ns, struct err *e)
+{
+	m->meta.store_id = m->s->id;
+	m->meta.order = PART_ORDER_STACK;
+	m->meta.resolution_ns = m->s->config.resolution_ns;
+	bool ok = merge_covers(m) == OK;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct part_meta *from = part_meta(m->cursors[i].part);
+		m->meta.level = MAX(m->meta.level, from->level + 1);
+		ok = ok && VEC_PUSH(&m->meta.replaces, from->id);
+	}
+	ok = ok && store_add_doubtful(m->s, &m->meta) == OK;
+	if (!ok)
+		return err_set(e, E_NOMEM, "a part's META");
+	return merge_batches(m, now_ns, e);
+}
+
+static void writer_cleanup(struct part_writer **w)
+{
+	part_writer_close(*w);
+}
+
+static enum status write_part(struct merging *m, uint64_t id, struct err *e)
+{
+	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
+	enum status s = part_writer_open(m->s->parts_dir, id, m->tabs.series_count, &w, e);
+	if (s == OK)
+		s = merge_rows(m, w, e);
+	if (s == OK)
+		s = part_writer_finish(
+			w, &m->tabs, &m->canon, &m->meta, m->batches.v, m->batches.len, e);
+	return s;
+}
+
+/* ---- taking their place ---- */
+
+static size_t find_live(struct store *s, const struct part *p)
+{
+	size_t i = 0;
+	while (i < s->parts.len && s->parts.v[i] != p)
+		i++;
+	return i;
+}
+
+/* False when a source left the set meanwhile: then the merge does not count. */
+static bool install(struct merging *m, struct part *fresh)
+{
+	struct store *s = m->s;
+	pthread_mutex_lock(&s->lock);
+	bool all = true;
+	for (size_t i = 0; i < m->count; i++)
+		all &= find_live(s, m->cursors[i].part) < s->parts.len;
+	for (size_t i = 0; all && i < m->count; i++) {
+		size_t at = find_live(s, m->cursors[i].part);
+		s->parts.v[at] = s->parts.v[--s->parts.len];
+		part_unref(m->cursors[i].part); /* the set's reference; the cursor has its own */
+	}
+	if (all) {
+		s->parts.v[s->parts.len++] = fresh; /* at least one has left */
+		store_count_parts(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return all;
+}
+
+static void remove_sources(struct merging *m)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (store_io_unlink(part_path(m->cursors[i].part), NULL) != OK)
+			store_doubt(m->s, part_meta(m->cursors[i].part)->id);
+}
+
+static enum status run(struct merging *m, int64_t now_ns, struct err *e)
+{
+	char path[STORE_PATH_MAX];
+	struct part *fresh = NULL;
+	uint64_t id = store_next_part(m->s);
+	enum status s = merge_tables(m, e);
+	if (s == OK)
+		s = prepare_rows(m, e);
+	if (s == OK)
+		s = make_meta(m, now_ns, e);
+	if (s != OK)
+		return s;
+	s = write_part(m, id, e);
+	if (s == OK)
+		s = store_part_path(m->s, id, path, e);
+	if (s == OK)
+		s = part_open(path, &fresh, e);
+	if (s != OK || !install(m, fresh)) {
+		part_unref(fresh);
+		store_doubt(m->s, id);
+		return s;
+	}
+	store_trust(m->s, &m->meta);
+	remove_sources(m);
+	metric_add(&m->s->metrics.merges, 1);
+	store_manifest_write(m->s);
+	return OK;
+}
+
+enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e)
+{
+	*out = false;
+	if (now_ns < s->merge_retry_ns)
+		return OK;
+	struct merging *m = calloc(1, sizeof(*m));
+	if (!m)
+		return err_set(e, E_NOMEM, "a merge");
+	m->s = s;
+	pthread_mutex_lock(&s->merge_lock);
+	enum status st = choose(m, now_ns);
+	bool any = st == OK && m->count > 0;
+	if (any)
+		st = run(m, now_ns, e);
+	if (st == E_CORRUPT && m->damaged) {
+		store_quarantine(s, m->damaged, err_text(e, st));
+		st = OK; /* the others may be merged next */
+	}
+	merging_deinit(m);
+	free(m);
+	pthread_mutex_unlock(&s->merge_lock);
+	if (st == E_CANCELED) {
+		any = false;
+		st = OK;
+	}
+	s->merge_retry_ns = st == OK ? 0 : now_ns + MERGE_RETRY_NS;
+	*out = any && st == OK;
+	return st;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/merge: several parts become one.
+ *
+ * Layer 3, private to store/.
+ */
+#pragma once
+
+#include "store/state.h"
+
+#define MERGE_SOURCES_MAX 32
+
+/* Which parts to merge, oldest first; 0: none are due. */
+struct merge_candidate {
+	struct part *part;
+	uint64_t bytes;
+	uint32_t level;
+	int64_t last_ns;
+};
+size_t merge_choose(const struct merge_candidate *v, size_t n, int64_t now_ns,
+	size_t chosen[MERGE_SOURCES_MAX]);
+
+/* The rows of one source in (series, stack, time, set) order, in the numbers of the merged part. */
+struct merge_cursor {
+	struct part *part;
+	struct tabs tabs;
+	bool pinned;
+	bool sorted; /* rows come as they lie; else series by series, sorted here */
+	int64_t resolution_ns;
+	uint32_t *series;
+	uint32_t *nodes;
+	uint32_t *sets;
+	const uint8_t *delta;     /* by merged series */
+	const uint8_t *keep_time; /* by merged set */
+	const struct part_block *blocks;
+	size_t block_count;
+	size_t next_block;
+	struct part_rows rows;
+	size_t at;
+	VEC(struct row) pending;
+	size_t pending_at;
+	struct row head;
+	bool done;
+};
+/* The first row; and each next one. */
+NODISCARD enum status merge_cursor_next(struct merge_cursor *c, struct err *e);
+void merge_cursor_deinit(struct merge_cursor *c);
+
+/* All of a source's tables into `t`; the cursor's arrays get the numbers there. */
+NODISCARD enum status merge_tables_add(
+	struct tables *t, const struct tabs *from, struct merge_cursor *c, struct err *e);
+/* -1, 0, 1 by series, stack, time, set. */
+int merge_row_compare(const struct row *a, const struct row *b);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/part: an immutable file of samples (docs/formats/part.md): written once, read by any
+ * thread.
+ *
+ * Layer 3, private to store/. A part has counted references; what was loaded of it stays as long
+ * as somebody has it pinned, and is dropped by part_trim().
+ */
+#pragma once
+
+#include "base/hash.h"
+#include "store/canon.h"
+#include "store/column.h"
+#include "store/io.h"
+#include "store/memtable.h"
+
+#include <stdatomic.h>
+
+#define PART_SECTIONS_MAX 64
+#define PART_RANGES_MAX 65536
+#define PART_REPLACES_MAX 65536
+
+enum part_section {
+	PART_META = 1,
+	PART_LABEL_STRINGS,
+	PART_SERIES,
+	PART_SERIES_LABELS,
+	PART_SAMPLE_NAMES,
+	PART_SAMPLE_STRINGS,
+	PART_SAMPLE_SETS,
+	PART_SYMBOL_STRINGS,
+	PART_FUNCTIONS,
+	PART_MAPPINGS,
+	PART_LOCATIONS,
+	PART_LINES,
+	PART_TRIE,
+	PART_BLOCKS,
+	PART_BATCHES,
+	PART_FUNCTION_COUNTS,
+	PART_FUNCTION_SERIES,
+	PART_SAMPLES = 32,
+};
+#define PART_FLAG_MUST_KNOW 1u
+#define PART_FLAG_PIECEWISE 2u
+
+enum part_column {
+	ROW_SERIES = 1,
+	ROW_TIME,
+	ROW_NODE,
+	ROW_VALUE,
+	ROW_SET,
+	ROW_COUNT,
+	ROW_COLUMNS, /* one more than the last */
+};
+
+enum part_order { PART_ORDER_TIME = 1, PART_ORDER_STACK = 2 };
+
+struct sequence_range {
+	uint64_t first;
+	uint64_t last;
+};
+
+struct part_meta {
+	uint64_t id;
+	struct hash128 store_id;
+	uint32_t level;
+	enum part_order order;
+	int64_t resolution_ns;
+	uint64_t rows;
+	uint64_t samples;
+	int64_t first_ns;
+	int64_t last_ns;
+	int64_t written_ns;
+	VEC(struct sequence_range) covers;
+	VEC(uint64_t) replaces;
+};
+void part_meta_deinit(struct part_meta *m);
+
+/* ---- writing ---- */
+
+struct part_writer;
+/* `series_count` of the canonical tables. A file of the same id in `dir` is an error of ours. */
+NODISCARD enum status part_writer_open(const char *dir, uint64_t id, uint32_t series_count,
+	struct part_writer **out, struct err *e);
+/* In the order of the part; numbers are canonical. */
+NODISCARD enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e);
+/* Durable under its name when OK. Rows, samples and times of `meta` are set here. */
+NODISCARD enum status part_writer_finish(struct part_writer *w, const struct tabs *t,
+	const struct canon *c, struct part_meta *meta, const struct batch_seen *batches,
+	size_t batch_count, struct err *e);
+/* Also after success; a file that was not finished is removed. */
+void part_writer_close(struct part_writer *w);
+
+/* ---- reading ---- */
+
+enum part_group {
+	PART_LOAD_LABELS = 1, /* names, label_strings, series, labels */
+	PART_LOAD_SETS = 2,   /* sample_strings, sets */
+	PART_LOAD_STACKS = 4, /* parent, node_location */
+	PART_LOAD_SYMBOLS = 8,
+	PART_LOAD_BLOCKS = 16,
+	PART_LOAD_ALL = 31,
+};
+#define PART_GROUPS 5
+
+struct part_block {
+	uint32_t rows;
+	uint32_t series_min, series_max;
+	uint32_t node_min, node_max;
+	int64_t time_min, time_max;
+	struct column columns[ROW_COLUMNS]; /* by id; absent: CONST of the default */
+};
+
+struct part_section_entry {
+	uint16_t kind;
+	uint16_t flags;
+	uint32_t crc;
+	uint64_t offset;
+	uint64_t length;
+};
+
+struct part;
+/* Checks header, trailer, table of contents and META. E_CORRUPT, E_UNSUPPORTED (newer version). */
+NODISCARD enum status part_open(const char *path, struct part **out, struct err *e);
+struct part *part_ref(struct part *p);
+void part_unref(struct part *p);
+
+const struct part_meta *part_meta(const struct part *p);
+const char *part_path(const struct part *p);
+uint64_t part_file_bytes(const struct part *p);
+const struct part_section_entry *part_sections(const struct part *p, size_t *count);
+
+/* Loads what is missing of `groups` (a mask), and pins it all until part_unpin(). `limit_bytes`:
+ * of what these groups take in memory; beyond it E_LIMIT. */
+NODISCARD enum status part_pin(
+	struct part *p, unsigned groups, uint64_t limit_bytes, struct tabs *out, struct err *e);
+void part_unpin(struct part *p);
+/* Forgets what was loaded, unless pinned or used after `before_ns` (monotonic); returns the bytes
+ * that are still loaded. */
+uint64_t part_trim(struct part *p, int64_t before_ns);
+
+/* The same for some groups while the caller has it pinned: only if nobody else has. */
+uint64_t part_forget(struct part *p, unsigned groups);
+
+/* With PART_LOAD_BLOCKS pinned. */
+const struct part_block *part_blocks(const struct part *p, size_t *count);
+
+/* Rows of one block, unpacked; memory is used again by the next read. */
+struct part_rows {
+	size_t count;
+	size_t cap;
+	uint32_t *series, *node, *set;
+	int64_t *time_ns, *value, *n;
+	struct buf stored;
+};
+void part_rows_init(struct part_rows *r);
+void part_rows_deinit(struct part_rows *r);
+/* `columns`: mask of 1u << ROW_…; indices are checked against `t`. */
+NODISCARD enum status part_read_block(struct part *p, const struct tabs *t,
+	const struct part_block *b, unsigned columns, struct part_rows *out, struct err *e);
+/* One column of a block as it lies there: unpacked streams, not decoded. `stored` is the memory
+ * that they may point into. */
+NODISCARD enum status part_read_streams(struct part *p, const struct part_block *b,
+	enum part_column id, struct buf *stored, struct column_streams *out, struct err *e);
+
+/* Batches whose samples the part holds: malloc'ed. */
+NODISCARD enum status part_read_batches(
+	struct part *p, struct batch_seen **out, size_t *out_count, struct err *e);
+/* Every byte is read and checked. */
+NODISCARD enum status part_verify(struct part *p, struct err *e);

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/part.h"
+
+#include "base/clock.h"
+#include "base/reader.h"
+#include "codec/codec.h"
+#include "store/part_table.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEADER_BYTES 32
+#define TRAILER_BYTES 32
+#define ENTRY_BYTES 24
+#define META_BYTES_MAX ((size_t)16 << 20)
+#define SECTION_BYTES_MAX ((size_t)2 << 30)
+
+static enum status check_header(struct part *p, struct err *e)
+{
+	uint8_t h[HEADER_BYTES];
+	if (p->bytes < HEADER_BYTES + TRAILER_BYTES)
+		return err_set(e, E_CORRUPT, "%s: %llu bytes are no part", p->path,
+			(unsigned long long)p->bytes);
+	enum status s = os_pread_full(p->fd, h, sizeof(h), 0, p->path, e);
+	if (s != OK)
+		return s;
+	struct reader r = reader_over(h, sizeof(h));
+	reader_skip(&r, 8);
+	uint16_t major = reader_u16(&r);
+	reader_skip(&r, 6);
+	p->meta.id = reader_u64(&r);
+	reader_skip(&r, 4);
+	if (memcmp(h, "FIRNPART", 8) != 0 || reader_u32(&r) != codec_crc32c(0, h, HEADER_BYTES - 4))
+		return err_set(e, E_CORRUPT, "%s: the header at +0 is damaged", p->path);
+	if (major != 1)
+		return err_set(e, E_UNSUPPORTED,
+			"%s: part version %u was written by a newer firn; this one reads version 1",
+			p->path, major);
+	return OK;
+}
+
+static enum status parse_toc(struct part *p, struct str toc, struct err *e)
+{
+	struct reader r = reader_over(toc.p, toc.len);
+	uint32_t n = reader_u32(&r);
+	if (n > PART_SECTIONS_MAX || toc.len != 4 + (size_t)n * ENTRY_BYTES)
+		return err_set(e, E_CORRUPT, "%s: a table of contents of %u entries", p->path, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct part_section_entry x = { .kind = reader_u16(&r) };
+		x.flags = reader_u16(&r);
+		x.crc = reader_u32(&r);
+		x.offset = reader_u64(&r);
+		x.length = reader_u64(&r);
+		if (x.offset > p->bytes || x.length > p->bytes - x.offset)
+			return err_set(e, E_CORRUPT, "%s: section %u lies beyond the file", p->path,
+				x.kind);
+		bool known = (x.kind >= PART_META && x.kind <= PART_FUNCTION_SERIES) ||
+			     x.kind == PART_SAMPLES;
+		if (!known && (x.flags & PART_FLAG_MUST_KNOW))
+			return err_set(e, E_UNSUPPORTED,
+				"%s: section %u was written by a newer firn, and must be known",
+				p->path, x.kind);
+		p->sections[p->section_count++] = x;
+	}
+	return OK;
+}
+
+static enum status read_toc(struct part *p, struct err *e)
+{
+	uint8_t t[TRAILER_BYTES];
+	enum status s = os_pread_full(p->fd, t, sizeof(t), p->bytes - TRAILER_BYTES, p->path, e);
+	if (s != OK)
+		return s;
+	struct reader r = reader_over(t, sizeof(t));
+	uint64_t at = reader_u64(&r);
+	uint32_t len = reader_u32(&r), crc = reader_u32(&r);
+	uint64_t file = reader_u64(&r);
+	if (memcmp(t + 24, "FIRNPEND", 8) != 0 || file != p->bytes)
+		return err_set(e, E_CORRUPT, "%s: no end of a part at +%llu: cut short?", p->path,
+			(unsigned long long)p->bytes - TRAILER_BYTES);
+	if (at > p->bytes || len > p->bytes - at || len > 4 + PART_SECTIONS_MAX * ENTRY_BYTES)
+		return err_set(e, E_CORRUPT, "%s: the table of contents lies at +%llu", p->path,
+			(unsigned long long)at);
+	uint8_t toc[4 + PART_SECTIONS_MAX * ENTRY_BYTES];
+	s = os_pread_full(p->fd, toc, len, at, p->path, e);
+	if (s != OK)
+		return s;
+	if (codec_crc32c(0, toc, len) != crc)
+		return err_set(e, E_CORRUPT, "%s: checksum of the table of contents at +%llu",
+			p->path, (unsigned long long)at);
+	return parse_toc(p, str_make(toc, len), e);
+}
+
+static const struct part_section_entry *section_find(const struct part *p, enum part_section kind)
+{
+	for (size_t i = 0; i < p->section_count; i++)
+		if (p->sections[i].kind == kind)
+			return &p->sections[i];
+	return NULL;
+}
+
+bool part_section_has(const struct part *p, enum part_section kind)
+{
+	return section_find(p, kind) != NULL;
+}
+
+enum status part_section_read(
+	struct part *p, enum part_section kind, struct buf *out, struct err *e)
+{
+	const struct part_section_entry *x = section_find(p, kind);
+	if (!x)
+		return err_set(e, E_CORRUPT, "%s: no section %d", p->path, kind);
+	if (x->length > SECTION_BYTES_MAX)
+		return err_set(e, E_LIMIT, "%s: section %d of %llu bytes", p->path, kind,
+			(unsigned long long)x->length);
+	uint8_t *bytes = buf_extend(out, x->length);
+	if (!bytes)
+		return err_set(e, buf_status(out), "%s: no memory for section %d", p->path, kind);
+	enum status s = os_pread_full(p->fd, bytes, x->length, x->offset, p->path, e);
+	if (s == OK && codec_crc32c(0, bytes, x->length) != x->crc)
+		return err_set(e, E_CORRUPT, "%s: checksum of section %d at +%llu", p->path, kind,
+			(unsigned long long)x->offset);
+	return s;
+}
+
+/* ---- META ---- */
+
+static bool parse_covers(struct reader r, struct part_meta *m)
+{
+	while (!reader_done(&r) && m->covers.len < PART_RANGES_MAX) {
+		struct sequence_range x = { .first = reader_varint(&r) };
+		uint64_t more = reader_varint(&r);
+		if (r.failed || __builtin_add_overflow(x.first, more, &x.last))
+			return false;
+		if (!VEC_PUSH(&m->covers, x))
+			return false;
+	}
+	return !r.failed && reader_done(&r);
+}
+
+static bool parse_replaces(struct reader r, struct part_meta *m)
+{
+	while (!reader_done(&r) && m->replaces.len < PART_REPLACES_MAX) {
+		uint64_t id = reader_varint(&r);
+		if (r.failed || !VEC_PUSH(&m->replaces, id))
+			return false;
+	}
+	return !r.failed && reader_done(&r);
+}
+
+static bool parse_field(uint64_t tag, struct reader r, struct part_meta *m)
+{
+	switch (tag) {
+	case 1:
+		m->store_id.lo = reader_u64(&r);
+		m->store_id.hi = reader_u64(&r);
+		break;
+	case 2:
+		m->level = (uint32_t)MIN(reader_varint(&r), (uint64_t)UINT32_MAX);
+		break;
+	case 3:
+		m->order =
+			reader_varint(&r) == PART_ORDER_STACK ? PART_ORDER_STACK : PART_ORDER_TIME;
+		break;
+	case 4:
+		m->resolution_ns = (int64_t)reader_varint(&r);
+		break;
+	case 5:
+		m->rows = reader_varint(&r);
+		break;
+	case 6:
+		m->samples = reader_varint(&r);
+		break;
+	case 7:
+		m->first_ns = reader_zigzag(&r);
+		break;
+	case 8:
+		m->last_ns = reader_zigzag(&r);
+		break;
+	case 9:
+		m->written_ns = reader_zigzag(&r);
+		break;
+	case 10:
+		return parse_covers(r, m);
+	case 11:
+		return parse_replaces(r, m);
+	default:
+		break;
+	}
+	return !r.failed;
+}
+
+static enum status read_meta(struct part *p, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, META_BYTES_MAX);
+	enum status s = part_section_read(p, PART_META, &b, e);
+	if (s != OK)
+		return s;
+	struct reader r = reader_over(b.data, b.len);
+	while (!reader_done(&r)) {
+		uint64_t tag = reader_varint(&r);
+		struct reader field = reader_sub(&r, reader_varint(&r));
+		if (r.failed || !parse_field(tag, field, &p->meta))
+			return err_set(e, E_CORRUPT, "%s: META field %llu at +%zu", p->path,
+				(unsigned long long)tag, reader_offset(&r));
+	}
+	if (r.failed)
+		return err_set(e, E_CORRUPT, "%s: META ends early", p->path);
+	return OK;
+}
+
+/* ---- life ---- */
+
+enum status part_open(const char *path, struct part **out, struct err *e)
+{
+	struct part *p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_set(e, E_NOMEM, "%s", path);
+	atomic_init(&p->refs, 1);
+	pthread_mutex_init(&p->lock, NULL);
+	p->meta.order = PART_ORDER_TIME;
+	p->fd = -1;
+	p->path = strdup(path);
+	struct stat st;
+	enum status s = p->path ? OK : err_set(e, E_NOMEM, "%s", path);
+	if (s == OK)
+		s = store_io_open(path, O_RDONLY, 0, &p->fd, e);
+	if (s == OK && fstat(p->fd, &st) < 0)
+		s = err_os(e, "stat %s", path);
+	if (s == OK && !S_ISREG(st.st_mode))
+		s = err_set(e, E_INVALID, "%s: not a regular file", path);
+	if (s == OK) {
+		p->bytes = (uint64_t)st.st_size;
+		s = check_header(p, e);
+	}
+	if (s == OK)
+		s = read_toc(p, e);
+	if (s == OK)
+		s = read_meta(p, e);
+	if (s != OK) {
+		part_unref(p);
+		return s;
+	}
+	*out = p;
+	return OK;
+}
+
+struct part *part_ref(struct part *p)
+{
+	atomic_fetch_add(&p->refs, 1);
+	return p;
+}
+
+static void group_free(struct group *g)
+{
+	for (unsigned i = 0; i < g->count; i++)
+		free(g->memory[i]);
+	*g = (struct group){ 0 };
+}
+
+void part_unref(struct part *p)
+{
+	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
+		return;
+	assert(p->pins == 0);
+	for (int i = 0; i < PART_GROUPS; i++)
+		group_free(&p->groups[i]);
+	part_meta_deinit(&p->meta);
+	if (p->fd >= 0)
+		close(p->fd);
+	pthread_mutex_destroy(&p->lock);
+	free(p->path);
+	free(p);
+}
+
+const struct part_meta *part_meta(const struct part *p)
+{
+	return &p->meta;
+}
+
+const char *part_path(const struct part *p)
+{
+	return p->path;
+}
+
+uint64_t part_file_bytes(const struct part *p)
+{
+	return p->bytes;
+}
+
+const struct part_section_entry *part_sections(const struct part *p, size_t *count)
+{
+	*count = p->section_count;
+	return p->sections;
+}
+
+const struct part_block *part_blocks(const struct part *p, size_t *count)
+{
+	*count = p->block_count;
+	return p->blocks;
+}
+
+/* What the missing groups may take: their bytes on disk, unpacked by a generous factor. */
+static uint64_t missing_bytes(const struct part *p, unsigned groups)
+{
+	static const uint8_t group_of[] = { [PART_LABEL_STRINGS] = 1,
+		[PART_SERIES] = 1,
+		[PART_SERIES_LABELS] = 1,
+		[PART_SAMPLE_NAMES] = 1,
+		[PART_SAMPLE_STRINGS] = 2,
+		[PART_SAMPLE_SETS] = 2,
+		[PART_SYMBOL_STRINGS] = 8,
+		[PART_FUNCTIONS] = 8,
+		[PART_MAPPINGS] = 8,
+		[PART_LOCATIONS] = 8,
+		[PART_LINES] = 8,
+		[PART_TRIE] = 4,
+		[PART_BLOCKS] = 16 };
+	uint64_t n = 0;
+	for (size_t i = 0; i < p->section_count; i++) {
+		unsigned kind = p->sections[i].kind;
+		if (kind >= ARRAY_COUNT(group_of) || !(group_of[kind] & groups))
+			continue;
+		if (!p->groups[__builtin_ctz(group_of[kind])].loaded)
+			n += p->sections[i].length;
+	}
+	return n;
+}
+
+enum status part_pin(
+	struct part *p, unsigned groups, uint64_t limit_bytes, struct tabs *out, struct err *e)
+{
+	pthread_mutex_lock(&p->lock);
+	enum status s = OK;
+	if (missing_bytes(p, groups) > limit_bytes)
+		s = err_set(e, E_LIMIT,
+			"the query needs more than its %llu bytes of memory for the tables of %s",
+			(unsigned long long)limit_bytes, p->path);
+	for (unsigned i = 0; i < PART_GROUPS && s == OK; i++) {
+		if (!(groups & 1u << i) || p->groups[i].loaded)
+			continue;
+		s = part_load_group(p, i, e);
+		if (s != OK)
+			group_free(&p->groups[i]);
+		else
+			p->groups[i].loaded = true;
+	}
+	if (s == OK) {
+		p->pins++;
+		p->used_ns = clock_monotonic_ns();
+		*out = p->tabs;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return s;
+}
+
+void part_unpin(struct part *p)
+{
+	pthread_mutex_lock(&p->lock);
+	assert(p->pins > 0);
+	p->pins--;
+	pthread_mutex_unlock(&p->lock);
+}
+
+uint64_t part_trim(struct part *p, int64_t before_ns)
+{
+	uint64_t left = 0;
+	pthread_mutex_lock(&p->lock);
+	for (int i = 0; i < PART_GROUPS; i++) {
+		if (p->pins == 0 && p->used_ns < before_ns)
+			group_free(&p->groups[i]);
+		left += p->groups[i].bytes;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return left;
+}
+
+uint64_t part_forget(struct part *p, unsigned groups)
+{
+	uint64_t left = 0;
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < PART_GROUPS; i++) {
+		if (p->pins == 1 && groups & 1u << i)
+			group_free(&p->groups[i]);
+		left += p->groups[i].bytes;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return left;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/part.h"
+
+#include "base/reader.h"
+#include "codec/codec.h"
+#include "store/part_table.h"
+
+#include <stdlib.h>
+
+#define BLOCKS_MAX (1u << 24)
+#define STORED_BYTES_MAX ((size_t)1 << 30)
+/* Some values of a row, of which a group takes this many bytes on disk at least. */
+#define BLOCK_BYTES_MIN 8
+
+static uint32_t u32_of(struct reader *r)
+{
+	uint64_t v = reader_varint(r);
+	if (v > UINT32_MAX)
+		r->failed = true;
+	return (uint32_t)v;
+}
+
+static enum status parse_block(struct reader *r, struct part_block *b, struct err *e)
+{
+	*b = (struct part_block){ .rows = u32_of(r) };
+	b->series_min = u32_of(r);
+	b->series_max = b->series_min + u32_of(r);
+	b->time_min = reader_zigzag(r);
+	b->time_max = (int64_t)((uint64_t)b->time_min + reader_varint(r));
+	b->node_min = u32_of(r);
+	b->node_max = b->node_min + u32_of(r);
+	uint64_t columns = reader_varint(r);
+	if (r->failed || b->rows == 0 || b->rows > BLOCK_ROWS_READ_MAX ||
+		columns > COLUMN_COUNT_MAX)
+		return err_set(
+			e, E_CORRUPT, "a block of %u rows at +%zu", b->rows, reader_offset(r));
+	for (unsigned id = 0; id < ROW_COLUMNS; id++)
+		b->columns[id] =
+			(struct column){ .id = (uint8_t)id, .unit = 1, .base = id == ROW_COUNT };
+	for (uint64_t i = 0; i < columns; i++) {
+		struct column c;
+		enum status s = column_parse_header(r, &c, e);
+		if (s != OK)
+			return s;
+		if (c.id > 0 && c.id < ROW_COLUMNS)
+			b->columns[c.id] = c;
+	}
+	return OK;
+}
+
+enum status part_blocks_parse(
+	struct str bytes, struct part_block **out, size_t *out_count, struct err *e)
+{
+	struct reader r = reader_over(bytes.p, bytes.len);
+	uint64_t n = reader_varint(&r);
+	if (r.failed || n > BLOCKS_MAX || n > bytes.len / BLOCK_BYTES_MIN + 1)
+		return err_set(e, E_CORRUPT, "%llu blocks", (unsigned long long)n);
+	CLEANUP(free_cleanup)
+	struct part_block *blocks = calloc(MAX(n, (uint64_t)1), sizeof(*blocks));
+	if (!blocks)
+		return err_set(e, E_NOMEM, "%llu blocks", (unsigned long long)n);
+	for (uint64_t i = 0; i < n; i++) {
+		enum status s = parse_block(&r, &blocks[i], e);
+		if (s != OK)
+			return s;
+	}
+	*out = STEAL_PTR(blocks);
+	*out_count = n;
+	return OK;
+}
+
+/* ---- rows ---- */
+
+void part_rows_init(struct part_rows *r)
+{
+	*r = (struct part_rows){ 0 };
+	buf_init(&r->stored, STORED_BYTES_MAX);
+}
+
+void part_rows_deinit(struct part_rows *r)
+{
+	free(r->series);
+	free(r->node);
+	free(r->set);
+	free(r->time_ns);
+	free(r->value);
+	free(r->n);
+	buf_deinit(&r->stored);
+}
+
+static enum status rows_reserve(struct part_rows *r, size_t n)
+{
+	if (n <= r->cap)
+		return OK;
+	r->cap = 0;
+	uint32_t **narrow[] = { &r->series, &r->node, &r->set };
+	int64_t **wide[] = { &r->time_ns, &r->value, &r->n };
+	for (size_t i = 0; i < 3; i++) {
+		free(*narrow[i]);
+		free(*wide[i]);
+		*narrow[i] = malloc(n * sizeof(**narrow[i]));
+		*wide[i] = malloc(n * sizeof(**wide[i]));
+	}
+	for (size_t i = 0; i < 3; i++)
+		if (!*narrow[i] || !*wide[i])
+			return E_NOMEM;
+	r->cap = n;
+	return OK;
+}
+
+enum status part_read_streams(struct part *p, const struct part_block *b, enum part_column id,
+	struct buf *stored, struct column_streams *out, struct err *e)
+{
+	const struct column *c = &b->columns[id];
+	uint64_t len = column_stored_len(c);
+	if (c->offset > p->bytes || len > p->bytes - c->offset)
+		return err_set(e, E_CORRUPT, "%s: column %d lies beyond the file", p->path, id);
+	buf_clear(stored);
+	uint8_t *bytes = len ? buf_extend(stored, (size_t)len) : NULL;
+	if (len && !bytes)
+		return err_set(e, buf_status(stored), "%s: no memory for %llu bytes of a block",
+			p->path, (unsigned long long)len);
+	enum status s = len ? os_pread_full(p->fd, bytes, (size_t)len, c->offset, p->path, e) : OK;
+	if (s == OK)
+		s = column_unpack(c, str_make(bytes, (size_t)len), b->rows, out, e);
+	return s == OK ? OK : err_prefix(e, s, "%s", p->path);
+}
+
+static enum status read_column(struct part *p, const struct part_block *b, enum part_column id,
+	uint64_t limit, uint32_t *narrow, int64_t *wide, struct buf *stored, struct err *e)
+{
+	CLEANUP(column_streams_free) struct column_streams streams = { 0 };
+	const struct column *c = &b->columns[id];
+	enum status s = part_read_streams(p, b, id, stored, &streams, e);
+	if (s != OK)
+		return s;
+	if (narrow)
+		s = column_decode_u32(c, &streams, b->rows, limit, narrow, e);
+	else
+		s = column_decode(c, &streams, b->rows, wide, e);
+	return s == OK ? OK
+		       : err_prefix(e, s, "%s: block at +%llu", p->path,
+				 (unsigned long long)c->offset);
+}
+
+static enum status read_values(struct part *p, const struct part_block *b, unsigned columns,
+	struct part_rows *out, struct err *e)
+{
+	const struct column *value = &b->columns[ROW_VALUE];
+	bool scaled = value->encoding == COLUMN_SCALE;
+	enum status s = OK;
+	if (scaled && (value->unit != ROW_COUNT || b->columns[ROW_COUNT].encoding == COLUMN_SCALE))
+		return err_set(e, E_CORRUPT, "%s: values scaled from column %llu", p->path,
+			(unsigned long long)value->unit);
+	if ((columns & 1u << ROW_COUNT) || (scaled && columns & 1u << ROW_VALUE))
+		s = read_column(p, b, ROW_COUNT, 0, NULL, out->n, &out->stored, e);
+	if (s != OK || !(columns & 1u << ROW_VALUE))
+		return s;
+	if (!scaled)
+		return read_column(p, b, ROW_VALUE, 0, NULL, out->value, &out->stored, e);
+	for (size_t i = 0; i < b->rows; i++)
+		out->value[i] = (int64_t)((uint64_t)out->n[i] * (uint64_t)value->base);
+	return OK;
+}
+
+enum status part_read_block(struct part *p, const struct tabs *t, const struct part_block *b,
+	unsigned columns, struct part_rows *out, struct err *e)
+{
+	enum status s = rows_reserve(out, b->rows);
+	if (s != OK)
+		return err_set(e, s, "%s: a block of %u rows", p->path, b->rows);
+	out->count = b->rows;
+	struct buf *stored = &out->stored;
+	if (columns & 1u << ROW_SERIES)
+		s = read_column(p, b, ROW_SERIES, t->series_count, out->series, NULL, stored, e);
+	if (s == OK && columns & 1u << ROW_TIME)
+		s = read_column(p, b, ROW_TIME, 0, NULL, out->time_ns, stored, e);
+	if (s == OK && columns & 1u << ROW_NODE)
+		s = read_column(p, b, ROW_NODE, t->node_count, out->node, NULL, stored, e);
+	if (s == OK && columns & 1u << ROW_SET)
+		s = read_column(p, b, ROW_SET, t->set_count, out->set, NULL, stored, e);
+	return s == OK ? read_values(p, b, columns, out, e) : s;
+}
+
+/* ---- batches, verification ---- */
+
+enum status part_read_batches(
+	struct part *p, struct batch_seen **out, size_t *out_count, struct err *e)
+{
+	*out = NULL;
+	*out_count = 0;
+	if (!part_section_has(p, PART_BATCHES))
+		return OK;
+	CLEANUP(part_table_deinit) struct part_table t;
+	enum status s = part_table_read(p, PART_BATCHES, &t, e);
+	if (s != OK)
+		return s;
+	CLEANUP(free_cleanup) struct batch_seen *v = calloc(MAX(t.rows, 1u), sizeof(*v));
+	CLEANUP(free_cleanup) int64_t *column = calloc(MAX(t.rows, 1u), sizeof(*column));
+	if (!v || !column)
+		return err_set(e, E_NOMEM, "%s: batches", p->path);
+	for (uint8_t id = 1; id <= 3; id++) {
+		s = part_table_i64(&t, id, column, e);
+		if (s != OK)
+			return err_prefix(e, s, "%s: batches", p->path);
+		for (uint32_t i = 0; i < t.rows; i++) {
+			if (id == 1)
+				v[i].id.lo = (uint64_t)column[i];
+			else if (id == 2)
+				v[i].id.hi = (uint64_t)column[i];
+			else
+				v[i].arrived_ns = column[i];
+		}
+	}
+	*out = STEAL_PTR(v);
+	*out_count = t.rows;
+	return OK;
+}
+
+static enum status verify_blocks(struct part *p, const struct tabs *t, struct err *e)
+{
+	CLEANUP(part_rows_deinit) struct part_rows rows;
+	part_rows_init(&rows);
+	uint64_t total = 0, samples = 0;
+	size_t n;
+	const struct part_block *blocks = part_blocks(p, &n);
+	for (size_t i = 0; i < n; i++) {
+		enum status s = part_read_block(p, t, &blocks[i], ~0u, &rows, e);
+		if (s != OK)
+			return s;
+		total += rows.count;
+		for (size_t j = 0; j < rows.count; j++) {
+			samples += (uint64_t)rows.n[j];
+			if (rows.time_ns[j] < blocks[i].time_min ||
+				rows.time_ns[j] > blocks[i].time_max ||
+				rows.series[j] < blocks[i].series_min ||
+				rows.series[j] > blocks[i].series_max ||
+				rows.node[j] < blocks[i].node_min ||
+				rows.node[j] > blocks[i].node_max)
+				return err_set(e, E_CORRUPT,
+					"%s: block %zu, row %zu is outside "
+					"the block's bounds",
+					p->path, i, j);
+		}
+	}
+	if (total != p->meta.rows || samples != p->meta.samples)
+		return err_set(e, E_CORRUPT,
+			"%s: %llu rows of %llu samples, META says %llu of %llu", p->path,
+			(unsigned long long)total, (unsigned long long)samples,
+			(unsigned long long)p->meta.rows, (unsigned long long)p->meta.samples);
+	return OK;
+}
+
+static enum status verify_sections(struct part *p, struct err *e)
+{
+	for (size_t i = 0; i < p->section_count; i++) {
+		if (p->sections[i].flags & PART_FLAG_PIECEWISE)
+			continue;
+		CLEANUP(buf_deinit) struct buf b;
+		buf_init(&b, STORED_BYTES_MAX);
+		enum status s = part_section_read(p, (enum part_section)p->sections[i].kind, &b, e);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+enum status part_verify(struct part *p, struct err *e)
+{
+	struct tabs t;
+	enum status s = verify_sections(p, e);
+	if (s == OK)
+		s = part_pin(p, PART_LOAD_ALL, UINT64_MAX, &t, e);
+	if (s != OK)
+		return s;
+	for (uint32_t i = 0; i < t.node_count && s == OK; i++)
+		if (t.node_location[i] >= t.location_count)
+			s = err_set(e, E_CORRUPT, "%s: trie node %u: location %u", p->path, i,
+				t.node_location[i]);
+	struct batch_seen *batches = NULL;
+	size_t n;
+	if (s == OK)
+		s = verify_blocks(p, &t, e);
+	if (s == OK)
+		s = part_read_batches(p, &batches, &n, e);
+	free(batches);
+	part_unpin(p);
+	return s;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The set of parts: names, numbers, quarantine, retention.
+ *
+ * A file whose fate a failure left open (renamed, but the directory's sync failed; not removed) is
+ * "doubtful": the next part that is written says that it replaces it, so that at the next start it
+ * cannot stand beside a part with the same samples.
+ */
+#include "base/clock.h"
+#include "store/state.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define DOUBTFUL_MAX 1024
+
+enum status store_part_path(struct store *s, uint64_t id, char out[STORE_PATH_MAX], struct err *e)
+{
+	return store_path(out, e, "%s/%016llx.part", s->parts_dir, (unsigned long long)id);
+}
+
+uint64_t store_next_part(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	uint64_t id = s->next_part++;
+	pthread_mutex_unlock(&s->lock);
+	return id;
+}
+
+enum status store_add_doubtful(struct store *s, struct part_meta *m)
+{
+	pthread_mutex_lock(&s->lock);
+	bool ok = true;
+	for (size_t i = 0; i < s->doubtful.len && ok; i++)
+		ok = VEC_PUSH(&m->replaces, s->doubtful.v[i]);
+	pthread_mutex_unlock(&s->lock);
+	return ok ? OK : E_NOMEM;
+}
+
+void store_doubt(struct store *s, uint64_t id)
+{
+	char path[STORE_PATH_MAX];
+	if (store_part_path(s, id, path, NULL) == OK)
+		(void)!store_io_unlink(path, NULL);
+	pthread_mutex_lock(&s->lock);
+	if (s->doubtful.len < DOUBTFUL_MAX)
+		(void)!VEC_PUSH(&s->doubtful, id);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Doubts that a durable part has taken over are settled once their files are gone. */
+void store_trust(struct store *s, const struct part_meta *written)
+{
+	(void)written;
+	pthread_mutex_lock(&s->lock);
+	size_t kept = 0;
+	for (size_t i = 0; i < s->doubtful.len; i++) {
+		char path[STORE_PATH_MAX];
+		bool gone = store_part_path(s, s->doubtful.v[i], path, NULL) == OK &&
+			    store_io_unlink(path, NULL) == OK;
+		if (!gone)
+			s->doubtful.v[kept++] = s->doubtful.v[i];
+	}
+	if (kept < s->doubtful.len && store_io_sync_dir(s->parts_dir, NULL) == OK)
+		s->doubtful.len = kept;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void store_count_parts(struct store *s)
+{
+	uint64_t bytes = 0, rows = 0;
+	for (size_t i = 0; i < s->parts.len; i++) {
+		bytes += part_file_bytes(s->parts.v[i]);
+		rows += part_meta(s->parts.v[i])->rows;
+	}
+	metric_set(&s->metrics.parts, s->parts.len);
+	metric_set(&s->metrics.part_bytes, bytes);
+	metric_set(&s->metrics.part_samples, rows);
+}
+
+/* ---- quarantine ---- */
+
+static enum status copy_file(const char *from, const char *to, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, LOG_SEGMENT_BYTES_MAX * 2);
+	CLEANUP(fd_cleanup) int fd = -1;
+	enum status st = os_read_file(from, &b, e);
+	if (st == OK)
+		st = store_io_open(to, O_CREAT | O_WRONLY | O_TRUNC, 0640, &fd, e);
+	if (st == OK)
+		st = store_io_pwrite(fd, b.data, b.len, 0, to, e);
+	return st == OK ? store_io_sync(fd, to, e) : st;
+}
+
+static void write_reason(struct store *s, const char *path, const char *reason)
+{
+	char name[STORE_PATH_MAX];
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 4096);
+	buf_printf(&b, "%s\n", reason);
+	if (store_path(name, NULL, "%s.reason", path) == OK)
+		(void)!store_io_replace(s->quarantine_dir, name, buf_view(&b), NULL);
+}
+
+enum status store_quarantine_file(
+	struct store *s, const char *path, const char *reason, bool copy, struct err *e)
+{
+	char to[STORE_PATH_MAX];
+	struct str name = str_of(path);
+	name = str_sub(name, str_rindex(name, '/') + 1, name.len);
+	enum status st = store_path(to, e, "%s/%.*s", s->quarantine_dir, STR_ARG(name));
+	if (st == OK)
+		st = copy ? copy_file(path, to, e) : store_io_rename(path, to, e);
+	if (st != OK)
+		return st;
+	metric_add(&s->metrics.quarantined, 1);
+	write_reason(s, to, reason);
+	return OK;
+}
+
+static bool forget_part(struct store *s, struct part *p)
+{
+	pthread_mutex_lock(&s->lock);
+	bool found = false;
+	for (size_t i = 0; i < s->parts.len && !found; i++) {
+		found = s->parts.v[i] == p;
+		if (found)
+			s->parts.v[i] = s->parts.v[--s->parts.len];
+	}
+	if (found)
+		store_count_parts(s);
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+void store_quarantine(struct store *s, struct part *p, const char *reason)
+{
+	struct err e = { 0 };
+	if (!forget_part(s, p))
+		return; /* merged, expired or set aside by somebody else meanwhile */
+	enum status st = store_quarantine_file(s, part_path(p), reason, false, &e);
+	store_say(s, "%.300s; the part is in quarantine%s%s", reason,
+		st == OK ? "" : ", but: ", st == OK ? "" : err_text(&e, st));
+	part_unref(p);
+	store_manifest_write(s);
+}
+
+/* ---- retention ---- */
+
+static int by_last(const void *a, const void *b)
+{
+	const struct part_meta *x = part_meta(*(struct part *const *)a);
+	const struct part_meta *y = part_meta(*(struct part *const *)b);
+	if (x->last_ns != y->last_ns)
+		return x->last_ns < y->last_ns ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* With the lock held: the parts to drop leave s->parts and are moved to `out`. */
+static size_t choose_expired(struct store *s, int64_t now_ns, struct part **out)
+{
+	uint64_t bytes = 0, limit = s->config.retention_bytes;
+	for (size_t i = 0; i < s->parts.len; i++)
+		bytes += part_file_bytes(s->parts.v[i]);
+	if (s->parts.len)
+		qsort(s->parts.v, s->parts.len, sizeof(struct part *), by_last);
+	size_t n = 0, kept = 0;
+	for (size_t i = 0; i < s->parts.len; i++) {
+		struct part *p = s->parts.v[i];
+		bool old = s->config.retention_ns &&
+			   part_meta(p)->last_ns < now_ns - s->config.retention_ns;
+		if (old || (limit && bytes > limit)) {
+			bytes -= part_file_bytes(p);
+			out[n++] = p;
+		} else {
+			s->parts.v[kept++] = p;
+		}
+	}
+	s->parts.len = kept;
+	if (n)
+		store_count_parts(s);
+	return n;
+}
+
+void store_retain(struct store *s, int64_t now_ns)
+{
+	if (!s->config.retention_ns && !s->config.retention_bytes)
+		return;
+	pthread_mutex_lock(&s->merge_lock);
+	pthread_mutex_lock(&s->lock);
+	CLEANUP(free_cleanup)
+	struct part **expired = calloc(MAX(s->parts.len, (size_t)1), sizeof(struct part *));
+	size_t n = expired ? choose_expired(s, now_ns, expired) : 0;
+	pthread_mutex_unlock(&s->lock);
+	if (n)
+		store_manifest_write(s);
+	for (size_t i = 0; i < n; i++) {
+		struct err e = { 0 };
+		if (store_io_unlink(part_path(expired[i]), &e) != OK)
+			store_say(s, "an expired part stays until the next start: %s", e.text);
+		metric_add(&s->metrics.expired, 1);
+		part_unref(expired[i]);
+	}
+	pthread_mutex_unlock(&s->merge_lock);
+}

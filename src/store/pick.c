@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A matcher on a sample label decides about sets, any other about series. Regular expressions are
+ * asked once for each distinct value: `verdicts` remembers by string.
+ */
+#include "store/view.h"
+
+#include <stdlib.h>
+
+enum verdict { UNKNOWN, YES, NO };
+
+void pick_deinit(struct pick *p)
+{
+	free(p->series);
+	free(p->sets);
+	*p = (struct pick){ 0 };
+}
+
+struct pick *view_picks_new(const struct store_view *v)
+{
+	return calloc(MAX(v->source_count, (size_t)1), sizeof(struct pick));
+}
+
+void view_picks_free(const struct store_view *v, struct pick *picks)
+{
+	for (size_t i = 0; picks && i < v->source_count; i++)
+		pick_deinit(&picks[i]);
+	free(picks);
+}
+
+static bool type_matches(
+	const struct selector *sel, const struct tabs *t, const struct tab_series *s)
+{
+	if (!sel->has_type)
+		return true;
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		if (!str_eq(t->label_strings[s->type[k]], sel->type[k]))
+			return false;
+	return sel->delta == (s->delta != 0);
+}
+
+static int64_t load_time(const int64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* Tenant, type and time. */
+static void pick_plain(const struct store_view *v, const struct source *s,
+	const struct store_query *q, struct pick *p)
+{
+	const struct tabs *t = &s->tabs;
+	for (uint32_t i = 0; i < t->series_count; i++) {
+		const struct tab_series *x = &t->series[i];
+		p->series[i] = __atomic_load_n(&x->rows, __ATOMIC_RELAXED) != 0 &&
+			       load_time(&x->first_ns) < q->to_ns &&
+			       load_time(&x->last_ns) >= q->from_ns &&
+			       str_eq(t->label_strings[x->tenant], v->tenant) &&
+			       (!q->selector || type_matches(q->selector, t, x));
+	}
+}
+
+static bool judge(const struct selector_matcher *m, uint8_t *verdicts, uint32_t id, struct str text)
+{
+	if (verdicts[id] == UNKNOWN)
+		verdicts[id] = selector_matches(m, text) ? YES : NO;
+	return verdicts[id] == YES;
+}
+
+static enum status pick_by_series(const struct source *s, const struct selector_matcher *m,
+	struct budget *b, struct pick *p, struct err *e)
+{
+	const struct tabs *t = &s->tabs;
+	CLEANUP(free_cleanup) uint8_t *verdicts = NULL;
+	enum status st = budget_array(b, t->label_string_count, 1, &verdicts, e);
+	if (st != OK)
+		return st;
+	for (uint32_t i = 0; i < t->series_count; i++) {
+		if (!p->series[i])
+			continue;
+		const struct tab_series *x = &t->series[i];
+		uint32_t id = 0;
+		for (uint32_t k = 0; k < x->label_count && !id; k++) {
+			const struct profile_label *l = &t->labels[x->label_first + k];
+			if (str_eq(t->label_strings[l->name], m->name))
+				id = l->value;
+		}
+		p->series[i] = judge(m, verdicts, id, t->label_strings[id]);
+	}
+	b->used -= t->label_string_count;
+	return OK;
+}
+
+static enum status pick_by_set(const struct source *s, const struct selector_matcher *m, int at,
+	struct budget *b, struct pick *p, struct err *e)
+{
+	const struct tabs *t = &s->tabs;
+	CLEANUP(free_cleanup) uint8_t *verdicts = NULL;
+	enum status st = budget_array(b, t->sample_string_count, 1, &verdicts, e);
+	if (st == OK && !p->sets) {
+		st = budget_array(b, t->set_count, 1, &p->sets, e);
+		if (st == OK)
+			memset(p->sets, 1, t->set_count);
+	}
+	if (st != OK)
+		return st;
+	size_t width = 1 + t->name_count;
+	for (uint32_t i = 0; i < t->set_count; i++) {
+		uint32_t id = t->sets[i * width + 1 + (size_t)at];
+		p->sets[i] = p->sets[i] && judge(m, verdicts, id, t->sample_strings[id]);
+	}
+	b->used -= t->sample_string_count;
+	return OK;
+}
+
+enum status source_pick(struct store_view *v, struct source *s, const struct store_query *q,
+	struct budget *b, struct pick *out, struct err *e)
+{
+	out->wanted = 0;
+	if (s->first_ns >= q->to_ns || s->last_ns < q->from_ns)
+		return OK;
+	enum status st = source_load(v, s, PART_LOAD_LABELS, b, e);
+	if (st == OK)
+		st = budget_array(b, s->tabs.series_count, 1, &out->series, e);
+	if (st != OK)
+		return st;
+	out->series_count = s->tabs.series_count;
+	pick_plain(v, s, q, out);
+	for (uint32_t i = 0; q->selector && i < q->selector->matcher_count && st == OK; i++) {
+		const struct selector_matcher *m = &q->selector->matchers[i];
+		int at = tabs_name_find(&s->tabs, m->name);
+		if (at >= 0)
+			st = source_load(v, s, PART_LOAD_SETS, b, e);
+		if (st == OK && at >= 0)
+			st = pick_by_set(s, m, at, b, out, e);
+		else if (st == OK)
+			st = pick_by_series(s, m, b, out, e);
+	}
+	for (uint32_t i = 0; i < out->series_count; i++)
+		out->wanted += out->series[i];
+	return st;
+}
+
+enum status view_pick(struct store_view *v, const struct store_query *q, struct budget *b,
+	struct pick *picks, struct err *e)
+{
+	for (size_t i = 0; i < v->source_count; i++) {
+		enum status s = source_pick(v, &v->sources[i], q, b, &picks[i], e);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+static void take_type(const struct tabs *t, const struct tab_series *s, struct found_type *out)
+{
+	out->found = true;
+	out->delta = s->delta != 0;
+	out->period = s->period;
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		out->text[k] = t->label_strings[s->type[k]];
+}
+
+static bool same_type(const struct tabs *t, const struct tab_series *s, const struct found_type *f)
+{
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		if (!str_eq(t->label_strings[s->type[k]], f->text[k]))
+			return false;
+	return f->delta == (s->delta != 0);
+}
+
+enum status picks_type(
+	struct store_view *v, const struct pick *picks, struct found_type *out, struct err *e)
+{
+	*out = (struct found_type){ 0 };
+	for (size_t i = 0; i < v->source_count; i++) {
+		const struct tabs *t = &v->sources[i].tabs;
+		for (uint32_t k = 0; k < picks[i].series_count; k++) {
+			if (!picks[i].series[k])
+				continue;
+			const struct tab_series *s = &t->series[k];
+			if (!out->found)
+				take_type(t, s, out);
+			if (!same_type(t, s, out))
+				return err_set(e, E_INVALID,
+					"the selector names no profile type, and "
+					"several match: %.*s:%.*s and %.*s:%.*s",
+					STR_ARG(out->text[0]), STR_ARG(out->text[1]),
+					STR_ARG(t->label_strings[s->type[0]]),
+					STR_ARG(t->label_strings[s->type[1]]));
+			if (out->period != s->period)
+				out->period = 0;
+		}
+	}
+	return OK;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of a store is computed from the files that are there (docs/formats/manifest.md section
+ * 1): parts that no other part replaces, and the records of the log that no part covers.
+ */
+#include "base/clock.h"
+#include "store/batch.h"
+#include "store/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define NAMES_BYTES_MAX ((size_t)256 << 20)
+#define REPLAY_PROFILE_BYTES ((size_t)1 << 30)
+
+struct recovery {
+	struct store *s;
+	struct manifest manifest;
+	bool has_manifest;
+	VEC(struct part *) found;
+	VEC(uint64_t) replaced;            /* sorted */
+	VEC(uint64_t) seen;                /* ids of all part files, readable or not */
+	VEC(struct sequence_range) covers; /* sorted by first */
+	uint64_t last_sequence;
+	uint64_t torn;
+};
+
+static void recovery_deinit(struct recovery *r)
+{
+	manifest_deinit(&r->manifest);
+	for (size_t i = 0; i < r->found.len; i++)
+		part_unref(r->found.v[i]);
+	VEC_FREE(&r->found);
+	VEC_FREE(&r->replaced);
+	VEC_FREE(&r->seen);
+	VEC_FREE(&r->covers);
+}
+
+static enum status read_manifest(struct recovery *r, struct err *e)
+{
+	enum status s = store_manifest_read(r->s, &r->manifest, e);
+	if (s == E_CORRUPT) {
+		store_say(r->s, "%s; it is written anew", err_text(e, s));
+		return OK;
+	}
+	if (s == OK)
+		r->has_manifest = true;
+	return s == E_NOTFOUND ? OK : s;
+}
+
+/* ---- parts ---- */
+
+/* 16 hexadecimal digits and the suffix. */
+static bool file_id(struct str name, const char *suffix, uint64_t *id)
+{
+	struct str end = str_of(suffix);
+	return name.len == 16 + end.len && str_ends(name, end) &&
+	       str_parse_u64(str_sub(name, 0, 16), 16, id);
+}
+
+static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
+{
+	char path[STORE_PATH_MAX];
+	struct part *p;
+	if (!VEC_PUSH(&r->seen, id) || !VEC_RESERVE(&r->found, r->found.len + 1))
+		return err_set(e, E_NOMEM, "the list of parts");
+	r->s->next_part = MAX(r->s->next_part, id + 1);
+	enum status s = store_part_path(r->s, id, path, e);
+	if (s == OK)
+		s = part_open(path, &p, e);
+	if (s == OK && part_meta(p)->id != id) {
+		s = err_set(e, E_CORRUPT, "%s: holds part %016llx", path,
+			(unsigned long long)part_meta(p)->id);
+		part_unref(p);
+	}
+	if (s == E_UNSUPPORTED) {
+		store_say(r->s, "%s; it is left alone, its samples are not seen", err_text(e, s));
+		return OK;
+	}
+	if (s == E_CORRUPT) {
+		char reason[ERR_TEXT_MAX];
+		(void)snprintf(reason, sizeof(reason), "%s", err_text(e, s));
+		s = store_quarantine_file(r->s, path, reason, false, e);
+		if (s == OK)
+			store_say(r->s, "%s; the part is in quarantine", reason);
+		return s;
+	}
+	if (s == OK)
+		r->found.v[r->found.len++] = p;
+	return s;
+}
+
+static enum status found_name(struct recovery *r, struct str name, struct err *e)
+{
+	uint64_t id;
+	if (file_id(name, ".part", &id))
+		return found_part(r, id, e);
+	if (!file_id(name, ".tmp", &id))
+		return OK;
+	r->s->next_part = MAX(r->s->next_part, id + 1);
+	char path[STORE_PATH_MAX];
+	enum status s = store_path(path, e, "%s/%.*s", r->s->parts_dir, STR_ARG(name));
+	return s == OK ? store_io_unlink(path, e) : s;
+}
+
+static enum status find_parts(struct recovery *r, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, NAMES_BYTES_MAX);
+	struct str *names;
+	size_t n;
+	enum status s = os_list_dir(r->s->quarantine_dir, &a, &names, &n, e);
+	for (size_t i = 0; s == OK && i < n; i++) {
+		uint64_t id;
+		if (file_id(names[i], ".part", &id))
+			r->s->next_part = MAX(r->s->next_part, id + 1);
+	}
+	if (s == OK)
+		s = os_list_dir(r->s->parts_dir, &a, &names, &n, e);
+	for (size_t i = 0; s == OK && i < n; i++)
+		s = found_name(r, names[i], e);
+	return s;
+}
+
+static enum status choose_identity(struct recovery *r, struct err *e)
+{
+	struct store *s = r->s;
+	if (r->has_manifest)
+		s->id = r->manifest.store_id;
+	else if (r->found.len)
+		s->id = part_meta(r->found.v[0])->store_id;
+	else if (getrandom(&s->id, sizeof(s->id), 0) != sizeof(s->id))
+		return err_os(e, "getrandom");
+	return OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct sequence_range *x = a, *y = b;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static bool contains(const uint64_t *v, size_t n, uint64_t id)
+{
+	return n && bsearch(&id, v, n, sizeof(*v), by_number);
+}
+
+static enum status gather_replaced(struct recovery *r)
+{
+	for (size_t i = 0; i < r->found.len; i++) {
+		const struct part_meta *m = part_meta(r->found.v[i]);
+		if (!hash128_eq(m->store_id, r->s->id))
+			continue;
+		for (size_t k = 0; k < m->replaces.len; k++)
+			if (m->replaces.v[k] != m->id && !VEC_PUSH(&r->replaced, m->replaces.v[k]))
+				return E_NOMEM;
+	}
+	if (r->replaced.len)
+		qsort(r->replaced.v, r->replaced.len, sizeof(*r->replaced.v), by_number);
+	return OK;
+}
+
+static enum status adopt(struct recovery *r, struct part *p, struct err *e)
+{
+	struct store *s = r->s;
+	const struct part_meta *m = part_meta(p);
+	bool ours = hash128_eq(m->store_id, s->id);
+	if (contains(r->replaced.v, r->replaced.len, m->id) && ours) {
+		enum status st = store_io_unlink(part_path(p), e);
+		part_unref(p);
+		return st;
+	}
+	if (!VEC_PUSH(&s->parts, p)) {
+		part_unref(p);
+		return err_set(e, E_NOMEM, "the list of parts");
+	}
+	for (size_t k = 0; ours && k < m->covers.len; k++) {
+		if (!VEC_PUSH(&r->covers, m->covers.v[k]))
+			return err_set(e, E_NOMEM, "the ranges of the log");
+		r->last_sequence = MAX(r->last_sequence, m->covers.v[k].last);
+	}
+	struct batch_seen *batches = NULL;
+	size_t n = 0;
+	if (clock_realtime_ns() - m->written_ns < DEDUPE_AGE_NS &&
+		part_read_batches(p, &batches, &n, e) != OK)
+		store_say(s, "%s; retried batches may be stored twice", err_text(e, E_CORRUPT));
+	for (size_t i = 0; i < n; i++)
+		dedupe_add(&s->dedupe, batches[i].id, batches[i].arrived_ns);
+	free(batches);
+	return OK;
+}
+
+/* Each found part becomes live or goes. */
+static enum status adopt_parts(struct recovery *r, struct err *e)
+{
+	if (gather_replaced(r) != OK)
+		return err_set(e, E_NOMEM, "the list of parts");
+	while (r->found.len) {
+		struct part *p = r->found.v[--r->found.len];
+		enum status s = adopt(r, p, e);
+		if (s != OK)
+			return s;
+	}
+	if (r->covers.len)
+		qsort(r->covers.v, r->covers.len, sizeof(*r->covers.v), by_first);
+	if (r->seen.len)
+		qsort(r->seen.v, r->seen.len, sizeof(*r->seen.v), by_number);
+	for (size_t i = 0; i < r->manifest.parts.len; i++) {
+		uint64_t id = r->manifest.parts.v[i].id;
+		if (!contains(r->seen.v, r->seen.len, id) &&
+			!contains(r->replaced.v, r->replaced.len, id))
+			store_say(r->s, "part %016llx of %llu rows is gone from the disk",
+				(unsigned long long)id,
+				(unsigned long long)r->manifest.parts.v[i].rows);
+	}
+	return OK;
+}
+
+/* ---- the log ---- */
+
+static bool covered(const struct recovery *r, uint64_t sequence)
+{
+	for (size_t i = 0; i < r->covers.len && r->covers.v[i].first <= sequence; i++)
+		if (sequence <= r->covers.v[i].last)
+			return true;
+	return false;
+}
+
+static void profile_cleanup(struct profile *p)
+{
+	profile_deinit(p);
+}
+
+static enum status replay_batch(
+	struct recovery *r, const struct log_record *rec, struct buf *scratch, struct err *e)
+{
+	struct store *s = r->s;
+	enum dedupe_answer answer = dedupe_begin(&s->dedupe, rec->batch_id, rec->arrived_ns);
+	if (answer == DEDUPE_KNOWN)
+		return OK;
+	CLEANUP(profile_cleanup) struct profile p = { 0 };
+	struct str payload, tenant;
+	enum status st = profile_init(&p, REPLAY_PROFILE_BYTES);
+	if (st == OK)
+		st = log_payload(rec, scratch, &payload, e);
+	if (st == OK)
+		st = batch_decode(payload, &p, &tenant, e);
+	if (st == OK)
+		st = memtable_add(s->active, tenant, &p,
+			(struct batch_seen){ rec->batch_id, rec->arrived_ns }, e);
+	dedupe_end(&s->dedupe, rec->batch_id, rec->arrived_ns, st == OK);
+	return st;
+}
+
+static enum status replay_record(struct recovery *r, const char *path, const struct log_record *rec,
+	size_t offset, struct buf *scratch, struct err *e)
+{
+	struct store *s = r->s;
+	r->last_sequence = MAX(r->last_sequence, rec->sequence);
+	if (rec->kind != LOG_KIND_BATCH || covered(r, rec->sequence))
+		return OK;
+	log_skip_to(s->log, rec->sequence + 1);
+	enum status st = replay_batch(r, rec, scratch, e);
+	if (st == E_LIMIT && atomic_load(&s->active->bytes) > 0) {
+		st = store_flush_now(s, e); /* the table is full: write it, and try again */
+		if (st == OK)
+			st = replay_batch(r, rec, scratch, e);
+	}
+	if (st == E_CORRUPT || st == E_UNSUPPORTED) {
+		char reason[ERR_TEXT_MAX];
+		(void)snprintf(reason, sizeof(reason), "%s at +%zu: %.150s", path, offset,
+			err_text(e, st));
+		store_say(s, "%s; the batch is lost, a copy is in quarantine", reason);
+		return store_quarantine_file(s, path, reason, true, e);
+	}
+	if (st == OK && atomic_load(&s->active->bytes) > s->memtable_bytes)
+		st = store_flush_now(s, e);
+	return st;
+}
+
+static enum status report_damage(
+	struct recovery *r, const char *path, size_t offset, size_t length, struct err *e)
+{
+	char reason[ERR_TEXT_MAX];
+	(void)snprintf(
+		reason, sizeof(reason), "%.150s: %zu damaged bytes at +%zu", path, length, offset);
+	store_say(r->s, "%s; what was there is lost, a copy is in quarantine", reason);
+	return store_quarantine_file(r->s, path, reason, true, e);
+}
+
+/* A segment whose header is damaged still has its salt in its first record. */
+static void salvage_header(struct str bytes, struct log_cursor *c)
+{
+	*c = (struct log_cursor){ .bytes = bytes, .at = LOG_HEADER_BYTES };
+	if (bytes.len >= LOG_HEADER_BYTES + 16)
+		memcpy(&c->salt, bytes.p + LOG_HEADER_BYTES + 8, 8);
+}
+
+static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
+{
+	struct store *s = r->s;
+	const char *path = log_found_path(s->log, i);
+	CLEANUP(buf_deinit) struct buf file, scratch;
+	buf_init(&file, LOG_SEGMENT_BYTES_MAX * 2);
+	buf_init(&scratch, BATCH_BYTES_MAX);
+	enum status st = os_read_file(path, &file, e);
+	if (st != OK)
+		return st;
+	struct log_cursor c;
+	st = log_cursor_open(buf_view(&file), path, &c, e);
+	if (st == E_NOTFOUND) {
+		log_found_set(s->log, i, r->last_sequence);
+		return OK;
+	}
+	if (st == E_CORRUPT) {
+		salvage_header(buf_view(&file), &c);
+		st = report_damage(r, path, 0, LOG_HEADER_BYTES, e);
+	}
+	struct log_record rec;
+	enum log_event event = LOG_EVENT_RECORD;
+	while (st == OK && event != LOG_EVENT_END) {
+		event = log_cursor_next(&c, &rec);
+		if (event == LOG_EVENT_RECORD)
+			st = replay_record(r, path, &rec, c.offset, &scratch, e);
+		else if (event == LOG_EVENT_DAMAGE)
+			st = report_damage(r, path, c.offset, c.length, e);
+		if (event == LOG_EVENT_TORN) {
+			r->torn++;
+			metric_add(&s->metrics.log_torn, 1);
+			store_say(s,
+				"%s: the write at +%zu did not end; it was never acknowledged, "
+				"and is cut",
+				path, c.offset);
+		}
+	}
+	if (st == OK)
+		log_found_set(s->log, i, r->last_sequence);
+	return st;
+}
+
+static enum status replay_log(struct recovery *r, struct err *e)
+{
+	struct store *s = r->s;
+	enum status st = log_open(s->log_dir, s->id, r->manifest.next_segment, &s->log, e);
+	if (st != OK)
+		return st;
+	log_skip_to(s->log, MAX(r->manifest.next_sequence, r->last_sequence + 1));
+	uint64_t first = log_next_sequence(s->log);
+	s->frozen_until = r->covers.len ? r->last_sequence : 0;
+	for (size_t i = 0; i < log_found_count(s->log) && st == OK; i++)
+		st = replay_segment(r, i, e);
+	log_skip_to(s->log, MAX(first, r->last_sequence + 1));
+	return st;
+}
+
+enum status store_recover(struct store *s, struct err *e)
+{
+	CLEANUP(recovery_deinit) struct recovery r = { .s = s };
+	enum status st = read_manifest(&r, e);
+	s->next_part = MAX(r.manifest.next_part, (uint64_t)1);
+	if (st == OK)
+		st = find_parts(&r, e);
+	if (st == OK)
+		st = choose_identity(&r, e);
+	if (st == OK)
+		st = adopt_parts(&r, e);
+	if (st == OK)
+		st = replay_log(&r, e);
+	if (st != OK)
+		return st;
+	pthread_mutex_lock(&s->lock);
+	store_count_parts(s);
+	pthread_mutex_unlock(&s->lock);
+	store_manifest_write(s);
+	return OK;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/state: what an open store is made of, and the steps that change it.
+ *
+ * Layer 3, private to store/. Locks, in the order in which they are taken: flush_lock, merge_lock,
+ * gate, lock, dedupe's, a memtable's or part's own.
+ */
+#pragma once
+
+#include "store/dedupe.h"
+#include "store/log.h"
+#include "store/part.h"
+
+#define MERGE_RETRY_NS (600LL * 1000000000LL)
+
+struct store {
+	struct store_config config;
+	char *path;
+	char parts_dir[STORE_PATH_MAX];
+	char log_dir[STORE_PATH_MAX];
+	char quarantine_dir[STORE_PATH_MAX];
+	int lock_fd;
+	struct hash128 id;
+	store_notice_fn *notice;
+	void *notice_ctx;
+	struct store_metrics metrics;
+	struct log *log;
+	struct dedupe dedupe;
+	uint64_t memtable_bytes; /* a memtable that is larger becomes a part */
+
+	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
+	pthread_mutex_t flush_lock;
+	pthread_mutex_t merge_lock;
+	int64_t merge_retry_ns; /* after a failure; the merging thread's */
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t flush_wake;
+	pthread_cond_t merge_wake;
+	pthread_cond_t relieved; /* a memtable was written */
+	struct memtable *active;
+	struct memtable *frozen; /* being written, or waiting for a disk with room */
+	uint64_t frozen_until;   /* records up to here are in parts or in `frozen` */
+	VEC(struct part *) parts;
+	VEC(uint64_t)
+	doubtful; /* files that may have outlived a failure: replaced by the next part */
+	uint64_t next_part;
+	bool flush_wanted;
+	bool stopping;
+	enum status flush_status; /* of the last try */
+	struct err flush_err;
+	pthread_t flusher;
+	pthread_t merger;
+	bool flusher_runs;
+	bool merger_runs;
+};
+
+void store_say(struct store *s, const char *fmt, ...) PRINTF(2, 3);
+
+/* ---- parts ---- */
+
+/* The paths of a part's file. */
+NODISCARD enum status store_part_path(
+	struct store *s, uint64_t id, char out[STORE_PATH_MAX], struct err *e);
+/* A number for a new part. */
+uint64_t store_next_part(struct store *s);
+/* What the next part has to replace besides its own sources. */
+NODISCARD enum status store_add_doubtful(struct store *s, struct part_meta *m);
+void store_doubt(struct store *s, uint64_t id);
+void store_trust(struct store *s, const struct part_meta *written);
+/* Set the file aside with a reason beside it, and forget the part. */
+void store_quarantine(struct store *s, struct part *p, const char *reason);
+NODISCARD enum status store_quarantine_file(
+	struct store *s, const char *path, const char *reason, bool copy, struct err *e);
+/* With `lock` held. */
+void store_count_parts(struct store *s);
+
+/* ---- steps ---- */
+
+NODISCARD enum status store_recover(struct store *s, struct err *e);
+/* The memtable as a part. OK when there was nothing to do. */
+NODISCARD enum status store_flush_now(struct store *s, struct err *e);
+/* One merge, if one is due; *out tells whether there was. */
+NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
+/* Drops what is too old or too much. */
+void store_retain(struct store *s, int64_t now_ns);
+
+/* ---- manifest ---- */
+
+struct manifest_part {
+	uint64_t id;
+	uint64_t bytes;
+	uint64_t rows;
+	uint64_t samples;
+	int64_t first_ns;
+	int64_t last_ns;
+	int64_t resolution_ns;
+	uint32_t level;
+};
+
+struct manifest {
+	struct hash128 store_id;
+	uint64_t next_part;
+	uint64_t next_segment;
+	uint64_t next_sequence;
+	VEC(struct manifest_part) parts;
+};
+void manifest_deinit(struct manifest *m);
+NODISCARD enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e);
+void manifest_encode(const struct manifest *m, struct buf *out);
+/* E_NOTFOUND when there is none. */
+NODISCARD enum status store_manifest_read(struct store *s, struct manifest *out, struct err *e);
+/* The state as it is. A failure is reported by a notice only: the manifest is no authority. */
+void store_manifest_write(struct store *s);

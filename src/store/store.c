@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing, appending, and the two threads: one writes memtables as parts, one merges
+ * parts and drops old ones. Both sleep until there is something to do.
+ *
+ * A batch: validated, encoded and packed by its caller, made durable by the log's group commit,
+ * then added to the memtable. Between log and memtable the caller holds the gate for reading, so
+ * that a table is never frozen between the two (flush.c).
+ */
+#include "store/store.h"
+
+#include "base/clock.h"
+#include "codec/codec.h"
+#include "store/batch.h"
+#include "store/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PRESSURE_WAIT_NS (1 * NS_PER_SEC)
+#define FLUSH_RETRY_NS (5 * NS_PER_SEC)
+#define UPKEEP_INTERVAL_NS (60 * NS_PER_SEC)
+#define MEMORY_BYTES_MIN ((uint64_t)16 << 20)
+#define MERGE_NICE 10
+
+void store_config_default(struct store_config *c)
+{
+	*c = (struct store_config){
+		.path = "data",
+		.memory_bytes = (uint64_t)256 << 20,
+		.retention_ns = 0,
+		.retention_bytes = 0,
+		.flush_interval_ns = 120 * NS_PER_SEC,
+		.resolution_ns = 10 * NS_PER_SEC,
+	};
+}
+
+void store_say(struct store *s, const char *fmt, ...)
+{
+	if (!s->notice)
+		return;
+	char text[512];
+	va_list args;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	s->notice(s->notice_ctx, text);
+}
+
+/* ---- threads ---- */
+
+static void wait_until(pthread_cond_t *c, pthread_mutex_t *m, int64_t deadline_ns)
+{
+	if (deadline_ns == INT64_MAX) {
+		pthread_cond_wait(c, m);
+		return;
+	}
+	struct timespec t = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
+	(void)pthread_cond_timedwait(c, m, &t);
+}
+
+/* When the memtable is due; INT64_MAX: it is empty. With the lock held. */
+static int64_t flush_due_ns(struct store *s)
+{
+	if (s->flush_status != OK)
+		return clock_monotonic_ns() + FLUSH_RETRY_NS;
+	if (s->frozen)
+		return 0;
+	int64_t born = __atomic_load_n(&s->active->born_ns, __ATOMIC_RELAXED);
+	return born ? born + s->config.flush_interval_ns : INT64_MAX;
+}
+
+static void *flusher_main(void *ctx)
+{
+	struct store *s = ctx;
+	enum status told = OK;
+	pthread_mutex_lock(&s->lock);
+	int64_t due = flush_due_ns(s);
+	while (!s->stopping) {
+		if (!s->flush_wanted && clock_monotonic_ns() < due) {
+			wait_until(&s->flush_wake, &s->lock, due);
+			if (s->flush_status == OK)
+				due = flush_due_ns(s);
+			continue;
+		}
+		s->flush_wanted = false;
+		pthread_mutex_unlock(&s->lock);
+		struct err e = { 0 };
+		enum status st = store_flush_now(s, &e);
+		if (st != told && st != OK)
+			store_say(s,
+				"the samples in memory could not be written as a part: %s; "
+				"they are safe in the log, and it is tried again",
+				err_text(&e, st));
+		told = st;
+		pthread_mutex_lock(&s->lock);
+		due = flush_due_ns(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static void upkeep(struct store *s)
+{
+	bool merged = true;
+	while (merged) {
+		struct err e = { 0 };
+		enum status st = store_merge_step(s, clock_realtime_ns(), &merged, &e);
+		if (st != OK) {
+			merged = false;
+			store_say(s, "parts could not be merged: %s", err_text(&e, st));
+		}
+		pthread_mutex_lock(&s->lock);
+		merged &= !s->stopping;
+		pthread_mutex_unlock(&s->lock);
+	}
+	store_retain(s, clock_realtime_ns());
+}
+
+static void *merger_main(void *ctx)
+{
+	struct store *s = ctx;
+	(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), MERGE_NICE);
+	pthread_mutex_lock(&s->lock);
+	while (!s->stopping) {
+		pthread_mutex_unlock(&s->lock);
+		upkeep(s);
+		pthread_mutex_lock(&s->lock);
+		if (!s->stopping)
+			wait_until(&s->merge_wake, &s->lock,
+				clock_monotonic_ns() + UPKEEP_INTERVAL_NS);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* ---- opening ---- */
+
+static enum status take_lock(struct store *s, struct err *e)
+{
+	char path[STORE_PATH_MAX], text[32] = "";
+	enum status st = store_path(path, e, "%s/LOCK", s->path);
+	if (st == OK)
+		st = store_io_open(path, O_RDWR | O_CREAT, 0640, &s->lock_fd, e);
+	if (st != OK)
+		return st;
+	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return err_os(e, "lock %s", path);
+		ssize_t n = pread(s->lock_fd, text, sizeof(text) - 1, 0);
+		text[n > 0 ? n : 0] = 0;
+		return err_set(e, E_EXISTS, "%s is in use by another firn, process %.20s", s->path,
+			n > 0 ? text : "unknown");
+	}
+	int n = snprintf(text, sizeof(text), "%ld", (long)getpid());
+	if (ftruncate(s->lock_fd, 0) < 0)
+		return err_os(e, "write %s", path);
+	return store_io_pwrite(s->lock_fd, text, (size_t)n, 0, path, e);
+}
+
+static enum status make_layout(struct store *s, struct err *e)
+{
+	enum status st = store_path(s->parts_dir, e, "%s/parts", s->path);
+	if (st == OK)
+		st = store_path(s->log_dir, e, "%s/log", s->path);
+	if (st == OK)
+		st = store_path(s->quarantine_dir, e, "%s/quarantine", s->path);
+	if (st == OK)
+		st = store_io_make_dirs(s->path, e);
+	if (st == OK)
+		st = take_lock(s, e);
+	if (st == OK)
+		st = store_io_make_dirs(s->parts_dir, e);
+	if (st == OK)
+		st = store_io_make_dirs(s->log_dir, e);
+	if (st == OK)
+		st = store_io_make_dirs(s->quarantine_dir, e);
+	return st == OK ? store_io_sync_dir(s->path, e) : st;
+}
+
+static void store_free(struct store *s)
+{
+	log_close(s->log);
+	memtable_unref(s->active);
+	memtable_unref(s->frozen);
+	for (size_t i = 0; i < s->parts.len; i++)
+		part_unref(s->parts.v[i]);
+	VEC_FREE(&s->parts);
+	VEC_FREE(&s->doubtful);
+	dedupe_deinit(&s->dedupe);
+	pthread_rwlock_destroy(&s->gate);
+	pthread_mutex_destroy(&s->flush_lock);
+	pthread_mutex_destroy(&s->merge_lock);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->flush_wake);
+	pthread_cond_destroy(&s->merge_wake);
+	pthread_cond_destroy(&s->relieved);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	free(s->path);
+	free(s);
+}
+
+static void init_locks(struct store *s)
+{
+	pthread_rwlockattr_t ra;
+	pthread_rwlockattr_init(&ra);
+	pthread_rwlockattr_setkind_np(&ra, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&s->gate, &ra);
+	pthread_rwlockattr_destroy(&ra);
+	pthread_mutex_init(&s->flush_lock, NULL);
+	pthread_mutex_init(&s->merge_lock, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_t ca;
+	pthread_condattr_init(&ca);
+	pthread_condattr_setclock(&ca, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->flush_wake, &ca);
+	pthread_cond_init(&s->merge_wake, &ca);
+	pthread_cond_init(&s->relieved, &ca);
+	pthread_condattr_destroy(&ca);
+}
+
+static enum status start_threads(struct store *s, struct err *e)
+{
+	enum status st = os_thread_start(&s->flusher, "store-flush", flusher_main, s, e);
+	s->flusher_runs = st == OK;
+	if (st == OK)
+		st = os_thread_start(&s->merger, "store-merge", merger_main, s, e);
+	s->merger_runs = st == OK;
+	return st;
+}
+
+static void stop_threads(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	pthread_cond_broadcast(&s->flush_wake);
+	pthread_cond_broadcast(&s->merge_wake);
+	pthread_cond_broadcast(&s->relieved);
+	pthread_mutex_unlock(&s->lock);
+	if (s->flusher_runs)
+		pthread_join(s->flusher, NULL);
+	if (s->merger_runs)
+		pthread_join(s->merger, NULL);
+	s->flusher_runs = s->merger_runs = false;
+}
+
+enum status store_open(const struct store_config *c, store_notice_fn *notice, void *ctx,
+	struct store **out, struct err *e)
+{
+	struct err local = { 0 };
+	e = e ? e : &local;
+	struct store *s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(e, E_NOMEM, "%s", c->path);
+	s->config = *c;
+	s->config.memory_bytes = MAX(c->memory_bytes, MEMORY_BYTES_MIN);
+	s->config.flush_interval_ns = MAX(c->flush_interval_ns, NS_PER_SEC);
+	s->memtable_bytes = s->config.memory_bytes / 8;
+	s->notice = notice;
+	s->notice_ctx = ctx;
+	s->lock_fd = -1;
+	init_locks(s);
+	dedupe_init(&s->dedupe);
+	s->path = strdup(c->path);
+	s->config.path = s->path;
+	enum status st = s->path ? OK : err_set(e, E_NOMEM, "%s", c->path);
+	if (st == OK)
+		st = memtable_new(s->memtable_bytes * 2, &s->active);
+	if (st == OK)
+		st = make_layout(s, e);
+	if (st == OK)
+		st = store_recover(s, e);
+	if (st == OK)
+		st = start_threads(s, e);
+	if (st != OK) {
+		stop_threads(s);
+		store_free(s);
+		return st;
+	}
+	*out = s;
+	return OK;
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	stop_threads(s);
+	struct err e = { 0 };
+	enum status st = store_flush_now(s, &e);
+	if (st != OK)
+		store_say(s, "the samples in memory stay in the log: %s", err_text(&e, st));
+	store_free(s);
+}
+
+/* ---- appending ---- */
+
+/* Room for `need` bytes in the memtable, if need be after a short wait. */
+static enum status await_room(struct store *s, uint64_t need, struct err *e)
+{
+	if (need > s->memtable_bytes)
+		return err_set(e, E_LIMIT,
+			"a batch that takes %llu bytes; the memory budget allows "
+			"%llu",
+			(unsigned long long)need, (unsigned long long)s->memtable_bytes);
+	int64_t deadline = clock_monotonic_ns() + PRESSURE_WAIT_NS;
+	enum status st = OK;
+	pthread_mutex_lock(&s->lock);
+	while (atomic_load(&s->active->bytes) + need > s->memtable_bytes) {
+		if (s->flush_status != OK) {
+			st = s->flush_status == E_LIMIT ? E_LIMIT : E_UNAVAILABLE;
+			err_set(e, st,
+				"the memory budget is full, and it cannot be written: %.150s",
+				err_text(&s->flush_err, s->flush_status));
+			break;
+		}
+		if (s->stopping || clock_monotonic_ns() >= deadline) {
+			st = err_set(e, E_UNAVAILABLE,
+				"the memory budget is full and is being written; try again");
+			break;
+		}
+		s->flush_wanted = true;
+		pthread_cond_signal(&s->flush_wake);
+		wait_until(&s->relieved, &s->lock, deadline);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return st;
+}
+
+static enum status encode(struct str tenant, const struct profile *p, struct buf *raw,
+	struct buf *packed, struct log_record *rec, struct err *e)
+{
+	batch_encode(raw, tenant, p);
+	enum status st = buf_status(raw);
+	if (st == OK)
+		st = codec_zstd_compress(raw->data, raw->len, 1, packed);
+	if (st != OK)
+		return err_set(e, st, "a batch of %zu samples is too large", p->samples.len);
+	bool smaller = packed->len < raw->len;
+	rec->raw_len = (uint32_t)raw->len;
+	rec->kind = LOG_KIND_BATCH;
+	rec->coding = smaller ? LOG_CODING_ZSTD : LOG_CODING_NONE;
+	rec->payload = smaller ? buf_view(packed) : buf_view(raw);
+	return OK;
+}
+
+static enum status write_batch(struct store *s, struct str tenant, const struct profile *p,
+	struct log_record *rec, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf raw, packed;
+	buf_init(&raw, BATCH_BYTES_MAX);
+	buf_init(&packed, BATCH_BYTES_MAX);
+	enum status st = encode(tenant, p, &raw, &packed, rec, e);
+	if (st != OK)
+		return st;
+	uint64_t sequence;
+	bool first = false;
+	pthread_rwlock_rdlock(&s->gate);
+	st = log_append(s->log, rec, &sequence, e);
+	if (st == OK) {
+		struct memtable *m = s->active; /* changes only with the gate held for writing */
+		first = __atomic_load_n(&m->born_ns, __ATOMIC_RELAXED) == 0;
+		st = memtable_add(
+			m, tenant, p, (struct batch_seen){ rec->batch_id, rec->arrived_ns }, e);
+	}
+	pthread_rwlock_unlock(&s->gate);
+	if (st == OK && first) {
+		pthread_mutex_lock(&s->lock);
+		pthread_cond_signal(&s->flush_wake);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return st;
+}
+
+static enum status append(struct store *s, struct str tenant, const struct profile *p,
+	struct hash128 batch_id, struct err *e)
+{
+	if (tenant.len > STORE_TENANT_MAX)
+		return err_set(e, E_INVALID, "a tenant's name of %zu bytes; %d are allowed",
+			tenant.len, STORE_TENANT_MAX);
+	enum status st = profile_validate(p, e);
+	if (st != OK || p->samples.len == 0)
+		return st;
+	st = await_room(s, memtable_estimate_bytes(p), e);
+	if (st != OK)
+		return st;
+	struct log_record rec = { .arrived_ns = clock_realtime_ns(), .batch_id = batch_id };
+	switch (dedupe_begin(&s->dedupe, batch_id, rec.arrived_ns)) {
+	case DEDUPE_KNOWN:
+		metric_add(&s->metrics.duplicates, 1);
+		return OK;
+	case DEDUPE_PENDING:
+		return err_set(e, E_UNAVAILABLE, "the same batch is being stored; try again");
+	case DEDUPE_NO_MEMORY:
+		return err_set(e, E_NOMEM, "no memory to remember a batch");
+	case DEDUPE_NEW:
+		break;
+	}
+	st = write_batch(s, tenant, p, &rec, e);
+	dedupe_end(&s->dedupe, batch_id, rec.arrived_ns, st == OK);
+	if (st != OK)
+		return st;
+	metric_add(&s->metrics.samples, p->samples.len);
+	metric_add(&s->metrics.batches, 1);
+	return OK;
+}
+
+enum status store_append(struct store *s, struct str tenant, const struct profile *p,
+	struct hash128 batch_id, struct err *e)
+{
+	enum status st = append(s, tenant, p, batch_id, e);
+	if (st != OK)
+		metric_add(&s->metrics.rejected, 1);
+	return st;
+}
+
+enum status store_flush(struct store *s, struct err *e)
+{
+	return store_flush_now(s, e);
+}
+
+void store_write_metrics(struct store *s, struct buf *out)
+{
+	static const struct metric_def defs[] = { STORE_METRICS(METRIC_DEF) };
+	struct log_stats log = log_stats_get(s->log);
+	metric_set(&s->metrics.log_bytes, log.bytes);
+	metric_set(&s->metrics.log_syncs, log.syncs);
+	pthread_mutex_lock(&s->lock);
+	uint64_t bytes = 0, rows = 0;
+	struct memtable *tables[] = { s->active, s->frozen };
+	for (size_t i = 0; i < ARRAY_COUNT(tables); i++) {
+		if (!tables[i])
+			continue;
+		struct memtable_snapshot snap;
+		memtable_snapshot(tables[i], &snap);
+		bytes += atomic_load(&tables[i]->bytes);
+		rows += snap.row_count;
+		memtable_unref(snap.table);
+	}
+	store_count_parts(s);
+	pthread_mutex_unlock(&s->lock);
+	metric_set(&s->metrics.memtable_bytes, bytes);
+	metric_set(&s->metrics.memtable_rows, rows);
+	metrics_write(out, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
+}

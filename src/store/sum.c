@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For each source: values are added to a dense array by node number; one pass from the last node to
+ * the first marks the nodes with something below them; one pass from the first to the last gives
+ * those a node in the result. In the result a node is found by (parent, location).
+ */
+#include "store/view.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct summing {
+	struct store_view *v;
+	const struct store_query *q;
+	struct budget budget;
+	struct pick *picks;
+	struct gauge gauge;
+	bool is_gauge;
+	struct store_tree tree;
+	struct map index; /* of tree.nodes */
+	/* of the source at hand */
+	int64_t *sums;
+	double *averages;
+	const double *weights;
+};
+
+static void summing_deinit(struct summing *s)
+{
+	view_picks_free(s->v, s->picks);
+	gauge_deinit(&s->gauge);
+	store_tree_deinit(&s->tree);
+	map_deinit(&s->index);
+	free(s->sums);
+	free(s->averages);
+	view_release(s->v);
+}
+
+void store_tree_deinit(struct store_tree *t)
+{
+	profile_deinit(&t->tables);
+	VEC_FREE(&t->nodes);
+}
+
+/* ---- adding ---- */
+
+static void take_times(struct store_tree *t, const int64_t *time_ns, size_t i)
+{
+	if (t->first_ns == 0 || time_ns[i] < t->first_ns)
+		t->first_ns = time_ns[i];
+	if (t->last_ns == 0 || time_ns[i] > t->last_ns)
+		t->last_ns = time_ns[i];
+}
+
+static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
+{
+	(void)e;
+	struct summing *s = ctx;
+	uint64_t count = 0;
+	for (size_t j = 0; j < r->n; j++) {
+		size_t i = r->sel ? r->sel[j] : j;
+		if (s->weights)
+			s->averages[r->node[i]] += (double)r->value[i] * s->weights[r->series[i]];
+		else
+			s->sums[r->node[i]] = wrap_add(s->sums[r->node[i]], r->value[i]);
+		count += r->count ? (uint64_t)r->count[i] : 1;
+		take_times(&s->tree, r->time_ns, i);
+	}
+	s->tree.sample_count += count;
+	return OK;
+}
+
+/* ---- folding a source into the result ---- */
+
+struct node_key {
+	uint32_t parent;
+	uint32_t location;
+};
+
+static bool node_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct store_tree *t = ctx;
+	const struct node_key *k = key;
+	return t->nodes.v[value].parent == k->parent && t->nodes.v[value].location == k->location;
+}
+
+static enum status tree_child(
+	struct summing *s, uint32_t parent, uint32_t location, uint32_t *out, struct err *e)
+{
+	struct store_tree *t = &s->tree;
+	struct node_key key = { parent, location };
+	uint64_t h = hash_u64((uint64_t)parent << 32 | location);
+	uint32_t at = map_find(&s->index, h, node_equal, t, &key);
+	if (at == MAP_NONE) {
+		at = (uint32_t)t->nodes.len;
+		if (at >= STORE_TREE_NODES_MAX)
+			return err_set(
+				e, E_LIMIT, "a tree of more than %u nodes", STORE_TREE_NODES_MAX);
+		size_t cap = t->nodes.cap;
+		if (!VEC_RESERVE(&t->nodes, t->nodes.len + 1) || !map_insert(&s->index, h, at))
+			return err_set(e, E_NOMEM, "a tree of %u nodes", at);
+		enum status st = budget_take(
+			&s->budget, (t->nodes.cap - cap) * (sizeof(*t->nodes.v) + 16), e);
+		if (st != OK)
+			return st;
+		t->nodes.v[t->nodes.len++] = (struct store_tree_node){ parent, location, 0 };
+	}
+	*out = at;
+	return OK;
+}
+
+/* The self values of the source, rounded where they are averages. */
+static void round_averages(struct summing *s, uint32_t n)
+{
+	for (uint32_t i = 0; s->weights && i < n; i++)
+		s->sums[i] = (int64_t)llround(s->averages[i]);
+}
+
+static enum status fold_nodes(struct summing *s, const struct tabs *t, struct remap *r,
+	uint8_t *used, uint32_t *to, struct err *e)
+{
+	uint32_t n = t->node_count;
+	for (uint32_t i = n; i-- > 1;) {
+		used[i] |= s->sums[i] != 0;
+		used[t->parent[i]] |= used[i];
+	}
+	for (uint32_t i = 1; i < n; i++) {
+		if (!used[i])
+			continue;
+		uint32_t location;
+		enum status st = remap_location(r, t->node_location[i], &location);
+		if (st != OK)
+			return err_set(e, st,
+				st == E_CORRUPT
+					? "trie node %u refers to location %u, which is not there"
+					: "the symbols of the result need more than the query's "
+					  "memory "
+					  "(node %u, location %u)",
+				i, t->node_location[i]);
+		st = tree_child(s, to[t->parent[i]], location, &to[i], e);
+		if (st != OK)
+			return st;
+		int64_t *self = &s->tree.nodes.v[to[i]].self;
+		*self = wrap_add(*self, s->sums[i]);
+	}
+	s->tree.nodes.v[0].self = wrap_add(s->tree.nodes.v[0].self, s->sums[0]);
+	return OK;
+}
+
+static enum status fold_source(struct summing *s, struct source *src, struct err *e)
+{
+	const struct tabs *t = &src->tabs;
+	CLEANUP(remap_deinit) struct remap r = { 0 };
+	CLEANUP(free_cleanup) uint8_t *used = NULL;
+	CLEANUP(free_cleanup) uint32_t *to = NULL;
+	uint64_t before = s->budget.used;
+	enum status st = remap_init(&r, t, &s->tree.tables, &s->budget, e);
+	if (st == OK)
+		st = budget_array(&s->budget, t->node_count, 1, &used, e);
+	if (st == OK)
+		st = budget_array(&s->budget, t->node_count, sizeof(*to), &to, e);
+	uint64_t scratch = s->budget.used - before;
+	round_averages(s, t->node_count);
+	if (st == OK)
+		st = fold_nodes(s, t, &r, used, to, e);
+	if (st == E_CORRUPT)
+		s->v->damaged = src->part;
+	s->budget.used -= scratch;
+	return st;
+}
+
+static enum status sum_source(struct summing *s, size_t i, struct err *e)
+{
+	struct source *src = &s->v->sources[i];
+	if (s->picks[i].wanted == 0)
+		return OK;
+	enum status st =
+		source_load(s->v, src, PART_LOAD_STACKS | PART_LOAD_SYMBOLS, &s->budget, e);
+	if (st != OK)
+		return st;
+	uint32_t n = src->tabs.node_count;
+	uint64_t before = s->budget.used;
+	st = budget_array(&s->budget, n, sizeof(*s->sums), &s->sums, e);
+	if (st == OK && s->is_gauge)
+		st = budget_array(&s->budget, n, sizeof(*s->averages), &s->averages, e);
+	uint64_t scratch = s->budget.used - before;
+	s->weights = s->is_gauge ? s->gauge.weights[i] : NULL;
+	struct scan scan = { s->v, src, &s->picks[i], s->q,
+		1u << ROW_NODE | 1u << ROW_VALUE | 1u << ROW_COUNT | 1u << ROW_TIME |
+			(s->is_gauge ? 1u << ROW_SERIES : 0) };
+	if (st == OK)
+		st = scan_run(&scan, add_rows, s, &s->budget, e);
+	if (st == OK)
+		st = fold_source(s, src, e);
+	free(s->sums);
+	free(s->averages);
+	s->sums = NULL;
+	s->averages = NULL;
+	s->budget.used -= scratch;
+	source_done(s->v, src);
+	return st;
+}
+
+/* ---- the whole ---- */
+
+static enum status set_type(struct store_tree *t, const struct found_type *f)
+{
+	uint32_t *parts[] = { &t->type.name, &t->type.sample_type, &t->type.sample_unit,
+		&t->type.period_type, &t->type.period_unit };
+	for (size_t k = 0; k < ARRAY_COUNT(parts); k++) {
+		enum status s = profile_add_string(&t->tables, f->text[k], parts[k]);
+		if (s != OK)
+			return s;
+	}
+	t->type.delta = f->delta;
+	t->period = f->period;
+	return OK;
+}
+
+static enum status sum_stacks(
+	struct store_view *v, const struct store_query *q, struct store_tree *out, struct err *e)
+{
+	CLEANUP(summing_deinit)
+	struct summing s = { .v = v, .q = q, .budget = query_budget(v, q) };
+	struct found_type type;
+	s.picks = view_picks_new(v);
+	enum status st = s.picks ? profile_init(&s.tree.tables, s.budget.limit) : E_NOMEM;
+	if (st == OK && !VEC_PUSH(&s.tree.nodes, (struct store_tree_node){ 0 }))
+		st = E_NOMEM;
+	if (st != OK)
+		return err_set(e, st, "no memory for a tree");
+	st = view_pick(v, q, &s.budget, s.picks, e);
+	if (st == OK)
+		st = picks_type(v, s.picks, &type, e);
+	if (st == OK && type.found) {
+		s.is_gauge = !type.delta;
+		st = set_type(&s.tree, &type);
+		if (st == OK && s.is_gauge)
+			st = gauge_init(&s.gauge, v, s.picks, q, &s.budget, e);
+	}
+	for (size_t i = 0; st == OK && i < v->source_count; i++)
+		st = sum_source(&s, i, e);
+	if (st != OK)
+		return st;
+	for (size_t i = 0; i < s.tree.nodes.len; i++)
+		s.tree.total = wrap_add(s.tree.total, s.tree.nodes.v[i].self);
+	*out = s.tree;
+	s.tree = (struct store_tree){ 0 };
+	return OK;
+}
+
+enum status store_sum_stacks(
+	struct store_view *v, const struct store_query *q, struct store_tree *out, struct err *e)
+{
+	struct err local = { 0 };
+	e = e ? e : &local;
+	enum status s = query_check(q, e);
+	if (s != OK)
+		return s;
+	do
+		s = sum_stacks(v, q, out, e);
+	while (view_heal(v, s, e));
+	return s;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/view.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+#define CACHE_AGE_NS (60 * NS_PER_SEC)
+
+enum status budget_take(struct budget *b, uint64_t bytes, struct err *e)
+{
+	if (bytes > b->limit - b->used)
+		return err_set(e, E_LIMIT,
+			"the query needs more than its %llu MiB of memory: narrow the time range "
+			"or "
+			"the selector",
+			(unsigned long long)(b->limit >> 20));
+	b->used += bytes;
+	return OK;
+}
+
+enum status budget_array(struct budget *b, size_t count, size_t size, void *out_ptr, struct err *e)
+{
+	size_t bytes;
+	if (__builtin_mul_overflow(count, size, &bytes))
+		return err_set(e, E_LIMIT, "%zu elements", count);
+	enum status s = budget_take(b, bytes, e);
+	if (s != OK)
+		return s;
+	void *p = calloc(MAX(count, (size_t)1), size);
+	if (!p)
+		return err_set(e, E_NOMEM, "%zu bytes", bytes);
+	memcpy(out_ptr, &p, sizeof(p));
+	return OK;
+}
+
+struct budget query_budget(const struct store_view *v, const struct store_query *q)
+{
+	uint64_t limit = q->memory_bytes ? q->memory_bytes : v->store->config.memory_bytes / 4;
+	return (struct budget){ .limit = limit };
+}
+
+enum status query_check(const struct store_query *q, struct err *e)
+{
+	if (q->from_ns >= q->to_ns)
+		return err_set(e, E_INVALID,
+			"the time range is empty: it begins at %lld ns and "
+			"ends at %lld ns",
+			(long long)q->from_ns, (long long)q->to_ns);
+	return OK;
+}
+
+bool query_canceled(const struct store_query *q)
+{
+	return q->cancel && q->cancel(q->cancel_ctx);
+}
+
+/* ---- life ---- */
+
+static void add_memtable(struct store_view *v, struct memtable *m)
+{
+	struct memtable_snapshot snap;
+	memtable_snapshot(m, &snap);
+	if (snap.row_count == 0) {
+		memtable_unref(snap.table);
+		return;
+	}
+	v->sources[v->source_count++] = (struct source){
+		.mem = snap,
+		.tabs = snap.tabs,
+		.pinned = PART_LOAD_ALL,
+		.first_ns = snap.first_ns,
+		.last_ns = snap.last_ns,
+	};
+}
+
+enum status store_view_open(
+	struct store *s, struct str tenant, struct store_view **out, struct err *e)
+{
+	if (tenant.len > STORE_TENANT_MAX)
+		return err_set(e, E_INVALID, "a tenant's name of %zu bytes; %d are allowed",
+			tenant.len, STORE_TENANT_MAX);
+	struct store_view *v = calloc(1, sizeof(*v));
+	if (!v)
+		return err_set(e, E_NOMEM, "a view");
+	v->store = s;
+	memcpy(v->tenant_text, tenant.p ? tenant.p : "", tenant.len);
+	v->tenant = str_make(v->tenant_text, tenant.len);
+	pthread_mutex_lock(&s->lock);
+	v->sources = calloc(s->parts.len + 2, sizeof(*v->sources));
+	if (v->sources) {
+		for (size_t i = 0; i < s->parts.len; i++) {
+			const struct part_meta *m = part_meta(s->parts.v[i]);
+			v->sources[v->source_count++] = (struct source){
+				.part = part_ref(s->parts.v[i]),
+				.first_ns = m->first_ns,
+				.last_ns = m->last_ns,
+			};
+		}
+		if (s->frozen)
+			add_memtable(v, s->frozen);
+		add_memtable(v, s->active);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (!v->sources) {
+		free(v);
+		return err_set(e, E_NOMEM, "a view");
+	}
+	*out = v;
+	return OK;
+}
+
+static void unpin(struct source *s)
+{
+	if (s->part && s->pinned) {
+		part_unpin(s->part);
+		s->pinned = 0;
+		s->tabs = (struct tabs){ 0 };
+	}
+}
+
+void view_release(struct store_view *v)
+{
+	for (size_t i = 0; i < v->source_count; i++)
+		unpin(&v->sources[i]);
+}
+
+/* What parts keep loaded is a cache: a quarter of the budget, and only while it is used. */
+static void trim_caches(struct store *s)
+{
+	int64_t now = clock_monotonic_ns();
+	uint64_t loaded = 0;
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->parts.len; i++)
+		loaded += part_trim(s->parts.v[i], now - CACHE_AGE_NS);
+	for (size_t i = 0; i < s->parts.len && loaded > s->config.memory_bytes / 4; i++) {
+		loaded -= part_trim(s->parts.v[i], INT64_MIN);
+		loaded += part_trim(s->parts.v[i], INT64_MAX);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void store_view_close(struct store_view *v)
+{
+	if (!v)
+		return;
+	view_release(v);
+	trim_caches(v->store);
+	for (size_t i = 0; i < v->source_count; i++) {
+		part_unref(v->sources[i].part);
+		memtable_unref(v->sources[i].mem.table);
+	}
+	free(v->sources);
+	free(v);
+}
+
+enum status source_load(struct store_view *v, struct source *s, unsigned groups,
+	const struct budget *b, struct err *e)
+{
+	if ((s->pinned & groups) == groups)
+		return OK;
+	struct tabs tabs;
+	enum status st = part_pin(s->part, groups, b->limit - b->used, &tabs, e);
+	if (st == E_CORRUPT)
+		v->damaged = s->part;
+	if (st != OK)
+		return st;
+	if (s->pinned)
+		part_unpin(s->part); /* one pin is enough */
+	s->pinned |= groups;
+	s->tabs = tabs;
+	return OK;
+}
+
+void source_done(struct store_view *v, struct source *s)
+{
+	if (!s->part || !(s->pinned & ~(unsigned)PART_LOAD_LABELS))
+		return;
+	uint64_t bytes = part_forget(s->part, 0);
+	if (v->cached + bytes <= v->store->config.memory_bytes / 4) {
+		v->cached += bytes;
+		return;
+	}
+	part_forget(s->part, PART_LOAD_ALL & ~(unsigned)PART_LOAD_LABELS);
+	s->pinned &= PART_LOAD_LABELS;
+}
+
+bool view_heal(struct store_view *v, enum status s, const struct err *e)
+{
+	struct part *p = v->damaged;
+	v->damaged = NULL;
+	if (s != E_CORRUPT || !p)
+		return false;
+	view_release(v);
+	v->cached = 0;
+	for (size_t i = 0; i < v->source_count; i++) {
+		if (v->sources[i].part != p)
+			continue;
+		store_quarantine(v->store, p, err_text(e, s));
+		part_unref(p);
+		v->sources[i] = v->sources[--v->source_count];
+		return true;
+	}
+	return false;
+}
+
+struct str source_label(const struct source *s, uint32_t series, uint32_t set, struct str name)
+{
+	int at = tabs_name_find(&s->tabs, name);
+	if (at >= 0 && s->tabs.sets) {
+		size_t width = 1 + s->tabs.name_count;
+		uint32_t value = s->tabs.sets[set * width + 1 + (size_t)at];
+		if (value)
+			return s->tabs.sample_strings[value];
+	}
+	return tabs_series_label(&s->tabs, series, name);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/view: what queries read from: the memtables and parts of one instant, and how rows are
+ * picked from them.
+ *
+ * Layer 3, private to store/. One thread's.
+ */
+#pragma once
+
+#include "store/state.h"
+
+/* Memory of one query. */
+struct budget {
+	uint64_t limit;
+	uint64_t used;
+};
+NODISCARD enum status budget_take(struct budget *b, uint64_t bytes, struct err *e);
+/* calloc within the budget. */
+NODISCARD enum status budget_array(
+	struct budget *b, size_t count, size_t size, void *out_ptr, struct err *e);
+
+/* One memtable or part. */
+struct source {
+	struct part *part; /* NULL: a memtable */
+	struct memtable_snapshot mem;
+	unsigned pinned; /* groups */
+	struct tabs tabs;
+	int64_t first_ns;
+	int64_t last_ns;
+};
+
+struct store_view {
+	struct store *store;
+	struct str tenant;
+	char tenant_text[STORE_TENANT_MAX];
+	struct source *sources;
+	size_t source_count;
+	struct part *damaged; /* what the last operation stumbled over */
+	uint64_t cached;      /* bytes of tables that this view left loaded */
+};
+
+/* Load groups of a source and pin them until the operation's end (view_release). */
+NODISCARD enum status source_load(struct store_view *v, struct source *s, unsigned groups,
+	const struct budget *b, struct err *e);
+void view_release(struct store_view *v);
+/* The operation needs no more of this source than its labels: keep the rest only as long as all
+ * that is kept fits a quarter of the store's memory. */
+void source_done(struct store_view *v, struct source *s);
+/* After an operation failed with E_CORRUPT: true when a damaged part was set aside and left out of
+ * the view, so that the operation may begin anew. */
+bool view_heal(struct store_view *v, enum status s, const struct err *e);
+
+/* ---- picking ---- */
+
+/* Which series and sets of a source a query wants. */
+struct pick {
+	uint8_t *series; /* one byte each; NULL: not picked yet */
+	uint32_t series_count;
+	uint32_t wanted; /* series */
+	uint8_t *sets;   /* NULL: all */
+};
+void pick_deinit(struct pick *p);
+/* Tenant, type, labels and time. Loads labels, and sets where a matcher asks for them. */
+NODISCARD enum status source_pick(struct store_view *v, struct source *s,
+	const struct store_query *q, struct budget *b, struct pick *out, struct err *e);
+
+/* The one type of what all picks want: found false when nothing is wanted. E_INVALID when there
+ * are several. */
+struct found_type {
+	bool found;
+	bool delta;
+	struct str text[TABLES_TYPE_PARTS]; /* in a source's strings */
+	int64_t period;                     /* 0: differs */
+};
+NODISCARD enum status picks_type(
+	struct store_view *v, const struct pick *picks, struct found_type *out, struct err *e);
+
+/* ---- scanning ---- */
+
+/* Rows of a source that the pick wants, some at a time. `sel`: their positions in the columns;
+ * NULL: all from 0 to n. */
+struct scan_rows {
+	size_t n;
+	const uint32_t *sel;
+	const uint32_t *series;
+	const uint32_t *node;
+	const uint32_t *set;
+	const int64_t *time_ns;
+	const int64_t *value;
+	const int64_t *count; /* NULL: 1 each */
+};
+typedef enum status scan_fn(void *ctx, const struct scan_rows *rows, struct err *e);
+
+struct scan {
+	struct store_view *view;
+	struct source *source;
+	const struct pick *pick;
+	const struct store_query *query;
+	unsigned columns; /* mask of 1u << ROW_…: what fn reads */
+};
+NODISCARD enum status scan_run(
+	const struct scan *s, scan_fn *fn, void *ctx, struct budget *b, struct err *e);
+
+/* ---- gauges ---- */
+
+/* A gauge is averaged over the distinct points in time of each series: `weight[i][series]` is 1 by
+ * their number, for source i. */
+struct gauge {
+	double **weights;
+	size_t source_count;
+};
+NODISCARD enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick *picks,
+	const struct store_query *q, struct budget *b, struct err *e);
+void gauge_deinit(struct gauge *g);
+
+/* Series of all sources under common numbers: equal type and labels, equal number. */
+struct common_series {
+	struct strtab keys;
+	uint32_t **ids; /* [source][series] */
+	size_t source_count;
+};
+NODISCARD enum status common_series_init(struct common_series *c, struct store_view *v,
+	const struct pick *picks, struct budget *b, struct err *e);
+void common_series_deinit(struct common_series *c);
+
+/* ---- symbols ---- */
+
+/* Locations of a source as locations of a profile, each once. */
+struct remap {
+	const struct tabs *from;
+	struct profile *to;
+	uint32_t *locations;
+	uint32_t *functions;
+	uint32_t *mappings;
+};
+NODISCARD enum status remap_init(struct remap *r, const struct tabs *from, struct profile *to,
+	struct budget *b, struct err *e);
+void remap_deinit(struct remap *r);
+NODISCARD enum status remap_location(struct remap *r, uint32_t location, uint32_t *out);
+
+/* Sums wrap around, as the samples' own arithmetic does. */
+static inline int64_t wrap_add(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+/* The value of a label of a row: the set's, else the series'. */
+struct str source_label(const struct source *s, uint32_t series, uint32_t set, struct str name);
+NODISCARD enum status query_check(const struct store_query *q, struct err *e);
+bool query_canceled(const struct store_query *q);
+struct budget query_budget(const struct store_view *v, const struct store_query *q);
+/* One pick for each source. */
+struct pick *view_picks_new(const struct store_view *v);
+void view_picks_free(const struct store_view *v, struct pick *picks);
+NODISCARD enum status view_pick(struct store_view *v, const struct store_query *q, struct budget *b,
+	struct pick *picks, struct err *e);

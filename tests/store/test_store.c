@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
+
+#include "store/state.h"
+#include "tests/store/fixture.h"
+
+static const char *const alice[] = { "comm", "alice", "node", "a", "pid", "1", NULL };
+static const char *const bob[] = { "comm", "bob", "node", "b", "pid", "2", NULL };
+static const char *const main_thread[] = { "thread_name", "main", "cpu", "0", NULL };
+static const char *const worker[] = { "thread_name", "worker", "cpu", "1", NULL };
+
+#define CPU "cpu:samples:count:cpu:nanoseconds:delta"
+
+/* Two processes, two threads, three stacks; values 1, 2, 4, 8 at seconds 0, 1, 2, 3. */
+static void make_profile(struct profile *p, int64_t t)
+{
+	CHECK(profile_init(p, 1 << 20) == OK);
+	uint32_t head = fx_head(p, "cpu", true, 52631578);
+	uint32_t a = fx_frame(p, "/bin/x", 0x10), b = fx_frame(p, "/bin/x", 0x20);
+	uint32_t c = fx_named(p, "run", 12, "inlined");
+	uint32_t s1, s2, s3;
+	CHECK(profile_add_stack(p, (uint32_t[]){ b, a }, 2, &s1) == OK); /* leaf first */
+	CHECK(profile_add_stack(p, (uint32_t[]){ c, b, a }, 3, &s2) == OK);
+	CHECK(profile_add_stack(p, (uint32_t[]){ a }, 1, &s3) == OK);
+	uint32_t ra = fx_labels(p, alice), rb = fx_labels(p, bob);
+	uint32_t om = fx_labels(p, main_thread), ow = fx_labels(p, worker);
+	fx_sample(p, t, 1, head, s1, ra, om);
+	fx_sample(p, t + SEC, 2, head, s2, ra, ow);
+	fx_sample(p, t + 2 * SEC, 4, head, s3, rb, om);
+	fx_sample(p, t + 3 * SEC, 8, head, s1, rb, ow);
+}
+
+static void append(struct store *s, int64_t t, uint64_t id)
+{
+	struct profile p;
+	struct err e = { 0 };
+	make_profile(&p, t);
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ id, 0 }, &e), &e);
+	profile_deinit(&p);
+}
+
+static int64_t total(struct store *s, const char *selector, int64_t from, int64_t to)
+{
+	struct fx_query f;
+	struct store_view *v;
+	struct store_tree t;
+	struct err e = { 0 };
+	struct store_query *q = fx_query(&f, selector, from, to);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+	int64_t sum = t.total;
+	for (uint32_t i = 1; i < t.nodes.len; i++)
+		CHECK(t.nodes.v[i].parent < i);
+	store_tree_deinit(&t);
+	store_view_close(v);
+	fx_query_end(&f);
+	return sum;
+}
+
+static void check_all(struct store *s, int64_t n)
+{
+	CHECK(total(s, CPU, 0, INT64_MAX) == 15 * n);
+	CHECK(total(s, CPU "{comm=\"alice\"}", 0, INT64_MAX) == 3 * n);
+	CHECK(total(s, CPU "{pid=\"2\"}", 0, INT64_MAX) == 12 * n);
+	CHECK(total(s, CPU "{thread_name=~\"w.*\"}", 0, INT64_MAX) == 10 * n);
+	CHECK(total(s, CPU "{thread_name!=\"worker\",comm=\"bob\"}", 0, INT64_MAX) == 4 * n);
+	CHECK(total(s, CPU "{absent=\"\"}", 0, INT64_MAX) == 15 * n);
+	CHECK(total(s, CPU "{absent!=\"\"}", 0, INT64_MAX) == 0);
+	CHECK(total(s, "{comm=\"bob\"}", 0, INT64_MAX) == 12 * n);
+	CHECK(total(s, "other:samples:count:cpu:nanoseconds", 0, INT64_MAX) == 0);
+}
+
+static void stores_and_answers(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	append(s, T0, 1);
+	check_all(s, 1);
+	CHECK(total(s, CPU, T0 + SEC, T0 + 3 * SEC) == 6);
+	append(s, T0, 1); /* a retry */
+	check_all(s, 1);
+	CHECK_OK(store_flush(s, &e), &e);
+	check_all(s, 1);
+	CHECK(total(s, CPU, T0 + SEC, T0 + 3 * SEC) == 6);
+	append(s, T0 + 10 * SEC, 2);
+	check_all(s, 2);
+	CHECK_OK(store_flush(s, &e), &e);
+	append(s, T0 + 20 * SEC, 3);
+	check_all(s, 3);
+	store_close(s);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	check_all(s, 3);
+	append(s, T0 + 10 * SEC, 2); /* a retry after a restart */
+	check_all(s, 3);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+static void second_store_is_refused(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s, *t;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(store_open(&c, NULL, NULL, &t, &e) == E_EXISTS);
+	CHECK(strstr(e.text, "in use") != NULL);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(stores_and_answers), cmocka_unit_test(second_store_is_refused))
