@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bundles the page into dist/: index.html, app-HASH.js, app-HASH.css, icon.svg. `--dev` leaves the
+// code readable. Nothing but esbuild is needed; everything is deterministic.
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+
+const root = dirname(fileURLToPath(import.meta.url));
+/** The whole page as it travels, in bytes: a promise of the design. */
+const GZIP_MAX_BYTES = 61_440;
+
+/** Builds into ui/dist and returns the sizes: `{files: {name: bytes}, gzipBytes}`. */
+export async function buildPage({ dev = false } = {}) {
+	const dist = join(root, "dist");
+	const result = await build({
+		absWorkingDir: root,
+		entryPoints: { app: "src/main.tsx" },
+		outdir: "dist",
+		entryNames: "[name]-[hash]",
+		bundle: true,
+		minify: !dev,
+		write: false,
+		format: "esm",
+		target: ["chrome100", "firefox102", "safari15.4"],
+		jsx: "automatic",
+		jsxImportSource: "preact",
+		legalComments: "none",
+		banner: { js: "/* firn, Apache-2.0; with preact and uPlot, both MIT. */" },
+		logLevel: "warning",
+	});
+	rmSync(dist, { recursive: true, force: true });
+	mkdirSync(dist, { recursive: true });
+	let html = readFileSync(join(root, "src/index.html"), "utf8");
+	for (const file of result.outputFiles) {
+		const name = file.path.slice(file.path.lastIndexOf("/") + 1);
+		html = html.replace(name.endsWith(".js") ? "app.js" : "app.css", name);
+		writeFileSync(join(dist, name), file.contents);
+	}
+	writeFileSync(join(dist, "index.html"), html);
+	writeFileSync(join(dist, "icon.svg"), readFileSync(join(root, "src/icon.svg")));
+	return measure(dist);
+}
+
+function measure(dist) {
+	const files = {};
+	let gzipBytes = 0;
+	for (const name of readdirSync(dist).sort()) {
+		const bytes = readFileSync(join(dist, name));
+		files[name] = bytes.length;
+		gzipBytes += gzipSync(bytes, { level: 9 }).length;
+	}
+	return { files, gzipBytes };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+	const { files, gzipBytes } = await buildPage({ dev: process.argv.includes("--dev") });
+	for (const [name, bytes] of Object.entries(files)) {
+		console.log(`dist/${name} ${bytes}`);
+	}
+	console.log(`${gzipBytes} bytes gzipped`);
+	if (gzipBytes > GZIP_MAX_BYTES && !process.argv.includes("--dev")) {
+		console.error(`the page is larger than ${GZIP_MAX_BYTES} bytes gzipped`);
+		process.exit(1);
+	}
+}

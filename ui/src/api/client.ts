@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The only place that talks to the server: plain GET, JSON, errors as sentences. */
+import type { Flame } from "../model/flame.ts";
+import { learnClock } from "./clock.ts";
+import { decodeFlame } from "./decode.ts";
+import type { FlameAnswer, ProfileType, SeriesAnswer, TopAnswer } from "./types.ts";
+
+/** An answer that is an error. `status` 0: the server was not reached. */
+export class ApiError extends Error {
+	readonly status: number;
+	readonly code: string;
+
+	constructor(message: string, status: number, code: string) {
+		super(message);
+		this.status = status;
+		this.code = code;
+	}
+}
+
+/** Query parameters; lists repeat, undefined is left out. */
+export type Parameters = Record<string, string | number | string[] | undefined>;
+
+/** The path with its parameters, relative to the page. */
+export function apiUrl(path: string, parameters: Parameters): string {
+	const p = new URLSearchParams();
+	for (const [name, value] of Object.entries(parameters)) {
+		for (const one of Array.isArray(value) ? value : [value]) {
+			if (one !== undefined && one !== "") {
+				p.append(name, String(one));
+			}
+		}
+	}
+	const text = p.toString();
+	return text === "" ? path : `${path}?${text}`;
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+	const text = await response.text();
+	try {
+		const { error, code } = JSON.parse(text) as { error?: string; code?: string };
+		if (error) {
+			return new ApiError(error, response.status, code ?? "");
+		}
+	} catch {
+		// not JSON: the status has to say it
+	}
+	const what = `the server answered ${response.status} ${response.statusText}`.trim();
+	return new ApiError(what, response.status, "");
+}
+
+async function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
+	let response: Response;
+	try {
+		response = await fetch(apiUrl(path, parameters), { signal });
+	} catch (e) {
+		if (signal.aborted) {
+			throw e;
+		}
+		throw new ApiError("The server does not answer.", 0, "");
+	}
+	learnClock(response.headers.get("date"));
+	if (!response.ok) {
+		throw await errorOf(response);
+	}
+	return (await response.json()) as T;
+}
+
+/** Which samples. */
+export interface Question {
+	/** `type{matchers}` */
+	query: string;
+	from: string;
+	to: string;
+}
+
+/** The profile types that samples exist for. */
+export async function getTypes(signal: AbortSignal): Promise<ProfileType[]> {
+	return (await get<{ types?: ProfileType[] }>("api/types", {}, signal)).types ?? [];
+}
+
+/** Names of labels of the samples that the query selects. */
+export async function getLabels(q: Question, signal: AbortSignal): Promise<string[]> {
+	return (await get<{ labels?: string[] }>("api/labels", { ...q }, signal)).labels ?? [];
+}
+
+/** Values of one label. */
+export async function getValues(
+	label: string,
+	q: Question,
+	signal: AbortSignal,
+): Promise<string[]> {
+	const path = `api/labels/${encodeURIComponent(label)}/values`;
+	return (await get<{ values?: string[] }>(path, { ...q }, signal)).values ?? [];
+}
+
+/** Sums over steps, split by a label; the largest `limit` series and the rest. */
+export function getSeries(
+	q: Question,
+	by: string,
+	stepMs: number,
+	limit: number,
+	signal: AbortSignal,
+): Promise<SeriesAnswer> {
+	const step = `${stepMs / 1000}s`;
+	return get("api/series", { ...q, by: by === "" ? undefined : [by], step, limit }, signal);
+}
+
+/** The flame graph; frames below `trim` of the total are left out. */
+export async function getFlame(
+	q: Question,
+	invert: boolean,
+	trim: number,
+	signal: AbortSignal,
+): Promise<Flame> {
+	const parameters = { ...q, trim, invert: invert ? 1 : undefined };
+	return decodeFlame(await get<FlameAnswer>("api/flamegraph", parameters, signal));
+}
+
+/** The functions, by self value. */
+export function getTop(q: Question, limit: number, signal: AbortSignal): Promise<TopAnswer> {
+	return get("api/top", { ...q, limit }, signal);
+}
+
+/** Where the samples can be had as gzipped profile.proto. */
+export function pprofUrl(q: Question): string {
+	return apiUrl("api/pprof", { ...q });
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Answers from outside become checked columns: a broken one is an error with a sentence. */
+import { buildFlame, type Flame } from "../model/flame.ts";
+import type { FlameAnswer } from "./types.ts";
+
+/** Nodes of a graph that the page takes. */
+export const NODES_MAX = 4_194_304;
+
+function fail(what: string): never {
+	throw new Error(`the server's flame graph is broken: ${what}`);
+}
+
+function column(answer: FlameAnswer, name: keyof FlameAnswer["nodes"], count: number): number[] {
+	const values = answer.nodes?.[name];
+	if (!Array.isArray(values) || values.length !== count) {
+		fail(`column ${name} does not have ${count} entries`);
+	}
+	return values;
+}
+
+/** Checks order and indexes, and derives the rest. */
+export function decodeFlame(answer: FlameAnswer): Flame {
+	const count = answer.nodes?.parent?.length ?? 0;
+	if (count < 1 || count > NODES_MAX) {
+		fail(`${count} nodes`);
+	}
+	if (!Array.isArray(answer.strings)) {
+		fail("no strings");
+	}
+	const parent = Int32Array.from(column(answer, "parent", count));
+	checkOrder(parent);
+	const strings = answer.strings;
+	const indexes = (name: "name" | "file" | "binary") => {
+		const ids = Int32Array.from(column(answer, name, count));
+		for (const id of ids) {
+			if (id < 0 || id >= strings.length) {
+				fail(`${name} ${id} of ${strings.length} strings`);
+			}
+		}
+		return ids;
+	};
+	return buildFlame({
+		unit: String(answer.unit ?? ""),
+		total: answer.total || 0,
+		trimmed: answer.trimmed || 0,
+		samples: answer.samples || 0,
+		pending: answer.pending || 0,
+		strings,
+		parent,
+		name: indexes("name"),
+		file: indexes("file"),
+		binary: indexes("binary"),
+		line: Int32Array.from(column(answer, "line", count)),
+		kind: Uint8Array.from(column(answer, "kind", count)),
+		inlined: Uint8Array.from(column(answer, "inlined", count)),
+		self: Float64Array.from(column(answer, "self", count)),
+		value: Float64Array.from(column(answer, "total", count)),
+	});
+}
+
+/** Depth-first order: a node's parent is the node before it or one of that node's ancestors. */
+function checkOrder(parent: Int32Array): void {
+	for (let i = 1; i < parent.length; i++) {
+		const p = parent[i]!;
+		let at = i - 1;
+		while (at !== p && at > 0) {
+			at = parent[at]!;
+		}
+		if (at !== p || p < 0 || p >= i) {
+			fail(`node ${i} is not in depth-first order`);
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Answers of the HTTP API as docs/api.md writes them. */
+import type { ApiSeries } from "../model/series.ts";
+import type { Row } from "../model/table.ts";
+
+/** A profile type that samples exist for. Instants in milliseconds since 1970. */
+export interface ProfileType {
+	type: string;
+	unit: string;
+	delta: boolean;
+	first: number;
+	last: number;
+}
+
+/** /api/series */
+export interface SeriesAnswer {
+	unit: string;
+	/** Milliseconds. */
+	step: number;
+	by: string[];
+	series: ApiSeries[];
+}
+
+/** /api/flamegraph */
+export interface FlameAnswer {
+	unit: string;
+	total: number;
+	trimmed: number;
+	samples: number;
+	pending: number;
+	strings: string[];
+	nodes: {
+		parent: number[];
+		name: number[];
+		file: number[];
+		line: number[];
+		binary: number[];
+		kind: number[];
+		inlined: number[];
+		self: number[];
+		total: number[];
+	};
+}
+
+/** /api/top */
+export interface TopAnswer {
+	unit: string;
+	total: number;
+	rows: Row[];
+}

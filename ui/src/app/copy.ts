@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Puts a text on the clipboard, also on pages without TLS, where the modern way is closed. */
+export function copyText(text: string): void {
+	if (navigator.clipboard) {
+		navigator.clipboard.writeText(text).catch(() => copyBySelection(text));
+	} else {
+		copyBySelection(text);
+	}
+}
+
+function copyBySelection(text: string): void {
+	const area = document.createElement("textarea");
+	area.value = text;
+	area.className = "visually-hidden";
+	document.body.append(area);
+	area.select();
+	document.execCommand("copy");
+	area.remove();
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Search in names. Plain text is a substring without regard to case, "quoted" is the whole name,
+ * /slashes/ hold a regular expression.
+ */
+import type { Flame } from "./flame.ts";
+
+/** Says whether a name matches. */
+export type Matcher = (name: string) => boolean;
+
+/** A compiled search: no matcher for an empty text, an error for a broken expression. */
+export interface Search {
+	matcher: Matcher | null;
+	error: string;
+}
+
+/** Longest search text that is looked at, in characters. */
+export const SEARCH_MAX = 500;
+
+/** Compiles what stands in the search box. */
+export function compileSearch(text: string): Search {
+	const s = text.trim().slice(0, SEARCH_MAX);
+	if (s === "") {
+		return { matcher: null, error: "" };
+	}
+	if (s.length > 2 && s.startsWith("/") && s.endsWith("/")) {
+		try {
+			const pattern = new RegExp(s.slice(1, -1), "i");
+			return { matcher: (name) => pattern.test(name), error: "" };
+		} catch {
+			return { matcher: null, error: "not a regular expression" };
+		}
+	}
+	if (s.length > 2 && s.startsWith('"') && s.endsWith('"')) {
+		const exact = s.slice(1, -1);
+		return { matcher: (name) => name === exact, error: "" };
+	}
+	const lower = s.toLowerCase();
+	return { matcher: (name) => name.toLowerCase().includes(lower), error: "" };
+}
+
+/** What a search found in a graph. */
+export interface Found {
+	/** 1 for each node that matches. */
+	hit: Uint8Array;
+	/** Nodes that match, all of them. */
+	count: number;
+	/** Matching nodes without a matching ancestor, by descending value: places to go to. */
+	outer: number[];
+	/** Value under `root` in stacks with a match; nothing is counted twice. */
+	value: number;
+}
+
+function namesThatMatch(f: Flame, matcher: Matcher): Uint8Array {
+	return Uint8Array.from(f.strings, (s) => (s !== "" && matcher(s) ? 1 : 0));
+}
+
+/**
+ * Finds the nodes whose function matches; `value` is measured below `root`. A match above `root`
+ * makes every stack below it one with a match.
+ */
+export function searchFlame(f: Flame, matcher: Matcher, root: number): Found {
+	const names = namesThatMatch(f, matcher);
+	return markFlame(f, root, (node) => names[f.name[node]!]!);
+}
+
+/** The same for any property of a node: `test` answers 1 or 0. */
+export function markFlame(f: Flame, root: number, test: (node: number) => number): Found {
+	const hit = new Uint8Array(f.count);
+	const outer: number[] = [];
+	let count = 0;
+	let value = 0;
+	let covered = 0;
+	const rootEnd = f.end[root]!;
+	for (let i = 0; i < f.count; i++) {
+		if (!test(i)) {
+			continue;
+		}
+		hit[i] = 1;
+		count++;
+		if (i < covered) {
+			continue;
+		}
+		covered = f.end[i]!;
+		outer.push(i);
+		if (i >= root && i < rootEnd) {
+			value += f.value[i]!;
+		} else if (i < root && f.end[i]! > root) {
+			value = f.value[root]!;
+		}
+	}
+	outer.sort((a, b) => f.value[b]! - f.value[a]! || a - b);
+	return { hit, count, outer, value };
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Series of the chart: a common grid of steps, stacking, the largest and the rest. */
+
+/** One series of /api/series. */
+export interface ApiSeries {
+	labels?: Record<string, string>;
+	/** The sum of the series beyond the limit. */
+	other?: boolean;
+	/** `[milliseconds, sum over the step]`, ascending; missing steps are zero. */
+	points: [number, number][];
+}
+
+/** Series on one grid. */
+export interface Grid {
+	/** Begin of each step, in seconds since 1970 (uPlot's unit). */
+	timesS: number[];
+	stepMs: number;
+	lines: Line[];
+}
+
+/** One series on the grid. */
+export interface Line {
+	/** Value of the label; "" where the samples do not have it. */
+	value: string;
+	other: boolean;
+	/** One value a step, in the unit of the answer. */
+	values: number[];
+	/** Sum of the values. */
+	sum: number;
+}
+
+/** Puts series on the grid of steps in `[fromMs, toMs)`; unfinished last steps are left out. */
+export function gridOf(
+	series: readonly ApiSeries[],
+	by: string,
+	stepMs: number,
+	fromMs: number,
+	toMs: number,
+): Grid {
+	const anchor = series.find((s) => s.points.length > 0)?.points[0]?.[0] ?? 0;
+	const phase = ((anchor % stepMs) + stepMs) % stepMs;
+	const first = Math.floor((fromMs - phase) / stepMs) * stepMs + phase;
+	const count = Math.max(0, Math.floor((toMs - first) / stepMs));
+	const timesS = Array.from({ length: count }, (_, i) => (first + i * stepMs) / 1000);
+	const lines = series.map((s) => {
+		const values = new Array<number>(count).fill(0);
+		let sum = 0;
+		for (const [ms, value] of s.points) {
+			const i = Math.round((ms - first) / stepMs);
+			if (i >= 0 && i < count) {
+				values[i] = values[i]! + value;
+				sum += value;
+			}
+		}
+		return { value: s.labels?.[by] ?? "", other: s.other === true, values, sum };
+	});
+	lines.sort((a, b) => Number(a.other) - Number(b.other) || b.sum - a.sum);
+	return { timesS, stepMs, lines };
+}
+
+/** For each line, its value plus those of all lines after it: the top edge of a stacked area. */
+export function stackUp(lines: readonly Line[]): number[][] {
+	const edges: number[][] = new Array(lines.length);
+	let below: number[] | null = null;
+	for (let k = lines.length - 1; k >= 0; k--) {
+		const edge: number[] = lines[k]!.values.map((v, i) => v + (below ? below[i]! : 0));
+		edges[k] = edge;
+		below = edge;
+	}
+	return edges;
+}
+
+/** Sum of all lines at each step. */
+export function totals(lines: readonly Line[], count: number): number[] {
+	const sums = new Array<number>(count).fill(0);
+	for (const line of lines) {
+		for (let i = 0; i < count; i++) {
+			sums[i] = sums[i]! + line.values[i]!;
+		}
+	}
+	return sums;
+}
+
+/** Mean of a line over the steps that lie in `[fromMs, toMs)`; all steps for no range. */
+export function meanOf(grid: Grid, line: Line, span: { fromMs: number; toMs: number } | null) {
+	let sum = 0;
+	let n = 0;
+	for (let i = 0; i < grid.timesS.length; i++) {
+		const ms = grid.timesS[i]! * 1000;
+		if (!span || (ms + grid.stepMs > span.fromMs && ms < span.toMs)) {
+			sum += line.values[i]!;
+			n++;
+		}
+	}
+	return n === 0 ? 0 : sum / n;
+}
+
+/** Colours of lines: this many hues, then they repeat. */
+export const SLOTS = 12;
+
+/**
+ * Gives each value a slot of the palette: the one it had, else the one its name falls on, else the
+ * next free one, so that a colour stays with its value while the order changes.
+ */
+export function assignSlots(
+	before: ReadonlyMap<string, number>,
+	values: readonly string[],
+	hash: (s: string) => number,
+): Map<string, number> {
+	const slots = new Map<string, number>();
+	const taken = new Set<number>();
+	for (const value of values) {
+		const old = before.get(value);
+		if (old !== undefined && !taken.has(old)) {
+			slots.set(value, old);
+			taken.add(old);
+		}
+	}
+	for (const value of values) {
+		if (slots.has(value)) {
+			continue;
+		}
+		let slot = hash(value) % SLOTS;
+		for (let i = 0; i < SLOTS && taken.has(slot); i++) {
+			slot = (slot + 5) % SLOTS;
+		}
+		slots.set(value, slot);
+		taken.add(slot);
+	}
+	return slots;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The table of functions: rows, order, filter. */
+import { type Flame, Kind } from "./flame.ts";
+import type { Matcher } from "./search.ts";
+
+/** A function; values in the unit of the profile. */
+export interface Row {
+	name: string;
+	binary: string;
+	file: string;
+	kind: string;
+	self: number;
+	/** Once for each stack the function is in, however often it recurs. */
+	total: number;
+}
+
+/** What a table can be ordered by. */
+export type SortKey = "self" | "total" | "name" | "binary";
+
+/** Order of a table. */
+export interface Sort {
+	key: SortKey;
+	descending: boolean;
+}
+
+/** Adds the functions of the subtree of `root` up, by name and binary; ordered by self. */
+export function tableOf(f: Flame, root: number): Row[] {
+	const rows = new Map<number, Row>();
+	/** End of the outermost subtree of this function that is being walked. */
+	const covered = new Map<number, number>();
+	const first = root === 0 ? 1 : root;
+	for (let i = first; i < f.end[root]!; i++) {
+		const key = f.name[i]! * f.strings.length + f.binary[i]!;
+		let row = rows.get(key);
+		if (!row) {
+			row = newRow(f, i);
+			rows.set(key, row);
+		}
+		row.self += f.self[i]!;
+		if (i >= (covered.get(key) ?? 0)) {
+			row.total += f.value[i]!;
+			covered.set(key, f.end[i]!);
+		}
+	}
+	return [...rows.values()].sort((a, b) => b.self - a.self || b.total - a.total);
+}
+
+function newRow(f: Flame, i: number): Row {
+	return {
+		name: f.strings[f.name[i]!] ?? "",
+		binary: f.strings[f.binary[i]!] ?? "",
+		file: f.strings[f.file[i]!] ?? "",
+		kind: f.kind[i] === Kind.kernel ? "kernel" : f.kind[i] === Kind.marker ? "marker" : "native",
+		self: 0,
+		total: 0,
+	};
+}
+
+/** Filters and orders; the input is left as it is. */
+export function arrangeRows(rows: readonly Row[], matcher: Matcher | null, sort: Sort): Row[] {
+	const kept = matcher ? rows.filter((row) => matcher(row.name)) : [...rows];
+	const sign = sort.descending ? -1 : 1;
+	const { key } = sort;
+	return kept.sort((a, b) => {
+		const x = a[key];
+		const y = b[key];
+		if (x !== y) {
+			return x < y ? -sign : sign;
+		}
+		return b.total - a.total || (a.name < b.name ? -1 : 1);
+	});
+}
+
+/** A click on a heading: turns the order around, or begins with the useful end. */
+export function nextSort(sort: Sort, key: SortKey): Sort {
+	if (sort.key === key) {
+		return { key, descending: !sort.descending };
+	}
+	return { key, descending: key === "self" || key === "total" };
+}
+
+/** Rows of a virtual list that are seen: `[first, last)`. Sizes in CSS pixels. */
+export function visibleRows(
+	scrollPx: number,
+	heightPx: number,
+	rowPx: number,
+	count: number,
+): [number, number] {
+	const margin = 6;
+	const first = Math.max(0, Math.floor(scrollPx / rowPx) - margin);
+	const last = Math.min(count, Math.ceil((scrollPx + heightPx) / rowPx) + margin);
+	return [Math.min(first, count), last];
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Values as people read them. */
+
+const DIGITS = 3;
+
+function round(x: number): string {
+	if (x === 0) {
+		return "0";
+	}
+	const abs = Math.abs(x);
+	const decimals = abs >= 100 ? 0 : abs >= 10 ? 1 : abs >= 1 ? 2 : DIGITS;
+	return x.toFixed(decimals);
+}
+
+function scaled(value: number, steps: readonly (readonly [number, string])[]): string {
+	const abs = Math.abs(value);
+	for (const [size, name] of steps) {
+		if (abs >= size) {
+			return `${round(value / size)} ${name}`;
+		}
+	}
+	const [size, name] = steps[steps.length - 1]!;
+	return `${round(value / size)} ${name}`;
+}
+
+const TIME = [
+	[86_400e9, "d"],
+	[3_600e9, "h"],
+	[60e9, "min"],
+	[1e9, "s"],
+	[1e6, "ms"],
+	[1e3, "µs"],
+	[1, "ns"],
+] as const;
+const BYTES = [
+	[2 ** 40, "TiB"],
+	[2 ** 30, "GiB"],
+	[2 ** 20, "MiB"],
+	[2 ** 10, "KiB"],
+	[1, "B"],
+] as const;
+
+/** A value with its unit: "12.3 s", "4.00 MiB", "1,234". */
+export function formatValue(value: number, unit: string): string {
+	if (unit === "nanoseconds") {
+		return value === 0 ? "0 s" : scaled(value, TIME);
+	}
+	if (unit === "bytes") {
+		return scaled(value, BYTES);
+	}
+	const number = formatCount(value);
+	return unit === "" || unit === "count" ? number : `${number} ${unit}`;
+}
+
+/** An integer with separators: "12,345". */
+export function formatCount(n: number): string {
+	return Math.round(n).toLocaleString("en-US");
+}
+
+/** A share as percent: "12.3 %", "< 0.01 %". */
+export function formatShare(part: number, whole: number): string {
+	if (whole <= 0) {
+		return "0 %";
+	}
+	const percent = (100 * part) / whole;
+	if (percent > 0 && percent < 0.01) {
+		return "< 0.01 %";
+	}
+	if (percent >= 99.95 || percent === 0) {
+		return `${Math.round(percent)} %`;
+	}
+	return `${percent.toFixed(percent < 1 ? 2 : 1)} %`;
+}
+
+/** What a value of a series becomes on the chart's axis. */
+export interface Rate {
+	/** Multiplies a sum over one step. */
+	factor: number;
+	/** "cores" for CPU time; else a unit, "/s" appended for what accumulates. */
+	label: string;
+}
+
+/** A sum over `stepMs` as a rate: nanoseconds of CPU become cores. */
+export function rateOf(unit: string, delta: boolean, stepMs: number): Rate {
+	if (unit === "nanoseconds" && delta) {
+		return { factor: 1 / (stepMs * 1e6), label: "cores" };
+	}
+	return delta ? { factor: 1000 / stepMs, label: `${unit}/s` } : { factor: 1, label: unit };
+}
+
+/** A value on the chart: "1.25" for cores, "4.00 MiB/s". */
+export function formatRate(value: number, rate: Rate): string {
+	if (rate.label === "cores") {
+		return value === 0 ? "0" : value < 0.0005 ? "< 0.001" : round(value);
+	}
+	const perSecond = rate.label.endsWith("/s");
+	const unit = perSecond ? rate.label.slice(0, -2) : rate.label;
+	return formatValue(value, unit) + (perSecond ? "/s" : "");
+}
+
+/** Cuts a text to at most `room` characters; a cut one ends in "…". */
+export function fitText(text: string, room: number): string {
+	if (text.length <= room) {
+		return text;
+	}
+	return room < 2 ? "" : `${text.slice(0, room - 1)}…`;
+}
+
+/** A function name without its arguments and template arguments: "a::b<int>(char)" is "a::b". */
+export function shortName(name: string): string {
+	if (/^operator\b|::operator\b/.test(name) || name.startsWith("<") || name.startsWith("(")) {
+		return name;
+	}
+	let depth = 0;
+	let out = "";
+	for (const char of name) {
+		if (char === "<" || char === "(") {
+			depth++;
+		} else if (char === ">" || char === ")") {
+			depth = Math.max(0, depth - 1);
+		} else if (depth === 0) {
+			out += char;
+		}
+	}
+	return out.trim() || name;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The state of the page and its form in the URL. What is at its default is left out. */
+import type { Range } from "./time.ts";
+
+/** What stands beside what. */
+export type View = "both" | "flame" | "table";
+
+/** Everything that a link carries. */
+export interface State {
+	/** Profile type; "" until the server's types are known. */
+	type: string;
+	/** Matchers between the braces of the selector. */
+	matchers: string;
+	range: Range;
+	/** The label the chart is split by; "" for none. */
+	by: string;
+	/** Lines instead of stacked areas. */
+	lines: boolean;
+	/** The part of the chart that is in force, in milliseconds since 1970. */
+	select: { fromMs: number; toMs: number } | null;
+	/** Key of the frame the graph is zoomed to. */
+	zoom: string;
+	search: string;
+	view: View;
+	/** Callers first. */
+	invert: boolean;
+	/** The function that the graph is about, from wherever it is called; "" for all. */
+	focus: string;
+	/** The function that is marked in graph and table. */
+	mark: string;
+	/** The binary that is marked. */
+	binary: string;
+	sort: string;
+	/** Refreshing is paused. */
+	paused: boolean;
+}
+
+/** The state of a URL without parameters. */
+export const DEFAULTS: State = {
+	type: "",
+	matchers: "",
+	range: { from: "now-15m", to: "now" },
+	by: "comm",
+	lines: false,
+	select: null,
+	zoom: "",
+	search: "",
+	view: "both",
+	invert: false,
+	focus: "",
+	mark: "",
+	binary: "",
+	sort: "",
+	paused: false,
+};
+
+/** Splits `type{matchers}`; either part may be missing. */
+export function splitQuery(text: string): { type: string; matchers: string } {
+	const s = text.trim();
+	const brace = s.indexOf("{");
+	if (brace >= 0) {
+		const inside = s.slice(brace + 1);
+		return {
+			type: s.slice(0, brace).trim(),
+			matchers: (inside.endsWith("}") ? inside.slice(0, -1) : inside).trim(),
+		};
+	}
+	return /^[\w.]+(:[\w./]+){2,}$/.test(s) ? { type: s, matchers: "" } : { type: "", matchers: s };
+}
+
+/** The selector as the API takes it. */
+export function joinQuery(type: string, matchers: string): string {
+	const inside = matchers.trim();
+	return inside === "" ? type : `${type}{${inside}}`;
+}
+
+function parseSelect(text: string | null): State["select"] {
+	const [from, to] = (text ?? "").split("~").map((part) => Date.parse(part));
+	if (from === undefined || to === undefined || !(from < to)) {
+		return null;
+	}
+	return { fromMs: from, toMs: to };
+}
+
+/** Reads the parameters of a URL; what makes no sense is left at its default. */
+export function parseUrl(search: string): State {
+	const p = new URLSearchParams(search);
+	const { type, matchers } = splitQuery(p.get("query") ?? "");
+	const view = p.get("view");
+	return {
+		type,
+		matchers,
+		range: {
+			from: p.get("from") || DEFAULTS.range.from,
+			to: p.get("to") || DEFAULTS.range.to,
+		},
+		by: p.get("by") ?? DEFAULTS.by,
+		lines: p.get("chart") === "lines",
+		select: parseSelect(p.get("select")),
+		zoom: p.get("zoom") ?? "",
+		search: p.get("search") ?? "",
+		view: view === "flame" || view === "table" ? view : "both",
+		invert: p.get("invert") === "1",
+		focus: p.get("focus") ?? "",
+		mark: p.get("mark") ?? "",
+		binary: p.get("binary") ?? "",
+		sort: p.get("sort") ?? "",
+		paused: p.get("paused") === "1",
+	};
+}
+
+/** The parameters for a state, "" or with the leading "?". */
+export function formatUrl(s: State): string {
+	const p = new URLSearchParams();
+	const put = (name: string, value: string, usual = "") => {
+		if (value !== usual) {
+			p.set(name, value);
+		}
+	};
+	put("query", joinQuery(s.type, s.matchers));
+	put("from", s.range.from, DEFAULTS.range.from);
+	put("to", s.range.to, DEFAULTS.range.to);
+	put("by", s.by, DEFAULTS.by);
+	put("chart", s.lines ? "lines" : "");
+	if (s.select) {
+		const iso = (ms: number) => new Date(ms).toISOString();
+		put("select", `${iso(s.select.fromMs)}~${iso(s.select.toMs)}`);
+	}
+	put("view", s.view, DEFAULTS.view);
+	put("invert", s.invert ? "1" : "");
+	put("focus", s.focus);
+	put("zoom", s.zoom);
+	put("search", s.search);
+	put("mark", s.mark);
+	put("binary", s.binary);
+	put("sort", s.sort);
+	put("paused", s.paused ? "1" : "");
+	const text = p.toString();
+	return text === "" ? "" : `?${text}`;
+}

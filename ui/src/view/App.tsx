@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useState } from "preact/hooks";
+import type { ApiError } from "../api/client.ts";
+import { type Data, useData } from "../app/data.ts";
+import { go, stateNow, useAppState } from "../app/store.ts";
+import { useTheme } from "../app/theme.ts";
+import type { Theme } from "../model/colour.ts";
+import { isLive } from "../model/time.ts";
+import { DEFAULTS, type State } from "../model/url.ts";
+import { NoSamples, NotThere, Problem, Waiting } from "./Empty.tsx";
+import { FlamePanel } from "./FlamePanel.tsx";
+import { Help } from "./Help.tsx";
+import { Timeline } from "./Timeline.tsx";
+import { TopBar } from "./TopBar.tsx";
+
+/** What Esc takes back, one step at a time: what was added last is the narrowest. */
+function stepBack(): void {
+	const s = stateNow();
+	if (s.mark !== "" || s.binary !== "") {
+		go({ mark: "", binary: "" }, "replace");
+	} else if (s.search !== "") {
+		go({ search: "" }, "replace");
+	} else if (s.zoom !== "") {
+		go({ zoom: "" });
+	} else if (s.focus !== "") {
+		go({ focus: "", invert: false });
+	} else if (s.select) {
+		go({ select: null });
+	}
+}
+
+function useKeys(data: Data, help: (on: boolean) => void): void {
+	useEffect(() => {
+		const views = { "1": "both", "2": "flame", "3": "table" } as const;
+		const listen = (e: KeyboardEvent) => {
+			const target = e.target as HTMLElement;
+			if (e.defaultPrevented || target.closest?.("input, select, textarea, dialog")) {
+				return;
+			}
+			if (e.ctrlKey || e.metaKey || e.altKey) {
+				return;
+			}
+			if (e.key === "Escape") {
+				stepBack();
+			} else if (e.key === "?") {
+				help(true);
+			} else if (e.key === "r") {
+				data.refresh();
+			} else if (e.key === "p" && isLive(stateNow().range)) {
+				go({ paused: !stateNow().paused }, "replace");
+			} else if (e.key === "i") {
+				go({ invert: !stateNow().invert, zoom: "" });
+			} else if (e.key in views) {
+				go({ view: views[e.key as keyof typeof views] });
+			}
+		};
+		window.addEventListener("keydown", listen);
+		return () => window.removeEventListener("keydown", listen);
+	});
+}
+
+/** Graph and table, or why there are none. */
+function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme }) {
+	const { flame, shown } = data;
+	if (!flame.data) {
+		return <section class={`panel profile ${flame.slow ? "loading" : ""}`} aria-busy="true" />;
+	}
+	if (flame.data.total <= 0) {
+		return (
+			<section class="panel profile">
+				<NoSamples state={state} data={data} />
+			</section>
+		);
+	}
+	if (!shown) {
+		return (
+			<section class="panel profile">
+				<NotThere name={state.focus} />
+			</section>
+		);
+	}
+	return <FlamePanel data={data} flame={shown} state={state} theme={theme} />;
+}
+
+/** Errors of what is shown; those about the question belong to the selector. */
+function errorsOf(data: Data): { selector: string; other: ApiError | null } {
+	const errors = [data.flame.error, data.series.error, data.top.error].filter((e) => e !== null);
+	const bad = errors.find((e) => e.status === 400);
+	return {
+		selector: bad?.message ?? "",
+		other: errors.find((e) => e.status !== 400) ?? null,
+	};
+}
+
+function useTitle(state: State, waiting: boolean): void {
+	const about = state.focus || state.matchers;
+	useEffect(() => {
+		document.title = waiting ? "firn" : about ? `${about} · firn` : "firn";
+	}, [about, waiting]);
+}
+
+/** The page. */
+export function App() {
+	const state = useAppState();
+	const [choice, theme, setTheme] = useTheme();
+	const [help, setHelp] = useState(false);
+	const data = useData(state);
+	useKeys(data, setHelp);
+	const waiting = data.type === null;
+	useTitle(state, waiting);
+	const errors = errorsOf(data);
+	const started = data.types.data !== null || data.types.error !== null;
+	return (
+		<div class={`app ${state.view === DEFAULTS.view ? "" : `app-${state.view}`}`}>
+			<TopBar
+				state={state}
+				data={data}
+				selectorError={errors.selector}
+				choice={choice}
+				setTheme={setTheme}
+				showHelp={() => setHelp(true)}
+			/>
+			{waiting ? (
+				<main class="waiting">{started && <Waiting error={data.types.error} />}</main>
+			) : (
+				<main>
+					{errors.other && <Problem error={errors.other} retry={data.refresh} />}
+					<Timeline state={state} data={data} theme={theme} />
+					<Lower data={data} state={state} theme={theme} />
+				</main>
+			)}
+			{help && <Help close={() => setHelp(false)} />}
+		</div>
+	);
+}

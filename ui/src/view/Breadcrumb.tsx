@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Flame, nodeName, pathTo } from "../model/flame.ts";
+import { fitText, shortName } from "../model/units.ts";
+
+const SHOWN = 6;
+const NAME_MAX = 36;
+
+/** The way from the root to the zoomed frame; each step is a way back. */
+export function Breadcrumb(props: { flame: Flame; zoom: number; zoomTo: (node: number) => void }) {
+	const { flame, zoom, zoomTo } = props;
+	const path = pathTo(flame, zoom);
+	const hidden = Math.max(0, path.length - 1 - SHOWN);
+	const steps = [path[0]!, ...path.slice(1 + hidden)];
+	return (
+		<nav class="crumbs" aria-label="Callers of the zoomed frame">
+			{steps.map((node, i) => (
+				<span key={node} class="crumb">
+					{i > 0 && <span class="crumb-arrow">›</span>}
+					{i === 1 && hidden > 0 && (
+						<>
+							<button
+								type="button"
+								class="bare"
+								title={`${hidden} callers more: zoom out to ${nodeName(flame, path[hidden]!)}`}
+								onClick={() => zoomTo(path[hidden]!)}
+							>
+								… {hidden}
+							</button>
+							<span class="crumb-arrow">›</span>
+						</>
+					)}
+					{node === zoom ? (
+						<b title={nodeName(flame, node)}>{crumbText(flame, node)}</b>
+					) : (
+						<button
+							type="button"
+							class="bare"
+							title={nodeName(flame, node)}
+							onClick={() => zoomTo(node)}
+						>
+							{crumbText(flame, node)}
+						</button>
+					)}
+				</span>
+			))}
+		</nav>
+	);
+}
+
+function crumbText(f: Flame, node: number): string {
+	return fitText(shortName(nodeName(f, node)), NAME_MAX);
+}

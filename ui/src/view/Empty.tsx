@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What stands where there is nothing to show, with the reason and what to do. */
+import { useEffect, useState } from "preact/hooks";
+import type { ApiError } from "../api/client.ts";
+import { serverNow } from "../api/clock.ts";
+import type { Data } from "../app/data.ts";
+import { go } from "../app/store.ts";
+import { formatSpan, isLive, toApiTime } from "../model/time.ts";
+import type { State } from "../model/url.ts";
+import { typeName } from "./TopBar.tsx";
+
+/** After this the page says what may be wrong, in seconds. */
+const LONG_S = 20;
+
+function useSeconds(): number {
+	const [seconds, set] = useState(0);
+	useEffect(() => {
+		const timer = setInterval(() => set((n) => n + 1), 1000);
+		return () => clearInterval(timer);
+	}, []);
+	return seconds;
+}
+
+/** Before the first batch. */
+export function Waiting({ error }: { error: ApiError | null }) {
+	const seconds = useSeconds();
+	if (error) {
+		return (
+			<div class="blank" role="status">
+				<h1>{error.status === 0 ? "The server does not answer" : "The server has a problem"}</h1>
+				<p>{error.status === 0 ? "Is firn still running?" : error.message}</p>
+				<p class="quiet">This page tries again every second.</p>
+			</div>
+		);
+	}
+	return (
+		<div class="blank" role="status" data-testid="waiting">
+			<div class="bars" aria-hidden="true">
+				<i />
+				<i />
+				<i />
+				<i />
+			</div>
+			<h1>Nothing has arrived yet</h1>
+			<p>
+				The agent looks at every CPU 19 times a second and sends what it saw every few seconds. The
+				first samples are expected within ten seconds; this page fills by itself.
+			</p>
+			{seconds >= LONG_S && (
+				<div class="quiet">
+					<p>It has been {seconds} seconds. On the host to be profiled, run one of</p>
+					<code>firn up</code>
+					<code>firn agent --remote-store-address {location.host}</code>
+					<p>and look at what it says.</p>
+				</div>
+			)}
+		</div>
+	);
+}
+
+/** A question without samples: which, and how to ask for more. */
+export function NoSamples({ state, data }: { state: State; data: Data }) {
+	const { type, span } = data;
+	const now = serverNow();
+	const known = type && type.last > 0 ? { fromMs: type.first, toMs: type.last } : null;
+	const outside = known !== null && (span.toMs < known.fromMs || span.fromMs > known.toMs);
+	const ways: { name: string; run: () => void }[] = [];
+	if (state.select) {
+		ways.push({ name: "Back to the whole range", run: () => go({ select: null }) });
+	}
+	if (state.matchers !== "") {
+		ways.push({ name: "Without the selector", run: () => go({ matchers: "" }) });
+	}
+	if (outside && known) {
+		const toMs = Math.min(now, known.toMs + 60_000);
+		const from = toApiTime(Math.max(known.fromMs, toMs - 900_000));
+		ways.push({
+			name: "Show the latest samples there are",
+			run: () => go({ range: { from, to: toApiTime(toMs) }, select: null }),
+		});
+	}
+	if (!isLive(state.range) || state.range.from !== "now-24h") {
+		ways.push({
+			name: "The last 24 hours",
+			run: () => go({ range: { from: "now-24h", to: "now" }, select: null }),
+		});
+	}
+	return (
+		<div class="blank in-panel" role="status" data-testid="no-samples">
+			<h1>No samples here</h1>
+			<p>
+				No {type ? typeName(type.type).name : ""} sample
+				{state.matchers !== "" && (
+					<>
+						{" with "}
+						<code>{`{${state.matchers}}`}</code>
+					</>
+				)}{" "}
+				was taken in {formatSpan(span, now)}.
+				{outside && known && ` Samples of this type exist from ${formatSpan(known, now)}.`}
+			</p>
+			<div class="blank-ways">
+				{ways.map((way) => (
+					<button type="button" class="button" key={way.name} onClick={way.run}>
+						{way.name}
+					</button>
+				))}
+			</div>
+		</div>
+	);
+}
+
+/** A focused function that is not in the samples. */
+export function NotThere({ name }: { name: string }) {
+	return (
+		<div class="blank in-panel" role="status">
+			<h1>Not in these samples</h1>
+			<p>
+				<code>{name}</code> was not seen in this time range.
+			</p>
+			<div class="blank-ways">
+				<button
+					type="button"
+					class="button"
+					onClick={() => go({ focus: "", invert: false, zoom: "" })}
+				>
+					Show everything
+				</button>
+			</div>
+		</div>
+	);
+}
+
+/** The server's sentence about what went wrong, above what is still shown. */
+export function Problem({ error, retry }: { error: ApiError; retry: () => void }) {
+	return (
+		<div class="problem" role="alert" data-testid="problem">
+			<span>{error.message}</span>
+			<button type="button" class="button" onClick={retry}>
+				Try again
+			</button>
+		</div>
+	);
+}

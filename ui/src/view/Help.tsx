@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useRef } from "preact/hooks";
+import { Icon } from "./icons.tsx";
+
+const POINTER: readonly [string, string][] = [
+	["Drag in the chart", "look at that time only"],
+	["Double click in the chart", "back to the whole range"],
+	["Click a name beside the chart", "only its samples; with Alt: all but its"],
+	["Click a bar of the graph", "zoom in: it fills the width"],
+	["Click a bar above it", "zoom out to that caller"],
+	["Right click on a bar", "its callers, its callees, copy, search"],
+	["Click a binary above the graph", "mark its frames"],
+	["Click a row of the table", "mark the function wherever it occurs"],
+];
+
+const KEYS: readonly [string, string][] = [
+	["/ or Ctrl F", "search; Enter and Shift Enter go from match to match"],
+	["↓ ↑ ← →", "in the graph: callee, caller, neighbours; in the chart: move the range"],
+	["Enter", "zoom to the frame in focus"],
+	["Backspace", "zoom out by one"],
+	["m · c", "menu of the frame · copy its name"],
+	["Esc", "step by step back to everything"],
+	["1 2 3", "both, graph, table"],
+	["i", "turn the graph around"],
+	["r · p", "ask again · pause"],
+	["?", "this page"],
+];
+
+function List({ rows, keys }: { rows: readonly [string, string][]; keys: boolean }) {
+	return (
+		<dl>
+			{rows.map(([what, does]) => (
+				<div key={what}>
+					<dt>{keys ? <kbd>{what}</kbd> : what}</dt>
+					<dd>{does}</dd>
+				</div>
+			))}
+		</dl>
+	);
+}
+
+/** How to read the page, and what to press. */
+export function Help({ close }: { close: () => void }) {
+	const dialog = useRef<HTMLDialogElement>(null);
+	useEffect(() => dialog.current?.showModal(), []);
+	return (
+		<dialog
+			class="help"
+			ref={dialog}
+			aria-labelledby="help-title"
+			onClose={close}
+			onClick={(e) => e.target === dialog.current && dialog.current?.close()}
+		>
+			<div class="help-inner">
+				<div class="help-head">
+					<h2 id="help-title">Reading a flame graph</h2>
+					<button
+						type="button"
+						class="button square"
+						aria-label="Close"
+						onClick={() => dialog.current?.close()}
+					>
+						<Icon name="close" />
+					</button>
+				</div>
+				<p>
+					Many times a second the profiler looks at what each CPU is doing: which function runs, who
+					called it, who called that one, up to the start of the program. The graph puts all these
+					stacks on top of each other. A bar is a function. Its width is the share of the time it
+					was seen in; left and right mean nothing. Below it are the functions it called; where
+					nothing is below it, it was doing the work itself (<b>self</b>). Look for wide bars with
+					nothing below them.
+				</p>
+				<p>
+					The colour says which binary the code is from. The kernel is orange, code without a name
+					is pale, and hatched bars say why a stack ends.
+				</p>
+				<div class="help-columns">
+					<section>
+						<h3>Pointer</h3>
+						<List rows={POINTER} keys={false} />
+					</section>
+					<section>
+						<h3>Keys</h3>
+						<List rows={KEYS} keys={true} />
+					</section>
+				</div>
+			</div>
+		</dialog>
+	);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { type Point, placeNear } from "./Tooltip.tsx";
+
+/** An entry of a menu. */
+export interface MenuItem {
+	name: string;
+	/** The key that does the same, for people to learn. */
+	hint?: string;
+	run: () => void;
+}
+
+/** A menu at a point: arrows move, Enter chooses, Esc or a click elsewhere closes. */
+export function Menu(props: { at: Point; title: string; items: MenuItem[]; close: () => void }) {
+	const { at, title, items, close } = props;
+	const element = useRef<HTMLDivElement>(null);
+	useLayoutEffect(() => {
+		const menu = element.current!;
+		placeNear(menu, at, 2);
+		menu.querySelector("button")?.focus();
+	}, [at]);
+	useOutside(element, close);
+	const onKeyDown = (e: KeyboardEvent) => {
+		const buttons = [...element.current!.querySelectorAll("button")];
+		const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+		const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+		if (step !== 0) {
+			e.preventDefault();
+			buttons[(at + step + buttons.length) % buttons.length]?.focus();
+		} else if (e.key === "Escape" || e.key === "Tab") {
+			e.preventDefault();
+			e.stopPropagation();
+			close();
+		}
+	};
+	return (
+		<div class="menu floating" role="menu" ref={element} onKeyDown={onKeyDown} tabIndex={-1}>
+			<div class="menu-title">{title}</div>
+			{items.map((item) => (
+				<button
+					type="button"
+					role="menuitem"
+					key={item.name}
+					onClick={() => {
+						close();
+						item.run();
+					}}
+				>
+					<span>{item.name}</span>
+					{item.hint && <kbd>{item.hint}</kbd>}
+				</button>
+			))}
+		</div>
+	);
+}
+
+/** Calls `close` when a pointer goes down outside the element. */
+export function useOutside(element: { current: HTMLElement | null }, close: () => void): void {
+	const latest = useRef(close);
+	latest.current = close;
+	useEffect(() => {
+		const listen = (e: PointerEvent) => {
+			if (!element.current?.contains(e.target as Node)) {
+				latest.current();
+			}
+		};
+		document.addEventListener("pointerdown", listen, true);
+		return () => document.removeEventListener("pointerdown", listen, true);
+	}, [element]);
+}
+
+/** A button whose panel opens below it. */
+export function Popover(props: {
+	label: ComponentChildren;
+	title: string;
+	class?: string;
+	open: boolean;
+	setOpen: (open: boolean) => void;
+	children: ComponentChildren;
+}) {
+	const { open, setOpen } = props;
+	const element = useRef<HTMLDivElement>(null);
+	useOutside(element, () => open && setOpen(false));
+	const onKeyDown = (e: KeyboardEvent) => {
+		if (e.key === "Escape" && open) {
+			e.stopPropagation();
+			setOpen(false);
+			element.current?.querySelector("button")?.focus();
+		}
+	};
+	return (
+		<div class={`popover ${props.class ?? ""}`} ref={element} onKeyDown={onKeyDown}>
+			<button
+				type="button"
+				class="button"
+				title={props.title}
+				aria-haspopup="true"
+				aria-expanded={open}
+				onClick={() => setOpen(!open)}
+			>
+				{props.label}
+			</button>
+			{open && <div class="popover-panel floating">{props.children}</div>}
+		</div>
+	);
+}

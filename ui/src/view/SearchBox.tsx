@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useRef, useState } from "preact/hooks";
+import { go } from "../app/store.ts";
+import { Icon } from "./icons.tsx";
+
+/** The search box: the search follows while typing, the URL with it. */
+export function SearchBox(props: {
+	text: string;
+	error: string;
+	/** "34.2 %" of what is shown, or "". */
+	share: string;
+	/** "3 / 17", or "". */
+	place: string;
+	step: (by: number) => void;
+}) {
+	const { text, error, share, place, step } = props;
+	const [draft, setDraft] = useState(text);
+	const input = useRef<HTMLInputElement>(null);
+	const timer = useRef(0);
+	useEffect(() => setDraft(text), [text]);
+	const change = (value: string) => {
+		setDraft(value);
+		clearTimeout(timer.current);
+		timer.current = window.setTimeout(() => go({ search: value }, "replace"), 120);
+	};
+	const clear = () => {
+		clearTimeout(timer.current);
+		setDraft("");
+		go({ search: "" }, "replace");
+	};
+	useEffect(() => {
+		const listen = (e: KeyboardEvent) => {
+			const typing = (e.target as HTMLElement).closest?.("input, textarea");
+			const find = (e.ctrlKey || e.metaKey) && e.key === "f";
+			if (find || (e.key === "/" && !typing && !e.ctrlKey && !e.metaKey && !e.altKey)) {
+				if (input.current && document.activeElement !== input.current) {
+					e.preventDefault();
+					input.current.focus();
+					input.current.select();
+				}
+			}
+		};
+		window.addEventListener("keydown", listen);
+		return () => window.removeEventListener("keydown", listen);
+	}, []);
+	const onKeyDown = (e: KeyboardEvent) => {
+		if (e.key === "Enter") {
+			e.preventDefault();
+			step(e.shiftKey ? -1 : 1);
+		} else if (e.key === "Escape") {
+			e.stopPropagation();
+			if (draft === "") {
+				input.current?.blur();
+			}
+			clear();
+		}
+	};
+	return (
+		<search class={`search ${error ? "bad" : ""}`}>
+			<Icon name="search" />
+			<input
+				ref={input}
+				type="text"
+				value={draft}
+				placeholder="Search functions"
+				aria-label="Search functions"
+				title={'Text, "exact name" or /expression/   (Ctrl+F or /)'}
+				spellcheck={false}
+				autocomplete="off"
+				onInput={(e) => change(e.currentTarget.value)}
+				onKeyDown={onKeyDown}
+			/>
+			{error && <span class="search-share">{error}</span>}
+			{draft !== "" && !error && (
+				<>
+					<span class="search-share" data-testid="search-share">
+						{share}
+					</span>
+					<span class="search-place">{place}</span>
+					<button
+						type="button"
+						class="bare"
+						title="Previous match (Shift+Enter)"
+						onClick={() => step(-1)}
+					>
+						<Icon name="left" />
+					</button>
+					<button type="button" class="bare" title="Next match (Enter)" onClick={() => step(1)}>
+						<Icon name="right" />
+					</button>
+				</>
+			)}
+			{draft !== "" && (
+				<button type="button" class="bare" title="Clear (Esc)" onClick={clear}>
+					<Icon name="close" />
+				</button>
+			)}
+		</search>
+	);
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The selector: text with completion of labels, operators and values; the server judges it. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { getLabels, getValues, type Question } from "../api/client.ts";
+import { useQuery } from "../app/use_query.ts";
+import {
+	type Context,
+	complete,
+	contextAt,
+	OPERATORS,
+	parseMatchers,
+	quote,
+	rank,
+} from "../model/selector.ts";
+import { joinQuery, splitQuery } from "../model/url.ts";
+
+const SHOWN_MAX = 200;
+const USUAL = ["comm", "executable", "container_id", "node", "pid"];
+
+interface Choice {
+	text: string;
+	note: string;
+}
+
+/** The other finished matchers, so that values are those that can still occur. */
+function otherMatchers(text: string, context: Context): string {
+	return parseMatchers(text)
+		.filter(
+			(m) => m.value?.closed && m.op && !(context.from >= m.label.from && context.from <= m.to),
+		)
+		.map((m) => `${m.label.text}${m.op!.text}${quote(m.value!.text)}`)
+		.join(",");
+}
+
+function useChoices(
+	type: string,
+	text: string,
+	context: Context | null,
+	range: Omit<Question, "query">,
+) {
+	const kind = context?.kind;
+	const labels = useQuery(kind === "label" ? `labels ${type}` : null, 0, (signal) =>
+		getLabels({ query: type, ...range }, signal),
+	);
+	const query = context ? joinQuery(type, otherMatchers(text, context)) : type;
+	const values = useQuery(
+		kind === "value" && context?.label ? `${context.label} ${query}` : null,
+		0,
+		(signal) => getValues(context!.label, { query, ...range }, signal),
+	);
+	return useMemo<Choice[]>(() => {
+		if (!context) {
+			return [];
+		}
+		if (kind === "op") {
+			return OPERATORS.filter(([op]) => op.startsWith(context.prefix)).map(([text, note]) => ({
+				text,
+				note,
+			}));
+		}
+		if (kind === "label") {
+			const known = labels.data ?? [];
+			const usual = USUAL.filter((l) => known.includes(l));
+			const ordered = [...usual, ...known.filter((l) => !usual.includes(l))];
+			return rank(ordered, context.prefix, SHOWN_MAX).map((text) => ({ text, note: "" }));
+		}
+		const found = kind === "value" ? rank(values.data ?? [], context.prefix, SHOWN_MAX) : [];
+		return found.map((text) => ({ text, note: "" }));
+	}, [context?.kind, context?.prefix, context?.label, labels.data, values.data]);
+}
+
+/** The list below the input. */
+function Choices(props: { choices: Choice[]; at: number; choose: (text: string) => void }) {
+	const list = useRef<HTMLDivElement>(null);
+	useEffect(() => {
+		list.current?.querySelector(".active")?.scrollIntoView({ block: "nearest" });
+	}, [props.at]);
+	return (
+		<div
+			class="choices floating"
+			id="selector-choices"
+			role="listbox"
+			ref={list}
+			aria-label="Completions"
+		>
+			{props.choices.map((choice, i) => (
+				<div
+					key={choice.text}
+					id={`choice-${i}`}
+					role="option"
+					aria-selected={i === props.at}
+					class={i === props.at ? "active" : ""}
+					onPointerDown={(e) => {
+						e.preventDefault();
+						props.choose(choice.text);
+					}}
+				>
+					<span>{choice.text === "" ? '""' : choice.text}</span>
+					{choice.note && <span class="choice-note">{choice.note}</span>}
+				</div>
+			))}
+		</div>
+	);
+}
+
+/** The input between its braces. `commit` gets the matchers, and a type if one was pasted. */
+export function SelectorInput(props: {
+	type: string;
+	matchers: string;
+	error: string;
+	range: Omit<Question, "query">;
+	commit: (matchers: string, type: string) => void;
+}) {
+	const { type, matchers, error, range, commit } = props;
+	const [draft, setDraft] = useState(matchers);
+	const [cursor, setCursor] = useState(0);
+	const [open, setOpen] = useState(false);
+	const [at, setAt] = useState(-1);
+	const input = useRef<HTMLInputElement>(null);
+	useEffect(() => setDraft(matchers), [matchers]);
+	const context = useMemo(() => (open ? contextAt(draft, cursor) : null), [open, draft, cursor]);
+	const choices = useChoices(type, draft, context, range);
+	const look = () => setCursor(input.current?.selectionStart ?? 0);
+	const put = (text: string, place: number) => {
+		setDraft(text);
+		setCursor(place);
+		setAt(-1);
+		requestAnimationFrame(() => {
+			input.current?.focus();
+			input.current?.setSelectionRange(place, place);
+		});
+	};
+	const send = (text: string) => {
+		const split = splitQuery(text);
+		setOpen(false);
+		setAt(-1);
+		setDraft(split.matchers);
+		if (split.matchers !== matchers || (split.type !== "" && split.type !== type)) {
+			commit(split.matchers, split.type);
+		}
+	};
+	const choose = (text: string) => {
+		if (context) {
+			const edit = complete(draft, context, text);
+			put(edit.text, edit.cursor);
+		}
+	};
+	const onKeyDown = (e: KeyboardEvent) => {
+		const shown = open && choices.length > 0;
+		if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+			e.preventDefault();
+			const step = e.key === "ArrowDown" ? 1 : -1;
+			setOpen(true);
+			setAt((i) => (shown ? (i + step + choices.length) % choices.length : -1));
+		} else if (e.key === "Tab" && shown && !e.shiftKey && (at >= 0 || context?.prefix)) {
+			e.preventDefault();
+			choose(choices[Math.max(at, 0)]!.text);
+		} else if (e.key === "Enter") {
+			e.preventDefault();
+			if (shown && at >= 0) {
+				choose(choices[at]!.text);
+			} else {
+				send(draft);
+			}
+		} else if (e.key === "Escape") {
+			e.stopPropagation();
+			if (open) {
+				setOpen(false);
+				setAt(-1);
+			} else {
+				setDraft(matchers);
+				input.current?.blur();
+			}
+		}
+	};
+	return (
+		<div class={`selector ${error ? "bad" : ""}`}>
+			<span class="brace">{"{"}</span>
+			<input
+				ref={input}
+				type="text"
+				value={draft}
+				placeholder={'all samples; for example  comm="python3", node=~"web.*"'}
+				aria-label="Selector"
+				role="combobox"
+				aria-expanded={open && choices.length > 0}
+				aria-controls="selector-choices"
+				aria-activedescendant={at >= 0 ? `choice-${at}` : undefined}
+				aria-invalid={error !== ""}
+				spellcheck={false}
+				autocomplete="off"
+				onInput={(e) => {
+					setDraft(e.currentTarget.value);
+					setOpen(true);
+					setAt(-1);
+					look();
+				}}
+				onClick={() => {
+					look();
+					setOpen(true);
+				}}
+				onKeyUp={look}
+				onKeyDown={onKeyDown}
+				onBlur={() => {
+					setOpen(false);
+					send(draft);
+				}}
+			/>
+			<span class="brace">{"}"}</span>
+			{open && choices.length > 0 && <Choices choices={choices} at={at} choose={choose} />}
+			{error && !open && (
+				<div class="selector-error floating" role="alert">
+					{error}
+				</div>
+			)}
+		</div>
+	);
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Use over time, split by a label. A range that is dragged is what graph and table show. */
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { getLabels } from "../api/client.ts";
+import { serverNow } from "../api/clock.ts";
+import { type Data, SERIES_MAX } from "../app/data.ts";
+import { go, stateNow } from "../app/store.ts";
+import { cssValue } from "../app/theme.ts";
+import { useQuery } from "../app/use_query.ts";
+import { lineColour, type Theme } from "../model/colour.ts";
+import { hashString } from "../model/flame.ts";
+import { withMatcher } from "../model/selector.ts";
+import { assignSlots, type Grid, gridOf, type Line, meanOf, SLOTS } from "../model/series.ts";
+import { formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
+import { formatRate, type Rate, rateOf } from "../model/units.ts";
+import type { State } from "../model/url.ts";
+import { Chart } from "./chart.ts";
+import { Icon } from "./icons.tsx";
+import { Segments } from "./Segments.tsx";
+
+/** Labels that are offered first, where samples have them. */
+const USUAL = ["comm", "executable", "container_id", "cgroup", "node", "pid", "thread_name", "cpu"];
+
+function useLabels(data: Data): string[] {
+	const type = data.type?.type ?? "";
+	const minute = Math.floor(serverNow() / 60_000);
+	const labels = useQuery(type && `labels ${type}`, minute, (signal) =>
+		getLabels({ query: type, from: "now-7d", to: "now" }, signal),
+	);
+	return useMemo(() => {
+		const known = labels.data ?? [];
+		const usual = USUAL.filter((l) => known.includes(l));
+		return [...usual, ...known.filter((l) => !usual.includes(l))];
+	}, [labels.data]);
+}
+
+function nameOf(line: Line, by: string): string {
+	if (line.other) {
+		return "everything else";
+	}
+	return line.value || (by === "" ? "all" : `no ${by}`);
+}
+
+function LegendRow(props: {
+	line: Line;
+	by: string;
+	colour: string;
+	value: string;
+	state: State;
+	hover: (on: boolean) => void;
+}) {
+	const { line, by, colour, value, state, hover } = props;
+	const name = nameOf(line, by);
+	const choose = (e: MouseEvent) => {
+		const op = e.altKey ? "!=" : "=";
+		go({ matchers: withMatcher(state.matchers, by, line.value, op), zoom: "" });
+	};
+	return (
+		<li>
+			<button
+				type="button"
+				class="legend-row"
+				disabled={line.other || by === ""}
+				title={
+					line.other
+						? `The sum of what is beyond the ${SERIES_MAX} largest`
+						: `${name}\nClick: only this   Alt+click: all but this`
+				}
+				onClick={choose}
+				onMouseEnter={() => hover(true)}
+				onMouseLeave={() => hover(false)}
+				onFocus={() => hover(true)}
+				onBlur={() => hover(false)}
+			>
+				<span class="swatch" style={{ background: colour }} />
+				<span class="legend-name">{name}</span>
+				<span class="legend-value">{value}</span>
+			</button>
+		</li>
+	);
+}
+
+/** The range in force, and the way back to the whole. */
+function InForce({ state, data, rate }: { state: State; data: Data; rate: Rate }) {
+	const { select } = state;
+	if (!select) {
+		return <span class="range-note">Drag in the chart to look at a part of it</span>;
+	}
+	const text = formatSpan(select, serverNow());
+	return (
+		<span class="focus-chip" data-testid="selection" data-unit={rate.label}>
+			<b>{text}</b>
+			<span>{formatLength(select.toMs - select.fromMs)}</span>
+			<button
+				type="button"
+				class="bare"
+				title="Back to the whole range (Esc, or a double click in the chart)"
+				onClick={() => go({ select: null })}
+			>
+				<Icon name="close" />
+			</button>
+			{data.flame.slow && <span class="visually-hidden">loading</span>}
+		</span>
+	);
+}
+
+/** Arrow keys on the chart move the range in force by a step; with Shift they move its end. */
+function moveSelect(e: KeyboardEvent, grid: Grid, span: Span): void {
+	const by = e.key === "ArrowLeft" ? -1 : e.key === "ArrowRight" ? 1 : 0;
+	if (by === 0) {
+		return;
+	}
+	e.preventDefault();
+	const now = stateNow().select;
+	const shift = by * grid.stepMs;
+	if (!now) {
+		const end = (grid.timesS.at(-1) ?? 0) * 1000 + grid.stepMs;
+		go({ select: { fromMs: end - 3 * grid.stepMs, toMs: end } });
+		return;
+	}
+	const fromMs = e.shiftKey ? now.fromMs : now.fromMs + shift;
+	const toMs = now.toMs + shift;
+	if (fromMs >= span.fromMs - grid.stepMs && toMs <= span.toMs + grid.stepMs && toMs > fromMs) {
+		go({ select: { fromMs, toMs } }, "replace");
+	}
+}
+
+function useChart(
+	state: State,
+	theme: Theme,
+	grid: Grid | null,
+	span: Span,
+	rate: Rate,
+	colours: string[],
+	strong: number,
+) {
+	const root = useRef<HTMLDivElement>(null);
+	const chart = useRef<Chart | null>(null);
+	const [cursor, setCursor] = useState(-1);
+	useLayoutEffect(() => {
+		chart.current = new Chart(root.current!, {
+			selected: (select) => go({ select }),
+			reset: () => stateNow().select && go({ select: null }),
+			moved: setCursor,
+		});
+		const observer = new ResizeObserver(() => chart.current?.resize());
+		observer.observe(root.current!);
+		return () => {
+			observer.disconnect();
+			chart.current?.destroy();
+		};
+	}, []);
+	useEffect(() => {
+		if (grid && grid.timesS.length > 0) {
+			chart.current!.show({
+				grid,
+				factor: rate.factor,
+				colours,
+				stacked: !state.lines,
+				span,
+				select: state.select,
+				strong,
+				axis: cssValue("--text-2"),
+				line: cssValue("--line"),
+				shade: cssValue("--shade"),
+				accent: cssValue("--accent"),
+				formatY: (v) => formatRate(v, rate),
+			});
+		}
+	}, [grid, theme, state.lines, state.select, colours.join(), strong]);
+	return { root, cursor };
+}
+
+/** The upper half of the page. */
+export function Timeline({ state, data, theme }: { state: State; data: Data; theme: Theme }) {
+	const answer = data.series.data;
+	const labels = useLabels(data);
+	const [strong, setStrong] = useState(-1);
+	const grid = useMemo(
+		() =>
+			answer &&
+			gridOf(answer.series, answer.by[0] ?? "", answer.step, answer.span.fromMs, answer.span.toMs),
+		[answer],
+	);
+	const lines = grid?.lines ?? [];
+	const slots = useRef(new Map<string, number>());
+	const named = lines.filter((l) => !l.other).map((l) => l.value);
+	slots.current = assignSlots(slots.current, named, hashString);
+	const colours = lines.map((l) =>
+		lineColour(l.other ? -1 : (slots.current.get(l.value) ?? 0), SLOTS, theme),
+	);
+	const rate = rateOf(answer?.unit ?? "", data.type?.delta ?? true, answer?.step ?? 10_000);
+	const span = answer?.span ?? data.span;
+	const { root, cursor } = useChart(state, theme, grid, span, rate, colours, strong);
+	const valueText = (line: Line): string => {
+		const value = cursor >= 0 ? line.values[cursor]! : meanOf(grid!, line, state.select);
+		return formatRate(value * rate.factor, rate);
+	};
+	const by = answer?.by[0] ?? "";
+	const choices = labels.includes(state.by) || state.by === "" ? labels : [state.by, ...labels];
+	return (
+		<section class="panel timeline" aria-label="Over time">
+			<div class="timeline-bar">
+				<h2>{rate.label === "cores" ? "CPU" : data.type?.type.split(":")[1]}</h2>
+				<label class="by">
+					by
+					<select value={state.by} onChange={(e) => go({ by: e.currentTarget.value })}>
+						{choices.map((l) => (
+							<option key={l} value={l}>
+								{l}
+							</option>
+						))}
+						<option value="">nothing</option>
+					</select>
+				</label>
+				<Segments
+					label="Form of the chart"
+					value={state.lines ? "lines" : "stack"}
+					choices={[
+						{ value: "stack", name: "Stacked" },
+						{ value: "lines", name: "Lines" },
+					]}
+					choose={(v) => go({ lines: v === "lines" }, "replace")}
+				/>
+				<InForce state={state} data={data} rate={rate} />
+				<span class="legend-head">
+					{cursor >= 0 && grid
+						? formatSpan(stepSpan(grid, cursor), serverNow())
+						: `mean, ${rate.label}`}
+				</span>
+			</div>
+			<div class="timeline-body">
+				<div
+					class="chart"
+					ref={root}
+					tabIndex={0}
+					role="application"
+					aria-label={`Use over time by ${by || "nothing"}. Arrow keys move the selected range.`}
+					data-from={toApiTime(span.fromMs)}
+					onKeyDown={(e) => grid && moveSelect(e, grid, span)}
+				/>
+				<ul class="legend" aria-label={`Values of ${by}`}>
+					{lines.map((line, k) => (
+						<LegendRow
+							key={line.other ? "\nother" : line.value}
+							line={line}
+							by={by}
+							colour={colours[k]!}
+							value={valueText(line)}
+							state={state}
+							hover={(on) => setStrong(on ? k : -1)}
+						/>
+					))}
+				</ul>
+			</div>
+		</section>
+	);
+}
+
+function stepSpan(grid: Grid, index: number): Span {
+	const fromMs = grid.timesS[index]! * 1000;
+	return { fromMs, toMs: fromMs + grid.stepMs };
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useState } from "preact/hooks";
+import { pprofUrl } from "../api/client.ts";
+import type { ProfileType } from "../api/types.ts";
+import { copyText } from "../app/copy.ts";
+import type { Data } from "../app/data.ts";
+import { go } from "../app/store.ts";
+import type { ThemeChoice } from "../app/theme.ts";
+import { isLive, toApiTime } from "../model/time.ts";
+import { formatUrl, type State } from "../model/url.ts";
+import { Icon, type IconName } from "./icons.tsx";
+import { RangePicker } from "./RangePicker.tsx";
+import { SelectorInput } from "./SelectorInput.tsx";
+
+const THEMES: Record<ThemeChoice, { icon: IconName; next: ThemeChoice; name: string }> = {
+	auto: { icon: "auto", next: "dark", name: "as the system" },
+	dark: { icon: "moon", next: "light", name: "dark" },
+	light: { icon: "sun", next: "auto", name: "light" },
+};
+
+/** "cpu" and "parca_agent" out of a profile type: what it measures, and who measured it. */
+export function typeName(type: string): { name: string; source: string } {
+	const [source = "", sample = "", , period = ""] = type.split(":");
+	const name = sample === "samples" && period !== "" ? period : sample || source;
+	return { name: name === "cpu" ? "CPU" : name.replace(/_/g, " "), source };
+}
+
+function TypePicker({ types, type }: { types: ProfileType[]; type: ProfileType }) {
+	const known = types.some((t) => t.type === type.type) ? types : [type, ...types];
+	return (
+		<label class="type">
+			<span class="visually-hidden">Profile type</span>
+			<select
+				value={type.type}
+				title={type.type}
+				onChange={(e) => go({ type: e.currentTarget.value, zoom: "", select: null })}
+			>
+				{known.map((t) => {
+					const { name, source } = typeName(t.type);
+					return (
+						<option key={t.type} value={t.type} title={t.type}>
+							{name} · {source}
+						</option>
+					);
+				})}
+			</select>
+		</label>
+	);
+}
+
+/** A link to what is seen now: the range becomes absolute, so that it shows the same tomorrow. */
+function shareLink(state: State, data: Data): string {
+	const { fromMs, toMs } = data.span;
+	const range = isLive(state.range)
+		? { from: toApiTime(fromMs), to: toApiTime(toMs) }
+		: state.range;
+	const type = data.type?.type ?? state.type;
+	return location.origin + location.pathname + formatUrl({ ...state, type, range });
+}
+
+function ShareButton({ state, data }: { state: State; data: Data }) {
+	const [done, setDone] = useState(false);
+	return (
+		<button
+			type="button"
+			class="button square"
+			title="Copy a link to exactly this, with absolute times"
+			aria-label="Copy link"
+			onClick={() => {
+				copyText(shareLink(state, data));
+				setDone(true);
+				setTimeout(() => setDone(false), 1500);
+			}}
+		>
+			<Icon name="link" />
+			{done && <span class="said floating">Link copied</span>}
+		</button>
+	);
+}
+
+function LiveButtons({ state, data }: { state: State; data: Data }) {
+	const live = isLive(state.range);
+	return (
+		<div class="group">
+			<button
+				type="button"
+				class="button square"
+				title="Ask again now (r)"
+				aria-label="Refresh"
+				onClick={data.refresh}
+			>
+				<Icon name="refresh" />
+			</button>
+			{live && (
+				<button
+					type="button"
+					class={`button live ${state.paused ? "" : "on"}`}
+					title={state.paused ? "Follow the clock again (p)" : "Pause (p)"}
+					aria-pressed={!state.paused}
+					onClick={() => go({ paused: !state.paused }, "replace")}
+				>
+					<Icon name={state.paused ? "play" : "pause"} />
+					{state.paused ? "Paused" : "Live"}
+				</button>
+			)}
+		</div>
+	);
+}
+
+/** Type, selector, range, and what concerns the page itself. */
+export function TopBar(props: {
+	state: State;
+	data: Data;
+	selectorError: string;
+	choice: ThemeChoice;
+	setTheme: (choice: ThemeChoice) => void;
+	showHelp: () => void;
+}) {
+	const { state, data, selectorError, choice, setTheme, showHelp } = props;
+	const { type } = data;
+	const theme = THEMES[choice];
+	return (
+		<header class="top-bar">
+			<a class="brand" href={location.pathname} title="firn: start over">
+				<img src="icon.svg" alt="" width="22" height="22" />
+				firn
+			</a>
+			{type && (
+				<>
+					<TypePicker types={data.types.data ?? []} type={type} />
+					<SelectorInput
+						type={type.type}
+						matchers={state.matchers}
+						error={selectorError}
+						range={{ from: toApiTime(data.span.fromMs), to: toApiTime(data.span.toMs) }}
+						commit={(matchers, pasted) => go({ matchers, type: pasted || state.type, zoom: "" })}
+					/>
+					<RangePicker
+						range={state.range}
+						choose={(range) => go({ range, select: null, paused: false })}
+					/>
+					<LiveButtons state={state} data={data} />
+					<div class="group">
+						<ShareButton state={state} data={data} />
+						{data.question && (
+							<a
+								class="button square"
+								href={pprofUrl(data.question)}
+								title="Download as pprof"
+								aria-label="Download as pprof"
+							>
+								<Icon name="save" />
+							</a>
+						)}
+					</div>
+				</>
+			)}
+			<div class="group last">
+				<button
+					type="button"
+					class="button square"
+					title={`Theme: ${theme.name}`}
+					aria-label={`Theme: ${theme.name}`}
+					onClick={() => setTheme(theme.next)}
+				>
+					<Icon name={theme.icon} />
+				</button>
+				<button
+					type="button"
+					class="button square"
+					title="What to click, and keys (?)"
+					aria-label="Help"
+					onClick={showHelp}
+				>
+					?
+				</button>
+			</div>
+		</header>
+	);
+}

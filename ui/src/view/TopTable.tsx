@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { go } from "../app/store.ts";
+import { binaryColour, type Theme, toHex } from "../model/colour.ts";
+import type { Matcher } from "../model/search.ts";
+import {
+	arrangeRows,
+	nextSort,
+	type Row,
+	type Sort,
+	type SortKey,
+	visibleRows,
+} from "../model/table.ts";
+import { formatCount, formatShare, formatValue } from "../model/units.ts";
+
+const ROW_PX = 26;
+const HEADINGS: readonly { key: SortKey; name: string; class: string }[] = [
+	{ key: "name", name: "Function", class: "cell-name" },
+	{ key: "binary", name: "Binary", class: "cell-binary" },
+	{ key: "self", name: "Self", class: "cell-value" },
+	{ key: "total", name: "Total", class: "cell-value" },
+];
+
+/** The order in the URL: "total", "-name"; a minus turns it around. */
+export function parseSort(text: string): Sort {
+	const key = text.replace(/^-/, "") as SortKey;
+	if (!HEADINGS.some((h) => h.key === key)) {
+		return { key: "self", descending: true };
+	}
+	return { key, descending: (key === "self" || key === "total") !== text.startsWith("-") };
+}
+
+function formatSort(sort: Sort): string {
+	const usual = sort.key === "self" || sort.key === "total";
+	const text = (usual === sort.descending ? "" : "-") + sort.key;
+	return text === "self" ? "" : text;
+}
+
+interface TableProps {
+	rows: readonly Row[];
+	unit: string;
+	/** What 100 % is. */
+	whole: number;
+	theme: Theme;
+	matcher: Matcher | null;
+	sort: string;
+	/** The function that is marked, and the one under the pointer in the graph. */
+	mark: string;
+	hover: string;
+	onHover: (name: string) => void;
+}
+
+function Value({ value, whole, unit }: { value: number; whole: number; unit: string }) {
+	const share = whole > 0 ? Math.min(1, value / whole) : 0;
+	return (
+		<td class="cell-value">
+			<span class="bar" style={{ transform: `scaleX(${share.toFixed(4)})` }} />
+			<span class="cell-number">{formatValue(value, unit)}</span>
+			<span class="cell-share">{formatShare(value, whole)}</span>
+		</td>
+	);
+}
+
+function TableRow(props: { row: Row; index: number; table: TableProps }) {
+	const { row, index, table } = props;
+	const marked = row.name === table.mark;
+	const toggle = () => go({ mark: marked ? "" : row.name }, "replace");
+	const colour = binaryColour(row.binary, row.kind === "kernel", table.theme);
+	return (
+		<tr
+			class={`${marked ? "marked" : ""} ${row.name === table.hover ? "hovered" : ""} kind-${row.kind}`}
+			style={{ transform: `translateY(${index * ROW_PX}px)` }}
+			aria-rowindex={index + 2}
+			aria-selected={marked}
+			onClick={toggle}
+			onMouseEnter={() => table.onHover(row.name)}
+		>
+			<td class="cell-name" title={row.file ? `${row.name}\n${row.file}` : row.name}>
+				<span class="swatch" style={{ background: toHex(colour) }} />
+				{row.name || "(no name)"}
+			</td>
+			<td class="cell-binary" title={row.binary}>
+				{row.binary}
+			</td>
+			<Value value={row.self} whole={table.whole} unit={table.unit} />
+			<Value value={row.total} whole={table.whole} unit={table.unit} />
+		</tr>
+	);
+}
+
+function Head({ sort }: { sort: Sort }) {
+	return (
+		<thead>
+			<tr>
+				{HEADINGS.map((h) => (
+					<th
+						key={h.key}
+						class={h.class}
+						scope="col"
+						aria-sort={sort.key !== h.key ? "none" : sort.descending ? "descending" : "ascending"}
+					>
+						<button
+							type="button"
+							class="bare"
+							onClick={() => go({ sort: formatSort(nextSort(sort, h.key)) }, "replace")}
+						>
+							{h.name}
+							<span class="sort-mark">
+								{sort.key === h.key ? (sort.descending ? "▼" : "▲") : ""}
+							</span>
+						</button>
+					</th>
+				))}
+			</tr>
+		</thead>
+	);
+}
+
+/** Functions with self and total; only the rows that are seen are in the document. */
+export function TopTable(props: TableProps) {
+	const { rows, matcher, mark } = props;
+	const sort = useMemo(() => parseSort(props.sort), [props.sort]);
+	const arranged = useMemo(() => arrangeRows(rows, matcher, sort), [rows, matcher, sort]);
+	const scroll = useRef<HTMLDivElement>(null);
+	const [view, setView] = useState({ top: 0, height: 400 });
+	const look = () => {
+		const { scrollTop, clientHeight } = scroll.current!;
+		setView({ top: scrollTop, height: clientHeight });
+	};
+	useLayoutEffect(() => {
+		const observer = new ResizeObserver(look);
+		observer.observe(scroll.current!);
+		return () => observer.disconnect();
+	}, []);
+	useEffect(() => {
+		const at = mark === "" ? -1 : arranged.findIndex((row) => row.name === mark);
+		const box = scroll.current!;
+		const y = at * ROW_PX;
+		if (at >= 0 && (y < box.scrollTop || y + 2 * ROW_PX > box.scrollTop + box.clientHeight)) {
+			box.scrollTop = Math.max(0, y - box.clientHeight / 3);
+		}
+	}, [mark]);
+	const step = (by: number) => {
+		const at = arranged.findIndex((row) => row.name === mark);
+		const next = arranged[Math.min(Math.max(at + by, 0), arranged.length - 1)];
+		if (next) {
+			go({ mark: next.name }, "replace");
+		}
+	};
+	const onKeyDown = (e: KeyboardEvent) => {
+		const by = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+		if (by !== 0 && e.target === scroll.current) {
+			e.preventDefault();
+			step(by);
+		}
+	};
+	const [first, last] = visibleRows(view.top, view.height, ROW_PX, arranged.length);
+	return (
+		<section
+			class="table-scroll"
+			ref={scroll}
+			tabIndex={0}
+			aria-label="Functions"
+			onScroll={look}
+			onKeyDown={onKeyDown}
+			onMouseLeave={() => props.onHover("")}
+		>
+			<table class="top" aria-rowcount={arranged.length + 1}>
+				<Head sort={sort} />
+				<tbody style={{ height: `${arranged.length * ROW_PX}px` }}>
+					{arranged.slice(first, last).map((row, i) => (
+						<TableRow
+							key={`${row.name}\n${row.binary}`}
+							row={row}
+							index={first + i}
+							table={props}
+						/>
+					))}
+				</tbody>
+			</table>
+			{arranged.length === 0 && (
+				<p class="table-none">
+					{rows.length === 0
+						? "No functions."
+						: `None of ${formatCount(rows.length)} functions matches the search.`}
+				</p>
+			)}
+		</section>
+	);
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Paints a flame graph on a canvas. Frames become pixels in a buffer, one line for each row that is
+ * then repeated, so the time depends on the size of the canvas and not on the number of frames;
+ * text is drawn only where it fits. An overlay canvas has what follows the pointer.
+ */
+import type { Paint } from "../model/colour.ts";
+import { type Flame, Kind, nodeAt, nodeName } from "../model/flame.ts";
+import { type Layout, layoutFrames, newLayout } from "../model/layout.ts";
+import { fitText, shortName } from "../model/units.ts";
+
+/** Height of a row in CSS pixels, the gap below it included. */
+export const ROW_PX = 20;
+const GAP_PX = 1;
+const TEXT_PX = 11.5;
+const PAD_PX = 5;
+/** Narrowest frame with a text, in CSS pixels. */
+const TEXT_MIN_PX = 26;
+
+/** Colours from the style sheet, as CSS texts; `back` as a pixel too. */
+export interface Colours {
+	back: string;
+	backPixel: number;
+	text: string;
+	textDim: string;
+	textMark: string;
+	line: string;
+	hatch: string;
+	rest: number;
+	focus: string;
+	hover: string;
+	font: string;
+}
+
+/** What is drawn. */
+export interface Scene {
+	flame: Flame;
+	paint: Paint;
+	colours: Colours;
+	/** 1 for frames that keep their colour while others are dimmed; null: all do. */
+	hit: Uint8Array | null;
+	/** The frame that fills the width; its ancestors are drawn as its frame. */
+	zoom: number;
+}
+
+/** A window on the value axis. */
+export interface Extent {
+	x0: number;
+	x1: number;
+}
+
+export class FlameRenderer {
+	/** CSS pixels. */
+	width = 0;
+	height = 0;
+	/** First pixel row that is seen, in CSS pixels. */
+	scrollPx = 0;
+	extent: Extent = { x0: 0, x1: 1 };
+	/** What the last painting took, in milliseconds. */
+	lastMs = 0;
+	private ratio = 1;
+	private scene: Scene | null = null;
+	private readonly layout: Layout = newLayout();
+	private image: ImageData | null = null;
+	private pixels = new Uint32Array(0);
+	private lines = new Uint32Array(0);
+	private charPx = 7;
+	private labels: { name: string; short: string }[] = [];
+	private readonly canvas: HTMLCanvasElement;
+	private readonly overlay: HTMLCanvasElement;
+	private readonly ctx: CanvasRenderingContext2D;
+	private readonly over: CanvasRenderingContext2D;
+
+	constructor(canvas: HTMLCanvasElement, overlay: HTMLCanvasElement) {
+		this.canvas = canvas;
+		this.overlay = overlay;
+		this.ctx = canvas.getContext("2d", { alpha: false })!;
+		this.over = overlay.getContext("2d")!;
+	}
+
+	/** Sizes in CSS pixels; `ratio` device pixels each. */
+	resize(width: number, height: number, ratio: number): void {
+		if (this.width === width && this.height === height && this.ratio === ratio) {
+			return;
+		}
+		this.width = width;
+		this.height = height;
+		this.ratio = ratio;
+		for (const canvas of [this.canvas, this.overlay]) {
+			canvas.width = Math.max(1, Math.round(width * ratio));
+			canvas.height = Math.max(1, Math.round(height * ratio));
+			canvas.style.width = `${width}px`;
+			canvas.style.height = `${height}px`;
+		}
+		this.image = this.ctx.createImageData(this.canvas.width, this.canvas.height);
+		this.pixels = new Uint32Array(this.image.data.buffer);
+	}
+
+	show(scene: Scene): void {
+		if (this.scene?.flame !== scene.flame) {
+			this.labels = [];
+		}
+		this.scene = scene;
+	}
+
+	/** The node under a point of the canvas in CSS pixels, or -1. */
+	nodeAt(x: number, y: number): number {
+		if (!this.scene || this.width === 0) {
+			return -1;
+		}
+		const { x0, x1 } = this.extent;
+		const depth = Math.floor((y + this.scrollPx) / ROW_PX);
+		return nodeAt(this.scene.flame, x0 + (x / this.width) * (x1 - x0), depth);
+	}
+
+	/** Rectangle of a node in CSS pixels of the canvas, cut to its sides. */
+	rectOf(node: number): { left: number; top: number; width: number } {
+		const f = this.scene!.flame;
+		const scale = this.width / (this.extent.x1 - this.extent.x0);
+		const left = Math.max(0, (f.start[node]! - this.extent.x0) * scale);
+		const right = (f.start[node]! + f.value[node]! - this.extent.x0) * scale;
+		return {
+			left,
+			top: f.depth[node]! * ROW_PX - this.scrollPx,
+			width: Math.min(right, this.width) - left,
+		};
+	}
+
+	/** Paints everything but the overlay. */
+	draw(): void {
+		const scene = this.scene;
+		if (!scene || !this.image || this.width === 0) {
+			return;
+		}
+		const begin = performance.now();
+		const row = Math.round(ROW_PX * this.ratio);
+		const top = Math.floor(this.scrollPx / ROW_PX);
+		const rows = Math.ceil((this.scrollPx + this.height) / ROW_PX) - top;
+		const window = { ...this.extent, width: this.canvas.width, top, bottom: top + rows - 1 };
+		layoutFrames(scene.flame, window, this.layout);
+		this.fillLines(scene, top, rows);
+		this.spread(scene, row, top, rows);
+		this.ctx.putImageData(this.image, 0, 0);
+		this.drawHatches(scene, row);
+		this.drawTexts(scene);
+		this.lastMs = performance.now() - begin;
+	}
+
+	/** One line of pixels for each visible row. */
+	private fillLines(scene: Scene, top: number, rows: number): void {
+		const width = this.canvas.width;
+		if (this.lines.length < width * rows) {
+			this.lines = new Uint32Array(width * rows);
+		}
+		const { lines, layout } = this;
+		const { paint, hit, colours } = scene;
+		lines.fill(colours.backPixel, 0, width * rows);
+		const gap = Math.max(1, Math.round(this.ratio));
+		for (let k = 0; k < layout.count; k++) {
+			const node = layout.node[k]!;
+			const left = Math.round(layout.left[k]!);
+			let right = Math.round(layout.right[k]!);
+			if (right - left > 3 * gap && right < width) {
+				right -= gap;
+			}
+			const line = (layout.depth[k]! - top) * width;
+			let pixel = colours.rest;
+			if (node >= 0) {
+				pixel = hit && !hit[node] ? paint.dim[node]! : paint.full[node]!;
+			}
+			lines.fill(pixel, line + left, line + Math.max(right, left + 1));
+		}
+	}
+
+	/** Repeats each line over the height of its row. */
+	private spread(scene: Scene, row: number, top: number, rows: number): void {
+		const width = this.canvas.width;
+		const height = this.canvas.height;
+		const gap = Math.max(1, Math.round(GAP_PX * this.ratio));
+		const offset = Math.round((this.scrollPx - top * ROW_PX) * this.ratio);
+		this.pixels.fill(scene.colours.backPixel);
+		for (let r = 0; r < rows; r++) {
+			const line = this.lines.subarray(r * width, (r + 1) * width);
+			const first = Math.max(0, r * row - offset);
+			const last = Math.min(height, (r + 1) * row - offset - gap);
+			for (let y = first; y < last; y++) {
+				this.pixels.set(line, y * width);
+			}
+		}
+	}
+
+	/** Markers (why a stack ended) are hatched: they are no functions. */
+	private drawHatches(scene: Scene, row: number): void {
+		const { layout, ctx, ratio } = this;
+		ctx.strokeStyle = scene.colours.hatch;
+		ctx.lineWidth = ratio;
+		for (let k = 0; k < layout.count; k++) {
+			const node = layout.node[k]!;
+			const width = layout.right[k]! - layout.left[k]!;
+			if (node < 0 || scene.flame.kind[node] !== Kind.marker || width < 4 * ratio) {
+				continue;
+			}
+			const y = layout.depth[k]! * row - Math.round(this.scrollPx * ratio);
+			const height = row - Math.round(GAP_PX * ratio);
+			ctx.save();
+			ctx.beginPath();
+			ctx.rect(layout.left[k]!, y, width - ratio, height);
+			ctx.clip();
+			ctx.beginPath();
+			for (let x = layout.left[k]! - row; x < layout.right[k]!; x += 6 * ratio) {
+				ctx.moveTo(x, y + row);
+				ctx.lineTo(x + row, y);
+			}
+			ctx.stroke();
+			ctx.restore();
+		}
+	}
+
+	private label(node: number): { name: string; short: string } {
+		const f = this.scene!.flame;
+		const id = f.name[node]!;
+		let label = this.labels[id];
+		if (!label) {
+			const name = nodeName(f, node);
+			label = { name, short: shortName(name) };
+			this.labels[id] = label;
+		}
+		return label;
+	}
+
+	private drawTexts(scene: Scene): void {
+		const { layout, ctx, ratio } = this;
+		ctx.font = `${TEXT_PX * ratio}px ${scene.colours.font}`;
+		ctx.textBaseline = "middle";
+		this.charPx = ctx.measureText("0123456789").width / 10;
+		const least = TEXT_MIN_PX * ratio;
+		const pad = PAD_PX * ratio;
+		const middle = ((ROW_PX - GAP_PX) / 2 + 0.5) * ratio;
+		const zoomDepth = scene.flame.depth[scene.zoom]!;
+		let style = "";
+		for (let k = 0; k < layout.count; k++) {
+			const node = layout.node[k]!;
+			const width = layout.right[k]! - layout.left[k]!;
+			if (node < 0 || width < least) {
+				continue;
+			}
+			const dim = (scene.hit && !scene.hit[node]) || layout.depth[k]! < zoomDepth;
+			const wanted = dim ? scene.colours.textDim : scene.colours.text;
+			if (wanted !== style) {
+				ctx.fillStyle = wanted;
+				style = wanted;
+			}
+			const { name, short } = this.label(node);
+			const room = Math.floor((width - 2 * pad) / this.charPx);
+			const text = name.length <= room ? name : fitText(short, room);
+			const y = (layout.depth[k]! * ROW_PX - this.scrollPx) * ratio + middle;
+			ctx.fillText(text, Math.round(layout.left[k]! + pad), Math.round(y));
+		}
+	}
+
+	/** Outlines: the frame under the pointer, and the one that has the keyboard's focus. */
+	drawOverlay(hover: number, focus: number): void {
+		const { over, ratio, scene } = this;
+		over.setTransform(1, 0, 0, 1, 0, 0);
+		over.clearRect(0, 0, this.overlay.width, this.overlay.height);
+		if (!scene) {
+			return;
+		}
+		over.setTransform(ratio, 0, 0, ratio, 0, 0);
+		const frame = (node: number, colour: string, line: number) => {
+			const { left, top, width } = this.rectOf(node);
+			if (width <= 0 || top + ROW_PX < 0 || top > this.height) {
+				return;
+			}
+			over.strokeStyle = colour;
+			over.lineWidth = line;
+			const half = line / 2;
+			over.strokeRect(
+				left + half,
+				top + half,
+				Math.max(width - 1 - line, 1),
+				ROW_PX - GAP_PX - line,
+			);
+		};
+		if (hover >= 0) {
+			frame(hover, scene.colours.hover, 1.5);
+		}
+		if (focus >= 0) {
+			frame(focus, scene.colours.focus, 2);
+		}
+	}
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Line icons on a 16-unit grid; decoration only, the button says what it does. */
+
+const SHAPES = {
+	refresh: "M13 8a5 5 0 1 1-1.5-3.6M13 2.5v3h-3",
+	pause: "M5.5 3.5v9M10.5 3.5v9",
+	play: "M5 3.2v9.6l7.5-4.8z",
+	close: "M4 4l8 8M12 4l-8 8",
+	down: "M4 6.5l4 4 4-4",
+	left: "M9.8 4l-4 4 4 4",
+	right: "M6.2 4l4 4-4 4",
+	search: "M7 11.5a4.5 4.5 0 1 1 0-9 4.5 4.5 0 0 1 0 9zM10.3 10.3 13.5 13.5",
+	sun: "M8 10.8a2.8 2.8 0 1 0 0-5.6 2.8 2.8 0 0 0 0 5.6zM8 1.6v1.2M8 13.2v1.2M1.6 8h1.2M13.2 8h1.2M3.5 3.5l.8.8M11.7 11.7l.8.8M12.5 3.5l-.8.8M4.3 11.7l-.8.8",
+	moon: "M13.2 9.6A5.6 5.6 0 0 1 6.4 2.8a5.6 5.6 0 1 0 6.8 6.8z",
+	auto: "M8 2.2a5.8 5.8 0 1 0 0 11.6zM8 2.2a5.8 5.8 0 0 1 0 11.6",
+	link: "M6.8 9.2a2.6 2.6 0 0 0 3.7 0l2.2-2.2A2.6 2.6 0 0 0 9 3.300L8.200 4.100M9.200 6.800a2.600 2.600 0 0 0-3.700 0L3.300 9a2.600 2.600 0 0 0 3.700 3.700l.8-.8",
+	save: "M8 2.5v7.500M4.800 6.800 8 10l3.200-3.200M2.800 13.300h10.400",
+} as const;
+
+/** Names of the icons. */
+export type IconName = keyof typeof SHAPES;
+
+/** An icon of 16 CSS pixels. */
+export function Icon({ name }: { name: IconName }) {
+	return (
+		<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+			<path d={SHAPES[name]} />
+		</svg>
+	);
+}
