@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * burner SECONDS: C++ without frame pointers, stripped, 40 calls deep, burning one CPU; measures
  * the share of CPU time of its functions itself, and prints at its end

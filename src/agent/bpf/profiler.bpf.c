@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * profiler: takes a sample at each timer interrupt of each CPU, and tells of programs that begin
  * and processes that end.

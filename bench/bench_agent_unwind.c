@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sample costs, measured by the kernel (BPF_ENABLE_STATS counts the time inside a program),
+ * beside the kernel's own walk by frame pointers in the same run; how many stacks are whole; how
+ * much kernel memory it takes. Needs root.
+ */
+#include "live.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wcast-qual"
+#include "baseline.skel.h"
+#pragma GCC diagnostic pop
+
+#define FREQUENCY_HZ 997
+#define DEEP_NS 3000000000LL
+#define CHURN_NS 5000000000LL
+#define CPUS_MAX_HERE 1024
+
+static const char churn_script[] = "while :; do /bin/true; /bin/ls -l /etc >/dev/null; "
+				   "/bin/ls /usr/bin | /usr/bin/sort >/dev/null; done";
+
+static void print_result(const char *name, double value, const char *unit, const char *against,
+	double ratio, const char *note)
+{
+	(void)printf("{\"name\":\"%s\",\"value\":%.3f,\"unit\":\"%s\",\"against\":\"%s\","
+		     "\"ratio\":%.3f,\"note\":\"%s\"}\n",
+		name, value, unit, against, ratio, note);
+	(void)fflush(stdout);
+}
+
+/* A group of its own, so that a script dies with all that it started. */
+static int start_group(const char *const *args)
+{
+	int pid = fork();
+	if (pid < 0)
+		live_fail("fork", NULL);
+	if (pid > 0) {
+		(void)setpgid(pid, pid);
+		return pid;
+	}
+	(void)setpgid(0, 0);
+	int null = open("/dev/null", O_RDWR);
+	(void)dup2(null, 0);
+	(void)dup2(null, 1);
+	(void)dup2(null, 2);
+	char *argv[16] = { NULL };
+	for (int i = 0; args[i] && i < 15; i++)
+		argv[i] = strdup(args[i]);
+	(void)execvp(argv[0], argv);
+	_exit(127);
+}
+
+static void kill_group(int pid)
+{
+	(void)kill(-pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+}
+
+/* ---- ours ---- */
+
+struct measured {
+	double ns_per_sample; /* interrupts of the idle task and of excluded ones taken out */
+	double frames_per_sample;
+	double whole_percent; /* of samples with a user stack */
+	double kernel_mib;
+	double table_mib;
+	uint64_t samples;
+};
+
+static struct measured measure(struct live *l, int64_t duration_ns)
+{
+	struct sampler_stats a, b;
+	sampler_read_stats(l->sampler, &a);
+	live_start(l);
+	int64_t until = clock_monotonic_ns() + duration_ns;
+	while (clock_monotonic_ns() < until)
+		live_poll(l, 100);
+	live_stop(l);
+	sampler_read_stats(l->sampler, &b);
+	uint64_t excluded = b.bpf.lost_excluded - a.bpf.lost_excluded;
+	uint64_t samples = b.bpf.samples - a.bpf.samples - excluded;
+	uint64_t others = b.bpf.idle - a.bpf.idle + excluded;
+	double user = 0, whole = 0;
+	for (int end = 1; end < STACK_END_COUNT; end++) {
+		user += (double)b.bpf.stack_end[end];
+		whole += stack_end_is_whole((unsigned)end) ? (double)b.bpf.stack_end[end] : 0;
+	}
+	const double other_ns = 80; /* a few helpers and a return: below the noise of the rest */
+	double ns = (double)(b.run_ns - a.run_ns) - (double)others * other_ns;
+	return (struct measured){
+		.ns_per_sample = samples ? ns / (double)samples : 0,
+		.frames_per_sample = samples ? (double)b.bpf.user_frames / (double)samples : 0,
+		.whole_percent = user > 0 ? 100 * whole / user : 0,
+		.kernel_mib = (double)b.kernel_bytes / (1 << 20),
+		.table_mib = (double)b.table_bytes / (1 << 20),
+		.samples = samples,
+	};
+}
+
+/* ---- the baseline ---- */
+
+struct baseline {
+	double ns_per_run;
+	double frames_per_walk;
+};
+
+/* On one process, or on all CPUs (pid -1). */
+static struct baseline measure_baseline(bool get_stack, int pid, int64_t duration_ns)
+{
+	struct baseline_bpf *skel = baseline_bpf__open_and_load();
+	if (!skel)
+		live_fail("baseline", NULL);
+	const struct bpf_program *program =
+		get_stack ? skel->progs.baseline_get_stack : skel->progs.baseline_empty;
+	int cpus = pid < 0 ? libbpf_num_possible_cpus() : 1;
+	struct bpf_link *links[CPUS_MAX_HERE] = { NULL };
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = FREQUENCY_HZ };
+	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	for (int i = 0; i < cpus && i < CPUS_MAX_HERE; i++) {
+		int fd = (int)syscall(SYS_perf_event_open, &attr, pid, pid < 0 ? i : -1, -1,
+			PERF_FLAG_FD_CLOEXEC);
+		if (fd >= 0)
+			links[i] = bpf_program__attach_perf_event(program, fd);
+	}
+	(void)usleep((unsigned)(duration_ns / 1000));
+	for (int i = 0; i < cpus && i < CPUS_MAX_HERE; i++)
+		(void)bpf_link__destroy(links[i]);
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len) != 0)
+		live_fail("baseline", NULL);
+	fd_cleanup(&stats);
+	uint64_t walks = skel->bss->walks;
+	struct baseline b = {
+		/* Idle interrupts return at once: the time is that of the walks. */
+		.ns_per_run = (double)info.run_time_ns / (double)(get_stack && walks ? walks
+								  : info.run_cnt     ? info.run_cnt
+										     : 1),
+		.frames_per_walk = walks ? (double)skel->bss->frames / (double)walks : 0,
+	};
+	baseline_bpf__destroy(skel);
+	return b;
+}
+
+/* ---- the cases ---- */
+
+/* The same program, 1,000 calls deep, without frame pointers for us and 100 deep with them for the
+ * kernel, whose walk ends at 127. */
+static void bench_frame(void)
+{
+	struct live l;
+	char note[256], against[256];
+	int pid = start_group((const char *const[]){ WORKLOAD_DEEP_FP, "100", "60", NULL });
+	(void)usleep(200000);
+	struct baseline empty = measure_baseline(false, -1, DEEP_NS / 2);
+	struct baseline kernel = measure_baseline(true, pid, DEEP_NS);
+	kill_group(pid);
+	pid = start_group((const char *const[]){ WORKLOAD_DEEP, "1000", "60", NULL });
+	(void)usleep(200000);
+	live_begin(&l, FREQUENCY_HZ, pid);
+	(void)live_publish_file(&l, WORKLOAD_DEEP);
+	struct measured m = measure(&l, DEEP_NS);
+	kill_group(pid);
+	/* Samples of other processes end before the walk; they are not `samples` with frames. */
+	double walked = (double)l.samples.len;
+	double frames = 0;
+	for (size_t i = 0; i < l.samples.len; i++)
+		frames += l.samples.v[i].user_count;
+	double ns = frames > 0 ? (m.ns_per_sample * (double)m.samples -
+					 empty.ns_per_run * (double)m.samples) /
+					 frames
+			       : 0;
+	double kernel_ns = kernel.frames_per_walk > 0
+				   ? (kernel.ns_per_run - empty.ns_per_run) / kernel.frames_per_walk
+				   : 0;
+	(void)snprintf(against, sizeof(against),
+		"bpf_get_stack by frame pointers: %.1f ns a frame of %.0f; empty program: %.0f ns",
+		kernel_ns, kernel.frames_per_walk, empty.ns_per_run);
+	(void)snprintf(note, sizeof(note),
+		"no frame pointers, %.0f samples of %.0f frames, whole sample's cost divided by "
+		"its frames",
+		walked, walked > 0 ? frames / walked : 0);
+	print_result(
+		"agent.ns_per_frame", ns, "ns", against, kernel_ns > 0 ? ns / kernel_ns : 0, note);
+	live_end(&l);
+}
+
+/* A source that keeps the compiler busy for half a minute. False: no room for it. */
+static bool write_source(char *path, size_t path_bytes)
+{
+	(void)snprintf(path, path_bytes, "/tmp/bench_agent_XXXXXX.cc");
+	int fd = mkstemps(path, 3);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (!f) {
+		fd_cleanup(&fd);
+		return false;
+	}
+	(void)fputs("#include <array>\n#include <map>\n#include <regex>\n#include <string>\n", f);
+	for (int i = 1; i <= 200; i++)
+		(void)fprintf(f,
+			"int f%d(const std::string &s) { std::map<std::array<int, %d>, std::regex> "
+			"m;"
+			" m.emplace(std::array<int, %d>{}, s); int n = 0; for (auto &e : m)"
+			" n += std::regex_match(s, e.second) + e.first[0]; return n; }\n",
+			i, i, i);
+	return fclose(f) == 0;
+}
+
+static bool compiler_path(char *path)
+{
+	FILE *f = popen("c++ -print-prog-name=cc1plus", "r");
+	bool found = f && fscanf(f, "%255s", path) == 1 && access(path, X_OK) == 0;
+	if (f)
+		(void)pclose(f);
+	return found;
+}
+
+/* Code that is mostly not in the caches: a compiler at work, 35 MB of text. */
+static void bench_cold(void)
+{
+	struct live l;
+	char note[256], against[256], source[64], compiler[256];
+	if (!compiler_path(compiler) || !write_source(source, sizeof(source))) {
+		(void)fprintf(stderr, "skipped: no C++ compiler to profile\n");
+		return;
+	}
+	/* Without its garbage collector, which recurses more than 1,024 deep. */
+	int pid = start_group((const char *const[]){ compiler, "-quiet", "-O2", "--param",
+		"ggc-min-heapsize=10000000", "-D_GNU_SOURCE", "-imultiarch", MULTIARCH, source,
+		"-o", "/dev/null", NULL });
+	(void)usleep(1000000);
+	struct baseline kernel = measure_baseline(true, pid, CHURN_NS);
+	live_begin(&l, FREQUENCY_HZ, pid);
+	live_publish_program(&l, compiler);
+	struct measured m = measure(&l, CHURN_NS);
+	kill_group(pid);
+	(void)unlink(source);
+	if (m.samples == 0) {
+		(void)fprintf(stderr, "skipped: the C++ compiler did not run\n");
+		live_end(&l);
+		return;
+	}
+	(void)snprintf(against, sizeof(against),
+		"bpf_get_stack by frame pointers: %.2f us, %.1f frames, wrong here",
+		kernel.ns_per_run / 1000, kernel.frames_per_walk);
+	(void)snprintf(note, sizeof(note), "cc1plus -O2: %llu samples of %.1f user frames",
+		(unsigned long long)m.samples, m.frames_per_sample);
+	print_result("agent.us_per_sample_cold", m.ns_per_sample / 1000, "us", against,
+		kernel.ns_per_run > 0 ? m.ns_per_sample / kernel.ns_per_run : 0, note);
+	print_result("agent.whole_stacks", m.whole_percent, "%", "all samples with a user stack",
+		m.whole_percent / 100, note);
+	live_end(&l);
+}
+
+/* As it runs by default, at 19 Hz, with the tables of what an ordinary process has mapped. */
+static void bench_memory(void)
+{
+	struct live l;
+	char note[256];
+	live_begin(&l, 19, 0);
+	for (int pid = 1; pid < 40000; pid++)
+		live_publish_process(&l, pid);
+	struct sampler_stats s;
+	sampler_read_stats(l.sampler, &s);
+	double tables = (double)s.table_bytes / (1 << 20);
+	double value = (double)s.kernel_bytes / (1 << 20);
+	(void)snprintf(note, sizeof(note),
+		"all maps and programs at 19 Hz; %.2f MiB of unwind tables in it: %llu rows of "
+		"%zu files, %.2f bytes a row",
+		tables, (unsigned long long)l.rows, l.files.len,
+		l.rows ? (double)s.table_bytes / (double)l.rows : 0);
+	print_result("agent.kernel_maps_mib", value, "MiB",
+		"the layout of 16 hashes of arrays: 95 MiB before the first process", value / 95,
+		note);
+	live_end(&l);
+}
+
+static void bench_churn(void)
+{
+	struct live l;
+	char note[256];
+	live_begin(&l, FREQUENCY_HZ, 0);
+	live_publish_program(&l, "/bin/true");
+	live_publish_program(&l, "/bin/ls");
+	live_publish_program(&l, "/usr/bin/sort");
+	live_publish_program(&l, "/bin/sh");
+	int pid = start_group((const char *const[]){ "/bin/sh", "-c", churn_script, NULL });
+	struct measured m = measure(&l, CHURN_NS);
+	kill_group(pid);
+	/* Only theirs: what else runs here has no tables. */
+	double theirs = 0, whole = 0;
+	for (size_t i = 0; i < l.samples.len; i++) {
+		const struct live_sample *s = &l.samples.v[i];
+		if (s->h.stack_end == STACK_END_NONE ||
+			(strcmp(s->h.comm, "ls") != 0 && strcmp(s->h.comm, "sort") != 0 &&
+				strcmp(s->h.comm, "true") != 0 && strcmp(s->h.comm, "sh") != 0))
+			continue;
+		theirs++;
+		whole += stack_end_is_whole(s->h.stack_end);
+	}
+	(void)snprintf(note, sizeof(note),
+		"true, ls, sort, sh in a loop: %.0f samples, %.2f us each", theirs,
+		m.ns_per_sample / 1000);
+	print_result("agent.whole_stacks_churn", theirs > 0 ? 100 * whole / theirs : 0, "%",
+		"all samples with a user stack", theirs > 0 ? whole / theirs : 0, note);
+	live_end(&l);
+}
+
+int main(void)
+{
+	struct err e = { 0 };
+	if (sampler_probe(&e) != OK) {
+		(void)fprintf(stderr, "skipped: %s\n", e.text);
+		return 0;
+	}
+	bench_frame();
+	bench_cold();
+	bench_memory();
+	bench_churn();
+	return 0;
+}
