@@ -21,60 +21,14 @@ const k = (name) => frame(name, "[kernel]", KERNEL);
 const SYSCALL = [k("entry_SYSCALL_64_after_hwframe"), k("do_syscall_64")];
 /** Ways into the kernel by a system call. */
 export const KERNEL_PATHS = [
-	[
-		"__x64_sys_read",
-		"ksys_read",
-		"vfs_read",
-		"ext4_file_read_iter",
-		"filemap_read",
-		"copy_page_to_iter",
-	],
-	[
-		"__x64_sys_write",
-		"ksys_write",
-		"vfs_write",
-		"ext4_buffered_write_iter",
-		"generic_perform_write",
-		"copy_user_generic_unrolled",
-	],
-	[
-		"__x64_sys_openat",
-		"do_sys_openat2",
-		"do_filp_open",
-		"path_openat",
-		"link_path_walk.part.0.constprop.0",
-		"__d_lookup_rcu",
-	],
-	[
-		"__x64_sys_futex",
-		"do_futex",
-		"futex_wait",
-		"futex_wait_queue",
-		"schedule",
-		"__schedule",
-		"finish_task_switch.isra.0",
-	],
-	["__x64_sys_mmap", "vm_mmap_pgoff", "do_mmap", "mmap_region", "vma_merge"],
-	[
-		"__x64_sys_sendto",
-		"__sys_sendto",
-		"tcp_sendmsg",
-		"tcp_sendmsg_locked",
-		"tcp_push",
-		"__tcp_transmit_skb",
-		"ip_queue_xmit",
-	],
-	[
-		"__x64_sys_execve",
-		"do_execveat_common.isra.0",
-		"bprm_execve",
-		"load_elf_binary",
-		"begin_new_exec",
-		"mmput",
-		"exit_mmap",
-		"unmap_vmas",
-	],
-].map((path) => [...SYSCALL, ...path.map(k)]);
+	"__x64_sys_read ksys_read vfs_read ext4_file_read_iter filemap_read copy_page_to_iter",
+	"__x64_sys_write ksys_write vfs_write ext4_buffered_write_iter generic_perform_write copy_user_generic_unrolled",
+	"__x64_sys_openat do_sys_openat2 do_filp_open path_openat link_path_walk.part.0.constprop.0 __d_lookup_rcu",
+	"__x64_sys_futex do_futex futex_wait futex_wait_queue schedule __schedule finish_task_switch.isra.0",
+	"__x64_sys_mmap vm_mmap_pgoff do_mmap mmap_region vma_merge",
+	"__x64_sys_sendto __sys_sendto tcp_sendmsg tcp_sendmsg_locked tcp_push __tcp_transmit_skb ip_queue_xmit",
+	"__x64_sys_execve do_execveat_common.isra.0 bprm_execve load_elf_binary begin_new_exec mmput exit_mmap unmap_vmas",
+].map((path) => [...SYSCALL, ...path.split(" ").map(k)]);
 /** The way into the kernel by a page fault. */
 export const FAULT = [
 	"asm_exc_page_fault",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { render } from "preact";
-import "uplot/dist/uPlot.min.css";
 import "./style/base.css";
 import "./style/controls.css";
 import "./style/panels.css";

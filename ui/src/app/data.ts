@@ -14,7 +14,7 @@ import { type Query, useQuery } from "./use_query.ts";
 /** Frames below this share of the total are not asked for. */
 const TRIM = 0.00002;
 /** Series of the chart that have a line of their own. */
-export const SERIES_MAX = 9;
+export const SERIES_MAX = 8;
 /** Rows of the table. */
 const ROWS_MAX = 20_000;
 /** Points of the chart at most. */

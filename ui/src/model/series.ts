@@ -12,7 +12,7 @@ export interface ApiSeries {
 
 /** Series on one grid. */
 export interface Grid {
-	/** Begin of each step, in seconds since 1970 (uPlot's unit). */
+	/** Begin of each step, in seconds since 1970. */
 	timesS: number[];
 	stepMs: number;
 	lines: Line[];
@@ -128,4 +128,17 @@ export function assignSlots(
 		taken.add(slot);
 	}
 	return slots;
+}
+
+/** A dragged stretch, widened to whole steps of the grid. */
+export function snapSpan(
+	fromMs: number,
+	toMs: number,
+	grid: Grid,
+): { fromMs: number; toMs: number } {
+	const first = (grid.timesS[0] ?? 0) * 1000;
+	const { stepMs } = grid;
+	const down = first + Math.floor((fromMs - first) / stepMs) * stepMs;
+	const up = first + Math.ceil((toMs - first) / stepMs) * stepMs;
+	return { fromMs: down, toMs: Math.max(up, down + stepMs) };
 }

@@ -12,21 +12,30 @@ function round(x: number): string {
 	return x.toFixed(decimals);
 }
 
-function scaled(value: number, steps: readonly (readonly [number, string])[]): string {
-	const abs = Math.abs(value);
-	for (const [size, name] of steps) {
-		if (abs >= size) {
-			return `${round(value / size)} ${name}`;
-		}
-	}
-	const [size, name] = steps[steps.length - 1]!;
+/** Used from `least` on; `size` is that of the unit, the same as `least` if left out. */
+type Steps = readonly (readonly [least: number, name: string, size?: number])[];
+
+/** A unit that suits values up to `max`. */
+export interface Scale {
+	size: number;
+	name: string;
+}
+
+function pick(max: number, steps: Steps): Scale {
+	const step = steps.find(([least]) => Math.abs(max) >= least) ?? steps[steps.length - 1]!;
+	return { size: step[2] ?? step[0], name: step[1] };
+}
+
+function scaled(value: number, steps: Steps): string {
+	const { size, name } = pick(value, steps);
 	return `${round(value / size)} ${name}`;
 }
 
+/** Seconds go up to ten minutes: 254 s is read more easily next to 55.6 s than 4.23 min. */
 const TIME = [
-	[86_400e9, "d"],
-	[3_600e9, "h"],
-	[60e9, "min"],
+	[2 * 86_400e9, "d", 86_400e9],
+	[2 * 3_600e9, "h", 3_600e9],
+	[600e9, "min", 60e9],
 	[1e9, "s"],
 	[1e6, "ms"],
 	[1e3, "µs"],
@@ -50,6 +59,24 @@ export function formatValue(value: number, unit: string): string {
 	}
 	const number = formatCount(value);
 	return unit === "" || unit === "count" ? number : `${number} ${unit}`;
+}
+
+/** One unit for a column whose largest value is `max`. */
+export function scaleFor(max: number, unit: string): Scale {
+	if (unit === "nanoseconds") {
+		return pick(max, TIME);
+	}
+	return unit === "bytes" ? pick(max, BYTES) : { size: 1, name: unit === "count" ? "" : unit };
+}
+
+/** A value in a unit that stands elsewhere. */
+export function formatIn(value: number, scale: Scale, max: number): string {
+	if (scale.size === 1) {
+		return formatCount(value);
+	}
+	const top = max / scale.size;
+	const decimals = top >= 1000 ? 0 : top >= 100 ? 1 : 2;
+	return (value / scale.size).toFixed(decimals);
 }
 
 /** An integer with separators: "12,345". */

@@ -145,10 +145,7 @@ function useChart(
 		});
 		const observer = new ResizeObserver(() => chart.current?.resize());
 		observer.observe(root.current!);
-		return () => {
-			observer.disconnect();
-			chart.current?.destroy();
-		};
+		return () => observer.disconnect();
 	}, []);
 	useEffect(() => {
 		if (grid && grid.timesS.length > 0) {

@@ -11,7 +11,7 @@ import {
 	type SortKey,
 	visibleRows,
 } from "../model/table.ts";
-import { formatCount, formatShare, formatValue } from "../model/units.ts";
+import { formatCount, formatIn, formatShare, type Scale, scaleFor } from "../model/units.ts";
 
 const ROW_PX = 26;
 const HEADINGS: readonly { key: SortKey; name: string; class: string }[] = [
@@ -50,19 +50,19 @@ interface TableProps {
 	onHover: (name: string) => void;
 }
 
-function Value({ value, whole, unit }: { value: number; whole: number; unit: string }) {
+function Value({ value, whole, scale }: { value: number; whole: number; scale: Scale }) {
 	const share = whole > 0 ? Math.min(1, value / whole) : 0;
 	return (
 		<td class="cell-value">
 			<span class="bar" style={{ transform: `scaleX(${share.toFixed(4)})` }} />
-			<span class="cell-number">{formatValue(value, unit)}</span>
+			<span class="cell-number">{formatIn(value, scale, whole)}</span>
 			<span class="cell-share">{formatShare(value, whole)}</span>
 		</td>
 	);
 }
 
-function TableRow(props: { row: Row; index: number; table: TableProps }) {
-	const { row, index, table } = props;
+function TableRow(props: { row: Row; index: number; table: TableProps; scale: Scale }) {
+	const { row, index, table, scale } = props;
 	const marked = row.name === table.mark;
 	const toggle = () => go({ mark: marked ? "" : row.name }, "replace");
 	const colour = binaryColour(row.binary, row.kind === "kernel", table.theme);
@@ -82,13 +82,13 @@ function TableRow(props: { row: Row; index: number; table: TableProps }) {
 			<td class="cell-binary" title={row.binary}>
 				{row.binary}
 			</td>
-			<Value value={row.self} whole={table.whole} unit={table.unit} />
-			<Value value={row.total} whole={table.whole} unit={table.unit} />
+			<Value value={row.self} whole={table.whole} scale={scale} />
+			<Value value={row.total} whole={table.whole} scale={scale} />
 		</tr>
 	);
 }
 
-function Head({ sort }: { sort: Sort }) {
+function Head({ sort, unit }: { sort: Sort; unit: string }) {
 	return (
 		<thead>
 			<tr>
@@ -105,6 +105,7 @@ function Head({ sort }: { sort: Sort }) {
 							onClick={() => go({ sort: formatSort(nextSort(sort, h.key)) }, "replace")}
 						>
 							{h.name}
+							{h.class === "cell-value" && unit && <span class="head-unit">{unit}</span>}
 							<span class="sort-mark">
 								{sort.key === h.key ? (sort.descending ? "▼" : "▲") : ""}
 							</span>
@@ -154,6 +155,7 @@ export function TopTable(props: TableProps) {
 			step(by);
 		}
 	};
+	const scale = scaleFor(props.whole, props.unit);
 	const [first, last] = visibleRows(view.top, view.height, ROW_PX, arranged.length);
 	return (
 		<section
@@ -166,7 +168,7 @@ export function TopTable(props: TableProps) {
 			onMouseLeave={() => props.onHover("")}
 		>
 			<table class="top" aria-rowcount={arranged.length + 1}>
-				<Head sort={sort} />
+				<Head sort={sort} unit={scale.name} />
 				<tbody style={{ height: `${arranged.length * ROW_PX}px` }}>
 					{arranged.slice(first, last).map((row, i) => (
 						<TableRow
@@ -174,6 +176,7 @@ export function TopTable(props: TableProps) {
 							row={row}
 							index={first + i}
 							table={props}
+							scale={scale}
 						/>
 					))}
 				</tbody>

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The chart of uPlot: stepped areas or lines, a range that is dragged, and the one in force. */
-import uPlot from "uplot";
-import type { Grid } from "../model/series.ts";
-import { stackUp } from "../model/series.ts";
+/**
+ * The chart over time: stepped areas or lines on one canvas, and on a second one what follows the
+ * pointer. A step is drawn over its whole width: what is summed over ten seconds is ten seconds
+ * wide.
+ */
+import { timeTicks, valueTicks } from "../model/axis.ts";
+import { type Grid, snapSpan, stackUp } from "../model/series.ts";
 import { formatClock, type Span, toLocalText } from "../model/time.ts";
 
 /** Everything that is drawn. */
@@ -33,195 +36,235 @@ export interface ChartEvents {
 	moved: (index: number) => void;
 }
 
-/** uPlot's stepped path closes each step at its own width. */
-const stepped = uPlot.paths.stepped!({ align: 1 });
-
-function withAlpha(hex: string, alpha: string): string {
-	return hex + alpha;
-}
-
-function rows(scene: ChartScene): number[][] {
-	const { grid, stacked, factor } = scene;
-	const values = stacked ? stackUp(grid.lines) : grid.lines.map((l) => l.values);
-	// one more point, so that the last step has its width too
-	const close = (row: number[]) => [...row.map((v) => v * factor), (row.at(-1) ?? 0) * factor];
-	const last = grid.timesS.at(-1) ?? 0;
-	return [[...grid.timesS, last + grid.stepMs / 1000], ...values.map(close)];
-}
-
-function seriesOptions(scene: ChartScene): uPlot.Series[] {
-	return scene.colours.map((colour, k) => {
-		const dim = scene.strong >= 0 && scene.strong !== k;
-		const options: uPlot.Series = {
-			stroke: dim ? withAlpha(colour, "40") : colour,
-			width: scene.strong === k ? 2 : 1,
-			points: { show: false },
-			paths: stepped,
-		};
-		if (scene.stacked) {
-			options.fill = withAlpha(colour, dim ? "26" : "c0");
-		}
-		return options;
-	});
-}
-
-/** A dragged stretch in instants, widened to whole steps. */
-export function snap(fromMs: number, toMs: number, grid: Grid): Span {
-	const first = (grid.timesS[0] ?? 0) * 1000;
-	const { stepMs } = grid;
-	const down = first + Math.floor((fromMs - first) / stepMs) * stepMs;
-	const up = first + Math.ceil((toMs - first) / stepMs) * stepMs;
-	return { fromMs: down, toMs: Math.max(up, down + stepMs) };
-}
+/** Room around the plot, in CSS pixels. */
+const LEFT = 48;
+const RIGHT = 10;
+const TOP = 8;
+const BOTTOM = 22;
+/** Shortest drag that is meant, in CSS pixels. */
+const DRAG_MIN_PX = 4;
+const FONT = "11px system-ui, sans-serif";
 
 export class Chart {
-	private plot: uPlot | null = null;
 	private scene: ChartScene | null = null;
+	private edges: number[][] = [];
+	private max = 1;
+	private width = 0;
+	private height = 0;
+	private pointer = -1;
+	private dragFrom = -1;
 	private readonly root: HTMLElement;
 	private readonly events: ChartEvents;
+	private readonly canvas = document.createElement("canvas");
+	private readonly overlay = document.createElement("canvas");
 
 	constructor(root: HTMLElement, events: ChartEvents) {
 		this.root = root;
 		this.events = events;
+		root.append(this.canvas, this.overlay);
+		this.overlay.className = "chart-overlay";
+		this.overlay.addEventListener("pointerdown", (e) => this.down(e));
+		this.overlay.addEventListener("pointermove", (e) => this.move(e.offsetX));
+		this.overlay.addEventListener("pointerup", (e) => this.up(e.offsetX));
+		this.overlay.addEventListener("pointerleave", () => this.move(-1));
+		this.overlay.addEventListener("dblclick", () => events.reset());
 	}
 
-	destroy(): void {
-		this.plot?.destroy();
-		this.plot = null;
-	}
-
+	/** Fits the canvases to the room there is. */
 	resize(): void {
 		const { clientWidth: width, clientHeight: height } = this.root;
-		if (this.plot && width > 0 && height > 0) {
-			this.plot.setSize({ width, height });
+		const ratio = window.devicePixelRatio || 1;
+		this.width = width;
+		this.height = height;
+		for (const canvas of [this.canvas, this.overlay]) {
+			canvas.width = Math.round(width * ratio);
+			canvas.height = Math.round(height * ratio);
+			canvas.style.width = `${width}px`;
+			canvas.style.height = `${height}px`;
+			canvas.getContext("2d")!.setTransform(ratio, 0, 0, ratio, 0, 0);
 		}
+		this.draw();
 	}
 
-	/** Draws a scene. Lines, colours or theme that changed make a new plot; data do not. */
 	show(scene: ChartScene): void {
-		const before = this.scene;
+		const { grid, factor, stacked } = scene;
 		this.scene = scene;
-		const keep =
-			this.plot &&
-			before &&
-			before.stacked === scene.stacked &&
-			before.strong === scene.strong &&
-			before.axis === scene.axis &&
-			before.colours.join() === scene.colours.join();
-		if (keep && this.plot) {
-			this.plot.setData(rows(scene) as uPlot.AlignedData, true);
-			return;
+		const rows = stacked ? stackUp(grid.lines) : grid.lines.map((l) => l.values);
+		this.edges = rows.map((row) => row.map((v) => v * factor));
+		this.max = 0;
+		for (const row of this.edges) {
+			this.max = row.reduce((a, b) => Math.max(a, b), this.max);
 		}
-		this.destroy();
-		const { clientWidth: width, clientHeight: height } = this.root;
-		this.plot = new uPlot(
-			this.options(scene, Math.max(width, 50), Math.max(height, 50)),
-			rows(scene) as uPlot.AlignedData,
-			this.root,
-		);
+		this.max = this.max > 0 ? this.max * 1.06 : 1;
+		this.draw();
 	}
 
-	private options(scene: ChartScene, width: number, height: number): uPlot.Options {
-		const grid = { stroke: scene.line, width: 1 };
-		const font = "11px system-ui, sans-serif";
-		const axis = { stroke: scene.axis, grid, ticks: { show: false }, font };
-		return {
-			width,
-			height,
-			padding: [8, 10, 0, 0],
-			legend: { show: false },
-			cursor: {
-				y: false,
-				points: { show: false },
-				drag: { x: true, y: false, setScale: false },
-				bind: {
-					dblclick: () => () => {
-						this.events.reset();
-						return null;
-					},
-				},
-			},
-			scales: {
-				x: { time: true, range: () => this.spanS() },
-				y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
-			},
-			axes: [
-				{ ...axis, size: 26, gap: 6, space: 70, values: timeLabels },
-				{
-					...axis,
-					size: 52,
-					gap: 6,
-					space: 34,
-					values: (_u, ticks) => ticks.map((v) => this.scene!.formatY(v)),
-				},
-			],
-			series: [{}, ...seriesOptions(scene)],
-			hooks: {
-				setSelect: [(u) => this.dragged(u)],
-				setCursor: [(u) => this.events.moved(this.indexAt(u))],
-				drawClear: [(u) => this.drawSelect(u, false)],
-				draw: [(u) => this.drawSelect(u, true)],
-			},
-		};
-	}
-
-	private spanS(): [number, number] {
+	private x(ms: number): number {
 		const { fromMs, toMs } = this.scene!.span;
-		return [fromMs / 1000, toMs / 1000];
+		return LEFT + ((ms - fromMs) / (toMs - fromMs)) * (this.width - LEFT - RIGHT);
 	}
 
-	private indexAt(u: uPlot): number {
-		const left = u.cursor.left ?? -1;
-		if (left < 0 || !this.scene) {
-			return -1;
-		}
-		const { timesS, stepMs } = this.scene.grid;
-		const at = u.posToVal(left, "x");
-		const i = Math.floor(((at - (timesS[0] ?? 0)) * 1000) / stepMs);
-		return i >= 0 && i < timesS.length ? i : -1;
+	private y(value: number): number {
+		return this.height - BOTTOM - (value / this.max) * (this.height - TOP - BOTTOM);
 	}
 
-	private dragged(u: uPlot): void {
-		if (u.select.width < 3 || !this.scene) {
+	private msAt(x: number): number {
+		const { fromMs, toMs } = this.scene!.span;
+		const share = (x - LEFT) / (this.width - LEFT - RIGHT);
+		return fromMs + Math.min(Math.max(share, 0), 1) * (toMs - fromMs);
+	}
+
+	private draw(): void {
+		const scene = this.scene;
+		if (!scene || this.width <= LEFT + RIGHT) {
 			return;
 		}
-		const from = u.posToVal(u.select.left, "x") * 1000;
-		const to = u.posToVal(u.select.left + u.select.width, "x") * 1000;
-		u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-		this.events.selected(snap(from, to, this.scene.grid));
+		const ctx = this.canvas.getContext("2d")!;
+		ctx.clearRect(0, 0, this.width, this.height);
+		this.drawAxes(ctx, scene);
+		ctx.save();
+		ctx.beginPath();
+		ctx.rect(LEFT, 0, this.width - LEFT - RIGHT, this.height - BOTTOM + 1);
+		ctx.clip();
+		for (let k = this.edges.length - 1; k >= 0; k--) {
+			this.drawLine(ctx, scene, k);
+		}
+		this.drawSelect(ctx, scene);
+		ctx.restore();
+		this.drawOverlay();
+	}
+
+	private drawAxes(ctx: CanvasRenderingContext2D, scene: ChartScene): void {
+		ctx.font = FONT;
+		ctx.fillStyle = scene.axis;
+		ctx.strokeStyle = scene.line;
+		ctx.lineWidth = 1;
+		ctx.textAlign = "right";
+		ctx.textBaseline = "middle";
+		ctx.beginPath();
+		for (const value of valueTicks(this.max, Math.max(2, (this.height - TOP - BOTTOM) / 34))) {
+			const y = Math.round(this.y(value)) + 0.5;
+			ctx.moveTo(LEFT, y);
+			ctx.lineTo(this.width - RIGHT, y);
+			ctx.fillText(scene.formatY(value), LEFT - 8, y);
+		}
+		ctx.stroke();
+		ctx.textAlign = "center";
+		ctx.textBaseline = "alphabetic";
+		const { fromMs, toMs } = scene.span;
+		const ticks = timeTicks(fromMs, toMs, Math.max(2, (this.width - LEFT - RIGHT) / 84));
+		let day = "";
+		for (const ms of ticks.atMs) {
+			const text = toLocalText(ms);
+			const clock = formatClock(ms).slice(0, ticks.stepMs >= 60_000 ? 5 : 8);
+			const newDay = day !== "" && day !== text.slice(0, 10);
+			day = text.slice(0, 10);
+			const label = newDay || ticks.stepMs >= 86_400_000 ? text.slice(5, 10) : clock;
+			ctx.fillText(label, this.x(ms), this.height - 5);
+		}
+	}
+
+	/** The upper edge of a line as a path; `back`: from right to left. */
+	private trace(ctx: CanvasRenderingContext2D, row: readonly number[], back: boolean): void {
+		const { timesS, stepMs } = this.scene!.grid;
+		for (let n = 0; n < row.length; n++) {
+			const i = back ? row.length - 1 - n : n;
+			const left = this.x(timesS[i]! * 1000);
+			const right = this.x(timesS[i]! * 1000 + stepMs);
+			const y = this.y(row[i]!);
+			ctx.lineTo(back ? right : left, y);
+			ctx.lineTo(back ? left : right, y);
+		}
+	}
+
+	private drawLine(ctx: CanvasRenderingContext2D, scene: ChartScene, k: number): void {
+		const edge = this.edges[k]!;
+		const dim = scene.strong >= 0 && scene.strong !== k;
+		if (scene.stacked) {
+			ctx.globalAlpha = dim ? 0.22 : 0.8;
+			ctx.fillStyle = scene.colours[k]!;
+			ctx.beginPath();
+			this.trace(ctx, edge, false);
+			this.trace(ctx, this.edges[k + 1] ?? edge.map(() => 0), true);
+			ctx.closePath();
+			ctx.fill();
+		}
+		ctx.globalAlpha = dim ? 0.3 : 1;
+		ctx.strokeStyle = scene.colours[k]!;
+		ctx.lineWidth = scene.stacked ? 1 : scene.strong === k ? 2.5 : 1.5;
+		ctx.lineJoin = "round";
+		ctx.beginPath();
+		this.trace(ctx, edge, false);
+		ctx.stroke();
+		ctx.globalAlpha = 1;
 	}
 
 	/** Shades what lies outside the range in force, and draws its edges. */
-	private drawSelect(u: uPlot, above: boolean): void {
-		const select = this.scene?.select;
-		if (!select || !above) {
+	private drawSelect(ctx: CanvasRenderingContext2D, scene: ChartScene): void {
+		if (!scene.select) {
 			return;
 		}
-		const { ctx, bbox } = u;
-		const end = bbox.left + bbox.width;
-		const at = (ms: number) => Math.min(Math.max(u.valToPos(ms / 1000, "x", true), bbox.left), end);
-		const from = at(select.fromMs);
-		const to = at(select.toMs);
-		ctx.save();
-		ctx.fillStyle = this.scene!.shade;
-		ctx.fillRect(bbox.left, bbox.top, from - bbox.left, bbox.height);
-		ctx.fillRect(to, bbox.top, end - to, bbox.height);
-		ctx.fillStyle = this.scene!.accent;
-		const line = Math.max(1, Math.round(1.5 * (window.devicePixelRatio || 1)));
-		ctx.fillRect(from - line / 2, bbox.top, line, bbox.height);
-		ctx.fillRect(to - line / 2, bbox.top, line, bbox.height);
-		ctx.restore();
+		const from = this.x(scene.select.fromMs);
+		const to = this.x(scene.select.toMs);
+		const height = this.height - BOTTOM;
+		ctx.fillStyle = scene.shade;
+		ctx.fillRect(0, 0, from, height);
+		ctx.fillRect(to, 0, this.width - to, height);
+		ctx.fillStyle = scene.accent;
+		ctx.fillRect(from - 1, 0, 1.5, height);
+		ctx.fillRect(to - 0.5, 0, 1.5, height);
 	}
-}
 
-/** Labels of the time axis: the clock, with the day where it changes. */
-function timeLabels(_u: uPlot, ticks: number[], _axis: number, _space: number, incr: number) {
-	let day = "";
-	return ticks.map((s) => {
-		const text = toLocalText(s * 1000);
-		const clock = incr >= 60 ? formatClock(s * 1000).slice(0, 5) : formatClock(s * 1000);
-		const newDay = day !== "" && day !== text.slice(0, 10);
-		day = text.slice(0, 10);
-		return newDay || incr >= 86400 ? text.slice(5, 10) : clock;
-	});
+	private drawOverlay(): void {
+		const ctx = this.overlay.getContext("2d")!;
+		ctx.clearRect(0, 0, this.width, this.height);
+		if (!this.scene || this.pointer < LEFT || this.pointer > this.width - RIGHT) {
+			return;
+		}
+		const height = this.height - BOTTOM;
+		ctx.fillStyle = this.scene.accent;
+		if (this.dragFrom >= 0) {
+			const { fromMs, toMs } = this.dragged(this.pointer);
+			ctx.globalAlpha = 0.2;
+			ctx.fillRect(this.x(fromMs), 0, this.x(toMs) - this.x(fromMs), height);
+		}
+		ctx.globalAlpha = 0.7;
+		ctx.fillRect(Math.round(this.pointer), 0, 1, height);
+		ctx.globalAlpha = 1;
+	}
+
+	private dragged(x: number): Span {
+		const a = this.msAt(Math.min(this.dragFrom, x));
+		const b = this.msAt(Math.max(this.dragFrom, x));
+		return snapSpan(a, b, this.scene!.grid);
+	}
+
+	private down(e: PointerEvent): void {
+		if (e.button === 0 && this.scene) {
+			this.overlay.setPointerCapture(e.pointerId);
+			this.dragFrom = e.offsetX;
+		}
+	}
+
+	private move(x: number): void {
+		this.pointer = this.dragFrom >= 0 ? Math.min(Math.max(x, LEFT), this.width - RIGHT) : x;
+		this.drawOverlay();
+		if (!this.scene || x < LEFT || x > this.width - RIGHT) {
+			this.events.moved(-1);
+			return;
+		}
+		const { timesS, stepMs } = this.scene.grid;
+		const index = Math.floor((this.msAt(x) - (timesS[0] ?? 0) * 1000) / stepMs);
+		this.events.moved(index >= 0 && index < timesS.length ? index : -1);
+	}
+
+	private up(x: number): void {
+		const meant = this.dragFrom >= 0 && Math.abs(x - this.dragFrom) >= DRAG_MIN_PX;
+		const span = meant ? this.dragged(x) : null;
+		this.dragFrom = -1;
+		this.drawOverlay();
+		if (span) {
+			this.events.selected(span);
+		}
+	}
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Where the lines of a chart's axes stand. */
+
+/** Values from 0 up to at most `max`, about `count` of them, at 1, 2 or 5 times a power of ten. */
+export function valueTicks(max: number, count: number): number[] {
+	if (!(max > 0) || count < 1) {
+		return [0];
+	}
+	const rough = max / count;
+	const power = 10 ** Math.floor(Math.log10(rough));
+	const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999)!;
+	const ticks: number[] = [];
+	for (let i = 0; i * step <= max * 1.0001; i++) {
+		ticks.push(i * step);
+	}
+	return ticks;
+}
+
+/** Steps of a time axis, in seconds. */
+const STEPS_S = [
+	1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800,
+	604800, 1209600, 2592000,
+];
+
+/** Instants of a time axis. */
+export interface TimeTicks {
+	stepMs: number;
+	/** Milliseconds since 1970. */
+	atMs: number[];
+}
+
+/** Round local times in `[fromMs, toMs]`, at most `count` of them. */
+export function timeTicks(fromMs: number, toMs: number, count: number): TimeTicks {
+	const least = (toMs - fromMs) / 1000 / Math.max(1, count);
+	const stepMs = 1000 * (STEPS_S.find((s) => s >= least) ?? Math.ceil(least / 86400) * 86400);
+	const atMs: number[] = [];
+	// local midnight is where days begin; hours of days with another offset are off by it
+	const offsetMs = new Date(fromMs).getTimezoneOffset() * 60_000;
+	const first = Math.ceil((fromMs - offsetMs) / stepMs) * stepMs + offsetMs;
+	for (let ms = first; ms <= toMs && atMs.length <= count; ms += stepMs) {
+		atMs.push(ms);
+	}
+	return { stepMs, atMs };
+}
