@@ -28,9 +28,14 @@ HASHED = re.compile(r"-[A-Za-z0-9_-]{8,}\.[a-z0-9]+$")
 FILES_MAX = 48
 
 
+def visible(dist):
+    """What scripts/setup notes beside the page begins with a dot."""
+    return [p for p in dist.rglob("*") if not p.name.startswith(".")]
+
+
 def collect(dist):
     """(URL path, file) of all files, index.html first and as "/"."""
-    files = sorted(p for p in dist.rglob("*") if p.is_file() and p.suffix != ".map")
+    files = sorted(p for p in visible(dist) if p.is_file() and p.suffix != ".map")
     files.sort(key=lambda p: p != dist / "index.html")
     if len(files) > FILES_MAX:
         sys.exit(f"embed.py: {len(files)} files in {dist}; at most {FILES_MAX}")
@@ -53,7 +58,7 @@ def main():
             folder = folder.parent
         depends = [folder]
         if folder == dist:
-            depends += [p for p in dist.rglob("*")]
+            depends += visible(dist)
     if dist and (dist / "index.html").exists():
         for url, path in collect(dist):
             raw = path.read_bytes()

@@ -91,7 +91,8 @@ enum status net_server_start(const struct net_server_config *c, const struct net
 	s->routes = calloc(route_count + 1, sizeof(*routes));
 	enum status st = s->routes ? OK : err_set(e, E_NOMEM, "routes");
 	if (st == OK) {
-		memcpy(s->routes, routes, route_count * sizeof(*routes));
+		if (route_count)
+			memcpy(s->routes, routes, route_count * sizeof(*routes));
 		s->route_count = route_count;
 		st = net_listen(c->address, &s->listen_fd, s->address, sizeof(s->address), e);
 	}
