@@ -98,20 +98,29 @@ static enum status encode(const struct profile *p, struct buf *out, struct err *
 	return s == OK ? OK : err_set(e, s, "profile of %zu bytes", plain.len);
 }
 
+/* Samples, names and twins in *out, which the caller frees if this is OK. */
 static enum status collect(const struct query_engine *q, const struct query_request *r,
-	const struct query_plan *plan, struct arena *a, struct profile *p, struct err *e)
+	const struct query_plan *plan, struct arena *a, struct profile *out, struct err *e)
 {
 	struct str labels[LABELS_MAX];
 	size_t label_count = 0;
 	uint32_t pending = 0;
-	if (plan->empty)
-		return OK;
+	if (plan->empty) {
+		enum status none = profile_init(out, QUERY_REPORT_BYTES_MAX);
+		return none == OK ? OK : err_set(e, none, "profile");
+	}
 	enum status s = choose_labels(plan, r, a, labels, &label_count, e);
 	if (s == OK)
-		s = store_collect(plan->view, &plan->store, labels, label_count, p, e);
-	if (s == OK && q->symbolizer)
-		s = symbolizer_resolve(q->symbolizer, p, QUERY_PPROF_WAIT_MS, &pending, e);
-	return s == OK ? add_twins(p, a, e) : s;
+		s = store_collect(plan->view, &plan->store, labels, label_count, out, e);
+	if (s != OK)
+		return s;
+	if (q->symbolizer)
+		s = symbolizer_resolve(q->symbolizer, out, QUERY_PPROF_WAIT_MS, &pending, e);
+	if (s == OK)
+		s = add_twins(out, a, e);
+	if (s != OK)
+		profile_deinit(out);
+	return s;
 }
 
 enum status query_pprof(
@@ -121,15 +130,12 @@ enum status query_pprof(
 	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	enum status s = query_plan_open(q, r, true, &a, &plan, e);
+	struct profile p;
+	if (s == OK)
+		s = collect(q, r, &plan, &a, &p, e);
 	if (s != OK)
 		return s;
-	struct profile p;
-	s = profile_init(&p, QUERY_REPORT_BYTES_MAX);
-	if (s != OK)
-		return err_set(e, s, "profile");
-	s = collect(q, r, &plan, &a, &p, e);
-	if (s == OK)
-		s = encode(&p, out, e);
+	s = encode(&p, out, e);
 	profile_deinit(&p);
 	return s;
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <math.h>
+
+static enum status open_plan(const struct query_request *r, bool need_type, struct arena *a,
+	struct query_plan *p, struct err *e)
+{
+	arena_init(a, 1 << 20);
+	*p = (struct query_plan){ 0 };
+	return query_plan_open(&fake_engine, r, need_type, a, p, e);
+}
+
+static void takes_the_only_type(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_plan p;
+	struct err e = { 0 };
+	struct query_request r = fake_request("{comm=\"a\"}");
+	r.from_ns = 100;
+	fake_sample(CPU, 5, 1, PERIOD, "", "a@a"); /* not in the time range: still the only type */
+	CHECK_OK(open_plan(&r, true, &a, &p, &e), &e);
+	CHECK(!p.empty && p.selector.has_type && p.selector.delta);
+	CHECK_STR(p.selector.type[0], "parca_agent");
+	CHECK_STR(p.selector.type[4], "nanoseconds");
+	CHECK(p.store.selector == &p.selector && p.selector.matcher_count == 1);
+	CHECK(p.store.from_ns == 100 && p.store.to_ns == INT64_MAX && fake_views == 1);
+	query_plan_close(&p);
+	query_plan_close(&p);
+	CHECK(fake_views == 0);
+}
+
+static void asks_which_of_several(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_plan p;
+	struct err e = { 0 };
+	struct query_request r = fake_request("");
+	fake_sample(CPU, 5, 1, PERIOD, "", "a@a");
+	fake_sample(HEAP, 5, 1, 0, "", "a@a");
+	CHECK(open_plan(&r, true, &a, &p, &e) == E_INVALID);
+	CHECK(strstr(e.text, "names no profile type, and there are 2: " CPU ", " HEAP));
+	arena_deinit(&a);
+	CHECK_OK(open_plan(&r, false, &a, &p, &e), &e);
+	CHECK(!p.selector.has_type);
+	query_plan_close(&p);
+	for (int i = 0; i < 20; i++) {
+		char type[64];
+		snprintf(type, sizeof(type), "more%d:a:b:c:d", i);
+		fake_sample(type, 5, 1, 0, "", "a@a");
+	}
+	arena_deinit(&a);
+	CHECK(open_plan(&r, true, &a, &p, &e) == E_INVALID);
+	CHECK(strstr(e.text, "there are 22: "));
+}
+
+static void is_empty_with_an_empty_store(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_plan p;
+	struct err e = { 0 };
+	struct query_request r = fake_request("");
+	CHECK_OK(open_plan(&r, true, &a, &p, &e), &e);
+	CHECK(p.empty);
+	query_plan_close(&p);
+}
+
+static void refuses(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *selector;
+		int64_t from, to, step;
+		double trim;
+		uint32_t by;
+		const char *want;
+	} bad[] = {
+		{ "selector", "{a}", 0, 1, 0, 0, 0, "expected one of" },
+		{ "empty range", CPU, 5, 5, 0, 0, 0, "from must be before to" },
+		{ "range turned round", CPU, 6, 5, 0, 0, 0, "from must be before to" },
+		{ "trim", CPU, 0, 1, 0, 1.5, 0, "got 1.5" },
+		{ "trim that is no number", CPU, 0, 1, 0, NAN, 0, "got " },
+		{ "step", CPU, 0, 1, -1, 0, 0, "step must not be negative" },
+		{ "labels", CPU, 0, 1, 0, 0, 9, "at most 8 labels" },
+	};
+	FOR_EACH_CASE (c, bad) {
+		CLEANUP(arena_deinit) struct arena a;
+		struct query_plan p;
+		struct err e = { 0 };
+		struct query_request r = { .selector = str_of(c->selector),
+			.from_ns = c->from,
+			.to_ns = c->to,
+			.step_ns = c->step,
+			.trim = c->trim,
+			.by_count = c->by };
+		CHECK_CASE(c, open_plan(&r, true, &a, &p, &e) == E_INVALID);
+		if (!strstr(e.text, c->want))
+			print_error("[%s] got: %s\n", c->name, e.text);
+		CHECK_CASE(c, strstr(e.text, c->want));
+	}
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_plan p;
+	struct err e = { 0 };
+	struct query_request r = fake_request("{a=~\"x\"}");
+	r.tenant = STR("nobody");
+	CHECK(open_plan(&r, true, &a, &p, &e) == E_DENIED);
+	arena_deinit(&a);
+	r.tenant = STR("");
+	fake_error = E_IO;
+	CHECK(open_plan(&r, true, &a, &p, &e) == E_IO);
+	fake_error = OK;
+}
+
+static void scales_counted_samples(void **state)
+{
+	(void)state;
+	struct query_unit u =
+		query_unit_of(STR("samples"), STR("count"), STR("nanoseconds"), PERIOD);
+	CHECK_STR(u.name, "nanoseconds");
+	CHECK(u.factor == PERIOD);
+	u = query_unit_of(STR("samples"), STR("count"), STR("nanoseconds"), 0);
+	CHECK_STR(u.name, "count");
+	CHECK(u.factor == 1);
+	u = query_unit_of(STR("samples"), STR("count"), STR(""), PERIOD);
+	CHECK_STR(u.name, "count");
+	u = query_unit_of(STR("alloc_space"), STR("bytes"), STR("bytes"), 524288);
+	CHECK_STR(u.name, "bytes");
+	CHECK(u.factor == 1);
+}
+
+#define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+TEST_MAIN(WITH_STORE(takes_the_only_type), WITH_STORE(asks_which_of_several),
+	WITH_STORE(is_empty_with_an_empty_store), WITH_STORE(refuses),
+	cmocka_unit_test(scales_counted_samples))

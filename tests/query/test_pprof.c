@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written is read back with pprof_decode(), and by check_pprof.py in test_store.c. */
+#include "codec/codec.h"
+#include "fake.h"
+#include "pprof/pprof.h"
+
+static void ask(const struct query_request *r, struct profile *p)
+{
+	CLEANUP(buf_deinit) struct buf gzip, plain;
+	struct err e = { 0 };
+	buf_init(&gzip, 16 << 20);
+	buf_init(&plain, 16 << 20);
+	CHECK_OK(query_pprof(&fake_engine, r, &gzip, &e), &e);
+	CHECK(codec_is_gzip(gzip.data, gzip.len));
+	CHECK_OK(codec_gunzip(gzip.data, gzip.len, &plain, &e), &e);
+	CHECK(profile_init(p, 64 << 20) == OK);
+	CHECK_OK(pprof_decode(buf_view(&plain), STR("x"), p, &e), &e);
+}
+
+static struct str string(const struct profile *p, uint32_t id)
+{
+	return profile_str(p, id);
+}
+
+/* Sum of the samples of the type with that unit, and with that label. */
+static int64_t sum_of(
+	const struct profile *p, const char *unit, const char *label, const char *value)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct profile_sample *s = &p->samples.v[i];
+		const struct profile_type *t = &p->types.v[p->heads.v[s->head].type];
+		const struct profile_labels *set = &p->label_sets.v[s->own];
+		bool has = !label;
+		for (uint32_t k = 0; k < set->count; k++) {
+			const struct profile_label *l = &p->labels.v[set->first + k];
+			has |= label && str_eq(string(p, l->name), str_of(label)) &&
+			       (!value || str_eq(string(p, l->value), str_of(value)));
+		}
+		if (has && str_eq(string(p, t->sample_unit), str_of(unit)))
+			sum += s->value;
+	}
+	return sum;
+}
+
+static void gives_counts_and_time(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct query_request r = fake_request(CPU);
+	fake_sample(CPU, NS_PER_SEC, 2, PERIOD, "comm=a,pid=7,cpu=1,thread_id=9",
+		"main@/bin/app;f>g@/bin/app");
+	fake_sample(
+		CPU, NS_PER_SEC, 3, PERIOD, "comm=b,pid=8,cpu=2", "main@/bin/app;0x10@/bin/app");
+	ask(&r, &p);
+	CHECK(sum_of(&p, "count", NULL, NULL) == 5);
+	CHECK(sum_of(&p, "nanoseconds", NULL, NULL) == 5 * PERIOD);
+	CHECK(sum_of(&p, "nanoseconds", "comm", "a") == 2 * PERIOD);
+	CHECK(sum_of(&p, "count", "pid", "8") == 3);
+	CHECK(sum_of(&p, "count", "cpu", NULL) == 0); /* would make each sample its own */
+	CHECK(sum_of(&p, "count", "thread_id", NULL) == 0);
+	CHECK(strtab_find(&p.strings, STR("g")) != MAP_NONE);
+	CHECK(strtab_find(&p.strings, STR("sym_0x10")) != MAP_NONE);
+	profile_deinit(&p);
+	r.by[r.by_count++] = STR("cpu");
+	ask(&r, &p);
+	CHECK(sum_of(&p, "count", "cpu", "2") == 3 && sum_of(&p, "count", "comm", NULL) == 0);
+	profile_deinit(&p);
+}
+
+static void leaves_other_units_alone(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct query_request r = fake_request(HEAP);
+	fake_sample(HEAP, NS_PER_SEC, 2048, 0, "", "main@/bin/app");
+	ask(&r, &p);
+	CHECK(sum_of(&p, "bytes", NULL, NULL) == 2048 && p.samples.len == 1);
+	profile_deinit(&p);
+}
+
+static void is_empty_without_samples(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct query_request r = fake_request("");
+	ask(&r, &p);
+	CHECK(p.samples.len == 0);
+	profile_deinit(&p);
+	r = fake_request(CPU);
+	ask(&r, &p);
+	CHECK(p.samples.len == 0);
+	profile_deinit(&p);
+}
+
+static void passes_failures_on(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf out;
+	struct query_request r = fake_request(CPU);
+	struct err e = { 0 };
+	buf_init(&out, 16);
+	fake_sample(CPU, NS_PER_SEC, 2, PERIOD, "", "main@/bin/app");
+	CHECK(query_pprof(&fake_engine, &r, &out, &e) == E_LIMIT);
+	fake_error = E_IO;
+	CHECK(query_pprof(&fake_engine, &r, &out, &e) == E_IO);
+	fake_error = OK;
+}
+
+#define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+TEST_MAIN(WITH_STORE(gives_counts_and_time), WITH_STORE(leaves_other_units_alone),
+	WITH_STORE(is_empty_without_samples), WITH_STORE(passes_failures_on))

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+static void gathers(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena work;
+	struct query_tree t;
+	struct query_request r = fake_request(CPU);
+	struct err e = { 0 };
+	arena_init(&work, 16 << 20);
+	fake_sample(CPU, 1, 2, PERIOD, "", "main@a;0x10@a");
+	fake_pending = 1;
+	CHECK_OK(query_tree_make(&t, &fake_engine, &r, &work, &e), &e);
+	CHECK(t.has_store && t.pending == 1 && t.total == 2 * PERIOD && t.fold.nodes.len == 3);
+	CHECK_STR(t.unit.name, "nanoseconds");
+	query_tree_deinit(&t);
+}
+
+/* Samples of two periods cannot be told in time: they stay counts. */
+static void keeps_counts_of_mixed_periods(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena work;
+	struct query_tree t;
+	struct query_request r = fake_request(CPU);
+	struct err e = { 0 };
+	arena_init(&work, 16 << 20);
+	fake_sample(CPU, 1, 2, PERIOD, "", "main@a");
+	fake_sample(CPU, 1, 3, 2 * PERIOD, "", "main@a");
+	CHECK_OK(query_tree_make(&t, &fake_engine, &r, &work, &e), &e);
+	CHECK(t.total == 5);
+	CHECK_STR(t.unit.name, "count");
+	query_tree_deinit(&t);
+}
+
+static void fails_without_leaks(void **state)
+{
+	(void)state;
+	struct query_tree t;
+	struct query_request r = fake_request(CPU);
+	struct err e = { 0 };
+	fake_sample(CPU, 1, 2, PERIOD, "", "main@a;f@a;g@a");
+	for (size_t limit = 100; limit < 20000; limit += 100) {
+		CLEANUP(arena_deinit) struct arena work;
+		arena_init(&work, limit);
+		enum status s = query_tree_make(&t, &fake_engine, &r, &work, &e);
+		CHECK(s == OK || s == E_LIMIT);
+		if (s == OK) {
+			query_tree_deinit(&t);
+			CHECK(limit > 1000);
+			return;
+		}
+		CHECK(fake_views == 0);
+	}
+	CHECK(!"never succeeded");
+}
+
+#define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+TEST_MAIN(WITH_STORE(gathers), WITH_STORE(keeps_counts_of_mixed_periods),
+	WITH_STORE(fails_without_leaks))
