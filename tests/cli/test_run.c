@@ -65,9 +65,9 @@ static void suggests(void **state)
 {
 	(void)state;
 	struct capture c;
-	capture_run(&c, program, "firn frist");
+	capture_run(&c, program, "firn firsz");
 	assert_int_equal(c.code, CLI_USAGE);
-	CHECK_STR(str_of(c.err), "firn: there is no verb 'frist'; did you mean `firn first`?\n");
+	CHECK_STR(str_of(c.err), "firn: there is no verb 'firsz'; did you mean `firn first`?\n");
 	capture_run(&c, program, "firn help __hidden");
 	assert_int_equal(c.code, CLI_USAGE);
 	CHECK_HAS(c.err, "there is no verb '__hidden'; `firn help` lists");
