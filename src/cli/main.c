@@ -7,10 +7,14 @@
 
 /* clang-format off */
 static const struct cli_verb verbs[] = {
-	{ "query",   cli_query,   "ask a server for a flame graph, a time series or a pprof file" },
+	{ "up",      cli_up,      "profile this host and show it in a browser: the main job" },
+	{ "server",  cli_server,  "keep profiles and answer questions about them" },
+	{ "agent",   cli_agent,   "profile this host and send it to a server" },
+	{ "query",   cli_query,   "ask a server for a flame graph, a series or a pprof file" },
 	{ "top",     cli_top,     "ask a server for the functions that cost most" },
 	{ "types",   cli_types,   "list the profile types that a server holds" },
 	{ "labels",  cli_labels,  "list label names, or the values of one label" },
+	{ "store",   cli_store,   "verify or inspect the files of a store" },
 	{ "version", cli_version, "print the version" },
 	{ NULL,      NULL,        NULL },
 };
