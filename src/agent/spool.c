@@ -172,9 +172,10 @@ enum status spool_open(const char *dir, uint64_t bytes_max, struct spool **out, 
 		return err_set(e, E_NOMEM, "%s", dir);
 	s->lock_fd = -1;
 	s->bytes_max = bytes_max;
-	if (strlen(dir) >= sizeof(s->dir))
+	size_t dir_len = strlen(dir);
+	if (dir_len >= sizeof(s->dir))
 		return err_set(e, E_INVALID, "path too long: %.100s…", dir);
-	strcpy(s->dir, dir);
+	memcpy(s->dir, dir, dir_len + 1);
 	enum status st = os_make_dirs(dir, e);
 	if (st == OK)
 		st = take_lock(s, e);

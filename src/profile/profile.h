@@ -17,8 +17,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* Frames of one stack: 1,024 of the program, those of the kernel, and a marker. Deeper ones are cut at
- * the root side. */
+/* Frames of one stack: 1,024 of the program, those of the kernel, and a marker. Deeper ones are cut
+ * at the root side. */
 #define PROFILE_STACK_MAX 2048
 /* Inlined calls at one address. */
 #define PROFILE_LINES_MAX 256

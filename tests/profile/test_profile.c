@@ -48,7 +48,7 @@ static void equal_content_is_one_element(void **state)
 	(void)state;
 	CLEANUP(profile_deinit) struct profile p;
 	CHECK(profile_init(&p, LIMIT) == OK);
-	uint32_t a, b;
+	uint32_t a = 0, b = 0;
 	struct profile_function f = { .name = text(&p, "f"), .filename = text(&p, "f.c") };
 	CHECK(profile_add_function(&p, &f, &a) == OK && profile_add_function(&p, &f, &b) == OK);
 	CHECK(a == b && a == 1);
