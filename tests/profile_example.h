@@ -22,7 +22,7 @@ static inline uint32_t example_labels(struct profile *p, const char *const *pair
 	struct profile_label labels[16];
 	uint32_t n = 0, id;
 	for (; pairs[n]; n++) {
-		struct str rest = str_of(pairs[n]), name;
+		struct str rest = str_of(pairs[n]), name = { 0 };
 		CHECK(n < ARRAY_COUNT(labels) && str_split(&rest, '=', &name));
 		CHECK(profile_add_string(p, name, &labels[n].name) == OK);
 		CHECK(profile_add_string(p, rest, &labels[n].value) == OK);

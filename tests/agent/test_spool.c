@@ -121,7 +121,7 @@ static void flip_byte(const struct temp_dir *d, size_t offset)
 	for (struct dirent *n; (n = readdir(dir));) {
 		if (!str_ends(str_of(n->d_name), STR(".batch")))
 			continue;
-		uint8_t byte;
+		uint8_t byte = 0;
 		CLEANUP(fd_cleanup) int fd = openat(dirfd(dir), n->d_name, O_RDWR | O_CLOEXEC);
 		CHECK(fd >= 0 && pread(fd, &byte, 1, (off_t)offset) == 1);
 		byte ^= 0x10;
