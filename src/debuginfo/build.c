@@ -166,6 +166,8 @@ static enum status judge(int status, const char *sentence, struct err *e)
 {
 	if (WIFEXITED(status)) {
 		int code = WEXITSTATUS(status);
+		if (code == OK && DEBUGINFO_SANITIZED && sentence[0])
+			return err_set(e, E_CORRUPT, "a sanitizer spoke: %s", sentence);
 		if (code == OK)
 			return OK;
 		if (code >= STATUS_COUNT)

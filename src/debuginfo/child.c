@@ -27,18 +27,6 @@
 #define OWN_BYTES_MAX ((uint64_t)512 << 20)
 #define CPU_SECONDS_MAX 86400
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-	__has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 struct child {
 	struct debuginfo_limits limits;
 	unsigned files; /* bits */
@@ -67,7 +55,8 @@ static enum status set_limits(const struct child *c, struct err *e)
 			memory += (uint64_t)st.st_size; /* mapped */
 	}
 	enum status s = limit(RLIMIT_CORE, 0, e);
-	if (s == OK && !SANITIZED) /* a sanitizer's shadow is terabytes of address space */
+	if (s == OK &&
+		!DEBUGINFO_SANITIZED) /* a sanitizer's shadow is terabytes of address space */
 		s = limit(RLIMIT_AS, memory, e);
 	if (s == OK)
 		s = limit(RLIMIT_CPU, c->limits.cpu_seconds, e);
@@ -86,7 +75,7 @@ static const int allowed[] = {
 	SCMP_SYS(futex), SCMP_SYS(getrandom), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
 	SCMP_SYS(sched_yield), SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(sysinfo), SCMP_SYS(exit), SCMP_SYS(exit_group),
-#if SANITIZED
+#if DEBUGINFO_SANITIZED
 	/* to print a report */
 	SCMP_SYS(sigaltstack), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(gettid),
 	SCMP_SYS(getpid), SCMP_SYS(prctl), SCMP_SYS(getrlimit), SCMP_SYS(prlimit64), SCMP_SYS(tgkill),

@@ -141,6 +141,19 @@ void debuginfo_read_dwarf(struct debuginfo_builder *b, Elf *elf, Elf *alt,
 
 /* ---- child.c ---- */
 
+/* Built with a sanitizer, which needs address space, and system calls to report. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DEBUGINFO_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+	__has_feature(memory_sanitizer)
+#define DEBUGINFO_SANITIZED 1
+#endif
+#endif
+#ifndef DEBUGINFO_SANITIZED
+#define DEBUGINFO_SANITIZED 0
+#endif
+
 /* Descriptors of the child beside 0 (ELF file), 1 (table), 2 (sentence). */
 #define DEBUGINFO_CHILD_DEBUG_FD 3
 #define DEBUGINFO_CHILD_ALT_FD 4

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables on disk, in memory, missing and damaged. */
+#include "own.h"
+
+static void first_asks_then_answers(void **state)
+{
+	(void)state;
+	uint64_t vaddr = outer_function(1) - base();
+	uint32_t a = add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), vaddr, FRAME_NATIVE);
+	uint32_t pending = resolve(0);
+	char want[128];
+	snprintf(want, sizeof(want), "test_symbolize_tables+0x%llx", (unsigned long long)vaddr);
+	if (pending) { /* else the build was faster than this thread */
+		CHECK(pending == 1);
+		CHECK_STR(name_of(a, 0), want);
+	}
+	CHECK_OK(profile_clear(&t.p), NULL);
+	a = add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), vaddr, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	check_own(a);
+}
+
+static void remembers_what_is_missing(void **state)
+{
+	(void)state;
+	static const char id[] = "ffeeddccbbaa99887766554433221100ffeeddcc";
+	add_location(add_mapping("/usr/lib/libnothere.so.1", id, 0, 0, 0), 0x1234, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	CHECK(metric("firn_symbolizer_files_missing_total") == 1);
+	CHECK_OK(profile_clear(&t.p), NULL);
+	uint32_t a = add_location(
+		add_mapping("/usr/lib/libnothere.so.1", id, 0, 0, 0), 0x1234, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	CHECK_STR(name_of(a, 0), "libnothere.so.1+0x1234");
+	CHECK(metric("firn_symbolizer_files_missing_total") == 1);
+	CHECK(metric("firn_symbolizer_unknown_total") == 2);
+}
+
+static void works_on_a_budget(void **state)
+{
+	(void)state;
+	t.config.memory_bytes = 1;
+	symbolizer_free(t.s);
+	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
+	for (int round = 0; round < 2; round++) {
+		CHECK_OK(profile_clear(&t.p), NULL);
+		uint32_t a = add_location(add_mapping(t.exe, t.build_id, 0, 0, 0),
+			outer_function(1) - base(), FRAME_NATIVE);
+		CHECK(resolve(WAIT_MS) == 0);
+		check_own(a);
+		CHECK(metric("firn_symbolizer_open_tables") == 0);
+	}
+	CHECK(metric("firn_symbolizer_tables_built_total") == 1);
+}
+
+static void makes_a_damaged_table_again(void **state)
+{
+	(void)state;
+	uint64_t vaddr = outer_function(1) - base();
+	add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), vaddr, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	symbolizer_free(t.s);
+	shell("printf x | dd of=%s/%.2s/%s.sym bs=1 seek=300 conv=notrunc 2>/dev/null", t.dir,
+		t.build_id, t.build_id + 2);
+	shell("touch %s/%.2s/%s.sym.Abc123", t.dir, t.build_id, t.build_id + 2);
+	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
+	CHECK_OK(profile_clear(&t.p), NULL);
+	uint32_t a = add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), vaddr, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	check_own(a);
+	shell("test ! -e %s/%.2s/%s.sym.Abc123", t.dir, t.build_id, t.build_id + 2);
+}
+
+TEST_MAIN_WITH(debuginfo_child_main, CASE(first_asks_then_answers), CASE(remembers_what_is_missing),
+	CASE(works_on_a_budget), CASE(makes_a_damaged_table_again))
