@@ -71,5 +71,57 @@ static void makes_a_damaged_table_again(void **state)
 	shell("test ! -e %s/%.2s/%s.sym.Abc123", t.dir, t.build_id, t.build_id + 2);
 }
 
+/* Many threads, tables that do not fit together, offers in between: each answer is whole or not yet
+ * there, never wrong. */
+#define THREADS 4
+#define ROUNDS 30
+
+static void *ask(void *ctx)
+{
+	size_t *named = ctx;
+	uint64_t vaddr = (uint64_t)((uintptr_t)outer_function - base());
+	for (int i = 0; i < ROUNDS; i++) {
+		struct profile p;
+		CHECK_OK(profile_init(&p, 1 << 20), NULL);
+		struct profile_mapping m = { 0 };
+		CHECK_OK(profile_add_string(&p, str_of(t.exe), &m.filename), NULL);
+		CHECK_OK(profile_add_string(&p, str_of(t.build_id), &m.build_id), NULL);
+		struct profile_location loc = { .address = vaddr, .kind = FRAME_NATIVE };
+		uint32_t id, pending;
+		CHECK_OK(profile_add_mapping(&p, &m, &loc.mapping), NULL);
+		CHECK_OK(profile_add_location(&p, &loc, NULL, 0, &id), NULL);
+		if (i % 10 == 5)
+			CHECK_OK(symbolizer_offer(t.s, t.build_id, t.exe,
+					 open(t.exe, O_RDONLY | O_CLOEXEC), NULL),
+				NULL);
+		CHECK_OK(symbolizer_resolve(t.s, &p, i % 2 ? WAIT_MS : 0, &pending, NULL), NULL);
+		const struct profile_location *l = &p.locations.v[id];
+		const struct profile_function *f =
+			&p.functions.v[p.lines.v[l->line_first + l->line_count - 1].function];
+		bool good = str_eq(profile_str(&p, f->name), STR("outer_function"));
+		CHECK(good || pending == 1);
+		*named += good;
+		profile_deinit(&p);
+	}
+	return NULL;
+}
+
+static void answers_many_threads(void **state)
+{
+	(void)state;
+	t.config.memory_bytes = 1;
+	t.config.workers = 3;
+	symbolizer_free(t.s);
+	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
+	pthread_t threads[THREADS];
+	size_t named[THREADS] = { 0 };
+	for (int i = 0; i < THREADS; i++)
+		CHECK_OK(os_thread_start(&threads[i], "ask", ask, &named[i], NULL), NULL);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		CHECK(named[i] >= ROUNDS / 2);
+	}
+}
+
 TEST_MAIN_WITH(debuginfo_child_main, CASE(first_asks_then_answers), CASE(remembers_what_is_missing),
-	CASE(works_on_a_budget), CASE(makes_a_damaged_table_again))
+	CASE(works_on_a_budget), CASE(makes_a_damaged_table_again), CASE(answers_many_threads))
