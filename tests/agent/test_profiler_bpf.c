@@ -290,6 +290,33 @@ static void looks_the_call_up_not_what_follows(void **state)
 	world_end();
 }
 
+/* What was read ahead of one sample's stack is not of the next one's. */
+static void reads_the_stack_anew_for_each_sample(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 },
+		{ 0x200, rule_stop } };
+	begin_with(rows, ARRAY_COUNT(rows));
+	*world_word(SP0 + 8) = CALLER;
+	CHECK(user_frame(world_sample(CALLEE, SP0, 0), 1) == frame_at(0x23f));
+	*world_word(SP0 + 8) = CALLER + 0x20;
+	CHECK(user_frame(world_sample(CALLEE, SP0, 0), 1) == frame_at(0x25f));
+	world_end();
+}
+
+static void follows_a_stack_that_nobody_aligned(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 },
+		{ 0x200, rule_stop } };
+	begin_with(rows, ARRAY_COUNT(rows));
+	uint64_t caller = CALLER;
+	memcpy((uint8_t *)world_word(SP0 + 248) + 7, &caller, sizeof(caller)); /* over two blocks */
+	const struct event_sample *s = world_sample(CALLEE, SP0 + 247, 0);
+	CHECK(s->h.stack_end == STACK_END_ROOT && user_frame(s, 1) == frame_at(0x23f));
+	world_end();
+}
+
 static void passes_a_signal_frame(void **state)
 {
 	(void)state;
@@ -818,6 +845,8 @@ TEST_MAIN(cmocka_unit_test(finds_the_row_in_force),
 	cmocka_unit_test(finds_mappings_in_a_red_black_tree),
 	cmocka_unit_test(refuses_a_mapping_of_another_mm), cmocka_unit_test(steps_by_each_rule),
 	cmocka_unit_test(looks_the_call_up_not_what_follows),
+	cmocka_unit_test(reads_the_stack_anew_for_each_sample),
+	cmocka_unit_test(follows_a_stack_that_nobody_aligned),
 	cmocka_unit_test(passes_a_signal_frame), cmocka_unit_test(says_why_a_stack_ends),
 	cmocka_unit_test(cuts_at_the_depth_limit),
 	cmocka_unit_test(keeps_the_leaf_of_an_unknown_file),

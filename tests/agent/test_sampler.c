@@ -300,7 +300,7 @@ static bool in_function(const char *json, const char *name, uint64_t vaddr, doub
 	char want[64];
 	(void)snprintf(want, sizeof(want), "{\"name\":\"%s\",", name);
 	const char *at = strstr(json, want);
-	uint64_t begin, end;
+	uint64_t begin = 0, end = 0;
 	CHECK(at &&
 		sscanf(at + strlen(want), "\"share\":%lf,\"begin\":%" SCNu64 ",\"end\":%" SCNu64,
 			out_share, &begin, &end) == 3);
