@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "unwind/x86.h"
+
+#define RBP 6
+#define RSP 7
+
+#define EXPR(...)                                                                                  \
+	{                                                                                          \
+		(const char *)(const uint8_t[]){ __VA_ARGS__ }, sizeof((uint8_t[]){ __VA_ARGS__ }) \
+	}
+#define OFF(n)                   \
+	{                        \
+		CFI_OFFSET, (n), \
+		{                \
+			0        \
+		}                \
+	}
+#define RA8 OFF(-8)
+
+/* clang-format off */
+static const struct {
+	const char *name; struct cfi_state state; bool is_signal; struct unwind_rule want;
+} cases[] = {
+	{ "function entry", { RSP, 8, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 8, 0, -8 } },
+	{ "no word of the return address", { RSP, 8, { 0 } }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 8, 0, -8 } },
+	{ "by rbp", { RBP, 16, { 0 }, .fp = OFF(-16), .ra = RA8 }, false, { UNWIND_CFA_FP, UNWIND_FP_SAVED, 16, -16, -8 } },
+	{ "rbp said to be the same", { RSP, 8, { 0 }, .fp = { CFI_SAME, 0, { 0 } }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 8, 0, -8 } },
+	{ "outermost", { RSP, 8, { 0 }, .ra = { CFI_UNDEFINED, 0, { 0 } } }, false, { UNWIND_CFA_STOP, 0, 0, 0, 0 } },
+	{ "signal frame", { RSP, 8, { 0 }, .ra = { CFI_EXPRESSION, 0, EXPR(0x77, 0xa8, 1) } }, true, { UNWIND_CFA_SIGNAL, 0, 0, 0, 0 } },
+	{ "return address elsewhere", { RSP, 24, { 0 }, .ra = OFF(-24) }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 24, 0, -24 } },
+	{ "return address in a register", { RSP, 8, { 0 }, .ra = { CFI_REGISTER, 0, { 0 } } }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "return address the same", { RSP, 8, { 0 }, .ra = { CFI_SAME, 0, { 0 } } }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "by rbx", { 3, 8, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "a frame of 40 KB", { RSP, 40000, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "a frame of 32767", { RSP, 32767, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 32767, 0, -8 } },
+	{ "rbp saved too far away", { RSP, 8, { 0 }, .fp = OFF(-40000), .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 8, 0, -8 } },
+	{ "rbp in a register", { RSP, 8, { 0 }, .fp = { CFI_REGISTER, 0, { 0 } }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 8, 0, -8 } },
+	{ "rbp undefined", { RSP, 8, { 0 }, .fp = { CFI_UNDEFINED, 0, { 0 } }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 8, 0, -8 } },
+	{ "rsp is the CFA, said", { RSP, 8, { 0 }, .sp = { CFI_VAL_OFFSET, 0, { 0 } }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 8, 0, -8 } },
+	{ "rsp is not the CFA", { RSP, 8, { 0 }, .sp = { CFI_VAL_OFFSET, 8, { 0 } }, .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "rsp saved", { RSP, 8, { 0 }, .sp = OFF(-16), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	/* gcc, realigned stack: CFA is at rbp-8, rbp at rbp+0 */
+	{ "realigned", { RSP, 8, EXPR(0x76, 0x78, 0x06), .fp = { CFI_EXPRESSION, 0, EXPR(0x76, 0) }, .ra = RA8 }, false, { UNWIND_CFA_DEREF_FP, UNWIND_FP_AT_FP, -8, 0, 0 } },
+	/* OpenSSL */
+	{ "deref rsp", { RSP, 8, EXPR(0x77, 40, 0x06, 0x23, 8), .fp = OFF(-16), .ra = RA8 }, false, { UNWIND_CFA_DEREF_SP, UNWIND_FP_SAVED, 40, -16, 8 } },
+	{ "deref, lit plus", { RSP, 8, EXPR(0x77, 0x90, 1, 0x06, 0x38, 0x22), .ra = RA8 }, false, { UNWIND_CFA_DEREF_SP, UNWIND_FP_SAME, 144, 0, 8 } },
+	{ "deref, const1u plus", { RSP, 8, EXPR(0x77, 16, 0x06, 0x08, 200, 0x22), .ra = RA8 }, false, { UNWIND_CFA_DEREF_SP, UNWIND_FP_SAME, 16, 0, 200 } },
+	{ "deref twice", { RSP, 8, EXPR(0x77, 16, 0x06, 0x06), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "deref, other return address", { RSP, 8, EXPR(0x77, 16, 0x06), .ra = OFF(-16) }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "breg alone", { RSP, 8, EXPR(0x77, 24), .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 24, 0, -8 } },
+	{ "breg plus", { RSP, 8, EXPR(0x76, 8, 0x23, 8), .ra = RA8 }, false, { UNWIND_CFA_FP, UNWIND_FP_SAME, 16, 0, -8 } },
+	{ "breg of r10", { RSP, 8, EXPR(0x7a, 8), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "breg, cut", { RSP, 8, EXPR(0x77), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "breg and something", { RSP, 8, EXPR(0x77, 8, 0x96), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "PLT", { RSP, 8, EXPR(0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22), .ra = RA8 }, false, { UNWIND_CFA_PLT, UNWIND_FP_SAME, 11, 0, -8 } },
+	{ "PLT of IBT", { RSP, 8, EXPR(0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x39, 0x2a, 0x33, 0x24, 0x22), .ra = RA8 }, false, { UNWIND_CFA_PLT, UNWIND_FP_SAME, 9, 0, -8 } },
+	{ "PLT, another shift", { RSP, 8, EXPR(0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x34, 0x24, 0x22), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "PLT, N of 16", { RSP, 8, EXPR(0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x40, 0x2a, 0x33, 0x24, 0x22), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "rbp by expression from rsp", { RSP, 32, { 0 }, .fp = { CFI_EXPRESSION, 0, EXPR(0x77, 16) }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_SAVED, 32, -16, -8 } },
+	{ "rbp by expression from rbp", { RBP, 16, { 0 }, .fp = { CFI_EXPRESSION, 0, EXPR(0x76, 0) }, .ra = RA8 }, false, { UNWIND_CFA_FP, UNWIND_FP_SAVED, 16, -16, -8 } },
+	{ "rbp by a longer expression", { RSP, 32, { 0 }, .fp = { CFI_EXPRESSION, 0, EXPR(0x77, 16, 0x06) }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 32, 0, -8 } },
+	{ "rbp is an expression", { RSP, 32, { 0 }, .fp = { CFI_VAL_EXPRESSION, 0, EXPR(0x77, 16) }, .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 32, 0, -8 } },
+};
+/* clang-format on */
+
+static void says_rows_as_rules(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, cases) {
+		struct unwind_rule got = x86_rule(&c->state, c->is_signal);
+		if (memcmp(&got, &c->want, sizeof(got)) != 0)
+			print_error("got %u fp %u %d %d %d\n", got.cfa, got.fp, got.cfa_off,
+				got.fp_off, got.ra_off);
+		CHECK_CASE(c, memcmp(&got, &c->want, sizeof(got)) == 0);
+	}
+}
+
+static void finds_signal_returns(void **state)
+{
+	(void)state;
+	static const uint8_t glibc[] = { 0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05, 0xc3 };
+	static const uint8_t musl[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t both[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05, 0x48, 0xc7, 0xc0, 0x0f, 0,
+		0, 0, 0x0f, 0x05 };
+	static const uint8_t exit_call[] = { 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05 };
+	size_t len = 0;
+	CHECK(x86_find_sigreturn(glibc, sizeof(glibc), &len) == 1 && len == 9);
+	CHECK(x86_find_sigreturn(glibc, 9, &len) == -1);
+	CHECK(x86_find_sigreturn(musl, sizeof(musl), &len) == 0 && len == 7);
+	CHECK(x86_find_sigreturn(both, sizeof(both), &len) == 0 && len == 7);
+	CHECK(x86_find_sigreturn(exit_call, sizeof(exit_call), &len) == -1);
+	CHECK(x86_find_sigreturn(musl, 0, &len) == -1);
+}
+
+static void knows_an_entry(void **state)
+{
+	(void)state;
+	static const uint8_t crt1[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xed, 0x49 };
+	static const uint8_t ld_so[] = { 0x48, 0x89, 0xe7, 0xe8, 1, 2, 3, 4 };
+	static const uint8_t function[] = { 0x55, 0x48, 0x89, 0xe5 };
+	CHECK(x86_is_entry(crt1, sizeof(crt1)));
+	CHECK(!x86_is_entry(crt1, 5));
+	CHECK(x86_is_entry(ld_so, sizeof(ld_so)));
+	CHECK(!x86_is_entry(ld_so, 3));
+	CHECK(!x86_is_entry(function, sizeof(function)));
+}
+
+static void knows_the_linkers_sections(void **state)
+{
+	(void)state;
+	CHECK(x86_section_rule(STR(".plt")).cfa == UNWIND_CFA_PLT);
+	CHECK(x86_section_rule(STR(".plt.sec")).cfa == UNWIND_CFA_SP);
+	struct unwind_rule none = { 0 };
+	struct unwind_rule text = x86_section_rule(STR(".text"));
+	CHECK(memcmp(&none, &text, sizeof(none)) == 0);
+}
+
+TEST_MAIN(cmocka_unit_test(says_rows_as_rules), cmocka_unit_test(finds_signal_returns),
+	cmocka_unit_test(knows_an_entry), cmocka_unit_test(knows_the_linkers_sections))
