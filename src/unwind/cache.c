@@ -107,10 +107,9 @@ static enum status decode_directory(struct reader *r, struct unwind_table *t, st
 			p->blob = (const uint8_t *)t->memory + at;
 		blob_bytes += p->blob_len;
 		at += p->blob_len;
-		size_t padding = MIN(-(size_t)p->blob_len & (BLOB_ALIGN - 1), left - at);
-		for (size_t n = 0; n < padding; n++) {
-			if (((const uint8_t *)t->memory)[at++] != 0)
-				return broken("padding is not zero", e);
+		for (; at % BLOB_ALIGN; at++) {
+			if (at == left || ((const uint8_t *)t->memory)[at] != 0)
+				return broken("padding is not there, or not zero", e);
 		}
 	}
 	if (at != left || blob_bytes != t->blob_bytes)
@@ -123,9 +122,10 @@ static uint64_t count_rows(const struct unwind_table *t)
 	uint64_t rows = 0;
 	for (uint32_t i = 0; i < t->page_count; i++) {
 		const struct unwind_table_page *p = &t->pages[i];
+		if (!p->blob)
+			continue;
 		const uint8_t *last = p->blob + (UNWIND_DENSE_STARTS - 1) * 2;
-		if (p->blob)
-			rows += p->row_count ? p->row_count : last[0] | (uint32_t)last[1] << 8;
+		rows += p->row_count ? p->row_count : last[0] | (uint32_t)last[1] << 8;
 	}
 	return rows;
 }

@@ -12,6 +12,8 @@
 
 /* DW_CFA_remember_state, nested; compilers use one or two. */
 #define CFI_REMEMBER_MAX 16
+/* A longer CIE is refused: it may be read again for each of its functions. Real ones have 24. */
+#define CFI_CIE_BYTES_MAX 512
 
 struct cfi_section {
 	struct str bytes;

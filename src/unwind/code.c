@@ -41,7 +41,7 @@ static enum status load_segments(struct code *c, struct err *e)
 	uint64_t size = objfile_size(c->obj);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct objfile_segment *g = &segments[i];
-		if (!(g->flags & PF_X) || g->offset >= size)
+		if (!(g->flags & PF_X) || g->offset >= size || c->segments.len == CODE_SEGMENTS_MAX)
 			continue;
 		uint64_t end = g->offset + MIN(MIN(g->file_size, g->mem_size), size - g->offset);
 		struct code_part part = { g->offset, end, g->vaddr, { 0 } };
@@ -76,7 +76,7 @@ static enum status load_sections(struct code *c, struct err *e)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct objfile_section *s = &sections[i];
 		if (!(s->flags & SHF_EXECINSTR) || s->type == SHT_NOBITS || s->offset >= size ||
-			s->size == 0)
+			s->size == 0 || c->sections.len == CODE_SECTIONS_MAX)
 			continue;
 		struct code_part part = { s->offset, s->offset + MIN(s->size, size - s->offset),
 			s->addr, s->name };
@@ -159,6 +159,7 @@ static void put_sigreturns(struct code *c, uint64_t from, uint64_t to, struct pa
 {
 	CLEANUP(free_cleanup) uint8_t *code = malloc(SEARCH_STEP_BYTES);
 	uint64_t at = from;
+	uint64_t put_to = from; /* rows ascend: the byte early may belong to the one before */
 	while (code && at < to && c->searched_bytes < CODE_SEARCH_BYTES_MAX) {
 		size_t len = MIN((uint64_t)SEARCH_STEP_BYTES, to - at);
 		c->searched_bytes += len;
@@ -169,8 +170,9 @@ static void put_sigreturns(struct code *c, uint64_t from, uint64_t to, struct pa
 		ptrdiff_t found;
 		while ((found = x86_find_sigreturn(code + done, len - done, &found_len)) >= 0) {
 			uint64_t begin = at + done + (uint64_t)found;
-			pages_put(out, begin > from ? begin - 1 : begin, signal_frame);
-			pages_put(out, begin + found_len, none);
+			pages_put(out, begin > put_to ? begin - 1 : begin, signal_frame);
+			put_to = begin + found_len;
+			pages_put(out, put_to, none);
 			done += (size_t)found + found_len;
 		}
 		if (at + len == to)
@@ -204,6 +206,8 @@ void code_put_gap(struct code *c, uint64_t from, uint64_t to, struct pages *out)
 	uint64_t at = from;
 	for (size_t i = 0; i < c->sections.len && at < to; i++) {
 		const struct code_part *s = &c->sections.v[i];
+		if (s->begin >= to)
+			break;
 		uint64_t begin = MAX(s->begin, at);
 		uint64_t end = MIN(s->end, to);
 		if (begin >= end)

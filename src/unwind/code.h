@@ -14,6 +14,10 @@
 /* Code without information is searched for signal returns up to so much a file. */
 #define CODE_SEARCH_BYTES_MAX ((uint64_t)16 << 20)
 
+/* Executable segments and sections that are looked at; files have one to three, and a dozen. */
+#define CODE_SEGMENTS_MAX 256
+#define CODE_SECTIONS_MAX 1024
+
 struct code_part {      /* a segment or a section */
 	uint64_t begin; /* file offsets */
 	uint64_t end;

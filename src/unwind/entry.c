@@ -165,7 +165,7 @@ enum status cfi_read_cie(const struct cfi_section *s, const struct cfi_registers
 	size_t at = offset;
 	bool broken = false;
 	if (offset >= s->bytes.len || !cfi_next_entry(s, &at, &entry, &broken) || !entry.is_cie ||
-		entry.offset != offset)
+		entry.offset != offset || entry.end - offset > CFI_CIE_BYTES_MAX)
 		return E_INVALID;
 	struct reader r = section_reader(s, entry.body, entry.end);
 	struct cfi_cie cie = { .offset = offset };

@@ -204,12 +204,13 @@ ptrdiff_t x86_find_sigreturn(const uint8_t *code, size_t len, size_t *out_len)
 	static const uint8_t eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	static_assert(sizeof(rax) == X86_SIGRETURN_BYTES_MAX, "the longer form");
 	const uint8_t *a = memmem(code, len, rax, sizeof(rax));
-	const uint8_t *b = memmem(code, len, eax, sizeof(eax));
+	/* Only as far as it would be the first, so that searching on costs each byte once. */
+	size_t ahead = a ? MIN(len, (size_t)(a - code) + sizeof(eax) - 1) : len;
+	const uint8_t *b = memmem(code, ahead, eax, sizeof(eax));
 	if (!a && !b)
 		return -1;
-	bool first_is_a = a && (!b || a < b);
-	*out_len = first_is_a ? sizeof(rax) : sizeof(eax);
-	return (first_is_a ? a : b) - code;
+	*out_len = b ? sizeof(eax) : sizeof(rax);
+	return (b ? b : a) - code;
 }
 
 bool x86_is_entry(const uint8_t *code, size_t len)

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening what this process, or a dead one, has mapped. test_files.c has the rest. */
+#include "test.h"
+
+#include "agent/fileopen.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BYTES 8192
+
+struct mapped {
+	char path[64];
+	struct file_notice notice;
+};
+
+static struct file_key key_of(const char *path)
+{
+	struct stat st;
+	CHECK(stat(path, &st) == 0);
+	return (struct file_key){ st.st_ino, major(st.st_dev) << 20 | minor(st.st_dev), 0 };
+}
+
+static struct mapped map_it(void)
+{
+	struct mapped m = { .path = "/tmp/firn-test-fileopen-XXXXXX" };
+	int fd = mkstemp(m.path);
+	CHECK(fd >= 0 && ftruncate(fd, BYTES) == 0);
+	void *p = mmap(NULL, BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	CHECK(p != MAP_FAILED);
+	close(fd);
+	m.notice = (struct file_notice){ key_of(m.path), (uint64_t)p, (uint64_t)p + BYTES, 0 };
+	return m;
+}
+
+static void unmap_it(struct mapped *m)
+{
+	munmap((void *)m->notice.vma_start, BYTES);
+	unlink(m->path);
+}
+
+/* The open file is the one of the key; its path, for the caller. */
+static void expect(int pid, const struct file_notice *n, const char *want)
+{
+	int fd = -1;
+	char path[FILEOPEN_PATH_MAX];
+	struct err e = { 0 };
+	CHECK_OK(fileopen(pid, n, &fd, path, &e), &e);
+	struct stat st;
+	CHECK(fstat(fd, &st) == 0 && st.st_ino == n->key.inode);
+	CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+	CHECK_STR(str_of(path), want);
+	close(fd);
+}
+
+static void refuse(int pid, const struct file_notice *n)
+{
+	int fd = 77;
+	char path[FILEOPEN_PATH_MAX];
+	struct err e = { 0 };
+	CHECK(fileopen(pid, n, &fd, path, &e) == E_NOTFOUND && fd == 77 && e.text[0]);
+}
+
+static void opens_the_mapping(void **state)
+{
+	(void)state;
+	struct mapped m = map_it();
+	expect(getpid(), &m.notice, m.path);
+	unmap_it(&m);
+}
+
+static void opens_a_mapping_that_was_split(void **state)
+{
+	(void)state;
+	struct mapped m = map_it();
+	CHECK(mprotect((void *)m.notice.vma_start, 4096, PROT_READ) == 0);
+	expect(getpid(), &m.notice, m.path);
+	unmap_it(&m);
+}
+
+static void another_file_at_the_same_address_is_refused(void **state)
+{
+	(void)state;
+	struct mapped a = map_it();
+	struct mapped b = map_it();
+	int fd = open(b.path, O_RDONLY | O_CLOEXEC);
+	void *at = (void *)a.notice.vma_start;
+	CHECK(mmap(at, BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == at);
+	close(fd);
+	refuse(getpid(), &a.notice);
+	unmap_it(&a);
+	unmap_it(&b);
+}
+
+static int dead_child(void)
+{
+	int pid = fork();
+	if (pid == 0)
+		_exit(0);
+	CHECK(pid > 0 && waitpid(pid, NULL, 0) == pid);
+	return pid;
+}
+
+static void a_process_that_is_gone(void **state)
+{
+	(void)state;
+	int pid = dead_child();
+	struct mapped m = map_it();
+	refuse(pid, &m.notice); /* /tmp is no folder of programs */
+	m.notice.vma_start = 0;
+	refuse(pid, &m.notice);
+	unmap_it(&m);
+	struct file_notice n = {
+		.key = key_of("/usr/bin/env"), .vma_start = 4096, .vma_end = 8192
+	};
+	expect(pid, &n, "/usr/bin/env");
+	n.key.dev ^= 1; /* the inode number alone is not enough */
+	refuse(pid, &n);
+}
+
+static void the_program_itself(void **state)
+{
+	(void)state;
+	char self[256] = "";
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	struct file_notice n = { .key = key_of(self) };
+	expect(getpid(), &n, self);
+}
+
+TEST_MAIN(cmocka_unit_test(opens_the_mapping), cmocka_unit_test(opens_a_mapping_that_was_split),
+	cmocka_unit_test(another_file_at_the_same_address_is_refused),
+	cmocka_unit_test(a_process_that_is_gone), cmocka_unit_test(the_program_itself))
