@@ -119,8 +119,9 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 {
 	struct sampler_stats s;
 	sampler_read_stats(a->sampler, &s);
-	static const char *const reasons[] = { "ring", "busy", "excluded", "seen" };
-	uint64_t lost[] = { s.bpf.lost_ring, s.bpf.lost_busy, s.bpf.lost_excluded, s.lost_seen };
+	static const char *const reasons[] = { "ring", "busy", "excluded", "seen", "batch" };
+	uint64_t lost[] = { s.bpf.lost_ring, s.bpf.lost_busy, s.bpf.lost_excluded, s.lost_seen,
+		metric_get(&batch_metrics(a->batch)->lost) };
 	const struct {
 		const char *name;
 		const char *help;
@@ -285,7 +286,6 @@ static enum status agent_open(struct agent *a, struct err *e)
 	}
 	if (a->config.frequency_hz == 0 || a->config.flush_interval_ns <= 0)
 		return err_set(e, E_INVALID, "frequency and interval must be above zero");
-	open_kallsyms(a);
 	enum status s = processes_new(&a->processes, e);
 	if (s == OK)
 		s = handover_new(a->config.handover_fd, &a->handover, e);
@@ -293,8 +293,10 @@ static enum status agent_open(struct agent *a, struct err *e)
 		s = open_sender(a, e);
 	if (s == OK)
 		s = open_sampler(a, e);
-	if (s == OK)
+	if (s == OK) {
+		open_kallsyms(a); /* after the sampler, so that its programs have names too */
 		s = open_files(a, e);
+	}
 	if (s == OK)
 		s = open_batch(a, e);
 	if (s == OK)

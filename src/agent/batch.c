@@ -307,6 +307,14 @@ static enum status add_sample(struct batch *b, const struct event_sample *s)
 	return st == OK ? profile_add_sample(&b->profile, &sample) : st;
 }
 
+/* About what the message will take: a sample with its time and label indexes, a frame of a stack, a
+ * location, and the texts. */
+static size_t bytes_so_far(const struct profile *p)
+{
+	return p->samples.len * 32 + p->stack_locations.len * 3 + p->locations.len * 16 +
+	       p->strings.arena.used;
+}
+
 void batch_add(struct batch *b, const struct event_sample *s)
 {
 	if (add_sample(b, s) == OK) {
@@ -315,7 +323,8 @@ void batch_add(struct batch *b, const struct event_sample *s)
 	} else {
 		metric_add(&b->metrics.lost, 1);
 	}
-	if (b->profile.samples.len >= BATCH_SAMPLES_MAX)
+	if (b->profile.samples.len >= BATCH_SAMPLES_MAX ||
+		bytes_so_far(&b->profile) >= BATCH_BYTES_SOFT)
 		emit(b);
 }
 

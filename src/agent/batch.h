@@ -16,8 +16,10 @@
 #include "agent/process.h"
 #include "base/buf.h"
 
-/* A batch is sent when it holds so many samples, even if the interval is not over. */
+/* A batch is sent when it holds so many samples, or about so many bytes, even if the interval is
+ * not over: other servers of OTLP take 4 MiB at most. */
 #define BATCH_SAMPLES_MAX 20000
+#define BATCH_BYTES_SOFT ((size_t)3 << 20)
 /* Bytes of one message, at most. */
 #define BATCH_MESSAGE_BYTES_MAX ((size_t)16 << 20)
 #define BATCH_EXTERNAL_LABELS_MAX 64
@@ -25,8 +27,6 @@
 /* clang-format off */
 #define BATCH_METRICS(X)                                                                  \
 	X(samples, COUNTER, "firn_agent_samples_total", "Samples put into batches.")      \
-	X(lost, COUNTER, "firn_agent_samples_lost_total{reason=\"batch\"}",               \
-		"Samples lost in the agent.")                                             \
 	X(unnamed_kernel, COUNTER, "firn_agent_kernel_frames_unnamed_total",              \
 		"Kernel addresses without a symbol.")                                     \
 	X(messages, COUNTER, "firn_agent_messages_total", "OTLP messages made.")          \
@@ -34,6 +34,7 @@
 /* clang-format on */
 struct batch_metrics {
 	BATCH_METRICS(METRIC_FIELD)
+	metric_value lost; /* samples; written by agent.c with the other losses */
 	metric_value stack_end[STACK_END_COUNT];
 };
 

@@ -21,17 +21,24 @@
 #include "cli/cli.h"
 
 static volatile sig_atomic_t stop;
+static pid_t supervisor;
 
-static void on_term(int number)
+/* A service manager sends SIGTERM to every process of the service at once. Only the supervisor's
+ * counts: it stops the agent first, whose last batch then still finds the server. */
+static void on_term(int number, siginfo_t *info, void *context)
 {
 	(void)number;
-	stop = 1;
+	(void)context;
+	if (info->si_pid == supervisor)
+		stop = 1;
 }
 
 /* False: the parent is gone already. */
 static bool settle(const char *name, pid_t parent)
 {
-	struct sigaction term = { .sa_handler = on_term }, ignore = { .sa_handler = SIG_IGN };
+	struct sigaction term = { .sa_sigaction = on_term, .sa_flags = SA_SIGINFO };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	supervisor = parent;
 	sigset_t none;
 	sigemptyset(&none);
 	sigemptyset(&term.sa_mask);

@@ -43,6 +43,7 @@ static void keep(void *ctx, struct buf *message, uint32_t sample_count)
 	struct err e;
 	CHECK_OK(otlp_decode(buf_view(message), &g->profile, &rejects, &e), &e);
 	CHECK(rejects.profiles == 0);
+	CHECK(message->len <= 4 << 20);
 	g->messages++;
 	g->samples += sample_count;
 }
@@ -248,6 +249,23 @@ static void splits_and_loses_nothing(void **state)
 	teardown(&f);
 }
 
+static void splits_by_bytes(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 1000);
+	uint32_t total = 6000;
+	for (uint32_t i = 0; i < total; i++) {
+		for (uint32_t k = 0; k < 1000; k++)
+			s->frames[k] = frame(2, 0x1000 + (i * 7 + k * 13) % 60000);
+		batch_add(f.batch, s);
+	}
+	(void)batch_finish(f.batch);
+	CHECK(f.got.messages > 3 && f.got.samples == total);
+	teardown(&f);
+}
+
 static void refuses_bad_external_labels(void **state)
 {
 	(void)state;
@@ -263,4 +281,5 @@ static void refuses_bad_external_labels(void **state)
 
 TEST_MAIN(cmocka_unit_test(makes_locations_of_frames), cmocka_unit_test(labels_each_sample),
 	cmocka_unit_test(shows_what_is_missing), cmocka_unit_test(keeps_the_deepest_stack_whole),
-	cmocka_unit_test(splits_and_loses_nothing), cmocka_unit_test(refuses_bad_external_labels))
+	cmocka_unit_test(splits_and_loses_nothing), cmocka_unit_test(splits_by_bytes),
+	cmocka_unit_test(refuses_bad_external_labels))
