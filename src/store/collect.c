@@ -125,10 +125,9 @@ static enum status fold_source(struct collecting *c, struct source *src, struct 
 	uint64_t scratch = c->budget.used - before;
 	for (size_t i = 0; s == OK && i < c->source.v.len; i++) {
 		const struct cell *from = &c->source.v.v[i];
-		int64_t value = c->weights ? (int64_t)llround(from->average) : from->value;
 		uint32_t stack;
 		struct cell *to;
-		if (value == 0)
+		if (from->value == 0 && from->average == 0)
 			continue;
 		s = make_stack(c, &src->tabs, &r, from->node, &stack);
 		if (s == E_CORRUPT)
@@ -136,8 +135,10 @@ static enum status fold_source(struct collecting *c, struct source *src, struct 
 		if (s != OK)
 			return err_set(e, s, "the stack of trie node %u", from->node);
 		s = cells_find(&c->result, stack, from->group, &c->budget, &to, e);
-		if (s == OK)
-			to->value = wrap_add(to->value, value);
+		if (s != OK)
+			break;
+		to->value = wrap_add(to->value, from->value);
+		to->average += from->average;
 	}
 	c->budget.used -= scratch;
 	VEC_CLEAR(&c->source.v);
@@ -209,7 +210,7 @@ static enum status add_samples(struct collecting *c, const struct found_type *f,
 	for (size_t i = 0; s == OK && i < c->result.v.len; i++) {
 		const struct cell *cell = &c->result.v.v[i];
 		struct profile_sample sample = {
-			.value = cell->value,
+			.value = c->is_gauge ? (int64_t)llround(cell->average) : cell->value,
 			.time_ns = c->first_ns,
 			.head = head,
 			.stack = cell->node,

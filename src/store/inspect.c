@@ -51,7 +51,8 @@ static enum status read_log(const char *path, struct log_sum *sum, struct err *e
 	if (s == OK)
 		s = log_cursor_open(buf_view(&b), path, &c, e);
 	if (s != OK)
-		return s == E_NOTFOUND ? OK : s; /* nothing was written to it yet */
+		return s;
+	sum->damaged += b.len < c.size;
 	for (enum log_event ev = LOG_EVENT_RECORD; ev != LOG_EVENT_END;) {
 		ev = log_cursor_next(&c, &rec);
 		sum->torn += ev == LOG_EVENT_TORN;

@@ -71,7 +71,8 @@ enum status store_io_allocate(int fd, uint64_t len, const char *name, struct err
 {
 	if (!fails("alloc") && fallocate(fd, 0, 0, (off_t)len) == 0)
 		return OK;
-	if (errno == EOPNOTSUPP || errno == ENOSYS)
+	bool unsupported = errno == EOPNOTSUPP || errno == ENOSYS;
+	if (unsupported && ftruncate(fd, (off_t)len) == 0)
 		return OK;
 	return err_os(e, "allocate %llu bytes for %s", (unsigned long long)len, name);
 }

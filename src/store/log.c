@@ -199,7 +199,7 @@ void log_found_set(struct log *l, size_t i, uint64_t last_sequence)
 
 /* ---- segments: the leader only ---- */
 
-static void encode_header(struct log *l, uint8_t out[LOG_HEADER_BYTES], uint64_t id)
+static void encode_header(struct log *l, uint8_t out[LOG_HEADER_BYTES], uint64_t id, uint64_t size)
 {
 	memset(out, 0, LOG_HEADER_BYTES);
 	memcpy(out, "FIRNWLOG", 8);
@@ -207,6 +207,7 @@ static void encode_header(struct log *l, uint8_t out[LOG_HEADER_BYTES], uint64_t
 	memcpy(out + 16, &id, 8);
 	memcpy(out + 24, &l->salt, 8);
 	memcpy(out + 32, &l->store_id, 16);
+	memcpy(out + 48, &size, 8);
 	uint32_t crc = codec_crc32c(0, out, LOG_HEADER_BYTES - 4);
 	memcpy(out + LOG_HEADER_BYTES - 4, &crc, 4);
 }
@@ -225,7 +226,9 @@ static enum status make_segment(
 	if (s == OK && getrandom(&l->salt, sizeof(l->salt), 0) != sizeof(l->salt))
 		s = err_os(e, "getrandom");
 	uint8_t header[LOG_HEADER_BYTES];
-	encode_header(l, header, id);
+	if (s == OK)
+		l->size = MAX(size, (uint64_t)st.st_size);
+	encode_header(l, header, id, l->size);
 	if (s == OK)
 		s = store_io_pwrite(fd, header, sizeof(header), 0, tmp, e);
 	if (s == OK)
@@ -238,7 +241,6 @@ static enum status make_segment(
 		return s;
 	l->fd = STEAL_FD(fd);
 	l->at = LOG_HEADER_BYTES;
-	l->size = MAX(size, (uint64_t)st.st_size);
 	return OK;
 }
 

@@ -43,14 +43,14 @@ struct log_cursor {
 	uint64_t id;
 	uint64_t salt;
 	struct hash128 store_id;
+	uint64_t size;     /* that the file was made with */
 	uint64_t sequence; /* of the last record */
 	size_t at;
 	size_t offset; /* of the last event */
 	size_t length;
 };
 
-/* E_NOTFOUND: a segment that holds nothing. E_CORRUPT: the header is damaged. E_UNSUPPORTED: a
- * higher major version. */
+/* E_CORRUPT: the header is damaged. E_UNSUPPORTED: a higher major version. */
 NODISCARD enum status log_cursor_open(
 	struct str bytes, const char *name, struct log_cursor *out, struct err *e);
 /* `out` is set for records only, and points into the bytes. */

@@ -8,11 +8,8 @@
 enum status log_cursor_open(
 	struct str bytes, const char *name, struct log_cursor *out, struct err *e)
 {
-	static const char nothing[8];
 	struct reader r = reader_over(bytes.p, bytes.len);
-	if (bytes.len < LOG_HEADER_BYTES || memcmp(bytes.p, nothing, 8) == 0)
-		return err_set(e, E_NOTFOUND, "%s: holds nothing", name);
-	if (memcmp(bytes.p, "FIRNWLOG", 8) != 0)
+	if (bytes.len < LOG_HEADER_BYTES || memcmp(bytes.p, "FIRNWLOG", 8) != 0)
 		return err_set(e, E_CORRUPT, "%s: no header of a log segment at +0", name);
 	reader_skip(&r, 8);
 	uint16_t major = reader_u16(&r);
@@ -22,7 +19,8 @@ enum status log_cursor_open(
 	c.salt = reader_u64(&r);
 	c.store_id.lo = reader_u64(&r);
 	c.store_id.hi = reader_u64(&r);
-	reader_skip(&r, 12);
+	c.size = reader_u64(&r);
+	reader_skip(&r, 4);
 	if (reader_u32(&r) != codec_crc32c(0, bytes.p, LOG_HEADER_BYTES - 4))
 		return err_set(e, E_CORRUPT, "%s: checksum of the header at +0", name);
 	if (major != 1)
@@ -41,10 +39,13 @@ static bool looks_like_record(const struct log_cursor *c, size_t at)
 	       memcmp(p + 8, &c->salt, 8) == 0;
 }
 
-static bool parse_record(const struct log_cursor *c, size_t at, struct log_record *out)
+/* A record, whatever its salt: `salt_differs` tells. */
+static bool read_record(
+	const struct log_cursor *c, size_t at, struct log_record *out, bool *salt_differs)
 {
-	if (!looks_like_record(c, at))
+	if (c->bytes.len - at < LOG_RECORD_HEADER_BYTES || memcmp(c->bytes.p + at, "FREC", 4) != 0)
 		return false;
+	*salt_differs = memcmp(c->bytes.p + at + 8, &c->salt, 8) != 0;
 	struct reader r = reader_over(c->bytes.p + at, c->bytes.len - at);
 	reader_skip(&r, 4);
 	uint32_t crc = reader_u32(&r);
@@ -59,13 +60,32 @@ static bool parse_record(const struct log_cursor *c, size_t at, struct log_recor
 	rec.coding = reader_u8(&r);
 	reader_skip(&r, 6);
 	rec.payload = reader_str(&r, stored);
-	if (r.failed || rec.sequence <= c->sequence)
+	if (r.failed)
 		return false;
 	size_t checked = LOG_RECORD_HEADER_BYTES - 8 + (size_t)stored;
 	if (codec_crc32c(0, c->bytes.p + at + 8, checked) != crc)
 		return false;
 	*out = rec;
 	return true;
+}
+
+static bool parse_record(const struct log_cursor *c, size_t at, struct log_record *out)
+{
+	bool differs;
+	return looks_like_record(c, at) && read_record(c, at, out, &differs) && !differs &&
+	       out->sequence > c->sequence;
+}
+
+/* Where no valid record is: is that the end, or were one's first bytes written here? Magic or salt
+ * is enough of a sign, unless it is a whole record of the segment's former life. */
+static bool looks_torn(const struct log_cursor *c, size_t at)
+{
+	struct log_record rec;
+	bool differs;
+	size_t left = c->bytes.len - at;
+	bool magic = left >= 4 && memcmp(c->bytes.p + at, "FREC", 4) == 0;
+	bool salt = left >= 16 && memcmp(c->bytes.p + at + 8, &c->salt, 8) == 0;
+	return (magic || salt) && !(read_record(c, at, &rec, &differs) && differs);
 }
 
 static size_t align8(size_t n)
@@ -94,7 +114,7 @@ enum log_event log_cursor_next(struct log_cursor *c, struct log_record *out)
 		c->at = at;
 		return LOG_EVENT_DAMAGE;
 	}
-	bool torn = looks_like_record(c, c->at);
+	bool torn = looks_torn(c, c->at);
 	c->offset = c->at;
 	c->length = c->bytes.len - c->at;
 	c->at = c->bytes.len;

@@ -398,14 +398,12 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e)
 {
 	*out = false;
-	if (now_ns < s->merge_retry_ns)
-		return OK;
 	struct merging *m = calloc(1, sizeof(*m));
 	if (!m)
 		return err_set(e, E_NOMEM, "a merge");
 	m->s = s;
 	pthread_mutex_lock(&s->merge_lock);
-	enum status st = choose(m, now_ns);
+	enum status st = now_ns < s->merge_retry_ns ? OK : choose(m, now_ns);
 	bool any = st == OK && m->count > 0;
 	if (any)
 		st = run(m, now_ns, e);
@@ -415,12 +413,13 @@ enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct 
 	}
 	merging_deinit(m);
 	free(m);
-	pthread_mutex_unlock(&s->merge_lock);
 	if (st == E_CANCELED) {
 		any = false;
 		st = OK;
 	}
-	s->merge_retry_ns = st == OK ? 0 : now_ns + MERGE_RETRY_NS;
+	if (st != OK)
+		s->merge_retry_ns = now_ns + MERGE_RETRY_NS;
+	pthread_mutex_unlock(&s->merge_lock);
 	*out = any && st == OK;
 	return st;
 }

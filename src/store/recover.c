@@ -315,14 +315,12 @@ static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
 		return st;
 	struct log_cursor c;
 	st = log_cursor_open(buf_view(&file), path, &c, e);
-	if (st == E_NOTFOUND) {
-		log_found_set(s->log, i, r->last_sequence);
-		return OK;
-	}
 	if (st == E_CORRUPT) {
 		salvage_header(buf_view(&file), &c);
-		st = report_damage(r, path, 0, LOG_HEADER_BYTES, e);
+		st = report_damage(r, path, 0, MIN(file.len, (size_t)LOG_HEADER_BYTES), e);
 	}
+	if (st == OK && file.len < c.size)
+		st = report_damage(r, path, file.len, c.size - file.len, e);
 	struct log_record rec;
 	enum log_event event = LOG_EVENT_RECORD;
 	while (st == OK && event != LOG_EVENT_END) {

@@ -69,6 +69,12 @@ static bool all_series(const struct pick *p, uint32_t min, uint32_t max)
 	return true;
 }
 
+static bool all_one(const struct part_block *b)
+{
+	const struct column *c = &b->columns[ROW_COUNT];
+	return c->encoding == COLUMN_CONST && c->base == 1;
+}
+
 static enum status scan_block(const struct scan *s, const struct part_block *b,
 	struct part_rows *rows, uint32_t *sel, scan_fn *fn, void *ctx, struct err *e)
 {
@@ -79,8 +85,9 @@ static enum status scan_block(const struct scan *s, const struct part_block *b,
 	bool whole_time = b->time_min >= q->from_ns && b->time_max < q->to_ns;
 	bool whole =
 		whole_time && !s->pick->sets && all_series(s->pick, b->series_min, b->series_max);
-	unsigned columns = s->columns | (whole ? 0 : 1u << ROW_SERIES) |
-			   (whole_time ? 0 : 1u << ROW_TIME) | (s->pick->sets ? 1u << ROW_SET : 0);
+	unsigned columns = (s->columns & ~(all_one(b) ? 1u << ROW_COUNT : 0)) |
+			   (whole ? 0 : 1u << ROW_SERIES) | (whole_time ? 0 : 1u << ROW_TIME) |
+			   (s->pick->sets ? 1u << ROW_SET : 0);
 	enum status st = part_read_block(s->source->part, &s->source->tabs, b, columns, rows, e);
 	if (st != OK) {
 		if (st == E_CORRUPT)
@@ -94,7 +101,7 @@ static enum status scan_block(const struct scan *s, const struct part_block *b,
 		.set = rows->set,
 		.time_ns = whole_time ? NULL : rows->time_ns,
 		.value = rows->value,
-		.count = rows->n,
+		.count = all_one(b) ? NULL : rows->n,
 	};
 	if (!whole) {
 		r.n = select_rows(s, &r, sel);

@@ -31,7 +31,7 @@ struct store {
 	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
 	pthread_mutex_t flush_lock;
 	pthread_mutex_t merge_lock;
-	int64_t merge_retry_ns; /* after a failure; the merging thread's */
+	int64_t merge_retry_ns; /* after a failure; with merge_lock held */
 
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t flush_wake;

@@ -16,9 +16,12 @@ struct summing {
 	struct pick *picks;
 	struct gauge gauge;
 	bool is_gauge;
+	int64_t first_ns, last_ns;
 	struct store_tree tree;
-	struct map index; /* of tree.nodes */
+	struct map index;          /* of tree.nodes */
+	VEC(double) node_averages; /* of tree.nodes, of a gauge */
 	/* of the source at hand */
+	bool by_time; /* first and last are taken from rows */
 	int64_t *sums;
 	double *averages;
 	const double *weights;
@@ -30,6 +33,7 @@ static void summing_deinit(struct summing *s)
 	gauge_deinit(&s->gauge);
 	store_tree_deinit(&s->tree);
 	map_deinit(&s->index);
+	VEC_FREE(&s->node_averages);
 	free(s->sums);
 	free(s->averages);
 	view_release(s->v);
@@ -43,12 +47,23 @@ void store_tree_deinit(struct store_tree *t)
 
 /* ---- adding ---- */
 
-static void take_times(struct store_tree *t, const int64_t *time_ns, size_t i)
+static void take_times(struct summing *s, int64_t first_ns, int64_t last_ns)
 {
-	if (t->first_ns == 0 || time_ns[i] < t->first_ns)
-		t->first_ns = time_ns[i];
-	if (t->last_ns == 0 || time_ns[i] > t->last_ns)
-		t->last_ns = time_ns[i];
+	s->first_ns = MIN(s->first_ns, first_ns);
+	s->last_ns = MAX(s->last_ns, last_ns);
+}
+
+/* Every sample of the wanted series counts: then nobody needs to look at times. */
+static bool takes_all(const struct source *src, const struct pick *p, const struct store_query *q)
+{
+	return src->part && !p->sets && src->first_ns >= q->from_ns && src->last_ns < q->to_ns;
+}
+
+static void take_series_times(struct summing *s, const struct source *src, const struct pick *p)
+{
+	for (uint32_t i = 0; i < p->series_count; i++)
+		if (p->series[i])
+			take_times(s, src->tabs.series[i].first_ns, src->tabs.series[i].last_ns);
 }
 
 static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
@@ -63,7 +78,8 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 		else
 			s->sums[r->node[i]] = wrap_add(s->sums[r->node[i]], r->value[i]);
 		count += r->count ? (uint64_t)r->count[i] : 1;
-		take_times(&s->tree, r->time_ns, i);
+		if (s->by_time)
+			take_times(s, r->time_ns[i], r->time_ns[i]);
 	}
 	s->tree.sample_count += count;
 	return OK;
@@ -96,7 +112,9 @@ static enum status tree_child(
 			return err_set(
 				e, E_LIMIT, "a tree of more than %u nodes", STORE_TREE_NODES_MAX);
 		size_t cap = t->nodes.cap;
-		if (!VEC_RESERVE(&t->nodes, t->nodes.len + 1) || !map_insert(&s->index, h, at))
+		if (!VEC_RESERVE(&t->nodes, t->nodes.len + 1) ||
+			(s->is_gauge && !VEC_PUSH(&s->node_averages, 0)) ||
+			!map_insert(&s->index, h, at))
 			return err_set(e, E_NOMEM, "a tree of %u nodes", at);
 		enum status st = budget_take(
 			&s->budget, (t->nodes.cap - cap) * (sizeof(*t->nodes.v) + 16), e);
@@ -108,11 +126,13 @@ static enum status tree_child(
 	return OK;
 }
 
-/* The self values of the source, rounded where they are averages. */
-static void round_averages(struct summing *s, uint32_t n)
+static void add_self(struct summing *s, uint32_t to, uint32_t from)
 {
-	for (uint32_t i = 0; s->weights && i < n; i++)
-		s->sums[i] = (int64_t)llround(s->averages[i]);
+	int64_t *self = &s->tree.nodes.v[to].self;
+	if (s->is_gauge)
+		s->node_averages.v[to] += s->averages[from];
+	else
+		*self = wrap_add(*self, s->sums[from]);
 }
 
 static enum status fold_nodes(struct summing *s, const struct tabs *t, struct remap *r,
@@ -120,7 +140,7 @@ static enum status fold_nodes(struct summing *s, const struct tabs *t, struct re
 {
 	uint32_t n = t->node_count;
 	for (uint32_t i = n; i-- > 1;) {
-		used[i] |= s->sums[i] != 0;
+		used[i] |= s->is_gauge ? s->averages[i] != 0 : s->sums[i] != 0;
 		used[t->parent[i]] |= used[i];
 	}
 	for (uint32_t i = 1; i < n; i++) {
@@ -139,10 +159,9 @@ static enum status fold_nodes(struct summing *s, const struct tabs *t, struct re
 		st = tree_child(s, to[t->parent[i]], location, &to[i], e);
 		if (st != OK)
 			return st;
-		int64_t *self = &s->tree.nodes.v[to[i]].self;
-		*self = wrap_add(*self, s->sums[i]);
+		add_self(s, to[i], i);
 	}
-	s->tree.nodes.v[0].self = wrap_add(s->tree.nodes.v[0].self, s->sums[0]);
+	add_self(s, 0, 0);
 	return OK;
 }
 
@@ -159,7 +178,6 @@ static enum status fold_source(struct summing *s, struct source *src, struct err
 	if (st == OK)
 		st = budget_array(&s->budget, t->node_count, sizeof(*to), &to, e);
 	uint64_t scratch = s->budget.used - before;
-	round_averages(s, t->node_count);
 	if (st == OK)
 		st = fold_nodes(s, t, &r, used, to, e);
 	if (st == E_CORRUPT)
@@ -184,9 +202,12 @@ static enum status sum_source(struct summing *s, size_t i, struct err *e)
 		st = budget_array(&s->budget, n, sizeof(*s->averages), &s->averages, e);
 	uint64_t scratch = s->budget.used - before;
 	s->weights = s->is_gauge ? s->gauge.weights[i] : NULL;
+	s->by_time = !takes_all(src, &s->picks[i], s->q);
+	if (!s->by_time)
+		take_series_times(s, src, &s->picks[i]);
 	struct scan scan = { s->v, src, &s->picks[i], s->q,
-		1u << ROW_NODE | 1u << ROW_VALUE | 1u << ROW_COUNT | 1u << ROW_TIME |
-			(s->is_gauge ? 1u << ROW_SERIES : 0) };
+		1u << ROW_NODE | 1u << ROW_VALUE | 1u << ROW_COUNT |
+			(s->by_time ? 1u << ROW_TIME : 0) | (s->is_gauge ? 1u << ROW_SERIES : 0) };
 	if (st == OK)
 		st = scan_run(&scan, add_rows, s, &s->budget, e);
 	if (st == OK)
@@ -220,7 +241,11 @@ static enum status sum_stacks(
 	struct store_view *v, const struct store_query *q, struct store_tree *out, struct err *e)
 {
 	CLEANUP(summing_deinit)
-	struct summing s = { .v = v, .q = q, .budget = query_budget(v, q) };
+	struct summing s = { .v = v,
+		.q = q,
+		.budget = query_budget(v, q),
+		.first_ns = INT64_MAX,
+		.last_ns = INT64_MIN };
 	struct found_type type;
 	s.picks = view_picks_new(v);
 	enum status st = s.picks ? profile_init(&s.tree.tables, s.budget.limit) : E_NOMEM;
@@ -234,6 +259,8 @@ static enum status sum_stacks(
 	if (st == OK && type.found) {
 		s.is_gauge = !type.delta;
 		st = set_type(&s.tree, &type);
+		if (st == OK && !VEC_PUSH(&s.node_averages, 0))
+			st = err_set(e, E_NOMEM, "a tree");
 		if (st == OK && s.is_gauge)
 			st = gauge_init(&s.gauge, v, s.picks, q, &s.budget, e);
 	}
@@ -241,8 +268,14 @@ static enum status sum_stacks(
 		st = sum_source(&s, i, e);
 	if (st != OK)
 		return st;
+	for (size_t i = 0; s.is_gauge && i < s.tree.nodes.len; i++)
+		s.tree.nodes.v[i].self = (int64_t)llround(s.node_averages.v[i]);
 	for (size_t i = 0; i < s.tree.nodes.len; i++)
 		s.tree.total = wrap_add(s.tree.total, s.tree.nodes.v[i].self);
+	if (s.first_ns <= s.last_ns) {
+		s.tree.first_ns = s.first_ns;
+		s.tree.last_ns = s.last_ns;
+	}
 	*out = s.tree;
 	s.tree = (struct store_tree){ 0 };
 	return OK;

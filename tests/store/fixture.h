@@ -30,7 +30,15 @@ static inline void fixture_clean(const char *path)
 	(void)nftw(path, fixture_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* In memory where that is possible: most tests do not care what a sync costs. */
 static inline void fixture_dir(char out[64])
+{
+	const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	snprintf(out, 64, "%s/firn-store-XXXXXX", base);
+	CHECK(mkdtemp(out) != NULL);
+}
+
+static inline void fixture_disk_dir(char out[64])
 {
 	snprintf(out, 64, "/tmp/firn-store-XXXXXX");
 	CHECK(mkdtemp(out) != NULL);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collected profile holds the model's sums by stack and kept labels. */
+#include "tests/store/model.h"
+
+#include <math.h>
+
+static const struct str keep[] = { { "comm", 4 }, { "pid", 3 }, { "cpu", 3 } };
+
+static struct str label_of(const struct profile *p, uint32_t set, struct str name)
+{
+	const struct profile_labels *l = &p->label_sets.v[set];
+	for (uint32_t i = 0; i < l->count; i++)
+		if (str_eq(profile_str(p, p->labels.v[l->first + i].name), name))
+			return profile_str(p, p->labels.v[l->first + i].value);
+	return STR("");
+}
+
+static bool same_labels(
+	const struct profile *p, uint32_t set, size_t keep_count, const struct model_sample *s)
+{
+	if (keep_count == 0)
+		return p->label_sets.v[set].count == 0;
+	return str_eq(label_of(p, set, keep[0]), str_of(model_text("c", s->comm))) &&
+	       str_eq(label_of(p, set, keep[1]), str_of(model_text("", s->pid))) &&
+	       str_eq(label_of(p, set, keep[2]), str_of(model_text("", s->cpu)));
+}
+
+static void check_profile(const struct model *m, const struct model_query *c,
+	const struct profile *p, size_t keep_count)
+{
+	bool gauge = !model_types[c->type].delta;
+	double all = 0, got = 0;
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct profile_sample *x = &p->samples.v[i];
+		CLEANUP(buf_deinit) struct buf b;
+		buf_init(&b, 4096);
+		const struct profile_stack *st = &p->stacks.v[x->stack];
+		for (uint32_t k = st->count; k-- > 0;) {
+			fx_location_text(p, p->stack_locations.v[st->first + k], &b);
+			buf_u8(&b, ';');
+		}
+		int stack = model_stack_find(buf_view(&b));
+		CHECK_CASE(c, stack >= 0);
+		double want = 0;
+		for (size_t k = 0; k < m->samples.len; k++) {
+			const struct model_sample *s = &m->samples.v[k];
+			if (s->stack == stack && model_picks(c, s, 0, INT64_MAX) &&
+				same_labels(p, x->own, keep_count, s))
+				want += (double)s->value /
+					(gauge ? model_times(m, c, s, 0, INT64_MAX) : 1);
+		}
+		CHECK_CASE(c, fabs(want - (double)x->value) <= 0.5001);
+		got += (double)x->value;
+	}
+	for (size_t k = 0; k < m->samples.len; k++)
+		if (model_picks(c, &m->samples.v[k], 0, INT64_MAX))
+			all += (double)m->samples.v[k].value /
+			       (gauge ? model_times(m, c, &m->samples.v[k], 0, INT64_MAX) : 1);
+	CHECK_CASE(c, fabs(all - got) <= 0.5001 * (gauge ? (double)p->samples.len : 0.01));
+}
+
+static void check(struct store *s, const struct model *m, size_t keep_count)
+{
+	FOR_EACH_CASE (c, model_queries) {
+		char text[256];
+		struct fx_query f;
+		struct store_view *v;
+		struct profile p;
+		struct err e = { 0 };
+		model_query_text(c, text);
+		struct store_query *q = fx_query(&f, text, 0, INT64_MAX);
+		CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+		CHECK_OK(store_collect(v, q, keep, keep_count, &p, &e), &e);
+		CHECK_OK(profile_validate(&p, &e), &e);
+		check_profile(m, c, &p, keep_count);
+		profile_deinit(&p);
+		store_view_close(v);
+		fx_query_end(&f);
+	}
+}
+
+static void profiles_equal_the_model(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 9 };
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (int round = 0; round < 3; round++) {
+		model_append(&m, s, 120, T0 + round * 10 * SEC, 20 * SEC);
+		if (round < 2)
+			CHECK_OK(store_flush(s, &e), &e);
+		check(s, &m, 0);
+		check(s, &m, 3);
+	}
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(profiles_equal_the_model))

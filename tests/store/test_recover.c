@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was acknowledged is there once, after kill -9 at a random moment under load and after an
+ * exit at each single operation on the disk; and damage costs what is damaged, by name.
+ */
+#include "base/clock.h"
+#include "codec/codec.h"
+#include "store/merge.h"
+#include "tests/store/counted.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+enum { DEFAULT_ROUNDS = 8, CHILD_THREADS = 3 };
+
+/* ---- children ---- */
+
+struct child_work {
+	struct store *s;
+	int acks; /* pipe */
+	uint32_t from;
+};
+
+static void *append_for_ever(void *ctx)
+{
+	struct child_work *w = ctx;
+	for (uint32_t i = w->from;; i += CHILD_THREADS) {
+		struct err e = { 0 };
+		if (counted_append(w->s, i, &e) != OK)
+			continue;
+		if (write(w->acks, &i, sizeof(i)) != sizeof(i))
+			_exit(3);
+	}
+	return NULL;
+}
+
+/* Appends on some threads and flushes on another until it is killed; merging runs by itself. */
+static void run_under_load(const char *dir, int acks, uint32_t from)
+{
+	struct store *s;
+	struct store_config c = fixture_config(dir);
+	c.memory_bytes = 16 << 20;
+	if (store_open(&c, NULL, NULL, &s, NULL) != OK)
+		_exit(2);
+	struct child_work work[CHILD_THREADS];
+	for (uint32_t i = 0; i < CHILD_THREADS; i++) {
+		pthread_t t;
+		work[i] = (struct child_work){ s, acks, from + i };
+		if (pthread_create(&t, NULL, append_for_ever, &work[i]))
+			_exit(2);
+	}
+	for (uint64_t r = from;;) {
+		usleep((useconds_t)(1000 + rnd_below(&r, 20000)));
+		(void)!store_flush(s, NULL);
+	}
+}
+
+static uint32_t read_acks(int fd, uint8_t *acknowledged)
+{
+	uint32_t i, last = 0;
+	while (read(fd, &i, sizeof(i)) == sizeof(i)) {
+		CHECK(i < COUNTED_MAX);
+		acknowledged[i] = 1;
+		last = MAX(last, i);
+	}
+	return last;
+}
+
+/* Kill a child after a random time; the highest batch it acknowledged. */
+static uint32_t kill_one(const char *dir, uint32_t from, uint64_t *random, uint8_t *acknowledged)
+{
+	int fds[2], status;
+	CHECK(pipe(fds) == 0);
+	/* A pipe that is full would stop the child: it takes 64 KiB, and is read after the end. */
+	CHECK(fcntl(fds[1], F_SETPIPE_SZ, 1 << 20) > 0);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		close(fds[0]);
+		run_under_load(dir, fds[1], from);
+	}
+	close(fds[1]);
+	usleep((useconds_t)(30000 + rnd_below(random, 250000)));
+	CHECK(kill(pid, SIGKILL) == 0);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFSIGNALED(status));
+	uint32_t last = read_acks(fds[0], acknowledged);
+	close(fds[0]);
+	return MAX(last, from);
+}
+
+static void verify_files(const char *dir)
+{
+	struct buf out;
+	struct err e = { 0 };
+	buf_init(&out, 16 << 20);
+	CHECK_OK(store_verify(dir, &out, &e), &e);
+	buf_deinit(&out);
+}
+
+static void kill_under_load(void **state)
+{
+	(void)state;
+	char dir[64];
+	const char *env = getenv("FIRN_CRASH_ROUNDS");
+	int rounds = env ? (int)strtol(env, NULL, 10) : DEFAULT_ROUNDS;
+	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
+	uint64_t random = (uint64_t)getpid();
+	uint32_t from = 0, acks = 0;
+	CHECK(acknowledged != NULL);
+	fixture_disk_dir(dir);
+	for (int i = 0; i < rounds; i++) {
+		struct store *s;
+		struct err e = { 0 };
+		struct notices n = { .lock = PTHREAD_MUTEX_INITIALIZER };
+		struct store_config c = fixture_config(dir);
+		from = kill_one(dir, from, &random, acknowledged) + CHILD_THREADS + 1;
+		verify_files(dir);
+		CHECK_OK(store_open(&c, fixture_notice, &n, &s, &e), &e);
+		counted_check(s, acknowledged);
+		CHECK(metric_get(&s->metrics.quarantined) == 0);
+		store_close(s);
+	}
+	for (uint32_t i = 0; i < COUNTED_MAX; i++)
+		acks += acknowledged[i];
+	print_message("%d kills, %u batches acknowledged, all there once\n", rounds, acks);
+	CHECK(acks > 0);
+	free(acknowledged);
+	fixture_clean(dir);
+}
+
+/* ---- an exit at each operation ---- */
+
+struct countdown {
+	atomic_int left;
+};
+
+static int exit_at_zero(void *ctx, const char *operation)
+{
+	(void)operation;
+	struct countdown *c = ctx;
+	if (atomic_fetch_sub(&c->left, 1) == 1)
+		_exit(9);
+	return 0;
+}
+
+/* Some of everything. */
+static void script(const char *dir, int acks)
+{
+	struct store *s;
+	struct store_config c = fixture_config(dir);
+	bool merged;
+	if (store_open(&c, NULL, NULL, &s, NULL) != OK)
+		_exit(2);
+	for (uint32_t i = 0; i < 12; i++) {
+		if (counted_append(s, i, NULL) == OK && write(acks, &i, sizeof(i)) != sizeof(i))
+			_exit(3);
+		if (i % 4 == 2)
+			(void)!store_flush(s, NULL);
+		if (i == 10)
+			do
+				if (store_merge_step(s, T0 + 90000 * SEC, &merged, NULL) != OK)
+					merged = false;
+			while (merged);
+	}
+	store_close(s);
+	_exit(0);
+}
+
+/* The child's exit status: 9 when it ended at operation `at`, 0 when it came through. */
+static int exit_at(const char *dir, int at, uint8_t *acknowledged)
+{
+	int fds[2], status;
+	CHECK(pipe(fds) == 0);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		close(fds[0]);
+		struct countdown c = { at };
+		store_io_hook = (struct store_io_hook){ exit_at_zero, &c };
+		script(dir, fds[1]);
+	}
+	close(fds[1]);
+	(void)read_acks(fds[0], acknowledged);
+	close(fds[0]);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void exit_at_each_operation(void **state)
+{
+	(void)state;
+	int rc = 9, at;
+	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
+	CHECK(acknowledged != NULL);
+	for (at = 1; rc == 9; at++) {
+		char dir[64];
+		struct store *s;
+		struct err e = { 0 };
+		fixture_dir(dir);
+		memset(acknowledged, 0, COUNTED_MAX);
+		rc = exit_at(dir, at, acknowledged);
+		CHECK(rc == 0 || rc == 9);
+		struct store_config c = fixture_config(dir);
+		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+		counted_check(s, acknowledged);
+		store_close(s);
+		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e); /* and again */
+		counted_check(s, acknowledged);
+		store_close(s);
+		fixture_clean(dir);
+	}
+	print_message("%d operations\n", at - 1);
+	CHECK(at > 60);
+	free(acknowledged);
+}
+
+/* ---- damage ---- */
+
+static const char *model_name(int i)
+{
+	static char names[16][8];
+	snprintf(names[i % 16], sizeof(names[0]), "x%d", i);
+	return names[i % 16];
+}
+
+/* Batch i has the value 4^i: the digits of a total tell which batches it counts. */
+static void append_digit(struct store *s, int i)
+{
+	struct profile p;
+	struct err e = { 0 };
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, 1), stack;
+	uint32_t frame = fx_named(&p, model_name(i), 1, NULL);
+	CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+	const char *const labels[] = { "comm", model_name(i % 3), "pid", model_name(i), NULL };
+	/* Of the hour that is going on, so that nothing is merged. */
+	fx_sample(&p, clock_realtime_ns(), 1LL << 2 * i, head, stack, fx_labels(&p, labels), 0);
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ (uint64_t)i + 1, 5 }, &e), &e);
+	profile_deinit(&p);
+}
+
+/* Three parts of three batches, and three batches in the log only. */
+static void make_digits(const char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	pid_t pid = fork();
+	int status;
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+		for (int i = 0; i < 12; i++) {
+			if (i == 3 || i == 6 || i == 9)
+				CHECK_OK(store_flush(s, &e), &e);
+			append_digit(s, i);
+		}
+		_exit(0); /* without closing: the last ones stay in the log */
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+struct damage_file {
+	char path[256];
+	uint8_t *bytes;
+	size_t len;
+	off_t size; /* with the zeros behind `bytes` */
+};
+
+enum { DAMAGE_FILES_MAX = 64, DAMAGE_BYTES_MAX = 4096 };
+
+static size_t load_files(const char *dir, struct damage_file *files)
+{
+	static const char *const subs[] = { "parts", "log", "." };
+	size_t n = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(subs); i++) {
+		char sub[128];
+		snprintf(sub, sizeof(sub), "%s/%s", dir, subs[i]);
+		DIR *d = opendir(sub);
+		CHECK(d != NULL);
+		for (struct dirent *x; (x = readdir(d));) {
+			struct damage_file *f = &files[n];
+			struct stat st;
+			snprintf(f->path, sizeof(f->path), "%s/%.100s", sub, x->d_name);
+			if (stat(f->path, &st) < 0 || !S_ISREG(st.st_mode) ||
+				strcmp(x->d_name, "LOCK") == 0)
+				continue;
+			f->size = st.st_size;
+			f->len = MIN((size_t)st.st_size, (size_t)DAMAGE_BYTES_MAX * 4);
+			f->bytes = malloc(f->len + 1);
+			int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+			CHECK(f->bytes && fd >= 0 && read(fd, f->bytes, f->len) == (ssize_t)f->len);
+			close(fd);
+			CHECK(++n < DAMAGE_FILES_MAX);
+		}
+		closedir(d);
+	}
+	return n;
+}
+
+static void write_files(const char *dir, const struct damage_file *files, size_t n)
+{
+	static const char *const subs[] = { "parts", "log", "quarantine" };
+	fixture_clean(dir);
+	CHECK(mkdir(dir, 0700) == 0);
+	for (size_t i = 0; i < ARRAY_COUNT(subs); i++) {
+		char sub[128];
+		snprintf(sub, sizeof(sub), "%s/%s", dir, subs[i]);
+		CHECK(mkdir(sub, 0700) == 0);
+	}
+	for (size_t i = 0; i < n; i++) {
+		int fd = open(files[i].path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		CHECK(fd >= 0 && write(fd, files[i].bytes, files[i].len) == (ssize_t)files[i].len);
+		CHECK(ftruncate(fd, files[i].size) == 0);
+		close(fd);
+	}
+}
+
+static int64_t total(struct store *s)
+{
+	struct fx_query f;
+	struct store_view *v;
+	struct store_tree t;
+	struct err e = { 0 };
+	struct store_query *q = fx_query(&f, COUNTED_TYPE, 0, INT64_MAX);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+	int64_t sum = t.total;
+	store_tree_deinit(&t);
+	store_view_close(v);
+	fx_query_end(&f);
+	return sum;
+}
+
+/* Open what was damaged. What is left is whole batches; what is missing was named. */
+static void check_damaged(const char *dir, const char *what)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct notices n = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct store_config c = fixture_config(dir);
+	enum status st = store_open(&c, fixture_notice, &n, &s, &e);
+	if (st != OK) { /* only where somebody newer seems to have written */
+		if (st != E_UNSUPPORTED)
+			print_error("%s: %s\n", what, e.text);
+		CHECK(st == E_UNSUPPORTED);
+		return;
+	}
+	int64_t sum = total(s);
+	int there = 0;
+	for (int64_t x = sum; x; x >>= 2) {
+		if ((x & 3) > 1)
+			print_error("%s: total %llx\n", what, (unsigned long long)sum);
+		CHECK((x & 3) <= 1);
+		there += (int)(x & 1);
+	}
+	CHECK(sum >= 0 && sum < 1LL << 24);
+	if (there < 12 && n.count == 0)
+		print_error("%s: %d batches left, and nobody said so\n", what, there);
+	CHECK(there == 12 || n.count > 0);
+	CHECK(there >= 9 - 3); /* one file's worth at most */
+	store_close(s);
+}
+
+static void damage_is_contained(void **state)
+{
+	(void)state;
+	char dir[64], what[512];
+	struct damage_file files[DAMAGE_FILES_MAX];
+	uint64_t random = 12345;
+	fixture_dir(dir);
+	make_digits(dir);
+	size_t n = load_files(dir, files);
+	CHECK(n >= 5);
+	for (int round = 0; round < 400; round++) {
+		struct damage_file *f = &files[rnd_below(&random, n)];
+		size_t len = f->len, used = len;
+		off_t size = f->size;
+		while (used && f->bytes[used - 1] == 0)
+			used--; /* the log's unused rest is of no interest */
+		if (used == 0)
+			continue;
+		size_t at = rnd_below(&random, used);
+		uint8_t bit = (uint8_t)(1u << rnd_below(&random, 8)), old = f->bytes[at];
+		bool cut = round % 8 == 7;
+		if (cut)
+			f->size = (off_t)(f->len = at);
+		else
+			f->bytes[at] ^= bit;
+		write_files(dir, files, n);
+		f->len = len;
+		f->size = size;
+		f->bytes[at] = old;
+		snprintf(what, sizeof(what), "%s %s +%zu bit %u", cut ? "cut" : "flip", f->path, at,
+			bit);
+		check_damaged(dir, what);
+	}
+	for (size_t i = 0; i < n; i++)
+		free(files[i].bytes);
+	fixture_clean(dir);
+}
+
+/* ---- the set ---- */
+
+static void newer_part_is_left_alone(void **state)
+{
+	(void)state;
+	char dir[64], path[256];
+	struct store *s;
+	struct err e = { 0 };
+	struct notices n = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	fixture_dir(dir);
+	make_digits(dir);
+	/* A header of version 2, with its checksum. */
+	uint8_t h[64] = "FIRNPART\x02";
+	h[16] = 200;
+	uint32_t crc = codec_crc32c(0, h, 28);
+	memcpy(h + 28, &crc, 4);
+	snprintf(path, sizeof(path), "%s/parts/00000000000000c8.part", dir);
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && write(fd, h, sizeof(h)) == sizeof(h));
+	close(fd);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, fixture_notice, &n, &s, &e), &e);
+	CHECK(strstr(n.all, "newer firn") != NULL);
+	CHECK(total(s) == 0x555555);
+	append_digit(s, 12);
+	CHECK_OK(store_flush(s, &e), &e);
+	store_close(s);
+	struct stat st;
+	CHECK(stat(path, &st) == 0); /* still there */
+	fixture_clean(dir);
+}
+
+static void lost_part_is_named(void **state)
+{
+	(void)state;
+	char dir[64], path[256];
+	struct store *s;
+	struct err e = { 0 };
+	struct notices n = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	append_digit(s, 0);
+	CHECK_OK(store_flush(s, &e), &e);
+	snprintf(path, sizeof(path), "%s", part_path(s->parts.v[0]));
+	store_close(s);
+	DIR *d = opendir(dir);
+	CHECK(d != NULL);
+	closedir(d);
+	snprintf(path, sizeof(path), "%s/parts", dir);
+	fixture_clean(path);
+	CHECK_OK(store_open(&c, fixture_notice, &n, &s, &e), &e);
+	CHECK(strstr(n.all, "is gone from the disk") != NULL);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(kill_under_load), cmocka_unit_test(exit_at_each_operation),
+	cmocka_unit_test(damage_is_contained), cmocka_unit_test(newer_part_is_left_alone),
+	cmocka_unit_test(lost_part_is_named))
