@@ -13,7 +13,7 @@
 static atomic_int offers;
 static char offered_id[200], offered_path[5000];
 static ino_t offered_inode;
-static bool offer_full;
+static atomic_bool offer_full;
 
 enum status symbolizer_offer(
 	struct symbolizer *s, const char *build_id, const char *path, int fd, struct err *e)
@@ -26,7 +26,7 @@ enum status symbolizer_offer(
 	offered_inode = st.st_ino;
 	close(fd);
 	atomic_fetch_add(&offers, 1);
-	return offer_full ? err_set(e, E_LIMIT, "full") : OK;
+	return atomic_load(&offer_full) ? err_set(e, E_LIMIT, "full") : OK;
 }
 
 struct sent {
@@ -95,21 +95,22 @@ static void takes_files(void **state)
 	CHECK(stat("/proc/self/exe", &self) == 0);
 
 	send_message(pair[0], &(struct sent){ 1, "00ffab", "/usr/bin/x y", 0, 1, NULL, 0 });
-	UNTIL(metric_get(&s.metrics.handover_files) == 1);
+	UNTIL(atomic_load(&offers) == 1);
 	assert_string_equal(offered_id, "00ffab");
 	assert_string_equal(offered_path, "/usr/bin/x y");
 	assert_int_equal(offered_inode, self.st_ino);
 	send_message(pair[0],
 		&(struct sent){ 1, "x0123456789abcdef0123456789abcdef", "", 0, 1, NULL, 0 });
-	UNTIL(metric_get(&s.metrics.handover_files) == 2);
+	UNTIL(atomic_load(&offers) == 2);
 	assert_string_equal(offered_path, "");
 	send_message(pair[0], &(struct sent){ 1, "ab", "", 4096, 1, NULL, 0 });
+	UNTIL(atomic_load(&offers) == 3);
 	UNTIL(metric_get(&s.metrics.handover_files) == 3);
 	assert_int_equal(strlen(offered_path), 4096);
-	offer_full = true;
+	atomic_store(&offer_full, true);
 	send_message(pair[0], &(struct sent){ 1, "ab", "/x", 0, 1, NULL, 0 });
 	UNTIL(metric_get(&s.metrics.handover_dropped) == 1);
-	offer_full = false;
+	atomic_store(&offer_full, false);
 	close(pair[0]);
 	server_handover_stop(&s);
 }
