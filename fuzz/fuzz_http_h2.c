@@ -12,6 +12,8 @@ static void run(struct peer *p, const uint8_t *data, size_t size, size_t step)
 	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 	static const uint8_t settings[9] = { 0, 0, 0, 4 };
 	peer_init(p);
+	/* Whether an answer is out when the connection breaks depends on when it is read. */
+	p->closes_unsaid = true;
 	peer_feed(p, preface, sizeof(preface) - 1, step);
 	peer_feed(p, settings, sizeof(settings), step);
 	peer_feed(p, data, size, step);
@@ -44,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run(&whole, data, size, HTTP_FEED_MAX);
 	run(&cut, data, size, 1);
 	if (!depends_on_pieces(data, size))
-		FUZZ_CHECK(whole.heads == cut.heads && whole.ends == cut.ends);
+		FUZZ_CHECK(str_eq(buf_view(&whole.log), buf_view(&cut.log)));
 	FUZZ_CHECK(whole.closes == whole.heads && cut.closes == cut.heads);
 	peer_deinit(&whole);
 	peer_deinit(&cut);

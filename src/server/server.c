@@ -8,6 +8,7 @@
 #include "os/os.h"
 #include "server/internal.h"
 
+#include <malloc.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -167,10 +168,20 @@ static void stop_all(struct server *s)
 	symbolizer_free(s->engine.symbolizer);
 }
 
+/* Many threads that each take much memory now and then: few arenas, and large pieces from the
+ * system and back to it, so that a busy minute does not stay resident for ever. */
+static void tame_malloc(void)
+{
+	(void)mallopt(M_ARENA_MAX, 4);
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, 4 << 20);
+}
+
 enum status server_run(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
 	struct server s = { .config = c, .handover_fd = c->handover_fd };
+	tame_malloc();
 	log_info("starting", "version=" FIRN_VERSION " pid=%d", (int)getpid());
 	enum status st = start(&s, e);
 	/* Signals come to this thread only, and end the sleep; the second is for one that comes

@@ -20,8 +20,9 @@ struct peer {
 	uint32_t heads;
 	uint32_t ends;
 	uint32_t closes;
-	int refused;      /* status of the last refusal, -1: none */
-	bool keep_window; /* do not give bytes back */
+	int refused;        /* status of the last refusal, -1: none */
+	bool closes_unsaid; /* not in the log */
+	bool keep_window;   /* do not give bytes back */
 };
 
 static inline void peer_on_head(void *ctx, struct http_stream *s)
@@ -70,7 +71,8 @@ static inline void peer_on_close(void *ctx, struct http_stream *s, bool answered
 {
 	struct peer *p = (struct peer *)ctx;
 	p->closes++;
-	buf_printf(&p->log, "close %d\n", answered);
+	if (!p->closes_unsaid)
+		buf_printf(&p->log, "close %d\n", answered);
 	buf_deinit((struct buf *)http_stream_user(s));
 	free(http_stream_user(s));
 }

@@ -22,6 +22,7 @@ static const struct { const char *name, *bytes, *body; size_t left; bool bad; } 
 	{ "sign",                  "+1\r\nx\r\n0\r\n\r\n", "", 0, true },
 	{ "0x",                    "0x1\r\nx\r\n0\r\n\r\n", "", 0, true },
 	{ "no size",               "\r\nx\r\n", "", 0, true },
+	{ "no size behind a chunk", "1\r\nx\r\n\r\n0\r\n\r\n", "x", 0, true },
 	{ "size with 16 digits",   "1000000000000000\r\n", "", 0, true },
 	{ "folded trailer",        "0\r\nA: b\r\n c\r\n\r\n", "", 0, true },
 	{ "trailer without colon", "0\r\nabc\r\n\r\n", "", 0, true },
