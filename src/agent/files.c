@@ -7,6 +7,9 @@
  *
  *	notice -> binding WAITING -> queue -> worker: open, know, table, publish -> BOUND or FAILED
  *
+ * A notice of a bound file says that its program was executed again, or that the sampler has
+ *evicted it. The sampler's count of evictions tells: as long as it stands, nothing is to be done.
+ *
  * `lock` guards both, and is held for moments. `work` is held while a file is opened and its table
  * built, by the worker or by files_preload(); taken before `lock`.
  *
@@ -33,7 +36,7 @@
 #include <unistd.h>
 
 #define KERNEL_MINOR_BITS 20
-/* A bound file is published again at most so often (the sampler may have evicted it). */
+/* Whether a bound file was evicted is asked at most so often. */
 #define RETRY_BOUND_NS (1 * NS_PER_SEC)
 /* A file that could not be opened is tried again after so long, doubled each time. */
 #define RETRY_FAILED_NS (100 * NS_PER_MS)
@@ -53,7 +56,8 @@ enum binding_state { BINDING_FREE, BINDING_WAITING, BINDING_BOUND, BINDING_FAILE
 struct binding {
 	struct file_key key;
 	enum binding_state state;
-	uint32_t file_id; /* BOUND */
+	uint32_t file_id;   /* once BOUND; 0: never was */
+	uint64_t evictions; /* the sampler's, just before this was published */
 	uint32_t attempts;
 	int64_t retry_ns; /* not before */
 };
@@ -74,6 +78,7 @@ struct request {
 	struct file_notice notice;
 	uint32_t binding;
 	int pid;
+	bool is_replaced; /* the inode is another file than the one that is bound */
 };
 
 struct files {
@@ -441,11 +446,27 @@ static enum status load(struct files *f, const struct request *r, uint32_t *out_
 	return s;
 }
 
+static uint64_t evictions_now(struct files *f)
+{
+	struct sampler_stats stats = { 0 };
+	sampler_read_stats(f->sampler, &stats);
+	return stats.evicted_tables;
+}
+
+/* The file of this request, published before and not evicted since; 0: it is to be loaded. */
+static uint32_t still_published(struct files *f, const struct request *r, uint64_t evictions)
+{
+	LOCKED(&f->lock);
+	const struct binding *b = &f->bindings.v[r->binding];
+	return !r->is_replaced && b->evictions == evictions ? b->file_id : 0;
+}
+
 static void handle(struct files *f, const struct request *r)
 {
 	struct err e = { 0 };
-	uint32_t id = 0;
-	enum status s = load(f, r, &id, &e);
+	uint64_t evictions = evictions_now(f);
+	uint32_t id = still_published(f, r, evictions);
+	enum status s = id ? OK : load(f, r, &id, &e);
 	if (s != OK)
 		log_debug("file not loaded", "pid=%d inode=%llu reason=\"%s\"", r->pid,
 			(unsigned long long)r->notice.key.inode, err_text(&e, s));
@@ -455,10 +476,12 @@ static void handle(struct files *f, const struct request *r)
 	if (s == OK) {
 		b->state = BINDING_BOUND;
 		b->file_id = id;
+		b->evictions = evictions;
 		b->attempts = 0;
 		b->retry_ns = now + RETRY_BOUND_NS;
 	} else {
 		b->state = BINDING_FAILED;
+		b->file_id = 0;
 		b->retry_ns = now + (RETRY_FAILED_NS << MIN(b->attempts, RETRY_SHIFT_MAX));
 		b->attempts++;
 	}
@@ -503,28 +526,29 @@ static void *work(void *ctx)
 	}
 }
 
-/* The binding of a key, made WAITING; MAP_NONE: it waits already, it is not its time yet, or there
- * is no room (counted). */
-static uint32_t begin_request(struct files *f, const struct file_notice *n)
+/* A request, its binding made WAITING. False: it waits already, it is not its time yet, or there is
+ * no room (counted). */
+static bool begin_request(
+	struct files *f, const struct file_notice *n, int pid, struct request *out)
 {
 	LOCKED(&f->lock);
 	int64_t now = clock_monotonic_ns();
 	uint32_t i = binding_find(f, &n->key);
 	if (i == MAP_NONE) {
 		i = binding_add(f, &n->key, now);
-		if (i == MAP_NONE)
+		if (i == MAP_NONE) {
 			metric_add(&f->metrics.notices_dropped, 1);
-	} else {
-		const struct binding *b = &f->bindings.v[i];
-		bool replaced = n->key.generation && n->key.generation != b->key.generation;
-		if (b->state == BINDING_WAITING || (now < b->retry_ns && !replaced))
-			return MAP_NONE;
+			return false;
+		}
 	}
-	if (i == MAP_NONE)
-		return MAP_NONE;
-	f->bindings.v[i].key.generation = n->key.generation;
-	f->bindings.v[i].state = BINDING_WAITING;
-	return i;
+	struct binding *b = &f->bindings.v[i];
+	bool is_replaced = n->key.generation && n->key.generation != b->key.generation;
+	if (b->state == BINDING_WAITING || (now < b->retry_ns && !is_replaced))
+		return false;
+	b->key.generation = n->key.generation;
+	b->state = BINDING_WAITING;
+	*out = (struct request){ *n, i, pid, is_replaced };
+	return true;
 }
 
 static void cancel_request(struct files *f, uint32_t binding)
@@ -538,17 +562,17 @@ void files_notice(struct files *f, const struct file_notice *n, int pid)
 {
 	if (n->key.inode == 0)
 		return;
-	uint32_t binding = begin_request(f, n);
-	if (binding == MAP_NONE)
+	struct request request;
+	if (!begin_request(f, n, pid, &request))
 		return;
 	struct request *r = malloc(sizeof(*r));
 	if (r) {
-		*r = (struct request){ *n, binding, pid };
+		*r = request;
 		if (os_queue_try_push(f->queue, r))
 			return;
 		free(r);
 	}
-	cancel_request(f, binding);
+	cancel_request(f, request.binding);
 }
 
 /* ---- the first pass ---- */
@@ -660,10 +684,9 @@ enum status files_preload(struct files *f, struct err *e)
 		qsort(p.candidates.v, p.candidates.len, sizeof(p.candidates.v[0]), most_used_first);
 	for (size_t i = 0; s == OK && i < p.candidates.len; i++) {
 		const struct candidate *c = &p.candidates.v[i];
-		uint32_t binding = begin_request(f, &c->notice);
-		if (binding == MAP_NONE)
+		struct request r;
+		if (!begin_request(f, &c->notice, c->pid, &r))
 			continue;
-		struct request r = { c->notice, binding, c->pid };
 		pthread_mutex_lock(&f->work);
 		handle(f, &r);
 		pthread_mutex_unlock(&f->work);

@@ -32,6 +32,7 @@ static struct {
 	size_t count;
 	size_t retracted;
 	bool over_budget;
+	uint64_t evicted;
 	pthread_mutex_t gate; /* held by a test: the worker waits in sampler_publish() */
 } fake = { .lock = PTHREAD_MUTEX_INITIALIZER, .gate = PTHREAD_MUTEX_INITIALIZER };
 
@@ -49,6 +50,14 @@ enum status sampler_publish(struct sampler *s, const struct file_key *key, uint3
 	bool over = fake.over_budget;
 	pthread_mutex_unlock(&fake.lock);
 	return over ? err_set(e, E_LIMIT, "over the budget") : OK;
+}
+
+void sampler_read_stats(struct sampler *s, struct sampler_stats *out)
+{
+	(void)s;
+	pthread_mutex_lock(&fake.lock);
+	*out = (struct sampler_stats){ .evicted_tables = fake.evicted };
+	pthread_mutex_unlock(&fake.lock);
 }
 
 void sampler_retract(struct sampler *s, const struct file_key *key)
@@ -385,6 +394,36 @@ static void a_file_behind_a_reused_inode_replaces_the_old_one(void **state)
 	files_free(f);
 }
 
+static void a_program_executed_again_is_loaded_again_only_when_evicted(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("lib.so", 10, 1);
+	struct published p;
+	files_notice(f, &m.notice, getpid());
+	wait_published(&m.notice.key, 1);
+	/* Longer than a bound file is left alone. */
+	int64_t end = clock_monotonic_ns() + 1500 * NS_PER_MS;
+	while (clock_monotonic_ns() < end) {
+		files_notice(f, &m.notice, getpid());
+		nap();
+	}
+	CHECK(published_of(&m.notice.key, &p) == 1);
+	CHECK(metric_get(&files_metrics(f)->built) == 1);
+	pthread_mutex_lock(&fake.lock);
+	fake.evicted++;
+	pthread_mutex_unlock(&fake.lock);
+	end = clock_monotonic_ns() + WAIT_NS;
+	while (published_of(&m.notice.key, &p) < 2 && clock_monotonic_ns() < end) {
+		files_notice(f, &m.notice, getpid());
+		nap();
+	}
+	CHECK(published_of(&m.notice.key, &p) == 2);
+	unmap_file(&m);
+	files_free(f);
+}
+
 static void a_full_queue_drops_and_counts(void **state)
 {
 	(void)state;
@@ -524,6 +563,8 @@ int main(void)
 			a_program_of_a_process_that_is_gone_is_found_by_its_inode, reset),
 		cmocka_unit_test_setup(an_exec_notice_without_a_mapping_opens_the_program, reset),
 		cmocka_unit_test_setup(a_file_behind_a_reused_inode_replaces_the_old_one, reset),
+		cmocka_unit_test_setup(
+			a_program_executed_again_is_loaded_again_only_when_evicted, reset),
 		cmocka_unit_test_setup(a_full_queue_drops_and_counts, reset),
 		cmocka_unit_test_setup(over_the_budget_a_file_is_known_without_a_table, reset),
 		cmocka_unit_test_setup(large_tables_come_from_the_cache, reset),
