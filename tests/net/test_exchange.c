@@ -114,6 +114,49 @@ static void decompresses_within_the_limit(void **state)
 	net_server_stop(s);
 }
 
+/* A bomb inside a message of an RPC: the framing's own error, and no more memory than the limit. */
+static void decompresses_messages_within_the_limit(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.body_max = 1 << 20;
+	struct net_server *s = peer_start(&config);
+	char *zeros = calloc(1, 100 << 20);
+	CLEANUP(buf_deinit) struct buf zip, request, out;
+	buf_init(&zip, 200 << 20);
+	buf_init(&request, 1 << 20);
+	buf_init(&out, 4 << 20);
+	CHECK(zeros && codec_gzip(zeros, 100 << 20, 6, &zip) == OK);
+	free(zeros);
+	buf_printf(&request,
+		HEAD("POST /t.Test/Echo") "content-type: application/grpc-web\r\n"
+					  "grpc-encoding: gzip\r\ncontent-length: %zu\r\n\r\n",
+		zip.len + HTTP_GRPC_PREFIX_BYTES);
+	http_grpc_put(&request, HTTP_GRPC_COMPRESSED, buf_view(&zip));
+	peer_exchange(s, request.data, request.len, &out);
+	CHECK(memmem(out.data, out.len, "grpc-status: 8\r\n", 16));
+	assert_int_equal(atomic_load(&peer_calls), 0);
+	net_server_stop(s);
+}
+
+static void refuses_65000_headers(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf request, out;
+	buf_init(&request, 4 << 20);
+	buf_init(&out, 1 << 20);
+	buf_cstr(&request, HEAD("GET /fast"));
+	for (int i = 0; i < 65000; i++)
+		buf_printf(&request, "x%d: y\r\n", i);
+	buf_cstr(&request, "\r\n");
+	peer_exchange(s, request.data, request.len, &out);
+	CHECK(str_starts(buf_view(&out), STR("HTTP/1.1 431 ")));
+	assert_int_equal(peer_metric(s, "firn_net_malformed_total"), 1);
+	net_server_stop(s);
+}
+
 static void refuses_a_body_that_grows(void **state)
 {
 	(void)state;
@@ -226,6 +269,7 @@ static void refuses_when_memory_is_full(void **state)
 
 TEST_MAIN(cmocka_unit_test(answers), cmocka_unit_test(compresses),
 	cmocka_unit_test(decompresses_within_the_limit),
-	cmocka_unit_test(refuses_a_body_that_grows),
+	cmocka_unit_test(decompresses_messages_within_the_limit),
+	cmocka_unit_test(refuses_65000_headers), cmocka_unit_test(refuses_a_body_that_grows),
 	cmocka_unit_test(keeps_connections_and_pipelines),
 	cmocka_unit_test(notices_clients_that_go), cmocka_unit_test(refuses_when_memory_is_full))
