@@ -40,13 +40,16 @@ export async function buildPage({ dev = false } = {}) {
 	}
 	writeFileSync(join(dist, "index.html"), html);
 	writeFileSync(join(dist, "icon.svg"), readFileSync(join(root, "src/icon.svg")));
-	return measure(dist);
+	return measurePage(dist);
 }
 
-function measure(dist) {
+/** Sizes of a built page. */
+export function measurePage(dist) {
 	const files = {};
 	let gzipBytes = 0;
-	for (const name of readdirSync(dist).sort()) {
+	for (const name of readdirSync(dist)
+		.filter((n) => !n.startsWith("."))
+		.sort()) {
 		const bytes = readFileSync(join(dist, name));
 		files[name] = bytes.length;
 		gzipBytes += gzipSync(bytes, { level: 9 }).length;

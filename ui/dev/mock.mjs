@@ -90,7 +90,7 @@ function ask(p) {
 	const processes = known
 		? PROCESSES.filter((one) => matchers.every((m) => m.test(one.labels[m.label] ?? "")))
 		: [];
-	return { from, to, processes };
+	return { from, to, processes, unit: type === ALLOC ? "bytes" : "nanoseconds" };
 }
 
 function stacksOf({ from, to, processes }) {
@@ -109,7 +109,7 @@ function stacksOf({ from, to, processes }) {
 }
 
 function series(p) {
-	const { from, to, processes } = ask(p);
+	const { from, to, processes, unit } = ask(p);
 	const by = p.getAll("by");
 	const stepText = p.get("step") ?? "10";
 	const stepMs = 1000 * Number.parseFloat(stepText);
@@ -141,7 +141,7 @@ function series(p) {
 		]);
 		out.push({ other: true, points });
 	}
-	return { unit: "nanoseconds", step: stepMs, by, series: out };
+	return { unit, step: stepMs, by, series: out };
 }
 
 function answer(path, p) {
@@ -175,10 +175,10 @@ function answer(path, p) {
 			trim: Number(p.get("trim") ?? 1e-4),
 			pending,
 		};
-		return flameOf(stacksOf(ask(p)), options);
+		return { ...flameOf(stacksOf(ask(p)), options), unit: ask(p).unit };
 	}
 	if (path === "/api/top") {
-		return topOf(stacksOf(ask(p)), Number(p.get("limit") ?? 0));
+		return { ...topOf(stacksOf(ask(p)), Number(p.get("limit") ?? 0)), unit: ask(p).unit };
 	}
 	return null;
 }

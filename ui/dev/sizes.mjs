@@ -38,7 +38,7 @@ function walk(folder) {
 	}
 }
 
-for (const folder of ["src", "test", "dev", "../tests/e2e"]) {
+for (const folder of ["src", "test", "dev", "../tests/e2e", "../bench"]) {
 	walk(join(root, folder));
 }
 for (const problem of problems) {

@@ -67,8 +67,7 @@ function pickType(types: ProfileType[] | null, wanted: string): ProfileType | nu
 }
 
 /** Asks again while the server is still reading symbols: after 2 s, then less and less often. */
-function usePending(flame: Query<Flame>): number {
-	const [tick, set] = useState(0);
+function usePending(flame: Query<Flame>, ask: () => void): void {
 	const tries = useRef({ id: "", count: 0 });
 	useEffect(() => {
 		if (tries.current.id !== flame.id) {
@@ -81,11 +80,10 @@ function usePending(flame: Query<Flame>): number {
 		const wait = Math.min(30_000, 2000 * 1.5 ** tries.current.count);
 		const timer = setTimeout(() => {
 			tries.current.count++;
-			set((n) => n + 1);
+			ask();
 		}, wait);
 		return () => clearTimeout(timer);
 	}, [flame.data, flame.id]);
-	return tick;
 }
 
 /** Moves a live range to whole steps, so that the chart does not tremble. */
@@ -132,15 +130,14 @@ export function useData(state: State): Data {
 		still.current = tick;
 	}
 	const [manual, again] = useState(0);
-	const pendingTick = useRef(0);
-	const flameTick = still.current + manual * 1e4 + pendingTick.current * 1e8;
+	const flameTick = still.current + manual * 1e6;
 	const id = question && JSON.stringify(question);
 	// callers of one function are found in the whole graph, so that they are exact
 	const inverted = state.invert && state.focus === "";
 	const flame = useQuery(id && `${id}${inverted}`, flameTick, (signal) =>
 		getFlame(question!, inverted, TRIM, signal),
 	);
-	pendingTick.current = usePending(flame);
+	usePending(flame, () => again((n) => n + 1));
 	const top = useQuery(id, flameTick, (signal) => getTop(question!, ROWS_MAX, signal));
 	const shown = useMemo(() => {
 		if (!flame.data || state.focus === "") {

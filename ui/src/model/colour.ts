@@ -49,7 +49,7 @@ export function toPixel(colour: Lch): number {
 }
 
 const BASE: Record<Theme, { l: number; c: number; step: number; pale: number }> = {
-	light: { l: 0.855, c: 0.078, step: 0.016, pale: 0.3 },
+	light: { l: 0.86, c: 0.071, step: 0.016, pale: 0.3 },
 	dark: { l: 0.46, c: 0.072, step: -0.017, pale: 0.3 },
 };
 

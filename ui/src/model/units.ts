@@ -41,6 +41,13 @@ const TIME = [
 	[1e3, "µs"],
 	[1, "ns"],
 ] as const;
+/** In a column the small values count too: seconds up to ten hours. */
+const COLUMN_TIME = [
+	[36_000e9, "h", 3_600e9],
+	[1e9, "s"],
+	[1e6, "ms"],
+	[1e3, "µs"],
+] as const;
 const BYTES = [
 	[2 ** 40, "TiB"],
 	[2 ** 30, "GiB"],
@@ -64,7 +71,7 @@ export function formatValue(value: number, unit: string): string {
 /** One unit for a column whose largest value is `max`. */
 export function scaleFor(max: number, unit: string): Scale {
 	if (unit === "nanoseconds") {
-		return pick(max, TIME);
+		return pick(max, COLUMN_TIME);
 	}
 	return unit === "bytes" ? pick(max, BYTES) : { size: 1, name: unit === "count" ? "" : unit };
 }
@@ -75,7 +82,7 @@ export function formatIn(value: number, scale: Scale, max: number): string {
 		return formatCount(value);
 	}
 	const top = max / scale.size;
-	const decimals = top >= 1000 ? 0 : top >= 100 ? 1 : 2;
+	const decimals = top >= 10_000 ? 0 : top >= 1000 ? 1 : 2;
 	return (value / scale.size).toFixed(decimals);
 }
 
@@ -123,6 +130,11 @@ export function formatRate(value: number, rate: Rate): string {
 	const perSecond = rate.label.endsWith("/s");
 	const unit = perSecond ? rate.label.slice(0, -2) : rate.label;
 	return formatValue(value, unit) + (perSecond ? "/s" : "");
+}
+
+/** A value at a line of the axis: as few digits as say it. */
+export function formatTick(value: number, rate: Rate): string {
+	return rate.label === "cores" ? String(Number(value.toPrecision(3))) : formatRate(value, rate);
 }
 
 /** Cuts a text to at most `room` characters; a cut one ends in "…". */

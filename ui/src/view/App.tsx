@@ -7,7 +7,7 @@ import { useTheme } from "../app/theme.ts";
 import type { Theme } from "../model/colour.ts";
 import { isLive } from "../model/time.ts";
 import { DEFAULTS, type State } from "../model/url.ts";
-import { NoSamples, NotThere, Problem, Waiting } from "./Empty.tsx";
+import { NoAnswer, NoSamples, NotThere, Problem, Waiting } from "./Empty.tsx";
 import { FlamePanel } from "./FlamePanel.tsx";
 import { Help } from "./Help.tsx";
 import { Timeline } from "./Timeline.tsx";
@@ -62,6 +62,13 @@ function useKeys(data: Data, help: (on: boolean) => void): void {
 /** Graph and table, or why there are none. */
 function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme }) {
 	const { flame, shown } = data;
+	if (!flame.data && flame.error) {
+		return (
+			<section class="panel profile">
+				<NoAnswer error={flame.error} />
+			</section>
+		);
+	}
 	if (!flame.data) {
 		return <section class={`panel profile ${flame.slow ? "loading" : ""}`} aria-busy="true" />;
 	}

@@ -110,6 +110,24 @@ export function NoSamples({ state, data }: { state: State; data: Data }) {
 	);
 }
 
+/** The first question failed: there is nothing older to show. */
+export function NoAnswer({ error }: { error: ApiError }) {
+	const bad = error.status === 400;
+	return (
+		<div class="blank in-panel" role="status">
+			<h1>{bad ? "The server did not understand the question" : "No answer yet"}</h1>
+			<p>{error.message}</p>
+			{bad && (
+				<div class="blank-ways">
+					<button type="button" class="button" onClick={() => go({ matchers: "" })}>
+						Without the selector
+					</button>
+				</div>
+			)}
+		</div>
+	);
+}
+
 /** A focused function that is not in the samples. */
 export function NotThere({ name }: { name: string }) {
 	return (

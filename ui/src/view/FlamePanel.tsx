@@ -102,14 +102,14 @@ function useRows(
 	flame: Flame,
 	zoom: number,
 	state: State,
-): { rows: Row[]; whole: number } {
+): { rows: Row[] | null; whole: number } {
 	const part = state.focus !== "" ? flame : state.invert ? null : zoom > 0 ? flame : null;
 	return useMemo(() => {
 		const callers = state.focus !== "" && state.invert;
 		if (part && !callers) {
 			return { rows: tableOf(part, zoom), whole: part.value[zoom]! };
 		}
-		return { rows: data.top.data?.rows ?? [], whole: data.top.data?.total ?? 0 };
+		return { rows: data.top.data?.rows ?? null, whole: data.top.data?.total ?? 0 };
 	}, [part, zoom, data.top.data, state.focus, state.invert]);
 }
 
@@ -128,8 +128,12 @@ function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; data: Data
 				</span>
 			)}
 			{pending > 0 && (
-				<span class="pending" data-testid="pending">
-					Reading the names of {formatCount(pending)} more addresses
+				<span
+					class="pending"
+					data-testid="pending"
+					title="The server is still reading symbols; they are filled in by themselves"
+				>
+					{formatCount(pending)} names on their way
 				</span>
 			)}
 		</p>
@@ -168,7 +172,9 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 	};
 	const share = found ? `${formatShare(found.value, flame.value[zoom]!)} matched` : "";
 	const place = found
-		? `${match.current >= 0 ? `${match.current + 1} / ` : ""}${formatCount(found.outer.length)}`
+		? match.current >= 0
+			? `${match.current + 1} of ${formatCount(found.outer.length)}`
+			: `${formatCount(found.outer.length)} ${found.outer.length === 1 ? "frame" : "frames"}`
 		: "";
 	return (
 		<section class="panel profile" aria-label="Profile">

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { serverNow } from "../api/clock.ts";
 import {
 	isLive,
@@ -36,7 +36,7 @@ export function RangePicker(props: { range: Range; choose: (range: Range) => voi
 	const [open, setOpen] = useState(false);
 	const [from, setFrom] = useState("");
 	const [to, setTo] = useState("");
-	useEffect(() => {
+	useLayoutEffect(() => {
 		setFrom(fieldText(range.from));
 		setTo(fieldText(range.to));
 	}, [range, open]);

@@ -17,7 +17,15 @@ export function SearchBox(props: {
 	const [draft, setDraft] = useState(text);
 	const input = useRef<HTMLInputElement>(null);
 	const timer = useRef(0);
+	/** A step that waits for the search it belongs to. */
+	const wanted = useRef(0);
 	useEffect(() => setDraft(text), [text]);
+	useEffect(() => {
+		if (wanted.current !== 0 && draft === text) {
+			step(wanted.current);
+			wanted.current = 0;
+		}
+	});
 	const change = (value: string) => {
 		setDraft(value);
 		clearTimeout(timer.current);
@@ -46,7 +54,14 @@ export function SearchBox(props: {
 	const onKeyDown = (e: KeyboardEvent) => {
 		if (e.key === "Enter") {
 			e.preventDefault();
-			step(e.shiftKey ? -1 : 1);
+			const by = e.shiftKey ? -1 : 1;
+			if (draft === text) {
+				step(by);
+			} else {
+				clearTimeout(timer.current);
+				wanted.current = by;
+				go({ search: draft }, "replace");
+			}
 		} else if (e.key === "Escape") {
 			e.stopPropagation();
 			if (draft === "") {

@@ -12,7 +12,7 @@ import { hashString } from "../model/flame.ts";
 import { withMatcher } from "../model/selector.ts";
 import { assignSlots, type Grid, gridOf, type Line, meanOf, SLOTS } from "../model/series.ts";
 import { formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
-import { formatRate, type Rate, rateOf } from "../model/units.ts";
+import { formatRate, formatTick, type Rate, rateOf } from "../model/units.ts";
 import type { State } from "../model/url.ts";
 import { Chart } from "./chart.ts";
 import { Icon } from "./icons.tsx";
@@ -161,7 +161,7 @@ function useChart(
 				line: cssValue("--line"),
 				shade: cssValue("--shade"),
 				accent: cssValue("--accent"),
-				formatY: (v) => formatRate(v, rate),
+				formatY: (v) => formatTick(v, rate),
 			});
 		}
 	}, [grid, theme, state.lines, state.select, colours.join(), strong]);
@@ -186,7 +186,11 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 	const colours = lines.map((l) =>
 		lineColour(l.other ? -1 : (slots.current.get(l.value) ?? 0), SLOTS, theme),
 	);
-	const rate = rateOf(answer?.unit ?? "", data.type?.delta ?? true, answer?.step ?? 10_000);
+	const rate = rateOf(
+		answer?.unit ?? data.type?.unit ?? "",
+		data.type?.delta ?? true,
+		answer?.step ?? 10_000,
+	);
 	const span = answer?.span ?? data.span;
 	const { root, cursor } = useChart(state, theme, grid, span, rate, colours, strong);
 	const valueText = (line: Line): string => {

@@ -14,6 +14,7 @@ import {
 import { formatCount, formatIn, formatShare, type Scale, scaleFor } from "../model/units.ts";
 
 const ROW_PX = 26;
+const NO_ROWS: readonly Row[] = [];
 const HEADINGS: readonly { key: SortKey; name: string; class: string }[] = [
 	{ key: "name", name: "Function", class: "cell-name" },
 	{ key: "binary", name: "Binary", class: "cell-binary" },
@@ -37,7 +38,8 @@ function formatSort(sort: Sort): string {
 }
 
 interface TableProps {
-	rows: readonly Row[];
+	/** null: not known yet. */
+	rows: readonly Row[] | null;
 	unit: string;
 	/** What 100 % is. */
 	whole: number;
@@ -119,7 +121,8 @@ function Head({ sort, unit }: { sort: Sort; unit: string }) {
 
 /** Functions with self and total; only the rows that are seen are in the document. */
 export function TopTable(props: TableProps) {
-	const { rows, matcher, mark } = props;
+	const { matcher, mark } = props;
+	const rows = props.rows ?? NO_ROWS;
 	const sort = useMemo(() => parseSort(props.sort), [props.sort]);
 	const arranged = useMemo(() => arrangeRows(rows, matcher, sort), [rows, matcher, sort]);
 	const scroll = useRef<HTMLDivElement>(null);
@@ -181,7 +184,7 @@ export function TopTable(props: TableProps) {
 					))}
 				</tbody>
 			</table>
-			{arranged.length === 0 && (
+			{props.rows && arranged.length === 0 && (
 				<p class="table-none">
 					{rows.length === 0
 						? "No functions."

@@ -160,7 +160,10 @@ export class Chart {
 			const newDay = day !== "" && day !== text.slice(0, 10);
 			day = text.slice(0, 10);
 			const label = newDay || ticks.stepMs >= 86_400_000 ? text.slice(5, 10) : clock;
-			ctx.fillText(label, this.x(ms), this.height - 5);
+			const x = this.x(ms);
+			if (x + ctx.measureText(label).width / 2 <= this.width) {
+				ctx.fillText(label, x, this.height - 5);
+			}
 		}
 	}
 

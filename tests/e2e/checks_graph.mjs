@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the graph and the table: zoom, search, tooltip, order, marks.
+import assert from "node:assert/strict";
+import { frameAt, hoverName, open, settle, waitParameter } from "./page.mjs";
+
+export const graphChecks = {
+	async "zoom by click, back by history, Backspace and breadcrumb"({ page, url }) {
+		await open(page, url, "?view=flame");
+		const name = await hoverName(page, await frameAt(page, 2));
+		const at = await frameAt(page, 2);
+		await page.mouse.click(at.x, at.y);
+		await waitParameter(page, "zoom", "set");
+		await settle(page);
+		assert.equal(await hoverName(page, await frameAt(page, 2, 0.97)), name, "it fills the width");
+		assert.ok((await page.locator(".crumb").count()) >= 3);
+		await page.goBack();
+		await waitParameter(page, "zoom", null);
+		await page.goForward();
+		await waitParameter(page, "zoom", "set");
+		await page.focus(".flame-scroll");
+		await page.keyboard.press("Backspace");
+		await settle(page);
+		assert.equal(await page.locator(".crumb").count(), 2, "one step up");
+		await page.click(".crumb:first-child button");
+		await waitParameter(page, "zoom", null);
+	},
+
+	async "the keyboard walks through the graph"({ page, url }) {
+		await open(page, url, "?view=flame");
+		await page.focus(".flame-scroll");
+		for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) {
+			await page.keyboard.press(key);
+		}
+		const said = await page.locator("#flame-live").textContent();
+		assert.match(said, /total .* of all, self .* depth 2/);
+		await page.keyboard.press("Enter");
+		await waitParameter(page, "zoom", "set");
+		await page.keyboard.press("m");
+		await page.waitForSelector("[role=menu]");
+		await page.keyboard.press("ArrowDown");
+		await page.keyboard.press("Escape");
+		await page.waitForSelector("[role=menu]", { state: "detached" });
+		await page.focus(".flame-scroll");
+		await page.keyboard.press("Escape");
+		await waitParameter(page, "zoom", null);
+	},
+
+	async "search shows the matched share, filters the table and steps"({ page, url }) {
+		await open(page, url);
+		await page.waitForSelector("tbody tr .cell-name");
+		const name = (await page.locator("tbody tr .cell-name").first().textContent()).trim();
+		await page.keyboard.press("/");
+		await page.keyboard.type(name);
+		await waitParameter(page, "search", name);
+		await page.waitForFunction(() =>
+			/\d %/.test(document.querySelector("[data-testid=search-share]")?.textContent ?? ""),
+		);
+		const rows = await page.locator("tbody tr .cell-name").allTextContents();
+		assert.ok(
+			rows.length > 0 && rows.every((row) => row.toLowerCase().includes(name.toLowerCase())),
+		);
+		await page.keyboard.press("Enter");
+		await page.waitForFunction(() =>
+			document.querySelector(".search-place")?.textContent?.startsWith("1 of"),
+		);
+		await page.keyboard.press("Escape");
+		await waitParameter(page, "search", null);
+	},
+
+	async "the tooltip has name, self and total with shares"({ page, url }) {
+		await open(page, url, "?view=flame");
+		assert.equal(await hoverName(page, await frameAt(page, 0)), "all");
+		await hoverName(page, await frameAt(page, 1));
+		const text = await page.locator(".tooltip").textContent();
+		assert.match(text, /Total.*%/);
+		assert.match(text, /Self.*%/);
+	},
+
+	async "the table sorts, and a row marks its function in the graph"({ page, url }) {
+		await open(page, url);
+		await page.waitForSelector("tbody tr .cell-number");
+		const values = async (column) => {
+			const cells = await page
+				.locator(`tbody tr td:nth-child(${column}) .cell-number`)
+				.allTextContents();
+			return cells.map((text) => Number(text.replace(/,/g, "")));
+		};
+		const falling = (list) => list.every((v, i) => i === 0 || v <= list[i - 1]);
+		assert.ok(falling(await values(3)), "by self at first");
+		await page.click("th:has-text('Total') button");
+		await waitParameter(page, "sort", "total");
+		assert.ok(falling(await values(4)), "by total");
+		await page.click("th:has-text('Function') button");
+		const names = (await page.locator("tbody tr .cell-name").allTextContents()).map((n) =>
+			n.trim(),
+		);
+		assert.deepEqual(
+			names,
+			[...names].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
+		);
+		await page.click("tbody tr:nth-child(2)");
+		await waitParameter(page, "mark", "set");
+		await page.waitForSelector("tbody tr.marked");
+	},
+
+	async "callers of a function from the menu of a frame"({ page, url }) {
+		await open(page, url, "?view=flame");
+		const at = await frameAt(page, 4);
+		const name = await hoverName(page, at);
+		await page.mouse.click(at.x, at.y, { button: "right" });
+		await page.click("[role=menuitem]:has-text('Show its callers')");
+		await waitParameter(page, "focus", name);
+		await settle(page);
+		assert.equal(await hoverName(page, await frameAt(page, 0)), name, "it is the root now");
+		await page.goBack();
+		await waitParameter(page, "focus", null);
+	},
+};

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person does on the page, one check each. `page` is a fresh page of a fresh browser.
+import assert from "node:assert/strict";
+import { startMock } from "./harness.mjs";
+import { frameAt, open, painted, parameter, waitParameter } from "./page.mjs";
+
+/** Checks that need samples or faults that only the server of made samples has. */
+export const mockOnly = new Set([
+	"fills by itself when the first samples arrive",
+	"a wrong selector gets the server's sentence",
+	"symbols that are pending are asked for again",
+	"a click on a name beside the chart asks for its samples only",
+	"another profile type",
+]);
+
+export const pageChecks = {
+	async "fills by itself when the first samples arrive"({ page, root }) {
+		const late = await startMock(root, ["--empty-for", "4"]);
+		try {
+			await page.goto(late.url);
+			await page.waitForSelector("[data-testid=waiting]");
+			const text = await page.locator("[data-testid=waiting]").textContent();
+			assert.match(text, /Nothing has arrived yet/);
+			assert.match(text, /within ten seconds/);
+			await painted(page);
+			assert.equal(await page.locator("[data-testid=waiting]").count(), 0);
+			page.expected.push(late.url);
+		} finally {
+			await late.stop();
+		}
+	},
+
+	async "chart, graph and table have something in them"({ page, url }) {
+		await open(page, url);
+		await page.waitForSelector(".legend-row");
+		await page.waitForSelector("tbody tr .cell-number");
+		assert.match(await page.locator("[data-testid=figures]").textContent(), /samples/);
+		assert.ok((await page.locator(".chip").count()) > 0, "binaries have a legend");
+		const colours = await page.evaluate(() => {
+			const canvas = document.querySelector(".flame-canvas");
+			const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, 60);
+			const found = new Set();
+			for (let i = 0; i < data.length; i += 4) {
+				found.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+			}
+			return found.size;
+		});
+		assert.ok(colours > 5, `${colours} colours in the first rows of the graph`);
+	},
+
+	async "a selector is completed from the keyboard"({ page, url }) {
+		await open(page, url);
+		await page.click("[aria-label=Selector]");
+		await page.keyboard.type("com");
+		await page.waitForSelector("[role=option]");
+		await page.keyboard.press("ArrowDown");
+		await page.keyboard.press("Enter");
+		assert.equal(await page.inputValue("[aria-label=Selector]"), "comm=");
+		await page.waitForSelector("[role=option]");
+		await page.keyboard.press("ArrowDown");
+		await page.keyboard.press("Tab");
+		const text = await page.inputValue("[aria-label=Selector]");
+		assert.match(text, /^comm="[^"]+"$/);
+		await page.keyboard.press("Enter");
+		await waitParameter(page, "query", "set");
+		assert.ok(parameter(page, "query").endsWith(`{${text}}`));
+		await page.waitForFunction(() => document.querySelectorAll(".legend-row").length === 1);
+	},
+
+	async "Esc closes the completions and keeps the text"({ page, url }) {
+		await open(page, url);
+		await page.click("[aria-label=Selector]");
+		await page.keyboard.type("com");
+		await page.waitForSelector("[role=option]");
+		await page.keyboard.press("Escape");
+		await page.waitForSelector("[role=option]", { state: "detached" });
+		assert.equal(await page.inputValue("[aria-label=Selector]"), "com");
+	},
+
+	async "a wrong selector gets the server's sentence"({ page, url }) {
+		page.expected.push("400");
+		await open(page, url);
+		await page.fill("[aria-label=Selector]", "comm=");
+		await page.keyboard.press("Enter");
+		await page.waitForSelector(".selector-error");
+		assert.match(await page.locator(".selector-error").textContent(), /expected label/);
+		await page.fill("[aria-label=Selector]", "");
+		await page.keyboard.press("Enter");
+		await page.waitForSelector(".selector-error", { state: "detached" });
+	},
+
+	async "a click on a name beside the chart asks for its samples only"({ page, url }) {
+		await open(page, url);
+		await page.click(".legend-row:has-text('postgres')");
+		await page.waitForFunction(() => document.querySelectorAll(".legend-row").length === 1);
+		assert.match(parameter(page, "query"), /\{comm="postgres"\}$/);
+	},
+
+	async "nothing found says why, and how to find more"({ page, url }) {
+		await page.goto(`${url}/?query=${encodeURIComponent('{comm="no such program"}')}`);
+		await page.waitForSelector("[data-testid=no-samples]", { timeout: 60_000 });
+		assert.match(await page.locator("[data-testid=no-samples]").textContent(), /no such program/);
+		await page.click("text=Without the selector");
+		await painted(page);
+	},
+
+	async "dragging in the chart chooses a range, and Esc goes back"({ page, url }) {
+		await open(page, url);
+		await page.waitForSelector(".legend-row");
+		const before = await page.locator("[data-testid=figures] b").textContent();
+		const box = await page.locator(".chart").boundingBox();
+		const y = box.y + box.height / 2;
+		await page.mouse.move(box.x + box.width * 0.8, y);
+		await page.mouse.down();
+		await page.mouse.move(box.x + box.width * 0.9, y, { steps: 4 });
+		await page.mouse.up();
+		await waitParameter(page, "select", "set");
+		await page.waitForSelector("[data-testid=selection]");
+		const [from, to] = parameter(page, "select")
+			.split("~")
+			.map((t) => Date.parse(t));
+		assert.ok(to - from > 30_000 && to - from < 300_000, `${to - from} ms`);
+		assert.equal((to - from) % 10_000, 0, "whole steps");
+		await page.waitForFunction(
+			(text) =>
+				document.querySelector("[data-testid=figures] b")?.textContent !== text ||
+				document.querySelector("[data-testid=no-samples]"),
+			before,
+		);
+		await page.keyboard.press("Escape");
+		await waitParameter(page, "select", null);
+	},
+
+	async "dark and light, by the system and by choice"({ page, url }) {
+		await page.emulateMedia({ colorScheme: "dark" });
+		await open(page, url);
+		const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+		const dark = await back();
+		await page.emulateMedia({ colorScheme: "light" });
+		await page.waitForFunction(
+			(was) => getComputedStyle(document.body).backgroundColor !== was,
+			dark,
+		);
+		await page.click("[aria-label^=Theme]");
+		await page.waitForFunction(
+			(was) => getComputedStyle(document.body).backgroundColor === was,
+			dark,
+		);
+		await page.reload();
+		await painted(page);
+		assert.equal(await back(), dark, "the choice is kept");
+	},
+
+	async "a link brings everything back"({ page, context, url }) {
+		await open(page, url, "?view=flame&by=node&chart=lines&from=now-1h");
+		const at = await frameAt(page, 3);
+		await page.mouse.click(at.x, at.y);
+		await waitParameter(page, "zoom", "set");
+		const crumbs = await page.locator(".crumbs").textContent();
+		const link = page.url();
+		const other = await context.newPage();
+		await other.goto(link);
+		await painted(other);
+		await other.waitForSelector(".crumbs");
+		assert.equal(await other.locator(".crumbs").textContent(), crumbs);
+		assert.equal(await other.locator(".by select").inputValue(), "node");
+		assert.match(await other.locator(".range-name").textContent(), /1 hour/);
+		assert.equal(await other.locator(".table-scroll").count(), 0);
+		assert.equal(other.url(), link);
+	},
+
+	async "time ranges: presets and two instants"({ page, url }) {
+		await open(page, url);
+		await page.click(".range > button");
+		await page.click("text=Last 1 hour");
+		await waitParameter(page, "from", "now-1h");
+		await page.click(".range > button");
+		await page.fill(".range-form label:nth-child(1) input", "nonsense");
+		assert.match(await page.locator(".range-help").textContent(), /not a time/);
+		assert.ok(await page.locator("text=Apply").isDisabled());
+		await page.fill(".range-form label:nth-child(1) input", "now-30m");
+		await page.click("text=Apply");
+		await waitParameter(page, "from", "now-30m");
+	},
+
+	async "symbols that are pending are asked for again"({ page, root }) {
+		const fresh = await startMock(root, []);
+		try {
+			await open(page, fresh.url, "?paused=1");
+			await page.waitForSelector("[data-testid=pending]");
+			await page.waitForSelector("[data-testid=pending]", { state: "detached", timeout: 20_000 });
+			page.expected.push(fresh.url);
+		} finally {
+			await fresh.stop();
+		}
+	},
+
+	async "another profile type"({ page, url }) {
+		await open(page, url);
+		await page.selectOption(".type select", { index: 1 });
+		await page.waitForFunction(() =>
+			/alloc/.test(document.querySelector(".timeline h2").textContent),
+		);
+		assert.match(parameter(page, "query"), /^memory:alloc_space/);
+	},
+
+	async "help opens and closes from the keyboard"({ page, url }) {
+		await open(page, url);
+		await page.keyboard.press("?");
+		await page.waitForSelector("dialog[open]");
+		await page.keyboard.press("Escape");
+		await page.waitForSelector("dialog[open]", { state: "detached" });
+	},
+
+	async "usable in 800 pixels: nothing is wider than the window"({ page, url }) {
+		await page.setViewportSize({ width: 800, height: 700 });
+		await open(page, url);
+		const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+		assert.ok(wide <= 800, `${wide} px wide`);
+	},
+
+	async "the page holds its own policy"({ page, url }) {
+		const response = await page.goto(url);
+		const policy = response.headers()["content-security-policy"] ?? "";
+		assert.match(policy, /default-src 'self'/);
+		assert.ok(!policy.includes("unsafe"), policy);
+		await painted(page);
+	},
+};

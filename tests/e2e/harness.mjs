@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers and the browser for the checks of the page.
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const FLAGS = [
+	"--no-sandbox",
+	"--disable-gpu",
+	"--disable-quic",
+	"--no-first-run",
+	"--disable-background-networking",
+	"--disable-component-update",
+	"--disable-sync",
+];
+
+/** Chromium under playwright-core of ui/node_modules, or null where there is none. */
+export async function openBrowser(root) {
+	const executablePath = CHROMIUM.find((path) => existsSync(path));
+	if (!executablePath) {
+		return null;
+	}
+	const require = createRequire(join(root, "ui/package.json"));
+	const { chromium } = require("playwright-core");
+	return chromium.launch({ executablePath, headless: true, args: FLAGS });
+}
+
+/** Resolves with the first line that matches; rejects when the process ends before it. */
+function firstLine(child, pattern, waitMs) {
+	return new Promise((resolve, reject) => {
+		let text = "";
+		const timer = setTimeout(() => reject(new Error(`no answer in ${waitMs} ms: ${text}`)), waitMs);
+		const listen = (chunk) => {
+			text += chunk;
+			const found = pattern.exec(text);
+			if (found) {
+				clearTimeout(timer);
+				resolve(found);
+			}
+		};
+		child.stdout.on("data", listen);
+		child.stderr.on("data", listen);
+		child.on("exit", (code) => {
+			clearTimeout(timer);
+			reject(new Error(`ended with ${code}: ${text}`));
+		});
+	});
+}
+
+function stopper(child, then = () => {}) {
+	return async () => {
+		if (child.exitCode === null) {
+			const ended = new Promise((resolve) => child.on("exit", resolve));
+			child.kill("SIGTERM");
+			const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+			await ended;
+			clearTimeout(timer);
+		}
+		then();
+	};
+}
+
+/** The server of made samples, on a free port. */
+export async function startMock(root, args) {
+	const child = spawn(process.execPath, [join(root, "ui/dev/mock.mjs"), ...args]);
+	const [url] = await firstLine(child, /http:\/\/127\.0\.0\.1:\d+/, 20_000);
+	return { url, stop: stopper(child) };
+}
+
+function freePort() {
+	return new Promise((resolve, reject) => {
+		const probe = createServer();
+		probe.once("error", reject);
+		probe.listen(0, "127.0.0.1", () => {
+			const { port } = probe.address();
+			probe.close(() => resolve(port));
+		});
+	});
+}
+
+/** `firn up` with a store of its own; resolves once it is ready. */
+export async function startFirn(program) {
+	const folder = mkdtempSync(join(tmpdir(), "firn-e2e-"));
+	const port = await freePort();
+	const args = ["up", "--http-address", `127.0.0.1:${port}`, "--storage-path", folder];
+	const child = spawn(program, args);
+	let said = "";
+	const listen = (chunk) => {
+		said = (said + chunk).slice(-4000);
+	};
+	child.stdout.on("data", listen);
+	child.stderr.on("data", listen);
+	const url = `http://127.0.0.1:${port}`;
+	const stop = stopper(child, () => rmSync(folder, { recursive: true, force: true }));
+	const end = Date.now() + 30_000;
+	while (Date.now() < end) {
+		const ok = await fetch(`${url}/ready`).then(
+			(r) => r.ok,
+			() => false,
+		);
+		if (ok) {
+			return { url, stop };
+		}
+		if (child.exitCode !== null) {
+			break;
+		}
+		await new Promise((resolve) => setTimeout(resolve, 200));
+	}
+	await stop();
+	throw new Error(`firn up is not ready: ${said}`);
+}
+
+/** Listens for what no check may cause: console errors, exceptions, requests to other hosts. */
+export function watch(page) {
+	const found = [];
+	const requests = [];
+	/** Answers with a status that a check wants to see. */
+	page.expected = [];
+	page.on("console", (message) => {
+		if (message.type() === "error" || message.type() === "warning") {
+			found.push(`console: ${message.text()}`);
+		}
+	});
+	page.on("pageerror", (e) => found.push(`exception: ${e.message}`));
+	page.on("request", (request) => requests.push(request.url()));
+	return {
+		problems(url) {
+			const expected = (text) => page.expected.some((part) => text.includes(part));
+			const foreign = requests.filter((one) => !one.startsWith(`${url}/`));
+			return [
+				...found.filter((text) => !expected(text)),
+				...foreign
+					.filter((one) => !expected(one))
+					.map((one) => `a request to another host: ${one}`),
+			];
+		},
+	};
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the checks of the page do again and again.
+
+/** The canvas that gets the pointer. */
+export const FLAME = ".flame-overlay";
+
+/** Opens the page and waits until the graph is painted. */
+export async function open(page, url, query = "") {
+	await page.goto(`${url}/${query}`);
+	await painted(page);
+}
+
+/** Waits until the graph is painted. */
+export async function painted(page) {
+	await page.waitForSelector(FLAME, { timeout: 60_000 });
+	await page.waitForFunction(() => performance.getEntriesByName("firn:flame").length > 0);
+}
+
+/** A parameter of the page's URL, or null. */
+export const parameter = (page, name) => new URL(page.url()).searchParams.get(name);
+
+/** A point in the middle of the first frame of a row of the graph. */
+export async function frameAt(page, row, share = 0.1) {
+	const box = await page.locator(FLAME).boundingBox();
+	return { x: box.x + box.width * share, y: box.y + row * 20 + 9 };
+}
+
+/** The name in the tooltip of the frame at a point. */
+export async function hoverName(page, at) {
+	await page.mouse.move(at.x, at.y);
+	await page.waitForSelector(".tooltip-name");
+	return page.locator(".tooltip-name").textContent();
+}
+
+/** Waits until nothing moves any more. */
+export const settle = (page) => page.waitForTimeout(350);
+
+/** Waits until a parameter of the URL has this value; "set": any value. */
+export async function waitParameter(page, name, test) {
+	await page.waitForFunction(
+		([n, wanted]) => {
+			const value = new URL(location.href).searchParams.get(n);
+			return wanted === "set" ? value !== null : value === wanted;
+		},
+		[name, test],
+	);
+}

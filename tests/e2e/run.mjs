@@ -1,0 +1,84 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+// The page in a real browser. Against the server of made samples by default, or against a real one:
+//   node tests/e2e/run.mjs [--firn build/firn] [--url http://HOST:PORT]
+// --firn starts `firn up` with a store of its own on a free port, and ends it. Prints one line a
+// check and "N passed, N failed, N skipped". Exit code 77 (skipped) without Chromium or node_modules.
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { graphChecks } from "./checks_graph.mjs";
+import { mockOnly, pageChecks } from "./checks_page.mjs";
+import { openBrowser, startFirn, startMock, watch } from "./harness.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+
+function argument(name) {
+	const at = process.argv.indexOf(`--${name}`);
+	return at < 0 ? "" : process.argv[at + 1];
+}
+
+function skip(reason) {
+	console.log(`skipped: ${reason}`);
+	console.log("0 passed, 0 failed, 1 skipped");
+	process.exit(77);
+}
+
+if (!existsSync(join(root, "ui/node_modules/playwright-core"))) {
+	skip("ui/node_modules is not there: npm ci in ui/");
+}
+if (!existsSync(join(root, "ui/dist/index.html"))) {
+	skip("ui/dist is not there: npm run build in ui/");
+}
+const browser = await openBrowser(root);
+if (!browser) {
+	skip("Chromium is not installed (Debian: apt-get install chromium)");
+}
+
+const only = argument("only");
+const firn = argument("firn");
+const url = argument("url");
+const counts = { passed: 0, failed: 0, skipped: 0 };
+
+async function one(name, run) {
+	if (only && !name.includes(only)) {
+		return;
+	}
+	if ((firn || url) && mockOnly.has(name)) {
+		counts.skipped++;
+		console.log(`skipped ${name}: needs the server of made samples`);
+		return;
+	}
+	const context = await browser.newContext({ viewport: { width: 1366, height: 800 } });
+	const page = await context.newPage();
+	page.setDefaultTimeout(15_000);
+	const seen = watch(page);
+	try {
+		await run({ page, context, url: server.url, root });
+		const problems = seen.problems(server.url);
+		if (problems.length > 0) {
+			throw new Error(problems.join("; "));
+		}
+		counts.passed++;
+		console.log(`ok      ${name}`);
+	} catch (e) {
+		counts.failed++;
+		console.log(`FAILED  ${name}\n        ${String(e.message ?? e).replace(/\n/g, "\n        ")}`);
+	} finally {
+		await context.close();
+	}
+}
+
+let server;
+try {
+	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
+	for (const [name, run] of Object.entries({ ...pageChecks, ...graphChecks })) {
+		await one(name, run);
+	}
+} finally {
+	await server?.stop();
+	await browser.close();
+}
+const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
+console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
+process.exit(counts.failed > 0 || counts.passed === 0 ? 1 : 0);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compileSearch, searchFlame } from "../src/model/search.ts";
+import { chain, grow, sample } from "./make.ts";
+
+const matcher = (text: string) => compileSearch(text).matcher!;
+
+test("plain text, an exact name, an expression", () => {
+	assert.equal(compileSearch("  ").matcher, null);
+	assert.ok(matcher("MALL")("__libc_malloc"));
+	assert.ok(matcher('"read"')("read"));
+	assert.ok(!matcher('"read"')("pread"));
+	assert.ok(matcher("/^v8::.*Heap/")("v8::internal::Heap"));
+	assert.ok(!matcher("a.b")("axb"), "a dot is a dot");
+	const broken = compileSearch("/(/");
+	assert.equal(broken.matcher, null);
+	assert.equal(broken.error, "not a regular expression");
+});
+
+test("the matched value counts a stack once", () => {
+	const f = grow([["a", "x", "a"], ["a"], ["b", "a"], ["c"]]);
+	const found = searchFlame(f, matcher('"a"'), 0);
+	assert.equal(found.value, 3);
+	assert.equal(found.count, 3);
+	assert.equal(found.outer.length, 2, "a below a is no place of its own");
+	assert.equal(searchFlame(chain(50), matcher("f"), 0).value, 1);
+});
+
+test("places come by descending value", () => {
+	const f = sample();
+	const found = searchFlame(f, matcher("/read|write|wait/"), 0);
+	assert.deepEqual(
+		found.outer.map((i) => f.value[i]),
+		[40, 30, 15],
+	);
+	assert.equal(found.value, 85);
+});
+
+test("below a zoom only its part counts; a match above it covers all", () => {
+	const f = sample();
+	assert.equal(searchFlame(f, matcher("read"), 2).value, 40);
+	assert.equal(searchFlame(f, matcher("main"), 2).value, 50);
+	assert.equal(searchFlame(f, matcher("wait"), 2).value, 0);
+});

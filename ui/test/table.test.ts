@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compileSearch } from "../src/model/search.ts";
+import { arrangeRows, nextSort, type Row, tableOf, visibleRows } from "../src/model/table.ts";
+import { grow, sample } from "./make.ts";
+
+const brief = (rows: Row[]) => rows.map((r) => [r.name, r.self, r.total]);
+
+test("self and total of each function, a recursion counted once", () => {
+	const f = grow([["a", "b", "a"], ["a", "b"], ["b"]], [5, 3, 2]);
+	assert.deepEqual(
+		brief(tableOf(f, 0)),
+		[
+			["a", 5, 8],
+			["b", 5, 10],
+		].sort((x, y) => Number(y[2]) - Number(x[2])),
+	);
+});
+
+test("a part of the graph has its own table", () => {
+	const f = sample();
+	assert.deepEqual(brief(tableOf(f, 2)), [
+		["read", 40, 40],
+		["parse", 10, 50],
+	]);
+	const all = tableOf(f, 0);
+	assert.equal(
+		all.reduce((sum, row) => sum + row.self, 0),
+		f.total,
+	);
+});
+
+test("order and filter", () => {
+	const rows = tableOf(sample(), 0);
+	const names = (key: "self" | "total" | "name", descending: boolean) =>
+		arrangeRows(rows, null, { key, descending }).map((r) => r.name);
+	assert.equal(names("total", true)[0], "main");
+	assert.deepEqual(names("name", false), ["idle", "main", "parse", "read", "wait", "write"]);
+	assert.equal(names("self", true)[0], "read");
+	const { matcher } = compileSearch("r");
+	const found = arrangeRows(rows, matcher, { key: "self", descending: true });
+	assert.deepEqual(
+		found.map((r) => r.name),
+		["read", "write", "parse"],
+	);
+	assert.equal(rows.length, 6, "the rows are left alone");
+});
+
+test("a heading turns the order around, or begins at its useful end", () => {
+	assert.deepEqual(nextSort({ key: "self", descending: true }, "self"), {
+		key: "self",
+		descending: false,
+	});
+	assert.deepEqual(nextSort({ key: "self", descending: true }, "name"), {
+		key: "name",
+		descending: false,
+	});
+	assert.deepEqual(nextSort({ key: "name", descending: false }, "total"), {
+		key: "total",
+		descending: true,
+	});
+});
+
+test("only rows near the view are in the document", () => {
+	assert.deepEqual(visibleRows(0, 260, 26, 20_000), [0, 16]);
+	const [first, last] = visibleRows(260_000, 260, 26, 20_000);
+	assert.ok(first <= 10_000 && last >= 10_010 && last - first < 30);
+	assert.deepEqual(visibleRows(1e9, 260, 26, 5), [5, 5]);
+});

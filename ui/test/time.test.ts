@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { timeTicks, valueTicks } from "../src/model/axis.ts";
+import {
+	formatLength,
+	formatSpan,
+	isLive,
+	parseDuration,
+	parseInstant,
+	rangeName,
+	rangeProblem,
+	refreshEvery,
+	stepFor,
+	toApiTime,
+	toLocalText,
+} from "../src/model/time.ts";
+
+const NOW = Date.parse("2026-03-05T10:00:00Z");
+
+test("durations", () => {
+	assert.equal(parseDuration("15m"), 900_000);
+	assert.equal(parseDuration("1h30m"), 5_400_000);
+	assert.equal(parseDuration("7d"), 7 * 86_400_000);
+	assert.ok(Number.isNaN(parseDuration("15")));
+	assert.ok(Number.isNaN(parseDuration("m15")));
+	assert.ok(Number.isNaN(parseDuration("")));
+});
+
+test("instants as the API takes them, and as people write them", () => {
+	assert.equal(parseInstant("now", NOW), NOW);
+	assert.equal(parseInstant("now-15m", NOW), NOW - 900_000);
+	assert.equal(parseInstant("1772704800", NOW), NOW);
+	assert.equal(parseInstant("2026-03-05T10:00:00Z", NOW), NOW);
+	const text = toLocalText(NOW);
+	assert.equal(parseInstant(text, 0), NOW, "local text goes there and back");
+	assert.equal(parseInstant(text.slice(0, 16), 0), NOW);
+	assert.ok(Number.isNaN(parseInstant("yesterday-ish", NOW)));
+	assert.ok(Number.isNaN(parseInstant("now-x", NOW)));
+	assert.equal(toApiTime(NOW), "2026-03-05T10:00:00Z");
+});
+
+test("ranges have names and problems", () => {
+	assert.equal(rangeName({ from: "now-15m", to: "now" }, NOW), "Last 15 minutes");
+	assert.equal(rangeName({ from: "now-90m", to: "now" }, NOW), "Last 90m");
+	assert.ok(isLive({ from: "now-1h", to: "now" }));
+	assert.ok(!isLive({ from: "now-1h", to: "now-5m" }));
+	assert.equal(rangeProblem({ from: "now-1h", to: "now" }, NOW), "");
+	assert.match(rangeProblem({ from: "now", to: "now-1h" }, NOW), /ends before/);
+	assert.match(rangeProblem({ from: "soon", to: "now" }, NOW), /"soon" is not a time/);
+});
+
+test("spans show the day only where it is another one", () => {
+	const same = formatSpan({ fromMs: NOW, toMs: NOW + 60_000 }, NOW);
+	assert.match(same, /^\d\d:\d\d:\d\d – \d\d:\d\d:\d\d$/);
+	const old = formatSpan({ fromMs: NOW - 10 * 86_400_000, toMs: NOW }, NOW);
+	assert.match(old, /^2026-02-\d\d \d\d:\d\d:\d\d – \d\d:\d\d:\d\d$/);
+	assert.equal(formatLength(45_000), "45 s");
+	assert.equal(formatLength(12 * 60_000), "12 min");
+	assert.equal(formatLength(3.5 * 3_600_000), "3.5 h");
+});
+
+test("steps are multiples of ten seconds, about as many as were asked for", () => {
+	for (const span of [300e3, 900e3, 3600e3, 21600e3, 86400e3, 7 * 86400e3, 90 * 86400e3]) {
+		const step = stepFor(span, 240);
+		assert.equal(step % 10_000, 0);
+		assert.ok(span / step <= 240);
+		assert.ok(step === 10_000 || span / step >= 60, `${span}: ${step}`);
+	}
+	assert.equal(refreshEvery(900e3), 5000);
+	assert.equal(refreshEvery(7 * 86400e3), 60_000);
+});
+
+test("axes have round values and round times", () => {
+	assert.deepEqual(valueTicks(4.1, 4), [0, 2, 4]);
+	assert.deepEqual(valueTicks(1, 5), [0, 0.2, 0.4, 0.6000000000000001, 0.8, 1]);
+	assert.deepEqual(valueTicks(0, 4), [0]);
+	const { stepMs, atMs } = timeTicks(NOW + 5000, NOW + 905_000, 10);
+	assert.equal(stepMs, 120_000);
+	assert.ok(atMs.length >= 7 && atMs.every((ms) => ms % 60_000 === 0));
+	assert.ok(timeTicks(0, 400 * 86_400_000, 8).atMs.length <= 9);
+});

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+	fitText,
+	formatIn,
+	formatRate,
+	formatShare,
+	formatTick,
+	formatValue,
+	rateOf,
+	scaleFor,
+	shortName,
+} from "../src/model/units.ts";
+
+test("values with their units", () => {
+	assert.equal(formatValue(0, "nanoseconds"), "0 s");
+	assert.equal(formatValue(1_500_000, "nanoseconds"), "1.50 ms");
+	assert.equal(formatValue(254e9, "nanoseconds"), "254 s");
+	assert.equal(formatValue(1320e9, "nanoseconds"), "22.0 min");
+	assert.equal(formatValue(4 * 3600e9, "nanoseconds"), "4.00 h");
+	assert.equal(formatValue(5 * 86400e9, "nanoseconds"), "5.00 d");
+	assert.equal(formatValue(3 * 2 ** 20, "bytes"), "3.00 MiB");
+	assert.equal(formatValue(1234567, "count"), "1,234,567");
+	assert.equal(formatValue(5, "goroutines"), "5 goroutines");
+});
+
+test("a column has one unit", () => {
+	const scale = scaleFor(2700e9, "nanoseconds");
+	assert.equal(scale.name, "s");
+	assert.equal(formatIn(63.24e9, scale, 2700e9), "63.2");
+	assert.equal(formatIn(63.24e9, scale, 100e9), "63.24");
+	assert.equal(scaleFor(100 * 3600e9, "nanoseconds").name, "h");
+	assert.equal(formatIn(12345, scaleFor(99999, "count"), 99999), "12,345");
+});
+
+test("shares", () => {
+	assert.equal(formatShare(1, 8), "12.5 %");
+	assert.equal(formatShare(1, 1), "100 %");
+	assert.equal(formatShare(0, 5), "0 %");
+	assert.equal(formatShare(5, 0), "0 %");
+	assert.equal(formatShare(1, 1e6), "< 0.01 %");
+	assert.equal(formatShare(1, 400), "0.25 %");
+});
+
+test("nanoseconds of CPU over a step are cores", () => {
+	const cores = rateOf("nanoseconds", true, 10_000);
+	assert.equal(cores.label, "cores");
+	assert.equal(5e9 * cores.factor, 0.5);
+	assert.equal(formatRate(1.25, cores), "1.25");
+	assert.equal(formatTick(0.6000000000000001, cores), "0.6");
+	const bytes = rateOf("bytes", true, 10_000);
+	assert.equal(formatRate(10240 * bytes.factor, bytes), "1.00 KiB/s");
+	assert.equal(rateOf("bytes", false, 10_000).factor, 1);
+});
+
+test("names are cut to the room there is", () => {
+	assert.equal(fitText("abcdef", 6), "abcdef");
+	assert.equal(fitText("abcdef", 4), "abc…");
+	assert.equal(fitText("abcdef", 1), "");
+	assert.equal(shortName("a::b<int, c<d>>(char const*)"), "a::b");
+	assert.equal(shortName("operator<(a, b)"), "operator<(a, b)");
+	assert.equal(shortName("std::operator<< <char>(x)"), "std::operator<< <char>(x)");
+	assert.equal(shortName("(anonymous namespace)::f(int)"), "(anonymous namespace)::f(int)");
+	assert.equal(shortName("<module>"), "<module>");
+	assert.equal(shortName("f"), "f");
+});
