@@ -1,0 +1,297 @@
+#!/usr/bin/python3
+"""Reads a part as docs/formats/part.md describes it, and nothing else: the oracle of the C reader.
+
+    part_reader.py FILE          one line a row, sorted:
+        tenant|type|period|labels|sample labels|stack|time|value|count
+    part_reader.py --meta FILE   META's fields
+
+Needs Debian's python3-zstandard.
+"""
+
+import struct
+import sys
+
+import zstandard
+
+M64 = (1 << 64) - 1
+
+# CRC-32C, bit by bit from a table
+CRC_TABLE = []
+for _i in range(256):
+    _c = _i
+    for _ in range(8):
+        _c = (_c >> 1) ^ (0x82F63B78 if _c & 1 else 0)
+    CRC_TABLE.append(_c)
+
+
+def crc32c(data):
+    c = 0xFFFFFFFF
+    for b in data:
+        c = (c >> 8) ^ CRC_TABLE[(c ^ b) & 0xFF]
+    return c ^ 0xFFFFFFFF
+
+
+def signed(v):
+    v &= M64
+    return v - (1 << 64) if v >> 63 else v
+
+
+class Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def done(self):
+        return self.at >= len(self.data)
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def varint(self):
+        v = shift = 0
+        while True:
+            b = self.byte()
+            v |= (b & 0x7F) << shift
+            shift += 7
+            if b < 0x80:
+                return v
+
+    def zigzag(self):
+        v = self.varint()
+        return (v >> 1) ^ -(v & 1)
+
+    def u32(self):
+        self.at += 4
+        return struct.unpack_from("<I", self.data, self.at - 4)[0]
+
+    def take(self, n):
+        self.at += n
+        return self.data[self.at - n:self.at]
+
+
+CONST, PLANES, DELTA, RUNS, DICT, SCALE, BYTES = range(7)
+
+
+class Column:
+    def __init__(self, r):
+        self.id, self.encoding, self.width, k = r.byte(), r.byte(), r.byte(), r.byte()
+        self.base, self.unit, self.offset = r.zigzag(), r.varint(), r.varint()
+        self.lengths = [(r.varint(), r.varint()) for _ in range(k)]
+        self.crc = r.u32()
+
+    def streams(self, data):
+        total = sum(stored for _, stored in self.lengths)
+        stored = data[self.offset:self.offset + total]
+        assert len(stored) == total and crc32c(stored) == self.crc, f"column {self.id}: checksum"
+        out, at = [], 0
+        for raw, n in self.lengths:
+            piece = stored[at:at + n]
+            at += n
+            if n != raw:
+                piece = zstandard.ZstdDecompressor().decompress(piece, max_output_size=raw)
+            assert len(piece) == raw
+            out.append(piece)
+        return out
+
+    def value(self, a):
+        return signed(self.base + self.unit * a)
+
+    def numbers(self, data, rows):
+        s = self.streams(data)
+
+        def planes(from_):
+            return [sum(s[from_ + k][i] << (8 * k) for k in range(self.width))
+                    for i in range(rows)]
+
+        if self.encoding == CONST:
+            return [self.base] * rows
+        if self.encoding == PLANES:
+            return [self.value(u) for u in planes(0)]
+        if self.encoding == DELTA:
+            out, a = [], 0
+            for u in planes(0):
+                a += (u >> 1) ^ -(u & 1)
+                out.append(self.value(a))
+            return out
+        if self.encoding == RUNS:
+            out, a = [], 0
+            deltas, runs = Reader(s[0]), Reader(s[1])
+            while not deltas.done():
+                a += deltas.zigzag()
+                out += [self.value(a)] * (runs.varint() + 1)
+            assert len(out) == rows and runs.done()
+            return out
+        assert self.encoding == DICT, f"encoding {self.encoding}"
+        entries, a, r = [], 0, Reader(s[0])
+        while not r.done():
+            a += r.zigzag()
+            entries.append(self.value(a))
+        return [entries[u] for u in planes(1)]
+
+
+class Table:
+    def __init__(self, data):
+        r = Reader(data)
+        self.rows, n = r.varint(), r.varint()
+        self.columns = {c.id: c for c in (Column(r) for _ in range(n))}
+        self.data = data[r.at:]
+
+    def __getitem__(self, id_):
+        if id_ not in self.columns:
+            return [0] * self.rows
+        return self.columns[id_].numbers(self.data, self.rows)
+
+    def strings(self):
+        blob, at, out = self.columns[2].streams(self.data)[0], 0, []
+        for n in self[1]:
+            out.append(blob[at:at + n].decode("utf-8", "surrogateescape"))
+            at += n
+        assert out[0] == "" and out[1:] == sorted(set(out[1:]), key=lambda x: x.encode(
+            "utf-8", "surrogateescape")), "strings are not in order"
+        return out
+
+
+class Part:
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            d = self.data = f.read()
+        magic, major, _, _, self.id, _, crc = struct.unpack_from("<8sHHIQII", d)
+        assert magic == b"FIRNPART" and crc == crc32c(d[:28]), "header"
+        assert major == 1, "version"
+        toc, toc_len, toc_crc, length, end = struct.unpack("<QIIQ8s", d[-32:])
+        assert end == b"FIRNPEND" and length == len(d), "trailer"
+        table = d[toc:toc + toc_len]
+        assert crc32c(table) == toc_crc, "table of contents"
+        self.sections = {}
+        for i in range(struct.unpack_from("<I", table)[0]):
+            kind, flags, crc, offset, n = struct.unpack_from("<HHIQQ", table, 4 + 24 * i)
+            bytes_ = d[offset:offset + n]
+            assert flags & 2 or crc32c(bytes_) == crc, f"section {kind}"
+            assert not flags & 1 or kind <= 17 or kind == 32, f"section {kind} must be known"
+            assert kind not in self.sections
+            self.sections[kind] = bytes_
+
+    def table(self, kind):
+        return Table(self.sections[kind])
+
+    def meta(self):
+        r, out = Reader(self.sections[1]), {}
+        while not r.done():
+            tag = r.varint()
+            f = Reader(r.take(r.varint()))
+            if tag == 1:
+                out["store"] = f.data.hex()
+            elif tag in (2, 3, 4, 5, 6):
+                out[{2: "level", 3: "order", 4: "resolution", 5: "rows", 6: "samples"}[tag]] = \
+                    f.varint()
+            elif tag in (7, 8, 9):
+                out[{7: "first", 8: "last", 9: "written"}[tag]] = f.zigzag()
+            elif tag == 10:
+                out["covers"] = []
+                while not f.done():
+                    first = f.varint()
+                    out["covers"].append((first, first + f.varint()))
+            elif tag == 11:
+                out["replaces"] = []
+                while not f.done():
+                    out["replaces"].append(f.varint())
+            elif tag == 12:
+                out["writer"] = f.data.decode()
+        return out
+
+    def series(self):
+        text, t, labels = self.table(2).strings(), self.table(3), self.table(4)
+        names, values, at, out = labels[1], labels[2], 0, []
+        columns = [t[i] for i in range(1, 13)]
+        for row in zip(*columns):
+            n = row[8]
+            pairs = [(text[names[k]], text[values[k]]) for k in range(at, at + n)]
+            assert pairs == sorted(pairs), "labels are not in order"
+            at += n
+            type_ = ":".join(text[x] for x in row[1:6]) + (":delta" if row[6] else "")
+            out.append((text[row[0]], type_, row[7],
+                        ",".join(f"{a}={b}" for a, b in pairs), row[9], row[10], row[11]))
+        assert at == labels.rows
+        return out
+
+    def sets(self):
+        names, text, t = self.table(5).strings()[1:], self.table(6).strings(), self.table(7)
+        tenants, columns = t[1], [t[16 + k + 1] for k in range(len(names))]
+        return [(text[tenants[i]], ",".join(
+            f"{n}={text[c[i]]}" for n, c in zip(names, columns) if c[i]))
+            for i in range(t.rows)]
+
+    def stacks(self):
+        text = self.table(8).strings()
+        f, m, lo, li = (self.table(k) for k in (9, 10, 11, 12))
+        functions = [text[x] for x in f[1]]
+        files = [text[x] for x in m[1]]
+        line_function, line_line = li[1], li[2]
+        locations, at = [], 0
+        for mapping, address, n in zip(lo[1], lo[2], lo[4]):
+            if n:
+                locations.append("<".join(
+                    f"{functions[line_function[k]]}:{line_line[k]}" for k in range(at, at + n)))
+                at += n
+            else:
+                locations.append(f"{files[mapping]}+{address & M64:x}")
+        t, out, path = self.table(13), [""], []
+        up, location = t[1], t[2]
+        for i in range(1, t.rows):
+            path = path[:len(path) - up[i]] + [locations[location[i]]]
+            out.append("".join(p + ";" for p in path))
+        return out
+
+    def rows(self):
+        r = Reader(self.sections[14])
+        for _ in range(r.varint()):
+            n = r.varint()
+            s0 = r.varint()
+            s1 = s0 + r.varint()
+            t0 = r.zigzag()
+            t1 = t0 + r.varint()
+            k0 = r.varint()
+            k1 = k0 + r.varint()
+            columns = {c.id: c for c in (Column(r) for _ in range(r.varint()))}
+
+            def column(i, default=0):
+                if i not in columns:
+                    return [default] * n
+                c = columns[i]
+                if c.encoding == SCALE:
+                    return [signed(c.base * x) for x in column(c.unit, 1 if c.unit == 6 else 0)]
+                return c.numbers(self.data, n)
+
+            for row in zip(column(1), column(2), column(3), column(4), column(5), column(6, 1)):
+                assert s0 <= row[0] <= s1 and t0 <= row[1] <= t1 and k0 <= row[2] <= k1
+                yield row
+        assert r.done()
+
+
+def check_order(rows, order):
+    keys = [(r[0], r[1], r[2], r[4]) if order == 1 else (r[0], r[2], r[1], r[4]) for r in rows]
+    assert keys == sorted(set(keys)), "rows are not in order, or a key occurs twice"
+
+
+def main():
+    part = Part(sys.argv[-1])
+    meta = part.meta()
+    if sys.argv[1] == "--meta":
+        for k, v in sorted(meta.items()):
+            print(k, v)
+        return
+    series, sets, stacks, rows = part.series(), part.sets(), part.stacks(), list(part.rows())
+    check_order(rows, meta["order"])
+    assert len(rows) == meta["rows"] and sum(r[5] for r in rows) == meta["samples"]
+    assert min(r[1] for r in rows) == meta["first"] and max(r[1] for r in rows) == meta["last"]
+    lines = []
+    for s, time, node, value, set_, count in rows:
+        tenant, type_, period, labels, first, last, _ = series[s]
+        assert first <= time <= last and sets[set_][0] in ("", tenant)
+        lines.append(f"{tenant}|{type_}|{period}|{labels}|{sets[set_][1]}|{stacks[node]}|"
+                     f"{time}|{value}|{count}")
+    sys.stdout.write("".join(line + "\n" for line in sorted(lines)))
+
+
+if __name__ == "__main__":
+    main()

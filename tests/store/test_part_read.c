@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this reader sees in a part is what the Python reader sees, which was written from the
+ * document; and no flipped bit goes unnoticed.
+ */
+#include "store/part.h"
+
+#include "tests/store/model.h"
+
+static int by_line(const void *a, const void *b)
+{
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+static void sort_lines(const struct buf *in, struct buf *out)
+{
+	VEC(struct str) lines = { 0 };
+	struct str rest = buf_view(in), line;
+	while (str_split(&rest, '\n', &line))
+		CHECK(VEC_PUSH(&lines, line));
+	if (lines.len)
+		qsort(lines.v, lines.len, sizeof(*lines.v), by_line);
+	for (size_t i = 0; i < lines.len; i++) {
+		buf_str(out, lines.v[i]);
+		buf_u8(out, '\n');
+	}
+	VEC_FREE(&lines);
+}
+
+static void write_series(const struct tabs *t, uint32_t series, struct buf *b)
+{
+	const struct tab_series *s = &t->series[series];
+	buf_str(b, t->label_strings[s->tenant]);
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++) {
+		buf_u8(b, k ? ':' : '|');
+		buf_str(b, t->label_strings[s->type[k]]);
+	}
+	buf_printf(b, "%s|%lld|", s->delta ? ":delta" : "", (long long)s->period);
+	for (uint32_t k = 0; k < s->label_count; k++) {
+		const struct profile_label *l = &t->labels[s->label_first + k];
+		buf_printf(b, "%s%.*s=%.*s", k ? "," : "", STR_ARG(t->label_strings[l->name]),
+			STR_ARG(t->label_strings[l->value]));
+	}
+	buf_u8(b, '|');
+}
+
+static void write_set(const struct tabs *t, uint32_t set, struct buf *b)
+{
+	const char *comma = "";
+	for (uint32_t k = 0; k < t->name_count; k++) {
+		uint32_t value = t->sets[set * (1 + t->name_count) + 1 + k];
+		if (!value)
+			continue;
+		buf_printf(b, "%s%.*s=%.*s", comma, STR_ARG(t->names[k]),
+			STR_ARG(t->sample_strings[value]));
+		comma = ",";
+	}
+	buf_u8(b, '|');
+}
+
+static void write_stack(const struct tabs *t, uint32_t node, struct buf *b)
+{
+	if (node == 0)
+		return;
+	write_stack(t, t->parent[node], b);
+	const struct profile_location *l = &t->locations[t->node_location[node]];
+	for (uint32_t k = 0; k < l->line_count; k++) {
+		const struct profile_line *x = &t->lines[l->line_first + k];
+		buf_printf(b, "%s%.*s:%u", k ? "<" : "",
+			STR_ARG(t->symbol_strings[t->functions[x->function].name]), x->line);
+	}
+	if (!l->line_count)
+		buf_printf(b, "%.*s+%llx",
+			STR_ARG(t->symbol_strings[t->mappings[l->mapping].filename]),
+			(unsigned long long)l->address);
+	buf_u8(b, ';');
+}
+
+/* The same lines as part_reader.py. */
+static void dump(struct part *p, struct buf *out)
+{
+	struct tabs t;
+	struct part_rows rows;
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 64 << 20);
+	part_rows_init(&rows);
+	CHECK_OK(part_pin(p, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+	size_t n;
+	const struct part_block *blocks = part_blocks(p, &n);
+	for (size_t i = 0; i < n; i++) {
+		CHECK_OK(part_read_block(p, &t, &blocks[i], ~0u, &rows, &e), &e);
+		for (size_t k = 0; k < rows.count; k++) {
+			write_series(&t, rows.series[k], &b);
+			write_set(&t, rows.set[k], &b);
+			write_stack(&t, rows.node[k], &b);
+			buf_printf(&b, "|%lld|%lld|%lld\n", (long long)rows.time_ns[k],
+				(long long)rows.value[k], (long long)rows.n[k]);
+		}
+	}
+	part_unpin(p);
+	part_rows_deinit(&rows);
+	sort_lines(&b, out);
+}
+
+static bool run_python(const char *path, struct buf *out)
+{
+	char command[512];
+	snprintf(command, sizeof(command), "/usr/bin/python3 %s/part_reader.py %s", FIRN_TESTS_DIR,
+		path);
+	FILE *f = popen(command, "r");
+	CHECK(f != NULL);
+	char chunk[4096];
+	for (size_t n; (n = fread(chunk, 1, sizeof(chunk), f)) > 0;)
+		buf_put(out, chunk, n);
+	return pclose(f) == 0;
+}
+
+static bool has_python(void)
+{
+	return system("/usr/bin/python3 -c 'import zstandard' 2>/dev/null") == 0;
+}
+
+static void compare(struct store *s)
+{
+	for (size_t i = 0; i < s->parts.len; i++) {
+		struct err e = { 0 };
+		CLEANUP(buf_deinit) struct buf mine, theirs, lines;
+		buf_init(&mine, 64 << 20);
+		buf_init(&theirs, 64 << 20);
+		buf_init(&lines, 64 << 20);
+		dump(s->parts.v[i], &mine);
+		CHECK_OK(part_verify(s->parts.v[i], &e), &e);
+		CHECK(run_python(part_path(s->parts.v[i]), &theirs));
+		sort_lines(&theirs, &lines);
+		CHECK(mine.len > 1000);
+		CHECK(str_eq(buf_view(&mine), buf_view(&lines)));
+	}
+}
+
+static void python_reads_the_same(void **state)
+{
+	(void)state;
+	if (!has_python())
+		SKIP("no /usr/bin/python3 with the module zstandard (python3-zstandard)");
+	char dir[64];
+	struct model m = { .random = 77 };
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	pthread_mutex_lock(&s->merge_lock); /* the young part stays for a moment */
+	model_append(&m, s, 3000, T0, 100 * SEC);
+	CHECK_OK(store_flush(s, &e), &e);
+	CHECK(part_meta(s->parts.v[0])->level == 0);
+	compare(s);
+	model_append(&m, s, 2000, T0 + 50 * SEC, 100 * SEC);
+	CHECK_OK(store_flush(s, &e), &e);
+	pthread_mutex_unlock(&s->merge_lock);
+	bool merged;
+	do
+		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
+	while (merged);
+	CHECK(s->parts.len == 1 && part_meta(s->parts.v[0])->order == PART_ORDER_STACK);
+	compare(s);
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+/* Every single byte of a small part, one after the other. */
+static void each_byte_is_checked(void **state)
+{
+	(void)state;
+	char dir[64], path[128];
+	struct model m = { .random = 8 };
+	struct store *s;
+	struct err e = { 0 };
+	struct part *p;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	model_append(&m, s, 60, T0, 100 * SEC);
+	CHECK_OK(store_flush(s, &e), &e);
+	store_close(s);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	pthread_mutex_lock(&s->merge_lock);
+	snprintf(path, sizeof(path), "%s", part_path(s->parts.v[0]));
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	off_t size = lseek(fd, 0, SEEK_END);
+	CHECK(fd >= 0 && size > 500);
+	for (off_t at = 0; at < size; at++) {
+		uint8_t byte, bad;
+		CHECK(pread(fd, &byte, 1, at) == 1);
+		bad = (uint8_t)(byte ^ 1u << (at % 8));
+		CHECK(pwrite(fd, &bad, 1, at) == 1);
+		enum status st = part_open(path, &p, &e);
+		if (st == OK) {
+			st = part_verify(p, &e);
+			part_unref(p);
+		}
+		if (st == OK)
+			print_error("a flipped bit at +%lld was not noticed\n", (long long)at);
+		CHECK(st == E_CORRUPT || st == E_UNSUPPORTED);
+		CHECK(pwrite(fd, &byte, 1, at) == 1);
+	}
+	close(fd);
+	pthread_mutex_unlock(&s->merge_lock);
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(python_reads_the_same), cmocka_unit_test(each_byte_is_checked))
