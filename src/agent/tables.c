@@ -96,12 +96,9 @@ static enum status slab_add(struct tables *t, struct err *e)
 		SLAB_CHUNKS, &options);
 	if (fd < 0)
 		return err_os(e, "cannot allocate 4 MiB of kernel memory for unwind tables");
-	uint8_t *memory = NULL;
-	enum status s = map_memory(fd, SLAB_BYTES, &memory, e);
-	if (s == OK && bpf_map_update_elem(t->maps.slabs, &i, &fd, BPF_ANY) != 0) {
+	enum status s = OK;
+	if (bpf_map_update_elem(t->maps.slabs, &i, &fd, BPF_ANY) != 0)
 		s = err_os(e, "cannot add kernel memory for unwind tables");
-		(void)munmap(memory, SLAB_BYTES);
-	}
 	for (uint32_t c = 0; s == OK && c < SLAB_CHUNKS; c++)
 		s = runs_init(&t->chunks[i * SLAB_CHUNKS + c], CHUNK_UNITS);
 	if (s != OK) {
@@ -109,9 +106,26 @@ static enum status slab_add(struct tables *t, struct err *e)
 		return s;
 	}
 	t->slab_fds[i] = fd;
-	t->slab_memory[i] = memory;
 	t->slab_count++;
 	return OK;
+}
+
+/* Slabs are in our address space only while a table is written: their pages are the kernel's
+ * memory, and would count as ours too. */
+static enum status slab_map(struct tables *t, uint32_t i, struct err *e)
+{
+	if (t->slab_memory[i])
+		return OK;
+	return map_memory(t->slab_fds[i], SLAB_BYTES, &t->slab_memory[i], e);
+}
+
+static void slabs_unmap(struct tables *t)
+{
+	for (uint32_t i = 0; i < t->slab_count; i++) {
+		if (t->slab_memory[i])
+			(void)munmap(t->slab_memory[i], SLAB_BYTES);
+		t->slab_memory[i] = NULL;
+	}
 }
 
 static size_t page_aligned(size_t bytes)
@@ -157,10 +171,9 @@ void tables_free(struct tables *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->slab_count; i++) {
-		(void)munmap(t->slab_memory[i], SLAB_BYTES);
+	slabs_unmap(t);
+	for (uint32_t i = 0; i < t->slab_count; i++)
 		fd_cleanup(&t->slab_fds[i]);
-	}
 	for (uint32_t i = 0; t->chunks && i < t->slabs_max * SLAB_CHUNKS; i++)
 		runs_deinit(&t->chunks[i]);
 	free(t->chunks);
@@ -398,6 +411,20 @@ static enum status table_place_hard(
 	}
 }
 
+/* Map the slabs that the placed table lies in. */
+static enum status table_map(struct tables *t, const struct slot *slot, struct err *e)
+{
+	for (uint32_t i = 0; i < slot->page_count; i++) {
+		const struct blob *b = &slot->blobs[i];
+		if (b->chunk == RUNS_NONE)
+			continue;
+		enum status s = slab_map(t, b->chunk >> SLAB_CHUNK_SHIFT, e);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
 static void table_write(struct tables *t, const struct unwind_table *table, const struct slot *slot)
 {
 	for (uint32_t i = 0; i < table->page_count; i++) {
@@ -487,7 +514,12 @@ static enum status publish_locked(struct tables *t, const struct file_key *key, 
 			return err_set(e, E_NOMEM, "tables: %u pages", table->page_count);
 		placed = table_place_hard(t, table, slot, e);
 		if (placed == OK)
+			placed = table_map(t, slot, e);
+		if (placed == OK)
 			table_write(t, table, slot);
+		else
+			table_unplace(t, slot);
+		slabs_unmap(t);
 	}
 	t->slot_memory[i] = (struct file_slot){
 		.key = *key,

@@ -233,6 +233,8 @@ enum status debuginfo_table_open_fd(
 		return err_prefix(e, s, "%s", name);
 	}
 	(*out)->mapped = true;
+	/* The check has touched every page; what lookups need comes back by itself. */
+	madvise(p, bytes, MADV_DONTNEED);
 	return OK;
 }
 

@@ -242,6 +242,8 @@ static const struct {
 		CALLEE, 0x1111, 1, -1, -1, 0, FP_UNKNOWN },
 	{ "*(rbp - 8)", { UNWIND_CFA_DEREF_FP, UNWIND_FP_SAVED, -8, -16, 0 },
 		CALLEE, SP0 + 16, 9, 8, 1, SP0 + 80, 0x2222 },
+	{ "*(rbp - 8), rbp where it points to", { UNWIND_CFA_DEREF_FP, UNWIND_FP_AT_FP, -8, 0, 0 },
+		CALLEE, SP0 + 16, 9, 2, 1, SP0 + 80, 0x2222 },
 	{ "*(sp + 24) + 8", { UNWIND_CFA_DEREF_SP, UNWIND_FP_SAME, 24, 0, 8 },
 		CALLEE, 0x1111, 9, -1, 3, SP0 + 72, 0x1111 },
 	{ "in a PLT entry, before its push", { UNWIND_CFA_PLT, UNWIND_FP_SAME, 11, 0, -8 },

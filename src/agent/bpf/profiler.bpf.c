@@ -177,10 +177,10 @@ int sample_cpu(struct bpf_perf_event_data *ctx)
 
 /* ---- processes ---- */
 
-static __always_inline void process_send(struct event_process *e)
+static __always_inline void process_send(struct event_process *e, __u64 flags)
 {
 	struct bpf_counters *c = counters_here();
-	if (bpf_ringbuf_output(&events, e, sizeof(*e), ring_flags()) && c)
+	if (bpf_ringbuf_output(&events, e, sizeof(*e), flags) && c)
 		c->notices_lost++;
 }
 
@@ -215,7 +215,9 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	header_fill(&e.h, EVENT_EXEC);
 	e.ppid = BPF_CORE_READ(task, real_parent, tgid);
 	process_text(task, &e.notice);
-	process_send(&e);
+	/* A program not met before is to be opened while it lives: at once. */
+	int is_new = e.notice.key.inode && !bpf_map_lookup_elem(&files, &e.notice.key);
+	process_send(&e, is_new ? BPF_RB_FORCE_WAKEUP : ring_flags());
 	return 0;
 }
 
@@ -231,7 +233,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	__builtin_memset(&e, 0, sizeof(e));
 	header_fill(&e.h, EVENT_EXIT);
 	e.ppid = BPF_CORE_READ(task, real_parent, tgid);
-	process_send(&e);
+	process_send(&e, ring_flags());
 	return 0;
 }
 

@@ -232,8 +232,11 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	__u64 fp = rule->fp == UNWIND_FP_SAME ? w->fp : FP_UNKNOWN;
 	__u64 pc;
 	/* rbp first: it lies lower, mostly right beside the return address. */
-	if (rule->fp == UNWIND_FP_SAVED && !read_stack(w, cfa + (__s64)rule->fp_off, &fp))
-		return STACK_END_READ_ERROR;
+	if (rule->fp == UNWIND_FP_SAVED || rule->fp == UNWIND_FP_AT_FP) {
+		__u64 from = rule->fp == UNWIND_FP_SAVED ? cfa : w->fp;
+		if (!read_stack(w, from + (__s64)rule->fp_off, &fp))
+			return STACK_END_READ_ERROR;
+	}
 	if (!read_stack(w, cfa + ra_off, &pc))
 		return STACK_END_READ_ERROR;
 	return step_to(w, pc, cfa, fp);
