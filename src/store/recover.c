@@ -259,6 +259,14 @@ static enum status replay_batch(
 	return st;
 }
 
+/* A part that is written before the replay has ended covers what was replayed and nothing beyond:
+ * what follows is in the log only. (A number below `frozen_until` is of a part that was lost.) */
+static void now_in_memory(struct store *s, uint64_t sequence)
+{
+	log_skip_to(s->log, sequence + 1);
+	s->frozen_until = MIN(s->frozen_until, sequence - 1);
+}
+
 static enum status replay_record(struct recovery *r, const char *path, const struct log_record *rec,
 	size_t offset, struct buf *scratch, struct err *e)
 {
@@ -266,7 +274,6 @@ static enum status replay_record(struct recovery *r, const char *path, const str
 	r->last_sequence = MAX(r->last_sequence, rec->sequence);
 	if (rec->kind != LOG_KIND_BATCH || covered(r, rec->sequence))
 		return OK;
-	log_skip_to(s->log, rec->sequence + 1);
 	enum status st = replay_batch(r, rec, scratch, e);
 	if (st == E_LIMIT && atomic_load(&s->active->bytes) > 0) {
 		st = store_flush_now(s, e); /* the table is full: write it, and try again */
@@ -280,9 +287,10 @@ static enum status replay_record(struct recovery *r, const char *path, const str
 		store_say(s, "%s; the batch is lost, a copy is in quarantine", reason);
 		return store_quarantine_file(s, path, reason, true, e);
 	}
-	if (st == OK && atomic_load(&s->active->bytes) > s->memtable_bytes)
-		st = store_flush_now(s, e);
-	return st;
+	if (st != OK)
+		return st;
+	now_in_memory(s, rec->sequence);
+	return atomic_load(&s->active->bytes) > s->memtable_bytes ? store_flush_now(s, e) : OK;
 }
 
 static enum status report_damage(
@@ -349,12 +357,10 @@ static enum status replay_log(struct recovery *r, struct err *e)
 	enum status st = log_open(s->log_dir, s->id, r->manifest.next_segment, &s->log, e);
 	if (st != OK)
 		return st;
-	log_skip_to(s->log, MAX(r->manifest.next_sequence, r->last_sequence + 1));
-	uint64_t first = log_next_sequence(s->log);
 	s->frozen_until = r->covers.len ? r->last_sequence : 0;
 	for (size_t i = 0; i < log_found_count(s->log) && st == OK; i++)
 		st = replay_segment(r, i, e);
-	log_skip_to(s->log, MAX(first, r->last_sequence + 1));
+	log_skip_to(s->log, MAX(r->manifest.next_sequence, r->last_sequence + 1));
 	return st;
 }
 

@@ -216,6 +216,100 @@ static void exit_at_each_operation(void **state)
 	free(acknowledged);
 }
 
+/* ---- killed while it recovers ---- */
+
+enum { LONG_BATCHES = 12, LONG_NAMES = 4000 };
+
+/* About a third of what the smallest memory budget takes before it writes a part. */
+static void append_long(struct store *s, uint32_t n)
+{
+	struct profile p;
+	struct err e = { 0 };
+	char id[16], name[256];
+	CHECK(profile_init(&p, 16 << 20) == OK);
+	snprintf(id, sizeof(id), "%u", n);
+	const char *const own[] = { "thread_id", id, NULL };
+	uint32_t head = fx_head(&p, "cpu", true, 1), o = fx_labels(&p, own), stack;
+	uint32_t frames[PROFILE_STACK_MAX];
+	for (uint32_t i = 0; i < COUNTED_SAMPLES; i++) {
+		uint32_t depth = LONG_NAMES / COUNTED_SAMPLES;
+		for (uint32_t k = 0; k < depth; k++) {
+			snprintf(name, sizeof(name), "%0200u",
+				(n * COUNTED_SAMPLES + i) * depth + k);
+			frames[k] = fx_named(&p, name, 1, NULL);
+		}
+		CHECK(profile_add_stack(&p, frames, depth, &stack) == OK);
+		fx_sample(&p, T0 + (int64_t)n * SEC + i, 1, head, stack, 0, o);
+	}
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ n + 1, 7 }, &e), &e);
+	profile_deinit(&p);
+}
+
+/* Batches that are in the log only, and a manifest whose next number is beyond them. */
+static void fill_log(const char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (uint32_t n = 0; n < LONG_BATCHES; n++)
+		append_long(s, n);
+	store_manifest_write(s);
+	_exit(0);
+}
+
+static int exit_at_third_rename(void *ctx, const char *operation)
+{
+	struct countdown *c = ctx;
+	return strcmp(operation, "rename") == 0 ? exit_at_zero(c, operation) : 0;
+}
+
+/* Less memory than before, so that parts are written while the log is read; it ends behind the
+ * first: the renames are those of the part, of the manifest, of the second part. */
+static void recover_in_part(const char *dir)
+{
+	struct store *s;
+	struct store_config c = fixture_config(dir);
+	struct countdown left = { 3 };
+	c.memory_bytes = 16 << 20;
+	store_io_hook = (struct store_io_hook){ exit_at_third_rename, &left };
+	(void)!store_open(&c, NULL, NULL, &s, NULL);
+	_exit(0);
+}
+
+static int status_of(void (*child)(const char *), const char *dir)
+{
+	int status;
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		child(dir);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void kill_while_it_recovers(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
+	CHECK(acknowledged != NULL);
+	memset(acknowledged, 1, LONG_BATCHES);
+	fixture_dir(dir);
+	CHECK(status_of(fill_log, dir) == 0);
+	CHECK(status_of(recover_in_part, dir) == 9);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(s->parts.len == 1); /* it did get that far */
+	counted_check(s, acknowledged);
+	store_close(s);
+	free(acknowledged);
+	fixture_clean(dir);
+}
+
 /* ---- damage ---- */
 
 static const char *model_name(int i)
@@ -461,5 +555,5 @@ static void lost_part_is_named(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(kill_under_load), cmocka_unit_test(exit_at_each_operation),
-	cmocka_unit_test(damage_is_contained), cmocka_unit_test(newer_part_is_left_alone),
-	cmocka_unit_test(lost_part_is_named))
+	cmocka_unit_test(kill_while_it_recovers), cmocka_unit_test(damage_is_contained),
+	cmocka_unit_test(newer_part_is_left_alone), cmocka_unit_test(lost_part_is_named))
