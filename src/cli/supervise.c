@@ -233,7 +233,7 @@ static void kill_what_is_late(struct supervisor *s)
 
 /* ---- deaths ---- */
 
-static void died(struct supervisor *s, enum which which, int wait_status)
+static void died(struct supervisor *s, enum which which, pid_t pid, int wait_status)
 {
 	struct child *child = &s->children[which];
 	int64_t lived_ns = clock_monotonic_ns() - child->started_ns;
@@ -253,7 +253,7 @@ static void died(struct supervisor *s, enum which which, int wait_status)
 	}
 	retry_later(s, child);
 	log_error("child died and is started again", "child=%s pid=%d end=%s in_ms=%lld",
-		child->name, child->pid, quoted,
+		child->name, pid, quoted,
 		(long long)((child->start_at_ns - clock_monotonic_ns()) / NS_PER_MS));
 }
 
@@ -264,16 +264,17 @@ static void reap(struct supervisor *s)
 		int wait_status = 0;
 		if (child->pid == 0 || waitpid(child->pid, &wait_status, WNOHANG) != child->pid)
 			continue;
+		pid_t pid = child->pid;
+		child->pid = 0; /* from here on the number may be somebody else's */
 		/* What it said before it died: an address that is about to be gone. */
 		if (child->ready_fd >= 0) {
 			close(child->ready_fd);
 			child->ready_fd = -1;
 		}
 		if (s->phase == RUNNING)
-			died(s, (enum which)i, wait_status);
+			died(s, (enum which)i, pid, wait_status);
 		else if (wait_status != 0)
 			s->exit_code = CLI_FAILED;
-		child->pid = 0;
 	}
 	advance(s);
 }
