@@ -49,7 +49,7 @@ struct agent {
 	struct sender *sender;
 	struct batch *batch;
 	struct net_server *http;
-	bool preloading;
+	int64_t patience_until_ns; /* during the first pass over all files, else 0 */
 };
 
 void agent_config_default(struct agent_config *c)
@@ -107,8 +107,7 @@ static void on_message(void *ctx, struct buf *message, uint32_t sample_count)
 static void on_new_file(void *ctx, const char *build_id, const char *path, int fd)
 {
 	struct agent *a = ctx;
-	int64_t deadline = clock_monotonic_ns() + HANDOVER_PATIENCE_NS;
-	while (a->preloading && handover_retry(a->handover) && clock_monotonic_ns() < deadline)
+	while (clock_monotonic_ns() < a->patience_until_ns && handover_retry(a->handover))
 		usleep(1000);
 	handover_send(a->handover, build_id, path, fd);
 }
@@ -307,9 +306,9 @@ static enum status agent_open(struct agent *a, struct err *e)
 static enum status agent_start(struct agent *a, struct err *e)
 {
 	int64_t begin = clock_monotonic_ns();
-	a->preloading = true;
+	a->patience_until_ns = begin + HANDOVER_PATIENCE_NS;
 	enum status s = files_preload(a->files, e);
-	a->preloading = false;
+	a->patience_until_ns = 0;
 	if (s != OK)
 		return s;
 	malloc_trim(0);
