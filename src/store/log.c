@@ -252,7 +252,7 @@ static enum status open_segment(struct log *l, uint64_t need, struct err *e)
 	char *used = l->free_files.len ? l->free_files.v[--l->free_files.len].path : NULL;
 	bool room = VEC_RESERVE(&l->sealed, l->sealed.len + 1);
 	pthread_mutex_unlock(&l->lock);
-	char tmp[STORE_PATH_MAX], path[STORE_PATH_MAX];
+	char tmp[STORE_PATH_MAX] = "", path[STORE_PATH_MAX];
 	enum status s = room ? OK : err_set(e, E_NOMEM, "the list of log segments");
 	if (s == OK)
 		s = store_path(path, e, "%s/%016llx.log", l->dir, (unsigned long long)id);

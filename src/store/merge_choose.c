@@ -26,11 +26,9 @@ static int64_t window_of(int64_t t, int64_t size)
 static bool worth_it(const struct merge_candidate *v, const size_t *set, size_t n)
 {
 	uint64_t sum = 0, largest = 0;
-	size_t young = 0;
 	for (size_t i = 0; i < n; i++) {
 		sum += v[set[i]].bytes;
 		largest = MAX(largest, v[set[i]].bytes);
-		young += v[set[i]].level == 0;
 	}
 	return n >= 2 && (largest <= (sum - largest) * 3 || n >= SMALL_MIN);
 }
