@@ -117,13 +117,18 @@ static bool cut_absolute(struct str target, struct http_head *out)
 	return host_ok(out->authority);
 }
 
+static bool target_byte(uint8_t c)
+{
+	return c > 0x20 && c < 0x7F && c != '#';
+}
+
 static int parse_request_line(struct cursor *c, struct http_head *out)
 {
 	out->method = take_while(c, token_byte);
 	if (out->method.len == 0 || out->method.len > METHOD_BYTES_MAX || !take(c, STR(" ")))
 		return refuse(c, 400, "malformed method");
 	const uint8_t *begin = c->at;
-	while (c->at<c->end && * c->at> 0x20 && *c->at < 0x7F && *c->at != '#')
+	while (c->at < c->end && target_byte(*c->at))
 		c->at++;
 	out->target = str_make(begin, (size_t)(c->at - begin));
 	if (out->target.len == 0 || !take(c, STR(" ")))
