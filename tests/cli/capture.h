@@ -35,7 +35,8 @@ static inline int capture_file(void)
 /* `line` is split at blanks; the first word is the verb. A word "''" is the empty text. */
 static inline void capture_run(struct capture *c, int (*verb)(int, char **), const char *line)
 {
-	char words[4096], *argv[CAPTURE_ARGS_MAX + 1];
+	static char words[4096]; /* what verbs keep points into it */
+	char *argv[CAPTURE_ARGS_MAX + 1];
 	int argc = 0;
 	CHECK(strlen(line) < sizeof(words));
 	strcpy(words, line);

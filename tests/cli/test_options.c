@@ -186,7 +186,7 @@ static void finds_what_was_meant(void **state)
 {
 	(void)state;
 	static const char *const names[] = { "http-address", "storage-path", "top", NULL };
-	CHECK(cli_nearest("dress", names) == NULL);
+	CHECK(cli_nearest("mass", names) == NULL);
 	CHECK_STR(str_of(cli_nearest("address", names)), "http-address");
 	CHECK_STR(str_of(cli_nearest("tpo", names)), "top");
 	CHECK_STR(str_of(cli_nearest("storage_path", names)), "storage-path");
