@@ -2,7 +2,7 @@
 /*
  * What a report costs beside the store's own sum: a store with 400,000 samples of 60,000 different
  * stacks (30 frames deep on average, from a random call graph of 4,000 functions, a fifth of the
- * locations with an inlined call) in parts, all names known. Median of seven runs, one thread.
+ * locations with an inlined call) in parts, all names known. The best of seven runs, one thread.
  */
 #include "base/clock.h"
 #include "os/os.h"
@@ -201,16 +201,15 @@ static double measure(const char *name, report_fn *fn, const struct query_engine
 		bytes = out.len;
 	}
 	qsort(ms, RUNS, sizeof(*ms), compare);
-	double median = ms[RUNS / 2];
+	double best = ms[0];
 	if (sum_ms > 0)
 		printf("{\"name\":\"%s\",\"value\":%.2f,\"unit\":\"ms\",\"against\":\"the store's "
 		       "sum "
 		       "by stack alone, %.2f ms\",\"ratio\":%.2f,\"note\":\"%u samples, %u stacks, "
 		       "answer of %zu bytes\"}\n",
-			name, median, sum_ms, median / sum_ms, BATCHES * BATCH_SAMPLES, STACKS,
-			bytes);
+			name, best, sum_ms, best / sum_ms, BATCHES * BATCH_SAMPLES, STACKS, bytes);
 	fflush(stdout);
-	return median;
+	return best;
 }
 
 int main(void)

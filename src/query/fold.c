@@ -1,241 +1,281 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: the store's tree comes parents first, so one pass with an array "node of the store -> node
- * of the fold" suffices: each node steps from its parent's fold node down the frames of its own
- * location. A step is one probe of an open hash table whose slots are node numbers; its keys are
- * the nodes themselves. New nodes are appended, so parents stay smaller than children, and totals
- * are one pass from the last node to the first.
+ * How: a node of the fold stands for a group of places in the store's tree: those whose path of
+ * frames from the root is the same. A place is a node of the store's tree and which of its
+ * location's frames is meant, since a location with inlined calls is several frames.
+ *
+ * A group is opened by listing the places below its places, sorting the list by frame, and cutting
+ * it into groups. The sum of a group is known from the totals of its places, so what is too small
+ * is left closed: a trimmed graph touches only what it shows. Groups wait on a stack, largest on
+ * top, with their places stacked in the same order, so nodes come out depth first, children by
+ * descending total, and nothing is hashed or visited twice.
+ *
+ *	groups  [ small | middle | LARGE ]        <- LARGE is opened next
+ *	places  [ .. | .... | ........ ]          <- and its places are on top too
+ *
+ * From the leaves up it is the same with the other direction: the place "below" is the frame
+ * outside, its weight is the own value of the stack that began there.
  */
 #include "query/internal.h"
 
-#define SLOTS_MIN 512
 #define NODES_MAX (1u << 30)
+/* Groups of up to so many places are sorted by insertion. */
+#define INSERTION_MAX 24
+
+struct place {
+	uint32_t frame; /* with QUERY_FRAME_INLINED */
+	uint32_t node;  /* of the store's tree */
+	uint32_t k;     /* which frame of its location */
+	int64_t weight;
+};
+
+struct group {
+	uint32_t parent; /* node of the fold */
+	uint32_t first;  /* places[first .. end of the stack) when it is on top */
+	int64_t total;
+};
+
+struct folder {
+	const struct query_tree *t;
+	const struct profile *tables;
+	struct query_fold *out;
+	uint64_t least;
+	bool up;
+	VEC(struct place) places;
+	VEC(struct group) groups;
+	VEC(struct place) below; /* of the group that is being opened */
+	VEC(struct group) runs;  /* its children: first is an index of below[] */
+	struct err *e;
+};
 
 void query_fold_deinit(struct query_fold *f)
 {
 	VEC_FREE(&f->nodes);
-	free(f->slots);
 	*f = (struct query_fold){ 0 };
 }
 
-static enum status too_large(const struct query_fold *f, struct err *e)
+static void folder_deinit(struct folder *f)
 {
-	return err_set(e, E_LIMIT,
+	VEC_FREE(&f->places);
+	VEC_FREE(&f->groups);
+	VEC_FREE(&f->below);
+	VEC_FREE(&f->runs);
+}
+
+static enum status check_memory(const struct folder *f)
+{
+	size_t bytes = f->out->nodes.cap * sizeof(*f->out->nodes.v) +
+		       (f->places.cap + f->below.cap) * sizeof(*f->places.v) +
+		       (f->groups.cap + f->runs.cap) * sizeof(*f->groups.v);
+	if (bytes <= f->out->memory_max && f->out->nodes.len < NODES_MAX)
+		return OK;
+	return err_set(f->e, E_LIMIT,
 		"the flame graph has more than %zu nodes and would pass %zu MiB: choose a shorter "
 		"time range or a narrower selector",
-		f->nodes.len, f->memory_max >> 20);
+		f->out->nodes.len, f->out->memory_max >> 20);
 }
 
-static uint32_t slot_of(const struct query_fold *f, uint32_t parent, uint32_t frame)
+static enum status no_memory(const struct folder *f)
 {
-	return (uint32_t)hash_u64((uint64_t)parent << 32 | frame) & f->mask;
+	return err_set(f->e, E_NOMEM, "a flame graph of %zu nodes", f->out->nodes.len);
 }
 
-static void place(struct query_fold *f, uint32_t node)
+/* ---- what lies below a place ---- */
+
+static bool push_below(struct folder *f, uint32_t node, uint32_t k, int64_t weight)
 {
-	uint32_t at = slot_of(f, f->nodes.v[node].parent, f->nodes.v[node].frame);
-	while (f->slots[at] != MAP_NONE)
-		at = (at + 1) & f->mask;
-	f->slots[at] = node;
+	uint32_t count = 0;
+	const uint32_t *ids = query_tree_frames(f->t, node, &count);
+	return VEC_PUSH(&f->below, (struct place){ ids[k], node, k, weight });
 }
 
-/* Room for twice the nodes, table at most half full. */
-static enum status grow(struct query_fold *f, struct err *e)
+/* False: no memory. */
+static bool list_down(struct folder *f, const struct place *p, int64_t *self)
 {
-	size_t slots = f->mask ? ((size_t)f->mask + 1) * 2 : SLOTS_MIN, nodes = slots / 2;
-	static_assert((SLOTS_MIN & (SLOTS_MIN - 1)) == 0, "slots are found by a mask");
-	if (nodes > NODES_MAX ||
-		nodes * sizeof(struct query_fold_node) + slots * sizeof(uint32_t) > f->memory_max)
-		return too_large(f, e);
-	uint32_t *table = malloc(slots * sizeof(*table));
-	if (!table || !VEC_RESERVE(&f->nodes, nodes)) {
-		free(table);
-		return err_set(e, E_NOMEM, "flame graph of %zu nodes", nodes);
+	const struct query_tree *t = f->t;
+	uint32_t count = 0;
+	if (p->node > 0) {
+		(void)query_tree_frames(t, p->node, &count);
+		if (p->k + 1 < count)
+			return push_below(f, p->node, p->k + 1, p->weight);
 	}
-	memset(table, 0xFF, slots * sizeof(*table));
-	free(f->slots);
-	f->slots = table;
-	f->mask = (uint32_t)slots - 1;
-	for (uint32_t i = 1; i < f->nodes.len; i++)
-		place(f, i);
-	return OK;
-}
-
-static enum status begin(struct query_fold *f, size_t memory_max, struct err *e)
-{
-	*f = (struct query_fold){ .memory_max = memory_max };
-	enum status s = grow(f, e);
-	if (s != OK)
-		return s;
-	f->nodes.v[0] = (struct query_fold_node){ 0 };
-	f->nodes.len = 1;
-	return OK;
-}
-
-/* The child of *node with that frame, made where there is none, becomes *node. */
-static enum status step(
-	struct query_fold *f, uint32_t *node, uint32_t frame, bool inlined, struct err *e)
-{
-	uint32_t at = slot_of(f, *node, frame);
-	for (uint32_t i; (i = f->slots[at]) != MAP_NONE; at = (at + 1) & f->mask) {
-		struct query_fold_node *n = &f->nodes.v[i];
-		if (n->parent == *node && n->frame == frame) {
-			n->inlined &= inlined;
-			*node = i;
-			return OK;
-		}
+	*self = query_add(*self, t->self[p->node]);
+	for (uint32_t i = t->first_child[p->node]; i < t->first_child[p->node + 1]; i++) {
+		uint32_t child = t->child[i];
+		if (t->total[child] != 0 && !push_below(f, child, 0, t->total[child]))
+			return false;
 	}
-	uint32_t made = (uint32_t)f->nodes.len;
-	if (f->nodes.len * 2 > f->mask) {
-		enum status s = grow(f, e);
-		if (s != OK)
-			return s;
-		at = slot_of(f, *node, frame);
-		while (f->slots[at] != MAP_NONE)
-			at = (at + 1) & f->mask;
-	}
-	f->nodes.v[made] = (struct query_fold_node){
-		.parent = *node,
-		.frame = frame,
-		.inlined = inlined,
-	};
-	f->nodes.len++;
-	f->slots[at] = made;
-	*node = made;
-	return OK;
+	return true;
 }
 
-static void sum_up(struct query_fold *f)
+/* The frame outside of this one: the calling one at the same address, or the last of the caller. */
+static bool list_up(struct folder *f, const struct place *p, int64_t *self)
 {
-	for (size_t i = 0; i < f->nodes.len; i++)
-		f->nodes.v[i].total = f->nodes.v[i].self;
-	for (size_t i = f->nodes.len; i-- > 1;) {
-		struct query_fold_node *parent = &f->nodes.v[f->nodes.v[i].parent];
-		parent->total = query_add(parent->total, f->nodes.v[i].total);
+	uint32_t count = 0, parent = f->t->store.nodes.v[p->node].parent;
+	if (p->k > 0)
+		return push_below(f, p->node, p->k - 1, p->weight);
+	if (parent == 0) {
+		*self = query_add(*self, p->weight);
+		return true;
+	}
+	(void)query_tree_frames(f->t, parent, &count);
+	return push_below(f, parent, count - 1, p->weight);
+}
+
+/* ---- groups ---- */
+
+static uint32_t frame_of(const struct place *p)
+{
+	return p->frame & ~QUERY_FRAME_INLINED;
+}
+
+static int compare_places(const void *pa, const void *pb)
+{
+	uint32_t a = frame_of(pa), b = frame_of(pb);
+	return a < b ? -1 : a > b;
+}
+
+static void sort_below(struct folder *f)
+{
+	struct place *v = f->below.v;
+	if (f->below.len > INSERTION_MAX) {
+		qsort(v, f->below.len, sizeof(*v), compare_places);
+		return;
+	}
+	for (size_t i = 1; i < f->below.len; i++) {
+		struct place p = v[i];
+		size_t k = i;
+		for (; k > 0 && frame_of(&v[k - 1]) > frame_of(&p); k--)
+			v[k] = v[k - 1];
+		v[k] = p;
 	}
 }
 
-/* Where each node of the store's tree lies in the fold, and whether its stack matches. */
-struct place {
-	uint32_t node;
-	bool matched;
-};
-
-static enum status fold_node(struct query_fold *f, const struct store_tree_node *n,
-	const struct query_frames *frames, int64_t factor, struct place *places, struct place *out,
-	struct err *e)
+/* Largest last, equal ones in the order of their texts from last to first. */
+static int compare_runs(const void *pa, const void *pb, void *ctx)
 {
-	struct place at = places[n->parent];
-	for (uint32_t k = frames->first[n->location]; k < frames->first[n->location + 1]; k++) {
-		uint32_t frame = frames->ids[k] & ~QUERY_FRAME_INLINED;
-		enum status s = step(f, &at.node, frame, frames->ids[k] & QUERY_FRAME_INLINED, e);
-		if (s != OK)
-			return s;
-		at.matched |= frames->matched && frames->matched[frame];
-	}
-	if (at.matched) {
-		int64_t *self = &f->nodes.v[at.node].self;
-		*self = query_add(*self, query_scale(n->self, factor));
-	}
-	*out = at;
-	return OK;
+	const struct group *a = pa, *b = pb;
+	const struct folder *f = ctx;
+	if (a->total != b->total)
+		return a->total < b->total ? -1 : 1;
+	const struct query_frame *fa = &f->t->frames.v[frame_of(&f->below.v[a->first])];
+	const struct query_frame *fb = &f->t->frames.v[frame_of(&f->below.v[b->first])];
+	int by_text = str_cmp(profile_str(f->tables, fb->name), profile_str(f->tables, fa->name));
+	if (by_text == 0)
+		by_text = str_cmp(
+			profile_str(f->tables, fb->binary), profile_str(f->tables, fa->binary));
+	return by_text ? by_text : (int)fb->kind - (int)fa->kind;
 }
 
-enum status query_fold_make(struct query_fold *f, const struct store_tree *tree,
-	const struct query_frames *frames, int64_t factor, size_t memory_max, struct err *e)
+static size_t run_end(const struct folder *f, size_t first)
 {
-	enum status s = begin(f, memory_max, e);
-	if (s != OK || tree->nodes.len == 0)
-		return s;
-	CLEANUP(free_cleanup) struct place *places = calloc(tree->nodes.len, sizeof(*places));
-	if (!places)
-		return err_set(e, E_NOMEM, "tree of %zu nodes", tree->nodes.len);
-	places[0].matched = frames->matched == NULL;
-	if (places[0].matched)
-		f->nodes.v[0].self = query_scale(tree->nodes.v[0].self, factor);
-	for (size_t i = 1; i < tree->nodes.len; i++) {
-		assert(tree->nodes.v[i].parent < i);
-		s = fold_node(f, &tree->nodes.v[i], frames, factor, places, &places[i], e);
-		if (s != OK)
-			return s;
-	}
-	sum_up(f);
-	return OK;
+	size_t end = first + 1;
+	while (end < f->below.len && frame_of(&f->below.v[end]) == frame_of(&f->below.v[first]))
+		end++;
+	return end;
 }
 
-/* ---- from the leaves up ---- */
-
-/* A stack on its way up: the node of `f` it has reached, and the inverted node for it. */
-struct climber {
-	uint32_t at;
-	uint32_t node;
-	int64_t value;
-};
-
-/* One frame further for all that are worth it; the others stay where they are. */
-static enum status climb(struct query_fold *out, const struct query_fold *f, uint64_t least,
-	struct climber *c, size_t *count, struct err *e)
+/* The groups among the places below, those that are large enough. */
+static bool cut_runs(struct folder *f, uint32_t parent)
 {
-	size_t kept = 0;
-	for (size_t i = 0; i < *count; i++) {
-		struct climber one = c[i];
-		const struct query_fold_node *n = &f->nodes.v[one.at];
-		if (query_abs(out->nodes.v[one.node].total) < least)
-			continue;
-		if (one.at == 0) {
-			int64_t *self = &out->nodes.v[one.node].self;
-			*self = query_add(*self, one.value);
-			continue;
-		}
-		enum status s = step(out, &one.node, n->frame, n->inlined, e);
-		if (s != OK)
-			return s;
-		one.at = n->parent;
-		c[kept++] = one;
+	VEC_CLEAR(&f->runs);
+	for (size_t first = 0, end; first < f->below.len; first = end) {
+		int64_t total = 0;
+		end = run_end(f, first);
+		for (size_t i = first; i < end; i++)
+			total = query_add(total, f->below.v[i].weight);
+		if (query_abs(total) >= f->least &&
+			!VEC_PUSH(&f->runs, (struct group){ parent, (uint32_t)first, total }))
+			return false;
 	}
-	for (size_t i = 0; i < kept; i++) {
-		int64_t *total = &out->nodes.v[c[i].node].total;
-		*total = query_add(*total, c[i].value);
-	}
-	*count = kept;
-	return OK;
+	if (f->runs.len > 1)
+		qsort_r(f->runs.v, f->runs.len, sizeof(*f->runs.v), compare_runs, f);
+	return true;
 }
 
-enum status query_fold_invert(struct query_fold *out, const struct query_fold *f, uint64_t least,
-	size_t memory_max, struct err *e)
+static bool push_runs(struct folder *f)
 {
-	enum status s = begin(out, memory_max, e);
-	if (s != OK)
-		return s;
-	CLEANUP(free_cleanup) struct climber *climbers = calloc(f->nodes.len, sizeof(*climbers));
-	if (!climbers)
-		return err_set(e, E_NOMEM, "tree of %zu nodes", f->nodes.len);
-	size_t count = 0;
-	for (uint32_t i = 0; i < f->nodes.len; i++)
-		if (f->nodes.v[i].self != 0)
-			climbers[count++] = (struct climber){ i, 0, f->nodes.v[i].self };
-	out->nodes.v[0].total = f->nodes.v[0].total;
-	while (s == OK && count > 0)
-		s = climb(out, f, least, climbers, &count, e);
+	for (size_t i = 0; i < f->runs.len; i++) {
+		struct group g = f->runs.v[i];
+		size_t first = g.first, end = run_end(f, first);
+		g.first = (uint32_t)f->places.len;
+		if (!VEC_PUSH(&f->groups, g) ||
+			!VEC_RESERVE(&f->places, f->places.len + end - first))
+			return false;
+		memcpy(f->places.v + f->places.len, f->below.v + first,
+			(end - first) * sizeof(*f->places.v));
+		f->places.len += end - first;
+	}
+	return true;
+}
+
+/* The group on top becomes a node, and its children wait on the stack in its place. */
+static enum status open_top(struct folder *f)
+{
+	struct group g = f->groups.v[--f->groups.len];
+	uint32_t number = (uint32_t)f->out->nodes.len;
+	struct query_fold_node n = { .parent = g.parent, .total = g.total, .inlined = true };
+	VEC_CLEAR(&f->below);
+	for (size_t i = g.first; i < f->places.len; i++) {
+		const struct place *p = &f->places.v[i];
+		n.frame = frame_of(p);
+		n.inlined = n.inlined && (p->frame & QUERY_FRAME_INLINED);
+		if (!(f->up ? list_up(f, p, &n.self) : list_down(f, p, &n.self)))
+			return no_memory(f);
+	}
+	f->places.len = g.first;
+	sort_below(f);
+	if (!VEC_PUSH(&f->out->nodes, n) || !cut_runs(f, number) || !push_runs(f))
+		return no_memory(f);
+	return check_memory(f);
+}
+
+static enum status open_all(struct folder *f)
+{
+	enum status s = OK;
+	while (s == OK && f->groups.len > 0)
+		s = open_top(f);
 	return s;
 }
 
-enum status query_fold_children(const struct query_fold *f, struct arena *a, uint32_t **out_first,
-	uint32_t **out_list, struct err *e)
+static struct folder folder_begin(struct query_fold *out, const struct query_tree *t,
+	uint64_t least, size_t memory_max, struct err *e)
 {
-	size_t count = f->nodes.len;
-	uint32_t *first = ARENA_ARRAY(a, uint32_t, count + 2);
-	uint32_t *list = ARENA_ARRAY(a, uint32_t, count);
-	if (!first || !list)
-		return err_set(e, arena_status(a), "tree of %zu nodes", count);
-	/* first[] is one ahead while the list is filled: each slot ends where the next begins. */
-	for (size_t i = 1; i < count; i++)
-		first[f->nodes.v[i].parent + 2]++;
-	for (size_t i = 2; i < count + 2; i++)
-		first[i] += first[i - 1];
-	for (uint32_t i = 1; i < count; i++)
-		list[first[f->nodes.v[i].parent + 1]++] = i;
-	*out_first = first;
-	*out_list = list;
-	return OK;
+	assert(least > 0 && t->count > 0);
+	*out = (struct query_fold){ .memory_max = memory_max };
+	return (struct folder){
+		.t = t, .tables = &t->store.tables, .out = out, .least = least, .e = e
+	};
+}
+
+enum status query_fold_down(struct query_fold *out, const struct query_tree *t, uint64_t least,
+	size_t memory_max, struct err *e)
+{
+	CLEANUP(folder_deinit)
+	struct folder f = folder_begin(out, t, least, memory_max, e);
+	if (!VEC_PUSH(&f.places, (struct place){ .weight = t->total[0] }) ||
+		!VEC_PUSH(&f.groups, (struct group){ .total = t->total[0] }))
+		return no_memory(&f);
+	return open_all(&f);
+}
+
+/* The root's places are all stacks; the first frames below it are their leaves. */
+enum status query_fold_up(struct query_fold *out, const struct query_tree *t, uint64_t least,
+	size_t memory_max, struct err *e)
+{
+	CLEANUP(folder_deinit)
+	struct folder f = folder_begin(out, t, least, memory_max, e);
+	struct query_fold_node root = { .self = t->self[0], .total = t->total[0], .inlined = true };
+	f.up = true;
+	for (uint32_t i = 1; i < t->count; i++) {
+		uint32_t count = 0;
+		(void)query_tree_frames(t, i, &count);
+		if (t->self[i] != 0 && !push_below(&f, i, count - 1, t->self[i]))
+			return no_memory(&f);
+	}
+	sort_below(&f);
+	if (!VEC_PUSH(&out->nodes, root) || !cut_runs(&f, 0) || !push_runs(&f))
+		return no_memory(&f);
+	enum status s = check_memory(&f);
+	return s == OK ? open_all(&f) : s;
 }

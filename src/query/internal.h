@@ -86,6 +86,36 @@ struct query_frames {
 NODISCARD enum status query_frames_make(struct profile *tables, struct str match, struct arena *a,
 	struct query_frames *out, struct err *e);
 
+/* ---- tree.c: what flame and top begin with ---- */
+
+/* The store's tree with the sums and the children of its nodes. Values are not scaled yet. */
+struct query_tree {
+	struct query_plan plan;
+	struct store_tree store;
+	bool has_store; /* false: there is nothing, and what follows is empty */
+	struct query_frames frames;
+	struct query_unit unit;
+	uint32_t pending;
+	uint32_t count;
+	int64_t *self;         /* 0 where the stack does not match the request's `match` */
+	int64_t *total;        /* self and all below */
+	uint32_t *first_child; /* children of i: child[first_child[i] .. first_child[i + 1]) */
+	uint32_t *child;
+};
+/* `work` holds what only the making needs, texts included. */
+NODISCARD enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
+	const struct query_request *r, struct arena *work, struct err *e);
+void query_tree_deinit(struct query_tree *t);
+
+/* The frames of node i, outermost first. */
+static inline const uint32_t *query_tree_frames(
+	const struct query_tree *t, uint32_t i, uint32_t *out_count)
+{
+	const uint32_t *first = &t->frames.first[t->store.nodes.v[i].location];
+	*out_count = first[1] - first[0];
+	return t->frames.ids + first[0];
+}
+
 /* ---- fold.c ---- */
 
 struct query_fold_node {
@@ -95,41 +125,19 @@ struct query_fold_node {
 	int64_t total;
 	bool inlined; /* each time */
 };
+/* A tree of frames: depth first, children by descending total. */
 struct query_fold {
 	VEC(struct query_fold_node) nodes;
-	uint32_t *slots; /* of the hash table from (parent, frame) to node; MAP_NONE: free */
-	uint32_t mask;
-	size_t memory_max; /* bytes of both */
+	size_t memory_max; /* bytes, of everything that grows in the making */
 };
-/* Tree of locations to tree of frames; values times `factor`. Stacks that do not match count
- * nothing. Free with query_fold_deinit(), also after a failure. */
-NODISCARD enum status query_fold_make(struct query_fold *f, const struct store_tree *tree,
-	const struct query_frames *frames, int64_t factor, size_t memory_max, struct err *e);
-/* From the leaves up. Nodes below `least` are not followed further: their totals are right, their
- * children are not there. */
-NODISCARD enum status query_fold_invert(struct query_fold *out, const struct query_fold *f,
+/* From the root down, nodes whose total is `least` (not 0) or more; their totals and own values are
+ * exact. Free with query_fold_deinit(), also after a failure. */
+NODISCARD enum status query_fold_down(struct query_fold *f, const struct query_tree *t,
+	uint64_t least, size_t memory_max, struct err *e);
+/* The same from the leaves up. */
+NODISCARD enum status query_fold_up(struct query_fold *f, const struct query_tree *t,
 	uint64_t least, size_t memory_max, struct err *e);
 void query_fold_deinit(struct query_fold *f);
-/* The children of every node: list[first[i] .. first[i + 1]), in the order of the nodes. */
-NODISCARD enum status query_fold_children(const struct query_fold *f, struct arena *a,
-	uint32_t **out_first, uint32_t **out_list, struct err *e);
-
-/* ---- tree.c: what flame and top begin with ---- */
-
-struct query_tree {
-	struct query_plan plan;
-	struct store_tree store;
-	bool has_store;
-	struct query_frames frames;
-	struct query_fold fold;
-	struct query_unit unit;
-	uint32_t pending;
-	int64_t total;
-};
-/* `work` holds what only the making needs, texts included. */
-NODISCARD enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
-	const struct query_request *r, struct arena *work, struct err *e);
-void query_tree_deinit(struct query_tree *t);
 
 /* ---- series.c ---- */
 

@@ -1,43 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: self is one add a node. A function's total is the sum of its topmost nodes: those with no
- * node of the same function above them. A walk down the fold counts, for each function, how often
+ * node of the same function above them. A walk down the tree counts, for each function, how often
  * it is on the path; the count tells topmost nodes from recursion.
  */
 #include "query/internal.h"
 
 struct walker {
-	const struct query_fold *fold;
+	const struct query_tree *t;
 	struct query_row *rows; /* by frame */
 	uint32_t *on_path;      /* by frame */
-	uint32_t *first;
-	uint32_t *list;
+	uint32_t *next;         /* by node: which of its children comes next */
 };
 
 static void enter(struct walker *w, uint32_t node)
 {
-	const struct query_fold_node *n = &w->fold->nodes.v[node];
-	struct query_row *row = &w->rows[n->frame];
-	row->self = query_add(row->self, n->self);
-	if (w->on_path[n->frame]++ == 0)
-		row->total = query_add(row->total, n->total);
+	uint32_t count = 0;
+	const uint32_t *ids = query_tree_frames(w->t, node, &count);
+	struct query_row *row = NULL;
+	for (uint32_t k = 0; k < count; k++) {
+		uint32_t frame = ids[k] & ~QUERY_FRAME_INLINED;
+		row = &w->rows[frame];
+		if (w->on_path[frame]++ == 0)
+			row->total = query_add(row->total, w->t->total[node]);
+	}
+	if (row)
+		row->self = query_add(row->self, w->t->self[node]);
 }
 
-/* No recursion: from a node to its next child, and back to its parent when there is none; first[]
- * is used up on the way. */
-static void walk(struct walker *w, const uint32_t *end)
+static void leave(struct walker *w, uint32_t node)
 {
-	uint32_t node = 0;
-	for (;;) {
-		if (w->first[node] < end[node]) {
-			node = w->list[w->first[node]++];
+	uint32_t count = 0;
+	const uint32_t *ids = query_tree_frames(w->t, node, &count);
+	for (uint32_t k = 0; k < count; k++)
+		w->on_path[ids[k] & ~QUERY_FRAME_INLINED]--;
+}
+
+/* No recursion: from a node to its next child, and back to its parent when there is none. */
+static void walk(struct walker *w)
+{
+	const struct query_tree *t = w->t;
+	for (uint32_t node = 0;;) {
+		if (w->next[node] < t->first_child[node + 1]) {
+			node = t->child[w->next[node]++];
 			enter(w, node);
 			continue;
 		}
 		if (node == 0)
 			return;
-		w->on_path[w->fold->nodes.v[node].frame]--;
-		node = w->fold->nodes.v[node].parent;
+		leave(w, node);
+		node = t->store.nodes.v[node].parent;
 	}
 }
 
@@ -55,18 +67,15 @@ static int compare_rows(const void *pa, const void *pb)
 }
 
 static enum status count_rows(
-	struct query_tree *t, struct arena *work, struct query_row *rows, struct err *e)
+	const struct query_tree *t, struct arena *work, struct query_row *rows, struct err *e)
 {
-	struct walker w = { .fold = &t->fold, .rows = rows };
-	enum status s = query_fold_children(&t->fold, work, &w.first, &w.list, e);
-	if (s != OK)
-		return s;
-	uint32_t *end = ARENA_ARRAY(work, uint32_t, t->fold.nodes.len);
+	struct walker w = { .t = t, .rows = rows };
+	w.next = ARENA_ARRAY(work, uint32_t, t->count);
 	w.on_path = ARENA_ARRAY(work, uint32_t, t->frames.count);
-	if (!end || !w.on_path)
+	if (!w.next || !w.on_path)
 		return err_set(e, arena_status(work), "table of %u functions", t->frames.count);
-	memcpy(end, w.first + 1, t->fold.nodes.len * sizeof(*end));
-	walk(&w, end);
+	memcpy(w.next, t->first_child, t->count * sizeof(*w.next));
+	walk(&w);
 	return OK;
 }
 
@@ -77,8 +86,8 @@ static bool keep_text(struct arena *a, struct str *s)
 	return copy;
 }
 
-static enum status table_of(struct query_tree *t, const struct query_request *r, struct arena *work,
-	struct arena *a, struct query_table *out, struct err *e)
+static enum status table_of(const struct query_tree *t, const struct query_request *r,
+	struct arena *work, struct arena *a, struct query_table *out, struct err *e)
 {
 	const struct profile *tables = &t->store.tables;
 	struct query_row *rows = ARENA_ARRAY(work, struct query_row, t->frames.count);
@@ -97,6 +106,8 @@ static enum status table_of(struct query_tree *t, const struct query_request *r,
 		row.binary = profile_str(tables, f->binary);
 		row.file = profile_str(tables, f->file);
 		row.kind = f->kind;
+		row.self = query_scale(row.self, t->unit.factor);
+		row.total = query_scale(row.total, t->unit.factor);
 		rows[count++] = row;
 	}
 	qsort(rows, count, sizeof(*rows), compare_rows);
@@ -113,7 +124,7 @@ static enum status table_of(struct query_tree *t, const struct query_request *r,
 			!keep_text(a, &row->file))
 			return err_set(e, arena_status(a), "table of %u functions", count);
 	}
-	out->total = t->total;
+	out->total = query_scale(t->total[0], t->unit.factor);
 	return OK;
 }
 

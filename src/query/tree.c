@@ -1,47 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: the path that flame graph and table share: sum by stack in the store, names, frames, fold.
+ * How: the path that flame graph and table share: sum by stack in the store, names, frames; then
+ * totals by one pass from the last node to the first, and lists of children by counting.
  */
 #include "query/internal.h"
 
 void query_tree_deinit(struct query_tree *t)
 {
-	query_fold_deinit(&t->fold);
 	if (t->has_store)
 		store_tree_deinit(&t->store);
 	query_plan_close(&t->plan);
 }
 
-static enum status name_locations(struct query_tree *t, const struct query_engine *q, struct err *e)
+/* A stack matches when a frame of it does: from the root down. */
+static void keep_matches(struct query_tree *t, uint8_t *matched)
 {
-	if (!q->symbolizer)
-		return OK;
-	return symbolizer_resolve(q->symbolizer, &t->store.tables, QUERY_WAIT_MS, &t->pending, e);
+	for (uint32_t i = 1; i < t->count; i++) {
+		uint32_t count = 0;
+		const uint32_t *ids = query_tree_frames(t, i, &count);
+		matched[i] = matched[t->store.nodes.v[i].parent];
+		for (uint32_t k = 0; k < count && !matched[i]; k++)
+			matched[i] = t->frames.matched[ids[k] & ~QUERY_FRAME_INLINED];
+		if (!matched[i])
+			t->self[i] = 0;
+	}
+	t->self[0] = 0;
+}
+
+static void sum_up(struct query_tree *t)
+{
+	const struct store_tree_node *nodes = t->store.nodes.v;
+	memcpy(t->total, t->self, t->count * sizeof(*t->total));
+	for (uint32_t i = t->count; i-- > 1;) {
+		assert(nodes[i].parent < i);
+		t->total[nodes[i].parent] = query_add(t->total[nodes[i].parent], t->total[i]);
+	}
+}
+
+/* first_child[] is one ahead while the lists are filled: each ends where the next begins. */
+static void list_children(struct query_tree *t)
+{
+	const struct store_tree_node *nodes = t->store.nodes.v;
+	for (uint32_t i = 1; i < t->count; i++)
+		t->first_child[nodes[i].parent + 2]++;
+	for (uint32_t i = 2; i < t->count + 2; i++)
+		t->first_child[i] += t->first_child[i - 1];
+	for (uint32_t i = 1; i < t->count; i++)
+		t->child[t->first_child[nodes[i].parent + 1]++] = i;
+}
+
+static enum status index_nodes(struct query_tree *t, struct arena *work, struct err *e)
+{
+	uint8_t *matched = NULL;
+	t->count = (uint32_t)t->store.nodes.len;
+	t->self = ARENA_ARRAY(work, int64_t, t->count);
+	t->total = ARENA_ARRAY(work, int64_t, t->count);
+	t->first_child = ARENA_ARRAY(work, uint32_t, (size_t)t->count + 2);
+	t->child = ARENA_ARRAY(work, uint32_t, t->count);
+	if (t->frames.matched)
+		matched = ARENA_ARRAY(work, uint8_t, t->count);
+	if (!t->self || !t->total || !t->first_child || !t->child ||
+		(t->frames.matched && !matched))
+		return err_set(e, arena_status(work),
+			"a tree of %u locations: choose a shorter time range or a narrower "
+			"selector",
+			t->count);
+	for (uint32_t i = 0; i < t->count; i++)
+		t->self[i] = t->store.nodes.v[i].self;
+	if (matched)
+		keep_matches(t, matched);
+	sum_up(t);
+	list_children(t);
+	return OK;
 }
 
 static enum status fill(struct query_tree *t, const struct query_engine *q,
 	const struct query_request *r, struct arena *work, struct err *e)
 {
-	const struct profile *tables = &t->store.tables;
+	struct profile *tables = &t->store.tables;
 	enum status s = store_sum_stacks(t->plan.view, &t->plan.store, &t->store, e);
 	if (s != OK)
 		return s;
 	t->has_store = true;
-	s = name_locations(t, q, e);
+	if (q->symbolizer)
+		s = symbolizer_resolve(q->symbolizer, tables, QUERY_WAIT_MS, &t->pending, e);
 	if (s != OK)
 		return s;
 	const struct profile_type *type = &t->store.type;
 	t->unit = query_unit_of(profile_str(tables, type->sample_type),
 		profile_str(tables, type->sample_unit), profile_str(tables, type->period_unit),
 		t->store.period);
-	s = query_frames_make(&t->store.tables, r->match, work, &t->frames, e);
-	if (s != OK)
-		return s;
-	s = query_fold_make(
-		&t->fold, &t->store, &t->frames, t->unit.factor, work->limit - work->used, e);
-	if (s == OK)
-		t->total = t->fold.nodes.v[0].total;
-	return s;
+	s = query_frames_make(tables, r->match, work, &t->frames, e);
+	return s == OK ? index_nodes(t, work, e) : s;
 }
 
 enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
@@ -54,6 +104,8 @@ enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
 	if (t->plan.empty)
 		return OK;
 	s = fill(t, q, r, work, e);
+	/* The snapshot is not needed any more; parts may go. */
+	query_plan_close(&t->plan);
 	if (s != OK)
 		query_tree_deinit(t);
 	return s;

@@ -1,106 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
-/* Locations 1, 2, … with one frame each, of the same number. */
-static struct query_frames plain_frames(uint32_t *first, uint32_t *ids, uint32_t locations)
-{
-	for (uint32_t i = 0; i < locations; i++)
-		first[i] = ids[i] = i;
-	first[locations] = locations;
-	return (struct query_frames){ .count = locations, .first = first, .ids = ids };
-}
-
-static void add(struct store_tree *t, uint32_t parent, uint32_t location, int64_t self)
-{
-	CHECK(VEC_PUSH(&t->nodes, (struct store_tree_node){ parent, location, self }));
-}
-
-/* A chain longer than any table to begin with, and many children of one node. */
-static void grows(void **state)
-{
-	(void)state;
-	enum { CHAIN = 5000, LOCATIONS = 2 * CHAIN + 1 };
-	uint32_t *first = calloc(LOCATIONS + 1, sizeof(*first));
-	uint32_t *ids = calloc(LOCATIONS, sizeof(*ids));
-	struct query_frames frames = plain_frames(first, ids, LOCATIONS);
-	struct store_tree tree = { 0 };
+struct folded {
+	struct arena work;
+	struct query_tree t;
 	struct query_fold f;
-	struct err e = { 0 };
-	add(&tree, 0, 0, 0);
-	for (uint32_t i = 1; i <= CHAIN; i++)
-		add(&tree, i - 1, i, 1);
-	for (uint32_t i = 1; i <= CHAIN; i++)
-		add(&tree, 7, CHAIN + i, 2);
-	CHECK_OK(query_fold_make(&f, &tree, &frames, 3, 64 << 20, &e), &e);
-	CHECK(f.nodes.len == 2 * CHAIN + 1);
-	CHECK(f.nodes.v[0].total == 9 * CHAIN && f.nodes.v[0].self == 0);
-	CHECK(f.nodes.v[8].total == 3 * (CHAIN - 7));
-	CHECK(f.nodes.v[7].total == 9 * CHAIN - 3 * 6);
-	query_fold_deinit(&f);
+};
 
-	CHECK(query_fold_make(&f, &tree, &frames, 3, 300 << 10, &e) == E_LIMIT);
-	CHECK(strstr(e.text, "choose a shorter time range"));
-	query_fold_deinit(&f);
-	VEC_FREE(&tree.nodes);
-	free(first);
-	free(ids);
+static void begin(struct folded *x)
+{
+	struct query_request r = fake_request(HEAP);
+	struct err e = { 0 };
+	arena_init(&x->work, 64 << 20);
+	CHECK_OK(query_tree_make(&x->t, &fake_engine, &r, &x->work, &e), &e);
 }
 
-static void lists_children(void **state)
+static void end(struct folded *x)
 {
-	(void)state;
-	CLEANUP(arena_deinit) struct arena a;
-	uint32_t first[8], ids[8], *begin, *list;
-	struct query_frames frames = plain_frames(first, ids, 7);
-	struct store_tree tree = { 0 };
-	struct query_fold f;
-	struct err e = { 0 };
-	arena_init(&a, 1 << 20);
-	static const uint32_t parents[] = { 0, 0, 0, 1, 1, 2, 4 };
-	for (uint32_t i = 0; i < ARRAY_COUNT(parents); i++)
-		add(&tree, parents[i], i, 1);
-	CHECK_OK(query_fold_make(&f, &tree, &frames, 1, 1 << 20, &e), &e);
-	CHECK_OK(query_fold_children(&f, &a, &begin, &list, &e), &e);
-	static const uint32_t want_begin[] = { 0, 2, 4, 5, 5, 6, 6, 6 };
-	static const uint32_t want_list[] = { 1, 2, 3, 4, 5, 6 };
-	CHECK(memcmp(begin, want_begin, sizeof(want_begin)) == 0);
-	CHECK(memcmp(list, want_list, sizeof(want_list)) == 0);
-	query_fold_deinit(&f);
-	VEC_FREE(&tree.nodes);
+	query_fold_deinit(&x->f);
+	query_tree_deinit(&x->t);
+	arena_deinit(&x->work);
 }
 
-static void turns_over(void **state)
+/* A parent comes first, then its children by descending total, each with all that is below it. */
+static void check_order(const struct query_fold *f)
 {
-	(void)state;
-	uint32_t first[8], ids[8];
-	struct query_frames frames = plain_frames(first, ids, 4);
-	struct store_tree tree = { 0 };
-	struct query_fold f, up;
-	struct err e = { 0 };
-	add(&tree, 0, 0, 5); /* no frames: stays at the root */
-	add(&tree, 0, 1, 0);
-	add(&tree, 1, 2, 10);
-	add(&tree, 1, 3, 1);
-	add(&tree, 3, 2, 100);
-	CHECK_OK(query_fold_make(&f, &tree, &frames, 1, 1 << 20, &e), &e);
-	CHECK_OK(query_fold_invert(&up, &f, 0, 1 << 20, &e), &e);
-	CHECK(up.nodes.v[0].total == 116 && up.nodes.v[0].self == 5);
-	int64_t self = 0;
-	for (size_t i = 0; i < up.nodes.len; i++) {
-		self += up.nodes.v[i].self;
-		if (up.nodes.v[i].parent == 0 && up.nodes.v[i].frame == 2)
-			CHECK(up.nodes.v[i].total == 110);
+	int64_t *last = calloc(f->nodes.len, sizeof(*last)); /* total of the last child so far */
+	int64_t *sum = calloc(f->nodes.len, sizeof(*sum));
+	CHECK(last && sum);
+	for (uint32_t i = 1; i < f->nodes.len; i++) {
+		const struct query_fold_node *n = &f->nodes.v[i];
+		uint32_t before = i - 1;
+		while (before > n->parent)
+			before = f->nodes.v[before].parent;
+		CHECK(before == n->parent);
+		CHECK(last[n->parent] == 0 || last[n->parent] >= n->total);
+		last[n->parent] = n->total;
+		sum[n->parent] += n->total;
 	}
-	CHECK(self == 116);
-	query_fold_deinit(&up);
-	/* 3 is below the least: it is there, but nothing above it. */
-	CHECK_OK(query_fold_invert(&up, &f, 2, 1 << 20, &e), &e);
-	CHECK(up.nodes.len == 6);
-	query_fold_deinit(&up);
-	CHECK(query_fold_invert(&up, &f, 0, 100, &e) == E_LIMIT);
-	query_fold_deinit(&up);
-	query_fold_deinit(&f);
-	VEC_FREE(&tree.nodes);
+	for (uint32_t i = 0; i < f->nodes.len; i++)
+		CHECK(sum[i] + f->nodes.v[i].self <= f->nodes.v[i].total);
+	free(last);
+	free(sum);
 }
 
-TEST_MAIN(cmocka_unit_test(grows), cmocka_unit_test(lists_children), cmocka_unit_test(turns_over))
+/* One chain of 1,000 frames, one node with 3,000 children. */
+static void is_deep_and_wide(void **state)
+{
+	(void)state;
+	struct folded x;
+	struct err e = { 0 };
+	char stack[16000] = "";
+	size_t len = 0;
+	for (int i = 0; i < 1000; i++)
+		len += (size_t)snprintf(stack + len, sizeof(stack) - len, "f%d@x;", i);
+	fake_sample(HEAP, 1, 10, 0, "", stack);
+	for (int i = 0; i < 3000; i++) {
+		snprintf(stack, sizeof(stack), "f0@x;g%d@x", i);
+		fake_sample(HEAP, 1, 1 + i % 7, 0, "", stack);
+	}
+	begin(&x);
+	CHECK_OK(query_fold_down(&x.f, &x.t, 1, 64 << 20, &e), &e);
+	CHECK(x.f.nodes.len == 4001 && x.f.nodes.v[0].total == x.t.total[0]);
+	CHECK(x.f.nodes.v[2].total == 10 && x.f.nodes.v[1000].self == 10);
+	check_order(&x.f);
+	query_fold_deinit(&x.f);
+	CHECK_OK(query_fold_up(&x.f, &x.t, 1, 64 << 20, &e), &e);
+	CHECK(x.f.nodes.len == 1 + 1000 + 2 * 3000);
+	check_order(&x.f);
+	query_fold_deinit(&x.f);
+	/* Only what is large enough is opened. */
+	CHECK_OK(query_fold_down(&x.f, &x.t, 8, 64 << 20, &e), &e);
+	CHECK(x.f.nodes.len == 1001);
+	query_fold_deinit(&x.f);
+	CHECK(query_fold_down(&x.f, &x.t, 1, 100000, &e) == E_LIMIT);
+	CHECK(strstr(e.text, "choose a shorter time range"));
+	query_fold_deinit(&x.f);
+	CHECK(query_fold_up(&x.f, &x.t, 1, 100000, &e) == E_LIMIT);
+	end(&x);
+}
+
+/* The same frames by other addresses, called or inlined: one node each. */
+static void joins_places(void **state)
+{
+	(void)state;
+	struct folded x;
+	struct err e = { 0 };
+	fake_sample(HEAP, 1, 1, 0, "", "a@x;b@x;c@x");
+	fake_sample(HEAP, 1, 2, 0, "", "a>b@x;c@x");
+	fake_sample(HEAP, 1, 4, 0, "", "a>b>c@x");
+	fake_sample(HEAP, 1, 8, 0, "", "a@x;b>c@x");
+	begin(&x);
+	CHECK_OK(query_fold_down(&x.f, &x.t, 1, 1 << 20, &e), &e);
+	CHECK(x.f.nodes.len == 4);
+	CHECK(x.f.nodes.v[3].self == 15 && x.f.nodes.v[1].self == 0);
+	CHECK(!x.f.nodes.v[2].inlined && !x.f.nodes.v[3].inlined);
+	query_fold_deinit(&x.f);
+	CHECK_OK(query_fold_up(&x.f, &x.t, 1, 1 << 20, &e), &e);
+	CHECK(x.f.nodes.len == 4);
+	CHECK(x.f.nodes.v[3].self == 15 && x.f.nodes.v[1].total == 15);
+	end(&x);
+}
+
+static void leaves_out_what_sums_to_nothing(void **state)
+{
+	(void)state;
+	struct folded x;
+	struct err e = { 0 };
+	fake_sample(HEAP, 1, 5, 0, "", "a@x;b@x");
+	fake_sample(HEAP, 1, -5, 0, "", "a@x;c@x");
+	fake_sample(HEAP, 1, -3, 0, "", "d@x");
+	fake_sample(HEAP, 1, 9, 0, "", "");
+	begin(&x);
+	CHECK_OK(query_fold_down(&x.f, &x.t, 1, 1 << 20, &e), &e);
+	CHECK(x.f.nodes.len == 2 && x.f.nodes.v[0].self == 9 && x.f.nodes.v[0].total == 6);
+	CHECK(x.f.nodes.v[1].total == -3);
+	query_fold_deinit(&x.f);
+	CHECK_OK(query_fold_up(&x.f, &x.t, 1, 1 << 20, &e), &e);
+	CHECK(x.f.nodes.v[0].self == 9 && x.f.nodes.v[1].total == 5);
+	CHECK(x.f.nodes.len == 6);
+	end(&x);
+}
+
+#define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+TEST_MAIN(WITH_STORE(is_deep_and_wide), WITH_STORE(joins_places),
+	WITH_STORE(leaves_out_what_sums_to_nothing))
