@@ -30,6 +30,7 @@ struct live_file {
 struct live_sample {
 	struct event_header h;
 	uint64_t hash;
+	uint32_t ppid;
 	uint16_t kernel_count;
 	uint16_t user_count;
 	uint32_t first_frame; /* in frames, kernel and user */
@@ -56,8 +57,9 @@ static inline void live_on_sample(void *ctx, const struct event_sample *s)
 	struct live *l = ctx;
 	size_t count = (size_t)s->kernel_count + s->user_count;
 	if (!VEC_RESERVE(&l->frames, l->frames.len + count) ||
-		!VEC_PUSH(&l->samples, (struct live_sample){ s->h, s->stack_hash, s->kernel_count,
-					       s->user_count, (uint32_t)l->frames.len }))
+		!VEC_PUSH(&l->samples,
+			(struct live_sample){ s->h, s->stack_hash, s->ppid, s->kernel_count,
+				s->user_count, (uint32_t)l->frames.len }))
 		live_fail("memory", NULL);
 	memcpy(l->frames.v + l->frames.len, s->frames, count * sizeof(uint64_t));
 	l->frames.len += count;

@@ -133,6 +133,7 @@ def check_churn(checks, server, seconds):
     checks.check(kernel > 0, "churn: kernel frames are there")
     bare = [r["name"] for r in rows if r["kind"] == KERNEL and "+0x" in r["name"]]
     checks.check(not bare, f"churn: kernel frames have names ({bare[:3]})")
+    return end
 
 
 def check_reports_agree(checks, server, begin, end):
@@ -183,8 +184,7 @@ def main():
         server = firn.Firn(program, "up", storage, f"--profiling-cpu-sampling-frequency={FREQUENCY_HZ}")
         own, rows = check_burner(checks, server, workloads, seconds)
         check_shares(checks, own, rows)
-        check_churn(checks, server, seconds)
-        end = time.time() - SETTLE_SECONDS / 2
+        end = check_churn(checks, server, seconds)
         check_reports_agree(checks, server, begin, end)
         before = server.json("/api/top", query=TYPE, limit=0, **{"from": begin, "to": end})["total"]
         children = firn.descendants(server.process.pid)
