@@ -29,7 +29,8 @@ struct up {
 	struct supervise_config supervise;
 	char spool[PATH_MAX];
 	struct err missing; /* why there is no agent */
-	bool announced;
+	bool announced;     /* each of them once; later it is a message */
+	bool profiling_announced;
 };
 
 /* clang-format off */
@@ -106,6 +107,11 @@ static void on_agent(void *ctx)
 {
 	struct up *up = ctx;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	if (up->profiling_announced) {
+		log_info("agent is back", "cpus=%ld", cpus);
+		return;
+	}
+	up->profiling_announced = true;
 	printf("  profiling  all %u processes and the kernel on %ld CPU%s at %u Hz\n"
 	       "  stop       Ctrl-C (what was recorded stays)\n",
 		count_processes(), cpus, cpus == 1 ? "" : "s", up->profiling.frequency_hz);
