@@ -3,6 +3,7 @@ import { render } from "preact";
 import "./style/base.css";
 import "./style/controls.css";
 import "./style/panels.css";
+import "./style/table.css";
 import { App } from "./view/App.tsx";
 
 render(<App />, document.getElementById("app")!);

@@ -9,13 +9,10 @@ const brief = (rows: Row[]) => rows.map((r) => [r.name, r.self, r.total]);
 
 test("self and total of each function, a recursion counted once", () => {
 	const f = grow([["a", "b", "a"], ["a", "b"], ["b"]], [5, 3, 2]);
-	assert.deepEqual(
-		brief(tableOf(f, 0)),
-		[
-			["a", 5, 8],
-			["b", 5, 10],
-		].sort((x, y) => Number(y[2]) - Number(x[2])),
-	);
+	assert.deepEqual(brief(tableOf(f, 0)), [
+		["b", 5, 10],
+		["a", 5, 8],
+	]);
 });
 
 test("a part of the graph has its own table", () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { timeTicks, valueTicks } from "../src/model/axis.ts";
 import {
+	chartSpan,
 	formatLength,
 	formatSpan,
 	isLive,
@@ -79,4 +80,17 @@ test("axes have round values and round times", () => {
 	assert.equal(stepMs, 120_000);
 	assert.ok(atMs.length >= 7 && atMs.every((ms) => ms % 60_000 === 0));
 	assert.ok(timeTicks(0, 400 * 86_400_000, 8).atMs.length <= 9);
+});
+
+test("the chart of a live range has whole steps, and begins where samples begin", () => {
+	const span = { fromMs: NOW - 900_000, toMs: NOW };
+	assert.deepEqual(chartSpan(span, 10_000, true, 0), {
+		fromMs: NOW - 900_000,
+		toMs: NOW - 10_000,
+	});
+	const young = chartSpan(span, 10_000, true, NOW - 200_500);
+	assert.deepEqual(young, { fromMs: NOW - 210_000, toMs: NOW - 10_000 });
+	const newborn = chartSpan(span, 10_000, true, NOW - 3000);
+	assert.deepEqual(newborn, { fromMs: NOW - 130_000, toMs: NOW - 10_000 });
+	assert.equal(chartSpan(span, 10_000, false, NOW), span);
 });

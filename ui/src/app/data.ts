@@ -6,7 +6,15 @@ import { serverNow } from "../api/clock.ts";
 import type { ProfileType, SeriesAnswer, TopAnswer } from "../api/types.ts";
 import type { Flame } from "../model/flame.ts";
 import { calleesOf, callersOf } from "../model/merge.ts";
-import { isLive, refreshEvery, type Span, spanOf, stepFor, toApiTime } from "../model/time.ts";
+import {
+	chartSpan,
+	isLive,
+	refreshEvery,
+	type Span,
+	spanOf,
+	stepFor,
+	toApiTime,
+} from "../model/time.ts";
 import { joinQuery, type State } from "../model/url.ts";
 import { useTicks } from "./ticks.ts";
 import { type Query, useQuery } from "./use_query.ts";
@@ -86,15 +94,6 @@ function usePending(flame: Query<Flame>, ask: () => void): void {
 	}, [flame.data, flame.id]);
 }
 
-/** Moves a live range to whole steps, so that the chart does not tremble. */
-function seriesSpan(span: Span, stepMs: number, live: boolean): Span {
-	if (!live) {
-		return span;
-	}
-	const down = (ms: number) => Math.floor(ms / stepMs) * stepMs;
-	return { fromMs: down(span.fromMs), toMs: down(span.toMs) };
-}
-
 /** Asks for everything that the state wants to see. */
 export function useData(state: State): Data {
 	const types = useTypes();
@@ -109,7 +108,7 @@ export function useData(state: State): Data {
 
 	const query = type ? joinQuery(type.type, state.matchers) : "";
 	const stepMs = stepFor(spanMs, POINTS_MAX);
-	const chart = seriesSpan(range, stepMs, rangeLive);
+	const chart = chartSpan(range, stepMs, rangeLive, type?.first ?? 0);
 	const seriesId = JSON.stringify(["series", query, state.by, stepMs, state.range]);
 	const series = useQuery(type && seriesId, tick, async (signal) => {
 		const asked = { query, from: toApiTime(chart.fromMs), to: toApiTime(chart.toMs) };

@@ -155,20 +155,32 @@ export interface BinaryShare {
 	self: number;
 }
 
-/** The binaries of the subtree of `root`, by descending self value. */
-export function binaryShares(f: Flame, root: number): BinaryShare[] {
+/**
+ * The binaries of the subtree of `root`, by descending self value. In a graph of callers the
+ * functions that ran are the root's children, so their values count.
+ */
+export function binaryShares(f: Flame, root: number, callers = false): BinaryShare[] {
 	const sums = new Map<number, BinaryShare>();
-	for (let i = root; i < f.end[root]!; i++) {
-		if (f.self[i] === 0 || f.kind[i] === Kind.marker) {
-			continue;
+	const add = (i: number, value: number) => {
+		if (value === 0 || f.kind[i] === Kind.marker) {
+			return;
 		}
 		const id = f.binary[i]!;
 		const found = sums.get(id);
 		if (found) {
-			found.self += f.self[i]!;
+			found.self += value;
 		} else {
 			const kernel = f.kind[i] === Kind.kernel;
-			sums.set(id, { id, name: f.strings[id] ?? "", kernel, self: f.self[i]! });
+			sums.set(id, { id, name: f.strings[id] ?? "", kernel, self: value });
+		}
+	};
+	if (callers) {
+		for (let i = 1; i < f.count; i = f.end[i]!) {
+			add(i, f.value[i]!);
+		}
+	} else {
+		for (let i = root; i < f.end[root]!; i++) {
+			add(i, f.self[i]!);
 		}
 	}
 	return [...sums.values()].sort((a, b) => b.self - a.self || (a.name < b.name ? -1 : 1));

@@ -146,3 +146,22 @@ export function stepFor(spanMs: number, points: number): number {
 export function refreshEvery(spanMs: number): number {
 	return Math.min(60e3, Math.max(5e3, spanMs / 180));
 }
+
+/** How long after it was taken a sample is here, in milliseconds: agents send every few seconds. */
+const LAG_MS = 7000;
+/** The chart shows at least this many steps. */
+const STEPS_MIN = 12;
+
+/**
+ * The span of the chart. A live range is moved to whole steps that are complete, and does not reach
+ * back before the first sample there is.
+ */
+export function chartSpan(span: Span, stepMs: number, live: boolean, firstMs: number): Span {
+	if (!live) {
+		return span;
+	}
+	const down = (ms: number) => Math.floor(ms / stepMs) * stepMs;
+	const toMs = down(span.toMs - LAG_MS);
+	const begin = Math.min(firstMs, toMs - STEPS_MIN * stepMs);
+	return { fromMs: down(Math.max(span.fromMs, begin)), toMs };
+}

@@ -119,7 +119,10 @@ function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; data: Data
 	const pending = data.flame.data?.pending ?? 0;
 	return (
 		<p class="figures" data-testid="figures">
-			<b>{formatValue(flame.value[zoom]!, unit)}</b>
+			<span>
+				<b>{formatValue(flame.value[zoom]!, unit)}</b>
+				{unit === "nanoseconds" && data.type?.type.includes(":cpu:") && " of CPU time"}
+			</span>
 			{zoom > 0 && <span>{formatShare(flame.value[zoom]!, total)} of all</span>}
 			<span>{formatCount(samples)} samples</span>
 			{trimmed > 0 && (
@@ -198,7 +201,13 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 			<div class={`profile-body view-${state.view} ${data.flame.slow ? "slow" : ""}`}>
 				{state.view !== "table" && (
 					<div class="flame">
-						<BinaryLegend flame={flame} zoom={zoom} theme={theme} binary={state.binary} />
+						<BinaryLegend
+							flame={flame}
+							zoom={zoom}
+							callers={state.invert}
+							theme={theme}
+							binary={state.binary}
+						/>
 						<Line flame={flame} zoom={zoom} state={state} zoomTo={zoomTo} />
 						<FlameGraph
 							flame={flame}

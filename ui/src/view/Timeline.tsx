@@ -11,7 +11,7 @@ import { lineColour, type Theme } from "../model/colour.ts";
 import { hashString } from "../model/flame.ts";
 import { withMatcher } from "../model/selector.ts";
 import { assignSlots, type Grid, gridOf, type Line, meanOf, SLOTS } from "../model/series.ts";
-import { formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
+import { formatClock, formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
 import { formatRate, formatTick, type Rate, rateOf } from "../model/units.ts";
 import type { State } from "../model/url.ts";
 import { Chart } from "./chart.ts";
@@ -84,7 +84,14 @@ function LegendRow(props: {
 function InForce({ state, data, rate }: { state: State; data: Data; rate: Rate }) {
 	const { select } = state;
 	if (!select) {
-		return <span class="range-note">Drag in the chart to look at a part of it</span>;
+		const first = data.type?.first ?? 0;
+		const began = first > data.span.fromMs && first < data.span.toMs;
+		return (
+			<span class="range-note">
+				{began && `Recording began at ${formatClock(first)}. `}
+				Drag in the chart to look at a part of it
+			</span>
+		);
 	}
 	const text = formatSpan(select, serverNow());
 	return (
@@ -193,8 +200,10 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 	);
 	const span = answer?.span ?? data.span;
 	const { root, cursor } = useChart(state, theme, grid, span, rate, colours, strong);
+	const recorded = { fromMs: Math.max(span.fromMs, data.type?.first ?? 0), toMs: span.toMs };
 	const valueText = (line: Line): string => {
-		const value = cursor >= 0 ? line.values[cursor]! : meanOf(grid!, line, state.select);
+		const value =
+			cursor >= 0 ? line.values[cursor]! : meanOf(grid!, line, state.select ?? recorded);
 		return formatRate(value * rate.factor, rate);
 	};
 	const by = answer?.by[0] ?? "";

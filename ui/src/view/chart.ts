@@ -196,10 +196,27 @@ export class Chart {
 		ctx.strokeStyle = scene.colours[k]!;
 		ctx.lineWidth = scene.stacked ? 1 : scene.strong === k ? 2.5 : 1.5;
 		ctx.lineJoin = "round";
-		ctx.beginPath();
-		this.trace(ctx, edge, false);
-		ctx.stroke();
+		this.strokeEdge(ctx, edge, scene.grid.lines[k]!.values);
 		ctx.globalAlpha = 1;
+	}
+
+	/** The upper edge as a line, only where there is something below it. */
+	private strokeEdge(ctx: CanvasRenderingContext2D, edge: number[], values: number[]): void {
+		const { timesS, stepMs } = this.scene!.grid;
+		ctx.beginPath();
+		for (let i = 0; i < edge.length; i++) {
+			const left = this.x(timesS[i]! * 1000);
+			const y = this.y(edge[i]!);
+			if (i > 0 && values[i - 1]! > 0) {
+				ctx.lineTo(left, y);
+			} else {
+				ctx.moveTo(left, y);
+			}
+			if (values[i]! > 0) {
+				ctx.lineTo(this.x(timesS[i]! * 1000 + stepMs), y);
+			}
+		}
+		ctx.stroke();
 	}
 
 	/** Shades what lies outside the range in force, and draws its edges. */

@@ -16,6 +16,8 @@ const TEXT_PX = 11.5;
 const PAD_PX = 5;
 /** Narrowest frame with a text, in CSS pixels. */
 const TEXT_MIN_PX = 26;
+/** What stands on a run of frames that are too narrow to be drawn. */
+const REST = { name: "frames too small to draw", short: "small" };
 
 /** Colours from the style sheet, as CSS texts; `back` as a pixel too. */
 export interface Colours {
@@ -241,16 +243,16 @@ export class FlameRenderer {
 		for (let k = 0; k < layout.count; k++) {
 			const node = layout.node[k]!;
 			const width = layout.right[k]! - layout.left[k]!;
-			if (node < 0 || width < least) {
+			if (width < least) {
 				continue;
 			}
-			const dim = (scene.hit && !scene.hit[node]) || layout.depth[k]! < zoomDepth;
+			const dim = node < 0 || (scene.hit && !scene.hit[node]) || layout.depth[k]! < zoomDepth;
 			const wanted = dim ? scene.colours.textDim : scene.colours.text;
 			if (wanted !== style) {
 				ctx.fillStyle = wanted;
 				style = wanted;
 			}
-			const { name, short } = this.label(node);
+			const { name, short } = node < 0 ? REST : this.label(node);
 			const room = Math.floor((width - 2 * pad) / this.charPx);
 			const text = name.length <= room ? name : fitText(short, room);
 			const y = (layout.depth[k]! * ROW_PX - this.scrollPx) * ratio + middle;
