@@ -335,6 +335,7 @@ enum status part_pin(
 {
 	pthread_mutex_lock(&p->lock);
 	enum status s = OK;
+	p->load_limit = limit_bytes;
 	if (missing_bytes(p, groups) > limit_bytes)
 		s = err_set(e, E_LIMIT,
 			"the query needs more than its %llu bytes of memory for the tables of %s",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define BLOCKS_MAX (1u << 24)
+#define BATCHES_BYTES_MAX ((uint64_t)1 << 30)
 #define STORED_BYTES_MAX ((size_t)1 << 30)
 /* Some values of a row, of which a group takes this many bytes on disk at least. */
 #define BLOCK_BYTES_MIN 8
@@ -192,7 +193,10 @@ enum status part_read_batches(
 	if (!part_section_has(p, PART_BATCHES))
 		return OK;
 	CLEANUP(part_table_deinit) struct part_table t;
+	pthread_mutex_lock(&p->lock);
+	p->load_limit = BATCHES_BYTES_MAX;
 	enum status s = part_table_read(p, PART_BATCHES, &t, e);
+	pthread_mutex_unlock(&p->lock);
 	if (s != OK)
 		return s;
 	CLEANUP(free_cleanup) struct batch_seen *v = calloc(MAX(t.rows, 1u), sizeof(*v));

@@ -37,11 +37,18 @@ enum status part_table_read(
 		return err_set(e, E_CORRUPT, "%s: section %d of %llu rows", p->path, kind,
 			(unsigned long long)rows);
 	t->rows = (uint32_t)rows;
+	uint64_t need = rows * (columns + 1) * sizeof(int64_t);
 	for (uint64_t i = 0; i < columns; i++) {
 		s = column_parse_header(&r, &t->columns[i], e);
 		if (s != OK)
 			return err_prefix(e, s, "%s: section %d", p->path, kind);
+		for (unsigned k = 0; k < t->columns[i].stream_count; k++)
+			need += MIN(t->columns[i].raw_len[k], (uint64_t)TABLE_BYTES_MAX);
 	}
+	if (need > p->load_limit)
+		return err_set(e, E_LIMIT,
+			"%s: section %d takes %llu bytes of memory, %llu are allowed", p->path,
+			kind, (unsigned long long)need, (unsigned long long)p->load_limit);
 	t->column_count = (uint32_t)columns;
 	t->data = str_make(r.at, reader_left(&r));
 	return OK;

@@ -27,6 +27,7 @@ struct part {
 	pthread_mutex_t lock; /* guards what follows */
 	unsigned pins;
 	int64_t used_ns;
+	uint64_t load_limit; /* bytes that one table may take while it is loaded */
 	struct tabs tabs;
 	struct group groups[PART_GROUPS];
 	struct part_block *blocks;

@@ -314,7 +314,7 @@ static void kill_while_it_recovers(void **state)
 
 static const char *model_name(int i)
 {
-	static char names[16][8];
+	static char names[16][16];
 	snprintf(names[i % 16], sizeof(names[0]), "x%d", i);
 	return names[i % 16];
 }

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A part of hostile bytes is refused or read, verified, merged and summed without harm. Checksums
+ * are all zero in this program, so that changed bytes get past them: the input is a list of edits
+ * (offset, byte) of a sound part, or, when its first byte is odd, a file as it is.
+ */
+#include "fuzz/fuzz.h"
+
+#include "codec/codec.h"
+#include "store/merge.h"
+#include "store/view.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MEMORY_BYTES ((uint64_t)64 << 20)
+
+/* Instead of codec's. */
+uint32_t codec_crc32c(uint32_t crc, const void *bytes, size_t len)
+{
+	(void)crc, (void)bytes, (void)len;
+	return 0;
+}
+
+static uint8_t sound[16384];
+static size_t sound_len;
+static char path[64];
+static int file = -1;
+
+static struct memtable *make_samples(void)
+{
+	struct profile p;
+	struct memtable *m = NULL;
+	FUZZ_CHECK(profile_init(&p, 1 << 20) == OK);
+	FUZZ_CHECK(memtable_new(1 << 20, &m) == OK);
+	uint32_t text[4], stack, set;
+	static const char *const texts[] = { "cpu", "comm", "pid", "value" };
+	for (int i = 0; i < 4; i++)
+		FUZZ_CHECK(profile_add_string(&p, str_of(texts[i]), &text[i]) == OK);
+	struct profile_type type = { .name = text[0], .delta = true };
+	struct profile_head head = { .period = 100 };
+	FUZZ_CHECK(profile_add_type(&p, &type, &head.type) == OK);
+	uint32_t head_id;
+	FUZZ_CHECK(profile_add_head(&p, &head, &head_id) == OK);
+	for (uint32_t i = 0; i < 40; i++) {
+		struct profile_function f = { .name = text[i % 4] };
+		struct profile_mapping map = { .filename = text[3], .start = i % 2 };
+		struct profile_line line = { .line = i };
+		struct profile_location l = { .address = i * 16 };
+		uint32_t frames[3];
+		FUZZ_CHECK(profile_add_function(&p, &f, &line.function) == OK);
+		FUZZ_CHECK(profile_add_mapping(&p, &map, &l.mapping) == OK);
+		for (int k = 0; k < 3; k++) {
+			l.address += (uint64_t)k;
+			FUZZ_CHECK(profile_add_location(&p, &l, &line, k == 1, &frames[k]) == OK);
+		}
+		struct profile_label labels[] = { { text[1], text[i % 4] }, { text[2], text[3] } };
+		FUZZ_CHECK(profile_add_labels(&p, labels, 1 + i % 2, &set) == OK);
+		FUZZ_CHECK(profile_add_stack(&p, frames, 3, &stack) == OK);
+		struct profile_sample s = { .value = 1 + i,
+			.time_ns = 1000 * i,
+			.head = head_id,
+			.stack = stack,
+			.own = set };
+		FUZZ_CHECK(profile_add_sample(&p, &s) == OK);
+	}
+	struct batch_seen batch = { { 1, 2 }, 3 };
+	FUZZ_CHECK(memtable_add(m, STR(""), &p, batch, NULL) == OK);
+	profile_deinit(&p);
+	return m;
+}
+
+static void make_sound_part(void)
+{
+	char dir[] = "/tmp/firn-fuzz-XXXXXX", name[128];
+	FUZZ_CHECK(mkdtemp(dir) != NULL);
+	struct memtable *m = make_samples();
+	struct memtable_snapshot snap;
+	struct canon c;
+	struct part_writer *w;
+	struct part_meta meta = { .order = PART_ORDER_TIME };
+	memtable_snapshot(m, &snap);
+	FUZZ_CHECK(canon_init(&c, &snap.tabs) == OK);
+	FUZZ_CHECK(part_writer_open(dir, 1, snap.tabs.series_count, &w, NULL) == OK);
+	for (size_t i = 0; i < snap.row_count; i++) {
+		struct row r = { m->time_ns.v[i], m->value.v[i], 1, c.series.to[m->series.v[i]],
+			c.nodes.to[m->node.v[i]], c.sets.to[m->set.v[i]] };
+		FUZZ_CHECK(part_writer_row(w, &r, NULL) == OK);
+	}
+	FUZZ_CHECK(part_writer_finish(
+			   w, &snap.tabs, &c, &meta, m->batches.v, m->batches.len, NULL) == OK);
+	part_writer_close(w);
+	canon_deinit(&c);
+	part_meta_deinit(&meta);
+	memtable_unref(snap.table);
+	memtable_unref(m);
+	snprintf(name, sizeof(name), "%s/0000000000000001.part", dir);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, sound, sizeof(sound));
+	FUZZ_CHECK(n > 0 && n < (ssize_t)sizeof(sound));
+	sound_len = (size_t)n;
+	close(fd);
+	unlink(name);
+	rmdir(dir);
+	file = memfd_create("part", MFD_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+}
+
+static void put_file(const void *bytes, size_t len)
+{
+	FUZZ_CHECK(ftruncate(file, 0) == 0);
+	FUZZ_CHECK(pwrite(file, bytes, len, 0) == (ssize_t)len);
+}
+
+static void merge(struct part *p)
+{
+	struct tabs t;
+	struct tables tables;
+	struct canon canon;
+	struct merge_cursor c = { .part = part_ref(p) };
+	part_rows_init(&c.rows);
+	if (part_pin(p, PART_LOAD_ALL, MEMORY_BYTES, &t, NULL) == OK) {
+		FUZZ_CHECK(tables_init(&tables, 8 << 20, t.names, t.name_count) == OK);
+		if (merge_tables_add(&tables, &t, &c, NULL) == OK) {
+			struct tabs merged;
+			tables_view(&tables, &merged);
+			FUZZ_CHECK(canon_init(&canon, &merged) == OK);
+			FUZZ_CHECK(canon.nodes.count == merged.node_count);
+			canon_deinit(&canon);
+		}
+		tables_deinit(&tables);
+		part_unpin(p);
+	}
+	merge_cursor_deinit(&c);
+}
+
+static void query(struct part *p)
+{
+	static struct store store;
+	struct source source = { .part = part_ref(p), .first_ns = INT64_MIN, .last_ns = INT64_MAX };
+	struct store_view v = { .store = &store, .sources = &source, .source_count = 1 };
+	struct store_query q = { .from_ns = 0, .to_ns = 20000, .memory_bytes = MEMORY_BYTES };
+	struct store_tree tree;
+	struct arena a;
+	struct str *texts;
+	size_t n;
+	v.tenant = STR("");
+	pthread_mutex_init(&store.lock, NULL);
+	arena_init(&a, 1 << 20);
+	store.config.memory_bytes = MEMORY_BYTES;
+	if (store_sum_stacks(&v, &q, &tree, NULL) == OK) {
+		for (size_t i = 1; i < tree.nodes.len; i++)
+			FUZZ_CHECK(tree.nodes.v[i].parent < i &&
+				   tree.nodes.v[i].location < tree.tables.locations.len);
+		FUZZ_CHECK(profile_validate(&tree.tables, NULL) == OK);
+		store_tree_deinit(&tree);
+	}
+	(void)!store_label_names(&v, &q, &a, &texts, &n, NULL);
+	(void)!store_label_values(&v, &q, STR("pid"), &a, &texts, &n, NULL);
+	arena_deinit(&a);
+	view_release(&v);
+	if (v.source_count) /* else it was found damaged, and let go */
+		part_unref(p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t bytes[sizeof(sound)];
+	if (file < 0)
+		make_sound_part();
+	if (size && data[0] & 1) {
+		put_file(data + 1, size - 1);
+	} else {
+		memcpy(bytes, sound, sound_len);
+		for (size_t i = 1; i + 3 <= size; i += 3) {
+			size_t at = (size_t)data[i] | (size_t)data[i + 1] << 8;
+			bytes[at % sound_len] ^= data[i + 2];
+		}
+		put_file(bytes, sound_len);
+	}
+	struct part *p;
+	if (part_open(path, &p, NULL) != OK)
+		return 0;
+	struct tabs t;
+	struct batch_seen *batches = NULL;
+	size_t n;
+	if (part_pin(p, PART_LOAD_ALL, MEMORY_BYTES, &t, NULL) == OK) {
+		part_unpin(p);
+		(void)!part_verify(p, NULL); /* column_decode(), part_blocks_parse() */
+	}
+	(void)!part_read_batches(p, &batches, &n, NULL);
+	free(batches);
+	merge(p);
+	query(p);
+	part_unref(p);
+	return 0;
+}
