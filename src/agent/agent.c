@@ -49,7 +49,7 @@ struct agent {
 	struct sender *sender;
 	struct batch *batch;
 	struct net_server *http;
-	int64_t patience_until_ns; /* during the first pass over all files, else 0 */
+	int64_t patience_ns; /* left for waiting in the first pass over all files; after it 0 */
 };
 
 void agent_config_default(struct agent_config *c)
@@ -107,8 +107,10 @@ static void on_message(void *ctx, struct buf *message, uint32_t sample_count)
 static void on_new_file(void *ctx, const char *build_id, const char *path, int fd)
 {
 	struct agent *a = ctx;
-	while (clock_monotonic_ns() < a->patience_until_ns && handover_retry(a->handover))
+	while (a->patience_ns > 0 && handover_retry(a->handover)) {
 		usleep(1000);
+		a->patience_ns -= NS_PER_MS;
+	}
 	handover_send(a->handover, build_id, path, fd);
 }
 
@@ -306,9 +308,9 @@ static enum status agent_open(struct agent *a, struct err *e)
 static enum status agent_start(struct agent *a, struct err *e)
 {
 	int64_t begin = clock_monotonic_ns();
-	a->patience_until_ns = begin + HANDOVER_PATIENCE_NS;
+	a->patience_ns = HANDOVER_PATIENCE_NS;
 	enum status s = files_preload(a->files, e);
-	a->patience_until_ns = 0;
+	a->patience_ns = 0;
 	if (s != OK)
 		return s;
 	malloc_trim(0);
