@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
  * Four ways, in this order:
  *
  *   /proc/PID/map_files/START-END   the mapped file itself, whatever its path says by now. Needs
  *                                   CAP_CHECKPOINT_RESTORE (Linux 5.9) or CAP_SYS_ADMIN
  *   the same for another mapping    the one of the notice may have been split or moved since: by
- * the of the same file                key, in /proc/PID/maps /proc/PID/root/PATH             needs
- * CAP_SYS_PTRACE only. The path may lead elsewhere by now, or through a link that the process made,
- * so the file must have the inode that the kernel named
+ *   of the same file                key, in /proc/PID/maps
+ *   /proc/PID/root/PATH             needs CAP_SYS_PTRACE only. The path may lead elsewhere by now,
+ *                                   or through a link that the process made, so the file must have
+ *                                   the inode that the kernel named
+ *   the usual folders               for a process that has ended: a file with that inode
  *
  * On btrfs stat() gives another device than the one in the key: there the inode number must be
  * enough. On overlayfs of recent kernels the key is that of the file in the layer below, which
- * nothing in user space shows: there map_files is believed, and the other ways find
- * nothing.
+ * nothing in user space shows: there map_files is believed, and the other ways find nothing.
  */
+/* clang-format on */
 #include "agent/fileopen.h"
 
+#include "os/os.h"
 #include "procfs/procfs.h"
 
 #include <dirent.h>
@@ -29,8 +33,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* O_NONBLOCK: nothing that a process maps may hold us up when it is opened. */
-#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 #define FOLDER_ENTRIES_MAX 65536
 #define PATTERN_FOLDERS_MAX 16
 #define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
@@ -67,9 +69,10 @@ static void set_path(char path[FILEOPEN_PATH_MAX], struct str s)
 static enum status open_link(
 	const char *link, int *out_fd, char path[FILEOPEN_PATH_MAX], struct err *e)
 {
-	int fd = open(link, OPEN_FLAGS);
-	if (fd < 0)
-		return err_os(e, "open %s", link);
+	int fd = -1;
+	enum status s = os_open_regular(AT_FDCWD, link, &fd, e);
+	if (s != OK)
+		return s;
 	char target[PATH_MAX];
 	ssize_t len = readlink(link, target, sizeof(target));
 	set_path(path, str_make(target, len > 0 ? (size_t)len : 0));
@@ -114,9 +117,10 @@ static enum status open_by_path(
 	if (s->path[0] != '/')
 		return err_set(e, E_NOTFOUND, "process %d: \"%s\" is no path", pid, s->path);
 	snprintf(full, sizeof(full), "/proc/%d/root%s", pid, s->path);
-	CLEANUP(fd_cleanup) int fd = open(full, OPEN_FLAGS);
-	if (fd < 0)
-		return err_os(e, "open %s", full);
+	CLEANUP(fd_cleanup) int fd = -1;
+	enum status st = os_open_regular(AT_FDCWD, full, &fd, e);
+	if (st != OK)
+		return st;
 	if (!same_inode(fd, s->key))
 		return err_set(e, E_NOTFOUND, "%s is another file than the one mapped", full);
 	set_path(path, str_of(s->path));
@@ -151,8 +155,9 @@ static bool search_folder(
 	for (uint32_t n = 0; !found && n < FOLDER_ENTRIES_MAX && (entry = readdir(d)); n++) {
 		if (entry->d_ino != key->inode || entry->d_type == DT_DIR)
 			continue;
-		CLEANUP(fd_cleanup) int fd = openat(dirfd(d), entry->d_name, OPEN_FLAGS);
-		if (fd < 0 || !same_inode(fd, key))
+		CLEANUP(fd_cleanup) int fd = -1;
+		if (os_open_regular(dirfd(d), entry->d_name, &fd, NULL) != OK ||
+			!same_inode(fd, key))
 			continue;
 		char full[PATH_MAX];
 		snprintf(full, sizeof(full), "%s/%s", folder, entry->d_name);

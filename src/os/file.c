@@ -45,6 +45,24 @@ enum status os_read_file(const char *path, struct buf *out, struct err *e)
 	return os_read_fd(fd, path, out, e);
 }
 
+enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *e)
+{
+	/* O_PATH names a file without opening it. */
+	CLEANUP(fd_cleanup) int place = openat(dir, path, O_PATH | O_CLOEXEC);
+	struct stat st;
+	if (place < 0 || fstat(place, &st) < 0)
+		return err_os(e, "open %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, E_INVALID, "%s: not a regular file", path);
+	char link[32];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
+	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return err_os(e, "open %s", path);
+	*out_fd = fd;
+	return OK;
+}
+
 enum status os_pread_full(
 	int fd, void *out, size_t len, uint64_t offset, const char *name, struct err *e)
 {

@@ -17,6 +17,10 @@
 /* The whole file, or /proc file, appended to `out` (whose max is the limit). */
 NODISCARD enum status os_read_file(const char *path, struct buf *out, struct err *e);
 NODISCARD enum status os_read_fd(int fd, const char *name, struct buf *out, struct err *e);
+/* A path that somebody else chose, to read: `dir` as in openat(). What is no regular file is not
+ * opened at all, since opening a device may do something; nothing waits. E_INVALID: no regular
+ * file. */
+NODISCARD enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *e);
 /* Exactly `len` bytes at `offset`; E_CORRUPT when the file is shorter. */
 NODISCARD enum status os_pread_full(
 	int fd, void *out, size_t len, uint64_t offset, const char *name, struct err *e);

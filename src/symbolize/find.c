@@ -11,6 +11,7 @@
 #include "symbolize/private.h"
 
 #include "base/reader.h"
+#include "os/os.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -49,15 +50,11 @@ static void objfile_cleanup(struct objfile **obj)
 	objfile_close(*obj);
 }
 
+/* Paths are what senders and ELF files say. */
 static int open_file(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	int fd = -1;
+	return os_open_regular(AT_FDCWD, path, &fd, NULL) == OK ? fd : -1;
 }
 
 /* A reader of the ELF file's plain facts over a copy of the descriptor; NULL: no ELF file. */
@@ -269,7 +266,7 @@ static int open_alt(const struct symbolize_request *r, const struct objfile *obj
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	CLEANUP(objfile_cleanup) struct objfile *alt = NULL;
 	int fd = open_by_id(r->debug_dirs, hex, &alt);
-	if (fd < 0 && name.p[0] == '/')
+	if (fd < 0 && r->local_files && name.p[0] == '/')
 		fd = open_with_id(name.p, hex, &alt);
 	/* Debian's are below DIR/.dwz, named relative to the debug file: ../../.dwz/… */
 	char dir[SYMBOLIZE_PATH_MAX], path[SYMBOLIZE_PATH_MAX];

@@ -4,7 +4,9 @@
 
 #include "test.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,6 +58,32 @@ static void replaces_and_reads(void **state)
 	CHECK(strstr(e.text, "+8"));
 }
 
+static void opens_regular_files_only(void **state)
+{
+	(void)state;
+	struct err e;
+	int fd = -1;
+	CHECK_OK(os_replace_file(in_dir("f"), "text", 4, 0640, &e), &e);
+	CHECK_OK(os_open_regular(AT_FDCWD, in_dir("f"), &fd, &e), &e);
+	char got[4];
+	CHECK_OK(os_pread_full(fd, got, 4, 0, "f", &e), &e);
+	CHECK(memcmp(got, "text", 4) == 0);
+	CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	fd_cleanup(&fd);
+	CHECK(os_open_regular(AT_FDCWD, in_dir("absent"), &fd, &e) == E_NOTFOUND);
+	CHECK(os_open_regular(AT_FDCWD, dir, &fd, &e) == E_INVALID);
+	/* A pipe stands for a device: the kernel would tell if anybody opened it. */
+	CHECK(mkfifo(in_dir("pipe"), 0600) == 0);
+	CLEANUP(fd_cleanup) int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	CHECK(inotify_add_watch(watch, in_dir("pipe"), IN_OPEN) >= 0);
+	CHECK(os_open_regular(AT_FDCWD, in_dir("pipe"), &fd, &e) == E_INVALID);
+	char event[512];
+	CHECK(read(watch, event, sizeof(event)) < 0 && errno == EAGAIN);
+	CLEANUP(fd_cleanup) int opened = open(in_dir("pipe"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	CHECK(read(watch, event, sizeof(event)) > 0);
+	unlink(in_dir("pipe"));
+}
+
 static void makes_and_lists_folders(void **state)
 {
 	(void)state;
@@ -90,6 +118,7 @@ static void knows_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(replaces_and_reads),
+		cmocka_unit_test(opens_regular_files_only),
 		cmocka_unit_test(makes_and_lists_folders), cmocka_unit_test(knows_itself) };
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
