@@ -8,7 +8,7 @@
  *	notice -> binding WAITING -> queue -> worker: open, know, table, publish -> BOUND or FAILED
  *
  * A notice of a bound file says that its program was executed again, or that the sampler has
- *evicted it. The sampler's count of evictions tells: as long as it stands, nothing is to be done.
+ * evicted it. The sampler's count of evictions tells: as long as it stands, nothing is to be done.
  *
  * `lock` guards both, and is held for moments. `work` is held while a file is opened and its table
  * built, by the worker or by files_preload(); taken before `lock`.

@@ -6,8 +6,8 @@
  *
  * and descriptors: 0 the ELF file, 1 the table to write, 2 a pipe for one sentence, 3 the debug
  * file, 4 the alternative file (FILES has a bit for each that is there). It closes all others,
- *gives up priority and privileges, sets limits, and only then looks at a byte. Its exit status is
- *an `enum status`.
+ * gives up priority and privileges, sets limits, and only then looks at a byte. Its exit status is
+ * an `enum status`.
  */
 #include "debuginfo/private.h"
 

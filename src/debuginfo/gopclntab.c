@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
  * Go's .gopclntab: names, files and lines of a Go program, there also when it is stripped.
- *Functions that Go inlined are not told apart (their lines are right, the function is the outer
- *one). Runs in the child only. Versions: Go 1.18 and 1.20 on.
+ * Functions that Go inlined are not told apart (their lines are right, the function is the outer
+ * one). Runs in the child only. Versions: Go 1.18 and 1.20 on.
  *
- *	header   magic u32, 0 0, quantum u8, pointer size u8, then one pointer each: functions,
- *files, text start, and offsets of names, units, files, pc tables, functions function table: {entry
- *u32 from text start, offset of struct u32} …, one entry more at the end struct   entry, name,
- *args, deferreturn, pcsp, pcfile, pcln, npcdata, unit, start line (1.20) pc table pairs of varints
- *(zigzag of value, pc / quantum) until a value of 0, from -1
+ *	header          magic u32, 0 0, quantum u8, pointer size u8, then one pointer each: functions,
+ *	                files, text start, and offsets of names, units, files, pc tables, functions
+ *	function table  {entry u32 from text start, offset of struct u32} …, one entry more at the end
+ *	struct          entry, name, args, deferreturn, pcsp, pcfile, pcln, npcdata, unit, start line
+ *	                (1.20)
+ *	pc table        pairs of varints (zigzag of value, pc / quantum) until a value of 0, from -1
  *
  * Source: Go, src/runtime/symtab.go (pcHeader, _func), src/internal/abi/symtab.go,
  * src/debug/gosym/pclntab.go.
  */
+/* clang-format on */
 #include "debuginfo/private.h"
 
 #include "base/reader.h"

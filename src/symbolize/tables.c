@@ -9,7 +9,7 @@
  *
  * One lock for everything; it is not held while files are opened or built. Open tables are counted
  * by their bytes; beyond the budget the one not used for the longest time is closed, unless it is
- *in use.
+ * in use.
  */
 #include "symbolize/private.h"
 
