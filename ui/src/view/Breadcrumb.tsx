@@ -20,7 +20,7 @@ export function Breadcrumb(props: { flame: Flame; zoom: number; zoomTo: (node: n
 						<>
 							<button
 								type="button"
-								class="bare"
+								class="bare crumb-more"
 								title={`${hidden} callers more: zoom out to ${nodeName(flame, path[hidden]!)}`}
 								onClick={() => zoomTo(path[hidden]!)}
 							>

@@ -15,6 +15,8 @@ export interface FlameGraphProps {
 	flame: Flame;
 	theme: Theme;
 	zoom: number;
+	/** Value of all samples; the graph may be about a part of them. */
+	total: number;
 	/** Frames that keep their colour; null: all. */
 	hit: Uint8Array | null;
 	focus: number;
@@ -54,8 +56,8 @@ function deepestBelow(f: Flame, node: number): number {
 }
 
 /** One sentence about a frame, for those who listen. */
-export function describe(f: Flame, node: number): string {
-	const share = formatShare(f.value[node]!, f.total);
+export function describe(f: Flame, node: number, all: number): string {
+	const share = formatShare(f.value[node]!, all);
 	const total = `${formatValue(f.value[node]!, f.unit)}, ${share} of all`;
 	const self = `self ${formatValue(f.self[node]!, f.unit)}`;
 	return `${nodeName(f, node)}, ${kindText(f, node)}, total ${total}, ${self}, depth ${f.depth[node]}`;
@@ -209,10 +211,10 @@ export function FlameGraph(props: FlameGraphProps) {
 				</div>
 			</div>
 			<div id="flame-live" class="visually-hidden" aria-live="polite">
-				{focus >= 0 && focus < flame.count ? describe(flame, focus) : ""}
+				{focus >= 0 && focus < flame.count ? describe(flame, focus, props.total) : ""}
 			</div>
 			{hover && hover.node < flame.count && (
-				<Tooltip flame={flame} node={hover.node} zoom={zoom} at={hover.at} />
+				<Tooltip flame={flame} node={hover.node} zoom={zoom} total={props.total} at={hover.at} />
 			)}
 		</div>
 	);

@@ -115,16 +115,18 @@ function useRows(
 
 /** What is shown, in one line of figures. */
 function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; data: Data }) {
-	const { total, samples, trimmed, unit } = flame;
+	const { trimmed, unit } = flame;
+	const total = data.flame.data?.total ?? flame.total;
+	const value = flame.value[zoom]!;
+	const samples = `${formatCount(flame.samples)} samples`;
 	const pending = data.flame.data?.pending ?? 0;
 	return (
 		<p class="figures" data-testid="figures">
 			<span>
-				<b>{formatValue(flame.value[zoom]!, unit)}</b>
+				<b>{formatValue(value, unit)}</b>
 				{unit === "nanoseconds" && data.type?.type.includes(":cpu:") && " of CPU time"}
 			</span>
-			{zoom > 0 && <span>{formatShare(flame.value[zoom]!, total)} of all</span>}
-			<span>{formatCount(samples)} samples</span>
+			<span>{value < total ? `${formatShare(value, total)} of ${samples}` : samples}</span>
 			{trimmed > 0 && (
 				<span title="In frames below 0.002 % of the total">
 					{formatShare(trimmed, total)} in tiny frames
@@ -213,6 +215,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 							flame={flame}
 							theme={theme}
 							zoom={zoom}
+							total={data.flame.data?.total ?? flame.total}
 							hit={hit}
 							focus={focus}
 							setFocus={setFocus}

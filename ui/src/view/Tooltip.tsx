@@ -44,20 +44,32 @@ export function placeNear(element: HTMLElement, at: Point, gapPx: number): void 
 	element.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
 }
 
-function Line({ what, value, f, zoom }: { what: string; value: number; f: Flame; zoom: number }) {
+function Line(props: { what: string; value: number; unit: string; total: number; part: number }) {
+	const { what, value, unit, total, part } = props;
 	return (
 		<tr>
 			<th>{what}</th>
-			<td>{formatValue(value, f.unit)}</td>
-			<td>{formatShare(value, f.total)}</td>
-			{zoom > 0 && <td>{formatShare(value, f.value[zoom]!)}</td>}
+			<td>{formatValue(value, unit)}</td>
+			<td>{formatShare(value, total)}</td>
+			{part < total && <td>{formatShare(value, part)}</td>}
 		</tr>
 	);
 }
 
-/** What is known of a frame, beside the pointer. */
-export function Tooltip(props: { flame: Flame; node: number; zoom: number; at: Point }) {
-	const { flame: f, node, zoom, at } = props;
+/**
+ * What is known of a frame, beside the pointer. `total` is the value of all samples, of which the
+ * graph may be a part.
+ */
+export function Tooltip(props: {
+	flame: Flame;
+	node: number;
+	zoom: number;
+	total: number;
+	at: Point;
+}) {
+	const { flame: f, node, zoom, total, at } = props;
+	const part = f.value[zoom]!;
+	const line = { unit: f.unit, total, part };
 	const element = useRef<HTMLDivElement>(null);
 	useLayoutEffect(() => {
 		if (element.current) {
@@ -85,12 +97,12 @@ export function Tooltip(props: { flame: Flame; node: number; zoom: number; at: P
 						<th />
 						<th />
 						<th>of all</th>
-						{zoom > 0 && <th>of zoom</th>}
+						{part < total && <th>{zoom > 0 ? "of zoom" : "of shown"}</th>}
 					</tr>
 				</thead>
 				<tbody>
-					<Line what="Total" value={f.value[node]!} f={f} zoom={zoom} />
-					<Line what="Self" value={f.self[node]!} f={f} zoom={zoom} />
+					<Line what="Total" value={f.value[node]!} {...line} />
+					<Line what="Self" value={f.self[node]!} {...line} />
 				</tbody>
 			</table>
 		</div>
