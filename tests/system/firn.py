@@ -114,9 +114,9 @@ class Firn:
             self.log.close()
 
 
-def descendants(pid):
-    """Process ids below `pid`."""
-    children = {}
+def parents():
+    """Parent of each process there is."""
+    found = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -124,10 +124,18 @@ def descendants(pid):
                     parent = int(file.read().rpartition(")")[2].split()[1])
             except (OSError, ValueError, IndexError):
                 continue
-            children.setdefault(parent, []).append(int(name))
-    found, queue = [], [pid]
-    while queue:
-        for child in children.get(queue.pop(), []):
-            found.append(child)
-            queue.append(child)
+            found[int(name)] = parent
+    return found
+
+
+def children(pid):
+    """Process ids right below `pid`."""
+    return [child for child, parent in parents().items() if parent == pid]
+
+
+def descendants(pid):
+    """Process ids below `pid`, at any depth."""
+    found = children(pid)
+    for child in found:
+        found += children(child)
     return found
