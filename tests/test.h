@@ -25,6 +25,18 @@
 
 #include <dirent.h>
 
+/* Built with the address or the thread sanitizer: gcc says so by a macro, clang by a feature. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_SANITIZED
+#define TEST_SANITIZED 0
+#endif
+
 /* A record of a `cases` array has a `const char *name`. */
 #define FOR_EACH_CASE(c, cases) \
 	for (__typeof__(&(cases)[0]) c = (cases); c < (cases) + ARRAY_COUNT(cases); c++)
