@@ -13,6 +13,7 @@
 
 #define TABLE_BYTES_LEAST ((uint64_t)4 << 20)
 #define TABLE_BYTES_MOST ((uint64_t)2 << 30)
+#define STORAGE_MEMORY_LEAST ((uint64_t)16 << 20)
 
 /* clang-format off */
 #define LOG_OPTIONS(level_otherwise)                                                               \
@@ -160,6 +161,10 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 {
 	if (!settle_dir("storage-path", f->storage_path, cli_state_path, f->path))
 		return false;
+	if (f->storage_memory_bytes < STORAGE_MEMORY_LEAST) {
+		cli_complain("--storage-memory: expected 16MiB or more");
+		return false;
+	}
 	server_config_default(out);
 	out->http_address = f->http_address;
 	out->storage_path = f->path;

@@ -41,6 +41,7 @@ enum unwind_cfa {
 	UNWIND_CFA_STOP = 7,     /* outermost: the return address is undefined */
 	UNWIND_CFA_FRAME_POINTER = 8, /* push rbp; mov rsp, rbp: fp + 16, return address checked */
 	UNWIND_CFA_UNSUPPORTED = 9,   /* information is there, but not of a form we can follow */
+	UNWIND_CFA_SP_WORDS = 10,     /* sp + 8 * cfa_off: a frame larger than SP can say */
 	UNWIND_CFA_COUNT
 };
 

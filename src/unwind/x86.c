@@ -106,12 +106,28 @@ static struct unwind_rule cfa_of_expression(struct str expression)
 	return rule;
 }
 
+/* Buffers of 32 KiB and more on the stack are common enough; the offset is whole words then. */
+static struct unwind_rule large_frame(int64_t offset)
+{
+	if (offset % 8 != 0 || !fits(offset / 8))
+		return unsupported;
+	return (struct unwind_rule){
+		.cfa = UNWIND_CFA_SP_WORDS,
+		.cfa_off = (int16_t)(offset / 8),
+		.ra_off = RA_OFFSET,
+	};
+}
+
 static struct unwind_rule cfa_of(const struct cfi_state *state)
 {
 	if (state->cfa_expression.p)
 		return cfa_of_expression(state->cfa_expression);
 	bool by_fp = state->cfa_register == REG_RBP;
-	if ((!by_fp && state->cfa_register != REG_RSP) || !fits(state->cfa_offset))
+	if (!by_fp && state->cfa_register != REG_RSP)
+		return unsupported;
+	if (!by_fp && !fits(state->cfa_offset))
+		return large_frame(state->cfa_offset);
+	if (!fits(state->cfa_offset))
 		return unsupported;
 	return (struct unwind_rule){
 		.cfa = by_fp ? UNWIND_CFA_FP : UNWIND_CFA_SP,
@@ -130,7 +146,8 @@ static bool apply_ra(struct unwind_rule *rule, const struct cfi_rule *ra)
 	if (ra->offset == RA_OFFSET)
 		return true;
 	/* The other forms have no room for an offset, or take it for something else. */
-	if (rule->cfa != UNWIND_CFA_SP && rule->cfa != UNWIND_CFA_FP)
+	if (rule->cfa != UNWIND_CFA_SP && rule->cfa != UNWIND_CFA_FP &&
+		rule->cfa != UNWIND_CFA_SP_WORDS)
 		return false;
 	rule->ra_off = (int16_t)ra->offset;
 	return true;

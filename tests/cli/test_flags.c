@@ -116,6 +116,7 @@ static const struct {
 	{ "label without a name", "--metadata-external-labels =a", "'=a' is not NAME=VALUE" },
 	{ "label that begins with a digit", "--metadata-external-labels 1a=b", "'1a=b' is not" },
 	{ "label with a dash", "--metadata-external-labels a-b=c", "'a-b=c' is not" },
+	{ "memory too small", "--storage-memory 1MiB", "--storage-memory: expected 16MiB or more" },
 	{ "tables too small", "--bpf-table-memory 1MiB", "--bpf-table-memory: expected 4MiB to 2GiB" },
 	{ "tables too large", "--bpf-table-memory 1TiB", "--bpf-table-memory: expected" },
 	{ "duration too short", "--profiling-duration 1ms", "--profiling-duration: expected 100ms to 10m" },

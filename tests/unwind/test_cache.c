@@ -134,7 +134,7 @@ static const struct {
 	const char *name; size_t at; uint64_t value; size_t len; enum status want;
 } lies[] = {
 	{ "magic",              0,  0,          1, E_CORRUPT },
-	{ "version",            8,  2,          4, E_UNSUPPORTED },
+	{ "version",            8,  1,          4, E_UNSUPPORTED },
 	{ "first page",         12, 262144,     4, E_CORRUPT },
 	{ "page count",         16, 0xffffffff, 4, E_CORRUPT },
 	{ "one page less",      16, 6,          4, E_CORRUPT },

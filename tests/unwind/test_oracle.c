@@ -40,9 +40,9 @@ struct oracle {
 	size_t column_count;
 };
 
-static int16_t number_behind(const char *text, size_t prefix)
+static long number_behind(const char *text, size_t prefix)
 {
-	return (int16_t)strtol(text + prefix, NULL, 10);
+	return strtol(text + prefix, NULL, 10);
 }
 
 /* Does the rule say what readelf says? Expressions are taken on trust here (test_x86.c has them).
@@ -62,9 +62,12 @@ static bool agrees(const struct unwind_rule *rule, const struct expected *x)
 	bool by_fp = strncmp(x->cfa, "rbp", 3) == 0;
 	if (!by_sp && !by_fp)
 		return rule->cfa == UNWIND_CFA_UNSUPPORTED;
-	if (rule->cfa != (by_sp ? UNWIND_CFA_SP : UNWIND_CFA_FP) ||
-		rule->cfa_off != number_behind(x->cfa, 3))
-		return rule->cfa == UNWIND_CFA_UNSUPPORTED && strtol(x->cfa + 3, NULL, 10) > 32767;
+	bool is_large = by_sp && rule->cfa == UNWIND_CFA_SP_WORDS;
+	if (rule->cfa == UNWIND_CFA_UNSUPPORTED)
+		return number_behind(x->cfa, 3) > (by_sp ? 8 * INT16_MAX : INT16_MAX);
+	if ((!is_large && rule->cfa != (by_sp ? UNWIND_CFA_SP : UNWIND_CFA_FP)) ||
+		rule->cfa_off * (is_large ? 8 : 1) != number_behind(x->cfa, 3))
+		return false;
 	if (rule->ra_off != number_behind(x->ra, 1))
 		return false;
 	if (x->fp[0] == 'c')

@@ -211,7 +211,7 @@ static __always_inline __u64 rule_cfa(const struct walk *w, const struct unwind_
 	__u64 base = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ? w->fp : w->sp;
 	if (rule->cfa == UNWIND_CFA_PLT)
 		return base + 8 + ((__s64)(w->pc & 15) >= rule->cfa_off ? 8 : 0);
-	base += (__s64)rule->cfa_off;
+	base += (__s64)rule->cfa_off * (rule->cfa == UNWIND_CFA_SP_WORDS ? 8 : 1);
 	if (rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP) {
 		if (!read_user(&base, sizeof(base), base))
 			return 0;
@@ -246,6 +246,7 @@ static __always_inline enum stack_end step_by_rule(struct walk *w, const struct 
 {
 	switch (rule->cfa) {
 	case UNWIND_CFA_SP:
+	case UNWIND_CFA_SP_WORDS:
 	case UNWIND_CFA_FP:
 	case UNWIND_CFA_DEREF_FP:
 	case UNWIND_CFA_DEREF_SP:
