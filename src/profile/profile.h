@@ -163,10 +163,10 @@ NODISCARD enum status profile_clear(struct profile *p);
 /* All texts are UTF-8: each byte that is not becomes U+FFFD. */
 NODISCARD enum status profile_add_string(struct profile *p, struct str s, uint32_t *out);
 /* A label's or profile's name from a sender's text: each byte outside [a-zA-Z0-9_] becomes '_', and
- * one is put before a leading digit. */
+ * one is put before a leading digit. Cut after 1,024 bytes. */
 NODISCARD enum status profile_add_name(struct profile *p, struct str s, uint32_t *out);
 /* A type or unit: what the text form of a profile type reserves (colon, braces, quotes, white
- * space, …) becomes '_'. */
+ * space, …) becomes '_'. Cut after 256 bytes. */
 NODISCARD enum status profile_add_type_part(struct profile *p, struct str s, uint32_t *out);
 /* Hex digits in lower case; a content id (objfile.h: 'x' and 32 digits) as it is; others give "".
  */

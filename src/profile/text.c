@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #define TEXT_BYTES_MAX ((size_t)1 << 30)
+#define NAME_BYTES_MAX 1024
+#define TYPE_PART_BYTES_MAX 256
 #define REPLACEMENT STR("\xEF\xBF\xBD") /* U+FFFD */
 
 static enum status intern_buf(struct profile *p, const struct buf *b, uint32_t *out)
@@ -60,6 +62,7 @@ static bool is_name_char(char c)
 
 enum status profile_add_name(struct profile *p, struct str s, uint32_t *out)
 {
+	s = str_sub(s, 0, NAME_BYTES_MAX);
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, TEXT_BYTES_MAX);
 	if (s.len && is_digit(s.p[0]))
@@ -76,6 +79,7 @@ static bool is_type_char(char c)
 
 enum status profile_add_type_part(struct profile *p, struct str s, uint32_t *out)
 {
+	s = str_sub(s, 0, TYPE_PART_BYTES_MAX);
 	bool fits = true;
 	for (size_t i = 0; i < s.len && fits; i++)
 		fits = is_type_char(s.p[i]);

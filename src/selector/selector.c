@@ -366,13 +366,19 @@ static enum status parse_items(struct parser *p)
 	}
 }
 
+/* What profile_add_type_part() leaves in a type: units like "By/s" need no quotes. */
+static bool is_bare_type_char(int c)
+{
+	return c > ' ' && c != 0x7F && !strchr("{}\"'`,\\", c);
+}
+
 static enum status parse(struct parser *p)
 {
 	enum status s = OK;
 	skip_blanks(p);
 	size_t from = p->at;
 	if (is_name_start(peek(p)) || peek(p) == ':') {
-		while (is_name_char(peek(p)) || peek(p) == ':')
+		while (is_bare_type_char(peek(p)))
 			p->at++;
 		s = set_type(p, keep(p, from), from);
 		if (s != OK)

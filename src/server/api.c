@@ -171,6 +171,8 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 	end(s, &q, status);
 	if (status != OK) {
 		net_fail(out, status, &e);
+		if (status == E_LIMIT) /* no use asking the same again later */
+			out->http_status = 422;
 		return;
 	}
 	out->content_type =

@@ -40,6 +40,9 @@ static void fail(
 	net_fail(out, st, e);
 	if (r->is_rpc)
 		return;
+	/* 429 would be sent again, as long as the sender likes (OTLP/HTTP, failures). */
+	if (st == E_LIMIT)
+		out->http_status = 413;
 	buf_clear(&out->body);
 	pb_put_u64(&out->body, 1, (uint64_t)status_grpc(st));
 	pb_put_str(&out->body, 2, str_of(out->message));

@@ -317,8 +317,7 @@ static enum status await_room(struct store *s, uint64_t need, struct err *e)
 	pthread_mutex_lock(&s->lock);
 	while (atomic_load(&s->active->bytes) + need > s->memtable_bytes) {
 		if (s->flush_status != OK) {
-			st = s->flush_status == E_LIMIT ? E_LIMIT : E_UNAVAILABLE;
-			err_set(e, st,
+			st = err_set(e, E_UNAVAILABLE,
 				"the memory budget is full, and it cannot be written: %.150s",
 				err_text(&s->flush_err, s->flush_status));
 			break;
@@ -366,6 +365,8 @@ static enum status write_batch(struct store *s, struct str tenant, const struct 
 	bool first = false;
 	pthread_rwlock_rdlock(&s->gate);
 	st = log_append(s->log, rec, &sequence, e);
+	if (st == E_LIMIT) /* of the disk: encode() took care of the record's */
+		st = E_UNAVAILABLE;
 	if (st == OK) {
 		struct memtable *m = s->active; /* changes only with the gate held for writing */
 		first = __atomic_load_n(&m->born_ns, __ATOMIC_RELAXED) == 0;

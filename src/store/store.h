@@ -38,8 +38,8 @@ void store_close(struct store *s);
 /* All samples of `p` under `tenant`, durable when this returns OK (group commit with concurrent
  * callers). `batch_id` makes a retry harmless: the same id within the last hour is acknowledged and
  * not stored again. Labels named in STORE_SAMPLE_LABELS are kept beside the sample, all others make
- * the series. E_INVALID: see profile_validate(). E_LIMIT: the disk is full or a limit of the tenant
- * is reached. E_UNAVAILABLE: memory budget is full, try again. */
+ * the series. E_INVALID: see profile_validate(). E_LIMIT: this batch will never fit: it is larger
+ * than memory or log take. E_UNAVAILABLE: disk or memory budget is full: try again. */
 #define STORE_SAMPLE_LABELS "pid", "thread_id", "thread_name", "cpu", "span_id", "trace_id"
 NODISCARD enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e);

@@ -46,6 +46,23 @@ static void texts_are_made_fit(void **state)
 	}
 }
 
+static void long_names_are_cut(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	static char text[2000];
+	memset(text, 'a', sizeof(text));
+	uint32_t id;
+	CHECK(profile_add_name(&p, str_make(text, sizeof(text)), &id) == OK);
+	CHECK(profile_str(&p, id).len == 1024);
+	CHECK(profile_add_type_part(&p, str_make(text, sizeof(text)), &id) == OK);
+	CHECK(profile_str(&p, id).len == 256);
+	text[255] = '\xC3'; /* the cut goes through a character */
+	CHECK(profile_add_type_part(&p, str_make(text, sizeof(text)), &id) == OK);
+	CHECK(profile_str(&p, id).len == 258 && str_is_utf8(profile_str(&p, id)));
+}
+
 static void long_build_ids_are_none(void **state)
 {
 	(void)state;
@@ -58,4 +75,5 @@ static void long_build_ids_are_none(void **state)
 	CHECK(profile_add_build_id(&p, str_make(hex, sizeof(hex) - 1), &id) == OK && id != 0);
 }
 
-TEST_MAIN(cmocka_unit_test(texts_are_made_fit), cmocka_unit_test(long_build_ids_are_none))
+TEST_MAIN(cmocka_unit_test(texts_are_made_fit), cmocka_unit_test(long_names_are_cut),
+	cmocka_unit_test(long_build_ids_are_none))

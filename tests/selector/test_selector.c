@@ -31,6 +31,7 @@ static const struct {
 	{ "type by name", "{__name__=\"" CPU "\",a=\"1\"}", CPU "{a=\"1\"}" },
 	{ "type quoted", "{\"" CPU "\", a=\"1\"}", CPU "{a=\"1\"}" },
 	{ "type quoted alone", "{'" CPU "'}", CPU },
+	{ "type with a unit's signs", "m:\xC2\xB5s:By/s:c#:% {a=\"1\"}", "{\"m:\xC2\xB5s:By/s:c#:%\",a=\"1\"}" },
 	{ "type that needs quotes", "{\"a b:c:d:e:f\"}", "{\"a b:c:d:e:f\"}" },
 	{ "type that begins with a digit", "{\"9:c:d:e:f\",x=\"\"}", "{\"9:c:d:e:f\",x=\"\"}" },
 	{ "label name quoted", "{\"service.name\"=\"x\"}", "{\"service.name\"=\"x\"}" },

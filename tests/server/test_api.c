@@ -173,6 +173,7 @@ static void refuses_parameters(void **state)
 		ask_init(&a, "/api/top", c->name);
 		server_handle_top(&server, &a.r, &a.out);
 		CHECK_CASE(c, a.out.status == c->s);
+		CHECK_CASE(c, a.out.http_status == (c->s == E_LIMIT ? 422 : 400));
 		CHECK_CASE(c, strstr(a.out.message, c->says) != NULL);
 		ask_deinit(&a);
 	}

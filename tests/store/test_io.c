@@ -128,7 +128,7 @@ static void full_disk_is_a_clear_error(void **state)
 	store_io_hook = (struct store_io_hook){ fail_at, &f };
 	CHECK_OK(counted_append(s, 1, &e), &e);
 	atomic_store(&f.off, false);
-	CHECK(counted_append(s, 2, &e) == E_LIMIT);
+	CHECK(counted_append(s, 2, &e) == E_UNAVAILABLE);
 	CHECK(strstr(e.text, "No space left") != NULL);
 	atomic_store(&f.off, true);
 	CHECK_OK(counted_append(s, 2, &e), &e);
