@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's end of docs/formats/handover.md: one thread that waits in recvmsg(). */
+/*
+ * The server's end of docs/formats/handover.md: one thread that waits for a message or for
+ * handover_stop_fd. The socket is never shut down: `firn up` gives the same one to the server that
+ * follows this one.
+ */
 #include "base/log.h"
 #include "base/reader.h"
 #include "os/os.h"
 #include "server/internal.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <errno.h>
 
 #define VERSION_KNOWN 1
 #define BUILD_ID_MAX 128
@@ -36,8 +41,20 @@ static void close_all(struct message *m)
 	m->fd_count = 0;
 }
 
-/* False: the agent has closed, or the socket is of no use any more. */
-static bool receive(int fd, struct message *m)
+/* False: stop. */
+static bool wait_for_message(int fd, int stop_fd)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
+		{ .fd = stop_fd, .events = POLLIN } };
+	int n;
+	do {
+		n = poll(fds, ARRAY_COUNT(fds), -1);
+	} while (n < 0 && errno == EINTR);
+	return n > 0 && !fds[1].revents;
+}
+
+/* False: stop, the agent has closed, or the socket is of no use any more. */
+static bool receive(int fd, int stop_fd, struct message *m)
 {
 	union {
 		struct cmsghdr align;
@@ -50,8 +67,10 @@ static bool receive(int fd, struct message *m)
 		.msg_controllen = sizeof(control.bytes) };
 	ssize_t n;
 	do {
-		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+		if (!wait_for_message(fd, stop_fd))
+			return false;
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	} while (n < 0 && (errno == EINTR || errno == EAGAIN));
 	if (n <= 0)
 		return false;
 	m->len = (size_t)n;
@@ -109,7 +128,7 @@ static void *handover_main(void *ctx)
 	struct server *s = (struct server *)ctx;
 	struct message *m = malloc(sizeof(*m));
 	struct err e;
-	while (m && receive(s->handover_fd, m)) {
+	while (m && receive(s->handover_fd, s->handover_stop_fd, m)) {
 		if (!parse(m)) {
 			metric_add(&s->metrics.handover_refused, 1);
 			close_all(m);
@@ -130,8 +149,14 @@ enum status server_handover_start(struct server *s, struct err *e)
 {
 	if (s->handover_fd < 0)
 		return OK;
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0)
+		return err_os(e, "eventfd");
+	s->handover_stop_fd = fd;
 	enum status st = os_thread_start(&s->handover, "handover", handover_main, s, e);
 	s->handover_runs = st == OK;
+	if (st != OK)
+		close(fd);
 	return st;
 }
 
@@ -139,9 +164,14 @@ void server_handover_stop(struct server *s)
 {
 	if (s->handover_fd < 0)
 		return;
-	(void)shutdown(s->handover_fd, SHUT_RDWR);
-	if (s->handover_runs)
+	if (s->handover_runs) {
+		uint64_t one = 1;
+		ssize_t n = write(s->handover_stop_fd, &one, sizeof(one));
+		assert(n == sizeof(one)); /* the first one always fits */
 		pthread_join(s->handover, NULL);
+		close(s->handover_stop_fd);
+		s->handover_runs = false;
+	}
 	close(s->handover_fd);
 	s->handover_fd = -1;
 }

@@ -39,6 +39,7 @@ struct server {
 	atomic_bool ready;
 	uint32_t queries_max;
 	int handover_fd;
+	int handover_stop_fd; /* while handover_runs */
 	pthread_t handover;
 	bool handover_runs;
 	struct server_metrics metrics;

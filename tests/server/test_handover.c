@@ -160,8 +160,14 @@ static void refuses_messages(void **state)
 	/* The thread still takes good ones. */
 	send_message(pair[0], &(struct sent){ 1, "ab", "/x", 0, 1, NULL, 0 });
 	UNTIL(metric_get(&s.metrics.handover_files) == 1);
-	/* Stopped while the agent lives. */
+	/* Stopped while the agent lives; the next server gets a copy of the same socket. */
+	CLEANUP(fd_cleanup) int copy = fcntl(pair[1], F_DUPFD_CLOEXEC, 0);
 	server_handover_stop(&s);
+	struct server next = { .handover_fd = STEAL_FD(copy) };
+	CHECK_OK(server_handover_start(&next, &e), &e);
+	send_message(pair[0], &(struct sent){ 1, "ab", "/x", 0, 1, NULL, 0 });
+	UNTIL(metric_get(&next.metrics.handover_files) == 1);
+	server_handover_stop(&next);
 	close(pair[0]);
 }
 
