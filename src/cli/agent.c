@@ -48,8 +48,9 @@ static const struct cli_command command = {
 	.summary = "firn agent: profile this host and send it to a server.",
 	.args = "",
 	.text = "Samples the stacks of every process and of the kernel with eBPF, and sends them "
-		"as OTLP profiles over gRPC. Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE "
-		"and CAP_SYS_RESOURCE. SIGTERM or Ctrl-C sends what is left and ends it.\n"
+		"as OTLP profiles over gRPC. Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, "
+		"CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH and CAP_SYSLOG. SIGTERM or Ctrl-C "
+		"sends what is left and ends it.\n"
 		"\n"
 		"  firn agent --remote-store-address firn.example:7070",
 	.groups = { { "Sending", sending_options, ARRAY_COUNT(sending_options),

@@ -48,8 +48,9 @@ static const struct cli_command command = {
 	.args = "",
 	.text = "Runs the server, and an agent that samples the stacks of every process and of "
 		"the kernel with eBPF, as two processes. The agent needs root (or CAP_BPF, "
-		"CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYS_RESOURCE); without that the server runs "
-		"alone. Ctrl-C stops both and loses nothing; a second Ctrl-C ends at once.\n"
+		"CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH and "
+		"CAP_SYSLOG); without that the server runs alone. Ctrl-C stops both and loses "
+		"nothing; a second Ctrl-C ends at once.\n"
 		"\n"
 		"  sudo firn up\n"
 		"  sudo firn up --http-address :7070 --storage-path /srv/firn",

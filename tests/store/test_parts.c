@@ -103,7 +103,7 @@ static void damage_found_by_a_query(void **state)
 	for (size_t i = 0; i < sections; i++)
 		if (x[i].kind == PART_TRIE || x[i].kind == PART_BLOCKS)
 			at = x[i].offset + x[i].length / 2;
-	uint8_t byte;
+	uint8_t byte = 0;
 	CHECK(fd >= 0 && pread(fd, &byte, 1, (off_t)at) == 1);
 	byte ^= 8;
 	CHECK(pwrite(fd, &byte, 1, (off_t)at) == 1);
