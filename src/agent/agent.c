@@ -36,7 +36,6 @@
 #define FILES_CPU_PERCENT 5
 #define HTTP_BODY_MAX 4096
 #define HTTP_CONNECTIONS_MAX 64
-#define METRICS_BYTES_MAX ((size_t)1 << 20)
 
 struct agent {
 	struct agent_config config;

@@ -80,6 +80,7 @@ static void opens_regular_files_only(void **state)
 	char event[512];
 	CHECK(read(watch, event, sizeof(event)) < 0 && errno == EAGAIN);
 	CLEANUP(fd_cleanup) int opened = open(in_dir("pipe"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	CHECK(opened >= 0);
 	CHECK(read(watch, event, sizeof(event)) > 0);
 	unlink(in_dir("pipe"));
 }
