@@ -80,6 +80,9 @@ enum status query_plan_open(const struct query_engine *q, const struct query_req
 		.to_ns = r->to_ns,
 		.cancel = r->cancel,
 		.cancel_ctx = r->cancel_ctx,
+		.times_period =
+			query_unit_of(p.selector.type[1], p.selector.type[2], p.selector.type[4], 2)
+				.factor == 2,
 	};
 	*out = p;
 	out->store.selector = &out->selector;

@@ -238,7 +238,7 @@ static enum status collect(struct store_view *v, const struct store_query *q,
 	if (s == OK)
 		s = view_pick(v, q, &c.budget, c.picks, e);
 	if (s == OK)
-		s = picks_type(v, c.picks, &type, e);
+		s = picks_type(v, c.picks, false, &type, e);
 	if (s != OK)
 		return s;
 	c.is_gauge = type.found && !type.delta;

@@ -168,9 +168,10 @@ static bool same_type(const struct tabs *t, const struct tab_series *s, const st
 	return f->delta == (s->delta != 0);
 }
 
-enum status picks_type(
-	struct store_view *v, const struct pick *picks, struct found_type *out, struct err *e)
+enum status picks_type(struct store_view *v, const struct pick *picks, bool times_period,
+	struct found_type *out, struct err *e)
 {
+	bool differ = false, all = true;
 	*out = (struct found_type){ 0 };
 	for (size_t i = 0; i < v->source_count; i++) {
 		const struct tabs *t = &v->sources[i].tabs;
@@ -187,9 +188,12 @@ enum status picks_type(
 					STR_ARG(out->text[0]), STR_ARG(out->text[1]),
 					STR_ARG(t->label_strings[s->type[0]]),
 					STR_ARG(t->label_strings[s->type[1]]));
-			if (out->period != s->period)
-				out->period = 0;
+			differ |= out->period != s->period;
+			all &= s->period > 0;
 		}
 	}
+	out->by_period = differ && all && times_period && out->delta;
+	if (differ)
+		out->period = out->by_period;
 	return OK;
 }

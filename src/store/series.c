@@ -42,7 +42,9 @@ struct adding {
 	uint32_t last; /* point of the row before */
 	VEC(struct instant) instants;
 	uint64_t charged;
-	const uint32_t *ids; /* common numbers of the source at hand */
+	const uint32_t *ids;              /* common numbers of the source at hand */
+	const struct tab_series *periods; /* of that source; NULL: values count as they are */
+	bool by_period;
 };
 
 static void adding_deinit(struct adding *a)
@@ -144,7 +146,10 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 		s = find_point(a, group, step_of(r->time_ns[i], a->step_ns), &p, e);
 		if (s != OK)
 			return s;
-		p->value = wrap_add(p->value, r->value[i]);
+		int64_t value = r->value[i];
+		if (a->periods)
+			value = wrap_mul(value, a->periods[r->series[i]].period);
+		p->value = wrap_add(p->value, value);
 		p->count += r->count ? (uint64_t)r->count[i] : 1;
 	}
 	return OK;
@@ -298,6 +303,7 @@ static enum status scan_sources(struct adding *a, struct err *e)
 		if (s != OK)
 			return s;
 		a->ids = a->is_gauge ? a->common.ids[i] : NULL;
+		a->periods = a->by_period ? src->tabs.series : NULL;
 		struct scan scan = { a->v, src, &a->picks[i], a->q,
 			1u << ROW_TIME | 1u << ROW_VALUE | 1u << ROW_COUNT |
 				groups_columns(&a->groups) };
@@ -337,11 +343,12 @@ static enum status sum_series(struct store_view *v, const struct store_query *q,
 	if (s == OK)
 		s = view_pick(v, q, &a.budget, a.picks, e);
 	if (s == OK)
-		s = picks_type(v, a.picks, &found, e);
+		s = picks_type(v, a.picks, q->times_period, &found, e);
 	if (s == OK)
 		s = copy_type(&found, arena, &type, e);
 	if (s == OK) {
 		a.is_gauge = found.found && !found.delta;
+		a.by_period = found.by_period;
 		take_span(&a, &type);
 		s = scan_sources(&a, e);
 	}

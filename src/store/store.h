@@ -61,6 +61,9 @@ struct store_query {
 	store_cancel_fn *cancel; /* may be NULL */
 	void *cancel_ctx;
 	uint64_t memory_bytes; /* limit of this query; 0: a quarter of the store's */
+	/* Sums of samples whose periods differ: each value times its period, and 1 as the period of
+	 * the answer. */
+	bool times_period;
 };
 
 /* From the index, without a look at samples. Results are sorted, texts in `a`. */

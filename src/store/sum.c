@@ -25,6 +25,8 @@ struct summing {
 	int64_t *sums;
 	double *averages;
 	const double *weights;
+	const struct tab_series *periods; /* NULL: values count as they are */
+	bool by_period;
 };
 
 static void summing_deinit(struct summing *s)
@@ -75,6 +77,9 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 		size_t i = r->sel ? r->sel[j] : j;
 		if (s->weights)
 			s->averages[r->node[i]] += (double)r->value[i] * s->weights[r->series[i]];
+		else if (s->periods)
+			s->sums[r->node[i]] = wrap_add(s->sums[r->node[i]],
+				wrap_mul(r->value[i], s->periods[r->series[i]].period));
 		else
 			s->sums[r->node[i]] = wrap_add(s->sums[r->node[i]], r->value[i]);
 		count += r->count ? (uint64_t)r->count[i] : 1;
@@ -202,12 +207,14 @@ static enum status sum_source(struct summing *s, size_t i, struct err *e)
 		st = budget_array(&s->budget, n, sizeof(*s->averages), &s->averages, e);
 	uint64_t scratch = s->budget.used - before;
 	s->weights = s->is_gauge ? s->gauge.weights[i] : NULL;
+	s->periods = s->by_period ? src->tabs.series : NULL;
 	s->by_time = !takes_all(src, &s->picks[i], s->q);
 	if (!s->by_time)
 		take_series_times(s, src, &s->picks[i]);
 	struct scan scan = { s->v, src, &s->picks[i], s->q,
 		1u << ROW_NODE | 1u << ROW_VALUE | 1u << ROW_COUNT |
-			(s->by_time ? 1u << ROW_TIME : 0) | (s->is_gauge ? 1u << ROW_SERIES : 0) };
+			(s->by_time ? 1u << ROW_TIME : 0) |
+			(s->is_gauge || s->by_period ? 1u << ROW_SERIES : 0) };
 	if (st == OK)
 		st = scan_run(&scan, add_rows, s, &s->budget, e);
 	if (st == OK)
@@ -255,9 +262,10 @@ static enum status sum_stacks(
 		return err_set(e, st, "no memory for a tree");
 	st = view_pick(v, q, &s.budget, s.picks, e);
 	if (st == OK)
-		st = picks_type(v, s.picks, &type, e);
+		st = picks_type(v, s.picks, q->times_period, &type, e);
 	if (st == OK && type.found) {
 		s.is_gauge = !type.delta;
+		s.by_period = type.by_period;
 		st = set_type(&s.tree, &type);
 		if (st == OK && !VEC_PUSH(&s.node_averages, 0))
 			st = err_set(e, E_NOMEM, "a tree");

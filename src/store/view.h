@@ -71,9 +71,10 @@ struct found_type {
 	bool delta;
 	struct str text[TABLES_TYPE_PARTS]; /* in a source's strings */
 	int64_t period;                     /* 0: differs */
+	bool by_period; /* values are to be multiplied by that of their series; `period` is 1 */
 };
-NODISCARD enum status picks_type(
-	struct store_view *v, const struct pick *picks, struct found_type *out, struct err *e);
+NODISCARD enum status picks_type(struct store_view *v, const struct pick *picks, bool times_period,
+	struct found_type *out, struct err *e);
 
 /* ---- scanning ---- */
 
@@ -142,6 +143,11 @@ NODISCARD enum status remap_location(struct remap *r, uint32_t location, uint32_
 static inline int64_t wrap_add(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t wrap_mul(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
 /* The value of a label of a row: the set's, else the series'. */

@@ -116,4 +116,61 @@ static void second_store_is_refused(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(stores_and_answers), cmocka_unit_test(second_store_is_refused))
+static void append_of_period(struct store *s, int64_t period, int64_t value, uint64_t id)
+{
+	CLEANUP(profile_deinit) struct profile p;
+	struct err e = { 0 };
+	uint32_t stack;
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, period), frame = fx_frame(&p, "/bin/x", 0x10);
+	CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+	fx_sample(&p, T0, value, head, stack, fx_labels(&p, alice), 0);
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ id, 0 }, &e), &e);
+}
+
+static void check_periods(struct store *s, bool times_period, int64_t want, int64_t want_period)
+{
+	struct fx_query f;
+	struct store_view *v;
+	struct store_tree t;
+	struct store_series *series;
+	struct err e = { 0 };
+	int64_t period;
+	size_t n;
+	struct store_query *q = fx_query(&f, CPU, T0, T0 + SEC);
+	q->times_period = times_period;
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+	CHECK(t.total == want && t.period == want_period);
+	CHECK_OK(
+		store_sum_series(v, q, NULL, 0, SEC, &f.arena, &series, &n, NULL, &period, &e), &e);
+	CHECK(n == 1 && series[0].point_count == 1 && series[0].points[0].value == want);
+	CHECK(period == want_period);
+	store_tree_deinit(&t);
+	store_view_close(v);
+	fx_query_end(&f);
+}
+
+static void periods_that_differ_weigh(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	append_of_period(s, 10, 3, 1);
+	check_periods(s, true, 3, 10);
+	CHECK_OK(store_flush(s, &e), &e);
+	append_of_period(s, 25, 2, 2);
+	check_periods(s, true, 3 * 10 + 2 * 25, 1);
+	check_periods(s, false, 5, 0);
+	append_of_period(s, 0, 1, 3); /* what has no period cannot be weighed */
+	check_periods(s, true, 6, 0);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(stores_and_answers), cmocka_unit_test(periods_that_differ_weigh),
+	cmocka_unit_test(second_store_is_refused))
