@@ -217,9 +217,10 @@ static bool wanted(const struct store_query *q, const struct profile_sample *s)
 	return true;
 }
 
-#define EACH_SAMPLE(s)                                                \
-	for (const struct profile_sample *s = fake_profile.samples.v; \
-		s < fake_profile.samples.v + fake_profile.samples.len; s++)
+#define EACH_SAMPLE(s)                                                                 \
+	for (const struct profile_sample *s = fake_profile.samples.v,                  \
+					 *end_ = s ? s + fake_profile.samples.len : s; \
+		s < end_; s++)
 
 enum status store_view_open(
 	struct store *s, struct str tenant, struct store_view **out, struct err *e)
