@@ -28,6 +28,13 @@ struct file_entry {
 	struct file_info info;
 };
 
+/* A frame in a file that was not known when the sample was taken. It mostly is by the end of the
+ * interval: then the location gets its mapping and its address. */
+struct late_location {
+	uint32_t location;
+	struct file_key key;
+};
+
 struct batch {
 	struct batch_config config;
 	struct profile profile;
@@ -36,6 +43,7 @@ struct batch {
 	int64_t clock_offset_ns; /* realtime - monotonic */
 	VEC(struct file_entry) files;
 	struct map file_index;
+	VEC(struct late_location) late;
 	bool missed_kernel;
 	struct batch_metrics metrics;
 };
@@ -49,6 +57,7 @@ static enum status begin(struct batch *b)
 	if (s != OK)
 		return s;
 	VEC_CLEAR(&b->files);
+	VEC_CLEAR(&b->late);
 	map_clear(&b->file_index);
 	b->begin_ns = clock_realtime_ns();
 	b->clock_offset_ns = b->begin_ns - clock_monotonic_ns();
@@ -74,6 +83,8 @@ static enum status begin(struct batch *b)
 	return s == OK ? profile_add_head(p, &head, &b->head) : s;
 }
 
+static void resolve_late(struct batch *b);
+
 /* Encode what is there, hand it over, begin anew. */
 static void emit(struct batch *b)
 {
@@ -84,6 +95,7 @@ static void emit(struct batch *b)
 		p->heads.v[b->head].duration_ns = end - b->begin_ns;
 		for (size_t i = 0; i < p->samples.len; i++)
 			p->samples.v[i].time_ns = MIN(p->samples.v[i].time_ns, end);
+		resolve_late(b);
 		CLEANUP(buf_deinit) struct buf message;
 		buf_init(&message, BATCH_MESSAGE_BYTES_MAX);
 		if (otlp_encode(p, &message) == OK) {
@@ -134,15 +146,10 @@ static enum status file_add(struct batch *b, uint32_t file_id, uint32_t *out)
 	return OK;
 }
 
-static enum status user_location(struct batch *b, uint64_t frame, uint32_t *out)
+/* Mapping and address of an offset in a file. */
+static enum status place_in_file(
+	struct batch *b, uint32_t file_id, uint64_t offset, struct profile_location *loc)
 {
-	uint32_t file_id = (uint32_t)(frame >> FRAME_FILE_SHIFT);
-	uint64_t offset = frame & FRAME_OFFSET_MASK;
-	struct profile_location loc = { .address = offset, .kind = FRAME_NATIVE };
-	if (file_id == FRAME_FILE_ADDRESS) {
-		loc.kind = FRAME_JIT;
-		return profile_add_location(&b->profile, &loc, NULL, 0, out);
-	}
 	uint32_t at = map_find(&b->file_index, hash_u64(file_id), file_equal, b, &file_id);
 	if (at == MAP_NONE) {
 		enum status s = file_add(b, file_id, &at);
@@ -150,10 +157,65 @@ static enum status user_location(struct batch *b, uint64_t frame, uint32_t *out)
 			return s;
 	}
 	const struct file_entry *f = &b->files.v[at];
-	loc.mapping = f->mapping;
-	if (f->known && !file_info_vaddr(&f->info, offset, &loc.address))
-		loc.address = offset;
-	return profile_add_location(&b->profile, &loc, NULL, 0, out);
+	loc->mapping = f->mapping;
+	if (!f->known || !file_info_vaddr(&f->info, offset, &loc->address))
+		loc->address = offset;
+	return OK;
+}
+
+/* The file is named by its key until it is known, so that two of them are not one. */
+static enum status late_location(
+	struct batch *b, uint64_t offset, const struct file_key *key, uint32_t *out)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "[file %u:%" PRIu64 ", not read yet]", key->dev,
+		(uint64_t)key->inode);
+	struct profile_mapping m = { 0 };
+	struct profile_location loc = { .address = offset, .kind = FRAME_NATIVE };
+	enum status s = profile_add_string(&b->profile, str_of(name), &m.filename);
+	if (s == OK)
+		s = profile_add_mapping(&b->profile, &m, &loc.mapping);
+	size_t before = b->profile.locations.len;
+	if (s == OK)
+		s = profile_add_location(&b->profile, &loc, NULL, 0, out);
+	if (s == OK && b->profile.locations.len > before &&
+		!VEC_PUSH(&b->late, (struct late_location){ *out, *key }))
+		s = E_NOMEM;
+	return s;
+}
+
+/* Interning ends here: the locations are changed in place, right before they are encoded. */
+static void resolve_late(struct batch *b)
+{
+	for (size_t i = 0; i < b->late.len; i++) {
+		const struct late_location *l = &b->late.v[i];
+		uint32_t file_id = files_find(b->config.files, &l->key);
+		struct profile_location loc = b->profile.locations.v[l->location];
+		if (file_id && place_in_file(b, file_id, loc.address, &loc) == OK)
+			b->profile.locations.v[l->location] = loc;
+	}
+}
+
+static enum status user_location(struct batch *b, uint64_t frame, uint32_t *out)
+{
+	uint32_t file_id = (uint32_t)(frame >> FRAME_FILE_SHIFT);
+	uint64_t offset = frame & FRAME_OFFSET_MASK;
+	struct profile_location loc = { .address = offset, .kind = FRAME_NATIVE };
+	enum status s = OK;
+	if (file_id == FRAME_FILE_ADDRESS)
+		loc.kind = FRAME_JIT;
+	else
+		s = place_in_file(b, file_id, offset, &loc);
+	return s == OK ? profile_add_location(&b->profile, &loc, NULL, 0, out) : s;
+}
+
+/* The last frame of a stack that ended in a file nobody knew. */
+static bool is_late(const struct event_sample *s, uint64_t frame)
+{
+	const struct file_notice *n = &s->notice;
+	return s->h.stack_end == STACK_END_NO_FILE && n->key.inode &&
+	       frame >> FRAME_FILE_SHIFT == FRAME_FILE_ADDRESS && frame >= n->vma_start &&
+	       frame < n->vma_end;
 }
 
 /* A location with one function and nothing else known of it. */
@@ -221,8 +283,14 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 	uint32_t user = MIN((uint32_t)s->user_count, (uint32_t)SAMPLE_USER_FRAMES_MAX);
 	for (uint32_t i = 0; i < kernel && st == OK; i++)
 		st = kernel_location(b, s->frames[i] - (i > 0), &locations[n++]);
-	for (uint32_t i = 0; i < user && st == OK; i++)
-		st = user_location(b, s->frames[s->kernel_count + i], &locations[n++]);
+	for (uint32_t i = 0; i < user && st == OK; i++) {
+		uint64_t frame = s->frames[s->kernel_count + i];
+		if (i + 1 == user && is_late(s, frame))
+			st = late_location(b, frame - s->notice.vma_start + s->notice.offset,
+				&s->notice.key, &locations[n++]);
+		else
+			st = user_location(b, frame, &locations[n++]);
+	}
 	unsigned end = MIN((unsigned)s->h.stack_end, (unsigned)STACK_END_COUNT - 1);
 	if (st == OK && !stack_end_is_whole(end))
 		st = marker_location(b, end, &locations[n++]);
@@ -381,6 +449,7 @@ void batch_free(struct batch *b)
 		return;
 	profile_deinit(&b->profile);
 	VEC_FREE(&b->files);
+	VEC_FREE(&b->late);
 	map_deinit(&b->file_index);
 	free(b);
 }

@@ -770,6 +770,14 @@ bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 	return true;
 }
 
+uint32_t files_find(struct files *f, const struct file_key *key)
+{
+	LOCKED(&f->lock);
+	uint32_t i = binding_find(f, key);
+	return i != MAP_NONE && f->bindings.v[i].state == BINDING_BOUND ? f->bindings.v[i].file_id
+									: 0;
+}
+
 bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr)
 {
 	for (uint32_t n = 0; n < i->segment_count; n++) {

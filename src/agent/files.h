@@ -81,6 +81,8 @@ NODISCARD enum status files_preload(struct files *f, struct err *e);
 void files_notice(struct files *f, const struct file_notice *n, int pid);
 /* Look a file id up; false when there is none. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out);
+/* The file id that a kernel key is bound to; 0: none (yet). */
+uint32_t files_find(struct files *f, const struct file_key *key);
 /* A user frame's ELF virtual address; false when the offset lies in no segment. */
 bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr);
 const struct files_metrics *files_metrics(const struct files *f);

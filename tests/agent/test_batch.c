@@ -21,6 +21,13 @@ bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 	return true;
 }
 
+/* Inode 77 is read by the end of the interval. */
+uint32_t files_find(struct files *f, const struct file_key *key)
+{
+	(void)f;
+	return key->inode == 77 ? 2 : 0;
+}
+
 bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr)
 {
 	const struct objfile_segment *s = &i->segments[0];
@@ -148,6 +155,37 @@ static void makes_locations_of_frames(void **state)
 	CHECK(p->locations.v[at[5]].address == 0x7f0000001000);
 	l = &p->locations.v[at[6]];
 	CHECK_STR(profile_str(p, p->mappings.v[l->mapping].filename), "[file gone]");
+	teardown(&f);
+}
+
+static void places_frames_of_files_read_late(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_NO_FILE, 0, 1);
+	s->frames[0] = 0x7f0000000234;
+	for (uint64_t inode = 77; inode <= 78; inode++) {
+		s->notice = (struct file_notice){ .key = { .inode = inode, .dev = 8 },
+			.vma_start = 0x7f0000000000,
+			.vma_end = 0x7f0000001000,
+			.offset = 0x1000 };
+		batch_add(f.batch, s);
+	}
+	(void)batch_finish(f.batch);
+	const struct profile *p = &f.got.profile;
+	CHECK(p->samples.len == 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct profile_stack *stack = &p->stacks.v[p->samples.v[i].stack];
+		CHECK(stack->count == 2); /* and the marker */
+		const struct profile_location *l =
+			&p->locations.v[p->stack_locations.v[stack->first]];
+		struct str name = profile_str(p, p->mappings.v[l->mapping].filename);
+		CHECK(l->kind == FRAME_NATIVE);
+		CHECK(l->address == (i == 0 ? 0x401234u : 0x1234u));
+		CHECK(str_eq(
+			name, i == 0 ? STR("/usr/lib/lib2.so") : STR("[file 8:78, not read yet]")));
+	}
 	teardown(&f);
 }
 
@@ -279,7 +317,8 @@ static void refuses_bad_external_labels(void **state)
 	CHECK(strstr(e.text, "noequals"));
 }
 
-TEST_MAIN(cmocka_unit_test(makes_locations_of_frames), cmocka_unit_test(labels_each_sample),
+TEST_MAIN(cmocka_unit_test(makes_locations_of_frames),
+	cmocka_unit_test(places_frames_of_files_read_late), cmocka_unit_test(labels_each_sample),
 	cmocka_unit_test(shows_what_is_missing), cmocka_unit_test(keeps_the_deepest_stack_whole),
 	cmocka_unit_test(splits_and_loses_nothing), cmocka_unit_test(splits_by_bytes),
 	cmocka_unit_test(refuses_bad_external_labels))
