@@ -63,7 +63,7 @@ static int report(const char *name, enum status s, const struct err *e)
 
 /* Keep what a server may need as root: a low port, and its directory where that is not root's. The
  * rest goes, for this process and whatever it starts. Without privileges nothing happens. */
-static void drop_privileges(const char *storage_path)
+void child_drop_privileges(const char *storage_path)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[2] = { 0 };
@@ -87,7 +87,7 @@ int child_run_server(const struct server_config *c, pid_t parent)
 	struct err e = { 0 };
 	if (!settle("firn-server", parent))
 		return CLI_FAILED;
-	drop_privileges(c->storage_path);
+	child_drop_privileges(c->storage_path);
 	return report("server failed", server_run(c, &stop, &e), &e);
 }
 

@@ -16,5 +16,8 @@
 int child_run_server(const struct server_config *c, pid_t parent);
 int child_run_agent(const struct agent_config *c, pid_t parent);
 
+/* A server needs nothing of what root may do; to be called before other threads are made. */
+void child_drop_privileges(const char *storage_path);
+
 /* "was killed by signal 9 (Killed)", "ended with status 1". Returns out. */
 const char *child_describe_end(int wait_status, char *out, size_t out_size);

@@ -3,6 +3,7 @@
  * How: server_run() in the main thread; a second thread waits for its ready line and prints the
  * address, which is known only then.
  */
+#include "cli/child.h"
 #include "cli/cli.h"
 
 #include <fcntl.h>
@@ -93,5 +94,6 @@ int cli_server(int argc, char **argv)
 	if (!cli_log_apply(&v.log) || !cli_server_apply(&v.server, &config))
 		return CLI_USAGE;
 	cli_stop_on_signals();
+	child_drop_privileges(config.storage_path);
 	return run(&config);
 }
