@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples stored for each second of processor time of the whole process (validating, log, memtable,
+ * parts and their merging), durable; and how long one caller waits for an acknowledgement, beside
+ * the time of a bare write and fdatasync of as many bytes into a preallocated file.
+ */
+#include "bench_store.h"
+#include "store/state.h"
+
+#include <fcntl.h>
+
+enum { PROFILES = 100, SAMPLES = 1000, ROUNDS = 20, ACKS = 500 };
+
+static void move(struct profile *p, int64_t by_ns)
+{
+	for (size_t i = 0; i < p->samples.len; i++)
+		p->samples.v[i].time_ns += by_ns;
+}
+
+static double ingest(const char *dir, struct fleet *f)
+{
+	static struct profile profiles[PROFILES];
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c;
+	bool merged;
+	for (uint32_t i = 0; i < PROFILES; i++) {
+		BENCH_CHECK(profile_init(&profiles[i], 64 << 20) == OK);
+		fleet_batch(f, &profiles[i], i * 2, FLEET_T0, SAMPLES, true);
+	}
+	store_config_default(&c);
+	c.path = dir;
+	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	int64_t cpu = os_self_cpu_ns(), wall = clock_monotonic_ns();
+	for (int round = 0; round < ROUNDS; round++)
+		for (uint32_t i = 0; i < PROFILES; i++) {
+			enum status st;
+			while ((st = store_append(s, STR(""), &profiles[i], (struct hash128){ 0 },
+					&e)) == E_UNAVAILABLE)
+				;
+			BENCH_OK(st, &e);
+			move(&profiles[i], FLEET_BATCH_NS);
+		}
+	BENCH_OK(store_flush(s, &e), &e);
+	do
+		BENCH_OK(store_merge_step(s, clock_realtime_ns(), &merged, &e), &e);
+	while (merged);
+	cpu = os_self_cpu_ns() - cpu;
+	wall = clock_monotonic_ns() - wall;
+	const double samples = (double)PROFILES * SAMPLES * ROUNDS;
+	fprintf(stderr,
+		"ingest: %.0f samples in %.2f s, %.2f s of processor time, %.0f MiB resident\n",
+		samples, (double)wall * 1e-9, (double)cpu * 1e-9,
+		(double)os_self_rss_bytes() / (1 << 20));
+	store_close(s);
+	for (uint32_t i = 0; i < PROFILES; i++)
+		profile_deinit(&profiles[i]);
+	return samples / ((double)cpu * 1e-9);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double p99_ms(int64_t *v)
+{
+	qsort(v, ACKS, sizeof(*v), by_time);
+	return (double)v[ACKS * 99 / 100] * 1e-6;
+}
+
+static double acknowledge(const char *dir, struct fleet *f, uint64_t *bytes)
+{
+	static int64_t took[ACKS];
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c;
+	struct profile p;
+	BENCH_CHECK(profile_init(&p, 64 << 20) == OK);
+	fleet_batch(f, &p, 1, FLEET_T0, 200, true);
+	store_config_default(&c);
+	c.path = dir;
+	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	BENCH_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	uint64_t before = log_stats_get(s->log).bytes;
+	for (int i = 0; i < ACKS; i++) {
+		int64_t begin = clock_monotonic_ns();
+		BENCH_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+		took[i] = clock_monotonic_ns() - begin;
+	}
+	*bytes = (log_stats_get(s->log).bytes - before) / ACKS;
+	store_close(s);
+	profile_deinit(&p);
+	return p99_ms(took);
+}
+
+static double bare_sync(const char *dir, uint64_t bytes)
+{
+	static int64_t took[ACKS];
+	char path[128];
+	void *zeros = calloc(1, bytes);
+	snprintf(path, sizeof(path), "%s/bare", dir);
+	int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	BENCH_CHECK(fd >= 0 && zeros);
+	BENCH_CHECK(fallocate(fd, 0, 0, (off_t)(bytes * (ACKS + 1))) == 0);
+	for (int i = 0; i < ACKS; i++) {
+		int64_t begin = clock_monotonic_ns();
+		BENCH_CHECK(
+			pwrite(fd, zeros, bytes, (off_t)(bytes * (uint64_t)i)) == (ssize_t)bytes);
+		BENCH_CHECK(fdatasync(fd) == 0);
+		took[i] = clock_monotonic_ns() - begin;
+	}
+	close(fd);
+	free(zeros);
+	return p99_ms(took);
+}
+
+/* What one core could do at most: CRC and zstd aside, each sample's row written once. */
+static double copies_per_second(void)
+{
+	enum { BYTES = 64 << 20, ROW = 28 };
+	uint8_t *from = malloc(BYTES), *to = malloc(BYTES);
+	BENCH_CHECK(from && to);
+	memset(from, 1, BYTES);
+	memset(to, 2, BYTES);
+	int64_t begin = clock_monotonic_ns();
+	for (int i = 0; i < 8; i++) {
+		memcpy(to, from, BYTES);
+		__asm__ volatile("" ::"r"(to) : "memory");
+	}
+	double s = (double)(clock_monotonic_ns() - begin) * 1e-9;
+	free(from);
+	free(to);
+	return 8.0 * BYTES / ROW / s;
+}
+
+int main(void)
+{
+	static struct fleet f;
+	char dir[64], sub[80], note[160];
+	uint64_t bytes;
+	fleet_init(&f);
+	bench_dir(dir);
+	snprintf(sub, sizeof(sub), "%s/a", dir);
+	double rate = ingest(sub, &f), copies = copies_per_second();
+	snprintf(note, sizeof(note),
+		"batches of %d samples with pid, thread_id, cpu; parts and merging "
+		"included",
+		SAMPLES);
+	bench_report("store.ingest_per_second_core", rate, "samples/s",
+		"memcpy of the 28-byte rows", rate / copies, note);
+	snprintf(sub, sizeof(sub), "%s/b", dir);
+	double ack = acknowledge(sub, &f, &bytes), bare = bare_sync(dir, bytes);
+	snprintf(note, sizeof(note), "one caller, batches of 200 samples, %llu bytes in the log",
+		(unsigned long long)bytes);
+	bench_report("store.ack_p99_ms", ack, "ms", "p99 of pwrite and fdatasync of as many bytes",
+		ack / bare, note);
+	bench_clean(dir);
+	fleet_deinit(&f);
+	return 0;
+}
