@@ -124,114 +124,164 @@ static int64_t unzigzag(uint64_t v)
 	return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
 
-static void read_planes(const uint8_t *const *p, unsigned width, size_t rows, uint64_t *u)
+/*
+ * Decoding proper. One body serves both widths of the result: it is inlined with `narrow` constant,
+ * so that the common encodings become plain loops over bytes.
+ */
+#define INLINE static inline __attribute__((always_inline))
+
+struct sink {
+	void *out; /* uint32_t when narrow, else uint64_t */
+	bool narrow;
+	uint64_t limit; /* of narrow values */
+	uint64_t over;  /* not 0: one was not below the limit */
+};
+
+INLINE void put(struct sink *k, size_t i, uint64_t v)
 {
-	if (width == 0) {
-		memset(u, 0, rows * sizeof(*u));
-		return;
+	if (k->narrow) {
+		((uint32_t *)k->out)[i] = (uint32_t)v;
+		k->over |= v >= k->limit;
+	} else {
+		((uint64_t *)k->out)[i] = v;
 	}
-	for (size_t i = 0; i < rows; i++)
-		u[i] = p[0][i];
-	for (unsigned k = 1; k < width; k++)
-		for (size_t i = 0; i < rows; i++)
-			u[i] |= (uint64_t)p[k][i] << (8 * k);
 }
 
-static bool decode_runs(
-	const struct column *c, const struct column_streams *s, size_t rows, uint64_t *out)
+INLINE uint64_t planes_at(const uint8_t *const *p, unsigned width, size_t i)
+{
+	uint64_t u = p[0][i];
+	for (unsigned j = 1; j < width; j++)
+		u |= (uint64_t)p[j][i] << (8 * j);
+	return u;
+}
+
+INLINE void decode_planes(struct sink *k, const struct column *c, const uint8_t *const *p,
+	unsigned width, size_t rows)
+{
+	uint64_t base = (uint64_t)c->base, unit = c->unit;
+	for (size_t i = 0; i < rows; i++)
+		put(k, i, base + unit * planes_at(p, width, i));
+}
+
+INLINE void decode_delta(struct sink *k, const struct column *c, const uint8_t *const *p,
+	unsigned width, size_t rows)
+{
+	uint64_t v = (uint64_t)c->base, unit = c->unit;
+	for (size_t i = 0; i < rows; i++) {
+		v += unit * (uint64_t)unzigzag(planes_at(p, width, i));
+		put(k, i, v);
+	}
+}
+
+INLINE void by_width(struct sink *k, const struct column *c, const struct column_streams *s,
+	size_t rows, bool delta)
+{
+	switch (c->width) {
+	case 0:
+		for (size_t i = 0; i < rows; i++)
+			put(k, i, (uint64_t)c->base);
+		break;
+	case 1:
+		delta ? decode_delta(k, c, s->p, 1, rows) : decode_planes(k, c, s->p, 1, rows);
+		break;
+	case 2:
+		delta ? decode_delta(k, c, s->p, 2, rows) : decode_planes(k, c, s->p, 2, rows);
+		break;
+	case 3:
+		delta ? decode_delta(k, c, s->p, 3, rows) : decode_planes(k, c, s->p, 3, rows);
+		break;
+	default:
+		delta ? decode_delta(k, c, s->p, c->width, rows)
+		      : decode_planes(k, c, s->p, c->width, rows);
+		break;
+	}
+}
+
+INLINE bool decode_runs(
+	struct sink *k, const struct column *c, const struct column_streams *s, size_t rows)
 {
 	struct reader deltas = reader_over(s->p[0], s->len[0]);
 	struct reader lengths = reader_over(s->p[1], s->len[1]);
-	uint64_t a = 0;
+	uint64_t value = (uint64_t)c->base;
 	size_t at = 0;
-	while (!reader_done(&deltas)) {
-		a += (uint64_t)reader_zigzag(&deltas);
+	while (at < rows) {
+		value += c->unit * (uint64_t)reader_zigzag(&deltas);
 		uint64_t n = reader_varint(&lengths);
 		if (deltas.failed || lengths.failed || n >= rows - at)
 			return false;
-		uint64_t value = (uint64_t)c->base + c->unit * a;
-		for (uint64_t i = 0; i <= n; i++)
-			out[at++] = value;
-		if (at == rows)
-			break;
+		for (size_t end = at + (size_t)n; at <= end; at++)
+			put(k, at, value);
 	}
-	return at == rows && reader_done(&deltas) && reader_done(&lengths) && !deltas.failed &&
-	       !lengths.failed;
+	return reader_done(&deltas) && reader_done(&lengths) && !deltas.failed && !lengths.failed;
 }
 
-static enum status decode_dict(const struct column *c, const struct column_streams *s, size_t rows,
-	uint64_t *out, struct err *e)
+INLINE enum status decode_dict(struct sink *k, const struct column *c,
+	const struct column_streams *s, size_t rows, struct err *e)
 {
 	CLEANUP(free_cleanup) uint64_t *dict = malloc(COLUMN_DICT_MAX * sizeof(*dict));
 	if (!dict)
 		return err_set(e, E_NOMEM, "column %u", c->id);
 	struct reader r = reader_over(s->p[0], s->len[0]);
 	size_t count = 0;
-	uint64_t a = 0;
+	uint64_t value = (uint64_t)c->base;
 	while (!reader_done(&r) && count < COLUMN_DICT_MAX) {
-		a += (uint64_t)reader_zigzag(&r);
-		dict[count++] = (uint64_t)c->base + c->unit * a;
+		value += c->unit * (uint64_t)reader_zigzag(&r);
+		dict[count++] = value;
 	}
 	if (r.failed || !reader_done(&r))
 		return err_set(e, E_CORRUPT, "column %u: dictionary", c->id);
-	read_planes(s->p + 1, c->width, rows, out);
+	for (size_t i = count; i < COLUMN_DICT_MAX; i++)
+		dict[i] = 0;
+	bool over = false;
 	for (size_t i = 0; i < rows; i++) {
-		if (out[i] >= count)
-			return err_set(e, E_CORRUPT, "column %u: code %llu of %zu", c->id,
-				(unsigned long long)out[i], count);
-		out[i] = dict[out[i]];
+		uint64_t code = s->p[1][i];
+		if (c->width == 2)
+			code |= (uint64_t)s->p[2][i] << 8;
+		over |= code >= count;
+		put(k, i, dict[code]);
 	}
-	return OK;
+	return over ? err_set(e, E_CORRUPT, "column %u: a code beyond its dictionary", c->id) : OK;
 }
 
-enum status column_decode(const struct column *c, const struct column_streams *s, size_t rows,
-	int64_t *out, struct err *e)
+INLINE enum status decode(struct sink *k, const struct column *c, const struct column_streams *s,
+	size_t rows, struct err *e)
 {
-	uint64_t *u = (uint64_t *)out, base = (uint64_t)c->base, a = 0;
 	switch (c->encoding) {
 	case COLUMN_CONST:
 		for (size_t i = 0; i < rows; i++)
-			u[i] = base;
+			put(k, i, (uint64_t)c->base);
 		return OK;
 	case COLUMN_PLANES:
-		read_planes(s->p, c->width, rows, u);
-		for (size_t i = 0; i < rows; i++)
-			u[i] = base + c->unit * u[i];
+		by_width(k, c, s, rows, false);
 		return OK;
 	case COLUMN_DELTA:
-		read_planes(s->p, c->width, rows, u);
-		for (size_t i = 0; i < rows; i++) {
-			a += (uint64_t)unzigzag(u[i]);
-			u[i] = base + c->unit * a;
-		}
+		by_width(k, c, s, rows, true);
 		return OK;
 	case COLUMN_RUNS:
-		if (!decode_runs(c, s, rows, u))
+		if (!decode_runs(k, c, s, rows))
 			return err_set(e, E_CORRUPT, "column %u: runs", c->id);
 		return OK;
 	case COLUMN_DICT:
-		return decode_dict(c, s, rows, u, e);
+		return decode_dict(k, c, s, rows, e);
 	default:
 		return err_set(e, E_UNSUPPORTED, "column %u: encoding %u here", c->id, c->encoding);
 	}
 }
 
+enum status column_decode(const struct column *c, const struct column_streams *s, size_t rows,
+	int64_t *out, struct err *e)
+{
+	struct sink k = { .out = out, .narrow = false };
+	return decode(&k, c, s, rows, e);
+}
+
 enum status column_decode_u32(const struct column *c, const struct column_streams *s, size_t rows,
 	uint64_t limit, uint32_t *out, struct err *e)
 {
-	CLEANUP(free_cleanup) int64_t *wide = malloc(MAX(rows, (size_t)1) * sizeof(*wide));
-	if (!wide)
-		return err_set(e, E_NOMEM, "column %u: %zu rows", c->id, rows);
-	enum status st = column_decode(c, s, rows, wide, e);
-	if (st != OK)
-		return st;
-	uint64_t over = 0;
-	for (size_t i = 0; i < rows; i++) {
-		over |= (uint64_t)wide[i] >= limit;
-		out[i] = (uint32_t)wide[i];
-	}
-	if (over)
+	struct sink k = { .out = out, .narrow = true, .limit = limit };
+	enum status st = decode(&k, c, s, rows, e);
+	if (st == OK && k.over)
 		return err_set(e, E_CORRUPT, "column %u: a value that is not below %llu", c->id,
 			(unsigned long long)limit);
-	return OK;
+	return st;
 }

@@ -159,17 +159,14 @@ static enum status map_stack(struct adding *a, uint32_t id, uint32_t *out)
 {
 	if (a->stacks[id] == UNSET) {
 		const struct profile_stack *st = &a->p->stacks.v[id];
-		uint32_t node = 0;
-		for (uint32_t i = st->count; i-- > 0;) {
-			uint32_t location;
-			enum status s =
-				map_location(a, a->p->stack_locations.v[st->first + i], &location);
-			if (s == OK)
-				s = tables_add_node(a->t, node, location, &node);
-			if (s != OK)
-				return s;
-		}
-		a->stacks[id] = node;
+		uint32_t locations[PROFILE_STACK_MAX];
+		enum status s = OK;
+		for (uint32_t i = 0; i < st->count && s == OK; i++)
+			s = map_location(a, a->p->stack_locations.v[st->first + i], &locations[i]);
+		if (s == OK)
+			s = tables_add_stack(a->t, locations, st->count, &a->stacks[id]);
+		if (s != OK)
+			return s;
 	}
 	*out = a->stacks[id];
 	return OK;

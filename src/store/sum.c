@@ -18,7 +18,8 @@ struct summing {
 	bool is_gauge;
 	int64_t first_ns, last_ns;
 	struct store_tree tree;
-	struct map index;          /* of tree.nodes */
+	struct map index; /* of tree.nodes, from the second source on */
+	bool indexed;
 	VEC(double) node_averages; /* of tree.nodes, of a gauge */
 	/* of the source at hand */
 	bool by_time; /* first and last are taken from rows */
@@ -68,11 +69,31 @@ static void take_series_times(struct summing *s, const struct source *src, const
 			take_times(s, src->tabs.series[i].first_ns, src->tabs.series[i].last_ns);
 }
 
+/* The inner loop of a flame graph: all rows count. */
+static void add_all(struct summing *s, const struct scan_rows *r)
+{
+	uint64_t *sums = (uint64_t *)s->sums, count = r->n;
+	const uint32_t *node = r->node;
+	const int64_t *value = r->value;
+	for (size_t i = 0; i < r->n; i++)
+		sums[node[i]] += (uint64_t)value[i];
+	if (r->count) {
+		count = 0;
+		for (size_t i = 0; i < r->n; i++)
+			count += (uint64_t)r->count[i];
+	}
+	s->tree.sample_count += count;
+}
+
 static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 {
 	(void)e;
 	struct summing *s = ctx;
 	uint64_t count = 0;
+	if (!r->sel && !s->weights && !s->by_time) {
+		add_all(s, r);
+		return OK;
+	}
 	for (size_t j = 0; j < r->n; j++) {
 		size_t i = r->sel ? r->sel[j] : j;
 		if (s->weights)
@@ -104,31 +125,59 @@ static bool node_equal(const void *ctx, uint32_t value, const void *key)
 	return t->nodes.v[value].parent == k->parent && t->nodes.v[value].location == k->location;
 }
 
-static enum status tree_child(
+static uint64_t node_hash(uint32_t parent, uint32_t location)
+{
+	return hash_u64((uint64_t)parent << 32 | location);
+}
+
+static enum status add_child(
 	struct summing *s, uint32_t parent, uint32_t location, uint32_t *out, struct err *e)
 {
 	struct store_tree *t = &s->tree;
-	struct node_key key = { parent, location };
-	uint64_t h = hash_u64((uint64_t)parent << 32 | location);
-	uint32_t at = map_find(&s->index, h, node_equal, t, &key);
-	if (at == MAP_NONE) {
-		at = (uint32_t)t->nodes.len;
-		if (at >= STORE_TREE_NODES_MAX)
-			return err_set(
-				e, E_LIMIT, "a tree of more than %u nodes", STORE_TREE_NODES_MAX);
-		size_t cap = t->nodes.cap;
-		if (!VEC_RESERVE(&t->nodes, t->nodes.len + 1) ||
-			(s->is_gauge && !VEC_PUSH(&s->node_averages, 0)) ||
-			!map_insert(&s->index, h, at))
-			return err_set(e, E_NOMEM, "a tree of %u nodes", at);
-		enum status st = budget_take(
-			&s->budget, (t->nodes.cap - cap) * (sizeof(*t->nodes.v) + 16), e);
-		if (st != OK)
-			return st;
-		t->nodes.v[t->nodes.len++] = (struct store_tree_node){ parent, location, 0 };
-	}
+	uint32_t at = (uint32_t)t->nodes.len;
+	if (at >= STORE_TREE_NODES_MAX)
+		return err_set(e, E_LIMIT, "a tree of more than %u nodes", STORE_TREE_NODES_MAX);
+	size_t cap = t->nodes.cap;
+	if (!VEC_RESERVE(&t->nodes, t->nodes.len + 1) ||
+		(s->is_gauge && !VEC_PUSH(&s->node_averages, 0)) ||
+		(s->indexed && !map_insert(&s->index, node_hash(parent, location), at)))
+		return err_set(e, E_NOMEM, "a tree of %u nodes", at);
+	enum status st =
+		budget_take(&s->budget, (t->nodes.cap - cap) * (sizeof(*t->nodes.v) + 16), e);
+	if (st != OK)
+		return st;
+	t->nodes.v[t->nodes.len++] = (struct store_tree_node){ parent, location, 0 };
 	*out = at;
 	return OK;
+}
+
+/* The nodes of one source are distinct, so the first needs no search. */
+static enum status make_index(struct summing *s, struct err *e)
+{
+	const struct store_tree *t = &s->tree;
+	if (s->indexed || t->nodes.len == 1)
+		return OK;
+	for (uint32_t i = 1; i < t->nodes.len; i++)
+		if (!map_insert(
+			    &s->index, node_hash(t->nodes.v[i].parent, t->nodes.v[i].location), i))
+			return err_set(e, E_NOMEM, "a tree of %zu nodes", t->nodes.len);
+	s->indexed = true;
+	return OK;
+}
+
+static enum status tree_child(
+	struct summing *s, uint32_t parent, uint32_t location, uint32_t *out, struct err *e)
+{
+	if (s->indexed) {
+		struct node_key key = { parent, location };
+		uint32_t at = map_find(
+			&s->index, node_hash(parent, location), node_equal, &s->tree, &key);
+		if (at != MAP_NONE) {
+			*out = at;
+			return OK;
+		}
+	}
+	return add_child(s, parent, location, out, e);
 }
 
 static void add_self(struct summing *s, uint32_t to, uint32_t from)
@@ -177,7 +226,10 @@ static enum status fold_source(struct summing *s, struct source *src, struct err
 	CLEANUP(free_cleanup) uint8_t *used = NULL;
 	CLEANUP(free_cleanup) uint32_t *to = NULL;
 	uint64_t before = s->budget.used;
-	enum status st = remap_init(&r, t, &s->tree.tables, &s->budget, e);
+	enum status st = make_index(s, e);
+	if (st != OK)
+		return st;
+	st = remap_init(&r, t, &s->tree.tables, &s->budget, e);
 	if (st == OK)
 		st = budget_array(&s->budget, t->node_count, 1, &used, e);
 	if (st == OK)

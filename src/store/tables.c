@@ -168,6 +168,45 @@ enum status tables_add_node(struct tables *t, uint32_t parent, uint32_t location
 	return OK;
 }
 
+struct stack_key {
+	const uint32_t *locations;
+	uint32_t count;
+};
+
+static bool stack_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct tables *t = ctx;
+	const struct stack_key *k = key;
+	uint32_t node = value;
+	for (uint32_t i = 0; i < k->count; i++) {
+		if (node == 0 || t->node_location.v[node] != k->locations[i])
+			return false;
+		node = t->parent.v[node];
+	}
+	return node == 0;
+}
+
+/* A stack that is there already is one probe and a walk to the root, not a probe for each frame. */
+enum status tables_add_stack(
+	struct tables *t, const uint32_t *locations, uint32_t count, uint32_t *out)
+{
+	struct stack_key key = { locations, count };
+	uint64_t h = hash64(locations, count * sizeof(*locations));
+	uint32_t node = map_find(&t->stack_index, h, stack_equal, t, &key);
+	if (node == MAP_NONE) {
+		node = 0;
+		for (uint32_t i = count; i-- > 0;) {
+			enum status s = tables_add_node(t, node, locations[i], &node);
+			if (s != OK)
+				return s;
+		}
+		if (!map_insert(&t->stack_index, h, node))
+			return E_NOMEM;
+	}
+	*out = node;
+	return OK;
+}
+
 struct series_key {
 	const struct tab_series *series;
 	const struct profile_label *labels;
@@ -326,6 +365,7 @@ void tables_deinit(struct tables *t)
 	map_deinit(&t->mapping_index);
 	map_deinit(&t->location_index);
 	map_deinit(&t->node_index);
+	map_deinit(&t->stack_index);
 }
 
 static uint64_t index_bytes(const struct map *m)
@@ -342,7 +382,7 @@ uint64_t tables_bytes(const struct tables *t)
 	       index_bytes(&t->string_index) + index_bytes(&t->series_index) +
 	       index_bytes(&t->set_index) + index_bytes(&t->function_index) +
 	       index_bytes(&t->mapping_index) + index_bytes(&t->location_index) +
-	       index_bytes(&t->node_index);
+	       index_bytes(&t->node_index) + index_bytes(&t->stack_index);
 }
 
 void tables_view(const struct tables *t, struct tabs *out)

@@ -79,6 +79,7 @@ struct tables {
 	struct map mapping_index;
 	struct map location_index;
 	struct map node_index;
+	struct map stack_index; /* nodes that end a stack, by its locations */
 };
 
 /* Names are copied. `limit_bytes` bounds each table. */
@@ -99,6 +100,9 @@ NODISCARD enum status tables_add_location(struct tables *t, const struct profile
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
 NODISCARD enum status tables_add_node(
 	struct tables *t, uint32_t parent, uint32_t location, uint32_t *out);
+/* The node of a whole stack, leaf first. */
+NODISCARD enum status tables_add_stack(
+	struct tables *t, const uint32_t *locations, uint32_t count, uint32_t *out);
 /* label_first, label_count, first_ns, last_ns and rows of `key` are ignored. */
 NODISCARD enum status tables_add_series(struct tables *t, const struct tab_series *key,
 	const struct profile_label *labels, uint32_t label_count, uint32_t *out);
