@@ -84,6 +84,10 @@ NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *ou
 /* Drops what is too old or too much. */
 void store_retain(struct store *s, int64_t now_ns);
 
+/* Forgets tables of parts that no query used for a minute, and what is beyond a quarter of the
+ * memory. */
+void store_trim_caches(struct store *s);
+
 /* ---- manifest ---- */
 
 struct manifest_part {

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,8 @@ static void upkeep(struct store *s)
 		pthread_mutex_unlock(&s->lock);
 	}
 	store_retain(s, clock_realtime_ns());
+	store_trim_caches(s);
+	(void)malloc_trim(0); /* what flushing, merging and queries took goes back to the system */
 }
 
 static void *merger_main(void *ctx)

@@ -90,7 +90,7 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 	(void)e;
 	struct summing *s = ctx;
 	uint64_t count = 0;
-	if (!r->sel && !s->weights && !s->by_time) {
+	if (!r->sel && !s->weights && !s->periods && !s->by_time) {
 		add_all(s, r);
 		return OK;
 	}

@@ -126,7 +126,7 @@ void view_release(struct store_view *v)
 }
 
 /* What parts keep loaded is a cache: a quarter of the budget, and only while it is used. */
-static void trim_caches(struct store *s)
+void store_trim_caches(struct store *s)
 {
 	int64_t now = clock_monotonic_ns();
 	uint64_t loaded = 0;
@@ -145,7 +145,7 @@ void store_view_close(struct store_view *v)
 	if (!v)
 		return;
 	view_release(v);
-	trim_caches(v->store);
+	store_trim_caches(v->store);
 	for (size_t i = 0; i < v->source_count; i++) {
 		part_unref(v->sources[i].part);
 		memtable_unref(v->sources[i].mem.table);

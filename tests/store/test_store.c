@@ -102,6 +102,118 @@ static void stores_and_answers(void **state)
 	fixture_clean(dir);
 }
 
+/* The resource's label wins; ids of a link become labels; a tenant sees its own samples only. */
+static void labels_of_all_kinds(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	struct profile p;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	static const char *const resource[] = { "comm", "outer", "pid", "7", NULL };
+	static const char *const own[] = { "comm", "inner", "pid", "8", "cpu", "3", NULL };
+	struct profile_link link = { .trace_id = { 0xAB, 0xCD }, .span_id = { 1 } };
+	uint32_t head = fx_head(&p, "cpu", true, 1), id;
+	CHECK(profile_add_link(&p, &link, &id) == OK);
+	fx_sample(&p, T0, 5, head, 0, fx_labels(&p, resource), fx_labels(&p, own));
+	p.samples.v[0].link = id;
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	CHECK_OK(store_append(s, STR("other"), &p, (struct hash128){ 0 }, &e), &e);
+	for (int i = 0; i < 2; i++) {
+		CHECK(total(s, CPU, 0, INT64_MAX) == 5);
+		CHECK(total(s, CPU "{comm=\"outer\",pid=\"7\",cpu=\"3\"}", 0, INT64_MAX) == 5);
+		CHECK(total(s, CPU "{comm=\"inner\"}", 0, INT64_MAX) == 0);
+		CHECK(total(s, CPU "{trace_id=~\"abcd0{28}\",span_id=\"0100000000000000\"}", 0,
+			      INT64_MAX) == 5);
+		CHECK(total(s, CPU "{span_id=\"\"}", 0, INT64_MAX) == 0);
+		CHECK_OK(store_flush(s, &e), &e);
+	}
+	char long_name[STORE_TENANT_MAX + 1];
+	memset(long_name, 't', sizeof(long_name));
+	struct str tenant = str_make(long_name, sizeof(long_name));
+	CHECK(store_append(s, tenant, &p, (struct hash128){ 0 }, &e) == E_INVALID);
+	p.samples.v[0].stack = 99;
+	CHECK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e) == E_INVALID);
+	CHECK(metric_get(&s->metrics.rejected) == 2);
+	profile_deinit(&p);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* A batch of `n` stacks that no other batch has. */
+static enum status append_stacks(struct store *s, uint64_t *address, int n, struct err *e)
+{
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, 64 << 20) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, 1), stack;
+	for (int i = 0; i < n; i++) {
+		uint32_t frames[8];
+		for (int k = 0; k < 8; k++)
+			frames[k] = fx_frame(&p, "/bin/x", ++*address);
+		CHECK(profile_add_stack(&p, frames, 8, &stack) == OK);
+		fx_sample(&p, T0, 1, head, stack, 0, 0);
+	}
+	return store_append(s, STR(""), &p, (struct hash128){ 0 }, e);
+}
+
+/* While nothing can be written as a part, appending stops at the budget, and goes on after it. */
+static void memory_has_a_limit(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	uint64_t address = 0;
+	int64_t stored = 0;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	c.memory_bytes = 16 << 20;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(append_stacks(s, &address, 20000, &e) == E_LIMIT); /* never fits */
+	pthread_mutex_lock(&s->flush_lock);
+	enum status st = OK;
+	for (int i = 0; i < 1000 && st == OK; i++) {
+		st = append_stacks(s, &address, 50, &e);
+		stored += st == OK ? 50 : 0;
+	}
+	CHECK(st == E_UNAVAILABLE && strstr(e.text, "memory") != NULL);
+	CHECK(atomic_load(&s->active->bytes) <= s->memtable_bytes * 5 / 4);
+	pthread_mutex_unlock(&s->flush_lock);
+	while ((st = append_stacks(s, &address, 50, &e)) == E_UNAVAILABLE)
+		;
+	CHECK_OK(st, &e);
+	CHECK(total(s, CPU, 0, INT64_MAX) == stored + 50);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* An open store that nobody uses costs no processor time. */
+static void idles(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	append(s, T0, 1);
+	CHECK_OK(store_flush(s, &e), &e);
+	append(s, T0, 2);
+	usleep(300000); /* what merging there is happens now */
+	int64_t before = os_self_cpu_ns();
+	usleep(1500000);
+	int64_t used = os_self_cpu_ns() - before;
+	print_message("%.3f ms of processor time in 1.5 s\n", (double)used * 1e-6);
+	CHECK(used < 15 * 1000000);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 static void second_store_is_refused(void **state)
 {
 	(void)state;
@@ -174,4 +286,5 @@ static void periods_that_differ_weigh(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(stores_and_answers), cmocka_unit_test(periods_that_differ_weigh),
-	cmocka_unit_test(second_store_is_refused))
+	cmocka_unit_test(labels_of_all_kinds), cmocka_unit_test(memory_has_a_limit),
+	cmocka_unit_test(idles), cmocka_unit_test(second_store_is_refused))
