@@ -24,6 +24,7 @@ export const pageChecks = {
 			assert.equal(await page.locator("[data-testid=waiting]").count(), 0);
 			page.expected.push(late.url);
 		} finally {
+			await page.goto("about:blank"); // asks nothing of a server that is gone
 			await late.stop();
 		}
 	},
@@ -191,6 +192,7 @@ export const pageChecks = {
 			await page.waitForSelector("[data-testid=pending]", { state: "detached", timeout: 20_000 });
 			page.expected.push(fresh.url);
 		} finally {
+			await page.goto("about:blank"); // asks nothing of a server that is gone
 			await fresh.stop();
 		}
 	},
