@@ -45,11 +45,11 @@ void query_text_clean(struct buf *out, struct str s)
 	}
 }
 
-static uint32_t width_of(const uint8_t *text, size_t len)
+static uint32_t width_of(const struct buf *text, size_t from)
 {
 	uint32_t width = 0;
-	for (size_t i = 0; i < len; i++)
-		width += (text[i] & 0xC0) != 0x80;
+	for (size_t i = from; i < text->len; i++)
+		width += (text->data[i] & 0xC0) != 0x80;
 	return width;
 }
 
@@ -57,7 +57,7 @@ void query_text_cell(struct query_text *t, struct str s)
 {
 	size_t from = t->cells.len;
 	query_text_clean(&t->cells, s);
-	uint32_t width = width_of(t->cells.data + from, t->cells.len - from);
+	uint32_t width = width_of(&t->cells, from);
 	t->width[t->at] = MAX(t->width[t->at], width);
 	t->at = (t->at + 1) % t->columns;
 	buf_u8(&t->cells, 0);

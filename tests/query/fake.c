@@ -426,8 +426,9 @@ enum status store_sum_series(struct store_view *v, const struct store_query *q,
 			continue;
 		struct store_series *one = find_series(series, &count, s, by, by_count, a);
 		int64_t begin = s->time_ns / step_ns * step_ns;
-		struct store_point *last = &one->points[one->point_count - 1];
-		if (one->point_count == 0 || last->time_ns != begin) {
+		struct store_point *last =
+			one->point_count ? &one->points[one->point_count - 1] : NULL;
+		if (!last || last->time_ns != begin) {
 			last = &one->points[one->point_count++];
 			*last = (struct store_point){ .time_ns = begin };
 		}
