@@ -45,11 +45,11 @@ void query_text_clean(struct buf *out, struct str s)
 	}
 }
 
-static uint32_t width_of(const struct buf *text, size_t from)
+static uint32_t width_of(const uint8_t *text, size_t from, size_t to)
 {
 	uint32_t width = 0;
-	for (size_t i = from; i < text->len; i++)
-		width += (text->data[i] & 0xC0) != 0x80;
+	for (size_t i = from; i < to; i++)
+		width += (text[i] & 0xC0) != 0x80;
 	return width;
 }
 
@@ -57,7 +57,7 @@ void query_text_cell(struct query_text *t, struct str s)
 {
 	size_t from = t->cells.len;
 	query_text_clean(&t->cells, s);
-	uint32_t width = width_of(&t->cells, from);
+	uint32_t width = width_of(t->cells.data, from, t->cells.len);
 	t->width[t->at] = MAX(t->width[t->at], width);
 	t->at = (t->at + 1) % t->columns;
 	buf_u8(&t->cells, 0);
@@ -93,7 +93,7 @@ void query_text_end(struct query_text *t, struct buf *out)
 	uint32_t column = 0;
 	for (size_t at = 0; at < t->cells.len;) {
 		size_t len = strlen((const char *)t->cells.data + at);
-		uint32_t blanks = t->width[column] - width_of(t->cells.data + at, len);
+		uint32_t blanks = t->width[column] - width_of(t->cells.data, at, at + len);
 		bool last = column + 1 == t->columns;
 		if (t->right[column])
 			pad(out, blanks);
