@@ -68,10 +68,10 @@ static enum status live(enum script script, int ready_fd, const char *ready,
 static enum status serve(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
+	shared->server_pid = getpid();
 	uint32_t life = atomic_fetch_add(&shared->server_lives, 1);
 	char datagram[16];
 	snprintf(shared->server_address[life], 64, "%s", c->http_address);
-	shared->server_pid = getpid();
 	note(SERVER_BEGAN);
 	if (shared->server_script[life] == SERVE && life > 0 &&
 		recv(c->handover_fd, datagram, sizeof(datagram), 0) == 5)
@@ -84,9 +84,9 @@ static enum status serve(
 static enum status sample(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
+	shared->agent_pid = getpid(); /* before the count, which the tests wait for */
 	uint32_t life = atomic_fetch_add(&shared->agent_lives, 1);
 	snprintf(shared->agent_remote, 64, "%s", c->remote_store_address);
-	shared->agent_pid = getpid();
 	note(AGENT_BEGAN);
 	if (send(c->handover_fd, "hello", 5, MSG_NOSIGNAL) != 5)
 		return E_IO;
