@@ -157,23 +157,39 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 			(unsigned long long)lost[i]);
 }
 
+static void write_metrics(struct agent *a, struct buf *out)
+{
+	write_sampler_metrics(a, out);
+	batch_write_metrics(a->batch, out);
+	processes_write_metrics(a->processes, out);
+	files_write_metrics(a->files, out);
+	handover_write_metrics(a->handover, out);
+	sender_write_metrics(a->sender, out);
+	buf_printf(out,
+		"# HELP firn_agent_resident_bytes Resident memory of the agent.\n"
+		"# TYPE firn_agent_resident_bytes gauge\nfirn_agent_resident_bytes %llu\n"
+		"# HELP firn_agent_cpu_seconds_total CPU time that the agent used.\n"
+		"# TYPE firn_agent_cpu_seconds_total counter\nfirn_agent_cpu_seconds_total %.3f\n",
+		(unsigned long long)os_self_rss_bytes(), (double)os_self_cpu_ns() / NS_PER_SEC);
+}
+
 static void serve_metrics(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	(void)r;
-	struct agent *a = ctx;
 	out->content_type = "text/plain; version=0.0.4; charset=utf-8";
-	write_sampler_metrics(a, &out->body);
-	batch_write_metrics(a->batch, &out->body);
-	processes_write_metrics(a->processes, &out->body);
-	files_write_metrics(a->files, &out->body);
-	handover_write_metrics(a->handover, &out->body);
-	sender_write_metrics(a->sender, &out->body);
-	buf_printf(&out->body,
-		"# HELP process_resident_memory_bytes Resident memory.\n"
-		"# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes %llu\n"
-		"# HELP process_cpu_seconds_total CPU time used.\n"
-		"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %.3f\n",
-		(unsigned long long)os_self_rss_bytes(), (double)os_self_cpu_ns() / NS_PER_SEC);
+	write_metrics(ctx, &out->body);
+}
+
+/* `firn up`: the server shows them in its own /metrics. */
+static void hand_over_figures(struct agent *a)
+{
+	if (!handover_is_connected(a->handover))
+		return;
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, HANDOVER_FIGURES_MAX);
+	write_metrics(a, &text);
+	if (buf_status(&text) == OK)
+		handover_send_figures(a->handover, buf_view(&text));
 }
 
 static void serve_healthy(void *ctx, const struct net_request *r, struct net_response *out)
@@ -335,6 +351,7 @@ static void end_interval(struct agent *a)
 	processes_tick(a->processes);
 	if (a->kallsyms)
 		kallsyms_refresh(a->kallsyms, missed);
+	hand_over_figures(a);
 }
 
 static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop, struct err *e)

@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define VERSION 1
+#define KIND_FILE 1
+#define KIND_FIGURES 2
 #define BUILD_ID_BYTES_MAX 128
 #define PATH_BYTES_MAX 4096
 
@@ -107,7 +108,7 @@ static bool message_make(struct waiting *w, struct str build_id, struct str path
 	if (w->fd < 0)
 		return false;
 	buf_init(&w->message, 8 + BUILD_ID_BYTES_MAX + PATH_BYTES_MAX);
-	buf_u32(&w->message, VERSION);
+	buf_u32(&w->message, KIND_FILE);
 	buf_u16(&w->message, (uint16_t)build_id.len);
 	buf_u16(&w->message, (uint16_t)path.len);
 	buf_str(&w->message, build_id);
@@ -143,6 +144,26 @@ bool handover_retry(struct handover *h)
 	bool more = h->count > 0;
 	pthread_mutex_unlock(&h->lock);
 	return more;
+}
+
+bool handover_is_connected(struct handover *h)
+{
+	pthread_mutex_lock(&h->lock);
+	bool connected = h->socket >= 0;
+	pthread_mutex_unlock(&h->lock);
+	return connected;
+}
+
+void handover_send_figures(struct handover *h, struct str text)
+{
+	uint8_t head[4] = { KIND_FIGURES };
+	struct iovec iov[] = { { head, sizeof(head) }, { (void *)(uintptr_t)text.p, text.len } };
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = ARRAY_COUNT(iov) };
+	pthread_mutex_lock(&h->lock);
+	if (h->socket >= 0 && text.len > 0 && text.len <= HANDOVER_FIGURES_MAX &&
+		sendmsg(h->socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE)
+		h->socket = -1;
+	pthread_mutex_unlock(&h->lock);
 }
 
 void handover_write_metrics(const struct handover *h, struct buf *out)

@@ -37,8 +37,8 @@ struct up {
 static const struct cli_option up_options[] = {
 	{ .name = "agent-http-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct up_flags, agent_http_address), .value = "HOST:PORT",
-	  .help = "Where the agent's own /metrics is served, which counts what was sampled and "
-		  "lost. Default: nowhere." },
+	  .help = "Where the agent serves a /metrics of its own. The server's shows the same figures. "
+		  "Default: nowhere." },
 };
 /* clang-format on */
 

@@ -4,6 +4,7 @@
  * handover_stop_fd. The socket is never shut down: `firn up` gives the same one to the server that
  * follows this one.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/reader.h"
 #include "os/os.h"
@@ -16,11 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VERSION_KNOWN 1
+#define KIND_FILE 1
+#define KIND_FIGURES 2
 #define BUILD_ID_MAX 128
 #define PATH_BYTES_MAX 4096
 #define HEAD_BYTES 8
-#define MESSAGE_MAX (HEAD_BYTES + BUILD_ID_MAX + PATH_BYTES_MAX)
+#define MESSAGE_MAX 65536 /* of figures; executables are told in 4,232 */
 #define DESCRIPTORS_MAX 8 /* received, so that they can be closed; one is allowed */
 
 struct message {
@@ -102,14 +104,14 @@ static bool build_id_ok(struct str id)
 	return digits.len > 0 && id.len <= BUILD_ID_MAX;
 }
 
-static bool parse(struct message *m)
+static bool parse_file(struct message *m)
 {
 	struct reader r = reader_over(m->bytes, m->len);
-	uint32_t version = reader_u32(&r);
+	uint32_t kind = reader_u32(&r);
 	uint16_t id_len = reader_u16(&r), path_len = reader_u16(&r);
 	struct str id = reader_str(&r, id_len), path = reader_str(&r, path_len);
 	struct stat st;
-	if (m->cut || m->fd_count != 1 || r.failed || r.at != r.end || version != VERSION_KNOWN)
+	if (m->cut || m->fd_count != 1 || r.failed || r.at != r.end || kind != KIND_FILE)
 		return false;
 	if (!build_id_ok(id) || path.len > PATH_BYTES_MAX || str_index(path, 0) < path.len)
 		return false;
@@ -123,23 +125,71 @@ static bool parse(struct message *m)
 	return true;
 }
 
+/* Printable lines, so that no byte of it can be taken for something else in /metrics. */
+static bool parse_figures(const struct message *m, struct str *out)
+{
+	struct reader r = reader_over(m->bytes, m->len);
+	uint32_t kind = reader_u32(&r);
+	struct str text = reader_str(&r, reader_left(&r));
+	if (m->cut || m->fd_count || r.failed || kind != KIND_FIGURES || text.len == 0)
+		return false;
+	for (size_t i = 0; i < text.len; i++)
+		if (text.p[i] != '\n' && (text.p[i] < 0x20 || text.p[i] > 0x7e))
+			return false;
+	*out = text;
+	return text.p[text.len - 1] == '\n';
+}
+
+static void keep_figures(struct server *s, struct str text)
+{
+	pthread_mutex_lock(&s->figures_lock);
+	buf_clear(&s->figures);
+	buf_str(&s->figures, text);
+	s->figures_at_ns = clock_monotonic_ns();
+	pthread_mutex_unlock(&s->figures_lock);
+	metric_add(&s->metrics.handover_figures, 1);
+}
+
+void server_handover_write_figures(struct server *s, struct buf *out)
+{
+	if (s->handover_fd < 0)
+		return;
+	pthread_mutex_lock(&s->figures_lock);
+	if (s->figures.len && buf_status(&s->figures) == OK) {
+		buf_str(out, buf_view(&s->figures));
+		buf_printf(out,
+			"# HELP firn_agent_figures_age_seconds Since the agent told its figures.\n"
+			"# TYPE firn_agent_figures_age_seconds gauge\n"
+			"firn_agent_figures_age_seconds %.3f\n",
+			(double)(clock_monotonic_ns() - s->figures_at_ns) / (double)NS_PER_SEC);
+	}
+	pthread_mutex_unlock(&s->figures_lock);
+}
+
+static void take_file(struct server *s, struct message *m)
+{
+	struct err e;
+	m->fd_count = 0; /* the symbolizer takes it over */
+	if (symbolizer_offer(s->engine.symbolizer, m->build_id, m->path, m->fds[0], &e) == OK)
+		metric_add(&s->metrics.handover_files, 1);
+	else
+		metric_add(&s->metrics.handover_dropped, 1);
+}
+
 static void *handover_main(void *ctx)
 {
 	struct server *s = (struct server *)ctx;
 	struct message *m = malloc(sizeof(*m));
-	struct err e;
 	while (m && receive(s->handover_fd, s->handover_stop_fd, m)) {
-		if (!parse(m)) {
+		struct str text;
+		if (parse_figures(m, &text)) {
+			keep_figures(s, text);
+		} else if (parse_file(m)) {
+			take_file(s, m);
+		} else {
 			metric_add(&s->metrics.handover_refused, 1);
 			close_all(m);
-			continue;
 		}
-		m->fd_count = 0; /* the symbolizer takes it over */
-		if (symbolizer_offer(s->engine.symbolizer, m->build_id, m->path, m->fds[0], &e) ==
-			OK)
-			metric_add(&s->metrics.handover_files, 1);
-		else
-			metric_add(&s->metrics.handover_dropped, 1);
 	}
 	free(m);
 	return NULL;
@@ -153,6 +203,9 @@ enum status server_handover_start(struct server *s, struct err *e)
 	if (fd < 0)
 		return err_os(e, "eventfd");
 	s->handover_stop_fd = fd;
+	pthread_mutex_lock(&s->figures_lock); /* /metrics is asked already */
+	buf_init(&s->figures, MESSAGE_MAX);
+	pthread_mutex_unlock(&s->figures_lock);
 	enum status st = os_thread_start(&s->handover, "handover", handover_main, s, e);
 	s->handover_runs = st == OK;
 	if (st != OK)
@@ -172,6 +225,7 @@ void server_handover_stop(struct server *s)
 		close(s->handover_stop_fd);
 		s->handover_runs = false;
 	}
+	buf_deinit(&s->figures);
 	close(s->handover_fd);
 	s->handover_fd = -1;
 }

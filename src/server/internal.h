@@ -23,6 +23,8 @@
 	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on questions.")         \
 	X(handover_files, COUNTER, "firn_handover_files_total",                                   \
 		"Executables taken from the agent.")                                              \
+	X(handover_figures, COUNTER, "firn_handover_figures_total",                               \
+		"Times that the agent's figures were taken.")                                     \
 	X(handover_refused, COUNTER, "firn_handover_refused_total",                               \
 		"Messages of the agent that were not of the right form.")                         \
 	X(handover_dropped, COUNTER, "firn_handover_dropped_total",                               \
@@ -42,6 +44,9 @@ struct server {
 	int handover_stop_fd; /* while handover_runs */
 	pthread_t handover;
 	bool handover_runs;
+	pthread_mutex_t figures_lock; /* all 0 is ready; of the agent's own metrics: */
+	struct buf figures;           /* empty: none came */
+	int64_t figures_at_ns;        /* monotonic */
 	struct server_metrics metrics;
 };
 
@@ -92,3 +97,5 @@ net_handler_fn server_handle_no_page;
 /* handover.c */
 NODISCARD enum status server_handover_start(struct server *s, struct err *e);
 void server_handover_stop(struct server *s);
+/* The agent's last figures, when it has sent some. */
+void server_handover_write_figures(struct server *s, struct buf *out);

@@ -180,7 +180,9 @@ static void tame_malloc(void)
 enum status server_run(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
-	struct server s = { .config = c, .handover_fd = c->handover_fd };
+	struct server s = { .config = c,
+		.handover_fd = c->handover_fd,
+		.figures_lock = PTHREAD_MUTEX_INITIALIZER };
 	tame_malloc();
 	log_info("starting", "version=" FIRN_VERSION " pid=%d", (int)getpid());
 	enum status st = start(&s, e);

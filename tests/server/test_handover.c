@@ -117,7 +117,7 @@ static void takes_files(void **state)
 
 /* clang-format off */
 static const struct { const char *name; struct sent m; } bad[] = {
-	{ "other version",     { 2, "ab", "/x", 0, 1, NULL, 0 } },
+	{ "other kind",        { 3, "ab", "/x", 0, 1, NULL, 0 } },
 	{ "cut",               { 1, "ab", "/x", 0, 1, NULL, 1 } },
 	{ "cut in the head",   { 1, "ab", "/x", 0, 1, NULL, 6 } },
 	{ "longer",            { 1, "ab", "/x", 0, 1, NULL, -1 } },
@@ -171,6 +171,55 @@ static void refuses_messages(void **state)
 	close(pair[0]);
 }
 
+static void send_figures(int fd, const char *text, size_t len)
+{
+	static uint8_t bytes[80000];
+	const uint32_t kind = 2;
+	memcpy(bytes, &kind, 4);
+	memcpy(bytes + 4, text, len);
+	CHECK(send(fd, bytes, 4 + len, MSG_NOSIGNAL) == (ssize_t)(4 + len));
+}
+
+static void shows_the_agents_figures(void **state)
+{
+	(void)state;
+	struct server s = { 0 };
+	struct err e;
+	int pair[2];
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 20);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	s.handover_fd = pair[1];
+	server_handover_write_figures(&s, &out); /* before it has begun */
+	CHECK_OK(server_handover_start(&s, &e), &e);
+	server_handover_write_figures(&s, &out);
+	assert_int_equal(out.len, 0);
+
+	static char big[65532];
+	memset(big, 'x', sizeof(big));
+	big[sizeof(big) - 1] = '\n';
+	send_figures(pair[0], big, sizeof(big));
+	send_figures(pair[0], "firn_agent_x 1\n", 15);
+	UNTIL(metric_get(&s.metrics.handover_figures) == 2);
+	server_handover_write_figures(&s, &out);
+	buf_u8(&out, 0);
+	CHECK(str_starts(
+		str_of((char *)out.data), STR("firn_agent_x 1\n# HELP firn_agent_figures_age")));
+
+	send_figures(pair[0], "", 0);
+	send_figures(pair[0], "no line", 7);
+	send_figures(pair[0], "nul\0\n", 5);
+	send_figures(pair[0], "\xc3\xa4\n", 3);
+	send_figures(pair[0], big, sizeof(big));
+	static char longer[65533];
+	memset(longer, '\n', sizeof(longer));
+	send_figures(pair[0], longer, sizeof(longer));
+	UNTIL(metric_get(&s.metrics.handover_refused) == 5);
+	UNTIL(metric_get(&s.metrics.handover_figures) == 3);
+	close(pair[0]);
+	server_handover_stop(&s);
+}
+
 static void may_be_absent(void **state)
 {
 	(void)state;
@@ -181,4 +230,4 @@ static void may_be_absent(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(takes_files), cmocka_unit_test(refuses_messages),
-	cmocka_unit_test(may_be_absent))
+	cmocka_unit_test(shows_the_agents_figures), cmocka_unit_test(may_be_absent))

@@ -152,6 +152,21 @@ def check_reports_agree(checks, server, begin, end):
     checks.check(wanted <= labels, f"labels are there (missing: {wanted - labels})")
 
 
+def check_figures(checks, server):
+    """The agent's own counters, in the server's /metrics: each sample taken is delivered or counted as lost."""
+    taken = server.metric("firn_agent_samples_taken_total") or 0
+    lost = server.metric("firn_agent_samples_lost_total")
+    stored = server.metric("firn_store_samples_total")
+    age = server.metric("firn_agent_figures_age_seconds")
+    checks.check(taken > 0 and age < 30, f"the agent's figures are there, {age} s old")
+    # What is under way between the two: some intervals at full rate.
+    way = 4 * 5 * FREQUENCY_HZ * os.cpu_count()
+    checks.check(
+        abs(taken - lost - stored) <= way,
+        f"{taken:.0f} samples taken, {lost:.0f} counted as lost, {stored:.0f} stored",
+    )
+
+
 def check_unprivileged(checks, program, storage):
     """As another user: one sentence what is missing, and the server part runs."""
     home = os.path.join(storage, "unprivileged")
@@ -186,6 +201,7 @@ def main():
         check_shares(checks, own, rows)
         end = check_churn(checks, server, seconds)
         check_reports_agree(checks, server, begin, end)
+        check_figures(checks, server)
         before = server.json("/api/top", query=TYPE, limit=0, **{"from": begin, "to": end})["total"]
         children = firn.descendants(server.process.pid)
         checks.check(server.stop() == 0, "Ctrl-C stops it with status 0")
