@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "os/os.h"
 #include "query/query.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,21 +162,21 @@ static enum status sum_only(
 {
 	CLEANUP(arena_deinit) struct arena a;
 	struct selector selector;
-	struct store_view *view;
-	struct store_tree tree;
+	struct samples_view *view;
+	struct samples_tree tree;
 	arena_init(&a, 1 << 20);
 	must("selector", selector_parse(r->selector, &a, &selector, e), e);
-	must("view", store_view_open(q->store, r->tenant, &view, e), e);
-	struct store_query query = {
+	must("view", q->samples->ops->view_open(q->samples, r->tenant, &view, e), e);
+	struct samples_query query = {
 		.selector = &selector, .from_ns = r->from_ns, .to_ns = r->to_ns
 	};
-	enum status s = store_sum_stacks(view, &query, &tree, e);
+	enum status s = view->ops->sum_stacks(view, &query, &tree, e);
 	if (s == OK) {
 		out->len = 0;
 		buf_u64(out, tree.nodes.len);
-		store_tree_deinit(&tree);
+		samples_tree_deinit(&tree);
 	}
-	store_view_close(view);
+	view->ops->view_close(view);
 	selector_deinit(&selector);
 	return s;
 }
@@ -216,6 +217,7 @@ int main(void)
 {
 	char dir[] = "/tmp/firn-bench-query-XXXXXX", command[128], symbols[64];
 	struct query_engine q = { 0 };
+	struct store *store;
 	struct store_config c;
 	struct symbolizer_config sc;
 	struct err e = { 0 };
@@ -225,7 +227,8 @@ int main(void)
 	c.path = dir;
 	c.memory_bytes = (uint64_t)1 << 30;
 	c.retention_ns = 0;
-	must("store", store_open(&c, NULL, NULL, &q.store, &e), &e);
+	must("store", store_open(&c, NULL, NULL, &store, &e), &e);
+	q.samples = store_samples(store);
 	symbolizer_config_default(&sc);
 	snprintf(symbols, sizeof(symbols), "%s/symbols", dir);
 	mkdir(symbols, 0700);
@@ -235,8 +238,8 @@ int main(void)
 	must("symbolizer", symbolizer_new(&sc, &q.symbolizer, &e), &e);
 	make_stacks();
 	for (uint32_t i = 0; i < BATCHES; i++)
-		append(q.store, i);
-	must("flush", store_flush(q.store, &e), &e);
+		append(store, i);
+	must("flush", store_flush(store, &e), &e);
 
 	struct query_request r = {
 		.selector = STR(CPU), .from_ns = BEGIN_NS, .to_ns = BEGIN_NS + 3600 * NS_PER_SEC
@@ -255,7 +258,7 @@ int main(void)
 	r.by_count = 0;
 	measure("query.pprof_ms", query_pprof, &q, &r, sum_ms);
 
-	store_close(q.store);
+	store_close(store);
 	symbolizer_free(q.symbolizer);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);

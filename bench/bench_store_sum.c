@@ -67,18 +67,18 @@ static double sum(struct store *s, const char *text, int64_t from, int64_t to, i
 	struct selector sel;
 	arena_init(&a, 1 << 20);
 	BENCH_OK(selector_parse(str_of(text), &a, &sel, &e), &e);
-	struct store_query q = {
+	struct samples_query q = {
 		.selector = &sel, .from_ns = from, .to_ns = to, .memory_bytes = (uint64_t)1 << 30
 	};
 	for (int i = 0; i < RUNS; i++) {
 		struct store_view *v;
-		struct store_tree t;
+		struct samples_tree t;
 		int64_t begin = clock_thread_cpu_ns();
 		BENCH_OK(store_view_open(s, STR(""), &v, &e), &e);
 		BENCH_OK(store_sum_stacks(v, &q, &t, &e), &e);
 		took[i] = (double)(clock_thread_cpu_ns() - begin) * 1e-9;
 		*total = t.total;
-		store_tree_deinit(&t);
+		samples_tree_deinit(&t);
 		store_view_close(v);
 	}
 	selector_deinit(&sel);

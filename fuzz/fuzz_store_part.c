@@ -141,8 +141,8 @@ static void query(struct part *p)
 	static struct store store;
 	struct source source = { .part = part_ref(p), .first_ns = INT64_MIN, .last_ns = INT64_MAX };
 	struct store_view v = { .store = &store, .sources = &source, .source_count = 1 };
-	struct store_query q = { .from_ns = 0, .to_ns = 20000, .memory_bytes = MEMORY_BYTES };
-	struct store_tree tree;
+	struct samples_query q = { .from_ns = 0, .to_ns = 20000, .memory_bytes = MEMORY_BYTES };
+	struct samples_tree tree;
 	struct arena a;
 	struct str *texts;
 	size_t n;
@@ -155,7 +155,7 @@ static void query(struct part *p)
 			FUZZ_CHECK(tree.nodes.v[i].parent < i &&
 				   tree.nodes.v[i].location < tree.tables.locations.len);
 		FUZZ_CHECK(profile_validate(&tree.tables, NULL) == OK);
-		store_tree_deinit(&tree);
+		samples_tree_deinit(&tree);
 	}
 	(void)!store_label_names(&v, &q, &a, &texts, &n, NULL);
 	(void)!store_label_values(&v, &q, STR("pid"), &a, &texts, &n, NULL);

@@ -44,8 +44,8 @@ static inline uint64_t query_abs(int64_t v)
  * snapshot open. Close with query_plan_close(). */
 struct query_plan {
 	struct selector selector;
-	struct store_view *view;
-	struct store_query store;
+	struct samples_view *view;
+	struct samples_query store;
 	bool empty; /* the store holds no type at all: every report is empty */
 };
 /* need_type: a report, which is about one profile type. */
@@ -91,7 +91,7 @@ NODISCARD enum status query_frames_make(struct profile *tables, struct str match
 /* The store's tree with the sums and the children of its nodes. Values are not scaled yet. */
 struct query_tree {
 	struct query_plan plan;
-	struct store_tree store;
+	struct samples_tree store;
 	bool has_store; /* false: there is nothing, and what follows is empty */
 	struct query_frames frames;
 	struct query_unit unit;
@@ -143,7 +143,7 @@ void query_fold_deinit(struct query_fold *f);
 
 struct query_points {
 	struct str *labels; /* values of the request's `by`, "" when absent; NULL: the rest */
-	struct store_point *points;
+	struct samples_point *points;
 	size_t count;
 	int64_t total;
 };

@@ -22,7 +22,7 @@ static enum status check(const struct query_request *r, struct err *e)
 	return OK;
 }
 
-static void use_type(struct selector *s, const struct store_type *t)
+static void use_type(struct selector *s, const struct samples_type *t)
 {
 	s->type[0] = t->name;
 	s->type[1] = t->sample_type;
@@ -33,7 +33,7 @@ static void use_type(struct selector *s, const struct store_type *t)
 	s->has_type = true;
 }
 
-static enum status which_type(const struct store_type *types, size_t count, struct err *e)
+static enum status which_type(const struct samples_type *types, size_t count, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf names;
 	buf_init(&names, 4096);
@@ -49,9 +49,9 @@ static enum status which_type(const struct store_type *types, size_t count, stru
 
 static enum status find_type(struct query_plan *p, struct arena *a, struct err *e)
 {
-	struct store_type *types = NULL;
+	struct samples_type *types = NULL;
 	size_t count = 0;
-	enum status s = store_types(p->view, INT64_MIN, INT64_MAX, a, &types, &count, e);
+	enum status s = p->view->ops->types(p->view, INT64_MIN, INT64_MAX, a, &types, &count, e);
 	if (s != OK)
 		return s;
 	if (count > 1)
@@ -70,12 +70,12 @@ enum status query_plan_open(const struct query_engine *q, const struct query_req
 	if (s == OK)
 		s = selector_parse(r->selector, a, &p.selector, e);
 	if (s == OK)
-		s = store_view_open(q->store, r->tenant, &p.view, e);
+		s = q->samples->ops->view_open(q->samples, r->tenant, &p.view, e);
 	if (s == OK && need_type && !p.selector.has_type)
 		s = find_type(&p, a, e);
 	if (s != OK)
 		return s;
-	p.store = (struct store_query){
+	p.store = (struct samples_query){
 		.from_ns = r->from_ns,
 		.to_ns = r->to_ns,
 		.cancel = r->cancel,
@@ -93,7 +93,7 @@ enum status query_plan_open(const struct query_engine *q, const struct query_req
 void query_plan_close(struct query_plan *p)
 {
 	if (p->view)
-		store_view_close(p->view);
+		p->view->ops->view_close(p->view);
 	selector_deinit(&p->selector);
 	*p = (struct query_plan){ 0 };
 }

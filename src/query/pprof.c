@@ -37,7 +37,7 @@ static enum status choose_labels(const struct query_plan *p, const struct query_
 		*out_count = r->by_count;
 		return OK;
 	}
-	enum status s = store_label_names(p->view, &p->store, a, &names, &count, e);
+	enum status s = p->view->ops->label_names(p->view, &p->store, a, &names, &count, e);
 	if (s != OK)
 		return s;
 	*out_count = 0;
@@ -111,7 +111,7 @@ static enum status collect(const struct query_engine *q, const struct query_requ
 	}
 	enum status s = choose_labels(plan, r, a, labels, &label_count, e);
 	if (s == OK)
-		s = store_collect(plan->view, &plan->store, labels, label_count, out, e);
+		s = plan->view->ops->collect(plan->view, &plan->store, labels, label_count, out, e);
 	if (s != OK)
 		return s;
 	if (q->symbolizer)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query: questions to the store and the reports that answer them.
+ * query: questions to what keeps the samples (samples/samples.h) and the reports that answer them.
  *
- * Layer 5 (may use base, codec, profile, pprof, selector, store, symbolize). Thread safety: one
+ * Layer 5 (may use base, codec, profile, pprof, samples, selector, symbolize). Thread safety: one
  * query is one thread's; many may run at a time.
  *
  * Values: of a `samples:count` type with a period they are multiplied by it and reported in the
@@ -10,14 +10,14 @@
  */
 #pragma once
 
-#include "store/store.h"
+#include "samples/samples.h"
 #include "symbolize/symbolize.h"
 
 /* Nodes of one flame graph after trimming. */
 #define QUERY_FLAME_NODES_MAX (4u << 20)
 
 struct query_engine {
-	struct store *store;
+	struct samples_db *samples;
 	struct symbolizer *symbolizer;
 };
 
@@ -35,7 +35,7 @@ struct query_request {
 	bool invert; /* flame graph from the leaves up */
 	struct str
 		match; /* keep stacks with a function whose name contains this (no case); "": all */
-	store_cancel_fn *cancel;
+	samples_cancel_fn *cancel;
 	void *cancel_ctx;
 };
 

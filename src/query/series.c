@@ -63,7 +63,7 @@ static void scale_points(struct query_points *p, int64_t factor)
 
 static int compare_points(const void *pa, const void *pb)
 {
-	const struct store_point *a = pa, *b = pb;
+	const struct samples_point *a = pa, *b = pb;
 	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
@@ -75,7 +75,7 @@ static enum status sum_rest(const struct query_points *from, size_t count, struc
 	size_t points = 0;
 	for (size_t i = 0; i < count; i++)
 		points += from[i].count;
-	rest.points = ARENA_ARRAY(a, struct store_point, points);
+	rest.points = ARENA_ARRAY(a, struct samples_point, points);
 	if (!rest.points)
 		return err_set(e, arena_status(a), "%zu points of %zu series", points, count);
 	points = 0;
@@ -88,8 +88,8 @@ static enum status sum_rest(const struct query_points *from, size_t count, struc
 	}
 	qsort(rest.points, points, sizeof(*rest.points), compare_points);
 	for (size_t i = 0; i < points; i++) {
-		struct store_point *last = rest.count ? &rest.points[rest.count - 1] : NULL;
-		const struct store_point *p = &rest.points[i];
+		struct samples_point *last = rest.count ? &rest.points[rest.count - 1] : NULL;
+		const struct samples_point *p = &rest.points[i];
 		if (last && last->time_ns == p->time_ns) {
 			last->value = query_add(last->value, p->value);
 			last->count += p->count;
@@ -101,7 +101,7 @@ static enum status sum_rest(const struct query_points *from, size_t count, struc
 	return OK;
 }
 
-static enum status take(struct query_graph *g, const struct store_series *found, size_t count,
+static enum status take(struct query_graph *g, const struct samples_series *found, size_t count,
 	const struct query_request *r, int64_t factor, struct arena *a, struct err *e)
 {
 	g->series = ARENA_ARRAY(a, struct query_points, count);
@@ -135,12 +135,12 @@ enum status query_series(const struct query_engine *q, const struct query_reques
 	if (s != OK)
 		return s;
 	if (!plan.empty) {
-		struct store_series *found = NULL;
+		struct samples_series *found = NULL;
 		size_t count = 0;
-		struct store_type type = { 0 };
+		struct samples_type type = { 0 };
 		int64_t period = 0;
-		s = store_sum_series(plan.view, &plan.store, r->by, r->by_count, made.step_ns, a,
-			&found, &count, &type, &period, e);
+		s = plan.view->ops->sum_series(plan.view, &plan.store, r->by, r->by_count,
+			made.step_ns, a, &found, &count, &type, &period, e);
 		if (s != OK)
 			return s;
 		struct query_unit unit =

@@ -8,7 +8,7 @@
 void query_tree_deinit(struct query_tree *t)
 {
 	if (t->has_store)
-		store_tree_deinit(&t->store);
+		samples_tree_deinit(&t->store);
 	query_plan_close(&t->plan);
 }
 
@@ -29,7 +29,7 @@ static void keep_matches(struct query_tree *t, uint8_t *matched)
 
 static void sum_up(struct query_tree *t)
 {
-	const struct store_tree_node *nodes = t->store.nodes.v;
+	const struct samples_node *nodes = t->store.nodes.v;
 	memcpy(t->total, t->self, t->count * sizeof(*t->total));
 	for (uint32_t i = t->count; i-- > 1;) {
 		assert(nodes[i].parent < i);
@@ -40,7 +40,7 @@ static void sum_up(struct query_tree *t)
 /* first_child[] is one ahead while the lists are filled: each ends where the next begins. */
 static void list_children(struct query_tree *t)
 {
-	const struct store_tree_node *nodes = t->store.nodes.v;
+	const struct samples_node *nodes = t->store.nodes.v;
 	for (uint32_t i = 1; i < t->count; i++)
 		t->first_child[nodes[i].parent + 2]++;
 	for (uint32_t i = 2; i < t->count + 2; i++)
@@ -78,7 +78,7 @@ static enum status fill(struct query_tree *t, const struct query_engine *q,
 	const struct query_request *r, struct arena *work, struct err *e)
 {
 	struct profile *tables = &t->store.tables;
-	enum status s = store_sum_stacks(t->plan.view, &t->plan.store, &t->store, e);
+	enum status s = t->plan.view->ops->sum_stacks(t->plan.view, &t->plan.store, &t->store, e);
 	if (s != OK)
 		return s;
 	t->has_store = true;

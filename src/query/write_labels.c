@@ -21,7 +21,7 @@ enum status query_written(const struct buf *out, struct err *e)
 
 /* ---- types ---- */
 
-static struct str type_text(struct buf *text, const struct store_type *t)
+static struct str type_text(struct buf *text, const struct samples_type *t)
 {
 	const struct str parts[] = { t->name, t->sample_type, t->sample_unit, t->period_type,
 		t->period_unit };
@@ -36,14 +36,14 @@ static struct str type_text(struct buf *text, const struct store_type *t)
 	return buf_view(text);
 }
 
-static struct str type_unit(const struct store_type *t)
+static struct str type_unit(const struct samples_type *t)
 {
 	/* The index knows no periods; what is counted with one has one. */
 	return query_unit_of(t->sample_type, t->sample_unit, t->period_unit, 2).name;
 }
 
 static void types_json(
-	const struct store_type *types, size_t count, struct buf *text, struct buf *b)
+	const struct samples_type *types, size_t count, struct buf *text, struct buf *b)
 {
 	buf_cstr(b, "{\"types\":[");
 	for (size_t i = 0; i < count; i++) {
@@ -60,7 +60,7 @@ static void types_json(
 }
 
 static void types_text(
-	const struct store_type *types, size_t count, struct buf *text, struct buf *b)
+	const struct samples_type *types, size_t count, struct buf *text, struct buf *b)
 {
 	static const char *const heads[] = { "UNIT", "FIRST", "LAST", "TYPE" };
 	CLEANUP(query_text_deinit) struct query_text t;
@@ -90,13 +90,13 @@ enum status query_write_types(const struct query_engine *q, const struct query_r
 	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	buf_init(&text, SELECTOR_BYTES_MAX);
-	struct store_type *types = NULL;
+	struct samples_type *types = NULL;
 	size_t count = 0;
 	enum status s = query_format_check(format, e);
 	if (s == OK)
 		s = query_plan_open(q, r, false, &a, &plan, e);
 	if (s == OK)
-		s = store_types(plan.view, r->from_ns, r->to_ns, &a, &types, &count, e);
+		s = plan.view->ops->types(plan.view, r->from_ns, r->to_ns, &a, &types, &count, e);
 	if (s != OK)
 		return s;
 	if (format == QUERY_JSON)
@@ -141,7 +141,7 @@ enum status query_write_labels(const struct query_engine *q, const struct query_
 	if (s == OK)
 		s = query_plan_open(q, r, false, &a, &plan, e);
 	if (s == OK)
-		s = store_label_names(plan.view, &plan.store, &a, &names, &count, e);
+		s = plan.view->ops->label_names(plan.view, &plan.store, &a, &names, &count, e);
 	if (s != OK)
 		return s;
 	write_list("labels", names, count, format, out);
@@ -160,7 +160,8 @@ enum status query_write_label_values(const struct query_engine *q, const struct 
 	if (s == OK)
 		s = query_plan_open(q, r, false, &a, &plan, e);
 	if (s == OK)
-		s = store_label_values(plan.view, &plan.store, name, &a, &values, &count, e);
+		s = plan.view->ops->label_values(
+			plan.view, &plan.store, name, &a, &values, &count, e);
 	if (s != OK)
 		return s;
 	write_list("values", values, count, format, out);

@@ -50,6 +50,6 @@ void server_handle_metrics(void *ctx, const struct net_request *r, struct net_re
 	server_handover_write_figures(s, &out->body);
 	if (!atomic_load_explicit(&s->ready, memory_order_acquire))
 		return;
-	store_write_metrics(s->engine.store, &out->body);
+	store_write_metrics(s->store, &out->body);
 	symbolizer_write_metrics(s->engine.symbolizer, &out->body);
 }

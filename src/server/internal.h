@@ -6,6 +6,7 @@
 #include "net/net.h"
 #include "query/query.h"
 #include "server/server.h"
+#include "store/store.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ struct server {
 	const struct server_config *config;
 	struct net_server *net;
 	/* Set before `ready`, which handlers look at first. */
-	struct query_engine engine;
+	struct store *store;
+	struct query_engine engine; /* over it */
 	atomic_bool ready;
 	uint32_t queries_max;
 	int handover_fd;

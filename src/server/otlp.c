@@ -27,7 +27,7 @@ static enum status store_message(
 	metric_add(&s->metrics.otlp_rejected, (uint64_t)MAX(rejects->profiles, (int64_t)0));
 	if (p.samples.len == 0)
 		return OK;
-	st = store_append(s->engine.store, STR(""), &p, hash128(message.p, message.len), e);
+	st = store_append(s->store, STR(""), &p, hash128(message.p, message.len), e);
 	if (st == OK)
 		metric_add(&s->metrics.otlp_samples, p.samples.len);
 	return st;

@@ -129,9 +129,10 @@ static enum status open_store(struct server *s, struct err *e)
 	c.retention_ns = s->config->retention_ns;
 	c.retention_bytes = s->config->retention_bytes;
 	int64_t begun = clock_monotonic_ns();
-	enum status st = store_open(&c, notice, NULL, &s->engine.store, e);
+	enum status st = store_open(&c, notice, NULL, &s->store, e);
 	if (st != OK)
 		return st;
+	s->engine.samples = store_samples(s->store);
 	char path[1024];
 	log_info("store open", "path=%s ms=%lld", log_quote(str_of(c.path), path, sizeof(path)),
 		(long long)((clock_monotonic_ns() - begun) / NS_PER_MS));
@@ -163,8 +164,8 @@ static void stop_all(struct server *s)
 {
 	net_server_stop(s->net);
 	server_handover_stop(s);
-	if (s->engine.store)
-		store_close(s->engine.store);
+	if (s->store)
+		store_close(s->store);
 	symbolizer_free(s->engine.symbolizer);
 }
 

@@ -23,7 +23,7 @@ struct cells {
 
 struct collecting {
 	struct store_view *v;
-	const struct store_query *q;
+	const struct samples_query *q;
 	struct budget budget;
 	struct pick *picks;
 	struct groups groups;
@@ -221,7 +221,7 @@ static enum status add_samples(struct collecting *c, const struct found_type *f,
 	return s == OK ? OK : err_set(e, s, "the profile of the result");
 }
 
-static enum status collect(struct store_view *v, const struct store_query *q,
+static enum status collect(struct store_view *v, const struct samples_query *q,
 	const struct str *keep, size_t keep_count, struct profile *out, struct err *e)
 {
 	CLEANUP(collecting_deinit)
@@ -255,7 +255,7 @@ static enum status collect(struct store_view *v, const struct store_query *q,
 	return OK;
 }
 
-enum status store_collect(struct store_view *v, const struct store_query *q,
+enum status store_collect(struct store_view *v, const struct samples_query *q,
 	const struct str *keep_labels, size_t keep_count, struct profile *out, struct err *e)
 {
 	struct err local = { 0 };

@@ -138,7 +138,7 @@ static enum status make_weights(struct gauge *g, struct store_view *v, const str
 }
 
 enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick *picks,
-	const struct store_query *q, struct budget *b, struct err *e)
+	const struct samples_query *q, struct budget *b, struct err *e)
 {
 	*g = (struct gauge){ 0 };
 	CLEANUP(common_series_deinit) struct common_series c;

@@ -38,12 +38,12 @@ static enum status copy_texts(
 /* ---- types ---- */
 
 struct type_list {
-	VEC(struct store_type) v;
+	VEC(struct samples_type) v;
 };
 
 static int by_type(const void *a, const void *b)
 {
-	const struct store_type *x = a, *y = b;
+	const struct samples_type *x = a, *y = b;
 	int c = str_cmp(x->name, y->name);
 	c = c ? c : str_cmp(x->sample_type, y->sample_type);
 	c = c ? c : str_cmp(x->sample_unit, y->sample_unit);
@@ -55,7 +55,7 @@ static int by_type(const void *a, const void *b)
 static enum status add_type(
 	struct type_list *list, const struct tabs *t, const struct tab_series *s)
 {
-	struct store_type x = {
+	struct samples_type x = {
 		.name = t->label_strings[s->type[0]],
 		.sample_type = t->label_strings[s->type[1]],
 		.sample_unit = t->label_strings[s->type[2]],
@@ -66,7 +66,7 @@ static enum status add_type(
 		.last_ns = __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED),
 	};
 	for (size_t i = 0; i < list->v.len; i++) {
-		struct store_type *y = &list->v.v[i];
+		struct samples_type *y = &list->v.v[i];
 		if (by_type(y, &x) != 0)
 			continue;
 		y->first_ns = MIN(y->first_ns, x.first_ns);
@@ -76,13 +76,13 @@ static enum status add_type(
 	return VEC_PUSH(&list->v, x) ? OK : E_NOMEM;
 }
 
-static enum status copy_types(struct type_list *list, struct arena *a, struct store_type **out,
+static enum status copy_types(struct type_list *list, struct arena *a, struct samples_type **out,
 	size_t *out_count, struct err *e)
 {
 	size_t n = list->v.len;
 	if (n)
 		qsort(list->v.v, n, sizeof(*list->v.v), by_type);
-	struct store_type *v = ARENA_ARRAY(a, struct store_type, MAX(n, (size_t)1));
+	struct samples_type *v = ARENA_ARRAY(a, struct samples_type, MAX(n, (size_t)1));
 	for (size_t i = 0; v && i < n; i++) {
 		v[i] = list->v.v[i];
 		struct str *texts[] = { &v[i].name, &v[i].sample_type, &v[i].sample_unit,
@@ -101,9 +101,9 @@ static enum status copy_types(struct type_list *list, struct arena *a, struct st
 }
 
 static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
-	struct store_type **out, size_t *out_count, struct err *e)
+	struct samples_type **out, size_t *out_count, struct err *e)
 {
-	struct store_query q = { .from_ns = from_ns, .to_ns = to_ns };
+	struct samples_query q = { .from_ns = from_ns, .to_ns = to_ns };
 	struct budget b = query_budget(v, &q);
 	struct type_list list = { 0 };
 	struct pick *picks = view_picks_new(v);
@@ -122,7 +122,7 @@ static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, s
 }
 
 enum status store_types(struct store_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
-	struct store_type **out, size_t *out_count, struct err *e)
+	struct samples_type **out, size_t *out_count, struct err *e)
 {
 	struct err local = { 0 };
 	e = e ? e : &local;
@@ -229,7 +229,7 @@ static void texts_cleanup(struct strtab *t)
 	strtab_deinit(t);
 }
 
-static enum status texts(struct store_view *v, const struct store_query *q, struct str name,
+static enum status texts(struct store_view *v, const struct samples_query *q, struct str name,
 	struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
 	struct budget b = query_budget(v, q);
@@ -250,8 +250,8 @@ static enum status texts(struct store_view *v, const struct store_query *q, stru
 	return s;
 }
 
-static enum status texts_healed(struct store_view *v, const struct store_query *q, struct str name,
-	struct arena *a, struct str **out, size_t *out_count, struct err *e)
+static enum status texts_healed(struct store_view *v, const struct samples_query *q,
+	struct str name, struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
 	struct err local = { 0 };
 	e = e ? e : &local;
@@ -264,13 +264,13 @@ static enum status texts_healed(struct store_view *v, const struct store_query *
 	return s;
 }
 
-enum status store_label_names(struct store_view *v, const struct store_query *q, struct arena *a,
+enum status store_label_names(struct store_view *v, const struct samples_query *q, struct arena *a,
 	struct str **out, size_t *out_count, struct err *e)
 {
 	return texts_healed(v, q, STR(""), a, out, out_count, e);
 }
 
-enum status store_label_values(struct store_view *v, const struct store_query *q, struct str name,
+enum status store_label_values(struct store_view *v, const struct samples_query *q, struct str name,
 	struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
 	if (name.len == 0)

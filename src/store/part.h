@@ -13,6 +13,7 @@
 #include "store/column.h"
 #include "store/io.h"
 #include "store/memtable.h"
+#include "store/object.h"
 
 #include <stdatomic.h>
 
@@ -122,6 +123,8 @@ struct part_section_entry {
 struct part;
 /* Checks header, trailer, table of contents and META. E_CORRUPT, E_UNSUPPORTED (newer version). */
 NODISCARD enum status part_open(const char *path, struct part **out, struct err *e);
+/* The same wherever it lies; `o` is the part's from here on, also after a failure. */
+NODISCARD enum status part_open_object(struct object *o, struct part **out, struct err *e);
 struct part *part_ref(struct part *p);
 void part_unref(struct part *p);
 

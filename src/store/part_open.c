@@ -6,10 +6,7 @@
 #include "codec/codec.h"
 #include "store/part_table.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define HEADER_BYTES 32
 #define TRAILER_BYTES 32
@@ -23,7 +20,7 @@ static enum status check_header(struct part *p, struct err *e)
 	if (p->bytes < HEADER_BYTES + TRAILER_BYTES)
 		return err_set(e, E_CORRUPT, "%s: %llu bytes are no part", p->path,
 			(unsigned long long)p->bytes);
-	enum status s = os_pread_full(p->fd, h, sizeof(h), 0, p->path, e);
+	enum status s = object_read(p->object, 0, h, sizeof(h), e);
 	if (s != OK)
 		return s;
 	struct reader r = reader_over(h, sizeof(h));
@@ -70,7 +67,7 @@ static enum status parse_toc(struct part *p, struct str toc, struct err *e)
 static enum status read_toc(struct part *p, struct err *e)
 {
 	uint8_t t[TRAILER_BYTES];
-	enum status s = os_pread_full(p->fd, t, sizeof(t), p->bytes - TRAILER_BYTES, p->path, e);
+	enum status s = object_read(p->object, p->bytes - TRAILER_BYTES, t, sizeof(t), e);
 	if (s != OK)
 		return s;
 	struct reader r = reader_over(t, sizeof(t));
@@ -84,7 +81,7 @@ static enum status read_toc(struct part *p, struct err *e)
 		return err_set(e, E_CORRUPT, "%s: the table of contents lies at +%llu", p->path,
 			(unsigned long long)at);
 	uint8_t toc[4 + PART_SECTIONS_MAX * ENTRY_BYTES];
-	s = os_pread_full(p->fd, toc, len, at, p->path, e);
+	s = object_read(p->object, at, toc, len, e);
 	if (s != OK)
 		return s;
 	if (codec_crc32c(0, toc, len) != crc)
@@ -118,7 +115,7 @@ enum status part_section_read(
 	uint8_t *bytes = buf_extend(out, x->length);
 	if (!bytes)
 		return err_set(e, buf_status(out), "%s: no memory for section %d", p->path, kind);
-	enum status s = os_pread_full(p->fd, bytes, x->length, x->offset, p->path, e);
+	enum status s = object_read(p->object, x->offset, bytes, x->length, e);
 	if (s == OK && codec_crc32c(0, bytes, x->length) != x->crc)
 		return err_set(e, E_CORRUPT, "%s: checksum of section %d at +%llu", p->path, kind,
 			(unsigned long long)x->offset);
@@ -216,26 +213,26 @@ static enum status read_meta(struct part *p, struct err *e)
 
 enum status part_open(const char *path, struct part **out, struct err *e)
 {
+	struct object *o;
+	enum status s = object_open_file(path, &o, e);
+	return s == OK ? part_open_object(o, out, e) : s;
+}
+
+enum status part_open_object(struct object *o, struct part **out, struct err *e)
+{
 	struct part *p = calloc(1, sizeof(*p));
-	if (!p)
-		return err_set(e, E_NOMEM, "%s", path);
+	if (!p) {
+		enum status none = err_set(e, E_NOMEM, "%s", o->name);
+		object_close(o);
+		return none;
+	}
 	atomic_init(&p->refs, 1);
 	pthread_mutex_init(&p->lock, NULL);
 	p->meta.order = PART_ORDER_TIME;
-	p->fd = -1;
-	p->path = strdup(path);
-	struct stat st;
-	enum status s = p->path ? OK : err_set(e, E_NOMEM, "%s", path);
-	if (s == OK)
-		s = store_io_open(path, O_RDONLY, 0, &p->fd, e);
-	if (s == OK && fstat(p->fd, &st) < 0)
-		s = err_os(e, "stat %s", path);
-	if (s == OK && !S_ISREG(st.st_mode))
-		s = err_set(e, E_INVALID, "%s: not a regular file", path);
-	if (s == OK) {
-		p->bytes = (uint64_t)st.st_size;
-		s = check_header(p, e);
-	}
+	p->object = o;
+	p->path = o->name;
+	p->bytes = o->bytes;
+	enum status s = check_header(p, e);
 	if (s == OK)
 		s = read_toc(p, e);
 	if (s == OK)
@@ -269,10 +266,8 @@ void part_unref(struct part *p)
 	for (int i = 0; i < PART_GROUPS; i++)
 		group_free(&p->groups[i]);
 	part_meta_deinit(&p->meta);
-	if (p->fd >= 0)
-		close(p->fd);
+	object_close(p->object);
 	pthread_mutex_destroy(&p->lock);
-	free(p->path);
 	free(p);
 }
 

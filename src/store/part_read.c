@@ -121,7 +121,7 @@ enum status part_read_streams(struct part *p, const struct part_block *b, enum p
 	if (len && !bytes)
 		return err_set(e, buf_status(stored), "%s: no memory for %llu bytes of a block",
 			p->path, (unsigned long long)len);
-	enum status s = len ? os_pread_full(p->fd, bytes, (size_t)len, c->offset, p->path, e) : OK;
+	enum status s = len ? object_read(p->object, c->offset, bytes, (size_t)len, e) : OK;
 	if (s == OK)
 		s = column_unpack(c, str_make(bytes, (size_t)len), b->rows, out, e);
 	return s == OK ? OK : err_prefix(e, s, "%s", p->path);

@@ -18,8 +18,8 @@ struct group {
 
 struct part {
 	atomic_uint refs;
-	int fd;
-	char *path;
+	struct object *object;
+	const char *path; /* its name */
 	uint64_t bytes;
 	struct part_meta meta;
 	struct part_section_entry sections[PART_SECTIONS_MAX];

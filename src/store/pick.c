@@ -46,7 +46,7 @@ static int64_t load_time(const int64_t *p)
 
 /* Tenant, type and time. */
 static void pick_plain(const struct store_view *v, const struct source *s,
-	const struct store_query *q, struct pick *p)
+	const struct samples_query *q, struct pick *p)
 {
 	const struct tabs *t = &s->tabs;
 	for (uint32_t i = 0; i < t->series_count; i++) {
@@ -112,7 +112,7 @@ static enum status pick_by_set(const struct source *s, const struct selector_mat
 	return OK;
 }
 
-enum status source_pick(struct store_view *v, struct source *s, const struct store_query *q,
+enum status source_pick(struct store_view *v, struct source *s, const struct samples_query *q,
 	struct budget *b, struct pick *out, struct err *e)
 {
 	out->wanted = 0;
@@ -140,7 +140,7 @@ enum status source_pick(struct store_view *v, struct source *s, const struct sto
 	return st;
 }
 
-enum status view_pick(struct store_view *v, const struct store_query *q, struct budget *b,
+enum status view_pick(struct store_view *v, const struct samples_query *q, struct budget *b,
 	struct pick *picks, struct err *e)
 {
 	for (size_t i = 0; i < v->source_count; i++) {

@@ -78,7 +78,7 @@ static bool all_one(const struct part_block *b)
 static enum status scan_block(const struct scan *s, const struct part_block *b,
 	struct part_rows *rows, uint32_t *sel, scan_fn *fn, void *ctx, struct err *e)
 {
-	const struct store_query *q = s->query;
+	const struct samples_query *q = s->query;
 	if (b->time_min >= q->to_ns || b->time_max < q->from_ns ||
 		!any_series(s->pick, b->series_min, b->series_max))
 		return OK;

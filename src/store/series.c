@@ -30,7 +30,7 @@ struct instant {
 
 struct adding {
 	struct store_view *v;
-	const struct store_query *q;
+	const struct samples_query *q;
 	struct budget budget;
 	struct pick *picks;
 	struct groups groups;
@@ -215,7 +215,7 @@ static int by_group_step(const void *a, const void *b)
 
 static int by_values(const void *a, const void *b, void *ctx)
 {
-	const struct store_series *x = a, *y = b;
+	const struct samples_series *x = a, *y = b;
 	size_t n = *(const size_t *)ctx;
 	for (size_t i = 0; i < n; i++) {
 		int c = str_cmp(x->values[i], y->values[i]);
@@ -226,11 +226,11 @@ static int by_values(const void *a, const void *b, void *ctx)
 }
 
 static enum status fill_series(struct adding *a, const struct point *v, size_t n,
-	struct arena *arena, struct store_series *out)
+	struct arena *arena, struct samples_series *out)
 {
 	uint32_t names = a->groups.name_count;
 	out->values = ARENA_ARRAY(arena, struct str, MAX(names, 1u));
-	out->points = ARENA_ARRAY(arena, struct store_point, n);
+	out->points = ARENA_ARRAY(arena, struct samples_point, n);
 	if (!out->values || !out->points)
 		return arena_status(arena);
 	for (uint32_t i = 0; i < names; i++) {
@@ -245,20 +245,20 @@ static enum status fill_series(struct adding *a, const struct point *v, size_t n
 		int64_t begin;
 		if (__builtin_mul_overflow(v[i].step, a->step_ns, &begin))
 			begin = INT64_MIN;
-		out->points[i] = (struct store_point){ begin, v[i].value, v[i].count };
+		out->points[i] = (struct samples_point){ begin, v[i].value, v[i].count };
 	}
 	return OK;
 }
 
-static enum status make_series(struct adding *a, struct arena *arena, struct store_series **out,
+static enum status make_series(struct adding *a, struct arena *arena, struct samples_series **out,
 	size_t *out_count, struct err *e)
 {
 	struct point *v = a->points.v;
 	size_t n = a->points.len, names = a->groups.name_count, count = 0;
 	if (n)
 		qsort(v, n, sizeof(*v), by_group_step);
-	struct store_series *series =
-		ARENA_ARRAY(arena, struct store_series, MAX(groups_count(&a->groups), 1u));
+	struct samples_series *series =
+		ARENA_ARRAY(arena, struct samples_series, MAX(groups_count(&a->groups), 1u));
 	if (!series)
 		return err_set(e, arena_status(arena), "%u series", groups_count(&a->groups));
 	for (size_t i = 0, j; i < n; i = j) {
@@ -275,9 +275,9 @@ static enum status make_series(struct adding *a, struct arena *arena, struct sto
 }
 
 static enum status copy_type(
-	const struct found_type *f, struct arena *a, struct store_type *out, struct err *e)
+	const struct found_type *f, struct arena *a, struct samples_type *out, struct err *e)
 {
-	struct store_type t = { .delta = f->delta };
+	struct samples_type t = { .delta = f->delta };
 	struct str *texts[] = { &t.name, &t.sample_type, &t.sample_unit, &t.period_type,
 		&t.period_unit };
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
@@ -313,7 +313,7 @@ static enum status scan_sources(struct adding *a, struct err *e)
 	return s == OK && a->is_gauge ? average(a, e) : s;
 }
 
-static void take_span(struct adding *a, struct store_type *t)
+static void take_span(struct adding *a, struct samples_type *t)
 {
 	for (size_t i = 0; i < a->v->source_count; i++)
 		for (uint32_t k = 0; k < a->picks[i].series_count; k++) {
@@ -327,15 +327,15 @@ static void take_span(struct adding *a, struct store_type *t)
 		}
 }
 
-static enum status sum_series(struct store_view *v, const struct store_query *q,
+static enum status sum_series(struct store_view *v, const struct samples_query *q,
 	const struct str *by, size_t by_count, int64_t step_ns, struct arena *arena,
-	struct store_series **out, size_t *out_count, struct store_type *out_type,
+	struct samples_series **out, size_t *out_count, struct samples_type *out_type,
 	int64_t *out_period, struct err *e)
 {
 	CLEANUP(adding_deinit)
 	struct adding a = { .v = v, .q = q, .budget = query_budget(v, q), .step_ns = step_ns };
 	struct found_type found;
-	struct store_type type;
+	struct samples_type type;
 	enum status s = groups_init(&a.groups, by, (uint32_t)by_count, &a.budget, e);
 	a.picks = view_picks_new(v);
 	if (s == OK && !a.picks)
@@ -363,9 +363,9 @@ static enum status sum_series(struct store_view *v, const struct store_query *q,
 	return OK;
 }
 
-enum status store_sum_series(struct store_view *v, const struct store_query *q,
+enum status store_sum_series(struct store_view *v, const struct samples_query *q,
 	const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,
-	struct store_series **out, size_t *out_count, struct store_type *out_type,
+	struct samples_series **out, size_t *out_count, struct samples_type *out_type,
 	int64_t *out_period, struct err *e)
 {
 	struct err local = { 0 };

@@ -14,6 +14,7 @@
 #define MERGE_RETRY_NS (600LL * 1000000000LL)
 
 struct store {
+	struct samples_db samples; /* the first member */
 	struct store_config config;
 	char *path;
 	char parts_dir[STORE_PATH_MAX];

@@ -3,17 +3,17 @@
  * store: profiles over time in one directory: a write-ahead log, a memtable and immutable part
  * files (docs/formats/log.md, part.md, manifest.md).
  *
- * Layer 3 (may use base, os, codec, profile, selector). Thread safety: every function may be called
- * from any thread; a store_view is one thread's.
+ * Layer 3 (may use base, os, codec, profile, samples, selector). Thread safety: every function may
+ * be called from any thread; a store_view is one thread's.
  */
 #pragma once
 
 #include "base/metrics.h"
 #include "profile/profile.h"
+#include "samples/samples.h"
 #include "selector/selector.h"
 
 #define STORE_TENANT_MAX 64 /* bytes of a tenant's name; "" is the default tenant */
-#define STORE_TREE_NODES_MAX (64u << 20)
 
 struct store;
 
@@ -44,80 +44,37 @@ void store_close(struct store *s);
 NODISCARD enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e);
 
-/* ---- reading: one consistent snapshot of memtable and parts ---- */
+/* ---- reading: one consistent snapshot of memtable and parts (samples/samples.h) ---- */
 
+/* As reports ask it; valid as long as the store is open. */
+struct samples_db *store_samples(struct store *s);
+
+/* The same functions by name. */
 struct store_view;
 NODISCARD enum status store_view_open(
 	struct store *s, struct str tenant, struct store_view **out, struct err *e);
 void store_view_close(struct store_view *v);
 
-/* Asked now and then inside long scans: true ends the scan with E_CANCELED. */
-typedef bool store_cancel_fn(void *ctx);
-
-struct store_query {
-	const struct selector *selector;
-	int64_t from_ns; /* samples with from <= time < to */
-	int64_t to_ns;
-	store_cancel_fn *cancel; /* may be NULL */
-	void *cancel_ctx;
-	uint64_t memory_bytes; /* limit of this query; 0: a quarter of the store's */
-	/* Sums of samples whose periods differ: each value times its period, and 1 as the period of
-	 * the answer. */
-	bool times_period;
-};
-
 /* From the index, without a look at samples. Results are sorted, texts in `a`. */
-struct store_type {
-	struct str name, sample_type, sample_unit, period_type, period_unit;
-	bool delta;
-	int64_t first_ns, last_ns;
-};
 NODISCARD enum status store_types(struct store_view *v, int64_t from_ns, int64_t to_ns,
-	struct arena *a, struct store_type **out, size_t *out_count, struct err *e);
-NODISCARD enum status store_label_names(struct store_view *v, const struct store_query *q,
+	struct arena *a, struct samples_type **out, size_t *out_count, struct err *e);
+NODISCARD enum status store_label_names(struct store_view *v, const struct samples_query *q,
 	struct arena *a, struct str **out, size_t *out_count, struct err *e);
-NODISCARD enum status store_label_values(struct store_view *v, const struct store_query *q,
+NODISCARD enum status store_label_values(struct store_view *v, const struct samples_query *q,
 	struct str name, struct arena *a, struct str **out, size_t *out_count, struct err *e);
 
-/* Sum of values by stack: a tree of locations from the root down. */
-struct store_tree_node {
-	uint32_t parent;   /* always a smaller index; node 0 is the root, its own parent */
-	uint32_t location; /* tables.locations; 0 for the root */
-	int64_t self;      /* sum of the values of the stacks that end here */
-};
-struct store_tree {
-	struct profile tables; /* strings, functions, mappings, lines, locations in use */
-	VEC(struct store_tree_node) nodes;
-	int64_t total; /* sum of all self values */
-	uint64_t sample_count;
-	int64_t period;            /* of the samples; 0 when they differ or have none */
-	int64_t first_ns, last_ns; /* of the samples found; 0 when none */
-	struct profile_type type;  /* in tables; the query must name one */
-};
 /* Gauges (types without delta) are averaged over the points in time of each series. */
-NODISCARD enum status store_sum_stacks(
-	struct store_view *v, const struct store_query *q, struct store_tree *out, struct err *e);
-void store_tree_deinit(struct store_tree *t);
+NODISCARD enum status store_sum_stacks(struct store_view *v, const struct samples_query *q,
+	struct samples_tree *out, struct err *e);
 
-/* Sum of values by time step and by the values of some labels. */
-struct store_point {
-	int64_t time_ns; /* begin of the step: a multiple of step_ns */
-	int64_t value;
-	uint64_t count; /* samples */
-};
-struct store_series {
-	struct str *values;         /* of the `by` labels, "" when absent */
-	struct store_point *points; /* ascending, empty steps left out */
-	size_t point_count;
-};
-NODISCARD enum status store_sum_series(struct store_view *v, const struct store_query *q,
+NODISCARD enum status store_sum_series(struct store_view *v, const struct samples_query *q,
 	const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,
-	struct store_series **out, size_t *out_count, struct store_type *out_type,
+	struct samples_series **out, size_t *out_count, struct samples_type *out_type,
 	int64_t *out_period, struct err *e);
 
 /* Every sample, labels and all, as one profile: the pprof report. Samples with equal stack and
  * labels among `keep_labels` are merged (none: all labels of both kinds dropped). */
-NODISCARD enum status store_collect(struct store_view *v, const struct store_query *q,
+NODISCARD enum status store_collect(struct store_view *v, const struct samples_query *q,
 	const struct str *keep_labels, size_t keep_count, struct profile *out, struct err *e);
 
 /* ---- upkeep ---- */

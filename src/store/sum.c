@@ -11,13 +11,13 @@
 
 struct summing {
 	struct store_view *v;
-	const struct store_query *q;
+	const struct samples_query *q;
 	struct budget budget;
 	struct pick *picks;
 	struct gauge gauge;
 	bool is_gauge;
 	int64_t first_ns, last_ns;
-	struct store_tree tree;
+	struct samples_tree tree;
 	struct map index; /* of tree.nodes, from the second source on */
 	bool indexed;
 	VEC(double) node_averages; /* of tree.nodes, of a gauge */
@@ -34,18 +34,12 @@ static void summing_deinit(struct summing *s)
 {
 	view_picks_free(s->v, s->picks);
 	gauge_deinit(&s->gauge);
-	store_tree_deinit(&s->tree);
+	samples_tree_deinit(&s->tree);
 	map_deinit(&s->index);
 	VEC_FREE(&s->node_averages);
 	free(s->sums);
 	free(s->averages);
 	view_release(s->v);
-}
-
-void store_tree_deinit(struct store_tree *t)
-{
-	profile_deinit(&t->tables);
-	VEC_FREE(&t->nodes);
 }
 
 /* ---- adding ---- */
@@ -57,7 +51,7 @@ static void take_times(struct summing *s, int64_t first_ns, int64_t last_ns)
 }
 
 /* Every sample of the wanted series counts: then nobody needs to look at times. */
-static bool takes_all(const struct source *src, const struct pick *p, const struct store_query *q)
+static bool takes_all(const struct source *src, const struct pick *p, const struct samples_query *q)
 {
 	return src->part && !p->sets && src->first_ns >= q->from_ns && src->last_ns < q->to_ns;
 }
@@ -120,7 +114,7 @@ struct node_key {
 
 static bool node_equal(const void *ctx, uint32_t value, const void *key)
 {
-	const struct store_tree *t = ctx;
+	const struct samples_tree *t = ctx;
 	const struct node_key *k = key;
 	return t->nodes.v[value].parent == k->parent && t->nodes.v[value].location == k->location;
 }
@@ -133,10 +127,10 @@ static uint64_t node_hash(uint32_t parent, uint32_t location)
 static enum status add_child(
 	struct summing *s, uint32_t parent, uint32_t location, uint32_t *out, struct err *e)
 {
-	struct store_tree *t = &s->tree;
+	struct samples_tree *t = &s->tree;
 	uint32_t at = (uint32_t)t->nodes.len;
-	if (at >= STORE_TREE_NODES_MAX)
-		return err_set(e, E_LIMIT, "a tree of more than %u nodes", STORE_TREE_NODES_MAX);
+	if (at >= SAMPLES_TREE_NODES_MAX)
+		return err_set(e, E_LIMIT, "a tree of more than %u nodes", SAMPLES_TREE_NODES_MAX);
 	size_t cap = t->nodes.cap;
 	if (!VEC_RESERVE(&t->nodes, t->nodes.len + 1) ||
 		(s->is_gauge && !VEC_PUSH(&s->node_averages, 0)) ||
@@ -146,7 +140,7 @@ static enum status add_child(
 		budget_take(&s->budget, (t->nodes.cap - cap) * (sizeof(*t->nodes.v) + 16), e);
 	if (st != OK)
 		return st;
-	t->nodes.v[t->nodes.len++] = (struct store_tree_node){ parent, location, 0 };
+	t->nodes.v[t->nodes.len++] = (struct samples_node){ parent, location, 0 };
 	*out = at;
 	return OK;
 }
@@ -154,7 +148,7 @@ static enum status add_child(
 /* The nodes of one source are distinct, so the first needs no search. */
 static enum status make_index(struct summing *s, struct err *e)
 {
-	const struct store_tree *t = &s->tree;
+	const struct samples_tree *t = &s->tree;
 	if (s->indexed || t->nodes.len == 1)
 		return OK;
 	for (uint32_t i = 1; i < t->nodes.len; i++)
@@ -282,7 +276,7 @@ static enum status sum_source(struct summing *s, size_t i, struct err *e)
 
 /* ---- the whole ---- */
 
-static enum status set_type(struct store_tree *t, const struct found_type *f)
+static enum status set_type(struct samples_tree *t, const struct found_type *f)
 {
 	uint32_t *parts[] = { &t->type.name, &t->type.sample_type, &t->type.sample_unit,
 		&t->type.period_type, &t->type.period_unit };
@@ -296,8 +290,8 @@ static enum status set_type(struct store_tree *t, const struct found_type *f)
 	return OK;
 }
 
-static enum status sum_stacks(
-	struct store_view *v, const struct store_query *q, struct store_tree *out, struct err *e)
+static enum status sum_stacks(struct store_view *v, const struct samples_query *q,
+	struct samples_tree *out, struct err *e)
 {
 	CLEANUP(summing_deinit)
 	struct summing s = { .v = v,
@@ -308,7 +302,7 @@ static enum status sum_stacks(
 	struct found_type type;
 	s.picks = view_picks_new(v);
 	enum status st = s.picks ? profile_init(&s.tree.tables, s.budget.limit) : E_NOMEM;
-	if (st == OK && !VEC_PUSH(&s.tree.nodes, (struct store_tree_node){ 0 }))
+	if (st == OK && !VEC_PUSH(&s.tree.nodes, (struct samples_node){ 0 }))
 		st = E_NOMEM;
 	if (st != OK)
 		return err_set(e, st, "no memory for a tree");
@@ -337,12 +331,12 @@ static enum status sum_stacks(
 		s.tree.last_ns = s.last_ns;
 	}
 	*out = s.tree;
-	s.tree = (struct store_tree){ 0 };
+	s.tree = (struct samples_tree){ 0 };
 	return OK;
 }
 
-enum status store_sum_stacks(
-	struct store_view *v, const struct store_query *q, struct store_tree *out, struct err *e)
+enum status store_sum_stacks(struct store_view *v, const struct samples_query *q,
+	struct samples_tree *out, struct err *e)
 {
 	struct err local = { 0 };
 	e = e ? e : &local;

@@ -34,13 +34,13 @@ enum status budget_array(struct budget *b, size_t count, size_t size, void *out_
 	return OK;
 }
 
-struct budget query_budget(const struct store_view *v, const struct store_query *q)
+struct budget query_budget(const struct store_view *v, const struct samples_query *q)
 {
 	uint64_t limit = q->memory_bytes ? q->memory_bytes : v->store->config.memory_bytes / 4;
 	return (struct budget){ .limit = limit };
 }
 
-enum status query_check(const struct store_query *q, struct err *e)
+enum status query_check(const struct samples_query *q, struct err *e)
 {
 	if (q->from_ns >= q->to_ns)
 		return err_set(e, E_INVALID,
@@ -50,9 +50,17 @@ enum status query_check(const struct store_query *q, struct err *e)
 	return OK;
 }
 
-bool query_canceled(const struct store_query *q)
+bool query_canceled(const struct samples_query *q)
 {
 	return q->cancel && q->cancel(q->cancel_ctx);
+}
+
+static const struct samples_ops ops;
+
+struct samples_db *store_samples(struct store *s)
+{
+	s->samples.ops = &ops;
+	return &s->samples;
 }
 
 /* ---- life ---- */
@@ -83,6 +91,7 @@ enum status store_view_open(
 	struct store_view *v = calloc(1, sizeof(*v));
 	if (!v)
 		return err_set(e, E_NOMEM, "a view");
+	v->base.ops = &ops;
 	v->store = s;
 	memcpy(v->tenant_text, tenant.p ? tenant.p : "", tenant.len);
 	v->tenant = str_make(v->tenant_text, tenant.len);
@@ -215,3 +224,75 @@ struct str source_label(const struct source *s, uint32_t series, uint32_t set, s
 	}
 	return tabs_series_label(&s->tabs, series, name);
 }
+
+/* ---- the same as samples/samples.h wants it ---- */
+
+static struct store_view *mine(struct samples_view *v)
+{
+	return (struct store_view *)v;
+}
+
+static enum status view_open(
+	struct samples_db *db, struct str tenant, struct samples_view **out, struct err *e)
+{
+	struct store_view *v;
+	enum status s = store_view_open((struct store *)db, tenant, &v, e);
+	if (s == OK)
+		*out = &v->base;
+	return s;
+}
+
+static void view_close(struct samples_view *v)
+{
+	store_view_close(mine(v));
+}
+
+static enum status types(struct samples_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
+	struct samples_type **out, size_t *out_count, struct err *e)
+{
+	return store_types(mine(v), from_ns, to_ns, a, out, out_count, e);
+}
+
+static enum status label_names(struct samples_view *v, const struct samples_query *q,
+	struct arena *a, struct str **out, size_t *out_count, struct err *e)
+{
+	return store_label_names(mine(v), q, a, out, out_count, e);
+}
+
+static enum status label_values(struct samples_view *v, const struct samples_query *q,
+	struct str name, struct arena *a, struct str **out, size_t *out_count, struct err *e)
+{
+	return store_label_values(mine(v), q, name, a, out, out_count, e);
+}
+
+static enum status sum_stacks(struct samples_view *v, const struct samples_query *q,
+	struct samples_tree *out, struct err *e)
+{
+	return store_sum_stacks(mine(v), q, out, e);
+}
+
+static enum status sum_series(struct samples_view *v, const struct samples_query *q,
+	const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,
+	struct samples_series **out, size_t *out_count, struct samples_type *out_type,
+	int64_t *out_period, struct err *e)
+{
+	return store_sum_series(
+		mine(v), q, by, by_count, step_ns, a, out, out_count, out_type, out_period, e);
+}
+
+static enum status collect(struct samples_view *v, const struct samples_query *q,
+	const struct str *keep_labels, size_t keep_count, struct profile *out, struct err *e)
+{
+	return store_collect(mine(v), q, keep_labels, keep_count, out, e);
+}
+
+static const struct samples_ops ops = {
+	.view_open = view_open,
+	.view_close = view_close,
+	.types = types,
+	.label_names = label_names,
+	.label_values = label_values,
+	.sum_stacks = sum_stacks,
+	.sum_series = sum_series,
+	.collect = collect,
+};

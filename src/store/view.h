@@ -30,6 +30,7 @@ struct source {
 };
 
 struct store_view {
+	struct samples_view base; /* the first member */
 	struct store *store;
 	struct str tenant;
 	char tenant_text[STORE_TENANT_MAX];
@@ -62,7 +63,7 @@ struct pick {
 void pick_deinit(struct pick *p);
 /* Tenant, type, labels and time. Loads labels, and sets where a matcher asks for them. */
 NODISCARD enum status source_pick(struct store_view *v, struct source *s,
-	const struct store_query *q, struct budget *b, struct pick *out, struct err *e);
+	const struct samples_query *q, struct budget *b, struct pick *out, struct err *e);
 
 /* The one type of what all picks want: found false when nothing is wanted. E_INVALID when there
  * are several. */
@@ -96,7 +97,7 @@ struct scan {
 	struct store_view *view;
 	struct source *source;
 	const struct pick *pick;
-	const struct store_query *query;
+	const struct samples_query *query;
 	unsigned columns; /* mask of 1u << ROW_…: what fn reads */
 };
 NODISCARD enum status scan_run(
@@ -111,7 +112,7 @@ struct gauge {
 	size_t source_count;
 };
 NODISCARD enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick *picks,
-	const struct store_query *q, struct budget *b, struct err *e);
+	const struct samples_query *q, struct budget *b, struct err *e);
 void gauge_deinit(struct gauge *g);
 
 /* Series of all sources under common numbers: equal type and labels, equal number. */
@@ -152,11 +153,11 @@ static inline int64_t wrap_mul(int64_t a, int64_t b)
 
 /* The value of a label of a row: the set's, else the series'. */
 struct str source_label(const struct source *s, uint32_t series, uint32_t set, struct str name);
-NODISCARD enum status query_check(const struct store_query *q, struct err *e);
-bool query_canceled(const struct store_query *q);
-struct budget query_budget(const struct store_view *v, const struct store_query *q);
+NODISCARD enum status query_check(const struct samples_query *q, struct err *e);
+bool query_canceled(const struct samples_query *q);
+struct budget query_budget(const struct store_view *v, const struct samples_query *q);
 /* One pick for each source. */
 struct pick *view_picks_new(const struct store_view *v);
 void view_picks_free(const struct store_view *v, struct pick *picks);
-NODISCARD enum status view_pick(struct store_view *v, const struct store_query *q, struct budget *b,
-	struct pick *picks, struct err *e);
+NODISCARD enum status view_pick(struct store_view *v, const struct samples_query *q,
+	struct budget *b, struct pick *picks, struct err *e);

@@ -9,13 +9,12 @@ int fake_views;
 enum status fake_error;
 struct query_engine fake_engine;
 
-struct store {
-	int unused;
-};
 struct symbolizer {
 	int unused;
 };
-static struct store the_store;
+static const struct samples_ops fake_ops;
+static struct samples_db the_db = { &fake_ops };
+static struct samples_view the_view = { &fake_ops };
 static struct symbolizer the_symbolizer;
 
 #define PARTS_MAX 64
@@ -23,7 +22,7 @@ static struct symbolizer the_symbolizer;
 void fake_begin(void)
 {
 	CHECK(profile_init(&fake_profile, 64 << 20) == OK);
-	fake_engine = (struct query_engine){ &the_store, &the_symbolizer };
+	fake_engine = (struct query_engine){ &the_db, &the_symbolizer };
 	fake_pending = 0;
 	fake_views = 0;
 	fake_error = OK;
@@ -203,7 +202,7 @@ static bool is_type(const struct profile_type *t, const struct selector *s)
 	       str_eq(string(t->period_unit), s->type[4]) && t->delta == s->delta;
 }
 
-static bool wanted(const struct store_query *q, const struct profile_sample *s)
+static bool wanted(const struct samples_query *q, const struct profile_sample *s)
 {
 	if (s->time_ns < q->from_ns || s->time_ns >= q->to_ns)
 		return false;
@@ -222,35 +221,35 @@ static bool wanted(const struct store_query *q, const struct profile_sample *s)
 					 *end_ = s ? s + fake_profile.samples.len : s; \
 		s < end_; s++)
 
-enum status store_view_open(
-	struct store *s, struct str tenant, struct store_view **out, struct err *e)
+static enum status fake_view_open(
+	struct samples_db *db, struct str tenant, struct samples_view **out, struct err *e)
 {
-	CHECK(s == &the_store);
+	CHECK(db == &the_db);
 	if (str_eq(tenant, STR("nobody")))
 		return err_set(e, E_DENIED, "no such tenant");
 	fake_views++;
-	*out = (struct store_view *)&the_store;
+	*out = &the_view;
 	return OK;
 }
 
-void store_view_close(struct store_view *v)
+static void fake_view_close(struct samples_view *v)
 {
 	CHECK(v);
 	fake_views--;
 }
 
-enum status store_types(struct store_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
-	struct store_type **out, size_t *out_count, struct err *e)
+static enum status fake_types(struct samples_view *v, int64_t from_ns, int64_t to_ns,
+	struct arena *a, struct samples_type **out, size_t *out_count, struct err *e)
 {
 	(void)v;
 	if (fake_error != OK)
 		return err_set(e, fake_error, "a fake error");
-	struct store_type *types = ARENA_ARRAY(a, struct store_type, fake_profile.types.len);
+	struct samples_type *types = ARENA_ARRAY(a, struct samples_type, fake_profile.types.len);
 	CHECK(types);
 	*out_count = 0;
 	for (uint32_t i = 1; i < fake_profile.types.len; i++) {
 		const struct profile_type *t = &fake_profile.types.v[i];
-		struct store_type found = { string(t->name), string(t->sample_type),
+		struct samples_type found = { string(t->name), string(t->sample_type),
 			string(t->sample_unit), string(t->period_type), string(t->period_unit),
 			t->delta, INT64_MAX, INT64_MIN };
 		EACH_SAMPLE(s)
@@ -280,8 +279,8 @@ static void add_distinct(struct str *v, size_t *count, struct str s)
 	v[(*count)++] = s;
 }
 
-enum status store_label_names(struct store_view *v, const struct store_query *q, struct arena *a,
-	struct str **out, size_t *out_count, struct err *e)
+static enum status fake_label_names(struct samples_view *v, const struct samples_query *q,
+	struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
 	(void)v;
 	(void)e;
@@ -301,8 +300,8 @@ enum status store_label_names(struct store_view *v, const struct store_query *q,
 	return OK;
 }
 
-enum status store_label_values(struct store_view *v, const struct store_query *q, struct str name,
-	struct arena *a, struct str **out, size_t *out_count, struct err *e)
+static enum status fake_label_values(struct samples_view *v, const struct samples_query *q,
+	struct str name, struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
 	(void)v;
 	(void)e;
@@ -337,16 +336,16 @@ static void copy_tables(struct profile *p)
 	}
 }
 
-static uint32_t child_of(struct store_tree *t, uint32_t parent, uint32_t location)
+static uint32_t child_of(struct samples_tree *t, uint32_t parent, uint32_t location)
 {
 	for (uint32_t i = parent + 1; i < t->nodes.len; i++)
 		if (t->nodes.v[i].parent == parent && t->nodes.v[i].location == location)
 			return i;
-	CHECK(VEC_PUSH(&t->nodes, (struct store_tree_node){ parent, location, 0 }));
+	CHECK(VEC_PUSH(&t->nodes, (struct samples_node){ parent, location, 0 }));
 	return (uint32_t)t->nodes.len - 1;
 }
 
-static void add_to_tree(struct store_tree *t, const struct profile_sample *s)
+static void add_to_tree(struct samples_tree *t, const struct profile_sample *s)
 {
 	const struct profile_stack *stack = &fake_profile.stacks.v[s->stack];
 	int64_t period = fake_profile.heads.v[s->head].period;
@@ -359,14 +358,14 @@ static void add_to_tree(struct store_tree *t, const struct profile_sample *s)
 	t->sample_count++;
 }
 
-enum status store_sum_stacks(
-	struct store_view *v, const struct store_query *q, struct store_tree *out, struct err *e)
+static enum status fake_sum_stacks(struct samples_view *v, const struct samples_query *q,
+	struct samples_tree *out, struct err *e)
 {
 	(void)v;
 	CHECK(q->selector->has_type);
 	if (fake_error != OK)
 		return err_set(e, fake_error, "a fake error");
-	struct store_tree t = { 0 };
+	struct samples_tree t = { 0 };
 	copy_tables(&t.tables);
 	struct profile_type type = { .delta = q->selector->delta };
 	uint32_t *parts[] = { &type.name, &type.sample_type, &type.sample_unit, &type.period_type,
@@ -374,7 +373,7 @@ enum status store_sum_stacks(
 	for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
 		CHECK(profile_add_string(&t.tables, q->selector->type[i], parts[i]) == OK);
 	t.type = type;
-	CHECK(VEC_PUSH(&t.nodes, (struct store_tree_node){ 0 }));
+	CHECK(VEC_PUSH(&t.nodes, (struct samples_node){ 0 }));
 	EACH_SAMPLE(s)
 	if (wanted(q, s))
 		add_to_tree(&t, s);
@@ -382,13 +381,7 @@ enum status store_sum_stacks(
 	return OK;
 }
 
-void store_tree_deinit(struct store_tree *t)
-{
-	profile_deinit(&t->tables);
-	VEC_FREE(&t->nodes);
-}
-
-static struct store_series *find_series(struct store_series *v, size_t *count,
+static struct samples_series *find_series(struct samples_series *v, size_t *count,
 	const struct profile_sample *s, const struct str *by, size_t by_count, struct arena *a)
 {
 	for (size_t i = 0; i < *count; i++) {
@@ -398,25 +391,25 @@ static struct store_series *find_series(struct store_series *v, size_t *count,
 		if (k == by_count)
 			return &v[i];
 	}
-	struct store_series *made = &v[(*count)++];
+	struct samples_series *made = &v[(*count)++];
 	made->values = ARENA_ARRAY(a, struct str, by_count);
-	made->points = ARENA_ARRAY(a, struct store_point, fake_profile.samples.len);
+	made->points = ARENA_ARRAY(a, struct samples_point, fake_profile.samples.len);
 	for (size_t k = 0; k < by_count; k++)
 		made->values[k] = label_of(s, by[k]);
 	return made;
 }
 
 /* Samples are given in order of time in the tests that come here. */
-enum status store_sum_series(struct store_view *v, const struct store_query *q,
+static enum status fake_sum_series(struct samples_view *v, const struct samples_query *q,
 	const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,
-	struct store_series **out, size_t *out_count, struct store_type *out_type,
+	struct samples_series **out, size_t *out_count, struct samples_type *out_type,
 	int64_t *out_period, struct err *e)
 {
 	(void)v;
 	if (fake_error != OK)
 		return err_set(e, fake_error, "a fake error");
-	struct store_series *series =
-		ARENA_ARRAY(a, struct store_series, fake_profile.samples.len + 1);
+	struct samples_series *series =
+		ARENA_ARRAY(a, struct samples_series, fake_profile.samples.len + 1);
 	const struct selector *sel = q->selector;
 	size_t count = 0;
 	*out_period = 0;
@@ -424,26 +417,26 @@ enum status store_sum_series(struct store_view *v, const struct store_query *q,
 	{
 		if (!wanted(q, s))
 			continue;
-		struct store_series *one = find_series(series, &count, s, by, by_count, a);
+		struct samples_series *one = find_series(series, &count, s, by, by_count, a);
 		int64_t begin = s->time_ns / step_ns * step_ns;
-		struct store_point *last =
+		struct samples_point *last =
 			one->point_count ? &one->points[one->point_count - 1] : NULL;
 		if (!last || last->time_ns != begin) {
 			last = &one->points[one->point_count++];
-			*last = (struct store_point){ .time_ns = begin };
+			*last = (struct samples_point){ .time_ns = begin };
 		}
 		last->value = query_add(last->value, s->value);
 		last->count++;
 		*out_period = fake_profile.heads.v[s->head].period;
 	}
-	*out_type = (struct store_type){ sel->type[0], sel->type[1], sel->type[2], sel->type[3],
+	*out_type = (struct samples_type){ sel->type[0], sel->type[1], sel->type[2], sel->type[3],
 		sel->type[4], sel->delta, 0, 0 };
 	*out = series;
 	*out_count = count;
 	return OK;
 }
 
-enum status store_collect(struct store_view *v, const struct store_query *q,
+static enum status fake_collect(struct samples_view *v, const struct samples_query *q,
 	const struct str *keep_labels, size_t keep_count, struct profile *out, struct err *e)
 {
 	(void)v;
@@ -477,6 +470,17 @@ enum status store_collect(struct store_view *v, const struct store_query *q,
 	}
 	return OK;
 }
+
+static const struct samples_ops fake_ops = {
+	.view_open = fake_view_open,
+	.view_close = fake_view_close,
+	.types = fake_types,
+	.label_names = fake_label_names,
+	.label_values = fake_label_values,
+	.sum_stacks = fake_sum_stacks,
+	.sum_series = fake_sum_series,
+	.collect = fake_collect,
+};
 
 /* ---- the symbolizer: an address' name is "sym_0x12" ---- */
 

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "query/query.h"
+#include "store/store.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #define STEP_NS (10 * NS_PER_SEC) /* time of a batch */
 
 static char dir[64];
+static struct store *store;
 static struct query_engine engine;
 static uint32_t seed;
 /* What went in, by batch and comm. */
@@ -98,7 +100,7 @@ static void append_batch(uint32_t batch)
 	CHECK(profile_add_head(&p, &h, &head) == OK);
 	for (int i = 0; i < SAMPLES; i++)
 		add_sample(&p, batch, head);
-	CHECK_OK(store_append(engine.store, STR(""), &p, hash128(&batch, sizeof(batch)), &e), &e);
+	CHECK_OK(store_append(store, STR(""), &p, hash128(&batch, sizeof(batch)), &e), &e);
 	profile_deinit(&p);
 }
 
@@ -114,7 +116,8 @@ static int setup(void **state)
 	store_config_default(&c);
 	c.path = dir;
 	c.retention_ns = 0;
-	CHECK_OK(store_open(&c, NULL, NULL, &engine.store, &e), &e);
+	CHECK_OK(store_open(&c, NULL, NULL, &store, &e), &e);
+	engine.samples = store_samples(store);
 	symbolizer_config_default(&sc);
 	snprintf(symbols, sizeof(symbols), "%s/symbols", dir);
 	CHECK_OK(os_make_dirs(symbols, &e), &e);
@@ -127,7 +130,7 @@ static int setup(void **state)
 	for (uint32_t i = 0; i < BATCHES; i++) {
 		append_batch(i);
 		if (i == 1 || i == 3)
-			CHECK_OK(store_flush(engine.store, &e), &e);
+			CHECK_OK(store_flush(store, &e), &e);
 	}
 	return 0;
 }
@@ -136,7 +139,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	char command[128];
-	store_close(engine.store);
+	store_close(store);
 	symbolizer_free(engine.symbolizer);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);

@@ -39,12 +39,12 @@ static inline uint64_t counted_read(struct store *s, uint32_t *counts)
 	static const struct str by[] = { { "thread_id", 9 } };
 	struct fx_query f;
 	struct store_view *v;
-	struct store_series *series;
+	struct samples_series *series;
 	size_t n;
 	uint64_t all = 0;
 	struct err e = { 0 };
 	memset(counts, 0, COUNTED_MAX * sizeof(*counts));
-	struct store_query *q = fx_query(&f, COUNTED_TYPE, 0, INT64_MAX);
+	struct samples_query *q = fx_query(&f, COUNTED_TYPE, 0, INT64_MAX);
 	f.arena.limit = 1 << 30;
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 	CHECK_OK(

@@ -176,16 +176,16 @@ static inline void fx_sample(struct profile *p, int64_t time_ns, int64_t value, 
 struct fx_query {
 	struct arena arena;
 	struct selector selector;
-	struct store_query q;
+	struct samples_query q;
 };
 
-static inline struct store_query *fx_query(
+static inline struct samples_query *fx_query(
 	struct fx_query *f, const char *text, int64_t from, int64_t to)
 {
 	struct err e = { 0 };
 	arena_init(&f->arena, 16 << 20);
 	CHECK_OK(selector_parse(str_of(text), &f->arena, &f->selector, &e), &e);
-	f->q = (struct store_query){ .selector = &f->selector, .from_ns = from, .to_ns = to };
+	f->q = (struct samples_query){ .selector = &f->selector, .from_ns = from, .to_ns = to };
 	return &f->q;
 }
 

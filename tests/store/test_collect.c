@@ -68,7 +68,7 @@ static void check(struct store *s, const struct model *m, size_t keep_count)
 		struct profile p;
 		struct err e = { 0 };
 		model_query_text(c, text);
-		struct store_query *q = fx_query(&f, text, 0, INT64_MAX);
+		struct samples_query *q = fx_query(&f, text, 0, INT64_MAX);
 		CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 		CHECK_OK(store_collect(v, q, keep, keep_count, &p, &e), &e);
 		CHECK_OK(profile_validate(&p, &e), &e);

@@ -19,7 +19,7 @@ static void check_texts(struct store *s, const char *selector, const char *name,
 	size_t n;
 	struct err e = { 0 };
 	char got[1024];
-	struct store_query *q = fx_query(&f, selector, 0, to);
+	struct samples_query *q = fx_query(&f, selector, 0, to);
 	CHECK_OK(store_view_open(s, str_of(tenant), &v, &e), &e);
 	if (name)
 		CHECK_OK(store_label_values(v, q, str_of(name), &f.arena, &texts, &n, &e), &e);
@@ -34,7 +34,7 @@ static void check_texts(struct store *s, const char *selector, const char *name,
 static void check_types(struct store *s, const char *tenant, int64_t from, size_t want)
 {
 	struct store_view *v;
-	struct store_type *types;
+	struct samples_type *types;
 	struct arena a;
 	size_t n;
 	struct err e = { 0 };

@@ -417,13 +417,13 @@ static int64_t total(struct store *s)
 {
 	struct fx_query f;
 	struct store_view *v;
-	struct store_tree t;
+	struct samples_tree t;
 	struct err e = { 0 };
-	struct store_query *q = fx_query(&f, COUNTED_TYPE, 0, INT64_MAX);
+	struct samples_query *q = fx_query(&f, COUNTED_TYPE, 0, INT64_MAX);
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
 	int64_t sum = t.total;
-	store_tree_deinit(&t);
+	samples_tree_deinit(&t);
 	store_view_close(v);
 	fx_query_end(&f);
 	return sum;

@@ -50,13 +50,13 @@ static void check_query(struct store *s, const struct model *m, const struct mod
 	char text[256];
 	struct fx_query f;
 	struct store_view *v;
-	struct store_series *series;
-	struct store_type type;
+	struct samples_series *series;
+	struct samples_type type;
 	size_t n;
 	int64_t period;
 	struct err e = { 0 };
 	model_query_text(c, text);
-	struct store_query *q = fx_query(&f, text, from, to);
+	struct samples_query *q = fx_query(&f, text, from, to);
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 	CHECK_OK(store_sum_series(
 			 v, q, by, by_count, step, &f.arena, &series, &n, &type, &period, &e),
@@ -65,7 +65,7 @@ static void check_query(struct store *s, const struct model *m, const struct mod
 	for (size_t i = 0; i < n; i++) {
 		CHECK_CASE(c, series[i].point_count > 0);
 		for (size_t k = 0; k < series[i].point_count; k++) {
-			const struct store_point *p = &series[i].points[k];
+			const struct samples_point *p = &series[i].points[k];
 			struct want w = model_point(m, c, from, to, step, p->time_ns,
 				by_count ? series[i].values[0] : STR(""),
 				by_count ? series[i].values[1] : STR(""), by_count > 0);
@@ -124,14 +124,14 @@ static void refuses_nonsense(void **state)
 	struct store *s;
 	struct store_view *v;
 	struct fx_query f;
-	struct store_series *series;
+	struct samples_series *series;
 	size_t n;
 	struct err e = { 0 };
 	fixture_dir(dir);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
-	struct store_query *q = fx_query(&f, "{}", 0, 10);
+	struct samples_query *q = fx_query(&f, "{}", 0, 10);
 	CHECK(store_sum_series(v, q, by, 2, 0, &f.arena, &series, &n, NULL, NULL, &e) == E_INVALID);
 	CHECK_OK(store_sum_series(v, q, by, 2, 1, &f.arena, &series, &n, NULL, NULL, &e), &e);
 	CHECK(n == 0);

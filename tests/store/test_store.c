@@ -43,15 +43,15 @@ static int64_t total(struct store *s, const char *selector, int64_t from, int64_
 {
 	struct fx_query f;
 	struct store_view *v;
-	struct store_tree t;
+	struct samples_tree t;
 	struct err e = { 0 };
-	struct store_query *q = fx_query(&f, selector, from, to);
+	struct samples_query *q = fx_query(&f, selector, from, to);
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
 	int64_t sum = t.total;
 	for (uint32_t i = 1; i < t.nodes.len; i++)
 		CHECK(t.nodes.v[i].parent < i);
-	store_tree_deinit(&t);
+	samples_tree_deinit(&t);
 	store_view_close(v);
 	fx_query_end(&f);
 	return sum;
@@ -245,12 +245,12 @@ static void check_periods(struct store *s, bool times_period, int64_t want, int6
 {
 	struct fx_query f;
 	struct store_view *v;
-	struct store_tree t;
-	struct store_series *series;
+	struct samples_tree t;
+	struct samples_series *series;
 	struct err e = { 0 };
 	int64_t period;
 	size_t n;
-	struct store_query *q = fx_query(&f, CPU, T0, T0 + SEC);
+	struct samples_query *q = fx_query(&f, CPU, T0, T0 + SEC);
 	q->times_period = times_period;
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
@@ -259,7 +259,7 @@ static void check_periods(struct store *s, bool times_period, int64_t want, int6
 		store_sum_series(v, q, NULL, 0, SEC, &f.arena, &series, &n, NULL, &period, &e), &e);
 	CHECK(n == 1 && series[0].point_count == 1 && series[0].points[0].value == want);
 	CHECK(period == want_period);
-	store_tree_deinit(&t);
+	samples_tree_deinit(&t);
 	store_view_close(v);
 	fx_query_end(&f);
 }

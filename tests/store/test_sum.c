@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static void node_text(const struct store_tree *t, uint32_t node, struct buf *out)
+static void node_text(const struct samples_tree *t, uint32_t node, struct buf *out)
 {
 	if (node == 0)
 		return;
@@ -16,7 +16,7 @@ static void node_text(const struct store_tree *t, uint32_t node, struct buf *out
 	buf_u8(out, ';');
 }
 
-static void check_tree(const struct model_query *c, const struct store_tree *t,
+static void check_tree(const struct model_query *c, const struct samples_tree *t,
 	const double want[MODEL_STACKS], uint64_t count)
 {
 	int64_t total = 0;
@@ -51,19 +51,19 @@ static void check(struct store *s, const struct model *m, int64_t from, int64_t 
 		char text[256];
 		struct fx_query f;
 		struct store_view *v;
-		struct store_tree t;
+		struct samples_tree t;
 		struct err e = { 0 };
 		double want[MODEL_STACKS];
 		uint64_t count;
 		model_query_text(c, text);
-		struct store_query *q = fx_query(&f, text, from, to);
+		struct samples_query *q = fx_query(&f, text, from, to);
 		CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 		CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
 		model_sum(m, c, from, to, want, &count);
 		check_tree(c, &t, want, count);
 		if (count)
 			CHECK_CASE(c, t.period == model_types[c->type].period);
-		store_tree_deinit(&t);
+		samples_tree_deinit(&t);
 		store_view_close(v);
 		fx_query_end(&f);
 	}
@@ -127,7 +127,7 @@ static void limits_and_cancellation(void **state)
 	struct model m = { .random = 1 };
 	struct store *s;
 	struct store_view *v;
-	struct store_tree t = { .total = 77 };
+	struct samples_tree t = { .total = 77 };
 	struct fx_query f;
 	struct err e = { 0 };
 	fixture_dir(dir);
@@ -136,7 +136,7 @@ static void limits_and_cancellation(void **state)
 	model_append(&m, s, 500, T0, 10 * SEC);
 	CHECK_OK(store_flush(s, &e), &e);
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
-	struct store_query *q = fx_query(&f, model_types[0].text, 0, INT64_MAX);
+	struct samples_query *q = fx_query(&f, model_types[0].text, 0, INT64_MAX);
 	q->cancel = give_up;
 	CHECK(store_sum_stacks(v, q, &t, &e) == E_CANCELED);
 	q->cancel = NULL;

@@ -54,13 +54,13 @@ static void *merge_often(void *ctx)
 static int64_t view_total(struct store_view *v)
 {
 	struct fx_query f;
-	struct store_tree t;
+	struct samples_tree t;
 	struct err e = { 0 };
-	struct store_query *q = fx_query(&f, COUNTED_TYPE, 0, INT64_MAX);
+	struct samples_query *q = fx_query(&f, COUNTED_TYPE, 0, INT64_MAX);
 	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
 	int64_t sum = t.total;
 	CHECK((uint64_t)sum == t.sample_count);
-	store_tree_deinit(&t);
+	samples_tree_deinit(&t);
 	fx_query_end(&f);
 	return sum;
 }

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * samples: the questions that reports ask of whatever keeps the samples. The store in a directory
+ * answers them (store/store.h, store_samples()); a distributed database may do so too: reports
+ * (query/) know this header only.
+ *
+ * Layer 2 (may use base, profile, selector). Thread safety: a samples_db is used by any thread at
+ * any time, a samples_view by one.
+ *
+ * What an implementation owes:
+ *
+ * - A view is one instant: each sample that was acknowledged before it was opened is counted
+ *   exactly once by each question to it, whatever is written, merged or dropped meanwhile; no
+ *   sample of another tenant ever is.
+ * - Samples are picked by type and labels as selector.h says, and by from_ns <= time < to_ns. Times
+ *   may have been rounded down to a documented resolution when they were stored.
+ * - Values are signed 64-bit numbers, sums are taken modulo 2^64. Values of a type with `delta` are
+ *   summed; those of a type without (gauges) are averaged over the distinct points in time of each
+ *   series, and these averages summed over series. A sample that stands for several (its weight)
+ *   counts as often.
+ * - A selector without a type is good for types and labels; the sums want one type among what it
+ *   picks, else E_INVALID names two of them. Nothing picked is no error: an empty answer.
+ * - Answers do not depend on how samples came to lie (memory, young or merged parts, other
+ *   machines), and texts are sorted by bytes.
+ * - `cancel` is asked at least every few milliseconds of work by one thread at a time, then
+ *   E_CANCELED; past `deadline_ns` E_TIMEOUT; past the memory limit E_LIMIT. Out parameters stay
+ *   untouched by a failure.
+ * - Damaged data is reported and left out, or E_CORRUPT: never a wrong answer without a word.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "profile/profile.h"
+#include "selector/selector.h"
+
+#define SAMPLES_TREE_NODES_MAX (64u << 20)
+
+/* True: the answer is not wanted any more. */
+typedef bool samples_cancel_fn(void *ctx);
+
+struct samples_query {
+	const struct selector *selector;
+	int64_t from_ns; /* samples with from <= time < to */
+	int64_t to_ns;
+	samples_cancel_fn *cancel; /* may be NULL */
+	void *cancel_ctx;
+	int64_t deadline_ns;   /* monotonic; 0: none */
+	uint64_t memory_bytes; /* limit of this query; 0: the implementation's own */
+	/* Values of samples whose periods differ come multiplied by their period, and 1 is the
+	 * period of the answer. */
+	bool times_period;
+};
+
+struct samples_type {
+	struct str name, sample_type, sample_unit, period_type, period_unit;
+	bool delta;
+	int64_t first_ns, last_ns;
+};
+
+/* Sums of values by stack: a tree of locations from the root down. */
+struct samples_node {
+	uint32_t parent;   /* always a smaller index; node 0 is the root, its own parent */
+	uint32_t location; /* tables.locations; 0 for the root */
+	int64_t self;      /* sum of the values of the stacks that end here */
+};
+struct samples_tree {
+	struct profile tables; /* strings, functions, mappings, lines, locations in use */
+	VEC(struct samples_node) nodes;
+	int64_t total; /* sum of all self values */
+	uint64_t sample_count;
+	int64_t period;            /* of the samples; 0 when they differ or have none */
+	int64_t first_ns, last_ns; /* of the samples found; 0 when none */
+	struct profile_type type;  /* in tables; the query must name one */
+};
+static inline void samples_tree_deinit(struct samples_tree *t)
+{
+	profile_deinit(&t->tables);
+	VEC_FREE(&t->nodes);
+}
+
+/* Sums of values by time step and by the values of some labels. */
+struct samples_point {
+	int64_t time_ns; /* begin of the step: a multiple of step_ns */
+	int64_t value;
+	uint64_t count; /* samples */
+};
+struct samples_series {
+	struct str *values;           /* of the `by` labels, "" when absent */
+	struct samples_point *points; /* ascending, empty steps left out */
+	size_t point_count;
+};
+
+struct samples_db;
+struct samples_view;
+
+struct samples_ops {
+	enum status (*view_open)(
+		struct samples_db *db, struct str tenant, struct samples_view **out, struct err *e);
+	void (*view_close)(struct samples_view *v);
+
+	/* From an index, without a look at samples; sorted, texts in `a`. Names and values include
+	 * those that lie beside samples (pid, cpu, …), of the series that the selector picks. */
+	enum status (*types)(struct samples_view *v, int64_t from_ns, int64_t to_ns,
+		struct arena *a, struct samples_type **out, size_t *out_count, struct err *e);
+	enum status (*label_names)(struct samples_view *v, const struct samples_query *q,
+		struct arena *a, struct str **out, size_t *out_count, struct err *e);
+	enum status (*label_values)(struct samples_view *v, const struct samples_query *q,
+		struct str name, struct arena *a, struct str **out, size_t *out_count,
+		struct err *e);
+
+	enum status (*sum_stacks)(struct samples_view *v, const struct samples_query *q,
+		struct samples_tree *out, struct err *e);
+	/* *out_type is of what was found, *out_period as in samples_tree. */
+	enum status (*sum_series)(struct samples_view *v, const struct samples_query *q,
+		const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,
+		struct samples_series **out, size_t *out_count, struct samples_type *out_type,
+		int64_t *out_period, struct err *e);
+	/* All samples as one profile with one head; those with equal stack and labels among
+	 * `keep_labels` are merged. */
+	enum status (*collect)(struct samples_view *v, const struct samples_query *q,
+		const struct str *keep_labels, size_t keep_count, struct profile *out,
+		struct err *e);
+};
+
+/* An implementation's own structures begin with these. */
+struct samples_db {
+	const struct samples_ops *ops;
+};
+struct samples_view {
+	const struct samples_ops *ops;
+};
