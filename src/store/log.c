@@ -48,6 +48,7 @@ struct log {
 	struct waiter *first;
 	struct waiter **last;
 	bool led; /* somebody owns the current segment */
+	bool no_reuse;
 	uint64_t next_sequence;
 	uint64_t next_segment;
 	struct log_stats stats;
@@ -464,7 +465,7 @@ enum status log_release(struct log *l, uint64_t sequence, struct err *e)
 	size_t kept = 0;
 	for (size_t i = 0; i < l->sealed.len; i++) {
 		struct segment *seg = &l->sealed.v[i];
-		bool keep_file = l->free_files.len < LOG_FREE_MAX &&
+		bool keep_file = !l->no_reuse && l->free_files.len < LOG_FREE_MAX &&
 				 VEC_RESERVE(&l->free_files, l->free_files.len + 1);
 		if (s != OK || seg->last_sequence > sequence ||
 			(s = retire(l, seg, keep_file, e)) != OK) {
@@ -477,6 +478,26 @@ enum status log_release(struct log *l, uint64_t sequence, struct err *e)
 			free(seg->path);
 	}
 	l->sealed.len = kept;
+	pthread_mutex_unlock(&l->lock);
+	return s;
+}
+
+void log_reuse(struct log *l, bool on)
+{
+	pthread_mutex_lock(&l->lock);
+	l->no_reuse = !on;
+	pthread_mutex_unlock(&l->lock);
+}
+
+enum status log_forget_free(struct log *l, struct err *e)
+{
+	enum status s = OK;
+	pthread_mutex_lock(&l->lock);
+	while (s == OK && l->free_files.len) {
+		s = store_io_unlink(l->free_files.v[l->free_files.len - 1].path, e);
+		if (s == OK)
+			free(l->free_files.v[--l->free_files.len].path);
+	}
 	pthread_mutex_unlock(&l->lock);
 	return s;
 }

@@ -85,6 +85,10 @@ NODISCARD enum status log_append(
 uint64_t log_seal(struct log *l);
 /* Sealed segments without a record above `sequence` may be used again. */
 NODISCARD enum status log_release(struct log *l, uint64_t sequence, struct err *e);
+/* Whether segments are used again, as they are from the start; if not, they are removed instead. */
+void log_reuse(struct log *l, bool on);
+/* Removes the segments that wait to be used again. */
+NODISCARD enum status log_forget_free(struct log *l, struct err *e);
 
 /* The segments that log_open() found, oldest first; the last sequence number of each is unknown
  * (so that nothing is released) until log_found_set(). */

@@ -82,6 +82,19 @@ NODISCARD enum status store_collect(struct store_view *v, const struct samples_q
 /* Memtable to a part now (tests, shutdown). */
 NODISCARD enum status store_flush(struct store *s, struct err *e);
 
+/* All samples that the query picks are gone from every answer, from parts, memory and log, and from
+ * the disk (files set aside in quarantine/ and what views hold open excepted), durably, when this
+ * is OK. Samples that arrive meanwhile may stay. Merging waits for it. On failure some may be
+ * gone: asking again does the rest. `q`: selector (NULL: all types and series), range, cancel. */
+struct store_deleted {
+	uint64_t rows;
+	uint64_t samples;
+	uint64_t parts;   /* rewritten or removed */
+	uint64_t damaged; /* set aside on the way: their samples answer no query any more */
+};
+NODISCARD enum status store_delete(struct store *s, struct str tenant,
+	const struct samples_query *q, struct store_deleted *out, struct err *e);
+
 #define STORE_METRICS(X)                                                                     \
 	X(samples, COUNTER, "firn_store_samples_total", "Samples stored.")                   \
 	X(batches, COUNTER, "firn_store_batches_total", "Batches stored.")                   \
@@ -98,6 +111,7 @@ NODISCARD enum status store_flush(struct store *s, struct err *e);
 	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")       \
 	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                    \
 	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.") \
+	X(deleted_rows, COUNTER, "firn_store_deleted_rows_total", "Rows deleted.")           \
 	X(quarantined, COUNTER, "firn_store_quarantined_total", "Damaged files set aside.")  \
 	X(log_torn, COUNTER, "firn_store_log_torn_total", "Torn ends of logs cut at start.")
 struct store_metrics {

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was deleted is in no answer and in no file, wherever it lay; all the rest is there, exactly.
+ */
+#include "base/clock.h"
+#include "store/merge.h"
+#include "tests/store/counted.h"
+#include "tests/store/model_check.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+
+static struct store *open_store(const char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	return s;
+}
+
+static struct store_deleted delete_now(
+	struct store *s, const char *selector, int64_t from, int64_t to)
+{
+	struct fx_query f;
+	struct store_deleted d = { 0 };
+	struct err e = { 0 };
+	CHECK_OK(store_delete(s, STR(""), fx_query(&f, selector, from, to), &d, &e), &e);
+	fx_query_end(&f);
+	return d;
+}
+
+static void merge_all(struct store *s)
+{
+	struct err e = { 0 };
+	bool merged;
+	do
+		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
+	while (merged);
+}
+
+/* The model forgets; returns how many. */
+static uint64_t model_delete(struct model *m, const struct model_query *q, int64_t from, int64_t to)
+{
+	size_t kept = 0, all = m->samples.len;
+	for (size_t i = 0; i < all; i++)
+		if (!model_picks(q, &m->samples.v[i], from, to))
+			m->samples.v[kept++] = m->samples.v[i];
+	m->samples.len = kept;
+	return all - kept;
+}
+
+/* ---- against the model ---- */
+
+static void delete_some(struct store *s, struct model *m)
+{
+	const struct model_query *q =
+		&model_queries[rnd_below(&m->random, ARRAY_COUNT(model_queries))];
+	/* Multiples of the resolution: merged samples have moved within it. */
+	int64_t from = T0 + (int64_t)rnd_below(&m->random, 6) * 10 * SEC;
+	int64_t to = from + (1 + (int64_t)rnd_below(&m->random, 3)) * 10 * SEC;
+	char text[256];
+	model_query_text(q, text);
+	uint64_t want = model_delete(m, q, from, to);
+	struct store_deleted d = delete_now(s, text, from, to);
+	CHECK_CASE(q, d.samples == want);
+	CHECK_CASE(q, (d.rows == 0) == (want == 0) && (d.parts == 0) == (want == 0));
+	d = delete_now(s, text, from, to);
+	CHECK_CASE(q, d.samples == 0 && d.parts == 0);
+}
+
+static void answers_equal_the_model(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		char dir[64];
+		struct model m = { .random = seed };
+		struct err e = { 0 };
+		fixture_dir(dir);
+		struct store *s = open_store(dir);
+		for (int round = 0; round < 6; round++) {
+			model_append(&m, s, 60, T0 + round * 10 * SEC, 10 * SEC);
+			model_append(&m, s, 30, T0, 60 * SEC);
+			if (round % 3 == 1)
+				CHECK_OK(store_flush(s, &e), &e);
+			if (round == 4 && seed % 2)
+				merge_all(s);
+			delete_some(s, &m);
+			model_check(s, &m, T0, T0 + 60 * SEC);
+		}
+		merge_all(s);
+		delete_some(s, &m);
+		model_check(s, &m, INT64_MIN, INT64_MAX);
+		store_close(s);
+		s = open_store(dir);
+		model_check(s, &m, INT64_MIN, INT64_MAX);
+		struct buf found;
+		buf_init(&found, 1 << 20);
+		CHECK_OK(store_verify(dir, &found, &e), &e);
+		buf_deinit(&found);
+		store_close(s);
+		VEC_FREE(&m.samples);
+		fixture_clean(dir);
+	}
+}
+
+/* ---- the disk ---- */
+
+static const char *needle;
+static int needles;
+
+static int search_file(const char *path, const struct stat *st, int flag, struct FTW *f)
+{
+	(void)st, (void)f;
+	if (flag != FTW_F)
+		return 0;
+	struct buf b;
+	struct err e = { 0 };
+	buf_init(&b, 64 << 20);
+	CHECK_OK(os_read_file(path, &b, &e), &e);
+	if (b.len && memmem(b.data, b.len, needle, strlen(needle))) {
+		print_message("%s holds %s\n", path, needle);
+		needles++;
+	}
+	buf_deinit(&b);
+	return 0;
+}
+
+/* Files that hold the text. Short strings lie in a part as they are, not compressed; a record of
+ * the log shows the batch's identity. */
+static int files_with(const char *dir, const char *text)
+{
+	needle = text;
+	needles = 0;
+	CHECK(nftw(dir, search_file, 16, FTW_PHYS) == 0);
+	return needles;
+}
+
+static void append_named(struct store *s, const char *label, const char *function, uint64_t n)
+{
+	struct profile p;
+	struct err e = { 0 };
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, 1), stack;
+	uint32_t frame = fx_named(&p, function, 1, NULL);
+	CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+	const char *const labels[] = { "comm", label, "pid", label, NULL };
+	fx_sample(&p, T0 + (int64_t)n, 1, head, stack, fx_labels(&p, labels), 0);
+	struct hash128 id = { .lo = n };
+	memcpy(&id.hi, label, sizeof(id.hi));
+	CHECK_OK(store_append(s, STR(""), &p, id, &e), &e);
+	profile_deinit(&p);
+}
+
+static void nothing_is_left_on_disk(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	append_named(s, "PublicLabel", "PublicFunction", 2);
+	append_named(s, "SecretLabel", "SecretFunction", 1);
+	append_named(s, "SecretLabel", "SecretFunction", 6);
+	CHECK_OK(store_flush(s, &e), &e); /* a part, and a segment that is used again: 6 stays */
+	append_named(s, "SecretLabel", "SecretFunction", 3);
+	append_named(s, "PublicLabel", "PublicFunction", 4);
+	char log_dir[96];
+	snprintf(log_dir, sizeof(log_dir), "%s/log", dir);
+	CHECK(files_with(dir, "SecretLabel") > 0); /* this test can fail */
+	CHECK(files_with(log_dir, "SecretLa") > 0);
+	struct store_deleted d = delete_now(s, COUNTED_TYPE "{comm=\"SecretLabel\"}", 0, INT64_MAX);
+	CHECK(d.samples == 3 && d.parts == 2 && d.damaged == 0);
+	CHECK(files_with(dir, "Secret") == 0);
+	CHECK(files_with(dir, "PublicLabel") > 0);
+	append_named(s, "PublicLabel", "PublicFunction", 5); /* a segment that is not an old one */
+	CHECK(files_with(dir, "Secret") == 0);
+	/* A sender's retry of what was deleted is known, and not stored. */
+	append_named(s, "SecretLabel", "SecretFunction", 3);
+	CHECK(files_with(dir, "Secret") == 0);
+	d = delete_now(s, "{}", 0, INT64_MAX);
+	CHECK(d.samples == 3);
+	CHECK(s->parts.len == 0);
+	CHECK(files_with(dir, "Public") == 0);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+static void other_tenants_stay(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct profile p;
+	struct model m = { .random = 5 };
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	model_append(&m, s, 50, T0, 10 * SEC);
+	struct model other = { .random = 6 };
+	model_batch(&other, &p, 40, T0, 10 * SEC);
+	CHECK_OK(store_append(s, STR("b"), &p, (struct hash128){ 0 }, &e), &e);
+	profile_deinit(&p);
+	struct fx_query f;
+	struct store_deleted d;
+	struct samples_query *q = fx_query(&f, "{}", 0, INT64_MAX);
+	CHECK_OK(store_delete(s, STR("b"), q, &d, &e), &e);
+	CHECK(d.samples == 40);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	q->to_ns = q->from_ns;
+	CHECK(store_delete(s, STR(""), q, &d, &e) == E_INVALID);
+	fx_query_end(&f);
+	store_close(s);
+	VEC_FREE(&m.samples);
+	VEC_FREE(&other.samples);
+	fixture_clean(dir);
+}
+
+/* ---- an exit at each operation ---- */
+
+enum { BATCHES = 12, ASKED = BATCHES, ANSWERED };
+
+struct countdown {
+	int left;
+};
+
+static int exit_at_zero(void *ctx, const char *operation)
+{
+	(void)operation;
+	struct countdown *c = ctx;
+	if (c->left > 0 && --c->left == 0)
+		_exit(9);
+	return 0;
+}
+
+static void tell(int fd, uint32_t what)
+{
+	if (write(fd, &what, sizeof(what)) != sizeof(what))
+		_exit(3);
+}
+
+/* Parts, the memtable and the log, and then a deletion of the batches of comm b: every third. */
+static void script(const char *dir, int told, int at)
+{
+	struct countdown c = { at };
+	struct store *s;
+	struct store_config config = fixture_config(dir);
+	struct fx_query f;
+	struct store_deleted d;
+	if (store_open(&config, NULL, NULL, &s, NULL) != OK)
+		_exit(2);
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		if (counted_append(s, i, NULL) == OK)
+			tell(told, i);
+		if (i == 3 || i == 7)
+			(void)!store_flush(s, NULL);
+	}
+	tell(told, ASKED);
+	store_io_hook = (struct store_io_hook){ exit_at_zero, &c };
+	if (store_delete(s, STR(""), fx_query(&f, "{comm=\"b\"}", 0, INT64_MAX), &d, NULL) == OK)
+		tell(told, ANSWERED);
+	_exit(0);
+}
+
+static int run_script(const char *dir, int at, bool *told)
+{
+	int fds[2], status;
+	uint32_t what;
+	CHECK(pipe(fds) == 0);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		close(fds[0]);
+		script(dir, fds[1], at);
+	}
+	close(fds[1]);
+	while (read(fds[0], &what, sizeof(what)) == sizeof(what))
+		told[what] = true;
+	close(fds[0]);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void check_batches(struct store *s, const bool *told)
+{
+	uint32_t *counts = calloc(COUNTED_MAX, sizeof(*counts));
+	CHECK(counts != NULL);
+	counted_read(s, counts);
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		CHECK(counts[i] == 0 || counts[i] == COUNTED_SAMPLES);
+		CHECK(i % 3 == 0 || !told[i] || counts[i]);
+		CHECK(i % 3 != 0 || !told[ANSWERED] || !counts[i]);
+	}
+	free(counts);
+}
+
+static void exit_at_each_operation(void **state)
+{
+	(void)state;
+	int rc = 9, at;
+	for (at = 1; rc == 9; at++) {
+		char dir[64];
+		bool told[ANSWERED + 1] = { 0 };
+		fixture_dir(dir);
+		rc = run_script(dir, at, told);
+		CHECK((rc == 0 || rc == 9) && told[ASKED] && told[ANSWERED] == (rc == 0));
+		struct store *s = open_store(dir);
+		check_batches(s, told);
+		store_close(s);
+		s = open_store(dir);
+		check_batches(s, told);
+		delete_now(s, "{comm=\"b\"}", 0, INT64_MAX); /* asked again, it is done */
+		told[ANSWERED] = true;
+		check_batches(s, told);
+		store_close(s);
+		fixture_clean(dir);
+	}
+	print_message("%d operations\n", at - 1);
+	CHECK(at > 20);
+}
+
+/* ---- each operation fails ---- */
+
+static int fail_at_zero(void *ctx, const char *operation)
+{
+	(void)operation;
+	struct countdown *c = ctx;
+	return c->left > 0 && --c->left == 0 ? EIO : 0;
+}
+
+static void failures_are_told(void **state)
+{
+	(void)state;
+	bool failed = true;
+	int at = 1;
+	for (; failed; at++) {
+		char dir[64];
+		bool told[ANSWERED + 1] = { 0 };
+		struct fx_query f;
+		struct store_deleted d;
+		fixture_dir(dir);
+		struct store *s = open_store(dir);
+		for (uint32_t i = 0; i < BATCHES; i++) {
+			told[i] = true;
+			CHECK(counted_append(s, i, NULL) == OK);
+			if (i == 3 || i == 7)
+				CHECK(store_flush(s, NULL) == OK);
+		}
+		struct countdown c = { at };
+		struct samples_query *q = fx_query(&f, "{comm=\"b\"}", 0, INT64_MAX);
+		store_io_hook = (struct store_io_hook){ fail_at_zero, &c };
+		told[ANSWERED] = store_delete(s, STR(""), q, &d, NULL) == OK;
+		store_io_hook = (struct store_io_hook){ 0 };
+		failed = c.left == 0;
+		fx_query_end(&f);
+		check_batches(s, told);
+		store_close(s);
+		s = open_store(dir);
+		check_batches(s, told);
+		store_close(s);
+		fixture_clean(dir);
+	}
+	print_message("%d operations\n", at - 1);
+	CHECK(at > 20);
+}
+
+TEST_MAIN(cmocka_unit_test(answers_equal_the_model), cmocka_unit_test(nothing_is_left_on_disk),
+	cmocka_unit_test(other_tenants_stay), cmocka_unit_test(exit_at_each_operation),
+	cmocka_unit_test(failures_are_told))
