@@ -50,3 +50,47 @@ bool selector_label_name_ok(struct str name);
 /* The selector as text again, normal form. */
 struct buf;
 void selector_write(struct buf *out, const struct selector *s);
+
+/* ---- filters: which stacks, and which frames of them ----
+ *
+ * A condition is about one frame. Texts are compared without regard to the case of ASCII letters.
+ */
+
+/* Conditions of all filters of one question. */
+#define FILTER_CONDITIONS_MAX 64
+
+enum filter_field {
+	FILTER_FUNCTION,    /* its name for people */
+	FILTER_SYSTEM_NAME, /* as in the symbol table */
+	FILTER_BINARY,      /* the file name of the mapping, without folders */
+	FILTER_FILE,        /* the source file */
+	FILTER_ADDRESS,
+	FILTER_LINE
+};
+enum filter_op {
+	FILTER_EQ,
+	FILTER_NE,
+	FILTER_CONTAINS,
+	FILTER_NOT_CONTAINS,
+	FILTER_STARTS,
+	FILTER_NOT_STARTS
+};
+struct filter_condition {
+	enum filter_field field;
+	enum filter_op op;
+	struct str text;
+	uint64_t number; /* FILTER_ADDRESS, FILTER_LINE: with EQ and NE only */
+};
+/* of_stack: keeps whole stacks: each condition holds for some frame; a negative one (NE, …) for
+ * every frame that has the field. Else keeps single frames: all conditions hold; `any`: one is
+ * enough. */
+struct frame_filter {
+	bool of_stack;
+	bool any;
+	struct filter_condition *conditions;
+	uint32_t condition_count;
+};
+
+bool filter_op_is_negative(enum filter_op op);
+bool filter_text_holds(const struct filter_condition *c, struct str text);
+bool filter_number_holds(const struct filter_condition *c, uint64_t number);
