@@ -17,23 +17,31 @@
 
 #define CIE_CACHE_SIZE 64
 
+#define SOURCES 2 /* .eh_frame (or what PT_GNU_EH_FRAME points at), .debug_frame */
+
 struct function {
-	uint64_t begin; /* file offset */
-	uint32_t entry; /* offset in the section */
-	uint32_t pad;
+	uint64_t begin;  /* file offset */
+	uint32_t entry;  /* offset in the section */
+	uint32_t source; /* index of sources[] */
+};
+
+/* One section of call frame information. */
+struct source {
+	struct buf bytes;
+	struct cfi_section section;
+	bool cie_valid[CIE_CACHE_SIZE];
+	struct cfi_cie cies[CIE_CACHE_SIZE]; /* by offset; most files have one or two */
 };
 
 struct builder {
 	const struct objfile *obj;
 	struct code code;
-	struct buf bytes;
-	struct cfi_section section;
+	struct source sources[SOURCES]; /* in order of trust */
 	VEC(struct function) functions;
 	struct pages *pages;
 	uint64_t fde_count;
 	uint64_t bad_fdes;
-	bool cie_valid[CIE_CACHE_SIZE];
-	struct cfi_cie cies[CIE_CACHE_SIZE]; /* by offset; most files have one or two */
+	bool with_bx; /* some CFA is found by rbx: every row says where it is */
 };
 
 static void builder_cleanup(struct builder **b)
@@ -41,7 +49,8 @@ static void builder_cleanup(struct builder **b)
 	if (!*b)
 		return;
 	code_deinit(&(*b)->code);
-	buf_deinit(&(*b)->bytes);
+	for (int i = 0; i < SOURCES; i++)
+		buf_deinit(&(*b)->sources[i].bytes);
 	VEC_FREE(&(*b)->functions);
 	pages_free((*b)->pages);
 	free(*b);
@@ -67,13 +76,14 @@ static bool has_bytes(const struct objfile_section *s)
 
 /* Without section headers the dynamic linker's way: PT_GNU_EH_FRAME leads to .eh_frame, which goes
  * on to its end mark. */
-static bool find_by_header(struct builder *b, struct fileoff *out_begin, uint64_t *out_len)
+static bool find_by_header(const struct objfile *obj, struct cfi_section *out,
+	struct fileoff *out_begin, uint64_t *out_len)
 {
 	struct objfile_segment hdr;
 	uint8_t bytes[32];
 	size_t len = sizeof(bytes);
-	if (!objfile_program_header(b->obj, PT_GNU_EH_FRAME, &hdr) || hdr.file_size < len ||
-		objfile_read(b->obj, hdr.offset, bytes, len, NULL) != OK)
+	if (!objfile_program_header(obj, PT_GNU_EH_FRAME, &hdr) || hdr.file_size < len ||
+		objfile_read(obj, hdr.offset, bytes, len, NULL) != OK)
 		return false;
 	struct cfi_section in = { .bytes = str_make(bytes, len), .address = hdr.vaddr };
 	in.data_base = hdr.vaddr;
@@ -82,79 +92,106 @@ static bool find_by_header(struct builder *b, struct fileoff *out_begin, uint64_
 	uint8_t encoding = reader_u8(&r);
 	reader_skip(&r, 2);
 	struct vaddr address = { cfi_read_pointer(&in, &r, encoding) };
-	if (r.failed || version != 1 || !objfile_fileoff_of(b->obj, address, out_begin))
+	if (r.failed || version != 1 || !objfile_fileoff_of(obj, address, out_begin))
 		return false;
 	uint32_t count;
-	const struct objfile_segment *segments = objfile_segments(b->obj, &count);
+	const struct objfile_segment *segments = objfile_segments(obj, &count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct objfile_segment *g = &segments[i];
 		if (address.v < g->vaddr || address.v - g->vaddr >= g->file_size)
 			continue;
-		uint64_t end = MIN(g->offset + g->file_size, objfile_size(b->obj));
+		uint64_t end = MIN(g->offset + g->file_size, objfile_size(obj));
 		if (out_begin->v >= end)
 			return false;
 		*out_len = end - out_begin->v;
-		b->section.address = address.v;
+		out->address = address.v;
 		return true;
 	}
 	return false;
 }
 
-static enum status read_by_header(struct builder *b, struct err *e)
+static enum status read_by_header(const struct objfile *obj, struct source *src, struct err *e)
 {
 	struct fileoff begin;
 	uint64_t len;
-	if (!find_by_header(b, &begin, &len))
-		return err_set(e, E_NOTFOUND, "%s: no .eh_frame", objfile_name(b->obj));
-	uint8_t *to = len <= UNWIND_SECTION_BYTES_MAX ? buf_extend(&b->bytes, len) : NULL;
+	if (!find_by_header(obj, &src->section, &begin, &len))
+		return OK;
+	uint8_t *to = len <= UNWIND_SECTION_BYTES_MAX ? buf_extend(&src->bytes, len) : NULL;
 	if (!to)
-		return err_set(e, E_LIMIT, "%s: .eh_frame: %llu bytes", objfile_name(b->obj),
+		return err_set(e, E_LIMIT, "%s: .eh_frame: %llu bytes", objfile_name(obj),
 			(unsigned long long)len);
-	b->section.is_eh_frame = true;
-	b->section.ends_at_zero = true;
-	return objfile_read(b->obj, begin.v, to, len, e);
+	src->section.ends_at_zero = true;
+	return objfile_read(obj, begin.v, to, len, e);
 }
 
-static enum status read_section(struct builder *b, struct err *e)
+/* Leaves the source empty where the file has no such section. */
+static enum status read_source(
+	const struct objfile *obj, const char *name, struct source *src, struct err *e)
 {
-	const struct objfile_section *s = objfile_section(b->obj, ".eh_frame");
-	b->section.is_eh_frame = has_bytes(s);
-	if (!b->section.is_eh_frame)
-		s = objfile_section(b->obj, ".debug_frame");
-	enum status st;
+	const struct objfile_section *s = objfile_section(obj, name);
+	enum status st = OK;
+	src->section.is_eh_frame = strcmp(name, ".eh_frame") == 0;
 	if (has_bytes(s)) {
-		b->section.address = b->section.is_eh_frame ? s->addr : 0;
-		st = objfile_read_section(b->obj, s, &b->bytes, e);
-	} else {
-		st = read_by_header(b, e);
+		src->section.address = src->section.is_eh_frame ? s->addr : 0;
+		st = objfile_read_section(obj, s, &src->bytes, e);
+	} else if (src->section.is_eh_frame) {
+		st = read_by_header(obj, src, e);
 	}
 	if (st != OK)
 		return st;
-	b->section.bytes = buf_view(&b->bytes);
-	b->section.text_base = section_address(b->obj, ".text");
-	b->section.data_base = section_address(b->obj, ".got.plt");
-	if (b->section.data_base == 0)
-		b->section.data_base = section_address(b->obj, ".got");
+	src->section.bytes = buf_view(&src->bytes);
+	src->section.text_base = section_address(obj, ".text");
+	src->section.data_base = section_address(obj, ".got.plt");
+	if (src->section.data_base == 0)
+		src->section.data_base = section_address(obj, ".got");
 	return OK;
+}
+
+static enum status read_sources(struct builder *b, struct err *e)
+{
+	static const char *const names[SOURCES] = { ".eh_frame", ".debug_frame" };
+	bool is_empty = true;
+	for (int i = 0; i < SOURCES; i++) {
+		struct source *src = &b->sources[i];
+		enum status s = read_source(b->obj, names[i], src, e);
+		if (s != OK)
+			return s;
+		is_empty = is_empty && src->bytes.len == 0;
+	}
+	return is_empty ? err_set(e, E_NOTFOUND, "%s: no .eh_frame", objfile_name(b->obj)) : OK;
 }
 
 /* ---- first pass: the index ---- */
 
-static const struct cfi_cie *find_cie(struct builder *b, size_t offset)
+static const struct cfi_cie *find_cie(struct source *src, size_t offset)
 {
 	size_t slot = (offset >> 3) % CIE_CACHE_SIZE;
-	struct cfi_cie *cie = &b->cies[slot];
-	if (b->cie_valid[slot] && cie->offset == offset)
+	struct cfi_cie *cie = &src->cies[slot];
+	if (src->cie_valid[slot] && cie->offset == offset)
 		return cie;
-	b->cie_valid[slot] = cfi_read_cie(&b->section, &x86_registers, offset, cie) == OK;
-	return b->cie_valid[slot] ? cie : NULL;
+	src->cie_valid[slot] = cfi_read_cie(&src->section, &x86_registers, offset, cie) == OK;
+	return src->cie_valid[slot] ? cie : NULL;
 }
 
-static bool read_function(struct builder *b, const struct cfi_entry *entry,
+static bool read_function(struct source *src, const struct cfi_entry *entry,
 	const struct cfi_cie **out_cie, struct cfi_fde *out)
 {
-	*out_cie = find_cie(b, entry->cie_offset);
-	return *out_cie && cfi_read_fde(&b->section, entry, *out_cie, out) == OK;
+	*out_cie = find_cie(src, entry->cie_offset);
+	return *out_cie && cfi_read_fde(&src->section, entry, *out_cie, out) == OK;
+}
+
+/* Read an entry again that was read once, so this holds. */
+static void reread(struct builder *b, const struct function *f, const struct cfi_cie **out_cie,
+	struct cfi_fde *out)
+{
+	struct source *src = &b->sources[f->source];
+	size_t offset = f->entry;
+	struct cfi_entry entry;
+	bool broken = false;
+	bool good = cfi_next_entry(&src->section, &offset, &entry, &broken) &&
+		    read_function(src, &entry, out_cie, out);
+	assert(good);
+	(void)good;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -166,13 +203,53 @@ static int by_offset(const void *a, const void *b)
 	return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
-/* False: no memory. */
-static bool index_entry(struct builder *b, const struct cfi_entry *entry)
+/* Does this function find a CFA by rbx? Bytes that look like it are rare: then its rows are made.
+ */
+static bool needs_bx(struct source *src, const struct cfi_cie *cie, const struct cfi_fde *fde)
+{
+	static const char *const forms[] = { "\x0d\x03", "\x0c\x03" }; /* def_cfa(_register) rbx */
+	if (!memmem(fde->instructions.p, fde->instructions.len, forms[0], 2) &&
+		!memmem(fde->instructions.p, fde->instructions.len, forms[1], 2))
+		return false;
+	struct cfi_rows rows;
+	cfi_rows_begin(&rows, &src->section, &x86_registers, cie, fde);
+	while (cfi_rows_next(&rows)) {
+		if (x86_needs_bx(&rows.state))
+			return true;
+	}
+	return false;
+}
+
+/* Is the offset in a function of the `count` first ones, which are sorted? */
+static bool is_covered(struct builder *b, size_t count, uint64_t offset)
+{
+	size_t from = 0;
+	size_t to = count;
+	while (from < to) {
+		size_t middle = (from + to) / 2;
+		if (b->functions.v[middle].begin <= offset)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	if (from == 0)
+		return false;
+	const struct cfi_cie *cie;
+	struct cfi_fde fde;
+	reread(b, &b->functions.v[from - 1], &cie, &fde);
+	return offset - b->functions.v[from - 1].begin < fde.length;
+}
+
+/* The first `covered` functions, which are sorted, are those of better sources. False: no memory.
+ */
+static bool index_entry(
+	struct builder *b, uint32_t source, const struct cfi_entry *entry, size_t covered)
 {
 	const struct cfi_cie *cie;
 	struct cfi_fde fde;
 	b->fde_count++;
-	if (!read_function(b, entry, &cie, &fde) || b->functions.len >= UNWIND_FDES_MAX) {
+	if (!read_function(&b->sources[source], entry, &cie, &fde) ||
+		b->functions.len >= UNWIND_FDES_MAX) {
 		b->bad_fdes++;
 		return true;
 	}
@@ -181,20 +258,44 @@ static bool index_entry(struct builder *b, const struct cfi_entry *entry)
 	if (!segment || fde.length == 0)
 		return true;
 	struct function f = { fde.start - segment->vaddr + segment->begin, (uint32_t)entry->offset,
-		0 };
+		source };
+	if (is_covered(b, covered, f.begin))
+		return true;
+	b->with_bx = b->with_bx || needs_bx(&b->sources[source], cie, &fde);
 	return VEC_PUSH(&b->functions, f);
+}
+
+static void sort_functions(struct builder *b)
+{
+	bool sorted = true;
+	for (size_t i = 1; i < b->functions.len && sorted; i++)
+		sorted = by_offset(&b->functions.v[i - 1], &b->functions.v[i]) < 0;
+	if (!sorted)
+		qsort(b->functions.v, b->functions.len, sizeof(b->functions.v[0]), by_offset);
+}
+
+static enum status index_source(struct builder *b, uint32_t source, struct err *e)
+{
+	size_t offset = 0;
+	size_t covered = b->functions.len;
+	bool broken = false;
+	struct cfi_entry entry;
+	while (cfi_next_entry(&b->sources[source].section, &offset, &entry, &broken)) {
+		if (!entry.is_cie && !index_entry(b, source, &entry, covered))
+			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
+	}
+	b->bad_fdes += broken;
+	sort_functions(b);
+	return OK;
 }
 
 static enum status make_index(struct builder *b, struct err *e)
 {
-	size_t offset = 0;
-	bool broken = false;
-	struct cfi_entry entry;
-	while (cfi_next_entry(&b->section, &offset, &entry, &broken)) {
-		if (!entry.is_cie && !index_entry(b, &entry))
-			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
+	for (uint32_t i = 0; i < SOURCES; i++) {
+		enum status s = index_source(b, i, e);
+		if (s != OK)
+			return s;
 	}
-	b->bad_fdes += broken;
 	if (b->fde_count == 0 && b->bad_fdes == 0)
 		return err_set(e, E_NOTFOUND, "%s: call frame information without an entry",
 			objfile_name(b->obj));
@@ -202,43 +303,26 @@ static enum status make_index(struct builder *b, struct err *e)
 		return err_set(e, E_INVALID,
 			"%s: call frame information without a usable entry (%llu bad)",
 			objfile_name(b->obj), (unsigned long long)b->bad_fdes);
-	bool sorted = true;
-	for (size_t i = 1; i < b->functions.len && sorted; i++)
-		sorted = by_offset(&b->functions.v[i - 1], &b->functions.v[i]) < 0;
-	if (!sorted)
-		qsort(b->functions.v, b->functions.len, sizeof(b->functions.v[0]), by_offset);
 	return OK;
 }
 
 /* ---- second pass: the rows ---- */
 
-/* Read function number i again; it was read once, so this holds. */
-static void reread(struct builder *b, size_t i, const struct cfi_cie **out_cie, struct cfi_fde *out)
-{
-	size_t offset = b->functions.v[i].entry;
-	struct cfi_entry entry;
-	bool broken = false;
-	bool good = cfi_next_entry(&b->section, &offset, &entry, &broken) &&
-		    read_function(b, &entry, out_cie, out);
-	assert(good);
-	(void)good;
-}
-
 /* Rows of one function: [begin, end) in the file. */
-static void put_function(struct builder *b, const struct cfi_cie *cie, const struct cfi_fde *fde,
-	uint64_t begin, uint64_t end)
+static void put_function(struct builder *b, const struct cfi_section *section,
+	const struct cfi_cie *cie, const struct cfi_fde *fde, uint64_t begin, uint64_t end)
 {
 	if (b->code.entry_is_program && b->code.entry == begin) {
 		pages_put(b->pages, begin, (struct unwind_rule){ .cfa = UNWIND_CFA_STOP });
 		return;
 	}
 	struct cfi_rows rows;
-	cfi_rows_begin(&rows, &b->section, &x86_registers, cie, fde);
+	cfi_rows_begin(&rows, section, &x86_registers, cie, fde);
 	while (cfi_rows_next(&rows)) {
 		uint64_t at = rows.at - fde->start + begin;
 		if (at >= end)
 			return;
-		pages_put(b->pages, at, x86_rule(&rows.state, cie->is_signal));
+		pages_put(b->pages, at, x86_rule(&rows.state, cie->is_signal, b->with_bx));
 	}
 	uint64_t at = rows.at - fde->start + begin;
 	if (rows.failed && at < end)
@@ -256,7 +340,7 @@ static size_t longest(struct builder *b, size_t i, size_t *out_next)
 	for (; n < b->functions.len && b->functions.v[n].begin == b->functions.v[i].begin; n++) {
 		const struct cfi_cie *cie;
 		struct cfi_fde fde;
-		reread(b, n, &cie, &fde);
+		reread(b, &b->functions.v[n], &cie, &fde);
 		if (fde.length > best_length) {
 			best = n;
 			best_length = fde.length;
@@ -277,7 +361,8 @@ static size_t put_segment(struct builder *b, const struct code_part *segment, si
 		size_t next = i + 1;
 		if (next < b->functions.len && b->functions.v[next].begin == begin)
 			i = longest(b, i, &next);
-		reread(b, i, &cie, &fde);
+		const struct cfi_section *section = &b->sources[b->functions.v[i].source].section;
+		reread(b, &b->functions.v[i], &cie, &fde);
 		i = next;
 		uint64_t limit = i < b->functions.len ? b->functions.v[i].begin : segment->end;
 		uint64_t end = begin + MIN(fde.length, MIN(limit, segment->end) - begin);
@@ -289,7 +374,7 @@ static size_t put_segment(struct builder *b, const struct code_part *segment, si
 			code_put_gap(&b->code, at, begin, b->pages);
 		if (pages_full(b->pages))
 			b->bad_fdes++;
-		put_function(b, cie, &fde, begin, end);
+		put_function(b, section, cie, &fde, begin, end);
 		at = end;
 	}
 	code_put_gap(&b->code, at, segment->end, b->pages);
@@ -325,10 +410,11 @@ enum status unwind_table_build(const struct objfile *obj, struct unwind_table **
 	if (!b)
 		return err_set(e, E_NOMEM, "%s", objfile_name(obj));
 	b->obj = obj;
-	buf_init(&b->bytes, UNWIND_SECTION_BYTES_MAX);
+	for (int i = 0; i < SOURCES; i++)
+		buf_init(&b->sources[i].bytes, UNWIND_SECTION_BYTES_MAX);
 	enum status s = code_init(&b->code, obj, e);
 	if (s == OK)
-		s = read_section(b, e);
+		s = read_sources(b, e);
 	if (s == OK)
 		s = make_index(b, e);
 	if (s == OK)

@@ -28,7 +28,9 @@ struct cfi_section {
 struct cfi_registers {
 	uint64_t sp;
 	uint64_t fp;
+	uint64_t bx; /* one more that a CFA may be found by: rbx; CFI_NO_REGISTER */
 };
+#define CFI_NO_REGISTER UINT64_MAX
 
 enum cfi_kind {
 	CFI_UNSPECIFIED, /* no instruction named the register */
@@ -43,7 +45,7 @@ enum cfi_kind {
 
 struct cfi_rule {
 	enum cfi_kind kind;
-	int64_t offset;
+	int64_t offset; /* CFI_REGISTER: its number */
 	struct str expression;
 };
 
@@ -55,6 +57,7 @@ struct cfi_state {
 	struct cfi_rule fp;
 	struct cfi_rule sp;
 	struct cfi_rule ra;
+	struct cfi_rule bx;
 };
 
 struct cfi_cie {

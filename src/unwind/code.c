@@ -4,8 +4,10 @@
  * pointer), but for what can be told from the file:
  *
  *   the entry point     no caller: STOP. crt1's has call frame information that says so; ld.so's
- * and musl's have none .plt and its kin    lld writes no call frame information for them, GNU ld
- * does rt_sigreturn        musl's signal trampoline. The rule begins one byte early, since a return
+ *                       and musl's have none
+ *   .plt and its kin    lld writes no call frame information for them, GNU ld does
+ *   .init, .fini        crt's functions of pieces: they make a frame, and take it away
+ *   rt_sigreturn        musl's signal trampoline. The rule begins one byte early, since a return
  *                       address is looked up by the byte before it
  */
 #include "unwind/code.h"
@@ -182,11 +184,33 @@ static void put_sigreturns(struct code *c, uint64_t from, uint64_t to, struct pa
 	}
 }
 
+/* crt's _init and _fini, each a section of its own. False: not of the form that is known. */
+static bool put_crt_function(struct code *c, uint64_t from, uint64_t to, struct pages *out)
+{
+	uint8_t code[CODE_CRT_BYTES_MAX];
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_SP, .cfa_off = 8, .ra_off = -8 };
+	size_t len = MIN(to - from, (uint64_t)sizeof(code));
+	size_t begin, end;
+	int bytes;
+	if (objfile_read(c->obj, from, code, len, NULL) != OK ||
+		!x86_find_frame(code, len, &begin, &end, &bytes))
+		return false;
+	pages_put(out, from, rule);
+	rule.cfa_off = (int16_t)(8 + bytes);
+	pages_put(out, from + begin, rule);
+	rule.cfa_off = 8;
+	pages_put(out, from + end, rule);
+	return true;
+}
+
 /* [from, to) of one section, or of no known one. */
 static void put_gap_part(
 	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
 {
 	struct unwind_rule rule = x86_section_rule(section);
+	if ((str_eq(section, STR(".init")) || str_eq(section, STR(".fini"))) &&
+		put_crt_function(c, from, to, out))
+		return;
 	pages_put(out, from, rule);
 	if (rule.cfa != UNWIND_CFA_NONE)
 		return;

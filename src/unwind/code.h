@@ -11,6 +11,8 @@
 #define CODE_PADDING_MAX 15
 /* Code without information at a program's entry point is believed to be the entry so far. */
 #define CODE_ENTRY_BYTES_MAX 256
+/* .init and .fini are looked at so far; real ones have 27. */
+#define CODE_CRT_BYTES_MAX 256
 /* Code without information is searched for signal returns up to so much a file. */
 #define CODE_SEARCH_BYTES_MAX ((uint64_t)16 << 20)
 

@@ -49,6 +49,8 @@ static struct cfi_rule *rule_of(struct cfi_rows *rows, uint64_t reg)
 		return &rows->state.fp;
 	if (reg == rows->regs->sp)
 		return &rows->state.sp;
+	if (reg == rows->regs->bx)
+		return &rows->state.bx;
 	return NULL;
 }
 
@@ -67,6 +69,8 @@ static void restore(struct cfi_rows *rows, uint64_t reg)
 		*rule = initial->ra;
 	else if (rule == &rows->state.fp)
 		*rule = initial->fp;
+	else if (rule == &rows->state.bx)
+		*rule = initial->bx;
 	else if (rule)
 		*rule = initial->sp;
 }
@@ -149,8 +153,8 @@ static void run_extended(struct cfi_rows *rows, uint8_t opcode)
 		set_rule(rows, reader_uleb(r), CFI_SAME, 0);
 		break;
 	case DW_CFA_register:
-		set_rule(rows, reader_uleb(r), CFI_REGISTER, 0);
-		reader_uleb(r);
+		reg = reader_uleb(r);
+		set_rule(rows, reg, CFI_REGISTER, (int64_t)reader_uleb(r));
 		break;
 	case DW_CFA_remember_state:
 		remember(rows);

@@ -42,6 +42,10 @@ enum unwind_cfa {
 	UNWIND_CFA_FRAME_POINTER = 8, /* push rbp; mov rsp, rbp: fp + 16, return address checked */
 	UNWIND_CFA_UNSUPPORTED = 9,   /* information is there, but not of a form we can follow */
 	UNWIND_CFA_SP_WORDS = 10,     /* sp + 8 * cfa_off: a frame larger than SP can say */
+	/* register number ra_off (DWARF's) + cfa_off; where it is known: in the interrupted frame,
+	 * and rbx further up, as far as `fp` tells where it is */
+	UNWIND_CFA_REGISTER = 11,
+	UNWIND_CFA_RA_REGISTER = 12, /* sp + cfa_off, return address in register ra_off */
 	UNWIND_CFA_COUNT
 };
 
@@ -52,14 +56,24 @@ enum unwind_fp {
 	UNWIND_FP_AT_FP = 3, /* at fp + fp_off: functions that realign the stack, with DEREF_FP */
 	UNWIND_FP_COUNT
 };
+#define UNWIND_FP_MASK 0x0f
+
+/* In the upper half of `fp`: the caller's rbx, in files where a CFA is found by it (ld.so). */
+enum unwind_bx {
+	UNWIND_BX_LOST = 0x00,
+	UNWIND_BX_SAME = 0x10,
+	UNWIND_BX_SAVED = 0x20, /* at cfa + ra_off; the return address is at cfa - 8 then */
+	UNWIND_BX_MASK = 0xf0,
+};
 
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
-	__u8 fp;  /* enum unwind_fp */
+	__u8 fp;  /* enum unwind_fp | enum unwind_bx */
 	__s16 cfa_off;
 	__s16 fp_off;
 	__s16 ra_off; /* return address at cfa + ra_off (x86-64: -8, except for DEREF, where it
-		       * is the addend and the address is at cfa - 8). arm64: 0 means in lr */
+		       * is the addend, REGISTER, where it is the register, and BX_SAVED: there
+		       * the address is at cfa - 8). arm64: 0 means in lr */
 };
 
 /* Where a page's blob lies in kernel memory. 8 bytes; all zero: nothing known of this page. */

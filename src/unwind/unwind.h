@@ -49,6 +49,36 @@ void unwind_table_free(struct unwind_table *t); /* NULL is fine */
 /* The rule in force at a file offset, by the same search as the BPF program; CFA_NONE outside. */
 struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file_offset);
 
+/* ---- one step up a stack that is at hand in memory ---- */
+
+#define UNWIND_REGISTERS 32 /* DWARF's numbers; x86-64 uses 16, arm64 all */
+
+struct unwind_frame {
+	uint64_t pc;
+	uint32_t known; /* bit i: registers[i] is that of this frame */
+	bool is_exact;  /* interrupted at pc: look pc up, not pc - 1 */
+	bool is_guess;  /* pc comes from a frame pointer: it must lie in executable memory */
+	uint64_t registers[UNWIND_REGISTERS];
+};
+
+enum unwind_step {
+	UNWIND_STEP_ON,        /* the frame is now the caller's */
+	UNWIND_STEP_ROOT,      /* outermost; the frame is untouched, here and below */
+	UNWIND_STEP_ROOT_ZERO, /* outermost: the return address or the frame pointer is zero */
+	UNWIND_STEP_NO_RULE,   /* no information, and the frame pointer leads nowhere */
+	UNWIND_STEP_UNSUPPORTED,
+	UNWIND_STEP_READ_ERROR,
+	UNWIND_STEP_LOOP, /* the stack pointer did not advance */
+};
+
+/* A word of the stack; false: it is not at hand. */
+typedef bool unwind_read_fn(void *ctx, uint64_t address, uint64_t *out);
+
+/* From a frame to its caller by the rule at its pc: what agent/bpf/walk.h does in the kernel, for
+ * both machines (EM_X86_64, EM_AARCH64). sp must be known. */
+enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rule,
+	struct unwind_frame *f, unwind_read_fn *read, void *ctx);
+
 /* Every blob is as rule.h says, so that no search leaves it: what built and decoded tables hold. */
 NODISCARD enum status unwind_table_check(const struct unwind_table *t, struct err *e);
 

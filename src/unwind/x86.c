@@ -6,7 +6,7 @@
  */
 #include "unwind/x86.h"
 
-enum { REG_RBP = 6, REG_RSP = 7, REG_RA = 16 };
+enum { REG_RBX = 3, REG_RBP = 6, REG_RSP = 7, REG_R15 = 15, REG_RA = 16 };
 enum { DW_OP_DEREF = 0x06, DW_OP_CONST1U = 0x08, DW_OP_AND = 0x1a, DW_OP_PLUS = 0x22 };
 enum { DW_OP_PLUS_UCONST = 0x23, DW_OP_SHL = 0x24, DW_OP_GE = 0x2a, DW_OP_LIT0 = 0x30 };
 enum { DW_OP_BREG0 = 0x70, DW_OP_BREG31 = 0x8f };
@@ -14,7 +14,7 @@ enum { DW_OP_BREG0 = 0x70, DW_OP_BREG31 = 0x8f };
 #define RA_OFFSET (-8)      /* call pushes it */
 #define PLT_LAZY_PUSH_AT 11 /* jmp *GOT (6 bytes); push $n (5); jmp PLT0 */
 
-const struct cfi_registers x86_registers = { .sp = REG_RSP, .fp = REG_RBP };
+const struct cfi_registers x86_registers = { .sp = REG_RSP, .fp = REG_RBP, .bx = REG_RBX };
 
 static const struct unwind_rule unsupported = { .cfa = UNWIND_CFA_UNSUPPORTED };
 
@@ -72,7 +72,18 @@ static int64_t read_addend(struct reader *r)
 	return v;
 }
 
-/* breg rbp/rsp OFFSET [deref] [plus ADDEND] */
+static struct unwind_rule cfa_by_register(uint64_t reg, int64_t offset)
+{
+	if (reg > REG_R15 || !fits(offset))
+		return unsupported;
+	return (struct unwind_rule){
+		.cfa = UNWIND_CFA_REGISTER,
+		.cfa_off = (int16_t)offset,
+		.ra_off = (int16_t)reg,
+	};
+}
+
+/* breg REGISTER OFFSET [deref, of rbp and rsp] [plus ADDEND] */
 static struct unwind_rule cfa_of_expression(struct str expression)
 {
 	struct unwind_rule rule = { .ra_off = RA_OFFSET };
@@ -90,9 +101,12 @@ static struct unwind_rule cfa_of_expression(struct str expression)
 	if (r.at < r.end)
 		addend = read_addend(&r);
 	bool by_fp = op == DW_OP_BREG0 + REG_RBP;
-	if (r.failed || r.at != r.end || (!by_fp && op != DW_OP_BREG0 + REG_RSP) || !fits(offset) ||
-		!fits(addend))
+	if (r.failed || r.at != r.end || !fits(offset) || !fits(addend))
 		return unsupported;
+	if (!by_fp && op != DW_OP_BREG0 + REG_RSP)
+		return is_deref || op < DW_OP_BREG0
+			       ? unsupported
+			       : cfa_by_register((uint64_t)op - DW_OP_BREG0, offset + addend);
 	if (is_deref) {
 		rule.cfa = by_fp ? UNWIND_CFA_DEREF_FP : UNWIND_CFA_DEREF_SP;
 		rule.ra_off = (int16_t)addend;
@@ -124,7 +138,7 @@ static struct unwind_rule cfa_of(const struct cfi_state *state)
 		return cfa_of_expression(state->cfa_expression);
 	bool by_fp = state->cfa_register == REG_RBP;
 	if (!by_fp && state->cfa_register != REG_RSP)
-		return unsupported;
+		return cfa_by_register(state->cfa_register, state->cfa_offset);
 	if (!by_fp && !fits(state->cfa_offset))
 		return large_frame(state->cfa_offset);
 	if (!fits(state->cfa_offset))
@@ -141,6 +155,11 @@ static bool apply_ra(struct unwind_rule *rule, const struct cfi_rule *ra)
 {
 	if (ra->kind == CFI_UNSPECIFIED)
 		return true;
+	if (ra->kind == CFI_REGISTER && rule->cfa == UNWIND_CFA_SP && ra->offset <= REG_R15) {
+		rule->cfa = UNWIND_CFA_RA_REGISTER; /* glibc's vfork */
+		rule->ra_off = (int16_t)ra->offset;
+		return true;
+	}
 	if (ra->kind != CFI_OFFSET || !fits(ra->offset))
 		return false;
 	if (ra->offset == RA_OFFSET)
@@ -195,13 +214,32 @@ static void apply_fp(struct unwind_rule *rule, const struct cfi_rule *fp)
 	}
 }
 
+/* The caller's rbx, where there is room to say it. */
+static void apply_bx(struct unwind_rule *rule, const struct cfi_rule *bx)
+{
+	bool has_room = (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP ||
+				rule->cfa == UNWIND_CFA_SP_WORDS) &&
+			rule->ra_off == RA_OFFSET;
+	if (bx->kind == CFI_UNSPECIFIED || bx->kind == CFI_SAME) {
+		rule->fp |= UNWIND_BX_SAME;
+	} else if (bx->kind == CFI_OFFSET && has_room && fits(bx->offset)) {
+		rule->fp |= UNWIND_BX_SAVED;
+		rule->ra_off = (int16_t)bx->offset;
+	}
+}
+
+bool x86_needs_bx(const struct cfi_state *state)
+{
+	return !state->cfa_expression.p && state->cfa_register == REG_RBX;
+}
+
 /* The caller's rsp is the CFA unless something else is said. */
 static bool sp_is_cfa(const struct cfi_rule *sp)
 {
 	return sp->kind == CFI_UNSPECIFIED || (sp->kind == CFI_VAL_OFFSET && sp->offset == 0);
 }
 
-struct unwind_rule x86_rule(const struct cfi_state *state, bool is_signal)
+struct unwind_rule x86_rule(const struct cfi_state *state, bool is_signal, bool with_bx)
 {
 	if (is_signal)
 		return (struct unwind_rule){ .cfa = UNWIND_CFA_SIGNAL };
@@ -212,6 +250,8 @@ struct unwind_rule x86_rule(const struct cfi_state *state, bool is_signal)
 		!apply_ra(&rule, &state->ra))
 		return unsupported;
 	apply_fp(&rule, &state->fp);
+	if (with_bx)
+		apply_bx(&rule, &state->bx);
 	return rule;
 }
 
@@ -250,6 +290,32 @@ bool x86_is_entry(const uint8_t *code, size_t len)
 			return true;
 	}
 	return false;
+}
+
+bool x86_find_frame(
+	const uint8_t *code, size_t len, size_t *out_from, size_t *out_to, int *out_bytes)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint8_t sub[] = { 0x48, 0x83, 0xec, 0 }; /* sub $N, %rsp … add $N, %rsp; ret */
+	uint8_t end[] = { 0x48, 0x83, 0xc4, 0, 0xc3 };
+	static const uint8_t pop[] = { 0x58, 0xc3 }; /* push %rax … pop %rax; ret: musl */
+	size_t at = 0;
+	if (len > sizeof(endbr64) && memcmp(code, endbr64, sizeof(endbr64)) == 0)
+		at = sizeof(endbr64);
+	const uint8_t *back = NULL;
+	if (len - at > sizeof(sub) && memcmp(code + at, sub, 3) == 0 && code[at + 3] < 0x80) {
+		end[3] = code[at + 3];
+		*out_bytes = code[at + 3];
+		*out_from = at + sizeof(sub);
+		back = memmem(code + *out_from, len - *out_from, end, sizeof(end));
+		*out_to = back ? (size_t)(back - code) + 4 : 0;
+	} else if (len > at && code[at] == 0x50) {
+		*out_bytes = 8;
+		*out_from = at + 1;
+		back = memmem(code + *out_from, len - *out_from, pop, sizeof(pop));
+		*out_to = back ? (size_t)(back - code) + 1 : 0;
+	}
+	return back != NULL;
 }
 
 struct unwind_rule x86_section_rule(struct str name)

@@ -282,6 +282,51 @@ static void steps_by_each_rule(void **state)
 	}
 }
 
+/* The leaf saves rbx, its caller leaves it alone, the third finds its frame by it; and none of this
+ * holds where rbx was lost on the way. */
+static void carries_rbx_up(void **state)
+{
+	(void)state;
+	for (int lost = 0; lost < 2; lost++) {
+		const struct world_row rows[] = { { 0, { 0 } },
+			{ 0x100, { UNWIND_CFA_SP, UNWIND_BX_SAVED, 24, 0, -24 } },
+			{ 0x200, { UNWIND_CFA_SP, lost ? 0 : UNWIND_BX_SAME, 16, 0, -8 } },
+			{ 0x300, { UNWIND_CFA_REGISTER, 0, 24, 0, 3 } }, { 0x400, rule_stop } };
+		begin_with(rows, ARRAY_COUNT(rows));
+		*world_word(SP0) = SP0 + 0x200; /* rbx */
+		*world_word(SP0 + 16) = CALLER;
+		*world_word(SP0 + 32) = TEXT + 0x340;
+		*world_word(SP0 + 0x210) = TEXT + 0x440;
+		const struct event_sample *s = world_sample(CALLEE, SP0, 0x1111);
+		CHECK(s->h.stack_end == (lost ? STACK_END_UNSUPPORTED : STACK_END_ROOT));
+		CHECK(s->user_count == (lost ? 3 : 4) && walk_here()->fp == 0x1111);
+		world_end();
+	}
+}
+
+/* In the interrupted frame every register is known: glibc's vfork has its return address in rdi. */
+static void finds_what_is_in_registers(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { 0 } },
+		{ 0x100, { UNWIND_CFA_RA_REGISTER, 0, 0, 0, 5 } },
+		{ 0x200, { UNWIND_CFA_REGISTER, 0, 16, 0, 10 } }, { 0x300, rule_stop } };
+	begin_with(rows, ARRAY_COUNT(rows));
+	struct x86_regs regs = { .ip = CALLEE, .sp = SP0, .cs = 0x33, .di = TEXT + 0x340 };
+	const struct event_sample *s = world_sample_in_kernel(&regs);
+	CHECK(s->h.stack_end == STACK_END_ROOT && s->user_count == 2);
+	CHECK(walk_here()->sp == SP0);
+	regs = (struct x86_regs){ .ip = CALLER, .sp = SP0, .cs = 0x33, .r10 = SP0 + 32 };
+	*world_word(SP0 + 40) = TEXT + 0x340;
+	s = world_sample_in_kernel(&regs);
+	CHECK(s->h.stack_end == STACK_END_ROOT && s->user_count == 2);
+	regs.di = CALLER; /* its caller is no leaf: r10 is not known there */
+	regs.ip = CALLEE;
+	s = world_sample_in_kernel(&regs);
+	CHECK(s->h.stack_end == STACK_END_UNSUPPORTED && s->user_count == 2);
+	world_end();
+}
+
 /* A return address is the first byte of the next function: the call lies in the one before. */
 static void looks_the_call_up_not_what_follows(void **state)
 {
@@ -849,6 +894,7 @@ TEST_MAIN(cmocka_unit_test(finds_the_row_in_force),
 	cmocka_unit_test(finds_mappings_in_a_maple_tree),
 	cmocka_unit_test(finds_mappings_in_a_red_black_tree),
 	cmocka_unit_test(refuses_a_mapping_of_another_mm), cmocka_unit_test(steps_by_each_rule),
+	cmocka_unit_test(carries_rbx_up), cmocka_unit_test(finds_what_is_in_registers),
 	cmocka_unit_test(looks_the_call_up_not_what_follows),
 	cmocka_unit_test(reads_the_stack_anew_for_each_sample),
 	cmocka_unit_test(follows_a_stack_that_nobody_aligned),

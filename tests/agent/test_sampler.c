@@ -14,7 +14,7 @@
 #define SAMPLES_NEEDED 100 /* after SECONDS_MAX; fewer say nothing */
 #define SECONDS_MAX 20
 /* Far above what it is (about 53,000 on Linux 6.18), far below the kernel's limit of a million. */
-#define VERIFIED_INSNS_ALARM 150000
+#define VERIFIED_INSNS_ALARM 300000
 
 static bool can_sample(void)
 {
@@ -176,6 +176,38 @@ static void cuts_what_is_too_deep(void **state)
 	}
 	CHECK(cut * 100 >= r.live.samples.len * 95 && cut >= SAMPLES_NEEDED);
 	check_conservation(&r.live);
+	run_end(&r);
+}
+
+/* The dynamic linker at work for a call of the plugin: what is below _dl_runtime_resolve, which
+ * finds its frame by rbx, must find rbx. */
+static void walks_through_the_dynamic_linker(void **state)
+{
+	(void)state;
+	NEED_SAMPLING();
+	struct run r = { 0 };
+	char plugin[512];
+	(void)snprintf(plugin, sizeof(plugin), "%s", workload("liblazy_plugin.so"));
+	run_begin(&r, (const char *const[]){ "lazy", plugin, "60", NULL });
+	uint32_t plugin_id = live_publish_file(&r.live, plugin);
+	uint32_t ld_id = live_publish_file(&r.live, "/lib64/ld-linux-x86-64.so.2");
+	CHECK(plugin_id && ld_id);
+	run_until(&r, 3 * SAMPLES_WANTED);
+	live_stop(&r.live);
+	size_t through = 0;
+	for (size_t i = 0; i < r.live.samples.len; i++) {
+		const struct live_sample *s = &r.live.samples.v[i];
+		const uint64_t *f = live_user_frames(&r.live, s);
+		bool found = false;
+		for (uint32_t k = 0; k + 1 < s->user_count; k++)
+			found = found || (f[k] >> FRAME_FILE_SHIFT == ld_id &&
+						 f[k + 1] >> FRAME_FILE_SHIFT == plugin_id);
+		through += found && stack_end_is_whole(s->h.stack_end);
+	}
+	print_message(
+		"%zu of %zu samples through the dynamic linker\n", through, r.live.samples.len);
+	CHECK(r.live.samples.len >= SAMPLES_NEEDED && through >= 10);
+	CHECK(whole_percent(&r.live, "lazy binding") >= 99.5);
 	run_end(&r);
 }
 
@@ -672,7 +704,7 @@ static void follows_cpus_that_come_and_go(void **state)
 
 TEST_MAIN(cmocka_unit_test(refuses_what_cannot_be), cmocka_unit_test(stays_small),
 	cmocka_unit_test(walks_whole_stacks), cmocka_unit_test(cuts_what_is_too_deep),
-	cmocka_unit_test(tells_threads_apart),
+	cmocka_unit_test(walks_through_the_dynamic_linker), cmocka_unit_test(tells_threads_apart),
 	cmocka_unit_test(walks_children_that_live_for_milliseconds),
 	cmocka_unit_test(walks_short_programs_of_the_system),
 	cmocka_unit_test(shares_agree_with_the_program), cmocka_unit_test(tells_of_exec_and_exit),

@@ -4,7 +4,7 @@
 #include "gen/elf.h"
 #include "unwind/cfi.h"
 
-static const struct cfi_registers regs = { .sp = 7, .fp = 6 };
+static const struct cfi_registers regs = { .sp = 7, .fp = 6, .bx = CFI_NO_REGISTER };
 static const uint8_t standard[] = { 0x0c, 7, 8, 0x90, 1 };
 
 #define SECTION(c)                                                                         \

@@ -54,27 +54,32 @@ static bool agrees(const struct unwind_rule *rule, const struct expected *x)
 	if (strcmp(x->ra, "u") == 0)
 		return rule->cfa == UNWIND_CFA_STOP;
 	if (x->ra[0] != 'c') /* in a register, or by an expression */
-		return rule->cfa == UNWIND_CFA_UNSUPPORTED;
+		return rule->cfa == UNWIND_CFA_UNSUPPORTED || rule->cfa == UNWIND_CFA_RA_REGISTER;
 	if (strcmp(x->cfa, "exp") == 0)
 		return rule->cfa == UNWIND_CFA_PLT || rule->cfa == UNWIND_CFA_DEREF_FP ||
 		       rule->cfa == UNWIND_CFA_DEREF_SP || rule->cfa == UNWIND_CFA_UNSUPPORTED;
 	bool by_sp = strncmp(x->cfa, "rsp", 3) == 0;
 	bool by_fp = strncmp(x->cfa, "rbp", 3) == 0;
 	if (!by_sp && !by_fp)
-		return rule->cfa == UNWIND_CFA_UNSUPPORTED;
+		return (rule->cfa == UNWIND_CFA_UNSUPPORTED && x->ra[0] == 'c' &&
+			       number_behind(x->ra, 1) != -8) || /* setcontext */
+		       (rule->cfa == UNWIND_CFA_REGISTER &&
+			       rule->cfa_off == strtol(strpbrk(x->cfa, "+-"), NULL, 10));
 	bool is_large = by_sp && rule->cfa == UNWIND_CFA_SP_WORDS;
 	if (rule->cfa == UNWIND_CFA_UNSUPPORTED)
 		return number_behind(x->cfa, 3) > (by_sp ? 8 * INT16_MAX : INT16_MAX);
 	if ((!is_large && rule->cfa != (by_sp ? UNWIND_CFA_SP : UNWIND_CFA_FP)) ||
 		rule->cfa_off * (is_large ? 8 : 1) != number_behind(x->cfa, 3))
 		return false;
-	if (rule->ra_off != number_behind(x->ra, 1))
+	int ra_off = (rule->fp & UNWIND_BX_MASK) == UNWIND_BX_SAVED ? -8 : rule->ra_off;
+	unsigned fp = rule->fp & UNWIND_FP_MASK;
+	if (ra_off != number_behind(x->ra, 1))
 		return false;
 	if (x->fp[0] == 'c')
-		return rule->fp == UNWIND_FP_SAVED && rule->fp_off == number_behind(x->fp, 1);
+		return fp == UNWIND_FP_SAVED && rule->fp_off == number_behind(x->fp, 1);
 	if (x->fp[0] == 0 || strcmp(x->fp, "u") == 0 || strcmp(x->fp, "s") == 0)
-		return rule->fp == UNWIND_FP_SAME || rule->fp == UNWIND_FP_UNDEFINED;
-	return rule->fp != UNWIND_FP_SAME;
+		return fp == UNWIND_FP_SAME || fp == UNWIND_FP_UNDEFINED;
+	return fp != UNWIND_FP_SAME;
 }
 
 static void compare(struct oracle *o, uint64_t at)

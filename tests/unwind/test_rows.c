@@ -9,7 +9,7 @@
 #define START 0x1000
 #define LENGTH 0x1000
 
-static const struct cfi_registers regs = { .sp = RSP, .fp = RBP };
+static const struct cfi_registers regs = { .sp = RSP, .fp = RBP, .bx = CFI_NO_REGISTER };
 
 struct run {
 	struct gen_cfi c;
@@ -152,7 +152,7 @@ static const struct {
 	{ "negative_offset_extended", { 0x2f, RBP, 2 },                 3, RBP, CFI_OFFSET, 16 },
 	{ "undefined",                { 0x07, RBP },                    2, RBP, CFI_UNDEFINED, 0 },
 	{ "same_value",               { 0x08, RBP },                    2, RBP, CFI_SAME, 0 },
-	{ "register",                 { 0x09, RBP, 3 },                 3, RBP, CFI_REGISTER, 0 },
+	{ "register",                 { 0x09, RBP, 3 },                 3, RBP, CFI_REGISTER, 3 },
 	{ "val_offset",               { 0x14, RSP, 1 },                 3, RSP, CFI_VAL_OFFSET, -8 },
 	{ "val_offset_sf",            { 0x15, RSP, 0x7f },              3, RSP, CFI_VAL_OFFSET, 8 },
 	{ "expression",               { 0x10, RBP, 2, 0x76, 0 },        5, RBP, CFI_EXPRESSION, 0 },

@@ -30,9 +30,17 @@ static const struct {
 	{ "outermost", { RSP, 8, { 0 }, .ra = { CFI_UNDEFINED, 0, { 0 } } }, false, { UNWIND_CFA_STOP, 0, 0, 0, 0 } },
 	{ "signal frame", { RSP, 8, { 0 }, .ra = { CFI_EXPRESSION, 0, EXPR(0x77, 0xa8, 1) } }, true, { UNWIND_CFA_SIGNAL, 0, 0, 0, 0 } },
 	{ "return address elsewhere", { RSP, 24, { 0 }, .ra = OFF(-24) }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 24, 0, -24 } },
-	{ "return address in a register", { RSP, 8, { 0 }, .ra = { CFI_REGISTER, 0, { 0 } } }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	/* glibc's vfork */
+	{ "return address in a register", { RSP, 0, { 0 }, .ra = { CFI_REGISTER, 5, { 0 } } }, false, { UNWIND_CFA_RA_REGISTER, UNWIND_FP_SAME, 0, 0, 5 } },
+	{ "return address in a wide register", { RSP, 0, { 0 }, .ra = { CFI_REGISTER, 17, { 0 } } }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "return address in a register, by rbp", { RBP, 16, { 0 }, .ra = { CFI_REGISTER, 5, { 0 } } }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
 	{ "return address the same", { RSP, 8, { 0 }, .ra = { CFI_SAME, 0, { 0 } } }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
-	{ "by rbx", { 3, 8, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	/* _dl_runtime_resolve */
+	{ "by rbx", { 3, 8, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_REGISTER, UNWIND_FP_SAME, 8, 0, 3 } },
+	{ "by r15", { 15, 8, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_REGISTER, UNWIND_FP_SAME, 8, 0, 15 } },
+	{ "by no register of ours", { 17, 8, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "by rbx, far away", { 3, 40000, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "by rbx, return address elsewhere", { 3, 8, { 0 }, .ra = OFF(-16) }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
 	{ "a frame of 40 KB", { RSP, 40000, { 0 }, .fp = OFF(-16), .ra = RA8 }, false, { UNWIND_CFA_SP_WORDS, UNWIND_FP_SAVED, 5000, -16, -8 } },
 	{ "the largest frame", { RSP, 262136, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_SP_WORDS, UNWIND_FP_SAME, 32767, 0, -8 } },
 	{ "a frame of 256 KiB", { RSP, 262144, { 0 }, .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
@@ -55,7 +63,8 @@ static const struct {
 	{ "deref, other return address", { RSP, 8, EXPR(0x77, 16, 0x06), .ra = OFF(-16) }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
 	{ "breg alone", { RSP, 8, EXPR(0x77, 24), .ra = RA8 }, false, { UNWIND_CFA_SP, UNWIND_FP_SAME, 24, 0, -8 } },
 	{ "breg plus", { RSP, 8, EXPR(0x76, 8, 0x23, 8), .ra = RA8 }, false, { UNWIND_CFA_FP, UNWIND_FP_SAME, 16, 0, -8 } },
-	{ "breg of r10", { RSP, 8, EXPR(0x7a, 8), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
+	{ "breg of r10", { RSP, 8, EXPR(0x7a, 8), .ra = RA8 }, false, { UNWIND_CFA_REGISTER, UNWIND_FP_SAME, 8, 0, 10 } },
+	{ "deref of r10", { RSP, 8, EXPR(0x7a, 8, 0x06), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
 	{ "breg, cut", { RSP, 8, EXPR(0x77), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
 	{ "breg and something", { RSP, 8, EXPR(0x77, 8, 0x96), .ra = RA8 }, false, { UNWIND_CFA_UNSUPPORTED, 0, 0, 0, 0 } },
 	{ "PLT", { RSP, 8, EXPR(0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22), .ra = RA8 }, false, { UNWIND_CFA_PLT, UNWIND_FP_SAME, 11, 0, -8 } },
@@ -73,11 +82,35 @@ static void says_rows_as_rules(void **state)
 {
 	(void)state;
 	FOR_EACH_CASE (c, cases) {
-		struct unwind_rule got = x86_rule(&c->state, c->is_signal);
+		struct unwind_rule got = x86_rule(&c->state, c->is_signal, false);
 		if (memcmp(&got, &c->want, sizeof(got)) != 0)
 			print_error("got %u fp %u %d %d %d\n", got.cfa, got.fp, got.cfa_off,
 				got.fp_off, got.ra_off);
 		CHECK_CASE(c, memcmp(&got, &c->want, sizeof(got)) == 0);
+	}
+}
+
+/* clang-format off */
+static const struct {
+	const char *name; struct cfi_state state; struct unwind_rule want;
+} bx_cases[] = {
+	{ "untouched", { RSP, 8, { 0 }, .ra = RA8 }, { UNWIND_CFA_SP, UNWIND_FP_SAME | UNWIND_BX_SAME, 8, 0, -8 } },
+	{ "saved", { RSP, 24, { 0 }, .fp = OFF(-16), .bx = OFF(-24), .ra = RA8 }, { UNWIND_CFA_SP, UNWIND_FP_SAVED | UNWIND_BX_SAVED, 24, -16, -24 } },
+	{ "saved, by rbp", { RBP, 16, { 0 }, .fp = OFF(-16), .bx = OFF(-24), .ra = RA8 }, { UNWIND_CFA_FP, UNWIND_FP_SAVED | UNWIND_BX_SAVED, 16, -16, -24 } },
+	{ "saved too far away", { RSP, 24, { 0 }, .bx = OFF(-40000), .ra = RA8 }, { UNWIND_CFA_SP, 0, 24, 0, -8 } },
+	{ "saved, no room", { RSP, 24, { 0 }, .bx = OFF(-24), .ra = OFF(-16) }, { UNWIND_CFA_SP, 0, 24, 0, -16 } },
+	{ "saved, the CFA by it", { 3, 24, { 0 }, .bx = OFF(-24), .ra = RA8 }, { UNWIND_CFA_REGISTER, 0, 24, 0, 3 } },
+	{ "lost", { RSP, 24, { 0 }, .bx = { CFI_UNDEFINED, 0, { 0 } }, .ra = RA8 }, { UNWIND_CFA_SP, 0, 24, 0, -8 } },
+};
+/* clang-format on */
+
+static void says_where_rbx_is(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, bx_cases) {
+		struct unwind_rule got = x86_rule(&c->state, false, true);
+		CHECK_CASE(c, memcmp(&got, &c->want, sizeof(got)) == 0);
+		CHECK_CASE(c, x86_needs_bx(&c->state) == (c->want.cfa == UNWIND_CFA_REGISTER));
 	}
 }
 
@@ -111,6 +144,25 @@ static void knows_an_entry(void **state)
 	CHECK(!x86_is_entry(function, sizeof(function)));
 }
 
+static void finds_the_frame_of_crt_functions(void **state)
+{
+	(void)state;
+	static const uint8_t glibc[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x08, 0x48, 0x85,
+		0xc0, 0x48, 0x83, 0xc4, 0x08, 0xc3 };
+	static const uint8_t musl[] = { 0x50, 0xe8, 0, 0, 0, 0, 0x58, 0xc3 };
+	static const uint8_t other[] = { 0x55, 0x48, 0x89, 0xe5, 0x58, 0xc3 };
+	size_t from, to;
+	int bytes;
+	CHECK(x86_find_frame(glibc, sizeof(glibc), &from, &to, &bytes));
+	CHECK(from == 8 && to == 15 && bytes == 8);
+	CHECK(x86_find_frame(musl, sizeof(musl), &from, &to, &bytes));
+	CHECK(from == 1 && to == 7 && bytes == 8);
+	CHECK(!x86_find_frame(other, sizeof(other), &from, &to, &bytes));
+	CHECK(!x86_find_frame(glibc, sizeof(glibc) - 1, &from, &to, &bytes));
+	for (size_t len = 0; len < 8; len++)
+		CHECK(!x86_find_frame(glibc, len, &from, &to, &bytes));
+}
+
 static void knows_the_linkers_sections(void **state)
 {
 	(void)state;
@@ -121,5 +173,7 @@ static void knows_the_linkers_sections(void **state)
 	CHECK(memcmp(&none, &text, sizeof(none)) == 0);
 }
 
-TEST_MAIN(cmocka_unit_test(says_rows_as_rules), cmocka_unit_test(finds_signal_returns),
-	cmocka_unit_test(knows_an_entry), cmocka_unit_test(knows_the_linkers_sections))
+TEST_MAIN(cmocka_unit_test(says_rows_as_rules), cmocka_unit_test(says_where_rbx_is),
+	cmocka_unit_test(finds_signal_returns), cmocka_unit_test(knows_an_entry),
+	cmocka_unit_test(finds_the_frame_of_crt_functions),
+	cmocka_unit_test(knows_the_linkers_sections))

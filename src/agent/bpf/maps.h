@@ -125,6 +125,16 @@ struct mapping {
 #define STACK_WINDOW_BYTES (STACK_WINDOW_WORDS * 8)
 #define SAMPLE_FRAMES_MAX (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX)
 
+/* arch/x86/include/uapi/asm/sigcontext.h: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip. */
+#define SIGCONTEXT_REGS 17
+#define SIGCONTEXT_BP 10
+#define SIGCONTEXT_BX 11
+#define SIGCONTEXT_SP 15
+#define SIGCONTEXT_IP 16
+/* Where a register is there, by DWARF's number (System V ABI x86-64, figure 3.36): a nibble each.
+ */
+#define SIGCONTEXT_OF_DWARF 0x76543210fa89becdULL
+
 #define WINDOW_NONE 1 /* not aligned: no word's address */
 
 /* The walk of one user stack and the event that it fills. */
@@ -145,7 +155,10 @@ struct walk {
 	__u32 mapping_last;
 	__u32 mapping_next;
 	__u32 busy;
-	__u32 pad;
+	__u32 bx_is_known;
+	__u64 bx; /* rbx of this frame, if known */
+	/* Of the frame that was interrupted (while pc_is_exact), in the order of a signal frame. */
+	__u64 regs[SIGCONTEXT_REGS];
 	struct mapping mappings[MAPPING_CACHE_SIZE];
 	__u64 window_start; /* user address of window[0]; WINDOW_NONE: nothing read yet */
 	__u64 window[STACK_WINDOW_WORDS];

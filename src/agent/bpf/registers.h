@@ -25,15 +25,45 @@ static __always_inline int saved_registers(struct task_struct *task, struct x86_
 	return at && bpf_probe_read_kernel(out, sizeof(*out), (const void *)at) == 0;
 }
 
+#define REGISTERS_FILL(w, r)            \
+	do {                            \
+		(w)->regs[0] = (r).r8;  \
+		(w)->regs[1] = (r).r9;  \
+		(w)->regs[2] = (r).r10; \
+		(w)->regs[3] = (r).r11; \
+		(w)->regs[4] = (r).r12; \
+		(w)->regs[5] = (r).r13; \
+		(w)->regs[6] = (r).r14; \
+		(w)->regs[7] = (r).r15; \
+		(w)->regs[8] = (r).di;  \
+		(w)->regs[9] = (r).si;  \
+		(w)->regs[10] = (r).bp; \
+		(w)->regs[11] = (r).bx; \
+		(w)->regs[12] = (r).dx; \
+		(w)->regs[13] = (r).ax; \
+		(w)->regs[14] = (r).cx; \
+		(w)->regs[15] = (r).sp; \
+		(w)->regs[16] = (r).ip; \
+	} while (0)
+
+/* All registers of the frame are in w->regs. */
+static __always_inline void walk_begin_at_registers(struct walk *w)
+{
+	w->pc = w->regs[SIGCONTEXT_IP];
+	w->sp = w->regs[SIGCONTEXT_SP];
+	w->fp = w->regs[SIGCONTEXT_BP];
+	w->bx = w->regs[SIGCONTEXT_BX];
+	w->bx_is_known = 1;
+	w->pc_is_exact = 1;
+}
+
 /* Fill the walk from the registers. STACK_END_NONE: go on; else why there is no stack to walk. */
 static __always_inline enum stack_end registers_begin(
 	const struct bpf_perf_event_data *ctx, struct task_struct *task, struct walk *w)
 {
 	__u64 cs = ctx->regs.cs;
 	if ((cs & X86_RPL_MASK) == X86_RPL_USER) {
-		w->pc = ctx->regs.ip;
-		w->sp = ctx->regs.sp;
-		w->fp = ctx->regs.bp;
+		REGISTERS_FILL(w, ctx->regs);
 	} else {
 		struct x86_regs regs;
 		if (!saved_registers(task, &regs))
@@ -41,13 +71,11 @@ static __always_inline enum stack_end registers_begin(
 		cs = regs.cs;
 		if (regs.ip && (cs & X86_RPL_MASK) != X86_RPL_USER)
 			return STACK_END_NO_REGS;
-		w->pc = regs.ip;
-		w->sp = regs.sp;
-		w->fp = regs.bp;
+		REGISTERS_FILL(w, regs);
 		w->in_exec = regs.orig_ax == X86_NR_EXECVE || regs.orig_ax == X86_NR_EXECVEAT;
 	}
 	w->compat = (__u16)cs == X86_USER32_CS;
-	w->pc_is_exact = 1;
+	walk_begin_at_registers(w);
 	return STACK_END_NONE;
 }
 

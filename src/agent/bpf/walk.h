@@ -12,6 +12,7 @@
 #pragma once
 
 #include "maps.h"
+#include "registers.h"
 #include "table.h"
 #include "vma.h"
 
@@ -21,13 +22,10 @@
  * have moved sp: ld.so aligns it, and moves it up when it was run as a command. */
 #define STACK_BASE_SLACK_BYTES 64
 
-/* arch/x86/include/uapi/asm/sigcontext.h and ucontext.h: the handler returns with sp at the
- * ucontext; its sigcontext begins at byte 40: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip. */
+/* arch/x86/include/uapi/asm/ucontext.h: the handler returns with sp at the ucontext; its sigcontext
+ * begins at byte 40. */
 #define UCONTEXT_REGS_OFFSET 40
-#define UCONTEXT_REGS 17
-#define UCONTEXT_BP 10
-#define UCONTEXT_SP 15
-#define UCONTEXT_IP 16
+#define DWARF_RBX 3
 
 static __always_inline struct walk *walk_here(void)
 {
@@ -175,12 +173,22 @@ static __always_inline enum stack_end step_to(struct walk *w, __u64 pc, __u64 sp
 
 static __always_inline enum stack_end step_signal(struct walk *w)
 {
-	__u64 regs[UCONTEXT_REGS];
-	if (!read_user(regs, sizeof(regs), w->sp + UCONTEXT_REGS_OFFSET))
+	if (!read_user(w->regs, sizeof(w->regs), w->sp + UCONTEXT_REGS_OFFSET))
 		return STACK_END_READ_ERROR;
-	enum stack_end end = step_to(w, regs[UCONTEXT_IP], regs[UCONTEXT_SP], regs[UCONTEXT_BP]);
-	w->pc_is_exact = 1;
-	return end;
+	walk_begin_at_registers(w);
+	return w->pc ? STACK_END_NONE : STACK_END_ROOT_ZERO;
+}
+
+/* A register by DWARF's number. 0: it is not known in this frame. */
+static __always_inline int read_register(const struct walk *w, __u32 number, __u64 *out)
+{
+	if (w->pc_is_exact) {
+		__u32 at = SIGCONTEXT_OF_DWARF >> (number & 15) * 4 & 15;
+		*out = w->regs[at];
+		return 1;
+	}
+	*out = w->bx;
+	return number == DWARF_RBX && w->bx_is_known;
 }
 
 /* push %rbp; mov %rsp, %rbp: the caller's rbp at *rbp, the return address above it. */
@@ -194,6 +202,7 @@ static __always_inline enum stack_end step_frame_pointer(struct walk *w)
 		!read_stack(w, fp + 8, &pc))
 		return STACK_END_NO_TABLE;
 	w->pc_is_guess = 1;
+	w->bx_is_known = 0;
 	return step_to(w, pc, fp + 16, next_fp);
 }
 
@@ -205,40 +214,74 @@ static __always_inline enum stack_end step_without_rule(struct walk *w)
 	return step_frame_pointer(w);
 }
 
-/* The canonical frame address of the rules that have one; 0 when it could not be read. */
-static __always_inline __u64 rule_cfa(const struct walk *w, const struct unwind_rule *rule)
+/* The canonical frame address of the rules that have one. */
+static __always_inline enum stack_end rule_cfa(
+	const struct walk *w, const struct unwind_rule *rule, __u64 *out)
 {
 	__u64 base = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ? w->fp : w->sp;
-	if (rule->cfa == UNWIND_CFA_PLT)
-		return base + 8 + ((__s64)(w->pc & 15) >= rule->cfa_off ? 8 : 0);
+	if (rule->cfa == UNWIND_CFA_REGISTER && !read_register(w, (__u16)rule->ra_off, &base))
+		return STACK_END_UNSUPPORTED;
+	if (rule->cfa == UNWIND_CFA_PLT) {
+		*out = base + 8 + ((__s64)(w->pc & 15) >= rule->cfa_off ? 8 : 0);
+		return STACK_END_NONE;
+	}
 	base += (__s64)rule->cfa_off * (rule->cfa == UNWIND_CFA_SP_WORDS ? 8 : 1);
 	if (rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP) {
 		if (!read_user(&base, sizeof(base), base))
-			return 0;
+			return STACK_END_READ_ERROR;
 		base += (__s64)rule->ra_off;
 	}
-	return base;
+	*out = base;
+	return STACK_END_NONE;
+}
+
+/* The caller's rbx, in files that say where it is. */
+static __always_inline int rule_bx(struct walk *w, const struct unwind_rule *rule, __u64 cfa)
+{
+	__u32 kind = rule->fp & UNWIND_BX_MASK;
+	if (kind == UNWIND_BX_SAVED) {
+		w->bx_is_known = 1;
+		return read_stack(w, cfa + (__s64)rule->ra_off, &w->bx);
+	}
+	if (kind != UNWIND_BX_SAME)
+		w->bx_is_known = 0;
+	return 1;
+}
+
+/* Where ra_off is what its name says; else the return address lies below the CFA. */
+static __always_inline __s64 rule_ra_off(const struct unwind_rule *rule)
+{
+	int is_plain = rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP ||
+		       rule->cfa == UNWIND_CFA_SP_WORDS;
+	return is_plain && (rule->fp & UNWIND_BX_MASK) != UNWIND_BX_SAVED ? rule->ra_off : -8;
 }
 
 static __always_inline enum stack_end step_table(struct walk *w, const struct unwind_rule *rule)
 {
-	int deref = rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP;
-	__s64 ra_off = deref ? -8 : rule->ra_off;
-	__u64 cfa = rule_cfa(w, rule);
-	if (cfa == 0)
-		return STACK_END_READ_ERROR;
-	if (cfa <= w->sp)
-		return STACK_END_LOOP;
-	__u64 fp = rule->fp == UNWIND_FP_SAME ? w->fp : FP_UNKNOWN;
+	__u64 cfa;
 	__u64 pc;
+	enum stack_end end = rule_cfa(w, rule, &cfa);
+	if (end != STACK_END_NONE)
+		return end;
+	int in_register = rule->cfa == UNWIND_CFA_RA_REGISTER;
+	if (cfa <= w->sp && !(in_register && cfa == w->sp))
+		return STACK_END_LOOP;
+	__u32 fp_kind = rule->fp & UNWIND_FP_MASK;
+	__u64 fp = fp_kind == UNWIND_FP_SAME ? w->fp : FP_UNKNOWN;
 	/* rbp first: it lies lower, mostly right beside the return address. */
-	if (rule->fp == UNWIND_FP_SAVED || rule->fp == UNWIND_FP_AT_FP) {
-		__u64 from = rule->fp == UNWIND_FP_SAVED ? cfa : w->fp;
+	if (fp_kind == UNWIND_FP_SAVED || fp_kind == UNWIND_FP_AT_FP) {
+		__u64 from = fp_kind == UNWIND_FP_SAVED ? cfa : w->fp;
 		if (!read_stack(w, from + (__s64)rule->fp_off, &fp))
 			return STACK_END_READ_ERROR;
 	}
-	if (!read_stack(w, cfa + ra_off, &pc))
+	if (!rule_bx(w, rule, cfa))
 		return STACK_END_READ_ERROR;
+	if (in_register) {
+		if (!read_register(w, (__u16)rule->ra_off, &pc))
+			return STACK_END_UNSUPPORTED;
+	} else if (!read_stack(w, cfa + rule_ra_off(rule), &pc)) {
+		return STACK_END_READ_ERROR;
+	}
 	return step_to(w, pc, cfa, fp);
 }
 
@@ -251,6 +294,8 @@ static __always_inline enum stack_end step_by_rule(struct walk *w, const struct 
 	case UNWIND_CFA_DEREF_FP:
 	case UNWIND_CFA_DEREF_SP:
 	case UNWIND_CFA_PLT:
+	case UNWIND_CFA_REGISTER:
+	case UNWIND_CFA_RA_REGISTER:
 		return step_table(w, rule);
 	case UNWIND_CFA_NONE:
 		return step_without_rule(w);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The same steps as agent/bpf/walk.h, for a stack that is at hand in memory. What differs between
+ * machines is in `machines`: which registers are meant, whether a call pushes its return address,
+ * and the layout of a signal frame. Source: System V ABI x86-64; AAPCS64; the kernel's
+ * arch/x86/include/uapi/asm/sigcontext.h and arch/arm64/include/uapi/asm/sigcontext.h.
+ */
+#include "unwind/unwind.h"
+
+#include <elf.h>
+
+#define FP_ALIGN_MASK 7
+#define X86_RBX 3
+
+/* A signal frame: at sp + registers_at the machine's registers in the order of `registers`, one
+ * word each. */
+struct machine {
+	uint8_t sp;
+	uint8_t fp;
+	uint8_t lr;           /* 0: calls push the return address */
+	uint8_t signal_count; /* registers in a signal frame; the last one is pc */
+	uint16_t signal_at;
+	uint64_t pc_mask; /* of a return address: above it are signatures */
+	const uint8_t *signal_registers;
+};
+
+#define PC 32 /* in signal_registers */
+
+static const uint8_t x86_signal[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, PC };
+static const uint8_t arm64_signal[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+	17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, PC };
+
+static const struct machine x86 = {
+	.sp = 7,
+	.fp = 6,
+	.signal_at = 40,
+	.signal_count = ARRAY_COUNT(x86_signal),
+	.signal_registers = x86_signal,
+	.pc_mask = UINT64_MAX,
+};
+
+/* siginfo 128 bytes, ucontext's head 176, fault_address 8. Addresses of user space have 48 bits
+ * (52 with a flag that nobody sets for code); a signature is above them. */
+static const struct machine arm64 = {
+	.sp = 31,
+	.fp = 29,
+	.lr = 30,
+	.signal_at = 128 + 176 + 8,
+	.signal_count = ARRAY_COUNT(arm64_signal),
+	.signal_registers = arm64_signal,
+	.pc_mask = 0x0000ffffffffffff,
+};
+
+static const struct machine *machine_of(uint16_t elf_machine)
+{
+	return elf_machine == EM_AARCH64 ? &arm64 : &x86;
+}
+
+static bool is_known(const struct unwind_frame *f, unsigned reg)
+{
+	return reg < UNWIND_REGISTERS && f->known >> reg & 1;
+}
+
+static void set(struct unwind_frame *f, unsigned reg, uint64_t value)
+{
+	f->registers[reg] = value;
+	f->known |= 1u << reg;
+}
+
+static enum unwind_step step_signal(
+	const struct machine *m, struct unwind_frame *f, unwind_read_fn *read, void *ctx)
+{
+	struct unwind_frame next = { .is_exact = true };
+	uint64_t at = f->registers[m->sp] + m->signal_at;
+	for (uint32_t i = 0; i < m->signal_count; i++) {
+		uint64_t value;
+		if (!read(ctx, at + 8 * (uint64_t)i, &value))
+			return UNWIND_STEP_READ_ERROR;
+		if (m->signal_registers[i] == PC)
+			next.pc = value;
+		else
+			set(&next, m->signal_registers[i], value);
+	}
+	*f = next;
+	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
+}
+
+/* The frame pointer at *fp, the return address above it: the same on both machines. */
+static enum unwind_step step_frame_pointer(
+	const struct machine *m, struct unwind_frame *f, unwind_read_fn *read, void *ctx)
+{
+	struct unwind_frame next = { 0 };
+	uint64_t fp = f->registers[m->fp];
+	uint64_t next_fp;
+	if (!is_known(f, m->fp))
+		return UNWIND_STEP_NO_RULE;
+	if (fp == 0 && !f->is_exact)
+		return UNWIND_STEP_ROOT_ZERO;
+	if (fp < f->registers[m->sp] || fp & FP_ALIGN_MASK || !read(ctx, fp, &next_fp) ||
+		!read(ctx, fp + 8, &next.pc))
+		return UNWIND_STEP_NO_RULE;
+	next.pc &= m->pc_mask;
+	next.is_guess = true;
+	set(&next, m->sp, fp + 16);
+	set(&next, m->fp, next_fp);
+	*f = next;
+	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
+}
+
+static enum unwind_step find_cfa(const struct machine *m, const struct unwind_frame *f,
+	const struct unwind_rule *rule, unwind_read_fn *read, void *ctx, uint64_t *out)
+{
+	bool by_fp = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP;
+	unsigned reg = by_fp ? m->fp : m->sp;
+	if (rule->cfa == UNWIND_CFA_REGISTER)
+		reg = (unsigned)rule->ra_off;
+	if (!is_known(f, reg))
+		return UNWIND_STEP_UNSUPPORTED;
+	uint64_t base = f->registers[reg];
+	if (rule->cfa == UNWIND_CFA_PLT) {
+		*out = base + 8 + ((int)(f->pc & 15) >= rule->cfa_off ? 8 : 0);
+		return UNWIND_STEP_ON;
+	}
+	base += (uint64_t)((int64_t)rule->cfa_off * (rule->cfa == UNWIND_CFA_SP_WORDS ? 8 : 1));
+	if (rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP) {
+		if (!read(ctx, base, &base))
+			return UNWIND_STEP_READ_ERROR;
+		base += (uint64_t)(int64_t)rule->ra_off;
+	}
+	*out = base;
+	return UNWIND_STEP_ON;
+}
+
+/* Where the return address lies; false: in no memory. */
+static bool ra_in_memory(
+	const struct machine *m, const struct unwind_rule *rule, uint64_t cfa, uint64_t *out)
+{
+	if (rule->cfa == UNWIND_CFA_RA_REGISTER || (m->lr && rule->ra_off == 0))
+		return false;
+	bool is_plain = (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP ||
+				rule->cfa == UNWIND_CFA_SP_WORDS) &&
+			(rule->fp & UNWIND_BX_MASK) != UNWIND_BX_SAVED;
+	*out = cfa + (uint64_t)(int64_t)(is_plain ? rule->ra_off : -8);
+	return true;
+}
+
+static enum unwind_step find_pc(const struct machine *m, const struct unwind_frame *f,
+	const struct unwind_rule *rule, uint64_t cfa, unwind_read_fn *read, void *ctx,
+	struct unwind_frame *next)
+{
+	uint64_t at;
+	if (ra_in_memory(m, rule, cfa, &at)) {
+		if (!read(ctx, at, &next->pc))
+			return UNWIND_STEP_READ_ERROR;
+	} else {
+		unsigned reg = rule->cfa == UNWIND_CFA_RA_REGISTER ? (unsigned)rule->ra_off : m->lr;
+		if (!is_known(f, reg))
+			return UNWIND_STEP_UNSUPPORTED;
+		next->pc = f->registers[reg];
+	}
+	next->pc &= m->pc_mask;
+	return UNWIND_STEP_ON;
+}
+
+/* The registers that a caller gets back. */
+static enum unwind_step find_saved(const struct machine *m, const struct unwind_frame *f,
+	const struct unwind_rule *rule, uint64_t cfa, unwind_read_fn *read, void *ctx,
+	struct unwind_frame *next)
+{
+	unsigned fp = rule->fp & UNWIND_FP_MASK;
+	unsigned bx = rule->fp & UNWIND_BX_MASK;
+	uint64_t value;
+	if (fp == UNWIND_FP_SAME && is_known(f, m->fp)) {
+		set(next, m->fp, f->registers[m->fp]);
+	} else if (fp == UNWIND_FP_SAVED || (fp == UNWIND_FP_AT_FP && is_known(f, m->fp))) {
+		uint64_t from = fp == UNWIND_FP_SAVED ? cfa : f->registers[m->fp];
+		if (!read(ctx, from + (uint64_t)(int64_t)rule->fp_off, &value))
+			return UNWIND_STEP_READ_ERROR;
+		set(next, m->fp, value);
+	}
+	if (bx == UNWIND_BX_SAME && is_known(f, X86_RBX)) {
+		set(next, X86_RBX, f->registers[X86_RBX]);
+	} else if (bx == UNWIND_BX_SAVED) {
+		if (!read(ctx, cfa + (uint64_t)(int64_t)rule->ra_off, &value))
+			return UNWIND_STEP_READ_ERROR;
+		set(next, X86_RBX, value);
+	}
+	return UNWIND_STEP_ON;
+}
+
+static enum unwind_step step_table(const struct machine *m, struct unwind_frame *f,
+	const struct unwind_rule *rule, unwind_read_fn *read, void *ctx)
+{
+	uint64_t cfa = 0;
+	struct unwind_frame next = { 0 };
+	enum unwind_step s = find_cfa(m, f, rule, read, ctx, &cfa);
+	if (s != UNWIND_STEP_ON)
+		return s;
+	/* A leaf of arm64 may have no frame at all. */
+	bool advances = cfa > f->registers[m->sp] ||
+			(cfa == f->registers[m->sp] && f->is_exact &&
+				(m->lr || rule->cfa == UNWIND_CFA_RA_REGISTER));
+	if (!advances)
+		return UNWIND_STEP_LOOP;
+	s = find_saved(m, f, rule, cfa, read, ctx, &next);
+	if (s == UNWIND_STEP_ON)
+		s = find_pc(m, f, rule, cfa, read, ctx, &next);
+	if (s != UNWIND_STEP_ON)
+		return s;
+	set(&next, m->sp, cfa);
+	*f = next;
+	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
+}
+
+enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rule,
+	struct unwind_frame *f, unwind_read_fn *read, void *ctx)
+{
+	const struct machine *m = machine_of(elf_machine);
+	switch (rule->cfa) {
+	case UNWIND_CFA_NONE:
+	case UNWIND_CFA_FRAME_POINTER:
+		return step_frame_pointer(m, f, read, ctx);
+	case UNWIND_CFA_SIGNAL:
+		return step_signal(m, f, read, ctx);
+	case UNWIND_CFA_STOP:
+		return UNWIND_STEP_ROOT;
+	case UNWIND_CFA_UNSUPPORTED:
+		return UNWIND_STEP_UNSUPPORTED;
+	default:
+		return rule->cfa < UNWIND_CFA_COUNT ? step_table(m, f, rule, read, ctx)
+						    : UNWIND_STEP_UNSUPPORTED;
+	}
+}
