@@ -20,6 +20,7 @@
 #define PART_SECTIONS_MAX 64
 #define PART_RANGES_MAX 65536
 #define PART_REPLACES_MAX 65536
+#define PART_IMPORTS_MAX 65536
 
 enum part_section {
 	PART_META = 1,
@@ -74,6 +75,7 @@ struct part_meta {
 	int64_t written_ns;
 	VEC(struct sequence_range) covers;
 	VEC(uint64_t) replaces;
+	VEC(struct hash128) imports;
 };
 void part_meta_deinit(struct part_meta *m);
 

@@ -147,6 +147,17 @@ static bool parse_replaces(struct reader r, struct part_meta *m)
 	return !r.failed && reader_done(&r);
 }
 
+static bool parse_imports(struct reader r, struct part_meta *m)
+{
+	while (!reader_done(&r) && m->imports.len < PART_IMPORTS_MAX) {
+		struct hash128 id = { .lo = reader_u64(&r) };
+		id.hi = reader_u64(&r);
+		if (r.failed || !VEC_PUSH(&m->imports, id))
+			return false;
+	}
+	return !r.failed && reader_done(&r);
+}
+
 static bool parse_field(uint64_t tag, struct reader r, struct part_meta *m)
 {
 	switch (tag) {
@@ -183,6 +194,8 @@ static bool parse_field(uint64_t tag, struct reader r, struct part_meta *m)
 		return parse_covers(r, m);
 	case 11:
 		return parse_replaces(r, m);
+	case 13:
+		return parse_imports(r, m);
 	default:
 		break;
 	}

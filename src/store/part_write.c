@@ -51,6 +51,7 @@ void part_meta_deinit(struct part_meta *m)
 {
 	VEC_FREE(&m->covers);
 	VEC_FREE(&m->replaces);
+	VEC_FREE(&m->imports);
 }
 
 static enum status write_bytes(struct part_writer *w, struct str bytes, struct err *e)
@@ -546,6 +547,10 @@ static enum status write_meta(struct part_writer *w, const struct part_meta *m, 
 	buf_clear(&list);
 	buf_cstr(&list, "firn " FIRN_VERSION);
 	meta_bytes(&out, 12, &list);
+	buf_clear(&list);
+	buf_put(&list, m->imports.v, m->imports.len * sizeof(*m->imports.v));
+	if (list.len)
+		meta_bytes(&out, 13, &list);
 	enum status s = buf_status(&out);
 	if (s != OK)
 		return err_set(e, s, "encoding a part's META");

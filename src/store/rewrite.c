@@ -325,6 +325,21 @@ static enum status write_gathered(struct rewrite *w, struct part_writer *out, st
 	return OK;
 }
 
+/* What comes out without being sorted has to go in sorted: another writer may have made the part.
+ */
+static bool in_order(const struct rewrite *w, const struct row *a, const struct row *b)
+{
+	if (a->series != b->series || w->group == REWRITE_SERIES)
+		return a->series <= b->series;
+	if (w->group == REWRITE_STACK)
+		return a->node <= b->node;
+	if (w->meta.order == PART_ORDER_STACK)
+		return merge_row_compare(a, b) < 0;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns;
+	return a->node != b->node ? a->node < b->node : a->set < b->set;
+}
+
 /* All rows of the group that begins with `first`, from one source. */
 static enum status gather(
 	struct rewrite *w, struct rewrite_source *src, const struct row *first, struct err *e)
@@ -338,11 +353,14 @@ static enum status gather(
 				w->rows.len);
 		if (!VEC_PUSH(&w->rows, src->head))
 			return err_set(e, E_NOMEM, "sorting %zu rows", w->rows.len);
+		struct row last = src->head;
 		enum status s = advance(w, src, e);
 		if (s != OK)
 			return s;
-		if (src->has_head && src->head.series < first->series)
-			return err_set(e, E_UNSUPPORTED, "rows that are not in order of series");
+		if (src->from->part && src->has_head && !in_order(w, &last, &src->head))
+			return err_set(e, E_UNSUPPORTED,
+				"%s: its rows are not in the order of META",
+				part_path(src->from->part));
 		if (w->group == REWRITE_ROW)
 			break;
 	}
@@ -406,6 +424,8 @@ enum status rewrite_meta_from(
 	to->resolution_ns = from->resolution_ns;
 	for (size_t k = 0; ours && ok && k < from->covers.len; k++)
 		ok = VEC_PUSH(&to->covers, from->covers.v[k]);
+	for (size_t k = 0; ok && k < from->imports.len; k++)
+		ok = VEC_PUSH(&to->imports, from->imports.v[k]);
 	ok = ok && VEC_PUSH(&to->replaces, from->id) && store_add_doubtful(s, to) == OK;
 	return ok ? OK : err_set(e, E_NOMEM, "a part's META");
 }

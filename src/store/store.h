@@ -95,6 +95,28 @@ struct store_deleted {
 NODISCARD enum status store_delete(struct store *s, struct str tenant,
 	const struct samples_query *q, struct store_deleted *out, struct err *e);
 
+/* The samples that `q` picks from the view, as one part (docs/formats/export.md), appended to
+ * `out`; nothing is appended when there are none. E_LIMIT: more than `out` takes, or than fits into
+ * memory while it is sorted: ask for a shorter range. */
+NODISCARD enum status store_export(
+	struct store_view *v, const struct samples_query *q, struct buf *out, struct err *e);
+
+/* One part of an export, into the store, under its tenants' names, durably. An import that the
+ * store holds already changes nothing (`known`). E_CORRUPT, E_UNSUPPORTED: the bytes are not (or no
+ * longer) a part that this firn reads. E_EXISTS: the samples were exported from this very store,
+ * and `again` is not set. */
+struct store_imported {
+	uint64_t rows;
+	uint64_t samples;
+	bool known;
+};
+NODISCARD enum status store_import(
+	struct store *s, struct str part, bool again, struct store_imported *out, struct err *e);
+/* The last of the parts that stand one behind the other in an export; *rest is what is before it.
+ * E_CORRUPT: there is no end of a part at its end. */
+NODISCARD enum status store_export_split(
+	struct str bytes, struct str *rest, struct str *part, struct err *e);
+
 #define STORE_METRICS(X)                                                                     \
 	X(samples, COUNTER, "firn_store_samples_total", "Samples stored.")                   \
 	X(batches, COUNTER, "firn_store_batches_total", "Batches stored.")                   \
@@ -112,6 +134,7 @@ NODISCARD enum status store_delete(struct store *s, struct str tenant,
 	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                    \
 	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.") \
 	X(deleted_rows, COUNTER, "firn_store_deleted_rows_total", "Rows deleted.")           \
+	X(imported_rows, COUNTER, "firn_store_imported_rows_total", "Rows imported.")        \
 	X(quarantined, COUNTER, "firn_store_quarantined_total", "Damaged files set aside.")  \
 	X(log_torn, COUNTER, "firn_store_log_torn_total", "Torn ends of logs cut at start.")
 struct store_metrics {

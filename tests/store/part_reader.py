@@ -197,6 +197,9 @@ class Part:
                     out["replaces"].append(f.varint())
             elif tag == 12:
                 out["writer"] = f.data.decode()
+            elif tag == 13:
+                out["imports"] = [f.take(16).hex() for _ in range(len(f.data) // 16)]
+                assert f.done()
         return out
 
     def series(self):

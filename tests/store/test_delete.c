@@ -170,7 +170,7 @@ static void nothing_is_left_on_disk(void **state)
 	CHECK(files_with(dir, "SecretLabel") > 0); /* this test can fail */
 	CHECK(files_with(log_dir, "SecretLa") > 0);
 	struct store_deleted d = delete_now(s, COUNTED_TYPE "{comm=\"SecretLabel\"}", 0, INT64_MAX);
-	CHECK(d.samples == 3 && d.parts == 2 && d.damaged == 0);
+	CHECK(d.samples == 3 && d.parts >= 1 && d.damaged == 0); /* merging may come before */
 	CHECK(files_with(dir, "Secret") == 0);
 	CHECK(files_with(dir, "PublicLabel") > 0);
 	append_named(s, "PublicLabel", "PublicFunction", 5); /* a segment that is not an old one */

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A part is written into a directory of its own (never parts/, where the next start would take it
+ * for the store's), read back, and removed.
+ */
+#include "store/rewrite.h"
+
+#include "base/reader.h"
+
+#include <stdlib.h>
+
+#define TRAILER_BYTES 32
+#define PART_BYTES_MIN 64
+/* Rows take this much at least, in any encoding that we know of: more than `out` takes divided by
+ * this is refused before anything is sorted. */
+#define ROWS_PER_BYTE_MAX 64
+
+struct exporting {
+	struct store_view *v;
+	const struct samples_query *q;
+	struct budget budget;
+	struct pick *picks;
+	struct rewrite w;
+	uint64_t rows;
+};
+
+static void exporting_deinit(struct exporting *x)
+{
+	rewrite_deinit(&x->w);
+	view_picks_free(x->v, x->picks);
+	view_release(x->v);
+}
+
+static enum status choose_sources(struct exporting *x, struct err *e)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < x->v->source_count; i++)
+		n += x->picks[i].wanted != 0;
+	enum status s = rewrite_init(&x->w, x->v->store, n, e);
+	x->w.cancel = x->q->cancel;
+	x->w.cancel_ctx = x->q->cancel_ctx;
+	n = 0;
+	for (size_t i = 0; i < x->v->source_count && s == OK; i++) {
+		struct source *src = &x->v->sources[i];
+		if (!x->picks[i].wanted)
+			continue;
+		s = source_load(x->v, src, PART_LOAD_ALL, &x->budget, e);
+		x->w.sources[n].from = src;
+		x->w.sources[n++].rule = (struct rewrite_rule){
+			.series = x->picks[i].series,
+			.sets = x->picks[i].sets,
+			.from_ns = x->q->from_ns,
+			.last_ns = x->q->to_ns == INT64_MAX ? INT64_MAX : x->q->to_ns - 1,
+			.take_matching = true,
+		};
+	}
+	return s;
+}
+
+static void set_meta(struct exporting *x)
+{
+	struct part_meta *m = &x->w.meta;
+	m->store_id = x->v->store->id;
+	m->order = PART_ORDER_STACK;
+	for (size_t i = 0; i < x->w.count; i++) {
+		const struct part *p = x->w.sources[i].from->part;
+		int64_t resolution = p ? part_meta(p)->resolution_ns : 0;
+		m->resolution_ns = i == 0 || m->resolution_ns == resolution ? resolution : 0;
+		x->rows += x->w.sources[i].rows;
+	}
+}
+
+static enum status write_and_read(struct exporting *x, struct buf *out, struct err *e)
+{
+	struct store *s = x->v->store;
+	char dir[STORE_PATH_MAX], path[STORE_PATH_MAX];
+	uint64_t id = store_next_part(s);
+	enum status st = store_path(dir, e, "%s/export", s->path);
+	if (st == OK)
+		st = store_path(path, e, "%s/%016llx.part", dir, (unsigned long long)id);
+	if (st == OK)
+		st = store_io_make_dirs(dir, e);
+	if (st == OK)
+		st = rewrite_write(&x->w, dir, id, e);
+	if (st != OK)
+		return st;
+	st = os_read_file(path, out, e);
+	enum status removed = store_io_unlink(path, st == OK ? e : NULL);
+	return st == OK ? removed : st;
+}
+
+static enum status export_rows(
+	struct store_view *v, const struct samples_query *q, struct buf *out, struct err *e)
+{
+	CLEANUP(exporting_deinit)
+	struct exporting x = { .v = v, .q = q, .budget = query_budget(v, q) };
+	x.picks = view_picks_new(v);
+	enum status s = x.picks ? OK : err_set(e, E_NOMEM, "an export");
+	if (s == OK)
+		s = view_pick(v, q, &x.budget, x.picks, e);
+	if (s == OK)
+		s = choose_sources(&x, e);
+	if (s == OK)
+		s = rewrite_look(&x.w, e);
+	if (s == OK)
+		set_meta(&x);
+	if (s == OK && x.rows / ROWS_PER_BYTE_MAX > out->max - out->len)
+		s = err_set(e, E_LIMIT, "%llu rows are more than one part of an export takes",
+			(unsigned long long)x.rows);
+	if (s == OK && x.rows)
+		s = write_and_read(&x, out, e);
+	if (s == E_CORRUPT)
+		v->damaged = x.w.damaged;
+	return s;
+}
+
+enum status store_export(
+	struct store_view *v, const struct samples_query *q, struct buf *out, struct err *e)
+{
+	struct err local = { 0 };
+	e = e ? e : &local;
+	size_t before = out->len;
+	enum status s = query_check(q, e);
+	if (s != OK)
+		return s;
+	do {
+		out->len = before;
+		s = export_rows(v, q, out, e);
+	} while (view_heal(v, s, e));
+	if (s != OK)
+		out->len = before;
+	return s;
+}
+
+enum status store_export_split(struct str bytes, struct str *rest, struct str *part, struct err *e)
+{
+	if (bytes.len < PART_BYTES_MIN)
+		return err_set(e, E_CORRUPT, "%zu bytes at +0 are no part", bytes.len);
+	struct reader r = reader_over(bytes.p + bytes.len - TRAILER_BYTES, TRAILER_BYTES);
+	reader_skip(&r, 16);
+	uint64_t length = reader_u64(&r);
+	struct str end = reader_str(&r, 8);
+	if (!str_eq(end, STR("FIRNPEND")) || length < PART_BYTES_MIN || length > bytes.len)
+		return err_set(e, E_CORRUPT, "no end of a part at +%zu: cut short?",
+			bytes.len - TRAILER_BYTES);
+	*rest = str_sub(bytes, 0, bytes.len - length);
+	*part = str_sub(bytes, bytes.len - length, length);
+	return OK;
+}

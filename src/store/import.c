@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes are read where they lie in memory, as a part of which nothing is believed: every
+ * checksum and every index is looked at first. Its rows are then written into a part of our own,
+ * which carries the import's identity: that part being durable is the import.
+ */
+#include "store/rewrite.h"
+
+#include <stdlib.h>
+
+/* ---- bytes in memory as an object ---- */
+
+struct memory_object {
+	struct object object;
+	struct str bytes;
+};
+
+static enum status memory_read(
+	struct object *o, uint64_t offset, void *out, size_t len, struct err *e)
+{
+	const struct memory_object *m = (const struct memory_object *)o;
+	(void)e;
+	memcpy(out, m->bytes.p + offset, len); /* object_read() has checked the range */
+	return OK;
+}
+
+static void memory_close(struct object *o)
+{
+	free(o);
+}
+
+static enum status open_bytes(struct str bytes, struct part **out, struct err *e)
+{
+	static const struct object_ops ops = { memory_read, memory_close };
+	struct memory_object *m = calloc(1, sizeof(*m));
+	if (!m)
+		return err_set(e, E_NOMEM, "an import");
+	m->object = (struct object){ .ops = &ops, .name = "import", .bytes = bytes.len };
+	m->bytes = bytes;
+	return part_open_object(&m->object, out, e);
+}
+
+/* ---- the identity ---- */
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct part_section_entry *x = a, *y = b;
+	return x->kind < y->kind ? -1 : x->kind > y->kind;
+}
+
+static enum status identify(
+	const struct part *p, struct str bytes, struct hash128 *out, struct err *e)
+{
+	size_t n;
+	const struct part_section_entry *found = part_sections(p, &n);
+	struct part_section_entry v[PART_SECTIONS_MAX];
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 2 * bytes.len + (size_t)16 * PART_SECTIONS_MAX);
+	memcpy(v, found, n * sizeof(*v));
+	qsort(v, n, sizeof(*v), by_kind);
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].kind == PART_META || v[i].kind == PART_BATCHES)
+			continue;
+		buf_u16(&b, v[i].kind);
+		buf_u64(&b, v[i].length);
+		buf_str(&b, str_sub(bytes, v[i].offset, v[i].length));
+	}
+	enum status s = buf_status(&b);
+	if (s != OK)
+		return err_set(e, s, "the sections of an import");
+	*out = hash128(b.data, b.len);
+	return OK;
+}
+
+static bool is_known(struct store *s, struct hash128 id)
+{
+	bool known = false;
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->parts.len && !known; i++) {
+		const struct part_meta *m = part_meta(s->parts.v[i]);
+		for (size_t k = 0; k < m->imports.len && !known; k++)
+			known = hash128_eq(m->imports.v[k], id);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return known;
+}
+
+/* ---- writing ---- */
+
+static enum status install(struct store *s, struct part *p, struct err *e)
+{
+	pthread_mutex_lock(&s->lock);
+	bool ok = VEC_PUSH(&s->parts, p);
+	if (ok)
+		store_count_parts(s);
+	pthread_mutex_unlock(&s->lock);
+	if (!ok)
+		return err_set(e, E_NOMEM, "the list of parts");
+	store_trust(s, part_meta(p));
+	store_manifest_write(s);
+	return OK;
+}
+
+static enum status write_part(struct rewrite *w, struct err *e)
+{
+	struct store *s = w->s;
+	char path[STORE_PATH_MAX];
+	struct part *fresh = NULL;
+	uint64_t id = store_next_part(s);
+	enum status st = rewrite_write(w, s->parts_dir, id, e);
+	if (st == OK)
+		st = store_part_path(s, id, path, e);
+	if (st == OK)
+		st = part_open(path, &fresh, e);
+	if (st == OK)
+		st = install(s, fresh, e);
+	if (st != OK) {
+		part_unref(fresh);
+		store_doubt(s, id);
+	}
+	return st;
+}
+
+static enum status take_rows(struct store *s, struct source *src, struct hash128 id,
+	struct store_imported *out, struct err *e)
+{
+	CLEANUP(rewrite_deinit) struct rewrite w = { 0 };
+	const struct part_meta *from = part_meta(src->part);
+	enum status st = rewrite_init(&w, s, 1, e);
+	if (st != OK)
+		return st;
+	w.sources[0].from = src; /* no rule: all rows */
+	w.meta.store_id = s->id;
+	w.meta.level = from->level;
+	w.meta.order = from->order;
+	w.meta.resolution_ns = from->resolution_ns;
+	if (!VEC_PUSH(&w.meta.imports, id) || store_add_doubtful(s, &w.meta) != OK)
+		return err_set(e, E_NOMEM, "a part's META");
+	st = rewrite_look(&w, e);
+	if (st == OK && w.sources[0].rows)
+		st = write_part(&w, e);
+	if (st != OK)
+		return st;
+	out->rows = w.sources[0].rows;
+	out->samples = w.sources[0].samples;
+	metric_add(&s->metrics.imported_rows, out->rows);
+	return OK;
+}
+
+static enum status import_part(struct store *s, struct part *p, struct hash128 id,
+	struct store_imported *out, struct err *e)
+{
+	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
+	/* Within the memory's budget first: then the check below finds it loaded. */
+	enum status st = part_pin(p, PART_LOAD_ALL, s->config.memory_bytes / 4, &src.tabs, e);
+	if (st != OK)
+		return st;
+	st = part_verify(p, e);
+	if (st == OK) {
+		pthread_mutex_lock(&s->merge_lock); /* so that no merge hides an identity */
+		out->known = is_known(s, id);
+		if (!out->known)
+			st = take_rows(s, &src, id, out, e);
+		pthread_mutex_unlock(&s->merge_lock);
+	}
+	part_unpin(p);
+	return st;
+}
+
+enum status store_import(
+	struct store *s, struct str bytes, bool again, struct store_imported *out, struct err *e)
+{
+	struct part *p;
+	struct hash128 id;
+	struct store_imported done = { 0 };
+	struct err local = { 0 };
+	e = e ? e : &local;
+	enum status st = open_bytes(bytes, &p, e);
+	if (st != OK)
+		return st;
+	if (hash128_eq(part_meta(p)->store_id, s->id) && !again)
+		st = err_set(e, E_EXISTS,
+			"these samples were exported from this very store; they would be counted "
+			"twice");
+	if (st == OK)
+		st = identify(p, bytes, &id, e);
+	if (st == OK)
+		st = import_part(s, p, id, &done, e);
+	part_unref(p);
+	if (st == OK)
+		*out = done;
+	return st;
+}

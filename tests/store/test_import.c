@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An import is stored once, or not at all: asked twice, cut, damaged, ended at any operation.
+ */
+#include "tests/store/model_check.h"
+
+#include <sys/wait.h>
+
+static struct store *open_store(const char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	return s;
+}
+
+static void export_all(struct store *s, struct buf *out)
+{
+	struct fx_query f;
+	struct store_view *v;
+	struct err e = { 0 };
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_export(v, fx_query(&f, "{}", INT64_MIN, INT64_MAX), out, &e), &e);
+	store_view_close(v);
+	fx_query_end(&f);
+}
+
+/* An export of `n` samples, and the model of them. */
+static void make_export(struct model *m, int n, struct buf *out)
+{
+	char dir[64];
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	buf_init(out, 16 << 20);
+	model_append(m, s, n, T0, 60 * SEC);
+	export_all(s, out);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+static void merge_all(struct store *s)
+{
+	struct err e = { 0 };
+	bool merged = true;
+	while (merged)
+		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
+}
+
+static void twice_is_once(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 4 };
+	struct buf b;
+	struct store_imported done;
+	struct err e = { 0 };
+	make_export(&m, 300, &b);
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	for (int i = 0; i < 4; i++) {
+		CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+		CHECK(done.known == (i > 0) && done.samples == (i ? 0 : m.samples.len));
+		model_check(s, &m, INT64_MIN, INT64_MAX);
+		if (i == 1)
+			merge_all(s); /* the identity goes on */
+		if (i == 2) {
+			store_close(s);
+			s = open_store(dir);
+		}
+	}
+	/* Deleted as a whole, it may come back. */
+	struct fx_query f;
+	struct store_deleted gone;
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
+	CHECK(gone.samples == m.samples.len);
+	CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+	CHECK(!done.known);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	fx_query_end(&f);
+	store_close(s);
+	buf_deinit(&b);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+static void its_own_is_refused(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 4 };
+	struct buf b;
+	struct store_imported done;
+	struct fx_query f;
+	struct store_deleted gone;
+	struct err e = { 0 };
+	buf_init(&b, 16 << 20);
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	model_append(&m, s, 100, T0, 60 * SEC);
+	export_all(s, &b);
+	CHECK(store_import(s, buf_view(&b), false, &done, &e) == E_EXISTS);
+	CHECK(strstr(e.text, "this very store") != NULL);
+	/* To undo a deletion. */
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
+	CHECK_OK(store_import(s, buf_view(&b), true, &done, &e), &e);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	fx_query_end(&f);
+	store_close(s);
+	buf_deinit(&b);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+static void damage_is_refused(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 4 };
+	struct buf b;
+	struct store_imported done;
+	struct err e = { 0 };
+	make_export(&m, 20, &b);
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	for (size_t i = 0; i < b.len; i++) {
+		b.data[i] ^= 0x20;
+		enum status st = store_import(s, buf_view(&b), false, &done, &e);
+		b.data[i] ^= 0x20;
+		if (st == OK)
+			print_error("byte %zu of %zu\n", i, b.len);
+		/* The number of the part and what newer versions may set are free. */
+		CHECK(st == E_CORRUPT || st == E_UNSUPPORTED);
+		CHECK(e.text[0] != 0);
+	}
+	for (size_t i = 0; i < b.len; i += 7)
+		CHECK(store_import(s, str_make(b.data, i), false, &done, &e) == E_CORRUPT);
+	CHECK(s->parts.len == 0);
+	CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+	store_close(s);
+	buf_deinit(&b);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+static int left;
+
+static int exit_at_zero(void *ctx, const char *operation)
+{
+	(void)ctx, (void)operation;
+	if (left > 0 && --left == 0)
+		_exit(9);
+	return 0;
+}
+
+static int import_and_exit(const char *dir, const struct buf *b, int at)
+{
+	int status;
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct store_imported done;
+		struct store *s = open_store(dir);
+		left = at;
+		store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
+		_exit(store_import(s, buf_view(b), false, &done, NULL) == OK ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void exit_at_each_operation(void **state)
+{
+	(void)state;
+	struct model m = { .random = 4 };
+	struct buf b;
+	struct err e = { 0 };
+	int rc = 9, at;
+	make_export(&m, 50, &b);
+	for (at = 1; rc == 9; at++) {
+		char dir[64];
+		struct store_imported done;
+		fixture_dir(dir);
+		rc = import_and_exit(dir, &b, at);
+		CHECK(rc == 0 || rc == 9);
+		struct store *s = open_store(dir);
+		CHECK(s->parts.len == 1 || rc == 9);
+		CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+		CHECK(done.known || rc == 9);
+		model_check(s, &m, INT64_MIN, INT64_MAX);
+		store_close(s);
+		fixture_clean(dir);
+	}
+	print_message("%d operations\n", at - 1);
+	CHECK(at > 8);
+	buf_deinit(&b);
+	VEC_FREE(&m.samples);
+}
+
+TEST_MAIN(cmocka_unit_test(twice_is_once), cmocka_unit_test(its_own_is_refused),
+	cmocka_unit_test(damage_is_refused), cmocka_unit_test(exit_at_each_operation))
