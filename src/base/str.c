@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -133,9 +132,9 @@ bool str_parse_double(struct str s, double *out)
 	memcpy(text, s.p, s.len);
 	text[s.len] = 0;
 	char *end;
-	errno = 0;
 	double v = strtod(text, &end);
-	if (*end || end != text + s.len || errno == ERANGE || !isfinite(v))
+	/* Too large gives infinity; too small (ERANGE as well) the nearest that there is. */
+	if (*end || end != text + s.len || !isfinite(v))
 		return false;
 	*out = v;
 	return true;

@@ -260,6 +260,23 @@ void http_consume(struct http_stream *s, size_t len)
 		http_h2_consume(s, len);
 }
 
+void http_consume_held(struct http_stream *s, size_t len)
+{
+	if (s->conn->h2 && !s->conn->broken)
+		http_h2_consume_held(s, len);
+}
+
+void http_open_window(struct http_stream *s, size_t len)
+{
+	if (s->conn->h2 && !s->conn->broken && s->state != HTTP_STREAM_FINISHED)
+		http_h2_open_window(s, len);
+}
+
+size_t http_stream_unsent(const struct http_stream *s)
+{
+	return s->conn->h2 ? s->body.bytes : s->conn->out.bytes;
+}
+
 void http_respond(struct http_stream *s, int http_status, const struct http_header *headers,
 	size_t header_count, int64_t content_length)
 {

@@ -147,6 +147,23 @@ void http_h2_consume(struct http_stream *s, size_t len)
 		http_conn_break(s->conn);
 }
 
+void http_h2_consume_held(struct http_stream *s, size_t len)
+{
+	assert(len <= s->unconsumed);
+	s->unconsumed -= len;
+	s->held += len;
+	if (nghttp2_session_consume_connection(s->conn->h2, len) != 0)
+		http_conn_break(s->conn);
+}
+
+void http_h2_open_window(struct http_stream *s, size_t len)
+{
+	assert(len <= s->held);
+	s->held -= len;
+	if (nghttp2_session_consume_stream(s->conn->h2, s->id, len) != 0)
+		http_conn_break(s->conn);
+}
+
 static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void *user)
 {
 	(void)code;
@@ -367,6 +384,8 @@ void http_h2_finish(struct http_stream *s, const struct http_header *trailers, s
 		http_conn_break(s->conn);
 	if (s->unconsumed && !s->conn->broken)
 		http_h2_consume(s, s->unconsumed);
+	if (s->held && !s->conn->broken)
+		http_h2_open_window(s, s->held);
 	resume(s);
 }
 

@@ -114,6 +114,12 @@ void http_stream_set_user(struct http_stream *s, void *user);
 void http_stream_ref(struct http_stream *s);
 void http_stream_unref(struct http_stream *s);
 void http_consume(struct http_stream *s, size_t len);
+/* The same in two steps, so that a stream that must wait does not stop the others of its
+ * connection: taken off the connection's window now, off the stream's own later. */
+void http_consume_held(struct http_stream *s, size_t len);
+void http_open_window(struct http_stream *s, size_t len);
+/* Bytes of the answer that http_write() was given and that wait for the stream's turn. */
+size_t http_stream_unsent(const struct http_stream *s);
 
 /* The answer. Without memory the connection ends; nothing to check here. */
 #define HTTP_LENGTH_UNKNOWN ((int64_t)-1) /* a body of any length */
@@ -198,6 +204,12 @@ NODISCARD enum status http_target_parse(
  * no memory. */
 NODISCARD bool http_query_find(
 	struct str query, const char *key, size_t n, struct arena *a, struct str *out);
+/* Cut the next pair off the front of *query, decoded into `a`; E_INVALID names what has a bad
+ * escape. An empty key is possible. Call while query->len. */
+NODISCARD enum status http_query_next(struct str *query, struct arena *a, struct str *out_key,
+	struct str *out_value, struct err *e);
+/* E_INVALID when any escape of a query is bad: the sentence names the parameter. */
+NODISCARD enum status http_query_check(struct str query, struct err *e);
 /* Does a comma separated list, as of Connection or Accept-Encoding, name this token with a weight
  * that is not zero? No case. */
 bool http_list_has(struct str list, const char *token);

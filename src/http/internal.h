@@ -117,6 +117,7 @@ struct http_stream {
 	bool deferred;
 	bool too_large; /* the head */
 	size_t unconsumed;
+	size_t held; /* of the stream's window only */
 	struct http_queue body;
 	struct http_header *trailers; /* malloc's */
 	size_t trailer_count;
@@ -178,4 +179,6 @@ void http_h2_write(struct http_stream *s, const void *bytes, size_t len, struct 
 void http_h2_finish(struct http_stream *s, const struct http_header *trailers, size_t count);
 void http_h2_abort(struct http_stream *s);
 void http_h2_consume(struct http_stream *s, size_t len);
+void http_h2_consume_held(struct http_stream *s, size_t len);
+void http_h2_open_window(struct http_stream *s, size_t len);
 void http_h2_drain(struct http_conn *c);

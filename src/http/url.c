@@ -84,6 +84,45 @@ bool http_query_find(struct str query, const char *key, size_t n, struct arena *
 	return false;
 }
 
+static enum status bad_escape(struct str part, struct err *e)
+{
+	size_t eq = str_index(part, '=');
+	return err_set(e, E_INVALID, "the parameter %.*s has a bad %%-escape: \"%.*s\"",
+		STR_ARG(str_sub(part, 0, MIN(eq, (size_t)60))),
+		STR_ARG(str_sub(part, MIN(eq + 1, part.len), 60)));
+}
+
+enum status http_query_next(struct str *query, struct arena *a, struct str *out_key,
+	struct str *out_value, struct err *e)
+{
+	struct str part;
+	if (!str_split(query, '&', &part))
+		part = STR("");
+	size_t eq = str_index(part, '='), key_len = 0, value_len = 0;
+	char *key = ARENA_ARRAY(a, char, part.len + 2);
+	if (!key)
+		return err_set(e, arena_status(a), "parameters");
+	if (!decode(str_sub(part, 0, eq), true, key, &key_len))
+		return bad_escape(part, e);
+	char *value = key + key_len + 1;
+	if (eq < part.len && !decode(str_sub(part, eq + 1, part.len), true, value, &value_len))
+		return bad_escape(part, e);
+	*out_key = str_make(key, key_len);
+	*out_value = str_make(value, value_len);
+	return OK;
+}
+
+enum status http_query_check(struct str query, struct err *e)
+{
+	struct str part;
+	while (str_split(&query, '&', &part))
+		for (size_t i = 0; i < part.len; i++)
+			if (part.p[i] == '%' && (part.len - i < 3 || hex_value(part.p[i + 1]) < 0 ||
+							hex_value(part.p[i + 2]) < 0))
+				return bad_escape(part, e);
+	return OK;
+}
+
 /* ";q=0", ";q=0.0", … anywhere behind the token */
 static bool weight_is_zero(struct str parameters)
 {

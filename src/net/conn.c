@@ -210,6 +210,9 @@ void net_conn_pump(struct net_conn *c)
 			progress = true;
 	}
 	note_unsent(c);
+	for (struct net_exchange *x = c->exchanges; x; x = x->next)
+		if (x->rpc_stream && x->rpc_stream->running)
+			net_stream_note_sent(x->rpc_stream, http_stream_unsent(x->stream));
 	if (finish_up(c))
 		return;
 	note_phase(c);
@@ -263,7 +266,7 @@ int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns)
 			at = stall;
 	}
 	for (const struct net_exchange *x = c->exchanges; x; x = x->next) {
-		if (x->whole || x->answered)
+		if (x->whole || x->answered || (x->rpc_stream && x->rpc_stream->running))
 			continue;
 		int64_t stall = x->begun_ns + k->stall_timeout_ns;
 		if (stall <= now_ns &&

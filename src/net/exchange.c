@@ -29,8 +29,10 @@ void net_exchange_unref(struct net_exchange *x)
 	account(x, 0);
 	buf_deinit(&x->body);
 	buf_deinit(&x->scratch);
+	buf_deinit(&x->message);
 	buf_deinit(&x->response.body);
 	buf_deinit(&x->answer.body);
+	net_stream_free(x->rpc_stream);
 	free(x->path_text);
 	http_stream_unref(x->stream);
 	free(x);
@@ -64,6 +66,7 @@ static struct net_exchange *exchange_new(struct net_conn *c, struct http_stream 
 	memcpy(x->peer, c->peer, sizeof(x->peer));
 	buf_init(&x->body, c->server->config.body_max);
 	buf_init(&x->scratch, c->server->config.body_max);
+	buf_init(&x->message, c->server->config.body_max);
 	net_response_init(&x->response);
 	buf_init(&x->answer.body, 1);
 	x->begun_ns = clock_monotonic_ns();
@@ -132,8 +135,59 @@ static void refuse_busy(struct net_exchange *x)
 	refuse(x, 503, E_UNAVAILABLE, &e);
 }
 
+/* Frames that are whole; as text each piece is padded, which every client takes. */
+static void write_frames(struct net_exchange *x, struct buf *frames)
+{
+	if (x->framing != NET_GRPC_WEB_TEXT || frames->len == 0) {
+		http_write_buf(x->stream, frames);
+		return;
+	}
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, 2 * NET_ANSWER_MAX);
+	http_base64_encode(&text, buf_view(frames));
+	if (buf_status(&text) == OK)
+		http_write_buf(x->stream, &text);
+	else
+		http_abort(x->stream);
+}
+
+/* What the handler of a stream has sent, its window, its end. */
+static void deliver_stream(struct net_exchange *x)
+{
+	struct net_stream *st = x->rpc_stream;
+	struct net_stream_news n = net_stream_take_news(st);
+	if (x->conn && !x->answered) {
+		struct net_conn *c = x->conn;
+		account(x, n.waiting);
+		if (n.open)
+			http_open_window(x->stream, n.open);
+		if (!st->begun) {
+			st->begun = true;
+			net_answer_begin(&x->answer, x->framing, st->compress);
+			http_respond(x->stream, x->answer.http_status, x->answer.headers,
+				x->answer.header_count, HTTP_LENGTH_UNKNOWN);
+		}
+		write_frames(x, &n.out);
+		if (n.finished) {
+			x->answered = true;
+			net_answer_end(&x->answer, &x->response);
+			count_answer(x->server, &x->answer, x->response.status);
+			http_write_buf(x->stream, &x->answer.body);
+			http_finish(x->stream, x->answer.trailers, x->answer.trailer_count);
+			account(x, 0);
+		}
+		net_conn_pump(c);
+	}
+	buf_deinit(&n.out);
+	net_exchange_unref(x);
+}
+
 void net_exchange_deliver(struct net_exchange *x)
 {
+	if (x->rpc_stream && x->rpc_stream->running) {
+		deliver_stream(x);
+		return;
+	}
 	if (x->conn && !x->answered) {
 		struct net_conn *c = x->conn;
 		send_answer(x);
@@ -147,6 +201,10 @@ void net_exchange_deliver(struct net_exchange *x)
 static bool route_path_fits(const struct net_route *route, struct str path, bool any_prefix)
 {
 	struct str want = str_of(route->path);
+	struct pb_param fields[NET_REST_FIELDS_MAX];
+	size_t count;
+	if (route->rest)
+		return net_rest_fits(route->path, path, fields, &count);
 	if (want.len && want.p[want.len - 1] == '*')
 		return str_starts(path, str_sub(want, 0, want.len - 1));
 	return str_eq(path, want) || (any_prefix && route->is_rpc && str_ends(path, want));
@@ -184,7 +242,7 @@ static void refuse_no_route(struct net_exchange *x)
 	struct str method = x->request.method, path = str_sub(x->request.path, 0, 128);
 	if (x->framing != NET_PLAIN) {
 		err_set(&e, E_UNSUPPORTED, "unknown method %.*s", STR_ARG(path));
-		refuse(x, x->framing == NET_CONNECT ? 404 : 0, E_UNSUPPORTED, &e);
+		refuse(x, 0, E_UNSUPPORTED, &e);
 		return;
 	}
 	bool known = false;
@@ -210,16 +268,31 @@ static void refuse_no_route(struct net_exchange *x)
 
 static const struct net_route *find_route(const struct net_exchange *x)
 {
-	bool any_prefix = x->framing == NET_GRPC_WEB || x->framing == NET_GRPC_WEB_TEXT;
+	bool web = x->framing == NET_GRPC_WEB || x->framing == NET_GRPC_WEB_TEXT;
 	for (size_t i = 0; i < x->server->route_count; i++) {
 		const struct net_route *r = &x->server->routes[i];
 		if (x->framing != NET_PLAIN && !r->is_rpc)
 			continue;
-		if (route_path_fits(r, x->request.path, any_prefix) &&
+		if (route_path_fits(r, x->request.path, web) &&
 			route_method_fits(r, x->request.method))
 			return r;
 	}
 	return NULL;
+}
+
+/* Framing and route together: JSON is Connect's on the path of an RPC, else REST or plain. */
+static void choose_route(struct net_exchange *x, const struct http_request *h)
+{
+	x->framing = net_framing_of(http_request_header(h, "content-type"));
+	x->route = find_route(x);
+	bool connect = http_request_header(h, "connect-protocol-version").len > 0;
+	if (x->framing == NET_CONNECT_JSON && !x->route && !connect) {
+		x->framing = NET_PLAIN;
+		x->route = find_route(x);
+	}
+	if (x->framing == NET_PLAIN && x->route && x->route->rest)
+		x->framing = NET_REST;
+	x->request.is_rpc = x->framing != NET_PLAIN;
 }
 
 /* ---- the head ---- */
@@ -230,9 +303,10 @@ static void set_deadline(struct net_exchange *x)
 	struct str ms = net_header_find(&x->request, "connect-timeout-ms");
 	int64_t timeout;
 	uint64_t n;
-	if (x->framing == NET_CONNECT && ms.len <= 10 && str_parse_u64(ms, 10, &n))
+	bool connect = x->framing == NET_CONNECT || x->framing == NET_CONNECT_JSON;
+	if (connect && ms.len <= 10 && str_parse_u64(ms, 10, &n))
 		timeout = (int64_t)n * NS_PER_MS;
-	else if (x->framing == NET_CONNECT || !http_grpc_parse_timeout(text, &timeout))
+	else if (connect || !http_grpc_parse_timeout(text, &timeout))
 		return;
 	if (__builtin_add_overflow(x->begun_ns, timeout, &x->request.deadline_ns))
 		x->request.deadline_ns = INT64_MAX;
@@ -247,15 +321,21 @@ static bool check_type(struct net_exchange *x, const struct http_request *h)
 		refuse(x, 415, E_UNSUPPORTED, &e);
 		return false;
 	}
-	if (x->framing == NET_PLAIN && x->route && x->route->is_rpc) {
+	bool json = x->framing == NET_CONNECT_JSON;
+	bool streams = x->route->stream_fn && (json || x->framing == NET_CONNECT);
+	if ((x->framing == NET_PLAIN && x->route->is_rpc) || (json && !x->route->rpc) || streams) {
+		x->framing = NET_PLAIN;
 		err_set(&e, E_UNSUPPORTED,
-			"content-type must be application/grpc, application/grpc-web, "
-			"application/grpc-web-text or application/proto");
+			"content-type must be application/grpc, application/grpc-web%s",
+			x->route->stream_fn ? " or application/grpc-web-text"
+			: x->route->rpc     ? ", application/grpc-web-text, application/proto or "
+					      "application/json"
+					    : ", application/grpc-web-text or application/proto");
 		refuse(x, 415, E_UNSUPPORTED, &e);
 		return false;
 	}
 	struct str encoding = http_request_header(h, "content-encoding");
-	bool encoded = x->framing == NET_PLAIN || x->framing == NET_CONNECT;
+	bool encoded = x->framing == NET_PLAIN || x->framing >= NET_CONNECT;
 	if (encoded && encoding.len && !str_eq_nocase(encoding, STR("gzip")) &&
 		!str_eq_nocase(encoding, STR("identity"))) {
 		err_set(&e, E_UNSUPPORTED, "content-encoding \"%.*s\"; gzip is known",
@@ -273,6 +353,28 @@ static void refuse_large(struct net_exchange *x)
 	refuse(x, 413, E_LIMIT, &e);
 }
 
+static void start_stream(struct net_exchange *x)
+{
+	struct err e;
+	if (net_stream_start(x))
+		return;
+	metric_add(&x->server->metrics.streams_refused, 1);
+	err_set(&e, E_LIMIT, "more than %u streaming calls at a time",
+		x->server->config.streams_max);
+	refuse(x, 0, E_LIMIT, &e);
+}
+
+/* Over gRPC the handler runs while messages come; the other framings send all of them first. */
+static void open_stream(struct net_exchange *x)
+{
+	struct err e;
+	enum status s = net_stream_new(x, &e);
+	if (s != OK)
+		refuse(x, 0, s, &e);
+	else if (x->framing == NET_GRPC)
+		start_stream(x);
+}
+
 static void check_head(struct net_exchange *x, const struct http_request *h)
 {
 	struct err e;
@@ -282,10 +384,13 @@ static void check_head(struct net_exchange *x, const struct http_request *h)
 		refuse(x, 400, s, &e);
 		return;
 	}
-	x->framing = net_framing_of(http_request_header(h, "content-type"));
-	x->request.is_rpc = x->framing != NET_PLAIN;
+	choose_route(x, h);
 	set_deadline(x);
-	x->route = find_route(x);
+	s = http_query_check(x->request.query, &e);
+	if (s != OK) {
+		refuse(x, 400, s, &e);
+		return;
+	}
 	if (!x->route) {
 		refuse_no_route(x);
 		return;
@@ -297,6 +402,8 @@ static void check_head(struct net_exchange *x, const struct http_request *h)
 		refuse_large(x);
 	else if (!x->route->on_loop && atomic_load(&server->memory) > server->config.memory_max)
 		refuse_busy(x);
+	else if (x->route->stream_fn)
+		open_stream(x);
 }
 
 static void on_head(void *ctx, struct http_stream *stream)
@@ -314,10 +421,28 @@ static void on_head(void *ctx, struct http_stream *stream)
 
 /* ---- the body ---- */
 
+static void stream_data(struct net_exchange *x, const void *bytes, size_t len)
+{
+	bool open;
+	account(x, net_stream_feed(x->rpc_stream, bytes, len, &open));
+	if (open)
+		http_consume(x->stream, len);
+	else
+		http_consume_held(x->stream, len);
+	if (atomic_load(&x->server->memory) > 2 * x->server->config.memory_max) {
+		metric_add(&x->server->metrics.overloaded, 1);
+		net_stream_overload(x->rpc_stream);
+	}
+}
+
 static void on_data(void *ctx, struct http_stream *stream, const void *bytes, size_t len)
 {
 	struct net_conn *c = (struct net_conn *)ctx;
 	struct net_exchange *x = (struct net_exchange *)http_stream_user(stream);
+	if (x && !x->answered && x->rpc_stream && x->rpc_stream->running) {
+		stream_data(x, bytes, len);
+		return;
+	}
 	http_consume(stream, len);
 	if (!x || x->answered)
 		return;
@@ -340,6 +465,34 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 		account(x, x->body.len);
 }
 
+/* The client's last message is here. */
+static void end_stream(struct net_exchange *x)
+{
+	struct net_stream *st = x->rpc_stream;
+	bool open;
+	if (st->running) {
+		net_stream_end(st);
+		return;
+	}
+	CLEANUP(buf_deinit) struct buf binary;
+	buf_init(&binary, x->body.len + 4);
+	struct str frames = buf_view(&x->body);
+	if (x->framing == NET_GRPC_WEB_TEXT) {
+		if (!http_base64_decode(&binary, frames)) {
+			struct err e;
+			err_set(&e, E_INVALID, "the body is not base64");
+			refuse(x, 0, E_INVALID, &e);
+			return;
+		}
+		frames = buf_view(&binary);
+	}
+	account(x, net_stream_feed(st, frames.p, frames.len, &open));
+	st->held = 0;
+	buf_deinit(&x->body);
+	net_stream_end(st);
+	start_stream(x);
+}
+
 static void on_end(void *ctx, struct http_stream *stream)
 {
 	struct net_conn *c = (struct net_conn *)ctx;
@@ -349,6 +502,10 @@ static void on_end(void *ctx, struct http_stream *stream)
 	x->whole = true;
 	if (x->answered)
 		return;
+	if (x->rpc_stream) {
+		end_stream(x);
+		return;
+	}
 	if (x->route->on_loop) {
 		net_exchange_run(x);
 		send_answer(x);
@@ -375,6 +532,8 @@ static void on_close(void *ctx, struct http_stream *stream, bool answered)
 	x->next = NULL;
 	x->conn = NULL;
 	atomic_store_explicit(&x->closed, true, memory_order_relaxed);
+	if (x->rpc_stream)
+		net_stream_gone(x->rpc_stream);
 	net_exchange_unref(x);
 }
 
@@ -400,8 +559,14 @@ static enum status decode(struct net_exchange *x, struct err *e)
 	const struct http_request *h = http_stream_request(x->stream);
 	if (x->request.deadline_ns < clock_monotonic_ns())
 		return err_set(e, E_TIMEOUT, "the deadline passed before the call began");
-	return net_rpc_decode(x->framing, h, buf_view(&x->body), x->server->config.body_max,
-		&x->scratch, &x->request.body, e);
+	enum status s = net_rpc_decode(x->framing, h, buf_view(&x->body),
+		x->server->config.body_max, &x->scratch, &x->request.body, e);
+	if (s != OK || x->framing < NET_CONNECT_JSON)
+		return s;
+	s = net_json_message(x, x->request.body, &x->message, e);
+	if (s == OK)
+		x->request.body = buf_view(&x->message);
+	return s;
 }
 
 void net_exchange_run(struct net_exchange *x)
@@ -425,5 +590,7 @@ void net_exchange_run(struct net_exchange *x)
 		else if (s == E_UNSUPPORTED)
 			x->response.http_status = 415;
 	}
+	if (x->framing >= NET_CONNECT_JSON)
+		net_json_answer(x);
 	net_answer_make(&x->answer, x->framing, http_stream_request(x->stream), &x->response);
 }

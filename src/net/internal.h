@@ -16,6 +16,7 @@
 
 #define NET_PEER_BYTES 64
 #define NET_ANSWER_HEADERS_MAX 32
+#define NET_COMPRESS_LEVEL 2
 
 /* ---- address.c ---- */
 
@@ -41,6 +42,8 @@ enum net_framing {
 	NET_GRPC_WEB,
 	NET_GRPC_WEB_TEXT,
 	NET_CONNECT,
+	NET_CONNECT_JSON,
+	NET_REST,
 };
 
 struct net_answer {
@@ -67,6 +70,9 @@ void net_answer_add(struct net_answer *a, struct str name, struct str value);
 void net_answer_make(struct net_answer *a, enum net_framing f, const struct http_request *r,
 	struct net_response *response);
 void net_response_init(struct net_response *out);
+/* The same in pieces for a stream: its head, and its end (trailers, or a last frame in `body`). */
+void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed);
+void net_answer_end(struct net_answer *a, const struct net_response *response);
 
 /* ---- exchange.c: one request, from its head to its answer ---- */
 
@@ -86,6 +92,7 @@ struct net_exchange {
 	char peer[NET_PEER_BYTES];
 	struct buf body;    /* as received */
 	struct buf scratch; /* decoded */
+	struct buf message; /* made of JSON */
 	size_t accounted;   /* of server->memory */
 	int64_t begun_ns;
 	bool whole;          /* the request's body is */
@@ -95,6 +102,7 @@ struct net_exchange {
 	struct net_request request;
 	struct net_response response;
 	struct net_answer answer;
+	struct net_stream *rpc_stream; /* of a streaming RPC; else NULL */
 };
 
 extern const struct http_events net_events;
@@ -103,6 +111,68 @@ void net_exchange_run(struct net_exchange *x);
 /* Loop: hand the answer to http. Drops one reference. */
 void net_exchange_deliver(struct net_exchange *x);
 void net_exchange_unref(struct net_exchange *x);
+
+/* ---- transcode.c ---- */
+
+#define NET_REST_FIELDS_MAX 8 /* in a path */
+/* Does "/a/{name}/b" fit the path; its fields, which point into both. */
+bool net_rest_fits(const char *pattern, struct str path, struct pb_param *out, size_t *out_count);
+/* The message of a request in JSON (or of its URL), by x->route->rpc. */
+NODISCARD enum status net_json_message(
+	const struct net_exchange *x, struct str text, struct buf *out, struct err *e);
+/* x->response.body from protobuf to JSON. */
+void net_json_answer(struct net_exchange *x);
+
+/* ---- stream.c ---- */
+
+struct net_stream {
+	struct net_exchange *x;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* the lock's */
+	struct buf in; /* frames as they came, from `taken` on */
+	size_t taken;
+	size_t whole; /* bytes of whole frames behind `taken` */
+	size_t held;  /* bytes that the stream's window still lacks */
+	struct buf out;
+	size_t unsent; /* taken by the loop, not yet by the connection */
+	enum status bad;
+	struct err why;
+	bool ended;    /* the client has sent its last */
+	bool gone;     /* nobody is there */
+	bool stopping; /* the server is */
+	bool posted;
+	bool finished; /* the handler has returned */
+	/* the handler's */
+	struct buf message;
+	struct buf scratch;
+	/* the loop's */
+	bool compress;
+	bool running;
+	bool begun; /* the head of the answer went out */
+};
+
+/* Makes x->rpc_stream. */
+NODISCARD enum status net_stream_new(struct net_exchange *x, struct err *e);
+void net_stream_free(struct net_stream *st);
+/* A thread for the handler. False: there are too many. */
+NODISCARD bool net_stream_start(struct net_exchange *x);
+/* Waits for all handlers to return; their streams are gone. */
+void net_stream_join_all(struct net_server *s);
+/* Bytes of the client. Returns how many wait; *out_open: the window may be opened by `len`. */
+size_t net_stream_feed(struct net_stream *st, const void *bytes, size_t len, bool *out_open);
+void net_stream_end(struct net_stream *st);
+void net_stream_gone(struct net_stream *st);
+void net_stream_stop(struct net_stream *st);
+void net_stream_overload(struct net_stream *st);
+void net_stream_note_sent(struct net_stream *st, size_t unsent);
+struct net_stream_news {
+	struct buf out; /* the caller's now */
+	size_t open;    /* bytes to open the window by */
+	size_t waiting;
+	bool finished;
+};
+struct net_stream_news net_stream_take_news(struct net_stream *st);
 
 /* ---- conn.c ---- */
 
@@ -176,5 +246,8 @@ struct net_server {
 	uint8_t *scratch; /* HTTP_FEED_MAX */
 	pthread_mutex_t done_lock;
 	struct net_exchange *done; /* newest first */
+	pthread_mutex_t streams_lock;
+	pthread_cond_t streams_gone;
+	uint32_t streams; /* handlers that run */
 	struct net_metrics metrics;
 };

@@ -189,6 +189,9 @@ static void start_draining(struct net_server *s)
 	for (struct net_conn *c = s->conns; c; c = next) {
 		next = c->next;
 		http_conn_drain(c->http);
+		for (struct net_exchange *x = c->exchanges; x; x = x->next)
+			if (x->rpc_stream)
+				net_stream_stop(x->rpc_stream);
 		net_conn_pump(c);
 	}
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net: sockets, a loop and workers around http: a server of unary handlers on one port (HTTP/1.1,
- * HTTP/2 by prior knowledge, gRPC, gRPC-Web, Connect with protobuf), and a small client.
+ * net: sockets, a loop and workers around http: a server of handlers on one port (HTTP/1.1, HTTP/2;
+ * gRPC, gRPC-Web, Connect and REST in JSON), and a small client.
  *
- * Layer 3 (may use base, os, codec, http). Handlers run on worker threads and see whole, already
- * decompressed messages; the loop's thread does all I/O.
+ * Layer 3 (may use base, os, codec, http, pb). Handlers run on worker threads and see whole,
+ * already decompressed messages in protobuf, whatever framing they came in; the loop's thread does
+ * all I/O.
  */
 #pragma once
 
@@ -13,6 +14,7 @@
 #include "base/metrics.h"
 #include "http/http.h"
 #include "os/os.h"
+#include "pb/pb.h"
 
 #define NET_BODY_MAX ((size_t)64 << 20)
 #define NET_ANSWER_MAX ((size_t)256 << 20)
@@ -49,13 +51,47 @@ struct net_response {
 
 typedef void net_handler_fn(void *ctx, const struct net_request *r, struct net_response *out);
 
+/* ---- streams: RPCs with more than one message on either side ----
+ *
+ * The handler of a stream has a thread of its own until it returns, and may block in the functions
+ * below. What it leaves in `out` ends the stream: its status, and where the client alone streams,
+ * `body` as the one answer. Messages of the peer are read ahead up to NET_STREAM_AHEAD_MAX; beyond
+ * that the peer's window stays closed. */
+
+#define NET_STREAM_AHEAD_MAX ((size_t)256 << 10)  /* whole messages that wait for the handler */
+#define NET_STREAM_UNSENT_MAX ((size_t)256 << 10) /* beyond that net_stream_send() waits */
+
+struct net_stream;
+typedef void net_stream_fn(void *ctx, const struct net_request *r, struct net_stream *stream,
+	struct net_response *out);
+
+/* The next message, valid until the next call. OK with *out_end: the client has sent its last.
+ * E_CANCELED: it has gone; E_TIMEOUT: nothing came within the route's patience, or the deadline
+ * passed; E_UNAVAILABLE: the server stops; E_INVALID, E_LIMIT, E_UNSUPPORTED: a bad frame. To be
+ * handed on with net_fail(). */
+NODISCARD enum status net_stream_receive(
+	struct net_stream *stream, struct str *out, bool *out_end, struct err *e);
+/* Waits while too much is unsent; fails as above. */
+NODISCARD enum status net_stream_send(struct net_stream *stream, struct str message, struct err *e);
+/* Waits that long (monotonic) for the client to go or the server to stop: E_CANCELED,
+ * E_UNAVAILABLE; OK: neither has happened. */
+NODISCARD enum status net_stream_wait(struct net_stream *stream, int64_t until_ns, struct err *e);
+
 struct net_route {
 	const char *method; /* "GET", "POST", …; NULL: any */
-	const char *path;   /* exact, or a prefix that ends in '*' */
+	/* Exact, or a prefix that ends in '*'. With `rest`: segments "{name}" are fields. */
+	const char *path;
 	net_handler_fn *fn;
 	void *ctx;
 	bool is_rpc;  /* /package.Service/Method: body is the message in every framing */
 	bool on_loop; /* cheap and never blocks: runs on the loop's thread itself */
+	/* RPC: its messages; NULL: no JSON. With `rest` required. */
+	const struct pb_method *rpc;
+	/* The body, or for GET the query, is the RPC's message in JSON (grpc-gateway's mapping). */
+	bool rest;
+	/* Instead of `fn` when either side streams. */
+	net_stream_fn *stream_fn;
+	int64_t patience_ns; /* of a stream without a message; 0: config.stream_idle_ns */
 };
 
 /* First header of that (lower-case) name; "" when absent. */
@@ -81,6 +117,8 @@ struct net_server_config {
 	int64_t header_timeout_ns;
 	int64_t stall_timeout_ns; /* a body, or an answer, that makes no way */
 	int64_t drain_timeout_ns;
+	uint32_t streams_max; /* threads of streaming RPCs; more are refused */
+	int64_t stream_idle_ns;
 };
 void net_server_config_default(struct net_server_config *c);
 
@@ -116,6 +154,9 @@ void net_server_stop(struct net_server *s);
 		"Requests refused because queue or memory were full.")                           \
 	X(timeouts, COUNTER, "firn_net_timeouts_total", "Connections ended for being too slow.") \
 	X(idle_closed, COUNTER, "firn_net_idle_closed_total", "Idle connections closed.")        \
+	X(streams, GAUGE, "firn_net_streams", "Streaming calls under way.")                      \
+	X(streams_refused, COUNTER, "firn_net_streams_refused_total",                            \
+		"Streaming calls refused because there were too many.")                          \
 	X(bytes_in, COUNTER, "firn_net_received_bytes_total", "Bytes received.")                 \
 	X(bytes_out, COUNTER, "firn_net_sent_bytes_total", "Bytes sent.")                        \
 	X(memory, GAUGE, "firn_net_body_bytes", "Bytes of bodies in memory.")

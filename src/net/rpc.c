@@ -11,7 +11,6 @@
 
 #include <time.h>
 
-#define COMPRESS_LEVEL 2
 /* What deflate may need while it works, on bytes that do not compress. */
 #define NET_COMPRESSED_MAX(len) ((len) + (len) / 8 + 1024)
 
@@ -36,6 +35,8 @@ enum net_framing net_framing_of(struct str content_type)
 		return NET_GRPC_WEB_TEXT;
 	if (type_is(content_type, "application/proto"))
 		return NET_CONNECT;
+	if (type_is(content_type, "application/json"))
+		return NET_CONNECT_JSON;
 	return NET_PLAIN;
 }
 
@@ -74,7 +75,7 @@ static enum status decode_grpc(const struct http_request *r, struct str body, si
 enum status net_rpc_decode(enum net_framing f, const struct http_request *r, struct str body,
 	size_t message_max, struct buf *scratch, struct str *out, struct err *e)
 {
-	if (f == NET_PLAIN || f == NET_CONNECT)
+	if (f == NET_PLAIN || f >= NET_CONNECT)
 		return decode_body(r, body, scratch, out, e);
 	if (f != NET_GRPC_WEB_TEXT)
 		return decode_grpc(r, body, message_max, scratch, out, e);
@@ -157,7 +158,7 @@ static void compress_body(struct net_answer *a, const struct http_request *r)
 	struct buf small;
 	buf_init(&small, NET_COMPRESSED_MAX(a->body.len));
 	/* Longer than the original, or no memory: then as it is. */
-	if (codec_gzip(a->body.data, a->body.len, COMPRESS_LEVEL, &small) != OK ||
+	if (codec_gzip(a->body.data, a->body.len, NET_COMPRESS_LEVEL, &small) != OK ||
 		small.len >= a->body.len) {
 		buf_deinit(&small);
 		return;
@@ -192,6 +193,12 @@ static void make_plain(
 		compress_body(a, r);
 }
 
+/* The sentence of a failure. */
+static struct str message_of(const struct net_response *response)
+{
+	return str_of(response->message[0] ? response->message : status_text(response->status));
+}
+
 static void put_status(struct net_answer *a, const struct net_response *response)
 {
 	int code = status_grpc(response->status);
@@ -199,9 +206,7 @@ static void put_status(struct net_answer *a, const struct net_response *response
 	CLEANUP(buf_deinit) struct buf text;
 	buf_init(&text, sizeof(a->grpc_message) - 1);
 	if (response->status != OK)
-		http_grpc_put_text(
-			&text, str_of(response->message[0] ? response->message
-							   : status_text(response->status)));
+		http_grpc_put_text(&text, message_of(response));
 	memcpy(a->grpc_message, text.len ? text.data : (const uint8_t *)"", text.len);
 	a->grpc_message[text.len] = 0;
 }
@@ -227,7 +232,7 @@ static void make_grpc(
 	struct str body = buf_view(&response->body);
 	if (body.len >= NET_COMPRESS_MIN && !response->no_compress &&
 		http_list_has(encodings, "gzip") &&
-		codec_gzip(body.p, body.len, COMPRESS_LEVEL, &small) == OK &&
+		codec_gzip(body.p, body.len, NET_COMPRESS_LEVEL, &small) == OK &&
 		small.len < body.len) {
 		flags = HTTP_GRPC_COMPRESSED;
 		body = buf_view(&small);
@@ -247,8 +252,7 @@ static void make_web(struct net_answer *a, bool text, struct net_response *respo
 		http_grpc_put(&binary, 0, buf_view(&response->body));
 	struct str message = STR("");
 	if (response->status != OK)
-		message = str_of(
-			response->message[0] ? response->message : status_text(response->status));
+		message = message_of(response);
 	http_grpc_put_trailers(&binary, status_grpc(response->status), message);
 	if (text) {
 		http_base64_encode(&a->body, buf_view(&binary));
@@ -257,6 +261,43 @@ static void make_web(struct net_answer *a, bool text, struct net_response *respo
 		a->body = binary;
 		binary = empty;
 	}
+}
+
+void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)
+{
+	*a = (struct net_answer){ .http_status = 200, .framing = f };
+	buf_init(&a->body, 4096);
+	put_date(a);
+	if (f == NET_GRPC)
+		net_answer_add(a, STR("content-type"), STR("application/grpc"));
+	else if (f == NET_GRPC_WEB)
+		net_answer_add(a, STR("content-type"), STR("application/grpc-web+proto"));
+	else
+		net_answer_add(a, STR("content-type"), STR("application/grpc-web-text+proto"));
+	if (compressed)
+		net_answer_add(a, STR("grpc-encoding"), STR("gzip"));
+}
+
+void net_answer_end(struct net_answer *a, const struct net_response *response)
+{
+	a->trailer_count = 0;
+	if (a->framing == NET_GRPC) {
+		put_status(a, response);
+		a->trailers[a->trailer_count++] =
+			(struct http_header){ STR("grpc-status"), str_of(a->grpc_status) };
+		if (response->status != OK)
+			a->trailers[a->trailer_count++] = (struct http_header){ STR("grpc-message"),
+				str_of(a->grpc_message) };
+		return;
+	}
+	CLEANUP(buf_deinit) struct buf last;
+	buf_init(&last, 4096);
+	http_grpc_put_trailers(&last, status_grpc(response->status),
+		response->status == OK ? STR("") : message_of(response));
+	if (a->framing == NET_GRPC_WEB_TEXT)
+		http_base64_encode(&a->body, buf_view(&last));
+	else
+		buf_str(&a->body, buf_view(&last));
 }
 
 static const char *connect_code(int grpc_status)
@@ -269,21 +310,30 @@ static const char *connect_code(int grpc_status)
 									    : "unknown";
 }
 
-static void make_connect(
+/* Connect's errors name the code, those of REST (grpc-gateway's) its number. */
+static void make_unary(
 	struct net_answer *a, const struct http_request *r, struct net_response *response)
 {
+	struct buf *body = &response->body;
+	bool binary = a->framing == NET_CONNECT && response->status == OK;
+	response->content_type = binary ? "application/proto" : "application/json";
 	if (response->status == OK) {
-		response->content_type = "application/proto";
 		response->http_status = 0;
-	} else {
-		buf_clear(&response->body);
-		buf_printf(&response->body, "{\"code\":\"%s\",\"message\":",
-			connect_code(status_grpc(response->status)));
-		buf_json_str(&response->body, str_of(response->message));
-		buf_cstr(&response->body, "}");
-		response->content_type = "application/json";
-		response->http_status = status_http(response->status);
+		make_plain(a, r, response);
+		return;
 	}
+	int code = status_grpc(response->status);
+	struct str message = message_of(response);
+	bool own = a->framing == NET_REST && response->http_status;
+	buf_clear(body);
+	if (a->framing == NET_REST)
+		buf_printf(body, "{\"code\":%d,\"message\":", code);
+	else
+		buf_printf(body, "{\"code\":\"%s\",\"message\":", connect_code(code));
+	buf_json_str(body, message);
+	buf_cstr(body, a->framing == NET_REST ? ",\"details\":[]}" : "}");
+	if (!own)
+		response->http_status = status_http(response->status);
 	make_plain(a, r, response);
 }
 
@@ -309,7 +359,9 @@ void net_answer_make(struct net_answer *a, enum net_framing f, const struct http
 		make_web(a, f == NET_GRPC_WEB_TEXT, response);
 		break;
 	case NET_CONNECT:
-		make_connect(a, r, response);
+	case NET_CONNECT_JSON:
+	case NET_REST:
+		make_unary(a, r, response);
 		break;
 	}
 	buf_deinit(&response->body);
@@ -317,7 +369,7 @@ void net_answer_make(struct net_answer *a, enum net_framing f, const struct http
 		return;
 	/* No memory for the framing: an answer without a body says so. */
 	buf_deinit(&a->body);
-	a->http_status = f == NET_PLAIN || f == NET_CONNECT ? 500 : 200;
+	a->http_status = f == NET_PLAIN || f >= NET_CONNECT ? 500 : 200;
 	a->header_count = a->trailer_count = 0;
 	a->no_body = true;
 	net_answer_add(a, STR("grpc-status"), STR("8"));

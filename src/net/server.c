@@ -20,6 +20,8 @@ void net_server_config_default(struct net_server_config *c)
 		.header_timeout_ns = 10 * NS_PER_SEC,
 		.stall_timeout_ns = 30 * NS_PER_SEC,
 		.drain_timeout_ns = 10 * NS_PER_SEC,
+		.streams_max = 256,
+		.stream_idle_ns = 60 * NS_PER_SEC,
 	};
 }
 
@@ -42,6 +44,7 @@ static void server_free(struct net_server *s)
 		net_loop_wake(s);
 		pthread_join(s->loop, NULL);
 	}
+	net_stream_join_all(s);
 	if (s->jobs)
 		os_queue_close(s->jobs);
 	for (uint32_t i = 0; i < s->worker_count; i++)
@@ -53,6 +56,8 @@ static void server_free(struct net_server *s)
 	}
 	os_queue_free(s->jobs);
 	pthread_mutex_destroy(&s->done_lock);
+	pthread_mutex_destroy(&s->streams_lock);
+	pthread_cond_destroy(&s->streams_gone);
 	fd_cleanup(&s->listen_fd);
 	fd_cleanup(&s->epoll_fd);
 	fd_cleanup(&s->event_fd);
@@ -88,6 +93,8 @@ enum status net_server_start(const struct net_server_config *c, const struct net
 	s->config = *c;
 	s->listen_fd = s->epoll_fd = s->event_fd = -1;
 	pthread_mutex_init(&s->done_lock, NULL);
+	pthread_mutex_init(&s->streams_lock, NULL);
+	pthread_cond_init(&s->streams_gone, NULL);
 	s->routes = calloc(route_count + 1, sizeof(*routes));
 	enum status st = s->routes ? OK : err_set(e, E_NOMEM, "routes");
 	if (st == OK) {

@@ -34,9 +34,15 @@ struct server_metrics {
 	SERVER_METRICS(METRIC_FIELD)
 };
 
+#define SERVER_PATH_BYTES 160
+#define SERVER_WATCHERS_MAX 32 /* streams of health and reflection; more are refused */
+
 struct server {
 	const struct server_config *config;
 	struct net_server *net;
+	struct net_route *routes;
+	char (*paths)[SERVER_PATH_BYTES]; /* of RPCs, one each */
+	atomic_uint watchers;             /* of health and reflection */
 	/* Set before `ready`, which handlers look at first. */
 	struct store *store;
 	struct query_engine engine; /* over it */
@@ -62,6 +68,16 @@ static inline bool server_is_ready(struct server *s, struct net_response *out)
 	net_fail(out, E_UNAVAILABLE, &e);
 	return false;
 }
+
+/* routes.c: every URL and RPC. */
+NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);
+/* The n-th service that is served, from 0; NULL: no more. */
+const char *server_service(size_t n);
+
+/* grpc_health.c, reflection.c */
+net_handler_fn server_health_check;
+net_stream_fn server_health_watch;
+net_stream_fn server_reflect;
 
 /* api.c: GET /api/… */
 net_handler_fn server_handle_types;

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROUTES_MAX 64
 #define WORKERS_MIN 8
 #define WORKERS_MAX 32
 #define WORKERS_FOR_WRITES 2
@@ -34,59 +33,21 @@ void server_config_default(struct server_config *c)
 	};
 }
 
-/* ---- routes ---- */
-
-static size_t make_routes(struct server *s, struct net_route routes[ROUTES_MAX])
-{
-	const struct net_route fixed[] = {
-		{ .method = "GET",
-			.path = "/healthy",
-			.fn = server_handle_healthy,
-			.on_loop = true },
-		{ .method = "GET", .path = "/ready", .fn = server_handle_ready, .on_loop = true },
-		{ .method = "GET", .path = "/metrics", .fn = server_handle_metrics },
-		{ .method = "POST",
-			.path = SERVER_OTLP_GRPC,
-			.fn = server_handle_otlp,
-			.is_rpc = true },
-		{ .method = "POST", .path = SERVER_OTLP_HTTP, .fn = server_handle_otlp },
-		{ .method = "GET", .path = "/api/types", .fn = server_handle_types },
-		{ .method = "GET", .path = "/api/labels", .fn = server_handle_labels },
-		{ .method = "GET", .path = "/api/labels/*", .fn = server_handle_label_values },
-		{ .method = "GET", .path = "/api/series", .fn = server_handle_series },
-		{ .method = "GET", .path = "/api/flamegraph", .fn = server_handle_flamegraph },
-		{ .method = "GET", .path = "/api/top", .fn = server_handle_top },
-		{ .method = "GET", .path = "/api/pprof", .fn = server_handle_pprof },
-	};
-	size_t n = 0;
-	for (size_t i = 0; i < ARRAY_COUNT(fixed); i++) {
-		routes[n] = fixed[i];
-		routes[n++].ctx = s;
-	}
-	for (const struct server_asset *a = server_assets; a->path && n < ROUTES_MAX; a++)
-		routes[n++] = (struct net_route){ .method = "GET",
-			.path = a->path,
-			.fn = server_handle_asset,
-			.ctx = (void *)(uintptr_t)a,
-			.on_loop = true };
-	if (!server_assets[0].path)
-		routes[n++] = (struct net_route){
-			.method = "GET", .path = "/", .fn = server_handle_no_page, .on_loop = true
-		};
-	return n;
-}
+/* ---- the port ---- */
 
 static enum status listen_now(struct server *s, struct err *e)
 {
-	struct net_route routes[ROUTES_MAX];
-	size_t count = make_routes(s, routes);
+	size_t count;
+	enum status st = server_make_routes(s, &count, e);
+	if (st != OK)
+		return st;
 	struct net_server_config c;
 	net_server_config_default(&c);
 	c.address = s->config->http_address;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	c.workers = (uint32_t)MIN(MAX(2 * cpus, (long)WORKERS_MIN), (long)WORKERS_MAX);
 	s->queries_max = c.workers - WORKERS_FOR_WRITES;
-	enum status st = net_server_start(&c, routes, count, &s->net, e);
+	st = net_server_start(&c, s->routes, count, &s->net, e);
 	if (st != OK)
 		return err_prefix(e, st, "listen on %s", c.address);
 	log_info("listening", "address=%s page=%s", net_server_address(s->net),
@@ -167,6 +128,8 @@ static void stop_all(struct server *s)
 	if (s->store)
 		store_close(s->store);
 	symbolizer_free(s->engine.symbolizer);
+	free(s->routes);
+	free(s->paths);
 }
 
 /* Many threads that each take much memory now and then: few arenas, and large pieces from the

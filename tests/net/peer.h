@@ -79,6 +79,75 @@ static void peer_fail(void *ctx, const struct net_request *r, struct net_respons
 	net_fail(out, E_LIMIT, &e);
 }
 
+static const struct pb_member peer_pair_members[] = { PB_FIELD("label_name", 1, STRING),
+	PB_FIELD("count", 2, INT64), PB_LIST("match", 3, STRING) };
+static const struct pb_desc peer_pair = PB_DESC("t.Pair", peer_pair_members);
+static const struct pb_method peer_unary = { "Echo", &peer_pair, &peer_pair, false, false };
+static const struct pb_method peer_client = { "Sum", &peer_pair, &peer_pair, true, false };
+static const struct pb_method peer_both = { "Chat", &peer_pair, &peer_pair, true, true };
+
+static enum status peer_stream_status; /* of the last net_stream_ call that failed */
+static atomic_bool peer_hold;          /* peer_sum and peer_chat do not receive */
+
+/* Adds lengths; the answer is their sum as text. */
+static void peer_sum(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	size_t bytes = 0, count = 0;
+	bool end = false;
+	(void)ctx;
+	(void)r;
+	atomic_fetch_add(&peer_calls, 1);
+	for (;;) {
+		struct str message;
+		struct err e;
+		while (atomic_load(&peer_hold))
+			usleep(1000);
+		enum status s = net_stream_receive(stream, &message, &end, &e);
+		if (s != OK) {
+			peer_stream_status = s;
+			atomic_fetch_add(&peer_canceled, 1);
+			net_fail(out, s, &e);
+			return;
+		}
+		if (end)
+			break;
+		bytes += message.len;
+		count++;
+	}
+	buf_printf(&out->body, "%zu in %zu", bytes, count);
+}
+
+/* Sends back what comes; "fail" ends it, "many" is answered with 10,000 messages. */
+static void peer_chat(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	atomic_fetch_add(&peer_calls, 1);
+	for (;;) {
+		struct str message;
+		struct err e;
+		bool end = false;
+		while (atomic_load(&peer_hold))
+			usleep(1000);
+		enum status s = net_stream_receive(stream, &message, &end, &e);
+		if (s == OK && end)
+			return;
+		if (s == OK && str_eq(message, STR("fail")))
+			s = err_set(&e, E_INVALID, "as you wish");
+		size_t times = str_eq(message, STR("many")) ? 10000 : 1;
+		for (size_t i = 0; s == OK && i < times; i++)
+			s = net_stream_send(stream, message, &e);
+		if (s != OK) {
+			peer_stream_status = s;
+			atomic_fetch_add(&peer_canceled, 1);
+			net_fail(out, s, &e);
+			return;
+		}
+	}
+}
+
 static const struct net_route peer_routes[] = {
 	{ .method = "POST", .path = "/echo", .fn = peer_echo },
 	{ .method = "GET", .path = "/show/*", .fn = peer_show },
@@ -92,6 +161,36 @@ static const struct net_route peer_routes[] = {
 	{ .method = "POST", .path = "/t.Test/Text", .fn = peer_text, .is_rpc = true },
 	{ .method = "POST", .path = "/t.Test/Fail", .fn = peer_fail, .is_rpc = true },
 	{ .method = "POST", .path = "/t.Test/Wait", .fn = peer_wait, .is_rpc = true },
+	{ .method = "POST",
+		.path = "/t.Test/Json",
+		.fn = peer_echo,
+		.is_rpc = true,
+		.rpc = &peer_unary },
+	{ .method = "GET",
+		.path = "/rest/{label_name}/values",
+		.fn = peer_echo,
+		.rest = true,
+		.rpc = &peer_unary },
+	{ .method = "POST",
+		.path = "/rest/json",
+		.fn = peer_echo,
+		.rest = true,
+		.rpc = &peer_unary },
+	{ .method = "GET",
+		.path = "/rest/fail",
+		.fn = peer_fail,
+		.rest = true,
+		.rpc = &peer_unary },
+	{ .method = "POST",
+		.path = "/t.Test/Sum",
+		.stream_fn = peer_sum,
+		.is_rpc = true,
+		.rpc = &peer_client },
+	{ .method = "POST",
+		.path = "/t.Test/Chat",
+		.stream_fn = peer_chat,
+		.is_rpc = true,
+		.rpc = &peer_both },
 };
 
 static inline struct net_server_config peer_config(void)

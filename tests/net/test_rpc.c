@@ -17,7 +17,7 @@ static void knows_content_types(void **state)
 		{ "application/grpc-web", NET_GRPC_WEB },   { "application/grpc-web+proto", NET_GRPC_WEB },
 		{ "application/grpc-web-text", NET_GRPC_WEB_TEXT },
 		{ "application/grpc-web-text+proto", NET_GRPC_WEB_TEXT },
-		{ "application/proto", NET_CONNECT },       { "application/json", NET_PLAIN },
+		{ "application/proto", NET_CONNECT },       { "application/json", NET_CONNECT_JSON },
 		{ "application/x-protobuf", NET_PLAIN },    { "", NET_PLAIN },
 	};
 	/* clang-format on */

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A streaming RPC: its exchange, seen from two threads. The loop appends what arrives to `in` and
+ * takes `out`; the handler's thread cuts messages off `in` and appends frames to `out`. Both hold
+ * `lock` for that, and `changed` tells either way round.
+ *
+ * Flow control: bytes leave the connection's window at once, and the stream's own window while less
+ * than NET_STREAM_AHEAD_MAX of whole messages wait; what was held back (`held`) is opened when the
+ * handler has taken some. So one slow handler stops its own client only, and a message may be
+ * longer than a window. The handler that sends waits while `unsent` is too much.
+ *
+ * The handler posts its exchange to the loop (as a unary one does once), with a reference for each
+ * time; `posted` keeps it from standing in the loop's list twice.
+ */
+#include "base/clock.h"
+#include "codec/codec.h"
+#include "net/internal.h"
+
+/* ---- both sides ---- */
+
+enum status net_stream_new(struct net_exchange *x, struct err *e)
+{
+	struct net_stream *st = calloc(1, sizeof(*st));
+	if (!st)
+		return err_set(e, E_NOMEM, "stream");
+	size_t most = x->server->config.body_max;
+	st->x = x;
+	buf_init(&st->in, NET_STREAM_AHEAD_MAX + 2 * most);
+	buf_init(&st->message, most);
+	buf_init(&st->scratch, most);
+	buf_init(&st->out, NET_ANSWER_MAX + NET_STREAM_UNSENT_MAX);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&st->lock, NULL);
+	pthread_cond_init(&st->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	x->rpc_stream = st;
+	return OK;
+}
+
+void net_stream_free(struct net_stream *st)
+{
+	if (!st)
+		return;
+	pthread_mutex_destroy(&st->lock);
+	pthread_cond_destroy(&st->changed);
+	buf_deinit(&st->in);
+	buf_deinit(&st->message);
+	buf_deinit(&st->scratch);
+	buf_deinit(&st->out);
+	free(st);
+}
+
+static int64_t patience(const struct net_stream *st)
+{
+	int64_t own = st->x->route->patience_ns, at;
+	if (own == 0)
+		own = st->x->server->config.stream_idle_ns;
+	return __builtin_add_overflow(clock_monotonic_ns(), own, &at) ? INT64_MAX : at;
+}
+
+/* Waits for `changed` until the time; false: it has passed. */
+static bool wait_until(struct net_stream *st, int64_t at_ns)
+{
+	if (at_ns == INT64_MAX)
+		return pthread_cond_wait(&st->changed, &st->lock) == 0;
+	struct timespec at = { .tv_sec = at_ns / NS_PER_SEC, .tv_nsec = at_ns % NS_PER_SEC };
+	return pthread_cond_timedwait(&st->changed, &st->lock, &at) == 0;
+}
+
+/* ---- the handler's side ---- */
+
+/* With the lock held: the loop has something to do. */
+static void post(struct net_stream *st)
+{
+	if (st->posted || st->gone)
+		return;
+	st->posted = true;
+	atomic_fetch_add_explicit(&st->x->refs, 1, memory_order_relaxed);
+	net_loop_done(st->x->server, st->x);
+}
+
+static enum status why_late(const struct net_stream *st, const char *what, struct err *e)
+{
+	if (clock_monotonic_ns() >= st->x->request.deadline_ns)
+		return err_set(e, E_TIMEOUT, "the deadline passed");
+	return err_set(e, E_TIMEOUT, "%s in time", what);
+}
+
+/* A whole frame off the front of `in`, into `message`. */
+static struct http_grpc_frame take_frame(struct net_stream *st)
+{
+	struct str rest = str_sub(buf_view(&st->in), st->taken, st->in.len);
+	struct http_grpc_frame f = { 0 };
+	enum status s = http_grpc_next(&rest, SIZE_MAX, &f, NULL);
+	assert(s == OK);
+	size_t used = HTTP_GRPC_PREFIX_BYTES + f.bytes.len;
+	buf_clear(&st->message);
+	buf_str(&st->message, f.bytes);
+	f.bytes = buf_view(&st->message);
+	st->taken += used;
+	st->whole -= used;
+	if (st->taken == st->in.len) {
+		st->in.len = st->taken = 0;
+		/* Nobody keeps the memory of the largest message for a stream's whole life. */
+		if (st->in.cap > NET_STREAM_AHEAD_MAX) {
+			size_t max = st->in.max;
+			buf_deinit(&st->in);
+			buf_init(&st->in, max);
+		}
+	} else if (st->taken > st->in.len / 2) {
+		memmove(st->in.data, st->in.data + st->taken, st->in.len - st->taken);
+		st->in.len -= st->taken;
+		st->taken = 0;
+	}
+	if (st->held && st->whole < NET_STREAM_AHEAD_MAX)
+		post(st);
+	return f;
+}
+
+/* Waits for a whole frame; with the lock held. *out_end: there will be none. */
+static enum status await_frame(struct net_stream *st, bool *out_end, struct err *e)
+{
+	int64_t until = MIN(patience(st), st->x->request.deadline_ns);
+	for (;;) {
+		if (st->gone)
+			return err_set(e, E_CANCELED, "the client has gone");
+		if (st->whole) {
+			*out_end = false;
+			return OK;
+		}
+		if (st->bad != OK)
+			return err_set(e, st->bad, "%s", st->why.text);
+		if (st->ended && st->in.len > st->taken)
+			return err_set(e, E_INVALID, "the last message is not whole");
+		if (st->ended) {
+			*out_end = true;
+			return OK;
+		}
+		if (st->stopping)
+			return err_set(e, E_UNAVAILABLE, "the server is stopping");
+		if (!wait_until(st, until) && clock_monotonic_ns() >= until)
+			return why_late(st, "no message came", e);
+	}
+}
+
+enum status net_stream_receive(struct net_stream *st, struct str *out, bool *out_end, struct err *e)
+{
+	struct http_grpc_frame f = { 0 };
+	bool end = false;
+	pthread_mutex_lock(&st->lock);
+	enum status s = await_frame(st, &end, e);
+	if (s == OK && !end) {
+		f = take_frame(st);
+		s = buf_status(&st->message);
+		if (s != OK)
+			s = err_set(e, s, "message of %zu bytes", f.bytes.len);
+	}
+	pthread_mutex_unlock(&st->lock);
+	struct str message = STR("");
+	buf_clear(&st->scratch);
+	if (s == OK && !end)
+		s = http_grpc_message(&f,
+			http_request_header(http_stream_request(st->x->stream), "grpc-encoding"),
+			&st->scratch, &message, e);
+	if (s != OK)
+		return s;
+	*out = message;
+	*out_end = end;
+	return OK;
+}
+
+static enum status put_frame(struct net_stream *st, struct str message, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf small;
+	buf_init(&small, NET_ANSWER_MAX);
+	uint8_t flags = 0;
+	if (message.len > NET_BODY_MAX)
+		return err_set(e, E_LIMIT, "an answer of %zu bytes; the limit is %zu", message.len,
+			NET_BODY_MAX);
+	if (st->compress && message.len >= NET_COMPRESS_MIN &&
+		codec_gzip(message.p, message.len, NET_COMPRESS_LEVEL, &small) == OK &&
+		small.len < message.len) {
+		flags = HTTP_GRPC_COMPRESSED;
+		message = buf_view(&small);
+	}
+	int64_t until = MIN(patience(st), st->x->request.deadline_ns);
+	enum status s = OK;
+	pthread_mutex_lock(&st->lock);
+	while (!st->gone && st->out.len + st->unsent > NET_STREAM_UNSENT_MAX && s == OK)
+		if (!wait_until(st, until) && clock_monotonic_ns() >= until)
+			s = why_late(st, "the client took no message", e);
+	if (st->gone)
+		s = err_set(e, E_CANCELED, "the client has gone");
+	if (s == OK) {
+		http_grpc_put(&st->out, flags, message);
+		s = buf_status(&st->out);
+		post(st);
+	}
+	pthread_mutex_unlock(&st->lock);
+	return s;
+}
+
+enum status net_stream_send(struct net_stream *st, struct str message, struct err *e)
+{
+	return put_frame(st, message, e);
+}
+
+enum status net_stream_wait(struct net_stream *st, int64_t until_ns, struct err *e)
+{
+	enum status s = OK;
+	int64_t until = MIN(until_ns, st->x->request.deadline_ns);
+	pthread_mutex_lock(&st->lock);
+	while (!st->gone && !st->stopping && clock_monotonic_ns() < until)
+		(void)wait_until(st, until);
+	if (st->gone)
+		s = err_set(e, E_CANCELED, "the client has gone");
+	else if (st->stopping)
+		s = err_set(e, E_UNAVAILABLE, "the server is stopping");
+	else if (clock_monotonic_ns() >= st->x->request.deadline_ns)
+		s = err_set(e, E_TIMEOUT, "the deadline passed");
+	pthread_mutex_unlock(&st->lock);
+	return s;
+}
+
+static void *stream_main(void *ctx)
+{
+	struct net_exchange *x = (struct net_exchange *)ctx;
+	struct net_stream *st = x->rpc_stream;
+	struct net_server *server = x->server;
+	const struct net_route *route = x->route;
+	struct err e = { 0 };
+	route->stream_fn(route->ctx, &x->request, st, &x->response);
+	enum status s = x->response.status;
+	if (s == OK && !route->rpc->server_streams) {
+		s = buf_status(&x->response.body);
+		if (s == OK)
+			s = put_frame(st, buf_view(&x->response.body), &e);
+		if (s != OK)
+			net_fail(&x->response, s, &e);
+	}
+	if (s == E_CANCELED && clock_monotonic_ns() >= x->request.deadline_ns) {
+		err_set(&e, E_TIMEOUT, "the deadline passed");
+		net_fail(&x->response, E_TIMEOUT, &e);
+	}
+	pthread_mutex_lock(&st->lock);
+	st->finished = true;
+	post(st);
+	pthread_mutex_unlock(&st->lock);
+	net_exchange_unref(x);
+	pthread_mutex_lock(&server->streams_lock);
+	server->streams--;
+	metric_set(&server->metrics.streams, server->streams);
+	pthread_cond_broadcast(&server->streams_gone);
+	pthread_mutex_unlock(&server->streams_lock);
+	return NULL;
+}
+
+/* ---- the loop's side ---- */
+
+bool net_stream_start(struct net_exchange *x)
+{
+	struct net_server *s = x->server;
+	pthread_t thread;
+	const struct http_request *h = http_stream_request(x->stream);
+	x->rpc_stream->compress =
+		x->framing == NET_GRPC &&
+		http_list_has(http_request_header(h, "grpc-accept-encoding"), "gzip");
+	pthread_mutex_lock(&s->streams_lock);
+	bool room = s->streams < s->config.streams_max;
+	if (room)
+		metric_set(&s->metrics.streams, ++s->streams);
+	pthread_mutex_unlock(&s->streams_lock);
+	if (!room)
+		return false;
+	x->rpc_stream->running = true;
+	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+	if (os_thread_start(&thread, "net-stream", stream_main, x, NULL) == OK) {
+		pthread_detach(thread);
+		return true;
+	}
+	x->rpc_stream->running = false;
+	net_exchange_unref(x);
+	pthread_mutex_lock(&s->streams_lock);
+	s->streams--;
+	pthread_mutex_unlock(&s->streams_lock);
+	return false;
+}
+
+void net_stream_join_all(struct net_server *s)
+{
+	pthread_mutex_lock(&s->streams_lock);
+	while (s->streams)
+		pthread_cond_wait(&s->streams_gone, &s->streams_lock);
+	pthread_mutex_unlock(&s->streams_lock);
+}
+
+/* Counts frames that have become whole. */
+static void measure(struct net_stream *st)
+{
+	size_t most = st->x->server->config.body_max;
+	while (st->bad == OK) {
+		struct str rest = str_sub(buf_view(&st->in), st->taken + st->whole, st->in.len);
+		size_t before = rest.len;
+		struct http_grpc_frame f;
+		enum status s = http_grpc_next(&rest, most, &f, &st->why);
+		if (s == E_UNAVAILABLE)
+			return;
+		if (s != OK)
+			st->bad = s;
+		else
+			st->whole += before - rest.len;
+	}
+}
+
+size_t net_stream_feed(struct net_stream *st, const void *bytes, size_t len, bool *out_open)
+{
+	pthread_mutex_lock(&st->lock);
+	size_t had = st->whole;
+	if (st->bad == OK) {
+		buf_put(&st->in, bytes, len);
+		if (st->in.failed)
+			st->bad = err_set(&st->why, E_LIMIT, "no memory for more messages");
+		measure(st);
+	}
+	*out_open = st->whole < NET_STREAM_AHEAD_MAX;
+	if (!*out_open)
+		st->held += len;
+	if (st->whole > had || st->bad != OK)
+		pthread_cond_signal(&st->changed);
+	size_t waiting = st->in.len;
+	pthread_mutex_unlock(&st->lock);
+	return waiting;
+}
+
+static void note(struct net_stream *st, bool *what)
+{
+	pthread_mutex_lock(&st->lock);
+	*what = true;
+	pthread_cond_signal(&st->changed);
+	pthread_mutex_unlock(&st->lock);
+}
+
+void net_stream_end(struct net_stream *st)
+{
+	note(st, &st->ended);
+}
+
+void net_stream_gone(struct net_stream *st)
+{
+	note(st, &st->gone);
+}
+
+void net_stream_stop(struct net_stream *st)
+{
+	note(st, &st->stopping);
+}
+
+void net_stream_overload(struct net_stream *st)
+{
+	pthread_mutex_lock(&st->lock);
+	st->bad = err_set(&st->why, E_UNAVAILABLE, "the server is busy, try again");
+	pthread_cond_signal(&st->changed);
+	pthread_mutex_unlock(&st->lock);
+}
+
+void net_stream_note_sent(struct net_stream *st, size_t unsent)
+{
+	/* Only the loop writes it: looking first without the lock is safe. */
+	if (st->unsent == unsent)
+		return;
+	pthread_mutex_lock(&st->lock);
+	st->unsent = unsent;
+	pthread_cond_signal(&st->changed);
+	pthread_mutex_unlock(&st->lock);
+}
+
+struct net_stream_news net_stream_take_news(struct net_stream *st)
+{
+	struct net_stream_news n = { 0 };
+	pthread_mutex_lock(&st->lock);
+	st->posted = false;
+	n.out = st->out;
+	buf_init(&st->out, n.out.max);
+	st->unsent += n.out.len;
+	if (st->whole < NET_STREAM_AHEAD_MAX) {
+		n.open = st->held;
+		st->held = 0;
+	}
+	n.waiting = st->in.len;
+	n.finished = st->finished;
+	pthread_mutex_unlock(&st->lock);
+	return n;
+}

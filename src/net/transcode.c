@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * RPCs in JSON: as Connect sends them (the body is the message), and as REST (grpc-gateway's
+ * mapping: fields in the path, the rest in the query of a GET or in the body of a POST). Handlers
+ * see and answer protobuf; the method's tables do the rest.
+ *
+ * Unknown fields: an error in Connect, so that a misspelt one is seen; passed over in REST, as
+ * grpc-gateway does.
+ */
+#include "net/internal.h"
+
+#define PARAMS_MAX 1000
+#define PARAMS_BYTES_MAX ((size_t)4 << 20)
+
+bool net_rest_fits(const char *pattern, struct str path, struct pb_param *out, size_t *out_count)
+{
+	struct str want = str_of(pattern), wanted, part;
+	size_t n = 0;
+	/* The split below does not see a last slash. */
+	if (str_ends(want, STR("/")) != str_ends(path, STR("/")))
+		return false;
+	for (;;) {
+		bool more = str_split(&want, '/', &wanted), has = str_split(&path, '/', &part);
+		if (!more || !has)
+			break;
+		if (wanted.len > 2 && wanted.p[0] == '{' && part.len && n < NET_REST_FIELDS_MAX)
+			out[n++] = (struct pb_param){ str_sub(wanted, 1, wanted.len - 2), part };
+		else if (!str_eq(wanted, part))
+			return false;
+		if (!want.len || !path.len)
+			break;
+	}
+	*out_count = n;
+	return !want.len && !path.len;
+}
+
+/* The query's parameters behind those of the path. */
+static enum status gather(
+	struct str query, struct arena *a, struct pb_param *v, size_t *count, struct err *e)
+{
+	while (query.len) {
+		if (*count == PARAMS_MAX)
+			return err_set(e, E_LIMIT, "more than %d parameters", PARAMS_MAX);
+		enum status s = http_query_next(&query, a, &v[*count].key, &v[*count].value, e);
+		if (s != OK)
+			return s;
+		(*count)++;
+	}
+	return OK;
+}
+
+static enum status from_query(
+	const struct net_exchange *x, bool with_query, struct buf *out, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, PARAMS_BYTES_MAX);
+	struct pb_param *v = ARENA_ARRAY(&a, struct pb_param, PARAMS_MAX);
+	size_t count = 0;
+	if (!v)
+		return err_set(e, arena_status(&a), "parameters");
+	bool fits = net_rest_fits(x->route->path, x->request.path, v, &count);
+	assert(fits);
+	enum status s = with_query ? gather(x->request.query, &a, v, &count, e) : OK;
+	if (s != OK)
+		return s;
+	return pb_params_decode(x->route->rpc->input, v, count, PB_IGNORE_UNKNOWN, out, e);
+}
+
+enum status net_json_message(
+	const struct net_exchange *x, struct str text, struct buf *out, struct err *e)
+{
+	const struct pb_desc *input = x->route->rpc->input;
+	if (x->framing == NET_CONNECT_JSON)
+		return pb_json_decode(input, text, 0, out, e);
+	if (str_eq(x->request.method, STR("GET")) || str_eq(x->request.method, STR("HEAD")))
+		return from_query(x, true, out, e);
+	enum status s = OK;
+	if (str_trim(text).len)
+		s = pb_json_decode(input, text, PB_IGNORE_UNKNOWN, out, e);
+	return s == OK ? from_query(x, false, out, e) : s;
+}
+
+void net_json_answer(struct net_exchange *x)
+{
+	struct net_response *r = &x->response;
+	if (r->status != OK)
+		return;
+	struct buf json;
+	struct err e = { 0 };
+	buf_init(&json, NET_ANSWER_MAX);
+	enum status s = buf_status(&r->body);
+	if (s == OK)
+		s = pb_json_encode(x->route->rpc->output, buf_view(&r->body),
+			x->framing == NET_REST ? PB_EMIT_ZERO : 0, &json, &e);
+	if (s != OK) {
+		net_fail(r, s == E_INVALID ? E_IO : s, &e);
+		buf_deinit(&json);
+		return;
+	}
+	buf_deinit(&r->body);
+	r->body = json;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every URL. An RPC is one row: from it come its path in all framings, its JSON, its REST address
+ * (as Parca's gateway has it), and its place in reflection and health.
+ */
+#include "schema/schema.h"
+#include "server/internal.h"
+
+#include <stdlib.h>
+
+struct rpc {
+	const struct pb_service *service;
+	const char *method;
+	net_handler_fn *fn;
+	net_stream_fn *stream_fn;
+	const char *rest; /* "GET /api/profiles/types"; NULL: none */
+	int64_t patience_s;
+};
+
+static const struct rpc rpcs[] = {
+	{ &schema_health, "Check", .fn = server_health_check },
+	{ &schema_health, "Watch", .stream_fn = server_health_watch },
+	{ &schema_reflection, "ServerReflectionInfo", .stream_fn = server_reflect,
+		.patience_s = 600 },
+	{ &schema_reflection_alpha, "ServerReflectionInfo", .stream_fn = server_reflect,
+		.patience_s = 600 },
+	{ &schema_otlp_profiles_service, "Export", .fn = server_handle_otlp },
+};
+
+static const struct net_route plain[] = {
+	{ .method = "GET", .path = "/healthy", .fn = server_handle_healthy, .on_loop = true },
+	{ .method = "GET", .path = "/ready", .fn = server_handle_ready, .on_loop = true },
+	{ .method = "GET", .path = "/metrics", .fn = server_handle_metrics },
+	{ .method = "POST", .path = SERVER_OTLP_HTTP, .fn = server_handle_otlp },
+	{ .method = "GET", .path = "/api/types", .fn = server_handle_types },
+	{ .method = "GET", .path = "/api/labels", .fn = server_handle_labels },
+	{ .method = "GET", .path = "/api/labels/*", .fn = server_handle_label_values },
+	{ .method = "GET", .path = "/api/series", .fn = server_handle_series },
+	{ .method = "GET", .path = "/api/flamegraph", .fn = server_handle_flamegraph },
+	{ .method = "GET", .path = "/api/top", .fn = server_handle_top },
+	{ .method = "GET", .path = "/api/pprof", .fn = server_handle_pprof },
+};
+
+const char *server_service(size_t n)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(rpcs); i++) {
+		bool first = true;
+		for (size_t k = 0; k < i; k++)
+			first &= rpcs[k].service != rpcs[i].service;
+		if (first && n-- == 0)
+			return rpcs[i].service->name;
+	}
+	return NULL;
+}
+
+/* The RPC's routes: its own, and that of REST with its path behind the method in `rest`. */
+static size_t add_rpc(struct server *s, const struct rpc *rpc, char path[SERVER_PATH_BYTES],
+	char rest[SERVER_PATH_BYTES], struct net_route *out)
+{
+	snprintf(path, SERVER_PATH_BYTES, "/%s/%s", rpc->service->name, rpc->method);
+	out[0] = (struct net_route){ .method = "POST",
+		.path = path,
+		.fn = rpc->fn,
+		.stream_fn = rpc->stream_fn,
+		.ctx = s,
+		.is_rpc = true,
+		.rpc = pb_service_find(rpc->service, rpc->method),
+		.patience_ns = rpc->patience_s * 1000000000 };
+	assert(out[0].rpc);
+	if (!rpc->rest)
+		return 1;
+	snprintf(rest, SERVER_PATH_BYTES, "%s", rpc->rest);
+	char *space = strchr(rest, ' ');
+	assert(space);
+	*space = 0;
+	out[1] = out[0];
+	out[1].method = rest;
+	out[1].path = space + 1;
+	out[1].is_rpc = false;
+	out[1].rest = true;
+	return 2;
+}
+
+enum status server_make_routes(struct server *s, size_t *out_count, struct err *e)
+{
+	size_t assets = 0, n = 0;
+	while (server_assets[assets].path)
+		assets++;
+	size_t most = 2 * ARRAY_COUNT(rpcs) + ARRAY_COUNT(plain) + assets + 1;
+	s->routes = calloc(most, sizeof(*s->routes));
+	s->paths = calloc(2 * ARRAY_COUNT(rpcs), sizeof(*s->paths));
+	if (!s->routes || !s->paths)
+		return err_set(e, E_NOMEM, "routes");
+	for (size_t i = 0; i < ARRAY_COUNT(rpcs); i++)
+		n += add_rpc(s, &rpcs[i], s->paths[2 * i], s->paths[2 * i + 1], s->routes + n);
+	for (size_t i = 0; i < ARRAY_COUNT(plain); i++) {
+		s->routes[n] = plain[i];
+		s->routes[n++].ctx = s;
+	}
+	for (size_t i = 0; i < assets; i++)
+		s->routes[n++] = (struct net_route){ .method = "GET",
+			.path = server_assets[i].path,
+			.fn = server_handle_asset,
+			.ctx = (void *)(uintptr_t)&server_assets[i],
+			.on_loop = true };
+	if (assets == 0)
+		s->routes[n++] = (struct net_route){
+			.method = "GET", .path = "/", .fn = server_handle_no_page, .on_loop = true
+		};
+	assert(n <= most);
+	*out_count = n;
+	return OK;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "schema/schema.h"
+#include "serve.h"
+
+/* No two answer the same request, and every RPC has what JSON and streams need. */
+static void are_sound(void **state)
+{
+	(void)state;
+	struct server_config config;
+	struct server s = { .config = &config };
+	struct err e;
+	size_t count;
+	server_config_default(&config);
+	CHECK_OK(server_make_routes(&s, &count, &e), &e);
+	for (size_t i = 0; i < count; i++) {
+		const struct net_route *r = &s.routes[i];
+		CHECK(r->path[0] == '/' && (r->fn != NULL) != (r->stream_fn != NULL));
+		CHECK(!r->is_rpc || (r->rpc && strcmp(r->method, "POST") == 0));
+		CHECK(!r->rest || (r->rpc && str_starts(str_of(r->path), STR("/api/"))));
+		CHECK(!r->stream_fn || r->rpc->client_streams || r->rpc->server_streams);
+		CHECK(!r->fn || !r->rpc || (!r->rpc->client_streams && !r->rpc->server_streams));
+		for (size_t k = 0; k < i; k++)
+			CHECK(strcmp(r->path, s.routes[k].path) != 0 ||
+				strcmp(r->method, s.routes[k].method) != 0);
+	}
+	free(s.routes);
+	free(s.paths);
+}
+
+static void lists_each_service_once(void **state)
+{
+	(void)state;
+	const char *name;
+	size_t n = 0;
+	for (; (name = server_service(n)); n++) {
+		CHECK(schema_find_symbol(str_of(name)));
+		for (size_t k = 0; k < n; k++)
+			CHECK(strcmp(name, server_service(k)) != 0);
+	}
+	CHECK(n >= 4);
+}
+
+TEST_MAIN(cmocka_unit_test(are_sound), cmocka_unit_test(lists_each_service_once))
