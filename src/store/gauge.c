@@ -156,7 +156,7 @@ enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick 
 	if (s == OK)
 		s = count_points(&ga, c.keys.len, b, &counts, e);
 	VEC_FREE(&ga.points);
-	b->used -= ga.charged;
+	budget_give(b, ga.charged);
 	if (s == OK)
 		s = make_weights(g, v, picks, &c, counts, b, e);
 	if (s != OK)

@@ -219,7 +219,7 @@ static enum status source_texts(struct store_view *v, struct source *s, const st
 		st = add_set_values(v, s, p, (size_t)at, seen, out);
 	if (st == OK && !name.len)
 		st = add_set_names(v, s, p, out);
-	b->used -= n;
+	budget_give(b, n);
 	source_done(v, s);
 	return st == OK ? OK : err_set(e, st, "too many label texts");
 }
@@ -240,8 +240,8 @@ static enum status texts(struct store_view *v, const struct samples_query *q, st
 		s = picks ? view_pick(v, q, &b, picks, e) : err_set(e, E_NOMEM, "labels");
 	for (size_t i = 0; s == OK && i < v->source_count; i++) {
 		s = source_texts(v, &v->sources[i], &picks[i], name, &b, &found, e);
-		if (query_canceled(q))
-			s = err_set(e, E_CANCELED, "the caller went away");
+		if (s == OK)
+			s = query_stopped(q, e);
 	}
 	if (s == OK)
 		s = copy_texts(&found, a, out, out_count, e);

@@ -156,10 +156,12 @@ struct part_rows {
 	size_t cap;
 	uint32_t *series, *node, *set;
 	int64_t *time_ns, *value, *n;
-	struct buf stored;
+	struct buf stored[ROW_COLUMNS];
+	uint64_t *by_code; /* sums by code of a dictionary */
 };
 void part_rows_init(struct part_rows *r);
 void part_rows_deinit(struct part_rows *r);
+NODISCARD enum status part_rows_reserve(struct part_rows *r, size_t n);
 /* `columns`: mask of 1u << ROW_…; indices are checked against `t`. */
 NODISCARD enum status part_read_block(struct part *p, const struct tabs *t,
 	const struct part_block *b, unsigned columns, struct part_rows *out, struct err *e);
@@ -167,6 +169,15 @@ NODISCARD enum status part_read_block(struct part *p, const struct tabs *t,
  * that they may point into. */
 NODISCARD enum status part_read_streams(struct part *p, const struct part_block *b,
 	enum part_column id, struct buf *stored, struct column_streams *out, struct err *e);
+
+/* Values scaled from counts are scaled from a column that can be read. */
+NODISCARD enum status part_check_scale(
+	const struct part *p, const struct part_block *b, struct err *e);
+/* Each row's value is added to sums[node], the number of samples to *samples. After a failure the
+ * sums are spoilt. */
+NODISCARD enum status part_sum_block(struct part *p, const struct tabs *t,
+	const struct part_block *b, struct part_rows *scratch, int64_t *sums, uint64_t *samples,
+	struct err *e);
 
 /* Batches whose samples the part holds: malloc'ed. */
 NODISCARD enum status part_read_batches(

@@ -75,7 +75,8 @@ enum status part_blocks_parse(
 void part_rows_init(struct part_rows *r)
 {
 	*r = (struct part_rows){ 0 };
-	buf_init(&r->stored, STORED_BYTES_MAX);
+	for (int i = 0; i < ROW_COLUMNS; i++)
+		buf_init(&r->stored[i], STORED_BYTES_MAX);
 }
 
 void part_rows_deinit(struct part_rows *r)
@@ -86,10 +87,12 @@ void part_rows_deinit(struct part_rows *r)
 	free(r->time_ns);
 	free(r->value);
 	free(r->n);
-	buf_deinit(&r->stored);
+	free(r->by_code);
+	for (int i = 0; i < ROW_COLUMNS; i++)
+		buf_deinit(&r->stored[i]);
 }
 
-static enum status rows_reserve(struct part_rows *r, size_t n)
+enum status part_rows_reserve(struct part_rows *r, size_t n)
 {
 	if (n <= r->cap)
 		return OK;
@@ -144,21 +147,30 @@ static enum status read_column(struct part *p, const struct part_block *b, enum 
 				 (unsigned long long)c->offset);
 }
 
+enum status part_check_scale(const struct part *p, const struct part_block *b, struct err *e)
+{
+	const struct column *value = &b->columns[ROW_VALUE];
+	if (value->encoding == COLUMN_SCALE &&
+		(value->unit != ROW_COUNT || b->columns[ROW_COUNT].encoding == COLUMN_SCALE))
+		return err_set(e, E_CORRUPT, "%s: values scaled from column %llu", p->path,
+			(unsigned long long)value->unit);
+	return OK;
+}
+
 static enum status read_values(struct part *p, const struct part_block *b, unsigned columns,
 	struct part_rows *out, struct err *e)
 {
 	const struct column *value = &b->columns[ROW_VALUE];
 	bool scaled = value->encoding == COLUMN_SCALE;
-	enum status s = OK;
-	if (scaled && (value->unit != ROW_COUNT || b->columns[ROW_COUNT].encoding == COLUMN_SCALE))
-		return err_set(e, E_CORRUPT, "%s: values scaled from column %llu", p->path,
-			(unsigned long long)value->unit);
+	enum status s = part_check_scale(p, b, e);
+	if (s != OK)
+		return s;
 	if ((columns & 1u << ROW_COUNT) || (scaled && columns & 1u << ROW_VALUE))
-		s = read_column(p, b, ROW_COUNT, 0, NULL, out->n, &out->stored, e);
+		s = read_column(p, b, ROW_COUNT, 0, NULL, out->n, &out->stored[0], e);
 	if (s != OK || !(columns & 1u << ROW_VALUE))
 		return s;
 	if (!scaled)
-		return read_column(p, b, ROW_VALUE, 0, NULL, out->value, &out->stored, e);
+		return read_column(p, b, ROW_VALUE, 0, NULL, out->value, &out->stored[0], e);
 	for (size_t i = 0; i < b->rows; i++)
 		out->value[i] = (int64_t)((uint64_t)out->n[i] * (uint64_t)value->base);
 	return OK;
@@ -167,11 +179,11 @@ static enum status read_values(struct part *p, const struct part_block *b, unsig
 enum status part_read_block(struct part *p, const struct tabs *t, const struct part_block *b,
 	unsigned columns, struct part_rows *out, struct err *e)
 {
-	enum status s = rows_reserve(out, b->rows);
+	enum status s = part_rows_reserve(out, b->rows);
 	if (s != OK)
 		return err_set(e, s, "%s: a block of %u rows", p->path, b->rows);
 	out->count = b->rows;
-	struct buf *stored = &out->stored;
+	struct buf *stored = &out->stored[0];
 	if (columns & 1u << ROW_SERIES)
 		s = read_column(p, b, ROW_SERIES, t->series_count, out->series, NULL, stored, e);
 	if (s == OK && columns & 1u << ROW_TIME)

@@ -86,7 +86,7 @@ static enum status pick_by_series(const struct source *s, const struct selector_
 		}
 		p->series[i] = judge(m, verdicts, id, t->label_strings[id]);
 	}
-	b->used -= t->label_string_count;
+	budget_give(b, t->label_string_count);
 	return OK;
 }
 
@@ -108,7 +108,7 @@ static enum status pick_by_set(const struct source *s, const struct selector_mat
 		uint32_t id = t->sets[i * width + 1 + (size_t)at];
 		p->sets[i] = p->sets[i] && judge(m, verdicts, id, t->sample_strings[id]);
 	}
-	b->used -= t->sample_string_count;
+	budget_give(b, t->sample_string_count);
 	return OK;
 }
 

@@ -24,6 +24,12 @@ enum status remap_init(struct remap *r, const struct tabs *from, struct profile 
 	return OK;
 }
 
+uint64_t remap_bytes(const struct tabs *from)
+{
+	return ((uint64_t)from->location_count + from->function_count + from->mapping_count) *
+	       sizeof(uint32_t);
+}
+
 void remap_deinit(struct remap *r)
 {
 	free(r->locations);
@@ -71,6 +77,32 @@ static enum status remap_mapping(struct remap *r, uint32_t id, uint32_t *out)
 	return OK;
 }
 
+static bool same_location(const struct profile *p, uint32_t id, const struct profile_location *l,
+	const struct profile_line *lines)
+{
+	if (id >= p->locations.len)
+		return false;
+	const struct profile_location *x = &p->locations.v[id];
+	return x->address == l->address && x->mapping == l->mapping && x->kind == l->kind &&
+	       x->line_count == l->line_count &&
+	       (l->line_count == 0 || memcmp(p->lines.v + x->line_first, lines,
+					      l->line_count * sizeof(*lines)) == 0);
+}
+
+/* The one after the one before is the first guess: sources are in the same order. */
+static enum status add_location(struct remap *r, const struct profile_location *l,
+	const struct profile_line *lines, uint32_t *out)
+{
+	if (same_location(r->to, r->last + 1, l, lines)) {
+		*out = ++r->last;
+		return OK;
+	}
+	enum status s = profile_add_location(r->to, l, lines, l->line_count, out);
+	if (s == OK)
+		r->last = *out;
+	return s;
+}
+
 enum status remap_location(struct remap *r, uint32_t location, uint32_t *out)
 {
 	if (location >= r->from->location_count)
@@ -85,8 +117,7 @@ enum status remap_location(struct remap *r, uint32_t location, uint32_t *out)
 			s = remap_function(r, lines[i].function, &lines[i].function);
 		}
 		if (s == OK)
-			s = profile_add_location(
-				r->to, &l, lines, l.line_count, &r->locations[location]);
+			s = add_location(r, &l, lines, &r->locations[location]);
 		if (s != OK)
 			return s;
 	}

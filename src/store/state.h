@@ -25,6 +25,7 @@ struct store {
 	store_notice_fn *notice;
 	void *notice_ctx;
 	struct store_metrics metrics;
+	struct pool *pool; /* of queries; NULL: they run on their callers' threads */
 	struct log *log;
 	struct dedupe dedupe;
 	uint64_t memtable_bytes; /* a memtable that is larger becomes a part */

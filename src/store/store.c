@@ -12,11 +12,13 @@
 #include "base/clock.h"
 #include "codec/codec.h"
 #include "store/batch.h"
+#include "store/pool.h"
 #include "store/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +194,7 @@ static enum status make_layout(struct store *s, struct err *e)
 static void store_free(struct store *s)
 {
 	log_close(s->log);
+	pool_free(s->pool);
 	memtable_unref(s->active);
 	memtable_unref(s->frozen);
 	for (size_t i = 0; i < s->parts.len; i++)
@@ -231,6 +234,14 @@ static void init_locks(struct store *s)
 	pthread_condattr_destroy(&ca);
 }
 
+/* Beside those who ask. */
+static unsigned query_threads(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	return n > 1 ? (unsigned)n - 1 : 0;
+}
+
 static enum status start_threads(struct store *s, struct err *e)
 {
 	enum status st = os_thread_start(&s->flusher, "store-flush", flusher_main, s, e);
@@ -238,6 +249,8 @@ static enum status start_threads(struct store *s, struct err *e)
 	if (st == OK)
 		st = os_thread_start(&s->merger, "store-merge", merger_main, s, e);
 	s->merger_runs = st == OK;
+	if (st == OK)
+		st = pool_new(query_threads(), &s->pool, e);
 	return st;
 }
 

@@ -1,13 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each source: values are added to a dense array by node number; one pass from the last node to
- * the first marks the nodes with something below them; one pass from the first to the last gives
- * those a node in the result. In the result a node is found by (parent, location).
+ * Sources are dealt to the query's threads, largest first. For each, values are added to a dense
+ * array by node number, block by block; then the nodes that have a sum are folded into the thread's
+ * own tree; in the end the trees are put together. A thread that finds no source left helps with
+ * the blocks of one that another thread is at, into an array of its own.
+ *
+ * So there are never more sources at hand than threads, and the memory is theirs. Where it does not
+ * suffice for all threads, the query is run again by one alone.
  */
-#include "store/view.h"
+#include "store/tree.h"
+
+#include "store/pool.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+/* Sums of one source by node, and what else its rows tell. */
+struct sums {
+	int64_t *values;
+	double *averages; /* of a gauge */
+	uint64_t samples;
+	int64_t first_ns, last_ns;
+};
+
+/* One source being scanned. */
+struct share {
+	struct scan scan;
+	size_t index;  /* of the source; */
+	size_t pieces; /* those before `next` are taken */
+	atomic_size_t next;
+	const double *weights;            /* of its series, of a gauge */
+	const struct tab_series *periods; /* NULL: values count as they are */
+	bool open; /* more may be taken; with the lock held, as what follows */
+	bool loading;
+	unsigned helpers;
+	struct sums sums;
+};
 
 struct summing {
 	struct store_view *v;
@@ -15,266 +43,323 @@ struct summing {
 	struct budget budget;
 	struct pick *picks;
 	struct gauge gauge;
+	struct found_type type;
 	bool is_gauge;
+	size_t *order; /* sources that are wanted */
+	size_t order_count;
+	unsigned width;
+	struct share *shares; /* one each thread */
+	struct tree *trees;
+	atomic_size_t next; /* in order[] */
+	atomic_bool stop;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	enum status status; /* the first failure; with the lock held */
+	struct err err;
+	uint64_t samples;
 	int64_t first_ns, last_ns;
-	struct samples_tree tree;
-	struct map index; /* of tree.nodes, from the second source on */
-	bool indexed;
-	VEC(double) node_averages; /* of tree.nodes, of a gauge */
-	/* of the source at hand */
-	bool by_time; /* first and last are taken from rows */
-	int64_t *sums;
-	double *averages;
-	const double *weights;
-	const struct tab_series *periods; /* NULL: values count as they are */
-	bool by_period;
 };
+
+static void sums_free(struct summing *s, struct sums *x, uint32_t node_count)
+{
+	uint64_t each = sizeof(*x->values) + (x->averages ? sizeof(*x->averages) : 0);
+	if (x->values)
+		budget_give(&s->budget, node_count * each);
+	free(x->values);
+	free(x->averages);
+	*x = (struct sums){ 0 };
+}
+
+static enum status sums_new(struct summing *s, uint32_t node_count, struct sums *out, struct err *e)
+{
+	struct sums x = { .first_ns = INT64_MAX, .last_ns = INT64_MIN };
+	enum status st = budget_array(&s->budget, node_count, sizeof(*x.values), &x.values, e);
+	if (st == OK && s->is_gauge) {
+		st = budget_array(&s->budget, node_count, sizeof(*x.averages), &x.averages, e);
+		if (st != OK)
+			sums_free(s, &x, node_count);
+	}
+	if (st == OK)
+		*out = x;
+	return st;
+}
+
+static void sums_add(struct sums *to, const struct sums *from, uint32_t node_count)
+{
+	uint64_t *a = (uint64_t *)to->values;
+	for (uint32_t i = 0; i < node_count; i++)
+		a[i] += (uint64_t)from->values[i];
+	for (uint32_t i = 0; from->averages && i < node_count; i++)
+		to->averages[i] += from->averages[i];
+	to->samples += from->samples;
+	to->first_ns = MIN(to->first_ns, from->first_ns);
+	to->last_ns = MAX(to->last_ns, from->last_ns);
+}
 
 static void summing_deinit(struct summing *s)
 {
 	view_picks_free(s->v, s->picks);
 	gauge_deinit(&s->gauge);
-	samples_tree_deinit(&s->tree);
-	map_deinit(&s->index);
-	VEC_FREE(&s->node_averages);
-	free(s->sums);
-	free(s->averages);
+	for (unsigned i = 0; i < s->width && s->trees; i++)
+		tree_deinit(&s->trees[i]);
+	free(s->order);
+	free(s->shares);
+	free(s->trees);
 	view_release(s->v);
 }
 
-/* ---- adding ---- */
+/* ---- failures ---- */
 
-static void take_times(struct summing *s, int64_t first_ns, int64_t last_ns)
+/* What to go on with: OK, or why not; the first failure of all threads is the query's. */
+static enum status note(struct summing *s, enum status st, const struct err *e)
 {
-	s->first_ns = MIN(s->first_ns, first_ns);
-	s->last_ns = MAX(s->last_ns, last_ns);
-}
-
-/* Every sample of the wanted series counts: then nobody needs to look at times. */
-static bool takes_all(const struct source *src, const struct pick *p, const struct samples_query *q)
-{
-	return src->part && !p->sets && src->first_ns >= q->from_ns && src->last_ns < q->to_ns;
-}
-
-static void take_series_times(struct summing *s, const struct source *src, const struct pick *p)
-{
-	for (uint32_t i = 0; i < p->series_count; i++)
-		if (p->series[i])
-			take_times(s, src->tabs.series[i].first_ns, src->tabs.series[i].last_ns);
-}
-
-/* The inner loop of a flame graph: all rows count. */
-static void add_all(struct summing *s, const struct scan_rows *r)
-{
-	uint64_t *sums = (uint64_t *)s->sums, count = r->n;
-	const uint32_t *node = r->node;
-	const int64_t *value = r->value;
-	for (size_t i = 0; i < r->n; i++)
-		sums[node[i]] += (uint64_t)value[i];
-	if (r->count) {
-		count = 0;
-		for (size_t i = 0; i < r->n; i++)
-			count += (uint64_t)r->count[i];
+	if (st == OK)
+		return OK;
+	pthread_mutex_lock(&s->lock);
+	if (s->status == OK) {
+		s->status = st;
+		s->err = *e;
 	}
-	s->tree.sample_count += count;
+	atomic_store(&s->stop, true);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	return st;
 }
+
+/* ---- rows ---- */
+
+struct adding {
+	const struct share *share;
+	struct sums *to;
+	bool times; /* rows have times */
+};
 
 static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 {
 	(void)e;
-	struct summing *s = ctx;
+	const struct adding *a = ctx;
+	const struct share *h = a->share;
 	uint64_t count = 0;
-	if (!r->sel && !s->weights && !s->periods && !s->by_time) {
-		add_all(s, r);
-		return OK;
-	}
+	int64_t *values = a->to->values, first = a->to->first_ns, last = a->to->last_ns;
 	for (size_t j = 0; j < r->n; j++) {
 		size_t i = r->sel ? r->sel[j] : j;
-		if (s->weights)
-			s->averages[r->node[i]] += (double)r->value[i] * s->weights[r->series[i]];
-		else if (s->periods)
-			s->sums[r->node[i]] = wrap_add(s->sums[r->node[i]],
-				wrap_mul(r->value[i], s->periods[r->series[i]].period));
+		if (h->weights)
+			a->to->averages[r->node[i]] +=
+				(double)r->value[i] * h->weights[r->series[i]];
+		else if (h->periods)
+			values[r->node[i]] = wrap_add(values[r->node[i]],
+				wrap_mul(r->value[i], h->periods[r->series[i]].period));
 		else
-			s->sums[r->node[i]] = wrap_add(s->sums[r->node[i]], r->value[i]);
+			values[r->node[i]] = wrap_add(values[r->node[i]], r->value[i]);
 		count += r->count ? (uint64_t)r->count[i] : 1;
-		if (s->by_time)
-			take_times(s, r->time_ns[i], r->time_ns[i]);
-	}
-	s->tree.sample_count += count;
-	return OK;
-}
-
-/* ---- folding a source into the result ---- */
-
-struct node_key {
-	uint32_t parent;
-	uint32_t location;
-};
-
-static bool node_equal(const void *ctx, uint32_t value, const void *key)
-{
-	const struct samples_tree *t = ctx;
-	const struct node_key *k = key;
-	return t->nodes.v[value].parent == k->parent && t->nodes.v[value].location == k->location;
-}
-
-static uint64_t node_hash(uint32_t parent, uint32_t location)
-{
-	return hash_u64((uint64_t)parent << 32 | location);
-}
-
-static enum status add_child(
-	struct summing *s, uint32_t parent, uint32_t location, uint32_t *out, struct err *e)
-{
-	struct samples_tree *t = &s->tree;
-	uint32_t at = (uint32_t)t->nodes.len;
-	if (at >= SAMPLES_TREE_NODES_MAX)
-		return err_set(e, E_LIMIT, "a tree of more than %u nodes", SAMPLES_TREE_NODES_MAX);
-	size_t cap = t->nodes.cap;
-	if (!VEC_RESERVE(&t->nodes, t->nodes.len + 1) ||
-		(s->is_gauge && !VEC_PUSH(&s->node_averages, 0)) ||
-		(s->indexed && !map_insert(&s->index, node_hash(parent, location), at)))
-		return err_set(e, E_NOMEM, "a tree of %u nodes", at);
-	enum status st =
-		budget_take(&s->budget, (t->nodes.cap - cap) * (sizeof(*t->nodes.v) + 16), e);
-	if (st != OK)
-		return st;
-	t->nodes.v[t->nodes.len++] = (struct samples_node){ parent, location, 0 };
-	*out = at;
-	return OK;
-}
-
-/* The nodes of one source are distinct, so the first needs no search. */
-static enum status make_index(struct summing *s, struct err *e)
-{
-	const struct samples_tree *t = &s->tree;
-	if (s->indexed || t->nodes.len == 1)
-		return OK;
-	for (uint32_t i = 1; i < t->nodes.len; i++)
-		if (!map_insert(
-			    &s->index, node_hash(t->nodes.v[i].parent, t->nodes.v[i].location), i))
-			return err_set(e, E_NOMEM, "a tree of %zu nodes", t->nodes.len);
-	s->indexed = true;
-	return OK;
-}
-
-static enum status tree_child(
-	struct summing *s, uint32_t parent, uint32_t location, uint32_t *out, struct err *e)
-{
-	if (s->indexed) {
-		struct node_key key = { parent, location };
-		uint32_t at = map_find(
-			&s->index, node_hash(parent, location), node_equal, &s->tree, &key);
-		if (at != MAP_NONE) {
-			*out = at;
-			return OK;
+		if (a->times) {
+			first = MIN(first, r->time_ns[i]);
+			last = MAX(last, r->time_ns[i]);
 		}
 	}
-	return add_child(s, parent, location, out, e);
-}
-
-static void add_self(struct summing *s, uint32_t to, uint32_t from)
-{
-	int64_t *self = &s->tree.nodes.v[to].self;
-	if (s->is_gauge)
-		s->node_averages.v[to] += s->averages[from];
-	else
-		*self = wrap_add(*self, s->sums[from]);
-}
-
-static enum status fold_nodes(struct summing *s, const struct tabs *t, struct remap *r,
-	uint8_t *used, uint32_t *to, struct err *e)
-{
-	uint32_t n = t->node_count;
-	for (uint32_t i = n; i-- > 1;) {
-		used[i] |= s->is_gauge ? s->averages[i] != 0 : s->sums[i] != 0;
-		used[t->parent[i]] |= used[i];
-	}
-	for (uint32_t i = 1; i < n; i++) {
-		if (!used[i])
-			continue;
-		uint32_t location;
-		enum status st = remap_location(r, t->node_location[i], &location);
-		if (st != OK)
-			return err_set(e, st,
-				st == E_CORRUPT
-					? "trie node %u refers to location %u, which is not there"
-					: "the symbols of the result need more than the query's "
-					  "memory "
-					  "(node %u, location %u)",
-				i, t->node_location[i]);
-		st = tree_child(s, to[t->parent[i]], location, &to[i], e);
-		if (st != OK)
-			return st;
-		add_self(s, to[i], i);
-	}
-	add_self(s, 0, 0);
+	a->to->samples += count;
+	a->to->first_ns = first;
+	a->to->last_ns = last;
 	return OK;
 }
 
-static enum status fold_source(struct summing *s, struct source *src, struct err *e)
+/* Times of a block whose rows all lie in the range: its bounds are near enough, so that nobody
+ * unpacks a column for them. */
+static enum status add_piece(struct summing *s, const struct share *h, size_t piece,
+	struct scanner *scanner, struct sums *to, struct err *e)
 {
-	const struct tabs *t = &src->tabs;
-	CLEANUP(remap_deinit) struct remap r = { 0 };
-	CLEANUP(free_cleanup) uint8_t *used = NULL;
-	CLEANUP(free_cleanup) uint32_t *to = NULL;
-	uint64_t before = s->budget.used;
-	enum status st = make_index(s, e);
-	if (st != OK)
-		return st;
-	st = remap_init(&r, t, &s->tree.tables, &s->budget, e);
-	if (st == OK)
-		st = budget_array(&s->budget, t->node_count, 1, &used, e);
-	if (st == OK)
-		st = budget_array(&s->budget, t->node_count, sizeof(*to), &to, e);
-	uint64_t scratch = s->budget.used - before;
-	if (st == OK)
-		st = fold_nodes(s, t, &r, used, to, e);
-	if (st == E_CORRUPT)
-		s->v->damaged = src->part;
-	s->budget.used -= scratch;
+	const struct source *src = h->scan.source;
+	enum scan_wants wants = scan_wants(&h->scan, piece);
+	struct adding a = { h, to, true };
+	if (wants == SCAN_NONE)
+		return OK;
+	if (src->part) {
+		size_t n;
+		const struct part_block *b = &part_blocks(src->part, &n)[piece];
+		a.times = b->time_min < s->q->from_ns || b->time_max >= s->q->to_ns;
+		if (!a.times) {
+			to->first_ns = MIN(to->first_ns, b->time_min);
+			to->last_ns = MAX(to->last_ns, b->time_max);
+		}
+		if (wants == SCAN_ALL && !h->weights && !h->periods) {
+			enum status st = part_sum_block(src->part, &src->tabs, b, &scanner->rows,
+				to->values, &to->samples, e);
+			if (st == E_CORRUPT)
+				view_damaged(s->v, src->part);
+			return st;
+		}
+	}
+	return scan_piece(&h->scan, piece, scanner, add_rows, &a, e);
+}
+
+/* Pieces until there are none left. The caller's own thread asks whether to go on. */
+static enum status add_pieces(
+	struct summing *s, struct share *h, unsigned worker, struct sums *to, struct err *e)
+{
+	CLEANUP(scanner_deinit) struct scanner scanner;
+	scanner_init(&scanner);
+	enum status st = OK;
+	while (st == OK && !atomic_load(&s->stop)) {
+		size_t piece = atomic_fetch_add(&h->next, 1);
+		if (piece >= h->pieces)
+			break;
+		if (worker == 0)
+			st = query_stopped(s->q, e);
+		if (st == OK)
+			st = add_piece(s, h, piece, &scanner, to, e);
+	}
 	return st;
 }
 
-static enum status sum_source(struct summing *s, size_t i, struct err *e)
+/* ---- one thread ---- */
+
+static void set_open(struct summing *s, struct share *h, bool open)
 {
-	struct source *src = &s->v->sources[i];
-	if (s->picks[i].wanted == 0)
-		return OK;
+	pthread_mutex_lock(&s->lock);
+	h->loading = false;
+	h->open = open;
+	pthread_cond_broadcast(&s->changed);
+	while (!open && h->helpers)
+		pthread_cond_wait(&s->changed, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static enum status sum_source(
+	struct summing *s, struct share *h, unsigned worker, struct tree *tree, struct err *e)
+{
+	struct source *src = &s->v->sources[h->index];
+	h->scan = (struct scan){ s->v, src, &s->picks[h->index], s->q,
+		1u << ROW_NODE | 1u << ROW_VALUE | 1u << ROW_COUNT |
+			(s->is_gauge || s->type.by_period ? 1u << ROW_SERIES : 0) };
+	h->weights = s->is_gauge ? s->gauge.weights[h->index] : NULL;
 	enum status st =
 		source_load(s->v, src, PART_LOAD_STACKS | PART_LOAD_SYMBOLS, &s->budget, e);
-	if (st != OK)
-		return st;
-	uint32_t n = src->tabs.node_count;
-	uint64_t before = s->budget.used;
-	st = budget_array(&s->budget, n, sizeof(*s->sums), &s->sums, e);
-	if (st == OK && s->is_gauge)
-		st = budget_array(&s->budget, n, sizeof(*s->averages), &s->averages, e);
-	uint64_t scratch = s->budget.used - before;
-	s->weights = s->is_gauge ? s->gauge.weights[i] : NULL;
-	s->periods = s->by_period ? src->tabs.series : NULL;
-	s->by_time = !takes_all(src, &s->picks[i], s->q);
-	if (!s->by_time)
-		take_series_times(s, src, &s->picks[i]);
-	struct scan scan = { s->v, src, &s->picks[i], s->q,
-		1u << ROW_NODE | 1u << ROW_VALUE | 1u << ROW_COUNT |
-			(s->by_time ? 1u << ROW_TIME : 0) |
-			(s->is_gauge || s->by_period ? 1u << ROW_SERIES : 0) };
 	if (st == OK)
-		st = scan_run(&scan, add_rows, s, &s->budget, e);
+		st = scan_prepare(&h->scan, &s->budget, &h->pieces, e);
 	if (st == OK)
-		st = fold_source(s, src, e);
-	free(s->sums);
-	free(s->averages);
-	s->sums = NULL;
-	s->averages = NULL;
-	s->budget.used -= scratch;
+		st = sums_new(s, src->tabs.node_count, &h->sums, e);
+	h->periods = s->type.by_period ? src->tabs.series : NULL;
+	atomic_store(&h->next, 0);
+	if (st == OK) {
+		set_open(s, h, true);
+		st = note(s, add_pieces(s, h, worker, &h->sums, e), e);
+	}
+	set_open(s, h, false); /* and nobody is at it any more */
+	if (st == OK && !atomic_load(&s->stop))
+		st = tree_add(tree, &src->tabs, h->sums.values, h->sums.averages, e);
+	if (st == E_CORRUPT && src->part)
+		view_damaged(s->v, src->part);
+	pthread_mutex_lock(&s->lock);
+	s->samples += h->sums.samples;
+	if (h->sums.values) {
+		s->first_ns = MIN(s->first_ns, h->sums.first_ns);
+		s->last_ns = MAX(s->last_ns, h->sums.last_ns);
+	}
+	pthread_mutex_unlock(&s->lock);
+	sums_free(s, &h->sums, src->tabs.node_count);
 	source_done(s->v, src);
 	return st;
 }
 
+/* A source with pieces left, that is not closed before sum_help() is done; NULL: there will be
+ * none. */
+static struct share *find_help(struct summing *s)
+{
+	struct share *found = NULL;
+	bool more = true;
+	pthread_mutex_lock(&s->lock);
+	while (!found && more && !atomic_load(&s->stop)) {
+		more = false;
+		for (unsigned i = 0; i < s->width && !found; i++) {
+			struct share *h = &s->shares[i];
+			more |= h->loading;
+			if (h->open && atomic_load(&h->next) + 1 < h->pieces)
+				found = h;
+		}
+		if (found)
+			found->helpers++;
+		else if (more)
+			pthread_cond_wait(&s->changed, &s->lock);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+static enum status sum_help(struct summing *s, struct share *h, unsigned worker, struct err *e)
+{
+	struct sums mine = { 0 };
+	uint32_t nodes = h->scan.source->tabs.node_count;
+	enum status st = sums_new(s, nodes, &mine, e);
+	bool room = st == OK;
+	if (room)
+		st = note(s, add_pieces(s, h, worker, &mine, e), e);
+	pthread_mutex_lock(&s->lock);
+	if (room)
+		sums_add(&h->sums, &mine, nodes);
+	h->helpers--;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	sums_free(s, &mine, nodes);
+	return st;
+}
+
+/* The next source for a thread; `loading` is seen by those who look for somebody to help. */
+static bool take_source(struct summing *s, struct share *h)
+{
+	pthread_mutex_lock(&s->lock);
+	size_t i = atomic_fetch_add(&s->next, 1);
+	bool more = i < s->order_count && !atomic_load(&s->stop);
+	if (more) {
+		h->index = s->order[i];
+		h->loading = true;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return more;
+}
+
+static void work(void *ctx, unsigned worker)
+{
+	struct summing *s = ctx;
+	struct share *h = &s->shares[worker];
+	struct err e = { 0 };
+	enum status st = OK;
+	while (st == OK && take_source(s, h))
+		st = note(s, sum_source(s, h, worker, &s->trees[worker], &e), &e);
+	while (st == OK && (h = find_help(s)))
+		st = sum_help(s, h, worker, &e); /* no room to help is no failure */
+}
+
 /* ---- the whole ---- */
+
+static int by_rows(const void *a, const void *b, void *ctx)
+{
+	const struct source *sources = ctx;
+	const struct source *x = &sources[*(const size_t *)a], *y = &sources[*(const size_t *)b];
+	uint64_t rx = x->part ? part_meta(x->part)->rows : x->mem.row_count;
+	uint64_t ry = y->part ? part_meta(y->part)->rows : y->mem.row_count;
+	if (rx != ry)
+		return rx > ry ? -1 : 1;
+	return 0;
+}
+
+static enum status deal(struct summing *s, unsigned width, struct err *e)
+{
+	size_t n = s->v->source_count;
+	s->order = calloc(MAX(n, (size_t)1), sizeof(*s->order));
+	s->shares = calloc(width, sizeof(*s->shares));
+	s->trees = calloc(width, sizeof(*s->trees));
+	if (!s->order || !s->shares || !s->trees)
+		return err_set(e, E_NOMEM, "a sum");
+	for (size_t i = 0; i < n; i++)
+		if (s->picks[i].wanted)
+			s->order[s->order_count++] = i;
+	if (s->order_count)
+		qsort_r(s->order, s->order_count, sizeof(*s->order), by_rows, s->v->sources);
+	enum status st = OK;
+	for (; s->width < width && st == OK; s->width++)
+		st = tree_init(&s->trees[s->width], s->is_gauge, &s->budget, e);
+	return st;
+}
 
 static enum status set_type(struct samples_tree *t, const struct found_type *f)
 {
@@ -290,7 +375,44 @@ static enum status set_type(struct samples_tree *t, const struct found_type *f)
 	return OK;
 }
 
-static enum status sum_stacks(struct store_view *v, const struct samples_query *q,
+/* The trees as one, and it as the answer. */
+static enum status finish(struct summing *s, struct samples_tree *out, struct err *e)
+{
+	struct tree *all = &s->trees[0];
+	enum status st = OK;
+	for (unsigned i = 1; i < s->width && st == OK; i++) {
+		st = tree_add_tree(all, &s->trees[i], e);
+		tree_deinit(&s->trees[i]);
+		s->trees[i] = (struct tree){ 0 };
+	}
+	if (st == OK && all->nodes.len == 0 && !VEC_PUSH(&all->nodes, (struct samples_node){ 0 }))
+		st = err_set(e, E_NOMEM, "a tree");
+	if (st != OK)
+		return st;
+	struct samples_tree t = { .tables = all->tables, .sample_count = s->samples };
+	if (s->type.found)
+		st = set_type(&t, &s->type);
+	all->tables = t.tables; /* it may have moved */
+	if (st != OK)
+		return err_set(e, st, "the type of a tree");
+	for (size_t i = 0; i < all->nodes.len; i++) {
+		struct samples_node *n = &all->nodes.v[i];
+		if (all->averages)
+			n->self = (int64_t)llround(all->averages[i]);
+		t.total = wrap_add(t.total, n->self);
+	}
+	if (s->first_ns <= s->last_ns) {
+		t.first_ns = s->first_ns;
+		t.last_ns = s->last_ns;
+	}
+	memcpy(&t.nodes, &all->nodes, sizeof(t.nodes));
+	all->tables = (struct profile){ 0 };
+	memset(&all->nodes, 0, sizeof(all->nodes));
+	*out = t;
+	return OK;
+}
+
+static enum status sum_stacks(struct store_view *v, const struct samples_query *q, unsigned width,
 	struct samples_tree *out, struct err *e)
 {
 	CLEANUP(summing_deinit)
@@ -299,40 +421,29 @@ static enum status sum_stacks(struct store_view *v, const struct samples_query *
 		.budget = query_budget(v, q),
 		.first_ns = INT64_MAX,
 		.last_ns = INT64_MIN };
-	struct found_type type;
 	s.picks = view_picks_new(v);
-	enum status st = s.picks ? profile_init(&s.tree.tables, s.budget.limit) : E_NOMEM;
-	if (st == OK && !VEC_PUSH(&s.tree.nodes, (struct samples_node){ 0 }))
-		st = E_NOMEM;
-	if (st != OK)
-		return err_set(e, st, "no memory for a tree");
-	st = view_pick(v, q, &s.budget, s.picks, e);
+	enum status st = s.picks ? OK : err_set(e, E_NOMEM, "a view");
 	if (st == OK)
-		st = picks_type(v, s.picks, q->times_period, &type, e);
-	if (st == OK && type.found) {
-		s.is_gauge = !type.delta;
-		s.by_period = type.by_period;
-		st = set_type(&s.tree, &type);
-		if (st == OK && !VEC_PUSH(&s.node_averages, 0))
-			st = err_set(e, E_NOMEM, "a tree");
-		if (st == OK && s.is_gauge)
-			st = gauge_init(&s.gauge, v, s.picks, q, &s.budget, e);
-	}
-	for (size_t i = 0; st == OK && i < v->source_count; i++)
-		st = sum_source(&s, i, e);
+		st = view_pick(v, q, &s.budget, s.picks, e);
+	if (st == OK)
+		st = picks_type(v, s.picks, q->times_period, &s.type, e);
+	s.is_gauge = st == OK && s.type.found && !s.type.delta;
+	if (s.is_gauge)
+		st = gauge_init(&s.gauge, v, s.picks, q, &s.budget, e);
+	if (st == OK)
+		st = deal(&s, width, e);
 	if (st != OK)
 		return st;
-	for (size_t i = 0; s.is_gauge && i < s.tree.nodes.len; i++)
-		s.tree.nodes.v[i].self = (int64_t)llround(s.node_averages.v[i]);
-	for (size_t i = 0; i < s.tree.nodes.len; i++)
-		s.tree.total = wrap_add(s.tree.total, s.tree.nodes.v[i].self);
-	if (s.first_ns <= s.last_ns) {
-		s.tree.first_ns = s.first_ns;
-		s.tree.last_ns = s.last_ns;
+	pthread_mutex_init(&s.lock, NULL);
+	pthread_cond_init(&s.changed, NULL);
+	pool_run(v->store->pool, width, work, &s);
+	pthread_mutex_destroy(&s.lock);
+	pthread_cond_destroy(&s.changed);
+	if (s.status != OK) {
+		*e = s.err;
+		return s.status;
 	}
-	*out = s.tree;
-	s.tree = (struct samples_tree){ 0 };
-	return OK;
+	return finish(&s, out, e);
 }
 
 enum status store_sum_stacks(struct store_view *v, const struct samples_query *q,
@@ -340,11 +451,16 @@ enum status store_sum_stacks(struct store_view *v, const struct samples_query *q
 {
 	struct err local = { 0 };
 	e = e ? e : &local;
+	unsigned width = pool_width(v->store->pool);
 	enum status s = query_check(q, e);
 	if (s != OK)
 		return s;
-	do
-		s = sum_stacks(v, q, out, e);
-	while (view_heal(v, s, e));
+	do {
+		s = sum_stacks(v, q, width, out, e);
+		if (s == E_LIMIT && width > 1) {
+			width = 1;
+			s = sum_stacks(v, q, width, out, e);
+		}
+	} while (view_heal(v, s, e));
 	return s;
 }

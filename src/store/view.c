@@ -7,15 +7,31 @@
 
 #define CACHE_AGE_NS (60 * NS_PER_SEC)
 
+uint64_t budget_left(const struct budget *b)
+{
+	uint64_t used = __atomic_load_n(&b->used, __ATOMIC_RELAXED);
+	return used < b->limit ? b->limit - used : 0;
+}
+
+void budget_give(struct budget *b, uint64_t bytes)
+{
+	uint64_t before = __atomic_fetch_sub(&b->used, bytes, __ATOMIC_RELAXED);
+	assert(before >= bytes);
+}
+
 enum status budget_take(struct budget *b, uint64_t bytes, struct err *e)
 {
-	if (bytes > b->limit - b->used)
-		return err_set(e, E_LIMIT,
-			"the query needs more than its %llu MiB of memory: narrow the time range "
-			"or "
-			"the selector",
-			(unsigned long long)(b->limit >> 20));
-	b->used += bytes;
+	uint64_t used = __atomic_load_n(&b->used, __ATOMIC_RELAXED), sum;
+	do
+		if (__builtin_add_overflow(used, bytes, &sum) || sum > b->limit)
+			return err_set(e, E_LIMIT,
+				"the query needs more than its %llu MiB of memory: narrow the time "
+				"range "
+				"or "
+				"the selector",
+				(unsigned long long)(b->limit >> 20));
+	while (!__atomic_compare_exchange_n(
+		&b->used, &used, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return OK;
 }
 
@@ -50,9 +66,15 @@ enum status query_check(const struct samples_query *q, struct err *e)
 	return OK;
 }
 
-bool query_canceled(const struct samples_query *q)
+enum status query_stopped(const struct samples_query *q, struct err *e)
 {
-	return q->cancel && q->cancel(q->cancel_ctx);
+	if (q->cancel && q->cancel(q->cancel_ctx))
+		return err_set(e, E_CANCELED, "the caller went away");
+	if (q->deadline_ns && clock_monotonic_ns() > q->deadline_ns)
+		return err_set(e, E_TIMEOUT,
+			"the query took longer than it may: narrow the time range or the "
+			"selector");
+	return OK;
 }
 
 static const struct samples_ops ops;
@@ -169,9 +191,9 @@ enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 	if ((s->pinned & groups) == groups)
 		return OK;
 	struct tabs tabs;
-	enum status st = part_pin(s->part, groups, b->limit - b->used, &tabs, e);
+	enum status st = part_pin(s->part, groups, budget_left(b), &tabs, e);
 	if (st == E_CORRUPT)
-		v->damaged = s->part;
+		view_damaged(v, s->part);
 	if (st != OK)
 		return st;
 	if (s->pinned)
@@ -186,12 +208,17 @@ void source_done(struct store_view *v, struct source *s)
 	if (!s->part || !(s->pinned & ~(unsigned)PART_LOAD_LABELS))
 		return;
 	uint64_t bytes = part_forget(s->part, 0);
-	if (v->cached + bytes <= v->store->config.memory_bytes / 4) {
-		v->cached += bytes;
+	if (__atomic_add_fetch(&v->cached, bytes, __ATOMIC_RELAXED) <=
+		v->store->config.memory_bytes / 4)
 		return;
-	}
+	__atomic_sub_fetch(&v->cached, bytes, __ATOMIC_RELAXED);
 	part_forget(s->part, PART_LOAD_ALL & ~(unsigned)PART_LOAD_LABELS);
 	s->pinned &= PART_LOAD_LABELS;
+}
+
+void view_damaged(struct store_view *v, struct part *p)
+{
+	__atomic_store_n(&v->damaged, p, __ATOMIC_RELAXED);
 }
 
 bool view_heal(struct store_view *v, enum status s, const struct err *e)

@@ -3,18 +3,21 @@
  * store/view: what queries read from: the memtables and parts of one instant, and how rows are
  * picked from them.
  *
- * Layer 3, private to store/. One thread's.
+ * Layer 3, private to store/. A view is one query's: of its threads, each works on sources of its
+ * own, or only reads.
  */
 #pragma once
 
 #include "store/state.h"
 
-/* Memory of one query. */
+/* Memory of one query; taken and given by any of its threads. */
 struct budget {
 	uint64_t limit;
-	uint64_t used;
+	uint64_t used; /* atomic */
 };
 NODISCARD enum status budget_take(struct budget *b, uint64_t bytes, struct err *e);
+void budget_give(struct budget *b, uint64_t bytes);
+uint64_t budget_left(const struct budget *b);
 /* calloc within the budget. */
 NODISCARD enum status budget_array(
 	struct budget *b, size_t count, size_t size, void *out_ptr, struct err *e);
@@ -36,8 +39,8 @@ struct store_view {
 	char tenant_text[STORE_TENANT_MAX];
 	struct source *sources;
 	size_t source_count;
-	struct part *damaged; /* what the last operation stumbled over */
-	uint64_t cached;      /* bytes of tables that this view left loaded */
+	struct part *damaged; /* what the last operation stumbled over; atomic */
+	uint64_t cached;      /* bytes of tables that this view left loaded; atomic */
 };
 
 /* Load groups of a source and pin them until the operation's end (view_release). */
@@ -49,6 +52,7 @@ void view_release(struct store_view *v);
 void source_done(struct store_view *v, struct source *s);
 /* After an operation failed with E_CORRUPT: true when a damaged part was set aside and left out of
  * the view, so that the operation may begin anew. */
+void view_damaged(struct store_view *v, struct part *p);
 bool view_heal(struct store_view *v, enum status s, const struct err *e);
 
 /* ---- picking ---- */
@@ -93,6 +97,15 @@ struct scan_rows {
 };
 typedef enum status scan_fn(void *ctx, const struct scan_rows *rows, struct err *e);
 
+/* Buffers of one thread that scans. */
+struct scanner {
+	struct part_rows rows;
+	uint32_t *sel;
+	size_t sel_cap;
+};
+void scanner_init(struct scanner *s);
+void scanner_deinit(struct scanner *s);
+
 struct scan {
 	struct store_view *view;
 	struct source *source;
@@ -100,6 +113,16 @@ struct scan {
 	const struct samples_query *query;
 	unsigned columns; /* mask of 1u << ROW_…: what fn reads */
 };
+/* Loads what the scan reads of its source, which comes in pieces, numbered from 0. */
+NODISCARD enum status scan_prepare(
+	const struct scan *s, const struct budget *b, size_t *out_pieces, struct err *e);
+/* Whether there is something in a piece; and whether all of it is wanted. */
+enum scan_wants { SCAN_NONE, SCAN_SOME, SCAN_ALL };
+enum scan_wants scan_wants(const struct scan *s, size_t piece);
+/* The rows of one piece that are wanted; fn is not called when there are none. */
+NODISCARD enum status scan_piece(const struct scan *s, size_t piece, struct scanner *scanner,
+	scan_fn *fn, void *ctx, struct err *e);
+/* All pieces. */
 NODISCARD enum status scan_run(
 	const struct scan *s, scan_fn *fn, void *ctx, struct budget *b, struct err *e);
 
@@ -134,10 +157,13 @@ struct remap {
 	uint32_t *locations;
 	uint32_t *functions;
 	uint32_t *mappings;
+	uint32_t last; /* location of `to` */
 };
 NODISCARD enum status remap_init(struct remap *r, const struct tabs *from, struct profile *to,
 	struct budget *b, struct err *e);
 void remap_deinit(struct remap *r);
+/* What remap_init() takes from the budget. */
+uint64_t remap_bytes(const struct tabs *from);
 NODISCARD enum status remap_location(struct remap *r, uint32_t location, uint32_t *out);
 
 /* Sums wrap around, as the samples' own arithmetic does. */
@@ -154,7 +180,8 @@ static inline int64_t wrap_mul(int64_t a, int64_t b)
 /* The value of a label of a row: the set's, else the series'. */
 struct str source_label(const struct source *s, uint32_t series, uint32_t set, struct str name);
 NODISCARD enum status query_check(const struct samples_query *q, struct err *e);
-bool query_canceled(const struct samples_query *q);
+/* OK, E_CANCELED or E_TIMEOUT. */
+NODISCARD enum status query_stopped(const struct samples_query *q, struct err *e);
 struct budget query_budget(const struct store_view *v, const struct samples_query *q);
 /* One pick for each source. */
 struct pick *view_picks_new(const struct store_view *v);
