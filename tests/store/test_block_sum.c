@@ -43,7 +43,8 @@ static void check(struct store *s)
 }
 
 /* Samples of one stack after the other or of all in turn, of one value or of many. */
-static void append(struct store *s, int stacks, int values, int each)
+/* Deep stacks have numbers that lie far apart. */
+static void append(struct store *s, int stacks, int values, int each, uint32_t depth)
 {
 	struct profile p;
 	struct err e = { 0 };
@@ -52,9 +53,10 @@ static void append(struct store *s, int stacks, int values, int each)
 	for (int i = 0; i < 4000; i++) {
 		int which =
 			each ? i / each % stacks : (int)(hash_u64((uint64_t)i) % (uint64_t)stacks);
-		uint32_t frames[2] = { fx_frame(&p, "/bin/a", (uint64_t)which),
-			fx_frame(&p, "/bin/b", (uint64_t)which % 3) };
-		CHECK(profile_add_stack(&p, frames, 2, &stack) == OK);
+		uint32_t frames[512], n = 1 + (uint32_t)hash_u64((uint64_t)which) % depth;
+		for (uint32_t k = 0; k < n; k++)
+			frames[n - 1 - k] = fx_frame(&p, "/bin/a", (uint64_t)which * k);
+		CHECK(profile_add_stack(&p, frames, n, &stack) == OK);
 		fx_sample(&p, T0 + i * (each ? 1 : SEC / 100), 1 + (i * 31) % values * values, head,
 			stack, 0, 0);
 	}
@@ -74,11 +76,11 @@ static void equal_to_rows(void **state)
 	fixture_dir(dir);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	append(s, 1, 1, 0);
-	append(s, 700, 1, 0);
-	append(s, 250, 3, 0);
-	append(s, 40, 90, 100);
-	append(s, 2000, 100000, 0);
+	append(s, 1, 1, 0, 4);
+	append(s, 700, 1, 0, 4);
+	append(s, 250, 3, 0, 400);
+	append(s, 40, 90, 100, 4);
+	append(s, 2000, 100000, 0, 4);
 	for (int i = 0; i < 3; i++) {
 		model_append(&m, s, 400, T0 + i * SEC, 30 * SEC);
 		CHECK_OK(store_flush(s, &e), &e);
