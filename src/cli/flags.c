@@ -47,6 +47,10 @@ static const struct cli_option server_options[] = {
 	  .at = offsetof(struct cli_server_flags, retention_bytes), .value = "SIZE",
 	  .otherwise = "10GiB",
 	  .help = "When the stored samples pass this, the oldest are dropped; 0: no limit." },
+	{ .name = "enable-admin-api", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_server_flags, admin_api),
+	  .help = "Allow /api/admin/: deleting, exporting and importing samples (firn store). "
+		  "Whoever reaches the address may do it then." },
 	{ .name = "debug-directories", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, debug_dirs), .value = "DIR:...",
 	  .otherwise = "/usr/lib/debug",
@@ -172,6 +176,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->retention_ns = f->retention_ns;
 	out->retention_bytes = f->retention_bytes;
 	out->debug_dirs = f->debug_dirs;
+	out->admin_api = f->admin_api;
 	out->local_files = true;
 	out->handover_fd = -1;
 	out->ready_fd = -1;

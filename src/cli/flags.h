@@ -28,6 +28,7 @@ struct cli_server_flags {
 	int64_t retention_ns;
 	uint64_t retention_bytes;
 	const char *debug_dirs;
+	bool admin_api;
 	char path[PATH_MAX]; /* where the data lies */
 };
 extern const struct cli_group cli_server_group;

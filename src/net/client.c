@@ -357,6 +357,19 @@ enum status net_client_rpc(struct net_client *c, const char *path, struct str me
 	return s;
 }
 
+static enum status plain_call(struct net_client *c, const struct call *call, int64_t timeout_ns,
+	int *out_http_status, struct buf *out, struct err *e)
+{
+	enum status s = run_call(c, false, call, deadline_of(timeout_ns), e);
+	if (s != OK)
+		return s;
+	buf_str(out, http_client_body(c->http));
+	s = buf_status(out);
+	if (s == OK)
+		*out_http_status = http_client_status(c->http);
+	return s;
+}
+
 enum status net_client_get(struct net_client *c, const char *path_and_query, int64_t timeout_ns,
 	int *out_http_status, struct buf *out, struct err *e)
 {
@@ -366,12 +379,18 @@ enum status net_client_get(struct net_client *c, const char *path_and_query, int
 	};
 	const struct call call = { "GET", str_of(path_and_query), headers, ARRAY_COUNT(headers),
 		STR(""), STR("") };
-	enum status s = run_call(c, false, &call, deadline_of(timeout_ns), e);
-	if (s != OK)
-		return s;
-	buf_str(out, http_client_body(c->http));
-	s = buf_status(out);
-	if (s == OK)
-		*out_http_status = http_client_status(c->http);
-	return s;
+	return plain_call(c, &call, timeout_ns, out_http_status, out, e);
+}
+
+enum status net_client_post(struct net_client *c, const char *path_and_query, struct str body,
+	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e)
+{
+	const struct http_header headers[] = {
+		{ STR("user-agent"), STR("firn/" FIRN_VERSION) },
+		{ STR("accept"), STR("*/*") },
+		{ STR("content-type"), STR("application/octet-stream") },
+	};
+	const struct call call = { "POST", str_of(path_and_query), headers, ARRAY_COUNT(headers),
+		STR(""), body };
+	return plain_call(c, &call, timeout_ns, out_http_status, out, e);
 }

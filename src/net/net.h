@@ -176,6 +176,9 @@ void net_client_free(struct net_client *c);
  * in `e`. *out_retry: it makes sense to try again later. */
 NODISCARD enum status net_client_rpc(struct net_client *c, const char *path, struct str message,
 	int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e);
+/* HTTP/1.1 POST of a body, otherwise as net_client_get(). */
+NODISCARD enum status net_client_post(struct net_client *c, const char *path_and_query,
+	struct str body, int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);
 /* HTTP/1.1 GET of path and query; the body is appended to `out` whatever the HTTP status. */
 NODISCARD enum status net_client_get(struct net_client *c, const char *path_and_query,
 	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);

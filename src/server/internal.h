@@ -45,6 +45,7 @@ struct server {
 	atomic_uint watchers;             /* of health and reflection */
 	/* Set before `ready`, which handlers look at first. */
 	struct store *store;
+	atomic_bool admin_busy;     /* a request of the admin API is under way */
 	struct query_engine engine; /* over it */
 	atomic_bool ready;
 	uint32_t queries_max;
@@ -87,6 +88,11 @@ net_handler_fn server_handle_series;
 net_handler_fn server_handle_flamegraph;
 net_handler_fn server_handle_top;
 net_handler_fn server_handle_pprof;
+
+/* admin.c: /api/admin/… */
+net_handler_fn server_handle_delete;
+net_handler_fn server_handle_export;
+net_handler_fn server_handle_import;
 
 /* otlp.c */
 net_handler_fn server_handle_otlp;

@@ -17,6 +17,7 @@ struct server_config {
 	int64_t retention_ns;
 	uint64_t retention_bytes;
 	const char *debug_dirs; /* /usr/lib/debug */
+	bool admin_api;         /* /api/admin/… is allowed */
 	bool local_files;       /* symbolize from this host's files */
 	/* The other end of agent_config.handover_fd (docs/formats/handover.md); -1: none. Taken
 	 * over when server_run() is called, whatever it returns. */

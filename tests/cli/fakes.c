@@ -8,7 +8,8 @@
 #include "net/net.h"
 #include "store/store.h"
 
-char fake_url[8192], fake_server[256], fake_store_call[512];
+int fake_posts;
+char fake_posted[256], fake_url[8192], fake_server[256], fake_store_call[512];
 enum status fake_status, fake_probe, fake_store_status;
 int fake_http_status = 200;
 const char *fake_body = "{}";
@@ -54,6 +55,14 @@ enum status net_client_get(struct net_client *c, const char *path_and_query, int
 	*out_http_status = fake_http_status;
 	buf_cstr(out, fake_body);
 	return OK;
+}
+
+enum status net_client_post(struct net_client *c, const char *path_and_query, struct str body,
+	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e)
+{
+	fake_posts++;
+	snprintf(fake_posted, sizeof(fake_posted), "%.*s", STR_ARG(body));
+	return net_client_get(c, path_and_query, timeout_ns, out_http_status, out, e);
 }
 
 void agent_config_default(struct agent_config *c)

@@ -9,9 +9,11 @@
 #include "base/status.h"
 #include "server/server.h"
 
-/* ---- net_client_get() ---- */
+/* ---- net_client_get(), net_client_post() ---- */
 
-extern char fake_url[8192];     /* path and query of the last GET */
+extern char fake_url[8192];     /* path and query of the last GET or POST */
+extern int fake_posts;          /* how many POSTs */
+extern char fake_posted[256];   /* the beginning of the last one's body */
 extern char fake_server[256];   /* address of the last client */
 extern enum status fake_status; /* of the GET */
 extern int fake_http_status;

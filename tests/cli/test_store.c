@@ -5,16 +5,27 @@
 static void verifies(void **state)
 {
 	(void)state;
+	static const struct {
+		const char *name;
+		enum status status;
+		int code;
+	} cases[] = {
+		{ "sound", OK, CLI_OK },
+		{ "damaged", E_CORRUPT, CLI_FAILED },
+		{ "newer", E_UNSUPPORTED, 4 },
+		{ "no such file", E_NOTFOUND, 5 },
+		{ "not allowed", E_DENIED, 5 },
+	};
 	struct capture c;
-	capture_run(&c, cli_store, "store verify /some/path");
-	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(fake_store_call), "verify /some/path");
-	CHECK_STR(str_of(c.out), "finding\n");
-	fake_store_status = E_CORRUPT;
-	capture_run(&c, cli_store, "store verify /some/path");
-	assert_int_equal(c.code, CLI_FAILED);
-	CHECK_STR(str_of(c.out), "finding\n");
-	CHECK_STR(str_of(c.err), "firn: 1 of 2 is damaged\n");
+	FOR_EACH_CASE (x, cases) {
+		fake_store_status = x->status;
+		capture_run(&c, cli_store, "store verify /some/path");
+		CHECK_CASE(x, c.code == x->code);
+		CHECK_STR(str_of(fake_store_call), "verify /some/path");
+		CHECK_STR(str_of(c.out), "finding\n");
+		CHECK_STR(str_of(c.err), x->status == OK ? "" : "firn: 1 of 2 is damaged\n");
+	}
+	fake_store_status = OK;
 }
 
 static void inspects(void **state)
@@ -33,13 +44,27 @@ static void refuses(void **state)
 	struct capture c;
 	capture_run(&c, cli_store, "store repair x");
 	assert_int_equal(c.code, CLI_USAGE);
-	CHECK_HAS(c.err, "store can verify or inspect, not 'repair'");
+	CHECK_HAS(c.err, "not 'repair'");
+	capture_run(&c, cli_store, "store");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "usage: firn store verify|inspect|delete|export|import");
 	capture_run(&c, cli_store, "store verify");
 	assert_int_equal(c.code, CLI_USAGE);
-	CHECK_HAS(c.err, "usage: firn store verify|inspect PATH");
-	capture_run(&c, cli_store, "store -h");
-	assert_int_equal(c.code, CLI_OK);
-	check_width(c.out);
+	CHECK_HAS(c.err, "usage: firn store verify PATH");
 }
 
-TEST_MAIN(cmocka_unit_test(verifies), cmocka_unit_test(inspects), cmocka_unit_test(refuses))
+static void helps(void **state)
+{
+	(void)state;
+	static const char *const lines[] = { "store -h", "store verify -h", "store inspect -h",
+		"store delete -h", "store export -h", "store import -h" };
+	for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
+		struct capture c;
+		capture_run(&c, cli_store, lines[i]);
+		assert_int_equal(c.code, CLI_OK);
+		check_width(c.out);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(verifies), cmocka_unit_test(inspects), cmocka_unit_test(refuses),
+	cmocka_unit_test(helps))

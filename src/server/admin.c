@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * /api/admin/…: what changes or hands out the store as a whole: deleting, exporting, importing.
+ *
+ * Off unless a flag allows it. A browser says from which page a request comes (Origin), a tool says
+ * nothing: requests of pages are refused, so that no page that somebody happens to visit can reach
+ * a server on his own machine.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "selector/selector.h"
+#include "server/internal.h"
+
+#define ARENA_BYTES_MAX ((size_t)1 << 20)
+/* An import of it fits into one request. */
+#define EXPORT_BYTES_MAX ((size_t)32 << 20)
+static_assert(EXPORT_BYTES_MAX < NET_BODY_MAX, "an export must fit a request");
+
+struct picked {
+	struct arena arena;
+	struct str tenant;
+	struct selector selector;
+	struct samples_query query;
+};
+
+static void picked_deinit(struct picked *p)
+{
+	selector_deinit(&p->selector);
+	arena_deinit(&p->arena);
+}
+
+static bool client_gone(void *ctx)
+{
+	const struct net_request *r = (const struct net_request *)ctx;
+	return r->gone(r);
+}
+
+static enum status take_time(
+	const struct net_request *r, struct picked *p, const char *key, int64_t *out, struct err *e)
+{
+	struct str text;
+	if (!net_query_param(r, key, 0, &p->arena, &text) || text.len == 0)
+		return OK;
+	enum status s = query_parse_time(text, clock_realtime_ns(), out, e);
+	return s == OK ? OK : err_prefix(e, s, "%s", key);
+}
+
+/* All time is meant where no time is said; a selector has to be said. */
+static enum status take_question(const struct net_request *r, struct picked *p, struct err *e)
+{
+	struct str text;
+	(void)net_query_param(r, "tenant", 0, &p->arena, &p->tenant);
+	if (!net_query_param(r, "query", 0, &p->arena, &text) || text.len == 0)
+		return err_set(e, E_INVALID, "query: a selector is needed; {} is everything");
+	enum status s = selector_parse(text, &p->arena, &p->selector, e);
+	if (s != OK)
+		return err_prefix(e, s, "query");
+	p->query = (struct samples_query){ .selector = &p->selector,
+		.from_ns = INT64_MIN,
+		.to_ns = INT64_MAX,
+		.cancel = client_gone,
+		.cancel_ctx = (void *)(uintptr_t)r };
+	s = take_time(r, p, "from", &p->query.from_ns, e);
+	return s == OK ? take_time(r, p, "to", &p->query.to_ns, e) : s;
+}
+
+/* False: refused, and `out` says why. One at a time: each may take long, and workers are few. */
+static bool allowed(struct server *s, const struct net_request *r, struct net_response *out)
+{
+	struct err e = { 0 };
+	if (!s->config->admin_api)
+		err_set(&e, E_DENIED,
+			"the admin API is off; start the server with --enable-admin-api to allow "
+			"it");
+	else if (net_header_find(r, "origin").len)
+		err_set(&e, E_DENIED, "the admin API is not for pages in a browser");
+	else if (!server_is_ready(s, out))
+		return false;
+	else if (atomic_exchange(&s->admin_busy, true))
+		err_set(&e, E_UNAVAILABLE, "another request of the admin API is under way");
+	else
+		return true;
+	net_fail(out, e.status, &e);
+	return false;
+}
+
+typedef enum status admin_fn(
+	struct server *s, const struct net_request *r, struct net_response *out, struct err *e);
+
+static void answer(
+	struct server *s, const struct net_request *r, struct net_response *out, admin_fn *fn)
+{
+	struct err e = { 0 };
+	if (!allowed(s, r, out))
+		return;
+	enum status st = fn(s, r, out, &e);
+	atomic_store(&s->admin_busy, false);
+	if (st == OK)
+		return;
+	buf_clear(&out->body);
+	net_fail(out, st, &e);
+	if (st == E_LIMIT) /* no use asking the same again later */
+		out->http_status = 422;
+}
+
+static enum status delete_now(
+	struct server *s, const struct net_request *r, struct net_response *out, struct err *e)
+{
+	struct store_deleted done;
+	CLEANUP(picked_deinit) struct picked p = { 0 };
+	arena_init(&p.arena, ARENA_BYTES_MAX);
+	enum status st = take_question(r, &p, e);
+	if (st == OK)
+		st = store_delete(s->store, p.tenant, &p.query, &done, e);
+	if (st != OK)
+		return st;
+	log_info("samples deleted", "rows=%llu samples=%llu parts=%llu damaged=%llu",
+		(unsigned long long)done.rows, (unsigned long long)done.samples,
+		(unsigned long long)done.parts, (unsigned long long)done.damaged);
+	buf_printf(&out->body, "{\"rows\":%llu,\"samples\":%llu,\"parts\":%llu,\"damaged\":%llu}",
+		(unsigned long long)done.rows, (unsigned long long)done.samples,
+		(unsigned long long)done.parts, (unsigned long long)done.damaged);
+	out->content_type = "application/json";
+	return OK;
+}
+
+static enum status export_now(
+	struct server *s, const struct net_request *r, struct net_response *out, struct err *e)
+{
+	struct store_view *view = NULL;
+	CLEANUP(picked_deinit) struct picked p = { 0 };
+	CLEANUP(buf_deinit) struct buf bytes;
+	arena_init(&p.arena, ARENA_BYTES_MAX);
+	buf_init(&bytes, EXPORT_BYTES_MAX);
+	enum status st = take_question(r, &p, e);
+	if (st == OK)
+		st = store_view_open(s->store, p.tenant, &view, e);
+	if (st == OK)
+		st = store_export(view, &p.query, &bytes, e);
+	store_view_close(view);
+	if (st != OK)
+		return st;
+	buf_str(&out->body, buf_view(&bytes));
+	out->content_type = "application/octet-stream";
+	out->no_compress = true;
+	return OK;
+}
+
+static enum status import_now(
+	struct server *s, const struct net_request *r, struct net_response *out, struct err *e)
+{
+	struct store_imported done;
+	struct str text;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, ARENA_BYTES_MAX);
+	bool again = net_query_param(r, "again", 0, &a, &text) && str_eq(text, STR("1"));
+	enum status st = store_import(s->store, r->body, again, &done, e);
+	if (st != OK)
+		return st == E_CORRUPT ? E_INVALID : st; /* the sender's bytes, not ours */
+	log_info("samples imported", "rows=%llu samples=%llu known=%s",
+		(unsigned long long)done.rows, (unsigned long long)done.samples,
+		done.known ? "yes" : "no");
+	buf_printf(&out->body, "{\"rows\":%llu,\"samples\":%llu,\"known\":%s}",
+		(unsigned long long)done.rows, (unsigned long long)done.samples,
+		done.known ? "true" : "false");
+	out->content_type = "application/json";
+	return OK;
+}
+
+void server_handle_delete(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer((struct server *)ctx, r, out, delete_now);
+}
+
+void server_handle_export(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer((struct server *)ctx, r, out, export_now);
+}
+
+void server_handle_import(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer((struct server *)ctx, r, out, import_now);
+}
