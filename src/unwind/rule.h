@@ -41,7 +41,8 @@ enum unwind_cfa {
 	UNWIND_CFA_STOP = 7,     /* outermost: the return address is undefined */
 	UNWIND_CFA_FRAME_POINTER = 8, /* push rbp; mov rsp, rbp: fp + 16, return address checked */
 	UNWIND_CFA_UNSUPPORTED = 9,   /* information is there, but not of a form we can follow */
-	UNWIND_CFA_SP_WORDS = 10,     /* sp + 8 * cfa_off: a frame larger than SP can say */
+	/* sp + 8 * ((u16)cfa_off + 65536 * ra_off): a frame larger than SP can say */
+	UNWIND_CFA_SP_WORDS = 10,
 	/* register number ra_off (DWARF's) + cfa_off; where it is known: in the interrupted frame,
 	 * and rbx further up, as far as `fp` tells where it is */
 	UNWIND_CFA_REGISTER = 11,
@@ -72,8 +73,8 @@ struct unwind_rule {
 	__s16 cfa_off;
 	__s16 fp_off;
 	__s16 ra_off; /* return address at cfa + ra_off (x86-64: -8, except for DEREF, where it
-		       * is the addend, REGISTER, where it is the register, and BX_SAVED: there
-		       * the address is at cfa - 8). arm64: 0 means in lr */
+		       * is the addend, REGISTER, where it is the register, SP_WORDS and
+		       * BX_SAVED: there the address is at cfa - 8). arm64: 0 means in lr */
 };
 
 /* Where a page's blob lies in kernel memory. 8 bytes; all zero: nothing known of this page. */

@@ -121,7 +121,12 @@ static enum unwind_step find_cfa(const struct machine *m, const struct unwind_fr
 		*out = base + 8 + ((int)(f->pc & 15) >= rule->cfa_off ? 8 : 0);
 		return UNWIND_STEP_ON;
 	}
-	base += (uint64_t)((int64_t)rule->cfa_off * (rule->cfa == UNWIND_CFA_SP_WORDS ? 8 : 1));
+	if (rule->cfa == UNWIND_CFA_SP_WORDS) {
+		*out = base +
+		       8 * (uint64_t)((uint16_t)rule->cfa_off + ((int64_t)rule->ra_off << 16));
+		return UNWIND_STEP_ON;
+	}
+	base += (uint64_t)(int64_t)rule->cfa_off;
 	if (rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP) {
 		if (!read(ctx, base, &base))
 			return UNWIND_STEP_READ_ERROR;
@@ -137,8 +142,7 @@ static bool ra_in_memory(
 {
 	if (rule->cfa == UNWIND_CFA_RA_REGISTER || (m->lr && rule->ra_off == 0))
 		return false;
-	bool is_plain = (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP ||
-				rule->cfa == UNWIND_CFA_SP_WORDS) &&
+	bool is_plain = (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP) &&
 			(rule->fp & UNWIND_BX_MASK) != UNWIND_BX_SAVED;
 	*out = cfa + (uint64_t)(int64_t)(is_plain ? rule->ra_off : -8);
 	return true;

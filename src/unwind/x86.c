@@ -123,12 +123,13 @@ static struct unwind_rule cfa_of_expression(struct str expression)
 /* Buffers of 32 KiB and more on the stack are common enough; the offset is whole words then. */
 static struct unwind_rule large_frame(int64_t offset)
 {
-	if (offset % 8 != 0 || !fits(offset / 8))
+	int64_t words = offset / 8;
+	if (offset % 8 != 0 || !fits(words >> 16))
 		return unsupported;
 	return (struct unwind_rule){
 		.cfa = UNWIND_CFA_SP_WORDS,
-		.cfa_off = (int16_t)(offset / 8),
-		.ra_off = RA_OFFSET,
+		.cfa_off = (int16_t)(uint16_t)words,
+		.ra_off = (int16_t)(words >> 16),
 	};
 }
 
@@ -165,8 +166,7 @@ static bool apply_ra(struct unwind_rule *rule, const struct cfi_rule *ra)
 	if (ra->offset == RA_OFFSET)
 		return true;
 	/* The other forms have no room for an offset, or take it for something else. */
-	if (rule->cfa != UNWIND_CFA_SP && rule->cfa != UNWIND_CFA_FP &&
-		rule->cfa != UNWIND_CFA_SP_WORDS)
+	if (rule->cfa != UNWIND_CFA_SP && rule->cfa != UNWIND_CFA_FP)
 		return false;
 	rule->ra_off = (int16_t)ra->offset;
 	return true;
@@ -217,8 +217,7 @@ static void apply_fp(struct unwind_rule *rule, const struct cfi_rule *fp)
 /* The caller's rbx, where there is room to say it. */
 static void apply_bx(struct unwind_rule *rule, const struct cfi_rule *bx)
 {
-	bool has_room = (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP ||
-				rule->cfa == UNWIND_CFA_SP_WORDS) &&
+	bool has_room = (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP) &&
 			rule->ra_off == RA_OFFSET;
 	if (bx->kind == CFI_UNSPECIFIED || bx->kind == CFI_SAME) {
 		rule->fp |= UNWIND_BX_SAME;

@@ -237,7 +237,7 @@ static const struct {
 	{ "sp + 40, rbp elsewhere", { UNWIND_CFA_SP, UNWIND_FP_SAVED, 40, -32, -8 },
 		CALLEE, 0x1111, 4, 1, -1, 0, 0x2222 },
 	{ "sp + 4 words, rbp beside the return address",
-		{ UNWIND_CFA_SP_WORDS, UNWIND_FP_SAVED, 4, -16, -8 },
+		{ UNWIND_CFA_SP_WORDS, UNWIND_FP_SAVED, 4, -16, 0 },
 		CALLEE, 0x1111, 3, 2, -1, 0, 0x2222 },
 	{ "rbp + 16", { UNWIND_CFA_FP, UNWIND_FP_SAVED, 16, -16, -8 },
 		CALLEE, SP0 + 48, 7, 6, -1, 0, 0x2222 },

@@ -67,11 +67,12 @@ static bool agrees(const struct unwind_rule *rule, const struct expected *x)
 			       rule->cfa_off == strtol(strpbrk(x->cfa, "+-"), NULL, 10));
 	bool is_large = by_sp && rule->cfa == UNWIND_CFA_SP_WORDS;
 	if (rule->cfa == UNWIND_CFA_UNSUPPORTED)
-		return number_behind(x->cfa, 3) > (by_sp ? 8 * INT16_MAX : INT16_MAX);
+		return by_fp && number_behind(x->cfa, 3) > INT16_MAX;
 	if ((!is_large && rule->cfa != (by_sp ? UNWIND_CFA_SP : UNWIND_CFA_FP)) ||
-		rule->cfa_off * (is_large ? 8 : 1) != number_behind(x->cfa, 3))
+		(is_large ? 8 * ((uint16_t)rule->cfa_off + 65536 * rule->ra_off) : rule->cfa_off) !=
+			number_behind(x->cfa, 3))
 		return false;
-	int ra_off = (rule->fp & UNWIND_BX_MASK) == UNWIND_BX_SAVED ? -8 : rule->ra_off;
+	int ra_off = (rule->fp & UNWIND_BX_MASK) == UNWIND_BX_SAVED || is_large ? -8 : rule->ra_off;
 	unsigned fp = rule->fp & UNWIND_FP_MASK;
 	if (ra_off != number_behind(x->ra, 1))
 		return false;

@@ -56,7 +56,7 @@ static const struct {
 } cases[] = {
 	{ "sp + 16", &x86, { UNWIND_CFA_SP, UNWIND_FP_SAME, 16, 0, -8 }, true, 0x77, { { 9, CALLER } }, UNWIND_STEP_ON, 10, 0x77 },
 	{ "return address elsewhere", &x86, { UNWIND_CFA_SP, UNWIND_FP_SAME, 24, 0, -24 }, true, 0x77, { { 8, CALLER } }, UNWIND_STEP_ON, 11, 0x77 },
-	{ "sp + 4 words", &x86, { UNWIND_CFA_SP_WORDS, UNWIND_FP_SAVED, 4, -16, -8 }, false, 1, { { 11, CALLER }, { 10, 0x2222 } }, UNWIND_STEP_ON, 12, 0x2222 },
+	{ "sp + 4 words", &x86, { UNWIND_CFA_SP_WORDS, UNWIND_FP_SAVED, 4, -16, 0 }, false, 1, { { 11, CALLER }, { 10, 0x2222 } }, UNWIND_STEP_ON, 12, 0x2222 },
 	{ "fp + 16", &x86, { UNWIND_CFA_FP, UNWIND_FP_SAVED, 16, -16, -8 }, false, BASE + 80, { { 11, CALLER }, { 10, 0x2222 } }, UNWIND_STEP_ON, 12, 0x2222 },
 	{ "fp lost", &x86, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 8, 0, -8 }, false, 1, { { 8, CALLER } }, UNWIND_STEP_ON, 9, 0 },
 	{ "*(fp - 8)", &x86, { UNWIND_CFA_DEREF_FP, UNWIND_FP_AT_FP, -8, 0, 0 }, false, BASE + 80, { { 9, BASE + 160 }, { 10, 0x2222 }, { 19, CALLER } }, UNWIND_STEP_ON, 20, 0x2222 },

@@ -225,7 +225,11 @@ static __always_inline enum stack_end rule_cfa(
 		*out = base + 8 + ((__s64)(w->pc & 15) >= rule->cfa_off ? 8 : 0);
 		return STACK_END_NONE;
 	}
-	base += (__s64)rule->cfa_off * (rule->cfa == UNWIND_CFA_SP_WORDS ? 8 : 1);
+	if (rule->cfa == UNWIND_CFA_SP_WORDS) {
+		*out = base + 8 * ((__u64)(__u16)rule->cfa_off + ((__s64)rule->ra_off << 16));
+		return STACK_END_NONE;
+	}
+	base += (__s64)rule->cfa_off;
 	if (rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP) {
 		if (!read_user(&base, sizeof(base), base))
 			return STACK_END_READ_ERROR;
@@ -251,8 +255,7 @@ static __always_inline int rule_bx(struct walk *w, const struct unwind_rule *rul
 /* Where ra_off is what its name says; else the return address lies below the CFA. */
 static __always_inline __s64 rule_ra_off(const struct unwind_rule *rule)
 {
-	int is_plain = rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP ||
-		       rule->cfa == UNWIND_CFA_SP_WORDS;
+	int is_plain = rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP;
 	return is_plain && (rule->fp & UNWIND_BX_MASK) != UNWIND_BX_SAVED ? rule->ra_off : -8;
 }
 
