@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 
 #include "agent/batch.h"
+#include "agent/deferred.h"
 #include "agent/files.h"
 #include "agent/handover.h"
 #include "agent/kallsyms.h"
@@ -47,6 +48,7 @@ struct agent {
 	struct files *files;
 	struct sender *sender;
 	struct batch *batch;
+	struct deferred *deferred;
 	struct net_server *http;
 	int64_t patience_ns; /* left for waiting in the first pass over all files; after it 0 */
 };
@@ -80,6 +82,39 @@ static void on_sample(void *ctx, const struct event_sample *s)
 	struct agent *a = ctx;
 	if (s->notice.key.inode)
 		files_notice(a->files, &s->notice, (int)s->h.pid);
+	if (!deferred_add(a->deferred, s, clock_monotonic_ns()))
+		batch_add(a->batch, s);
+}
+
+/* The files that the rest of the walk may lead through, too. */
+static void on_stack(void *ctx, const struct event_stack *s)
+{
+	struct agent *a = ctx;
+	for (uint32_t i = 0; i < s->mapping_count && i < STACK_MAPPINGS_MAX; i++) {
+		const struct stack_mapping *m = &s->mappings[i];
+		const struct file_notice n = { m->key, m->start, m->end, m->offset };
+		if (m->key.inode && files_find(a->files, &m->key) == 0)
+			files_notice(a->files, &n, (int)s->h.pid);
+	}
+	deferred_stack(a->deferred, s);
+}
+
+static enum deferred_file find_deferred(void *ctx, const struct file_key *key, uint64_t offset,
+	uint32_t *out_file_id, struct unwind_rule *out_rule)
+{
+	struct agent *a = ctx;
+	enum files_state state = FILES_KNOWN;
+	*out_file_id = FRAME_FILE_VDSO;
+	if (key->inode)
+		state = files_look_up(a->files, key, out_file_id);
+	if (state == FILES_KNOWN && sampler_find_rule(a->sampler, key, offset, out_rule))
+		return DEFERRED_KNOWN;
+	return state == FILES_FAILED || !key->inode ? DEFERRED_NEVER : DEFERRED_NOT_YET;
+}
+
+static void on_finished(void *ctx, const struct event_sample *s)
+{
+	struct agent *a = ctx;
 	batch_add(a->batch, s);
 }
 
@@ -138,6 +173,10 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 			s.bpf.kernel_frames },
 		{ "firn_agent_process_events_lost_total",
 			"Execs and exits lost: the ring was full.", "counter", s.bpf.notices_lost },
+		{ "firn_agent_stacks_copied_total", "Stacks copied to finish a walk later.",
+			"counter", s.bpf.stacks },
+		{ "firn_agent_stacks_not_copied_total", "Stacks not copied: the ring was too full.",
+			"counter", s.bpf.stacks_lost },
 		{ "firn_agent_cpus", "CPUs that are sampled.", "gauge", s.cpus },
 		{ "firn_agent_unwind_table_bytes", "Kernel memory that unwind tables use.", "gauge",
 			s.table_bytes },
@@ -163,6 +202,7 @@ static void write_metrics(struct agent *a, struct buf *out)
 	batch_write_metrics(a->batch, out);
 	processes_write_metrics(a->processes, out);
 	files_write_metrics(a->files, out);
+	deferred_write_metrics(a->deferred, out);
 	handover_write_metrics(a->handover, out);
 	sender_write_metrics(a->sender, out);
 	buf_printf(out,
@@ -229,6 +269,7 @@ static void agent_close(struct agent *a)
 	/* The files' worker publishes to the sampler and hands over: it ends first. */
 	files_free(a->files);
 	sampler_close(a->sampler);
+	deferred_free(a->deferred);
 	batch_free(a->batch);
 	sender_free(a->sender);
 	handover_free(a->handover);
@@ -263,7 +304,7 @@ static enum status open_sampler(struct agent *a, struct err *e)
 		.frequency_hz = a->config.frequency_hz,
 		.table_bytes_max = a->config.table_bytes_max,
 	};
-	const struct sampler_events events = { a, on_sample, on_process };
+	const struct sampler_events events = { a, on_sample, on_process, on_stack };
 	return sampler_open(&c, &events, &a->sampler, e);
 }
 
@@ -302,7 +343,10 @@ static enum status agent_open(struct agent *a, struct err *e)
 	}
 	if (a->config.frequency_hz == 0 || a->config.flush_interval_ns <= 0)
 		return err_set(e, E_INVALID, "frequency and interval must be above zero");
+	const struct deferred_config deferred = { find_deferred, on_finished, a };
 	enum status s = processes_new(&a->processes, e);
+	if (s == OK)
+		s = deferred_new(&deferred, &a->deferred, e);
 	if (s == OK)
 		s = handover_new(a->config.handover_fd, &a->handover, e);
 	if (s == OK)
@@ -344,6 +388,12 @@ static enum status agent_start(struct agent *a, struct err *e)
 	return OK;
 }
 
+static void run_deferred(struct agent *a, bool all)
+{
+	deferred_run(a->deferred, clock_monotonic_ns(), all);
+	sampler_rest(a->sampler);
+}
+
 static void end_interval(struct agent *a)
 {
 	sampler_next_epoch(a->sampler);
@@ -362,6 +412,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 	while (!*stop && s == OK) {
 		int64_t left_ms = MAX((end - now) / NS_PER_MS, (int64_t)0) + 1;
 		s = sampler_poll(a->sampler, (int)MIN(left_ms, (int64_t)POLL_MS), e);
+		run_deferred(a, false);
 		handover_retry(a->handover);
 		now = clock_monotonic_ns();
 		if (now < end)
@@ -379,6 +430,7 @@ static void agent_stop(struct agent *a)
 	struct err e;
 	if (sampler_poll(a->sampler, 0, &e) != OK)
 		log_warn("the last samples could not be read", "err=\"%s\"", e.text);
+	run_deferred(a, true);
 	end_interval(a);
 	sender_stop(a->sender, STOP_TIMEOUT_NS);
 	struct sampler_stats stats;

@@ -778,6 +778,20 @@ uint32_t files_find(struct files *f, const struct file_key *key)
 									: 0;
 }
 
+enum files_state files_look_up(struct files *f, const struct file_key *key, uint32_t *out_id)
+{
+	LOCKED(&f->lock);
+	uint32_t i = binding_find(f, key);
+	if (i == MAP_NONE)
+		return FILES_UNKNOWN;
+	const struct binding *b = &f->bindings.v[i];
+	*out_id = b->file_id;
+	if (b->state == BINDING_FAILED)
+		return FILES_FAILED;
+	/* While it waits again it is known still. */
+	return b->file_id ? FILES_KNOWN : FILES_UNKNOWN;
+}
+
 bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr)
 {
 	for (uint32_t n = 0; n < i->segment_count; n++) {

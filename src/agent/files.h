@@ -81,6 +81,12 @@ NODISCARD enum status files_preload(struct files *f, struct err *e);
 void files_notice(struct files *f, const struct file_notice *n, int pid);
 /* Look a file id up; false when there is none. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out);
+enum files_state {
+	FILES_UNKNOWN, /* nobody told of it, or it waits for the worker */
+	FILES_KNOWN,
+	FILES_FAILED, /* it could not be read; it is tried again some time */
+};
+enum files_state files_look_up(struct files *f, const struct file_key *key, uint32_t *out_id);
 /* The file id that a kernel key is bound to; 0: none (yet). */
 uint32_t files_find(struct files *f, const struct file_key *key);
 /* A user frame's ELF virtual address; false when the offset lies in no segment. */

@@ -129,6 +129,7 @@ static enum status load(struct sampler *s, struct err *e)
 	s->skeleton->rodata->config.hash_seed = seed;
 	s->skeleton->rodata->config.only_pid = (uint32_t)s->config.only_pid;
 	s->skeleton->rodata->config.wake_bytes = ring / 2;
+	s->skeleton->rodata->config.copy_stacks = s->events.stack != NULL;
 	s->skeleton->bss->settings.seen_enabled = 1;
 	uint32_t slabs = tables_slabs_max(s->config.table_bytes_max);
 	if (bpf_map__set_max_entries(s->skeleton->maps.events, ring) != 0 ||
@@ -403,6 +404,13 @@ static int on_event(void *ctx, void *data, size_t size)
 		if (s->events.process)
 			s->events.process(s->events.ctx, data);
 		break;
+	case EVENT_STACK: {
+		const struct event_stack *stack = data;
+		assert(size >= offsetof(struct event_stack, stack));
+		assert(size - offsetof(struct event_stack, stack) >= stack->stack_bytes);
+		s->events.stack(s->events.ctx, stack);
+		break;
+	}
 	default:
 		UNREACHABLE();
 	}
@@ -452,6 +460,17 @@ enum status sampler_publish(struct sampler *s, const struct file_key *key, uint3
 void sampler_retract(struct sampler *s, const struct file_key *key)
 {
 	tables_retract(s->tables, key);
+}
+
+bool sampler_find_rule(struct sampler *s, const struct file_key *key, uint64_t file_offset,
+	struct unwind_rule *out)
+{
+	return tables_find_rule(s->tables, key, file_offset, out);
+}
+
+void sampler_rest(struct sampler *s)
+{
+	tables_rest(s->tables);
 }
 
 /* ---- counters ---- */

@@ -33,6 +33,9 @@ struct sampler_events {
 	void *ctx;
 	void (*sample)(void *ctx, const struct event_sample *s);
 	void (*process)(void *ctx, const struct event_process *p);
+	/* The stack of the sample that comes next from its CPU, which has EVENT_FLAG_STACK. NULL:
+	 * stacks are not copied. */
+	void (*stack)(void *ctx, const struct event_stack *s);
 };
 
 /* What is missing when this fails is in `e`, as by sampler_probe(). */
@@ -58,6 +61,13 @@ void sampler_next_epoch(struct sampler *s);
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
+
+/* The rule in force at an offset of a published file (key.inode 0: the vDSO), as the program finds
+ * it; FRAME_POINTER for one without a table. False: it is not published. Memory that this maps is
+ * given back by sampler_rest(). */
+bool sampler_find_rule(struct sampler *s, const struct file_key *key, uint64_t file_offset,
+	struct unwind_rule *out);
+void sampler_rest(struct sampler *s);
 
 /* bpf.samples = bpf.delivered + bpf.seen + the bpf.lost_…; what was handed over is
  * bpf.delivered + bpf.seen - lost_seen, once the ring is empty. */

@@ -563,6 +563,49 @@ void tables_retract(struct tables *t, const struct file_key *key)
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
+/* ---- reading back ---- */
+
+static struct unwind_rule slot_find_rule(
+	struct tables *t, const struct file_value *file, uint64_t file_offset)
+{
+	struct unwind_rule none = { .cfa = UNWIND_CFA_NONE };
+	uint64_t page = (file_offset >> UNWIND_PAGE_SHIFT) - file->first_page;
+	if (file->page_count == 0)
+		return (struct unwind_rule){ .cfa = UNWIND_CFA_FRAME_POINTER };
+	if (page >= file->page_count)
+		return none;
+	struct unwind_page entry;
+	memcpy(&entry, &t->page_memory[file->page_base + page], sizeof(entry));
+	if (entry.rule_count == 0 || slab_map(t, entry.chunk >> SLAB_CHUNK_SHIFT, NULL) != OK)
+		return none;
+	const struct unwind_table_page blob = {
+		.blob = t->slab_memory[entry.chunk >> SLAB_CHUNK_SHIFT] +
+			(size_t)(entry.chunk % SLAB_CHUNKS) * SLAB_CHUNK_BYTES +
+			(size_t)entry.off8 * BLOB_UNIT_BYTES,
+		.rule_count = entry.rule_count,
+		.row_count = entry.row_count,
+	};
+	return unwind_page_find(&blob, file_offset & (UNWIND_BLOB_BYTES_MAX - 1));
+}
+
+bool tables_find_rule(
+	struct tables *t, const struct file_key *key, uint64_t file_offset, struct unwind_rule *out)
+{
+	(void)pthread_mutex_lock(&t->lock);
+	uint32_t i = key->inode ? slot_find(t, key) : t->maps.settings->vdso_slot;
+	if (i != 0)
+		*out = slot_find_rule(t, &t->slot_memory[i].value, file_offset);
+	(void)pthread_mutex_unlock(&t->lock);
+	return i != 0;
+}
+
+void tables_rest(struct tables *t)
+{
+	(void)pthread_mutex_lock(&t->lock);
+	slabs_unmap(t);
+	(void)pthread_mutex_unlock(&t->lock);
+}
+
 void tables_read_stats(struct tables *t, struct tables_stats *out)
 {
 	(void)pthread_mutex_lock(&t->lock);

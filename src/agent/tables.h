@@ -43,4 +43,10 @@ NODISCARD enum status tables_publish(struct tables *t, const struct file_key *ke
 	const struct unwind_table *table, struct err *e);
 void tables_retract(struct tables *t, const struct file_key *key);
 
+/* The rule that the program would find at an offset of a published file (key.inode 0: the vDSO).
+ * False: it is not published. Maps memory that tables_rest() gives back. */
+bool tables_find_rule(struct tables *t, const struct file_key *key, uint64_t file_offset,
+	struct unwind_rule *out);
+void tables_rest(struct tables *t);
+
 void tables_read_stats(struct tables *t, struct tables_stats *out);

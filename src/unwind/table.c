@@ -63,6 +63,11 @@ static struct unwind_rule sparse_find(const struct unwind_table_page *page, uint
 	return rule_at(page->blob, pcs[page->row_count * 2 + from - 1]);
 }
 
+struct unwind_rule unwind_page_find(const struct unwind_table_page *p, uint32_t offset)
+{
+	return p->row_count ? sparse_find(p, offset) : dense_find(p, offset);
+}
+
 struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file_offset)
 {
 	struct unwind_rule none = { .cfa = UNWIND_CFA_NONE };
@@ -73,7 +78,7 @@ struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file
 	if (!p->blob)
 		return none;
 	uint32_t offset = file_offset & (UNWIND_BLOB_BYTES_MAX - 1);
-	return p->row_count ? sparse_find(p, offset) : dense_find(p, offset);
+	return unwind_page_find(p, offset);
 }
 
 /* ---- check ---- */

@@ -49,6 +49,9 @@ void unwind_table_free(struct unwind_table *t); /* NULL is fine */
 /* The rule in force at a file offset, by the same search as the BPF program; CFA_NONE outside. */
 struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file_offset);
 
+/* The same in one page: an offset in it, below UNWIND_BLOB_BYTES_MAX. */
+struct unwind_rule unwind_page_find(const struct unwind_table_page *page, uint32_t offset);
+
 /* ---- one step up a stack that is at hand in memory ---- */
 
 #define UNWIND_REGISTERS 32 /* DWARF's numbers; x86-64 uses 16, arm64 all */

@@ -34,12 +34,14 @@ struct rb_root {
 	struct rb_node *rb_node;
 };
 
-struct mm_struct___rb {
-	struct rb_root mm_rb;
-};
-
 struct vm_area_struct___rb {
 	struct rb_node vm_rb;
+	struct vm_area_struct___rb *vm_next;
+};
+
+struct mm_struct___rb {
+	struct rb_root mm_rb;
+	struct vm_area_struct___rb *mmap;
 };
 
 struct mm_struct {

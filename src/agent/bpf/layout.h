@@ -17,6 +17,12 @@
 #define TABLE_PAGES_MAX 65536 /* of 64 KiB: tables for 4 GiB of text */
 #define FILES_MAX 16384       /* known at a time */
 
+/* A stack is copied at most so often on each CPU: every sample at 20 Hz, a few of them above. */
+#define STACK_INTERVAL_NS 40000000
+/* Leaves of the VMA tree that are looked at for executable mappings. */
+#define STACK_LEAVES_MAX 64
+#define STACK_CHUNK_BYTES 512
+
 /* Stack hashes that a CPU remembers to have sent. */
 #define SEEN_SLOTS 1024
 
@@ -33,8 +39,10 @@ struct file_slot {
 /* Fixed while the program is loaded (.rodata). */
 struct profiler_config {
 	__u64 hash_seed;
-	__u32 only_pid;   /* 0: all */
-	__u32 wake_bytes; /* ring: wake the reader when more than this waits */
+	__u32 only_pid;    /* 0: all */
+	__u32 wake_bytes;  /* ring: wake the reader when more than this waits */
+	__u32 copy_stacks; /* send what is needed to finish a walk later */
+	__u32 pad;
 };
 
 /* Changed while it runs (.bss, shared memory). */

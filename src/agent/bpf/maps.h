@@ -91,6 +91,7 @@ struct vma_search {
 	__u64 end;
 	__u64 busy;
 	__u64 entry;                  /* of the tree: the node to read next */
+	__u64 last;                   /* the last address that this node tells of */
 	__u64 node[MAPLE_NODE_WORDS]; /* a copy of the tree's node */
 };
 
@@ -172,6 +173,19 @@ struct {
 	__type(key, __u32);
 	__type(value, struct walk);
 } walks SEC(".maps");
+
+/* The stack that a CPU is about to send. */
+struct stack_copy {
+	__u64 sent_ns; /* the last one */
+	struct event_stack event;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_copy);
+} stack_copies SEC(".maps");
 
 #ifndef PROFILER_RODATA /* a test writes it */
 #define PROFILER_RODATA const volatile

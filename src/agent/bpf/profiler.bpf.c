@@ -12,6 +12,7 @@
  */
 #include "maps.h"
 #include "registers.h"
+#include "stack.h"
 #include "vma.h"
 #include "walk.h"
 
@@ -117,7 +118,11 @@ static __always_inline void sample_send(struct walk *w, struct bpf_counters *c)
 	w->event.user_count = w->user_count;
 
 	__u32 slot = w->hash & (SEEN_SLOTS - 1);
-	__u64 *sent = settings.seen_enabled ? bpf_map_lookup_elem(&seen_hashes, &slot) : NULL;
+	int has_stack = w->event.h.stack_end == STACK_END_NO_FILE && stack_send(w, c);
+	if (has_stack)
+		w->event.h.flags |= EVENT_FLAG_STACK;
+	__u64 *sent = settings.seen_enabled && !has_stack ? bpf_map_lookup_elem(&seen_hashes, &slot)
+							  : NULL;
 	__u64 mark = hash_mix(w->hash, settings.epoch);
 	if (sent && *sent == mark) {
 		w->event.h.type = EVENT_SAMPLE_SEEN;

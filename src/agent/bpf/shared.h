@@ -77,10 +77,13 @@ enum event_type {
 	EVENT_SAMPLE_SEEN = 2, /* as SAMPLE, no frames: this hash was sent before in this epoch */
 	EVENT_EXEC = 3,        /* a process began another program */
 	EVENT_EXIT = 4,        /* the last thread of a process ended */
+	EVENT_STACK = 5,       /* the stack of the sample that this CPU sends next */
 };
 
 /* Private to the sampler: the frames will be asked for again by their hash. */
 #define EVENT_FLAG_KEEP 1
+/* An EVENT_STACK of the same CPU came before: the walk can be finished from it. */
+#define EVENT_FLAG_STACK 2
 
 struct event_header {
 	__u16 type;     /* enum event_type */
@@ -114,6 +117,37 @@ struct event_sample {
 	__u64 frames[]; /* kernel_count addresses, leaf first, then user_count user frames */
 };
 
+/* What is needed to go on where a walk ended with NO_FILE, once the file is known: the frame there,
+ * where executable memory is mapped, and the memory from sp on. */
+#define STACK_BYTES_MAX 16384
+#define STACK_MAPPINGS_MAX 64
+#define STACK_REGISTERS 17
+
+struct stack_mapping {
+	struct file_key key; /* inode 0: anonymous */
+	__u64 start;
+	__u64 end;
+	__u64 offset; /* of `start` in the file */
+};
+
+struct event_stack {
+	struct event_header h;
+	__u64 pc;
+	__u64 sp;
+	__u64 fp;
+	__u64 bx;
+	__u64 vdso;                  /* where the vDSO is mapped; 0: nowhere */
+	__u64 stack_start;           /* sp as execve left it */
+	__u64 regs[STACK_REGISTERS]; /* with pc_is_exact: r8 to r15, di, si, bp, bx, dx, ax, cx, sp,
+					ip */
+	__u32 pc_is_exact;
+	__u32 bx_is_known;
+	__u32 mapping_count;
+	__u32 stack_bytes;
+	struct stack_mapping mappings[STACK_MAPPINGS_MAX]; /* ascending */
+	__u8 stack[STACK_BYTES_MAX];                       /* stack_bytes of it are sent */
+};
+
 struct event_process {
 	struct event_header h;
 	__u32 ppid;
@@ -134,6 +168,8 @@ struct event_process {
 	X(user_frames, "user frames walked")                                       \
 	X(kernel_frames, "kernel frames walked")                                   \
 	X(vma_walks, "searches in a VMA tree")                                     \
+	X(stacks, "stacks copied, to finish a walk later")                         \
+	X(stacks_lost, "stacks not copied: the ring was too full")                 \
 	X(notices_lost, "process events lost: the ring was full")
 /* clang-format on */
 struct bpf_counters {

@@ -63,6 +63,8 @@ static struct shim_map shim_arrays[] = {
 	{ &counters, sizeof(struct bpf_counters), 1, NULL },
 	{ &seen_hashes, sizeof(uint64_t), SEEN_SLOTS, NULL },
 	{ &vma_searches, sizeof(struct vma_search), VMA_SEARCH_USERS, NULL },
+	{ &stack_copies, sizeof(struct stack_copy), 1, NULL },
+	{ &stack_copies, sizeof(struct stack_copy), 1, NULL },
 	{ &walks, sizeof(struct walk), 1, NULL },
 };
 

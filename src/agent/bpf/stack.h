@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * stack: the copy of a stack whose walk ended in a file that user space has not told us of yet, so
+ * that user space can finish it when it knows the file: even the first sample of a program is
+ * whole.
+ *
+ * The copy is made in a per-CPU map and sent before the sample. It is rare (STACK_INTERVAL_NS) and
+ * never takes the last part of the ring from the samples.
+ */
+#pragma once
+
+#include "maps.h"
+#include "vma.h"
+#include "walk.h"
+
+static __always_inline struct stack_copy *stack_copy_here(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&stack_copies, &zero);
+}
+
+/* Append a VMA if it is executable, and of our mm. */
+static __always_inline void stack_add_mapping(
+	struct event_stack *e, const struct vm_area_struct *vma, __u64 mm)
+{
+	if (!(BPF_CORE_READ(vma, vm_flags) & KERNEL_VM_EXEC) ||
+		(__u64)BPF_CORE_READ(vma, vm_mm) != mm)
+		return;
+	__u32 i = e->mapping_count;
+	if (i >= STACK_MAPPINGS_MAX)
+		return;
+	struct stack_mapping *m = &e->mappings[i];
+	__u32 generation;
+	m->key.inode = 0;
+	m->key.dev = 0;
+	m->key.generation = 0;
+	m->start = BPF_CORE_READ(vma, vm_start);
+	m->end = BPF_CORE_READ(vma, vm_end);
+	m->offset = (__u64)BPF_CORE_READ(vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
+	(void)vma_file_key(vma, &m->key, &generation);
+	e->mapping_count = i + 1;
+}
+
+/* One node of the tree on the way to the leaf of `address`, with s->last kept. Global, to be
+ * verified once. */
+__noinline int stack_step_maple(__u32 which, __u64 address)
+{
+	struct vma_search *s = vma_search_at(which);
+	if (!s || s->entry <= MAPLE_RESERVED_MAX)
+		return VMA_STEP_NONE;
+	__u32 type = (s->entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
+	__u32 pivots = type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
+	if (type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
+		return VMA_STEP_NONE;
+	if (bpf_probe_read_kernel(
+		    s->node, MAPLE_NODE_BYTES, (const void *)(s->entry & MAPLE_NODE_MASK)))
+		return VMA_STEP_NONE;
+	if (type == MAPLE_LEAF64)
+		return VMA_STEP_FOUND;
+	__u32 slot = maple_slot(s->node, pivots, address);
+	__u64 pivot = s->node[(1 + slot) & (MAPLE_NODE_WORDS - 1)];
+	if (slot < pivots && pivot != 0)
+		s->last = pivot;
+	s->entry = s->node[(1 + pivots + slot) & (MAPLE_NODE_WORDS - 1)];
+	return VMA_STEP_DOWN;
+}
+
+/* One mapping of the leaf in vma_searches[which]: slot number `slot`. */
+__noinline int stack_add_slot(__u32 which, __u32 slot)
+{
+	struct vma_search *s = vma_search_at(which);
+	struct stack_copy *copy = stack_copy_here();
+	if (!s || !copy)
+		return 0;
+	__u64 entry = s->node[(1 + MAPLE_RANGE64_PIVOTS + slot) & (MAPLE_NODE_WORDS - 1)];
+	if (entry > MAPLE_RESERVED_MAX)
+		stack_add_mapping(&copy->event, (const struct vm_area_struct *)entry, s->mm);
+	return 0;
+}
+
+/* The executable mappings of the leaf that tells of `address`; s->last is its last address. 0:
+ * there is no such leaf. */
+__noinline int stack_add_leaf(__u32 which, __u64 address)
+{
+	struct vma_search *s = vma_search_at(which);
+	if (!s)
+		return 0;
+	struct mm_struct *mm = (struct mm_struct *)s->mm;
+	s->entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+	s->last = ~0ULL;
+	if ((s->entry & MAPLE_ROOT_TAG_MASK) != MAPLE_ROOT_TAG_NODE)
+		return 0;
+	int step = VMA_STEP_DOWN;
+	for (int depth = 0; depth < MAPLE_DEPTH_MAX && step == VMA_STEP_DOWN; depth++)
+		step = stack_step_maple(which, address);
+	if (step != VMA_STEP_FOUND)
+		return 0;
+	for (__u32 slot = 0; slot <= MAPLE_RANGE64_PIVOTS; slot++) {
+		(void)stack_add_slot(which, slot);
+		/* An unused pivot: the slot before it was the last. */
+		if (slot < MAPLE_RANGE64_PIVOTS && s->node[1 + slot] == 0 && slot > 0)
+			break;
+	}
+	return 1;
+}
+
+static __always_inline void stack_add_maple(__u32 which)
+{
+	__u64 address = 0;
+	for (int i = 0; i < STACK_LEAVES_MAX; i++) {
+		struct vma_search *s = vma_search_at(which);
+		if (!s || !stack_add_leaf(which, address) || s->last == ~0ULL)
+			return;
+		address = s->last + 1;
+	}
+}
+
+/* Before Linux 6.1 VMAs are in a list too. */
+static __always_inline void stack_add_list(const struct vma_search *s, struct event_stack *e)
+{
+	struct mm_struct___rb *mm = (struct mm_struct___rb *)s->mm;
+	struct vm_area_struct___rb *vma = BPF_CORE_READ(mm, mmap);
+	for (int i = 0; i < STACK_LEAVES_MAX * MAPLE_RANGE64_PIVOTS / 2; i++) {
+		if (!vma)
+			return;
+		stack_add_mapping(e, (const struct vm_area_struct *)vma, s->mm);
+		vma = BPF_CORE_READ(vma, vm_next);
+	}
+}
+
+/* Global, to be verified once; `unused` as in walk_frame(). */
+__noinline int stack_fill(__u32 unused)
+{
+	struct stack_copy *copy = stack_copy_here();
+	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
+	const struct walk *w = walk_here();
+	if (!copy || !s || !w)
+		return 0;
+	struct event_stack *e = &copy->event;
+	s->mm = w->mm;
+	e->mapping_count = 0;
+	if (bpf_core_field_exists(struct mm_struct, mm_mt))
+		stack_add_maple(VMA_SEARCH_SAMPLE);
+	else
+		stack_add_list(s, e);
+	__u32 bytes = 0;
+	for (__u32 i = 0; i < STACK_BYTES_MAX / STACK_CHUNK_BYTES; i++) {
+		if (!read_user(e->stack + i * STACK_CHUNK_BYTES, STACK_CHUNK_BYTES,
+			    w->sp + i * STACK_CHUNK_BYTES))
+			break;
+		bytes += STACK_CHUNK_BYTES;
+	}
+	/* What is left before the end of the stack, word by word. */
+	for (__u32 i = 0; i < STACK_CHUNK_BYTES / sizeof(__u64); i++) {
+		__u32 at = bytes & (STACK_BYTES_MAX - 1);
+		if (bytes > STACK_BYTES_MAX - sizeof(__u64) ||
+			at > STACK_BYTES_MAX - sizeof(__u64) ||
+			!read_user(e->stack + at, sizeof(__u64), w->sp + bytes))
+			break;
+		bytes += sizeof(__u64);
+	}
+	e->stack_bytes = bytes;
+	return 0;
+}
+
+/* 1: the stack is sent. */
+static __always_inline int stack_send(const struct walk *w, struct bpf_counters *c)
+{
+	struct stack_copy *copy = stack_copy_here();
+	if (!copy || !config.copy_stacks || w->event.h.time_ns - copy->sent_ns < STACK_INTERVAL_NS)
+		return 0;
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes) {
+		c->stacks_lost++;
+		return 0;
+	}
+	struct event_stack *e = &copy->event;
+	copy->sent_ns = w->event.h.time_ns;
+	e->h = w->event.h;
+	e->h.type = EVENT_STACK;
+	e->pc = w->pc;
+	e->sp = w->sp;
+	e->fp = w->fp;
+	e->bx = w->bx;
+	e->vdso = w->vdso;
+	e->stack_start = w->stack_start;
+	e->pc_is_exact = w->pc_is_exact;
+	e->bx_is_known = w->bx_is_known;
+	__builtin_memcpy(e->regs, w->regs, sizeof(e->regs));
+	(void)stack_fill(0);
+	__u64 bytes = e->stack_bytes;
+	if (bytes > STACK_BYTES_MAX)
+		bytes = STACK_BYTES_MAX;
+	if (bpf_ringbuf_output(&events, e, __builtin_offsetof(struct event_stack, stack) + bytes,
+		    BPF_RB_NO_WAKEUP)) {
+		c->stacks_lost++;
+		return 0;
+	}
+	c->stacks++;
+	return 1;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stack of a sample comes right before it from the same CPU, so one for each CPU is kept until
+ * its sample is there; then both are one item of a short list, oldest first.
+ *
+ * A walk is tried as often as the list is run, from where it ended in the kernel. It mirrors
+ * agent/bpf/walk.h, with unwind_step() for the steps, the copied words for memory, and the list of
+ * mappings for the tree.
+ */
+#include "agent/deferred.h"
+
+#include "base/clock.h"
+#include "base/vec.h"
+#include "unwind/unwind.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPUS_MAX 8192
+/* As in agent/bpf/walk.h. */
+#define STACK_BASE_SLACK_BYTES 64
+
+struct item {
+	struct event_stack *stack; /* only stack_bytes of its memory */
+	struct event_sample *sample;
+	int64_t deadline_ns;
+};
+
+struct deferred {
+	struct deferred_config config;
+	VEC(struct event_stack *) pending; /* by CPU; NULL: none */
+	struct item items[DEFERRED_MAX];
+	uint32_t count;
+	struct event_sample *out; /* room for the longest one */
+	struct deferred_metrics metrics;
+};
+
+static const struct metric_def metric_defs[] = { DEFERRED_METRICS(METRIC_DEF) };
+
+static size_t stack_len(const struct event_stack *s)
+{
+	return offsetof(struct event_stack, stack) + s->stack_bytes;
+}
+
+static size_t sample_len(const struct event_sample *s)
+{
+	return sizeof(*s) + ((size_t)s->kernel_count + s->user_count) * sizeof(s->frames[0]);
+}
+
+static void *copy_of(const void *from, size_t len)
+{
+	void *to = malloc(len);
+	if (to)
+		memcpy(to, from, len);
+	return to;
+}
+
+/* ---- in ---- */
+
+void deferred_stack(struct deferred *d, const struct event_stack *stack)
+{
+	uint32_t cpu = stack->h.cpu;
+	if (cpu >= CPUS_MAX || stack->stack_bytes > STACK_BYTES_MAX ||
+		stack->mapping_count > STACK_MAPPINGS_MAX)
+		return;
+	while (d->pending.len <= cpu) {
+		if (!VEC_PUSH(&d->pending, NULL))
+			return;
+	}
+	free(d->pending.v[cpu]);
+	d->pending.v[cpu] = copy_of(stack, stack_len(stack));
+}
+
+/* The stack that came for this sample; the caller's now. NULL: it was lost. */
+static struct event_stack *take_stack(struct deferred *d, const struct event_sample *s)
+{
+	if (s->h.cpu >= d->pending.len)
+		return NULL;
+	struct event_stack *stack = d->pending.v[s->h.cpu];
+	d->pending.v[s->h.cpu] = NULL;
+	if (stack && (stack->h.time_ns != s->h.time_ns || stack->h.tid != s->h.tid)) {
+		free(stack);
+		return NULL;
+	}
+	return stack;
+}
+
+bool deferred_add(struct deferred *d, const struct event_sample *s, int64_t now_ns)
+{
+	if (!(s->h.flags & EVENT_FLAG_STACK))
+		return false;
+	struct item item = { take_stack(d, s), NULL, now_ns + DEFERRED_WAIT_NS };
+	if (item.stack && d->count < DEFERRED_MAX && s->user_count > 0)
+		item.sample = copy_of(s, sample_len(s));
+	if (!item.sample) {
+		free(item.stack);
+		metric_add(&d->metrics.refused, 1);
+		return false;
+	}
+	d->items[d->count++] = item;
+	metric_add(&d->metrics.taken, 1);
+	metric_set(&d->metrics.waiting, d->count);
+	return true;
+}
+
+/* ---- one walk ---- */
+
+struct rewalk {
+	const struct deferred *d;
+	const struct event_stack *stack;
+	struct unwind_frame frame;
+	struct event_sample *out;
+	const struct stack_mapping *unknown; /* the file that it ended in */
+};
+
+static bool read_copy(void *ctx, uint64_t address, uint64_t *out)
+{
+	const struct event_stack *s = ctx;
+	uint64_t at = address - s->sp;
+	if (at > s->stack_bytes || s->stack_bytes - at < sizeof(*out))
+		return false;
+	memcpy(out, s->stack + at, sizeof(*out));
+	return true;
+}
+
+static struct unwind_frame first_frame(const struct event_stack *s)
+{
+	/* The order of regs[], by DWARF's numbers; the last is pc. */
+	static const uint8_t order[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7 };
+	struct unwind_frame f = { .pc = s->pc, .is_exact = s->pc_is_exact };
+	for (size_t i = 0; i < ARRAY_COUNT(order) && f.is_exact; i++) {
+		f.registers[order[i]] = s->regs[i];
+		f.known |= 1u << order[i];
+	}
+	f.registers[3] = s->bx;
+	f.registers[6] = s->fp;
+	f.registers[7] = s->sp;
+	f.known |= (s->bx_is_known ? 1u << 3 : 0) | 1u << 6 | 1u << 7;
+	return f;
+}
+
+static const struct stack_mapping *mapping_of(const struct event_stack *s, uint64_t address)
+{
+	for (uint32_t i = 0; i < s->mapping_count; i++) {
+		const struct stack_mapping *m = &s->mappings[i];
+		if (address >= m->start && address < m->end)
+			return m;
+	}
+	return NULL;
+}
+
+static void record(struct rewalk *w, uint32_t file_id, uint64_t offset)
+{
+	struct event_sample *o = w->out;
+	o->frames[o->kernel_count + o->user_count++] =
+		(uint64_t)file_id << FRAME_FILE_SHIFT | (offset & FRAME_OFFSET_MASK);
+}
+
+static enum stack_end step_by(struct rewalk *w, const struct unwind_rule *rule)
+{
+	static const enum stack_end ends[] = {
+		[UNWIND_STEP_ON] = STACK_END_NONE,
+		[UNWIND_STEP_ROOT] = STACK_END_ROOT,
+		[UNWIND_STEP_ROOT_ZERO] = STACK_END_ROOT_ZERO,
+		[UNWIND_STEP_NO_RULE] = STACK_END_NO_TABLE,
+		[UNWIND_STEP_UNSUPPORTED] = STACK_END_UNSUPPORTED,
+		[UNWIND_STEP_READ_ERROR] = STACK_END_READ_ERROR,
+		[UNWIND_STEP_LOOP] = STACK_END_LOOP,
+	};
+	uint64_t below = w->stack->stack_start - w->frame.registers[7];
+	if (rule->cfa == UNWIND_CFA_NONE &&
+		below + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES)
+		return STACK_END_ROOT_NO_INFO;
+	return ends[unwind_step(
+		EM_X86_64, rule, &w->frame, read_copy, (void *)(uintptr_t)w->stack)];
+}
+
+/* Record the frame, and go to its caller. */
+static enum stack_end rewalk_frame(struct rewalk *w)
+{
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
+	uint64_t address = w->frame.is_exact ? w->frame.pc : w->frame.pc - 1;
+	const struct stack_mapping *m = mapping_of(w->stack, address);
+	if (w->out->user_count >= SAMPLE_USER_FRAMES_MAX)
+		return STACK_END_DEPTH;
+	if (!m)
+		return w->frame.is_guess ? STACK_END_NO_TABLE : STACK_END_NO_VMA;
+	bool is_vdso = w->stack->vdso && m->start == w->stack->vdso;
+	uint32_t file_id = FRAME_FILE_ADDRESS;
+	uint64_t offset = address - m->start + (is_vdso ? 0 : m->offset);
+	if (m->key.inode || is_vdso) {
+		enum deferred_file found =
+			w->d->config.find(w->d->config.ctx, &m->key, offset, &file_id, &rule);
+		if (found != DEFERRED_KNOWN) {
+			record(w, FRAME_FILE_ADDRESS, address);
+			w->unknown = m;
+			return STACK_END_NO_FILE;
+		}
+	}
+	record(w, file_id, file_id == FRAME_FILE_ADDRESS ? address : offset);
+	return step_by(w, &rule);
+}
+
+/* The sample with the frames that can be found now, in d->out. *unknown: where it ended. */
+static enum stack_end rewalk(
+	struct deferred *d, const struct item *item, const struct stack_mapping **unknown)
+{
+	struct rewalk w = { d, item->stack, first_frame(item->stack), d->out, NULL };
+	memcpy(d->out, item->sample, sample_len(item->sample));
+	d->out->user_count--; /* the last frame again, by its file */
+	enum stack_end end = STACK_END_NONE;
+	while (end == STACK_END_NONE)
+		end = rewalk_frame(&w);
+	*unknown = w.unknown;
+	return end;
+}
+
+/* ---- out ---- */
+
+static void item_free(struct item *item)
+{
+	free(item->stack);
+	free(item->sample);
+}
+
+/* True: it is emitted and freed. */
+static bool try_item(struct deferred *d, struct item *item, bool is_last_time)
+{
+	const struct stack_mapping *unknown = NULL;
+	enum stack_end end = rewalk(d, item, &unknown);
+	if (unknown && !is_last_time) {
+		uint32_t id;
+		struct unwind_rule rule;
+		if (d->config.find(d->config.ctx, &unknown->key, 0, &id, &rule) == DEFERRED_NOT_YET)
+			return false;
+	}
+	if (stack_end_is_whole(end))
+		metric_add(&d->metrics.whole, 1);
+	else if (d->out->user_count > item->sample->user_count)
+		metric_add(&d->metrics.longer, 1);
+	else
+		metric_add(&d->metrics.expired, 1);
+	d->out->h.stack_end = (uint8_t)end;
+	d->out->h.flags = 0;
+	d->out->notice = (struct file_notice){ 0 };
+	if (unknown)
+		d->out->notice = (struct file_notice){ unknown->key, unknown->start, unknown->end,
+			unknown->offset };
+	d->config.emit(d->config.ctx, d->out);
+	item_free(item);
+	return true;
+}
+
+void deferred_run(struct deferred *d, int64_t now_ns, bool all)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < d->count; i++) {
+		struct item *item = &d->items[i];
+		if (!try_item(d, item, all || now_ns >= item->deadline_ns))
+			d->items[kept++] = *item;
+	}
+	d->count = kept;
+	metric_set(&d->metrics.waiting, kept);
+}
+
+/* ---- life ---- */
+
+enum status deferred_new(const struct deferred_config *c, struct deferred **out, struct err *e)
+{
+	struct deferred *d = calloc(1, sizeof(*d));
+	if (d)
+		d->out = calloc(
+			1, sizeof(*d->out) + (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX) *
+						     sizeof(uint64_t));
+	if (!d || !d->out) {
+		deferred_free(d);
+		return err_set(e, E_NOMEM, "deferred samples");
+	}
+	d->config = *c;
+	*out = d;
+	return OK;
+}
+
+void deferred_free(struct deferred *d)
+{
+	if (!d)
+		return;
+	for (uint32_t i = 0; i < d->count; i++)
+		item_free(&d->items[i]);
+	for (size_t i = 0; i < d->pending.len; i++)
+		free(d->pending.v[i]);
+	VEC_FREE(&d->pending);
+	free(d->out);
+	free(d);
+}
+
+const struct deferred_metrics *deferred_metrics(const struct deferred *d)
+{
+	return &d->metrics;
+}
+
+void deferred_write_metrics(const struct deferred *d, struct buf *out)
+{
+	metrics_write(
+		out, metric_defs, (const metric_value *)&d->metrics, ARRAY_COUNT(metric_defs));
+}

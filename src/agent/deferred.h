@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deferred: samples whose walk ended in a file that was not known yet, with a copy of their stack:
+ * kept until the file is known, then finished here by the same tables. Private to agent/. Not
+ * thread safe: the poll thread's.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/metrics.h"
+
+/* Samples waiting, of up to 28 KiB each; more are delivered as they stand, and counted. */
+#define DEFERRED_MAX 128
+/* So long a sample waits for its file. */
+#define DEFERRED_WAIT_NS (10 * NS_PER_SEC)
+
+enum deferred_file {
+	DEFERRED_KNOWN,   /* id and rule are given */
+	DEFERRED_NOT_YET, /* it may be known later */
+	DEFERRED_NEVER,
+};
+
+struct deferred_config {
+	/* What is known of a file at an offset; key.inode 0: the vDSO. */
+	enum deferred_file (*find)(void *ctx, const struct file_key *key, uint64_t offset,
+		uint32_t *out_file_id, struct unwind_rule *out_rule);
+	void (*emit)(void *ctx, const struct event_sample *s);
+	void *ctx;
+};
+
+#define DEFERRED_METRICS(X)                                                   \
+	X(taken, COUNTER, "firn_agent_deferred_samples_total",                \
+		"Samples kept to be finished when their file is known.")      \
+	X(whole, COUNTER, "firn_agent_deferred_whole_total",                  \
+		"Deferred samples that became whole.")                        \
+	X(longer, COUNTER, "firn_agent_deferred_longer_total",                \
+		"Deferred samples that became longer, and not whole.")        \
+	X(expired, COUNTER, "firn_agent_deferred_expired_total",              \
+		"Deferred samples whose file did not become known in time.")  \
+	X(refused, COUNTER, "firn_agent_deferred_refused_total",              \
+		"Samples not deferred: too many were waiting, or no memory.") \
+	X(waiting, GAUGE, "firn_agent_deferred_waiting", "Deferred samples waiting.")
+struct deferred_metrics {
+	DEFERRED_METRICS(METRIC_FIELD)
+};
+
+struct deferred;
+
+NODISCARD enum status deferred_new(
+	const struct deferred_config *c, struct deferred **out, struct err *e);
+void deferred_free(struct deferred *d);
+/* The stack of the sample that comes next from its CPU. Copied. */
+void deferred_stack(struct deferred *d, const struct event_stack *stack);
+/* True: it is kept, and will be emitted. False: it is no sample for here; the caller delivers it.
+ */
+bool deferred_add(struct deferred *d, const struct event_sample *s, int64_t now_ns);
+/* Finish what can be; everything when `all`. */
+void deferred_run(struct deferred *d, int64_t now_ns, bool all);
+const struct deferred_metrics *deferred_metrics(const struct deferred *d);
+void deferred_write_metrics(const struct deferred *d, struct buf *out);

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Made stacks over two files, of which the second becomes known late. */
+#include "agent/deferred.h"
+#include "base/clock.h"
+#include "test.h"
+
+#define APP 0x550000000000 /* known from the beginning: inode 1 */
+#define NEW 0x7f0000000000 /* inode 2 */
+#define VDSO 0x7ffd10000000
+#define SP 0x7ffc00001000
+#define APP_ID 12
+#define NEW_ID 13
+
+static struct {
+	enum deferred_file state; /* of the new file */
+	uint32_t emitted;
+	struct event_sample *last;
+	struct unwind_rule app;
+} world;
+
+static enum deferred_file find(void *ctx, const struct file_key *key, uint64_t offset,
+	uint32_t *out_file_id, struct unwind_rule *out_rule)
+{
+	(void)ctx;
+	bool is_new = key->inode == 2;
+	if (is_new && world.state != DEFERRED_KNOWN)
+		return world.state;
+	*out_file_id = is_new ? NEW_ID : key->inode ? APP_ID : FRAME_FILE_VDSO;
+	*out_rule = is_new || !key->inode
+			    ? (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 16, 0, -8 }
+			    : world.app;
+	if (offset >= 0x9000) /* main */
+		*out_rule = (struct unwind_rule){ .cfa = UNWIND_CFA_STOP };
+	return DEFERRED_KNOWN;
+}
+
+static void emit(void *ctx, const struct event_sample *s)
+{
+	(void)ctx;
+	size_t len = sizeof(*s) + ((size_t)s->kernel_count + s->user_count) * 8;
+	free(world.last);
+	world.last = malloc(len);
+	CHECK(world.last != NULL);
+	memcpy(world.last, s, len);
+	world.emitted++;
+}
+
+struct made {
+	struct deferred *d;
+	struct event_stack *stack;
+	struct event_sample *sample;
+};
+
+/* A leaf in the new file at +0x123, called by APP+0x2001 (file offset 0x3000), called by its main.
+ */
+static void begin(struct made *m)
+{
+	struct err e = { 0 };
+	const struct deferred_config c = { find, emit, NULL };
+	world.state = DEFERRED_NOT_YET;
+	world.emitted = 0;
+	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 32, 0, -8 };
+	CHECK_OK(deferred_new(&c, &m->d, &e), &e);
+	m->stack = calloc(1, sizeof(*m->stack));
+	m->sample = calloc(1, sizeof(*m->sample) + 3 * 8);
+	CHECK(m->stack && m->sample);
+	*m->stack = (struct event_stack){ .h = { .type = EVENT_STACK, .cpu = 3, .tid = 8 },
+		.pc = NEW + 0x123,
+		.sp = SP,
+		.vdso = VDSO,
+		.stack_start = SP + 0x100000,
+		.pc_is_exact = 1,
+		.mapping_count = 3,
+		.stack_bytes = 1024,
+		.mappings = { { { 1, 5, 0 }, APP, APP + 0x10000, 0x1000 },
+			{ { 2, 5, 0 }, NEW, NEW + 0x1000, 0 },
+			{ { 0 }, VDSO, VDSO + 0x2000, 0x7777000 } } };
+	uint64_t words[] = { 0, APP + 0x2001, 0, 0, 0, APP + 0x8800 };
+	memcpy(m->stack->stack, words, sizeof(words));
+	m->sample->h = m->stack->h;
+	m->sample->h.type = EVENT_SAMPLE;
+	m->sample->h.stack_end = STACK_END_NO_FILE;
+	m->sample->h.flags = EVENT_FLAG_STACK;
+	m->sample->kernel_count = 2;
+	m->sample->user_count = 1;
+	m->sample->frames[0] = 0xffffffff81000001;
+	m->sample->frames[2] = NEW + 0x123;
+}
+
+static void end(struct made *m)
+{
+	deferred_free(m->d);
+	free(m->stack);
+	free(m->sample);
+	free(world.last);
+	world.last = NULL;
+}
+
+static void add(struct made *m)
+{
+	deferred_stack(m->d, m->stack);
+	CHECK(deferred_add(m->d, m->sample, 1000));
+}
+
+static uint64_t user_frame(uint32_t i)
+{
+	CHECK(i < world.last->user_count);
+	return world.last->frames[world.last->kernel_count + i];
+}
+
+static uint64_t frame(uint64_t id, uint64_t offset)
+{
+	return id << FRAME_FILE_SHIFT | offset;
+}
+
+static void finishes_when_the_file_is_known(void **state)
+{
+	(void)state;
+	struct made m;
+	begin(&m);
+	add(&m);
+	deferred_run(m.d, 2000, false);
+	CHECK(world.emitted == 0 && metric_get(&deferred_metrics(m.d)->waiting) == 1);
+	world.state = DEFERRED_KNOWN;
+	deferred_run(m.d, 3000, false);
+	CHECK(world.emitted == 1 && metric_get(&deferred_metrics(m.d)->whole) == 1);
+	CHECK(world.last->h.stack_end == STACK_END_ROOT && world.last->user_count == 3);
+	CHECK(world.last->kernel_count == 2 && world.last->frames[0] == 0xffffffff81000001);
+	CHECK(user_frame(0) == frame(NEW_ID, 0x123));
+	CHECK(user_frame(1) == frame(APP_ID, 0x3000));
+	CHECK(user_frame(2) == frame(APP_ID, 0x97ff));
+	CHECK(world.last->h.flags == 0 && world.last->notice.key.inode == 0);
+	deferred_run(m.d, 4000, true);
+	CHECK(world.emitted == 1);
+	end(&m);
+}
+
+static void gives_up_in_time_or_at_once(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		struct made m;
+		begin(&m);
+		add(&m);
+		world.state = way == 2 ? DEFERRED_NEVER : DEFERRED_NOT_YET;
+		deferred_run(m.d, way == 0 ? 1000 + DEFERRED_WAIT_NS : 2000, way == 1);
+		CHECK(world.emitted == 1 && world.last->h.stack_end == STACK_END_NO_FILE);
+		CHECK(world.last->user_count == 1 && user_frame(0) == NEW + 0x123);
+		CHECK(world.last->notice.key.inode == 2 && world.last->notice.vma_start == NEW);
+		CHECK(metric_get(&deferred_metrics(m.d)->expired) == 1);
+		end(&m);
+	}
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	struct unwind_rule app; /* of the second frame */
+	uint64_t caller;        /* of the leaf */
+	uint32_t stack_bytes;
+	enum stack_end want; uint32_t frames;
+} ends[] = {
+	{ "the copy ends", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 1024, STACK_END_READ_ERROR, 2 },
+	{ "in the middle of a word", { UNWIND_CFA_SP, 0, 32, 0, -8 }, APP + 0x2001, 44, STACK_END_READ_ERROR, 2 },
+	{ "nothing was copied", { 0 }, APP + 0x2001, 0, STACK_END_READ_ERROR, 1 },
+	{ "no rule", { .cfa = UNWIND_CFA_UNSUPPORTED }, APP + 0x2001, 1024, STACK_END_UNSUPPORTED, 2 },
+	{ "no mapping", { 0 }, 0x1234, 1024, STACK_END_NO_VMA, 1 },
+	{ "through the vDSO", { 0 }, VDSO + 0x11, 1024, STACK_END_ROOT_ZERO, 2 },
+	{ "an endless circle", { UNWIND_CFA_SP, 0, 0, 0, -8 }, APP + 0x2001, 1024, STACK_END_LOOP, 2 },
+};
+/* clang-format on */
+
+static void ends_as_a_walk_in_the_kernel(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, ends) {
+		struct made m;
+		begin(&m);
+		world.app = c->app;
+		world.state = DEFERRED_KNOWN;
+		m.stack->stack_bytes = c->stack_bytes;
+		memcpy(m.stack->stack + 8, &c->caller, 8);
+		add(&m);
+		deferred_run(m.d, 2000, false);
+		CHECK_CASE(c, world.emitted == 1 && world.last->h.stack_end == c->want);
+		CHECK_CASE(c, world.last->user_count == c->frames);
+		if (c->caller == VDSO + 0x11)
+			CHECK_CASE(c, user_frame(1) == frame(FRAME_FILE_VDSO, 0x10));
+		end(&m);
+	}
+}
+
+static void takes_only_what_belongs_together(void **state)
+{
+	(void)state;
+	struct made m;
+	begin(&m);
+	CHECK(!deferred_add(m.d, m.sample, 1000)); /* no stack came */
+	CHECK(metric_get(&deferred_metrics(m.d)->refused) == 1);
+	m.stack->h.tid++; /* another thread's */
+	deferred_stack(m.d, m.stack);
+	CHECK(!deferred_add(m.d, m.sample, 1000));
+	m.stack->h.tid--;
+	m.stack->h.cpu = 4;
+	deferred_stack(m.d, m.stack);
+	CHECK(!deferred_add(m.d, m.sample, 1000));
+	m.stack->h.cpu = 1u << 20; /* no CPU */
+	deferred_stack(m.d, m.stack);
+	m.stack->h.cpu = 3;
+	m.sample->h.flags = 0; /* an ordinary sample */
+	CHECK(!deferred_add(m.d, m.sample, 1000));
+	m.sample->h.flags = EVENT_FLAG_STACK;
+	for (int i = 0; i < DEFERRED_MAX; i++)
+		add(&m);
+	deferred_stack(m.d, m.stack);
+	CHECK(!deferred_add(m.d, m.sample, 1000));
+	CHECK(metric_get(&deferred_metrics(m.d)->taken) == DEFERRED_MAX);
+	deferred_run(m.d, 2000, true);
+	CHECK(world.emitted == DEFERRED_MAX);
+	add(&m); /* and freed with what waits */
+	end(&m);
+}
+
+/* A stack that goes on for ever is cut like in the kernel. */
+static void cuts_what_is_too_deep(void **state)
+{
+	(void)state;
+	struct made m;
+	begin(&m);
+	world.state = DEFERRED_KNOWN;
+	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 8, 0, -8 };
+	uint64_t caller = APP + 0x2001;
+	m.stack->stack_bytes = STACK_BYTES_MAX;
+	for (size_t i = 0; i < STACK_BYTES_MAX; i += 8)
+		memcpy(m.stack->stack + i, &caller, 8);
+	add(&m);
+	deferred_run(m.d, 2000, false);
+	CHECK(world.last->h.stack_end == STACK_END_DEPTH);
+	CHECK(world.last->user_count == SAMPLE_USER_FRAMES_MAX);
+	end(&m);
+}
+
+TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
+	cmocka_unit_test(gives_up_in_time_or_at_once),
+	cmocka_unit_test(ends_as_a_walk_in_the_kernel),
+	cmocka_unit_test(takes_only_what_belongs_together), cmocka_unit_test(cuts_what_is_too_deep))

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent/bpf/stack.h as ordinary C: copies of stacks and lists of mappings. */
+#define PROFILER_RODATA
+/* clang-format off */
+#include "agent/bpf/profiler.bpf.c"
+#include "shim/shim.h"
+#include "shim/world.h"
+#include "shim/made.h"
+/* clang-format on */
+
+/* The clock stands still here: let the last copy be long ago. */
+static void allow_copy(void)
+{
+	config.copy_stacks = 1;
+	stack_copy_here()->sent_ns = -(uint64_t)STACK_INTERVAL_NS;
+}
+
+static const struct event_stack *sent_stack(void)
+{
+	assert_true(shim.event_count >= 2);
+	const struct event_stack *e =
+		(const struct event_stack *)(const void *)shim.events[shim.event_count - 2];
+	assert_int_equal(e->h.type, EVENT_STACK);
+	assert_int_equal(shim.event_bytes[shim.event_count - 2],
+		offsetof(struct event_stack, stack) + e->stack_bytes);
+	return e;
+}
+
+/* The executable ones of the world's mappings, in order, and nothing else. */
+static void check_mappings(const struct event_stack *e, bool all_leaves)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < world.vma_count && n < STACK_MAPPINGS_MAX; i++) {
+		const struct vm_area_struct *v = &world.vmas[i].vma;
+		if (!(v->vm_flags & KERNEL_VM_EXEC))
+			continue;
+		const struct stack_mapping *m = &e->mappings[n++];
+		if (n > e->mapping_count && !all_leaves)
+			return;
+		assert_true(n <= e->mapping_count);
+		assert_int_equal(m->start, v->vm_start);
+		assert_int_equal(m->end, v->vm_end);
+		assert_int_equal(m->offset, v->vm_pgoff << KERNEL_PAGE_SHIFT);
+		assert_int_equal(m->key.inode, v->vm_file ? v->vm_file->f_inode->i_ino : 0);
+	}
+	assert_int_equal(n, e->mapping_count);
+}
+
+static void copies_the_list_of_mappings(void **state)
+{
+	(void)state;
+	static const uint32_t counts[] = { 1, 2, 7, 30, 200, 700 };
+	static const uint32_t fills[] = { 16, 15, 9, 4 };
+	uint32_t seed = 5;
+	for (size_t k = 0; k < ARRAY_COUNT(counts) * ARRAY_COUNT(fills); k++) {
+		uint32_t count = counts[k / ARRAY_COUNT(fills)];
+		uint32_t fill = fills[k % ARRAY_COUNT(fills)];
+		world_begin();
+		allow_copy();
+		uint64_t at = 0x400000;
+		for (uint32_t i = 0; i < count; i++) {
+			bool is_exec = i == 0 || random_below(&seed, 5) == 0;
+			at += 4096 * (uint64_t)random_below(&seed, 3);
+			world_map(at, at + 8192, is_exec ? MM_EXEC : MM_DATA,
+				i % 3 ? (int)(i % WORLD_FILES_MAX) : -1, 4096 * (uint64_t)i);
+			at += 8192;
+		}
+		world.vmas[0].vma.vm_file = &world.files[1];
+		world_build_tree(fill);
+		const struct event_sample *s =
+			world_sample(world.vmas[0].vma.vm_start + 0x100, SP0, 0);
+		CHECK(s && s->h.stack_end == STACK_END_NO_FILE);
+		CHECK(s->h.flags & EVENT_FLAG_STACK);
+		check_mappings(sent_stack(), count <= STACK_LEAVES_MAX * fill / 2);
+		world_end();
+	}
+}
+
+/* clang-format off */
+static const struct {
+	const char *name; bool enabled, ring_is_full; uint64_t sp; bool sent; uint32_t bytes;
+} copy_cases[] = {
+	{ "in the middle", true, false, SP0, true, STACK_BYTES_MAX - 16 },
+	{ "not asked for", false, false, SP0, false, 0 },
+	{ "the ring is full enough", true, true, SP0, false, 0 },
+	{ "at the end of the stack", true, false, WORLD_STACK_TOP - 24, true, 8 },
+};
+/* clang-format on */
+
+static void copies_the_stack_where_a_file_is_not_known(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 } };
+	FOR_EACH_CASE (c, copy_cases) {
+		begin_with(rows, ARRAY_COUNT(rows));
+		world_map(UNKNOWN, UNKNOWN + 0x1000, MM_EXEC, 3, 0);
+		world_build_tree(12);
+		allow_copy();
+		config.copy_stacks = c->enabled;
+		shim.ring_waiting = c->ring_is_full ? config.wake_bytes + 1 : 0;
+		*world_word(c->sp + 8) = UNKNOWN + 0x123;
+		const struct event_sample *s = world_sample(CALLEE, c->sp, 0x1111);
+		CHECK_CASE(c, s->h.stack_end == STACK_END_NO_FILE && s->user_count == 2);
+		CHECK_CASE(c, !(s->h.flags & EVENT_FLAG_STACK) == !c->sent);
+		CHECK_CASE(c, counted()->stacks == c->sent);
+		CHECK_CASE(c, counted()->stacks_lost == c->ring_is_full);
+		check_conservation();
+		if (c->sent) {
+			const struct event_stack *e = sent_stack();
+			CHECK_CASE(c, e->pc == UNKNOWN + 0x123 && e->sp == c->sp + 16);
+			CHECK_CASE(c, e->fp == 0x1111 && !e->pc_is_exact && e->vdso == VDSO);
+			CHECK_CASE(c, e->stack_bytes == c->bytes && e->h.pid == WORLD_PID);
+			CHECK_CASE(c, memcmp(e->stack, world_word(e->sp), c->bytes) == 0);
+			/* Not again so soon, and never by its hash. */
+			s = world_sample(CALLEE, c->sp, 0x1111);
+			CHECK_CASE(c, s->h.type == EVENT_SAMPLE);
+			CHECK_CASE(c, !(s->h.flags & EVENT_FLAG_STACK));
+		}
+		world_end();
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(copies_the_list_of_mappings),
+	cmocka_unit_test(copies_the_stack_where_a_file_is_not_known))
