@@ -184,10 +184,16 @@ enum status os_make_dirs(const char *path, struct err *e)
 	for (size_t i = 1; i <= len; i++) {
 		if (part[i] != '/' && part[i] != 0)
 			continue;
-		char saved = part[i];
+		char saved = part[i], folder[PATH_MAX];
 		part[i] = 0;
-		if (mkdir(part, 0750) < 0 && errno != EEXIST)
+		bool made = mkdir(part, 0750) == 0;
+		if (!made && errno != EEXIST)
 			return err_os(e, "make directory %s", part);
+		enum status s = made ? parent_of(part, folder, e) : OK;
+		if (made && s == OK)
+			s = os_fsync_dir(folder, e);
+		if (s != OK && s != E_DENIED) /* a folder that may be written, not read */
+			return s;
 		part[i] = saved;
 	}
 	struct stat st;

@@ -61,8 +61,7 @@ static void notice(void *ctx, const char *sentence)
 {
 	(void)ctx;
 	char quoted[1024];
-	log_warn(
-		"store recovery", "notice=%s", log_quote(str_of(sentence), quoted, sizeof(quoted)));
+	log_warn("store", "notice=%s", log_quote(str_of(sentence), quoted, sizeof(quoted)));
 }
 
 static enum status open_symbolizer(struct server *s, struct err *e)

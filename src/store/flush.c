@@ -169,7 +169,10 @@ static enum status flush_frozen(struct store *s, struct memtable *m, struct err 
 	char path[STORE_PATH_MAX];
 	struct part *p = NULL;
 	uint64_t id = store_next_part(s), last = m->last_sequence;
-	enum status st = write_part(s, m, id, e);
+	enum status st = store_check_home(s, e);
+	if (st != OK)
+		return st;
+	st = write_part(s, m, id, e);
 	if (st == OK)
 		st = store_part_path(s, id, path, e);
 	if (st == OK)

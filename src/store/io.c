@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct store_io_hook store_io_hook;
@@ -82,6 +83,20 @@ enum status store_io_sync_dir(const char *path, struct err *e)
 	if (fails("syncdir"))
 		return err_os(e, "sync %s", path);
 	return os_fsync_dir(path, e);
+}
+
+enum status store_io_truncate(int fd, uint64_t len, const char *name, struct err *e)
+{
+	if (fails("truncate") || ftruncate(fd, (off_t)len) < 0)
+		return err_os(e, "cut %s to %llu bytes", name, (unsigned long long)len);
+	return OK;
+}
+
+bool store_io_same(const char *path, int fd)
+{
+	struct stat by_path, by_fd;
+	return stat(path, &by_path) == 0 && fstat(fd, &by_fd) == 0 &&
+	       by_path.st_ino == by_fd.st_ino && by_path.st_dev == by_fd.st_dev;
 }
 
 enum status store_io_make_dirs(const char *path, struct err *e)

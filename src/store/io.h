@@ -11,7 +11,8 @@
 #include "os/os.h"
 
 /* Asked before each operation ("open", "write", "sync", "rename", "unlink", "alloc", "syncdir",
- * "mkdir"): 0 lets it happen, an errno makes it fail without happening. Set before any thread. */
+ * "mkdir", "truncate"): 0 lets it happen, an errno makes it fail without happening. Set before any
+ * thread. */
 struct store_io_hook {
 	int (*before)(void *ctx, const char *operation);
 	void *ctx;
@@ -28,6 +29,9 @@ NODISCARD enum status store_io_rename(const char *from, const char *to, struct e
 NODISCARD enum status store_io_unlink(const char *path, struct err *e);
 /* Room on the disk for the bytes 0 to len, where the file system can promise it. */
 NODISCARD enum status store_io_allocate(int fd, uint64_t len, const char *name, struct err *e);
+NODISCARD enum status store_io_truncate(int fd, uint64_t len, const char *name, struct err *e);
+/* False: what `fd` was opened as is no longer what `path` names. */
+bool store_io_same(const char *path, int fd);
 NODISCARD enum status store_io_sync_dir(const char *path, struct err *e);
 NODISCARD enum status store_io_make_dirs(const char *path, struct err *e);
 /* Temporary file, sync, rename, sync of the directory `dir`. */

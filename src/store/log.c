@@ -6,7 +6,7 @@
  *
  * A segment after a failed write or sync is sealed: what the disk holds of it is not known, so
  * nothing is written behind it. The callers of that group are told; a later append tries a new
- * segment, so a full disk heals by itself.
+ * segment, so a full disk heals by itself. Likewise when the file lost its name.
  */
 #include "store/log.h"
 
@@ -42,6 +42,7 @@ struct segment {
 
 struct log {
 	char *dir;
+	int dir_fd;
 	struct hash128 store_id;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -116,6 +117,7 @@ enum status log_open(const char *dir, struct hash128 store_id, uint64_t next_seg
 	if (!l)
 		return err_set(e, E_NOMEM, "%s", dir);
 	l->dir = strdup(dir);
+	l->dir_fd = -1;
 	l->store_id = store_id;
 	l->next_segment = MAX(next_segment, (uint64_t)1);
 	l->next_sequence = 1;
@@ -124,7 +126,11 @@ enum status log_open(const char *dir, struct hash128 store_id, uint64_t next_seg
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->wake, NULL);
 	buf_init(&l->out, LOG_SEGMENT_BYTES_MAX);
-	enum status s = l->dir ? find_files(l, e) : err_set(e, E_NOMEM, "%s", dir);
+	enum status s = l->dir ? OK : err_set(e, E_NOMEM, "%s", dir);
+	if (s == OK)
+		s = store_io_open(dir, O_RDONLY | O_DIRECTORY, 0, &l->dir_fd, e);
+	if (s == OK)
+		s = find_files(l, e);
 	if (s != OK) {
 		log_close(l);
 		return s;
@@ -140,6 +146,8 @@ void log_close(struct log *l)
 	assert(!l->first && !l->led);
 	if (l->fd >= 0)
 		close(l->fd);
+	if (l->dir_fd >= 0)
+		close(l->dir_fd);
 	free(l->current.path);
 	segments_free(l->sealed.v, l->sealed.len);
 	segments_free(l->free_files.v, l->free_files.len);
@@ -245,9 +253,12 @@ static enum status make_segment(
 	return OK;
 }
 
-/* Takes the lock for the lists. */
+/* Takes the lock for the lists. A directory that was removed, or made anew by somebody else, gets
+ * no segment of ours. */
 static enum status open_segment(struct log *l, uint64_t need, struct err *e)
 {
+	if (!store_io_same(l->dir, l->dir_fd))
+		return err_set(e, E_NOTFOUND, "%s was removed or replaced while in use", l->dir);
 	pthread_mutex_lock(&l->lock);
 	uint64_t id = l->next_segment++;
 	char *used = l->free_files.len ? l->free_files.v[--l->free_files.len].path : NULL;
@@ -325,6 +336,17 @@ static uint64_t group_bytes(const struct waiter *w)
 	return n;
 }
 
+/* Bytes that are durable in a file without a name are gone at the next start. */
+static enum status check_named(const struct log *l, struct err *e)
+{
+	struct stat st;
+	if (fstat(l->fd, &st) < 0)
+		return err_os(e, "stat %s", l->current.path);
+	if (st.st_nlink == 0)
+		return err_set(e, E_NOTFOUND, "%s was removed while in use", l->current.path);
+	return OK;
+}
+
 static enum status write_group(struct log *l, const struct waiter *group, struct err *e)
 {
 	uint64_t need = group_bytes(group);
@@ -347,6 +369,8 @@ static enum status write_group(struct log *l, const struct waiter *group, struct
 	s = store_io_pwrite(l->fd, l->out.data, l->out.len, l->at, l->current.path, e);
 	if (s == OK)
 		s = store_io_sync(l->fd, l->current.path, e);
+	if (s == OK)
+		s = check_named(l, e);
 	if (s == OK)
 		l->at += l->out.len;
 	if (l->out.cap > LOG_GROUP_BYTES_MAX) {
@@ -448,6 +472,12 @@ static enum status retire(struct log *l, struct segment *seg, bool keep, struct 
 		s = err_set(e, E_NOMEM, "%s", path);
 	if (s == OK)
 		s = store_io_rename(seg->path, renamed, e);
+	if (s == E_NOTFOUND) {
+		free(renamed);
+		free(seg->path);
+		seg->path = NULL; /* gone already */
+		return OK;
+	}
 	if (s != OK) {
 		free(renamed);
 		return s;
@@ -472,7 +502,7 @@ enum status log_release(struct log *l, uint64_t sequence, struct err *e)
 			l->sealed.v[kept++] = *seg;
 			continue;
 		}
-		if (keep_file)
+		if (keep_file && seg->path)
 			l->free_files.v[l->free_files.len++] = *seg;
 		else
 			free(seg->path);

@@ -148,6 +148,8 @@ void store_manifest_write(struct store *s)
 	buf_init(&b, MANIFEST_BYTES_MAX);
 	enum status st = store_path(path, &e, "%s/MANIFEST", s->path);
 	if (st == OK)
+		st = store_check_home(s, &e);
+	if (st == OK)
 		st = gather(s, &m);
 	if (st == OK) {
 		if (m.parts.len)

@@ -373,7 +373,9 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	char path[STORE_PATH_MAX];
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(m->s);
-	enum status s = merge_tables(m, e);
+	enum status s = store_check_home(m->s, e);
+	if (s == OK)
+		s = merge_tables(m, e);
 	if (s == OK)
 		s = prepare_rows(m, e);
 	if (s == OK)

@@ -124,41 +124,45 @@ enum status part_section_read(
 
 /* ---- META ---- */
 
-static bool parse_covers(struct reader r, struct part_meta *m)
+static enum status parse_covers(struct reader r, struct part_meta *m)
 {
 	while (!reader_done(&r) && m->covers.len < PART_RANGES_MAX) {
 		struct sequence_range x = { .first = reader_varint(&r) };
 		uint64_t more = reader_varint(&r);
 		if (r.failed || __builtin_add_overflow(x.first, more, &x.last))
-			return false;
+			return E_CORRUPT;
 		if (!VEC_PUSH(&m->covers, x))
-			return false;
+			return E_NOMEM;
 	}
-	return !r.failed && reader_done(&r);
+	return !r.failed && reader_done(&r) ? OK : E_CORRUPT;
 }
 
-static bool parse_replaces(struct reader r, struct part_meta *m)
+static enum status parse_replaces(struct reader r, struct part_meta *m)
 {
 	while (!reader_done(&r) && m->replaces.len < PART_REPLACES_MAX) {
 		uint64_t id = reader_varint(&r);
-		if (r.failed || !VEC_PUSH(&m->replaces, id))
-			return false;
+		if (r.failed)
+			return E_CORRUPT;
+		if (!VEC_PUSH(&m->replaces, id))
+			return E_NOMEM;
 	}
-	return !r.failed && reader_done(&r);
+	return !r.failed && reader_done(&r) ? OK : E_CORRUPT;
 }
 
-static bool parse_imports(struct reader r, struct part_meta *m)
+static enum status parse_imports(struct reader r, struct part_meta *m)
 {
 	while (!reader_done(&r) && m->imports.len < PART_IMPORTS_MAX) {
 		struct hash128 id = { .lo = reader_u64(&r) };
 		id.hi = reader_u64(&r);
-		if (r.failed || !VEC_PUSH(&m->imports, id))
-			return false;
+		if (r.failed)
+			return E_CORRUPT;
+		if (!VEC_PUSH(&m->imports, id))
+			return E_NOMEM;
 	}
-	return !r.failed && reader_done(&r);
+	return !r.failed && reader_done(&r) ? OK : E_CORRUPT;
 }
 
-static bool parse_field(uint64_t tag, struct reader r, struct part_meta *m)
+static enum status parse_field(uint64_t tag, struct reader r, struct part_meta *m)
 {
 	switch (tag) {
 	case 1:
@@ -199,7 +203,7 @@ static bool parse_field(uint64_t tag, struct reader r, struct part_meta *m)
 	default:
 		break;
 	}
-	return !r.failed;
+	return r.failed ? E_CORRUPT : OK;
 }
 
 static enum status read_meta(struct part *p, struct err *e)
@@ -213,8 +217,9 @@ static enum status read_meta(struct part *p, struct err *e)
 	while (!reader_done(&r)) {
 		uint64_t tag = reader_varint(&r);
 		struct reader field = reader_sub(&r, reader_varint(&r));
-		if (r.failed || !parse_field(tag, field, &p->meta))
-			return err_set(e, E_CORRUPT, "%s: META field %llu at +%zu", p->path,
+		s = r.failed ? E_CORRUPT : parse_field(tag, field, &p->meta);
+		if (s != OK)
+			return err_set(e, s, "%s: META field %llu at +%zu", p->path,
 				(unsigned long long)tag, reader_offset(&r));
 	}
 	if (r.failed)

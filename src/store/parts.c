@@ -50,22 +50,39 @@ void store_doubt(struct store *s, uint64_t id)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Doubts that a durable part has taken over are settled once their files are gone. */
+static bool is_in(const uint64_t *v, size_t n, uint64_t id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] == id)
+			return true;
+	return false;
+}
+
+/* Doubts are settled once their files are gone, durably. Only those that `written` has taken over
+ * are looked at; the disk works without the lock. */
 void store_trust(struct store *s, const struct part_meta *written)
 {
-	(void)written;
-	pthread_mutex_lock(&s->lock);
-	size_t kept = 0;
-	for (size_t i = 0; i < s->doubtful.len; i++) {
+	VEC(uint64_t) gone = { 0 };
+	for (size_t i = 0; i < written->replaces.len; i++) {
+		uint64_t id = written->replaces.v[i];
 		char path[STORE_PATH_MAX];
-		bool gone = store_part_path(s, s->doubtful.v[i], path, NULL) == OK &&
-			    store_io_unlink(path, NULL) == OK;
-		if (!gone)
-			s->doubtful.v[kept++] = s->doubtful.v[i];
+		pthread_mutex_lock(&s->lock);
+		bool doubted = is_in(s->doubtful.v, s->doubtful.len, id);
+		pthread_mutex_unlock(&s->lock);
+		if (doubted && store_part_path(s, id, path, NULL) == OK &&
+			store_io_unlink(path, NULL) == OK)
+			(void)!VEC_PUSH(&gone, id); /* else it stays doubtful */
 	}
-	if (kept < s->doubtful.len && store_io_sync_dir(s->parts_dir, NULL) == OK)
+	if (gone.len && store_io_sync_dir(s->parts_dir, NULL) == OK) {
+		pthread_mutex_lock(&s->lock);
+		size_t kept = 0;
+		for (size_t i = 0; i < s->doubtful.len; i++)
+			if (!is_in(gone.v, gone.len, s->doubtful.v[i]))
+				s->doubtful.v[kept++] = s->doubtful.v[i];
 		s->doubtful.len = kept;
-	pthread_mutex_unlock(&s->lock);
+		pthread_mutex_unlock(&s->lock);
+	}
+	VEC_FREE(&gone);
 }
 
 void store_count_parts(struct store *s)

@@ -13,6 +13,7 @@
 
 #define NAMES_BYTES_MAX ((size_t)256 << 20)
 #define REPLAY_PROFILE_BYTES ((size_t)1 << 30)
+#define LARGE_TABLE_BYTES ((size_t)1 << 30) /* of address space, for one batch */
 
 struct recovery {
 	struct store *s;
@@ -23,7 +24,9 @@ struct recovery {
 	VEC(uint64_t) seen;                /* ids of all part files, readable or not */
 	VEC(struct sequence_range) covers; /* sorted by first */
 	uint64_t last_sequence;
-	uint64_t torn;
+	bool unflushed; /* a table waits for a disk that takes it */
+	bool copied;    /* the segment that is read is in quarantine */
+	bool copy_failed;
 };
 
 static void recovery_deinit(struct recovery *r)
@@ -82,9 +85,10 @@ static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
 		char reason[ERR_TEXT_MAX];
 		(void)snprintf(reason, sizeof(reason), "%s", err_text(e, s));
 		s = store_quarantine_file(r->s, path, reason, false, e);
-		if (s == OK)
-			store_say(r->s, "%s; the part is in quarantine", reason);
-		return s;
+		store_say(r->s, "%s; the part is %s%s", reason,
+			s == OK ? "in quarantine" : "left where it is, and not read: ",
+			s == OK ? "" : err_text(e, s));
+		return OK;
 	}
 	if (s == OK)
 		r->found.v[r->found.len++] = p;
@@ -259,12 +263,64 @@ static enum status replay_batch(
 	return st;
 }
 
+/* A damaged segment is copied once, whatever is wrong with it. Where that fails (a full disk), the
+ * segment itself is kept until the next start. */
+static void keep_copy(
+	struct recovery *r, const char *path, const char *reason, const char *consequence)
+{
+	struct err e = { 0 };
+	if (!r->copied && !r->copy_failed) {
+		enum status st = store_quarantine_file(r->s, path, reason, true, &e);
+		r->copied = st == OK;
+		r->copy_failed = st != OK;
+		if (st != OK)
+			store_say(r->s, "%s could not be copied to quarantine: %s", path,
+				err_text(&e, st));
+	}
+	store_say(r->s, "%s; %s, %s", reason, consequence,
+		r->copied ? "a copy is in quarantine" : "the file is kept");
+}
+
 /* A part that is written before the replay has ended covers what was replayed and nothing beyond:
  * what follows is in the log only. (A number below `frozen_until` is of a part that was lost.) */
 static void now_in_memory(struct store *s, uint64_t sequence)
 {
 	log_skip_to(s->log, sequence + 1);
 	s->frozen_until = MIN(s->frozen_until, sequence - 1);
+}
+
+/* The active table is full. When the disk does not take it (it may be full: retention and others
+ * make room once the store is open), it waits, and a second table takes the rest: no more than two
+ * tables were in memory when the log was written. */
+static enum status flush_in_replay(struct recovery *r, struct err *e)
+{
+	struct store *s = r->s;
+	struct memtable *before = s->active;
+	enum status st = store_flush_now(s, e);
+	if (st == OK || s->active == before)
+		return st;
+	if (!r->unflushed)
+		store_say(s,
+			"the samples of the log could not be written as a part (%s); they stay "
+			"in memory, and it is tried again",
+			err_text(e, st));
+	r->unflushed = true;
+	return OK;
+}
+
+/* A batch for an empty table that is too small for it: the budget was larger once. */
+static enum status replay_large(
+	struct recovery *r, const struct log_record *rec, struct buf *scratch, struct err *e)
+{
+	struct store *s = r->s;
+	struct memtable *large;
+	enum status st = memtable_new(LARGE_TABLE_BYTES, &large);
+	if (st != OK)
+		return err_set(e, st, "no memory for record %llu of the log",
+			(unsigned long long)rec->sequence);
+	memtable_unref(s->active);
+	s->active = large;
+	return replay_batch(r, rec, scratch, e);
 }
 
 static enum status replay_record(struct recovery *r, const char *path, const struct log_record *rec,
@@ -275,32 +331,32 @@ static enum status replay_record(struct recovery *r, const char *path, const str
 	if (rec->kind != LOG_KIND_BATCH || covered(r, rec->sequence))
 		return OK;
 	enum status st = replay_batch(r, rec, scratch, e);
-	if (st == E_LIMIT && atomic_load(&s->active->bytes) > 0) {
-		st = store_flush_now(s, e); /* the table is full: write it, and try again */
+	if (st == E_LIMIT && s->active->time_ns.len > 0) {
+		st = flush_in_replay(r, e); /* the table is full: write it, and try again */
 		if (st == OK)
 			st = replay_batch(r, rec, scratch, e);
 	}
+	if (st == E_LIMIT)
+		st = replay_large(r, rec, scratch, e);
 	if (st == E_CORRUPT || st == E_UNSUPPORTED) {
 		char reason[ERR_TEXT_MAX];
 		(void)snprintf(reason, sizeof(reason), "%s at +%zu: %.150s", path, offset,
 			err_text(e, st));
-		store_say(s, "%s; the batch is lost, a copy is in quarantine", reason);
-		return store_quarantine_file(s, path, reason, true, e);
+		keep_copy(r, path, reason, "the batch is lost");
+		return OK;
 	}
 	if (st != OK)
 		return st;
 	now_in_memory(s, rec->sequence);
-	return atomic_load(&s->active->bytes) > s->memtable_bytes ? store_flush_now(s, e) : OK;
+	return atomic_load(&s->active->bytes) > s->memtable_bytes ? flush_in_replay(r, e) : OK;
 }
 
-static enum status report_damage(
-	struct recovery *r, const char *path, size_t offset, size_t length, struct err *e)
+static void report_damage(struct recovery *r, const char *path, size_t offset, size_t length)
 {
 	char reason[ERR_TEXT_MAX];
 	(void)snprintf(
 		reason, sizeof(reason), "%.150s: %zu damaged bytes at +%zu", path, length, offset);
-	store_say(r->s, "%s; what was there is lost, a copy is in quarantine", reason);
-	return store_quarantine_file(r->s, path, reason, true, e);
+	keep_copy(r, path, reason, "what was there is lost");
 }
 
 /* A segment whose header is damaged still has its salt in its first record. */
@@ -323,12 +379,14 @@ static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
 		return st;
 	struct log_cursor c;
 	st = log_cursor_open(buf_view(&file), path, &c, e);
+	r->copied = r->copy_failed = false;
 	if (st == E_CORRUPT) {
 		salvage_header(buf_view(&file), &c);
-		st = report_damage(r, path, 0, MIN(file.len, (size_t)LOG_HEADER_BYTES), e);
+		report_damage(r, path, 0, MIN(file.len, (size_t)LOG_HEADER_BYTES));
+		st = OK;
 	}
 	if (st == OK && file.len < c.size)
-		st = report_damage(r, path, file.len, c.size - file.len, e);
+		report_damage(r, path, file.len, c.size - file.len);
 	struct log_record rec;
 	enum log_event event = LOG_EVENT_RECORD;
 	while (st == OK && event != LOG_EVENT_END) {
@@ -336,17 +394,16 @@ static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
 		if (event == LOG_EVENT_RECORD)
 			st = replay_record(r, path, &rec, c.offset, &scratch, e);
 		else if (event == LOG_EVENT_DAMAGE)
-			st = report_damage(r, path, c.offset, c.length, e);
+			report_damage(r, path, c.offset, c.length);
 		if (event == LOG_EVENT_TORN) {
-			r->torn++;
 			metric_add(&s->metrics.log_torn, 1);
 			store_say(s,
-				"%s: the write at +%zu did not end; it was never acknowledged, "
-				"and is cut",
+				"%s: the last write, at +%zu, is not whole and is cut: it did not "
+				"end, and was never acknowledged, or it was damaged later",
 				path, c.offset);
 		}
 	}
-	if (st == OK)
+	if (st == OK && !r->copy_failed)
 		log_found_set(s->log, i, r->last_sequence);
 	return st;
 }

@@ -46,6 +46,8 @@ struct store {
 	VEC(uint64_t)
 	doubtful; /* files that may have outlived a failure: replaced by the next part */
 	uint64_t next_part;
+	uint64_t reserved_bytes; /* of the active table, by appends under way */
+	unsigned waiting;        /* appends that wait for room */
 	bool flush_wanted;
 	bool stopping;
 	enum status flush_status; /* of the last try */
@@ -57,6 +59,10 @@ struct store {
 };
 
 void store_say(struct store *s, const char *fmt, ...) PRINTF(2, 3);
+
+/* E_UNAVAILABLE: the directory's lock is not the one that this store holds (the directory was
+ * removed, or made anew by somebody): nothing may be written there. */
+NODISCARD enum status store_check_home(struct store *s, struct err *e);
 
 /* ---- parts ---- */
 

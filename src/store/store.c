@@ -165,10 +165,23 @@ static enum status take_lock(struct store *s, struct err *e)
 		return err_set(e, E_EXISTS, "%s is in use by another firn, process %.20s", s->path,
 			n > 0 ? text : "unknown");
 	}
+	/* Whose it is: good to know, but a full disk is no reason not to start. */
 	int n = snprintf(text, sizeof(text), "%ld", (long)getpid());
-	if (ftruncate(s->lock_fd, 0) < 0)
-		return err_os(e, "write %s", path);
-	return store_io_pwrite(s->lock_fd, text, (size_t)n, 0, path, e);
+	if (store_io_truncate(s->lock_fd, 0, path, NULL) == OK)
+		(void)!store_io_pwrite(s->lock_fd, text, (size_t)n, 0, path, NULL);
+	return OK;
+}
+
+enum status store_check_home(struct store *s, struct err *e)
+{
+	char path[STORE_PATH_MAX];
+	enum status st = store_path(path, e, "%s/LOCK", s->path);
+	if (st == OK && !store_io_same(path, s->lock_fd))
+		st = err_set(e, E_UNAVAILABLE,
+			"%s was removed or replaced while in use: nothing is written there; "
+			"restart firn",
+			s->path);
+	return st;
 }
 
 static enum status make_layout(struct store *s, struct err *e)
@@ -300,7 +313,7 @@ enum status store_open(const struct store_config *c, store_notice_fn *notice, vo
 	if (st != OK) {
 		stop_threads(s);
 		store_free(s);
-		return st;
+		return e->status == st ? st : err_set(e, st, "open %s", c->path);
 	}
 	*out = s;
 	return OK;
@@ -320,8 +333,16 @@ void store_close(struct store *s)
 
 /* ---- appending ---- */
 
-/* Room for `need` bytes in the memtable, if need be after a short wait. */
-static enum status await_room(struct store *s, uint64_t need, struct err *e)
+/* With the lock held. An empty table takes any batch that is within the budget. */
+static bool has_room(struct store *s, uint64_t need)
+{
+	uint64_t used = atomic_load(&s->active->bytes) + s->reserved_bytes;
+	bool empty = __atomic_load_n(&s->active->born_ns, __ATOMIC_RELAXED) == 0;
+	return used + need <= s->memtable_bytes || (empty && s->reserved_bytes == 0);
+}
+
+/* Reserves `need` bytes of the memtable, if need be after a short wait. */
+static enum status reserve_room(struct store *s, uint64_t need, struct err *e)
 {
 	if (need > s->memtable_bytes)
 		return err_set(e, E_LIMIT,
@@ -331,7 +352,7 @@ static enum status await_room(struct store *s, uint64_t need, struct err *e)
 	int64_t deadline = clock_monotonic_ns() + PRESSURE_WAIT_NS;
 	enum status st = OK;
 	pthread_mutex_lock(&s->lock);
-	while (atomic_load(&s->active->bytes) + need > s->memtable_bytes) {
+	while (!has_room(s, need)) {
 		if (s->flush_status != OK) {
 			st = err_set(e, E_UNAVAILABLE,
 				"the memory budget is full, and it cannot be written: %.150s",
@@ -345,10 +366,37 @@ static enum status await_room(struct store *s, uint64_t need, struct err *e)
 		}
 		s->flush_wanted = true;
 		pthread_cond_signal(&s->flush_wake);
+		s->waiting++;
 		wait_until(&s->relieved, &s->lock, deadline);
+		s->waiting--;
 	}
+	if (st == OK)
+		s->reserved_bytes += need;
+	else
+		metric_add(&s->metrics.refused_memory, 1);
 	pthread_mutex_unlock(&s->lock);
 	return st;
+}
+
+/* What was reserved is in the table now, or not needed. */
+static void release_room(struct store *s, uint64_t need)
+{
+	pthread_mutex_lock(&s->lock);
+	s->reserved_bytes -= need;
+	if (s->waiting)
+		pthread_cond_broadcast(&s->relieved);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* The batch is sound, but heap or disk failed: whatever the reason, it is worth another try. */
+static enum status try_again(struct store *s, enum status st, struct err *e)
+{
+	metric_add(st == E_NOMEM ? &s->metrics.refused_memory : &s->metrics.refused_disk, 1);
+	if (e && e->status == st)
+		e->status = E_UNAVAILABLE;
+	else
+		(void)err_set(e, E_UNAVAILABLE, "%s", status_text(st));
+	return E_UNAVAILABLE;
 }
 
 static enum status encode(struct str tenant, const struct profile *p, struct buf *raw,
@@ -359,7 +407,10 @@ static enum status encode(struct str tenant, const struct profile *p, struct buf
 	if (st == OK)
 		st = codec_zstd_compress(raw->data, raw->len, 1, packed);
 	if (st != OK)
-		return err_set(e, st, "a batch of %zu samples is too large", p->samples.len);
+		return err_set(e, st,
+			st == E_NOMEM ? "no memory to encode a batch of %zu samples"
+				      : "a batch of %zu samples is too large",
+			p->samples.len);
 	bool smaller = packed->len < raw->len;
 	rec->raw_len = (uint32_t)raw->len;
 	rec->kind = LOG_KIND_BATCH;
@@ -376,13 +427,12 @@ static enum status write_batch(struct store *s, struct str tenant, const struct 
 	buf_init(&packed, BATCH_BYTES_MAX);
 	enum status st = encode(tenant, p, &raw, &packed, rec, e);
 	if (st != OK)
-		return st;
+		return st == E_NOMEM ? try_again(s, st, e) : st;
 	uint64_t sequence;
 	bool first = false;
 	pthread_rwlock_rdlock(&s->gate);
 	st = log_append(s->log, rec, &sequence, e);
-	if (st == E_LIMIT) /* of the disk: encode() took care of the record's */
-		st = E_UNAVAILABLE;
+	bool lost = st == E_NOTFOUND;
 	if (st == OK) {
 		struct memtable *m = s->active; /* changes only with the gate held for writing */
 		first = __atomic_load_n(&m->born_ns, __ATOMIC_RELAXED) == 0;
@@ -390,12 +440,16 @@ static enum status write_batch(struct store *s, struct str tenant, const struct 
 			m, tenant, p, (struct batch_seen){ rec->batch_id, rec->arrived_ns }, e);
 	}
 	pthread_rwlock_unlock(&s->gate);
-	if (st == OK && first) {
+	if (lost)
+		store_say(s, "%s; what is in memory is written as a part", err_text(e, st));
+	/* E_LIMIT: of the disk, or of a table: encode() took care of the record's. */
+	if ((st == OK && first) || lost || st == E_LIMIT) {
 		pthread_mutex_lock(&s->lock);
+		s->flush_wanted |= st != OK;
 		pthread_cond_signal(&s->flush_wake);
 		pthread_mutex_unlock(&s->lock);
 	}
-	return st;
+	return st == OK ? OK : try_again(s, st, e);
 }
 
 static enum status append(struct store *s, struct str tenant, const struct profile *p,
@@ -407,9 +461,6 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 	enum status st = profile_validate(p, e);
 	if (st != OK || p->samples.len == 0)
 		return st;
-	st = await_room(s, memtable_estimate_bytes(p), e);
-	if (st != OK)
-		return st;
 	struct log_record rec = { .arrived_ns = clock_realtime_ns(), .batch_id = batch_id };
 	switch (dedupe_begin(&s->dedupe, batch_id, rec.arrived_ns)) {
 	case DEDUPE_KNOWN:
@@ -418,11 +469,16 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 	case DEDUPE_PENDING:
 		return err_set(e, E_UNAVAILABLE, "the same batch is being stored; try again");
 	case DEDUPE_NO_MEMORY:
-		return err_set(e, E_NOMEM, "no memory to remember a batch");
+		return try_again(s, err_set(e, E_NOMEM, "no memory to remember a batch"), e);
 	case DEDUPE_NEW:
 		break;
 	}
-	st = write_batch(s, tenant, p, &rec, e);
+	uint64_t need = memtable_estimate_bytes(p);
+	st = reserve_room(s, need, e);
+	if (st == OK) {
+		st = write_batch(s, tenant, p, &rec, e);
+		release_room(s, need);
+	}
 	dedupe_end(&s->dedupe, batch_id, rec.arrived_ns, st == OK);
 	if (st != OK)
 		return st;
@@ -434,7 +490,8 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e)
 {
-	enum status st = append(s, tenant, p, batch_id, e);
+	struct err local = { 0 };
+	enum status st = append(s, tenant, p, batch_id, e ? e : &local);
 	if (st != OK)
 		metric_add(&s->metrics.rejected, 1);
 	return st;

@@ -27,8 +27,10 @@ struct store_config {
 };
 void store_config_default(struct store_config *c);
 
-/* Opens or makes the directory, takes its lock, recovers. What recovery had to set aside is
- * reported through `notice` (may be NULL), one sentence each. E_EXISTS: another process has it. */
+/* Opens or makes the directory, takes its lock, recovers. What had to be set aside, then or later,
+ * and what could not be written is reported through `notice` (may be NULL), one sentence each: from
+ * any thread, also from several at once, until store_close() has returned. E_EXISTS: another
+ * process has it. */
 typedef void store_notice_fn(void *ctx, const char *sentence);
 NODISCARD enum status store_open(const struct store_config *c, store_notice_fn *notice, void *ctx,
 	struct store **out, struct err *e);
@@ -39,7 +41,8 @@ void store_close(struct store *s);
  * callers). `batch_id` makes a retry harmless: the same id within the last hour is acknowledged and
  * not stored again. Labels named in STORE_SAMPLE_LABELS are kept beside the sample, all others make
  * the series. E_INVALID: see profile_validate(). E_LIMIT: this batch will never fit: it is larger
- * than memory or log take. E_UNAVAILABLE: disk or memory budget is full: try again. */
+ * than memory or log take. E_UNAVAILABLE: memory or disk are full, slow or failing: the batch is
+ * sound, and may be sent again. */
 #define STORE_SAMPLE_LABELS "pid", "thread_id", "thread_name", "cpu", "span_id", "trace_id"
 NODISCARD enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e);
@@ -123,6 +126,10 @@ NODISCARD enum status store_export_split(
 	X(duplicates, COUNTER, "firn_store_duplicate_batches_total",                         \
 		"Batches that were stored before.")                                          \
 	X(rejected, COUNTER, "firn_store_rejected_batches_total", "Batches refused.")        \
+	X(refused_memory, COUNTER, "firn_store_refused_batches_total{reason=\"memory\"}",    \
+		"Of these, sound ones that there was no memory or no disk for.")             \
+	X(refused_disk, COUNTER, "firn_store_refused_batches_total{reason=\"disk\"}",        \
+		"Of these, sound ones that there was no memory or no disk for.")             \
 	X(log_bytes, COUNTER, "firn_store_log_bytes_total", "Bytes written to the log.")     \
 	X(log_syncs, COUNTER, "firn_store_log_syncs_total", "Syncs of the log.")             \
 	X(parts, GAUGE, "firn_store_parts", "Part files.")                                   \

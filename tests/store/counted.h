@@ -13,22 +13,31 @@ enum { COUNTED_SAMPLES = 5, COUNTED_MAX = 1 << 20 };
 
 #define COUNTED_TYPE "cpu:samples:count:cpu:nanoseconds:delta"
 
-static inline enum status counted_append(struct store *s, uint32_t n, struct err *e)
+static inline void counted_profile(struct profile *p, uint32_t n)
 {
-	struct profile p;
 	char id[16];
 	snprintf(id, sizeof(id), "%u", n);
 	const char *const resource[] = { "comm", n % 3 ? "a" : "b", NULL };
 	const char *const own[] = { "thread_id", id, NULL };
-	if (profile_init(&p, 1 << 20) != OK)
-		return E_NOMEM;
-	uint32_t head = fx_head(&p, "cpu", true, 1), stack;
-	uint32_t frames[] = { fx_frame(&p, "/bin/x", n % 7), fx_frame(&p, "/bin/x", 100) };
-	CHECK(profile_add_stack(&p, frames, 2, &stack) == OK);
-	uint32_t r = fx_labels(&p, resource), o = fx_labels(&p, own);
+	CHECK(profile_init(p, 1 << 20) == OK);
+	uint32_t head = fx_head(p, "cpu", true, 1), stack;
+	uint32_t frames[] = { fx_frame(p, "/bin/x", n % 7), fx_frame(p, "/bin/x", 100) };
+	CHECK(profile_add_stack(p, frames, 2, &stack) == OK);
+	uint32_t r = fx_labels(p, resource), o = fx_labels(p, own);
 	for (int i = 0; i < COUNTED_SAMPLES; i++)
-		fx_sample(&p, T0 + (int64_t)(n % 100) * SEC + i, 1, head, stack, r, o);
-	enum status st = store_append(s, STR(""), &p, (struct hash128){ n + 1, 99 }, e);
+		fx_sample(p, T0 + (int64_t)(n % 100) * SEC + i, 1, head, stack, r, o);
+}
+
+static inline struct hash128 counted_id(uint32_t n)
+{
+	return (struct hash128){ n + 1, 99 };
+}
+
+static inline enum status counted_append(struct store *s, uint32_t n, struct err *e)
+{
+	struct profile p;
+	counted_profile(&p, n);
+	enum status st = store_append(s, STR(""), &p, counted_id(n), e);
 	profile_deinit(&p);
 	return st;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was acknowledged is there once, after kill -9 at a random moment under load and after an
- * exit at each single operation on the disk; and damage costs what is damaged, by name.
+ * What was acknowledged is there once: after kill -9 at a random moment under load, after an end at
+ * each single change of the disk (a write then is half done), after a power cut behind each of them
+ * with all that was not synced lost or torn, and when any call of recovery itself fails. Damage
+ * costs what is damaged, by name.
  */
 #include "base/clock.h"
 #include "codec/codec.h"
 #include "store/merge.h"
 #include "tests/store/counted.h"
+#include "tests/store/powercut.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -129,32 +132,21 @@ static void kill_under_load(void **state)
 	fixture_clean(dir);
 }
 
-/* ---- an exit at each operation ---- */
+/* ---- an end at each change of the disk ---- */
 
-struct countdown {
-	atomic_int left;
-};
-
-static int exit_at_zero(void *ctx, const char *operation)
-{
-	(void)operation;
-	struct countdown *c = ctx;
-	if (atomic_fetch_sub(&c->left, 1) == 1)
-		_exit(9);
-	return 0;
-}
+enum { SCRIPT_BATCHES = 12 };
 
 /* Some of everything. */
-static void script(const char *dir, int acks)
+static void script(const char *dir, void (*acknowledged)(uint32_t))
 {
 	struct store *s;
 	struct store_config c = fixture_config(dir);
 	bool merged;
 	if (store_open(&c, NULL, NULL, &s, NULL) != OK)
 		_exit(2);
-	for (uint32_t i = 0; i < 12; i++) {
-		if (counted_append(s, i, NULL) == OK && write(acks, &i, sizeof(i)) != sizeof(i))
-			_exit(3);
+	for (uint32_t i = 0; i < SCRIPT_BATCHES; i++) {
+		if (counted_append(s, i, NULL) == OK)
+			acknowledged(i);
 		if (i % 4 == 2)
 			(void)!store_flush(s, NULL);
 		if (i == 10)
@@ -164,7 +156,14 @@ static void script(const char *dir, int acks)
 			while (merged);
 	}
 	store_close(s);
-	_exit(0);
+}
+
+static int ack_pipe;
+
+static void tell_parent(uint32_t i)
+{
+	if (write(ack_pipe, &i, sizeof(i)) != sizeof(i))
+		_exit(3);
 }
 
 /* The child's exit status: 9 when it ended at operation `at`, 0 when it came through. */
@@ -176,9 +175,12 @@ static int exit_at(const char *dir, int at, uint8_t *acknowledged)
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		close(fds[0]);
-		struct countdown c = { at };
-		store_io_hook = (struct store_io_hook){ exit_at_zero, &c };
-		script(dir, fds[1]);
+		struct faults f = { .classes = FAULT_WRITE, .at = at, .kill = true };
+		faults_arm(&f);
+		faults_begin();
+		ack_pipe = fds[1];
+		script(dir, tell_parent);
+		_exit(0);
 	}
 	close(fds[1]);
 	(void)read_acks(fds[0], acknowledged);
@@ -213,6 +215,58 @@ static void exit_at_each_operation(void **state)
 	}
 	print_message("%d operations\n", at - 1);
 	CHECK(at > 60);
+	free(acknowledged);
+}
+
+/* ---- the power fails ---- */
+
+static void power_check(const char *dir, const uint8_t *acknowledged, const char *what)
+{
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	for (int round = 0; round < 2; round++) {
+		struct store *s;
+		enum status st = store_open(&c, NULL, NULL, &s, &e);
+		if (st != OK)
+			print_error("%s: %s\n", what, err_text(&e, st));
+		CHECK(st == OK);
+		if (metric_get(&s->metrics.quarantined))
+			print_error("%s: something is in quarantine\n", what);
+		CHECK(metric_get(&s->metrics.quarantined) == 0);
+		counted_check(s, acknowledged);
+		store_close(s);
+	}
+}
+
+static void power_fails_behind_each_change(void **state)
+{
+	(void)state;
+	char dir[64], what[64];
+	uint64_t random = (uint64_t)getpid();
+	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
+	CHECK(acknowledged != NULL);
+	fixture_dir(dir);
+	powercut_begin(dir);
+	script(dir, powercut_ack);
+	powercut_end();
+	fixture_clean(dir);
+	size_t n = powercut.events.len, states = 0;
+	size_t step = getenv("FIRN_FAULTS_ALL") ? 1 : 6;
+	for (size_t end = rnd_below(&random, step); end <= n; end += step)
+		for (int luck = 0; luck < POWER_LUCKS; luck++, states++) {
+			powercut_acknowledged(end, acknowledged, COUNTED_MAX);
+			snprintf(what, sizeof(what), "after change %zu of %zu, luck %d", end, n,
+				luck);
+			CHECK(mkdir(dir, 0700) == 0);
+			powercut_make(dir, end, (enum power_luck)luck, &random);
+			power_check(dir, acknowledged, what);
+			fixture_clean(dir);
+		}
+	print_message("%zu changes, %zu states of the disk\n", n, states);
+	powercut_acknowledged(n, acknowledged, COUNTED_MAX);
+	for (uint32_t i = 0; i < SCRIPT_BATCHES; i++)
+		CHECK(acknowledged[i]);
+	powercut_free();
 	free(acknowledged);
 }
 
@@ -260,8 +314,10 @@ static void fill_log(const char *dir)
 
 static int exit_at_third_rename(void *ctx, const char *operation)
 {
-	struct countdown *c = ctx;
-	return strcmp(operation, "rename") == 0 ? exit_at_zero(c, operation) : 0;
+	atomic_int *left = ctx;
+	if (strcmp(operation, "rename") == 0 && atomic_fetch_sub(left, 1) == 1)
+		_exit(9);
+	return 0;
 }
 
 /* Less memory than before, so that parts are written while the log is read; it ends behind the
@@ -270,7 +326,7 @@ static void recover_in_part(const char *dir)
 {
 	struct store *s;
 	struct store_config c = fixture_config(dir);
-	struct countdown left = { 3 };
+	atomic_int left = 3;
 	c.memory_bytes = 16 << 20;
 	store_io_hook = (struct store_io_hook){ exit_at_third_rename, &left };
 	(void)!store_open(&c, NULL, NULL, &s, NULL);
@@ -497,6 +553,118 @@ static void damage_is_contained(void **state)
 	fixture_clean(dir);
 }
 
+/* ---- recovery itself fails ---- */
+
+/* Parts, a part that another replaces, a file that was being written, and batches in the log. */
+static size_t make_all_kinds(const char *dir, struct damage_file *files)
+{
+	pid_t pid = fork();
+	int status;
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct store *s;
+		struct store_config c = fixture_config(dir);
+		bool merged;
+		CHECK(store_open(&c, NULL, NULL, &s, NULL) == OK);
+		for (uint32_t i = 0; i < SCRIPT_BATCHES; i++) {
+			CHECK(counted_append(s, i, NULL) == OK);
+			if (i == 2 || i == 5)
+				CHECK(store_flush(s, NULL) == OK);
+			if (i == 5) { /* what the merge replaces cannot be removed */
+				static struct faults f = { .classes = FAULT_UNLINK,
+					.sticky = true };
+				f.error = EIO;
+				faults_arm(&f);
+				faults_begin();
+				enum status st =
+					store_merge_step(s, T0 + 90000 * SEC, &merged, NULL);
+				faults_arm(NULL);
+				CHECK(st == OK && merged);
+			}
+			if (i == 8)
+				CHECK(store_flush(s, NULL) == OK);
+		}
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return load_files(dir, files);
+}
+
+static bool recover_with(const char *dir, const struct damage_file *files, size_t n,
+	struct faults *f, const uint8_t *acknowledged)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	write_files(dir, files, n);
+	faults_arm(f);
+	faults_begin();
+	enum status st = store_open(&c, NULL, NULL, &s, &e);
+	faults_end();
+	atomic_store(&f->off, true);
+	if (st == OK) {
+		counted_check(s, acknowledged);
+		CHECK(metric_get(&s->metrics.quarantined) == 0);
+		store_close(s);
+	} else if (!e.text[0] || st == E_CORRUPT) {
+		print_error(
+			"%s failed: %s: %s\n", atomic_load(&f->struck), status_name(st), e.text);
+		CHECK(false);
+	}
+	bool reached = atomic_load(&f->count) >= f->at;
+	faults_arm(NULL);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	if (metric_get(&s->metrics.quarantined))
+		print_error(
+			"after %s failed: something is in quarantine\n", atomic_load(&f->struck));
+	CHECK(metric_get(&s->metrics.quarantined) == 0);
+	counted_check(s, acknowledged);
+	store_close(s);
+	return reached;
+}
+
+static void each_call_of_recovery_fails(void **state)
+{
+	(void)state;
+	static const struct {
+		unsigned classes;
+		int error;
+		bool sticky;
+	} kinds[] = {
+		{ FAULT_MEMORY, 0, false },
+		{ FAULT_MEMORY, 0, true },
+		{ FAULT_READ, EIO, false },
+		{ FAULT_WRITE, EIO, false },
+		{ FAULT_WRITE, ENOSPC, true },
+	};
+	char dir[64];
+	struct damage_file files[DAMAGE_FILES_MAX];
+	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
+	CHECK(acknowledged != NULL);
+	memset(acknowledged, 1, SCRIPT_BATCHES);
+	fixture_dir(dir);
+	size_t n = make_all_kinds(dir, files);
+	for (size_t k = 0; k < ARRAY_COUNT(kinds); k++) {
+		bool few = kinds[k].classes == FAULT_WRITE || getenv("FIRN_FAULTS_ALL");
+		int at = 1, step = few ? 1 : 9;
+		struct faults f;
+		do {
+			f = (struct faults){ .classes = kinds[k].classes,
+				.at = at,
+				.sticky = kinds[k].sticky,
+				.error = kinds[k].error };
+			at += step;
+		} while (recover_with(dir, files, n, &f, acknowledged));
+		print_message("%d calls\n", atomic_load(&f.count));
+		CHECK(at > 5);
+	}
+	for (size_t i = 0; i < n; i++)
+		free(files[i].bytes);
+	free(acknowledged);
+	fixture_clean(dir);
+}
+
 /* ---- the set ---- */
 
 static void newer_part_is_left_alone(void **state)
@@ -555,5 +723,6 @@ static void lost_part_is_named(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(kill_under_load), cmocka_unit_test(exit_at_each_operation),
-	cmocka_unit_test(kill_while_it_recovers), cmocka_unit_test(damage_is_contained),
+	cmocka_unit_test(power_fails_behind_each_change), cmocka_unit_test(kill_while_it_recovers),
+	cmocka_unit_test(each_call_of_recovery_fails), cmocka_unit_test(damage_is_contained),
 	cmocka_unit_test(newer_part_is_left_alone), cmocka_unit_test(lost_part_is_named))
