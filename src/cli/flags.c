@@ -32,6 +32,28 @@ static const struct cli_option server_options[] = {
 	  .otherwise = "127.0.0.1:7070",
 	  .help = "Where the page, the API and senders of profiles are served. Port 0: any free "
 		  "one. There is no authentication: think before it is more than 127.0.0.1." },
+	{ .name = "path-prefix", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, path_prefix), .value = "/PATH",
+	  .help = "Serve everything below this path, behind a proxy that does not cut it off. gRPC "
+		  "is served at the root too." },
+	{ .name = "cors-allowed-origins", .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct cli_server_flags, cors_origins), .value = "ORIGIN,...",
+	  .help = "Origins of other pages that may use this server, such as "
+		  "https://grafana.example.com; * for all. May be repeated." },
+	{ .name = "http-allowed-hosts", .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct cli_server_flags, http_hosts), .value = "NAME,...",
+	  .help = "Names, besides localhost and addresses, that requests to a loopback address may "
+		  "be for. Others are refused, so that no page can pass for this server." },
+	{ .name = "tls-cert-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, tls_cert_file), .value = "FILE",
+	  .help = "Certificate chain in PEM: speak TLS on the address, and nothing else. Read again "
+		  "when it changes." },
+	{ .name = "tls-key-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, tls_key_file), .value = "FILE",
+	  .help = "Its private key." },
+	{ .name = "tls-client-ca-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, tls_client_ca_file), .value = "FILE",
+	  .help = "Ask clients for a certificate that one of these authorities has signed." },
 	{ .name = "storage-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, storage_path), .value = "DIR",
 	  .help = "Where profiles and symbols lie. Default: /var/lib/firn for root, else "
@@ -161,6 +183,25 @@ static bool settle_dir(const char *flag, const char *given, bool (*otherwise)(ch
 
 /* ---- from flags to configurations ---- */
 
+static bool check_http(const struct cli_server_flags *f)
+{
+	const char *prefix = f->path_prefix ? f->path_prefix : "";
+	size_t len = strlen(prefix);
+	if (len && (prefix[0] != '/' || prefix[len - 1] == '/' || strpbrk(prefix, " %?#"))) {
+		cli_complain("--path-prefix: '%s' is not a path such as /firn", prefix);
+		return false;
+	}
+	if (!f->tls_cert_file != !f->tls_key_file) {
+		cli_complain("--tls-cert-file and --tls-key-file belong together");
+		return false;
+	}
+	if (f->tls_client_ca_file && !f->tls_cert_file) {
+		cli_complain("--tls-client-ca-file needs --tls-cert-file");
+		return false;
+	}
+	return true;
+}
+
 bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 {
 	if (!settle_dir("storage-path", f->storage_path, cli_state_path, f->path))
@@ -169,7 +210,15 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 		cli_complain("--storage-memory: expected 16MiB or more");
 		return false;
 	}
+	if (!check_http(f))
+		return false;
 	server_config_default(out);
+	out->path_prefix = f->path_prefix;
+	out->cors_origins = f->cors_origins.count ? f->cors_origins.v : NULL;
+	out->http_hosts = f->http_hosts.count ? f->http_hosts.v : NULL;
+	out->tls_cert_file = f->tls_cert_file;
+	out->tls_key_file = f->tls_key_file;
+	out->tls_client_ca_file = f->tls_client_ca_file;
 	out->http_address = f->http_address;
 	out->storage_path = f->path;
 	out->storage_memory_bytes = f->storage_memory_bytes;

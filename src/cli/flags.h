@@ -23,6 +23,12 @@ bool cli_log_apply(const struct cli_log_flags *f);
 
 struct cli_server_flags {
 	const char *http_address;
+	const char *path_prefix;
+	struct cli_list cors_origins;
+	struct cli_list http_hosts;
+	const char *tls_cert_file;
+	const char *tls_key_file;
+	const char *tls_client_ca_file;
 	const char *storage_path; /* NULL: cli_storage_path() */
 	uint64_t storage_memory_bytes;
 	int64_t retention_ns;

@@ -27,7 +27,9 @@ void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *
 	struct http_config config;
 	http_config_default(&config);
 	struct net_conn *c = calloc(1, sizeof(*c));
-	if (!c || !(c->http = http_conn_new(&config, &net_events, c))) {
+	if (!c || !(c->http = http_conn_new(&config, &net_events, c)) ||
+		(s->tls && !(c->tls = net_tls_accept(s->tls, &s->metrics)))) {
+		http_conn_free(c ? c->http : NULL);
 		free(c);
 		close(fd);
 		metric_add(&s->metrics.accept_failed, 1);
@@ -44,6 +46,7 @@ void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *
 		.data.ptr = c };
 	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {
 		http_conn_free(c->http);
+		net_tls_conn_free(c->tls);
 		free(c);
 		close(fd);
 		metric_add(&s->metrics.accept_failed, 1);
@@ -60,11 +63,29 @@ void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *
 	net_loop_look_at(s, c->phase_ns + s->config.header_timeout_ns);
 }
 
+/* Bytes that wait to go out, encrypted or not. */
+static size_t unsent_of(const struct net_conn *c)
+{
+	return http_conn_unsent(c->http) + (c->tls ? net_tls_output(c->tls).len : 0);
+}
+
 static void note_unsent(struct net_conn *c)
 {
-	size_t now = http_conn_unsent(c->http);
+	size_t now = unsent_of(c);
 	atomic_fetch_add_explicit(&c->server->memory, now - c->unsent, memory_order_relaxed);
 	c->unsent = now;
+}
+
+/* As far as the socket takes it now. */
+static void say_goodbye(struct net_conn *c)
+{
+	metric_add(&c->server->metrics.tls_failed, net_tls_failed(c->tls));
+	net_tls_close(c->tls);
+	struct str last = net_tls_output(c->tls);
+	if (last.len && !c->shut)
+		(void)!send(c->fd, last.p, last.len, MSG_NOSIGNAL);
+	net_tls_conn_free(c->tls);
+	c->tls = NULL;
 }
 
 /* Takes the connection apart. It may stand in the loop's list of those with more to do: then the
@@ -75,6 +96,8 @@ void net_conn_close(struct net_conn *c)
 	if (c->dead)
 		return;
 	c->dead = true;
+	if (c->tls)
+		say_goodbye(c);
 	http_conn_free(c->http);
 	c->http = NULL;
 	atomic_fetch_sub_explicit(&s->memory, c->unsent, memory_order_relaxed);
@@ -93,14 +116,49 @@ static void hang_up(struct net_conn *c)
 		atomic_store_explicit(&x->hung_up, true, memory_order_relaxed);
 }
 
+static bool may_read(const struct net_conn *c)
+{
+	return c->readable || (c->tls && net_tls_pending(c->tls));
+}
+
+/* What TLS has decrypted; false: nothing now. */
+static bool read_plain(struct net_conn *c)
+{
+	struct net_server *s = c->server;
+	size_t n = net_tls_read(c->tls, s->scratch, HTTP_FEED_MAX);
+	if (n)
+		http_conn_feed(c->http, s->scratch, n);
+	if (n || !net_tls_ended(c->tls))
+		return n > 0;
+	c->eof = true;
+	c->readable = false;
+	hang_up(c);
+	return false;
+}
+
+static void take_bytes(struct net_conn *c, size_t len)
+{
+	struct net_server *s = c->server;
+	metric_add(&s->metrics.bytes_in, len);
+	if (!c->tls)
+		http_conn_feed(c->http, s->scratch, len);
+	else if (!net_tls_put(c->tls, s->scratch, len)) {
+		c->eof = true;
+		c->readable = false;
+	}
+}
+
 /* One read; false: nothing more to read now. */
 static bool conn_read(struct net_conn *c)
 {
 	struct net_server *s = c->server;
+	if (c->tls && net_tls_pending(c->tls))
+		return read_plain(c) || c->readable;
+	if (!c->readable)
+		return false;
 	ssize_t n = recv(c->fd, s->scratch, HTTP_FEED_MAX, 0);
 	if (n > 0) {
-		metric_add(&s->metrics.bytes_in, (uint64_t)n);
-		http_conn_feed(c->http, s->scratch, (size_t)n);
+		take_bytes(c, (size_t)n);
 		return true;
 	}
 	if (n < 0 && errno == EINTR)
@@ -115,13 +173,34 @@ static bool conn_read(struct net_conn *c)
 	return false;
 }
 
+/* Output of http into TLS, as much as it takes. */
+static void encrypt_some(struct net_conn *c)
+{
+	struct str piece;
+	while (http_conn_output(c->http, &piece, 1)) {
+		size_t n = net_tls_write(c->tls, piece.p, piece.len);
+		if (n == 0)
+			return;
+		http_conn_sent(c->http, n);
+	}
+}
+
+static size_t gather_output(struct net_conn *c, struct str pieces[PIECES_MAX])
+{
+	if (!c->tls)
+		return http_conn_output(c->http, pieces, PIECES_MAX);
+	encrypt_some(c);
+	pieces[0] = net_tls_output(c->tls);
+	return pieces[0].len > 0;
+}
+
 /* One write; false: nothing to write, or no room. */
 static bool conn_write(struct net_conn *c)
 {
 	struct net_server *s = c->server;
 	struct str pieces[PIECES_MAX];
 	struct iovec iov[PIECES_MAX];
-	size_t count = http_conn_output(c->http, pieces, PIECES_MAX);
+	size_t count = gather_output(c, pieces);
 	if (count == 0 || !c->writable)
 		return false;
 	for (size_t i = 0; i < count; i++)
@@ -130,7 +209,10 @@ static bool conn_write(struct net_conn *c)
 	ssize_t n = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
 	if (n >= 0) {
 		metric_add(&s->metrics.bytes_out, (uint64_t)n);
-		http_conn_sent(c->http, (size_t)n);
+		if (c->tls)
+			net_tls_sent(c->tls, (size_t)n);
+		else
+			http_conn_sent(c->http, (size_t)n);
 		c->stall_sent += (size_t)n;
 		return true;
 	}
@@ -152,7 +234,7 @@ static void note_phase(struct net_conn *c)
 		c->phase_ns = now;
 		net_loop_look_at(s, net_conn_deadline(c, now));
 	}
-	bool waiting = http_conn_unsent(c->http) > 0;
+	bool waiting = unsent_of(c) > 0;
 	if (waiting && c->stall_ns == 0) {
 		c->stall_ns = now;
 		c->stall_sent = 0;
@@ -175,18 +257,22 @@ static bool cut_short(const struct net_conn *c)
 static bool finish_up(struct net_conn *c)
 {
 	bool nobody = c->eof && (c->shut || cut_short(c));
-	bool answered_all = c->eof && !c->exchanges && http_conn_unsent(c->http) == 0;
-	if (nobody || (answered_all && !c->readable)) {
+	bool answered_all = c->eof && !c->exchanges && unsent_of(c) == 0;
+	if (nobody || (answered_all && !may_read(c))) {
 		net_conn_close(c);
 		return true;
 	}
-	if (!http_conn_done(c->http) || http_conn_unsent(c->http))
+	if (!http_conn_done(c->http) || unsent_of(c))
 		return false;
 	if (!http_conn_lingers(c->http) || c->eof) {
 		net_conn_close(c);
 		return true;
 	}
 	if (!c->shut) {
+		if (c->tls) {
+			net_tls_close(c->tls);
+			(void)conn_write(c);
+		}
 		c->shut = true;
 		(void)shutdown(c->fd, SHUT_WR);
 		c->phase_ns = clock_monotonic_ns();
@@ -202,7 +288,7 @@ void net_conn_pump(struct net_conn *c)
 	while (progress) {
 		progress = false;
 		http_conn_feed(c->http, NULL, 0);
-		while (c->readable && http_conn_wants_input(c->http) && reads < READS_MAX) {
+		while (may_read(c) && http_conn_wants_input(c->http) && reads < READS_MAX) {
 			reads++;
 			progress |= conn_read(c);
 		}
@@ -216,7 +302,7 @@ void net_conn_pump(struct net_conn *c)
 	if (finish_up(c))
 		return;
 	note_phase(c);
-	if (reads == READS_MAX && c->readable)
+	if (reads == READS_MAX && may_read(c))
 		net_loop_again(c->server, c);
 }
 

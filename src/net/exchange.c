@@ -102,6 +102,7 @@ static void send_answer(struct net_exchange *x)
 {
 	struct net_answer *a = &x->answer;
 	x->answered = true;
+	net_access_put(x);
 	count_answer(x->server, a, x->response.status);
 	int64_t length = (int64_t)a->body.len;
 	if (a->no_body)
@@ -164,6 +165,7 @@ static void deliver_stream(struct net_exchange *x)
 		if (!st->begun) {
 			st->begun = true;
 			net_answer_begin(&x->answer, x->framing, st->compress);
+			net_access_put(x);
 			http_respond(x->stream, x->answer.http_status, x->answer.headers,
 				x->answer.header_count, HTTP_LENGTH_UNKNOWN);
 		}
@@ -236,6 +238,16 @@ static bool put_allow(struct net_exchange *x)
 	return n > 0;
 }
 
+/* An answer without a body, by the head alone. */
+static void answer_bare(struct net_exchange *x, int http_status)
+{
+	x->response.http_status = http_status;
+	net_answer_make(&x->answer, NET_PLAIN, http_stream_request(x->stream), &x->response);
+	if (http_status == 204 && net_access_is_preflight(x))
+		net_access_preflight(x);
+	send_answer(x);
+}
+
 static void refuse_no_route(struct net_exchange *x)
 {
 	struct err e;
@@ -255,10 +267,7 @@ static void refuse_no_route(struct net_exchange *x)
 		err_set(&e, E_NOTFOUND, "nothing at %.*s", STR_ARG(path));
 		refuse(x, 404, E_NOTFOUND, &e);
 	} else if (str_eq(method, STR("OPTIONS"))) {
-		x->response.http_status = 204;
-		net_answer_make(
-			&x->answer, NET_PLAIN, http_stream_request(x->stream), &x->response);
-		send_answer(x);
+		answer_bare(x, 204);
 	} else {
 		err_set(&e, E_UNSUPPORTED, "%.*s does not take %.*s", STR_ARG(path),
 			STR_ARG(method));
@@ -375,6 +384,31 @@ static void open_stream(struct net_exchange *x)
 		start_stream(x);
 }
 
+/* Host, origin and prefix, and then the route; false: it was answered. */
+static bool admit(struct net_exchange *x, const struct http_request *h)
+{
+	struct err e;
+	enum net_prefix prefix = net_access_prefix(x, x->request.path, &x->request.path);
+	choose_route(x, h);
+	enum status s = net_access_check(x, h, &e);
+	bool rpc = x->framing == NET_GRPC || x->framing == NET_GRPC_WEB ||
+		   x->framing == NET_GRPC_WEB_TEXT;
+	if (s != OK) {
+		refuse(x, 403, s, &e);
+	} else if (net_access_is_preflight(x)) {
+		answer_bare(x, 204);
+	} else if (prefix == NET_PREFIX_REDIRECT) {
+		snprintf(x->response.headers, sizeof(x->response.headers), "location: %s/\r\n",
+			x->server->config.path_prefix);
+		answer_bare(x, 302);
+	} else if (prefix == NET_PREFIX_OTHER && !rpc) {
+		err_set(&e, E_NOTFOUND, "nothing at %.*s; all is below %s/",
+			STR_ARG(str_sub(x->request.path, 0, 100)), x->server->config.path_prefix);
+		refuse(x, 404, E_NOTFOUND, &e);
+	}
+	return !x->answered;
+}
+
 static void check_head(struct net_exchange *x, const struct http_request *h)
 {
 	struct err e;
@@ -384,7 +418,8 @@ static void check_head(struct net_exchange *x, const struct http_request *h)
 		refuse(x, 400, s, &e);
 		return;
 	}
-	choose_route(x, h);
+	if (!admit(x, h))
+		return;
 	set_deadline(x);
 	s = http_query_check(x->request.query, &e);
 	if (s != OK) {

@@ -174,6 +174,44 @@ struct net_stream_news {
 };
 struct net_stream_news net_stream_take_news(struct net_stream *st);
 
+/* ---- access.c ---- */
+
+/* E_DENIED: not by this name, or not from that page. */
+NODISCARD enum status net_access_check(
+	const struct net_exchange *x, const struct http_request *h, struct err *e);
+/* What a page of another origin may see of the answer. */
+void net_access_put(struct net_exchange *x);
+bool net_access_is_preflight(const struct net_exchange *x);
+void net_access_preflight(struct net_exchange *x);
+enum net_prefix { NET_PREFIX_FITS, NET_PREFIX_REDIRECT, NET_PREFIX_OTHER };
+/* The path without the server's prefix. */
+enum net_prefix net_access_prefix(const struct net_exchange *x, struct str path, struct str *out);
+
+/* ---- tls.c ---- */
+
+struct net_tls;
+struct net_tls_conn;
+NODISCARD enum status net_tls_new(
+	const struct net_server_config *c, struct net_tls **out, struct err *e);
+void net_tls_free(struct net_tls *t);
+/* NULL: no memory. */
+struct net_tls_conn *net_tls_accept(struct net_tls *t, struct net_metrics *metrics);
+void net_tls_conn_free(struct net_tls_conn *c);
+/* Ciphertext of the peer. False: it is none. */
+bool net_tls_put(struct net_tls_conn *c, const void *bytes, size_t len);
+/* Plain bytes, 0 when there are none now. */
+size_t net_tls_read(struct net_tls_conn *c, void *out, size_t max);
+/* net_tls_read() may have more without another net_tls_put(). */
+bool net_tls_pending(const struct net_tls_conn *c);
+bool net_tls_failed(const struct net_tls_conn *c);
+bool net_tls_ended(const struct net_tls_conn *c); /* nothing more will come of it */
+/* Returns how many bytes it took: 0 in the handshake, and while much waits to be sent. */
+size_t net_tls_write(struct net_tls_conn *c, const void *bytes, size_t len);
+/* Say goodbye. */
+void net_tls_close(struct net_tls_conn *c);
+struct str net_tls_output(const struct net_tls_conn *c);
+void net_tls_sent(struct net_tls_conn *c, size_t len);
+
 /* ---- conn.c ---- */
 
 struct net_conn {
@@ -182,6 +220,7 @@ struct net_conn {
 	struct net_conn **link;
 	struct net_conn *again_next; /* of the loop's list of those with more to do */
 	struct http_conn *http;
+	struct net_tls_conn *tls; /* NULL: none */
 	struct net_exchange *exchanges;
 	int fd;
 	bool readable;
@@ -222,6 +261,7 @@ struct net_server {
 	struct net_server_config config;
 	struct net_route *routes;
 	size_t route_count;
+	struct net_tls *tls; /* NULL: none */
 	char address[160];
 	char unix_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct os_queue *jobs;

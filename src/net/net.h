@@ -119,6 +119,20 @@ struct net_server_config {
 	int64_t drain_timeout_ns;
 	uint32_t streams_max; /* threads of streaming RPCs; more are refused */
 	int64_t stream_idle_ns;
+	/* TLS 1.2 and 1.3 with ALPN, where a certificate is named: then nothing else is spoken.
+	 * Files in PEM; changes are seen. With a CA clients must have a certificate of it. The
+	 * texts must outlive the server. */
+	const char *tls_cert_file;
+	const char *tls_key_file;
+	const char *tls_client_ca_file;
+	/* "/firn": only paths below it are served, but gRPC at the root too. "" or NULL: none. */
+	const char *path_prefix;
+	/* Origins of other pages that may use this server, "*" for all; NULL at the end. */
+	const char *const *cors_origins;
+	/* On a loopback address: refuse requests for a host that is neither localhost, nor an
+	 * address, nor one of these (NULL at the end). */
+	bool check_host;
+	const char *const *hosts;
 };
 void net_server_config_default(struct net_server_config *c);
 
@@ -132,33 +146,38 @@ const char *net_server_address(const struct net_server *s);
 /* No new connections; requests under way are answered (up to drain_timeout); then all is closed. */
 void net_server_stop(struct net_server *s);
 
-#define NET_METRICS(X)                                                                           \
-	X(connections, GAUGE, "firn_net_connections", "Open connections.")                       \
-	X(accepted, COUNTER, "firn_net_connections_accepted_total", "Connections accepted.")     \
-	X(accept_failed, COUNTER, "firn_net_accept_failures_total",                              \
-		"Times that accepting failed (descriptors, memory).")                            \
-	X(accept_paused, COUNTER, "firn_net_accept_pauses_total",                                \
-		"Times that the limit of connections was reached.")                              \
-	X(requests, COUNTER, "firn_net_requests_total", "Requests.")                             \
-	X(answers_ok, COUNTER, "firn_net_answers_total{class=\"ok\"}",                           \
-		"Answers: ok, the client's fault, the server's fault.")                          \
-	X(answers_client, COUNTER, "firn_net_answers_total{class=\"client\"}",                   \
-		"Answers: ok, the client's fault, the server's fault.")                          \
-	X(answers_server, COUNTER, "firn_net_answers_total{class=\"server\"}",                   \
-		"Answers: ok, the client's fault, the server's fault.")                          \
-	X(canceled, COUNTER, "firn_net_requests_canceled_total",                                 \
-		"Requests whose client went away before the answer.")                            \
-	X(malformed, COUNTER, "firn_net_malformed_total",                                        \
-		"Connections ended for what is not HTTP.")                                       \
-	X(overloaded, COUNTER, "firn_net_overloaded_total",                                      \
-		"Requests refused because queue or memory were full.")                           \
-	X(timeouts, COUNTER, "firn_net_timeouts_total", "Connections ended for being too slow.") \
-	X(idle_closed, COUNTER, "firn_net_idle_closed_total", "Idle connections closed.")        \
-	X(streams, GAUGE, "firn_net_streams", "Streaming calls under way.")                      \
-	X(streams_refused, COUNTER, "firn_net_streams_refused_total",                            \
-		"Streaming calls refused because there were too many.")                          \
-	X(bytes_in, COUNTER, "firn_net_received_bytes_total", "Bytes received.")                 \
-	X(bytes_out, COUNTER, "firn_net_sent_bytes_total", "Bytes sent.")                        \
+#define NET_METRICS(X)                                                                            \
+	X(connections, GAUGE, "firn_net_connections", "Open connections.")                        \
+	X(accepted, COUNTER, "firn_net_connections_accepted_total", "Connections accepted.")      \
+	X(accept_failed, COUNTER, "firn_net_accept_failures_total",                               \
+		"Times that accepting failed (descriptors, memory).")                             \
+	X(accept_paused, COUNTER, "firn_net_accept_pauses_total",                                 \
+		"Times that the limit of connections was reached.")                               \
+	X(requests, COUNTER, "firn_net_requests_total", "Requests.")                              \
+	X(answers_ok, COUNTER, "firn_net_answers_total{class=\"ok\"}",                            \
+		"Answers: ok, the client's fault, the server's fault.")                           \
+	X(answers_client, COUNTER, "firn_net_answers_total{class=\"client\"}",                    \
+		"Answers: ok, the client's fault, the server's fault.")                           \
+	X(answers_server, COUNTER, "firn_net_answers_total{class=\"server\"}",                    \
+		"Answers: ok, the client's fault, the server's fault.")                           \
+	X(canceled, COUNTER, "firn_net_requests_canceled_total",                                  \
+		"Requests whose client went away before the answer.")                             \
+	X(malformed, COUNTER, "firn_net_malformed_total",                                         \
+		"Connections ended for what is not HTTP.")                                        \
+	X(overloaded, COUNTER, "firn_net_overloaded_total",                                       \
+		"Requests refused because queue or memory were full.")                            \
+	X(timeouts, COUNTER, "firn_net_timeouts_total", "Connections ended for being too slow.")  \
+	X(idle_closed, COUNTER, "firn_net_idle_closed_total", "Idle connections closed.")         \
+	X(streams, GAUGE, "firn_net_streams", "Streaming calls under way.")                       \
+	X(streams_refused, COUNTER, "firn_net_streams_refused_total",                             \
+		"Streaming calls refused because there were too many.")                           \
+	X(tls_failed, COUNTER, "firn_net_tls_failures_total",                                     \
+		"Connections ended for failures of TLS, most of them in the handshake.")          \
+	X(tls_reloads, COUNTER, "firn_net_tls_reloads_total", "Times that certificates changed.") \
+	X(tls_reload_failed, COUNTER, "firn_net_tls_reload_failures_total",                       \
+		"Times that changed certificates could not be used; the old ones still are.")     \
+	X(bytes_in, COUNTER, "firn_net_received_bytes_total", "Bytes received.")                  \
+	X(bytes_out, COUNTER, "firn_net_sent_bytes_total", "Bytes sent.")                         \
 	X(memory, GAUGE, "firn_net_body_bytes", "Bytes of bodies in memory.")
 struct net_metrics {
 	NET_METRICS(METRIC_FIELD)

@@ -61,6 +61,7 @@ static void server_free(struct net_server *s)
 	fd_cleanup(&s->listen_fd);
 	fd_cleanup(&s->epoll_fd);
 	fd_cleanup(&s->event_fd);
+	net_tls_free(s->tls);
 	free(s->scratch);
 	free(s->workers);
 	free(s->routes);
@@ -103,6 +104,8 @@ enum status net_server_start(const struct net_server_config *c, const struct net
 		s->route_count = route_count;
 		st = net_listen(c->address, &s->listen_fd, s->address, sizeof(s->address), e);
 	}
+	if (st == OK && c->tls_cert_file)
+		st = net_tls_new(c, &s->tls, e);
 	if (st == OK && strncmp(s->address, "unix:", 5) == 0)
 		snprintf(s->unix_path, sizeof(s->unix_path), "%s", s->address + 5);
 	if (st == OK)

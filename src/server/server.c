@@ -44,6 +44,13 @@ static enum status listen_now(struct server *s, struct err *e)
 	struct net_server_config c;
 	net_server_config_default(&c);
 	c.address = s->config->http_address;
+	c.path_prefix = s->config->path_prefix;
+	c.cors_origins = s->config->cors_origins;
+	c.check_host = true;
+	c.hosts = s->config->http_hosts;
+	c.tls_cert_file = s->config->tls_cert_file;
+	c.tls_key_file = s->config->tls_key_file;
+	c.tls_client_ca_file = s->config->tls_client_ca_file;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	c.workers = (uint32_t)MIN(MAX(2 * cpus, (long)WORKERS_MIN), (long)WORKERS_MAX);
 	s->queries_max = c.workers - WORKERS_FOR_WRITES;

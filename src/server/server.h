@@ -11,7 +11,13 @@
 #include <signal.h>
 
 struct server_config {
-	const char *http_address; /* 127.0.0.1:7070 */
+	const char *http_address;        /* 127.0.0.1:7070 */
+	const char *path_prefix;         /* "/firn"; "": none */
+	const char *const *cors_origins; /* NULL at the end, or NULL */
+	const char *const *http_hosts;   /* names of this server, on a loopback address */
+	const char *tls_cert_file;       /* NULL: no TLS */
+	const char *tls_key_file;
+	const char *tls_client_ca_file;
 	const char *storage_path;
 	uint64_t storage_memory_bytes;
 	int64_t retention_ns;

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TLS over OpenSSL without sockets: ciphertext goes in and out through memory, so that http stays
+ * free of I/O and the loop reads and writes as it does without. All in the loop's thread.
+ *
+ * Certificates are looked at again, at most once a second, when a connection comes: where a file
+ * has changed the new pair is loaded, and kept only if it is whole; until then the old one serves.
+ */
+#include "base/clock.h"
+#include "net/internal.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/stat.h>
+
+#define LOOK_NS NS_PER_SEC
+#define OUT_HIGH_MAX                                                                \
+	((size_t)64 << 10) /* ciphertext that waits; beyond it nothing is encrypted \
+			    */
+#define OUT_MAX ((size_t)1 << 20)
+
+struct stamp {
+	struct timespec time;
+	off_t size;
+	ino_t inode;
+};
+
+struct net_tls {
+	const char *files[3]; /* certificate, key, clients' CA or NULL */
+	struct stamp stamps[3];
+	SSL_CTX *ctx;
+	int64_t looked_ns;
+};
+
+struct net_tls_conn {
+	SSL *ssl;
+	BIO *in;
+	BIO *made; /* ciphertext as OpenSSL made it */
+	struct buf out;
+	size_t out_at;
+	bool starved; /* nothing to decrypt until more comes */
+	bool ended;
+	bool failed;
+	bool fresh; /* not one byte yet */
+};
+
+/* OpenSSL's first reason of the failure that just happened. */
+static enum status fail(struct err *e, const char *what, const char *file)
+{
+	unsigned long code = ERR_peek_error();
+	const char *why = code ? ERR_reason_error_string(code) : NULL;
+	ERR_clear_error();
+	return err_set(e, E_INVALID, "%s %s: %s", what, file, why ? why : "it cannot be read");
+}
+
+/* ---- context ---- */
+
+static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+	const unsigned char *in, unsigned in_len, void *ctx)
+{
+	static const unsigned char known[] = "\2h2\10http/1.1";
+	unsigned char *chosen;
+	(void)ssl;
+	(void)ctx;
+	if (SSL_select_next_proto(&chosen, out_len, known, sizeof(known) - 1, in, in_len) !=
+		OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+static enum status fill(SSL_CTX *ctx, const struct net_tls *t, struct err *e)
+{
+	if (SSL_CTX_use_certificate_chain_file(ctx, t->files[0]) != 1)
+		return fail(e, "certificate", t->files[0]);
+	if (SSL_CTX_use_PrivateKey_file(ctx, t->files[1], SSL_FILETYPE_PEM) != 1)
+		return fail(e, "key", t->files[1]);
+	if (SSL_CTX_check_private_key(ctx) != 1)
+		return fail(e, "key", t->files[1]);
+	if (!t->files[2])
+		return OK;
+	STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(t->files[2]);
+	if (!names || SSL_CTX_load_verify_locations(ctx, t->files[2], NULL) != 1) {
+		sk_X509_NAME_pop_free(names, X509_NAME_free);
+		return fail(e, "certificate authority", t->files[2]);
+	}
+	SSL_CTX_set_client_CA_list(ctx, names);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	return OK;
+}
+
+static enum status load(const struct net_tls *t, SSL_CTX **out, struct err *e)
+{
+	ERR_clear_error();
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	if (!ctx)
+		return err_set(e, E_NOMEM, "TLS");
+	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+	SSL_CTX_set_options(ctx,
+		SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+				      SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_alpn_select_cb(ctx, choose_alpn, NULL);
+	/* Sessions are told apart by this where clients' certificates are asked for. */
+	SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"firn", 4);
+	enum status s = fill(ctx, t, e);
+	if (s == OK)
+		*out = ctx;
+	else
+		SSL_CTX_free(ctx);
+	return s;
+}
+
+static void take_stamps(const struct net_tls *t, struct stamp out[3])
+{
+	for (size_t i = 0; i < 3; i++) {
+		struct stat st;
+		out[i] = (struct stamp){ 0 };
+		if (t->files[i] && stat(t->files[i], &st) == 0)
+			out[i] = (struct stamp){ st.st_mtim, st.st_size, st.st_ino };
+	}
+}
+
+static bool same_stamp(const struct stamp *a, const struct stamp *b)
+{
+	return a->time.tv_sec == b->time.tv_sec && a->time.tv_nsec == b->time.tv_nsec &&
+	       a->size == b->size && a->inode == b->inode;
+}
+
+enum status net_tls_new(const struct net_server_config *c, struct net_tls **out, struct err *e)
+{
+	struct net_tls *t = calloc(1, sizeof(*t));
+	if (!t)
+		return err_set(e, E_NOMEM, "TLS");
+	t->files[0] = c->tls_cert_file;
+	t->files[1] = c->tls_key_file;
+	t->files[2] = c->tls_client_ca_file;
+	t->looked_ns = clock_monotonic_ns();
+	take_stamps(t, t->stamps);
+	enum status s = load(t, &t->ctx, e);
+	if (s != OK) {
+		free(t);
+		return s;
+	}
+	*out = t;
+	return OK;
+}
+
+void net_tls_free(struct net_tls *t)
+{
+	if (!t)
+		return;
+	SSL_CTX_free(t->ctx);
+	free(t);
+}
+
+/* A pair that is being written does not fit together: it is looked at again the next second. */
+static void look_again(struct net_tls *t, struct net_metrics *metrics)
+{
+	struct stamp now[3];
+	SSL_CTX *fresh;
+	if (clock_monotonic_ns() - t->looked_ns < LOOK_NS)
+		return;
+	t->looked_ns = clock_monotonic_ns();
+	take_stamps(t, now);
+	bool same = true;
+	for (size_t i = 0; i < 3; i++)
+		same &= same_stamp(&now[i], &t->stamps[i]);
+	if (same)
+		return;
+	if (load(t, &fresh, NULL) != OK) {
+		metric_add(&metrics->tls_reload_failed, 1);
+		return;
+	}
+	metric_add(&metrics->tls_reloads, 1);
+	memcpy(t->stamps, now, sizeof(now));
+	SSL_CTX_free(t->ctx);
+	t->ctx = fresh;
+}
+
+/* ---- connection ---- */
+
+struct net_tls_conn *net_tls_accept(struct net_tls *t, struct net_metrics *metrics)
+{
+	look_again(t, metrics);
+	struct net_tls_conn *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->ssl = SSL_new(t->ctx);
+	c->in = BIO_new(BIO_s_mem());
+	c->made = BIO_new(BIO_s_mem());
+	buf_init(&c->out, OUT_MAX);
+	c->starved = c->fresh = true;
+	if (!c->ssl || !c->in || !c->made) {
+		BIO_free(c->in);
+		BIO_free(c->made);
+		SSL_free(c->ssl);
+		free(c);
+		return NULL;
+	}
+	BIO_set_mem_eof_return(c->in, -1);
+	SSL_set_bio(c->ssl, c->in, c->made);
+	SSL_set_accept_state(c->ssl);
+	return c;
+}
+
+void net_tls_conn_free(struct net_tls_conn *c)
+{
+	if (!c)
+		return;
+	SSL_free(c->ssl); /* and both BIOs */
+	buf_deinit(&c->out);
+	free(c);
+	ERR_clear_error();
+}
+
+/* What OpenSSL has made goes behind what waits. */
+static void collect(struct net_tls_conn *c)
+{
+	char *p;
+	long n = BIO_get_mem_data(c->made, &p);
+	if (n <= 0)
+		return;
+	if (c->out_at == c->out.len)
+		c->out.len = c->out_at = 0;
+	buf_put(&c->out, p, (size_t)n);
+	(void)BIO_reset(c->made);
+	if (c->out.failed)
+		c->failed = true;
+}
+
+bool net_tls_put(struct net_tls_conn *c, const void *bytes, size_t len)
+{
+	static const char refusal[] =
+		"HTTP/1.0 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n"
+		"This is an HTTPS server: use https://\n";
+	if (c->failed)
+		return false;
+	if (c->fresh && len && *(const uint8_t *)bytes != 0x16) {
+		/* No handshake begins like this; a person with http:// is told so. */
+		buf_put(&c->out, refusal, sizeof(refusal) - 1);
+		c->failed = true;
+		return false;
+	}
+	c->fresh = c->starved = false;
+	return BIO_write(c->in, bytes, (int)len) == (int)len;
+}
+
+size_t net_tls_read(struct net_tls_conn *c, void *out, size_t max)
+{
+	if (c->failed || c->ended || c->starved)
+		return 0;
+	ERR_clear_error();
+	int n = SSL_read(c->ssl, out, (int)max);
+	collect(c);
+	if (n > 0)
+		return (size_t)n;
+	switch (SSL_get_error(c->ssl, n)) {
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+		c->starved = true;
+		break;
+	case SSL_ERROR_ZERO_RETURN:
+		c->ended = true;
+		break;
+	default:
+		c->failed = true;
+	}
+	return 0;
+}
+
+bool net_tls_pending(const struct net_tls_conn *c)
+{
+	return !c->starved && !c->failed && !c->ended;
+}
+
+bool net_tls_failed(const struct net_tls_conn *c)
+{
+	return c->failed;
+}
+
+bool net_tls_ended(const struct net_tls_conn *c)
+{
+	return c->ended || c->failed;
+}
+
+size_t net_tls_write(struct net_tls_conn *c, const void *bytes, size_t len)
+{
+	if (c->failed || c->out.len - c->out_at >= OUT_HIGH_MAX || !SSL_is_init_finished(c->ssl))
+		return 0;
+	ERR_clear_error();
+	int n = SSL_write(c->ssl, bytes, (int)MIN(len, OUT_HIGH_MAX));
+	collect(c);
+	if (n > 0)
+		return (size_t)n;
+	int why = SSL_get_error(c->ssl, n);
+	c->failed |= why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE;
+	return 0;
+}
+
+void net_tls_close(struct net_tls_conn *c)
+{
+	if (c->failed || !SSL_is_init_finished(c->ssl))
+		return;
+	ERR_clear_error();
+	(void)SSL_shutdown(c->ssl);
+	collect(c);
+}
+
+struct str net_tls_output(const struct net_tls_conn *c)
+{
+	return str_sub(buf_view(&c->out), c->out_at, c->out.len);
+}
+
+void net_tls_sent(struct net_tls_conn *c, size_t len)
+{
+	c->out_at += len;
+	assert(c->out_at <= c->out.len);
+	if (c->out_at < c->out.len)
+		return;
+	/* An idle connection keeps no memory for it. */
+	buf_deinit(&c->out);
+	buf_init(&c->out, OUT_MAX);
+	c->out_at = 0;
+}

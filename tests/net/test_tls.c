@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS against OpenSSL's client, with certificates made here. */
+#include "test.h"
+
+#include "net/internal.h"
+#include "os/os.h"
+
+#include "peer.h"
+
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+static char dir[64], cert_path[100], key_path[100];
+
+/* A certificate for localhost with this serial number, signed by itself. */
+static void make_certificate(long serial)
+{
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *x = X509_new();
+	CHECK(key && x);
+	X509_set_version(x, 2);
+	ASN1_INTEGER_set(X509_get_serialNumber(x), serial);
+	X509_gmtime_adj(X509_getm_notBefore(x), -3600);
+	X509_gmtime_adj(X509_getm_notAfter(x), 86400);
+	X509_NAME *name = X509_get_subject_name(x);
+	X509_NAME_add_entry_by_txt(
+		name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0);
+	X509_set_issuer_name(x, name);
+	X509_set_pubkey(x, key);
+	X509_EXTENSION *san =
+		X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
+	X509_add_ext(x, san, -1);
+	X509_EXTENSION_free(san);
+	CHECK(X509_sign(x, key, EVP_sha256()) > 0);
+	FILE *f = fopen(cert_path, "w");
+	CHECK(f && PEM_write_X509(f, x) == 1 && fclose(f) == 0);
+	f = fopen(key_path, "w");
+	CHECK(f && PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL) == 1 && fclose(f) == 0);
+	X509_free(x);
+	EVP_PKEY_free(key);
+}
+
+static struct net_server_config tls_config(void)
+{
+	struct net_server_config c = peer_config();
+	c.tls_cert_file = cert_path;
+	c.tls_key_file = key_path;
+	return c;
+}
+
+struct tls_client {
+	SSL_CTX *ctx;
+	SSL *ssl;
+	int fd;
+};
+
+/* True: the handshake was made. `alpn` NULL: none. */
+static bool client_open(
+	struct tls_client *c, const struct net_server *s, const char *alpn, bool with_cert)
+{
+	c->ctx = SSL_CTX_new(TLS_client_method());
+	CHECK(SSL_CTX_load_verify_locations(c->ctx, cert_path, NULL) == 1);
+	SSL_CTX_set_verify(c->ctx, SSL_VERIFY_PEER, NULL);
+	if (with_cert)
+		CHECK(SSL_CTX_use_certificate_file(c->ctx, cert_path, SSL_FILETYPE_PEM) == 1 &&
+			SSL_CTX_use_PrivateKey_file(c->ctx, key_path, SSL_FILETYPE_PEM) == 1);
+	c->ssl = SSL_new(c->ctx);
+	c->fd = peer_connect(s);
+	SSL_set_fd(c->ssl, c->fd);
+	SSL_set1_host(c->ssl, "localhost");
+	if (alpn)
+		SSL_set_alpn_protos(c->ssl, (const unsigned char *)alpn, (unsigned)strlen(alpn));
+	return SSL_connect(c->ssl) == 1;
+}
+
+static void client_close(struct tls_client *c)
+{
+	SSL_free(c->ssl);
+	SSL_CTX_free(c->ctx);
+	close(c->fd);
+}
+
+static void ask(struct tls_client *c, const char *request, struct buf *out)
+{
+	char chunk[65536];
+	int n = SSL_write(c->ssl, request, (int)strlen(request));
+	CHECK(n == (int)strlen(request));
+	while ((n = SSL_read(c->ssl, chunk, sizeof(chunk))) > 0)
+		buf_put(out, chunk, (size_t)n);
+	/* Not cut off: the server says goodbye. */
+	assert_int_equal(SSL_get_error(c->ssl, n), SSL_ERROR_ZERO_RETURN);
+}
+
+static void serves_both_versions(void **state)
+{
+	(void)state;
+	struct net_server_config config = tls_config();
+	struct net_server *s = peer_start(&config);
+	struct tls_client c;
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 64 << 20);
+	CHECK(client_open(&c, s, "\10http/1.1", false));
+	ask(&c, "GET /show/x HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n", &out);
+	CHECK(str_ends(buf_view(&out), STR("GET /show/x?")));
+	client_close(&c);
+	/* Large answers are more than the ciphertext that may wait. */
+	buf_clear(&out);
+	CHECK(client_open(&c, s, NULL, false));
+	ask(&c, "GET /large HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n", &out);
+	CHECK(out.len > 8 << 20);
+	bool same = true;
+	for (size_t i = 0; i < 8 << 20; i++)
+		same &= out.data[out.len - (8 << 20) + i] == (uint8_t)(i * 7 + (i >> 11));
+	CHECK(same);
+	client_close(&c);
+	const unsigned char *alpn;
+	unsigned len;
+	CHECK(client_open(&c, s, "\2h2\10http/1.1", false));
+	SSL_get0_alpn_selected(c.ssl, &alpn, &len);
+	CHECK_STR(str_make(alpn, len), "h2");
+	client_close(&c);
+	CHECK(!client_open(&c, s, "\3foo", false));
+	client_close(&c);
+	PEER_UNTIL(peer_metric(s, "firn_net_connections") == 0);
+	CHECK(peer_metric(s, "firn_net_body_bytes") == 0);
+	net_server_stop(s);
+}
+
+/* As small as the pieces may come. */
+static void takes_a_byte_at_a_time(void **state)
+{
+	(void)state;
+	struct net_server_config config = tls_config();
+	struct net_server *s = peer_start(&config);
+	struct tls_client c;
+	c.ctx = SSL_CTX_new(TLS_client_method());
+	c.ssl = SSL_new(c.ctx);
+	c.fd = peer_connect(s);
+	BIO *in = BIO_new(BIO_s_mem()), *made = BIO_new(BIO_s_mem());
+	BIO_set_mem_eof_return(in, -1);
+	SSL_set_bio(c.ssl, in, made);
+	SSL_set_connect_state(c.ssl);
+	static const char request[] = "GET /show/x HTTP/1.1\r\nhost: h\r\n\r\n";
+	char got[4096] = "";
+	bool asked = false;
+	for (int turn = 0; turn < 20000 && !got[0]; turn++) {
+		char byte;
+		if (!SSL_is_init_finished(c.ssl))
+			(void)SSL_do_handshake(c.ssl);
+		else if (!asked)
+			asked = SSL_write(c.ssl, request, sizeof(request) - 1) > 0;
+		else
+			(void)SSL_read(c.ssl, got, sizeof(got) - 1);
+		while (BIO_read(made, &byte, 1) == 1)
+			CHECK(peer_send(c.fd, &byte, 1));
+		struct pollfd p = { .fd = c.fd, .events = POLLIN };
+		if (poll(&p, 1, 1) > 0 && recv(c.fd, &byte, 1, 0) == 1)
+			(void)!BIO_write(in, &byte, 1);
+	}
+	CHECK(strstr(got, "200 OK"));
+	client_close(&c);
+	net_server_stop(s);
+}
+
+static void tells_those_who_speak_plainly(void **state)
+{
+	(void)state;
+	struct net_server_config config = tls_config();
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 10000);
+	static const char request[] = "GET / HTTP/1.1\r\nhost: h\r\n\r\n";
+	peer_exchange(s, request, sizeof(request) - 1, &out);
+	CHECK(str_starts(buf_view(&out), STR("HTTP/1.0 400 ")));
+	CHECK(str_ends(buf_view(&out), STR("This is an HTTPS server: use https://\n")));
+	buf_clear(&out);
+	peer_exchange(s, "\x16\3\1\0\4abcd", 9, &out);
+	PEER_UNTIL(peer_metric(s, "firn_net_tls_failures_total") == 2);
+	net_server_stop(s);
+}
+
+static long serial_seen(const struct net_server *s)
+{
+	struct tls_client c = { .ctx = SSL_CTX_new(TLS_client_method()) };
+	c.ssl = SSL_new(c.ctx);
+	c.fd = peer_connect(s);
+	SSL_set_fd(c.ssl, c.fd);
+	CHECK(SSL_connect(c.ssl) == 1);
+	X509 *x = SSL_get1_peer_certificate(c.ssl);
+	long serial = ASN1_INTEGER_get(X509_get0_serialNumber(x));
+	X509_free(x);
+	client_close(&c);
+	return serial;
+}
+
+static void loads_what_has_changed(void **state)
+{
+	(void)state;
+	struct net_server_config config = tls_config();
+	struct net_server *s = peer_start(&config);
+	assert_int_equal(serial_seen(s), 1);
+	make_certificate(2);
+	PEER_UNTIL(serial_seen(s) == 2);
+	/* A torn file leaves the old one in place, and is counted. */
+	FILE *f = fopen(cert_path, "w");
+	CHECK(f && fputs("-----BEGIN", f) >= 0 && fclose(f) == 0);
+	PEER_UNTIL(
+		serial_seen(s) == 2 && peer_metric(s, "firn_net_tls_reload_failures_total") >= 1);
+	make_certificate(3);
+	PEER_UNTIL(serial_seen(s) == 3);
+	CHECK(peer_metric(s, "firn_net_tls_reloads_total") == 2);
+	net_server_stop(s);
+	make_certificate(1);
+}
+
+static void asks_for_certificates(void **state)
+{
+	(void)state;
+	struct net_server_config config = tls_config();
+	config.tls_client_ca_file = cert_path;
+	struct net_server *s = peer_start(&config);
+	struct tls_client c;
+	char byte;
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 10000);
+	CHECK(client_open(&c, s, NULL, true));
+	ask(&c, "GET /show/x HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n", &out);
+	CHECK(str_ends(buf_view(&out), STR("GET /show/x?")));
+	client_close(&c);
+	/* In TLS 1.3 the client learns it with its first read. */
+	if (client_open(&c, s, NULL, false))
+		CHECK(SSL_read(c.ssl, &byte, 1) <= 0);
+	client_close(&c);
+	PEER_UNTIL(peer_metric(s, "firn_net_tls_failures_total") == 1);
+	net_server_stop(s);
+}
+
+static void refuses_files_that_are_none(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *cert, *key, *ca, *says;
+	} cases[] = {
+		{ "no file", "/nowhere", NULL, NULL, "certificate /nowhere: " },
+		{ "no certificate", "/dev/null", NULL, NULL, "certificate /dev/null: " },
+		{ "no key", NULL, "/dev/null", NULL, "key /dev/null: " },
+		{ "no authority", NULL, NULL, "/dev/null", "certificate authority /dev/null: " },
+	};
+	FOR_EACH_CASE (c, cases) {
+		struct net_server_config config = tls_config();
+		struct net_server *s = NULL;
+		struct err e = { 0 };
+		config.tls_cert_file = c->cert ? c->cert : cert_path;
+		config.tls_key_file = c->key ? c->key : key_path;
+		config.tls_client_ca_file = c->ca;
+		CHECK_CASE(c, net_server_start(&config, peer_routes, 1, &s, &e) == E_INVALID);
+		CHECK_CASE(c, str_starts(str_of(e.text), str_of(c->says)));
+	}
+}
+
+static int set_up(void)
+{
+	snprintf(dir, sizeof(dir), "/tmp/firn-tls-XXXXXX");
+	if (!mkdtemp(dir))
+		return 1;
+	snprintf(cert_path, sizeof(cert_path), "%s/cert.pem", dir);
+	snprintf(key_path, sizeof(key_path), "%s/key.pem", dir);
+	make_certificate(1);
+	return 0;
+}
+
+static void removes_its_files(void **state)
+{
+	(void)state;
+	CHECK(unlink(cert_path) == 0 && unlink(key_path) == 0 && rmdir(dir) == 0);
+}
+
+static void makes_its_files(void **state)
+{
+	(void)state;
+	assert_int_equal(set_up(), 0);
+}
+
+TEST_MAIN(cmocka_unit_test(makes_its_files), cmocka_unit_test(serves_both_versions),
+	cmocka_unit_test(takes_a_byte_at_a_time), cmocka_unit_test(tells_those_who_speak_plainly),
+	cmocka_unit_test(loads_what_has_changed), cmocka_unit_test(asks_for_certificates),
+	cmocka_unit_test(refuses_files_that_are_none), cmocka_unit_test(removes_its_files))
