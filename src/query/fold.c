@@ -21,6 +21,8 @@
 #define NODES_MAX (1u << 30)
 /* Groups of up to so many places are sorted by insertion. */
 #define INSERTION_MAX 24
+/* Nodes between two questions whether the answer is still wanted. */
+#define STOP_CHECK_NODES 4096
 
 struct place {
 	uint32_t frame; /* with QUERY_FRAME_INLINED */
@@ -233,8 +235,11 @@ static enum status open_top(struct folder *f)
 static enum status open_all(struct folder *f)
 {
 	enum status s = OK;
-	while (s == OK && f->groups.len > 0)
+	for (size_t n = 0; s == OK && f->groups.len > 0; n++) {
 		s = open_top(f);
+		if (s == OK && n % STOP_CHECK_NODES == 0)
+			s = samples_stopped(&f->t->stop, f->e);
+	}
 	return s;
 }
 
@@ -272,6 +277,9 @@ enum status query_fold_up(struct query_fold *out, const struct query_tree *t, ui
 		(void)query_tree_frames(t, i, &count);
 		if (t->self[i] != 0 && !push_below(&f, i, count - 1, t->self[i]))
 			return no_memory(&f);
+		enum status stopped = i % STOP_CHECK_NODES ? OK : samples_stopped(&t->stop, e);
+		if (stopped != OK)
+			return stopped;
 	}
 	sort_below(&f);
 	if (!VEC_PUSH(&out->nodes, root) || !cut_runs(&f, 0) || !push_runs(&f))

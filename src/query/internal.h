@@ -91,6 +91,7 @@ NODISCARD enum status query_frames_make(struct profile *tables, struct str match
 /* The store's tree with the sums and the children of its nodes. Values are not scaled yet. */
 struct query_tree {
 	struct query_plan plan;
+	struct samples_query stop; /* whether to go on: samples_stopped() */
 	struct samples_tree store;
 	bool has_store; /* false: there is nothing, and what follows is empty */
 	struct query_frames frames;

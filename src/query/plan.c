@@ -80,6 +80,8 @@ enum status query_plan_open(const struct query_engine *q, const struct query_req
 		.to_ns = r->to_ns,
 		.cancel = r->cancel,
 		.cancel_ctx = r->cancel_ctx,
+		.deadline_ns =
+			r->deadline_ns ? r->deadline_ns : clock_monotonic_ns() + QUERY_TIME_MAX_NS,
 		.times_period =
 			query_unit_of(p.selector.type[1], p.selector.type[2], p.selector.type[4], 2)
 				.factor == 2,

@@ -10,9 +10,12 @@
  */
 #pragma once
 
+#include "base/clock.h"
 #include "samples/samples.h"
 #include "symbolize/symbolize.h"
 
+/* How long one question may take. */
+#define QUERY_TIME_MAX_NS (60 * NS_PER_SEC)
 /* Nodes of one flame graph after trimming. */
 #define QUERY_FLAME_NODES_MAX (4u << 20)
 
@@ -37,6 +40,7 @@ struct query_request {
 		match; /* keep stacks with a function whose name contains this (no case); "": all */
 	samples_cancel_fn *cancel;
 	void *cancel_ctx;
+	int64_t deadline_ns; /* monotonic: E_TIMEOUT after it; 0: QUERY_TIME_MAX_NS from now */
 };
 
 /* Time as people write it: unix seconds (with a fraction), RFC 3339, "now", "now-15m". */

@@ -103,6 +103,8 @@ enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
 		return s;
 	if (t->plan.empty)
 		return OK;
+	t->stop = t->plan.store;
+	t->stop.selector = NULL;
 	s = fill(t, q, r, work, e);
 	/* The snapshot is not needed any more; parts may go. */
 	query_plan_close(&t->plan);

@@ -30,6 +30,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "profile/profile.h"
 #include "selector/selector.h"
@@ -50,7 +51,19 @@ struct samples_query {
 	/* Values of samples whose periods differ come multiplied by their period, and 1 is the
 	 * period of the answer. */
 	bool times_period;
+	bool each_time; /* collect: samples of different times stay apart, with their times */
 };
+
+/* Whether to go on: OK, E_CANCELED or E_TIMEOUT. */
+NODISCARD static inline enum status samples_stopped(const struct samples_query *q, struct err *e)
+{
+	if (q->cancel && q->cancel(q->cancel_ctx))
+		return err_set(e, E_CANCELED, "the caller went away");
+	if (q->deadline_ns && clock_monotonic_ns() > q->deadline_ns)
+		return err_set(e, E_TIMEOUT,
+			"the query took longer than it may: narrow the time range or the selector");
+	return OK;
+}
 
 struct samples_type {
 	struct str name, sample_type, sample_unit, period_type, period_unit;
@@ -84,6 +97,7 @@ struct samples_point {
 	int64_t time_ns; /* begin of the step: a multiple of step_ns */
 	int64_t value;
 	uint64_t count; /* samples */
+	bool one_time;  /* they all have the same time */
 };
 struct samples_series {
 	struct str *values;           /* of the `by` labels, "" when absent */
@@ -116,8 +130,8 @@ struct samples_ops {
 		const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,
 		struct samples_series **out, size_t *out_count, struct samples_type *out_type,
 		int64_t *out_period, struct err *e);
-	/* All samples as one profile with one head; those with equal stack and labels among
-	 * `keep_labels` are merged. */
+	/* All samples as one profile, with a head for each period that they have; those with equal
+	 * period, stack and labels among `keep_labels` are merged. */
 	enum status (*collect)(struct samples_view *v, const struct samples_query *q,
 		const struct str *keep_labels, size_t keep_count, struct profile *out,
 		struct err *e);

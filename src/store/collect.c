@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values are summed by (node, group) in each source, then the stacks of nodes that have any are
- * made once, and the sums added to the profile's samples by (stack, group).
+ * Values are summed by (node, group, period) in each source, then the stacks of nodes that have any
+ * are made once, and the sums added to the profile's samples by (stack, group, period). Each period
+ * is a head of the profile. Where times are kept apart they are part of these keys.
  */
 #include "store/groups.h"
 
@@ -11,9 +12,13 @@
 struct cell {
 	uint32_t node; /* in the result: stack */
 	uint32_t group;
+	uint32_t head;   /* heads[] */
+	int64_t time_ns; /* 0 where times are put together */
 	int64_t value;
 	double average;
 };
+
+#define HEADS_MAX 4096
 
 struct cells {
 	VEC(struct cell) v;
@@ -33,6 +38,8 @@ struct collecting {
 	struct cells source;   /* by node */
 	struct cells result;   /* by stack */
 	struct profile out;
+	VEC(int64_t) heads;    /* periods */
+	uint32_t *series_head; /* of the source at hand: index of heads[] */
 	int64_t first_ns, last_ns;
 };
 
@@ -50,6 +57,8 @@ static void collecting_deinit(struct collecting *c)
 	cells_deinit(&c->source);
 	cells_deinit(&c->result);
 	profile_deinit(&c->out);
+	VEC_FREE(&c->heads);
+	free(c->series_head);
 	view_release(c->v);
 }
 
@@ -57,20 +66,22 @@ static bool cell_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct cells *c = ctx;
 	const struct cell *a = &c->v.v[value], *b = key;
-	return a->node == b->node && a->group == b->group;
+	return a->node == b->node && a->group == b->group && a->head == b->head &&
+	       a->time_ns == b->time_ns;
 }
 
-static enum status cells_find(struct cells *c, uint32_t node, uint32_t group, struct budget *b,
-	struct cell **out, struct err *e)
+/* `key`: without value and average. */
+static enum status cells_find(
+	struct cells *c, const struct cell *key, struct budget *b, struct cell **out, struct err *e)
 {
-	struct cell key = { .node = node, .group = group };
-	uint64_t h = hash_u64((uint64_t)node << 32 | group);
-	uint32_t at = map_find(&c->index, h, cell_equal, c, &key);
+	uint64_t h = hash_u64(((uint64_t)key->node << 32 | key->group) ^
+			      hash_u64((uint64_t)key->time_ns + key->head));
+	uint32_t at = map_find(&c->index, h, cell_equal, c, key);
 	if (at == MAP_NONE) {
 		at = (uint32_t)c->v.len;
-		if (!VEC_PUSH(&c->v, key) || !map_insert(&c->index, h, at))
+		if (!VEC_PUSH(&c->v, *key) || !map_insert(&c->index, h, at))
 			return err_set(e, E_NOMEM, "merged samples");
-		uint64_t bytes = c->v.cap * (sizeof(key) + 16), before = c->charged;
+		uint64_t bytes = c->v.cap * (sizeof(*key) + 16), before = c->charged;
 		c->charged = MAX(bytes, before);
 		enum status s = budget_take(b, c->charged - before, e);
 		if (s != OK)
@@ -90,7 +101,12 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 		enum status s = groups_find(
 			&c->groups, r->series[i], c->groups.by_set ? r->set[i] : 0, &group, e);
 		if (s == OK)
-			s = cells_find(&c->source, r->node[i], group, &c->budget, &cell, e);
+			s = cells_find(&c->source,
+				&(struct cell){ .node = r->node[i],
+					.group = group,
+					.head = c->series_head[r->series[i]],
+					.time_ns = c->q->each_time ? r->time_ns[i] : 0 },
+				&c->budget, &cell, e);
 		if (s != OK)
 			return s;
 		if (c->weights)
@@ -120,9 +136,9 @@ static enum status make_stack(
 static enum status fold_source(struct collecting *c, struct source *src, struct err *e)
 {
 	CLEANUP(remap_deinit) struct remap r = { 0 };
-	uint64_t before = c->budget.used;
 	enum status s = remap_init(&r, &src->tabs, &c->out, &c->budget, e);
-	uint64_t scratch = c->budget.used - before;
+	if (s != OK)
+		return s;
 	for (size_t i = 0; s == OK && i < c->source.v.len; i++) {
 		const struct cell *from = &c->source.v.v[i];
 		uint32_t stack;
@@ -131,19 +147,44 @@ static enum status fold_source(struct collecting *c, struct source *src, struct 
 			continue;
 		s = make_stack(c, &src->tabs, &r, from->node, &stack);
 		if (s == E_CORRUPT)
-			c->v->damaged = src->part;
+			view_damaged(c->v, src->part);
 		if (s != OK)
 			return err_set(e, s, "the stack of trie node %u", from->node);
-		s = cells_find(&c->result, stack, from->group, &c->budget, &to, e);
+		s = cells_find(&c->result,
+			&(struct cell){ .node = stack,
+				.group = from->group,
+				.head = from->head,
+				.time_ns = from->time_ns },
+			&c->budget, &to, e);
 		if (s != OK)
 			break;
 		to->value = wrap_add(to->value, from->value);
 		to->average += from->average;
 	}
-	c->budget.used -= scratch;
+	budget_give(&c->budget, remap_bytes(&src->tabs));
 	VEC_CLEAR(&c->source.v);
 	map_clear(&c->source.index);
 	return s;
+}
+
+static enum status find_heads(struct collecting *c, const struct source *src, struct err *e)
+{
+	uint32_t n = src->tabs.series_count;
+	free(c->series_head);
+	c->series_head = calloc(MAX(n, 1u), sizeof(*c->series_head));
+	if (!c->series_head)
+		return err_set(e, E_NOMEM, "%u series", n);
+	for (uint32_t i = 0; i < n; i++) {
+		size_t h = 0;
+		while (h < c->heads.len && c->heads.v[h] != src->tabs.series[i].period)
+			h++;
+		if (h >= HEADS_MAX)
+			return err_set(e, E_LIMIT, "samples of more than %d periods", HEADS_MAX);
+		if (h == c->heads.len && !VEC_PUSH(&c->heads, src->tabs.series[i].period))
+			return err_set(e, E_NOMEM, "periods");
+		c->series_head[i] = (uint32_t)h;
+	}
+	return OK;
 }
 
 static enum status collect_source(struct collecting *c, size_t i, struct err *e)
@@ -154,6 +195,8 @@ static enum status collect_source(struct collecting *c, size_t i, struct err *e)
 	enum status s = source_load(c->v, src, PART_LOAD_STACKS | PART_LOAD_SYMBOLS, &c->budget, e);
 	if (s == OK)
 		s = groups_source(&c->groups, c->v, src, e);
+	if (s == OK)
+		s = find_heads(c, src, e);
 	if (s != OK)
 		return s;
 	c->weights = c->is_gauge ? c->gauge.weights[i] : NULL;
@@ -168,12 +211,13 @@ static enum status collect_source(struct collecting *c, size_t i, struct err *e)
 
 /* ---- the result ---- */
 
-static enum status add_head(struct collecting *c, const struct found_type *f, uint32_t *head)
+static enum status add_head(
+	struct collecting *c, const struct found_type *f, int64_t period, uint32_t *head)
 {
 	struct profile_type t = { .delta = f->delta };
 	uint32_t *parts[] = { &t.name, &t.sample_type, &t.sample_unit, &t.period_type,
 		&t.period_unit };
-	struct profile_head h = { .period = f->period };
+	struct profile_head h = { .period = period };
 	enum status s = OK;
 	for (size_t k = 0; k < ARRAY_COUNT(parts) && s == OK; k++)
 		s = profile_add_string(&c->out, f->text[k], parts[k]);
@@ -202,22 +246,31 @@ static enum status group_labels(struct collecting *c, uint32_t group, uint32_t *
 
 static enum status add_samples(struct collecting *c, const struct found_type *f, struct err *e)
 {
-	uint32_t head, groups = groups_count(&c->groups);
+	uint32_t groups = groups_count(&c->groups);
 	CLEANUP(free_cleanup) uint32_t *labels = calloc(MAX(groups, 1u), sizeof(*labels));
-	enum status s = labels ? add_head(c, f, &head) : E_NOMEM;
+	uint32_t *heads = calloc(c->heads.len + 1, sizeof(*heads));
+	enum status s = labels && heads ? OK : E_NOMEM;
 	for (uint32_t i = 0; s == OK && i < groups; i++)
 		s = group_labels(c, i, &labels[i]);
 	for (size_t i = 0; s == OK && i < c->result.v.len; i++) {
 		const struct cell *cell = &c->result.v.v[i];
+		if (!heads[cell->head])
+			s = add_head(c, f, c->heads.v[cell->head], &heads[cell->head]);
 		struct profile_sample sample = {
 			.value = c->is_gauge ? (int64_t)llround(cell->average) : cell->value,
-			.time_ns = c->first_ns,
-			.head = head,
+			.time_ns = c->q->each_time ? cell->time_ns : c->first_ns,
+			.head = heads[cell->head],
 			.stack = cell->node,
 			.own = labels[cell->group],
 		};
-		s = profile_add_sample(&c->out, &sample);
+		if (s == OK)
+			s = profile_add_sample(&c->out, &sample);
 	}
+	if (s == OK && c->result.v.len == 0) { /* an empty profile has its type all the same */
+		uint32_t ignored;
+		s = add_head(c, f, f->period, &ignored);
+	}
+	free(heads);
 	return s == OK ? OK : err_set(e, s, "the profile of the result");
 }
 

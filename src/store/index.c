@@ -241,7 +241,7 @@ static enum status texts(struct store_view *v, const struct samples_query *q, st
 	for (size_t i = 0; s == OK && i < v->source_count; i++) {
 		s = source_texts(v, &v->sources[i], &picks[i], name, &b, &found, e);
 		if (s == OK)
-			s = query_stopped(q, e);
+			s = samples_stopped(q, e);
 	}
 	if (s == OK)
 		s = copy_texts(&found, a, out, out_count, e);

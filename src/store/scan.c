@@ -193,7 +193,7 @@ enum status scan_run(const struct scan *s, scan_fn *fn, void *ctx, struct budget
 	size_t n;
 	enum status st = scan_prepare(s, b, &n, e);
 	for (size_t i = 0; i < n && st == OK; i++) {
-		st = query_stopped(s->query, e);
+		st = samples_stopped(s->query, e);
 		if (st == OK)
 			st = scan_piece(s, i, &sc, fn, ctx, e);
 	}

@@ -17,6 +17,8 @@ struct point {
 	int64_t value;
 	double average;
 	uint64_t count;
+	int64_t time_ns; /* of the first sample */
+	bool many;       /* times */
 };
 
 /* One series at one instant of a gauge. */
@@ -104,6 +106,13 @@ static enum status find_point(
 	return OK;
 }
 
+static void add_time(struct point *p, int64_t time_ns)
+{
+	if (p->count == 0)
+		p->time_ns = time_ns;
+	p->many |= p->time_ns != time_ns;
+}
+
 static enum status add_instant(
 	struct adding *a, uint32_t group, const struct scan_rows *r, size_t i, struct err *e)
 {
@@ -150,6 +159,7 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 		if (a->periods)
 			value = wrap_mul(value, a->periods[r->series[i]].period);
 		p->value = wrap_add(p->value, value);
+		add_time(p, r->time_ns[i]);
 		p->count += r->count ? (uint64_t)r->count[i] : 1;
 	}
 	return OK;
@@ -178,6 +188,7 @@ static enum status average_step(
 		if (s != OK)
 			return s;
 		p->average += (double)v[i].value / times;
+		add_time(p, v[i].time_ns);
 		p->count += v[i].count;
 	}
 	return OK;
@@ -245,7 +256,8 @@ static enum status fill_series(struct adding *a, const struct point *v, size_t n
 		int64_t begin;
 		if (__builtin_mul_overflow(v[i].step, a->step_ns, &begin))
 			begin = INT64_MIN;
-		out->points[i] = (struct samples_point){ begin, v[i].value, v[i].count };
+		out->points[i] =
+			(struct samples_point){ begin, v[i].value, v[i].count, !v[i].many };
 	}
 	return OK;
 }

@@ -204,7 +204,7 @@ static enum status add_pieces(
 		if (piece >= h->pieces)
 			break;
 		if (worker == 0)
-			st = query_stopped(s->q, e);
+			st = samples_stopped(s->q, e);
 		if (st == OK)
 			st = add_piece(s, h, piece, &scanner, to, e);
 	}

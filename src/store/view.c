@@ -66,17 +66,6 @@ enum status query_check(const struct samples_query *q, struct err *e)
 	return OK;
 }
 
-enum status query_stopped(const struct samples_query *q, struct err *e)
-{
-	if (q->cancel && q->cancel(q->cancel_ctx))
-		return err_set(e, E_CANCELED, "the caller went away");
-	if (q->deadline_ns && clock_monotonic_ns() > q->deadline_ns)
-		return err_set(e, E_TIMEOUT,
-			"the query took longer than it may: narrow the time range or the "
-			"selector");
-	return OK;
-}
-
 static const struct samples_ops ops;
 
 struct samples_db *store_samples(struct store *s)

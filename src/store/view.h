@@ -180,8 +180,6 @@ static inline int64_t wrap_mul(int64_t a, int64_t b)
 /* The value of a label of a row: the set's, else the series'. */
 struct str source_label(const struct source *s, uint32_t series, uint32_t set, struct str name);
 NODISCARD enum status query_check(const struct samples_query *q, struct err *e);
-/* OK, E_CANCELED or E_TIMEOUT. */
-NODISCARD enum status query_stopped(const struct samples_query *q, struct err *e);
 struct budget query_budget(const struct store_view *v, const struct samples_query *q);
 /* One pick for each source. */
 struct pick *view_picks_new(const struct store_view *v);

@@ -22,6 +22,12 @@ static void end(struct folded *x)
 	arena_deinit(&x->work);
 }
 
+static bool give_up(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
 /* A parent comes first, then its children by descending total, each with all that is below it. */
 static void check_order(const struct query_fold *f)
 {
@@ -73,6 +79,17 @@ static void is_deep_and_wide(void **state)
 	CHECK_OK(query_fold_down(&x.f, &x.t, 8, 64 << 20, &e), &e);
 	CHECK(x.f.nodes.len == 1001);
 	query_fold_deinit(&x.f);
+	x.t.stop.cancel = give_up;
+	query_fold_deinit(&x.f);
+	CHECK(query_fold_down(&x.f, &x.t, 1, 64 << 20, &e) == E_CANCELED);
+	query_fold_deinit(&x.f);
+	CHECK(query_fold_up(&x.f, &x.t, 1, 64 << 20, &e) == E_CANCELED);
+	query_fold_deinit(&x.f);
+	x.t.stop.cancel = NULL;
+	x.t.stop.deadline_ns = 1;
+	CHECK(query_fold_down(&x.f, &x.t, 1, 64 << 20, &e) == E_TIMEOUT);
+	query_fold_deinit(&x.f);
+	x.t.stop.deadline_ns = 0;
 	CHECK(query_fold_down(&x.f, &x.t, 1, 100000, &e) == E_LIMIT);
 	CHECK(strstr(e.text, "choose a shorter time range"));
 	query_fold_deinit(&x.f);

@@ -101,4 +101,66 @@ static void profiles_equal_the_model(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(profiles_equal_the_model))
+static void append(struct store *s, int64_t period, int64_t at, int64_t value)
+{
+	struct profile p;
+	struct err e = { 0 };
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t frame = fx_frame(&p, "/bin/a", 16), stack;
+	CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+	fx_sample(&p, at, value, fx_head(&p, "cpu", true, period), stack, 0, 0);
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	profile_deinit(&p);
+}
+
+/* Value by period and time; -1: there is no such sample. */
+static int64_t value_of(const struct profile *p, int64_t period, int64_t time_ns)
+{
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (p->heads.v[p->samples.v[i].head].period == period &&
+			(!time_ns || p->samples.v[i].time_ns == time_ns))
+			return p->samples.v[i].value;
+	return -1;
+}
+
+static void periods_and_times_stay_apart(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct store_view *v;
+	struct fx_query f;
+	struct profile p;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	append(s, 100, T0, 3);
+	append(s, 250, T0, 10);
+	CHECK_OK(store_flush(s, &e), &e);
+	append(s, 100, T0 + SEC, 4);
+	struct samples_query *q =
+		fx_query(&f, "cpu:samples:count:cpu:nanoseconds:delta", 0, INT64_MAX);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_collect(v, q, NULL, 0, &p, &e), &e);
+	CHECK(p.samples.len == 2);
+	CHECK(value_of(&p, 100, 0) == 7 && value_of(&p, 250, 0) == 10);
+	profile_deinit(&p);
+	q->each_time = true;
+	CHECK_OK(store_collect(v, q, NULL, 0, &p, &e), &e);
+	CHECK(p.samples.len == 3);
+	CHECK(value_of(&p, 100, T0) == 3 && value_of(&p, 100, T0 + SEC) == 4);
+	CHECK(value_of(&p, 250, T0) == 10);
+	profile_deinit(&p);
+	q->from_ns = T0 + 10 * SEC;
+	CHECK_OK(store_collect(v, q, NULL, 0, &p, &e), &e);
+	CHECK(p.samples.len == 0);
+	profile_deinit(&p);
+	fx_query_end(&f);
+	store_view_close(v);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(
+	cmocka_unit_test(profiles_equal_the_model), cmocka_unit_test(periods_and_times_stay_apart))

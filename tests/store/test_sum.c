@@ -76,6 +76,9 @@ static void limits_and_cancellation(void **state)
 	q->cancel = give_up;
 	CHECK(store_sum_stacks(v, q, &t, &e) == E_CANCELED);
 	q->cancel = NULL;
+	q->deadline_ns = 1;
+	CHECK(store_sum_stacks(v, q, &t, &e) == E_TIMEOUT);
+	q->deadline_ns = 0;
 	q->memory_bytes = 1000;
 	CHECK(store_sum_stacks(v, q, &t, &e) == E_LIMIT);
 	CHECK(strstr(e.text, "memory") != NULL);
