@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fleet that the store is measured with: 200 series, 50,000 stacks of about 30 frames that
- * share prefixes, drawn by zipf(1.1) from all of them; each series has a batch each ten seconds,
- * its samples at random microseconds in it.
+ * share prefixes, drawn by zipf(1.1) from all of them; each series has a batch each ten seconds.
+ *
+ * Times have one of two models. TICKS, what an agent sends: each of a host's eight CPUs has a timer
+ * of 19 Hz with a phase of its own, which fires a few microseconds late. RANDOM, what nobody can
+ * predict: any microsecond of the batch.
  */
 #pragma once
 
@@ -20,6 +23,8 @@
 
 enum { FLEET_SERIES = 200, FLEET_STACKS = 50000, FLEET_FUNCTIONS = 20000, FLEET_DEPTH_MAX = 63 };
 #define FLEET_BATCH_NS (10 * NS_PER_SEC)
+#define FLEET_PERIOD_NS 52631578
+#define FLEET_CPUS 8
 #define FLEET_T0 (472222LL * 3600 * NS_PER_SEC) /* the begin of an hour */
 #define FLEET_TYPE "cpu:samples:count:cpu:nanoseconds:delta"
 
@@ -40,8 +45,11 @@ enum { FLEET_SERIES = 200, FLEET_STACKS = 50000, FLEET_FUNCTIONS = 20000, FLEET_
 		}                                                                    \
 	} while (0)
 
+enum fleet_times { FLEET_RANDOM, FLEET_TICKS };
+
 struct fleet {
 	uint64_t random;
+	enum fleet_times times;
 	uint16_t (*frames)[FLEET_DEPTH_MAX + 1]; /* root first */
 	uint8_t *depth;
 	double *zipf; /* cumulated */
@@ -166,13 +174,32 @@ static inline uint32_t fleet_known(struct fleet *f, struct profile *p, uint32_t 
 	return f->known[function];
 }
 
+/* A tick of a CPU that has not been taken in this batch, and when its interrupt read the clock:
+ * most are a few microseconds late, some a good deal more. */
+static inline int64_t fleet_tick(
+	struct fleet *f, uint32_t series, int64_t begin, uint8_t *taken, uint32_t *cpu)
+{
+	uint64_t ticks = FLEET_BATCH_NS / FLEET_PERIOD_NS, slot, probes = 0;
+	do
+		slot = fleet_random(f) % (ticks * FLEET_CPUS);
+	while ((taken[slot / 8] >> slot % 8 & 1) && ++probes < 64);
+	taken[slot / 8] |= (uint8_t)(1 << slot % 8);
+	*cpu = (uint32_t)(slot % FLEET_CPUS);
+	uint64_t phase = hash_u64(series / 4 * FLEET_CPUS + *cpu + 0xC0FFEEull) % FLEET_PERIOD_NS;
+	int64_t k = begin / FLEET_PERIOD_NS + 1 + (int64_t)(slot / FLEET_CPUS);
+	double late = 2000 - 20000 * log(1 - fleet_real(f));
+	if (fleet_random(f) % 50 == 0)
+		late *= 10;
+	return (k * FLEET_PERIOD_NS + (int64_t)phase + (int64_t)late) / 1000 * 1000;
+}
+
 /* A batch of `n` samples of one series; `labels`: with pid, thread and cpu beside each sample. */
 static inline void fleet_batch(
 	struct fleet *f, struct profile *p, uint32_t series, int64_t begin, uint32_t n, bool labels)
 {
 	struct profile_type type = { .delta = true };
 	struct profile_head head = {
-		.period = 52631578, .time_ns = begin, .duration_ns = FLEET_BATCH_NS
+		.period = FLEET_PERIOD_NS, .time_ns = begin, .duration_ns = FLEET_BATCH_NS
 	};
 	uint32_t head_id, resource, own = 0;
 	type.name = fleet_word(p, "cpu");
@@ -187,8 +214,13 @@ static inline void fleet_batch(
 		{ fleet_word(p, "comm"), fleet_text(p, "service", series % 4, "") } };
 	BENCH_CHECK(profile_add_labels(p, l, 2, &resource) == OK);
 	memset(f->known, 0, sizeof(f->known));
+	uint8_t taken[FLEET_BATCH_NS / FLEET_PERIOD_NS + 1] = { 0 };
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t locations[FLEET_DEPTH_MAX], stack, s = fleet_draw(f), depth = f->depth[s];
+		uint32_t cpu = (uint32_t)(fleet_random(f) % FLEET_CPUS);
+		int64_t time = begin + (int64_t)(fleet_random(f) % (FLEET_BATCH_NS / 1000)) * 1000;
+		if (f->times == FLEET_TICKS)
+			time = fleet_tick(f, series, begin, taken, &cpu);
 		for (uint32_t k = 0; k < depth; k++)
 			locations[depth - 1 - k] = fleet_known(f, p, f->frames[s][k]);
 		BENCH_CHECK(profile_add_stack(p, locations, depth, &stack) == OK);
@@ -197,8 +229,7 @@ static inline void fleet_batch(
 			struct profile_label o[] = {
 				{ fleet_word(p, "thread_id"),
 					fleet_text(p, "", series * 100 + thread, "") },
-				{ fleet_word(p, "cpu"),
-					fleet_text(p, "", (uint32_t)(fleet_random(f) % 8), "") },
+				{ fleet_word(p, "cpu"), fleet_text(p, "", cpu, "") },
 				{ fleet_word(p, "pid"), fleet_text(p, "", series * 100, "") }
 			};
 			BENCH_CHECK(profile_add_labels(p, o, 3, &own) == OK);
@@ -207,8 +238,8 @@ static inline void fleet_batch(
 			.head = head_id,
 			.stack = stack,
 			.resource = resource,
-			.own = own };
-		x.time_ns = begin + (int64_t)(fleet_random(f) % (FLEET_BATCH_NS / 1000)) * 1000;
+			.own = own,
+			.time_ns = time };
 		BENCH_CHECK(profile_add_sample(p, &x) == OK);
 	}
 }

@@ -1,46 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes a sample on disk, everything in the parts counted: as flushed, times to the microsecond;
- * and merged, times to ten seconds. Beside it gzip'd pprof per batch, of the same samples.
+ * Bytes a sample on disk, everything in the parts counted, in three forms: as flushed every two
+ * minutes (young), merged with times to a microsecond (fine), and merged with times to ten seconds.
+ * Beside them the same samples as gzip'd pprof for each batch, and as rows with their whole stacks.
+ *
+ *     bench_store_bytes          the fleet of bench_store.h
+ *     bench_store_bytes DIR...   what `firn up --storage-path DIR` recorded and merged nothing of
+ * yet (the first ten minutes), read from its parts
  */
 #include "bench_store.h"
 #include "codec/codec.h"
 #include "pprof/pprof.h"
 #include "store/state.h"
+#include "store/view.h"
 
-enum { BATCHES = 50, SAMPLES = 200 };
+#include <dirent.h>
 
-static double pprof_bytes(struct fleet *f, bool labels)
+enum { BATCHES = 250, SAMPLES = 200, PROFILES = 20, FLUSH_BATCHES = 12 };
+#define ROWS_BYTES ((size_t)64 << 20)
+#define ROWS_BLOCK 65536
+
+/* The two stores that take the same samples, and the yardsticks. */
+struct scales {
+	const char *suffix;
+	char note[128];
+	char dirs[2][64];
+	struct store *stores[2]; /* fine, merged */
+	uint64_t samples;
+	uint64_t young_bytes;
+	struct buf rows; /* the block of whole rows at hand */
+	uint64_t row_samples, row_count, row_bytes;
+	uint64_t pprof_samples, pprof_bytes;
+};
+
+static const int64_t resolutions_ns[2] = { 1000, 10 * NS_PER_SEC };
+
+static void scales_open(struct scales *c, const char *suffix)
 {
-	uint64_t bytes = 0;
-	enum { PROFILES = 20 };
-	for (uint32_t i = 0; i < PROFILES; i++) {
-		struct profile p;
+	*c = (struct scales){ .suffix = suffix };
+	buf_init(&c->rows, ROWS_BYTES * 8);
+	for (int i = 0; i < 2; i++) {
 		struct err e = { 0 };
-		CLEANUP(buf_deinit) struct buf raw, packed;
-		buf_init(&raw, 64 << 20);
-		buf_init(&packed, 64 << 20);
-		BENCH_CHECK(profile_init(&p, 64 << 20) == OK);
-		fleet_batch(f, &p, i, FLEET_T0, SAMPLES, labels);
-		BENCH_OK(pprof_encode(&p, &raw, &e), &e);
-		BENCH_CHECK(codec_gzip(raw.data, raw.len, 6, &packed) == OK);
-		bytes += packed.len;
-		profile_deinit(&p);
+		struct store_config config;
+		bench_dir(c->dirs[i]);
+		store_config_default(&config);
+		config.path = c->dirs[i];
+		config.memory_bytes = (uint64_t)2 << 30;
+		config.resolution_ns = resolutions_ns[i];
+		BENCH_OK(store_open(&config, NULL, NULL, &c->stores[i], &e), &e);
+		pthread_mutex_lock(&c->stores[i]->merge_lock);
 	}
-	return (double)bytes / (PROFILES * SAMPLES);
 }
 
-static void fill(struct store *s, struct fleet *f, bool labels)
+static void pack_rows(struct scales *c)
 {
-	for (uint32_t b = 0; b < BATCHES; b++)
-		for (uint32_t i = 0; i < FLEET_SERIES; i++) {
-			struct profile p;
-			struct err e = { 0 };
-			BENCH_CHECK(profile_init(&p, 64 << 20) == OK);
-			fleet_batch(f, &p, i, FLEET_T0 + b * FLEET_BATCH_NS, SAMPLES, labels);
-			BENCH_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
-			profile_deinit(&p);
-		}
+	CLEANUP(buf_deinit) struct buf packed;
+	buf_init(&packed, ROWS_BYTES * 8);
+	BENCH_CHECK(codec_zstd_compress(c->rows.data, c->rows.len, 3, &packed) == OK);
+	c->row_bytes += packed.len;
+	c->row_samples += c->row_count;
+	c->row_count = 0;
+	buf_clear(&c->rows);
+}
+
+/* Time, value, series, and every address of the stack, 8 bytes each, in blocks of zstd-3. */
+static void add_whole_rows(struct scales *c, const struct profile *p)
+{
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct profile_sample *x = &p->samples.v[i];
+		const struct profile_stack *st = &p->stacks.v[x->stack];
+		buf_u64(&c->rows, (uint64_t)x->time_ns);
+		buf_u64(&c->rows, (uint64_t)x->value);
+		buf_u64(&c->rows, (uint64_t)x->resource << 32 | x->own);
+		buf_u64(&c->rows, st->count);
+		for (uint32_t k = 0; k < st->count; k++)
+			buf_u64(&c->rows,
+				p->locations.v[p->stack_locations.v[st->first + k]].address);
+		if (++c->row_count == ROWS_BLOCK)
+			pack_rows(c);
+	}
+}
+
+static void add_pprof(struct scales *c, const struct profile *p)
+{
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf raw, packed;
+	buf_init(&raw, 64 << 20);
+	buf_init(&packed, 64 << 20);
+	BENCH_OK(pprof_encode(p, &raw, &e), &e);
+	BENCH_CHECK(codec_gzip(raw.data, raw.len, 6, &packed) == OK);
+	c->pprof_bytes += packed.len;
+	c->pprof_samples += p->samples.len;
+}
+
+static void scales_add(struct scales *c, const struct profile *p, bool yardsticks)
+{
+	struct err e = { 0 };
+	for (int i = 0; i < 2; i++)
+		BENCH_OK(store_append(c->stores[i], STR(""), p, (struct hash128){ 0 }, &e), &e);
+	c->samples += p->samples.len;
+	if (yardsticks) {
+		add_whole_rows(c, p);
+		add_pprof(c, p);
+	}
+}
+
+static void scales_flush(struct scales *c)
+{
+	struct err e = { 0 };
+	for (int i = 0; i < 2; i++)
+		BENCH_OK(store_flush(c->stores[i], &e), &e);
 }
 
 static uint64_t part_bytes(struct store *s, uint64_t *rows)
@@ -54,55 +123,271 @@ static uint64_t part_bytes(struct store *s, uint64_t *rows)
 	return bytes;
 }
 
-static void run(struct fleet *f, bool labels)
+static void report(const struct scales *c, const char *form, double bytes, const char *note)
 {
-	char dir[64], note[256];
-	struct store *s;
+	char name[96], text[384];
+	double gz = (double)c->pprof_bytes / (double)MAX(c->pprof_samples, 1ull);
+	snprintf(name, sizeof(name), "store.bytes_per_sample_%s%s", form, c->suffix);
+	snprintf(text, sizeof(text), "%s: %s", c->note, note);
+	bench_report(name, bytes, "bytes", "gzip'd pprof for each batch", bytes / gz, text);
+}
+
+static void inspect(const char *dir)
+{
 	struct err e = { 0 };
-	struct store_config c;
-	uint64_t rows;
-	bool merged;
-	const double samples = (double)BATCHES * SAMPLES * FLEET_SERIES;
-	bench_dir(dir);
-	store_config_default(&c);
-	c.path = dir;
-	c.memory_bytes = (uint64_t)2 << 30;
-	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock);
-	fill(s, f, labels);
-	BENCH_OK(store_flush(s, &e), &e);
-	double fine = (double)part_bytes(s, &rows) / samples, gz = pprof_bytes(f, labels);
-	const char *with = labels ? " with pid, thread_id and cpu beside each" : "";
-	snprintf(note, sizeof(note), "%.0f samples%s, %zu part(s), microseconds kept", samples,
-		with, s->parts.len);
-	bench_report(labels ? "store.bytes_per_sample_fine_labels" : "store.bytes_per_sample_fine",
-		fine, "bytes", "gzip'd pprof per batch", fine / gz, note);
-	pthread_mutex_unlock(&s->merge_lock);
-	do
-		BENCH_OK(store_merge_step(s, clock_realtime_ns(), &merged, &e), &e);
-	while (merged);
-	double small = (double)part_bytes(s, &rows) / samples;
-	snprintf(note, sizeof(note), "%.0f samples%s in %llu rows, %zu part(s), times to 10 s",
-		samples, with, (unsigned long long)rows, s->parts.len);
-	bench_report(
-		labels ? "store.bytes_per_sample_merged_labels" : "store.bytes_per_sample_merged",
-		small, "bytes", "gzip'd pprof per batch", small / gz, note);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 24);
 	if (getenv("FIRN_BENCH_INSPECT")) {
-		CLEANUP(buf_deinit) struct buf out;
-		buf_init(&out, 1 << 20);
 		BENCH_OK(store_inspect(dir, &out, &e), &e);
 		fwrite(out.data, 1, out.len, stderr);
 	}
-	store_close(s);
-	bench_clean(dir);
 }
 
-int main(void)
+static double merge_all(struct scales *c, int i, char *note, size_t len)
+{
+	struct store *s = c->stores[i];
+	struct err e = { 0 };
+	uint64_t rows;
+	bool merged;
+	pthread_mutex_unlock(&s->merge_lock);
+	do
+		BENCH_OK(store_merge_step(
+				 s, clock_realtime_ns() + 48 * 3600 * NS_PER_SEC, &merged, &e),
+			&e);
+	while (merged);
+	double bytes = (double)part_bytes(s, &rows) / (double)c->samples;
+	snprintf(note, len, "%llu rows in %zu part(s), times to %s", (unsigned long long)rows,
+		s->parts.len, i ? "10 s" : "1 us");
+	inspect(c->dirs[i]);
+	return bytes;
+}
+
+static void scales_close(struct scales *c)
+{
+	char note[128];
+	uint64_t rows;
+	struct store *fine = c->stores[0];
+	double young = (double)part_bytes(fine, &rows) / (double)c->samples, merged[2];
+	snprintf(note, sizeof(note), "%zu part(s) as flushed, times as they came", fine->parts.len);
+	report(c, "young", young, note);
+	for (int i = 0; i < 2; i++) {
+		merged[i] = merge_all(c, i, note, sizeof(note));
+		report(c, i ? "merged" : "fine", merged[i], note);
+	}
+	if (c->row_count)
+		pack_rows(c);
+	double gz = (double)c->pprof_bytes / (double)MAX(c->pprof_samples, 1ull);
+	double whole = (double)c->row_bytes / (double)MAX(c->row_samples, 1ull);
+	report(c, "pprof", gz, "gzip -6, one file for each batch");
+	report(c, "whole_rows", whole, "each row with its addresses, zstd-3 of 65536 rows");
+	fprintf(stderr,
+		"%s\n  merged, times to 10 s   %9.3f bytes a sample\n"
+		"  merged, times to 1 us   %9.3f\n  as flushed              %9.3f\n"
+		"  gzip'd pprof            %9.3f\n  whole stacks in rows    %9.3f\n",
+		c->note, merged[1], merged[0], young, gz, whole);
+	for (int i = 0; i < 2; i++) {
+		store_close(c->stores[i]);
+		bench_clean(c->dirs[i]);
+	}
+	buf_deinit(&c->rows);
+}
+
+static void run_fleet(
+	struct fleet *f, enum fleet_times times, bool labels, uint32_t batches, const char *suffix)
+{
+	struct scales c;
+	f->times = times;
+	scales_open(&c, suffix);
+	for (uint32_t b = 0; b < batches; b++) {
+		for (uint32_t i = 0; i < FLEET_SERIES; i++) {
+			struct profile p;
+			BENCH_CHECK(profile_init(&p, 64 << 20) == OK);
+			fleet_batch(f, &p, i, FLEET_T0 + b * FLEET_BATCH_NS, SAMPLES, labels);
+			scales_add(&c, &p, b == 0 || i < PROFILES / 4);
+			profile_deinit(&p);
+		}
+		if (b % FLUSH_BATCHES == FLUSH_BATCHES - 1)
+			scales_flush(&c);
+	}
+	scales_flush(&c);
+	snprintf(c.note, sizeof(c.note), "%llu samples of the fleet%s, %s",
+		(unsigned long long)c.samples,
+		labels ? " with pid, thread_id and cpu beside each" : "",
+		times == FLEET_TICKS ? "from timers of 19 Hz a CPU"
+				     : "at random microseconds, which no timer makes");
+	scales_close(&c);
+}
+
+/* ---- a recording ---- */
+
+struct replay {
+	const struct tabs *t;
+	struct profile p;
+	struct remap remap;
+	uint32_t head, resource;
+	uint32_t series;
+	int64_t window;
+	bool open;
+};
+
+static uint32_t replay_labels(
+	struct replay *r, const struct profile_label *l, uint32_t n, const struct str *texts)
+{
+	struct profile_label added[2 * PROFILE_LABELS_MAX];
+	uint32_t id;
+	for (uint32_t i = 0; i < n; i++) {
+		BENCH_CHECK(profile_add_string(&r->p, texts[l[i].name], &added[i].name) == OK);
+		BENCH_CHECK(profile_add_string(&r->p, texts[l[i].value], &added[i].value) == OK);
+	}
+	BENCH_CHECK(profile_add_labels(&r->p, added, n, &id) == OK);
+	return id;
+}
+
+static void replay_begin(struct replay *r, uint32_t series, int64_t window)
+{
+	static struct budget budget = { .limit = (uint64_t)1 << 40 };
+	const struct tab_series *x = &r->t->series[series];
+	struct profile_type type = { .delta = x->delta != 0 };
+	struct profile_head head = { .period = x->period,
+		.time_ns = window * FLEET_BATCH_NS,
+		.duration_ns = FLEET_BATCH_NS };
+	uint32_t *parts[] = { &type.name, &type.sample_type, &type.sample_unit, &type.period_type,
+		&type.period_unit };
+	struct err e = { 0 };
+	BENCH_CHECK(profile_init(&r->p, 64 << 20) == OK);
+	for (int i = 0; i < TABLES_TYPE_PARTS; i++)
+		BENCH_CHECK(
+			profile_add_string(&r->p, r->t->label_strings[x->type[i]], parts[i]) == OK);
+	BENCH_CHECK(profile_add_type(&r->p, &type, &head.type) == OK);
+	BENCH_CHECK(profile_add_head(&r->p, &head, &r->head) == OK);
+	r->resource = replay_labels(
+		r, &r->t->labels[x->label_first], x->label_count, r->t->label_strings);
+	BENCH_OK(remap_init(&r->remap, r->t, &r->p, &budget, &e), &e);
+	r->series = series;
+	r->window = window;
+	r->open = true;
+}
+
+static void replay_end(struct replay *r, struct scales *c)
+{
+	if (!r->open)
+		return;
+	scales_add(c, &r->p, true);
+	remap_deinit(&r->remap);
+	profile_deinit(&r->p);
+	r->open = false;
+}
+
+static uint32_t replay_set(struct replay *r, uint32_t set)
+{
+	const struct tabs *t = r->t;
+	const uint32_t *values = t->sets + (size_t)set * (1 + t->name_count) + 1;
+	struct profile_label l[TABLES_NAMES_MAX];
+	uint32_t n = 0, id;
+	for (uint32_t k = 0; k < t->name_count; k++) {
+		if (!values[k])
+			continue;
+		BENCH_CHECK(profile_add_string(&r->p, t->names[k], &l[n].name) == OK);
+		BENCH_CHECK(profile_add_string(
+				    &r->p, t->sample_strings[values[k]], &l[n++].value) == OK);
+	}
+	BENCH_CHECK(profile_add_labels(&r->p, l, n, &id) == OK);
+	return id;
+}
+
+static void replay_row(struct replay *r, const struct part_rows *rows, size_t i)
+{
+	uint32_t locations[PROFILE_STACK_MAX], depth = 0;
+	struct profile_sample x = { .head = r->head,
+		.resource = r->resource,
+		.own = replay_set(r, rows->set[i]),
+		.time_ns = rows->time_ns[i],
+		.value = rows->value[i] / rows->n[i] };
+	for (uint32_t n = rows->node[i]; n; n = r->t->parent[n])
+		BENCH_CHECK(remap_location(
+				    &r->remap, r->t->node_location[n], &locations[depth++]) == OK);
+	BENCH_CHECK(profile_add_stack(&r->p, locations, depth, &x.stack) == OK);
+	for (int64_t k = 0; k < rows->n[i]; k++)
+		BENCH_CHECK(profile_add_sample(&r->p, &x) == OK);
+}
+
+static void replay_part(struct part *part, struct scales *c)
+{
+	struct tabs t;
+	struct err e = { 0 };
+	struct part_rows rows;
+	struct replay r = { .t = &t };
+	size_t n;
+	BENCH_OK(part_pin(part, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+	const struct part_block *blocks = part_blocks(part, &n);
+	part_rows_init(&rows);
+	for (size_t b = 0; b < n; b++) {
+		BENCH_OK(part_read_block(part, &t, &blocks[b], ~0u, &rows, &e), &e);
+		for (size_t i = 0; i < rows.count; i++) {
+			int64_t window = rows.time_ns[i] / FLEET_BATCH_NS;
+			if (!r.open || r.series != rows.series[i] || r.window != window) {
+				replay_end(&r, c);
+				replay_begin(&r, rows.series[i], window);
+			}
+			replay_row(&r, &rows, i);
+		}
+	}
+	replay_end(&r, c);
+	part_rows_deinit(&rows);
+	part_unpin(part);
+}
+
+static int part_files_only(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+	return n > 5 && strcmp(d->d_name + n - 5, ".part") == 0;
+}
+
+static void run_recording(const char *dir)
+{
+	struct scales c;
+	struct dirent **names;
+	char path[STORE_PATH_MAX];
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	snprintf(path, sizeof(path), "%s/parts", dir);
+	int n = scandir(path, &names, part_files_only, alphasort);
+	BENCH_CHECK(n > 0);
+	scales_open(&c, "_recording");
+	for (int i = 0; i < n; i++) {
+		struct part *p;
+		struct err e = { 0 };
+		snprintf(path, sizeof(path), "%s/parts/%s", dir, names[i]->d_name);
+		free(names[i]);
+		BENCH_OK(part_open(path, &p, &e), &e);
+		if (part_meta(p)->resolution_ns > resolutions_ns[0]) {
+			fprintf(stderr, "%s was merged: its times are gone\n", path);
+			exit(1);
+		}
+		first = MIN(first, part_meta(p)->first_ns);
+		last = MAX(last, part_meta(p)->last_ns);
+		replay_part(p, &c);
+		part_unref(p);
+		scales_flush(&c);
+	}
+	free(names);
+	snprintf(c.note, sizeof(c.note), "%llu samples of a host in %.0f s",
+		(unsigned long long)c.samples, (double)(last - first) * 1e-9);
+	scales_close(&c);
+}
+
+int main(int argc, char **argv)
 {
 	static struct fleet f;
+	for (int i = 1; i < argc; i++)
+		run_recording(argv[i]);
+	if (argc > 1)
+		return 0;
 	fleet_init(&f);
-	run(&f, false);
-	run(&f, true);
+	const char *text = getenv("FIRN_BENCH_BATCHES"); /* fewer, for a quick look */
+	uint32_t batches = text ? (uint32_t)atoi(text) : BATCHES, few = MIN(batches, 60u);
+	run_fleet(&f, FLEET_TICKS, false, batches, "");
+	run_fleet(&f, FLEET_TICKS, true, few, "_labels");
+	run_fleet(&f, FLEET_RANDOM, false, few, "_random");
 	fleet_deinit(&f);
 	return 0;
 }

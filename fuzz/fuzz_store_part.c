@@ -83,7 +83,7 @@ static void make_sound_part(void)
 	struct part_meta meta = { .order = PART_ORDER_TIME };
 	memtable_snapshot(m, &snap);
 	FUZZ_CHECK(canon_init(&c, &snap.tabs) == OK);
-	FUZZ_CHECK(part_writer_open(dir, 1, snap.tabs.series_count, &w, NULL) == OK);
+	FUZZ_CHECK(part_writer_open(dir, 1, &snap.tabs, &c, &w, NULL) == OK);
 	for (size_t i = 0; i < snap.row_count; i++) {
 		struct row r = { m->time_ns.v[i], m->value.v[i], 1, c.series.to[m->series.v[i]],
 			c.nodes.to[m->node.v[i]], c.sets.to[m->set.v[i]] };

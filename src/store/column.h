@@ -13,6 +13,7 @@
 #define COLUMN_STREAMS_MAX 9
 #define COLUMN_WIDTH_MAX 8
 #define COLUMN_DICT_MAX 65536
+#define COLUMN_PHASES_MAX 255
 #define COLUMN_ROWS_MAX (1u << 28)
 #define COLUMN_COUNT_MAX 64 /* columns of one table */
 #define BLOCK_ROWS_MAX 131072u
@@ -26,6 +27,7 @@ enum column_encoding {
 	COLUMN_DICT,
 	COLUMN_SCALE,
 	COLUMN_BYTES,
+	COLUMN_TICKS,
 	COLUMN_ENCODINGS,
 };
 
@@ -73,8 +75,18 @@ void column_writer_deinit(struct column_writer *w);
  * offset of out->len before. */
 NODISCARD enum status column_encode(struct column_writer *w, uint8_t id, const int64_t *v, size_t n,
 	enum column_hint hint, struct buf *out, struct column *c);
+/* The same for times, of which many may lie on a grid of `period_ns` (0: there is none). */
+NODISCARD enum status column_encode_times(struct column_writer *w, uint8_t id, const int64_t *v,
+	size_t n, uint64_t period_ns, struct buf *out, struct column *c);
 NODISCARD enum status column_encode_bytes(
 	struct column_writer *w, uint8_t id, struct str bytes, struct buf *out, struct column *c);
+/* Times as slots of a grid and how much later they are (column_ticks.c). On success `slots` and
+ * `rests` have n numbers each, and `tables` is stream 0; false: these times have no such grid.
+ * `scratch`: 2 × n items. */
+struct radix_item;
+NODISCARD bool column_ticks(const int64_t *v, size_t n, int64_t min, int64_t max, uint64_t unit,
+	uint64_t period_ns, struct radix_item *scratch, uint64_t *slots, uint64_t *rests,
+	struct buf *tables);
 void column_write_header(struct buf *out, const struct column *c);
 
 /* ---- reading ---- */
@@ -93,6 +105,9 @@ NODISCARD enum status column_unpack(const struct column *c, struct str stored, s
 	struct column_streams *out, struct err *e);
 void column_streams_free(struct column_streams *s);
 
+/* The grid of a TICKS column, row by row; false: it is damaged. */
+NODISCARD bool column_ticks_decode(
+	const struct column *c, const struct column_streams *s, size_t rows, int64_t *out);
 /* Exactly `rows` values. Not for SCALE and BYTES. */
 NODISCARD enum status column_decode(const struct column *c, const struct column_streams *s,
 	size_t rows, int64_t *out, struct err *e);

@@ -54,6 +54,8 @@ static unsigned streams_expected(const struct column *c)
 		return c->width == 1 || c->width == 2 ? 1u + c->width : UINT32_MAX;
 	case COLUMN_BYTES:
 		return 1;
+	case COLUMN_TICKS: /* and as many planes of rests as there are */
+		return c->width && c->stream_count > c->width ? c->stream_count : UINT32_MAX;
 	default:
 		return 0;
 	}
@@ -65,9 +67,10 @@ static enum status check_streams(const struct column *c, size_t rows, struct err
 		return err_set(e, E_UNSUPPORTED, "column %u: encoding %u", c->id, c->encoding);
 	if (c->stream_count != streams_expected(c))
 		return err_set(e, E_CORRUPT, "column %u: %u streams", c->id, c->stream_count);
-	unsigned planes_from = c->encoding == COLUMN_DICT ? 1 : 0;
-	bool has_planes = c->encoding == COLUMN_PLANES || c->encoding == COLUMN_DELTA ||
-			  c->encoding == COLUMN_DICT;
+	bool first_is_table = c->encoding == COLUMN_DICT || c->encoding == COLUMN_TICKS;
+	unsigned planes_from = first_is_table ? 1 : 0;
+	bool has_planes =
+		c->encoding == COLUMN_PLANES || c->encoding == COLUMN_DELTA || first_is_table;
 	for (unsigned i = 0; i < c->stream_count; i++) {
 		bool plane = has_planes && i >= planes_from;
 		if (plane ? c->raw_len[i] != rows : c->raw_len[i] > raw_max(c, rows))
@@ -272,6 +275,10 @@ enum status column_decode(const struct column *c, const struct column_streams *s
 	int64_t *out, struct err *e)
 {
 	struct sink k = { .out = out, .narrow = false };
+	if (c->encoding == COLUMN_TICKS)
+		return column_ticks_decode(c, s, rows, out)
+			       ? OK
+			       : err_set(e, E_CORRUPT, "column %u: ticks", c->id);
 	return decode(&k, c, s, rows, e);
 }
 

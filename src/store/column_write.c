@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "codec/codec.h"
+#include "store/radix.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -172,19 +173,6 @@ static enum status try_runs(struct column_writer *w, struct column *c, const int
 
 /* ---- dictionaries ---- */
 
-struct entry {
-	uint32_t count;
-	uint32_t id;
-};
-
-static int by_count(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-	if (x->count != y->count)
-		return x->count > y->count ? -1 : 1;
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
 static enum status dict_memory(struct column_writer *w, size_t n)
 {
 	free(w->codes);
@@ -216,7 +204,23 @@ static size_t make_codes(struct column_writer *w, const int64_t *v, size_t n)
 	return count;
 }
 
-/* Frequent values get small codes, so that the high plane is nearly empty. */
+/* Entries by how often they are, to a power of two, so that the high plane is nearly empty; equally
+ * frequent ones ascend, so that the dictionary is small differences. */
+static void order_entries(const struct column_writer *w, const struct shape *sh, size_t n,
+	struct radix_item *entries, size_t count, uint32_t *uses)
+{
+	for (size_t i = 0; i < n; i++)
+		uses[w->codes[i]]++;
+	for (uint32_t i = 0; i < count; i++)
+		entries[i] = (struct radix_item){
+			((uint64_t)w->distinct[i] - (uint64_t)sh->min) / sh->unit, i
+		};
+	radix_sort(entries, entries + count, count);
+	for (size_t i = 0; i < count; i++)
+		entries[i].key = (uint64_t)__builtin_clz(uses[entries[i].index]);
+	radix_sort(entries, entries + count, count);
+}
+
 static enum status try_dict(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
 	const struct shape *sh, uint64_t *u, bool *applies)
 {
@@ -225,20 +229,18 @@ static enum status try_dict(struct column_writer *w, struct column *c, const int
 	*applies = count != 0 && count < n;
 	if (s != OK || !*applies)
 		return s;
-	CLEANUP(free_cleanup) struct entry *entries = calloc(count, sizeof(*entries));
-	CLEANUP(free_cleanup) uint32_t *code_of = malloc(count * sizeof(*code_of));
-	if (!entries || !code_of)
+	CLEANUP(free_cleanup) struct radix_item *entries = malloc(2 * count * sizeof(*entries));
+	CLEANUP(free_cleanup) uint32_t *uses = calloc(count, sizeof(*uses));
+	if (!entries || !uses)
 		return E_NOMEM;
-	for (size_t i = 0; i < count; i++)
-		entries[i].id = (uint32_t)i;
-	for (size_t i = 0; i < n; i++)
-		entries[w->codes[i]].count++;
-	qsort(entries, count, sizeof(*entries), by_count);
+	order_entries(w, sh, n, entries, count, uses);
+	uint32_t *code_of = uses; /* no longer counts */
 	buf_clear(&w->raw);
 	uint64_t before = 0;
 	for (size_t i = 0; i < count; i++) {
-		code_of[entries[i].id] = (uint32_t)i;
-		uint64_t a = ((uint64_t)w->distinct[entries[i].id] - (uint64_t)sh->min) / sh->unit;
+		uint32_t id = entries[i].index;
+		code_of[id] = (uint32_t)i;
+		uint64_t a = ((uint64_t)w->distinct[id] - (uint64_t)sh->min) / sh->unit;
 		buf_zigzag(&w->raw, (int64_t)(a - before));
 		before = a;
 	}
@@ -248,6 +250,39 @@ static enum status try_dict(struct column_writer *w, struct column *c, const int
 	for (size_t i = 0; i < n; i++)
 		u[i] = code_of[w->codes[i]];
 	return s == OK ? pack_planes(w, c, u, n, count > 256 ? 2 : 1) : s;
+}
+
+/* ---- times ---- */
+
+static uint64_t greatest(const uint64_t *v, size_t n)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < n; i++)
+		most = MAX(most, v[i]);
+	return most;
+}
+
+static enum status try_ticks(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
+	const struct shape *sh, uint64_t period_ns, uint64_t *u, bool *applies)
+{
+	CLEANUP(free_cleanup) struct radix_item *scratch = malloc(2 * n * sizeof(*scratch));
+	CLEANUP(free_cleanup) uint64_t *rests = malloc(n * sizeof(*rests));
+	if (!scratch || !rests)
+		return E_NOMEM;
+	buf_clear(&w->raw);
+	*applies = column_ticks(
+		v, n, sh->min, sh->max, sh->unit, period_ns, scratch, u, rests, &w->raw);
+	enum status s = buf_status(&w->raw);
+	unsigned late = width_of(greatest(rests, n)), slots = width_of(greatest(u, n));
+	*applies &= 1 + late + slots <= COLUMN_STREAMS_MAX;
+	if (s != OK || !*applies)
+		return s;
+	s = pack_stream(w, c, buf_view(&w->raw));
+	if (s == OK)
+		s = pack_planes(w, c, rests, n, late);
+	if (s == OK)
+		s = pack_planes(w, c, u, n, slots);
+	return s;
 }
 
 /* ---- the choice ---- */
@@ -270,9 +305,18 @@ static enum status keep_smaller(struct choice *ch, const struct column *c)
 	return OK;
 }
 
+/* What there is to encode, and how it may be. */
+struct work {
+	const int64_t *v;
+	size_t n;
+	struct shape shape;
+	enum column_hint hint;
+	uint64_t period_ns;
+	uint64_t *u; /* room for n */
+};
+
 static enum status try_encoding(struct choice *ch, const struct column *blank,
-	enum column_encoding encoding, const int64_t *v, size_t n, const struct shape *sh,
-	uint64_t *u)
+	enum column_encoding encoding, const struct work *k)
 {
 	struct column_writer *w = ch->w;
 	struct column c = *blank;
@@ -281,13 +325,15 @@ static enum status try_encoding(struct choice *ch, const struct column *blank,
 	bool applies = true;
 	enum status s = OK;
 	if (encoding == COLUMN_PLANES)
-		s = try_planes(w, &c, v, n, sh, u);
+		s = try_planes(w, &c, k->v, k->n, &k->shape, k->u);
 	else if (encoding == COLUMN_DELTA)
-		s = try_delta(w, &c, v, n, sh, u);
+		s = try_delta(w, &c, k->v, k->n, &k->shape, k->u);
 	else if (encoding == COLUMN_RUNS)
-		s = try_runs(w, &c, v, n, sh);
+		s = try_runs(w, &c, k->v, k->n, &k->shape);
+	else if (encoding == COLUMN_TICKS)
+		s = try_ticks(w, &c, k->v, k->n, &k->shape, k->period_ns, k->u, &applies);
 	else
-		s = try_dict(w, &c, v, n, sh, u, &applies);
+		s = try_dict(w, &c, k->v, k->n, &k->shape, k->u, &applies);
 	return s == OK && applies ? keep_smaller(ch, &c) : s;
 }
 
@@ -298,33 +344,51 @@ static void finish(struct buf *out, struct str bytes, struct column *c)
 	buf_str(out, bytes);
 }
 
-enum status column_encode(struct column_writer *w, uint8_t id, const int64_t *v, size_t n,
-	enum column_hint hint, struct buf *out, struct column *c)
+static enum status encode(
+	struct column_writer *w, uint8_t id, struct work *k, struct buf *out, struct column *c)
 {
-	struct shape sh = n ? shape_of(v, n) : (struct shape){ 0 };
 	struct choice ch = { .w = w };
-	struct column blank = { .id = id, .base = sh.min, .unit = MAX(sh.unit, (uint64_t)1) };
-	if (sh.min == sh.max) {
+	k->shape = k->n ? shape_of(k->v, k->n) : (struct shape){ 0 };
+	const struct shape *sh = &k->shape;
+	struct column blank = { .id = id, .base = sh->min, .unit = MAX(sh->unit, (uint64_t)1) };
+	if (sh->min == sh->max) {
 		blank.encoding = COLUMN_CONST;
 		finish(out, str_make(NULL, 0), &blank);
 		*c = blank;
 		return buf_status(out);
 	}
-	CLEANUP(free_cleanup) uint64_t *u = malloc(n * sizeof(*u));
-	if (!u)
+	k->u = malloc(k->n * sizeof(*k->u));
+	if (!k->u)
 		return E_NOMEM;
-	enum status s = try_encoding(&ch, &blank, COLUMN_PLANES, v, n, &sh, u);
+	enum status s = try_encoding(&ch, &blank, COLUMN_PLANES, k);
 	if (s == OK)
-		s = try_encoding(&ch, &blank, COLUMN_DELTA, v, n, &sh, u);
-	if (s == OK && sh.runs <= n / 2 + 1)
-		s = try_encoding(&ch, &blank, COLUMN_RUNS, v, n, &sh, u);
-	if (s == OK && (hint & COLUMN_TRY_DICT) && sh.runs > n / 8)
-		s = try_encoding(&ch, &blank, COLUMN_DICT, v, n, &sh, u);
+		s = try_encoding(&ch, &blank, COLUMN_DELTA, k);
+	if (s == OK && sh->runs <= k->n / 2 + 1)
+		s = try_encoding(&ch, &blank, COLUMN_RUNS, k);
+	if (s == OK && (k->hint & COLUMN_TRY_DICT) && sh->runs > k->n / 8)
+		s = try_encoding(&ch, &blank, COLUMN_DICT, k);
+	if (s == OK && k->period_ns && sh->runs > k->n / 8)
+		s = try_encoding(&ch, &blank, COLUMN_TICKS, k);
+	free(k->u);
 	if (s != OK)
 		return s;
 	finish(out, buf_view(&w->best), &ch.best);
 	*c = ch.best;
 	return buf_status(out);
+}
+
+enum status column_encode(struct column_writer *w, uint8_t id, const int64_t *v, size_t n,
+	enum column_hint hint, struct buf *out, struct column *c)
+{
+	struct work k = { .v = v, .n = n, .hint = hint };
+	return encode(w, id, &k, out, c);
+}
+
+enum status column_encode_times(struct column_writer *w, uint8_t id, const int64_t *v, size_t n,
+	uint64_t period_ns, struct buf *out, struct column *c)
+{
+	struct work k = { .v = v, .n = n, .hint = COLUMN_PLAIN, .period_ns = period_ns };
+	return encode(w, id, &k, out, c);
 }
 
 enum status column_encode_bytes(

@@ -138,7 +138,7 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
 	if (st == OK && (!VEC_PUSH(&meta.covers, covers) || store_add_doubtful(s, &meta) != OK))
 		st = err_set(e, E_NOMEM, "a part's META");
 	if (st == OK)
-		st = part_writer_open(s->parts_dir, id, snap.tabs.series_count, &w, e);
+		st = part_writer_open(s->parts_dir, id, &snap.tabs, &c, &w, e);
 	if (st == OK)
 		st = write_rows(w, &snap, &c, e);
 	if (st == OK)

@@ -98,6 +98,9 @@ static const char *section_name(unsigned kind)
 		[PART_TRIE] = "TRIE",
 		[PART_BLOCKS] = "BLOCKS",
 		[PART_BATCHES] = "BATCHES",
+		[PART_FUNCTION_COUNTS] = "FUNCTION_COUNTS",
+		[PART_FUNCTION_SERIES] = "FUNCTION_SERIES",
+		[PART_NEEDS] = "NEEDS",
 		[PART_SAMPLES] = "SAMPLES" };
 	return kind < ARRAY_COUNT(names) && names[kind] ? names[kind] : "unknown";
 }
@@ -107,7 +110,7 @@ static void inspect_columns(const struct part *p, struct buf *out)
 	static const char *const names[] = { "", "series", "time", "stack", "value", "set",
 		"count" };
 	static const char *const encodings[] = { "const", "planes", "delta", "runs", "dict",
-		"scale", "bytes" };
+		"scale", "bytes", "ticks" };
 	size_t n;
 	const struct part_block *b = part_blocks(p, &n);
 	for (unsigned id = ROW_SERIES; id < ROW_COLUMNS; id++) {

@@ -11,11 +11,15 @@
 #include <stdlib.h>
 
 #define STOP_CHECK_ROWS 65536
+/* Coarser times are the same for many rows, and lie best behind the stack; finer ones ascend. */
+#define FINE_NS NS_PER_SEC
 
 struct merging {
 	struct store *s;
 	struct merge_cursor cursors[MERGE_SOURCES_MAX];
 	size_t count;
+	struct merge_cursor *heap[MERGE_SOURCES_MAX]; /* those with rows left, the least first */
+	size_t heap_count;
 	struct tables tables;
 	bool has_tables;
 	struct tabs tabs;
@@ -168,8 +172,8 @@ static enum status prepare_rows(struct merging *m, struct err *e)
 		c->delta = m->delta;
 		c->keep_time = m->keep_time;
 		c->resolution_ns = m->s->config.resolution_ns;
-		c->sorted = meta->order == PART_ORDER_STACK &&
-			    meta->resolution_ns == c->resolution_ns &&
+		c->order = m->meta.order;
+		c->sorted = meta->order == c->order && meta->resolution_ns == c->resolution_ns &&
 			    ascends(c->nodes, c->tabs.node_count) &&
 			    ascends(c->sets, c->tabs.set_count);
 		if (!ascends(c->series, c->tabs.series_count))
@@ -193,15 +197,30 @@ static enum status start_cursors(struct merging *m, struct err *e)
 	return OK;
 }
 
-static struct merge_cursor *smallest(struct merging *m)
+static void sift_down(struct merging *m, size_t i)
 {
-	struct merge_cursor *best = NULL;
-	for (size_t i = 0; i < m->count; i++) {
-		struct merge_cursor *c = &m->cursors[i];
-		if (!c->done && (!best || merge_row_compare(&c->head, &best->head) < 0))
-			best = c;
+	for (;;) {
+		size_t least = i, child = 2 * i + 1;
+		for (size_t k = child; k < child + 2 && k < m->heap_count; k++)
+			if (merge_key_compare(&m->heap[k]->key, &m->heap[least]->key) < 0)
+				least = k;
+		if (least == i)
+			return;
+		struct merge_cursor *c = m->heap[i];
+		m->heap[i] = m->heap[least];
+		m->heap[least] = c;
+		i = least;
 	}
-	return best;
+}
+
+static void heap_init(struct merging *m)
+{
+	m->heap_count = 0;
+	for (size_t i = 0; i < m->count; i++)
+		if (!m->cursors[i].done)
+			m->heap[m->heap_count++] = &m->cursors[i];
+	for (size_t i = m->heap_count; i-- > 0;)
+		sift_down(m, i);
 }
 
 static bool stopping(struct store *s)
@@ -215,11 +234,14 @@ static bool stopping(struct store *s)
 static enum status merge_rows(struct merging *m, struct part_writer *w, struct err *e)
 {
 	struct row sum = { 0 };
+	struct merge_key key = { 0 };
 	bool any = false;
 	enum status s = start_cursors(m, e);
+	if (s == OK)
+		heap_init(m);
 	for (uint64_t n = 1; s == OK; n++) {
-		struct merge_cursor *c = smallest(m);
-		if (any && (!c || merge_row_compare(&sum, &c->head) != 0)) {
+		struct merge_cursor *c = m->heap_count ? m->heap[0] : NULL;
+		if (any && (!c || merge_key_compare(&key, &c->key) != 0)) {
 			s = part_writer_row(w, &sum, e);
 			any = false;
 		}
@@ -230,11 +252,15 @@ static enum status merge_rows(struct merging *m, struct part_writer *w, struct e
 			sum.count += c->head.count;
 		} else {
 			sum = c->head;
+			key = c->key;
 			any = true;
 		}
 		s = merge_cursor_next(c, e);
 		if (s == E_CORRUPT)
 			m->damaged = c->part;
+		if (c->done)
+			m->heap[0] = m->heap[--m->heap_count];
+		sift_down(m, 0);
 		if (n % STOP_CHECK_ROWS == 0 && s == OK && stopping(m->s))
 			s = err_set(e, E_CANCELED, "the store is closing");
 	}
@@ -297,8 +323,6 @@ static enum status merge_batches(struct merging *m, int64_t now_ns, struct err *
 static enum status make_meta(struct merging *m, int64_t now_ns, struct err *e)
 {
 	m->meta.store_id = m->s->id;
-	m->meta.order = PART_ORDER_STACK;
-	m->meta.resolution_ns = m->s->config.resolution_ns;
 	bool ok = merge_covers(m) == OK;
 	for (size_t i = 0; i < m->count; i++) {
 		const struct part_meta *from = part_meta(m->cursors[i].part);
@@ -321,7 +345,7 @@ static void writer_cleanup(struct part_writer **w)
 static enum status write_part(struct merging *m, uint64_t id, struct err *e)
 {
 	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
-	enum status s = part_writer_open(m->s->parts_dir, id, m->tabs.series_count, &w, e);
+	enum status s = part_writer_open(m->s->parts_dir, id, &m->tabs, &m->canon, &w, e);
 	if (s == OK)
 		s = merge_rows(m, w, e);
 	if (s == OK)
@@ -373,6 +397,8 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	char path[STORE_PATH_MAX];
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(m->s);
+	m->meta.resolution_ns = m->s->config.resolution_ns;
+	m->meta.order = m->meta.resolution_ns < FINE_NS ? PART_ORDER_TIME : PART_ORDER_STACK;
 	enum status s = store_check_home(m->s, e);
 	if (s == OK)
 		s = merge_tables(m, e);

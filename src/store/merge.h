@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "store/radix.h"
 #include "store/state.h"
 
 #define MERGE_SOURCES_MAX 32
@@ -20,12 +21,28 @@ struct merge_candidate {
 size_t merge_choose(const struct merge_candidate *v, size_t n, int64_t now_ns,
 	size_t chosen[MERGE_SOURCES_MAX]);
 
-/* The rows of one source in (series, stack, time, set) order, in the numbers of the merged part. */
+/* Where a row belongs in a part's order: compared word by word. */
+struct merge_key {
+	uint64_t w[3];
+};
+struct merge_key merge_key_of(const struct row *r, enum part_order order);
+static inline int merge_key_compare(const struct merge_key *a, const struct merge_key *b)
+{
+	for (int i = 0; i < 2; i++)
+		if (a->w[i] != b->w[i])
+			return a->w[i] < b->w[i] ? -1 : 1;
+	return a->w[2] < b->w[2] ? -1 : a->w[2] > b->w[2];
+}
+/* -1, 0, 1 by series, stack, time, set. */
+int merge_row_compare(const struct row *a, const struct row *b);
+
+/* The rows of one source in the order of the merged part, and in its numbers. */
 struct merge_cursor {
 	struct part *part;
 	struct tabs tabs;
 	bool pinned;
 	bool sorted; /* rows come as they lie; else series by series, sorted here */
+	enum part_order order;
 	int64_t resolution_ns;
 	uint32_t *series;
 	uint32_t *nodes;
@@ -37,9 +54,11 @@ struct merge_cursor {
 	size_t next_block;
 	struct part_rows rows;
 	size_t at;
-	VEC(struct row) pending;
+	VEC(struct row) pending;        /* a series */
+	VEC(struct radix_item) sorting; /* twice as many */
 	size_t pending_at;
 	struct row head;
+	struct merge_key key; /* of head */
 	bool done;
 };
 /* The first row; and each next one. */
@@ -49,5 +68,3 @@ void merge_cursor_deinit(struct merge_cursor *c);
 /* All of a source's tables into `t`; the cursor's arrays get the numbers there. */
 NODISCARD enum status merge_tables_add(
 	struct tables *t, const struct tabs *from, struct merge_cursor *c, struct err *e);
-/* -1, 0, 1 by series, stack, time, set. */
-int merge_row_compare(const struct row *a, const struct row *b);

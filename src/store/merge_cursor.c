@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Canonical order makes merging a stream: the numbers of a source's series and nodes, translated
- * into the merged part's, still ascend. A part in (series, stack, time) order whose times need no
- * rounding is read row by row; of any other the rows of one series are gathered and sorted.
+ * into the merged part's, still ascend. A part in the wanted order whose times need no rounding is
+ * read row by row; of any other the rows of one series are gathered and sorted.
  */
 #include "store/merge.h"
 
 #include <stdlib.h>
 
-int merge_row_compare(const struct row *a, const struct row *b)
+/* Signed times as numbers that order as they do. */
+static uint64_t biased(int64_t t)
 {
-	if (a->series != b->series)
-		return a->series < b->series ? -1 : 1;
-	if (a->node != b->node)
-		return a->node < b->node ? -1 : 1;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->set < b->set ? -1 : a->set > b->set;
+	return (uint64_t)t ^ (uint64_t)1 << 63;
 }
 
-static int by_key(const void *a, const void *b)
+struct merge_key merge_key_of(const struct row *r, enum part_order order)
 {
-	return merge_row_compare(a, b);
+	if (order == PART_ORDER_STACK)
+		return (struct merge_key){ { (uint64_t)r->series << 32 | r->node,
+			biased(r->time_ns), r->set } };
+	return (struct merge_key){ { r->series, biased(r->time_ns),
+		(uint64_t)r->node << 32 | r->set } };
+}
+
+int merge_row_compare(const struct row *a, const struct row *b)
+{
+	struct merge_key x = merge_key_of(a, PART_ORDER_STACK);
+	struct merge_key y = merge_key_of(b, PART_ORDER_STACK);
+	return merge_key_compare(&x, &y);
 }
 
 static int64_t round_down(int64_t t, int64_t unit)
@@ -60,6 +66,33 @@ static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more,
 	return OK;
 }
 
+/* Two stable sorts, by the minor part of the key and then by the major; equal minors cost one look
+ * at each row. */
+static enum status sort_series(struct merge_cursor *c)
+{
+	size_t n = c->pending.len;
+	const struct row *v = c->pending.v;
+	if (n == 0)
+		return OK;
+	if (n >= UINT32_MAX / 2 || !VEC_RESERVE(&c->sorting, 2 * n))
+		return E_NOMEM;
+	struct radix_item *items = c->sorting.v;
+	bool by_stack = c->order == PART_ORDER_STACK;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t minor = by_stack ? v[i].set : (uint64_t)v[i].node << 32 | v[i].set;
+		items[i] = (struct radix_item){ minor, i };
+	}
+	radix_sort(items, items + n, n);
+	for (size_t i = 0; i < n; i++)
+		items[i].key = biased(v[items[i].index].time_ns);
+	radix_sort(items, items + n, n);
+	for (size_t i = 0; by_stack && i < n; i++)
+		items[i].key = v[items[i].index].node;
+	if (by_stack)
+		radix_sort(items, items + n, n);
+	return OK;
+}
+
 /* All rows of the series that begins at the current row. */
 static enum status gather_series(struct merge_cursor *c, struct err *e)
 {
@@ -80,9 +113,9 @@ static enum status gather_series(struct merge_cursor *c, struct err *e)
 		if (!VEC_PUSH(&c->pending, r))
 			return err_set(e, E_NOMEM, "merging %zu rows of a series", c->pending.len);
 	}
-	if (c->pending.len)
-		qsort(c->pending.v, c->pending.len, sizeof(r), by_key);
-	return OK;
+	enum status s = sort_series(c);
+	return s == OK ? OK
+		       : err_set(e, s, "no memory to sort %zu rows of a series", c->pending.len);
 }
 
 enum status merge_cursor_next(struct merge_cursor *c, struct err *e)
@@ -96,9 +129,11 @@ enum status merge_cursor_next(struct merge_cursor *c, struct err *e)
 			s = gather_series(c, e);
 		more = s == OK && c->pending_at < c->pending.len;
 		if (more)
-			c->head = c->pending.v[c->pending_at++];
+			c->head = c->pending.v[c->sorting.v[c->pending_at++].index];
 	}
 	c->done = s == OK && !more;
+	if (more)
+		c->key = merge_key_of(&c->head, c->order);
 	return s;
 }
 
@@ -106,6 +141,7 @@ void merge_cursor_deinit(struct merge_cursor *c)
 {
 	part_rows_deinit(&c->rows);
 	VEC_FREE(&c->pending);
+	VEC_FREE(&c->sorting);
 	free(c->series);
 	free(c->nodes);
 	free(c->sets);

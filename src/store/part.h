@@ -40,10 +40,14 @@ enum part_section {
 	PART_BATCHES,
 	PART_FUNCTION_COUNTS,
 	PART_FUNCTION_SERIES,
+	PART_NEEDS,
 	PART_SAMPLES = 32,
 };
 #define PART_FLAG_MUST_KNOW 1u
 #define PART_FLAG_PIECEWISE 2u
+
+/* What a reader must know (NEEDS). */
+enum part_need { PART_NEED_TICKS = 1, PART_NEED_MAX = PART_NEED_TICKS };
 
 enum part_column {
 	ROW_SERIES = 1,
@@ -82,9 +86,9 @@ void part_meta_deinit(struct part_meta *m);
 /* ---- writing ---- */
 
 struct part_writer;
-/* `series_count` of the canonical tables. A file of the same id in `dir` is an error of ours. */
-NODISCARD enum status part_writer_open(const char *dir, uint64_t id, uint32_t series_count,
-	struct part_writer **out, struct err *e);
+/* A file of the same id in `dir` is an error of ours. */
+NODISCARD enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
+	const struct canon *c, struct part_writer **out, struct err *e);
 /* In the order of the part; numbers are canonical. */
 NODISCARD enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e);
 /* Durable under its name when OK. Rows, samples and times of `meta` are set here. */

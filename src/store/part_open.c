@@ -53,8 +53,8 @@ static enum status parse_toc(struct part *p, struct str toc, struct err *e)
 		if (x.offset > p->bytes || x.length > p->bytes - x.offset)
 			return err_set(e, E_CORRUPT, "%s: section %u lies beyond the file", p->path,
 				x.kind);
-		bool known = (x.kind >= PART_META && x.kind <= PART_FUNCTION_SERIES) ||
-			     x.kind == PART_SAMPLES;
+		bool known =
+			(x.kind >= PART_META && x.kind <= PART_NEEDS) || x.kind == PART_SAMPLES;
 		if (!known && (x.flags & PART_FLAG_MUST_KNOW))
 			return err_set(e, E_UNSUPPORTED,
 				"%s: section %u was written by a newer firn, and must be known",
@@ -227,6 +227,27 @@ static enum status read_meta(struct part *p, struct err *e)
 	return OK;
 }
 
+static enum status check_needs(struct part *p, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, META_BYTES_MAX);
+	if (!part_section_has(p, PART_NEEDS))
+		return OK;
+	enum status s = part_section_read(p, PART_NEEDS, &b, e);
+	if (s != OK)
+		return s;
+	struct reader r = reader_over(b.data, b.len);
+	while (!reader_done(&r)) {
+		uint64_t need = reader_varint(&r);
+		if (!r.failed && (need == 0 || need > PART_NEED_MAX))
+			return err_set(e, E_UNSUPPORTED,
+				"%s was written by a newer firn: a reader must know feature %llu, "
+				"this one knows 1 to %d",
+				p->path, (unsigned long long)need, PART_NEED_MAX);
+	}
+	return r.failed ? err_set(e, E_CORRUPT, "%s: NEEDS ends early", p->path) : OK;
+}
+
 /* ---- life ---- */
 
 enum status part_open(const char *path, struct part **out, struct err *e)
@@ -253,6 +274,8 @@ enum status part_open_object(struct object *o, struct part **out, struct err *e)
 	enum status s = check_header(p, e);
 	if (s == OK)
 		s = read_toc(p, e);
+	if (s == OK)
+		s = check_needs(p, e);
 	if (s == OK)
 		s = read_meta(p, e);
 	if (s != OK) {

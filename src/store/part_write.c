@@ -37,9 +37,11 @@ struct part_writer {
 	struct buf toc;
 	uint64_t block_count;
 	uint32_t toc_count;
+	bool needs_ticks;
 	uint64_t rows, samples;
 	int64_t first_ns, last_ns;
 	struct series_span *spans;
+	uint64_t *periods_ns; /* of the series; 0: no timer's */
 	uint32_t series_count;
 	int64_t *rows_of[ROW_COLUMNS]; /* the block at hand */
 	size_t block_rows;
@@ -65,22 +67,33 @@ static enum status write_bytes(struct part_writer *w, struct str bytes, struct e
 static enum status write_header(struct part_writer *w, struct err *e)
 {
 	uint8_t h[HEADER_BYTES] = "FIRNPART";
-	h[8] = 1;
+	h[8] = 1;  /* major */
+	h[10] = 1; /* minor */
 	memcpy(h + 16, &w->id, 8);
 	uint32_t crc = codec_crc32c(0, h, HEADER_BYTES - 4);
 	memcpy(h + HEADER_BYTES - 4, &crc, 4);
 	return write_bytes(w, str_make(h, sizeof(h)), e);
 }
 
-enum status part_writer_open(const char *dir, uint64_t id, uint32_t series_count,
-	struct part_writer **out, struct err *e)
+static void take_periods(struct part_writer *w, const struct tabs *t, const struct canon *c)
+{
+	for (uint32_t i = 0; i < t->series_count; i++) {
+		const struct tab_series *x = &t->series[i];
+		struct str unit = t->label_strings[x->type[TABLES_TYPE_PARTS - 1]];
+		if (str_eq(unit, STR("nanoseconds")) && x->period > 0)
+			w->periods_ns[c->series.to[i]] = (uint64_t)x->period;
+	}
+}
+
+enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
+	const struct canon *c, struct part_writer **out, struct err *e)
 {
 	struct part_writer *w = calloc(1, sizeof(*w));
 	if (!w)
 		return err_set(e, E_NOMEM, "a part's writer");
 	w->fd = -1;
 	w->id = id;
-	w->series_count = series_count;
+	w->series_count = t->series_count;
 	w->first_ns = INT64_MAX;
 	w->last_ns = INT64_MIN;
 	column_writer_init(&w->columns);
@@ -88,12 +101,15 @@ enum status part_writer_open(const char *dir, uint64_t id, uint32_t series_count
 	buf_init(&w->header, SECTION_BYTES_MAX);
 	buf_init(&w->blocks, SECTION_BYTES_MAX);
 	buf_init(&w->toc, SECTION_BYTES_MAX);
-	w->spans = calloc(MAX(series_count, 1u), sizeof(*w->spans));
-	bool ok = w->spans != NULL;
+	w->spans = calloc(MAX(t->series_count, 1u), sizeof(*w->spans));
+	w->periods_ns = calloc(MAX(t->series_count, 1u), sizeof(*w->periods_ns));
+	bool ok = w->spans && w->periods_ns;
 	for (int i = ROW_SERIES; i < ROW_COLUMNS; i++) {
 		w->rows_of[i] = malloc(BLOCK_ROWS_MAX * sizeof(int64_t));
 		ok &= w->rows_of[i] != NULL;
 	}
+	if (ok)
+		take_periods(w, t, c);
 	unsigned long long name = id;
 	enum status s = ok ? OK : err_set(e, E_NOMEM, "a part's writer");
 	if (s == OK)
@@ -130,6 +146,7 @@ void part_writer_close(struct part_writer *w)
 	for (int i = 0; i < ROW_COLUMNS; i++)
 		free(w->rows_of[i]);
 	free(w->spans);
+	free(w->periods_ns);
 	free(w->values);
 	free(w);
 }
@@ -178,10 +195,16 @@ static enum status encode_row_column(struct part_writer *w, int id, size_t n, ui
 	} else {
 		enum column_hint hint =
 			id == ROW_NODE || id == ROW_SET ? COLUMN_TRY_DICT : COLUMN_PLAIN;
-		enum status s = column_encode(&w->columns, (uint8_t)id, v, n, hint, &w->data, &c);
+		enum status s =
+			id == ROW_TIME
+				? column_encode_times(&w->columns, (uint8_t)id, v, n,
+					  w->periods_ns[w->rows_of[ROW_SERIES][n / 2]], &w->data,
+					  &c)
+				: column_encode(&w->columns, (uint8_t)id, v, n, hint, &w->data, &c);
 		if (s != OK)
 			return s;
 	}
+	w->needs_ticks |= c.encoding == COLUMN_TICKS;
 	c.offset += w->at;
 	column_write_header(&w->header, &c);
 	++*count;
@@ -249,7 +272,7 @@ static enum status add_section(
 	struct part_writer *w, enum part_section kind, struct str bytes, struct err *e)
 {
 	buf_u16(&w->toc, (uint16_t)kind);
-	buf_u16(&w->toc, 0);
+	buf_u16(&w->toc, kind == PART_NEEDS ? PART_FLAG_MUST_KNOW : 0);
 	buf_u32(&w->toc, codec_crc32c(0, bytes.p, bytes.len));
 	buf_u64(&w->toc, w->at);
 	buf_u64(&w->toc, bytes.len);
@@ -557,6 +580,12 @@ static enum status write_meta(struct part_writer *w, const struct part_meta *m, 
 	return add_section(w, PART_META, buf_view(&out), e);
 }
 
+static enum status write_needs(struct part_writer *w, struct err *e)
+{
+	static const uint8_t ticks = PART_NEED_TICKS;
+	return w->needs_ticks ? add_section(w, PART_NEEDS, str_make(&ticks, 1), e) : OK;
+}
+
 static enum status write_end(struct part_writer *w, uint64_t samples_end, struct err *e)
 {
 	buf_u16(&w->toc, PART_SAMPLES);
@@ -618,6 +647,8 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 		s = write_batches(w, batches, batch_count, e);
 	if (s == OK)
 		s = write_blocks(w, e);
+	if (s == OK)
+		s = write_needs(w, e);
 	if (s == OK)
 		s = write_meta(w, meta, e);
 	if (s == OK)

@@ -403,7 +403,7 @@ enum status rewrite_write(struct rewrite *w, const char *dir, uint64_t id, struc
 		return s;
 	if (w->group != REWRITE_ROW)
 		w->meta.order = PART_ORDER_STACK;
-	s = part_writer_open(dir, id, w->tabs.series_count, &out, e);
+	s = part_writer_open(dir, id, &w->tabs, &w->canon, &out, e);
 	if (s == OK)
 		s = write_rows(w, out, e);
 	if (s == OK)

@@ -69,7 +69,7 @@ class Reader:
         return self.data[self.at - n:self.at]
 
 
-CONST, PLANES, DELTA, RUNS, DICT, SCALE, BYTES = range(7)
+CONST, PLANES, DELTA, RUNS, DICT, SCALE, BYTES, TICKS = range(8)
 
 
 class Column:
@@ -99,8 +99,8 @@ class Column:
     def numbers(self, data, rows):
         s = self.streams(data)
 
-        def planes(from_):
-            return [sum(s[from_ + k][i] << (8 * k) for k in range(self.width))
+        def planes(from_, width=self.width):
+            return [sum(s[from_ + k][i] << (8 * k) for k in range(width))
                     for i in range(rows)]
 
         if self.encoding == CONST:
@@ -121,12 +121,29 @@ class Column:
                 out += [self.value(a)] * (runs.varint() + 1)
             assert len(out) == rows and runs.done()
             return out
+        if self.encoding == TICKS:
+            return self.ticks(Reader(s[0]), planes(1, len(s) - 1 - self.width),
+                              planes(len(s) - self.width), rows)
         assert self.encoding == DICT, f"encoding {self.encoding}"
         entries, a, r = [], 0, Reader(s[0])
         while not r.done():
             a += r.zigzag()
             entries.append(self.value(a))
         return [entries[u] for u in planes(1)]
+
+    def ticks(self, r, late, slots, rows):
+        period, out = r.varint(), []
+        while len(out) < rows:
+            end, n = len(out) + r.varint(), r.varint()
+            phases, slot = [], 0
+            for _ in range(n):
+                phases.append(r.varint() + (phases[-1] if phases else 0))
+            for i in range(len(out), end):
+                slot += (slots[i] >> 1) ^ -(slots[i] & 1)
+                k, j = divmod(slot & M64, n)
+                out.append(self.value((k * period & M64) // self.unit + phases[j] + late[i]))
+        assert len(out) == rows and r.done()
+        return out
 
 
 class Table:
@@ -167,9 +184,12 @@ class Part:
             kind, flags, crc, offset, n = struct.unpack_from("<HHIQQ", table, 4 + 24 * i)
             bytes_ = d[offset:offset + n]
             assert flags & 2 or crc32c(bytes_) == crc, f"section {kind}"
-            assert not flags & 1 or kind <= 17 or kind == 32, f"section {kind} must be known"
+            assert not flags & 1 or kind <= 18 or kind == 32, f"section {kind} must be known"
             assert kind not in self.sections
             self.sections[kind] = bytes_
+        needs = Reader(self.sections.get(18, b""))
+        while not needs.done():
+            assert needs.varint() == 1, "a need that this reader does not know"
 
     def table(self, kind):
         return Table(self.sections[kind])

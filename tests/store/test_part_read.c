@@ -3,6 +3,7 @@
  * What this reader sees in a part is what the Python reader sees, which was written from the
  * document; and no flipped bit goes unnoticed.
  */
+#include "codec/codec.h"
 #include "store/part.h"
 
 #include "tests/store/model.h"
@@ -169,6 +170,116 @@ static void python_reads_the_same(void **state)
 	fixture_clean(dir);
 }
 
+/* Times kept to a microsecond, on the grids of two CPUs' timers. */
+static void python_reads_times_of_timers(void **state)
+{
+	(void)state;
+	if (!has_python())
+		SKIP("no /usr/bin/python3 with the module zstandard (python3-zstandard)");
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	c.resolution_ns = 1000;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (uint64_t batch = 0; batch < 4; batch++) {
+		struct profile p;
+		CHECK(profile_init(&p, 64 << 20) == OK);
+		uint32_t head = fx_head(&p, "cpu", true, 52631578);
+		for (uint64_t i = 0; i < 600; i++) {
+			uint64_t r = hash_u64(batch * 1000 + i), tick = batch * 500 + r % 500;
+			const char *comm[] = { "comm", r >> 20 & 1 ? "a" : "b", NULL };
+			int64_t time = T0 + (int64_t)(tick * 52631578 + (r >> 21 & 1) * 30000000 +
+						      (r >> 22) % 40000);
+			fx_sample(&p, time, 1, head, model_stack(&p, (int)(r >> 40) % MODEL_STACKS),
+				fx_labels(&p, comm), 0);
+		}
+		CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 1 + batch, 7 }, &e), &e);
+		CHECK_OK(store_flush(s, &e), &e);
+		profile_deinit(&p);
+	}
+	bool merged;
+	do
+		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
+	while (merged);
+	CHECK(s->parts.len == 1 && part_meta(s->parts.v[0])->order == PART_ORDER_TIME);
+	struct tabs t;
+	size_t n;
+	CHECK_OK(part_pin(s->parts.v[0], PART_LOAD_BLOCKS, UINT64_MAX, &t, &e), &e);
+	CHECK(part_blocks(s->parts.v[0], &n)[0].columns[ROW_TIME].encoding == COLUMN_TICKS);
+	part_unpin(s->parts.v[0]);
+	compare(s);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+static void put_crc(uint8_t *at, const uint8_t *bytes, size_t len)
+{
+	uint32_t crc = codec_crc32c(0, bytes, len);
+	memcpy(at, &crc, 4);
+}
+
+/* A file that says "a reader must know feature 9" is refused by name, and the file stays. */
+static void needs_are_checked(void **state)
+{
+	(void)state;
+	char dir[64], path[128];
+	static uint8_t file[1 << 16];
+	struct model m = { .random = 8 };
+	struct store *s;
+	struct err e = { 0 };
+	struct part *p;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	pthread_mutex_lock(&s->merge_lock);
+	model_append(&m, s, 60, T0, 100 * SEC);
+	CHECK_OK(store_flush(s, &e), &e);
+	snprintf(path, sizeof(path), "%s", part_path(s->parts.v[0]));
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	ssize_t size = pread(fd, file, sizeof(file), 0);
+	CHECK(fd >= 0 && size > 500 && size < (ssize_t)sizeof(file));
+	/* BATCHES becomes NEEDS: its first byte, the number of its rows, is 1, which is known. */
+	uint8_t *trailer = file + size - 32, *toc, *entry;
+	uint64_t offset, length;
+	uint32_t toc_len;
+	memcpy(&offset, trailer, 8);
+	memcpy(&toc_len, trailer + 8, 4);
+	toc = file + offset;
+	for (entry = toc + 4; entry[0] != PART_BATCHES; entry += 24)
+		CHECK(entry < toc + toc_len);
+	memcpy(&offset, entry + 8, 8);
+	memcpy(&length, entry + 16, 8);
+	CHECK(length > 1 && file[offset] == 1);
+	static const struct {
+		const char *name;
+		uint8_t feature;
+		enum status expected;
+	} cases[] = { { "known", PART_NEED_TICKS, OK }, { "newer", 9, E_UNSUPPORTED },
+		{ "none", 0, E_UNSUPPORTED }, { "cut", 0x80, E_CORRUPT } };
+	FOR_EACH_CASE (k, cases) {
+		file[offset] = k->feature;
+		entry[0] = PART_NEEDS;
+		entry[2] = PART_FLAG_MUST_KNOW;
+		uint64_t one = 1;
+		memcpy(entry + 16, &one, 8);
+		put_crc(entry + 4, file + offset, 1);
+		put_crc(trailer + 12, toc, toc_len);
+		CHECK(pwrite(fd, file, (size_t)size, 0) == size);
+		enum status st = part_open(path, &p, &e);
+		CHECK_CASE(k, st == k->expected);
+		CHECK_CASE(k, st != E_UNSUPPORTED || strstr(e.text, "newer firn"));
+		if (st == OK)
+			part_unref(p);
+	}
+	close(fd);
+	pthread_mutex_unlock(&s->merge_lock);
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
 /* Every single byte of a small part, one after the other. */
 static void each_byte_is_checked(void **state)
 {
@@ -212,4 +323,5 @@ static void each_byte_is_checked(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(python_reads_the_same), cmocka_unit_test(each_byte_is_checked))
+TEST_MAIN(cmocka_unit_test(python_reads_the_same), cmocka_unit_test(python_reads_times_of_timers),
+	cmocka_unit_test(needs_are_checked), cmocka_unit_test(each_byte_is_checked))
