@@ -303,6 +303,7 @@ static enum status open_sampler(struct agent *a, struct err *e)
 	const struct sampler_config c = {
 		.frequency_hz = a->config.frequency_hz,
 		.table_bytes_max = a->config.table_bytes_max,
+		.only_pid = a->config.only_pid,
 	};
 	const struct sampler_events events = { a, on_sample, on_process, on_stack };
 	return sampler_open(&c, &events, &a->sampler, e);

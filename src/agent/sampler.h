@@ -17,7 +17,8 @@ struct sampler_config {
 	uint32_t ring_bytes;      /* power of two; 0: chosen by CPUs and frequency */
 	uint32_t table_bytes_max; /* kernel memory for unwind tables, in slabs of 4 MiB */
 	bool stats;               /* measure the program's run time (needs CAP_SYS_ADMIN) */
-	/* Unless 0: only these are sampled (tests and `record`). */
+	/* Unless 0: only this process and its descendants are sampled (pid as the initial pid
+	 * namespace has it). */
 	int only_pid;
 };
 

@@ -7,6 +7,8 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -134,11 +136,24 @@ static int refused(int http_status, struct str body)
 	return http_status == 400 ? CLI_USAGE : CLI_FAILED;
 }
 
+/* A file is there whole or not at all; what is no plain file (/dev/stdout, a pipe, a link) is
+ * written to, and never replaced. */
+static enum status write_to(const char *path, struct str body, struct err *e)
+{
+	struct stat st;
+	if (lstat(path, &st) < 0 || S_ISREG(st.st_mode))
+		return os_replace_file(path, body.p, body.len, 0644, e);
+	CLEANUP(fd_cleanup) int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	if (fd < 0)
+		return err_os(e, "%s", path);
+	return os_write_full(fd, body.p, body.len, path, e);
+}
+
 static int pass_on(struct str body, const char *path)
 {
 	struct err e = { 0 };
-	if (path) {
-		enum status s = os_replace_file(path, body.p, body.len, 0644, &e);
+	if (path && strcmp(path, "-") != 0) {
+		enum status s = write_to(path, body, &e);
 		if (s == OK)
 			return CLI_OK;
 		cli_complain("%s", err_text(&e, s));

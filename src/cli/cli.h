@@ -20,6 +20,7 @@ enum cli_exit {
 int cli_up(int argc, char **argv);
 int cli_server(int argc, char **argv);
 int cli_agent(int argc, char **argv);
+int cli_record(int argc, char **argv);
 int cli_query(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_types(int argc, char **argv);

@@ -10,6 +10,7 @@ static const struct cli_verb verbs[] = {
 	{ "up",      cli_up,      "profile this host and show it in a browser: the main job" },
 	{ "server",  cli_server,  "keep profiles and answer questions about them" },
 	{ "agent",   cli_agent,   "profile this host and send it to a server" },
+	{ "record",  cli_record,  "record a command, a process or the host to a file" },
 	{ "query",   cli_query,   "ask a server for a flame graph, a series or a pprof file" },
 	{ "top",     cli_top,     "ask a server for the functions that cost most" },
 	{ "types",   cli_types,   "list the profile types that a server holds" },

@@ -230,6 +230,8 @@ static void gather(struct parsing *p)
 
 static void make_getopt(const struct parsing *p, struct option *longs, char *shorts)
 {
+	if (p->c->args_are_a_command)
+		*shorts++ = '+';
 	*shorts++ = ':'; /* tells a missing value from an unknown flag */
 	*shorts++ = 'h';
 	for (uint32_t i = 0; i < p->count; i++) {
@@ -239,7 +241,8 @@ static void make_getopt(const struct parsing *p, struct option *longs, char *sho
 			OPTION_BASE + (int)i };
 		if (o->letter) {
 			*shorts++ = o->letter;
-			*shorts++ = ':';
+			if (o->kind != CLI_BOOL)
+				*shorts++ = ':';
 		}
 	}
 	longs[p->count] = (struct option){ "help", no_argument, NULL, OPTION_HELP };
@@ -329,7 +332,7 @@ bool cli_parse(
 {
 	struct parsing p = { .c = c, .out = out };
 	struct option longs[CLI_OPTIONS_MAX + 2];
-	char shorts[CLI_OPTIONS_MAX * 2 + 3];
+	char shorts[CLI_OPTIONS_MAX * 2 + 4];
 	gather(&p);
 	make_getopt(&p, longs, shorts);
 	optind = 0; /* glibc: begin anew */

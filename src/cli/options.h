@@ -63,8 +63,9 @@ struct cli_command {
 	const char *summary; /* one line */
 	const char *args;    /* "[SELECTOR]"; "" for none */
 	uint32_t args_least, args_most;
-	const char *text; /* paragraphs, a line break between; may hold lines that begin with
-			   * a blank, which are kept as they are */
+	bool args_are_a_command; /* flags end at the first argument; the rest is not ours */
+	const char *text;        /* paragraphs, a line break between; may hold lines that begin with
+				  * a blank, which are kept as they are */
 	struct cli_group groups[CLI_GROUPS_MAX];
 	size_t group_count;
 };

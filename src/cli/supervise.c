@@ -7,7 +7,8 @@
  * and the whole is running, stopping the agent, stopping the server, or done: the agent goes first,
  * so that its last batch still finds a server. Both ends of the handover socket stay open here, so
  * that either child can be started again without the other noticing. Once the server has listened,
- * its real address is kept: a restarted server must be where the agent sends to.
+ * its real address is kept: a restarted server must be where the agent sends to. A watched process
+ * of the caller's is one more thing whose end is a reason to stop.
  */
 #include "cli/supervise.h"
 
@@ -54,6 +55,8 @@ struct supervisor {
 	char address[ADDRESS_MAX];
 	char dial[ADDRESS_MAX];
 	sigset_t old_mask;
+	pid_t watch_pid; /* 0: it has ended */
+	int64_t second_at_ns;
 	int exit_code;
 };
 
@@ -190,6 +193,8 @@ static void ask_to_stop(struct child *child, int64_t patience_ns)
 static void advance(struct supervisor *s)
 {
 	if (s->phase == STOPPING_AGENT && s->children[AGENT].pid == 0) {
+		if (s->c->on_agent_end && s->children[SERVER].pid && s->address[0])
+			s->c->on_agent_end(s->c->ctx, s->dial);
 		s->phase = STOPPING_SERVER;
 		ask_to_stop(&s->children[SERVER],
 			patience(s->c->server_stop_ns, SUPERVISE_SERVER_STOP_NS));
@@ -257,6 +262,18 @@ static void died(struct supervisor *s, enum which which, pid_t pid, int wait_sta
 		(long long)((child->start_at_ns - clock_monotonic_ns()) / NS_PER_MS));
 }
 
+static void reap_watched(struct supervisor *s)
+{
+	int wait_status = 0;
+	if (s->watch_pid == 0 || waitpid(s->watch_pid, &wait_status, WNOHANG) != s->watch_pid)
+		return;
+	s->watch_pid = 0;
+	if (s->c->on_watch_end)
+		s->c->on_watch_end(s->c->ctx, wait_status);
+	if (s->phase == RUNNING)
+		begin_stop(s);
+}
+
 static void reap(struct supervisor *s)
 {
 	for (int i = 0; i < CHILDREN; i++) {
@@ -277,6 +294,7 @@ static void reap(struct supervisor *s)
 			s->exit_code = CLI_FAILED;
 	}
 	advance(s);
+	reap_watched(s);
 }
 
 /* ---- the loop ---- */
@@ -301,10 +319,22 @@ static int poll_timeout_ms(const struct supervisor *s)
 		const struct child *child = &s->children[i];
 		next = MIN(next, child->pid ? child->kill_at_ns : child->start_at_ns);
 	}
+	if (s->c->on_second && s->phase == RUNNING)
+		next = MIN(next, s->second_at_ns);
 	if (next == NEVER)
 		return -1;
 	int64_t left_ms = (next - clock_monotonic_ns()) / NS_PER_MS + 1;
 	return (int)MAX(MIN(left_ms, (int64_t)3600 * 1000), (int64_t)0);
+}
+
+static void tell_the_second(struct supervisor *s)
+{
+	int64_t now = clock_monotonic_ns();
+	if (!s->c->on_second || s->phase != RUNNING || now < s->second_at_ns)
+		return;
+	s->second_at_ns = now + NS_PER_SEC;
+	if (s->c->on_second(s->c->ctx))
+		begin_stop(s);
 }
 
 static void loop(struct supervisor *s)
@@ -326,12 +356,15 @@ static void loop(struct supervisor *s)
 		if (fds[0].revents)
 			take_signals(s);
 		kill_what_is_late(s);
+		tell_the_second(s);
 	}
 }
 
 int supervise_run(const struct supervise_config *c)
 {
-	struct supervisor s = { .c = c, .phase = RUNNING, .handover = { -1, -1 } };
+	struct supervisor s = {
+		.c = c, .phase = RUNNING, .handover = { -1, -1 }, .watch_pid = c->watch_pid
+	};
 	s.children[SERVER] = (struct child){ .name = "server", .ready_fd = -1 };
 	s.children[AGENT] = (struct child){ .name = "agent", .ready_fd = -1, .start_at_ns = NEVER };
 	sigset_t mask;

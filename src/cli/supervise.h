@@ -10,6 +10,8 @@
 #include "agent/agent.h"
 #include "server/server.h"
 
+#include <sys/types.h>
+
 /* Deaths of the server in a row, none of which lived for SUPERVISE_HEALTHY_NS, before the
  * supervisor gives up. The agent is tried for ever. */
 #define SUPERVISE_SERVER_DEATHS_MAX 5
@@ -29,6 +31,13 @@ struct supervise_config {
 	void (*on_server)(void *ctx, const char *address, const char *dial);
 	/* Sampling has begun. Both may be called again after a restart. */
 	void (*on_agent)(void *ctx);
+	/* About once a second; true: stop now. May be NULL, as the two below. */
+	bool (*on_second)(void *ctx);
+	/* Another child of the caller's, whose end stops everything; 0: none. */
+	pid_t watch_pid;
+	void (*on_watch_end)(void *ctx, int wait_status);
+	/* The agent has ended, and what it sent has been taken; the server still answers. */
+	void (*on_agent_end)(void *ctx, const char *dial);
 	void *ctx;
 	/* Tests are less patient; 0: as above. */
 	int64_t backoff_min_ns;

@@ -641,11 +641,13 @@ static void counts_every_loss(void **state)
 	CHECK(counted()->lost_excluded == 1);
 	config.only_pid = WORLD_PID;
 	CHECK(world_sample(CALLEE, SP0, 0));
+	config.only_pid = 99; /* its parent */
+	CHECK(world_sample(CALLEE, SP0, 0));
 
 	shim.pid_tgid = 0;
 	CHECK(!world_sample(CALLEE, SP0, 0));
 	CHECK(counted()->idle == 1);
-	CHECK(counted()->samples == 6);
+	CHECK(counted()->samples == 7);
 	check_conservation();
 	world_end();
 }

@@ -3,6 +3,9 @@
 #include "cli/ask.h"
 #include "fakes.h"
 
+#include <stdlib.h>
+#include <sys/stat.h>
+
 static struct cli_ask question;
 static const char *output;
 
@@ -67,6 +70,36 @@ static void writes_a_file(void **state)
 	CHECK_HAS(c.err, "/nonexistent");
 }
 
+/* What is no plain file is written to, and is still there after it. */
+static void never_replaces_what_is_no_file(void **state)
+{
+	(void)state;
+	struct capture c;
+	struct stat st;
+	char dir[] = "/tmp/firn-test-ask-XXXXXX", link[64], target[64];
+	CHECK(mkdtemp(dir));
+	snprintf(link, sizeof(link), "%s/link", dir);
+	snprintf(target, sizeof(target), "%s/target", dir);
+	int fd = open(target, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && symlink(target, link) == 0);
+	output = link;
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+	CHECK(fstat(fd, &st) == 0 && st.st_size == 7);
+	close(fd);
+	unlink(target);
+	unlink(link);
+	rmdir(dir);
+	output = "/dev/null";
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK(lstat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+	output = "-";
+	capture_run(&c, ask, "x");
+	CHECK_STR(str_of(c.out), "{\"a\":1}\n");
+}
+
 static void tells_who_is_to_blame(void **state)
 {
 	(void)state;
@@ -113,5 +146,6 @@ static void refuses_a_long_question(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test_setup(asks, setup), cmocka_unit_test_setup(writes_a_file, setup),
+	cmocka_unit_test_setup(never_replaces_what_is_no_file, setup),
 	cmocka_unit_test_setup(tells_who_is_to_blame, setup),
 	cmocka_unit_test_setup(refuses_a_long_question, setup))

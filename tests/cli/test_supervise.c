@@ -23,7 +23,17 @@
 #define LIVES_MAX 16
 
 enum script { SERVE, FAIL, DIE_WHEN_READY, IGNORE_STOP };
-enum event { SERVER_BEGAN = 1, SERVER_ENDED, AGENT_BEGAN, AGENT_ENDED, SERVER_SAID, AGENT_SAID };
+enum event {
+	SERVER_BEGAN = 1,
+	SERVER_ENDED,
+	AGENT_BEGAN,
+	AGENT_ENDED,
+	SERVER_SAID,
+	AGENT_SAID,
+	WATCH_ENDED,
+	AGENT_END_SAID,
+	SECOND
+};
 
 static struct shared {
 	_Atomic uint32_t events[64];
@@ -202,6 +212,82 @@ static void stops_in_order(void **state)
 		CHECK(shared->events[i] == want[i]);
 }
 
+static void on_watch_end(void *ctx, int wait_status)
+{
+	(void)ctx;
+	CHECK(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 3);
+	note(WATCH_ENDED);
+}
+
+static void on_agent_end(void *ctx, const char *dial)
+{
+	(void)ctx;
+	CHECK_STR(str_of(dial), "127.0.0.1:4242");
+	CHECK(is_running(shared->server_pid) && !is_running(shared->agent_pid));
+	note(AGENT_END_SAID);
+}
+
+static bool on_second(void *ctx)
+{
+	(void)ctx;
+	if (noted(AGENT_SAID) && !noted(SECOND))
+		note(SECOND);
+	return noted(SECOND) > 0;
+}
+
+static pid_t watched(void)
+{
+	int64_t until = clock_monotonic_ns() + PATIENCE_NS;
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	while (!noted(AGENT_SAID) && clock_monotonic_ns() < until)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	_exit(3);
+}
+
+/* It must be a child of the supervisor's own process. */
+static pid_t begin_watching(void)
+{
+	fflush(NULL);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid)
+		return pid;
+	struct supervise_config c = config();
+	c.on_watch_end = on_watch_end;
+	c.on_agent_end = on_agent_end;
+	c.watch_pid = watched();
+	if (!freopen("/dev/null", "w", stderr))
+		_exit(99);
+	_exit(supervise_run(&c));
+}
+
+static void stops_when_the_watched_ends(void **state)
+{
+	(void)state;
+	CHECK(end_of(begin_watching()) == CLI_OK);
+	static const uint32_t want[] = { SERVER_BEGAN, SERVER_SAID, AGENT_BEGAN, AGENT_SAID,
+		WATCH_ENDED, AGENT_ENDED, AGENT_END_SAID, SERVER_ENDED };
+	CHECK(shared->event_count == ARRAY_COUNT(want));
+	for (size_t i = 0; i < ARRAY_COUNT(want); i++)
+		CHECK(shared->events[i] == want[i]);
+}
+
+static void stops_when_the_second_says_so(void **state)
+{
+	(void)state;
+	struct supervise_config c = config();
+	c.on_second = on_second;
+	c.on_agent_end = on_agent_end;
+	CHECK(end_of(begin(&c)) == CLI_OK);
+	static const uint32_t want[] = { SERVER_BEGAN, SERVER_SAID, AGENT_BEGAN, AGENT_SAID, SECOND,
+		AGENT_ENDED, AGENT_END_SAID, SERVER_ENDED };
+	CHECK(shared->event_count == ARRAY_COUNT(want));
+	for (size_t i = 0; i < ARRAY_COUNT(want); i++)
+		CHECK(shared->events[i] == want[i]);
+}
+
 static void runs_without_an_agent(void **state)
 {
 	(void)state;
@@ -334,7 +420,9 @@ static void dials(void **state)
 
 #define SCRIPTED(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-TEST_MAIN(SCRIPTED(stops_in_order), SCRIPTED(runs_without_an_agent),
+TEST_MAIN(cmocka_unit_test_setup_teardown(stops_when_the_watched_ends, setup, teardown),
+	cmocka_unit_test_setup_teardown(stops_when_the_second_says_so, setup, teardown),
+	SCRIPTED(stops_in_order), SCRIPTED(runs_without_an_agent),
 	SCRIPTED(ends_when_the_server_never_listens), SCRIPTED(restarts_the_agent),
 	SCRIPTED(restarts_the_server_where_it_was), SCRIPTED(gives_up_on_a_server_that_always_dies),
 	SCRIPTED(ends_at_once_when_asked_twice), SCRIPTED(kills_what_does_not_stop),

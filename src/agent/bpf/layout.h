@@ -39,7 +39,7 @@ struct file_slot {
 /* Fixed while the program is loaded (.rodata). */
 struct profiler_config {
 	__u64 hash_seed;
-	__u32 only_pid;    /* 0: all */
+	__u32 only_pid;    /* and its descendants; 0: all */
 	__u32 wake_bytes;  /* ring: wake the reader when more than this waits */
 	__u32 copy_stacks; /* send what is needed to finish a walk later */
 	__u32 pad;

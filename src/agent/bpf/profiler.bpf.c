@@ -49,9 +49,25 @@ static __always_inline __u64 ring_flags(void)
 		       : BPF_RB_NO_WAKEUP;
 }
 
+/* Deeper trees of processes than any shell or build makes. */
+#define ANCESTORS_MAX 64
+
+/* All processes, or one and its descendants: what it leaves behind when it has ended goes to init,
+ * unless it is a subreaper. */
 static __always_inline int is_profiled(void)
 {
-	return config.only_pid == 0 || config.only_pid == bpf_get_current_pid_tgid() >> 32;
+	if (config.only_pid == 0)
+		return 1;
+	struct task_struct *task = current_task();
+	for (int i = 0; i < ANCESTORS_MAX; i++) {
+		__u32 pid = BPF_CORE_READ(task, tgid);
+		if (pid == config.only_pid)
+			return 1;
+		if (pid <= 1)
+			return 0;
+		task = BPF_CORE_READ(task, real_parent);
+	}
+	return 0;
 }
 
 /* ---- samples ---- */

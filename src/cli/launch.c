@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: between us and the command stands a process that is the subreaper of what the command leaves
+ * behind: daemons and orphans become its children, not init's. It ends with the command's status.
+ */
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+
+#define EXIT_NO_COMMAND 127
+#define EXIT_NOT_STARTED 126
+
+static volatile sig_atomic_t command; /* pid, for the handler */
+
+static void pass_on(int number)
+{
+	if (command > 0)
+		kill(command, number);
+}
+
+static void run_command(char *const *argv, int go_fd, const sigset_t *mask)
+{
+	char byte;
+	ssize_t n;
+	do {
+		n = read(go_fd, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(EXIT_NOT_STARTED); /* whoever prepared it has ended */
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(argv[0], argv);
+	cli_complain("%s: %s", argv[0], strerror(errno));
+	_exit(errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_STARTED);
+}
+
+/* SIGINT comes from the terminal to the command too. */
+static void keep_quiet(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN }, pass = { .sa_handler = pass_on };
+	const int ignored[] = { SIGINT, SIGQUIT, SIGHUP };
+	for (size_t i = 0; i < ARRAY_COUNT(ignored); i++)
+		sigaction(ignored[i], &ignore, NULL);
+	sigaction(SIGTERM, &pass, NULL);
+}
+
+static int stand_between(char *const *argv, int go_fd)
+{
+	sigset_t mask, all;
+	sigemptyset(&mask);
+	sigfillset(&all);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	pid_t pid = fork();
+	if (pid == 0)
+		run_command(argv, go_fd, &mask);
+	close(go_fd);
+	if (pid < 0)
+		return EXIT_NOT_STARTED;
+	command = pid;
+	keep_quiet();
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	for (;;) {
+		int wait_status = 0;
+		pid_t ended = wait(&wait_status);
+		if (ended == pid)
+			return launch_exit_code(wait_status);
+		if (ended < 0 && errno != EINTR)
+			return EXIT_NOT_STARTED;
+	}
+}
+
+enum status launch_prepare(char *const *argv, struct launch *out, struct err *e)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_os(e, "pipe");
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(ends[1]);
+		_exit(stand_between(argv, ends[0]));
+	}
+	close(ends[0]);
+	if (pid < 0) {
+		close(ends[1]);
+		return err_os(e, "fork");
+	}
+	*out = (struct launch){ .pid = pid, .go_fd = ends[1] };
+	return OK;
+}
+
+void launch_go(struct launch *l)
+{
+	if (l->go_fd < 0)
+		return;
+	/* It is there: nothing else reads, and it waits for nothing else. Should it have been
+	 * killed, its end is seen as that of the command. */
+	if (write(l->go_fd, "g", 1) < 0)
+		cli_complain("the command could not be told to start: %m");
+	close(l->go_fd);
+	l->go_fd = -1;
+}
+
+void launch_end(struct launch *l)
+{
+	fd_cleanup(&l->go_fd);
+	if (l->pid <= 0)
+		return;
+	kill(l->pid, SIGTERM);
+	while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	l->pid = 0;
+}
+
+int launch_exit_code(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: a server and an agent as under `firn up`, but in a directory and on a socket of their own
+ * that live as long as the recording. When the agent has sent its last batch, the server is asked
+ * for the report until every name is there that can be had; then all of it is removed.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/ask.h"
+#include "cli/flags.h"
+#include "cli/launch.h"
+#include "cli/supervise.h"
+#include "net/net.h"
+
+#define PROFILE_TYPE "parca_agent:samples:count:cpu:nanoseconds:delta"
+#define STORE_MEMORY_BYTES ((uint64_t)512 << 20)
+#define FLUSH_INTERVAL_NS NS_PER_SEC
+/* How long names may take that have to be read from big debug files. */
+#define NAMES_PATIENCE_NS (60 * NS_PER_SEC)
+#define ASK_TIMEOUT_NS (120 * NS_PER_SEC)
+#define METRICS_BYTES_MAX ((size_t)4 << 20)
+#define FLAME_BYTES_MAX ((size_t)1 << 30)
+
+struct record {
+	uint32_t frequency_hz;
+	int64_t duration_ns;
+	const char *pid_text;
+	bool all;
+	const char *output;
+	const char *format;
+	struct cli_log_flags log;
+	/* ---- */
+	char *const *command;
+	int pid;    /* of -p */
+	int pid_fd; /* readable when it has ended, also as a zombie; -1 */
+	char dir[64];
+	char address[96];
+	char cache[PATH_MAX];
+	struct launch launch;
+	int64_t began_ns; /* monotonic; 0: not yet */
+	int64_t ended_ns;
+	int wait_status; /* of the command */
+	bool command_ended;
+	bool shows_progress;
+	int exit_code;
+};
+
+/* What -o's name ends in says what is written. */
+static const struct record_format {
+	const char *name;
+	const char *suffix;
+	const char *path; /* of the API; NULL: of another format */
+} formats[] = {
+	{ "pprof", ".pb.gz", "/api/pprof" },
+	{ "html", ".html", "/api/flamegraph" },
+	{ "folded", ".folded", "/api/flamegraph" },
+	{ "speedscope", ".speedscope.json", "/api/flamegraph" },
+	{ "firefox", ".firefox.json", "/api/flamegraph" },
+	{ "text", ".txt", "/api/top" },
+};
+
+/* clang-format off */
+static const struct cli_option options[] = {
+	{ .name = "frequency", .letter = 'F', .kind = CLI_NUMBER,
+	  .at = offsetof(struct record, frequency_hz), .value = "HZ", .otherwise = "997",
+	  .least = 1, .most = 10000, .help = "Samples a second and CPU." },
+	{ .name = "duration", .letter = 'd', .kind = CLI_DURATION,
+	  .at = offsetof(struct record, duration_ns), .value = "TIME",
+	  .help = "Stop after this time: 30s, 5m. Default: when the command or the process ends, "
+		  "or Ctrl-C is pressed." },
+	{ .name = "pid", .letter = 'p', .kind = CLI_TEXT, .at = offsetof(struct record, pid_text),
+	  .value = "PID", .help = "Record this process, and what it starts." },
+	{ .name = "all", .letter = 'a', .kind = CLI_BOOL, .at = offsetof(struct record, all),
+	  .help = "Record every process and the kernel." },
+	{ .name = "output", .letter = 'o', .kind = CLI_TEXT, .at = offsetof(struct record, output),
+	  .value = "FILE", .help = "Where the profile goes. Default: firn with the format's suffix." },
+	{ .name = "format", .kind = CLI_CHOICE, .at = offsetof(struct record, format),
+	  .value = "FORMAT", .choices = "pprof html folded speedscope firefox text",
+	  .help = "pprof (.pb.gz), html (a flame graph in one file), folded, speedscope "
+		  "(.speedscope.json), firefox (.firefox.json: profiler.firefox.com), text (a table). "
+		  "Default: by the suffix of FILE, else pprof." },
+};
+/* clang-format on */
+
+static const struct cli_command command = {
+	.name = "record",
+	.summary = "firn record: record a command, a process or the whole host to a file.",
+	.args = "[-- COMMAND...]",
+	.args_most = UINT32_MAX,
+	.args_are_a_command = true,
+	.text = "Needs no server, and the same privileges as `firn up`. A command is recorded with "
+		"everything that it starts; the exit code is the command's.\n"
+		"\n"
+		"  sudo firn record -o build.html -- make -j2\n"
+		"  sudo firn record -p 4711 -d 30s -o app.pb.gz && go tool pprof -http : "
+		"app.pb.gz\n"
+		"  sudo firn record -a -d 10s --format text -o /dev/stdout",
+	.groups = { { "Recording", options, ARRAY_COUNT(options), 0 } },
+	.group_count = 1,
+};
+
+/* ---- questions to the server ---- */
+
+static bool get(const struct record *r, const char *path, struct buf *out)
+{
+	struct err e = { 0 };
+	struct net_client *client = NULL;
+	int http_status = 0;
+	enum status s = net_client_new(r->address, &client, &e);
+	if (s == OK)
+		s = net_client_get(client, path, ASK_TIMEOUT_NS, &http_status, out, &e);
+	net_client_free(client);
+	return s == OK && http_status == 200;
+}
+
+/* Sum of a metric over its labels. */
+static double metric(struct str text, const char *name)
+{
+	double sum = 0, value = 0;
+	struct str line;
+	while (str_split(&text, '\n', &line)) {
+		if (!str_starts(line, str_of(name)))
+			continue;
+		struct str rest = str_sub(line, strlen(name), line.len);
+		if (!rest.len || (rest.p[0] != ' ' && rest.p[0] != '{'))
+			continue;
+		size_t blank = line.len;
+		while (blank && line.p[blank - 1] != ' ')
+			blank--;
+		if (str_parse_double(str_sub(line, blank, line.len), &value))
+			sum += value;
+	}
+	return sum;
+}
+
+/* Names that are still being read. */
+static bool names_are_pending(const struct record *r)
+{
+	CLEANUP(buf_deinit) struct buf body;
+	buf_init(&body, FLAME_BYTES_MAX);
+	if (!get(r, "/api/flamegraph?from=0&to=now&trim=0&query=" PROFILE_TYPE, &body))
+		return false;
+	buf_u8(&body, 0);
+	if (buf_status(&body) != OK)
+		return false;
+	const char *at = strstr((const char *)body.data, "\"pending\":");
+	return at && strtoul(at + strlen("\"pending\":"), NULL, 10) > 0;
+}
+
+/* ---- the course of a recording ---- */
+
+static void on_server(void *ctx, const char *address, const char *dial)
+{
+	(void)ctx;
+	(void)address;
+	(void)dial;
+}
+
+static void on_agent(void *ctx)
+{
+	struct record *r = ctx;
+	if (r->began_ns)
+		return; /* it died, and is there again */
+	r->began_ns = clock_monotonic_ns();
+	launch_go(&r->launch);
+}
+
+static void on_watch_end(void *ctx, int wait_status)
+{
+	struct record *r = ctx;
+	r->command_ended = true;
+	r->wait_status = wait_status;
+	r->launch.pid = 0;
+}
+
+static double seconds_since(int64_t begin_ns, int64_t end_ns)
+{
+	return (double)(end_ns - begin_ns) / (double)NS_PER_SEC;
+}
+
+static void show_progress(const struct record *r)
+{
+	CLEANUP(buf_deinit) struct buf body;
+	buf_init(&body, METRICS_BYTES_MAX);
+	if (!get(r, "/metrics", &body))
+		return;
+	fprintf(stderr, "\r\033[Krecording: %.0f s, %.0f samples",
+		seconds_since(r->began_ns, clock_monotonic_ns()),
+		metric(buf_view(&body), "firn_store_samples_total"));
+	fflush(stderr);
+}
+
+static bool on_second(void *ctx)
+{
+	struct record *r = ctx;
+	if (!r->began_ns)
+		return false;
+	if (r->shows_progress)
+		show_progress(r);
+	struct pollfd target = { .fd = r->pid_fd, .events = POLLIN };
+	if (r->pid_fd >= 0 && poll(&target, 1, 0) == 1)
+		return true;
+	return r->duration_ns && clock_monotonic_ns() - r->began_ns >= r->duration_ns;
+}
+
+static void summarize(const struct record *r)
+{
+	CLEANUP(buf_deinit) struct buf body;
+	buf_init(&body, METRICS_BYTES_MAX);
+	if (!get(r, "/metrics", &body))
+		return;
+	struct str text = buf_view(&body);
+	fprintf(stderr, "%.0f samples in %.1f s -> %s\n", metric(text, "firn_store_samples_total"),
+		seconds_since(r->began_ns, r->ended_ns), r->output);
+	double lost = metric(text, "firn_agent_samples_lost_total") -
+		      metric(text, "firn_agent_samples_lost_total{reason=\"excluded\"}");
+	if (lost > 0)
+		cli_complain("%.0f samples were lost", lost);
+}
+
+static void on_agent_end(void *ctx, const char *dial)
+{
+	struct record *r = ctx;
+	(void)dial;
+	if (!r->began_ns)
+		return;
+	r->ended_ns = clock_monotonic_ns();
+	launch_end(&r->launch);
+	if (r->shows_progress)
+		fputs("\r\033[Kreading symbols", stderr);
+	int64_t end = clock_monotonic_ns() + NAMES_PATIENCE_NS;
+	while (names_are_pending(r) && clock_monotonic_ns() < end)
+		nanosleep(&(struct timespec){ .tv_nsec = 200 * NS_PER_MS }, NULL);
+	if (r->shows_progress)
+		fputs("\r\033[K", stderr);
+	const struct cli_ask ask = {
+		.server = r->address, .query = PROFILE_TYPE, .from = "0", .to = "now"
+	};
+	CLEANUP(buf_deinit) struct buf url;
+	buf_init(&url, 1 << 16);
+	const char *format = r->format;
+	for (size_t i = 0; i < ARRAY_COUNT(formats); i++)
+		if (strcmp(formats[i].name, format) == 0)
+			cli_url_begin(&url, formats[i].path);
+	bool pprof = strcmp(format, "pprof") == 0;
+	r->exit_code = cli_ask(&ask, &url, pprof ? NULL : format, r->output);
+	if (r->exit_code == CLI_OK)
+		summarize(r);
+}
+
+/* ---- before and after ---- */
+
+static bool ends_in(const char *text, const char *suffix)
+{
+	return str_ends(str_of(text), str_of(suffix));
+}
+
+static void settle_output(struct record *r)
+{
+	static char name[64];
+	if (!r->format) {
+		r->format = "pprof";
+		for (size_t i = 0; r->output && i < ARRAY_COUNT(formats); i++)
+			if (ends_in(r->output, formats[i].suffix))
+				r->format = formats[i].name;
+	}
+	for (size_t i = 0; !r->output && i < ARRAY_COUNT(formats); i++)
+		if (strcmp(formats[i].name, r->format) == 0) {
+			snprintf(name, sizeof(name), "firn%s", formats[i].suffix);
+			r->output = name;
+		}
+}
+
+static bool settle_target(struct record *r, int argc, char **argv, int at)
+{
+	uint64_t pid = 0;
+	int targets = (at < argc) + (r->pid_text != NULL) + r->all;
+	if (targets != 1) {
+		cli_complain("record %s `firn record -- COMMAND`, `firn record -p PID` or `firn "
+			     "record -a`",
+			targets ? "one thing at a time:" : "what?");
+		return false;
+	}
+	if (at < argc)
+		r->command = argv + at;
+	if (!r->pid_text)
+		return true;
+	if (!str_parse_u64(str_of(r->pid_text), 10, &pid) || pid == 0 || pid > INT_MAX) {
+		cli_complain("--pid: '%s' is no number of a process", r->pid_text);
+		return false;
+	}
+	r->pid = (int)pid;
+	r->pid_fd = (int)syscall(SYS_pidfd_open, r->pid, 0);
+	if (r->pid_fd >= 0)
+		return true;
+	if (errno == EINVAL)
+		cli_complain("--pid: %s is a thread; its process is in Tgid of /proc/%s/status",
+			r->pid_text, r->pid_text);
+	else
+		cli_complain("--pid: there is no process %s", r->pid_text);
+	return false;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *walk)
+{
+	(void)st;
+	(void)kind;
+	(void)walk;
+	return remove(path);
+}
+
+static void clean_up(struct record *r)
+{
+	launch_end(&r->launch);
+	fd_cleanup(&r->pid_fd);
+	if (r->dir[0] && nftw(r->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) < 0)
+		cli_complain("%s is left behind: %m", r->dir);
+}
+
+static bool make_dir(struct record *r)
+{
+	const char *tmp = getenv("TMPDIR");
+	if (!tmp || tmp[0] != '/' || strlen(tmp) > 32)
+		tmp = "/tmp";
+	snprintf(r->dir, sizeof(r->dir), "%s/firn-record-XXXXXX", tmp);
+	if (!mkdtemp(r->dir)) {
+		cli_complain("%s: %m", r->dir);
+		r->dir[0] = 0;
+		return false;
+	}
+	snprintf(r->address, sizeof(r->address), "unix:%s/socket", r->dir);
+	return true;
+}
+
+static int run(struct record *r)
+{
+	struct supervise_config c = { .with_agent = true,
+		.on_server = on_server,
+		.on_agent = on_agent,
+		.on_second = on_second,
+		.on_watch_end = on_watch_end,
+		.on_agent_end = on_agent_end,
+		.ctx = r };
+	struct err e = { 0 };
+	if (r->command && launch_prepare(r->command, &r->launch, &e) != OK) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	server_config_default(&c.server);
+	c.server.http_address = r->address;
+	c.server.storage_path = r->dir;
+	c.server.storage_memory_bytes = STORE_MEMORY_BYTES;
+	agent_config_default(&c.agent);
+	c.agent.frequency_hz = r->frequency_hz;
+	c.agent.flush_interval_ns = FLUSH_INTERVAL_NS;
+	c.agent.only_pid = r->command ? r->launch.pid : r->pid;
+	c.agent.cache_dir = cli_cache_path(r->cache, "unwind") ? r->cache : "";
+	c.watch_pid = r->launch.pid;
+	r->exit_code = CLI_FAILED; /* until there is a profile */
+	int code = supervise_run(&c);
+	if (r->exit_code != CLI_OK || code != CLI_OK)
+		return CLI_FAILED;
+	return r->command_ended ? launch_exit_code(r->wait_status) : CLI_OK;
+}
+
+int cli_record(int argc, char **argv)
+{
+	struct record r = { .pid_fd = -1, .launch = { .go_fd = -1 } };
+	struct cli_command c = command;
+	c.groups[1] = cli_quiet_log_group;
+	c.groups[1].at = offsetof(struct record, log);
+	c.group_count = 2;
+	int at = 0, code = CLI_OK;
+	if (!cli_parse(&c, argc, argv, &r, &at, &code))
+		return code;
+	settle_output(&r);
+	if (!cli_log_apply(&r.log) || !settle_target(&r, argc, argv, at))
+		return CLI_USAGE;
+	struct err e = { 0 };
+	enum status s = agent_probe(&e);
+	if (s != OK) {
+		cli_complain("%s", err_text(&e, s));
+		return CLI_FAILED;
+	}
+	r.shows_progress = isatty(STDERR_FILENO);
+	code = make_dir(&r) ? run(&r) : CLI_FAILED;
+	clean_up(&r);
+	return code;
+}

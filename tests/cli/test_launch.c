@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture.h"
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static int end_of(pid_t pid)
+{
+	int wait_status = 0;
+	while (waitpid(pid, &wait_status, 0) < 0)
+		CHECK(errno == EINTR);
+	return launch_exit_code(wait_status);
+}
+
+static struct launch prepare(const char *script)
+{
+	struct launch l;
+	struct err e;
+	char text[512];
+	snprintf(text, sizeof(text), "%s", script);
+	char sh[] = "sh", c[] = "-c";
+	char *const argv[] = { sh, c, text, NULL };
+	fflush(NULL);
+	CHECK_OK(launch_prepare(argv, &l, &e), &e);
+	return l;
+}
+
+static void waits_for_the_word(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/firn-test-launch-XXXXXX", script[128];
+	int fd = mkstemp(path);
+	CHECK(fd >= 0);
+	close(fd);
+	snprintf(script, sizeof(script), "rm %s; exit 42", path);
+	struct launch l = prepare(script);
+	usleep(50000);
+	CHECK(access(path, F_OK) == 0);
+	launch_go(&l);
+	assert_int_equal(end_of(l.pid), 42);
+	CHECK(access(path, F_OK) < 0);
+}
+
+static void tells_how_it_ended(void **state)
+{
+	(void)state;
+	struct launch l = prepare("kill -9 $$");
+	launch_go(&l);
+	assert_int_equal(end_of(l.pid), 128 + SIGKILL);
+
+	struct err e;
+	char name[] = "/nonexistent/program";
+	char *const argv[] = { name, NULL };
+	CHECK(freopen("/dev/null", "w", stderr));
+	CHECK_OK(launch_prepare(argv, &l, &e), &e);
+	launch_go(&l);
+	assert_int_equal(end_of(l.pid), 127);
+}
+
+/* What the command leaves behind becomes a child of the process between, not of init. */
+static void keeps_orphans_below(void **state)
+{
+	(void)state;
+	int out[2];
+	CHECK(pipe(out) == 0);
+	char script[256], line[64] = "";
+	snprintf(script, sizeof(script),
+		"(sh -c 'sleep 0.2; grep PPid /proc/$$/status >/dev/fd/%d' &); sleep 1", out[1]);
+	struct launch l = prepare(script);
+	launch_go(&l);
+	ssize_t n = read(out[0], line, sizeof(line) - 1);
+	CHECK(n > 0);
+	assert_int_equal(atoi(line + strlen("PPid:")), l.pid);
+	assert_int_equal(end_of(l.pid), 0);
+	close(out[0]);
+	close(out[1]);
+}
+
+static void ends_what_still_runs(void **state)
+{
+	(void)state;
+	struct launch l = prepare("exec sleep 600");
+	launch_go(&l);
+	usleep(50000);
+	launch_end(&l);
+	assert_int_equal(l.pid, 0);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	l = prepare("exec sleep 600"); /* never told to begin */
+	launch_end(&l);
+	assert_int_equal(l.pid, 0);
+}
+
+TEST_MAIN(cmocka_unit_test(waits_for_the_word), cmocka_unit_test(tells_how_it_ended),
+	cmocka_unit_test(keeps_orphans_below), cmocka_unit_test(ends_what_still_runs))
