@@ -144,14 +144,14 @@ enum status net_listen(
 	size_t count;
 	enum status s = net_address_parse(text, true, found, ARRAY_COUNT(found), &count, e);
 	if (s != OK)
-		return s;
+		return err_prefix(e, s, "listen on %s", text);
 	if (found[0].unix_path[0]) {
 		s = remove_stale(&found[0], e);
 		if (s == OK)
 			s = listen_at(&found[0], out_fd, e);
 		if (s == OK)
 			snprintf(out_text, out_size, "unix:%s", found[0].unix_path);
-		return s == OK ? OK : err_prefix(e, s, "%s", text);
+		return s == OK ? OK : err_prefix(e, s, "listen on %s", text);
 	}
 	/* ":PORT" means both families where the host has both: IPv6 first, it takes IPv4 too. */
 	bool any = text[0] == ':';
@@ -172,5 +172,5 @@ enum status net_listen(
 			return OK;
 		}
 	}
-	return err_prefix(e, s, "%s", text);
+	return err_prefix(e, s, "listen on %s", text);
 }

@@ -355,6 +355,17 @@ static bool check_type(struct net_exchange *x, const struct http_request *h)
 	return true;
 }
 
+/* What a body may hold: a message, and what the framing puts around it. */
+static size_t body_max(const struct net_exchange *x)
+{
+	size_t most = x->server->config.body_max;
+	if (x->framing == NET_GRPC || x->framing == NET_GRPC_WEB)
+		return most + HTTP_GRPC_PREFIX_BYTES;
+	if (x->framing == NET_GRPC_WEB_TEXT)
+		return (most + HTTP_GRPC_PREFIX_BYTES + 2) / 3 * 4;
+	return most;
+}
+
 static void refuse_large(struct net_exchange *x)
 {
 	struct err e;
@@ -432,8 +443,9 @@ static void check_head(struct net_exchange *x, const struct http_request *h)
 	}
 	if (!check_type(x, h))
 		return;
+	x->body.max = body_max(x);
 	struct net_server *server = x->server;
-	if (h->content_length > 0 && (uint64_t)h->content_length > server->config.body_max)
+	if (h->content_length > 0 && (uint64_t)h->content_length > body_max(x))
 		refuse_large(x);
 	else if (!x->route->on_loop && atomic_load(&server->memory) > server->config.memory_max)
 		refuse_busy(x);
@@ -481,14 +493,13 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 	http_consume(stream, len);
 	if (!x || x->answered)
 		return;
-	if (x->body.len + len > x->server->config.body_max) {
+	if (x->body.len + len > x->body.max) {
 		refuse_large(x);
 		return;
 	}
 	/* A body of known length gets its memory once. */
 	int64_t expected = http_stream_request(stream)->content_length;
-	if (x->body.len == 0 && expected > (int64_t)len &&
-		(uint64_t)expected <= x->server->config.body_max &&
+	if (x->body.len == 0 && expected > (int64_t)len && (uint64_t)expected <= x->body.max &&
 		!buf_reserve(&x->body, (size_t)MIN(expected, (int64_t)1 << 20)))
 		refuse_busy(x);
 	if (x->answered)

@@ -48,7 +48,9 @@ struct net_tls_conn {
 static enum status fail(struct err *e, const char *what, const char *file)
 {
 	unsigned long code = ERR_peek_error();
-	const char *why = code ? ERR_reason_error_string(code) : NULL;
+	const char *why = !code                    ? NULL
+			  : ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code))
+						   : ERR_reason_error_string(code);
 	ERR_clear_error();
 	return err_set(e, E_INVALID, "%s %s: %s", what, file, why ? why : "it cannot be read");
 }

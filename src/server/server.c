@@ -56,7 +56,7 @@ static enum status listen_now(struct server *s, struct err *e)
 	s->queries_max = c.workers - WORKERS_FOR_WRITES;
 	st = net_server_start(&c, s->routes, count, &s->net, e);
 	if (st != OK)
-		return err_prefix(e, st, "listen on %s", c.address);
+		return st;
 	log_info("listening", "address=%s page=%s", net_server_address(s->net),
 		server_assets[0].path ? "yes" : "no");
 	return OK;
