@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The input is .eh_frame (first byte even) or .debug_frame (odd) of a file whose text is the input
- * too; or, when it begins with the ELF magic, the file itself. Property: what is built passes the
- * check, answers at any offset, and comes back equal from the cache.
+ * too, or with bit 2 of it Go's .gopclntab behind a good header; or, when it begins with the ELF
+ * magic, the file itself. Property: what is built passes the check, answers at any offset, and
+ * comes back equal from the cache.
  */
 #include "fuzz/fuzz.h"
 
@@ -31,6 +32,19 @@ static void check_table(const struct objfile *obj)
 	unwind_table_free(t);
 }
 
+/* A good header of Go 1.20, up to which the tables of the input are offsets. */
+static void put_golang(struct gen_elf *g, const uint8_t *data, size_t size)
+{
+	uint32_t s = gen_section(g, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, 0x800000, NULL, 0);
+	struct buf *b = &g->sections[s].bytes;
+	const uint64_t words[] = { data[2], 0, 0x1000, 72, 72, 72, 72u + data[3], 72u + data[1] };
+	buf_put(b, "\xf1\xff\xff\xff\x00\x00\x01\x08", 8);
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		buf_u64(b, words[i]);
+	buf_put(b, data, size);
+	g->sections[s].header.sh_size = b->len;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct objfile *obj = NULL;
@@ -52,6 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	gen_load(&g, text, PF_R | PF_X);
 	gen_section(&g, debug ? ".debug_frame" : ".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x400000,
 		data + 2, size - 2);
+	if (data[0] & 4)
+		put_golang(&g, data, size);
 	gen_elf_finish(&g);
 	FUZZ_CHECK(objfile_open_bytes(g.file.data, g.file.len, "fuzz", &obj, NULL) == OK);
 	check_table(obj);

@@ -10,6 +10,7 @@
  */
 #include "unwind/cfi.h"
 #include "unwind/code.h"
+#include "unwind/golang.h"
 #include "unwind/x86.h"
 
 #include <elf.h>
@@ -17,12 +18,13 @@
 
 #define CIE_CACHE_SIZE 64
 
-#define SOURCES 2 /* .eh_frame (or what PT_GNU_EH_FRAME points at), .debug_frame */
+/* In order of trust. */
+enum { EH_FRAME, GO_TABLE, DEBUG_FRAME, SOURCES };
 
 struct function {
-	uint64_t begin;  /* file offset */
-	uint32_t entry;  /* offset in the section */
-	uint32_t source; /* index of sources[] */
+	uint64_t begin; /* file offset */
+	uint32_t entry; /* offset in the section; GO_TABLE: number of the function */
+	uint32_t source;
 };
 
 /* One section of call frame information. */
@@ -36,7 +38,8 @@ struct source {
 struct builder {
 	const struct objfile *obj;
 	struct code code;
-	struct source sources[SOURCES]; /* in order of trust */
+	struct source sources[SOURCES]; /* that of GO_TABLE is empty */
+	struct golang *golang;          /* NULL: no program of Go */
 	VEC(struct function) functions;
 	struct pages *pages;
 	uint64_t fde_count;
@@ -51,6 +54,7 @@ static void builder_cleanup(struct builder **b)
 	code_deinit(&(*b)->code);
 	for (int i = 0; i < SOURCES; i++)
 		buf_deinit(&(*b)->sources[i].bytes);
+	golang_close((*b)->golang);
 	VEC_FREE(&(*b)->functions);
 	pages_free((*b)->pages);
 	free(*b);
@@ -149,9 +153,16 @@ static enum status read_source(
 
 static enum status read_sources(struct builder *b, struct err *e)
 {
-	static const char *const names[SOURCES] = { ".eh_frame", ".debug_frame" };
-	bool is_empty = true;
+	static const char *const names[SOURCES] = {
+		[EH_FRAME] = ".eh_frame", [DEBUG_FRAME] = ".debug_frame"
+	};
+	enum status go = golang_open(b->obj, &b->golang, e);
+	if (go != OK && go != E_NOTFOUND)
+		return go;
+	bool is_empty = go == E_NOTFOUND;
 	for (int i = 0; i < SOURCES; i++) {
+		if (i == GO_TABLE)
+			continue;
 		struct source *src = &b->sources[i];
 		enum status s = read_source(b->obj, names[i], src, e);
 		if (s != OK)
@@ -220,6 +231,17 @@ static bool needs_bx(struct source *src, const struct cfi_cie *cie, const struct
 	return false;
 }
 
+static uint64_t length_of(struct builder *b, const struct function *f)
+{
+	const struct cfi_cie *cie;
+	struct cfi_fde fde;
+	struct golang_function go;
+	if (f->source == GO_TABLE)
+		return golang_function(b->golang, f->entry, &go) ? go.end - go.start : 0;
+	reread(b, f, &cie, &fde);
+	return fde.length;
+}
+
 /* Is the offset in a function of the `count` first ones, which are sorted? */
 static bool is_covered(struct builder *b, size_t count, uint64_t offset)
 {
@@ -234,10 +256,7 @@ static bool is_covered(struct builder *b, size_t count, uint64_t offset)
 	}
 	if (from == 0)
 		return false;
-	const struct cfi_cie *cie;
-	struct cfi_fde fde;
-	reread(b, &b->functions.v[from - 1], &cie, &fde);
-	return offset - b->functions.v[from - 1].begin < fde.length;
+	return offset - b->functions.v[from - 1].begin < length_of(b, &b->functions.v[from - 1]);
 }
 
 /* The first `covered` functions, which are sorted, are those of better sources. False: no memory.
@@ -265,6 +284,26 @@ static bool index_entry(
 	return VEC_PUSH(&b->functions, f);
 }
 
+static enum status index_golang(struct builder *b, struct err *e)
+{
+	size_t covered = b->functions.len;
+	for (uint32_t i = 0; b->golang && i < golang_count(b->golang); i++) {
+		struct golang_function go;
+		b->fde_count++;
+		if (!golang_function(b->golang, i, &go) || b->functions.len >= UNWIND_FDES_MAX) {
+			b->bad_fdes++;
+			continue;
+		}
+		const struct code_part *segment = code_find(&b->code, go.start);
+		if (!segment)
+			continue;
+		struct function f = { go.start - segment->vaddr + segment->begin, i, GO_TABLE };
+		if (!is_covered(b, covered, f.begin) && !VEC_PUSH(&b->functions, f))
+			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
+	}
+	return OK;
+}
+
 static void sort_functions(struct builder *b)
 {
 	bool sorted = true;
@@ -280,6 +319,11 @@ static enum status index_source(struct builder *b, uint32_t source, struct err *
 	size_t covered = b->functions.len;
 	bool broken = false;
 	struct cfi_entry entry;
+	if (source == GO_TABLE) {
+		enum status s = index_golang(b, e);
+		sort_functions(b);
+		return s;
+	}
 	while (cfi_next_entry(&b->sources[source].section, &offset, &entry, &broken)) {
 		if (!entry.is_cie && !index_entry(b, source, &entry, covered))
 			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
@@ -338,16 +382,50 @@ static size_t longest(struct builder *b, size_t i, size_t *out_next)
 	uint64_t best_length = 0;
 	size_t n = i;
 	for (; n < b->functions.len && b->functions.v[n].begin == b->functions.v[i].begin; n++) {
-		const struct cfi_cie *cie;
-		struct cfi_fde fde;
-		reread(b, &b->functions.v[n], &cie, &fde);
-		if (fde.length > best_length) {
+		uint64_t length = length_of(b, &b->functions.v[n]);
+		if (length > best_length) {
 			best = n;
-			best_length = fde.length;
+			best_length = length;
 		}
 	}
 	*out_next = n;
 	return best;
+}
+
+/* What is between the last function and the one that begins at `begin`. */
+static void put_gap(struct builder *b, const struct code_part *segment, uint64_t at, uint64_t begin)
+{
+	if (begin - at > CODE_PADDING_MAX || at == segment->begin)
+		code_put_gap(&b->code, at, begin, b->pages);
+	if (pages_full(b->pages))
+		b->bad_fdes++;
+}
+
+/* Function f up to `limit` at most, after what ends at `at`; returns its end. */
+static uint64_t put_one(struct builder *b, const struct code_part *segment,
+	const struct function *f, uint64_t at, uint64_t limit)
+{
+	const struct cfi_cie *cie;
+	struct cfi_fde fde;
+	uint64_t begin = f->begin;
+	if (f->source == GO_TABLE) {
+		uint64_t end = begin + MIN(length_of(b, f), limit - begin);
+		/* Go's functions follow one another without a gap; the row before is earlier. */
+		if (golang_is_signal(b->golang, f->entry) && begin > segment->begin)
+			begin--;
+		put_gap(b, segment, MIN(at, begin), begin);
+		b->bad_fdes += !golang_put(b->golang, f->entry, begin, end, b->pages);
+		return end;
+	}
+	reread(b, f, &cie, &fde);
+	uint64_t end = begin + MIN(fde.length, limit - begin);
+	/* A return into the trampoline is looked up by the byte before it; all rows of it
+	 * say the same. */
+	if (cie->is_signal && begin > at)
+		begin--;
+	put_gap(b, segment, at, begin);
+	put_function(b, &b->sources[f->source].section, cie, &fde, begin, end);
+	return end;
 }
 
 /* The functions of one segment, from number i on; returns the first that is behind it. */
@@ -356,26 +434,13 @@ static size_t put_segment(struct builder *b, const struct code_part *segment, si
 	uint64_t at = segment->begin;
 	while (i < b->functions.len && b->functions.v[i].begin < segment->end) {
 		uint64_t begin = b->functions.v[i].begin;
-		const struct cfi_cie *cie;
-		struct cfi_fde fde;
 		size_t next = i + 1;
 		if (next < b->functions.len && b->functions.v[next].begin == begin)
 			i = longest(b, i, &next);
-		const struct cfi_section *section = &b->sources[b->functions.v[i].source].section;
-		reread(b, &b->functions.v[i], &cie, &fde);
+		const struct function *f = &b->functions.v[i];
 		i = next;
 		uint64_t limit = i < b->functions.len ? b->functions.v[i].begin : segment->end;
-		uint64_t end = begin + MIN(fde.length, MIN(limit, segment->end) - begin);
-		/* A return into the trampoline is looked up by the byte before it; all rows of it
-		 * say the same. */
-		if (cie->is_signal && begin > at)
-			begin--;
-		if (begin - at > CODE_PADDING_MAX || at == segment->begin)
-			code_put_gap(&b->code, at, begin, b->pages);
-		if (pages_full(b->pages))
-			b->bad_fdes++;
-		put_function(b, section, cie, &fde, begin, end);
-		at = end;
+		at = put_one(b, segment, f, at, MIN(limit, segment->end));
 	}
 	code_put_gap(&b->code, at, segment->end, b->pages);
 	pages_put(b->pages, segment->end, (struct unwind_rule){ .cfa = UNWIND_CFA_NONE });

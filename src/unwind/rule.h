@@ -47,8 +47,17 @@ enum unwind_cfa {
 	 * and rbx further up, as far as `fp` tells where it is */
 	UNWIND_CFA_REGISTER = 11,
 	UNWIND_CFA_RA_REGISTER = 12, /* sp + cfa_off, return address in register ra_off */
+	UNWIND_CFA_SWITCH = 13,      /* fp + cfa_off, which may lie on another stack */
+	/* Go's morestack: the goroutine's pc and sp are in its g: r14 of the interrupted frame is
+	 * g0; cfa_off is where curg is in an m, fp_off where sched.bp is in a g */
+	UNWIND_CFA_GO_MORESTACK = 14,
 	UNWIND_CFA_COUNT
 };
+
+/* Go, runtime2.go: g.m; g.sched.sp and .pc; m.g0 is its first word. */
+#define UNWIND_GO_G_M 48
+#define UNWIND_GO_G_SP 56
+#define UNWIND_GO_G_PC 64
 
 enum unwind_fp {
 	UNWIND_FP_SAME = 0,  /* the caller's fp is still in the register */

@@ -110,7 +110,8 @@ static enum unwind_step step_frame_pointer(
 static enum unwind_step find_cfa(const struct machine *m, const struct unwind_frame *f,
 	const struct unwind_rule *rule, unwind_read_fn *read, void *ctx, uint64_t *out)
 {
-	bool by_fp = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP;
+	bool by_fp = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ||
+		     rule->cfa == UNWIND_CFA_SWITCH;
 	unsigned reg = by_fp ? m->fp : m->sp;
 	if (rule->cfa == UNWIND_CFA_REGISTER)
 		reg = (unsigned)rule->ra_off;
@@ -201,7 +202,7 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 	if (s != UNWIND_STEP_ON)
 		return s;
 	/* A leaf of arm64 may have no frame at all. */
-	bool advances = cfa > f->registers[m->sp] ||
+	bool advances = cfa > f->registers[m->sp] || rule->cfa == UNWIND_CFA_SWITCH ||
 			(cfa == f->registers[m->sp] && f->is_exact &&
 				(m->lr || rule->cfa == UNWIND_CFA_RA_REGISTER));
 	if (!advances)
@@ -229,6 +230,7 @@ enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rul
 	case UNWIND_CFA_STOP:
 		return UNWIND_STEP_ROOT;
 	case UNWIND_CFA_UNSUPPORTED:
+	case UNWIND_CFA_GO_MORESTACK: /* what it needs is on no stack */
 		return UNWIND_STEP_UNSUPPORTED;
 	default:
 		return rule->cfa < UNWIND_CFA_COUNT ? step_table(m, f, rule, read, ctx)

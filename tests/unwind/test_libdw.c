@@ -38,6 +38,8 @@
 	X(CODE, true, "libdw knows nothing; we, from the code (PLT, entry, signal return, Go)")   \
 	X(PADDING, true, "libdw knows nothing; padding behind a function goes on as the function")\
 	X(ENTRY, true, "we: a program's entry is the root, whatever is said there")               \
+	X(GO_FP, true, "Go: the same frame; its DWARF does not say that the frame pointer is saved")  \
+	X(GO_SWITCH, true, "Go: on another stack, which its DWARF cannot say")                     \
 	X(FP_LOST, false, "the same frame; the caller's frame pointer is where no rule can say")  \
 	X(UNSUPPORTED, false, "libdw knows the frame, no rule of ours can say it")                \
 	X(NOTHING, false, "libdw knows the frame, we do not")                                     \
@@ -260,6 +262,7 @@ struct point {
 	const struct unwind_table *table;
 	uint64_t pc;
 	uint64_t offset;
+	bool is_go;
 };
 
 static bool is_known_at(const struct point *p, uint64_t pc)
@@ -300,6 +303,8 @@ static enum outcome compare(const struct point *p, const struct unwind_rule *rul
 		return theirs.is_root ? SAME_ROOT : ENTRY;
 	if (step == UNWIND_STEP_UNSUPPORTED)
 		return UNSUPPORTED;
+	if (rule->cfa == UNWIND_CFA_SWITCH || rule->cfa == UNWIND_CFA_GO_MORESTACK)
+		return GO_SWITCH;
 	/* A signal frame gives all registers back, and its CFA is no more than its stack pointer.
 	 * One byte early the function before it still says something else. */
 	if (rule->cfa == UNWIND_CFA_SIGNAL && !theirs.is_signal)
@@ -311,7 +316,10 @@ static enum outcome compare(const struct point *p, const struct unwind_rule *rul
 	if (theirs.fp_known && !(ours.known >> fp & 1))
 		return FP_LOST;
 	if (theirs.fp_known && ours.registers[fp] != theirs.fp)
-		return DIFFERENT;
+		return p->is_go && rule->fp == UNWIND_FP_SAVED && rule->fp_off == -16 &&
+				       theirs.fp == made_register(fp)
+			       ? GO_FP
+			       : DIFFERENT;
 	return is_leaf_rule(rule) ? SAME_LEAF : SAME;
 }
 
@@ -409,7 +417,7 @@ static bool compare_file(const char *path, uint64_t points)
 	uint64_t of[OUTCOME_COUNT] = { 0 };
 	uint64_t bad = 0;
 	for (uint64_t i = 0; i < points; i++) {
-		struct point p = { &o, obj, t, 0, 0 };
+		struct point p = { &o, obj, t, 0, 0, objfile_section(obj, ".gopclntab") != NULL };
 		if (!random_point(obj, &p.pc, &p.offset))
 			break;
 		struct unwind_rule rule = unwind_table_find(t, p.offset);

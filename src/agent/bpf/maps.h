@@ -128,6 +128,7 @@ struct mapping {
 
 /* arch/x86/include/uapi/asm/sigcontext.h: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip. */
 #define SIGCONTEXT_REGS 17
+#define SIGCONTEXT_R14 6
 #define SIGCONTEXT_BP 10
 #define SIGCONTEXT_BX 11
 #define SIGCONTEXT_SP 15
@@ -157,7 +158,8 @@ struct walk {
 	__u32 mapping_next;
 	__u32 busy;
 	__u32 bx_is_known;
-	__u64 bx; /* rbx of this frame, if known */
+	__u64 bx;   /* rbx of this frame, if known */
+	__u64 go_g; /* r14 of the interrupted frame: in Go's code its g */
 	/* Of the frame that was interrupted (while pc_is_exact), in the order of a signal frame. */
 	__u64 regs[SIGCONTEXT_REGS];
 	struct mapping mappings[MAPPING_CACHE_SIZE];

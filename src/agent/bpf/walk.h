@@ -218,7 +218,9 @@ static __always_inline enum stack_end step_without_rule(struct walk *w)
 static __always_inline enum stack_end rule_cfa(
 	const struct walk *w, const struct unwind_rule *rule, __u64 *out)
 {
-	__u64 base = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ? w->fp : w->sp;
+	int by_fp = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ||
+		    rule->cfa == UNWIND_CFA_SWITCH;
+	__u64 base = by_fp ? w->fp : w->sp;
 	if (rule->cfa == UNWIND_CFA_REGISTER && !read_register(w, (__u16)rule->ra_off, &base))
 		return STACK_END_UNSUPPORTED;
 	if (rule->cfa == UNWIND_CFA_PLT) {
@@ -267,7 +269,7 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	if (end != STACK_END_NONE)
 		return end;
 	int in_register = rule->cfa == UNWIND_CFA_RA_REGISTER;
-	if (cfa <= w->sp && !(in_register && cfa == w->sp))
+	if (cfa <= w->sp && !(in_register && cfa == w->sp) && rule->cfa != UNWIND_CFA_SWITCH)
 		return STACK_END_LOOP;
 	__u32 fp_kind = rule->fp & UNWIND_FP_MASK;
 	__u64 fp = fp_kind == UNWIND_FP_SAME ? w->fp : FP_UNKNOWN;
@@ -288,6 +290,21 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	return step_to(w, pc, cfa, fp);
 }
 
+/* Go's morestack runs newstack on the stack of g0 and has kept nothing of the goroutine's but what
+ * is in its g. m.g0 proves that r14 was a g. */
+static __always_inline enum stack_end step_go_morestack(
+	struct walk *w, const struct unwind_rule *rule)
+{
+	__u64 m, g0, curg, fp, regs[2]; /* sp, pc */
+	if (!read_user(&m, sizeof(m), w->go_g + UNWIND_GO_G_M) || !read_user(&g0, sizeof(g0), m) ||
+		g0 != w->go_g || !read_user(&curg, sizeof(curg), m + (__s64)rule->cfa_off) ||
+		!read_user(regs, sizeof(regs), curg + UNWIND_GO_G_SP) ||
+		!read_user(&fp, sizeof(fp), curg + (__s64)rule->fp_off))
+		return STACK_END_UNSUPPORTED;
+	w->bx_is_known = 0;
+	return step_to(w, regs[1], regs[0], fp);
+}
+
 static __always_inline enum stack_end step_by_rule(struct walk *w, const struct unwind_rule *rule)
 {
 	switch (rule->cfa) {
@@ -299,7 +316,10 @@ static __always_inline enum stack_end step_by_rule(struct walk *w, const struct 
 	case UNWIND_CFA_PLT:
 	case UNWIND_CFA_REGISTER:
 	case UNWIND_CFA_RA_REGISTER:
+	case UNWIND_CFA_SWITCH:
 		return step_table(w, rule);
+	case UNWIND_CFA_GO_MORESTACK:
+		return step_go_morestack(w, rule);
 	case UNWIND_CFA_NONE:
 		return step_without_rule(w);
 	case UNWIND_CFA_SIGNAL:
