@@ -10,11 +10,12 @@
 #include "pb/pb.h"
 #include "server/internal.h"
 
-/* Tables of a message in memory, against its bytes: varints become integers. */
-#define DECODED_FACTOR 8
-#define DECODED_MIN ((size_t)16 << 20)
+/* Tables of a message in memory, against its bytes, at most: varints become integers, samples of a
+ * few bytes rows. Most take a quarter of that (STORE_ADMIT_BYTES). */
+#define DECODED_FACTOR 16
+#define DECODED_MIN ((size_t)1 << 20)
 
-static enum status store_message(
+static enum status decode_and_store(
 	struct server *s, struct str message, struct otlp_rejects *rejects, struct err *e)
 {
 	CLEANUP(profile_deinit) struct profile p = { 0 };
@@ -30,6 +31,18 @@ static enum status store_message(
 	st = store_append(s->store, STR(""), &p, hash128(message.p, message.len), e);
 	if (st == OK)
 		metric_add(&s->metrics.otlp_samples, p.samples.len);
+	return st;
+}
+
+static enum status store_message(
+	struct server *s, struct str message, struct otlp_rejects *rejects, struct err *e)
+{
+	uint64_t bytes = STORE_ADMIT_BYTES(message.len);
+	enum status st = store_admit(s->store, bytes, e);
+	if (st != OK)
+		return st;
+	st = decode_and_store(s, message, rejects, e);
+	store_admit_end(s->store, bytes);
 	return st;
 }
 

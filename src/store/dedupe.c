@@ -10,9 +10,11 @@
 #define PENDING INT64_MAX
 #define RING_MIN 256
 
-void dedupe_init(struct dedupe *d)
+void dedupe_init(struct dedupe *d, uint64_t bytes)
 {
-	*d = (struct dedupe){ 0 };
+	*d = (struct dedupe){ .max = DEDUPE_MIN };
+	while (d->max < DEDUPE_MAX && d->max * 2 * DEDUPE_ENTRY_BYTES <= bytes)
+		d->max *= 2;
 	pthread_mutex_init(&d->lock, NULL);
 }
 
@@ -76,7 +78,7 @@ static bool grow(struct dedupe *d)
 
 static bool push(struct dedupe *d, struct hash128 id, int64_t arrived_ns)
 {
-	if (d->count == d->cap && d->cap < DEDUPE_MAX && !grow(d))
+	if (d->count == d->cap && d->cap < d->max && !grow(d))
 		return false;
 	if (d->count == d->cap)
 		drop_first(d);

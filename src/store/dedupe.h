@@ -10,12 +10,15 @@
 #include "store/part.h"
 
 #define DEDUPE_AGE_NS (3600LL * 1000000000LL)
-#define DEDUPE_MAX (1u << 20) /* the oldest are forgotten beyond that */
+#define DEDUPE_MAX (1u << 20) /* batches; the oldest are forgotten beyond that */
+#define DEDUPE_MIN (1u << 14)
+#define DEDUPE_ENTRY_BYTES 64 /* of memory, with the index, at most */
 
 struct dedupe {
 	pthread_mutex_t lock;
-	struct batch_seen *v; /* a ring: [first .. first + count) modulo DEDUPE_MAX */
+	struct batch_seen *v; /* a ring: [first .. first + count) modulo cap */
 	size_t cap;
+	size_t max; /* of cap: a power of two */
 	size_t first;
 	size_t count;
 	struct map index; /* of positions in v */
@@ -23,7 +26,8 @@ struct dedupe {
 
 enum dedupe_answer { DEDUPE_NEW, DEDUPE_KNOWN, DEDUPE_PENDING, DEDUPE_NO_MEMORY };
 
-void dedupe_init(struct dedupe *d);
+/* `bytes`: what it may take, within DEDUPE_MIN and DEDUPE_MAX batches. */
+void dedupe_init(struct dedupe *d, uint64_t bytes);
 void dedupe_deinit(struct dedupe *d);
 /* NEW: the caller stores the batch and then says how it went. The null id is always new. */
 enum dedupe_answer dedupe_begin(struct dedupe *d, struct hash128 id, int64_t now_ns);

@@ -9,6 +9,7 @@
 
 #include "store/dedupe.h"
 #include "store/log.h"
+#include "store/memory.h"
 #include "store/part.h"
 
 #define MERGE_RETRY_NS (600LL * 1000000000LL)
@@ -28,6 +29,7 @@ struct store {
 	struct pool *pool; /* of queries; NULL: they run on their callers' threads */
 	struct log *log;
 	struct dedupe dedupe;
+	struct memory_shares memory;
 	uint64_t memtable_bytes; /* a memtable that is larger becomes a part */
 
 	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */

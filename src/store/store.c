@@ -298,7 +298,8 @@ enum status store_open(const struct store_config *c, store_notice_fn *notice, vo
 	s->notice_ctx = ctx;
 	s->lock_fd = -1;
 	init_locks(s);
-	dedupe_init(&s->dedupe);
+	memory_init(&s->memory, s->config.memory_bytes);
+	dedupe_init(&s->dedupe, s->config.memory_bytes / 32);
 	s->path = strdup(c->path);
 	s->config.path = s->path;
 	enum status st = s->path ? OK : err_set(e, E_NOMEM, "%s", c->path);
@@ -487,6 +488,19 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 	return OK;
 }
 
+enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
+{
+	enum status st = memory_take(&s->memory, MEMORY_INGEST, bytes, e);
+	if (st != OK)
+		metric_add(&s->metrics.refused_memory, 1);
+	return st;
+}
+
+void store_admit_end(struct store *s, uint64_t bytes)
+{
+	memory_give(&s->memory, MEMORY_INGEST, bytes);
+}
+
 enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e)
 {
@@ -524,5 +538,7 @@ void store_write_metrics(struct store *s, struct buf *out)
 	pthread_mutex_unlock(&s->lock);
 	metric_set(&s->metrics.memtable_bytes, bytes);
 	metric_set(&s->metrics.memtable_rows, rows);
+	metric_set(&s->metrics.ingest_bytes, memory_used(&s->memory, MEMORY_INGEST));
+	metric_set(&s->metrics.query_bytes, memory_used(&s->memory, MEMORY_QUERIES));
 	metrics_write(out, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
 }

@@ -37,6 +37,13 @@ NODISCARD enum status store_open(const struct store_config *c, store_notice_fn *
 /* Flushes and closes. */
 void store_close(struct store *s);
 
+/* A batch on its way in takes memory: its message, what is decoded of it, what is encoded for the
+ * log. Whoever receives it asks for that before decoding, and gives it back when store_append() has
+ * returned. E_UNAVAILABLE: others have it; the batch may be sent again. */
+#define STORE_ADMIT_BYTES(message_len) ((message_len)*6ull + 65536)
+NODISCARD enum status store_admit(struct store *s, uint64_t bytes, struct err *e);
+void store_admit_end(struct store *s, uint64_t bytes);
+
 /* All samples of `p` under `tenant`, durable when this returns OK (group commit with concurrent
  * callers). `batch_id` makes a retry harmless: the same id within the last hour is acknowledged and
  * not stored again. Labels named in STORE_SAMPLE_LABELS are kept beside the sample, all others make
@@ -137,6 +144,9 @@ NODISCARD enum status store_export_split(
 	X(part_samples, GAUGE, "firn_store_part_rows", "Rows of all part files.")            \
 	X(memtable_bytes, GAUGE, "firn_store_memtable_bytes", "Bytes of the memtable.")      \
 	X(memtable_rows, GAUGE, "firn_store_memtable_rows", "Rows of the memtable.")         \
+	X(ingest_bytes, GAUGE, "firn_store_ingest_bytes",                                    \
+		"Memory held by batches on their way in.")                                   \
+	X(query_bytes, GAUGE, "firn_store_query_bytes", "Memory held by questions.")         \
 	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")       \
 	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                    \
 	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.") \

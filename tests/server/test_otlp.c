@@ -24,6 +24,25 @@ enum status store_append(struct store *s, struct str tenant, const struct profil
 	return append_status == OK ? OK : err_set(e, append_status, "the store says no");
 }
 
+static enum status admit_status;
+static uint64_t admitted; /* bytes, not given back yet */
+
+enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
+{
+	(void)s;
+	if (admit_status != OK)
+		return err_set(e, admit_status, "no memory now");
+	admitted += bytes;
+	return OK;
+}
+
+void store_admit_end(struct store *s, uint64_t bytes)
+{
+	(void)s;
+	CHECK(admitted >= bytes);
+	admitted -= bytes;
+}
+
 static struct server server;
 
 static int setup(void **state)
@@ -31,8 +50,9 @@ static int setup(void **state)
 	(void)state;
 	memset(&server, 0, sizeof(server));
 	atomic_store(&server.ready, true);
-	append_status = OK;
+	append_status = admit_status = OK;
 	appends = 0;
+	CHECK(admitted == 0);
 	return 0;
 }
 
@@ -149,5 +169,26 @@ static void refuses(void **state)
 	assert_int_equal(appends, 0);
 }
 
-TEST_MAIN(cmocka_unit_test_setup(stores_messages, setup),
+/* Nothing is decoded without memory for it; what was admitted is given back. */
+static void asks_for_memory_first(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf message;
+	buf_init(&message, 1 << 20);
+	make_message(&message);
+	struct ask a;
+	admit_status = E_UNAVAILABLE;
+	post(&a, buf_view(&message), false, "application/x-protobuf");
+	assert_int_equal(a.out.http_status, 503);
+	assert_int_equal(appends, 0);
+	ask_deinit(&a);
+	admit_status = OK;
+	post(&a, buf_view(&message), false, "application/x-protobuf");
+	assert_int_equal(appends, 1);
+	assert_int_equal(admitted, 0);
+	ask_deinit(&a);
+}
+
+TEST_MAIN(cmocka_unit_test_setup(asks_for_memory_first, setup),
+	cmocka_unit_test_setup(stores_messages, setup),
 	cmocka_unit_test_setup(maps_statuses, setup), cmocka_unit_test_setup(refuses, setup))

@@ -12,7 +12,7 @@ static void answers(void **state)
 {
 	(void)state;
 	struct dedupe d;
-	dedupe_init(&d);
+	dedupe_init(&d, UINT64_MAX);
 	CHECK(dedupe_begin(&d, id_of(1), T0) == DEDUPE_NEW);
 	CHECK(dedupe_begin(&d, id_of(1), T0) == DEDUPE_PENDING);
 	dedupe_end(&d, id_of(1), T0, true);
@@ -34,7 +34,7 @@ static void forgets_after_an_hour(void **state)
 {
 	(void)state;
 	struct dedupe d;
-	dedupe_init(&d);
+	dedupe_init(&d, UINT64_MAX);
 	for (uint64_t i = 1; i <= 5000; i++) {
 		CHECK(dedupe_begin(&d, id_of(i), T0 + (int64_t)i * SEC) == DEDUPE_NEW);
 		dedupe_end(&d, id_of(i), T0 + (int64_t)i * SEC, true);
@@ -50,7 +50,7 @@ static void has_a_limit(void **state)
 {
 	(void)state;
 	struct dedupe d;
-	dedupe_init(&d);
+	dedupe_init(&d, UINT64_MAX);
 	for (uint64_t i = 1; i <= DEDUPE_MAX + 10; i++)
 		dedupe_add(&d, id_of(i), T0);
 	CHECK(d.count == DEDUPE_MAX && d.cap == DEDUPE_MAX);
@@ -59,5 +59,24 @@ static void has_a_limit(void **state)
 	dedupe_deinit(&d);
 }
 
-TEST_MAIN(cmocka_unit_test(answers), cmocka_unit_test(forgets_after_an_hour),
-	cmocka_unit_test(has_a_limit))
+static void less_memory_remembers_less(void **state)
+{
+	(void)state;
+	struct dedupe d;
+	dedupe_init(&d, 2 * DEDUPE_MIN * DEDUPE_ENTRY_BYTES);
+	for (uint64_t i = 1; i <= 3 * DEDUPE_MIN; i++)
+		dedupe_add(&d, (struct hash128){ i, i }, 1000);
+	CHECK(d.count == 2 * DEDUPE_MIN && d.cap == 2 * DEDUPE_MIN);
+	CHECK(dedupe_begin(&d, (struct hash128){ 1, 1 }, 1000) == DEDUPE_NEW);
+	CHECK(dedupe_begin(&d, (struct hash128){ 3 * DEDUPE_MIN, 3 * DEDUPE_MIN }, 1000) ==
+		DEDUPE_KNOWN);
+	size_t slots = d.index.mask + 1;
+	CHECK(d.cap * sizeof(*d.v) + slots * sizeof(uint64_t) * 2 <= d.max * DEDUPE_ENTRY_BYTES);
+	dedupe_deinit(&d);
+	dedupe_init(&d, 0);
+	CHECK(d.max == DEDUPE_MIN);
+	dedupe_deinit(&d);
+}
+
+TEST_MAIN(cmocka_unit_test(less_memory_remembers_less), cmocka_unit_test(answers),
+	cmocka_unit_test(forgets_after_an_hour), cmocka_unit_test(has_a_limit))
