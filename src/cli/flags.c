@@ -68,7 +68,20 @@ static const struct cli_option server_options[] = {
 	{ .name = "storage-retention-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, retention_bytes), .value = "SIZE",
 	  .otherwise = "10GiB",
-	  .help = "When the stored samples pass this, the oldest are dropped; 0: no limit." },
+	  .help = "When the storage directory passes this, the oldest samples are dropped; 0: no "
+		  "limit. What is not samples (symbols, log, damaged files) counts up to half of it." },
+	{ .name = "storage-retention", .kind = CLI_LIST, .separator = ';',
+	  .at = offsetof(struct cli_server_flags, retention_rules), .value = "RULE;...",
+	  .help = "Other limits for some tenants or profile types; may be repeated, the first rule "
+		  "that fits counts: 'type=\"memory:*\"=30d', 'tenant=\"a\",type=\"process_cpu:*\"="
+		  "7d/10GB' (a duration, a size, or both; * stands for any characters; 0s: for "
+		  "ever). Samples go by whole parts: up to a day later than asked." },
+	{ .name = "storage-thin", .kind = CLI_LIST, .separator = ';',
+	  .at = offsetof(struct cli_server_flags, thin_rules), .value = "RULE;...",
+	  .help = "Make old samples coarser, sums by series and stack stay exact; may be repeated: "
+		  "'7d=5m' rounds times of samples older than 7 days down to 5 minutes, "
+		  "'7d=5m/thread_id+cpu' drops these labels too, '30d=0s/*' all that lie beside "
+		  "samples (pid, thread_id, thread_name, cpu, span_id, trace_id)." },
 	{ .name = "enable-admin-api", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_server_flags, admin_api),
 	  .help = "Allow /api/admin/: deleting, exporting and importing samples (firn store). "
@@ -202,9 +215,33 @@ static bool check_http(const struct cli_server_flags *f)
 	return true;
 }
 
+/* The rules of both lists. */
+static bool settle_rules(struct cli_server_flags *f)
+{
+	struct err e = { 0 };
+	enum status s = OK;
+	if (f->retention_rules.count > STORE_RULES_MAX || f->thin_rules.count > STORE_RULES_MAX) {
+		cli_complain("--storage-retention and --storage-thin: at most %d rules each",
+			STORE_RULES_MAX);
+		return false;
+	}
+	for (uint32_t i = 0; i < f->retention_rules.count && s == OK; i++) {
+		s = store_retention_parse(str_of(f->retention_rules.v[i]), &f->retention[i], &e);
+		if (s != OK)
+			cli_complain("--storage-retention: %s", err_text(&e, s));
+	}
+	for (uint32_t i = 0; i < f->thin_rules.count && s == OK; i++) {
+		s = store_thin_parse(str_of(f->thin_rules.v[i]), &f->thin[i], &e);
+		if (s != OK)
+			cli_complain("--storage-thin: %s", err_text(&e, s));
+	}
+	return s == OK;
+}
+
 bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 {
-	if (!settle_dir("storage-path", f->storage_path, cli_state_path, f->path))
+	if (!settle_dir("storage-path", f->storage_path, cli_state_path, f->path) ||
+		!settle_rules(f))
 		return false;
 	if (f->storage_memory_bytes < STORAGE_MEMORY_LEAST) {
 		cli_complain("--storage-memory: expected 16MiB or more");
@@ -224,6 +261,10 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->storage_memory_bytes = f->storage_memory_bytes;
 	out->retention_ns = f->retention_ns;
 	out->retention_bytes = f->retention_bytes;
+	out->retention_rules = f->retention;
+	out->retention_rule_count = f->retention_rules.count;
+	out->thin_rules = f->thin;
+	out->thin_rule_count = f->thin_rules.count;
 	out->debug_dirs = f->debug_dirs;
 	out->admin_api = f->admin_api;
 	out->local_files = true;

@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "cli/options.h"
 #include "server/server.h"
+#include "store/store.h"
 
 struct cli_log_flags {
 	const char *level;
@@ -33,6 +34,10 @@ struct cli_server_flags {
 	uint64_t storage_memory_bytes;
 	int64_t retention_ns;
 	uint64_t retention_bytes;
+	struct cli_list retention_rules;
+	struct cli_list thin_rules;
+	struct store_retention_rule retention[STORE_RULES_MAX]; /* the two lists, understood */
+	struct store_thin_rule thin[STORE_RULES_MAX];
 	const char *debug_dirs;
 	bool admin_api;
 	char path[PATH_MAX]; /* where the data lies */

@@ -100,6 +100,10 @@ static enum status open_store(struct server *s, struct err *e)
 	c.memory_bytes = s->config->storage_memory_bytes;
 	c.retention_ns = s->config->retention_ns;
 	c.retention_bytes = s->config->retention_bytes;
+	c.rules = s->config->retention_rules;
+	c.rule_count = s->config->retention_rule_count;
+	c.thin = s->config->thin_rules;
+	c.thin_count = s->config->thin_rule_count;
 	int64_t begun = clock_monotonic_ns();
 	enum status st = store_open(&c, notice, NULL, &s->store, e);
 	if (st != OK)

@@ -10,6 +10,9 @@
 
 #include <signal.h>
 
+struct store_retention_rule;
+struct store_thin_rule;
+
 struct server_config {
 	const char *http_address;        /* 127.0.0.1:7070 */
 	const char *path_prefix;         /* "/firn"; "": none */
@@ -22,6 +25,11 @@ struct server_config {
 	uint64_t storage_memory_bytes;
 	int64_t retention_ns;
 	uint64_t retention_bytes;
+	/* Outlive server_run(). */
+	const struct store_retention_rule *retention_rules;
+	size_t retention_rule_count;
+	const struct store_thin_rule *thin_rules;
+	size_t thin_rule_count;
 	const char *debug_dirs; /* /usr/lib/debug */
 	bool admin_api;         /* /api/admin/… is allowed */
 	bool local_files;       /* symbolize from this host's files */

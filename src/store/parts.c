@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The set of parts: names, numbers, quarantine, retention.
+ * The set of parts: names, numbers, quarantine.
  *
  * A file whose fate a failure left open (renamed, but the directory's sync failed; not removed) is
  * "doubtful": the next part that is written says that it replaces it, so that at the next start it
@@ -163,63 +163,4 @@ void store_quarantine(struct store *s, struct part *p, const char *reason)
 		st == OK ? "" : ", but: ", st == OK ? "" : err_text(&e, st));
 	part_unref(p);
 	store_manifest_write(s);
-}
-
-/* ---- retention ---- */
-
-static int by_last(const void *a, const void *b)
-{
-	const struct part_meta *x = part_meta(*(struct part *const *)a);
-	const struct part_meta *y = part_meta(*(struct part *const *)b);
-	if (x->last_ns != y->last_ns)
-		return x->last_ns < y->last_ns ? -1 : 1;
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* With the lock held: the parts to drop leave s->parts and are moved to `out`. */
-static size_t choose_expired(struct store *s, int64_t now_ns, struct part **out)
-{
-	uint64_t bytes = 0, limit = s->config.retention_bytes;
-	for (size_t i = 0; i < s->parts.len; i++)
-		bytes += part_file_bytes(s->parts.v[i]);
-	if (s->parts.len)
-		qsort(s->parts.v, s->parts.len, sizeof(struct part *), by_last);
-	size_t n = 0, kept = 0;
-	for (size_t i = 0; i < s->parts.len; i++) {
-		struct part *p = s->parts.v[i];
-		bool old = s->config.retention_ns &&
-			   part_meta(p)->last_ns < now_ns - s->config.retention_ns;
-		if (old || (limit && bytes > limit)) {
-			bytes -= part_file_bytes(p);
-			out[n++] = p;
-		} else {
-			s->parts.v[kept++] = p;
-		}
-	}
-	s->parts.len = kept;
-	if (n)
-		store_count_parts(s);
-	return n;
-}
-
-void store_retain(struct store *s, int64_t now_ns)
-{
-	if (!s->config.retention_ns && !s->config.retention_bytes)
-		return;
-	pthread_mutex_lock(&s->merge_lock);
-	pthread_mutex_lock(&s->lock);
-	CLEANUP(free_cleanup)
-	struct part **expired = calloc(MAX(s->parts.len, (size_t)1), sizeof(struct part *));
-	size_t n = expired ? choose_expired(s, now_ns, expired) : 0;
-	pthread_mutex_unlock(&s->lock);
-	if (n)
-		store_manifest_write(s);
-	for (size_t i = 0; i < n; i++) {
-		struct err e = { 0 };
-		if (store_io_unlink(part_path(expired[i]), &e) != OK)
-			store_say(s, "an expired part stays until the next start: %s", e.text);
-		metric_add(&s->metrics.expired, 1);
-		part_unref(expired[i]);
-	}
-	pthread_mutex_unlock(&s->merge_lock);
 }

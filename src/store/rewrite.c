@@ -306,18 +306,30 @@ static int by_key(const void *a, const void *b)
 	return merge_row_compare(a, b);
 }
 
-static enum status write_gathered(struct rewrite *w, struct part_writer *out, struct err *e)
+/* What was gathered, sorted, equal rows summed. */
+static void compact(struct rewrite *w)
 {
 	struct row *v = w->rows.v;
-	if (w->group != REWRITE_ROW && w->rows.len > 1)
-		qsort(v, w->rows.len, sizeof(*v), by_key);
-	for (size_t i = 0; i < w->rows.len;) {
+	size_t kept = 0, n = w->rows.len;
+	if (w->group == REWRITE_ROW || n < 2)
+		return;
+	qsort(v, n, sizeof(*v), by_key);
+	for (size_t i = 0; i < n; kept++) {
 		struct row sum = v[i++];
-		for (; i < w->rows.len && merge_row_compare(&sum, &v[i]) == 0; i++) {
+		for (; i < n && merge_row_compare(&sum, &v[i]) == 0; i++) {
 			sum.value = wrap_add(sum.value, v[i].value);
 			sum.count += v[i].count;
 		}
-		enum status s = part_writer_row(out, &sum, e);
+		v[kept] = sum;
+	}
+	w->rows.len = kept;
+}
+
+static enum status write_gathered(struct rewrite *w, struct part_writer *out, struct err *e)
+{
+	compact(w);
+	for (size_t i = 0; i < w->rows.len; i++) {
+		enum status s = part_writer_row(out, &w->rows.v[i], e);
 		if (s != OK)
 			return s;
 	}
@@ -340,21 +352,33 @@ static bool in_order(const struct rewrite *w, const struct row *a, const struct 
 	return a->node != b->node ? a->node < b->node : a->set < b->set;
 }
 
+/* For one more row: what is full has to shrink by half when it is summed. */
+static enum status make_room(struct rewrite *w, struct err *e)
+{
+	size_t most = w->memory_bytes / sizeof(*w->rows.v);
+	if (w->rows.len < most)
+		return OK;
+	compact(w);
+	if (w->rows.len <= most / 2)
+		return OK;
+	return err_set(e, E_LIMIT,
+		"%zu rows of one series do not fit the memory for sorting: narrow the time range",
+		w->rows.len);
+}
+
 /* All rows of the group that begins with `first`, from one source. */
 static enum status gather(
 	struct rewrite *w, struct rewrite_source *src, const struct row *first, struct err *e)
 {
 	while (src->has_head && src->head.series == first->series &&
 		(w->group == REWRITE_SERIES || src->head.node == first->node)) {
-		if ((w->rows.len + 1) * sizeof(*first) > w->memory_bytes)
-			return err_set(e, E_LIMIT,
-				"%zu rows of one series do not fit the memory for sorting: narrow "
-				"the time range",
-				w->rows.len);
+		enum status s = make_room(w, e);
+		if (s != OK)
+			return s;
 		if (!VEC_PUSH(&w->rows, src->head))
 			return err_set(e, E_NOMEM, "sorting %zu rows", w->rows.len);
 		struct row last = src->head;
-		enum status s = advance(w, src, e);
+		s = advance(w, src, e);
 		if (s != OK)
 			return s;
 		if (src->from->part && src->has_head && !in_order(w, &last, &src->head))
@@ -456,6 +480,8 @@ enum status rewrite_install(
 		return err_set(e, E_UNAVAILABLE, "%s left the store meanwhile", part_path(old));
 	if (fresh)
 		store_trust(s, part_meta(fresh));
+	else
+		store_manifest_write(s); /* or the next start would miss it */
 	*out_removed = store_io_unlink(part_path(old), NULL) == OK;
 	if (!*out_removed)
 		store_doubt(s, part_meta(old)->id);

@@ -2,8 +2,8 @@
 /*
  * store/state: what an open store is made of, and the steps that change it.
  *
- * Layer 3, private to store/. Locks, in the order in which they are taken: flush_lock, merge_lock,
- * gate, lock, dedupe's, a memtable's or part's own.
+ * Layer 3, private to store/. Locks, in the order in which they are taken: retain_lock,
+ * flush_lock, merge_lock, gate, lock, dedupe's, a memtable's or part's own.
  */
 #pragma once
 
@@ -13,6 +13,12 @@
 #include "store/part.h"
 
 #define MERGE_RETRY_NS (600LL * 1000000000LL)
+
+struct part_groups; /* retain.c */
+struct thin_seen {
+	uint64_t id;
+	uint64_t rules;
+};
 
 struct store {
 	struct samples_db samples; /* the first member */
@@ -35,7 +41,13 @@ struct store {
 	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
 	pthread_mutex_t flush_lock;
 	pthread_mutex_t merge_lock;
-	int64_t merge_retry_ns; /* after a failure; with merge_lock held */
+	int64_t merge_retry_ns;      /* after a failure; with merge_lock held */
+	pthread_mutex_t retain_lock; /* guards what follows, of retain.c and thin.c */
+	int64_t rewrite_retry_ns;
+	struct part_groups *groups;
+	size_t group_count;
+	VEC(struct thin_seen)
+	thin_seen;
 
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t flush_wake;
@@ -93,6 +105,8 @@ NODISCARD enum status store_flush_now(struct store *s, struct err *e);
 NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
 /* Drops what is too old or too much. */
 void store_retain(struct store *s, int64_t now_ns);
+/* One part made coarser, if one is due; *out tells whether there was. */
+NODISCARD enum status store_thin_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
 
 /* Forgets tables of parts that no query used for a minute, and what is beyond a quarter of the
  * memory. */

@@ -111,6 +111,21 @@ static void *flusher_main(void *ctx)
 	return NULL;
 }
 
+static void thin(struct store *s)
+{
+	bool thinned = true;
+	while (thinned) {
+		struct err e = { 0 };
+		enum status st = store_thin_step(s, clock_realtime_ns(), &thinned, &e);
+		if (st != OK)
+			store_say(s, "an old part stays as exact as it is for now: %s",
+				err_text(&e, st));
+		pthread_mutex_lock(&s->lock);
+		thinned &= st == OK && !s->stopping;
+		pthread_mutex_unlock(&s->lock);
+	}
+}
+
 static void upkeep(struct store *s)
 {
 	bool merged = true;
@@ -126,6 +141,7 @@ static void upkeep(struct store *s)
 		pthread_mutex_unlock(&s->lock);
 	}
 	store_retain(s, clock_realtime_ns());
+	thin(s);
 	store_trim_caches(s);
 	(void)malloc_trim(0); /* what flushing, merging and queries took goes back to the system */
 }
@@ -214,10 +230,13 @@ static void store_free(struct store *s)
 		part_unref(s->parts.v[i]);
 	VEC_FREE(&s->parts);
 	VEC_FREE(&s->doubtful);
+	VEC_FREE(&s->thin_seen);
+	free(s->groups);
 	dedupe_deinit(&s->dedupe);
 	pthread_rwlock_destroy(&s->gate);
 	pthread_mutex_destroy(&s->flush_lock);
 	pthread_mutex_destroy(&s->merge_lock);
+	pthread_mutex_destroy(&s->retain_lock);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->flush_wake);
 	pthread_cond_destroy(&s->merge_wake);
@@ -237,6 +256,7 @@ static void init_locks(struct store *s)
 	pthread_rwlockattr_destroy(&ra);
 	pthread_mutex_init(&s->flush_lock, NULL);
 	pthread_mutex_init(&s->merge_lock, NULL);
+	pthread_mutex_init(&s->retain_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_t ca;
 	pthread_condattr_init(&ca);

@@ -17,11 +17,44 @@
 
 struct store;
 
+/* Samples of some tenants and types that are kept for another time than the others, or within a
+ * size of their own. The first rule that fits counts. */
+#define STORE_RULES_MAX 32
+struct store_retention_rule {
+	bool has_tenant, has_type; /* false: any */
+	struct str tenant;         /* '*' stands for any characters in both */
+	struct str type; /* of "name:sample_type:sample_unit:period_type:period_unit[:delta]" */
+	int64_t time_ns; /* 0: for ever */
+	uint64_t bytes;  /* of part files; 0: no limit */
+};
+/* `tenant="a",type="memory:*"=7d/10GB`: one condition or both, a duration, a size, or both. The
+ * rule points into the text. */
+NODISCARD enum status store_retention_parse(
+	struct str text, struct store_retention_rule *out, struct err *e);
+
+/* What becomes of samples older than `age_ns`: times are rounded down to multiples of the
+ * resolution, and some sample labels are dropped. Sums by series and stack stay exact. */
+#define STORE_THIN_NAMES_MAX 32
+struct store_thin_rule {
+	int64_t age_ns;
+	int64_t resolution_ns; /* 0: as they are */
+	struct str names[STORE_THIN_NAMES_MAX];
+	size_t name_count;
+	bool all_names;
+};
+/* `7d=5m`, `7d=5m/thread_id+cpu`, `30d=0s/` and a star for all of them. Points into the text. */
+NODISCARD enum status store_thin_parse(struct str text, struct store_thin_rule *out, struct err *e);
+
 struct store_config {
 	const char *path;
-	uint64_t memory_bytes;     /* budget of memtable, caches and queries together */
-	int64_t retention_ns;      /* 0: for ever */
-	uint64_t retention_bytes;  /* 0: no limit */
+	uint64_t memory_bytes;    /* budget of memtable, caches and queries together */
+	int64_t retention_ns;     /* 0: for ever */
+	uint64_t retention_bytes; /* of the directory; 0: no limit */
+	/* These outlive the store; at most STORE_RULES_MAX of each. */
+	const struct store_retention_rule *rules;
+	size_t rule_count;
+	const struct store_thin_rule *thin;
+	size_t thin_count;
 	int64_t flush_interval_ns; /* a memtable older than this becomes a part */
 	int64_t resolution_ns;     /* sample times are rounded down to this in merged parts */
 };
@@ -150,6 +183,9 @@ NODISCARD enum status store_export_split(
 	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")       \
 	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                    \
 	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.") \
+	X(expired_rows, COUNTER, "firn_store_expired_rows_total", "Rows dropped by age.")    \
+	X(thinned, COUNTER, "firn_store_thinned_parts_total", "Parts made coarser.")         \
+	X(other_bytes, GAUGE, "firn_store_other_bytes", "Bytes of all files but parts.")     \
 	X(deleted_rows, COUNTER, "firn_store_deleted_rows_total", "Rows deleted.")           \
 	X(imported_rows, COUNTER, "firn_store_imported_rows_total", "Rows imported.")        \
 	X(quarantined, COUNTER, "firn_store_quarantined_total", "Damaged files set aside.")  \

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CAPTURE_ARGS_MAX 32
+#define CAPTURE_ARGS_MAX 48
 
 struct capture {
 	int code;

@@ -64,7 +64,9 @@ static void applies(void **state)
 		"--storage-retention-time 2d --storage-retention-size 5GB --http-address :1 "
 		"--profiling-cpu-sampling-frequency 99 --profiling-duration 1s --node n "
 		"--metadata-external-labels a=1;b=x=y --metadata-external-labels c= "
-		"--bpf-table-memory 64MiB --debug-directories /x:/y",
+		"--bpf-table-memory 64MiB --debug-directories /x:/y --enable-admin-api "
+		"--storage-retention type=\"a:*\"=7d/1GB;tenant=\"t\"=2d --storage-retention "
+		"tenant=\"u\"=1MB --storage-thin 7d=5m/cpu",
 		dir, dir);
 	capture_run(&c, verb, line);
 	CHECK_STR(str_of(c.err), "");
@@ -77,7 +79,12 @@ static void applies(void **state)
 	CHECK_STR(str_of(server.debug_dirs), "/x:/y");
 	CHECK(server.storage_memory_bytes == 1 << 30 && server.retention_bytes == 5000000000);
 	CHECK(server.retention_ns == 2 * 86400 * NS_PER_SEC && server.local_files);
-	CHECK(server.handover_fd == -1 && server.ready_fd == -1);
+	CHECK(server.handover_fd == -1 && server.ready_fd == -1 && server.admin_api);
+	CHECK(server.retention_rule_count == 3 && server.thin_rule_count == 1);
+	CHECK(server.retention_rules[0].bytes == 1000000000 && server.retention_rules[0].has_type);
+	CHECK_STR(server.retention_rules[1].tenant, "t");
+	CHECK(server.retention_rules[2].bytes == 1000000);
+	CHECK(server.thin_rules[0].name_count == 1);
 	snprintf(path, sizeof(path), "%s/c", dir);
 	CHECK_STR(str_of(agent.cache_dir), path);
 	CHECK_STR(str_of(agent.node), "n");
@@ -99,7 +106,8 @@ static void has_defaults(void **state)
 	assert_int_equal(c.code, 99);
 	CHECK_STR(str_of(server.http_address), "127.0.0.1:7070");
 	CHECK(server.storage_memory_bytes == 256 << 20);
-	CHECK(server.retention_ns == 14 * 86400 * NS_PER_SEC);
+	CHECK(server.retention_ns == 14 * 86400 * NS_PER_SEC && !server.admin_api);
+	CHECK(server.retention_rule_count == 0 && server.thin_rule_count == 0);
 	CHECK(server.retention_bytes == 10ULL << 30);
 	CHECK_STR(str_of(server.debug_dirs), "/usr/lib/debug");
 	CHECK(agent.frequency_hz == 19 && agent.flush_interval_ns == 5 * NS_PER_SEC);
@@ -116,6 +124,8 @@ static const struct {
 	{ "label without a name", "--metadata-external-labels =a", "'=a' is not NAME=VALUE" },
 	{ "label that begins with a digit", "--metadata-external-labels 1a=b", "'1a=b' is not" },
 	{ "label with a dash", "--metadata-external-labels a-b=c", "'a-b=c' is not" },
+	{ "rule", "--storage-retention node=\"a\"=7d", "--storage-retention: 'node=" },
+	{ "thin rule", "--storage-thin 7d", "--storage-thin: '7d': expected AGE=RESOLUTION" },
 	{ "memory too small", "--storage-memory 1MiB", "--storage-memory: expected 16MiB or more" },
 	{ "tables too small", "--bpf-table-memory 1MiB", "--bpf-table-memory: expected 4MiB to 2GiB" },
 	{ "tables too large", "--bpf-table-memory 1TiB", "--bpf-table-memory: expected" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention by age and by size, and quarantine while the store is open. */
+/* Quarantine while the store is open. */
 #include "base/clock.h"
 #include "tests/store/counted.h"
 
@@ -26,58 +26,6 @@ static uint64_t samples_left(struct store *s)
 	uint64_t n = counted_read(s, counts);
 	free(counts);
 	return n;
-}
-
-static void old_parts_go(void **state)
-{
-	(void)state;
-	char dir[64];
-	struct store *s;
-	struct err e = { 0 };
-	fixture_dir(dir);
-	struct store_config c = fixture_config(dir);
-	c.retention_ns = 24 * 3600 * SEC;
-	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	int64_t now = clock_realtime_ns();
-	at_time(s, now - 3600 * SEC, 1);
-	at_time(s, now, 2);
-	store_retain(s, now);
-	CHECK(samples_left(s) == 2 * COUNTED_SAMPLES);
-	store_retain(s, now + 24 * 3600 * SEC - 1800 * SEC);
-	CHECK(samples_left(s) == COUNTED_SAMPLES);
-	store_retain(s, now + 48 * 3600 * SEC);
-	CHECK(samples_left(s) == 0);
-	CHECK(metric_get(&s->metrics.expired) == 2);
-	store_close(s);
-	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	CHECK(samples_left(s) == 0);
-	store_close(s);
-	fixture_clean(dir);
-}
-
-static void too_much_goes_oldest_first(void **state)
-{
-	(void)state;
-	char dir[64];
-	struct store *s;
-	struct err e = { 0 };
-	fixture_dir(dir);
-	struct store_config c = fixture_config(dir);
-	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock);
-	for (int i = 0; i < 4; i++)
-		at_time(s, T0 + i * 7 * 24 * 3600 * SEC, i); /* windows that do not merge */
-	uint64_t one = part_file_bytes(s->parts.v[0]);
-	s->config.retention_bytes = 2 * one + one / 2;
-	pthread_mutex_unlock(&s->merge_lock);
-	store_retain(s, T0);
-	uint32_t *counts = malloc(COUNTED_MAX * sizeof(*counts));
-	CHECK(counts != NULL);
-	CHECK(counted_read(s, counts) == 2 * COUNTED_SAMPLES);
-	CHECK(counts[0] == 0 && counts[1] == 0 && counts[2] && counts[3]);
-	free(counts);
-	store_close(s);
-	fixture_clean(dir);
 }
 
 /* A view that was open keeps what it saw; a damaged part found by a query is set aside. */
@@ -125,5 +73,4 @@ static void damage_found_by_a_query(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(old_parts_go), cmocka_unit_test(too_much_goes_oldest_first),
-	cmocka_unit_test(damage_found_by_a_query))
+TEST_MAIN(cmocka_unit_test(damage_found_by_a_query))

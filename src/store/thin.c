@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Old parts are rewritten with coarser times and without some sample labels: rows that become equal
+ * are summed, so that sums by series and stack stay what they were. A part is due when its newest
+ * sample has the age and META's resolution is finer than wanted, or its names have one to drop.
+ */
+#include "base/clock.h"
+#include "store/rewrite.h"
+#include "store/rules.h"
+
+#include <stdlib.h>
+
+#define THIN_SEEN_MAX 65536
+
+static bool stopping(void *ctx)
+{
+	struct store *s = ctx;
+	pthread_mutex_lock(&s->lock);
+	bool stop = s->stopping;
+	pthread_mutex_unlock(&s->lock);
+	return stop;
+}
+
+static bool to_drop(const struct thinning *t, struct str name)
+{
+	bool drop = t->all_names;
+	for (size_t i = 0; i < t->name_count; i++)
+		drop |= str_eq(t->names[i], name);
+	return drop;
+}
+
+/* The part's names that go. The part is pinned. */
+static size_t names_to_drop(const struct tabs *t, const struct thinning *how, struct str *out)
+{
+	size_t n = 0;
+	for (uint32_t i = 0; i < t->name_count; i++)
+		if (to_drop(how, t->names[i]))
+			out[n++] = t->names[i];
+	return n;
+}
+
+static enum status thin_part(
+	struct store *s, struct part *p, const struct thinning *how, bool *out_done, struct err *e)
+{
+	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
+	struct str names[TABLES_NAMES_MAX];
+	CLEANUP(rewrite_deinit) struct rewrite w = { 0 };
+	enum status st = part_pin(p, PART_LOAD_LABELS, UINT64_MAX, &src.tabs, e);
+	if (st != OK)
+		return st;
+	size_t n = names_to_drop(&src.tabs, how, names);
+	bool finer = part_meta(p)->resolution_ns < how->resolution_ns;
+	*out_done = n || finer;
+	if (*out_done)
+		st = part_pin(p, PART_LOAD_ALL, UINT64_MAX, &src.tabs, e);
+	if (st == OK && *out_done) {
+		st = rewrite_init(&w, s, 1, e);
+		if (st == OK) {
+			w.sources[0].from = &src; /* no rule: all rows */
+			w.cancel = stopping;
+			w.cancel_ctx = s;
+			w.resolution_ns = finer ? how->resolution_ns : 0;
+			w.drop = names;
+			w.drop_count = n;
+			st = rewrite_part(&w, true, e);
+		}
+		part_unpin(p);
+	}
+	part_unpin(p);
+	return st;
+}
+
+/* Labels are looked for once by part and set of rules in force, not each minute. */
+static bool was_looked_at(const struct store *s, uint64_t id, uint64_t rules)
+{
+	for (size_t i = 0; i < s->thin_seen.len; i++)
+		if (s->thin_seen.v[i].id == id && s->thin_seen.v[i].rules == rules)
+			return true;
+	return false;
+}
+
+static void remember(struct store *s, uint64_t id, uint64_t rules)
+{
+	struct thin_seen x = { id, rules };
+	if (s->thin_seen.len >= THIN_SEEN_MAX)
+		VEC_CLEAR(&s->thin_seen);
+	(void)!VEC_PUSH(&s->thin_seen, x); /* without memory it is looked at again */
+}
+
+static bool may_be_due(
+	struct store *s, const struct part_meta *m, int64_t now_ns, struct thinning *how)
+{
+	int64_t age = now_ns > m->last_ns ? now_ns - m->last_ns : 0;
+	rules_thin(s->config.thin, s->config.thin_count, age, how);
+	if (m->resolution_ns < how->resolution_ns)
+		return true;
+	return (how->name_count || how->all_names) && !was_looked_at(s, m->id, how->rules);
+}
+
+static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct err *e)
+{
+	enum status st = OK;
+	struct thinning how;
+	*out = false;
+	if (s->config.thin_count == 0 || now_ns < s->rewrite_retry_ns)
+		return OK;
+	pthread_mutex_lock(&s->merge_lock);
+	pthread_mutex_lock(&s->lock);
+	size_t n = s->parts.len, count = 0;
+	CLEANUP(free_cleanup) struct part **v = calloc(MAX(n, (size_t)1), sizeof(struct part *));
+	for (size_t i = 0; v && i < n; i++)
+		if (may_be_due(s, part_meta(s->parts.v[i]), now_ns, &how))
+			v[count++] = part_ref(s->parts.v[i]);
+	pthread_mutex_unlock(&s->lock);
+	for (size_t i = 0; i < count; i++) {
+		bool done = false;
+		if (st == OK && !*out && may_be_due(s, part_meta(v[i]), now_ns, &how)) {
+			st = thin_part(s, v[i], &how, &done, e);
+			if (st == E_CORRUPT) {
+				store_quarantine(s, v[i], err_text(e, st));
+				st = OK;
+			}
+			*out = done && st == OK;
+			if (!done && st == OK)
+				remember(s, part_meta(v[i])->id, how.rules);
+		}
+		part_unref(v[i]);
+	}
+	pthread_mutex_unlock(&s->merge_lock);
+	if (*out) {
+		metric_add(&s->metrics.thinned, 1);
+		store_manifest_write(s);
+	}
+	if (st == E_CANCELED)
+		st = OK;
+	if (st != OK)
+		s->rewrite_retry_ns = now_ns + MERGE_RETRY_NS;
+	return v ? st : err_set(e, E_NOMEM, "thinning");
+}
+
+enum status store_thin_step(struct store *s, int64_t now_ns, bool *out, struct err *e)
+{
+	pthread_mutex_lock(&s->retain_lock);
+	enum status st = thin_one(s, now_ns, out, e);
+	pthread_mutex_unlock(&s->retain_lock);
+	return st;
+}

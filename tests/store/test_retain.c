@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Retention by age and by size, of all and by rules for tenants and types: what goes, what stays,
+ * and what an exit at any operation leaves.
+ */
+#include "base/clock.h"
+#include "tests/store/counted.h"
+#include "tests/store/model_check.h"
+
+#include <sys/wait.h>
+
+#define DAY (24 * 3600 * SEC)
+
+static void at_time(struct store *s, int64_t t, int i)
+{
+	struct profile p;
+	struct err e = { 0 };
+	char id[16];
+	snprintf(id, sizeof(id), "%d", i);
+	const char *const labels[] = { "thread_id", id, NULL };
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, 1);
+	for (int k = 0; k < COUNTED_SAMPLES; k++)
+		fx_sample(&p, t, 1, head, 0, 0, fx_labels(&p, labels));
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	CHECK_OK(store_flush(s, &e), &e);
+	profile_deinit(&p);
+}
+
+static uint64_t samples_left(struct store *s)
+{
+	uint32_t *counts = malloc(COUNTED_MAX * sizeof(*counts));
+	CHECK(counts != NULL);
+	uint64_t n = counted_read(s, counts);
+	free(counts);
+	return n;
+}
+
+static void old_parts_go(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	c.retention_ns = 24 * 3600 * SEC;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	int64_t now = clock_realtime_ns();
+	at_time(s, now - 3600 * SEC, 1);
+	at_time(s, now, 2);
+	store_retain(s, now);
+	CHECK(samples_left(s) == 2 * COUNTED_SAMPLES);
+	store_retain(s, now + 24 * 3600 * SEC - 1800 * SEC);
+	CHECK(samples_left(s) == COUNTED_SAMPLES);
+	store_retain(s, now + 48 * 3600 * SEC);
+	CHECK(samples_left(s) == 0);
+	CHECK(metric_get(&s->metrics.expired) == 2);
+	store_close(s);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(samples_left(s) == 0);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+static void too_much_goes_oldest_first(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (int i = 0; i < 4; i++)
+		at_time(s, T0 + i * 7 * 24 * 3600 * SEC, i); /* windows that do not merge */
+	bool merged = true;
+	while (merged)
+		CHECK_OK(store_merge_step(s, clock_realtime_ns(), &merged, &e), &e);
+	CHECK(s->parts.len == 4);
+	pthread_mutex_lock(&s->merge_lock);
+	uint64_t one = part_file_bytes(s->parts.v[0]);
+	s->config.retention_bytes = 5 * one; /* half of it for the log, which is larger */
+	pthread_mutex_unlock(&s->merge_lock);
+	store_retain(s, T0);
+	uint32_t *counts = malloc(COUNTED_MAX * sizeof(*counts));
+	CHECK(counts != NULL);
+	CHECK(counted_read(s, counts) == 2 * COUNTED_SAMPLES);
+	CHECK(counts[0] == 0 && counts[1] == 0 && counts[2] && counts[3]);
+	free(counts);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* ---- rules ---- */
+
+static struct store *open_with(
+	const char *dir, const struct store_retention_rule *rules, size_t count)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	c.retention_ns = 10 * DAY;
+	c.rules = rules;
+	c.rule_count = count;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	return s;
+}
+
+static void make_rules(struct store_retention_rule *out, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct err e = { 0 };
+		CHECK_OK(store_retention_parse(str_of(texts[i]), &out[i], &e), &e);
+	}
+}
+
+static void model_drop_type(struct model *m, int type)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < m->samples.len; i++)
+		if (m->samples.v[i].type != type)
+			m->samples.v[kept++] = m->samples.v[i];
+	m->samples.len = kept;
+}
+
+/* "wall" three days, "inuse" for ever, "cpu" as all: ten. */
+static const char *const by_type[] = { "type=\"wall:*\"=3d", "type=\"inuse:*\"=0s" };
+
+static void each_type_has_its_time(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 8 };
+	struct store_retention_rule rules[2];
+	struct err e = { 0 };
+	make_rules(rules, by_type, 2);
+	fixture_dir(dir);
+	struct store *s = open_with(dir, rules, 2);
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	int64_t now = clock_realtime_ns() / (60 * SEC) * (60 * SEC);
+	model_append(&m, s, 300, now - 60 * SEC, 60 * SEC);
+	CHECK_OK(store_flush(s, &e), &e);
+	pthread_mutex_unlock(&s->merge_lock);
+	store_retain(s, now + 2 * DAY);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	store_retain(s, now + 4 * DAY);
+	model_drop_type(&m, 1);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	CHECK(s->parts.len == 1);
+	uint64_t id = part_meta(s->parts.v[0])->id;
+	store_retain(s, now + 5 * DAY); /* nothing more to do */
+	CHECK(part_meta(s->parts.v[0])->id == id);
+	store_retain(s, now + 11 * DAY);
+	model_drop_type(&m, 0);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	store_close(s);
+	s = open_with(dir, rules, 2);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	store_retain(s, now + 1000 * DAY);
+	model_check(s, &m, INT64_MIN, INT64_MAX); /* gauges stay for ever */
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+static void tenants_and_sizes(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 8 };
+	struct store_retention_rule rules[2];
+	struct err e = { 0 };
+	static const char *const texts[] = { "tenant=\"b*\"=0s/1B", "type=\"cpu:*\"=0s" };
+	make_rules(rules, texts, 2);
+	fixture_dir(dir);
+	struct store *s = open_with(dir, rules, 2);
+	int64_t now = clock_realtime_ns() / (60 * SEC) * (60 * SEC);
+	pthread_mutex_lock(&s->merge_lock);
+	for (int i = 0; i < 3; i++) {
+		struct profile p;
+		struct model other = { .random = 99 };
+		model_append(&m, s, 50, now - 60 * SEC, 60 * SEC);
+		model_batch(&other, &p, 50, now - 60 * SEC, 60 * SEC);
+		CHECK_OK(store_append(s, STR("bb"), &p, (struct hash128){ 0 }, &e), &e);
+		CHECK_OK(store_flush(s, &e), &e);
+		profile_deinit(&p);
+		VEC_FREE(&other.samples);
+	}
+	pthread_mutex_unlock(&s->merge_lock);
+	store_retain(s, now);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	for (size_t i = 0; i < s->parts.len; i++) {
+		struct tabs t;
+		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_LABELS, UINT64_MAX, &t, &e), &e);
+		for (uint32_t k = 0; k < t.label_string_count; k++)
+			CHECK(!str_eq(t.label_strings[k], STR("bb"))); /* not even the name */
+		part_unpin(s->parts.v[i]);
+	}
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+/* ---- an exit at each operation ---- */
+
+static int left;
+
+static int exit_at_zero(void *ctx, const char *operation)
+{
+	(void)ctx, (void)operation;
+	if (left > 0 && --left == 0)
+		_exit(9);
+	return 0;
+}
+
+static int retain_and_exit(
+	const char *dir, const struct store_retention_rule *rules, int64_t now, int at)
+{
+	int status;
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct store *s = open_with(dir, rules, 2);
+		left = at;
+		store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
+		store_retain(s, now);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void exit_at_each_operation(void **state)
+{
+	(void)state;
+	struct store_retention_rule rules[2];
+	struct err e = { 0 };
+	int rc = 9, at;
+	make_rules(rules, by_type, 2);
+	for (at = 1; rc == 9; at++) {
+		char dir[64];
+		struct model m = { .random = 8 };
+		fixture_dir(dir);
+		struct store *s = open_with(dir, rules, 2);
+		int64_t now = clock_realtime_ns() / (60 * SEC) * (60 * SEC);
+		for (int i = 0; i < 2; i++) {
+			model_append(&m, s, 60, now - 60 * SEC, 60 * SEC);
+			CHECK_OK(store_flush(s, &e), &e);
+		}
+		store_close(s);
+		rc = retain_and_exit(dir, rules, now + 4 * DAY, at);
+		CHECK(rc == 0 || rc == 9);
+		s = open_with(dir, rules, 2);
+		store_retain(s, now + 4 * DAY); /* the next life does the rest */
+		model_drop_type(&m, 1);
+		model_check(s, &m, INT64_MIN, INT64_MAX);
+		store_close(s);
+		VEC_FREE(&m.samples);
+		fixture_clean(dir);
+	}
+	print_message("%d operations\n", at - 1);
+	CHECK(at > 10);
+}
+
+/* ---- the directory ---- */
+
+static void write_zeros(const char *path, size_t len)
+{
+	uint8_t *zeros = calloc(len, 1);
+	struct err e = { 0 };
+	CHECK(zeros != NULL);
+	CHECK_OK(os_replace_file(path, zeros, len, 0600, &e), &e);
+	free(zeros);
+}
+
+static void the_quarantine_is_bounded(void **state)
+{
+	(void)state;
+	char dir[64], path[128];
+	struct store *s;
+	struct stat st;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	c.retention_bytes = 1 << 20;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (int i = 0; i < 4; i++) {
+		struct timespec times[2] = { { .tv_sec = 1000 + i }, { .tv_sec = 1000 + i } };
+		snprintf(path, sizeof(path), "%s/quarantine/%d.part", dir, i);
+		write_zeros(path, 24 << 20);
+		CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+	}
+	store_retain(s, T0);
+	for (int i = 0; i < 4; i++) { /* 64 MiB hold two of them */
+		snprintf(path, sizeof(path), "%s/quarantine/%d.part", dir, i);
+		CHECK((stat(path, &st) == 0) == (i >= 2));
+	}
+	CHECK(metric_get(&s->metrics.other_bytes) >= 48 << 20);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(old_parts_go), cmocka_unit_test(too_much_goes_oldest_first),
+	cmocka_unit_test(each_type_has_its_time), cmocka_unit_test(tenants_and_sizes),
+	cmocka_unit_test(exit_at_each_operation), cmocka_unit_test(the_quarantine_is_bounded))

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thinned samples have the model's sums by series and stack, coarser times, and fewer labels.
+ */
+#include "tests/store/model_check.h"
+
+#include <sys/wait.h>
+
+#define DAY (24 * 3600 * SEC)
+
+static struct store_thin_rule rules[2];
+
+static struct store *open_thin(const char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_thin_parse(STR("1d=5m/thread_name+cpu"), &rules[0], &e), &e);
+	CHECK_OK(store_thin_parse(STR("10d=1h/*"), &rules[1], &e), &e);
+	c.thin = rules;
+	c.thin_count = 2;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	return s;
+}
+
+/* A multiple of an hour and of a day, so that nothing crosses the bounds that are asked for. */
+static int64_t begin(void)
+{
+	struct timespec t;
+	CHECK(clock_gettime(CLOCK_REALTIME, &t) == 0);
+	return t.tv_sec / 86400 * 86400 * SEC - DAY / 4;
+}
+
+static int thin_all(struct store *s, int64_t now)
+{
+	struct err e = { 0 };
+	bool more = true;
+	int n = 0;
+	while (more) {
+		CHECK_OK(store_thin_step(s, now, &more, &e), &e);
+		n += more;
+	}
+	return n;
+}
+
+/* The model's samples lose what was dropped, too. */
+static void model_thin(struct model *m, bool all)
+{
+	for (size_t i = 0; i < m->samples.len; i++) {
+		m->samples.v[i].thread = m->samples.v[i].cpu = 0;
+		if (all)
+			m->samples.v[i].pid = 0;
+	}
+}
+
+static bool has_name(struct store *s, const char *name)
+{
+	bool has = false;
+	for (size_t i = 0; i < s->parts.len; i++) {
+		struct tabs t;
+		struct err e = { 0 };
+		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_LABELS, UINT64_MAX, &t, &e), &e);
+		for (uint32_t k = 0; k < t.name_count; k++)
+			has |= str_eq(t.names[k], str_of(name));
+		part_unpin(s->parts.v[i]);
+	}
+	return has;
+}
+
+/* Times of delta types are multiples; returns the rows. */
+static uint64_t check_times(struct store *s, int64_t unit)
+{
+	uint64_t rows = 0;
+	for (size_t i = 0; i < s->parts.len; i++) {
+		struct tabs t;
+		struct part_rows r;
+		struct err e = { 0 };
+		size_t n;
+		part_rows_init(&r);
+		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+		const struct part_block *b = part_blocks(s->parts.v[i], &n);
+		for (size_t k = 0; k < n; k++) {
+			CHECK_OK(part_read_block(s->parts.v[i], &t, &b[k], ~0u, &r, &e), &e);
+			for (size_t j = 0; j < r.count; j++)
+				CHECK(!t.series[r.series[j]].delta || r.time_ns[j] % unit == 0);
+			rows += r.count;
+		}
+		CHECK(part_meta(s->parts.v[i])->resolution_ns == unit);
+		CHECK_OK(part_verify(s->parts.v[i], &e), &e);
+		part_unpin(s->parts.v[i]);
+		part_rows_deinit(&r);
+	}
+	return rows;
+}
+
+static void sums_stay(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		char dir[64];
+		struct model m = { .random = seed };
+		struct err e = { 0 };
+		int64_t t0 = begin(), hour = 3600 * SEC;
+		fixture_dir(dir);
+		struct store *s = open_thin(dir);
+		pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+		for (int i = 0; i < 4; i++) {
+			model_append(&m, s, 150, t0 + i * hour, 2 * hour);
+			CHECK_OK(store_flush(s, &e), &e);
+		}
+		pthread_mutex_unlock(&s->merge_lock);
+		if (seed % 2) {
+			bool merged = true;
+			while (merged)
+				CHECK_OK(store_merge_step(s, t0 + DAY, &merged, &e), &e);
+		}
+		CHECK(thin_all(s, t0 + DAY / 2) == 0); /* too young */
+		CHECK(has_name(s, "cpu"));
+		CHECK(thin_all(s, t0 + 2 * DAY) > 0);
+		CHECK(thin_all(s, t0 + 2 * DAY) == 0); /* once */
+		model_thin(&m, false);
+		uint64_t fine = check_times(s, 300 * SEC);
+		CHECK(!has_name(s, "cpu") && !has_name(s, "thread_name") && has_name(s, "pid"));
+		model_check(s, &m, INT64_MIN, INT64_MAX);
+		model_check(s, &m, t0 + hour, t0 + 2 * hour);
+		CHECK(thin_all(s, t0 + 12 * DAY) > 0);
+		model_thin(&m, true);
+		CHECK(check_times(s, hour) < fine);
+		CHECK(!has_name(s, "pid"));
+		model_check(s, &m, t0 + hour, t0 + 2 * hour);
+		store_close(s);
+		s = open_thin(dir);
+		model_check(s, &m, INT64_MIN, INT64_MAX);
+		store_close(s);
+		VEC_FREE(&m.samples);
+		fixture_clean(dir);
+	}
+}
+
+/* ---- an exit at each operation ---- */
+
+static int left;
+
+static int exit_at_zero(void *ctx, const char *operation)
+{
+	(void)ctx, (void)operation;
+	if (left > 0 && --left == 0)
+		_exit(9);
+	return 0;
+}
+
+static int thin_and_exit(const char *dir, int64_t now, int at)
+{
+	int status;
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct store *s = open_thin(dir);
+		left = at;
+		store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
+		thin_all(s, now);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void exit_at_each_operation(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	int rc = 9, at;
+	for (at = 1; rc == 9; at++) {
+		char dir[64];
+		struct model m = { .random = 8 };
+		int64_t t0 = begin();
+		fixture_dir(dir);
+		struct store *s = open_thin(dir);
+		for (int i = 0; i < 2; i++) {
+			model_append(&m, s, 60, t0, 3600 * SEC);
+			CHECK_OK(store_flush(s, &e), &e);
+		}
+		store_close(s);
+		rc = thin_and_exit(dir, t0 + 2 * DAY, at);
+		CHECK(rc == 0 || rc == 9);
+		s = open_thin(dir);
+		thin_all(s, t0 + 2 * DAY);
+		model_thin(&m, false);
+		check_times(s, 300 * SEC);
+		model_check(s, &m, INT64_MIN, INT64_MAX);
+		store_close(s);
+		VEC_FREE(&m.samples);
+		fixture_clean(dir);
+	}
+	print_message("%d operations\n", at - 1);
+	CHECK(at > 10);
+}
+
+TEST_MAIN(cmocka_unit_test(sums_stay), cmocka_unit_test(exit_at_each_operation))
