@@ -91,6 +91,117 @@ NODISCARD enum status query_top(const struct query_engine *q, const struct query
 NODISCARD enum status query_pprof(const struct query_engine *q, const struct query_request *r,
 	struct buf *out, struct err *e);
 
+/* From the index, sorted; texts in `a`. Types: of the time range, whatever the selector. */
+NODISCARD enum status query_list_types(const struct query_engine *q, const struct query_request *r,
+	struct arena *a, struct samples_type **out, size_t *out_count, struct err *e);
+NODISCARD enum status query_list_labels(const struct query_engine *q, const struct query_request *r,
+	struct arena *a, struct str **out, size_t *out_count, struct err *e);
+NODISCARD enum status query_list_values(const struct query_engine *q, const struct query_request *r,
+	struct str name, struct arena *a, struct str **out, size_t *out_count, struct err *e);
+
+/* ---- the reports of Parca's API ---- */
+
+struct query_range_point {
+	int64_t time_ns; /* begin of the step */
+	int64_t value;
+	int64_t duration_ns;
+	double per_second; /* of CPU time: cores; of a gauge: the value */
+	uint32_t count;    /* samples */
+};
+struct query_range_series {
+	struct str *values; /* of the names, "" when absent */
+	struct query_range_point *points;
+	size_t point_count;
+};
+struct query_range {
+	const struct str *names;
+	size_t name_count;
+	struct query_range_series *series; /* each with a point */
+	size_t count;
+	bool delta;
+	struct str sample_type, unit, period_type, period_unit;
+};
+/* The selector must name a type. r->limit: points wanted, where r->step_ns is 0. `by` counts for
+ * delta types; gauges come by all their labels. Everything lies in `a`. */
+NODISCARD enum status query_range(const struct query_engine *q, const struct query_request *r,
+	const struct str *by, size_t by_count, struct arena *a, struct query_range *out,
+	struct err *e);
+
+#define QUERY_LABELS_MAX 16 /* to group by */
+
+/* One side of a comparison, or the whole question. */
+struct query_side {
+	struct str selector;
+	int64_t from_ns, to_ns; /* from <= time < to */
+	bool single;            /* one profile: counts are not multiplied by their period */
+};
+
+/* What makes two frames one besides the function: the fields of Parca's group_by. */
+#define QUERY_BY_ADDRESS 0x1u
+#define QUERY_BY_MAPPING 0x2u
+#define QUERY_BY_FILE 0x4u
+#define QUERY_BY_SOURCE 0x8u /* instead of the function: file and line */
+
+struct query_report_request {
+	struct str tenant;
+	struct query_side side;
+	struct query_side base; /* compared with, where `diff` */
+	bool diff;
+	bool absolute; /* else the smaller side is scaled up to the other's total */
+	bool any_type; /* the type may be left out of selectors where there is only one */
+	const struct frame_filter *filters;
+	uint32_t filter_count;
+	unsigned by;                         /* QUERY_BY_… */
+	struct str labels[QUERY_LABELS_MAX]; /* not of a comparison */
+	uint32_t label_count;
+	bool chart; /* in the order of time */
+	bool invert;
+	struct str sandwich; /* "": none; the calls below this function, with `invert` above it */
+	double trim;         /* calls at or below this share of their parent are left out */
+	samples_cancel_fn *cancel;
+	void *cancel_ctx;
+};
+
+/* What goes with each report. */
+struct query_report {
+	int64_t total;    /* of what the filters kept */
+	int64_t filtered; /* of what they did not */
+	int64_t trimmed;
+	int32_t height;
+	bool found; /* there was a sample, before all filters */
+	char unit[64];
+};
+
+/* Parca's Arrow records, as IPC streams appended to `out`. The columns are Parca's. */
+NODISCARD enum status query_flame_arrow(const struct query_engine *q,
+	const struct query_report_request *r, struct buf *out, struct query_report *info,
+	struct err *e);
+NODISCARD enum status query_table_arrow(const struct query_engine *q,
+	const struct query_report_request *r, struct buf *out, struct query_report *info,
+	struct err *e);
+/* Values by line of the source files whose path ends in `filename`; build_id "": of any. */
+NODISCARD enum status query_source_arrow(const struct query_engine *q,
+	const struct query_report_request *r, struct str build_id, struct str filename,
+	struct buf *out, struct query_report *info, struct err *e);
+/* Parca's messages Top, Callgraph and Flamegraph, in protobuf. */
+NODISCARD enum status query_top_message(const struct query_engine *q,
+	const struct query_report_request *r, struct buf *out, struct query_report *info,
+	struct err *e);
+NODISCARD enum status query_callgraph_message(const struct query_engine *q,
+	const struct query_report_request *r, struct buf *out, struct query_report *info,
+	struct err *e);
+NODISCARD enum status query_flame_message(const struct query_engine *q,
+	const struct query_report_request *r, struct buf *out, struct query_report *info,
+	struct err *e);
+/* gzipped profile.proto with one sample type, in the report's unit. */
+NODISCARD enum status query_report_pprof(const struct query_engine *q,
+	const struct query_report_request *r, struct buf *out, struct query_report *info,
+	struct err *e);
+/* The mapped files that occur, sorted, texts in `a`. */
+NODISCARD enum status query_mapping_files(const struct query_engine *q,
+	const struct query_report_request *r, struct arena *a, struct str **out, size_t *out_count,
+	struct err *e);
+
 /* The same questions with the answer as text for an HTTP body or a terminal. QUERY_FOLDED is for
  * flame graphs (E_INVALID elsewhere): one line "root;…;leaf value" a stack. */
 enum query_format { QUERY_JSON, QUERY_TEXT, QUERY_FOLDED };

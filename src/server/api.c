@@ -134,26 +134,24 @@ static enum status take_question(const struct net_request *r, struct question *q
 typedef enum status answer_fn(const struct query_engine *engine, const struct net_request *r,
 	struct question *q, struct buf *out, struct err *e);
 
-static enum status begin(
-	struct server *s, const struct net_request *r, struct question *q, struct err *e)
+enum status server_query_begin(struct server *s, int64_t *out_begun_ns, struct err *e)
 {
 	metric_add(&s->metrics.queries, 1);
-	q->begun_ns = clock_monotonic_ns();
+	*out_begun_ns = clock_monotonic_ns();
 	/* The last workers are for those who send samples. */
 	uint64_t running = atomic_fetch_add(&s->metrics.queries_running, 1);
 	if (running >= s->queries_max)
 		return err_set(
 			e, E_UNAVAILABLE, "%u questions are under way, try again", s->queries_max);
-	return take_question(r, q, e);
+	return OK;
 }
 
-static void end(struct server *s, const struct question *q, enum status status)
+void server_query_end(struct server *s, int64_t begun_ns, enum status status)
 {
 	atomic_fetch_sub(&s->metrics.queries_running, 1);
 	if (status != OK)
 		metric_add(&s->metrics.queries_failed, 1);
-	metric_add(
-		&s->metrics.query_ms, (uint64_t)((clock_monotonic_ns() - q->begun_ns) / NS_PER_MS));
+	metric_add(&s->metrics.query_ms, (uint64_t)((clock_monotonic_ns() - begun_ns) / NS_PER_MS));
 }
 
 /* `defaults` holds what differs between questions. */
@@ -165,10 +163,12 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 		return;
 	CLEANUP(question_deinit) struct question q = { .request = *defaults };
 	arena_init(&q.arena, ARENA_BYTES_MAX);
-	enum status status = begin(s, r, &q, &e);
+	enum status status = server_query_begin(s, &q.begun_ns, &e);
+	if (status == OK)
+		status = take_question(r, &q, &e);
 	if (status == OK)
 		status = fn(&s->engine, r, &q, &out->body, &e);
-	end(s, &q, status);
+	server_query_end(s, q.begun_ns, status);
 	if (status != OK) {
 		net_fail(out, status, &e);
 		if (status == E_LIMIT) /* no use asking the same again later */

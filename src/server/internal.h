@@ -21,6 +21,9 @@
 	X(queries, COUNTER, "firn_queries_total", "Questions answered or refused.")               \
 	X(queries_failed, COUNTER, "firn_queries_failed_total", "Questions refused or given up.") \
 	X(queries_running, GAUGE, "firn_queries_running", "Questions under way.")                 \
+	X(shared, COUNTER, "firn_shared_profiles_total", "Profiles kept for sharing.")            \
+	X(shared_dropped, COUNTER, "firn_shared_profiles_dropped_total",                          \
+		"Shared profiles that gave way to younger ones.")                                 \
 	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on questions.")         \
 	X(handover_files, COUNTER, "firn_handover_files_total",                                   \
 		"Executables taken from the agent.")                                              \
@@ -81,6 +84,10 @@ net_stream_fn server_health_watch;
 net_stream_fn server_reflect;
 
 /* api.c: GET /api/… */
+/* Around each question to the store: counted, timed, and no more at a time than leave a thread for
+ * those who write. The second always follows the first. */
+NODISCARD enum status server_query_begin(struct server *s, int64_t *out_begun_ns, struct err *e);
+void server_query_end(struct server *s, int64_t begun_ns, enum status status);
 net_handler_fn server_handle_types;
 net_handler_fn server_handle_labels;
 net_handler_fn server_handle_label_values;
@@ -93,6 +100,25 @@ net_handler_fn server_handle_pprof;
 net_handler_fn server_handle_delete;
 net_handler_fn server_handle_export;
 net_handler_fn server_handle_import;
+
+/* parca_query.c: parca.query.v1alpha1.QueryService */
+struct parca_query_request;
+struct query_report;
+net_handler_fn server_parca_profile_types;
+net_handler_fn server_parca_labels;
+net_handler_fn server_parca_values;
+net_handler_fn server_parca_series;
+net_handler_fn server_parca_query_range;
+net_handler_fn server_parca_query;
+net_handler_fn server_parca_has_profile_data;
+/* The report of a decoded request, as QueryResponse's member of its kind. */
+NODISCARD enum status server_parca_report(const struct server *s, const struct net_request *r,
+	const struct parca_query_request *q, struct arena *a, struct buf *out,
+	struct query_report *info, struct err *e);
+
+/* share.c */
+net_handler_fn server_parca_share;
+net_handler_fn server_handle_shared;
 
 /* otlp.c */
 net_handler_fn server_handle_otlp;

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parca's QueryRange (pkg/parcacol/querier.go): sums of a delta type by step and by some labels; of
+ * a gauge one series for each set of labels. Where no step is given it comes from the number of
+ * points that are wanted, at least ten seconds: the resolution of merged parts.
+ */
+#include "query/internal.h"
+
+#include "base/clock.h"
+
+#define POINTS_WANTED 300
+#define POINTS_MAX 20000
+#define STEP_MIN_NS (10 * NS_PER_SEC)
+
+static enum status choose_step(const struct query_request *r, int64_t *out_ns, struct err *e)
+{
+	uint64_t range_ns = (uint64_t)r->to_ns - (uint64_t)r->from_ns;
+	uint64_t wanted = r->limit ? MIN(r->limit, (uint32_t)POINTS_MAX - 1) : POINTS_WANTED;
+	if (r->step_ns == 0) {
+		uint64_t step = MAX(range_ns / wanted, (uint64_t)STEP_MIN_NS);
+		*out_ns = (int64_t)(step + NS_PER_SEC - 1) / NS_PER_SEC * NS_PER_SEC;
+		return OK;
+	}
+	if (range_ns / (uint64_t)r->step_ns >= POINTS_MAX)
+		return err_set(e, E_INVALID,
+			"step: at most %d points are answered: choose a longer step", POINTS_MAX);
+	*out_ns = r->step_ns;
+	return OK;
+}
+
+/* Labels that would tear a gauge's series apart. */
+static bool is_of_sample(struct str name)
+{
+	static const char *const names[] = { "pid", "thread_id", "thread_name", "cpu", "span_id",
+		"trace_id" };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_eq(name, str_of(names[i])))
+			return true;
+	return false;
+}
+
+static enum status choose_labels(const struct query_plan *p, const struct query_request *r,
+	const struct str *by, size_t by_count, struct arena *a, struct query_range *out,
+	struct err *e)
+{
+	struct str *names = NULL;
+	size_t count = 0;
+	(void)r;
+	if (p->selector.delta) {
+		out->names = by;
+		out->name_count = by_count;
+		return OK;
+	}
+	enum status s = p->view->ops->label_names(p->view, &p->store, a, &names, &count, e);
+	if (s != OK)
+		return s;
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++)
+		if (!is_of_sample(names[i]))
+			names[kept++] = names[i];
+	out->names = names;
+	out->name_count = MIN(kept, (size_t)PROFILE_LABELS_MAX);
+	return OK;
+}
+
+static bool is_cpu_time(struct str type, struct str unit)
+{
+	return str_eq(type, STR("cpu")) && str_eq(unit, STR("nanoseconds"));
+}
+
+/* Many samples of one time are a profile that was taken as a whole, and its duration may be longer
+ * than the step: the time to the nearest other one. */
+static int64_t duration_of(const struct samples_series *s, size_t i, int64_t step_ns)
+{
+	const struct samples_point *p = &s->points[i];
+	int64_t gap = INT64_MAX;
+	if (!p->one_time || p->count < 2)
+		return step_ns;
+	if (i > 0)
+		gap = query_sub(p->time_ns, s->points[i - 1].time_ns);
+	if (i + 1 < s->point_count)
+		gap = MIN(gap, query_sub(s->points[i + 1].time_ns, p->time_ns));
+	return gap == INT64_MAX ? step_ns : MAX(gap, step_ns);
+}
+
+static void take_points(struct query_range_series *s, const struct samples_series *from,
+	struct query_range_point *points, const struct query_range *range, int64_t step_ns,
+	int64_t factor)
+{
+	bool cores = is_cpu_time(range->sample_type, range->unit);
+	s->values = from->values;
+	s->points = points;
+	s->point_count = from->point_count;
+	for (size_t i = 0; i < from->point_count; i++) {
+		const struct samples_point *p = &from->points[i];
+		int64_t value = query_scale(p->value, factor);
+		int64_t duration_ns = duration_of(from, i, step_ns);
+		double seconds = (double)duration_ns / (cores ? 1.0 : (double)NS_PER_SEC);
+		points[i] = (struct query_range_point){ .time_ns = p->time_ns,
+			.value = value,
+			.duration_ns = range->delta ? duration_ns : 0,
+			.per_second = range->delta ? (double)value / seconds : (double)value,
+			.count = (uint32_t)MIN(p->count, (uint64_t)INT32_MAX) };
+	}
+}
+
+static enum status take(struct query_range *out, const struct samples_series *found, size_t count,
+	int64_t step_ns, int64_t factor, struct arena *a, struct err *e)
+{
+	size_t points = 0, at = 0;
+	for (size_t i = 0; i < count; i++)
+		points += found[i].point_count;
+	out->series = ARENA_ARRAY(a, struct query_range_series, count);
+	struct query_range_point *room = ARENA_ARRAY(a, struct query_range_point, points);
+	if (!out->series || !room)
+		return err_set(e, arena_status(a), "%zu points of %zu series", points, count);
+	for (size_t i = 0; i < count; i++) {
+		if (found[i].point_count == 0)
+			continue;
+		take_points(&out->series[out->count++], &found[i], room + at, out, step_ns, factor);
+		at += found[i].point_count;
+	}
+	return OK;
+}
+
+enum status query_range(const struct query_engine *q, const struct query_request *r,
+	const struct str *by, size_t by_count, struct arena *a, struct query_range *out,
+	struct err *e)
+{
+	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
+	struct query_range made = { 0 };
+	struct samples_series *found = NULL;
+	struct samples_type type = { 0 };
+	size_t count = 0;
+	int64_t step_ns = 0, period = 0;
+	enum status s = query_plan_open(q, r, false, a, &plan, e);
+	if (s == OK && !plan.selector.has_type)
+		s = err_set(e, E_INVALID, "query must contain a profile-type selection");
+	if (s == OK)
+		s = choose_step(r, &step_ns, e);
+	if (s == OK)
+		s = choose_labels(&plan, r, by, by_count, a, &made, e);
+	if (s == OK)
+		s = plan.view->ops->sum_series(plan.view, &plan.store, made.names, made.name_count,
+			step_ns, a, &found, &count, &type, &period, e);
+	if (s != OK)
+		return s;
+	struct query_unit unit =
+		query_unit_of(type.sample_type, type.sample_unit, type.period_unit, period);
+	bool scaled = !str_eq(unit.name, type.sample_unit);
+	made.delta = plan.selector.delta;
+	made.unit = unit.name;
+	made.sample_type = scaled ? type.period_type : type.sample_type;
+	made.period_type = type.period_type;
+	made.period_unit = type.period_unit;
+	s = take(&made, found, count, step_ns, unit.factor, a, e);
+	if (s == OK)
+		*out = made;
+	return s;
+}

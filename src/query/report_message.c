@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parca's older reports, as protobuf: Top, Callgraph and Flamegraph (proto/parca/query/v1alpha1,
+ * metastore/v1alpha1). Ids, which only tie the parts of one message together, are numbers.
+ *
+ * The Flamegraph nests as deep as the stacks: the lengths of all nodes are computed from the last
+ * to the first, then everything is written in order, so that nothing is moved and nothing recurses.
+ */
+#include "query/report.h"
+
+#include "pb/pb.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Calls below this share of the total leave the call graph, where that cuts nothing in two. */
+#define CALLGRAPH_SHARE 0.005
+
+/* Callgraph, FlamegraphNode: a cycle or a depth that clients' decoders refuse is not made. */
+struct message {
+	const struct query_calls *c;
+	const struct query_report_request *r;
+	struct arena *a;
+	struct buf *out;
+};
+
+/* ---- metastore's messages ---- */
+
+static void put_id(struct buf *out, uint32_t field, const char *kind, uint64_t number)
+{
+	char id[32];
+	int n = snprintf(id, sizeof(id), "%s%" PRIu64, kind, number);
+	pb_put_str(out, field, str_make(id, (size_t)n));
+}
+
+/* Location { id, address, mapping_id } */
+static void put_location(const struct message *m, uint32_t field, uint32_t location)
+{
+	const struct profile_location *l = &m->c->stacks.tables.locations.v[location];
+	size_t begun = pb_begin(m->out, field);
+	put_id(m->out, 1, "l", location);
+	pb_put_u64(m->out, 2, l->address);
+	if (l->mapping)
+		put_id(m->out, 4, "m", l->mapping);
+	pb_end(m->out, begun);
+}
+
+/* Mapping { id, start, limit, offset, file, build_id, has_functions } */
+static void put_mapping(const struct message *m, uint32_t field, uint32_t mapping)
+{
+	const struct profile *p = &m->c->stacks.tables;
+	const struct profile_mapping *at = &p->mappings.v[mapping];
+	if (mapping == 0)
+		return;
+	size_t begun = pb_begin(m->out, field);
+	put_id(m->out, 1, "m", mapping);
+	pb_put_u64(m->out, 2, at->start);
+	pb_put_u64(m->out, 3, at->limit);
+	pb_put_u64(m->out, 4, at->offset);
+	pb_put_str(m->out, 5, profile_str(p, at->filename));
+	pb_put_str(m->out, 6, profile_str(p, at->build_id));
+	pb_put_bool(m->out, 7, true);
+	pb_end(m->out, begun);
+}
+
+/* Function { id, start_line, name, system_name, filename } */
+static void put_function(const struct message *m, uint32_t field, const struct query_call *call)
+{
+	struct query_line_texts t = query_line_texts(&m->c->stacks, call->location, call->line);
+	if (!t.has_function)
+		return;
+	size_t begun = pb_begin(m->out, field);
+	put_id(m->out, 1, "f", m->c->stacks.tables.lines.v[call->line].function);
+	pb_put_u64(m->out, 2, t.start_line);
+	pb_put_str(m->out, 3, t.function);
+	pb_put_str(m->out, 4, t.system_name);
+	pb_put_str(m->out, 5, t.file);
+	pb_end(m->out, begun);
+}
+
+/* Line { function_id, line } */
+static void put_line(const struct message *m, uint32_t field, const struct query_call *call)
+{
+	if (call->line == QUERY_LINE_NONE)
+		return;
+	const struct profile_line *at = &m->c->stacks.tables.lines.v[call->line];
+	size_t begun = pb_begin(m->out, field);
+	put_id(m->out, 1, "f", at->function);
+	pb_put_u64(m->out, 2, at->line);
+	pb_end(m->out, begun);
+}
+
+/* TopNodeMeta, CallgraphNodeMeta: the same fields { location, mapping, function, line } */
+static void put_meta(const struct message *m, uint32_t field, const struct query_key_row *row)
+{
+	const struct query_call *call = &m->c->v.v[row->call];
+	uint32_t mapping = m->c->stacks.tables.locations.v[call->location].mapping;
+	size_t begun = pb_begin(m->out, field);
+	put_location(m, 1, call->location);
+	if (row->many_mappings && call->line != QUERY_LINE_NONE)
+		pb_put_str_always(m->out, 2, STR(""));
+	else
+		put_mapping(m, 2, mapping);
+	put_function(m, 3, call);
+	if (!row->many)
+		put_line(m, 4, call);
+	pb_end(m->out, begun);
+}
+
+/* ---- what the reports by function begin with ---- */
+
+typedef enum status rows_fn(
+	const struct message *m, const struct query_key_rows *rows, struct err *e);
+
+static enum status by_function(const struct query_engine *q, const struct query_report_request *r,
+	rows_fn *fn, struct buf *out, struct query_report *info, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_report_request plain = *r;
+	struct query_key_rows rows = { 0 };
+	struct query_calls c;
+	arena_init(&a, QUERY_REPORT_BYTES_MAX);
+	plain.by = 0;
+	plain.chart = false;
+	enum status s = query_calls_make(&c, q, &plain, &a, e);
+	if (s != OK)
+		return s;
+	struct message m = { .c = &c, .r = r, .a = &a, .out = out };
+	s = query_rows_make(&rows, &c, &a, e);
+	if (s == OK)
+		s = fn(&m, &rows, e);
+	if (s == OK)
+		s = query_written(out, e);
+	if (s == OK)
+		query_report_info(&c, info);
+	query_rows_deinit(&rows);
+	query_calls_deinit(&c);
+	return s;
+}
+
+/* ---- Top { list, reported, total, unit } ---- */
+
+static enum status write_top(
+	const struct message *m, const struct query_key_rows *rows, struct err *e)
+{
+	(void)e;
+	for (uint32_t i = 0; i < rows->count; i++) {
+		const struct query_key_row *row = &rows->v[rows->order[i]];
+		size_t begun = pb_begin(m->out, 1);
+		put_meta(m, 1, row);
+		pb_put_i64(m->out, 2, row->total);
+		pb_put_i64(m->out, 3, row->self);
+		pb_put_i64(m->out, 4, m->r->diff ? row->total_diff : 0);
+		pb_end(m->out, begun);
+	}
+	pb_put_u64(m->out, 2, rows->count);
+	pb_put_i64(m->out, 3, (int32_t)m->c->total);
+	pb_put_str(m->out, 4, m->c->stacks.unit);
+	return OK;
+}
+
+enum status query_top_message(const struct query_engine *q, const struct query_report_request *r,
+	struct buf *out, struct query_report *info, struct err *e)
+{
+	return by_function(q, r, write_top, out, info, e);
+}
+
+/* ---- Callgraph { nodes, edges, cumulative } ---- */
+
+struct graph {
+	const struct message *m;
+	const struct query_key_rows *rows;
+	uint32_t *in_count, *out_count; /* edges, by key */
+	uint32_t *in_edge;              /* the last one that comes in, by key */
+	uint8_t *removed;               /* by key */
+	uint32_t next_edge;
+};
+
+static void put_edge(struct graph *g, uint32_t caller, uint32_t callee, int64_t total, bool joined)
+{
+	struct buf *out = g->m->out;
+	size_t begun = pb_begin(out, 2);
+	put_id(out, 1, "e", g->next_edge++);
+	put_id(out, 2, "n", caller);
+	put_id(out, 3, "n", callee);
+	pb_put_i64(out, 4, total);
+	pb_put_bool(out, 5, joined);
+	pb_end(out, begun);
+}
+
+/* Small functions with one caller and some callee are left out; so is none that calls itself only.
+ */
+static void choose_removed(struct graph *g)
+{
+	double least = (double)g->m->c->total * CALLGRAPH_SHARE;
+	for (uint32_t i = 0; i < g->rows->count; i++) {
+		uint32_t key = g->rows->order[i];
+		bool alone = g->in_count[key] == 1 && g->out_count[key] > 0 &&
+			     g->rows->edges.v[g->in_edge[key]].caller != key;
+		g->removed[key] = alone && (double)g->rows->v[key].total < least;
+	}
+}
+
+/* The first caller that is still there, and what the edges on the way carried together. A ring of
+ * removed functions has no way in and ends at its own begin. */
+static uint32_t caller_that_stays(const struct graph *g, uint32_t key, int64_t *total)
+{
+	const struct query_key_edge *edges = g->rows->edges.v;
+	uint32_t at = key;
+	do {
+		const struct query_key_edge *in = &edges[g->in_edge[at]];
+		*total = query_add(*total, in->total);
+		at = in->caller;
+	} while (g->removed[at] && at != key);
+	return at;
+}
+
+static void put_edges(struct graph *g)
+{
+	const struct query_key_edge *edges = g->rows->edges.v;
+	for (size_t i = 0; i < g->rows->edges.len; i++) {
+		const struct query_key_edge *edge = &edges[i];
+		int64_t total = 0;
+		if (g->removed[edge->callee])
+			continue;
+		if (!g->removed[edge->caller]) {
+			put_edge(g, edge->caller, edge->callee, edge->total, false);
+			continue;
+		}
+		uint32_t caller = caller_that_stays(g, edge->caller, &total);
+		if (!g->removed[caller])
+			put_edge(g, caller, edge->callee, total, true);
+	}
+}
+
+static enum status write_graph(
+	const struct message *m, const struct query_key_rows *rows, struct err *e)
+{
+	size_t keys = m->c->lines.key_count;
+	struct graph g = { .m = m, .rows = rows };
+	g.in_count = ARENA_ARRAY(m->a, uint32_t, keys);
+	g.out_count = ARENA_ARRAY(m->a, uint32_t, keys);
+	g.in_edge = ARENA_ARRAY(m->a, uint32_t, keys);
+	g.removed = ARENA_ARRAY(m->a, uint8_t, keys);
+	if (!g.in_count || !g.out_count || !g.in_edge || !g.removed)
+		return err_set(e, arena_status(m->a), "call graph of %u functions", rows->count);
+	for (size_t i = 0; i < rows->edges.len; i++) {
+		g.in_count[rows->edges.v[i].callee]++;
+		g.out_count[rows->edges.v[i].caller]++;
+		g.in_edge[rows->edges.v[i].callee] = (uint32_t)i;
+	}
+	choose_removed(&g);
+	for (uint32_t i = 0; i < rows->count; i++) {
+		uint32_t key = rows->order[i];
+		if (g.removed[key])
+			continue;
+		size_t begun = pb_begin(m->out, 1);
+		put_id(m->out, 1, "n", key);
+		put_meta(m, 2, &rows->v[key]);
+		pb_put_i64(m->out, 3, rows->v[key].total);
+		pb_put_i64(m->out, 4, rows->v[key].self);
+		pb_end(m->out, begun);
+	}
+	put_edges(&g);
+	pb_put_i64(m->out, 3, m->c->total);
+	return OK;
+}
+
+enum status query_callgraph_message(const struct query_engine *q,
+	const struct query_report_request *r, struct buf *out, struct query_report *info,
+	struct err *e)
+{
+	return by_function(q, r, write_graph, out, info, e);
+}
+
+/* ---- Flamegraph ---- */
+
+struct nest {
+	struct message m;
+	uint64_t *size;     /* of a call's FlamegraphNode without its own tag and length */
+	uint8_t *kept;      /* by call */
+	uint32_t *next;     /* by call: which child comes next */
+	uint32_t *location; /* by location: its number in the message, from 1; 0: not used */
+	struct strtab strings;
+	int64_t trimmed;
+	uint32_t height;
+};
+
+static uint32_t varint_size(uint64_t v)
+{
+	uint32_t n = 1;
+	for (; v >= 0x80; v >>= 7)
+		n++;
+	return n;
+}
+
+/* A field of less than 16 that is not written when zero. */
+static uint32_t number_size(uint64_t v)
+{
+	return v ? 1 + varint_size(v) : 0;
+}
+
+static uint32_t line_number(const struct nest *n, const struct query_call *call)
+{
+	const struct profile_location *l = &n->m.c->stacks.tables.locations.v[call->location];
+	return call->line == QUERY_LINE_NONE ? 0 : call->line - l->line_first;
+}
+
+/* FlamegraphNodeMeta { location_index = 5, line_index = 6 } */
+static uint64_t meta_size(const struct nest *n, const struct query_call *call)
+{
+	if (call->key == QUERY_LINE_NONE)
+		return 0;
+	return number_size(n->location[call->location]) + number_size(line_number(n, call));
+}
+
+static int64_t diff_of(const struct nest *n, const struct query_call *call)
+{
+	return n->m.r->diff ? call->total_diff : 0;
+}
+
+static bool is_above(const struct nest *n, const struct query_call *call)
+{
+	const struct query_call *parent = &n->m.c->v.v[call->parent];
+	float least = (float)parent->total * (float)n->m.r->trim;
+	return (float)call->total >= least && (call->total != 0 || call->total_diff != 0);
+}
+
+/* Which calls are kept, and their locations' numbers: parents first. */
+static bool number_locations(struct nest *n)
+{
+	const struct query_calls *c = n->m.c;
+	uint32_t count = 0;
+	uint32_t *depth = ARENA_ARRAY(n->m.a, uint32_t, c->v.len);
+	if (!depth)
+		return false;
+	n->kept[0] = 1;
+	for (uint32_t i = 1; i < c->v.len; i++) {
+		const struct query_call *call = &c->v.v[i];
+		n->kept[i] = n->kept[call->parent] && is_above(n, call);
+		if (n->kept[call->parent] && !n->kept[i])
+			n->trimmed = query_add(n->trimmed, call->total);
+		depth[i] = depth[call->parent] + 1;
+		if (!n->kept[i])
+			continue;
+		n->height = MAX(n->height, depth[i]);
+		if (call->key != QUERY_LINE_NONE && n->location[call->location] == 0)
+			n->location[call->location] = ++count;
+	}
+	return true;
+}
+
+static void measure(struct nest *n)
+{
+	const struct query_calls *c = n->m.c;
+	for (size_t i = c->v.len; i-- > 1;) {
+		const struct query_call *call = &c->v.v[i];
+		if (!n->kept[i])
+			continue;
+		uint64_t meta = meta_size(n, call);
+		n->size[i] += 1 + varint_size(meta) + meta;
+		n->size[i] += number_size((uint64_t)call->total);
+		n->size[i] += number_size((uint64_t)diff_of(n, call));
+		n->size[call->parent] += 1 + varint_size(n->size[i]) + n->size[i];
+	}
+}
+
+static void put_tag(struct buf *out, uint32_t field, enum pb_wire wire)
+{
+	buf_varint(out, field << 3 | wire);
+}
+
+/* Everything of the node but its children, which are the last field. `field`: 3 in the root, 4 in a
+ * node. */
+static void put_node(struct nest *n, uint32_t i)
+{
+	const struct query_call *call = &n->m.c->v.v[i];
+	struct buf *out = n->m.out;
+	put_tag(out, call->parent == 0 ? 3 : 4, PB_BYTES);
+	buf_varint(out, n->size[i]);
+	put_tag(out, 1, PB_BYTES);
+	buf_varint(out, meta_size(n, call));
+	if (call->key != QUERY_LINE_NONE) {
+		pb_put_u64(out, 5, n->location[call->location]);
+		pb_put_u64(out, 6, line_number(n, call));
+	}
+	pb_put_i64(out, 2, call->total);
+	pb_put_i64(out, 3, diff_of(n, call));
+}
+
+static void put_nodes(struct nest *n)
+{
+	const struct query_calls *c = n->m.c;
+	for (uint32_t at = 0;;) {
+		if (n->next[at] < c->first_child[at + 1]) {
+			uint32_t child = c->child[n->next[at]++];
+			if (!n->kept[child])
+				continue;
+			put_node(n, child);
+			at = child;
+			continue;
+		}
+		if (at == 0)
+			return;
+		at = c->v.v[at].parent;
+	}
+}
+
+/* FlamegraphRootNode { cumulative, diff, children } */
+static void put_root(struct nest *n)
+{
+	const struct query_call *root = &n->m.c->v.v[0];
+	struct buf *out = n->m.out;
+	uint64_t size = n->size[0] + number_size((uint64_t)n->m.c->total) +
+			number_size((uint64_t)diff_of(n, root));
+	put_tag(out, 1, PB_BYTES);
+	buf_varint(out, size);
+	pb_put_i64(out, 1, n->m.c->total);
+	pb_put_i64(out, 2, diff_of(n, root));
+	put_nodes(n);
+}
+
+static uint64_t text_number(struct nest *n, struct str s)
+{
+	uint32_t id = 0;
+	if (strtab_intern(&n->strings, s, &id) != OK)
+		n->m.out->failed = true;
+	return id;
+}
+
+static bool number_tables(struct nest *n, uint32_t **out_order, uint32_t **out_functions,
+	uint32_t **out_mappings, uint32_t *out_count)
+{
+	const struct profile *p = &n->m.c->stacks.tables;
+	uint32_t *order = ARENA_ARRAY(n->m.a, uint32_t, p->locations.len);
+	*out_functions = ARENA_ARRAY(n->m.a, uint32_t, p->functions.len);
+	*out_mappings = ARENA_ARRAY(n->m.a, uint32_t, p->mappings.len);
+	if (!order || !*out_functions || !*out_mappings)
+		return false;
+	*out_count = 0;
+	for (uint32_t i = 0; i < p->locations.len; i++)
+		if (n->location[i]) {
+			order[n->location[i] - 1] = i;
+			(*out_count)++;
+		}
+	*out_order = order;
+	return true;
+}
+
+/* Location { address = 2, lines = 6 { line = 2, function_index = 3 }, mapping_index = 7 } */
+static void put_flame_location(struct nest *n, uint32_t location, uint32_t *functions,
+	uint32_t *function_count, uint32_t *mappings, uint32_t *mapping_count)
+{
+	const struct profile *p = &n->m.c->stacks.tables;
+	const struct profile_location *l = &p->locations.v[location];
+	struct buf *out = n->m.out;
+	bool unnamed = l->line_count == 0 || n->m.c->stacks.unnamed[location];
+	size_t begun = pb_begin(out, 6);
+	pb_put_u64(out, 2, l->address);
+	for (uint32_t i = 0; i < l->line_count && !unnamed; i++) {
+		const struct profile_line *line = &p->lines.v[l->line_first + i];
+		if (functions[line->function] == 0)
+			functions[line->function] = ++*function_count;
+		size_t at = pb_begin(out, 6);
+		pb_put_u64(out, 2, line->line);
+		pb_put_u64(out, 3, functions[line->function]);
+		pb_end(out, at);
+	}
+	if (l->mapping && mappings[l->mapping] == 0)
+		mappings[l->mapping] = ++*mapping_count;
+	pb_put_u64(out, 7, mappings[l->mapping]);
+	pb_end(out, begun);
+}
+
+/* Function { start_line = 2, name_string_index = 6, system_name 7, filename 8 } */
+static void put_flame_function(struct nest *n, uint32_t id)
+{
+	const struct profile *p = &n->m.c->stacks.tables;
+	const struct profile_function *f = &p->functions.v[id];
+	size_t begun = pb_begin(n->m.out, 8);
+	pb_put_u64(n->m.out, 2, f->start_line);
+	pb_put_u64(n->m.out, 6, text_number(n, profile_str(p, f->name ? f->name : f->system_name)));
+	pb_put_u64(n->m.out, 7, text_number(n, profile_str(p, f->system_name)));
+	pb_put_u64(n->m.out, 8, text_number(n, profile_str(p, f->filename)));
+	pb_end(n->m.out, begun);
+}
+
+/* Mapping { start = 2, limit, offset, file_string_index = 11, build_id_string_index = 12 } */
+static void put_flame_mapping(struct nest *n, uint32_t id)
+{
+	const struct profile *p = &n->m.c->stacks.tables;
+	const struct profile_mapping *m = &p->mappings.v[id];
+	size_t begun = pb_begin(n->m.out, 7);
+	pb_put_u64(n->m.out, 2, m->start);
+	pb_put_u64(n->m.out, 3, m->limit);
+	pb_put_u64(n->m.out, 4, m->offset);
+	pb_put_u64(n->m.out, 11, text_number(n, profile_str(p, m->filename)));
+	pb_put_u64(n->m.out, 12, text_number(n, profile_str(p, m->build_id)));
+	pb_end(n->m.out, begun);
+}
+
+/* The elements in the order of their numbers. */
+static bool put_numbered(struct nest *n, const uint32_t *numbers, size_t size, uint32_t count,
+	void (*put)(struct nest *, uint32_t))
+{
+	uint32_t *order = ARENA_ARRAY(n->m.a, uint32_t, MAX(count, 1u));
+	if (!order)
+		return false;
+	for (uint32_t i = 0; i < size; i++)
+		if (numbers[i])
+			order[numbers[i] - 1] = i;
+	for (uint32_t i = 0; i < count; i++)
+		put(n, order[i]);
+	return true;
+}
+
+static bool put_tables(struct nest *n)
+{
+	const struct profile *p = &n->m.c->stacks.tables;
+	uint32_t *order, *functions, *mappings, count, function_count = 0, mapping_count = 0;
+	if (!number_tables(n, &order, &functions, &mappings, &count))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		put_flame_location(
+			n, order[i], functions, &function_count, mappings, &mapping_count);
+	if (!put_numbered(n, mappings, p->mappings.len, mapping_count, put_flame_mapping) ||
+		!put_numbered(n, functions, p->functions.len, function_count, put_flame_function))
+		return false;
+	for (uint32_t i = 0; i < n->strings.len; i++)
+		pb_put_str_always(n->m.out, 5, strtab_get(&n->strings, i));
+	return true;
+}
+
+static enum status write_nest(struct nest *n, struct err *e)
+{
+	const struct query_calls *c = n->m.c;
+	n->size = ARENA_ARRAY(n->m.a, uint64_t, c->v.len);
+	n->kept = ARENA_ARRAY(n->m.a, uint8_t, c->v.len);
+	n->next = ARENA_ARRAY(n->m.a, uint32_t, c->v.len);
+	n->location = ARENA_ARRAY(n->m.a, uint32_t, c->stacks.tables.locations.len);
+	if (!n->size || !n->kept || !n->next || !n->location || !number_locations(n) ||
+		strtab_init(&n->strings, QUERY_REPORT_BYTES_MAX) != OK)
+		return err_set(e, arena_status(n->m.a), "flame graph of %zu calls", c->v.len);
+	memcpy(n->next, c->first_child, c->v.len * sizeof(*n->next));
+	measure(n);
+	put_root(n);
+	pb_put_i64(n->m.out, 2, c->total);
+	pb_put_str(n->m.out, 3, c->stacks.unit);
+	pb_put_u64(n->m.out, 4, n->height + 1);
+	bool good = put_tables(n);
+	pb_put_i64(n->m.out, 9, c->total);
+	pb_put_i64(n->m.out, 10, n->trimmed);
+	strtab_deinit(&n->strings);
+	return good ? query_written(n->m.out, e)
+		    : err_set(e, arena_status(n->m.a), "flame graph of %zu calls", c->v.len);
+}
+
+enum status query_flame_message(const struct query_engine *q, const struct query_report_request *r,
+	struct buf *out, struct query_report *info, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_calls c;
+	arena_init(&a, QUERY_REPORT_BYTES_MAX);
+	enum status s = query_calls_make(&c, q, r, &a, e);
+	if (s != OK)
+		return s;
+	struct nest n = { .m = { .c = &c, .r = r, .a = &a, .out = out } };
+	s = write_nest(&n, e);
+	if (s == OK) {
+		query_report_info(&c, info);
+		info->height = (int32_t)n.height + 1;
+		info->trimmed = n.trimmed;
+	}
+	query_calls_deinit(&c);
+	return s;
+}

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: without labels and times the store's own tree of sums is taken as it is. With them samples
+ * come as a list of stacks, and the tree is made here. Of a comparison the base's tree is grafted
+ * onto the other's: a stack of both is one node, its value that of the compared side, its
+ * difference the compared less the base.
+ *
+ * Relative comparison: the side with the smaller total is scaled up, sums cut to whole numbers
+ * stack by stack, as Parca does it.
+ */
+#include "query/report.h"
+
+#include <stdlib.h>
+
+void query_stacks_deinit(struct query_stacks *s)
+{
+	if (s->has_tables)
+		profile_deinit(&s->tables);
+	VEC_FREE(&s->v);
+	VEC_FREE(&s->events);
+	map_deinit(&s->index);
+	*s = (struct query_stacks){ 0 };
+}
+
+struct loader {
+	struct query_stacks *s;
+	const struct query_engine *q;
+	const struct query_report_request *r;
+	struct arena *a;
+	struct err *e;
+	size_t memory_max;
+};
+
+/* ---- the tree ---- */
+
+struct stack_key {
+	uint32_t parent, location, group;
+};
+
+static bool stack_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct query_stack *have = &((const struct query_stacks *)ctx)->v.v[value];
+	const struct stack_key *want = key;
+	return have->parent == want->parent && have->location == want->location &&
+	       have->group == want->group;
+}
+
+static uint64_t stack_hash(const struct stack_key *k)
+{
+	return hash_u64(((uint64_t)k->parent << 32 | k->location) ^ (uint64_t)k->group << 52);
+}
+
+static enum status no_room(struct loader *l, enum status s)
+{
+	return err_set(l->e, s, "%zu stacks: choose a shorter time range or a narrower selector",
+		l->s->v.len);
+}
+
+static enum status push_stack(struct loader *l, const struct stack_key *k, uint32_t *out)
+{
+	struct query_stacks *s = l->s;
+	struct query_stack stack = {
+		.parent = k->parent, .location = k->location, .group = k->group
+	};
+	*out = (uint32_t)s->v.len;
+	if (s->v.len >= SAMPLES_TREE_NODES_MAX || s->v.cap * sizeof(stack) > l->memory_max)
+		return no_room(l, E_LIMIT);
+	return VEC_PUSH(&s->v, stack) ? OK : no_room(l, E_NOMEM);
+}
+
+static enum status find_stack(struct loader *l, const struct stack_key *k, uint32_t *out)
+{
+	uint64_t hash = stack_hash(k);
+	*out = map_find(&l->s->index, hash, stack_equal, l->s, k);
+	if (*out != MAP_NONE)
+		return OK;
+	enum status s = push_stack(l, k, out);
+	if (s == OK && !map_insert(&l->s->index, hash, *out))
+		s = no_room(l, E_NOMEM);
+	return s;
+}
+
+static enum status begin_stacks(struct loader *l)
+{
+	uint32_t root;
+	return push_stack(l, &(struct stack_key){ 0, 0, 0 }, &root);
+}
+
+/* ---- names ---- */
+
+static bool is_hex(struct str s)
+{
+	uint64_t n;
+	return str_parse_u64(s, 16, &n);
+}
+
+/* "libc.so.6+0x1234": what the symbolizer says where it knows no function. */
+static bool is_place(const struct profile *p, const struct profile_location *l)
+{
+	const struct profile_function *f = &p->functions.v[p->lines.v[l->line_first].function];
+	struct str name = profile_str(p, f->name);
+	if (l->line_count != 1 || f->system_name || f->filename)
+		return false;
+	size_t plus = str_rindex(name, '+');
+	struct str rest = str_sub(name, plus + 1, name.len);
+	return plus < name.len && str_starts(rest, STR("0x")) && is_hex(str_sub(rest, 2, rest.len));
+}
+
+static enum status resolve(struct loader *l)
+{
+	struct query_stacks *s = l->s;
+	struct profile *p = &s->tables;
+	s->unnamed = ARENA_ARRAY(l->a, uint8_t, p->locations.len);
+	if (!s->unnamed)
+		return err_set(l->e, arena_status(l->a), "%zu locations", p->locations.len);
+	for (size_t i = 0; i < p->locations.len; i++)
+		s->unnamed[i] = p->locations.v[i].line_count == 0;
+	if (l->q->symbolizer) {
+		enum status st =
+			symbolizer_resolve(l->q->symbolizer, p, QUERY_WAIT_MS, &s->pending, l->e);
+		if (st != OK)
+			return st;
+	}
+	for (size_t i = 0; i < p->locations.len; i++) {
+		const struct profile_location *at = &p->locations.v[i];
+		if (s->unnamed[i] && at->line_count > 0)
+			s->unnamed[i] = is_place(p, at);
+	}
+	return OK;
+}
+
+/* ---- one side ---- */
+
+struct side {
+	struct query_plan plan;
+	struct samples_tree tree;
+	bool has_tree;
+	int64_t factor;
+};
+
+static void side_deinit(struct side *s)
+{
+	if (s->has_tree)
+		samples_tree_deinit(&s->tree);
+	query_plan_close(&s->plan);
+}
+
+static enum status open_side(struct loader *l, const struct query_side *of, struct side *out)
+{
+	const struct query_report_request *r = l->r;
+	const struct query_request request = { .tenant = r->tenant,
+		.selector = of->selector,
+		.from_ns = of->from_ns,
+		.to_ns = of->to_ns,
+		.cancel = r->cancel,
+		.cancel_ctx = r->cancel_ctx };
+	enum status s = query_plan_open(l->q, &request, r->any_type, l->a, &out->plan, l->e);
+	if (s != OK)
+		return s;
+	if (!out->plan.selector.has_type && !out->plan.empty)
+		return err_set(l->e, E_INVALID, "query must contain a profile-type selection");
+	out->plan.store.selector = &out->plan.selector;
+	if (of->single)
+		out->plan.store.times_period = false;
+	return OK;
+}
+
+static struct str keep_text(struct loader *l, struct str text)
+{
+	char *copy = arena_copy(l->a, text.p, text.len);
+	return str_make(copy ? copy : "", copy ? text.len : 0);
+}
+
+/* The report's unit, from the shown side. */
+static void take_unit(struct loader *l, struct side *side, const struct profile *p,
+	const struct profile_type *type, int64_t period, bool single)
+{
+	struct str sample_type = profile_str(p, type->sample_type);
+	struct str sample_unit = profile_str(p, type->sample_unit);
+	struct str period_unit = profile_str(p, type->period_unit);
+	struct query_unit unit = { sample_unit, 1 };
+	bool scaled = false;
+	if (!single) {
+		unit = query_unit_of(sample_type, sample_unit, period_unit, period);
+		scaled = !str_eq(unit.name, sample_unit);
+	}
+	side->factor = unit.factor;
+	if (l->s->unit.p)
+		return;
+	l->s->sample_type = keep_text(l, scaled ? profile_str(p, type->period_type) : sample_type);
+	l->s->unit = keep_text(l, unit.name);
+	l->s->period_type = keep_text(l, profile_str(p, type->period_type));
+	l->s->period_unit = keep_text(l, period_unit);
+	l->s->period = period;
+}
+
+/* Nothing was found: the unit is what the selector's type says. */
+static void take_unit_of_selector(struct loader *l, const struct side *side, bool single)
+{
+	const struct str *type = side->plan.selector.type;
+	if (l->s->unit.p || !side->plan.selector.has_type)
+		return;
+	struct query_unit unit = single ? (struct query_unit){ type[2], 1 }
+					: query_unit_of(type[1], type[2], type[4], 1);
+	bool scaled = !str_eq(unit.name, type[2]);
+	l->s->sample_type = keep_text(l, scaled ? type[3] : type[1]);
+	l->s->unit = keep_text(l, unit.name);
+	l->s->period_type = keep_text(l, type[3]);
+	l->s->period_unit = keep_text(l, type[4]);
+}
+
+static enum status sum_side(struct loader *l, const struct query_side *of, struct side *out)
+{
+	enum status s = open_side(l, of, out);
+	if (s != OK || out->plan.empty)
+		return s;
+	s = out->plan.view->ops->sum_stacks(out->plan.view, &out->plan.store, &out->tree, l->e);
+	if (s != OK)
+		return s;
+	out->has_tree = true;
+	if (out->tree.nodes.len > 1 || out->tree.sample_count)
+		take_unit(l, out, &out->tree.tables, &out->tree.type, out->tree.period, of->single);
+	l->s->sample_count += out->tree.sample_count;
+	return OK;
+}
+
+/* ---- without labels ---- */
+
+static enum status take_tree(struct loader *l, struct side *side)
+{
+	struct query_stacks *s = l->s;
+	size_t count = side->tree.nodes.len;
+	if (count > SAMPLES_TREE_NODES_MAX || count * sizeof(*s->v.v) > l->memory_max)
+		return no_room(l, E_LIMIT);
+	if (!VEC_RESERVE(&s->v, count))
+		return no_room(l, E_NOMEM);
+	for (size_t i = 0; i < count; i++) {
+		const struct samples_node *n = &side->tree.nodes.v[i];
+		s->v.v[i] = (struct query_stack){ .parent = n->parent,
+			.location = n->location,
+			.value = query_scale(n->self, side->factor) };
+	}
+	s->v.len = count;
+	s->tables = side->tree.tables;
+	s->has_tables = true;
+	s->first_ns = side->tree.first_ns;
+	s->last_ns = side->tree.last_ns;
+	side->tree.tables = (struct profile){ 0 };
+	return OK;
+}
+
+static enum status load_merge(struct loader *l)
+{
+	CLEANUP(side_deinit) struct side side = { .factor = 1 };
+	enum status s = sum_side(l, &l->r->side, &side);
+	if (s != OK)
+		return s;
+	take_unit_of_selector(l, &side, l->r->side.single);
+	return side.has_tree ? take_tree(l, &side) : begin_stacks(l);
+}
+
+/* ---- a comparison ---- */
+
+/* Tables of one profile put into another: the new numbers by the old ones, UINT32_MAX: not yet. */
+struct graft {
+	struct profile *to;
+	const struct profile *from;
+	uint32_t *strings, *mappings, *functions, *locations;
+};
+
+static enum status graft_string(struct graft *g, uint32_t id, uint32_t *out)
+{
+	if (g->strings[id] == UINT32_MAX) {
+		enum status s =
+			profile_add_string(g->to, profile_str(g->from, id), &g->strings[id]);
+		if (s != OK)
+			return s;
+	}
+	*out = g->strings[id];
+	return OK;
+}
+
+static enum status graft_mapping(struct graft *g, uint32_t id, uint32_t *out)
+{
+	struct profile_mapping m = g->from->mappings.v[id];
+	enum status s = OK;
+	if (g->mappings[id] == UINT32_MAX) {
+		s = graft_string(g, m.filename, &m.filename);
+		if (s == OK)
+			s = graft_string(g, m.build_id, &m.build_id);
+		if (s == OK)
+			s = profile_add_mapping(g->to, &m, &g->mappings[id]);
+	}
+	*out = g->mappings[id];
+	return s;
+}
+
+static enum status graft_function(struct graft *g, uint32_t id, uint32_t *out)
+{
+	struct profile_function f = g->from->functions.v[id];
+	enum status s = OK;
+	if (g->functions[id] == UINT32_MAX) {
+		s = graft_string(g, f.name, &f.name);
+		if (s == OK)
+			s = graft_string(g, f.system_name, &f.system_name);
+		if (s == OK)
+			s = graft_string(g, f.filename, &f.filename);
+		if (s == OK)
+			s = profile_add_function(g->to, &f, &g->functions[id]);
+	}
+	*out = g->functions[id];
+	return s;
+}
+
+static enum status graft_location(struct graft *g, uint32_t id, uint32_t *out)
+{
+	struct profile_location l = g->from->locations.v[id];
+	struct profile_line lines[PROFILE_LINES_MAX];
+	enum status s = OK;
+	if (g->locations[id] == UINT32_MAX) {
+		s = graft_mapping(g, l.mapping, &l.mapping);
+		for (uint32_t i = 0; s == OK && i < l.line_count; i++) {
+			lines[i] = g->from->lines.v[l.line_first + i];
+			s = graft_function(g, lines[i].function, &lines[i].function);
+		}
+		if (s == OK)
+			s = profile_add_location(g->to, &l, lines, l.line_count, &g->locations[id]);
+	}
+	*out = g->locations[id];
+	return s;
+}
+
+static uint32_t *unset(struct arena *a, size_t count)
+{
+	uint32_t *v = ARENA_ARRAY(a, uint32_t, MAX(count, (size_t)1));
+	if (v) {
+		memset(v, 0xFF, count * sizeof(*v));
+		v[0] = 0;
+	}
+	return v;
+}
+
+static int64_t scale_by(int64_t value, double ratio)
+{
+	if (ratio == 1)
+		return value;
+	double scaled = (double)value * ratio;
+	return scaled >= 0x1p63 ? INT64_MAX : scaled < -0x1p63 ? INT64_MIN : (int64_t)scaled;
+}
+
+static enum status graft_base(struct loader *l, const struct side *base, double ratio)
+{
+	struct query_stacks *s = l->s;
+	const struct profile *from = &base->tree.tables;
+	struct graft g = { .to = &s->tables, .from = from };
+	g.strings = unset(l->a, from->strings.len);
+	g.mappings = unset(l->a, from->mappings.len);
+	g.functions = unset(l->a, from->functions.len);
+	g.locations = unset(l->a, from->locations.len);
+	uint32_t *to = unset(l->a, base->tree.nodes.len);
+	if (!g.strings || !g.mappings || !g.functions || !g.locations || !to)
+		return err_set(l->e, arena_status(l->a), "two trees of %zu and %zu stacks",
+			s->v.len, base->tree.nodes.len);
+	for (size_t i = 0; i < base->tree.nodes.len; i++) {
+		const struct samples_node *n = &base->tree.nodes.v[i];
+		struct stack_key key = { .parent = to[n->parent] };
+		enum status st = OK;
+		if (i > 0) {
+			st = graft_location(&g, n->location, &key.location);
+			if (st != OK)
+				return err_set(l->e, st, "the symbols of both sides");
+			st = find_stack(l, &key, &to[i]);
+		}
+		if (st != OK)
+			return st;
+		int64_t *diff = &s->v.v[to[i]].diff;
+		*diff = query_sub(*diff, scale_by(query_scale(n->self, base->factor), ratio));
+	}
+	return OK;
+}
+
+static enum status index_stacks(struct loader *l)
+{
+	for (uint32_t i = 1; i < l->s->v.len; i++) {
+		const struct query_stack *at = &l->s->v.v[i];
+		struct stack_key key = { at->parent, at->location, at->group };
+		if (!map_insert(&l->s->index, stack_hash(&key), i))
+			return no_room(l, E_NOMEM);
+	}
+	return OK;
+}
+
+static double total_of(const struct side *s)
+{
+	return s->has_tree ? (double)s->tree.total * (double)s->factor : 0;
+}
+
+static enum status load_diff(struct loader *l)
+{
+	CLEANUP(side_deinit) struct side side = { .factor = 1 }, base = { .factor = 1 };
+	enum status s = sum_side(l, &l->r->side, &side);
+	if (s != OK)
+		return err_prefix(l->e, s, "compared profile");
+	s = sum_side(l, &l->r->base, &base);
+	if (s != OK)
+		return err_prefix(l->e, s, "base profile");
+	take_unit_of_selector(l, &side, l->r->side.single);
+	double a = total_of(&base), b = total_of(&side), ratio_a = 1, ratio_b = 1;
+	if (!l->r->absolute && a > 0 && b > 0) {
+		ratio_a = b > a ? b / a : 1;
+		ratio_b = a > b ? a / b : 1;
+	}
+	s = side.has_tree ? take_tree(l, &side) : begin_stacks(l);
+	if (s == OK && !l->s->has_tables) {
+		s = profile_init(&l->s->tables, QUERY_REPORT_BYTES_MAX);
+		l->s->has_tables = s == OK;
+	}
+	for (size_t i = 0; s == OK && i < l->s->v.len; i++) {
+		struct query_stack *at = &l->s->v.v[i];
+		at->value = scale_by(at->value, ratio_b);
+		at->diff = at->value;
+	}
+	if (s == OK)
+		s = index_stacks(l);
+	if (s == OK && base.has_tree)
+		s = graft_base(l, &base, ratio_a);
+	return s;
+}
+
+/* ---- with labels, or times ---- */
+
+/* Group of each label set of the answer; sets without any of the labels are group 0. */
+static enum status make_groups(struct loader *l, const struct profile *p, uint32_t **out)
+{
+	struct query_stacks *s = l->s;
+	size_t sets = p->label_sets.len, labels = l->r->label_count;
+	*out = ARENA_ARRAY(l->a, uint32_t, sets);
+	s->groups = ARENA_ARRAY(l->a, struct str, (sets + 1) * MAX(labels, (size_t)1));
+	s->group_count = 1;
+	if (!*out || !s->groups)
+		return err_set(l->e, arena_status(l->a), "%zu sets of labels", sets);
+	for (size_t i = 1; i < sets; i++) {
+		const struct profile_labels *set = &p->label_sets.v[i];
+		struct str *values = s->groups + s->group_count * labels;
+		bool any = false;
+		for (size_t k = 0; k < labels; k++) {
+			values[k] = STR("");
+			for (uint32_t j = 0; j < set->count; j++) {
+				const struct profile_label *label = &p->labels.v[set->first + j];
+				if (str_eq(profile_str(p, label->name), l->r->labels[k]))
+					values[k] = profile_str(p, label->value);
+			}
+			any |= values[k].len > 0;
+		}
+		(*out)[i] = any ? s->group_count++ : 0;
+	}
+	return OK;
+}
+
+static enum status stack_of_sample(
+	struct loader *l, const struct profile_sample *sample, uint32_t group, uint32_t *out)
+{
+	const struct profile *p = &l->s->tables;
+	const struct profile_stack *stack = &p->stacks.v[sample->stack];
+	enum status s = OK;
+	*out = 0;
+	if (group)
+		s = find_stack(l, &(struct stack_key){ 0, 0, group }, out);
+	for (uint32_t i = stack->count; s == OK && i-- > 0;) {
+		struct stack_key key = { *out, p->stack_locations.v[stack->first + i], group };
+		s = find_stack(l, &key, out);
+	}
+	return s;
+}
+
+static enum status add_samples(struct loader *l, const uint32_t *groups, int64_t factor)
+{
+	struct query_stacks *s = l->s;
+	for (size_t i = 0; i < s->tables.samples.len; i++) {
+		const struct profile_sample *sample = &s->tables.samples.v[i];
+		uint32_t at = 0;
+		if (i % 4096 == 0 && l->r->cancel && l->r->cancel(l->r->cancel_ctx))
+			return err_set(l->e, E_CANCELED, "the caller went away");
+		enum status st = stack_of_sample(
+			l, sample, groups[sample->own ? sample->own : sample->resource], &at);
+		if (st != OK)
+			return st;
+		int64_t value = query_scale(sample->value, factor);
+		s->v.v[at].value = query_add(s->v.v[at].value, value);
+		struct query_event event = { sample->time_ns, value, at };
+		if (l->r->chart && !VEC_PUSH(&s->events, event))
+			return no_room(l, E_NOMEM);
+	}
+	return OK;
+}
+
+static int compare_events(const void *pa, const void *pb)
+{
+	const struct query_event *a = pa, *b = pb;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->stack < b->stack ? -1 : a->stack > b->stack;
+}
+
+static enum status load_samples(struct loader *l)
+{
+	CLEANUP(side_deinit) struct side side = { .factor = 1 };
+	struct query_stacks *s = l->s;
+	uint32_t *groups = NULL;
+	enum status st = open_side(l, &l->r->side, &side);
+	if (st == OK)
+		st = begin_stacks(l);
+	if (st != OK)
+		return st;
+	if (side.plan.empty)
+		return OK;
+	side.plan.store.each_time = l->r->chart;
+	st = side.plan.view->ops->collect(side.plan.view, &side.plan.store, l->r->labels,
+		l->r->label_count, &s->tables, l->e);
+	if (st != OK)
+		return st;
+	s->has_tables = true;
+	s->sample_count = s->tables.samples.len;
+	if (s->tables.samples.len > 0) {
+		const struct profile_head *h = &s->tables.heads.v[s->tables.samples.v[0].head];
+		take_unit(l, &side, &s->tables, &s->tables.types.v[h->type], h->period,
+			l->r->side.single);
+		s->first_ns = h->time_ns;
+		s->last_ns = h->time_ns + h->duration_ns;
+	}
+	take_unit_of_selector(l, &side, l->r->side.single);
+	st = make_groups(l, &s->tables, &groups);
+	if (st == OK)
+		st = add_samples(l, groups, side.factor);
+	if (st == OK && s->events.len > 1)
+		qsort(s->events.v, s->events.len, sizeof(*s->events.v), compare_events);
+	return st;
+}
+
+enum status query_stacks_load(struct query_stacks *s, const struct query_engine *q,
+	const struct query_report_request *r, struct arena *a, struct err *e)
+{
+	struct loader l = { .s = s, .q = q, .r = r, .a = a, .e = e, .memory_max = a->limit };
+	*s = (struct query_stacks){ .group_count = 1 };
+	enum status st = r->diff                          ? load_diff(&l)
+			 : r->label_count > 0 || r->chart ? load_samples(&l)
+							  : load_merge(&l);
+	if (st == OK && !s->has_tables) {
+		st = profile_init(&s->tables, 1 << 20);
+		s->has_tables = st == OK;
+	}
+	if (st == OK)
+		st = resolve(&l);
+	if (st != OK)
+		query_stacks_deinit(s);
+	return st;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ShareProfile: the profile is kept on this server, in STORAGE/shared, and served again at
+ * /shared/ID; nothing leaves for another host. Above the limits the oldest go.
+ *
+ * A file is written whole under another name and then renamed, so that a reader never sees half of
+ * one. Ids are random: a link cannot be guessed.
+ */
+#include "parca/parca.h"
+#include "pb/pb.h"
+#include "server/internal.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SHARED_FILES_MAX 1000
+#define SHARED_BYTES_MAX ((uint64_t)1 << 30) /* of all files */
+#define SHARED_FILE_MAX ((size_t)64 << 20)
+#define ID_LEN 22
+#define SUFFIX ".pb.gz"
+#define PATH_BYTES 4096
+
+static enum status shared_dir(const struct server *s, char out[PATH_BYTES], struct err *e)
+{
+	if (snprintf(out, PATH_BYTES, "%s/shared", s->config->storage_path) >= PATH_BYTES)
+		return err_set(e, E_INVALID, "the storage path is too long");
+	return os_make_dirs(out, e);
+}
+
+static enum status make_id(char out[ID_LEN + 1], struct err *e)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+	uint8_t random[ID_LEN];
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return err_os(e, "random bytes");
+	for (size_t i = 0; i < ID_LEN; i++)
+		out[i] = letters[random[i] % 32];
+	out[ID_LEN] = 0;
+	return OK;
+}
+
+static bool is_id(struct str s)
+{
+	if (s.len != ID_LEN)
+		return false;
+	for (size_t i = 0; i < s.len; i++)
+		if (!(s.p[i] >= 'a' && s.p[i] <= 'z') && !(s.p[i] >= '2' && s.p[i] <= '7'))
+			return false;
+	return true;
+}
+
+/* ---- the limits ---- */
+
+struct oldest {
+	char name[ID_LEN + sizeof(SUFFIX)];
+	struct timespec time;
+	uint64_t files, bytes;
+};
+
+static bool is_shared_name(const char *name)
+{
+	struct str s = str_of(name);
+	return str_ends(s, STR(SUFFIX)) && is_id(str_sub(s, 0, s.len - strlen(SUFFIX)));
+}
+
+static enum status find_oldest(const char *dir, struct oldest *out, struct err *e)
+{
+	DIR *d = opendir(dir);
+	*out = (struct oldest){ 0 };
+	if (!d)
+		return err_os(e, "%s", dir);
+	for (struct dirent *entry; (entry = readdir(d));) {
+		struct stat st;
+		if (!is_shared_name(entry->d_name) ||
+			fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		bool older = st.st_mtim.tv_sec < out->time.tv_sec ||
+			     (st.st_mtim.tv_sec == out->time.tv_sec &&
+				     st.st_mtim.tv_nsec < out->time.tv_nsec);
+		if (out->files == 0 || older) {
+			snprintf(out->name, sizeof(out->name), "%s", entry->d_name);
+			out->time = st.st_mtim;
+		}
+		out->files++;
+		out->bytes += (uint64_t)st.st_size;
+	}
+	closedir(d);
+	return OK;
+}
+
+/* Room for one more of `size` bytes. */
+static enum status make_room(struct server *s, const char *dir, uint64_t size, struct err *e)
+{
+	for (;;) {
+		struct oldest oldest;
+		char path[PATH_BYTES + 64];
+		enum status st = find_oldest(dir, &oldest, e);
+		if (st != OK)
+			return st;
+		if (oldest.files < SHARED_FILES_MAX && oldest.bytes + size <= SHARED_BYTES_MAX)
+			return OK;
+		snprintf(path, sizeof(path), "%s/%s", dir, oldest.name);
+		if (unlink(path))
+			return err_os(e, "%s", path);
+		metric_add(&s->metrics.shared_dropped, 1);
+	}
+}
+
+static enum status keep(struct server *s, struct str profile, char id[ID_LEN + 1], struct err *e)
+{
+	char dir[PATH_BYTES], path[PATH_BYTES + 64];
+	if (profile.len > SHARED_FILE_MAX)
+		return err_set(e, E_LIMIT, "the profile has %zu MiB, at most %zu are shared",
+			profile.len >> 20, SHARED_FILE_MAX >> 20);
+	enum status st = shared_dir(s, dir, e);
+	if (st == OK)
+		st = make_room(s, dir, profile.len, e);
+	if (st == OK)
+		st = make_id(id, e);
+	if (st != OK)
+		return st;
+	snprintf(path, sizeof(path), "%s/%s" SUFFIX, dir, id);
+	st = os_replace_file(path, profile.p, profile.len, 0640, e);
+	if (st == OK)
+		metric_add(&s->metrics.shared, 1);
+	return st;
+}
+
+/* ---- handlers ---- */
+
+/* Where the client found us. */
+static void put_link(struct buf *out, struct server *s, const struct net_request *r, const char *id)
+{
+	struct str host = net_header_find(r, "host");
+	bool tls = str_eq(net_header_find(r, "x-forwarded-proto"), STR("https"));
+	if (host.len == 0)
+		host = net_header_find(r, ":authority");
+	if (host.len == 0 || host.len > 255)
+		host = str_of(net_server_address(s->net));
+	CLEANUP(buf_deinit) struct buf link;
+	buf_init(&link, 1024);
+	buf_printf(&link, "%s://%.*s/shared/%s", tls ? "https" : "http", STR_ARG(host), id);
+	pb_put_str(out, 1, buf_view(&link)); /* ShareProfileResponse { link = 1 } */
+}
+
+static enum status share(
+	struct server *s, const struct net_request *r, struct buf *out, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(buf_deinit) struct buf profile;
+	struct parca_share_request q;
+	struct query_report info;
+	char id[ID_LEN + 1];
+	arena_init(&a, 16 << 20);
+	buf_init(&profile, SHARED_FILE_MAX);
+	enum status st = parca_share_decode(r->body, &a, &q, e);
+	if (st == OK)
+		st = server_parca_report(s, r, &q.query, &a, &profile, &info, e);
+	if (st == OK)
+		st = keep(s, buf_view(&profile), id, e);
+	if (st == OK)
+		put_link(out, s, r, id);
+	return st;
+}
+
+void server_parca_share(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct server *s = (struct server *)ctx;
+	struct err e = { 0 };
+	int64_t begun_ns = 0;
+	if (!server_is_ready(s, out))
+		return;
+	enum status st = server_query_begin(s, &begun_ns, &e);
+	if (st == OK)
+		st = share(s, r, &out->body, &e);
+	server_query_end(s, begun_ns, st);
+	if (st != OK)
+		net_fail(out, st, &e);
+}
+
+/* GET /shared/ID: gzipped profile.proto. */
+void server_handle_shared(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct server *s = (struct server *)ctx;
+	struct str id = str_sub(r->path, strlen("/shared/"), r->path.len);
+	char dir[PATH_BYTES], path[PATH_BYTES + 64];
+	struct err e = { 0 };
+	enum status st = is_id(id) ? shared_dir(s, dir, &e)
+				   : err_set(&e, E_NOTFOUND, "no such shared profile");
+	if (st == OK) {
+		snprintf(path, sizeof(path), "%s/%.*s" SUFFIX, dir, STR_ARG(id));
+		st = os_read_file(path, &out->body, &e);
+		if (st == E_NOTFOUND)
+			err_set(&e, st, "no such shared profile; the oldest are dropped");
+	}
+	if (st != OK) {
+		net_fail(out, st, &e);
+		return;
+	}
+	out->content_type = "application/octet-stream";
+	out->no_compress = true;
+	snprintf(out->headers, sizeof(out->headers),
+		"content-disposition: attachment; filename=\"%.*s" SUFFIX "\"\r\n", STR_ARG(id));
+}

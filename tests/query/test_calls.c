@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees as text: "name total self" a call, children in brackets. */
+#include "fake.h"
+
+#include "query/report.h"
+
+static struct query_report_request request(const char *selector)
+{
+	return (struct query_report_request){
+		.side = { .selector = str_of(selector), .to_ns = INT64_MAX },
+	};
+}
+
+static void put_call(struct buf *b, const struct query_calls *c, uint32_t i, bool diff)
+{
+	const struct query_call *call = &c->v.v[i];
+	if (call->key == QUERY_LINE_NONE) {
+		struct str value = call->group ? c->stacks.groups[call->group] : STR("root");
+		buf_printf(b, "<%.*s>", STR_ARG(value));
+	} else {
+		struct query_line_texts t =
+			query_line_texts(&c->stacks, call->location, call->line);
+		if (t.has_function)
+			buf_str(b, t.function);
+		else
+			buf_printf(b, "0x%llx", (unsigned long long)t.address);
+	}
+	buf_printf(b, " %lld", (long long)call->total);
+	if (diff)
+		buf_printf(b, "%+lld", (long long)call->total_diff);
+	if (call->self)
+		buf_printf(b, " %lld", (long long)call->self);
+	if (call->time_ns)
+		buf_printf(b, " @%lld", (long long)call->time_ns);
+	if (c->first_child[i] == c->first_child[i + 1])
+		return;
+	buf_cstr(b, " [");
+	for (uint32_t k = c->first_child[i]; k < c->first_child[i + 1]; k++) {
+		if (k > c->first_child[i])
+			buf_cstr(b, ", ");
+		put_call(b, c, c->child[k], diff);
+	}
+	buf_u8(b, ']');
+}
+
+static void check_tree(const struct query_report_request *r, const char *want, int64_t filtered)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(buf_deinit) struct buf b;
+	struct query_calls c;
+	struct err e = { 0 };
+	arena_init(&a, 64 << 20);
+	buf_init(&b, 1 << 16);
+	const struct query_engine unnamed = { .samples = fake_engine.samples };
+	CHECK_OK(query_calls_make(&c, &unnamed, r, &a, &e), &e);
+	put_call(&b, &c, 0, r->diff);
+	CHECK_STR(buf_view(&b), want);
+	CHECK(c.total == c.v.v[0].total && c.filtered == filtered);
+	query_calls_deinit(&c);
+}
+
+static void three_stacks(void)
+{
+	fake_sample(HEAP, 1, 10, 0, "comm=a", "main@/bin/x;f@/bin/x;g@/lib/y");
+	fake_sample(HEAP, 2, 5, 0, "comm=b", "main@/bin/x;f>inner@/bin/x");
+	fake_sample(HEAP, 3, 1, 0, "", "main@/bin/x;0x12@/lib/y");
+}
+
+static void sums_by_function(void **state)
+{
+	(void)state;
+	three_stacks();
+	struct query_report_request r = request(HEAP);
+	check_tree(&r, "<root> 16 [main 16 [f 15 [g 10 10, inner 5 5], 0x12 1 1]]", 0);
+	r.invert = true;
+	check_tree(&r,
+		"<root> 16 [g 10 [f 10 [main 10 10]], inner 5 [f 5 [main 5 5]], 0x12 1 [main 1 1]]",
+		0);
+}
+
+static void groups_by_labels(void **state)
+{
+	(void)state;
+	three_stacks();
+	struct query_report_request r = request(HEAP);
+	r.labels[r.label_count++] = STR("comm");
+	check_tree(&r,
+		"<root> 16 [<a> 10 [main 10 [f 10 [g 10 10]]], <b> 5 [main 5 [f 5 [inner 5 5]]], "
+		"main 1 [0x12 1 1]]",
+		0);
+	r.invert = true;
+	check_tree(&r,
+		"<root> 16 [<a> 10 [g 10 [f 10 [main 10 10]]], <b> 5 [inner 5 [f 5 [main 5 5]]], "
+		"0x12 1 [main 1 1]]",
+		0);
+}
+
+static struct filter_condition condition(
+	enum filter_field field, enum filter_op op, const char *text, uint64_t number)
+{
+	return (struct filter_condition){ field, op, str_of(text), number };
+}
+
+static void filters_stacks(void **state)
+{
+	(void)state;
+	three_stacks();
+	static const struct {
+		const char *name;
+		enum filter_field field;
+		enum filter_op op;
+		const char *text;
+		uint64_t number;
+		int64_t kept;
+	} cases[] = {
+		{ "some function", FILTER_FUNCTION, FILTER_EQ, "G", 0, 10 },
+		{ "no function", FILTER_FUNCTION, FILTER_NE, "g", 0, 6 },
+		{ "inlined one", FILTER_FUNCTION, FILTER_CONTAINS, "nne", 0, 5 },
+		{ "some binary", FILTER_BINARY, FILTER_EQ, "y", 0, 11 },
+		{ "no such binary", FILTER_BINARY, FILTER_NOT_STARTS, "y", 0, 5 },
+		{ "file", FILTER_FILE, FILTER_EQ, "/src/g.c", 0, 10 },
+		{ "address", FILTER_ADDRESS, FILTER_EQ, "", 0x12, 1 },
+		{ "not that address", FILTER_ADDRESS, FILTER_NE, "", 0x12, 15 },
+	};
+	FOR_EACH_CASE (c, cases) {
+		struct filter_condition one = condition(c->field, c->op, c->text, c->number);
+		struct frame_filter f = { true, false, &one, 1 };
+		struct query_report_request r = request(HEAP);
+		CLEANUP(arena_deinit) struct arena a;
+		struct query_calls calls;
+		struct err e = { 0 };
+		arena_init(&a, 64 << 20);
+		r.filters = &f;
+		r.filter_count = 1;
+		CHECK_OK(query_calls_make(&calls, &fake_engine, &r, &a, &e), &e);
+		CHECK_CASE(c, calls.total == c->kept && calls.filtered == 16 - c->kept);
+		query_calls_deinit(&calls);
+	}
+}
+
+static void filters_frames(void **state)
+{
+	(void)state;
+	three_stacks();
+	struct filter_condition not_f = condition(FILTER_FUNCTION, FILTER_NE, "f", 0);
+	struct filter_condition in_y = condition(FILTER_BINARY, FILTER_EQ, "y", 0);
+	struct frame_filter f[] = { { false, false, &not_f, 1 }, { false, false, &in_y, 1 } };
+	struct query_report_request r = request(HEAP);
+	r.filters = f;
+	r.filter_count = 1;
+	/* What has no function passes a condition on its name. */
+	check_tree(&r, "<root> 16 [main 16 [g 10 10, inner 5 5, 0x12 1 1]]", 0);
+	r.filter_count = 2;
+	check_tree(&r, "<root> 16 5 [g 10 10, 0x12 1 1]", 0);
+	struct filter_condition any[] = { condition(FILTER_BINARY, FILTER_CONTAINS, "z", 0),
+		condition(FILTER_BINARY, FILTER_CONTAINS, "y", 0) };
+	f[0] = (struct frame_filter){ false, true, any, 2 };
+	r.filter_count = 1;
+	check_tree(&r, "<root> 16 5 [g 10 10, 0x12 1 1]", 0);
+}
+
+static void cuts_at_the_sandwich(void **state)
+{
+	(void)state;
+	three_stacks();
+	fake_sample(HEAP, 4, 100, 0, "", "main@/bin/x;f@/bin/x;g@/lib/y;f@/bin/x;h@/bin/x");
+	struct query_report_request r = request(HEAP);
+	r.sandwich = STR("f");
+	/* Of a recursion: below the innermost, above the outermost. */
+	check_tree(&r, "<root> 115 [f 115 [h 100 100, g 10 10, inner 5 5]]", 1);
+	r.invert = true;
+	check_tree(&r, "<root> 115 [f 115 [main 115 115]]", 1);
+	r.sandwich = STR("absent");
+	check_tree(&r, "<root> 0", 116);
+}
+
+static void compares(void **state)
+{
+	(void)state;
+	fake_sample(HEAP, 1, 10, 0, "comm=a", "main@/bin/x;f@/bin/x");
+	fake_sample(HEAP, 1, 30, 0, "comm=a", "main@/bin/x;g@/bin/x");
+	fake_sample(HEAP, 2, 20, 0, "comm=b", "main@/bin/x;f@/bin/x");
+	struct query_report_request r = request(HEAP "{comm=\"b\"}");
+	r.diff = r.absolute = true;
+	r.base = (struct query_side){ .selector = STR(HEAP "{comm=\"a\"}"), .to_ns = INT64_MAX };
+	check_tree(&r, "<root> 20-20 [main 20-20 [f 20+10 20, g 0-30]]", 0);
+	r.absolute = false; /* 20 is half of 40 */
+	check_tree(&r, "<root> 40+0 [main 40+0 [f 40+30 40, g 0-30]]", 0);
+	struct query_side side = r.side;
+	r.side = r.base;
+	r.base = side;
+	check_tree(&r, "<root> 40+0 [main 40+0 [g 30+30 30, f 10-30 10]]", 0);
+	r.base.selector = STR(HEAP "{comm=\"c\"}");
+	check_tree(&r, "<root> 40+40 [main 40+40 [g 30+30 30, f 10+10 10]]", 0);
+}
+
+static void charts_in_the_order_of_time(void **state)
+{
+	(void)state;
+	int64_t at = 1000 * (int64_t)PERIOD;
+	fake_sample(CPU, at, 1, PERIOD, "", "main@x;f@x");
+	fake_sample(CPU, at + PERIOD, 1, PERIOD, "", "main@x;f@x");
+	fake_sample(CPU, at + 2 * PERIOD, 1, PERIOD, "", "main@x;g@x");
+	fake_sample(CPU, at + 3 * PERIOD, 1, PERIOD, "", "main@x;f@x");
+	fake_sample(CPU, at + 9 * PERIOD, 1, PERIOD, "", "main@x;f@x");
+	struct query_report_request r = request(CPU);
+	r.chart = true;
+	check_tree(&r,
+		"<root> 50000000 [main 40000000 @10000000000 "
+		"[f 20000000 20000000 @10000000000, g 10000000 10000000 @10020000000, "
+		"f 10000000 10000000 @10030000000], "
+		"main 10000000 @10090000000 [f 10000000 10000000 @10090000000]]",
+		0);
+}
+
+static void tells_what_differs(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_calls c;
+	struct err e = { 0 };
+	fake_sample(HEAP, 1, 1, 0, "", "main@/bin/x");
+	fake_sample(HEAP, 1, 2, 0, "", "main@/bin/y");
+	struct query_report_request r = request(HEAP);
+	arena_init(&a, 64 << 20);
+	CHECK_OK(query_calls_make(&c, &fake_engine, &r, &a, &e), &e);
+	CHECK(c.v.len == 2 && c.v.v[1].mixed & QUERY_MIXED_MAPPING);
+	CHECK(!(c.v.v[1].mixed & (QUERY_MIXED_FILE | QUERY_MIXED_INLINED)));
+	query_calls_deinit(&c);
+	r.by = QUERY_BY_MAPPING;
+	CHECK_OK(query_calls_make(&c, &fake_engine, &r, &a, &e), &e);
+	CHECK(c.v.len == 3 && !c.v.v[1].mixed && !c.v.v[2].mixed);
+	query_calls_deinit(&c);
+}
+
+static bool yes(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static void fails_without_a_trace(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_calls c;
+	struct err e = { 0 };
+	three_stacks();
+	struct query_report_request r = request("{}");
+	arena_init(&a, 64 << 20);
+	CHECK(query_calls_make(&c, &fake_engine, &r, &a, &e) == E_INVALID);
+	CHECK_STR(str_of(e.text), "query must contain a profile-type selection");
+	r.any_type = true;
+	CHECK_OK(query_calls_make(&c, &fake_engine, &r, &a, &e), &e);
+	query_calls_deinit(&c);
+	r.cancel = yes;
+	CHECK(query_calls_make(&c, &fake_engine, &r, &a, &e) == E_CANCELED);
+	r.cancel = NULL;
+	fake_error = E_CORRUPT;
+	CHECK(query_calls_make(&c, &fake_engine, &r, &a, &e) == E_CORRUPT);
+	fake_error = OK;
+	arena_deinit(&a);
+	r = request(HEAP);
+	for (size_t limit = 0; limit < 1500; limit += 10) {
+		arena_init(&a, limit);
+		enum status s = query_calls_make(&c, &fake_engine, &r, &a, &e);
+		if (s == OK)
+			query_calls_deinit(&c);
+		else
+			CHECK(s == E_LIMIT && e.text[0]);
+		arena_deinit(&a);
+	}
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
+TEST_MAIN(TEST(sums_by_function), TEST(groups_by_labels), TEST(filters_stacks),
+	TEST(filters_frames), TEST(cuts_at_the_sandwich), TEST(compares),
+	TEST(charts_in_the_order_of_time), TEST(tells_what_differs), TEST(fails_without_a_trace))

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "made.h"
+
+#include <fcntl.h>
+
+static void share(struct ask *a, const char *selector)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	size_t query = pb_begin(&b, 1);
+	made_put_query(&b, selector, 5);
+	pb_end(&b, query);
+	ask_init(a, "/", "");
+	ask_header(a, "host", "profiles.example:7070");
+	a->r.body = buf_view(&b);
+	server_parca_share(&made, &a->r, &a->out);
+}
+
+static void get(struct ask *a, const char *path)
+{
+	ask_init(a, path, "");
+	server_handle_shared(&made, &a->r, &a->out);
+}
+
+static void keeps_the_profile_here(void **state)
+{
+	(void)state;
+	struct ask a, b;
+	char path[64];
+	share(&a, MADE_TYPE "{}");
+	CHECK(a.out.status == OK);
+	struct str link = made_find(buf_view(&a.out.body), 1, 0).bytes;
+	struct str prefix = STR("http://profiles.example:7070");
+	CHECK(str_starts(link, prefix));
+	snprintf(path, sizeof(path), "%.*s", STR_ARG(str_sub(link, prefix.len, link.len)));
+	get(&b, path);
+	CHECK(b.out.status == OK && b.out.body.len > 20 && b.out.body.data[0] == 0x1F);
+	CHECK(b.out.no_compress);
+	ask_deinit(&a);
+	ask_deinit(&b);
+	share(&a, MADE_TYPE "{");
+	CHECK(a.out.status == E_INVALID);
+	ask_deinit(&a);
+}
+
+static void serves_nothing_else(void **state)
+{
+	(void)state;
+	static const char *const paths[] = { "/shared/", "/shared/../manifest",
+		"/shared/aaaaaaaaaaaaaaaaaaaaaa", "/shared/AAAAAAAAAAAAAAAAAAAAAA",
+		"/shared/aaaaaaaaaaaaaaaaaaaa/a" };
+	for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
+		struct ask a;
+		get(&a, paths[i]);
+		CHECK(a.out.status == E_NOTFOUND && a.out.http_status == 404);
+		ask_deinit(&a);
+	}
+}
+
+static void drops_the_oldest(void **state)
+{
+	(void)state;
+	struct ask a;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/shared", made_dir);
+	CHECK(mkdir(path, 0750) == 0);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(path, sizeof(path), "%s/shared/aaaaaaaaaaaaaaaaaaa%c%c%c.pb.gz", made_dir,
+			'a' + i / 100, 'a' + i / 10 % 10, 'a' + i % 10);
+		int fd = open(path, O_CREAT | O_WRONLY, 0640);
+		CHECK(fd >= 0);
+		struct timespec times[2] = { { 1000 + (i + 500) % 1000, 0 },
+			{ 1000 + (i + 500) % 1000, 0 } };
+		CHECK(futimens(fd, times) == 0);
+		close(fd);
+	}
+	share(&a, MADE_TYPE "{}");
+	CHECK(a.out.status == OK);
+	ask_deinit(&a);
+	CHECK(made.metrics.shared_dropped == 1);
+	snprintf(path, sizeof(path), "%s/shared/aaaaaaaaaaaaaaaaaaafaa.pb.gz", made_dir);
+	CHECK(access(path, F_OK) != 0);
+	snprintf(path, sizeof(path), "%s/shared/aaaaaaaaaaaaaaaaaaafab.pb.gz", made_dir);
+	CHECK(access(path, F_OK) == 0);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, made_setup, made_teardown)
+TEST_MAIN(TEST(keeps_the_profile_here), TEST(serves_nothing_else), TEST(drops_the_oldest))
