@@ -293,6 +293,7 @@ static enum status open_sender(struct agent *a, struct err *e)
 	struct sender_config c;
 	sender_config_default(&c);
 	c.address = a->config.remote_store_address;
+	c.cert = a->config.remote_store_cert;
 	c.spool_dir = a->config.spool_dir;
 	c.spool_bytes_max = a->config.spool_bytes_max;
 	return sender_new(&c, &a->sender, e);

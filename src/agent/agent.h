@@ -12,10 +12,11 @@
 
 struct agent_config {
 	const char *node;                 /* "": the host's name */
-	const char *remote_store_address; /* HOST:PORT or unix:/path */
-	const char *http_address;         /* the agent's own /metrics and /healthy; "": none */
-	const char *cache_dir;            /* unwind tables; "": none */
-	const char *spool_dir; /* batches that could not be sent; "": kept in memory only */
+	const char *remote_store_address; /* HOST:PORT, https://HOST:PORT or unix:/path */
+	const char *remote_store_cert; /* https: the server's own certificate; NULL: trusted ones */
+	const char *http_address;      /* the agent's own /metrics and /healthy; "": none */
+	const char *cache_dir;         /* unwind tables; "": none */
+	const char *spool_dir;         /* batches that could not be sent; "": kept in memory only */
 	uint64_t spool_bytes_max;
 	uint32_t frequency_hz;     /* 19 */
 	int64_t flush_interval_ns; /* 5 s */

@@ -343,6 +343,8 @@ enum status sender_new(const struct sender_config *c, struct sender **out, struc
 	s->c = *c;
 	enum status st = net_client_new(c->address, &s->client, e);
 	if (st == OK)
+		net_client_pin(s->client, c->cert);
+	if (st == OK)
 		st = open_spool(s, e);
 	if (st != OK)
 		return st;

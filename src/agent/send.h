@@ -27,6 +27,7 @@
 
 struct sender_config {
 	const char *address;   /* as net_client_new() */
+	const char *cert;      /* as net_client_pin(); NULL: none */
 	const char *spool_dir; /* "" or NULL: none */
 	uint64_t spool_bytes_max;
 	int64_t timeout_ns;     /* of one attempt */

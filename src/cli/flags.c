@@ -47,7 +47,7 @@ static const struct cli_option server_options[] = {
 	{ .name = "tls-cert-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, tls_cert_file), .value = "FILE",
 	  .help = "Certificate chain in PEM: speak TLS on the address, and nothing else. Read again "
-		  "when it changes." },
+		  "when it changes, as the user that the server runs as." },
 	{ .name = "tls-key-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, tls_key_file), .value = "FILE",
 	  .help = "Its private key." },

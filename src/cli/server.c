@@ -30,7 +30,7 @@ static const struct cli_command command = {
 
 struct announcer {
 	int fd;
-	const char *storage;
+	const struct server_config *config;
 };
 
 static void *announce(void *ctx)
@@ -48,8 +48,10 @@ static void *announce(void *ctx)
 	close(a->fd);
 	line[strcspn(line, "\n")] = 0;
 	if (line[0]) {
-		printf("firn " FIRN_VERSION " server\n  open  http://%s\n  data  %s\n", line,
-			a->storage);
+		const char *prefix = a->config->path_prefix;
+		printf("firn " FIRN_VERSION " server\n  open  %s://%s%s\n  data  %s\n",
+			a->config->tls_cert_file ? "https" : "http", line, prefix ? prefix : "",
+			a->config->storage_path);
 		fflush(stdout);
 	}
 	return NULL;
@@ -64,7 +66,7 @@ static int run(struct server_config *config)
 		cli_complain("no pipe: %m");
 		return CLI_FAILED;
 	}
-	struct announcer a = { ready[0], config->storage_path };
+	struct announcer a = { ready[0], config };
 	config->ready_fd = ready[1];
 	enum status s = os_thread_start(&thread, "announce", announce, &a, &e);
 	if (s == OK) {

@@ -94,7 +94,10 @@ static int run_child(struct supervisor *s, enum which which, int ready, pid_t pa
 	struct agent_config agent = s->c->agent;
 	agent.ready_fd = ready;
 	agent.handover_fd = s->handover[1];
-	agent.remote_store_address = s->dial;
+	char url[ADDRESS_MAX + 16];
+	snprintf(url, sizeof(url), "%s%s", s->c->server.tls_cert_file ? "https://" : "", s->dial);
+	agent.remote_store_address = url;
+	agent.remote_store_cert = s->c->server.tls_cert_file;
 	return child_run_agent(&agent, parent);
 }
 

@@ -95,9 +95,10 @@ static void on_server(void *ctx, const char *address, const char *dial)
 			units_format_bytes(up->server.retention_bytes, text));
 	}
 	printf("firn " FIRN_VERSION "\n"
-	       "  open       http://%s\n"
+	       "  open       %s://%s%s\n"
 	       "  data       %s (kept %s%s)\n",
-		dial, up->server.path, age, size);
+		up->server.tls_cert_file ? "https" : "http", dial,
+		up->server.path_prefix ? up->server.path_prefix : "", up->server.path, age, size);
 	if (!up->supervise.with_agent)
 		printf("  profiling  nothing of this host: %s\n  stop       Ctrl-C\n",
 			up->missing.text);
@@ -143,6 +144,11 @@ static bool configure(struct up *up)
 	struct supervise_config *c = &up->supervise;
 	if (!cli_log_apply(&up->log) || !cli_server_apply(&up->server, &c->server))
 		return false;
+	if (up->server.tls_client_ca_file) {
+		cli_complain("--tls-client-ca-file: the agent of `firn up` has no certificate; run "
+			     "`firn server` for it");
+		return false;
+	}
 	c->with_agent = agent_probe(&up->missing) == OK;
 	if (!c->with_agent)
 		return true;

@@ -50,7 +50,9 @@ enum status net_address_parse(const char *text, bool listening, struct net_addre
 {
 	struct str s = str_of(text), host, port;
 	memset(out, 0, max * sizeof(*out));
-	if (str_starts(s, STR("http://")))
+	if (str_starts(s, STR("https://")))
+		s = str_sub(s, 8, s.len);
+	else if (str_starts(s, STR("http://")))
 		s = str_sub(s, 7, s.len);
 	if (str_ends(s, STR("/")) && !str_starts(s, STR("unix:")))
 		s.len--;

@@ -19,9 +19,13 @@
 struct net_client {
 	char *address;
 	char authority[256];
+	char host[256]; /* of it, as certificates name it */
 	int fd;
 	bool http2;
-	bool used; /* a request was answered on this connection */
+	bool used;   /* a request was answered on this connection */
+	bool secure; /* https */
+	const char *pinned;
+	struct net_tls_conn *tls; /* with `secure`, while connected */
 	struct http_client *http;
 	uint8_t scratch[HTTP_FEED_MAX];
 };
@@ -38,8 +42,9 @@ enum status net_client_new(const char *address, struct net_client **out, struct 
 			return s;
 		host = STR("localhost");
 	}
-	if (str_starts(host, STR("http://")))
-		host = str_sub(host, 7, host.len);
+	bool secure = str_starts(host, STR("https://"));
+	if (secure || str_starts(host, STR("http://")))
+		host = str_sub(host, secure ? 8 : 7, host.len);
 	host = str_sub(host, 0, str_index(host, '/'));
 	struct net_client *c = calloc(1, sizeof(*c));
 	char *copy = strdup(address);
@@ -49,8 +54,13 @@ enum status net_client_new(const char *address, struct net_client **out, struct 
 		return err_set(e, E_NOMEM, "client");
 	}
 	c->fd = -1;
+	c->secure = secure;
 	c->address = copy;
 	snprintf(c->authority, sizeof(c->authority), "%.*s", STR_ARG(host));
+	struct str name = str_sub(host, 0, str_rindex(host, ':'));
+	if (name.len > 2 && name.p[0] == '[')
+		name = str_sub(name, 1, name.len - 2);
+	snprintf(c->host, sizeof(c->host), "%.*s", STR_ARG(name));
 	*out = c;
 	return OK;
 }
@@ -58,10 +68,17 @@ enum status net_client_new(const char *address, struct net_client **out, struct 
 static void disconnect(struct net_client *c)
 {
 	http_client_free(c->http);
+	net_tls_conn_free(c->tls);
 	c->http = NULL;
+	c->tls = NULL;
 	fd_cleanup(&c->fd);
 	c->fd = -1;
 	c->used = false;
+}
+
+void net_client_pin(struct net_client *c, const char *cert_file)
+{
+	c->pinned = cert_file;
 }
 
 void net_client_free(struct net_client *c)
@@ -142,10 +159,32 @@ static enum status ensure_connected(
 		return err_prefix(e, s, "%s", c->address);
 	c->http2 = http2;
 	c->used = false;
-	s = http_client_new(http2, ANSWER_MAX, &c->http);
+	if (c->secure)
+		s = net_tls_connect(c->pinned, c->pinned ? NULL : c->host, http2, &c->tls, e);
+	if (s == OK)
+		s = http_client_new(http2, ANSWER_MAX, &c->http);
 	if (s != OK)
 		disconnect(c);
 	return s;
+}
+
+/* What is to be sent next, encrypted where it must be. */
+static bool next_piece(struct net_client *c, struct str *out)
+{
+	struct str piece;
+	if (!c->tls)
+		return http_client_output(c->http, out, 1) > 0;
+	/* The first read makes the client's hello; later ones do no harm. */
+	if (!net_tls_ready(c->tls))
+		(void)net_tls_read(c->tls, c->scratch, sizeof(c->scratch));
+	while (http_client_output(c->http, &piece, 1)) {
+		size_t n = net_tls_write(c->tls, piece.p, piece.len);
+		if (n == 0)
+			break;
+		http_client_sent(c->http, n);
+	}
+	*out = net_tls_output(c->tls);
+	return out->len > 0;
 }
 
 /* Everything that waits goes out as far as the socket takes it; *out_left: not all did. */
@@ -153,7 +192,7 @@ static enum status send_some(struct net_client *c, bool *out_left, struct err *e
 {
 	struct str piece;
 	*out_left = false;
-	while (http_client_output(c->http, &piece, 1)) {
+	while (next_piece(c, &piece)) {
 		ssize_t n = send(c->fd, piece.p, piece.len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -164,14 +203,38 @@ static enum status send_some(struct net_client *c, bool *out_left, struct err *e
 		if (n < 0) {
 			return err_set(e, E_UNAVAILABLE, "send to %s: %m", c->address);
 		}
-		http_client_sent(c->http, (size_t)n);
+		if (c->tls)
+			net_tls_sent(c->tls, (size_t)n);
+		else
+			http_client_sent(c->http, (size_t)n);
 	}
 	return OK;
+}
+
+/* All that TLS has decrypted. */
+static enum status take_plain(struct net_client *c, struct err *e)
+{
+	enum status s = OK;
+	while (s == OK && net_tls_pending(c->tls)) {
+		size_t n = net_tls_read(c->tls, c->scratch, sizeof(c->scratch));
+		if (n)
+			s = http_client_feed(c->http, c->scratch, n, e);
+	}
+	if (s != OK || http_client_done(c->http) || !net_tls_ended(c->tls))
+		return s;
+	if (net_tls_failed(c->tls))
+		return err_set(
+			e, E_UNAVAILABLE, "TLS with %s: %s", c->address, net_tls_why(c->tls));
+	return http_client_eof(c->http, e);
 }
 
 static enum status receive_some(struct net_client *c, struct err *e)
 {
 	ssize_t n = recv(c->fd, c->scratch, sizeof(c->scratch), 0);
+	if (n > 0 && c->tls) {
+		(void)net_tls_put(c->tls, c->scratch, (size_t)n);
+		return take_plain(c, e);
+	}
 	if (n > 0)
 		return http_client_feed(c->http, c->scratch, (size_t)n, e);
 	if (n == 0)

@@ -196,6 +196,12 @@ NODISCARD enum status net_tls_new(
 void net_tls_free(struct net_tls *t);
 /* NULL: no memory. */
 struct net_tls_conn *net_tls_accept(struct net_tls *t, struct net_metrics *metrics);
+/* The client's side. `ca_file` NULL: what this host trusts; `host` NULL: whatever its name. */
+NODISCARD enum status net_tls_connect(const char *ca_file, const char *host, bool http2,
+	struct net_tls_conn **out, struct err *e);
+/* Why net_tls_failed(). */
+const char *net_tls_why(const struct net_tls_conn *c);
+bool net_tls_ready(const struct net_tls_conn *c); /* the handshake is over */
 void net_tls_conn_free(struct net_tls_conn *c);
 /* Ciphertext of the peer. False: it is none. */
 bool net_tls_put(struct net_tls_conn *c, const void *bytes, size_t len);

@@ -187,8 +187,12 @@ void net_server_write_metrics(struct net_server *s, struct buf *out);
 /* ---- client: one connection, one request at a time; blocking; not thread safe ---- */
 
 struct net_client;
-/* "HOST:PORT", "http://HOST:PORT", "unix:/path". Connects lazily, again after an error. */
+/* "HOST:PORT", "http://HOST:PORT", "https://HOST:PORT", "unix:/path". Connects lazily, again after
+ * an error. The server of https:// must be trusted by this host (SSL_CERT_FILE names other
+ * authorities). */
 NODISCARD enum status net_client_new(const char *address, struct net_client **out, struct err *e);
+/* https: trust this certificate, or what it has signed, under whatever name. The text is kept. */
+void net_client_pin(struct net_client *c, const char *cert_file);
 void net_client_free(struct net_client *c);
 /* gRPC unary over HTTP/2 (cleartext, prior knowledge). `path` is "/package.Service/Method". OK when
  * grpc-status is 0; else the status of the answer (E_UNAVAILABLE when there was none) and its text

@@ -42,6 +42,7 @@ struct net_tls_conn {
 	bool ended;
 	bool failed;
 	bool fresh; /* not one byte yet */
+	char why[120];
 };
 
 /* OpenSSL's first reason of the failure that just happened. */
@@ -180,15 +181,12 @@ static void look_again(struct net_tls *t, struct net_metrics *metrics)
 	t->ctx = fresh;
 }
 
-/* ---- connection ---- */
-
-struct net_tls_conn *net_tls_accept(struct net_tls *t, struct net_metrics *metrics)
+static struct net_tls_conn *conn_new(SSL_CTX *ctx)
 {
-	look_again(t, metrics);
 	struct net_tls_conn *c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
-	c->ssl = SSL_new(t->ctx);
+	c->ssl = SSL_new(ctx);
 	c->in = BIO_new(BIO_s_mem());
 	c->made = BIO_new(BIO_s_mem());
 	buf_init(&c->out, OUT_MAX);
@@ -202,7 +200,66 @@ struct net_tls_conn *net_tls_accept(struct net_tls *t, struct net_metrics *metri
 	}
 	BIO_set_mem_eof_return(c->in, -1);
 	SSL_set_bio(c->ssl, c->in, c->made);
-	SSL_set_accept_state(c->ssl);
+	return c;
+}
+
+/* ---- the client's context ---- */
+
+static enum status trust(SSL_CTX *ctx, const char *ca_file, struct err *e)
+{
+	if (!ca_file)
+		return SSL_CTX_set_default_verify_paths(ctx) == 1
+			       ? OK
+			       : fail(e, "certificate authorities", "of this host");
+	if (SSL_CTX_load_verify_locations(ctx, ca_file, NULL) != 1)
+		return fail(e, "certificate authority", ca_file);
+	/* The server's own certificate is enough, whoever signed it. */
+	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
+	return OK;
+}
+
+enum status net_tls_connect(
+	const char *ca_file, const char *host, bool http2, struct net_tls_conn **out, struct err *e)
+{
+	ERR_clear_error();
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	if (!ctx)
+		return err_set(e, E_NOMEM, "TLS");
+	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	enum status s = trust(ctx, ca_file, e);
+	struct net_tls_conn *c = s == OK ? conn_new(ctx) : NULL;
+	SSL_CTX_free(ctx);
+	if (!c)
+		return s != OK ? s : err_set(e, E_NOMEM, "TLS");
+	const char *alpn = http2 ? "\2h2" : "\10http/1.1";
+	(void)SSL_set_alpn_protos(c->ssl, (const unsigned char *)alpn, (unsigned)strlen(alpn));
+	if (host) {
+		/* An address is checked as one, and not sent as a name. */
+		X509_VERIFY_PARAM *param = SSL_get0_param(c->ssl);
+		bool ip = X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
+		if (!ip && (SSL_set1_host(c->ssl, host) != 1 ||
+				   SSL_set_tlsext_host_name(c->ssl, host) != 1)) {
+			net_tls_conn_free(c);
+			return err_set(e, E_INVALID, "%s is not a host's name", host);
+		}
+	}
+	ERR_clear_error();
+	SSL_set_connect_state(c->ssl);
+	c->fresh = c->starved = false;
+	*out = c;
+	return OK;
+}
+
+/* ---- connection ---- */
+
+struct net_tls_conn *net_tls_accept(struct net_tls *t, struct net_metrics *metrics)
+{
+	look_again(t, metrics);
+	struct net_tls_conn *c = conn_new(t->ctx);
+	if (c)
+		SSL_set_accept_state(c->ssl);
 	return c;
 }
 
@@ -248,6 +305,28 @@ bool net_tls_put(struct net_tls_conn *c, const void *bytes, size_t len)
 	return BIO_write(c->in, bytes, (int)len) == (int)len;
 }
 
+static void note_failure(struct net_tls_conn *c)
+{
+	unsigned long code = ERR_peek_error();
+	long verified = SSL_get_verify_result(c->ssl);
+	const char *why = code ? ERR_reason_error_string(code) : NULL;
+	if (verified != X509_V_OK)
+		why = X509_verify_cert_error_string(verified);
+	snprintf(c->why, sizeof(c->why), "%s", why ? why : "the peer broke it off");
+	c->failed = true;
+	ERR_clear_error();
+}
+
+const char *net_tls_why(const struct net_tls_conn *c)
+{
+	return c->why;
+}
+
+bool net_tls_ready(const struct net_tls_conn *c)
+{
+	return SSL_is_init_finished(c->ssl);
+}
+
 size_t net_tls_read(struct net_tls_conn *c, void *out, size_t max)
 {
 	if (c->failed || c->ended || c->starved)
@@ -266,7 +345,7 @@ size_t net_tls_read(struct net_tls_conn *c, void *out, size_t max)
 		c->ended = true;
 		break;
 	default:
-		c->failed = true;
+		note_failure(c);
 	}
 	return 0;
 }

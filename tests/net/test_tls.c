@@ -236,6 +236,68 @@ static void asks_for_certificates(void **state)
 	net_server_stop(s);
 }
 
+static void our_client_speaks_it(void **state)
+{
+	(void)state;
+	struct net_server_config config = tls_config();
+	struct net_server *s = peer_start(&config);
+	struct net_client *c;
+	struct err e;
+	char url[200];
+	int code;
+	bool retry;
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 64 << 20);
+	snprintf(url, sizeof(url), "https://%s", net_server_address(s));
+	CHECK_OK(net_client_new(url, &c, &e), &e);
+	/* A certificate that nobody has heard of. */
+	assert_int_equal(
+		net_client_get(c, "/show/x", 60 * NS_PER_SEC, &code, &out, &e), E_UNAVAILABLE);
+	CHECK(strstr(e.text, "TLS with https://127.0.0.1:") && strstr(e.text, "self-signed"));
+	net_client_pin(c, cert_path);
+	for (int i = 0; i < 3; i++) {
+		buf_clear(&out);
+		CHECK_OK(net_client_get(c, "/show/x", 60 * NS_PER_SEC, &code, &out, &e), &e);
+		CHECK_STR(buf_view(&out), "GET /show/x?");
+	}
+	size_t large = 20 << 20;
+	char *bytes = malloc(large);
+	for (size_t i = 0; i < large; i++)
+		bytes[i] = (char)(i * 31 + (i >> 9));
+	buf_clear(&out);
+	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", str_make(bytes, large), 60 * NS_PER_SEC, &out,
+			 &retry, &e),
+		&e);
+	CHECK(str_eq(buf_view(&out), str_make(bytes, large)));
+	free(bytes);
+	CHECK(peer_metric(s, "firn_net_connections_accepted_total") == 3);
+	net_client_free(c);
+	/* Trusted by its authority, it must have the right name. */
+	setenv("SSL_CERT_FILE", cert_path, 1);
+	CHECK_OK(net_client_new(url, &c, &e), &e);
+	CHECK_OK(net_client_get(c, "/show/x", 60 * NS_PER_SEC, &code, &out, &e), &e);
+	net_client_free(c);
+	net_server_stop(s);
+	config.address = "0.0.0.0:0";
+	s = peer_start(&config);
+	snprintf(url, sizeof(url), "https://127.0.0.2%s", strrchr(net_server_address(s), ':'));
+	CHECK_OK(net_client_new(url, &c, &e), &e);
+	enum status st = net_client_get(c, "/show/x", 60 * NS_PER_SEC, &code, &out, &e);
+	assert_int_equal(st, E_UNAVAILABLE);
+	CHECK(strstr(e.text, "IP address mismatch"));
+	net_client_free(c);
+	net_server_stop(s);
+	/* A server without TLS is no server with it. */
+	config = peer_config();
+	s = peer_start(&config);
+	snprintf(url, sizeof(url), "https://%s", net_server_address(s));
+	CHECK_OK(net_client_new(url, &c, &e), &e);
+	assert_int_equal(
+		net_client_get(c, "/show/x", 60 * NS_PER_SEC, &code, &out, &e), E_UNAVAILABLE);
+	net_client_free(c);
+	net_server_stop(s);
+}
+
 static void refuses_files_that_are_none(void **state)
 {
 	(void)state;
@@ -285,4 +347,5 @@ static void makes_its_files(void **state)
 TEST_MAIN(cmocka_unit_test(makes_its_files), cmocka_unit_test(serves_both_versions),
 	cmocka_unit_test(takes_a_byte_at_a_time), cmocka_unit_test(tells_those_who_speak_plainly),
 	cmocka_unit_test(loads_what_has_changed), cmocka_unit_test(asks_for_certificates),
-	cmocka_unit_test(refuses_files_that_are_none), cmocka_unit_test(removes_its_files))
+	cmocka_unit_test(our_client_speaks_it), cmocka_unit_test(refuses_files_that_are_none),
+	cmocka_unit_test(removes_its_files))
