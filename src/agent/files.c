@@ -368,7 +368,8 @@ static enum status table_get(
 	struct files *f, const struct opened *o, struct unwind_table **out, struct err *e)
 {
 	bool cacheable = f->cache && o->obj && objfile_build_id(o->obj)[0];
-	if (!o->obj)
+	/* Of another machine: an emulator has it mapped. */
+	if (!o->obj || objfile_machine(o->obj) != EM_X86_64)
 		return OK;
 	if (cacheable && tablecache_load(f->cache, o->identity, out, e) == OK) {
 		metric_add(&f->metrics.cached, 1);

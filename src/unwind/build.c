@@ -11,7 +11,7 @@
 #include "unwind/cfi.h"
 #include "unwind/code.h"
 #include "unwind/golang.h"
-#include "unwind/x86.h"
+#include "unwind/machine.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -37,6 +37,7 @@ struct source {
 
 struct builder {
 	const struct objfile *obj;
+	const struct unwind_machine *machine;
 	struct code code;
 	struct source sources[SOURCES]; /* that of GO_TABLE is empty */
 	struct golang *golang;          /* NULL: no program of Go */
@@ -174,20 +175,21 @@ static enum status read_sources(struct builder *b, struct err *e)
 
 /* ---- first pass: the index ---- */
 
-static const struct cfi_cie *find_cie(struct source *src, size_t offset)
+static const struct cfi_cie *find_cie(struct builder *b, struct source *src, size_t offset)
 {
 	size_t slot = (offset >> 3) % CIE_CACHE_SIZE;
 	struct cfi_cie *cie = &src->cies[slot];
 	if (src->cie_valid[slot] && cie->offset == offset)
 		return cie;
-	src->cie_valid[slot] = cfi_read_cie(&src->section, &x86_registers, offset, cie) == OK;
+	src->cie_valid[slot] =
+		cfi_read_cie(&src->section, b->machine->registers, offset, cie) == OK;
 	return src->cie_valid[slot] ? cie : NULL;
 }
 
-static bool read_function(struct source *src, const struct cfi_entry *entry,
+static bool read_function(struct builder *b, struct source *src, const struct cfi_entry *entry,
 	const struct cfi_cie **out_cie, struct cfi_fde *out)
 {
-	*out_cie = find_cie(src, entry->cie_offset);
+	*out_cie = find_cie(b, src, entry->cie_offset);
 	return *out_cie && cfi_read_fde(&src->section, entry, *out_cie, out) == OK;
 }
 
@@ -200,7 +202,7 @@ static void reread(struct builder *b, const struct function *f, const struct cfi
 	struct cfi_entry entry;
 	bool broken = false;
 	bool good = cfi_next_entry(&src->section, &offset, &entry, &broken) &&
-		    read_function(src, &entry, out_cie, out);
+		    read_function(b, src, &entry, out_cie, out);
 	assert(good);
 	(void)good;
 }
@@ -216,16 +218,17 @@ static int by_offset(const void *a, const void *b)
 
 /* Does this function find a CFA by rbx? Bytes that look like it are rare: then its rows are made.
  */
-static bool needs_bx(struct source *src, const struct cfi_cie *cie, const struct cfi_fde *fde)
+static bool needs_bx(
+	struct builder *b, struct source *src, const struct cfi_cie *cie, const struct cfi_fde *fde)
 {
 	static const char *const forms[] = { "\x0d\x03", "\x0c\x03" }; /* def_cfa(_register) rbx */
 	if (!memmem(fde->instructions.p, fde->instructions.len, forms[0], 2) &&
 		!memmem(fde->instructions.p, fde->instructions.len, forms[1], 2))
 		return false;
 	struct cfi_rows rows;
-	cfi_rows_begin(&rows, &src->section, &x86_registers, cie, fde);
+	cfi_rows_begin(&rows, &src->section, b->machine->registers, cie, fde);
 	while (cfi_rows_next(&rows)) {
-		if (x86_needs_bx(&rows.state))
+		if (b->machine->needs_bx(&rows.state))
 			return true;
 	}
 	return false;
@@ -267,7 +270,7 @@ static bool index_entry(
 	const struct cfi_cie *cie;
 	struct cfi_fde fde;
 	b->fde_count++;
-	if (!read_function(&b->sources[source], entry, &cie, &fde) ||
+	if (!read_function(b, &b->sources[source], entry, &cie, &fde) ||
 		b->functions.len >= UNWIND_FDES_MAX) {
 		b->bad_fdes++;
 		return true;
@@ -280,7 +283,7 @@ static bool index_entry(
 		source };
 	if (is_covered(b, covered, f.begin))
 		return true;
-	b->with_bx = b->with_bx || needs_bx(&b->sources[source], cie, &fde);
+	b->with_bx = b->with_bx || needs_bx(b, &b->sources[source], cie, &fde);
 	return VEC_PUSH(&b->functions, f);
 }
 
@@ -361,12 +364,12 @@ static void put_function(struct builder *b, const struct cfi_section *section,
 		return;
 	}
 	struct cfi_rows rows;
-	cfi_rows_begin(&rows, section, &x86_registers, cie, fde);
+	cfi_rows_begin(&rows, section, b->machine->registers, cie, fde);
 	while (cfi_rows_next(&rows)) {
 		uint64_t at = rows.at - fde->start + begin;
 		if (at >= end)
 			return;
-		pages_put(b->pages, at, x86_rule(&rows.state, cie->is_signal, b->with_bx));
+		pages_put(b->pages, at, b->machine->rule(&rows.state, cie->is_signal, b->with_bx));
 	}
 	uint64_t at = rows.at - fde->start + begin;
 	if (rows.failed && at < end)
@@ -468,13 +471,16 @@ static enum status make_table(struct builder *b, struct unwind_table **out, stru
 
 enum status unwind_table_build(const struct objfile *obj, struct unwind_table **out, struct err *e)
 {
-	if (objfile_machine(obj) != EM_X86_64)
-		return err_set(e, E_UNSUPPORTED, "%s: machine %u: only x86-64 is unwound",
-			objfile_name(obj), objfile_machine(obj));
+	const struct unwind_machine *machine = machine_find(objfile_machine(obj));
+	if (!machine)
+		return err_set(e, E_UNSUPPORTED,
+			"%s: machine %u: only x86-64 and arm64 are unwound", objfile_name(obj),
+			objfile_machine(obj));
 	CLEANUP(builder_cleanup) struct builder *b = calloc(1, sizeof(*b));
 	if (!b)
 		return err_set(e, E_NOMEM, "%s", objfile_name(obj));
 	b->obj = obj;
+	b->machine = machine;
 	for (int i = 0; i < SOURCES; i++)
 		buf_init(&b->sources[i].bytes, UNWIND_SECTION_BYTES_MAX);
 	enum status s = code_init(&b->code, obj, e);

@@ -12,8 +12,6 @@
  */
 #include "unwind/code.h"
 
-#include "unwind/x86.h"
-
 #include <elf.h>
 #include <stdlib.h>
 
@@ -126,14 +124,15 @@ static void find_entry(struct code *c)
 			      objfile_program_header(c->obj, PT_INTERP, &interp);
 	uint8_t code[16];
 	size_t len = MIN(sizeof(code), segment->end - at);
-	if (c->entry_is_program ||
-		(objfile_read(c->obj, at, code, len, NULL) == OK && x86_is_entry(code, len)))
+	if (c->entry_is_program || (objfile_read(c->obj, at, code, len, NULL) == OK &&
+					   c->machine->is_entry(code, len)))
 		c->entry = at;
 }
 
 enum status code_init(struct code *c, const struct objfile *obj, struct err *e)
 {
-	*c = (struct code){ .obj = obj };
+	*c = (struct code){ .obj = obj, .machine = machine_find(objfile_machine(obj)) };
+	assert(c->machine);
 	enum status s = load_segments(c, e);
 	if (s == OK)
 		s = load_sections(c, e);
@@ -170,7 +169,8 @@ static void put_sigreturns(struct code *c, uint64_t from, uint64_t to, struct pa
 		size_t done = 0;
 		size_t found_len = 0;
 		ptrdiff_t found;
-		while ((found = x86_find_sigreturn(code + done, len - done, &found_len)) >= 0) {
+		while ((found = c->machine->find_sigreturn(code + done, len - done, &found_len)) >=
+			0) {
 			uint64_t begin = at + done + (uint64_t)found;
 			pages_put(out, begin > put_to ? begin - 1 : begin, signal_frame);
 			put_to = begin + found_len;
@@ -180,40 +180,32 @@ static void put_sigreturns(struct code *c, uint64_t from, uint64_t to, struct pa
 		if (at + len == to)
 			return;
 		/* One that this step cut in two is whole in the next. */
-		at += MAX(done, len - (X86_SIGRETURN_BYTES_MAX - 1));
+		at += MAX(done, len - (c->machine->sigreturn_bytes_max - 1));
 	}
 }
 
-/* crt's _init and _fini, each a section of its own. False: not of the form that is known. */
-static bool put_crt_function(struct code *c, uint64_t from, uint64_t to, struct pages *out)
+/* Code that linkers and start files make. False: none of those that are known. */
+static bool put_known_section(
+	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
 {
 	uint8_t code[CODE_CRT_BYTES_MAX];
-	struct unwind_rule rule = { .cfa = UNWIND_CFA_SP, .cfa_off = 8, .ra_off = -8 };
+	struct machine_row rows[MACHINE_ROWS_MAX];
 	size_t len = MIN(to - from, (uint64_t)sizeof(code));
-	size_t begin, end;
-	int bytes;
-	if (objfile_read(c->obj, from, code, len, NULL) != OK ||
-		!x86_find_frame(code, len, &begin, &end, &bytes))
+	if (section.len == 0 || objfile_read(c->obj, from, code, len, NULL) != OK)
 		return false;
-	pages_put(out, from, rule);
-	rule.cfa_off = (int16_t)(8 + bytes);
-	pages_put(out, from + begin, rule);
-	rule.cfa_off = 8;
-	pages_put(out, from + end, rule);
-	return true;
+	uint32_t count = c->machine->section_rows(section, code, len, rows);
+	for (uint32_t i = 0; i < count && from + rows[i].offset < to; i++)
+		pages_put(out, from + rows[i].offset, rows[i].rule);
+	return count > 0;
 }
 
 /* [from, to) of one section, or of no known one. */
 static void put_gap_part(
 	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
 {
-	struct unwind_rule rule = x86_section_rule(section);
-	if ((str_eq(section, STR(".init")) || str_eq(section, STR(".fini"))) &&
-		put_crt_function(c, from, to, out))
+	if (put_known_section(c, section, from, to, out))
 		return;
-	pages_put(out, from, rule);
-	if (rule.cfa != UNWIND_CFA_NONE)
-		return;
+	pages_put(out, from, none);
 	if (c->entry < from || c->entry >= to) {
 		put_sigreturns(c, from, to, out);
 		return;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "unwind/machine.h"
 #include "unwind/pages.h"
 
 /* Padding between functions: a gap of at most so many bytes keeps the rule before it. */
@@ -29,6 +30,7 @@ struct code_part {      /* a segment or a section */
 
 struct code {
 	const struct objfile *obj;
+	const struct unwind_machine *machine;
 	VEC(struct code_part) segments; /* ascending, not overlapping, not empty */
 	VEC(struct code_part) sections; /* ascending */
 	uint64_t entry;                 /* file offset; UINT64_MAX: none that can be trusted */
@@ -36,6 +38,7 @@ struct code {
 	uint64_t searched_bytes;
 };
 
+/* The machine must be one that is known. */
 NODISCARD enum status code_init(struct code *c, const struct objfile *obj, struct err *e);
 void code_deinit(struct code *c);
 /* The segment that holds an address; NULL: none. */

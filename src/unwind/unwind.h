@@ -4,7 +4,7 @@
  *
  * Layer 3 (may use base, codec, objfile). Used by agent. Nothing here trusts the file. An
  * unwind_table is immutable once built. Source: DWARF 5 section 6.4, LSB 5.0 (.eh_frame), System V
- * ABI x86-64.
+ * ABI x86-64, AAPCS64.
  */
 #pragma once
 
@@ -40,7 +40,8 @@ struct unwind_table {
 };
 
 /* E_NOTFOUND: the file has no call frame information. E_INVALID: it has, but not one entry
- * of it is usable. E_UNSUPPORTED: of another machine than x86-64. Memory meanwhile: the section, 16
+ * of it is usable. E_UNSUPPORTED: of another machine than
+ * x86-64 and arm64. Memory meanwhile: the section, 16
  * bytes a function, and the table. */
 NODISCARD enum status unwind_table_build(
 	const struct objfile *obj, struct unwind_table **out, struct err *e);

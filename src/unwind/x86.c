@@ -6,6 +6,8 @@
  */
 #include "unwind/x86.h"
 
+#include <elf.h>
+
 enum { REG_RBX = 3, REG_RBP = 6, REG_RSP = 7, REG_R15 = 15, REG_RA = 16 };
 enum { DW_OP_DEREF = 0x06, DW_OP_CONST1U = 0x08, DW_OP_AND = 0x1a, DW_OP_PLUS = 0x22 };
 enum { DW_OP_PLUS_UCONST = 0x23, DW_OP_SHL = 0x24, DW_OP_GE = 0x2a, DW_OP_LIT0 = 0x30 };
@@ -317,18 +319,55 @@ bool x86_find_frame(
 	return back != NULL;
 }
 
-struct unwind_rule x86_section_rule(struct str name)
+static uint32_t crt_rows(const uint8_t *code, size_t len, struct machine_row *out)
 {
-	struct unwind_rule rule = { .ra_off = RA_OFFSET };
-	if (str_eq(name, STR(".plt"))) {
+	size_t from, to;
+	int bytes;
+	struct unwind_rule bare = { .cfa = UNWIND_CFA_SP, .cfa_off = 8, .ra_off = RA_OFFSET };
+	struct unwind_rule framed = bare;
+	if (!x86_find_frame(code, len, &from, &to, &bytes))
+		return 0;
+	framed.cfa_off = (int16_t)(8 + bytes);
+	out[0] = (struct machine_row){ 0, bare };
+	out[1] = (struct machine_row){ from, framed };
+	out[2] = (struct machine_row){ to, bare };
+	return 3;
+}
+
+uint32_t x86_section_rows(struct str section, const uint8_t *code, size_t len,
+	struct machine_row out[MACHINE_ROWS_MAX])
+{
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_SP, .cfa_off = 8, .ra_off = RA_OFFSET };
+	if (str_eq(section, STR(".init")) || str_eq(section, STR(".fini")))
+		return crt_rows(code, len, out);
+	if (str_eq(section, STR(".plt"))) {
 		rule.cfa = UNWIND_CFA_PLT;
 		rule.cfa_off = PLT_LAZY_PUSH_AT;
-	} else if (str_eq(name, STR(".plt.got")) || str_eq(name, STR(".plt.sec")) ||
-		   str_eq(name, STR(".iplt"))) {
-		rule.cfa = UNWIND_CFA_SP;
-		rule.cfa_off = 8;
-	} else {
-		rule.ra_off = 0;
+	} else if (!str_eq(section, STR(".plt.got")) && !str_eq(section, STR(".plt.sec")) &&
+		   !str_eq(section, STR(".iplt"))) {
+		return 0;
 	}
-	return rule;
+	out[0] = (struct machine_row){ 0, rule };
+	return 1;
+}
+
+const struct unwind_machine x86_machine = {
+	.elf = EM_X86_64,
+	.registers = &x86_registers,
+	.sigreturn_bytes_max = X86_SIGRETURN_BYTES_MAX,
+	.rule = x86_rule,
+	.needs_bx = x86_needs_bx,
+	.find_sigreturn = x86_find_sigreturn,
+	.is_entry = x86_is_entry,
+	.section_rows = x86_section_rows,
+};
+
+const struct unwind_machine *machine_find(uint16_t elf)
+{
+	static const struct unwind_machine *const all[] = { &x86_machine, &arm64_machine };
+	for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+		if (all[i]->elf == elf)
+			return all[i];
+	}
+	return NULL;
 }

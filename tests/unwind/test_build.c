@@ -355,7 +355,7 @@ static void files_that_have_no_table(void **state)
 	CHECK(finish(&m) == E_INVALID);
 	end(&m);
 	begin(&m);
-	m.g.header.e_machine = EM_AARCH64;
+	m.g.header.e_machine = EM_RISCV;
 	function(&m, TEXT + 0x100, 0x20, 16);
 	CHECK(finish(&m) == E_UNSUPPORTED);
 	end(&m);

@@ -168,11 +168,17 @@ static void finds_the_frame_of_crt_functions(void **state)
 static void knows_the_linkers_sections(void **state)
 {
 	(void)state;
-	CHECK(x86_section_rule(STR(".plt")).cfa == UNWIND_CFA_PLT);
-	CHECK(x86_section_rule(STR(".plt.sec")).cfa == UNWIND_CFA_SP);
-	struct unwind_rule none = { 0 };
-	struct unwind_rule text = x86_section_rule(STR(".text"));
-	CHECK(memcmp(&none, &text, sizeof(none)) == 0);
+	static const uint8_t init[] = { 0x50, 0xe8, 0, 0, 0, 0, 0x58, 0xc3 };
+	struct machine_row rows[MACHINE_ROWS_MAX];
+	CHECK(x86_section_rows(STR(".plt"), NULL, 0, rows) == 1);
+	CHECK(rows[0].offset == 0 && rows[0].rule.cfa == UNWIND_CFA_PLT);
+	CHECK(x86_section_rows(STR(".plt.sec"), NULL, 0, rows) == 1);
+	CHECK(rows[0].rule.cfa == UNWIND_CFA_SP && rows[0].rule.cfa_off == 8);
+	CHECK(x86_section_rows(STR(".text"), NULL, 0, rows) == 0);
+	CHECK(x86_section_rows(STR(".init"), init, sizeof(init), rows) == 3);
+	CHECK(rows[1].offset == 1 && rows[1].rule.cfa_off == 16 && rows[2].offset == 7);
+	CHECK(x86_section_rows(STR(".fini"), init, 3, rows) == 0);
+	CHECK(machine_find(62) == &x86_machine && !machine_find(3));
 }
 
 TEST_MAIN(cmocka_unit_test(says_rows_as_rules), cmocka_unit_test(says_where_rbx_is),

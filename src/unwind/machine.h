@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * machine: what differs between x86-64 and arm64 when call frame information, and code without any,
+ * is made into rules. Private to unwind/. Each machine is one file of its own; the steps that
+ * follow the rules are in step.c.
+ */
+#pragma once
+
+#include "unwind/cfi.h"
+#include "unwind/rule.h"
+
+#define MACHINE_ROWS_MAX 4
+
+struct machine_row {
+	size_t offset; /* from there on */
+	struct unwind_rule rule;
+};
+
+struct unwind_machine {
+	uint16_t elf; /* EM_… */
+	const struct cfi_registers *registers;
+	size_t sigreturn_bytes_max;
+	/* A row of call frame information. with_bx: say also where registers->bx is. */
+	struct unwind_rule (*rule)(const struct cfi_state *state, bool is_signal, bool with_bx);
+	/* Does the row find its CFA by registers->bx? */
+	bool (*needs_bx)(const struct cfi_state *state);
+	/* Offset of the first signal return in code, or -1; *out_len: its length. */
+	ptrdiff_t (*find_sigreturn)(const uint8_t *code, size_t len, size_t *out_len);
+	/* Does code begin as a program's entry does, which takes its arguments from the stack? */
+	bool (*is_entry)(const uint8_t *code, size_t len);
+	/* Rows of code that linkers and start files make without information, by the name of its
+	 * section and how it begins; ascending, the first one at 0. 0: not known. */
+	uint32_t (*section_rows)(struct str section, const uint8_t *code, size_t len,
+		struct machine_row out[MACHINE_ROWS_MAX]);
+};
+
+extern const struct unwind_machine x86_machine;
+extern const struct unwind_machine arm64_machine;
+
+/* NULL: not known. */
+const struct unwind_machine *machine_find(uint16_t elf);
