@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define BUF_CAP_MIN 256
+#define VARINT_BYTES_MAX 10
 
 void buf_init(struct buf *b, size_t max_bytes)
 {
@@ -137,7 +138,15 @@ void buf_u64(struct buf *b, uint64_t v)
 
 void buf_varint(struct buf *b, uint64_t v)
 {
-	uint8_t bytes[10];
+	uint8_t bytes[VARINT_BYTES_MAX];
+	if (!b->failed && b->cap - b->len >= VARINT_BYTES_MAX) { /* the common way, in place */
+		uint8_t *p = b->data + b->len;
+		for (; v >= 0x80; v >>= 7)
+			*p++ = (uint8_t)(v | 0x80);
+		*p++ = (uint8_t)v;
+		b->len = (size_t)(p - b->data);
+		return;
+	}
 	size_t n = 0;
 	while (v >= 0x80) {
 		bytes[n++] = (uint8_t)(v | 0x80);

@@ -7,6 +7,9 @@
 
 #include "base/reader.h"
 
+#define VARINT32_BYTES_MAX 5
+#define VARINT64_BYTES_MAX 10
+
 /* ---- encoding ---- */
 
 static void encode_symbols(struct buf *out, const struct profile *p)
@@ -36,6 +39,31 @@ static void encode_symbols(struct buf *out, const struct profile *p)
 	}
 }
 
+/* Frames and samples are most of what a batch is: they are written in place, into room for the
+ * longest that they may be. */
+static uint8_t *put_varint(uint8_t *p, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*p++ = (uint8_t)(v | 0x80);
+	*p++ = (uint8_t)v;
+	return p;
+}
+
+static uint64_t zigzag(int64_t v)
+{
+	return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+}
+
+static void encode_frames(struct buf *out, const uint32_t *v, uint32_t count)
+{
+	uint8_t *p = buf_reserve(out, (size_t)count * VARINT32_BYTES_MAX);
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		p = put_varint(p, v[i]);
+	out->len = (size_t)(p - out->data);
+}
+
 static void encode_stacks(struct buf *out, const struct profile *p)
 {
 	buf_varint(out, p->locations.len - 1);
@@ -56,8 +84,7 @@ static void encode_stacks(struct buf *out, const struct profile *p)
 	for (size_t i = 1; i < p->stacks.len; i++) {
 		const struct profile_stack *s = &p->stacks.v[i];
 		buf_varint(out, s->count);
-		for (uint32_t j = 0; j < s->count; j++)
-			buf_varint(out, p->stack_locations.v[s->first + j]);
+		encode_frames(out, p->stack_locations.v + s->first, s->count);
 	}
 }
 
@@ -108,14 +135,18 @@ void batch_encode(struct buf *out, struct str tenant, const struct profile *p)
 	uint64_t before = 0;
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct profile_sample *s = &p->samples.v[i];
-		buf_zigzag(out, s->value);
-		buf_zigzag(out, (int64_t)((uint64_t)s->time_ns - before));
+		uint8_t *at = buf_reserve(out, 2 * VARINT64_BYTES_MAX + 5 * VARINT32_BYTES_MAX);
+		if (!at)
+			return;
+		at = put_varint(at, zigzag(s->value));
+		at = put_varint(at, zigzag((int64_t)((uint64_t)s->time_ns - before)));
 		before = (uint64_t)s->time_ns;
-		buf_varint(out, s->head);
-		buf_varint(out, s->stack);
-		buf_varint(out, s->resource);
-		buf_varint(out, s->own);
-		buf_varint(out, s->link);
+		at = put_varint(at, s->head);
+		at = put_varint(at, s->stack);
+		at = put_varint(at, s->resource);
+		at = put_varint(at, s->own);
+		at = put_varint(at, s->link);
+		out->len = (size_t)(at - out->data);
 	}
 }
 

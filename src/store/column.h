@@ -65,7 +65,7 @@ struct column_writer {
 	struct buf packed;
 	struct buf best;
 	uint32_t *codes;
-	int64_t *distinct;
+	uint64_t *distinct;
 	uint32_t *slots;
 };
 void column_writer_init(struct column_writer *w);

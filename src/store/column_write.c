@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which encoding is smallest is found by trying those that may be: each candidate is encoded and
- * packed stream by stream; the best one's bytes are kept. zstd's fastest level is used: higher ones
- * gain a few percent on these streams.
+ * packed stream by stream; the best one's bytes are kept. Of a large column the plain ones are
+ * tried on some rows only. zstd's fastest level is used: higher ones gain a few percent on these
+ * streams.
  */
 #include "store/column.h"
 
@@ -16,6 +17,8 @@
 #define RAW_BYTES_MAX ((size_t)4 << 30)
 #define ZSTD_LEVEL 1
 #define PACK_BYTES_MIN 32 /* shorter streams are stored as they are */
+#define SAMPLE_ROWS 8192
+#define SAMPLE_STRETCHES 4
 #define DICT_SLOTS (2 * COLUMN_DICT_MAX * 2)
 
 void column_writer_init(struct column_writer *w)
@@ -89,9 +92,19 @@ static enum status pack_planes(
 
 struct shape {
 	int64_t min, max;
-	uint64_t unit;      /* of differences from min */
-	uint64_t delta_max; /* zigzag, in units */
+	uint64_t unit; /* of differences from min */
 	size_t runs;
+};
+
+/* What there is to encode, and how it may be. */
+struct work {
+	const int64_t *v;
+	size_t n;
+	struct shape shape;
+	enum column_hint hint;
+	uint64_t period_ns;
+	uint64_t *a; /* of each row the units above min */
+	uint64_t *u; /* room for n */
 };
 
 static uint64_t gcd(uint64_t a, uint64_t b)
@@ -115,52 +128,56 @@ static struct shape shape_of(const int64_t *v, size_t n)
 	for (size_t i = 0; i < n && s.unit != 1; i++)
 		s.unit = gcd((uint64_t)v[i] - (uint64_t)s.min, s.unit);
 	s.unit = MAX(s.unit, (uint64_t)1);
-	int64_t before = 0;
-	for (size_t i = 0; i < n; i++) {
-		int64_t u = (int64_t)(((uint64_t)v[i] - (uint64_t)s.min) / s.unit);
-		s.delta_max = MAX(s.delta_max, zigzag((int64_t)((uint64_t)u - (uint64_t)before)));
-		before = u;
-	}
 	return s;
 }
 
-static enum status try_planes(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
-	const struct shape *sh, uint64_t *u)
+static void count_units(struct work *k)
 {
-	for (size_t i = 0; i < n; i++)
-		u[i] = ((uint64_t)v[i] - (uint64_t)sh->min) / sh->unit;
-	return pack_planes(
-		w, c, u, n, width_of(((uint64_t)sh->max - (uint64_t)sh->min) / sh->unit));
+	uint64_t min = (uint64_t)k->shape.min, unit = k->shape.unit;
+	for (size_t i = 0; i < k->n; i++)
+		k->a[i] = (uint64_t)k->v[i] - min;
+	for (size_t i = 0; unit > 1 && i < k->n; i++)
+		k->a[i] = k->a[i] >> 32 || unit >> 32 ? k->a[i] / unit
+						      : (uint32_t)k->a[i] / (uint32_t)unit;
 }
 
-static enum status try_delta(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
-	const struct shape *sh, uint64_t *u)
+static uint64_t greatest(const uint64_t *v, size_t n)
+{
+	uint64_t all = 0;
+	for (size_t i = 0; i < n; i++)
+		all |= v[i]; /* as wide as the greatest */
+	return all;
+}
+
+static enum status try_planes(struct column_writer *w, struct column *c, const struct work *k)
+{
+	return pack_planes(w, c, k->a, k->n, width_of(greatest(k->a, k->n)));
+}
+
+static enum status try_delta(struct column_writer *w, struct column *c, const struct work *k)
 {
 	uint64_t before = 0;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t a = ((uint64_t)v[i] - (uint64_t)sh->min) / sh->unit;
-		u[i] = zigzag((int64_t)(a - before));
-		before = a;
+	for (size_t i = 0; i < k->n; i++) {
+		k->u[i] = zigzag((int64_t)(k->a[i] - before));
+		before = k->a[i];
 	}
-	return pack_planes(w, c, u, n, width_of(sh->delta_max));
+	return pack_planes(w, c, k->u, k->n, width_of(greatest(k->u, k->n)));
 }
 
-static enum status try_runs(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
-	const struct shape *sh)
+static enum status try_runs(struct column_writer *w, struct column *c, const struct work *k)
 {
 	struct buf *raw = &w->raw;
 	for (int lengths = 0; lengths < 2; lengths++) {
 		uint64_t before = 0;
 		buf_clear(raw);
-		for (size_t i = 0, j; i < n; i = j) {
-			for (j = i + 1; j < n && v[j] == v[i];)
+		for (size_t i = 0, j; i < k->n; i = j) {
+			for (j = i + 1; j < k->n && k->a[j] == k->a[i];)
 				j++;
-			uint64_t a = ((uint64_t)v[i] - (uint64_t)sh->min) / sh->unit;
 			if (lengths)
 				buf_varint(raw, j - i - 1);
 			else
-				buf_zigzag(raw, (int64_t)(a - before));
-			before = a;
+				buf_zigzag(raw, (int64_t)(k->a[i] - before));
+			before = k->a[i];
 		}
 		enum status s = buf_status(raw);
 		if (s == OK)
@@ -185,12 +202,12 @@ static enum status dict_memory(struct column_writer *w, size_t n)
 }
 
 /* Codes in order of appearance; 0: too many distinct values. */
-static size_t make_codes(struct column_writer *w, const int64_t *v, size_t n)
+static size_t make_codes(struct column_writer *w, const uint64_t *v, size_t n)
 {
 	size_t count = 0;
 	memset(w->slots, 0xFF, DICT_SLOTS * sizeof(*w->slots));
 	for (size_t i = 0; i < n; i++) {
-		uint64_t at = hash_u64((uint64_t)v[i]) % DICT_SLOTS;
+		uint64_t at = hash_u64(v[i]) % DICT_SLOTS;
 		while (w->slots[at] != UINT32_MAX && w->distinct[w->slots[at]] != v[i])
 			at = (at + 1) % DICT_SLOTS;
 		if (w->slots[at] == UINT32_MAX) {
@@ -206,26 +223,25 @@ static size_t make_codes(struct column_writer *w, const int64_t *v, size_t n)
 
 /* Entries by how often they are, to a power of two, so that the high plane is nearly empty; equally
  * frequent ones ascend, so that the dictionary is small differences. */
-static void order_entries(const struct column_writer *w, const struct shape *sh, size_t n,
-	struct radix_item *entries, size_t count, uint32_t *uses)
+static void order_entries(const struct column_writer *w, size_t n, struct radix_item *entries,
+	size_t count, uint32_t *uses)
 {
 	for (size_t i = 0; i < n; i++)
 		uses[w->codes[i]]++;
 	for (uint32_t i = 0; i < count; i++)
-		entries[i] = (struct radix_item){
-			((uint64_t)w->distinct[i] - (uint64_t)sh->min) / sh->unit, i
-		};
+		entries[i] = (struct radix_item){ w->distinct[i], i };
 	radix_sort(entries, entries + count, count);
 	for (size_t i = 0; i < count; i++)
 		entries[i].key = (uint64_t)__builtin_clz(uses[entries[i].index]);
 	radix_sort(entries, entries + count, count);
 }
 
-static enum status try_dict(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
-	const struct shape *sh, uint64_t *u, bool *applies)
+static enum status try_dict(
+	struct column_writer *w, struct column *c, const struct work *k, bool *applies)
 {
+	size_t n = k->n;
 	enum status s = dict_memory(w, n);
-	size_t count = s == OK ? make_codes(w, v, n) : 0;
+	size_t count = s == OK ? make_codes(w, k->a, n) : 0;
 	*applies = count != 0 && count < n;
 	if (s != OK || !*applies)
 		return s;
@@ -233,45 +249,39 @@ static enum status try_dict(struct column_writer *w, struct column *c, const int
 	CLEANUP(free_cleanup) uint32_t *uses = calloc(count, sizeof(*uses));
 	if (!entries || !uses)
 		return E_NOMEM;
-	order_entries(w, sh, n, entries, count, uses);
+	order_entries(w, n, entries, count, uses);
 	uint32_t *code_of = uses; /* no longer counts */
 	buf_clear(&w->raw);
 	uint64_t before = 0;
 	for (size_t i = 0; i < count; i++) {
 		uint32_t id = entries[i].index;
 		code_of[id] = (uint32_t)i;
-		uint64_t a = ((uint64_t)w->distinct[id] - (uint64_t)sh->min) / sh->unit;
-		buf_zigzag(&w->raw, (int64_t)(a - before));
-		before = a;
+		buf_zigzag(&w->raw, (int64_t)(w->distinct[id] - before));
+		before = w->distinct[id];
 	}
 	s = buf_status(&w->raw);
 	if (s == OK)
 		s = pack_stream(w, c, buf_view(&w->raw));
 	for (size_t i = 0; i < n; i++)
-		u[i] = code_of[w->codes[i]];
-	return s == OK ? pack_planes(w, c, u, n, count > 256 ? 2 : 1) : s;
+		k->u[i] = code_of[w->codes[i]];
+	return s == OK ? pack_planes(w, c, k->u, n, count > 256 ? 2 : 1) : s;
 }
 
 /* ---- times ---- */
 
-static uint64_t greatest(const uint64_t *v, size_t n)
+static enum status try_ticks(
+	struct column_writer *w, struct column *c, const struct work *k, bool *applies)
 {
-	uint64_t most = 0;
-	for (size_t i = 0; i < n; i++)
-		most = MAX(most, v[i]);
-	return most;
-}
-
-static enum status try_ticks(struct column_writer *w, struct column *c, const int64_t *v, size_t n,
-	const struct shape *sh, uint64_t period_ns, uint64_t *u, bool *applies)
-{
+	const struct shape *sh = &k->shape;
+	size_t n = k->n;
+	uint64_t *u = k->u;
 	CLEANUP(free_cleanup) struct radix_item *scratch = malloc(2 * n * sizeof(*scratch));
 	CLEANUP(free_cleanup) uint64_t *rests = malloc(n * sizeof(*rests));
 	if (!scratch || !rests)
 		return E_NOMEM;
 	buf_clear(&w->raw);
 	*applies = column_ticks(
-		v, n, sh->min, sh->max, sh->unit, period_ns, scratch, u, rests, &w->raw);
+		k->v, n, sh->min, sh->max, sh->unit, k->period_ns, scratch, u, rests, &w->raw);
 	enum status s = buf_status(&w->raw);
 	unsigned late = width_of(greatest(rests, n)), slots = width_of(greatest(u, n));
 	*applies &= 1 + late + slots <= COLUMN_STREAMS_MAX;
@@ -289,52 +299,95 @@ static enum status try_ticks(struct column_writer *w, struct column *c, const in
 
 struct choice {
 	struct column_writer *w;
+	struct column blank;
 	struct column best;
 	bool any;
 };
 
-static enum status keep_smaller(struct choice *ch, const struct column *c)
-{
-	if (ch->any && column_stored_len(c) >= column_stored_len(&ch->best))
-		return OK;
-	struct buf t = ch->w->best;
-	ch->w->best = ch->w->packed;
-	ch->w->packed = t;
-	ch->best = *c;
-	ch->any = true;
-	return OK;
-}
-
-/* What there is to encode, and how it may be. */
-struct work {
-	const int64_t *v;
-	size_t n;
-	struct shape shape;
-	enum column_hint hint;
-	uint64_t period_ns;
-	uint64_t *u; /* room for n */
-};
-
-static enum status try_encoding(struct choice *ch, const struct column *blank,
-	enum column_encoding encoding, const struct work *k)
+static enum status try_encoding(
+	struct choice *ch, enum column_encoding encoding, const struct work *k)
 {
 	struct column_writer *w = ch->w;
-	struct column c = *blank;
+	struct column c = ch->blank;
 	c.encoding = (uint8_t)encoding;
 	buf_clear(&w->packed);
 	bool applies = true;
 	enum status s = OK;
 	if (encoding == COLUMN_PLANES)
-		s = try_planes(w, &c, k->v, k->n, &k->shape, k->u);
+		s = try_planes(w, &c, k);
 	else if (encoding == COLUMN_DELTA)
-		s = try_delta(w, &c, k->v, k->n, &k->shape, k->u);
+		s = try_delta(w, &c, k);
 	else if (encoding == COLUMN_RUNS)
-		s = try_runs(w, &c, k->v, k->n, &k->shape);
+		s = try_runs(w, &c, k);
 	else if (encoding == COLUMN_TICKS)
-		s = try_ticks(w, &c, k->v, k->n, &k->shape, k->period_ns, k->u, &applies);
+		s = try_ticks(w, &c, k, &applies);
 	else
-		s = try_dict(w, &c, k->v, k->n, &k->shape, k->u, &applies);
-	return s == OK && applies ? keep_smaller(ch, &c) : s;
+		s = try_dict(w, &c, k, &applies);
+	if (s != OK || !applies ||
+		(ch->any && column_stored_len(&c) >= column_stored_len(&ch->best)))
+		return s;
+	struct buf t = w->best;
+	w->best = w->packed;
+	w->packed = t;
+	ch->best = c;
+	ch->any = true;
+	return OK;
+}
+
+/* The best of the encodings that go row by row. */
+static enum status try_plain(struct choice *ch, const struct work *k)
+{
+	enum status s = OK;
+	if (k->shape.runs > k->n / 32) {
+		s = try_encoding(ch, COLUMN_PLANES, k);
+		if (s == OK)
+			s = try_encoding(ch, COLUMN_DELTA, k);
+	}
+	if (s == OK && k->shape.runs <= k->n / 2 + 1)
+		s = try_encoding(ch, COLUMN_RUNS, k);
+	return s;
+}
+
+/* Of many rows some stretches are tried first, all rows then in the one way that was best. Puts
+ * what all rows would take in *estimate. */
+static enum status sample_plain(
+	struct choice *ch, const struct work *k, enum column_encoding *encoding, uint64_t *estimate)
+{
+	uint64_t some[SAMPLE_ROWS];
+	struct work part = *k;
+	part.n = SAMPLE_ROWS;
+	part.a = some;
+	for (size_t i = 0; i < SAMPLE_STRETCHES; i++) {
+		size_t rows = SAMPLE_ROWS / SAMPLE_STRETCHES;
+		size_t from = (k->n - rows) / (SAMPLE_STRETCHES - 1) * i;
+		memcpy(some + i * rows, k->a + from, rows * sizeof(*some));
+	}
+	part.shape.runs = (size_t)((double)k->shape.runs * SAMPLE_ROWS / (double)k->n);
+	enum status s = try_plain(ch, &part);
+	*encoding = (enum column_encoding)ch->best.encoding;
+	*estimate = column_stored_len(&ch->best) * k->n / SAMPLE_ROWS;
+	ch->any = false;
+	return s;
+}
+
+static enum status choose(struct choice *ch, const struct work *k)
+{
+	bool distinct = k->shape.runs > k->n / 8;
+	enum column_encoding plain;
+	uint64_t estimate = 0;
+	enum status s;
+	if (k->n < 4 * SAMPLE_ROWS)
+		s = try_plain(ch, k);
+	else
+		s = sample_plain(ch, k, &plain, &estimate);
+	if (s == OK && (k->hint & COLUMN_TRY_DICT) && distinct)
+		s = try_encoding(ch, COLUMN_DICT, k);
+	if (s == OK && k->period_ns && distinct)
+		s = try_encoding(ch, COLUMN_TICKS, k);
+	if (s == OK && k->n >= 4 * SAMPLE_ROWS &&
+		(!ch->any || column_stored_len(&ch->best) > estimate - estimate / 16))
+		s = try_encoding(ch, plain, k);
+	return s;
 }
 
 static void finish(struct buf *out, struct str bytes, struct column *c)
@@ -350,26 +403,20 @@ static enum status encode(
 	struct choice ch = { .w = w };
 	k->shape = k->n ? shape_of(k->v, k->n) : (struct shape){ 0 };
 	const struct shape *sh = &k->shape;
-	struct column blank = { .id = id, .base = sh->min, .unit = MAX(sh->unit, (uint64_t)1) };
+	ch.blank = (struct column){ .id = id, .base = sh->min, .unit = MAX(sh->unit, (uint64_t)1) };
 	if (sh->min == sh->max) {
-		blank.encoding = COLUMN_CONST;
-		finish(out, str_make(NULL, 0), &blank);
-		*c = blank;
+		ch.blank.encoding = COLUMN_CONST;
+		finish(out, str_make(NULL, 0), &ch.blank);
+		*c = ch.blank;
 		return buf_status(out);
 	}
-	k->u = malloc(k->n * sizeof(*k->u));
-	if (!k->u)
+	CLEANUP(free_cleanup) uint64_t *numbers = malloc(2 * k->n * sizeof(*numbers));
+	if (!numbers)
 		return E_NOMEM;
-	enum status s = try_encoding(&ch, &blank, COLUMN_PLANES, k);
-	if (s == OK)
-		s = try_encoding(&ch, &blank, COLUMN_DELTA, k);
-	if (s == OK && sh->runs <= k->n / 2 + 1)
-		s = try_encoding(&ch, &blank, COLUMN_RUNS, k);
-	if (s == OK && (k->hint & COLUMN_TRY_DICT) && sh->runs > k->n / 8)
-		s = try_encoding(&ch, &blank, COLUMN_DICT, k);
-	if (s == OK && k->period_ns && sh->runs > k->n / 8)
-		s = try_encoding(&ch, &blank, COLUMN_TICKS, k);
-	free(k->u);
+	k->a = numbers;
+	k->u = numbers + k->n;
+	count_units(k);
+	enum status s = choose(&ch, k);
 	if (s != OK)
 		return s;
 	finish(out, buf_view(&w->best), &ch.best);

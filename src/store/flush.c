@@ -8,6 +8,7 @@
  * A failure leaves everything as it was; the next try writes the same table under a new number.
  */
 #include "base/clock.h"
+#include "store/radix.h"
 #include "store/state.h"
 
 #include <stdlib.h>
@@ -40,31 +41,53 @@ static enum status freeze(struct store *s, struct err *e)
 
 /* ---- rows in the part's order ---- */
 
-static int by_time(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-	if (x->time_ns != y->time_ns)
-		return x->time_ns < y->time_ns ? -1 : 1;
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	return x->set < y->set ? -1 : x->set > y->set;
-}
-
 static bool same_key(const struct row *a, const struct row *b)
 {
 	return a->series == b->series && a->time_ns == b->time_ns && a->node == b->node &&
 	       a->set == b->set;
 }
 
-/* The rows of one series, sorted; equal ones become one. */
-static enum status write_series(struct part_writer *w, struct row *rows, size_t n, struct err *e)
+/* What sorting the rows of one series needs. */
+struct sorting {
+	const struct memtable *t;
+	const struct canon *c;
+	struct radix_item *items; /* twice as many as the largest series has rows */
+};
+
+static struct row row_at(const struct sorting *k, uint32_t i, uint32_t series)
 {
-	qsort(rows, n, sizeof(*rows), by_time);
+	return (struct row){
+		.time_ns = k->t->time_ns.v[i],
+		.value = k->t->value.v[i],
+		.count = 1,
+		.series = series,
+		.node = k->c->nodes.to[k->t->node.v[i]],
+		.set = k->c->sets.to[k->t->set.v[i]],
+	};
+}
+
+/* The rows of one series by time, stack and set: two stable sorts; equal rows become one. */
+static enum status write_series(struct part_writer *w, const struct sorting *k, uint32_t series,
+	const uint32_t *order, size_t n, struct err *e)
+{
+	struct radix_item *v = k->items;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t node = k->c->nodes.to[k->t->node.v[order[i]]];
+		uint64_t set = k->c->sets.to[k->t->set.v[order[i]]];
+		v[i] = (struct radix_item){ node << 32 | set, order[i] };
+	}
+	radix_sort(v, v + n, n);
+	for (size_t i = 0; i < n; i++)
+		v[i].key = (uint64_t)k->t->time_ns.v[v[i].index] ^ (uint64_t)1 << 63;
+	radix_sort(v, v + n, n);
 	for (size_t i = 0; i < n;) {
-		struct row sum = rows[i++];
-		for (; i < n && same_key(&sum, &rows[i]); i++) {
-			sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)rows[i].value);
-			sum.count += rows[i].count;
+		struct row sum = row_at(k, v[i++].index, series);
+		for (; i < n; i++) {
+			struct row r = row_at(k, v[i].index, series);
+			if (!same_key(&sum, &r))
+				break;
+			sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)r.value);
+			sum.count += r.count;
 		}
 		enum status s = part_writer_row(w, &sum, e);
 		if (s != OK)
@@ -91,28 +114,19 @@ static enum status write_rows(struct part_writer *w, const struct memtable_snaps
 		most = MAX(most, begin[i + 1]);
 		begin[i + 1] += begin[i];
 	}
-	CLEANUP(free_cleanup) struct row *rows = malloc(MAX(most, (size_t)1) * sizeof(*rows));
-	if (!rows)
+	CLEANUP(free_cleanup)
+	struct radix_item *items = malloc(MAX(most, (size_t)1) * 2 * sizeof(*items));
+	if (!items)
 		return err_set(e, E_NOMEM, "sorting %zu rows", most);
 	for (size_t i = 0; i < n; i++)
 		order[begin[c->series.to[t->series.v[i]]]++] = (uint32_t)i;
+	struct sorting k = { t, c, items };
 	size_t from = 0;
 	for (uint32_t series = 0; series < series_count; series++) {
-		size_t k = 0;
-		for (; from < begin[series]; from++) {
-			uint32_t i = order[from];
-			rows[k++] = (struct row){
-				.time_ns = t->time_ns.v[i],
-				.value = t->value.v[i],
-				.count = 1,
-				.series = series,
-				.node = c->nodes.to[t->node.v[i]],
-				.set = c->sets.to[t->set.v[i]],
-			};
-		}
-		enum status s = write_series(w, rows, k, e);
+		enum status s = write_series(w, &k, series, order + from, begin[series] - from, e);
 		if (s != OK)
 			return s;
+		from = begin[series];
 	}
 	return OK;
 }

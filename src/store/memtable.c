@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Adding a profile translates its indices into the memtable's, each at most once, through arrays
- * as long as the profile's tables (UNSET: not yet). Only what samples use is taken over. Rows are
+ * as long as the profile's tables (UNSET: not yet). Only what samples use is taken over, and of
+ * stacks only those that are new: a stack is found by a hash of what its frames are, which is made
+ * from the profile alone, so a known one costs no look into the memtable's symbols. Rows are
  * appended at the end, and become visible by row counts that a snapshot copies under the lock; a
  * failure cuts them off again (what was interned stays: it costs room and nothing else).
  */
@@ -10,6 +12,7 @@
 #include "base/clock.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define UNSET UINT32_MAX
 
@@ -29,6 +32,10 @@ struct adding {
 	uint32_t *mappings;
 	uint32_t *locations;
 	uint32_t *stacks;
+	struct hash128 *string_keys; /* by content; 0: not made yet */
+	struct hash128 *function_keys;
+	struct hash128 *mapping_keys;
+	struct hash128 *location_keys;
 	VEC(struct combination) combinations;
 	struct map combination_index;
 };
@@ -40,6 +47,7 @@ enum status memtable_new(size_t limit_bytes, struct memtable **out)
 		return E_NOMEM;
 	atomic_init(&m->refs, 1);
 	pthread_mutex_init(&m->lock, NULL);
+	(void)!getrandom(&m->salt, sizeof(m->salt), 0); /* without it keys are as good, but known */
 	m->first_ns = INT64_MAX;
 	m->last_ns = INT64_MIN;
 	enum status s =
@@ -155,18 +163,105 @@ static enum status map_location(struct adding *a, uint32_t id, uint32_t *out)
 	return OK;
 }
 
+/* ---- keys ---- */
+
+static bool is_unset(struct hash128 k)
+{
+	return k.lo == 0 && k.hi == 0;
+}
+
+static struct hash128 string_key(struct adding *a, uint32_t id)
+{
+	struct hash128 *k = &a->string_keys[id];
+	if (is_unset(*k)) {
+		struct str s = profile_str(a->p, id);
+		*k = hash128(s.p, s.len);
+	}
+	return *k;
+}
+
+static struct hash128 function_key(struct adding *a, uint32_t id)
+{
+	struct hash128 *k = &a->function_keys[id];
+	if (is_unset(*k)) {
+		const struct profile_function *f = &a->p->functions.v[id];
+		const struct {
+			struct hash128 name, system_name, filename;
+			uint64_t start_line;
+		} content = { string_key(a, f->name), string_key(a, f->system_name),
+			string_key(a, f->filename), f->start_line };
+		*k = hash128(&content, sizeof(content));
+	}
+	return *k;
+}
+
+static struct hash128 mapping_key(struct adding *a, uint32_t id)
+{
+	struct hash128 *k = &a->mapping_keys[id];
+	if (is_unset(*k)) {
+		const struct profile_mapping *m = &a->p->mappings.v[id];
+		const struct {
+			struct hash128 salt, filename, build_id;
+			uint64_t start, limit, offset;
+		} content = { a->m->salt, string_key(a, m->filename), string_key(a, m->build_id),
+			m->start, m->limit, m->offset };
+		*k = hash128(&content, sizeof(content));
+	}
+	return *k;
+}
+
+static struct hash128 location_key(struct adding *a, uint32_t id)
+{
+	struct hash128 *k = &a->location_keys[id];
+	if (is_unset(*k)) {
+		const struct profile_location *l = &a->p->locations.v[id];
+		const struct {
+			struct hash128 mapping;
+			uint64_t address, kind, line_count;
+		} content = { mapping_key(a, l->mapping), l->address, l->kind, l->line_count };
+		*k = hash128(&content, sizeof(content));
+		for (uint32_t i = 0; i < l->line_count; i++) {
+			const struct profile_line *line = &a->p->lines.v[l->line_first + i];
+			const struct {
+				struct hash128 before, function;
+				uint64_t line, column;
+			} more = { *k, function_key(a, line->function), line->line, line->column };
+			*k = hash128(&more, sizeof(more));
+		}
+	}
+	return *k;
+}
+
+static struct hash128 stack_key(struct adding *a, const struct profile_stack *st)
+{
+	struct hash128 keys[PROFILE_STACK_MAX];
+	for (uint32_t i = 0; i < st->count; i++)
+		keys[i] = location_key(a, a->p->stack_locations.v[st->first + i]);
+	return hash128(keys, st->count * sizeof(*keys));
+}
+
+static enum status add_stack(
+	struct adding *a, const struct profile_stack *st, struct hash128 key, uint32_t *out)
+{
+	uint32_t locations[PROFILE_STACK_MAX];
+	enum status s = OK;
+	for (uint32_t i = 0; i < st->count && s == OK; i++)
+		s = map_location(a, a->p->stack_locations.v[st->first + i], &locations[i]);
+	if (s == OK)
+		s = tables_add_stack(a->t, locations, st->count, out);
+	return s == OK ? tables_name_stack(a->t, key, *out) : s;
+}
+
 static enum status map_stack(struct adding *a, uint32_t id, uint32_t *out)
 {
 	if (a->stacks[id] == UNSET) {
 		const struct profile_stack *st = &a->p->stacks.v[id];
-		uint32_t locations[PROFILE_STACK_MAX];
-		enum status s = OK;
-		for (uint32_t i = 0; i < st->count && s == OK; i++)
-			s = map_location(a, a->p->stack_locations.v[st->first + i], &locations[i]);
-		if (s == OK)
-			s = tables_add_stack(a->t, locations, st->count, &a->stacks[id]);
+		struct hash128 key = stack_key(a, st);
+		uint32_t node = tables_find_stack(a->t, key);
+		enum status s = node == MAP_NONE ? add_stack(a, st, key, &node) : OK;
 		if (s != OK)
 			return s;
+		a->stacks[id] = node;
 	}
 	*out = a->stacks[id];
 	return OK;
@@ -323,6 +418,10 @@ static void adding_deinit(struct adding *a)
 	free(a->mappings);
 	free(a->locations);
 	free(a->stacks);
+	free(a->string_keys);
+	free(a->function_keys);
+	free(a->mapping_keys);
+	free(a->location_keys);
 	VEC_FREE(&a->combinations);
 	map_deinit(&a->combination_index);
 }
@@ -337,8 +436,13 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->mappings = unset_array(p->mappings.len);
 	a->locations = unset_array(p->locations.len);
 	a->stacks = unset_array(p->stacks.len);
-	return a->strings && a->functions && a->mappings && a->locations && a->stacks ? OK
-										      : E_NOMEM;
+	a->string_keys = calloc(p->strings.len, sizeof(struct hash128));
+	a->function_keys = calloc(p->functions.len, sizeof(struct hash128));
+	a->mapping_keys = calloc(p->mappings.len, sizeof(struct hash128));
+	a->location_keys = calloc(p->locations.len, sizeof(struct hash128));
+	bool ok = a->strings && a->functions && a->mappings && a->locations && a->stacks;
+	ok = ok && a->string_keys && a->function_keys && a->mapping_keys && a->location_keys;
+	return ok ? OK : E_NOMEM;
 }
 
 static enum status reserve_rows(struct memtable *m, size_t more)

@@ -33,6 +33,9 @@
 #define UPKEEP_INTERVAL_NS (60 * NS_PER_SEC)
 #define MEMORY_BYTES_MIN ((uint64_t)16 << 20)
 #define MERGE_NICE 10
+/* Of the log, which is read after a crash only: two thirds of the time of level 1 for a quarter
+ * more bytes. */
+#define LOG_ZSTD_LEVEL (-2)
 
 void store_config_default(struct store_config *c)
 {
@@ -426,7 +429,7 @@ static enum status encode(struct str tenant, const struct profile *p, struct buf
 	batch_encode(raw, tenant, p);
 	enum status st = buf_status(raw);
 	if (st == OK)
-		st = codec_zstd_compress(raw->data, raw->len, 1, packed);
+		st = codec_zstd_compress(raw->data, raw->len, LOG_ZSTD_LEVEL, packed);
 	if (st != OK)
 		return err_set(e, st,
 			st == E_NOMEM ? "no memory to encode a batch of %zu samples"

@@ -168,40 +168,32 @@ enum status tables_add_node(struct tables *t, uint32_t parent, uint32_t location
 	return OK;
 }
 
-struct stack_key {
-	const uint32_t *locations;
-	uint32_t count;
-};
-
 static bool stack_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct tables *t = ctx;
-	const struct stack_key *k = key;
-	uint32_t node = value;
-	for (uint32_t i = 0; i < k->count; i++) {
-		if (node == 0 || t->node_location.v[node] != k->locations[i])
-			return false;
-		node = t->parent.v[node];
-	}
-	return node == 0;
+	return hash128_eq(t->stacks.v[value].key, *(const struct hash128 *)key);
 }
 
-/* A stack that is there already is one probe and a walk to the root, not a probe for each frame. */
+uint32_t tables_find_stack(const struct tables *t, struct hash128 key)
+{
+	uint32_t at = map_find(&t->stack_index, key.lo, stack_equal, t, &key);
+	return at == MAP_NONE ? MAP_NONE : t->stacks.v[at].node;
+}
+
+enum status tables_name_stack(struct tables *t, struct hash128 key, uint32_t node)
+{
+	struct stack_entry added = { key, node };
+	return ADD_INDEXED(t, stacks, stack_index, key.lo, added);
+}
+
 enum status tables_add_stack(
 	struct tables *t, const uint32_t *locations, uint32_t count, uint32_t *out)
 {
-	struct stack_key key = { locations, count };
-	uint64_t h = hash64(locations, count * sizeof(*locations));
-	uint32_t node = map_find(&t->stack_index, h, stack_equal, t, &key);
-	if (node == MAP_NONE) {
-		node = 0;
-		for (uint32_t i = count; i-- > 0;) {
-			enum status s = tables_add_node(t, node, locations[i], &node);
-			if (s != OK)
-				return s;
-		}
-		if (!map_insert(&t->stack_index, h, node))
-			return E_NOMEM;
+	uint32_t node = 0;
+	for (uint32_t i = count; i-- > 0;) {
+		enum status s = tables_add_node(t, node, locations[i], &node);
+		if (s != OK)
+			return s;
 	}
 	*out = node;
 	return OK;
@@ -330,7 +322,8 @@ enum status tables_init(
 		  GROW_INIT(&t->labels, n / 2) && GROW_INIT(&t->sets, n) &&
 		  GROW_INIT(&t->functions, n / 4) && GROW_INIT(&t->mappings, n / 8) &&
 		  GROW_INIT(&t->locations, n / 6) && GROW_INIT(&t->lines, n / 3) &&
-		  GROW_INIT(&t->parent, n) && GROW_INIT(&t->node_location, n);
+		  GROW_INIT(&t->parent, n) && GROW_INIT(&t->node_location, n) &&
+		  GROW_INIT(&t->stacks, n / 6);
 	enum status s = ok ? OK : E_NOMEM;
 	for (uint32_t i = 0; i < name_count && s == OK; i++) {
 		char *copy = arena_copy(&t->text, names[i].p, names[i].len);
@@ -358,6 +351,7 @@ void tables_deinit(struct tables *t)
 	GROW_DEINIT(&t->lines);
 	GROW_DEINIT(&t->parent);
 	GROW_DEINIT(&t->node_location);
+	GROW_DEINIT(&t->stacks);
 	map_deinit(&t->string_index);
 	map_deinit(&t->series_index);
 	map_deinit(&t->set_index);
@@ -378,7 +372,7 @@ uint64_t tables_bytes(const struct tables *t)
 	return t->text.used + GROW_BYTES(&t->strings) + GROW_BYTES(&t->series) +
 	       GROW_BYTES(&t->labels) + GROW_BYTES(&t->sets) + GROW_BYTES(&t->functions) +
 	       GROW_BYTES(&t->mappings) + GROW_BYTES(&t->locations) + GROW_BYTES(&t->lines) +
-	       GROW_BYTES(&t->parent) + GROW_BYTES(&t->node_location) +
+	       GROW_BYTES(&t->parent) + GROW_BYTES(&t->node_location) + GROW_BYTES(&t->stacks) +
 	       index_bytes(&t->string_index) + index_bytes(&t->series_index) +
 	       index_bytes(&t->set_index) + index_bytes(&t->function_index) +
 	       index_bytes(&t->mapping_index) + index_bytes(&t->location_index) +

@@ -57,6 +57,12 @@ struct tabs {
 	uint32_t node_count;
 };
 
+/* The node of a whole stack, by what its frames are. */
+struct stack_entry {
+	struct hash128 key;
+	uint32_t node;
+};
+
 struct tables {
 	struct arena text;
 	struct str names[TABLES_NAMES_MAX];
@@ -71,6 +77,7 @@ struct tables {
 	GROW(struct profile_line) lines;
 	GROW(uint32_t) parent;
 	GROW(uint32_t) node_location;
+	GROW(struct stack_entry) stacks;
 	uint32_t set_count;
 	struct map string_index;
 	struct map series_index;
@@ -79,7 +86,7 @@ struct tables {
 	struct map mapping_index;
 	struct map location_index;
 	struct map node_index;
-	struct map stack_index; /* nodes that end a stack, by its locations */
+	struct map stack_index;
 };
 
 /* Names are copied. `limit_bytes` bounds each table. */
@@ -100,6 +107,9 @@ NODISCARD enum status tables_add_location(struct tables *t, const struct profile
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
 NODISCARD enum status tables_add_node(
 	struct tables *t, uint32_t parent, uint32_t location, uint32_t *out);
+/* A stack by its key, the hash of its frames' contents: MAP_NONE when nobody named it yet. */
+uint32_t tables_find_stack(const struct tables *t, struct hash128 key);
+NODISCARD enum status tables_name_stack(struct tables *t, struct hash128 key, uint32_t node);
 /* The node of a whole stack, leaf first. */
 NODISCARD enum status tables_add_stack(
 	struct tables *t, const uint32_t *locations, uint32_t count, uint32_t *out);
