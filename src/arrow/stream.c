@@ -25,13 +25,13 @@ static enum status read_message(struct arrow_stream *s, struct message *out, str
 		len = reader_u32(&s->in);
 	if (!s->in.failed && len == 0)
 		return OK;
+	if (s->in.failed || len > reader_left(&s->in))
+		return err_set(e, E_INVALID, "message at byte %zu: cut short", at);
 	if (len > ARROW_METADATA_MAX)
 		return err_set(e, E_LIMIT,
 			"message at byte %zu: metadata of %u bytes; %zu are taken", at, len,
 			ARROW_METADATA_MAX);
 	out->metadata = reader_sub(&s->in, len);
-	if (s->in.failed)
-		return err_set(e, E_INVALID, "message at byte %zu: cut short", at);
 	struct fb_table message = fb_root(&out->metadata);
 	int16_t version = fb_i16(&message, MESSAGE_VERSION, 0);
 	out->kind = fb_u8(&message, MESSAGE_HEADER_TYPE, 0);

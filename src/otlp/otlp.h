@@ -19,7 +19,7 @@
 /* What a decoder left out, and why; the answer's partial success is made of it. */
 struct otlp_rejects {
 	int64_t profiles;
-	char reason[200]; /* of the first one, "" when none */
+	char reason[240]; /* of the first one, "" when none */
 };
 
 /* An ExportProfilesServiceRequest. Adds to `out`. A profile that cannot be kept is counted in

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "profile/profile.h"
 #include "selector/selector.h"
 
 /* ---- parca.query.v1alpha1 ---- */
@@ -136,3 +137,79 @@ void parca_table_arrow_encode(struct str record, struct str unit, struct buf *ou
 void parca_source_encode(struct str record, struct str source, struct str unit, struct buf *out);
 void parca_metadata_encode(const struct str *mappings, size_t mapping_count,
 	const struct str *labels, size_t label_count, struct buf *out);
+
+/* ---- parca.profilestore.v1alpha1: what agents write ---- */
+
+/* Bytes of all pprof files of a WriteRawRequest, decompressed. */
+#define PARCA_RAW_BYTES_MAX ((size_t)256 << 20)
+
+/* A WriteRawRequest: pprof files, gzip or plain. The label __name__ of a series is the profile's
+ * name, the others are `resource`; labels of pprof samples are kept as `own`. Profiles without a
+ * time are of now_ns. Adds to `out`; no samples on failure, whose sentence names series, sample and
+ * field. */
+NODISCARD enum status parca_raw_decode(
+	struct str message, int64_t now_ns, struct profile *out, struct err *e);
+
+/* Frames that all stacks of one message may have together, each stack counted where it occurs for
+ * the first time. */
+#define PARCA_FRAMES_MAX ((uint64_t)1 << 28)
+/* Bytes of a stack's id; Parca's have 16. */
+#define PARCA_STACK_ID_MAX 64
+
+/* What a decoder did not take as it was; added to, never set back. */
+#define PARCA_ARROW_STATS(X)                                                       \
+	X(zero_values) /* samples of value 0: they say nothing and are left out */ \
+	X(no_stack)    /* samples whose stack the sender did not have any more */  \
+	X(cut_stacks)  /* stacks deeper than PROFILE_STACK_MAX, as often as they were read */
+struct parca_arrow_stats {
+#define PARCA_STAT(name) uint64_t name;
+	PARCA_ARROW_STATS(PARCA_STAT)
+#undef PARCA_STAT
+};
+
+/* The ipc_buffer of a WriteArrowRequest: samples of schema v2 (stacks inside), in any number of
+ * batches. Adds to `out`; no samples on failure. Labels that change from thread to thread (see
+ * parca_label_is_own()) become `own`, the others `resource`. A function without a name has its
+ * system name. E_INVALID names the column and row. memory_bytes: for the decoding itself. */
+NODISCARD enum status parca_arrow_decode(struct str ipc, size_t memory_bytes, struct profile *out,
+	struct parca_arrow_stats *stats, struct err *e);
+
+/* Write: samples first, with the ids of their stacks; then the stacks that were asked for. */
+struct parca_session;
+NODISCARD enum status parca_session_new(size_t memory_bytes, struct profile *out,
+	struct parca_arrow_stats *stats, struct parca_session **session);
+void parca_session_free(struct parca_session *s);
+/* The first message. */
+NODISCARD enum status parca_session_samples(struct parca_session *s, struct str ipc, struct err *e);
+/* Stacks of the samples; the ids' bytes live as long as the session. */
+uint32_t parca_session_stack_count(const struct parca_session *s);
+struct str parca_session_stack_id(const struct parca_session *s, uint32_t i);
+/* Stack i is this one of the profile's. */
+void parca_session_set_stack(struct parca_session *s, uint32_t i, uint32_t stack);
+/* The one of the profile's that stack i is; false: not known. */
+bool parca_session_stack(const struct parca_session *s, uint32_t i, uint32_t *out);
+/* Asks for those that are not known. *out_any is false when there are none: nothing is written. */
+NODISCARD enum status parca_session_ask(
+	const struct parca_session *s, struct buf *out, bool *out_any, struct err *e);
+/* The second message. Ids that nobody asked for are passed over. */
+NODISCARD enum status parca_session_stacks(struct parca_session *s, struct str ipc, struct err *e);
+/* Adds the samples to the profile; a stack that is still not known is "[unknown stack]". */
+NODISCARD enum status parca_session_finish(struct parca_session *s, struct err *e);
+
+/* Labels of a thread or a span rather than of a process. */
+bool parca_label_is_own(struct str name);
+/* A frame_type of parca-agent. */
+enum frame_kind parca_frame_kind(struct str name);
+
+/* Stacks that an agent sent before, by a hash of who it is and the stack's id: what it need not
+ * send again. Within memory_bytes: the least recently used half goes. Thread safe. */
+struct parca_stacks;
+NODISCARD enum status parca_stacks_new(size_t memory_bytes, struct parca_stacks **out);
+void parca_stacks_free(struct parca_stacks *s);
+/* Stack `stack` of `from`. Without memory it is not remembered. */
+void parca_stacks_add(
+	struct parca_stacks *c, struct hash128 key, const struct profile *from, uint32_t stack);
+/* Copies a known stack into `to`. False: not known, or no room in `to`. */
+NODISCARD bool parca_stacks_find(
+	struct parca_stacks *c, struct hash128 key, struct profile *to, uint32_t *out);
+uint64_t parca_stacks_count(struct parca_stacks *c);

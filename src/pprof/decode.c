@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define ET_DYN 3 /* elf.h */
 #define FIELD(number, wire) ((uint64_t)(number) << 3 | (wire))
 
 enum profile_field {
@@ -34,8 +35,16 @@ struct table_run {
 	size_t count;
 };
 
+/* Where a mapping was in memory, by its place in the table. */
+struct loaded {
+	uint64_t start;
+	uint64_t offset;
+};
+
 struct decoder {
 	struct str message;
+	const struct pprof_options *options;
+	struct loaded *loaded; /* NULL: addresses stay as they are */
 	struct profile *out;
 	struct err *e;
 	struct arena arena;
@@ -172,6 +181,10 @@ static enum status decode_mapping(struct decoder *d, struct str bytes, size_t in
 	if (text == NO_ID)
 		return dangling(d, PPROF_MAPPING, index, "build_id", build_id);
 	enum status s = profile_add_build_id(d->out, profile_str(d->out, text), &m.build_id);
+	if (d->loaded)
+		d->loaded[index] = (struct loaded){ m.start, m.offset };
+	if (d->loaded || d->options->is_vaddr)
+		m.start = m.limit = m.offset = 0;
 	if (s == OK)
 		s = profile_add_mapping(d->out, &m, &place);
 	if (s != OK)
@@ -209,6 +222,8 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 		if (*to[i] == NO_ID)
 			return dangling(d, PPROF_FUNCTION, index, fields[i], texts[i]);
 	}
+	if (fn.name == 0)
+		fn.name = fn.system_name;
 	uint32_t place;
 	enum status s = profile_add_function(d->out, &fn, &place);
 	if (s != OK)
@@ -238,6 +253,18 @@ static enum status decode_line(
 	if (function == 0 || out->function == NO_ID)
 		return dangling(d, PPROF_LOCATION, location, "a line's function_id", function);
 	return OK;
+}
+
+/* From an address in memory to one of the ELF file. */
+static uint64_t to_vaddr(const struct decoder *d, uint64_t mapping, uint64_t address)
+{
+	uint32_t at = id_place(&d->mappings, mapping);
+	if (at == NO_ID)
+		return address;
+	const struct pprof_segment *s = &d->options->segments[at];
+	if (s->elf_type != ET_DYN)
+		return address;
+	return address - d->loaded[at].start + d->loaded[at].offset - s->offset + s->vaddr;
 }
 
 static enum status decode_location(struct decoder *d, struct str bytes, size_t index)
@@ -279,6 +306,8 @@ static enum status decode_location(struct decoder *d, struct str bytes, size_t i
 	loc.mapping = id_index(&d->mappings, mapping);
 	if (loc.mapping == NO_ID)
 		return dangling(d, PPROF_LOCATION, index, "mapping_id", mapping);
+	if (d->loaded && mapping)
+		loc.address = to_vaddr(d, mapping, loc.address);
 	enum status s = profile_add_location(d->out, &loc, lines, line_count, &place);
 	if (s != OK)
 		return not_added(d, s, PPROF_LOCATION, index);
@@ -318,6 +347,8 @@ static enum status add_column(
 		s = type_part(d, d->period_type[0], &t.period_type);
 	if (s == OK)
 		s = type_part(d, d->period_type[1], &t.period_unit);
+	if (s == OK && t.sample_type == 0)
+		return err_set(d->e, E_INVALID, "a sample_type without a type");
 	if (s == OK)
 		s = profile_add_type(d->out, &t, &h.type);
 	return s == OK ? profile_add_head(d->out, &h, out) : s;
@@ -353,6 +384,26 @@ static enum status decode_columns(struct decoder *d, struct str name)
 
 /* ---- samples ---- */
 
+/* A name that the resource has too becomes exported_NAME. */
+static enum status export_name(struct decoder *d, uint32_t *name)
+{
+	const struct profile_labels *set = &d->out->label_sets.v[d->options->resource];
+	bool taken = false;
+	for (uint32_t i = 0; i < set->count && !taken; i++)
+		taken = d->out->labels.v[set->first + i].name == *name;
+	if (!taken)
+		return OK;
+	struct buf b;
+	buf_init(&b, 2048);
+	buf_cstr(&b, "exported_");
+	buf_str(&b, profile_str(d->out, *name));
+	enum status s = buf_status(&b);
+	if (s == OK)
+		s = profile_add_name(d->out, buf_view(&b), name);
+	buf_deinit(&b);
+	return s;
+}
+
 static enum status decode_label(
 	struct decoder *d, const struct pb_field *field, size_t sample, struct profile_label *out)
 {
@@ -378,6 +429,8 @@ static enum status decode_label(
 	if (value == NO_ID)
 		return dangling(d, PPROF_SAMPLE, sample, "a label's str", text);
 	enum status s = profile_add_name(d->out, profile_str(d->out, name), &out->name);
+	if (s == OK && d->options->resource)
+		s = export_name(d, &out->name);
 	out->value = value;
 	if (s == OK && text == 0) {
 		char digits[24];
@@ -418,7 +471,8 @@ static enum status read_values(
 static enum status add_sample(
 	struct decoder *d, size_t index, const struct profile_label *labels, uint32_t label_count)
 {
-	struct profile_sample sample = { .time_ns = d->head.time_ns };
+	struct profile_sample sample = { .time_ns = d->head.time_ns,
+		.resource = d->options->resource };
 	enum status s = profile_add_labels(d->out, labels, label_count, &sample.own);
 	if (s == OK)
 		s = profile_add_stack(d->out, d->stack.v, (uint32_t)d->stack.len, &sample.stack);
@@ -493,6 +547,10 @@ static enum status find_tables(struct decoder *d)
 	if (r.failed)
 		return err_set(
 			d->e, E_INVALID, "profile.proto: malformed at byte %zu", reader_offset(&r));
+	if (d->head.period < 0)
+		return err_set(d->e, E_INVALID, "period %" PRId64, d->head.period);
+	if (d->head.time_ns == 0)
+		d->head.time_ns = d->options->time_ns;
 	if (d->head.time_ns < 0 || d->head.duration_ns < 0)
 		return err_set(d->e, E_INVALID, "time_nanos or duration_nanos is negative");
 	if (d->head.time_ns > INT64_MAX - d->head.duration_ns)
@@ -501,9 +559,23 @@ static enum status find_tables(struct decoder *d)
 	return OK;
 }
 
-static enum status decode_tables(struct decoder *d, struct str name)
+static enum status init_loaded(struct decoder *d)
+{
+	size_t segments = d->options->segment_count, mappings = d->runs[PPROF_MAPPING].count;
+	if (segments == 0)
+		return OK;
+	if (segments != mappings)
+		return err_set(d->e, E_INVALID, "%zu mappings but %zu executable_info", mappings,
+			segments);
+	d->loaded = ARENA_ARRAY(&d->arena, struct loaded, mappings);
+	return d->loaded ? OK : not_added(d, arena_status(&d->arena), PPROF_MAPPING, mappings);
+}
+
+static enum status decode_tables(struct decoder *d)
 {
 	enum status s = find_tables(d);
+	if (s == OK)
+		s = init_loaded(d);
 	if (s != OK)
 		return s;
 	d->string_count = d->runs[PPROF_STRING].count;
@@ -526,7 +598,7 @@ static enum status decode_tables(struct decoder *d, struct str name)
 	if (s == OK)
 		s = each_element(d, PPROF_LOCATION, decode_location);
 	if (s == OK)
-		s = decode_columns(d, name);
+		s = decode_columns(d, d->options->name);
 	if (s == OK)
 		s = each_element(d, PPROF_SAMPLE, decode_sample);
 	return s;
@@ -534,13 +606,22 @@ static enum status decode_tables(struct decoder *d, struct str name)
 
 enum status pprof_decode(struct str message, struct str name, struct profile *out, struct err *e)
 {
+	return pprof_decode_with(message, &(struct pprof_options){ .name = name }, out, e);
+}
+
+enum status pprof_decode_with(
+	struct str message, const struct pprof_options *options, struct profile *out, struct err *e)
+{
 	struct err none = { 0 };
-	struct decoder d = { .message = message, .out = out, .e = e ? e : &none };
+	struct decoder d = {
+		.message = message, .options = options, .out = out, .e = e ? e : &none
+	};
 	*d.e = (struct err){ 0 };
-	/* An element has at least two bytes and asks for at most 12 of its id table. */
-	arena_init(&d.arena, message.len * 12 + 4096);
+	/* An element has at least two bytes and asks for at most 12 of its id table, or 28 if it is
+	 * a mapping. */
+	arena_init(&d.arena, message.len * 14 + 4096);
 	size_t samples = out->samples.len;
-	enum status s = decode_tables(&d, name);
+	enum status s = decode_tables(&d);
 	if (s != OK) {
 		out->samples.len = samples;
 		if (!d.e->text[0])

@@ -17,6 +17,28 @@
 NODISCARD enum status pprof_decode(
 	struct str message, struct str name, struct profile *out, struct err *e);
 
+/* How the executable of a mapping was loaded: its ELF type and the segment that holds the mapping.
+ */
+struct pprof_segment {
+	uint32_t elf_type; /* 2: ET_EXEC, 3: ET_DYN */
+	uint64_t offset;   /* in the file */
+	uint64_t vaddr;
+};
+struct pprof_options {
+	struct str name;
+	/* label_sets[] of every sample. A sample's own label of a name that is in it becomes
+	 * "exported_NAME", as Prometheus does. */
+	uint32_t resource;
+	int64_t time_ns; /* when the message has none */
+	bool is_vaddr;   /* addresses are those of the ELF files already */
+	/* None, or one for each mapping: addresses become those of the ELF files. */
+	const struct pprof_segment *segments;
+	size_t segment_count;
+};
+/* The same with more said. A function without a name has its system name. */
+NODISCARD enum status pprof_decode_with(struct str message, const struct pprof_options *options,
+	struct profile *out, struct err *e);
+
 /* All samples of `p`, which must have one period type. Samples of several heads with different
  * sample types give one value column each; equal stacks and labels are merged. Labels (both sets)
  * are written as string labels, numeric ones stay strings. */

@@ -206,3 +206,39 @@ NODISCARD enum status profile_validate(const struct profile *p, struct err *e);
 
 /* The text form of a type, appended. */
 void profile_type_write(struct buf *out, const struct profile *p, const struct profile_type *t);
+
+/* ---- what a server takes ---- */
+
+struct profile_limits {
+	uint32_t labels_max; /* of a sample, of both sets together */
+	uint32_t label_name_bytes_max;
+	uint32_t label_value_bytes_max;
+	int64_t time_min_ns;
+	int64_t time_max_ns;
+};
+
+/* clang-format off */
+#define PROFILE_REFUSALS(X)                                                   \
+	X(LABELS, "labels", "more labels than allowed")                       \
+	X(LABEL_NAME, "label_name", "a label's name is too long")             \
+	X(LABEL_VALUE, "label_value", "a label's value is too long")          \
+	X(OLD, "old", "the time is before retention begins")                  \
+	X(FUTURE, "future", "the time is in the future")                      \
+	X(PERIOD, "period", "the period or the duration is negative")
+/* clang-format on */
+enum profile_refusal {
+#define PROFILE_REFUSAL_ENUM(id, name, help) PROFILE_REFUSED_##id,
+	PROFILE_REFUSALS(PROFILE_REFUSAL_ENUM)
+#undef PROFILE_REFUSAL_ENUM
+		PROFILE_REFUSALS_COUNT
+};
+const char *profile_refusal_name(enum profile_refusal r);
+
+struct profile_refused {
+	uint64_t samples;
+	uint64_t by_reason[PROFILE_REFUSALS_COUNT];
+	char reason[160]; /* of the first one: what, how much, and what is allowed */
+};
+/* Takes the samples that pass a limit out of the profile. */
+NODISCARD enum status profile_limit(
+	struct profile *p, const struct profile_limits *l, struct profile_refused *out);

@@ -158,7 +158,7 @@ static const struct pb_member otlp_profiles_profile_members[] = {
 	PB_MSGS("samples", 2, otlp_profiles_sample), PB_FIELD("time_unix_nano", 3, FIXED64),
 	PB_FIELD("duration_nano", 4, UINT64), PB_MSG("period_type", 5, otlp_profiles_value_type),
 	PB_FIELD("period", 6, INT64),
-	{ .name = "profile_id", .number = 7, .kind = PB_KIND_BYTES, .flags = PB_HEX },
+	PB_FIELD("profile_id", 7, BYTES),
 	PB_FIELD("dropped_attributes_count", 8, UINT32),
 	PB_FIELD("original_payload_format", 9, STRING), PB_FIELD("original_payload", 10, BYTES),
 	PB_LIST("attribute_indices", 11, INT32),

@@ -17,6 +17,12 @@ const struct pb_file *const schema_files[] = {
 	&schema_file_otlp_resource,
 	&schema_file_otlp_profiles,
 	&schema_file_otlp_export,
+	&schema_file_otlp_trace,
+	&schema_file_otlp_trace_export,
+	&schema_file_otlp_logs,
+	&schema_file_otlp_logs_export,
+	&schema_file_otlp_metrics,
+	&schema_file_otlp_metrics_export,
 	NULL,
 };
 

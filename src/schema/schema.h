@@ -17,6 +17,10 @@ extern const struct pb_service schema_parca_debuginfo;
 extern const struct pb_service schema_parca_scrape;
 extern const struct pb_service schema_parca_telemetry;
 extern const struct pb_service schema_otlp_profiles_service;
+/* Without what the items hold. */
+extern const struct pb_service schema_otlp_trace_service;
+extern const struct pb_service schema_otlp_logs_service;
+extern const struct pb_service schema_otlp_metrics_service;
 extern const struct pb_service schema_health;
 extern const struct pb_service schema_reflection;
 extern const struct pb_service schema_reflection_alpha; /* v1alpha */
@@ -31,6 +35,12 @@ extern const struct pb_file schema_file_otlp_common;
 extern const struct pb_file schema_file_otlp_resource;
 extern const struct pb_file schema_file_otlp_profiles;
 extern const struct pb_file schema_file_otlp_export;
+extern const struct pb_file schema_file_otlp_trace;
+extern const struct pb_file schema_file_otlp_trace_export;
+extern const struct pb_file schema_file_otlp_logs;
+extern const struct pb_file schema_file_otlp_logs_export;
+extern const struct pb_file schema_file_otlp_metrics;
+extern const struct pb_file schema_file_otlp_metrics_export;
 extern const struct pb_file schema_file_health;
 extern const struct pb_file schema_file_reflection;
 extern const struct pb_file schema_file_reflection_alpha;

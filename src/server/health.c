@@ -46,6 +46,7 @@ void server_handle_metrics(void *ctx, const struct net_request *r, struct net_re
 	out->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	write_process(&out->body);
 	metrics_write(&out->body, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
+	ingest_write_metrics(&s->ingest, &out->body);
 	net_server_write_metrics(s->net, &out->body);
 	server_handover_write_figures(s, &out->body);
 	if (!atomic_load_explicit(&s->ready, memory_order_acquire))

@@ -5,33 +5,75 @@
 #include "base/metrics.h"
 #include "net/net.h"
 #include "query/query.h"
+#include "server/ingest.h"
 #include "server/server.h"
 #include "store/store.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
-#define SERVER_METRICS(X)                                                                         \
-	X(otlp_requests, COUNTER, "firn_otlp_requests_total", "OTLP requests.")                   \
-	X(otlp_bytes, COUNTER, "firn_otlp_bytes_total", "Bytes of OTLP messages, decompressed.")  \
-	X(otlp_samples, COUNTER, "firn_otlp_samples_total", "Samples accepted by OTLP.")          \
-	X(otlp_failed, COUNTER, "firn_otlp_failed_total", "OTLP requests refused.")               \
-	X(otlp_rejected, COUNTER, "firn_otlp_rejected_profiles_total",                            \
-		"Profiles left out of OTLP requests.")                                            \
-	X(queries, COUNTER, "firn_queries_total", "Questions answered or refused.")               \
-	X(queries_failed, COUNTER, "firn_queries_failed_total", "Questions refused or given up.") \
-	X(queries_running, GAUGE, "firn_queries_running", "Questions under way.")                 \
-	X(shared, COUNTER, "firn_shared_profiles_total", "Profiles kept for sharing.")            \
-	X(shared_dropped, COUNTER, "firn_shared_profiles_dropped_total",                          \
-		"Shared profiles that gave way to younger ones.")                                 \
-	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on questions.")         \
-	X(handover_files, COUNTER, "firn_handover_files_total",                                   \
-		"Executables taken from the agent.")                                              \
-	X(handover_figures, COUNTER, "firn_handover_figures_total",                               \
-		"Times that the agent's figures were taken.")                                     \
-	X(handover_refused, COUNTER, "firn_handover_refused_total",                               \
-		"Messages of the agent that were not of the right form.")                         \
-	X(handover_dropped, COUNTER, "firn_handover_dropped_total",                               \
+#define SERVER_METRICS(X)                                                                          \
+	X(otlp_requests, COUNTER, "firn_otlp_requests_total", "OTLP requests.")                    \
+	X(otlp_bytes, COUNTER, "firn_otlp_bytes_total", "Bytes of OTLP messages, decompressed.")   \
+	X(otlp_failed, COUNTER, "firn_otlp_failed_total", "OTLP requests refused.")                \
+	X(otlp_rejected, COUNTER, "firn_otlp_rejected_profiles_total",                             \
+		"Profiles left out of OTLP requests.")                                             \
+	X(otlp_spans, COUNTER, "firn_otlp_ignored_total{signal=\"spans\"}",                        \
+		"Items of other signals, acknowledged and not kept.")                              \
+	X(otlp_logs, COUNTER, "firn_otlp_ignored_total{signal=\"logs\"}",                          \
+		"Items of other signals, acknowledged and not kept.")                              \
+	X(otlp_metrics, COUNTER, "firn_otlp_ignored_total{signal=\"metrics\"}",                    \
+		"Items of other signals, acknowledged and not kept.")                              \
+	X(write_requests, COUNTER, "firn_write_requests_total", "Requests of Parca's agents.")     \
+	X(write_bytes, COUNTER, "firn_write_bytes_total",                                          \
+		"Bytes of messages of Parca's agents, decompressed.")                              \
+	X(write_failed, COUNTER, "firn_write_failed_total",                                        \
+		"Requests of Parca's agents that were answered with an error.")                    \
+	X(samples_otlp, COUNTER, "firn_ingest_samples_total{protocol=\"otlp\"}",                   \
+		"Samples accepted.")                                                               \
+	X(samples_raw, COUNTER, "firn_ingest_samples_total{protocol=\"parca_raw\"}",               \
+		"Samples accepted.")                                                               \
+	X(samples_arrow_v1, COUNTER, "firn_ingest_samples_total{protocol=\"parca_arrow_v1\"}",     \
+		"Samples accepted.")                                                               \
+	X(samples_arrow_v2, COUNTER, "firn_ingest_samples_total{protocol=\"parca_arrow_v2\"}",     \
+		"Samples accepted.")                                                               \
+	X(samples_zero, COUNTER, "firn_ingest_zero_samples_total",                                 \
+		"Samples of value 0, left out.")                                                   \
+	X(refused_labels, COUNTER, "firn_ingest_refused_samples_total{reason=\"labels\"}",         \
+		"Samples refused.")                                                                \
+	X(refused_label_name, COUNTER, "firn_ingest_refused_samples_total{reason=\"label_name\"}", \
+		"Samples refused.")                                                                \
+	X(refused_label_value, COUNTER,                                                            \
+		"firn_ingest_refused_samples_total{reason=\"label_value\"}", "Samples refused.")   \
+	X(refused_old, COUNTER, "firn_ingest_refused_samples_total{reason=\"old\"}",               \
+		"Samples refused.")                                                                \
+	X(refused_future, COUNTER, "firn_ingest_refused_samples_total{reason=\"future\"}",         \
+		"Samples refused.")                                                                \
+	X(refused_period, COUNTER, "firn_ingest_refused_samples_total{reason=\"period\"}",         \
+		"Samples refused.")                                                                \
+	X(refused_series, COUNTER, "firn_ingest_refused_samples_total{reason=\"series\"}",         \
+		"Samples refused.")                                                                \
+	X(stacks_known, COUNTER, "firn_ingest_known_stacks_total",                                 \
+		"Stacks that a sender of schema v1 need not send again.")                          \
+	X(stacks_unknown, COUNTER, "firn_ingest_unknown_stacks_total",                             \
+		"Samples stored without their stack: the sender had it no more.")                  \
+	X(stacks_cut, COUNTER, "firn_ingest_cut_stacks_total",                                     \
+		"Stacks that were cut because they were too deep.")                                \
+	X(panics, COUNTER, "firn_agent_panics_total", "Panics that agents reported.")              \
+	X(queries, COUNTER, "firn_queries_total", "Questions answered or refused.")                \
+	X(queries_failed, COUNTER, "firn_queries_failed_total", "Questions refused or given up.")  \
+	X(queries_running, GAUGE, "firn_queries_running", "Questions under way.")                  \
+	X(shared, COUNTER, "firn_shared_profiles_total", "Profiles kept for sharing.")             \
+	X(shared_dropped, COUNTER, "firn_shared_profiles_dropped_total",                           \
+		"Shared profiles that gave way to younger ones.")                                  \
+	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on questions.")          \
+	X(handover_files, COUNTER, "firn_handover_files_total",                                    \
+		"Executables taken from the agent.")                                               \
+	X(handover_figures, COUNTER, "firn_handover_figures_total",                                \
+		"Times that the agent's figures were taken.")                                      \
+	X(handover_refused, COUNTER, "firn_handover_refused_total",                                \
+		"Messages of the agent that were not of the right form.")                          \
+	X(handover_dropped, COUNTER, "firn_handover_dropped_total",                                \
 		"Executables that the symbolizer had no room for.")
 struct server_metrics {
 	SERVER_METRICS(METRIC_FIELD)
@@ -50,6 +92,7 @@ struct server {
 	struct store *store;
 	atomic_bool admin_busy;     /* a request of the admin API is under way */
 	struct query_engine engine; /* over it */
+	struct ingest ingest;
 	atomic_bool ready;
 	uint32_t queries_max;
 	int handover_fd;
@@ -119,9 +162,33 @@ NODISCARD enum status server_parca_report(const struct server *s, const struct n
 /* share.c */
 net_handler_fn server_parca_share;
 net_handler_fn server_handle_shared;
+/* write.c: parca.profilestore.v1alpha1 */
+net_handler_fn server_write_raw;
+net_handler_fn server_write_arrow;
+net_stream_fn server_write;
+/* agents.c */
+net_handler_fn server_agents;
+/* telemetry.c */
+net_handler_fn server_report_panic;
+net_handler_fn server_otlp_traces;
+net_handler_fn server_otlp_logs;
+net_handler_fn server_otlp_metrics;
 
 /* otlp.c */
 net_handler_fn server_handle_otlp;
+/* The message of a request of any signal, whatever it came in. */
+struct server_otlp_body {
+	struct str message;
+	struct buf made; /* of JSON */
+	bool json;
+	bool bad_type; /* of the content */
+};
+NODISCARD enum status server_otlp_body_read(const struct net_request *r, const struct pb_desc *d,
+	struct server_otlp_body *out, struct err *e);
+void server_otlp_body_deinit(struct server_otlp_body *b);
+/* out->body, a message of `d`, as the sender wants it; or the failure. */
+void server_otlp_answer(const struct net_request *r, const struct server_otlp_body *b,
+	const struct pb_desc *d, enum status st, const struct err *e, struct net_response *out);
 #define SERVER_OTLP_GRPC \
 	"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 #define SERVER_OTLP_HTTP "/v1development/profiles"

@@ -1,54 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OTLP profiles, over gRPC and over HTTP with protobuf. The answer is given when the samples are
- * durable. A message sent again is recognised by the hash of its bytes and stored once.
+ * OTLP profiles, over gRPC and over HTTP with protobuf or JSON. The answer is given when the
+ * samples are durable. A message sent again is recognised by the hash of its bytes and stored once.
  * Source: opentelemetry.io/docs/specs/otlp (1.11): statuses, google.rpc.Status as the body of HTTP
- * errors, Retry-After.
+ * errors, Retry-After; JSON with ids in hexadecimal, unknown fields ignored.
  */
 #include "otlp/otlp.h"
 #include "base/clock.h"
 #include "pb/pb.h"
+#include "schema/schema.h"
+#include "server/ingest.h"
 #include "server/internal.h"
 
-/* Tables of a message in memory, against its bytes, at most: varints become integers, samples of a
- * few bytes rows. Most take a quarter of that (STORE_ADMIT_BYTES). */
-#define DECODED_FACTOR 16
-#define DECODED_MIN ((size_t)1 << 20)
+#include <stdio.h>
 
-static enum status decode_and_store(
-	struct server *s, struct str message, struct otlp_rejects *rejects, struct err *e)
+/* ---- bodies of any signal ---- */
+
+static bool type_is(const struct net_request *r, const char *type)
 {
-	CLEANUP(profile_deinit) struct profile p = { 0 };
-	enum status st = profile_init(&p, DECODED_MIN + DECODED_FACTOR * message.len);
-	if (st != OK)
-		return err_set(e, st, "profile of %zu bytes", message.len);
-	st = otlp_decode(message, &p, rejects, e);
-	if (st != OK)
-		return st;
-	metric_add(&s->metrics.otlp_rejected, (uint64_t)MAX(rejects->profiles, (int64_t)0));
-	if (p.samples.len == 0)
-		return OK;
-	st = store_append(s->store, STR(""), &p, hash128(message.p, message.len), e);
-	if (st == OK)
-		metric_add(&s->metrics.otlp_samples, p.samples.len);
-	return st;
+	struct str got = net_header_find(r, "content-type");
+	got = str_trim(str_sub(got, 0, str_index(got, ';')));
+	return str_eq_nocase(got, str_of(type));
 }
 
-static enum status store_message(
-	struct server *s, struct str message, struct otlp_rejects *rejects, struct err *e)
+enum status server_otlp_body_read(const struct net_request *r, const struct pb_desc *d,
+	struct server_otlp_body *out, struct err *e)
 {
-	uint64_t bytes = STORE_ADMIT_BYTES(message.len);
-	enum status st = store_admit(s->store, bytes, e);
-	if (st != OK)
-		return st;
-	st = decode_and_store(s, message, rejects, e);
-	store_admit_end(s->store, bytes);
-	return st;
+	*out = (struct server_otlp_body){ .message = r->body };
+	buf_init(&out->made, NET_BODY_MAX);
+	if (r->is_rpc || type_is(r, "application/x-protobuf") || type_is(r, "application/protobuf"))
+		return OK;
+	if (!type_is(r, "application/json")) {
+		out->bad_type = true;
+		return err_set(e, E_UNSUPPORTED,
+			"content-type must be application/x-protobuf or application/json");
+	}
+	out->json = true;
+	enum status s = pb_json_decode(d, r->body, PB_IGNORE_UNKNOWN, &out->made, e);
+	out->message = buf_view(&out->made);
+	return s;
+}
+
+void server_otlp_body_deinit(struct server_otlp_body *b)
+{
+	buf_deinit(&b->made);
 }
 
 /* google.rpc.Status { int32 code = 1; string message = 2; } */
-static void fail(
-	const struct net_request *r, struct net_response *out, enum status st, const struct err *e)
+static void fail(const struct net_request *r, const struct server_otlp_body *b, enum status st,
+	const struct err *e, struct net_response *out)
 {
 	net_fail(out, st, e);
 	if (r->is_rpc)
@@ -56,45 +56,101 @@ static void fail(
 	/* 429 would be sent again, as long as the sender likes (OTLP/HTTP, failures). */
 	if (st == E_LIMIT)
 		out->http_status = 413;
+	if (b->bad_type)
+		out->http_status = 415;
 	buf_clear(&out->body);
+	if (b->json) {
+		buf_printf(&out->body, "{\"code\":%d,\"message\":", status_grpc(st));
+		buf_json_str(&out->body, str_of(out->message));
+		buf_u8(&out->body, '}');
+		out->content_type = "application/json";
+		return;
+	}
 	pb_put_u64(&out->body, 1, (uint64_t)status_grpc(st));
 	pb_put_str(&out->body, 2, str_of(out->message));
 	out->content_type = "application/x-protobuf";
 }
 
-static bool is_protobuf(const struct net_request *r)
+void server_otlp_answer(const struct net_request *r, const struct server_otlp_body *b,
+	const struct pb_desc *d, enum status st, const struct err *e, struct net_response *out)
 {
-	struct str type = net_header_find(r, "content-type");
-	type = str_trim(str_sub(type, 0, str_index(type, ';')));
-	return str_eq_nocase(type, STR("application/x-protobuf")) ||
-	       str_eq_nocase(type, STR("application/protobuf"));
+	if (st != OK) {
+		fail(r, b, st, e, out);
+		return;
+	}
+	out->content_type = b->json ? "application/json" : "application/x-protobuf";
+	if (!b->json)
+		return;
+	struct buf json;
+	struct err failure;
+	buf_init(&json, NET_ANSWER_MAX);
+	st = pb_json_encode(d, buf_view(&out->body), 0, &json, &failure);
+	if (st != OK) {
+		fail(r, b, st, &failure, out);
+	} else {
+		struct buf message = out->body;
+		out->body = json;
+		json = message;
+	}
+	buf_deinit(&json);
+}
+
+/* ---- profiles ---- */
+
+/* Samples that were refused are profiles that were not taken whole: the first reason counts. */
+static void merge_rejects(struct otlp_rejects *rejects, const struct profile_refused *refused)
+{
+	if (refused->samples == 0)
+		return;
+	if (rejects->reason[0] == 0)
+		snprintf(rejects->reason, sizeof(rejects->reason), "%llu samples were refused: %s",
+			(unsigned long long)refused->samples, refused->reason);
+	rejects->profiles += rejects->profiles == 0;
+}
+
+static enum status store_message(struct server *s, const struct net_request *r, struct str message,
+	struct otlp_rejects *rejects, struct err *e)
+{
+	CLEANUP(profile_deinit) struct profile p = { 0 };
+	struct profile_refused refused = { 0 };
+	int64_t begin = clock_realtime_ns();
+	enum status st = profile_init(&p, ingest_memory(message.len));
+	if (st != OK)
+		return err_set(e, st, "profile of %zu bytes", message.len);
+	uint64_t admitted = STORE_ADMIT_BYTES(message.len);
+	st = store_admit(s->store, admitted, e);
+	if (st != OK)
+		return st;
+	st = otlp_decode(message, &p, rejects, e);
+	if (st == OK)
+		st = ingest_store(s, INGEST_OTLP, &p, hash128(message.p, message.len), &refused, e);
+	store_admit_end(s->store, admitted);
+	if (st == OK)
+		merge_rejects(rejects, &refused);
+	metric_add(&s->metrics.otlp_rejected, (uint64_t)MAX(rejects->profiles, (int64_t)0));
+	agent_list_note(&s->ingest.agents, &p, r->peer, begin, clock_realtime_ns(),
+		st == OK ? rejects->reason : err_text(e, st));
+	return st;
 }
 
 void server_handle_otlp(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	struct server *s = (struct server *)ctx;
+	const struct pb_method *method = &schema_otlp_profiles_service.methods[0];
 	struct otlp_rejects rejects = { 0 };
+	struct server_otlp_body body;
 	struct err e = { 0 };
 	metric_add(&s->metrics.otlp_requests, 1);
 	metric_add(&s->metrics.otlp_bytes, r->body.len);
-	enum status st;
-	if (!r->is_rpc && !is_protobuf(r)) {
-		st = err_set(&e, E_UNSUPPORTED,
-			"content-type must be application/x-protobuf; OTLP in JSON is not taken");
-		net_fail(out, st, &e);
-		out->http_status = 415;
-		metric_add(&s->metrics.otlp_failed, 1);
-		return;
-	}
-	if (!atomic_load_explicit(&s->ready, memory_order_acquire))
+	enum status st = server_otlp_body_read(r, method->input, &body, &e);
+	if (st == OK && !atomic_load_explicit(&s->ready, memory_order_acquire))
 		st = err_set(&e, E_UNAVAILABLE, "the store is being opened");
+	if (st == OK)
+		st = store_message(s, r, body.message, &rejects, &e);
+	if (st == OK)
+		otlp_encode_response(&rejects, &out->body);
 	else
-		st = store_message(s, r->body, &rejects, &e);
-	if (st != OK) {
 		metric_add(&s->metrics.otlp_failed, 1);
-		fail(r, out, st, &e);
-		return;
-	}
-	otlp_encode_response(&rejects, &out->body);
-	out->content_type = "application/x-protobuf";
+	server_otlp_answer(r, &body, method->output, st, &e, out);
+	server_otlp_body_deinit(&body);
 }

@@ -41,6 +41,17 @@ static const struct rpc rpcs[] = {
 	{ &schema_parca_query, "HasProfileData", .fn = server_parca_has_profile_data,
 		.rest = "GET /api/profiles/has_profile_data" },
 	{ &schema_otlp_profiles_service, "Export", .fn = server_handle_otlp },
+	{ &schema_otlp_trace_service, "Export", .fn = server_otlp_traces },
+	{ &schema_otlp_logs_service, "Export", .fn = server_otlp_logs },
+	{ &schema_otlp_metrics_service, "Export", .fn = server_otlp_metrics },
+	{ &schema_parca_profilestore, "WriteRaw", .fn = server_write_raw,
+		.rest = "POST /api/profiles/writeraw" },
+	{ &schema_parca_profilestore, "WriteArrow", .fn = server_write_arrow,
+		.rest = "POST /api/profiles/writearrow" },
+	{ &schema_parca_profilestore, "Write", .stream_fn = server_write, .patience_s = 30 },
+	{ &schema_parca_agents, "Agents", .fn = server_agents, .rest = "GET /api/agents" },
+	{ &schema_parca_telemetry, "ReportPanic", .fn = server_report_panic,
+		.rest = "POST /api/telemetry/panic" },
 };
 
 static const struct net_route plain[] = {
@@ -49,6 +60,9 @@ static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/metrics", .fn = server_handle_metrics },
 	{ .method = "POST", .path = SERVER_OTLP_HTTP, .fn = server_handle_otlp },
 	{ .method = "GET", .path = "/shared/*", .fn = server_handle_shared },
+	{ .method = "POST", .path = "/v1/traces", .fn = server_otlp_traces },
+	{ .method = "POST", .path = "/v1/logs", .fn = server_otlp_logs },
+	{ .method = "POST", .path = "/v1/metrics", .fn = server_otlp_metrics },
 	{ .method = "GET", .path = "/api/types", .fn = server_handle_types },
 	{ .method = "GET", .path = "/api/labels", .fn = server_handle_labels },
 	{ .method = "GET", .path = "/api/labels/*", .fn = server_handle_label_values },

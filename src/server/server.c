@@ -119,7 +119,9 @@ static enum status open_store(struct server *s, struct err *e)
 
 static enum status start(struct server *s, struct err *e)
 {
-	enum status st = listen_now(s, e);
+	enum status st = ingest_init(&s->ingest, e);
+	if (st == OK)
+		st = listen_now(s, e);
 	if (st == OK)
 		st = open_symbolizer(s, e);
 	if (st == OK)
@@ -143,6 +145,7 @@ static void stop_all(struct server *s)
 	if (s->store)
 		store_close(s->store);
 	symbolizer_free(s->engine.symbolizer);
+	ingest_deinit(&s->ingest);
 	free(s->routes);
 	free(s->paths);
 }

@@ -419,7 +419,7 @@ class Dict(Type):
         for v in values:
             key = repr(v)
             if v is None:
-                places.append(0xFF)  # of no matter
+                places.append(0x7F)  # of no matter
                 continue
             if key not in self.places:
                 self.places[key] = len(self.seen)
@@ -484,7 +484,7 @@ class Stream:
         self.columns, self.codec = columns, codec
         self.version, self.legacy = version, legacy
         self.extensions = dict(extensions)
-        self.dictionaries, self.rows = [], []
+        self.dictionaries, self.batches = [], []
         fields = [self.field(name, t) for name, t in columns.items()]
         pairs = [Table((0, None, Text(k)), (1, None, Text(v))) for k, v in dict(metadata).items()]
         schema = Table((0, "h", 0), (1, None, Refs(fields)), (2, None, Refs(pairs)))
@@ -545,17 +545,21 @@ class Stream:
         rows = len(next(iter(columns.values()))) if columns else 0
         for name, t in self.columns.items():
             t.put(batch, columns[name])
-        root = Struct(**self.columns)
         for name, t in self.columns.items():
             if isinstance(t, Dict):
                 self.out += self.flush(t, delta)
             else:
                 self.out += self.inner(t, delta)
         self.out += self.message(RECORD, batch.table(rows), bytes(batch.body))
-        self.rows += [
-            root.json({n: columns[n][i] for n in self.columns}) for i in range(rows)
-        ]
+        self.batches.append((columns, rows))
         return self
+
+    def texts(self):
+        """A line for each row."""
+        root = Struct(**self.columns)
+        for columns, rows in self.batches:
+            for i in range(rows):
+                yield root.json({n: columns[n][i] for n in self.columns})
 
     def bytes(self, end=True):
         mark = b"\xff\xff\xff\xff" + bytes(4) if not self.legacy else bytes(4)
@@ -756,6 +760,7 @@ def bad_streams():
     yield "no_schema", data[len(Stream({"column": Dict(UTF8)}).out) :], "begins with a schema"
     yield "twice", text.out + text.out, "kind 1"
     yield "nothing", b"", "begins with a schema"
+    yield "nonsense", b"nonsense", "message at byte 0: cut short"
     yield "no_dictionary", good.out[: len(Stream({"column": Dict(UTF8)}).out)] + good.out[
         good.out.rindex(b"\xff\xff\xff\xff") :
     ], "index 0 is outside of the dictionary's 0 values"
@@ -800,7 +805,7 @@ def main():
         with open(os.path.join(sys.argv[1], name + ".arrow"), "wb") as f:
             f.write(stream.bytes(end))
         with open(os.path.join(sys.argv[1], name + ".txt"), "w", encoding="utf-8") as f:
-            f.write("".join(row + "\n" for row in stream.rows))
+            f.write("".join(row + "\n" for row in stream.texts()))
 
 
 if __name__ == "__main__":

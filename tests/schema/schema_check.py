@@ -20,7 +20,7 @@ except ImportError:
 
 DUMP = sys.argv[1]
 EACH = 25
-HEX = ("traceId", "spanId", "profileId")
+HEX = ("traceId", "spanId")
 
 
 def run(arguments, chunks=()):

@@ -12,6 +12,7 @@ static enum status append_status;
 static uint32_t appends;
 static size_t appended_samples;
 static struct hash128 appended_id;
+static struct profile_link appended_link;
 
 enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e)
@@ -21,6 +22,7 @@ enum status store_append(struct store *s, struct str tenant, const struct profil
 	appends++;
 	appended_samples = p->samples.len;
 	appended_id = batch_id;
+	appended_link = p->links.v[p->samples.v[0].link];
 	return append_status == OK ? OK : err_set(e, append_status, "the store says no");
 }
 
@@ -52,6 +54,13 @@ static int setup(void **state)
 	atomic_store(&server.ready, true);
 	append_status = admit_status = OK;
 	appends = 0;
+	return ingest_init(&server.ingest, NULL) == OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ingest_deinit(&server.ingest);
 	CHECK(admitted == 0);
 	return 0;
 }
@@ -109,11 +118,69 @@ static void stores_messages(void **state)
 		ask_deinit(&a);
 	}
 	assert_int_equal(appends, 2);
-	assert_int_equal(metric_get(&server.metrics.otlp_samples), 2);
+	assert_int_equal(metric_get(&server.metrics.samples_otlp), 2);
 	struct ask a;
 	post(&a, STR(""), true, NULL);
 	assert_int_equal(a.out.status, OK);
 	assert_int_equal(appends, 2);
+	ask_deinit(&a);
+}
+
+#define JSON_TIME "1700000000000000000"
+static const char json_message[] =
+	"{\"resourceProfiles\":[{\"resource\":{\"attributes\":[{\"key\":\"host.name\","
+	"\"value\":{\"stringValue\":\"here\"}}]},\"scopeProfiles\":[{\"scope\":{\"name\":\"me\"},"
+	"\"profiles\":[{\"sampleType\":{\"typeStrindex\":1,\"unitStrindex\":2},\"what\":[{}],"
+	"\"samples\":[{\"stackIndex\":1,\"linkIndex\":1,\"values\":[\"3\",4],"
+	"\"timestampsUnixNano\":[\"" JSON_TIME "\"," JSON_TIME "]}],\"timeUnixNano\":\"" JSON_TIME
+	"\",\"durationNano\":\"1000000000\"}]}]}],\"dictionary\":{\"stringTable\":[\"\","
+	"\"samples\","
+	"\"count\",\"main\"],\"linkTable\":[{},{\"traceId\":\"0102030405060708090A0b0c0d0e0f10\","
+	"\"spanId\":\"1112131415161718\"}],\"mappingTable\":[{}],\"functionTable\":[{},"
+	"{\"nameStrindex\":3}],\"locationTable\":[{},{\"lines\":[{\"functionIndex\":1}]}],"
+	"\"stackTable\":[{},{\"locationIndices\":[1]}],\"attributeTable\":[{}]}}";
+
+static void takes_json(void **state)
+{
+	(void)state;
+	struct ask a;
+	post(&a, str_of(json_message), false, "application/json; charset=utf-8");
+	if (a.out.status != OK)
+		print_error("%s\n", a.out.message);
+	assert_int_equal(a.out.status, OK);
+	assert_string_equal(a.out.content_type, "application/json");
+	CHECK_STR(buf_view(&a.out.body), "{}");
+	assert_int_equal(appended_samples, 2);
+	CHECK(memcmp(appended_link.trace_id, "\1\2\3\4\5\6\7\x8\x9\xA\xB\xC\xD\xE\xF\x10", 16) ==
+		0);
+	CHECK(memcmp(appended_link.span_id, "\x11\x12\x13\x14\x15\x16\x17\x18", 8) == 0);
+	ask_deinit(&a);
+}
+
+/* What passes a limit is a partial success with its reason. */
+static void says_what_it_left_out(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf message;
+	struct ask a;
+	struct otlp_rejects rejects;
+	struct err e;
+	buf_init(&message, 1 << 20);
+	make_message(&message);
+	struct server_config config = { .retention_ns = (int64_t)86400 * 1000000000 };
+	server.config = &config; /* the sample is of 2023 */
+	post(&a, buf_view(&message), true, NULL);
+	assert_int_equal(a.out.status, OK);
+	CHECK_OK(otlp_decode_response(buf_view(&a.out.body), &rejects, &e), &e);
+	assert_int_equal(rejects.profiles, 1);
+	CHECK(strstr(rejects.reason, "1 samples were refused: time 2023-11-14T22:13:20Z"));
+	assert_int_equal(appends, 0);
+	assert_int_equal(metric_get(&server.metrics.refused_old), 1);
+	ask_deinit(&a);
+	post(&a, str_of(json_message), false, "application/json");
+	CHECK(str_starts(buf_view(&a.out.body), STR("{\"partialSuccess\":{\"rejectedProfiles\":"
+						    "\"1\",\"errorMessage\":\"2 samples were "
+						    "refused")));
 	ask_deinit(&a);
 }
 
@@ -157,10 +224,14 @@ static void refuses(void **state)
 	post(&a, STR("\xFF\xFF\xFF"), true, NULL);
 	assert_int_equal(a.out.status, E_INVALID);
 	ask_deinit(&a);
-	post(&a, STR("{}"), false, "application/json");
+	post(&a, STR("{}"), false, "text/plain");
 	assert_int_equal(a.out.http_status, 415);
 	CHECK(strstr(a.out.message, "application/x-protobuf"));
-	CHECK(str_starts(buf_view(&a.out.body), STR("{\"error\":")));
+	ask_deinit(&a);
+	post(&a, STR("{\"resourceProfiles\":7}"), false, "application/json");
+	assert_int_equal(a.out.http_status, 400);
+	CHECK(str_starts(buf_view(&a.out.body), STR("{\"code\":3,\"message\":")));
+	CHECK(strstr(a.out.message, "resource"));
 	ask_deinit(&a);
 	atomic_store(&server.ready, false);
 	post(&a, STR(""), true, NULL);
@@ -189,6 +260,7 @@ static void asks_for_memory_first(void **state)
 	ask_deinit(&a);
 }
 
-TEST_MAIN(cmocka_unit_test_setup(asks_for_memory_first, setup),
-	cmocka_unit_test_setup(stores_messages, setup),
-	cmocka_unit_test_setup(maps_statuses, setup), cmocka_unit_test_setup(refuses, setup))
+#define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+TEST_MAIN(UNIT(asks_for_memory_first), UNIT(stores_messages), UNIT(takes_json),
+	UNIT(says_what_it_left_out), UNIT(maps_statuses), UNIT(refuses))

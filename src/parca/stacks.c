@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Known stacks lie in the tables of two profiles, `fresh` and `old`: strings, functions and
+ * locations are there once for all stacks that use them. A stack that is found in the old one is
+ * copied to the fresh one; when that is full it becomes the old one, and what was old goes. So what
+ * is used stays, and no list of ages is kept.
+ */
+#include "parca/parca.h"
+
+#include <pthread.h>
+
+struct generation {
+	struct profile p;
+	struct map index; /* of keys */
+	VEC(struct known {
+		struct hash128 key;
+		uint32_t stack;
+	}) known;
+};
+
+struct parca_stacks {
+	pthread_mutex_t lock;
+	struct generation *fresh;
+	struct generation *old; /* NULL: none yet */
+	size_t bytes_max;       /* of one generation */
+};
+
+static struct generation *generation_new(size_t bytes_max)
+{
+	struct generation *g = calloc(1, sizeof(*g));
+	if (g && profile_init(&g->p, bytes_max) != OK) {
+		free(g);
+		return NULL;
+	}
+	return g;
+}
+
+static void generation_free(struct generation *g)
+{
+	if (!g)
+		return;
+	profile_deinit(&g->p);
+	map_deinit(&g->index);
+	VEC_FREE(&g->known);
+	free(g);
+}
+
+enum status parca_stacks_new(size_t memory_bytes, struct parca_stacks **out)
+{
+	struct parca_stacks *s = calloc(1, sizeof(*s));
+	if (!s)
+		return E_NOMEM;
+	/* Two generations, each with texts and tables. */
+	s->bytes_max = memory_bytes / 4;
+	s->fresh = generation_new(s->bytes_max);
+	if (!s->fresh) {
+		free(s);
+		return E_NOMEM;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	*out = s;
+	return OK;
+}
+
+void parca_stacks_free(struct parca_stacks *s)
+{
+	if (!s)
+		return;
+	generation_free(s->fresh);
+	generation_free(s->old);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static bool known_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct generation *g = ctx;
+	return hash128_eq(g->known.v[value].key, *(const struct hash128 *)key);
+}
+
+static bool find(const struct generation *g, struct hash128 key, uint32_t *out)
+{
+	uint32_t at = g ? map_find(&g->index, key.lo, known_equal, g, &key) : MAP_NONE;
+	if (at == MAP_NONE)
+		return false;
+	*out = g->known.v[at].stack;
+	return true;
+}
+
+/* ---- copying a stack from one profile's tables to another's ---- */
+
+static enum status copy_string(
+	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
+{
+	return profile_add_string(to, profile_str(from, id), out);
+}
+
+static enum status copy_function(
+	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
+{
+	const struct profile_function *f = &from->functions.v[id];
+	struct profile_function copy = { .start_line = f->start_line };
+	enum status s = copy_string(to, from, f->name, &copy.name);
+	if (s == OK)
+		s = copy_string(to, from, f->system_name, &copy.system_name);
+	if (s == OK)
+		s = copy_string(to, from, f->filename, &copy.filename);
+	return s == OK ? profile_add_function(to, &copy, out) : s;
+}
+
+static enum status copy_mapping(
+	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
+{
+	struct profile_mapping m = from->mappings.v[id];
+	const struct profile_mapping *f = &from->mappings.v[id];
+	enum status s = copy_string(to, from, f->filename, &m.filename);
+	if (s == OK)
+		s = copy_string(to, from, f->build_id, &m.build_id);
+	return s == OK ? profile_add_mapping(to, &m, out) : s;
+}
+
+static enum status copy_location(
+	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
+{
+	struct profile_location loc = from->locations.v[id];
+	struct profile_line lines[PROFILE_LINES_MAX];
+	enum status s = copy_mapping(to, from, loc.mapping, &loc.mapping);
+	for (uint32_t i = 0; s == OK && i < loc.line_count; i++) {
+		lines[i] = from->lines.v[loc.line_first + i];
+		s = copy_function(to, from, lines[i].function, &lines[i].function);
+	}
+	return s == OK ? profile_add_location(to, &loc, lines, loc.line_count, out) : s;
+}
+
+static enum status copy_stack(
+	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
+{
+	const struct profile_stack *stack = &from->stacks.v[id];
+	uint32_t locations[PROFILE_STACK_MAX];
+	enum status s = OK;
+	for (uint32_t i = 0; s == OK && i < stack->count; i++)
+		s = copy_location(
+			to, from, from->stack_locations.v[stack->first + i], &locations[i]);
+	return s == OK ? profile_add_stack(to, locations, stack->count, out) : s;
+}
+
+/* ---- known stacks ---- */
+
+static enum status remember(
+	struct generation *g, struct hash128 key, const struct profile *from, uint32_t stack)
+{
+	struct known k = { .key = key };
+	enum status s = copy_stack(&g->p, from, stack, &k.stack);
+	/* The list of keys counts too. */
+	if (s == OK && (g->known.len + 1) * 2 * sizeof(k) > g->p.strings.arena.limit)
+		s = E_LIMIT;
+	if (s == OK && (!VEC_RESERVE(&g->known, g->known.len + 1) ||
+			       !map_insert(&g->index, key.lo, (uint32_t)g->known.len)))
+		s = E_NOMEM;
+	if (s == OK)
+		g->known.v[g->known.len++] = k;
+	return s;
+}
+
+static void add_locked(
+	struct parca_stacks *c, struct hash128 key, const struct profile *from, uint32_t stack)
+{
+	if (remember(c->fresh, key, from, stack) == OK)
+		return;
+	struct generation *g = generation_new(c->bytes_max);
+	if (!g)
+		return; /* a stack that is not known is asked for again */
+	/* `from` may be the old one's profile. */
+	(void)remember(g, key, from, stack);
+	generation_free(c->old);
+	c->old = c->fresh;
+	c->fresh = g;
+}
+
+void parca_stacks_add(
+	struct parca_stacks *c, struct hash128 key, const struct profile *from, uint32_t stack)
+{
+	uint32_t there;
+	pthread_mutex_lock(&c->lock);
+	if (!find(c->fresh, key, &there))
+		add_locked(c, key, from, stack);
+	pthread_mutex_unlock(&c->lock);
+}
+
+bool parca_stacks_find(
+	struct parca_stacks *c, struct hash128 key, struct profile *to, uint32_t *out)
+{
+	uint32_t stack, copy;
+	enum status s = E_NOTFOUND;
+	pthread_mutex_lock(&c->lock);
+	if (find(c->fresh, key, &stack)) {
+		s = copy_stack(to, &c->fresh->p, stack, &copy);
+	} else if (find(c->old, key, &stack)) {
+		s = copy_stack(to, &c->old->p, stack, &copy);
+		add_locked(c, key, &c->old->p, stack);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (s == OK)
+		*out = copy;
+	return s == OK;
+}
+
+uint64_t parca_stacks_count(struct parca_stacks *c)
+{
+	pthread_mutex_lock(&c->lock);
+	uint64_t n = c->fresh->known.len + (c->old ? c->old->known.len : 0);
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}

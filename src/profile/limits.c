@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pass over the samples. What a label set has is looked at once for each set; a sample is
+ * refused for the first reason found, and the others move up.
+ */
+#include "profile/profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000
+
+/* What is wrong with one label set, or nothing. */
+struct set_fault {
+	bool known;
+	uint8_t reason; /* enum profile_refusal */
+	uint32_t label; /* labels[] that is at fault */
+};
+
+struct checker {
+	struct profile *p;
+	const struct profile_limits *l;
+	struct set_fault *sets;
+	struct profile_refused *out;
+};
+
+const char *profile_refusal_name(enum profile_refusal r)
+{
+	static const char *const names[] = {
+#define REFUSAL_NAME(id, name, help) name,
+		PROFILE_REFUSALS(REFUSAL_NAME)
+#undef REFUSAL_NAME
+	};
+	return (size_t)r < ARRAY_COUNT(names) ? names[r] : "";
+}
+
+static const struct set_fault *look_at_set(struct checker *c, uint32_t id)
+{
+	struct set_fault *f = &c->sets[id];
+	const struct profile_labels *set = &c->p->label_sets.v[id];
+	if (f->known)
+		return f;
+	*f = (struct set_fault){ .known = true, .reason = PROFILE_REFUSALS_COUNT };
+	for (uint32_t i = 0; i < set->count && f->reason == PROFILE_REFUSALS_COUNT; i++) {
+		const struct profile_label *label = &c->p->labels.v[set->first + i];
+		if (profile_str(c->p, label->name).len > c->l->label_name_bytes_max)
+			f->reason = PROFILE_REFUSED_LABEL_NAME;
+		else if (profile_str(c->p, label->value).len > c->l->label_value_bytes_max)
+			f->reason = PROFILE_REFUSED_LABEL_VALUE;
+		f->label = set->first + i;
+	}
+	return f;
+}
+
+/* ---- the sentence, for the first one ---- */
+
+static void put_time(char out[40], int64_t ns)
+{
+	struct tm t;
+	time_t s = (time_t)(ns / NS_PER_S);
+	if (!gmtime_r(&s, &t) || !strftime(out, 40, "%Y-%m-%dT%H:%M:%SZ", &t))
+		out[0] = 0;
+}
+
+static void say_label(struct checker *c, const struct set_fault *f, const char *what, uint32_t max)
+{
+	const struct profile_label *label = &c->p->labels.v[f->label];
+	struct str name = profile_str(c->p, label->name);
+	size_t len = f->reason == PROFILE_REFUSED_LABEL_NAME ? name.len
+							     : profile_str(c->p, label->value).len;
+	snprintf(c->out->reason, sizeof(c->out->reason),
+		"label %.*s: its %s has %zu bytes; %" PRIu32 " are allowed",
+		STR_ARG(str_sub(name, 0, 64)), what, len, max);
+}
+
+static void say(struct checker *c, const struct profile_sample *s, enum profile_refusal r,
+	const struct set_fault *f)
+{
+	char time[40], limit[40];
+	put_time(time, s->time_ns);
+	char *out = c->out->reason;
+	size_t size = sizeof(c->out->reason);
+	switch (r) {
+	case PROFILE_REFUSED_LABELS:
+		snprintf(out, size, "%" PRIu32 " labels; %" PRIu32 " are allowed",
+			c->p->label_sets.v[s->resource].count + c->p->label_sets.v[s->own].count,
+			c->l->labels_max);
+		return;
+	case PROFILE_REFUSED_LABEL_NAME:
+		say_label(c, f, "name", c->l->label_name_bytes_max);
+		return;
+	case PROFILE_REFUSED_LABEL_VALUE:
+		say_label(c, f, "value", c->l->label_value_bytes_max);
+		return;
+	case PROFILE_REFUSED_OLD:
+		put_time(limit, c->l->time_min_ns);
+		snprintf(out, size, "time %s (%" PRId64 " ns) is before %s, where retention begins",
+			time, s->time_ns, limit);
+		return;
+	case PROFILE_REFUSED_FUTURE:
+		put_time(limit, c->l->time_max_ns);
+		snprintf(out, size, "time %s (%" PRId64 " ns) is in the future (after %s)", time,
+			s->time_ns, limit);
+		return;
+	case PROFILE_REFUSED_PERIOD:
+		snprintf(out, size, "period %" PRId64 ", duration %" PRId64,
+			c->p->heads.v[s->head].period, c->p->heads.v[s->head].duration_ns);
+		return;
+	case PROFILE_REFUSALS_COUNT:
+		return;
+	}
+}
+
+/* ---- samples ---- */
+
+static enum profile_refusal refusal_of(
+	struct checker *c, const struct profile_sample *s, const struct set_fault **out_fault)
+{
+	const struct profile_head *h = &c->p->heads.v[s->head];
+	const struct set_fault *resource = look_at_set(c, s->resource);
+	const struct set_fault *own = look_at_set(c, s->own);
+	*out_fault = resource->reason != PROFILE_REFUSALS_COUNT ? resource : own;
+	if ((*out_fault)->reason != PROFILE_REFUSALS_COUNT)
+		return (enum profile_refusal)(*out_fault)->reason;
+	if (c->p->label_sets.v[s->resource].count + c->p->label_sets.v[s->own].count >
+		c->l->labels_max)
+		return PROFILE_REFUSED_LABELS;
+	if (s->time_ns < c->l->time_min_ns)
+		return PROFILE_REFUSED_OLD;
+	if (s->time_ns > c->l->time_max_ns)
+		return PROFILE_REFUSED_FUTURE;
+	if (h->period < 0 || h->duration_ns < 0)
+		return PROFILE_REFUSED_PERIOD;
+	return PROFILE_REFUSALS_COUNT;
+}
+
+enum status profile_limit(
+	struct profile *p, const struct profile_limits *l, struct profile_refused *out)
+{
+	struct checker c = { .p = p, .l = l, .out = out };
+	size_t kept = 0;
+	*out = (struct profile_refused){ 0 };
+	c.sets = calloc(p->label_sets.len, sizeof(*c.sets));
+	if (!c.sets)
+		return E_NOMEM;
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct set_fault *fault;
+		enum profile_refusal r = refusal_of(&c, &p->samples.v[i], &fault);
+		if (r == PROFILE_REFUSALS_COUNT) {
+			p->samples.v[kept++] = p->samples.v[i];
+			continue;
+		}
+		if (out->samples++ == 0)
+			say(&c, &p->samples.v[i], r, fault);
+		out->by_reason[r]++;
+	}
+	p->samples.len = kept;
+	free(c.sets);
+	return OK;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/ingest.h"
+
+#include "base/clock.h"
+#include "parca/parca.h"
+#include "server/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LABELS_MAX 128
+#define LABEL_NAME_BYTES_MAX 256
+#define LABEL_VALUE_BYTES_MAX 4096
+#define SERIES_MAX 1000000
+#define KNOWN_STACKS_BYTES ((size_t)64 << 20)
+/* How far ahead of ours a sender's clock may be. */
+#define FUTURE_NS ((int64_t)3600 * NS_PER_SEC)
+/* Times before are not nanoseconds, or are of a clock that was never set. */
+#define TIME_MIN_NS ((int64_t)365 * 24 * 3600 * NS_PER_SEC)
+
+/* Tables of a message in memory, against its bytes: varints become integers. */
+#define DECODED_FACTOR 8
+#define DECODED_MIN ((size_t)64 << 20)
+#define DECODED_MAX ((size_t)1 << 30)
+
+size_t ingest_memory(size_t message_bytes)
+{
+	return MIN(DECODED_MIN + DECODED_FACTOR * message_bytes, DECODED_MAX);
+}
+
+enum status ingest_init(struct ingest *in, struct err *e)
+{
+	in->limits = (struct profile_limits){
+		.labels_max = LABELS_MAX,
+		.label_name_bytes_max = LABEL_NAME_BYTES_MAX,
+		.label_value_bytes_max = LABEL_VALUE_BYTES_MAX,
+	};
+	agent_list_init(&in->agents);
+	enum status s = series_guard_init(&in->series, SERIES_MAX);
+	if (s == OK)
+		s = parca_stacks_new(KNOWN_STACKS_BYTES, &in->stacks);
+	return s == OK ? OK : err_set(e, s, "ingest: %s", status_text(s));
+}
+
+void ingest_deinit(struct ingest *in)
+{
+	series_guard_deinit(&in->series);
+	agent_list_deinit(&in->agents);
+	parca_stacks_free(in->stacks);
+	in->stacks = NULL;
+}
+
+static void count(struct server *s, enum ingest_protocol how, const struct profile *p,
+	const struct profile_refused *r, uint64_t no_series)
+{
+	metric_value *const samples[] = { &s->metrics.samples_otlp, &s->metrics.samples_raw,
+		&s->metrics.samples_arrow_v1, &s->metrics.samples_arrow_v2 };
+	metric_value *const refused[] = { &s->metrics.refused_labels,
+		&s->metrics.refused_label_name, &s->metrics.refused_label_value,
+		&s->metrics.refused_old, &s->metrics.refused_future, &s->metrics.refused_period };
+	static_assert(ARRAY_COUNT(refused) == PROFILE_REFUSALS_COUNT, "a reason without a counter");
+	metric_add(samples[how], p->samples.len);
+	for (size_t i = 0; i < ARRAY_COUNT(refused); i++)
+		metric_add(refused[i], r->by_reason[i]);
+	metric_add(&s->metrics.refused_series, no_series);
+}
+
+enum status ingest_store(struct server *s, enum ingest_protocol how, struct profile *p,
+	struct hash128 batch_id, struct profile_refused *out, struct err *e)
+{
+	struct profile_limits limits = s->ingest.limits;
+	int64_t now = clock_realtime_ns(), retention = s->config ? s->config->retention_ns : 0;
+	uint64_t no_series = 0;
+	limits.time_max_ns = now + FUTURE_NS;
+	limits.time_min_ns = MAX(retention ? now - retention : 0, TIME_MIN_NS);
+	enum status st = profile_limit(p, &limits, out);
+	if (st == OK)
+		st = series_guard_limit(&s->ingest.series, STR(""), p, now, &no_series);
+	if (st != OK)
+		return err_set(e, st, "limits: %s", status_text(st));
+	if (no_series && !out->samples)
+		snprintf(out->reason, sizeof(out->reason),
+			"more than %" PRIu32 " series in an hour: no new ones are taken",
+			s->ingest.series.series_max);
+	out->samples += no_series;
+	if (p->samples.len)
+		st = store_append(s->store, STR(""), p, batch_id, e);
+	if (st == OK)
+		count(s, how, p, out, no_series);
+	return st;
+}
+
+enum status ingest_verdict(const struct profile_refused *refused, struct err *e)
+{
+	uint64_t by_limits = 0;
+	for (size_t i = 0; i < PROFILE_REFUSALS_COUNT; i++)
+		by_limits += refused->by_reason[i];
+	if (refused->samples == 0)
+		return OK;
+	return err_set(e, by_limits ? E_INVALID : E_LIMIT,
+		"%" PRIu64 " samples were refused, the others are stored: %s", refused->samples,
+		refused->reason);
+}
+
+void ingest_write_metrics(struct ingest *in, struct buf *out)
+{
+	buf_printf(out,
+		"# HELP firn_ingest_series Series that got samples in the last hours.\n"
+		"# TYPE firn_ingest_series gauge\n"
+		"firn_ingest_series %" PRIu64 "\n"
+		"# HELP firn_ingest_stacks Stacks that senders of schema v1 need not send again.\n"
+		"# TYPE firn_ingest_stacks gauge\n"
+		"firn_ingest_stacks %" PRIu64 "\n"
+		"# HELP firn_agents Agents that pushed in the last five minutes.\n"
+		"# TYPE firn_agents gauge\n"
+		"firn_agents %" PRIu64 "\n",
+		series_guard_count(&in->series), parca_stacks_count(in->stacks),
+		agent_list_count(&in->agents, clock_realtime_ns()));
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A series is the hash of its type and labels. Each tenant has two sets of hashes: those of this
+ * window and those of the one before; a series is new when it is in neither. What is new beyond the
+ * limit is refused, what is known goes on.
+ *
+ * A batch has far fewer series than samples, and fewer label sets than either, so each set is
+ * hashed once and each combination is looked up once.
+ */
+#include "server/ingest.h"
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "server/internal.h"
+
+#include <stdlib.h>
+
+struct series_set {
+	struct map index; /* of hashes[] */
+	VEC(uint64_t) hashes;
+};
+
+struct series_tenant {
+	char name[STORE_TENANT_MAX + 1];
+	int64_t since_ns; /* of `now` */
+	struct series_set now;
+	struct series_set before;
+};
+
+static bool hash_equal(const void *ctx, uint32_t value, const void *key)
+{
+	return ((const struct series_set *)ctx)->hashes.v[value] == *(const uint64_t *)key;
+}
+
+static bool set_has(const struct series_set *s, uint64_t hash)
+{
+	return map_find(&s->index, hash, hash_equal, s, &hash) != MAP_NONE;
+}
+
+static bool set_add(struct series_set *s, uint64_t hash)
+{
+	return VEC_RESERVE(&s->hashes, s->hashes.len + 1) &&
+	       map_insert(&s->index, hash, (uint32_t)s->hashes.len) && VEC_PUSH(&s->hashes, hash);
+}
+
+static void set_deinit(struct series_set *s)
+{
+	map_deinit(&s->index);
+	VEC_FREE(&s->hashes);
+}
+
+enum status series_guard_init(struct series_guard *g, uint32_t series_max)
+{
+	*g = (struct series_guard){ .series_max = series_max };
+	g->tenants = calloc(SERIES_TENANTS_MAX, sizeof(*g->tenants));
+	if (!g->tenants)
+		return E_NOMEM;
+	pthread_mutex_init(&g->lock, NULL);
+	return OK;
+}
+
+void series_guard_deinit(struct series_guard *g)
+{
+	if (!g->tenants)
+		return;
+	for (size_t i = 0; i < g->tenant_count; i++) {
+		set_deinit(&g->tenants[i].now);
+		set_deinit(&g->tenants[i].before);
+	}
+	free(g->tenants);
+	g->tenants = NULL;
+	pthread_mutex_destroy(&g->lock);
+}
+
+static struct series_tenant *find_tenant(struct series_guard *g, struct str tenant)
+{
+	for (size_t i = 0; i < g->tenant_count; i++)
+		if (str_eq(str_of(g->tenants[i].name), tenant))
+			return &g->tenants[i];
+	if (g->tenant_count == SERIES_TENANTS_MAX)
+		return &g->tenants[SERIES_TENANTS_MAX - 1];
+	struct series_tenant *t = &g->tenants[g->tenant_count++];
+	memcpy(t->name, tenant.p ? tenant.p : "", MIN(tenant.len, (size_t)STORE_TENANT_MAX));
+	return t;
+}
+
+static void turn(struct series_tenant *t, int64_t now_ns)
+{
+	if (t->since_ns && now_ns < t->since_ns + SERIES_WINDOW_NS)
+		return;
+	bool stale = now_ns >= t->since_ns + 2 * SERIES_WINDOW_NS;
+	set_deinit(&t->before);
+	t->before = t->now;
+	t->now = (struct series_set){ 0 };
+	if (stale)
+		set_deinit(&t->before);
+	t->since_ns = now_ns;
+}
+
+/* ---- a batch ---- */
+
+static bool is_sample_label(struct str name)
+{
+	static const char *const names[] = { STORE_SAMPLE_LABELS };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_eq(str_of(names[i]), name))
+			return true;
+	return false;
+}
+
+static uint64_t hash_labels(const struct profile *p, uint32_t id)
+{
+	const struct profile_labels *set = &p->label_sets.v[id];
+	uint64_t h = 0x9E3779B97F4A7C15u;
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct profile_label *l = &p->labels.v[set->first + i];
+		struct str name = profile_str(p, l->name), value = profile_str(p, l->value);
+		if (is_sample_label(name))
+			continue;
+		h = hash_u64(h ^ hash64(name.p, name.len));
+		h = hash_u64(h ^ hash64(value.p, value.len));
+	}
+	return h ? h : 1;
+}
+
+static uint64_t hash_type(const struct profile *p, uint32_t id)
+{
+	const struct profile_type *t = &p->types.v[id];
+	const uint32_t parts[] = { t->name, t->sample_type, t->sample_unit, t->period_type,
+		t->period_unit };
+	uint64_t h = t->delta;
+	for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+		struct str s = profile_str(p, parts[i]);
+		h = hash_u64(h ^ hash64(s.p, s.len));
+	}
+	return h ? h : 1;
+}
+
+/* Hashes of types and label sets, 0 where not made yet. */
+struct batch {
+	struct profile *p;
+	uint64_t *types;
+	uint64_t *sets;
+	struct series_set known; /* of this batch: not looked up again */
+	struct series_set refused;
+};
+
+static uint64_t series_of(struct batch *b, const struct profile_sample *s)
+{
+	uint32_t type = b->p->heads.v[s->head].type;
+	if (!b->types[type])
+		b->types[type] = hash_type(b->p, type);
+	if (!b->sets[s->resource])
+		b->sets[s->resource] = hash_labels(b->p, s->resource);
+	if (!b->sets[s->own])
+		b->sets[s->own] = hash_labels(b->p, s->own);
+	return hash_u64(hash_u64(b->types[type] ^ b->sets[s->resource]) ^ (b->sets[s->own] << 1));
+}
+
+/* May samples of this series come in? *out_ok. False: no memory. */
+static bool admit(struct series_guard *g, struct series_tenant *t, struct batch *b, uint64_t series,
+	bool *out_ok)
+{
+	*out_ok = true;
+	if (set_has(&b->known, series))
+		return true;
+	if (set_has(&b->refused, series)) {
+		*out_ok = false;
+		return true;
+	}
+	if (!set_has(&t->now, series)) {
+		bool is_new = !set_has(&t->before, series);
+		if (is_new && g->series_max &&
+			MAX(t->now.hashes.len, t->before.hashes.len) >= g->series_max) {
+			*out_ok = false;
+			return set_add(&b->refused, series);
+		}
+		if (!set_add(&t->now, series))
+			return false;
+	}
+	return set_add(&b->known, series);
+}
+
+static enum status limit_locked(
+	struct series_guard *g, struct series_tenant *t, struct batch *b, uint64_t *out_refused)
+{
+	size_t kept = 0;
+	uint64_t last = 0;
+	bool last_ok = false;
+	for (size_t i = 0; i < b->p->samples.len; i++) {
+		struct profile_sample *s = &b->p->samples.v[i];
+		uint64_t series = series_of(b, s);
+		if ((i == 0 || series != last) && !admit(g, t, b, series, &last_ok))
+			return E_NOMEM;
+		last = series;
+		if (last_ok)
+			b->p->samples.v[kept++] = *s;
+		else
+			(*out_refused)++;
+	}
+	b->p->samples.len = kept;
+	return OK;
+}
+
+enum status series_guard_limit(struct series_guard *g, struct str tenant, struct profile *p,
+	int64_t now_ns, uint64_t *out_refused)
+{
+	struct batch b = { .p = p };
+	*out_refused = 0;
+	b.types = calloc(p->types.len, sizeof(*b.types));
+	b.sets = calloc(p->label_sets.len, sizeof(*b.sets));
+	enum status s = E_NOMEM;
+	if (b.types && b.sets) {
+		pthread_mutex_lock(&g->lock);
+		struct series_tenant *t = find_tenant(g, tenant);
+		turn(t, now_ns);
+		s = limit_locked(g, t, &b, out_refused);
+		pthread_mutex_unlock(&g->lock);
+	}
+	free(b.types);
+	free(b.sets);
+	set_deinit(&b.known);
+	set_deinit(&b.refused);
+	return s;
+}
+
+uint64_t series_guard_count(struct series_guard *g)
+{
+	uint64_t n = 0;
+	pthread_mutex_lock(&g->lock);
+	for (size_t i = 0; i < g->tenant_count; i++)
+		n += MAX(g->tenants[i].now.hashes.len, g->tenants[i].before.hashes.len);
+	pthread_mutex_unlock(&g->lock);
+	return n;
+}

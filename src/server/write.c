@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parca.profilestore.v1alpha1.ProfileStoreService: WriteRaw (pprof), WriteArrow (schema v2), Write
+ * (schema v1: samples, then the stacks that are not known yet). Answered when the samples are
+ * durable; a message sent again is stored once.
+ */
+#include "base/clock.h"
+#include "parca/parca.h"
+#include "pb/pb.h"
+#include "server/ingest.h"
+#include "server/internal.h"
+
+#define ANSWER_MAX ((size_t)64 << 20)
+/* Messages that are compressed inside, against what comes out; most take less. */
+#define COMPRESSED_FACTOR 4
+
+struct push {
+	struct server *s;
+	const char *peer;
+	enum ingest_protocol how;
+	int64_t begin_ns;
+	uint64_t admitted; /* bytes of the store's memory */
+	struct profile p;
+	struct parca_arrow_stats stats;
+};
+
+/* Asks for the memory that a message of that many bytes takes. */
+static enum status push_admit(struct push *w, size_t message_bytes, struct err *e)
+{
+	uint64_t bytes = STORE_ADMIT_BYTES(message_bytes);
+	enum status st = store_admit(w->s->store, bytes, e);
+	if (st == OK)
+		w->admitted += bytes;
+	return st;
+}
+
+static enum status push_begin(struct push *w, void *ctx, const struct net_request *r,
+	enum ingest_protocol how, size_t message_bytes, struct err *e)
+{
+	*w = (struct push){ .s = ctx, .peer = r->peer, .how = how };
+	w->begin_ns = clock_realtime_ns();
+	metric_add(&w->s->metrics.write_requests, 1);
+	if (!atomic_load_explicit(&w->s->ready, memory_order_acquire))
+		return err_set(e, E_UNAVAILABLE, "the store is being opened");
+	enum status st = profile_init(&w->p, ingest_memory(message_bytes));
+	if (st != OK)
+		return err_set(e, st, "a message of %zu bytes", message_bytes);
+	return push_admit(w, r->body.len * COMPRESSED_FACTOR, e);
+}
+
+static enum status push_store(struct push *w, struct hash128 batch_id, struct err *e)
+{
+	struct profile_refused refused;
+	enum status st = ingest_store(w->s, w->how, &w->p, batch_id, &refused, e);
+	return st == OK ? ingest_verdict(&refused, e) : st;
+}
+
+/* Counts, and tells the sender when it failed. */
+static void push_end(struct push *w, struct net_response *out, enum status st, const struct err *e)
+{
+	struct server_metrics *m = &w->s->metrics;
+	metric_add(&m->stacks_unknown, w->stats.no_stack);
+	metric_add(&m->stacks_cut, w->stats.cut_stacks);
+	metric_add(&m->samples_zero, w->stats.zero_values);
+	if (st != OK) {
+		metric_add(&m->write_failed, 1);
+		net_fail(out, st, e);
+	}
+	if (w->p.strings.v)
+		agent_list_note(&w->s->ingest.agents, &w->p, w->peer, w->begin_ns,
+			clock_realtime_ns(), st == OK ? "" : err_text(e, st));
+	profile_deinit(&w->p);
+	if (w->admitted)
+		store_admit_end(w->s->store, w->admitted);
+}
+
+void server_write_raw(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct push w;
+	struct err e = { 0 };
+	enum status st = push_begin(&w, ctx, r, INGEST_RAW, r->body.len, &e);
+	metric_add(&w.s->metrics.write_bytes, r->body.len);
+	if (st == OK)
+		st = parca_raw_decode(r->body, w.begin_ns, &w.p, &e);
+	if (st == OK)
+		st = push_store(&w, hash128(r->body.p, r->body.len), &e);
+	push_end(&w, out, st, &e);
+}
+
+/* The bytes in field 1: WriteArrowRequest.ipc_buffer, WriteRequest.record. */
+static enum status first_field(struct str message, const char *name, struct str *out, struct err *e)
+{
+	struct reader reader = reader_over(message.p, message.len);
+	struct pb_field f;
+	*out = STR("");
+	while (pb_next(&reader, &f))
+		if (f.number == 1 && f.wire == PB_BYTES)
+			*out = f.bytes;
+	if (reader.failed)
+		return err_set(e, E_INVALID, "the message is malformed at byte %zu",
+			reader_offset(&reader));
+	return out->len ? OK : err_set(e, E_INVALID, "%s is empty", name);
+}
+
+void server_write_arrow(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct push w;
+	struct str ipc;
+	struct err e = { 0 };
+	enum status st = push_begin(&w, ctx, r, INGEST_ARROW_V2, r->body.len, &e);
+	metric_add(&w.s->metrics.write_bytes, r->body.len);
+	if (st == OK)
+		st = first_field(r->body, "ipc_buffer", &ipc, &e);
+	if (st == OK) {
+		st = parca_arrow_decode(ipc, ingest_memory(ipc.len), &w.p, &w.stats, &e);
+		if (st != OK)
+			err_prefix(&e, st, "ipc_buffer");
+	}
+	if (st == OK)
+		st = push_store(&w, hash128(ipc.p, ipc.len), &e);
+	push_end(&w, out, st, &e);
+}
+
+/* ---- Write ---- */
+
+/* Stacks are known by who sent them, so that no one gives another's stack a name. */
+static struct hash128 stack_key(const char *peer, struct str id)
+{
+	struct str address = str_of(peer);
+	address = str_sub(address, 0, str_rindex(address, ':'));
+	uint8_t key[128 + PARCA_STACK_ID_MAX];
+	size_t n = MIN(address.len, (size_t)128);
+	memcpy(key, address.p, n);
+	memcpy(key + n, id.p, id.len);
+	return hash128(key, n + id.len);
+}
+
+static void recall_stacks(struct push *w, struct parca_session *session)
+{
+	uint32_t stack;
+	for (uint32_t i = 1; i < parca_session_stack_count(session); i++) {
+		struct str id = parca_session_stack_id(session, i);
+		if (!parca_stacks_find(w->s->ingest.stacks, stack_key(w->peer, id), &w->p, &stack))
+			continue;
+		parca_session_set_stack(session, i, stack);
+		metric_add(&w->s->metrics.stacks_known, 1);
+	}
+}
+
+static void remember_stacks(struct push *w, struct parca_session *session)
+{
+	uint32_t stack;
+	for (uint32_t i = 1; i < parca_session_stack_count(session); i++)
+		if (parca_session_stack(session, i, &stack))
+			parca_stacks_add(w->s->ingest.stacks,
+				stack_key(w->peer, parca_session_stack_id(session, i)), &w->p,
+				stack);
+}
+
+static enum status receive(
+	struct push *w, struct net_stream *stream, const char *what, struct str *out, struct err *e)
+{
+	struct str message;
+	bool end = false;
+	enum status st = net_stream_receive(stream, &message, &end, e);
+	if (st != OK)
+		return st;
+	if (end)
+		return err_set(e, E_INVALID, "the stream ended before %s", what);
+	metric_add(&w->s->metrics.write_bytes, message.len);
+	st = push_admit(w, message.len, e);
+	return st == OK ? first_field(message, "record", out, e) : st;
+}
+
+static enum status ask_stacks(
+	struct push *w, struct parca_session *session, struct net_stream *stream, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf record;
+	CLEANUP(buf_deinit) struct buf message;
+	struct str stacks;
+	bool any;
+	buf_init(&record, ANSWER_MAX);
+	buf_init(&message, ANSWER_MAX + 16);
+	enum status st = parca_session_ask(session, &record, &any, e);
+	if (st != OK || !any)
+		return st;
+	pb_put_str(&message, 1, buf_view(&record));
+	st = buf_status(&message);
+	if (st != OK)
+		return err_set(e, st, "the list of stacks to ask for");
+	st = net_stream_send(stream, buf_view(&message), e);
+	if (st == OK)
+		st = receive(w, stream, "the stacks that were asked for came", &stacks, e);
+	if (st != OK)
+		return st;
+	st = parca_session_stacks(session, stacks, e);
+	return st == OK ? OK : err_prefix(e, st, "record of stacks");
+}
+
+static enum status write_stream(struct push *w, struct net_stream *stream, struct err *e)
+{
+	struct parca_session *session = NULL;
+	struct str samples;
+	enum status st = receive(w, stream, "its first message", &samples, e);
+	if (st != OK)
+		return st;
+	struct hash128 batch_id = hash128(samples.p, samples.len);
+	st = parca_session_new(ingest_memory(samples.len), &w->p, &w->stats, &session);
+	if (st != OK)
+		return err_set(e, st, "%s", status_text(st));
+	st = parca_session_samples(session, samples, e);
+	if (st != OK)
+		err_prefix(e, st, "record of samples");
+	if (st == OK) {
+		recall_stacks(w, session);
+		st = ask_stacks(w, session, stream, e);
+	}
+	if (st == OK) {
+		remember_stacks(w, session);
+		st = parca_session_finish(session, e);
+	}
+	parca_session_free(session);
+	return st == OK ? push_store(w, batch_id, e) : st;
+}
+
+void server_write(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	struct push w;
+	struct err e = { 0 };
+	/* How long the messages will be is not known yet. */
+	enum status st = push_begin(&w, ctx, r, INGEST_ARROW_V1, NET_BODY_MAX / 4, &e);
+	if (st == OK)
+		st = write_stream(&w, stream, &e);
+	push_end(&w, out, st, &e);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of agents, as AgentsService answers it. */
+#include "test.h"
+
+#include "ask.h"
+#include "base/clock.h"
+#include "pb/pb.h"
+
+#define MEMORY ((size_t)1 << 20)
+
+static struct server server;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	agent_list_init(&server.ingest.agents);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	agent_list_deinit(&server.ingest.agents);
+	return 0;
+}
+
+static void push(const char *node, const char *peer, int64_t begin, const char *error)
+{
+	struct profile p;
+	struct profile_label l;
+	uint32_t id;
+	CHECK(profile_init(&p, MEMORY) == OK);
+	if (node) {
+		CHECK(profile_add_string(&p, STR("node"), &l.name) == OK);
+		CHECK(profile_add_string(&p, str_of(node), &l.value) == OK);
+		CHECK(profile_add_labels(&p, &l, 1, &id) == OK);
+	}
+	agent_list_note(&server.ingest.agents, &p, peer, begin, begin + 1500000000, error);
+	profile_deinit(&p);
+}
+
+struct seen {
+	char text[1024]; /* "id|error|seconds|nanos;" of each */
+};
+
+static void read_time(struct str bytes, uint64_t out[2])
+{
+	struct reader r = reader_over(bytes.p, bytes.len);
+	struct pb_field f;
+	out[0] = out[1] = 0;
+	while (pb_next(&r, &f))
+		if (f.number == 1 || f.number == 2)
+			out[f.number - 1] = f.u64;
+	CHECK(!r.failed);
+}
+
+static struct seen list(void)
+{
+	struct ask a;
+	struct seen out = { 0 };
+	struct pb_field f, g;
+	uint64_t took[2], last[2];
+	ask_init(&a, "/", "");
+	server_agents(&server, &a.r, &a.out);
+	struct reader r = reader_over(a.out.body.data, a.out.body.len);
+	while (pb_next(&r, &f)) {
+		struct reader agent = pb_message(&f);
+		struct str id = STR(""), error = STR("");
+		while (pb_next(&agent, &g)) {
+			if (g.number == 1)
+				id = g.bytes;
+			else if (g.number == 2)
+				error = g.bytes;
+			else if (g.number == 3)
+				read_time(g.bytes, last);
+			else if (g.number == 4)
+				read_time(g.bytes, took);
+		}
+		CHECK(last[0] > 1000000000);
+		size_t n = strlen(out.text);
+		snprintf(out.text + n, sizeof(out.text) - n, "%.*s|%.*s|%d|%d;", STR_ARG(id),
+			STR_ARG(error), (int)took[0], (int)took[1]);
+	}
+	CHECK(!r.failed);
+	ask_deinit(&a);
+	return out;
+}
+
+static void lists_who_pushed(void **state)
+{
+	(void)state;
+	int64_t now = clock_realtime_ns();
+	assert_string_equal(list().text, "");
+	push("b", "10.0.0.2:1", now, "");
+	push("a", "10.0.0.1:1", now, "it failed");
+	push("a", "10.0.0.1:2", now, "it failed again");
+	push(NULL, "[::1]:77", now, "");
+	assert_string_equal(
+		list().text, "[::1]||1|500000000;a|it failed again|1|500000000;b||1|500000000;");
+	push("a", "10.0.0.1:3", now, "");
+	assert_string_equal(list().text, "[::1]||1|500000000;a||1|500000000;b||1|500000000;");
+}
+
+static void forgets(void **state)
+{
+	(void)state;
+	int64_t now = clock_realtime_ns();
+	push("old", "10.0.0.1:1", now - AGENT_FORGOTTEN_NS - NS_PER_SEC, "");
+	push("new", "10.0.0.1:1", now - AGENT_FORGOTTEN_NS / 2, "");
+	assert_string_equal(list().text, "new||1|500000000;");
+	assert_int_equal(agent_list_count(&server.ingest.agents, now), 1);
+	assert_int_equal(agent_list_count(&server.ingest.agents, now + AGENT_FORGOTTEN_NS), 0);
+}
+
+static void has_a_limit(void **state)
+{
+	(void)state;
+	int64_t now = clock_realtime_ns();
+	for (int i = 0; i < AGENTS_MAX + 10; i++) {
+		char node[16];
+		snprintf(node, sizeof(node), "%d", i);
+		push(node, "10.0.0.1:1", now - NS_PER_SEC + i, "");
+	}
+	assert_int_equal(agent_list_count(&server.ingest.agents, now), AGENTS_MAX);
+}
+
+#define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+TEST_MAIN(UNIT(lists_who_pushed), UNIT(forgets), UNIT(has_a_limit))

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The three calls of ProfileStoreService with what parca_maker.py makes; the stream and the store
+ * are stood in for.
+ */
+#include "test.h"
+
+#include "ask.h"
+#include "base/clock.h"
+#include "os/os.h"
+#include "parca/parca.h"
+#include "pb/pb.h"
+#include "temp_dir.h"
+
+#define MEMORY ((size_t)64 << 20)
+
+static size_t stored;
+static uint32_t appends;
+static struct hash128 last_id;
+
+static enum status admit_status;
+static uint64_t admitted; /* bytes, not given back yet */
+
+enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
+{
+	(void)s;
+	if (admit_status != OK)
+		return err_set(e, admit_status, "no memory now");
+	admitted += bytes;
+	return OK;
+}
+
+void store_admit_end(struct store *s, uint64_t bytes)
+{
+	(void)s;
+	CHECK(admitted >= bytes);
+	admitted -= bytes;
+}
+
+enum status store_append(struct store *s, struct str tenant, const struct profile *p,
+	struct hash128 batch_id, struct err *e)
+{
+	(void)s;
+	(void)tenant;
+	CHECK_OK(profile_validate(p, e), e);
+	stored += p->samples.len;
+	appends++;
+	last_id = batch_id;
+	return OK;
+}
+
+/* ---- the stream: messages that the client sends, and what it is sent ---- */
+
+static struct str incoming[4];
+static size_t incoming_count, incoming_next;
+static struct buf outgoing; /* the last message */
+static uint32_t outgoing_count;
+
+enum status net_stream_receive(
+	struct net_stream *stream, struct str *out, bool *out_end, struct err *e)
+{
+	(void)stream;
+	(void)e;
+	*out_end = incoming_next == incoming_count;
+	if (!*out_end)
+		*out = incoming[incoming_next++];
+	return OK;
+}
+
+enum status net_stream_send(struct net_stream *stream, struct str message, struct err *e)
+{
+	(void)stream;
+	(void)e;
+	buf_clear(&outgoing);
+	buf_str(&outgoing, message);
+	outgoing_count++;
+	return OK;
+}
+
+static struct server server;
+static struct buf v1, stacks, v2, bad; /* wrapped in their messages */
+
+static void load(const char *dir, const char *name, struct buf *out)
+{
+	char path[256];
+	struct buf file;
+	struct err e;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	buf_init(&file, MEMORY);
+	buf_init(out, MEMORY);
+	CHECK_OK(os_read_file(path, &file, &e), &e);
+	pb_put_str(out, 1, buf_view(&file));
+	buf_deinit(&file);
+}
+
+static int make(void **state)
+{
+	(void)state;
+	struct temp_dir d;
+	char command[1024];
+	temp_dir_init(&d);
+	snprintf(command, sizeof(command), "python3 %s/parca_maker.py %s %s", PARCA_DIR, ARROW_DIR,
+		d.path);
+	CHECK(system(command) == 0);
+	load(d.path, "v1_whole.arrow", &v1);
+	load(d.path, "v1_whole.stacks", &stacks);
+	load(d.path, "v2_lz4.arrow", &v2);
+	load(d.path, "bad_minus_period.arrow", &bad);
+	temp_dir_deinit(&d);
+	return 0;
+}
+
+static int unmake(void **state)
+{
+	(void)state;
+	buf_deinit(&v1);
+	buf_deinit(&stacks);
+	buf_deinit(&v2);
+	buf_deinit(&bad);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	atomic_store(&server.ready, true);
+	admit_status = OK;
+	stored = incoming_count = incoming_next = 0;
+	appends = outgoing_count = 0;
+	buf_init(&outgoing, MEMORY);
+	return ingest_init(&server.ingest, NULL) == OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	buf_deinit(&outgoing);
+	ingest_deinit(&server.ingest);
+	CHECK(admitted == 0);
+	return 0;
+}
+
+static void call(struct ask *a, struct str first, struct str second)
+{
+	ask_init(a, "/", "");
+	incoming_next = incoming_count = 0;
+	if (first.len)
+		incoming[incoming_count++] = first;
+	if (second.len)
+		incoming[incoming_count++] = second;
+	server_write(&server, &a->r, NULL, &a->out);
+}
+
+static void writes_schema_v1(void **state)
+{
+	(void)state;
+	struct ask a;
+	call(&a, buf_view(&v1), buf_view(&stacks));
+	assert_int_equal(a.out.status, OK);
+	CHECK(stored > 100 && appends == 1 && outgoing_count == 1);
+	size_t once = stored;
+	assert_int_equal(metric_get(&server.metrics.samples_arrow_v1), once);
+	struct hash128 id = last_id;
+	ask_deinit(&a);
+	/* Again: the stacks are known, nothing is asked, the batch has the same id. */
+	call(&a, buf_view(&v1), STR(""));
+	assert_int_equal(a.out.status, OK);
+	CHECK(stored == 2 * once && outgoing_count == 1 && hash128_eq(id, last_id));
+	CHECK(metric_get(&server.metrics.stacks_known) > 5);
+	ask_deinit(&a);
+	/* Another sender's stacks are its own. */
+	ask_init(&a, "/", "");
+	a.r.peer = "10.1.1.1:5";
+	incoming_next = 0;
+	incoming_count = 2;
+	incoming[1] = buf_view(&stacks);
+	server_write(&server, &a.r, NULL, &a.out);
+	assert_int_equal(a.out.status, OK);
+	assert_int_equal(outgoing_count, 2);
+	ask_deinit(&a);
+}
+
+static void refuses_half_a_stream(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	const struct { const char *name; struct str first, second; const char *says; } cases[] = {
+		{ "nothing", STR(""), STR(""), "ended before its first message" },
+		{ "no stacks", buf_view(&v1), STR(""), "ended before the stacks" },
+		{ "other order", buf_view(&stacks), buf_view(&v1), "record of samples: column value is missing" },
+		{ "samples twice", buf_view(&v1), buf_view(&v1), "record of stacks: column locations is missing" },
+		{ "no record", STR("\x12\x00"), STR(""), "record is empty" },
+		{ "torn", STR("\x0a\x05"), STR(""), "malformed at byte" },
+		{ "other schema", buf_view(&v2), STR(""), "WriteArrow" },
+		{ "no arrow", STR("\x0a\x04" "abcd"), STR(""), "record of samples: message at byte 0" },
+	};
+	/* clang-format on */
+	FOR_EACH_CASE (c, cases) {
+		struct ask a;
+		call(&a, c->first, c->second);
+		CHECK_CASE(c, a.out.status == E_INVALID);
+		if (!strstr(a.out.message, c->says)) {
+			print_error("[%s] %s\n", c->name, a.out.message);
+			fail();
+		}
+		ask_deinit(&a);
+	}
+	assert_int_equal(stored, 0);
+	assert_int_equal(metric_get(&server.metrics.write_failed), ARRAY_COUNT(cases));
+}
+
+static void post(struct ask *a, net_handler_fn *fn, struct str body)
+{
+	ask_init(a, "/", "");
+	a->r.body = body;
+	fn(&server, &a->r, &a->out);
+}
+
+static void writes_schema_v2(void **state)
+{
+	(void)state;
+	struct ask a;
+	post(&a, server_write_arrow, buf_view(&v2));
+	assert_int_equal(a.out.status, OK);
+	CHECK(a.out.body.len == 0 && stored > 100);
+	assert_int_equal(metric_get(&server.metrics.samples_arrow_v2), stored);
+	CHECK(metric_get(&server.metrics.samples_zero) > 0);
+	CHECK(metric_get(&server.metrics.stacks_cut) > 0);
+	ask_deinit(&a);
+	post(&a, server_write_arrow, buf_view(&bad));
+	assert_int_equal(a.out.status, E_INVALID);
+	assert_string_equal(a.out.message, "ipc_buffer: row 0: period -1");
+	ask_deinit(&a);
+	post(&a, server_write_arrow, STR(""));
+	CHECK(a.out.status == E_INVALID && strstr(a.out.message, "ipc_buffer is empty"));
+	ask_deinit(&a);
+	assert_int_equal(agent_list_count(&server.ingest.agents, clock_realtime_ns()), 2);
+}
+
+/* Samples older than retention: the others are stored, and the sender is told. */
+static void tells_what_it_refused(void **state)
+{
+	(void)state;
+	struct server_config config = { .retention_ns = (int64_t)86400 * NS_PER_SEC };
+	struct ask a;
+	server.config = &config;
+	post(&a, server_write_arrow, buf_view(&v2));
+	assert_int_equal(a.out.status, E_INVALID);
+	CHECK(strstr(a.out.message, "samples were refused") &&
+		strstr(a.out.message, "where retention begins"));
+	assert_int_equal(stored, 0);
+	ask_deinit(&a);
+}
+
+static void writes_pprof(void **state)
+{
+	(void)state;
+	struct ask a;
+	post(&a, server_write_raw, STR("\xFF"));
+	CHECK(a.out.status == E_INVALID && strstr(a.out.message, "WriteRawRequest"));
+	ask_deinit(&a);
+	post(&a, server_write_raw, STR("")); /* no series: nothing to do */
+	assert_int_equal(a.out.status, OK);
+	ask_deinit(&a);
+	admit_status = E_UNAVAILABLE;
+	post(&a, server_write_raw, STR(""));
+	assert_int_equal(a.out.status, E_UNAVAILABLE);
+	ask_deinit(&a);
+	admit_status = OK;
+	atomic_store(&server.ready, false);
+	post(&a, server_write_raw, STR(""));
+	assert_int_equal(a.out.status, E_UNAVAILABLE);
+	ask_deinit(&a);
+}
+
+#define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+static void all(void **state)
+{
+	(void)state;
+	const struct CMUnitTest tests[] = { UNIT(writes_schema_v1), UNIT(refuses_half_a_stream),
+		UNIT(writes_schema_v2), UNIT(tells_what_it_refused), UNIT(writes_pprof) };
+	assert_int_equal(cmocka_run_group_tests(tests, make, unmake), 0);
+}
+
+TEST_MAIN(cmocka_unit_test(all))
