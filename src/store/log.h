@@ -53,6 +53,8 @@ struct log_cursor {
 /* E_CORRUPT: the header is damaged. E_UNSUPPORTED: a higher major version. */
 NODISCARD enum status log_cursor_open(
 	struct str bytes, const char *name, struct log_cursor *out, struct err *e);
+/* A segment whose header is damaged still has its salt in its first record. */
+void log_cursor_salvage(struct str bytes, struct log_cursor *out);
 /* `out` is set for records only, and points into the bytes. */
 enum log_event log_cursor_next(struct log_cursor *c, struct log_record *out);
 /* The payload of a record, unpacked into `out` (cleared first). */

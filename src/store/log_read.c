@@ -31,6 +31,13 @@ enum status log_cursor_open(
 	return OK;
 }
 
+void log_cursor_salvage(struct str bytes, struct log_cursor *out)
+{
+	*out = (struct log_cursor){ .bytes = bytes, .at = LOG_HEADER_BYTES };
+	if (bytes.len >= LOG_HEADER_BYTES + 16)
+		memcpy(&out->salt, bytes.p + LOG_HEADER_BYTES + 8, 8);
+}
+
 /* A record at `at`, as far as magic and salt tell. */
 static bool looks_like_record(const struct log_cursor *c, size_t at)
 {

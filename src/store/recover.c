@@ -359,14 +359,6 @@ static void report_damage(struct recovery *r, const char *path, size_t offset, s
 	keep_copy(r, path, reason, "what was there is lost");
 }
 
-/* A segment whose header is damaged still has its salt in its first record. */
-static void salvage_header(struct str bytes, struct log_cursor *c)
-{
-	*c = (struct log_cursor){ .bytes = bytes, .at = LOG_HEADER_BYTES };
-	if (bytes.len >= LOG_HEADER_BYTES + 16)
-		memcpy(&c->salt, bytes.p + LOG_HEADER_BYTES + 8, 8);
-}
-
 static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
 {
 	struct store *s = r->s;
@@ -381,7 +373,7 @@ static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
 	st = log_cursor_open(buf_view(&file), path, &c, e);
 	r->copied = r->copy_failed = false;
 	if (st == E_CORRUPT) {
-		salvage_header(buf_view(&file), &c);
+		log_cursor_salvage(buf_view(&file), &c);
 		report_damage(r, path, 0, MIN(file.len, (size_t)LOG_HEADER_BYTES));
 		st = OK;
 	}

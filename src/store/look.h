@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/look: what verify.c and inspect.c have in common: the files of a path, the names of things.
+ *
+ * Layer 3, private to store/. Nothing here changes a file.
+ */
+#pragma once
+
+#include "store/state.h"
+
+struct looking;
+typedef void look_fn(struct looking *l, const char *path);
+
+/* One walk over files; what it found is text lines in `out`. */
+struct looking {
+	look_fn *part, *log, *manifest;
+	struct buf *out;
+	uint64_t sound, damaged, newer, unreadable; /* files */
+	struct err first;                           /* the first thing that was wrong */
+	enum status first_status;
+	bool directory;      /* a whole store: then parts are */
+	VEC(uint64_t) parts; /* the ids of the part files that were met */
+};
+void looking_deinit(struct looking *l);
+/* A part, a log segment, a manifest, an export, or a storage directory: then all of them in it. */
+void look_at(struct looking *l, const char *path);
+/* The file was looked at; what was wrong is in `e`. */
+void look_done(struct looking *l, enum status s, const struct err *e);
+/* The worst of what was found: damage, then a newer version, then what could not be read. */
+NODISCARD enum status look_status(const struct looking *l, struct err *e);
+
+const char *part_section_name(unsigned kind);
+const char *part_column_name(unsigned id);
+
+/* `len` bytes of a file from `offset` on as an object: a part in an export. */
+NODISCARD enum status look_open_slice(
+	const char *path, uint64_t offset, uint64_t len, struct object **out, struct err *e);
