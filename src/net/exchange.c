@@ -468,6 +468,23 @@ static void on_head(void *ctx, struct http_stream *stream)
 
 /* ---- the body ---- */
 
+/* What began below the limit goes on until there is twice as much; the first one always may. */
+static bool others_fill_memory(const struct net_exchange *x)
+{
+	return atomic_load(&x->server->memory) - x->accounted > 2 * x->server->config.memory_max;
+}
+
+/* A message says its length first: one that is too long is not waited for. */
+static bool prefix_too_large(const struct net_exchange *x)
+{
+	const uint8_t *p = x->body.data;
+	if ((x->framing != NET_GRPC && x->framing != NET_GRPC_WEB) ||
+		x->body.len < HTTP_GRPC_PREFIX_BYTES)
+		return false;
+	size_t len = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | (size_t)p[4];
+	return len > x->server->config.body_max;
+}
+
 static void stream_data(struct net_exchange *x, const void *bytes, size_t len)
 {
 	bool open;
@@ -476,7 +493,7 @@ static void stream_data(struct net_exchange *x, const void *bytes, size_t len)
 		http_consume(x->stream, len);
 	else
 		http_consume_held(x->stream, len);
-	if (atomic_load(&x->server->memory) > 2 * x->server->config.memory_max) {
+	if (others_fill_memory(x)) {
 		metric_add(&x->server->metrics.overloaded, 1);
 		net_stream_overload(x->rpc_stream);
 	}
@@ -484,7 +501,7 @@ static void stream_data(struct net_exchange *x, const void *bytes, size_t len)
 
 static void on_data(void *ctx, struct http_stream *stream, const void *bytes, size_t len)
 {
-	struct net_conn *c = (struct net_conn *)ctx;
+	(void)ctx;
 	struct net_exchange *x = (struct net_exchange *)http_stream_user(stream);
 	if (x && !x->answered && x->rpc_stream && x->rpc_stream->running) {
 		stream_data(x, bytes, len);
@@ -505,7 +522,9 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 	if (x->answered)
 		return;
 	buf_put(&x->body, bytes, len);
-	if (x->body.failed || atomic_load(&c->server->memory) > 2 * c->server->config.memory_max)
+	if (prefix_too_large(x))
+		refuse_large(x);
+	else if (x->body.failed || others_fill_memory(x))
 		refuse_busy(x);
 	else
 		account(x, x->body.len);

@@ -15,7 +15,8 @@
 #define WORKERS_MIN 8
 #define WORKERS_MAX 32
 #define WORKERS_FOR_WRITES 2
-/* Bodies take a share of --storage-memory, and one body half of it, but so much at least. */
+/* Bodies take a share of --storage-memory; a single one may be larger, up to a quarter and what
+ * gRPC's clients of Parca send (NET_BODY_MAX), but then it is the only one. */
 #define BODY_BYTES_MIN ((size_t)4 << 20)
 
 void server_config_default(struct server_config *c)
@@ -58,7 +59,7 @@ static enum status listen_now(struct server *s, struct err *e)
 	s->queries_max = c.workers - WORKERS_FOR_WRITES;
 	size_t memory = s->config->storage_memory_bytes;
 	c.memory_max = MAX(memory / 8, BODY_BYTES_MIN);
-	c.body_max = MIN(MAX(memory / 16, BODY_BYTES_MIN), NET_BODY_MAX);
+	c.body_max = MIN(MAX(memory / 4, BODY_BYTES_MIN), NET_BODY_MAX);
 	st = net_server_start(&c, s->routes, count, &s->net, e);
 	if (st != OK)
 		return st;

@@ -44,7 +44,8 @@ class Checks:
 class Firn:
     """One `firn VERB` process; its standard output and error go to a log file."""
 
-    def __init__(self, program, verb, storage, *arguments):
+    def __init__(self, program, verb, storage, *arguments, context=None):
+        self.context = context  # of TLS, for a server that speaks it
         self.log_path = os.path.join(storage, f"{verb}.log")
         os.makedirs(storage, exist_ok=True)
         self.log = open(self.log_path, "ab")
@@ -64,7 +65,7 @@ class Firn:
         """The address it listens on, from its log; ready when /ready says so."""
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
-            found = re.search(r"(?:http://|address=)(127\.0\.0\.1:\d+)", self.log_text())
+            found = re.search(r"(?:https?://|address=)(127\.0\.0\.1:\d+)", self.log_text())
             if found and self._is_ready(found.group(1)):
                 return found.group(1)
             if self.process.poll() is not None:
@@ -72,10 +73,15 @@ class Firn:
             time.sleep(0.02)
         raise RuntimeError(f"not ready: {self.log_text()[-4000:]}")
 
-    @staticmethod
-    def _is_ready(address):
+    def _url(self, address):
+        if self.context:
+            return "https://localhost:" + address.rpartition(":")[2]
+        return "http://" + address
+
+    def _is_ready(self, address):
         try:
-            with urllib.request.urlopen(f"http://{address}/ready", timeout=5) as answer:
+            url = self._url(address) + "/ready"
+            with urllib.request.urlopen(url, timeout=5, context=self.context) as answer:
                 return answer.status == 200
         except (OSError, urllib.error.URLError):
             return False
@@ -83,8 +89,8 @@ class Firn:
     def get(self, path, **parameters):
         """Body of a GET as bytes. Raises urllib.error.HTTPError on an error status."""
         query = urllib.parse.urlencode(parameters, doseq=True)
-        url = f"http://{self.address}{path}" + (f"?{query}" if query else "")
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        url = self._url(self.address) + path + (f"?{query}" if query else "")
+        with urllib.request.urlopen(url, timeout=60, context=self.context) as answer:
             return answer.read()
 
     def json(self, path, **parameters):
