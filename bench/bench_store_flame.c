@@ -10,7 +10,7 @@
  * that all share; beside each sample lie pid, thread and cpu. Frames are addresses in files of this
  * host, whose symbol tables are built before.
  *
- *	bench_store_flame [DIRECTORY]    keeps the store there, and uses it again
+ *	bench_store_flame [DIRECTORY [NAME]]    keeps the store there, and uses it again
  */
 #include "bench_store.h"
 #include "debuginfo/debuginfo.h"
@@ -449,7 +449,11 @@ int main(int argc, char **argv)
 	struct answer warm;
 	int64_t end = world->end_ns, quarter = 900 * NS_PER_SEC;
 	(void)first(dir, symbols, end - DAY_NS, end, &warm); /* symbol tables are built */
-	measure("store.flame_24h_ms", dir, symbols, end - DAY_NS, end, 300);
+	const char *only = argc > 2 ? argv[2] : "";
+	if (strstr("store.flame_24h_ms", only))
+		measure("store.flame_24h_ms", dir, symbols, end - DAY_NS, end, 300);
+	if (!strstr("store.flame_15m_ms", only))
+		return 0;
 	measure("store.flame_15m_ms", dir, symbols, end - quarter, end, 50);
 	/* And of a time whose samples were merged long ago. */
 	measure("store.flame_15m_ms", dir, symbols, end - 20 * 4 * quarter,

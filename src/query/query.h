@@ -212,6 +212,9 @@ NODISCARD enum status query_write_labels(const struct query_engine *q,
 NODISCARD enum status query_write_label_values(const struct query_engine *q,
 	const struct query_request *r, struct str name, enum query_format f, struct buf *out,
 	struct err *e);
+/* Which series ran a function whose name contains `match`, and when. */
+NODISCARD enum status query_write_functions(const struct query_engine *q,
+	const struct query_request *r, enum query_format f, struct buf *out, struct err *e);
 NODISCARD enum status query_write_series(const struct query_engine *q,
 	const struct query_request *r, enum query_format f, struct buf *out, struct err *e);
 NODISCARD enum status query_write_flame(const struct query_engine *q, const struct query_request *r,

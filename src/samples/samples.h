@@ -105,6 +105,23 @@ struct samples_series {
 	size_t point_count;
 };
 
+/* A series that had one of the chosen locations in a stack, and when. */
+struct samples_span {
+	int64_t first_ns, last_ns; /* both included */
+};
+struct samples_hit {
+	struct samples_type type; /* with the first and the last of these times */
+	struct str *names, *values;
+	uint32_t label_count;
+	/* Ascending, apart from each other. How fine they are is the implementation's: no sample
+	 * with the location lies outside of them. */
+	struct samples_span *spans;
+	size_t span_count;
+};
+/* Sets chosen[l] for locations of `tables`; may add names to them, but no locations. */
+typedef enum status samples_choose_fn(
+	void *ctx, struct profile *tables, uint8_t *chosen, struct err *e);
+
 struct samples_db;
 struct samples_view;
 
@@ -135,6 +152,12 @@ struct samples_ops {
 	enum status (*collect)(struct samples_view *v, const struct samples_query *q,
 		const struct str *keep_labels, size_t keep_count, struct profile *out,
 		struct err *e);
+
+	/* Which series, when: from an index where there is one. `choose` is called once, with all
+	 * locations that the picked series may have (or twice, when something is found damaged). */
+	enum status (*where)(struct samples_view *v, const struct samples_query *q,
+		samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
+		size_t *out_count, struct err *e);
 };
 
 /* An implementation's own structures begin with these. */

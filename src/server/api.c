@@ -200,12 +200,14 @@ static const struct query_request defaults_labels = { 0 };
 static const struct query_request defaults_series = { .limit = DEFAULT_SERIES_LIMIT };
 static const struct query_request defaults_flamegraph = { .trim = DEFAULT_TRIM };
 static const struct query_request defaults_top = { 0 };
+static const struct query_request defaults_functions = { 0 };
 
 ANSWER(types, query_write_types)
 ANSWER(labels, query_write_labels)
 ANSWER(series, query_write_series)
 ANSWER(flamegraph, query_write_flame)
 ANSWER(top, query_write_top)
+ANSWER(functions, query_write_functions)
 
 /* /api/labels/NAME/values */
 static enum status answer_values(const struct query_engine *engine, const struct net_request *r,

@@ -137,6 +137,7 @@ net_handler_fn server_handle_label_values;
 net_handler_fn server_handle_series;
 net_handler_fn server_handle_flamegraph;
 net_handler_fn server_handle_top;
+net_handler_fn server_handle_functions;
 net_handler_fn server_handle_pprof;
 
 /* admin.c: /api/admin/… */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Types, label names and label values come from the tables of series and of sets of sample labels;
- * no sample is read. A set of sample labels does not know its series: where a selector picks
- * series, the values of sample labels are those of all series of the tenant in the parts at hand.
+ * no sample is read. Which sets a series has is in a part's index; where there is none (a memtable,
+ * an old part), the rows' series and sets are looked at, if the selector leaves series out.
  */
 #include "store/view.h"
 
@@ -135,9 +135,46 @@ enum status store_types(struct store_view *v, int64_t from_ns, int64_t to_ns, st
 
 /* ---- labels ---- */
 
+static enum status mark_sets(void *ctx, const struct scan_rows *r, struct err *e)
+{
+	(void)e;
+	uint8_t *sets = ctx;
+	for (size_t j = 0; j < r->n; j++)
+		sets[r->set[r->sel ? r->sel[j] : j]] = 1;
+	return OK;
+}
+
 static bool tenant_set(const struct store_view *v, const struct tabs *t, size_t set)
 {
 	return set != 0 && str_eq(t->sample_strings[t->sets[set * (1 + t->name_count)]], v->tenant);
+}
+
+/* The sets of the wanted series, `out` by set. A part's are those of all its time. */
+static enum status find_sets(struct store_view *v, struct source *s, const struct pick *p,
+	const struct samples_query *q, struct budget *b, uint8_t *out, struct err *e)
+{
+	struct tabs *t = &s->tabs;
+	bool all = p->wanted == p->series_count;
+	if (!all && t->set_first) {
+		for (uint32_t i = 0; i < p->series_count; i++)
+			for (uint32_t k = t->set_first[i]; p->series[i] && k < t->set_first[i + 1];
+				k++)
+				out[t->series_sets[k]] = 1;
+	} else if (!all) {
+		struct samples_query any_time = *q;
+		any_time.from_ns = INT64_MIN;
+		any_time.to_ns = INT64_MAX;
+		struct pick rows = *p;
+		rows.sets = NULL;
+		struct scan scan = { v, s, &rows, s->part ? &any_time : q,
+			1u << ROW_SET | 1u << ROW_SERIES };
+		enum status st = scan_run(&scan, mark_sets, out, b, e);
+		if (st != OK)
+			return st;
+	}
+	for (uint32_t i = 0; i < t->set_count; i++)
+		out[i] = (all || out[i]) && tenant_set(v, t, i) && (!p->sets || p->sets[i]);
+	return OK;
 }
 
 /* Names (`name` empty) or values of `name`, of one source. */
@@ -161,14 +198,13 @@ static enum status add_series_texts(const struct source *s, const struct pick *p
 	return OK;
 }
 
-static enum status add_set_names(const struct store_view *v, const struct source *s,
-	const struct pick *p, struct strtab *out)
+static enum status add_set_names(const struct source *s, const uint8_t *sets, struct strtab *out)
 {
 	const struct tabs *t = &s->tabs;
 	size_t width = 1 + t->name_count;
 	bool found[TABLES_NAMES_MAX] = { 0 };
 	for (size_t i = 0; i < t->set_count; i++) {
-		if (!tenant_set(v, t, i) || (p->sets && !p->sets[i]))
+		if (!sets[i])
 			continue;
 		for (size_t k = 1; k < width; k++)
 			found[k - 1] |= t->sets[i * width + k] != 0;
@@ -182,14 +218,14 @@ static enum status add_set_names(const struct store_view *v, const struct source
 	return OK;
 }
 
-static enum status add_set_values(const struct store_view *v, const struct source *s,
-	const struct pick *p, size_t at, uint8_t *seen, struct strtab *out)
+static enum status add_set_values(
+	const struct source *s, const uint8_t *sets, size_t at, uint8_t *seen, struct strtab *out)
 {
 	const struct tabs *t = &s->tabs;
 	size_t width = 1 + t->name_count;
 	for (size_t i = 0; i < t->set_count; i++) {
 		uint32_t id = t->sets[i * width + 1 + at], ignored;
-		if (seen[id] || !tenant_set(v, t, i) || (p->sets && !p->sets[i]))
+		if (seen[id] || !sets[i])
 			continue;
 		seen[id] = 1;
 		enum status st = strtab_intern(out, t->sample_strings[id], &ignored);
@@ -200,26 +236,35 @@ static enum status add_set_values(const struct store_view *v, const struct sourc
 }
 
 static enum status source_texts(struct store_view *v, struct source *s, const struct pick *p,
-	struct str name, struct budget *b, struct strtab *out, struct err *e)
+	const struct samples_query *q, struct str name, struct budget *b, struct strtab *out,
+	struct err *e)
 {
 	if (p->wanted == 0)
 		return OK;
-	enum status st = source_load(v, s, PART_LOAD_SETS, b, e);
+	bool index = s->part && p->wanted != p->series_count;
+	enum status st = source_load(
+		v, s, PART_LOAD_SETS | (index ? PART_LOAD_SYMBOLS | PART_LOAD_INDEX : 0), b, e);
 	if (st != OK)
 		return st;
+	int at = name.len ? tabs_name_find(&s->tabs, name) : -1;
 	uint64_t n = MAX(s->tabs.label_string_count, s->tabs.sample_string_count);
+	uint64_t set_count = !name.len || at >= 0 ? s->tabs.set_count : 0;
 	CLEANUP(free_cleanup) uint8_t *seen = NULL;
+	CLEANUP(free_cleanup) uint8_t *sets = NULL;
 	st = budget_array(b, n, 1, &seen, e);
+	if (st == OK)
+		st = budget_array(b, set_count, 1, &sets, e);
+	if (st == OK && set_count)
+		st = find_sets(v, s, p, q, b, sets, e);
 	if (st != OK)
 		return st;
 	st = add_series_texts(s, p, name, seen, out);
 	memset(seen, 0, n);
-	int at = name.len ? tabs_name_find(&s->tabs, name) : -1;
 	if (st == OK && at >= 0)
-		st = add_set_values(v, s, p, (size_t)at, seen, out);
+		st = add_set_values(s, sets, (size_t)at, seen, out);
 	if (st == OK && !name.len)
-		st = add_set_names(v, s, p, out);
-	budget_give(b, n);
+		st = add_set_names(s, sets, out);
+	budget_give(b, n + set_count);
 	source_done(v, s);
 	return st == OK ? OK : err_set(e, st, "too many label texts");
 }
@@ -239,7 +284,7 @@ static enum status texts(struct store_view *v, const struct samples_query *q, st
 	if (s == OK)
 		s = picks ? view_pick(v, q, &b, picks, e) : err_set(e, E_NOMEM, "labels");
 	for (size_t i = 0; s == OK && i < v->source_count; i++) {
-		s = source_texts(v, &v->sources[i], &picks[i], name, &b, &found, e);
+		s = source_texts(v, &v->sources[i], &picks[i], q, name, &b, &found, e);
 		if (s == OK)
 			s = samples_stopped(q, e);
 	}

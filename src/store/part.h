@@ -41,6 +41,10 @@ enum part_section {
 	PART_FUNCTION_COUNTS,
 	PART_FUNCTION_SERIES,
 	PART_NEEDS,
+	PART_SERIES_SET_COUNTS,
+	PART_SERIES_SETS,
+	PART_LOCATION_COUNTS,
+	PART_LOCATION_SERIES,
 	PART_SAMPLES = 32,
 };
 #define PART_FLAG_MUST_KNOW 1u
@@ -106,9 +110,10 @@ enum part_group {
 	PART_LOAD_STACKS = 4, /* parent, node_location */
 	PART_LOAD_SYMBOLS = 8,
 	PART_LOAD_BLOCKS = 16,
-	PART_LOAD_ALL = 31,
+	PART_LOAD_ALL = 31, /* what rows refer to */
+	PART_LOAD_INDEX = 32,
 };
-#define PART_GROUPS 5
+#define PART_GROUPS 6
 
 struct part_block {
 	uint32_t rows;

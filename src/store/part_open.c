@@ -53,8 +53,8 @@ static enum status parse_toc(struct part *p, struct str toc, struct err *e)
 		if (x.offset > p->bytes || x.length > p->bytes - x.offset)
 			return err_set(e, E_CORRUPT, "%s: section %u lies beyond the file", p->path,
 				x.kind);
-		bool known =
-			(x.kind >= PART_META && x.kind <= PART_NEEDS) || x.kind == PART_SAMPLES;
+		bool known = (x.kind >= PART_META && x.kind <= PART_LOCATION_SERIES) ||
+			     x.kind == PART_SAMPLES;
 		if (!known && (x.flags & PART_FLAG_MUST_KNOW))
 			return err_set(e, E_UNSUPPORTED,
 				"%s: section %u was written by a newer firn, and must be known",
@@ -354,7 +354,11 @@ static uint64_t missing_bytes(const struct part *p, unsigned groups)
 		[PART_LOCATIONS] = 8,
 		[PART_LINES] = 8,
 		[PART_TRIE] = 4,
-		[PART_BLOCKS] = 16 };
+		[PART_BLOCKS] = 16,
+		[PART_SERIES_SET_COUNTS] = 32,
+		[PART_SERIES_SETS] = 32,
+		[PART_LOCATION_COUNTS] = 32,
+		[PART_LOCATION_SERIES] = 32 };
 	uint64_t n = 0;
 	for (size_t i = 0; i < p->section_count; i++) {
 		unsigned kind = p->sections[i].kind;

@@ -286,7 +286,7 @@ enum status part_verify(struct part *p, struct err *e)
 	struct tabs t;
 	enum status s = verify_sections(p, e);
 	if (s == OK)
-		s = part_pin(p, PART_LOAD_ALL, UINT64_MAX, &t, e);
+		s = part_pin(p, PART_LOAD_ALL | PART_LOAD_INDEX, UINT64_MAX, &t, e);
 	if (s != OK)
 		return s;
 	for (uint32_t i = 0; i < t.node_count && s == OK; i++)

@@ -441,10 +441,60 @@ static enum status load_blocks(struct part *p, struct group *g, struct err *e)
 	return OK;
 }
 
+/* Lists of items below `limit`, of `keys` keys. */
+static enum status load_lists(struct part *p, struct group *g, enum part_section counts,
+	uint32_t keys, uint32_t limit, const uint32_t **out_first, const uint32_t **out_items,
+	struct err *e)
+{
+	CLEANUP(part_table_deinit) struct part_table t = { 0 };
+	CLEANUP(part_table_deinit) struct part_table u = { 0 };
+	if (!part_section_has(p, counts) || !part_section_has(p, counts + 1))
+		return OK;
+	enum status s = part_table_read(p, counts, &t, e);
+	if (s == OK)
+		s = part_table_read(p, counts + 1, &u, e);
+	if (s == OK && t.rows != keys)
+		return err_set(e, E_CORRUPT, "section %d: lists of %u keys, there are %u", counts,
+			t.rows, keys);
+	if (s != OK)
+		return s;
+	uint32_t *first = part_group_alloc(g, (size_t)keys + 1, sizeof(*first));
+	uint32_t *items = part_group_alloc(g, u.rows, sizeof(*items));
+	CLEANUP(free_cleanup) uint32_t *n = calloc((size_t)keys + 1, sizeof(*n));
+	if (!first || !items || !n)
+		return err_set(e, E_NOMEM, "%s: an index", p->path);
+	s = part_table_u32(&t, 1, (uint64_t)u.rows + 1, n, e);
+	for (uint32_t i = 0; i < keys && s == OK; i++) {
+		if (n[i] > u.rows - first[i])
+			return err_set(e, E_CORRUPT, "section %d: key %u", counts, i);
+		first[i + 1] = first[i] + n[i];
+	}
+	if (s == OK)
+		s = part_table_u32(&u, 1, limit, items, e);
+	if (s != OK)
+		return s;
+	*out_first = first;
+	*out_items = items;
+	return OK;
+}
+
+/* After labels, sets and symbols. */
+static enum status load_index(struct part *p, struct group *g, struct err *e)
+{
+	struct tabs *t = &p->tabs;
+	t->set_first = t->series_sets = t->location_first = t->location_series = NULL;
+	enum status s = load_lists(p, g, PART_SERIES_SET_COUNTS, t->series_count, t->set_count,
+		&t->set_first, &t->series_sets, e);
+	return s == OK ? load_lists(p, g, PART_LOCATION_COUNTS, t->location_count, t->series_count,
+				 &t->location_first, &t->location_series, e)
+		       : s;
+}
+
 enum status part_load_group(struct part *p, unsigned group, struct err *e)
 {
-	static enum status (*const loaders[PART_GROUPS])(struct part *, struct group *,
-		struct err *) = { load_labels, load_sets, load_stacks, load_symbols, load_blocks };
+	static enum status (*const loaders[PART_GROUPS])(
+		struct part *, struct group *, struct err *) = { load_labels, load_sets,
+		load_stacks, load_symbols, load_blocks, load_index };
 	struct err err = { 0 };
 	enum status s = loaders[group](p, &p->groups[group], &err);
 	if (s == OK)

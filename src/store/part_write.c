@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "codec/codec.h"
+#include "store/part_index.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 
 #define SECTION_BYTES_MAX ((size_t)4 << 30)
 #define HEADER_BYTES 32
+/* An index of locations may have so many pairs, and one more for each 8 rows. */
+#define INDEX_PAIRS_MIN 16384
 
 struct series_span {
 	int64_t first_ns;
@@ -47,6 +50,7 @@ struct part_writer {
 	size_t block_rows;
 	int64_t *values; /* one column of a table at hand */
 	size_t values_cap;
+	struct part_index index;
 };
 
 void part_meta_deinit(struct part_meta *m)
@@ -148,6 +152,7 @@ void part_writer_close(struct part_writer *w)
 	free(w->spans);
 	free(w->periods_ns);
 	free(w->values);
+	part_index_deinit(&w->index);
 	free(w);
 }
 
@@ -256,6 +261,9 @@ enum status part_writer_row(struct part_writer *w, const struct row *row, struct
 	w->last_ns = MAX(w->last_ns, row->time_ns);
 	w->rows++;
 	w->samples += (uint64_t)row->count;
+	enum status s = part_index_row(&w->index, row->series, row->node, row->set);
+	if (s != OK)
+		return err_set(e, s, "the index of a part");
 	size_t i = w->block_rows++;
 	w->rows_of[ROW_SERIES][i] = row->series;
 	w->rows_of[ROW_TIME][i] = row->time_ns;
@@ -503,6 +511,47 @@ static enum status write_batches(
 	return end_table(&tab, PART_BATCHES, e);
 }
 
+/* Two tables: how many items each key has, and the items. */
+static enum status write_lists(struct part_writer *w, const struct part_lists *l, size_t keys,
+	enum part_section counts, struct err *e)
+{
+	if (!l->found)
+		return OK;
+	struct table tab = begin_table(w, keys);
+	TABLE_COLUMN(&tab, 1, i, l->counts[i]);
+	enum status s = end_table(&tab, counts, e);
+	if (s != OK)
+		return s;
+	tab = begin_table(w, l->item_count);
+	TABLE_COLUMN(&tab, 1, i, l->items[i]);
+	return end_table(&tab, counts + 1, e);
+}
+
+static enum status write_index(
+	struct part_writer *w, const struct tabs *t, const struct canon *c, struct err *e)
+{
+	CLEANUP(part_lists_deinit) struct part_lists sets = { 0 };
+	CLEANUP(part_lists_deinit) struct part_lists locations = { 0 };
+	uint32_t n = t->node_count;
+	CLEANUP(free_cleanup) uint32_t *parent = calloc(n, sizeof(*parent));
+	CLEANUP(free_cleanup) uint32_t *location = calloc(n, sizeof(*location));
+	if (!parent || !location)
+		return err_set(e, E_NOMEM, "the index of a part");
+	for (uint32_t i = 1; i < n; i++) {
+		parent[i] = c->nodes.to[t->parent[c->nodes.order[i]]];
+		location[i] = c->locations.to[t->node_location[c->nodes.order[i]]];
+	}
+	struct part_trie trie = { parent, location, n, t->location_count };
+	enum status s = part_index_sets(&w->index, t->series_count, &sets);
+	if (s == OK)
+		s = part_index_locations(
+			&w->index, &trie, INDEX_PAIRS_MIN + w->rows / 8, &locations);
+	if (s != OK)
+		return err_set(e, s, "the index of a part");
+	s = write_lists(w, &sets, t->series_count, PART_SERIES_SET_COUNTS, e);
+	return s == OK ? write_lists(w, &locations, t->location_count, PART_LOCATION_COUNTS, e) : s;
+}
+
 static enum status write_blocks(struct part_writer *w, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf out;
@@ -627,7 +676,7 @@ static enum status write_tables(
 		s = write_locations(w, t, c, e);
 	if (s == OK)
 		s = write_trie(w, t, c, e);
-	return s;
+	return s == OK ? write_index(w, t, c, e) : s;
 }
 
 enum status part_writer_finish(struct part_writer *w, const struct tabs *t, const struct canon *c,

@@ -120,6 +120,11 @@ NODISCARD enum status store_sum_series(struct store_view *v, const struct sample
 NODISCARD enum status store_collect(struct store_view *v, const struct samples_query *q,
 	const struct str *keep_labels, size_t keep_count, struct profile *out, struct err *e);
 
+/* Which series had the chosen locations in their stacks, and when. */
+NODISCARD enum status store_where(struct store_view *v, const struct samples_query *q,
+	samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
+	size_t *out_count, struct err *e);
+
 /* ---- upkeep ---- */
 
 /* Memtable to a part now (tests, shutdown). */

@@ -43,6 +43,12 @@ struct tabs {
 	const struct profile_line *lines;
 	const uint32_t *parent; /* of trie nodes; smaller than the node, but for the root */
 	const uint32_t *node_location;
+	/* The index of a part, NULL where there is none: series_sets[set_first[s] .. set_first[s +
+	 * 1]), and likewise by location. */
+	const uint32_t *set_first;
+	const uint32_t *series_sets;
+	const uint32_t *location_first;
+	const uint32_t *location_series;
 	uint32_t name_count;
 	uint32_t label_string_count;
 	uint32_t sample_string_count;

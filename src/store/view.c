@@ -302,7 +302,15 @@ static enum status collect(struct samples_view *v, const struct samples_query *q
 	return store_collect(mine(v), q, keep_labels, keep_count, out, e);
 }
 
+static enum status where(struct samples_view *v, const struct samples_query *q,
+	samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
+	size_t *out_count, struct err *e)
+{
+	return store_where(mine(v), q, choose, ctx, a, out, out_count, e);
+}
+
 static const struct samples_ops ops = {
+	.where = where,
 	.view_open = view_open,
 	.view_close = view_close,
 	.types = types,

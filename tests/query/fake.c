@@ -471,7 +471,53 @@ static enum status fake_collect(struct samples_view *v, const struct samples_que
 	return OK;
 }
 
+/* A hit for each sample: one series, one time. */
+static enum status fake_where(struct samples_view *v, const struct samples_query *q,
+	samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
+	size_t *out_count, struct err *e)
+{
+	(void)v;
+	struct profile tables;
+	copy_tables(&tables);
+	uint8_t *chosen = ARENA_ARRAY(a, uint8_t, tables.locations.len);
+	struct samples_hit *hits = ARENA_ARRAY(a, struct samples_hit, fake_profile.samples.len + 1);
+	CHECK(chosen && hits);
+	enum status status = choose(ctx, &tables, chosen, e);
+	profile_deinit(&tables);
+	size_t count = 0;
+	EACH_SAMPLE(s)
+	{
+		const struct profile_stack *stack = &fake_profile.stacks.v[s->stack];
+		const struct profile_labels *set = &fake_profile.label_sets.v[s->resource];
+		const struct profile_type *t = type_of(s);
+		bool any = false;
+		for (uint32_t i = 0; i < stack->count; i++)
+			any |= chosen[fake_profile.stack_locations.v[stack->first + i]];
+		if (!any || !wanted(q, s))
+			continue;
+		struct samples_hit *h = &hits[count++];
+		h->type = (struct samples_type){ string(t->name), string(t->sample_type),
+			string(t->sample_unit), string(t->period_type), string(t->period_unit),
+			t->delta, s->time_ns, s->time_ns };
+		h->names = ARENA_ARRAY(a, struct str, set->count + 1);
+		h->values = ARENA_ARRAY(a, struct str, set->count + 1);
+		h->spans = ARENA_NEW(a, struct samples_span);
+		CHECK(h->names && h->values && h->spans);
+		h->label_count = set->count;
+		for (uint32_t i = 0; i < set->count; i++) {
+			h->names[i] = string(fake_profile.labels.v[set->first + i].name);
+			h->values[i] = string(fake_profile.labels.v[set->first + i].value);
+		}
+		h->spans[0] = (struct samples_span){ s->time_ns, s->time_ns };
+		h->span_count = 1;
+	}
+	*out = hits;
+	*out_count = count;
+	return status;
+}
+
 static const struct samples_ops fake_ops = {
+	.where = fake_where,
 	.view_open = fake_view_open,
 	.view_close = fake_view_close,
 	.types = fake_types,

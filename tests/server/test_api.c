@@ -40,6 +40,7 @@ STAND_IN(query_write_labels, "labels")
 STAND_IN(query_write_series, "series")
 STAND_IN(query_write_flame, "flame")
 STAND_IN(query_write_top, "top")
+STAND_IN(query_write_functions, "functions")
 
 enum status query_write_label_values(const struct query_engine *q, const struct query_request *r,
 	struct str name, enum query_format f, struct buf *out, struct err *e)
