@@ -4,6 +4,7 @@
 #include "fuzz/fuzz.h"
 
 #include "net/internal.h"
+#include "tests/pb/sample.h"
 
 #define MESSAGE_MAX 10000
 
@@ -16,7 +17,7 @@ static void decode(enum net_framing f, struct str encoding, struct str body)
 	struct str message;
 	buf_init(&scratch, MESSAGE_MAX);
 	if (net_rpc_decode(f, &r, body, MESSAGE_MAX, &scratch, &message, NULL) == OK) {
-		bool in_place = f == NET_PLAIN || f == NET_CONNECT;
+		bool in_place = f == NET_PLAIN || f >= NET_CONNECT;
 		FUZZ_CHECK(in_place || message.len <= MESSAGE_MAX);
 	}
 	buf_deinit(&scratch);
@@ -43,13 +44,34 @@ static void around(enum net_framing f, struct str message)
 	buf_deinit(&a.body);
 }
 
+/* Objects one behind the other: what is accepted is whole frames. */
+static void objects(struct str text)
+{
+	static const struct pb_method method = { "M", &sample_desc, &sample_desc, true, true };
+	static const struct net_route route = { .rpc = &method };
+	static struct net_exchange x;
+	struct buf frames;
+	struct http_grpc_frame f;
+	x.route = &route;
+	buf_init(&x.message, MESSAGE_MAX);
+	buf_init(&frames, 100 * MESSAGE_MAX);
+	if (net_json_frames(&x, text, &frames, NULL) == OK) {
+		struct str rest = buf_view(&frames);
+		while (rest.len)
+			FUZZ_CHECK(http_grpc_next(&rest, MESSAGE_MAX, &f, NULL) == OK);
+	}
+	buf_deinit(&x.message);
+	buf_deinit(&frames);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 1 || size > MESSAGE_MAX)
 		return 0;
 	struct str rest = str_make(data + 1, size - 1);
-	enum net_framing f = (enum net_framing)(data[0] % (NET_CONNECT + 1));
+	enum net_framing f = (enum net_framing)(data[0] % (NET_REST + 1));
 	decode(f, data[0] & 0x80 ? STR("gzip") : STR(""), rest);
+	objects(rest);
 	around(NET_GRPC, rest);
 	around(NET_GRPC_WEB, rest);
 	return 0;

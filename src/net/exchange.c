@@ -152,6 +152,15 @@ static void write_frames(struct net_exchange *x, struct buf *frames)
 		http_abort(x->stream);
 }
 
+static void begin_stream_answer(struct net_exchange *x)
+{
+	x->rpc_stream->begun = true;
+	net_answer_begin(&x->answer, x->framing, x->rpc_stream->compress);
+	net_access_put(x);
+	http_respond(x->stream, x->answer.http_status, x->answer.headers, x->answer.header_count,
+		HTTP_LENGTH_UNKNOWN);
+}
+
 /* What the handler of a stream has sent, its window, its end. */
 static void deliver_stream(struct net_exchange *x)
 {
@@ -162,15 +171,18 @@ static void deliver_stream(struct net_exchange *x)
 		account(x, n.waiting);
 		if (n.open)
 			http_open_window(x->stream, n.open);
-		if (!st->begun) {
-			st->begun = true;
-			net_answer_begin(&x->answer, x->framing, st->compress);
-			net_access_put(x);
-			http_respond(x->stream, x->answer.http_status, x->answer.headers,
-				x->answer.header_count, HTTP_LENGTH_UNKNOWN);
-		}
-		write_frames(x, &n.out);
-		if (n.finished) {
+		/* REST has no trailers: a failure before any answer has a status of its own. */
+		bool bare = x->framing == NET_REST && n.finished && !st->begun && !n.out.len &&
+			    x->response.status != OK;
+		if (!st->begun && !bare)
+			begin_stream_answer(x);
+		if (!bare)
+			write_frames(x, &n.out);
+		if (bare) {
+			net_answer_make(
+				&x->answer, NET_REST, http_stream_request(x->stream), &x->response);
+			send_answer(x);
+		} else if (n.finished) {
 			x->answered = true;
 			net_answer_end(&x->answer, &x->response);
 			count_answer(x->server, &x->answer, x->response.status);
@@ -534,27 +546,10 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 static void end_stream(struct net_exchange *x)
 {
 	struct net_stream *st = x->rpc_stream;
-	bool open;
 	if (st->running) {
 		net_stream_end(st);
 		return;
 	}
-	CLEANUP(buf_deinit) struct buf binary;
-	buf_init(&binary, x->body.len + 4);
-	struct str frames = buf_view(&x->body);
-	if (x->framing == NET_GRPC_WEB_TEXT) {
-		if (!http_base64_decode(&binary, frames)) {
-			struct err e;
-			err_set(&e, E_INVALID, "the body is not base64");
-			refuse(x, 0, E_INVALID, &e);
-			return;
-		}
-		frames = buf_view(&binary);
-	}
-	account(x, net_stream_feed(st, frames.p, frames.len, &open));
-	st->held = 0;
-	buf_deinit(&x->body);
-	net_stream_end(st);
 	start_stream(x);
 }
 

@@ -65,6 +65,9 @@ enum net_framing net_framing_of(struct str content_type);
 /* The message in a request's body; `scratch` holds what had to be decoded. */
 NODISCARD enum status net_rpc_decode(enum net_framing f, const struct http_request *r,
 	struct str body, size_t message_max, struct buf *scratch, struct str *out, struct err *e);
+struct net_exchange;
+/* The messages of a whole request to a stream, as gRPC's frames. */
+NODISCARD enum status net_rpc_frames(struct net_exchange *x, struct buf *out, struct err *e);
 void net_answer_add(struct net_answer *a, struct str name, struct str value);
 /* Make `a` of what a handler said; `response->body` is left empty. */
 void net_answer_make(struct net_answer *a, enum net_framing f, const struct http_request *r,
@@ -120,6 +123,12 @@ bool net_rest_fits(const char *pattern, struct str path, struct pb_param *out, s
 /* The message of a request in JSON (or of its URL), by x->route->rpc. */
 NODISCARD enum status net_json_message(
 	const struct net_exchange *x, struct str text, struct buf *out, struct err *e);
+/* Objects one behind the other, as gRPC's frames; `text` is used up. */
+NODISCARD enum status net_json_frames(
+	struct net_exchange *x, struct str text, struct buf *out, struct err *e);
+/* One message of a stream: alone, or {"result":…} on a line where there may be more. */
+NODISCARD enum status net_json_piece(
+	const struct net_exchange *x, struct str message, struct buf *out, struct err *e);
 /* x->response.body from protobuf to JSON. */
 void net_json_answer(struct net_exchange *x);
 

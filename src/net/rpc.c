@@ -100,6 +100,25 @@ enum status net_rpc_decode(enum net_framing f, const struct http_request *r, str
 	return OK;
 }
 
+enum status net_rpc_frames(struct net_exchange *x, struct buf *out, struct err *e)
+{
+	struct str body = buf_view(&x->body), text;
+	if (x->framing == NET_GRPC_WEB_TEXT) {
+		if (!http_base64_decode(out, body)) {
+			enum status s = buf_status(out);
+			return s != OK ? s : err_set(e, E_INVALID, "the body is not base64");
+		}
+		return OK;
+	}
+	if (x->framing == NET_REST) {
+		enum status s =
+			decode_body(http_stream_request(x->stream), body, &x->scratch, &text, e);
+		return s != OK ? s : net_json_frames(x, text, out, e);
+	}
+	buf_str(out, body);
+	return buf_status(out);
+}
+
 /* ---- answers ---- */
 
 void net_answer_add(struct net_answer *a, struct str name, struct str value)
@@ -263,6 +282,14 @@ static void make_web(struct net_answer *a, bool text, struct net_response *respo
 	}
 }
 
+/* As grpc-gateway writes a status. */
+static void put_rest_error(struct buf *out, const struct net_response *response)
+{
+	buf_printf(out, "{\"code\":%d,\"message\":", status_grpc(response->status));
+	buf_json_str(out, message_of(response));
+	buf_cstr(out, ",\"details\":[]}");
+}
+
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)
 {
 	*a = (struct net_answer){ .http_status = 200, .framing = f };
@@ -270,6 +297,8 @@ void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)
 	put_date(a);
 	if (f == NET_GRPC)
 		net_answer_add(a, STR("content-type"), STR("application/grpc"));
+	else if (f == NET_REST)
+		net_answer_add(a, STR("content-type"), STR("application/json"));
 	else if (f == NET_GRPC_WEB)
 		net_answer_add(a, STR("content-type"), STR("application/grpc-web+proto"));
 	else
@@ -288,6 +317,14 @@ void net_answer_end(struct net_answer *a, const struct net_response *response)
 		if (response->status != OK)
 			a->trailers[a->trailer_count++] = (struct http_header){ STR("grpc-message"),
 				str_of(a->grpc_message) };
+		return;
+	}
+	if (a->framing == NET_REST) {
+		if (response->status == OK)
+			return;
+		buf_cstr(&a->body, "{\"error\":");
+		put_rest_error(&a->body, response);
+		buf_cstr(&a->body, "}\n");
 		return;
 	}
 	CLEANUP(buf_deinit) struct buf last;
@@ -322,16 +359,16 @@ static void make_unary(
 		make_plain(a, r, response);
 		return;
 	}
-	int code = status_grpc(response->status);
-	struct str message = message_of(response);
 	bool own = a->framing == NET_REST && response->http_status;
 	buf_clear(body);
-	if (a->framing == NET_REST)
-		buf_printf(body, "{\"code\":%d,\"message\":", code);
-	else
-		buf_printf(body, "{\"code\":\"%s\",\"message\":", connect_code(code));
-	buf_json_str(body, message);
-	buf_cstr(body, a->framing == NET_REST ? ",\"details\":[]}" : "}");
+	if (a->framing == NET_REST) {
+		put_rest_error(body, response);
+	} else {
+		buf_printf(body, "{\"code\":\"%s\",\"message\":",
+			connect_code(status_grpc(response->status)));
+		buf_json_str(body, message_of(response));
+		buf_cstr(body, "}");
+	}
 	if (!own)
 		response->http_status = status_http(response->status);
 	make_plain(a, r, response);

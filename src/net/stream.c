@@ -171,22 +171,34 @@ enum status net_stream_receive(struct net_stream *st, struct str *out, bool *out
 	return OK;
 }
 
-static enum status put_frame(struct net_stream *st, struct str message, struct err *e)
+/* A message as the framing has it. */
+static enum status make_piece(
+	struct net_stream *st, struct str message, struct buf *out, struct err *e)
 {
-	CLEANUP(buf_deinit) struct buf small;
-	buf_init(&small, NET_ANSWER_MAX);
-	uint8_t flags = 0;
 	if (message.len > NET_BODY_MAX)
 		return err_set(e, E_LIMIT, "an answer of %zu bytes; the limit is %zu", message.len,
 			NET_BODY_MAX);
+	if (st->x->framing == NET_REST)
+		return net_json_piece(st->x, message, out, e);
+	CLEANUP(buf_deinit) struct buf small;
+	buf_init(&small, NET_ANSWER_MAX);
+	uint8_t flags = 0;
 	if (st->compress && message.len >= NET_COMPRESS_MIN &&
 		codec_gzip(message.p, message.len, NET_COMPRESS_LEVEL, &small) == OK &&
 		small.len < message.len) {
 		flags = HTTP_GRPC_COMPRESSED;
 		message = buf_view(&small);
 	}
+	http_grpc_put(out, flags, message);
+	return buf_status(out);
+}
+
+enum status net_stream_send(struct net_stream *st, struct str message, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf piece;
+	buf_init(&piece, NET_ANSWER_MAX);
+	enum status s = make_piece(st, message, &piece, e);
 	int64_t until = MIN(patience(st), st->x->request.deadline_ns);
-	enum status s = OK;
 	pthread_mutex_lock(&st->lock);
 	while (!st->gone && st->out.len + st->unsent > NET_STREAM_UNSENT_MAX && s == OK)
 		if (!wait_until(st, until) && clock_monotonic_ns() >= until)
@@ -194,17 +206,12 @@ static enum status put_frame(struct net_stream *st, struct str message, struct e
 	if (st->gone)
 		s = err_set(e, E_CANCELED, "the client has gone");
 	if (s == OK) {
-		http_grpc_put(&st->out, flags, message);
+		buf_str(&st->out, buf_view(&piece));
 		s = buf_status(&st->out);
 		post(st);
 	}
 	pthread_mutex_unlock(&st->lock);
 	return s;
-}
-
-enum status net_stream_send(struct net_stream *st, struct str message, struct err *e)
-{
-	return put_frame(st, message, e);
 }
 
 enum status net_stream_wait(struct net_stream *st, int64_t until_ns, struct err *e)
@@ -224,6 +231,26 @@ enum status net_stream_wait(struct net_stream *st, int64_t until_ns, struct err 
 	return s;
 }
 
+static void measure(struct net_stream *st);
+
+/* All messages of a framing that sends them at once: from the body to frames. */
+static enum status fill(struct net_stream *st, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf frames;
+	buf_init(&frames, st->in.max);
+	enum status s = net_rpc_frames(st->x, &frames, e);
+	if (s != OK)
+		return s;
+	pthread_mutex_lock(&st->lock);
+	struct buf empty = st->in;
+	st->in = frames;
+	frames = empty;
+	st->ended = true;
+	measure(st);
+	pthread_mutex_unlock(&st->lock);
+	return OK;
+}
+
 static void *stream_main(void *ctx)
 {
 	struct net_exchange *x = (struct net_exchange *)ctx;
@@ -231,12 +258,17 @@ static void *stream_main(void *ctx)
 	struct net_server *server = x->server;
 	const struct net_route *route = x->route;
 	struct err e = { 0 };
-	route->stream_fn(route->ctx, &x->request, st, &x->response);
-	enum status s = x->response.status;
+	enum status s = x->framing == NET_GRPC ? OK : fill(st, &e);
+	if (s != OK) {
+		net_fail(&x->response, s, &e);
+	} else {
+		route->stream_fn(route->ctx, &x->request, st, &x->response);
+		s = x->response.status;
+	}
 	if (s == OK && !route->rpc->server_streams) {
 		s = buf_status(&x->response.body);
 		if (s == OK)
-			s = put_frame(st, buf_view(&x->response.body), &e);
+			s = net_stream_send(st, buf_view(&x->response.body), &e);
 		if (s != OK)
 			net_fail(&x->response, s, &e);
 	}

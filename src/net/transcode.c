@@ -100,3 +100,53 @@ void net_json_answer(struct net_exchange *x)
 	buf_deinit(&r->body);
 	r->body = json;
 }
+
+/* ---- streams: objects one behind the other ---- */
+
+/* Cut the next object off the front: up to the brace that closes it, whatever stands inside. */
+static bool cut_object(struct str *in, struct str *out)
+{
+	size_t depth = 0, i = 0;
+	bool quoted = false;
+	for (; i < in->len; i++) {
+		char c = in->p[i];
+		if (quoted && c == '\\')
+			i++;
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted && c == '{')
+			depth++;
+		else if (!quoted && c == '}' && depth > 0 && --depth == 0)
+			break;
+	}
+	i = MIN(i + 1, in->len);
+	*out = str_sub(*in, 0, i);
+	*in = str_sub(*in, i, in->len);
+	return str_trim(*out).len > 0;
+}
+
+enum status net_json_frames(struct net_exchange *x, struct str text, struct buf *out, struct err *e)
+{
+	struct str object;
+	for (size_t n = 1; cut_object(&text, &object); n++) {
+		buf_clear(&x->message);
+		enum status s = pb_json_decode(
+			x->route->rpc->input, object, PB_IGNORE_UNKNOWN, &x->message, e);
+		if (s != OK)
+			return err_prefix(e, s, "object %zu", n);
+		http_grpc_put(out, 0, buf_view(&x->message));
+		if (out->failed)
+			return err_set(e, buf_status(out), "object %zu", n);
+	}
+	return OK;
+}
+
+enum status net_json_piece(
+	const struct net_exchange *x, struct str message, struct buf *out, struct err *e)
+{
+	bool many = x->route->rpc->server_streams;
+	buf_cstr(out, many ? "{\"result\":" : "");
+	enum status s = pb_json_encode(x->route->rpc->output, message, PB_EMIT_ZERO, out, e);
+	buf_cstr(out, many ? "}\n" : "");
+	return s == OK ? buf_status(out) : s == E_INVALID ? E_IO : s;
+}

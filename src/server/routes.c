@@ -48,7 +48,8 @@ static const struct rpc rpcs[] = {
 		.rest = "POST /api/profiles/writeraw" },
 	{ &schema_parca_profilestore, "WriteArrow", .fn = server_write_arrow,
 		.rest = "POST /api/profiles/writearrow" },
-	{ &schema_parca_profilestore, "Write", .stream_fn = server_write, .patience_s = 30 },
+	{ &schema_parca_profilestore, "Write", .stream_fn = server_write,
+		.rest = "POST /api/profiles/write", .patience_s = 30 },
 	{ &schema_parca_agents, "Agents", .fn = server_agents, .rest = "GET /api/agents" },
 	{ &schema_parca_telemetry, "ReportPanic", .fn = server_report_panic,
 		.rest = "POST /api/telemetry/panic" },
@@ -57,6 +58,8 @@ static const struct rpc rpcs[] = {
 static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/healthy", .fn = server_handle_healthy, .on_loop = true },
 	{ .method = "GET", .path = "/ready", .fn = server_handle_ready, .on_loop = true },
+	{ .method = "GET", .path = "/-/ready", .fn = server_handle_ready, .on_loop = true },
+	{ .method = "GET", .path = "/-/healthy", .fn = server_handle_healthy, .on_loop = true },
 	{ .method = "GET", .path = "/metrics", .fn = server_handle_metrics },
 	{ .method = "POST", .path = SERVER_OTLP_HTTP, .fn = server_handle_otlp },
 	{ .method = "GET", .path = "/shared/*", .fn = server_handle_shared },

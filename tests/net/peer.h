@@ -148,6 +148,27 @@ static void peer_chat(
 	}
 }
 
+/* Answers t.Pair with the number of messages in `count`; fails where there are none. */
+static void peer_count(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	struct err e;
+	struct str message;
+	bool end = false;
+	uint64_t count = 0;
+	enum status s;
+	(void)ctx;
+	(void)r;
+	while ((s = net_stream_receive(stream, &message, &end, &e)) == OK && !end)
+		count++;
+	if (s == OK && count == 0)
+		s = err_set(&e, E_NOTFOUND, "no message");
+	if (s != OK)
+		net_fail(out, s, &e);
+	else
+		pb_put_u64(&out->body, 2, count);
+}
+
 static const struct net_route peer_routes[] = {
 	{ .method = "POST", .path = "/echo", .fn = peer_echo },
 	{ .method = "GET", .path = "/show/*", .fn = peer_show },
@@ -181,6 +202,16 @@ static const struct net_route peer_routes[] = {
 		.fn = peer_fail,
 		.rest = true,
 		.rpc = &peer_unary },
+	{ .method = "POST",
+		.path = "/rest/count",
+		.stream_fn = peer_count,
+		.rest = true,
+		.rpc = &peer_client },
+	{ .method = "POST",
+		.path = "/rest/chat",
+		.stream_fn = peer_chat,
+		.rest = true,
+		.rpc = &peer_both },
 	{ .method = "POST",
 		.path = "/t.Test/Sum",
 		.stream_fn = peer_sum,

@@ -406,10 +406,46 @@ static void goes_over_web_too(void **state)
 	net_server_stop(s);
 }
 
+/* Objects in, one behind the other; objects out. */
+static void goes_over_rest_too(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	/* clang-format off */
+	static const struct { const char *name, *path, *body, *status, *has; } cases[] = {
+		{ "one answer", "/rest/count", "{\"labelName\":\"a}\\\"{\"} {\"count\":1}\n{}\n", "200", "{\"labelName\":\"\",\"count\":\"3\",\"match\":[]}" },
+		{ "a failure has its status", "/rest/count", " \n", "404", "{\"code\":5,\"message\":\"no message\",\"details\":[]}" },
+		{ "a bad one is named", "/rest/count", "{} {\"count\":\"x\"}", "400", "{\"code\":3,\"message\":\"object 2: count: \\\"x\\\" is not" },
+		{ "one that does not end", "/rest/count", "{} {", "400", "{\"code\":3,\"message\":\"object 2: " },
+		{ "an answer for each", "/rest/chat", "{\"count\":1}{\"count\":2}", "200", "{\"result\":{\"labelName\":\"\",\"count\":\"1\",\"match\":[]}}\n" },
+		{ "no answers", "/rest/chat", "", "200", "transfer-encoding: chunked" },
+	};
+	/* clang-format on */
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf request;
+		CLEANUP(buf_deinit) struct buf out;
+		buf_init(&request, 1 << 20);
+		buf_init(&out, 1 << 20);
+		buf_printf(&request,
+			"POST %s HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: "
+			"%zu\r\n\r\n%s",
+			c->path, strlen(c->body), c->body);
+		peer_exchange(s, request.data, request.len, &out);
+		buf_u8(&out, 0);
+		bool fits = strncmp((const char *)out.data + 9, c->status, 3) == 0 &&
+			    strstr((const char *)out.data, c->has);
+		if (!fits)
+			print_error("%s\n", (const char *)out.data);
+		CHECK_CASE(c, fits);
+	}
+	net_server_stop(s);
+}
+
 TEST_MAIN(cmocka_unit_test(answers_while_messages_come),
 	cmocka_unit_test(takes_what_is_longer_than_a_window),
 	cmocka_unit_test(holds_back_one_stream_only),
 	cmocka_unit_test(waits_for_a_client_that_does_not_read),
 	cmocka_unit_test(ends_with_the_client_or_the_deadline),
 	cmocka_unit_test(bounds_how_many_there_are), cmocka_unit_test(stops_with_the_server),
-	cmocka_unit_test(goes_over_web_too))
+	cmocka_unit_test(goes_over_web_too), cmocka_unit_test(goes_over_rest_too))
