@@ -171,7 +171,7 @@ static enum status prepare_rows(struct merging *m, struct err *e)
 		renumber(c->sets, c->tabs.set_count, &m->canon.sets);
 		c->delta = m->delta;
 		c->keep_time = m->keep_time;
-		c->resolution_ns = m->s->config.resolution_ns;
+		c->resolution_ns = m->meta.resolution_ns;
 		c->order = m->meta.order;
 		c->sorted = meta->order == c->order && meta->resolution_ns == c->resolution_ns &&
 			    ascends(c->nodes, c->tabs.node_count) &&
@@ -181,6 +181,16 @@ static enum status prepare_rows(struct merging *m, struct err *e)
 				"%s: its series are not in canonical order", part_path(c->part));
 	}
 	return OK;
+}
+
+/* What all sources have in common, where they were thinned to it; else what is configured. */
+static int64_t merged_resolution(const struct merging *m)
+{
+	int64_t common = part_meta(m->cursors[0].part)->resolution_ns;
+	for (size_t i = 1; i < m->count; i++)
+		if (part_meta(m->cursors[i].part)->resolution_ns != common)
+			common = 0;
+	return MAX(common, m->s->config.resolution_ns);
 }
 
 /* ---- rows ---- */
@@ -397,7 +407,7 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	char path[STORE_PATH_MAX];
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(m->s);
-	m->meta.resolution_ns = m->s->config.resolution_ns;
+	m->meta.resolution_ns = merged_resolution(m);
 	m->meta.order = m->meta.resolution_ns < FINE_NS ? PART_ORDER_TIME : PART_ORDER_STACK;
 	enum status s = store_check_home(m->s, e);
 	if (s == OK)

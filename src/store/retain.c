@@ -189,7 +189,7 @@ static void by_age_and_size(struct retaining *r, size_t g, int64_t time_ns, uint
 	}
 }
 
-static uint64_t by_total_size(struct retaining *r, uint64_t other_bytes)
+static void by_total_size(struct retaining *r, uint64_t other_bytes)
 {
 	uint64_t limit = r->s->config.retention_bytes;
 	uint64_t sum = MIN(other_bytes, limit / 2);
@@ -199,7 +199,6 @@ static uint64_t by_total_size(struct retaining *r, uint64_t other_bytes)
 		if (sum > limit)
 			c->gone = c->present;
 	}
-	return sum;
 }
 
 /* Bytes of all files but parts: log, quarantine, symbols, whatever else lies in the directory. */
@@ -339,12 +338,10 @@ static void carry_out(struct retaining *r)
 		if (!any && !log_is_behind(s))
 			return;
 		any = true;
-		pthread_mutex_lock(&s->merge_lock);
 		if (c->gone == c->present)
 			drop(r, c);
 		else if (r->now_ns >= s->rewrite_retry_ns)
 			st = rewrite_without(r, c, &e);
-		pthread_mutex_unlock(&s->merge_lock);
 		if (st == E_CORRUPT)
 			store_quarantine(s, c->part, err_text(&e, st));
 		else if (st != OK && st != E_CANCELED && st != E_UNAVAILABLE) {
@@ -366,13 +363,15 @@ static void retain(struct store *s, int64_t now_ns)
 	metric_set(&s->metrics.other_bytes, other);
 	if (!c->retention_ns && !c->retention_bytes && !c->rule_count)
 		return;
-	if (take_parts(&r) != OK || learn_groups(&r) != OK)
-		return;
-	for (size_t g = 0; g < c->rule_count; g++)
-		by_age_and_size(&r, g, c->rules[g].time_ns, c->rules[g].bytes);
-	by_age_and_size(&r, c->rule_count, c->retention_ns, 0);
-	(void)by_total_size(&r, other);
-	carry_out(&r);
+	pthread_mutex_lock(&s->merge_lock); /* the parts stay until it is done */
+	if (take_parts(&r) == OK && learn_groups(&r) == OK) {
+		for (size_t g = 0; g < c->rule_count; g++)
+			by_age_and_size(&r, g, c->rules[g].time_ns, c->rules[g].bytes);
+		by_age_and_size(&r, c->rule_count, c->retention_ns, 0);
+		by_total_size(&r, other);
+		carry_out(&r);
+	}
+	pthread_mutex_unlock(&s->merge_lock);
 }
 
 void store_retain(struct store *s, int64_t now_ns)

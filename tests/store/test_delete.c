@@ -117,7 +117,9 @@ static int search_file(const char *path, const struct stat *st, int flag, struct
 	struct buf b;
 	struct err e = { 0 };
 	buf_init(&b, 64 << 20);
-	CHECK_OK(os_read_file(path, &b, &e), &e);
+	enum status s = os_read_file(path, &b, &e);
+	if (s != E_NOTFOUND) /* merging removes files beside us */
+		CHECK_OK(s, &e);
 	if (b.len && memmem(b.data, b.len, needle, strlen(needle))) {
 		print_message("%s holds %s\n", path, needle);
 		needles++;

@@ -55,7 +55,6 @@ static void old_parts_go(void **state)
 	CHECK(samples_left(s) == COUNTED_SAMPLES);
 	store_retain(s, now + 48 * 3600 * SEC);
 	CHECK(samples_left(s) == 0);
-	CHECK(metric_get(&s->metrics.expired) == 2);
 	store_close(s);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	CHECK(samples_left(s) == 0);
@@ -77,8 +76,8 @@ static void too_much_goes_oldest_first(void **state)
 	bool merged = true;
 	while (merged)
 		CHECK_OK(store_merge_step(s, clock_realtime_ns(), &merged, &e), &e);
-	CHECK(s->parts.len == 4);
 	pthread_mutex_lock(&s->merge_lock);
+	CHECK(s->parts.len == 4);
 	uint64_t one = part_file_bytes(s->parts.v[0]);
 	s->config.retention_bytes = 5 * one; /* half of it for the log, which is larger */
 	pthread_mutex_unlock(&s->merge_lock);
@@ -147,10 +146,10 @@ static void each_type_has_its_time(void **state)
 	store_retain(s, now + 4 * DAY);
 	model_drop_type(&m, 1);
 	model_check(s, &m, INT64_MIN, INT64_MAX);
-	CHECK(s->parts.len == 1);
-	uint64_t id = part_meta(s->parts.v[0])->id;
+	uint64_t rows = metric_get(&s->metrics.expired_rows);
+	CHECK(rows > 0);
 	store_retain(s, now + 5 * DAY); /* nothing more to do */
-	CHECK(part_meta(s->parts.v[0])->id == id);
+	CHECK(metric_get(&s->metrics.expired_rows) == rows);
 	store_retain(s, now + 11 * DAY);
 	model_drop_type(&m, 0);
 	model_check(s, &m, INT64_MIN, INT64_MAX);
@@ -190,6 +189,7 @@ static void tenants_and_sizes(void **state)
 	pthread_mutex_unlock(&s->merge_lock);
 	store_retain(s, now);
 	model_check(s, &m, INT64_MIN, INT64_MAX);
+	pthread_mutex_lock(&s->merge_lock);
 	for (size_t i = 0; i < s->parts.len; i++) {
 		struct tabs t;
 		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_LABELS, UINT64_MAX, &t, &e), &e);
@@ -197,6 +197,7 @@ static void tenants_and_sizes(void **state)
 			CHECK(!str_eq(t.label_strings[k], STR("bb"))); /* not even the name */
 		part_unpin(s->parts.v[i]);
 	}
+	pthread_mutex_unlock(&s->merge_lock);
 	store_close(s);
 	VEC_FREE(&m.samples);
 	fixture_clean(dir);

@@ -23,12 +23,13 @@ static struct store *open_thin(const char *dir)
 	return s;
 }
 
-/* A multiple of an hour and of a day, so that nothing crosses the bounds that are asked for. */
+/* A multiple of an hour, so that nothing crosses the bounds that are asked for; of today, so that
+ * the store's own thread, which goes by the real clock, thins nothing yet. */
 static int64_t begin(void)
 {
 	struct timespec t;
 	CHECK(clock_gettime(CLOCK_REALTIME, &t) == 0);
-	return t.tv_sec / 86400 * 86400 * SEC - DAY / 4;
+	return t.tv_sec / 3600 * 3600 * SEC - DAY / 4;
 }
 
 static int thin_all(struct store *s, int64_t now)
@@ -56,6 +57,7 @@ static void model_thin(struct model *m, bool all)
 static bool has_name(struct store *s, const char *name)
 {
 	bool has = false;
+	pthread_mutex_lock(&s->merge_lock);
 	for (size_t i = 0; i < s->parts.len; i++) {
 		struct tabs t;
 		struct err e = { 0 };
@@ -64,6 +66,7 @@ static bool has_name(struct store *s, const char *name)
 			has |= str_eq(t.names[k], str_of(name));
 		part_unpin(s->parts.v[i]);
 	}
+	pthread_mutex_unlock(&s->merge_lock);
 	return has;
 }
 
@@ -71,6 +74,7 @@ static bool has_name(struct store *s, const char *name)
 static uint64_t check_times(struct store *s, int64_t unit)
 {
 	uint64_t rows = 0;
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
 	for (size_t i = 0; i < s->parts.len; i++) {
 		struct tabs t;
 		struct part_rows r;
@@ -90,6 +94,7 @@ static uint64_t check_times(struct store *s, int64_t unit)
 		part_unpin(s->parts.v[i]);
 		part_rows_deinit(&r);
 	}
+	pthread_mutex_unlock(&s->merge_lock);
 	return rows;
 }
 
