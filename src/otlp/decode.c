@@ -105,7 +105,7 @@ static enum status read_profile_attributes(struct decoder *d, const struct pb_fi
 	struct pb_packed p = pb_packed(f, PB_VARINT);
 	uint64_t i;
 	while (pb_packed_next(&p, &i)) {
-		if (i == 0)
+		if (i == 0 && d->schema != SCHEMA_1_7)
 			continue;
 		if (i >= d->attribute_count || d->attributes[i].name == BAD)
 			return reject(d, "attribute_indices: %" PRIu64 " cannot be used", i);
@@ -125,7 +125,7 @@ static enum status read_own_labels(struct decoder *d, const struct pb_field *f, 
 	struct pb_packed p = pb_packed(f, PB_VARINT);
 	uint64_t i;
 	while (pb_packed_next(&p, &i)) {
-		if (i == 0)
+		if (i == 0 && d->schema != SCHEMA_1_7)
 			continue;
 		if (i >= d->attribute_count || d->attributes[i].name == BAD)
 			return reject_index(d, index, "attribute index", i, d->attribute_count);
@@ -158,7 +158,7 @@ static enum status own_labels(struct decoder *d, const struct pb_field *sample,
 	struct pb_field f;
 	enum status s = OK;
 	while (s == OK && pb_next(&r, &f))
-		if (f.number == 2)
+		if (otlp_sample_role(d->schema, f.number) == ROLE_ATTRIBUTES)
 			s = read_own_labels(d, &f, index, labels, &count);
 	if (s == OK)
 		s = profile_add_labels(d->out, labels, count, out);
@@ -167,91 +167,150 @@ static enum status own_labels(struct decoder *d, const struct pb_field *sample,
 	return s;
 }
 
+/* Heads of a profile: one, but in 1.7 one for each sample type. */
+struct sample_types {
+	uint32_t heads[SAMPLE_TYPES_MAX];
+	uint32_t count;
+};
+
+/* 1.7: a range of the profile's location_indices. */
+static enum status range_stack(
+	struct decoder *d, size_t index, uint64_t start, uint64_t length, uint32_t *out)
+{
+	if (start > d->places.len || length > d->places.len - start)
+		return reject_index(
+			d, index, "end of locations", start + length, d->places.len + 1);
+	VEC_CLEAR(&d->stack);
+	for (uint64_t i = start; i < start + length; i++) {
+		uint32_t id = d->places.v[i];
+		if (id == BAD)
+			return reject_index(d, index, "location", i, d->places.len);
+		if (id != 0 && !VEC_PUSH(&d->stack, id))
+			return E_NOMEM;
+	}
+	return profile_add_stack(d->out, d->stack.v, (uint32_t)d->stack.len, out);
+}
+
+static enum status read_numbers(struct decoder *d, const struct pb_field *f, bool times)
+{
+	bool fixed = times && d->schema != SCHEMA_1_7;
+	struct pb_packed p = pb_packed(f, fixed ? PB_FIXED64 : PB_VARINT);
+	uint64_t v;
+	while (pb_packed_next(&p, &v))
+		if (times ? !VEC_PUSH(&d->times, v) : !VEC_PUSH(&d->values, (int64_t)v))
+			return E_NOMEM;
+	return p.failed ? otlp_torn(d, &p.r, times ? "timestamps_unix_nano" : "values", 0) : OK;
+}
+
 /* The fields of a sample; values and times go to the scratch vectors. */
 static enum status read_sample(
 	struct decoder *d, const struct pb_field *field, size_t index, struct profile_sample *out)
 {
 	struct reader r = pb_message(field);
 	struct pb_field f, attributes = { 0 };
-	struct pb_packed p;
-	uint64_t v;
 	size_t attribute_fields = 0;
+	uint64_t start = 0, length = 0;
+	enum status s = OK;
 	VEC_CLEAR(&d->values);
 	VEC_CLEAR(&d->times);
-	while (pb_next(&r, &f)) {
-		switch (f.number) {
-		case 1:
+	while (s == OK && pb_next(&r, &f)) {
+		switch (otlp_sample_role(d->schema, f.number)) {
+		case ROLE_STACK:
 			out->stack = id_at(&d->stacks, f.u64);
 			if (out->stack == BAD)
 				return reject_index(
 					d, index, "stack_index", f.u64, d->stacks.count);
 			break;
-		case 2:
+		case ROLE_START:
+			start = f.u64;
+			break;
+		case ROLE_LENGTH:
+			length = f.u64;
+			break;
+		case ROLE_ATTRIBUTES:
 			attributes = f;
 			attribute_fields++;
 			break;
-		case 3:
+		case ROLE_LINK:
 			out->link = id_at(&d->links, f.u64);
 			if (out->link == BAD)
 				return reject_index(d, index, "link_index", f.u64, d->links.count);
 			break;
-		case 4:
-			for (p = pb_packed(&f, PB_VARINT); pb_packed_next(&p, &v);)
-				if (!VEC_PUSH(&d->values, (int64_t)v))
-					return E_NOMEM;
-			if (p.failed)
-				return otlp_torn(d, &p.r, "values", d->values.len);
+		case ROLE_VALUES:
+			s = read_numbers(d, &f, false);
 			break;
-		case 5:
-			for (p = pb_packed(&f, PB_FIXED64); pb_packed_next(&p, &v);)
-				if (!VEC_PUSH(&d->times, v))
-					return E_NOMEM;
-			if (p.failed)
-				return otlp_torn(d, &p.r, "timestamps_unix_nano", d->times.len);
+		case ROLE_TIMESTAMPS:
+			s = read_numbers(d, &f, true);
 			break;
 		default:
 			break;
 		}
 	}
-	if (r.failed)
-		return otlp_torn(d, &r, "field", 0);
-	if (attribute_fields == 0)
-		return OK;
+	if (s == OK && r.failed)
+		s = otlp_torn(d, &r, "field", 0);
+	if (s == OK && length)
+		s = range_stack(d, index, start, length, &out->stack);
+	if (s != OK || attribute_fields == 0)
+		return s;
 	bool simple = attribute_fields == 1 && attributes.wire == PB_BYTES;
 	return own_labels(d, field, simple ? &attributes : NULL, index, &out->own);
 }
 
+/* One observation: at timestamp `t`, or at the profile's time when there is none. */
+static enum status add_observation(
+	struct decoder *d, size_t index, struct profile_sample *sample, int64_t value, size_t t)
+{
+	sample->value = value;
+	if (d->times.len) {
+		uint64_t time = d->times.v[t];
+		if (time == 0 || time > INT64_MAX)
+			return reject(d, "samples[%zu]: timestamp %" PRIu64, index, time);
+		sample->time_ns = (int64_t)time;
+	}
+	return value ? profile_add_sample(d->out, sample) : OK;
+}
+
+/* 1.7: a value for each sample type, which holds at each of the timestamps; or, of a single type, a
+ * value for each timestamp. */
+static enum status add_columns(struct decoder *d, size_t index, struct profile_sample *sample,
+	const struct sample_types *types)
+{
+	size_t times = d->times.len, values = d->values.len;
+	if (values != types->count)
+		return reject(d, "samples[%zu]: %zu values of %" PRIu32 " sample types", index,
+			values, types->count);
+	enum status s = OK;
+	for (size_t j = 0; s == OK && j < values; j++) {
+		sample->head = types->heads[j];
+		for (size_t t = 0; s == OK && t < MAX(times, (size_t)1); t++)
+			s = add_observation(d, index, sample, d->values.v[j], t);
+	}
+	return s;
+}
+
 static enum status decode_sample(struct decoder *d, const struct pb_field *field, size_t index,
-	const struct profile_sample *like)
+	const struct profile_sample *like, const struct sample_types *types)
 {
 	struct profile_sample sample = *like;
 	enum status s = read_sample(d, field, index, &sample);
 	if (s != OK)
 		return s;
 	size_t times = d->times.len, values = d->values.len;
-	if (times && values && times != values)
-		return reject(
-			d, "samples[%zu]: %zu values and %zu timestamps", index, values, times);
 	if (times == 0 && values && like->time_ns == 0)
 		return reject(
 			d, "samples[%zu]: no time: neither timestamps nor the profile's", index);
-	for (size_t i = 0; i < MAX(times, values); i++) {
-		sample.value = values ? d->values.v[i] : 1;
-		if (times && (d->times.v[i] == 0 || d->times.v[i] > INT64_MAX))
-			return reject(d, "samples[%zu]: timestamp %" PRIu64, index, d->times.v[i]);
-		if (times)
-			sample.time_ns = (int64_t)d->times.v[i];
-		if (sample.value == 0)
-			continue;
-		s = profile_add_sample(d->out, &sample);
-		if (s != OK)
-			return s;
-	}
-	return OK;
+	if (d->schema == SCHEMA_1_7 && values && (times != values || types->count > 1))
+		return add_columns(d, index, &sample, types);
+	if (times && values && times != values)
+		return reject(
+			d, "samples[%zu]: %zu values and %zu timestamps", index, values, times);
+	for (size_t i = 0; s == OK && i < MAX(times, values); i++)
+		s = add_observation(d, index, &sample, values ? d->values.v[i] : 1, i);
+	return s;
 }
 
-static enum status decode_samples(
-	struct decoder *d, struct str bytes, const struct profile_sample *like)
+static enum status decode_samples(struct decoder *d, struct str bytes,
+	const struct profile_sample *like, const struct sample_types *types)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
@@ -259,7 +318,7 @@ static enum status decode_samples(
 	for (size_t i = 0; pb_next(&r, &f);) {
 		if (FIELD(f.number, f.wire) != FIELD(2, PB_BYTES))
 			continue;
-		enum status s = decode_sample(d, &f, i, like);
+		enum status s = decode_sample(d, &f, i, like, types);
 		if (s != OK)
 			return d->rejected ? s : err_prefix(d->e, s, "samples[%zu]", i);
 		i++;
@@ -270,7 +329,8 @@ static enum status decode_samples(
 /* ---- a profile ---- */
 
 struct head_fields {
-	uint64_t sample_type[2]; /* type_strindex, unit_strindex */
+	uint64_t sample_types[SAMPLE_TYPES_MAX][2]; /* type_strindex, unit_strindex */
+	uint32_t sample_type_count;
 	uint64_t period_type[2];
 	uint64_t time;
 	uint64_t duration;
@@ -288,58 +348,93 @@ static bool read_value_type(const struct pb_field *field, uint64_t out[2])
 	return !r.failed;
 }
 
+/* 1.7: what the ranges of samples are ranges of. */
+static enum status read_places(struct decoder *d, const struct pb_field *f)
+{
+	struct pb_packed p = pb_packed(f, PB_VARINT);
+	uint64_t i;
+	while (pb_packed_next(&p, &i))
+		if (!VEC_PUSH(&d->places, id_at(&d->locations, i)))
+			return E_NOMEM;
+	return p.failed ? otlp_torn(d, &p.r, "location_indices", d->places.len) : OK;
+}
+
+static enum status read_sample_type(
+	struct decoder *d, const struct pb_field *f, struct head_fields *out)
+{
+	/* A field that is not repeated and comes twice: the last one holds. */
+	uint32_t at = d->schema == SCHEMA_1_7 ? out->sample_type_count : 0;
+	if (at == SAMPLE_TYPES_MAX)
+		return reject(d, "more than %d sample types", SAMPLE_TYPES_MAX);
+	out->sample_type_count = at + 1;
+	struct reader r = pb_message(f);
+	return read_value_type(f, out->sample_types[at]) ? OK : otlp_torn(d, &r, "sample_type", at);
+}
+
+static enum status read_head_field(
+	struct decoder *d, const struct pb_field *f, struct head_fields *out)
+{
+	switch (otlp_profile_role(d->schema, f->number)) {
+	case ROLE_SAMPLE_TYPE:
+		return f->wire == PB_BYTES ? read_sample_type(d, f, out) : OK;
+	case ROLE_LOCATIONS:
+		return read_places(d, f);
+	case ROLE_TIME:
+		if (f->wire == PB_FIXED64 || d->schema == SCHEMA_1_7)
+			out->time = f->u64;
+		return OK;
+	case ROLE_DURATION:
+		if (f->wire == PB_VARINT)
+			out->duration = f->u64;
+		return OK;
+	case ROLE_PERIOD_TYPE:
+		if (f->wire == PB_BYTES && !read_value_type(f, out->period_type)) {
+			struct reader r = pb_message(f);
+			return otlp_torn(d, &r, "period_type", 0);
+		}
+		return OK;
+	case ROLE_PERIOD:
+		if (f->wire == PB_VARINT)
+			out->period = (int64_t)f->u64;
+		return OK;
+	case ROLE_ATTRIBUTES:
+		if (f->wire == PB_VARINT || f->wire == PB_BYTES)
+			return read_profile_attributes(d, f);
+		return OK;
+	default:
+		return OK;
+	}
+}
+
 /* Everything but the samples. */
 static enum status read_head_fields(struct decoder *d, struct str bytes, struct head_fields *out)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
 	enum status s = OK;
-	bool sound = true;
-	while (s == OK && sound && pb_next(&r, &f)) {
-		switch (FIELD(f.number, f.wire)) {
-		case FIELD(1, PB_BYTES):
-			sound = read_value_type(&f, out->sample_type);
-			break;
-		case FIELD(3, PB_FIXED64):
-			out->time = f.u64;
-			break;
-		case FIELD(4, PB_VARINT):
-			out->duration = f.u64;
-			break;
-		case FIELD(5, PB_BYTES):
-			sound = read_value_type(&f, out->period_type);
-			break;
-		case FIELD(6, PB_VARINT):
-			out->period = (int64_t)f.u64;
-			break;
-		case FIELD(11, PB_VARINT):
-		case FIELD(11, PB_BYTES):
-			s = read_profile_attributes(d, &f);
-			break;
-		default:
-			break;
-		}
-	}
-	if (s == OK && (r.failed || !sound))
-		return otlp_torn(d, &r, "field", 0);
-	return s;
+	VEC_CLEAR(&d->places);
+	while (s == OK && pb_next(&r, &f))
+		s = read_head_field(d, &f, out);
+	return s == OK && r.failed ? otlp_torn(d, &r, "field", 0) : s;
 }
 
-static enum status make_head(
-	struct decoder *d, const struct head_fields *f, uint32_t name, uint32_t *out)
+static enum status make_head(struct decoder *d, const struct head_fields *f,
+	const uint64_t sample_type[2], uint32_t name, uint32_t *out)
 {
 	struct profile_type t = { .name = name, .delta = f->duration != 0 };
 	struct profile_head h = { .period = f->period,
 		.time_ns = (int64_t)f->time,
 		.duration_ns = (int64_t)f->duration };
+	if (f->period < 0)
+		return reject(d, "period %" PRId64, f->period);
 	if (f->time > INT64_MAX || f->duration > INT64_MAX - f->time)
 		return reject(d, "time_unix_nano or duration_nano is beyond the year 2262");
 	const struct {
 		uint64_t index;
 		uint32_t *to;
 	} parts[] = {
-		{ f->sample_type[0], &t.sample_type },
-		{ f->sample_type[1], &t.sample_unit },
+		{ sample_type[0], &t.sample_type },
+		{ sample_type[1], &t.sample_unit },
 		{ f->period_type[0], &t.period_type },
 		{ f->period_type[1], &t.period_unit },
 	};
@@ -359,22 +454,34 @@ static enum status make_head(
 	return s == OK ? profile_add_head(d->out, &h, out) : s;
 }
 
+static enum status make_heads(
+	struct decoder *d, const struct head_fields *f, uint32_t name, struct sample_types *out)
+{
+	out->count = MAX(f->sample_type_count, 1u); /* none is refused there */
+	enum status s = OK;
+	for (uint32_t i = 0; s == OK && i < out->count; i++)
+		s = make_head(d, f, f->sample_types[i], name, &out->heads[i]);
+	return s;
+}
+
 static enum status decode_whole_profile(struct decoder *d, struct str bytes, uint32_t name)
 {
 	struct head_fields fields = { 0 };
+	struct sample_types types = { 0 };
 	struct profile_sample like = { 0 };
 	enum status s = read_head_fields(d, bytes, &fields);
 	if (s == OK)
-		s = make_head(d, &fields, name, &like.head);
+		s = make_heads(d, &fields, name, &types);
 	if (s != OK)
 		return s;
+	like.head = types.heads[0];
 	like.time_ns = (int64_t)fields.time;
 	if (d->labels.len > UINT32_MAX)
 		return E_LIMIT;
 	s = profile_add_labels(d->out, d->labels.v, (uint32_t)d->labels.len, &like.resource);
 	if (s == E_LIMIT && d->labels.len > PROFILE_LABELS_MAX)
 		return reject(d, "more than %d attributes", PROFILE_LABELS_MAX);
-	return s == OK ? decode_samples(d, bytes, &like) : s;
+	return s == OK ? decode_samples(d, bytes, &like, &types) : s;
 }
 
 /* A refusal is counted here and is no failure of the decoding. */
@@ -493,7 +600,9 @@ static enum status decode_request(struct decoder *d)
 		return OK;
 	if (dictionaries != 1)
 		return err_set(d->e, E_INVALID,
-			dictionaries ? "more than one dictionary" : "no dictionary");
+			dictionaries ? "more than one dictionary"
+				     : "no dictionary (OTLP profiles before 1.7 are not taken)");
+	d->schema = otlp_schema_of(d->message);
 	enum status s = otlp_decode_dictionary(d, dictionary);
 	if (s != OK)
 		return err_prefix(d->e, s, "dictionary");
@@ -540,6 +649,7 @@ enum status otlp_decode(
 	arena_deinit(&d->arena);
 	buf_deinit(&d->text);
 	VEC_FREE(&d->stack);
+	VEC_FREE(&d->places);
 	VEC_FREE(&d->values);
 	VEC_FREE(&d->times);
 	VEC_FREE(&d->labels);

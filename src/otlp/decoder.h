@@ -12,6 +12,42 @@
 #include "otlp/otlp.h"
 #include "pb/pb.h"
 
+/* Which of the schema's versions a message is written in: they share names and differ in numbers.
+ * Versions before 1.7 have no dictionary. */
+enum otlp_schema {
+	SCHEMA_1_7, /* ranges of location_indices, several sample types, element 0 is one of many */
+	SCHEMA_1_8, /* comments before profile_id */
+	SCHEMA_1_9, /* values before attribute_indices */
+	SCHEMA_1_10, /* and 1.11 */
+};
+
+/* What a field of Profile or Sample is, by its number; 0: nothing that is looked at. */
+enum field_role {
+	ROLE_NONE,
+	ROLE_SAMPLE_TYPE,
+	ROLE_SAMPLES,
+	ROLE_LOCATIONS,
+	ROLE_TIME,
+	ROLE_DURATION,
+	ROLE_PERIOD_TYPE,
+	ROLE_PERIOD,
+	ROLE_ATTRIBUTES,
+	ROLE_STACK,
+	ROLE_START,
+	ROLE_LENGTH,
+	ROLE_LINK,
+	ROLE_VALUES,
+	ROLE_TIMESTAMPS
+};
+enum field_role otlp_profile_role(enum otlp_schema s, uint32_t number);
+enum field_role otlp_sample_role(enum otlp_schema s, uint32_t number);
+/* Tells the versions apart by the wire types of fields that have another meaning in each; a message
+ * that shows none of them is of the newest. */
+enum otlp_schema otlp_schema_of(struct str message);
+
+/* Sample types of one profile (one from 1.8 on). */
+#define SAMPLE_TYPES_MAX 16
+
 /* In place of an index: the element is there but cannot be used. */
 #define BAD UINT32_MAX
 
@@ -26,7 +62,7 @@ struct attribute {
 	bool is_frame_kind;
 };
 
-/* ids[i] is element i's index in the profile; element 0 is always 0. */
+/* ids[i] is element i's index in the profile; element 0 is 0 from 1.8 on. */
 struct id_table {
 	uint32_t *ids;
 	size_t count;
@@ -44,6 +80,7 @@ struct decoder {
 	struct profile *out;
 	struct otlp_rejects *rejects;
 	struct err *e;
+	enum otlp_schema schema;
 	struct arena arena; /* the tables below */
 	struct table_run runs[DICT_FIELDS];
 	struct id_table strings, mappings, functions, locations, stacks, links;
@@ -56,6 +93,7 @@ struct decoder {
 	bool rejected;
 	struct buf text;                  /* scratch of otlp_any_value() */
 	VEC(uint32_t) stack;              /* scratch */
+	VEC(uint32_t) places;             /* 1.7: location_indices of one profile, as ids */
 	VEC(int64_t) values;              /* of one sample */
 	VEC(uint64_t) times;              /* of one sample */
 	VEC(struct profile_label) labels; /* resource, scope, profile: grows and is cut back */
@@ -72,9 +110,9 @@ enum status otlp_torn(struct decoder *d, const struct reader *r, const char *wha
 /* An index into an id_table: 0 for 0, BAD when there is no such element or it is bad. */
 static inline uint32_t id_at(const struct id_table *t, uint64_t index)
 {
-	if (index == 0)
-		return 0;
-	return index < t->count ? t->ids[index] : BAD;
+	if (index < t->count)
+		return t->ids[index];
+	return index == 0 ? 0 : BAD;
 }
 
 /* An AnyValue as text: *out is a string's index, 0 when it is not text (arrays, maps, bytes), BAD

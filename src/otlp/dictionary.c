@@ -5,9 +5,9 @@
  * strings; attributes and functions; mappings; locations; stacks; links. Writers keep a table's
  * elements together, so each byte is looked at about twice.
  *
- * Element 0 of each table is its null element whatever it holds. An element with a reference out
- * of range becomes BAD: it harms only those who use it. An element that is not a message ends the
- * decoding.
+ * Element 0 of each table is its null element whatever it holds (from 1.8 on). An element with a
+ * reference out of range becomes BAD: it harms only those who use it. An element that is not a
+ * message ends the decoding.
  */
 #include "otlp/decoder.h"
 
@@ -129,7 +129,7 @@ static enum status decode_table(
 	struct reader r = table_reader(d, field);
 	struct str bytes;
 	for (size_t i = 0; table_next(&r, field, &bytes); i++) {
-		if (i == 0)
+		if (i == 0 && d->schema != SCHEMA_1_7)
 			continue; /* arena memory is zero */
 		enum status s = fn(d, bytes, i, &t->ids[i]);
 		if (s != OK)
@@ -174,6 +174,8 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 		*out = BAD;
 		return OK;
 	}
+	if (fn.name == 0)
+		fn.name = fn.system_name;
 	return profile_add_function(d->out, &fn, out);
 }
 
@@ -194,6 +196,7 @@ static enum status interpret_attribute(struct decoder *d, struct str key, struct
 static enum status decode_attribute(struct decoder *d, struct str bytes, size_t index)
 {
 	struct attribute *a = &d->attributes[index];
+	struct str text = STR(""); /* 1.7: the key itself */
 	uint32_t key = 0;
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
@@ -203,6 +206,8 @@ static enum status decode_attribute(struct decoder *d, struct str bytes, size_t 
 			key = id_at(&d->strings, f.u64);
 		else if (FIELD(f.number, f.wire) == FIELD(2, PB_BYTES))
 			s = otlp_any_value(d, f.bytes, &a->value);
+		else if (FIELD(f.number, f.wire) == FIELD(1, PB_BYTES))
+			text = f.bytes;
 	}
 	if (s != OK)
 		return err_prefix(d->e, s, "attribute_table[%zu]", index);
@@ -213,7 +218,7 @@ static enum status decode_attribute(struct decoder *d, struct str bytes, size_t 
 		*a = (struct attribute){ .name = BAD };
 		return OK;
 	}
-	return interpret_attribute(d, profile_str(d->out, key), a);
+	return interpret_attribute(d, text.len ? text : profile_str(d->out, key), a);
 }
 
 static enum status decode_attributes(struct decoder *d)
@@ -228,7 +233,7 @@ static enum status decode_attributes(struct decoder *d)
 	struct reader r = table_reader(d, DICT_ATTRIBUTE);
 	struct str bytes;
 	for (size_t i = 0; table_next(&r, DICT_ATTRIBUTE, &bytes); i++) {
-		enum status s = i ? decode_attribute(d, bytes, i) : OK;
+		enum status s = i || d->schema == SCHEMA_1_7 ? decode_attribute(d, bytes, i) : OK;
 		if (s != OK)
 			return s;
 	}
@@ -242,11 +247,11 @@ static bool read_attributes(struct decoder *d, const struct pb_field *f,
 	struct pb_packed p = pb_packed(f, PB_VARINT);
 	uint64_t i;
 	while (pb_packed_next(&p, &i)) {
-		if (i >= d->attribute_count && i != 0)
-			*bad = true;
-		else if (i != 0 && d->attributes[i].name != BAD)
+		if (i == 0 && d->schema != SCHEMA_1_7)
+			continue;
+		if (i < d->attribute_count && d->attributes[i].name != BAD)
 			use(element, &d->attributes[i]);
-		else if (i != 0)
+		else
 			*bad = true;
 	}
 	return !p.failed;
@@ -363,7 +368,7 @@ static enum status decode_location(struct decoder *d, struct str bytes, size_t i
 			l.loc.address = f.u64;
 		else if (FIELD(f.number, f.wire) == FIELD(3, PB_BYTES))
 			sound = read_line(d, &f, &l);
-		else if (f.number == 4)
+		else if (f.number == (d->schema == SCHEMA_1_7 ? 5 : 4))
 			sound = read_attributes(d, &f, use_in_location, &l, &bad);
 	}
 	if (r.failed || !sound)
@@ -449,7 +454,7 @@ enum status otlp_decode_dictionary(struct decoder *d, struct str bytes)
 		s = decode_table(d, DICT_MAPPING, &d->mappings, decode_mapping);
 	if (s == OK)
 		s = decode_table(d, DICT_LOCATION, &d->locations, decode_location);
-	if (s == OK)
+	if (s == OK && d->schema != SCHEMA_1_7)
 		s = decode_table(d, DICT_STACK, &d->stacks, decode_stack);
 	if (s == OK)
 		s = decode_table(d, DICT_LINK, &d->links, decode_link);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * otlp: OpenTelemetry profiles (v1development, 1.11) to and from a struct profile.
+ * otlp: OpenTelemetry profiles (v1development, 1.11; read from 1.7 on) to and from a struct
+ * profile.
  *
  * Layer 2 (may use base, pb, profile). Source: opentelemetry-proto,
  * collector/profiles/v1development/profiles_service.proto and
