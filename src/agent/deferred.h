@@ -12,7 +12,7 @@
 #include "base/metrics.h"
 
 /* Samples waiting, of up to 28 KiB each; more are delivered as they stand, and counted. */
-#define DEFERRED_MAX 128
+#define DEFERRED_MAX 256
 /* So long a sample waits for its file. */
 #define DEFERRED_WAIT_NS (10 * NS_PER_SEC)
 

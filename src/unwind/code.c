@@ -7,6 +7,7 @@
  *                       and musl's have none
  *   .plt and its kin    lld writes no call frame information for them, GNU ld does
  *   .init, .fini        crt's functions of pieces: they make a frame, and take it away
+ *   other code          is read, on x86-64 (x86code.c)
  *   rt_sigreturn        musl's signal trampoline. The rule begins one byte early, since a return
  *                       address is looked up by the byte before it
  */
@@ -155,33 +156,67 @@ static const struct unwind_rule none = { .cfa = UNWIND_CFA_NONE };
 static const struct unwind_rule stop = { .cfa = UNWIND_CFA_STOP };
 static const struct unwind_rule signal_frame = { .cfa = UNWIND_CFA_SIGNAL };
 
-/* The signal returns in [from, to). */
-static void put_sigreturns(struct code *c, uint64_t from, uint64_t to, struct pages *out)
+struct reading {
+	struct pages *out;
+	uint64_t at; /* file offset of the code's first byte */
+};
+
+static void put_read_row(void *ctx, size_t offset, struct unwind_rule rule)
+{
+	const struct reading *r = ctx;
+	pages_put(r->out, r->at + offset, rule);
+}
+
+/* [from, to), which has no signal return: what reading the code says. */
+static void put_read_code(struct code *c, uint64_t from, uint64_t to, struct pages *out)
+{
+	struct reading r = { out, from };
+	if (from >= to)
+		return;
+	pages_put(out, from, none);
+	size_t most = MIN(to - from, (uint64_t)CODE_READ_BYTES);
+	CLEANUP(free_cleanup) uint8_t *code = c->machine->code_rows ? malloc(most) : NULL;
+	while (code && r.at < to && c->read_bytes < CODE_READ_BYTES_MAX) {
+		size_t len = MIN((uint64_t)CODE_READ_BYTES, to - r.at);
+		if (objfile_read(c->obj, r.at, code, len, NULL) != OK)
+			return;
+		c->read_bytes += len;
+		r.at += c->machine->code_rows(code, len, r.at + len == to, put_read_row, &r);
+	}
+	if (r.at < to)
+		pages_put(out, r.at, none);
+}
+
+/* Code without information: its signal returns, and what reading the rest says. */
+static void put_code(struct code *c, uint64_t from, uint64_t to, struct pages *out)
 {
 	CLEANUP(free_cleanup) uint8_t *code = malloc(SEARCH_STEP_BYTES);
+	size_t form_bytes = c->machine->sigreturn_bytes_max;
 	uint64_t at = from;
-	uint64_t put_to = from; /* rows ascend: the byte early may belong to the one before */
+	uint64_t put_to = from;
 	while (code && at < to && c->searched_bytes < CODE_SEARCH_BYTES_MAX) {
 		size_t len = MIN((uint64_t)SEARCH_STEP_BYTES, to - at);
 		c->searched_bytes += len;
 		if (objfile_read(c->obj, at, code, len, NULL) != OK)
-			return;
+			break;
 		size_t done = 0;
 		size_t found_len = 0;
 		ptrdiff_t found;
 		while ((found = c->machine->find_sigreturn(code + done, len - done, &found_len)) >=
 			0) {
 			uint64_t begin = at + done + (uint64_t)found;
-			pages_put(out, begin > put_to ? begin - 1 : begin, signal_frame);
+			uint64_t early = begin > put_to ? begin - 1 : begin;
+			put_read_code(c, put_to, early, out);
+			pages_put(out, early, signal_frame);
 			put_to = begin + found_len;
-			pages_put(out, put_to, none);
 			done += (size_t)found + found_len;
 		}
 		if (at + len == to)
-			return;
+			break;
 		/* One that this step cut in two is whole in the next. */
-		at += MAX(done, len - (c->machine->sigreturn_bytes_max - 1));
+		at += MAX(done, len - (form_bytes - 1));
 	}
+	put_read_code(c, put_to, to, out);
 }
 
 /* Code that linkers and start files make. False: none of those that are known. */
@@ -207,14 +242,14 @@ static void put_gap_part(
 		return;
 	pages_put(out, from, none);
 	if (c->entry < from || c->entry >= to) {
-		put_sigreturns(c, from, to, out);
+		put_code(c, from, to, out);
 		return;
 	}
 	uint64_t entry_end = MIN(to, c->entry + CODE_ENTRY_BYTES_MAX);
-	put_sigreturns(c, from, c->entry, out);
+	put_code(c, from, c->entry, out);
 	pages_put(out, c->entry, stop);
 	pages_put(out, entry_end, none);
-	put_sigreturns(c, entry_end, to, out);
+	put_code(c, entry_end, to, out);
 }
 
 void code_put_gap(struct code *c, uint64_t from, uint64_t to, struct pages *out)

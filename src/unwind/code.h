@@ -16,6 +16,10 @@
 #define CODE_CRT_BYTES_MAX 256
 /* Code without information is searched for signal returns up to so much a file. */
 #define CODE_SEARCH_BYTES_MAX ((uint64_t)16 << 20)
+/* And read up to so much: what has more was built with frame pointers (browsers). */
+#define CODE_READ_BYTES_MAX ((uint64_t)4 << 20)
+/* At a time: functions are shorter. */
+#define CODE_READ_BYTES ((size_t)256 << 10)
 
 /* Executable segments and sections that are looked at; files have one to three, and a dozen. */
 #define CODE_SEGMENTS_MAX 256
@@ -36,6 +40,7 @@ struct code {
 	uint64_t entry;                 /* file offset; UINT64_MAX: none that can be trusted */
 	bool entry_is_program;          /* of an executable: outermost whatever its CFI says */
 	uint64_t searched_bytes;
+	uint64_t read_bytes;
 };
 
 /* The machine must be one that is known. */

@@ -16,6 +16,8 @@ struct machine_row {
 	struct unwind_rule rule;
 };
 
+typedef void machine_row_fn(void *ctx, size_t offset, struct unwind_rule rule);
+
 struct unwind_machine {
 	uint16_t elf; /* EM_… */
 	const struct cfi_registers *registers;
@@ -32,6 +34,11 @@ struct unwind_machine {
 	 * section and how it begins; ascending, the first one at 0. 0: not known. */
 	uint32_t (*section_rows)(struct str section, const uint8_t *code, size_t len,
 		struct machine_row out[MACHINE_ROWS_MAX]);
+	/* Rows of code without any information, found by reading it; offsets ascend. Returns how
+	 * many bytes were read: up to a function that goes on behind the end, or all, if `is_last`.
+	 * NULL: not for this machine. */
+	size_t (*code_rows)(
+		const uint8_t *code, size_t len, bool is_last, machine_row_fn *put, void *ctx);
 };
 
 extern const struct unwind_machine x86_machine;

@@ -360,6 +360,7 @@ const struct unwind_machine x86_machine = {
 	.find_sigreturn = x86_find_sigreturn,
 	.is_entry = x86_is_entry,
 	.section_rows = x86_section_rows,
+	.code_rows = x86_code_rows,
 };
 
 const struct unwind_machine *machine_find(uint16_t elf)

@@ -18,5 +18,8 @@ bool x86_is_entry(const uint8_t *code, size_t len);
  * code does not look so. */
 bool x86_find_frame(
 	const uint8_t *code, size_t len, size_t *out_from, size_t *out_to, int *out_bytes);
+/* A longer function has no rules. */
+#define X86_FUNCTION_BYTES_MAX ((size_t)64 << 10)
+size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_fn *put, void *ctx);
 uint32_t x86_section_rows(struct str section, const uint8_t *code, size_t len,
 	struct machine_row out[MACHINE_ROWS_MAX]);

@@ -17,8 +17,8 @@
 #define TABLE_PAGES_MAX 65536 /* of 64 KiB: tables for 4 GiB of text */
 #define FILES_MAX 16384       /* known at a time */
 
-/* A stack is copied at most so often on each CPU: every sample at 20 Hz, a few of them above. */
-#define STACK_INTERVAL_NS 40000000
+/* A stack is copied at most so often on each CPU: each sample up to 200 Hz. */
+#define STACK_INTERVAL_NS 5000000
 /* Leaves of the VMA tree that are looked at for executable mappings. */
 #define STACK_LEAVES_MAX 64
 #define STACK_CHUNK_BYTES 512

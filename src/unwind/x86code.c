@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules from the code itself, where nobody wrote call frame information: musl's libc, assembly of
+ * codecs and crypto libraries.
+ *
+ * The code is read instruction by instruction. What moves rsp is followed; a branch forward carries
+ * what is known there to its target, where the code in between ends with a return or a jump. A
+ * function goes on until a return or jump behind which no branch leads. It is believed only if it
+ * returns, each time with rsp where it was at its beginning, and calls with rsp aligned as the ABI
+ * wants it; else it has no rules, as before. Where
+ * that fails it is tried whether it ends at a call that does not return, with padding behind it.
+ *
+ * Not followed: jumps back into code behind a return, and tables of jumps: code behind an indirect
+ * jump is believed to be its cases. What is behind such a function, or jumps back into it, and does
+ * not return itself, is not believed to be a function of its own.
+ */
+#include "unwind/x86.h"
+
+#include <stdlib.h>
+
+#define TARGETS_MAX 512 /* power of two; branches of one function that are ahead */
+#define ROWS_MAX 2048   /* of one function */
+#define DEPTH_MAX 0x7000
+#define PADDING_ALIGN 16
+
+/* ---- length of an instruction ---- */
+
+struct insn {
+	size_t len;
+	uint8_t map; /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a */
+	uint8_t opcode;
+	uint8_t modrm;
+	bool has_modrm;
+	bool is_vector; /* VEX or EVEX */
+	uint8_t rex;
+	int64_t displacement; /* of modrm */
+	int64_t immediate;
+	uint8_t sib;
+	uint8_t imm_len;
+};
+
+struct cursor {
+	const uint8_t *p;
+	size_t len;
+	size_t at;
+	bool failed;
+};
+
+static uint8_t next(struct cursor *c)
+{
+	if (c->at >= c->len || c->failed) {
+		c->failed = true;
+		return 0;
+	}
+	return c->p[c->at++];
+}
+
+static int64_t next_signed(struct cursor *c, uint32_t bytes)
+{
+	uint64_t v = 0;
+	for (uint32_t i = 0; i < bytes; i++)
+		v |= (uint64_t)next(c) << 8 * i;
+	uint32_t shift = 64 - 8 * bytes;
+	return bytes ? (int64_t)(v << shift) >> shift : 0;
+}
+
+static bool has_modrm_0(uint8_t op)
+{
+	if (op < 0x40)
+		return (op & 7) < 4;
+	return op == 0x63 || op == 0x69 || op == 0x6b || (op >= 0x80 && op <= 0x8f) ||
+	       (op >= 0xc0 && op <= 0xc1) || op == 0xc6 || op == 0xc7 ||
+	       (op >= 0xd0 && op <= 0xd3) || (op >= 0xd8 && op <= 0xdf) || op == 0xf6 ||
+	       op == 0xf7 || op >= 0xfe;
+}
+
+static bool has_modrm_1(uint8_t op)
+{
+	return !((op >= 0x05 && op <= 0x0b) || op == 0x0e || (op >= 0x30 && op <= 0x37) ||
+		 op == 0x77 || (op >= 0x80 && op <= 0x8f) || (op >= 0xa0 && op <= 0xa2) ||
+		 (op >= 0xa8 && op <= 0xaa) || (op >= 0xc8 && op <= 0xcf));
+}
+
+/* Bytes of the immediate of a one-byte opcode; 0xff: no such instruction in 64-bit mode. */
+static uint32_t immediate_0(const struct insn *i, bool is_16)
+{
+	uint32_t z = is_16 ? 2 : 4;
+	uint8_t op = i->opcode;
+	if (op < 0x40) {
+		if ((op & 7) >= 6)
+			return 0xff;
+		return (op & 7) == 4 ? 1 : (op & 7) == 5 ? z : 0;
+	}
+	switch (op) {
+	case 0x60 ... 0x62:
+	case 0x82:
+	case 0x9a:
+	case 0xc4 ... 0xc5:
+	case 0xce:
+	case 0xd4 ... 0xd6:
+	case 0xea:
+		return 0xff;
+	case 0x68:
+	case 0x69:
+	case 0x81:
+	case 0xa9:
+	case 0xc7:
+		return z;
+	case 0x6a:
+	case 0x6b:
+	case 0x70 ... 0x7f:
+	case 0x80:
+	case 0x83:
+	case 0xa8:
+	case 0xb0 ... 0xb7:
+	case 0xc0 ... 0xc1:
+	case 0xc6:
+	case 0xcd:
+	case 0xe0 ... 0xe7:
+	case 0xeb:
+		return 1;
+	case 0xa0 ... 0xa3:
+		return 8;
+	case 0xb8 ... 0xbf:
+		return i->rex & 8 ? 8 : z;
+	case 0xc2:
+	case 0xca:
+		return 2;
+	case 0xc8:
+		return 3;
+	case 0xe8:
+	case 0xe9:
+		return 4;
+	case 0xf6:
+		return (i->modrm & 0x30) == 0 ? 1 : 0;
+	case 0xf7:
+		return (i->modrm & 0x30) == 0 ? z : 0;
+	default:
+		return 0;
+	}
+}
+
+static uint32_t immediate_1(uint8_t op)
+{
+	if (op >= 0x80 && op <= 0x8f)
+		return 4;
+	return (op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba || op == 0xc2 ||
+	       (op >= 0xc4 && op <= 0xc6) || op == 0x0f;
+}
+
+static void read_modrm(struct cursor *c, struct insn *i)
+{
+	i->modrm = next(c);
+	uint8_t mod = i->modrm >> 6;
+	uint8_t rm = i->modrm & 7;
+	uint32_t bytes = mod == 1 ? 1 : mod == 2 ? 4 : 0;
+	if (mod == 3)
+		return;
+	if (rm == 4)
+		i->sib = next(c);
+	if (mod == 0 && (rm == 5 || (rm == 4 && (i->sib & 7) == 5)))
+		bytes = 4;
+	i->displacement = next_signed(c, bytes);
+}
+
+/* VEX and EVEX: the prefix says the map; the opcode follows. */
+static void read_vector_prefix(struct cursor *c, struct insn *i, uint8_t first)
+{
+	i->is_vector = true;
+	uint8_t p0 = next(c);
+	i->map = first == 0xc5 ? 1 : p0 & (first == 0x62 ? 7 : 0x1f);
+	if (first != 0xc5)
+		next(c);
+	if (first == 0x62)
+		next(c);
+	i->opcode = next(c);
+	i->has_modrm = i->map != 1 || i->opcode != 0x77 || first == 0x62;
+	if (i->map == 0 || i->map == 4 || i->map > 6)
+		c->failed = true;
+}
+
+static void read_opcode(struct cursor *c, struct insn *i, uint8_t first)
+{
+	i->opcode = first;
+	if (first == 0xc4 || first == 0xc5 || first == 0x62) {
+		read_vector_prefix(c, i, first);
+		return;
+	}
+	if (first != 0x0f) {
+		i->has_modrm = has_modrm_0(first);
+		return;
+	}
+	i->opcode = next(c);
+	i->map = i->opcode == 0x38 ? 2 : i->opcode == 0x3a ? 3 : 1;
+	if (i->map > 1)
+		i->opcode = next(c);
+	i->has_modrm = i->map > 1 || has_modrm_1(i->opcode);
+}
+
+/* False: no instruction, or it passes the end. */
+static bool decode(const uint8_t *code, size_t len, struct insn *out)
+{
+	struct cursor c = { code, MIN(len, (size_t)15), 0, false };
+	struct insn i = { 0 };
+	bool is_16 = false;
+	uint8_t byte = next(&c);
+	while (byte == 0x66 || byte == 0x67 || byte == 0x2e || byte == 0x36 || byte == 0x3e ||
+		byte == 0x26 || byte == 0x64 || byte == 0x65 || byte == 0xf0 || byte == 0xf2 ||
+		byte == 0xf3) {
+		is_16 = is_16 || byte == 0x66;
+		byte = next(&c);
+		if (c.failed)
+			return false;
+	}
+	if ((byte & 0xf0) == 0x40) {
+		i.rex = byte;
+		byte = next(&c);
+	}
+	read_opcode(&c, &i, byte);
+	if (i.has_modrm)
+		read_modrm(&c, &i);
+	uint32_t bytes = i.map == 3 ? 1 : i.map == 1 ? immediate_1(i.opcode) : 0;
+	if (i.map == 0)
+		bytes = immediate_0(&i, is_16 && !(i.rex & 8));
+	if (bytes == 0xff)
+		return false;
+	i.imm_len = (uint8_t)bytes;
+	i.immediate = next_signed(&c, bytes);
+	i.len = c.at;
+	*out = i;
+	return !c.failed;
+}
+
+/* ---- one function ---- */
+
+enum { RSP = 4, RBP = 5 };
+
+struct known {            /* at an instruction */
+	int32_t depth;    /* bytes that the function has put on the stack; below 0: not known */
+	int32_t fp_depth; /* rbp is the frame pointer: depth where it was set; below 0: it is not */
+	int16_t fp_off;   /* where the caller's rbp is saved, from the CFA; 0: nowhere */
+};
+
+struct target {
+	size_t offset; /* + 1; 0: free */
+	struct known known;
+};
+
+struct function {
+	const uint8_t *code;
+	size_t begin;
+	size_t last_target; /* the branch that leads furthest ahead */
+	uint32_t target_count;
+	struct target targets[TARGETS_MAX];
+	uint32_t row_count;
+	struct machine_row rows[ROWS_MAX];
+	bool returns;
+	bool is_wrong;
+	bool has_table; /* of jumps: what follows may be its cases */
+	/* Of the functions before: where the last one that returned begins, and whether what
+	 * follows it may belong to it still. */
+	size_t before;
+	bool is_suspect;
+};
+
+static const struct known at_entry = { 0, -1, 0 };
+
+static struct target *target_slot(struct function *f, size_t offset)
+{
+	size_t i = offset * 0x9e3779b1u & (TARGETS_MAX - 1);
+	while (f->targets[i].offset && f->targets[i].offset != offset + 1)
+		i = (i + 1) & (TARGETS_MAX - 1);
+	return &f->targets[i];
+}
+
+static void branch_to(struct function *f, size_t offset, struct known k)
+{
+	struct target *t = target_slot(f, offset);
+	if (t->offset)
+		return;
+	if (f->target_count >= TARGETS_MAX / 2) {
+		f->is_wrong = true;
+		return;
+	}
+	*t = (struct target){ offset + 1, k };
+	f->target_count++;
+	f->last_target = MAX(f->last_target, offset);
+}
+
+static struct unwind_rule rule_of(const struct known *k)
+{
+	bool by_fp = k->fp_depth >= 0;
+	int32_t depth = by_fp ? k->fp_depth : k->depth;
+	struct unwind_rule rule = { .cfa = by_fp ? UNWIND_CFA_FP : UNWIND_CFA_SP,
+		.cfa_off = (int16_t)(depth + 8),
+		.ra_off = -8 };
+	if (depth < 0)
+		return (struct unwind_rule){ .cfa = UNWIND_CFA_NONE };
+	if (k->fp_off) {
+		rule.fp = UNWIND_FP_SAVED;
+		rule.fp_off = k->fp_off;
+	}
+	return rule;
+}
+
+static void add_row(struct function *f, size_t offset, const struct known *k)
+{
+	struct unwind_rule rule = rule_of(k);
+	if (f->row_count && memcmp(&f->rows[f->row_count - 1].rule, &rule, sizeof(rule)) == 0)
+		return;
+	if (f->row_count == ROWS_MAX)
+		f->is_wrong = true;
+	else
+		f->rows[f->row_count++] = (struct machine_row){ offset, rule };
+}
+
+static void move_sp(struct known *k, int64_t by)
+{
+	if (k->depth < 0)
+		return;
+	int64_t depth = k->depth + by;
+	k->depth = depth < 0 || depth > DEPTH_MAX ? -1 : (int32_t)depth;
+}
+
+static void push(struct known *k, uint32_t reg)
+{
+	move_sp(k, 8);
+	if (reg == RBP && k->fp_off == 0 && k->depth >= 0 && k->fp_depth < 0)
+		k->fp_off = (int16_t)(-k->depth - 8);
+}
+
+static void pop(struct known *k, uint32_t reg)
+{
+	move_sp(k, -8);
+	if (reg == RBP) {
+		k->fp_off = 0;
+		k->fp_depth = -1;
+	}
+}
+
+/* rsp from rbp + displacement */
+static void sp_from_fp(struct known *k, int64_t displacement)
+{
+	int64_t depth = k->fp_depth - displacement;
+	k->depth = k->fp_depth < 0 || depth < 0 || depth > DEPTH_MAX ? -1 : (int32_t)depth;
+}
+
+struct operands {
+	uint32_t reg, rm;
+	bool is_register; /* rm is one, and no memory */
+	bool by_rsp;      /* memory at rsp + displacement */
+};
+
+static struct operands operands_of(const struct insn *i)
+{
+	bool is_register = i->modrm >> 6 == 3;
+	return (struct operands){
+		.reg = (i->modrm >> 3 & 7) | (i->rex & 4) << 1,
+		.rm = (i->modrm & 7) | (i->rex & 1) << 3,
+		.is_register = is_register,
+		.by_rsp = !is_register && (i->modrm & 7) == 4 && i->sib == 0x24 && !(i->rex & 3),
+	};
+}
+
+/* add, or, adc, sbb, and, sub, xor, cmp with an immediate */
+static void apply_immediate(struct known *k, const struct insn *i, const struct operands *o)
+{
+	uint32_t operation = o->reg & 7;
+	if (!o->is_register || o->rm != RSP)
+		return;
+	if (operation == 0)
+		move_sp(k, -i->immediate);
+	else if (operation == 5)
+		move_sp(k, i->immediate);
+	else if (operation != 7)
+		k->depth = -1;
+}
+
+static void apply_mov(struct known *k, uint32_t to, uint32_t from, bool is_register)
+{
+	if (is_register && to == RBP && from == RSP && k->fp_off)
+		k->fp_depth = k->depth;
+	else if (is_register && to == RSP && from == RBP)
+		sp_from_fp(k, 0);
+	else if (to == RSP)
+		k->depth = -1;
+	else if (to == RBP)
+		k->fp_depth = -1;
+}
+
+static void apply_lea(struct known *k, const struct insn *i, const struct operands *o)
+{
+	if (o->reg == RSP && o->by_rsp)
+		move_sp(k, -i->displacement);
+	else if (o->reg == RSP && o->rm == RBP && i->modrm >> 6 != 0)
+		sp_from_fp(k, i->displacement);
+	else if (o->reg == RSP)
+		k->depth = -1;
+	else if (o->reg == RBP && o->by_rsp && k->fp_off && k->depth >= i->displacement)
+		k->fp_depth = k->depth - (int32_t)i->displacement;
+	else if (o->reg == RBP)
+		k->fp_depth = -1;
+}
+
+/* Opcodes of 64 bits with modrm, where they write rsp or rbp. */
+static void apply_modrm(struct known *k, const struct insn *i)
+{
+	struct operands o = operands_of(i);
+	if (i->opcode == 0x81 || i->opcode == 0x83) {
+		apply_immediate(k, i, &o);
+	} else if (i->opcode == 0x89 && o.is_register) {
+		apply_mov(k, o.rm, o.reg, true);
+	} else if (i->opcode == 0x8b) {
+		apply_mov(k, o.reg, o.rm, o.is_register);
+	} else if (i->opcode == 0x8d) {
+		apply_lea(k, i, &o);
+	} else if (i->opcode == 0x8f) {
+		move_sp(k, -8);
+	} else if (i->opcode == 0xff) {
+		if ((o.reg & 7) == 6)
+			move_sp(k, 8);
+	} else if ((i->opcode < 0x38 || i->opcode == 0x87) && o.is_register) {
+		/* add, sub … of registers, xchg */
+		uint32_t to = i->opcode & 2 && i->opcode != 0x87 ? o.reg : o.rm;
+		if (to == RSP)
+			k->depth = -1;
+		else if (to == RBP)
+			k->fp_depth = -1;
+	}
+}
+
+static void apply(struct known *k, const struct insn *i)
+{
+	uint32_t reg = (i->opcode & 7) | (i->rex & 1) << 3;
+	if (i->is_vector || i->map != 0)
+		return;
+	if (i->opcode >= 0x50 && i->opcode <= 0x57)
+		push(k, reg);
+	else if (i->opcode >= 0x58 && i->opcode <= 0x5f)
+		pop(k, reg);
+	else if (i->opcode == 0x68 || i->opcode == 0x6a || i->opcode == 0x9c)
+		move_sp(k, 8);
+	else if (i->opcode == 0x9d)
+		move_sp(k, -8);
+	else if (i->opcode == 0xc9) { /* leave */
+		sp_from_fp(k, 0);
+		pop(k, RBP);
+	} else if (i->has_modrm && (i->rex & 8 || i->opcode == 0xff || i->opcode == 0x8f))
+		apply_modrm(k, i);
+}
+
+static bool is_padding(const struct insn *i)
+{
+	return (i->map == 0 && (i->opcode == 0x90 || i->opcode == 0xcc)) ||
+	       (i->map == 1 && (i->opcode == 0x1f || i->opcode == 0x0b));
+}
+
+enum flow { FLOW_ON, FLOW_ENDS };
+
+/* A jump or a branch with its target in the instruction. */
+static void follow_branch(struct function *f, const struct insn *i, size_t at,
+	const struct known *k, size_t len, bool is_jump)
+{
+	int64_t to = (int64_t)(at + i->len) + i->immediate;
+	/* With nothing on the stack it may be a call in its own place; where it is not, what begins
+	 * behind the next return has nothing on the stack either. */
+	bool is_bare = k->depth == 0 && k->fp_depth < 0;
+	if (to > (int64_t)at && to < (int64_t)len && !is_bare)
+		branch_to(f, (size_t)to, *k);
+	bool into_before = to >= (int64_t)f->before && to < (int64_t)f->begin;
+	bool leaves = to < (int64_t)f->begin || to > (int64_t)at;
+	if (is_jump && is_bare && leaves && !into_before && !f->is_suspect)
+		f->returns = true;
+}
+
+static bool is_branch(const struct insn *i)
+{
+	if (i->map == 1)
+		return (i->opcode & 0xf0) == 0x80;
+	return i->map == 0 &&
+	       ((i->opcode & 0xf0) == 0x70 || (i->opcode >= 0xe0 && i->opcode <= 0xe3));
+}
+
+/* What the instruction at `at` does to the flow; `k` is what is known before it. */
+static enum flow follow(
+	struct function *f, const struct insn *i, size_t at, const struct known *k, size_t len)
+{
+	if (i->is_vector || i->map > 1)
+		return FLOW_ON;
+	bool is_jump = i->map == 0 && (i->opcode == 0xeb || i->opcode == 0xe9);
+	if (is_jump || is_branch(i)) {
+		follow_branch(f, i, at, k, len, is_jump);
+		return is_jump ? FLOW_ENDS : FLOW_ON;
+	}
+	if (i->map == 1)
+		return i->opcode == 0x0b ? FLOW_ENDS : FLOW_ON; /* ud2 */
+	if (i->opcode == 0xc3 || i->opcode == 0xc2) {
+		f->returns = true;
+		f->is_wrong = f->is_wrong || k->depth != 0;
+		return FLOW_ENDS;
+	}
+	if (i->opcode == 0xff && (i->modrm >> 3 & 7) == 4 && k->depth != 0)
+		f->has_table = true;
+	return i->opcode == 0xf4 ? FLOW_ENDS : FLOW_ON; /* hlt */
+}
+
+static void emit(const struct function *f, size_t end, machine_row_fn *put, void *ctx)
+{
+	bool is_good = f->returns && !f->is_wrong;
+	for (uint32_t i = 0; is_good && i < f->row_count && f->rows[i].offset < end; i++)
+		put(ctx, f->rows[i].offset, f->rows[i].rule);
+	if (!is_good && f->begin < end)
+		put(ctx, f->begin, (struct unwind_rule){ .cfa = UNWIND_CFA_NONE });
+}
+
+static void begin_function(struct function *f, size_t at)
+{
+	if (f->target_count)
+		memset(f->targets, 0, sizeof(f->targets));
+	f->begin = at;
+	f->last_target = 0;
+	f->target_count = 0;
+	f->row_count = 0;
+	f->returns = false;
+	f->is_wrong = false;
+	f->has_table = false;
+}
+
+static bool is_call(const struct insn *i)
+{
+	return !i->is_vector && i->map == 0 &&
+	       (i->opcode == 0xe8 || (i->opcode == 0xff && (i->modrm >> 3 & 7) == 2));
+}
+
+/* Read one function from f->begin on; its end. With `calls_end` a call with padding behind it ends
+ * it. What does not end before `len` is wrong. */
+static size_t read_function(struct function *f, size_t len, bool calls_end)
+{
+	struct known k = at_entry;
+	size_t at = f->begin;
+	bool ended = false; /* the instruction before does not lead here */
+	bool after_call = false;
+	len = MIN(len, f->begin + X86_FUNCTION_BYTES_MAX);
+	while (at < len) {
+		struct insn i;
+		const struct target *t = f->target_count ? target_slot(f, at) : NULL;
+		if (t && t->offset && (ended || k.depth < 0))
+			k = t->known;
+		if (t && t->offset)
+			ended = false;
+		if (!decode(f->code + at, len - at, &i)) {
+			f->is_wrong = true;
+			return MIN((at | (PADDING_ALIGN - 1)) + 1, len);
+		}
+		if (ended && at > f->last_target && !is_padding(&i))
+			return at;
+		if (calls_end && after_call && is_padding(&i) && at > f->last_target) {
+			ended = true;
+			f->returns = true;
+		}
+		after_call = is_call(&i);
+		/* The ABI: rsp + 8 is a multiple of 16 where a function begins. */
+		if (after_call && k.depth >= 0 && k.depth % 16 != 8)
+			f->is_wrong = true;
+		add_row(f, at, &k);
+		if (follow(f, &i, at, &k, len) == FLOW_ENDS)
+			ended = true;
+		apply(&k, &i);
+		at += i.len;
+	}
+	f->is_wrong = f->is_wrong || !ended;
+	return len;
+}
+
+size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_fn *put, void *ctx)
+{
+	CLEANUP(free_cleanup) struct function *f = calloc(1, sizeof(*f));
+	size_t at = 0;
+	if (!f)
+		return len; /* no rules, then */
+	f->code = code;
+	f->before = 0;
+	f->is_suspect = false;
+	while (at < len) {
+		if (!is_last && at > 0 && len - at < X86_FUNCTION_BYTES_MAX)
+			return at;
+		begin_function(f, at);
+		size_t end = read_function(f, len, false);
+		if (f->is_wrong || !f->returns) {
+			begin_function(f, at);
+			end = read_function(f, len, true);
+		}
+		if (f->returns && !f->is_wrong)
+			f->before = f->begin;
+		f->is_suspect = f->has_table || f->is_wrong || (f->is_suspect && !f->returns);
+		emit(f, end, put, ctx);
+		at = end;
+	}
+	return len;
+}
