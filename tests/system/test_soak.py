@@ -195,7 +195,7 @@ def main():
     templates = [Template(i, stacks, dice) for i in range(HOSTS)]
     print(f"{HOSTS} hosts, {SAMPLES} samples and {len(templates[0].body) / 1024:.0f} KiB a batch", flush=True)
     try:
-        flags = [f"--storage-memory={limit_mib}MB", f"--storage-retention-size={RETENTION_SIZE}"]
+        flags = [f"--storage-memory={limit_mib}MiB", f"--storage-retention-size={RETENTION_SIZE}"]
         server = firn.Firn(program, "server", storage, *flags)
         share = HOSTS // SENDERS
         senders = [Sender(i, server.address, templates[i * share : (i + 1) * share]) for i in range(SENDERS)]
