@@ -4,18 +4,16 @@
 static const char *const names[MEMORY_SHARES] = {
 	[MEMORY_INGEST] = "batches on their way in",
 	[MEMORY_QUERIES] = "questions",
-	[MEMORY_MERGE] = "merging",
 };
-static const uint64_t eighths[MEMORY_SHARES] = {
+static const uint64_t sixteenths[MEMORY_SHARES] = {
 	[MEMORY_INGEST] = 1,
-	[MEMORY_QUERIES] = 2,
-	[MEMORY_MERGE] = 1,
+	[MEMORY_QUERIES] = 4,
 };
 
 void memory_init(struct memory_shares *m, uint64_t budget_bytes)
 {
 	for (int i = 0; i < MEMORY_SHARES; i++) {
-		m->limit[i] = budget_bytes / 8 * eighths[i];
+		m->limit[i] = budget_bytes / 16 * sixteenths[i];
 		atomic_init(&m->used[i], 0);
 		atomic_init(&m->refused[i], 0);
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store/memory: who may hold how much of the memory budget (--storage-memory), so that all together
- * stay within it, whatever the load. In eighths:
+ * stay within it, whatever the load. In sixteenths:
  *
- *   1  the memtable that is being filled (store.c reserves)    1  the one that is being written
- *   1  what writing it takes                                   1  batches on their way in
- *   2  questions, all together                                 1  tables of parts that are kept
- *   1  merging
+ *   2  the memtable that is being filled (store.c reserves)   1  batches on their way in
+ *   2  the one that is being written                          4  questions, all together
+ *   2  what writing it takes                                  1  tables of parts that are kept
+ *   4  merging (merge.c)
  *
- * The first three and the tables are bounded where they are used; this holds the others: take
- * before allocating, give back after freeing.
+ * Batches on their way in and questions take from here before they allocate, and give back after
+ * they have freed; the others are bounded where they are used.
  *
  * Layer 3, private to store/. Thread safe.
  */
@@ -19,7 +19,7 @@
 
 #include <stdatomic.h>
 
-enum memory_share { MEMORY_INGEST, MEMORY_QUERIES, MEMORY_MERGE, MEMORY_SHARES };
+enum memory_share { MEMORY_INGEST, MEMORY_QUERIES, MEMORY_SHARES };
 
 struct memory_shares {
 	uint64_t limit[MEMORY_SHARES];

@@ -3,6 +3,11 @@
  * Tables of all sources are interned into one, and canonically numbered; then the rows of all
  * sources come out of one k-way merge, equal ones summed, into the new part. The new part says
  * which it replaces; it takes their place in one step under the lock; then their files go.
+ *
+ * Memory is a budget: tables, and the rows that have to be sorted, of all sources together. What
+ * does not fit is tried with half the sources, at last with one that is not sorted yet (sorted
+ * ones are read as they lie, so they take little afterwards); what does not fit even then is left
+ * alone.
  */
 #include "store/merge.h"
 
@@ -11,6 +16,11 @@
 #include <stdlib.h>
 
 #define STOP_CHECK_ROWS 65536
+#define MERGE_MEMORY_SHARE 4 /* of the store's memory */
+#define TOO_LARGE_MAX 4096
+/* Of a row: in a block that is read (struct part_rows); gathered and sorted. */
+#define BLOCK_ROW_BYTES 36
+#define SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))
 /* Coarser times are the same for many rows, and lie best behind the stack; finer ones ascend. */
 #define FINE_NS NS_PER_SEC
 
@@ -29,6 +39,8 @@ struct merging {
 	struct part_meta meta;
 	VEC(struct batch_seen) batches;
 	struct part *damaged;
+	uint64_t budget;
+	bool has_unsorted; /* among several sources */
 };
 
 static void merging_deinit(struct merging *m)
@@ -44,7 +56,27 @@ static void merging_deinit(struct merging *m)
 	VEC_FREE(&m->batches);
 }
 
-static enum status choose(struct merging *m, int64_t now_ns)
+static bool is_left_alone(const struct store *s, uint64_t id)
+{
+	for (size_t i = 0; i < s->too_large.len; i++)
+		if (s->too_large.v[i] == id)
+			return true;
+	return false;
+}
+
+/* With merge_lock held: not tried again until the next start. */
+static void leave_alone(struct store *s, const struct merging *m)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		uint64_t id = part_meta(m->cursors[i].part)->id;
+		if (s->too_large.len < TOO_LARGE_MAX)
+			(void)!VEC_PUSH(&s->too_large, id);
+		metric_add(&s->metrics.merges_too_large, 1);
+	}
+}
+
+/* At most `most` sources; one alone is one that is not sorted. */
+static enum status choose(struct merging *m, int64_t now_ns, size_t most)
 {
 	struct store *s = m->s;
 	size_t chosen[MERGE_SOURCES_MAX];
@@ -55,9 +87,15 @@ static enum status choose(struct merging *m, int64_t now_ns)
 		const struct part_meta *meta = part_meta(s->parts.v[i]);
 		v[i] = (struct merge_candidate){ s->parts.v[i], part_file_bytes(s->parts.v[i]),
 			meta->level, meta->last_ns };
+		if (is_left_alone(s, meta->id))
+			v[i].bytes = UINT64_MAX;
 	}
 	size_t n = v ? merge_choose(v, s->parts.len, now_ns, chosen) : 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
+		m->has_unsorted |= v[chosen[i]].level == 0;
+	for (size_t i = 0; i < n && m->count < most; i++) {
+		if (most == 1 && m->has_unsorted && v[chosen[i]].level != 0)
+			continue;
 		struct merge_cursor *c = &m->cursors[m->count++];
 		c->part = part_ref(v[chosen[i]].part);
 		part_rows_init(&c->rows);
@@ -73,7 +111,7 @@ static enum status pin_sources(struct merging *m, struct err *e)
 	for (size_t i = 0; i < m->count; i++) {
 		struct merge_cursor *c = &m->cursors[i];
 		enum status s = part_pin(
-			c->part, PART_LOAD_LABELS | PART_LOAD_SETS, UINT64_MAX, &c->tabs, e);
+			c->part, PART_LOAD_LABELS | PART_LOAD_SETS, m->budget, &c->tabs, e);
 		if (s != OK) {
 			m->damaged = c->part;
 			return s;
@@ -104,6 +142,40 @@ static enum status union_of_names(struct merging *m, struct str *names, uint32_t
 	return OK;
 }
 
+/* Within the budget, with `more` bytes? */
+static enum status check_budget(const struct merging *m, uint64_t more, struct err *e)
+{
+	uint64_t bytes = tables_bytes(&m->tables) + more;
+	if (bytes <= m->budget)
+		return OK;
+	return err_set(e, E_LIMIT, "merging %zu parts takes %llu MiB of memory; %llu are allowed",
+		m->count, (unsigned long long)(bytes >> 20), (unsigned long long)(m->budget >> 20));
+}
+
+/* What reading the rows of a source takes: a block; unless they lie sorted, a whole series too. */
+static uint64_t row_bytes(const struct merge_cursor *c)
+{
+	uint64_t block = 0, series = 0;
+	for (size_t i = 0; i < c->block_count; i++)
+		block = MAX(block, (uint64_t)c->blocks[i].rows);
+	for (uint32_t i = 0; i < c->tabs.series_count && !c->sorted; i++)
+		series = MAX(series, c->tabs.series[i].rows);
+	return block * BLOCK_ROW_BYTES + MIN(series, part_meta(c->part)->rows) * SORT_ROW_BYTES;
+}
+
+static enum status check_rows(const struct merging *m, struct err *e)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct merge_cursor *c = &m->cursors[i];
+		bytes += row_bytes(c);
+		bytes += ((uint64_t)c->tabs.series_count + c->tabs.node_count + c->tabs.set_count) *
+			 sizeof(uint32_t);
+	}
+	/* One source alone cannot be made smaller, and is no larger than a memtable was. */
+	return m->count == 1 ? OK : check_budget(m, bytes, e);
+}
+
 static enum status merge_tables(struct merging *m, struct err *e)
 {
 	struct str names[TABLES_NAMES_MAX];
@@ -112,14 +184,16 @@ static enum status merge_tables(struct merging *m, struct err *e)
 	if (s == OK)
 		s = union_of_names(m, names, &name_count);
 	if (s == OK)
-		s = tables_init(&m->tables, m->s->config.memory_bytes / 2, names, name_count);
+		s = tables_init(&m->tables, m->budget, names, name_count);
 	m->has_tables = s == OK;
 	for (size_t i = 0; i < m->count && s == OK; i++) {
 		struct merge_cursor *c = &m->cursors[i];
-		s = part_pin(c->part, PART_LOAD_ALL, UINT64_MAX, &c->tabs, e);
+		s = part_pin(c->part, PART_LOAD_ALL, m->budget, &c->tabs, e);
 		if (s == OK) {
 			part_unpin(c->part); /* the first pin stays */
 			s = merge_tables_add(&m->tables, &c->tabs, c, e);
+			if (s == OK)
+				s = check_budget(m, 0, e);
 			c->blocks = part_blocks(c->part, &c->block_count);
 			part_forget(c->part, PART_LOAD_SETS | PART_LOAD_STACKS | PART_LOAD_SYMBOLS);
 		}
@@ -415,6 +489,8 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	if (s == OK)
 		s = prepare_rows(m, e);
 	if (s == OK)
+		s = check_rows(m, e);
+	if (s == OK)
 		s = make_meta(m, now_ns, e);
 	if (s != OK)
 		return s;
@@ -435,24 +511,47 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	return OK;
 }
 
-enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e)
+/* With merge_lock held: one merge of *most sources at most. E_LIMIT: *most says what to try next.
+ */
+static enum status merge_some(
+	struct store *s, int64_t now_ns, size_t *most, bool *out_any, struct err *e)
 {
-	*out = false;
 	struct merging *m = calloc(1, sizeof(*m));
 	if (!m)
 		return err_set(e, E_NOMEM, "a merge");
 	m->s = s;
-	pthread_mutex_lock(&s->merge_lock);
-	enum status st = now_ns < s->merge_retry_ns ? OK : choose(m, now_ns);
-	bool any = st == OK && m->count > 0;
-	if (any)
+	m->budget = s->config.memory_bytes / MERGE_MEMORY_SHARE;
+	enum status st = choose(m, now_ns, *most);
+	*out_any = st == OK && m->count > 0;
+	if (*out_any)
 		st = run(m, now_ns, e);
 	if (st == E_CORRUPT && m->damaged) {
 		store_quarantine(s, m->damaged, err_text(e, st));
 		st = OK; /* the others may be merged next */
 	}
+	/* Half of them; one alone only to sort it. */
+	if (st == E_LIMIT && m->count > (m->has_unsorted ? 1 : 2)) {
+		*most = m->count > 2 ? (m->count + 1) / 2 : 1;
+	} else if (st == E_LIMIT) {
+		leave_alone(s, m);
+		st = OK;
+	}
 	merging_deinit(m);
 	free(m);
+	return st;
+}
+
+enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e)
+{
+	*out = false;
+	size_t most = MERGE_SOURCES_MAX;
+	bool any = false;
+	enum status st = OK;
+	pthread_mutex_lock(&s->merge_lock);
+	if (now_ns >= s->merge_retry_ns)
+		do
+			st = merge_some(s, now_ns, &most, &any, e);
+		while (st == E_LIMIT);
 	if (st == E_CANCELED) {
 		any = false;
 		st = OK;

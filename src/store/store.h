@@ -187,6 +187,8 @@ NODISCARD enum status store_export_split(
 	X(query_bytes, GAUGE, "firn_store_query_bytes", "Memory held by questions.")         \
 	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")       \
 	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                    \
+	X(merges_too_large, COUNTER, "firn_store_unmerged_parts_total",                      \
+		"Parts left as they are: merging them takes more memory than there is.")     \
 	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.") \
 	X(expired_rows, COUNTER, "firn_store_expired_rows_total", "Rows dropped by age.")    \
 	X(thinned, COUNTER, "firn_store_thinned_parts_total", "Parts made coarser.")         \

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-enum { BUDGET = 8 << 20, THREADS = 4, ROUNDS = 20000, PIECE = 300 << 10 };
+enum { BUDGET = 16 << 20, THREADS = 4, ROUNDS = 20000, PIECE = 300 << 10 };
 
 static void shares_have_limits(void **state)
 {
@@ -17,10 +17,10 @@ static void shares_have_limits(void **state)
 	CHECK(memory_take(&m, MEMORY_INGEST, 600 << 10, &e) == E_UNAVAILABLE);
 	CHECK(strstr(e.text, "batches on their way in") != NULL);
 	CHECK_OK(memory_take(&m, MEMORY_INGEST, 400 << 10, &e), &e);
-	CHECK_OK(memory_take(&m, MEMORY_QUERIES, 2 << 20, &e), &e); /* a share of its own */
+	CHECK_OK(memory_take(&m, MEMORY_QUERIES, 4 << 20, &e), &e); /* a share of its own */
 	CHECK(memory_take(&m, MEMORY_QUERIES, 1, &e) == E_UNAVAILABLE);
 	CHECK(atomic_load(&m.refused[MEMORY_QUERIES]) == 1);
-	memory_give(&m, MEMORY_QUERIES, 2 << 20);
+	memory_give(&m, MEMORY_QUERIES, 4 << 20);
 	CHECK(memory_used(&m, MEMORY_QUERIES) == 0);
 	CHECK(memory_take(&m, MEMORY_INGEST, UINT64_MAX, &e) == E_UNAVAILABLE);
 }
@@ -31,12 +31,12 @@ static void alone_is_served(void **state)
 	struct memory_shares m;
 	struct err e = { 0 };
 	memory_init(&m, BUDGET);
-	CHECK_OK(memory_take(&m, MEMORY_MERGE, 5 << 20, &e), &e);
-	CHECK_OK(memory_take_more(&m, MEMORY_MERGE, 5 << 20, 5 << 20, &e), &e);
-	CHECK(memory_take(&m, MEMORY_MERGE, 1, &e) == E_UNAVAILABLE);
-	memory_give(&m, MEMORY_MERGE, 10 << 20);
-	CHECK_OK(memory_take(&m, MEMORY_MERGE, 1, &e), &e);
-	CHECK(memory_take_more(&m, MEMORY_MERGE, 0, 2 << 20, &e) == E_UNAVAILABLE);
+	CHECK_OK(memory_take(&m, MEMORY_QUERIES, 5 << 20, &e), &e);
+	CHECK_OK(memory_take_more(&m, MEMORY_QUERIES, 5 << 20, 5 << 20, &e), &e);
+	CHECK(memory_take(&m, MEMORY_QUERIES, 1, &e) == E_UNAVAILABLE);
+	memory_give(&m, MEMORY_QUERIES, 10 << 20);
+	CHECK_OK(memory_take(&m, MEMORY_QUERIES, 1, &e), &e);
+	CHECK(memory_take_more(&m, MEMORY_QUERIES, 0, 5 << 20, &e) == E_UNAVAILABLE);
 }
 
 static void *take_and_give(void *ctx)

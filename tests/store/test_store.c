@@ -285,6 +285,184 @@ static void periods_that_differ_weigh(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(stores_and_answers), cmocka_unit_test(periods_that_differ_weigh),
-	cmocka_unit_test(labels_of_all_kinds), cmocka_unit_test(memory_has_a_limit),
-	cmocka_unit_test(idles), cmocka_unit_test(second_store_is_refused))
+/* ---- memory ---- */
+
+enum { NAMES = 5000, WRITERS = 6, WRITES = 12 };
+
+/* NAMES samples, each with a function that nobody else has. */
+static void make_wide(struct profile *p, uint32_t n)
+{
+	char name[128];
+	CHECK(profile_init(p, 16 << 20) == OK);
+	uint32_t head = fx_head(p, "cpu", true, 1);
+	for (uint32_t i = 0; i < NAMES; i++) {
+		uint32_t frame, stack;
+		snprintf(name, sizeof(name), "%0100u", n * NAMES + i);
+		frame = fx_named(p, name, 1, NULL);
+		CHECK(profile_add_stack(p, &frame, 1, &stack) == OK);
+		fx_sample(p, T0 + (int64_t)n * SEC, 1, head, stack, 0, 0);
+	}
+}
+
+static int64_t total_between(struct store *s, int64_t from, int64_t to)
+{
+	struct fx_query f;
+	struct store_view *v;
+	struct samples_tree t;
+	struct err e = { 0 };
+	struct samples_query *q = fx_query(&f, CPU, from, to);
+	q->memory_bytes = 256 << 20;
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+	int64_t total = t.total;
+	samples_tree_deinit(&t);
+	store_view_close(v);
+	fx_query_end(&f);
+	return total;
+}
+
+static size_t merge_all(struct store *s, int64_t now_ns)
+{
+	struct err e = { 0 };
+	bool merged = true;
+	for (int i = 0; i < 100 && merged; i++)
+		CHECK_OK(store_merge_step(s, now_ns, &merged, &e), &e);
+	CHECK(!merged); /* what does not fit is not tried for ever */
+	pthread_mutex_lock(&s->lock);
+	size_t n = s->parts.len;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+static void merging_has_a_budget(void **state)
+{
+	(void)state;
+	enum { PARTS = 9 };
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	c.memory_bytes = 16 << 20;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (uint32_t n = 0; n < PARTS; n++) {
+		struct profile p;
+		make_wide(&p, n);
+		CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ n + 1, 1 }, &e), &e);
+		CHECK_OK(store_flush(s, &e), &e);
+		profile_deinit(&p);
+	}
+	size_t left = merge_all(s, T0 + 90000 * SEC);
+	print_message("%zu parts of %d, %lld left alone\n", left, PARTS,
+		(long long)metric_get(&s->metrics.merges_too_large));
+	CHECK(left > 1 && left < PARTS);
+	CHECK(total_between(s, 0, INT64_MAX) == PARTS * NAMES);
+	store_close(s);
+	c.memory_bytes = 256 << 20;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(merge_all(s, T0 + 90000 * SEC) == 1);
+	CHECK(total_between(s, 0, INT64_MAX) == PARTS * NAMES);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+struct writer {
+	struct store *s;
+	uint32_t number;
+	uint64_t most; /* bytes of the memtable that were seen */
+	uint32_t waited;
+};
+
+static void *write_much(void *ctx)
+{
+	struct writer *w = ctx;
+	for (uint32_t i = 0; i < WRITES; i++) {
+		struct profile p;
+		uint32_t n = w->number * WRITES + i;
+		enum status st;
+		make_wide(&p, n);
+		do {
+			struct err e = { 0 };
+			st = store_append(w->s, STR(""), &p, (struct hash128){ n + 1, 1 }, &e);
+			CHECK(st == OK || st == E_UNAVAILABLE);
+			w->waited += st != OK;
+			pthread_mutex_lock(&w->s->lock);
+			w->most = MAX(w->most, atomic_load(&w->s->active->bytes));
+			pthread_mutex_unlock(&w->s->lock);
+		} while (st != OK);
+		profile_deinit(&p);
+	}
+	return NULL;
+}
+
+static void many_writers_share_the_memory(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	struct writer w[WRITERS] = { 0 };
+	pthread_t threads[WRITERS];
+	uint64_t most = 0;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	c.memory_bytes = 24 << 20;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		w[i].s = s;
+		w[i].number = i;
+		CHECK(pthread_create(&threads[i], NULL, write_much, &w[i]) == 0);
+	}
+	for (int i = 0; i < WRITERS; i++) {
+		CHECK(pthread_join(threads[i], NULL) == 0);
+		most = MAX(most, w[i].most);
+	}
+	CHECK(most > 0 && most <= s->memtable_bytes);
+	CHECK(s->reserved_bytes == 0);
+	CHECK(total_between(s, 0, INT64_MAX) == (int64_t)WRITERS * WRITES * NAMES);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* ---- late samples ---- */
+
+/* Samples of thirty hours, in no order, while parts are made and merged. */
+static void samples_may_be_late(void **state)
+{
+	(void)state;
+	enum { HOURS = 30, BATCHES = 400 };
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	int64_t want[HOURS] = { 0 }, begin = T0 / (86400 * SEC) * (86400 * SEC);
+	uint64_t random = 17;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (uint64_t i = 0; i < BATCHES; i++) {
+		struct profile p;
+		int64_t t = (int64_t)rnd_below(&random, (uint64_t)HOURS * 3600) * SEC;
+		make_profile(&p, begin + t / (10 * SEC) * (10 * SEC));
+		want[t / (3600 * SEC)] += 15;
+		CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ i + 1, 2 }, &e), &e);
+		profile_deinit(&p);
+		if (i % 8 == 7)
+			CHECK_OK(store_flush(s, &e), &e);
+		if (i % 100 == 99)
+			(void)merge_all(s, begin + (int64_t)(i / 8) * 3600 * SEC);
+	}
+	size_t left = merge_all(s, begin + 60LL * 3600 * SEC);
+	CHECK(left < BATCHES / 8);
+	for (int64_t h = 0; h < HOURS; h++)
+		if (total_between(s, begin + h * 3600 * SEC, begin + (h + 1) * 3600 * SEC) !=
+			want[h])
+			fail_msg("hour %lld", (long long)h);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(stores_and_answers), cmocka_unit_test(merging_has_a_budget),
+	cmocka_unit_test(many_writers_share_the_memory), cmocka_unit_test(samples_may_be_late),
+	cmocka_unit_test(periods_that_differ_weigh), cmocka_unit_test(labels_of_all_kinds),
+	cmocka_unit_test(memory_has_a_limit), cmocka_unit_test(idles),
+	cmocka_unit_test(second_store_is_refused))

@@ -263,7 +263,7 @@ def slow(program, checks, library):
     storage = tempfile.mkdtemp(prefix="firn-test-disk-")
     environment = ["env", f"LD_PRELOAD={library}", "SLOW_SYNC_MS=200", "SLOW_WRITE_KIB=256"]
     stop, lock, counts, peak = threading.Event(), threading.Lock(), {}, 0.0
-    acknowledged, limit_mib = [], 128
+    acknowledged, limit_mib = [], 64
     bodies = Numbered(width=2500)
     server = firn.Firn([*environment, program], "server", storage, f"--storage-memory={limit_mib}MiB")
 
