@@ -54,6 +54,7 @@ struct store {
 	pthread_cond_t flush_wake;
 	pthread_cond_t merge_wake;
 	pthread_cond_t relieved; /* a memtable was written */
+	pthread_cond_t admitted; /* a batch on its way in gave memory back */
 	struct memtable *active;
 	struct memtable *frozen; /* being written, or waiting for a disk with room */
 	uint64_t frozen_until;   /* records up to here are in parts or in `frozen` */
@@ -63,6 +64,7 @@ struct store {
 	uint64_t next_part;
 	uint64_t reserved_bytes; /* of the active table, by appends under way */
 	unsigned waiting;        /* appends that wait for room */
+	unsigned admitting;      /* batches that wait for memory before they are decoded */
 	bool flush_wanted;
 	bool stopping;
 	enum status flush_status; /* of the last try */

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #define PRESSURE_WAIT_NS (1 * NS_PER_SEC)
+#define ADMIT_WAIT_NS (NS_PER_SEC / 2)
 #define FLUSH_RETRY_NS (5 * NS_PER_SEC)
 #define UPKEEP_INTERVAL_NS (60 * NS_PER_SEC)
 #define MEMORY_BYTES_MIN ((uint64_t)16 << 20)
@@ -245,6 +246,7 @@ static void store_free(struct store *s)
 	pthread_cond_destroy(&s->flush_wake);
 	pthread_cond_destroy(&s->merge_wake);
 	pthread_cond_destroy(&s->relieved);
+	pthread_cond_destroy(&s->admitted);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->path);
@@ -268,6 +270,7 @@ static void init_locks(struct store *s)
 	pthread_cond_init(&s->flush_wake, &ca);
 	pthread_cond_init(&s->merge_wake, &ca);
 	pthread_cond_init(&s->relieved, &ca);
+	pthread_cond_init(&s->admitted, &ca);
 	pthread_condattr_destroy(&ca);
 }
 
@@ -298,6 +301,7 @@ static void stop_threads(struct store *s)
 	pthread_cond_broadcast(&s->flush_wake);
 	pthread_cond_broadcast(&s->merge_wake);
 	pthread_cond_broadcast(&s->relieved);
+	pthread_cond_broadcast(&s->admitted);
 	pthread_mutex_unlock(&s->lock);
 	if (s->flusher_runs)
 		pthread_join(s->flusher, NULL);
@@ -512,9 +516,20 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 	return OK;
 }
 
+/* Its turn comes soon, mostly: a short wait costs less than sending it all again. */
 enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
 {
+	int64_t deadline = clock_monotonic_ns() + ADMIT_WAIT_NS;
 	enum status st = memory_take(&s->memory, MEMORY_INGEST, bytes, e);
+	if (st == OK)
+		return OK;
+	pthread_mutex_lock(&s->lock);
+	s->admitting++;
+	while ((st = memory_take(&s->memory, MEMORY_INGEST, bytes, e)) != OK && !s->stopping &&
+		clock_monotonic_ns() < deadline)
+		wait_until(&s->admitted, &s->lock, deadline);
+	s->admitting--;
+	pthread_mutex_unlock(&s->lock);
 	if (st != OK)
 		metric_add(&s->metrics.refused_memory, 1);
 	return st;
@@ -523,6 +538,10 @@ enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
 void store_admit_end(struct store *s, uint64_t bytes)
 {
 	memory_give(&s->memory, MEMORY_INGEST, bytes);
+	pthread_mutex_lock(&s->lock);
+	if (s->admitting)
+		pthread_cond_broadcast(&s->admitted);
+	pthread_mutex_unlock(&s->lock);
 }
 
 enum status store_append(struct store *s, struct str tenant, const struct profile *p,
