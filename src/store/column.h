@@ -61,6 +61,7 @@ enum column_hint {
 
 /* Memory that encoding needs again and again. */
 struct column_writer {
+	int level; /* of zstd: 1 from the beginning */
 	struct buf raw;
 	struct buf packed;
 	struct buf best;

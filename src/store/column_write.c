@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define RAW_BYTES_MAX ((size_t)4 << 30)
-#define ZSTD_LEVEL 1
 #define PACK_BYTES_MIN 32 /* shorter streams are stored as they are */
 #define SAMPLE_ROWS 8192
 #define SAMPLE_STRETCHES 4
@@ -23,7 +22,7 @@
 
 void column_writer_init(struct column_writer *w)
 {
-	*w = (struct column_writer){ 0 };
+	*w = (struct column_writer){ .level = 1 };
 	buf_init(&w->raw, RAW_BYTES_MAX);
 	buf_init(&w->packed, RAW_BYTES_MAX);
 	buf_init(&w->best, RAW_BYTES_MAX);
@@ -60,7 +59,7 @@ static enum status pack_stream(struct column_writer *w, struct column *c, struct
 	c->raw_len[k] = raw.len;
 	size_t before = w->packed.len;
 	if (raw.len >= PACK_BYTES_MIN) {
-		enum status s = codec_zstd_compress(raw.p, raw.len, ZSTD_LEVEL, &w->packed);
+		enum status s = codec_zstd_compress(raw.p, raw.len, w->level, &w->packed);
 		if (s != OK)
 			return s;
 		if (w->packed.len - before >= raw.len - raw.len / 16)

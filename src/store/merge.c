@@ -30,6 +30,7 @@ struct merging {
 	size_t count;
 	struct merge_cursor *heap[MERGE_SOURCES_MAX]; /* those with rows left, the least first */
 	size_t heap_count;
+	struct merge_pace pace;
 	struct tables tables;
 	bool has_tables;
 	struct tabs tabs;
@@ -307,14 +308,6 @@ static void heap_init(struct merging *m)
 		sift_down(m, i);
 }
 
-static bool stopping(struct store *s)
-{
-	pthread_mutex_lock(&s->lock);
-	bool stop = s->stopping;
-	pthread_mutex_unlock(&s->lock);
-	return stop;
-}
-
 static enum status merge_rows(struct merging *m, struct part_writer *w, struct err *e)
 {
 	struct row sum = { 0 };
@@ -345,7 +338,8 @@ static enum status merge_rows(struct merging *m, struct part_writer *w, struct e
 		if (c->done)
 			m->heap[0] = m->heap[--m->heap_count];
 		sift_down(m, 0);
-		if (n % STOP_CHECK_ROWS == 0 && s == OK && stopping(m->s))
+		if (n % STOP_CHECK_ROWS == 0 && s == OK &&
+			!merge_pace_wait(&m->pace, m->s, part_writer_bytes(w)))
 			s = err_set(e, E_CANCELED, "the store is closing");
 	}
 	return s;
@@ -483,6 +477,7 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	uint64_t id = store_next_part(m->s);
 	m->meta.resolution_ns = merged_resolution(m);
 	m->meta.order = m->meta.resolution_ns < FINE_NS ? PART_ORDER_TIME : PART_ORDER_STACK;
+	merge_pace_begin(&m->pace);
 	enum status s = store_check_home(m->s, e);
 	if (s == OK)
 		s = merge_tables(m, e);

@@ -68,3 +68,18 @@ void merge_cursor_deinit(struct merge_cursor *c);
 /* All of a source's tables into `t`; the cursor's arrays get the numbers there. */
 NODISCARD enum status merge_tables_add(
 	struct tables *t, const struct tabs *from, struct merge_cursor *c, struct err *e);
+
+/* Background merging takes at most this share of one processor (at a lower priority than those who
+ * ingest and ask) and writes at most so many bytes a second: it waits when it was faster. */
+#define MERGE_CPU_PERCENT 50
+#define MERGE_BYTES_PER_SECOND (64.0 * (1 << 20))
+#define MERGE_PAUSE_NS_MAX (5LL * 1000000000LL) /* of one wait */
+struct merge_pace {
+	int64_t wall_ns;
+	int64_t cpu_ns;
+};
+void merge_pace_begin(struct merge_pace *p);
+/* How long to wait after so much time, processor time and bytes. */
+int64_t merge_pace_delay_ns(int64_t wall_ns, int64_t cpu_ns, uint64_t bytes);
+/* On the store's merging thread only; others go on at once. False: the store is closing. */
+bool merge_pace_wait(struct merge_pace *p, struct store *s, uint64_t bytes);

@@ -95,6 +95,8 @@ NODISCARD enum status part_writer_open(const char *dir, uint64_t id, const struc
 	const struct canon *c, struct part_writer **out, struct err *e);
 /* In the order of the part; numbers are canonical. */
 NODISCARD enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e);
+/* Of the file so far. */
+uint64_t part_writer_bytes(const struct part_writer *w);
 /* Durable under its name when OK. Rows, samples and times of `meta` are set here. */
 NODISCARD enum status part_writer_finish(struct part_writer *w, const struct tabs *t,
 	const struct canon *c, struct part_meta *meta, const struct batch_seen *batches,

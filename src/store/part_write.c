@@ -18,6 +18,9 @@
 #define HEADER_BYTES 32
 /* An index of locations may have so many pairs, and one more for each 8 rows. */
 #define INDEX_PAIRS_MIN 16384
+/* Tables of merged parts stay for long: an eighth less of the trie for a little of the background's
+ * time. */
+#define TABLES_LEVEL_MERGED 6
 
 struct series_span {
 	int64_t first_ns;
@@ -272,6 +275,11 @@ enum status part_writer_row(struct part_writer *w, const struct row *row, struct
 	w->rows_of[ROW_SET][i] = row->set;
 	w->rows_of[ROW_COUNT][i] = row->count;
 	return w->block_rows == BLOCK_ROWS_MAX ? flush_block(w, e) : OK;
+}
+
+uint64_t part_writer_bytes(const struct part_writer *w)
+{
+	return w->at;
 }
 
 /* ---- sections ---- */
@@ -690,6 +698,7 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 	meta->first_ns = w->rows ? w->first_ns : 0;
 	meta->last_ns = w->rows ? w->last_ns : 0;
 	meta->written_ns = clock_realtime_ns();
+	w->columns.level = meta->level ? TABLES_LEVEL_MERGED : 1;
 	if (s == OK)
 		s = write_tables(w, t, c, e);
 	if (s == OK && batch_count)
