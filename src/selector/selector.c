@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "selector/regex.h"
+#include "regex/regex.h"
 
 #define TYPE_PARTS 5
 /* Of RE2's reason and of quoted pieces of the text in a sentence. */
@@ -275,7 +275,7 @@ static enum status parse_op(struct parser *p, enum selector_op *out)
 static enum status compile(struct parser *p, struct selector_matcher *m, size_t at)
 {
 	char why[SHOWN_MAX];
-	m->regex = selector_regex_new(m->value.p, m->value.len, why, sizeof(why));
+	m->regex = regex_new(m->value.p, m->value.len, why, sizeof(why));
 	if (m->regex)
 		return OK;
 	if (!why[0])
@@ -418,7 +418,7 @@ enum status selector_parse(struct str text, struct arena *a, struct selector *ou
 void selector_deinit(struct selector *s)
 {
 	for (uint32_t i = 0; i < s->matcher_count; i++)
-		selector_regex_free(s->matchers[i].regex);
+		regex_free(s->matchers[i].regex);
 	*s = (struct selector){ 0 };
 }
 
@@ -430,9 +430,9 @@ bool selector_matches(const struct selector_matcher *m, struct str value)
 	case SELECTOR_NE:
 		return !str_eq(value, m->value);
 	case SELECTOR_RE:
-		return selector_regex_match(m->regex, value.p, value.len);
+		return regex_match(m->regex, value.p, value.len);
 	case SELECTOR_NRE:
-		return !selector_regex_match(m->regex, value.p, value.len);
+		return !regex_match(m->regex, value.p, value.len);
 	}
 	UNREACHABLE();
 }

@@ -20,13 +20,13 @@
 
 enum selector_op { SELECTOR_EQ, SELECTOR_NE, SELECTOR_RE, SELECTOR_NRE };
 
-struct selector_regex;
+struct regex;
 
 struct selector_matcher {
 	struct str name;
 	enum selector_op op;
 	struct str value;
-	struct selector_regex *regex; /* for RE and NRE; shared between threads */
+	struct regex *regex; /* for RE and NRE; shared between threads */
 };
 
 struct selector {
