@@ -15,6 +15,7 @@
 #include "agent/files.h"
 #include "agent/handover.h"
 #include "agent/kallsyms.h"
+#include "agent/metadata.h"
 #include "agent/process.h"
 #include "agent/sampler.h"
 #include "agent/send.h"
@@ -42,6 +43,7 @@ struct agent {
 	struct agent_config config;
 	char node[HOST_NAME_MAX + 1];
 	struct kallsyms *kallsyms;
+	struct metadata *metadata;
 	struct processes *processes;
 	struct handover *handover;
 	struct sampler *sampler;
@@ -57,6 +59,7 @@ void agent_config_default(struct agent_config *c)
 {
 	*c = (struct agent_config){
 		.node = "",
+		.config_path = "",
 		.remote_store_address = "127.0.0.1:7070",
 		.http_address = "",
 		.cache_dir = "",
@@ -154,9 +157,11 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 {
 	struct sampler_stats s;
 	sampler_read_stats(a->sampler, &s);
-	static const char *const reasons[] = { "ring", "busy", "excluded", "seen", "batch" };
+	static const char *const reasons[] = { "ring", "busy", "excluded", "seen", "batch",
+		"relabel" };
 	uint64_t lost[] = { s.bpf.lost_ring, s.bpf.lost_busy, s.bpf.lost_excluded, s.lost_seen,
-		metric_get(&batch_metrics(a->batch)->lost) };
+		metric_get(&batch_metrics(a->batch)->lost),
+		metric_get(&batch_metrics(a->batch)->dropped) };
 	const struct {
 		const char *name;
 		const char *help;
@@ -201,6 +206,7 @@ static void write_metrics(struct agent *a, struct buf *out)
 	write_sampler_metrics(a, out);
 	batch_write_metrics(a->batch, out);
 	processes_write_metrics(a->processes, out);
+	metadata_write_metrics(a->metadata, out);
 	files_write_metrics(a->files, out);
 	deferred_write_metrics(a->deferred, out);
 	handover_write_metrics(a->handover, out);
@@ -274,6 +280,7 @@ static void agent_close(struct agent *a)
 	sender_free(a->sender);
 	handover_free(a->handover);
 	processes_free(a->processes);
+	metadata_free(a->metadata);
 	kallsyms_free(a->kallsyms);
 }
 
@@ -324,8 +331,9 @@ static enum status open_files(struct agent *a, struct err *e)
 static enum status open_batch(struct agent *a, struct err *e)
 {
 	const struct batch_config c = {
-		.node = a->config.node,
-		.external_labels = a->config.external_labels,
+		.no_thread_id = a->config.no_thread_id,
+		.no_thread_name = a->config.no_thread_name,
+		.no_cpu = a->config.no_cpu,
 		.frequency_hz = a->config.frequency_hz,
 		.files = a->files,
 		.kallsyms = a->kallsyms,
@@ -334,6 +342,17 @@ static enum status open_batch(struct agent *a, struct err *e)
 		.ctx = a,
 	};
 	return batch_new(&c, &a->batch, e);
+}
+
+static enum status open_metadata(struct agent *a, struct err *e)
+{
+	const struct metadata_config c = {
+		.node = a->config.node,
+		.external_labels = a->config.external_labels,
+		.env_vars = a->config.env_vars,
+		.config_path = a->config.config_path,
+	};
+	return metadata_new(&c, &a->metadata, e);
 }
 
 static enum status agent_open(struct agent *a, struct err *e)
@@ -346,7 +365,9 @@ static enum status agent_open(struct agent *a, struct err *e)
 	if (a->config.frequency_hz == 0 || a->config.flush_interval_ns <= 0)
 		return err_set(e, E_INVALID, "frequency and interval must be above zero");
 	const struct deferred_config deferred = { find_deferred, on_finished, a };
-	enum status s = processes_new(&a->processes, e);
+	enum status s = open_metadata(a, e);
+	if (s == OK)
+		s = processes_new(a->metadata, &a->processes, e);
 	if (s == OK)
 		s = deferred_new(&deferred, &a->deferred, e);
 	if (s == OK)
@@ -396,11 +417,25 @@ static void run_deferred(struct agent *a, bool all)
 	sampler_rest(a->sampler);
 }
 
+static void reload_rules(struct agent *a)
+{
+	struct err e = { 0 };
+	char text[2 * ERR_TEXT_MAX];
+	if (metadata_reload(a->metadata, &e)) {
+		processes_forget(a->processes);
+		log_info("relabelling rules changed", "path=%s", a->config.config_path);
+	} else if (e.text[0]) {
+		log_warn("relabelling rules stay as they were", "err=%s",
+			log_quote(str_of(e.text), text, sizeof(text)));
+	}
+}
+
 static void end_interval(struct agent *a)
 {
 	sampler_next_epoch(a->sampler);
 	bool missed = batch_finish(a->batch);
 	processes_tick(a->processes);
+	reload_rules(a);
 	if (a->kallsyms)
 		kallsyms_refresh(a->kallsyms, missed);
 	hand_over_figures(a);

@@ -22,6 +22,9 @@ struct agent_config {
 	int64_t flush_interval_ns; /* 5 s */
 	uint32_t table_bytes_max;
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
+	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */
+	const char *config_path; /* YAML with relabel_configs, looked at again; "": none */
+	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	int only_pid; /* sample only this process and its descendants; 0: all */
 	/* A connected SOCK_SEQPACKET Unix socket on which each new executable is announced and its
 	 * descriptor passed (docs/formats/handover.md); -1: none. `firn up` gives it to the server.

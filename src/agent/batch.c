@@ -300,7 +300,7 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 /* ---- labels ---- */
 
 struct labels {
-	struct profile_label v[BATCH_EXTERNAL_LABELS_MAX + 8];
+	struct profile_label v[METADATA_LABELS_MAX];
 	uint32_t count;
 	enum status status;
 };
@@ -327,16 +327,8 @@ static enum status labels_finish(struct batch *b, struct labels *l, uint32_t *ou
 static enum status resource_labels(struct batch *b, const struct process *x, uint32_t *out)
 {
 	struct labels l = { .status = OK };
-	label(b, &l, STR("node"), str_of(b->config.node));
-	label(b, &l, STR("comm"), x->comm);
-	label(b, &l, STR("executable"), x->executable);
-	label(b, &l, STR("cgroup"), x->cgroup);
-	label(b, &l, STR("container_id"), x->container_id);
-	for (const char *const *p = b->config.external_labels; p && *p; p++) {
-		struct str value = str_of(*p), name;
-		if (str_split(&value, '=', &name))
-			label(b, &l, name, value);
-	}
+	for (uint32_t i = 0; i < x->label_count; i++)
+		label(b, &l, x->labels[i].name, x->labels[i].value);
 	return labels_finish(b, &l, out);
 }
 
@@ -348,9 +340,13 @@ static enum status own_labels(struct batch *b, const struct event_header *h, uin
 	snprintf(tid, sizeof(tid), "%u", h->tid);
 	snprintf(cpu, sizeof(cpu), "%u", h->cpu);
 	label(b, &l, STR("pid"), str_of(pid));
-	label(b, &l, STR("thread_id"), str_of(tid));
-	label(b, &l, STR("thread_name"), str_make(h->comm, strnlen(h->comm, sizeof(h->comm))));
-	label(b, &l, STR("cpu"), str_of(cpu));
+	if (!b->config.no_thread_id)
+		label(b, &l, STR("thread_id"), str_of(tid));
+	if (!b->config.no_thread_name)
+		label(b, &l, STR("thread_name"),
+			str_make(h->comm, strnlen(h->comm, sizeof(h->comm))));
+	if (!b->config.no_cpu)
+		label(b, &l, STR("cpu"), str_of(cpu));
 	return labels_finish(b, &l, out);
 }
 
@@ -365,6 +361,10 @@ static enum status add_sample(struct batch *b, const struct event_sample *s)
 	const struct process *x = processes_find(b->config.processes, &s->h);
 	if (!x)
 		return E_NOMEM;
+	if (x->dropped) {
+		metric_add(&b->metrics.dropped, 1);
+		return OK;
+	}
 	struct profile_sample sample = { .value = 1, .head = b->head };
 	sample.time_ns = MAX((int64_t)s->h.time_ns + b->clock_offset_ns, b->begin_ns);
 	enum status st = resource_labels(b, x, &sample.resource);
@@ -372,7 +372,13 @@ static enum status add_sample(struct batch *b, const struct event_sample *s)
 		st = own_labels(b, &s->h, &sample.own);
 	if (st == OK)
 		st = add_stack(b, s, &sample.stack);
-	return st == OK ? profile_add_sample(&b->profile, &sample) : st;
+	if (st == OK)
+		st = profile_add_sample(&b->profile, &sample);
+	if (st != OK)
+		return st;
+	metric_add(&b->metrics.samples, 1);
+	metric_add(&b->metrics.stack_end[MIN(s->h.stack_end, STACK_END_COUNT - 1)], 1);
+	return OK;
 }
 
 /* About what the message will take: a sample with its time and label indexes, a frame of a stack, a
@@ -385,12 +391,8 @@ static size_t bytes_so_far(const struct profile *p)
 
 void batch_add(struct batch *b, const struct event_sample *s)
 {
-	if (add_sample(b, s) == OK) {
-		metric_add(&b->metrics.samples, 1);
-		metric_add(&b->metrics.stack_end[MIN(s->h.stack_end, STACK_END_COUNT - 1)], 1);
-	} else {
+	if (add_sample(b, s) != OK)
 		metric_add(&b->metrics.lost, 1);
-	}
 	if (b->profile.samples.len >= BATCH_SAMPLES_MAX ||
 		bytes_so_far(&b->profile) >= BATCH_BYTES_SOFT)
 		emit(b);
@@ -406,33 +408,14 @@ bool batch_finish(struct batch *b)
 
 /* ---- life ---- */
 
-static enum status check_external_labels(const char *const *labels, struct err *e)
-{
-	uint32_t count = 0;
-	for (const char *const *p = labels; p && *p; p++) {
-		struct str text = str_of(*p);
-		size_t at = str_index(text, '=');
-		if (at == 0 || at == text.len)
-			return err_set(e, E_INVALID,
-				"external label \"%s\": not of the form name=value", *p);
-		if (++count > BATCH_EXTERNAL_LABELS_MAX)
-			return err_set(e, E_LIMIT, "more than %d external labels",
-				BATCH_EXTERNAL_LABELS_MAX);
-	}
-	return OK;
-}
-
 enum status batch_new(const struct batch_config *c, struct batch **out, struct err *e)
 {
 	assert(c->frequency_hz > 0 && c->emit);
-	enum status s = check_external_labels(c->external_labels, e);
-	if (s != OK)
-		return s;
 	struct batch *b = calloc(1, sizeof(*b));
 	if (!b)
 		return err_set(e, E_NOMEM, "batch");
 	b->config = *c;
-	s = profile_init(&b->profile, PROFILE_BYTES_MAX);
+	enum status s = profile_init(&b->profile, PROFILE_BYTES_MAX);
 	if (s == OK)
 		s = begin(b);
 	if (s != OK) {

@@ -3,10 +3,10 @@
  * batch: the samples of one interval, with their labels, as OTLP messages. Private to agent/. Not
  * thread safe: the poll thread's.
  *
- * Labels: node, comm, executable, cgroup, container_id and the external ones are the resource's;
- * pid, thread_id, thread_name and cpu the sample's own. Frames of files become ELF virtual
- * addresses in a build id, kernel frames carry their name already. A user stack that is not whole
- * ends at its root side in a marker frame that says why, so that what is missing is seen.
+ * Labels: those of the process (metadata.h) are the resource's; pid, thread_id, thread_name and cpu
+ * the sample's own. Frames of files become ELF virtual addresses in a build id, kernel frames carry
+ * their name already. A user stack that is not whole ends at its root side in a marker frame that
+ * says why, so that what is missing is seen.
  */
 #pragma once
 
@@ -22,7 +22,6 @@
 #define BATCH_BYTES_SOFT ((size_t)3 << 20)
 /* Bytes of one message, at most. */
 #define BATCH_MESSAGE_BYTES_MAX ((size_t)16 << 20)
-#define BATCH_EXTERNAL_LABELS_MAX 64
 
 /* clang-format off */
 #define BATCH_METRICS(X)                                                                  \
@@ -34,13 +33,13 @@
 /* clang-format on */
 struct batch_metrics {
 	BATCH_METRICS(METRIC_FIELD)
-	metric_value lost; /* samples; written by agent.c with the other losses */
+	metric_value lost;    /* samples; written by agent.c with the other losses */
+	metric_value dropped; /* samples, by a relabelling rule; likewise */
 	metric_value stack_end[STACK_END_COUNT];
 };
 
 struct batch_config {
-	const char *node;
-	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
+	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	uint32_t frequency_hz;
 	struct files *files;
 	struct kallsyms *kallsyms; /* NULL: kernel frames are "[kernel]+0x…" */

@@ -23,7 +23,9 @@
 
 #define UNUSED_TICKS_MAX 120 /* ten minutes at five seconds */
 #define CGROUPS_MAX 8192
-#define READ_ARENA_BYTES ((size_t)64 << 10)
+#define READ_ARENA_BYTES ((size_t)2 << 20)
+#define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
+#define ENVIRONMENT_BYTES_MAX ((size_t)256 << 10)
 /* include/linux/exportfs.h, FILEID_KERNFS: a cgroup's id is its file handle. */
 #define FILEID_KERNFS 0xfe
 
@@ -40,6 +42,8 @@ struct cgroup {
 };
 
 struct processes {
+	struct metadata *metadata;
+	struct relabel_set *set; /* of the process that is being described */
 	VEC(struct slot) slots;
 	VEC(uint32_t) unused;
 	struct map index;
@@ -77,10 +81,11 @@ static bool cgroup_equal(const void *ctx, uint32_t value, const void *key)
 	return p->cgroups.v[value].id == *(const uint64_t *)key;
 }
 
-/* Everything forgotten: the texts are full. */
-static void forget_all(struct processes *p)
+void processes_forget(struct processes *p)
 {
 	metric_add(&p->metrics.evicted, p->slots.len - p->unused.len);
+	for (size_t i = 0; i < p->slots.len; i++)
+		free(p->slots.v[i].process.labels);
 	VEC_CLEAR(&p->slots);
 	VEC_CLEAR(&p->unused);
 	VEC_CLEAR(&p->cgroups);
@@ -169,9 +174,23 @@ static struct str cgroup_find(struct processes *p, uint64_t id)
 
 struct seen {
 	char comm[64];
+	uint32_t ppid;
 	struct str executable;
 	struct str cgroup;
+	struct str command_line;
+	struct str environment;
 };
+
+/* Only what somebody asked for. */
+static void read_private(struct processes *p, int pid, struct arena *a, struct seen *out)
+{
+	if (metadata_wants_command_line(p->metadata) &&
+		procfs_arguments(pid, COMMAND_LINE_BYTES_MAX, a, &out->command_line, NULL) != OK)
+		out->command_line = STR("");
+	if (metadata_wants_environment(p->metadata) &&
+		procfs_environment(pid, ENVIRONMENT_BYTES_MAX, a, &out->environment, NULL) != OK)
+		out->environment = STR("");
+}
 
 /* What /proc says of this very process; false when it is gone or is another one. */
 static bool read_proc(
@@ -187,10 +206,42 @@ static bool read_proc(
 		out->executable = STR("");
 	if (procfs_cgroup(pid, a, &out->cgroup, NULL) != OK)
 		out->cgroup = STR("");
+	read_private(p, pid, a, out);
 	if (procfs_stat(pid, &stat, NULL) != OK)
 		return false;
+	out->ppid = (uint32_t)stat.ppid;
 	/* As the kernel's nsec_to_clock_t(). */
 	return stat.start_ticks == h->process_start_ns / (1000000000ULL / p->ticks_per_second);
+}
+
+/* Without memory it has no labels, and the sample's own are all there is. */
+static void keep_labels(struct processes *p, struct process *x)
+{
+	uint32_t count = p->set->count;
+	free(x->labels);
+	x->labels = malloc(MAX(count, 1u) * sizeof(*x->labels));
+	x->label_count = x->labels ? count : 0;
+	for (uint32_t i = 0; i < x->label_count; i++)
+		x->labels[i] = (struct relabel_label){ keep(p, p->set->v[i].name),
+			keep(p, p->set->v[i].value) };
+}
+
+static void set_labels(struct processes *p, struct process *x, const struct event_header *h,
+	const struct seen *seen, struct arena *a)
+{
+	const struct metadata_process facts = {
+		.h = h,
+		.ppid = seen->ppid,
+		.comm = x->comm,
+		.executable = x->executable,
+		.cgroup = x->cgroup,
+		.container_id = x->container_id,
+		.command_line = seen->command_line,
+		.environment = seen->environment,
+	};
+	relabel_set_init(p->set, a);
+	x->dropped = !metadata_label(p->metadata, &facts, p->set);
+	keep_labels(p, x);
 }
 
 static void describe(struct processes *p, struct process *x, const struct event_header *h)
@@ -205,6 +256,7 @@ static void describe(struct processes *p, struct process *x, const struct event_
 		x->cgroup = keep(p, seen.cgroup);
 	} else {
 		metric_add(&p->metrics.gone, 1);
+		seen = (struct seen){ .comm = "" }; /* another process' may be in it */
 		/* exec() names the main thread after the file, so comm is the next best name. Of a
 		 * thread that is not the main one it is the thread's, and better than nothing. */
 		if (!x->comm.len || h->tid == h->pid)
@@ -214,6 +266,7 @@ static void describe(struct processes *p, struct process *x, const struct event_
 		x->cgroup = cgroup_find(p, h->cgroup_id);
 	}
 	x->container_id = keep(p, procfs_container_id(x->cgroup));
+	set_labels(p, x, h, &seen, &a);
 }
 
 /* ---- the table ---- */
@@ -224,6 +277,8 @@ static void slot_drop(struct processes *p, uint32_t at)
 	struct key k = { s->process.pid, s->process.start_ns };
 	bool was = map_remove(&p->index, hash_of(&k), at);
 	assert(was && !s->free);
+	free(s->process.labels);
+	s->process.labels = NULL;
 	s->free = true;
 	/* Cannot fail: room for every slot is reserved when the slot is made. */
 	bool pushed = VEC_PUSH(&p->unused, at);
@@ -320,7 +375,7 @@ void processes_tick(struct processes *p)
 	}
 	p->tick++;
 	if (p->texts.arena.used > p->texts.arena.limit / 4 * 3)
-		forget_all(p);
+		processes_forget(p);
 	metric_set(&p->metrics.known, p->slots.len - p->unused.len);
 }
 
@@ -339,12 +394,18 @@ static void cgroup_root_open(struct processes *p)
 	}
 }
 
-enum status processes_new(struct processes **out, struct err *e)
+enum status processes_new(struct metadata *m, struct processes **out, struct err *e)
 {
 	struct processes *p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(e, E_NOMEM, "processes");
+	p->metadata = m;
 	p->cgroup_root = -1;
+	p->set = malloc(sizeof(*p->set));
+	if (!p->set) {
+		processes_free(p);
+		return err_set(e, E_NOMEM, "processes");
+	}
 	enum status s = strtab_init(&p->texts, PROCESS_TEXT_BYTES_MAX);
 	if (s != OK) {
 		processes_free(p);
@@ -361,6 +422,9 @@ void processes_free(struct processes *p)
 {
 	if (!p)
 		return;
+	for (size_t i = 0; i < p->slots.len; i++)
+		free(p->slots.v[i].process.labels);
+	free(p->set);
 	VEC_FREE(&p->slots);
 	VEC_FREE(&p->unused);
 	VEC_FREE(&p->cgroups);

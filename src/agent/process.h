@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "agent/bpf/shared.h"
+#include "agent/metadata.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "base/str.h"
@@ -26,6 +26,10 @@ struct process {
 	struct str executable;   /* base name; of a process that died unseen: its comm */
 	struct str cgroup;       /* path, "" when not known */
 	struct str container_id; /* "" when in none */
+	/* What its samples are labelled with, but for those of threads and CPUs. */
+	struct relabel_label *labels;
+	uint32_t label_count;
+	bool dropped; /* the rules want none of its samples */
 };
 
 #define PROCESS_METRICS(X)                                                                     \
@@ -42,7 +46,8 @@ struct process_metrics {
 
 struct processes;
 
-NODISCARD enum status processes_new(struct processes **out, struct err *e);
+/* `m` gives the labels, and stays the caller's. */
+NODISCARD enum status processes_new(struct metadata *m, struct processes **out, struct err *e);
 void processes_free(struct processes *p);
 /* The process of an event (sample or exec), looked up or read now. NULL: out of memory. Valid until
  * the next call; its texts until the next processes_tick(). */
@@ -53,5 +58,7 @@ void processes_exec(struct processes *p, const struct event_header *h);
 void processes_exit(struct processes *p, const struct event_header *h);
 /* Once an interval: forgets the dead and the unused. */
 void processes_tick(struct processes *p);
+/* The rules changed: all are read and labelled again. */
+void processes_forget(struct processes *p);
 const struct process_metrics *processes_metrics(const struct processes *p);
 void processes_write_metrics(const struct processes *p, struct buf *out);

@@ -105,6 +105,24 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "metadata-external-labels", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct cli_profiling_flags, labels), .value = "NAME=VALUE;...",
 	  .help = "Labels that all samples get; may be repeated." },
+	{ .name = "config-path", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, config_path), .value = "FILE",
+	  .help = "YAML with Prometheus' relabel_configs, which change the labels of each process "
+		  "or drop its samples. Read again when it changes. They see node, comm, "
+		  "executable, cgroup, container_id, the external labels, and "
+		  "__meta_process_{pid,ppid,cmdline,cgroup,executable_name}, __meta_env_var_NAME, "
+		  "__meta_systemd_unit, __meta_system_kernel_{machine,release}." },
+	{ .name = "include-env-var", .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct cli_profiling_flags, env_vars), .value = "NAME,...",
+	  .help = "Environment variables that relabel_configs may see; may be repeated." },
+	{ .name = "metadata-disable-cpu-label", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_cpu), .help = "Leave out the label cpu." },
+	{ .name = "metadata-disable-thread-id-label", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_thread_id),
+	  .help = "Leave out the label thread_id." },
+	{ .name = "metadata-disable-thread-comm-label", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_thread_name),
+	  .help = "Leave out the label thread_name." },
 	{ .name = "bpf-table-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_profiling_flags, table_bytes), .value = "SIZE",
 	  .otherwise = "32MiB", .help = "Kernel memory for the tables that unwind stacks." },
@@ -313,6 +331,11 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 	out->flush_interval_ns = f->duration_ns;
 	out->table_bytes_max = (uint32_t)f->table_bytes;
 	out->external_labels = f->labels.count ? f->labels.v : NULL;
+	out->env_vars = f->env_vars.count ? f->env_vars.v : NULL;
+	out->config_path = f->config_path ? f->config_path : "";
+	out->no_cpu = f->no_cpu;
+	out->no_thread_id = f->no_thread_id;
+	out->no_thread_name = f->no_thread_name;
 	out->handover_fd = -1;
 	out->ready_fd = -1;
 	return true;

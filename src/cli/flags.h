@@ -51,6 +51,9 @@ struct cli_profiling_flags {
 	uint32_t frequency_hz;
 	int64_t duration_ns;
 	struct cli_list labels;
+	struct cli_list env_vars;
+	const char *config_path;
+	bool no_cpu, no_thread_id, no_thread_name;
 	uint64_t table_bytes;
 	const char *cache_path; /* NULL: by user */
 	char cache[PATH_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/{stat,comm,exe} and the list of processes. Source: proc(5), fs/proc/array.c. */
 #include "procfs/procfs.h"
+#include <fcntl.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -118,4 +119,40 @@ enum status procfs_pids(procfs_pid_fn *fn, void *ctx, struct err *e)
 	}
 	closedir(d);
 	return s;
+}
+
+static enum status read_beginning(
+	int pid, const char *name, size_t max, struct arena *a, struct str *out, struct err *e)
+{
+	char path[64];
+	size_t len = 0;
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	CLEANUP(fd_cleanup) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_os(e, "open %s", path);
+	char *text = ARENA_ARRAY(a, char, max);
+	if (!text)
+		return err_set(e, arena_status(a), "%s", path);
+	while (len < max) {
+		ssize_t n = read(fd, text + len, max - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_os(e, "read %s", path);
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	*out = str_make(text, len);
+	return OK;
+}
+
+enum status procfs_arguments(int pid, size_t max, struct arena *a, struct str *out, struct err *e)
+{
+	return read_beginning(pid, "cmdline", max, a, out, e);
+}
+
+enum status procfs_environment(int pid, size_t max, struct arena *a, struct str *out, struct err *e)
+{
+	return read_beginning(pid, "environ", max, a, out, e);
 }

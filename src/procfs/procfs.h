@@ -56,6 +56,12 @@ struct str procfs_systemd_unit(struct str cgroup_path);
 /* Base name of what /proc/PID/exe points to, " (deleted)" cut off. */
 NODISCARD enum status procfs_exe(int pid, struct arena *a, struct str *out, struct err *e);
 NODISCARD enum status procfs_comm(int pid, int tid, char out[64], struct err *e);
+/* The first `max` bytes of /proc/PID/cmdline or environ: texts with a NUL after each. The process
+ * may have written anything there. */
+NODISCARD enum status procfs_arguments(
+	int pid, size_t max, struct arena *a, struct str *out, struct err *e);
+NODISCARD enum status procfs_environment(
+	int pid, size_t max, struct arena *a, struct str *out, struct err *e);
 /* Calls fn with every number in /proc. */
 typedef bool procfs_pid_fn(void *ctx, int pid);
 NODISCARD enum status procfs_pids(procfs_pid_fn *fn, void *ctx, struct err *e);

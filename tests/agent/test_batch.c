@@ -56,20 +56,27 @@ static void keep(void *ctx, struct buf *message, uint32_t sample_count)
 }
 
 struct fixture {
+	struct metadata *metadata;
 	struct processes *processes;
 	struct batch *batch;
 	struct got got;
 };
 
+static const char *rules_path = "";
+static bool no_cpu;
+
 static void setup(struct fixture *f, const char *const *external)
 {
 	struct err e;
-	CHECK_OK(processes_new(&f->processes, &e), &e);
+	const struct metadata_config m = {
+		.node = "host-1", .external_labels = external, .config_path = rules_path
+	};
+	CHECK_OK(metadata_new(&m, &f->metadata, &e), &e);
+	CHECK_OK(processes_new(f->metadata, &f->processes, &e), &e);
 	f->got = (struct got){ .messages = 0 };
 	CHECK(profile_init(&f->got.profile, 64 << 20) == OK);
-	struct batch_config c = { .node = "host-1",
-		.external_labels = external,
-		.frequency_hz = 19,
+	struct batch_config c = { .frequency_hz = 19,
+		.no_cpu = no_cpu,
 		.processes = f->processes,
 		.emit = keep,
 		.ctx = &f->got };
@@ -80,6 +87,7 @@ static void teardown(struct fixture *f)
 {
 	batch_free(f->batch);
 	processes_free(f->processes);
+	metadata_free(f->metadata);
 	profile_deinit(&f->got.profile);
 }
 
@@ -304,21 +312,41 @@ static void splits_by_bytes(void **state)
 	teardown(&f);
 }
 
-static void refuses_bad_external_labels(void **state)
+static void leaves_out_what_rules_drop(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "noequals", NULL };
-	struct batch *b;
-	struct err e;
-	struct batch_config c = {
-		.node = "n", .external_labels = bad, .frequency_hz = 19, .emit = keep
-	};
-	CHECK(batch_new(&c, &b, &e) == E_INVALID);
-	CHECK(strstr(e.text, "noequals"));
+	struct fixture f;
+	char path[] = "/tmp/firn-test-batch-XXXXXX";
+	int fd = mkstemp(path);
+	const char rules[] =
+		"relabel_configs:\n- {source_labels: [comm], regex: worker, action: drop}\n";
+	CHECK(write(fd, rules, strlen(rules)) == (ssize_t)strlen(rules));
+	close(fd);
+	rules_path = path;
+	no_cpu = true;
+	setup(&f, NULL);
+	rules_path = "";
+	no_cpu = false;
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 1);
+	s->frames[0] = frame(2, 0x1000);
+	batch_add(f.batch, s);
+	s->h.tid = s->h.pid += 1;
+	memcpy(s->h.comm, "other", sizeof("other"));
+	batch_add(f.batch, s);
+	(void)batch_finish(f.batch);
+	assert_int_equal(f.got.samples, 1);
+	assert_int_equal(metric_get(&batch_metrics(f.batch)->dropped), 1);
+	assert_int_equal(metric_get(&batch_metrics(f.batch)->samples), 1);
+	assert_int_equal(metric_get(&batch_metrics(f.batch)->lost), 0);
+	const struct profile *p = &f.got.profile;
+	CHECK(has_label(p, p->samples.v[0].own, "thread_name", "other"));
+	CHECK(!has_label(p, p->samples.v[0].own, "cpu", "3"));
+	teardown(&f);
+	unlink(path);
 }
 
 TEST_MAIN(cmocka_unit_test(makes_locations_of_frames),
 	cmocka_unit_test(places_frames_of_files_read_late), cmocka_unit_test(labels_each_sample),
 	cmocka_unit_test(shows_what_is_missing), cmocka_unit_test(keeps_the_deepest_stack_whole),
 	cmocka_unit_test(splits_and_loses_nothing), cmocka_unit_test(splits_by_bytes),
-	cmocka_unit_test(refuses_bad_external_labels))
+	cmocka_unit_test(leaves_out_what_rules_drop))

@@ -9,6 +9,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Node alone. */
+static struct metadata *metadata(void)
+{
+	static struct metadata *m;
+	struct err e;
+	const struct metadata_config c = { .node = "host-1", .config_path = "" };
+	if (!m)
+		CHECK_OK(metadata_new(&c, &m, &e), &e);
+	return m;
+}
+
+static struct str label_of(const struct process *x, struct str name)
+{
+	for (uint32_t i = 0; i < x->label_count; i++)
+		if (str_eq(x->labels[i].name, name))
+			return x->labels[i].value;
+	return STR("");
+}
+
 /* An event of a live process, as the kernel would send it. */
 static struct event_header event_of(pid_t pid, const char *comm)
 {
@@ -28,19 +47,25 @@ static void describes_a_live_process(void **state)
 	(void)state;
 	struct processes *p;
 	struct err e;
-	CHECK_OK(processes_new(&p, &e), &e);
+	CHECK_OK(processes_new(metadata(), &p, &e), &e);
 	prctl(PR_SET_NAME, "main name");
 	struct event_header h = event_of(getpid(), "thread");
 	const struct process *x = processes_find(p, &h);
 	CHECK(x && x->pid == (uint32_t)getpid());
 	CHECK_STR(x->comm, "main name");
 	CHECK_STR(x->executable, "test_agent_process");
+	CHECK_STR(label_of(x, STR("node")), "host-1");
+	CHECK_STR(label_of(x, STR("comm")), "main name");
+	CHECK(!x->dropped);
 	CHECK(metric_get(&processes_metrics(p)->read) == 1);
 	CHECK(processes_find(p, &h) && metric_get(&processes_metrics(p)->read) == 1);
 	/* exec: read again. */
 	prctl(PR_SET_NAME, "other");
 	processes_exec(p, &h);
 	CHECK_STR(processes_find(p, &h)->comm, "other");
+	CHECK_STR(label_of(processes_find(p, &h), STR("comm")), "other");
+	processes_forget(p); /* other rules: read again */
+	CHECK_STR(label_of(processes_find(p, &h), STR("comm")), "other");
 	processes_free(p);
 }
 
@@ -49,7 +74,7 @@ static void never_mixes_two_of_one_pid(void **state)
 	(void)state;
 	struct processes *p;
 	struct err e;
-	CHECK_OK(processes_new(&p, &e), &e);
+	CHECK_OK(processes_new(metadata(), &p, &e), &e);
 	/* The event is of an earlier process with our pid: what /proc says is not its. */
 	struct event_header h = event_of(getpid(), "earlier");
 	h.process_start_ns -= 3000000000ULL;
@@ -68,7 +93,7 @@ static void keeps_the_name_of_the_dead(void **state)
 	(void)state;
 	struct processes *p;
 	struct err e;
-	CHECK_OK(processes_new(&p, &e), &e);
+	CHECK_OK(processes_new(metadata(), &p, &e), &e);
 	pid_t child = fork();
 	if (child == 0) {
 		pause();
@@ -94,7 +119,7 @@ static void forgets_for_room(void **state)
 	(void)state;
 	struct processes *p;
 	struct err e;
-	CHECK_OK(processes_new(&p, &e), &e);
+	CHECK_OK(processes_new(metadata(), &p, &e), &e);
 	/* No process has such a pid: every label comes from the event. */
 	struct event_header h = { .pid = 1u << 30, .tid = 1u << 30 };
 	for (uint32_t i = 0; i < PROCESSES_MAX + 5000; i++) {

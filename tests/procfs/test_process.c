@@ -73,5 +73,21 @@ static void lists_processes(void **state)
 	CHECK(found);
 }
 
-TEST_MAIN(cmocka_unit_test(parses_stat), cmocka_unit_test(reads_itself),
-	cmocka_unit_test(lists_processes))
+static void reads_the_beginning(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct str text, part;
+	struct err e;
+	arena_init(&a, 1 << 20);
+	CHECK_OK(procfs_arguments((int)getpid(), 4096, &a, &text, &e), &e);
+	CHECK(str_ends(str_sub(text, 0, text.len - 1), STR("test_procfs_process")));
+	CHECK(text.p[text.len - 1] == 0);
+	CHECK_OK(procfs_arguments((int)getpid(), 3, &a, &part, &e), &e);
+	CHECK(part.len == 3 && str_starts(text, part));
+	CHECK_OK(procfs_environment((int)getpid(), 4096, &a, &text, &e), &e);
+	CHECK(procfs_arguments(1 << 30, 4096, &a, &text, &e) == E_NOTFOUND);
+}
+
+TEST_MAIN(cmocka_unit_test(reads_the_beginning), cmocka_unit_test(parses_stat),
+	cmocka_unit_test(reads_itself), cmocka_unit_test(lists_processes))

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file is looked at by size, times and inode: cheap enough for once an interval, and it works
+ * for files that are replaced, rewritten or mounted (a Kubernetes config map is a link to another
+ * directory after each change).
+ */
+#include "agent/metadata.h"
+
+#include "agent/redact.h"
+#include "os/os.h"
+#include "procfs/procfs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
+
+struct metadata {
+	struct metadata_config config;
+	struct relabel *rules; /* NULL: none */
+	struct stat seen;      /* the file when it was last read */
+	struct utsname system;
+	struct metadata_metrics metrics;
+};
+
+/* ---- the configuration ---- */
+
+static enum status check_external_labels(const char *const *labels, struct err *e)
+{
+	uint32_t count = 0;
+	for (const char *const *p = labels; p && *p; p++) {
+		struct str text = str_of(*p);
+		size_t at = str_index(text, '=');
+		if (at == 0 || at == text.len)
+			return err_set(e, E_INVALID,
+				"external label \"%s\": not of the form name=value", *p);
+		if (++count > METADATA_EXTERNAL_LABELS_MAX)
+			return err_set(e, E_LIMIT, "more than %d external labels",
+				METADATA_EXTERNAL_LABELS_MAX);
+	}
+	return OK;
+}
+
+static enum status check_env_vars(const char *const *names, struct err *e)
+{
+	uint32_t count = 0;
+	for (const char *const *p = names; p && *p; p++) {
+		if (!relabel_name_ok(str_of(*p)))
+			return err_set(e, E_INVALID,
+				"environment variable \"%s\": not a name of letters, digits and _",
+				*p);
+		if (++count > METADATA_ENV_VARS_MAX)
+			return err_set(e, E_LIMIT, "more than %d environment variables",
+				METADATA_ENV_VARS_MAX);
+	}
+	return OK;
+}
+
+static enum status read_rules(struct metadata *m, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	struct relabel *fresh = NULL;
+	buf_init(&text, RELABEL_CONFIG_BYTES_MAX + 1);
+	enum status s = os_read_file(m->config.config_path, &text, e);
+	if (s != OK)
+		return s;
+	s = relabel_parse(buf_view(&text), &fresh, e);
+	if (s != OK)
+		return err_prefix(e, s, "%s", m->config.config_path);
+	relabel_free(m->rules);
+	m->rules = fresh;
+	metric_set(&m->metrics.rules, relabel_count(fresh));
+	return OK;
+}
+
+enum status metadata_new(const struct metadata_config *c, struct metadata **out, struct err *e)
+{
+	enum status s = check_external_labels(c->external_labels, e);
+	if (s == OK)
+		s = check_env_vars(c->env_vars, e);
+	if (s != OK)
+		return s;
+	struct metadata *m = calloc(1, sizeof(*m));
+	if (!m)
+		return err_set(e, E_NOMEM, "metadata");
+	m->config = *c;
+	(void)uname(&m->system);
+	if (c->config_path && c->config_path[0]) {
+		(void)stat(c->config_path, &m->seen);
+		s = read_rules(m, e);
+	}
+	if (s != OK) {
+		metadata_free(m);
+		return s;
+	}
+	*out = m;
+	return OK;
+}
+
+void metadata_free(struct metadata *m)
+{
+	if (!m)
+		return;
+	relabel_free(m->rules);
+	free(m);
+}
+
+bool metadata_reload(struct metadata *m, struct err *e)
+{
+	struct stat now;
+	if (!m->config.config_path || !m->config.config_path[0])
+		return false;
+	/* A file that is being replaced may be absent for a moment. */
+	if (stat(m->config.config_path, &now) < 0 ||
+		(now.st_ino == m->seen.st_ino && now.st_dev == m->seen.st_dev &&
+			now.st_size == m->seen.st_size &&
+			now.st_mtim.tv_sec == m->seen.st_mtim.tv_sec &&
+			now.st_mtim.tv_nsec == m->seen.st_mtim.tv_nsec))
+		return false;
+	m->seen = now;
+	if (read_rules(m, e) != OK) {
+		metric_add(&m->metrics.reload_failed, 1);
+		return false;
+	}
+	metric_add(&m->metrics.reloads, 1);
+	return true;
+}
+
+/* ---- the labels of a process ---- */
+
+bool metadata_wants_command_line(const struct metadata *m)
+{
+	return relabel_reads(m->rules, STR("__meta_process_cmdline"));
+}
+
+bool metadata_wants_environment(const struct metadata *m)
+{
+	return m->rules && m->config.env_vars && m->config.env_vars[0];
+}
+
+static void put_number(struct relabel_set *s, struct str name, uint32_t number)
+{
+	char *text = arena_printf(s->arena, "%u", number);
+	s->failed = s->failed || !text;
+	relabel_set_put(s, name, str_of(text));
+}
+
+static struct str find_variable(struct str environment, struct str name)
+{
+	struct str entry, key;
+	while (str_split(&environment, 0, &entry))
+		if (str_split(&entry, '=', &key) && str_eq(key, name))
+			return entry;
+	return STR("");
+}
+
+static void put_environment(
+	const struct metadata *m, const struct metadata_process *p, struct relabel_set *s)
+{
+	for (const char *const *v = m->config.env_vars; v && *v; v++) {
+		char *name = arena_printf(s->arena, "__meta_env_var_%s", *v);
+		s->failed = s->failed || !name;
+		relabel_set_put(s, str_of(name), find_variable(p->environment, str_of(*v)));
+	}
+}
+
+static void put_command_line(const struct metadata_process *p, struct relabel_set *s)
+{
+	CLEANUP(buf_deinit) struct buf line;
+	buf_init(&line, 2 * COMMAND_LINE_BYTES_MAX);
+	redact_command_line(str_sub(p->command_line, 0, COMMAND_LINE_BYTES_MAX), &line);
+	char *text = buf_status(&line) == OK ? arena_copy(s->arena, line.data, line.len) : NULL;
+	s->failed = s->failed || !text;
+	relabel_set_put(s, STR("__meta_process_cmdline"), str_make(text, text ? line.len : 0));
+}
+
+/* What is there without rules, too. */
+static void put_plain(
+	const struct metadata *m, const struct metadata_process *p, struct relabel_set *s)
+{
+	relabel_set_put(s, STR("node"), str_of(m->config.node));
+	relabel_set_put(s, STR("comm"), p->comm);
+	relabel_set_put(s, STR("executable"), p->executable);
+	relabel_set_put(s, STR("cgroup"), p->cgroup);
+	relabel_set_put(s, STR("container_id"), p->container_id);
+	for (const char *const *l = m->config.external_labels; l && *l; l++) {
+		struct str value = str_of(*l), name;
+		/* What is known of the process comes before what is said of the host. */
+		if (str_split(&value, '=', &name) && !relabel_set_get(s, name).len)
+			relabel_set_put(s, name, value);
+	}
+}
+
+static void put_meta(
+	const struct metadata *m, const struct metadata_process *p, struct relabel_set *s)
+{
+	put_number(s, STR("__meta_process_pid"), p->h->pid);
+	if (p->ppid)
+		put_number(s, STR("__meta_process_ppid"), p->ppid);
+	relabel_set_put(s, STR("__meta_process_cgroup"), p->cgroup);
+	relabel_set_put(s, STR("__meta_process_executable_name"), p->executable);
+	relabel_set_put(s, STR("__meta_systemd_unit"), procfs_systemd_unit(p->cgroup));
+	relabel_set_put(s, STR("__meta_system_kernel_machine"), str_of(m->system.machine));
+	relabel_set_put(s, STR("__meta_system_kernel_release"), str_of(m->system.release));
+	relabel_set_put(s, STR("__meta_agent_revision"), STR(FIRN_VERSION));
+	if (p->command_line.len)
+		put_command_line(p, s);
+	put_environment(m, p, s);
+}
+
+static void drop_meta(struct relabel_set *s)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < s->count; i++)
+		if (!str_starts(s->v[i].name, STR(RELABEL_META_PREFIX)))
+			s->v[kept++] = s->v[i];
+	s->count = kept;
+}
+
+bool metadata_label(struct metadata *m, const struct metadata_process *p, struct relabel_set *out)
+{
+	bool keep = true;
+	put_plain(m, p, out);
+	if (!relabel_count(m->rules))
+		return true;
+	put_meta(m, p, out);
+	if (relabel_apply(m->rules, out, &keep, NULL) == OK) {
+		drop_meta(out);
+		if (out->count <= METADATA_LABELS_MAX)
+			return keep;
+	}
+	metric_add(&m->metrics.failed, 1);
+	relabel_set_init(out, out->arena);
+	put_plain(m, p, out);
+	return true;
+}
+
+void metadata_write_metrics(const struct metadata *m, struct buf *out)
+{
+	static const struct metric_def defs[] = { METADATA_METRICS(METRIC_DEF) };
+	metrics_write(out, defs, &m->metrics.rules, ARRAY_COUNT(defs));
+}

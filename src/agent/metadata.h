@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metadata: the labels of a process, from what is known of it, by relabelling rules. Private to
+ * agent/. Not thread safe: the poll thread's.
+ *
+ * The rules see the labels node, comm, executable, cgroup, container_id and the external ones,
+ * and, when they ask for them, the meta labels of parca-agent by their names:
+ *
+ *	__meta_process_pid, _ppid, _cmdline (secrets taken out), _cgroup
+ *	__meta_process_executable_name
+ *	__meta_env_var_NAME              for each name given to --include-env-var
+ *	__meta_system_kernel_machine, _release
+ *	__meta_agent_revision
+ *	__meta_systemd_unit              "nginx.service"
+ *
+ * What begins with "__" afterwards is not kept. The command line and the environment of a process
+ * are read only if a rule, or the flag, names them.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "base/err.h"
+#include "base/metrics.h"
+#include "relabel/relabel.h"
+
+#define METADATA_EXTERNAL_LABELS_MAX 64
+#define METADATA_ENV_VARS_MAX 64
+#define METADATA_LABELS_MAX 96 /* of one process, after the rules */
+
+struct metadata_config {
+	const char *node;
+	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
+	const char *const *env_vars;        /* names, NULL at the end; or NULL */
+	const char *config_path;            /* YAML with relabel_configs; "": none */
+};
+
+/* What is known of a process; texts may be "". */
+struct metadata_process {
+	const struct event_header *h;
+	uint32_t ppid;
+	struct str comm, executable, cgroup, container_id;
+	struct str command_line; /* as in /proc: a NUL after each argument */
+	struct str environment;
+};
+
+#define METADATA_METRICS(X)                                                                     \
+	X(rules, GAUGE, "firn_agent_relabel_rules", "Relabelling rules in force.")              \
+	X(reloads, COUNTER, "firn_agent_config_reloads_total", "Times that the rules changed.") \
+	X(reload_failed, COUNTER, "firn_agent_config_reload_failures_total",                    \
+		"Times that the configuration file could not be read: the old rules stay.")     \
+	X(failed, COUNTER, "firn_agent_relabel_failures_total",                                 \
+		"Processes whose labels passed a limit: they keep the plain ones.")
+struct metadata_metrics {
+	METADATA_METRICS(METRIC_FIELD)
+};
+
+struct metadata;
+
+/* E_INVALID: a label or a rule is wrong; `e` says where. */
+NODISCARD enum status metadata_new(
+	const struct metadata_config *c, struct metadata **out, struct err *e);
+void metadata_free(struct metadata *m);
+/* Is the command line, or the environment, worth reading? */
+bool metadata_wants_command_line(const struct metadata *m);
+bool metadata_wants_environment(const struct metadata *m);
+/* The labels of a process, in `out`, texts in its arena or those of `p`. False: the rules drop it.
+ */
+bool metadata_label(struct metadata *m, const struct metadata_process *p, struct relabel_set *out);
+/* Looks whether the configuration file changed. True: there are other rules now. A sentence in `e`
+ * when it cannot be read; that is told once for each change. */
+bool metadata_reload(struct metadata *m, struct err *e);
+void metadata_write_metrics(const struct metadata *m, struct buf *out);

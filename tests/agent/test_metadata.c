@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/metadata.h"
+#include "base/buf.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static const struct event_header header = { .pid = 42, .tid = 43 };
+static const char command_line[] = "serve\0--token\0abc\0--shard=7";
+static const char environment[] = "A=1\0TEAM=search\0PATH=/bin";
+static const struct metadata_process process = {
+	.h = &header,
+	.ppid = 41,
+	.comm = { "main", 4 },
+	.executable = { "serve", 5 },
+	.cgroup = { "/system.slice/web.service", 25 },
+	.command_line = { command_line, sizeof(command_line) },
+	.environment = { environment, sizeof(environment) },
+};
+
+static char path[64];
+
+static void write_rules(const char *text)
+{
+	char fresh[80];
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	int fd = open(fresh, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+	CHECK(rename(fresh, path) == 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(path, "/tmp/firn-test-metadata-XXXXXX");
+	int fd = mkstemp(path);
+	close(fd);
+	return fd < 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static struct metadata *with(const char *rules, const char *const *env_vars)
+{
+	static const char *const external[] = { "region=eu", NULL };
+	struct metadata *m = NULL;
+	struct err e;
+	if (rules)
+		write_rules(rules);
+	const struct metadata_config c = { .node = "n",
+		.external_labels = external,
+		.env_vars = env_vars,
+		.config_path = rules ? path : "" };
+	CHECK_OK(metadata_new(&c, &m, &e), &e);
+	return m;
+}
+
+/* "name=value …", or "dropped". */
+static const char *labels_of(struct metadata *m)
+{
+	static char text[4096];
+	static struct relabel_set set;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, 1 << 20);
+	relabel_set_init(&set, &a);
+	text[0] = 0;
+	if (!metadata_label(m, &process, &set))
+		return "dropped";
+	for (uint32_t i = 0; i < set.count; i++) {
+		size_t at = strlen(text);
+		snprintf(text + at, sizeof(text) - at, "%s%.*s=%.*s", i ? " " : "",
+			STR_ARG(set.v[i].name), STR_ARG(set.v[i].value));
+	}
+	return text;
+}
+
+#define PLAIN "node=n comm=main executable=serve cgroup=/system.slice/web.service region=eu"
+
+static void labels_without_rules(void **state)
+{
+	(void)state;
+	struct metadata *m = with(NULL, NULL);
+	CHECK(!metadata_wants_command_line(m) && !metadata_wants_environment(m));
+	CHECK_STR(str_of(labels_of(m)), PLAIN);
+	CHECK(!metadata_reload(m, NULL));
+	metadata_free(m);
+	m = with("", NULL); /* an empty file */
+	CHECK_STR(str_of(labels_of(m)), PLAIN);
+	metadata_free(m);
+}
+
+static void labels_by_rules(void **state)
+{
+	(void)state;
+	static const char *const vars[] = { "TEAM", "NOT_SET", NULL };
+	struct metadata *m = with(
+		"relabel_configs:\n"
+		"- {source_labels: [__meta_process_cmdline], regex: '.*--shard=(\\d+).*', "
+		"target_label: shard}\n"
+		"- {source_labels: [__meta_process_cmdline], target_label: cmdline}\n"
+		"- {regex: __meta_env_var_(.*), replacement: env_$1, action: labelmap}\n"
+		"- {source_labels: [__meta_process_pid, __meta_process_ppid], target_label: pids}\n"
+		"- {source_labels: [__meta_systemd_unit], target_label: unit}\n"
+		"- {regex: 'node|comm|executable|cgroup|region', action: labeldrop}\n",
+		vars);
+	CHECK(metadata_wants_command_line(m) && metadata_wants_environment(m));
+	CHECK_STR(str_of(labels_of(m)),
+		"shard=7 cmdline=serve --token [redacted] --shard=7 env_TEAM=search pids=42;41 "
+		"unit=web.service");
+	metadata_free(m);
+}
+
+static void reads_changed_rules(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	struct metadata *m = with("relabel_configs: []\n", NULL);
+	CHECK(!metadata_reload(m, &e));
+	write_rules("relabel_configs:\n- {source_labels: [comm], regex: main, action: drop}\n");
+	CHECK(metadata_reload(m, &e));
+	CHECK_STR(str_of(labels_of(m)), "dropped");
+	CHECK(!metadata_reload(m, &e));
+	write_rules("relabel_configs:\n- nonsense\n");
+	CHECK(!metadata_reload(m, &e)); /* the old ones stay */
+	CHECK(strstr(e.text, "line 2: a rule must be a mapping") && strstr(e.text, path));
+	CHECK_STR(str_of(labels_of(m)), "dropped");
+	e.text[0] = 0;
+	CHECK(!metadata_reload(m, &e) && !e.text[0]); /* told once */
+	metadata_free(m);
+}
+
+static void falls_back_to_plain_labels(void **state)
+{
+	(void)state;
+	char rules[32768] = "relabel_configs:\n";
+	for (int i = 0; i < 200; i++)
+		snprintf(rules + strlen(rules), sizeof(rules) - strlen(rules),
+			"- {target_label: l%d, replacement: x}\n", i);
+	struct metadata *m = with(rules, NULL);
+	CHECK_STR(str_of(labels_of(m)), PLAIN);
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, 1 << 16);
+	metadata_write_metrics(m, &text);
+	buf_u8(&text, 0);
+	CHECK(strstr((const char *)text.data, "\nfirn_agent_relabel_failures_total 1\n"));
+	CHECK(strstr((const char *)text.data, "\nfirn_agent_relabel_rules 200\n"));
+	metadata_free(m);
+}
+
+static void refuses_what_is_wrong(void **state)
+{
+	(void)state;
+	static const char *const no_equals[] = { "noequals", NULL }, *const no_name[] = { "a-b",
+		NULL };
+	struct metadata *m = NULL;
+	struct err e = { 0 };
+	struct metadata_config c = { .node = "n", .config_path = "", .external_labels = no_equals };
+	CHECK(metadata_new(&c, &m, &e) == E_INVALID && strstr(e.text, "noequals"));
+	c = (struct metadata_config){ .node = "n", .config_path = "", .env_vars = no_name };
+	CHECK(metadata_new(&c, &m, &e) == E_INVALID && strstr(e.text, "a-b"));
+	c = (struct metadata_config){ .node = "n", .config_path = "/nonexistent/rules" };
+	CHECK(metadata_new(&c, &m, &e) == E_NOTFOUND && strstr(e.text, "/nonexistent/rules"));
+	write_rules("relabel_configs: x\n");
+	c = (struct metadata_config){ .node = "n", .config_path = path };
+	CHECK(metadata_new(&c, &m, &e) == E_INVALID && strstr(e.text, path));
+	CHECK(!m);
+}
+
+#define ON_FILE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+TEST_MAIN(ON_FILE(labels_without_rules), ON_FILE(labels_by_rules), ON_FILE(reads_changed_rules),
+	ON_FILE(falls_back_to_plain_labels), ON_FILE(refuses_what_is_wrong))
