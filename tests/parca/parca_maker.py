@@ -4,9 +4,10 @@
 Python; and what must come of them, in the form of tests/profile_dump.h. Written from Parca's schema
 only; shares nothing with src/.
 
-    parca_maker.py ARROW_MAKER_DIR DIR
+    parca_maker.py ARROW_MAKER_DIR DIR [COUNT]
 
-v2_NAME.arrow, or v1_NAME.arrow and v1_NAME.stacks, with NAME.txt; bad_NAME.arrow with what its
+With COUNT: v1.arrow, v1.stacks and v2.arrow (LZ4) of that many samples of one host, for measuring.
+Else v2_NAME.arrow, or v1_NAME.arrow and v1_NAME.stacks, with NAME.txt; bad_NAME.arrow with what its
 refusal must say."""
 
 import os
@@ -76,6 +77,33 @@ def samples(seed, count):
                 "type": type_,
                 "labels": labels,
                 "time": TIME + i * 1000003,
+            }
+        )
+    return rows
+
+
+def host(count):
+    """A batch of one host: 1,500 stacks of 10 to 50 frames, few of them often."""
+    rng = random.Random(7)
+    frames = [frame(rng) for _ in range(4000)]
+    for i, f in enumerate(frames):
+        f["address"] += i
+    stacks = [[rng.choice(frames) for _ in range(rng.randrange(10, 50))] for _ in range(1500)]
+    kind = ("parca_agent", "samples", "count", "cpu", "nanoseconds", 52631578, 10**9)
+    rows = []
+    for i in range(count):
+        stack = min(int(rng.paretovariate(0.8)), len(stacks)) - 1
+        thread = rng.randrange(200)
+        labels = {"node": "host-1", "comm": "process-%d" % (thread // 7), "cpu": str(i % 8)}
+        labels.update(thread_id=str(3000 + thread), thread_name="worker %d" % (thread % 7))
+        rows.append(
+            {
+                "stack": stacks[stack],
+                "id": stack.to_bytes(16, "little"),
+                "value": 1,
+                "type": kind,
+                "labels": labels,
+                "time": TIME + i * 6578947,
             }
         )
     return rows
@@ -392,6 +420,12 @@ def put(name_, data):
 
 
 def main():
+    if len(sys.argv) > 3:
+        rows = host(int(sys.argv[3]))
+        put("v2.arrow", stream_v2(rows, "agent", codec="lz4"))
+        put("v1.arrow", samples_v1(rows))
+        put("v1.stacks", stacks_v1(rows))
+        return
     rows = samples(1, 200)
     for layout in LAYOUTS:
         put("v2_%s.arrow" % layout, stream_v2(rows, layout))
