@@ -90,7 +90,9 @@ static void remember(struct store *s, uint64_t id, uint64_t rules)
 static bool may_be_due(
 	struct store *s, const struct part_meta *m, int64_t now_ns, struct thinning *how)
 {
-	int64_t age = now_ns > m->last_ns ? now_ns - m->last_ns : 0;
+	int64_t age;
+	if (__builtin_sub_overflow(now_ns, m->last_ns, &age))
+		age = now_ns > m->last_ns ? INT64_MAX : 0;
 	rules_thin(s->config.thin, s->config.thin_count, age, how);
 	if (m->resolution_ns < how->resolution_ns)
 		return true;
