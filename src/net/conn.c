@@ -101,6 +101,9 @@ void net_conn_close(struct net_conn *c)
 	http_conn_free(c->http);
 	c->http = NULL;
 	atomic_fetch_sub_explicit(&s->memory, c->unsent, memory_order_relaxed);
+	/* A child that is being started may hold the descriptor for a moment: closing it alone
+	 * would leave it in epoll, with a pointer to what is gone. */
+	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	close(c->fd);
 	*c->link = c->next;
 	if (c->next)

@@ -4,6 +4,10 @@
 
 #include "peer.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #define MS(n) ((int64_t)(n)*NS_PER_MS)
 
 static void ends_slow_heads(void **state)
@@ -104,6 +108,40 @@ static void leaves_slow_handlers_alone(void **state)
 	net_server_stop(s);
 }
 
-TEST_MAIN(cmocka_unit_test(ends_slow_heads), cmocka_unit_test(ends_idle_connections),
-	cmocka_unit_test(ends_slow_bodies), cmocka_unit_test(ends_who_does_not_read),
-	cmocka_unit_test(leaves_slow_handlers_alone))
+/* A child between fork and exec has every descriptor: one that was closed here is not gone, and
+ * what arrives on it must not reach a connection that is. */
+static void forgets_what_a_child_still_holds(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	static const char last[] = "GET /show/x HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n";
+	int fd = peer_connect(s);
+	CHECK(peer_send_text(fd, "GET /show/x HTTP/1.1\r\nhost: h\r\n\r\n"));
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 20);
+	(void)peer_receive(fd, &out, "GET /show/x?");
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	CHECK(pid > 0 && peer_send(fd, last, sizeof(last) - 1));
+	PEER_UNTIL(peer_metric(s, "firn_net_connections") == 0);
+	for (int i = 0; i < 5; i++) {
+		(void)peer_send_text(fd, "more");
+		usleep(10000);
+	}
+	buf_clear(&out);
+	peer_exchange(s, last, sizeof(last) - 1, &out);
+	CHECK(str_ends(buf_view(&out), STR("GET /show/x?")));
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	close(fd);
+	net_server_stop(s);
+}
+
+TEST_MAIN(cmocka_unit_test(forgets_what_a_child_still_holds), cmocka_unit_test(ends_slow_heads),
+	cmocka_unit_test(ends_idle_connections), cmocka_unit_test(ends_slow_bodies),
+	cmocka_unit_test(ends_who_does_not_read), cmocka_unit_test(leaves_slow_handlers_alone))
