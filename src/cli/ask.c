@@ -16,7 +16,6 @@
 #include "net/net.h"
 #include "os/os.h"
 
-#define ANSWER_BYTES_MAX ((size_t)1 << 30)
 #define ANSWER_TIMEOUT_NS (120 * NS_PER_SEC)
 #define ERROR_SHOWN_MAX 800
 
@@ -37,7 +36,8 @@
 	  .value = "TIME", .otherwise = "now", .help = "End of the time range." },                 \
 	{ .name = "format", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, format),              \
 	  .value = "FORMAT",                                                                       \
-	  .help = "text (a table) or json, for flame graphs also folded. Without it text on a "    \
+	  .help = "text (a table) or json; for flame graphs also folded, html (a page of its "   \
+		  "own), speedscope and firefox. Without it text on a "    \
 		  "terminal, json elsewhere." }
 
 const struct cli_option cli_ask_index_options[] = { ASK_INDEX_OPTIONS };
@@ -149,7 +149,7 @@ static enum status write_to(const char *path, struct str body, struct err *e)
 	return os_write_full(fd, body.p, body.len, path, e);
 }
 
-static int pass_on(struct str body, const char *path)
+int cli_pass_on(struct str body, const char *path)
 {
 	struct err e = { 0 };
 	if (path && strcmp(path, "-") != 0) {
@@ -186,7 +186,7 @@ static enum status fetch(
 	return s;
 }
 
-int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path)
+int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format, struct buf *out)
 {
 	cli_url_add(url, "query", ask->query);
 	cli_url_add(url, "from", ask->from);
@@ -198,11 +198,9 @@ int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, cons
 		cli_complain("the question is too long");
 		return CLI_USAGE;
 	}
-	CLEANUP(buf_deinit) struct buf body;
-	buf_init(&body, ANSWER_BYTES_MAX);
 	struct err e = { 0 };
 	int http_status = 0;
-	enum status s = fetch(ask->server, (const char *)url->data, &http_status, &body, &e);
+	enum status s = fetch(ask->server, (const char *)url->data, &http_status, out, &e);
 	if (s == E_INVALID) {
 		cli_complain("--server: %s", err_text(&e, s));
 		return CLI_USAGE;
@@ -214,6 +212,14 @@ int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, cons
 		return CLI_UNREACHABLE;
 	}
 	if (http_status != 200)
-		return refused(http_status, buf_view(&body));
-	return pass_on(buf_view(&body), path);
+		return refused(http_status, buf_view(out));
+	return CLI_OK;
+}
+
+int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path)
+{
+	CLEANUP(buf_deinit) struct buf body;
+	buf_init(&body, CLI_ANSWER_BYTES_MAX);
+	int code = cli_ask_body(ask, url, format, &body);
+	return code == CLI_OK ? cli_pass_on(buf_view(&body), path) : code;
 }

@@ -28,6 +28,12 @@ void cli_url_begin(struct buf *url, const char *path);
 void cli_url_add(struct buf *url, const char *key, const char *value); /* NULL, "": left out */
 void cli_url_escape(struct buf *url, const char *text);
 
+#define CLI_ANSWER_BYTES_MAX ((size_t)1 << 30)
+
+/* As cli_ask(), with the answer in `out`. CLI_OK, or the exit code; then it has been said why. */
+int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format, struct buf *out);
+/* An answer to a file, or (NULL) to standard output; the exit code. */
+int cli_pass_on(struct str body, const char *path);
 /* Adds query, from, to, match and format, asks, writes the body to `path` (NULL: standard output)
  * and returns the exit code; says on standard error what went wrong. */
 int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path);

@@ -13,8 +13,9 @@
 enum cli_exit {
 	CLI_OK = 0,
 	CLI_FAILED = 1,
-	CLI_USAGE = 2,      /* the command line, or the question, is wrong */
-	CLI_UNREACHABLE = 3 /* no server answers */
+	CLI_USAGE = 2,       /* the command line, or the question, is wrong */
+	CLI_UNREACHABLE = 3, /* no server answers */
+	CLI_WORSE = 4        /* `firn diff --fail-above`: something grew by more */
 };
 
 int cli_up(int argc, char **argv);
@@ -23,6 +24,7 @@ int cli_agent(int argc, char **argv);
 int cli_record(int argc, char **argv);
 int cli_query(int argc, char **argv);
 int cli_top(int argc, char **argv);
+int cli_diff(int argc, char **argv);
 int cli_types(int argc, char **argv);
 int cli_labels(int argc, char **argv);
 int cli_store(int argc, char **argv);

@@ -13,6 +13,7 @@ static const struct cli_verb verbs[] = {
 	{ "record",  cli_record,  "record a command, a process or the host to a file" },
 	{ "query",   cli_query,   "ask a server for a flame graph, a series or a pprof file" },
 	{ "top",     cli_top,     "ask a server for the functions that cost most" },
+	{ "diff",    cli_diff,    "compare two selectors or time ranges by function" },
 	{ "types",   cli_types,   "list the profile types that a server holds" },
 	{ "labels",  cli_labels,  "list label names, or the values of one label" },
 	{ "store",   cli_store,   "verify or inspect the files of a store" },

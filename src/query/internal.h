@@ -159,10 +159,19 @@ NODISCARD enum status query_series(const struct query_engine *q, const struct qu
 
 /* ---- write_labels.c ---- */
 
-/* E_INVALID for QUERY_FOLDED. */
+/* E_INVALID for what is for flame graphs only. */
 NODISCARD enum status query_format_check(enum query_format format, struct err *e);
 /* What became of the answer in `out`. */
 NODISCARD enum status query_written(const struct buf *out, struct err *e);
+
+/* ---- write_flame.c, export.c, html.c ---- */
+
+void query_flame_json(const struct query_flame *f, struct buf *b);
+NODISCARD enum status query_export_speedscope(const struct query_flame *f, struct str name,
+	struct arena *a, struct buf *b, struct err *e);
+NODISCARD enum status query_export_firefox(const struct query_flame *f, struct str name,
+	struct arena *a, struct buf *b, struct err *e);
+NODISCARD enum status query_export_html(const struct query_flame *f, struct buf *b, struct err *e);
 
 /* ---- json.c ---- */
 

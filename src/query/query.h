@@ -202,9 +202,17 @@ NODISCARD enum status query_mapping_files(const struct query_engine *q,
 	const struct query_report_request *r, struct arena *a, struct str **out, size_t *out_count,
 	struct err *e);
 
-/* The same questions with the answer as text for an HTTP body or a terminal. QUERY_FOLDED is for
- * flame graphs (E_INVALID elsewhere): one line "root;…;leaf value" a stack. */
-enum query_format { QUERY_JSON, QUERY_TEXT, QUERY_FOLDED };
+/* The same questions with the answer as text for an HTTP body or a terminal. From QUERY_FOLDED on
+ * they are for flame graphs (E_INVALID elsewhere): one line "root;…;leaf value" a stack; a page of
+ * its own; speedscope's and the Firefox profiler's files. */
+enum query_format {
+	QUERY_JSON,
+	QUERY_TEXT,
+	QUERY_FOLDED,
+	QUERY_HTML,
+	QUERY_SPEEDSCOPE,
+	QUERY_FIREFOX
+};
 NODISCARD enum status query_write_types(const struct query_engine *q, const struct query_request *r,
 	enum query_format f, struct buf *out, struct err *e);
 NODISCARD enum status query_write_labels(const struct query_engine *q,
@@ -220,4 +228,9 @@ NODISCARD enum status query_write_series(const struct query_engine *q,
 NODISCARD enum status query_write_flame(const struct query_engine *q, const struct query_request *r,
 	enum query_format f, struct buf *out, struct err *e);
 NODISCARD enum status query_write_top(const struct query_engine *q, const struct query_request *r,
+	enum query_format f, struct buf *out, struct err *e);
+/* By function, what changed most first. worse_above: some function's own share of its side's total
+ * grew by more than this; 0: no matter. limit 0: all. */
+NODISCARD enum status query_write_diff(const struct query_engine *q,
+	const struct query_report_request *r, double worse_above, uint32_t limit,
 	enum query_format f, struct buf *out, struct err *e);

@@ -53,7 +53,7 @@ static void column_i64(struct buf *b, const char *key, const int64_t *v, uint32_
 	buf_u8(b, ']');
 }
 
-static void write_json(const struct query_flame *f, struct buf *b)
+void query_flame_json(const struct query_flame *f, struct buf *b)
 {
 	buf_u8(b, '{');
 	query_json_pair_str(b, "unit", f->unit);
@@ -199,6 +199,27 @@ static enum status write_text(
 	return OK;
 }
 
+static enum status write_as(const struct query_flame *f, enum query_format format, struct arena *a,
+	struct buf *out, struct err *e)
+{
+	switch (format) {
+	case QUERY_JSON:
+		query_flame_json(f, out);
+		return OK;
+	case QUERY_TEXT:
+		return write_text(f, a, out, e);
+	case QUERY_FOLDED:
+		return write_folded(f, a, out, e);
+	case QUERY_HTML:
+		return query_export_html(f, out, e);
+	case QUERY_SPEEDSCOPE:
+		return query_export_speedscope(f, STR("firn"), a, out, e);
+	case QUERY_FIREFOX:
+		return query_export_firefox(f, STR("firn"), a, out, e);
+	}
+	UNREACHABLE();
+}
+
 enum status query_write_flame(const struct query_engine *q, const struct query_request *r,
 	enum query_format format, struct buf *out, struct err *e)
 {
@@ -208,11 +229,6 @@ enum status query_write_flame(const struct query_engine *q, const struct query_r
 	enum status s = query_flame(q, r, &a, &f, e);
 	if (s != OK)
 		return s;
-	if (format == QUERY_JSON)
-		write_json(&f, out);
-	else if (format == QUERY_FOLDED)
-		s = write_folded(&f, &a, out, e);
-	else
-		s = write_text(&f, &a, out, e);
+	s = write_as(&f, format, &a, out, e);
 	return s == OK ? query_written(out, e) : s;
 }

@@ -8,9 +8,9 @@
 
 enum status query_format_check(enum query_format format, struct err *e)
 {
-	if (format != QUERY_FOLDED)
+	if (format < QUERY_FOLDED)
 		return OK;
-	return err_set(e, E_INVALID, "the format folded is for flame graphs only");
+	return err_set(e, E_INVALID, "this format is for flame graphs only");
 }
 
 enum status query_written(const struct buf *out, struct err *e)

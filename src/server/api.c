@@ -79,6 +79,24 @@ static enum status take_numbers(const struct net_request *r, struct question *q,
 	return OK;
 }
 
+/* By enum query_format. */
+static const struct {
+	const char *name;
+	const char *content_type;
+} formats[] = {
+	[QUERY_JSON] = { "json", "application/json" },
+	[QUERY_TEXT] = { "text", "text/plain; charset=utf-8" },
+	[QUERY_FOLDED] = { "folded", "text/plain; charset=utf-8" },
+	[QUERY_HTML] = { "html", "text/html; charset=utf-8" },
+	[QUERY_SPEEDSCOPE] = { "speedscope", "application/json" },
+	[QUERY_FIREFOX] = { "firefox", "application/json" },
+};
+
+/* The page stands alone: it may run its own script, and reach nothing of this server. */
+#define PAGE_POLICY                                                                       \
+	"content-security-policy: sandbox allow-scripts; default-src 'none'; script-src " \
+	"'unsafe-inline'; style-src 'unsafe-inline'\r\n"
+
 static enum status take_format(const struct net_request *r, struct question *q, struct err *e)
 {
 	struct str text;
@@ -86,14 +104,14 @@ static enum status take_format(const struct net_request *r, struct question *q, 
 	if (!net_query_param(r, "format", 0, &q->arena, &text) || text.len == 0 ||
 		str_eq(text, STR("json")))
 		return OK;
-	if (str_eq(text, STR("text")))
-		q->format = QUERY_TEXT;
-	else if (str_eq(text, STR("folded")))
-		q->format = QUERY_FOLDED;
-	else
-		return err_set(e, E_INVALID, "format: \"%.*s\"; json, text and folded are known",
-			STR_ARG(str_sub(text, 0, 40)));
-	return OK;
+	for (size_t i = 0; i < ARRAY_COUNT(formats); i++)
+		if (str_eq(text, str_of(formats[i].name))) {
+			q->format = (enum query_format)i;
+			return OK;
+		}
+	return err_set(e, E_INVALID,
+		"format: \"%.*s\"; json, text, folded, html, speedscope and firefox are known",
+		STR_ARG(str_sub(text, 0, 40)));
 }
 
 static enum status take_labels(const struct net_request *r, struct question *q, struct err *e)
@@ -175,9 +193,9 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 			out->http_status = 422;
 		return;
 	}
-	out->content_type =
-		q.format == QUERY_JSON ? "application/json" : "text/plain; charset=utf-8";
-	snprintf(out->headers, sizeof(out->headers), "cache-control: no-store\r\n");
+	out->content_type = formats[q.format].content_type;
+	snprintf(out->headers, sizeof(out->headers), "cache-control: no-store\r\n%s",
+		q.format == QUERY_HTML ? PAGE_POLICY : "");
 }
 
 /* ---- the questions ---- */
@@ -224,6 +242,64 @@ static enum status answer_values(const struct query_engine *engine, const struct
 void server_handle_label_values(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	answer((struct server *)ctx, r, out, &defaults_labels, answer_values);
+}
+
+/* ---- two questions compared ---- */
+
+/* base_query, base_from, base_to: what is not given is as on the other side. */
+static enum status take_base(const struct net_request *r, struct question *q,
+	struct query_report_request *out, struct err *e)
+{
+	const struct query_request *request = &q->request;
+	struct str text;
+	int64_t now = clock_realtime_ns();
+	*out = (struct query_report_request){
+		.side = { request->selector, request->from_ns, request->to_ns, false },
+		.base = { request->selector, request->from_ns, request->to_ns, false },
+		.diff = true,
+		.absolute = true,
+		.any_type = true,
+		.cancel = request->cancel,
+		.cancel_ctx = request->cancel_ctx,
+	};
+	if (net_query_param(r, "base_query", 0, &q->arena, &text) && text.len)
+		out->base.selector = text;
+	enum status s = take_time(r, q, "base_from", now, &out->base.from_ns, e);
+	if (s == OK)
+		s = take_time(r, q, "base_to", now, &out->base.to_ns, e);
+	if (s == OK && out->base.from_ns >= out->base.to_ns)
+		return err_set(e, E_INVALID, "base_from must lie before base_to");
+	return s;
+}
+
+static enum status answer_diff(const struct query_engine *engine, const struct net_request *r,
+	struct question *q, struct buf *out, struct err *e)
+{
+	struct query_report_request request;
+	struct filter_condition match = {
+		.field = FILTER_FUNCTION, .op = FILTER_CONTAINS, .text = q->request.match
+	};
+	struct frame_filter filter = {
+		.of_stack = true, .conditions = &match, .condition_count = 1
+	};
+	struct str text;
+	double worse_above = 0;
+	enum status s = take_base(r, q, &request, e);
+	if (s != OK)
+		return s;
+	if (net_query_param(r, "worse_above", 0, &q->arena, &text) && text.len &&
+		(!str_parse_double(text, &worse_above) || !(worse_above >= 0 && worse_above <= 1)))
+		return err_set(e, E_INVALID, "worse_above: \"%.*s\" is not a share from 0 to 1",
+			STR_ARG(str_sub(text, 0, 40)));
+	request.filters = &filter;
+	request.filter_count = match.text.len > 0;
+	return query_write_diff(engine, &request, worse_above, q->request.limit, q->format, out, e);
+}
+
+void server_handle_diff(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	static const struct query_request defaults = { 0 };
+	answer((struct server *)ctx, r, out, &defaults, answer_diff);
 }
 
 /* ---- pprof ---- */

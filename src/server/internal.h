@@ -139,6 +139,7 @@ net_handler_fn server_handle_flamegraph;
 net_handler_fn server_handle_top;
 net_handler_fn server_handle_functions;
 net_handler_fn server_handle_pprof;
+net_handler_fn server_handle_diff;
 
 /* admin.c: /api/admin/… */
 net_handler_fn server_handle_delete;

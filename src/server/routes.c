@@ -73,6 +73,7 @@ static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/api/flamegraph", .fn = server_handle_flamegraph },
 	{ .method = "GET", .path = "/api/top", .fn = server_handle_top },
 	{ .method = "GET", .path = "/api/functions", .fn = server_handle_functions },
+	{ .method = "GET", .path = "/api/diff", .fn = server_handle_diff },
 	{ .method = "GET", .path = "/api/pprof", .fn = server_handle_pprof },
 	{ .method = "POST", .path = "/api/admin/delete", .fn = server_handle_delete },
 	{ .method = "GET", .path = "/api/admin/export", .fn = server_handle_export },

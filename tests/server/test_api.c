@@ -57,6 +57,23 @@ enum status query_pprof(
 	return note("pprof", r, QUERY_JSON, out, e);
 }
 
+static struct query_report_request asked_diff;
+static double asked_worse;
+
+enum status query_write_diff(const struct query_engine *q, const struct query_report_request *r,
+	double worse_above, uint32_t limit, enum query_format f, struct buf *out, struct err *e)
+{
+	(void)q;
+	struct query_request plain = { .selector = r->base.selector,
+		.match = r->filter_count ? r->filters[0].conditions[0].text : STR(""),
+		.limit = limit,
+		.cancel = r->cancel,
+		.cancel_ctx = r->cancel_ctx };
+	asked_diff = *r;
+	asked_worse = worse_above;
+	return note("diff", &plain, f, out, e);
+}
+
 static struct server server;
 
 static int setup(void **state)
@@ -221,7 +238,38 @@ static void is_not_ready_or_busy(void **state)
 	ask_deinit(&a);
 }
 
-TEST_MAIN(cmocka_unit_test_setup(passes_parameters, setup),
+static void compares_two_questions(void **state)
+{
+	(void)state;
+	struct ask a;
+	ask_init(&a, "/api/diff",
+		"query=x&from=1000&to=2000&base_from=500&limit=5&worse_above=0.5&match=foo");
+	server_handle_diff(&server, &a.r, &a.out);
+	assert_int_equal(a.out.status, OK);
+	CHECK_STR(str_of(asked_texts[0]), "x");
+	CHECK_STR(str_of(asked_texts[1]), "foo");
+	CHECK(asked.limit == 5 && asked_worse == 0.5 && asked_diff.diff);
+	CHECK(asked_diff.base.from_ns == 500 * NS_PER_SEC);
+	CHECK(asked_diff.base.to_ns == 2000 * NS_PER_SEC);
+	ask_deinit(&a);
+	static const char *const wrong[] = { "worse_above=2", "base_from=x",
+		"base_from=3000&base_to=2000" };
+	for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+		ask_init(&a, "/api/diff", wrong[i]);
+		server_handle_diff(&server, &a.r, &a.out);
+		CHECK(a.out.status == E_INVALID);
+		ask_deinit(&a);
+	}
+	ask_init(&a, "/api/flamegraph", "format=html");
+	server_handle_flamegraph(&server, &a.r, &a.out);
+	CHECK(a.out.status == OK && asked_format == QUERY_HTML);
+	CHECK(strstr(a.out.headers, "content-security-policy: sandbox allow-scripts;"));
+	CHECK_STR(str_of(a.out.content_type), "text/html; charset=utf-8");
+	ask_deinit(&a);
+}
+
+TEST_MAIN(cmocka_unit_test_setup(compares_two_questions, setup),
+	cmocka_unit_test_setup(passes_parameters, setup),
 	cmocka_unit_test_setup(has_defaults, setup),
 	cmocka_unit_test_setup(routes_each_question, setup),
 	cmocka_unit_test_setup(finds_the_label, setup),

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+#include "cli/ask.h"
+
+struct diff {
+	struct cli_ask ask;
+	const char *base_query;
+	const char *base_from;
+	const char *base_to;
+	const char *limit;
+	const char *fail_above;
+};
+
+/* clang-format off */
+static const struct cli_option options[] = {
+	{ .name = "base-query", .kind = CLI_TEXT, .at = offsetof(struct diff, base_query),
+	  .value = "SELECTOR", .help = "What to compare with. Default: the same selector." },
+	{ .name = "base-from", .kind = CLI_TEXT, .at = offsetof(struct diff, base_from),
+	  .value = "TIME", .help = "Begin of the other time range. Default: that of --from." },
+	{ .name = "base-to", .kind = CLI_TEXT, .at = offsetof(struct diff, base_to),
+	  .value = "TIME", .help = "End of the other time range. Default: that of --to." },
+	{ .name = "limit", .kind = CLI_TEXT, .at = offsetof(struct diff, limit), .value = "N",
+	  .otherwise = "20", .help = "How many functions; 0 for all." },
+	{ .name = "fail-above", .kind = CLI_TEXT, .at = offsetof(struct diff, fail_above),
+	  .value = "SHARE",
+	  .help = "Exit with 4 when some function's own share of the whole grew by more than "
+		  "this, from 0 to 1: 0.02 is two per cent of all." },
+};
+/* clang-format on */
+
+static const struct cli_command command = {
+	.name = "diff",
+	.summary = "firn diff: the functions whose share of the whole changed most.",
+	.args = "[SELECTOR]",
+	.args_most = 1,
+	.text = "Compares a selector and time range with another one, the base. Shares are of each "
+		"side's own total.\n"
+		"\n"
+		"  firn diff --from now-1h --base-from now-25h --base-to now-24h\n"
+		"  firn diff '{version=\"2\"}' --base-query '{version=\"1\"}' --fail-above 0.02",
+	.groups = { { "The question", cli_ask_options, CLI_ASK_OPTIONS,
+			    offsetof(struct diff, ask) },
+		{ "The comparison", options, ARRAY_COUNT(options), 0 } },
+	.group_count = 2,
+};
+
+int cli_diff(int argc, char **argv)
+{
+	struct diff d = { 0 };
+	int at = 0, code = CLI_OK;
+	if (!cli_parse(&command, argc, argv, &d, &at, &code))
+		return code;
+	if (at < argc)
+		d.ask.query = argv[at];
+	CLEANUP(buf_deinit) struct buf url, body;
+	buf_init(&url, 1 << 20);
+	buf_init(&body, CLI_ANSWER_BYTES_MAX);
+	cli_url_begin(&url, "/api/diff");
+	cli_url_add(&url, "limit", d.limit);
+	cli_url_add(&url, "base_query", d.base_query);
+	cli_url_add(&url, "base_from", d.base_from);
+	cli_url_add(&url, "base_to", d.base_to);
+	cli_url_add(&url, "worse_above", d.fail_above);
+	code = cli_ask_body(&d.ask, &url, cli_ask_format(&d.ask), &body);
+	if (code == CLI_OK)
+		code = cli_pass_on(buf_view(&body), NULL);
+	bool worse = str_starts(buf_view(&body), STR("{\"worse\":true")) ||
+		     str_starts(buf_view(&body), STR("worse:"));
+	return code == CLI_OK && worse ? CLI_WORSE : code;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+static struct query_report_request request(void)
+{
+	return (struct query_report_request){
+		.side = { .selector = STR(HEAP "{comm=\"b\"}"), .to_ns = INT64_MAX },
+		.base = { .selector = STR(HEAP "{comm=\"a\"}"), .to_ns = INT64_MAX },
+		.diff = true,
+		.absolute = true,
+	};
+}
+
+static void check(double worse_above, uint32_t limit, enum query_format format, const char *want)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	struct err e = { 0 };
+	struct query_report_request r = request();
+	buf_init(&out, 1 << 20);
+	CHECK_OK(query_write_diff(&fake_engine, &r, worse_above, limit, format, &out, &e), &e);
+	CHECK_STR(buf_view(&out), want);
+}
+
+static void compares_shares(void **state)
+{
+	(void)state;
+	fake_sample(HEAP, 1, 30, 0, "comm=a", "main@/bin/x;f@/bin/x");
+	fake_sample(HEAP, 1, 10, 0, "comm=a", "main@/bin/x;g@/bin/x");
+	fake_sample(HEAP, 2, 10, 0, "comm=b", "main@/bin/x;f@/bin/x");
+	fake_sample(HEAP, 2, 10, 0, "comm=b", "main@/bin/x;g@/bin/x");
+	check(0.2, 1, QUERY_JSON,
+		"{\"worse\":true,\"unit\":\"bytes\",\"total\":20,\"base_total\":40,\"rows\":["
+		"{\"name\":\"f\",\"binary\":\"x\",\"self\":10,\"total\":10,\"base_self\":30,"
+		"\"base_total\":30,\"growth\":-0.25}]}");
+	check(0.3, 0, QUERY_TEXT,
+		" CHANGE  SELF%  BASE%  SELF  BASE  BINARY  FUNCTION\n"
+		"-25.00%  50.0%  75.0%   10B   30B  x       f\n"
+		"+25.00%  50.0%  25.0%   10B   10B  x       g\n"
+		" +0.00%   0.0%   0.0%    0B    0B  x       main\n");
+	check(0.2, 1, QUERY_TEXT,
+		"worse: a function's share grew beyond the limit\n\n"
+		" CHANGE  SELF%  BASE%  SELF  BASE  BINARY  FUNCTION\n"
+		"-25.00%  50.0%  75.0%   10B   30B  x       f\n");
+}
+
+static void is_no_flame_graph(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf out;
+	struct err e = { 0 };
+	struct query_report_request r = request();
+	buf_init(&out, 1 << 20);
+	CHECK(query_write_diff(&fake_engine, &r, 0, 0, QUERY_HTML, &out, &e) == E_INVALID);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
+TEST_MAIN(TEST(compares_shares), TEST(is_no_flame_graph))
