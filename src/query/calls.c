@@ -202,9 +202,12 @@ static void choose_stacks(struct builder *b)
 			c->filtered = query_add(c->filtered, v[i].value);
 		}
 	}
+	/* What lies above the sandwich's function leads to no call. */
+	bool down = c->cut && !b->r->invert;
 	for (uint32_t i = (uint32_t)c->stacks.v.len; i-- > 0;) {
 		b->live[i] |= c->kept[i];
-		b->live[v[i].parent] |= b->live[i];
+		if (!down || c->cut[v[i].parent] == c->cut[i])
+			b->live[v[i].parent] |= b->live[i];
 	}
 }
 
@@ -219,12 +222,15 @@ static enum status place_stack(struct builder *b, uint32_t i)
 	enum status s = OK;
 	if (stack->location == 0)
 		s = find_group(b, stack->group, &at);
-	for (uint32_t k = 0; s == OK && k < count; k++) {
-		if (lines[k].sandwich)
-			s = find_group(b, stack->group, &at);
-		if (s == OK && lines[k].kept && at != QUERY_LINE_NONE)
+	uint32_t k = 0;
+	for (uint32_t n = 0; n < count; n++)
+		if (lines[n].sandwich)
+			k = n;
+	if (s == OK && k < count && lines[k].sandwich)
+		s = find_group(b, stack->group, &at);
+	for (; s == OK && k < count && at != QUERY_LINE_NONE; k++)
+		if (lines[k].kept)
 			s = find_call(b, at, &lines[k], &at);
-	}
 	b->place[i] = at;
 	return s;
 }
