@@ -61,9 +61,9 @@ def parse(data):
             line = fields(line)
             name, file = functions[one(line, 1)]
             frames.append(Frame(name, file, signed(one(line, 2)), binary, address))
-        # Without function, binary and address a location says nothing, and is no frame.
-        unnamed = [Frame("", "", 0, binary, address)] if binary or address else []
-        locations[one(parts, 1)] = frames or unnamed
+        frames = frames or [Frame("", "", 0, binary, address)]
+        # What has neither function, binary nor address says nothing, and is no frame.
+        locations[one(parts, 1)] = [f for f in frames if f.function or f.binary or f.address]
     profile = Profile(
         [value_type(raw) for raw in top.get(1, [])],
         value_type(top[11][0]) if 11 in top else ("", ""),

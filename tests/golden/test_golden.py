@@ -40,6 +40,7 @@ class Stored:
         self.type = ":".join([name, kind, unit, *profile.period_type])
         self.type += ":delta" if profile.duration_ns else ""
         self.job, self.time_ns = job, profile.time_ns
+        self.names = {f.function for s in profile.samples for f in s.frames}
         self.samples = [
             (s.frames, s.values[column] * self.factor, s.labels) for s in profile.samples if s.values[column]
         ]
@@ -114,7 +115,7 @@ def ask_merge(checks, address, stored, question, what):
     top = asking.query(address, "TOP", side, **options)
     good &= compare(checks.check, f"{what} top", top_of(top), {k: v[:2] for k, v in want.table().items()})
     pprof = asking.query(address, "PPROF", side, **options)
-    good &= compare(checks.check, f"{what} pprof", pprof_paths(pprof.report),
+    good &= compare(checks.check, f"{what} pprof", pprof_paths(pprof.report, stored.names),
                     {k: v[0] for k, v in want.paths.items() if k and v[0]})
     return good
 
@@ -133,10 +134,10 @@ def top_of(answer):
     return out
 
 
-def pprof_paths(raw):
+def pprof_paths(raw, names):
     out = {}
     for sample in profiles.parse(raw).samples:
-        path = tuple(plain_name(f) for f in sample.frames)
+        path = tuple(plain_name(f, names) for f in sample.frames)
         out[path] = out.get(path, 0) + sample.values[0]
     return {k: v for k, v in out.items() if v}
 
@@ -144,9 +145,9 @@ def pprof_paths(raw):
 PLACE = re.compile(r"\+0x([0-9a-f]+)$")
 
 
-def plain_name(frame):
+def plain_name(frame, names):
     """What has no name is exported as file+0xaddress."""
-    if frame.function and not (PLACE.search(frame.function) and not frame.file):
+    if frame.function in names or not (PLACE.search(frame.function) and not frame.file):
         return frame.function
     return frame.binary, frame.address
 
