@@ -52,8 +52,15 @@ static int by_type(const void *a, const void *b)
 	return c ? c : (int)x->delta - (int)y->delta;
 }
 
+static void add_times(struct samples_type *t, const struct tab_series *s)
+{
+	t->first_ns = MIN(t->first_ns, __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED));
+	t->last_ns = MAX(t->last_ns, __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED));
+}
+
+/* *at: its place in the list. */
 static enum status add_type(
-	struct type_list *list, const struct tabs *t, const struct tab_series *s)
+	struct type_list *list, const struct tabs *t, const struct tab_series *s, size_t *at)
 {
 	struct samples_type x = {
 		.name = t->label_strings[s->type[0]],
@@ -69,10 +76,11 @@ static enum status add_type(
 		struct samples_type *y = &list->v.v[i];
 		if (by_type(y, &x) != 0)
 			continue;
-		y->first_ns = MIN(y->first_ns, x.first_ns);
-		y->last_ns = MAX(y->last_ns, x.last_ns);
+		add_times(y, s);
+		*at = i;
 		return OK;
 	}
+	*at = list->v.len;
 	return VEC_PUSH(&list->v, x) ? OK : E_NOMEM;
 }
 
@@ -100,6 +108,28 @@ static enum status copy_types(struct type_list *list, struct arena *a, struct sa
 	return OK;
 }
 
+/* Series of one type mostly follow each other. */
+static enum status source_types(struct type_list *list, const struct tabs *t, const struct pick *p)
+{
+	const struct tab_series *last = NULL;
+	size_t at = 0;
+	for (uint32_t k = 0; k < p->series_count; k++) {
+		const struct tab_series *x = &t->series[k];
+		if (!p->series[k])
+			continue;
+		if (last && last->delta == x->delta &&
+			memcmp(last->type, x->type, sizeof(x->type)) == 0) {
+			add_times(&list->v.v[at], x);
+			continue;
+		}
+		enum status s = add_type(list, t, x, &at);
+		if (s != OK)
+			return s;
+		last = x;
+	}
+	return OK;
+}
+
 static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
 	struct samples_type **out, size_t *out_count, struct err *e)
 {
@@ -109,10 +139,7 @@ static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, s
 	struct pick *picks = view_picks_new(v);
 	enum status s = picks ? view_pick(v, &q, &b, picks, e) : err_set(e, E_NOMEM, "types");
 	for (size_t i = 0; s == OK && i < v->source_count; i++)
-		for (uint32_t k = 0; s == OK && k < picks[i].series_count; k++)
-			if (picks[i].series[k])
-				s = add_type(
-					&list, &v->sources[i].tabs, &v->sources[i].tabs.series[k]);
+		s = source_types(&list, &v->sources[i].tabs, &picks[i]);
 	if (s == OK)
 		s = copy_types(&list, a, out, out_count, e);
 	VEC_FREE(&list.v);
@@ -177,20 +204,35 @@ static enum status find_sets(struct store_view *v, struct source *s, const struc
 	return OK;
 }
 
-/* Names (`name` empty) or values of `name`, of one source. */
-static enum status add_series_texts(const struct source *s, const struct pick *p, struct str name,
-	uint8_t *seen, struct strtab *out)
+/* What is asked for, and what was found so far. */
+struct asking {
+	const struct samples_query *q;
+	struct str name;  /* "": names */
+	uint32_t name_id; /* in the dictionary */
+	uint8_t *seen;    /* by number in it */
+	struct budget budget;
+	struct strtab found;
+};
+
+/* Names, or values of a name, of the series of one source: `seen` by text of the source, where it
+ * has no numbers. */
+static enum status add_series_texts(
+	struct asking *a, const struct source *s, const struct pick *p, uint8_t *seen)
 {
 	const struct tabs *t = &s->tabs;
+	const uint32_t *ids = s->ids ? s->ids->v : NULL;
 	for (uint32_t i = 0; i < p->series_count; i++) {
 		const struct tab_series *x = &t->series[i];
 		for (uint32_t k = 0; p->series[i] && k < x->label_count; k++) {
 			const struct profile_label *l = &t->labels[x->label_first + k];
-			uint32_t id = name.len ? l->value : l->name, ignored;
-			if (seen[id] || (name.len && !str_eq(t->label_strings[l->name], name)))
+			uint32_t text = a->name.len ? l->value : l->name, ignored;
+			uint8_t *known = ids ? &a->seen[ids[text]] : &seen[text];
+			if (*known || (a->name.len &&
+					      (ids ? ids[l->name] != a->name_id
+						   : !str_eq(t->label_strings[l->name], a->name))))
 				continue;
-			seen[id] = 1;
-			enum status s2 = strtab_intern(out, t->label_strings[id], &ignored);
+			*known = 1;
+			enum status s2 = strtab_intern(&a->found, t->label_strings[text], &ignored);
 			if (s2 != OK)
 				return s2;
 		}
@@ -235,61 +277,70 @@ static enum status add_set_values(
 	return OK;
 }
 
-static enum status source_texts(struct store_view *v, struct source *s, const struct pick *p,
-	const struct samples_query *q, struct str name, struct budget *b, struct strtab *out,
-	struct err *e)
+static enum status source_texts(struct asking *a, struct store_view *v, struct source *s,
+	const struct pick *p, struct err *e)
 {
 	if (p->wanted == 0)
 		return OK;
+	bool names = a->name.len == 0;
+	int at = names ? -1 : tabs_name_find(&s->tabs, a->name);
+	bool sets_too = s->tabs.name_count && (names || at >= 0);
 	bool index = s->part && p->wanted != p->series_count;
-	enum status st = source_load(
-		v, s, PART_LOAD_SETS | (index ? PART_LOAD_SYMBOLS | PART_LOAD_INDEX : 0), b, e);
+	struct budget *b = &a->budget;
+	enum status st = OK;
+	if (sets_too)
+		st = source_load(v, s,
+			PART_LOAD_SETS | (index ? PART_LOAD_SYMBOLS | PART_LOAD_INDEX : 0), b, e);
 	if (st != OK)
 		return st;
-	int at = name.len ? tabs_name_find(&s->tabs, name) : -1;
-	uint64_t n = MAX(s->tabs.label_string_count, s->tabs.sample_string_count);
-	uint64_t set_count = !name.len || at >= 0 ? s->tabs.set_count : 0;
+	uint64_t n = MAX(s->tabs.label_string_count, sets_too ? s->tabs.sample_string_count : 0u);
+	uint64_t set_count = sets_too ? s->tabs.set_count : 0;
 	CLEANUP(free_cleanup) uint8_t *seen = NULL;
 	CLEANUP(free_cleanup) uint8_t *sets = NULL;
 	st = budget_array(b, n, 1, &seen, e);
 	if (st == OK)
 		st = budget_array(b, set_count, 1, &sets, e);
 	if (st == OK && set_count)
-		st = find_sets(v, s, p, q, b, sets, e);
+		st = find_sets(v, s, p, a->q, b, sets, e);
 	if (st != OK)
 		return st;
-	st = add_series_texts(s, p, name, seen, out);
+	st = add_series_texts(a, s, p, seen);
 	memset(seen, 0, n);
 	if (st == OK && at >= 0)
-		st = add_set_values(s, sets, (size_t)at, seen, out);
-	if (st == OK && !name.len)
-		st = add_set_names(s, sets, out);
+		st = add_set_values(s, sets, (size_t)at, seen, &a->found);
+	if (st == OK && names && sets_too)
+		st = add_set_names(s, sets, &a->found);
 	budget_give(b, n + set_count);
 	source_done(v, s);
 	return st == OK ? OK : err_set(e, st, "too many label texts");
 }
 
-static void texts_cleanup(struct strtab *t)
+static void asking_cleanup(struct asking *a)
 {
-	strtab_deinit(t);
+	strtab_deinit(&a->found);
+	free(a->seen);
 }
 
 static enum status texts(struct store_view *v, const struct samples_query *q, struct str name,
 	struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
-	struct budget b = query_budget(v, q);
-	CLEANUP(texts_cleanup) struct strtab found = { 0 };
-	enum status s = strtab_init(&found, TEXTS_BYTES_MAX);
+	CLEANUP(asking_cleanup)
+	struct asking x = { .q = q, .name = name, .budget = query_budget(v, q) };
+	enum status s = strtab_init(&x.found, TEXTS_BYTES_MAX);
 	struct pick *picks = view_picks_new(v);
 	if (s == OK)
-		s = picks ? view_pick(v, q, &b, picks, e) : err_set(e, E_NOMEM, "labels");
+		s = picks ? view_pick(v, q, &x.budget, picks, e) : err_set(e, E_NOMEM, "labels");
+	if (s == OK && v->dictionary) {
+		x.name_id = dictionary_find(v->dictionary, name);
+		s = budget_array(&x.budget, dictionary_count(v->dictionary), 1, &x.seen, e);
+	}
 	for (size_t i = 0; s == OK && i < v->source_count; i++) {
-		s = source_texts(v, &v->sources[i], &picks[i], q, name, &b, &found, e);
+		s = source_texts(&x, v, &v->sources[i], &picks[i], e);
 		if (s == OK)
 			s = samples_stopped(q, e);
 	}
 	if (s == OK)
-		s = copy_texts(&found, a, out, out_count, e);
+		s = copy_texts(&x.found, a, out, out_count, e);
 	view_picks_free(v, picks);
 	view_release(v);
 	return s;

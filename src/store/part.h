@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "store/canon.h"
 #include "store/column.h"
+#include "store/dictionary.h"
 #include "store/io.h"
 #include "store/memtable.h"
 #include "store/object.h"
@@ -157,6 +158,10 @@ uint64_t part_trim(struct part *p, int64_t before_ns);
 
 /* The same for some groups while the caller has it pinned: only if nobody else has. */
 uint64_t part_forget(struct part *p, unsigned groups);
+
+/* Numbers of the label strings in `d`, kept with them: with PART_LOAD_LABELS pinned. E_LIMIT: the
+ * dictionary is full. */
+NODISCARD enum status part_label_ids(struct part *p, struct dictionary *d, struct label_ids **out);
 
 /* With PART_LOAD_BLOCKS pinned. */
 const struct part_block *part_blocks(const struct part *p, size_t *count);

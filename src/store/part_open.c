@@ -292,11 +292,16 @@ struct part *part_ref(struct part *p)
 	return p;
 }
 
-static void group_free(struct group *g)
+static void forget_group(struct part *p, unsigned i)
 {
-	for (unsigned i = 0; i < g->count; i++)
-		free(g->memory[i]);
+	struct group *g = &p->groups[i];
+	for (unsigned k = 0; k < g->count; k++)
+		free(g->memory[k]);
 	*g = (struct group){ 0 };
+	if (1u << i == PART_LOAD_LABELS) {
+		label_ids_unref(p->ids);
+		p->ids = NULL;
+	}
 }
 
 void part_unref(struct part *p)
@@ -304,8 +309,8 @@ void part_unref(struct part *p)
 	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
 		return;
 	assert(p->pins == 0);
-	for (int i = 0; i < PART_GROUPS; i++)
-		group_free(&p->groups[i]);
+	for (unsigned i = 0; i < PART_GROUPS; i++)
+		forget_group(p, i);
 	part_meta_deinit(&p->meta);
 	object_close(p->object);
 	pthread_mutex_destroy(&p->lock);
@@ -385,7 +390,7 @@ enum status part_pin(
 			continue;
 		s = part_load_group(p, i, e);
 		if (s != OK)
-			group_free(&p->groups[i]);
+			forget_group(p, i);
 		else
 			p->groups[i].loaded = true;
 	}
@@ -394,6 +399,25 @@ enum status part_pin(
 		p->used_ns = clock_monotonic_ns();
 		*out = p->tabs;
 	}
+	pthread_mutex_unlock(&p->lock);
+	return s;
+}
+
+enum status part_label_ids(struct part *p, struct dictionary *d, struct label_ids **out)
+{
+	enum status s = OK;
+	pthread_mutex_lock(&p->lock);
+	assert(p->pins && p->groups[0].loaded);
+	if (!p->ids || p->ids->dictionary != d) {
+		struct label_ids *ids;
+		s = label_ids_new(d, p->tabs.label_strings, p->tabs.label_string_count, &ids);
+		if (s == OK) {
+			label_ids_unref(p->ids);
+			p->ids = ids;
+		}
+	}
+	if (s == OK)
+		*out = label_ids_ref(p->ids);
 	pthread_mutex_unlock(&p->lock);
 	return s;
 }
@@ -410,9 +434,9 @@ uint64_t part_trim(struct part *p, int64_t before_ns)
 {
 	uint64_t left = 0;
 	pthread_mutex_lock(&p->lock);
-	for (int i = 0; i < PART_GROUPS; i++) {
+	for (unsigned i = 0; i < PART_GROUPS; i++) {
 		if (p->pins == 0 && p->used_ns < before_ns)
-			group_free(&p->groups[i]);
+			forget_group(p, i);
 		left += p->groups[i].bytes;
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -425,7 +449,7 @@ uint64_t part_forget(struct part *p, unsigned groups)
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < PART_GROUPS; i++) {
 		if (p->pins == 1 && groups & 1u << i)
-			group_free(&p->groups[i]);
+			forget_group(p, i);
 		left += p->groups[i].bytes;
 	}
 	pthread_mutex_unlock(&p->lock);

@@ -30,6 +30,7 @@ struct part {
 	uint64_t load_limit; /* bytes that one table may take while it is loaded */
 	struct tabs tabs;
 	struct group groups[PART_GROUPS];
+	struct label_ids *ids; /* of label_strings, while they are loaded; may be NULL */
 	struct part_block *blocks;
 	size_t block_count;
 };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A matcher on a sample label decides about sets, any other about series. Regular expressions are
- * asked once for each distinct value: `verdicts` remembers by string.
+ * asked once for each distinct value: `verdicts` remembers by string, or, for all parts together,
+ * by its number in the view's dictionary. Loading and picking are dealt to the query's threads.
  */
+#include "store/pool.h"
 #include "store/view.h"
 
 #include <stdlib.h>
@@ -140,15 +142,186 @@ enum status source_pick(struct store_view *v, struct source *s, const struct sam
 	return st;
 }
 
+/* ---- all sources ---- */
+
+struct picking {
+	struct store_view *v;
+	const struct samples_query *q;
+	struct budget *budget;
+	struct pick *picks;
+	bool loading; /* else picking */
+	atomic_size_t next;
+	atomic_bool stop;
+	pthread_mutex_t lock;
+	enum status status; /* with the lock held: the first failure */
+	struct err err;
+	/* in the dictionary */
+	uint32_t tenant;
+	uint32_t type[TABLES_TYPE_PARTS];
+	uint32_t names[SELECTOR_MATCHERS_MAX];
+	uint8_t *verdicts[SELECTOR_MATCHERS_MAX];
+	uint32_t id_count;
+};
+
+static bool type_by_ids(const struct picking *p, const uint32_t *ids, const struct tab_series *x)
+{
+	if (ids[x->tenant] != p->tenant)
+		return false;
+	if (!p->q->selector || !p->q->selector->has_type)
+		return true;
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		if (ids[x->type[k]] != p->type[k])
+			return false;
+	return p->q->selector->delta == (x->delta != 0);
+}
+
+static bool same_kind(const struct tab_series *a, const struct tab_series *b)
+{
+	return a->tenant == b->tenant && memcmp(a->type, b->type, sizeof(a->type)) == 0 &&
+	       a->delta == b->delta;
+}
+
+static void match_by_ids(
+	struct picking *p, const struct source *s, uint32_t matcher, struct pick *out)
+{
+	const struct tabs *t = &s->tabs;
+	const uint32_t *ids = s->ids->v;
+	const struct selector_matcher *m = &p->q->selector->matchers[matcher];
+	uint8_t *verdicts = p->verdicts[matcher];
+	for (uint32_t i = 0; i < t->series_count; i++) {
+		if (!out->series[i])
+			continue;
+		const struct tab_series *x = &t->series[i];
+		const struct profile_label *l = &t->labels[x->label_first];
+		uint32_t value = 0;
+		for (uint32_t k = 0; k < x->label_count && !value; k++)
+			if (ids[l[k].name] == p->names[matcher])
+				value = l[k].value;
+		uint8_t *verdict = &verdicts[ids[value]];
+		uint8_t known = __atomic_load_n(verdict, __ATOMIC_RELAXED);
+		if (known == UNKNOWN) {
+			known = selector_matches(m, t->label_strings[value]) ? YES : NO;
+			__atomic_store_n(verdict, known, __ATOMIC_RELAXED);
+		}
+		out->series[i] = known == YES;
+	}
+}
+
+static enum status pick_by_ids(struct picking *p, struct source *s, struct pick *out, struct err *e)
+{
+	const struct samples_query *q = p->q;
+	uint32_t n = s->tabs.series_count;
+	enum status st = budget_array(p->budget, n, 1, &out->series, e);
+	if (st != OK)
+		return st;
+	out->series_count = n;
+	const struct tab_series *x = s->tabs.series;
+	bool kind = false;
+	for (uint32_t i = 0; i < n; i++) {
+		if (i == 0 || !same_kind(&x[i], &x[i - 1]))
+			kind = type_by_ids(p, s->ids->v, &x[i]);
+		out->series[i] = kind && x[i].rows != 0 && x[i].first_ns < q->to_ns &&
+				 x[i].last_ns >= q->from_ns;
+	}
+	for (uint32_t k = 0; q->selector && k < q->selector->matcher_count && st == OK; k++) {
+		int at = tabs_name_find(&s->tabs, q->selector->matchers[k].name);
+		if (at < 0) {
+			match_by_ids(p, s, k, out);
+			continue;
+		}
+		st = source_load(p->v, s, PART_LOAD_SETS, p->budget, e);
+		if (st == OK)
+			st = pick_by_set(s, &q->selector->matchers[k], at, p->budget, out, e);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		out->wanted += out->series[i];
+	return st;
+}
+
+static enum status pick_one(struct picking *p, size_t i, struct err *e)
+{
+	struct source *s = &p->v->sources[i];
+	if (s->first_ns >= p->q->to_ns || s->last_ns < p->q->from_ns)
+		return OK;
+	if (p->loading)
+		return source_load_labels(p->v, s, p->budget, e);
+	if (s->ids)
+		return pick_by_ids(p, s, &p->picks[i], e);
+	return source_pick(p->v, s, p->q, p->budget, &p->picks[i], e);
+}
+
+static void work(void *ctx, unsigned worker)
+{
+	struct picking *p = ctx;
+	struct err e = { 0 };
+	enum status s = OK;
+	while (s == OK && !atomic_load(&p->stop)) {
+		size_t i = atomic_fetch_add(&p->next, 1);
+		if (i >= p->v->source_count)
+			return;
+		if (worker == 0)
+			s = samples_stopped(p->q, &e);
+		if (s == OK)
+			s = pick_one(p, i, &e);
+	}
+	if (s == OK)
+		return;
+	pthread_mutex_lock(&p->lock);
+	if (p->status == OK) {
+		p->status = s;
+		p->err = e;
+	}
+	pthread_mutex_unlock(&p->lock);
+	atomic_store(&p->stop, true);
+}
+
+static enum status each_source(struct picking *p, bool loading, struct err *e)
+{
+	p->loading = loading;
+	atomic_store(&p->next, 0);
+	pool_run(p->v->store->pool, (unsigned)MIN(p->v->source_count, (size_t)POOL_THREADS_MAX),
+		work, p);
+	if (p->status != OK)
+		*e = p->err;
+	return p->status;
+}
+
+/* After all sources are loaded: their numbers are below id_count. */
+static enum status find_ids(struct picking *p, struct err *e)
+{
+	struct dictionary *d = p->v->dictionary;
+	const struct selector *sel = p->q->selector;
+	enum status s = OK;
+	if (!d)
+		return OK;
+	p->id_count = dictionary_count(d);
+	p->tenant = dictionary_find(d, p->v->tenant);
+	for (int k = 0; sel && sel->has_type && k < TABLES_TYPE_PARTS; k++)
+		p->type[k] = dictionary_find(d, sel->type[k]);
+	for (uint32_t i = 0; sel && i < sel->matcher_count && s == OK; i++) {
+		p->names[i] = dictionary_find(d, sel->matchers[i].name);
+		s = budget_array(p->budget, p->id_count, 1, &p->verdicts[i], e);
+	}
+	return s;
+}
+
 enum status view_pick(struct store_view *v, const struct samples_query *q, struct budget *b,
 	struct pick *picks, struct err *e)
 {
-	for (size_t i = 0; i < v->source_count; i++) {
-		enum status s = source_pick(v, &v->sources[i], q, b, &picks[i], e);
-		if (s != OK)
-			return s;
+	struct picking p = { .v = v, .q = q, .budget = b, .picks = picks };
+	pthread_mutex_init(&p.lock, NULL);
+	enum status s = each_source(&p, true, e);
+	if (s == OK)
+		s = find_ids(&p, e);
+	if (s == OK)
+		s = each_source(&p, false, e);
+	for (uint32_t i = 0; i < SELECTOR_MATCHERS_MAX; i++) {
+		if (p.verdicts[i])
+			budget_give(b, p.id_count);
+		free(p.verdicts[i]);
 	}
-	return OK;
+	pthread_mutex_destroy(&p.lock);
+	return s;
 }
 
 static void take_type(const struct tabs *t, const struct tab_series *s, struct found_type *out)

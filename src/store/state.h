@@ -12,6 +12,8 @@
 #include "store/memory.h"
 #include "store/part.h"
 
+/* The dictionary of labels may take so much of the memory: one part in so many. */
+#define DICTIONARY_SHARE 16
 #define MERGE_RETRY_NS (600LL * 1000000000LL)
 
 struct part_groups; /* retain.c */
@@ -32,7 +34,8 @@ struct store {
 	store_notice_fn *notice;
 	void *notice_ctx;
 	struct store_metrics metrics;
-	struct pool *pool; /* of queries; NULL: they run on their callers' threads */
+	struct dictionary *dictionary; /* of labels; with `lock` held; NULL: none */
+	struct pool *pool;             /* of queries; NULL: they run on their callers' threads */
 	struct log *log;
 	struct dedupe dedupe;
 	struct memory_shares memory;

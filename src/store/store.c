@@ -228,6 +228,7 @@ static void store_free(struct store *s)
 {
 	log_close(s->log);
 	pool_free(s->pool);
+	dictionary_unref(s->dictionary);
 	memtable_unref(s->active);
 	memtable_unref(s->frozen);
 	for (size_t i = 0; i < s->parts.len; i++)
@@ -291,6 +292,9 @@ static enum status start_threads(struct store *s, struct err *e)
 	s->merger_runs = st == OK;
 	if (st == OK)
 		st = pool_new(query_threads(), &s->pool, e);
+	if (st == OK &&
+		dictionary_new(s->config.memory_bytes / DICTIONARY_SHARE, &s->dictionary) != OK)
+		st = err_set(e, E_NOMEM, "a dictionary of labels");
 	return st;
 }
 

@@ -457,7 +457,7 @@ enum status store_sum_stacks(struct store_view *v, const struct samples_query *q
 		return s;
 	do {
 		s = sum_stacks(v, q, width, out, e);
-		if (s == E_LIMIT && width > 1) {
+		if ((s == E_LIMIT || s == E_UNAVAILABLE) && width > 1) {
 			width = 1;
 			s = sum_stacks(v, q, width, out, e);
 		}

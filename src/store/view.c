@@ -6,6 +6,9 @@
 #include <stdlib.h>
 
 #define CACHE_AGE_NS (60 * NS_PER_SEC)
+#define HOLD_STEP_BYTES ((uint64_t)1 << 20)
+/* Tables of parts that are kept: the share that memory.h leaves them. */
+#define CACHE_SHARE 8
 
 uint64_t budget_left(const struct budget *b)
 {
@@ -17,6 +20,22 @@ void budget_give(struct budget *b, uint64_t bytes)
 {
 	uint64_t before = __atomic_fetch_sub(&b->used, bytes, __ATOMIC_RELAXED);
 	assert(before >= bytes);
+}
+
+/* At least `bytes` of the share for questions. */
+static enum status hold(struct store_view *v, uint64_t bytes, struct err *e)
+{
+	if (bytes <= __atomic_load_n(&v->held, __ATOMIC_RELAXED))
+		return OK;
+	enum status s = OK;
+	pthread_mutex_lock(&v->hold_lock);
+	uint64_t held = v->held, want = (bytes / HOLD_STEP_BYTES + 1) * HOLD_STEP_BYTES;
+	if (want > held)
+		s = memory_take_more(&v->store->memory, MEMORY_QUERIES, held, want - held, e);
+	if (s == OK && want > held)
+		__atomic_store_n(&v->held, want, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&v->hold_lock);
+	return s;
 }
 
 enum status budget_take(struct budget *b, uint64_t bytes, struct err *e)
@@ -32,7 +51,10 @@ enum status budget_take(struct budget *b, uint64_t bytes, struct err *e)
 				(unsigned long long)(b->limit >> 20));
 	while (!__atomic_compare_exchange_n(
 		&b->used, &used, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	return OK;
+	enum status s = b->view ? hold(b->view, sum, e) : OK;
+	if (s != OK)
+		budget_give(b, bytes);
+	return s;
 }
 
 enum status budget_array(struct budget *b, size_t count, size_t size, void *out_ptr, struct err *e)
@@ -50,10 +72,10 @@ enum status budget_array(struct budget *b, size_t count, size_t size, void *out_
 	return OK;
 }
 
-struct budget query_budget(const struct store_view *v, const struct samples_query *q)
+struct budget query_budget(struct store_view *v, const struct samples_query *q)
 {
 	uint64_t limit = q->memory_bytes ? q->memory_bytes : v->store->config.memory_bytes / 4;
-	return (struct budget){ .limit = limit };
+	return (struct budget){ .view = v, .limit = limit };
 }
 
 enum status query_check(const struct samples_query *q, struct err *e)
@@ -104,10 +126,12 @@ enum status store_view_open(
 		return err_set(e, E_NOMEM, "a view");
 	v->base.ops = &ops;
 	v->store = s;
+	pthread_mutex_init(&v->hold_lock, NULL);
 	memcpy(v->tenant_text, tenant.p ? tenant.p : "", tenant.len);
 	v->tenant = str_make(v->tenant_text, tenant.len);
 	pthread_mutex_lock(&s->lock);
 	v->sources = calloc(s->parts.len + 2, sizeof(*v->sources));
+	v->dictionary = s->dictionary ? dictionary_ref(s->dictionary) : NULL;
 	if (v->sources) {
 		for (size_t i = 0; i < s->parts.len; i++) {
 			const struct part_meta *m = part_meta(s->parts.v[i]);
@@ -123,6 +147,7 @@ enum status store_view_open(
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (!v->sources) {
+		dictionary_unref(v->dictionary);
 		free(v);
 		return err_set(e, E_NOMEM, "a view");
 	}
@@ -132,6 +157,8 @@ enum status store_view_open(
 
 static void unpin(struct source *s)
 {
+	label_ids_unref(s->ids);
+	s->ids = NULL;
 	if (s->part && s->pinned) {
 		part_unpin(s->part);
 		s->pinned = 0;
@@ -141,11 +168,13 @@ static void unpin(struct source *s)
 
 void view_release(struct store_view *v)
 {
+	memory_give(&v->store->memory, MEMORY_QUERIES, v->held);
+	v->held = 0;
 	for (size_t i = 0; i < v->source_count; i++)
 		unpin(&v->sources[i]);
 }
 
-/* What parts keep loaded is a cache: a quarter of the budget, and only while it is used. */
+/* What parts keep loaded is a cache: an eighth of the budget, and only while it is used. */
 void store_trim_caches(struct store *s)
 {
 	int64_t now = clock_monotonic_ns();
@@ -153,7 +182,7 @@ void store_trim_caches(struct store *s)
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->parts.len; i++)
 		loaded += part_trim(s->parts.v[i], now - CACHE_AGE_NS);
-	for (size_t i = 0; i < s->parts.len && loaded > s->config.memory_bytes / 4; i++) {
+	for (size_t i = 0; i < s->parts.len && loaded > s->config.memory_bytes / CACHE_SHARE; i++) {
 		loaded -= part_trim(s->parts.v[i], INT64_MIN);
 		loaded += part_trim(s->parts.v[i], INT64_MAX);
 	}
@@ -171,7 +200,37 @@ void store_view_close(struct store_view *v)
 		memtable_unref(v->sources[i].mem.table);
 	}
 	free(v->sources);
+	dictionary_unref(v->dictionary);
+	pthread_mutex_destroy(&v->hold_lock);
 	free(v);
+}
+
+/* Those who use the full one keep it. */
+static void replace_dictionary(struct store *s, const struct dictionary *full)
+{
+	struct dictionary *fresh = NULL;
+	pthread_mutex_lock(&s->lock);
+	if (s->dictionary == full &&
+		dictionary_new(s->config.memory_bytes / DICTIONARY_SHARE, &fresh) == OK) {
+		struct dictionary *old = s->dictionary;
+		s->dictionary = fresh;
+		dictionary_unref(old);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+enum status source_load_labels(
+	struct store_view *v, struct source *s, const struct budget *b, struct err *e)
+{
+	enum status st = source_load(v, s, PART_LOAD_LABELS, b, e);
+	if (st != OK || !s->part || s->ids || !v->dictionary)
+		return st;
+	st = part_label_ids(s->part, v->dictionary, &s->ids);
+	if (st == E_LIMIT) {
+		replace_dictionary(v->store, v->dictionary);
+		return OK;
+	}
+	return st == OK ? OK : err_set(e, st, "labels");
 }
 
 enum status source_load(struct store_view *v, struct source *s, unsigned groups,
@@ -198,7 +257,7 @@ void source_done(struct store_view *v, struct source *s)
 		return;
 	uint64_t bytes = part_forget(s->part, 0);
 	if (__atomic_add_fetch(&v->cached, bytes, __ATOMIC_RELAXED) <=
-		v->store->config.memory_bytes / 4)
+		v->store->config.memory_bytes / CACHE_SHARE)
 		return;
 	__atomic_sub_fetch(&v->cached, bytes, __ATOMIC_RELAXED);
 	part_forget(s->part, PART_LOAD_ALL & ~(unsigned)PART_LOAD_LABELS);

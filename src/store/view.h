@@ -10,8 +10,12 @@
 
 #include "store/state.h"
 
-/* Memory of one query; taken and given by any of its threads. */
+struct store_view;
+
+/* Memory of one query; taken and given by any of its threads. What a view's budget takes is held in
+ * the store's share for questions (memory.h), in steps, until view_release(). */
 struct budget {
+	struct store_view *view; /* NULL: none of the share is held */
 	uint64_t limit;
 	uint64_t used; /* atomic */
 };
@@ -28,6 +32,7 @@ struct source {
 	struct memtable_snapshot mem;
 	unsigned pinned; /* groups */
 	struct tabs tabs;
+	struct label_ids *ids; /* in the view's dictionary; NULL: compare texts */
 	int64_t first_ns;
 	int64_t last_ns;
 };
@@ -37,18 +42,24 @@ struct store_view {
 	struct store *store;
 	struct str tenant;
 	char tenant_text[STORE_TENANT_MAX];
+	struct dictionary *dictionary; /* may be NULL */
 	struct source *sources;
 	size_t source_count;
 	struct part *damaged; /* what the last operation stumbled over; atomic */
-	uint64_t cached;      /* bytes of tables that this view left loaded; atomic */
+	uint64_t held;        /* of the share for questions; with hold_lock held */
+	pthread_mutex_t hold_lock;
+	uint64_t cached; /* bytes of tables that this view left loaded; atomic */
 };
 
 /* Load groups of a source and pin them until the operation's end (view_release). */
 NODISCARD enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 	const struct budget *b, struct err *e);
 void view_release(struct store_view *v);
+/* Labels, and their numbers in the view's dictionary if that has room. */
+NODISCARD enum status source_load_labels(
+	struct store_view *v, struct source *s, const struct budget *b, struct err *e);
 /* The operation needs no more of this source than its labels: keep the rest only as long as all
- * that is kept fits a quarter of the store's memory. */
+ * that is kept fits an eighth of the store's memory. */
 void source_done(struct store_view *v, struct source *s);
 /* After an operation failed with E_CORRUPT: true when a damaged part was set aside and left out of
  * the view, so that the operation may begin anew. */
@@ -180,7 +191,7 @@ static inline int64_t wrap_mul(int64_t a, int64_t b)
 /* The value of a label of a row: the set's, else the series'. */
 struct str source_label(const struct source *s, uint32_t series, uint32_t set, struct str name);
 NODISCARD enum status query_check(const struct samples_query *q, struct err *e);
-struct budget query_budget(const struct store_view *v, const struct samples_query *q);
+struct budget query_budget(struct store_view *v, const struct samples_query *q);
 /* One pick for each source. */
 struct pick *view_picks_new(const struct store_view *v);
 void view_picks_free(const struct store_view *v, struct pick *picks);
