@@ -34,6 +34,10 @@
 #define STOP_TIMEOUT_NS (10 * NS_PER_SEC)
 /* How long the first pass over all files waits for the server to take them. */
 #define HANDOVER_PATIENCE_NS (2 * NS_PER_SEC)
+/* How long sampling waits for the first pass. */
+#define PRELOAD_PATIENCE_NS (20 * NS_PER_SEC)
+/* The kernel may fail for a while (no memory, a CPU on its way out). */
+#define POLL_FAILURES_NS (60 * NS_PER_SEC)
 /* Share of one CPU for building tables once sampling has begun. */
 #define FILES_CPU_PERCENT 5
 #define HTTP_BODY_MAX 4096
@@ -51,8 +55,10 @@ struct agent {
 	struct sender *sender;
 	struct batch *batch;
 	struct deferred *deferred;
+	int64_t failing_since_ns; /* 0: sampling works */
 	struct net_server *http;
-	int64_t patience_ns; /* left for waiting in the first pass over all files; after it 0 */
+	_Atomic int64_t
+		patience_ns; /* left for waiting in the first pass over all files; after it 0 */
 };
 
 void agent_config_default(struct agent_config *c)
@@ -391,10 +397,11 @@ static enum status agent_start(struct agent *a, struct err *e)
 {
 	int64_t begin = clock_monotonic_ns();
 	a->patience_ns = HANDOVER_PATIENCE_NS;
-	enum status s = files_preload(a->files, e);
+	enum status s = files_preload(a->files, PRELOAD_PATIENCE_NS, e);
 	a->patience_ns = 0;
-	if (s != OK)
-		return s;
+	if (s != OK) /* what is not known yet becomes known later */
+		log_warn("sampling begins before every executable is read", "reason=\"%s\"",
+			err_text(e, s));
 	malloc_trim(0);
 	s = sampler_start(a->sampler, e);
 	if (s != OK)
@@ -441,6 +448,25 @@ static void end_interval(struct agent *a)
 	hand_over_figures(a);
 }
 
+/* An error is said once, and forgiven for a minute; after that the supervisor starts us anew. */
+static enum status poll_patiently(struct agent *a, int timeout_ms, struct err *e)
+{
+	enum status s = sampler_poll(a->sampler, timeout_ms, e);
+	if (s == OK) {
+		a->failing_since_ns = 0;
+		return OK;
+	}
+	int64_t now = clock_monotonic_ns();
+	if (a->failing_since_ns == 0) {
+		a->failing_since_ns = now;
+		log_warn("sampling fails", "err=\"%s\"", err_text(e, s));
+	}
+	if (now - a->failing_since_ns >= POLL_FAILURES_NS)
+		return s;
+	usleep(POLL_MS * 1000);
+	return OK;
+}
+
 static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop, struct err *e)
 {
 	int64_t now = clock_monotonic_ns();
@@ -448,7 +474,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 	enum status s = OK;
 	while (!*stop && s == OK) {
 		int64_t left_ms = MAX((end - now) / NS_PER_MS, (int64_t)0) + 1;
-		s = sampler_poll(a->sampler, (int)MIN(left_ms, (int64_t)POLL_MS), e);
+		s = poll_patiently(a, (int)MIN(left_ms, (int64_t)POLL_MS), e);
 		run_deferred(a, false);
 		handover_retry(a->handover);
 		now = clock_monotonic_ns();

@@ -5,13 +5,17 @@
  * content: what has the same build id, size, first and last bytes is the same file, whichever key
  * it has, and has one id.
  *
- *	notice -> binding WAITING -> queue -> worker: open, know, table, publish -> BOUND or FAILED
+ *	notice -> binding WAITING -> opener: open -> builder: know, table, publish -> BOUND or
+ *FAILED
+ *
+ * The opener is a thread of its own, because the process of a notice may end any moment while the
+ * builder is at a large table, and because opening a file may hang with its file system.
  *
  * A notice of a bound file says that its program was executed again, or that the sampler has
  * evicted it. The sampler's count of evictions tells: as long as it stands, nothing is to be done.
  *
- * `lock` guards both, and is held for moments. `work` is held while a file is opened and its table
- * built, by the worker or by files_preload(); taken before `lock`.
+ * `lock` guards both, and is held for moments. `work` is held while a table is
+ * built; taken before `lock`.
  *
  * When too many files are known the one that was longest not asked for is forgotten: retracted from
  * the sampler, its keys dropped, its id left to rest, since samples under way name it still.
@@ -19,12 +23,12 @@
 #include "agent/files.h"
 
 #include "agent/fileopen.h"
+#include "agent/preload.h"
 #include "agent/tablecache.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/os.h"
-#include "procfs/procfs.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -35,7 +39,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KERNEL_MINOR_BITS 20
 /* Whether a bound file was evicted is asked at most so often. */
 #define RETRY_BOUND_NS (1 * NS_PER_SEC)
 /* A file that could not be opened is tried again after so long, doubled each time. */
@@ -46,7 +49,6 @@
 /* The worker may run ahead of its share of the CPU by so much. */
 #define BUDGET_BURST_NS (1 * NS_PER_SEC)
 #define BUDGET_NAP_NS (20 * NS_PER_MS)
-#define PRELOAD_MAX 16384
 #define VDSO_BYTES_MAX 65536
 /* What is left of a path by file_info. */
 #define PATH_BYTES_MAX 255
@@ -74,22 +76,42 @@ struct known {
 	int64_t used_ns; /* live: last asked for; not live: since when it rests */
 };
 
+struct opened {
+	int fd;              /* ours beside the objfile's */
+	struct objfile *obj; /* NULL: no ELF file for us */
+	char path[FILEOPEN_PATH_MAX];
+	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1];
+	char identity[2 * OBJFILE_BUILD_ID_MAX + 64];
+};
+
+/* A notice on its way: opened by one thread, its table built and published by another. */
 struct request {
 	struct file_notice notice;
 	uint32_t binding;
 	int pid;
-	bool is_replaced; /* the inode is another file than the one that is bound */
+	bool is_replaced;   /* the inode is another file than the one that is bound */
+	bool is_first_pass; /* of files_preload() */
+	bool is_start;      /* the beginning of it, and no file */
+	uint64_t evictions; /* the sampler's when it was taken up */
+	struct opened opened;
 };
 
 struct files {
 	struct files_config config;
 	struct sampler *sampler;
-	struct os_queue *queue;
-	pthread_t worker;
-	bool worker_runs;
+	struct os_queue *requests; /* to the opener */
+	struct os_queue *opened;   /* from it to the builder */
+	pthread_t opener;
+	pthread_t builder;
+	bool opener_runs;
+	bool builder_runs;
 	atomic_bool stop;
 	pthread_mutex_t work;
-	struct tablecache *cache; /* NULL: none; under `work` */
+	struct tablecache *cache;       /* NULL: none; under `work` */
+	pthread_cond_t first_pass_done; /* with `lock` */
+	uint32_t first_pass_left;       /* requests, and one for what is not listed yet */
+	_Atomic bool is_first_pass;
+	enum status first_pass_status;
 	pthread_mutex_t lock;
 	VEC(struct binding) bindings;
 	uint32_t binding_count;
@@ -295,19 +317,19 @@ static bool known_fill(struct files *f, uint32_t id, const char *identity, const
 
 /* ---- one file: open, know, table, publish; under `work` ---- */
 
-struct opened {
-	int fd;              /* ours beside the objfile's */
-	struct objfile *obj; /* NULL: no ELF file for us */
-	char path[FILEOPEN_PATH_MAX];
-	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1];
-	char identity[2 * OBJFILE_BUILD_ID_MAX + 64];
-};
-
-static void opened_cleanup(struct opened *o)
+static void request_free(struct request *r)
 {
-	objfile_close(o->obj);
-	if (o->fd >= 0)
-		close(o->fd);
+	if (!r)
+		return;
+	objfile_close(r->opened.obj);
+	if (r->opened.fd >= 0)
+		close(r->opened.fd);
+	free(r);
+}
+
+static void request_cleanup(struct request **r)
+{
+	request_free(*r);
 }
 
 /* Build ids are what senders say; the first and last bytes and the size (the content id) keep a
@@ -413,28 +435,21 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 	k->rows = rows;
 }
 
-static enum status load(struct files *f, const struct request *r, uint32_t *out_id, struct err *e)
+static enum status publish(
+	struct files *f, const struct request *r, uint32_t *out_id, struct err *e)
 {
-	CLEANUP(opened_cleanup) struct opened o = { .fd = -1 };
-	int fd = -1;
-	enum status s = fileopen(r->pid, &r->notice, &fd, o.path, e);
-	if (s == OK)
-		s = examine(f, fd, &o, e);
-	if (s != OK) {
-		metric_add(&f->metrics.open_failed, 1);
-		return s;
-	}
+	const struct opened *o = &r->opened;
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
-	s = table_get(f, &o, &t, e);
+	enum status s = table_get(f, o, &t, e);
 	if (s != OK)
 		return s;
 	uint32_t id = 0;
 	bool is_new = false;
-	s = know(f, &o, &id, &is_new, e);
+	s = know(f, o, &id, &is_new, e);
 	if (s != OK)
 		return s;
-	if (is_new && o.obj && f->config.seen)
-		f->config.seen(f->config.seen_ctx, o.build_id, o.path, o.fd);
+	if (is_new && o->obj && f->config.seen)
+		f->config.seen(f->config.seen_ctx, o->build_id, o->path, o->fd);
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
 	if (s == E_LIMIT) { /* it is known then, without a table */
 		metric_add(&f->metrics.over_budget, t != NULL);
@@ -455,37 +470,59 @@ static uint64_t evictions_now(struct files *f)
 }
 
 /* The file of this request, published before and not evicted since; 0: it is to be loaded. */
-static uint32_t still_published(struct files *f, const struct request *r, uint64_t evictions)
+static uint32_t still_published(struct files *f, const struct request *r)
 {
 	LOCKED(&f->lock);
 	const struct binding *b = &f->bindings.v[r->binding];
-	return !r->is_replaced && b->evictions == evictions ? b->file_id : 0;
+	return !r->is_replaced && b->evictions == r->evictions ? b->file_id : 0;
 }
 
-static void handle(struct files *f, const struct request *r)
+/* What it was bound to is published still: that it could not be read again takes nothing away. */
+static bool is_kept(struct files *f, const struct request *r, const struct binding *b)
 {
-	struct err e = { 0 };
-	uint64_t evictions = evictions_now(f);
-	uint32_t id = still_published(f, r, evictions);
-	enum status s = id ? OK : load(f, r, &id, &e);
+	struct unwind_rule rule;
+	return b->file_id && !r->is_replaced &&
+	       sampler_find_rule(f->sampler, &r->notice.key, 0, &rule);
+}
+
+static void count_first_pass(struct files *f)
+{
+	if (--f->first_pass_left == 0)
+		pthread_cond_broadcast(&f->first_pass_done);
+}
+
+/* The end of a request; frees it. */
+static void finish(struct files *f, struct request *r, uint32_t id, enum status s, struct err *e)
+{
 	if (s != OK)
 		log_debug("file not loaded", "pid=%d inode=%llu reason=\"%s\"", r->pid,
-			(unsigned long long)r->notice.key.inode, err_text(&e, s));
-	LOCKED(&f->lock);
-	struct binding *b = &f->bindings.v[r->binding];
-	int64_t now = clock_monotonic_ns();
-	if (s == OK) {
-		b->state = BINDING_BOUND;
-		b->file_id = id;
-		b->evictions = evictions;
-		b->attempts = 0;
-		b->retry_ns = now + RETRY_BOUND_NS;
-	} else {
-		b->state = BINDING_FAILED;
-		b->file_id = 0;
-		b->retry_ns = now + (RETRY_FAILED_NS << MIN(b->attempts, RETRY_SHIFT_MAX));
-		b->attempts++;
+			(unsigned long long)r->notice.key.inode, err_text(e, s));
+	{
+		LOCKED(&f->lock);
+		struct binding *b = &f->bindings.v[r->binding];
+		int64_t now = clock_monotonic_ns();
+		if (s != OK && is_kept(f, r, b)) {
+			id = b->file_id;
+			s = OK;
+		}
+		if (s == OK) {
+			b->state = BINDING_BOUND;
+			b->file_id = id;
+			b->evictions = r->evictions;
+			b->attempts = 0;
+			b->retry_ns = now + RETRY_BOUND_NS;
+		} else {
+			if (b->file_id)
+				sampler_retract(f->sampler, &r->notice.key);
+			b->state = BINDING_FAILED;
+			b->file_id = 0;
+			b->retry_ns = now + (RETRY_FAILED_NS << MIN(b->attempts, RETRY_SHIFT_MAX));
+			b->attempts++;
+		}
+		if (r->is_first_pass)
+			count_first_pass(f);
 	}
+	request_free(r);
 }
 
 /* ---- the worker ---- */
@@ -508,47 +545,109 @@ static void keep_budget(struct files *f, int64_t *credit_ns, int64_t *since_ns, 
 	}
 }
 
-static void *work(void *ctx)
+/* Builds and publishes what the opener has opened. */
+static void *build_all(void *ctx)
 {
 	struct files *f = ctx;
 	int64_t credit_ns = BUDGET_BURST_NS;
 	int64_t since_ns = clock_monotonic_ns();
 	for (;;) {
-		CLEANUP(free_cleanup) struct request *r = os_queue_pop(f->queue, INT64_MAX);
+		struct request *r = os_queue_pop(f->opened, INT64_MAX);
 		if (!r)
 			return NULL;
-		if (atomic_load(&f->stop))
+		if (atomic_load(&f->stop)) {
+			request_free(r);
 			continue;
+		}
 		int64_t begin = clock_thread_cpu_ns();
+		struct err e = { 0 };
+		uint32_t id = 0;
 		pthread_mutex_lock(&f->work);
-		handle(f, r);
+		enum status s = publish(f, r, &id, &e);
 		pthread_mutex_unlock(&f->work);
-		keep_budget(f, &credit_ns, &since_ns, clock_thread_cpu_ns() - begin);
+		finish(f, r, id, s, &e);
+		if (!f->is_first_pass)
+			keep_budget(f, &credit_ns, &since_ns, clock_thread_cpu_ns() - begin);
 	}
 }
 
-/* A request, its binding made WAITING. False: it waits already, it is not its time yet, or there is
- * no room (counted). */
-static bool begin_request(
-	struct files *f, const struct file_notice *n, int pid, struct request *out)
+/* Open a file and pass it on; takes the request over. A process may end any moment, and a mount may
+ * hang: so this waits for no table, and nobody but the builder waits for this. */
+static void open_one(struct files *f, struct request *r)
+{
+	struct err e = { 0 };
+	int fd = -1;
+	r->evictions = evictions_now(f);
+	uint32_t id = still_published(f, r);
+	if (id) {
+		finish(f, r, id, OK, &e);
+		return;
+	}
+	enum status s = fileopen(r->pid, &r->notice, &fd, r->opened.path, &e);
+	if (s == OK)
+		s = examine(f, fd, &r->opened, &e);
+	if (s != OK) {
+		metric_add(&f->metrics.open_failed, 1);
+		finish(f, r, 0, s, &e);
+		return;
+	}
+	if (!os_queue_push(f->opened, r, INT64_MAX))
+		request_free(r); /* the end */
+}
+
+static void open_first_pass(struct files *f);
+
+static void *open_all(void *ctx)
+{
+	struct files *f = ctx;
+	struct request *r;
+	while ((r = os_queue_pop(f->requests, INT64_MAX))) {
+		if (atomic_load(&f->stop)) {
+			request_free(r);
+		} else if (r->is_start) {
+			request_free(r);
+			open_first_pass(f);
+		} else {
+			open_one(f, r);
+		}
+	}
+	return NULL;
+}
+
+static struct request *request_new(const struct file_notice *n, int pid)
+{
+	struct request *r = calloc(1, sizeof(*r));
+	if (r) {
+		r->notice = *n;
+		r->pid = pid;
+		r->opened.fd = -1;
+	}
+	return r;
+}
+
+/* Its binding becomes WAITING. False: it waits already, it is not its time yet, or there is no room
+ * (counted). */
+static bool begin_request(struct files *f, struct request *r)
 {
 	LOCKED(&f->lock);
 	int64_t now = clock_monotonic_ns();
-	uint32_t i = binding_find(f, &n->key);
+	const struct file_key *key = &r->notice.key;
+	uint32_t i = binding_find(f, key);
 	if (i == MAP_NONE) {
-		i = binding_add(f, &n->key, now);
+		i = binding_add(f, key, now);
 		if (i == MAP_NONE) {
 			metric_add(&f->metrics.notices_dropped, 1);
 			return false;
 		}
 	}
 	struct binding *b = &f->bindings.v[i];
-	bool is_replaced = n->key.generation && n->key.generation != b->key.generation;
-	if (b->state == BINDING_WAITING || (now < b->retry_ns && !is_replaced))
+	r->binding = i;
+	r->is_replaced = key->generation && key->generation != b->key.generation;
+	if (b->state == BINDING_WAITING || (now < b->retry_ns && !r->is_replaced))
 		return false;
-	b->key.generation = n->key.generation;
+	b->key.generation = key->generation;
 	b->state = BINDING_WAITING;
-	*out = (struct request){ *n, i, pid, is_replaced };
+	f->first_pass_left += r->is_first_pass;
 	return true;
 }
 
@@ -563,78 +662,21 @@ void files_notice(struct files *f, const struct file_notice *n, int pid)
 {
 	if (n->key.inode == 0)
 		return;
-	struct request request;
-	if (!begin_request(f, n, pid, &request))
+	CLEANUP(request_cleanup) struct request *r = request_new(n, pid);
+	if (!r) {
+		metric_add(&f->metrics.notices_dropped, 1);
 		return;
-	struct request *r = malloc(sizeof(*r));
-	if (r) {
-		*r = request;
-		if (os_queue_try_push(f->queue, r))
-			return;
-		free(r);
 	}
-	cancel_request(f, request.binding);
+	if (!begin_request(f, r))
+		return;
+	uint32_t binding = r->binding;
+	if (os_queue_try_push(f->requests, r))
+		(void)STEAL_PTR(r);
+	else
+		cancel_request(f, binding);
 }
 
 /* ---- the first pass ---- */
-
-struct candidate { /* a file that is mapped for execution */
-	struct file_notice notice;
-	int pid;
-	uint32_t processes;
-};
-
-struct preload {
-	VEC(struct candidate) candidates;
-	struct map by_key;
-	int pid;
-};
-
-static bool candidate_equal(const void *ctx, uint32_t value, const void *key)
-{
-	const struct preload *p = ctx;
-	const struct file_key *a = &p->candidates.v[value].notice.key;
-	const struct file_key *b = key;
-	return a->inode == b->inode && a->dev == b->dev;
-}
-
-static bool count_mapping(void *ctx, const struct procfs_map *m)
-{
-	struct preload *p = ctx;
-	if (!m->exec || m->inode == 0)
-		return true;
-	struct file_key key = { m->inode, m->dev_major << KERNEL_MINOR_BITS | m->dev_minor, 0 };
-	uint32_t i = map_find(&p->by_key, key_hash(&key), candidate_equal, p, &key);
-	if (i != MAP_NONE) {
-		struct candidate *c = &p->candidates.v[i];
-		c->processes += c->pid != p->pid;
-		c->pid = p->pid; /* the youngest lives longest, more often than not */
-		c->notice.vma_start = m->start;
-		c->notice.vma_end = m->end;
-		return true;
-	}
-	struct candidate c = { { key, m->start, m->end, m->offset }, p->pid, 1 };
-	if (p->candidates.len >= PRELOAD_MAX || !VEC_PUSH(&p->candidates, c))
-		return false;
-	return map_insert(&p->by_key, key_hash(&key), (uint32_t)p->candidates.len - 1);
-}
-
-static bool count_process(void *ctx, int pid)
-{
-	struct preload *p = ctx;
-	p->pid = pid;
-	(void)!procfs_maps(pid, count_mapping, p, NULL); /* it may be gone by now */
-	return p->candidates.len < PRELOAD_MAX;
-}
-
-static int most_used_first(const void *a, const void *b)
-{
-	const struct candidate *x = a;
-	const struct candidate *y = b;
-	if (x->processes != y->processes)
-		return x->processes > y->processes ? -1 : 1;
-	return x->notice.key.inode < y->notice.key.inode ? -1 : 1;
-}
 
 static enum status load_vdso(struct files *f, struct err *e)
 {
@@ -672,29 +714,62 @@ static enum status load_vdso(struct files *f, struct err *e)
 	return OK;
 }
 
-enum status files_preload(struct files *f, struct err *e)
+/* By the opener. */
+static void open_first_pass(struct files *f)
 {
+	struct err e = { 0 };
 	pthread_mutex_lock(&f->work);
-	enum status s = load_vdso(f, e);
+	enum status s = load_vdso(f, &e);
 	pthread_mutex_unlock(&f->work);
 	if (s != OK) /* its frames go by the frame pointer */
-		log_warn("no unwind table of the vDSO", "reason=\"%s\"", err_text(e, s));
-	struct preload p = { 0 };
-	s = procfs_pids(count_process, &p, e);
-	if (s == OK && p.candidates.len)
-		qsort(p.candidates.v, p.candidates.len, sizeof(p.candidates.v[0]), most_used_first);
-	for (size_t i = 0; s == OK && i < p.candidates.len; i++) {
-		const struct candidate *c = &p.candidates.v[i];
-		struct request r;
-		if (!begin_request(f, &c->notice, c->pid, &r))
-			continue;
-		pthread_mutex_lock(&f->work);
-		handle(f, &r);
-		pthread_mutex_unlock(&f->work);
+		log_warn("no unwind table of the vDSO", "reason=\"%s\"", err_text(&e, s));
+	CLEANUP(free_cleanup) struct preload_file *found = NULL;
+	size_t count = 0;
+	s = preload_collect(&found, &count, &e);
+	if (s != OK)
+		log_warn("no list of processes", "reason=\"%s\"", err_text(&e, s));
+	for (size_t i = 0; i < count && !atomic_load(&f->stop); i++) {
+		CLEANUP(request_cleanup)
+		struct request *r = request_new(&found[i].notice, found[i].pid);
+		if (!r)
+			break;
+		r->is_first_pass = true;
+		if (begin_request(f, r))
+			open_one(f, STEAL_PTR(r));
 	}
-	VEC_FREE(&p.candidates);
-	map_deinit(&p.by_key);
-	return s;
+	LOCKED(&f->lock);
+	f->first_pass_status = s;
+	count_first_pass(f);
+}
+
+enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
+{
+	struct file_notice none = { 0 };
+	struct request *start = request_new(&none, 0);
+	if (!start)
+		return err_set(e, E_NOMEM, "files");
+	start->is_start = true;
+	f->is_first_pass = true;
+	LOCKED(&f->lock);
+	f->first_pass_left++;
+	if (!os_queue_try_push(f->requests, start)) {
+		f->first_pass_left--;
+		request_free(start);
+		return err_set(e, E_LIMIT, "files: too many notices wait");
+	}
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ns / NS_PER_SEC;
+	int waited = 0;
+	while (f->first_pass_left && waited == 0)
+		waited = pthread_cond_timedwait(&f->first_pass_done, &f->lock, &until);
+	f->is_first_pass = false;
+	if (waited != 0)
+		return err_set(
+			e, E_TIMEOUT, "%u executables are still to be read", f->first_pass_left);
+	return f->first_pass_status == OK
+		       ? OK
+		       : err_set(e, f->first_pass_status, "the list of processes");
 }
 
 /* ---- life, questions ---- */
@@ -714,6 +789,11 @@ enum status files_new(
 	f->sampler = sampler;
 	pthread_mutex_init(&f->work, NULL);
 	pthread_mutex_init(&f->lock, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&f->first_pass_done, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	for (uint32_t i = 0; i < FRAME_FILE_FIRST; i++) {
 		if (!VEC_PUSH(&f->known, (struct known){ 0 }))
 			return err_set(e, E_NOMEM, "files");
@@ -721,14 +801,26 @@ enum status files_new(
 	if (c->cache_dir && c->cache_dir[0] &&
 		tablecache_open(c->cache_dir, TABLECACHE_BYTES_MAX, &f->cache, e) != OK)
 		log_warn("unwind tables are not cached", "reason=\"%s\"", e ? e->text : "");
-	enum status s = os_queue_new(FILES_QUEUE_MAX, &f->queue);
+	enum status s = os_queue_new(FILES_QUEUE_MAX, &f->requests);
 	if (s == OK)
-		s = os_thread_start(&f->worker, "files", work, f, e);
+		s = os_queue_new(FILES_OPEN_MAX, &f->opened);
+	if (s == OK)
+		s = os_thread_start(&f->builder, "files", build_all, f, e);
+	f->builder_runs = s == OK;
+	if (s == OK)
+		s = os_thread_start(&f->opener, "files-open", open_all, f, e);
+	f->opener_runs = s == OK;
 	if (s != OK)
 		return err_prefix(e, s, "files");
-	f->worker_runs = true;
 	*out = STEAL_PTR(f);
 	return OK;
+}
+
+static void drain(struct os_queue *q)
+{
+	for (struct request *r; q && (r = os_queue_pop(q, 0));)
+		request_free(r);
+	os_queue_free(q);
 }
 
 void files_free(struct files *f)
@@ -736,11 +828,16 @@ void files_free(struct files *f)
 	if (!f)
 		return;
 	atomic_store(&f->stop, true);
-	if (f->queue)
-		os_queue_close(f->queue);
-	if (f->worker_runs)
-		pthread_join(f->worker, NULL);
-	os_queue_free(f->queue);
+	if (f->requests)
+		os_queue_close(f->requests);
+	if (f->opened)
+		os_queue_close(f->opened);
+	if (f->opener_runs)
+		pthread_join(f->opener, NULL);
+	if (f->builder_runs)
+		pthread_join(f->builder, NULL);
+	drain(f->requests);
+	drain(f->opened);
 	tablecache_close(f->cache);
 	for (size_t i = 0; i < f->known.len; i++)
 		known_clear(&f->known.v[i]);
@@ -748,6 +845,7 @@ void files_free(struct files *f)
 	VEC_FREE(&f->bindings);
 	map_deinit(&f->by_key);
 	map_deinit(&f->by_identity);
+	pthread_cond_destroy(&f->first_pass_done);
 	pthread_mutex_destroy(&f->lock);
 	pthread_mutex_destroy(&f->work);
 	free(f);

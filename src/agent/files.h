@@ -3,9 +3,9 @@
  * files: every executable file that a sample met: bound by the kernel's own key, its build id, its
  * segments, its unwind table. Private to agent/.
  *
- * Notices go into a bounded queue; one worker thread opens the file (/proc/PID/map_files, then the
- * path in the process' root), builds its table or takes it from the cache on disk, and publishes
- * it to the sampler. Thread safety: all functions may be called from any thread.
+ * Notices go into a bounded queue; one thread opens the file (/proc/PID/map_files, then the path in
+ * the process' root), another builds its table or takes it from the cache on disk, and publishes it
+ * to the sampler. Thread safety: all functions may be called from any thread.
  */
 #pragma once
 
@@ -17,6 +17,8 @@
 
 /* Notices waiting; more are dropped and counted, and come again with the next sample. */
 #define FILES_QUEUE_MAX 1024
+/* Open files waiting for their table to be built. */
+#define FILES_OPEN_MAX 64
 /* Files known at a time; the longest unused ones go first. */
 #define FILES_KNOWN_MAX 16384
 /* Kernel keys remembered: several may name one file, some name none that can be read. */
@@ -34,7 +36,7 @@ struct file_info {
 	struct objfile_segment segments[FILES_SEGMENTS_MAX];
 };
 
-/* Called once for each new file (build id and content) by the worker, or by files_preload(), with a
+/* Called once for each new file (build id and content) by a thread of files', with a
  * descriptor of the file that the callee must dup() to keep: `firn up` hands it to the server's
  * symbol tables. */
 typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, int fd);
@@ -75,8 +77,9 @@ NODISCARD enum status files_new(
 	const struct files_config *c, struct sampler *sampler, struct files **out, struct err *e);
 void files_free(struct files *f);
 /* Bind and load the vDSO and every executable mapping of every process there is, those of the most
- * processes first, before sampling starts. Returns when done. */
-NODISCARD enum status files_preload(struct files *f, struct err *e);
+ * processes first, before sampling starts. Waits for the threads that do it; E_TIMEOUT: they go on,
+ * e.g. behind a file system that hangs. */
+NODISCARD enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e);
 /* A stack ended in an unknown file, or a program was executed. Never blocks. */
 void files_notice(struct files *f, const struct file_notice *n, int pid);
 /* Look a file id up; false when there is none. */

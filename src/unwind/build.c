@@ -327,6 +327,8 @@ static enum status index_source(struct builder *b, uint32_t source, struct err *
 		sort_functions(b);
 		return s;
 	}
+	if (b->sources[source].bytes.len == 0)
+		return OK;
 	while (cfi_next_entry(&b->sources[source].section, &offset, &entry, &broken)) {
 		if (!entry.is_cie && !index_entry(b, source, &entry, covered))
 			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));

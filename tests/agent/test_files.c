@@ -32,6 +32,7 @@ static struct {
 	size_t count;
 	size_t retracted;
 	bool over_budget;
+	bool keeps; /* what was published is there still */
 	uint64_t evicted;
 	pthread_mutex_t gate; /* held by a test: the worker waits in sampler_publish() */
 } fake = { .lock = PTHREAD_MUTEX_INITIALIZER, .gate = PTHREAD_MUTEX_INITIALIZER };
@@ -69,6 +70,16 @@ void sampler_retract(struct sampler *s, const struct file_key *key)
 	pthread_mutex_unlock(&fake.lock);
 }
 
+bool sampler_find_rule(struct sampler *s, const struct file_key *key, uint64_t file_offset,
+	struct unwind_rule *out)
+{
+	(void)s;
+	(void)key;
+	(void)file_offset;
+	*out = (struct unwind_rule){ 0 };
+	return fake.keeps;
+}
+
 static size_t published_of(const struct file_key *key, struct published *out)
 {
 	size_t n = 0;
@@ -89,6 +100,7 @@ static int reset(void **state)
 	fake.count = 0;
 	fake.retracted = 0;
 	fake.over_budget = false;
+	fake.keeps = false;
 	return 0;
 }
 
@@ -507,7 +519,7 @@ static void preload_finds_what_every_process_maps(void **state)
 	struct files_config c = { .seen = note_seen, .seen_ctx = &seen };
 	struct files *f = make_files(&c);
 	struct err e = { 0 };
-	CHECK_OK(files_preload(f, &e), &e);
+	CHECK_OK(files_preload(f, WAIT_NS, &e), &e);
 	char self[256] = "";
 	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	struct file_key key = key_of(self);
@@ -535,6 +547,40 @@ static void preload_finds_what_every_process_maps(void **state)
 	CHECK(memmem(text.data, text.len, "firn_agent_files_with_table", 27) != NULL);
 	buf_deinit(&text);
 	files_free(f);
+}
+
+/* It cannot be read again (its process is gone): what is published stays as long as the sampler has
+ * it, and is taken back when it does not. */
+static void keeps_what_it_cannot_read_again(void **state)
+{
+	(void)state;
+	for (int keeps = 0; keeps < 2; keeps++) {
+		struct files *f = make_files(&(struct files_config){ 0 });
+		struct mapped m = map_library(keeps ? "kept" : "lost", 20, (uint8_t)(70 + keeps));
+		files_notice(f, &m.notice, getpid());
+		wait_published(&m.notice.key, 1);
+		uint32_t id = 0;
+		int64_t end = clock_monotonic_ns() + WAIT_NS;
+		while (files_look_up(f, &m.notice.key, &id) != FILES_KNOWN &&
+			clock_monotonic_ns() < end)
+			nap();
+		size_t retracted = fake.retracted;
+		fake.evicted++; /* some table: this one is to be looked at again */
+		fake.keeps = keeps;
+		int64_t second = clock_monotonic_ns() + NS_PER_SEC + 100 * NS_PER_MS;
+		unmap_file(&m);
+		while (clock_monotonic_ns() < second)
+			nap();
+		files_notice(f, &m.notice, dead_child());
+		wait_for(&files_metrics(f)->open_failed, 1);
+		enum files_state want = keeps ? FILES_KNOWN : FILES_FAILED;
+		end = clock_monotonic_ns() + WAIT_NS;
+		while (files_look_up(f, &m.notice.key, &id) != want && clock_monotonic_ns() < end)
+			nap();
+		CHECK(files_look_up(f, &m.notice.key, &id) == want);
+		CHECK((fake.retracted > retracted) == !keeps);
+		files_free(f);
+	}
 }
 
 static int make_folder(void **state)
@@ -565,6 +611,7 @@ int main(void)
 		cmocka_unit_test_setup(a_file_behind_a_reused_inode_replaces_the_old_one, reset),
 		cmocka_unit_test_setup(
 			a_program_executed_again_is_loaded_again_only_when_evicted, reset),
+		cmocka_unit_test_setup(keeps_what_it_cannot_read_again, reset),
 		cmocka_unit_test_setup(a_full_queue_drops_and_counts, reset),
 		cmocka_unit_test_setup(over_the_budget_a_file_is_known_without_a_table, reset),
 		cmocka_unit_test_setup(large_tables_come_from_the_cache, reset),

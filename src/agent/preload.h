@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * preload: the files that processes have mapped for execution now. Private to agent/ (files.c).
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "base/err.h"
+
+#define PRELOAD_MAX 16384
+
+struct preload_file {
+	struct file_notice notice;
+	int pid;            /* one that has it mapped */
+	uint32_t processes; /* that have */
+};
+
+/* Those that most processes have come first. The array is the caller's, to free(). */
+NODISCARD enum status preload_collect(struct preload_file **out, size_t *out_count, struct err *e);
