@@ -20,6 +20,19 @@
 #define READS_MAX 16       /* at a time, before others have their turn */
 #define RATE_MIN_BYTES 512 /* a second */
 #define LINGER_NS (2 * NS_PER_SEC)
+#define KEEPALIVE_IDLE_S 60
+#define KEEPALIVE_EVERY_S 15
+#define KEEPALIVE_TIMES 4
+
+/* A peer that has vanished without a word would hold a stream that waits for ever. */
+static void keep_alive(int fd)
+{
+	int on = 1, idle_s = KEEPALIVE_IDLE_S, every_s = KEEPALIVE_EVERY_S, times = KEEPALIVE_TIMES;
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+}
 
 void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *peer)
 {
@@ -40,8 +53,10 @@ void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *
 	c->phase = HTTP_HEAD;
 	c->phase_ns = clock_monotonic_ns();
 	net_address_format(peer, c->peer, sizeof(c->peer));
-	if (peer->ss_family != AF_UNIX)
+	if (peer->ss_family != AF_UNIX) {
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		keep_alive(fd);
+	}
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 		.data.ptr = c };
 	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {

@@ -180,6 +180,24 @@ static void tells_those_who_speak_plainly(void **state)
 	net_server_stop(s);
 }
 
+/* A handshake is given as long as a head. */
+static void ends_slow_handshakes(void **state)
+{
+	(void)state;
+	struct net_server_config config = tls_config();
+	config.header_timeout_ns = 200 * NS_PER_MS;
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 10000);
+	int silent = peer_connect(s), half = peer_connect(s);
+	CHECK(peer_send(half, "\x16\3\1\2\0\1", 6));
+	CHECK(peer_receive(silent, &out, NULL) && peer_receive(half, &out, NULL));
+	CHECK(peer_metric(s, "firn_net_timeouts_total") == 2);
+	close(silent);
+	close(half);
+	net_server_stop(s);
+}
+
 static long serial_seen(const struct net_server *s)
 {
 	struct tls_client c = { .ctx = SSL_CTX_new(TLS_client_method()) };
@@ -346,6 +364,6 @@ static void makes_its_files(void **state)
 
 TEST_MAIN(cmocka_unit_test(makes_its_files), cmocka_unit_test(serves_both_versions),
 	cmocka_unit_test(takes_a_byte_at_a_time), cmocka_unit_test(tells_those_who_speak_plainly),
-	cmocka_unit_test(loads_what_has_changed), cmocka_unit_test(asks_for_certificates),
-	cmocka_unit_test(our_client_speaks_it), cmocka_unit_test(refuses_files_that_are_none),
-	cmocka_unit_test(removes_its_files))
+	cmocka_unit_test(ends_slow_handshakes), cmocka_unit_test(loads_what_has_changed),
+	cmocka_unit_test(asks_for_certificates), cmocka_unit_test(our_client_speaks_it),
+	cmocka_unit_test(refuses_files_that_are_none), cmocka_unit_test(removes_its_files))
