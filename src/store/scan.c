@@ -39,7 +39,7 @@ static size_t select_rows(const struct scan *s, const struct scan_rows *r, uint3
 	int64_t from = s->query->from_ns, to = s->query->to_ns;
 	size_t n = 0;
 	for (size_t i = 0; i < r->n; i++) {
-		bool pass = series[r->series[i]];
+		bool pass = !r->series || series[r->series[i]];
 		if (r->time_ns)
 			pass &= r->time_ns[i] >= from && r->time_ns[i] < to;
 		if (sets)
@@ -123,40 +123,53 @@ enum scan_wants scan_wants(const struct scan *s, size_t piece)
 		       : SCAN_SOME;
 }
 
+/* What decides which rows pass is read first: where none does, the rest is not unpacked. */
 static enum status scan_block(const struct scan *s, size_t piece, struct scanner *sc, scan_fn *fn,
 	void *ctx, struct err *e)
 {
 	enum scan_wants wants = scan_wants(s, piece);
 	if (wants == SCAN_NONE)
 		return OK;
+	struct part *p = s->source->part;
 	const struct part_block *b = block_of(s, piece);
-	bool whole = wants == SCAN_ALL, times = !whole_time(s, b);
-	unsigned columns = (s->columns & ~(all_one(b) ? 1u << ROW_COUNT : 0)) |
-			   (whole ? 0 : 1u << ROW_SERIES) | (times ? 1u << ROW_TIME : 0) |
-			   (s->pick->sets ? 1u << ROW_SET : 0);
+	bool times = !whole_time(s, b);
+	bool series = !all_series(s->pick, b->series_min, b->series_max);
+	unsigned deciding = (series ? 1u << ROW_SERIES : 0) | (times ? 1u << ROW_TIME : 0) |
+			    (s->pick->sets ? 1u << ROW_SET : 0);
+	unsigned rest = s->columns & ~deciding & ~(all_one(b) ? 1u << ROW_COUNT : 0);
 	struct part_rows *rows = &sc->rows;
 	enum status st = reserve_sel(sc, b->rows, e);
-	if (st == OK)
-		st = part_read_block(s->source->part, &s->source->tabs, b, columns, rows, e);
+	if (st == OK && deciding)
+		st = part_read_block(p, &s->source->tabs, b, deciding, rows, e);
 	if (st == E_CORRUPT)
-		view_damaged(s->view, s->source->part);
+		view_damaged(s->view, p);
 	if (st != OK)
 		return st;
 	struct scan_rows r = {
-		.n = rows->count,
-		.series = rows->series,
-		.node = rows->node,
+		.n = b->rows,
+		.series = series ? rows->series : NULL,
 		.set = rows->set,
 		.time_ns = times ? rows->time_ns : NULL,
-		.value = rows->value,
-		.count = all_one(b) ? NULL : rows->n,
 	};
-	if (!whole) {
+	if (deciding) {
 		r.n = select_rows(s, &r, sc->sel);
 		r.sel = sc->sel;
+		if (r.n == 0)
+			return OK;
 	}
+	if (rest)
+		st = part_read_block(p, &s->source->tabs, b, rest, rows, e);
+	if (st == E_CORRUPT)
+		view_damaged(s->view, p);
+	if (st != OK)
+		return st;
+	r.series = rows->series; /* rows may have moved, or be new */
+	r.node = rows->node;
+	r.set = rows->set;
 	r.time_ns = rows->time_ns;
-	return r.n ? fn(ctx, &r, e) : OK;
+	r.value = rows->value;
+	r.count = all_one(b) ? NULL : rows->n;
+	return fn(ctx, &r, e);
 }
 
 enum status scan_prepare(
