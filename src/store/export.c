@@ -11,6 +11,7 @@
 
 #define TRAILER_BYTES 32
 #define PART_BYTES_MIN 64
+#define MEMTABLE_ROW_BYTES 8 /* in a part, about */
 /* Rows take this much at least, in any encoding that we know of: more than `out` takes divided by
  * this is refused before anything is sorted. */
 #define ROWS_PER_BYTE_MAX 64
@@ -29,6 +30,31 @@ static void exporting_deinit(struct exporting *x)
 	rewrite_deinit(&x->w);
 	view_picks_free(x->v, x->picks);
 	view_release(x->v);
+}
+
+/* About what the answer will take, so that what is far too much is refused before it is read: the
+ * share of each part's bytes by wanted rows and, as if these were spread evenly, by time. */
+static double estimate_bytes(struct exporting *x)
+{
+	double bytes = 0;
+	for (size_t i = 0; i < x->v->source_count; i++) {
+		const struct source *src = &x->v->sources[i];
+		double all = 0, wanted = 0, span = (double)src->last_ns - (double)src->first_ns + 1;
+		for (uint32_t k = 0; k < x->picks[i].series_count; k++) {
+			double rows = (double)__atomic_load_n(
+				&src->tabs.series[k].rows, __ATOMIC_RELAXED);
+			all += rows;
+			wanted += x->picks[i].series[k] ? rows : 0;
+		}
+		if (wanted <= 0)
+			continue;
+		double size = src->part ? (double)part_file_bytes(src->part)
+					: (double)src->mem.row_count * MEMTABLE_ROW_BYTES;
+		double from = MAX((double)x->q->from_ns, (double)src->first_ns);
+		double to = MIN((double)x->q->to_ns, (double)src->last_ns + 1);
+		bytes += size * wanted / all * MAX(to - from, 0) / span;
+	}
+	return bytes;
 }
 
 static enum status choose_sources(struct exporting *x, struct err *e)
@@ -98,6 +124,11 @@ static enum status export_rows(
 	enum status s = x.picks ? OK : err_set(e, E_NOMEM, "an export");
 	if (s == OK)
 		s = view_pick(v, q, &x.budget, x.picks, e);
+	/* Half of the room: what passes then fits, even where the estimate is far off. */
+	double estimate = s == OK ? estimate_bytes(&x) : 0;
+	if (estimate > (double)(out->max - out->len) / 2)
+		s = err_set(e, E_LIMIT, "about %.0f MiB are more than one part of an export takes",
+			estimate / (1 << 20));
 	if (s == OK)
 		s = choose_sources(&x, e);
 	if (s == OK)

@@ -294,10 +294,12 @@ static enum status choose_group(struct rewrite *w, struct err *e)
 	bool same = w->resolution_ns == 0 && w->drop_count == 0;
 	if (!ascends(one->nodes, one->used_nodes, t->node_count))
 		return OK;
-	if (same && ascends(one->sets, one->used_sets, t->set_count))
+	if (same && ascends(one->sets, one->used_sets, t->set_count)) {
 		w->group = REWRITE_ROW;
-	else if (by_stack)
+		w->meta.order = part_meta(one->from->part)->order;
+	} else if (by_stack) {
 		w->group = REWRITE_STACK;
+	}
 	return OK;
 }
 

@@ -129,6 +129,35 @@ static void an_export_is_a_part(void **state)
 	fixture_clean(dir);
 }
 
+/* One young part alone: its rows go through in their own order. */
+static void one_part_alone(void **state)
+{
+	(void)state;
+	char dir[2][64];
+	struct model m = { .random = 5 };
+	struct buf b;
+	struct store_imported done;
+	struct err e = { 0 };
+	buf_init(&b, 16 << 20);
+	fixture_dir(dir[0]);
+	fixture_dir(dir[1]);
+	struct store *s = open_store(dir[0]), *other = open_store(dir[1]);
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	model_append(&m, s, 300, T0, 60 * SEC);
+	CHECK_OK(store_flush(s, &e), &e);
+	export_to(s, "{}", INT64_MIN, INT64_MAX, &b);
+	pthread_mutex_unlock(&s->merge_lock);
+	CHECK_OK(store_import(other, buf_view(&b), false, &done, &e), &e);
+	CHECK(part_meta(other->parts.v[0])->order == PART_ORDER_TIME);
+	model_check(other, &m, INT64_MIN, INT64_MAX);
+	store_close(s);
+	store_close(other);
+	buf_deinit(&b);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir[0]);
+	fixture_clean(dir[1]);
+}
+
 static void parts_stand_behind_each_other(void **state)
 {
 	(void)state;
@@ -180,6 +209,7 @@ static void limits(void **state)
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 	struct samples_query *q = fx_query(&f, "{}", 0, INT64_MAX);
 	CHECK(store_export(v, q, &b, &e) == E_LIMIT && b.len == 0);
+	CHECK(strstr(e.text, "more than one part of an export takes") != NULL);
 	q->to_ns = 0;
 	CHECK(store_export(v, q, &b, &e) == E_INVALID);
 	store_view_close(v);
@@ -191,4 +221,5 @@ static void limits(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(selections_round_trip), cmocka_unit_test(an_export_is_a_part),
-	cmocka_unit_test(parts_stand_behind_each_other), cmocka_unit_test(limits))
+	cmocka_unit_test(one_part_alone), cmocka_unit_test(parts_stand_behind_each_other),
+	cmocka_unit_test(limits))
