@@ -289,7 +289,6 @@ enum status parca_stack(struct parca_decoder *d, const struct arrow_array *locat
 	if (d->frames > PARCA_FRAMES_MAX)
 		return err_set(d->e, E_LIMIT, "stacks of more than %" PRIu64 " frames together",
 			PARCA_FRAMES_MAX);
-	d->stats->cut_stacks += count > PROFILE_STACK_MAX;
 	VEC_CLEAR(&d->stack);
 	if (!VEC_RESERVE(&d->stack, taken))
 		return err_set(d->e, E_NOMEM, "stacks");

@@ -159,8 +159,7 @@ NODISCARD enum status parca_raw_decode(
 /* What a decoder did not take as it was; added to, never set back. */
 #define PARCA_ARROW_STATS(X)                                                       \
 	X(zero_values) /* samples of value 0: they say nothing and are left out */ \
-	X(no_stack)    /* samples whose stack the sender did not have any more */  \
-	X(cut_stacks)  /* stacks deeper than PROFILE_STACK_MAX, as often as they were read */
+	X(no_stack)    /* samples whose stack the sender did not have any more */
 struct parca_arrow_stats {
 #define PARCA_STAT(name) uint64_t name;
 	PARCA_ARROW_STATS(PARCA_STAT)

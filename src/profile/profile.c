@@ -118,6 +118,7 @@ void profile_deinit(struct profile *p)
 
 enum status profile_clear(struct profile *p)
 {
+	p->cut_stacks = 0;
 	VEC_CLEAR(&p->functions);
 	VEC_CLEAR(&p->mappings);
 	VEC_CLEAR(&p->lines);
@@ -304,6 +305,7 @@ static bool stack_equal(const void *ctx, uint32_t value, const void *key)
 static enum status add_cut_stack(struct profile *p, const uint32_t *locations, uint32_t *out)
 {
 	uint32_t cut[PROFILE_STACK_MAX];
+	p->cut_stacks++;
 	memcpy(cut, locations, sizeof(cut) - sizeof(cut[0]));
 	enum status s = profile_add_marker(p, MARKER_TRUNCATED, &cut[PROFILE_STACK_MAX - 1]);
 	return s == OK ? profile_add_stack(p, cut, PROFILE_STACK_MAX, out) : s;

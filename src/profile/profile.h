@@ -152,6 +152,7 @@ struct profile {
 	struct map stack_index;
 	struct map label_set_index;
 	struct map type_index;
+	uint64_t cut_stacks; /* calls of profile_add_stack() that cut one */
 };
 
 /* limit_bytes: of all texts, and once more of all tables. */

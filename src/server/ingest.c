@@ -18,6 +18,9 @@
 /* Times before are not nanoseconds, or are of a clock that was never set. */
 #define TIME_MIN_NS ((int64_t)365 * 24 * 3600 * NS_PER_SEC)
 
+/* Demangled names of one message; those beyond stay as they are. */
+#define DEMANGLED_BYTES_MAX ((size_t)16 << 20)
+
 /* Tables of a message in memory, against its bytes: varints become integers. */
 #define DECODED_FACTOR 8
 #define DECODED_MIN ((size_t)64 << 20)
@@ -63,19 +66,55 @@ static void count(struct server *s, enum ingest_protocol how, const struct profi
 	for (size_t i = 0; i < ARRAY_COUNT(refused); i++)
 		metric_add(refused[i], r->by_reason[i]);
 	metric_add(&s->metrics.refused_series, no_series);
+	metric_add(&s->metrics.stacks_cut, p->cut_stacks);
+}
+
+/* The longest time for which anything is kept; 0: for ever. */
+static int64_t longest_retention(const struct server_config *c)
+{
+	int64_t longest = c ? c->retention_ns : 0;
+	for (size_t i = 0; c && longest && i < c->retention_rule_count; i++)
+		longest = c->retention_rules[i].time_ns
+				  ? MAX(longest, c->retention_rules[i].time_ns)
+				  : 0;
+	return longest;
+}
+
+/* Names as compilers write them become names for people; the first stays as the system's. */
+static enum status demangle_names(struct profile *p)
+{
+	struct arena a;
+	enum status s = OK;
+	arena_init(&a, DEMANGLED_BYTES_MAX);
+	for (size_t i = 1; s == OK && i < p->functions.len; i++) {
+		struct profile_function *f = &p->functions.v[i];
+		struct str name = profile_str(p, f->name);
+		if (!str_starts(name, STR("_Z")) && !str_starts(name, STR("_R")))
+			continue;
+		struct str plain = symbolize_demangle(name, &a);
+		if (str_eq(plain, name))
+			continue;
+		if (!f->system_name)
+			f->system_name = f->name;
+		s = profile_add_string(p, plain, &f->name);
+	}
+	arena_deinit(&a);
+	return s;
 }
 
 enum status ingest_store(struct server *s, enum ingest_protocol how, struct profile *p,
 	struct hash128 batch_id, struct profile_refused *out, struct err *e)
 {
 	struct profile_limits limits = s->ingest.limits;
-	int64_t now = clock_realtime_ns(), retention = s->config ? s->config->retention_ns : 0;
+	int64_t now = clock_realtime_ns(), retention = longest_retention(s->config);
 	uint64_t no_series = 0;
 	limits.time_max_ns = now + FUTURE_NS;
 	limits.time_min_ns = MAX(retention ? now - retention : 0, TIME_MIN_NS);
 	enum status st = profile_limit(p, &limits, out);
 	if (st == OK)
 		st = series_guard_limit(&s->ingest.series, STR(""), p, now, &no_series);
+	if (st == OK)
+		st = demangle_names(p);
 	if (st != OK)
 		return err_set(e, st, "limits: %s", status_text(st));
 	if (no_series && !out->samples)

@@ -72,8 +72,8 @@ void ingest_write_metrics(struct ingest *in, struct buf *out);
 /* Memory for decoding a message of that many bytes. */
 size_t ingest_memory(size_t message_bytes);
 
-/* Stores the samples that pass every limit; those that do not are in *out (samples, first reason)
- * and counted. OK too when none is left. */
+/* Demangles names, and stores the samples that pass every limit; those that do not are in *out
+ * (samples, first reason) and counted. OK too when none is left. */
 NODISCARD enum status ingest_store(struct server *s, enum ingest_protocol how, struct profile *p,
 	struct hash128 batch_id, struct profile_refused *out, struct err *e);
 /* The sentence for a sender whose protocol knows no partial success: E_INVALID (E_LIMIT where too

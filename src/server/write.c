@@ -60,7 +60,6 @@ static void push_end(struct push *w, struct net_response *out, enum status st, c
 {
 	struct server_metrics *m = &w->s->metrics;
 	metric_add(&m->stacks_unknown, w->stats.no_stack);
-	metric_add(&m->stacks_cut, w->stats.cut_stacks);
 	metric_add(&m->samples_zero, w->stats.zero_values);
 	if (st != OK) {
 		metric_add(&m->write_failed, 1);

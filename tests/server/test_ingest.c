@@ -134,6 +134,52 @@ static void counts_nothing_that_failed(void **state)
 	profile_deinit(&p);
 }
 
+/* A rule may keep some types for longer than the others. */
+static void takes_what_a_rule_keeps(void **state)
+{
+	(void)state;
+	struct store_retention_rule rules[2] = { { .time_ns = (int64_t)50 * 3600 * NS_PER_SEC },
+		{ .time_ns = 0 } };
+	struct server_config config = { .retention_ns = (int64_t)10 * 3600 * NS_PER_SEC,
+		.retention_rules = rules };
+	static const uint64_t old[] = { 10, 0, 0 };
+	server.config = &config;
+	for (size_t count = 0; count < 3; count++) {
+		struct profile p;
+		struct profile_refused refused;
+		struct err e = { 0 };
+		config.retention_rule_count = count;
+		make_profile(&p, clock_realtime_ns() - (int64_t)(20 * 3600 - 60) * NS_PER_SEC, 20);
+		CHECK_OK(ingest_store(&server, INGEST_RAW, &p, (struct hash128){ 0 }, &refused, &e),
+			&e);
+		assert_int_equal(refused.samples, old[count]);
+		profile_deinit(&p);
+	}
+}
+
+static void demangles(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct profile_refused refused;
+	struct err e = { 0 };
+	uint32_t ids[3];
+	static const char *const names[] = { "_ZN3foo3barEv", "main", "_Znonsense" };
+	make_profile(&p, (int64_t)1000000000 * NS_PER_SEC, 1);
+	for (int i = 0; i < 3; i++) {
+		struct profile_function f = { 0 };
+		CHECK(profile_add_string(&p, str_of(names[i]), &f.name) == OK);
+		CHECK(profile_add_function(&p, &f, &ids[i]) == OK);
+	}
+	CHECK_OK(ingest_store(&server, INGEST_ARROW_V2, &p, (struct hash128){ 0 }, &refused, &e),
+		&e);
+	CHECK_STR(profile_str(&p, p.functions.v[ids[0]].name), "foo::bar");
+	CHECK_STR(profile_str(&p, p.functions.v[ids[0]].system_name), "_ZN3foo3barEv");
+	CHECK_STR(profile_str(&p, p.functions.v[ids[1]].name), "main");
+	CHECK_STR(profile_str(&p, p.functions.v[ids[2]].name), "_Znonsense");
+	profile_deinit(&p);
+}
+
 static void bounds_its_memory(void **state)
 {
 	(void)state;
@@ -145,4 +191,5 @@ static void bounds_its_memory(void **state)
 #define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 TEST_MAIN(UNIT(refuses_by_time), UNIT(refuses_1970_whatever_is_kept), UNIT(refuses_by_series),
-	UNIT(counts_nothing_that_failed), UNIT(bounds_its_memory))
+	UNIT(counts_nothing_that_failed), UNIT(takes_what_a_rule_keeps), UNIT(demangles),
+	UNIT(bounds_its_memory))
