@@ -9,9 +9,11 @@
 #include "server/internal.h"
 
 #include <malloc.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#define DESCRIPTORS_WANTED 16384 /* connections_max of net twice */
 #define WORKERS_MIN 8
 #define WORKERS_MAX 32
 #define WORKERS_FOR_WRITES 2
@@ -160,6 +162,19 @@ static void tame_malloc(void)
 	(void)mallopt(M_TRIM_THRESHOLD, 4 << 20);
 }
 
+/* A connection is a descriptor, and so is a part: 1,024, what most sessions begin with, are few. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
+		return;
+	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < DESCRIPTORS_WANTED)
+		log_warn("few descriptors", "limit=%llu wanted=%d",
+			(unsigned long long)limit.rlim_cur, DESCRIPTORS_WANTED);
+}
+
 enum status server_run(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
@@ -167,6 +182,7 @@ enum status server_run(
 		.handover_fd = c->handover_fd,
 		.figures_lock = PTHREAD_MUTEX_INITIALIZER };
 	tame_malloc();
+	raise_descriptors();
 	log_info("starting", "version=" FIRN_VERSION " pid=%d", (int)getpid());
 	enum status st = start(&s, e);
 	/* Signals come to this thread only, and end the sleep; the second is for one that comes
