@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs that nobody knew before they ran, in places where a path says little: deleted, in a
+ * memfd, behind a bind mount, in a chroot, on an overlay file system, in other namespaces. Sampler,
+ * files and deferred samples work together as in agent.c; every sample must be whole, the first one
+ * too.
+ */
+#include "agent/deferred.h"
+#include "agent/files.h"
+#include "live.h"
+#include "test.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+
+#define FREQUENCY_HZ 199
+#define SAMPLES_WANTED 60
+#define SAMPLES_NEEDED 20
+#define SECONDS_MAX 20
+#define DEPTH "100"
+#define DEPTH_FRAMES (4 + 100 + 1 + 1) /* as in test_sampler.c */
+#define NOT_HERE 77                    /* exit status: this cannot be set up here */
+
+static char folder[] = "/tmp/firn-blind-XXXXXX";
+
+/* ---- the agent, without its output ---- */
+
+struct host {
+	struct sampler *sampler;
+	struct files *files;
+	struct deferred *deferred;
+	const char *name; /* comm of the samples that count; or of this process: */
+	int pid;
+	uint32_t samples, whole, right;
+};
+
+static void count(void *ctx, const struct event_sample *s)
+{
+	struct host *h = ctx;
+	bool is_ours = (int)s->h.pid == h->pid || strncmp(s->h.comm, h->name, 15) == 0;
+	bool is_whole = stack_end_is_whole(s->h.stack_end);
+	/* Before exec it is this program, after it the dynamic linker: all of that is whole too. */
+	if (!is_ours || (is_whole && s->user_count < DEPTH_FRAMES - 3))
+		return;
+	h->samples++;
+	h->whole += is_whole;
+	h->right += s->user_count == DEPTH_FRAMES;
+}
+
+static void on_sample(void *ctx, const struct event_sample *s)
+{
+	struct host *h = ctx;
+	if (s->notice.key.inode)
+		files_notice(h->files, &s->notice, (int)s->h.pid);
+	if (!deferred_add(h->deferred, s, clock_monotonic_ns()))
+		count(h, s);
+}
+
+static void on_stack(void *ctx, const struct event_stack *s)
+{
+	struct host *h = ctx;
+	for (uint32_t i = 0; i < s->mapping_count; i++) {
+		const struct stack_mapping *m = &s->mappings[i];
+		const struct file_notice n = { m->key, m->start, m->end, m->offset };
+		if (m->key.inode && files_find(h->files, &m->key) == 0)
+			files_notice(h->files, &n, (int)s->h.pid);
+	}
+	deferred_stack(h->deferred, s);
+}
+
+static void on_process(void *ctx, const struct event_process *p)
+{
+	struct host *h = ctx;
+	if (p->h.type == EVENT_EXEC && p->notice.key.inode)
+		files_notice(h->files, &p->notice, (int)p->h.pid);
+}
+
+static enum deferred_file find(void *ctx, const struct file_key *key, uint64_t offset,
+	uint32_t *out_id, struct unwind_rule *out)
+{
+	struct host *h = ctx;
+	enum files_state state = FILES_KNOWN;
+	*out_id = FRAME_FILE_VDSO;
+	if (key->inode)
+		state = files_look_up(h->files, key, out_id);
+	if (state == FILES_KNOWN && sampler_find_rule(h->sampler, key, offset, out))
+		return DEFERRED_KNOWN;
+	return state == FILES_FAILED ? DEFERRED_NEVER : DEFERRED_NOT_YET;
+}
+
+static void host_begin(struct host *h)
+{
+	struct err e = { 0 };
+	*h = (struct host){ .name = "" };
+	const struct sampler_config config = { .frequency_hz = FREQUENCY_HZ,
+		.table_bytes_max = 64u << 20 };
+	const struct sampler_events events = { h, on_sample, on_process, on_stack };
+	const struct deferred_config deferred = { find, count, h };
+	CHECK_OK(deferred_new(&deferred, &h->deferred, &e), &e);
+	CHECK_OK(sampler_open(&config, &events, &h->sampler, &e), &e);
+	CHECK_OK(files_new(&(struct files_config){ 0 }, h->sampler, &h->files, &e), &e);
+	CHECK_OK(files_preload(h->files, 20 * NS_PER_SEC, &e), &e);
+	CHECK_OK(sampler_start(h->sampler, &e), &e);
+}
+
+static void host_poll(struct host *h, bool is_end)
+{
+	struct err e = { 0 };
+	CHECK_OK(sampler_poll(h->sampler, is_end ? 0 : 50, &e), &e);
+	deferred_run(h->deferred, clock_monotonic_ns(), is_end);
+	sampler_rest(h->sampler);
+}
+
+static void host_end(struct host *h)
+{
+	files_free(h->files);
+	sampler_close(h->sampler);
+	deferred_free(h->deferred);
+}
+
+/* ---- the places; each runs in the child and does not return ---- */
+
+static void give_up(void)
+{
+	_exit(NOT_HERE);
+}
+
+static void path_of(char *out, const char *a, const char *b)
+{
+	(void)snprintf(out, 512, "%s/%s%s%s", folder, a, b[0] ? "/" : "", b);
+}
+
+/* A copy of a workload, of content of its own. */
+static int copy(const char *workload, const char *to)
+{
+	char command[2048];
+	(void)snprintf(command, sizeof(command), "cp %s/%s %s && echo %s >> %s", WORKLOADS_DIR,
+		workload, to, to, to);
+	return system(command);
+}
+
+static char program[] = "deep", depth[] = DEPTH, seconds[] = "60";
+static char *args[] = { program, depth, seconds, NULL };
+
+static void run(const char *path)
+{
+	(void)execv(path, args);
+	give_up();
+}
+
+static void run_deleted(const char *name)
+{
+	char path[512];
+	path_of(path, name, "");
+	if (copy("deep", path) != 0)
+		give_up();
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	(void)unlink(path);
+	(void)fexecve(fd, args, environ);
+	give_up();
+}
+
+static void run_memfd(const char *name)
+{
+	char path[512];
+	static char bytes[4u << 20];
+	path_of(path, name, "");
+	if (copy("deep", path) != 0)
+		give_up();
+	int from = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = memfd_create(name, MFD_CLOEXEC);
+	ssize_t len = read(from, bytes, sizeof(bytes));
+	if (fd < 0 || len <= 0 || write(fd, bytes, (size_t)len) != len)
+		give_up();
+	(void)unlink(path);
+	(void)fexecve(fd, args, environ);
+	give_up();
+}
+
+static void own_mounts(void)
+{
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		give_up();
+}
+
+static void run_bind_mount(const char *name)
+{
+	char from[512], to[512];
+	own_mounts();
+	path_of(from, "bound", "");
+	path_of(to, name, "");
+	int fd = open(to, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+	if (fd < 0 || copy("deep", from) != 0 || mount(from, to, NULL, MS_BIND, NULL) != 0)
+		give_up();
+	fd_cleanup(&fd);
+	run(to);
+}
+
+static void run_chroot(const char *name)
+{
+	char root[512], path[512];
+	path_of(root, "root", "");
+	path_of(path, "root", name);
+	if (mkdir(root, 0755) != 0 || copy("deep_static", path) != 0 || chroot(root) != 0 ||
+		chdir("/") != 0)
+		give_up();
+	(void)snprintf(path, sizeof(path), "/%s", name);
+	run(path);
+}
+
+static void run_overlay(const char *name)
+{
+	char options[2048], merged[512], path[1024];
+	static const char *const folders[] = { "lower", "upper", "work", "merged" };
+	own_mounts();
+	/* Upper and work must lie on a file system that can be one. */
+	path_of(path, "tmpfs", "");
+	if (mkdir(path, 0755) != 0 || mount("tmpfs", path, "tmpfs", 0, NULL) != 0)
+		give_up();
+	for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
+		path_of(path, "tmpfs", folders[i]);
+		if (mkdir(path, 0755) != 0)
+			give_up();
+	}
+	(void)snprintf(options, sizeof(options),
+		"lowerdir=%s/tmpfs/lower,upperdir=%s/tmpfs/upper,workdir=%s/tmpfs/work", folder,
+		folder, folder);
+	(void)snprintf(path, sizeof(path), "%s/tmpfs/lower/%s", folder, name);
+	path_of(merged, "tmpfs", "merged");
+	if (copy("deep", path) != 0 || mount("overlay", merged, "overlay", 0, options) != 0)
+		give_up();
+	(void)snprintf(path, sizeof(path), "%s/tmpfs/merged/%s", folder, name);
+	run(path);
+}
+
+static void run_namespaces(const char *name)
+{
+	char path[512];
+	path_of(path, name, "");
+	if (copy("deep", path) != 0 || unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
+		give_up();
+	int pid = fork();
+	if (pid == 0)
+		run(path);
+	int status = 0;
+	(void)waitpid(pid, &status, 0);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+}
+
+static const struct {
+	const char *name; /* and of the file, so of the comm */
+	void (*run)(const char *name);
+} places[] = {
+	{ "blind-deleted", run_deleted },
+	{ "blind-memfd", run_memfd },
+	{ "blind-bind", run_bind_mount },
+	{ "blind-chroot", run_chroot },
+	{ "blind-overlay", run_overlay },
+	{ "blind-ns", run_namespaces },
+};
+
+static void sees_programs_in_every_place(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	if (sampler_probe(&e) != OK)
+		SKIP("%s", e.text);
+	struct host h;
+	host_begin(&h);
+	FOR_EACH_CASE (c, places) {
+		h.samples = h.whole = h.right = 0;
+		h.name = c->name;
+		h.pid = fork();
+		CHECK_CASE(c, h.pid >= 0);
+		if (h.pid == 0) {
+			(void)setpgid(0, 0);
+			c->run(c->name);
+		}
+		(void)setpgid(h.pid, h.pid);
+		int status = 0;
+		bool is_over = false;
+		int64_t deadline = clock_monotonic_ns() + SECONDS_MAX * NS_PER_SEC;
+		while (h.samples < SAMPLES_WANTED && !is_over && clock_monotonic_ns() < deadline) {
+			host_poll(&h, false);
+			is_over = waitpid(h.pid, &status, WNOHANG) == h.pid;
+		}
+		(void)kill(-h.pid, SIGKILL);
+		if (!is_over)
+			(void)waitpid(h.pid, &status, 0);
+		if (is_over && WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE) {
+			print_message("[%s] skipped: it cannot be set up here\n", c->name);
+			continue;
+		}
+		host_poll(&h, true);
+		print_message("[%s] %u samples, %u whole, %u of the right depth\n", c->name,
+			h.samples, h.whole, h.right);
+		CHECK_CASE(c, h.samples >= SAMPLES_NEEDED);
+		CHECK_CASE(c, h.whole * 100 >= h.samples * 99);
+		CHECK_CASE(c, h.right * 100 >= h.samples * 95);
+	}
+	host_end(&h);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	char command[256];
+	(void)snprintf(command, sizeof(command), "rm -rf --one-file-system '%s'", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(sees_programs_in_every_place) };
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
