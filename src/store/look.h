@@ -19,7 +19,7 @@ struct looking {
 	struct err first;                           /* the first thing that was wrong */
 	enum status first_status;
 	bool directory;      /* a whole store: then parts are */
-	VEC(uint64_t) parts; /* the ids of the part files that were met */
+	VEC(uint64_t) parts; /* ids of part files that were met, and of those replaced */
 };
 void looking_deinit(struct looking *l);
 /* A part, a log segment, a manifest, an export, or a storage directory: then all of them in it. */

@@ -18,6 +18,7 @@
 #define FINDINGS_MAX 1000 /* of one file; more are counted */
 
 struct verifying {
+	struct looking *looking; /* of parts */
 	struct buf *out;
 	const char *path;
 	uint64_t base; /* of the part in its file */
@@ -116,6 +117,10 @@ static enum status verify_one(struct verifying *v, uint64_t len, uint64_t *rows,
 			found(v, "the part", v->base, len, without_path(v, err_text(e, s)));
 	}
 	*rows += part_meta(p)->rows;
+	/* What it replaces may be gone before the manifest says so. */
+	const struct part_meta *m = part_meta(p);
+	for (size_t i = 0; i < m->replaces.len; i++)
+		(void)!VEC_PUSH(&v->looking->parts, m->replaces.v[i]);
 	return s == E_CORRUPT ? OK : s;
 }
 
@@ -147,7 +152,7 @@ static enum status verify_parts(
 
 static void verify_part_file(struct looking *l, const char *path)
 {
-	struct verifying v = { .out = l->out, .path = path };
+	struct verifying v = { .looking = l, .out = l->out, .path = path };
 	uint64_t rows = 0, parts = 0;
 	struct object *file;
 	struct err e = { 0 };

@@ -97,7 +97,10 @@ static void verify_files(const char *dir)
 	struct buf out;
 	struct err e = { 0 };
 	buf_init(&out, 16 << 20);
-	CHECK_OK(store_verify(dir, &out, &e), &e);
+	enum status st = store_verify(dir, &out, &e);
+	if (st != OK)
+		print_error("%.*s\n", STR_ARG(buf_view(&out)));
+	CHECK_OK(st, &e);
 	buf_deinit(&out);
 }
 
@@ -515,39 +518,62 @@ static void check_damaged(const char *dir, const char *what)
 	store_close(s);
 }
 
+/* The log's unused rest is of no interest. */
+static size_t used_bytes(const struct damage_file *f)
+{
+	size_t used = f->len;
+	while (used && f->bytes[used - 1] == 0)
+		used--;
+	return used;
+}
+
+/* One bit of a byte is wrong, or the file ends before it. */
+static void damage_at(const char *dir, struct damage_file *files, size_t n, struct damage_file *f,
+	size_t at, bool cut, unsigned bit)
+{
+	char what[512];
+	size_t len = f->len;
+	off_t size = f->size;
+	if (cut)
+		f->size = (off_t)(f->len = at);
+	else
+		f->bytes[at] ^= (uint8_t)(1u << bit);
+	write_files(dir, files, n);
+	f->len = len;
+	f->size = size;
+	if (!cut)
+		f->bytes[at] ^= (uint8_t)(1u << bit);
+	snprintf(what, sizeof(what), "%s %s +%zu bit %u", cut ? "cut" : "flip", f->path, at, bit);
+	check_damaged(dir, what);
+}
+
+/* Four hundred places, or with FIRN_FAULTS_ALL every byte and every length of every file. */
 static void damage_is_contained(void **state)
 {
 	(void)state;
-	char dir[64], what[512];
+	enum { ROUNDS = 400 };
+	char dir[64];
 	struct damage_file files[DAMAGE_FILES_MAX];
-	uint64_t random = 12345;
+	uint64_t random = (uint64_t)getpid();
+	size_t places = 0;
 	fixture_dir(dir);
 	make_digits(dir);
 	size_t n = load_files(dir, files);
 	CHECK(n >= 5);
-	for (int round = 0; round < 400; round++) {
+	for (int round = 0; round < ROUNDS && !getenv("FIRN_FAULTS_ALL"); round++, places++) {
 		struct damage_file *f = &files[rnd_below(&random, n)];
-		size_t len = f->len, used = len;
-		off_t size = f->size;
-		while (used && f->bytes[used - 1] == 0)
-			used--; /* the log's unused rest is of no interest */
-		if (used == 0)
-			continue;
-		size_t at = rnd_below(&random, used);
-		uint8_t bit = (uint8_t)(1u << rnd_below(&random, 8)), old = f->bytes[at];
-		bool cut = round % 8 == 7;
-		if (cut)
-			f->size = (off_t)(f->len = at);
-		else
-			f->bytes[at] ^= bit;
-		write_files(dir, files, n);
-		f->len = len;
-		f->size = size;
-		f->bytes[at] = old;
-		snprintf(what, sizeof(what), "%s %s +%zu bit %u", cut ? "cut" : "flip", f->path, at,
-			bit);
-		check_damaged(dir, what);
+		size_t used = used_bytes(f);
+		if (used)
+			damage_at(dir, files, n, f, rnd_below(&random, used), round % 8 == 7,
+				(unsigned)rnd_below(&random, 8));
 	}
+	for (size_t i = 0; i < n && getenv("FIRN_FAULTS_ALL"); i++)
+		for (size_t at = 0; at < used_bytes(&files[i]); at++, places += 2) {
+			damage_at(dir, files, n, &files[i], at, false,
+				(unsigned)rnd_below(&random, 8));
+			damage_at(dir, files, n, &files[i], at, true, 0);
+		}
+	print_message("%zu places in %zu files\n", places, n);
 	for (size_t i = 0; i < n; i++)
 		free(files[i].bytes);
 	fixture_clean(dir);
@@ -565,24 +591,17 @@ static size_t make_all_kinds(const char *dir, struct damage_file *files)
 		struct store *s;
 		struct store_config c = fixture_config(dir);
 		bool merged;
+		/* What a merge replaces, ours or the store's own, cannot be removed. */
+		struct faults f = { .classes = FAULT_UNLINK, .sticky = true, .error = EIO };
+		faults_arm(&f);
+		faults_begin();
 		CHECK(store_open(&c, NULL, NULL, &s, NULL) == OK);
 		for (uint32_t i = 0; i < SCRIPT_BATCHES; i++) {
 			CHECK(counted_append(s, i, NULL) == OK);
-			if (i == 2 || i == 5)
+			if (i == 2 || i == 5 || i == 8)
 				CHECK(store_flush(s, NULL) == OK);
-			if (i == 5) { /* what the merge replaces cannot be removed */
-				static struct faults f = { .classes = FAULT_UNLINK,
-					.sticky = true };
-				f.error = EIO;
-				faults_arm(&f);
-				faults_begin();
-				enum status st =
-					store_merge_step(s, T0 + 90000 * SEC, &merged, NULL);
-				faults_arm(NULL);
-				CHECK(st == OK && merged);
-			}
-			if (i == 8)
-				CHECK(store_flush(s, NULL) == OK);
+			if (i == 5)
+				CHECK(store_merge_step(s, T0 + 90000 * SEC, &merged, NULL) == OK);
 		}
 		_exit(0);
 	}
