@@ -34,6 +34,7 @@ RETENTION_SIZE = "1GB"
 SAMPLE_SECONDS = 1.0
 GROWTH_MAX_MIB = 16
 SHORT_SECONDS = 300  # below, the run says nothing about growth
+RECENT = "now-4m"  # so that questions are about as much from the second quarter of 20 minutes on
 
 
 def make_stacks(dice):
@@ -119,9 +120,9 @@ class Sender(threading.Thread):
 
 class Asker(threading.Thread):
     QUESTIONS = [
-        ("/api/flamegraph", {"query": TYPE, "from": "now-15m", "to": "now"}),
-        ("/api/series", {"query": TYPE, "from": "now-15m", "to": "now", "by": "host_name", "step": "10s"}),
-        ("/api/top", {"query": TYPE + '{host_name="host-3"}', "from": "now-5m", "to": "now", "limit": 100}),
+        ("/api/flamegraph", {"query": TYPE, "from": RECENT, "to": "now"}),
+        ("/api/series", {"query": TYPE, "from": RECENT, "to": "now", "by": "host_name", "step": "10s"}),
+        ("/api/top", {"query": TYPE + '{host_name="host-3"}', "from": RECENT, "to": "now", "limit": 100}),
         ("/api/labels/host_name/values", {"query": TYPE}),
         ("/api/types", {}),
         ("/api/pprof", {"query": TYPE, "from": "now-1m", "to": "now"}),
@@ -169,6 +170,10 @@ def watch(server, seconds, verbose):
     samples, begun = [], time.monotonic()
     while time.monotonic() - begun < seconds and server.process.poll() is None:
         samples.append(resident(server.process.pid))
+        if verbose and samples[-1][0] > max((s[0] for s in samples[:-1]), default=0) + 10:
+            names = ("memtable_bytes", "ingest_bytes", "query_bytes")
+            held = ", ".join(f"{n} {(server.metric('firn_store_' + n) or 0) / 2**20:.0f}" for n in names)
+            print(f"{len(samples):5d} s  {samples[-1][0]:6.0f} MiB is the most so far: {held} MiB", flush=True)
         if verbose and len(samples) % 10 == 0:
             figures = [server.metric("firn_store_" + n) or 0 for n in ("memtable_bytes", "parts", "samples_total")]
             print(
