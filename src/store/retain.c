@@ -18,11 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define GROUPS_MAX (STORE_RULES_MAX + 1)
 #define OTHER_FILES_MAX 1000000
 #define QUARANTINE_BYTES_MIN ((uint64_t)64 << 20)
 #define QUARANTINE_BYTES_MAX ((uint64_t)1 << 30)
+#define EXPORT_AGE_S 3600
 #define QUARANTINE_NAMES_BYTES ((size_t)16 << 20)
 
 /* What a part holds of each group; remembered as long as the part lives. */
@@ -268,6 +270,26 @@ static void trim_quarantine(struct store *s)
 	}
 }
 
+/* What an export left behind when the process ended in its middle. */
+static void trim_exports(struct store *s, int64_t now_ns)
+{
+	char dir[STORE_PATH_MAX], path[STORE_PATH_MAX];
+	struct str *names;
+	size_t n;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, QUARANTINE_NAMES_BYTES);
+	if (store_path(dir, NULL, "%s/export", s->path) != OK || access(dir, F_OK) < 0 ||
+		os_list_dir(dir, &a, &names, &n, NULL) != OK)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct stat st;
+		if (store_path(path, NULL, "%s/%.*s", dir, STR_ARG(names[i])) == OK &&
+			lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+			st.st_mtim.tv_sec < now_ns / NS_PER_SEC - EXPORT_AGE_S)
+			(void)!store_io_unlink(path, NULL);
+	}
+}
+
 /* ---- doing it ---- */
 
 static enum status rewrite_without(struct retaining *r, struct candidate *c, struct err *e)
@@ -359,6 +381,7 @@ static void retain(struct store *s, int64_t now_ns)
 	const struct store_config *c = &s->config;
 	CLEANUP(retaining_deinit) struct retaining r = { .s = s, .now_ns = now_ns };
 	trim_quarantine(s);
+	trim_exports(s, now_ns);
 	uint64_t other = other_bytes(s);
 	metric_set(&s->metrics.other_bytes, other);
 	if (!c->retention_ns && !c->retention_bytes && !c->rule_count)

@@ -298,6 +298,16 @@ static void the_quarantine_is_bounded(void **state)
 		CHECK((stat(path, &st) == 0) == (i >= 2));
 	}
 	CHECK(metric_get(&s->metrics.other_bytes) >= 48 << 20);
+	/* An export that did not end, and one that may be under way. */
+	int64_t now = clock_realtime_ns();
+	snprintf(path, sizeof(path), "%s/export", dir);
+	CHECK(mkdir(path, 0700) == 0);
+	snprintf(path, sizeof(path), "%s/export/1.part", dir);
+	write_zeros(path, 100);
+	store_retain(s, now);
+	CHECK(stat(path, &st) == 0);
+	store_retain(s, now + 3700 * SEC);
+	CHECK(stat(path, &st) < 0);
 	store_close(s);
 	fixture_clean(dir);
 }
