@@ -69,10 +69,14 @@ static void encode_stacks(struct buf *out, const struct profile *p)
 	buf_varint(out, p->locations.len - 1);
 	for (size_t i = 1; i < p->locations.len; i++) {
 		const struct profile_location *l = &p->locations.v[i];
-		buf_varint(out, l->address);
-		buf_varint(out, l->mapping);
-		buf_varint(out, l->kind);
-		buf_varint(out, l->line_count);
+		uint8_t *at = buf_reserve(out, VARINT64_BYTES_MAX + 3 * VARINT32_BYTES_MAX);
+		if (!at)
+			return;
+		at = put_varint(at, l->address);
+		at = put_varint(at, l->mapping);
+		at = put_varint(at, l->kind);
+		at = put_varint(at, l->line_count);
+		out->len = (size_t)(at - out->data);
 		for (uint32_t j = 0; j < l->line_count; j++) {
 			const struct profile_line *line = &p->lines.v[l->line_first + j];
 			buf_varint(out, line->function);

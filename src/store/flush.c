@@ -66,20 +66,32 @@ static struct row row_at(const struct sorting *k, uint32_t i, uint32_t series)
 	};
 }
 
-/* The rows of one series by time, stack and set: two stable sorts; equal rows become one. */
+/* Rows of one time, by stack and set. */
+static void sort_ties(
+	const struct sorting *k, struct radix_item *v, struct radix_item *scratch, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t node = k->c->nodes.to[k->t->node.v[v[i].index]];
+		v[i].key = node << 32 | k->c->sets.to[k->t->set.v[v[i].index]];
+	}
+	radix_sort(v, scratch, n);
+}
+
+/* The rows of one series by time, stack and set; equal rows become one. */
 static enum status write_series(struct part_writer *w, const struct sorting *k, uint32_t series,
 	const uint32_t *order, size_t n, struct err *e)
 {
 	struct radix_item *v = k->items;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t node = k->c->nodes.to[k->t->node.v[order[i]]];
-		uint64_t set = k->c->sets.to[k->t->set.v[order[i]]];
-		v[i] = (struct radix_item){ node << 32 | set, order[i] };
-	}
-	radix_sort(v, v + n, n);
 	for (size_t i = 0; i < n; i++)
-		v[i].key = (uint64_t)k->t->time_ns.v[v[i].index] ^ (uint64_t)1 << 63;
+		v[i] = (struct radix_item){ (uint64_t)k->t->time_ns.v[order[i]] ^ (uint64_t)1 << 63,
+			order[i] };
 	radix_sort(v, v + n, n);
+	for (size_t i = 0, j; i < n; i = j) {
+		for (j = i + 1; j < n && v[j].key == v[i].key;)
+			j++;
+		if (j - i > 1)
+			sort_ties(k, v + i, v + n, j - i);
+	}
 	for (size_t i = 0; i < n;) {
 		struct row sum = row_at(k, v[i++].index, series);
 		for (; i < n; i++) {

@@ -66,8 +66,47 @@ static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more,
 	return OK;
 }
 
-/* Two stable sorts, by the minor part of the key and then by the major; equal minors cost one look
- * at each row. */
+/* What the rows of a series differ in, as small numbers. */
+struct spread {
+	int64_t time_min;
+	uint64_t time_unit;
+	unsigned time_bits, node_bits, set_bits;
+};
+
+static unsigned bits_of(uint64_t v)
+{
+	return v ? 64 - (unsigned)__builtin_clzll(v) : 0;
+}
+
+static struct spread spread_of(const struct merge_cursor *c)
+{
+	const struct row *v = c->pending.v;
+	struct spread s = { .time_min = v[0].time_ns, .time_unit = 1 };
+	int64_t time_max = v[0].time_ns;
+	uint32_t nodes = 0, sets = 0;
+	bool whole = c->resolution_ns > 1;
+	for (size_t i = 0; i < c->pending.len; i++) {
+		s.time_min = MIN(s.time_min, v[i].time_ns);
+		time_max = MAX(time_max, v[i].time_ns);
+		nodes |= v[i].node;
+		sets |= v[i].set;
+		whole = whole && v[i].time_ns % c->resolution_ns == 0;
+	}
+	if (whole)
+		s.time_unit = (uint64_t)c->resolution_ns;
+	s.time_bits = bits_of(((uint64_t)time_max - (uint64_t)s.time_min) / s.time_unit);
+	s.node_bits = bits_of(nodes);
+	s.set_bits = bits_of(sets);
+	return s;
+}
+
+static uint64_t time_of(const struct spread *s, const struct row *r)
+{
+	return ((uint64_t)r->time_ns - (uint64_t)s->time_min) / s->time_unit;
+}
+
+/* One sort when all that differs fits a key; else by the minor part and then, stable, by the major.
+ */
 static enum status sort_series(struct merge_cursor *c)
 {
 	size_t n = c->pending.len;
@@ -77,14 +116,24 @@ static enum status sort_series(struct merge_cursor *c)
 	if (n >= UINT32_MAX / 2 || !VEC_RESERVE(&c->sorting, 2 * n))
 		return E_NOMEM;
 	struct radix_item *items = c->sorting.v;
+	struct spread s = spread_of(c);
 	bool by_stack = c->order == PART_ORDER_STACK;
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t minor = by_stack ? v[i].set : (uint64_t)v[i].node << 32 | v[i].set;
-		items[i] = (struct radix_item){ minor, i };
+	if (s.time_bits + s.node_bits + s.set_bits <= 63) {
+		unsigned time_at = s.set_bits + (by_stack ? 0 : s.node_bits);
+		unsigned node_at = s.set_bits + (by_stack ? s.time_bits : 0);
+		for (uint32_t i = 0; i < n; i++)
+			items[i] = (struct radix_item){ time_of(&s, &v[i]) << time_at |
+								(uint64_t)v[i].node << node_at |
+								v[i].set,
+				i };
+		radix_sort(items, items + n, n);
+		return OK;
 	}
+	for (uint32_t i = 0; i < n; i++)
+		items[i] = (struct radix_item){ (uint64_t)v[i].node << 32 | v[i].set, i };
 	radix_sort(items, items + n, n);
 	for (size_t i = 0; i < n; i++)
-		items[i].key = biased(v[items[i].index].time_ns);
+		items[i].key = time_of(&s, &v[items[i].index]);
 	radix_sort(items, items + n, n);
 	for (size_t i = 0; by_stack && i < n; i++)
 		items[i].key = v[items[i].index].node;
