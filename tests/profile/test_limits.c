@@ -47,7 +47,7 @@ struct what {
 /* clang-format off */
 static const struct what cases[] = {
 	{ "plain", NOW, 1, { "thread", "1" }, NULL, 0 },
-	{ "edges", NOW - 1000, 0, { "ten_bytes_", "twenty bytes, just so" + 1 }, NULL, 0 },
+	{ "edges", NOW - 1000, 0, { "ten_bytes_", "20 bytes, just so it" }, NULL, 0 },
 	{ "last", NOW + 1000, 1, { 0 }, NULL, 0 },
 	{ "old", NOW - 1001, 1, { 0 }, "time 2023-11-14T22:13:19Z (1699999999999998999 ns) is before",
 		PROFILE_REFUSED_OLD },
