@@ -281,16 +281,17 @@ int main(void)
 	r.trim = 0;
 	measure("query.flamegraph_whole_ms", flame_json, &q, &r, sum_ms);
 	measure("query.top_ms", top_json, &q, &r, sum_ms);
-	r.by[r.by_count++] = STR("comm");
-	measure("query.series_ms", series_json, &q, &r, sum_ms);
-	r.by_count = 0;
-	measure("query.pprof_labels_ms", query_pprof, &q, &r, sum_ms);
 	measure("query.pprof_ms", parca_pprof, &q, &r, sum_ms);
 	measure("query.table_arrow_ms", table_arrow, &q, &r, sum_ms);
 	/* What Parca's page asks for: calls wider than a pixel of their parent's. */
 	r.trim = 0.001;
 	measure("query.flamegraph_arrow_ms", flamegraph_arrow, &q, &r, sum_ms);
 	measure("query.diff_ms", diff_arrow, &q, &r, sum_ms);
+	r.trim = 0;
+	r.by[r.by_count++] = STR("comm");
+	measure("query.series_ms", series_json, &q, &r, sum_ms);
+	r.by_count = 0;
+	measure("query.pprof_labels_ms", query_pprof, &q, &r, sum_ms);
 
 	store_close(store);
 	symbolizer_free(q.symbolizer);

@@ -18,7 +18,8 @@ static enum status choose_step(const struct query_request *r, int64_t *out_ns, s
 	uint64_t wanted = r->limit ? MIN(r->limit, (uint32_t)POINTS_MAX - 1) : POINTS_WANTED;
 	if (r->step_ns == 0) {
 		uint64_t step = MAX(range_ns / wanted, (uint64_t)STEP_MIN_NS);
-		*out_ns = (int64_t)(step + NS_PER_SEC - 1) / NS_PER_SEC * NS_PER_SEC;
+		/* A multiple, so that each step holds as many of those times as the others. */
+		*out_ns = (int64_t)(step + STEP_MIN_NS - 1) / STEP_MIN_NS * STEP_MIN_NS;
 		return OK;
 	}
 	if (range_ns / (uint64_t)r->step_ns >= POINTS_MAX)
