@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: rows are numbered breadth first by walking them in their own order: the kept children of row
- * i are appended behind all rows there are. Then column by column, so that only one is in memory
- * beside the rows; dictionaries hold what the column uses.
+ * i are appended behind all rows there are. Then what each row says of its frame, in one walk over
+ * the calls, and column by column; dictionaries hold what the column uses.
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
@@ -15,6 +15,11 @@
 
 #define RECORD_BYTES_MAX ((size_t)1 << 30)
 
+enum text { TEXT_MAPPING, TEXT_BUILD_ID, TEXT_NAME, TEXT_SYSTEM_NAME, TEXT_FILE, TEXT_COUNT };
+#define HAS_ADDRESS 0x1u
+#define HAS_LINE 0x2u
+#define HAS_START_LINE 0x4u
+
 struct row {
 	uint32_t call;
 	uint32_t parent; /* row */
@@ -24,12 +29,21 @@ struct row {
 	int64_t offset; /* of value, from the left */
 };
 
+/* What a row says of its frame; texts are numbers of tables.strings + 1, 0: null. */
+struct cells {
+	uint64_t address;
+	uint32_t texts[TEXT_COUNT];
+	uint32_t line, start_line;
+	uint8_t has; /* HAS_… */
+};
+
 struct flame {
 	const struct query_calls *c;
 	const struct query_report_request *r;
 	struct arena *a;
 	struct arrow_writer w;
 	struct row *rows;
+	struct cells *cells; /* by row */
 	size_t count;
 	int64_t root_total;
 	int64_t trimmed;
@@ -39,7 +53,8 @@ struct flame {
 	uint8_t *valid;
 	uint32_t *indices;
 	struct str *texts;
-	struct map text_index;
+	uint32_t *numbers; /* by text of the tables: its number in the column's dictionary + 1 */
+	struct map text_index; /* of labels */
 	size_t text_count;
 	bool no_memory;
 };
@@ -95,7 +110,9 @@ static enum status make_rows(struct flame *f, struct err *e)
 	f->valid = ARENA_ARRAY(f->a, uint8_t, f->count);
 	f->indices = ARENA_ARRAY(f->a, uint32_t, f->count + 1);
 	f->texts = ARENA_ARRAY(f->a, struct str, f->count);
-	if (!f->ints || !f->valid || !f->indices || !f->texts)
+	f->cells = ARENA_ARRAY(f->a, struct cells, f->count);
+	f->numbers = ARENA_ARRAY(f->a, uint32_t, c->stacks.tables.strings.len);
+	if (!f->ints || !f->valid || !f->indices || !f->texts || !f->cells || !f->numbers)
 		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
 	return OK;
 }
@@ -112,10 +129,52 @@ static bool is_frame(const struct flame *f, size_t i)
 	return call_of(f, i)->key != QUERY_LINE_NONE;
 }
 
-static struct query_line_texts texts_of(const struct flame *f, size_t i)
+static uint32_t text_unless(bool unknown, uint32_t id)
 {
-	const struct query_call *call = call_of(f, i);
-	return query_line_texts(&f->c->stacks, call->location, call->line);
+	return unknown ? 0 : id + 1;
+}
+
+/* Texts of a function that are empty are null. */
+static void fill_function(const struct flame *f, const struct query_call *call, struct cells *out)
+{
+	const struct profile *p = &f->c->stacks.tables;
+	const struct profile_line *line = &p->lines.v[call->line];
+	const struct profile_function *fn = &p->functions.v[line->function];
+	uint32_t name = fn->name ? fn->name : fn->system_name;
+	out->texts[TEXT_NAME] = text_unless(name == 0, name);
+	out->texts[TEXT_SYSTEM_NAME] = text_unless(
+		fn->system_name == 0 || (call->mixed & QUERY_MIXED_SYSTEM_NAME), fn->system_name);
+	out->texts[TEXT_FILE] =
+		text_unless(fn->filename == 0 || (call->mixed & QUERY_MIXED_FILE), fn->filename);
+	out->line = line->line;
+	out->start_line = fn->start_line;
+	if (!(call->mixed & QUERY_MIXED_LINE))
+		out->has |= HAS_LINE;
+	if (!(call->mixed & QUERY_MIXED_START_LINE))
+		out->has |= HAS_START_LINE;
+}
+
+/* A mapping without a build id has an empty one. */
+static void fill_cells(struct flame *f)
+{
+	const struct profile *p = &f->c->stacks.tables;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct query_call *call = call_of(f, i);
+		struct cells *out = &f->cells[i];
+		if (!is_frame(f, i))
+			continue;
+		const struct profile_location *l = &p->locations.v[call->location];
+		const struct profile_mapping *m = &p->mappings.v[l->mapping];
+		out->address = l->address;
+		if (!(call->mixed & QUERY_MIXED_ADDRESS))
+			out->has |= HAS_ADDRESS;
+		out->texts[TEXT_MAPPING] = text_unless(
+			l->mapping == 0 || (call->mixed & QUERY_MIXED_MAPPING), m->filename);
+		out->texts[TEXT_BUILD_ID] = text_unless(
+			l->mapping == 0 || (call->mixed & QUERY_MIXED_BUILD_ID), m->build_id);
+		if (call->line != QUERY_LINE_NONE)
+			fill_function(f, call, out);
+	}
 }
 
 /* ints[] with valid[]; bits 0: as narrow as possible. */
@@ -197,62 +256,40 @@ static void put_inlined(struct flame *f)
 static void put_address(struct flame *f)
 {
 	for (size_t i = 0; i < f->count; i++) {
-		f->valid[i] = is_frame(f, i) && !(call_of(f, i)->mixed & QUERY_MIXED_ADDRESS);
-		f->ints[i] = f->valid[i] ? (int64_t)texts_of(f, i).address : 0;
+		f->valid[i] = (f->cells[i].has & HAS_ADDRESS) != 0;
+		f->ints[i] = f->valid[i] ? (int64_t)f->cells[i].address : 0;
 	}
 	put_ints(f, STR("location_address"), 64, false, true);
 }
 
-static void put_mapping(struct flame *f, bool build_id)
-{
-	unsigned mixed = build_id ? QUERY_MIXED_BUILD_ID : QUERY_MIXED_MAPPING;
-	begin_texts(f);
-	for (size_t i = 0; i < f->count; i++) {
-		if (!is_frame(f, i) || (call_of(f, i)->mixed & mixed))
-			continue;
-		struct query_line_texts t = texts_of(f, i);
-		if (t.has_mapping)
-			set_text(f, i, build_id ? t.build_id : t.mapping);
-	}
-	put_texts(f, build_id ? STR("mapping_build_id") : STR("mapping_file"));
-}
-
 static void put_line(struct flame *f, bool start)
 {
-	unsigned mixed = start ? QUERY_MIXED_START_LINE : QUERY_MIXED_LINE;
+	unsigned has = start ? HAS_START_LINE : HAS_LINE;
 	for (size_t i = 0; i < f->count; i++) {
-		const struct query_call *call = call_of(f, i);
-		f->valid[i] =
-			is_frame(f, i) && call->line != QUERY_LINE_NONE && !(call->mixed & mixed);
-		f->ints[i] = 0;
-		if (f->valid[i]) {
-			struct query_line_texts t = texts_of(f, i);
-			f->ints[i] = start ? t.start_line : t.line;
-		}
+		const struct cells *c = &f->cells[i];
+		f->valid[i] = (c->has & has) != 0;
+		f->ints[i] = !f->valid[i] ? 0 : start ? c->start_line : c->line;
 	}
 	put_ints(f, start ? STR("function_startline") : STR("location_line"), 0, false, true);
 }
 
-enum function_text { FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
-
-static void put_function(struct flame *f, enum function_text what)
+static void put_text(struct flame *f, struct str name, enum text which)
 {
-	static const unsigned mixed[] = { 0, QUERY_MIXED_SYSTEM_NAME, QUERY_MIXED_FILE };
-	const struct str names[] = { STR("function_name"), STR("function_system_name"),
-		STR("function_file_name") };
-	begin_texts(f);
+	const struct profile *p = &f->c->stacks.tables;
+	f->text_count = 0;
+	memset(f->numbers, 0, p->strings.len * sizeof(*f->numbers));
 	for (size_t i = 0; i < f->count; i++) {
-		const struct query_call *call = call_of(f, i);
-		if (!is_frame(f, i) || call->line == QUERY_LINE_NONE || (call->mixed & mixed[what]))
+		uint32_t id = f->cells[i].texts[which];
+		f->valid[i] = id != 0;
+		if (id == 0)
 			continue;
-		struct query_line_texts t = texts_of(f, i);
-		struct str text = what == FUNCTION_NAME          ? t.function
-				  : what == FUNCTION_SYSTEM_NAME ? t.system_name
-								 : t.file;
-		if (text.len > 0)
-			set_text(f, i, text);
+		if (f->numbers[id - 1] == 0) {
+			f->texts[f->text_count++] = profile_str(p, id - 1);
+			f->numbers[id - 1] = (uint32_t)f->text_count;
+		}
+		f->indices[i] = f->numbers[id - 1] - 1;
 	}
-	put_texts(f, names[what]);
+	put_texts(f, name);
 }
 
 /* Null for rows without children. */
@@ -337,17 +374,18 @@ static void put_labels(struct flame *f)
 
 static enum status write_record(struct flame *f, struct buf *out, struct err *e)
 {
+	fill_cells(f);
 	arrow_write_begin(&f->w, f->count, ARROW_WRITE_LZ4, RECORD_BYTES_MAX);
 	put_labels_only(f);
 	put_address(f);
-	put_mapping(f, false);
-	put_mapping(f, true);
+	put_text(f, STR("mapping_file"), TEXT_MAPPING);
+	put_text(f, STR("mapping_build_id"), TEXT_BUILD_ID);
 	put_line(f, false);
 	put_inlined(f);
 	put_line(f, true);
-	put_function(f, FUNCTION_NAME);
-	put_function(f, FUNCTION_SYSTEM_NAME);
-	put_function(f, FUNCTION_FILE);
+	put_text(f, STR("function_name"), TEXT_NAME);
+	put_text(f, STR("function_system_name"), TEXT_SYSTEM_NAME);
+	put_text(f, STR("function_file_name"), TEXT_FILE);
 	put_children(f);
 	put_parent(f);
 	put_values(f);
