@@ -212,6 +212,15 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 		s = find_pc(m, f, rule, cfa, read, ctx, &next);
 	if (s != UNWIND_STEP_ON)
 		return s;
+	/* A helper that has put nothing on the stack leaves the registers alone by which its
+	 * caller, assembly as well, finds its frame. */
+	if (m == &x86 && f->is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8) {
+		uint64_t fp = next.registers[m->fp];
+		bool has_fp = is_known(&next, m->fp);
+		memcpy(next.registers, f->registers, sizeof(next.registers));
+		next.known = f->known;
+		next.registers[m->fp] = has_fp ? fp : f->registers[m->fp];
+	}
 	set(&next, m->sp, cfa);
 	*f = next;
 	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;

@@ -262,6 +262,15 @@ static void finds_what_is_in_registers(void **state)
 	s = world_sample_in_kernel(&regs);
 	CHECK(s->h.stack_end == STACK_END_UNSUPPORTED && s->user_count == 2);
 	world_end();
+	/* Behind a helper without a frame it is. */
+	const struct world_row helper[] = { { 0, { 0 } }, { 0x100, { UNWIND_CFA_SP, 0, 8, 0, -8 } },
+		{ 0x200, { UNWIND_CFA_REGISTER, 0, 16, 0, 10 } }, { 0x300, rule_stop } };
+	begin_with(helper, ARRAY_COUNT(helper));
+	*world_word(SP0) = CALLER;
+	*world_word(SP0 + 40) = TEXT + 0x340;
+	s = world_sample_in_kernel(&regs);
+	CHECK(s->h.stack_end == STACK_END_ROOT && s->user_count == 3);
+	world_end();
 }
 
 /* A return address is the first byte of the next function: the call lies in the one before. */

@@ -158,7 +158,11 @@ struct walk {
 	__u32 mapping_next;
 	__u32 busy;
 	__u32 bx_is_known;
-	__u64 bx;   /* rbx of this frame, if known */
+	__u64 bx; /* rbx of this frame, if known */
+	/* The callee was the interrupted frame and had put nothing on the stack: assembly calls its
+	 * own helpers so, and finds its frame by a register that they leave alone (OpenSSL's
+	 * AES-GCM). */
+	__u64 regs_are_kept;
 	__u64 go_g; /* r14 of the interrupted frame: in Go's code its g */
 	/* Of the frame that was interrupted (while pc_is_exact), in the order of a signal frame. */
 	__u64 regs[SIGCONTEXT_REGS];

@@ -54,6 +54,7 @@ static __always_inline void walk_begin_at_registers(struct walk *w)
 	w->fp = w->regs[SIGCONTEXT_BP];
 	w->bx = w->regs[SIGCONTEXT_BX];
 	w->bx_is_known = 1;
+	w->regs_are_kept = 0;
 	w->go_g = w->regs[SIGCONTEXT_R14];
 	w->pc_is_exact = 1;
 }

@@ -182,7 +182,7 @@ static __always_inline enum stack_end step_signal(struct walk *w)
 /* A register by DWARF's number. 0: it is not known in this frame. */
 static __always_inline int read_register(const struct walk *w, __u32 number, __u64 *out)
 {
-	if (w->pc_is_exact) {
+	if (w->pc_is_exact || w->regs_are_kept) {
 		__u32 at = SIGCONTEXT_OF_DWARF >> (number & 15) * 4 & 15;
 		*out = w->regs[at];
 		return 1;
@@ -203,6 +203,7 @@ static __always_inline enum stack_end step_frame_pointer(struct walk *w)
 		return STACK_END_NO_TABLE;
 	w->pc_is_guess = 1;
 	w->bx_is_known = 0;
+	w->regs_are_kept = 0;
 	return step_to(w, pc, fp + 16, next_fp);
 }
 
@@ -287,6 +288,7 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	} else if (!read_stack(w, cfa + rule_ra_off(rule), &pc)) {
 		return STACK_END_READ_ERROR;
 	}
+	w->regs_are_kept = w->pc_is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8;
 	return step_to(w, pc, cfa, fp);
 }
 
@@ -302,6 +304,7 @@ static __always_inline enum stack_end step_go_morestack(
 		!read_user(&fp, sizeof(fp), curg + (__s64)rule->fp_off))
 		return STACK_END_UNSUPPORTED;
 	w->bx_is_known = 0;
+	w->regs_are_kept = 0;
 	return step_to(w, regs[1], regs[0], fp);
 }
 
