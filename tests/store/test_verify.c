@@ -5,6 +5,9 @@
 
 #include <sys/wait.h>
 
+/* Each byte; of some, where a sanitizer makes every file slow. */
+enum { STEP = TEST_SANITIZED ? 13 : 1 };
+
 struct files {
 	char dir[64];
 	char part[160], log[160], manifest[96];
@@ -111,7 +114,7 @@ static void each_byte_of_a_part(void **state)
 	struct buf b, found;
 	make(&f, 20);
 	load(f.part, &b);
-	for (size_t i = 0; i < b.len; i++) {
+	for (size_t i = 0; i < b.len; i += STEP) {
 		b.data[i] ^= 0x10;
 		save(f.part, b.data, b.len);
 		b.data[i] ^= 0x10;
@@ -185,7 +188,7 @@ static void logs(void **state)
 	for (size_t i = 64; i + 8 < used; i += 8)
 		if (memcmp(b.data + i, "FREC", 4) == 0)
 			last = i;
-	for (size_t i = 0; i < last; i++) {
+	for (size_t i = 0; i < last; i += STEP) {
 		b.data[i] ^= 0x10;
 		save(f.log, b.data, b.len);
 		b.data[i] ^= 0x10;
