@@ -94,7 +94,8 @@ static enum status gather(void *ctx, const struct scan_rows *r, struct err *e)
 	}
 	uint64_t bytes = g->points.cap * sizeof(struct point);
 	enum status s = budget_take(g->budget, bytes - g->charged, e);
-	g->charged = bytes;
+	if (s == OK)
+		g->charged = bytes;
 	return s;
 }
 

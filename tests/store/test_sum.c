@@ -97,4 +97,43 @@ static void limits_and_cancellation(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(sums_equal_the_model), cmocka_unit_test(limits_and_cancellation))
+/* The points in time of a gauge are gathered while memory lasts. */
+static void many_points_of_a_gauge(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct store_view *v;
+	struct samples_tree t;
+	struct fx_query f;
+	struct profile p;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(profile_init(&p, 64 << 20) == OK);
+	uint32_t head = fx_head(&p, "inuse", false, 1), stack, frame = fx_frame(&p, "/bin/x", 1);
+	CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+	for (int i = 0; i < 100000; i++)
+		fx_sample(&p, T0 + i, 7, head, stack, 0, 0);
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	profile_deinit(&p);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	struct samples_query *q = fx_query(&f, "inuse:samples:count:cpu:nanoseconds", 0, INT64_MAX);
+	for (q->memory_bytes = 64 << 10; q->memory_bytes < 4 << 20; q->memory_bytes += 64 << 10) {
+		enum status st = store_sum_stacks(v, q, &t, &e);
+		CHECK(st == OK || st == E_LIMIT);
+		if (st == OK) {
+			CHECK(t.total == 7);
+			samples_tree_deinit(&t);
+		}
+	}
+	CHECK(memory_used(&s->memory, MEMORY_QUERIES) == 0);
+	fx_query_end(&f);
+	store_view_close(v);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(sums_equal_the_model), cmocka_unit_test(limits_and_cancellation),
+	cmocka_unit_test(many_points_of_a_gauge))
