@@ -55,6 +55,13 @@ static void drop_first(struct dedupe *d)
 	d->count--;
 }
 
+/* An entry anywhere: an empty one stays. */
+static void drop(struct dedupe *d, struct hash128 id, uint32_t at)
+{
+	map_remove(&d->index, hash_of(id), at);
+	d->v[at] = (struct batch_seen){ .arrived_ns = INT64_MIN };
+}
+
 static bool grow(struct dedupe *d)
 {
 	size_t cap = d->cap ? d->cap * 2 : RING_MIN;
@@ -104,6 +111,10 @@ enum dedupe_answer dedupe_begin(struct dedupe *d, struct hash128 id, int64_t now
 	forget_old(d, now_ns);
 	enum dedupe_answer answer = DEDUPE_NEW;
 	uint32_t at = find(d, id);
+	if (at != MAP_NONE && d->v[at].arrived_ns < now_ns - DEDUPE_AGE_NS) {
+		drop(d, id, at); /* after a start the ring is not in order */
+		at = MAP_NONE;
+	}
 	if (at != MAP_NONE)
 		answer = d->v[at].arrived_ns == PENDING ? DEDUPE_PENDING : DEDUPE_KNOWN;
 	else if (!push(d, id, PENDING))
@@ -121,8 +132,7 @@ void dedupe_end(struct dedupe *d, struct hash128 id, int64_t arrived_ns, bool st
 	if (at != MAP_NONE && stored) {
 		d->v[at].arrived_ns = arrived_ns;
 	} else if (at != MAP_NONE) {
-		map_remove(&d->index, hash_of(id), at);
-		d->v[at] = (struct batch_seen){ .arrived_ns = INT64_MIN };
+		drop(d, id, at);
 	}
 	pthread_mutex_unlock(&d->lock);
 }

@@ -326,7 +326,7 @@ static enum status merge_rows(struct merging *m, struct part_writer *w, struct e
 			break;
 		if (any) {
 			sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)c->head.value);
-			sum.count += c->head.count;
+			sum.count = (int64_t)((uint64_t)sum.count + (uint64_t)c->head.count);
 		} else {
 			sum = c->head;
 			key = c->key;

@@ -11,6 +11,7 @@
  */
 #include "store/rewrite.h"
 
+#include "base/clock.h"
 #include "store/merge.h"
 
 #include <stdlib.h>
@@ -320,7 +321,7 @@ static void compact(struct rewrite *w)
 		struct row sum = v[i++];
 		for (; i < n && merge_row_compare(&sum, &v[i]) == 0; i++) {
 			sum.value = wrap_add(sum.value, v[i].value);
-			sum.count += v[i].count;
+			sum.count = wrap_add(sum.count, v[i].count);
 		}
 		v[kept] = sum;
 	}
@@ -500,8 +501,11 @@ static enum status write_and_install(struct rewrite *w, struct part *old, struct
 	enum status st = rewrite_write(w, s->parts_dir, id, e);
 	if (st == OK)
 		st = store_part_path(s, id, path, e);
-	if (st == OK)
+	if (st == OK) {
 		st = part_open(path, &fresh, e);
+		if (st == E_CORRUPT) /* of the fresh one: the old one is sound, and stays */
+			st = err_prefix(e, E_IO, "what was just written");
+	}
 	if (st == OK)
 		st = rewrite_install(s, old, fresh, &w->removed, e);
 	if (st != OK) {
@@ -509,6 +513,17 @@ static enum status write_and_install(struct rewrite *w, struct part *old, struct
 		store_doubt(s, id);
 	}
 	return st;
+}
+
+/* What arrived more than an hour ago is nobody's retry any more. */
+static size_t forget_old(struct batch_seen *v, size_t n)
+{
+	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;
+	size_t kept = 0;
+	for (size_t i = 0; i < n; i++)
+		if (v[i].arrived_ns > oldest)
+			v[kept++] = v[i];
+	return kept;
 }
 
 enum status rewrite_part(struct rewrite *w, bool always, struct err *e)
@@ -523,6 +538,8 @@ enum status rewrite_part(struct rewrite *w, bool always, struct err *e)
 	if (src->rows == 0)
 		return rewrite_install(w->s, old, NULL, &w->removed, e);
 	s = part_read_batches(old, &batches, &w->batch_count, e);
+	if (s == OK)
+		w->batch_count = forget_old(batches, w->batch_count);
 	w->batches = batches;
 	if (s == E_CORRUPT)
 		w->damaged = old;

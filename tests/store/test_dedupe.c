@@ -46,6 +46,25 @@ static void forgets_after_an_hour(void **state)
 	dedupe_deinit(&d);
 }
 
+/* After a start, what parts hold does not come in the order of arrival. */
+static void forgets_in_any_order(void **state)
+{
+	(void)state;
+	struct dedupe d;
+	dedupe_init(&d, UINT64_MAX);
+	dedupe_add(&d, id_of(1), T0 + 3000 * SEC);
+	dedupe_add(&d, id_of(2), T0);
+	CHECK(dedupe_begin(&d, id_of(2), T0 + 3600 * SEC) == DEDUPE_KNOWN);
+	CHECK(dedupe_begin(&d, id_of(2), T0 + 3601 * SEC) == DEDUPE_NEW);
+	CHECK(dedupe_begin(&d, id_of(2), T0 + 3601 * SEC) == DEDUPE_PENDING);
+	dedupe_end(&d, id_of(2), T0 + 3601 * SEC, true);
+	CHECK(dedupe_begin(&d, id_of(1), T0 + 3601 * SEC) == DEDUPE_KNOWN);
+	CHECK(dedupe_begin(&d, id_of(1), T0 + 7000 * SEC) == DEDUPE_NEW);
+	dedupe_end(&d, id_of(1), T0 + 7000 * SEC, true);
+	CHECK(dedupe_begin(&d, id_of(2), T0 + 7000 * SEC) == DEDUPE_KNOWN);
+	dedupe_deinit(&d);
+}
+
 static void has_a_limit(void **state)
 {
 	(void)state;
@@ -79,4 +98,5 @@ static void less_memory_remembers_less(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(less_memory_remembers_less), cmocka_unit_test(answers),
-	cmocka_unit_test(forgets_after_an_hour), cmocka_unit_test(has_a_limit))
+	cmocka_unit_test(forgets_after_an_hour), cmocka_unit_test(forgets_in_any_order),
+	cmocka_unit_test(has_a_limit))
