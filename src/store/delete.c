@@ -29,10 +29,7 @@ static enum status empty_log(struct store *s, struct err *e)
 		st = store_flush_now(s, e);
 	if (st != OK)
 		return st;
-	pthread_mutex_lock(&s->lock);
-	uint64_t until = s->frozen_until;
-	pthread_mutex_unlock(&s->lock);
-	st = log_release(s->log, until, e);
+	st = log_release(s->log, store_written_until(s), e);
 	return st == OK ? store_io_sync_dir(s->log_dir, e) : st;
 }
 

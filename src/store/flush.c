@@ -190,6 +190,16 @@ static enum status install(struct store *s, struct part *p, struct memtable *m)
 	return OK;
 }
 
+/* A frozen table may wait long for a disk with room: until it is a part, the log is all that its
+ * samples have. */
+uint64_t store_written_until(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	uint64_t until = s->frozen ? s->frozen->first_sequence - 1 : s->frozen_until;
+	pthread_mutex_unlock(&s->lock);
+	return until;
+}
+
 static enum status flush_frozen(struct store *s, struct memtable *m, struct err *e)
 {
 	char path[STORE_PATH_MAX];

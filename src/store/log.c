@@ -48,8 +48,8 @@ struct log {
 	pthread_cond_t wake;
 	struct waiter *first;
 	struct waiter **last;
-	bool led; /* somebody owns the current segment */
-	bool no_reuse;
+	bool led;          /* somebody owns the current segment */
+	unsigned no_reuse; /* how many asked for it */
 	uint64_t next_sequence;
 	uint64_t next_segment;
 	struct log_stats stats;
@@ -515,7 +515,7 @@ enum status log_release(struct log *l, uint64_t sequence, struct err *e)
 void log_reuse(struct log *l, bool on)
 {
 	pthread_mutex_lock(&l->lock);
-	l->no_reuse = !on;
+	l->no_reuse += on ? -1u : 1u;
 	pthread_mutex_unlock(&l->lock);
 }
 

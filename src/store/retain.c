@@ -338,10 +338,7 @@ static void drop(struct retaining *r, struct candidate *c)
 static bool log_is_behind(struct store *s)
 {
 	struct err e = { 0 };
-	pthread_mutex_lock(&s->lock);
-	uint64_t until = s->frozen_until;
-	pthread_mutex_unlock(&s->lock);
-	if (log_release(s->log, until, &e) == OK)
+	if (log_release(s->log, store_written_until(s), &e) == OK)
 		return true;
 	store_say(s, "nothing is dropped while the log cannot be: %s", e.text);
 	return false;

@@ -107,6 +107,8 @@ void store_count_parts(struct store *s);
 NODISCARD enum status store_recover(struct store *s, struct err *e);
 /* The memtable as a part. OK when there was nothing to do. */
 NODISCARD enum status store_flush_now(struct store *s, struct err *e);
+/* Records up to this number are in parts: none of them needs the log any more. */
+uint64_t store_written_until(struct store *s);
 /* One merge, if one is due; *out tells whether there was. */
 NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
 /* Drops what is too old or too much. */

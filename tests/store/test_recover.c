@@ -221,6 +221,59 @@ static void exit_at_each_operation(void **state)
 	free(acknowledged);
 }
 
+/* ---- the log of a table that waits ---- */
+
+/* One batch is in an old part, one in a table that the disk does not take; retention drops the
+ * part. Ends without closing. */
+static void drop_while_a_table_waits(const char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct faults f = { .classes = FAULT_WRITE, .at = 1, .sticky = true, .error = ENOSPC };
+	struct store_config c = fixture_config(dir);
+	if (store_open(&c, NULL, NULL, &s, &e) != OK || counted_append(s, 0, &e) != OK ||
+		store_flush(s, &e) != OK || counted_append(s, 1, &e) != OK)
+		_exit(2);
+	faults_arm(&f);
+	faults_begin();
+	enum status full = store_flush(s, &e);
+	faults_end();
+	atomic_store(&f.off, true);
+	if (full == OK || !s->frozen)
+		_exit(3);
+	pthread_mutex_lock(&s->retain_lock);
+	s->config.retention_ns = 3600 * SEC;
+	pthread_mutex_unlock(&s->retain_lock);
+	store_retain(s, T0 + 90000 * SEC);
+	_exit(s->parts.len == 0 ? 0 : 4);
+}
+
+static void retention_keeps_the_log_of_a_waiting_table(void **state)
+{
+	(void)state;
+	char dir[64];
+	int status;
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		drop_while_a_table_waits(dir);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	uint32_t *counts = calloc(COUNTED_MAX, sizeof(*counts));
+	CHECK(counts != NULL);
+	counted_read(s, counts);
+	CHECK(counts[0] == 0);
+	CHECK(counts[1] == COUNTED_SAMPLES);
+	free(counts);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 /* ---- the power fails ---- */
 
 static void power_check(const char *dir, const uint8_t *acknowledged, const char *what)
@@ -742,6 +795,7 @@ static void lost_part_is_named(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(kill_under_load), cmocka_unit_test(exit_at_each_operation),
+	cmocka_unit_test(retention_keeps_the_log_of_a_waiting_table),
 	cmocka_unit_test(power_fails_behind_each_change), cmocka_unit_test(kill_while_it_recovers),
 	cmocka_unit_test(each_call_of_recovery_fails), cmocka_unit_test(damage_is_contained),
 	cmocka_unit_test(newer_part_is_left_alone), cmocka_unit_test(lost_part_is_named))
