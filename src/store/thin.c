@@ -59,7 +59,9 @@ static enum status thin_part(
 			w.sources[0].from = &src; /* no rule: all rows */
 			w.cancel = stopping;
 			w.cancel_ctx = s;
-			w.resolution_ns = finer ? how->resolution_ns : 0;
+			/* Also where only labels go: with a trace goes the reason for a time
+			 * that is not rounded. */
+			w.resolution_ns = finer ? how->resolution_ns : part_meta(p)->resolution_ns;
 			w.drop = names;
 			w.drop_count = n;
 			st = rewrite_part(&w, true, e);

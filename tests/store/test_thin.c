@@ -142,6 +142,66 @@ static void sums_stay(void **state)
 	}
 }
 
+/* ---- traces ---- */
+
+static void append_traced(struct store *s, int64_t at)
+{
+	static const char *const threads[] = { "c", "b", "a" };
+	struct profile p;
+	struct err e = { 0 };
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, 1);
+	for (size_t i = 0; i < ARRAY_COUNT(threads); i++) {
+		const char *const own[] = { "thread_id", threads[i], "trace_id", "0102", NULL };
+		fx_sample(&p, at + (int64_t)(i + 1) * SEC, 1, head, 0, 0, fx_labels(&p, own));
+	}
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	profile_deinit(&p);
+	CHECK_OK(store_flush(s, &e), &e);
+}
+
+static void merge_all(struct store *s, int64_t now)
+{
+	struct err e = { 0 };
+	bool merged = true;
+	while (merged)
+		CHECK_OK(store_merge_step(s, now, &merged, &e), &e);
+}
+
+/* A sample with a trace keeps its time through merging. Once the trace is dropped, it has the time
+ * of the others: rows lie in the order of META, through later merges and deletions too. */
+static void without_traces_times_are_rounded(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err e = { 0 };
+	struct store_deleted gone;
+	struct fx_query f;
+	struct store *s;
+	int64_t t0 = begin();
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_thin_parse(STR("1d=0s/trace_id"), &rules[0], &e), &e);
+	c.thin = rules;
+	c.thin_count = 1;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (int i = 0; i < 3; i++) {
+		append_traced(s, t0 + i * 3600 * SEC);
+		merge_all(s, t0 + (i + 1) * 3600 * SEC + 600 * SEC);
+		CHECK(thin_all(s, t0 + 2 * DAY) > 0);
+		CHECK(!has_name(s, "trace_id"));
+	}
+	CHECK(check_times(s, c.resolution_ns) == 9);
+	merge_all(s, t0 + 3 * DAY);
+	CHECK(check_times(s, c.resolution_ns) == 9);
+	struct samples_query *q = fx_query(&f, "{thread_id=\"b\"}", 0, INT64_MAX);
+	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
+	CHECK(gone.samples == 3);
+	fx_query_end(&f);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 /* ---- an exit at each operation ---- */
 
 static int left;
@@ -201,4 +261,5 @@ static void exit_at_each_operation(void **state)
 	CHECK(at > 10);
 }
 
-TEST_MAIN(cmocka_unit_test(sums_stay), cmocka_unit_test(exit_at_each_operation))
+TEST_MAIN(cmocka_unit_test(sums_stay), cmocka_unit_test(without_traces_times_are_rounded),
+	cmocka_unit_test(exit_at_each_operation))
