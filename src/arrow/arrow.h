@@ -33,6 +33,8 @@
 #define ARROW_DICTIONARIES_MAX 4096
 /* Dictionary and record batches of one stream. */
 #define ARROW_BATCHES_MAX 65536
+/* Rows of one stream: equal ones cost no bytes (run-end encoding), but time. */
+#define ARROW_ROWS_MAX ((uint64_t)1 << 25)
 
 /* How an array lies in memory; several of Arrow's types share one. */
 enum arrow_type {
@@ -109,6 +111,7 @@ struct arrow_stream {
 	uint32_t dictionary_count;
 	uint32_t serial_count;
 	uint32_t batch_count;
+	uint64_t row_count;
 	uint32_t field_count;
 	bool is_v4;
 };

@@ -171,6 +171,9 @@ enum status arrow_stream_next(
 		st = arrow_array_read(s, &m.header, m.body, &s->root, false, &batch, e);
 		if (st != OK)
 			return st;
+		s->row_count += batch.length;
+		if (s->row_count > ARROW_ROWS_MAX)
+			return err_set(e, E_LIMIT, "more than %" PRIu64 " rows", ARROW_ROWS_MAX);
 		*out = batch;
 		*out_more = true;
 		return OK;

@@ -61,6 +61,20 @@ enum status err_os(struct err *e, const char *fmt, ...)
 	return s;
 }
 
+/* What went wrong stands at the end: where it does not fit, its beginning gives way. */
+static void append_reason(char *to, size_t room, const char *reason)
+{
+	size_t len = strlen(reason), lead = strlen(": …") + 1;
+	if (len + 3 <= room || room <= lead) {
+		(void)!snprintf(to, room, ": %.*s", ERR_TEXT_MAX, reason);
+		return;
+	}
+	reason += len - (room - lead);
+	while (((unsigned char)*reason & 0xC0) == 0x80) /* the middle of a character */
+		reason++;
+	(void)!snprintf(to, room, ": …%.*s", ERR_TEXT_MAX, reason);
+}
+
 enum status err_prefix(struct err *e, enum status s, const char *fmt, ...)
 {
 	if (!e)
@@ -72,7 +86,7 @@ enum status err_prefix(struct err *e, enum status s, const char *fmt, ...)
 	int n = vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(e->text))
-		(void)!snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %.200s", old);
+		append_reason(e->text + n, sizeof(e->text) - (size_t)n, old);
 	e->status = s;
 	return s;
 }

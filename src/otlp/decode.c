@@ -42,6 +42,24 @@ static enum status reject_index(
 
 /* ---- labels of a resource, scope or profile ---- */
 
+/* A label of resource, scope or profile; the first of a name wins. */
+static enum status push_label(struct decoder *d, struct profile_label label)
+{
+	for (size_t i = 0; i < d->labels.len; i++)
+		if (d->labels.v[i].name == label.name)
+			return OK;
+	if (d->labels.len == PROFILE_LABELS_MAX)
+		return reject(d, "more than %d attributes", PROFILE_LABELS_MAX);
+	d->has_resource = false;
+	return VEC_PUSH(&d->labels, label) ? OK : E_NOMEM;
+}
+
+static void cut_labels(struct decoder *d, size_t count)
+{
+	d->has_resource = d->has_resource && d->labels.len == count;
+	d->labels.len = count;
+}
+
 static enum status read_key_value(struct decoder *d, const struct pb_field *field)
 {
 	struct profile_label label = { 0 };
@@ -82,7 +100,7 @@ static enum status read_key_value(struct decoder *d, const struct pb_field *fiel
 	s = profile_add_name(d->out, otlp_label_of_attribute(key), &label.name);
 	if (s != OK)
 		return s;
-	return VEC_PUSH(&d->labels, label) ? OK : E_NOMEM;
+	return push_label(d, label);
 }
 
 /* All KeyValue fields of that number in a Resource or InstrumentationScope. */
@@ -110,8 +128,11 @@ static enum status read_profile_attributes(struct decoder *d, const struct pb_fi
 		if (i >= d->attribute_count || d->attributes[i].name == BAD)
 			return reject(d, "attribute_indices: %" PRIu64 " cannot be used", i);
 		const struct attribute *a = &d->attributes[i];
-		if (!VEC_PUSH(&d->labels, (struct profile_label){ a->name, a->value }))
-			return E_NOMEM;
+		enum status s = a->name && a->value
+					? push_label(d, (struct profile_label){ a->name, a->value })
+					: OK;
+		if (s != OK)
+			return s;
 	}
 	return p.failed ? otlp_torn(d, &p.r, "attribute_indices", 0) : OK;
 }
@@ -180,8 +201,14 @@ static enum status range_stack(
 	if (start > d->places.len || length > d->places.len - start)
 		return reject_index(
 			d, index, "end of locations", start + length, d->places.len + 1);
+	/* One more than is kept, so that profile_add_stack() cuts and says so. */
+	uint64_t taken = MIN(length, (uint64_t)PROFILE_STACK_MAX + 1);
+	d->frames += taken;
+	if (d->frames > OTLP_FRAMES_MAX)
+		return err_set(d->e, E_LIMIT, "stacks of more than %" PRIu64 " frames together",
+			OTLP_FRAMES_MAX);
 	VEC_CLEAR(&d->stack);
-	for (uint64_t i = start; i < start + length; i++) {
+	for (uint64_t i = start; i < start + taken; i++) {
 		uint32_t id = d->places.v[i];
 		if (id == BAD)
 			return reject_index(d, index, "location", i, d->places.len);
@@ -196,9 +223,13 @@ static enum status read_numbers(struct decoder *d, const struct pb_field *f, boo
 	bool fixed = times && d->schema != SCHEMA_1_7;
 	struct pb_packed p = pb_packed(f, fixed ? PB_FIXED64 : PB_VARINT);
 	uint64_t v;
-	while (pb_packed_next(&p, &v))
+	while (pb_packed_next(&p, &v)) {
+		if ((times ? d->times.len : d->values.len) == OTLP_OBSERVATIONS_MAX)
+			return reject(d, "a sample of more than %d values or timestamps",
+				OTLP_OBSERVATIONS_MAX);
 		if (times ? !VEC_PUSH(&d->times, v) : !VEC_PUSH(&d->values, (int64_t)v))
 			return E_NOMEM;
+	}
 	return p.failed ? otlp_torn(d, &p.r, times ? "timestamps_unix_nano" : "values", 0) : OK;
 }
 
@@ -353,9 +384,12 @@ static enum status read_places(struct decoder *d, const struct pb_field *f)
 {
 	struct pb_packed p = pb_packed(f, PB_VARINT);
 	uint64_t i;
-	while (pb_packed_next(&p, &i))
+	while (pb_packed_next(&p, &i)) {
+		if (d->places.len == OTLP_PLACES_MAX)
+			return reject(d, "more than %d location_indices", OTLP_PLACES_MAX);
 		if (!VEC_PUSH(&d->places, id_at(&d->locations, i)))
 			return E_NOMEM;
+	}
 	return p.failed ? otlp_torn(d, &p.r, "location_indices", d->places.len) : OK;
 }
 
@@ -476,11 +510,11 @@ static enum status decode_whole_profile(struct decoder *d, struct str bytes, uin
 		return s;
 	like.head = types.heads[0];
 	like.time_ns = (int64_t)fields.time;
-	if (d->labels.len > UINT32_MAX)
-		return E_LIMIT;
-	s = profile_add_labels(d->out, d->labels.v, (uint32_t)d->labels.len, &like.resource);
-	if (s == E_LIMIT && d->labels.len > PROFILE_LABELS_MAX)
-		return reject(d, "more than %d attributes", PROFILE_LABELS_MAX);
+	/* Most profiles have no labels of their own: those around them are sorted once. */
+	if (!d->has_resource)
+		s = profile_add_labels(d->out, d->labels.v, (uint32_t)d->labels.len, &d->resource);
+	d->has_resource = s == OK;
+	like.resource = d->resource;
 	return s == OK ? decode_samples(d, bytes, &like, &types) : s;
 }
 
@@ -490,7 +524,7 @@ static enum status decode_profile(
 {
 	size_t samples = d->out->samples.len, labels = d->labels.len;
 	enum status s = decode_whole_profile(d, f->bytes, name);
-	d->labels.len = labels;
+	cut_labels(d, labels);
 	if (s == OK)
 		return OK;
 	d->out->samples.len = samples;
@@ -576,7 +610,7 @@ static enum status decode_level(struct decoder *d, struct str bytes, int depth, 
 		s = decode_below(d, bytes, depth, name);
 	else if (d->rejected)
 		s = reject_below(d, bytes, depth);
-	d->labels.len = labels;
+	cut_labels(d, labels);
 	return s;
 }
 

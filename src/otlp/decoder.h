@@ -93,10 +93,13 @@ struct decoder {
 	bool rejected;
 	struct buf text;                  /* scratch of otlp_any_value() */
 	VEC(uint32_t) stack;              /* scratch */
+	uint64_t frames;                  /* 1.7: looked at so far: OTLP_FRAMES_MAX */
 	VEC(uint32_t) places;             /* 1.7: location_indices of one profile, as ids */
 	VEC(int64_t) values;              /* of one sample */
 	VEC(uint64_t) times;              /* of one sample */
 	VEC(struct profile_label) labels; /* resource, scope, profile: grows and is cut back */
+	uint32_t resource;                /* the label set of `labels` */
+	bool has_resource;
 	/* Own label sets by the raw bytes of attribute_indices: neighbours repeat. */
 	struct own_slot {
 		struct str bytes;

@@ -17,6 +17,14 @@
 
 #include "profile/profile.h"
 
+/* Frames that the stacks of one message may have together (1.7, where each sample has a range of
+ * locations, and ranges may overlap). */
+#define OTLP_FRAMES_MAX ((uint64_t)1 << 28)
+/* location_indices of one profile (1.7); values, timestamps of one sample: a byte of the message
+ * makes one. */
+#define OTLP_PLACES_MAX (1 << 22)
+#define OTLP_OBSERVATIONS_MAX (1 << 20)
+
 /* What a decoder left out, and why; the answer's partial success is made of it. */
 struct otlp_rejects {
 	int64_t profiles;

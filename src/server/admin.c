@@ -155,8 +155,10 @@ static enum status import_now(
 	arena_init(&a, ARENA_BYTES_MAX);
 	bool again = net_query_param(r, "again", 0, &a, &text) && str_eq(text, STR("1"));
 	enum status st = store_import(s->store, r->body, again, &done, e);
+	if (st == E_CORRUPT) /* the sender's bytes, not ours */
+		e->status = st = E_INVALID;
 	if (st != OK)
-		return st == E_CORRUPT ? E_INVALID : st; /* the sender's bytes, not ours */
+		return st;
 	log_info("samples imported", "rows=%llu samples=%llu known=%s",
 		(unsigned long long)done.rows, (unsigned long long)done.samples,
 		done.known ? "yes" : "no");

@@ -790,6 +790,14 @@ def bad_streams():
         yield "packed_" + name, packed.out + message(
             RECORD, table, body + bytes(-len(body) % 8)
         ), says
+    runs = Runs(INT64)
+    equal, batch = Stream({"column": runs}), Batch(None)
+    batch.nodes.append((1 << 25, 0))
+    runs.ends.put(batch, [1 << 25])
+    INT64.put(batch, [1])
+    yield "rows", equal.out + 2 * message(
+        RECORD, batch.table(1 << 25), bytes(batch.body)
+    ), "more than 33554432 rows"
     outside = Batch(None)
     outside.nodes, outside.spans = [(1, 0)], [(0, 0), (8, 8)]
     yield "outside", packed.out + message(RECORD, outside.table(1), bytes(8)), "outside of the body"

@@ -50,6 +50,18 @@ static void cuts_long_sentences(void **state)
 	CHECK(strlen(e.text) == ERR_TEXT_MAX - 1);
 }
 
+static void keeps_the_reason(void **state)
+{
+	(void)state;
+	struct err e;
+	(void)err_set(&e, E_INVALID, "too many levels");
+	for (int i = 0; i < 100; i++)
+		(void)err_prefix(&e, E_INVALID, "värde[%d]", i);
+	CHECK(strlen(e.text) < ERR_TEXT_MAX);
+	CHECK(str_starts(str_of(e.text), STR("värde[99]: ")));
+	CHECK(str_ends(str_of(e.text), STR("]: värde[0]: too many levels")));
+}
+
 static void each_status_has_its_words(void **state)
 {
 	(void)state;
@@ -62,4 +74,5 @@ static void each_status_has_its_words(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(says_what_failed), cmocka_unit_test(maps_errno),
-	cmocka_unit_test(cuts_long_sentences), cmocka_unit_test(each_status_has_its_words))
+	cmocka_unit_test(cuts_long_sentences), cmocka_unit_test(keeps_the_reason),
+	cmocka_unit_test(each_status_has_its_words))

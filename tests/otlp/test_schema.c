@@ -315,6 +315,123 @@ static void refuses_ranges_beyond(void **state)
 	buf_deinit(&b);
 }
 
+/* Ranges that overlap: the time they take is bounded, whatever a few bytes say. */
+static void bounds_overlapping_ranges(void **state)
+{
+	(void)state;
+	enum { PLACES = 100000, SAMPLES = 1 << 17 };
+	struct profile p;
+	struct buf b;
+	struct otlp_rejects rejects;
+	struct err e;
+	static uint64_t places[PLACES];
+	buf_init(&b, MEMORY);
+	size_t rp = pb_begin(&b, 1), sp = pb_begin(&b, 2), profile = pb_begin(&b, 2);
+	put_pair(&b, 1, 1, 2);
+	for (int i = 0; i <= SAMPLES; i++) {
+		size_t s = pb_begin(&b, 2);
+		pb_put_u64(&b, 2, PLACES);
+		pb_end(&b, s);
+	}
+	pb_put_packed_u64(&b, 3, places, PLACES);
+	pb_put_u64(&b, 4, TIME);
+	pb_end(&b, profile);
+	pb_end(&b, sp);
+	pb_end(&b, rp);
+	put_dictionary(&b, V1_7);
+	CHECK(profile_init(&p, MEMORY) == OK);
+	CHECK(otlp_decode(buf_view(&b), &p, &rejects, &e) == E_LIMIT);
+	CHECK(strstr(e.text, "frames together") != NULL);
+	CHECK(p.samples.len == 0);
+	profile_deinit(&p);
+	buf_deinit(&b);
+}
+
+/* A resource with `count` attributes around two profiles, the first with one of its own. */
+static void put_resource(struct buf *b, int count, bool same)
+{
+	char key[32];
+	size_t rp = pb_begin(b, 1), resource = pb_begin(b, 1);
+	for (int i = 0; i < count; i++) {
+		size_t a = pb_begin(b, 1), any;
+		snprintf(key, sizeof(key), "k%d", same ? 0 : i);
+		pb_put_str(b, 1, str_of(key));
+		any = pb_begin(b, 2);
+		pb_put_str(b, 1, i ? STR("later") : STR("first"));
+		pb_end(b, any);
+		pb_end(b, a);
+	}
+	pb_end(b, resource);
+	size_t sp = pb_begin(b, 2);
+	for (int i = 0; i < 2; i++) {
+		size_t profile = pb_begin(b, 2), s;
+		put_pair(b, 1, 1, 2);
+		s = pb_begin(b, 2);
+		pb_put_packed_u64(b, 3, (uint64_t[]){ 1 }, 1);
+		pb_end(b, s);
+		pb_put_packed_u64(b, 3, (uint64_t[]){ 0 }, 1);
+		pb_put_u64(b, 4, TIME);
+		pb_end(b, profile);
+	}
+	pb_end(b, sp);
+	pb_end(b, rp);
+	put_dictionary(b, V1_7);
+}
+
+static void bounds_attributes(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct buf b;
+	struct otlp_rejects rejects;
+	struct err e;
+	for (int same = 0; same < 2; same++) {
+		buf_init(&b, MEMORY);
+		put_resource(&b, 1000, same);
+		CHECK(profile_init(&p, MEMORY) == OK);
+		CHECK_OK(otlp_decode(buf_view(&b), &p, &rejects, &e), &e);
+		CHECK(rejects.profiles == (same ? 0 : 2));
+		CHECK(same || strstr(rejects.reason, "more than 128 attributes"));
+		CHECK(p.samples.len == (same ? 2 : 0));
+		if (same) {
+			const struct profile_labels *set = &p.label_sets.v[p.samples.v[1].resource];
+			CHECK(set->count == 1 &&
+				p.samples.v[0].resource == p.samples.v[1].resource);
+			CHECK_STR(profile_str(&p, p.labels.v[set->first].value), "first");
+		}
+		profile_deinit(&p);
+		buf_deinit(&b);
+	}
+}
+
+static void bounds_values(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct buf b;
+	struct otlp_rejects rejects;
+	struct err e;
+	static uint64_t zeros[OTLP_OBSERVATIONS_MAX + 1];
+	buf_init(&b, MEMORY);
+	size_t rp = pb_begin(&b, 1), sp = pb_begin(&b, 2), profile = pb_begin(&b, 2);
+	put_pair(&b, 1, 1, 2);
+	size_t s = pb_begin(&b, 2);
+	pb_put_packed_u64(&b, 3, zeros, OTLP_OBSERVATIONS_MAX + 1);
+	pb_end(&b, s);
+	pb_put_packed_u64(&b, 3, (uint64_t[]){ 0 }, 1);
+	pb_put_u64(&b, 4, TIME);
+	pb_end(&b, profile);
+	pb_end(&b, sp);
+	pb_end(&b, rp);
+	put_dictionary(&b, V1_7);
+	CHECK(profile_init(&p, MEMORY) == OK);
+	CHECK_OK(otlp_decode(buf_view(&b), &p, &rejects, &e), &e);
+	CHECK(rejects.profiles == 1 && strstr(rejects.reason, "more than 1048576 values"));
+	profile_deinit(&p);
+	buf_deinit(&b);
+}
+
 TEST_MAIN(cmocka_unit_test(versions_agree), cmocka_unit_test(splits_columns),
 	cmocka_unit_test(knows_what_it_reads), cmocka_unit_test(refuses_what_is_older),
-	cmocka_unit_test(refuses_ranges_beyond))
+	cmocka_unit_test(refuses_ranges_beyond), cmocka_unit_test(bounds_overlapping_ranges),
+	cmocka_unit_test(bounds_attributes), cmocka_unit_test(bounds_values))

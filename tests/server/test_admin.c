@@ -107,6 +107,7 @@ static void exports_and_imports(void **state)
 	ask_deinit(&b);
 	call(&b, server_handle_import, "again=1", str_sub(part, 0, part.len - 1));
 	assert_int_equal(b.out.status, E_INVALID);
+	CHECK(strcmp(b.out.message, status_text(E_INVALID)) != 0); /* says what is wrong */
 	ask_deinit(&b);
 	ask_deinit(&a);
 }
