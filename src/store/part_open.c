@@ -433,7 +433,8 @@ void part_unpin(struct part *p)
 uint64_t part_trim(struct part *p, int64_t before_ns)
 {
 	uint64_t left = 0;
-	pthread_mutex_lock(&p->lock);
+	if (pthread_mutex_trylock(&p->lock))
+		return 0;
 	for (unsigned i = 0; i < PART_GROUPS; i++) {
 		if (p->pins == 0 && p->used_ns < before_ns)
 			forget_group(p, i);

@@ -183,8 +183,9 @@ void store_trim_caches(struct store *s)
 	for (size_t i = 0; i < s->parts.len; i++)
 		loaded += part_trim(s->parts.v[i], now - CACHE_AGE_NS);
 	for (size_t i = 0; i < s->parts.len && loaded > s->config.memory_bytes / CACHE_SHARE; i++) {
-		loaded -= part_trim(s->parts.v[i], INT64_MIN);
-		loaded += part_trim(s->parts.v[i], INT64_MAX);
+		uint64_t before = part_trim(s->parts.v[i], INT64_MIN);
+		uint64_t after = part_trim(s->parts.v[i], INT64_MAX);
+		loaded -= MIN(loaded, before > after ? before - after : 0);
 	}
 	pthread_mutex_unlock(&s->lock);
 }

@@ -4,6 +4,7 @@
  * sample once. Built with -fsanitize=thread, this is the test of the locks.
  */
 #include "store/merge.h"
+#include "store/part_table.h"
 #include "tests/store/counted.h"
 
 enum { WRITERS = 2, BATCHES = 150 };
@@ -102,4 +103,40 @@ static void each_sample_once(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(each_sample_once))
+static void *trim(void *ctx)
+{
+	struct shared *w = ctx;
+	store_trim_caches(w->s);
+	atomic_store(&w->done, 1);
+	return NULL;
+}
+
+/* A query that reads the tables of a part from a slow disk holds up no batch. */
+static void loading_a_part_stops_nobody(void **state)
+{
+	(void)state;
+	char dir[64];
+	pthread_t thread;
+	struct shared w = { 0 };
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &w.s, &e), &e);
+	CHECK_OK(counted_append(w.s, 1, &e), &e);
+	CHECK_OK(store_flush(w.s, &e), &e);
+	pthread_mutex_lock(&w.s->merge_lock); /* the part stays */
+	struct part *p = w.s->parts.v[0];
+	pthread_mutex_lock(&p->lock); /* as if it were being read */
+	CHECK(pthread_create(&thread, NULL, trim, &w) == 0);
+	for (int i = 0; i < 5000 && !atomic_load(&w.done); i++)
+		usleep(1000);
+	bool done = atomic_load(&w.done);
+	pthread_mutex_unlock(&p->lock);
+	CHECK(pthread_join(thread, NULL) == 0);
+	pthread_mutex_unlock(&w.s->merge_lock);
+	CHECK(done);
+	store_close(w.s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(each_sample_once), cmocka_unit_test(loading_a_part_stops_nobody))
