@@ -11,6 +11,7 @@
 #include "server/internal.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -103,9 +104,10 @@ static enum status make_room(struct server *s, const char *dir, uint64_t size, s
 		if (oldest.files < SHARED_FILES_MAX && oldest.bytes + size <= SHARED_BYTES_MAX)
 			return OK;
 		snprintf(path, sizeof(path), "%s/%s", dir, oldest.name);
-		if (unlink(path))
+		if (unlink(path) == 0)
+			metric_add(&s->metrics.shared_dropped, 1);
+		else if (errno != ENOENT) /* another request was first */
 			return err_os(e, "%s", path);
-		metric_add(&s->metrics.shared_dropped, 1);
 	}
 }
 
@@ -135,14 +137,17 @@ static enum status keep(struct server *s, struct str profile, char id[ID_LEN + 1
 static void put_link(struct buf *out, struct server *s, const struct net_request *r, const char *id)
 {
 	struct str host = net_header_find(r, "host");
-	bool tls = str_eq(net_header_find(r, "x-forwarded-proto"), STR("https"));
+	const char *prefix = s->config->path_prefix ? s->config->path_prefix : "";
+	bool tls = s->config->tls_cert_file ||
+		   str_eq(net_header_find(r, "x-forwarded-proto"), STR("https"));
 	if (host.len == 0)
 		host = net_header_find(r, ":authority");
 	if (host.len == 0 || host.len > 255)
 		host = str_of(net_server_address(s->net));
 	CLEANUP(buf_deinit) struct buf link;
 	buf_init(&link, 1024);
-	buf_printf(&link, "%s://%.*s/shared/%s", tls ? "https" : "http", STR_ARG(host), id);
+	buf_printf(
+		&link, "%s://%.*s%s/shared/%s", tls ? "https" : "http", STR_ARG(host), prefix, id);
 	pb_put_str(out, 1, buf_view(&link)); /* ShareProfileResponse { link = 1 } */
 }
 

@@ -43,6 +43,21 @@ static void keeps_the_profile_here(void **state)
 	ask_deinit(&a);
 }
 
+static void links_to_where_it_is_served(void **state)
+{
+	(void)state;
+	struct ask a;
+	struct server_config before = made_config;
+	made_config.path_prefix = "/firn";
+	made_config.tls_cert_file = "server.pem";
+	share(&a, MADE_TYPE "{}");
+	made_config = before;
+	CHECK(a.out.status == OK);
+	CHECK(str_starts(made_find(buf_view(&a.out.body), 1, 0).bytes,
+		STR("https://profiles.example:7070/firn/shared/")));
+	ask_deinit(&a);
+}
+
 static void serves_nothing_else(void **state)
 {
 	(void)state;
@@ -85,4 +100,5 @@ static void drops_the_oldest(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, made_setup, made_teardown)
-TEST_MAIN(TEST(keeps_the_profile_here), TEST(serves_nothing_else), TEST(drops_the_oldest))
+TEST_MAIN(TEST(keeps_the_profile_here), TEST(links_to_where_it_is_served),
+	TEST(serves_nothing_else), TEST(drops_the_oldest))
