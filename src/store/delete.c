@@ -24,7 +24,9 @@ struct deleting {
 /* After that no record of the log holds rows that are in a part. */
 static enum status empty_log(struct store *s, struct err *e)
 {
-	enum status st = log_forget_free(s->log, e);
+	enum status st = log_check_kept(s->log, e);
+	if (st == OK)
+		st = log_forget_free(s->log, e);
 	if (st == OK)
 		st = store_flush_now(s, e);
 	if (st != OK)

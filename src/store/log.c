@@ -512,6 +512,20 @@ enum status log_release(struct log *l, uint64_t sequence, struct err *e)
 	return s;
 }
 
+enum status log_check_kept(struct log *l, struct err *e)
+{
+	enum status s = OK;
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->sealed.len && s == OK; i++)
+		if (l->sealed.v[i].last_sequence == UINT64_MAX)
+			s = err_set(e, E_UNAVAILABLE,
+				"the damaged segment %.200s is kept, as no copy of it could be "
+				"made: make room, and start firn anew",
+				l->sealed.v[i].path);
+	pthread_mutex_unlock(&l->lock);
+	return s;
+}
+
 void log_reuse(struct log *l, bool on)
 {
 	pthread_mutex_lock(&l->lock);

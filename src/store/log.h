@@ -87,6 +87,8 @@ NODISCARD enum status log_append(
 uint64_t log_seal(struct log *l);
 /* Sealed segments without a record above `sequence` may be used again. */
 NODISCARD enum status log_release(struct log *l, uint64_t sequence, struct err *e);
+/* E_UNAVAILABLE: a segment that was found stays until the next start, whatever is released. */
+NODISCARD enum status log_check_kept(struct log *l, struct err *e);
 /* Whether segments are used again, as they are from the start; if not, they are removed instead.
  * Each `false` is followed by a `true` of the same caller. */
 void log_reuse(struct log *l, bool on);

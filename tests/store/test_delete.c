@@ -365,6 +365,79 @@ static void failures_are_told(void **state)
 	CHECK(at > 20);
 }
 
-TEST_MAIN(cmocka_unit_test(answers_equal_the_model), cmocka_unit_test(nothing_is_left_on_disk),
+/* ---- a log segment that had to be kept ---- */
+
+static void in_child(const char *dir, void (*fn)(struct store *s))
+{
+	int status;
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct store *s;
+		struct store_config c = fixture_config(dir);
+		if (store_open(&c, NULL, NULL, &s, NULL) != OK)
+			_exit(2);
+		fn(s);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void append_three(struct store *s)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		if (counted_append(s, i, NULL) != OK)
+			_exit(3);
+}
+
+/* What is in the segment would come back, so it is refused. */
+static void delete_all(struct store *s)
+{
+	struct fx_query f;
+	struct store_deleted gone;
+	struct err e = { 0 };
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	if (store_delete(s, STR(""), q, &gone, &e) != E_UNAVAILABLE || !strstr(e.text, ".log"))
+		_exit(4);
+}
+
+/* A damaged segment that cannot be copied stays until the next start, with what is sound in it. */
+static void a_kept_segment_gives_nothing_back(void **state)
+{
+	(void)state;
+	char dir[64], path[128];
+	uint8_t byte = 0x5A;
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	in_child(dir, append_three);
+	snprintf(path, sizeof(path), "%s/quarantine/0000000000000001.log", dir);
+	CHECK(mkdir(path, 0750) == 0); /* no file can be made there */
+	snprintf(path, sizeof(path), "%s/log/0000000000000001.log", dir);
+	int fd = open(path, O_RDWR);
+	CHECK(fd >= 0 && pwrite(fd, &byte, 1, LOG_HEADER_BYTES + LOG_RECORD_HEADER_BYTES) == 1);
+	CHECK(close(fd) == 0);
+	in_child(dir, delete_all);
+	snprintf(path, sizeof(path), "%s/quarantine/0000000000000001.log", dir);
+	CHECK(rmdir(path) == 0);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	struct fx_query f;
+	struct store_deleted gone;
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
+	fx_query_end(&f);
+	store_close(s);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	uint32_t *counts = calloc(COUNTED_MAX, sizeof(*counts));
+	CHECK(counts != NULL && counted_read(s, counts) == 0);
+	free(counts);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(a_kept_segment_gives_nothing_back),
+	cmocka_unit_test(answers_equal_the_model), cmocka_unit_test(nothing_is_left_on_disk),
 	cmocka_unit_test(other_tenants_stay), cmocka_unit_test(exit_at_each_operation),
 	cmocka_unit_test(failures_are_told))
