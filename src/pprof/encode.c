@@ -411,7 +411,9 @@ static void put_times(struct encoder *c)
 		any = true;
 	}
 	pb_put_i64(c->out, 9, begin);
-	pb_put_i64(c->out, 10, begin ? end - begin : duration);
+	if (begin && __builtin_sub_overflow(end, begin, &duration)) /* ages before 1970 */
+		duration = INT64_MAX;
+	pb_put_i64(c->out, 10, duration);
 	if (c->column_count) {
 		const struct profile_type *t = &c->p->types.v[c->columns[0]];
 		put_value_type(c, 11, t->period_type, t->period_unit);

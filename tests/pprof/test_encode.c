@@ -137,6 +137,24 @@ static void no_samples_is_a_file(void **state)
 	CHECK(got.len == 0);
 }
 
+/* From long before 1970 until now is longer than the field can say. */
+static void durations_are_clamped(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t head = example_head(&p, "x", "samples", "count", 0);
+	example_add(&p, 1, 0, head, 0, 0, 0, 0);
+	p.heads.v[head].time_ns = INT64_MIN;
+	CLEANUP(buf_deinit) struct buf message, got;
+	buf_init(&message, 1 << 20);
+	buf_init(&got, 1 << 20);
+	CHECK(pprof_encode(&p, &message, NULL) == OK);
+	check_bytes(&message, "x", &got);
+	CHECK(memmem(got.data, got.len, "duration=9223372036854775807", 28) != NULL);
+}
+
 TEST_MAIN(cmocka_unit_test(rows_are_read_back), cmocka_unit_test(label_sets_are_united),
 	cmocka_unit_test(sample_types_are_columns),
-	cmocka_unit_test(refuses_what_one_file_cannot_hold), cmocka_unit_test(no_samples_is_a_file))
+	cmocka_unit_test(refuses_what_one_file_cannot_hold), cmocka_unit_test(no_samples_is_a_file),
+	cmocka_unit_test(durations_are_clamped))
