@@ -85,6 +85,51 @@ static bool is_known(struct store *s, struct hash128 id)
 	return known;
 }
 
+/* ---- the resolution ---- */
+
+/* The sets with a trace or span, whose rows are not rounded. */
+static uint8_t *traced_sets(const struct tabs *t)
+{
+	uint8_t *traced = calloc(MAX(t->set_count, 1u), 1);
+	size_t width = 1 + t->name_count;
+	for (uint32_t k = 0; traced && k < t->name_count; k++) {
+		if (!str_eq(t->names[k], STR("trace_id")) && !str_eq(t->names[k], STR("span_id")))
+			continue;
+		for (uint32_t i = 0; i < t->set_count; i++)
+			traced[i] |= t->sets[i * width + 1 + k] != 0;
+	}
+	return traced;
+}
+
+/* META's resolution if all rows keep to it, else 0: merging relies on it, and would put rows out of
+ * their order. */
+static enum status find_resolution(const struct source *src, int64_t *out, struct err *e)
+{
+	const struct tabs *t = &src->tabs;
+	int64_t unit = part_meta(src->part)->resolution_ns;
+	size_t n;
+	const struct part_block *blocks = part_blocks(src->part, &n);
+	CLEANUP(free_cleanup) uint8_t *traced = traced_sets(t);
+	CLEANUP(part_rows_deinit) struct part_rows r;
+	part_rows_init(&r);
+	if (!traced)
+		return err_set(e, E_NOMEM, "an import");
+	for (size_t i = 0; unit > 0 && i < n; i++) {
+		enum status s = part_read_block(src->part, t, &blocks[i],
+			1u << ROW_SERIES | 1u << ROW_TIME | 1u << ROW_SET, &r, e);
+		if (s != OK)
+			return s;
+		for (size_t j = 0; j < r.count; j++)
+			if (t->series[r.series[j]].delta && !traced[r.set[j]] &&
+				r.time_ns[j] % unit != 0) {
+				*out = 0;
+				return OK;
+			}
+	}
+	*out = MAX(unit, (int64_t)0);
+	return OK;
+}
+
 /* ---- writing ---- */
 
 static enum status install(struct store *s, struct part *p, struct err *e)
@@ -133,7 +178,9 @@ static enum status take_rows(struct store *s, struct source *src, struct hash128
 	w.meta.store_id = s->id;
 	w.meta.level = from->level;
 	w.meta.order = from->order;
-	w.meta.resolution_ns = from->resolution_ns;
+	st = find_resolution(src, &w.meta.resolution_ns, e);
+	if (st != OK)
+		return st;
 	if (!VEC_PUSH(&w.meta.imports, id) || store_add_doubtful(s, &w.meta) != OK)
 		return err_set(e, E_NOMEM, "a part's META");
 	st = rewrite_look(&w, e);

@@ -2,6 +2,7 @@
 /*
  * An import is stored once, or not at all: asked twice, cut, damaged, ended at any operation.
  */
+#include "store/rewrite.h"
 #include "tests/store/model_check.h"
 
 #include <sys/wait.h>
@@ -199,5 +200,72 @@ static void exit_at_each_operation(void **state)
 	VEC_FREE(&m.samples);
 }
 
-TEST_MAIN(cmocka_unit_test(twice_is_once), cmocka_unit_test(its_own_is_refused),
-	cmocka_unit_test(damage_is_refused), cmocka_unit_test(exit_at_each_operation))
+/* A part that says of its times what is not so. */
+static void make_false_resolution(struct buf *out)
+{
+	static const char *const threads[] = { "c", "b", "a" };
+	static const struct str none = { "none", 4 };
+	char dir[64], path[128];
+	struct profile p;
+	struct rewrite w;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, 1);
+	for (size_t i = 0; i < ARRAY_COUNT(threads); i++) {
+		const char *const own[] = { "thread_id", threads[i], NULL };
+		fx_sample(&p, T0 + (int64_t)(i + 1) * SEC, 1, head, 0, 0, fx_labels(&p, own));
+	}
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	CHECK_OK(store_flush(s, &e), &e);
+	struct source src = { .part = s->parts.v[0], .pinned = PART_LOAD_ALL };
+	CHECK_OK(part_pin(src.part, PART_LOAD_ALL, UINT64_MAX, &src.tabs, &e), &e);
+	CHECK_OK(rewrite_init(&w, s, 1, &e), &e);
+	w.sources[0].from = &src;
+	w.drop = &none; /* any: so that rows are put in the order of stacks */
+	w.drop_count = 1;
+	w.meta.store_id = (struct hash128){ 1, 2 };
+	w.meta.resolution_ns = 10 * SEC;
+	CHECK_OK(rewrite_look(&w, &e), &e);
+	CHECK_OK(rewrite_write(&w, dir, 0x77, &e), &e);
+	snprintf(path, sizeof(path), "%s/0000000000000077.part", dir);
+	buf_init(out, 1 << 20);
+	CHECK_OK(os_read_file(path, out, &e), &e);
+	rewrite_deinit(&w);
+	part_unpin(src.part);
+	pthread_mutex_unlock(&s->merge_lock);
+	profile_deinit(&p);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+static void times_are_looked_at(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct buf b;
+	struct store_imported done;
+	struct store_deleted gone;
+	struct fx_query f;
+	struct err e = { 0 };
+	make_false_resolution(&b);
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+	CHECK(done.samples == 3);
+	merge_all(s);
+	CHECK(s->parts.len == 1);
+	struct samples_query *q = fx_query(&f, "{thread_id=\"b\"}", 0, INT64_MAX);
+	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
+	CHECK(gone.samples == 1);
+	fx_query_end(&f);
+	store_close(s);
+	buf_deinit(&b);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(times_are_looked_at), cmocka_unit_test(twice_is_once),
+	cmocka_unit_test(its_own_is_refused), cmocka_unit_test(damage_is_refused),
+	cmocka_unit_test(exit_at_each_operation))
