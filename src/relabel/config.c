@@ -212,20 +212,64 @@ static enum status read_document(struct reader *r)
 	return s;
 }
 
+static enum status not_yaml(const yaml_parser_t *p, struct err *e)
+{
+	size_t line = p->problem_mark.line ? p->problem_mark.line : p->context_mark.line;
+	return err_set(e, p->error == YAML_MEMORY_ERROR ? E_NOMEM : E_INVALID, "line %u: %s",
+		(unsigned)line + 1, p->problem ? p->problem : "not YAML");
+}
+
+static enum status parser_over(yaml_parser_t *p, struct str yaml, struct err *e)
+{
+	if (!yaml_parser_initialize(p))
+		return err_set(e, E_NOMEM, "YAML");
+	yaml_parser_set_input_string(p, (const uint8_t *)(yaml.p ? yaml.p : ""), yaml.len);
+	return OK;
+}
+
+/* How much deeper it is after this event. */
+static int deeper(yaml_event_type_t type)
+{
+	if (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT)
+		return 1;
+	return type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT ? -1 : 0;
+}
+
+/* libyaml takes time with the square of the depth: 50 kB of '[' are ten seconds. */
+static enum status check_depth(struct str yaml, struct err *e)
+{
+	yaml_parser_t parser;
+	enum status s = parser_over(&parser, yaml, e);
+	if (s != OK)
+		return s;
+	int depth = 0;
+	for (bool more = true; s == OK && more;) {
+		yaml_event_t event;
+		if (!yaml_parser_parse(&parser, &event)) {
+			s = not_yaml(&parser, e);
+			break;
+		}
+		depth += deeper(event.type);
+		if (depth > RELABEL_DEPTH_MAX)
+			s = err_set(e, E_LIMIT, "line %u: nested deeper than %d",
+				(unsigned)event.start_mark.line + 1, RELABEL_DEPTH_MAX);
+		more = event.type != YAML_STREAM_END_EVENT;
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	return s;
+}
+
 static enum status load(struct str yaml, yaml_document_t *doc, struct err *e)
 {
 	yaml_parser_t parser;
-	enum status s = OK;
-	if (!yaml_parser_initialize(&parser))
-		return err_set(e, E_NOMEM, "YAML");
-	yaml_parser_set_input_string(&parser, (const uint8_t *)(yaml.p ? yaml.p : ""), yaml.len);
+	enum status s = check_depth(yaml, e);
+	if (s == OK)
+		s = parser_over(&parser, yaml, e);
+	if (s != OK)
+		return s;
 	if (!yaml_parser_load(&parser, doc))
-		s = err_set(e, parser.error == YAML_MEMORY_ERROR ? E_NOMEM : E_INVALID,
-			"line %u: %s",
-			(unsigned)(parser.problem_mark.line ? parser.problem_mark.line
-							    : parser.context_mark.line) +
-				1,
-			parser.problem ? parser.problem : "not YAML");
+		s = not_yaml(&parser, e);
 	yaml_parser_delete(&parser);
 	return s;
 }

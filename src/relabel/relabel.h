@@ -13,6 +13,7 @@
 #include "base/str.h"
 
 #define RELABEL_CONFIG_BYTES_MAX ((size_t)1 << 20)
+#define RELABEL_DEPTH_MAX 16 /* lists and maps inside others */
 #define RELABEL_RULES_MAX 256
 #define RELABEL_SOURCES_MAX 32 /* source_labels of one rule */
 #define RELABEL_LABELS_MAX 512 /* of one set */
