@@ -64,15 +64,20 @@ enum status err_os(struct err *e, const char *fmt, ...)
 /* What went wrong stands at the end: where it does not fit, its beginning gives way. */
 static void append_reason(char *to, size_t room, const char *reason)
 {
-	size_t len = strlen(reason), lead = strlen(": …") + 1;
-	if (len + 3 <= room || room <= lead) {
-		(void)!snprintf(to, room, ": %.*s", ERR_TEXT_MAX, reason);
-		return;
+	static const char plain[] = ": ", cut[] = ": …";
+	size_t len = strlen(reason), lead = sizeof(plain) - 1;
+	if (sizeof(plain) + len > room && room > sizeof(cut)) {
+		lead = sizeof(cut) - 1;
+		reason += len - (room - sizeof(cut));
+		while (((unsigned char)*reason & 0xC0) == 0x80) /* the middle of a character */
+			reason++;
 	}
-	reason += len - (room - lead);
-	while (((unsigned char)*reason & 0xC0) == 0x80) /* the middle of a character */
-		reason++;
-	(void)!snprintf(to, room, ": …%.*s", ERR_TEXT_MAX, reason);
+	if (room <= lead)
+		return;
+	memcpy(to, lead == sizeof(plain) - 1 ? plain : cut, lead);
+	len = MIN(strlen(reason), room - lead - 1);
+	memcpy(to + lead, reason, len);
+	to[lead + len] = 0;
 }
 
 enum status err_prefix(struct err *e, enum status s, const char *fmt, ...)
