@@ -247,6 +247,10 @@ static enum status verify_blocks(struct part *p, const struct tabs *t, struct er
 		total += rows.count;
 		for (size_t j = 0; j < rows.count; j++) {
 			samples += (uint64_t)rows.n[j];
+			if (rows.n[j] < 1)
+				return err_set(e, E_CORRUPT,
+					"%s: block %zu, row %zu stands for %lld samples", p->path,
+					i, j, (long long)rows.n[j]);
 			if (rows.time_ns[j] < blocks[i].time_min ||
 				rows.time_ns[j] > blocks[i].time_max ||
 				rows.series[j] < blocks[i].series_min ||

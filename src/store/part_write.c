@@ -182,7 +182,7 @@ static bool all_equal(const int64_t *v, size_t n, int64_t x)
 static int64_t factor_of(const struct part_writer *w, size_t n)
 {
 	const int64_t *value = w->rows_of[ROW_VALUE], *count = w->rows_of[ROW_COUNT];
-	int64_t k = count[0] ? value[0] / count[0] : 0;
+	int64_t k = count[0] > 0 ? value[0] / count[0] : 0;
 	for (size_t i = 0; k && i < n; i++)
 		if ((uint64_t)count[i] * (uint64_t)k != (uint64_t)value[i])
 			return 0;

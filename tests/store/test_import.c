@@ -266,6 +266,63 @@ static void times_are_looked_at(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(times_are_looked_at), cmocka_unit_test(twice_is_once),
-	cmocka_unit_test(its_own_is_refused), cmocka_unit_test(damage_is_refused),
-	cmocka_unit_test(exit_at_each_operation))
+/* A part with one row that stands for `count` samples. */
+static void make_count(int64_t count, int64_t value, struct buf *out)
+{
+	char dir[64], path[128];
+	struct model m = { .random = 3 };
+	struct canon c;
+	struct part_writer *w;
+	struct part_meta meta = { .store_id = { 1, 2 } };
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	model_append(&m, s, 1, T0, SEC);
+	CHECK_OK(store_flush(s, &e), &e);
+	struct part *p = s->parts.v[0];
+	struct tabs t;
+	CHECK_OK(part_pin(p, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+	CHECK(canon_init(&c, &t) == OK);
+	CHECK_OK(part_writer_open(dir, 0x77, &t, &c, &w, &e), &e);
+	for (int i = 0; i < 2; i++) {
+		struct row r = { .time_ns = T0 + i, .value = value + i, .count = count };
+		CHECK_OK(part_writer_row(w, &r, &e), &e);
+	}
+	CHECK_OK(part_writer_finish(w, &t, &c, &meta, NULL, 0, &e), &e);
+	part_writer_close(w);
+	snprintf(path, sizeof(path), "%s/0000000000000077.part", dir);
+	buf_init(out, 1 << 20);
+	CHECK_OK(os_read_file(path, out, &e), &e);
+	canon_deinit(&c);
+	part_unpin(p);
+	pthread_mutex_unlock(&s->merge_lock);
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+static void rows_stand_for_samples(void **state)
+{
+	(void)state;
+	static const int64_t counts[] = { 1, 0, -1, INT64_MIN };
+	char dir[64];
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
+		struct buf b;
+		struct store_imported done;
+		struct err e = { 0 };
+		make_count(counts[i], INT64_MIN, &b);
+		enum status st = store_import(s, buf_view(&b), false, &done, &e);
+		CHECK(st == (i ? E_CORRUPT : OK));
+		CHECK(i == 0 || strstr(e.text, "stands for") != NULL);
+		buf_deinit(&b);
+	}
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(rows_stand_for_samples), cmocka_unit_test(times_are_looked_at),
+	cmocka_unit_test(twice_is_once), cmocka_unit_test(its_own_is_refused),
+	cmocka_unit_test(damage_is_refused), cmocka_unit_test(exit_at_each_operation))
