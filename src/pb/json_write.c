@@ -286,8 +286,9 @@ static enum status write_plain(struct writer *w, const struct pb_desc *d, struct
 static enum status write_message(struct writer *w, const struct pb_desc *d, struct str bytes)
 {
 	struct pb_field seconds = { 0 }, nanos = { 0 };
-	if (w->depth == PB_JSON_DEPTH_MAX)
-		return err_set(w->e, E_INVALID, "too many levels");
+	if (w->depth == PB_JSON_WRITE_DEPTH_MAX)
+		return err_set(w->e, E_LIMIT, "JSON of more than %d levels; ask for protobuf",
+			PB_JSON_WRITE_DEPTH_MAX);
 	if (d->form == PB_PLAIN) {
 		w->depth++;
 		enum status s = write_plain(w, d, bytes);

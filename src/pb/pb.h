@@ -192,7 +192,9 @@ const struct pb_member *pb_desc_find(const struct pb_desc *d, uint32_t number);
 const struct pb_member *pb_desc_find_name(const struct pb_desc *d, struct str name);
 const struct pb_method *pb_service_find(const struct pb_service *s, const char *method);
 
-#define PB_JSON_DEPTH_MAX 64  /* messages in messages */
+#define PB_JSON_DEPTH_MAX 64 /* decoding: messages in messages */
+/* Encoding: Parca's old flame graph holds a message for each frame of a stack. */
+#define PB_JSON_WRITE_DEPTH_MAX 2560
 #define PB_IGNORE_UNKNOWN 0x1 /* decoding: skip fields that the table does not have */
 #define PB_EMIT_ZERO 0x2      /* encoding: write fields that are zero or empty too */
 #define PB_ENUM_NUMBERS 0x4   /* encoding: enums as numbers */
@@ -201,7 +203,7 @@ const struct pb_method *pb_service_find(const struct pb_service *s, const char *
  * base64 of either alphabet) into the message's bytes. E_INVALID: the sentence names the field. */
 NODISCARD enum status pb_json_decode(
 	const struct pb_desc *d, struct str json, unsigned flags, struct buf *out, struct err *e);
-/* A message's bytes as JSON on one line. Malformed bytes: E_INVALID. */
+/* A message's bytes as JSON on one line. Malformed bytes: E_INVALID; too deep: E_LIMIT. */
 NODISCARD enum status pb_json_encode(
 	const struct pb_desc *d, struct str bytes, unsigned flags, struct buf *out, struct err *e);
 

@@ -61,5 +61,37 @@ static void refuses_malformed_bytes(void **state)
 	}
 }
 
+/* A flame graph of Parca's old form is as deep as its longest stack. */
+static void writes_deep_messages(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		size_t depth;
+		enum status want;
+	} cases[] = { { "a stack", 2060, OK }, { "the limit", PB_JSON_WRITE_DEPTH_MAX - 1, OK },
+		{ "beyond", PB_JSON_WRITE_DEPTH_MAX, E_LIMIT }, { "far beyond", 10000, E_LIMIT } };
+	static uint8_t bytes[10000 * 8];
+	FOR_EACH_CASE (c, cases) {
+		size_t at = sizeof(bytes); /* from the inside out: field 17, its length, the rest */
+		for (size_t i = 0; i < c->depth; i++) {
+			uint8_t head[8] = { 0x8A, 0x01 };
+			size_t n = 2, len = sizeof(bytes) - at;
+			for (; len >= 0x80; len >>= 7)
+				head[n++] = (uint8_t)(len | 0x80);
+			head[n++] = (uint8_t)len;
+			at -= n;
+			memcpy(bytes + at, head, n);
+		}
+		CLEANUP(buf_deinit) struct buf out;
+		struct err e = { 0 };
+		buf_init(&out, 1 << 20);
+		struct str message = str_make(bytes + at, sizeof(bytes) - at);
+		CHECK_CASE(c, pb_json_encode(&sample_desc, message, 0, &out, &e) == c->want);
+		CHECK_CASE(c, c->want == OK || strstr(e.text, "JSON of more than 2560 levels"));
+		CHECK_CASE(c, c->want != OK || out.len == 2 + strlen("{\"inner\":}") * c->depth);
+	}
+}
+
 TEST_MAIN(cmocka_unit_test(writes_what_is_there), cmocka_unit_test(writes_zeros_when_asked),
-	cmocka_unit_test(refuses_malformed_bytes))
+	cmocka_unit_test(refuses_malformed_bytes), cmocka_unit_test(writes_deep_messages))
