@@ -75,7 +75,7 @@ class Firn:
 
     def _url(self, address):
         if self.context:
-            return "https://localhost:" + address.rpartition(":")[2]
+            return "https://" + address
         return "http://" + address
 
     def _is_ready(self, address):

@@ -39,7 +39,7 @@ class Http2:
         self.socket = socket.create_connection((host, int(port)), timeout=timeout)
         self.authority = address
         if context:
-            self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
+            self.socket = context.wrap_socket(self.socket, server_hostname=host)
             assert self.socket.selected_alpn_protocol() == "h2"
         config = h2.config.H2Configuration(client_side=True, header_encoding="utf-8")
         self.h2 = h2.connection.H2Connection(config=config)
@@ -133,7 +133,7 @@ def post(address, path, body, headers, context=None):
     kind = http.client.HTTPSConnection if context else http.client.HTTPConnection
     arguments = {"context": context} if context else {}
     host, port = address.rsplit(":", 1)
-    connection = kind("localhost" if context else host, int(port), timeout=30, **arguments)
+    connection = kind(host, int(port), timeout=30, **arguments)
     connection.request("POST", path, body, headers)
     answer = connection.getresponse()
     out = answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()

@@ -205,7 +205,7 @@ def main():
         certificate, key = os.path.join(directory, "cert"), os.path.join(directory, "key")
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
         command += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key]
-        command += ["-out", certificate, "-addext", "subjectAltName=DNS:localhost"]
+        command += ["-out", certificate, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
         subprocess.run(command, check=True, capture_output=True)
         os.chmod(directory, 0o755)
         os.chmod(key, 0o644)
