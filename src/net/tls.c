@@ -239,8 +239,11 @@ enum status net_tls_connect(
 		/* An address is checked as one, and not sent as a name. */
 		X509_VERIFY_PARAM *param = SSL_get0_param(c->ssl);
 		bool ip = X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
+		/* As SSL_set_tlsext_host_name(), whose cast drops a const. */
+		void *name = (void *)(uintptr_t)host;
 		if (!ip && (SSL_set1_host(c->ssl, host) != 1 ||
-				   SSL_set_tlsext_host_name(c->ssl, host) != 1)) {
+				   SSL_ctrl(c->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+					   TLSEXT_NAMETYPE_host_name, name) != 1)) {
 			net_tls_conn_free(c);
 			return err_set(e, E_INVALID, "%s is not a host's name", host);
 		}

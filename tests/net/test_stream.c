@@ -86,8 +86,8 @@ static ssize_t read_up(nghttp2_session *h2, int32_t id, uint8_t *out, size_t max
 
 static void client_open(struct client *c, const struct net_server *s)
 {
-	nghttp2_session_callbacks *cb;
-	nghttp2_option *opt;
+	nghttp2_session_callbacks *cb = NULL;
+	nghttp2_option *opt = NULL;
 	memset(c, 0, sizeof(*c));
 	c->fd = peer_connect(s);
 	for (int i = 0; i < 8; i++) {
