@@ -36,7 +36,8 @@ static enum status step(LZ4F_dctx *d, const uint8_t *bytes, size_t len, size_t *
 	size_t *room, size_t *hint, struct err *e)
 {
 	size_t in = len - *at;
-	*hint = LZ4F_decompress(d, to, room, bytes + *at, &in, NULL);
+	const uint8_t *from = len ? bytes + *at : (const uint8_t *)"";
+	*hint = LZ4F_decompress(d, to, room, from, &in, NULL);
 	if (LZ4F_isError(*hint))
 		return err_set(e, E_CORRUPT, "lz4: %s at +%zu", LZ4F_getErrorName(*hint), *at);
 	*at += in;

@@ -38,8 +38,16 @@ static void check_part(struct part *p)
 
 static void check(struct store *s)
 {
-	for (size_t i = 0; i < s->parts.len; i++)
-		check_part(s->parts.v[i]);
+	struct part *parts[64];
+	size_t count = 0;
+	pthread_mutex_lock(&s->lock); /* the store merges beside the test */
+	for (; count < s->parts.len && count < ARRAY_COUNT(parts); count++)
+		parts[count] = part_ref(s->parts.v[count]);
+	pthread_mutex_unlock(&s->lock);
+	for (size_t i = 0; i < count; i++) {
+		check_part(parts[i]);
+		part_unref(parts[i]);
+	}
 }
 
 /* Samples of one stack after the other or of all in turn, of one value or of many. */
@@ -57,8 +65,8 @@ static void append(struct store *s, int stacks, int values, int each, uint32_t d
 		for (uint32_t k = 0; k < n; k++)
 			frames[n - 1 - k] = fx_frame(&p, "/bin/a", (uint64_t)which * k);
 		CHECK(profile_add_stack(&p, frames, n, &stack) == OK);
-		fx_sample(&p, T0 + i * (each ? 1 : SEC / 100), 1 + (i * 31) % values * values, head,
-			stack, 0, 0);
+		fx_sample(&p, T0 + i * (each ? 1 : SEC / 100),
+			1 + (int64_t)(i * 31 % values) * values, head, stack, 0, 0);
 	}
 	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
 	profile_deinit(&p);

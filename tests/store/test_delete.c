@@ -221,15 +221,19 @@ static void other_tenants_stay(void **state)
 
 enum { BATCHES = 12, ASKED = BATCHES, ANSWERED };
 
-struct countdown {
-	int left;
-};
+/* Operations until something happens; 0: never. The hook is set before the store has threads. */
+static atomic_int left;
+
+static bool reaches_zero(void)
+{
+	return atomic_load(&left) > 0 && atomic_fetch_sub(&left, 1) == 1;
+}
 
 static int exit_at_zero(void *ctx, const char *operation)
 {
+	(void)ctx;
 	(void)operation;
-	struct countdown *c = ctx;
-	if (c->left > 0 && --c->left == 0)
+	if (reaches_zero())
 		_exit(9);
 	return 0;
 }
@@ -243,11 +247,11 @@ static void tell(int fd, uint32_t what)
 /* Parts, the memtable and the log, and then a deletion of the batches of comm b: every third. */
 static void script(const char *dir, int told, int at)
 {
-	struct countdown c = { at };
 	struct store *s;
 	struct store_config config = fixture_config(dir);
 	struct fx_query f;
 	struct store_deleted d;
+	store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
 	if (store_open(&config, NULL, NULL, &s, NULL) != OK)
 		_exit(2);
 	for (uint32_t i = 0; i < BATCHES; i++) {
@@ -257,7 +261,7 @@ static void script(const char *dir, int told, int at)
 			(void)!store_flush(s, NULL);
 	}
 	tell(told, ASKED);
-	store_io_hook = (struct store_io_hook){ exit_at_zero, &c };
+	atomic_store(&left, at);
 	if (store_delete(s, STR(""), fx_query(&f, "{comm=\"b\"}", 0, INT64_MAX), &d, NULL) == OK)
 		tell(told, ANSWERED);
 	_exit(0);
@@ -324,9 +328,9 @@ static void exit_at_each_operation(void **state)
 
 static int fail_at_zero(void *ctx, const char *operation)
 {
+	(void)ctx;
 	(void)operation;
-	struct countdown *c = ctx;
-	return c->left > 0 && --c->left == 0 ? EIO : 0;
+	return reaches_zero() ? EIO : 0;
 }
 
 static void failures_are_told(void **state)
@@ -340,6 +344,7 @@ static void failures_are_told(void **state)
 		struct fx_query f;
 		struct store_deleted d;
 		fixture_dir(dir);
+		store_io_hook = (struct store_io_hook){ fail_at_zero, NULL };
 		struct store *s = open_store(dir);
 		for (uint32_t i = 0; i < BATCHES; i++) {
 			told[i] = true;
@@ -347,12 +352,10 @@ static void failures_are_told(void **state)
 			if (i == 3 || i == 7)
 				CHECK(store_flush(s, NULL) == OK);
 		}
-		struct countdown c = { at };
 		struct samples_query *q = fx_query(&f, "{comm=\"b\"}", 0, INT64_MAX);
-		store_io_hook = (struct store_io_hook){ fail_at_zero, &c };
+		atomic_store(&left, at);
 		told[ANSWERED] = store_delete(s, STR(""), q, &d, NULL) == OK;
-		store_io_hook = (struct store_io_hook){ 0 };
-		failed = c.left == 0;
+		failed = atomic_exchange(&left, 0) == 0;
 		fx_query_end(&f);
 		check_batches(s, told);
 		store_close(s);

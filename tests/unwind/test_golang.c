@@ -42,7 +42,7 @@ static uint32_t pc_table(struct made *m, const int *pairs, size_t count)
 	int value = -1;
 	for (size_t i = 0; i < count; i += 2) {
 		int delta = pairs[i] - value;
-		buf_u8(&m->pcs, (uint8_t)(delta << 1 ^ delta >> 31));
+		buf_u8(&m->pcs, (uint8_t)((unsigned)delta << 1 ^ (unsigned)(delta >> 31)));
 		for (unsigned n = (unsigned)pairs[i + 1];; n >>= 7) {
 			buf_u8(&m->pcs, (uint8_t)(n > 127 ? n | 128 : n));
 			if (n <= 127)
