@@ -17,7 +17,7 @@ import time
 
 # Crashes and faults of a store, one operation after another: hours under the thread sanitizer, and
 # one thread at a time.
-NOT_IN_TSAN = {"store/io", "store/recover"}
+NOT_IN_TSAN = {"store/io", "store/recover", "store/rewrite"}
 
 # name, meson options, environment, suites (None: all)
 BUILDS = [

@@ -205,12 +205,12 @@ static void tenants_and_sizes(void **state)
 
 /* ---- an exit at each operation ---- */
 
-static int left;
+static atomic_int left;
 
 static int exit_at_zero(void *ctx, const char *operation)
 {
 	(void)ctx, (void)operation;
-	if (left > 0 && --left == 0)
+	if (atomic_load(&left) > 0 && atomic_fetch_sub(&left, 1) == 1)
 		_exit(9);
 	return 0;
 }
@@ -222,9 +222,9 @@ static int retain_and_exit(
 	pid_t pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		struct store *s = open_with(dir, rules, 2);
-		left = at;
 		store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
+		struct store *s = open_with(dir, rules, 2);
+		atomic_store(&left, at);
 		store_retain(s, now);
 		_exit(0);
 	}

@@ -204,12 +204,12 @@ static void without_traces_times_are_rounded(void **state)
 
 /* ---- an exit at each operation ---- */
 
-static int left;
+static atomic_int left;
 
 static int exit_at_zero(void *ctx, const char *operation)
 {
 	(void)ctx, (void)operation;
-	if (left > 0 && --left == 0)
+	if (atomic_load(&left) > 0 && atomic_fetch_sub(&left, 1) == 1)
 		_exit(9);
 	return 0;
 }
@@ -220,9 +220,9 @@ static int thin_and_exit(const char *dir, int64_t now, int at)
 	pid_t pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		struct store *s = open_thin(dir);
-		left = at;
 		store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
+		struct store *s = open_thin(dir);
+		atomic_store(&left, at);
 		thin_all(s, now);
 		_exit(0);
 	}
