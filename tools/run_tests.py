@@ -15,10 +15,9 @@ import subprocess
 import sys
 import time
 
-# Crashes and faults of a store, one operation after another, and a test that changes the limits of a
-# running store: hours under the thread sanitizer, and
+# Crashes and faults of a store, one operation after another: hours under the thread sanitizer, and
 # one thread at a time.
-NOT_IN_TSAN = {"store/io", "store/recover", "store/rewrite", "store/retain"}
+NOT_IN_TSAN = {"store/io", "store/recover"}
 
 # name, meson options, environment, suites (None: all)
 BUILDS = [

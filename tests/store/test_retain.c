@@ -76,11 +76,13 @@ static void too_much_goes_oldest_first(void **state)
 	bool merged = true;
 	while (merged)
 		CHECK_OK(store_merge_step(s, clock_realtime_ns(), &merged, &e), &e);
+	pthread_mutex_lock(&s->retain_lock); /* the store's own thread looks at limits under it */
 	pthread_mutex_lock(&s->merge_lock);
 	CHECK(s->parts.len == 4);
 	uint64_t one = part_file_bytes(s->parts.v[0]);
 	s->config.retention_bytes = 5 * one; /* half of it for the log, which is larger */
 	pthread_mutex_unlock(&s->merge_lock);
+	pthread_mutex_unlock(&s->retain_lock);
 	store_retain(s, T0);
 	uint32_t *counts = malloc(COUNTED_MAX * sizeof(*counts));
 	CHECK(counts != NULL);
