@@ -203,6 +203,15 @@ static void powercut_ack(uint32_t batch)
 	pthread_mutex_unlock(&fault_listening);
 }
 
+/* How many changes were taken down so far; the store may be making more of them. */
+static inline size_t powercut_changes(void)
+{
+	pthread_mutex_lock(&fault_listening);
+	size_t n = powercut.events.len;
+	pthread_mutex_unlock(&fault_listening);
+	return n;
+}
+
 /* Ends taking down; the journal stays until powercut_free(). */
 static void powercut_end(void)
 {

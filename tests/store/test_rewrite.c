@@ -201,10 +201,10 @@ static void cut_behind_each_change(const struct deed *d)
 	powercut_begin(dir);
 	struct store *s = open_store(dir);
 	fill(s, powercut_ack);
-	size_t from = powercut.events.len;
+	size_t from = powercut_changes();
 	CHECK_CASE(d, d->fn(s) == OK);
 	powercut_ack(ANSWERED);
-	size_t to = powercut.events.len;
+	size_t to = powercut_changes();
 	store_close(s);
 	powercut_end();
 	fixture_clean(dir);
