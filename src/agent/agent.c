@@ -16,6 +16,7 @@
 #include "agent/handover.h"
 #include "agent/kallsyms.h"
 #include "agent/metadata.h"
+#include "agent/offcpu.h"
 #include "agent/process.h"
 #include "agent/sampler.h"
 #include "agent/send.h"
@@ -55,6 +56,7 @@ struct agent {
 	struct sender *sender;
 	struct batch *batch;
 	struct deferred *deferred;
+	struct offcpu *offcpu;
 	int64_t failing_since_ns; /* 0: sampling works */
 	struct net_server *http;
 	_Atomic int64_t
@@ -86,13 +88,35 @@ enum status agent_probe(struct err *e)
 
 /* ---- events ---- */
 
+/* As whole as it gets. */
+static void on_finished(void *ctx, const struct event_sample *s)
+{
+	struct agent *a = ctx;
+	if (event_state(&s->h) == THREAD_ON_CPU)
+		batch_add(a->batch, s);
+	else
+		offcpu_left(a->offcpu, s);
+}
+
 static void on_sample(void *ctx, const struct event_sample *s)
 {
 	struct agent *a = ctx;
 	if (s->notice.key.inode)
 		files_notice(a->files, &s->notice, (int)s->h.pid);
 	if (!deferred_add(a->deferred, s, clock_monotonic_ns()))
-		batch_add(a->batch, s);
+		on_finished(a, s);
+}
+
+static void on_resume(void *ctx, const struct event_resume *r)
+{
+	struct agent *a = ctx;
+	offcpu_resume(a->offcpu, r);
+}
+
+static void on_away(void *ctx, const struct event_sample *s, int64_t away_ns)
+{
+	struct agent *a = ctx;
+	batch_add_off_cpu(a->batch, s, away_ns);
 }
 
 /* The files that the rest of the walk may lead through, too. */
@@ -119,12 +143,6 @@ static enum deferred_file find_deferred(void *ctx, const struct file_key *key, u
 	if (state == FILES_KNOWN && sampler_find_rule(a->sampler, key, offset, out_rule))
 		return DEFERRED_KNOWN;
 	return state == FILES_FAILED || !key->inode ? DEFERRED_NEVER : DEFERRED_NOT_YET;
-}
-
-static void on_finished(void *ctx, const struct event_sample *s)
-{
-	struct agent *a = ctx;
-	batch_add(a->batch, s);
 }
 
 static void on_process(void *ctx, const struct event_process *p)
@@ -163,10 +181,10 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 {
 	struct sampler_stats s;
 	sampler_read_stats(a->sampler, &s);
-	static const char *const reasons[] = { "ring", "busy", "excluded", "seen", "batch",
-		"relabel" };
-	uint64_t lost[] = { s.bpf.lost_ring, s.bpf.lost_busy, s.bpf.lost_excluded, s.lost_seen,
-		metric_get(&batch_metrics(a->batch)->lost),
+	static const char *const reasons[] = { "ring", "busy", "excluded", "off_cpu", "seen",
+		"batch", "relabel" };
+	uint64_t lost[] = { s.bpf.lost_ring, s.bpf.lost_busy, s.bpf.lost_excluded,
+		s.bpf.lost_off_cpu, s.lost_seen, metric_get(&batch_metrics(a->batch)->lost),
 		metric_get(&batch_metrics(a->batch)->dropped) };
 	const struct {
 		const char *name;
@@ -174,8 +192,11 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 		const char *type;
 		uint64_t value;
 	} rows[] = {
-		{ "firn_agent_samples_taken_total", "Timer interrupts in a task.", "counter",
-			s.bpf.samples },
+		{ "firn_agent_samples_taken_total",
+			"Timer interrupts in a task, and threads sampled when they left a CPU.",
+			"counter", s.bpf.samples },
+		{ "firn_agent_off_cpu_taken_total", "Threads sampled when they left a CPU.",
+			"counter", s.bpf.off_cpu },
 		{ "firn_agent_idle_ticks_total", "Timer interrupts in the idle task.", "counter",
 			s.bpf.idle },
 		{ "firn_agent_user_frames_total", "User frames walked.", "counter",
@@ -215,6 +236,7 @@ static void write_metrics(struct agent *a, struct buf *out)
 	metadata_write_metrics(a->metadata, out);
 	files_write_metrics(a->files, out);
 	deferred_write_metrics(a->deferred, out);
+	offcpu_write_metrics(a->offcpu, out);
 	handover_write_metrics(a->handover, out);
 	sender_write_metrics(a->sender, out);
 	buf_printf(out,
@@ -282,6 +304,7 @@ static void agent_close(struct agent *a)
 	files_free(a->files);
 	sampler_close(a->sampler);
 	deferred_free(a->deferred);
+	offcpu_free(a->offcpu);
 	batch_free(a->batch);
 	sender_free(a->sender);
 	handover_free(a->handover);
@@ -318,8 +341,9 @@ static enum status open_sampler(struct agent *a, struct err *e)
 		.frequency_hz = a->config.frequency_hz,
 		.table_bytes_max = a->config.table_bytes_max,
 		.only_pid = a->config.only_pid,
+		.off_cpu_probability = a->config.off_cpu_probability,
 	};
-	const struct sampler_events events = { a, on_sample, on_process, on_stack };
+	const struct sampler_events events = { a, on_sample, on_process, on_stack, on_resume };
 	return sampler_open(&c, &events, &a->sampler, e);
 }
 
@@ -341,6 +365,8 @@ static enum status open_batch(struct agent *a, struct err *e)
 		.no_thread_name = a->config.no_thread_name,
 		.no_cpu = a->config.no_cpu,
 		.frequency_hz = a->config.frequency_hz,
+		.off_cpu_probability = a->config.off_cpu_probability,
+		.wall_clock = a->config.wall_clock,
 		.files = a->files,
 		.kallsyms = a->kallsyms,
 		.processes = a->processes,
@@ -371,11 +397,14 @@ static enum status agent_open(struct agent *a, struct err *e)
 	if (a->config.frequency_hz == 0 || a->config.flush_interval_ns <= 0)
 		return err_set(e, E_INVALID, "frequency and interval must be above zero");
 	const struct deferred_config deferred = { find_deferred, on_finished, a };
+	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns, on_away, a };
 	enum status s = open_metadata(a, e);
 	if (s == OK)
 		s = processes_new(a->metadata, &a->processes, e);
 	if (s == OK)
 		s = deferred_new(&deferred, &a->deferred, e);
+	if (s == OK)
+		s = offcpu_new(&offcpu, &a->offcpu, e);
 	if (s == OK)
 		s = handover_new(a->config.handover_fd, &a->handover, e);
 	if (s == OK)
@@ -437,8 +466,19 @@ static void reload_rules(struct agent *a)
 	}
 }
 
+/* Those who stay off their CPUs long are told of in pieces. */
+static void run_off_cpu(struct agent *a)
+{
+	struct sampler_stats s;
+	if (a->config.off_cpu_probability <= 0)
+		return;
+	sampler_read_stats(a->sampler, &s);
+	offcpu_tick(a->offcpu, clock_monotonic_ns(), s.bpf.resumed_lost);
+}
+
 static void end_interval(struct agent *a)
 {
+	run_off_cpu(a);
 	sampler_next_epoch(a->sampler);
 	bool missed = batch_finish(a->batch);
 	processes_tick(a->processes);
@@ -494,6 +534,7 @@ static void agent_stop(struct agent *a)
 	if (sampler_poll(a->sampler, 0, &e) != OK)
 		log_warn("the last samples could not be read", "err=\"%s\"", e.text);
 	run_deferred(a, true);
+	offcpu_finish(a->offcpu, clock_monotonic_ns());
 	end_interval(a);
 	sender_stop(a->sender, STOP_TIMEOUT_NS);
 	struct sampler_stats stats;

@@ -18,8 +18,11 @@ struct agent_config {
 	const char *cache_dir;         /* unwind tables; "": none */
 	const char *spool_dir;         /* batches that could not be sent; "": kept in memory only */
 	uint64_t spool_bytes_max;
-	uint32_t frequency_hz;     /* 19 */
-	int64_t flush_interval_ns; /* 5 s */
+	uint32_t frequency_hz;      /* 19 */
+	double off_cpu_probability; /* of a thread that leaves its CPU to be sampled; 0: none are */
+	int64_t off_cpu_min_ns;     /* shorter stays are left out */
+	bool wall_clock;            /* samples of the CPU in the type of the off-CPU time too */
+	int64_t flush_interval_ns;  /* 5 s */
 	uint32_t table_bytes_max;
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */

@@ -17,6 +17,7 @@
 
 #define PROFILE_NAME "parca_agent"
 #define PROFILE_BYTES_MAX ((size_t)64 << 20) /* of texts in one batch */
+#define OFF_CPU_OWN_FRAMES_MAX 12
 #define FRAMES_MAX (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + 1)
 static_assert(FRAMES_MAX <= PROFILE_STACK_MAX, "a whole sample fits a stack of the profile");
 
@@ -39,6 +40,7 @@ struct batch {
 	struct batch_config config;
 	struct profile profile;
 	uint32_t head;
+	uint32_t wall_head;      /* of the wall clock's type; 0: not needed so far */
 	int64_t begin_ns;        /* realtime */
 	int64_t clock_offset_ns; /* realtime - monotonic */
 	VEC(struct file_entry) files;
@@ -49,6 +51,33 @@ struct batch {
 };
 
 /* ---- begin and end of an interval ---- */
+
+static enum status add_head(struct batch *b, const char *const type_parts[5], uint32_t *out)
+{
+	struct profile *p = &b->profile;
+	struct profile_type type = { .delta = true };
+	uint32_t *ids[] = { &type.name, &type.sample_type, &type.sample_unit, &type.period_type,
+		&type.period_unit };
+	enum status s = OK;
+	for (size_t i = 0; i < ARRAY_COUNT(ids) && s == OK; i++)
+		s = profile_add_string(p, str_of(type_parts[i]), ids[i]);
+	struct profile_head head = { .period = NS_PER_SEC / b->config.frequency_hz,
+		.time_ns = b->begin_ns };
+	if (s == OK)
+		s = profile_add_type(p, &type, &head.type);
+	return s == OK ? profile_add_head(p, &head, out) : s;
+}
+
+static enum status wall_head(struct batch *b, uint32_t *out)
+{
+	static const char *const type[] = { PROFILE_NAME, "wallclock", "nanoseconds", "samples",
+		"count" };
+	enum status s = OK;
+	if (!b->wall_head)
+		s = add_head(b, type, &b->wall_head);
+	*out = b->wall_head;
+	return s;
+}
 
 static enum status begin(struct batch *b)
 {
@@ -61,26 +90,10 @@ static enum status begin(struct batch *b)
 	map_clear(&b->file_index);
 	b->begin_ns = clock_realtime_ns();
 	b->clock_offset_ns = b->begin_ns - clock_monotonic_ns();
-	struct profile_type type = { .delta = true };
-	struct {
-		struct str text;
-		uint32_t *id;
-	} texts[] = {
-		{ STR(PROFILE_NAME), &type.name },
-		{ STR("samples"), &type.sample_type },
-		{ STR("count"), &type.sample_unit },
-		{ STR("cpu"), &type.period_type },
-		{ STR("nanoseconds"), &type.period_unit },
-	};
-	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-		s = profile_add_string(p, texts[i].text, texts[i].id);
-		if (s != OK)
-			return s;
-	}
-	struct profile_head head = { .period = NS_PER_SEC / b->config.frequency_hz,
-		.time_ns = b->begin_ns };
-	s = profile_add_type(p, &type, &head.type);
-	return s == OK ? profile_add_head(p, &head, &b->head) : s;
+	b->wall_head = 0;
+	static const char *const type[] = { PROFILE_NAME, "samples", "count", "cpu",
+		"nanoseconds" };
+	return add_head(b, type, &b->head);
 }
 
 static void resolve_late(struct batch *b);
@@ -93,6 +106,8 @@ static void emit(struct batch *b)
 	if (count) {
 		int64_t end = MAX(clock_realtime_ns(), b->begin_ns + 1);
 		p->heads.v[b->head].duration_ns = end - b->begin_ns;
+		if (b->wall_head)
+			p->heads.v[b->wall_head].duration_ns = end - b->begin_ns;
 		for (size_t i = 0; i < p->samples.len; i++)
 			p->samples.v[i].time_ns = MIN(p->samples.v[i].time_ns, end);
 		resolve_late(b);
@@ -107,7 +122,7 @@ static void emit(struct batch *b)
 		}
 	}
 	/* Out of memory here: the next samples are lost and counted until there is some. */
-	b->head = 0;
+	b->head = b->wall_head = 0;
 	(void)!begin(b);
 }
 
@@ -274,6 +289,22 @@ static enum status marker_location(struct batch *b, unsigned end, uint32_t *out)
 	return profile_add_marker(&b->profile, text, out);
 }
 
+/* The stack of a thread that leaves its CPU begins in our program and the tracepoint: it ends for
+ * people where the scheduler was called. */
+static uint32_t first_kernel_frame(const struct batch *b, const struct event_sample *s)
+{
+	struct kallsyms_symbol symbol;
+	uint32_t count = MIN((uint32_t)s->kernel_count, (uint32_t)OFF_CPU_OWN_FRAMES_MAX);
+	if (event_state(&s->h) == THREAD_ON_CPU || !b->config.kallsyms)
+		return 0;
+	for (uint32_t i = 1; i < count; i++) {
+		if (kallsyms_find(b->config.kallsyms, s->frames[i] - 1, &symbol) &&
+			str_eq(symbol.name, STR("__schedule")))
+			return i;
+	}
+	return 0;
+}
+
 static enum status add_stack(struct batch *b, const struct event_sample *s, uint32_t *out)
 {
 	uint32_t locations[FRAMES_MAX];
@@ -281,7 +312,7 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 	enum status st = OK;
 	uint32_t kernel = MIN((uint32_t)s->kernel_count, (uint32_t)SAMPLE_KERNEL_FRAMES_MAX);
 	uint32_t user = MIN((uint32_t)s->user_count, (uint32_t)SAMPLE_USER_FRAMES_MAX);
-	for (uint32_t i = 0; i < kernel && st == OK; i++)
+	for (uint32_t i = first_kernel_frame(b, s); i < kernel && st == OK; i++)
 		st = kernel_location(b, s->frames[i] - (i > 0), &locations[n++]);
 	for (uint32_t i = 0; i < user && st == OK; i++) {
 		uint64_t frame = s->frames[s->kernel_count + i];
@@ -332,7 +363,9 @@ static enum status resource_labels(struct batch *b, const struct process *x, uin
 	return labels_finish(b, &l, out);
 }
 
-static enum status own_labels(struct batch *b, const struct event_header *h, uint32_t *out)
+/* `state`: "" for none. */
+static enum status own_labels(
+	struct batch *b, const struct event_header *h, struct str state, uint32_t *out)
 {
 	struct labels l = { .status = OK };
 	char pid[16], tid[16], cpu[16];
@@ -347,10 +380,58 @@ static enum status own_labels(struct batch *b, const struct event_header *h, uin
 			str_make(h->comm, strnlen(h->comm, sizeof(h->comm))));
 	if (!b->config.no_cpu)
 		label(b, &l, STR("cpu"), str_of(cpu));
+	label(b, &l, STR("state"), state);
 	return labels_finish(b, &l, out);
 }
 
-static enum status add_sample(struct batch *b, const struct event_sample *s)
+/* A sample of the wall clock: the same stack, as time in a state. */
+static enum status add_wall(struct batch *b, const struct event_sample *s,
+	const struct profile_sample *like, int64_t value_ns)
+{
+	static const char *const states[] = {
+#define STATE_TEXT(name, number, text) [number] = text,
+		THREAD_STATE_LIST(STATE_TEXT)
+#undef STATE_TEXT
+	};
+	struct profile_sample sample = *like;
+	sample.value = value_ns;
+	enum status st = wall_head(b, &sample.head);
+	if (st == OK)
+		st = own_labels(b, &s->h, str_of(states[event_state(&s->h)]), &sample.own);
+	return st == OK ? profile_add_sample(&b->profile, &sample) : st;
+}
+
+/* All that the samples of both types have in common. */
+static enum status add_common(struct batch *b, const struct event_sample *s,
+	const struct process *x, struct profile_sample *out)
+{
+	out->time_ns = MAX((int64_t)s->h.time_ns + b->clock_offset_ns, b->begin_ns);
+	enum status st = resource_labels(b, x, &out->resource);
+	return st == OK ? add_stack(b, s, &out->stack) : st;
+}
+
+static enum status add_on_cpu(
+	struct batch *b, const struct event_sample *s, const struct profile_sample *common)
+{
+	struct profile_sample sample = *common;
+	sample.value = 1;
+	sample.head = b->head;
+	enum status st = own_labels(b, &s->h, STR(""), &sample.own);
+	if (st == OK)
+		st = profile_add_sample(&b->profile, &sample);
+	if (st == OK && b->config.wall_clock)
+		st = add_wall(b, s, common, NS_PER_SEC / b->config.frequency_hz);
+	return st;
+}
+
+/* What one sampled stay stands for. */
+static int64_t weighted(const struct batch *b, int64_t away_ns)
+{
+	double p = b->config.off_cpu_probability;
+	return p > 0 && p < 1 ? (int64_t)((double)away_ns / p) : away_ns;
+}
+
+static enum status add_sample(struct batch *b, const struct event_sample *s, int64_t away_ns)
 {
 	if (!b->head) {
 		/* The last begin() found no memory. */
@@ -365,18 +446,16 @@ static enum status add_sample(struct batch *b, const struct event_sample *s)
 		metric_add(&b->metrics.dropped, 1);
 		return OK;
 	}
-	struct profile_sample sample = { .value = 1, .head = b->head };
-	sample.time_ns = MAX((int64_t)s->h.time_ns + b->clock_offset_ns, b->begin_ns);
-	enum status st = resource_labels(b, x, &sample.resource);
+	bool is_off_cpu = event_state(&s->h) != THREAD_ON_CPU;
+	struct profile_sample common = { 0 };
+	enum status st = add_common(b, s, x, &common);
 	if (st == OK)
-		st = own_labels(b, &s->h, &sample.own);
-	if (st == OK)
-		st = add_stack(b, s, &sample.stack);
-	if (st == OK)
-		st = profile_add_sample(&b->profile, &sample);
+		st = is_off_cpu ? add_wall(b, s, &common, weighted(b, away_ns))
+				: add_on_cpu(b, s, &common);
 	if (st != OK)
 		return st;
 	metric_add(&b->metrics.samples, 1);
+	metric_add(&b->metrics.off_cpu, is_off_cpu);
 	metric_add(&b->metrics.stack_end[MIN(s->h.stack_end, STACK_END_COUNT - 1)], 1);
 	return OK;
 }
@@ -389,13 +468,25 @@ static size_t bytes_so_far(const struct profile *p)
 	       p->strings.arena.used;
 }
 
-void batch_add(struct batch *b, const struct event_sample *s)
+static void add(struct batch *b, const struct event_sample *s, int64_t away_ns)
 {
-	if (add_sample(b, s) != OK)
+	if (add_sample(b, s, away_ns) != OK)
 		metric_add(&b->metrics.lost, 1);
 	if (b->profile.samples.len >= BATCH_SAMPLES_MAX ||
 		bytes_so_far(&b->profile) >= BATCH_BYTES_SOFT)
 		emit(b);
+}
+
+void batch_add(struct batch *b, const struct event_sample *s)
+{
+	assert(event_state(&s->h) == THREAD_ON_CPU);
+	add(b, s, 0);
+}
+
+void batch_add_off_cpu(struct batch *b, const struct event_sample *s, int64_t away_ns)
+{
+	assert(event_state(&s->h) != THREAD_ON_CPU);
+	add(b, s, away_ns);
 }
 
 bool batch_finish(struct batch *b)

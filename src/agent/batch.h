@@ -7,6 +7,11 @@
  * the sample's own. Frames of files become ELF virtual addresses in a build id, kernel frames carry
  * their name already. A user stack that is not whole ends at its root side in a marker frame that
  * says why, so that what is missing is seen.
+ *
+ * Types: parca_agent:samples:count:cpu:nanoseconds:delta, a sample each; and
+ * parca_agent:wallclock:nanoseconds:samples:count:delta, time off the CPU, with the label `state`
+ * (shared.h). Where only a share of the switches is sampled, each stands for as much more. With
+ * `wall_clock` the samples of the CPU are in the second type too, as time with state="on-cpu".
  */
 #pragma once
 
@@ -26,6 +31,8 @@
 /* clang-format off */
 #define BATCH_METRICS(X)                                                                  \
 	X(samples, COUNTER, "firn_agent_samples_total", "Samples put into batches.")      \
+	X(off_cpu, COUNTER, "firn_agent_off_cpu_samples_total",                           \
+		"Of these, stays off a CPU and pieces of such.")                          \
 	X(unnamed_kernel, COUNTER, "firn_agent_kernel_frames_unnamed_total",              \
 		"Kernel addresses without a symbol.")                                     \
 	X(messages, COUNTER, "firn_agent_messages_total", "OTLP messages made.")          \
@@ -41,6 +48,8 @@ struct batch_metrics {
 struct batch_config {
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	uint32_t frequency_hz;
+	double off_cpu_probability; /* 0 or 1: each is itself */
+	bool wall_clock;
 	struct files *files;
 	struct kallsyms *kallsyms; /* NULL: kernel frames are "[kernel]+0x…" */
 	struct processes *processes;
@@ -55,6 +64,8 @@ NODISCARD enum status batch_new(const struct batch_config *c, struct batch **out
 void batch_free(struct batch *b);
 /* Never fails: what cannot be kept is counted. May emit. */
 void batch_add(struct batch *b, const struct event_sample *s);
+/* The thread was off its CPU for `away_ns`, up to the sample's time. Likewise. */
+void batch_add_off_cpu(struct batch *b, const struct event_sample *s, int64_t away_ns);
 /* End of the interval: what was added is emitted, if anything was. True when a kernel address had
  * no name (kallsyms_refresh). */
 bool batch_finish(struct batch *b);

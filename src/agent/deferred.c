@@ -242,7 +242,7 @@ static bool try_item(struct deferred *d, struct item *item, bool is_last_time)
 	else
 		metric_add(&d->metrics.expired, 1);
 	d->out->h.stack_end = (uint8_t)end;
-	d->out->h.flags = 0;
+	d->out->h.flags &= EVENT_STATE_MASK;
 	d->out->notice = (struct file_notice){ 0 };
 	if (unknown)
 		d->out->notice = (struct file_notice){ unknown->key, unknown->start, unknown->end,

@@ -50,6 +50,7 @@ struct sampler {
 	struct ring_buffer *ring;
 	struct bpf_link *exec_link;
 	struct bpf_link *exit_link;
+	struct bpf_link *switch_link; /* while started, with off_cpu_probability */
 	struct seen seen;
 	struct event_sample *restored; /* EVENT_BYTES_MAX: a SEEN sample with its frames */
 	uint64_t lost_seen;
@@ -81,6 +82,9 @@ static enum status check_config(const struct sampler_config *c, struct err *e)
 	if (c->frequency_hz < 1 || c->frequency_hz > FREQUENCY_MAX_HZ)
 		return err_set(e, E_INVALID, "sampling frequency %u Hz: from 1 to %d is possible",
 			c->frequency_hz, FREQUENCY_MAX_HZ);
+	if (!(c->off_cpu_probability >= 0 && c->off_cpu_probability <= 1))
+		return err_set(e, E_INVALID, "off-CPU probability %g: from 0 to 1 is possible",
+			c->off_cpu_probability);
 	if (c->ring_bytes && ((c->ring_bytes & (c->ring_bytes - 1)) || c->ring_bytes < 4096))
 		return err_set(e, E_INVALID, "ring of %u bytes: a power of two from 4096 on",
 			c->ring_bytes);
@@ -110,6 +114,32 @@ static struct str verifier_complaint(const char *log)
 	return last;
 }
 
+/* What the programs are told before they are loaded. */
+static enum status set_up(struct sampler *s, struct err *e)
+{
+	struct profiler_bpf *skeleton = s->skeleton;
+	uint32_t ring = ring_bytes(&s->config, s->possible_cpus);
+	uint64_t seed = 0;
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return err_os(e, "getrandom");
+	skeleton->rodata->config.hash_seed = seed;
+	skeleton->rodata->config.only_pid = (uint32_t)s->config.only_pid;
+	skeleton->rodata->config.wake_bytes = ring / 2;
+	skeleton->rodata->config.copy_stacks = s->events.stack != NULL;
+	skeleton->bss->settings.seen_enabled = 1;
+	uint32_t slabs = tables_slabs_max(s->config.table_bytes_max);
+	int failed = bpf_map__set_max_entries(skeleton->maps.events, ring) |
+		     bpf_map__set_max_entries(skeleton->maps.slabs, slabs);
+	if (s->config.off_cpu_probability > 0) {
+		double last = s->config.off_cpu_probability * UINT32_MAX;
+		skeleton->rodata->config.off_cpu_last = (uint32_t)last;
+		failed |= bpf_map__set_max_entries(skeleton->maps.off_cpu, OFF_CPU_THREADS_MAX);
+	} else {
+		failed |= bpf_program__set_autoload(skeleton->progs.thread_switch, false);
+	}
+	return failed ? err_os(e, "size the eBPF maps") : OK;
+}
+
 static enum status load(struct sampler *s, struct err *e)
 {
 	CLEANUP(free_cleanup) char *log = calloc(1, VERIFIER_LOG_BYTES);
@@ -122,20 +152,9 @@ static enum status load(struct sampler *s, struct err *e)
 	if (!s->skeleton)
 		return err_os(e, "open the eBPF programs");
 
-	uint32_t ring = ring_bytes(&s->config, s->possible_cpus);
-	uint64_t seed = 0;
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		return err_os(e, "getrandom");
-	s->skeleton->rodata->config.hash_seed = seed;
-	s->skeleton->rodata->config.only_pid = (uint32_t)s->config.only_pid;
-	s->skeleton->rodata->config.wake_bytes = ring / 2;
-	s->skeleton->rodata->config.copy_stacks = s->events.stack != NULL;
-	s->skeleton->bss->settings.seen_enabled = 1;
-	uint32_t slabs = tables_slabs_max(s->config.table_bytes_max);
-	if (bpf_map__set_max_entries(s->skeleton->maps.events, ring) != 0 ||
-		bpf_map__set_max_entries(s->skeleton->maps.slabs, slabs) != 0)
-		return err_os(e, "size the eBPF maps");
-
+	enum status status = set_up(s, e);
+	if (status != OK)
+		return status;
 	if (profiler_bpf__load(s->skeleton) != 0) {
 		int error = errno;
 		struct str complaint = verifier_complaint(log);
@@ -325,6 +344,7 @@ void sampler_close(struct sampler *s)
 	cpus_free(s->cpus);
 	(void)bpf_link__destroy(s->exec_link);
 	(void)bpf_link__destroy(s->exit_link);
+	(void)bpf_link__destroy(s->switch_link);
 	ring_buffer__free(s->ring);
 	tables_free(s->tables);
 	profiler_bpf__destroy(s->skeleton);
@@ -340,12 +360,19 @@ enum status sampler_start(struct sampler *s, struct err *e)
 {
 	s->started = true;
 	s->cpus_checked_ns = clock_monotonic_ns();
+	if (s->config.off_cpu_probability > 0 && !s->switch_link) {
+		s->switch_link = bpf_program__attach(s->skeleton->progs.thread_switch);
+		if (!s->switch_link)
+			return probe_explain("watching sched_switch", errno, e);
+	}
 	return cpus_update(s->cpus, e);
 }
 
 void sampler_stop(struct sampler *s)
 {
 	s->started = false;
+	(void)bpf_link__destroy(s->switch_link);
+	s->switch_link = NULL;
 	cpus_detach(s->cpus);
 }
 
@@ -383,9 +410,10 @@ static void deliver_seen(struct sampler *s, const struct event_sample *sample)
 static int on_event(void *ctx, void *data, size_t size)
 {
 	struct sampler *s = ctx;
-	const struct event_header *h = data;
-	assert(size >= sizeof(*h));
-	switch (h->type) {
+	uint16_t type;
+	assert(size >= sizeof(type));
+	memcpy(&type, data, sizeof(type)); /* what every event begins with */
+	switch (type) {
 	case EVENT_SAMPLE: {
 		const struct event_sample *sample = data;
 		assert(size >= sizeof(*sample));
@@ -397,6 +425,10 @@ static int on_event(void *ctx, void *data, size_t size)
 	case EVENT_SAMPLE_SEEN:
 		assert(size >= sizeof(struct event_sample));
 		deliver_seen(s, data);
+		break;
+	case EVENT_RESUME:
+		assert(size >= sizeof(struct event_resume));
+		s->events.resume(s->events.ctx, data);
 		break;
 	case EVENT_EXEC:
 	case EVENT_EXIT:
@@ -492,17 +524,16 @@ static void read_counters(struct sampler *s, struct bpf_counters *out)
 	}
 }
 
-static uint32_t verified_insns(int fd, struct sampler_stats *run)
+static void read_program(const struct bpf_program *program, struct sampler_program *out)
 {
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
-	if (bpf_obj_get_info_by_fd(fd, &info, &len) != 0)
-		return 0;
-	if (run) {
-		run->run_count = info.run_cnt;
-		run->run_ns = info.run_time_ns;
-	}
-	return info.verified_insns;
+	(void)snprintf(out->name, sizeof(out->name), "%s", bpf_program__name(program));
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len) != 0)
+		return;
+	out->run_count = info.run_cnt;
+	out->run_ns = info.run_time_ns;
+	out->verified_insns = info.verified_insns;
 }
 
 void sampler_read_stats(struct sampler *s, struct sampler_stats *out)
@@ -520,7 +551,13 @@ void sampler_read_stats(struct sampler *s, struct sampler_stats *out)
 	struct bpf_program *p;
 	bpf_object__for_each_program(p, s->skeleton->obj)
 	{
-		bool sampling = p == s->skeleton->progs.sample_cpu;
-		out->verified_insns += verified_insns(bpf_program__fd(p), sampling ? out : NULL);
+		if (bpf_program__fd(p) < 0 || out->program_count == SAMPLER_PROGRAMS_MAX)
+			continue; /* not loaded */
+		struct sampler_program *program = &out->programs[out->program_count++];
+		read_program(p, program);
+		if (p == s->skeleton->progs.sample_cpu) {
+			out->run_count = program->run_count;
+			out->run_ns = program->run_ns;
+		}
 	}
 }

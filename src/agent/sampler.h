@@ -20,6 +20,9 @@ struct sampler_config {
 	/* Unless 0: only this process and its descendants are sampled (pid as the initial pid
 	 * namespace has it). */
 	int only_pid;
+	/* Of all threads that leave their CPU, the share that is sampled; 0: none, and the
+	 * scheduler is not watched at all. */
+	double off_cpu_probability;
 };
 
 struct sampler;
@@ -37,6 +40,9 @@ struct sampler_events {
 	/* The stack of the sample that comes next from its CPU, which has EVENT_FLAG_STACK. NULL:
 	 * stacks are not copied. */
 	void (*stack)(void *ctx, const struct event_stack *s);
+	/* A thread runs again; its sample, whose state is not ON_CPU, came before. NULL with
+	 * off_cpu_probability 0. */
+	void (*resume)(void *ctx, const struct event_resume *r);
 };
 
 /* What is missing when this fails is in `e`, as by sampler_probe(). */
@@ -70,6 +76,15 @@ bool sampler_find_rule(struct sampler *s, const struct file_key *key, uint64_t f
 	struct unwind_rule *out);
 void sampler_rest(struct sampler *s);
 
+#define SAMPLER_PROGRAMS_MAX 8
+
+struct sampler_program {
+	char name[16];
+	uint32_t verified_insns; /* 0: the kernel does not say (5.16) */
+	uint64_t run_count;      /* with config.stats */
+	uint64_t run_ns;
+};
+
 /* bpf.samples = bpf.delivered + bpf.seen + the bpf.lost_…; what was handed over is
  * bpf.delivered + bpf.seen - lost_seen, once the ring is empty. */
 struct sampler_stats {
@@ -80,8 +95,9 @@ struct sampler_stats {
 	uint64_t table_bytes;    /* in use in slabs */
 	uint64_t kernel_bytes;   /* all maps and programs, as the kernel accounts them */
 	uint64_t evicted_tables;
-	uint64_t run_count; /* of the sampling program, with config.stats */
+	uint64_t run_count; /* of the program that the timer runs, with config.stats */
 	uint64_t run_ns;
-	uint32_t verified_insns; /* all programs together; 0: the kernel does not say (5.16) */
+	struct sampler_program programs[SAMPLER_PROGRAMS_MAX];
+	uint32_t program_count;
 };
 void sampler_read_stats(struct sampler *s, struct sampler_stats *out);

@@ -99,6 +99,21 @@ static const struct cli_option profiling_options[] = {
 	  .at = offsetof(struct cli_profiling_flags, frequency_hz), .value = "HERTZ",
 	  .otherwise = "19", .least = 1, .most = 1000,
 	  .help = "Samples a second and CPU. A prime does not beat with other timers." },
+	{ .name = "off-cpu-threshold", .kind = CLI_SHARE,
+	  .at = offsetof(struct cli_profiling_flags, off_cpu_probability), .value = "0..1",
+	  .otherwise = "0",
+	  .help = "Profile the time that threads are off the CPU, too: the probability that a "
+		  "thread is sampled when it leaves its CPU. 0: none is, and nothing is paid; "
+		  "0.01 is cheap on any host; 1: each one. Time is scaled to what all would have "
+		  "given; its type is parca_agent:wallclock:nanoseconds:samples:count:delta." },
+	{ .name = "off-cpu-min-duration", .kind = CLI_DURATION,
+	  .at = offsetof(struct cli_profiling_flags, off_cpu_min_ns), .value = "DURATION",
+	  .otherwise = "0s", .help = "Leave out what was off the CPU for less." },
+	{ .name = "wall-clock", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, wall_clock),
+	  .help = "Add the time on the CPU to the type of the time off it, with state=\"on-cpu\"; "
+		  "the others are runnable, sleeping, blocked and off-cpu. Needs "
+		  "--off-cpu-threshold." },
 	{ .name = "profiling-duration", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_profiling_flags, duration_ns), .value = "DURATION",
 	  .otherwise = "5s", .help = "How long samples are gathered before they are sent." },
@@ -322,12 +337,19 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 		cli_complain("--profiling-duration: expected 100ms to 10m");
 		return false;
 	}
+	if (f->wall_clock && f->off_cpu_probability <= 0) {
+		cli_complain("--wall-clock: needs --off-cpu-threshold above 0");
+		return false;
+	}
 	if (!settle_dir("cache-path", f->cache_path, cli_cache_path, f->cache))
 		return false;
 	agent_config_default(out);
 	out->node = f->node ? f->node : "";
 	out->cache_dir = f->cache;
 	out->frequency_hz = f->frequency_hz;
+	out->off_cpu_probability = f->off_cpu_probability;
+	out->off_cpu_min_ns = f->off_cpu_min_ns;
+	out->wall_clock = f->wall_clock;
 	out->flush_interval_ns = f->duration_ns;
 	out->table_bytes_max = (uint32_t)f->table_bytes;
 	out->external_labels = f->labels.count ? f->labels.v : NULL;

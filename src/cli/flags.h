@@ -49,6 +49,9 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out);
 struct cli_profiling_flags {
 	const char *node;
 	uint32_t frequency_hz;
+	double off_cpu_probability;
+	int64_t off_cpu_min_ns;
+	bool wall_clock;
 	int64_t duration_ns;
 	struct cli_list labels;
 	struct cli_list env_vars;

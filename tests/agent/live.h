@@ -42,6 +42,7 @@ struct live {
 	VEC(struct live_sample) samples;
 	VEC(uint64_t) frames;
 	VEC(struct event_process) processes;
+	VEC(struct event_resume) resumes;
 	uint64_t rows;
 	struct file_notice last_notice; /* of a sample that ended in an unknown file */
 };
@@ -71,6 +72,13 @@ static inline void live_on_process(void *ctx, const struct event_process *p)
 {
 	struct live *l = ctx;
 	if (!VEC_PUSH(&l->processes, *p))
+		live_fail("memory", NULL);
+}
+
+static inline void live_on_resume(void *ctx, const struct event_resume *r)
+{
+	struct live *l = ctx;
+	if (!VEC_PUSH(&l->resumes, *r))
 		live_fail("memory", NULL);
 }
 
@@ -166,7 +174,7 @@ static inline void live_publish_process(struct live *l, int pid)
 /* A program and the libraries it needs, as the loader finds them. */
 static inline void live_publish_program(struct live *l, const char *path)
 {
-	char command[512], line[512], name[256];
+	char command[1024], line[512], name[256];
 	(void)live_publish_file(l, path);
 	(void)snprintf(command, sizeof(command), "ldd %s 2>/dev/null", path);
 	FILE *f = popen(command, "r");
@@ -195,19 +203,26 @@ static inline void live_publish_vdso(struct live *l)
 	objfile_close(obj);
 }
 
-static inline void live_begin(struct live *l, uint32_t frequency_hz, int only_pid)
+/* With room for tables, and statistics. */
+static inline void live_begin_with(struct live *l, const struct sampler_config *c)
 {
 	struct err e = { 0 };
 	*l = (struct live){ 0 };
-	const struct sampler_config config = { .frequency_hz = frequency_hz,
-		.table_bytes_max = 64u << 20,
-		.stats = true,
-		.only_pid = only_pid };
-	const struct sampler_events events = { l, live_on_sample, live_on_process };
+	struct sampler_config config = *c;
+	config.table_bytes_max = 64u << 20;
+	config.stats = true;
+	const struct sampler_events events = { l, live_on_sample, live_on_process, NULL,
+		live_on_resume };
 	if (sampler_open(&config, &events, &l->sampler, &e) != OK)
 		live_fail("sampler_open", &e);
 	live_publish_vdso(l);
 	live_publish_process(l, getpid());
+}
+
+static inline void live_begin(struct live *l, uint32_t frequency_hz, int only_pid)
+{
+	live_begin_with(
+		l, &(struct sampler_config){ .frequency_hz = frequency_hz, .only_pid = only_pid });
 }
 
 static inline void live_start(struct live *l)
@@ -238,6 +253,7 @@ static inline void live_end(struct live *l)
 	VEC_FREE(&l->samples);
 	VEC_FREE(&l->frames);
 	VEC_FREE(&l->processes);
+	VEC_FREE(&l->resumes);
 }
 
 /* Start a program, whose output goes to `out_fd` (below 0: nowhere). */

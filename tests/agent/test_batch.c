@@ -64,6 +64,10 @@ struct fixture {
 
 static const char *rules_path = "";
 static bool no_cpu;
+static struct {
+	double probability;
+	bool wall_clock;
+} off_cpu;
 
 static void setup(struct fixture *f, const char *const *external)
 {
@@ -77,6 +81,8 @@ static void setup(struct fixture *f, const char *const *external)
 	CHECK(profile_init(&f->got.profile, 64 << 20) == OK);
 	struct batch_config c = { .frequency_hz = 19,
 		.no_cpu = no_cpu,
+		.off_cpu_probability = off_cpu.probability,
+		.wall_clock = off_cpu.wall_clock,
 		.processes = f->processes,
 		.emit = keep,
 		.ctx = &f->got };
@@ -345,7 +351,62 @@ static void leaves_out_what_rules_drop(void **state)
 	unlink(path);
 }
 
-TEST_MAIN(cmocka_unit_test(makes_locations_of_frames),
+static struct str type_of(const struct profile *p, const struct profile_sample *x, struct buf *out)
+{
+	buf_clear(out);
+	profile_type_write(out, p, &p->types.v[p->heads.v[x->head].type]);
+	return buf_view(out);
+}
+
+/* A tenth of the switches is sampled; the samples of the CPU are in the wall clock too. */
+static void counts_time_off_the_cpu(void **state)
+{
+	(void)state;
+	struct fixture f;
+	off_cpu.probability = 0.1;
+	off_cpu.wall_clock = true;
+	setup(&f, NULL);
+	off_cpu.probability = 0;
+	off_cpu.wall_clock = false;
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 2);
+	s->frames[0] = frame(2, 0x1234);
+	s->frames[1] = frame(3, 0x2000);
+	batch_add(f.batch, s);
+	s->h.flags = THREAD_SLEEPING << EVENT_STATE_SHIFT;
+	batch_add_off_cpu(f.batch, s, 3000);
+	s->h.flags = THREAD_BLOCKED << EVENT_STATE_SHIFT;
+	batch_add_off_cpu(f.batch, s, 50);
+	(void)batch_finish(f.batch);
+	const struct profile *p = &f.got.profile;
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, 1000);
+	CHECK(f.got.messages == 1 && p->samples.len == 4 && f.got.samples == 4);
+	uint32_t seen = 0;
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct profile_sample *x = &p->samples.v[i];
+		CHECK(x->stack == p->samples.v[0].stack);
+		if (x->value == 1) {
+			CHECK_STR(type_of(p, x, &text),
+				"parca_agent:samples:count:cpu:nanoseconds:delta");
+			CHECK(!has_label(p, x->own, "state", "on-cpu"));
+			seen |= 1;
+			continue;
+		}
+		CHECK_STR(type_of(p, x, &text),
+			"parca_agent:wallclock:nanoseconds:samples:count:delta");
+		CHECK(has_label(p, x->own, "thread_name", "worker"));
+		seen |= x->value == NS_PER_SEC / 19 && has_label(p, x->own, "state", "on-cpu") ? 2
+			: x->value == 30000 && has_label(p, x->own, "state", "sleeping")       ? 4
+			: x->value == 500 && has_label(p, x->own, "state", "blocked")          ? 8
+											       : 0;
+	}
+	CHECK(seen == 15);
+	const struct batch_metrics *m = batch_metrics(f.batch);
+	CHECK(metric_get(&m->samples) == 3 && metric_get(&m->off_cpu) == 2);
+	teardown(&f);
+}
+
+TEST_MAIN(cmocka_unit_test(counts_time_off_the_cpu), cmocka_unit_test(makes_locations_of_frames),
 	cmocka_unit_test(places_frames_of_files_read_late), cmocka_unit_test(labels_each_sample),
 	cmocka_unit_test(shows_what_is_missing), cmocka_unit_test(keeps_the_deepest_stack_whole),
 	cmocka_unit_test(splits_and_loses_nothing), cmocka_unit_test(splits_by_bytes),

@@ -63,6 +63,7 @@ static void applies(void **state)
 		"verb --storage-path %s/a/b --cache-path %s/c --storage-memory 1GiB "
 		"--storage-retention-time 2d --storage-retention-size 5GB --http-address :1 "
 		"--profiling-cpu-sampling-frequency 99 --profiling-duration 1s --node n "
+		"--off-cpu-threshold 0.5 --off-cpu-min-duration 1ms --wall-clock "
 		"--metadata-external-labels a=1;b=x=y --metadata-external-labels c= "
 		"--bpf-table-memory 64MiB --debug-directories /x:/y --enable-admin-api "
 		"--storage-retention type=\"a:*\"=7d/1GB;tenant=\"t\"=2d --storage-retention "
@@ -89,6 +90,8 @@ static void applies(void **state)
 	CHECK_STR(str_of(agent.cache_dir), path);
 	CHECK_STR(str_of(agent.node), "n");
 	CHECK(agent.frequency_hz == 99 && agent.flush_interval_ns == NS_PER_SEC);
+	CHECK(agent.off_cpu_probability == 0.5 && agent.off_cpu_min_ns == NS_PER_MS);
+	CHECK(agent.wall_clock);
 	CHECK(agent.table_bytes_max == 64 << 20 && agent.handover_fd == -1 && agent.ready_fd == -1);
 	CHECK_STR(str_of(agent.external_labels[0]), "a=1");
 	CHECK_STR(str_of(agent.external_labels[1]), "b=x=y");
@@ -130,6 +133,8 @@ static const struct {
 	{ "tables too small", "--bpf-table-memory 1MiB", "--bpf-table-memory: expected 4MiB to 2GiB" },
 	{ "tables too large", "--bpf-table-memory 1TiB", "--bpf-table-memory: expected" },
 	{ "duration too short", "--profiling-duration 1ms", "--profiling-duration: expected 100ms to 10m" },
+	{ "off-CPU probability", "--off-cpu-threshold 1.5", "'1.5' is not a number from 0 to 1" },
+	{ "wall clock alone", "--wall-clock", "--wall-clock: needs --off-cpu-threshold" },
 	{ "log level", "--log-level loud", "--log-level: 'loud' is not one of: error warn info debug" },
 	{ "storage that cannot be", "--storage-path /proc/no/such", "--storage-path: " },
 	{ "cache that cannot be", "--cache-path /proc/no/such", "--cache-path: " },

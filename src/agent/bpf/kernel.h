@@ -82,7 +82,13 @@ struct signal_struct {
 	} live; /* threads that have not begun to exit */
 };
 
+/* Renamed in Linux 5.14 (commit 2f064a59a11f). */
+struct task_struct___state {
+	long state;
+};
+
 struct task_struct {
+	unsigned int __state;
 	void *stack;
 	unsigned int flags;
 	struct mm_struct *mm;
@@ -143,7 +149,11 @@ struct bpf_perf_event_data {
 #define X86_VSYSCALL_BYTES 0x1000
 
 #define KERNEL_PF_KTHREAD 0x00200000 /* include/linux/sched.h; the same since 2.6.27 */
-#define KERNEL_VM_EXEC 0x00000004    /* include/linux/mm.h */
+/* The same since 4.14. Bits of __state; 0: it runs or could. */
+#define KERNEL_TASK_INTERRUPTIBLE 0x0001
+#define KERNEL_TASK_UNINTERRUPTIBLE 0x0002
+#define KERNEL_TASK_DEAD 0x0080
+#define KERNEL_VM_EXEC 0x00000004 /* include/linux/mm.h */
 #define KERNEL_PAGE_SHIFT 12
 
 /* Maple tree nodes, include/linux/maple_tree.h: 256 bytes, the type in bits 3 to 6 of the pointer

@@ -26,6 +26,9 @@
 /* Stack hashes that a CPU remembers to have sent. */
 #define SEEN_SLOTS 1024
 
+/* Threads that are off their CPUs and were sampled then. */
+#define OFF_CPU_THREADS_MAX 32768
+
 /* One known file. `files` maps {inode, dev, 0} to an index here; index 0 is no file. A slot is
  * reused only after all programs that could have seen the old one have ended, and carries its key,
  * so that an element of the hash table that was recycled during the lookup is noticed. */
@@ -42,7 +45,8 @@ struct profiler_config {
 	__u32 only_pid;    /* and its descendants; 0: all */
 	__u32 wake_bytes;  /* ring: wake the reader when more than this waits */
 	__u32 copy_stacks; /* send what is needed to finish a walk later */
-	__u32 pad;
+	/* Of the 2^32 random numbers, the last that has a switch sampled. */
+	__u32 off_cpu_last;
 };
 
 /* Changed while it runs (.bss, shared memory). */

@@ -77,6 +77,14 @@ struct {
 	__type(value, __u64);
 } seen_hashes SEC(".maps");
 
+/* By thread: when it left its CPU. Whoever is here was sampled then. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* OFF_CPU_THREADS_MAX before loading, where it is asked for */
+	__type(key, __u32);
+	__type(value, __u64);
+} off_cpu SEC(".maps");
+
 /* A search in a VMA tree and what it found. Two, because a sample may interrupt an exec hook. */
 enum vma_search_user {
 	VMA_SEARCH_SAMPLE = 0,
@@ -204,4 +212,12 @@ static __always_inline struct bpf_counters *counters_here(void)
 {
 	__u32 zero = 0;
 	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* Wake the reader only when the ring fills faster than its timer empties it. */
+static __always_inline __u64 ring_flags(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes
+		       ? BPF_RB_FORCE_WAKEUP
+		       : BPF_RB_NO_WAKEUP;
 }

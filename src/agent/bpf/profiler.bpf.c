@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * profiler: takes a sample at each timer interrupt of each CPU, and tells of programs that begin
- * and processes that end.
+ * profiler: takes a sample at each timer interrupt of each CPU (and, where it is asked for, of
+ * threads that leave their CPU), and tells of programs that begin and processes that end.
  *
  * Needs Linux 5.10 or later with BTF, x86-64. One object for all of them: what differs between
  * kernels is decided while loading, by what their BTF says.
  *
  * No state is kept for a process: every sample finds its way from the registers alone (walk.h).
- * The programs that sample run in the timer's hard interrupt, so on one CPU they never nest; the
- * `busy` flags hold that also where it is not so (PREEMPT_RT, other events), and count.
+ * The programs that sample run in the timer's hard interrupt, or in the scheduler with interrupts
+ * off, so on one CPU they never nest; the `busy` flags hold that also where it is not so
+ * (PREEMPT_RT, other events), and count.
  */
 #include "maps.h"
+#include "offcpu.h"
 #include "registers.h"
 #include "stack.h"
 #include "vma.h"
@@ -39,14 +41,6 @@ static __always_inline void header_fill(struct event_header *h, enum event_type 
 	h->time_ns = bpf_ktime_get_ns();
 	h->cgroup_id = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(h->comm, sizeof(h->comm));
-}
-
-/* Wake the reader only when the ring fills faster than its timer empties it. */
-static __always_inline __u64 ring_flags(void)
-{
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes
-		       ? BPF_RB_FORCE_WAKEUP
-		       : BPF_RB_NO_WAKEUP;
 }
 
 /* Deeper trees of processes than any shell or build makes. */
@@ -95,10 +89,8 @@ static __always_inline void sample_reset(struct walk *w, struct task_struct *tas
 	__builtin_memset(&w->event.notice, 0, sizeof(w->event.notice));
 }
 
-static __always_inline void sample_kernel_stack(struct bpf_perf_event_data *ctx, struct walk *w)
+static __always_inline void sample_kernel_stack(void *ctx, struct walk *w)
 {
-	if ((ctx->regs.cs & X86_RPL_MASK) == X86_RPL_USER)
-		return;
 	long bytes = bpf_get_stack(ctx, w->frames, KERNEL_STACK_BYTES, 0);
 	if (bytes <= 0)
 		return;
@@ -113,12 +105,13 @@ static __always_inline void sample_kernel_stack(struct bpf_perf_event_data *ctx,
 	w->kernel_count = count;
 }
 
+/* `regs`: those that were interrupted. */
 static __always_inline enum stack_end sample_user_stack(
-	struct bpf_perf_event_data *ctx, struct walk *w, struct task_struct *task)
+	const struct x86_regs *regs, struct walk *w, struct task_struct *task)
 {
 	if (!has_user_stack(w, BPF_CORE_READ(task, flags)))
 		return STACK_END_NONE;
-	enum stack_end end = registers_begin(ctx, task, w);
+	enum stack_end end = registers_begin(regs, task, w);
 	if (end != STACK_END_NONE)
 		return end;
 	if (w->pc == 0 && w->sp == 0) /* a worker of io_uring: has an mm, never ran in user mode */
@@ -126,7 +119,8 @@ static __always_inline enum stack_end sample_user_stack(
 	return walk_user_stack();
 }
 
-static __always_inline void sample_send(struct walk *w, struct bpf_counters *c)
+/* 0: it is lost, and counted. */
+static __always_inline int sample_send(struct walk *w, struct bpf_counters *c)
 {
 	__u32 frames = w->kernel_count + w->user_count;
 	w->event.stack_hash = w->hash;
@@ -142,11 +136,12 @@ static __always_inline void sample_send(struct walk *w, struct bpf_counters *c)
 	__u64 mark = hash_mix(w->hash, settings.epoch);
 	if (sent && *sent == mark) {
 		w->event.h.type = EVENT_SAMPLE_SEEN;
-		if (bpf_ringbuf_output(&events, &w->event, sizeof(w->event), ring_flags()))
+		if (bpf_ringbuf_output(&events, &w->event, sizeof(w->event), ring_flags())) {
 			c->lost_ring++;
-		else
-			c->seen++;
-		return;
+			return 0;
+		}
+		c->seen++;
+		return 1;
 	}
 	if (sent)
 		w->event.h.flags |= EVENT_FLAG_KEEP;
@@ -155,11 +150,22 @@ static __always_inline void sample_send(struct walk *w, struct bpf_counters *c)
 	__u64 bytes = sizeof(w->event) + frames * sizeof(__u64);
 	if (bpf_ringbuf_output(&events, &w->event, bytes, ring_flags())) {
 		c->lost_ring++;
-		return;
+		return 0;
 	}
 	c->delivered++;
 	if (sent)
 		*sent = mark;
+	return 1;
+}
+
+/* Why the user stack ended is known: note it. */
+static __always_inline void sample_finish(
+	struct walk *w, struct bpf_counters *c, enum stack_end end)
+{
+	w->event.h.stack_end = end;
+	c->stack_end[end & 15]++;
+	c->user_frames += w->user_count;
+	c->kernel_frames += w->kernel_count;
 }
 
 SEC("perf_event")
@@ -185,13 +191,56 @@ int sample_cpu(struct bpf_perf_event_data *ctx)
 	w->busy = 1;
 	struct task_struct *task = current_task();
 	sample_reset(w, task);
+	if ((ctx->regs.cs & X86_RPL_MASK) != X86_RPL_USER)
+		sample_kernel_stack(ctx, w);
+	sample_finish(w, c, sample_user_stack(&ctx->regs, w, task));
+	(void)sample_send(w, c);
+	w->busy = 0;
+	return 0;
+}
+
+/* ---- threads that leave their CPU ---- */
+
+static __always_inline void sample_off_cpu(struct bpf_raw_tracepoint_args *ctx, struct walk *w,
+	struct bpf_counters *c, enum thread_state state)
+{
+	struct task_struct *task = current_task();
+	sample_reset(w, task);
+	__u32 tid = w->event.h.tid;
+	w->event.h.flags = state << EVENT_STATE_SHIFT;
+	/* First the note that ends it: a sample without would never end. */
+	if (bpf_map_update_elem(&off_cpu, &tid, &w->event.h.time_ns, BPF_ANY)) {
+		c->lost_off_cpu++;
+		return;
+	}
 	sample_kernel_stack(ctx, w);
-	enum stack_end end = sample_user_stack(ctx, w, task);
-	w->event.h.stack_end = end;
-	c->stack_end[end & 15]++;
-	c->user_frames += w->user_count;
-	c->kernel_frames += w->kernel_count;
-	sample_send(w, c);
+	sample_finish(w, c, sample_user_stack(NULL, w, task));
+	if (!sample_send(w, c))
+		(void)bpf_map_delete_elem(&off_cpu, &tid);
+}
+
+/* Not loaded unless it is asked for. Arguments: is it preempted, who goes, who comes. */
+SEC("raw_tp/sched_switch")
+int thread_switch(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct bpf_counters *c = counters_here();
+	struct walk *w = walk_here();
+	if (!c || !w)
+		return 0;
+	off_cpu_resume((struct task_struct *)ctx->args[2], c);
+	struct task_struct *task = current_task();
+	__u64 kernel_state = off_cpu_kernel_state(task);
+	if ((__u32)bpf_get_current_pid_tgid() == 0 || !off_cpu_is_chosen(task, kernel_state) ||
+		!is_profiled())
+		return 0;
+	c->samples++;
+	c->off_cpu++;
+	if (w->busy) {
+		c->lost_busy++;
+		return 0;
+	}
+	w->busy = 1;
+	sample_off_cpu(ctx, w, c, off_cpu_state(kernel_state, ctx->args[0] != 0));
 	w->busy = 0;
 	return 0;
 }

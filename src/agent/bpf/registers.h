@@ -59,13 +59,14 @@ static __always_inline void walk_begin_at_registers(struct walk *w)
 	w->pc_is_exact = 1;
 }
 
-/* Fill the walk from the registers. STACK_END_NONE: go on; else why there is no stack to walk. */
+/* Fill the walk from the registers that were interrupted; those of the kernel, or NULL, say nothing
+ * of the user's. STACK_END_NONE: go on; else why there is no stack to walk. */
 static __always_inline enum stack_end registers_begin(
-	const struct bpf_perf_event_data *ctx, struct task_struct *task, struct walk *w)
+	const struct x86_regs *interrupted, struct task_struct *task, struct walk *w)
 {
-	__u64 cs = ctx->regs.cs;
-	if ((cs & X86_RPL_MASK) == X86_RPL_USER) {
-		REGISTERS_FILL(w, ctx->regs);
+	__u64 cs = interrupted ? interrupted->cs : 0;
+	if (interrupted && (cs & X86_RPL_MASK) == X86_RPL_USER) {
+		REGISTERS_FILL(w, *interrupted);
 	} else {
 		struct x86_regs regs;
 		if (!saved_registers(task, &regs))

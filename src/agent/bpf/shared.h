@@ -78,12 +78,33 @@ enum event_type {
 	EVENT_EXEC = 3,        /* a process began another program */
 	EVENT_EXIT = 4,        /* the last thread of a process ended */
 	EVENT_STACK = 5,       /* the stack of the sample that this CPU sends next */
+	EVENT_RESUME = 6,      /* a thread that was sampled when it left its CPU runs again */
 };
 
 /* Private to the sampler: the frames will be asked for again by their hash. */
 #define EVENT_FLAG_KEEP 1
 /* An EVENT_STACK of the same CPU came before: the walk can be finished from it. */
 #define EVENT_FLAG_STACK 2
+/* In the upper half of the flags: what the thread did when the sample was taken. */
+#define EVENT_STATE_SHIFT 4
+#define EVENT_STATE_MASK 0xf0
+
+/* As the label `state` has them. All but ON_CPU are of threads that leave their CPU: the stack is
+ * where they will go on, and how long they were away is told by an EVENT_RESUME. */
+/* clang-format off */
+#define THREAD_STATE_LIST(X)                                                             \
+	X(ON_CPU, 0, "on-cpu")     /* interrupted by the timer */                        \
+	X(RUNNABLE, 1, "runnable") /* it could run, and another one does */              \
+	X(SLEEPING, 2, "sleeping") /* waits, and a signal would wake it */               \
+	X(BLOCKED, 3, "blocked")   /* waits for a disk and such: no signal wakes it */   \
+	X(OFF_CPU, 4, "off-cpu")   /* stopped, traced, frozen */
+/* clang-format on */
+enum thread_state {
+#define THREAD_STATE_ENUM(name, number, text) THREAD_##name = number,
+	THREAD_STATE_LIST(THREAD_STATE_ENUM)
+#undef THREAD_STATE_ENUM
+		THREAD_STATE_COUNT
+};
 
 struct event_header {
 	__u16 type;     /* enum event_type */
@@ -97,6 +118,12 @@ struct event_header {
 	__u64 cgroup_id;        /* inode of the cgroup v2 directory */
 	char comm[16];          /* of the thread */
 };
+
+static inline enum thread_state event_state(const struct event_header *h)
+{
+	unsigned state = (h->flags & EVENT_STATE_MASK) >> EVENT_STATE_SHIFT;
+	return state < THREAD_STATE_COUNT ? (enum thread_state)state : THREAD_OFF_CPU;
+}
 
 /* The file in which a stack ended with NO_FILE, or the executable of an EXEC event, so that user
  * space can bind it: open /proc/PID/map_files/start-end and it is this key. */
@@ -155,16 +182,29 @@ struct event_process {
 	struct file_notice notice; /* EXEC: the new executable, vma_start 0 when not mapped yet */
 };
 
+/* Has no event_header. */
+struct event_resume {
+	__u16 type;
+	__u16 pad;
+	__u32 tid;
+	__u64 left_ns; /* time_ns of the sample that was taken then */
+	__u64 time_ns;
+};
+
 /* Per-CPU counters of the BPF program. samples = delivered + seen + Σ lost. */
 /* clang-format off */
 #define BPF_COUNTER_LIST(X)                                                        \
-	X(samples, "timer interrupts in a task")                                   \
+	X(samples, "timer interrupts in a task, and threads that left a CPU")      \
+	X(off_cpu, "samples of threads that left a CPU")                           \
 	X(idle, "timer interrupts in the idle task (not samples)")                 \
 	X(delivered, "samples written to the ring with their frames")              \
 	X(seen, "samples written to the ring by their hash")                       \
 	X(lost_ring, "samples lost: the ring was full")                            \
 	X(lost_busy, "samples lost: this CPU was inside the program already")      \
 	X(lost_excluded, "samples of tasks that are not profiled")                 \
+	X(lost_off_cpu, "samples lost: too many threads were off their CPUs")      \
+	X(resumed, "threads that ran again after such a sample")                   \
+	X(resumed_lost, "of these, not told: the ring was full")                   \
 	X(user_frames, "user frames walked")                                       \
 	X(kernel_frames, "kernel frames walked")                                   \
 	X(vma_walks, "searches in a VMA tree")                                     \

@@ -56,8 +56,8 @@ static const struct bpf_counters *counted(void)
 static void check_conservation(void)
 {
 	const struct bpf_counters *c = counted();
-	CHECK(c->samples ==
-		c->delivered + c->seen + c->lost_ring + c->lost_busy + c->lost_excluded);
+	CHECK(c->samples == c->delivered + c->seen + c->lost_ring + c->lost_busy +
+				    c->lost_excluded + c->lost_off_cpu);
 }
 
 static uint32_t random_below(uint32_t *state, uint32_t limit)

@@ -33,6 +33,11 @@ struct shim_file {
 	uint32_t slot;
 };
 
+struct shim_left {
+	uint32_t tid;
+	uint64_t time_ns;
+};
+
 static struct {
 	bool has_maple_tree;
 	bool has_task_pt_regs;
@@ -50,6 +55,10 @@ static struct {
 	struct shim_file files[16];
 	uint32_t file_count;
 	struct shim_map inner;
+	uint32_t random; /* the next random number */
+	bool has_new_state;
+	struct shim_left left[4]; /* the map `off_cpu`, full with so many */
+	uint32_t left_count;
 	uint8_t *events[SHIM_EVENTS_MAX]; /* exact size each */
 	size_t event_bytes[SHIM_EVENTS_MAX];
 	uint64_t event_flags[SHIM_EVENTS_MAX];
@@ -82,8 +91,51 @@ static void *shim_value(void *map, uint32_t index)
 	abort();
 }
 
+static struct shim_left *shim_left_find(const void *key)
+{
+	for (uint32_t i = 0; i < shim.left_count; i++) {
+		if (memcmp(&shim.left[i].tid, key, sizeof(uint32_t)) == 0)
+			return &shim.left[i];
+	}
+	return NULL;
+}
+
+long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t flags)
+{
+	struct shim_left *at = shim_left_find(key);
+	if (map != (void *)&off_cpu || flags != BPF_ANY)
+		abort();
+	if (!at && shim.left_count == sizeof(shim.left) / sizeof(shim.left[0]))
+		return -7; /* E2BIG */
+	if (!at)
+		at = &shim.left[shim.left_count++];
+	memcpy(&at->tid, key, sizeof(at->tid));
+	memcpy(&at->time_ns, value, sizeof(at->time_ns));
+	return 0;
+}
+
+long bpf_map_delete_elem(void *map, const void *key)
+{
+	struct shim_left *at = shim_left_find(key);
+	if (map != (void *)&off_cpu)
+		abort();
+	if (!at)
+		return -2; /* ENOENT */
+	*at = shim.left[--shim.left_count];
+	return 0;
+}
+
+uint32_t bpf_get_prandom_u32(void)
+{
+	return shim.random;
+}
+
 void *bpf_map_lookup_elem(void *map, const void *key)
 {
+	if (map == (void *)&off_cpu) {
+		struct shim_left *at = shim_left_find(key);
+		return at ? &at->time_ns : NULL;
+	}
 	if (map == (void *)&files) {
 		for (uint32_t i = 0; i < shim.file_count; i++) {
 			if (memcmp(&shim.files[i].key, key, sizeof(struct file_key)) == 0)
@@ -205,6 +257,8 @@ int shim_field_exists(const char *field)
 {
 	if (strcmp(field, "mm_mt") == 0)
 		return shim.has_maple_tree;
+	if (strcmp(field, "__state") == 0)
+		return shim.has_new_state;
 	abort();
 }
 
@@ -274,4 +328,5 @@ static void shim_begin(void)
 		abort();
 	shim.has_maple_tree = true;
 	shim.has_task_pt_regs = true;
+	shim.has_new_state = true;
 }

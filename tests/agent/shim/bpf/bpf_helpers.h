@@ -18,6 +18,9 @@
 #endif
 
 void *bpf_map_lookup_elem(void *map, const void *key);
+long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t flags);
+long bpf_map_delete_elem(void *map, const void *key);
+uint32_t bpf_get_prandom_u32(void);
 long bpf_probe_read_kernel(void *out, uint32_t bytes, const void *from);
 long bpf_probe_read_user(void *out, uint32_t bytes, const void *from);
 uint64_t bpf_ktime_get_ns(void);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * offcpu: where threads leave their CPU, and for how long.
+ *
+ * The scheduler's tracepoint runs in the thread that leaves, with interrupts off: its memory is
+ * there to be walked, and no timer's sample can come between. The sample is sent at once; the map
+ * `off_cpu` keeps only when it was, and when the thread gets a CPU again, that is told. User space
+ * puts the two together.
+ *
+ * A thread that is not in the map costs one look into it when it comes, and a random number when it
+ * goes.
+ */
+#pragma once
+
+#include "maps.h"
+
+static __always_inline enum thread_state off_cpu_state(__u64 kernel_state, int is_preempted)
+{
+	if (is_preempted || kernel_state == 0)
+		return THREAD_RUNNABLE;
+	if (kernel_state & KERNEL_TASK_INTERRUPTIBLE)
+		return THREAD_SLEEPING;
+	if (kernel_state & KERNEL_TASK_UNINTERRUPTIBLE)
+		return THREAD_BLOCKED;
+	return THREAD_OFF_CPU;
+}
+
+static __always_inline __u64 off_cpu_kernel_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(struct task_struct, __state))
+		return BPF_CORE_READ(task, __state);
+	return BPF_CORE_READ((struct task_struct___state *)task, state);
+}
+
+/* Is the switch of this thread to be sampled? Kernel threads, which mostly wait for work, are not;
+ * nor is one that has ended. */
+static __always_inline int off_cpu_is_chosen(struct task_struct *task, __u64 kernel_state)
+{
+	if (bpf_get_prandom_u32() > config.off_cpu_last)
+		return 0;
+	return !(kernel_state & KERNEL_TASK_DEAD) &&
+	       !(BPF_CORE_READ(task, flags) & KERNEL_PF_KTHREAD);
+}
+
+/* `task` is about to run. */
+static __always_inline void off_cpu_resume(struct task_struct *task, struct bpf_counters *c)
+{
+	struct event_resume e = { .type = EVENT_RESUME };
+	__u32 tid = BPF_CORE_READ(task, pid);
+	const __u64 *left = tid ? bpf_map_lookup_elem(&off_cpu, &tid) : NULL;
+	if (!left)
+		return;
+	e.tid = tid;
+	e.left_ns = *left;
+	e.time_ns = bpf_ktime_get_ns();
+	(void)bpf_map_delete_elem(&off_cpu, &tid);
+	c->resumed++;
+	if (bpf_ringbuf_output(&events, &e, sizeof(e), ring_flags()))
+		c->resumed_lost++;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * offcpu: how long threads were off their CPUs. Keeps the sample that was taken when a thread left,
+ * until the thread runs again; then it is handed on with the time in between. Private to agent/.
+ * Not thread safe: the poll thread's.
+ *
+ * A thread that stays away is not forgotten until it is back: once a minute, and at the end, what
+ * it has been away since is handed on as a piece.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/metrics.h"
+
+/* Threads that are away, and bytes of their stacks (each stack once): what is over is lost. */
+#define OFFCPU_THREADS_MAX 32768
+#define OFFCPU_STACK_BYTES_MAX ((size_t)16 << 20)
+#define OFFCPU_PIECE_NS (60 * NS_PER_SEC)
+/* So long the end of a stay waits for its sample, which may be with deferred.h. */
+#define OFFCPU_WAIT_NS (20 * NS_PER_SEC)
+
+struct offcpu_config {
+	int64_t min_ns; /* shorter stays are left out */
+	/* `s->h.time_ns` is the end of the stay, or of the piece. */
+	void (*emit)(void *ctx, const struct event_sample *s, int64_t away_ns);
+	void *ctx;
+};
+
+#define OFFCPU_METRICS(X)                                                                     \
+	X(stays, COUNTER, "firn_agent_off_cpu_stays_total",                                   \
+		"Threads that were sampled when they left a CPU, and ran again.")             \
+	X(pieces, COUNTER, "firn_agent_off_cpu_pieces_total",                                 \
+		"Pieces of stays that were not over yet.")                                    \
+	X(too_short, COUNTER, "firn_agent_off_cpu_short_total",                               \
+		"Stays that were shorter than what is asked for.")                            \
+	X(lost, COUNTER, "firn_agent_off_cpu_lost_total",                                     \
+		"Samples lost: too many threads were away, or the end of their stay was not " \
+		"told.")                                                                      \
+	X(waiting, GAUGE, "firn_agent_off_cpu_threads", "Threads that are away.")
+struct offcpu_metrics {
+	OFFCPU_METRICS(METRIC_FIELD)
+};
+
+struct offcpu;
+
+NODISCARD enum status offcpu_new(const struct offcpu_config *c, struct offcpu **out, struct err *e);
+void offcpu_free(struct offcpu *o);
+/* A thread left its CPU (event_state() is not ON_CPU). Copied. May emit. */
+void offcpu_left(struct offcpu *o, const struct event_sample *s);
+/* It runs again. May come before its sample. May emit. */
+void offcpu_resume(struct offcpu *o, const struct event_resume *r);
+/* Now and then: emits pieces of long stays. `resumed_lost`: how often the end of a stay was lost so
+ * far; when it grew nobody knows whose, and all who are away are forgotten. */
+void offcpu_tick(struct offcpu *o, int64_t now_ns, uint64_t resumed_lost);
+/* The end: emits what is left, up to now. */
+void offcpu_finish(struct offcpu *o, int64_t now_ns);
+const struct offcpu_metrics *offcpu_metrics(const struct offcpu *o);
+void offcpu_write_metrics(const struct offcpu *o, struct buf *out);
