@@ -7,14 +7,20 @@
 #include "base/clock.h"
 #include "net/internal.h"
 
+#include <ctype.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <errno.h>
 
 #define ADDRESSES_MAX 8
-#define ANSWER_MAX NET_ANSWER_MAX
+#define OWN_HEADERS_MAX 8 /* of one call */
+
+struct kept_header {
+	char *name, *value;
+};
 
 struct net_client {
 	char *address;
@@ -24,7 +30,10 @@ struct net_client {
 	bool http2;
 	bool used;   /* a request was answered on this connection */
 	bool secure; /* https */
-	const char *pinned;
+	struct net_tls_trust trust;
+	struct kept_header headers[NET_CLIENT_HEADERS_MAX];
+	size_t header_count;
+	size_t answer_max;
 	struct net_tls_conn *tls; /* with `secure`, while connected */
 	struct http_client *http;
 	uint8_t scratch[HTTP_FEED_MAX];
@@ -54,6 +63,7 @@ enum status net_client_new(const char *address, struct net_client **out, struct 
 		return err_set(e, E_NOMEM, "client");
 	}
 	c->fd = -1;
+	c->answer_max = NET_ANSWER_MAX;
 	c->secure = secure;
 	c->address = copy;
 	snprintf(c->authority, sizeof(c->authority), "%.*s", STR_ARG(host));
@@ -78,7 +88,72 @@ static void disconnect(struct net_client *c)
 
 void net_client_pin(struct net_client *c, const char *cert_file)
 {
-	c->pinned = cert_file;
+	c->trust = (struct net_tls_trust){ .ca_file = cert_file, .any_name = true };
+}
+
+void net_client_trust(struct net_client *c, const char *ca_file)
+{
+	c->trust = (struct net_tls_trust){ .ca_file = ca_file };
+}
+
+void net_client_trust_anybody(struct net_client *c)
+{
+	c->trust = (struct net_tls_trust){ .anybody = true };
+}
+
+void net_client_limit(struct net_client *c, size_t answer_bytes_max)
+{
+	size_t max = MIN(answer_bytes_max, NET_ANSWER_MAX);
+	if (c->answer_max != max)
+		disconnect(c);
+	c->answer_max = max;
+}
+
+static void drop_header(struct net_client *c, size_t i)
+{
+	free(c->headers[i].name);
+	free(c->headers[i].value);
+	c->headers[i] = c->headers[--c->header_count];
+}
+
+static bool header_name_ok(const char *name)
+{
+	for (const char *p = name; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
+			return false;
+	return name[0] != 0;
+}
+
+static bool header_value_ok(const char *value)
+{
+	for (const char *p = value; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7F)
+			return false;
+	return true;
+}
+
+enum status net_client_header(
+	struct net_client *c, const char *name, const char *value, struct err *e)
+{
+	for (size_t i = 0; i < c->header_count; i++)
+		if (strcasecmp(c->headers[i].name, name) == 0)
+			drop_header(c, i--);
+	if (!value)
+		return OK;
+	if (!header_name_ok(name) || !header_value_ok(value))
+		return err_set(e, E_INVALID, "\"%s\" is no header", name);
+	if (c->header_count == NET_CLIENT_HEADERS_MAX)
+		return err_set(e, E_LIMIT, "more than %d headers", NET_CLIENT_HEADERS_MAX);
+	struct kept_header h = { strdup(name), strdup(value) };
+	if (!h.name || !h.value) {
+		free(h.name);
+		free(h.value);
+		return err_set(e, E_NOMEM, "header");
+	}
+	for (char *p = h.name; *p; p++) /* HTTP/2 has no others */
+		*p = (char)tolower((unsigned char)*p);
+	c->headers[c->header_count++] = h;
+	return OK;
 }
 
 void net_client_free(struct net_client *c)
@@ -86,6 +161,8 @@ void net_client_free(struct net_client *c)
 	if (!c)
 		return;
 	disconnect(c);
+	while (c->header_count)
+		drop_header(c, 0);
 	free(c->address);
 	free(c);
 }
@@ -160,9 +237,9 @@ static enum status ensure_connected(
 	c->http2 = http2;
 	c->used = false;
 	if (c->secure)
-		s = net_tls_connect(c->pinned, c->pinned ? NULL : c->host, http2, &c->tls, e);
+		s = net_tls_connect(&c->trust, c->host, http2, &c->tls, e);
 	if (s == OK)
-		s = http_client_new(http2, ANSWER_MAX, &c->http);
+		s = http_client_new(http2, c->answer_max, &c->http);
 	if (s != OK)
 		disconnect(c);
 	return s;
@@ -276,13 +353,21 @@ struct call {
 static enum status run_call(struct net_client *c, bool http2, const struct call *call,
 	int64_t deadline_ns, struct err *e)
 {
+	struct http_header headers[OWN_HEADERS_MAX + NET_CLIENT_HEADERS_MAX];
+	size_t count = 0;
+	assert(call->header_count <= OWN_HEADERS_MAX);
+	for (size_t i = 0; i < call->header_count; i++)
+		headers[count++] = call->headers[i];
+	for (size_t i = 0; i < c->header_count; i++)
+		headers[count++] = (struct http_header){ str_of(c->headers[i].name),
+			str_of(c->headers[i].value) };
 	for (int attempt = 0;; attempt++) {
 		enum status s = ensure_connected(c, http2, deadline_ns, e);
 		if (s != OK)
 			return s;
 		bool kept = c->used;
 		s = http_client_start(c->http, call->method, str_of(c->authority), call->target,
-			call->headers, call->header_count, call->prefix, call->body, e);
+			headers, count, call->prefix, call->body, e);
 		if (s == OK)
 			s = exchange(c, deadline_ns, e);
 		if (s == OK) {
@@ -371,11 +456,11 @@ static enum status take_answer(struct net_client *c, struct buf *out, struct err
 	}
 	struct str body = http_client_body(c->http), message;
 	struct http_grpc_frame f;
-	s = http_grpc_next(&body, ANSWER_MAX, &f, e);
+	s = http_grpc_next(&body, c->answer_max, &f, e);
 	if (s == E_UNAVAILABLE || (s == OK && body.len))
 		return err_set(e, E_IO, "the answer is not one whole message");
 	CLEANUP(buf_deinit) struct buf scratch;
-	buf_init(&scratch, ANSWER_MAX);
+	buf_init(&scratch, c->answer_max);
 	if (s == OK)
 		s = http_grpc_message(
 			&f, http_client_header(c->http, "grpc-encoding"), &scratch, &message, e);

@@ -205,8 +205,14 @@ NODISCARD enum status net_tls_new(
 void net_tls_free(struct net_tls *t);
 /* NULL: no memory. */
 struct net_tls_conn *net_tls_accept(struct net_tls *t, struct net_metrics *metrics);
-/* The client's side. `ca_file` NULL: what this host trusts; `host` NULL: whatever its name. */
-NODISCARD enum status net_tls_connect(const char *ca_file, const char *host, bool http2,
+/* Whom a client trusts. */
+struct net_tls_trust {
+	const char *ca_file; /* PEM; NULL: what this host trusts */
+	bool any_name;       /* the server's certificate may be for another name */
+	bool anybody;        /* nothing is checked */
+};
+/* The client's side. */
+NODISCARD enum status net_tls_connect(const struct net_tls_trust *t, const char *host, bool http2,
 	struct net_tls_conn **out, struct err *e);
 /* Why net_tls_failed(). */
 const char *net_tls_why(const struct net_tls_conn *c);

@@ -193,6 +193,18 @@ struct net_client;
 NODISCARD enum status net_client_new(const char *address, struct net_client **out, struct err *e);
 /* https: trust this certificate, or what it has signed, under whatever name. The text is kept. */
 void net_client_pin(struct net_client *c, const char *cert_file);
+/* https: trust what the authorities in this file (PEM) have signed, and not the host's; the name is
+ * checked. The text is kept. */
+void net_client_trust(struct net_client *c, const char *ca_file);
+/* https: trust whoever answers. */
+void net_client_trust_anybody(struct net_client *c);
+/* Sent with each request from now on; a header of that name is replaced, NULL takes it out. Both
+ * are copied. E_LIMIT: more than NET_CLIENT_HEADERS_MAX; E_INVALID: not a header. */
+#define NET_CLIENT_HEADERS_MAX 16
+NODISCARD enum status net_client_header(
+	struct net_client *c, const char *name, const char *value, struct err *e);
+/* Longer answers are refused with E_LIMIT; NET_ANSWER_MAX unless said. */
+void net_client_limit(struct net_client *c, size_t answer_bytes_max);
 void net_client_free(struct net_client *c);
 /* gRPC unary over HTTP/2 (cleartext, prior knowledge). `path` is "/package.Service/Method". OK when
  * grpc-status is 0; else the status of the answer (E_UNAVAILABLE when there was none) and its text

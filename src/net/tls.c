@@ -205,21 +205,41 @@ static struct net_tls_conn *conn_new(SSL_CTX *ctx)
 
 /* ---- the client's context ---- */
 
-static enum status trust(SSL_CTX *ctx, const char *ca_file, struct err *e)
+static enum status trust(SSL_CTX *ctx, const struct net_tls_trust *t, struct err *e)
 {
-	if (!ca_file)
+	if (t->anybody)
+		return OK;
+	if (!t->ca_file)
 		return SSL_CTX_set_default_verify_paths(ctx) == 1
 			       ? OK
 			       : fail(e, "certificate authorities", "of this host");
-	if (SSL_CTX_load_verify_locations(ctx, ca_file, NULL) != 1)
-		return fail(e, "certificate authority", ca_file);
+	if (SSL_CTX_load_verify_locations(ctx, t->ca_file, NULL) != 1)
+		return fail(e, "certificate authority", t->ca_file);
 	/* The server's own certificate is enough, whoever signed it. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
 	return OK;
 }
 
-enum status net_tls_connect(
-	const char *ca_file, const char *host, bool http2, struct net_tls_conn **out, struct err *e)
+/* The name that is asked for and, unless any will do, checked. */
+static bool expect_name(SSL *ssl, const char *host, bool check)
+{
+	/* An address is checked as one, and not sent as a name. */
+	X509_VERIFY_PARAM *ours = X509_VERIFY_PARAM_new();
+	bool ip = ours && X509_VERIFY_PARAM_set1_ip_asc(ours, host) == 1;
+	X509_VERIFY_PARAM_free(ours);
+	/* As SSL_set_tlsext_host_name(), whose cast drops a const. */
+	void *name = (void *)(uintptr_t)host;
+	if (!ip &&
+		SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name) != 1)
+		return false;
+	if (!check)
+		return true;
+	return ip ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1
+		  : SSL_set1_host(ssl, host) == 1;
+}
+
+enum status net_tls_connect(const struct net_tls_trust *t, const char *host, bool http2,
+	struct net_tls_conn **out, struct err *e)
 {
 	ERR_clear_error();
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -227,26 +247,17 @@ enum status net_tls_connect(
 		return err_set(e, E_NOMEM, "TLS");
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-	enum status s = trust(ctx, ca_file, e);
+	SSL_CTX_set_verify(ctx, t->anybody ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+	enum status s = trust(ctx, t, e);
 	struct net_tls_conn *c = s == OK ? conn_new(ctx) : NULL;
 	SSL_CTX_free(ctx);
 	if (!c)
 		return s != OK ? s : err_set(e, E_NOMEM, "TLS");
 	const char *alpn = http2 ? "\2h2" : "\10http/1.1";
 	(void)SSL_set_alpn_protos(c->ssl, (const unsigned char *)alpn, (unsigned)strlen(alpn));
-	if (host) {
-		/* An address is checked as one, and not sent as a name. */
-		X509_VERIFY_PARAM *param = SSL_get0_param(c->ssl);
-		bool ip = X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
-		/* As SSL_set_tlsext_host_name(), whose cast drops a const. */
-		void *name = (void *)(uintptr_t)host;
-		if (!ip && (SSL_set1_host(c->ssl, host) != 1 ||
-				   SSL_ctrl(c->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
-					   TLSEXT_NAMETYPE_host_name, name) != 1)) {
-			net_tls_conn_free(c);
-			return err_set(e, E_INVALID, "%s is not a host's name", host);
-		}
+	if (!expect_name(c->ssl, host, !t->any_name && !t->anybody)) {
+		net_tls_conn_free(c);
+		return err_set(e, E_INVALID, "%s is not a host's name", host);
 	}
 	ERR_clear_error();
 	SSL_set_connect_state(c->ssl);

@@ -29,6 +29,9 @@ static void peer_show(void *ctx, const struct net_request *r, struct net_respons
 	atomic_fetch_add(&peer_calls, 1);
 	buf_printf(&out->body, "%.*s %.*s?%.*s", STR_ARG(r->method), STR_ARG(r->path),
 		STR_ARG(r->query));
+	struct str own = net_header_find(r, "x-own");
+	if (own.len)
+		buf_printf(&out->body, " %.*s", STR_ARG(own));
 	out->content_type = "text/plain";
 	snprintf(out->headers, sizeof(out->headers), "X-Shown: yes\r\nX-Two: 2\r\n");
 }

@@ -90,6 +90,43 @@ static void gets(void **state)
 	net_server_stop(s);
 }
 
+static void sends_headers_of_its_own(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct net_client *c = client_of(net_server_address(s));
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 64 << 20);
+	struct err e;
+	int code;
+	CHECK_OK(net_client_header(c, "X-Own", "one", &e), &e);
+	CHECK_OK(net_client_header(c, "x-own", "two", &e), &e);
+	CHECK_OK(net_client_get(c, "/show/x", MINUTE, &code, &out, &e), &e);
+	CHECK_STR(buf_view(&out), "GET /show/x? two");
+	CHECK_OK(net_client_header(c, "X-OWN", NULL, &e), &e);
+	buf_clear(&out);
+	CHECK_OK(net_client_get(c, "/show/x", MINUTE, &code, &out, &e), &e);
+	CHECK_STR(buf_view(&out), "GET /show/x?");
+	assert_int_equal(net_client_header(c, "a:b", "c", &e), E_INVALID);
+	assert_int_equal(net_client_header(c, "token", "secret\r\nx: y", &e), E_INVALID);
+	CHECK(!strstr(e.text, "secret"));
+	for (int i = 0; i < NET_CLIENT_HEADERS_MAX; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "h%d", i);
+		CHECK_OK(net_client_header(c, name, "x", &e), &e);
+	}
+	assert_int_equal(net_client_header(c, "more", "x", &e), E_LIMIT);
+	bool retry;
+	buf_clear(&out);
+	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
+	net_client_limit(c, 1 << 20);
+	buf_clear(&out);
+	assert_int_equal(net_client_get(c, "/large", MINUTE, &code, &out, &e), E_LIMIT);
+	net_client_free(c);
+	net_server_stop(s);
+}
+
 static void times_out(void **state)
 {
 	(void)state;
@@ -212,6 +249,7 @@ static void refuses_addresses(void **state)
 	net_client_free(c);
 }
 
-TEST_MAIN(cmocka_unit_test(calls), cmocka_unit_test(gets), cmocka_unit_test(times_out),
+TEST_MAIN(cmocka_unit_test(calls), cmocka_unit_test(gets),
+	cmocka_unit_test(sends_headers_of_its_own), cmocka_unit_test(times_out),
 	cmocka_unit_test(reconnects), cmocka_unit_test(meets_other_servers),
 	cmocka_unit_test(refuses_addresses))
