@@ -45,6 +45,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(memchr(stat.comm, 0, sizeof(stat.comm)));
 	inside(procfs_container_id(text));
 	inside(procfs_systemd_unit(text));
+	inside(procfs_systemd_slice(text));
+	struct procfs_container found[PROCFS_CONTAINERS_MAX];
+	size_t count = procfs_containers(text, found);
+	FUZZ_CHECK(count <= PROCFS_CONTAINERS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		FUZZ_CHECK(found[i].id.len > 0);
+		inside(found[i].id);
+		inside(found[i].engine);
+		inside(found[i].space);
+	}
+	char uid[PROCFS_POD_UID_MAX];
+	FUZZ_CHECK(procfs_pod_uid(text, uid).len <= PROCFS_POD_UID_MAX);
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, 1 << 20);
 	struct str path;

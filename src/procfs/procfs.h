@@ -47,11 +47,33 @@ NODISCARD enum status procfs_stat(int pid, struct procfs_stat *out, struct err *
 NODISCARD enum status procfs_cgroup_parse(
 	struct str text, struct arena *a, struct str *out, struct err *e);
 NODISCARD enum status procfs_cgroup(int pid, struct arena *a, struct str *out, struct err *e);
-/* 64 hex digits (or the runtime's other forms) of the container in a cgroup path, for docker,
- * containerd, CRI-O, podman, buildkit and kubernetes, systemd scopes and plain; "" when none. */
+
+enum procfs_container_kind {
+	PROCFS_CONTAINER, /* of docker, containerd, CRI-O, podman, ECS: 64 hex digits, mostly */
+	PROCFS_LXC,       /* a name */
+	PROCFS_BUILDKIT,  /* a name */
+	PROCFS_CONTAINER_MAYBE /* "/NAMESPACE/ID": containerd's way, but not its alone */
+};
+struct procfs_container {
+	enum procfs_container_kind kind;
+	struct str id;
+	struct str engine; /* what stands before the id: "docker", "cri-containerd", "libpod"; "" */
+	struct str space;  /* of PROCFS_CONTAINER_MAYBE: containerd's namespace */
+};
+/* Containers in containers that are told apart; of more, the innermost. */
+#define PROCFS_CONTAINERS_MAX 4
+/* The containers that a control group's path names, innermost first; how many. */
+size_t procfs_containers(
+	struct str cgroup_path, struct procfs_container out[PROCFS_CONTAINERS_MAX]);
+/* The id of the innermost one that is sure to be one; "" when none. */
 struct str procfs_container_id(struct str cgroup_path);
-/* "nginx.service" in "/system.slice/nginx.service"; "" when none. */
+/* The uid of the Kubernetes pod in a path, as the API writes it, in `out`; "" when none. */
+#define PROCFS_POD_UID_MAX 64
+struct str procfs_pod_uid(struct str cgroup_path, char out[PROCFS_POD_UID_MAX]);
+/* The innermost service ("nginx.service"), or scope where there is none ("session-3.scope"), and
+ * the innermost slice ("system.slice"); "" when none. */
 struct str procfs_systemd_unit(struct str cgroup_path);
+struct str procfs_systemd_slice(struct str cgroup_path);
 
 /* Base name of what /proc/PID/exe points to, " (deleted)" cut off. */
 NODISCARD enum status procfs_exe(int pid, struct arena *a, struct str *out, struct err *e);
