@@ -37,6 +37,8 @@
 #define HANDOVER_PATIENCE_NS (2 * NS_PER_SEC)
 /* How long sampling waits for the first pass. */
 #define PRELOAD_PATIENCE_NS (20 * NS_PER_SEC)
+/* How long it waits for what engines say of the containers there are. */
+#define CONTAINERS_PATIENCE_NS (2 * NS_PER_SEC)
 /* The kernel may fail for a while (no memory, a CPU on its way out). */
 #define POLL_FAILURES_NS (60 * NS_PER_SEC)
 /* Share of one CPU for building tables once sampling has begun. */
@@ -49,6 +51,7 @@ struct agent {
 	char node[HOST_NAME_MAX + 1];
 	struct kallsyms *kallsyms;
 	struct metadata *metadata;
+	struct containers *containers;
 	struct processes *processes;
 	struct handover *handover;
 	struct sampler *sampler;
@@ -76,6 +79,7 @@ void agent_config_default(struct agent_config *c)
 		.frequency_hz = 19,
 		.flush_interval_ns = 5 * NS_PER_SEC,
 		.table_bytes_max = 32u << 20,
+		.label_ttl_ns = 600 * NS_PER_SEC,
 		.handover_fd = -1,
 		.ready_fd = -1,
 	};
@@ -234,6 +238,8 @@ static void write_metrics(struct agent *a, struct buf *out)
 	batch_write_metrics(a->batch, out);
 	processes_write_metrics(a->processes, out);
 	metadata_write_metrics(a->metadata, out);
+	if (a->containers)
+		containers_write_metrics(a->containers, out);
 	files_write_metrics(a->files, out);
 	deferred_write_metrics(a->deferred, out);
 	offcpu_write_metrics(a->offcpu, out);
@@ -309,6 +315,7 @@ static void agent_close(struct agent *a)
 	sender_free(a->sender);
 	handover_free(a->handover);
 	processes_free(a->processes);
+	containers_free(a->containers);
 	metadata_free(a->metadata);
 	kallsyms_free(a->kallsyms);
 }
@@ -376,6 +383,25 @@ static enum status open_batch(struct agent *a, struct err *e)
 	return batch_new(&c, &a->batch, e);
 }
 
+static enum status open_processes(struct agent *a, struct err *e)
+{
+	const struct containers_config containers = {
+		.node = a->config.node,
+		.socket_path = a->config.container_socket_path,
+		.kubernetes_address = a->config.kubernetes_address,
+		.kubelet_address = a->config.kubelet_address,
+		.token_file = a->config.kubernetes_token_file,
+		.ca_file = a->config.kubernetes_ca_file,
+		.insecure = a->config.kubernetes_insecure,
+		.ttl_ns = a->config.label_ttl_ns,
+	};
+	enum status s = OK;
+	if (!a->config.no_containers)
+		s = containers_new(&containers, &a->containers, e);
+	const struct processes_config c = { a->metadata, a->containers, a->config.label_ttl_ns };
+	return s == OK ? processes_new(&c, &a->processes, e) : s;
+}
+
 static enum status open_metadata(struct agent *a, struct err *e)
 {
 	const struct metadata_config c = {
@@ -400,7 +426,7 @@ static enum status agent_open(struct agent *a, struct err *e)
 	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns, on_away, a };
 	enum status s = open_metadata(a, e);
 	if (s == OK)
-		s = processes_new(a->metadata, &a->processes, e);
+		s = open_processes(a, e);
 	if (s == OK)
 		s = deferred_new(&deferred, &a->deferred, e);
 	if (s == OK)
@@ -431,6 +457,8 @@ static enum status agent_start(struct agent *a, struct err *e)
 	if (s != OK) /* what is not known yet becomes known later */
 		log_warn("sampling begins before every executable is read", "reason=\"%s\"",
 			err_text(e, s));
+	if (a->containers)
+		containers_settle(a->containers, CONTAINERS_PATIENCE_NS);
 	malloc_trim(0);
 	s = sampler_start(a->sampler, e);
 	if (s != OK)

@@ -27,6 +27,15 @@ struct agent_config {
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */
 	const char *config_path; /* YAML with relabel_configs, looked at again; "": none */
+	/* Of container engines and Kubernetes; "" or NULL: where they usually are. */
+	const char *container_socket_path;
+	const char *kubernetes_address;
+	const char *kubelet_address;
+	const char *kubernetes_token_file;
+	const char *kubernetes_ca_file;
+	bool kubernetes_insecure;
+	bool no_containers;   /* nobody is asked */
+	int64_t label_ttl_ns; /* labels of a process are found anew after so long */
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	int only_pid; /* sample only this process and its descendants; 0: all */
 	/* A connected SOCK_SEQPACKET Unix socket on which each new executable is announced and its

@@ -176,6 +176,34 @@ static void put_command_line(const struct metadata_process *p, struct relabel_se
 	relabel_set_put(s, STR("__meta_process_cmdline"), str_make(text, text ? line.len : 0));
 }
 
+static struct str container_value(const struct metadata_process *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->container_count; i++)
+		if (str_eq(p->container[i].name, str_of(name)))
+			return p->container[i].value;
+	return STR("");
+}
+
+/* The names that people use, whoever gave them. */
+static void put_container(const struct metadata_process *p, struct relabel_set *s)
+{
+	static const char *const names[] = { "__meta_kubernetes_pod_container_name",
+		"__meta_docker_container_name", "__meta_podman_container_name",
+		"__meta_containerd_container_name", "__meta_lxc_container_id" };
+	relabel_set_put(s, STR("namespace"), container_value(p, "__meta_kubernetes_namespace"));
+	relabel_set_put(s, STR("pod"), container_value(p, "__meta_kubernetes_pod_name"));
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		struct str name = container_value(p, names[i]);
+		if (!name.len)
+			continue;
+		relabel_set_put(s, STR("container"), name);
+		break;
+	}
+	/* A container's scope says no more than its id. */
+	if (!p->container_id.len)
+		relabel_set_put(s, STR("systemd_unit"), procfs_systemd_unit(p->cgroup));
+}
+
 /* What is there without rules, too. */
 static void put_plain(
 	const struct metadata *m, const struct metadata_process *p, struct relabel_set *s)
@@ -185,6 +213,7 @@ static void put_plain(
 	relabel_set_put(s, STR("executable"), p->executable);
 	relabel_set_put(s, STR("cgroup"), p->cgroup);
 	relabel_set_put(s, STR("container_id"), p->container_id);
+	put_container(p, s);
 	for (const char *const *l = m->config.external_labels; l && *l; l++) {
 		struct str value = str_of(*l), name;
 		/* What is known of the process comes before what is said of the host. */
@@ -202,6 +231,9 @@ static void put_meta(
 	relabel_set_put(s, STR("__meta_process_cgroup"), p->cgroup);
 	relabel_set_put(s, STR("__meta_process_executable_name"), p->executable);
 	relabel_set_put(s, STR("__meta_systemd_unit"), procfs_systemd_unit(p->cgroup));
+	relabel_set_put(s, STR("__meta_systemd_slice"), procfs_systemd_slice(p->cgroup));
+	for (uint32_t i = 0; i < p->container_count; i++)
+		relabel_set_put(s, p->container[i].name, p->container[i].value);
 	relabel_set_put(s, STR("__meta_system_kernel_machine"), str_of(m->system.machine));
 	relabel_set_put(s, STR("__meta_system_kernel_release"), str_of(m->system.release));
 	relabel_set_put(s, STR("__meta_agent_revision"), STR(FIRN_VERSION));

@@ -3,15 +3,19 @@
  * metadata: the labels of a process, from what is known of it, by relabelling rules. Private to
  * agent/. Not thread safe: the poll thread's.
  *
- * The rules see the labels node, comm, executable, cgroup, container_id and the external ones,
- * and, when they ask for them, the meta labels of parca-agent by their names:
+ * Without rules a process has the labels node, comm, executable, cgroup, container_id, the external
+ * ones, and where they are known namespace, pod and container (Kubernetes', Docker's and others'
+ * names), or else systemd_unit. The rules see these and, when they ask for them, the meta labels of
+ * parca-agent by their names:
  *
  *	__meta_process_pid, _ppid, _cmdline (secrets taken out), _cgroup
  *	__meta_process_executable_name
  *	__meta_env_var_NAME              for each name given to --include-env-var
  *	__meta_system_kernel_machine, _release
  *	__meta_agent_revision
- *	__meta_systemd_unit              "nginx.service"
+ *	__meta_systemd_unit, _slice      "nginx.service", "system.slice"
+ *	__meta_kubernetes_…, __meta_docker_…, __meta_podman_…, __meta_containerd_…, __meta_lxc_…
+ *	                                 container/container.h
  *
  * What begins with "__" afterwards is not kept. The command line and the environment of a process
  * are read only if a rule, or the flag, names them.
@@ -21,11 +25,14 @@
 #include "agent/bpf/shared.h"
 #include "base/err.h"
 #include "base/metrics.h"
+#include "container/container.h"
 #include "relabel/relabel.h"
 
 #define METADATA_EXTERNAL_LABELS_MAX 64
 #define METADATA_ENV_VARS_MAX 64
 #define METADATA_LABELS_MAX 96 /* of one process, after the rules */
+static_assert(CONTAINER_LABELS_MAX + METADATA_LABELS_MAX <= RELABEL_LABELS_MAX,
+	"a container's labels leave room for the others");
 
 struct metadata_config {
 	const char *node;
@@ -41,6 +48,8 @@ struct metadata_process {
 	struct str comm, executable, cgroup, container_id;
 	struct str command_line; /* as in /proc: a NUL after each argument */
 	struct str environment;
+	const struct container_label *container; /* what is known of its container */
+	uint32_t container_count;
 };
 
 #define METADATA_METRICS(X)                                                                     \

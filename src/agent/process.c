@@ -10,6 +10,7 @@
 #include "agent/process.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -31,7 +32,10 @@
 
 struct slot {
 	struct process process;
-	uint64_t used; /* tick */
+	uint64_t used;       /* tick */
+	int64_t labelled_ns; /* monotonic */
+	uint64_t generation; /* of containers, when looked at last */
+	uint64_t version;    /* of its container's labels */
 	bool free;
 	bool ended;
 };
@@ -43,6 +47,8 @@ struct cgroup {
 
 struct processes {
 	struct metadata *metadata;
+	struct containers *containers;
+	int64_t label_ttl_ns;
 	struct relabel_set *set; /* of the process that is being described */
 	VEC(struct slot) slots;
 	VEC(uint32_t) unused;
@@ -229,44 +235,86 @@ static void keep_labels(struct processes *p, struct process *x)
 static void set_labels(struct processes *p, struct process *x, const struct event_header *h,
 	const struct seen *seen, struct arena *a)
 {
+	struct container_label *container;
+	uint32_t container_count;
+	/* Without memory for them it goes without, until something changes. */
+	(void)!containers_find(p->containers, x->cgroup, a, &container, &container_count);
 	const struct metadata_process facts = {
 		.h = h,
-		.ppid = seen->ppid,
+		.ppid = x->ppid,
 		.comm = x->comm,
 		.executable = x->executable,
 		.cgroup = x->cgroup,
 		.container_id = x->container_id,
 		.command_line = seen->command_line,
 		.environment = seen->environment,
+		.container = container,
+		.container_count = container_count,
 	};
 	relabel_set_init(p->set, a);
 	x->dropped = !metadata_label(p->metadata, &facts, p->set);
 	keep_labels(p, x);
 }
 
-static void describe(struct processes *p, struct process *x, const struct event_header *h)
+static void describe_dead(struct processes *p, struct process *x, const struct event_header *h)
+{
+	metric_add(&p->metrics.gone, 1);
+	/* exec() names the main thread after the file, so comm is the next best name. Of a
+	 * thread that is not the main one it is the thread's, and better than nothing. */
+	if (!x->comm.len || h->tid == h->pid)
+		x->comm = keep(p, event_comm(h));
+	if (!x->executable.len)
+		x->executable = x->comm;
+	x->cgroup = cgroup_find(p, h->cgroup_id);
+}
+
+/* Before what is asked is answered, so that no change is missed. */
+static void note_version(struct processes *p, struct slot *s)
+{
+	s->labelled_ns = clock_monotonic_ns();
+	s->generation = containers_generation(p->containers);
+	s->version = containers_version(p->containers, s->process.cgroup);
+}
+
+/* `again`: it was described before. When it has died since, only what was kept is known, and
+ * without its command line and environment new labels could be poorer than the old ones. */
+static void describe(struct processes *p, struct slot *s, const struct event_header *h, bool again)
 {
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, READ_ARENA_BYTES);
+	struct process *x = &s->process;
 	struct seen seen;
-	metric_add(&p->metrics.read, 1);
+	metric_add(again ? &p->metrics.relabelled : &p->metrics.read, 1);
 	if (read_proc(p, h, &a, &seen)) {
 		x->comm = keep(p, str_of(seen.comm));
 		x->executable = keep(p, seen.executable);
 		x->cgroup = keep(p, seen.cgroup);
+		x->ppid = seen.ppid;
 	} else {
-		metric_add(&p->metrics.gone, 1);
 		seen = (struct seen){ .comm = "" }; /* another process' may be in it */
-		/* exec() names the main thread after the file, so comm is the next best name. Of a
-		 * thread that is not the main one it is the thread's, and better than nothing. */
-		if (!x->comm.len || h->tid == h->pid)
-			x->comm = keep(p, event_comm(h));
-		if (!x->executable.len)
-			x->executable = x->comm;
-		x->cgroup = cgroup_find(p, h->cgroup_id);
+		if (!again)
+			describe_dead(p, x, h);
 	}
+	bool poorer = again && !seen.comm[0] &&
+		      (metadata_wants_command_line(p->metadata) ||
+			      metadata_wants_environment(p->metadata));
 	x->container_id = keep(p, procfs_container_id(x->cgroup));
-	set_labels(p, x, h, &seen, &a);
+	note_version(p, s);
+	if (!poorer)
+		set_labels(p, x, h, &seen, &a);
+}
+
+/* Is it time to label a process anew? Cheap: it is asked at each sample. */
+static bool is_outdated(struct processes *p, struct slot *s)
+{
+	uint64_t now = containers_generation(p->containers);
+	if (s->generation != now) {
+		s->generation = now;
+		uint64_t version = containers_version(p->containers, s->process.cgroup);
+		if (version && version != s->version)
+			return true;
+	}
+	return p->label_ttl_ns > 0 && clock_monotonic_ns() - s->labelled_ns > p->label_ttl_ns;
 }
 
 /* ---- the table ---- */
@@ -336,7 +384,9 @@ const struct process *processes_find(struct processes *p, const struct event_hea
 		s = slot_new(p, &(struct key){ h->pid, h->process_start_ns });
 		if (!s)
 			return NULL;
-		describe(p, &s->process, h);
+		describe(p, s, h, false);
+	} else if (is_outdated(p, s)) {
+		describe(p, s, h, true);
 	}
 	s->used = p->tick;
 	return &s->process;
@@ -353,7 +403,7 @@ void processes_exec(struct processes *p, const struct event_header *h)
 	s->process.comm = STR("");
 	s->process.executable = STR("");
 	s->used = p->tick;
-	describe(p, &s->process, h);
+	describe(p, s, h, false);
 }
 
 void processes_exit(struct processes *p, const struct event_header *h)
@@ -394,12 +444,14 @@ static void cgroup_root_open(struct processes *p)
 	}
 }
 
-enum status processes_new(struct metadata *m, struct processes **out, struct err *e)
+enum status processes_new(const struct processes_config *c, struct processes **out, struct err *e)
 {
 	struct processes *p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(e, E_NOMEM, "processes");
-	p->metadata = m;
+	p->metadata = c->metadata;
+	p->containers = c->containers;
+	p->label_ttl_ns = c->label_ttl_ns;
 	p->cgroup_root = -1;
 	p->set = malloc(sizeof(*p->set));
 	if (!p->set) {

@@ -3,8 +3,9 @@
  * process: what is known of each sampled process, by pid and start time, so that a pid used again
  * is another process. Private to agent/. Not thread safe: the poll thread's.
  *
- * /proc is read once for a process, at its first sample or exec, and believed only if its start
- * time agrees afterwards. A process that is dead by then keeps what the kernel's event said: its
+ * /proc is read for a process at its first sample or exec, again when its labels are old, and
+ * believed only if its start time agrees afterwards. When more becomes known of its container, it
+ * is labelled anew. A process that is dead by then keeps what the kernel's event said: its
  * name, and its control group by id.
  */
 #pragma once
@@ -21,6 +22,7 @@
 
 struct process {
 	uint32_t pid;
+	uint32_t ppid;           /* 0 when not known */
 	uint64_t start_ns;       /* boot time clock */
 	struct str comm;         /* of the main thread */
 	struct str executable;   /* base name; of a process that died unseen: its comm */
@@ -35,6 +37,8 @@ struct process {
 #define PROCESS_METRICS(X)                                                                     \
 	X(known, GAUGE, "firn_agent_processes", "Processes remembered.")                       \
 	X(read, COUNTER, "firn_agent_processes_read_total", "Processes looked up in /proc.")   \
+	X(relabelled, COUNTER, "firn_agent_processes_relabelled_total",                        \
+		"Processes labelled anew, since more is known of their container.")            \
 	X(gone, COUNTER, "firn_agent_processes_gone_total",                                    \
 		"Processes that had died before /proc was read: labels from the event alone.") \
 	X(evicted, COUNTER, "firn_agent_processes_evicted_total", "Forgotten for room.")       \
@@ -46,8 +50,16 @@ struct process_metrics {
 
 struct processes;
 
-/* `m` gives the labels, and stays the caller's. */
-NODISCARD enum status processes_new(struct metadata *m, struct processes **out, struct err *e);
+struct processes_config {
+	struct metadata *metadata;     /* gives the labels */
+	struct containers *containers; /* knows containers; NULL: only their paths are known */
+	/* /proc is read again for the labels of a process when they are as old; 0: never. */
+	int64_t label_ttl_ns;
+};
+
+/* What the configuration names stays the caller's. */
+NODISCARD enum status processes_new(
+	const struct processes_config *c, struct processes **out, struct err *e);
 void processes_free(struct processes *p);
 /* The process of an event (sample or exec), looked up or read now. NULL: out of memory. Valid until
  * the next call; its texts until the next processes_tick(). */

@@ -124,12 +124,43 @@ static const struct cli_option profiling_options[] = {
 	  .at = offsetof(struct cli_profiling_flags, config_path), .value = "FILE",
 	  .help = "YAML with Prometheus' relabel_configs, which change the labels of each process "
 		  "or drop its samples. Read again when it changes. They see node, comm, "
-		  "executable, cgroup, container_id, the external labels, and "
-		  "__meta_process_{pid,ppid,cmdline,cgroup,executable_name}, __meta_env_var_NAME, "
-		  "__meta_systemd_unit, __meta_system_kernel_{machine,release}." },
+		  "executable, cgroup, container_id, namespace, pod, container, systemd_unit, the "
+		  "external labels, and parca-agent's meta labels: __meta_process_*, "
+		  "__meta_env_var_NAME, __meta_kubernetes_*, __meta_docker_container_*, "
+		  "__meta_containerd_*, __meta_system_kernel_*; besides __meta_podman_container_*, "
+		  "__meta_systemd_{unit,slice}." },
 	{ .name = "include-env-var", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, env_vars), .value = "NAME,...",
 	  .help = "Environment variables that relabel_configs may see; may be repeated." },
+	{ .name = "profiling-label-ttl", .kind = CLI_DURATION,
+	  .at = offsetof(struct cli_profiling_flags, label_ttl_ns), .value = "DURATION",
+	  .otherwise = "10m",
+	  .help = "How old the labels of a process get before they are found anew." },
+	{ .name = "metadata-container-runtime-socket-path", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, container_socket), .value = "PATH",
+	  .help = "Socket of the container engine (Docker's or podman's API, containerd, CRI). "
+		  "Default: all of them where they usually are, also those of users." },
+	{ .name = "metadata-kubernetes-address", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, kubernetes_address),
+	  .value = "https://HOST:PORT",
+	  .help = "The Kubernetes API, asked for the pods of --node. Default: in a pod, the one "
+		  "that the pod is told of; else none." },
+	{ .name = "metadata-kubelet-address", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, kubelet_address), .value = "https://HOST:PORT",
+	  .help = "Ask this node's kubelet for its pods, rather than the API." },
+	{ .name = "metadata-kubernetes-token-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, kubernetes_token), .value = "FILE",
+	  .help = "Token for either; read each time. Default: the pod's service account." },
+	{ .name = "metadata-kubernetes-ca-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, kubernetes_ca), .value = "FILE",
+	  .help = "Authorities that either is trusted by. Default: the pod's service account." },
+	{ .name = "metadata-kubernetes-insecure-skip-verify", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, kubernetes_insecure),
+	  .help = "Believe whoever answers: a kubelet often has a certificate of its own." },
+	{ .name = "metadata-disable-containers", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_containers),
+	  .help = "Ask no container engine and no Kubernetes: what the control group's path says "
+		  "is all that is known of a container." },
 	{ .name = "metadata-disable-cpu-label", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_cpu), .help = "Leave out the label cpu." },
 	{ .name = "metadata-disable-thread-id-label", .kind = CLI_BOOL,
@@ -355,6 +386,14 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 	out->external_labels = f->labels.count ? f->labels.v : NULL;
 	out->env_vars = f->env_vars.count ? f->env_vars.v : NULL;
 	out->config_path = f->config_path ? f->config_path : "";
+	out->label_ttl_ns = f->label_ttl_ns;
+	out->container_socket_path = f->container_socket;
+	out->kubernetes_address = f->kubernetes_address;
+	out->kubelet_address = f->kubelet_address;
+	out->kubernetes_token_file = f->kubernetes_token;
+	out->kubernetes_ca_file = f->kubernetes_ca;
+	out->kubernetes_insecure = f->kubernetes_insecure;
+	out->no_containers = f->no_containers;
 	out->no_cpu = f->no_cpu;
 	out->no_thread_id = f->no_thread_id;
 	out->no_thread_name = f->no_thread_name;

@@ -56,6 +56,10 @@ struct cli_profiling_flags {
 	struct cli_list labels;
 	struct cli_list env_vars;
 	const char *config_path;
+	int64_t label_ttl_ns;
+	const char *container_socket, *kubernetes_address, *kubelet_address;
+	const char *kubernetes_token, *kubernetes_ca;
+	bool kubernetes_insecure, no_containers;
 	bool no_cpu, no_thread_id, no_thread_name;
 	uint64_t table_bytes;
 	const char *cache_path; /* NULL: by user */

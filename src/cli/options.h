@@ -14,8 +14,8 @@
 #include "base/err.h"
 
 #define CLI_GROUPS_MAX 8
-#define CLI_OPTIONS_MAX 64 /* of all groups */
-#define CLI_LIST_MAX 64    /* values of one repeated flag */
+#define CLI_OPTIONS_MAX 192 /* of all groups */
+#define CLI_LIST_MAX 64     /* values of one repeated flag */
 #define CLI_LIST_BYTES_MAX 8192
 
 enum cli_kind {

@@ -76,7 +76,9 @@ static void setup(struct fixture *f, const char *const *external)
 		.node = "host-1", .external_labels = external, .config_path = rules_path
 	};
 	CHECK_OK(metadata_new(&m, &f->metadata, &e), &e);
-	CHECK_OK(processes_new(f->metadata, &f->processes, &e), &e);
+	CHECK_OK(processes_new(
+			 &(struct processes_config){ .metadata = f->metadata }, &f->processes, &e),
+		&e);
 	f->got = (struct got){ .messages = 0 };
 	CHECK(profile_init(&f->got.profile, 64 << 20) == OK);
 	struct batch_config c = { .frequency_hz = 19,

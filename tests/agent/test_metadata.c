@@ -62,7 +62,7 @@ static struct metadata *with(const char *rules, const char *const *env_vars)
 }
 
 /* "name=value …", or "dropped". */
-static const char *labels_of(struct metadata *m)
+static const char *labels_of_process(struct metadata *m, const struct metadata_process *x)
 {
 	static char text[4096];
 	static struct relabel_set set;
@@ -70,7 +70,7 @@ static const char *labels_of(struct metadata *m)
 	arena_init(&a, 1 << 20);
 	relabel_set_init(&set, &a);
 	text[0] = 0;
-	if (!metadata_label(m, &process, &set))
+	if (!metadata_label(m, x, &set))
 		return "dropped";
 	for (uint32_t i = 0; i < set.count; i++) {
 		size_t at = strlen(text);
@@ -80,7 +80,14 @@ static const char *labels_of(struct metadata *m)
 	return text;
 }
 
-#define PLAIN "node=n comm=main executable=serve cgroup=/system.slice/web.service region=eu"
+static const char *labels_of(struct metadata *m)
+{
+	return labels_of_process(m, &process);
+}
+
+#define PLAIN                                                                 \
+	"node=n comm=main executable=serve cgroup=/system.slice/web.service " \
+	"systemd_unit=web.service region=eu"
 
 static void labels_without_rules(void **state)
 {
@@ -107,12 +114,60 @@ static void labels_by_rules(void **state)
 		"- {regex: __meta_env_var_(.*), replacement: env_$1, action: labelmap}\n"
 		"- {source_labels: [__meta_process_pid, __meta_process_ppid], target_label: pids}\n"
 		"- {source_labels: [__meta_systemd_unit], target_label: unit}\n"
-		"- {regex: 'node|comm|executable|cgroup|region', action: labeldrop}\n",
+		"- {regex: 'node|comm|executable|cgroup|region|systemd_unit', action: labeldrop}\n",
 		vars);
 	CHECK(metadata_wants_command_line(m) && metadata_wants_environment(m));
 	CHECK_STR(str_of(labels_of(m)),
 		"shard=7 cmdline=serve --token [redacted] --shard=7 env_TEAM=search pids=42;41 "
 		"unit=web.service");
+	metadata_free(m);
+}
+
+/* Names for people from whoever knows the container; the rest for the rules. */
+static void labels_of_containers(void **state)
+{
+	(void)state;
+	static const struct container_label pod[] = {
+		{ STR("__meta_kubernetes_namespace"), STR("shop") },
+		{ STR("__meta_kubernetes_pod_name"), STR("web-1") },
+		{ STR("__meta_kubernetes_pod_container_name"), STR("app") },
+		{ STR("__meta_kubernetes_pod_label_team"), STR("search") },
+	};
+	static const struct container_label docker[] = {
+		{ STR("__meta_docker_container_id"), STR("12") },
+		{ STR("__meta_docker_container_name"), STR("db") },
+	};
+	struct metadata_process x = process;
+	x.cgroup = STR("/system.slice/x.scope");
+	x.container_id = STR("12");
+	x.container = pod;
+	x.container_count = ARRAY_COUNT(pod);
+	struct metadata *m = with(NULL, NULL);
+	CHECK_STR(str_of(labels_of_process(m, &x)),
+		"node=n comm=main executable=serve cgroup=/system.slice/x.scope container_id=12 "
+		"namespace=shop pod=web-1 container=app region=eu");
+	x.container = docker;
+	x.container_count = ARRAY_COUNT(docker);
+	CHECK_STR(str_of(labels_of_process(m, &x)),
+		"node=n comm=main executable=serve cgroup=/system.slice/x.scope container_id=12 "
+		"container=db region=eu");
+	metadata_free(m);
+	x.container = pod;
+	x.container_count = ARRAY_COUNT(pod);
+	m = with("relabel_configs:\n"
+		 "- {regex: __meta_kubernetes_pod_label_(.+), action: labelmap}\n"
+		 "- {source_labels: [__meta_systemd_slice], target_label: slice}\n"
+		 "- {regex: 'node|comm|executable|cgroup.*|region|container.*', action: "
+		 "labeldrop}\n",
+		NULL);
+	CHECK_STR(str_of(labels_of_process(m, &x)),
+		"namespace=shop pod=web-1 team=search slice=system.slice");
+	metadata_free(m);
+	m = with("relabel_configs:\n"
+		 "- {source_labels: [__meta_kubernetes_namespace], regex: kube-system, action: "
+		 "keep}\n",
+		NULL);
+	CHECK_STR(str_of(labels_of_process(m, &x)), "dropped");
 	metadata_free(m);
 }
 
@@ -174,5 +229,6 @@ static void refuses_what_is_wrong(void **state)
 
 #define ON_FILE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-TEST_MAIN(ON_FILE(labels_without_rules), ON_FILE(labels_by_rules), ON_FILE(reads_changed_rules),
-	ON_FILE(falls_back_to_plain_labels), ON_FILE(refuses_what_is_wrong))
+TEST_MAIN(ON_FILE(labels_without_rules), ON_FILE(labels_by_rules), ON_FILE(labels_of_containers),
+	ON_FILE(reads_changed_rules), ON_FILE(falls_back_to_plain_labels),
+	ON_FILE(refuses_what_is_wrong))

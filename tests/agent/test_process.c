@@ -20,6 +20,13 @@ static struct metadata *metadata(void)
 	return m;
 }
 
+static const struct processes_config *config(void)
+{
+	static struct processes_config c;
+	c.metadata = metadata();
+	return &c;
+}
+
 static struct str label_of(const struct process *x, struct str name)
 {
 	for (uint32_t i = 0; i < x->label_count; i++)
@@ -47,7 +54,7 @@ static void describes_a_live_process(void **state)
 	(void)state;
 	struct processes *p;
 	struct err e;
-	CHECK_OK(processes_new(metadata(), &p, &e), &e);
+	CHECK_OK(processes_new(config(), &p, &e), &e);
 	prctl(PR_SET_NAME, "main name");
 	struct event_header h = event_of(getpid(), "thread");
 	const struct process *x = processes_find(p, &h);
@@ -74,7 +81,7 @@ static void never_mixes_two_of_one_pid(void **state)
 	(void)state;
 	struct processes *p;
 	struct err e;
-	CHECK_OK(processes_new(metadata(), &p, &e), &e);
+	CHECK_OK(processes_new(config(), &p, &e), &e);
 	/* The event is of an earlier process with our pid: what /proc says is not its. */
 	struct event_header h = event_of(getpid(), "earlier");
 	h.process_start_ns -= 3000000000ULL;
@@ -93,7 +100,7 @@ static void keeps_the_name_of_the_dead(void **state)
 	(void)state;
 	struct processes *p;
 	struct err e;
-	CHECK_OK(processes_new(metadata(), &p, &e), &e);
+	CHECK_OK(processes_new(config(), &p, &e), &e);
 	pid_t child = fork();
 	if (child == 0) {
 		pause();
@@ -119,7 +126,7 @@ static void forgets_for_room(void **state)
 	(void)state;
 	struct processes *p;
 	struct err e;
-	CHECK_OK(processes_new(metadata(), &p, &e), &e);
+	CHECK_OK(processes_new(config(), &p, &e), &e);
 	/* No process has such a pid: every label comes from the event. */
 	struct event_header h = { .pid = 1u << 30, .tid = 1u << 30 };
 	for (uint32_t i = 0; i < PROCESSES_MAX + 5000; i++) {

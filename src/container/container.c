@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cache of records and the thread that fills it. A record is found by its key: a container's id
+ * ("NAMESPACE/ID" where only containerd can know it), or "pod/UID". It is
+ *
+ *	WANTED   asked for as soon as the thread comes to it
+ *	KNOWN    has labels; asked again when they are as old as ttl_ns and somebody still looks
+ *	NOBODY   no engine knows it; asked again after 250 ms, 500 ms, … 60 s while somebody looks
+ *
+ * The thread sleeps until a record is due. It asks without the lock; what Kubernetes lists goes
+ *into the cache whole, so that one list answers for all.
+ *
+ * Of containers in a container (kind, docker in docker) the innermost that somebody knows counts.
+ */
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "container/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define KEY_MAX (2 * CONTAINER_ID_MAX)
+#define TTL_NS (600 * NS_PER_SEC)
+#define RETRY_MIN_NS (250 * NS_PER_MS)
+#define RETRY_MAX_NS (60 * NS_PER_SEC)
+/* Who was not looked for during so long is not asked for again. */
+#define UNUSED_NS (120 * NS_PER_SEC)
+#define ASK_ARENA_BYTES ((size_t)8 << 20)
+#define USER_FIRST 1000 /* whose engines are looked for */
+
+enum state { WANTED, KNOWN, NOBODY };
+
+struct text_pair {
+	uint32_t name, value; /* in texts */
+};
+
+struct record {
+	uint32_t key; /* in texts */
+	enum state state;
+	struct container_query query;
+	int64_t due_ns; /* when to ask */
+	int64_t retry_ns;
+	int64_t used_ns; /* when somebody looked last */
+	bool listed;     /* Kubernetes told of it: engines know less */
+	uint64_t version;
+	struct text_pair *labels;
+	uint32_t label_count;
+};
+
+struct containers {
+	struct containers_config config;
+	struct container_kubernetes kubernetes;
+	struct container_places places;
+	pthread_t thread;
+	bool started;
+	_Atomic uint64_t generation;
+	struct containers_metrics metrics;
+	/* under the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool stopping, settled;
+	VEC(struct record) records;
+	struct map index;
+	struct strtab texts;
+	char problems[CONTAINER_PLACES_MAX + 1][ERR_TEXT_MAX + 300];
+	uint32_t problem_count;
+};
+
+/* ---- records; all under the lock ---- */
+
+static bool key_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct containers *c = ctx;
+	return c->records.v[value].key == *(const uint32_t *)key;
+}
+
+static void forget_all(struct containers *c)
+{
+	metric_add(&c->metrics.evicted, c->records.len);
+	for (size_t i = 0; i < c->records.len; i++)
+		free(c->records.v[i].labels);
+	VEC_CLEAR(&c->records);
+	map_clear(&c->index);
+	if (strtab_clear(&c->texts) != OK)
+		UNREACHABLE(); /* an empty text always fits */
+}
+
+static struct record *record_find(struct containers *c, struct str key)
+{
+	uint32_t id = strtab_find(&c->texts, key);
+	if (id == MAP_NONE)
+		return NULL;
+	uint32_t at = map_find(&c->index, hash_u64(id), key_equal, c, &id);
+	return at == MAP_NONE ? NULL : &c->records.v[at];
+}
+
+static void evict_longest_unused(struct containers *c)
+{
+	uint32_t oldest = 0;
+	for (uint32_t i = 1; i < c->records.len; i++)
+		if (c->records.v[i].used_ns < c->records.v[oldest].used_ns)
+			oldest = i;
+	struct record *r = &c->records.v[oldest], *last = &c->records.v[c->records.len - 1];
+	uint32_t last_at = (uint32_t)c->records.len - 1;
+	free(r->labels);
+	(void)map_remove(&c->index, hash_u64(r->key), oldest);
+	if (r != last) {
+		(void)map_remove(&c->index, hash_u64(last->key), last_at);
+		*r = *last;
+		/* Cannot fail: two went, one comes. */
+		bool back = map_insert(&c->index, hash_u64(r->key), oldest);
+		assert(back);
+	}
+	c->records.len--;
+	metric_add(&c->metrics.evicted, 1);
+}
+
+/* NULL: no memory. */
+static struct record *record_new(struct containers *c, struct str key)
+{
+	uint32_t id;
+	if (c->texts.arena.used > c->texts.arena.limit / 4 * 3)
+		forget_all(c);
+	if (c->records.len == CONTAINERS_MAX)
+		evict_longest_unused(c);
+	if (strtab_intern(&c->texts, key, &id) != OK)
+		return NULL;
+	uint32_t at = (uint32_t)c->records.len;
+	if (!VEC_PUSH(&c->records, (struct record){ .key = id, .state = WANTED }))
+		return NULL;
+	if (!map_insert(&c->index, hash_u64(id), at)) {
+		c->records.len--;
+		return NULL;
+	}
+	metric_set(&c->metrics.known, c->records.len);
+	return &c->records.v[at];
+}
+
+static bool same_labels(const struct record *r, const struct text_pair *v, uint32_t count)
+{
+	return r->state == KNOWN && r->label_count == count &&
+	       (count == 0 || memcmp(r->labels, v, count * sizeof(*v)) == 0);
+}
+
+static void record_changed(struct containers *c, struct record *r)
+{
+	r->version = atomic_fetch_add(&c->generation, 1) + 1;
+}
+
+/* False: no memory; the record is as it was. */
+static bool record_fill(struct containers *c, struct record *r, const struct container_labels *l)
+{
+	struct text_pair *v = malloc(MAX(l->count, 1u) * sizeof(*v));
+	bool good = v != NULL;
+	for (uint32_t i = 0; good && i < l->count; i++)
+		good = strtab_intern(&c->texts, l->v[i].name, &v[i].name) == OK &&
+		       strtab_intern(&c->texts, l->v[i].value, &v[i].value) == OK;
+	if (!good) {
+		free(v);
+		return false;
+	}
+	if (l->cut)
+		metric_add(&c->metrics.cut, 1);
+	bool same = same_labels(r, v, l->count);
+	free(r->labels);
+	r->labels = v;
+	r->label_count = l->count;
+	r->state = KNOWN;
+	r->retry_ns = 0;
+	r->due_ns = clock_monotonic_ns() + c->config.ttl_ns;
+	if (!same)
+		record_changed(c, r);
+	return true;
+}
+
+static void record_nobody(struct containers *c, struct record *r)
+{
+	r->retry_ns = MIN(MAX(2 * r->retry_ns, RETRY_MIN_NS), RETRY_MAX_NS);
+	r->due_ns = clock_monotonic_ns() + r->retry_ns;
+	if (r->state == KNOWN)
+		return; /* it ends, or the engine does: its processes keep their labels */
+	if (r->state == WANTED)
+		record_changed(c, r);
+	r->state = NOBODY;
+}
+
+/* ---- what is wanted ---- */
+
+/* "…/user-1000.slice/…": 1000; 0 when it says nothing. */
+static uint32_t user_of(struct str path)
+{
+	struct str component, head = STR("user-"), tail = STR(".slice");
+	uint64_t user = 0;
+	while (str_split(&path, '/', &component))
+		if (str_starts(component, head) && str_ends(component, tail) &&
+			str_parse_u64(
+				str_sub(component, head.len, component.len - head.len - tail.len),
+				10, &user))
+			break;
+	return user >= USER_FIRST && user < UINT32_MAX ? (uint32_t)user : 0;
+}
+
+static struct str key_of(const struct procfs_container *x, char out[KEY_MAX])
+{
+	bool maybe = x->kind == PROCFS_CONTAINER_MAYBE;
+	int n = snprintf(
+		out, KEY_MAX, "%.*s%s%.*s", STR_ARG(x->space), maybe ? "/" : "", STR_ARG(x->id));
+	return n > 0 && n < KEY_MAX ? str_make(out, (size_t)n) : STR("");
+}
+
+static void look_for(struct containers *c, struct str key, const struct container_query *q)
+{
+	struct record *r = record_find(c, key);
+	if (!r)
+		r = record_new(c, key);
+	if (!r)
+		return;
+	int64_t now = clock_monotonic_ns();
+	/* One that a list brought has no question yet. */
+	r->query = *q;
+	r->used_ns = now;
+	if (r->due_ns <= now)
+		pthread_cond_broadcast(&c->changed);
+}
+
+/* What a path asks for; innermost first, the pod last. */
+struct wanted {
+	struct procfs_container containers[PROCFS_CONTAINERS_MAX];
+	size_t count;
+	char uid_text[PROCFS_POD_UID_MAX];
+	struct str uid;
+};
+
+static void read_path(struct str path, struct wanted *w)
+{
+	w->count = procfs_containers(path, w->containers);
+	w->uid = procfs_pod_uid(path, w->uid_text);
+}
+
+static bool is_asked_for(const struct procfs_container *x)
+{
+	return (x->kind == PROCFS_CONTAINER || x->kind == PROCFS_CONTAINER_MAYBE) &&
+	       x->id.len < CONTAINER_ID_MAX && x->space.len < CONTAINER_ID_MAX;
+}
+
+static struct str pod_key(struct str uid, char out[KEY_MAX])
+{
+	int n = snprintf(out, KEY_MAX, "pod/%.*s", STR_ARG(uid));
+	return str_make(out, (size_t)n);
+}
+
+static void look_for_all(struct containers *c, struct str path, const struct wanted *w)
+{
+	char key[KEY_MAX];
+	struct container_query q = { .user = user_of(path) };
+	snprintf(q.pod_uid, sizeof(q.pod_uid), "%.*s", STR_ARG(w->uid));
+	for (size_t i = 0; i < w->count; i++) {
+		const struct procfs_container *x = &w->containers[i];
+		if (!is_asked_for(x))
+			continue;
+		q.kind = x->kind;
+		snprintf(q.id, sizeof(q.id), "%.*s", STR_ARG(x->id));
+		snprintf(q.space, sizeof(q.space), "%.*s", STR_ARG(x->space));
+		look_for(c, key_of(x, key), &q);
+	}
+	if (!w->uid.len || !c->kubernetes.peer.address[0])
+		return;
+	q.is_pod = true;
+	q.id[0] = 0;
+	look_for(c, pod_key(w->uid, key), &q);
+}
+
+/* ---- answers to the agent ---- */
+
+/* What the path says without anybody's help. */
+static void put_path(struct container_labels *l, const struct wanted *w)
+{
+	if (w->uid.len)
+		container_put(l, "__meta_kubernetes_pod_uid", w->uid);
+	for (size_t i = 0; i < w->count; i++) {
+		const struct procfs_container *x = &w->containers[i];
+		if (x->kind == PROCFS_LXC)
+			container_put(l, "__meta_lxc_container_id", x->id);
+		else if (x->kind == PROCFS_BUILDKIT)
+			container_put(l, "__meta_docker_build_kit_container_id", x->id);
+		else if (x->kind == PROCFS_CONTAINER && w->uid.len)
+			container_put(l, "__meta_kubernetes_pod_container_id", x->id);
+		else if (str_eq(x->engine, STR("docker")))
+			container_put(l, "__meta_docker_container_id", x->id);
+		else if (str_eq(x->engine, STR("libpod")))
+			container_put(l, "__meta_podman_container_id", x->id);
+		else
+			continue;
+		return; /* the innermost */
+	}
+}
+
+static void put_record(
+	const struct containers *c, struct container_labels *l, const struct record *r)
+{
+	for (uint32_t i = 0; i < r->label_count; i++) {
+		/* Texts of a strtab end in a NUL. */
+		container_put(l, strtab_get(&c->texts, r->labels[i].name).p,
+			strtab_get(&c->texts, r->labels[i].value));
+	}
+}
+
+/* The innermost that is known; NULL: none, or it is still asked for. */
+static const struct record *known_record(struct containers *c, const struct wanted *w)
+{
+	char key[KEY_MAX];
+	for (size_t i = 0; i < w->count; i++) {
+		const struct record *r = record_find(c, key_of(&w->containers[i], key));
+		if (r && r->state == KNOWN)
+			return r;
+		if (r && r->state == WANTED)
+			break;
+	}
+	const struct record *pod = w->uid.len ? record_find(c, pod_key(w->uid, key)) : NULL;
+	return pod && pod->state == KNOWN ? pod : NULL;
+}
+
+enum status containers_find(struct containers *c, struct str cgroup_path, struct arena *a,
+	struct container_label **out, uint32_t *out_count)
+{
+	struct wanted w;
+	read_path(cgroup_path, &w);
+	*out = NULL;
+	*out_count = 0;
+	if (!w.count && !w.uid.len)
+		return OK;
+	struct container_labels *l = ARENA_NEW(a, struct container_labels);
+	if (!l)
+		return arena_status(a);
+	container_labels_init(l, a);
+	if (c) {
+		pthread_mutex_lock(&c->lock);
+		look_for_all(c, cgroup_path, &w);
+		const struct record *r = known_record(c, &w);
+		if (r)
+			put_record(c, l, r);
+		pthread_mutex_unlock(&c->lock);
+	}
+	/* What was told of a container goes before what its path says: outside of it, it has
+	 * another id. */
+	struct container_labels *own = ARENA_NEW(a, struct container_labels);
+	if (!own)
+		return arena_status(a);
+	container_labels_init(own, a);
+	put_path(own, &w);
+	for (uint32_t i = 0; i < own->count; i++)
+		if (!container_get(l, own->v[i].name.p).len)
+			container_put(l, own->v[i].name.p, own->v[i].value);
+	*out = l->v;
+	*out_count = l->count;
+	return OK;
+}
+
+uint64_t containers_generation(struct containers *c)
+{
+	return c ? atomic_load(&c->generation) : 0;
+}
+
+uint64_t containers_version(struct containers *c, struct str cgroup_path)
+{
+	struct wanted w;
+	char key[KEY_MAX];
+	uint64_t version = 0;
+	if (!c)
+		return 0;
+	read_path(cgroup_path, &w);
+	pthread_mutex_lock(&c->lock);
+	look_for_all(c, cgroup_path, &w);
+	for (size_t i = 0; i < w.count; i++) {
+		const struct record *r = record_find(c, key_of(&w.containers[i], key));
+		version += r ? r->version : 0;
+	}
+	const struct record *pod = w.uid.len ? record_find(c, pod_key(w.uid, key)) : NULL;
+	version += pod ? pod->version : 0;
+	pthread_mutex_unlock(&c->lock);
+	return version;
+}
+
+/* ---- the thread ---- */
+
+static void take_listed(void *ctx, struct str key, const struct container_labels *l)
+{
+	struct containers *c = ctx;
+	pthread_mutex_lock(&c->lock);
+	struct record *r = record_find(c, key);
+	/* Somebody waited for this one: the next list may come soon. */
+	if (r && !r->listed)
+		c->kubernetes.pause_ns = 0;
+	if (!r)
+		r = record_new(c, key);
+	if (r && record_fill(c, r, l))
+		r->listed = true;
+	else
+		metric_add(&c->metrics.cut, 1);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void ask_kubernetes(struct containers *c)
+{
+	const struct container_sink sink = { take_listed, c };
+	struct err e = { 0 };
+	int64_t before = c->kubernetes.listed_ns;
+	enum status s = container_kubernetes_list(&c->kubernetes, &sink, &e);
+	if (c->kubernetes.listed_ns == before)
+		return; /* not now */
+	metric_add(&c->metrics.asked, 1);
+	metric_add(s == OK ? &c->metrics.answered : &c->metrics.failed, 1);
+}
+
+/* By a list of this moment, or one before that this time could not be had. */
+static bool is_listed(struct containers *c, struct str key)
+{
+	pthread_mutex_lock(&c->lock);
+	struct record *r = record_find(c, key);
+	bool listed = !r || r->listed;
+	if (r && r->listed && r->due_ns <= clock_monotonic_ns())
+		record_nobody(c, r);
+	pthread_mutex_unlock(&c->lock);
+	return listed;
+}
+
+/* An engine's answer, under the lock. */
+static void take_answer(struct containers *c, struct record *r, const struct container_query *q,
+	const struct container_labels *l)
+{
+	int64_t retry_ns = r->retry_ns;
+	if (!record_fill(c, r, l) || !q->pod_uid[0] || !c->kubernetes.peer.address[0])
+		return;
+	/* Kubernetes has more to say, when it has. */
+	r->retry_ns = MIN(MAX(2 * retry_ns, NS_PER_SEC), RETRY_MAX_NS);
+	r->due_ns = clock_monotonic_ns() + r->retry_ns;
+}
+
+static void ask(struct containers *c, struct str key, const struct container_query *q)
+{
+	if (c->kubernetes.peer.address[0] && q->kind != PROCFS_CONTAINER_MAYBE)
+		ask_kubernetes(c);
+	if (is_listed(c, key))
+		return;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, ASK_ARENA_BYTES);
+	struct container_labels *l = ARENA_NEW(&a, struct container_labels);
+	if (!l)
+		return;
+	container_labels_init(l, &a);
+	enum status s =
+		q->is_pod ? E_NOTFOUND : container_places_ask(&c->places, q, l, &c->metrics);
+	pthread_mutex_lock(&c->lock);
+	struct record *r = record_find(c, key);
+	if (r && s == OK)
+		take_answer(c, r, q, l);
+	else if (r)
+		record_nobody(c, r);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void note_problem(struct containers *c, const struct container_peer *p)
+{
+	if (p->problem[0] && c->problem_count < ARRAY_COUNT(c->problems))
+		snprintf(c->problems[c->problem_count++], sizeof(c->problems[0]), "%s: %s",
+			p->address, p->problem);
+}
+
+/* Under the lock. */
+static void note_state(struct containers *c)
+{
+	uint64_t unknown = 0;
+	for (size_t i = 0; i < c->records.len; i++)
+		unknown += c->records.v[i].state == NOBODY;
+	metric_set(&c->metrics.unknown, unknown);
+	metric_set(&c->metrics.known, c->records.len);
+	c->problem_count = 0;
+	note_problem(c, &c->kubernetes.peer);
+	for (uint32_t i = 0; i < c->places.count; i++)
+		note_problem(c, &c->places.v[i].peer);
+}
+
+/* Under the lock: the record to ask for now, else when the next is due. */
+static const struct record *next_due(const struct containers *c, int64_t *out_wake_ns)
+{
+	int64_t now = clock_monotonic_ns();
+	const struct record *found = NULL;
+	*out_wake_ns = now + UNUSED_NS;
+	for (size_t i = 0; i < c->records.len; i++) {
+		const struct record *r = &c->records.v[i];
+		bool looked_for = r->used_ns && now - r->used_ns < UNUSED_NS;
+		if (!looked_for && (r->state != WANTED || !r->used_ns))
+			continue;
+		/* Who was never asked for comes first. */
+		bool better = !found || (found->state != WANTED && r->state == WANTED);
+		if (r->due_ns <= now && better)
+			found = r;
+		*out_wake_ns = MIN(*out_wake_ns, r->due_ns);
+	}
+	return found;
+}
+
+static void wait_until(struct containers *c, int64_t wake_ns)
+{
+	const struct timespec at = { .tv_sec = wake_ns / NS_PER_SEC,
+		.tv_nsec = wake_ns % NS_PER_SEC };
+	(void)pthread_cond_timedwait(&c->changed, &c->lock, &at);
+}
+
+/* Every process that runs at the start. */
+static bool look_at_process(void *ctx, int pid)
+{
+	struct containers *c = ctx;
+	CLEANUP(arena_deinit) struct arena a;
+	struct str path;
+	arena_init(&a, 65536);
+	if (procfs_cgroup(pid, &a, &path, NULL) != OK)
+		return true;
+	struct wanted w;
+	read_path(path, &w);
+	pthread_mutex_lock(&c->lock);
+	look_for_all(c, path, &w);
+	bool go_on = !c->stopping;
+	pthread_mutex_unlock(&c->lock);
+	return go_on;
+}
+
+static void *run(void *ctx)
+{
+	struct containers *c = ctx;
+	(void)!procfs_pids(look_at_process, c, NULL);
+	if (c->kubernetes.peer.address[0])
+		ask_kubernetes(c);
+	pthread_mutex_lock(&c->lock);
+	while (!c->stopping) {
+		int64_t wake_ns;
+		const struct record *r = next_due(c, &wake_ns);
+		if (!r) {
+			c->settled = true;
+			pthread_cond_broadcast(&c->changed);
+			note_state(c);
+			wait_until(c, wake_ns);
+			continue;
+		}
+		const struct container_query q = r->query;
+		char key[KEY_MAX];
+		struct str text = strtab_get(&c->texts, r->key);
+		text = str_sub(text, 0, sizeof(key));
+		memcpy(key, text.p, text.len);
+		pthread_mutex_unlock(&c->lock);
+		ask(c, str_make(key, text.len), &q);
+		pthread_mutex_lock(&c->lock);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+enum status containers_new(
+	const struct containers_config *config, struct containers **out, struct err *e)
+{
+	struct containers *c = calloc(1, sizeof(*c));
+	pthread_condattr_t attr;
+	if (!c)
+		return err_set(e, E_NOMEM, "containers");
+	c->config = *config;
+	if (c->config.ttl_ns <= 0)
+		c->config.ttl_ns = TTL_NS;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	enum status s = strtab_init(&c->texts, CONTAINERS_TEXT_BYTES_MAX);
+	container_kubernetes_init(&c->kubernetes, config);
+	container_places_init(&c->places, config);
+	if (s == OK)
+		s = os_thread_start(&c->thread, "containers", run, c, e);
+	if (s != OK) {
+		containers_free(c);
+		return s;
+	}
+	c->started = true;
+	*out = c;
+	return OK;
+}
+
+void containers_free(struct containers *c)
+{
+	if (!c)
+		return;
+	if (c->started) {
+		pthread_mutex_lock(&c->lock);
+		c->stopping = true;
+		pthread_cond_broadcast(&c->changed);
+		pthread_mutex_unlock(&c->lock);
+		pthread_join(c->thread, NULL);
+	}
+	container_places_deinit(&c->places);
+	container_peer_close(&c->kubernetes.peer);
+	for (size_t i = 0; i < c->records.len; i++)
+		free(c->records.v[i].labels);
+	VEC_FREE(&c->records);
+	map_deinit(&c->index);
+	strtab_deinit(&c->texts);
+	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void containers_settle(struct containers *c, int64_t timeout_ns)
+{
+	int64_t until = clock_monotonic_ns() + timeout_ns;
+	pthread_mutex_lock(&c->lock);
+	while (!c->settled && clock_monotonic_ns() < until)
+		wait_until(c, until);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void containers_write_problems(struct containers *c, struct buf *out)
+{
+	pthread_mutex_lock(&c->lock);
+	for (uint32_t i = 0; i < c->problem_count; i++)
+		buf_printf(out, "%s\n", c->problems[i]);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void containers_write_metrics(struct containers *c, struct buf *out)
+{
+	static const struct metric_def defs[] = { CONTAINERS_METRICS(METRIC_DEF) };
+	metrics_write(out, defs, &c->metrics.known, ARRAY_COUNT(defs));
+}

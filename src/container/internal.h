@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container's own: what is asked, the engines, and their answers. Private to container/. */
+#pragma once
+
+#include "container/container.h"
+#include "net/net.h"
+#include "procfs/procfs.h"
+
+#define CONTAINER_ID_MAX 128
+#define CONTAINER_SOCKET_MAX 108
+
+/* ---- labels.c: labels on their way from an answer into the cache ---- */
+
+struct container_labels {
+	struct arena *arena;
+	struct container_label v[CONTAINER_LABELS_MAX];
+	uint32_t count;
+	bool cut; /* something did not fit */
+};
+
+void container_labels_init(struct container_labels *l, struct arena *a);
+/* An empty value is none. The texts are copied. */
+void container_put(struct container_labels *l, const char *name, struct str value);
+/* "__meta_x_label_KEY" = value and "__meta_x_labelpresent_KEY" = "true", of what =
+ * "__meta_x_label". */
+void container_put_pair(
+	struct container_labels *l, const char *what, struct str key, struct str value);
+/* The pairs of a map<string, string>, one entry's bytes at a time. */
+void container_put_entry(struct container_labels *l, const char *what, struct str entry);
+/* "" when absent. */
+struct str container_get(const struct container_labels *l, const char *name);
+
+/* ---- the parsers of answers: docker.c, cri.c, containerd.c, kubernetes.c ---- */
+
+/* Each record of an answer: a container by its id, or a pod by "pod/" and its uid. */
+struct container_sink {
+	void (*fn)(void *ctx, struct str key, const struct container_labels *l);
+	void *ctx;
+};
+
+/* Docker's answer to /containers/ID/json; `engine` is "docker" or "podman". */
+NODISCARD enum status container_docker_decode(
+	struct str json, const char *engine, struct container_labels *out, struct err *e);
+
+/* The parts of CRI's answers that are looked at. Texts lie in the bytes. */
+struct container_cri {
+	struct str name, image, sandbox; /* of a container */
+};
+NODISCARD enum status container_cri_container_decode(
+	struct str bytes, struct str id, struct container_cri *out, struct err *e);
+NODISCARD enum status container_cri_image_decode(
+	struct str bytes, struct container_cri *out, struct err *e);
+NODISCARD enum status container_cri_sandbox_decode(
+	struct str bytes, struct str id, struct container_labels *out, struct err *e);
+NODISCARD enum status container_cri_address_decode(
+	struct str bytes, struct container_labels *out, struct err *e);
+
+NODISCARD enum status container_containerd_decode(
+	struct str bytes, struct str space, struct container_labels *out, struct err *e);
+/* The n-th of the namespaces' names; "" behind the last. */
+NODISCARD enum status container_spaces_decode(
+	struct str bytes, uint32_t n, struct str *out, struct err *e);
+
+/* A node's labels; then the pods of it, with them. */
+NODISCARD enum status container_node_decode(
+	struct str json, struct container_labels *out, struct err *e);
+NODISCARD enum status container_pods_decode(struct str json, const struct container_labels *node,
+	const struct container_sink *sink, struct err *e);
+
+/* ---- engines: each asks for one container, or for all ---- */
+
+struct container_query {
+	enum procfs_container_kind kind; /* PROCFS_CONTAINER or _MAYBE */
+	char id[CONTAINER_ID_MAX];
+	char space[CONTAINER_ID_MAX];     /* of PROCFS_CONTAINER_MAYBE */
+	char pod_uid[PROCFS_POD_UID_MAX]; /* "" */
+	uint32_t user; /* whose systemd it runs in: engines of that user are asked; 0: root's */
+	bool is_pod;   /* the pod is asked for; id is "" */
+};
+
+/* A socket or a server that answers. The thread's alone. */
+struct container_peer {
+	char address[256]; /* as net_client_new() */
+	struct net_client *client;
+	int64_t rest_until_ns; /* it failed: left alone until then */
+	int64_t rest_ns;
+	char problem[ERR_TEXT_MAX]; /* its last failure; "" */
+};
+
+/* Is it worth asking: a socket is there, and it has not just failed. */
+bool container_peer_ready(struct container_peer *p, int64_t now_ns);
+/* What came of it: a peer that does not answer is left alone for a while. */
+void container_peer_note(struct container_peer *p, enum status s, const struct err *e);
+void container_peer_close(struct container_peer *p);
+/* GET with a bounded answer; E_NOTFOUND for 404, E_DENIED for 401 and 403, E_IO for others. */
+NODISCARD enum status container_peer_get(struct container_peer *p, const char *path,
+	size_t answer_max, struct buf *out, struct err *e);
+NODISCARD enum status container_peer_rpc(struct container_peer *p, const char *path,
+	struct str message, struct buf *out, struct err *e);
+
+/* E_NOTFOUND: the engine does not know it. */
+NODISCARD enum status container_docker_ask(struct container_peer *p, const char *engine,
+	const struct container_query *q, struct container_labels *out, struct err *e);
+NODISCARD enum status container_cri_ask(struct container_peer *p, const char *node,
+	const struct container_query *q, struct container_labels *out, struct err *e);
+NODISCARD enum status container_containerd_ask(struct container_peer *p,
+	const struct container_query *q, struct container_labels *out, struct err *e);
+
+struct container_kubernetes {
+	struct container_peer peer; /* address "": there is none */
+	bool kubelet;
+	const char *node;
+	const char *token_file, *ca_file;
+	bool insecure;
+	int64_t listed_ns; /* when it was last asked; 0: never */
+	int64_t pause_ns;  /* until it is asked again */
+};
+/* By flags and the environment. */
+void container_kubernetes_init(struct container_kubernetes *k, const struct containers_config *c);
+/* All pods of this node, if the pause is over (else E_UNAVAILABLE). */
+NODISCARD enum status container_kubernetes_list(
+	struct container_kubernetes *k, const struct container_sink *sink, struct err *e);
+
+/* ---- places.c: where engines listen ---- */
+
+/* Users' engines come and go in the places that are left. */
+#define CONTAINER_PLACES_MAX 16
+
+enum container_engine {
+	CONTAINER_ENGINE_CRI,
+	CONTAINER_ENGINE_DOCKER,
+	CONTAINER_ENGINE_PODMAN,
+	CONTAINER_ENGINE_CONTAINERD
+};
+
+struct container_place {
+	enum container_engine engine;
+	struct container_peer peer;
+};
+
+struct container_places {
+	const char *node, *root;
+	bool only; /* the one socket that a flag names */
+	struct container_place v[CONTAINER_PLACES_MAX];
+	uint32_t count, fixed; /* behind `fixed`: of users */
+};
+
+void container_places_init(struct container_places *c, const struct containers_config *config);
+void container_places_deinit(struct container_places *c);
+/* `out` has the labels of the first that knows it; E_NOTFOUND: none does. */
+NODISCARD enum status container_places_ask(struct container_places *c,
+	const struct container_query *q, struct container_labels *out,
+	struct containers_metrics *metrics);

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pods of this node, from the API server (as the service account of the pod that this runs in)
+ * or from the kubelet's /pods: the same list in JSON. Only the fields below are read.
+ *
+ * A record is made for each container with an id (init and ephemeral ones too), and one for each
+ * pod, which names its other processes and those whose container is too new for the list.
+ *
+ * The list comes from the API server's cache (resourceVersion=0), and only when a container is met
+ * that is not known. A list that brings nothing makes the next one wait twice as long. The token is
+ * read each time: the kubelet replaces it within the hour.
+ */
+#include "base/clock.h"
+#include "container/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
+#define TOKEN_BYTES_MAX 16384
+#define PAUSE_MIN_NS NS_PER_SEC
+#define PAUSE_MAX_NS (60 * NS_PER_SEC)
+#define KEY_MAX (CONTAINER_ID_MAX + 8)
+#define POD "__meta_kubernetes_pod"
+
+/* ---- the messages ---- */
+
+enum { META_NAME = 1, META_NAMESPACE, META_UID, META_LABEL, META_ANNOTATION, META_OWNER };
+enum { OWNER_KIND = 1, OWNER_NAME, OWNER_CONTROLLER };
+enum { SPEC_NODE = 1, SPEC_CONTAINER, SPEC_INIT, SPEC_EPHEMERAL };
+enum { CONTAINER_NAME = 1, CONTAINER_IMAGE, CONTAINER_CONTAINER_ID };
+enum { CONDITION_TYPE = 1, CONDITION_STATUS };
+enum {
+	STATUS_PHASE = 1,
+	STATUS_HOST_IP,
+	STATUS_POD_IP,
+	STATUS_CONDITION,
+	STATUS_CONTAINER,
+	STATUS_INIT,
+	STATUS_EPHEMERAL
+};
+enum { POD_METADATA = 1, POD_SPEC, POD_STATUS };
+enum { LIST_ITEM = 1 };
+
+/* clang-format off */
+static const struct pb_member entry_members[] = {
+	PB_FIELD("key", 1, STRING), PB_FIELD("value", 2, STRING) };
+static const struct pb_desc entry = PB_DESC("entry", entry_members);
+static const struct pb_member owner_members[] = {
+	PB_FIELD("kind", OWNER_KIND, STRING), PB_FIELD("name", OWNER_NAME, STRING),
+	PB_FIELD("controller", OWNER_CONTROLLER, BOOL) };
+static const struct pb_desc owner = PB_DESC("OwnerReference", owner_members);
+static const struct pb_member meta_members[] = {
+	PB_FIELD("name", META_NAME, STRING), PB_FIELD("namespace", META_NAMESPACE, STRING),
+	PB_FIELD("uid", META_UID, STRING), PB_MAP_OF("labels", META_LABEL, entry),
+	PB_MAP_OF("annotations", META_ANNOTATION, entry),
+	PB_MSGS("ownerReferences", META_OWNER, owner) };
+static const struct pb_desc meta = PB_DESC("ObjectMeta", meta_members);
+static const struct pb_member container_members[] = {
+	PB_FIELD("name", CONTAINER_NAME, STRING), PB_FIELD("image", CONTAINER_IMAGE, STRING),
+	PB_FIELD("containerID", CONTAINER_CONTAINER_ID, STRING) };
+static const struct pb_desc container = PB_DESC("Container", container_members);
+static const struct pb_member spec_members[] = {
+	PB_FIELD("nodeName", SPEC_NODE, STRING), PB_MSGS("containers", SPEC_CONTAINER, container),
+	PB_MSGS("initContainers", SPEC_INIT, container),
+	PB_MSGS("ephemeralContainers", SPEC_EPHEMERAL, container) };
+static const struct pb_desc spec = PB_DESC("PodSpec", spec_members);
+static const struct pb_member condition_members[] = {
+	PB_FIELD("type", CONDITION_TYPE, STRING), PB_FIELD("status", CONDITION_STATUS, STRING) };
+static const struct pb_desc condition = PB_DESC("PodCondition", condition_members);
+static const struct pb_member status_members[] = {
+	PB_FIELD("phase", STATUS_PHASE, STRING), PB_FIELD("hostIP", STATUS_HOST_IP, STRING),
+	PB_FIELD("podIP", STATUS_POD_IP, STRING), PB_MSGS("conditions", STATUS_CONDITION, condition),
+	PB_MSGS("containerStatuses", STATUS_CONTAINER, container),
+	PB_MSGS("initContainerStatuses", STATUS_INIT, container),
+	PB_MSGS("ephemeralContainerStatuses", STATUS_EPHEMERAL, container) };
+static const struct pb_desc status = PB_DESC("PodStatus", status_members);
+static const struct pb_member pod_members[] = {
+	PB_MSG("metadata", POD_METADATA, meta), PB_MSG("spec", POD_SPEC, spec),
+	PB_MSG("status", POD_STATUS, status) };
+static const struct pb_desc pod_desc = PB_DESC("Pod", pod_members);
+static const struct pb_member list_members[] = { PB_MSGS("items", LIST_ITEM, pod_desc) };
+static const struct pb_desc list_desc = PB_DESC("PodList", list_members);
+static const struct pb_member node_members[] = { PB_MSG("metadata", POD_METADATA, meta) };
+static const struct pb_desc node_desc = PB_DESC("Node", node_members);
+/* clang-format on */
+
+/* The bytes come from pb_json_decode(): they are well formed. */
+static struct str text_of(struct str message, uint32_t number)
+{
+	struct reader r = reader_over(message.p, message.len);
+	struct pb_field f;
+	while (pb_next(&r, &f))
+		if (f.number == number)
+			return f.bytes;
+	return STR("");
+}
+
+/* ---- labels ---- */
+
+static void put_owner(struct container_labels *l, struct str reference)
+{
+	struct reader r = reader_over(reference.p, reference.len);
+	struct pb_field f;
+	bool controls = false;
+	while (pb_next(&r, &f))
+		controls |= f.number == OWNER_CONTROLLER && f.u64;
+	if (!controls)
+		return;
+	container_put(l, POD "_controller_kind", text_of(reference, OWNER_KIND));
+	container_put(l, POD "_controller_name", text_of(reference, OWNER_NAME));
+}
+
+/* "__meta_kubernetes_pod" or "…_node": name, labels, annotations. */
+static void put_object(
+	struct container_labels *l, struct str metadata, const char *label, const char *annotation)
+{
+	struct reader r = reader_over(metadata.p, metadata.len);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		if (f.number == META_LABEL)
+			container_put_entry(l, label, f.bytes);
+		else if (f.number == META_ANNOTATION)
+			container_put_entry(l, annotation, f.bytes);
+		else if (f.number == META_OWNER)
+			put_owner(l, f.bytes);
+	}
+}
+
+/* As parca-agent's podReady(): the condition's status in small letters. */
+static struct str readiness(struct str pod_status)
+{
+	struct reader r = reader_over(pod_status.p, pod_status.len);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		if (f.number != STATUS_CONDITION ||
+			!str_eq(text_of(f.bytes, CONDITION_TYPE), STR("Ready")))
+			continue;
+		struct str is = text_of(f.bytes, CONDITION_STATUS);
+		return str_eq(is, STR("True"))    ? STR("true")
+		       : str_eq(is, STR("False")) ? STR("false")
+						  : STR("unknown");
+	}
+	return STR("unknown");
+}
+
+static void put_pod(struct container_labels *l, struct str pod)
+{
+	struct str metadata = text_of(pod, POD_METADATA), pod_status = text_of(pod, POD_STATUS);
+	container_put(l, "__meta_kubernetes_namespace", text_of(metadata, META_NAMESPACE));
+	container_put(l, POD "_name", text_of(metadata, META_NAME));
+	container_put(l, POD "_uid", text_of(metadata, META_UID));
+	container_put(l, POD "_node_name", text_of(text_of(pod, POD_SPEC), SPEC_NODE));
+	container_put(l, POD "_ip", text_of(pod_status, STATUS_POD_IP));
+	container_put(l, POD "_host_ip", text_of(pod_status, STATUS_HOST_IP));
+	container_put(l, POD "_phase", text_of(pod_status, STATUS_PHASE));
+	container_put(l, POD "_ready", readiness(pod_status));
+	put_object(l, metadata, POD "_label", POD "_annotation");
+}
+
+/* ---- containers ---- */
+
+/* "containerd://0123…" */
+static struct str id_of(struct str container_status)
+{
+	struct str id = text_of(container_status, CONTAINER_CONTAINER_ID);
+	size_t slash = str_rindex(id, '/');
+	id = slash < id.len ? str_sub(id, slash + 1, id.len) : id;
+	return id.len < CONTAINER_ID_MAX ? id : STR("");
+}
+
+/* What the pod asked for, rather than what the engine made of it. */
+static struct str image_of(struct str pod_spec, uint32_t list, struct str name)
+{
+	struct reader r = reader_over(pod_spec.p, pod_spec.len);
+	struct pb_field f;
+	while (pb_next(&r, &f))
+		if (f.number == list && str_eq(text_of(f.bytes, CONTAINER_NAME), name))
+			return text_of(f.bytes, CONTAINER_IMAGE);
+	return STR("");
+}
+
+/* `l` has the pod's labels, and has no others afterwards. */
+static void give_container(struct container_labels *l, struct str container_status,
+	struct str pod_spec, uint32_t list, const struct container_sink *sink)
+{
+	uint32_t pods_own = l->count;
+	struct str id = id_of(container_status), name = text_of(container_status, CONTAINER_NAME);
+	if (!id.len)
+		return; /* not started yet */
+	struct str image = image_of(pod_spec, list, name);
+	if (!image.len)
+		image = text_of(container_status, CONTAINER_IMAGE);
+	container_put(l, POD "_container_name", name);
+	container_put(l, POD "_container_id", id);
+	container_put(l, POD "_container_image", image);
+	container_put(l, POD "_container_init", list == SPEC_INIT ? STR("true") : STR("false"));
+	sink->fn(sink->ctx, id, l);
+	l->count = pods_own;
+}
+
+static void give_pod(struct container_labels *l, struct str pod, const struct container_sink *sink)
+{
+	/* clang-format off */
+	static const struct { uint32_t status, spec; } lists[] = {
+		{ STATUS_CONTAINER, SPEC_CONTAINER },
+		{ STATUS_INIT, SPEC_INIT },
+		{ STATUS_EPHEMERAL, SPEC_EPHEMERAL },
+	};
+	/* clang-format on */
+	struct str pod_status = text_of(pod, POD_STATUS), pod_spec = text_of(pod, POD_SPEC);
+	put_pod(l, pod);
+	for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
+		struct reader r = reader_over(pod_status.p, pod_status.len);
+		struct pb_field f;
+		while (pb_next(&r, &f))
+			if (f.number == lists[i].status)
+				give_container(l, f.bytes, pod_spec, lists[i].spec, sink);
+	}
+	char key[KEY_MAX];
+	struct str uid = container_get(l, POD "_uid");
+	int len = snprintf(key, sizeof(key), "pod/%.*s", STR_ARG(uid));
+	if (uid.len && len < KEY_MAX)
+		sink->fn(sink->ctx, str_make(key, (size_t)len), l);
+}
+
+enum status container_pods_decode(struct str json, const struct container_labels *node,
+	const struct container_sink *sink, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf bytes;
+	buf_init(&bytes, CONTAINER_PODS_BYTES_MAX);
+	enum status s = pb_json_decode(&list_desc, json, PB_IGNORE_UNKNOWN, &bytes, e);
+	if (s != OK)
+		return err_prefix(e, s, "list of pods");
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, CONTAINER_PODS_BYTES_MAX);
+	struct container_labels *l = malloc(sizeof(*l));
+	if (!l)
+		return err_set(e, E_NOMEM, "list of pods");
+	struct reader r = reader_over(bytes.data, bytes.len);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		arena_clear(&a);
+		container_labels_init(l, &a);
+		for (uint32_t i = 0; node && i < node->count; i++)
+			l->v[l->count++] = node->v[i];
+		give_pod(l, f.bytes, sink);
+	}
+	free(l);
+	return r.failed ? err_set(e, E_INVALID, "list of pods: damaged") : OK;
+}
+
+enum status container_node_decode(struct str json, struct container_labels *out, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf bytes;
+	buf_init(&bytes, CONTAINER_ANSWER_BYTES_MAX);
+	enum status s = pb_json_decode(&node_desc, json, PB_IGNORE_UNKNOWN, &bytes, e);
+	if (s != OK)
+		return err_prefix(e, s, "node");
+	struct str metadata = text_of(buf_view(&bytes), POD_METADATA);
+	container_put(out, "__meta_kubernetes_node_name", text_of(metadata, META_NAME));
+	put_object(
+		out, metadata, "__meta_kubernetes_node_label", "__meta_kubernetes_node_annotation");
+	return OK;
+}
+
+/* ---- asking ---- */
+
+static bool given(const char *text)
+{
+	return text && text[0];
+}
+
+void container_kubernetes_init(struct container_kubernetes *k, const struct containers_config *c)
+{
+	const char *host = getenv("KUBERNETES_SERVICE_HOST");
+	const char *port = getenv("KUBERNETES_SERVICE_PORT");
+	*k = (struct container_kubernetes){ .node = c->node,
+		.kubelet = given(c->kubelet_address),
+		.token_file = given(c->token_file) ? c->token_file : ACCOUNT "token",
+		.ca_file = given(c->ca_file) ? c->ca_file : ACCOUNT "ca.crt",
+		.insecure = c->insecure };
+	char *to = k->peer.address;
+	size_t size = sizeof(k->peer.address);
+	if (k->kubelet)
+		snprintf(to, size, "%s", c->kubelet_address);
+	else if (given(c->kubernetes_address))
+		snprintf(to, size, "%s", c->kubernetes_address);
+	else if (given(host) && given(port))
+		snprintf(to, size, strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
+			port);
+}
+
+/* The token of this moment. A file that is not there: none is sent, and the answer says the rest.
+ */
+static enum status present_token(struct container_kubernetes *k, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf token;
+	buf_init(&token, TOKEN_BYTES_MAX);
+	if (os_read_file(k->token_file, &token, NULL) != OK)
+		return OK;
+	struct str text = str_trim(buf_view(&token));
+	char *header = malloc(text.len + 16);
+	if (!header)
+		return err_set(e, E_NOMEM, "token");
+	snprintf(header, text.len + 16, "Bearer %.*s", STR_ARG(text));
+	enum status s = net_client_header(k->peer.client, "authorization", header, e);
+	explicit_bzero(header, text.len + 16);
+	explicit_bzero(token.data, token.len);
+	free(header);
+	return s;
+}
+
+static void choose_trust(struct container_kubernetes *k)
+{
+	if (k->insecure)
+		net_client_trust_anybody(k->peer.client);
+	else if (access(k->ca_file, R_OK) == 0)
+		net_client_trust(k->peer.client, k->ca_file);
+}
+
+/* Without the right to read it, pods go without the node's labels. */
+static void ask_node(struct container_kubernetes *k, struct container_labels *out)
+{
+	CLEANUP(buf_deinit) struct buf json;
+	char path[320];
+	buf_init(&json, CONTAINER_ANSWER_BYTES_MAX);
+	snprintf(path, sizeof(path), "/api/v1/nodes/%s", k->node);
+	if (k->kubelet ||
+		container_peer_get(&k->peer, path, CONTAINER_ANSWER_BYTES_MAX, &json, NULL) != OK ||
+		container_node_decode(buf_view(&json), out, NULL) != OK)
+		container_put(out, "__meta_kubernetes_node_name", str_of(k->node));
+}
+
+static enum status ask_pods(
+	struct container_kubernetes *k, const struct container_sink *sink, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf json;
+	CLEANUP(arena_deinit) struct arena a;
+	struct container_labels *node = malloc(sizeof(*node));
+	char path[400] = "/pods";
+	if (!node)
+		return err_set(e, E_NOMEM, "list of pods");
+	buf_init(&json, CONTAINER_PODS_BYTES_MAX);
+	arena_init(&a, CONTAINER_ANSWER_BYTES_MAX);
+	container_labels_init(node, &a);
+	if (!k->kubelet)
+		snprintf(path, sizeof(path),
+			"/api/v1/pods?fieldSelector=spec.nodeName%%3D%s&resourceVersion=0",
+			k->node);
+	enum status s = present_token(k, e);
+	if (s == OK)
+		s = container_peer_get(&k->peer, path, CONTAINER_PODS_BYTES_MAX, &json, e);
+	if (s == OK)
+		ask_node(k, node);
+	if (s == OK)
+		s = container_pods_decode(buf_view(&json), node, sink, e);
+	free(node);
+	return s;
+}
+
+enum status container_kubernetes_list(
+	struct container_kubernetes *k, const struct container_sink *sink, struct err *e)
+{
+	int64_t now = clock_monotonic_ns();
+	if (!k->peer.address[0] || (k->listed_ns && now < k->listed_ns + k->pause_ns) ||
+		!container_peer_ready(&k->peer, now))
+		return err_set(e, E_UNAVAILABLE, "not now");
+	k->pause_ns = MIN(MAX(2 * k->pause_ns, PAUSE_MIN_NS), PAUSE_MAX_NS);
+	struct err why = { 0 };
+	choose_trust(k);
+	enum status s = ask_pods(k, sink, &why);
+	k->listed_ns = clock_monotonic_ns();
+	container_peer_note(&k->peer, s, &why);
+	return s == OK ? OK : err_set(e, s, "%s", why.text);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What does not fit is left out, and marked, rather than cut in the middle. */
+#include "container/internal.h"
+
+#include <stdio.h>
+
+#define NAME_BYTES_MAX 512
+
+void container_labels_init(struct container_labels *l, struct arena *a)
+{
+	l->arena = a;
+	l->count = 0;
+	l->cut = false;
+}
+
+static void put(struct container_labels *l, struct str name, struct str value)
+{
+	if (value.len == 0)
+		return;
+	if (l->count == CONTAINER_LABELS_MAX || value.len > CONTAINER_VALUE_BYTES_MAX) {
+		l->cut = true;
+		return;
+	}
+	struct container_label x = { { arena_copy(l->arena, name.p, name.len), name.len },
+		{ arena_copy(l->arena, value.p, value.len), value.len } };
+	if (x.name.p && x.value.p)
+		l->v[l->count++] = x;
+	else
+		l->cut = true;
+}
+
+void container_put(struct container_labels *l, const char *name, struct str value)
+{
+	put(l, str_of(name), value);
+}
+
+static void put_named(struct container_labels *l, const char *what, const char *middle,
+	struct str key, struct str value)
+{
+	char name[NAME_BYTES_MAX];
+	int head = snprintf(name, sizeof(name), "%s%s_", what, middle);
+	size_t len = (size_t)head + key.len;
+	if (head < 0 || len > sizeof(name)) {
+		l->cut = true;
+		return;
+	}
+	for (size_t i = 0; i < key.len; i++) {
+		char c = key.p[i];
+		bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			    (c >= '0' && c <= '9') || c == '_';
+		name[(size_t)head + i] = good ? c : '_';
+	}
+	put(l, str_make(name, len), value);
+}
+
+void container_put_pair(
+	struct container_labels *l, const char *what, struct str key, struct str value)
+{
+	put_named(l, what, "", key, value);
+	put_named(l, what, "present", key, STR("true"));
+}
+
+void container_put_entry(struct container_labels *l, const char *what, struct str entry)
+{
+	struct reader r = reader_over(entry.p, entry.len);
+	struct pb_field f;
+	struct str key = STR(""), value = STR("");
+	while (pb_next(&r, &f)) {
+		if (f.number == 1)
+			key = f.bytes;
+		else if (f.number == 2)
+			value = f.bytes;
+	}
+	if (!r.failed && key.len)
+		container_put_pair(l, what, key, value);
+}
+
+struct str container_get(const struct container_labels *l, const char *name)
+{
+	struct str want = str_of(name);
+	for (uint32_t i = 0; i < l->count; i++)
+		if (str_eq(l->v[i].name, want))
+			return l->v[i].value;
+	return STR("");
+}

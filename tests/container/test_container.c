@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engines.h"
+
+#define DOCKER_PATH "/system.slice/docker-" ID ".scope"
+#define POD_SLICE "/kubepods.slice/kubepods-pod8cb56e4c_1234_4abc_9def_001122334455.slice"
+#define POD_PATH POD_SLICE "/cri-containerd-" ID ".scope"
+
+/* Longer than any test may take; what is waited for comes in milliseconds. */
+#define PATIENCE_NS (60 * NS_PER_SEC)
+
+static char text[65536];
+
+static const char *find(struct containers *c, const char *path)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	struct container_label *v;
+	uint32_t count;
+	struct err e = { 0 };
+	arena_init(&a, 1 << 20);
+	CHECK_OK(containers_find(c, str_of(path), &a, &v, &count), &e);
+	snprintf(text, sizeof(text), "%s", labels_text(v, count));
+	return text;
+}
+
+static bool has(struct containers *c, const char *path, const char *what)
+{
+	return strstr(find(c, path), what) != NULL;
+}
+
+/* Until the labels of the path say so. */
+static void wait_for(struct containers *c, const char *path, const char *what)
+{
+	int64_t until = clock_monotonic_ns() + PATIENCE_NS;
+	while (!has(c, path, what) && clock_monotonic_ns() < until)
+		usleep(2000);
+	CHECK(has(c, path, what));
+}
+
+static struct containers *start(struct containers_config c)
+{
+	struct containers *out;
+	struct err e;
+	c.node = "node-1";
+	c.root = engines_dir;
+	CHECK_OK(containers_new(&c, &out, &e), &e);
+	containers_settle(out, PATIENCE_NS);
+	return out;
+}
+
+static void knows_paths(void **state)
+{
+	(void)state;
+	CHECK_STR(str_of(find(NULL, "/system.slice/ssh.service")), "");
+	CHECK_STR(str_of(find(NULL, DOCKER_PATH)), "docker_container_id=" ID "\n");
+	CHECK_STR(str_of(find(NULL, "/docker/" ID)), "docker_container_id=" ID "\n");
+	CHECK_STR(str_of(find(NULL, "/machine.slice/libpod-" ID ".scope/container")),
+		"podman_container_id=" ID "\n");
+	CHECK_STR(str_of(find(NULL, POD_PATH)),
+		"kubernetes_pod_uid=" UID "\nkubernetes_pod_container_id=" ID "\n");
+	CHECK_STR(str_of(find(NULL, "/lxc.payload.web/x")), "lxc_container_id=web\n");
+	CHECK_STR(
+		str_of(find(NULL, "/docker/buildkit/abc")), "docker_build_kit_container_id=abc\n");
+	CHECK_STR(str_of(find(NULL, "/default/web-1")), "");
+	CHECK(containers_version(NULL, STR(DOCKER_PATH)) == 0 && containers_generation(NULL) == 0);
+}
+
+static void asks_and_remembers(void **state)
+{
+	(void)state;
+	atomic_store(&docker_knows, true);
+	struct net_server *s = engine_at("/run/docker.sock", serve_docker, false);
+	struct containers *c = start((struct containers_config){ 0 });
+	atomic_store(&docker_asked, 0);
+	uint64_t generation = containers_generation(c);
+	CHECK(containers_version(c, STR(DOCKER_PATH)) == 0);
+	wait_for(c, DOCKER_PATH, "docker_container_name=web\n");
+	CHECK(containers_version(c, STR(DOCKER_PATH)) != 0);
+	CHECK(containers_generation(c) > generation);
+	for (int i = 0; i < 100; i++)
+		find(c, DOCKER_PATH);
+	CHECK(atomic_load(&docker_asked) == 1);
+	/* The engine goes: what is known stays. */
+	net_server_stop(s);
+	CHECK(has(c, DOCKER_PATH, "docker_container_name=web\n"));
+	containers_free(c);
+}
+
+static void asks_again(void **state)
+{
+	(void)state;
+	atomic_store(&docker_knows, false);
+	struct net_server *s = engine_at("/run/docker.sock", serve_docker, false);
+	struct containers *c = start((struct containers_config){ .ttl_ns = 50 * NS_PER_MS });
+	CHECK_STR(str_of(find(c, DOCKER_PATH)), "docker_container_id=" ID "\n");
+	int64_t until = clock_monotonic_ns() + PATIENCE_NS;
+	while (containers_version(c, STR(DOCKER_PATH)) == 0 && clock_monotonic_ns() < until)
+		usleep(2000);
+	uint64_t nobody = containers_version(c, STR(DOCKER_PATH));
+	CHECK(nobody != 0);
+	/* It was asked for before the engine knew it. */
+	atomic_store(&docker_knows, true);
+	wait_for(c, DOCKER_PATH, "docker_container_name=web\n");
+	CHECK(containers_version(c, STR(DOCKER_PATH)) != nobody);
+	/* Old answers are refreshed; the same answer is no change. */
+	uint64_t version = containers_version(c, STR(DOCKER_PATH));
+	int asked = atomic_load(&docker_asked);
+	while (atomic_load(&docker_asked) < asked + 3 && clock_monotonic_ns() < until) {
+		find(c, DOCKER_PATH);
+		usleep(2000);
+	}
+	CHECK(containers_version(c, STR(DOCKER_PATH)) == version);
+	net_server_stop(s);
+	containers_free(c);
+}
+
+static void takes_the_innermost_known(void **state)
+{
+	(void)state;
+	atomic_store(&docker_knows, true);
+	struct net_server *s = engine_at("/run/docker.sock", serve_docker, false);
+	struct containers *c = start((struct containers_config){ 0 });
+	/* A node of kind: Docker knows the node, nobody here the pod in it. */
+	wait_for(c, "/docker/" ID "/kubelet.slice/cri-containerd-" INIT_ID ".scope",
+		"docker_container_name=web\n");
+	net_server_stop(s);
+	containers_free(c);
+}
+
+static struct containers_config with_kubernetes(struct net_server *s, char address[200])
+{
+	static char token[128];
+	snprintf(address, 200, "http://%s", net_server_address(s));
+	snprintf(token, sizeof(token), "%s/token", engines_dir);
+	FILE *f = fopen(token, "we");
+	CHECK(f && fputs("secret-1\n", f) >= 0 && fclose(f) == 0);
+	return (struct containers_config){ .token_file = token };
+}
+
+static void lists_pods(void **state)
+{
+	(void)state;
+	char address[200];
+	for (int kubelet = 0; kubelet < 2; kubelet++) {
+		atomic_store(&pods_known, true);
+		atomic_store(&pods_asked, 0);
+		struct net_server *s = engine_start("127.0.0.1:0", serve_pods, false);
+		struct containers_config config = with_kubernetes(s, address);
+		*(kubelet ? &config.kubelet_address : &config.kubernetes_address) = address;
+		struct containers *c = start(config);
+		/* Known before anybody asked. */
+		CHECK(has(c, POD_PATH, "kubernetes_pod_name=web-6f-x1\n"));
+		CHECK(has(c, POD_PATH, "kubernetes_pod_container_name=app\n"));
+		CHECK(has(c, POD_PATH, "kubernetes_node_name=node-1\n"));
+		CHECK(has(c, POD_SLICE "/cri-containerd-" INIT_ID ".scope",
+			"kubernetes_pod_container_init=true\n"));
+		CHECK(has(c, POD_PATH, "zone=eu-1\n") == !kubelet);
+		/* The pod's own container stands in no list, but the pod does. */
+		CHECK(has(c, POD_SLICE "/cri-containerd-" SANDBOX_ID ".scope",
+			"kubernetes_pod_name=web-6f-x1\n"));
+		CHECK(has(c, POD_SLICE "/cri-containerd-" SANDBOX_ID ".scope",
+			"kubernetes_pod_container_id=" SANDBOX_ID "\n"));
+		containers_free(c);
+		net_server_stop(s);
+	}
+}
+
+static void prefers_the_list(void **state)
+{
+	(void)state;
+	char address[200];
+	atomic_store(&pods_known, false);
+	struct net_server *s = engine_start("127.0.0.1:0", serve_pods, false);
+	struct net_server *cri = engine_at("/run/containerd/containerd.sock", serve_cri, true);
+	struct containers_config config = with_kubernetes(s, address);
+	config.kubernetes_address = address;
+	struct containers *c = start(config);
+	/* Too new for the list: the engine says what it knows. */
+	wait_for(c, POD_PATH, "kubernetes_pod_container_image=docker.io/shop/web:2\n");
+	CHECK(!has(c, POD_PATH, "kubernetes_pod_phase"));
+	atomic_store(&pods_known, true);
+	wait_for(c, POD_PATH, "kubernetes_pod_phase=Running\n");
+	net_server_stop(s);
+	net_server_stop(cri);
+	containers_free(c);
+}
+
+static void tells_of_problems(void **state)
+{
+	(void)state;
+	char address[200];
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 65536);
+	struct net_server *s = engine_start("127.0.0.1:0", serve_pods, false);
+	struct containers_config config = with_kubernetes(s, address);
+	config.kubernetes_address = address;
+	config.token_file = "/none";
+	struct containers *c = start(config);
+	containers_write_problems(c, &out);
+	CHECK(memmem(out.data, out.len, "HTTP status 401 for /api/v1/pods", 32));
+	buf_clear(&out);
+	containers_write_metrics(c, &out);
+	CHECK(memmem(out.data, out.len, "firn_agent_container_failures_total 1\n", 38));
+	net_server_stop(s);
+	containers_free(c);
+}
+
+static void forgets_for_room(void **state)
+{
+	(void)state;
+	struct containers *c = start((struct containers_config){ 0 });
+	char path[200];
+	for (unsigned i = 0; i < CONTAINERS_MAX + 100; i++) {
+		snprintf(path, sizeof(path), "/docker/%064x", i);
+		find(c, path);
+	}
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 65536);
+	containers_write_metrics(c, &out);
+	buf_u8(&out, 0);
+	CHECK(strstr((const char *)out.data, "firn_agent_containers 4096\n"));
+	CHECK(!strstr((const char *)out.data, "firn_agent_containers_evicted_total 0\n"));
+	containers_free(c);
+}
+
+TEST_MAIN(cmocka_unit_test(knows_paths),
+	cmocka_unit_test_setup_teardown(asks_and_remembers, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(asks_again, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(takes_the_innermost_known, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(lists_pods, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(prefers_the_list, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(tells_of_problems, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(forgets_for_room, engines_setup, engines_teardown))

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "answers.h"
+
+#include <stdlib.h>
+
+static char keys[1024];
+static char texts[8][8192];
+static int count;
+
+static void take(void *ctx, struct str key, const struct container_labels *l)
+{
+	(void)ctx;
+	size_t at = strlen(keys);
+	snprintf(keys + at, sizeof(keys) - at, "%.*s ", STR_ARG(key));
+	CHECK(count < 8);
+	snprintf(texts[count++], sizeof(texts[0]), "%s", labels_text(l->v, l->count));
+}
+
+static const struct container_sink sink = { take, NULL };
+
+#define POD_TEXT                                                                            \
+	"kubernetes_namespace=shop\nkubernetes_pod_name=web-6f-x1\nkubernetes_pod_uid=" UID \
+	"\nkubernetes_pod_node_name=node-1\nkubernetes_pod_ip=10.1.0.7\n"                   \
+	"kubernetes_pod_host_ip=10.0.0.1\nkubernetes_pod_phase=Running\n"                   \
+	"kubernetes_pod_ready=true\nkubernetes_pod_label_app=web\n"                         \
+	"kubernetes_pod_labelpresent_app=true\nkubernetes_pod_label_pod_template_hash=6f\n" \
+	"kubernetes_pod_labelpresent_pod_template_hash=true\n"                              \
+	"kubernetes_pod_annotation_example_com_team=x\n"                                    \
+	"kubernetes_pod_annotationpresent_example_com_team=true\n"                          \
+	"kubernetes_pod_controller_kind=ReplicaSet\nkubernetes_pod_controller_name=web-6f\n"
+#define CONTAINER_TEXT(name, id, image, init)                                     \
+	"kubernetes_pod_container_name=" name "\nkubernetes_pod_container_id=" id \
+	"\nkubernetes_pod_container_image=" image "\nkubernetes_pod_container_init=" init "\n"
+
+static void reads_pods(void **state)
+{
+	(void)state;
+	struct err e;
+	keys[0] = 0;
+	count = 0;
+	CHECK_OK(container_pods_decode(STR(PODS), NULL, &sink, &e), &e);
+	CHECK_STR(str_of(keys), ID " " INIT_ID " " DEBUG_ID " pod/" UID " pod/u2 ");
+	CHECK_STR(str_of(texts[0]), POD_TEXT CONTAINER_TEXT("app", ID, "shop/web:2", "false"));
+	CHECK_STR(str_of(texts[1]),
+		POD_TEXT CONTAINER_TEXT("migrate", INIT_ID, "shop/migrate:1", "true"));
+	CHECK_STR(str_of(texts[2]),
+		POD_TEXT CONTAINER_TEXT("debugger", DEBUG_ID, "busybox", "false"));
+	CHECK_STR(str_of(texts[3]), POD_TEXT);
+	/* One that has not begun: the pod alone. */
+	CHECK(strstr(texts[4], "kubernetes_pod_ready=unknown\n"));
+	CHECK(strstr(texts[4], "kubernetes_pod_phase=Pending\n"));
+	CHECK(!strstr(texts[4], "container"));
+}
+
+static void adds_the_node(void **state)
+{
+	(void)state;
+	static struct container_labels node;
+	CLEANUP(arena_deinit) struct arena a;
+	struct err e;
+	arena_init(&a, 65536);
+	container_labels_init(&node, &a);
+	CHECK_OK(container_node_decode(STR(NODE), &node, &e), &e);
+	static const char want[] = "kubernetes_node_name=node-1\n"
+				   "kubernetes_node_label_topology_kubernetes_io_zone=eu-1\n"
+				   "kubernetes_node_labelpresent_topology_kubernetes_io_zone=true\n"
+				   "kubernetes_node_annotation_a=b\n"
+				   "kubernetes_node_annotationpresent_a=true\n";
+	CHECK_STR(str_of(labels_text(node.v, node.count)), want);
+	keys[0] = 0;
+	count = 0;
+	CHECK_OK(container_pods_decode(STR(PODS), &node, &sink, &e), &e);
+	for (int i = 0; i < count; i++)
+		CHECK(strncmp(texts[i], want, sizeof(want) - 1) == 0);
+}
+
+static void refuses_others(void **state)
+{
+	(void)state;
+	static const char *const bad[] = { "", "[]", "{\"items\":7}", "{\"items\":[7]}",
+		"{\"items\":[{\"metadata\":\"x\"}]}", "{\"items\":[", "<html>",
+		"{\"items\":[{\"status\":{\"containerStatuses\":[{\"containerID\":7}]}}]}" };
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+		struct err e = { 0 };
+		count = 0;
+		CHECK(container_pods_decode(str_of(bad[i]), NULL, &sink, &e) == E_INVALID);
+		CHECK(strstr(e.text, "list of pods") && count == 0);
+	}
+	static struct container_labels node;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, 65536);
+	container_labels_init(&node, &a);
+	CHECK(container_node_decode(STR("[]"), &node, NULL) == E_INVALID);
+	/* A Status, as the API answers to who may not: no pods. */
+	count = 0;
+	CHECK(container_pods_decode(STR("{\"kind\":\"Status\",\"status\":\"Failure\"}"), NULL,
+		      &sink, NULL) == OK);
+	CHECK(count == 0);
+}
+
+static void finds_the_server(void **state)
+{
+	(void)state;
+	struct container_kubernetes k;
+	struct containers_config c = { .node = "n" };
+	unsetenv("KUBERNETES_SERVICE_HOST");
+	container_kubernetes_init(&k, &c);
+	CHECK_STR(str_of(k.peer.address), "");
+	setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1", 1);
+	setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+	container_kubernetes_init(&k, &c);
+	CHECK_STR(str_of(k.peer.address), "https://10.96.0.1:443");
+	setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
+	container_kubernetes_init(&k, &c);
+	CHECK_STR(str_of(k.peer.address), "https://[fd00::1]:443");
+	c.kubernetes_address = "https://k:6443";
+	container_kubernetes_init(&k, &c);
+	CHECK_STR(str_of(k.peer.address), "https://k:6443");
+	c.kubelet_address = "https://127.0.0.1:10250";
+	container_kubernetes_init(&k, &c);
+	CHECK(k.kubelet);
+	CHECK_STR(str_of(k.peer.address), "https://127.0.0.1:10250");
+	CHECK(strstr(k.token_file, "serviceaccount/token"));
+	unsetenv("KUBERNETES_SERVICE_HOST");
+	unsetenv("KUBERNETES_SERVICE_PORT");
+}
+
+TEST_MAIN(cmocka_unit_test(reads_pods), cmocka_unit_test(adds_the_node),
+	cmocka_unit_test(refuses_others), cmocka_unit_test(finds_the_server))
