@@ -50,7 +50,7 @@ struct sampler {
 	struct ring_buffer *ring;
 	struct bpf_link *exec_link;
 	struct bpf_link *exit_link;
-	struct bpf_link *switch_link; /* while started, with off_cpu_probability */
+	struct bpf_link *switch_link; /* with off_cpu_probability */
 	struct seen seen;
 	struct event_sample *restored; /* EVENT_BYTES_MAX: a SEEN sample with its frames */
 	uint64_t lost_seen;
@@ -280,6 +280,12 @@ static enum status hook(struct sampler *s, struct err *e)
 	s->exit_link = bpf_program__attach(s->skeleton->progs.process_exit);
 	if (!s->exit_link)
 		return probe_explain("watching sched_process_exit", errno, e);
+	/* Does nothing before sampler_start(). */
+	if (s->config.off_cpu_probability > 0) {
+		s->switch_link = bpf_program__attach(s->skeleton->progs.thread_switch);
+		if (!s->switch_link)
+			return probe_explain("watching sched_switch", errno, e);
+	}
 	if (s->config.stats) {
 		s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 		if (s->stats_fd < 0)
@@ -360,19 +366,14 @@ enum status sampler_start(struct sampler *s, struct err *e)
 {
 	s->started = true;
 	s->cpus_checked_ns = clock_monotonic_ns();
-	if (s->config.off_cpu_probability > 0 && !s->switch_link) {
-		s->switch_link = bpf_program__attach(s->skeleton->progs.thread_switch);
-		if (!s->switch_link)
-			return probe_explain("watching sched_switch", errno, e);
-	}
+	__atomic_store_n(&s->skeleton->bss->settings.off_cpu_enabled, 1, __ATOMIC_RELAXED);
 	return cpus_update(s->cpus, e);
 }
 
 void sampler_stop(struct sampler *s)
 {
 	s->started = false;
-	(void)bpf_link__destroy(s->switch_link);
-	s->switch_link = NULL;
+	__atomic_store_n(&s->skeleton->bss->settings.off_cpu_enabled, 0, __ATOMIC_RELAXED);
 	cpus_detach(s->cpus);
 }
 

@@ -23,6 +23,7 @@ static void begin(void)
 	world.task.__state = KERNEL_TASK_INTERRUPTIBLE;
 	config.off_cpu_last = UINT32_MAX;
 	settings.seen_enabled = 0;
+	settings.off_cpu_enabled = 1;
 }
 
 static void switch_to(struct task_struct *next, uint64_t is_preempted)
@@ -120,19 +121,21 @@ static void leaves_out_who_does_not_count(void **state)
 		const char *name;
 		uint32_t kernel_state, flags, random, last, only_pid;
 		uint64_t tid;
-		uint64_t excluded;
+		bool is_stopped;
 	} cases[] = {
-		{ "idle", 0, 0, 0, UINT32_MAX, 0, 0, 0 },
-		{ "ended", KERNEL_TASK_DEAD, 0, 0, UINT32_MAX, 0, WORLD_PID, 0 },
-		{ "kernel thread", 1, KERNEL_PF_KTHREAD, 0, UINT32_MAX, 0, WORLD_PID, 0 },
-		{ "not chosen", 1, 0, 5, 4, 0, WORLD_PID, 0 },
-		{ "another process", 1, 0, 0, UINT32_MAX, 77777, WORLD_PID, 0 },
+		{ "idle", 0, 0, 0, UINT32_MAX, 0, 0, false },
+		{ "ended", KERNEL_TASK_DEAD, 0, 0, UINT32_MAX, 0, WORLD_PID, false },
+		{ "kernel thread", 1, KERNEL_PF_KTHREAD, 0, UINT32_MAX, 0, WORLD_PID, false },
+		{ "not chosen", 1, 0, 5, 4, 0, WORLD_PID, false },
+		{ "another process", 1, 0, 0, UINT32_MAX, 77777, WORLD_PID, false },
+		{ "not begun", 1, 0, 0, UINT32_MAX, 0, WORLD_PID, true },
 	};
 	FOR_EACH_CASE (c, cases) {
 		begin();
 		world.task.__state = c->kernel_state;
 		world.task.flags = c->flags;
 		shim.random = c->random;
+		settings.off_cpu_enabled = !c->is_stopped;
 		config.off_cpu_last = c->last;
 		config.only_pid = c->only_pid;
 		shim.pid_tgid = c->tid << 32 | c->tid;

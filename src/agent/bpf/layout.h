@@ -55,6 +55,8 @@ struct profiler_settings {
 	__u32 seen_enabled;
 	__u32 vdso_slot;   /* index of the vDSO in the slots; 0: no table for it */
 	__u32 thread_size; /* bytes of a kernel stack, where bpf_task_pt_regs() is missing */
+	__u32 off_cpu_enabled;
+	__u32 pad;
 };
 
 /* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the
