@@ -13,3 +13,33 @@ struct hash128 hash128(const void *bytes, size_t len)
 	XXH128_hash_t h = XXH3_128bits(bytes, len);
 	return (struct hash128){ h.low64, h.high64 };
 }
+
+/* The library's state, under a name of ours. */
+static XXH3_state_t *state_of(const struct hash_stream *s)
+{
+	return (XXH3_state_t *)(uintptr_t)s;
+}
+
+struct hash_stream *hash_stream_new(void)
+{
+	XXH3_state_t *x = XXH3_createState();
+	if (x)
+		(void)XXH3_128bits_reset(x);
+	return (struct hash_stream *)x;
+}
+
+void hash_stream_add(struct hash_stream *s, const void *bytes, size_t len)
+{
+	(void)XXH3_128bits_update(state_of(s), bytes, len);
+}
+
+struct hash128 hash_stream_end(const struct hash_stream *s)
+{
+	XXH128_hash_t h = XXH3_128bits_digest(state_of(s));
+	return (struct hash128){ h.low64, h.high64 };
+}
+
+void hash_stream_free(struct hash_stream *s)
+{
+	(void)XXH3_freeState(state_of(s));
+}

@@ -17,6 +17,13 @@ struct hash128 {
 uint64_t hash64(const void *bytes, size_t len);
 struct hash128 hash128(const void *bytes, size_t len);
 
+/* hash128() of bytes that come in pieces. NULL: no memory. */
+struct hash_stream;
+struct hash_stream *hash_stream_new(void);
+void hash_stream_add(struct hash_stream *s, const void *bytes, size_t len);
+struct hash128 hash_stream_end(const struct hash_stream *s);
+void hash_stream_free(struct hash_stream *s);
+
 static inline bool hash128_eq(struct hash128 a, struct hash128 b)
 {
 	return a.lo == b.lo && a.hi == b.hi;
