@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 #define CPU "parca_agent:samples:count:cpu:nanoseconds:delta"
-#define PERIOD 52631578
+#define PERIOD 52631578       /* 19 Hz */
+#define OTHER_PERIOD 10309278 /* 97 Hz */
 #define BATCHES 6
 #define SAMPLES 2000 /* of a batch */
 #define DEPTH_MAX 20
@@ -24,9 +25,15 @@ static char dir[64];
 static struct store *store;
 static struct query_engine engine;
 static uint32_t seed;
+static bool mixed; /* each other batch is of another rate */
 /* What went in, by batch and comm. */
 static int64_t counted[BATCHES][4];
 static const char *const comms[] = { "python3", "cc1", "bash", "kworker" };
+
+static int64_t period_of(uint32_t batch)
+{
+	return mixed && batch % 2 ? OTHER_PERIOD : PERIOD;
+}
 
 static uint32_t random_below(uint32_t n)
 {
@@ -93,9 +100,9 @@ static void append_batch(uint32_t batch)
 	CHECK(profile_init(&p, 64 << 20) == OK);
 	struct profile_type type = { text(&p, "parca_agent"), text(&p, "samples"),
 		text(&p, "count"), text(&p, "cpu"), text(&p, "nanoseconds"), true };
-	struct profile_head h = {
-		.period = PERIOD, .time_ns = BEGIN_NS + batch * STEP_NS, .duration_ns = STEP_NS
-	};
+	struct profile_head h = { .period = period_of(batch),
+		.time_ns = BEGIN_NS + batch * STEP_NS,
+		.duration_ns = STEP_NS };
 	CHECK(profile_add_type(&p, &type, &h.type) == OK);
 	CHECK(profile_add_head(&p, &h, &head) == OK);
 	for (int i = 0; i < SAMPLES; i++)
@@ -196,7 +203,12 @@ static int64_t series_sum(const struct query_request *r)
 	return sum;
 }
 
-static void check_pprof(const struct query_request *r, int64_t count)
+/* What was picked of what went in. */
+struct wanted {
+	int64_t count, time;
+};
+
+static void check_pprof(const struct query_request *r, struct wanted want)
 {
 	CLEANUP(buf_deinit) struct buf b;
 	struct err e = { 0 };
@@ -207,38 +219,40 @@ static void check_pprof(const struct query_request *r, int64_t count)
 	FILE *f = fopen(path, "we");
 	CHECK(f && fwrite(b.data, 1, b.len, f) == b.len && fclose(f) == 0);
 	int len = snprintf(command, sizeof(command), "python3 %s %s", CHECK_PPROF, path);
-	if (count > 0)
+	if (want.count > 0)
 		snprintf(command + len, sizeof(command) - (size_t)len,
-			" samples/count=%lld cpu/nanoseconds=%lld >/dev/null", (long long)count,
-			(long long)count * PERIOD);
+			" samples/count=%lld cpu/nanoseconds=%lld >/dev/null",
+			(long long)want.count, (long long)want.time);
 	CHECK(system(command) == 0);
 	/* The checker must be able to say no. */
-	if (count > 0) {
+	if (want.count > 0) {
 		snprintf(command + len, sizeof(command) - (size_t)len,
-			" samples/count=%lld >/dev/null 2>&1", (long long)count + 1);
+			" samples/count=%lld >/dev/null 2>&1", (long long)want.count + 1);
 		CHECK(system(command) != 0);
 	}
 	unlink(path);
 }
 
-static void check_all(const struct query_request *r, int64_t count)
+static void check_all(const struct query_request *r, struct wanted want)
 {
 	struct sums s = ask(r);
-	assert_int_equal(s.flame, count * PERIOD);
-	assert_int_equal(s.flame_self, count * PERIOD);
-	assert_int_equal(s.top, count * PERIOD);
-	assert_int_equal(s.top_self, count * PERIOD);
-	assert_int_equal(series_sum(r), count * PERIOD);
-	check_pprof(r, count);
+	assert_int_equal(s.flame, want.time);
+	assert_int_equal(s.flame_self, want.time);
+	assert_int_equal(s.top, want.time);
+	assert_int_equal(s.top_self, want.time);
+	assert_int_equal(series_sum(r), want.time);
+	check_pprof(r, want);
 }
 
-static int64_t count_of(uint32_t from, uint32_t to, const char *comm)
+static struct wanted count_of(uint32_t from, uint32_t to, const char *comm)
 {
-	int64_t sum = 0;
+	struct wanted sum = { 0 };
 	for (uint32_t b = from; b < to; b++)
 		for (size_t c = 0; c < ARRAY_COUNT(comms); c++)
-			if (!comm || strcmp(comm, comms[c]) == 0)
-				sum += counted[b][c];
+			if (!comm || strcmp(comm, comms[c]) == 0) {
+				sum.count += counted[b][c];
+				sum.time += counted[b][c] * period_of(b);
+			}
 	return sum;
 }
 
@@ -260,7 +274,7 @@ static void all_reports_agree(void **state)
 	struct query_request r = request(CPU, 0, BATCHES);
 	check_all(&r, count_of(0, BATCHES, NULL));
 	r.limit = 2;
-	assert_int_equal(series_sum(&r), count_of(0, BATCHES, NULL) * PERIOD);
+	assert_int_equal(series_sum(&r), count_of(0, BATCHES, NULL).time);
 	r.limit = 0;
 	r.trim = 0.01;
 	check_all(&r, count_of(0, BATCHES, NULL));
@@ -269,22 +283,23 @@ static void all_reports_agree(void **state)
 	r = request(CPU "{comm=\"cc1\"}", 0, BATCHES);
 	check_all(&r, count_of(0, BATCHES, "cc1"));
 	r = request("{comm=~\"^(cc1|bash)$\"}", 1, 5);
-	check_all(&r, count_of(1, 5, "cc1") + count_of(1, 5, "bash"));
+	struct wanted cc1 = count_of(1, 5, "cc1"), bash = count_of(1, 5, "bash");
+	check_all(&r, (struct wanted){ cc1.count + bash.count, cc1.time + bash.time });
 	r = request("", 4, 6); /* in memory only */
 	check_all(&r, count_of(4, 6, NULL));
 	r = request("", 0, 1); /* in a part only */
 	check_all(&r, count_of(0, 1, NULL));
 	r = request("{comm=\"nobody\"}", 0, BATCHES);
-	check_all(&r, 0);
+	check_all(&r, (struct wanted){ 0 });
 	r = request("{no_such_label=\"x\"}", 0, BATCHES);
-	check_all(&r, 0);
+	check_all(&r, (struct wanted){ 0 });
 }
 
 /* Parts of a whole: by a label beside the sample, and by time. */
 static void parts_make_the_whole(void **state)
 {
 	(void)state;
-	int64_t by_pid = 0, by_time = 0, whole = count_of(0, BATCHES, NULL) * PERIOD;
+	int64_t by_pid = 0, by_time = 0, whole = count_of(0, BATCHES, NULL).time;
 	for (uint32_t i = 0; i < 8; i++) {
 		char selector[64];
 		snprintf(selector, sizeof(selector), "{pid=\"%u\"}", i);
@@ -317,6 +332,19 @@ static void lists_what_is_there(void **state)
 	CHECK(strstr((const char *)b.data, CPU));
 }
 
+/* Hosts that sample at 19 and at 97 Hz: a sample counts by the time that it stands for. */
+static int setup_mixed(void **state)
+{
+	mixed = true;
+	return setup(state);
+}
+
+static int teardown_mixed(void **state)
+{
+	mixed = false;
+	return teardown(state);
+}
+
 static bool cancel(void *ctx)
 {
 	(void)ctx;
@@ -338,4 +366,6 @@ static void can_be_canceled(void **state)
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 TEST_MAIN(WITH_STORE(all_reports_agree), WITH_STORE(parts_make_the_whole),
+	cmocka_unit_test_setup_teardown(all_reports_agree, setup_mixed, teardown_mixed),
+	cmocka_unit_test_setup_teardown(parts_make_the_whole, setup_mixed, teardown_mixed),
 	WITH_STORE(lists_what_is_there), WITH_STORE(can_be_canceled))
