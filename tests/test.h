@@ -37,6 +37,19 @@
 #define TEST_SANITIZED 0
 #endif
 
+/* The thread sanitizer makes each step ten times as long: what is tried one by one for its own sake
+ * is tried less often there. */
+#if defined(__SANITIZE_THREAD__)
+#define TEST_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_TSAN 1
+#endif
+#endif
+#ifndef TEST_TSAN
+#define TEST_TSAN 0
+#endif
+
 /* A record of a `cases` array has a `const char *name`. */
 #define FOR_EACH_CASE(c, cases) \
 	for (__typeof__(&(cases)[0]) c = (cases); c < (cases) + ARRAY_COUNT(cases); c++)

@@ -85,7 +85,7 @@ enum status query_check(const struct samples_query *q, struct err *e)
 			"the time range is empty: it begins at %lld ns and "
 			"ends at %lld ns",
 			(long long)q->from_ns, (long long)q->to_ns);
-	return OK;
+	return samples_stopped(q, e); /* once at least, whichever thread then does the work */
 }
 
 static const struct samples_ops ops;

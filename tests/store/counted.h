@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum { COUNTED_SAMPLES = 5, COUNTED_MAX = 1 << 20 };
+enum { COUNTED_SAMPLES = 5, COUNTED_MAX = 1 << 17 };
 
 #define COUNTED_TYPE "cpu:samples:count:cpu:nanoseconds:delta"
 
@@ -42,8 +42,8 @@ static inline enum status counted_append(struct store *s, uint32_t n, struct err
 	return st;
 }
 
-/* Samples of each batch in counts[0 .. COUNTED_MAX); returns those of all. */
-static inline uint64_t counted_read(struct store *s, uint32_t *counts)
+/* Samples of each batch in counts[0 .. max), which is all of them; returns those of all. */
+static inline uint64_t counted_read_up_to(struct store *s, uint32_t *counts, size_t max)
 {
 	static const struct str by[] = { { "thread_id", 9 } };
 	struct fx_query f;
@@ -52,7 +52,7 @@ static inline uint64_t counted_read(struct store *s, uint32_t *counts)
 	size_t n;
 	uint64_t all = 0;
 	struct err e = { 0 };
-	memset(counts, 0, COUNTED_MAX * sizeof(*counts));
+	memset(counts, 0, max * sizeof(*counts));
 	struct samples_query *q = fx_query(&f, COUNTED_TYPE, 0, INT64_MAX);
 	f.arena.limit = 1 << 30;
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
@@ -61,7 +61,7 @@ static inline uint64_t counted_read(struct store *s, uint32_t *counts)
 		&e);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t id;
-		CHECK(str_parse_u64(series[i].values[0], 10, &id) && id < COUNTED_MAX);
+		CHECK(str_parse_u64(series[i].values[0], 10, &id) && id < max);
 		for (size_t k = 0; k < series[i].point_count; k++) {
 			counts[id] += (uint32_t)series[i].points[k].count;
 			all += series[i].points[k].count;
@@ -71,6 +71,11 @@ static inline uint64_t counted_read(struct store *s, uint32_t *counts)
 	store_view_close(v);
 	fx_query_end(&f);
 	return all;
+}
+
+static inline uint64_t counted_read(struct store *s, uint32_t *counts)
+{
+	return counted_read_up_to(s, counts, COUNTED_MAX);
 }
 
 /* Every batch is there once or not at all; those in `acknowledged` are there. */
