@@ -5,12 +5,17 @@
  * rows that match is rewritten without them, or removed when nothing is left. Merging waits
  * meanwhile, so that no part appears that was not looked at.
  *
+ * A full disk is when somebody deletes: then what needs no room goes first. Parts of which nothing
+ * is left are removed, smaller ones are rewritten before larger ones, and what did not fit is tried
+ * again as long as something was freed; then the memtable, if that is what did not fit.
+ *
  * A crash leaves some parts rewritten and others not: then there was no answer, and asking again
  * does the rest.
  */
 #include "store/rewrite.h"
 
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 struct deleting {
 	struct store *s;
@@ -19,19 +24,27 @@ struct deleting {
 	struct budget budget;
 	struct store_deleted done;
 	uint64_t stuck; /* files that could not be removed */
+	/* Parts that the disk had no room for, in this round; and the smallest of them. */
+	uint64_t unfit;
+	struct part *smallest;
 };
 
-/* After that no record of the log holds rows that are in a part. */
-static enum status empty_log(struct store *s, struct err *e)
+/* After that no record of the log holds rows that are in a part. *out_full: but there was no room
+ * on the disk for those in memory, and *e says so. */
+static enum status empty_log(struct store *s, bool *out_full, struct err *e)
 {
+	struct err flush = { 0 };
 	enum status st = log_check_kept(s->log, e);
 	if (st == OK)
 		st = log_forget_free(s->log, e);
+	enum status flushed = st == OK ? store_flush_now(s, &flush) : OK;
+	*out_full = flushed == E_LIMIT;
+	if (flushed != OK && e)
+		*e = flush;
+	if (st == OK && flushed != OK && flushed != E_LIMIT)
+		return flushed;
 	if (st == OK)
-		st = store_flush_now(s, e);
-	if (st != OK)
-		return st;
-	st = log_release(s->log, store_written_until(s), e);
+		st = log_release(s->log, store_written_until(s), e);
 	return st == OK ? store_io_sync_dir(s->log_dir, e) : st;
 }
 
@@ -59,6 +72,11 @@ static enum status delete_from(struct deleting *d, struct source *src, struct er
 	s = rewrite_part(&w, false, e);
 	if (s == E_CORRUPT)
 		d->v->damaged = w.damaged;
+	if (s == E_LIMIT && !w.too_large) {
+		if (d->unfit++ == 0)
+			d->smallest = src->part;
+		return OK;
+	}
 	if (s != OK)
 		return s;
 	d->done.rows += w.sources[0].left_rows;
@@ -88,15 +106,52 @@ static enum status delete_from_parts(struct deleting *d, struct err *e)
 	return OK;
 }
 
+static int smaller_first(const void *a, const void *b)
+{
+	const struct part *x = ((const struct source *)a)->part;
+	const struct part *y = ((const struct source *)b)->part;
+	uint64_t of_x = x ? part_file_bytes(x) : 0, of_y = y ? part_file_bytes(y) : 0;
+	return of_x < of_y ? -1 : of_x > of_y;
+}
+
+static enum status no_room(const struct deleting *d, struct err *e)
+{
+	struct statvfs disk = { 0 };
+	(void)statvfs(d->s->path, &disk);
+	return err_set(e, E_UNAVAILABLE,
+		"the disk is full: up to %llu bytes are needed to write %s without these rows, "
+		"%llu are free; some rows may be gone, ask again when there is room",
+		(unsigned long long)part_file_bytes(d->smallest), part_path(d->smallest),
+		(unsigned long long)disk.f_bavail * disk.f_frsize);
+}
+
+/* All parts once. */
+static enum status delete_round(struct deleting *d, struct str tenant, struct err *e)
+{
+	enum status st = store_view_open(d->s, tenant, &d->v, e);
+	if (st != OK)
+		return st;
+	d->unfit = 0;
+	d->budget = (struct budget){ .limit = REWRITE_BYTES(d->s) };
+	if (d->v->source_count)
+		qsort(d->v->sources, d->v->source_count, sizeof(*d->v->sources), smaller_first);
+	st = delete_from_parts(d, e);
+	if (st == OK && d->unfit)
+		st = no_room(d, e);
+	store_view_close(d->v);
+	return st;
+}
+
 static enum status delete_rows(struct deleting *d, struct str tenant, struct err *e)
 {
 	struct store *s = d->s;
-	enum status st = store_view_open(s, tenant, &d->v, e);
-	if (st != OK)
-		return st;
-	d->budget = (struct budget){ .limit = UINT64_MAX };
-	st = delete_from_parts(d, e);
-	store_view_close(d->v);
+	uint64_t before, unfit = UINT64_MAX;
+	enum status st;
+	do {
+		before = unfit;
+		st = delete_round(d, tenant, e);
+		unfit = d->unfit;
+	} while (st == E_UNAVAILABLE && unfit && unfit < before);
 	if (d->done.parts == 0)
 		return st;
 	enum status synced = store_io_sync_dir(s->parts_dir, st == OK ? e : NULL);
@@ -119,12 +174,21 @@ enum status store_delete(struct store *s, struct str tenant, const struct sample
 	enum status st = query_check(q, e);
 	if (st != OK)
 		return st;
+	bool full = true;
 	log_reuse(s->log, false);
-	st = empty_log(s, e);
-	if (st == OK) {
-		pthread_mutex_lock(&s->merge_lock);
-		st = delete_rows(&d, tenant, e);
-		pthread_mutex_unlock(&s->merge_lock);
+	for (int round = 0; round < 2 && full && st == OK; round++) {
+		struct err why = { 0 };
+		st = empty_log(s, &full, &why);
+		if (st == OK && (!full || round == 0)) {
+			pthread_mutex_lock(&s->merge_lock);
+			st = delete_rows(&d, tenant, &why);
+			pthread_mutex_unlock(&s->merge_lock);
+		} else if (st == OK) {
+			st = err_prefix(&why, E_UNAVAILABLE,
+				"what is in memory has no room on the disk to be rewritten");
+		}
+		if (st != OK)
+			*e = why;
 	}
 	log_reuse(s->log, true);
 	if (st == OK)

@@ -161,8 +161,10 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
 	meta.store_id = s->id;
 	meta.order = PART_ORDER_TIME;
 	struct sequence_range covers = { m->first_sequence, m->last_sequence };
-	if (st == OK && (!VEC_PUSH(&meta.covers, covers) || store_add_doubtful(s, &meta) != OK))
+	if (st == OK && !VEC_PUSH(&meta.covers, covers))
 		st = err_set(e, E_NOMEM, "a part's META");
+	if (st == OK)
+		st = store_add_doubtful(s, &meta, e);
 	if (st == OK)
 		st = part_writer_open(s->parts_dir, id, &snap.tabs, &c, &w, e);
 	if (st == OK)

@@ -48,27 +48,33 @@ static int by_kind(const void *a, const void *b)
 	return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
+static void stream_cleanup(struct hash_stream **s)
+{
+	hash_stream_free(*s);
+}
+
 static enum status identify(
 	const struct part *p, struct str bytes, struct hash128 *out, struct err *e)
 {
 	size_t n;
 	const struct part_section_entry *found = part_sections(p, &n);
 	struct part_section_entry v[PART_SECTIONS_MAX];
-	CLEANUP(buf_deinit) struct buf b;
-	buf_init(&b, 2 * bytes.len + (size_t)16 * PART_SECTIONS_MAX);
+	CLEANUP(stream_cleanup) struct hash_stream *h = hash_stream_new();
+	if (!h)
+		return err_set(e, E_NOMEM, "the identity of an import");
 	memcpy(v, found, n * sizeof(*v));
 	qsort(v, n, sizeof(*v), by_kind);
 	for (size_t i = 0; i < n; i++) {
 		if (v[i].kind == PART_META || v[i].kind == PART_BATCHES)
 			continue;
-		buf_u16(&b, v[i].kind);
-		buf_u64(&b, v[i].length);
-		buf_str(&b, str_sub(bytes, v[i].offset, v[i].length));
+		uint8_t head[10];
+		memcpy(head, &v[i].kind, 2);
+		memcpy(head + 2, &v[i].length, 8);
+		hash_stream_add(h, head, sizeof(head));
+		struct str section = str_sub(bytes, v[i].offset, v[i].length);
+		hash_stream_add(h, section.p, section.len);
 	}
-	enum status s = buf_status(&b);
-	if (s != OK)
-		return err_set(e, s, "the sections of an import");
-	*out = hash128(b.data, b.len);
+	*out = hash_stream_end(h);
 	return OK;
 }
 
@@ -181,8 +187,11 @@ static enum status take_rows(struct store *s, struct source *src, struct hash128
 	st = find_resolution(src, &w.meta.resolution_ns, e);
 	if (st != OK)
 		return st;
-	if (!VEC_PUSH(&w.meta.imports, id) || store_add_doubtful(s, &w.meta) != OK)
+	if (!VEC_PUSH(&w.meta.imports, id))
 		return err_set(e, E_NOMEM, "a part's META");
+	st = store_add_doubtful(s, &w.meta, e);
+	if (st != OK)
+		return st;
 	st = rewrite_look(&w, e);
 	if (st == OK && w.sources[0].rows)
 		st = write_part(&w, e);
@@ -198,19 +207,18 @@ static enum status import_part(struct store *s, struct part *p, struct hash128 i
 	struct store_imported *out, struct err *e)
 {
 	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
-	/* Within the memory's budget first: then the check below finds it loaded. */
-	enum status st = part_pin(p, PART_LOAD_ALL, s->config.memory_bytes / 4, &src.tabs, e);
-	if (st != OK)
-		return st;
-	st = part_verify(p, e);
+	pthread_mutex_lock(&s->merge_lock); /* so that no merge hides an identity; for its memory */
+	enum status st = part_pin(p, PART_LOAD_ALL, REWRITE_BYTES(s), &src.tabs, e);
 	if (st == OK) {
-		pthread_mutex_lock(&s->merge_lock); /* so that no merge hides an identity */
-		out->known = is_known(s, id);
-		if (!out->known)
+		st = part_verify_import(p, REWRITE_BYTES(s), e);
+		if (st == OK)
+			out->known = is_known(s, id);
+		part_forget(p, PART_LOAD_INDEX);
+		if (st == OK && !out->known)
 			st = take_rows(s, &src, id, out, e);
-		pthread_mutex_unlock(&s->merge_lock);
+		part_unpin(p);
 	}
-	part_unpin(p);
+	pthread_mutex_unlock(&s->merge_lock);
 	return st;
 }
 

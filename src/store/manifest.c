@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/reader.h"
 #include "codec/codec.h"
 #include "store/state.h"
@@ -6,10 +7,13 @@
 #define ENTRY_BYTES 64
 #define HEADER_BYTES 64
 #define MANIFEST_BYTES_MAX ((size_t)64 << 20)
+#define SECTION_REMOVED 1
+#define REMOVED_BYTES 24
 
 void manifest_deinit(struct manifest *m)
 {
 	VEC_FREE(&m->parts);
+	VEC_FREE(&m->removed);
 }
 
 static enum status parse_parts(
@@ -29,6 +33,36 @@ static enum status parse_parts(
 			return err_set(e, E_CORRUPT, "MANIFEST: entry %u of %u", i, count);
 		if (!VEC_PUSH(&out->parts, p))
 			return err_set(e, E_NOMEM, "MANIFEST");
+	}
+	return OK;
+}
+
+static enum status parse_removed(struct reader x, struct manifest *out, struct err *e)
+{
+	while (!reader_done(&x)) {
+		struct batch_seen b = { .id.lo = reader_u64(&x) };
+		b.id.hi = reader_u64(&x);
+		b.arrived_ns = reader_i64(&x);
+		if (x.failed || out->removed.len == MANIFEST_REMOVED_MAX)
+			return err_set(
+				e, E_CORRUPT, "MANIFEST: removed batch %zu", out->removed.len);
+		if (!VEC_PUSH(&out->removed, b))
+			return err_set(e, E_NOMEM, "MANIFEST");
+	}
+	return OK;
+}
+
+static enum status parse_sections(struct reader *r, struct manifest *out, struct err *e)
+{
+	while (!reader_done(r)) {
+		size_t at = reader_offset(r);
+		uint32_t kind = reader_u32(r);
+		struct reader x = reader_sub(r, reader_u32(r));
+		if (r->failed)
+			return err_set(e, E_CORRUPT, "MANIFEST: a section at +%zu", at);
+		enum status s = kind == SECTION_REMOVED ? parse_removed(x, out, e) : OK;
+		if (s != OK)
+			return s;
 	}
 	return OK;
 }
@@ -61,6 +95,9 @@ enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e
 		return err_set(
 			e, E_CORRUPT, "MANIFEST: %u entries of %u bytes", count, entry_bytes);
 	enum status s = parse_parts(&r, count, entry_bytes, &m, e);
+	struct reader sections = reader_sub(&r, reader_left(&r) - 4);
+	if (s == OK)
+		s = parse_sections(&sections, &m, e);
 	if (s != OK) {
 		manifest_deinit(&m);
 		return s;
@@ -71,10 +108,11 @@ enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e
 
 void manifest_encode(const struct manifest *m, struct buf *out)
 {
+	size_t removed = m->removed.len ? 8 + m->removed.len * REMOVED_BYTES : 0;
 	buf_put(out, "FIRNMANI", 8);
 	buf_u16(out, 1);
-	buf_u16(out, 0);
-	buf_u32(out, (uint32_t)(HEADER_BYTES + m->parts.len * ENTRY_BYTES + 4));
+	buf_u16(out, 1);
+	buf_u32(out, (uint32_t)(HEADER_BYTES + m->parts.len * ENTRY_BYTES + removed + 4));
 	buf_u64(out, m->store_id.lo);
 	buf_u64(out, m->store_id.hi);
 	buf_u64(out, m->next_part);
@@ -93,6 +131,15 @@ void manifest_encode(const struct manifest *m, struct buf *out)
 		buf_u64(out, (uint64_t)p->resolution_ns);
 		buf_u32(out, p->level);
 		buf_u32(out, 0);
+	}
+	if (removed) {
+		buf_u32(out, SECTION_REMOVED);
+		buf_u32(out, (uint32_t)(removed - 8));
+	}
+	for (size_t i = 0; i < m->removed.len; i++) {
+		buf_u64(out, m->removed.v[i].id.lo);
+		buf_u64(out, m->removed.v[i].id.hi);
+		buf_u64(out, (uint64_t)m->removed.v[i].arrived_ns);
 	}
 	buf_u32(out, out->failed ? 0 : codec_crc32c(0, out->data, out->len));
 }
@@ -129,6 +176,10 @@ static enum status gather(struct store *s, struct manifest *m)
 		if (!VEC_PUSH(&m->parts, p))
 			st = E_NOMEM;
 	}
+	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;
+	for (size_t i = 0; i < s->removed.len && st == OK; i++)
+		if (s->removed.v[i].arrived_ns > oldest && !VEC_PUSH(&m->removed, s->removed.v[i]))
+			st = E_NOMEM;
 	pthread_mutex_unlock(&s->lock);
 	return st;
 }

@@ -41,6 +41,7 @@ struct merging {
 	VEC(struct batch_seen) batches;
 	struct part *damaged;
 	uint64_t budget;
+	bool too_large;    /* for it */
 	bool has_unsorted; /* among several sources */
 };
 
@@ -409,10 +410,10 @@ static enum status make_meta(struct merging *m, int64_t now_ns, struct err *e)
 		for (size_t k = 0; k < from->imports.len && ok; k++)
 			ok = VEC_PUSH(&m->meta.imports, from->imports.v[k]);
 	}
-	ok = ok && store_add_doubtful(m->s, &m->meta) == OK;
 	if (!ok)
 		return err_set(e, E_NOMEM, "a part's META");
-	return merge_batches(m, now_ns, e);
+	enum status s = store_add_doubtful(m->s, &m->meta, e);
+	return s == OK ? merge_batches(m, now_ns, e) : s;
 }
 
 static void writer_cleanup(struct part_writer **w)
@@ -487,6 +488,7 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 		s = check_rows(m, e);
 	if (s == OK)
 		s = make_meta(m, now_ns, e);
+	m->too_large = s == E_LIMIT;
 	if (s != OK)
 		return s;
 	s = write_part(m, id, e);
@@ -506,12 +508,13 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	return OK;
 }
 
-/* With merge_lock held: one merge of *most sources at most. E_LIMIT: *most says what to try next.
- */
-static enum status merge_some(
-	struct store *s, int64_t now_ns, size_t *most, bool *out_any, struct err *e)
+/* With merge_lock held: one merge of *most sources at most. *out_again: there was no memory for so
+ * many, and *most says what to try next. */
+static enum status merge_some(struct store *s, int64_t now_ns, size_t *most, bool *out_any,
+	bool *out_again, struct err *e)
 {
 	struct merging *m = calloc(1, sizeof(*m));
+	*out_again = false;
 	if (!m)
 		return err_set(e, E_NOMEM, "a merge");
 	m->s = s;
@@ -525,9 +528,10 @@ static enum status merge_some(
 		st = OK; /* the others may be merged next */
 	}
 	/* Half of them; one alone only to sort it. */
-	if (st == E_LIMIT && m->count > (m->has_unsorted ? 1 : 2)) {
+	if (m->too_large && m->count > (m->has_unsorted ? 1 : 2)) {
 		*most = m->count > 2 ? (m->count + 1) / 2 : 1;
-	} else if (st == E_LIMIT) {
+		*out_again = true;
+	} else if (m->too_large) {
 		leave_alone(s, m);
 		st = OK;
 	}
@@ -540,13 +544,13 @@ enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct 
 {
 	*out = false;
 	size_t most = MERGE_SOURCES_MAX;
-	bool any = false;
+	bool any = false, again = false;
 	enum status st = OK;
 	pthread_mutex_lock(&s->merge_lock);
 	if (now_ns >= s->merge_retry_ns)
 		do
-			st = merge_some(s, now_ns, &most, &any, e);
-		while (st == E_LIMIT);
+			st = merge_some(s, now_ns, &most, &any, &again, e);
+		while (again);
 	if (st == E_CANCELED) {
 		any = false;
 		st = OK;

@@ -198,5 +198,7 @@ NODISCARD enum status part_sum_block(struct part *p, const struct tabs *t,
 /* Batches whose samples the part holds: malloc'ed. */
 NODISCARD enum status part_read_batches(
 	struct part *p, struct batch_seen **out, size_t *out_count, struct err *e);
-/* Every byte is read and checked. */
+/* Every byte is read and checked. The second: with at most so much memory for its tables, and
+ * without BATCHES, which an import does not use; E_LIMIT. */
 NODISCARD enum status part_verify(struct part *p, struct err *e);
+NODISCARD enum status part_verify_import(struct part *p, uint64_t limit_bytes, struct err *e);

@@ -53,6 +53,11 @@ static enum status parse_toc(struct part *p, struct str toc, struct err *e)
 		if (x.offset > p->bytes || x.length > p->bytes - x.offset)
 			return err_set(e, E_CORRUPT, "%s: section %u lies beyond the file", p->path,
 				x.kind);
+		for (size_t k = 0; k < p->section_count; k++)
+			if (p->sections[k].kind == x.kind)
+				return err_set(e, E_CORRUPT,
+					"%s: the table of contents names section %u twice", p->path,
+					x.kind);
 		bool known = (x.kind >= PART_META && x.kind <= PART_LOCATION_SERIES) ||
 			     x.kind == PART_SAMPLES;
 		if (!known && (x.flags & PART_FLAG_MUST_KNOW))
@@ -389,10 +394,12 @@ enum status part_pin(
 		if (!(groups & 1u << i) || p->groups[i].loaded)
 			continue;
 		s = part_load_group(p, i, e);
-		if (s != OK)
+		if (s != OK) {
 			forget_group(p, i);
-		else
-			p->groups[i].loaded = true;
+			continue;
+		}
+		p->groups[i].loaded = true;
+		p->load_limit -= MIN(p->load_limit, p->groups[i].bytes);
 	}
 	if (s == OK) {
 		p->pins++;

@@ -285,12 +285,12 @@ static enum status verify_sections(struct part *p, struct err *e)
 	return OK;
 }
 
-enum status part_verify(struct part *p, struct err *e)
+static enum status verify(struct part *p, uint64_t limit_bytes, bool batches_too, struct err *e)
 {
 	struct tabs t;
 	enum status s = verify_sections(p, e);
 	if (s == OK)
-		s = part_pin(p, PART_LOAD_ALL | PART_LOAD_INDEX, UINT64_MAX, &t, e);
+		s = part_pin(p, PART_LOAD_ALL | PART_LOAD_INDEX, limit_bytes, &t, e);
 	if (s != OK)
 		return s;
 	for (uint32_t i = 0; i < t.node_count && s == OK; i++)
@@ -301,9 +301,19 @@ enum status part_verify(struct part *p, struct err *e)
 	size_t n;
 	if (s == OK)
 		s = verify_blocks(p, &t, e);
-	if (s == OK)
+	if (s == OK && batches_too)
 		s = part_read_batches(p, &batches, &n, e);
 	free(batches);
 	part_unpin(p);
 	return s;
+}
+
+enum status part_verify(struct part *p, struct err *e)
+{
+	return verify(p, UINT64_MAX, true, e);
+}
+
+enum status part_verify_import(struct part *p, uint64_t limit_bytes, struct err *e)
+{
+	return verify(p, limit_bytes, false, e);
 }

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define DOUBTFUL_MAX 1024
+#define DOUBTFUL_MAX (PART_REPLACES_MAX / 2) /* a part replaces its sources as well */
+#define DOUBTS_AHEAD 16
 
 enum status store_part_path(struct store *s, uint64_t id, char out[STORE_PATH_MAX], struct err *e)
 {
@@ -29,24 +30,85 @@ uint64_t store_next_part(struct store *s)
 	return id;
 }
 
-enum status store_add_doubtful(struct store *s, struct part_meta *m)
+/* A disk that makes a removal durable settles it at once: what stays is of a disk that fails, not
+ * one for each try on a full one. */
+static bool settle(struct store *s, const uint64_t *ids, size_t n)
+{
+	char path[STORE_PATH_MAX];
+	for (size_t i = 0; i < n; i++)
+		if (store_part_path(s, ids[i], path, NULL) != OK ||
+			store_io_unlink(path, NULL) != OK)
+			return false;
+	return store_io_sync_dir(s->parts_dir, NULL) == OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void forget_doubts(struct store *s, uint64_t *gone, size_t n)
+{
+	size_t kept = 0;
+	qsort(gone, n, sizeof(*gone), by_number);
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->doubtful.len; i++)
+		if (!bsearch(&s->doubtful.v[i], gone, n, sizeof(*gone), by_number))
+			s->doubtful.v[kept++] = s->doubtful.v[i];
+	s->doubtful.len = kept;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Too many to carry along: the disk may take changes again. */
+static void settle_all(struct store *s)
 {
 	pthread_mutex_lock(&s->lock);
-	bool ok = true;
-	for (size_t i = 0; i < s->doubtful.len && ok; i++)
-		ok = VEC_PUSH(&m->replaces, s->doubtful.v[i]);
+	size_t n = s->doubtful.len;
+	CLEANUP(free_cleanup) uint64_t *ids = malloc(MAX(n, (size_t)1) * sizeof(*ids));
+	if (ids && n)
+		memcpy(ids, s->doubtful.v, n * sizeof(*ids));
 	pthread_mutex_unlock(&s->lock);
-	return ok ? OK : E_NOMEM;
+	if (ids && n && settle(s, ids, n))
+		forget_doubts(s, ids, n);
+}
+
+static enum status add_doubtful(struct store *s, struct part_meta *m, struct err *e)
+{
+	size_t n = s->doubtful.len;
+	if (n >= DOUBTFUL_MAX)
+		return err_set(e, E_UNAVAILABLE,
+			"whether %zu files that failures left behind are gone is not known: no "
+			"part is written until the disk removes files again",
+			n);
+	/* Also room for what the part that is written now, and others beside it, may add. */
+	if (!VEC_RESERVE(&s->doubtful, n + DOUBTS_AHEAD) ||
+		!VEC_RESERVE(&m->replaces, m->replaces.len + n))
+		return err_set(e, E_NOMEM, "a part's META");
+	for (size_t i = 0; i < n; i++)
+		m->replaces.v[m->replaces.len++] = s->doubtful.v[i];
+	return OK;
+}
+
+enum status store_add_doubtful(struct store *s, struct part_meta *m, struct err *e)
+{
+	pthread_mutex_lock(&s->lock);
+	bool full = s->doubtful.len >= DOUBTFUL_MAX;
+	pthread_mutex_unlock(&s->lock);
+	if (full)
+		settle_all(s);
+	pthread_mutex_lock(&s->lock);
+	enum status st = add_doubtful(s, m, e);
+	pthread_mutex_unlock(&s->lock);
+	return st;
 }
 
 void store_doubt(struct store *s, uint64_t id)
 {
-	char path[STORE_PATH_MAX];
-	if (store_part_path(s, id, path, NULL) == OK)
-		(void)!store_io_unlink(path, NULL);
+	if (settle(s, &id, 1))
+		return;
 	pthread_mutex_lock(&s->lock);
-	if (s->doubtful.len < DOUBTFUL_MAX)
-		(void)!VEC_PUSH(&s->doubtful, id);
+	(void)!VEC_PUSH(&s->doubtful, id);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -73,16 +135,53 @@ void store_trust(struct store *s, const struct part_meta *written)
 			store_io_unlink(path, NULL) == OK)
 			(void)!VEC_PUSH(&gone, id); /* else it stays doubtful */
 	}
-	if (gone.len && store_io_sync_dir(s->parts_dir, NULL) == OK) {
-		pthread_mutex_lock(&s->lock);
-		size_t kept = 0;
-		for (size_t i = 0; i < s->doubtful.len; i++)
-			if (!is_in(gone.v, gone.len, s->doubtful.v[i]))
-				s->doubtful.v[kept++] = s->doubtful.v[i];
-		s->doubtful.len = kept;
-		pthread_mutex_unlock(&s->lock);
-	}
+	if (gone.len && store_io_sync_dir(s->parts_dir, NULL) == OK)
+		forget_doubts(s, gone.v, gone.len);
 	VEC_FREE(&gone);
+}
+
+/* Room for more: those of more than an hour ago go, and beyond the most that a manifest takes the
+ * oldest. With `lock` held. */
+static void forget_removed(struct store *s, size_t more)
+{
+	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;
+	size_t kept = 0, drop;
+	for (size_t i = 0; i < s->removed.len; i++)
+		if (s->removed.v[i].arrived_ns > oldest)
+			s->removed.v[kept++] = s->removed.v[i];
+	drop = kept + more > MANIFEST_REMOVED_MAX ? kept + more - MANIFEST_REMOVED_MAX : 0;
+	if (drop)
+		memmove(s->removed.v, s->removed.v + drop, (kept - drop) * sizeof(*s->removed.v));
+	s->removed.len = kept - drop;
+}
+
+static void remember(struct store *s, const struct batch_seen *v, size_t n)
+{
+	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;
+	size_t more = MIN(n, (size_t)MANIFEST_REMOVED_MAX);
+	pthread_mutex_lock(&s->lock);
+	if (VEC_RESERVE(&s->removed, s->removed.len + more)) {
+		forget_removed(s, more);
+		for (size_t i = n - more; i < n; i++)
+			if (v[i].arrived_ns > oldest)
+				s->removed.v[s->removed.len++] = v[i];
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void store_remember_batches(struct store *s, struct part *p)
+{
+	struct batch_seen *v = NULL;
+	struct err e = { 0 };
+	size_t n = 0;
+	if (clock_realtime_ns() - part_meta(p)->written_ns > DEDUPE_AGE_NS)
+		return;
+	enum status st = part_read_batches(p, &v, &n, &e);
+	if (st != OK)
+		store_say(s, "%s; what is sent again of a removed part may be stored",
+			err_text(&e, st));
+	remember(s, v, n);
+	free(v);
 }
 
 void store_count_parts(struct store *s)

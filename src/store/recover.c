@@ -139,6 +139,21 @@ static enum status choose_identity(struct recovery *r, struct err *e)
 	return OK;
 }
 
+/* What went with whole parts. */
+static enum status recall_removed(struct recovery *r, struct err *e)
+{
+	struct store *s = r->s;
+	size_t n = r->manifest.removed.len;
+	if (!VEC_RESERVE(&s->removed, n))
+		return err_set(e, E_NOMEM, "the batches of removed parts");
+	for (size_t i = 0; i < n; i++) {
+		const struct batch_seen *b = &r->manifest.removed.v[i];
+		s->removed.v[s->removed.len++] = *b;
+		dedupe_add(&s->dedupe, b->id, b->arrived_ns);
+	}
+	return OK;
+}
+
 static int by_number(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -424,6 +439,8 @@ enum status store_recover(struct store *s, struct err *e)
 		st = choose_identity(&r, e);
 	if (st == OK)
 		st = adopt_parts(&r, e);
+	if (st == OK)
+		st = recall_removed(&r, e);
 	if (st == OK)
 		st = replay_log(&r, e);
 	if (st != OK)

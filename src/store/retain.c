@@ -292,6 +292,15 @@ static void trim_exports(struct store *s, int64_t now_ns)
 
 /* ---- doing it ---- */
 
+/* There is no memory to rewrite it: it goes when all of it has expired. */
+static enum status leave(struct store *s, const struct candidate *c, const struct err *e)
+{
+	rewrite_remember(s, part_meta(c->part)->id, REWRITE_RETAINED);
+	store_say(s, "what expired in %s stays until all of it has: %.200s", part_path(c->part),
+		err_text(e, E_LIMIT));
+	return OK;
+}
+
 static enum status rewrite_without(struct retaining *r, struct candidate *c, struct err *e)
 {
 	struct store *s = r->s;
@@ -300,7 +309,9 @@ static enum status rewrite_without(struct retaining *r, struct candidate *c, str
 	CLEANUP(rewrite_deinit) struct rewrite w = { 0 };
 	enum status st = rewrite_init(&w, s, 1, e);
 	if (st == OK)
-		st = part_pin(c->part, PART_LOAD_ALL, UINT64_MAX, &src.tabs, e);
+		st = part_pin(c->part, PART_LOAD_ALL, REWRITE_BYTES(s), &src.tabs, e);
+	if (st == E_LIMIT)
+		return leave(s, c, e);
 	if (st != OK)
 		return st;
 	series = calloc(MAX(src.tabs.series_count, 1u), 1);
@@ -318,7 +329,7 @@ static enum status rewrite_without(struct retaining *r, struct candidate *c, str
 	if (st == OK)
 		metric_add(&s->metrics.expired_rows, w.sources[0].left_rows);
 	part_unpin(c->part);
-	return st;
+	return st == E_LIMIT && w.too_large ? leave(s, c, e) : st;
 }
 
 static void drop(struct retaining *r, struct candidate *c)
@@ -359,7 +370,8 @@ static void carry_out(struct retaining *r)
 		any = true;
 		if (c->gone == c->present)
 			drop(r, c);
-		else if (r->now_ns >= s->rewrite_retry_ns)
+		else if (r->now_ns >= s->rewrite_retry_ns &&
+			 !rewrite_was_seen(s, part_meta(c->part)->id, REWRITE_RETAINED))
 			st = rewrite_without(r, c, &e);
 		if (st == E_CORRUPT)
 			store_quarantine(s, c->part, err_text(&e, st));

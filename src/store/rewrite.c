@@ -21,7 +21,7 @@
 
 enum status rewrite_init(struct rewrite *w, struct store *s, size_t source_count, struct err *e)
 {
-	*w = (struct rewrite){ .s = s, .memory_bytes = s->config.memory_bytes / 4 };
+	*w = (struct rewrite){ .s = s, .memory_bytes = REWRITE_BYTES(s) };
 	w->sources = calloc(MAX(source_count, (size_t)1), sizeof(*w->sources));
 	if (!w->sources)
 		return err_set(e, E_NOMEM, "%zu sources", source_count);
@@ -364,6 +364,7 @@ static enum status make_room(struct rewrite *w, struct err *e)
 	compact(w);
 	if (w->rows.len <= most / 2)
 		return OK;
+	w->too_large = true;
 	return err_set(e, E_LIMIT,
 		"%zu rows of one series do not fit the memory for sorting: narrow the time range",
 		w->rows.len);
@@ -453,8 +454,8 @@ enum status rewrite_meta_from(
 		ok = VEC_PUSH(&to->covers, from->covers.v[k]);
 	for (size_t k = 0; ok && k < from->imports.len; k++)
 		ok = VEC_PUSH(&to->imports, from->imports.v[k]);
-	ok = ok && VEC_PUSH(&to->replaces, from->id) && store_add_doubtful(s, to) == OK;
-	return ok ? OK : err_set(e, E_NOMEM, "a part's META");
+	ok = ok && VEC_PUSH(&to->replaces, from->id);
+	return ok ? store_add_doubtful(s, to, e) : err_set(e, E_NOMEM, "a part's META");
 }
 
 /* The old part's place, or the end. With the lock held. */
@@ -469,6 +470,8 @@ static size_t find_live(const struct store *s, const struct part *p)
 enum status rewrite_install(
 	struct store *s, struct part *old, struct part *fresh, bool *out_removed, struct err *e)
 {
+	if (!fresh)
+		store_remember_batches(s, old);
 	pthread_mutex_lock(&s->lock);
 	size_t at = find_live(s, old);
 	bool found = at < s->parts.len;

@@ -10,6 +10,10 @@
 
 #include "store/view.h"
 
+/* Rewriting and merging never happen at once (merge_lock): they have one share of the memory. */
+#define REWRITE_MEMORY_SHARE 4
+#define REWRITE_BYTES(s) ((s)->config.memory_bytes / REWRITE_MEMORY_SHARE)
+
 /* Which rows match, and whether those or the others are taken. */
 struct rewrite_rule {
 	const uint8_t *series; /* one byte for each series of the source; NULL: none matches */
@@ -55,6 +59,7 @@ struct rewrite {
 	size_t batch_count;
 	struct part *damaged; /* what an E_CORRUPT was about */
 	bool removed;         /* rewrite_part(): the old file is gone, if it had to go */
+	bool too_large;       /* an E_LIMIT was about memory, not about the disk */
 	/* private */
 	struct tables tables;
 	bool has_tables;
@@ -75,6 +80,12 @@ NODISCARD enum status rewrite_look(struct rewrite *w, struct err *e);
 NODISCARD enum status rewrite_write(struct rewrite *w, const char *dir, uint64_t id, struct err *e);
 /* Numbers, canonical order: between the two; for rewrite_write(). */
 NODISCARD enum status rewrite_make_tables(struct rewrite *w, struct err *e);
+
+/* Parts that were looked at under these rules, and stay as they are until the next start. With
+ * retain_lock held. */
+bool rewrite_was_seen(const struct store *s, uint64_t id, uint64_t rules);
+void rewrite_remember(struct store *s, uint64_t id, uint64_t rules);
+#define REWRITE_RETAINED UINT64_MAX /* by retention: no set of rules for thinning */
 
 /* A part's META as that of the part which takes its place. */
 NODISCARD enum status rewrite_meta_from(

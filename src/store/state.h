@@ -62,6 +62,7 @@ struct store {
 	struct memtable *frozen; /* being written, or waiting for a disk with room */
 	uint64_t frozen_until;   /* records up to here are in parts or in `frozen` */
 	VEC(struct part *) parts;
+	VEC(struct batch_seen) removed; /* batches that went with whole parts, oldest first */
 	VEC(uint64_t)
 	doubtful; /* files that may have outlived a failure: replaced by the next part */
 	uint64_t next_part;
@@ -92,7 +93,7 @@ NODISCARD enum status store_part_path(
 /* A number for a new part. */
 uint64_t store_next_part(struct store *s);
 /* What the next part has to replace besides its own sources. */
-NODISCARD enum status store_add_doubtful(struct store *s, struct part_meta *m);
+NODISCARD enum status store_add_doubtful(struct store *s, struct part_meta *m, struct err *e);
 void store_doubt(struct store *s, uint64_t id);
 void store_trust(struct store *s, const struct part_meta *written);
 /* Set the file aside with a reason beside it, and forget the part. */
@@ -101,6 +102,9 @@ NODISCARD enum status store_quarantine_file(
 	struct store *s, const char *path, const char *reason, bool copy, struct err *e);
 /* With `lock` held. */
 void store_count_parts(struct store *s);
+/* Before a part goes with nothing in its place: what was sent again within the hour is not stored
+ * anew. The next manifest says so. */
+void store_remember_batches(struct store *s, struct part *p);
 
 /* ---- steps ---- */
 
@@ -139,7 +143,9 @@ struct manifest {
 	uint64_t next_segment;
 	uint64_t next_sequence;
 	VEC(struct manifest_part) parts;
+	VEC(struct batch_seen) removed;
 };
+#define MANIFEST_REMOVED_MAX 65536
 void manifest_deinit(struct manifest *m);
 NODISCARD enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e);
 void manifest_encode(const struct manifest *m, struct buf *out);

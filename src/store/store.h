@@ -165,37 +165,39 @@ NODISCARD enum status store_import(
 NODISCARD enum status store_export_split(
 	struct str bytes, struct str *rest, struct str *part, struct err *e);
 
-#define STORE_METRICS(X)                                                                     \
-	X(samples, COUNTER, "firn_store_samples_total", "Samples stored.")                   \
-	X(batches, COUNTER, "firn_store_batches_total", "Batches stored.")                   \
-	X(duplicates, COUNTER, "firn_store_duplicate_batches_total",                         \
-		"Batches that were stored before.")                                          \
-	X(rejected, COUNTER, "firn_store_rejected_batches_total", "Batches refused.")        \
-	X(refused_memory, COUNTER, "firn_store_refused_batches_total{reason=\"memory\"}",    \
-		"Of these, sound ones that there was no memory or no disk for.")             \
-	X(refused_disk, COUNTER, "firn_store_refused_batches_total{reason=\"disk\"}",        \
-		"Of these, sound ones that there was no memory or no disk for.")             \
-	X(log_bytes, COUNTER, "firn_store_log_bytes_total", "Bytes written to the log.")     \
-	X(log_syncs, COUNTER, "firn_store_log_syncs_total", "Syncs of the log.")             \
-	X(parts, GAUGE, "firn_store_parts", "Part files.")                                   \
-	X(part_bytes, GAUGE, "firn_store_part_bytes", "Bytes of all part files.")            \
-	X(part_samples, GAUGE, "firn_store_part_rows", "Rows of all part files.")            \
-	X(memtable_bytes, GAUGE, "firn_store_memtable_bytes", "Bytes of the memtable.")      \
-	X(memtable_rows, GAUGE, "firn_store_memtable_rows", "Rows of the memtable.")         \
-	X(ingest_bytes, GAUGE, "firn_store_ingest_bytes",                                    \
-		"Memory held by batches on their way in.")                                   \
-	X(query_bytes, GAUGE, "firn_store_query_bytes", "Memory held by questions.")         \
-	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")       \
-	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                    \
-	X(merges_too_large, COUNTER, "firn_store_unmerged_parts_total",                      \
-		"Parts left as they are: merging them takes more memory than there is.")     \
-	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.") \
-	X(expired_rows, COUNTER, "firn_store_expired_rows_total", "Rows dropped by age.")    \
-	X(thinned, COUNTER, "firn_store_thinned_parts_total", "Parts made coarser.")         \
-	X(other_bytes, GAUGE, "firn_store_other_bytes", "Bytes of all files but parts.")     \
-	X(deleted_rows, COUNTER, "firn_store_deleted_rows_total", "Rows deleted.")           \
-	X(imported_rows, COUNTER, "firn_store_imported_rows_total", "Rows imported.")        \
-	X(quarantined, COUNTER, "firn_store_quarantined_total", "Damaged files set aside.")  \
+#define STORE_METRICS(X)                                                                           \
+	X(samples, COUNTER, "firn_store_samples_total", "Samples stored.")                         \
+	X(batches, COUNTER, "firn_store_batches_total", "Batches stored.")                         \
+	X(duplicates, COUNTER, "firn_store_duplicate_batches_total",                               \
+		"Batches that were stored before.")                                                \
+	X(rejected, COUNTER, "firn_store_rejected_batches_total", "Batches refused.")              \
+	X(refused_memory, COUNTER, "firn_store_refused_batches_total{reason=\"memory\"}",          \
+		"Of these, sound ones that there was no memory or no disk for.")                   \
+	X(refused_disk, COUNTER, "firn_store_refused_batches_total{reason=\"disk\"}",              \
+		"Of these, sound ones that there was no memory or no disk for.")                   \
+	X(log_bytes, COUNTER, "firn_store_log_bytes_total", "Bytes written to the log.")           \
+	X(log_syncs, COUNTER, "firn_store_log_syncs_total", "Syncs of the log.")                   \
+	X(parts, GAUGE, "firn_store_parts", "Part files.")                                         \
+	X(part_bytes, GAUGE, "firn_store_part_bytes", "Bytes of all part files.")                  \
+	X(part_samples, GAUGE, "firn_store_part_rows", "Rows of all part files.")                  \
+	X(memtable_bytes, GAUGE, "firn_store_memtable_bytes", "Bytes of the memtable.")            \
+	X(memtable_rows, GAUGE, "firn_store_memtable_rows", "Rows of the memtable.")               \
+	X(ingest_bytes, GAUGE, "firn_store_ingest_bytes",                                          \
+		"Memory held by batches on their way in.")                                         \
+	X(query_bytes, GAUGE, "firn_store_query_bytes", "Memory held by questions.")               \
+	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")             \
+	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                          \
+	X(merges_too_large, COUNTER, "firn_store_unmerged_parts_total",                            \
+		"Parts left as they are: merging them takes more memory than there is.")           \
+	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.")       \
+	X(expired_rows, COUNTER, "firn_store_expired_rows_total", "Rows dropped by age.")          \
+	X(thinned, COUNTER, "firn_store_thinned_parts_total", "Parts made coarser.")               \
+	X(unthinned, COUNTER, "firn_store_unthinned_parts_total",                                  \
+		"Parts left as exact as they are: thinning them takes more memory than there is.") \
+	X(other_bytes, GAUGE, "firn_store_other_bytes", "Bytes of all files but parts.")           \
+	X(deleted_rows, COUNTER, "firn_store_deleted_rows_total", "Rows deleted.")                 \
+	X(imported_rows, COUNTER, "firn_store_imported_rows_total", "Rows imported.")              \
+	X(quarantined, COUNTER, "firn_store_quarantined_total", "Damaged files set aside.")        \
 	X(log_torn, COUNTER, "firn_store_log_torn_total", "Torn ends of logs cut at start.")
 struct store_metrics {
 	STORE_METRICS(METRIC_FIELD)

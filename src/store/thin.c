@@ -39,20 +39,23 @@ static size_t names_to_drop(const struct tabs *t, const struct thinning *how, st
 	return n;
 }
 
-static enum status thin_part(
-	struct store *s, struct part *p, const struct thinning *how, bool *out_done, struct err *e)
+/* *out_too_large: an E_LIMIT is about memory. */
+static enum status thin_part(struct store *s, struct part *p, const struct thinning *how,
+	bool *out_done, bool *out_too_large, struct err *e)
 {
 	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
 	struct str names[TABLES_NAMES_MAX];
 	CLEANUP(rewrite_deinit) struct rewrite w = { 0 };
-	enum status st = part_pin(p, PART_LOAD_LABELS, UINT64_MAX, &src.tabs, e);
+	enum status st = part_pin(p, PART_LOAD_LABELS, REWRITE_BYTES(s), &src.tabs, e);
+	*out_too_large = st == E_LIMIT;
 	if (st != OK)
 		return st;
 	size_t n = names_to_drop(&src.tabs, how, names);
 	bool finer = part_meta(p)->resolution_ns < how->resolution_ns;
 	*out_done = n || finer;
 	if (*out_done)
-		st = part_pin(p, PART_LOAD_ALL, UINT64_MAX, &src.tabs, e);
+		st = part_pin(p, PART_LOAD_ALL, REWRITE_BYTES(s), &src.tabs, e);
+	*out_too_large = st == E_LIMIT;
 	if (st == OK && *out_done) {
 		st = rewrite_init(&w, s, 1, e);
 		if (st == OK) {
@@ -65,6 +68,7 @@ static enum status thin_part(
 			w.drop = names;
 			w.drop_count = n;
 			st = rewrite_part(&w, true, e);
+			*out_too_large = w.too_large;
 		}
 		part_unpin(p);
 	}
@@ -72,8 +76,9 @@ static enum status thin_part(
 	return st;
 }
 
-/* Labels are looked for once by part and set of rules in force, not each minute. */
-static bool was_looked_at(const struct store *s, uint64_t id, uint64_t rules)
+/* Once by part and set of rules in force, not each minute: what has no such labels, and what does
+ * not fit into memory. */
+bool rewrite_was_seen(const struct store *s, uint64_t id, uint64_t rules)
 {
 	for (size_t i = 0; i < s->thin_seen.len; i++)
 		if (s->thin_seen.v[i].id == id && s->thin_seen.v[i].rules == rules)
@@ -81,7 +86,7 @@ static bool was_looked_at(const struct store *s, uint64_t id, uint64_t rules)
 	return false;
 }
 
-static void remember(struct store *s, uint64_t id, uint64_t rules)
+void rewrite_remember(struct store *s, uint64_t id, uint64_t rules)
 {
 	struct thin_seen x = { id, rules };
 	if (s->thin_seen.len >= THIN_SEEN_MAX)
@@ -96,9 +101,27 @@ static bool may_be_due(
 	if (__builtin_sub_overflow(now_ns, m->last_ns, &age))
 		age = now_ns > m->last_ns ? INT64_MAX : 0;
 	rules_thin(s->config.thin, s->config.thin_count, age, how);
-	if (m->resolution_ns < how->resolution_ns)
-		return true;
-	return (how->name_count || how->all_names) && !was_looked_at(s, m->id, how->rules);
+	bool finer = m->resolution_ns < how->resolution_ns;
+	return (finer || how->name_count || how->all_names) &&
+	       !rewrite_was_seen(s, m->id, how->rules);
+}
+
+/* What is wrong with one part is no reason to leave the others as they are. */
+static enum status settle(struct store *s, struct part *p, const struct thinning *how, bool done,
+	bool too_large, enum status st, struct err *e)
+{
+	bool leave = st == E_LIMIT && too_large;
+	if (st == E_CORRUPT) {
+		store_quarantine(s, p, err_text(e, st));
+		return OK;
+	}
+	if (leave) {
+		metric_add(&s->metrics.unthinned, 1);
+		store_say(s, "%s stays as exact as it is: %.200s", part_path(p), err_text(e, st));
+	}
+	if (leave || (st == OK && !done))
+		rewrite_remember(s, part_meta(p)->id, how->rules);
+	return leave ? OK : st;
 }
 
 static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct err *e)
@@ -117,16 +140,11 @@ static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct e
 			v[count++] = part_ref(s->parts.v[i]);
 	pthread_mutex_unlock(&s->lock);
 	for (size_t i = 0; i < count; i++) {
-		bool done = false;
+		bool done = false, too_large = false;
 		if (st == OK && !*out && may_be_due(s, part_meta(v[i]), now_ns, &how)) {
-			st = thin_part(s, v[i], &how, &done, e);
-			if (st == E_CORRUPT) {
-				store_quarantine(s, v[i], err_text(e, st));
-				st = OK;
-			}
+			st = thin_part(s, v[i], &how, &done, &too_large, e);
 			*out = done && st == OK;
-			if (!done && st == OK)
-				remember(s, part_meta(v[i])->id, how.rules);
+			st = settle(s, v[i], &how, done, too_large, st, e);
 		}
 		part_unref(v[i]);
 	}

@@ -33,6 +33,21 @@ def read(data):
         assert id_ > last, "parts are not in order"
         last = id_
         lines.append(f"part {id_} {bytes_} {rows} {samples} {first} {end} {resolution} {level}")
+    at = 64 + size * count
+    while at < length - 4:
+        if at + 8 > length - 4:
+            return ["refused sections"]
+        kind, bytes_ = struct.unpack_from("<II", data, at)
+        at += 8
+        if at + bytes_ > length - 4:
+            return ["refused sections"]
+        if kind == 1:
+            if bytes_ % 24 or bytes_ > 24 * 65536:
+                return ["refused sections"]
+            for k in range(at, at + bytes_, 24):
+                low, high, arrived = struct.unpack_from("<QQq", data, k)
+                lines.append(f"removed {low:016x}{high:016x} {arrived}")
+        at += bytes_
     return lines
 
 

@@ -20,9 +20,13 @@ static void make(struct buf *out)
 	CHECK(VEC_PUSH(&m.parts, a));
 	a.id = 6;
 	CHECK(VEC_PUSH(&m.parts, a));
+	for (uint64_t i = 0; i < 3; i++) {
+		struct batch_seen b = { .id = { 70 + i, 80 }, .arrived_ns = T0 + (int64_t)i };
+		CHECK(VEC_PUSH(&m.removed, b));
+	}
 	buf_init(out, 1 << 16);
 	manifest_encode(&m, out);
-	CHECK(buf_status(out) == OK && out->len == 64 + 2 * 64 + 4);
+	CHECK(buf_status(out) == OK && out->len == 64 + 2 * 64 + 8 + 3 * 24 + 4);
 	manifest_deinit(&m);
 }
 
@@ -37,6 +41,8 @@ static void round_trips(void **state)
 	CHECK(m.store_id.hi == 4 && m.next_part == 9 && m.next_segment == 8);
 	CHECK(m.next_sequence == 7 && m.parts.len == 2);
 	CHECK(m.parts.v[1].id == 6 && m.parts.v[1].first_ns == -1 && m.parts.v[1].level == 2);
+	CHECK(m.removed.len == 3 && m.removed.v[2].id.lo == 72 && m.removed.v[2].id.hi == 80);
+	CHECK(m.removed.v[2].arrived_ns == T0 + 2);
 	manifest_deinit(&m);
 	buf_deinit(&b);
 }
@@ -73,15 +79,37 @@ static void reads_later_minor_versions(void **state)
 		buf_put(&c, b.data + 64 + i * 64, 64);
 		buf_u64(&c, 4711);
 	}
+	buf_u32(&c, 4711); /* a section of a later version */
+	buf_u32(&c, 4);
 	buf_cstr(&c, "more");
+	buf_put(&c, b.data + 64 + 128, b.len - 64 - 128 - 4);
 	uint32_t len = (uint32_t)c.len + 4;
 	memcpy(c.data + 12, &len, 4);
 	buf_u32(&c, codec_crc32c(0, c.data, c.len));
 	CHECK_OK(manifest_parse(buf_view(&c), &m, &e), &e);
-	CHECK(m.parts.len == 2 && m.parts.v[1].id == 6);
+	CHECK(m.parts.len == 2 && m.parts.v[1].id == 6 && m.removed.len == 3);
 	manifest_deinit(&m);
 	buf_deinit(&b);
 	buf_deinit(&c);
+}
+
+/* Sound but for the sections: their lengths have to add up. */
+static void refuses_broken_sections(void **state)
+{
+	(void)state;
+	static const uint32_t lengths[] = { 71, 73, 48, 0x7FFFFFFF, 0xFFFFFFFF };
+	for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
+		struct buf b;
+		struct manifest m;
+		struct err e = { 0 };
+		make(&b);
+		memcpy(b.data + 64 + 128 + 4, &lengths[i], 4);
+		uint32_t crc = codec_crc32c(0, b.data, b.len - 4);
+		memcpy(b.data + b.len - 4, &crc, 4);
+		CHECK(manifest_parse(buf_view(&b), &m, &e) == E_CORRUPT);
+		CHECK(strstr(e.text, "MANIFEST") != NULL);
+		buf_deinit(&b);
+	}
 }
 
 /* The Python reader, written from docs/formats/manifest.md, sees the same; of a store's own too. */
@@ -105,6 +133,11 @@ static void print(struct str bytes, struct buf *out)
 			(long long)p->first_ns, (long long)p->last_ns, (long long)p->resolution_ns,
 			p->level);
 	}
+	for (size_t i = 0; i < m.removed.len; i++)
+		buf_printf(out, "removed %016llx%016llx %lld\n",
+			(unsigned long long)m.removed.v[i].id.lo,
+			(unsigned long long)m.removed.v[i].id.hi,
+			(long long)m.removed.v[i].arrived_ns);
 	manifest_deinit(&m);
 }
 
@@ -174,4 +207,5 @@ static void python_reads_the_same(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(round_trips), cmocka_unit_test(refuses_damage),
-	cmocka_unit_test(reads_later_minor_versions), cmocka_unit_test(python_reads_the_same))
+	cmocka_unit_test(reads_later_minor_versions), cmocka_unit_test(refuses_broken_sections),
+	cmocka_unit_test(python_reads_the_same))

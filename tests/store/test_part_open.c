@@ -90,14 +90,41 @@ static void check_read(const char *path, uint64_t samples)
 	buf_deinit(&rows);
 }
 
-static void check_refused(const char *path, const char *says)
+static void check_refused_as(enum status want, const char *path, const char *says)
 {
 	struct part *p;
 	struct err e = { 0 };
-	CHECK(part_open(path, &p, &e) == E_UNSUPPORTED);
+	CHECK(part_open(path, &p, &e) == want);
 	if (!strstr(e.text, says))
 		print_error("%s\n", e.text);
 	CHECK(strstr(e.text, says) != NULL && strstr(e.text, path) != NULL);
+}
+
+static void check_refused(const char *path, const char *says)
+{
+	check_refused_as(E_UNSUPPORTED, path, says);
+}
+
+/* Which of the two counts? Readers would differ. */
+static void each_section_once(void **state)
+{
+	(void)state;
+	char dir[64], path[128];
+	struct buf b, c;
+	fixture_dir(dir);
+	make_part(dir, &b);
+	snprintf(path, sizeof(path), "%s/part", dir);
+	static const unsigned kinds[] = { PART_SERIES, PART_TRIE, PART_SAMPLES };
+	for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+		char says[64];
+		with_section(&b, kinds[i], 0, STR("another"), &c);
+		save(path, &c);
+		snprintf(says, sizeof(says), "names section %u twice", kinds[i]);
+		check_refused_as(E_CORRUPT, path, says);
+		buf_deinit(&c);
+	}
+	buf_deinit(&b);
+	fixture_clean(dir);
 }
 
 static void later_versions(void **state)
@@ -163,4 +190,5 @@ static void later_meta(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(later_versions), cmocka_unit_test(later_meta))
+TEST_MAIN(cmocka_unit_test(later_versions), cmocka_unit_test(later_meta),
+	cmocka_unit_test(each_section_once))

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "tests/store/counted.h"
 
+#include <errno.h>
+
 static void at_time(struct store *s, int64_t t, int i)
 {
 	struct profile p;
@@ -73,4 +75,78 @@ static void damage_found_by_a_query(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(damage_found_by_a_query))
+/* ---- files of unknown fate ---- */
+
+static const char *_Atomic refused; /* this operation fails */
+
+static int refuse(void *ctx, const char *operation)
+{
+	(void)ctx;
+	const char *what = atomic_load(&refused);
+	return what && strcmp(what, operation) == 0 ? EIO : 0;
+}
+
+static size_t doubts(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	size_t n = s->doubtful.len;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+static struct store *open_with_hook(const char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	store_io_hook = (struct store_io_hook){ refuse, NULL };
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	return s;
+}
+
+/* A full disk removes what was begun: tries that fail for hours leave nothing to remember. */
+static void tries_on_a_full_disk_leave_no_doubt(void **state)
+{
+	(void)state;
+	char dir[64];
+	fixture_dir(dir);
+	struct store *s = open_with_hook(dir);
+	CHECK(counted_append(s, 1, NULL) == OK);
+	atomic_store(&refused, "write");
+	for (int i = 0; i < 20; i++)
+		CHECK(store_flush(s, NULL) != OK);
+	CHECK(doubts(s) == 0);
+	atomic_store(&refused, NULL);
+	CHECK(store_flush(s, NULL) == OK);
+	CHECK(samples_left(s) == COUNTED_SAMPLES);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* On a disk that removes nothing none is forgotten: at last no part is written until it does. */
+static void no_doubt_is_forgotten(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_with_hook(dir);
+	CHECK(counted_append(s, 1, NULL) == OK);
+	atomic_store(&refused, "unlink");
+	size_t n = 0;
+	for (uint64_t id = 1000; id < 1000 + PART_REPLACES_MAX; id++, n++)
+		store_doubt(s, id);
+	CHECK(doubts(s) == n);
+	CHECK(store_flush(s, &e) == E_UNAVAILABLE && strstr(e.text, "left behind") != NULL);
+	CHECK(s->parts.len == 0);
+	atomic_store(&refused, NULL);
+	CHECK_OK(store_flush(s, &e), &e);
+	CHECK(doubts(s) == 0 && s->parts.len == 1);
+	CHECK(samples_left(s) == COUNTED_SAMPLES);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(damage_found_by_a_query),
+	cmocka_unit_test(tries_on_a_full_disk_leave_no_doubt),
+	cmocka_unit_test(no_doubt_is_forgotten))

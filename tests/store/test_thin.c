@@ -142,6 +142,46 @@ static void sums_stay(void **state)
 	}
 }
 
+/* A part that takes more memory than there is stays as it is, is said to, and is not in the way of
+ * anything else; it is not tried again until the next start. */
+static void what_does_not_fit_is_left(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 3 };
+	struct err e = { 0 };
+	int64_t t0 = begin();
+	fixture_dir(dir);
+	struct store *s = open_thin(dir);
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	for (int i = 0; i < 2; i++) {
+		model_append(&m, s, 150, t0, 3600 * SEC);
+		CHECK_OK(store_flush(s, &e), &e);
+	}
+	uint64_t memory = s->config.memory_bytes;
+	s->config.memory_bytes = 4096;
+	pthread_mutex_unlock(&s->merge_lock);
+	for (int i = 0; i < 2; i++) {
+		CHECK(thin_all(s, t0 + 2 * DAY) == 0);
+		CHECK(metric_get(&s->metrics.unthinned) == 2);
+		CHECK(s->rewrite_retry_ns == 0);
+	}
+	CHECK(has_name(s, "cpu"));
+	pthread_mutex_lock(&s->merge_lock);
+	s->config.memory_bytes = memory;
+	pthread_mutex_unlock(&s->merge_lock);
+	CHECK(thin_all(s, t0 + 2 * DAY) == 0);
+	store_close(s);
+	s = open_thin(dir);
+	CHECK(thin_all(s, t0 + 2 * DAY) > 0);
+	CHECK(!has_name(s, "cpu"));
+	model_thin(&m, false);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
 /* ---- traces ---- */
 
 static void append_traced(struct store *s, int64_t at)
@@ -261,5 +301,6 @@ static void exit_at_each_operation(void **state)
 	CHECK(at > 10);
 }
 
-TEST_MAIN(cmocka_unit_test(sums_stay), cmocka_unit_test(without_traces_times_are_rounded),
+TEST_MAIN(cmocka_unit_test(sums_stay), cmocka_unit_test(what_does_not_fit_is_left),
+	cmocka_unit_test(without_traces_times_are_rounded),
 	cmocka_unit_test(exit_at_each_operation))
