@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Property: an answer that is read is read the same when it was written again. */
 #include "fuzz/fuzz.h"
+#include "fuzz/mutate_pb.h"
 
 #include "otlp/otlp.h"
 
 #include <string.h>
+
+FUZZ_MUTATES_PB(0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,6 +2,7 @@
 /* Property: a message is decoded or refused with a sentence; what was decoded holds its limits and
  * what Parca's checks promise. The first byte chooses the message. */
 #include "fuzz/fuzz.h"
+#include "fuzz/mutate_pb.h"
 
 #include "parca/parca.h"
 
@@ -17,6 +18,8 @@ static void check_filters(const struct parca_query_request *q)
 	FUZZ_CHECK(q->side.single || q->side.start.ns <= q->side.end.ns);
 	FUZZ_CHECK(q->trim_percent >= 0 && q->trim_percent <= 100);
 }
+
+FUZZ_MUTATES_PB(1)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,10 +4,13 @@
  * too; what it refuses it says why, and leaves no samples.
  */
 #include "fuzz/fuzz.h"
+#include "fuzz/mutate_pb.h"
 
 #include "parca/parca.h"
 
 #define LIMIT ((size_t)16 << 20)
+
+FUZZ_MUTATES_PB(0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

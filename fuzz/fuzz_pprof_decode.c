@@ -4,6 +4,7 @@
  * the same samples.
  */
 #include "fuzz/fuzz.h"
+#include "fuzz/mutate_pb.h"
 
 #include "pprof/pprof.h"
 #include "tests/profile_dump.h"
@@ -45,6 +46,8 @@ static void check_again(const struct profile *p)
 	buf_deinit(&want);
 	buf_deinit(&got);
 }
+
+FUZZ_MUTATES_PB(0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

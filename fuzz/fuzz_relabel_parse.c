@@ -11,11 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct relabel *r = NULL;
 	struct err e = { 0 };
 	bool keep;
+	arena_init(&a, 2 << 20);
 	if (relabel_parse(str_make(data, size), &r, &e) != OK) {
 		FUZZ_CHECK(e.text[0]);
 		return 0;
 	}
-	arena_init(&a, 2 << 20);
 	relabel_set_init(&set, &a);
 	relabel_set_put(&set, STR("a"), STR("foo"));
 	relabel_set_put(&set, STR("__meta_b"), str_make(data, MIN(size, (size_t)100)));

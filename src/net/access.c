@@ -26,7 +26,7 @@ static bool is_ip(struct str host)
 {
 	char text[INET6_ADDRSTRLEN + 1];
 	unsigned char bytes[16];
-	if (host.len >= sizeof(text))
+	if (host.len >= sizeof(text) || str_index(host, 0) < host.len)
 		return false;
 	memcpy(text, host.p ? host.p : "", host.len);
 	text[host.len] = 0;

@@ -144,5 +144,18 @@ static void serves_below_a_prefix(void **state)
 	net_server_stop(s);
 }
 
-TEST_MAIN(cmocka_unit_test(answers_to_its_names_only), cmocka_unit_test(lets_named_origins_in),
-	cmocka_unit_test(serves_below_a_prefix))
+/* No parser of heads lets such a name through. */
+static void takes_no_zero_byte(void **state)
+{
+	(void)state;
+	struct net_server s = { .address = "127.0.0.1:1", .config.check_host = true };
+	struct net_exchange x = { .server = &s };
+	struct http_request h = { .method = STR("GET"), .authority = str_make("127.0.0.1\0x", 11) };
+	struct err e = { 0 };
+	CHECK(net_access_check(&x, &h, &e) == E_DENIED);
+	h.authority = STR("127.0.0.1");
+	CHECK_OK(net_access_check(&x, &h, &e), &e);
+}
+
+TEST_MAIN(cmocka_unit_test(takes_no_zero_byte), cmocka_unit_test(answers_to_its_names_only),
+	cmocka_unit_test(lets_named_origins_in), cmocka_unit_test(serves_below_a_prefix))

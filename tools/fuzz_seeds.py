@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""First inputs for the fuzz targets, from what the tests' own makers write and from messages built
+field by field.
+
+    fuzz_seeds.py FOLDER        FOLDER/TARGET/NAME for each
+"""
+
+import gzip
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.join(HERE, "..", "tests")
+sys.path[:0] = [os.path.join(TESTS, "golden"), os.path.join(TESTS, "arrow")]
+
+import arrow_maker
+import profiles
+from protobuf import message, number, real, text, time, varint
+
+NS = 10**9
+NOW = 1767323045 * NS
+
+
+def packed(field, *values):
+    return message(field, b"".join(map(varint, values)))
+
+
+def fixed64(field, value):
+    return varint(field << 3 | 1) + struct.pack("<Q", value)
+
+
+# ---- OTLP profiles, in the numbering of each version ----
+
+
+def otlp_dictionary(old):
+    strings = ["", "samples", "count", "cpu", "nanoseconds", "main", "main.c", "/bin/app", "thread.name",
+               "profile.frame.type", "process.executable.build_id.gnu", "pid"]
+    values = [text(1, "worker"), text(1, "native"), text(1, "00112233445566778899"), number(3, 77)]
+    if old:
+        attributes = [text(1, strings[8 + i]) + message(2, v) for i, v in enumerate(values)]
+    else:
+        attributes = [b""] + [number(1, 8 + i) + message(2, v) for i, v in enumerate(values)]
+    links = [b"", message(1, bytes(range(16))) + message(2, bytes(range(8)))]
+    mappings = [b"", number(1, 4096) + number(2, 8192) + number(3, 0) + number(4, 7) + packed(5, 3)]
+    functions = [b"", number(1, 5) + number(2, 5) + number(3, 6) + number(4, 3)]
+    lines = message(3, number(1, 1) + number(2, 10) + number(3, 2)), message(3, number(1, 1))
+    locations = [b"", number(1, 1) + number(2, 4100) + b"".join(lines) + packed(4, 2)]
+    locations.append(number(1, 1) + number(2, 5000))
+    stacks = [b"", packed(1, 1, 2), packed(1, 2)]
+    out = [message(1, m) for m in mappings] + [message(2, m) for m in locations]
+    out += [message(3, m) for m in functions] + [message(4, m) for m in links]
+    out += [message(5, s.encode()) for s in strings] + [message(6, m) for m in attributes]
+    if not old:
+        out += [message(7, m) for m in stacks]
+    return b"".join(out)
+
+
+def otlp(version):
+    stamps = message(6 if version == "1.7" else 5, struct.pack("<2Q", NOW, NOW + 5))
+    kind, period = number(1, 1) + number(2, 2), number(1, 3) + number(2, 4)
+    if version == "1.7":
+        samples = [number(2, 2) + packed(3, 5) + packed(4, 0) + number(5, 1), number(1, 1) + number(2, 1) + stamps]
+        body = [message(1, kind), packed(3, 1, 2), number(4, NOW), number(5, NS), message(6, period), number(7, 52631578)]
+    elif version == "1.9":
+        samples = [number(1, 1) + packed(2, 5) + packed(3, 1) + number(4, 1), number(1, 2) + stamps]
+        body = [message(1, kind), fixed64(3, NOW), number(4, NS), message(5, period), number(6, 52631578)]
+        body.append(message(7, bytes(16)))
+    else:
+        samples = [number(1, 1) + packed(2, 1, 4) + number(3, 1) + packed(4, 5), number(1, 2) + packed(4, 1, 2) + stamps]
+        body = [message(1, kind), fixed64(3, NOW), number(4, NS), message(5, period), number(6, 52631578)]
+        body += [message(7, bytes(16)), number(8, 1), text(9, "x"), packed(11, 1)]
+    profile = b"".join([message(2, s) for s in samples] + body)
+    scope = message(1, text(1, "agent") + text(2, "1")) + message(2, profile)
+    pairs = [("host.name", text(1, "h")), ("a.b", number(2, 1)), ("c", varint(4 << 3 | 1) + struct.pack("<d", 1.5))]
+    resource = b"".join(message(1, text(1, k) + message(2, v)) for k, v in pairs)
+    return message(1, message(1, resource) + message(2, scope)) + message(2, otlp_dictionary(version == "1.7"))
+
+
+# ---- Parca's messages ----
+
+
+def criteria(kind):
+    strings = [message(i + 1, message(i % 6 + 1, b"main")) for i in range(4)]
+    numbers = [message(5, number(1, 4100)), message(6, number(2, 3))]
+    return message(12, message(kind, message(2, *strings, *numbers)))
+
+
+def parca_queries():
+    merge = text(1, 'a:b:c:d:e:delta{x="y",z=~"a.*"}') + time(2, NOW) + time(3, NOW + NS)
+    single = time(1, NOW) + text(2, "a:b:c:d:e")
+    tail = real(7, 0.5) + message(8, text(1, "labels.x"), text(1, "function_name"))
+    tail += message(9, text(1, "abc"), text(2, "main.c"), number(3, 1)) + criteria(1) + criteria(2)
+    old = text(6, "main") + message(10, number(1, 1), number(3, 1))
+    old += message(12, message(1, message(1, text(1, "main"), number(2, 1))))
+    old += message(12, message(2, message(1, text(1, "libc.so"))))
+    yield "query_merge", 0, number(1, 2) + message(3, merge) + number(5, 5) + tail + number(11, 1) + text(13, "main")
+    yield "query_single", 0, message(4, single) + number(5, 6) + tail
+    side = message(1, number(1, 1), message(2, merge)), message(2, message(3, single))
+    yield "query_diff", 0, number(1, 1) + message(2, *side, number(3, 1)) + number(5, 7) + old
+    yield "share", 1, message(1, number(1, 2) + message(3, merge) + tail) + text(2, "seen")
+    yield "range", 2, merge + number(4, 9) + message(5, number(1, 10)) + text(6, "x") + text(6, "y")
+    for i in range(4):
+        names = text(1, "x") + text(2, "a:b:c:d:e") if i == 2 else text(1, '{x="y"}')
+        yield f"index_{i}", 3 + i, names + time(3, NOW) + time(4, NOW + NS)
+
+
+def raw(pprof):
+    labels = message(1, text(1, "__name__"), text(2, "cpu")), message(1, text(1, "a.b"), text(2, "c"))
+    return message(2, message(1, *labels), message(2, message(1, pprof))) + number(3, 1)
+
+
+def arrow_streams():
+    for codec in (None, "lz4", "zstd"):
+        for name, make in (("plain", arrow_maker.plain_columns), ("encoded", arrow_maker.encoded_columns)):
+            for column, (type_, values) in make(5).items():
+                stream = arrow_maker.Stream({column: type_}, codec)
+                yield f"{name}_{codec}_{column}", stream.write({column: values}).bytes()
+
+
+def parca_streams(folder):
+    maker = os.path.join(TESTS, "parca", "parca_maker.py")
+    with tempfile.TemporaryDirectory() as made:
+        subprocess.run([sys.executable, maker, os.path.join(TESTS, "arrow"), made, "3"], check=True)
+        files = {name: open(os.path.join(made, name), "rb").read() for name in os.listdir(made)}
+    first = files["v1.arrow"]
+    yield "v1_host", b"\1" + struct.pack("<H", len(first)) + first + files["v1.stacks"]
+    yield "v2_host", b"\0\0\0" + files["v2.arrow"]
+    with tempfile.TemporaryDirectory() as made:
+        subprocess.run([sys.executable, maker, os.path.join(TESTS, "arrow"), made], check=True)
+        for name in sorted(os.listdir(made)):
+            data = open(os.path.join(made, name), "rb").read()
+            if name.startswith("bad_") and name.endswith(".arrow"):
+                yield name, b"\0\0\0" + data
+
+
+# ---- texts ----
+
+JSON_OTLP = """{"resourceProfiles":[{"resource":{"attributes":[{"key":"host.name","value":{"stringValue":"h"}}]},
+"scopeProfiles":[{"scope":{"name":"agent"},"profiles":[{"sampleType":{"typeStrindex":1,"unitStrindex":2},"samples":[
+{"stackIndex":1,"values":["5"],"linkIndex":1,"timestampsUnixNano":["1767323045000000000"]}],"timeUnixNano":
+"1767323045000000000","durationNano":"1000000000","periodType":{"typeStrindex":1,"unitStrindex":2},"period":"1",
+"profileId":"00112233445566778899aabbccddeeff"}]}]}],"dictionary":{"mappingTable":[{},{"memoryStart":"4096"}],
+"locationTable":[{},{"mappingIndex":1,"address":"4100","lines":[{"functionIndex":1,"line":"3"}]}],"functionTable":
+[{},{"nameStrindex":3}],"linkTable":[{},{"traceId":"00112233445566778899aabbccddeeff","spanId":"0011223344556677"}],
+"stringTable":["","samples","count","main"],"attributeTable":[{}],"stackTable":[{},{"locationIndices":[1]}]}}"""
+JSON_OTHERS = [
+    '{"query":"a:b:c:d:e{x=\\"y\\"}","start":"2026-01-02T03:04:05.5Z","end":"2026-01-02T03:05:05Z","step":"10s","limit":3,"sumBy":["a"]}',
+    '{"mode":"MODE_MERGE","merge":{"query":"a:b:c:d:e","start":"2026-01-02T03:04:05Z","end":"2026-01-02T03:05:05Z"},'
+    '"reportType":"REPORT_TYPE_FLAMEGRAPH_ARROW","nodeTrimThreshold":0.5,"invertCallStack":true,"groupBy":{"fields":["x"]},'
+    '"filter":[{"stackFilter":{"criteria":{"functionName":{"contains":"m"},"address":{"equal":"7"}}}}]}',
+    '{"mode":1,"diff":{"a":{"mode":"MODE_MERGE","merge":{"query":"a"}},"b":{"single":{"time":"2026-01-02T03:04:05Z","query":"a"}},"absolute":true}}',
+    '{"label_name":"x","match":["{a=\\"b\\"}"],"start":null,"end":"1970-01-01T00:00:00Z"}',
+    '{"series":[{"labels":{"labels":[{"name":"__name__","value":"cpu"}]},"samples":[{"rawProfile":"CgA="}]}],"normalized":true}',
+    '{"resourceSpans":[{}],"resourceLogs":[{}],"resourceMetrics":[{}]}',
+    '{"service":"","host":"h","listServices":"*","fileContainingSymbol":"a.B"}',
+]
+RELABEL = [
+    "relabel_configs:\n- source_labels: [a, __meta_b]\n  separator: ';'\n  regex: (.*)o;(.+)\n  target_label: c\n  replacement: $1-${2}\n",
+    "relabel_configs:\n- {action: drop, source_labels: [a], regex: foo|bar}\n- {action: labelmap, regex: __meta_(.+), replacement: m_$1}\n",
+    "relabel_configs:\n- {action: hashmod, source_labels: [a], modulus: 8, target_label: shard}\n- {action: labeldrop, regex: s.*}\n"
+    "- {action: labelkeep, regex: a}\n- {action: lowercase, source_labels: [a], target_label: l}\n"
+    "- {action: uppercase, source_labels: [a], target_label: u}\n- {action: keepequal, source_labels: [a], target_label: l}\n"
+    "- {action: dropequal, source_labels: [a], target_label: u}\n- {action: keep, source_labels: [a], regex: '[a-z]+'}\n",
+    "# nothing\nrelabel_configs: []\n",
+    "relabel_configs:\n- &x\n  action: replace\n  target_label: a\n  replacement: |\n    b\n- *x\n",
+]
+PROCFS = [
+    "7f00-7f10 r-xp 00001000 fd:0a 1234                       /usr/lib/x.so\n1-2 rw-p 0 00:00 0 \n",
+    "ffffffff81000000 T _stext\nffffffffc0000000 t init_module\t[ext4]\n0000000000000000 A zero\n",
+    "1234 (a) b c) S 1 1234 1234 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 100 18446744073709551615 0\n",
+    "0::/system.slice/nginx.service\n",
+    "12:cpu:/kubepods/burstable/pod1-2/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n0::/x\n",
+]
+RULES = ['tenant="a",type="cpu:*"=7d/10GB', "type=*:delta=1h", "7d", '"*"=10GB', "drop=pid,cpu after=1d", "a=b:c=1m"]
+SELECTORS = [
+    "a:b:c:d:e:delta", 'a:b:c:d:e{x="y",z!="",w=~"a.*|b",v!~"^c$"}', '{x="\\u00e9\\n\\x41\\101"}', "{x='y', z=`a\\b`,}",
+    '{x="1"}', "a:b:c:d:e{}",
+]
+REQUESTS = [
+    "POST /a/b?x=1&y=%41+ HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n3;e=1\r\nabc\r\n0\r\nt: v\r\n\r\n",
+    "GET http://h/x HTTP/1.1\r\nHost: h\r\nConnection: close, x\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+    "POST / HTTP/1.0\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhelloGET / HTTP/1.0\r\n\r\n",
+    "OPTIONS * HTTP/1.1\r\nHost: [::1]:7070\r\nOrigin: http://a\r\n\r\n",
+    "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3, 3\r\nContent-Length: 3\r\n\r\nabc",
+    "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\n",
+]
+
+REST = [
+    "/a/x/b\nan_int64=1&texts=a&texts=b&inner.a_string=%41+b\nlocalhost:7070\nhttp://localhost:7070\n",
+    "/a/x/b\n\n127.0.0.1\nhttp://firn.example\n{\"ints\":[1,2],\"at\":\"2026-01-02T03:04:05Z\"}",
+    "/a\nat=2026-01-02T03:04:05Z&took=1.5s&colour=COLOUR_RED&some_bytes=AAEC\n[::1]:7070\n\n",
+    "/a\n\nfirn.example.\nnull\n",
+    "/x/y\na_double=1e9&a_bool=true\nevil.example\nhttp://evil.example\n",
+    "/x/y\nnames[1].a_string=b&counts[a]=1\nx.localhost\n\n{\"inner\":{\"inner\":null}}",
+]
+
+
+def h2(kind, flags, stream, body=b""):
+    return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
+
+
+def literal(name, value):
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def h2_sessions():
+    head = b"\x83\x86\x84" + literal(b":authority", b"h") + literal(b"content-type", b"application/grpc") + literal(b"te", b"trailers")
+    frame = b"\0\0\0\0\3abc"
+    yield "grpc", h2(1, 4, 1, head) + h2(0, 1, 1, frame) + h2(4, 1, 0)
+    yield "two", h2(1, 4, 1, head) + h2(1, 5, 3, b"\x82\x86\x84" + literal(b":authority", b"h")) + h2(0, 1, 1, frame)
+    yield "padded", h2(1, 4 | 8 | 32, 1, b"\3" + bytes(4) + b"\7" + head + bytes(3)) + h2(0, 9, 1, b"\2" + frame + b"\0\0")
+    yield "trailers", h2(1, 4, 1, head) + h2(0, 0, 1, frame) + h2(1, 5, 1, literal(b"x-t", b"v"))
+    yield "control", h2(4, 0, 0, struct.pack(">HIHI", 4, 100, 3, 7)) + h2(6, 0, 0, bytes(8)) + h2(8, 0, 0, struct.pack(">I", 1000))
+    yield "reset", h2(1, 4, 1, head) + h2(3, 0, 1, struct.pack(">I", 8)) + h2(7, 0, 0, struct.pack(">II", 1, 0) + b"bye")
+    yield "continued", h2(1, 0, 1, head[:5]) + h2(9, 4, 1, head[5:]) + h2(0, 1, 1, frame)
+    yield "priority", h2(2, 0, 3, bytes(5)) + h2(1, 4, 1, head) + h2(8, 0, 1, struct.pack(">I", 70000)) + h2(0, 1, 1)
+
+
+# ---- all of them ----
+
+
+def seeds():
+    pprof = profiles.made(1, [("samples", "count"), ("cpu", "nanoseconds")], ("cpu", "nanoseconds"), 5, NOW, 4)
+    plain = gzip.decompress(pprof)
+    yield "pprof_decode", [("made", plain)]
+    yield "parca_raw", [("plain", raw(plain)), ("gzip", raw(pprof))]
+    yield "otlp_decode", [(f"v{v}", otlp(v)) for v in ("1.7", "1.9", "1.11")]
+    yield "parca_query", [(name, bytes([kind]) + data) for name, kind, data in parca_queries()]
+    yield "arrow_stream", list(arrow_streams())
+    yield "parca_arrow", list(parca_streams(TESTS))
+    yield "schema_json", [("otlp", b"\0\0" + JSON_OTLP.encode())] + [
+        (f"m{m}_{i}", bytes([m, 1]) + t.encode()) for i, t in enumerate(JSON_OTHERS) for m in range(16)
+    ]
+    for name, texts in (("relabel_parse", RELABEL), ("procfs", PROCFS), ("store_rules", RULES), ("selector_parse", SELECTORS)):
+        yield name, [(str(i), t.encode()) for i, t in enumerate(texts)]
+    yield "net_rest", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REST)]
+    yield "http_h1", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REQUESTS)]
+    yield "http_h2", list(h2_sessions())
+
+
+def main():
+    for target, inputs in seeds():
+        folder = os.path.join(sys.argv[1], target)
+        os.makedirs(folder, exist_ok=True)
+        for name, data in inputs:
+            with open(os.path.join(folder, "seed_" + name), "wb") as file:
+                file.write(data)
+
+
+if __name__ == "__main__":
+    main()
