@@ -34,14 +34,25 @@ def call(address, service, method, body):
         raise Refused(error.read().decode()) from error
 
 
-def write_raw(address, labels, profile):
+def write_raw(address, labels, *files):
     pairs = [message(1, text(1, k), text(2, v)) for k, v in labels.items()]
-    series = message(1, *pairs), message(2, message(1, profile))
+    series = message(1, *pairs), *[message(2, message(1, f)) for f in files]
     call(address, STORE, "WriteRaw", message(2, *series) + number(3, 1))
 
 
 def merge(selector, start_ns, end_ns):
     return text(1, selector) + time(2, start_ns) + time(3, end_ns)
+
+
+def single(selector, at_ns):
+    return time(1, at_ns) + text(2, selector)
+
+
+def selection(side):
+    """ProfileDiffSelection of a side: (selector, from, to), or (selector, at)."""
+    if len(side) == 2:
+        return message(3, single(*side))
+    return number(1, 1) + message(2, merge(*side))
 
 
 def condition(c):
@@ -79,15 +90,13 @@ class Answer:
 
 def query(address, report, side, base=None, filters=(), invert=False, sandwich="", trim=0, group_by=(),
           absolute=True, source=None):
-    """side, base: (selector, from, to)."""
+    """side, base: (selector, from, to), or (selector, at) for a single profile."""
     kind = REPORTS[report]
     if base:
-        body = number(1, 1) + message(
-            2,
-            message(1, number(1, 1), message(2, merge(*base))),
-            message(2, number(1, 1), message(2, merge(*side))),
-            number(3, absolute),
-        )
+        both = message(1, selection(base)), message(2, selection(side))
+        body = number(1, 1) + message(2, *both, number(3, absolute))
+    elif len(side) == 2:
+        body = message(4, single(*side))
     else:
         body = number(1, 2) + message(3, merge(*side))
     body += number(5, kind) + real(7, trim) + filters_of(filters) + number(11, invert) + text(13, sandwich)

@@ -24,6 +24,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]
 import asking
 import profiles
 from firn import Checks, Firn
+from further import Further
 from reference import Condition, Report
 
 PERIOD = 52631578
@@ -118,6 +119,21 @@ def ask_merge(checks, address, stored, question, what):
     good &= compare(checks.check, f"{what} pprof", pprof_paths(pprof.report, stored.names),
                     {k: v[0] for k, v in want.paths.items() if k and v[0]})
     return good
+
+
+def ask_further(checks, further, each, other, question, what):
+    """Each of the rarer reports, by turns."""
+    reports = ["CALLGRAPH", "FLAMEGRAPH_TABLE", "FLAMEGRAPH_UNSPECIFIED"]
+    plain = {"filters": [], "sandwich": "", "invert": False, "thread": None}
+    side = each.side(matchers(question["thread"]))
+    good = further.reports(each, {**question, "reports": reports}, side, what)
+    good &= further.reports(each, {**plain, "reports": reports[:1]}, each.side(), f"{what}, whole,")
+    good &= further.source(each, each.side(), what)
+    good &= further.metadata(each, each.side(), what)
+    good &= further.single(each, f"{what}, single")
+    good &= further.relative(other, each, f"{what}, less {other.job}")
+    if good:
+        checks.check(True, f"{what}: call graph, old flame graphs, source, metadata, single, relative")
 
 
 def top_of(answer):
@@ -274,6 +290,7 @@ def main():
     firn = Firn(options.firn, "server", folder)
     try:
         stored = fill(firn.address, rng, options.profile)
+        further = Further(firn.address, rng, lambda *each: compare(checks.check, *each))
         for n in range(options.questions):
             each = rng.choice(stored)
             question = random_question(rng, each)
@@ -284,6 +301,12 @@ def main():
             other = rng.choice(same_type)
             if ask_diff(checks, firn.address, other, each, question, f"{what}, less {other.job}"):
                 checks.check(True, f"{what}, less {other.job}")
+            ask_further(checks, further, each, other, question, what)
+        now = time.time_ns() // 10**9 * 10**9
+        for _ in range(3):
+            checks.check(further.chart(now, "flame chart"), "flame chart of 80 ticks")
+        if further.selectors(now - 10 * 10**9, 4 * options.questions):
+            checks.check(True, f"{4 * options.questions} random selectors: totals, QueryRange, Values")
         for each in stored:
             percent = rng.choice([0.5, 2, 10, 40])
             what = f"{each.job} {each.type}, trimmed at {percent} %"
