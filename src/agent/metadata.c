@@ -140,6 +140,19 @@ bool metadata_wants_environment(const struct metadata *m)
 	return m->rules && m->config.env_vars && m->config.env_vars[0];
 }
 
+bool metadata_wants_program(const struct metadata *m)
+{
+	static const char *const names[] = { "file_id", "build_id", "compiler", "static",
+		"stripped" };
+	char name[64];
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		snprintf(name, sizeof(name), "__meta_process_executable_%s", names[i]);
+		if (relabel_reads(m->rules, str_of(name)))
+			return true;
+	}
+	return false;
+}
+
 static void put_number(struct relabel_set *s, struct str name, uint32_t number)
 {
 	char *text = arena_printf(s->arena, "%u", number);
@@ -222,6 +235,17 @@ static void put_plain(
 	}
 }
 
+static void put_program(const struct executable *x, struct relabel_set *s)
+{
+#define PROGRAM(what) STR("__meta_process_executable_" what)
+	relabel_set_put(s, PROGRAM("file_id"), str_of(x->file_id));
+	relabel_set_put(s, PROGRAM("build_id"), str_of(x->build_id));
+	relabel_set_put(s, PROGRAM("compiler"), str_of(x->compiler));
+	relabel_set_put(s, PROGRAM("static"), x->is_static ? STR("true") : STR("false"));
+	relabel_set_put(s, PROGRAM("stripped"), x->is_stripped ? STR("true") : STR("false"));
+#undef PROGRAM
+}
+
 static void put_meta(
 	const struct metadata *m, const struct metadata_process *p, struct relabel_set *s)
 {
@@ -237,6 +261,8 @@ static void put_meta(
 	relabel_set_put(s, STR("__meta_system_kernel_machine"), str_of(m->system.machine));
 	relabel_set_put(s, STR("__meta_system_kernel_release"), str_of(m->system.release));
 	relabel_set_put(s, STR("__meta_agent_revision"), STR(FIRN_VERSION));
+	if (p->program)
+		put_program(p->program, s);
 	if (p->command_line.len)
 		put_command_line(p, s);
 	put_environment(m, p, s);

@@ -9,7 +9,7 @@
  * parca-agent by their names:
  *
  *	__meta_process_pid, _ppid, _cmdline (secrets taken out), _cgroup
- *	__meta_process_executable_name
+ *	__meta_process_executable_name, _file_id, _build_id, _compiler, _static, _stripped
  *	__meta_env_var_NAME              for each name given to --include-env-var
  *	__meta_system_kernel_machine, _release
  *	__meta_agent_revision
@@ -23,6 +23,7 @@
 #pragma once
 
 #include "agent/bpf/shared.h"
+#include "agent/executable.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "container/container.h"
@@ -50,6 +51,7 @@ struct metadata_process {
 	struct str environment;
 	const struct container_label *container; /* what is known of its container */
 	uint32_t container_count;
+	const struct executable *program; /* NULL: not asked for, or not readable */
 };
 
 #define METADATA_METRICS(X)                                                                     \
@@ -69,9 +71,10 @@ struct metadata;
 NODISCARD enum status metadata_new(
 	const struct metadata_config *c, struct metadata **out, struct err *e);
 void metadata_free(struct metadata *m);
-/* Is the command line, or the environment, worth reading? */
+/* Is the command line, the environment, or the program's file worth reading? */
 bool metadata_wants_command_line(const struct metadata *m);
 bool metadata_wants_environment(const struct metadata *m);
+bool metadata_wants_program(const struct metadata *m);
 /* The labels of a process, in `out`, texts in its arena or those of `p`. False: the rules drop it.
  */
 bool metadata_label(struct metadata *m, const struct metadata_process *p, struct relabel_set *out);

@@ -48,6 +48,7 @@ struct cgroup {
 struct processes {
 	struct metadata *metadata;
 	struct containers *containers;
+	struct executables *executables;
 	int64_t label_ttl_ns;
 	struct relabel_set *set; /* of the process that is being described */
 	VEC(struct slot) slots;
@@ -185,6 +186,8 @@ struct seen {
 	struct str cgroup;
 	struct str command_line;
 	struct str environment;
+	struct executable program;
+	bool has_program;
 };
 
 /* Only what somebody asked for. */
@@ -193,6 +196,8 @@ static void read_private(struct processes *p, int pid, struct arena *a, struct s
 	if (metadata_wants_command_line(p->metadata) &&
 		procfs_arguments(pid, COMMAND_LINE_BYTES_MAX, a, &out->command_line, NULL) != OK)
 		out->command_line = STR("");
+	if (metadata_wants_program(p->metadata))
+		out->has_program = executables_find(p->executables, pid, &out->program);
 	if (metadata_wants_environment(p->metadata) &&
 		procfs_environment(pid, ENVIRONMENT_BYTES_MAX, a, &out->environment, NULL) != OK)
 		out->environment = STR("");
@@ -250,6 +255,7 @@ static void set_labels(struct processes *p, struct process *x, const struct even
 		.environment = seen->environment,
 		.container = container,
 		.container_count = container_count,
+		.program = seen->has_program ? &seen->program : NULL,
 	};
 	relabel_set_init(p->set, a);
 	x->dropped = !metadata_label(p->metadata, &facts, p->set);
@@ -297,7 +303,8 @@ static void describe(struct processes *p, struct slot *s, const struct event_hea
 	}
 	bool poorer = again && !seen.comm[0] &&
 		      (metadata_wants_command_line(p->metadata) ||
-			      metadata_wants_environment(p->metadata));
+			      metadata_wants_environment(p->metadata) ||
+			      metadata_wants_program(p->metadata));
 	x->container_id = keep(p, procfs_container_id(x->cgroup));
 	note_version(p, s);
 	if (!poorer)
@@ -459,6 +466,8 @@ enum status processes_new(const struct processes_config *c, struct processes **o
 		return err_set(e, E_NOMEM, "processes");
 	}
 	enum status s = strtab_init(&p->texts, PROCESS_TEXT_BYTES_MAX);
+	if (s == OK)
+		s = executables_new(&p->executables, e);
 	if (s != OK) {
 		processes_free(p);
 		return err_set(e, s, "processes");
@@ -477,6 +486,7 @@ void processes_free(struct processes *p)
 	for (size_t i = 0; i < p->slots.len; i++)
 		free(p->slots.v[i].process.labels);
 	free(p->set);
+	executables_free(p->executables);
 	VEC_FREE(&p->slots);
 	VEC_FREE(&p->unused);
 	VEC_FREE(&p->cgroups);

@@ -113,6 +113,9 @@ enum status container_places_ask(struct container_places *c, const struct contai
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct container_place *p = &c->v[i];
 		struct err e = { 0 };
+		/* Names within containerd's namespaces nobody else has. */
+		if (q->kind == PROCFS_CONTAINER_MAYBE && p->engine != CONTAINER_ENGINE_CONTAINERD)
+			continue;
 		if (!container_peer_ready(&p->peer, clock_monotonic_ns()))
 			continue;
 		metric_add(&metrics->asked, 1);

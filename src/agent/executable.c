@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compilers write their names into .comment, one text after another: the linker gathers those of
+ * all objects, so that a C++ program has GCC's of the start files beside Clang's of its own. The
+ * more telling name wins: Go, then Rust, GHC, Clang, and GCC last, the highest of several.
+ */
+#include "agent/executable.h"
+
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <elf.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define ID_PIECE_BYTES 4096
+#define ID_BYTES 16
+#define COMMENT_BYTES_MAX ((uint64_t)64 << 10)
+#define NOTE_BYTES_MAX 1024
+#define GO_NOTE_TYPE 4
+#define GO_MAGIC "\xff Go buildinf:"
+#define GO_HEADER_BYTES 32
+#define GO_FLAGS_AT 15
+#define GO_FLAG_INLINE 2 /* the version's text follows the header (Go 1.18) */
+#define VERSION_BYTES_MAX 40
+
+struct file_stamp {
+	dev_t dev;
+	ino_t inode;
+	off_t size;
+	struct timespec time;
+};
+
+struct known {
+	struct file_stamp stamp;
+	bool good;
+	struct executable executable;
+};
+
+struct executables {
+	VEC(struct known) known;
+	struct map index;
+};
+
+/* ---- ids ---- */
+
+static enum status read_file_id(const struct objfile *obj, char out[33], struct err *e)
+{
+	uint8_t bytes[2 * ID_PIECE_BYTES + 8], digest[EVP_MAX_MD_SIZE];
+	unsigned digest_len = 0;
+	uint64_t size = objfile_size(obj);
+	size_t piece = (size_t)MIN(size, (uint64_t)ID_PIECE_BYTES);
+	enum status s = objfile_read(obj, 0, bytes, piece, e);
+	if (s == OK)
+		s = objfile_read(obj, size - piece, bytes + piece, piece, e);
+	if (s != OK)
+		return s;
+	for (int i = 0; i < 8; i++)
+		bytes[2 * piece + (size_t)i] = (uint8_t)(size >> (56 - 8 * i));
+	if (EVP_Digest(bytes, 2 * piece + 8, digest, &digest_len, EVP_sha256(), NULL) != 1)
+		return err_set(e, E_NOMEM, "SHA-256");
+	assert(digest_len >= ID_BYTES);
+	for (int i = 0; i < ID_BYTES; i++)
+		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	return OK;
+}
+
+static bool read_small_section(
+	const struct objfile *obj, const char *name, uint64_t max, struct buf *out)
+{
+	const struct objfile_section *s = objfile_section(obj, name);
+	return s && s->size <= max && objfile_read_section(obj, s, out, NULL) == OK;
+}
+
+static void read_build_id(const struct objfile *obj, char *out, size_t size)
+{
+	CLEANUP(buf_deinit) struct buf note;
+	Elf64_Nhdr head;
+	buf_init(&note, NOTE_BYTES_MAX);
+	snprintf(out, size, "%s", objfile_build_id(obj));
+	if (out[0] || !read_small_section(obj, ".note.go.buildid", NOTE_BYTES_MAX, &note) ||
+		note.len < sizeof(head))
+		return;
+	memcpy(&head, note.data, sizeof(head));
+	size_t at = sizeof(head) + 4; /* "Go\0", filled up */
+	if (head.n_type != GO_NOTE_TYPE || head.n_namesz != 4 || head.n_descsz > note.len - at)
+		return;
+	for (size_t i = 0; i < head.n_descsz; i++)
+		if (note.data[at + i] < 0x20 || note.data[at + i] > 0x7E)
+			return;
+	snprintf(out, size, "%.*s", (int)head.n_descsz, (const char *)note.data + at);
+}
+
+/* ---- the compiler ---- */
+
+/* Digits and points at the beginning: "12.2.0". */
+static struct str version_at(struct str s)
+{
+	size_t len = 0;
+	while (len < s.len && len < VERSION_BYTES_MAX &&
+		((s.p[len] >= '0' && s.p[len] <= '9') || s.p[len] == '.'))
+		len++;
+	return str_sub(s, 0, len);
+}
+
+static struct str behind(struct str s, struct str word)
+{
+	for (size_t i = 0; i + word.len <= s.len; i++)
+		if (str_eq(str_sub(s, i, word.len), word))
+			return str_sub(s, i + word.len, s.len);
+	return STR("");
+}
+
+/* Part by part as numbers. */
+static bool is_higher(struct str a, struct str b)
+{
+	struct str x, y;
+	while (str_split(&a, '.', &x)) {
+		uint64_t m = 0, n = 0;
+		if (!str_split(&b, '.', &y))
+			return true;
+		if (!str_parse_u64(x, 10, &m) || !str_parse_u64(y, 10, &n))
+			return false;
+		if (m != n)
+			return m > n;
+	}
+	return false;
+}
+
+/* "GCC: (Debian 12.2.0-14+deb12u1) 12.2.0": the last word. */
+static struct str gcc_version(struct str text)
+{
+	if (!str_starts(text, STR("GCC: (")))
+		return STR("");
+	size_t close = str_rindex(text, ')');
+	return version_at(str_trim(str_sub(text, close + 1, text.len)));
+}
+
+static void name_it(struct executable *out, const char *name, struct str version)
+{
+	snprintf(out->compiler, sizeof(out->compiler), "%s %.*s", name, STR_ARG(version));
+}
+
+static void read_comment(struct str texts, struct executable *out)
+{
+	/* clang-format off */
+	static const struct { const char *name, *mark; } others[] = {
+		{ "Rust", "rustc version " },
+		{ "GHC", "GHC " },
+		{ "Clang", "clang version " },
+	};
+	/* clang-format on */
+	struct str text, gcc = STR("");
+	size_t best = ARRAY_COUNT(others);
+	while (str_split(&texts, 0, &text)) {
+		struct str version = gcc_version(text);
+		if (is_higher(version, gcc))
+			gcc = version;
+		for (size_t i = 0; i < best; i++) {
+			version = version_at(behind(text, str_of(others[i].mark)));
+			if (!version.len)
+				continue;
+			best = i;
+			name_it(out, others[i].name, version);
+		}
+	}
+	if (best == ARRAY_COUNT(others) && gcc.len)
+		name_it(out, "GCC", gcc);
+}
+
+/* .go.buildinfo with the version's text in it; older ones point at it in memory. */
+static bool read_go(const struct objfile *obj, struct executable *out)
+{
+	const struct objfile_section *s = objfile_section(obj, ".go.buildinfo");
+	uint8_t bytes[GO_HEADER_BYTES + 1 + VERSION_BYTES_MAX];
+	if (!s)
+		return false;
+	snprintf(out->compiler, sizeof(out->compiler), "Go (unknown version)");
+	size_t len = (size_t)MIN(s->size, (uint64_t)sizeof(bytes));
+	if (len <= GO_HEADER_BYTES || objfile_read(obj, s->offset, bytes, len, NULL) != OK ||
+		memcmp(bytes, GO_MAGIC, sizeof(GO_MAGIC) - 1) != 0 ||
+		!(bytes[GO_FLAGS_AT] & GO_FLAG_INLINE))
+		return true;
+	/* A text of less than 128 bytes has one byte of length. */
+	struct str text = str_make(bytes + GO_HEADER_BYTES + 1,
+		MIN((size_t)bytes[GO_HEADER_BYTES], len - GO_HEADER_BYTES - 1));
+	if (str_starts(text, STR("go")) && version_at(str_sub(text, 2, text.len)).len)
+		name_it(out, "Go", version_at(str_sub(text, 2, text.len)));
+	return true;
+}
+
+enum status executable_read(const struct objfile *obj, struct executable *out, struct err *e)
+{
+	struct executable x = { .compiler = "unknown" };
+	enum status s = read_file_id(obj, x.file_id, e);
+	if (s != OK)
+		return s;
+	read_build_id(obj, x.build_id, sizeof(x.build_id));
+	CLEANUP(buf_deinit) struct buf comment;
+	buf_init(&comment, COMMENT_BYTES_MAX);
+	if (!read_go(obj, &x) && read_small_section(obj, ".comment", COMMENT_BYTES_MAX, &comment))
+		read_comment(buf_view(&comment), &x);
+	struct objfile_segment interpreter;
+	x.is_static = !objfile_program_header(obj, PT_INTERP, &interpreter);
+	x.is_stripped = true;
+	uint32_t count;
+	const struct objfile_section *sections = objfile_sections(obj, &count);
+	for (uint32_t i = 0; i < count; i++)
+		x.is_stripped = x.is_stripped && sections[i].type != SHT_SYMTAB;
+	*out = x;
+	return OK;
+}
+
+/* ---- what is known ---- */
+
+static bool stamp_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct executables *x = ctx;
+	const struct file_stamp *a = &x->known.v[value].stamp, *b = key;
+	return a->dev == b->dev && a->inode == b->inode && a->size == b->size &&
+	       a->time.tv_sec == b->time.tv_sec && a->time.tv_nsec == b->time.tv_nsec;
+}
+
+enum status executables_new(struct executables **out, struct err *e)
+{
+	struct executables *x = calloc(1, sizeof(*x));
+	if (!x)
+		return err_set(e, E_NOMEM, "executables");
+	*out = x;
+	return OK;
+}
+
+void executables_free(struct executables *x)
+{
+	if (!x)
+		return;
+	VEC_FREE(&x->known);
+	map_deinit(&x->index);
+	free(x);
+}
+
+static void remember(struct executables *x, const struct known *k)
+{
+	if (x->known.len == EXECUTABLES_MAX) {
+		VEC_CLEAR(&x->known);
+		map_clear(&x->index);
+	}
+	uint32_t at = (uint32_t)x->known.len;
+	if (VEC_PUSH(&x->known, *k) && !map_insert(&x->index, hash_u64(k->stamp.inode), at))
+		x->known.len--;
+}
+
+bool executables_find(struct executables *x, int pid, struct executable *out)
+{
+	char path[32];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	CLEANUP(fd_cleanup) int fd = -1;
+	if (os_open_regular(-1, path, &fd, NULL) != OK || fstat(fd, &st) < 0)
+		return false;
+	struct known k = { .stamp = { st.st_dev, st.st_ino, st.st_size, st.st_mtim } };
+	uint32_t at = map_find(&x->index, hash_u64(st.st_ino), stamp_equal, x, &k.stamp);
+	if (at == MAP_NONE) {
+		struct objfile *obj = NULL;
+		if (objfile_open_fd(fd, path, &obj, NULL) == OK) {
+			(void)STEAL_FD(fd);
+			k.good = executable_read(obj, &k.executable, NULL) == OK;
+		}
+		objfile_close(obj);
+		remember(x, &k);
+	} else {
+		k = x->known.v[at];
+	}
+	*out = k.executable;
+	return k.good;
+}
