@@ -4,28 +4,34 @@
  * puts it into the batch; at the end of an interval the batch goes to the sender's thread. The
  * files' worker thread builds unwind tables; the HTTP threads read counters only.
  *
- * Order of start: everything that may fail, then the files of all processes there are, then the
- * first sample: so every process is in the picture from the first batch on. Order of end: no more
- * samples, read what the ring holds, send the last batch.
+ * Order of start: what needs privileges, while there is one thread: the broker, folders, the eBPF
+ * programs and their events, paused; then without privileges all the rest that may fail, then the
+ * files of all processes there are, then the first sample: so every process is in the picture from
+ * the first batch on. Order of end: no more samples, read what the ring holds, send the last
+ * batch.
  */
 #include "agent/agent.h"
 
 #include "agent/batch.h"
+#include "agent/broker.h"
 #include "agent/deferred.h"
 #include "agent/files.h"
 #include "agent/handover.h"
 #include "agent/kallsyms.h"
 #include "agent/metadata.h"
 #include "agent/offcpu.h"
+#include "agent/privilege.h"
 #include "agent/process.h"
 #include "agent/sampler.h"
 #include "agent/send.h"
+#include "agent/tables.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/net.h"
 
 #include <limits.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -62,6 +68,8 @@ struct agent {
 	struct offcpu *offcpu;
 	int64_t failing_since_ns; /* 0: sampling works */
 	struct net_server *http;
+	struct privilege_dir spool_dir;
+	struct privilege_dir cache_dir;
 	_Atomic int64_t
 		patience_ns; /* left for waiting in the first pass over all files; after it 0 */
 };
@@ -245,6 +253,7 @@ static void write_metrics(struct agent *a, struct buf *out)
 	offcpu_write_metrics(a->offcpu, out);
 	handover_write_metrics(a->handover, out);
 	sender_write_metrics(a->sender, out);
+	broker_write_metrics(out);
 	buf_printf(out,
 		"# HELP firn_agent_resident_bytes Resident memory of the agent.\n"
 		"# TYPE firn_agent_resident_bytes gauge\nfirn_agent_resident_bytes %llu\n"
@@ -306,6 +315,7 @@ static void agent_close(struct agent *a)
 {
 	if (a->http)
 		net_server_stop(a->http);
+	broker_hang_up(); /* the files' thread may wait for it */
 	/* The files' worker publishes to the sampler and hands over: it ends first. */
 	files_free(a->files);
 	sampler_close(a->sampler);
@@ -318,6 +328,9 @@ static void agent_close(struct agent *a)
 	containers_free(a->containers);
 	metadata_free(a->metadata);
 	kallsyms_free(a->kallsyms);
+	fd_cleanup(&a->spool_dir.fd);
+	fd_cleanup(&a->cache_dir.fd);
+	broker_stop();
 }
 
 /* Names of kernel functions are worth having, but not worth failing for. */
@@ -337,9 +350,10 @@ static enum status open_sender(struct agent *a, struct err *e)
 	sender_config_default(&c);
 	c.address = a->config.remote_store_address;
 	c.cert = a->config.remote_store_cert;
-	c.spool_dir = a->config.spool_dir;
+	c.spool_dir = a->spool_dir.path;
 	c.spool_bytes_max = a->config.spool_bytes_max;
-	return sender_new(&c, &a->sender, e);
+	enum status s = sender_new(&c, &a->sender, e);
+	return s == OK ? OK : err_prefix(e, s, "sending (spool %s)", a->config.spool_dir);
 }
 
 static enum status open_sampler(struct agent *a, struct err *e)
@@ -357,7 +371,7 @@ static enum status open_sampler(struct agent *a, struct err *e)
 static enum status open_files(struct agent *a, struct err *e)
 {
 	const struct files_config c = {
-		.cache_dir = a->config.cache_dir,
+		.cache_dir = a->cache_dir.path,
 		.cpu_percent = FILES_CPU_PERCENT,
 		.seen = on_new_file,
 		.seen_ctx = a,
@@ -413,7 +427,7 @@ static enum status open_metadata(struct agent *a, struct err *e)
 	return metadata_new(&c, &a->metadata, e);
 }
 
-static enum status agent_open(struct agent *a, struct err *e)
+static enum status check_config(struct agent *a, struct err *e)
 {
 	if (!a->config.node || !a->config.node[0]) {
 		if (gethostname(a->node, sizeof(a->node) - 1) < 0)
@@ -422,9 +436,53 @@ static enum status agent_open(struct agent *a, struct err *e)
 	}
 	if (a->config.frequency_hz == 0 || a->config.flush_interval_ns <= 0)
 		return err_set(e, E_INVALID, "frequency and interval must be above zero");
+	return OK;
+}
+
+static bool sampler_still_works(void *ctx)
+{
+	return sampler_works(ctx);
+}
+
+/* What needs privileges, and then nothing any more. No thread is started here: it would keep them.
+ */
+static enum status open_privileged(struct agent *a, struct err *e)
+{
+	const struct broker_config broker = {
+		.own_files = { a->config.config_path, a->config.remote_store_cert,
+			a->config.kubernetes_token_file, a->config.kubernetes_ca_file },
+		.environment = a->config.env_vars != NULL,
+		.slabs_max = tables_slabs_max(a->config.table_bytes_max),
+	};
+	struct privilege_dir *dirs[] = { &a->spool_dir, &a->cache_dir, NULL };
+	enum status s = OK;
+	if (!a->config.keep_privileges)
+		s = privilege_split(&broker, e);
+	if (s == OK)
+		s = privilege_dir_open(a->config.spool_dir, &a->spool_dir, e);
+	/* Without a cache it runs too, and says so later. */
+	if (s == OK && privilege_dir_open(a->config.cache_dir, &a->cache_dir, NULL) != OK)
+		snprintf(a->cache_dir.path, sizeof(a->cache_dir.path), "%s", a->config.cache_dir);
+	if (s == OK)
+		s = open_sampler(a, e);
+	if (s != OK)
+		return s;
+	sampler_pause(a->sampler, true);
+	s = sampler_start(a->sampler, e);
+	if (s == OK && !a->config.keep_privileges)
+		s = privilege_drop(sampler_still_works, a->sampler, dirs, e);
+	return s;
+}
+
+static enum status agent_open(struct agent *a, struct err *e)
+{
 	const struct deferred_config deferred = { find_deferred, on_finished, a };
 	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns, on_away, a };
-	enum status s = open_metadata(a, e);
+	enum status s = check_config(a, e);
+	if (s == OK)
+		s = open_privileged(a, e);
+	if (s == OK)
+		s = open_metadata(a, e);
 	if (s == OK)
 		s = open_processes(a, e);
 	if (s == OK)
@@ -435,8 +493,6 @@ static enum status agent_open(struct agent *a, struct err *e)
 		s = handover_new(a->config.handover_fd, &a->handover, e);
 	if (s == OK)
 		s = open_sender(a, e);
-	if (s == OK)
-		s = open_sampler(a, e);
 	if (s == OK) {
 		open_kallsyms(a); /* after the sampler, so that its programs have names too */
 		s = open_files(a, e);
@@ -460,9 +516,7 @@ static enum status agent_start(struct agent *a, struct err *e)
 	if (a->containers)
 		containers_settle(a->containers, CONTAINERS_PATIENCE_NS);
 	malloc_trim(0);
-	s = sampler_start(a->sampler, e);
-	if (s != OK)
-		return s;
+	sampler_pause(a->sampler, false);
 	struct sampler_stats stats;
 	sampler_read_stats(a->sampler, &stats);
 	log_info("sampling", "cpus=%u frequency_hz=%u files=%u table_bytes=%llu preload_ms=%lld",
@@ -545,6 +599,9 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 		s = poll_patiently(a, (int)MIN(left_ms, (int64_t)POLL_MS), e);
 		run_deferred(a, false);
 		handover_retry(a->handover);
+		if (s == OK && broker_is_gone())
+			s = err_set(
+				e, E_UNAVAILABLE, "the broker, which opens executables, has ended");
 		now = clock_monotonic_ns();
 		if (now < end)
 			continue;
@@ -578,7 +635,8 @@ enum status agent_run(
 {
 	/* Few threads that allocate little: arenas of their own would only cost memory. */
 	mallopt(M_ARENA_MAX, 1);
-	CLEANUP(agent_close) struct agent a = { .config = *c };
+	CLEANUP(agent_close)
+	struct agent a = { .config = *c, .spool_dir.fd = -1, .cache_dir.fd = -1 };
 	enum status s = agent_open(&a, e);
 	if (s == OK)
 		s = agent_start(&a, e);

@@ -37,7 +37,8 @@ struct agent_config {
 	bool no_containers;   /* nobody is asked */
 	int64_t label_ttl_ns; /* labels of a process are found anew after so long */
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
-	int only_pid; /* sample only this process and its descendants; 0: all */
+	bool keep_privileges; /* run in one process, with all that it was started with */
+	int only_pid;         /* sample only this process and its descendants; 0: all */
 	/* A connected SOCK_SEQPACKET Unix socket on which each new executable is announced and its
 	 * descriptor passed (docs/formats/handover.md); -1: none. `firn up` gives it to the server.
 	 */

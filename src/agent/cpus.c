@@ -6,6 +6,7 @@
  */
 #include "agent/cpus.h"
 
+#include "agent/broker.h"
 #include "os/os.h"
 
 #include <bpf/libbpf.h>
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,7 +27,9 @@ struct cpus {
 	uint32_t count; /* possible CPUs */
 	uint32_t attached;
 	int online_fd;
+	bool paused;
 	struct bpf_link **links; /* [count]; NULL: no event */
+	int *fds;                /* [count]; of the events, the links' own */
 	bool *online;            /* [count] */
 	size_t text_len;         /* of the list as it was last */
 	char text[ONLINE_TEXT_MAX];
@@ -73,8 +77,9 @@ enum status cpus_new(
 	c->frequency_hz = frequency_hz;
 	c->count = (uint32_t)count;
 	c->links = calloc(c->count, sizeof(*c->links));
+	c->fds = calloc(c->count, sizeof(*c->fds));
 	c->online = calloc(c->count, sizeof(*c->online));
-	if (!c->links || !c->online)
+	if (!c->links || !c->fds || !c->online)
 		return err_set(e, E_NOMEM, "cpus");
 	c->online_fd = open(ONLINE_PATH, O_RDONLY | O_CLOEXEC);
 	if (c->online_fd < 0)
@@ -107,21 +112,29 @@ void cpus_free(struct cpus *c)
 		cpus_detach(c);
 	fd_cleanup(&c->online_fd);
 	free(c->links);
+	free(c->fds);
 	free(c->online);
 	free(c);
 }
 
-static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
+int cpus_open_event(uint32_t cpu, uint32_t frequency_hz)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.freq = 1,
-		.sample_freq = c->frequency_hz,
+		.sample_freq = frequency_hz,
 		.disabled = 1,
 	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
+{
+	int fd = broker_perf_event(cpu, c->frequency_hz);
+	if (fd < 0 && errno == ENOSYS) /* there is none: we may do it ourselves */
+		fd = cpus_open_event(cpu, c->frequency_hz);
 	if (fd < 0 && errno == ENODEV) /* went offline since we read the list */
 		return OK;
 	if (fd < 0 && errno == EINVAL)
@@ -137,7 +150,30 @@ static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 		(void)close(fd);
 		return s;
 	}
+	c->fds[cpu] = fd;
+	if (c->paused) /* attaching has enabled it */
+		(void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	c->attached++;
+	return OK;
+}
+
+void cpus_pause(struct cpus *c, bool paused)
+{
+	unsigned long what = paused ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
+	c->paused = paused;
+	for (uint32_t cpu = 0; cpu < c->count; cpu++)
+		if (c->links[cpu])
+			(void)ioctl(c->fds[cpu], what, 0);
+}
+
+enum status cpus_set_frequency(struct cpus *c, uint32_t frequency_hz, struct err *e)
+{
+	uint64_t value = frequency_hz;
+	assert(frequency_hz > 0);
+	for (uint32_t cpu = 0; cpu < c->count; cpu++)
+		if (c->links[cpu] && ioctl(c->fds[cpu], PERF_EVENT_IOC_PERIOD, &value) < 0)
+			return err_os(e, "%u samples a second on CPU %u", frequency_hz, cpu);
+	c->frequency_hz = frequency_hz;
 	return OK;
 }
 

@@ -25,4 +25,10 @@ void cpus_free(struct cpus *c); /* detaches */
  * a file when nothing changed. */
 NODISCARD enum status cpus_update(struct cpus *c, struct err *e);
 void cpus_detach(struct cpus *c);
+/* While paused no event fires, those of CPUs that come online neither. */
+void cpus_pause(struct cpus *c, bool paused);
+/* From now on so many samples a second. */
+NODISCARD enum status cpus_set_frequency(struct cpus *c, uint32_t frequency_hz, struct err *e);
+/* The event that samples a CPU, not enabled; -1 with errno. */
+int cpus_open_event(uint32_t cpu, uint32_t frequency_hz);
 uint32_t cpus_attached(const struct cpus *c);

@@ -74,7 +74,7 @@ static enum status open_link(
 	if (s != OK)
 		return s;
 	char target[PATH_MAX];
-	ssize_t len = readlink(link, target, sizeof(target));
+	ssize_t len = os_read_link(link, target, sizeof(target));
 	set_path(path, str_make(target, len > 0 ? (size_t)len : 0));
 	*out_fd = fd;
 	return OK;

@@ -9,6 +9,8 @@
  */
 #include "agent/process.h"
 
+#include "agent/broker.h"
+#include "agent/cgroupid.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -27,8 +29,6 @@
 #define READ_ARENA_BYTES ((size_t)2 << 20)
 #define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
 #define ENVIRONMENT_BYTES_MAX ((size_t)256 << 10)
-/* include/linux/exportfs.h, FILEID_KERNFS: a cgroup's id is its file handle. */
-#define FILEID_KERNFS 0xfe
 
 struct slot {
 	struct process process;
@@ -57,8 +57,7 @@ struct processes {
 	VEC(struct cgroup) cgroups;
 	struct map cgroup_index;
 	struct strtab texts;
-	int cgroup_root; /* of version 2, -1 when there is none */
-	char cgroup_root_path[PATH_MAX];
+	struct cgroupid cgroup_root;
 	uint64_t ticks_per_second;
 	uint64_t tick;
 	struct process_metrics metrics;
@@ -118,36 +117,6 @@ static struct str event_comm(const struct event_header *h)
 
 /* ---- control groups ---- */
 
-/* The path of a version 2 control group by its id: its file handle is opened, and the link in
- * /proc/self/fd read. False when it is gone, or we lack CAP_DAC_READ_SEARCH. */
-static bool cgroup_path_of(struct processes *p, uint64_t id, char out[PATH_MAX])
-{
-	struct {
-		struct file_handle head;
-		uint64_t id;
-	} handle = { .head = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
-	memcpy(handle.head.f_handle, &id, sizeof(id));
-	if (p->cgroup_root < 0)
-		return false;
-	CLEANUP(fd_cleanup)
-	int fd = open_by_handle_at(p->cgroup_root, &handle.head, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	char link[64];
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ssize_t n = readlink(link, out, PATH_MAX - 1);
-	if (n <= 0)
-		return false;
-	out[n] = 0;
-	struct str path = str_make(out, (size_t)n), root = str_of(p->cgroup_root_path);
-	if (!str_starts(path, root))
-		return false;
-	memmove(out, out + root.len, path.len - root.len + 1);
-	if (!out[0])
-		memcpy(out, "/", 2);
-	return true;
-}
-
 static void cgroup_remember(struct processes *p, uint64_t id, struct str path)
 {
 	if (p->cgroups.len >= CGROUPS_MAX) {
@@ -169,7 +138,7 @@ static struct str cgroup_find(struct processes *p, uint64_t id)
 	if (at != MAP_NONE)
 		return p->cgroups.v[at].path;
 	char path[PATH_MAX];
-	if (!cgroup_path_of(p, id, path)) {
+	if (!cgroupid_path(&p->cgroup_root, id, path) && !broker_cgroup_path(id, path)) {
 		metric_add(&p->metrics.cgroup_unknown, 1);
 		return STR("");
 	}
@@ -438,19 +407,6 @@ void processes_tick(struct processes *p)
 
 /* ---- life ---- */
 
-static void cgroup_root_open(struct processes *p)
-{
-	static const char *const places[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
-	for (size_t i = 0; i < ARRAY_COUNT(places) && p->cgroup_root < 0; i++) {
-		char file[PATH_MAX];
-		snprintf(file, sizeof(file), "%s/cgroup.controllers", places[i]);
-		if (access(file, F_OK) < 0)
-			continue;
-		snprintf(p->cgroup_root_path, sizeof(p->cgroup_root_path), "%s", places[i]);
-		p->cgroup_root = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	}
-}
-
 enum status processes_new(const struct processes_config *c, struct processes **out, struct err *e)
 {
 	struct processes *p = calloc(1, sizeof(*p));
@@ -459,7 +415,7 @@ enum status processes_new(const struct processes_config *c, struct processes **o
 	p->metadata = c->metadata;
 	p->containers = c->containers;
 	p->label_ttl_ns = c->label_ttl_ns;
-	p->cgroup_root = -1;
+	cgroupid_open(&p->cgroup_root);
 	p->set = malloc(sizeof(*p->set));
 	if (!p->set) {
 		processes_free(p);
@@ -474,7 +430,6 @@ enum status processes_new(const struct processes_config *c, struct processes **o
 	}
 	long ticks = sysconf(_SC_CLK_TCK);
 	p->ticks_per_second = ticks > 0 ? (uint64_t)ticks : 100;
-	cgroup_root_open(p);
 	*out = p;
 	return OK;
 }
@@ -493,7 +448,7 @@ void processes_free(struct processes *p)
 	map_deinit(&p->index);
 	map_deinit(&p->cgroup_index);
 	strtab_deinit(&p->texts);
-	fd_cleanup(&p->cgroup_root);
+	cgroupid_close(&p->cgroup_root);
 	free(p);
 }
 

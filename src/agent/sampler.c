@@ -377,6 +377,25 @@ void sampler_stop(struct sampler *s)
 	cpus_detach(s->cpus);
 }
 
+void sampler_pause(struct sampler *s, bool paused)
+{
+	cpus_pause(s->cpus, paused);
+}
+
+enum status sampler_set_frequency(struct sampler *s, uint32_t frequency_hz, struct err *e)
+{
+	return cpus_set_frequency(s->cpus, frequency_hz, e);
+}
+
+bool sampler_works(struct sampler *s)
+{
+	int fd = bpf_map__fd(s->skeleton->maps.counters);
+	uint32_t zero = 0;
+	CLEANUP(free_cleanup)
+	void *each = calloc((size_t)s->possible_cpus, sizeof(struct bpf_counters));
+	return each && bpf_map_lookup_elem(fd, &zero, each) == 0;
+}
+
 static void set_seen_enabled(struct sampler *s, uint32_t on)
 {
 	__atomic_store_n(&s->skeleton->bss->settings.seen_enabled, on, __ATOMIC_RELAXED);

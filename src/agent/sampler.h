@@ -53,6 +53,13 @@ void sampler_close(struct sampler *s);
 NODISCARD enum status sampler_start(struct sampler *s, struct err *e);
 /* Stop the perf events; what is in the ring can still be polled. */
 void sampler_stop(struct sampler *s);
+/* While paused nothing is sampled; may be called before sampler_start(). */
+void sampler_pause(struct sampler *s, bool paused);
+/* From now on so many samples a second and CPU, 1 to what the kernel allows. */
+NODISCARD enum status sampler_set_frequency(
+	struct sampler *s, uint32_t frequency_hz, struct err *e);
+/* Can its maps be looked into and changed, with the privileges that are left? */
+bool sampler_works(struct sampler *s);
 /* Wait up to timeout_ms for events and deliver them; 0: only what is there. Also notices CPUs that
  * came online. */
 NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e);

@@ -14,6 +14,7 @@
  */
 #include "agent/tables.h"
 
+#include "agent/broker.h"
 #include "agent/runs.h"
 #include "base/map.h"
 
@@ -21,6 +22,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define BLOB_UNIT_BYTES 8
 #define CHUNK_UNITS (SLAB_CHUNK_BYTES / BLOB_UNIT_BYTES)
@@ -87,13 +90,27 @@ static enum status map_memory(int fd, size_t bytes, void *out, struct err *e)
 	return OK;
 }
 
+/* Without libbpf, which would try first what the kernel can: the broker may do nothing else. */
+int tables_open_slab(void)
+{
+	union bpf_attr attr;
+	memset(&attr, 0, sizeof(attr));
+	attr.map_type = BPF_MAP_TYPE_ARRAY;
+	attr.key_size = sizeof(uint32_t);
+	attr.value_size = SLAB_CHUNK_BYTES;
+	attr.max_entries = SLAB_CHUNKS;
+	attr.map_flags = BPF_F_MMAPABLE;
+	memcpy(attr.map_name, "firn_slab", sizeof("firn_slab"));
+	return (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr)); /* close-on-exec */
+}
+
 static enum status slab_add(struct tables *t, struct err *e)
 {
 	uint32_t i = t->slab_count;
 	assert(i < t->slabs_max);
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "firn_slab", sizeof(uint32_t), SLAB_CHUNK_BYTES,
-		SLAB_CHUNKS, &options);
+	int fd = broker_slab();
+	if (fd < 0 && errno == ENOSYS) /* there is none: we may do it ourselves */
+		fd = tables_open_slab();
 	if (fd < 0)
 		return err_os(e, "cannot allocate 4 MiB of kernel memory for unwind tables");
 	enum status s = OK;

@@ -32,6 +32,8 @@ struct tables_stats {
 	uint64_t evicted; /* tables, since the beginning */
 };
 
+/* A new slab: a map of fixed form and size; -1 with errno. */
+int tables_open_slab(void);
 /* Slabs that a budget allows; at least one. */
 uint32_t tables_slabs_max(uint32_t bytes_max);
 NODISCARD enum status tables_new(

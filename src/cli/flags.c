@@ -172,6 +172,11 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "bpf-table-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_profiling_flags, table_bytes), .value = "SIZE",
 	  .otherwise = "32MiB", .help = "Kernel memory for the tables that unwind stacks." },
+	{ .name = "keep-privileges", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, keep_privileges),
+	  .help = "Run the agent as one process that keeps all that it was started with, without "
+		  "the broker that opens files for it and without seccomp: where these are in the "
+		  "way of a debugger." },
 	{ .name = "cache-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, cache_path), .value = "DIR",
 	  .help = "Where unwind tables are kept between starts; may be deleted. Default: "
@@ -394,6 +399,7 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 	out->kubernetes_ca_file = f->kubernetes_ca;
 	out->kubernetes_insecure = f->kubernetes_insecure;
 	out->no_containers = f->no_containers;
+	out->keep_privileges = f->keep_privileges;
 	out->no_cpu = f->no_cpu;
 	out->no_thread_id = f->no_thread_id;
 	out->no_thread_name = f->no_thread_name;

@@ -61,6 +61,7 @@ struct cli_profiling_flags {
 	const char *kubernetes_token, *kubernetes_ca;
 	bool kubernetes_insecure, no_containers;
 	bool no_cpu, no_thread_id, no_thread_name;
+	bool keep_privileges;
 	uint64_t table_bytes;
 	const char *cache_path; /* NULL: by user */
 	char cache[PATH_MAX];

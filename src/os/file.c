@@ -39,10 +39,23 @@ enum status os_read_fd(int fd, const char *name, struct buf *out, struct err *e)
 
 enum status os_read_file(const char *path, struct buf *out, struct err *e)
 {
-	CLEANUP(fd_cleanup) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(fd_cleanup) int fd = os_open_read(path);
 	if (fd < 0)
 		return err_os(e, "open %s", path);
 	return os_read_fd(fd, path, out, e);
+}
+
+/* The broker opens nothing but regular files either. With errno of what failed. */
+static enum status open_refused(int dir, const char *path, int *out_fd, struct err *e)
+{
+	int was = errno;
+	int fd = dir == AT_FDCWD && (was == EACCES || was == EPERM) ? os_open_by_broker(path) : -1;
+	if (fd >= 0) {
+		*out_fd = fd;
+		return OK;
+	}
+	errno = was;
+	return err_os(e, "open %s", path);
 }
 
 enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *e)
@@ -50,7 +63,9 @@ enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *
 	/* O_PATH names a file without opening it. */
 	CLEANUP(fd_cleanup) int place = openat(dir, path, O_PATH | O_CLOEXEC);
 	struct stat st;
-	if (place < 0 || fstat(place, &st) < 0)
+	if (place < 0)
+		return open_refused(dir, path, out_fd, e);
+	if (fstat(place, &st) < 0)
 		return err_os(e, "open %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, E_INVALID, "%s: not a regular file", path);
@@ -58,7 +73,7 @@ enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
 	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return err_os(e, "open %s", path);
+		return open_refused(dir, path, out_fd, e);
 	*out_fd = fd;
 	return OK;
 }

@@ -41,6 +41,35 @@ struct arena;
 NODISCARD enum status os_list_dir(const char *path, struct arena *a, struct str **out_names,
 	size_t *out_count, struct err *e);
 
+/* ---- files that another process opens for us ----
+ *
+ * A process that gave its privileges up may have another one, a broker, that opens files for it. It
+ * is asked when the kernel refuses (EACCES, EPERM) what os_open_read(), os_read_link(),
+ * os_read_file() or os_open_regular() wants. */
+
+/* A descriptor, or -1 with errno. */
+typedef int os_broker_open_fn(const char *path);
+/* As readlink(2). */
+typedef ssize_t os_broker_link_fn(const char *path, char *out, size_t size);
+/* To be called before there are other threads. NULL: none. */
+void os_set_broker(os_broker_open_fn *open_fn, os_broker_link_fn *link_fn);
+/* open(path, O_RDONLY | O_CLOEXEC): -1 with errno. */
+int os_open_read(const char *path);
+/* What opens for anybody but says more to the privileged: the broker alone. ENOSYS: there is none.
+ */
+int os_open_by_broker(const char *path);
+ssize_t os_read_link(const char *path, char *out, size_t size);
+
+/* ---- privileges ---- */
+
+/* The effective set, a bit for each capability. */
+uint64_t os_capabilities(void);
+/* At most these remain to this thread and those that it starts; what programs it would execute get
+ * becomes nothing: the inheritable and ambient sets, and the bounding set where that is allowed. */
+NODISCARD enum status os_set_capabilities(uint64_t effective, uint64_t permitted, struct err *e);
+/* Nothing that this process starts gains privileges, and no other of its user may look into it. */
+NODISCARD enum status os_harden(struct err *e);
+
 /* ---- threads ---- */
 
 /* Start a thread with all signals blocked and a name of at most 15 bytes. */

@@ -81,7 +81,7 @@ enum status procfs_exe(int pid, struct arena *a, struct str *out, struct err *e)
 {
 	char path[64], target[PATH_MAX];
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	ssize_t n = readlink(path, target, sizeof(target));
+	ssize_t n = os_read_link(path, target, sizeof(target));
 	if (n < 0)
 		return err_os(e, "read link %s", path);
 	struct str name = str_make(target, (size_t)n);
@@ -127,7 +127,7 @@ static enum status read_beginning(
 	char path[64];
 	size_t len = 0;
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	CLEANUP(fd_cleanup) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(fd_cleanup) int fd = os_open_read(path);
 	if (fd < 0)
 		return err_os(e, "open %s", path);
 	char *text = ARENA_ARRAY(a, char, max);

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's side. A channel is locked from the request to its answer. An answer that came too
+ * late is told by its number and dropped by whoever asks next.
+ */
+#include "agent/broker.h"
+
+#include "agent/broker_request.h"
+#include "agent/broker_serve.h"
+#include "base/reader.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A second, altogether. */
+#define STOP_TRIES_MAX 200
+#define STOP_TRY_US 5000
+#define ANSWER_BYTES_MAX (8 + PATH_MAX)
+enum which { SLOW, QUICK };
+
+struct channel {
+	pthread_mutex_t lock;
+	int fd;
+	int64_t patience_ns; /* 0: for ever */
+	uint32_t number;
+	uint8_t answer[ANSWER_BYTES_MAX];
+};
+
+struct broker {
+	pid_t pid;
+	struct channel channels[BROKER_CHANNELS];
+	_Atomic bool gone;
+	struct broker_metrics metrics;
+};
+
+static struct broker *the_broker; /* set while there is one thread */
+
+/* ---- one answer ---- */
+
+struct answer {
+	struct str text; /* in the channel */
+	int fd;          /* -1: none */
+};
+
+/* The first descriptor; others are closed. */
+static int take_descriptors(struct msghdr *m)
+{
+	int first = -1;
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(fd));
+			if (first < 0)
+				first = fd;
+			else
+				close(fd);
+		}
+	}
+	return first;
+}
+
+/* errno, 0 when an answer is there. */
+static int wait_for_answer(struct channel *c, int64_t deadline_ns)
+{
+	for (;;) {
+		int ms = -1;
+		if (c->patience_ns)
+			ms = (int)MAX((deadline_ns - clock_monotonic_ns()) / NS_PER_MS, (int64_t)0);
+		struct pollfd p = { .fd = c->fd, .events = POLLIN };
+		int n = poll(&p, 1, ms);
+		if (n > 0)
+			return 0;
+		if (n == 0)
+			return ETIMEDOUT;
+		if (errno != EINTR)
+			return errno;
+	}
+}
+
+/* errno; ESTALE: the answer to another request. */
+static int receive(struct channel *c, struct answer *out)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec iov = { c->answer, sizeof(c->answer) };
+	struct msghdr m = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes) };
+	ssize_t n;
+	do {
+		n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? errno : EPIPE;
+	CLEANUP(fd_cleanup) int fd = take_descriptors(&m);
+	struct reader r = reader_over(c->answer, (size_t)n);
+	uint32_t number = reader_u32(&r), error = reader_u32(&r);
+	if (r.failed || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return EBADMSG;
+	if (number != c->number)
+		return ESTALE;
+	if (error)
+		return error <= 4095 ? (int)error : EBADMSG;
+	out->text = reader_str(&r, reader_left(&r));
+	out->fd = STEAL_FD(fd);
+	return 0;
+}
+
+/* errno. Called with the channel's lock. */
+static int ask(struct channel *c, struct buf *request, struct answer *out)
+{
+	*out = (struct answer){ .fd = -1 };
+	if (buf_status(request) != OK)
+		return ENOMEM;
+	int64_t deadline_ns = clock_monotonic_ns() + c->patience_ns;
+	if (send(c->fd, request->data, request->len, MSG_NOSIGNAL) < 0)
+		return errno;
+	for (;;) {
+		int error = wait_for_answer(c, deadline_ns);
+		if (!error)
+			error = receive(c, out);
+		if (error != ESTALE)
+			return error;
+	}
+}
+
+static void count(struct broker *b, int error)
+{
+	metric_add(&b->metrics.requests, 1);
+	if (error == EPIPE || error == ECONNRESET)
+		atomic_store(&b->gone, true);
+	else if (error == ETIMEDOUT)
+		metric_add(&b->metrics.timeouts, 1);
+	else if (error == EPERM || error == EBADMSG)
+		metric_add(&b->metrics.refused, 1);
+	else if (error)
+		metric_add(&b->metrics.failed, 1);
+}
+
+/* Asks, and copies the text. -1 with errno; else the descriptor, or the length of the text. */
+static ssize_t request(enum which which, enum broker_kind kind, struct str payload, char *out_text,
+	size_t text_size)
+{
+	struct broker *b = the_broker;
+	if (!b) {
+		errno = ENOSYS;
+		return -1;
+	}
+	struct channel *c = &b->channels[which];
+	CLEANUP(buf_deinit) struct buf message;
+	buf_init(&message, BROKER_MESSAGE_BYTES_MAX);
+	pthread_mutex_lock(&c->lock);
+	buf_u32(&message, kind);
+	buf_u32(&message, ++c->number);
+	buf_str(&message, payload);
+	struct answer a;
+	int error = ask(c, &message, &a);
+	CLEANUP(fd_cleanup) int fd = a.fd;
+	size_t len = MIN(a.text.len, text_size);
+	if (out_text && !error && len)
+		memcpy(out_text, a.text.p, len);
+	pthread_mutex_unlock(&c->lock);
+	bool good = out_text ? len > 0 : fd >= 0;
+	if (!error && !good)
+		error = EBADMSG;
+	count(b, error);
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	return out_text ? (ssize_t)len : STEAL_FD(fd);
+}
+
+/* ---- questions ---- */
+
+static int open_path(const char *path)
+{
+	if (strlen(path) > BROKER_PATH_MAX) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	return (int)request(
+		broker_may_hang(path) ? SLOW : QUICK, BROKER_OPEN, str_of(path), NULL, 0);
+}
+
+static ssize_t read_path(const char *path, char *out, size_t size)
+{
+	/* Reading a link asks no file system. */
+	return request(QUICK, BROKER_LINK, str_of(path), out, size);
+}
+
+bool broker_cgroup_path(uint64_t id, char out[PATH_MAX])
+{
+	ssize_t n = request(QUICK, BROKER_CGROUP, str_make(&id, sizeof(id)), out, PATH_MAX - 1);
+	if (n <= 0)
+		return false;
+	out[n] = 0;
+	return true;
+}
+
+int broker_perf_event(uint32_t cpu, uint32_t frequency_hz)
+{
+	const uint32_t payload[] = { cpu, frequency_hz };
+	return (int)request(QUICK, BROKER_PERF_EVENT, str_make(payload, sizeof(payload)), NULL, 0);
+}
+
+int broker_slab(void)
+{
+	return (int)request(QUICK, BROKER_SLAB, STR(""), NULL, 0);
+}
+
+bool broker_is_gone(void)
+{
+	return the_broker && atomic_load(&the_broker->gone);
+}
+
+pid_t broker_pid(void)
+{
+	return the_broker ? the_broker->pid : 0;
+}
+
+int64_t broker_cpu_ns(void)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (!the_broker || clock_getcpuclockid(the_broker->pid, &clock) != 0 ||
+		clock_gettime(clock, &t) < 0)
+		return 0;
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+void broker_write_metrics(struct buf *out)
+{
+	static const struct metric_def defs[] = { BROKER_METRICS(METRIC_DEF) };
+	if (the_broker)
+		metrics_write(out, defs, &the_broker->metrics.requests, ARRAY_COUNT(defs));
+}
+
+/* ---- life ---- */
+
+static void channels_close(struct broker *b)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++) {
+		fd_cleanup(&b->channels[i].fd);
+		pthread_mutex_destroy(&b->channels[i].lock);
+	}
+}
+
+static enum status split_off(
+	struct broker *b, const struct broker_config *c, int ends[BROKER_CHANNELS], struct err *e)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++) {
+		int pair[2];
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+			return err_os(e, "socket pair of the broker");
+		b->channels[i].fd = pair[0];
+		ends[i] = pair[1];
+	}
+	b->channels[QUICK].patience_ns = BROKER_PATIENCE_NS;
+	b->pid = fork();
+	if (b->pid < 0)
+		return err_os(e, "fork the broker");
+	if (b->pid == 0)
+		broker_serve(c, ends);
+	return OK;
+}
+
+enum status broker_start(const struct broker_config *c, struct err *e)
+{
+	assert(!the_broker);
+	struct broker *b = calloc(1, sizeof(*b));
+	if (!b)
+		return err_set(e, E_NOMEM, "broker");
+	int ends[BROKER_CHANNELS] = { -1, -1 };
+	for (int i = 0; i < BROKER_CHANNELS; i++) {
+		b->channels[i].fd = -1;
+		pthread_mutex_init(&b->channels[i].lock, NULL);
+	}
+	enum status s = split_off(b, c, ends, e);
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		fd_cleanup(&ends[i]);
+	if (s != OK) {
+		channels_close(b);
+		free(b);
+		return s;
+	}
+	the_broker = b;
+	os_set_broker(open_path, read_path);
+	return OK;
+}
+
+void broker_hang_up(void)
+{
+	for (int i = 0; the_broker && i < BROKER_CHANNELS; i++)
+		(void)shutdown(the_broker->channels[i].fd, SHUT_RDWR);
+}
+
+void broker_stop(void)
+{
+	struct broker *b = the_broker;
+	if (!b)
+		return;
+	os_set_broker(NULL, NULL);
+	the_broker = NULL;
+	channels_close(b);
+	/* It sees the end of the channels. What hangs in an open() that nothing ends is left. */
+	for (int i = 0; i < STOP_TRIES_MAX && waitpid(b->pid, NULL, WNOHANG) == 0; i++)
+		usleep(STOP_TRY_US);
+	free(b);
+}

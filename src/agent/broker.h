@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * broker: the process that opens what the agent may not (docs/formats/broker.md). Private to
+ * agent/.
+ *
+ * broker_start() splits it off and makes os_open_read() and its like ask it. There is at most one
+ * in a process. Thread safety: all functions may be called from any thread but for broker_start()
+ * and broker_stop(). What may hang with a file system waits for ever, and for nothing else; what
+ * may not waits for BROKER_PATIENCE_NS.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/metrics.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+#define BROKER_PATIENCE_NS (5 * NS_PER_SEC)
+#define BROKER_PATH_MAX 4095
+#define BROKER_OWN_FILES_MAX 16
+#define BROKER_MESSAGE_BYTES_MAX (8 + BROKER_PATH_MAX + 1)
+#define BROKER_FREQUENCY_MAX_HZ 10000
+
+struct broker_config {
+	const char *own_files[BROKER_OWN_FILES_MAX]; /* that may be opened; NULL and "" are none */
+	bool environment;                            /* of processes may be read */
+	uint32_t slabs_max;                          /* that may be asked for */
+};
+
+#define BROKER_METRICS(X)                                                                   \
+	X(requests, COUNTER, "firn_agent_broker_requests_total", "Requests to the broker.") \
+	X(failed, COUNTER, "firn_agent_broker_failures_total",                              \
+		"Requests that the broker could not do: most often the process is gone.")   \
+	X(refused, COUNTER, "firn_agent_broker_refused_total",                              \
+		"Requests that the broker does not do for anybody.")                        \
+	X(timeouts, COUNTER, "firn_agent_broker_timeouts_total",                            \
+		"Requests that were not answered in time.")
+struct broker_metrics {
+	BROKER_METRICS(METRIC_FIELD)
+};
+
+/* Splits the broker off; to be called while there is one thread. It keeps of this process'
+ * capabilities those in the format's table, and ends when this process does. */
+NODISCARD enum status broker_start(const struct broker_config *c, struct err *e);
+/* Whoever waits for an answer gets none. */
+void broker_hang_up(void);
+void broker_stop(void);
+/* It was started, and has ended. */
+bool broker_is_gone(void);
+pid_t broker_pid(void); /* 0: there is none */
+/* CPU time that it has used; 0: there is none. */
+int64_t broker_cpu_ns(void);
+void broker_write_metrics(struct buf *out);
+
+/* False: it does not know, or there is no broker. */
+bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);
+/* The event that samples a CPU; -1 with errno (ENOSYS: there is no broker). */
+int broker_perf_event(uint32_t cpu, uint32_t frequency_hz);
+/* Kernel memory for unwind tables, as tables_open_slab(); EDQUOT: as many as there may be are
+ * there.
+ */
+int broker_slab(void);

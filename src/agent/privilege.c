@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Root without capabilities is a user like any other who happens to own root's files. So a folder
+ * that another user owns is made ours first, and one below a closed folder is used through its
+ * descriptor.
+ */
+#include "agent/privilege.h"
+
+#include "agent/broker_serve.h"
+#include "agent/sandbox.h"
+#include "base/arena.h"
+#include "base/log.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef CAP_BPF
+#define CAP_BPF 39
+#endif
+#ifndef CAP_CHECKPOINT_RESTORE
+#define CAP_CHECKPOINT_RESTORE 40
+#endif
+#define LISTING_BYTES_MAX ((size_t)16 << 20)
+#define BIT(capability) ((uint64_t)1 << (capability))
+
+/* ---- the broker ---- */
+
+static const struct {
+	unsigned capability;
+	const char *name;
+	const char *without;
+} wanted[] = {
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "executables of other users' processes" },
+	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "files that only their owner may read" },
+	{ CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", "executables deleted since" },
+	{ CAP_SYSLOG, "CAP_SYSLOG", "kernel functions where kptr_restrict is set" },
+};
+
+static void say_what_is_missing(uint64_t have)
+{
+	char names[160] = "", effects[320] = "";
+	size_t n = 0, k = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
+		if (have & BIT(wanted[i].capability))
+			continue;
+		n += (size_t)snprintf(
+			names + n, sizeof(names) - n, "%s%s", n ? ", " : "", wanted[i].name);
+		k += (size_t)snprintf(
+			effects + k, sizeof(effects) - k, "%s%s", k ? "; " : "", wanted[i].without);
+	}
+	if (n)
+		log_warn("capabilities are missing: some frames will have no names",
+			"capabilities=\"%s\" not_seen=\"%s\"", names, effects);
+}
+
+enum status privilege_split(const struct broker_config *c, struct err *e)
+{
+	uint64_t have = os_capabilities();
+	if (!(have & BIT(CAP_SYS_ADMIN)))
+		say_what_is_missing(have);
+	return broker_capabilities() ? broker_start(c, e) : OK;
+}
+
+/* ---- folders ---- */
+
+static void make_ours(const struct privilege_dir *d)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, LISTING_BYTES_MAX);
+	struct str *names = NULL;
+	size_t count = 0;
+	uid_t own = geteuid();
+	if (os_list_dir(d->path, &a, &names, &count, NULL) != OK)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		char name[NAME_MAX + 1];
+		struct stat st;
+		snprintf(name, sizeof(name), "%.*s", STR_ARG(names[i]));
+		if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != own &&
+			S_ISREG(st.st_mode))
+			(void)!fchownat(d->fd, name, own, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
+	}
+	(void)!fchownat(d->fd, "", own, (gid_t)-1, AT_EMPTY_PATH);
+}
+
+enum status privilege_dir_open(const char *dir, struct privilege_dir *out, struct err *e)
+{
+	struct stat st;
+	*out = (struct privilege_dir){ .fd = -1 };
+	if (!dir || !dir[0])
+		return OK;
+	enum status s = os_make_dirs(dir, e);
+	if (s != OK)
+		return s;
+	int n = snprintf(out->path, sizeof(out->path), "%s", dir);
+	if (n >= (int)sizeof(out->path))
+		return err_set(e, E_INVALID, "path too long: %.100s…", dir);
+	out->fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (out->fd < 0 || fstat(out->fd, &st) < 0)
+		return err_os(e, "open %s", dir);
+	if (st.st_uid != geteuid() && (os_capabilities() & BIT(CAP_CHOWN)))
+		make_ours(out);
+	return OK;
+}
+
+/* ---- giving up ---- */
+
+/* Before Linux 5.19 bpf(2) is closed to the unprivileged altogether where
+ * kernel.unprivileged_bpf_disabled is set, be their descriptors what they may. */
+static enum status drop_capabilities(bool (*works)(void *ctx), void *ctx, struct err *e)
+{
+	uint64_t bpf = os_capabilities() & (BIT(CAP_BPF));
+	enum status s = os_set_capabilities(0, bpf, e);
+	if (s == OK && bpf && !works(ctx)) {
+		log_info("this kernel wants CAP_BPF for looking into maps: it is kept", "%s", "");
+		return os_set_capabilities(bpf, bpf, e);
+	}
+	return s == OK ? os_set_capabilities(0, 0, e) : s;
+}
+
+enum status privilege_drop(
+	bool (*works)(void *ctx), void *ctx, struct privilege_dir *dirs[], struct err *e)
+{
+	enum status s = drop_capabilities(works, ctx, e);
+	if (s == OK)
+		s = os_harden(e);
+	if (s == OK)
+		s = sandbox_enter_agent(e);
+	for (; s == OK && *dirs; dirs++) {
+		struct privilege_dir *d = *dirs;
+		if (d->fd >= 0 && access(d->path, W_OK | X_OK) < 0)
+			snprintf(d->path, sizeof(d->path), "/proc/self/fd/%d", d->fd);
+	}
+	return s;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sandbox.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* clang-format off */
+#define MEMORY_CALLS                                                                               \
+	SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(madvise), \
+	SCMP_SYS(brk)
+#define THREAD_CALLS                                                                               \
+	SCMP_SYS(futex), SCMP_SYS(rseq), SCMP_SYS(set_robust_list), SCMP_SYS(gettid),              \
+	SCMP_SYS(sched_yield), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(restart_syscall),    \
+	SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(getpid)
+#define CLOCK_CALLS                                                                                \
+	SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep),                \
+	SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday), SCMP_SYS(time)
+
+static const int broker_calls[] = {
+	MEMORY_CALLS, THREAD_CALLS, CLOCK_CALLS,
+	SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
+	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(close), SCMP_SYS(fstat),
+	SCMP_SYS(newfstatat), SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
+	SCMP_SYS(pread64), SCMP_SYS(fcntl), SCMP_SYS(open_by_handle_at), SCMP_SYS(perf_event_open),
+	/* the sentence of an assert that failed */
+	SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(tgkill),
+};
+
+static const int agent_calls[] = {
+	MEMORY_CALLS, THREAD_CALLS, CLOCK_CALLS,
+	/* threads */
+	SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_setaffinity),
+	SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler), SCMP_SYS(sched_setscheduler),
+	SCMP_SYS(setpriority), SCMP_SYS(getpriority), SCMP_SYS(prctl), SCMP_SYS(membarrier),
+	SCMP_SYS(sigaltstack), SCMP_SYS(rt_sigtimedwait), SCMP_SYS(getcpu),
+	/* files */
+	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv), SCMP_SYS(preadv2),
+	SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(pwrite64), SCMP_SYS(pwritev), SCMP_SYS(pwritev2),
+	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(close), SCMP_SYS(close_range), SCMP_SYS(lseek),
+	SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(statx),
+	SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(access), SCMP_SYS(faccessat),
+	SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getdents64),
+	SCMP_SYS(getcwd), SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(rename), SCMP_SYS(renameat),
+	SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(rmdir),
+	SCMP_SYS(utimensat), SCMP_SYS(ftruncate), SCMP_SYS(fallocate), SCMP_SYS(fsync),
+	SCMP_SYS(fdatasync), SCMP_SYS(sync_file_range), SCMP_SYS(flock), SCMP_SYS(fcntl),
+	SCMP_SYS(fadvise64), SCMP_SYS(ioctl), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
+	SCMP_SYS(pipe), SCMP_SYS(pipe2), SCMP_SYS(memfd_create), SCMP_SYS(umask), SCMP_SYS(sendfile),
+	SCMP_SYS(copy_file_range), SCMP_SYS(msync), SCMP_SYS(mincore),
+	SCMP_SYS(inotify_init1), SCMP_SYS(inotify_add_watch), SCMP_SYS(inotify_rm_watch),
+	/* waiting */
+	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6),
+	SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait),
+	SCMP_SYS(epoll_pwait2), SCMP_SYS(eventfd2), SCMP_SYS(timerfd_create),
+	SCMP_SYS(timerfd_settime), SCMP_SYS(signalfd4),
+	/* the network; socket() by family */
+	SCMP_SYS(connect), SCMP_SYS(bind), SCMP_SYS(listen), SCMP_SYS(accept), SCMP_SYS(accept4),
+	SCMP_SYS(socketpair), SCMP_SYS(shutdown), SCMP_SYS(getsockname), SCMP_SYS(getpeername),
+	SCMP_SYS(getsockopt), SCMP_SYS(setsockopt), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
+	SCMP_SYS(sendmmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(recvmmsg),
+	/* itself */
+	SCMP_SYS(getrandom), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
+	SCMP_SYS(getgroups), SCMP_SYS(getppid), SCMP_SYS(getpgrp), SCMP_SYS(getrusage),
+	SCMP_SYS(getrlimit), SCMP_SYS(prlimit64), SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(times),
+	SCMP_SYS(capget), SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(wait4),
+};
+
+/* Nobody asks for these by mistake. */
+static const int deadly_calls[] = {
+	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev), SCMP_SYS(init_module), SCMP_SYS(finit_module),
+	SCMP_SYS(delete_module), SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(mount),
+	SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns),
+	SCMP_SYS(unshare), SCMP_SYS(reboot), SCMP_SYS(swapon), SCMP_SYS(swapoff), SCMP_SYS(add_key),
+	SCMP_SYS(request_key), SCMP_SYS(keyctl), SCMP_SYS(userfaultfd), SCMP_SYS(pidfd_getfd),
+	SCMP_SYS(io_uring_setup), SCMP_SYS(setuid), SCMP_SYS(setresuid), SCMP_SYS(capset),
+};
+
+/* What an open map and program are used by; nothing is made or loaded any more. */
+static const int bpf_commands[] = {
+	BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY,
+	BPF_MAP_LOOKUP_BATCH, BPF_MAP_LOOKUP_AND_DELETE_ELEM, BPF_MAP_UPDATE_BATCH,
+	BPF_MAP_DELETE_BATCH, BPF_OBJ_GET_INFO_BY_FD, BPF_LINK_CREATE, BPF_LINK_DETACH,
+};
+/* clang-format on */
+
+static int add_all(scmp_filter_ctx ctx, uint32_t action, const int *calls, size_t count)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = seccomp_rule_add(ctx, action, calls[i], 0);
+	return rc;
+}
+
+static int add_agent_rules(scmp_filter_ctx ctx)
+{
+	static const int families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+	int rc = add_all(ctx, SCMP_ACT_ALLOW, agent_calls, ARRAY_COUNT(agent_calls));
+	if (rc == 0)
+		rc = add_all(ctx, SCMP_ACT_KILL_PROCESS, deadly_calls, ARRAY_COUNT(deadly_calls));
+	for (size_t i = 0; rc == 0 && i < ARRAY_COUNT(families); i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+			SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+	for (size_t i = 0; rc == 0 && i < ARRAY_COUNT(bpf_commands); i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+			SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)bpf_commands[i]));
+	/* Threads, not processes; of clone3() the flags cannot be seen, and glibc does without. */
+	if (rc == 0)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+			SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	/* To itself: abort(). */
+	if (rc == 0)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+			SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	return rc;
+}
+
+static enum status load(scmp_filter_ctx ctx, int rc, struct err *e)
+{
+	if (rc == 0)
+		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (rc == 0)
+		rc = seccomp_load(ctx);
+	seccomp_release(ctx);
+	if (rc == 0)
+		return OK;
+	errno = -rc;
+	return err_os(e, "seccomp");
+}
+
+enum status sandbox_enter_agent(struct err *e)
+{
+	if (SANDBOX_SANITIZED)
+		return OK;
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	if (!ctx)
+		return err_set(e, E_NOMEM, "seccomp filter");
+	return load(ctx, add_agent_rules(ctx), e);
+}
+
+enum status sandbox_enter_broker(struct err *e)
+{
+	if (SANDBOX_SANITIZED)
+		return OK;
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	if (!ctx)
+		return err_set(e, E_NOMEM, "seccomp filter");
+	int rc = add_all(ctx, SCMP_ACT_ALLOW, broker_calls, ARRAY_COUNT(broker_calls));
+	if (rc == 0)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+			SCMP_A0(SCMP_CMP_EQ, BPF_MAP_CREATE));
+	if (rc == 0) /* its other thread may still be about to name itself */
+		rc = seccomp_rule_add(
+			ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1, SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
+	return load(ctx, rc, e);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sandbox: which system calls remain to the agent and to its broker. Private to agent/.
+ *
+ * Under a sanitizer, which needs others to make its report, there is no filter.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+	__has_feature(memory_sanitizer)
+#define SANDBOX_SANITIZED 1
+#endif
+#endif
+#ifndef SANDBOX_SANITIZED
+#define SANDBOX_SANITIZED 0
+#endif
+
+/* For all threads of the process, there and to come. What the agent has no use for and an intruder
+ * would have (exec, ptrace, mount, modules, …) ends it; anything else that is not known to be
+ * needed is "not implemented", so that libraries fall back to what is. */
+NODISCARD enum status sandbox_enter_agent(struct err *e);
+/* A short list; everything else ends the broker. */
+NODISCARD enum status sandbox_enter_broker(struct err *e);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A real broker, which has what this test has: as root everything, as another user nothing much. */
+#include "agent/broker.h"
+#include "os/os.h"
+#include "temp_dir.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool reads(int fd)
+{
+	char byte;
+	return pread(fd, &byte, 1, 0) == 1;
+}
+
+static int open_as(const char *format, int pid, const char *rest)
+{
+	char path[PATH_MAX + 64];
+	snprintf(path, sizeof(path), "/proc/%d/%s%s", pid, format, rest);
+	return os_open_by_broker(path);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	struct err e;
+	CHECK_OK(os_replace_file(path, text, strlen(text), 0600, &e), &e);
+}
+
+static void opens_what_it_may(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	CLEANUP(temp_dir_deinit) struct temp_dir dir;
+	temp_dir_init(&dir);
+	char own[PATH_MAX], text[PATH_MAX];
+	snprintf(own, sizeof(own), "%s/token", dir.path);
+	write_file(own, "secret");
+	const struct broker_config c = { .own_files = { own } };
+	CHECK_OK(broker_start(&c, &e), &e);
+	CHECK(broker_pid() > 0);
+	CLEANUP(fd_cleanup) int maps = open_as("maps", getpid(), "");
+	CHECK(maps >= 0 && read(maps, text, 1) == 1);
+	CLEANUP(fd_cleanup) int exe = open_as("exe", getpid(), "");
+	CHECK(exe >= 0 && reads(exe));
+	CLEANUP(fd_cleanup) int mine = os_open_by_broker(own);
+	CHECK(mine >= 0 && reads(mine));
+	CLEANUP(fd_cleanup) int root = open_as("root", getpid(), "/bin/sh");
+	CHECK(root >= 0 && reads(root));
+	CHECK((fcntl(root, F_GETFD) & FD_CLOEXEC) && (fcntl(maps, F_GETFD) & FD_CLOEXEC));
+	CHECK(open_as("environ", getpid(), "") == -1 && errno == EPERM);
+	CHECK(os_open_by_broker("/etc/passwd") == -1 && errno == EPERM);
+	CHECK(open_as("maps", 2147483, "") == -1 && errno == ENOENT);
+	CHECK(broker_cpu_ns() >= 0);
+	CHECK(!broker_is_gone());
+	broker_stop();
+	CHECK(broker_pid() == 0 && os_open_by_broker(own) == -1 && errno == ENOSYS);
+}
+
+/* By another name for a process, or for a file, nothing is read that is no executable. */
+static void shows_no_content_but_of_executables(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	CLEANUP(temp_dir_deinit) struct temp_dir dir;
+	temp_dir_init(&dir);
+	char secret[PATH_MAX], map[64], link[PATH_MAX];
+	snprintf(secret, sizeof(secret), "%s/secret", dir.path);
+	snprintf(link, sizeof(link), "%s/link", dir.path);
+	snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
+	write_file(secret, "secret");
+	const struct broker_config c = { .own_files = { NULL } };
+	CHECK_OK(broker_start(&c, &e), &e);
+	CLEANUP(fd_cleanup) int fd = open_as("root", getpid(), secret);
+	struct stat st;
+	CHECK(fd >= 0 && !reads(fd) && errno == EBADF && fstat(fd, &st) == 0 && st.st_size == 6);
+	CHECK(symlink(secret, map) == 0);
+	CHECK(open_as("root", getpid(), map) == -1 && errno == ELOOP);
+	unlink(map);
+	if (linkat(AT_FDCWD, secret, AT_FDCWD, map, 0) == 0) {
+		CHECK(open_as("root", getpid(), map) == -1 && errno == EPERM);
+		unlink(map);
+	}
+	write_file(map, "1000 10 f\n");
+	CLEANUP(fd_cleanup) int plain = open_as("root", getpid(), map);
+	CHECK(plain >= 0 && reads(plain));
+	unlink(map);
+	CHECK(open_as("root", getpid(), "/dev/null") == -1 && errno == EINVAL);
+	CHECK(symlink("/proc/self/exe", link) == 0);
+	CHECK(open_as("root", getpid(), link) == -1 && errno == ELOOP);
+	broker_stop();
+}
+
+static void says_when_it_is_gone(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	const struct broker_config c = { .own_files = { NULL } };
+	CHECK_OK(broker_start(&c, &e), &e);
+	CHECK(open_as("maps", getpid(), "x") == -1 && errno == EPERM && !broker_is_gone());
+	CHECK(kill(broker_pid(), SIGKILL) == 0);
+	CHECK(open_as("maps", getpid(), "") == -1);
+	CHECK(broker_is_gone());
+	broker_stop();
+	CHECK_OK(broker_start(&c, &e), &e);
+	broker_hang_up();
+	CHECK(open_as("maps", getpid(), "") == -1);
+	broker_stop();
+}
+
+static void writes_its_figures(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	const struct broker_config c = { .own_files = { NULL } };
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	broker_write_metrics(&b);
+	CHECK(b.len == 0);
+	CHECK_OK(broker_start(&c, &e), &e);
+	CHECK(os_open_by_broker("/etc/shadow") == -1);
+	broker_write_metrics(&b);
+	buf_u8(&b, 0);
+	CHECK(strstr((char *)b.data, "firn_agent_broker_refused_total 1\n"));
+	CHECK(broker_perf_event(100000, 19) == -1 && errno != ENOSYS);
+	broker_stop();
+}
+
+static void reads_links_and_control_groups(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	char text[PATH_MAX], want[PATH_MAX], path[64];
+	const struct broker_config c = { .slabs_max = 2 };
+	if (geteuid() != 0)
+		SKIP("needs root: control groups by id");
+	CHECK_OK(broker_start(&c, &e), &e);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)getpid());
+	ssize_t n = readlink(path, want, sizeof(want) - 1);
+	CHECK(n > 0 && os_read_link(path, text, sizeof(text)) == n);
+	CHECK(!broker_cgroup_path(0x7fffffffffff, text));
+	struct stat st;
+	if (stat("/sys/fs/cgroup/cgroup.controllers", &st) == 0 && stat("/sys/fs/cgroup", &st) == 0)
+		CHECK(broker_cgroup_path(st.st_ino, text) && strcmp(text, "/") == 0);
+	CLEANUP(fd_cleanup) int event = broker_perf_event(0, 19);
+	CHECK(event >= 0);
+	CLEANUP(fd_cleanup) int first = broker_slab();
+	CLEANUP(fd_cleanup) int second = broker_slab();
+	CHECK(first >= 0 && second >= 0);
+	CHECK(broker_slab() == -1 && errno == EDQUOT);
+	broker_stop();
+}
+
+TEST_MAIN(cmocka_unit_test(opens_what_it_may),
+	cmocka_unit_test(shows_no_content_but_of_executables),
+	cmocka_unit_test(says_when_it_is_gone), cmocka_unit_test(writes_its_figures),
+	cmocka_unit_test(reads_links_and_control_groups))

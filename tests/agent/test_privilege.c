@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/privilege.h"
+#include "os/os.h"
+#include "temp_dir.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define NOBODY 65534
+
+static bool works(void *ctx)
+{
+	return ctx == NULL;
+}
+
+static int exit_code_of(pid_t pid)
+{
+	int wait_status = 0;
+	CHECK(waitpid(pid, &wait_status, 0) == pid);
+	CHECK(WIFEXITED(wait_status));
+	return WEXITSTATUS(wait_status);
+}
+
+/* In a folder of nobody's that is closed to others, as a data directory in somebody's home. */
+static int write_below(const char *closed)
+{
+	char path[PATH_MAX + 64];
+	static struct privilege_dir d, none;
+	struct privilege_dir *dirs[] = { &d, &none, NULL };
+	struct err e = { 0 };
+	snprintf(path, sizeof(path), "%s/spool", closed);
+	if (privilege_dir_open(path, &d, &e) != OK || privilege_dir_open("", &none, &e) != OK)
+		return 1;
+	if (strcmp(d.path, path) != 0 || none.path[0])
+		return 2;
+	if (privilege_drop(works, NULL, dirs, &e) != OK)
+		return 3;
+	if (os_capabilities() != 0 || open(closed, O_RDONLY | O_CLOEXEC) >= 0)
+		return 4;
+	if (none.path[0] || strcmp(d.path, path) == 0)
+		return 5;
+	snprintf(path, sizeof(path), "%s/x", d.path);
+	return os_replace_file(path, "x", 1, 0600, &e) == OK ? 0 : 6;
+}
+
+static void keeps_its_folders(void **state)
+{
+	(void)state;
+	CLEANUP(temp_dir_deinit) struct temp_dir dir;
+	char spool[PATH_MAX], file[PATH_MAX + 64];
+	if (geteuid() != 0)
+		SKIP("needs root: nothing is closed to the one user");
+	temp_dir_init(&dir);
+	snprintf(spool, sizeof(spool), "%s/spool", dir.path);
+	snprintf(file, sizeof(file), "%s/x", spool);
+	CHECK(mkdir(spool, 0700) == 0 && chown(spool, NOBODY, NOBODY) == 0);
+	CHECK(chown(dir.path, NOBODY, NOBODY) == 0 && chmod(dir.path, 0700) == 0);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(write_below(dir.path));
+	CHECK(exit_code_of(pid) == 0);
+	struct stat st;
+	CHECK(stat(spool, &st) == 0 && st.st_uid == 0);
+	CHECK(unlink(file) == 0 && rmdir(spool) == 0);
+}
+
+static int drop_where_bpf_is_closed(void)
+{
+	static char something;
+	struct privilege_dir *dirs[] = { NULL };
+	if (privilege_drop(works, &something, dirs, NULL) != OK)
+		return 1;
+	return os_capabilities() == (uint64_t)1 << 39 ? 0 : 2;
+}
+
+static void keeps_bpf_where_the_kernel_wants_it(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		SKIP("needs root: there is nothing to keep");
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(drop_where_bpf_is_closed());
+	CHECK(exit_code_of(pid) == 0);
+}
+
+static int split_and_ask(pid_t stranger)
+{
+	char exe[64];
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)stranger);
+	static const struct broker_config config = { .environment = false };
+	static struct privilege_dir *dirs[] = { NULL };
+	struct err e = { 0 };
+	if (privilege_split(&config, &e) != OK || broker_pid() == 0)
+		return 1;
+	if (privilege_drop(works, NULL, dirs, &e) != OK)
+		return 2;
+	int fd = -1;
+	if (open(exe, O_RDONLY | O_CLOEXEC) >= 0)
+		return 3;
+	if (os_open_regular(AT_FDCWD, exe, &fd, &e) != OK)
+		return 4;
+	broker_stop();
+	return 0;
+}
+
+static void the_broker_keeps_what_was_given_up(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		SKIP("needs root: there is nothing to keep");
+	int ends[2];
+	CHECK(pipe2(ends, O_CLOEXEC) == 0);
+	pid_t stranger = fork();
+	if (stranger == 0) {
+		char byte;
+		close(ends[1]);
+		if (setresuid(NOBODY, NOBODY, NOBODY) < 0 || read(ends[0], &byte, 1) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(split_and_ask(stranger));
+	int code = exit_code_of(pid);
+	close(ends[0]);
+	close(ends[1]);
+	CHECK(exit_code_of(stranger) == 0);
+	CHECK(code == 0);
+}
+
+TEST_MAIN(cmocka_unit_test(keeps_its_folders),
+	cmocka_unit_test(keeps_bpf_where_the_kernel_wants_it),
+	cmocka_unit_test(the_broker_keeps_what_was_given_up))

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sandbox.h"
+#include "os/os.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The wait status of a child that does this in the agent's sandbox, or in the broker's. */
+static int within(bool broker, int (*fn)(void))
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		if ((broker ? sandbox_enter_broker(NULL) : sandbox_enter_agent(NULL)) != OK)
+			_exit(99);
+		_exit(fn());
+	}
+	int wait_status = 0;
+	CHECK(waitpid(pid, &wait_status, 0) == pid);
+	return wait_status;
+}
+
+static bool was_killed(int wait_status)
+{
+	return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGSYS;
+}
+
+static void *touch(void *ctx)
+{
+	*(int *)ctx = 1;
+	return NULL;
+}
+
+static int work(void)
+{
+	pthread_t thread;
+	int touched = 0;
+	struct addrinfo *found = NULL;
+	if (os_thread_start(&thread, "x", touch, &touched, NULL) != OK)
+		return 1;
+	pthread_join(thread, NULL);
+	if (!touched)
+		return 2;
+	if (getaddrinfo("localhost", "1", NULL, &found) != 0)
+		return 3;
+	freeaddrinfo(found);
+	CLEANUP(fd_cleanup) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	return fd < 0 ? 4 : os_read_file("/proc/self/status", &b, NULL) != OK ? 5 : 0;
+}
+
+static int try_what_is_missing(void)
+{
+	if (fork() >= 0)
+		return 1;
+	if (syscall(SYS_kill, 1, 0) == 0 || errno != ENOSYS)
+		return 2;
+	if (socket(AF_PACKET, SOCK_RAW, 0) >= 0)
+		return 3;
+	if (syscall(SYS_bpf, 5 /* BPF_PROG_LOAD */, NULL, 0) == 0 || errno != ENOSYS)
+		return 4;
+	return 0;
+}
+
+static int run_a_program(void)
+{
+	execl("/bin/true", "true", (char *)NULL);
+	return 0;
+}
+
+static int trace(void)
+{
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	return 0;
+}
+
+static int connect_somewhere(void)
+{
+	return socket(AF_UNIX, SOCK_STREAM, 0) < 0;
+}
+
+static int open_something(void)
+{
+	return open("/proc/self/maps", O_RDONLY) < 0;
+}
+
+static void the_agent_can_work_and_nothing_else(void **state)
+{
+	(void)state;
+	if (SANDBOX_SANITIZED)
+		SKIP("no filter under a sanitizer");
+	int wait_status = within(false, work);
+	CHECK(WIFEXITED(wait_status));
+	CHECK(WEXITSTATUS(wait_status) == 0);
+	wait_status = within(false, try_what_is_missing);
+	CHECK(WIFEXITED(wait_status));
+	CHECK(WEXITSTATUS(wait_status) == 0);
+	CHECK(was_killed(within(false, run_a_program)));
+	CHECK(was_killed(within(false, trace)));
+}
+
+static void the_broker_opens_and_nothing_else(void **state)
+{
+	(void)state;
+	if (SANDBOX_SANITIZED)
+		SKIP("no filter under a sanitizer");
+	int wait_status = within(true, open_something);
+	CHECK(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0);
+	CHECK(was_killed(within(true, connect_somewhere)));
+	CHECK(was_killed(within(true, run_a_program)));
+}
+
+TEST_MAIN(cmocka_unit_test(the_agent_can_work_and_nothing_else),
+	cmocka_unit_test(the_broker_opens_and_nothing_else))

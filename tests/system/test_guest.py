@@ -1,0 +1,219 @@
+"""What the agent keeps of its privileges, and that it sees everything without them.
+
+As root (else: skipped): every set of capabilities of each process of `firn up`; a program that only
+another user may read and that has been deleted, seen whole and with its labels; the same agent as
+an ordinary user with just the capabilities that it asks for, and with two of them less.
+"""
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import firn
+
+SECONDS = 6
+SETTLE_SECONDS = 8
+BROKER = {2, 19, 34, 38, 39, 40}  # DAC_READ_SEARCH, SYS_PTRACE, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE
+TYPE = "parca_agent:samples:count:cpu:nanoseconds:delta"
+NEEDED = ("bpf", "perfmon", "sys_ptrace", "dac_read_search", "checkpoint_restore", "syslog")
+
+
+def status_of(pid):
+    """Fields of /proc/PID/status, and the process' name."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file)
+
+
+def capabilities(text):
+    value = int(text, 16)
+    return {bit for bit in range(64) if value >> bit & 1}
+
+
+def processes_of(server):
+    found = {}
+    for pid in firn.descendants(server.process.pid):
+        try:
+            found[status_of(pid)["Name"]] = pid
+        except FileNotFoundError:
+            continue  # the short-lived reader of symbols
+    return found
+
+
+def check_capabilities(checks, server, is_root):
+    found = processes_of(server)
+    for name, want in {"firn-agent": set(), "firn-broker": BROKER}.items():
+        status = status_of(found[name]) if name in found else {}
+        if not checks.check(bool(status), f"{name} is there"):
+            continue
+        # The bounding set is emptied by CAP_SETPCAP, which only root had.
+        for which in ("CapEff", "CapPrm", "CapInh", "CapAmb") + (("CapBnd",) if is_root else ()):
+            have = capabilities(status[which])
+            wanted = want if which in ("CapEff", "CapPrm") else set()
+            checks.check(have == wanted, f"{name}: {which} is {sorted(have)}")
+        checks.check(status["NoNewPrivs"] == "1", f"{name} gains no privileges")
+        checks.check(status["Seccomp"] == "2", f"{name} is under seccomp")
+        for task in os.listdir(f"/proc/{found[name]}/task"):
+            own = status_of(f"{found[name]}/task/{task}")
+            same = all(own[k] == status[k] for k in ("CapEff", "CapPrm", "Seccomp", "NoNewPrivs"))
+            checks.check(same, f"{name}: thread {own['Name']} has no more than the others")
+    return found
+
+
+def run_secret(workloads, folder):
+    """A busy program in a folder of mode 0700 of another user, deleted as soon as it runs."""
+    nobody = pwd.getpwnam("nobody")
+    secret = os.path.join(folder, "secret")
+    os.makedirs(secret)
+    path = os.path.join(secret, "hidden_burner")
+    shutil.copy(os.path.join(workloads, "burner"), path)
+    os.chmod(path, 0o700)
+    for each in (path, secret):
+        os.chown(each, nobody.pw_uid, nobody.pw_gid)
+    os.chmod(secret, 0o700)
+    os.chmod(folder, 0o755)
+    command = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
+    child = subprocess.Popen([*command, path, str(SECONDS)], stdout=subprocess.DEVNULL)
+    time.sleep(0.3)
+    shutil.rmtree(secret)
+    return child
+
+
+def top_of(server, begin, end, comm):
+    query = TYPE + '{comm="%s"}' % comm
+    return server.json("/api/top", query=query, limit=0, **{"from": begin, "to": end})
+
+
+def flame_of(server, begin, end, comm):
+    query = TYPE + '{comm="%s"}' % comm
+    return server.json("/api/flamegraph", query=query, **{"from": begin, "to": end})
+
+
+def share_whole(graph):
+    """Share of the samples whose stacks have no marker at their root."""
+    nodes, strings = graph["nodes"], graph["strings"]
+    total = nodes["total"][0]
+    cut = 0
+    for i in range(1, len(nodes["total"])):
+        if nodes["parent"][i] == 0 and strings[nodes["name"][i]].startswith("[unwind"):
+            cut += nodes["total"][i]
+    return 1 - cut / total if total else 0
+
+
+def check_secret(checks, server, workloads, folder, what):
+    begin = time.time()
+    run_secret(workloads, folder).wait()
+    end = time.time()
+    time.sleep(SETTLE_SECONDS)
+    graph = flame_of(server, begin, end, "hidden_burner")
+    whole = share_whole(graph)
+    checks.check(whole >= 0.99, f"{what}: {whole:.2%} of the stacks of another user's hidden, deleted program are whole")
+    series = server.json("/api/series", query=TYPE + '{comm="hidden_burner"}', by="executable", step="10s")
+    names = [str(s) for s in series["series"] if "hidden_burner" in str(s)]
+    checks.check(len(names) == len(series["series"]) == 1, f"{what}: its executable is known")
+
+
+def check_tables(checks, server):
+    """Each executable has its unwind table, also those that need more kernel memory than at the start."""
+    text = server.get("/metrics").decode()
+    tables = re.search(r"^firn_agent_files_with_table (\d+)$", text, re.M)
+    files = re.search(r"^firn_agent_files (\d+)$", text, re.M)
+    memory = re.search(r"^firn_agent_unwind_table_bytes (\d+)$", text, re.M)
+    shown = f"{tables[1]} of {files[1]} files have tables, of {int(memory[1]) / 2**20:.1f} MiB together"
+    checks.check(int(tables[1]) >= int(files[1]) * 0.95, shown)
+
+
+def check_as_root(checks, program, workloads, storage):
+    server = firn.Firn(program, "up", os.path.join(storage, "root"))
+    try:
+        time.sleep(2)
+        found = check_capabilities(checks, server, True)
+        check_secret(checks, server, workloads, os.path.join(storage, "root", "work"), "root")
+        checks.check(bool(server.metric("firn_agent_broker_requests_total")), "the broker was asked")
+        check_tables(checks, server)
+        # The broker's end is seen, and the two are started again.
+        os.kill(found["firn-broker"], 9)
+        deadline = time.time() + 30
+        while time.time() < deadline:
+            time.sleep(0.5)
+            again = processes_of(server)
+            if again.get("firn-broker", found["firn-broker"]) != found["firn-broker"]:
+                break
+        checks.check(
+            again.get("firn-agent") not in (None, found["firn-agent"]),
+            "a broker that was killed is back, and an agent with it",
+        )
+    finally:
+        checks.check(server.stop() == 0, "stops cleanly")
+    left = [pid for pid in again.values() if os.path.exists(f"/proc/{pid}")]
+    checks.check(not left, f"no process is left behind ({left})")
+
+
+def as_user(program, folder, names):
+    """The agent's program as nobody, with these capabilities alone."""
+    nobody = pwd.getpwnam("nobody")
+    os.makedirs(folder)
+    copy = os.path.join(folder, "firn")
+    shutil.copy(program, copy)
+    os.chmod(copy, 0o755)
+    os.chmod(os.path.dirname(folder), 0o755)
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    caps = ",".join("+" + name for name in names)
+    return [
+        "setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups",
+        f"--inh-caps=-all,{caps}", f"--ambient-caps=-all,{caps}", "env", f"HOME={folder}", copy,
+    ]  # fmt: skip
+
+
+def check_as_user(checks, program, workloads, storage):
+    folder = os.path.join(storage, "user")
+    server = firn.Firn(as_user(program, folder, NEEDED), "up", folder)
+    try:
+        time.sleep(2)
+        check_capabilities(checks, server, False)
+        check_tables(checks, server)
+        check_secret(checks, server, workloads, os.path.join(storage, "work"), "a user with six capabilities")
+        top = server.json("/api/top", query=TYPE, limit=0, **{"from": "now-5m", "to": "now"})
+        kernel = [r for r in top["rows"] if "do_syscall_64" in str(r)]
+        checks.check(bool(kernel), "a user with six capabilities: kernel functions have names")
+    finally:
+        checks.check(server.stop() == 0, "stops cleanly")
+
+
+def check_with_less(checks, program, storage):
+    folder = os.path.join(storage, "less")
+    server = firn.Firn(as_user(program, folder, NEEDED[:3]), "up", folder)
+    try:
+        time.sleep(2)
+        said = [line for line in server.log_text().splitlines() if "CAP_" in line]
+        named = bool(said) and all(
+            name in said[0] for name in ("CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG")
+        )
+        checks.check(named, f"what is missing is named: {said[:1]}")
+        checks.check("firn-agent" in processes_of(server), "it runs all the same")
+    finally:
+        checks.check(server.stop() == 0, "stops cleanly")
+
+
+def main():
+    program, workloads = sys.argv[1], sys.argv[2]
+    checks = firn.Checks()
+    if os.geteuid() != 0:
+        checks.skip("the agent's privileges", "needs root to have some")
+        checks.finish()
+    storage = tempfile.mkdtemp(prefix="firn-test-guest-")
+    try:
+        check_as_root(checks, program, workloads, storage)
+        check_as_user(checks, program, workloads, storage)
+        check_with_less(checks, program, storage)
+    finally:
+        shutil.rmtree(storage, ignore_errors=True)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
