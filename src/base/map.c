@@ -120,7 +120,10 @@ enum status strtab_init(struct strtab *t, size_t limit_bytes)
 {
 	*t = (struct strtab){ 0 };
 	arena_init(&t->arena, limit_bytes);
-	return strtab_clear(t);
+	enum status s = strtab_clear(t);
+	if (s != OK)
+		strtab_deinit(t);
+	return s;
 }
 
 void strtab_deinit(struct strtab *t)

@@ -40,7 +40,7 @@ struct strtab {
 	struct arena arena;
 };
 
-/* limit: bytes of text in all. */
+/* limit: bytes of text in all. An error leaves nothing to release. */
 NODISCARD enum status strtab_init(struct strtab *t, size_t limit_bytes);
 void strtab_deinit(struct strtab *t);
 /* Everything forgotten but "". */
