@@ -28,7 +28,7 @@
 #define IDLE_CONNECTIONS 5000
 #define WRITERS 200
 #define WRITE_BYTES ((size_t)1 << 20)
-#define PORT_TRIES 20
+#define PORT_TRIES 100
 
 static atomic_ullong *answered; /* by the client, in shared memory */
 
@@ -146,7 +146,7 @@ static void print_rate(const char *name, struct rate r, struct rate nginx, const
 	else
 		printf("\"against\":null,\"ratio\":null,");
 	printf("\"note\":\"%s, %d connections; %.0f requests/s by the clock%s\"}\n", note,
-		CONNECTIONS, r.per_second, nginx.per_core > 0 ? "" : "; nginx is not installed");
+		CONNECTIONS, r.per_second, nginx.per_core > 0 ? "" : "; nginx is not there");
 	fflush(stdout);
 }
 
@@ -159,6 +159,19 @@ static bool write_file(const char *dir, const char *name, const char *text)
 	FILE *f = fopen(path, "w");
 	bool ok = f && fputs(text, f) >= 0;
 	return f && fclose(f) == 0 && ok;
+}
+
+/* One that no connection has; 0: none. */
+static uint16_t free_port(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, len) == 0 &&
+		  getsockname(fd, (struct sockaddr *)&a, &len) == 0;
+	if (fd >= 0)
+		close(fd);
+	return ok ? ntohs(a.sin_port) : 0;
 }
 
 static pid_t start_nginx(const char *dir, uint16_t port)
@@ -185,7 +198,8 @@ static pid_t start_nginx(const char *dir, uint16_t port)
 		execlp(program ? program : "nginx", "nginx", "-p", dir, "-c", path, "-g", "", NULL);
 		_exit(127);
 	}
-	for (int i = 0; i < PORT_TRIES; i++) {
+	pid_t gone = 0;
+	for (int i = 0; i < PORT_TRIES && (gone = waitpid(pid, NULL, WNOHANG)) == 0; i++) {
 		int fd = try_connect(port);
 		if (fd >= 0) {
 			close(fd);
@@ -193,8 +207,10 @@ static pid_t start_nginx(const char *dir, uint16_t port)
 		}
 		sleep_ns(100 * NS_PER_MS);
 	}
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	if (gone == 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
 	return -1;
 }
 
@@ -355,7 +371,7 @@ int main(void)
 	uint16_t port = (uint16_t)atoi(strrchr(address, ':') + 1);
 	measure_idle(port);
 	measure_writers(port);
-	struct rate nginx = measure_nginx((uint16_t)(port < 60000 ? port + 1 : port - 1));
+	struct rate nginx = measure_nginx(free_port());
 	print_rate("net.http_requests_per_second_core", measure(getpid(), port, "/loop"), nginx,
 		"answered by the loop");
 	print_rate("net.http_worker_requests_per_second_core", measure(getpid(), port, "/worker"),

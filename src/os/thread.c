@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue is a ring under one mutex with two conditions on the monotonic clock. Waiters re-check
- * after every wake-up, so spurious ones do no harm.
+ * after every wake-up, so spurious ones do no harm. Waking a thread costs more than a small item's
+ * work: a signal goes out only where somebody waits and no other signal is on its way, and whoever
+ * was woken passes it on if there is more.
  */
 #include "os/os.h"
 
@@ -57,6 +59,8 @@ struct os_queue {
 	size_t capacity;
 	size_t head; /* index of the oldest */
 	size_t len;
+	size_t waiting; /* for an item */
+	bool waking;    /* one of them is signalled, and not awake yet */
 	bool closed;
 	void *items[];
 };
@@ -108,7 +112,23 @@ static void put(struct os_queue *q, void *item)
 	assert(q->len < q->capacity);
 	q->items[(q->head + q->len) % q->capacity] = item;
 	q->len++;
-	pthread_cond_signal(&q->not_empty);
+}
+
+/* Should one more be signalled, once the lock is free again? Who wakes up asks the same, so that
+ * many items put at once wake one thread after the other, and none when the first ones suffice. */
+static bool begin_waking(struct os_queue *q)
+{
+	bool wake = q->len > 0 && q->waiting > 0 && !q->waking;
+	q->waking |= wake;
+	return wake;
+}
+
+static void unlock_and_wake(struct os_queue *q)
+{
+	bool wake = begin_waking(q);
+	pthread_mutex_unlock(&q->lock);
+	if (wake)
+		pthread_cond_signal(&q->not_empty);
 }
 
 bool os_queue_try_push(struct os_queue *q, void *item)
@@ -118,7 +138,7 @@ bool os_queue_try_push(struct os_queue *q, void *item)
 	bool ok = !q->closed && q->len < q->capacity;
 	if (ok)
 		put(q, item);
-	pthread_mutex_unlock(&q->lock);
+	unlock_and_wake(q);
 	return ok;
 }
 
@@ -132,7 +152,7 @@ bool os_queue_push(struct os_queue *q, void *item, int64_t deadline_ns)
 	bool ok = !q->closed && q->len < q->capacity;
 	if (ok)
 		put(q, item);
-	pthread_mutex_unlock(&q->lock);
+	unlock_and_wake(q);
 	return ok;
 }
 
@@ -140,8 +160,12 @@ void *os_queue_pop(struct os_queue *q, int64_t deadline_ns)
 {
 	pthread_mutex_lock(&q->lock);
 	bool in_time = true;
-	while (in_time && !q->closed && q->len == 0)
+	while (in_time && !q->closed && q->len == 0) {
+		q->waiting++;
 		in_time = wait_until(&q->not_empty, &q->lock, deadline_ns);
+		q->waiting--;
+		q->waking = false;
+	}
 	void *item = NULL;
 	if (q->len) {
 		item = q->items[q->head];
@@ -149,7 +173,7 @@ void *os_queue_pop(struct os_queue *q, int64_t deadline_ns)
 		q->len--;
 		pthread_cond_signal(&q->not_full);
 	}
-	pthread_mutex_unlock(&q->lock);
+	unlock_and_wake(q);
 	return item;
 }
 

@@ -57,6 +57,46 @@ static void has_bounds_and_deadlines(void **state)
 	CHECK(os_queue_new(SIZE_MAX / 4, &q) == E_LIMIT);
 }
 
+#define CONSUMERS 4
+#define ROUNDS 300
+
+struct meeting {
+	struct os_queue *q;
+	pthread_barrier_t all; /* of the consumers, and the producer */
+};
+
+/* Holds its item until everybody has one. */
+static void *meet(void *ctx)
+{
+	struct meeting *m = ctx;
+	while (os_queue_pop(m->q, INT64_MAX))
+		pthread_barrier_wait(&m->all);
+	return NULL;
+}
+
+static void wakes_as_many_as_there_are_items(void **state)
+{
+	(void)state;
+	struct meeting m;
+	struct err e;
+	pthread_t threads[CONSUMERS];
+	int item;
+	CHECK(os_queue_new(CONSUMERS, &m.q) == OK);
+	CHECK(pthread_barrier_init(&m.all, NULL, CONSUMERS + 1) == 0);
+	for (int i = 0; i < CONSUMERS; i++)
+		CHECK_OK(os_thread_start(&threads[i], "meets", meet, &m, &e), &e);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < CONSUMERS; i++)
+			CHECK(os_queue_try_push(m.q, &item));
+		pthread_barrier_wait(&m.all);
+	}
+	os_queue_close(m.q);
+	for (int i = 0; i < CONSUMERS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&m.all);
+	os_queue_free(m.q);
+}
+
 static void *blocked_signals(void *ctx)
 {
 	sigset_t *mask = ctx;
@@ -78,4 +118,5 @@ static void threads_take_no_signals(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(passes_everything_once), cmocka_unit_test(has_bounds_and_deadlines),
+	cmocka_unit_test(wakes_as_many_as_there_are_items),
 	cmocka_unit_test(threads_take_no_signals))
