@@ -210,6 +210,22 @@ static void json_escape(struct buf *b, unsigned char c)
 	}
 }
 
+void buf_utf8(struct buf *b, struct str s)
+{
+	if (str_is_utf8(s)) {
+		buf_str(b, s);
+		return;
+	}
+	for (size_t i = 0; i < s.len && !b->failed;) {
+		size_t n = (unsigned char)s.p[i] < 0x80 ? 1 : utf8_at(s, i);
+		if (n)
+			buf_put(b, s.p + i, n);
+		else
+			buf_cstr(b, "\xEF\xBF\xBD");
+		i += n ? n : 1;
+	}
+}
+
 void buf_json_str(struct buf *b, struct str s)
 {
 	buf_u8(b, '"');

@@ -48,6 +48,9 @@ void buf_zigzag(struct buf *b, int64_t v);
 /* Zero bytes up to a multiple of `align`. */
 void buf_align(struct buf *b, size_t align);
 
+/* Text; each byte that is not UTF-8 becomes U+FFFD. */
+void buf_utf8(struct buf *b, struct str s);
+
 /* JSON pieces. buf_json_str writes the quotes too; bytes that are not UTF-8 become U+FFFD. */
 void buf_json_str(struct buf *b, struct str s);
 void buf_json_double(

@@ -27,7 +27,8 @@
 	X(UNAVAILABLE,  503, 14, "not now: try again")                \
 	X(TIMEOUT,      504,  4, "the deadline passed")               \
 	X(CANCELED,     499,  1, "the caller went away")              \
-	X(UNSUPPORTED,  501, 12, "valid, but not implemented here")
+	X(UNSUPPORTED,  501, 12, "valid, but not implemented here")   \
+	X(PRECONDITION, 400,  9, "not in this order, or not any more")
 /* clang-format on */
 
 enum status {

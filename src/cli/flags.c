@@ -14,6 +14,8 @@
 #define TABLE_BYTES_LEAST ((uint64_t)4 << 20)
 #define TABLE_BYTES_MOST ((uint64_t)2 << 30)
 #define STORAGE_MEMORY_LEAST ((uint64_t)16 << 20)
+#define MESSAGE_LEAST ((uint64_t)64 << 10)
+#define MESSAGE_MOST ((uint64_t)64 << 20)
 
 /* clang-format off */
 #define LOG_OPTIONS(level_otherwise)                                                               \
@@ -86,6 +88,48 @@ static const struct cli_option server_options[] = {
 	  .at = offsetof(struct cli_server_flags, admin_api),
 	  .help = "Allow /api/admin/: deleting, exporting and importing samples (firn store). "
 		  "Whoever reaches the address may do it then." },
+	{ .name = "tenant-header", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, tenant_header), .value = "NAME",
+	  .help = "Header, such as X-Scope-OrgID, that names the tenant whose samples a request "
+		  "brings or asks for. No tenant sees another's; limits count for each. Without "
+		  "the header: the tenant without a name. Let a proxy set it that knows who asks. "
+		  "Default: none, everybody is the same tenant." },
+	{ .name = "max-label-names-per-series", .kind = CLI_NUMBER, .least = 1, .most = 256,
+	  .at = offsetof(struct cli_server_flags, limits.labels), .value = "COUNT",
+	  .otherwise = "128", .help = "Samples with more labels are refused." },
+	{ .name = "max-label-name-length", .kind = CLI_NUMBER, .least = 1, .most = 1024,
+	  .at = offsetof(struct cli_server_flags, limits.label_name_bytes), .value = "BYTES",
+	  .otherwise = "256", .help = "Samples with a longer name of a label are refused." },
+	{ .name = "max-label-value-length", .kind = CLI_NUMBER, .least = 1, .most = 65536,
+	  .at = offsetof(struct cli_server_flags, limits.label_value_bytes), .value = "BYTES",
+	  .otherwise = "4096", .help = "Samples with a longer value of a label are refused." },
+	{ .name = "max-series-per-tenant", .kind = CLI_NUMBER, .least = 0, .most = 100000000,
+	  .at = offsetof(struct cli_server_flags, limits.series), .value = "COUNT",
+	  .otherwise = "1000000",
+	  .help = "Series that get samples within an hour or two; samples of further ones are "
+		  "refused. 0: no limit." },
+	{ .name = "max-profile-stacktrace-depth", .kind = CLI_NUMBER, .least = 2, .most = 2048,
+	  .at = offsetof(struct cli_server_flags, limits.stack_frames), .value = "FRAMES",
+	  .otherwise = "2048", .help = "Deeper stacks are cut at the root." },
+	{ .name = "max-profile-size", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_server_flags, limits.message_bytes), .value = "SIZE",
+	  .otherwise = "64MiB",
+	  .help = "Longer messages, before or after decompression, are refused. A quarter of "
+		  "--storage-memory is a limit too." },
+	{ .name = "http-max-connections", .kind = CLI_NUMBER, .least = 1, .most = 1000000,
+	  .at = offsetof(struct cli_server_flags, limits.connections), .value = "COUNT",
+	  .otherwise = "8192", .help = "Further ones wait to be accepted." },
+	{ .name = "debuginfo-upload-max-size", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_server_flags, debuginfo_upload_bytes), .value = "SIZE",
+	  .otherwise = "1000000000", .help = "Of one uploaded debug file or archive." },
+	{ .name = "debuginfo-upload-max-duration", .kind = CLI_DURATION,
+	  .at = offsetof(struct cli_server_flags, debuginfo_upload_ns), .value = "DURATION",
+	  .otherwise = "15m", .help = "Uploads that take two minutes longer may be begun anew." },
+	{ .name = "debuginfo-storage-size", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_server_flags, debuginfo_bytes), .value = "SIZE",
+	  .otherwise = "4GiB",
+	  .help = "Of all uploads: beyond it those not used for the longest time go. The names "
+		  "that were made of them stay." },
 	{ .name = "debug-directories", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, debug_dirs), .value = "DIR:...",
 	  .otherwise = "/usr/lib/debug",
@@ -284,6 +328,40 @@ static bool check_http(const struct cli_server_flags *f)
 	return true;
 }
 
+/* A header's name, in lower case as requests have it. */
+static bool settle_tenant(struct cli_server_flags *f)
+{
+	const char *name = f->tenant_header ? f->tenant_header : "";
+	size_t len = strlen(name);
+	bool good = len < sizeof(f->tenant);
+	for (size_t i = 0; good && i < len; i++) {
+		char c = name[i];
+		char lower = (c >= 'A' && c <= 'Z') ? (char)(c | 32) : c;
+		good = (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+		       c == '_';
+		f->tenant[i] = lower;
+	}
+	if (!good) {
+		cli_complain("--tenant-header: '%s' is not a header's name", name);
+		return false;
+	}
+	f->tenant[len] = 0;
+	return true;
+}
+
+static bool check_limits(const struct cli_server_flags *f)
+{
+	if (f->limits.message_bytes < MESSAGE_LEAST || f->limits.message_bytes > MESSAGE_MOST) {
+		cli_complain("--max-profile-size: expected 64KiB to 64MiB");
+		return false;
+	}
+	if (f->debuginfo_upload_ns < 1000 * NS_PER_MS) {
+		cli_complain("--debuginfo-upload-max-duration: expected 1s or more");
+		return false;
+	}
+	return true;
+}
+
 /* The rules of both lists. */
 static bool settle_rules(struct cli_server_flags *f)
 {
@@ -316,7 +394,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 		cli_complain("--storage-memory: expected 16MiB or more");
 		return false;
 	}
-	if (!check_http(f))
+	if (!check_http(f) || !check_limits(f) || !settle_tenant(f))
 		return false;
 	server_config_default(out);
 	out->path_prefix = f->path_prefix;
@@ -336,6 +414,11 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->thin_rule_count = f->thin_rules.count;
 	out->debug_dirs = f->debug_dirs;
 	out->admin_api = f->admin_api;
+	out->tenant_header = f->tenant[0] ? f->tenant : NULL;
+	out->limits = f->limits;
+	out->debuginfo_bytes = f->debuginfo_bytes;
+	out->debuginfo_upload_bytes = f->debuginfo_upload_bytes;
+	out->debuginfo_upload_ns = f->debuginfo_upload_ns;
 	out->local_files = true;
 	out->handover_fd = -1;
 	out->ready_fd = -1;

@@ -40,6 +40,12 @@ struct cli_server_flags {
 	struct store_thin_rule thin[STORE_RULES_MAX];
 	const char *debug_dirs;
 	bool admin_api;
+	const char *tenant_header;
+	struct server_limits limits;
+	uint64_t debuginfo_bytes;
+	uint64_t debuginfo_upload_bytes;
+	int64_t debuginfo_upload_ns;
+	char tenant[64];     /* the header, in lower case */
 	char path[PATH_MAX]; /* where the data lies */
 };
 extern const struct cli_group cli_server_group;

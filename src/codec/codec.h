@@ -36,3 +36,16 @@ NODISCARD enum status codec_lz4_decompress_exact(
 NODISCARD enum status codec_gzip(const void *bytes, size_t len, int level, struct buf *out);
 NODISCARD enum status codec_gunzip(const void *bytes, size_t len, struct buf *out, struct err *e);
 bool codec_is_gzip(const void *bytes, size_t len);
+
+/* ---- what is too long to be had at once: piece by piece ---- */
+
+struct codec_unpack;
+/* By the first bytes (four are enough): gzip or zstd, E_INVALID for anything else. */
+NODISCARD enum status codec_unpack_new(struct str begin, struct codec_unpack **out, struct err *e);
+void codec_unpack_free(struct codec_unpack *u); /* NULL is fine */
+/* Takes what it needs off the front of *io_in and writes up to `room` bytes. *out_len 0 and an
+ * empty *io_in: it needs more. E_INVALID: damaged. */
+NODISCARD enum status codec_unpack_step(struct codec_unpack *u, struct str *io_in, void *to,
+	size_t room, size_t *out_len, struct err *e);
+/* False: what was taken is not whole. */
+bool codec_unpack_may_end(const struct codec_unpack *u);

@@ -4,14 +4,19 @@
  * made once from DWARF (with inlined calls and lines), .symtab, .dynsym, MiniDebugInfo and Go's
  * .gopclntab.
  *
+ * Beside that: the debug files, executables and sources that clients upload
+ * (docs/formats/debuginfo.md), and the texts in archives of sources.
+ *
  * Layer 3 (may use base, os, codec, objfile). ELF and DWARF are hostile input: debuginfo_build()
  * runs in a short-lived child process with limits and seccomp; a broken file costs its own names
- * only. Nothing else of the server reads those bytes.
+ * only. Nothing else of the server reads those bytes, but for the plain facts of an ELF file
+ * (objfile).
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/metrics.h"
 #include "os/os.h"
 
 #include <stdatomic.h>
@@ -91,3 +96,151 @@ struct debuginfo_table_info {
 	char build_id[129];
 };
 void debuginfo_table_describe(const struct debuginfo_table *t, struct debuginfo_table_info *out);
+
+/* ---- uploads ---- */
+
+/* Letters of a build id that somebody names a file by: hexadecimal digits, Go's own, UUIDs. */
+#define DEBUGINFO_ID_MIN 3
+#define DEBUGINFO_ID_MAX 128
+#define DEBUGINFO_TENANT_MAX 64
+#define DEBUGINFO_HASH_MAX 128
+#define DEBUGINFO_UPLOAD_ID_LEN 36
+/* Build ids with uploads; of more, the ones without a file go first. */
+#define DEBUGINFO_IDS_MAX 65536
+/* Files that arrive at a time; the next one waits. */
+#define DEBUGINFO_ARRIVING_MAX 8
+
+/* Numbers are those of parca.debuginfo.v1alpha1.DebuginfoType. */
+enum debuginfo_type {
+	DEBUGINFO_DEBUG = 0,
+	DEBUGINFO_EXECUTABLE = 1,
+	DEBUGINFO_SOURCES = 2,
+	DEBUGINFO_SOURCE_MAP = 3,
+	DEBUGINFO_TYPES
+};
+
+struct debuginfo_key {
+	struct str build_id;
+	struct str tenant;
+	enum debuginfo_type type;
+};
+
+enum debuginfo_state {
+	DEBUGINFO_NOT_SEEN,
+	DEBUGINFO_UPLOADING,
+	DEBUGINFO_BROKEN, /* the stream ended too early */
+	DEBUGINFO_UPLOADED,
+	DEBUGINFO_PURGED,
+};
+
+/* Texts end with NUL. */
+struct debuginfo_record {
+	char build_id[DEBUGINFO_ID_MAX + 1];
+	char tenant[DEBUGINFO_TENANT_MAX + 1];
+	enum debuginfo_type type;
+	enum debuginfo_state state;
+	char upload[DEBUGINFO_UPLOAD_ID_LEN + 1]; /* begun last */
+	char hash[DEBUGINFO_HASH_MAX + 1];
+	uint64_t size_bytes;
+	int64_t started_ns, finished_ns;
+	bool invalid;
+	char ready[DEBUGINFO_UPLOAD_ID_LEN + 1]; /* the file that is used; "": none */
+	uint64_t ready_bytes;
+};
+void debuginfo_record_encode(const struct debuginfo_record *r, struct buf *out);
+/* E_CORRUPT names the line. */
+NODISCARD enum status debuginfo_record_decode(
+	struct str bytes, struct debuginfo_record *out, struct err *e);
+
+struct debuginfo_uploads_config {
+	const char *dir;           /* is made; copied */
+	uint64_t bytes_max;        /* of all files; the one not used for the longest time goes */
+	uint64_t upload_bytes_max; /* of one */
+	int64_t stale_ns;          /* since it began: an upload may be tried again */
+};
+void debuginfo_uploads_config_default(struct debuginfo_uploads_config *c);
+
+/* Thread safety: every function from any thread. */
+struct debuginfo_uploads;
+NODISCARD enum status debuginfo_uploads_open(
+	const struct debuginfo_uploads_config *c, struct debuginfo_uploads **out, struct err *e);
+void debuginfo_uploads_close(struct debuginfo_uploads *u); /* NULL is fine */
+
+/* What is known; state NOT_SEEN where nothing is. E_INVALID: no build id. */
+NODISCARD enum status debuginfo_uploads_find(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct debuginfo_record *out, struct err *e);
+/* Decides on what is known whether an upload may begin. */
+typedef enum status debuginfo_may_begin_fn(
+	void *ctx, const struct debuginfo_record *known, struct err *e);
+/* Begins one when `may` says OK, else its status; nobody else begins one in between. *out->upload
+ * is its id. E_LIMIT: there is no room for it. */
+NODISCARD enum status debuginfo_uploads_begin(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct str hash, uint64_t size_bytes,
+	debuginfo_may_begin_fn *may, void *ctx, struct debuginfo_record *out, struct err *e);
+/* True when an upload that goes on has taken too long. */
+bool debuginfo_upload_is_stale(
+	const struct debuginfo_uploads *u, const struct debuginfo_record *r, int64_t now_ns);
+
+/* The bytes of an upload, one stream's. E_NOTFOUND: none was begun for this build id. E_INVALID:
+ * another was. E_PRECONDITION: it arrives already, or has ended. Waits (until `deadline_ns`,
+ * monotonic: E_UNAVAILABLE) while DEBUGINFO_ARRIVING_MAX others arrive. */
+struct debuginfo_upload;
+NODISCARD enum status debuginfo_upload_open(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct str upload_id, int64_t deadline_ns,
+	struct debuginfo_upload **out, struct err *e);
+/* E_INVALID: more than was announced. */
+NODISCARD enum status debuginfo_upload_write(
+	struct debuginfo_upload *up, struct str bytes, struct err *e);
+/* The stream has ended well: OK when the file is whole, and on disk. E_INVALID: it is shorter than
+ * announced. */
+NODISCARD enum status debuginfo_upload_end(
+	struct debuginfo_upload *up, uint64_t *out_bytes, struct err *e);
+/* Always last: an upload that did not end well is broken. */
+void debuginfo_upload_close(struct debuginfo_upload *up);
+
+/* From now on the file is used, and the one before it is gone; `out` says whether it is invalid:
+ * then it is not kept. Harmless the second time. E_NOTFOUND, E_INVALID as above, E_PRECONDITION:
+ * the file is not whole. */
+NODISCARD enum status debuginfo_uploads_finish(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct str upload_id, struct debuginfo_record *out,
+	struct err *e);
+
+/* A descriptor of the file, the caller's. E_NOTFOUND: there is none. */
+NODISCARD enum status debuginfo_uploads_file(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, int *out_fd, uint64_t *out_bytes, struct err *e);
+/* The same, whoever uploaded it: names are the same for all. */
+NODISCARD enum status debuginfo_uploads_any(struct debuginfo_uploads *u, struct str build_id,
+	enum debuginfo_type type, int *out_fd, struct err *e);
+
+#define DEBUGINFO_METRICS(X)                                                                    \
+	X(uploads, COUNTER, "firn_debuginfo_uploads_total", "Uploads that were finished.")      \
+	X(upload_bytes, COUNTER, "firn_debuginfo_upload_bytes_total", "Bytes that arrived.")    \
+	X(broken, COUNTER, "firn_debuginfo_broken_uploads_total",                               \
+		"Uploads whose stream did not end well.")                                       \
+	X(invalid, COUNTER, "firn_debuginfo_invalid_uploads_total",                             \
+		"Uploads that were not what they were said to be.")                             \
+	X(purged, COUNTER, "firn_debuginfo_purged_total", "Files that gave way to others.")     \
+	X(damaged, COUNTER, "firn_debuginfo_damaged_records_total", "Damaged records removed.") \
+	X(arriving, GAUGE, "firn_debuginfo_arriving_uploads", "Uploads under way.")             \
+	X(bytes, GAUGE, "firn_debuginfo_bytes", "Bytes of uploaded files.")                     \
+	X(ids, GAUGE, "firn_debuginfo_build_ids", "Build ids with uploads.")
+struct debuginfo_metrics {
+	DEBUGINFO_METRICS(METRIC_FIELD)
+};
+void debuginfo_uploads_write_metrics(struct debuginfo_uploads *u, struct buf *out);
+
+/* ---- archives of sources: tar, compressed by gzip or zstd ---- */
+
+/* Of one text. */
+#define DEBUGINFO_SOURCE_BYTES_MAX ((size_t)32 << 20)
+/* Unpacked, until the wanted file is found; its entries, and their paths. */
+#define DEBUGINFO_ARCHIVE_BYTES_MAX ((uint64_t)8 << 30)
+#define DEBUGINFO_ARCHIVE_ENTRIES_MAX 1000000
+#define DEBUGINFO_ARCHIVE_PATH_MAX 4096
+
+typedef bool debuginfo_cancel_fn(void *ctx);
+/* The bytes of the file `path`, appended to `out`. A "/" or "./" at the front counts on neither
+ * side. E_NOTFOUND: it is not in there. E_CORRUPT says what is wrong with the archive, and where.
+ * E_LIMIT: see above, and out->max. `cancel` may be NULL. */
+NODISCARD enum status debuginfo_archive_find(int fd, struct str path, debuginfo_cancel_fn *cancel,
+	void *cancel_ctx, struct buf *out, struct err *e);

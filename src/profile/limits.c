@@ -152,6 +152,8 @@ enum status profile_limit(
 			p->samples.v[kept++] = p->samples.v[i];
 			continue;
 		}
+		if (out->samples == 0)
+			out->first = r;
 		if (out->samples++ == 0)
 			say(&c, &p->samples.v[i], r, fault);
 		out->by_reason[r]++;

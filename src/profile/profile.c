@@ -84,7 +84,7 @@ static enum status add_nulls(struct profile *p)
 
 enum status profile_init(struct profile *p, size_t limit_bytes)
 {
-	*p = (struct profile){ 0 };
+	*p = (struct profile){ .stack_max = PROFILE_STACK_MAX };
 	enum status s = strtab_init(&p->strings, limit_bytes);
 	if (s == OK)
 		s = add_nulls(p);
@@ -306,15 +306,15 @@ static enum status add_cut_stack(struct profile *p, const uint32_t *locations, u
 {
 	uint32_t cut[PROFILE_STACK_MAX];
 	p->cut_stacks++;
-	memcpy(cut, locations, sizeof(cut) - sizeof(cut[0]));
-	enum status s = profile_add_marker(p, MARKER_TRUNCATED, &cut[PROFILE_STACK_MAX - 1]);
-	return s == OK ? profile_add_stack(p, cut, PROFILE_STACK_MAX, out) : s;
+	memcpy(cut, locations, (p->stack_max - 1) * sizeof(cut[0]));
+	enum status s = profile_add_marker(p, MARKER_TRUNCATED, &cut[p->stack_max - 1]);
+	return s == OK ? profile_add_stack(p, cut, p->stack_max, out) : s;
 }
 
 enum status profile_add_stack(
 	struct profile *p, const uint32_t *locations, uint32_t count, uint32_t *out)
 {
-	if (count > PROFILE_STACK_MAX)
+	if (count > p->stack_max)
 		return add_cut_stack(p, locations, out);
 	struct stack_key key = { locations, count };
 	uint64_t h = hash64(locations, count * sizeof(*locations));

@@ -153,6 +153,7 @@ struct profile {
 	struct map label_set_index;
 	struct map type_index;
 	uint64_t cut_stacks; /* calls of profile_add_stack() that cut one */
+	uint32_t stack_max;  /* where it cuts: PROFILE_STACK_MAX, or less (2 at least) */
 };
 
 /* limit_bytes: of all texts, and once more of all tables. */
@@ -181,7 +182,7 @@ NODISCARD enum status profile_add_location(struct profile *p, const struct profi
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
 /* A location that is no code: kind MARKER, one line whose function is `name` ("[truncated]"). */
 NODISCARD enum status profile_add_marker(struct profile *p, struct str name, uint32_t *out);
-/* More than PROFILE_STACK_MAX locations: the last ones give way to the marker "[truncated]". */
+/* More than p->stack_max locations: the last ones give way to the marker "[truncated]". */
 NODISCARD enum status profile_add_stack(
 	struct profile *p, const uint32_t *locations, uint32_t count, uint32_t *out);
 /* In any order; sorted here. A name given twice: the first wins. Empty names and values are left
@@ -238,7 +239,8 @@ const char *profile_refusal_name(enum profile_refusal r);
 struct profile_refused {
 	uint64_t samples;
 	uint64_t by_reason[PROFILE_REFUSALS_COUNT];
-	char reason[160]; /* of the first one: what, how much, and what is allowed */
+	char reason[192]; /* of the first one: what, how much, and what is allowed */
+	enum profile_refusal first;
 };
 /* Takes the samples that pass a limit out of the profile. */
 NODISCARD enum status profile_limit(

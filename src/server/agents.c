@@ -16,6 +16,7 @@
 #define ADDRESS_BYTES_MAX 64
 
 struct agent_entry {
+	char tenant[STORE_TENANT_MAX + 1];
 	char node[NODE_BYTES_MAX];
 	char address[ADDRESS_BYTES_MAX];
 	char error[ERR_TEXT_MAX];
@@ -53,11 +54,13 @@ static void forget(struct agent_list *l, int64_t now_ns)
 }
 
 /* The entry of that agent, or a fresh one; NULL: no memory. */
-static struct agent_entry *entry_of(struct agent_list *l, const char *node, const char *address)
+static struct agent_entry *entry_of(struct agent_list *l, const struct agent_entry *e)
 {
 	struct agent_entry *oldest = l->v;
 	for (size_t i = 0; i < l->count; i++) {
-		if (strcmp(l->v[i].node, node) == 0 && strcmp(l->v[i].address, address) == 0)
+		if (strcmp(l->v[i].node, e->node) == 0 &&
+			strcmp(l->v[i].address, e->address) == 0 &&
+			strcmp(l->v[i].tenant, e->tenant) == 0)
 			return &l->v[i];
 		if (l->v[i].last_ns < oldest->last_ns)
 			oldest = &l->v[i];
@@ -86,19 +89,20 @@ static size_t find_nodes(const struct profile *p, uint32_t nodes[NODES_MAX])
 
 static void note(struct agent_list *l, const struct agent_entry *e)
 {
-	struct agent_entry *to = entry_of(l, e->node, e->address);
+	struct agent_entry *to = entry_of(l, e);
 	if (to)
 		*to = *e;
 }
 
-void agent_list_note(struct agent_list *l, const struct profile *p, const char *peer,
-	int64_t begin_ns, int64_t end_ns, const char *error)
+void agent_list_note(struct agent_list *l, struct str tenant, const struct profile *p,
+	const char *peer, int64_t begin_ns, int64_t end_ns, const char *error)
 {
 	uint32_t nodes[NODES_MAX];
 	size_t count = find_nodes(p, nodes);
 	struct agent_entry e = { .last_ns = begin_ns,
 		.took_ns = MAX(end_ns - begin_ns, (int64_t)0) };
 	struct str address = str_of(peer);
+	copy_text(e.tenant, sizeof(e.tenant), tenant);
 	copy_text(e.address, sizeof(e.address), str_sub(address, 0, str_rindex(address, ':')));
 	copy_text(e.error, sizeof(e.error), str_of(error));
 	pthread_mutex_lock(&l->lock);
@@ -150,13 +154,21 @@ static int by_name(const void *a, const void *b)
 
 void server_agents(void *ctx, const struct net_request *r, struct net_response *out)
 {
-	struct agent_list *l = &((struct server *)ctx)->ingest.agents;
-	(void)r;
+	struct server *s = (struct server *)ctx;
+	struct agent_list *l = &s->ingest.agents;
+	struct str tenant;
+	struct err e = { 0 };
+	enum status st = server_tenant(s, r, &tenant, &e);
+	if (st != OK) {
+		net_fail(out, st, &e);
+		return;
+	}
 	pthread_mutex_lock(&l->lock);
 	forget(l, clock_realtime_ns());
 	if (l->count)
 		qsort(l->v, l->count, sizeof(*l->v), by_name);
 	for (size_t i = 0; i < l->count; i++)
-		put_agent(&out->body, &l->v[i]);
+		if (str_eq(str_of(l->v[i].tenant), tenant))
+			put_agent(&out->body, &l->v[i]);
 	pthread_mutex_unlock(&l->lock);
 }

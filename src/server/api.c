@@ -185,6 +185,8 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 	if (status == OK)
 		status = take_question(r, &q, &e);
 	if (status == OK)
+		status = server_tenant(s, r, &q.request.tenant, &e);
+	if (status == OK)
 		status = fn(&s->engine, r, &q, &out->body, &e);
 	server_query_end(s, q.begun_ns, status);
 	if (status != OK) {
@@ -254,6 +256,7 @@ static enum status take_base(const struct net_request *r, struct question *q,
 	struct str text;
 	int64_t now = clock_realtime_ns();
 	*out = (struct query_report_request){
+		.tenant = request->tenant,
 		.side = { request->selector, request->from_ns, request->to_ns, false },
 		.base = { request->selector, request->from_ns, request->to_ns, false },
 		.diff = true,

@@ -53,4 +53,6 @@ void server_handle_metrics(void *ctx, const struct net_request *r, struct net_re
 		return;
 	store_write_metrics(s->store, &out->body);
 	symbolizer_write_metrics(s->engine.symbolizer, &out->body);
+	if (s->uploads)
+		debuginfo_uploads_write_metrics(s->uploads, &out->body);
 }

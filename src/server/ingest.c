@@ -8,10 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define LABELS_MAX 128
-#define LABEL_NAME_BYTES_MAX 256
-#define LABEL_VALUE_BYTES_MAX 4096
-#define SERIES_MAX 1000000
 #define KNOWN_STACKS_BYTES ((size_t)64 << 20)
 /* How far ahead of ours a sender's clock may be. */
 #define FUTURE_NS ((int64_t)3600 * NS_PER_SEC)
@@ -31,15 +27,16 @@ size_t ingest_memory(size_t message_bytes)
 	return MIN(DECODED_MIN + DECODED_FACTOR * message_bytes, DECODED_MAX);
 }
 
-enum status ingest_init(struct ingest *in, struct err *e)
+enum status ingest_init(struct ingest *in, const struct server_limits *l, struct err *e)
 {
 	in->limits = (struct profile_limits){
-		.labels_max = LABELS_MAX,
-		.label_name_bytes_max = LABEL_NAME_BYTES_MAX,
-		.label_value_bytes_max = LABEL_VALUE_BYTES_MAX,
+		.labels_max = l->labels,
+		.label_name_bytes_max = l->label_name_bytes,
+		.label_value_bytes_max = l->label_value_bytes,
 	};
+	in->stack_max = MIN(l->stack_frames, (uint32_t)PROFILE_STACK_MAX);
 	agent_list_init(&in->agents);
-	enum status s = series_guard_init(&in->series, SERIES_MAX);
+	enum status s = series_guard_init(&in->series, l->series);
 	if (s == OK)
 		s = parca_stacks_new(KNOWN_STACKS_BYTES, &in->stacks);
 	return s == OK ? OK : err_set(e, s, "ingest: %s", status_text(s));
@@ -102,8 +99,44 @@ static enum status demangle_names(struct profile *p)
 	return s;
 }
 
-enum status ingest_store(struct server *s, enum ingest_protocol how, struct profile *p,
-	struct hash128 batch_id, struct profile_refused *out, struct err *e)
+enum status ingest_profile_init(
+	const struct ingest *in, struct profile *p, size_t message_bytes, struct err *e)
+{
+	enum status s = profile_init(p, ingest_memory(message_bytes));
+	if (s != OK)
+		return err_set(e, s, "a message of %zu bytes", message_bytes);
+	p->stack_max = MAX(in->stack_max, 2u);
+	return OK;
+}
+
+/* Which flag moves the limit. */
+static void name_flag(struct profile_refused *r)
+{
+	static const char *const flags[PROFILE_REFUSALS_COUNT] = {
+		[PROFILE_REFUSED_LABELS] = "max-label-names-per-series",
+		[PROFILE_REFUSED_LABEL_NAME] = "max-label-name-length",
+		[PROFILE_REFUSED_LABEL_VALUE] = "max-label-value-length",
+		[PROFILE_REFUSED_OLD] = "storage-retention-time",
+	};
+	const char *flag = r->samples ? flags[r->first] : NULL;
+	size_t len = strlen(r->reason);
+	if (flag)
+		snprintf(r->reason + len, sizeof(r->reason) - len, " (--%s)", flag);
+}
+
+/* The same message of two tenants is two. */
+static struct hash128 batch_of(struct str tenant, struct hash128 id)
+{
+	if (tenant.len) {
+		struct hash128 t = hash128(tenant.p, tenant.len);
+		id.lo = hash_u64(id.lo ^ t.lo);
+		id.hi = hash_u64(id.hi ^ t.hi);
+	}
+	return id;
+}
+
+enum status ingest_store(struct server *s, enum ingest_protocol how, struct str tenant,
+	struct profile *p, struct hash128 batch_id, struct profile_refused *out, struct err *e)
 {
 	struct profile_limits limits = s->ingest.limits;
 	int64_t now = clock_realtime_ns(), retention = longest_retention(s->config);
@@ -111,19 +144,21 @@ enum status ingest_store(struct server *s, enum ingest_protocol how, struct prof
 	limits.time_max_ns = now + FUTURE_NS;
 	limits.time_min_ns = MAX(retention ? now - retention : 0, TIME_MIN_NS);
 	enum status st = profile_limit(p, &limits, out);
+	name_flag(out);
 	if (st == OK)
-		st = series_guard_limit(&s->ingest.series, STR(""), p, now, &no_series);
+		st = series_guard_limit(&s->ingest.series, tenant, p, now, &no_series);
 	if (st == OK)
 		st = demangle_names(p);
 	if (st != OK)
 		return err_set(e, st, "limits: %s", status_text(st));
 	if (no_series && !out->samples)
 		snprintf(out->reason, sizeof(out->reason),
-			"more than %" PRIu32 " series in an hour: no new ones are taken",
+			"more than %" PRIu32
+			" series in an hour: no new ones are taken (--max-series-per-tenant)",
 			s->ingest.series.series_max);
 	out->samples += no_series;
 	if (p->samples.len)
-		st = store_append(s->store, STR(""), p, batch_id, e);
+		st = store_append(s->store, tenant, p, batch_of(tenant, batch_id), e);
 	if (st == OK)
 		count(s, how, p, out, no_series);
 	return st;

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 struct server;
+struct server_limits;
 
 /* ---- series of a tenant ---- */
 
@@ -48,10 +49,10 @@ struct agent_list {
 };
 void agent_list_init(struct agent_list *l);
 void agent_list_deinit(struct agent_list *l);
-/* What the agents whose labels are in `p` (label node) have pushed; where none has that label, the
- * peer. `error` is "" for none. */
-void agent_list_note(struct agent_list *l, const struct profile *p, const char *peer,
-	int64_t begin_ns, int64_t end_ns, const char *error);
+/* What the agents of a tenant whose labels are in `p` (label node) have pushed; where none has that
+ * label, the peer. `error` is "" for none. */
+void agent_list_note(struct agent_list *l, struct str tenant, const struct profile *p,
+	const char *peer, int64_t begin_ns, int64_t end_ns, const char *error);
 uint64_t agent_list_count(struct agent_list *l, int64_t now_ns);
 
 /* ---- the way in ---- */
@@ -63,19 +64,23 @@ struct ingest {
 	struct agent_list agents;
 	struct parca_stacks *stacks;  /* of schema v1 */
 	struct profile_limits limits; /* without times */
+	uint32_t stack_max;
 };
 /* ingest_deinit() is due after a failure too. */
-NODISCARD enum status ingest_init(struct ingest *in, struct err *e);
+NODISCARD enum status ingest_init(struct ingest *in, const struct server_limits *l, struct err *e);
 void ingest_deinit(struct ingest *in);
 void ingest_write_metrics(struct ingest *in, struct buf *out);
 
 /* Memory for decoding a message of that many bytes. */
 size_t ingest_memory(size_t message_bytes);
+/* Of that size, with the limit of stacks. */
+NODISCARD enum status ingest_profile_init(
+	const struct ingest *in, struct profile *p, size_t message_bytes, struct err *e);
 
 /* Demangles names, and stores the samples that pass every limit; those that do not are in *out
  * (samples, first reason) and counted. OK too when none is left. */
-NODISCARD enum status ingest_store(struct server *s, enum ingest_protocol how, struct profile *p,
-	struct hash128 batch_id, struct profile_refused *out, struct err *e);
+NODISCARD enum status ingest_store(struct server *s, enum ingest_protocol how, struct str tenant,
+	struct profile *p, struct hash128 batch_id, struct profile_refused *out, struct err *e);
 /* The sentence for a sender whose protocol knows no partial success: E_INVALID (E_LIMIT where too
  * many series are the reason) when samples were refused. */
 NODISCARD enum status ingest_verdict(const struct profile_refused *refused, struct err *e);

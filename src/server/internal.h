@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/metrics.h"
+#include "debuginfo/debuginfo.h"
 #include "net/net.h"
 #include "query/query.h"
 #include "server/ingest.h"
@@ -92,6 +93,7 @@ struct server {
 	struct store *store;
 	atomic_bool admin_busy;     /* a request of the admin API is under way */
 	struct query_engine engine; /* over it */
+	struct debuginfo_uploads *uploads;
 	struct ingest ingest;
 	atomic_bool ready;
 	uint32_t queries_max;
@@ -115,6 +117,10 @@ static inline bool server_is_ready(struct server *s, struct net_response *out)
 	net_fail(out, E_UNAVAILABLE, &e);
 	return false;
 }
+
+/* tenant.c: whose samples the request is about; the text lies in it. E_INVALID names the header. */
+NODISCARD enum status server_tenant(
+	const struct server *s, const struct net_request *r, struct str *out, struct err *e);
 
 /* routes.c: every URL and RPC. */
 NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);
@@ -175,6 +181,20 @@ net_handler_fn server_report_panic;
 net_handler_fn server_otlp_traces;
 net_handler_fn server_otlp_logs;
 net_handler_fn server_otlp_metrics;
+
+/* targets.c: parca.scrape.v1alpha1.ScrapeService */
+net_handler_fn server_targets;
+
+/* debuginfo.c: parca.debuginfo.v1alpha1.DebuginfoService */
+net_handler_fn server_debuginfo_should_initiate;
+net_handler_fn server_debuginfo_initiate;
+net_handler_fn server_debuginfo_mark_finished;
+net_stream_fn server_debuginfo_upload;
+/* The text of a source file as it was uploaded, appended to `out`. E_NOTFOUND: it was not. */
+NODISCARD enum status server_source_text(const struct server *s, struct str tenant,
+	struct str build_id, struct str filename, debuginfo_cancel_fn *cancel, void *cancel_ctx,
+	struct buf *out, struct err *e);
+bool server_has_sources(const struct server *s, struct str tenant, struct str build_id);
 
 /* otlp.c */
 net_handler_fn server_handle_otlp;

@@ -113,22 +113,26 @@ static enum status store_message(struct server *s, const struct net_request *r, 
 {
 	CLEANUP(profile_deinit) struct profile p = { 0 };
 	struct profile_refused refused = { 0 };
+	struct str tenant;
 	int64_t begin = clock_realtime_ns();
-	enum status st = profile_init(&p, ingest_memory(message.len));
+	enum status st = server_tenant(s, r, &tenant, e);
+	if (st == OK)
+		st = ingest_profile_init(&s->ingest, &p, message.len, e);
 	if (st != OK)
-		return err_set(e, st, "profile of %zu bytes", message.len);
+		return st;
 	uint64_t admitted = STORE_ADMIT_BYTES(message.len);
 	st = store_admit(s->store, admitted, e);
 	if (st != OK)
 		return st;
 	st = otlp_decode(message, &p, rejects, e);
 	if (st == OK)
-		st = ingest_store(s, INGEST_OTLP, &p, hash128(message.p, message.len), &refused, e);
+		st = ingest_store(
+			s, INGEST_OTLP, tenant, &p, hash128(message.p, message.len), &refused, e);
 	store_admit_end(s->store, admitted);
 	if (st == OK)
 		merge_rejects(rejects, &refused);
 	metric_add(&s->metrics.otlp_rejected, (uint64_t)MAX(rejects->profiles, (int64_t)0));
-	agent_list_note(&s->ingest.agents, &p, r->peer, begin, clock_realtime_ns(),
+	agent_list_note(&s->ingest.agents, tenant, &p, r->peer, begin, clock_realtime_ns(),
 		st == OK ? rejects->reason : err_text(e, st));
 	return st;
 }

@@ -30,6 +30,7 @@ static bool client_gone(void *ctx)
 struct call {
 	const struct server *s;
 	const struct net_request *r;
+	struct str tenant;
 	struct arena a;
 	struct buf *out;
 	struct err *e;
@@ -47,6 +48,8 @@ static void answer(void *ctx, const struct net_request *r, struct net_response *
 	struct call c = { .s = s, .r = r, .out = &out->body, .e = &e };
 	arena_init(&c.a, ARENA_BYTES_MAX);
 	enum status status = server_query_begin(s, &begun_ns, &e);
+	if (status == OK)
+		status = server_tenant(s, r, &c.tenant, &e);
 	if (status == OK)
 		status = fn(&c);
 	if (status == OK && buf_status(&out->body) != OK)
@@ -68,7 +71,8 @@ static enum status bad_query(struct err *e, enum status s)
 
 static struct query_request request_of(const struct call *c, struct str selector)
 {
-	return (struct query_request){ .selector = selector,
+	return (struct query_request){ .tenant = c->tenant,
+		.selector = selector,
 		.from_ns = INT64_MIN,
 		.to_ns = INT64_MAX,
 		.cancel = client_gone,
@@ -314,10 +318,11 @@ static struct query_side side_of(const struct parca_selection *s)
 	return side;
 }
 
-static enum status report_request(const struct net_request *r, const struct parca_query_request *q,
-	struct query_report_request *out, struct err *e)
+static enum status report_request(const struct net_request *r, struct str tenant,
+	const struct parca_query_request *q, struct query_report_request *out, struct err *e)
 {
-	*out = (struct query_report_request){ .side = side_of(&q->side),
+	*out = (struct query_report_request){ .tenant = tenant,
+		.side = side_of(&q->side),
 		.diff = q->mode == PARCA_DIFF,
 		.absolute = q->absolute,
 		.filters = q->filters,
@@ -340,6 +345,7 @@ static enum status report_request(const struct net_request *r, const struct parc
 }
 
 struct recorder {
+	const struct server *s;
 	const struct query_engine *engine;
 	const struct parca_query_request *q;
 	const struct query_report_request *r;
@@ -357,7 +363,8 @@ static enum status metadata(struct recorder *w)
 	plain.diff = false;
 	plain.label_count = 0;
 	plain.chart = false;
-	const struct query_request names_of = { .selector = plain.side.selector,
+	const struct query_request names_of = { .tenant = plain.tenant,
+		.selector = plain.side.selector,
 		.from_ns = plain.side.from_ns,
 		.to_ns = plain.side.to_ns };
 	enum status s = query_mapping_files(w->engine, &plain, w->a, &files, &file_count, w->e);
@@ -369,13 +376,28 @@ static enum status metadata(struct recorder *w)
 	return s;
 }
 
+/* "" where it was not uploaded, as in Parca. */
+static enum status source_text(struct recorder *w, struct buf *out)
+{
+	const struct parca_query_request *q = w->q;
+	if (q->report != PARCA_SOURCE)
+		return OK;
+	enum status s = server_source_text(w->s, w->r->tenant, q->source_build_id,
+		q->source_filename, w->r->cancel, w->r->cancel_ctx, out, w->e);
+	return s == E_NOTFOUND ? OK : s;
+}
+
 /* The three Arrow reports: the record, then the message around it. */
 static enum status arrow_report(struct recorder *w)
 {
 	CLEANUP(buf_deinit) struct buf record;
+	CLEANUP(buf_deinit) struct buf source;
 	const struct parca_query_request *q = w->q;
 	buf_init(&record, RECORD_BYTES_MAX);
-	enum status s;
+	buf_init(&source, 3 * DEBUGINFO_SOURCE_BYTES_MAX);
+	enum status s = source_text(w, &source);
+	if (s != OK)
+		return s;
 	if (q->report == PARCA_TABLE_ARROW)
 		s = query_table_arrow(w->engine, w->r, &record, w->info, w->e);
 	else if (q->report == PARCA_SOURCE)
@@ -389,7 +411,7 @@ static enum status arrow_report(struct recorder *w)
 	if (q->report == PARCA_TABLE_ARROW)
 		parca_table_arrow_encode(bytes, unit, w->out);
 	else if (q->report == PARCA_SOURCE)
-		parca_source_encode(bytes, STR(""), unit, w->out);
+		parca_source_encode(bytes, buf_view(&source), unit, w->out);
 	else
 		parca_flamegraph_arrow_encode(
 			bytes, unit, w->info->height, w->info->trimmed, w->out);
@@ -429,10 +451,13 @@ enum status server_parca_report(const struct server *s, const struct net_request
 	struct query_report *info, struct err *e)
 {
 	struct query_report_request request;
-	enum status st = report_request(r, q, &request, e);
+	struct str tenant;
+	enum status st = server_tenant(s, r, &tenant, e);
+	if (st == OK)
+		st = report_request(r, tenant, q, &request, e);
 	if (st != OK)
 		return st;
-	struct recorder w = { &s->engine, q, &request, a, out, info, e };
+	struct recorder w = { s, &s->engine, q, &request, a, out, info, e };
 	st = make_report(&w);
 	if (st == OK && q->mode == PARCA_SINGLE && !info->found)
 		return err_set(e, E_NOTFOUND, NO_SINGLE);
@@ -446,8 +471,13 @@ static enum status query(struct call *c)
 	struct query_report info = { 0 };
 	buf_init(&report, NET_ANSWER_MAX);
 	enum status s = parca_query_decode(c->r->body, &c->a, &q, c->e);
-	if (s == OK && q.has_source && q.source_only)
-		s = err_set(c->e, E_NOTFOUND, NO_SOURCE);
+	if (s == OK && q.has_source && q.source_only) {
+		/* Only whether there are any. */
+		if (!server_has_sources(c->s, c->tenant, q.source_build_id))
+			return err_set(c->e, E_NOTFOUND, NO_SOURCE);
+		parca_report_encode(PARCA_SOURCE, STR(""), 0, 0, c->out);
+		return OK;
+	}
 	if (s == OK)
 		s = server_parca_report(c->s, c->r, &q, &c->a, &report, &info, c->e);
 	if (s != OK)

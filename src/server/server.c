@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_WANTED 16384 /* connections_max of net twice */
+#define DESCRIPTORS_OF_CONNECTION 2 /* its own, and one for what it asks */
+#define DESCRIPTORS_MIN 16384
 #define WORKERS_MIN 8
 #define WORKERS_MAX 32
 #define WORKERS_FOR_WRITES 2
@@ -32,6 +33,16 @@ void server_config_default(struct server_config *c)
 		.retention_ns = store.retention_ns,
 		.retention_bytes = store.retention_bytes,
 		.debug_dirs = "/usr/lib/debug",
+		.limits = { .labels = PROFILE_LABELS_MAX,
+			.label_name_bytes = 256,
+			.label_value_bytes = 4096,
+			.stack_frames = PROFILE_STACK_MAX,
+			.series = 1000000,
+			.message_bytes = NET_BODY_MAX,
+			.connections = 8192 },
+		.debuginfo_bytes = (uint64_t)4 << 30,
+		.debuginfo_upload_bytes = 1000000000,
+		.debuginfo_upload_ns = 15 * 60 * NS_PER_SEC,
 		.local_files = true,
 		.handover_fd = -1,
 		.ready_fd = -1,
@@ -62,6 +73,8 @@ static enum status listen_now(struct server *s, struct err *e)
 	size_t memory = s->config->storage_memory_bytes;
 	c.memory_max = MAX(memory / 8, BODY_BYTES_MIN);
 	c.body_max = MIN(MAX(memory / 4, BODY_BYTES_MIN), NET_BODY_MAX);
+	c.body_max = MIN(c.body_max, (size_t)s->config->limits.message_bytes);
+	c.connections_max = s->config->limits.connections;
 	st = net_server_start(&c, s->routes, count, &s->net, e);
 	if (st != OK)
 		return st;
@@ -79,6 +92,21 @@ static void notice(void *ctx, const char *sentence)
 	log_warn("store", "notice=%s", log_quote(str_of(sentence), quoted, sizeof(quoted)));
 }
 
+/* An agent waits a little longer than it gives an upload. */
+#define STALE_AFTER_NS (120 * NS_PER_SEC)
+
+static enum status open_uploads(struct server *s, struct err *e)
+{
+	char dir[4096];
+	if (snprintf(dir, sizeof(dir), "%s/debuginfo", s->config->storage_path) >= (int)sizeof(dir))
+		return err_set(e, E_INVALID, "the storage path is too long");
+	struct debuginfo_uploads_config c = { .dir = dir,
+		.bytes_max = s->config->debuginfo_bytes,
+		.upload_bytes_max = s->config->debuginfo_upload_bytes,
+		.stale_ns = s->config->debuginfo_upload_ns + STALE_AFTER_NS };
+	return debuginfo_uploads_open(&c, &s->uploads, e);
+}
+
 static enum status open_symbolizer(struct server *s, struct err *e)
 {
 	char dir[4096];
@@ -92,6 +120,7 @@ static enum status open_symbolizer(struct server *s, struct err *e)
 	c.dir = dir;
 	c.debug_dirs = s->config->debug_dirs;
 	c.local_files = s->config->local_files;
+	c.uploads = s->uploads;
 	return symbolizer_new(&c, &s->engine.symbolizer, e);
 }
 
@@ -124,9 +153,11 @@ static enum status open_store(struct server *s, struct err *e)
 
 static enum status start(struct server *s, struct err *e)
 {
-	enum status st = ingest_init(&s->ingest, e);
+	enum status st = ingest_init(&s->ingest, &s->config->limits, e);
 	if (st == OK)
 		st = listen_now(s, e);
+	if (st == OK)
+		st = open_uploads(s, e);
 	if (st == OK)
 		st = open_symbolizer(s, e);
 	if (st == OK)
@@ -150,6 +181,7 @@ static void stop_all(struct server *s)
 	if (s->store)
 		store_close(s->store);
 	symbolizer_free(s->engine.symbolizer);
+	debuginfo_uploads_close(s->uploads);
 	ingest_deinit(&s->ingest);
 	free(s->routes);
 	free(s->paths);
@@ -165,16 +197,18 @@ static void tame_malloc(void)
 }
 
 /* A connection is a descriptor, and so is a part: 1,024, what most sessions begin with, are few. */
-static void raise_descriptors(void)
+static void raise_descriptors(const struct server_config *c)
 {
 	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
+	rlim_t wanted = MAX(
+		(rlim_t)c->limits.connections * DESCRIPTORS_OF_CONNECTION, (rlim_t)DESCRIPTORS_MIN);
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
 		return;
-	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
+	limit.rlim_cur = MIN(limit.rlim_max, wanted);
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur < DESCRIPTORS_WANTED)
-		log_warn("few descriptors", "limit=%llu wanted=%d",
-			(unsigned long long)limit.rlim_cur, DESCRIPTORS_WANTED);
+	if (limit.rlim_cur < wanted)
+		log_warn("few descriptors", "limit=%llu wanted=%llu",
+			(unsigned long long)limit.rlim_cur, (unsigned long long)wanted);
 }
 
 enum status server_run(
@@ -184,7 +218,7 @@ enum status server_run(
 		.handover_fd = c->handover_fd,
 		.figures_lock = PTHREAD_MUTEX_INITIALIZER };
 	tame_malloc();
-	raise_descriptors();
+	raise_descriptors(c);
 	log_info("starting", "version=" FIRN_VERSION " pid=%d", (int)getpid());
 	enum status st = start(&s, e);
 	/* Signals come to this thread only, and end the sleep; the second is for one that comes

@@ -13,6 +13,18 @@
 struct store_retention_rule;
 struct store_thin_rule;
 
+/* Of each tenant, but for the last two. Beyond one a sample or message is refused, and the answer
+ * names the flag; stacks are cut. */
+struct server_limits {
+	uint32_t labels; /* of a sample */
+	uint32_t label_name_bytes;
+	uint32_t label_value_bytes;
+	uint32_t stack_frames;  /* 2 to 2,048 */
+	uint32_t series;        /* in one to two hours; 0: no limit */
+	uint64_t message_bytes; /* at most 64 MiB, and what storage_memory_bytes allow */
+	uint32_t connections;
+};
+
 struct server_config {
 	const char *http_address;        /* 127.0.0.1:7070 */
 	const char *path_prefix;         /* "/firn"; "": none */
@@ -32,7 +44,14 @@ struct server_config {
 	size_t thin_rule_count;
 	const char *debug_dirs; /* /usr/lib/debug */
 	bool admin_api;         /* /api/admin/… is allowed */
-	bool local_files;       /* symbolize from this host's files */
+	/* Header, in lower case, that says whose samples a request brings or asks for; NULL: all
+	 * are of the tenant without a name. */
+	const char *tenant_header;
+	struct server_limits limits;
+	uint64_t debuginfo_bytes;        /* of all uploads */
+	uint64_t debuginfo_upload_bytes; /* of one */
+	int64_t debuginfo_upload_ns;     /* an upload that takes longer may be tried again */
+	bool local_files;                /* symbolize from this host's files */
 	/* The other end of agent_config.handover_fd (docs/formats/handover.md); -1: none. Taken
 	 * over when server_run() is called, whatever it returns. */
 	int handover_fd;

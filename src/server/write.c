@@ -17,6 +17,7 @@
 struct push {
 	struct server *s;
 	const char *peer;
+	struct str tenant;
 	enum ingest_protocol how;
 	int64_t begin_ns;
 	uint64_t admitted; /* bytes of the store's memory */
@@ -42,16 +43,18 @@ static enum status push_begin(struct push *w, void *ctx, const struct net_reques
 	metric_add(&w->s->metrics.write_requests, 1);
 	if (!atomic_load_explicit(&w->s->ready, memory_order_acquire))
 		return err_set(e, E_UNAVAILABLE, "the store is being opened");
-	enum status st = profile_init(&w->p, ingest_memory(message_bytes));
+	enum status st = server_tenant(w->s, r, &w->tenant, e);
+	if (st == OK)
+		st = ingest_profile_init(&w->s->ingest, &w->p, message_bytes, e);
 	if (st != OK)
-		return err_set(e, st, "a message of %zu bytes", message_bytes);
+		return st;
 	return push_admit(w, r->body.len * COMPRESSED_FACTOR, e);
 }
 
 static enum status push_store(struct push *w, struct hash128 batch_id, struct err *e)
 {
 	struct profile_refused refused;
-	enum status st = ingest_store(w->s, w->how, &w->p, batch_id, &refused, e);
+	enum status st = ingest_store(w->s, w->how, w->tenant, &w->p, batch_id, &refused, e);
 	return st == OK ? ingest_verdict(&refused, e) : st;
 }
 
@@ -66,7 +69,7 @@ static void push_end(struct push *w, struct net_response *out, enum status st, c
 		net_fail(out, st, e);
 	}
 	if (w->p.strings.v)
-		agent_list_note(&w->s->ingest.agents, &w->p, w->peer, w->begin_ns,
+		agent_list_note(&w->s->ingest.agents, w->tenant, &w->p, w->peer, w->begin_ns,
 			clock_realtime_ns(), st == OK ? "" : err_text(e, st));
 	profile_deinit(&w->p);
 	if (w->admitted)
@@ -123,13 +126,17 @@ void server_write_arrow(void *ctx, const struct net_request *r, struct net_respo
 /* ---- Write ---- */
 
 /* Stacks are known by who sent them, so that no one gives another's stack a name. */
-static struct hash128 stack_key(const char *peer, struct str id)
+static struct hash128 stack_key(const struct push *w, struct str id)
 {
-	struct str address = str_of(peer);
+	struct str address = str_of(w->peer);
 	address = str_sub(address, 0, str_rindex(address, ':'));
-	uint8_t key[128 + PARCA_STACK_ID_MAX];
-	size_t n = MIN(address.len, (size_t)128);
-	memcpy(key, address.p, n);
+	uint8_t key[STORE_TENANT_MAX + 1 + 128 + PARCA_STACK_ID_MAX];
+	size_t n = w->tenant.len;
+	memcpy(key, n ? w->tenant.p : "", n);
+	key[n++] = 0;
+	address = str_sub(address, 0, 128);
+	memcpy(key + n, address.p, address.len);
+	n += address.len;
 	memcpy(key + n, id.p, id.len);
 	return hash128(key, n + id.len);
 }
@@ -139,7 +146,7 @@ static void recall_stacks(struct push *w, struct parca_session *session)
 	uint32_t stack;
 	for (uint32_t i = 1; i < parca_session_stack_count(session); i++) {
 		struct str id = parca_session_stack_id(session, i);
-		if (!parca_stacks_find(w->s->ingest.stacks, stack_key(w->peer, id), &w->p, &stack))
+		if (!parca_stacks_find(w->s->ingest.stacks, stack_key(w, id), &w->p, &stack))
 			continue;
 		parca_session_set_stack(session, i, stack);
 		metric_add(&w->s->metrics.stacks_known, 1);
@@ -152,8 +159,7 @@ static void remember_stacks(struct push *w, struct parca_session *session)
 	for (uint32_t i = 1; i < parca_session_stack_count(session); i++)
 		if (parca_session_stack(session, i, &stack))
 			parca_stacks_add(w->s->ingest.stacks,
-				stack_key(w->peer, parca_session_stack_id(session, i)), &w->p,
-				stack);
+				stack_key(w, parca_session_stack_id(session, i)), &w->p, stack);
 }
 
 static enum status receive(

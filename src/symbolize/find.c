@@ -4,9 +4,10 @@
  * (or, for debug files of programs without one, the checksum that .gnu_debuglink gives). Only the
  * plain facts of an ELF file are read here, by objfile with pread; the rest is debuginfo's child's.
  *
- * In this order: the offered descriptor; the mapping's own path; the separate debug file, by build
- * id, then by .gnu_debuglink; the file that the debug file shares with others, by
- * .gnu_debugaltlink.
+ * In this order: the offered descriptor; the mapping's own path; the executable that was uploaded;
+ * the separate debug file: that which was uploaded, by build id, by .gnu_debuglink; the file that
+ * the debug file shares with others, by .gnu_debugaltlink. Uploads count for the build id that they
+ * were uploaded for: those of programs without one do not carry it.
  */
 #include "symbolize/private.h"
 
@@ -279,6 +280,22 @@ static int open_alt(const struct symbolize_request *r, const struct objfile *obj
 	return fd;
 }
 
+/* ---- uploads ---- */
+
+static int open_upload(
+	const struct symbolize_request *r, enum debuginfo_type type, struct objfile **out)
+{
+	CLEANUP(fd_cleanup) int fd = -1;
+	if (!r->uploads ||
+		debuginfo_uploads_any(r->uploads, str_of(r->build_id), type, &fd, NULL) != OK)
+		return -1;
+	struct objfile *obj = read_elf(fd);
+	if (!obj)
+		return -1;
+	*out = obj;
+	return STEAL_FD(fd);
+}
+
 /* ---- all of them ---- */
 
 static enum status open_main(const struct symbolize_request *r, struct symbolize_files *f,
@@ -298,22 +315,41 @@ static enum status open_main(const struct symbolize_request *r, struct symbolize
 	} else if (r->local_files && r->path[0] == '/') {
 		f->files.fd = open_with_id(r->path, r->build_id, obj);
 	}
+	if (f->files.fd < 0) {
+		f->files.fd = open_upload(r, DEBUGINFO_EXECUTABLE, obj);
+		f->uploaded = f->files.fd >= 0;
+	}
 	return OK;
+}
+
+/* The separate debug file. One without DWARF is better than none. */
+static void find_debug_file(const struct symbolize_request *r, const struct objfile *obj,
+	struct symbolize_files *f, struct objfile **debug)
+{
+	CLEANUP(objfile_cleanup) struct objfile *upload = NULL;
+	CLEANUP(fd_cleanup) int upload_fd = open_upload(r, DEBUGINFO_DEBUG, &upload);
+	if (!has_section(upload, ".debug_info"))
+		f->files.debug_fd = open_by_id(r->debug_dirs, r->build_id, debug);
+	if (obj && !*debug && !has_section(upload, ".debug_info"))
+		f->files.debug_fd = open_by_link(r, obj, debug);
+	if (*debug || !upload)
+		return;
+	f->files.debug_fd = STEAL_FD(upload_fd);
+	f->uploaded = true;
+	*debug = STEAL_PTR(upload);
 }
 
 enum status symbolize_files_find(
 	const struct symbolize_request *r, struct symbolize_files *out, struct err *e)
 {
-	CLEANUP(symbolize_files_deinit) struct symbolize_files f = { { -1, -1, -1 }, false };
+	CLEANUP(symbolize_files_deinit) struct symbolize_files f = { { -1, -1, -1 }, false, false };
 	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
 	CLEANUP(objfile_cleanup) struct objfile *debug = NULL;
 	enum status s = open_main(r, &f, &obj, e);
 	if (s != OK)
 		return s;
 	if (!has_section(obj, ".debug_info"))
-		f.files.debug_fd = open_by_id(r->debug_dirs, r->build_id, &debug);
-	if (obj && !debug && !has_section(obj, ".debug_info"))
-		f.files.debug_fd = open_by_link(r, obj, &debug);
+		find_debug_file(r, obj, &f, &debug);
 	if (f.files.fd < 0 && f.files.debug_fd < 0)
 		return err_set(e, E_NOTFOUND, "no file with build id %s", r->build_id);
 	f.files.alt_fd = open_alt(r, debug ? debug : obj);

@@ -16,10 +16,11 @@ bool symbolize_id_is_valid(struct str build_id);
 
 struct symbolize_request {
 	const char *build_id;
-	const char *path;       /* of the mapping, as its process saw it; may be "" */
-	int fd;                 /* offered, or -1; stays the caller's */
-	const char *debug_dirs; /* colon separated */
-	bool local_files;       /* may `path` be opened on this host? */
+	const char *path;                  /* of the mapping, as its process saw it; may be "" */
+	int fd;                            /* offered, or -1; stays the caller's */
+	const char *debug_dirs;            /* colon separated */
+	bool local_files;                  /* may `path` be opened on this host? */
+	struct debuginfo_uploads *uploads; /* NULL: none */
 };
 
 /* What is there for a build id, every file checked to carry it. The descriptors are the caller's.
@@ -27,6 +28,7 @@ struct symbolize_request {
 struct symbolize_files {
 	struct debuginfo_files files;
 	bool has_dwarf; /* one of them has .debug_info */
+	bool uploaded;  /* one of them was */
 };
 void symbolize_files_deinit(struct symbolize_files *f);
 /* E_NOTFOUND when there is nothing at all; E_INVALID when the offered file is not what it is said
@@ -45,6 +47,10 @@ void symbolize_tables_free(struct symbolize_tables *t);
 /* Takes the descriptor over. */
 NODISCARD enum status symbolize_tables_offer(
 	struct symbolize_tables *t, const char *build_id, const char *path, int fd, struct err *e);
+
+/* As symbolizer_look_again(). */
+NODISCARD enum status symbolize_tables_look_again(
+	struct symbolize_tables *t, const char *build_id, bool replace, struct err *e);
 
 /* A table in use: stays open until it is released. */
 struct symbolize_ref;

@@ -63,6 +63,12 @@ enum status symbolizer_offer(
 	return symbolize_tables_offer(s->tables, build_id, path, fd, e);
 }
 
+enum status symbolizer_look_again(
+	struct symbolizer *s, const char *build_id, bool replace, struct err *e)
+{
+	return symbolize_tables_look_again(s->tables, build_id, replace, e);
+}
+
 void symbolizer_write_metrics(struct symbolizer *s, struct buf *out)
 {
 	static const struct metric_def defs[] = { SYMBOLIZE_METRICS(METRIC_DEF) };

@@ -4,7 +4,7 @@
  * background where there is none, demangles (C++, Rust), and fills the lines of locations.
  *
  * Layer 4 (may use base, os, objfile, debuginfo, profile). No network: remote debug files come in
- * through symbolizer_offer(). Thread safety: every function from any thread.
+ * through symbolizer_offer() and as uploads. Thread safety: every function from any thread.
  */
 #pragma once
 
@@ -18,7 +18,8 @@ struct symbolizer_config {
 	const char *dir;        /* where the tables lie: DIR/xx/yyyy….sym by build id */
 	const char *debug_dirs; /* colon separated, "/usr/lib/debug" */
 	bool local_files; /* look at a mapping's own path on this host (its build id must agree) */
-	uint64_t memory_bytes; /* for open tables and caches */
+	struct debuginfo_uploads *uploads; /* outlives the symbolizer; NULL: none */
+	uint64_t memory_bytes;             /* for open tables and caches */
 	struct debuginfo_limits limits;
 	uint32_t workers; /* builds at a time */
 };
@@ -32,6 +33,12 @@ void symbolizer_free(struct symbolizer *s);
  * descriptor over. Never blocks: queued; E_LIMIT when the queue is full. */
 NODISCARD enum status symbolizer_offer(
 	struct symbolizer *s, const char *build_id, const char *path, int fd, struct err *e);
+
+/* Files of this build id were uploaded: whatever was found (or not found) before, they are looked
+ * at. `replace`: also where there is a table with DWARF. E_INVALID: no build id that a mapping may
+ * have. E_LIMIT: as above; then the next question looks. */
+NODISCARD enum status symbolizer_look_again(
+	struct symbolizer *s, const char *build_id, bool replace, struct err *e);
 
 /* Give every location of `p` that has none its lines. A location whose table is not there (yet)
  * gets one line with the function "binary+0xoffset"; `out_pending` counts those whose table is

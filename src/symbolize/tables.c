@@ -5,6 +5,7 @@
  *
  *	get:    open table -> use it; else table on disk -> open it; else idle -> queue it
  *	offer:  idle -> queue it with the descriptor; being built -> queued again afterwards
+ *	look again: the same without a descriptor, whatever is known
  *	worker: takes the first of the queue; opens or builds; done
  *
  * One lock for everything; it is not held while files are opened or built. Open tables are counted
@@ -45,6 +46,8 @@ struct entry {
 	char id[SYMBOLIZE_ID_MAX + 1];
 	enum entry_state state;
 	bool again;                 /* an offer came while it was being built */
+	bool look;                  /* even where there is a table */
+	bool replace;               /* even where it has DWARF */
 	struct symbolize_ref *open; /* may be NULL */
 	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
 	uint64_t last_used;
@@ -242,6 +245,7 @@ struct job {
 	char id[SYMBOLIZE_ID_MAX + 1];
 	char *path;
 	int fd;
+	bool look, replace;
 	struct symbolize_ref *result;
 	int64_t retry_ns; /* 0: at once */
 };
@@ -249,7 +253,8 @@ struct job {
 static void run_job(struct symbolize_tables *t, struct job *j)
 {
 	struct symbolize_ref *old = open_from_disk(t, j->id);
-	if (old && (j->fd < 0 || old->has_dwarf)) {
+	bool wanted = j->replace || ((j->fd >= 0 || j->look) && !(old && old->has_dwarf));
+	if (old && !wanted) {
 		j->result = old;
 		return;
 	}
@@ -259,13 +264,15 @@ static void run_job(struct symbolize_tables *t, struct job *j)
 		.fd = j->fd,
 		.debug_dirs = t->config.debug_dirs,
 		.local_files = t->config.local_files,
+		.uploads = t->config.uploads,
 	};
-	CLEANUP(symbolize_files_deinit) struct symbolize_files files = { { -1, -1, -1 }, false };
+	CLEANUP(symbolize_files_deinit)
+	struct symbolize_files files = { { -1, -1, -1 }, false, false };
 	enum status s = symbolize_files_find(&request, &files, NULL);
 	if (s == E_NOTFOUND) {
 		metric_add(&t->metrics->missing, 1);
 		j->retry_ns = MISSING_RETRY_NS;
-	} else if (s == OK && !(old && !files.has_dwarf)) {
+	} else if (s == OK && (!old || files.has_dwarf || (j->look && files.uploaded))) {
 		s = build(t, j->id, &files, NULL);
 		if (s == OK)
 			metric_add(&t->metrics->built, 1);
@@ -313,7 +320,11 @@ static void *work(void *ctx)
 		t->queue_first = (t->queue_first + 1) % QUEUE_MAX;
 		t->queue_len--;
 		en->state = BUILDING;
-		struct job j = { .path = STEAL_PTR(en->path), .fd = STEAL_FD(en->fd) };
+		struct job j = { .path = STEAL_PTR(en->path),
+			.fd = STEAL_FD(en->fd),
+			.look = en->look,
+			.replace = en->replace };
+		en->look = en->replace = false;
 		memcpy(j.id, en->id, sizeof(j.id));
 		pthread_mutex_unlock(&t->lock);
 		run_job(t, &j);
@@ -445,6 +456,28 @@ enum status symbolize_tables_offer(
 			free(en->path);
 			en->path = strdup(path);
 		}
+	}
+	pthread_mutex_unlock(&t->lock);
+	return s;
+}
+
+enum status symbolize_tables_look_again(
+	struct symbolize_tables *t, const char *build_id, bool replace, struct err *e)
+{
+	if (!symbolize_id_is_valid(str_of(build_id)))
+		return err_set(e, E_INVALID, "not a build id: %.100s", build_id);
+	enum status s = OK;
+	pthread_mutex_lock(&t->lock);
+	struct entry *en = find_or_add(t, str_of(build_id));
+	if (!en) {
+		s = err_set(e, E_NOMEM, "build id %s", build_id);
+	} else {
+		en->not_before_ns = 0;
+		en->look = true;
+		en->replace |= replace;
+		en->again |= en->state == BUILDING;
+		if (en->state == IDLE && !enqueue(t, en))
+			s = err_set(e, E_LIMIT, "%d symbol tables wait already", QUEUE_MAX);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return s;

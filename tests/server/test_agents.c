@@ -36,7 +36,7 @@ static void push(const char *node, const char *peer, int64_t begin, const char *
 		CHECK(profile_add_string(&p, str_of(node), &l.value) == OK);
 		CHECK(profile_add_labels(&p, &l, 1, &id) == OK);
 	}
-	agent_list_note(&server.ingest.agents, &p, peer, begin, begin + 1500000000, error);
+	agent_list_note(&server.ingest.agents, STR(""), &p, peer, begin, begin + 1500000000, error);
 	profile_deinit(&p);
 }
 

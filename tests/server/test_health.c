@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "ask.h"
+#include "limits.h"
 
 enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
 {
@@ -51,7 +52,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&server, 0, sizeof(server));
-	return ingest_init(&server.ingest, NULL) == OK ? 0 : -1;
+	return ingest_init(&server.ingest, &test_limits, NULL) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)

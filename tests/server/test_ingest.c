@@ -4,6 +4,7 @@
 
 #include "ask.h"
 #include "base/clock.h"
+#include "limits.h"
 
 #define MEMORY ((size_t)16 << 20)
 
@@ -28,7 +29,7 @@ static int setup(void **state)
 	memset(&server, 0, sizeof(server));
 	stored = 0;
 	append_status = OK;
-	return ingest_init(&server.ingest, NULL) == OK ? 0 : -1;
+	return ingest_init(&server.ingest, &test_limits, NULL) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)
@@ -71,7 +72,9 @@ static void refuses_by_time(void **state)
 	/* 20 hours ago to 9 hours ahead: ten of them are kept, and now, and an hour ahead at most.
 	 */
 	make_profile(&p, clock_realtime_ns() - (int64_t)20 * 3600 * NS_PER_SEC - NS_PER_SEC, 30);
-	CHECK_OK(ingest_store(&server, INGEST_RAW, &p, (struct hash128){ 0 }, &refused, &e), &e);
+	CHECK_OK(
+		ingest_store(&server, INGEST_RAW, STR(""), &p, (struct hash128){ 0 }, &refused, &e),
+		&e);
 	assert_int_equal(stored + refused.samples, 30);
 	CHECK(stored == 11);
 	assert_int_equal(metric_get(&server.metrics.samples_raw), 11);
@@ -89,12 +92,16 @@ static void refuses_1970_whatever_is_kept(void **state)
 	struct profile_refused refused;
 	struct err e = { 0 };
 	make_profile(&p, 1, 3); /* no retention: for ever */
-	CHECK_OK(ingest_store(&server, INGEST_OTLP, &p, (struct hash128){ 0 }, &refused, &e), &e);
+	CHECK_OK(ingest_store(
+			 &server, INGEST_OTLP, STR(""), &p, (struct hash128){ 0 }, &refused, &e),
+		&e);
 	assert_int_equal(refused.samples, 3);
 	assert_int_equal(stored, 0);
 	profile_deinit(&p);
 	make_profile(&p, (int64_t)1000000000 * NS_PER_SEC, 3); /* 2001 */
-	CHECK_OK(ingest_store(&server, INGEST_OTLP, &p, (struct hash128){ 0 }, &refused, &e), &e);
+	CHECK_OK(ingest_store(
+			 &server, INGEST_OTLP, STR(""), &p, (struct hash128){ 0 }, &refused, &e),
+		&e);
 	assert_int_equal(refused.samples, 0);
 	assert_int_equal(ingest_verdict(&refused, &e), OK);
 	assert_int_equal(stored, 3);
@@ -109,7 +116,8 @@ static void refuses_by_series(void **state)
 	struct err e = { 0 };
 	server.ingest.series.series_max = 4;
 	make_profile(&p, (int64_t)1000000000 * NS_PER_SEC, 10);
-	CHECK_OK(ingest_store(&server, INGEST_ARROW_V2, &p, (struct hash128){ 0 }, &refused, &e),
+	CHECK_OK(ingest_store(&server, INGEST_ARROW_V2, STR(""), &p, (struct hash128){ 0 },
+			 &refused, &e),
 		&e);
 	assert_int_equal(stored, 4);
 	assert_int_equal(refused.samples, 6);
@@ -128,8 +136,8 @@ static void counts_nothing_that_failed(void **state)
 	struct err e = { 0 };
 	append_status = E_UNAVAILABLE;
 	make_profile(&p, (int64_t)1000000000 * NS_PER_SEC, 3);
-	CHECK(ingest_store(&server, INGEST_ARROW_V1, &p, (struct hash128){ 0 }, &refused, &e) ==
-		E_UNAVAILABLE);
+	CHECK(ingest_store(&server, INGEST_ARROW_V1, STR(""), &p, (struct hash128){ 0 }, &refused,
+		      &e) == E_UNAVAILABLE);
 	assert_int_equal(metric_get(&server.metrics.samples_arrow_v1), 0);
 	profile_deinit(&p);
 }
@@ -150,7 +158,8 @@ static void takes_what_a_rule_keeps(void **state)
 		struct err e = { 0 };
 		config.retention_rule_count = count;
 		make_profile(&p, clock_realtime_ns() - (int64_t)(20 * 3600 - 60) * NS_PER_SEC, 20);
-		CHECK_OK(ingest_store(&server, INGEST_RAW, &p, (struct hash128){ 0 }, &refused, &e),
+		CHECK_OK(ingest_store(&server, INGEST_RAW, STR(""), &p, (struct hash128){ 0 },
+				 &refused, &e),
 			&e);
 		assert_int_equal(refused.samples, old[count]);
 		profile_deinit(&p);
@@ -171,7 +180,8 @@ static void demangles(void **state)
 		CHECK(profile_add_string(&p, str_of(names[i]), &f.name) == OK);
 		CHECK(profile_add_function(&p, &f, &ids[i]) == OK);
 	}
-	CHECK_OK(ingest_store(&server, INGEST_ARROW_V2, &p, (struct hash128){ 0 }, &refused, &e),
+	CHECK_OK(ingest_store(&server, INGEST_ARROW_V2, STR(""), &p, (struct hash128){ 0 },
+			 &refused, &e),
 		&e);
 	CHECK_STR(profile_str(&p, p.functions.v[ids[0]].name), "foo::bar");
 	CHECK_STR(profile_str(&p, p.functions.v[ids[0]].system_name), "_ZN3foo3barEv");

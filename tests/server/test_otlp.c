@@ -7,6 +7,7 @@
 #include "pb/pb.h"
 
 #include "ask.h"
+#include "limits.h"
 
 static enum status append_status;
 static uint32_t appends;
@@ -54,7 +55,7 @@ static int setup(void **state)
 	atomic_store(&server.ready, true);
 	append_status = admit_status = OK;
 	appends = 0;
-	return ingest_init(&server.ingest, NULL) == OK ? 0 : -1;
+	return ingest_init(&server.ingest, &test_limits, NULL) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)

@@ -7,6 +7,7 @@
 
 #include "ask.h"
 #include "base/clock.h"
+#include "limits.h"
 #include "os/os.h"
 #include "parca/parca.h"
 #include "pb/pb.h"
@@ -129,7 +130,7 @@ static int setup(void **state)
 	stored = incoming_count = incoming_next = 0;
 	appends = outgoing_count = 0;
 	buf_init(&outgoing, MEMORY);
-	return ingest_init(&server.ingest, NULL) == OK ? 0 : -1;
+	return ingest_init(&server.ingest, &test_limits, NULL) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)
