@@ -32,6 +32,7 @@ enum {
 	FUNCTIONS = 1200, /* of a file that samples meet */
 	STACKS = 2000,    /* of a program */
 	DEPTH_MAX = 63,
+	THREADS = 6, /* of a process */
 	SENDERS = 3,
 	RUNS = 5,
 };
@@ -189,6 +190,7 @@ struct sender {
 	uint32_t known[FILES][FUNCTIONS]; /* locations of the batch */
 	uint32_t stacks[PROGRAMS][STACKS];
 	uint32_t resource[PROGRAMS_HOST * CONTAINERS];
+	uint32_t own[PROGRAMS_HOST * CONTAINERS][THREADS][CPUS];
 };
 
 static uint32_t location(struct sender *s, struct frame f)
@@ -223,6 +225,7 @@ static void begin_batch(struct sender *s, int host, int64_t at)
 	BENCH_CHECK(profile_clear(&s->p) == OK);
 	memset(s->known, 0, sizeof(s->known));
 	memset(s->stacks, 0, sizeof(s->stacks));
+	memset(s->own, 0, sizeof(s->own));
 	t.name = fleet_word(&s->p, "parca_agent");
 	t.sample_type = fleet_word(&s->p, "samples");
 	t.sample_unit = fleet_word(&s->p, "count");
@@ -246,13 +249,16 @@ static void begin_batch(struct sender *s, int host, int64_t at)
 static uint32_t own_labels(struct sender *s, int host, int process)
 {
 	uint32_t pid = (uint32_t)(1000 + host * 100 + process);
-	uint32_t thread = pid + (uint32_t)(next_random(&s->random) % 6);
-	uint32_t cpu = (uint32_t)(next_random(&s->random) % CPUS), id;
+	uint32_t thread = (uint32_t)(next_random(&s->random) % THREADS);
+	uint32_t cpu = (uint32_t)(next_random(&s->random) % CPUS);
+	uint32_t *id = &s->own[process][thread][cpu];
+	if (*id)
+		return *id;
 	struct profile_label l[] = { { fleet_word(&s->p, "pid"), fleet_text(&s->p, "", pid, "") },
-		{ fleet_word(&s->p, "thread_id"), fleet_text(&s->p, "", thread, "") },
+		{ fleet_word(&s->p, "thread_id"), fleet_text(&s->p, "", pid + thread, "") },
 		{ fleet_word(&s->p, "cpu"), fleet_text(&s->p, "", cpu, "") } };
-	BENCH_CHECK(profile_add_labels(&s->p, l, 3, &id) == OK);
-	return id;
+	BENCH_CHECK(profile_add_labels(&s->p, l, 3, id) == OK);
+	return *id;
 }
 
 static void send_batch(struct sender *s, int host, int64_t at)

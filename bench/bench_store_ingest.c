@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples stored for each second of processor time of the whole process (validating, log, memtable,
- * parts and their merging), durable; and how long one caller waits for an acknowledgement, beside
- * the time of a bare write and fdatasync of as many bytes into a preallocated file.
+ * parts and their merging), durable; and how long a caller waits for an acknowledgement, one alone
+ * and each of several that send a batch after the other, beside the time of a bare write and
+ * fdatasync of as many bytes into a preallocated file.
  */
 #include "bench_store.h"
 #include "store/state.h"
 
 #include <fcntl.h>
 
-enum { PROFILES = 100, SAMPLES = 1000, ROUNDS = 20, ACKS = 500 };
+enum { PROFILES = 100, SAMPLES = 1000, ROUNDS = 20, ACKS = 500, CALLERS = 8 };
 
 static void move(struct profile *p, int64_t by_ns)
 {
@@ -64,35 +65,64 @@ static int by_time(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static double p99_ms(int64_t *v)
+static double p99_ms(int64_t *v, size_t n)
 {
-	qsort(v, ACKS, sizeof(*v), by_time);
-	return (double)v[ACKS * 99 / 100] * 1e-6;
+	qsort(v, n, sizeof(*v), by_time);
+	return (double)v[n * 99 / 100] * 1e-6;
 }
 
-static double acknowledge(const char *dir, struct fleet *f, uint64_t *bytes)
+struct caller {
+	struct store *s;
+	struct profile p;
+	int64_t took[ACKS];
+};
+
+static void *call(void *ctx)
 {
-	static int64_t took[ACKS];
+	struct caller *c = ctx;
+	struct err e = { 0 };
+	for (int i = 0; i < ACKS; i++) {
+		int64_t begin = clock_monotonic_ns();
+		BENCH_OK(store_append(c->s, STR(""), &c->p, (struct hash128){ 0 }, &e), &e);
+		c->took[i] = clock_monotonic_ns() - begin;
+		move(&c->p, FLEET_BATCH_NS);
+	}
+	return NULL;
+}
+
+/* The time that 99 % of all calls took at most; `rate`: samples a second of all callers. */
+static double acknowledge(
+	const char *dir, struct fleet *f, int callers, uint64_t *bytes, double *rate)
+{
+	static struct caller all[CALLERS];
+	static int64_t took[CALLERS * ACKS];
+	pthread_t threads[CALLERS];
 	struct store *s;
 	struct err e = { 0 };
 	struct store_config c;
-	struct profile p;
-	BENCH_CHECK(profile_init(&p, 64 << 20) == OK);
-	fleet_batch(f, &p, 1, FLEET_T0, 200, true);
 	store_config_default(&c);
 	c.path = dir;
 	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	BENCH_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
-	uint64_t before = log_stats_get(s->log).bytes;
-	for (int i = 0; i < ACKS; i++) {
-		int64_t begin = clock_monotonic_ns();
-		BENCH_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
-		took[i] = clock_monotonic_ns() - begin;
+	for (int i = 0; i < callers; i++) {
+		BENCH_CHECK(profile_init(&all[i].p, 64 << 20) == OK);
+		fleet_batch(f, &all[i].p, (uint32_t)i, FLEET_T0, 200, true);
+		all[i].s = s;
+		BENCH_OK(store_append(s, STR(""), &all[i].p, (struct hash128){ 0 }, &e), &e);
 	}
-	*bytes = (log_stats_get(s->log).bytes - before) / ACKS;
+	uint64_t before = log_stats_get(s->log).bytes;
+	int64_t begin = clock_monotonic_ns();
+	for (int i = 0; i < callers; i++)
+		BENCH_OK(os_thread_start(&threads[i], "call", call, &all[i], &e), &e);
+	for (int i = 0; i < callers; i++)
+		pthread_join(threads[i], NULL);
+	*rate = callers * ACKS * 200.0 / ((double)(clock_monotonic_ns() - begin) * 1e-9);
+	*bytes = (log_stats_get(s->log).bytes - before) / (uint64_t)(callers * ACKS);
 	store_close(s);
-	profile_deinit(&p);
-	return p99_ms(took);
+	for (int i = 0; i < callers; i++) {
+		memcpy(took + i * ACKS, all[i].took, sizeof(all[i].took));
+		profile_deinit(&all[i].p);
+	}
+	return p99_ms(took, (size_t)(callers * ACKS));
 }
 
 static double bare_sync(const char *dir, uint64_t bytes)
@@ -113,7 +143,7 @@ static double bare_sync(const char *dir, uint64_t bytes)
 	}
 	close(fd);
 	free(zeros);
-	return p99_ms(took);
+	return p99_ms(took, ACKS);
 }
 
 /* What one core could do at most: CRC and zstd aside, each sample's row written once. */
@@ -138,8 +168,9 @@ static double copies_per_second(void)
 int main(void)
 {
 	static struct fleet f;
-	char dir[64], sub[80], note[160];
-	uint64_t bytes;
+	char dir[64], sub[80], note[256];
+	uint64_t bytes, ignored;
+	double one_rate, all_rate;
 	fleet_init(&f);
 	bench_dir(dir);
 	snprintf(sub, sizeof(sub), "%s/a", dir);
@@ -151,9 +182,13 @@ int main(void)
 	bench_report("store.ingest_per_second_core", rate, "samples/s",
 		"memcpy of the 28-byte rows", rate / copies, note);
 	snprintf(sub, sizeof(sub), "%s/b", dir);
-	double ack = acknowledge(sub, &f, &bytes), bare = bare_sync(dir, bytes);
-	snprintf(note, sizeof(note), "one caller, batches of 200 samples, %llu bytes in the log",
-		(unsigned long long)bytes);
+	double one = acknowledge(sub, &f, 1, &bytes, &one_rate), bare = bare_sync(dir, bytes);
+	snprintf(sub, sizeof(sub), "%s/c", dir);
+	double ack = acknowledge(sub, &f, CALLERS, &ignored, &all_rate);
+	snprintf(note, sizeof(note),
+		"%d callers that send a batch of 200 samples after the other, %.0f samples/s in "
+		"all; one alone %.2f ms, %.0f samples/s; %llu bytes a batch in the log",
+		CALLERS, all_rate, one, one_rate, (unsigned long long)bytes);
 	bench_report("store.ack_p99_ms", ack, "ms", "p99 of pwrite and fdatasync of as many bytes",
 		ack / bare, note);
 	bench_clean(dir);

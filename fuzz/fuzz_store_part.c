@@ -12,10 +12,13 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define MEMORY_BYTES ((uint64_t)64 << 20)
+#define SAMPLES 200       /* enough of each stack for a total */
+#define ROWS_MERGED 10000 /* of a hostile part; there may be many in a few bytes */
 
 /* Instead of codec's. */
 uint32_t codec_crc32c(uint32_t crc, const void *bytes, size_t len)
@@ -44,7 +47,8 @@ static struct memtable *make_samples(void)
 	FUZZ_CHECK(profile_add_type(&p, &type, &head.type) == OK);
 	uint32_t head_id;
 	FUZZ_CHECK(profile_add_head(&p, &head, &head_id) == OK);
-	for (uint32_t i = 0; i < 40; i++) {
+	for (uint32_t n = 0; n < SAMPLES; n++) {
+		uint32_t i = n % 40;
 		struct profile_function f = { .name = text[i % 4] };
 		struct profile_mapping map = { .filename = text[3], .start = i % 2 };
 		struct profile_line line = { .line = i };
@@ -60,7 +64,7 @@ static struct memtable *make_samples(void)
 		FUZZ_CHECK(profile_add_labels(&p, labels, 1 + i % 2, &set) == OK);
 		FUZZ_CHECK(profile_add_stack(&p, frames, 3, &stack) == OK);
 		struct profile_sample s = { .value = 1 + i,
-			.time_ns = 1000 * i,
+			.time_ns = 50 * n,
 			.head = head_id,
 			.stack = stack,
 			.own = set };
@@ -80,10 +84,11 @@ static void make_sound_part(void)
 	struct memtable_snapshot snap;
 	struct canon c;
 	struct part_writer *w;
-	struct part_meta meta = { .order = PART_ORDER_TIME };
+	struct part_meta meta = { .order = PART_ORDER_TIME, .slice_ns = PART_SLICE_NS };
 	memtable_snapshot(m, &snap);
 	FUZZ_CHECK(canon_init(&c, &snap.tabs) == OK);
 	FUZZ_CHECK(part_writer_open(dir, 1, &snap.tabs, &c, &w, NULL) == OK);
+	FUZZ_CHECK(part_writer_total(w, snap.tabs.node_count, PART_SLICE_NS, NULL) == OK);
 	for (size_t i = 0; i < snap.row_count; i++) {
 		struct row r = { m->time_ns.v[i], m->value.v[i], 1, c.series.to[m->series.v[i]],
 			c.nodes.to[m->node.v[i]], c.sets.to[m->set.v[i]] };
@@ -114,6 +119,27 @@ static void put_file(const void *bytes, size_t len)
 	FUZZ_CHECK(pwrite(file, bytes, len, 0) == (ssize_t)len);
 }
 
+/* The rows, in slices that are not the part's, and in its own. */
+static void merge_rows(struct merge_cursor *c, const struct tabs *t, const struct tabs *merged)
+{
+	uint8_t *delta = calloc(merged->series_count + 1, 1);
+	uint8_t *keep_time = calloc(merged->set_count + 1, 1);
+	FUZZ_CHECK(delta && keep_time);
+	c->tabs = *t;
+	c->blocks = part_blocks(c->part, &c->block_count);
+	c->delta = delta;
+	c->keep_time = keep_time;
+	c->order = PART_ORDER_STACK;
+	c->slice_ns = 2000;
+	c->passes = part_meta(c->part)->slice_ns != c->slice_ns;
+	merge_cursor_begin(c);
+	enum status s = OK;
+	for (int i = 0; i < ROWS_MERGED && s == OK && !c->done; i++)
+		s = merge_cursor_next(c, NULL);
+	free(delta);
+	free(keep_time);
+}
+
 static void merge(struct part *p)
 {
 	struct tabs t;
@@ -129,6 +155,8 @@ static void merge(struct part *p)
 			FUZZ_CHECK(canon_init(&canon, &merged) == OK);
 			FUZZ_CHECK(canon.nodes.count == merged.node_count);
 			canon_deinit(&canon);
+			if (part_meta(p)->rows <= ROWS_MERGED)
+				merge_rows(&c, &t, &merged);
 		}
 		tables_deinit(&tables);
 		part_unpin(p);
@@ -188,7 +216,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n;
 	if (part_pin(p, PART_LOAD_ALL, MEMORY_BYTES, &t, NULL) == OK) {
 		part_unpin(p);
-		(void)!part_verify(p, NULL); /* column_decode(), part_blocks_parse() */
+		(void)!part_verify(
+			p, NULL); /* column_decode(), part_blocks_parse(), part_totals_parse() */
 	}
 	(void)!part_read_batches(p, &batches, &n, NULL);
 	free(batches);

@@ -69,31 +69,68 @@ struct nodes {
 	uint64_t *sums;
 };
 
-static enum status add_runs(const struct nodes *k, const struct linear *v, struct err *e)
+/* Varints of a stream, one after the other; `bad` stays set. */
+struct varints {
+	const uint8_t *at, *end;
+	bool bad;
+};
+
+static uint64_t next_long(struct varints *v)
 {
-	struct reader deltas = reader_over(k->s->p[0], k->s->len[0]);
-	struct reader lengths = reader_over(k->s->p[1], k->s->len[1]);
+	struct reader r = reader_over(v->at, (size_t)(v->end - v->at));
+	uint64_t x = reader_varint(&r);
+	v->bad |= r.failed;
+	v->at += reader_offset(&r);
+	return x;
+}
+
+static inline uint64_t next(struct varints *v)
+{
+	if (v->at < v->end && *v->at < 0x80)
+		return *v->at++;
+	return next_long(v);
+}
+
+/* The sum of a run is the difference of two sums from the block's beginning. */
+static void sum_up(const struct linear *v, size_t rows, uint32_t *out)
+{
+	static_assert((uint64_t)BLOCK_ROWS_READ_MAX * 255 <= UINT32_MAX, "sums of bytes");
+	const uint8_t *p = v->planes[0];
+	uint32_t sum = 0;
+	for (size_t i = 0; i < rows; i++)
+		out[i] = sum += p[i];
+}
+
+static enum status add_runs(
+	const struct nodes *k, const struct linear *v, uint32_t *scratch, struct err *e)
+{
+	struct varints deltas = { k->s->p[0], k->s->p[0] + k->s->len[0], false };
+	struct varints lengths = { k->s->p[1], k->s->p[1] + k->s->len[1], false };
 	uint64_t node = (uint64_t)k->c->base, unit = k->c->unit;
-	bool bytes = !v->wide && v->width == 1;
+	bool bytes = !v->wide && v->width == 1, same = !v->wide && v->width == 0;
+	uint32_t before = 0;
 	size_t at = 0;
+	if (bytes)
+		sum_up(v, k->rows, scratch);
 	while (at < k->rows) {
-		node += unit * (uint64_t)reader_zigzag(&deltas);
-		uint64_t n = reader_varint(&lengths);
-		if (deltas.failed || lengths.failed || n >= k->rows - at || node >= k->count)
-			return err_set(e, E_CORRUPT, "column %u: runs", k->c->id);
+		uint64_t u = next(&deltas), n = next(&lengths);
+		node += unit * ((u >> 1) ^ -(u & 1));
+		if (n >= k->rows - at || node >= k->count)
+			break;
 		n++;
-		if (bytes && n < 16) {
-			const uint8_t *p = v->planes[0] + at;
-			uint32_t sum = 0;
-			for (size_t i = 0; i < n; i++)
-				sum += p[i];
-			k->sums[node] += v->base * n + v->unit * sum;
+		if (bytes) {
+			uint32_t sum = scratch[at + n - 1];
+			k->sums[node] += v->base * n + v->unit * (sum - before);
+			before = sum;
+		} else if (same) {
+			k->sums[node] += v->base * n;
 		} else {
 			k->sums[node] += linear_sum(v, at, (size_t)n);
 		}
 		at += (size_t)n;
 	}
-	if (!reader_done(&deltas) || !reader_done(&lengths))
+	if (at < k->rows || deltas.bad || lengths.bad || deltas.at < deltas.end ||
+		lengths.at < lengths.end)
 		return err_set(e, E_CORRUPT, "column %u: runs", k->c->id);
 	return OK;
 }
@@ -147,7 +184,7 @@ static enum status add_nodes(
 	const struct nodes *k, const struct linear *v, struct part_rows *scratch, struct err *e)
 {
 	if (k->c->encoding == COLUMN_RUNS)
-		return add_runs(k, v, e);
+		return add_runs(k, v, scratch->node, e);
 	if (k->c->encoding == COLUMN_DICT)
 		return add_dict(k, v, scratch, e);
 	enum status s = column_decode_u32(k->c, k->s, k->rows, k->count, scratch->node, e);

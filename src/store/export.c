@@ -88,6 +88,9 @@ static void set_meta(struct exporting *x)
 	struct part_meta *m = &x->w.meta;
 	m->store_id = x->v->store->id;
 	m->order = PART_ORDER_STACK;
+	m->slice_ns = PART_SLICE_NS;
+	if (x->w.count == 1 && x->w.sources[0].from->part)
+		m->slice_ns = part_meta(x->w.sources[0].from->part)->slice_ns;
 	for (size_t i = 0; i < x->w.count; i++) {
 		const struct part *p = x->w.sources[i].from->part;
 		int64_t resolution = p ? part_meta(p)->resolution_ns : 0;

@@ -108,7 +108,44 @@ static enum status write_series(struct part_writer *w, const struct sorting *k, 
 	return OK;
 }
 
-/* A counting sort by series; then one series at a time. */
+/* Rows that are in the order of series, by slice; nothing to do when they are all of one. */
+static enum status sort_slices(const struct memtable *t, uint32_t *order, size_t n)
+{
+	if (n == 0)
+		return OK;
+	struct part_slice s = part_slice_of(t->time_ns.v[order[0]], PART_SLICE_NS);
+	size_t same = 0;
+	while (same < n && t->time_ns.v[order[same]] >= s.first_ns &&
+		t->time_ns.v[order[same]] <= s.last_ns)
+		same++;
+	if (same == n)
+		return OK;
+	CLEANUP(free_cleanup) struct radix_item *items = malloc(2 * n * sizeof(*items));
+	if (!items)
+		return E_NOMEM;
+	for (size_t i = 0; i < n; i++) {
+		int64_t first = part_slice_of(t->time_ns.v[order[i]], PART_SLICE_NS).first_ns;
+		items[i] = (struct radix_item){ (uint64_t)first ^ (uint64_t)1 << 63, order[i] };
+	}
+	radix_sort(items, items + n, n);
+	for (size_t i = 0; i < n; i++)
+		order[i] = items[i].index;
+	return OK;
+}
+
+/* The end of the rows that are of the same slice and series as the one at `from`. */
+static size_t group_end(const struct memtable *t, const uint32_t *order, size_t from, size_t n)
+{
+	uint32_t series = t->series.v[order[from]];
+	struct part_slice s = part_slice_of(t->time_ns.v[order[from]], PART_SLICE_NS);
+	size_t i = from;
+	for (; i < n && t->series.v[order[i]] == series; i++)
+		if (t->time_ns.v[order[i]] < s.first_ns || t->time_ns.v[order[i]] > s.last_ns)
+			break;
+	return i;
+}
+
+/* A counting sort by series, one by slice; then one series of a slice at a time. */
 static enum status write_rows(struct part_writer *w, const struct memtable_snapshot *m,
 	const struct canon *c, struct err *e)
 {
@@ -119,26 +156,30 @@ static enum status write_rows(struct part_writer *w, const struct memtable_snaps
 	if (!begin || !order)
 		return err_set(e, E_NOMEM, "sorting %zu rows", n);
 	const struct memtable *t = m->table;
-	size_t most = 0;
 	for (size_t i = 0; i < n; i++)
 		begin[c->series.to[t->series.v[i]] + 1]++;
-	for (uint32_t i = 0; i < series_count; i++) {
-		most = MAX(most, begin[i + 1]);
+	for (uint32_t i = 0; i < series_count; i++)
 		begin[i + 1] += begin[i];
+	for (size_t i = 0; i < n; i++)
+		order[begin[c->series.to[t->series.v[i]]]++] = (uint32_t)i;
+	if (sort_slices(t, order, n) != OK)
+		return err_set(e, E_NOMEM, "sorting %zu rows", n);
+	size_t most = 0;
+	for (size_t from = 0, to; from < n; from = to) {
+		to = group_end(t, order, from, n);
+		most = MAX(most, to - from);
 	}
 	CLEANUP(free_cleanup)
 	struct radix_item *items = malloc(MAX(most, (size_t)1) * 2 * sizeof(*items));
 	if (!items)
 		return err_set(e, E_NOMEM, "sorting %zu rows", most);
-	for (size_t i = 0; i < n; i++)
-		order[begin[c->series.to[t->series.v[i]]]++] = (uint32_t)i;
 	struct sorting k = { t, c, items };
-	size_t from = 0;
-	for (uint32_t series = 0; series < series_count; series++) {
-		enum status s = write_series(w, &k, series, order + from, begin[series] - from, e);
+	for (size_t from = 0, to; from < n; from = to) {
+		to = group_end(t, order, from, n);
+		uint32_t series = c->series.to[t->series.v[order[from]]];
+		enum status s = write_series(w, &k, series, order + from, to - from, e);
 		if (s != OK)
 			return s;
-		from = begin[series];
 	}
 	return OK;
 }
@@ -160,6 +201,7 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
 		st = err_set(e, st, "no memory for the order of a part");
 	meta.store_id = s->id;
 	meta.order = PART_ORDER_TIME;
+	meta.slice_ns = PART_SLICE_NS;
 	struct sequence_range covers = { m->first_sequence, m->last_sequence };
 	if (st == OK && !VEC_PUSH(&meta.covers, covers))
 		st = err_set(e, E_NOMEM, "a part's META");

@@ -113,6 +113,7 @@ static enum status find_resolution(const struct source *src, int64_t *out, struc
 {
 	const struct tabs *t = &src->tabs;
 	int64_t unit = part_meta(src->part)->resolution_ns;
+	int64_t slice_ns = part_meta(src->part)->slice_ns;
 	size_t n;
 	const struct part_block *blocks = part_blocks(src->part, &n);
 	CLEANUP(free_cleanup) uint8_t *traced = traced_sets(t);
@@ -127,7 +128,8 @@ static enum status find_resolution(const struct source *src, int64_t *out, struc
 			return s;
 		for (size_t j = 0; j < r.count; j++)
 			if (t->series[r.series[j]].delta && !traced[r.set[j]] &&
-				r.time_ns[j] % unit != 0) {
+				part_round_time(r.time_ns[j], unit,
+					part_slice_of(r.time_ns[j], slice_ns)) != r.time_ns[j]) {
 				*out = 0;
 				return OK;
 			}
@@ -184,6 +186,7 @@ static enum status take_rows(struct store *s, struct source *src, struct hash128
 	w.meta.store_id = s->id;
 	w.meta.level = from->level;
 	w.meta.order = from->order;
+	w.meta.slice_ns = from->slice_ns;
 	st = find_resolution(src, &w.meta.resolution_ns, e);
 	if (st != OK)
 		return st;

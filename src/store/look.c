@@ -133,6 +133,11 @@ const char *part_section_name(unsigned kind)
 		[PART_FUNCTION_COUNTS] = "FUNCTION_COUNTS",
 		[PART_FUNCTION_SERIES] = "FUNCTION_SERIES",
 		[PART_NEEDS] = "NEEDS",
+		[PART_SERIES_SET_COUNTS] = "SERIES_SET_COUNTS",
+		[PART_SERIES_SETS] = "SERIES_SETS",
+		[PART_LOCATION_COUNTS] = "LOCATION_COUNTS",
+		[PART_LOCATION_SERIES] = "LOCATION_SERIES",
+		[PART_TOTALS] = "TOTALS",
 		[PART_SAMPLES] = "SAMPLES" };
 	return kind < ARRAY_COUNT(names) && names[kind] ? names[kind] : "unknown";
 }

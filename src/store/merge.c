@@ -167,7 +167,7 @@ static uint64_t row_bytes(const struct merge_cursor *c)
 
 static enum status check_rows(const struct merging *m, struct err *e)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = (uint64_t)m->tabs.node_count * PART_TOTAL_NODE_BYTES;
 	for (size_t i = 0; i < m->count; i++) {
 		const struct merge_cursor *c = &m->cursors[i];
 		bytes += row_bytes(c);
@@ -249,7 +249,11 @@ static enum status prepare_rows(struct merging *m, struct err *e)
 		c->keep_time = m->keep_time;
 		c->resolution_ns = m->meta.resolution_ns;
 		c->order = m->meta.order;
-		c->sorted = meta->order == c->order && meta->resolution_ns == c->resolution_ns &&
+		c->slice_ns = m->meta.slice_ns;
+		c->passes = meta->slice_ns != c->slice_ns;
+		merge_cursor_begin(c);
+		c->sorted = meta->order == c->order && !c->passes &&
+			    meta->resolution_ns == c->resolution_ns &&
 			    ascends(c->nodes, c->tabs.node_count) &&
 			    ascends(c->sets, c->tabs.set_count);
 		if (!ascends(c->series, c->tabs.series_count))
@@ -426,6 +430,8 @@ static enum status write_part(struct merging *m, uint64_t id, struct err *e)
 	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
 	enum status s = part_writer_open(m->s->parts_dir, id, &m->tabs, &m->canon, &w, e);
 	if (s == OK)
+		s = part_writer_total(w, m->tabs.node_count, m->meta.slice_ns, e);
+	if (s == OK)
 		s = merge_rows(m, w, e);
 	if (s == OK)
 		s = part_writer_finish(
@@ -477,6 +483,7 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(m->s);
 	m->meta.resolution_ns = merged_resolution(m);
+	m->meta.slice_ns = PART_SLICE_NS;
 	m->meta.order = m->meta.resolution_ns < FINE_NS ? PART_ORDER_TIME : PART_ORDER_STACK;
 	merge_pace_begin(&m->pace);
 	enum status s = store_check_home(m->s, e);

@@ -23,17 +23,18 @@ size_t merge_choose(const struct merge_candidate *v, size_t n, int64_t now_ns,
 
 /* Where a row belongs in a part's order: compared word by word. */
 struct merge_key {
-	uint64_t w[3];
+	uint64_t w[4];
 };
-struct merge_key merge_key_of(const struct row *r, enum part_order order);
+/* `slice_first_ns`: of the row's slice. */
+struct merge_key merge_key_of(const struct row *r, enum part_order order, int64_t slice_first_ns);
 static inline int merge_key_compare(const struct merge_key *a, const struct merge_key *b)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		if (a->w[i] != b->w[i])
 			return a->w[i] < b->w[i] ? -1 : 1;
-	return a->w[2] < b->w[2] ? -1 : a->w[2] > b->w[2];
+	return a->w[3] < b->w[3] ? -1 : a->w[3] > b->w[3];
 }
-/* -1, 0, 1 by series, stack, time, set. */
+/* -1, 0, 1 by series, stack, time, set: of rows of one slice. */
 int merge_row_compare(const struct row *a, const struct row *b);
 
 /* The rows of one source in the order of the merged part, and in its numbers. */
@@ -41,8 +42,10 @@ struct merge_cursor {
 	struct part *part;
 	struct tabs tabs;
 	bool pinned;
-	bool sorted; /* rows come as they lie; else series by series, sorted here */
+	bool sorted; /* rows come as they lie; else series by series of a slice, sorted here */
+	bool passes; /* its slices are others: all blocks are gone through for each of ours */
 	enum part_order order;
+	int64_t slice_ns;
 	int64_t resolution_ns;
 	uint32_t *series;
 	uint32_t *nodes;
@@ -54,13 +57,23 @@ struct merge_cursor {
 	size_t next_block;
 	struct part_rows rows;
 	size_t at;
-	VEC(struct row) pending;        /* a series */
+	struct part_slice slice; /* of the row read last; with passes, of this one */
+	int64_t later_ns;        /* with passes: the least time seen that is beyond it */
+	bool any_later;
+	uint32_t pass_count;
+	uint64_t taken;   /* rows, with passes */
+	struct row ahead; /* read, and of the next series or slice */
+	bool has_ahead;
+	VEC(struct row) pending;        /* a series in a slice */
+	int64_t pending_first_ns;       /* the slice's beginning */
 	VEC(struct radix_item) sorting; /* twice as many */
 	size_t pending_at;
 	struct row head;
 	struct merge_key key; /* of head */
 	bool done;
 };
+/* When all but rows is known: before the first row. */
+void merge_cursor_begin(struct merge_cursor *c);
 /* The first row; and each next one. */
 NODISCARD enum status merge_cursor_next(struct merge_cursor *c, struct err *e);
 void merge_cursor_deinit(struct merge_cursor *c);

@@ -2,7 +2,9 @@
 /*
  * Canonical order makes merging a stream: the numbers of a source's series and nodes, translated
  * into the merged part's, still ascend. A part in the wanted order whose times need no rounding is
- * read row by row; of any other the rows of one series are gathered and sorted.
+ * read row by row; of any other the rows of one series in one slice are gathered and sorted. A part
+ * with other slices (older versions had none) is gone through once for each slice that it has rows
+ * in.
  */
 #include "store/merge.h"
 
@@ -14,43 +16,115 @@ static uint64_t biased(int64_t t)
 	return (uint64_t)t ^ (uint64_t)1 << 63;
 }
 
-struct merge_key merge_key_of(const struct row *r, enum part_order order)
+struct merge_key merge_key_of(const struct row *r, enum part_order order, int64_t slice_first_ns)
 {
+	uint64_t slice = biased(slice_first_ns), time = biased(r->time_ns);
 	if (order == PART_ORDER_STACK)
-		return (struct merge_key){ { (uint64_t)r->series << 32 | r->node,
-			biased(r->time_ns), r->set } };
-	return (struct merge_key){ { r->series, biased(r->time_ns),
-		(uint64_t)r->node << 32 | r->set } };
+		return (struct merge_key){ { slice, (uint64_t)r->series << 32 | r->node, time,
+			r->set } };
+	return (struct merge_key){ { slice, r->series, time, (uint64_t)r->node << 32 | r->set } };
 }
 
 int merge_row_compare(const struct row *a, const struct row *b)
 {
-	struct merge_key x = merge_key_of(a, PART_ORDER_STACK);
-	struct merge_key y = merge_key_of(b, PART_ORDER_STACK);
+	struct merge_key x = merge_key_of(a, PART_ORDER_STACK, 0);
+	struct merge_key y = merge_key_of(b, PART_ORDER_STACK, 0);
 	return merge_key_compare(&x, &y);
 }
 
-static int64_t round_down(int64_t t, int64_t unit)
+/* The next pass, over the next slice that has rows; false: there is none. */
+static bool next_pass(struct merge_cursor *c)
 {
-	int64_t r = t % unit;
-	return t - r - (r < 0 ? unit : 0);
+	bool more = c->passes && c->any_later;
+	if (more) {
+		c->slice = part_slice_of(c->later_ns, c->slice_ns);
+		c->any_later = false;
+		c->next_block = 0;
+		c->pass_count++;
+	}
+	return more;
+}
+
+static void see_later(struct merge_cursor *c, int64_t t)
+{
+	if (t <= c->slice.last_ns || (c->any_later && t >= c->later_ns))
+		return;
+	c->later_ns = t;
+	c->any_later = true;
+}
+
+/* Whether a pass has to look into a block. */
+static bool pass_wants(struct merge_cursor *c, const struct part_block *b)
+{
+	if (b->time_min > c->slice.last_ns)
+		see_later(c, b->time_min);
+	return b->time_min <= c->slice.last_ns && b->time_max >= c->slice.first_ns;
+}
+
+/* The next block that has rows to look at; false at the end. */
+static enum status next_block(struct merge_cursor *c, bool *more, struct err *e)
+{
+	for (;;) {
+		*more = c->next_block < c->block_count || next_pass(c);
+		if (c->pass_count > PART_PASSES_MAX)
+			return err_set(e, E_LIMIT,
+				"%s: its rows lie in more than %d slices of time",
+				part_path(c->part), PART_PASSES_MAX);
+		if (!*more && c->passes && c->taken != part_meta(c->part)->rows)
+			return err_set(e, E_CORRUPT,
+				"%s: rows outside of the bounds of their block",
+				part_path(c->part));
+		if (!*more)
+			return OK;
+		const struct part_block *b = &c->blocks[c->next_block++];
+		if (c->passes && !pass_wants(c, b))
+			continue;
+		enum status s = part_read_block(c->part, &c->tabs, b, ~0u, &c->rows, e);
+		c->at = 0;
+		return s;
+	}
+}
+
+/* The next row of all, or of those of the pass; false at the end. */
+static enum status next_index(struct merge_cursor *c, size_t *out, bool *more, struct err *e)
+{
+	for (;;) {
+		while (c->at == c->rows.count) {
+			c->at = c->rows.count = 0;
+			enum status s = next_block(c, more, e);
+			if (s != OK || !*more)
+				return s;
+		}
+		*out = c->at++;
+		*more = true;
+		int64_t t = c->rows.time_ns[*out];
+		bool here = t >= c->slice.first_ns && t <= c->slice.last_ns;
+		if (c->passes && !here) {
+			see_later(c, t);
+			continue;
+		}
+		if (!here)
+			c->slice = part_slice_of(t, c->slice_ns);
+		c->taken += c->passes;
+		return OK;
+	}
+}
+
+void merge_cursor_begin(struct merge_cursor *c)
+{
+	int64_t first = INT64_MAX;
+	for (size_t i = 0; i < c->block_count; i++)
+		first = MIN(first, c->blocks[i].time_min);
+	c->slice = part_slice_of(first, c->slice_ns);
 }
 
 /* The next row as it lies, translated; false at the end. */
 static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more, struct err *e)
 {
-	while (c->at == c->rows.count) {
-		if (c->next_block == c->block_count) {
-			*more = false;
-			return OK;
-		}
-		enum status s = part_read_block(
-			c->part, &c->tabs, &c->blocks[c->next_block++], ~0u, &c->rows, e);
-		if (s != OK)
-			return s;
-		c->at = 0;
-	}
-	size_t i = c->at++;
+	size_t i = 0;
+	enum status s = next_index(c, &i, more, e);
+	if (s != OK || !*more)
+		return s;
 	struct row r = {
 		.time_ns = c->rows.time_ns[i],
 		.value = c->rows.value[i],
@@ -60,9 +134,8 @@ static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more,
 		.set = c->sets[c->rows.set[i]],
 	};
 	if (c->resolution_ns && c->delta[r.series] && !c->keep_time[r.set])
-		r.time_ns = round_down(r.time_ns, c->resolution_ns);
+		r.time_ns = part_round_time(r.time_ns, c->resolution_ns, c->slice);
 	*out = r;
-	*more = true;
 	return OK;
 }
 
@@ -142,27 +215,23 @@ static enum status sort_series(struct merge_cursor *c)
 	return OK;
 }
 
-/* All rows of the series that begins at the current row. */
+/* All rows of one series in one slice, from the row ahead. */
 static enum status gather_series(struct merge_cursor *c, struct err *e)
 {
 	VEC_CLEAR(&c->pending);
 	c->pending_at = 0;
-	bool more;
-	struct row r;
-	for (;;) {
-		enum status s = next_raw(c, &r, &more, e);
-		if (s != OK)
-			return s;
-		if (!more)
-			break;
-		if (c->pending.len && c->pending.v[0].series != r.series) {
-			c->at--; /* the next series' first row */
-			break;
-		}
-		if (!VEC_PUSH(&c->pending, r))
+	enum status s = c->has_ahead ? OK : next_raw(c, &c->ahead, &c->has_ahead, e);
+	uint32_t series = c->ahead.series;
+	c->pending_first_ns = c->slice.first_ns;
+	while (s == OK && c->has_ahead && c->ahead.series == series &&
+		c->slice.first_ns == c->pending_first_ns) {
+		if (!VEC_PUSH(&c->pending, c->ahead))
 			return err_set(e, E_NOMEM, "merging %zu rows of a series", c->pending.len);
+		s = next_raw(c, &c->ahead, &c->has_ahead, e);
 	}
-	enum status s = sort_series(c);
+	if (s != OK)
+		return s;
+	s = sort_series(c);
 	return s == OK ? OK
 		       : err_set(e, s, "no memory to sort %zu rows of a series", c->pending.len);
 }
@@ -182,7 +251,8 @@ enum status merge_cursor_next(struct merge_cursor *c, struct err *e)
 	}
 	c->done = s == OK && !more;
 	if (more)
-		c->key = merge_key_of(&c->head, c->order);
+		c->key = merge_key_of(
+			&c->head, c->order, c->sorted ? c->slice.first_ns : c->pending_first_ns);
 	return s;
 }
 

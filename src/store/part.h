@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "store/canon.h"
 #include "store/column.h"
@@ -22,6 +23,10 @@
 #define PART_RANGES_MAX 65536
 #define PART_REPLACES_MAX 65536
 #define PART_IMPORTS_MAX 65536
+/* What parts are written with: rows of an hour lie together. */
+#define PART_SLICE_NS (3600 * NS_PER_SEC)
+/* How often a part with other slices is gone through, once for each of ours. */
+#define PART_PASSES_MAX 20000
 
 enum part_section {
 	PART_META = 1,
@@ -46,13 +51,14 @@ enum part_section {
 	PART_SERIES_SETS,
 	PART_LOCATION_COUNTS,
 	PART_LOCATION_SERIES,
+	PART_TOTALS,
 	PART_SAMPLES = 32,
 };
 #define PART_FLAG_MUST_KNOW 1u
 #define PART_FLAG_PIECEWISE 2u
 
 /* What a reader must know (NEEDS). */
-enum part_need { PART_NEED_TICKS = 1, PART_NEED_MAX = PART_NEED_TICKS };
+enum part_need { PART_NEED_TICKS = 1, PART_NEED_SLICES, PART_NEED_MAX = PART_NEED_SLICES };
 
 enum part_column {
 	ROW_SERIES = 1,
@@ -64,6 +70,7 @@ enum part_column {
 	ROW_COLUMNS, /* one more than the last */
 };
 
+/* Within a slice of time. */
 enum part_order { PART_ORDER_TIME = 1, PART_ORDER_STACK = 2 };
 
 struct sequence_range {
@@ -76,6 +83,7 @@ struct part_meta {
 	struct hash128 store_id;
 	uint32_t level;
 	enum part_order order;
+	int64_t slice_ns; /* 0: all time is one */
 	int64_t resolution_ns;
 	uint64_t rows;
 	uint64_t samples;
@@ -88,12 +96,47 @@ struct part_meta {
 };
 void part_meta_deinit(struct part_meta *m);
 
+/* The greatest multiple of `unit` that is not above `t`. */
+static inline int64_t part_round_down(int64_t t, int64_t unit)
+{
+	int64_t r = t % unit, down;
+	if (__builtin_sub_overflow(t, r < 0 ? r + unit : r, &down))
+		return t;
+	return down;
+}
+
+/* A slice: times from `first_ns`, whatever the length of slices, to `last_ns`. */
+struct part_slice {
+	int64_t first_ns;
+	int64_t last_ns; /* inclusive */
+};
+static inline struct part_slice part_slice_of(int64_t t, int64_t slice_ns)
+{
+	struct part_slice s = { INT64_MIN, INT64_MAX };
+	if (slice_ns > 0) {
+		s.first_ns = part_round_down(t, slice_ns);
+		if (__builtin_add_overflow(s.first_ns, slice_ns - 1, &s.last_ns))
+			s.last_ns = INT64_MAX;
+	}
+	return s;
+}
+/* As META says times are rounded: a time stays in its slice. */
+static inline int64_t part_round_time(int64_t t, int64_t resolution_ns, struct part_slice s)
+{
+	return MAX(part_round_down(t, resolution_ns), s.first_ns);
+}
+
 /* ---- writing ---- */
 
 struct part_writer;
 /* A file of the same id in `dir` is an error of ours. */
 NODISCARD enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
 	const struct canon *c, struct part_writer **out, struct err *e);
+/* Memory for each node of the part, of what comes next. */
+#define PART_TOTAL_NODE_BYTES (2 * sizeof(int64_t))
+/* Before the first row, of parts that last: the part shall have TOTALS, by slices. */
+NODISCARD enum status part_writer_total(
+	struct part_writer *w, uint32_t node_count, int64_t slice_ns, struct err *e);
 /* In the order of the part; numbers are canonical. */
 NODISCARD enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e);
 /* Of the file so far. */
@@ -124,6 +167,14 @@ struct part_block {
 	uint32_t node_min, node_max;
 	int64_t time_min, time_max;
 	struct column columns[ROW_COLUMNS]; /* by id; absent: CONST of the default */
+};
+
+/* What blocks[first .. + count) sum up to: the rows of `sums` are nodes and values. */
+struct part_total {
+	size_t first;
+	size_t count;
+	uint64_t samples;
+	struct part_block sums;
 };
 
 struct part_section_entry {
@@ -165,6 +216,8 @@ NODISCARD enum status part_label_ids(struct part *p, struct dictionary *d, struc
 
 /* With PART_LOAD_BLOCKS pinned. */
 const struct part_block *part_blocks(const struct part *p, size_t *count);
+/* Those with more blocks first. Several may have a block in common. */
+const struct part_total *part_totals(const struct part *p, size_t *count);
 
 /* Rows of one block, unpacked; memory is used again by the next read. */
 struct part_rows {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A row whose set and node were in the row of the same series before adds nothing: one look at an
- * array. Pairs that come again (a part whose rows are in slices of time) are sorted out at the end.
- * Stacks become locations at the end as well: each node of a series is walked up from once.
+ * array. Pairs that come again (rows are in slices of time, and in each a series may come again)
+ * are sorted out when there are many, and at the end: they are ascending stretches, which are
+ * merged. Stacks become locations at the end as well: each node of a series is walked up from once.
  */
 #include "store/part_index.h"
 
@@ -22,6 +23,73 @@ void part_lists_deinit(struct part_lists *l)
 	free(l->counts);
 	free(l->items);
 	*l = (struct part_lists){ 0 };
+}
+
+/* The end of the ascending stretch that begins at `from`. */
+static size_t stretch(const uint64_t *v, size_t from, size_t n)
+{
+	size_t i = from + 1;
+	while (i < n && v[i - 1] < v[i])
+		i++;
+	return MIN(i, n);
+}
+
+/* Two ascending stretches as one, each number once; returns how many. */
+static size_t merge_stretches(const uint64_t *a, const uint64_t *a_end, const uint64_t *b,
+	const uint64_t *b_end, uint64_t *to)
+{
+	uint64_t *begin = to;
+	while (a < a_end && b < b_end) {
+		uint64_t x = *a, y = *b;
+		*to++ = MIN(x, y);
+		a += x <= y;
+		b += y <= x;
+	}
+	for (; a < a_end; a++)
+		*to++ = *a;
+	for (; b < b_end; b++)
+		*to++ = *b;
+	return (size_t)(to - begin);
+}
+
+/* Ascending, each once. */
+static enum status sort_pairs(uint64_t *v, size_t *count)
+{
+	size_t n = *count;
+	if (n == 0 || stretch(v, 0, n) == n)
+		return OK;
+	CLEANUP(free_cleanup) uint64_t *scratch = malloc(n * sizeof(*scratch));
+	if (!scratch)
+		return E_NOMEM;
+	uint64_t *from = v, *to = scratch;
+	while (stretch(from, 0, n) < n) {
+		size_t kept = 0;
+		for (size_t i = 0; i < n;) {
+			size_t middle = stretch(from, i, n);
+			size_t end = middle < n ? stretch(from, middle, n) : n;
+			kept += merge_stretches(
+				from + i, from + middle, from + middle, from + end, to + kept);
+			i = end;
+		}
+		uint64_t *t = from;
+		from = to;
+		to = t;
+		n = kept;
+	}
+	if (from != v)
+		memcpy(v, from, n * sizeof(*v));
+	*count = n;
+	return OK;
+}
+
+/* Room for one more pair, by sorting out those that came again; *none: there are too many. */
+static enum status make_room(uint64_t *v, size_t *count, bool *none)
+{
+	if (*count < PART_INDEX_PAIRS_MAX)
+		return OK;
+	enum status s = sort_pairs(v, count);
+	*none = *count > PART_INDEX_PAIRS_MAX / 4 * 3;
+	return s;
 }
 
 /* NULL: no memory. */
@@ -44,39 +112,17 @@ enum status part_index_row(struct part_index *x, uint32_t series, uint32_t node,
 		return E_NOMEM;
 	if (n && *n != series + 1) {
 		*n = series + 1;
-		x->no_nodes = x->nodes.len >= PART_INDEX_PAIRS_MAX;
-		if (!VEC_PUSH(&x->nodes, (uint64_t)series << 32 | node))
+		if (make_room(x->nodes.v, &x->nodes.len, &x->no_nodes) != OK ||
+			!VEC_PUSH(&x->nodes, (uint64_t)series << 32 | node))
 			return E_NOMEM;
 	}
 	if (s && *s != series + 1) {
 		*s = series + 1;
-		x->no_sets = x->sets.len >= PART_INDEX_PAIRS_MAX;
-		if (!VEC_PUSH(&x->sets, (uint64_t)series << 32 | set))
+		if (make_room(x->sets.v, &x->sets.len, &x->no_sets) != OK ||
+			!VEC_PUSH(&x->sets, (uint64_t)series << 32 | set))
 			return E_NOMEM;
 	}
 	return OK;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* Ascending, each once; returns how many. */
-static size_t sort_pairs(uint64_t *v, size_t n)
-{
-	bool sorted = true;
-	for (size_t i = 1; i < n && sorted; i++)
-		sorted = v[i - 1] < v[i];
-	if (sorted)
-		return n;
-	qsort(v, n, sizeof(*v), by_number);
-	size_t kept = 0;
-	for (size_t i = 0; i < n; i++)
-		if (!kept || v[kept - 1] != v[i])
-			v[kept++] = v[i];
-	return kept;
 }
 
 /* Sorted pairs (key, item) as lists. */
@@ -104,8 +150,8 @@ enum status part_index_sets(struct part_index *x, uint32_t series_count, struct 
 	*out = (struct part_lists){ 0 };
 	if (x->no_sets)
 		return OK;
-	x->sets.len = sort_pairs(x->sets.v, x->sets.len);
-	return make_lists(x->sets.v, x->sets.len, series_count, out);
+	enum status s = sort_pairs(x->sets.v, &x->sets.len);
+	return s == OK ? make_lists(x->sets.v, x->sets.len, series_count, out) : s;
 }
 
 struct walking {
@@ -133,7 +179,9 @@ enum status part_index_locations(
 	w.location = calloc((size_t)t->location_count + 1, sizeof(*w.location));
 	if (!w.node || !w.location)
 		return E_NOMEM;
-	x->nodes.len = sort_pairs(x->nodes.v, x->nodes.len);
+	enum status s = sort_pairs(x->nodes.v, &x->nodes.len);
+	if (s != OK)
+		return s;
 	for (size_t i = 0; i < x->nodes.len; i++) {
 		uint32_t series = (uint32_t)(x->nodes.v[i] >> 32);
 		for (uint32_t n = (uint32_t)x->nodes.v[i]; n && w.node[n] != series + 1;
@@ -149,6 +197,6 @@ enum status part_index_locations(
 		if (w.pairs.len > most)
 			return OK;
 	}
-	size_t n = sort_pairs(w.pairs.v, w.pairs.len);
-	return make_lists(w.pairs.v, n, t->location_count, out);
+	s = sort_pairs(w.pairs.v, &w.pairs.len);
+	return s == OK ? make_lists(w.pairs.v, w.pairs.len, t->location_count, out) : s;
 }

@@ -58,8 +58,8 @@ static enum status parse_toc(struct part *p, struct str toc, struct err *e)
 				return err_set(e, E_CORRUPT,
 					"%s: the table of contents names section %u twice", p->path,
 					x.kind);
-		bool known = (x.kind >= PART_META && x.kind <= PART_LOCATION_SERIES) ||
-			     x.kind == PART_SAMPLES;
+		bool known =
+			(x.kind >= PART_META && x.kind <= PART_TOTALS) || x.kind == PART_SAMPLES;
 		if (!known && (x.flags & PART_FLAG_MUST_KNOW))
 			return err_set(e, E_UNSUPPORTED,
 				"%s: section %u was written by a newer firn, and must be known",
@@ -205,6 +205,9 @@ static enum status parse_field(uint64_t tag, struct reader r, struct part_meta *
 		return parse_replaces(r, m);
 	case 13:
 		return parse_imports(r, m);
+	case 14:
+		m->slice_ns = (int64_t)reader_varint(&r);
+		return r.failed || m->slice_ns < 0 ? E_CORRUPT : OK;
 	default:
 		break;
 	}
@@ -349,6 +352,12 @@ const struct part_block *part_blocks(const struct part *p, size_t *count)
 	return p->blocks;
 }
 
+const struct part_total *part_totals(const struct part *p, size_t *count)
+{
+	*count = p->total_count;
+	return p->totals;
+}
+
 /* What the missing groups may take: their bytes on disk, unpacked by a generous factor. */
 static uint64_t missing_bytes(const struct part *p, unsigned groups)
 {
@@ -368,7 +377,8 @@ static uint64_t missing_bytes(const struct part *p, unsigned groups)
 		[PART_SERIES_SET_COUNTS] = 32,
 		[PART_SERIES_SETS] = 32,
 		[PART_LOCATION_COUNTS] = 32,
-		[PART_LOCATION_SERIES] = 32 };
+		[PART_LOCATION_SERIES] = 32,
+		[PART_TOTALS] = 16 };
 	uint64_t n = 0;
 	for (size_t i = 0; i < p->section_count; i++) {
 		unsigned kind = p->sections[i].kind;

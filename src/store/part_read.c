@@ -21,15 +21,9 @@ static uint32_t u32_of(struct reader *r)
 	return (uint32_t)v;
 }
 
-static enum status parse_block(struct reader *r, struct part_block *b, struct err *e)
+/* The headers of a block's columns, after their number. */
+static enum status parse_columns(struct reader *r, struct part_block *b, struct err *e)
 {
-	*b = (struct part_block){ .rows = u32_of(r) };
-	b->series_min = u32_of(r);
-	b->series_max = b->series_min + u32_of(r);
-	b->time_min = reader_zigzag(r);
-	b->time_max = (int64_t)((uint64_t)b->time_min + reader_varint(r));
-	b->node_min = u32_of(r);
-	b->node_max = b->node_min + u32_of(r);
 	uint64_t columns = reader_varint(r);
 	if (r->failed || b->rows == 0 || b->rows > BLOCK_ROWS_READ_MAX ||
 		columns > COLUMN_COUNT_MAX)
@@ -49,6 +43,18 @@ static enum status parse_block(struct reader *r, struct part_block *b, struct er
 	return OK;
 }
 
+static enum status parse_block(struct reader *r, struct part_block *b, struct err *e)
+{
+	*b = (struct part_block){ .rows = u32_of(r) };
+	b->series_min = u32_of(r);
+	b->series_max = b->series_min + u32_of(r);
+	b->time_min = reader_zigzag(r);
+	b->time_max = (int64_t)((uint64_t)b->time_min + reader_varint(r));
+	b->node_min = u32_of(r);
+	b->node_max = b->node_min + u32_of(r);
+	return parse_columns(r, b, e);
+}
+
 enum status part_blocks_parse(
 	struct str bytes, struct part_block **out, size_t *out_count, struct err *e)
 {
@@ -66,6 +72,44 @@ enum status part_blocks_parse(
 			return s;
 	}
 	*out = STEAL_PTR(blocks);
+	*out_count = n;
+	return OK;
+}
+
+static enum status parse_total(
+	struct reader *r, size_t block_count, struct part_total *t, struct err *e)
+{
+	uint64_t first = reader_varint(r), count = reader_varint(r);
+	*t = (struct part_total){ .samples = reader_varint(r) };
+	t->sums.rows = u32_of(r);
+	t->sums.node_min = u32_of(r);
+	t->sums.node_max = t->sums.node_min + u32_of(r);
+	if (r->failed || count == 0 || first > block_count || count > block_count - first)
+		return err_set(e, E_CORRUPT, "blocks %llu and %llu more of %zu at +%zu",
+			(unsigned long long)first, (unsigned long long)count, block_count,
+			reader_offset(r));
+	t->first = (size_t)first;
+	t->count = (size_t)count;
+	return parse_columns(r, &t->sums, e);
+}
+
+enum status part_totals_parse(struct str bytes, size_t block_count, struct part_total **out,
+	size_t *out_count, struct err *e)
+{
+	struct reader r = reader_over(bytes.p, bytes.len);
+	uint64_t n = reader_varint(&r);
+	if (r.failed || n > BLOCKS_MAX || n > bytes.len / BLOCK_BYTES_MIN + 1)
+		return err_set(e, E_CORRUPT, "%llu totals", (unsigned long long)n);
+	CLEANUP(free_cleanup)
+	struct part_total *totals = calloc(MAX(n, (uint64_t)1), sizeof(*totals));
+	if (!totals)
+		return err_set(e, E_NOMEM, "%llu totals", (unsigned long long)n);
+	for (uint64_t i = 0; i < n; i++) {
+		enum status s = parse_total(&r, block_count, &totals[i], e);
+		if (s != OK)
+			return s;
+	}
+	*out = STEAL_PTR(totals);
 	*out_count = n;
 	return OK;
 }
@@ -271,6 +315,37 @@ static enum status verify_blocks(struct part *p, const struct tabs *t, struct er
 	return OK;
 }
 
+static enum status verify_totals(struct part *p, const struct tabs *t, struct err *e)
+{
+	CLEANUP(part_rows_deinit) struct part_rows rows;
+	CLEANUP(free_cleanup) int64_t *want = calloc(MAX(t->node_count, 1u), sizeof(*want));
+	CLEANUP(free_cleanup) int64_t *got = calloc(MAX(t->node_count, 1u), sizeof(*got));
+	size_t n, block_count;
+	const struct part_total *totals = part_totals(p, &n);
+	const struct part_block *blocks = part_blocks(p, &block_count);
+	part_rows_init(&rows);
+	if (!want || !got)
+		return err_set(e, E_NOMEM, "%s: totals of %u stacks", p->path, t->node_count);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t samples = 0, ignored = 0;
+		memset(want, 0, t->node_count * sizeof(*want));
+		memset(got, 0, t->node_count * sizeof(*got));
+		enum status s = part_sum_block(p, t, &totals[i].sums, &rows, got, &ignored, e);
+		for (size_t k = 0; k < totals[i].count && s == OK; k++)
+			s = part_sum_block(
+				p, t, &blocks[totals[i].first + k], &rows, want, &samples, e);
+		if (s != OK)
+			return s;
+		if (samples != totals[i].samples ||
+			memcmp(want, got, t->node_count * sizeof(*got)) != 0)
+			return err_set(e, E_CORRUPT,
+				"%s: the total of blocks %zu to %zu is not what their rows sum up "
+				"to",
+				p->path, totals[i].first, totals[i].first + totals[i].count - 1);
+	}
+	return OK;
+}
+
 static enum status verify_sections(struct part *p, struct err *e)
 {
 	for (size_t i = 0; i < p->section_count; i++) {
@@ -301,6 +376,8 @@ static enum status verify(struct part *p, uint64_t limit_bytes, bool batches_too
 	size_t n;
 	if (s == OK)
 		s = verify_blocks(p, &t, e);
+	if (s == OK)
+		s = verify_totals(p, &t, e);
 	if (s == OK && batches_too)
 		s = part_read_batches(p, &batches, &n, e);
 	free(batches);

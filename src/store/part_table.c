@@ -438,6 +438,18 @@ static enum status load_blocks(struct part *p, struct group *g, struct err *e)
 		return err_prefix(e, s, "%s: index of blocks", p->path);
 	g->memory[g->count++] = p->blocks;
 	g->bytes += p->block_count * sizeof(*p->blocks);
+	p->totals = NULL;
+	p->total_count = 0;
+	if (!part_section_has(p, PART_TOTALS))
+		return OK;
+	buf_clear(&b);
+	s = part_section_read(p, PART_TOTALS, &b, e);
+	if (s == OK)
+		s = part_totals_parse(buf_view(&b), p->block_count, &p->totals, &p->total_count, e);
+	if (s != OK)
+		return err_prefix(e, s, "%s: totals", p->path);
+	g->memory[g->count++] = p->totals;
+	g->bytes += p->total_count * sizeof(*p->totals);
 	return OK;
 }
 

@@ -33,6 +33,8 @@ struct part {
 	struct label_ids *ids; /* of label_strings, while they are loaded; may be NULL */
 	struct part_block *blocks;
 	size_t block_count;
+	struct part_total *totals;
+	size_t total_count;
 };
 
 /* The bytes of a section, checked; E_CORRUPT when it is not there. */
@@ -66,3 +68,6 @@ void *part_group_alloc(struct group *g, size_t count, size_t size);
 NODISCARD enum status part_load_group(struct part *p, unsigned group, struct err *e);
 NODISCARD enum status part_blocks_parse(
 	struct str bytes, struct part_block **out, size_t *out_count, struct err *e);
+/* Of a part of so many blocks. */
+NODISCARD enum status part_totals_parse(struct str bytes, size_t block_count,
+	struct part_total **out, size_t *out_count, struct err *e);

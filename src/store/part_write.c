@@ -16,6 +16,10 @@
 
 #define SECTION_BYTES_MAX ((size_t)4 << 30)
 #define HEADER_BYTES 32
+/* A stretch of fewer rows is not worth a block that ends with it. */
+#define STRETCH_ROWS_MIN 16384
+/* A total has at most one row for so many that it stands for. */
+#define TOTAL_GAIN_MIN 4
 /* An index of locations may have so many pairs, and one more for each 8 rows. */
 #define INDEX_PAIRS_MIN 16384
 /* Tables of merged parts stay for long: an eighth less of the trie for a little of the background's
@@ -26,6 +30,13 @@ struct series_span {
 	int64_t first_ns;
 	int64_t last_ns;
 	uint64_t rows;
+};
+
+/* What rows since `first_block` sum up to, by node. */
+struct total {
+	int64_t *sums;
+	uint64_t first_block;
+	uint64_t rows, samples;
 };
 
 struct part_writer {
@@ -54,6 +65,15 @@ struct part_writer {
 	int64_t *values; /* one column of a table at hand */
 	size_t values_cap;
 	struct part_index index;
+	/* TOTALS: of the stretch at hand, and of all */
+	uint32_t node_count; /* 0: none are kept */
+	int64_t slice_ns;
+	struct part_slice slice; /* of the last row */
+	uint32_t *kinds;         /* by series: equal for those of one tenant and type */
+	uint32_t kind;
+	struct total stretch, whole;
+	struct buf totals, total_of_all; /* entries */
+	uint64_t total_count;
 };
 
 void part_meta_deinit(struct part_meta *m)
@@ -75,11 +95,25 @@ static enum status write_header(struct part_writer *w, struct err *e)
 {
 	uint8_t h[HEADER_BYTES] = "FIRNPART";
 	h[8] = 1;  /* major */
-	h[10] = 1; /* minor */
+	h[10] = 2; /* minor */
 	memcpy(h + 16, &w->id, 8);
 	uint32_t crc = codec_crc32c(0, h, HEADER_BYTES - 4);
 	memcpy(h + HEADER_BYTES - 4, &crc, 4);
 	return write_bytes(w, str_make(h, sizeof(h)), e);
+}
+
+static bool same_kind(const struct tab_series *a, const struct tab_series *b)
+{
+	return a->tenant == b->tenant && memcmp(a->type, b->type, sizeof(a->type)) == 0 &&
+	       a->delta == b->delta;
+}
+
+/* Series of one tenant and type follow each other in canonical order. */
+static void take_kinds(struct part_writer *w, const struct tabs *t, const struct canon *c)
+{
+	for (uint32_t i = 1; i < t->series_count; i++)
+		w->kinds[i] = w->kinds[i - 1] + !same_kind(&t->series[c->series.order[i - 1]],
+							&t->series[c->series.order[i]]);
 }
 
 static void take_periods(struct part_writer *w, const struct tabs *t, const struct canon *c)
@@ -110,13 +144,18 @@ enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
 	buf_init(&w->toc, SECTION_BYTES_MAX);
 	w->spans = calloc(MAX(t->series_count, 1u), sizeof(*w->spans));
 	w->periods_ns = calloc(MAX(t->series_count, 1u), sizeof(*w->periods_ns));
-	bool ok = w->spans && w->periods_ns;
+	w->kinds = calloc(MAX(t->series_count, 1u), sizeof(*w->kinds));
+	buf_init(&w->totals, SECTION_BYTES_MAX);
+	buf_init(&w->total_of_all, SECTION_BYTES_MAX);
+	bool ok = w->spans && w->periods_ns && w->kinds;
 	for (int i = ROW_SERIES; i < ROW_COLUMNS; i++) {
 		w->rows_of[i] = malloc(BLOCK_ROWS_MAX * sizeof(int64_t));
 		ok &= w->rows_of[i] != NULL;
 	}
-	if (ok)
+	if (ok) {
 		take_periods(w, t, c);
+		take_kinds(w, t, c);
+	}
 	unsigned long long name = id;
 	enum status s = ok ? OK : err_set(e, E_NOMEM, "a part's writer");
 	if (s == OK)
@@ -154,6 +193,11 @@ void part_writer_close(struct part_writer *w)
 		free(w->rows_of[i]);
 	free(w->spans);
 	free(w->periods_ns);
+	free(w->kinds);
+	free(w->stretch.sums);
+	free(w->whole.sums);
+	buf_deinit(&w->totals);
+	buf_deinit(&w->total_of_all);
 	free(w->values);
 	part_index_deinit(&w->index);
 	free(w);
@@ -252,9 +296,125 @@ static enum status flush_block(struct part_writer *w, struct err *e)
 	return write_bytes(w, buf_view(&w->data), e);
 }
 
+/* ---- totals ---- */
+
+enum status part_writer_total(
+	struct part_writer *w, uint32_t node_count, int64_t slice_ns, struct err *e)
+{
+	assert(w->rows == 0);
+	w->slice_ns = slice_ns;
+	w->stretch.sums = calloc(MAX(node_count, 1u), sizeof(int64_t));
+	w->whole.sums = calloc(MAX(node_count, 1u), sizeof(int64_t));
+	if (!w->stretch.sums || !w->whole.sums)
+		return err_set(e, E_NOMEM, "totals of %u stacks", node_count);
+	w->node_count = node_count;
+	return OK;
+}
+
+/* An entry for the blocks since t->first_block, if it is much less to read than they are. */
+static enum status encode_total(
+	struct part_writer *w, const struct total *t, struct buf *out, struct err *e)
+{
+	size_t n = 0;
+	for (uint32_t i = 0; i < w->node_count; i++)
+		n += t->sums[i] != 0;
+	if (n == 0 || n > BLOCK_ROWS_READ_MAX || n > t->rows / TOTAL_GAIN_MIN)
+		return OK;
+	CLEANUP(free_cleanup) int64_t *nodes = malloc(2 * n * sizeof(*nodes));
+	if (!nodes)
+		return err_set(e, E_NOMEM, "totals of %zu stacks", n);
+	int64_t *values = nodes + n;
+	n = 0;
+	for (uint32_t i = 0; i < w->node_count; i++) {
+		if (t->sums[i] == 0)
+			continue;
+		nodes[n] = i;
+		values[n++] = t->sums[i];
+	}
+	struct column c[2];
+	buf_clear(&w->data);
+	enum status s =
+		column_encode(&w->columns, ROW_NODE, nodes, n, COLUMN_PLAIN, &w->data, &c[0]);
+	if (s == OK)
+		s = column_encode(&w->columns, ROW_VALUE, values, n, COLUMN_PLAIN, &w->data, &c[1]);
+	buf_varint(out, t->first_block);
+	buf_varint(out, w->block_count - t->first_block);
+	buf_varint(out, t->samples);
+	buf_varint(out, n);
+	buf_varint(out, (uint64_t)nodes[0]);
+	buf_varint(out, (uint64_t)(nodes[n - 1] - nodes[0]));
+	buf_varint(out, ARRAY_COUNT(c));
+	for (size_t i = 0; i < ARRAY_COUNT(c); i++) {
+		c[i].offset += w->at;
+		column_write_header(out, &c[i]);
+	}
+	if (s == OK)
+		s = buf_status(out);
+	if (s != OK)
+		return err_set(e, s, "encoding totals of %zu stacks", n);
+	w->total_count++;
+	return write_bytes(w, buf_view(&w->data), e);
+}
+
+/* The stretch's rows are all in blocks: its total, if not that of the whole, and a new stretch. */
+static enum status end_stretch(struct part_writer *w, bool ending, struct err *e)
+{
+	struct total *t = &w->stretch;
+	enum status s = OK;
+	if (t->rows < w->rows || !ending)
+		s = encode_total(w, t, &w->totals, e);
+	for (uint32_t i = 0; i < w->node_count; i++)
+		w->whole.sums[i] = (int64_t)((uint64_t)w->whole.sums[i] + (uint64_t)t->sums[i]);
+	memset(t->sums, 0, w->node_count * sizeof(*t->sums));
+	w->whole.rows += t->rows;
+	w->whole.samples += t->samples;
+	t->rows = t->samples = 0;
+	t->first_block = w->block_count;
+	return s;
+}
+
+/* A stretch ends where a slice of time or the series of a type do, unless it is short. */
+static enum status begin_row(struct part_writer *w, const struct row *row, struct err *e)
+{
+	if (!w->node_count)
+		return OK;
+	bool here = row->time_ns >= w->slice.first_ns && row->time_ns <= w->slice.last_ns;
+	if (w->rows && here && w->kinds[row->series] == w->kind)
+		return OK;
+	w->slice = part_slice_of(row->time_ns, w->slice_ns);
+	w->kind = w->kinds[row->series];
+	if (w->stretch.rows < STRETCH_ROWS_MIN)
+		return OK;
+	enum status s = flush_block(w, e);
+	return s == OK ? end_stretch(w, false, e) : s;
+}
+
+static void add_to_stretch(struct part_writer *w, const struct row *row)
+{
+	struct total *t = &w->stretch;
+	if (!w->node_count)
+		return;
+	assert(row->node < w->node_count);
+	t->rows++;
+	t->samples += (uint64_t)row->count;
+	t->sums[row->node] = (int64_t)((uint64_t)t->sums[row->node] + (uint64_t)row->value);
+}
+
+/* Behind the last block. */
+static enum status end_totals(struct part_writer *w, struct err *e)
+{
+	if (!w->node_count || !w->rows)
+		return OK;
+	enum status s = end_stretch(w, true, e);
+	return s == OK ? encode_total(w, &w->whole, &w->total_of_all, e) : s;
+}
+
 enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e)
 {
 	assert(row->series < w->series_count);
+	enum status s = begin_row(w, row, e);
+	if (s != OK)
+		return s;
 	struct series_span *span = &w->spans[row->series];
 	if (span->rows++ == 0)
 		span->first_ns = span->last_ns = row->time_ns;
@@ -264,7 +424,8 @@ enum status part_writer_row(struct part_writer *w, const struct row *row, struct
 	w->last_ns = MAX(w->last_ns, row->time_ns);
 	w->rows++;
 	w->samples += (uint64_t)row->count;
-	enum status s = part_index_row(&w->index, row->series, row->node, row->set);
+	add_to_stretch(w, row);
+	s = part_index_row(&w->index, row->series, row->node, row->set);
 	if (s != OK)
 		return err_set(e, s, "the index of a part");
 	size_t i = w->block_rows++;
@@ -573,6 +734,21 @@ static enum status write_blocks(struct part_writer *w, struct err *e)
 	return add_section(w, PART_BLOCKS, buf_view(&out), e);
 }
 
+static enum status write_totals(struct part_writer *w, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, SECTION_BYTES_MAX);
+	if (w->total_count == 0)
+		return OK;
+	buf_varint(&out, w->total_count);
+	buf_str(&out, buf_view(&w->total_of_all));
+	buf_str(&out, buf_view(&w->totals));
+	enum status s = buf_status(&out);
+	if (s != OK)
+		return err_set(e, s, "%llu totals", (unsigned long long)w->total_count);
+	return add_section(w, PART_TOTALS, buf_view(&out), e);
+}
+
 /* ---- META and the end ---- */
 
 static void meta_number(struct buf *out, unsigned tag, uint64_t v)
@@ -631,16 +807,23 @@ static enum status write_meta(struct part_writer *w, const struct part_meta *m, 
 	buf_put(&list, m->imports.v, m->imports.len * sizeof(*m->imports.v));
 	if (list.len)
 		meta_bytes(&out, 13, &list);
+	if (m->slice_ns)
+		meta_number(&out, 14, (uint64_t)m->slice_ns);
 	enum status s = buf_status(&out);
 	if (s != OK)
 		return err_set(e, s, "encoding a part's META");
 	return add_section(w, PART_META, buf_view(&out), e);
 }
 
-static enum status write_needs(struct part_writer *w, struct err *e)
+static enum status write_needs(struct part_writer *w, const struct part_meta *m, struct err *e)
 {
-	static const uint8_t ticks = PART_NEED_TICKS;
-	return w->needs_ticks ? add_section(w, PART_NEEDS, str_make(&ticks, 1), e) : OK;
+	uint8_t needs[PART_NEED_MAX];
+	size_t n = 0;
+	if (w->needs_ticks)
+		needs[n++] = PART_NEED_TICKS;
+	if (m->slice_ns)
+		needs[n++] = PART_NEED_SLICES;
+	return n ? add_section(w, PART_NEEDS, str_make(needs, n), e) : OK;
 }
 
 static enum status write_end(struct part_writer *w, uint64_t samples_end, struct err *e)
@@ -691,6 +874,8 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 	struct part_meta *meta, const struct batch_seen *batches, size_t batch_count, struct err *e)
 {
 	enum status s = flush_block(w, e);
+	if (s == OK)
+		s = end_totals(w, e);
 	uint64_t samples_end = w->at;
 	meta->id = w->id;
 	meta->rows = w->rows;
@@ -706,7 +891,9 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 	if (s == OK)
 		s = write_blocks(w, e);
 	if (s == OK)
-		s = write_needs(w, e);
+		s = write_totals(w, e);
+	if (s == OK)
+		s = write_needs(w, meta, e);
 	if (s == OK)
 		s = write_meta(w, meta, e);
 	if (s == OK)

@@ -4,7 +4,7 @@
  * writes them in the numbers of the new tables. As numbers of a part ascend in canonical order, and
  * those of any subset of its elements ascend likewise, rows come out of one source as they went in;
  * only what a change of times or labels can bring out of order is gathered and sorted: the rows of
- * one stack of one series, or of one series.
+ * one stack of one series, or of one series, in a slice of time.
  *
  * Taking the place of the old part is as in merge.c: the new part is durable and says that it
  * replaces the old one before that goes.
@@ -68,12 +68,51 @@ static bool canceled(const struct rewrite *w)
 	return w->cancel && w->cancel(w->cancel_ctx);
 }
 
+/* A source with other slices than the new part: its blocks are gone through once for each slice. */
+static bool in_passes(const struct rewrite *w, const struct rewrite_source *src)
+{
+	return src->writing && src->from->part &&
+	       part_meta(src->from->part)->slice_ns != w->meta.slice_ns;
+}
+
+/* The least time seen that is beyond the pass. */
+static void see_later(struct rewrite_source *src, int64_t t)
+{
+	if (t <= src->pass.last_ns || (src->any_later && t >= src->later_ns))
+		return;
+	src->later_ns = t;
+	src->any_later = true;
+}
+
+/* Whether a row belongs to the pass. */
+static bool in_pass(struct rewrite *w, struct rewrite_source *src, int64_t t)
+{
+	if (!in_passes(w, src) || (t >= src->pass.first_ns && t <= src->pass.last_ns))
+		return true;
+	see_later(src, t);
+	return false;
+}
+
+static bool next_pass(const struct rewrite *w, struct rewrite_source *src)
+{
+	if (!in_passes(w, src) || !src->any_later)
+		return false;
+	src->pass = part_slice_of(src->later_ns, w->meta.slice_ns);
+	src->any_later = false;
+	src->next_block = 0;
+	src->pass_count++;
+	return src->block_count > 0;
+}
+
 /* The next block of a part in `block`; false at the end. */
 static enum status next_block(
 	struct rewrite *w, struct rewrite_source *src, bool *more, struct err *e)
 {
 	struct part *p = src->from->part;
-	*more = src->next_block < src->block_count;
+	*more = src->next_block < src->block_count || next_pass(w, src);
+	if (src->pass_count > PART_PASSES_MAX)
+		return err_set(e, E_LIMIT, "%s: its rows lie in more than %d slices of time",
+			part_path(p), PART_PASSES_MAX);
 	if (!*more)
 		return OK;
 	if (src->next_block % CANCEL_CHECK_BLOCKS == 0 && canceled(w))
@@ -121,7 +160,7 @@ static void look_at(struct rewrite_source *src, const struct row *r)
 		src->left_samples += (uint64_t)r->count;
 		return;
 	}
-	src->rows++;
+	src->first_ns = src->rows++ ? MIN(src->first_ns, r->time_ns) : r->time_ns;
 	src->samples += (uint64_t)r->count;
 	src->used_series[r->series] = 1;
 	src->used_nodes[r->node] = 1;
@@ -171,22 +210,37 @@ enum status rewrite_look(struct rewrite *w, struct err *e)
 
 /* ---- the second pass ---- */
 
-static int64_t round_down(int64_t t, int64_t unit)
+/* The row's slice becomes the source's. */
+static void translate(const struct rewrite *w, struct rewrite_source *src, struct row *r)
 {
-	int64_t r = t % unit;
-	return t - r - (r < 0 ? unit : 0);
-}
-
-static void translate(const struct rewrite *w, const struct rewrite_source *src, struct row *r)
-{
+	if (r->time_ns < src->slice.first_ns || r->time_ns > src->slice.last_ns)
+		src->slice = part_slice_of(r->time_ns, w->meta.slice_ns);
 	r->series = src->series[r->series];
 	r->node = src->nodes[r->node];
 	r->set = src->sets[r->set];
 	if (w->resolution_ns && w->delta[r->series] && !w->keep_time[r->set])
-		r->time_ns = round_down(r->time_ns, w->resolution_ns);
+		r->time_ns = part_round_time(r->time_ns, w->resolution_ns, src->slice);
 }
 
-/* A memtable's taken rows by new series: a counting sort. */
+static enum status order_slices(const struct rewrite *w, struct rewrite_source *src, size_t n)
+{
+	const struct memtable *m = src->from->mem.table;
+	CLEANUP(free_cleanup)
+	struct radix_item *items = malloc(MAX(n, (size_t)1) * 2 * sizeof(*items));
+	if (!items)
+		return E_NOMEM;
+	for (size_t i = 0; i < n; i++) {
+		int64_t t = m->time_ns.v[src->order[i]];
+		t = part_slice_of(t, w->meta.slice_ns).first_ns;
+		items[i] = (struct radix_item){ (uint64_t)t ^ (uint64_t)1 << 63, src->order[i] };
+	}
+	radix_sort(items, items + n, n);
+	for (size_t i = 0; i < n; i++)
+		src->order[i] = items[i].index;
+	return OK;
+}
+
+/* A memtable's taken rows by slice and new series: a counting sort by series, then one by slice. */
 static enum status order_memtable(const struct rewrite *w, struct rewrite_source *src)
 {
 	size_t n = src->from->mem.row_count, taken_rows = 0;
@@ -211,7 +265,7 @@ static enum status order_memtable(const struct rewrite *w, struct rewrite_source
 			begin[i + 1] += begin[i];
 	}
 	assert(taken_rows == src->rows);
-	return OK;
+	return order_slices(w, src, taken_rows);
 }
 
 /* The next taken row in `head`. */
@@ -235,7 +289,9 @@ static enum status advance(struct rewrite *w, struct rewrite_source *src, struct
 			return s;
 		while (src->at < src->end) {
 			part_row(&src->block, src->at++, &src->head);
-			if (!taken(&src->rule, src->head.series, src->head.set, src->head.time_ns))
+			if (!taken(&src->rule, src->head.series, src->head.set,
+				    src->head.time_ns) ||
+				!in_pass(w, src, src->head.time_ns))
 				continue;
 			translate(w, src, &src->head);
 			src->has_head = true;
@@ -249,6 +305,9 @@ static enum status start(struct rewrite *w, struct err *e)
 	for (size_t i = 0; i < w->count; i++) {
 		struct rewrite_source *src = &w->sources[i];
 		src->at = src->end = src->next_block = 0;
+		src->writing = true;
+		src->pass = part_slice_of(src->first_ns, w->meta.slice_ns);
+		src->slice = (struct part_slice){ INT64_MAX, INT64_MIN };
 		enum status s = OK;
 		if (!src->from->part && order_memtable(w, src) != OK)
 			s = err_set(e, E_NOMEM, "sorting %llu rows", (unsigned long long)src->rows);
@@ -291,13 +350,15 @@ static enum status choose_group(struct rewrite *w, struct err *e)
 	if (w->count != 1 || !one->from->part)
 		return OK;
 	const struct tabs *t = &one->from->tabs;
-	bool by_stack = part_meta(one->from->part)->order == PART_ORDER_STACK;
+	const struct part_meta *from = part_meta(one->from->part);
+	bool by_stack = from->order == PART_ORDER_STACK;
 	bool same = w->resolution_ns == 0 && w->drop_count == 0;
-	if (!ascends(one->nodes, one->used_nodes, t->node_count))
+	if (from->slice_ns != w->meta.slice_ns ||
+		!ascends(one->nodes, one->used_nodes, t->node_count))
 		return OK;
 	if (same && ascends(one->sets, one->used_sets, t->set_count)) {
 		w->group = REWRITE_ROW;
-		w->meta.order = part_meta(one->from->part)->order;
+		w->meta.order = from->order;
 	} else if (by_stack) {
 		w->group = REWRITE_STACK;
 	}
@@ -342,8 +403,11 @@ static enum status write_gathered(struct rewrite *w, struct part_writer *out, st
 
 /* What comes out without being sorted has to go in sorted: another writer may have made the part.
  */
-static bool in_order(const struct rewrite *w, const struct row *a, const struct row *b)
+static bool in_order(const struct rewrite *w, const struct row *a, int64_t a_slice,
+	const struct row *b, int64_t b_slice)
 {
+	if (a_slice != b_slice)
+		return a_slice < b_slice;
 	if (a->series != b->series || w->group == REWRITE_SERIES)
 		return a->series <= b->series;
 	if (w->group == REWRITE_STACK)
@@ -371,10 +435,11 @@ static enum status make_room(struct rewrite *w, struct err *e)
 }
 
 /* All rows of the group that begins with `first`, from one source. */
-static enum status gather(
-	struct rewrite *w, struct rewrite_source *src, const struct row *first, struct err *e)
+static enum status gather(struct rewrite *w, struct rewrite_source *src, const struct row *first,
+	int64_t slice_ns, struct err *e)
 {
-	while (src->has_head && src->head.series == first->series &&
+	while (src->has_head && src->slice.first_ns == slice_ns &&
+		src->head.series == first->series &&
 		(w->group == REWRITE_SERIES || src->head.node == first->node)) {
 		enum status s = make_room(w, e);
 		if (s != OK)
@@ -385,7 +450,8 @@ static enum status gather(
 		s = advance(w, src, e);
 		if (s != OK)
 			return s;
-		if (src->from->part && src->has_head && !in_order(w, &last, &src->head))
+		if (src->from->part && src->has_head &&
+			!in_order(w, &last, slice_ns, &src->head, src->slice.first_ns))
 			return err_set(e, E_UNSUPPORTED,
 				"%s: its rows are not in the order of META",
 				part_path(src->from->part));
@@ -395,6 +461,12 @@ static enum status gather(
 	return OK;
 }
 
+static bool before(const struct rewrite_source *a, const struct rewrite_source *b)
+{
+	return a->slice.first_ns != b->slice.first_ns ? a->slice.first_ns < b->slice.first_ns
+						      : a->head.series < b->head.series;
+}
+
 static enum status write_rows(struct rewrite *w, struct part_writer *out, struct err *e)
 {
 	enum status s = start(w, e);
@@ -402,14 +474,15 @@ static enum status write_rows(struct rewrite *w, struct part_writer *out, struct
 		const struct rewrite_source *least = NULL;
 		for (size_t i = 0; i < w->count; i++) {
 			const struct rewrite_source *src = &w->sources[i];
-			if (src->has_head && (!least || src->head.series < least->head.series))
+			if (src->has_head && (!least || before(src, least)))
 				least = src;
 		}
 		if (!least)
 			return OK;
 		struct row first = least->head;
+		int64_t slice_ns = least->slice.first_ns;
 		for (size_t i = 0; i < w->count && s == OK; i++)
-			s = gather(w, &w->sources[i], &first, e);
+			s = gather(w, &w->sources[i], &first, slice_ns, e);
 		if (s == OK)
 			s = write_gathered(w, out, e);
 	}
@@ -432,6 +505,8 @@ enum status rewrite_write(struct rewrite *w, const char *dir, uint64_t id, struc
 	if (w->group != REWRITE_ROW)
 		w->meta.order = PART_ORDER_STACK;
 	s = part_writer_open(dir, id, &w->tabs, &w->canon, &out, e);
+	if (s == OK && w->meta.level)
+		s = part_writer_total(out, w->tabs.node_count, w->meta.slice_ns, e);
 	if (s == OK)
 		s = write_rows(w, out, e);
 	if (s == OK)
@@ -449,6 +524,7 @@ enum status rewrite_meta_from(
 	to->store_id = s->id;
 	to->level = from->level;
 	to->order = from->order;
+	to->slice_ns = from->slice_ns;
 	to->resolution_ns = from->resolution_ns;
 	for (size_t k = 0; ours && ok && k < from->covers.len; k++)
 		ok = VEC_PUSH(&to->covers, from->covers.v[k]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sources are dealt to the query's threads, largest first. For each, values are added to a dense
- * array by node number, block by block; then the nodes that have a sum are folded into the thread's
+ * array by node number, block by block, or for many blocks at once where the part has their total
+ * and all their rows are wanted; then the nodes that have a sum are folded into the thread's
  * own tree; in the end the trees are put together. A thread that finds no source left helps with
  * the blocks of one that another thread is at, into an array of its own.
  *
@@ -26,8 +27,10 @@ struct sums {
 /* One source being scanned. */
 struct share {
 	struct scan scan;
-	size_t index;  /* of the source; */
-	size_t pieces; /* those before `next` are taken */
+	size_t index;   /* of the source; */
+	size_t pieces;  /* those before `next` are taken */
+	uint32_t *list; /* of a part: which blocks, and behind their numbers which totals */
+	size_t list_cap;
 	atomic_size_t next;
 	const double *weights;            /* of its series, of a gauge */
 	const struct tab_series *periods; /* NULL: values count as they are */
@@ -163,33 +166,104 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 	return OK;
 }
 
+static void add_bounds(struct sums *to, const struct part_block *b)
+{
+	to->first_ns = MIN(to->first_ns, b->time_min);
+	to->last_ns = MAX(to->last_ns, b->time_max);
+}
+
 /* Times of a block whose rows all lie in the range: its bounds are near enough, so that nobody
  * unpacks a column for them. */
+static enum status add_block(struct summing *s, const struct share *h, size_t block,
+	struct scanner *scanner, struct sums *to, struct err *e)
+{
+	const struct source *src = h->scan.source;
+	enum scan_wants wants = scan_wants(&h->scan, block);
+	struct adding a = { h, to, true };
+	size_t n;
+	const struct part_block *b = &part_blocks(src->part, &n)[block];
+	a.times = b->time_min < s->q->from_ns || b->time_max >= s->q->to_ns;
+	if (!a.times)
+		add_bounds(to, b);
+	if (wants == SCAN_ALL && !h->weights && !h->periods)
+		return part_sum_block(
+			src->part, &src->tabs, b, &scanner->rows, to->values, &to->samples, e);
+	return scan_piece(&h->scan, block, scanner, add_rows, &a, e);
+}
+
+static enum status add_total(const struct share *h, size_t total, struct scanner *scanner,
+	struct sums *to, struct err *e)
+{
+	const struct source *src = h->scan.source;
+	size_t n;
+	const struct part_total *t = &part_totals(src->part, &n)[total];
+	const struct part_block *b = part_blocks(src->part, &n) + t->first;
+	uint64_t ignored = 0;
+	for (size_t i = 0; i < t->count; i++)
+		add_bounds(to, &b[i]);
+	to->samples += t->samples;
+	return part_sum_block(
+		src->part, &src->tabs, &t->sums, &scanner->rows, to->values, &ignored, e);
+}
+
 static enum status add_piece(struct summing *s, const struct share *h, size_t piece,
 	struct scanner *scanner, struct sums *to, struct err *e)
 {
 	const struct source *src = h->scan.source;
-	enum scan_wants wants = scan_wants(&h->scan, piece);
 	struct adding a = { h, to, true };
-	if (wants == SCAN_NONE)
+	if (!src->part)
+		return scan_piece(&h->scan, piece, scanner, add_rows, &a, e);
+	size_t blocks;
+	(void)part_blocks(src->part, &blocks);
+	size_t x = h->list[piece];
+	enum status st = x < blocks ? add_block(s, h, x, scanner, to, e)
+				    : add_total(h, x - blocks, scanner, to, e);
+	if (st == E_CORRUPT)
+		view_damaged(s->v, src->part);
+	return st;
+}
+
+/* Which totals and which blocks have to be read, once. */
+static enum status list_pieces(struct summing *s, struct share *h, struct err *e)
+{
+	const struct source *src = h->scan.source;
+	size_t blocks, totals, n = 0;
+	if (!src->part)
 		return OK;
-	if (src->part) {
-		size_t n;
-		const struct part_block *b = &part_blocks(src->part, &n)[piece];
-		a.times = b->time_min < s->q->from_ns || b->time_max >= s->q->to_ns;
-		if (!a.times) {
-			to->first_ns = MIN(to->first_ns, b->time_min);
-			to->last_ns = MAX(to->last_ns, b->time_max);
-		}
-		if (wants == SCAN_ALL && !h->weights && !h->periods) {
-			enum status st = part_sum_block(src->part, &src->tabs, b, &scanner->rows,
-				to->values, &to->samples, e);
-			if (st == E_CORRUPT)
-				view_damaged(s->v, src->part);
-			return st;
-		}
+	const struct part_total *t = part_totals(src->part, &totals);
+	(void)part_blocks(src->part, &blocks);
+	CLEANUP(free_cleanup) uint8_t *wants = NULL;
+	h->list_cap = blocks + totals;
+	enum status st = budget_array(&s->budget, h->list_cap, sizeof(*h->list), &h->list, e);
+	if (st == OK)
+		st = budget_array(&s->budget, blocks, 1, &wants, e);
+	if (st != OK)
+		return st;
+	for (size_t i = 0; i < blocks; i++)
+		wants[i] = (uint8_t)scan_wants(&h->scan, i);
+	for (size_t i = 0; i < totals && !h->weights && !h->periods; i++) {
+		size_t k = 0;
+		while (k < t[i].count && wants[t[i].first + k] == SCAN_ALL)
+			k++;
+		if (k < t[i].count)
+			continue;
+		memset(wants + t[i].first, SCAN_NONE, t[i].count);
+		h->list[n++] = (uint32_t)(blocks + i);
 	}
-	return scan_piece(&h->scan, piece, scanner, add_rows, &a, e);
+	for (size_t i = 0; i < blocks; i++)
+		if (wants[i] != SCAN_NONE)
+			h->list[n++] = (uint32_t)i;
+	h->pieces = n;
+	budget_give(&s->budget, blocks);
+	return OK;
+}
+
+static void list_free(struct summing *s, struct share *h)
+{
+	if (h->list)
+		budget_give(&s->budget, h->list_cap * sizeof(*h->list));
+	free(h->list);
+	h->list = NULL;
 }
 
 /* Pieces until there are none left. The caller's own thread asks whether to go on. */
@@ -239,6 +313,8 @@ static enum status sum_source(
 	if (st == OK)
 		st = sums_new(s, src->tabs.node_count, &h->sums, e);
 	h->periods = s->type.by_period ? src->tabs.series : NULL;
+	if (st == OK)
+		st = list_pieces(s, h, e);
 	atomic_store(&h->next, 0);
 	if (st == OK) {
 		set_open(s, h, true);
@@ -257,6 +333,7 @@ static enum status sum_source(
 	}
 	pthread_mutex_unlock(&s->lock);
 	sums_free(s, &h->sums, src->tabs.node_count);
+	list_free(s, h);
 	source_done(s->v, src);
 	return st;
 }

@@ -71,29 +71,45 @@ static void verify_sections(struct verifying *v, struct part *p)
 	}
 }
 
+/* The columns of a block or a total. */
+static void verify_block(
+	struct verifying *v, struct part *p, const struct part_block *b, const char *name)
+{
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf stored;
+	buf_init(&stored, SECTION_BYTES_MAX);
+	for (unsigned id = ROW_SERIES; id < ROW_COLUMNS; id++) {
+		CLEANUP(column_streams_free) struct column_streams streams = { 0 };
+		const struct column *c = &b->columns[id];
+		char what[96];
+		enum status s = part_read_streams(p, b, id, &stored, &streams, &e);
+		if (s == OK)
+			continue;
+		(void)snprintf(
+			what, sizeof(what), "SAMPLES, %s, column %s", name, part_column_name(id));
+		found(v, what, v->base + c->offset, column_stored_len(c),
+			without_path(v, err_text(&e, s)));
+	}
+}
+
 static void verify_columns(struct verifying *v, struct part *p)
 {
 	size_t n;
 	struct tabs t;
 	struct err e = { 0 };
-	CLEANUP(buf_deinit) struct buf stored;
-	buf_init(&stored, SECTION_BYTES_MAX);
+	char name[64];
 	if (part_pin(p, PART_LOAD_BLOCKS, UINT64_MAX, &t, &e) != OK)
 		return; /* BLOCKS itself is damaged, and was named */
 	const struct part_block *blocks = part_blocks(p, &n);
-	for (size_t i = 0; i < n; i++)
-		for (unsigned id = ROW_SERIES; id < ROW_COLUMNS; id++) {
-			CLEANUP(column_streams_free) struct column_streams streams = { 0 };
-			const struct column *c = &blocks[i].columns[id];
-			char what[96];
-			enum status s = part_read_streams(p, &blocks[i], id, &stored, &streams, &e);
-			if (s == OK)
-				continue;
-			(void)snprintf(what, sizeof(what), "SAMPLES, block %zu, column %s", i,
-				part_column_name(id));
-			found(v, what, v->base + c->offset, column_stored_len(c),
-				without_path(v, err_text(&e, s)));
-		}
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(name, sizeof(name), "block %zu", i);
+		verify_block(v, p, &blocks[i], name);
+	}
+	const struct part_total *totals = part_totals(p, &n);
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(name, sizeof(name), "total %zu", i);
+		verify_block(v, p, &totals[i].sums, name);
+	}
 	part_unpin(p);
 }
 

@@ -189,7 +189,7 @@ class Part:
             self.sections[kind] = bytes_
         needs = Reader(self.sections.get(18, b""))
         while not needs.done():
-            assert needs.varint() == 1, "a need that this reader does not know"
+            assert needs.varint() in (1, 2), "a need that this reader does not know"
 
     def table(self, kind):
         return Table(self.sections[kind])
@@ -220,6 +220,8 @@ class Part:
             elif tag == 13:
                 out["imports"] = [f.take(16).hex() for _ in range(len(f.data) // 16)]
                 assert f.done()
+            elif tag == 14:
+                out["slice"] = f.varint()
         return out
 
     def series(self):
@@ -265,9 +267,10 @@ class Part:
             out.append("".join(p + ";" for p in path))
         return out
 
-    def rows(self):
+    def blocks(self):
         r = Reader(self.sections[14])
         for _ in range(r.varint()):
+            rows = []
             n = r.varint()
             s0 = r.varint()
             s1 = s0 + r.varint()
@@ -287,12 +290,33 @@ class Part:
 
             for row in zip(column(1), column(2), column(3), column(4), column(5), column(6, 1)):
                 assert s0 <= row[0] <= s1 and t0 <= row[1] <= t1 and k0 <= row[2] <= k1
-                yield row
+                rows.append(row)
+            yield rows
+        assert r.done()
+
+    def check_totals(self, blocks):
+        r, before = Reader(self.sections.get(23, b"\0")), []
+        for _ in range(r.varint()):
+            first, count, samples, n, k0 = (r.varint() for _ in range(5))
+            k1 = k0 + r.varint()
+            columns = {c.id: c for c in (Column(r) for _ in range(r.varint()))}
+            stacks, values = (columns[i].numbers(self.data, n) for i in (3, 4))
+            assert stacks[0] == k0 and stacks[-1] == k1 and stacks == sorted(set(stacks))
+            mine = set(range(first, first + count))
+            assert all(mine <= other or not mine & other for other in before)
+            before.append(mine)
+            sums, rows = {}, [row for k in mine for row in blocks[k]]
+            for row in rows:
+                sums[row[2]] = signed(sums.get(row[2], 0) + row[3])
+            told = dict(zip(stacks, values))
+            assert all(told.get(k, 0) == v for k, v in sums.items()) and set(told) <= set(sums)
+            assert samples == sum(row[5] for row in rows)
         assert r.done()
 
 
-def check_order(rows, order):
-    keys = [(r[0], r[1], r[2], r[4]) if order == 1 else (r[0], r[2], r[1], r[4]) for r in rows]
+def check_order(rows, order, slice_ns):
+    keys = [(r[1] // slice_ns if slice_ns else 0, r[0]) +
+            ((r[1], r[2], r[4]) if order == 1 else (r[2], r[1], r[4])) for r in rows]
     assert keys == sorted(set(keys)), "rows are not in order, or a key occurs twice"
 
 
@@ -303,8 +327,10 @@ def main():
         for k, v in sorted(meta.items()):
             print(k, v)
         return
-    series, sets, stacks, rows = part.series(), part.sets(), part.stacks(), list(part.rows())
-    check_order(rows, meta["order"])
+    series, sets, stacks, blocks = part.series(), part.sets(), part.stacks(), list(part.blocks())
+    rows = [row for block in blocks for row in block]
+    part.check_totals(blocks)
+    check_order(rows, meta["order"], meta.get("slice", 0))
     assert len(rows) == meta["rows"] and sum(r[5] for r in rows) == meta["samples"]
     assert min(r[1] for r in rows) == meta["first"] and max(r[1] for r in rows) == meta["last"]
     lines = []

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples of many hours come out of merging, thinning and exporting in slices of an hour, whatever
+ * slices and order their parts were in, and none is lost.
+ */
+#include "store/merge.h"
+#include "tests/store/model_check.h"
+
+#define HOUR (3600 * SEC)
+
+/* Each row behind the one before it: slice, series, then as META says. */
+static void check_order(struct part *p, bool sliced)
+{
+	const struct part_meta *m = part_meta(p);
+	struct tabs t;
+	struct part_rows r;
+	struct err e = { 0 };
+	struct merge_key last = { 0 };
+	size_t n;
+	uint64_t rows = 0;
+	part_rows_init(&r);
+	CHECK(m->slice_ns == (sliced ? PART_SLICE_NS : 0));
+	CHECK_OK(part_pin(p, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+	const struct part_block *b = part_blocks(p, &n);
+	for (size_t i = 0; i < n; i++) {
+		CHECK_OK(part_read_block(p, &t, &b[i], ~0u, &r, &e), &e);
+		for (size_t k = 0; k < r.count; k++) {
+			struct row row = { r.time_ns[k], r.value[k], r.n[k], r.series[k], r.node[k],
+				r.set[k] };
+			struct part_slice s = part_slice_of(row.time_ns, m->slice_ns);
+			struct merge_key key = merge_key_of(&row, m->order, s.first_ns);
+			CHECK(rows++ == 0 || merge_key_compare(&last, &key) < 0);
+			last = key;
+		}
+	}
+	part_unpin(p);
+	part_rows_deinit(&r);
+	CHECK_OK(part_verify(p, &e), &e);
+}
+
+static void check_parts(struct store *s)
+{
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	CHECK(s->parts.len > 0);
+	for (size_t i = 0; i < s->parts.len; i++)
+		check_order(s->parts.v[i], true);
+	pthread_mutex_unlock(&s->merge_lock);
+}
+
+static void merge_all(struct store *s)
+{
+	struct err e = { 0 };
+	bool merged;
+	do
+		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
+	while (merged);
+}
+
+static void round_model(struct model *m, int64_t resolution_ns)
+{
+	for (size_t i = 0; i < m->samples.len; i++) {
+		struct model_sample *x = &m->samples.v[i];
+		if (model_types[x->type].delta)
+			x->time_ns = part_round_time(x->time_ns, resolution_ns,
+				part_slice_of(x->time_ns, PART_SLICE_NS));
+	}
+}
+
+static void check_all(struct store *s, const struct model *m)
+{
+	model_check(s, m, INT64_MIN, INT64_MAX);
+	model_check(s, m, T0 + HOUR + 777 * SEC, T0 + 4 * HOUR + 111 * SEC);
+}
+
+/* Resolutions that divide an hour, that do not, and that are longer. */
+static void hours_lie_together(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int64_t resolution_ns;
+	} cases[] = { { "10 s", 10 * SEC }, { "7 s", 7 * SEC }, { "2 h", 2 * HOUR },
+		{ "1 us", 1000 } };
+	FOR_EACH_CASE (c, cases) {
+		char dir[64];
+		struct model m = { .random = 5 };
+		struct store *s;
+		struct err e = { 0 };
+		fixture_dir(dir);
+		struct store_config config = fixture_config(dir);
+		config.resolution_ns = c->resolution_ns;
+		CHECK_OK(store_open(&config, NULL, NULL, &s, &e), &e);
+		for (int i = 0; i < 5; i++) {
+			model_append(&m, s, 400, T0 + i * HOUR / 2, 5 * HOUR);
+			CHECK_OK(store_flush(s, &e), &e);
+		}
+		check_parts(s);
+		merge_all(s);
+		check_parts(s);
+		/* Half of it once more, into what is merged. */
+		model_append(&m, s, 600, T0 + 2 * HOUR, 6 * HOUR);
+		CHECK_OK(store_flush(s, &e), &e);
+		merge_all(s);
+		check_parts(s);
+		round_model(&m, c->resolution_ns);
+		check_all(s, &m);
+		store_close(s);
+		VEC_FREE(&m.samples);
+		fixture_clean(dir);
+	}
+}
+
+static int by_old_order(const void *a, const void *b)
+{
+	return merge_row_compare(a, b);
+}
+
+/* A part as it was written before there were slices: one of these samples, from the file. */
+static void write_old(const char *dir, struct part *from)
+{
+	struct tabs t;
+	struct part_rows r;
+	struct err e = { 0 };
+	struct canon c;
+	struct part_writer *w;
+	struct part_meta meta = { .order = PART_ORDER_STACK, .level = 1, .store_id = { 1, 2 } };
+	VEC(struct row) rows = { 0 };
+	size_t n;
+	part_rows_init(&r);
+	CHECK_OK(part_pin(from, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+	const struct part_block *b = part_blocks(from, &n);
+	for (size_t i = 0; i < n; i++) {
+		CHECK_OK(part_read_block(from, &t, &b[i], ~0u, &r, &e), &e);
+		for (size_t k = 0; k < r.count; k++) {
+			struct row row = { r.time_ns[k], r.value[k], r.n[k], r.series[k], r.node[k],
+				r.set[k] };
+			CHECK(VEC_PUSH(&rows, row));
+		}
+	}
+	CHECK(rows.len > 0);
+	qsort(rows.v, rows.len, sizeof(*rows.v), by_old_order);
+	CHECK(canon_init(&c, &t) == OK);
+	CHECK_OK(part_writer_open(dir, 1, &t, &c, &w, &e), &e);
+	for (size_t i = 0; i < rows.len; i++)
+		CHECK_OK(part_writer_row(w, &rows.v[i], &e), &e);
+	CHECK_OK(part_writer_finish(w, &t, &c, &meta, NULL, 0, &e), &e);
+	part_writer_close(w);
+	canon_deinit(&c);
+	part_unpin(from);
+	part_rows_deinit(&r);
+	VEC_FREE(&rows);
+}
+
+static void import_old(struct store *s, const char *dir)
+{
+	char path[128];
+	struct err e = { 0 };
+	struct store_imported done;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 64 << 20);
+	snprintf(path, sizeof(path), "%s/0000000000000001.part", dir);
+	CHECK_OK(os_read_file(path, &b, &e), &e);
+	CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+	CHECK(done.rows > 0);
+}
+
+static void export_all(struct store *s, struct buf *out)
+{
+	struct fx_query f;
+	struct store_view *v;
+	struct err e = { 0 };
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_export(v, q, out, &e), &e);
+	fx_query_end(&f);
+	store_view_close(v);
+}
+
+/* An old part in a directory of its own: 700 samples of seven hours. */
+static void make_old(struct model *m, const char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	pthread_mutex_lock(&s->merge_lock);
+	model_append(m, s, 700, T0, 7 * HOUR);
+	CHECK_OK(store_flush(s, &e), &e);
+	write_old(dir, s->parts.v[0]);
+	pthread_mutex_unlock(&s->merge_lock);
+	store_close(s);
+}
+
+/* Parts without slices are read, exported and merged with others; the merging thread may be first,
+ * which changes no time where all are kept. */
+static void old_parts_are_taken(void **state)
+{
+	(void)state;
+	static const int64_t resolutions_ns[] = { 1, 10 * SEC };
+	for (size_t i = 0; i < ARRAY_COUNT(resolutions_ns); i++) {
+		char dir[64], old[64], third[64];
+		struct model m = { .random = 11 };
+		struct store *s;
+		struct err e = { 0 };
+		struct store_imported done;
+		CLEANUP(buf_deinit) struct buf exported;
+		buf_init(&exported, 64 << 20);
+		fixture_dir(dir);
+		fixture_dir(old);
+		fixture_dir(third);
+		make_old(&m, old);
+		struct store_config c = fixture_config(dir);
+		c.resolution_ns = resolutions_ns[i];
+		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+		import_old(s, old);
+		model_append(&m, s, 500, T0 + HOUR, 3 * HOUR);
+		CHECK_OK(store_flush(s, &e), &e);
+		model_append(&m, s, 100, T0 + 5 * HOUR, 3 * HOUR); /* stays in memory */
+		export_all(s, &exported);
+		CHECK_OK(store_flush(s, &e), &e);
+		merge_all(s);
+		check_parts(s);
+		round_model(&m, c.resolution_ns);
+		check_all(s, &m);
+		store_close(s);
+		c = fixture_config(third);
+		c.resolution_ns = resolutions_ns[i];
+		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+		CHECK_OK(store_import(s, buf_view(&exported), false, &done, &e), &e);
+		CHECK(done.samples == m.samples.len);
+		merge_all(s);
+		check_parts(s);
+		if (i == 0)
+			check_all(s, &m);
+		store_close(s);
+		VEC_FREE(&m.samples);
+		fixture_clean(dir);
+		fixture_clean(old);
+		fixture_clean(third);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(hours_lie_together), cmocka_unit_test(old_parts_are_taken))
