@@ -240,18 +240,18 @@ static void needs_are_checked(void **state)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	ssize_t size = pread(fd, file, sizeof(file), 0);
 	CHECK(fd >= 0 && size > 500 && size < (ssize_t)sizeof(file));
-	/* BATCHES becomes NEEDS: its first byte, the number of its rows, is 1, which is known. */
+	/* NEEDS has a byte for slices of time. */
 	uint8_t *trailer = file + size - 32, *toc, *entry;
 	uint64_t offset, length;
 	uint32_t toc_len;
 	memcpy(&offset, trailer, 8);
 	memcpy(&toc_len, trailer + 8, 4);
 	toc = file + offset;
-	for (entry = toc + 4; entry[0] != PART_BATCHES; entry += 24)
+	for (entry = toc + 4; entry[0] != PART_NEEDS; entry += 24)
 		CHECK(entry < toc + toc_len);
 	memcpy(&offset, entry + 8, 8);
 	memcpy(&length, entry + 16, 8);
-	CHECK(length > 1 && file[offset] == 1);
+	CHECK(length == 1 && file[offset] == PART_NEED_SLICES);
 	static const struct {
 		const char *name;
 		uint8_t feature;
@@ -260,10 +260,6 @@ static void needs_are_checked(void **state)
 		{ "none", 0, E_UNSUPPORTED }, { "cut", 0x80, E_CORRUPT } };
 	FOR_EACH_CASE (k, cases) {
 		file[offset] = k->feature;
-		entry[0] = PART_NEEDS;
-		entry[2] = PART_FLAG_MUST_KNOW;
-		uint64_t one = 1;
-		memcpy(entry + 16, &one, 8);
 		put_crc(entry + 4, file + offset, 1);
 		put_crc(trailer + 12, toc, toc_len);
 		CHECK(pwrite(fd, file, (size_t)size, 0) == size);
