@@ -13,6 +13,8 @@
 #define GUESSES_MAX 6
 #define NODE_BYTES (sizeof(struct samples_node) + sizeof(uint32_t))
 #define NODES_MIN 1024
+#define PREFETCH 12
+#define PLENTY 8 /* one part in so many of the memory that is left */
 
 enum status tree_init(struct tree *t, bool is_gauge, struct budget *b, struct err *e)
 {
@@ -103,8 +105,14 @@ static enum status make_index(struct tree *t, struct err *e)
 	t->slots = slots;
 	t->slot_mask = (uint32_t)(want - 1);
 	t->indexed = true;
-	for (uint32_t i = 1; i < t->nodes.len; i++)
+	const struct samples_node *v = t->nodes.v;
+	for (uint32_t i = 1; i < t->nodes.len; i++) {
+		uint32_t ahead = i + PREFETCH;
+		if (ahead < t->nodes.len)
+			__builtin_prefetch(
+				&t->slots[slot_of(t, v[ahead].parent, v[ahead].location)], 1);
 		place(t, i);
+	}
 	return OK;
 }
 
@@ -133,9 +141,8 @@ static enum status append(struct tree *t, uint32_t parent, uint32_t location, ui
 	t->nodes.v[at] = (struct samples_node){ parent, location, 0 };
 	if (t->is_gauge)
 		t->averages[at] = 0;
-	t->next[at] = at ? t->next[after] : 0;
-	if (at)
-		t->next[after] = at;
+	t->next[at] = t->next[after];
+	t->next[after] = at;
 	if (t->indexed)
 		place(t, at);
 	*out = at;
@@ -225,17 +232,52 @@ static void add_sum(struct adding *a, uint32_t i, uint32_t to)
 		t->nodes.v[to].self = wrap_add(t->nodes.v[to].self, a->sums[i]);
 }
 
+/* Into an empty tree: the nodes of one source are distinct, and follow each other. */
+static enum status take_nodes(struct adding *a, size_t count, struct err *e)
+{
+	struct tree *t = a->t;
+	const struct tabs *f = a->from;
+	enum status s = reserve(t, count + 1, e);
+	if (s != OK)
+		return s;
+	struct samples_node *to = t->nodes.v;
+	uint32_t at = 0;
+	for (uint32_t i = 0; i < f->node_count; i++) {
+		if (i && !a->used[i])
+			continue;
+		uint32_t location = i ? a->remap.locations[f->node_location[i]] : 0;
+		to[at] = (struct samples_node){ a->to[f->parent[i]], location,
+			a->averages ? 0 : a->sums[i] };
+		if (a->averages)
+			t->averages[at] = a->averages[i];
+		t->next[at] = at + 1;
+		a->to[i] = at++;
+	}
+	assert(at == count + 1);
+	t->next[at - 1] = 0;
+	t->nodes.len = at;
+	return OK;
+}
+
+/* Room for all that may be new, where memory is plenty: the index is made once then. */
+static enum status reserve_plenty(struct tree *t, size_t count, struct err *e)
+{
+	size_t need = t->nodes.len + count;
+	uint64_t bytes = (uint64_t)need * (NODE_BYTES + sizeof(double) + 4 * sizeof(uint32_t));
+	if (need > SAMPLES_TREE_NODES_MAX || bytes > budget_left(t->budget) / PLENTY)
+		return OK;
+	enum status s = reserve(t, need, e);
+	return s == OK && t->indexed ? make_index(t, e) : s;
+}
+
 static enum status add_nodes(struct adding *a, size_t count, struct err *e)
 {
 	struct tree *t = a->t;
 	const struct tabs *f = a->from;
-	bool fresh = t->nodes.len == 0; /* the nodes of one source are distinct */
 	uint32_t last = 0;
-	enum status s = OK;
-	if (fresh)
-		s = reserve(t, count + 1, e);
-	if (s == OK && fresh)
-		s = append(t, 0, 0, 0, &last, e);
+	if (t->nodes.len == 0)
+		return take_nodes(a, count, e);
+	enum status s = reserve_plenty(t, count, e);
 	if (s != OK)
 		return s;
 	add_sum(a, 0, 0);
@@ -244,8 +286,7 @@ static enum status add_nodes(struct adding *a, size_t count, struct err *e)
 			continue;
 		uint32_t parent = a->to[f->parent[i]];
 		uint32_t location = a->remap.locations[f->node_location[i]];
-		s = fresh ? append(t, parent, location, last, &a->to[i], e)
-			  : child(t, parent, location, last, &a->to[i], e);
+		s = child(t, parent, location, last, &a->to[i], e);
 		if (s != OK)
 			return s;
 		last = a->to[i];
