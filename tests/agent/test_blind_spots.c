@@ -5,10 +5,10 @@
  * files and deferred samples work together as in agent.c; every sample must be whole, the first one
  * too.
  */
-#include "agent/deferred.h"
-#include "agent/files.h"
 #include "live.h"
 #include "test.h"
+
+#include "host.h"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -23,12 +23,9 @@
 
 static char folder[] = "/tmp/firn-blind-XXXXXX";
 
-/* ---- the agent, without its output ---- */
+/* ---- what is counted ---- */
 
-struct host {
-	struct sampler *sampler;
-	struct files *files;
-	struct deferred *deferred;
+struct counted {
 	const char *name; /* comm of the samples that count; or of this process: */
 	int pid;
 	uint32_t samples, whole, right;
@@ -36,7 +33,7 @@ struct host {
 
 static void count(void *ctx, const struct event_sample *s)
 {
-	struct host *h = ctx;
+	struct counted *h = ctx;
 	bool is_ours = (int)s->h.pid == h->pid || strncmp(s->h.comm, h->name, 15) == 0;
 	bool is_whole = stack_end_is_whole(s->h.stack_end);
 	/* Before exec it is this program, after it the dynamic linker: all of that is whole too. */
@@ -45,77 +42,6 @@ static void count(void *ctx, const struct event_sample *s)
 	h->samples++;
 	h->whole += is_whole;
 	h->right += s->user_count == DEPTH_FRAMES;
-}
-
-static void on_sample(void *ctx, const struct event_sample *s)
-{
-	struct host *h = ctx;
-	if (s->notice.key.inode)
-		files_notice(h->files, &s->notice, (int)s->h.pid);
-	if (!deferred_add(h->deferred, s, clock_monotonic_ns()))
-		count(h, s);
-}
-
-static void on_stack(void *ctx, const struct event_stack *s)
-{
-	struct host *h = ctx;
-	for (uint32_t i = 0; i < s->mapping_count; i++) {
-		const struct stack_mapping *m = &s->mappings[i];
-		const struct file_notice n = { m->key, m->start, m->end, m->offset };
-		if (m->key.inode && files_find(h->files, &m->key) == 0)
-			files_notice(h->files, &n, (int)s->h.pid);
-	}
-	deferred_stack(h->deferred, s);
-}
-
-static void on_process(void *ctx, const struct event_process *p)
-{
-	struct host *h = ctx;
-	if (p->h.type == EVENT_EXEC && p->notice.key.inode)
-		files_notice(h->files, &p->notice, (int)p->h.pid);
-}
-
-static enum deferred_file find(void *ctx, const struct file_key *key, uint64_t offset,
-	uint32_t *out_id, struct unwind_rule *out)
-{
-	struct host *h = ctx;
-	enum files_state state = FILES_KNOWN;
-	*out_id = FRAME_FILE_VDSO;
-	if (key->inode)
-		state = files_look_up(h->files, key, out_id);
-	if (state == FILES_KNOWN && sampler_find_rule(h->sampler, key, offset, out))
-		return DEFERRED_KNOWN;
-	return state == FILES_FAILED ? DEFERRED_NEVER : DEFERRED_NOT_YET;
-}
-
-static void host_begin(struct host *h)
-{
-	struct err e = { 0 };
-	*h = (struct host){ .name = "" };
-	const struct sampler_config config = { .frequency_hz = FREQUENCY_HZ,
-		.table_bytes_max = 64u << 20 };
-	const struct sampler_events events = { h, on_sample, on_process, on_stack };
-	const struct deferred_config deferred = { find, count, h };
-	CHECK_OK(deferred_new(&deferred, &h->deferred, &e), &e);
-	CHECK_OK(sampler_open(&config, &events, &h->sampler, &e), &e);
-	CHECK_OK(files_new(&(struct files_config){ 0 }, h->sampler, &h->files, &e), &e);
-	CHECK_OK(files_preload(h->files, 20 * NS_PER_SEC, &e), &e);
-	CHECK_OK(sampler_start(h->sampler, &e), &e);
-}
-
-static void host_poll(struct host *h, bool is_end)
-{
-	struct err e = { 0 };
-	CHECK_OK(sampler_poll(h->sampler, is_end ? 0 : 50, &e), &e);
-	deferred_run(h->deferred, clock_monotonic_ns(), is_end);
-	sampler_rest(h->sampler);
-}
-
-static void host_end(struct host *h)
-{
-	files_free(h->files);
-	sampler_close(h->sampler);
-	deferred_free(h->deferred);
 }
 
 /* ---- the places; each runs in the child and does not return ---- */
@@ -265,8 +191,9 @@ static void sees_programs_in_every_place(void **state)
 	struct err e = { 0 };
 	if (sampler_probe(&e) != OK)
 		SKIP("%s", e.text);
-	struct host h;
-	host_begin(&h);
+	struct counted h = { .name = "" };
+	struct host host = { .ctx = &h, .count = count };
+	host_begin(&host, FREQUENCY_HZ);
 	FOR_EACH_CASE (c, places) {
 		h.samples = h.whole = h.right = 0;
 		h.name = c->name;
@@ -281,7 +208,7 @@ static void sees_programs_in_every_place(void **state)
 		bool is_over = false;
 		int64_t deadline = clock_monotonic_ns() + SECONDS_MAX * NS_PER_SEC;
 		while (h.samples < SAMPLES_WANTED && !is_over && clock_monotonic_ns() < deadline) {
-			host_poll(&h, false);
+			host_poll(&host, false);
 			is_over = waitpid(h.pid, &status, WNOHANG) == h.pid;
 		}
 		(void)kill(-h.pid, SIGKILL);
@@ -291,14 +218,14 @@ static void sees_programs_in_every_place(void **state)
 			print_message("[%s] skipped: it cannot be set up here\n", c->name);
 			continue;
 		}
-		host_poll(&h, true);
+		host_poll(&host, true);
 		print_message("[%s] %u samples, %u whole, %u of the right depth\n", c->name,
 			h.samples, h.whole, h.right);
 		CHECK_CASE(c, h.samples >= SAMPLES_NEEDED);
 		CHECK_CASE(c, h.whole * 100 >= h.samples * 99);
 		CHECK_CASE(c, h.right * 100 >= h.samples * 95);
 	}
-	host_end(&h);
+	host_end(&host);
 }
 
 static int make_folder(void **state)

@@ -13,3 +13,11 @@ NOINLINE uint64_t plugin_run(uint64_t x)
 {
 	return plugin_leaf(x) + 1;
 }
+
+uint64_t plugin_twice(uint64_t x);
+
+/* Some microseconds. */
+NOINLINE uint64_t plugin_twice(uint64_t x)
+{
+	return workload_spin(workload_spin(x, 5000) + 1, 5000) + 1;
+}

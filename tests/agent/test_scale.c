@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's own working together where much happens at once: programs that load and unload code,
+ * a thousand new programs a second, tables that are replaced while they are read. Short by default;
+ * FIRN_TEST_SECONDS says for how long each goes.
+ */
+#include "live.h"
+#include "test.h"
+
+#include "host.h"
+
+#define SAMPLES_NEEDED 50
+#define FREQUENCY_HZ 199 /* so that every stack that needs it is copied: STACK_INTERVAL_NS */
+
+static int64_t duration_ns(int64_t otherwise_s)
+{
+	const char *text = getenv("FIRN_TEST_SECONDS");
+	return (text ? atoll(text) : otherwise_s) * NS_PER_SEC;
+}
+
+#define NEED_SAMPLING()                            \
+	do {                                       \
+		struct err need_e_ = { 0 };        \
+		if (sampler_probe(&need_e_) != OK) \
+			SKIP("%s", need_e_.text);  \
+	} while (0)
+
+static const char *workload(const char *name)
+{
+	static char path[512];
+	(void)snprintf(path, sizeof(path), "%s/%s", WORKLOADS_DIR, name);
+	return path;
+}
+
+/* ---- whole stacks of one program ---- */
+
+struct wholes {
+	struct host host;
+	char comm[16]; /* of the processes that count */
+	uint64_t samples, whole;
+	uint64_t ends[STACK_END_COUNT];
+	uint32_t said; /* samples that were described */
+};
+
+static void count_whole(void *ctx, const struct event_sample *s)
+{
+	struct wholes *w = ctx;
+	if (strncmp(s->h.comm, w->comm, 15) != 0 || s->h.stack_end == STACK_END_NONE)
+		return;
+	w->samples++;
+	w->ends[s->h.stack_end]++;
+	if (stack_end_is_whole(s->h.stack_end)) {
+		w->whole++;
+		return;
+	}
+	if (w->said++ >= 40)
+		return;
+	print_message("ends %u:", s->h.stack_end);
+	for (uint32_t i = 0; i < s->user_count && i < 12; i++) {
+		uint64_t f = s->frames[s->kernel_count + i];
+		struct file_info info;
+		bool known = files_get(w->host.files, (uint32_t)(f >> FRAME_FILE_SHIFT), &info);
+		const char *name = known ? strrchr(info.path, '/') : NULL;
+		print_message(" %s+%llx", name ? name + 1 : "?",
+			(unsigned long long)(f & FRAME_OFFSET_MASK));
+	}
+	print_message("%s of %u; kernel %u\n", s->user_count > 12 ? " …" : "", s->user_count,
+		s->kernel_count);
+}
+
+static double run_wholes(
+	struct wholes *w, uint32_t frequency_hz, const char *const *args, int64_t for_ns)
+{
+	const char *name = strrchr(args[0], '/');
+	struct sampler_stats s;
+	(void)snprintf(w->comm, sizeof(w->comm), "%s", name ? name + 1 : args[0]);
+	w->host.ctx = w;
+	w->host.count = count_whole;
+	host_begin(&w->host, frequency_hz);
+	int pid = live_spawn(args, 1);
+	int64_t deadline = clock_monotonic_ns() + for_ns;
+	while (clock_monotonic_ns() < deadline)
+		host_poll(&w->host, false);
+	live_kill(pid);
+	sampler_stop(w->host.sampler);
+	host_poll(&w->host, true);
+	double percent = w->samples ? 100.0 * (double)w->whole / (double)w->samples : 0;
+	print_message("[%s] %" PRIu64 " samples, %.2f %% whole\n", w->comm, w->samples, percent);
+	sampler_read_stats(w->host.sampler, &s);
+	CHECK(s.bpf.samples == s.bpf.delivered + s.bpf.seen + s.bpf.lost_ring + s.bpf.lost_busy +
+				       s.bpf.lost_excluded);
+	CHECK(s.bpf.lost_ring == 0 && s.bpf.lost_busy == 0 && s.lost_seen == 0);
+	return percent;
+}
+
+static void walks_while_code_comes_and_goes(void **state)
+{
+	(void)state;
+	NEED_SAMPLING();
+	struct wholes w = { .samples = 0 };
+	char path[512], plugin[512];
+	(void)snprintf(path, sizeof(path), "%s", workload("dlstorm"));
+	(void)snprintf(plugin, sizeof(plugin), "%s", workload("libplugin.so"));
+	const char *args[] = { path, plugin, "600", NULL };
+	double percent = run_wholes(&w, FREQUENCY_HZ, args, duration_ns(4));
+	CHECK(w.samples >= SAMPLES_NEEDED);
+	CHECK(percent >= 99.5);
+	host_end(&w.host);
+}
+
+/* Programs of half a millisecond, as many as the machine starts, up to a thousand a second. */
+static void walks_a_thousand_programs_a_second(void **state)
+{
+	(void)state;
+	NEED_SAMPLING();
+	struct wholes w = { .samples = 0 };
+	char path[512];
+	(void)snprintf(path, sizeof(path), "%s", workload("execstorm"));
+	const char *args[] = { path, "1000", "600", NULL };
+	double percent = run_wholes(&w, FREQUENCY_HZ, args, duration_ns(4));
+	CHECK(w.samples >= SAMPLES_NEEDED);
+	CHECK(percent >= 99);
+	host_end(&w.host);
+}
+
+/* ---- tables replaced while they are read ---- */
+
+/* Outermost frames of a thread; equal in every whole stack of it. */
+#define ROOT_FRAMES_MAX 40
+struct root {
+	const char *comm;
+	uint32_t count;
+	uint64_t frames[ROOT_FRAMES_MAX];
+	bool known;
+	uint64_t whole, missed, wrong;
+};
+
+static struct root *root_of(struct root *roots, const char *comm)
+{
+	for (; roots->comm; roots++) {
+		if (strncmp(roots->comm, comm, 15) == 0)
+			return roots;
+	}
+	return NULL;
+}
+
+static void check_root(struct root *r, const struct live_sample *s, const uint64_t *frames)
+{
+	if (s->h.stack_end == STACK_END_NO_FILE) {
+		r->missed++;
+	} else if (!stack_end_is_whole(s->h.stack_end) || s->user_count < r->count) {
+		r->wrong++;
+		print_message("%s ends %u, %u frames\n", r->comm, s->h.stack_end, s->user_count);
+	} else {
+		const uint64_t *root = frames + s->user_count - r->count;
+		if (!r->known)
+			memcpy(r->frames, root, r->count * sizeof(*root));
+		r->known = true;
+		bool equal = memcmp(r->frames, root, r->count * sizeof(*root)) == 0;
+		r->whole += equal;
+		r->wrong += !equal;
+	}
+}
+
+struct table {
+	struct file_key key; /* inode 0: the vDSO */
+	uint32_t id;
+	struct unwind_table *table;
+};
+
+/* The tables of all that was published, built once more. */
+static size_t build_tables(const struct live *l, struct table *out, size_t max)
+{
+	size_t n = 0;
+	struct err e = { 0 };
+	for (size_t i = 0; i < l->files.len && n < max; i++) {
+		struct objfile *obj = NULL;
+		out[n] = (struct table){ l->files.v[i].key, (uint32_t)i + FRAME_FILE_FIRST, NULL };
+		if (objfile_open(l->files.v[i].path, &obj, &e) == OK &&
+			unwind_table_build(obj, &out[n].table, &e) == OK)
+			n++;
+		objfile_close(obj);
+	}
+	return n;
+}
+
+static void sees_no_wrong_stack_while_tables_change(void **state)
+{
+	(void)state;
+	NEED_SAMPLING();
+	/* 30 calls, main, two of libc, _start; and those that begin a thread. Their start-up
+	 * is over when sampling begins. */
+	struct root roots[] = { { .comm = "storm", .count = 34 },
+		{ .comm = "storm-mapper", .count = 2 }, { .comm = NULL } };
+	struct live l;
+	struct err e = { 0 };
+	struct table tables[32];
+	char path[512];
+	(void)snprintf(path, sizeof(path), "%s", workload("storm"));
+	int pid = live_spawn((const char *const[]){ path, "600", NULL }, -1);
+	live_begin(&l, 3989, pid);
+	live_publish_program(&l, path);
+	size_t count = build_tables(&l, tables, ARRAY_COUNT(tables));
+	CHECK(count >= 3);
+	live_start(&l);
+	int64_t deadline = clock_monotonic_ns() + duration_ns(4);
+	uint32_t rounds = 0;
+	size_t checked = 0;
+	while (clock_monotonic_ns() < deadline) {
+		for (size_t i = 0; i < count; i++) {
+			if (rounds % 4 == 0)
+				sampler_retract(l.sampler, &tables[i].key);
+			CHECK_OK(sampler_publish(l.sampler, &tables[i].key, tables[i].id,
+					 tables[i].table, &e),
+				&e);
+		}
+		rounds++;
+		live_poll(&l, 10);
+		for (; checked < l.samples.len; checked++) {
+			const struct live_sample *s = &l.samples.v[checked];
+			struct root *r = root_of(roots, s->h.comm);
+			if (r)
+				check_root(r, s, live_user_frames(&l, s));
+		}
+	}
+	live_stop(&l);
+	for (struct root *r = roots; r->comm; r++) {
+		print_message("[%s] %" PRIu64 " whole, %" PRIu64 " missed a file, %" PRIu64
+			      " wrong; %u reloads\n",
+			r->comm, r->whole, r->missed, r->wrong, rounds);
+		CHECK(r->wrong == 0 && r->whole >= SAMPLES_NEEDED);
+	}
+	for (size_t i = 0; i < count; i++)
+		unwind_table_free(tables[i].table);
+	live_kill(pid);
+	live_end(&l);
+}
+
+TEST_MAIN(cmocka_unit_test(walks_while_code_comes_and_goes),
+	cmocka_unit_test(walks_a_thousand_programs_a_second),
+	cmocka_unit_test(sees_no_wrong_stack_while_tables_change))
