@@ -39,7 +39,8 @@
 	(sizeof(struct event_sample) + \
 		(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX) * sizeof(uint64_t))
 #define CPU_CHECK_NS 1000000000LL
-#define VERIFIER_LOG_BYTES (1u << 20)
+/* Linux 5.10 tells each step; only what is written becomes memory. */
+#define VERIFIER_LOG_BYTES (64u << 20)
 
 struct sampler {
 	struct sampler_config config;

@@ -79,11 +79,12 @@ __noinline int stack_add_slot(__u32 which, __u32 slot)
 }
 
 /* The executable mappings of the leaf that tells of `address`; s->last is its last address. 0:
- * there is no such leaf. */
+ * there is no such leaf. Asks for the tree itself: a global function is verified also where nobody
+ * calls it, and a kernel without the tree has not the field. */
 __noinline int stack_add_leaf(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
-	if (!s)
+	if (!s || !bpf_core_field_exists(struct mm_struct, mm_mt))
 		return 0;
 	struct mm_struct *mm = (struct mm_struct *)s->mm;
 	s->entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
