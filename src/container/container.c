@@ -12,7 +12,6 @@
  *
  * Of containers in a container (kind, docker in docker) the innermost that somebody knows counts.
  */
-#include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "container/internal.h"
@@ -29,7 +28,6 @@
 /* Who was not looked for during so long is not asked for again. */
 #define UNUSED_NS (120 * NS_PER_SEC)
 #define ASK_ARENA_BYTES ((size_t)8 << 20)
-#define USER_FIRST 1000 /* whose engines are looked for */
 
 enum state { WANTED, KNOWN, NOBODY };
 
@@ -189,25 +187,31 @@ static void record_nobody(struct containers *c, struct record *r)
 
 /* ---- what is wanted ---- */
 
-/* "…/user-1000.slice/…": 1000; 0 when it says nothing. */
+/* "/user.slice/user-1000.slice/…": 1000, who may make what groups he likes below it; 0: root's. In
+ * a control group namespace ".." come before. */
 static uint32_t user_of(struct str path)
 {
-	struct str component, head = STR("user-"), tail = STR(".slice");
+	struct str component = STR(""), head = STR("user-"), tail = STR(".slice");
 	uint64_t user = 0;
-	while (str_split(&path, '/', &component))
-		if (str_starts(component, head) && str_ends(component, tail) &&
-			str_parse_u64(
-				str_sub(component, head.len, component.len - head.len - tail.len),
-				10, &user))
-			break;
-	return user >= USER_FIRST && user < UINT32_MAX ? (uint32_t)user : 0;
+	while (!component.len || str_eq(component, STR("..")))
+		if (!str_split(&path, '/', &component))
+			return 0;
+	if (!str_eq(component, STR("user.slice")) || !str_split(&path, '/', &component) ||
+		!str_starts(component, head) || !str_ends(component, tail))
+		return 0;
+	struct str number = str_sub(component, head.len, component.len - head.len - tail.len);
+	return str_parse_u64(number, 10, &user) && user < UINT32_MAX ? (uint32_t)user : 0;
 }
 
-static struct str key_of(const struct procfs_container *x, char out[KEY_MAX])
+/* "~1000/ID" of a user: his groups' names are no proof that he runs what root's engines know. */
+static struct str key_of(const struct procfs_container *x, uint32_t user, char out[KEY_MAX])
 {
 	bool maybe = x->kind == PROCFS_CONTAINER_MAYBE;
-	int n = snprintf(
-		out, KEY_MAX, "%.*s%s%.*s", STR_ARG(x->space), maybe ? "/" : "", STR_ARG(x->id));
+	char whose[16] = "";
+	if (user)
+		snprintf(whose, sizeof(whose), "~%u/", user);
+	int n = snprintf(out, KEY_MAX, "%s%.*s%s%.*s", whose, STR_ARG(x->space), maybe ? "/" : "",
+		STR_ARG(x->id));
 	return n > 0 && n < KEY_MAX ? str_make(out, (size_t)n) : STR("");
 }
 
@@ -232,10 +236,12 @@ struct wanted {
 	size_t count;
 	char uid_text[PROCFS_POD_UID_MAX];
 	struct str uid;
+	uint32_t user; /* whose group it is; 0: root's */
 };
 
 static void read_path(struct str path, struct wanted *w)
 {
+	w->user = user_of(path);
 	w->count = procfs_containers(path, w->containers);
 	w->uid = procfs_pod_uid(path, w->uid_text);
 }
@@ -252,10 +258,17 @@ static struct str pod_key(struct str uid, char out[KEY_MAX])
 	return str_make(out, (size_t)n);
 }
 
-static void look_for_all(struct containers *c, struct str path, const struct wanted *w)
+/* The record of its pod; NULL: none. */
+static struct record *pod_record(struct containers *c, const struct wanted *w)
 {
 	char key[KEY_MAX];
-	struct container_query q = { .user = user_of(path) };
+	return w->uid.len && !w->user ? record_find(c, pod_key(w->uid, key)) : NULL;
+}
+
+static void look_for_all(struct containers *c, const struct wanted *w)
+{
+	char key[KEY_MAX];
+	struct container_query q = { .user = w->user };
 	snprintf(q.pod_uid, sizeof(q.pod_uid), "%.*s", STR_ARG(w->uid));
 	for (size_t i = 0; i < w->count; i++) {
 		const struct procfs_container *x = &w->containers[i];
@@ -264,9 +277,9 @@ static void look_for_all(struct containers *c, struct str path, const struct wan
 		q.kind = x->kind;
 		snprintf(q.id, sizeof(q.id), "%.*s", STR_ARG(x->id));
 		snprintf(q.space, sizeof(q.space), "%.*s", STR_ARG(x->space));
-		look_for(c, key_of(x, key), &q);
+		look_for(c, key_of(x, w->user, key), &q);
 	}
-	if (!w->uid.len || !c->kubernetes.peer.address[0])
+	if (!w->uid.len || w->user || !c->kubernetes.peer.address[0])
 		return;
 	q.is_pod = true;
 	q.id[0] = 0;
@@ -313,13 +326,13 @@ static const struct record *known_record(struct containers *c, const struct want
 {
 	char key[KEY_MAX];
 	for (size_t i = 0; i < w->count; i++) {
-		const struct record *r = record_find(c, key_of(&w->containers[i], key));
+		const struct record *r = record_find(c, key_of(&w->containers[i], w->user, key));
 		if (r && r->state == KNOWN)
 			return r;
 		if (r && r->state == WANTED)
 			break;
 	}
-	const struct record *pod = w->uid.len ? record_find(c, pod_key(w->uid, key)) : NULL;
+	const struct record *pod = pod_record(c, w);
 	return pod && pod->state == KNOWN ? pod : NULL;
 }
 
@@ -338,7 +351,7 @@ enum status containers_find(struct containers *c, struct str cgroup_path, struct
 	container_labels_init(l, a);
 	if (c) {
 		pthread_mutex_lock(&c->lock);
-		look_for_all(c, cgroup_path, &w);
+		look_for_all(c, &w);
 		const struct record *r = known_record(c, &w);
 		if (r)
 			put_record(c, l, r);
@@ -373,12 +386,12 @@ uint64_t containers_version(struct containers *c, struct str cgroup_path)
 		return 0;
 	read_path(cgroup_path, &w);
 	pthread_mutex_lock(&c->lock);
-	look_for_all(c, cgroup_path, &w);
+	look_for_all(c, &w);
 	for (size_t i = 0; i < w.count; i++) {
-		const struct record *r = record_find(c, key_of(&w.containers[i], key));
+		const struct record *r = record_find(c, key_of(&w.containers[i], w.user, key));
 		version += r ? r->version : 0;
 	}
-	const struct record *pod = w.uid.len ? record_find(c, pod_key(w.uid, key)) : NULL;
+	const struct record *pod = pod_record(c, &w);
 	version += pod ? pod->version : 0;
 	pthread_mutex_unlock(&c->lock);
 	return version;
@@ -393,7 +406,7 @@ static void take_listed(void *ctx, struct str key, const struct container_labels
 	struct record *r = record_find(c, key);
 	/* Somebody waited for this one: the next list may come soon. */
 	if (r && !r->listed)
-		c->kubernetes.pause_ns = 0;
+		c->kubernetes.pause_ns = CONTAINER_KUBERNETES_PAUSE_MIN_NS;
 	if (!r)
 		r = record_new(c, key);
 	if (r && record_fill(c, r, l))
@@ -441,7 +454,7 @@ static void take_answer(struct containers *c, struct record *r, const struct con
 
 static void ask(struct containers *c, struct str key, const struct container_query *q)
 {
-	if (c->kubernetes.peer.address[0] && q->kind != PROCFS_CONTAINER_MAYBE)
+	if (c->kubernetes.peer.address[0] && !q->user && q->kind != PROCFS_CONTAINER_MAYBE)
 		ask_kubernetes(c);
 	if (is_listed(c, key))
 		return;
@@ -522,7 +535,7 @@ static bool look_at_process(void *ctx, int pid)
 	struct wanted w;
 	read_path(path, &w);
 	pthread_mutex_lock(&c->lock);
-	look_for_all(c, path, &w);
+	look_for_all(c, &w);
 	bool go_on = !c->stopping;
 	pthread_mutex_unlock(&c->lock);
 	return go_on;

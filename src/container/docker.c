@@ -86,5 +86,10 @@ enum status container_docker_ask(struct container_peer *p, const char *engine,
 	CLEANUP(buf_deinit) struct buf json;
 	buf_init(&json, CONTAINER_ANSWER_BYTES_MAX);
 	enum status s = container_peer_get(p, path, CONTAINER_ANSWER_BYTES_MAX, &json, e);
-	return s == OK ? container_docker_decode(buf_view(&json), engine, out, e) : s;
+	if (s == OK)
+		s = container_docker_decode(buf_view(&json), engine, out, e);
+	const struct names names = names_of(engine);
+	if (s == OK && !str_eq(container_get(out, names.id), str_of(q->id)))
+		return err_set(e, E_INVALID, "the answer is of another container");
+	return s;
 }

@@ -2,6 +2,7 @@
 /* container's own: what is asked, the engines, and their answers. Private to container/. */
 #pragma once
 
+#include "base/clock.h"
 #include "container/container.h"
 #include "net/net.h"
 #include "procfs/procfs.h"
@@ -74,7 +75,8 @@ struct container_query {
 	char id[CONTAINER_ID_MAX];
 	char space[CONTAINER_ID_MAX];     /* of PROCFS_CONTAINER_MAYBE */
 	char pod_uid[PROCFS_POD_UID_MAX]; /* "" */
-	uint32_t user; /* whose systemd it runs in: engines of that user are asked; 0: root's */
+	uint32_t user; /* whose group it is: engines of that user are asked, and no others;
+			  0: root's */
 	bool is_pod;   /* the pod is asked for; id is "" */
 };
 
@@ -106,6 +108,7 @@ NODISCARD enum status container_cri_ask(struct container_peer *p, const char *no
 NODISCARD enum status container_containerd_ask(struct container_peer *p,
 	const struct container_query *q, struct container_labels *out, struct err *e);
 
+#define CONTAINER_KUBERNETES_PAUSE_MIN_NS NS_PER_SEC
 struct container_kubernetes {
 	struct container_peer peer; /* address "": there is none */
 	bool kubelet;
@@ -135,6 +138,7 @@ enum container_engine {
 
 struct container_place {
 	enum container_engine engine;
+	uint32_t user; /* who runs it; 0: root */
 	struct container_peer peer;
 };
 

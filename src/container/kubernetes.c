@@ -10,7 +10,6 @@
  * that is not known. A list that brings nothing makes the next one wait twice as long. The token is
  * read each time: the kubelet replaces it within the hour.
  */
-#include "base/clock.h"
 #include "container/internal.h"
 
 #include <stdio.h>
@@ -19,7 +18,6 @@
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
 #define TOKEN_BYTES_MAX 16384
-#define PAUSE_MIN_NS NS_PER_SEC
 #define PAUSE_MAX_NS (60 * NS_PER_SEC)
 #define KEY_MAX (CONTAINER_ID_MAX + 8)
 #define POD "__meta_kubernetes_pod"
@@ -367,7 +365,7 @@ enum status container_kubernetes_list(
 	if (!k->peer.address[0] || (k->listed_ns && now < k->listed_ns + k->pause_ns) ||
 		!container_peer_ready(&k->peer, now))
 		return err_set(e, E_UNAVAILABLE, "not now");
-	k->pause_ns = MIN(MAX(2 * k->pause_ns, PAUSE_MIN_NS), PAUSE_MAX_NS);
+	k->pause_ns = MIN(MAX(2 * k->pause_ns, CONTAINER_KUBERNETES_PAUSE_MIN_NS), PAUSE_MAX_NS);
 	struct err why = { 0 };
 	choose_trust(k);
 	enum status s = ask_pods(k, sink, &why);

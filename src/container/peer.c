@@ -3,7 +3,6 @@
  * A peer that does not answer, or not in time, is left alone for a second, then two, up to a
  * minute: whoever hangs costs one timeout in a while. "There is no such container" is an answer.
  */
-#include "base/clock.h"
 #include "container/internal.h"
 
 #include <stdio.h>

@@ -3,19 +3,19 @@
  * Where container engines listen. All are asked in turn until one knows the container: those of
  * Kubernetes first, since they know the pod, then those that know a container by its name.
  */
-#include "base/clock.h"
 #include "container/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static void place_add(struct container_places *c, enum container_engine engine, const char *path)
+static void place_add(
+	struct container_places *c, enum container_engine engine, uint32_t user, const char *path)
 {
 	if (c->count == CONTAINER_PLACES_MAX)
 		c->count = c->fixed; /* users' engines are found again when needed */
 	struct container_place *p = &c->v[c->count++];
 	container_peer_close(&p->peer);
-	*p = (struct container_place){ .engine = engine };
+	*p = (struct container_place){ .engine = engine, .user = user };
 	snprintf(p->peer.address, sizeof(p->peer.address), "unix:%s%s", c->root, path);
 }
 
@@ -36,9 +36,9 @@ static void usual_places(struct container_places *c)
 	/* clang-format on */
 	const char *host = getenv("DOCKER_HOST");
 	if (host && strncmp(host, "unix://", 7) == 0 && host[7] == '/')
-		place_add(c, CONTAINER_ENGINE_DOCKER, host + 7);
+		place_add(c, CONTAINER_ENGINE_DOCKER, 0, host + 7);
 	for (size_t i = 0; i < ARRAY_COUNT(usual); i++)
-		place_add(c, usual[i].engine, usual[i].path);
+		place_add(c, usual[i].engine, 0, usual[i].path);
 }
 
 /* One socket by flag: what it is, its name says, or else it is tried as each. */
@@ -50,11 +50,11 @@ static void only_place(struct container_places *c, const char *path)
 	if (strncmp(path, "unix://", 7) == 0)
 		path += 7;
 	if (!podman && !docker)
-		place_add(c, CONTAINER_ENGINE_CRI, path);
+		place_add(c, CONTAINER_ENGINE_CRI, 0, path);
 	if (!podman && !docker && !cri)
-		place_add(c, CONTAINER_ENGINE_CONTAINERD, path);
+		place_add(c, CONTAINER_ENGINE_CONTAINERD, 0, path);
 	if (!cri)
-		place_add(c, podman ? CONTAINER_ENGINE_PODMAN : CONTAINER_ENGINE_DOCKER, path);
+		place_add(c, podman ? CONTAINER_ENGINE_PODMAN : CONTAINER_ENGINE_DOCKER, 0, path);
 }
 
 static bool has_place(const struct container_places *c, const char *path)
@@ -74,9 +74,9 @@ static void users_places(struct container_places *c, uint32_t user)
 	snprintf(docker, sizeof(docker), "/run/user/%u/docker.sock", user);
 	snprintf(podman, sizeof(podman), "/run/user/%u/podman/podman.sock", user);
 	if (!has_place(c, podman))
-		place_add(c, CONTAINER_ENGINE_PODMAN, podman);
+		place_add(c, CONTAINER_ENGINE_PODMAN, user, podman);
 	if (!has_place(c, docker))
-		place_add(c, CONTAINER_ENGINE_DOCKER, docker);
+		place_add(c, CONTAINER_ENGINE_DOCKER, user, docker);
 }
 
 static enum status ask_place(struct container_places *c, struct container_place *p,
@@ -113,6 +113,10 @@ enum status container_places_ask(struct container_places *c, const struct contai
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct container_place *p = &c->v[i];
 		struct err e = { 0 };
+		/* Who can listen there may say what he likes: of his own containers alone. And what
+		 * he calls his groups is nothing to ask root's engines by. */
+		if (p->user != q->user && !c->only)
+			continue;
 		/* Names within containerd's namespaces nobody else has. */
 		if (q->kind == PROCFS_CONTAINER_MAYBE && p->engine != CONTAINER_ENGINE_CONTAINERD)
 			continue;

@@ -126,6 +126,40 @@ static void takes_the_innermost_known(void **state)
 	containers_free(c);
 }
 
+/* A user makes what groups he likes below his own, and listens where his engine would: neither
+ * says anything of what others run. */
+static void believes_users_of_their_own(void **state)
+{
+	(void)state;
+	static const char his[] =
+		"/user.slice/user-1234.slice/user@1234.service/docker-" ID ".scope";
+	static const char deeper[] = "/docker/" ID "/user.slice/user-1234.slice/x";
+	atomic_store(&docker_knows, true);
+	struct net_server *docker = engine_at("/run/docker.sock", serve_docker, false);
+	struct containers *c = start((struct containers_config){ 0 });
+	wait_for(c, DOCKER_PATH, "docker_container_name=web\n");
+	CHECK_STR(str_of(find(c, his)), "docker_container_id=" ID "\n");
+	containers_settle(c, PATIENCE_NS);
+	CHECK(!has(c, his, "container_name"));
+	CHECK(has(c, deeper, "docker_container_name=web\n"));
+	containers_free(c);
+	net_server_stop(docker);
+	struct net_server *fake =
+		engine_at("/run/user/1234/podman/podman.sock", serve_docker, false);
+	c = start((struct containers_config){ 0 });
+	wait_for(c, his, "podman_container_name=web\n");
+	wait_for(c, "/../../user.slice/user-1234.slice/docker-" ID ".scope",
+		"podman_container_name=web\n");
+	CHECK(!has(c, DOCKER_PATH, "container_name"));
+	int64_t until = clock_monotonic_ns() + PATIENCE_NS;
+	while (containers_version(c, STR(DOCKER_PATH)) == 0 && clock_monotonic_ns() < until)
+		usleep(2000);
+	CHECK(containers_version(c, STR(DOCKER_PATH)) != 0);
+	CHECK(!has(c, DOCKER_PATH, "container_name"));
+	containers_free(c);
+	net_server_stop(fake);
+}
+
 static struct containers_config with_kubernetes(struct net_server *s, char address[200])
 {
 	static char token[128];
@@ -226,6 +260,8 @@ TEST_MAIN(cmocka_unit_test(knows_paths),
 	cmocka_unit_test_setup_teardown(asks_and_remembers, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(asks_again, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(takes_the_innermost_known, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(
+		believes_users_of_their_own, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(lists_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(prefers_the_list, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(tells_of_problems, engines_setup, engines_teardown),

@@ -83,12 +83,40 @@ static void finds_engines_of_users(void **state)
 	CHECK(ask(ID, NULL, 0, &a) == E_NOTFOUND);
 	CHECK(ask(ID, NULL, 1234, &a) == OK);
 	CHECK_STR(container_get(&l, "__meta_podman_container_name"), "web");
+	/* Of others' containers, and root's, he has nothing to say. */
+	CHECK(ask(ID, NULL, 0, &a) == E_NOTFOUND);
+	CHECK(ask(ID, NULL, 1235, &a) == E_NOTFOUND);
 	/* More users than places: those of before give way, and come back. */
 	for (uint32_t user = 2000; user < 2020; user++)
-		CHECK(ask(ID, NULL, user, &a) == OK || user > 2000);
+		CHECK(ask(ID, NULL, user, &a) == E_NOTFOUND);
 	CHECK(ask(ID, NULL, 1234, &a) == OK);
 	CHECK(places.count <= CONTAINER_PLACES_MAX && places.fixed == 9);
 	net_server_stop(podman);
+	container_places_deinit(&places);
+}
+
+/* An engine that answers with the container of its choice. */
+static void serve_any(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	out->content_type = "application/json";
+	buf_cstr(&out->body, DOCKER_INSPECT);
+}
+
+static void wants_the_one_asked_for(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, 1 << 20);
+	struct containers_config c = config();
+	container_places_init(&places, &c);
+	struct net_server *docker = engine_at("/run/docker.sock", serve_any, false);
+	CHECK(ask(ID, NULL, 0, &a) == OK);
+	CHECK(ask(INIT_ID, NULL, 0, &a) == E_NOTFOUND);
+	CHECK(places.v[4].engine == CONTAINER_ENGINE_DOCKER);
+	CHECK(strstr(places.v[4].peer.problem, "another container"));
+	net_server_stop(docker);
 	container_places_deinit(&places);
 }
 
@@ -119,4 +147,5 @@ static void one_by_flag(void **state)
 TEST_MAIN(cmocka_unit_test_setup_teardown(asks_in_turn, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(cri_knows_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(finds_engines_of_users, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(wants_the_one_asked_for, engines_setup, engines_teardown),
 	cmocka_unit_test(one_by_flag))
