@@ -16,6 +16,7 @@
 #include "agent/broker.h"
 #include "agent/deferred.h"
 #include "agent/files.h"
+#include "agent/governor.h"
 #include "agent/handover.h"
 #include "agent/kallsyms.h"
 #include "agent/metadata.h"
@@ -68,6 +69,9 @@ struct agent {
 	struct offcpu *offcpu;
 	int64_t failing_since_ns; /* 0: sampling works */
 	struct net_server *http;
+	struct governor governor;
+	uint32_t frequency_hz; /* at present */
+	bool paused;
 	struct privilege_dir spool_dir;
 	struct privilege_dir cache_dir;
 	_Atomic int64_t
@@ -87,6 +91,8 @@ void agent_config_default(struct agent_config *c)
 		.frequency_hz = 19,
 		.flush_interval_ns = 5 * NS_PER_SEC,
 		.table_bytes_max = 32u << 20,
+		.chance_ns = 60 * NS_PER_SEC,
+		.chance_percent = 100,
 		.label_ttl_ns = 600 * NS_PER_SEC,
 		.handover_fd = -1,
 		.ready_fd = -1,
@@ -221,6 +227,8 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 			"counter", s.bpf.stacks },
 		{ "firn_agent_stacks_not_copied_total", "Stacks not copied: the ring was too full.",
 			"counter", s.bpf.stacks_lost },
+		{ "firn_agent_bpf_nanoseconds_total",
+			"Time in the eBPF program that takes samples.", "counter", s.bpf.run_ns },
 		{ "firn_agent_cpus", "CPUs that are sampled.", "gauge", s.cpus },
 		{ "firn_agent_unwind_table_bytes", "Kernel memory that unwind tables use.", "gauge",
 			s.table_bytes },
@@ -254,6 +262,7 @@ static void write_metrics(struct agent *a, struct buf *out)
 	handover_write_metrics(a->handover, out);
 	sender_write_metrics(a->sender, out);
 	broker_write_metrics(out);
+	governor_write_metrics(&a->governor, out);
 	buf_printf(out,
 		"# HELP firn_agent_resident_bytes Resident memory of the agent.\n"
 		"# TYPE firn_agent_resident_bytes gauge\nfirn_agent_resident_bytes %llu\n"
@@ -348,8 +357,17 @@ static enum status open_sender(struct agent *a, struct err *e)
 {
 	struct sender_config c;
 	sender_config_default(&c);
-	c.address = a->config.remote_store_address;
-	c.cert = a->config.remote_store_cert;
+	c.remote = (struct remote_config){
+		.address = a->config.remote_store_address,
+		.pinned_cert = a->config.remote_store_cert,
+		.ca_file = a->config.remote_store_ca_file,
+		.trust_anybody = a->config.remote_store_trust_anybody,
+		.client_cert = a->config.remote_store_client_cert,
+		.client_key = a->config.remote_store_client_key,
+		.token = a->config.remote_store_token,
+		.token_file = a->config.remote_store_token_file,
+		.headers = a->config.remote_store_headers,
+	};
 	c.spool_dir = a->spool_dir.path;
 	c.spool_bytes_max = a->config.spool_bytes_max;
 	enum status s = sender_new(&c, &a->sender, e);
@@ -450,6 +468,8 @@ static enum status open_privileged(struct agent *a, struct err *e)
 {
 	const struct broker_config broker = {
 		.own_files = { a->config.config_path, a->config.remote_store_cert,
+			a->config.remote_store_ca_file, a->config.remote_store_client_cert,
+			a->config.remote_store_client_key, a->config.remote_store_token_file,
 			a->config.kubernetes_token_file, a->config.kubernetes_ca_file },
 		.environment = a->config.env_vars != NULL,
 		.slabs_max = tables_slabs_max(a->config.table_bytes_max),
@@ -504,6 +524,66 @@ static enum status agent_open(struct agent *a, struct err *e)
 	return s;
 }
 
+/* What is in the ring was sampled at the rate before. */
+static void change_frequency(struct agent *a, const struct governor_decision *d)
+{
+	struct err e = { 0 };
+	enum status s = sampler_set_frequency(a->sampler, d->frequency_hz, &e);
+	if (s == OK)
+		s = sampler_poll(a->sampler, 0, &e);
+	if (s != OK) {
+		log_warn("the rate of sampling stays", "err=\"%s\"", err_text(&e, s));
+		return;
+	}
+	(void)batch_finish(a->batch);
+	batch_set_frequency(a->batch, d->frequency_hz);
+	log_warn(d->frequency_hz < a->frequency_hz ? "sampling less often" : "sampling more often",
+		"frequency_hz=%u wanted_hz=%u reason=\"%s\"", d->frequency_hz,
+		a->config.frequency_hz, d->why);
+	a->frequency_hz = d->frequency_hz;
+}
+
+static void govern(struct agent *a)
+{
+	struct sampler_stats stats;
+	sampler_read_stats(a->sampler, &stats);
+	const struct governor_usage usage = {
+		.now_ns = clock_monotonic_ns(),
+		.cpu_ns = os_self_cpu_ns() + broker_cpu_ns() + (int64_t)stats.bpf.run_ns,
+		.resident_bytes = os_self_rss_bytes(),
+	};
+	struct governor_decision d = governor_step(&a->governor, &usage);
+	if (d.drop_caches) {
+		processes_forget(a->processes);
+		malloc_trim(0);
+	}
+	if (d.paused != a->paused) {
+		sampler_pause(a->sampler, d.paused);
+		log_info(d.paused ? "this interval is left out" : "this interval is sampled",
+			"probability_percent=%u", a->config.chance_percent);
+		a->paused = d.paused;
+	}
+	if (d.frequency_hz != a->frequency_hz)
+		change_frequency(a, &d);
+}
+
+static void start_governor(struct agent *a)
+{
+	struct sampler_stats stats;
+	sampler_read_stats(a->sampler, &stats);
+	const struct governor_config c = {
+		.frequency_hz = a->config.frequency_hz,
+		.cpus = MAX(stats.cpus, 1u),
+		.cpu_share = a->config.cpu_share,
+		.memory_bytes = a->config.memory_bytes,
+		.chance_ns = a->config.chance_ns,
+		.chance_threshold = a->config.chance_percent,
+	};
+	governor_init(&a->governor, &c);
+	a->frequency_hz = c.frequency_hz;
+	govern(a);
+}
+
 static enum status agent_start(struct agent *a, struct err *e)
 {
 	int64_t begin = clock_monotonic_ns();
@@ -517,6 +597,7 @@ static enum status agent_start(struct agent *a, struct err *e)
 		containers_settle(a->containers, CONTAINERS_PATIENCE_NS);
 	malloc_trim(0);
 	sampler_pause(a->sampler, false);
+	start_governor(a);
 	struct sampler_stats stats;
 	sampler_read_stats(a->sampler, &stats);
 	log_info("sampling", "cpus=%u frequency_hz=%u files=%u table_bytes=%llu preload_ms=%lld",
@@ -567,6 +648,7 @@ static void end_interval(struct agent *a)
 	reload_rules(a);
 	if (a->kallsyms)
 		kallsyms_refresh(a->kallsyms, missed);
+	govern(a);
 	hand_over_figures(a);
 }
 
@@ -598,6 +680,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 		int64_t left_ms = MAX((end - now) / NS_PER_MS, (int64_t)0) + 1;
 		s = poll_patiently(a, (int)MIN(left_ms, (int64_t)POLL_MS), e);
 		run_deferred(a, false);
+		batch_look_at_clocks(a->batch);
 		handover_retry(a->handover);
 		if (s == OK && broker_is_gone())
 			s = err_set(

@@ -14,9 +14,16 @@ struct agent_config {
 	const char *node;                 /* "": the host's name */
 	const char *remote_store_address; /* HOST:PORT, https://HOST:PORT or unix:/path */
 	const char *remote_store_cert; /* https: the server's own certificate; NULL: trusted ones */
-	const char *http_address;      /* the agent's own /metrics and /healthy; "": none */
-	const char *cache_dir;         /* unwind tables; "": none */
-	const char *spool_dir;         /* batches that could not be sent; "": kept in memory only */
+	const char *remote_store_ca_file;     /* https: authorities instead of this host's */
+	bool remote_store_trust_anybody;      /* https: whoever answers */
+	const char *remote_store_client_cert; /* https: who we are; PEM */
+	const char *remote_store_client_key;
+	const char *remote_store_token;          /* sent with each batch */
+	const char *remote_store_token_file;     /* it, read again each time */
+	const char *const *remote_store_headers; /* "name=value", NULL at the end; or NULL */
+	const char *http_address; /* the agent's own /metrics and /healthy; "": none */
+	const char *cache_dir;    /* unwind tables; "": none */
+	const char *spool_dir;    /* batches that could not be sent; "": kept in memory only */
 	uint64_t spool_bytes_max;
 	uint32_t frequency_hz;      /* 19 */
 	double off_cpu_probability; /* of a thread that leaves its CPU to be sampled; 0: none are */
@@ -37,8 +44,12 @@ struct agent_config {
 	bool no_containers;   /* nobody is asked */
 	int64_t label_ttl_ns; /* labels of a process are found anew after so long */
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
-	bool keep_privileges; /* run in one process, with all that it was started with */
-	int only_pid;         /* sample only this process and its descendants; 0: all */
+	double cpu_share;        /* of all CPUs, that the agent may cost; 0: no limit */
+	uint64_t memory_bytes;   /* resident, that it may have; 0: no limit */
+	int64_t chance_ns;       /* interval of probabilistic profiling */
+	uint32_t chance_percent; /* of the intervals that are sampled; 100: all */
+	bool keep_privileges;    /* run in one process, with all that it was started with */
+	int only_pid;            /* sample only this process and its descendants; 0: all */
 	/* A connected SOCK_SEQPACKET Unix socket on which each new executable is announced and its
 	 * descriptor passed (docs/formats/handover.md); -1: none. `firn up` gives it to the server.
 	 */

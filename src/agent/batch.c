@@ -19,6 +19,8 @@
 #define PROFILE_BYTES_MAX ((size_t)64 << 20) /* of texts in one batch */
 #define OFF_CPU_OWN_FRAMES_MAX 12
 #define FRAMES_MAX (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + 1)
+/* Less is a clock that is slewed, or two reads that were interrupted. */
+#define CLOCK_STEP_NS (100 * NS_PER_MS)
 static_assert(FRAMES_MAX <= PROFILE_STACK_MAX, "a whole sample fits a stack of the profile");
 
 /* A file of this batch. */
@@ -43,6 +45,9 @@ struct batch {
 	uint32_t wall_head;      /* of the wall clock's type; 0: not needed so far */
 	int64_t begin_ns;        /* realtime */
 	int64_t clock_offset_ns; /* realtime - monotonic */
+	/* What was sampled until `step_ns` (monotonic) belongs to the offset before. */
+	int64_t step_ns, offset_before_ns;
+	int64_t looked_ns; /* when the clocks were compared last; monotonic */
 	VEC(struct file_entry) files;
 	struct map file_index;
 	VEC(struct late_location) late;
@@ -79,6 +84,11 @@ static enum status wall_head(struct batch *b, uint32_t *out)
 	return s;
 }
 
+static int64_t realtime_ns(const struct batch *b)
+{
+	return b->config.realtime_ns ? b->config.realtime_ns() : clock_realtime_ns();
+}
+
 static enum status begin(struct batch *b)
 {
 	struct profile *p = &b->profile;
@@ -88,8 +98,10 @@ static enum status begin(struct batch *b)
 	VEC_CLEAR(&b->files);
 	VEC_CLEAR(&b->late);
 	map_clear(&b->file_index);
-	b->begin_ns = clock_realtime_ns();
-	b->clock_offset_ns = b->begin_ns - clock_monotonic_ns();
+	int64_t now = clock_monotonic_ns();
+	b->looked_ns = now;
+	b->begin_ns = realtime_ns(b);
+	b->clock_offset_ns = b->begin_ns - now;
 	b->wall_head = 0;
 	static const char *const type[] = { PROFILE_NAME, "samples", "count", "cpu",
 		"nanoseconds" };
@@ -104,7 +116,8 @@ static void emit(struct batch *b)
 	struct profile *p = &b->profile;
 	uint32_t count = (uint32_t)p->samples.len;
 	if (count) {
-		int64_t end = MAX(clock_realtime_ns(), b->begin_ns + 1);
+		/* By the clock that the batch began with, should it have been set since. */
+		int64_t end = MAX(clock_monotonic_ns() + b->clock_offset_ns, b->begin_ns + 1);
 		p->heads.v[b->head].duration_ns = end - b->begin_ns;
 		if (b->wall_head)
 			p->heads.v[b->wall_head].duration_ns = end - b->begin_ns;
@@ -124,6 +137,40 @@ static void emit(struct batch *b)
 	/* Out of memory here: the next samples are lost and counted until there is some. */
 	b->head = b->wall_head = 0;
 	(void)!begin(b);
+}
+
+/* The wall clock was set, or the host slept: what follows belongs to another batch, with a
+ * beginning by the new time. A drift stays within a batch. */
+static void look_at_clocks(struct batch *b, int64_t sampled_ns)
+{
+	int64_t now = clock_monotonic_ns();
+	int64_t offset = realtime_ns(b) - now;
+	int64_t change = offset - b->clock_offset_ns;
+	if (change > -CLOCK_STEP_NS && change < CLOCK_STEP_NS) {
+		b->looked_ns = now;
+		return;
+	}
+	if (sampled_ns <= b->looked_ns)
+		return; /* before that: it belongs to the batch that is there */
+	int64_t before = b->clock_offset_ns, until = b->looked_ns;
+	metric_add(&b->metrics.clock_steps, 1);
+	emit(b);
+	b->step_ns = until;
+	b->offset_before_ns = before;
+}
+
+void batch_look_at_clocks(struct batch *b)
+{
+	look_at_clocks(b, INT64_MAX);
+}
+
+/* Real time of a sample. */
+static int64_t time_of(const struct batch *b, uint64_t sampled_ns)
+{
+	int64_t at = (int64_t)sampled_ns;
+	if (b->step_ns && at <= b->step_ns)
+		return at + b->offset_before_ns;
+	return MAX(at + b->clock_offset_ns, b->begin_ns);
 }
 
 /* ---- frames ---- */
@@ -405,7 +452,7 @@ static enum status add_wall(struct batch *b, const struct event_sample *s,
 static enum status add_common(struct batch *b, const struct event_sample *s,
 	const struct process *x, struct profile_sample *out)
 {
-	out->time_ns = MAX((int64_t)s->h.time_ns + b->clock_offset_ns, b->begin_ns);
+	out->time_ns = time_of(b, s->h.time_ns);
 	enum status st = resource_labels(b, x, &out->resource);
 	return st == OK ? add_stack(b, s, &out->stack) : st;
 }
@@ -479,6 +526,7 @@ static void add(struct batch *b, const struct event_sample *s, int64_t away_ns)
 
 void batch_add(struct batch *b, const struct event_sample *s)
 {
+	look_at_clocks(b, (int64_t)s->h.time_ns);
 	assert(event_state(&s->h) == THREAD_ON_CPU);
 	add(b, s, 0);
 }
@@ -487,6 +535,14 @@ void batch_add_off_cpu(struct batch *b, const struct event_sample *s, int64_t aw
 {
 	assert(event_state(&s->h) != THREAD_ON_CPU);
 	add(b, s, away_ns);
+}
+
+void batch_set_frequency(struct batch *b, uint32_t frequency_hz)
+{
+	assert(frequency_hz > 0 && b->profile.samples.len == 0);
+	b->config.frequency_hz = frequency_hz;
+	b->head = 0;
+	(void)!begin(b);
 }
 
 bool batch_finish(struct batch *b)

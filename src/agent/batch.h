@@ -36,7 +36,9 @@
 	X(unnamed_kernel, COUNTER, "firn_agent_kernel_frames_unnamed_total",              \
 		"Kernel addresses without a symbol.")                                     \
 	X(messages, COUNTER, "firn_agent_messages_total", "OTLP messages made.")          \
-	X(message_bytes, COUNTER, "firn_agent_message_bytes_total", "Their bytes.")
+	X(message_bytes, COUNTER, "firn_agent_message_bytes_total", "Their bytes.")       \
+	X(clock_steps, COUNTER, "firn_agent_clock_steps_total",                           \
+		"Times that the wall clock was set, or the host had slept.")
 /* clang-format on */
 struct batch_metrics {
 	BATCH_METRICS(METRIC_FIELD)
@@ -56,6 +58,7 @@ struct batch_config {
 	/* A finished message; takes the bytes over (buf_steal). */
 	void (*emit)(void *ctx, struct buf *message, uint32_t sample_count);
 	void *ctx;
+	int64_t (*realtime_ns)(void); /* NULL: the system's clock */
 };
 
 struct batch;
@@ -66,6 +69,12 @@ void batch_free(struct batch *b);
 void batch_add(struct batch *b, const struct event_sample *s);
 /* The thread was off its CPU for `away_ns`, up to the sample's time. Likewise. */
 void batch_add_off_cpu(struct batch *b, const struct event_sample *s, int64_t away_ns);
+/* Tells by the monotonic clock whether the wall clock was set or the host slept since: then the
+ * batch ends here, and samples get the time that held when they were taken. To be called between
+ * looks at the ring. */
+void batch_look_at_clocks(struct batch *b);
+/* Right after batch_finish(): what follows was sampled so often. */
+void batch_set_frequency(struct batch *b, uint32_t frequency_hz);
 /* End of the interval: what was added is emitted, if anything was. True when a kernel address had
  * no name (kallsyms_refresh). */
 bool batch_finish(struct batch *b);

@@ -7,6 +7,7 @@
 #include "agent/cpus.h"
 
 #include "agent/broker.h"
+#include "base/clock.h"
 #include "os/os.h"
 
 #include <bpf/libbpf.h>
@@ -166,10 +167,12 @@ void cpus_pause(struct cpus *c, bool paused)
 			(void)ioctl(c->fds[cpu], what, 0);
 }
 
+/* A CPU clock turns its frequency into a period when it is made, and knows only that from then on:
+ * kernel/events/core.c, perf_swevent_init_hrtimer(). */
 enum status cpus_set_frequency(struct cpus *c, uint32_t frequency_hz, struct err *e)
 {
-	uint64_t value = frequency_hz;
 	assert(frequency_hz > 0);
+	uint64_t value = NS_PER_SEC / frequency_hz;
 	for (uint32_t cpu = 0; cpu < c->count; cpu++)
 		if (c->links[cpu] && ioctl(c->fds[cpu], PERF_EVENT_IOC_PERIOD, &value) < 0)
 			return err_os(e, "%u samples a second on CPU %u", frequency_hz, cpu);

@@ -61,6 +61,7 @@ struct sampler {
 	int stats_fd;
 	int possible_cpus;
 	bool started;
+	bool paused;
 	bool polled; /* since the last epoch began */
 };
 
@@ -363,23 +364,31 @@ void sampler_close(struct sampler *s)
 
 /* ---- running ---- */
 
+static void set_off_cpu_enabled(struct sampler *s)
+{
+	uint32_t on = s->started && !s->paused;
+	__atomic_store_n(&s->skeleton->bss->settings.off_cpu_enabled, on, __ATOMIC_RELAXED);
+}
+
 enum status sampler_start(struct sampler *s, struct err *e)
 {
 	s->started = true;
 	s->cpus_checked_ns = clock_monotonic_ns();
-	__atomic_store_n(&s->skeleton->bss->settings.off_cpu_enabled, 1, __ATOMIC_RELAXED);
+	set_off_cpu_enabled(s);
 	return cpus_update(s->cpus, e);
 }
 
 void sampler_stop(struct sampler *s)
 {
 	s->started = false;
-	__atomic_store_n(&s->skeleton->bss->settings.off_cpu_enabled, 0, __ATOMIC_RELAXED);
+	set_off_cpu_enabled(s);
 	cpus_detach(s->cpus);
 }
 
 void sampler_pause(struct sampler *s, bool paused)
 {
+	s->paused = paused;
+	set_off_cpu_enabled(s);
 	cpus_pause(s->cpus, paused);
 }
 

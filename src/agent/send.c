@@ -158,7 +158,7 @@ static void note_failure(struct sender *s, const char *why)
 	s->retry_at_ns = clock_monotonic_ns() + jittered(s->backoff_ns);
 	if (!s->warned)
 		log_warn("server does not take batches; they are kept and sent later",
-			"address=%s error=%s", s->c.address, why);
+			"address=%s error=%s", s->c.remote.address, why);
 	s->warned = true;
 }
 
@@ -168,7 +168,7 @@ static void note_answer(struct sender *s)
 	s->backoff_ns = s->retry_at_ns = 0;
 	if (s->warned)
 		log_info("server takes batches again", "address=%s spooled_batches=%llu",
-			s->c.address,
+			s->c.remote.address,
 			(unsigned long long)(s->spool ? spool_content(s->spool).batches : 0));
 	s->warned = false;
 }
@@ -206,9 +206,11 @@ static enum outcome attempt(struct sender *s, struct str message, uint32_t sampl
 	CLEANUP(buf_deinit) struct buf answer;
 	buf_init(&answer, ANSWER_BYTES_MAX);
 	struct err e = { 0 };
-	bool retry = false;
-	enum status st = net_client_rpc(
-		s->client, EXPORT_PATH, message, attempt_timeout(s), &answer, &retry, &e);
+	bool retry = true; /* a token that cannot be read may be there the next time */
+	enum status st = remote_refresh(&s->c.remote, s->client, &e);
+	if (st == OK)
+		st = net_client_rpc(
+			s->client, EXPORT_PATH, message, attempt_timeout(s), &answer, &retry, &e);
 	char why[300];
 	log_quote(str_of(err_text(&e, st)), why, sizeof(why));
 	if (st != OK && is_for_later(s, st, retry)) {
@@ -341,9 +343,7 @@ enum status sender_new(const struct sender_config *c, struct sender **out, struc
 	if (!s)
 		return err_set(e, E_NOMEM, "sender");
 	s->c = *c;
-	enum status st = net_client_new(c->address, &s->client, e);
-	if (st == OK)
-		net_client_pin(s->client, c->cert);
+	enum status st = remote_open(&s->c.remote, &s->client, e);
 	if (st == OK)
 		st = open_spool(s, e);
 	if (st != OK)

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "agent/remote.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/metrics.h"
@@ -26,8 +27,7 @@
 #define SEND_LIMIT_ANSWERS_MAX 8
 
 struct sender_config {
-	const char *address;   /* as net_client_new() */
-	const char *cert;      /* as net_client_pin(); NULL: none */
+	struct remote_config remote;
 	const char *spool_dir; /* "" or NULL: none */
 	uint64_t spool_bytes_max;
 	int64_t timeout_ns;     /* of one attempt */

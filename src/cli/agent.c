@@ -6,9 +6,14 @@
 
 #include "cli/flags.h"
 
+#define REMOTE_BYTES_MAX 512
+
 struct sending_flags {
 	const char *remote;
-	bool insecure;
+	bool insecure, skip_verify;
+	const char *ca_file, *client_cert, *client_key;
+	const char *token, *token_file;
+	struct cli_list headers;
 	const char *http_address;
 	const char *spool_path;
 	uint64_t spool_bytes;
@@ -25,10 +30,36 @@ static const struct cli_option sending_options[] = {
 	{ .name = "remote-store-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, remote), .value = "HOST:PORT",
 	  .help = "The server that gets the samples: a firn server, or anything else that takes "
-		  "OTLP profiles over gRPC. Required." },
+		  "OTLP profiles over gRPC. Required. https://HOST:PORT is spoken to with TLS, and "
+		  "so is HOST:PORT where one of the flags below asks for it." },
 	{ .name = "remote-store-insecure", .kind = CLI_BOOL,
 	  .at = offsetof(struct sending_flags, insecure),
-	  .help = "Taken for compatibility: the connection is always without TLS." },
+	  .help = "Send without TLS, whatever else is said; a token goes in clear text then." },
+	{ .name = "remote-store-insecure-skip-verify", .kind = CLI_BOOL,
+	  .at = offsetof(struct sending_flags, skip_verify),
+	  .help = "Use TLS, and trust whoever answers." },
+	{ .name = "remote-store-ca-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct sending_flags, ca_file), .value = "FILE",
+	  .help = "Use TLS, and trust servers that these authorities (PEM) have signed, instead "
+		  "of those that this host trusts." },
+	{ .name = "remote-store-client-cert", .kind = CLI_TEXT,
+	  .at = offsetof(struct sending_flags, client_cert), .value = "FILE",
+	  .help = "Use TLS, with this certificate (PEM) for servers that ask for one. Read for "
+		  "each connection." },
+	{ .name = "remote-store-client-key", .kind = CLI_TEXT,
+	  .at = offsetof(struct sending_flags, client_key), .value = "FILE",
+	  .help = "Its private key." },
+	{ .name = "remote-store-bearer-token", .kind = CLI_TEXT,
+	  .at = offsetof(struct sending_flags, token), .value = "TOKEN",
+	  .env = "PARCA_BEARER_TOKEN",
+	  .help = "Use TLS, and send this as \"authorization: Bearer TOKEN\". The command line "
+		  "is for all to see: better a file." },
+	{ .name = "remote-store-bearer-token-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct sending_flags, token_file), .value = "FILE",
+	  .help = "The same from a file, which is read again for each batch." },
+	{ .name = "remote-store-grpc-headers", .kind = CLI_LIST, .separator = ';',
+	  .at = offsetof(struct sending_flags, headers), .value = "NAME=VALUE;...",
+	  .help = "Headers that are sent with each batch; may be repeated." },
 	{ .name = "http-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, http_address), .value = "HOST:PORT",
 	  .otherwise = "127.0.0.1:7071",
@@ -58,7 +89,56 @@ static const struct cli_command command = {
 	.group_count = 1,
 };
 
-static bool apply_sending(const struct sending_flags *f, struct agent_config *out, char *spool)
+static bool check_credentials(const struct sending_flags *f)
+{
+	if (!f->client_cert != !f->client_key) {
+		cli_complain("--remote-store-client-cert and --remote-store-client-key belong "
+			     "together");
+		return false;
+	}
+	if (f->token && f->token[0] && f->token_file) {
+		cli_complain("--remote-store-bearer-token and --remote-store-bearer-token-file: "
+			     "one of them is enough");
+		return false;
+	}
+	if (f->insecure && strncmp(f->remote, "https:", 6) == 0) {
+		cli_complain("--remote-store-insecure: %s is spoken to with TLS", f->remote);
+		return false;
+	}
+	return true;
+}
+
+/* A token, or a name for ourselves, is nothing to be shown to everybody on the way. */
+static bool wants_tls(const struct sending_flags *f)
+{
+	return !f->insecure && !strstr(f->remote, "://") && strncmp(f->remote, "unix:", 5) != 0 &&
+	       (f->skip_verify || f->ca_file || f->client_cert || f->token_file ||
+		       (f->token && f->token[0]));
+}
+
+static bool apply_remote(
+	const struct sending_flags *f, struct agent_config *out, char address[REMOTE_BYTES_MAX])
+{
+	if (!check_credentials(f))
+		return false;
+	int len = snprintf(address, REMOTE_BYTES_MAX, "https://%s", f->remote);
+	if (len >= REMOTE_BYTES_MAX) {
+		cli_complain("--remote-store-address: more than %d bytes", REMOTE_BYTES_MAX - 1);
+		return false;
+	}
+	out->remote_store_address = wants_tls(f) ? address : f->remote;
+	out->remote_store_trust_anybody = f->skip_verify;
+	out->remote_store_ca_file = f->ca_file;
+	out->remote_store_client_cert = f->client_cert;
+	out->remote_store_client_key = f->client_key;
+	out->remote_store_token = f->token;
+	out->remote_store_token_file = f->token_file;
+	out->remote_store_headers = f->headers.count ? f->headers.v : NULL;
+	return true;
+}
+
+static bool apply_sending(const struct sending_flags *f, struct agent_config *out, char *spool,
+	char address[REMOTE_BYTES_MAX])
 {
 	if (!f->remote || !f->remote[0]) {
 		cli_complain("agent needs --remote-store-address HOST:PORT; `firn up` runs agent "
@@ -67,7 +147,8 @@ static bool apply_sending(const struct sending_flags *f, struct agent_config *ou
 	}
 	if (!f->spool_path && !cli_state_path(spool, "spool"))
 		return false;
-	out->remote_store_address = f->remote;
+	if (!apply_remote(f, out, address))
+		return false;
 	out->http_address = f->http_address;
 	out->spool_dir = f->spool_path ? f->spool_path : spool;
 	out->spool_bytes_max = f->spool_bytes;
@@ -87,9 +168,9 @@ int cli_agent(int argc, char **argv)
 	if (!cli_parse(&c, argc, argv, &v, &at, &code))
 		return code;
 	struct agent_config config;
-	char spool[PATH_MAX];
+	char spool[PATH_MAX], address[REMOTE_BYTES_MAX];
 	if (!cli_log_apply(&v.log) || !cli_profiling_apply(&v.profiling, &config) ||
-		!apply_sending(&v.sending, &config, spool))
+		!apply_sending(&v.sending, &config, spool, address))
 		return CLI_USAGE;
 	struct err e = { 0 };
 	enum status s = agent_probe(&e);

@@ -216,6 +216,25 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "bpf-table-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_profiling_flags, table_bytes), .value = "SIZE",
 	  .otherwise = "32MiB", .help = "Kernel memory for the tables that unwind stacks." },
+	{ .name = "profiling-probabilistic-threshold", .kind = CLI_NUMBER,
+	  .at = offsetof(struct cli_profiling_flags, chance_percent), .value = "PERCENT",
+	  .otherwise = "100", .least = 1, .most = 100,
+	  .help = "Sample this host in so many of 100 intervals, drawn anew for each: for fleets "
+		  "in which each host costs less, and all together show the same." },
+	{ .name = "profiling-probabilistic-interval", .kind = CLI_DURATION,
+	  .at = offsetof(struct cli_profiling_flags, chance_ns), .value = "DURATION",
+	  .otherwise = "1m", .help = "How long such an interval is, 1m to 5m." },
+	{ .name = "agent-cpu-limit", .kind = CLI_SHARE,
+	  .at = offsetof(struct cli_profiling_flags, cpu_share), .value = "SHARE",
+	  .otherwise = "0.05",
+	  .help = "What the agent, its broker and its eBPF programs may use of all CPUs of the "
+		  "host, 0.05 being 5 percent: above it samples are taken half as often, until "
+		  "there is room again. 0: no limit." },
+	{ .name = "agent-memory-limit", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_profiling_flags, memory_bytes), .value = "SIZE",
+	  .otherwise = "512MiB",
+	  .help = "Resident memory of the agent; above it samples are taken half as often, and "
+		  "what can be read again is forgotten. 0: no limit." },
 	{ .name = "keep-privileges", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, keep_privileges),
 	  .help = "Run the agent as one process that keeps all that it was started with, without "
@@ -460,6 +479,10 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 		cli_complain("--wall-clock: needs --off-cpu-threshold above 0");
 		return false;
 	}
+	if (f->chance_ns < 60 * NS_PER_SEC || f->chance_ns > 300 * NS_PER_SEC) {
+		cli_complain("--profiling-probabilistic-interval: expected 1m to 5m");
+		return false;
+	}
 	if (!settle_dir("cache-path", f->cache_path, cli_cache_path, f->cache))
 		return false;
 	agent_config_default(out);
@@ -483,6 +506,10 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 	out->kubernetes_insecure = f->kubernetes_insecure;
 	out->no_containers = f->no_containers;
 	out->keep_privileges = f->keep_privileges;
+	out->cpu_share = f->cpu_share;
+	out->memory_bytes = f->memory_bytes;
+	out->chance_ns = f->chance_ns;
+	out->chance_percent = f->chance_percent;
 	out->no_cpu = f->no_cpu;
 	out->no_thread_id = f->no_thread_id;
 	out->no_thread_name = f->no_thread_name;

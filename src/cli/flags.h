@@ -68,6 +68,10 @@ struct cli_profiling_flags {
 	bool kubernetes_insecure, no_containers;
 	bool no_cpu, no_thread_id, no_thread_name;
 	bool keep_privileges;
+	double cpu_share;
+	uint64_t memory_bytes;
+	int64_t chance_ns;
+	uint32_t chance_percent;
 	uint64_t table_bytes;
 	const char *cache_path; /* NULL: by user */
 	char cache[PATH_MAX];

@@ -19,6 +19,7 @@
 
 struct up_flags {
 	const char *agent_http_address;
+	const char *client_cert, *client_key;
 };
 
 struct up {
@@ -39,6 +40,13 @@ static const struct cli_option up_options[] = {
 	  .at = offsetof(struct up_flags, agent_http_address), .value = "HOST:PORT",
 	  .help = "Where the agent serves a /metrics of its own. The server's shows the same figures. "
 		  "Default: nowhere." },
+	{ .name = "remote-store-client-cert", .kind = CLI_TEXT,
+	  .at = offsetof(struct up_flags, client_cert), .value = "FILE",
+	  .help = "The certificate (PEM) that the agent shows to the server, where "
+		  "--tls-client-ca-file asks for one." },
+	{ .name = "remote-store-client-key", .kind = CLI_TEXT,
+	  .at = offsetof(struct up_flags, client_key), .value = "FILE",
+	  .help = "Its private key." },
 };
 /* clang-format on */
 
@@ -144,9 +152,10 @@ static bool configure(struct up *up)
 	struct supervise_config *c = &up->supervise;
 	if (!cli_log_apply(&up->log) || !cli_server_apply(&up->server, &c->server))
 		return false;
-	if (up->server.tls_client_ca_file) {
-		cli_complain("--tls-client-ca-file: the agent of `firn up` has no certificate; run "
-			     "`firn server` for it");
+	if (up->server.tls_client_ca_file && (!up->own.client_cert || !up->own.client_key)) {
+		cli_complain("--tls-client-ca-file: the agent of `firn up` is a client too: give "
+			     "it a certificate with --remote-store-client-cert and "
+			     "--remote-store-client-key");
 		return false;
 	}
 	c->with_agent = agent_probe(&up->missing) == OK;
@@ -161,6 +170,8 @@ static bool configure(struct up *up)
 		return false;
 	}
 	c->agent.spool_dir = up->spool;
+	c->agent.remote_store_client_cert = up->own.client_cert;
+	c->agent.remote_store_client_key = up->own.client_key;
 	c->agent.http_address = up->own.agent_http_address ? up->own.agent_http_address : "";
 	return true;
 }

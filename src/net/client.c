@@ -31,6 +31,7 @@ struct net_client {
 	bool used;   /* a request was answered on this connection */
 	bool secure; /* https */
 	struct net_tls_trust trust;
+	struct net_tls_identity identity;
 	struct kept_header headers[NET_CLIENT_HEADERS_MAX];
 	size_t header_count;
 	size_t answer_max;
@@ -99,6 +100,11 @@ void net_client_trust(struct net_client *c, const char *ca_file)
 void net_client_trust_anybody(struct net_client *c)
 {
 	c->trust = (struct net_tls_trust){ .anybody = true };
+}
+
+void net_client_identity(struct net_client *c, const char *cert_file, const char *key_file)
+{
+	c->identity = (struct net_tls_identity){ cert_file, key_file };
 }
 
 void net_client_limit(struct net_client *c, size_t answer_bytes_max)
@@ -237,7 +243,10 @@ static enum status ensure_connected(
 	c->http2 = http2;
 	c->used = false;
 	if (c->secure)
-		s = net_tls_connect(&c->trust, c->host, http2, &c->tls, e);
+		s = net_tls_connect(&c->trust, &c->identity, c->host, http2, &c->tls, e);
+	/* Files that somebody may put right: nothing that the request could help. */
+	if (s == E_INVALID)
+		s = err_prefix(e, E_UNAVAILABLE, "%s", c->address);
 	if (s == OK)
 		s = http_client_new(http2, c->answer_max, &c->http);
 	if (s != OK)

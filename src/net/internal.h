@@ -211,9 +211,15 @@ struct net_tls_trust {
 	bool any_name;       /* the server's certificate may be for another name */
 	bool anybody;        /* nothing is checked */
 };
+/* Who a client says it is: PEM; NULL: nobody. */
+struct net_tls_identity {
+	const char *cert_file;
+	const char *key_file;
+};
 /* The client's side. */
-NODISCARD enum status net_tls_connect(const struct net_tls_trust *t, const char *host, bool http2,
-	struct net_tls_conn **out, struct err *e);
+NODISCARD enum status net_tls_connect(const struct net_tls_trust *t,
+	const struct net_tls_identity *i, const char *host, bool http2, struct net_tls_conn **out,
+	struct err *e);
 /* Why net_tls_failed(). */
 const char *net_tls_why(const struct net_tls_conn *c);
 bool net_tls_ready(const struct net_tls_conn *c); /* the handshake is over */

@@ -198,6 +198,9 @@ void net_client_pin(struct net_client *c, const char *cert_file);
 void net_client_trust(struct net_client *c, const char *ca_file);
 /* https: trust whoever answers. */
 void net_client_trust_anybody(struct net_client *c);
+/* https: the certificate (chain) and key that we show to a server that asks; PEM, read for each
+ * connection. The texts are kept. */
+void net_client_identity(struct net_client *c, const char *cert_file, const char *key_file);
 /* Sent with each request from now on; a header of that name is replaced, NULL takes it out. Both
  * are copied. E_LIMIT: more than NET_CLIENT_HEADERS_MAX; E_INVALID: not a header. */
 #define NET_CLIENT_HEADERS_MAX 16

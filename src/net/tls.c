@@ -238,8 +238,20 @@ static bool expect_name(SSL *ssl, const char *host, bool check)
 		  : SSL_set1_host(ssl, host) == 1;
 }
 
-enum status net_tls_connect(const struct net_tls_trust *t, const char *host, bool http2,
-	struct net_tls_conn **out, struct err *e)
+static enum status identify(SSL_CTX *ctx, const struct net_tls_identity *i, struct err *e)
+{
+	if (!i->cert_file)
+		return OK;
+	if (SSL_CTX_use_certificate_chain_file(ctx, i->cert_file) != 1)
+		return fail(e, "client's certificate", i->cert_file);
+	if (SSL_CTX_use_PrivateKey_file(ctx, i->key_file, SSL_FILETYPE_PEM) != 1 ||
+		SSL_CTX_check_private_key(ctx) != 1)
+		return fail(e, "client's key", i->key_file);
+	return OK;
+}
+
+enum status net_tls_connect(const struct net_tls_trust *t, const struct net_tls_identity *i,
+	const char *host, bool http2, struct net_tls_conn **out, struct err *e)
 {
 	ERR_clear_error();
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -249,6 +261,8 @@ enum status net_tls_connect(const struct net_tls_trust *t, const char *host, boo
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_verify(ctx, t->anybody ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
 	enum status s = trust(ctx, t, e);
+	if (s == OK)
+		s = identify(ctx, i, e);
 	struct net_tls_conn *c = s == OK ? conn_new(ctx) : NULL;
 	SSL_CTX_free(ctx);
 	if (!c)

@@ -46,10 +46,10 @@ enum status os_read_file(const char *path, struct buf *out, struct err *e)
 }
 
 /* The broker opens nothing but regular files either. With errno of what failed. */
-static enum status open_refused(int dir, const char *path, int *out_fd, struct err *e)
+static enum status open_refused(const char *path, int *out_fd, struct err *e)
 {
 	int was = errno;
-	int fd = dir == AT_FDCWD && (was == EACCES || was == EPERM) ? os_open_by_broker(path) : -1;
+	int fd = path[0] == '/' && (was == EACCES || was == EPERM) ? os_open_by_broker(path) : -1;
 	if (fd >= 0) {
 		*out_fd = fd;
 		return OK;
@@ -64,7 +64,7 @@ enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *
 	CLEANUP(fd_cleanup) int place = openat(dir, path, O_PATH | O_CLOEXEC);
 	struct stat st;
 	if (place < 0)
-		return open_refused(dir, path, out_fd, e);
+		return open_refused(path, out_fd, e);
 	if (fstat(place, &st) < 0)
 		return err_os(e, "open %s", path);
 	if (!S_ISREG(st.st_mode))
@@ -73,7 +73,7 @@ enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
 	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return open_refused(dir, path, out_fd, e);
+		return open_refused(path, out_fd, e);
 	*out_fd = fd;
 	return OK;
 }

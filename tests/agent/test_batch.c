@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/batch.h"
+#include "base/clock.h"
 #include "otlp/otlp.h"
 
 #include "test.h"
@@ -69,6 +70,13 @@ static struct {
 	bool wall_clock;
 } off_cpu;
 
+static int64_t wall_offset_ns; /* what somebody set the wall clock by */
+
+static int64_t fake_realtime(void)
+{
+	return clock_realtime_ns() + wall_offset_ns;
+}
+
 static void setup(struct fixture *f, const char *const *external)
 {
 	struct err e;
@@ -87,6 +95,7 @@ static void setup(struct fixture *f, const char *const *external)
 		.wall_clock = off_cpu.wall_clock,
 		.processes = f->processes,
 		.emit = keep,
+		.realtime_ns = fake_realtime,
 		.ctx = &f->got };
 	CHECK_OK(batch_new(&c, &f->batch, &e), &e);
 }
@@ -408,7 +417,70 @@ static void counts_time_off_the_cpu(void **state)
 	teardown(&f);
 }
 
-TEST_MAIN(cmocka_unit_test(counts_time_off_the_cpu), cmocka_unit_test(makes_locations_of_frames),
+static void take(struct batch *b, int64_t at_ns)
+{
+	struct event_sample *s = sample(STACK_END_ROOT, 0, 1);
+	s->h.time_ns = (uint64_t)at_ns;
+	s->frames[0] = (uint64_t)2 << FRAME_FILE_SHIFT | 0x1100;
+	batch_add(b, s);
+	free(s);
+}
+
+/* The wall clock is set, one way and the other, between two looks at the ring: what was taken
+ * before keeps the time that it had, what comes after has the new one. */
+static void keeps_the_time_that_held(void **state)
+{
+	(void)state;
+	static const int64_t steps_ns[] = { 3600 * NS_PER_SEC, -3600 * NS_PER_SEC };
+	for (size_t i = 0; i < ARRAY_COUNT(steps_ns); i++) {
+		struct fixture f;
+		wall_offset_ns = 0;
+		setup(&f, NULL);
+		int64_t first = clock_monotonic_ns(), real = clock_realtime_ns();
+		take(f.batch, first);
+		usleep(2000);
+		batch_look_at_clocks(f.batch);
+		int64_t second = clock_monotonic_ns() - 1000000;
+		wall_offset_ns = steps_ns[i];
+		take(f.batch, second); /* taken before the last look, read after the step */
+		usleep(2000);
+		int64_t third = clock_monotonic_ns();
+		take(f.batch, third);
+		batch_finish(f.batch);
+		CHECK(f.got.messages == 2 && f.got.samples == 3);
+		CHECK(metric_get(&batch_metrics(f.batch)->clock_steps) == 1);
+		const int64_t want[] = { real, real + second - first,
+			real + third - first + steps_ns[i] };
+		CHECK(f.got.profile.samples.len == 3);
+		for (size_t k = 0; k < 3; k++) {
+			int64_t off = f.got.profile.samples.v[k].time_ns - want[k];
+			CHECK(off > -50 * NS_PER_MS && off < 50 * NS_PER_MS);
+		}
+		wall_offset_ns = 0;
+		teardown(&f);
+	}
+}
+
+static void says_how_often_it_was_sampled(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	take(f.batch, clock_monotonic_ns());
+	batch_finish(f.batch);
+	batch_set_frequency(f.batch, 4);
+	take(f.batch, clock_monotonic_ns());
+	batch_finish(f.batch);
+	const struct profile *p = &f.got.profile;
+	CHECK(p->samples.len == 2);
+	CHECK(p->heads.v[p->samples.v[0].head].period == NS_PER_SEC / 19);
+	CHECK(p->heads.v[p->samples.v[1].head].period == NS_PER_SEC / 4);
+	teardown(&f);
+}
+
+TEST_MAIN(cmocka_unit_test(keeps_the_time_that_held),
+	cmocka_unit_test(says_how_often_it_was_sampled), cmocka_unit_test(counts_time_off_the_cpu),
+	cmocka_unit_test(makes_locations_of_frames),
 	cmocka_unit_test(places_frames_of_files_read_late), cmocka_unit_test(labels_each_sample),
 	cmocka_unit_test(shows_what_is_missing), cmocka_unit_test(keeps_the_deepest_stack_whole),
 	cmocka_unit_test(splits_and_loses_nothing), cmocka_unit_test(splits_by_bytes),

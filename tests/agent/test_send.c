@@ -81,7 +81,7 @@ static struct sender *start_sender(
 	struct sender_config c;
 	sender_config_default(&c);
 	CHECK(c.backoff_min_ns == NS_PER_SEC && c.backoff_max_ns == 60 * NS_PER_SEC);
-	c.address = server->address;
+	c.remote.address = server->address;
 	c.spool_dir = spool_dir;
 	c.spool_bytes_max = spool_bytes;
 	c.backoff_min_ns = 10 * NS_PER_MS;
@@ -307,11 +307,11 @@ static void bad_settings_are_errors(void **state)
 	sender_config_default(&c);
 	char address[300] = "unix:/";
 	memset(address + 6, 'x', sizeof(address) - 7);
-	c.address = address; /* longer than a socket's path may be */
+	c.remote.address = address; /* longer than a socket's path may be */
 	struct sender *s = NULL;
 	struct err e = { 0 };
 	CHECK(sender_new(&c, &s, &e) != OK && !s && e.text[0]);
-	c.address = "127.0.0.1:1";
+	c.remote.address = "127.0.0.1:1";
 	c.spool_dir = "/proc/self/status"; /* no directory */
 	CHECK(sender_new(&c, &s, &e) != OK && !s && strstr(e.text, "/proc/self/status"));
 }

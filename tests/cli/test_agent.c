@@ -2,10 +2,12 @@
 #include "capture.h"
 #include "fakes.h"
 
+static char seen_address[64];
+
 static enum status sample(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
-	(void)c;
+	snprintf(seen_address, sizeof(seen_address), "%s", c->remote_store_address);
 	(void)stop;
 	(void)e;
 	return OK;
@@ -40,6 +42,50 @@ static void says_what_is_missing(void **state)
 	CHECK_STR(str_of(c.err), "firn: CAP_BPF is missing: use sudo\n");
 }
 
+static void comes_with_credentials(void **state)
+{
+	(void)state;
+	struct capture c;
+	static const struct {
+		const char *name;
+		const char *flags;
+		const char *address;
+	} cases[] = {
+		{ "plain", "", "here:1" },
+		{ "token", "--remote-store-bearer-token t", "https://here:1" },
+		{ "token file", "--remote-store-bearer-token-file /t", "https://here:1" },
+		{ "authorities", "--remote-store-ca-file /c", "https://here:1" },
+		{ "anybody", "--remote-store-insecure-skip-verify", "https://here:1" },
+		{ "in clear", "--remote-store-insecure --remote-store-bearer-token t", "here:1" },
+	};
+	fake_agent_run = sample;
+	FOR_EACH_CASE (t, cases) {
+		char line[300];
+		snprintf(line, sizeof(line),
+			"agent --cache-path /tmp --spool-path /tmp/s "
+			"--remote-store-address here:1 %s",
+			t->flags);
+		capture_run(&c, cli_agent, line);
+		CHECK_CASE(t, c.code == CLI_OK);
+		CHECK_CASE(t, strcmp(seen_address, t->address) == 0);
+	}
+	capture_run(&c, cli_agent,
+		"agent --cache-path /tmp --spool-path /tmp/s --remote-store-address here:1 "
+		"--remote-store-client-cert /c --remote-store-client-key /k "
+		"--remote-store-grpc-headers a=b;c=d");
+	assert_int_equal(c.code, CLI_OK);
+	capture_run(&c, cli_agent,
+		"agent --cache-path /tmp --spool-path /tmp/s --remote-store-address here:1 "
+		"--remote-store-client-cert /c");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "belong together");
+	capture_run(&c, cli_agent,
+		"agent --cache-path /tmp --spool-path /tmp/s --remote-store-insecure "
+		"--remote-store-address https://here:1");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "spoken to with TLS");
+}
+
 static void helps(void **state)
 {
 	(void)state;
@@ -50,4 +96,5 @@ static void helps(void **state)
 	check_width(c.out);
 }
 
-TEST_MAIN(cmocka_unit_test(runs), cmocka_unit_test(says_what_is_missing), cmocka_unit_test(helps))
+TEST_MAIN(cmocka_unit_test(runs), cmocka_unit_test(says_what_is_missing),
+	cmocka_unit_test(comes_with_credentials), cmocka_unit_test(helps))

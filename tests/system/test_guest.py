@@ -199,6 +199,47 @@ def check_with_less(checks, program, storage):
         checks.check(server.stop() == 0, "stops cleanly")
 
 
+def rate_of(server, seconds):
+    """Samples a second and CPU, those in idle tasks too. The agent's figures come once a second."""
+
+    def ticks():
+        age = server.metric("firn_agent_figures_age_seconds")
+        taken = server.metric("firn_agent_samples_taken_total") + server.metric("firn_agent_idle_ticks_total")
+        return taken, time.monotonic() - age
+
+    before, begin = ticks()
+    time.sleep(seconds)
+    after, end = ticks()
+    return (after - before) / (end - begin) / os.cpu_count()
+
+
+def check_limits(checks, program, storage):
+    """A limit so low that the rate must go down; and an interval that is left out."""
+    arguments = ["--profiling-cpu-sampling-frequency=499", "--profiling-duration=1s"]
+    server = firn.Firn(program, "up", os.path.join(storage, "limit"), *arguments, "--agent-cpu-limit=0.0001")
+    try:
+        deadline = time.monotonic() + 60
+        while (server.metric("firn_agent_sampling_frequency_hz") or 499) > 125 and time.monotonic() < deadline:
+            time.sleep(0.5)
+        wanted = server.metric("firn_agent_sampling_frequency_hz")
+        checks.check(wanted <= 125, f"a low limit of CPU time lowers the rate to {wanted:.0f} Hz")
+        rate = rate_of(server, 4)
+        wanted = max(wanted, server.metric("firn_agent_sampling_frequency_hz"))
+        checks.check(rate <= wanted * 1.2, f"and {rate:.1f} samples a second are taken")
+        checks.check("CPU time above its limit" in server.log_text(), "and the log says why")
+    finally:
+        checks.check(server.stop() == 0, "stops cleanly")
+    chance = "--profiling-probabilistic-threshold=1"
+    server = firn.Firn(program, "up", os.path.join(storage, "chance"), *arguments, chance)
+    try:
+        time.sleep(6)
+        paused = server.metric("firn_agent_sampling_paused")
+        rate = rate_of(server, 3)
+        checks.check((rate == 0) == (paused == 1), f"paused {paused:.0f}: {rate:.1f} samples a second")
+    finally:
+        checks.check(server.stop() == 0, "stops cleanly")
+
+
 def main():
     program, workloads = sys.argv[1], sys.argv[2]
     checks = firn.Checks()
@@ -210,6 +251,7 @@ def main():
         check_as_root(checks, program, workloads, storage)
         check_as_user(checks, program, workloads, storage)
         check_with_less(checks, program, storage)
+        check_limits(checks, program, storage)
     finally:
         shutil.rmtree(storage, ignore_errors=True)
     checks.finish()

@@ -195,6 +195,7 @@ int sample_cpu(struct bpf_perf_event_data *ctx)
 		sample_kernel_stack(ctx, w);
 	sample_finish(w, c, sample_user_stack(&ctx->regs, w, task));
 	(void)sample_send(w, c);
+	c->run_ns += bpf_ktime_get_ns() - w->event.h.time_ns;
 	w->busy = 0;
 	return 0;
 }

@@ -210,7 +210,8 @@ struct event_resume {
 	X(vma_walks, "searches in a VMA tree")                                     \
 	X(stacks, "stacks copied, to finish a walk later")                         \
 	X(stacks_lost, "stacks not copied: the ring was too full")                 \
-	X(notices_lost, "process events lost: the ring was full")
+	X(notices_lost, "process events lost: the ring was full")                  \
+	X(run_ns, "nanoseconds from the beginning of a sample to its end")
 /* clang-format on */
 struct bpf_counters {
 #define BPF_COUNTER_FIELD(name, help) __u64 name;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * governor: how often to sample, so that the agent stays within what it may cost, and whether to
+ * sample at all in this interval. Private to agent/ (agent.c). No I/O: it is told what was used.
+ *
+ * Cost: the CPU time of the agent, of its broker and of its eBPF programs, as a share of all CPUs
+ * of the host, over windows of GOVERNOR_WINDOW_NS. Above the limit the rate is halved, down to 1
+ * Hz; when at twice the rate it would still be below three quarters of the limit, for
+ * GOVERNOR_CALM_WINDOWS in a row, it is doubled, up to what was asked for. Memory above its limit
+ * halves the rate too, and tells the agent to drop what it can read again.
+ *
+ * Chance, as parca-agent's: at the beginning of each interval a number from 0 to 99 is drawn; the
+ * host is sampled for the interval if it is below the threshold.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+
+#define GOVERNOR_WINDOW_NS (10 * NS_PER_SEC)
+#define GOVERNOR_CALM_WINDOWS 3
+#define GOVERNOR_THRESHOLD_MAX 100
+
+struct governor_config {
+	uint32_t frequency_hz;
+	uint32_t cpus;
+	double cpu_share;          /* of all CPUs, 0.01 = 1 %; 0: no limit */
+	uint64_t memory_bytes;     /* resident; 0: no limit */
+	int64_t chance_ns;         /* the interval */
+	uint32_t chance_threshold; /* 100: always */
+	uint32_t (*draw)(void);    /* 0 to 99; NULL: the system's random numbers */
+};
+
+struct governor_usage {
+	int64_t now_ns;
+	int64_t cpu_ns; /* since the beginning */
+	uint64_t resident_bytes;
+};
+
+struct governor_decision {
+	uint32_t frequency_hz;
+	bool paused;
+	bool drop_caches; /* once for each window above the limit of memory */
+	bool changed;     /* rate or pause are other than the time before */
+	const char *why;  /* of a change of the rate */
+};
+
+#define GOVERNOR_METRICS(X)                                                                        \
+	X(frequency_hz, GAUGE, "firn_agent_sampling_frequency_hz",                                 \
+		"Samples a second and CPU that are taken at present.")                             \
+	X(wanted_hz, GAUGE, "firn_agent_sampling_frequency_wanted_hz",                             \
+		"Samples a second and CPU that were asked for.")                                   \
+	X(paused, GAUGE, "firn_agent_sampling_paused",                                             \
+		"1 while probabilistic profiling leaves this host out.")                           \
+	X(lowered_cpu, COUNTER, "firn_agent_sampling_lowered_total{by=\"cpu\"}",                   \
+		"Times that the rate was halved to stay within a limit.")                          \
+	X(lowered_memory, COUNTER, "firn_agent_sampling_lowered_total{by=\"memory\"}",             \
+		"Times that the rate was halved to stay within a limit.")                          \
+	X(raised, COUNTER, "firn_agent_sampling_raised_total", "Times that it was doubled again.") \
+	X(intervals, COUNTER, "firn_agent_probabilistic_intervals_total",                          \
+		"Intervals of probabilistic profiling.")                                           \
+	X(intervals_left_out, COUNTER, "firn_agent_probabilistic_intervals_left_out_total",        \
+		"Those of them in which this host was not sampled.")                               \
+	X(used_ppm, GAUGE, "firn_agent_cpu_used_ppm",                                              \
+		"Millionths of the host's CPUs that the agent used in the last window.")
+struct governor_metrics {
+	GOVERNOR_METRICS(METRIC_FIELD)
+};
+
+struct governor {
+	struct governor_config c;
+	struct governor_metrics metrics;
+	int64_t window_begin_ns, window_cpu_ns;
+	int64_t chance_end_ns;
+	uint32_t frequency_hz;
+	uint32_t calm_windows;
+	bool started, paused;
+};
+
+void governor_init(struct governor *g, const struct governor_config *c);
+/* To be called now and then, at least once a window. */
+struct governor_decision governor_step(struct governor *g, const struct governor_usage *u);
+void governor_write_metrics(const struct governor *g, struct buf *out);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * remote: the server that gets the samples: how it is trusted, and as whom the agent comes. Private
+ * to agent/ (send.c). Not thread safe: the sender's thread.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "net/net.h"
+
+/* Bytes of a token, without the white space around it. */
+#define REMOTE_TOKEN_BYTES_MAX ((size_t)8 << 10)
+
+/* Texts may be NULL or ""; all must outlive the client. */
+struct remote_config {
+	const char *address;     /* as net_client_new() */
+	const char *pinned_cert; /* https: the server's own */
+	const char *ca_file;     /* https: instead of this host's authorities */
+	bool trust_anybody;
+	const char *client_cert, *client_key; /* PEM */
+	const char *token;
+	const char *token_file;     /* read again for each request */
+	const char *const *headers; /* "name=value", NULL at the end; or NULL */
+};
+
+/* E_INVALID: what is no address or no header. Files are looked at when they are needed. */
+NODISCARD enum status remote_open(
+	const struct remote_config *c, struct net_client **out, struct err *e);
+/* Before each request: the token as the file has it by now. E_INVALID: it has none, or more than
+ * one line; else as reading failed. */
+NODISCARD enum status remote_refresh(
+	const struct remote_config *c, struct net_client *client, struct err *e);
