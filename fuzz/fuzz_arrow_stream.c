@@ -8,12 +8,13 @@
 #include "tests/arrow/dump.h"
 
 #define LIMIT ((size_t)8 << 20)
+#define TEXT_MAX ((size_t)1 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf out;
 	struct err e = { 0 };
-	buf_init(&out, LIMIT);
+	buf_init(&out, TEXT_MAX);
 	enum status s = arrow_dump(str_make(data, size), LIMIT, &out, &e);
 	FUZZ_CHECK(s == OK || e.text[0] || buf_status(&out) != OK);
 	FUZZ_CHECK(s != E_CORRUPT);

@@ -68,13 +68,20 @@ int main(int argc, char **argv)
 {
 	struct dirent **names = NULL;
 	const struct target *t = argc == 3 ? find(argv[1]) : NULL;
-	int count = t ? scandir(argv[2], &names, is_input, alphasort) : -1;
-	bool ok = count > 0;
+	if (!t) {
+		fprintf(stderr, "usage: fuzz_replay TARGET FOLDER\n");
+		return 2;
+	}
+	/* Every target has these, also one without a corpus. */
+	(void)t->run((const uint8_t *)"", 0);
+	(void)t->run((const uint8_t *)"\0", 1);
+	int count = scandir(argv[2], &names, is_input, alphasort);
+	bool ok = true;
 	for (int i = 0; i < count; i++) {
 		ok &= replay(t, argv[2], names[i]->d_name);
 		free(names[i]);
 	}
 	free(names);
-	printf("%d inputs\n", MAX(count, 0));
+	printf("%d inputs, and two of no corpus\n", MAX(count, 0));
 	return ok ? 0 : 1;
 }

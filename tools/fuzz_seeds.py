@@ -199,6 +199,33 @@ REST = [
     "/x/y\nnames[1].a_string=b&counts[a]=1\nx.localhost\n\n{\"inner\":{\"inner\":null}}",
 ]
 
+DOCKER = (
+    '{"Id":"0123456789ab","Name":"/web","Config":{"Image":"nginx:1","Labels":{"a.b/c":"d","com.docker.compose.service":"s"}},'
+    '"State":{"Pid":7},"HostConfig":{"NetworkMode":"host"}}'
+)
+POD = (
+    '{"items":[{"metadata":{"name":"web-1","namespace":"default","uid":"u-1","labels":{"app":"web"},"annotations":{"k":"v"},'
+    '"ownerReferences":[{"kind":"ReplicaSet","name":"web","controller":true}]},"spec":{"nodeName":"n","containers":'
+    '[{"name":"c","image":"i:1"}]},"status":{"podIP":"10.0.0.1","containerStatuses":[{"name":"c","containerID":'
+    '"containerd://0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}]}}]}'
+)
+
+
+def cri():
+    """Answers with a status of two levels, as CRI and containerd give them."""
+    pair = message(5, text(1, "io.kubernetes.pod.name") + text(2, "web-1"))
+    meta = message(2, text(1, "c") + number(2, 1))
+    return message(1, text(1, "0123456789ab") + meta + message(6, text(1, "i:1")) + pair + pair)
+
+
+def broker():
+    for kind, rest in (
+        (1, b"/proc/7/maps"), (1, b"/proc/7/root/usr/lib/libc.so.6"), (1, b"/proc/7/map_files/1000-2000"),
+        (1, b"/proc/7/root/tmp/perf-7.map"), (2, b"/proc/7/exe"), (2, b"/proc/7/root"),
+        (1, b"/proc/7/task/8/comm"), (3, struct.pack("<Q", 77)), (4, struct.pack("<II", 1, 19)), (5, b""),
+    ):
+        yield struct.pack("<II", kind, 1) + rest
+
 
 def h2(kind, flags, stream, body=b""):
     return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
@@ -238,6 +265,10 @@ def seeds():
     ]
     for name, texts in (("relabel_parse", RELABEL), ("procfs", PROCFS), ("store_rules", RULES), ("selector_parse", SELECTORS)):
         yield name, [(str(i), t.encode()) for i, t in enumerate(texts)]
+    yield "agent_broker", [(str(i), data) for i, data in enumerate(broker())]
+    yield "container_decode", [("docker", b"\0" + DOCKER.encode())] + [
+        (f"pod_{i}", bytes([i]) + POD.encode()) for i in (7, 8)
+    ] + [(f"cri_{i}", bytes([i]) + cri()) for i in range(1, 7)]
     yield "net_rest", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REST)]
     yield "http_h1", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REQUESTS)]
     yield "http_h2", list(h2_sessions())
