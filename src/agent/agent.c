@@ -74,6 +74,7 @@ struct agent {
 	bool paused;
 	struct privilege_dir spool_dir;
 	struct privilege_dir cache_dir;
+	struct privilege_dir http_dir;
 	_Atomic int64_t
 		patience_ns; /* left for waiting in the first pass over all files; after it 0 */
 };
@@ -339,6 +340,7 @@ static void agent_close(struct agent *a)
 	kallsyms_free(a->kallsyms);
 	fd_cleanup(&a->spool_dir.fd);
 	fd_cleanup(&a->cache_dir.fd);
+	fd_cleanup(&a->http_dir.fd);
 	broker_stop();
 }
 
@@ -474,7 +476,7 @@ static enum status open_privileged(struct agent *a, struct err *e)
 		.environment = a->config.env_vars != NULL,
 		.slabs_max = tables_slabs_max(a->config.table_bytes_max),
 	};
-	struct privilege_dir *dirs[] = { &a->spool_dir, &a->cache_dir, NULL };
+	struct privilege_dir *dirs[] = { &a->spool_dir, &a->cache_dir, &a->http_dir, NULL };
 	enum status s = OK;
 	if (!a->config.keep_privileges)
 		s = privilege_split(&broker, e);
@@ -483,6 +485,7 @@ static enum status open_privileged(struct agent *a, struct err *e)
 	/* Without a cache it runs too, and says so later. */
 	if (s == OK && privilege_dir_open(a->config.cache_dir, &a->cache_dir, NULL) != OK)
 		snprintf(a->cache_dir.path, sizeof(a->cache_dir.path), "%s", a->config.cache_dir);
+	privilege_socket_dir(a->config.http_address, &a->http_dir);
 	if (s == OK)
 		s = open_sampler(a, e);
 	if (s != OK)
@@ -719,7 +722,9 @@ enum status agent_run(
 	/* Few threads that allocate little: arenas of their own would only cost memory. */
 	mallopt(M_ARENA_MAX, 1);
 	CLEANUP(agent_close)
-	struct agent a = { .config = *c, .spool_dir.fd = -1, .cache_dir.fd = -1 };
+	struct agent a = {
+		.config = *c, .spool_dir.fd = -1, .cache_dir.fd = -1, .http_dir.fd = -1
+	};
 	enum status s = agent_open(&a, e);
 	if (s == OK)
 		s = agent_start(&a, e);

@@ -108,7 +108,41 @@ enum status privilege_dir_open(const char *dir, struct privilege_dir *out, struc
 	return OK;
 }
 
+void privilege_socket_dir(const char *address, struct privilege_dir *out)
+{
+	static const char scheme[] = "unix:";
+	*out = (struct privilege_dir){ .fd = -1, .sockets = true };
+	if (!address || strncmp(address, scheme, sizeof(scheme) - 1) != 0)
+		return;
+	int n = snprintf(out->path, sizeof(out->path), "%s", address + sizeof(scheme) - 1);
+	char *slash = strrchr(out->path, '/');
+	if (n >= (int)sizeof(out->path) || !slash)
+		return; /* listening says what is wrong */
+	slash[slash == out->path] = 0;
+	out->fd = open(out->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* ---- giving up ---- */
+
+#define DIRS_MAX 8
+
+static enum status limit_writing(struct privilege_dir *const dirs[], struct err *e)
+{
+	struct sandbox_dir allowed[DIRS_MAX];
+	struct err why = { 0 };
+	size_t count = 0;
+	for (; dirs[count]; count++) {
+		assert(count < DIRS_MAX);
+		allowed[count] = (struct sandbox_dir){ dirs[count]->fd, dirs[count]->sockets };
+	}
+	enum status s = sandbox_limit_writing(allowed, count, &why);
+	if (s == E_UNSUPPORTED) {
+		log_info("files of this user can be written: the kernel cannot limit that",
+			"err=\"%s\"", why.text);
+		return OK;
+	}
+	return s == OK ? OK : err_set(e, s, "%s", why.text);
+}
 
 /* Before Linux 5.19 bpf(2) is closed to the unprivileged altogether where
  * kernel.unprivileged_bpf_disabled is set, be their descriptors what they may. */
@@ -129,6 +163,8 @@ enum status privilege_drop(
 	enum status s = drop_capabilities(works, ctx, e);
 	if (s == OK)
 		s = os_harden(e);
+	if (s == OK)
+		s = limit_writing(dirs, e);
 	if (s == OK)
 		s = sandbox_enter_agent(e);
 	for (; s == OK && *dirs; dirs++) {

@@ -3,11 +3,17 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
 
 /* clang-format off */
 #define MEMORY_CALLS                                                                               \
@@ -66,7 +72,7 @@ static const int agent_calls[] = {
 	/* itself */
 	SCMP_SYS(getrandom), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
 	SCMP_SYS(getgroups), SCMP_SYS(getppid), SCMP_SYS(getpgrp), SCMP_SYS(getrusage),
-	SCMP_SYS(getrlimit), SCMP_SYS(prlimit64), SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(times),
+	SCMP_SYS(getrlimit), SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(times),
 	SCMP_SYS(capget), SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(wait4),
 };
 
@@ -113,6 +119,10 @@ static int add_agent_rules(scmp_filter_ctx ctx)
 	if (rc == 0)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 			SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	/* Its own: other processes of root have the same user. */
+	if (rc == 0)
+		rc = seccomp_rule_add(
+			ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_EQ, 0));
 	/* To itself: abort(). */
 	if (rc == 0)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
@@ -141,6 +151,57 @@ enum status sandbox_enter_agent(struct err *e)
 	if (!ctx)
 		return err_set(e, E_NOMEM, "seccomp filter");
 	return load(ctx, add_agent_rules(ctx), e);
+}
+
+/* ---- files ---- */
+
+#define WRITE_RIGHTS                                                           \
+	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |       \
+		LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR | \
+		LANDLOCK_ACCESS_FS_MAKE_REG)
+#define SOCKET_RIGHTS (LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE)
+#define ALL_RIGHTS                                                             \
+	(WRITE_RIGHTS | SOCKET_RIGHTS | LANDLOCK_ACCESS_FS_EXECUTE |           \
+		LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
+		LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM)
+
+/* Rights that came later, by the version of the interface. */
+static uint64_t later_rights(long version)
+{
+	return (version >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) |
+	       (version >= 3 ? LANDLOCK_ACCESS_FS_TRUNCATE : 0);
+}
+
+static enum status limit_by(
+	int rules, uint64_t later, const struct sandbox_dir *dirs, size_t count, struct err *e)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct landlock_path_beneath_attr rule = {
+			.allowed_access = dirs[i].sockets ? SOCKET_RIGHTS : WRITE_RIGHTS | later,
+			.parent_fd = dirs[i].fd,
+		};
+		if (dirs[i].fd >= 0 && syscall(SYS_landlock_add_rule, rules,
+					       LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+			return err_os(e, "Landlock: folder");
+	}
+	if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
+		return err_os(e, "Landlock");
+	return OK;
+}
+
+enum status sandbox_limit_writing(const struct sandbox_dir *dirs, size_t count, struct err *e)
+{
+	long version =
+		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	if (version < 1)
+		return err_set(e, E_UNSUPPORTED, "Landlock: %m");
+	uint64_t later = later_rights(version);
+	const struct landlock_ruleset_attr attr = { .handled_access_fs = ALL_RIGHTS | later };
+	CLEANUP(fd_cleanup)
+	int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (rules < 0)
+		return err_os(e, "Landlock: rules");
+	return limit_by(rules, later, dirs, count, e);
 }
 
 enum status sandbox_enter_broker(struct err *e)

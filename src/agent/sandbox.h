@@ -24,5 +24,15 @@
  * would have (exec, ptrace, mount, modules, …) ends it; anything else that is not known to be
  * needed is "not implemented", so that libraries fall back to what is. */
 NODISCARD enum status sandbox_enter_agent(struct err *e);
+/* A folder that may be written to. */
+struct sandbox_dir {
+	int fd;       /* O_PATH will do; -1: none */
+	bool sockets; /* nothing but sockets are made there */
+};
+/* From now on this thread, and what it starts, makes, changes and removes files only in these
+ * folders and below: root's files are root's own, also without a capability. Open descriptors stay
+ * as they are. E_UNSUPPORTED: the kernel has no Landlock (Linux 5.13), or not switched on. */
+NODISCARD enum status sandbox_limit_writing(
+	const struct sandbox_dir *dirs, size_t count, struct err *e);
 /* A short list; everything else ends the broker. */
 NODISCARD enum status sandbox_enter_broker(struct err *e);

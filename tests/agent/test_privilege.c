@@ -4,10 +4,16 @@
 #include "temp_dir.h"
 #include "test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/landlock.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define NOBODY 65534
 
@@ -44,6 +50,64 @@ static int write_below(const char *closed)
 		return 5;
 	snprintf(path, sizeof(path), "%s/x", d.path);
 	return os_replace_file(path, "x", 1, 0600, &e) == OK ? 0 : 6;
+}
+
+/* Root's files are the agent's own, whatever capabilities it has not. */
+static int write_elsewhere(const char *dir)
+{
+	char path[PATH_MAX + 64], other[PATH_MAX + 64];
+	static struct privilege_dir d, sockets;
+	struct privilege_dir *dirs[] = { &d, &sockets, NULL };
+	struct err e = { 0 };
+	snprintf(path, sizeof(path), "%s/spool", dir);
+	snprintf(other, sizeof(other), "unix:%s/sockets/s", dir);
+	if (privilege_dir_open(path, &d, &e) != OK)
+		return 1;
+	privilege_socket_dir(other, &sockets);
+	if (sockets.fd < 0 || privilege_drop(works, NULL, dirs, &e) != OK)
+		return 2;
+	snprintf(other, sizeof(other), "%s/passwd", dir);
+	int fd = open(other, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 3;
+	if (open(other, O_WRONLY | O_CLOEXEC) >= 0 || errno != EACCES)
+		return 4;
+	if (open("/proc/self/comm", O_WRONLY | O_CLOEXEC) >= 0)
+		return 5;
+	if (unlink(other) == 0 || os_replace_file(other, "x", 1, 0600, &e) == OK)
+		return 6;
+	snprintf(path, sizeof(path), "%s/spool/x", dir);
+	if (os_replace_file(path, "x", 1, 0600, &e) != OK || rename(path, other) == 0)
+		return 7;
+	snprintf(other, sizeof(other), "%s/sockets/s", dir);
+	if (os_replace_file(other, "x", 1, 0600, &e) == OK)
+		return 8;
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	memcpy(a.sun_path, other, MIN(strlen(other), sizeof(a.sun_path) - 1));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || unlink(other) < 0)
+		return 9;
+	return unlink(path) == 0 ? 0 : 10;
+}
+
+static void writes_to_its_folders_alone(void **state)
+{
+	(void)state;
+	CLEANUP(temp_dir_deinit) struct temp_dir dir;
+	char path[PATH_MAX];
+	struct err e;
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 1)
+		SKIP("needs Landlock, Linux 5.13");
+	temp_dir_init(&dir);
+	snprintf(path, sizeof(path), "%s/sockets", dir.path);
+	CHECK(mkdir(path, 0700) == 0);
+	snprintf(path, sizeof(path), "%s/passwd", dir.path);
+	CHECK_OK(os_replace_file(path, "root", 4, 0600, &e), &e);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(write_elsewhere(dir.path));
+	int code = exit_code_of(pid);
+	CHECK(code == 0);
 }
 
 static void keeps_its_folders(void **state)
@@ -132,6 +196,6 @@ static void the_broker_keeps_what_was_given_up(void **state)
 	CHECK(code == 0);
 }
 
-TEST_MAIN(cmocka_unit_test(keeps_its_folders),
+TEST_MAIN(cmocka_unit_test(keeps_its_folders), cmocka_unit_test(writes_to_its_folders_alone),
 	cmocka_unit_test(keeps_bpf_where_the_kernel_wants_it),
 	cmocka_unit_test(the_broker_keeps_what_was_given_up))

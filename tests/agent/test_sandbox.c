@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -65,6 +66,10 @@ static int try_what_is_missing(void)
 		return 2;
 	if (socket(AF_PACKET, SOCK_RAW, 0) >= 0)
 		return 3;
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_CORE, &limit) != 0 ||
+		prlimit(getppid(), RLIMIT_CORE, NULL, &limit) == 0)
+		return 5;
 	if (syscall(SYS_bpf, 5 /* BPF_PROG_LOAD */, NULL, 0) == 0 || errno != ENOSYS)
 		return 4;
 	return 0;
