@@ -17,6 +17,7 @@ struct sending_flags {
 	const char *http_address;
 	const char *spool_path;
 	uint64_t spool_bytes;
+	bool version;
 };
 
 struct agent {
@@ -71,6 +72,8 @@ static const struct cli_option sending_options[] = {
 	{ .name = "spool-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct sending_flags, spool_bytes), .value = "SIZE",
 	  .otherwise = "256MiB", .help = "When more than this waits, the oldest is dropped." },
+	{ .name = "version", .kind = CLI_BOOL, .at = offsetof(struct sending_flags, version),
+	  .help = "Print the version and end." },
 };
 /* clang-format on */
 
@@ -83,7 +86,10 @@ static const struct cli_command command = {
 		"CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH and CAP_SYSLOG. SIGTERM or Ctrl-C "
 		"sends what is left and ends it.\n"
 		"\n"
-		"  firn agent --remote-store-address firn.example:7070",
+		"  firn agent --remote-store-address firn.example:7070\n"
+		"\n"
+		"Flags are parca-agent's where it has one. Those of its flags that have nothing to "
+		"do here are taken, too, and say why they do nothing.",
 	.groups = { { "Sending", sending_options, ARRAY_COUNT(sending_options),
 		offsetof(struct agent, sending) } },
 	.group_count = 1,
@@ -163,10 +169,13 @@ int cli_agent(int argc, char **argv)
 	c.groups[1].at = offsetof(struct agent, profiling);
 	c.groups[2] = cli_log_group;
 	c.groups[2].at = offsetof(struct agent, log);
-	c.group_count = 3;
+	c.groups[3] = cli_parca_group;
+	c.group_count = 4;
 	int at = 0, code = CLI_OK;
 	if (!cli_parse(&c, argc, argv, &v, &at, &code))
 		return code;
+	if (v.sending.version)
+		return cli_version(0, NULL);
 	struct agent_config config;
 	char spool[PATH_MAX], address[REMOTE_BYTES_MAX];
 	if (!cli_log_apply(&v.log) || !cli_profiling_apply(&v.profiling, &config) ||

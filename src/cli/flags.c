@@ -240,6 +240,9 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Run the agent as one process that keeps all that it was started with, without "
 		  "the broker that opens files for it and without seccomp: where these are in the "
 		  "way of a debugger." },
+	{ .name = "bpf-map-scale-factor", .kind = CLI_NUMBER, .value = "N", .otherwise = "0",
+	  .at = offsetof(struct cli_profiling_flags, table_scale), .least = 0, .most = 8,
+	  .help = "Double --bpf-table-memory so often." },
 	{ .name = "cache-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, cache_path), .value = "DIR",
 	  .help = "Where unwind tables are kept between starts; may be deleted. Default: "
@@ -493,7 +496,7 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 	out->off_cpu_min_ns = f->off_cpu_min_ns;
 	out->wall_clock = f->wall_clock;
 	out->flush_interval_ns = f->duration_ns;
-	out->table_bytes_max = (uint32_t)f->table_bytes;
+	out->table_bytes_max = (uint32_t)MIN(f->table_bytes << f->table_scale, TABLE_BYTES_MOST);
 	out->external_labels = f->labels.count ? f->labels.v : NULL;
 	out->env_vars = f->env_vars.count ? f->env_vars.v : NULL;
 	out->config_path = f->config_path ? f->config_path : "";

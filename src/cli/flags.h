@@ -73,12 +73,16 @@ struct cli_profiling_flags {
 	int64_t chance_ns;
 	uint32_t chance_percent;
 	uint64_t table_bytes;
+	uint32_t table_scale;   /* doublings of it */
 	const char *cache_path; /* NULL: by user */
 	char cache[PATH_MAX];
 };
 extern const struct cli_group cli_profiling_group;
 /* *out points into *f. */
 bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out);
+
+/* parca-agent's flags that do nothing here, and say so; they fill nothing. */
+extern const struct cli_group cli_parca_group;
 
 /* Where things lie when no flag says so: under /var for root, else under the user's XDG
  * directories. False: there is no home directory. */

@@ -128,6 +128,10 @@ static bool set_option(struct parsing *p, uint32_t i, const char *value, const c
 {
 	struct err e = { 0 };
 	const struct cli_option *o = p->options[i];
+	if (o->gone) {
+		cli_complain("--%s does nothing: %s", o->name, o->gone);
+		return true;
+	}
 	enum status s = set_value(o, value, (char *)p->out + p->offsets[i], &e);
 	if (s == OK)
 		return true;
@@ -423,6 +427,8 @@ void cli_help(const struct cli_command *c, struct buf *out)
 		c->args[0] ? " " : "", c->args);
 	help_text(out, c->text);
 	for (size_t g = 0; g < c->group_count; g++) {
+		if (!c->groups[g].title[0])
+			continue;
 		buf_printf(out, "\n%s:\n", c->groups[g].title);
 		for (size_t i = 0; i < c->groups[g].count; i++)
 			help_option(out, &c->groups[g].options[i]);

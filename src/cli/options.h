@@ -49,10 +49,12 @@ struct cli_option {
 	char separator;        /* of a list */
 	uint32_t least, most;
 	bool hidden; /* accepted, not shown */
+	const char
+		*gone; /* the flag does nothing, and this says why; or NULL. The field is not set */
 };
 
 struct cli_group {
-	const char *title;
+	const char *title; /* "": all of it is hidden */
 	const struct cli_option *options;
 	size_t count;
 	size_t at; /* of its struct, in the verb's struct */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parca-agent's flags that have nothing to do here: taken, so that a unit file or a manifest may
+ * stay as it is, and answered with one sentence that says why. Not shown by --help.
+ */
+#include "cli/flags.h"
+
+#define MEMORY "kernel memory is --bpf-table-memory, and needs no limit raised"
+#define NO_RUNTIME "this is no Go program"
+#define POLLING "the ring is read four times a second, whatever is in it"
+#define NO_TRACERS "interpreters have no unwinders of their own here, native frames are whole"
+#define NO_UPLOAD "the agent uploads no debug information; the server finds it by build id"
+#define NO_SENDING "nothing is sent but samples, and only to the server that you name"
+#define ALWAYS_TABLES "stacks are unwound by tables, and by frame pointers where there are none"
+#define NO_FEATURE "firn has no such profile yet"
+#define NO_OTLP "samples are all that is sent; logs go to standard error"
+#define NO_LIMITS "reading is bounded by a share of a CPU instead"
+
+/* clang-format off */
+#define GONE_SWITCH(flag, why) { .name = flag, .kind = CLI_BOOL, .hidden = true, .gone = why },
+#define GONE_VALUE(flag, why) \
+	{ .name = flag, .kind = CLI_TEXT, .value = "VALUE", .hidden = true, .gone = why },
+
+static const struct cli_option parca_options[] = {
+	GONE_VALUE("environment-type", "use --metadata-external-labels environment=VALUE")
+	GONE_VALUE("machine-id", "use --metadata-external-labels machine_id=VALUE")
+	GONE_VALUE("otel-tags", "use --metadata-external-labels")
+	GONE_VALUE("tracers", NO_TRACERS)
+	GONE_VALUE("memlock-rlimit", MEMORY)
+	GONE_VALUE("mutex-profile-fraction", NO_RUNTIME)
+	GONE_VALUE("block-profile-rate", NO_RUNTIME)
+	GONE_VALUE("profiling-perf-event-buffer-poll-interval", POLLING)
+	GONE_VALUE("profiling-perf-event-buffer-processing-interval", POLLING)
+	GONE_VALUE("profiling-perf-event-buffer-worker-count", POLLING)
+	GONE_SWITCH("profiling-enable-error-frames",
+		"a stack that is not whole always says why in its last frame")
+	GONE_SWITCH("metadata-disable-caching", "--profiling-label-ttl says how old labels get")
+	GONE_SWITCH("metadata-enable-process-cmdline",
+		"a rule in --config-path that names __meta_process_cmdline does that")
+	GONE_VALUE("local-store-directory", "what cannot be sent waits in --spool-path")
+	GONE_VALUE("remote-store-batch-write-interval", "use --profiling-duration")
+	GONE_SWITCH("remote-store-rpc-logging-enable", "use --log-level debug")
+	GONE_SWITCH("remote-store-use-v2-schema", "samples are sent as OTLP profiles")
+	GONE_VALUE("debuginfo-directories", NO_UPLOAD)
+	GONE_VALUE("debuginfo-temp-dir", NO_UPLOAD)
+	GONE_SWITCH("debuginfo-strip", NO_UPLOAD)
+	GONE_SWITCH("debuginfo-compress", NO_UPLOAD)
+	GONE_SWITCH("debuginfo-upload-disable", NO_UPLOAD)
+	GONE_VALUE("debuginfo-upload-max-parallel", NO_UPLOAD)
+	GONE_VALUE("debuginfo-upload-timeout-duration", NO_UPLOAD)
+	GONE_VALUE("debuginfo-upload-cache-duration", NO_UPLOAD)
+	GONE_SWITCH("debuginfo-disable-caching", NO_UPLOAD)
+	GONE_VALUE("debuginfo-upload-queue-size", NO_UPLOAD)
+	GONE_SWITCH("symbolizer-jit-disable", "the agent names kernel functions only")
+	GONE_SWITCH("dwarf-unwinding-disable", ALWAYS_TABLES)
+	GONE_SWITCH("dwarf-unwinding-mixed", ALWAYS_TABLES)
+	GONE_SWITCH("python-unwinding-disable", NO_TRACERS)
+	GONE_SWITCH("ruby-unwinding-disable", NO_TRACERS)
+	GONE_SWITCH("java-unwinding-disable", NO_TRACERS)
+	GONE_VALUE("object-file-pool-eviction-policy", "files are closed when they are read")
+	GONE_VALUE("object-file-pool-size", "files are closed when they are read")
+	GONE_VALUE("otlp-address", NO_OTLP)
+	GONE_VALUE("otlp-exporter", NO_OTLP)
+	GONE_SWITCH("otlp-logging", NO_OTLP)
+	GONE_VALUE("clock-sync-interval", "the clocks are compared in each --profiling-duration")
+	GONE_SWITCH("instrument-cuda-launch", NO_FEATURE)
+	GONE_SWITCH("merge-gpu-profiles", NO_FEATURE)
+	GONE_SWITCH("enable-oom-prof", NO_FEATURE)
+	GONE_SWITCH("enable-oom-prof-allocs", NO_FEATURE)
+	GONE_VALUE("probe-config-file", NO_FEATURE)
+	GONE_VALUE("bpf-cupti-event-scale-factor", NO_FEATURE)
+	GONE_SWITCH("analytics-opt-out", NO_SENDING)
+	GONE_SWITCH("telemetry-disable-panic-reporting", NO_SENDING)
+	GONE_VALUE("telemetry-stderr-buffer-size-kb", NO_SENDING)
+	GONE_SWITCH("bpf-verbose-logging", "the eBPF programs count, and do not log: see /metrics")
+	GONE_SWITCH("bpf-log-trace-pipe", "the eBPF programs count, and do not log: see /metrics")
+	GONE_VALUE("bpf-events-buffer-size", "the ring has the size that the number of CPUs asks for")
+	GONE_VALUE("bpf-verifier-log-level", "what the verifier refuses is always told")
+	GONE_VALUE("bpf-verifier-log-size", "what the verifier refuses is always told")
+	GONE_SWITCH("allow-running-as-non-root", "capabilities decide, not the user")
+	GONE_SWITCH("allow-running-in-non-root-pid-namespace", "it is not forbidden")
+	GONE_SWITCH("force-panic", NO_RUNTIME)
+	GONE_SWITCH("ignore-unsafe-kernel-version", "the kernel is asked what it can do")
+	GONE_VALUE("rate-limit-unwind-info", NO_LIMITS)
+	GONE_VALUE("rate-limit-process-mappings", NO_LIMITS)
+	GONE_VALUE("rate-limit-refresh-process-info", NO_LIMITS)
+	GONE_VALUE("rate-limit-read", NO_LIMITS)
+};
+/* clang-format on */
+
+const struct cli_group cli_parca_group = { "", parca_options, ARRAY_COUNT(parca_options), 0 };
