@@ -293,14 +293,18 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 }
 
 /* Go's morestack runs newstack on the stack of g0 and has kept nothing of the goroutine's but what
- * is in its g. m.g0 proves that r14 was a g. */
+ * is in its g. m.g0 proves that r14 was a g. Once newstack has put the goroutine aside, to let
+ * another run, m has none, and what g0 does from there on is nobody's: the stack ends. */
 static __always_inline enum stack_end step_go_morestack(
 	struct walk *w, const struct unwind_rule *rule)
 {
 	__u64 m, g0, curg, fp, regs[2]; /* sp, pc */
 	if (!read_user(&m, sizeof(m), w->go_g + UNWIND_GO_G_M) || !read_user(&g0, sizeof(g0), m) ||
-		g0 != w->go_g || !read_user(&curg, sizeof(curg), m + (__s64)rule->cfa_off) ||
-		!read_user(regs, sizeof(regs), curg + UNWIND_GO_G_SP) ||
+		g0 != w->go_g || !read_user(&curg, sizeof(curg), m + (__s64)rule->cfa_off))
+		return STACK_END_UNSUPPORTED;
+	if (!curg)
+		return STACK_END_ROOT;
+	if (!read_user(regs, sizeof(regs), curg + UNWIND_GO_G_SP) ||
 		!read_user(&fp, sizeof(fp), curg + (__s64)rule->fp_off))
 		return STACK_END_UNSUPPORTED;
 	w->bx_is_known = 0;
