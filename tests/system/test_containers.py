@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Containers from outside: firn up, processes in control groups as Docker and Kubernetes make them, and
+both of them played here: Docker's API on a Unix socket, the Kubernetes API over TLS with a token.
+
+As root (else: skipped). The API is away at first: the path alone labels. Then it comes, with another
+token than the first, and the same process gets its pod's labels; engines are asked once.
+
+usage: test_containers.py FIRN
+"""
+
+import http.server
+import json
+import os
+import shutil
+import socketserver
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from firn import Checks, Firn
+
+PATIENCE = 60
+DOCKER_ID = "d0" * 32
+POD_ID, INIT_ID, PAUSE_ID = "a1" * 32, "a2" * 32, "a3" * 32
+UID = "8cb56e4c-1234-4abc-9def-001122334455"
+BUSY = "while True: pass"
+
+
+class UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+class Docker(http.server.BaseHTTPRequestHandler):
+    asked = []
+    protocol_version = "HTTP/1.1"
+
+    def address_string(self):
+        return "unix"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        Docker.asked.append(self.path)
+        known = self.path == f"/containers/{DOCKER_ID}/json"
+        body = {"message": "No such container"}
+        if known:
+            config = {"Image": "shop/db:3", "Env": ["PASSWORD=geheim"], "Labels": {"com.example/team": "data"}}
+            body = {"Id": DOCKER_ID, "Name": "/db", "Config": config, "State": {"Pid": 1}}
+        answer(self, 200 if known else 404, body)
+
+
+class Api(http.server.BaseHTTPRequestHandler):
+    token = ""
+    refused = lists = 0
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        if self.headers.get("Authorization") != f"Bearer {Api.token}":
+            Api.refused += 1
+            return answer(self, 401, {"kind": "Status", "status": "Failure", "code": 401})
+        if self.path == "/api/v1/nodes/node-7":
+            return answer(self, 200, {"metadata": {"name": "node-7", "labels": {"zone": "eu-1"}}})
+        Api.lists += 1
+        if self.path != "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-7&resourceVersion=0":
+            return answer(self, 400, {})
+        return answer(self, 200, {"kind": "PodList", "items": [pod()]})
+
+
+def answer(handler, status, body):
+    data = json.dumps(body).encode()
+    handler.send_response(status)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
+
+
+def pod():
+    owner = {"kind": "ReplicaSet", "name": "web-6f", "controller": True}
+    return {
+        "metadata": {
+            "name": "web-6f-x1", "namespace": "shop", "uid": UID,
+            "labels": {"app.kubernetes.io/name": "web"}, "ownerReferences": [owner],
+        },
+        "spec": {
+            "nodeName": "node-7",
+            "containers": [{"name": "app", "image": "shop/web:2"}],
+            "initContainers": [{"name": "migrate", "image": "shop/migrate:1"}],
+        },
+        "status": {
+            "phase": "Running", "podIP": "10.1.0.7", "hostIP": "10.0.0.7",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "app", "containerID": f"containerd://{POD_ID}"}],
+            "initContainerStatuses": [{"name": "migrate", "containerID": f"containerd://{INIT_ID}"}],
+        },
+    }
+
+
+def certificates(folder):
+    """A CA, and a certificate of it for 127.0.0.1."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=ca", "-days", "2")
+    openssl("req", *key, "-keyout", "api.key", "-out", "api.csr", "-subj", "/CN=api")
+    with open(os.path.join(folder, "san"), "w", encoding="utf-8") as file:
+        file.write("subjectAltName=IP:127.0.0.1\n")
+    openssl("x509", "-req", "-in", "api.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
+            "-out", "api.crt", "-days", "2", "-extfile", "san")
+
+
+def unified_root():
+    for place in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup"):
+        if os.path.exists(f"{place}/cgroup.procs") and os.access(place, os.W_OK):
+            return place
+    return None
+
+
+class Group:
+    """A control group with one busy process in it."""
+
+    def __init__(self, root, path):
+        self.root, self.path = root, path
+        os.makedirs(root + path, exist_ok=True)
+        self.process = subprocess.Popen([sys.executable, "-c", BUSY])
+        with open(f"{root}{path}/cgroup.procs", "w", encoding="utf-8") as file:
+            file.write(str(self.process.pid))
+
+    def remove(self):
+        self.process.kill()
+        self.process.wait()
+        path = self.path
+        while path.strip("/"):
+            for _ in range(100):
+                try:
+                    os.rmdir(self.root + path)
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    time.sleep(0.02)
+            path = os.path.dirname(path)
+
+
+def latest(firn, group, by):
+    """Labels of the last series of the group's process; {} when it has none."""
+    answer_ = firn.json("/api/series", query=f'{{pid="{group.process.pid}"}}', by=by, **{"from": "now-5m"})
+    series = sorted(answer_["series"], key=lambda s: s["points"][-1][0])
+    labels = [s["labels"] for s in series if any(s["labels"].values())]
+    return labels[-1] if labels else {}
+
+
+def wait_for(firn, group, **want):
+    """Until some series of the process says so."""
+    deadline = time.monotonic() + PATIENCE
+    found = {}
+    while time.monotonic() < deadline:
+        found = latest(firn, group, list(want))
+        if found == want:
+            return True
+        time.sleep(0.25)
+    print(f"  last: {found}, wanted: {want}")
+    return False
+
+
+def serve(server):
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def run(checks, firn, groups, folder):
+    docker, app, init, pause = groups
+    checks.check(wait_for(firn, docker, container="db", db_id=DOCKER_ID, team="data"), "Docker names its container")
+    checks.check(wait_for(firn, app, pod_uid=UID, pod=""), "without the API a pod has its uid from the path")
+    checks.check("geheim" not in firn.get("/api/series", query="{}", by="container").decode(), "no environment")
+    api = http.server.ThreadingHTTPServer(("127.0.0.1", firn.api_port), Api)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(os.path.join(folder, "api.crt"), os.path.join(folder, "api.key"))
+    api.socket = context.wrap_socket(api.socket, server_side=True)
+    Api.token = "second"
+    serve(api)
+    deadline = time.monotonic() + PATIENCE
+    while not Api.refused and time.monotonic() < deadline:
+        time.sleep(0.1)
+    checks.check(Api.refused > 0, "the first token is presented, and refused")
+    with open(os.path.join(folder, "token"), "w", encoding="utf-8") as file:
+        file.write("second\n")
+    checks.check(
+        wait_for(firn, app, namespace="shop", pod="web-6f-x1", container="app", image="shop/web:2", init="false",
+                 name="web", zone="eu-1"),
+        "with the API and the new token the same process has its pod's labels")
+    checks.check(wait_for(firn, init, container="migrate", init="true"), "an init container is one")
+    checks.check(wait_for(firn, pause, pod="web-6f-x1", container=""), "the pod's own process has the pod")
+    asked, lists = len(Docker.asked), Api.lists
+    time.sleep(6)
+    checks.check(len(Docker.asked) == asked and Api.lists <= lists + 1, "what is known is not asked again")
+    checks.check(firn.metric("firn_agent_container_failures_total") >= 1, "failures are counted")
+    api.shutdown()
+
+
+RULES = """relabel_configs:
+- {source_labels: [__meta_docker_container_id], target_label: db_id}
+- {source_labels: [__meta_docker_container_label_com_example_team], target_label: team}
+- {source_labels: [__meta_kubernetes_pod_uid], target_label: pod_uid}
+- {source_labels: [__meta_kubernetes_pod_container_image], target_label: image}
+- {source_labels: [__meta_kubernetes_pod_container_init], target_label: init}
+- {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], target_label: name}
+- {source_labels: [__meta_kubernetes_node_label_zone], target_label: zone}
+"""
+
+
+def free_port():
+    with socketserver.TCPServer(("127.0.0.1", 0), None) as server:
+        return server.server_address[1]
+
+
+def main():
+    checks = Checks()
+    root = unified_root()
+    if os.geteuid() != 0 or not root or not shutil.which("openssl"):
+        checks.skip("containers", "needs root, a control group file system of version 2, and openssl")
+        checks.finish()
+    folder = tempfile.mkdtemp(prefix="firn-containers-")
+    groups = []
+    firn = None
+    try:
+        certificates(folder)
+        for name, text in (("rules.yaml", RULES), ("token", "first")):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        serve(UnixServer(os.path.join(folder, "docker.sock"), Docker))
+        slice_ = f"/firn-test.slice/kubepods-pod{UID.replace('-', '_')}.slice"
+        paths = [f"/firn-test.slice/docker-{DOCKER_ID}.scope"]
+        paths += [f"{slice_}/cri-containerd-{i}.scope" for i in (POD_ID, INIT_ID, PAUSE_ID)]
+        groups = [Group(root, path) for path in paths]
+        port = free_port()
+        firn = Firn(
+            sys.argv[1], "up", folder, f"--cache-path={folder}/cache", "--node=node-7", "--profiling-duration=1s",
+            f"--config-path={folder}/rules.yaml", f"--metadata-container-runtime-socket-path={folder}/docker.sock",
+            f"--metadata-kubernetes-address=https://127.0.0.1:{port}", f"--metadata-kubernetes-ca-file={folder}/ca.crt",
+            f"--metadata-kubernetes-token-file={folder}/token")
+        firn.api_port = port
+        run(checks, firn, groups, folder)
+        checks.check(firn.stop() == 0, "it ends in order")
+    finally:
+        if firn and firn.process.poll() is None:
+            print(firn.log_text()[-2000:])
+            firn.kill()
+        for group in groups:
+            group.remove()
+        shutil.rmtree(folder, ignore_errors=True)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
