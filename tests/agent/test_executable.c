@@ -17,7 +17,7 @@ static int setup(void **state)
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-static void run(const char *format, ...)
+static PRINTF(1, 2) void run(const char *format, ...)
 {
 	char command[1024];
 	va_list args;
