@@ -399,6 +399,22 @@ uint64_t containers_version(struct containers *c, struct str cgroup_path)
 
 /* ---- the thread ---- */
 
+/* A pod that has just come to the node changes within seconds: it is looked at again soon, ever
+ * less often. */
+static bool is_settled(const struct container_labels *l)
+{
+	struct str ready = container_get(l, "__meta_kubernetes_pod_ready");
+	struct str phase = container_get(l, "__meta_kubernetes_pod_phase");
+	return str_eq(ready, STR("true")) || str_eq(phase, STR("Succeeded")) ||
+	       str_eq(phase, STR("Failed"));
+}
+
+static void look_again_soon(struct record *r, int64_t retry_ns)
+{
+	r->retry_ns = MIN(MAX(2 * retry_ns, NS_PER_SEC), RETRY_MAX_NS);
+	r->due_ns = clock_monotonic_ns() + r->retry_ns;
+}
+
 static void take_listed(void *ctx, struct str key, const struct container_labels *l)
 {
 	struct containers *c = ctx;
@@ -406,13 +422,17 @@ static void take_listed(void *ctx, struct str key, const struct container_labels
 	struct record *r = record_find(c, key);
 	/* Somebody waited for this one: the next list may come soon. */
 	if (r && !r->listed)
-		c->kubernetes.pause_ns = CONTAINER_KUBERNETES_PAUSE_MIN_NS;
+		c->kubernetes.pause_ns = 0;
 	if (!r)
 		r = record_new(c, key);
-	if (r && record_fill(c, r, l))
+	int64_t retry_ns = r ? r->retry_ns : 0;
+	if (r && record_fill(c, r, l)) {
 		r->listed = true;
-	else
+		if (!is_settled(l))
+			look_again_soon(r, retry_ns);
+	} else {
 		metric_add(&c->metrics.cut, 1);
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -447,9 +467,7 @@ static void take_answer(struct containers *c, struct record *r, const struct con
 	int64_t retry_ns = r->retry_ns;
 	if (!record_fill(c, r, l) || !q->pod_uid[0] || !c->kubernetes.peer.address[0])
 		return;
-	/* Kubernetes has more to say, when it has. */
-	r->retry_ns = MIN(MAX(2 * retry_ns, NS_PER_SEC), RETRY_MAX_NS);
-	r->due_ns = clock_monotonic_ns() + r->retry_ns;
+	look_again_soon(r, retry_ns); /* Kubernetes has more to say, when it has */
 }
 
 static void ask(struct containers *c, struct str key, const struct container_query *q)

@@ -48,6 +48,12 @@
 	"\"status\":{\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"c\","                \
 	"\"containerID\":\"\"}]}}]}"
 
+/* The pod of PODS, a moment after its container was made. */
+#define PENDING                                                                                   \
+	"{\"items\":[{\"metadata\":{\"name\":\"web-6f-x1\",\"namespace\":\"shop\",\"uid\":\"" UID \
+	"\"},\"status\":{\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"app\","         \
+	"\"containerID\":\"containerd://" ID "\"}]}}]}"
+
 #define NODE                                                                        \
 	"{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-1\",\"labels\":{"         \
 	"\"topology.kubernetes.io/zone\":\"eu-1\"},\"annotations\":{\"a\":\"b\"}}," \

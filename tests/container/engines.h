@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static atomic_int docker_asked, cri_asked, containerd_asked, pods_asked;
-static atomic_bool docker_knows, pods_known;
+static atomic_bool docker_knows, pods_known, pods_pending;
 static char engines_dir[64];
 
 static inline void serve_docker(void *ctx, const struct net_request *r, struct net_response *out)
@@ -77,7 +77,9 @@ static inline void serve_pods(void *ctx, const struct net_request *r, struct net
 		buf_cstr(&out->body, NODE);
 	else if (str_eq(r->path, STR("/pods")) ||
 		 str_eq(r->query, STR("fieldSelector=spec.nodeName%3Dnode-1&resourceVersion=0")))
-		buf_cstr(&out->body, atomic_load(&pods_known) ? PODS : "{\"items\":[]}");
+		buf_cstr(&out->body, atomic_load(&pods_pending) ? PENDING
+				     : atomic_load(&pods_known) ? PODS
+								: "{\"items\":[]}");
 	else
 		out->http_status = 400;
 }

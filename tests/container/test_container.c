@@ -218,6 +218,26 @@ static void prefers_the_list(void **state)
 	containers_free(c);
 }
 
+/* Ten minutes would be long for the phase and the address of a pod that has just come. */
+static void looks_again_at_new_pods(void **state)
+{
+	(void)state;
+	char address[200];
+	atomic_store(&pods_known, true);
+	atomic_store(&pods_pending, true);
+	struct net_server *s = engine_start("127.0.0.1:0", serve_pods, false);
+	struct containers_config config = with_kubernetes(s, address);
+	config.kubernetes_address = address;
+	struct containers *c = start(config);
+	CHECK(has(c, POD_PATH, "kubernetes_pod_phase=Pending\n"));
+	CHECK(!has(c, POD_PATH, "kubernetes_pod_ip"));
+	atomic_store(&pods_pending, false);
+	wait_for(c, POD_PATH, "kubernetes_pod_ip=10.1.0.7\n");
+	CHECK(has(c, POD_PATH, "kubernetes_pod_phase=Running\n"));
+	net_server_stop(s);
+	containers_free(c);
+}
+
 static void tells_of_problems(void **state)
 {
 	(void)state;
@@ -264,5 +284,6 @@ TEST_MAIN(cmocka_unit_test(knows_paths),
 		believes_users_of_their_own, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(lists_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(prefers_the_list, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(looks_again_at_new_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(tells_of_problems, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(forgets_for_room, engines_setup, engines_teardown))
