@@ -183,6 +183,9 @@ static enum status own_labels(struct decoder *d, const struct pb_field *sample,
 			s = read_own_labels(d, &f, index, labels, &count);
 	if (s == OK)
 		s = profile_add_labels(d->out, labels, count, out);
+	if (s == E_LIMIT) /* so many do fit */
+		return err_set(
+			d->e, s, "labels: so many long names that sorting them takes too long");
 	if (s == OK && slot)
 		*slot = (struct own_slot){ only->bytes, *out };
 	return s;

@@ -118,7 +118,7 @@ void profile_deinit(struct profile *p)
 
 enum status profile_clear(struct profile *p)
 {
-	p->cut_stacks = 0;
+	p->cut_stacks = p->label_work = 0;
 	VEC_CLEAR(&p->functions);
 	VEC_CLEAR(&p->mappings);
 	VEC_CLEAR(&p->lines);
@@ -356,8 +356,31 @@ static bool labels_equal(const void *ctx, uint32_t value, const void *key)
 					 a->count * sizeof(*k->labels)) == 0);
 }
 
-/* Insertion sort without the names that are there already. UINT32_MAX: more than fit. */
-static uint32_t sort_labels(const struct profile *p, const struct profile_label *in, uint32_t n,
+/* Where a name stands, or would, among the first `count`. */
+static uint32_t place_label(struct profile *p, const struct profile_label *out, uint32_t count,
+	uint32_t wanted, bool *out_there)
+{
+	struct str name = profile_str(p, wanted);
+	uint32_t low = 0, high = count;
+	*out_there = false;
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+		struct str other = profile_str(p, out[middle].name);
+		*out_there = out[middle].name == wanted;
+		if (*out_there)
+			return middle;
+		p->label_work += 16 + MIN(name.len, other.len);
+		if (str_cmp(other, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	p->label_work += (count - low) * sizeof(*out);
+	return low;
+}
+
+/* Insertion without the names that are there already. UINT32_MAX: more than fit. */
+static uint32_t sort_labels(struct profile *p, const struct profile_label *in, uint32_t n,
 	struct profile_label out[PROFILE_LABELS_MAX])
 {
 	uint32_t count = 0;
@@ -365,18 +388,15 @@ static uint32_t sort_labels(const struct profile *p, const struct profile_label 
 		assert(in[i].name < p->strings.len && in[i].value < p->strings.len);
 		if (in[i].name == 0 || in[i].value == 0)
 			continue;
-		bool twice = false;
-		for (uint32_t j = 0; j < count && !twice; j++)
-			twice = out[j].name == in[i].name;
+		bool twice;
+		uint32_t at = place_label(p, out, count, in[i].name, &twice);
 		if (twice)
 			continue;
 		if (count == PROFILE_LABELS_MAX)
 			return UINT32_MAX;
-		uint32_t at = count++;
-		struct str name = profile_str(p, in[i].name);
-		for (; at > 0 && str_cmp(profile_str(p, out[at - 1].name), name) > 0; at--)
-			out[at] = out[at - 1];
+		memmove(out + at + 1, out + at, (count - at) * sizeof(*out));
 		out[at] = in[i];
+		count++;
 	}
 	return count;
 }
@@ -386,7 +406,7 @@ enum status profile_add_labels(
 {
 	struct profile_label sorted[PROFILE_LABELS_MAX];
 	uint32_t n = sort_labels(p, labels, count, sorted);
-	if (n == UINT32_MAX)
+	if (n == UINT32_MAX || (p->label_work_max && p->label_work > p->label_work_max))
 		return E_LIMIT;
 	struct labels_key key = { sorted, n };
 	uint64_t h = hash64(sorted, n * sizeof(sorted[0]));

@@ -152,8 +152,10 @@ struct profile {
 	struct map stack_index;
 	struct map label_set_index;
 	struct map type_index;
-	uint64_t cut_stacks; /* calls of profile_add_stack() that cut one */
-	uint32_t stack_max;  /* where it cuts: PROFILE_STACK_MAX, or less (2 at least) */
+	uint64_t cut_stacks;     /* calls of profile_add_stack() that cut one */
+	uint64_t label_work;     /* bytes compared and moved by profile_add_labels() */
+	uint64_t label_work_max; /* beyond it that gives E_LIMIT; 0: no matter */
+	uint32_t stack_max;      /* where it cuts: PROFILE_STACK_MAX, or less (2 at least) */
 };
 
 /* limit_bytes: of all texts, and once more of all tables. */
@@ -186,7 +188,7 @@ NODISCARD enum status profile_add_marker(struct profile *p, struct str name, uin
 NODISCARD enum status profile_add_stack(
 	struct profile *p, const uint32_t *locations, uint32_t count, uint32_t *out);
 /* In any order; sorted here. A name given twice: the first wins. Empty names and values are left
- * out. E_LIMIT beyond PROFILE_LABELS_MAX. */
+ * out. E_LIMIT beyond PROFILE_LABELS_MAX, and beyond p->label_work_max. */
 NODISCARD enum status profile_add_labels(
 	struct profile *p, const struct profile_label *labels, uint32_t count, uint32_t *out);
 NODISCARD enum status profile_add_type(

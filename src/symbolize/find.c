@@ -282,12 +282,12 @@ static int open_alt(const struct symbolize_request *r, const struct objfile *obj
 
 /* ---- uploads ---- */
 
-static int open_upload(
-	const struct symbolize_request *r, enum debuginfo_type type, struct objfile **out)
+static int open_upload(const struct symbolize_request *r, const char *build_id,
+	enum debuginfo_type type, struct objfile **out)
 {
 	CLEANUP(fd_cleanup) int fd = -1;
 	if (!r->uploads ||
-		debuginfo_uploads_any(r->uploads, str_of(r->build_id), type, &fd, NULL) != OK)
+		debuginfo_uploads_any(r->uploads, str_of(build_id), type, &fd, NULL) != OK)
 		return -1;
 	struct objfile *obj = read_elf(fd);
 	if (!obj)
@@ -316,7 +316,7 @@ static enum status open_main(const struct symbolize_request *r, struct symbolize
 		f->files.fd = open_with_id(r->path, r->build_id, obj);
 	}
 	if (f->files.fd < 0) {
-		f->files.fd = open_upload(r, DEBUGINFO_EXECUTABLE, obj);
+		f->files.fd = open_upload(r, r->build_id, DEBUGINFO_EXECUTABLE, obj);
 		f->uploaded = f->files.fd >= 0;
 	}
 	return OK;
@@ -327,9 +327,19 @@ static void find_debug_file(const struct symbolize_request *r, const struct objf
 	struct symbolize_files *f, struct objfile **debug)
 {
 	CLEANUP(objfile_cleanup) struct objfile *upload = NULL;
-	CLEANUP(fd_cleanup) int upload_fd = open_upload(r, DEBUGINFO_DEBUG, &upload);
-	if (!has_section(upload, ".debug_info"))
+	CLEANUP(fd_cleanup) int upload_fd = open_upload(r, r->build_id, DEBUGINFO_DEBUG, &upload);
+	/* Agents that name files by a hash upload what carries a build id all the same: others may
+	 * have uploaded more for that, and debug directories know it. */
+	const struct objfile *known = upload ? upload : obj;
+	const char *carried = known ? objfile_build_id(known) : "";
+	bool other = carried[0] && strcmp(carried, r->build_id) != 0;
+	if (other && !has_section(upload, ".debug_info"))
+		f->files.debug_fd = open_upload(r, carried, DEBUGINFO_DEBUG, debug);
+	f->uploaded |= *debug != NULL;
+	if (!*debug && !has_section(upload, ".debug_info"))
 		f->files.debug_fd = open_by_id(r->debug_dirs, r->build_id, debug);
+	if (!*debug && other && !has_section(upload, ".debug_info"))
+		f->files.debug_fd = open_by_id(r->debug_dirs, carried, debug);
 	if (obj && !*debug && !has_section(upload, ".debug_info"))
 		f->files.debug_fd = open_by_link(r, obj, debug);
 	if (*debug || !upload)

@@ -38,8 +38,9 @@ enum entry_state { IDLE, QUEUED, BUILDING };
 struct symbolize_ref {
 	struct debuginfo_table *table;
 	uint64_t bytes;
-	uint32_t refs;  /* users, and one of the entry */
-	bool has_dwarf; /* all of it, or none to be had */
+	uint32_t refs;                      /* users, and one of the entry */
+	bool has_dwarf;                     /* all of it, or none to be had */
+	char carried[SYMBOLIZE_ID_MAX + 1]; /* build id in the file, which may not be the entry's */
 };
 
 struct entry {
@@ -189,7 +190,8 @@ static struct symbolize_ref *ref_new(struct debuginfo_table *table)
 	}
 	struct debuginfo_table_info info;
 	debuginfo_table_describe(table, &info);
-	*r = (struct symbolize_ref){ table, info.bytes, 1, info.has_dwarf };
+	*r = (struct symbolize_ref){ table, info.bytes, 1, info.has_dwarf, "" };
+	snprintf(r->carried, sizeof(r->carried), "%s", info.build_id);
 	return r;
 }
 
@@ -461,6 +463,21 @@ enum status symbolize_tables_offer(
 	return s;
 }
 
+/* Open tables of other names for the same file. */
+static void look_at_others(struct symbolize_tables *t, const char *build_id)
+{
+	for (size_t i = 0; i < t->entries.len; i++) {
+		struct entry *en = t->entries.v[i];
+		if (!en->open || en->open->has_dwarf || strcmp(en->open->carried, build_id) != 0)
+			continue;
+		en->not_before_ns = 0;
+		en->look = true;
+		en->again |= en->state == BUILDING;
+		if (en->state == IDLE && !enqueue(t, en))
+			return;
+	}
+}
+
 enum status symbolize_tables_look_again(
 	struct symbolize_tables *t, const char *build_id, bool replace, struct err *e)
 {
@@ -478,6 +495,7 @@ enum status symbolize_tables_look_again(
 		en->again |= en->state == BUILDING;
 		if (en->state == IDLE && !enqueue(t, en))
 			s = err_set(e, E_LIMIT, "%d symbol tables wait already", QUEUE_MAX);
+		look_at_others(t, build_id);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return s;

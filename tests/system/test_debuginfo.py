@@ -397,6 +397,24 @@ def check_names(c, firn, subject):
     client.close()
 
 
+def check_hash(c, firn, subject):
+    """A file without symbols by the hash that an agent gave it; its debug file by its build id."""
+    client = Client(firn)
+    other = Subject.__new__(Subject)
+    other.__dict__.update(subject.__dict__)
+    other.build_id = "0123456789abcdef0123456789abcdef"
+    client.call(STORE + "WriteRaw", pprof(other, "hash"))
+    query = 'process_cpu:samples:count:cpu:nanoseconds:delta{node="hash"}'
+    top = lambda: sorted(r["name"] for r in firn.json("/api/top", query=query, **{"from": "now-1h"})["rows"])
+    client.upload(other.build_id, subject.stripped)
+    c.check(wait_for(lambda: firn.metric("firn_symbolizer_tables_built_total") > 1) and "work" not in top(), f"by a hash: {top()}")
+    time.sleep(0.5)
+    top()
+    client.upload(subject.build_id, subject.debug, force=1)
+    c.check(wait_for(lambda: "work" in top()), f"named by the build id that it carries: {top()}")
+    client.close()
+
+
 def check_broken(c, firn):
     """A client that goes away in the middle; many at a time."""
     b = "bb" * 20
@@ -512,6 +530,7 @@ def main():
         check_table(c, firn)
         check_framings(c, firn)
         check_names(c, firn, subject)
+        check_hash(c, firn, subject)
         check_broken(c, firn)
         c.check(firn.stop() == 0, "it stops")
         check_killed(c, os.path.join(directory, "b"), subject, options)
