@@ -22,9 +22,11 @@
 #include "agent/metadata.h"
 #include "agent/offcpu.h"
 #include "agent/privilege.h"
+#include "agent/problems.h"
 #include "agent/process.h"
 #include "agent/sampler.h"
 #include "agent/send.h"
+#include "agent/status.h"
 #include "agent/tables.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -63,6 +65,7 @@ struct agent {
 	struct handover *handover;
 	struct sampler *sampler;
 	struct files *files;
+	struct problems *problems;
 	struct sender *sender;
 	struct batch *batch;
 	struct deferred *deferred;
@@ -70,6 +73,7 @@ struct agent {
 	int64_t failing_since_ns; /* 0: sampling works */
 	struct net_server *http;
 	struct governor governor;
+	_Atomic bool is_sampling;
 	uint32_t frequency_hz; /* at present */
 	bool paused;
 	struct privilege_dir spool_dir;
@@ -299,6 +303,111 @@ static void serve_healthy(void *ctx, const struct net_request *r, struct net_res
 	buf_cstr(&out->body, "ok\n");
 }
 
+static void serve_ready(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct agent *a = ctx;
+	(void)r;
+	struct err e;
+	out->content_type = "text/plain";
+	if (atomic_load(&a->is_sampling))
+		buf_cstr(&out->body, "ok\n");
+	else
+		net_fail(out, err_set(&e, E_UNAVAILABLE, "sampling has not begun"), &e);
+}
+
+#define STATUS_ROWS_MAX 32
+
+struct status_table {
+	struct status_row rows[STATUS_ROWS_MAX];
+	char values[STATUS_ROWS_MAX][48];
+	size_t count;
+};
+
+static void status_number(struct status_table *t, const char *name, uint64_t value, const char *why)
+{
+	assert(t->count < STATUS_ROWS_MAX);
+	snprintf(t->values[t->count], sizeof(t->values[0]), "%llu", (unsigned long long)value);
+	t->rows[t->count] = (struct status_row){ name, t->values[t->count], why };
+	t->count++;
+}
+
+static void write_seen(struct agent *a, struct buf *out, const struct sampler_stats *s)
+{
+	struct status_table t = { .count = 0 };
+	const struct files_metrics *f = files_metrics(a->files);
+	const struct send_metrics *m = sender_metrics(a->sender);
+	status_number(&t, "CPUs sampled", s->cpus, "");
+	status_number(&t, "samples a second and CPU", metric_get(&a->governor.metrics.frequency_hz),
+		metric_get(&a->governor.metrics.frequency_hz) < a->config.frequency_hz
+			? "fewer than asked for: --agent-cpu-limit or --agent-memory-limit"
+			: "");
+	status_number(&t, "left out now", metric_get(&a->governor.metrics.paused),
+		"1: --profiling-probabilistic-threshold");
+	status_number(&t, "samples taken", s->bpf.samples, "");
+	status_number(&t, "samples the server took", metric_get(&m->sent), "");
+	status_number(&t, "samples that wait", metric_get(&m->waiting) + metric_get(&m->spooled),
+		metric_get(&m->reachable) ? "" : "the server does not answer");
+	status_number(
+		&t, "processes known", metric_get(&processes_metrics(a->processes)->known), "");
+	status_number(&t, "executables known", metric_get(&f->known), "");
+	status_number(&t, "of these with unwind tables", metric_get(&f->tables), "");
+	status_number(&t, "KiB of unwind tables in the kernel", s->table_bytes >> 10, "");
+	status_number(&t, "KiB of the agent", os_self_rss_bytes() >> 10, "");
+	status_number(&t, "its CPU time in ms", (uint64_t)(os_self_cpu_ns() / NS_PER_MS), "");
+	status_number(&t, "and of its eBPF program", s->bpf.run_ns / NS_PER_MS, "");
+	status_number(&t, "its broker's process id", (uint64_t)broker_pid(),
+		broker_pid() ? "" : "none: --keep-privileges, or started with none");
+	status_section(out, "What it sees", "");
+	status_rows(out, t.rows, t.count);
+}
+
+static void write_lost(struct agent *a, struct buf *out, const struct sampler_stats *s)
+{
+	struct status_table t = { .count = 0 };
+	const struct send_metrics *m = sender_metrics(a->sender);
+	const struct batch_metrics *b = batch_metrics(a->batch);
+	status_number(&t, "the ring was full", s->bpf.lost_ring, "the agent came too late");
+	status_number(&t, "the CPU was in the program already", s->bpf.lost_busy, "");
+	status_number(&t, "frames of a known stack were gone", s->lost_seen, "");
+	status_number(&t, "left out of a batch", metric_get(&b->lost), "memory, or a limit");
+	status_number(&t, "dropped by a rule", metric_get(&b->dropped), "--config-path");
+	status_number(&t, "dropped from memory", metric_get(&m->lost_queue), "the server was away");
+	status_number(&t, "dropped from disk", metric_get(&m->lost_spool), "--spool-size");
+	status_number(&t, "damaged on disk", metric_get(&m->lost_damaged), "");
+	status_number(
+		&t, "refused by the server", metric_get(&m->lost_refused), "its log says why");
+	status_section(out, "Samples lost", "Every sample taken is delivered, or counted here.");
+	status_rows(out, t.rows, t.count);
+}
+
+static void serve_status(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct agent *a = ctx;
+	struct sampler_stats s;
+	(void)r;
+	sampler_read_stats(a->sampler, &s);
+	out->content_type = "text/html; charset=utf-8";
+	snprintf(out->headers, sizeof(out->headers), "%s", STATUS_HEADERS);
+	struct buf *page = &out->body;
+	status_begin(page, a->config.node);
+	write_seen(a, page, &s);
+	write_lost(a, page, &s);
+	status_section(page, "Stacks that do not reach their root", "The latest, by process.");
+	status_problems(page, a->problems, PROBLEM_STACK, "process", "why");
+	status_section(page, "Executables that could not be read", "The latest.");
+	status_problems(page, a->problems, PROBLEM_FILE, "file", "why");
+	status_section(page, "Executables without an unwind table",
+		"Their frames are walked by frame pointers.");
+	status_problems(page, a->problems, PROBLEM_TABLE, "file", "why");
+	if (a->containers) {
+		CLEANUP(buf_deinit) struct buf lines;
+		buf_init(&lines, 64 << 10);
+		containers_write_problems(a->containers, &lines);
+		status_lines(page, "Container engines", buf_view(&lines));
+	}
+	status_end(page);
+}
+
 static enum status start_http(struct agent *a, struct err *e)
 {
 	if (!a->config.http_address || !a->config.http_address[0])
@@ -312,6 +421,8 @@ static enum status start_http(struct agent *a, struct err *e)
 	const struct net_route routes[] = {
 		{ .method = "GET", .path = "/metrics", .fn = serve_metrics, .ctx = a },
 		{ .method = "GET", .path = "/healthy", .fn = serve_healthy, .ctx = a },
+		{ .method = "GET", .path = "/ready", .fn = serve_ready, .ctx = a },
+		{ .method = "GET", .path = "/", .fn = serve_status, .ctx = a },
 	};
 	enum status s = net_server_start(&c, routes, ARRAY_COUNT(routes), &a->http, e);
 	if (s == OK)
@@ -338,6 +449,7 @@ static void agent_close(struct agent *a)
 	containers_free(a->containers);
 	metadata_free(a->metadata);
 	kallsyms_free(a->kallsyms);
+	problems_free(a->problems);
 	fd_cleanup(&a->spool_dir.fd);
 	fd_cleanup(&a->cache_dir.fd);
 	fd_cleanup(&a->http_dir.fd);
@@ -370,6 +482,7 @@ static enum status open_sender(struct agent *a, struct err *e)
 		.token_file = a->config.remote_store_token_file,
 		.headers = a->config.remote_store_headers,
 	};
+	c.offline = a->config.offline;
 	c.spool_dir = a->spool_dir.path;
 	c.spool_bytes_max = a->config.spool_bytes_max;
 	enum status s = sender_new(&c, &a->sender, e);
@@ -393,6 +506,7 @@ static enum status open_files(struct agent *a, struct err *e)
 	const struct files_config c = {
 		.cache_dir = a->cache_dir.path,
 		.cpu_percent = FILES_CPU_PERCENT,
+		.problems = a->problems,
 		.seen = on_new_file,
 		.seen_ctx = a,
 	};
@@ -411,6 +525,7 @@ static enum status open_batch(struct agent *a, struct err *e)
 		.files = a->files,
 		.kallsyms = a->kallsyms,
 		.processes = a->processes,
+		.problems = a->problems,
 		.emit = on_message,
 		.ctx = a,
 	};
@@ -502,6 +617,7 @@ static enum status agent_open(struct agent *a, struct err *e)
 	const struct deferred_config deferred = { find_deferred, on_finished, a };
 	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns, on_away, a };
 	enum status s = check_config(a, e);
+	a->problems = problems_new(); /* without them it runs, too */
 	if (s == OK)
 		s = open_privileged(a, e);
 	if (s == OK)
@@ -601,6 +717,7 @@ static enum status agent_start(struct agent *a, struct err *e)
 	malloc_trim(0);
 	sampler_pause(a->sampler, false);
 	start_governor(a);
+	atomic_store(&a->is_sampling, true);
 	struct sampler_stats stats;
 	sampler_read_stats(a->sampler, &stats);
 	log_info("sampling", "cpus=%u frequency_hz=%u files=%u table_bytes=%llu preload_ms=%lld",
@@ -733,4 +850,30 @@ enum status agent_run(
 	if (a.batch && a.sampler)
 		agent_stop(&a);
 	return s;
+}
+
+enum status agent_upload(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	CLEANUP(agent_close)
+	struct agent a = { .config = *c, .spool_dir.fd = -1, .cache_dir.fd = -1 };
+	a.config.offline = false;
+	enum status s = privilege_dir_open(c->spool_dir, &a.spool_dir, e);
+	if (s == OK)
+		s = open_sender(&a, e);
+	if (s != OK)
+		return s;
+	while (!*stop && !sender_is_done(a.sender))
+		usleep(POLL_MS * 1000);
+	sender_stop(a.sender, 0);
+	const struct send_metrics *m = sender_metrics(a.sender);
+	uint64_t lost = metric_get(&m->lost_refused) + metric_get(&m->lost_damaged);
+	log_info("uploaded", "samples=%llu lost=%llu left_batches=%llu",
+		(unsigned long long)metric_get(&m->sent), (unsigned long long)lost,
+		(unsigned long long)metric_get(&m->spool_batches));
+	if (lost)
+		return err_set(e, E_INVALID,
+			"%llu samples were damaged, or the server refused them",
+			(unsigned long long)lost);
+	return OK;
 }

@@ -48,6 +48,7 @@ struct agent_config {
 	uint64_t memory_bytes;   /* resident, that it may have; 0: no limit */
 	int64_t chance_ns;       /* interval of probabilistic profiling */
 	uint32_t chance_percent; /* of the intervals that are sampled; 100: all */
+	bool offline;            /* nothing is sent: spool_dir keeps it for agent_upload() */
 	bool keep_privileges;    /* run in one process, with all that it was started with */
 	int only_pid;            /* sample only this process and its descendants; 0: all */
 	/* A connected SOCK_SEQPACKET Unix socket on which each new executable is announced and its
@@ -62,6 +63,10 @@ void agent_config_default(struct agent_config *c);
 /* Runs until *stop becomes non-zero (set by a signal handler), then sends what is left and
  * returns. */
 NODISCARD enum status agent_run(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
+/* Sends what an agent with `offline` has left in spool_dir, needs no privileges, and returns when
+ * all is sent, or *stop is set. What the server refuses is counted as lost: E_INVALID then. */
+NODISCARD enum status agent_upload(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
 /* Can this process sample? OK, or in `e` the sentence that says what is missing and how to get it.
  */

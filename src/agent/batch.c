@@ -478,6 +478,22 @@ static int64_t weighted(const struct batch *b, int64_t away_ns)
 	return p > 0 && p < 1 ? (int64_t)((double)away_ns / p) : away_ns;
 }
 
+/* For the status page: whose stacks do not reach their root, and why. */
+static void note_cut(struct batch *b, const struct event_sample *s, const struct process *x)
+{
+	static const char *const reasons[] = {
+#define REASON(name, number, text) [number] = text,
+		STACK_END_LIST(REASON)
+#undef REASON
+	};
+	unsigned end = MIN((unsigned)s->h.stack_end, (unsigned)STACK_END_COUNT - 1);
+	if (stack_end_is_whole(end) || !b->config.problems)
+		return;
+	char name[64];
+	snprintf(name, sizeof(name), "%.*s", STR_ARG(x->comm));
+	problems_add(b->config.problems, PROBLEM_STACK, name[0] ? name : "?", reasons[end]);
+}
+
 static enum status add_sample(struct batch *b, const struct event_sample *s, int64_t away_ns)
 {
 	if (!b->head) {
@@ -503,6 +519,7 @@ static enum status add_sample(struct batch *b, const struct event_sample *s, int
 		return st;
 	metric_add(&b->metrics.samples, 1);
 	metric_add(&b->metrics.off_cpu, is_off_cpu);
+	note_cut(b, s, x);
 	metric_add(&b->metrics.stack_end[MIN(s->h.stack_end, STACK_END_COUNT - 1)], 1);
 	return OK;
 }

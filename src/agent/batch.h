@@ -58,6 +58,7 @@ struct batch_config {
 	/* A finished message; takes the bytes over (buf_steal). */
 	void (*emit)(void *ctx, struct buf *message, uint32_t sample_count);
 	void *ctx;
+	struct problems *problems;    /* may be NULL */
 	int64_t (*realtime_ns)(void); /* NULL: the system's clock */
 };
 

@@ -381,6 +381,7 @@ static enum status table_build(
 	if (s == E_NOTFOUND || s == E_UNSUPPORTED || s == E_INVALID || s == E_LIMIT) {
 		metric_add(&f->metrics.no_info, 1);
 		log_debug("no unwind table", "reason=\"%s\"", err_text(e, s));
+		problems_add(f->config.problems, PROBLEM_TABLE, objfile_name(obj), err_text(e, s));
 		return OK;
 	}
 	return s;
@@ -491,9 +492,22 @@ static void count_first_pass(struct files *f)
 		pthread_cond_broadcast(&f->first_pass_done);
 }
 
+static void note_failure(struct files *f, const struct request *r, const char *why)
+{
+	char what[PATH_BYTES_MAX + 64];
+	if (r->opened.path[0])
+		snprintf(what, sizeof(what), "%s", r->opened.path);
+	else
+		snprintf(what, sizeof(what), "a file of process %d (inode %llu)", r->pid,
+			(unsigned long long)r->notice.key.inode);
+	problems_add(f->config.problems, PROBLEM_FILE, what, why);
+}
+
 /* The end of a request; frees it. */
 static void finish(struct files *f, struct request *r, uint32_t id, enum status s, struct err *e)
 {
+	if (s != OK)
+		note_failure(f, r, err_text(e, s));
 	if (s != OK)
 		log_debug("file not loaded", "pid=%d inode=%llu reason=\"%s\"", r->pid,
 			(unsigned long long)r->notice.key.inode, err_text(e, s));

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "agent/problems.h"
 #include "agent/sampler.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -44,7 +45,8 @@ typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, in
 struct files_config {
 	const char *cache_dir; /* "" or NULL: no cache */
 	uint32_t cpu_percent; /* of one CPU for building tables after the first pass; 0: no limit */
-	files_seen_fn *seen;  /* may be NULL */
+	struct problems *problems; /* may be NULL */
+	files_seen_fn *seen;       /* may be NULL */
 	void *seen_ctx;
 };
 

@@ -271,7 +271,7 @@ static bool anything_to_send(const struct sender *s)
 /* When the thread wakes up by itself. */
 static int64_t next_wake_ns(const struct sender *s)
 {
-	if (!anything_to_send(s))
+	if (s->c.offline || !anything_to_send(s))
 		return INT64_MAX;
 	return s->retry_at_ns; /* 0: at once */
 }
@@ -294,7 +294,8 @@ static void finish(struct sender *s)
 {
 	for (struct parcel *p; (p = os_queue_pop(s->queue, 0));)
 		take(s, p);
-	while (s->held.len && clock_monotonic_ns() < atomic_load(&s->stop_deadline_ns))
+	while (!s->c.offline && s->held.len &&
+		clock_monotonic_ns() < atomic_load(&s->stop_deadline_ns))
 		if (!send_held(s))
 			break;
 	put_away(s);
@@ -311,7 +312,8 @@ static void *run(void *ctx)
 			take(s, p);
 		if (atomic_load(&s->stop_deadline_ns))
 			break;
-		if (clock_monotonic_ns() < s->retry_at_ns || !send_held(s) || !send_spooled(s))
+		if (s->c.offline || clock_monotonic_ns() < s->retry_at_ns || !send_held(s) ||
+			!send_spooled(s))
 			put_away(s);
 	}
 	finish(s);
@@ -343,7 +345,7 @@ enum status sender_new(const struct sender_config *c, struct sender **out, struc
 	if (!s)
 		return err_set(e, E_NOMEM, "sender");
 	s->c = *c;
-	enum status st = remote_open(&s->c.remote, &s->client, e);
+	enum status st = s->c.offline ? OK : remote_open(&s->c.remote, &s->client, e);
 	if (st == OK)
 		st = open_spool(s, e);
 	if (st != OK)
@@ -408,6 +410,11 @@ void sender_free(struct sender *s)
 const struct send_metrics *sender_metrics(const struct sender *s)
 {
 	return &s->m;
+}
+
+bool sender_is_done(const struct sender *s)
+{
+	return metric_get(&s->m.waiting) == 0 && metric_get(&s->m.spool_batches) == 0;
 }
 
 void sender_write_metrics(const struct sender *s, struct buf *out)

@@ -28,6 +28,7 @@
 
 struct sender_config {
 	struct remote_config remote;
+	bool offline;          /* nothing is sent: all goes to the spool */
 	const char *spool_dir; /* "" or NULL: none */
 	uint64_t spool_bytes_max;
 	int64_t timeout_ns;     /* of one attempt */
@@ -76,4 +77,6 @@ void sender_push(struct sender *s, struct buf *message, uint32_t samples);
 void sender_stop(struct sender *s, int64_t timeout_ns);
 void sender_free(struct sender *s); /* stops it if it was not; NULL is fine */
 const struct send_metrics *sender_metrics(const struct sender *s);
+/* Nothing waits, neither in memory nor on disk. */
+bool sender_is_done(const struct sender *s);
 void sender_write_metrics(const struct sender *s, struct buf *out);

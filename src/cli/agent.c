@@ -14,6 +14,8 @@ struct sending_flags {
 	const char *ca_file, *client_cert, *client_key;
 	const char *token, *token_file;
 	struct cli_list headers;
+	const char *offline_path;
+	bool upload;
 	const char *http_address;
 	const char *spool_path;
 	uint64_t spool_bytes;
@@ -61,10 +63,19 @@ static const struct cli_option sending_options[] = {
 	{ .name = "remote-store-grpc-headers", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct sending_flags, headers), .value = "NAME=VALUE;...",
 	  .help = "Headers that are sent with each batch; may be repeated." },
+	{ .name = "offline-mode-storage-path", .kind = CLI_TEXT,
+	  .at = offsetof(struct sending_flags, offline_path), .value = "DIR",
+	  .help = "Send nothing: keep the samples in this directory, within --spool-size, for "
+		  "--offline-mode-upload some day." },
+	{ .name = "offline-mode-upload", .kind = CLI_BOOL,
+	  .at = offsetof(struct sending_flags, upload),
+	  .help = "Sample nothing: send what is in --offline-mode-storage-path to the server, "
+		  "remove what it took, and end." },
 	{ .name = "http-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, http_address), .value = "HOST:PORT",
 	  .otherwise = "127.0.0.1:7071",
-	  .help = "Where the agent's own /metrics and /healthy are served; empty: nowhere." },
+	  .help = "Where the agent's status page, /metrics, /healthy and /ready are served; empty: "
+		  "nowhere." },
 	{ .name = "spool-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, spool_path), .value = "DIR",
 	  .help = "Where samples wait that could not be sent. Default: /var/lib/firn/spool for "
@@ -146,17 +157,38 @@ static bool apply_remote(
 static bool apply_sending(const struct sending_flags *f, struct agent_config *out, char *spool,
 	char address[REMOTE_BYTES_MAX])
 {
+	if (f->offline_path && !f->upload) {
+		if (f->remote && f->remote[0]) {
+			cli_complain("--offline-mode-storage-path sends nothing: leave "
+				     "--remote-store-address out, or add --offline-mode-upload");
+			return false;
+		}
+		out->offline = true;
+		out->http_address = f->http_address;
+		out->spool_dir = f->offline_path;
+		out->spool_bytes_max = f->spool_bytes;
+		return true;
+	}
+	if (f->upload && !f->offline_path) {
+		cli_complain("--offline-mode-upload needs --offline-mode-storage-path DIR");
+		return false;
+	}
 	if (!f->remote || !f->remote[0]) {
 		cli_complain("agent needs --remote-store-address HOST:PORT; `firn up` runs agent "
 			     "and server together");
 		return false;
 	}
-	if (!f->spool_path && !cli_state_path(spool, "spool"))
+	if (f->upload)
+		out->spool_dir = f->offline_path;
+	else if (f->spool_path)
+		out->spool_dir = f->spool_path;
+	else if (cli_state_path(spool, "spool"))
+		out->spool_dir = spool;
+	else
 		return false;
 	if (!apply_remote(f, out, address))
 		return false;
 	out->http_address = f->http_address;
-	out->spool_dir = f->spool_path ? f->spool_path : spool;
 	out->spool_bytes_max = f->spool_bytes;
 	return true;
 }
@@ -182,10 +214,11 @@ int cli_agent(int argc, char **argv)
 		!apply_sending(&v.sending, &config, spool, address))
 		return CLI_USAGE;
 	struct err e = { 0 };
-	enum status s = agent_probe(&e);
+	enum status s = v.sending.upload ? OK : agent_probe(&e);
 	if (s == OK) {
 		cli_stop_on_signals();
-		s = agent_run(&config, &cli_stop, &e);
+		s = v.sending.upload ? agent_upload(&config, &cli_stop, &e)
+				     : agent_run(&config, &cli_stop, &e);
 	}
 	if (s == OK)
 		return CLI_OK;

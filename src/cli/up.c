@@ -38,7 +38,8 @@ struct up {
 static const struct cli_option up_options[] = {
 	{ .name = "agent-http-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct up_flags, agent_http_address), .value = "HOST:PORT",
-	  .help = "Where the agent serves a /metrics of its own. The server's shows the same figures. "
+	  .help = "Where the agent serves a status page, and a /metrics of its own; the server's shows "
+		  "the same figures. "
 		  "Default: nowhere." },
 	{ .name = "remote-store-client-cert", .kind = CLI_TEXT,
 	  .at = offsetof(struct up_flags, client_cert), .value = "FILE",

@@ -316,7 +316,44 @@ static void bad_settings_are_errors(void **state)
 	CHECK(sender_new(&c, &s, &e) != OK && !s && strstr(e.text, "/proc/self/status"));
 }
 
-TEST_MAIN(cmocka_unit_test(sends_what_it_is_given),
+/* Offline: all goes to disk, in order, and another sender takes it to a server. */
+static void keeps_everything_offline(void **state)
+{
+	(void)state;
+	CLEANUP(temp_dir_deinit) struct temp_dir d;
+	CLEANUP(temp_dir_deinit) struct temp_dir spool;
+	struct server server;
+	temp_dir_init(&d);
+	temp_dir_init(&spool);
+	server_init(&server, &d);
+	struct sender_config c;
+	sender_config_default(&c);
+	c.offline = true;
+	c.spool_dir = spool.path;
+	struct sender *s = NULL;
+	struct err e;
+	CHECK_OK(sender_new(&c, &s, &e), &e);
+	CHECK(sender_is_done(s));
+	for (uint64_t i = 1; i <= 5; i++)
+		push(s, i, 10);
+	WAIT_FOR(get(&sender_metrics(s)->spool_batches) == 5);
+	CHECK(get(&sender_metrics(s)->failures) == 0);
+	push(s, 6, 10);
+	sender_stop(s, 0);
+	CHECK(get(&sender_metrics(s)->spooled) == 60 && !sender_is_done(s));
+	check_conserved(s);
+	sender_free(s);
+	server_start(&server);
+	s = start_sender(&server, spool.path, 1 << 20);
+	WAIT_FOR(sender_is_done(s));
+	CHECK(atomic_load(&server.taken) == 6 && atomic_load(&server.bytes_sum) == 21 &&
+		atomic_load(&server.last) == 6);
+	check_conserved(s);
+	sender_free(s);
+	server_stop(&server);
+}
+
+TEST_MAIN(cmocka_unit_test(keeps_everything_offline), cmocka_unit_test(sends_what_it_is_given),
 	cmocka_unit_test(keeps_batches_while_the_server_is_away),
 	cmocka_unit_test(the_next_agent_sends_what_is_left),
 	cmocka_unit_test(without_a_spool_memory_is_the_limit),

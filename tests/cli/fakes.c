@@ -14,6 +14,7 @@ enum status fake_status, fake_probe, fake_store_status;
 int fake_http_status = 200;
 const char *fake_body = "{}";
 struct agent_config fake_agent;
+int fake_uploads;
 struct server_config fake_server_config;
 enum status (*fake_agent_run)(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
@@ -68,6 +69,16 @@ enum status net_client_post(struct net_client *c, const char *path_and_query, st
 void agent_config_default(struct agent_config *c)
 {
 	*c = (struct agent_config){ .handover_fd = 77, .ready_fd = 77, .frequency_hz = 1 };
+}
+
+enum status agent_upload(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	(void)stop;
+	(void)e;
+	fake_agent = *c;
+	fake_uploads++;
+	return OK;
 }
 
 enum status agent_probe(struct err *e)

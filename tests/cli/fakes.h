@@ -23,6 +23,7 @@ extern const char *fake_body;
 
 extern enum status fake_probe; /* what agent_probe() says */
 extern struct agent_config fake_agent;
+extern int fake_uploads;
 extern struct server_config fake_server_config;
 /* Called by agent_run() and server_run(); NULL: wait for the stop, then OK. */
 extern enum status (*fake_agent_run)(

@@ -7,7 +7,8 @@ static char seen_address[64];
 static enum status sample(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
-	snprintf(seen_address, sizeof(seen_address), "%s", c->remote_store_address);
+	snprintf(seen_address, sizeof(seen_address), "%s",
+		c->remote_store_address ? c->remote_store_address : "");
 	(void)stop;
 	(void)e;
 	return OK;
@@ -86,6 +87,39 @@ static void comes_with_credentials(void **state)
 	CHECK_HAS(c.err, "spoken to with TLS");
 }
 
+static void works_without_a_server(void **state)
+{
+	(void)state;
+	struct capture c;
+	fake_agent_run = sample;
+	capture_run(&c, cli_agent, "agent --cache-path /tmp --offline-mode-storage-path /tmp/o");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK(fake_agent.offline && fake_uploads == 0);
+	capture_run(&c, cli_agent,
+		"agent --cache-path /tmp --offline-mode-storage-path /tmp/o "
+		"--offline-mode-upload --remote-store-address here:1");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK(!fake_agent.offline && fake_uploads == 1);
+	static const struct {
+		const char *name;
+		const char *flags;
+		const char *said;
+	} bad[] = {
+		{ "both", "--offline-mode-storage-path /tmp/o --remote-store-address a:1",
+			"sends nothing" },
+		{ "no folder", "--offline-mode-upload --remote-store-address a:1",
+			"needs --offline-mode-storage-path" },
+		{ "no server", "--offline-mode-upload --offline-mode-storage-path /tmp/o",
+			"needs --remote-store-address" },
+	};
+	FOR_EACH_CASE (b, bad) {
+		char line[300];
+		snprintf(line, sizeof(line), "agent --cache-path /tmp %s", b->flags);
+		capture_run(&c, cli_agent, line);
+		CHECK_CASE(b, c.code == CLI_USAGE && strstr(c.err, b->said));
+	}
+}
+
 static void helps(void **state)
 {
 	(void)state;
@@ -97,4 +131,5 @@ static void helps(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(runs), cmocka_unit_test(says_what_is_missing),
-	cmocka_unit_test(comes_with_credentials), cmocka_unit_test(helps))
+	cmocka_unit_test(comes_with_credentials), cmocka_unit_test(works_without_a_server),
+	cmocka_unit_test(helps))

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * problems: what the agent could not do, and why, for the status page: the latest of each kind,
+ * with how often. Counters say how much; this says which. Private to agent/.
+ *
+ * Thread safety: all functions may be called from any thread.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+/* Of each kind; the one that was longest not met goes. */
+#define PROBLEMS_MAX 64
+
+enum problem_kind {
+	PROBLEM_FILE,  /* an executable that could not be opened or read */
+	PROBLEM_TABLE, /* one that was, and has no unwind table */
+	PROBLEM_STACK, /* a process, whose stacks do not reach their root */
+	PROBLEM_KINDS
+};
+
+struct problem {
+	char what[192];
+	char why[ERR_TEXT_MAX];
+	uint64_t count;
+	int64_t last_ns; /* monotonic */
+};
+
+struct problems;
+
+/* NULL: no memory. */
+struct problems *problems_new(void);
+void problems_free(struct problems *p);
+/* `p` may be NULL. Texts are cut to fit. */
+void problems_add(struct problems *p, enum problem_kind kind, const char *what, const char *why);
+/* Those of a kind, the most frequent first. Returns how many. */
+uint32_t problems_list(
+	struct problems *p, enum problem_kind kind, struct problem out[PROBLEMS_MAX]);
