@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's side. A channel is locked from the request to its answer. An answer that came too
- * late is told by its number and dropped by whoever asks next.
+ * The agent's side. A channel is locked from the request to its answer. While an answer is overdue
+ * nothing else is asked: it would wait behind it. Whoever asks next looks whether it has come, and
+ * drops it.
  */
 #include "agent/broker.h"
 
@@ -27,7 +28,7 @@ enum which { SLOW, QUICK };
 struct channel {
 	pthread_mutex_t lock;
 	int fd;
-	int64_t patience_ns; /* 0: for ever */
+	bool overdue; /* the answer to `number`, for which nobody waits any more */
 	uint32_t number;
 	uint8_t answer[ANSWER_BYTES_MAX];
 };
@@ -72,9 +73,7 @@ static int take_descriptors(struct msghdr *m)
 static int wait_for_answer(struct channel *c, int64_t deadline_ns)
 {
 	for (;;) {
-		int ms = -1;
-		if (c->patience_ns)
-			ms = (int)MAX((deadline_ns - clock_monotonic_ns()) / NS_PER_MS, (int64_t)0);
+		int ms = (int)MAX((deadline_ns - clock_monotonic_ns()) / NS_PER_MS, (int64_t)0);
 		struct pollfd p = { .fd = c->fd, .events = POLLIN };
 		int n = poll(&p, 1, ms);
 		if (n > 0)
@@ -86,7 +85,7 @@ static int wait_for_answer(struct channel *c, int64_t deadline_ns)
 	}
 }
 
-/* errno; ESTALE: the answer to another request. */
+/* errno */
 static int receive(struct channel *c, struct answer *out)
 {
 	union {
@@ -110,7 +109,7 @@ static int receive(struct channel *c, struct answer *out)
 	if (r.failed || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return EBADMSG;
 	if (number != c->number)
-		return ESTALE;
+		return EBADMSG;
 	if (error)
 		return error <= 4095 ? (int)error : EBADMSG;
 	out->text = reader_str(&r, reader_left(&r));
@@ -118,22 +117,36 @@ static int receive(struct channel *c, struct answer *out)
 	return 0;
 }
 
-/* errno. Called with the channel's lock. */
-static int ask(struct channel *c, struct buf *request, struct answer *out)
+/* False: the answer to an older request has not come yet. */
+static bool is_idle(struct channel *c)
 {
-	*out = (struct answer){ .fd = -1 };
-	if (buf_status(request) != OK)
-		return ENOMEM;
-	int64_t deadline_ns = clock_monotonic_ns() + c->patience_ns;
-	if (send(c->fd, request->data, request->len, MSG_NOSIGNAL) < 0)
-		return errno;
-	for (;;) {
-		int error = wait_for_answer(c, deadline_ns);
-		if (!error)
-			error = receive(c, out);
-		if (error != ESTALE)
-			return error;
+	struct answer late = { .fd = -1 };
+	if (c->overdue && wait_for_answer(c, 0) == 0) {
+		(void)receive(c, &late);
+		fd_cleanup(&late.fd);
+		c->overdue = false;
 	}
+	return !c->overdue;
+}
+
+/* errno. Called with the channel's lock. */
+static int ask(struct channel *c, enum broker_kind kind, struct str payload, struct answer *out)
+{
+	CLEANUP(buf_deinit) struct buf message;
+	buf_init(&message, BROKER_MESSAGE_BYTES_MAX);
+	if (!is_idle(c))
+		return ETIMEDOUT;
+	buf_u32(&message, kind);
+	buf_u32(&message, ++c->number);
+	buf_str(&message, payload);
+	if (buf_status(&message) != OK)
+		return ENOMEM;
+	int64_t deadline_ns = clock_monotonic_ns() + BROKER_PATIENCE_NS;
+	if (send(c->fd, message.data, message.len, MSG_NOSIGNAL) < 0)
+		return errno;
+	int error = wait_for_answer(c, deadline_ns);
+	c->overdue = error == ETIMEDOUT;
+	return error ? error : receive(c, out);
 }
 
 static void count(struct broker *b, int error)
@@ -159,14 +172,9 @@ static ssize_t request(enum which which, enum broker_kind kind, struct str paylo
 		return -1;
 	}
 	struct channel *c = &b->channels[which];
-	CLEANUP(buf_deinit) struct buf message;
-	buf_init(&message, BROKER_MESSAGE_BYTES_MAX);
 	pthread_mutex_lock(&c->lock);
-	buf_u32(&message, kind);
-	buf_u32(&message, ++c->number);
-	buf_str(&message, payload);
-	struct answer a;
-	int error = ask(c, &message, &a);
+	struct answer a = { .fd = -1 };
+	int error = ask(c, kind, payload, &a);
 	CLEANUP(fd_cleanup) int fd = a.fd;
 	size_t len = MIN(a.text.len, text_size);
 	if (out_text && !error && len)
@@ -268,7 +276,6 @@ static enum status split_off(
 		b->channels[i].fd = pair[0];
 		ends[i] = pair[1];
 	}
-	b->channels[QUICK].patience_ns = BROKER_PATIENCE_NS;
 	b->pid = fork();
 	if (b->pid < 0)
 		return err_os(e, "fork the broker");

@@ -5,8 +5,8 @@
  *
  * broker_start() splits it off and makes os_open_read() and its like ask it. There is at most one
  * in a process. Thread safety: all functions may be called from any thread but for broker_start()
- * and broker_stop(). What may hang with a file system waits for ever, and for nothing else; what
- * may not waits for BROKER_PATIENCE_NS.
+ * and broker_stop(). An answer is waited for BROKER_PATIENCE_NS (ETIMEDOUT); until it has come,
+ * what would wait behind it fails at once. What may hang with a file system holds up nothing else.
  */
 #pragma once
 
@@ -37,7 +37,7 @@ struct broker_config {
 	X(refused, COUNTER, "firn_agent_broker_refused_total",                              \
 		"Requests that the broker does not do for anybody.")                        \
 	X(timeouts, COUNTER, "firn_agent_broker_timeouts_total",                            \
-		"Requests that were not answered in time.")
+		"Requests that were not answered in time, or not asked behind such a one.")
 struct broker_metrics {
 	BROKER_METRICS(METRIC_FIELD)
 };

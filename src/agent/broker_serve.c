@@ -169,7 +169,8 @@ static int slab_for(struct broker *b)
 
 /* ---- one request ---- */
 
-static void answer(const struct channel *c, int error, struct str text, int fd)
+/* errno */
+static int try_answer(const struct channel *c, int error, struct str text, int fd)
 {
 	union {
 		struct cmsghdr align;
@@ -189,7 +190,18 @@ static void answer(const struct channel *c, int error, struct str text, int fd)
 	}
 	while (sendmsg(c->fd, &m, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
-			_exit(0); /* nobody is there any more */
+			return errno;
+	return 0;
+}
+
+static void answer(const struct channel *c, int error, struct str text, int fd)
+{
+	int failed = try_answer(c, error, text, fd);
+	/* There may be no memory, or too many descriptors of this user under way (ETOOMANYREFS). */
+	if (failed && failed != EPIPE && failed != ECONNRESET)
+		failed = try_answer(c, failed, STR(""), -1);
+	if (failed)
+		_exit(0); /* nobody is there any more */
 }
 
 static void handle(struct channel *c, size_t len)

@@ -111,6 +111,27 @@ static void says_when_it_is_gone(void **state)
 	broker_stop();
 }
 
+/* One that hangs costs one wait, and not one for each question. */
+static void asks_nothing_behind_what_hangs(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	const struct broker_config c = { .own_files = { NULL } };
+	CHECK_OK(broker_start(&c, &e), &e);
+	CHECK(kill(broker_pid(), SIGSTOP) == 0);
+	CHECK(open_as("maps", getpid(), "") == -1 && errno == ETIMEDOUT);
+	int64_t begin = clock_monotonic_ns();
+	for (int i = 0; i < 1000; i++)
+		CHECK(open_as("maps", getpid(), "") == -1 && errno == ETIMEDOUT);
+	CHECK(clock_monotonic_ns() - begin < 1000 * BROKER_PATIENCE_NS / 10);
+	CHECK(kill(broker_pid(), SIGCONT) == 0);
+	CLEANUP(fd_cleanup) int fd = -1;
+	while ((fd = open_as("maps", getpid(), "")) < 0)
+		CHECK(errno == ETIMEDOUT);
+	CHECK(!broker_is_gone());
+	broker_stop();
+}
+
 static void writes_its_figures(void **state)
 {
 	(void)state;
@@ -156,5 +177,5 @@ static void reads_links_and_control_groups(void **state)
 
 TEST_MAIN(cmocka_unit_test(opens_what_it_may),
 	cmocka_unit_test(shows_no_content_but_of_executables),
-	cmocka_unit_test(says_when_it_is_gone), cmocka_unit_test(writes_its_figures),
-	cmocka_unit_test(reads_links_and_control_groups))
+	cmocka_unit_test(says_when_it_is_gone), cmocka_unit_test(asks_nothing_behind_what_hangs),
+	cmocka_unit_test(writes_its_figures), cmocka_unit_test(reads_links_and_control_groups))

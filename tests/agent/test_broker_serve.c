@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +44,26 @@ static int ask(int fd, const void *bytes, size_t len, uint32_t number)
 	return (int)answer[1];
 }
 
+static void pass_descriptor(int to)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .bytes = { 0 } };
+	char byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(h), &to, sizeof(int));
+	CHECK(sendmsg(to, &m, 0) == 1);
+}
+
 static void answers_whatever_comes(void **state)
 {
 	(void)state;
@@ -67,6 +88,38 @@ static void answers_whatever_comes(void **state)
 	CHECK(waitpid(s.pid, &wait_status, 0) == s.pid);
 	CHECK(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0);
 	close(s.ends[0]);
+}
+
+/* What the system does not let pass is an answer, too, and not the end. */
+static void says_when_it_cannot_pass(void **state)
+{
+	(void)state;
+	struct served s;
+	struct rlimit was, few = { 32, 32 };
+	int pair[2];
+	if (geteuid() != 0)
+		SKIP("needs root: descriptors under way above the limit");
+	CHECK(getrlimit(RLIMIT_NOFILE, &was) == 0);
+	few.rlim_max = was.rlim_max;
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	serve(&s);
+	CHECK(setrlimit(RLIMIT_NOFILE, &was) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	for (int i = 0; i < 64; i++)
+		pass_descriptor(pair[0]);
+	struct {
+		uint32_t kind, number;
+		char path[32];
+	} request = { BROKER_OPEN, 9, "" };
+	snprintf(request.path, sizeof(request.path), "/proc/%d/maps", (int)getpid());
+	const size_t len = 8 + strlen(request.path);
+	CHECK(ask(s.ends[0], &request, len, 9) == ETOOMANYREFS);
+	close(pair[0]);
+	close(pair[1]);
+	CHECK(ask(s.ends[0], &request, len, 9) == 0);
+	close(s.ends[0]);
+	close(s.ends[1]);
+	CHECK(waitpid(s.pid, NULL, 0) == s.pid);
 }
 
 static uint64_t set_of(pid_t pid, const char *name)
@@ -107,4 +160,5 @@ static void keeps_what_it_needs(void **state)
 	CHECK(waitpid(s.pid, NULL, 0) == s.pid);
 }
 
-TEST_MAIN(cmocka_unit_test(answers_whatever_comes), cmocka_unit_test(keeps_what_it_needs))
+TEST_MAIN(cmocka_unit_test(answers_whatever_comes), cmocka_unit_test(says_when_it_cannot_pass),
+	cmocka_unit_test(keeps_what_it_needs))
