@@ -7,6 +7,9 @@
  *     bench_store_bytes          the fleet of bench_store.h
  *     bench_store_bytes DIR...   what `firn up --storage-path DIR` recorded and merged nothing of
  * yet (the first ten minutes), read from its parts
+ *     FIRN_BENCH_HOURS=24 bench_store_bytes DIR...   the recording again and again for so long,
+ * each time by other processes and threads: what a day of such minutes takes. That a day meets more
+ * stacks than some minutes is not in it.
  */
 #include "bench_store.h"
 #include "codec/codec.h"
@@ -23,7 +26,7 @@ enum { BATCHES = 250, SAMPLES = 200, PROFILES = 20, FLUSH_BATCHES = 12 };
 /* The two stores that take the same samples, and the yardsticks. */
 struct scales {
 	const char *suffix;
-	char note[128];
+	char note[192];
 	char dirs[2][64];
 	struct store *stores[2]; /* fine, merged */
 	uint64_t samples;
@@ -228,7 +231,25 @@ struct replay {
 	uint32_t series;
 	int64_t window;
 	bool open;
+	uint32_t turn; /* of the recording */
+	int64_t later_ns;
 };
+
+/* A process or thread of a later turn has another number of as many digits. */
+static uint32_t replay_value(struct replay *r, struct str name, struct str value)
+{
+	uint64_t number;
+	uint32_t id;
+	char text[32];
+	bool moves = str_eq(name, STR("pid")) || str_eq(name, STR("thread_id"));
+	if (r->turn && moves && str_parse_u64(value, 10, &number) && number > 1000) {
+		snprintf(text, sizeof(text), "%llu",
+			(unsigned long long)((number + r->turn * 7919ull) % 4000000));
+		value = str_of(text);
+	}
+	BENCH_CHECK(profile_add_string(&r->p, value, &id) == OK);
+	return id;
+}
 
 static uint32_t replay_labels(
 	struct replay *r, const struct profile_label *l, uint32_t n, const struct str *texts)
@@ -272,7 +293,7 @@ static void replay_end(struct replay *r, struct scales *c)
 {
 	if (!r->open)
 		return;
-	scales_add(c, &r->p, true);
+	scales_add(c, &r->p, r->turn == 0);
 	remap_deinit(&r->remap);
 	profile_deinit(&r->p);
 	r->open = false;
@@ -288,8 +309,7 @@ static uint32_t replay_set(struct replay *r, uint32_t set)
 		if (!values[k])
 			continue;
 		BENCH_CHECK(profile_add_string(&r->p, t->names[k], &l[n].name) == OK);
-		BENCH_CHECK(profile_add_string(
-				    &r->p, t->sample_strings[values[k]], &l[n++].value) == OK);
+		l[n++].value = replay_value(r, t->names[k], t->sample_strings[values[k]]);
 	}
 	BENCH_CHECK(profile_add_labels(&r->p, l, n, &id) == OK);
 	return id;
@@ -301,7 +321,7 @@ static void replay_row(struct replay *r, const struct part_rows *rows, size_t i)
 	struct profile_sample x = { .head = r->head,
 		.resource = r->resource,
 		.own = replay_set(r, rows->set[i]),
-		.time_ns = rows->time_ns[i],
+		.time_ns = rows->time_ns[i] + r->later_ns,
 		.value = rows->value[i] / rows->n[i] };
 	for (uint32_t n = rows->node[i]; n; n = r->t->parent[n])
 		BENCH_CHECK(remap_location(
@@ -311,12 +331,12 @@ static void replay_row(struct replay *r, const struct part_rows *rows, size_t i)
 		BENCH_CHECK(profile_add_sample(&r->p, &x) == OK);
 }
 
-static void replay_part(struct part *part, struct scales *c)
+static void replay_part(struct part *part, struct scales *c, uint32_t turn, int64_t later_ns)
 {
 	struct tabs t;
 	struct err e = { 0 };
 	struct part_rows rows;
-	struct replay r = { .t = &t };
+	struct replay r = { .t = &t, .turn = turn, .later_ns = later_ns };
 	size_t n;
 	BENCH_OK(part_pin(part, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
 	const struct part_block *blocks = part_blocks(part, &n);
@@ -324,7 +344,7 @@ static void replay_part(struct part *part, struct scales *c)
 	for (size_t b = 0; b < n; b++) {
 		BENCH_OK(part_read_block(part, &t, &blocks[b], ~0u, &rows, &e), &e);
 		for (size_t i = 0; i < rows.count; i++) {
-			int64_t window = rows.time_ns[i] / FLEET_BATCH_NS;
+			int64_t window = (rows.time_ns[i] + later_ns) / FLEET_BATCH_NS;
 			if (!r.open || r.series != rows.series[i] || r.window != window) {
 				replay_end(&r, c);
 				replay_begin(&r, rows.series[i], window);
@@ -343,43 +363,61 @@ static int part_files_only(const struct dirent *d)
 	return n > 5 && strcmp(d->d_name + n - 5, ".part") == 0;
 }
 
-static void run_recording(const char *dir)
+enum { PARTS_MAX = 64 };
+
+static size_t open_parts(const char *dir, struct part *parts[PARTS_MAX])
 {
-	struct scales c;
 	struct dirent **names;
 	char path[STORE_PATH_MAX];
-	int64_t first = INT64_MAX, last = INT64_MIN;
 	snprintf(path, sizeof(path), "%s/parts", dir);
 	int n = scandir(path, &names, part_files_only, alphasort);
-	BENCH_CHECK(n > 0);
-	scales_open(&c, "_recording");
+	BENCH_CHECK(n > 0 && n <= PARTS_MAX);
 	for (int i = 0; i < n; i++) {
-		struct part *p;
 		struct err e = { 0 };
 		snprintf(path, sizeof(path), "%s/parts/%s", dir, names[i]->d_name);
 		free(names[i]);
-		BENCH_OK(part_open(path, &p, &e), &e);
-		if (part_meta(p)->resolution_ns > resolutions_ns[0]) {
+		BENCH_OK(part_open(path, &parts[i], &e), &e);
+		if (part_meta(parts[i])->resolution_ns > resolutions_ns[0]) {
 			fprintf(stderr, "%s was merged: its times are gone\n", path);
 			exit(1);
 		}
-		first = MIN(first, part_meta(p)->first_ns);
-		last = MAX(last, part_meta(p)->last_ns);
-		replay_part(p, &c);
-		part_unref(p);
-		scales_flush(&c);
 	}
 	free(names);
-	snprintf(c.note, sizeof(c.note), "%llu samples of a host in %.0f s",
-		(unsigned long long)c.samples, (double)(last - first) * 1e-9);
+	return (size_t)n;
+}
+
+static void run_recording(const char *dir, int64_t hours)
+{
+	struct scales c;
+	struct part *parts[PARTS_MAX];
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	size_t n = open_parts(dir, parts);
+	for (size_t i = 0; i < n; i++) {
+		first = MIN(first, part_meta(parts[i])->first_ns);
+		last = MAX(last, part_meta(parts[i])->last_ns);
+	}
+	int64_t span = last - first + NS_PER_SEC;
+	int64_t turns = MAX(hours * 3600 * NS_PER_SEC / span, (int64_t)1);
+	scales_open(&c, hours ? "_recording_long" : "_recording");
+	for (int64_t turn = 0; turn < turns; turn++)
+		for (size_t i = 0; i < n; i++) {
+			replay_part(parts[i], &c, (uint32_t)turn, turn * span);
+			scales_flush(&c);
+		}
+	for (size_t i = 0; i < n; i++)
+		part_unref(parts[i]);
+	snprintf(c.note, sizeof(c.note), "%llu samples of a host in %.0f s%s",
+		(unsigned long long)c.samples, (double)(turns * span) * 1e-9,
+		turns > 1 ? ", its recording again and again by other processes" : "");
 	scales_close(&c);
 }
 
 int main(int argc, char **argv)
 {
 	static struct fleet f;
+	const char *hours = getenv("FIRN_BENCH_HOURS");
 	for (int i = 1; i < argc; i++)
-		run_recording(argv[i]);
+		run_recording(argv[i], hours ? atoi(hours) : 0);
 	if (argc > 1)
 		return 0;
 	fleet_init(&f);
