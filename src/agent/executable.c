@@ -8,9 +8,13 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "os/os.h"
+#include "procfs/procfs.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -39,7 +43,25 @@ struct known {
 	struct executable executable;
 };
 
+struct question {
+	int pid;
+	uint64_t start_ticks;
+	uint64_t number; /* 0: an empty place */
+	enum executables_answer answer;
+	struct executable executable;
+};
+
+/* Questions in a ring: number n stands at n % EXECUTABLES_ASKED_MAX until it is overwritten. */
 struct executables {
+	pthread_mutex_t lock;
+	pthread_cond_t asked;
+	pthread_t thread;
+	bool started, stopping;
+	uint64_t last;     /* number of the newest question */
+	uint64_t answered; /* of the newest that the thread has looked at */
+	struct question questions[EXECUTABLES_ASKED_MAX];
+	_Atomic uint64_t generation;
+	/* the thread's */
 	VEC(struct known) known;
 	struct map index;
 };
@@ -223,24 +245,6 @@ static bool stamp_equal(const void *ctx, uint32_t value, const void *key)
 	       a->time.tv_sec == b->time.tv_sec && a->time.tv_nsec == b->time.tv_nsec;
 }
 
-enum status executables_new(struct executables **out, struct err *e)
-{
-	struct executables *x = calloc(1, sizeof(*x));
-	if (!x)
-		return err_set(e, E_NOMEM, "executables");
-	*out = x;
-	return OK;
-}
-
-void executables_free(struct executables *x)
-{
-	if (!x)
-		return;
-	VEC_FREE(&x->known);
-	map_deinit(&x->index);
-	free(x);
-}
-
 static void remember(struct executables *x, const struct known *k)
 {
 	if (x->known.len == EXECUTABLES_MAX) {
@@ -252,13 +256,13 @@ static void remember(struct executables *x, const struct known *k)
 		x->known.len--;
 }
 
-bool executables_find(struct executables *x, int pid, struct executable *out)
+static bool read_program(struct executables *x, int pid, struct executable *out)
 {
 	char path[32];
 	struct stat st;
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	CLEANUP(fd_cleanup) int fd = -1;
-	if (os_open_regular(-1, path, &fd, NULL) != OK || fstat(fd, &st) < 0)
+	if (os_open_regular(AT_FDCWD, path, &fd, NULL) != OK || fstat(fd, &st) < 0)
 		return false;
 	struct known k = { .stamp = { st.st_dev, st.st_ino, st.st_size, st.st_mtim } };
 	uint32_t at = map_find(&x->index, hash_u64(st.st_ino), stamp_equal, x, &k.stamp);
@@ -275,4 +279,122 @@ bool executables_find(struct executables *x, int pid, struct executable *out)
 	}
 	*out = k.executable;
 	return k.good;
+}
+
+/* ---- questions ---- */
+
+static struct question *question_find(struct executables *x, int pid, uint64_t start_ticks)
+{
+	for (size_t i = 0; i < EXECUTABLES_ASKED_MAX; i++) {
+		struct question *q = &x->questions[i];
+		if (q->number && q->pid == pid && q->start_ticks == start_ticks)
+			return q;
+	}
+	return NULL;
+}
+
+/* Without the lock. Who has this pid by now is not who was asked for. */
+static void answer(struct executables *x, struct question *q)
+{
+	struct procfs_stat stat;
+	bool good = read_program(x, q->pid, &q->executable) &&
+		    procfs_stat(q->pid, &stat, NULL) == OK && stat.start_ticks == q->start_ticks;
+	q->answer = good ? EXECUTABLES_KNOWN : EXECUTABLES_NONE;
+}
+
+static void *run(void *ctx)
+{
+	struct executables *x = ctx;
+	pthread_mutex_lock(&x->lock);
+	while (!x->stopping) {
+		if (x->answered == x->last) {
+			pthread_cond_wait(&x->asked, &x->lock);
+			continue;
+		}
+		struct question *place = &x->questions[++x->answered % EXECUTABLES_ASKED_MAX];
+		if (place->number != x->answered)
+			continue; /* forgotten */
+		struct question q = *place;
+		pthread_mutex_unlock(&x->lock);
+		answer(x, &q);
+		pthread_mutex_lock(&x->lock);
+		if (place->number == q.number)
+			*place = q;
+		atomic_fetch_add(&x->generation, 1);
+	}
+	pthread_mutex_unlock(&x->lock);
+	return NULL;
+}
+
+static enum executables_answer ask(struct executables *x, int pid, uint64_t start_ticks)
+{
+	if (!x->started)
+		x->started = os_thread_start(&x->thread, "executables", run, x, NULL) == OK;
+	/* The thread may hang: what it has not looked at is not overwritten. */
+	if (!x->started || x->last - x->answered >= EXECUTABLES_ASKED_MAX - 1)
+		return EXECUTABLES_NONE;
+	x->last++;
+	x->questions[x->last % EXECUTABLES_ASKED_MAX] = (struct question){ .pid = pid,
+		.start_ticks = start_ticks,
+		.number = x->last,
+		.answer = EXECUTABLES_ASKED };
+	pthread_cond_signal(&x->asked);
+	return EXECUTABLES_ASKED;
+}
+
+enum executables_answer executables_find(
+	struct executables *x, int pid, uint64_t start_ticks, struct executable *out)
+{
+	pthread_mutex_lock(&x->lock);
+	const struct question *q = question_find(x, pid, start_ticks);
+	enum executables_answer a = q ? q->answer : ask(x, pid, start_ticks);
+	if (q && a == EXECUTABLES_KNOWN)
+		*out = q->executable;
+	pthread_mutex_unlock(&x->lock);
+	return a;
+}
+
+void executables_forget(struct executables *x, int pid, uint64_t start_ticks)
+{
+	pthread_mutex_lock(&x->lock);
+	struct question *q = question_find(x, pid, start_ticks);
+	if (q)
+		q->number = 0;
+	pthread_mutex_unlock(&x->lock);
+}
+
+uint64_t executables_generation(struct executables *x)
+{
+	return atomic_load(&x->generation);
+}
+
+/* ---- life ---- */
+
+enum status executables_new(struct executables **out, struct err *e)
+{
+	struct executables *x = calloc(1, sizeof(*x));
+	if (!x)
+		return err_set(e, E_NOMEM, "executables");
+	pthread_mutex_init(&x->lock, NULL);
+	pthread_cond_init(&x->asked, NULL);
+	*out = x;
+	return OK;
+}
+
+void executables_free(struct executables *x)
+{
+	if (!x)
+		return;
+	if (x->started) {
+		pthread_mutex_lock(&x->lock);
+		x->stopping = true;
+		pthread_cond_signal(&x->asked);
+		pthread_mutex_unlock(&x->lock);
+		pthread_join(x->thread, NULL);
+	}
+	VEC_FREE(&x->known);
+	map_deinit(&x->index);
+	pthread_cond_destroy(&x->asked);
+	pthread_mutex_destroy(&x->lock);
+	free(x);
 }

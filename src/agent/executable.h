@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * executable: what a program's file says of itself, for labels: ids, compiler, static, stripped.
- * Private to agent/. Not thread safe: the poll thread's.
+ * Private to agent/.
  *
- * Files are told apart by device, inode, size and time, and read once.
+ * A thread of its own reads them, since a file system may hang; it begins with the first question.
+ * Files are told apart by device, inode, size and time, and read once. Thread safety: all functions
+ * but executables_free() from any thread.
  */
 #pragma once
 
 #include "base/err.h"
 #include "objfile/objfile.h"
 
-/* Files remembered; at the limit all are forgotten. */
+/* Files remembered by the thread; at the limit all are forgotten. */
 #define EXECUTABLES_MAX 1024
 
 struct executable {
@@ -27,8 +29,22 @@ struct executable {
 NODISCARD enum status executable_read(
 	const struct objfile *obj, struct executable *out, struct err *e);
 
+/* Processes asked for at a time, or answered and remembered; of more, the oldest go. */
+#define EXECUTABLES_ASKED_MAX 1024
+
+enum executables_answer {
+	EXECUTABLES_NONE,  /* no ELF file, gone, or too many are asked for */
+	EXECUTABLES_ASKED, /* ask again when the generation has changed */
+	EXECUTABLES_KNOWN
+};
+
 struct executables;
 NODISCARD enum status executables_new(struct executables **out, struct err *e);
 void executables_free(struct executables *x);
-/* The program that a process runs; false when it cannot be read, or is no ELF file. */
-bool executables_find(struct executables *x, int pid, struct executable *out);
+/* The program that a process runs. Never waits. */
+enum executables_answer executables_find(
+	struct executables *x, int pid, uint64_t start_ticks, struct executable *out);
+/* It runs another one now. */
+void executables_forget(struct executables *x, int pid, uint64_t start_ticks);
+/* Changes with each answer; cheap. */
+uint64_t executables_generation(struct executables *x);

@@ -36,6 +36,8 @@ struct slot {
 	int64_t labelled_ns; /* monotonic */
 	uint64_t generation; /* of containers, when looked at last */
 	uint64_t version;    /* of its container's labels */
+	bool program_asked;  /* its program's labels are still to come */
+	uint64_t program_generation;
 	bool free;
 	bool ended;
 };
@@ -156,17 +158,26 @@ struct seen {
 	struct str command_line;
 	struct str environment;
 	struct executable program;
-	bool has_program;
+	enum executables_answer program_is;
 };
 
-/* Only what somebody asked for. */
-static void read_private(struct processes *p, int pid, struct arena *a, struct seen *out)
+/* As the kernel's nsec_to_clock_t(). */
+static uint64_t start_ticks_of(const struct processes *p, const struct event_header *h)
 {
+	return h->process_start_ns / (1000000000ULL / p->ticks_per_second);
+}
+
+/* Only what somebody asked for. */
+static void read_private(
+	struct processes *p, const struct event_header *h, struct arena *a, struct seen *out)
+{
+	int pid = (int)h->pid;
 	if (metadata_wants_command_line(p->metadata) &&
 		procfs_arguments(pid, COMMAND_LINE_BYTES_MAX, a, &out->command_line, NULL) != OK)
 		out->command_line = STR("");
 	if (metadata_wants_program(p->metadata))
-		out->has_program = executables_find(p->executables, pid, &out->program);
+		out->program_is =
+			executables_find(p->executables, pid, start_ticks_of(p, h), &out->program);
 	if (metadata_wants_environment(p->metadata) &&
 		procfs_environment(pid, ENVIRONMENT_BYTES_MAX, a, &out->environment, NULL) != OK)
 		out->environment = STR("");
@@ -186,12 +197,11 @@ static bool read_proc(
 		out->executable = STR("");
 	if (procfs_cgroup(pid, a, &out->cgroup, NULL) != OK)
 		out->cgroup = STR("");
-	read_private(p, pid, a, out);
+	read_private(p, h, a, out);
 	if (procfs_stat(pid, &stat, NULL) != OK)
 		return false;
 	out->ppid = (uint32_t)stat.ppid;
-	/* As the kernel's nsec_to_clock_t(). */
-	return stat.start_ticks == h->process_start_ns / (1000000000ULL / p->ticks_per_second);
+	return stat.start_ticks == start_ticks_of(p, h);
 }
 
 /* Without memory it has no labels, and the sample's own are all there is. */
@@ -224,7 +234,7 @@ static void set_labels(struct processes *p, struct process *x, const struct even
 		.environment = seen->environment,
 		.container = container,
 		.container_count = container_count,
-		.program = seen->has_program ? &seen->program : NULL,
+		.program = seen->program_is == EXECUTABLES_KNOWN ? &seen->program : NULL,
 	};
 	relabel_set_init(p->set, a);
 	x->dropped = !metadata_label(p->metadata, &facts, p->set);
@@ -259,6 +269,8 @@ static void describe(struct processes *p, struct slot *s, const struct event_hea
 	arena_init(&a, READ_ARENA_BYTES);
 	struct process *x = &s->process;
 	struct seen seen;
+	/* Before it is asked for, so that no answer is missed. */
+	s->program_generation = executables_generation(p->executables);
 	metric_add(again ? &p->metrics.relabelled : &p->metrics.read, 1);
 	if (read_proc(p, h, &a, &seen)) {
 		x->comm = keep(p, str_of(seen.comm));
@@ -275,6 +287,7 @@ static void describe(struct processes *p, struct slot *s, const struct event_hea
 			      metadata_wants_environment(p->metadata) ||
 			      metadata_wants_program(p->metadata));
 	x->container_id = keep(p, procfs_container_id(x->cgroup));
+	s->program_asked = seen.program_is == EXECUTABLES_ASKED;
 	note_version(p, s);
 	if (!poorer)
 		set_labels(p, x, h, &seen, &a);
@@ -290,6 +303,8 @@ static bool is_outdated(struct processes *p, struct slot *s)
 		if (version && version != s->version)
 			return true;
 	}
+	if (s->program_asked && s->program_generation != executables_generation(p->executables))
+		return true;
 	return p->label_ttl_ns > 0 && clock_monotonic_ns() - s->labelled_ns > p->label_ttl_ns;
 }
 
@@ -378,6 +393,7 @@ void processes_exec(struct processes *p, const struct event_header *h)
 	/* What it was called before is no help if /proc is gone already. */
 	s->process.comm = STR("");
 	s->process.executable = STR("");
+	executables_forget(p->executables, (int)h->pid, start_ticks_of(p, h));
 	s->used = p->tick;
 	describe(p, s, h, false);
 }

@@ -14,6 +14,8 @@
 #define ALWAYS_TABLES "stacks are unwound by tables, and by frame pointers where there are none"
 #define NO_FEATURE "firn has no such profile yet"
 #define NO_OTLP "samples are all that is sent; logs go to standard error"
+#define RETRIES "what cannot be sent waits, and is tried again until the server takes it"
+#define MESSAGES "batches are cut at 3 MiB, which every server takes"
 #define NO_LIMITS "reading is bounded by a share of a CPU instead"
 
 /* clang-format off */
@@ -39,6 +41,13 @@ static const struct cli_option parca_options[] = {
 		"a rule in --config-path that names __meta_process_cmdline does that")
 	GONE_VALUE("local-store-directory", "what cannot be sent waits in --spool-path")
 	GONE_VALUE("remote-store-batch-write-interval", "use --profiling-duration")
+	GONE_VALUE("remote-store-rpc-unary-timeout", RETRIES)
+	GONE_VALUE("remote-store-grpc-startup-backoff-time", RETRIES)
+	GONE_VALUE("remote-store-grpc-connection-timeout", RETRIES)
+	GONE_VALUE("remote-store-grpc-max-connection-retries", RETRIES)
+	GONE_VALUE("remote-store-grpc-max-call-recv-msg-size", MESSAGES)
+	GONE_VALUE("remote-store-grpc-max-call-send-msg-size", MESSAGES)
+	GONE_VALUE("offline-mode-rotation-interval", "each batch is a file of its own")
 	GONE_SWITCH("remote-store-rpc-logging-enable", "use --log-level debug")
 	GONE_SWITCH("remote-store-use-v2-schema", "samples are sent as OTLP profiles")
 	GONE_VALUE("debuginfo-directories", NO_UPLOAD)

@@ -2,6 +2,7 @@
 /* The program under test is this one, and what objcopy makes of it. */
 #include "agent/executable.h"
 
+#include "procfs/procfs.h"
 #include "test.h"
 
 #include <sys/stat.h>
@@ -48,18 +49,49 @@ static struct executable read_file(const char *name)
 	return x;
 }
 
+/* Until it is answered. */
+static enum executables_answer find(
+	struct executables *all, int pid, uint64_t start_ticks, struct executable *out)
+{
+	for (int i = 0; i < 60000; i++) {
+		enum executables_answer a = executables_find(all, pid, start_ticks, out);
+		if (a == EXECUTABLES_KNOWN || (a == EXECUTABLES_NONE && i > 0))
+			return a;
+		usleep(1000);
+	}
+	return EXECUTABLES_ASKED;
+}
+
 static void reads_this_program(void **state)
 {
 	(void)state;
 	struct executables *all;
 	struct executable x, again;
 	struct err e;
+	struct procfs_stat stat_;
+	CHECK_OK(procfs_stat((int)getpid(), &stat_, &e), &e);
 	CHECK_OK(executables_new(&all, &e), &e);
-	CHECK(executables_find(all, (int)getpid(), &x));
+	CHECK(find(all, (int)getpid(), stat_.start_ticks, &x) == EXECUTABLES_KNOWN);
 	CHECK(!x.is_static && !x.is_stripped);
 	CHECK(strncmp(x.compiler, "GCC 1", 5) == 0 || strncmp(x.compiler, "Clang 1", 7) == 0);
-	CHECK(executables_find(all, (int)getpid(), &again) && memcmp(&x, &again, sizeof(x)) == 0);
-	CHECK(!executables_find(all, 1 << 30, &x));
+	uint64_t generation = executables_generation(all);
+	CHECK(executables_find(all, (int)getpid(), stat_.start_ticks, &again) == EXECUTABLES_KNOWN);
+	CHECK(memcmp(&x, &again, sizeof(x)) == 0);
+	CHECK(executables_generation(all) == generation); /* not read again */
+	executables_forget(all, (int)getpid(), stat_.start_ticks);
+	CHECK(find(all, (int)getpid(), stat_.start_ticks, &again) == EXECUTABLES_KNOWN);
+	CHECK(executables_generation(all) == generation + 1);
+	/* Another process had this pid, and none has that. */
+	CHECK(find(all, (int)getpid(), stat_.start_ticks - 1, &x) == EXECUTABLES_NONE);
+	CHECK(find(all, 1 << 30, 1, &x) == EXECUTABLES_NONE);
+	for (int i = 0; i < 3 * EXECUTABLES_ASKED_MAX; i++) /* more than are remembered */
+		(void)executables_find(all, (1 << 30) + i, 1, &x);
+	/* Refused while the thread has so much to do, and answered then. */
+	for (int i = 0;
+		i < 1000 && find(all, (int)getpid(), stat_.start_ticks, &x) != EXECUTABLES_KNOWN;
+		i++)
+		usleep(1000);
+	CHECK(find(all, (int)getpid(), stat_.start_ticks, &x) == EXECUTABLES_KNOWN);
 	executables_free(all);
 	/* The id, by other means. */
 	char want[33] = "";
