@@ -20,6 +20,7 @@
 #define READS_MAX 16       /* at a time, before others have their turn */
 #define RATE_MIN_BYTES 512 /* a second */
 #define LINGER_NS (2 * NS_PER_SEC)
+#define HANDSHAKE_YOUNG_NS NS_PER_SEC
 #define KEEPALIVE_IDLE_S 60
 #define KEEPALIVE_EVERY_S 15
 #define KEEPALIVE_TIMES 4
@@ -33,6 +34,43 @@ static void keep_alive(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
 }
+
+/* ---- handshakes ---- */
+
+static void begin_handshake(struct net_conn *c)
+{
+	struct net_server *s = c->server;
+	c->shaking = c->tls != NULL;
+	if (!c->shaking)
+		return;
+	TAILQ_INSERT_TAIL(&s->shakes, c, shake);
+	metric_set(&s->metrics.handshakes, ++s->shake_count);
+}
+
+static void end_handshake(struct net_conn *c)
+{
+	struct net_server *s = c->server;
+	if (!c->shaking)
+		return;
+	c->shaking = false;
+	TAILQ_REMOVE(&s->shakes, c, shake);
+	metric_set(&s->metrics.handshakes, --s->shake_count);
+}
+
+bool net_conn_make_room(struct net_server *s, int64_t now_ns, int64_t *out_at_ns)
+{
+	struct net_conn *oldest = TAILQ_FIRST(&s->shakes);
+	if (!oldest || s->shake_count < s->config.handshakes_max)
+		return true;
+	*out_at_ns = oldest->phase_ns + HANDSHAKE_YOUNG_NS;
+	if (now_ns < *out_at_ns)
+		return false;
+	metric_add(&s->metrics.handshakes_dropped, 1);
+	net_conn_close(oldest);
+	return true;
+}
+
+/* ---- open and close ---- */
 
 void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *peer)
 {
@@ -75,6 +113,7 @@ void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *
 	s->conn_count++;
 	metric_add(&s->metrics.accepted, 1);
 	metric_set(&s->metrics.connections, s->conn_count);
+	begin_handshake(c);
 	net_loop_look_at(s, c->phase_ns + s->config.header_timeout_ns);
 }
 
@@ -111,6 +150,7 @@ void net_conn_close(struct net_conn *c)
 	if (c->dead)
 		return;
 	c->dead = true;
+	end_handshake(c);
 	if (c->tls)
 		say_goodbye(c);
 	http_conn_free(c->http);
@@ -313,6 +353,8 @@ void net_conn_pump(struct net_conn *c)
 		while (conn_write(c))
 			progress = true;
 	}
+	if (c->shaking && net_tls_ready(c->tls))
+		end_handshake(c);
 	note_unsent(c);
 	for (struct net_exchange *x = c->exchanges; x; x = x->next)
 		if (x->rpc_stream && x->rpc_stream->running)

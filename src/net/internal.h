@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -247,7 +248,9 @@ struct net_conn {
 	struct net_conn **link;
 	struct net_conn *again_next; /* of the loop's list of those with more to do */
 	struct http_conn *http;
-	struct net_tls_conn *tls; /* NULL: none */
+	struct net_tls_conn *tls;    /* NULL: none */
+	TAILQ_ENTRY(net_conn) shake; /* while `shaking` */
+	bool shaking;                /* the handshake is not over */
 	struct net_exchange *exchanges;
 	int fd;
 	bool readable;
@@ -269,6 +272,9 @@ void net_conn_events(struct net_conn *c, uint32_t events);
 /* Read, answer and write as far as it goes; frees the connection when it is over. */
 void net_conn_pump(struct net_conn *c);
 void net_conn_close(struct net_conn *c);
+/* Whether one more may be accepted: of too many handshakes the oldest gives way. Else *out_at_ns is
+ * when it is old enough. */
+bool net_conn_make_room(struct net_server *s, int64_t now_ns, int64_t *out_at_ns);
 /* When to look at this connection again for being too slow; INT64_MAX: never. Closes nothing. */
 int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns);
 
@@ -288,7 +294,9 @@ struct net_server {
 	struct net_server_config config;
 	struct net_route *routes;
 	size_t route_count;
-	struct net_tls *tls; /* NULL: none */
+	struct net_tls *tls;           /* NULL: none */
+	TAILQ_HEAD(, net_conn) shakes; /* oldest first */
+	uint32_t shake_count;
 	char address[160];
 	char unix_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct os_queue *jobs;

@@ -81,6 +81,13 @@ static void accept_on(struct net_server *s, bool on)
 static void accept_some(struct net_server *s)
 {
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
+		if (!net_conn_make_room(s, clock_monotonic_ns(), &s->accept_again_ns)) {
+			metric_add(&s->metrics.accept_paused, 1);
+			accept_on(s, false);
+			net_loop_look_at(s, s->accept_again_ns);
+			return;
+		}
+		s->accept_again_ns = 0;
 		if (s->conn_count >= s->config.connections_max) {
 			metric_add(&s->metrics.accept_paused, 1);
 			accept_on(s, false);

@@ -18,6 +18,8 @@
 
 #define NET_BODY_MAX ((size_t)64 << 20)
 #define NET_ANSWER_MAX ((size_t)256 << 20)
+/* What OpenSSL holds for a connection before its handshake is over. */
+#define NET_HANDSHAKE_BYTES ((size_t)48 << 10)
 #define NET_COMPRESS_MIN 1024 /* answers shorter than this are not compressed */
 
 struct net_request {
@@ -109,6 +111,9 @@ struct net_server_config {
 	const char *address; /* "HOST:PORT", ":PORT", "unix:/path"; port 0: any free one */
 	uint32_t workers;    /* handler threads */
 	uint32_t connections_max;
+	/* TLS: connections whose handshake is not over, each NET_HANDSHAKE_BYTES. Of more the
+	 * oldest is closed once it is a second old; until then no more are accepted. */
+	uint32_t handshakes_max;
 	size_t body_max;
 	/* Bodies of requests and answers in memory, all together; a request that begins above it is
 	 * answered with 503. */
@@ -173,6 +178,9 @@ void net_server_stop(struct net_server *s);
 		"Streaming calls refused because there were too many.")                           \
 	X(tls_failed, COUNTER, "firn_net_tls_failures_total",                                     \
 		"Connections ended for failures of TLS, most of them in the handshake.")          \
+	X(handshakes, GAUGE, "firn_net_tls_handshakes", "Connections in TLS' handshake.")         \
+	X(handshakes_dropped, COUNTER, "firn_net_tls_handshakes_dropped_total",                   \
+		"Unfinished handshakes that gave way to younger ones.")                           \
 	X(tls_reloads, COUNTER, "firn_net_tls_reloads_total", "Times that certificates changed.") \
 	X(tls_reload_failed, COUNTER, "firn_net_tls_reload_failures_total",                       \
 		"Times that changed certificates could not be used; the old ones still are.")     \

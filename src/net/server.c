@@ -13,6 +13,7 @@ void net_server_config_default(struct net_server_config *c)
 	*c = (struct net_server_config){
 		.address = "127.0.0.1:7070",
 		.workers = 4,
+		.handshakes_max = 1024,
 		.connections_max = 8192,
 		.body_max = NET_BODY_MAX,
 		.memory_max = (size_t)256 << 20,
@@ -93,6 +94,7 @@ enum status net_server_start(const struct net_server_config *c, const struct net
 		return err_set(e, E_NOMEM, "server");
 	s->config = *c;
 	s->listen_fd = s->epoll_fd = s->event_fd = -1;
+	TAILQ_INIT(&s->shakes);
 	pthread_mutex_init(&s->done_lock, NULL);
 	pthread_mutex_init(&s->streams_lock, NULL);
 	pthread_cond_init(&s->streams_gone, NULL);

@@ -21,6 +21,7 @@
 /* Bodies take a share of --storage-memory; a single one may be larger, up to a quarter and what
  * gRPC's clients of Parca send (NET_BODY_MAX), but then it is the only one. */
 #define BODY_BYTES_MIN ((size_t)4 << 20)
+#define HANDSHAKES_MIN 64
 
 void server_config_default(struct server_config *c)
 {
@@ -72,6 +73,7 @@ static enum status listen_now(struct server *s, struct err *e)
 	s->queries_max = c.workers - WORKERS_FOR_WRITES;
 	size_t memory = s->config->storage_memory_bytes;
 	c.memory_max = MAX(memory / 8, BODY_BYTES_MIN);
+	c.handshakes_max = (uint32_t)MAX(memory / 8 / NET_HANDSHAKE_BYTES, (size_t)HANDSHAKES_MIN);
 	c.body_max = MIN(MAX(memory / 4, BODY_BYTES_MIN), NET_BODY_MAX);
 	c.body_max = MIN(c.body_max, (size_t)s->config->limits.message_bytes);
 	c.connections_max = s->config->limits.connections;

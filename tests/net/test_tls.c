@@ -368,8 +368,37 @@ static void makes_its_files(void **state)
 	assert_int_equal(set_up(), 0);
 }
 
+/* More begun handshakes than may be: they give way to one that goes on. */
+static void old_handshakes_give_way(void **state)
+{
+	(void)state;
+	struct net_server_config config = tls_config();
+	config.handshakes_max = 4;
+	struct net_server *s = peer_start(&config);
+	struct tls_client c;
+	int half[12];
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 64 << 20);
+	for (size_t i = 0; i < ARRAY_COUNT(half); i++)
+		half[i] = peer_connect(s);
+	CHECK(client_open(&c, s, NULL, false));
+	ask(&c, "GET /show/x HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n", &out);
+	CHECK(str_ends(buf_view(&out), STR("GET /show/x?")));
+	client_close(&c);
+	buf_clear(&out);
+	net_server_write_metrics(s, &out);
+	buf_u8(&out, 0);
+	static const char name[] = "\nfirn_net_tls_handshakes_dropped_total ";
+	const char *at = strstr((char *)out.data, name);
+	CHECK(at && strtoul(at + strlen(name), NULL, 10) >= 9);
+	for (size_t i = 0; i < ARRAY_COUNT(half); i++)
+		close(half[i]);
+	net_server_stop(s);
+}
+
 TEST_MAIN(cmocka_unit_test(makes_its_files), cmocka_unit_test(serves_both_versions),
 	cmocka_unit_test(takes_a_byte_at_a_time), cmocka_unit_test(tells_those_who_speak_plainly),
-	cmocka_unit_test(ends_slow_handshakes), cmocka_unit_test(loads_what_has_changed),
-	cmocka_unit_test(asks_for_certificates), cmocka_unit_test(our_client_speaks_it),
-	cmocka_unit_test(refuses_files_that_are_none), cmocka_unit_test(removes_its_files))
+	cmocka_unit_test(ends_slow_handshakes), cmocka_unit_test(old_handshakes_give_way),
+	cmocka_unit_test(loads_what_has_changed), cmocka_unit_test(asks_for_certificates),
+	cmocka_unit_test(our_client_speaks_it), cmocka_unit_test(refuses_files_that_are_none),
+	cmocka_unit_test(removes_its_files))
