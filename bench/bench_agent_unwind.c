@@ -3,6 +3,8 @@
  * What a sample costs, measured by the kernel (BPF_ENABLE_STATS counts the time inside a program),
  * beside the kernel's own walk by frame pointers in the same run; how many stacks are whole; how
  * much kernel memory it takes. Needs root.
+ *
+ *	bench_agent_unwind [frame|cold|memory|churn]
  */
 #include "live.h"
 
@@ -315,16 +317,21 @@ static void bench_churn(void)
 	live_end(&l);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = { { "frame", bench_frame }, { "cold", bench_cold }, { "memory", bench_memory },
+		{ "churn", bench_churn } };
 	struct err e = { 0 };
 	if (sampler_probe(&e) != OK) {
 		(void)fprintf(stderr, "skipped: %s\n", e.text);
 		return 0;
 	}
-	bench_frame();
-	bench_cold();
-	bench_memory();
-	bench_churn();
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		if (argc < 2 || strcmp(argv[1], cases[i].name) == 0)
+			cases[i].run();
+	}
 	return 0;
 }

@@ -3,7 +3,8 @@
  * What a page asks before anything is drawn, over 30 days of 10,000 series (50 nodes, 200 pods
  * each): profile types, the values of a label with 10,000 and with 50 values, and both for the
  * series that a regular expression picks. Each day is a part, as merging leaves it. Warm is how it
- * is while people look; the first time after a start is in the note.
+ * is while people look; the first time after a start, at once and two seconds later, is in the
+ * note.
  */
 #include "bench_store.h"
 #include "store/state.h"
@@ -131,6 +132,12 @@ int main(void)
 	int64_t begin = clock_monotonic_ns();
 	BENCH_CHECK(ask(s, "", "pod") == NODES * PODS);
 	double first = (double)(clock_monotonic_ns() - begin) * 1e-6;
+	store_close(s);
+	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	usleep(2000000);
+	begin = clock_monotonic_ns();
+	BENCH_CHECK(ask(s, "", "pod") == NODES * PODS);
+	double later = (double)(clock_monotonic_ns() - begin) * 1e-6;
 	double types = measure(s, "", NULL, 1), pods = measure(s, "", "pod", NODES * PODS);
 	double nodes = measure(s, TYPE, "node", NODES);
 	double regex = measure(
@@ -142,8 +149,9 @@ int main(void)
 		"regular "
 		"expression over 10,000 values: %.2f and %.2f ms (goal 20); the first question "
 		"after "
-		"a start %.1f ms; at most %.2f ms of processor time each",
-		s->parts.len, types, pods, nodes, regex, regex_nodes, first, worst_cpu);
+		"a start %.1f ms, two seconds later %.1f ms; at most %.2f ms of processor time "
+		"each",
+		s->parts.len, types, pods, nodes, regex, regex_nodes, first, later, worst_cpu);
 	bench_report("store.labels_ms", worst, "ms", "a goal of 10 ms", worst / 10, note);
 	store_close(s);
 	bench_clean(dir);

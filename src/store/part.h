@@ -203,9 +203,10 @@ const struct part_section_entry *part_sections(const struct part *p, size_t *cou
 NODISCARD enum status part_pin(
 	struct part *p, unsigned groups, uint64_t limit_bytes, struct tabs *out, struct err *e);
 void part_unpin(struct part *p);
-/* Forgets what was loaded, unless pinned or used after `before_ns` (monotonic); returns the bytes
- * that are still loaded. Never waits: a part that somebody loads just now is left alone, and 0. */
-uint64_t part_trim(struct part *p, int64_t before_ns);
+/* Forgets what was loaded of `groups`, unless pinned or used after `before_ns` (monotonic); returns
+ * the bytes that are still loaded of all. Never waits: a part that somebody loads just now is left
+ * alone, and 0. */
+uint64_t part_trim(struct part *p, unsigned groups, int64_t before_ns);
 
 /* The same for some groups while the caller has it pinned: only if nobody else has. */
 uint64_t part_forget(struct part *p, unsigned groups);

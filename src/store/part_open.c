@@ -447,13 +447,13 @@ void part_unpin(struct part *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-uint64_t part_trim(struct part *p, int64_t before_ns)
+uint64_t part_trim(struct part *p, unsigned groups, int64_t before_ns)
 {
 	uint64_t left = 0;
 	if (pthread_mutex_trylock(&p->lock))
 		return 0;
 	for (unsigned i = 0; i < PART_GROUPS; i++) {
-		if (p->pins == 0 && p->used_ns < before_ns)
+		if (p->pins == 0 && p->used_ns < before_ns && groups & 1u << i)
 			forget_group(p, i);
 		left += p->groups[i].bytes;
 	}

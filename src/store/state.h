@@ -123,6 +123,9 @@ NODISCARD enum status store_thin_step(struct store *s, int64_t now_ns, bool *out
 /* Forgets tables of parts that no query used for a minute, and what is beyond a quarter of the
  * memory. */
 void store_trim_caches(struct store *s);
+/* Loads the labels of the newest parts, as many as the caches have room for: so that the first who
+ * asks need not wait for them. */
+void store_warm(struct store *s);
 
 /* ---- manifest ---- */
 

@@ -154,6 +154,7 @@ static void *merger_main(void *ctx)
 {
 	struct store *s = ctx;
 	(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), MERGE_NICE);
+	store_warm(s);
 	pthread_mutex_lock(&s->lock);
 	while (!s->stopping) {
 		pthread_mutex_unlock(&s->lock);
@@ -286,16 +287,17 @@ static unsigned query_threads(void)
 
 static enum status start_threads(struct store *s, struct err *e)
 {
-	enum status st = os_thread_start(&s->flusher, "store-flush", flusher_main, s, e);
+	enum status st = OK;
+	if (dictionary_new(s->config.memory_bytes / DICTIONARY_SHARE, &s->dictionary) != OK)
+		st = err_set(e, E_NOMEM, "a dictionary of labels");
+	if (st == OK)
+		st = os_thread_start(&s->flusher, "store-flush", flusher_main, s, e);
 	s->flusher_runs = st == OK;
 	if (st == OK)
 		st = os_thread_start(&s->merger, "store-merge", merger_main, s, e);
 	s->merger_runs = st == OK;
 	if (st == OK)
 		st = pool_new(query_threads(), &s->pool, e);
-	if (st == OK &&
-		dictionary_new(s->config.memory_bytes / DICTIONARY_SHARE, &s->dictionary) != OK)
-		st = err_set(e, E_NOMEM, "a dictionary of labels");
 	return st;
 }
 

@@ -174,20 +174,68 @@ void view_release(struct store_view *v)
 		unpin(&v->sources[i]);
 }
 
-/* What parts keep loaded is a cache: an eighth of the budget, and only while it is used. */
+/* What parts keep loaded is a cache: an eighth of the budget, and only while it is used; labels,
+ * which every page asks for, as long as there is room. */
 void store_trim_caches(struct store *s)
 {
+	static const unsigned in_turn[] = { ~(unsigned)PART_LOAD_LABELS, ~0u };
 	int64_t now = clock_monotonic_ns();
-	uint64_t loaded = 0;
+	uint64_t loaded = 0, most = s->config.memory_bytes / CACHE_SHARE;
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->parts.len; i++)
-		loaded += part_trim(s->parts.v[i], now - CACHE_AGE_NS);
-	for (size_t i = 0; i < s->parts.len && loaded > s->config.memory_bytes / CACHE_SHARE; i++) {
-		uint64_t before = part_trim(s->parts.v[i], INT64_MIN);
-		uint64_t after = part_trim(s->parts.v[i], INT64_MAX);
-		loaded -= MIN(loaded, before > after ? before - after : 0);
-	}
+		loaded += part_trim(s->parts.v[i], in_turn[0], now - CACHE_AGE_NS);
+	for (size_t k = 0; k < ARRAY_COUNT(in_turn); k++)
+		for (size_t i = 0; i < s->parts.len && loaded > most; i++) {
+			uint64_t before = part_trim(s->parts.v[i], 0, INT64_MIN);
+			uint64_t after = part_trim(s->parts.v[i], in_turn[k], INT64_MAX);
+			loaded -= MIN(loaded, before > after ? before - after : 0);
+		}
 	pthread_mutex_unlock(&s->lock);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	struct part *const *x = a, *const *y = b;
+	int64_t tx = part_meta(*x)->last_ns, ty = part_meta(*y)->last_ns;
+	return tx > ty ? -1 : tx < ty;
+}
+
+/* Bytes that the part keeps loaded. What cannot be loaded is for those to find who ask. */
+static uint64_t warm_part(struct part *p, struct dictionary *d, uint64_t limit_bytes)
+{
+	struct tabs t;
+	struct label_ids *ids;
+	if (part_pin(p, PART_LOAD_LABELS, limit_bytes, &t, NULL) != OK)
+		return 0;
+	if (d && part_label_ids(p, d, &ids) == OK)
+		label_ids_unref(ids);
+	uint64_t bytes = part_forget(p, 0);
+	part_unpin(p);
+	return bytes;
+}
+
+void store_warm(struct store *s)
+{
+	uint64_t loaded = 0, most = s->config.memory_bytes / CACHE_SHARE;
+	pthread_mutex_lock(&s->lock);
+	size_t n = s->parts.len, count = 0;
+	CLEANUP(free_cleanup) struct part **v = calloc(MAX(n, (size_t)1), sizeof(struct part *));
+	struct dictionary *d = s->dictionary ? dictionary_ref(s->dictionary) : NULL;
+	for (size_t i = 0; v && i < n; i++)
+		v[count++] = part_ref(s->parts.v[i]);
+	bool stop = s->stopping;
+	pthread_mutex_unlock(&s->lock);
+	if (count)
+		qsort(v, count, sizeof(struct part *), newest_first);
+	for (size_t i = 0; i < count; i++) {
+		if (!stop && loaded < most)
+			loaded += warm_part(v[i], d, most - loaded);
+		pthread_mutex_lock(&s->lock);
+		stop = s->stopping;
+		pthread_mutex_unlock(&s->lock);
+		part_unref(v[i]);
+	}
+	dictionary_unref(d);
 }
 
 void store_view_close(struct store_view *v)

@@ -93,6 +93,7 @@ static void tells_states_apart(void **state)
 		{ "yields", 0, 0, THREAD_RUNNABLE },
 		{ "preempted", 0, 1, THREAD_RUNNABLE },
 		{ "preempted on its way to sleep", 1, 1, THREAD_RUNNABLE },
+		{ "woken on its way to sleep", 0x200, 0, THREAD_RUNNABLE },
 		{ "sleeps", 1, 0, THREAD_SLEEPING },
 		{ "blocks", 2, 0, THREAD_BLOCKED },
 		{ "killable", 0x102, 0, THREAD_BLOCKED },

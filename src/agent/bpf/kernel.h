@@ -153,6 +153,7 @@ struct bpf_perf_event_data {
 #define KERNEL_TASK_INTERRUPTIBLE 0x0001
 #define KERNEL_TASK_UNINTERRUPTIBLE 0x0002
 #define KERNEL_TASK_DEAD 0x0080
+#define KERNEL_TASK_WAKING 0x0200
 #define KERNEL_VM_EXEC 0x00000004 /* include/linux/mm.h */
 #define KERNEL_PAGE_SHIFT 12
 

@@ -14,9 +14,11 @@
 
 #include "maps.h"
 
+/* Another CPU may be waking the thread while it is on its way out: then it has the state of one
+ * that can run, and can. */
 static __always_inline enum thread_state off_cpu_state(__u64 kernel_state, int is_preempted)
 {
-	if (is_preempted || kernel_state == 0)
+	if (is_preempted || kernel_state == 0 || (kernel_state & KERNEL_TASK_WAKING))
 		return THREAD_RUNNABLE;
 	if (kernel_state & KERNEL_TASK_INTERRUPTIBLE)
 		return THREAD_SLEEPING;

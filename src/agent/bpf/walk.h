@@ -312,8 +312,35 @@ static __always_inline enum stack_end step_go_morestack(
 	return step_to(w, regs[1], regs[0], fp);
 }
 
+/* Nine of ten frames: CFA by sp or rbp, the return address by the CFA. What step_table() does, and
+ * nothing of it that is for the others. */
+static __always_inline enum stack_end step_plain(struct walk *w, const struct unwind_rule *rule)
+{
+	__u64 pc, fp = w->fp;
+	__u64 cfa = (rule->cfa == UNWIND_CFA_FP ? fp : w->sp) + (__s64)rule->cfa_off;
+	if (cfa <= w->sp)
+		return STACK_END_LOOP;
+	if (rule->fp == UNWIND_FP_SAVED) {
+		if (!read_stack(w, cfa + (__s64)rule->fp_off, &fp))
+			return STACK_END_READ_ERROR;
+	}
+	if (!read_stack(w, cfa + (__s64)rule->ra_off, &pc))
+		return STACK_END_READ_ERROR;
+	w->bx_is_known = 0;
+	w->regs_are_kept = w->pc_is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8;
+	return step_to(w, pc, cfa, fp);
+}
+
+static __always_inline int rule_is_plain(const struct unwind_rule *rule)
+{
+	return (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP) &&
+	       rule->fp <= UNWIND_FP_SAVED;
+}
+
 static __always_inline enum stack_end step_by_rule(struct walk *w, const struct unwind_rule *rule)
 {
+	if (rule_is_plain(rule))
+		return step_plain(w, rule);
 	switch (rule->cfa) {
 	case UNWIND_CFA_SP:
 	case UNWIND_CFA_SP_WORDS:
