@@ -4,13 +4,14 @@
  * beside the kernel's own walk by frame pointers in the same run; how many stacks are whole; how
  * much kernel memory it takes. Needs root.
  *
- *	bench_agent_unwind [frame|cold|memory|churn]
+ *	bench_agent_unwind [frame|cold|memory|churn|off_cpu]
  */
 #include "live.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #pragma GCC diagnostic push
@@ -317,13 +318,81 @@ static void bench_churn(void)
 	live_end(&l);
 }
 
+/* Two processes that wake each other without pause, on one CPU. */
+static int start_ping_pong(void)
+{
+	int pid = fork();
+	if (pid != 0) {
+		(void)setpgid(pid, pid);
+		return pid;
+	}
+	int a[2], b[2];
+	char c = 0;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	(void)setpgid(0, 0);
+	(void)sched_setaffinity(0, sizeof(set), &set);
+	if (pipe(a) != 0 || pipe(b) != 0)
+		_exit(1);
+	bool is_first = fork() > 0;
+	int out = is_first ? a[1] : b[1], in = is_first ? b[0] : a[0];
+	bool go_on = !is_first || write(out, &c, 1) == 1;
+	while (go_on)
+		go_on = read(in, &c, 1) == 1 && write(out, &c, 1) == 1;
+	_exit(0);
+}
+
+static struct sampler_program switch_program(const struct live *l)
+{
+	struct sampler_stats s;
+	sampler_read_stats(l->sampler, &s);
+	for (uint32_t i = 0; i < s.program_count; i++) {
+		if (strcmp(s.programs[i].name, "thread_switch") == 0)
+			return s.programs[i];
+	}
+	live_fail("thread_switch", NULL);
+	return s.programs[0];
+}
+
+/* What a context switch costs more, where one in a hundred is sampled, and where all are. */
+static void bench_off_cpu(void)
+{
+	static const double probabilities[] = { 0.01, 1 };
+	double ns[2], switches[2];
+	char note[256];
+	for (size_t i = 0; i < ARRAY_COUNT(probabilities); i++) {
+		struct live l;
+		int pid = start_ping_pong();
+		live_begin_with(&l, &(struct sampler_config){ .frequency_hz = 19,
+					    .off_cpu_probability = probabilities[i] });
+		struct sampler_program a = switch_program(&l);
+		live_start(&l);
+		int64_t until = clock_monotonic_ns() + DEEP_NS;
+		while (clock_monotonic_ns() < until)
+			live_poll(&l, 100);
+		live_stop(&l);
+		struct sampler_program b = switch_program(&l);
+		kill_group(pid);
+		switches[i] = (double)(b.run_count - a.run_count);
+		ns[i] = switches[i] > 0 ? (double)(b.run_ns - a.run_ns) / switches[i] : 0;
+		live_end(&l);
+	}
+	(void)snprintf(note, sizeof(note),
+		"one switch in a hundred sampled, of %.0f; all sampled: %.0f ns, of %.0f; "
+		"--off-cpu-threshold 0: the program is not loaded",
+		switches[0], ns[1], switches[1]);
+	print_result("agent.off_cpu_ns_per_switch", ns[0], "ns", "all switches sampled",
+		ns[1] > 0 ? ns[0] / ns[1] : 0, note);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} cases[] = { { "frame", bench_frame }, { "cold", bench_cold }, { "memory", bench_memory },
-		{ "churn", bench_churn } };
+		{ "churn", bench_churn }, { "off_cpu", bench_off_cpu } };
 	struct err e = { 0 };
 	if (sampler_probe(&e) != OK) {
 		(void)fprintf(stderr, "skipped: %s\n", e.text);
