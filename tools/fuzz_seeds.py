@@ -6,10 +6,12 @@ field by field.
 """
 
 import gzip
+import io
 import os
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -226,6 +228,29 @@ def broker():
     ):
         yield struct.pack("<II", kind, 1) + rest
 
+RECORD = (
+    "build_id abc%2F1\ntype sources\ntenant t%20a\nupload 0123abcd-0123-4abc-8abc-0123456789ab\nhash h\nsize 99\n"
+    "state uploaded\nstarted 17\nfinished 18\ninvalid 1\nready 00000000-0000-4000-8000-000000000000\nready_bytes 99\n"
+)
+
+
+def archives():
+    """Tars of each format, with long names and links; as they are and compressed."""
+    for name, form in (("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=form, bufsize=512) as tar:
+            for path in ("b", "x/" * 45 + "y", "a"):
+                item = tarfile.TarInfo(path)
+                item.size = 5
+                tar.addfile(item, io.BytesIO(b"text\n"))
+            link = tarfile.TarInfo("l")
+            link.type, link.linkname = tarfile.SYMTYPE, "a"
+            tar.addfile(link)
+        plain = out.getvalue().rstrip(b"\0")
+        plain += bytes(-len(plain) % 512 + 1024)
+        yield name, b"\0" + plain
+        yield name + "_gzip", b"\1" + gzip.compress(plain, mtime=0)
+
 
 def h2(kind, flags, stream, body=b""):
     return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
@@ -269,6 +294,8 @@ def seeds():
     yield "container_decode", [("docker", b"\0" + DOCKER.encode())] + [
         (f"pod_{i}", bytes([i]) + POD.encode()) for i in (7, 8)
     ] + [(f"cri_{i}", bytes([i]) + cri()) for i in range(1, 7)]
+    yield "debuginfo_archive", list(archives())
+    yield "debuginfo_record", [("whole", RECORD.encode()), ("least", b"build_id abc\ntype debuginfo\nsize 1\nstate uploading\nstarted 1\nfinished 0\n")]
     yield "net_rest", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REST)]
     yield "http_h1", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REQUESTS)]
     yield "http_h2", list(h2_sessions())
