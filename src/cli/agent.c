@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/flags.h"
 
@@ -125,12 +126,20 @@ static bool check_credentials(const struct sending_flags *f)
 	return true;
 }
 
+static bool has_secret_header(const struct sending_flags *f)
+{
+	for (uint32_t i = 0; i < f->headers.count; i++)
+		if (strncasecmp(f->headers.v[i], "authorization=", 14) == 0)
+			return true;
+	return false;
+}
+
 /* A token, or a name for ourselves, is nothing to be shown to everybody on the way. */
 static bool wants_tls(const struct sending_flags *f)
 {
 	return !f->insecure && !strstr(f->remote, "://") && strncmp(f->remote, "unix:", 5) != 0 &&
 	       (f->skip_verify || f->ca_file || f->client_cert || f->token_file ||
-		       (f->token && f->token[0]));
+		       (f->token && f->token[0]) || has_secret_header(f));
 }
 
 static bool apply_remote(

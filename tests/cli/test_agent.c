@@ -57,6 +57,8 @@ static void comes_with_credentials(void **state)
 		{ "token file", "--remote-store-bearer-token-file /t", "https://here:1" },
 		{ "authorities", "--remote-store-ca-file /c", "https://here:1" },
 		{ "anybody", "--remote-store-insecure-skip-verify", "https://here:1" },
+		{ "header", "--remote-store-grpc-headers a=b;Authorization=c", "https://here:1" },
+		{ "any header", "--remote-store-grpc-headers a=b", "here:1" },
 		{ "in clear", "--remote-store-insecure --remote-store-bearer-token t", "here:1" },
 	};
 	fake_agent_run = sample;

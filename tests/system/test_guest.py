@@ -44,6 +44,14 @@ def processes_of(server):
     return found
 
 
+def wait_sampling(checks, server):
+    """Until the agent has told its figures: then it has given up what it does not need."""
+    deadline = time.monotonic() + 60
+    while server.metric("firn_agent_files_with_table") is None and time.monotonic() < deadline:
+        time.sleep(0.2)
+    checks.check(server.metric("firn_agent_files_with_table") is not None, "it samples")
+
+
 def check_capabilities(checks, server, is_root):
     found = processes_of(server)
     for name, want in {"firn-agent": set(), "firn-broker": BROKER}.items():
@@ -130,7 +138,7 @@ def check_tables(checks, server):
 def check_as_root(checks, program, workloads, storage):
     server = firn.Firn(program, "up", os.path.join(storage, "root"))
     try:
-        time.sleep(2)
+        wait_sampling(checks, server)
         found = check_capabilities(checks, server, True)
         check_secret(checks, server, workloads, os.path.join(storage, "root", "work"), "root")
         checks.check(bool(server.metric("firn_agent_broker_requests_total")), "the broker was asked")
@@ -173,7 +181,7 @@ def check_as_user(checks, program, workloads, storage):
     folder = os.path.join(storage, "user")
     server = firn.Firn(as_user(program, folder, NEEDED), "up", folder)
     try:
-        time.sleep(2)
+        wait_sampling(checks, server)
         check_capabilities(checks, server, False)
         check_tables(checks, server)
         check_secret(checks, server, workloads, os.path.join(storage, "work"), "a user with six capabilities")
@@ -188,7 +196,7 @@ def check_with_less(checks, program, storage):
     folder = os.path.join(storage, "less")
     server = firn.Firn(as_user(program, folder, NEEDED[:3]), "up", folder)
     try:
-        time.sleep(2)
+        wait_sampling(checks, server)
         said = [line for line in server.log_text().splitlines() if "CAP_" in line]
         named = bool(said) and all(
             name in said[0] for name in ("CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG")
@@ -232,7 +240,8 @@ def check_limits(checks, program, storage):
     chance = "--profiling-probabilistic-threshold=1"
     server = firn.Firn(program, "up", os.path.join(storage, "chance"), *arguments, chance)
     try:
-        time.sleep(6)
+        wait_sampling(checks, server)
+        time.sleep(3)
         paused = server.metric("firn_agent_sampling_paused")
         rate = rate_of(server, 3)
         checks.check((rate == 0) == (paused == 1), f"paused {paused:.0f}: {rate:.1f} samples a second")
