@@ -354,7 +354,7 @@ static void replay_part(struct part *part, struct scales *c, uint32_t turn, int6
 	}
 	replay_end(&r, c);
 	part_rows_deinit(&rows);
-	part_unpin(part);
+	part_unpin(part, PART_LOAD_ALL);
 }
 
 static int part_files_only(const struct dirent *d)

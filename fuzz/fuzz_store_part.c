@@ -159,7 +159,7 @@ static void merge(struct part *p)
 				merge_rows(&c, &t, &merged);
 		}
 		tables_deinit(&tables);
-		part_unpin(p);
+		part_unpin(p, PART_LOAD_ALL);
 	}
 	merge_cursor_deinit(&c);
 }
@@ -215,7 +215,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct batch_seen *batches = NULL;
 	size_t n;
 	if (part_pin(p, PART_LOAD_ALL, MEMORY_BYTES, &t, NULL) == OK) {
-		part_unpin(p);
+		part_unpin(p, PART_LOAD_ALL);
 		(void)!part_verify(
 			p, NULL); /* column_decode(), part_blocks_parse(), part_totals_parse() */
 	}

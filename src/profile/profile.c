@@ -503,3 +503,9 @@ void profile_type_write(struct buf *out, const struct profile *p, const struct p
 	if (t->delta)
 		buf_cstr(out, ":delta");
 }
+
+uint64_t profile_bytes(const struct profile *p)
+{
+	return p->strings.arena.used + (uint64_t)p->strings.cap * sizeof(*p->strings.v) +
+	       map_bytes(&p->strings.index) + tables_bytes(p);
+}

@@ -208,6 +208,9 @@ static inline struct str profile_str(const struct profile *p, uint32_t id)
  * the store asks before it takes a profile. E_INVALID names the table and the element. */
 NODISCARD enum status profile_validate(const struct profile *p, struct err *e);
 
+/* Memory that it takes, about. */
+uint64_t profile_bytes(const struct profile *p);
+
 /* The text form of a type, appended. */
 void profile_type_write(struct buf *out, const struct profile *p, const struct profile_type *t);
 

@@ -87,11 +87,34 @@ static enum status add_twins(struct profile *p, struct arena *a, struct err *e)
 	return OK;
 }
 
-static enum status encode(const struct profile *p, struct buf *out, struct err *e)
+/* What the encoded profile takes, about: each sample has its whole stack. */
+static uint64_t plain_bytes(const struct profile *p)
+{
+	uint64_t bytes = p->strings.arena.used + p->locations.len * 24 + p->functions.len * 16;
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct profile_sample *x = &p->samples.v[i];
+		bytes += 16 + (uint64_t)p->stacks.v[x->stack].count * 3 +
+			 (uint64_t)p->label_sets.v[x->own].count * 8;
+	}
+	return bytes;
+}
+
+static enum status hold(const struct query_plan *plan, uint64_t bytes, struct err *e)
+{
+	bool counts = plan->view->ops->hold != NULL;
+	return counts ? plan->view->ops->hold(plan->view, bytes, e) : OK;
+}
+
+/* The profile is freed before the bytes are compressed, which takes as much again. */
+static enum status encode(
+	const struct query_plan *plan, struct profile *p, struct buf *out, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf plain;
 	buf_init(&plain, PPROF_BYTES_MAX);
-	enum status s = pprof_encode(p, &plain, e);
+	enum status s = hold(plan, plain_bytes(p), e);
+	if (s == OK)
+		s = pprof_encode(p, &plain, e);
+	profile_deinit(p);
 	if (s != OK)
 		return s;
 	s = codec_gzip(plain.data, plain.len, GZIP_LEVEL, out);
@@ -135,7 +158,5 @@ enum status query_pprof(
 		s = collect(q, r, &plan, &a, &p, e);
 	if (s != OK)
 		return s;
-	s = encode(&p, out, e);
-	profile_deinit(&p);
-	return s;
+	return encode(&plan, &p, out, e);
 }

@@ -158,6 +158,11 @@ struct samples_ops {
 	enum status (*where)(struct samples_view *v, const struct samples_query *q,
 		samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
 		size_t *out_count, struct err *e);
+
+	/* Memory that the report takes for itself while it is made from the answer, so many bytes
+	 * in all until the view is closed; NULL: nobody counts. E_LIMIT: more than a question may
+	 * take; E_UNAVAILABLE: others have it. */
+	enum status (*hold)(struct samples_view *v, uint64_t bytes, struct err *e);
 };
 
 /* An implementation's own structures begin with these. */

@@ -22,6 +22,8 @@
  * gRPC's clients of Parca send (NET_BODY_MAX), but then it is the only one. */
 #define BODY_BYTES_MIN ((size_t)4 << 20)
 #define HANDSHAKES_MIN 64
+/* The program, and the buffers that writing parts takes, however small the budget. */
+#define FIXED_BYTES ((uint64_t)24 << 20)
 
 void server_config_default(struct server_config *c)
 {
@@ -131,9 +133,11 @@ static enum status open_store(struct server *s, struct err *e)
 	struct store_config c;
 	store_config_default(&c);
 	c.path = s->config->storage_path;
-	/* The rest is for what nobody counts: pieces of the heap that are free and not the
-	 * system's, reports while they are written, the program itself. */
-	c.memory_bytes = s->config->storage_memory_bytes / 4 * 3;
+	/* The rest is for what nobody counts: bodies, pieces of the heap that are free and not the
+	 * system's, tables that a question began with. */
+	uint64_t memory = s->config->storage_memory_bytes;
+	c.memory_bytes = (memory - MIN(memory / 2, FIXED_BYTES)) / 16 * 11;
+	c.resident_bytes = memory;
 	c.retention_ns = s->config->retention_ns;
 	c.retention_bytes = s->config->retention_bytes;
 	c.rules = s->config->retention_rules;
@@ -194,8 +198,8 @@ static void stop_all(struct server *s)
 static void tame_malloc(void)
 {
 	(void)mallopt(M_ARENA_MAX, 4);
-	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	(void)mallopt(M_TRIM_THRESHOLD, 4 << 20);
+	(void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
+	(void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
 }
 
 /* A connection is a descriptor, and so is a part: 1,024, what most sessions begin with, are few. */

@@ -286,6 +286,7 @@ enum status store_flush_now(struct store *s, struct err *e)
 		if (st == OK && round == 0)
 			st = freeze(s, &err);
 	}
+	(void)store_relieve(s);
 	pthread_mutex_lock(&s->lock);
 	s->flush_status = st;
 	s->flush_err = err;

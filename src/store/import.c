@@ -216,10 +216,10 @@ static enum status import_part(struct store *s, struct part *p, struct hash128 i
 		st = part_verify_import(p, REWRITE_BYTES(s), e);
 		if (st == OK)
 			out->known = is_known(s, id);
-		part_forget(p, PART_LOAD_INDEX);
+		part_trim(p, PART_LOAD_INDEX, INT64_MAX);
 		if (st == OK && !out->known)
 			st = take_rows(s, &src, id, out, e);
-		part_unpin(p);
+		part_unpin(p, PART_LOAD_ALL);
 	}
 	pthread_mutex_unlock(&s->merge_lock);
 	return st;

@@ -84,7 +84,7 @@ static enum status show_part(const char *path, struct buf *out, struct err *e)
 			(unsigned long long)x[i].offset);
 	inspect_columns(p, out);
 	show_series(&t, out);
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_ALL);
 	return OK;
 }
 

@@ -45,6 +45,11 @@ enum status memory_take_more(struct memory_shares *m, enum memory_share share, u
 	return OK;
 }
 
+void memory_take_anyway(struct memory_shares *m, enum memory_share share, uint64_t bytes)
+{
+	atomic_fetch_add(&m->used[share], bytes);
+}
+
 void memory_give(struct memory_shares *m, enum memory_share share, uint64_t bytes)
 {
 	uint64_t before = atomic_fetch_sub(&m->used[share], bytes);

@@ -9,7 +9,9 @@
  *   4  merging (merge.c)
  *
  * Batches on their way in and questions take from here before they allocate, and give back after
- * they have freed; the others are bounded where they are used.
+ * they have freed; the others are bounded where they are used. What nobody counts (free pieces of
+ * the heap, the program) is measured: near the limit of the process as a whole (store_relieve())
+ * free pieces go back to the system, and who comes is let in one at a time.
  *
  * Layer 3, private to store/. Thread safe.
  */
@@ -35,5 +37,7 @@ NODISCARD enum status memory_take(
 /* More for one who holds `held` bytes already. */
 NODISCARD enum status memory_take_more(struct memory_shares *m, enum memory_share share,
 	uint64_t held, uint64_t bytes, struct err *e);
+/* What is there already, whatever the others hold. */
+void memory_take_anyway(struct memory_shares *m, enum memory_share share, uint64_t bytes);
 void memory_give(struct memory_shares *m, enum memory_share share, uint64_t bytes);
 uint64_t memory_used(const struct memory_shares *m, enum memory_share share);

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 
 #define STOP_CHECK_ROWS 65536
-#define MERGE_MEMORY_SHARE 4 /* of the store's memory */
 #define TOO_LARGE_MAX 4096
 /* Of a row: in a block that is read (struct part_rows); gathered and sorted. */
 #define BLOCK_ROW_BYTES 36
@@ -118,7 +117,7 @@ static enum status pin_sources(struct merging *m, struct err *e)
 			m->damaged = c->part;
 			return s;
 		}
-		c->pinned = true;
+		c->pinned = PART_LOAD_LABELS | PART_LOAD_SETS;
 	}
 	return OK;
 }
@@ -180,6 +179,7 @@ static enum status check_rows(const struct merging *m, struct err *e)
 
 static enum status merge_tables(struct merging *m, struct err *e)
 {
+	const unsigned kept = PART_LOAD_LABELS | PART_LOAD_BLOCKS;
 	struct str names[TABLES_NAMES_MAX];
 	uint32_t name_count;
 	enum status s = pin_sources(m, e);
@@ -190,14 +190,16 @@ static enum status merge_tables(struct merging *m, struct err *e)
 	m->has_tables = s == OK;
 	for (size_t i = 0; i < m->count && s == OK; i++) {
 		struct merge_cursor *c = &m->cursors[i];
-		s = part_pin(c->part, PART_LOAD_ALL, m->budget, &c->tabs, e);
+		unsigned more = PART_LOAD_ALL & ~c->pinned;
+		s = part_pin(c->part, more, m->budget, &c->tabs, e);
 		if (s == OK) {
-			part_unpin(c->part); /* the first pin stays */
+			c->pinned |= more;
 			s = merge_tables_add(&m->tables, &c->tabs, c, e);
 			if (s == OK)
 				s = check_budget(m, 0, e);
 			c->blocks = part_blocks(c->part, &c->block_count);
-			part_forget(c->part, PART_LOAD_SETS | PART_LOAD_STACKS | PART_LOAD_SYMBOLS);
+			part_forget(c->part, c->pinned & ~kept);
+			c->pinned &= kept;
 		}
 		if (s == E_CORRUPT)
 			m->damaged = c->part;
@@ -525,7 +527,8 @@ static enum status merge_some(struct store *s, int64_t now_ns, size_t *most, boo
 	if (!m)
 		return err_set(e, E_NOMEM, "a merge");
 	m->s = s;
-	m->budget = s->config.memory_bytes / MERGE_MEMORY_SHARE;
+	m->budget = store_upkeep_bytes(s);
+	bool pressed = m->budget < REWRITE_BYTES(s);
 	enum status st = choose(m, now_ns, *most);
 	*out_any = st == OK && m->count > 0;
 	if (*out_any)
@@ -539,7 +542,9 @@ static enum status merge_some(struct store *s, int64_t now_ns, size_t *most, boo
 		*most = m->count > 2 ? (m->count + 1) / 2 : 1;
 		*out_again = true;
 	} else if (m->too_large) {
-		leave_alone(s, m);
+		if (!pressed)
+			leave_alone(s, m);
+		*out_any &= !pressed; /* else it is tried again later */
 		st = OK;
 	}
 	merging_deinit(m);

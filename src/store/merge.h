@@ -41,9 +41,9 @@ int merge_row_compare(const struct row *a, const struct row *b);
 struct merge_cursor {
 	struct part *part;
 	struct tabs tabs;
-	bool pinned;
-	bool sorted; /* rows come as they lie; else series by series of a slice, sorted here */
-	bool passes; /* its slices are others: all blocks are gone through for each of ours */
+	unsigned pinned; /* groups */
+	bool sorted;     /* rows come as they lie; else series by series of a slice, sorted here */
+	bool passes;     /* its slices are others: all blocks are gone through for each of ours */
 	enum part_order order;
 	int64_t slice_ns;
 	int64_t resolution_ns;

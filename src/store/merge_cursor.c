@@ -265,6 +265,6 @@ void merge_cursor_deinit(struct merge_cursor *c)
 	free(c->nodes);
 	free(c->sets);
 	if (c->pinned)
-		part_unpin(c->part);
+		part_unpin(c->part, c->pinned);
 	part_unref(c->part);
 }

@@ -198,17 +198,17 @@ const char *part_path(const struct part *p);
 uint64_t part_file_bytes(const struct part *p);
 const struct part_section_entry *part_sections(const struct part *p, size_t *count);
 
-/* Loads what is missing of `groups` (a mask), and pins it all until part_unpin(). `limit_bytes`:
+/* Loads what is missing of `groups` (a mask), and pins these until part_unpin(). `limit_bytes`:
  * of what these groups take in memory; beyond it E_LIMIT. */
 NODISCARD enum status part_pin(
 	struct part *p, unsigned groups, uint64_t limit_bytes, struct tabs *out, struct err *e);
-void part_unpin(struct part *p);
+void part_unpin(struct part *p, unsigned groups);
 /* Forgets what was loaded of `groups`, unless pinned or used after `before_ns` (monotonic); returns
  * the bytes that are still loaded of all. Never waits: a part that somebody loads just now is left
  * alone, and 0. */
 uint64_t part_trim(struct part *p, unsigned groups, int64_t before_ns);
 
-/* The same for some groups while the caller has it pinned: only if nobody else has. */
+/* Unpins groups that the caller has pinned, and forgets them at once unless somebody else has. */
 uint64_t part_forget(struct part *p, unsigned groups);
 
 /* Numbers of the label strings in `d`, kept with them: with PART_LOAD_LABELS pinned. E_LIMIT: the

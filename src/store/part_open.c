@@ -316,9 +316,10 @@ void part_unref(struct part *p)
 {
 	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
 		return;
-	assert(p->pins == 0);
-	for (unsigned i = 0; i < PART_GROUPS; i++)
+	for (unsigned i = 0; i < PART_GROUPS; i++) {
+		assert(p->pins[i] == 0);
 		forget_group(p, i);
+	}
 	part_meta_deinit(&p->meta);
 	object_close(p->object);
 	pthread_mutex_destroy(&p->lock);
@@ -412,7 +413,8 @@ enum status part_pin(
 		p->load_limit -= MIN(p->load_limit, p->groups[i].bytes);
 	}
 	if (s == OK) {
-		p->pins++;
+		for (unsigned i = 0; i < PART_GROUPS; i++)
+			p->pins[i] += groups >> i & 1;
 		p->used_ns = clock_monotonic_ns();
 		*out = p->tabs;
 	}
@@ -424,7 +426,7 @@ enum status part_label_ids(struct part *p, struct dictionary *d, struct label_id
 {
 	enum status s = OK;
 	pthread_mutex_lock(&p->lock);
-	assert(p->pins && p->groups[0].loaded);
+	assert(p->pins[0] && p->groups[0].loaded);
 	if (!p->ids || p->ids->dictionary != d) {
 		struct label_ids *ids;
 		s = label_ids_new(d, p->tabs.label_strings, p->tabs.label_string_count, &ids);
@@ -439,11 +441,19 @@ enum status part_label_ids(struct part *p, struct dictionary *d, struct label_id
 	return s;
 }
 
-void part_unpin(struct part *p)
+static void unpin(struct part *p, unsigned groups)
+{
+	for (unsigned i = 0; i < PART_GROUPS; i++)
+		if (groups >> i & 1) {
+			assert(p->pins[i] > 0);
+			p->pins[i]--;
+		}
+}
+
+void part_unpin(struct part *p, unsigned groups)
 {
 	pthread_mutex_lock(&p->lock);
-	assert(p->pins > 0);
-	p->pins--;
+	unpin(p, groups);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -453,7 +463,7 @@ uint64_t part_trim(struct part *p, unsigned groups, int64_t before_ns)
 	if (pthread_mutex_trylock(&p->lock))
 		return 0;
 	for (unsigned i = 0; i < PART_GROUPS; i++) {
-		if (p->pins == 0 && p->used_ns < before_ns && groups & 1u << i)
+		if (p->pins[i] == 0 && p->used_ns < before_ns && groups & 1u << i)
 			forget_group(p, i);
 		left += p->groups[i].bytes;
 	}
@@ -465,8 +475,9 @@ uint64_t part_forget(struct part *p, unsigned groups)
 {
 	uint64_t left = 0;
 	pthread_mutex_lock(&p->lock);
+	unpin(p, groups);
 	for (unsigned i = 0; i < PART_GROUPS; i++) {
-		if (p->pins == 1 && groups & 1u << i)
+		if (p->pins[i] == 0 && groups >> i & 1)
 			forget_group(p, i);
 		left += p->groups[i].bytes;
 	}

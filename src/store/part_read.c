@@ -381,7 +381,7 @@ static enum status verify(struct part *p, uint64_t limit_bytes, bool batches_too
 	if (s == OK && batches_too)
 		s = part_read_batches(p, &batches, &n, e);
 	free(batches);
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_ALL | PART_LOAD_INDEX);
 	return s;
 }
 

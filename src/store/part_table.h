@@ -25,7 +25,7 @@ struct part {
 	struct part_section_entry sections[PART_SECTIONS_MAX];
 	size_t section_count;
 	pthread_mutex_t lock; /* guards what follows */
-	unsigned pins;
+	unsigned pins[PART_GROUPS];
 	int64_t used_ns;
 	uint64_t load_limit; /* bytes that one table may take while it is loaded */
 	struct tabs tabs;

@@ -103,7 +103,7 @@ static enum status count_groups(
 			out->last_ns[g] = t.series[i].last_ns;
 		out->rows[g] += t.series[i].rows;
 	}
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_LABELS);
 	return OK;
 }
 
@@ -328,7 +328,7 @@ static enum status rewrite_without(struct retaining *r, struct candidate *c, str
 	st = series ? rewrite_part(&w, false, e) : err_set(e, E_NOMEM, "retention");
 	if (st == OK)
 		metric_add(&s->metrics.expired_rows, w.sources[0].left_rows);
-	part_unpin(c->part);
+	part_unpin(c->part, PART_LOAD_ALL);
 	return st == E_LIMIT && w.too_large ? leave(s, c, e) : st;
 }
 

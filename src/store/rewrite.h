@@ -10,10 +10,6 @@
 
 #include "store/view.h"
 
-/* Rewriting and merging never happen at once (merge_lock): they have one share of the memory. */
-#define REWRITE_MEMORY_SHARE 4
-#define REWRITE_BYTES(s) ((s)->config.memory_bytes / REWRITE_MEMORY_SHARE)
-
 /* Which rows match, and whether those or the others are taken. */
 struct rewrite_rule {
 	const uint8_t *series; /* one byte for each series of the source; NULL: none matches */

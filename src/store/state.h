@@ -14,6 +14,9 @@
 
 /* The dictionary of labels may take so much of the memory: one part in so many. */
 #define DICTIONARY_SHARE 16
+/* Rewriting and merging never happen at once (merge_lock): they have one share of it. */
+#define REWRITE_MEMORY_SHARE 4
+#define REWRITE_BYTES(s) ((s)->config.memory_bytes / REWRITE_MEMORY_SHARE)
 #define MERGE_RETRY_NS (600LL * 1000000000LL)
 
 struct part_groups; /* retain.c */
@@ -39,7 +42,10 @@ struct store {
 	struct log *log;
 	struct dedupe dedupe;
 	struct memory_shares memory;
-	uint64_t memtable_bytes; /* a memtable that is larger becomes a part */
+	atomic_int_fast64_t looked_ns;  /* monotonic: when the process was measured */
+	atomic_int_fast64_t trimmed_ns; /* and free memory given back */
+	atomic_bool pressed;            /* as found then */
+	uint64_t memtable_bytes;        /* a memtable that is larger becomes a part */
 
 	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
 	pthread_mutex_t flush_lock;
@@ -58,6 +64,8 @@ struct store {
 	pthread_cond_t merge_wake;
 	pthread_cond_t relieved; /* a memtable was written */
 	pthread_cond_t admitted; /* a batch on its way in gave memory back */
+	pthread_cond_t answered; /* a question did */
+	unsigned asking;         /* questions that wait for memory */
 	struct memtable *active;
 	struct memtable *frozen; /* being written, or waiting for a disk with room */
 	uint64_t frozen_until;   /* records up to here are in parts or in `frozen` */
@@ -119,6 +127,12 @@ NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *ou
 void store_retain(struct store *s, int64_t now_ns);
 /* One part made coarser, if one is due; *out tells whether there was. */
 NODISCARD enum status store_thin_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
+
+/* Looks at what the process has resident, at most each few milliseconds; near the limit gives free
+ * memory back to the system. True: it is near the limit all the same. */
+bool store_relieve(struct store *s);
+/* What merging or rewriting may take now: its share, less when the process is near its limit. */
+uint64_t store_upkeep_bytes(struct store *s);
 
 /* Forgets tables of parts that no query used for a minute, and what is beyond a quarter of the
  * memory. */

@@ -34,6 +34,14 @@
 #define UPKEEP_INTERVAL_NS (60 * NS_PER_SEC)
 #define MEMORY_BYTES_MIN ((uint64_t)16 << 20)
 #define MERGE_NICE 10
+/* The process is measured so often, and gives free memory back so often. */
+#define LOOK_INTERVAL_NS (5 * NS_PER_MS)
+#define TRIM_INTERVAL_NS (NS_PER_SEC / 2)
+/* Near the limit: this much is left of it, a part or, of a small one, what one more part that is
+ * written takes. Free memory is given back earlier. */
+#define SPARE_SIXTEENTHS 3
+#define SPARE_BYTES_MIN ((uint64_t)20 << 20)
+#define TRIM_SIXTEENTHS 13
 /* Of the log, which is read after a crash only: two thirds of the time of level 1 for a quarter
  * more bytes. */
 #define LOG_ZSTD_LEVEL (-2)
@@ -150,6 +158,47 @@ static void upkeep(struct store *s)
 	(void)malloc_trim(0); /* what flushing, merging and queries took goes back to the system */
 }
 
+/* ---- the process as a whole ---- */
+
+static bool is_due(atomic_int_fast64_t *last_ns, int64_t interval_ns)
+{
+	int64_t now = clock_monotonic_ns(), last = atomic_load(last_ns);
+	return now - last >= interval_ns && atomic_compare_exchange_strong(last_ns, &last, now);
+}
+
+static uint64_t near_limit(const struct store *s)
+{
+	uint64_t limit = s->config.resident_bytes;
+	return limit - MIN(MAX(limit / 16 * SPARE_SIXTEENTHS, SPARE_BYTES_MIN), limit / 2);
+}
+
+bool store_relieve(struct store *s)
+{
+	uint64_t limit = near_limit(s);
+	if (!s->config.resident_bytes || !is_due(&s->looked_ns, LOOK_INTERVAL_NS))
+		return atomic_load(&s->pressed);
+	uint64_t resident = os_self_rss_bytes();
+	if (resident > limit / 16 * TRIM_SIXTEENTHS && is_due(&s->trimmed_ns, TRIM_INTERVAL_NS)) {
+		(void)malloc_trim(0);
+		resident = os_self_rss_bytes();
+	}
+	bool pressed = resident > limit;
+	if (pressed && !atomic_exchange(&s->pressed, true))
+		metric_add(&s->metrics.pressed, 1);
+	atomic_store(&s->pressed, pressed);
+	return pressed;
+}
+
+uint64_t store_upkeep_bytes(struct store *s)
+{
+	uint64_t share = REWRITE_BYTES(s), limit = near_limit(s);
+	if (!s->config.resident_bytes)
+		return share;
+	(void)store_relieve(s);
+	uint64_t resident = os_self_rss_bytes();
+	return MIN(share, MAX(resident < limit ? limit - resident : 0, share / 4));
+}
+
 static void *merger_main(void *ctx)
 {
 	struct store *s = ctx;
@@ -250,6 +299,7 @@ static void store_free(struct store *s)
 	pthread_cond_destroy(&s->merge_wake);
 	pthread_cond_destroy(&s->relieved);
 	pthread_cond_destroy(&s->admitted);
+	pthread_cond_destroy(&s->answered);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->path);
@@ -274,6 +324,7 @@ static void init_locks(struct store *s)
 	pthread_cond_init(&s->merge_wake, &ca);
 	pthread_cond_init(&s->relieved, &ca);
 	pthread_cond_init(&s->admitted, &ca);
+	pthread_cond_init(&s->answered, &ca);
 	pthread_condattr_destroy(&ca);
 }
 
@@ -309,6 +360,7 @@ static void stop_threads(struct store *s)
 	pthread_cond_broadcast(&s->merge_wake);
 	pthread_cond_broadcast(&s->relieved);
 	pthread_cond_broadcast(&s->admitted);
+	pthread_cond_broadcast(&s->answered);
 	pthread_mutex_unlock(&s->lock);
 	if (s->flusher_runs)
 		pthread_join(s->flusher, NULL);
@@ -523,16 +575,29 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 	return OK;
 }
 
+/* While the process is near its limit one batch at a time. */
+static enum status take_in(struct store *s, uint64_t bytes, bool pressed, struct err *e)
+{
+	if (pressed && memory_used(&s->memory, MEMORY_INGEST))
+		return err_set(e, E_UNAVAILABLE, "there is no memory for another batch: try again");
+	return memory_take(&s->memory, MEMORY_INGEST, bytes, e);
+}
+
 /* Its turn comes soon, mostly: a short wait costs less than sending it all again. */
 enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
 {
 	int64_t deadline = clock_monotonic_ns() + ADMIT_WAIT_NS;
-	enum status st = memory_take(&s->memory, MEMORY_INGEST, bytes, e);
+	bool pressed = store_relieve(s);
+	enum status st = take_in(s, bytes, pressed, e);
 	if (st == OK)
 		return OK;
 	pthread_mutex_lock(&s->lock);
 	s->admitting++;
-	while ((st = memory_take(&s->memory, MEMORY_INGEST, bytes, e)) != OK && !s->stopping &&
+	if (pressed) { /* what fills up meanwhile is better on the disk */
+		s->flush_wanted |= atomic_load(&s->active->bytes) > s->memtable_bytes / 4;
+		pthread_cond_signal(&s->flush_wake);
+	}
+	while ((st = take_in(s, bytes, atomic_load(&s->pressed), e)) != OK && !s->stopping &&
 		clock_monotonic_ns() < deadline)
 		wait_until(&s->admitted, &s->lock, deadline);
 	s->admitting--;

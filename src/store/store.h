@@ -47,7 +47,9 @@ NODISCARD enum status store_thin_parse(struct str text, struct store_thin_rule *
 
 struct store_config {
 	const char *path;
-	uint64_t memory_bytes;    /* budget of memtable, caches and queries together */
+	uint64_t memory_bytes; /* budget of memtable, caches and queries together */
+	/* What the whole process may have resident; 0: nobody looks. */
+	uint64_t resident_bytes;
 	int64_t retention_ns;     /* 0: for ever */
 	uint64_t retention_bytes; /* of the directory; 0: no limit */
 	/* These outlive the store; at most STORE_RULES_MAX of each. */
@@ -185,6 +187,8 @@ NODISCARD enum status store_export_split(
 	X(ingest_bytes, GAUGE, "firn_store_ingest_bytes",                                          \
 		"Memory held by batches on their way in.")                                         \
 	X(query_bytes, GAUGE, "firn_store_query_bytes", "Memory held by questions.")               \
+	X(pressed, COUNTER, "firn_store_memory_pressed_total",                                     \
+		"Times that the process was near its limit of memory.")                            \
 	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")             \
 	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                          \
 	X(merges_too_large, COUNTER, "firn_store_unmerged_parts_total",                            \

@@ -70,9 +70,9 @@ static enum status thin_part(struct store *s, struct part *p, const struct thinn
 			st = rewrite_part(&w, true, e);
 			*out_too_large = w.too_large;
 		}
-		part_unpin(p);
+		part_unpin(p, PART_LOAD_ALL);
 	}
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_LABELS);
 	return st;
 }
 

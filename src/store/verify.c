@@ -110,7 +110,7 @@ static void verify_columns(struct verifying *v, struct part *p)
 		(void)snprintf(name, sizeof(name), "total %zu", i);
 		verify_block(v, p, &totals[i].sums, name);
 	}
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_BLOCKS);
 }
 
 static enum status verify_one(struct verifying *v, uint64_t len, uint64_t *rows, struct err *e)

@@ -7,6 +7,8 @@
 
 #define CACHE_AGE_NS (60 * NS_PER_SEC)
 #define HOLD_STEP_BYTES ((uint64_t)1 << 20)
+#define HOLD_WAIT_NS NS_PER_SEC
+#define HOLD_STEP_NS (50 * NS_PER_MS)
 /* Tables of parts that are kept: the share that memory.h leaves them. */
 #define CACHE_SHARE 8
 
@@ -22,6 +24,54 @@ void budget_give(struct budget *b, uint64_t bytes)
 	assert(before >= bytes);
 }
 
+/* While the process is near its limit who is not alone gets no more; who is, waits a little. */
+static enum status take_more(
+	struct store_view *v, uint64_t own, uint64_t bytes, bool waited, struct err *e)
+{
+	struct memory_shares *m = &v->store->memory;
+	if (store_relieve(v->store) && (!waited || memory_used(m, MEMORY_QUERIES) > own))
+		return err_set(
+			e, E_UNAVAILABLE, "there is no memory for another question: try again");
+	return memory_take_more(m, MEMORY_QUERIES, own, bytes, e);
+}
+
+/* Others are done soon, mostly. */
+static enum status take_or_wait(struct store_view *v, uint64_t own, uint64_t bytes, struct err *e)
+{
+	struct store *s = v->store;
+	int64_t deadline = clock_monotonic_ns() + HOLD_WAIT_NS;
+	bool waited = false;
+	enum status st = take_more(v, own, bytes, false, e);
+	if (st == OK)
+		return OK;
+	pthread_mutex_lock(&s->lock);
+	s->asking++;
+	while (st != OK && !waited && !s->stopping) {
+		int64_t until = MIN(deadline, clock_monotonic_ns() + HOLD_STEP_NS);
+		struct timespec t = { until / NS_PER_SEC, until % NS_PER_SEC };
+		(void)pthread_cond_timedwait(&s->answered, &s->lock, &t);
+		waited = clock_monotonic_ns() >= deadline;
+		pthread_mutex_unlock(&s->lock);
+		st = take_more(v, own, bytes, waited, e);
+		pthread_mutex_lock(&s->lock);
+	}
+	s->asking--;
+	pthread_mutex_unlock(&s->lock);
+	return st;
+}
+
+static void give_back(struct store_view *v, uint64_t bytes)
+{
+	struct store *s = v->store;
+	memory_give(&s->memory, MEMORY_QUERIES, bytes);
+	if (bytes == 0)
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (s->asking)
+		pthread_cond_broadcast(&s->answered);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* At least `bytes` of the share for questions. */
 static enum status hold(struct store_view *v, uint64_t bytes, struct err *e)
 {
@@ -31,7 +81,7 @@ static enum status hold(struct store_view *v, uint64_t bytes, struct err *e)
 	pthread_mutex_lock(&v->hold_lock);
 	uint64_t held = v->held, want = (bytes / HOLD_STEP_BYTES + 1) * HOLD_STEP_BYTES;
 	if (want > held)
-		s = memory_take_more(&v->store->memory, MEMORY_QUERIES, held, want - held, e);
+		s = take_or_wait(v, held + v->kept, want - held, e);
 	if (s == OK && want > held)
 		__atomic_store_n(&v->held, want, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&v->hold_lock);
@@ -160,7 +210,7 @@ static void unpin(struct source *s)
 	label_ids_unref(s->ids);
 	s->ids = NULL;
 	if (s->part && s->pinned) {
-		part_unpin(s->part);
+		part_unpin(s->part, s->pinned);
 		s->pinned = 0;
 		s->tabs = (struct tabs){ 0 };
 	}
@@ -168,7 +218,7 @@ static void unpin(struct source *s)
 
 void view_release(struct store_view *v)
 {
-	memory_give(&v->store->memory, MEMORY_QUERIES, v->held);
+	give_back(v, v->held);
 	v->held = 0;
 	for (size_t i = 0; i < v->source_count; i++)
 		unpin(&v->sources[i]);
@@ -210,7 +260,7 @@ static uint64_t warm_part(struct part *p, struct dictionary *d, uint64_t limit_b
 	if (d && part_label_ids(p, d, &ids) == OK)
 		label_ids_unref(ids);
 	uint64_t bytes = part_forget(p, 0);
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_LABELS);
 	return bytes;
 }
 
@@ -243,15 +293,18 @@ void store_view_close(struct store_view *v)
 	if (!v)
 		return;
 	view_release(v);
+	give_back(v, v->kept);
 	store_trim_caches(v->store);
 	for (size_t i = 0; i < v->source_count; i++) {
 		part_unref(v->sources[i].part);
 		memtable_unref(v->sources[i].mem.table);
 	}
+	struct store *s = v->store;
 	free(v->sources);
 	dictionary_unref(v->dictionary);
 	pthread_mutex_destroy(&v->hold_lock);
 	free(v);
+	(void)store_relieve(s);
 }
 
 /* Those who use the full one keep it. */
@@ -288,13 +341,12 @@ enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 	if ((s->pinned & groups) == groups)
 		return OK;
 	struct tabs tabs;
+	groups &= ~s->pinned;
 	enum status st = part_pin(s->part, groups, budget_left(b), &tabs, e);
 	if (st == E_CORRUPT)
 		view_damaged(v, s->part);
 	if (st != OK)
 		return st;
-	if (s->pinned)
-		part_unpin(s->part); /* one pin is enough */
 	s->pinned |= groups;
 	s->tabs = tabs;
 	return OK;
@@ -309,7 +361,7 @@ void source_done(struct store_view *v, struct source *s)
 		v->store->config.memory_bytes / CACHE_SHARE)
 		return;
 	__atomic_sub_fetch(&v->cached, bytes, __ATOMIC_RELAXED);
-	part_forget(s->part, PART_LOAD_ALL & ~(unsigned)PART_LOAD_LABELS);
+	part_forget(s->part, s->pinned & ~(unsigned)PART_LOAD_LABELS);
 	s->pinned &= PART_LOAD_LABELS;
 }
 
@@ -371,6 +423,25 @@ static void view_close(struct samples_view *v)
 	store_view_close(mine(v));
 }
 
+/* An answer is there until the view is closed, and counts as long. */
+static void keep(struct store_view *v, uint64_t bytes)
+{
+	memory_take_anyway(&v->store->memory, MEMORY_QUERIES, bytes);
+	v->kept += bytes;
+}
+
+static enum status hold_more(struct samples_view *view, uint64_t bytes, struct err *e)
+{
+	struct store_view *v = mine(view);
+	uint64_t limit = v->store->config.memory_bytes / 4;
+	if (bytes > limit || v->kept > limit - bytes)
+		return err_set(e, E_LIMIT,
+			"the answer needs more than the %llu MiB of memory that a question has: "
+			"narrow the time range or the selector",
+			(unsigned long long)(limit >> 20));
+	return hold(v, bytes, e);
+}
+
 static enum status types(struct samples_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
 	struct samples_type **out, size_t *out_count, struct err *e)
 {
@@ -392,7 +463,10 @@ static enum status label_values(struct samples_view *v, const struct samples_que
 static enum status sum_stacks(struct samples_view *v, const struct samples_query *q,
 	struct samples_tree *out, struct err *e)
 {
-	return store_sum_stacks(mine(v), q, out, e);
+	enum status s = store_sum_stacks(mine(v), q, out, e);
+	if (s == OK)
+		keep(mine(v), profile_bytes(&out->tables) + out->nodes.cap * sizeof(*out->nodes.v));
+	return s;
 }
 
 static enum status sum_series(struct samples_view *v, const struct samples_query *q,
@@ -407,7 +481,10 @@ static enum status sum_series(struct samples_view *v, const struct samples_query
 static enum status collect(struct samples_view *v, const struct samples_query *q,
 	const struct str *keep_labels, size_t keep_count, struct profile *out, struct err *e)
 {
-	return store_collect(mine(v), q, keep_labels, keep_count, out, e);
+	enum status s = store_collect(mine(v), q, keep_labels, keep_count, out, e);
+	if (s == OK)
+		keep(mine(v), profile_bytes(out));
+	return s;
 }
 
 static enum status where(struct samples_view *v, const struct samples_query *q,
@@ -418,6 +495,7 @@ static enum status where(struct samples_view *v, const struct samples_query *q,
 }
 
 static const struct samples_ops ops = {
+	.hold = hold_more,
 	.where = where,
 	.view_open = view_open,
 	.view_close = view_close,

@@ -47,6 +47,7 @@ struct store_view {
 	size_t source_count;
 	struct part *damaged; /* what the last operation stumbled over; atomic */
 	uint64_t held;        /* of the share for questions; with hold_lock held */
+	uint64_t kept;        /* of it, by answers that were given, until the view is closed */
 	pthread_mutex_t hold_lock;
 	uint64_t cached; /* bytes of tables that this view left loaded; atomic */
 };

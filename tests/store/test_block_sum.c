@@ -32,7 +32,7 @@ static void check_part(struct part *p)
 	CHECK(count == samples);
 	free(want);
 	free(got);
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_ALL);
 	part_rows_deinit(&rows);
 }
 

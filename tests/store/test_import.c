@@ -234,7 +234,7 @@ static void make_false_resolution(struct buf *out)
 	buf_init(out, 1 << 20);
 	CHECK_OK(os_read_file(path, out, &e), &e);
 	rewrite_deinit(&w);
-	part_unpin(src.part);
+	part_unpin(src.part, PART_LOAD_ALL);
 	pthread_mutex_unlock(&s->merge_lock);
 	profile_deinit(&p);
 	store_close(s);
@@ -295,7 +295,7 @@ static void make_count(int64_t count, int64_t value, struct buf *out)
 	buf_init(out, 1 << 20);
 	CHECK_OK(os_read_file(path, out, &e), &e);
 	canon_deinit(&c);
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_ALL);
 	pthread_mutex_unlock(&s->merge_lock);
 	store_close(s);
 	VEC_FREE(&m.samples);

@@ -33,7 +33,7 @@ static void check_order(struct part *p, bool sliced)
 			last = key;
 		}
 	}
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_ALL);
 	part_rows_deinit(&r);
 	CHECK_OK(part_verify(p, &e), &e);
 }
@@ -146,7 +146,7 @@ static void write_old(const char *dir, struct part *from)
 	CHECK_OK(part_writer_finish(w, &t, &c, &meta, NULL, 0, &e), &e);
 	part_writer_close(w);
 	canon_deinit(&c);
-	part_unpin(from);
+	part_unpin(from, PART_LOAD_ALL);
 	part_rows_deinit(&r);
 	VEC_FREE(&rows);
 }

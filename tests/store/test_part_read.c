@@ -99,7 +99,7 @@ static void dump(struct part *p, struct buf *out)
 				(long long)rows.value[k], (long long)rows.n[k]);
 		}
 	}
-	part_unpin(p);
+	part_unpin(p, PART_LOAD_ALL);
 	part_rows_deinit(&rows);
 	sort_lines(&b, out);
 }
@@ -208,7 +208,7 @@ static void python_reads_times_of_timers(void **state)
 	size_t n;
 	CHECK_OK(part_pin(s->parts.v[0], PART_LOAD_BLOCKS, UINT64_MAX, &t, &e), &e);
 	CHECK(part_blocks(s->parts.v[0], &n)[0].columns[ROW_TIME].encoding == COLUMN_TICKS);
-	part_unpin(s->parts.v[0]);
+	part_unpin(s->parts.v[0], PART_LOAD_BLOCKS);
 	compare(s);
 	store_close(s);
 	fixture_clean(dir);

@@ -197,7 +197,7 @@ static void tenants_and_sizes(void **state)
 		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_LABELS, UINT64_MAX, &t, &e), &e);
 		for (uint32_t k = 0; k < t.label_string_count; k++)
 			CHECK(!str_eq(t.label_strings[k], STR("bb"))); /* not even the name */
-		part_unpin(s->parts.v[i]);
+		part_unpin(s->parts.v[i], PART_LOAD_LABELS);
 	}
 	pthread_mutex_unlock(&s->merge_lock);
 	store_close(s);

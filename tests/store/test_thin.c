@@ -64,7 +64,7 @@ static bool has_name(struct store *s, const char *name)
 		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_LABELS, UINT64_MAX, &t, &e), &e);
 		for (uint32_t k = 0; k < t.name_count; k++)
 			has |= str_eq(t.names[k], str_of(name));
-		part_unpin(s->parts.v[i]);
+		part_unpin(s->parts.v[i], PART_LOAD_LABELS);
 	}
 	pthread_mutex_unlock(&s->merge_lock);
 	return has;
@@ -91,7 +91,7 @@ static uint64_t check_times(struct store *s, int64_t unit)
 		}
 		CHECK(part_meta(s->parts.v[i])->resolution_ns == unit);
 		CHECK_OK(part_verify(s->parts.v[i], &e), &e);
-		part_unpin(s->parts.v[i]);
+		part_unpin(s->parts.v[i], PART_LOAD_ALL);
 		part_rows_deinit(&r);
 	}
 	pthread_mutex_unlock(&s->merge_lock);

@@ -6,6 +6,7 @@
 #include "store/merge.h"
 #include "store/part_table.h"
 #include "tests/store/counted.h"
+#include "tests/store/model.h"
 
 enum { WRITERS = 2, BATCHES = 150 };
 
@@ -139,4 +140,128 @@ static void loading_a_part_stops_nobody(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(each_sample_once), cmocka_unit_test(loading_a_part_stops_nobody))
+/* ---- memory ---- */
+
+static struct store *open_with_parts(const char *dir, uint64_t resident_bytes)
+{
+	struct store *s;
+	struct model m = { .random = 11 };
+	struct err e = { 0 };
+	struct store_config c = fixture_config(dir);
+	c.resident_bytes = resident_bytes;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	pthread_mutex_lock(&s->merge_lock); /* the parts stay apart */
+	for (int i = 0; i < 4; i++) {
+		model_append(&m, s, 400, T0, 60 * SEC);
+		CHECK_OK(store_flush(s, &e), &e);
+	}
+	s->merge_retry_ns = INT64_MAX;
+	pthread_mutex_unlock(&s->merge_lock);
+	VEC_FREE(&m.samples);
+	return s;
+}
+
+static uint64_t loaded_bytes(struct store *s)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < s->parts.len; i++)
+		bytes += part_trim(s->parts.v[i], 0, INT64_MIN);
+	return bytes;
+}
+
+/* Whoever needs the labels of a part, as a merge does all the time that it writes, keeps no other
+ * tables of it in memory. */
+static void tables_go_when_nobody_needs_them(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store_view *v;
+	struct samples_tree t;
+	struct fx_query f;
+	struct tabs tabs;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 0);
+	for (size_t i = 0; i < s->parts.len; i++)
+		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_LABELS, UINT64_MAX, &tabs, &e), &e);
+	uint64_t labels = loaded_bytes(s);
+	s->config.memory_bytes = 4096; /* nothing more is kept */
+	struct samples_query *q = fx_query(&f, model_types[0].text, 0, INT64_MAX);
+	q->memory_bytes = 64 << 20;
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+	CHECK(t.total > 0 && labels > 0 && loaded_bytes(s) == labels);
+	samples_tree_deinit(&t);
+	store_view_close(v);
+	for (size_t i = 0; i < s->parts.len; i++)
+		part_unpin(s->parts.v[i], PART_LOAD_LABELS);
+	fx_query_end(&f);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* An answer counts as long as its view is open, and so does what a report takes beside it. */
+static void answers_count_while_they_live(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct samples_view *v, *other;
+	struct samples_tree t;
+	struct fx_query f;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 0);
+	struct samples_db *db = store_samples(s);
+	uint64_t limit = s->config.memory_bytes / 4;
+	struct samples_query *q = fx_query(&f, model_types[0].text, 0, INT64_MAX);
+	CHECK_OK(db->ops->view_open(db, STR(""), &v, &e), &e);
+	CHECK_OK(db->ops->view_open(db, STR(""), &other, &e), &e);
+	CHECK_OK(v->ops->sum_stacks(v, q, &t, &e), &e);
+	CHECK(memory_used(&s->memory, MEMORY_QUERIES) > 0);
+	CHECK(v->ops->hold(v, limit, &e) == E_LIMIT && strstr(e.text, "memory") != NULL);
+	CHECK_OK(v->ops->hold(v, limit / 4 * 3, &e), &e);
+	CHECK(memory_used(&s->memory, MEMORY_QUERIES) > limit / 4 * 3);
+	CHECK(other->ops->hold(other, limit / 2, &e) == E_UNAVAILABLE);
+	v->ops->view_close(v);
+	CHECK_OK(other->ops->hold(other, limit / 2, &e), &e);
+	other->ops->view_close(other);
+	CHECK(memory_used(&s->memory, MEMORY_QUERIES) == 0);
+	samples_tree_deinit(&t);
+	fx_query_end(&f);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* A process near its limit, here of one byte, takes one at a time. */
+static void near_the_limit_one_at_a_time(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct samples_view *v, *other;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 1);
+	struct samples_db *db = store_samples(s);
+	usleep(10000);
+	CHECK_OK(store_admit(s, 1000, &e), &e);
+	CHECK(store_admit(s, 1000, &e) == E_UNAVAILABLE);
+	store_admit_end(s, 1000);
+	CHECK_OK(store_admit(s, 1000, &e), &e);
+	store_admit_end(s, 1000);
+	CHECK_OK(db->ops->view_open(db, STR(""), &v, &e), &e);
+	CHECK_OK(db->ops->view_open(db, STR(""), &other, &e), &e);
+	CHECK_OK(v->ops->hold(v, 1000, &e), &e);
+	CHECK(other->ops->hold(other, 1000, &e) == E_UNAVAILABLE);
+	v->ops->view_close(v);
+	CHECK_OK(other->ops->hold(other, 1000, &e), &e);
+	other->ops->view_close(other);
+	CHECK(metric_get(&s->metrics.pressed) == 1);
+	CHECK(store_upkeep_bytes(s) == REWRITE_BYTES(s) / 4);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(each_sample_once), cmocka_unit_test(loading_a_part_stops_nobody),
+	cmocka_unit_test(tables_go_when_nobody_needs_them),
+	cmocka_unit_test(answers_count_while_they_live),
+	cmocka_unit_test(near_the_limit_one_at_a_time))

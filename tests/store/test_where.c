@@ -128,7 +128,7 @@ static void equal_to_the_model(void **state)
 	struct tabs t;
 	CHECK_OK(part_pin(s->parts.v[0], PART_LOAD_ALL | PART_LOAD_INDEX, UINT64_MAX, &t, &e), &e);
 	CHECK(t.location_first && t.set_first);
-	part_unpin(s->parts.v[0]);
+	part_unpin(s->parts.v[0], PART_LOAD_ALL | PART_LOAD_INDEX);
 	check(s, &m);
 	store_close(s);
 	VEC_FREE(&m.samples);
