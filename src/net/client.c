@@ -245,8 +245,12 @@ static enum status ensure_connected(
 	if (c->secure)
 		s = net_tls_connect(&c->trust, &c->identity, c->host, http2, &c->tls, e);
 	/* Files that somebody may put right: nothing that the request could help. */
-	if (s == E_INVALID)
-		s = err_prefix(e, E_UNAVAILABLE, "%s", c->address);
+	if (s == E_INVALID) {
+		s = E_UNAVAILABLE;
+		if (e)
+			e->status = s;
+		s = err_prefix(e, s, "%s", c->address);
+	}
 	if (s == OK)
 		s = http_client_new(http2, c->answer_max, &c->http);
 	if (s != OK)

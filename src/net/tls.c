@@ -10,6 +10,7 @@
 #include "net/internal.h"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,7 @@
 	((size_t)64 << 10) /* ciphertext that waits; beyond it nothing is encrypted \
 			    */
 #define OUT_MAX ((size_t)1 << 20)
+#define PEM_BYTES_MAX ((size_t)8 << 20) /* of a file of a client's */
 
 struct stamp {
 	struct timespec time;
@@ -205,6 +207,38 @@ static struct net_tls_conn *conn_new(SSL_CTX *ctx)
 
 /* ---- the client's context ---- */
 
+/* Through os.h, which may have another process open what this one may not. */
+static enum status open_pem(const char *file, struct buf *bytes, BIO **out, struct err *e)
+{
+	struct err why = { 0 };
+	buf_init(bytes, PEM_BYTES_MAX);
+	enum status s = os_read_file(file, bytes, &why);
+	if (s != OK)
+		return err_set(e, E_INVALID, "%s", err_text(&why, s));
+	*out = BIO_new_mem_buf(bytes->len ? (const void *)bytes->data : "", (int)bytes->len);
+	return *out ? OK : err_set(e, E_NOMEM, "%s", file);
+}
+
+/* All certificates of the file; an authority without any is none. */
+static enum status add_authorities(SSL_CTX *ctx, const char *file, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf bytes = { 0 };
+	BIO *in = NULL;
+	size_t count = 0;
+	X509 *x;
+	enum status s = open_pem(file, &bytes, &in, e);
+	while (s == OK && (x = PEM_read_bio_X509_AUX(in, NULL, NULL, NULL))) {
+		if (X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), x) == 1)
+			count++;
+		X509_free(x);
+	}
+	BIO_free(in);
+	if (s == OK && count == 0)
+		return fail(e, "certificate authority", file);
+	ERR_clear_error(); /* the end of the file is one */
+	return s;
+}
+
 static enum status trust(SSL_CTX *ctx, const struct net_tls_trust *t, struct err *e)
 {
 	if (t->anybody)
@@ -213,8 +247,9 @@ static enum status trust(SSL_CTX *ctx, const struct net_tls_trust *t, struct err
 		return SSL_CTX_set_default_verify_paths(ctx) == 1
 			       ? OK
 			       : fail(e, "certificate authorities", "of this host");
-	if (SSL_CTX_load_verify_locations(ctx, t->ca_file, NULL) != 1)
-		return fail(e, "certificate authority", t->ca_file);
+	enum status s = add_authorities(ctx, t->ca_file, e);
+	if (s != OK)
+		return s;
 	/* The server's own certificate is enough, whoever signed it. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
 	return OK;
@@ -238,16 +273,63 @@ static bool expect_name(SSL *ssl, const char *host, bool check)
 		  : SSL_set1_host(ssl, host) == 1;
 }
 
+/* The first is ours, those behind it lead to an authority. */
+static enum status use_chain(SSL_CTX *ctx, const char *file, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf bytes = { 0 };
+	BIO *in = NULL;
+	X509 *x;
+	enum status s = open_pem(file, &bytes, &in, e);
+	if (s != OK)
+		return s;
+	x = PEM_read_bio_X509_AUX(in, NULL, NULL, NULL);
+	bool good = x && SSL_CTX_use_certificate(ctx, x) == 1;
+	X509_free(x);
+	while (good && (x = PEM_read_bio_X509(in, NULL, NULL, NULL))) {
+		good = SSL_CTX_add0_chain_cert(ctx, x) == 1; /* it is the context's now */
+		if (!good)
+			X509_free(x);
+	}
+	BIO_free(in);
+	if (!good)
+		return fail(e, "client's certificate", file);
+	ERR_clear_error(); /* the end of the file is one */
+	return OK;
+}
+
+/* Nobody is there to be asked for one. */
+static int no_password(char *out, int size, int writing, void *ctx)
+{
+	(void)out;
+	(void)size;
+	(void)writing;
+	(void)ctx;
+	return 0;
+}
+
+static enum status use_key(SSL_CTX *ctx, const char *file, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf bytes = { 0 };
+	BIO *in = NULL;
+	enum status s = open_pem(file, &bytes, &in, e);
+	if (s != OK)
+		return s;
+	EVP_PKEY *key = PEM_read_bio_PrivateKey(in, NULL, no_password, NULL);
+	bool good =
+		key && SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
+	EVP_PKEY_free(key);
+	BIO_free(in);
+	if (bytes.len)
+		explicit_bzero(bytes.data, bytes.len);
+	return good ? OK : fail(e, "client's key", file);
+}
+
 static enum status identify(SSL_CTX *ctx, const struct net_tls_identity *i, struct err *e)
 {
 	if (!i->cert_file)
 		return OK;
-	if (SSL_CTX_use_certificate_chain_file(ctx, i->cert_file) != 1)
-		return fail(e, "client's certificate", i->cert_file);
-	if (SSL_CTX_use_PrivateKey_file(ctx, i->key_file, SSL_FILETYPE_PEM) != 1 ||
-		SSL_CTX_check_private_key(ctx) != 1)
-		return fail(e, "client's key", i->key_file);
-	return OK;
+	enum status s = use_chain(ctx, i->cert_file, e);
+	return s == OK ? use_key(ctx, i->key_file, e) : s;
 }
 
 enum status net_tls_connect(const struct net_tls_trust *t, const struct net_tls_identity *i,

@@ -7,6 +7,8 @@
 
 #include "peer.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -322,6 +324,42 @@ static void our_client_speaks_it(void **state)
 	net_server_stop(s);
 }
 
+/* Only to be written to, by root too. */
+#define CLOSED_FILE "/proc/sys/net/ipv4/route/flush"
+
+static int open_for_us(const char *path)
+{
+	return open(strcmp(path, CLOSED_FILE) == 0 ? cert_path : "/none", O_RDONLY | O_CLOEXEC);
+}
+
+/* A client that gave its privileges up has a broker open its files. */
+static void reads_what_another_opens(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf out;
+	CLEANUP(fd_cleanup) int refused = open(CLOSED_FILE, O_RDONLY | O_CLOEXEC);
+	struct err e = { 0 };
+	char url[160];
+	int code = 0;
+	if (refused >= 0 || errno != EACCES)
+		SKIP("needs a file that is closed to everybody");
+	buf_init(&out, 1 << 20);
+	make_certificate(1);
+	struct net_server_config config = tls_config();
+	struct net_server *s = peer_start(&config);
+	struct net_client *c = NULL;
+	snprintf(url, sizeof(url), "https://%s", net_server_address(s));
+	CHECK_OK(net_client_new(url, &c, &e), &e);
+	net_client_trust(c, CLOSED_FILE);
+	CHECK(net_client_get(c, "/show/x", 60 * NS_PER_SEC, &code, &out, &e) == E_UNAVAILABLE);
+	CHECK(strstr(e.text, "open " CLOSED_FILE ": Permission denied"));
+	os_set_broker(open_for_us, NULL);
+	CHECK_OK(net_client_get(c, "/show/x", 60 * NS_PER_SEC, &code, &out, &e), &e);
+	os_set_broker(NULL, NULL);
+	net_client_free(c);
+	net_server_stop(s);
+}
+
 static void refuses_files_that_are_none(void **state)
 {
 	(void)state;
@@ -400,5 +438,5 @@ TEST_MAIN(cmocka_unit_test(makes_its_files), cmocka_unit_test(serves_both_versio
 	cmocka_unit_test(takes_a_byte_at_a_time), cmocka_unit_test(tells_those_who_speak_plainly),
 	cmocka_unit_test(ends_slow_handshakes), cmocka_unit_test(old_handshakes_give_way),
 	cmocka_unit_test(loads_what_has_changed), cmocka_unit_test(asks_for_certificates),
-	cmocka_unit_test(our_client_speaks_it), cmocka_unit_test(refuses_files_that_are_none),
-	cmocka_unit_test(removes_its_files))
+	cmocka_unit_test(our_client_speaks_it), cmocka_unit_test(reads_what_another_opens),
+	cmocka_unit_test(refuses_files_that_are_none), cmocka_unit_test(removes_its_files))
