@@ -856,7 +856,9 @@ enum status agent_upload(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
 	CLEANUP(agent_close)
-	struct agent a = { .config = *c, .spool_dir.fd = -1, .cache_dir.fd = -1 };
+	struct agent a = {
+		.config = *c, .spool_dir.fd = -1, .cache_dir.fd = -1, .http_dir.fd = -1
+	};
 	a.config.offline = false;
 	enum status s = privilege_dir_open(c->spool_dir, &a.spool_dir, e);
 	if (s == OK)
