@@ -93,7 +93,9 @@ static int fail(int error)
 	return -1;
 }
 
-/* What `place` (O_PATH) names: to be read if it is an ELF file or `any`, or else only its name. */
+/* What `place` (O_PATH) names, if it is an ELF file or `any`. Others are not passed as O_PATH
+ * either: such a descriptor can be opened again by the file's own mode, past the folders above it.
+ */
 static int open_place(int place, bool any)
 {
 	struct stat st;
@@ -106,7 +108,7 @@ static int open_place(int place, bool any)
 		return -1;
 	if (any || begins_as_elf(fd))
 		return STEAL_FD(fd);
-	return fcntl(place, F_DUPFD_CLOEXEC, 0);
+	return fail(ENOEXEC);
 }
 
 static int open_below(int root, const char *below, uint64_t resolve)

@@ -357,7 +357,8 @@ enum executables_answer executables_find(
 void executables_forget(struct executables *x, int pid, uint64_t start_ticks)
 {
 	pthread_mutex_lock(&x->lock);
-	struct question *q = question_find(x, pid, start_ticks);
+	/* Where nobody asks there are a thousand places to look through for each exec. */
+	struct question *q = x->started ? question_find(x, pid, start_ticks) : NULL;
 	if (q)
 		q->number = 0;
 	pthread_mutex_unlock(&x->lock);

@@ -230,7 +230,8 @@ enum status fileopen(int pid, const struct file_notice *n, int *out_fd,
 	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
 	enum status s = open_in_process(pid, n, out_fd, path, e);
-	if (s != OK && s != E_NOMEM && search_folders(&n->key, out_fd, path))
+	/* E_INVALID: it is there, and nothing that has an unwind table. */
+	if (s != OK && s != E_NOMEM && s != E_INVALID && search_folders(&n->key, out_fd, path))
 		return OK;
 	return s;
 }

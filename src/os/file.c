@@ -54,6 +54,8 @@ static enum status open_refused(const char *path, int *out_fd, struct err *e)
 		*out_fd = fd;
 		return OK;
 	}
+	if (errno == ENOEXEC) /* the broker's reason; the kernel has none like it for an open() */
+		return err_set(e, E_INVALID, "%s: no executable, nor a library", path);
 	errno = was;
 	return err_os(e, "open %s", path);
 }
