@@ -212,7 +212,11 @@ def read_only(program, checks):
 
 
 def power(program, checks, rounds):
-    """The file system stops at a random moment; what it had not written is gone."""
+    """The file system stops at a random moment; what it had not written is gone.
+
+    A batch whose sync was under way at that moment does not count: ext4 answers it with success when it
+    has just thrown the transaction away (jbd2_complete_transaction() finds none to wait for).
+    """
     disk = Mount("ext4", EXT4_MIB)
     if disk.failed:
         checks.skip("power cut", disk.failed)
@@ -222,7 +226,11 @@ def power(program, checks, rounds):
     os.symlink(disk.directory, os.path.join(logs, "data"))
     moments = random.Random()
     senders = [Sender(i) for i in range(4)]
-    server = None
+    server, doubted = None, set()
+
+    def acknowledged():
+        return {name for s in senders for name in list(s.acknowledged)}
+
     try:
         for _ in range(rounds):
             server = firn.Firn(program, "server", logs, "--storage-memory=16MiB")
@@ -230,17 +238,18 @@ def power(program, checks, rounds):
             for thread in threads:
                 thread.start()
             time.sleep(moments.uniform(0.1, 2.0))
+            before = acknowledged()
             disk.cut_power()
-            time.sleep(0.1)  # nothing may be acknowledged now
+            time.sleep(0.1)
             server.kill()
             server = None
             for thread in threads:
                 thread.join()
+            doubted |= acknowledged() - before
             disk.unmount()
             disk.mount()
         server = firn.Firn(program, "server", logs)
-        acknowledged = [name for s in senders for name in s.acknowledged]
-        check_batches(checks, server, acknowledged, f"power cut, {rounds} times")
+        check_batches(checks, server, sorted(acknowledged() - doubted), f"power cut, {rounds} times")
         checks.check(server.metric("firn_store_quarantined_total") == 0, "power cut: nothing was set aside")
         checks.check(server.stop() == 0, "power cut: the server stops cleanly")
         server = None
