@@ -134,7 +134,9 @@ int cpus_open_event(uint32_t cpu, uint32_t frequency_hz)
 static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 {
 	int fd = broker_perf_event(cpu, c->frequency_hz);
-	if (fd < 0 && errno == ENOSYS) /* there is none: we may do it ourselves */
+	/* There is none: we may do it ourselves. Or it has not enough: with perf_event_paranoid=3,
+	 * Debian's default, CAP_SYS_ADMIN is needed, which root still has when sampling begins. */
+	if (fd < 0 && (errno == ENOSYS || errno == EACCES || errno == EPERM))
 		fd = cpus_open_event(cpu, c->frequency_hz);
 	if (fd < 0 && errno == ENODEV) /* went offline since we read the list */
 		return OK;

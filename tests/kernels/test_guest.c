@@ -168,6 +168,7 @@ static void measures_time_off_the_cpu(void **state)
 		(void)execl(path, path, "6", "/tmp/waiter", NULL);
 		_exit(127);
 	}
+	(void)close(in[0]);
 	(void)close(out[1]);
 	const struct sampler_config c = { .frequency_hz = 19,
 		.table_bytes_max = 64u << 20,
@@ -184,6 +185,7 @@ static void measures_time_off_the_cpu(void **state)
 		live_poll(&w.live, 50);
 	live_stop(&w.live);
 	CHECK(read(out[0], said, sizeof(said) - 1) > 0);
+	(void)close(out[0]);
 	CHECK(sscanf(said, "{\"off_cpu_ns\":%lf", &own_ns) == 1);
 	print_message("%.3f s by itself, %.3f s by %" PRIu64 " stays, %" PRIu64 " of them whole\n",
 		own_ns / 1e9, told.away_ns / 1e9, told.stays, told.whole);

@@ -125,7 +125,7 @@ def judge(said):
     passed = re.search(r"\[  PASSED  \] (\d+) test\(s\)", said)
     yield "the machine ran to its end", "init: done" in said
     yield "its tests ran", bool(guest)
-    yield "they passed", bool(guest and passed and guest[1] == passed[1])
+    yield "they passed", bool(guest and passed and guest[1] == passed[1]) and "init: end /guest 0" in said
     yield "firn record succeeded", "init: end /firn 0" in said
     folded = said.partition("init: begin /bin/cat")[2].partition("init: end")[0]
     share = deep_share(folded)
