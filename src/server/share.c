@@ -3,6 +3,8 @@
  * ShareProfile: the profile is kept on this server, in STORAGE/shared, and served again at
  * /shared/ID; nothing leaves for another host. Above the limits the oldest go.
  *
+ * A tenant's profile is ID@TENANT.pb.gz: whoever asks as another one does not find it.
+ *
  * A file is written whole under another name and then renamed, so that a reader never sees half of
  * one. Ids are random: a link cannot be guessed.
  */
@@ -23,6 +25,8 @@
 #define ID_LEN 22
 #define SUFFIX ".pb.gz"
 #define PATH_BYTES 4096
+#define NAME_LEN (ID_LEN + 1 + STORE_TENANT_MAX + sizeof(SUFFIX) - 1)
+#define FILE_BYTES (PATH_BYTES + NAME_LEN + 2)
 
 static enum status shared_dir(const struct server *s, char out[PATH_BYTES], struct err *e)
 {
@@ -56,7 +60,7 @@ static bool is_id(struct str s)
 /* ---- the limits ---- */
 
 struct oldest {
-	char name[ID_LEN + sizeof(SUFFIX)];
+	char name[NAME_LEN + 1];
 	struct timespec time;
 	uint64_t files, bytes;
 };
@@ -64,7 +68,16 @@ struct oldest {
 static bool is_shared_name(const char *name)
 {
 	struct str s = str_of(name);
-	return str_ends(s, STR(SUFFIX)) && is_id(str_sub(s, 0, s.len - strlen(SUFFIX)));
+	if (!str_ends(s, STR(SUFFIX)) || s.len > NAME_LEN)
+		return false;
+	s = str_sub(s, 0, s.len - strlen(SUFFIX));
+	return is_id(str_sub(s, 0, str_index(s, '@')));
+}
+
+static void put_path(char out[FILE_BYTES], const char *dir, struct str id, struct str tenant)
+{
+	snprintf(out, FILE_BYTES, "%s/%.*s%s%.*s" SUFFIX, dir, STR_ARG(id), tenant.len ? "@" : "",
+		STR_ARG(tenant));
 }
 
 static enum status find_oldest(const char *dir, struct oldest *out, struct err *e)
@@ -97,7 +110,7 @@ static enum status make_room(struct server *s, const char *dir, uint64_t size, s
 {
 	for (;;) {
 		struct oldest oldest;
-		char path[PATH_BYTES + 64];
+		char path[FILE_BYTES];
 		enum status st = find_oldest(dir, &oldest, e);
 		if (st != OK)
 			return st;
@@ -111,9 +124,10 @@ static enum status make_room(struct server *s, const char *dir, uint64_t size, s
 	}
 }
 
-static enum status keep(struct server *s, struct str profile, char id[ID_LEN + 1], struct err *e)
+static enum status keep(
+	struct server *s, struct str tenant, struct str profile, char id[ID_LEN + 1], struct err *e)
 {
-	char dir[PATH_BYTES], path[PATH_BYTES + 64];
+	char dir[PATH_BYTES], path[FILE_BYTES];
 	if (profile.len > SHARED_FILE_MAX)
 		return err_set(e, E_LIMIT, "the profile has %zu MiB, at most %zu are shared",
 			profile.len >> 20, SHARED_FILE_MAX >> 20);
@@ -124,7 +138,7 @@ static enum status keep(struct server *s, struct str profile, char id[ID_LEN + 1
 		st = make_id(id, e);
 	if (st != OK)
 		return st;
-	snprintf(path, sizeof(path), "%s/%s" SUFFIX, dir, id);
+	put_path(path, dir, str_of(id), tenant);
 	st = os_replace_file(path, profile.p, profile.len, 0640, e);
 	if (st == OK)
 		metric_add(&s->metrics.shared, 1);
@@ -158,14 +172,17 @@ static enum status share(
 	CLEANUP(buf_deinit) struct buf profile;
 	struct parca_share_request q;
 	struct query_report info;
+	struct str tenant;
 	char id[ID_LEN + 1];
 	arena_init(&a, 16 << 20);
 	buf_init(&profile, SHARED_FILE_MAX);
-	enum status st = parca_share_decode(r->body, &a, &q, e);
+	enum status st = server_tenant(s, r, &tenant, e);
+	if (st == OK)
+		st = parca_share_decode(r->body, &a, &q, e);
 	if (st == OK)
 		st = server_parca_report(s, r, &q.query, &a, &profile, &info, e);
 	if (st == OK)
-		st = keep(s, buf_view(&profile), id, e);
+		st = keep(s, tenant, buf_view(&profile), id, e);
 	if (st == OK)
 		put_link(out, s, r, id);
 	return st;
@@ -191,12 +208,15 @@ void server_handle_shared(void *ctx, const struct net_request *r, struct net_res
 {
 	struct server *s = (struct server *)ctx;
 	struct str id = str_sub(r->path, strlen("/shared/"), r->path.len);
-	char dir[PATH_BYTES], path[PATH_BYTES + 64];
+	char dir[PATH_BYTES], path[FILE_BYTES];
+	struct str tenant;
 	struct err e = { 0 };
-	enum status st = is_id(id) ? shared_dir(s, dir, &e)
+	enum status st = is_id(id) ? server_tenant(s, r, &tenant, &e)
 				   : err_set(&e, E_NOTFOUND, "no such shared profile");
+	if (st == OK)
+		st = shared_dir(s, dir, &e);
 	if (st == OK) {
-		snprintf(path, sizeof(path), "%s/%.*s" SUFFIX, dir, STR_ARG(id));
+		put_path(path, dir, id, tenant);
 		st = os_read_file(path, &out->body, &e);
 		if (st == E_NOTFOUND)
 			err_set(&e, st, "no such shared profile; the oldest are dropped");

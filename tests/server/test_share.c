@@ -43,6 +43,40 @@ static void keeps_the_profile_here(void **state)
 	ask_deinit(&a);
 }
 
+/* What one tenant shares is nothing to the others, nor to who names none. */
+static void serves_a_tenant_its_own(void **state)
+{
+	(void)state;
+	static const char *const files[] = { "aaaaaaaaaaaaaaaaaaaaaa",
+		"bbbbbbbbbbbbbbbbbbbbbb@team-b",
+		"cccccccccccccccccccccc@('longest')------------------------------------------------"
+		"--"
+		"---" };
+	static const char *const tenants[] = { NULL, "team-b",
+		"('longest')-----------------------------------------------------" };
+	char path[256];
+	made_config.tenant_header = "x-scope-orgid";
+	snprintf(path, sizeof(path), "%s/shared", made_dir);
+	CHECK(mkdir(path, 0750) == 0);
+	for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+		struct err e = { 0 };
+		snprintf(path, sizeof(path), "%s/shared/%s.pb.gz", made_dir, files[i]);
+		CHECK_OK(os_replace_file(path, "bytes", 5, 0640, &e), &e);
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(files); i++)
+		for (size_t k = 0; k < ARRAY_COUNT(tenants); k++) {
+			struct ask a;
+			snprintf(path, sizeof(path), "/shared/%.22s", files[i]);
+			ask_init(&a, path, "");
+			if (tenants[k])
+				ask_header(&a, "x-scope-orgid", tenants[k]);
+			server_handle_shared(&made, &a.r, &a.out);
+			CHECK(a.out.status == (i == k ? OK : E_NOTFOUND));
+			ask_deinit(&a);
+		}
+	made_config.tenant_header = NULL;
+}
+
 static void links_to_where_it_is_served(void **state)
 {
 	(void)state;
@@ -100,5 +134,5 @@ static void drops_the_oldest(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, made_setup, made_teardown)
-TEST_MAIN(TEST(keeps_the_profile_here), TEST(links_to_where_it_is_served),
-	TEST(serves_nothing_else), TEST(drops_the_oldest))
+TEST_MAIN(TEST(keeps_the_profile_here), TEST(serves_a_tenant_its_own),
+	TEST(links_to_where_it_is_served), TEST(serves_nothing_else), TEST(drops_the_oldest))
