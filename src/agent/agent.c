@@ -346,7 +346,9 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 	status_number(&t, "samples taken", s->bpf.samples, "");
 	status_number(&t, "samples the server took", metric_get(&m->sent), "");
 	status_number(&t, "samples that wait", metric_get(&m->waiting) + metric_get(&m->spooled),
-		metric_get(&m->reachable) ? "" : "the server does not answer");
+		a->config.offline           ? "--offline-mode-storage-path: nothing is sent"
+		: metric_get(&m->reachable) ? ""
+					    : "the server does not answer");
 	status_number(
 		&t, "processes known", metric_get(&processes_metrics(a->processes)->known), "");
 	status_number(&t, "executables known", metric_get(&f->known), "");
@@ -369,6 +371,15 @@ static void write_lost(struct agent *a, struct buf *out, const struct sampler_st
 	status_number(&t, "the ring was full", s->bpf.lost_ring, "the agent came too late");
 	status_number(&t, "the CPU was in the program already", s->bpf.lost_busy, "");
 	status_number(&t, "frames of a known stack were gone", s->lost_seen, "");
+	if (a->config.only_pid)
+		status_number(&t, "of others than the one profiled", s->bpf.lost_excluded, "");
+	if (a->config.off_cpu_probability > 0) {
+		const struct offcpu_metrics *off = offcpu_metrics(a->offcpu);
+		status_number(&t, "too many threads were off their CPUs",
+			s->bpf.lost_off_cpu + metric_get(&off->lost), "");
+		status_number(&t, "off their CPUs for too short", metric_get(&off->too_short),
+			"--off-cpu-min-duration");
+	}
 	status_number(&t, "left out of a batch", metric_get(&b->lost), "memory, or a limit");
 	status_number(&t, "dropped by a rule", metric_get(&b->dropped), "--config-path");
 	status_number(&t, "dropped from memory", metric_get(&m->lost_queue), "the server was away");

@@ -47,6 +47,7 @@ static void samples_who_leaves_and_tells_of_the_return(void **state)
 {
 	(void)state;
 	begin();
+	shim.clock_step_ns = 5;
 	switch_to(&world.parent, 0); /* pid 0: idle */
 	assert_int_equal(shim.event_count, 1);
 	const struct event_sample *s = last_event();
@@ -60,6 +61,8 @@ static void samples_who_leaves_and_tells_of_the_return(void **state)
 	assert_int_equal(user_frame(s, 1), frame_at(0x240));
 	uint64_t left_ns = s->h.time_ns;
 	assert_int_equal(shim.left_count, 1);
+	uint64_t run_ns = counted()->run_ns; /* of what it costs, for the limit on that */
+	assert_true(run_ns > 0);
 
 	/* Another thread leaves, not sampled; the first comes back. */
 	config.off_cpu_last = 0;
@@ -74,6 +77,7 @@ static void samples_who_leaves_and_tells_of_the_return(void **state)
 	assert_int_equal(shim.left_count, 0);
 	assert_int_equal(counted()->off_cpu, 1);
 	assert_int_equal(counted()->resumed, 1);
+	assert_int_equal(counted()->run_ns, run_ns);
 	check_conservation();
 	/* And is not told of again. */
 	switch_to(&world.task, 0);

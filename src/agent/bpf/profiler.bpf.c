@@ -218,6 +218,7 @@ static __always_inline void sample_off_cpu(struct bpf_raw_tracepoint_args *ctx, 
 	sample_finish(w, c, sample_user_stack(NULL, w, task));
 	if (!sample_send(w, c))
 		(void)bpf_map_delete_elem(&off_cpu, &tid);
+	c->run_ns += bpf_ktime_get_ns() - w->event.h.time_ns;
 }
 
 /* Not loaded unless it is asked for. Arguments: is it preempted, who goes, who comes. */
