@@ -428,8 +428,15 @@ enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debu
 	return s;
 }
 
+/* Who sends a few bytes now and then would keep one of few places for ever. */
 enum status debuginfo_upload_write(struct debuginfo_upload *up, struct str bytes, struct err *e)
 {
+	int64_t took_ns = clock_realtime_ns() - up->record.started_ns;
+	if (took_ns > up->u->config.stale_ns)
+		return err_set(e, E_TIMEOUT,
+			"the upload was begun %lld s ago, %lld s are the limit",
+			(long long)(took_ns / NS_PER_SEC),
+			(long long)(up->u->config.stale_ns / NS_PER_SEC));
 	if (bytes.len > up->record.size_bytes - up->bytes)
 		return err_set(e, E_INVALID, "more than the %llu bytes that were announced",
 			(unsigned long long)up->record.size_bytes);

@@ -294,13 +294,12 @@ static enum status take_chunk(struct debuginfo_upload *up, struct str message, s
 {
 	struct reader reader = reader_over(message.p, message.len);
 	struct pb_field f;
-	while (pb_next(&reader, &f)) {
-		enum status st = OK;
+	enum status st = debuginfo_upload_write(up, STR(""), e); /* a message may have no chunk */
+	while (st == OK && pb_next(&reader, &f))
 		if (f.number == 2 && f.wire == PB_BYTES)
 			st = debuginfo_upload_write(up, f.bytes, e);
-		if (st != OK)
-			return st;
-	}
+	if (st != OK)
+		return st;
 	return reader.failed ? err_set(e, E_INVALID, "the message is malformed at byte %zu",
 				       reader_offset(&reader))
 			     : OK;

@@ -167,6 +167,27 @@ static void many_at_a_time(void **state)
 	debuginfo_upload_close(up);
 }
 
+/* Begun too long ago: its place is free again, whatever still comes. */
+static void never_ends(void **state)
+{
+	(void)state;
+	struct debuginfo_key key = key_of(ID, DEBUGINFO_SOURCE_MAP);
+	struct debuginfo_upload *up;
+	struct debuginfo_record r = begin(&key, 6);
+	CHECK_OK(debuginfo_upload_open(t.u, &key, str_of(r.upload),
+			 clock_monotonic_ns() + 10 * NS_PER_SEC, &up, &t.e),
+		&t.e);
+	CHECK_OK(debuginfo_upload_write(up, STR("abc"), &t.e), &t.e);
+	up->record.started_ns -= t.config.stale_ns + 1;
+	CHECK(debuginfo_upload_write(up, STR("def"), &t.e) == E_TIMEOUT);
+	CHECK_STR(str_of(t.e.text), "the upload was begun 1020 s ago, 1020 s are the limit");
+	debuginfo_upload_close(up);
+	CHECK(state_of(&key) == DEBUGINFO_BROKEN && files_with("part") == 0);
+	CHECK(metric("firn_debuginfo_arriving_uploads") == 0 &&
+		metric("firn_debuginfo_bytes") == 0);
+	CHECK_OK(send_bytes(&key, begin(&key, 6).upload, STR("abcdef"), true), &t.e);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, uploading_setup, uploading_teardown)
 TEST_MAIN(CASE(one), CASE(the_old_one_is_used_until_the_new_one_is_whole), CASE(wrong_order),
-	CASE(names_leave_no_folder), CASE(what_it_says), CASE(many_at_a_time))
+	CASE(names_leave_no_folder), CASE(what_it_says), CASE(many_at_a_time), CASE(never_ends))
