@@ -136,8 +136,12 @@ static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 	int fd = broker_perf_event(cpu, c->frequency_hz);
 	/* There is none: we may do it ourselves. Or it has not enough: with perf_event_paranoid=3,
 	 * Debian's default, CAP_SYS_ADMIN is needed, which root still has when sampling begins. */
-	if (fd < 0 && (errno == ENOSYS || errno == EACCES || errno == EPERM))
+	int refused = errno;
+	if (fd < 0 && (errno == ENOSYS || errno == EACCES || errno == EPERM)) {
 		fd = cpus_open_event(cpu, c->frequency_hz);
+		if (fd < 0 && errno == ENOSYS) /* the sandbox: it was the broker's turn */
+			errno = refused;
+	}
 	if (fd < 0 && errno == ENODEV) /* went offline since we read the list */
 		return OK;
 	if (fd < 0 && errno == EINVAL)
@@ -193,18 +197,22 @@ enum status cpus_update(struct cpus *c, struct err *e)
 	if (!cpus_parse(str_make(text, (size_t)n), c->online, c->count))
 		return err_set(
 			e, E_INVALID, "%s: not a list of CPUs: %.*s", ONLINE_PATH, (int)n, text);
+	enum status s = OK;
 	for (uint32_t cpu = 0; cpu < c->count; cpu++) {
 		if (!c->online[cpu]) {
 			detach(c, cpu);
 		} else if (!c->links[cpu]) {
-			enum status s = attach(c, cpu, e);
-			if (s != OK)
-				return s;
+			enum status one = attach(c, cpu, e);
+			/* One that we may not sample will not be ours at the next look either: it
+			 * is said once, and the others are sampled. */
+			if (one != OK && (one != E_DENIED || c->attached == 0))
+				return one;
+			s = one != OK ? one : s;
 		}
 	}
 	memcpy(c->text, text, (size_t)n);
 	c->text_len = (size_t)n;
-	return OK;
+	return s;
 }
 
 uint32_t cpus_attached(const struct cpus *c)

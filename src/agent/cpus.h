@@ -23,6 +23,7 @@ NODISCARD enum status cpus_new(
 void cpus_free(struct cpus *c); /* detaches */
 /* Attach to each CPU that is online and has no event; forget those that went offline. One read of
  * a file when nothing changed. */
+/* E_DENIED: some may not be sampled, all others are; not said again until the list changes. */
 NODISCARD enum status cpus_update(struct cpus *c, struct err *e);
 void cpus_detach(struct cpus *c);
 /* While paused no event fires, those of CPUs that come online neither. */
