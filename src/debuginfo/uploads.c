@@ -505,6 +505,17 @@ static void give_up(struct debuginfo_upload *up)
 	(void)!debuginfo_record_write(up->u, &now, NULL);
 }
 
+/* With the lock held: another upload was begun after this one was whole, and took it for one that
+ * arrives; nobody will finish it. */
+static void drop_superseded(const struct debuginfo_upload *up)
+{
+	struct debuginfo_record now;
+	struct debuginfo_key key = debuginfo_key_of(&up->record);
+	if (debuginfo_record_read(up->u, &key, &now, NULL) == OK &&
+		strcmp(now.upload, up->record.upload) != 0)
+		drop_unfinished(up->u, &up->record);
+}
+
 void debuginfo_upload_close(struct debuginfo_upload *up)
 {
 	struct debuginfo_uploads *u = up->u;
@@ -514,7 +525,9 @@ void debuginfo_upload_close(struct debuginfo_upload *up)
 		link = &(*link)->next;
 	*link = up->next;
 	u->arriving_count--;
-	if (!up->whole)
+	if (up->whole)
+		drop_superseded(up);
+	else
 		give_up(up);
 	pthread_cond_signal(&u->left);
 	pthread_mutex_unlock(&u->lock);

@@ -167,6 +167,28 @@ static void many_at_a_time(void **state)
 	debuginfo_upload_close(up);
 }
 
+/* Another one is begun between the last byte and the end of the call. */
+static void superseded_when_whole(void **state)
+{
+	(void)state;
+	struct debuginfo_key key = key_of(ID, DEBUGINFO_SOURCE_MAP);
+	struct debuginfo_upload *up;
+	uint64_t got = 0;
+	struct debuginfo_record r = begin(&key, 3);
+	CHECK_OK(debuginfo_upload_open(t.u, &key, str_of(r.upload),
+			 clock_monotonic_ns() + 10 * NS_PER_SEC, &up, &t.e),
+		&t.e);
+	CHECK_OK(debuginfo_upload_write(up, STR("abc"), &t.e), &t.e);
+	CHECK_OK(debuginfo_upload_end(up, &got, &t.e), &t.e);
+	CHECK(got == 3 && files_with(r.upload) == 1);
+	struct debuginfo_record other = begin(&key, 5);
+	debuginfo_upload_close(up);
+	CHECK(files_with(r.upload) == 0 && metric("firn_debuginfo_bytes") == 0);
+	CHECK_OK(send_bytes(&key, other.upload, STR("abcde"), true), &t.e);
+	CHECK_OK(debuginfo_uploads_finish(t.u, &key, str_of(other.upload), &r, &t.e), &t.e);
+	CHECK(has(&key, STR("abcde")) && metric("firn_debuginfo_bytes") == 5);
+}
+
 /* Begun too long ago: its place is free again, whatever still comes. */
 static void never_ends(void **state)
 {
@@ -190,4 +212,5 @@ static void never_ends(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, uploading_setup, uploading_teardown)
 TEST_MAIN(CASE(one), CASE(the_old_one_is_used_until_the_new_one_is_whole), CASE(wrong_order),
-	CASE(names_leave_no_folder), CASE(what_it_says), CASE(many_at_a_time), CASE(never_ends))
+	CASE(names_leave_no_folder), CASE(what_it_says), CASE(many_at_a_time),
+	CASE(superseded_when_whole), CASE(never_ends))
