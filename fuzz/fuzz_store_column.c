@@ -7,6 +7,7 @@
  */
 #include "fuzz/fuzz.h"
 
+#include "codec/codec.h"
 #include "store/column.h"
 
 /* Instead of codec's. */
