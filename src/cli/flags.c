@@ -14,6 +14,7 @@
 #define TABLE_BYTES_LEAST ((uint64_t)4 << 20)
 #define TABLE_BYTES_MOST ((uint64_t)2 << 30)
 #define STORAGE_MEMORY_LEAST ((uint64_t)16 << 20)
+#define STORAGE_MEMORY_MOST ((uint64_t)16 << 40)
 #define MESSAGE_LEAST ((uint64_t)64 << 10)
 #define MESSAGE_MOST ((uint64_t)64 << 20)
 
@@ -412,8 +413,9 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	if (!settle_dir("storage-path", f->storage_path, cli_state_path, f->path) ||
 		!settle_rules(f))
 		return false;
-	if (f->storage_memory_bytes < STORAGE_MEMORY_LEAST) {
-		cli_complain("--storage-memory: expected 16MiB or more");
+	if (f->storage_memory_bytes < STORAGE_MEMORY_LEAST ||
+		f->storage_memory_bytes > STORAGE_MEMORY_MOST) {
+		cli_complain("--storage-memory: expected 16MiB to 16TiB");
 		return false;
 	}
 	if (!check_http(f) || !check_limits(f) || !settle_tenant(f))

@@ -401,7 +401,8 @@ enum status store_open(const struct store_config *c, store_notice_fn *notice, vo
 	if (st != OK) {
 		stop_threads(s);
 		store_free(s);
-		return e->status == st ? st : err_set(e, st, "open %s", c->path);
+		return e->status == st ? st
+				       : err_set(e, st, "open %s: %s", c->path, status_text(st));
 	}
 	*out = s;
 	return OK;
