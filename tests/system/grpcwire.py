@@ -37,6 +37,7 @@ class Http2:
     def __init__(self, address, context=None, timeout=30):
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=timeout)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as every client of gRPC does
         self.authority = address
         if context:
             self.socket = context.wrap_socket(self.socket, server_hostname=host)
