@@ -292,6 +292,8 @@ enum status store_flush_now(struct store *s, struct err *e)
 	s->flush_err = err;
 	pthread_cond_broadcast(&s->relieved);
 	pthread_cond_signal(&s->merge_wake);
+	if (st != OK)
+		pthread_cond_signal(&s->flush_wake); /* tries again */
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->flush_lock);
 	if (st != OK && e)

@@ -82,13 +82,12 @@ static void wait_until(pthread_cond_t *c, pthread_mutex_t *m, int64_t deadline_n
 	(void)pthread_cond_timedwait(c, m, &t);
 }
 
-/* When the memtable is due; INT64_MAX: it is empty. With the lock held. */
+/* When the memtable is due; INT64_MAX: it is empty. What is frozen is being written by somebody, or
+ * could not be. With the lock held. */
 static int64_t flush_due_ns(struct store *s)
 {
 	if (s->flush_status != OK)
 		return clock_monotonic_ns() + FLUSH_RETRY_NS;
-	if (s->frozen)
-		return 0;
 	int64_t born = __atomic_load_n(&s->active->born_ns, __ATOMIC_RELAXED);
 	return born ? born + s->config.flush_interval_ns : INT64_MAX;
 }
@@ -102,8 +101,8 @@ static void *flusher_main(void *ctx)
 	while (!s->stopping) {
 		if (!s->flush_wanted && clock_monotonic_ns() < due) {
 			wait_until(&s->flush_wake, &s->lock, due);
-			if (s->flush_status == OK)
-				due = flush_due_ns(s);
+			int64_t anew = flush_due_ns(s);
+			due = s->flush_status == OK ? anew : MIN(due, anew);
 			continue;
 		}
 		s->flush_wanted = false;
