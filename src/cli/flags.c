@@ -351,12 +351,13 @@ static bool check_http(const struct cli_server_flags *f)
 	return true;
 }
 
-/* A header's name, in lower case as requests have it. */
+/* A header's name, in lower case as requests have it. An empty one is an unset variable somewhere:
+ * without a complaint no tenant would be apart from another. */
 static bool settle_tenant(struct cli_server_flags *f)
 {
 	const char *name = f->tenant_header ? f->tenant_header : "";
 	size_t len = strlen(name);
-	bool good = len < sizeof(f->tenant);
+	bool good = len < sizeof(f->tenant) && (len > 0 || !f->tenant_header);
 	for (size_t i = 0; good && i < len; i++) {
 		char c = name[i];
 		char lower = (c >= 'A' && c <= 'Z') ? (char)(c | 32) : c;

@@ -132,6 +132,7 @@ static const struct {
 	{ "memory too small", "--storage-memory 1MiB", "--storage-memory: expected 16MiB to 16TiB" },
 	{ "memory too large", "--storage-memory 18446744073709551615",
 		"--storage-memory: expected 16MiB to 16TiB" },
+	{ "no tenant header", "--tenant-header=", "--tenant-header: '' is not a header's name" },
 	{ "tables too small", "--bpf-table-memory 1MiB", "--bpf-table-memory: expected 4MiB to 2GiB" },
 	{ "tables too large", "--bpf-table-memory 1TiB", "--bpf-table-memory: expected" },
 	{ "duration too short", "--profiling-duration 1ms", "--profiling-duration: expected 100ms to 10m" },
