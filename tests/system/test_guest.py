@@ -143,18 +143,15 @@ def check_as_root(checks, program, workloads, storage):
         check_secret(checks, server, workloads, os.path.join(storage, "root", "work"), "root")
         checks.check(bool(server.metric("firn_agent_broker_requests_total")), "the broker was asked")
         check_tables(checks, server)
-        # The broker's end is seen, and the two are started again.
+        # The broker's end is seen, and the two are started again; each has its name a moment after its pid.
         os.kill(found["firn-broker"], 9)
         deadline = time.time() + 30
-        while time.time() < deadline:
+        new = set()
+        while len(new) < 2 and time.time() < deadline:
             time.sleep(0.5)
             again = processes_of(server)
-            if again.get("firn-broker", found["firn-broker"]) != found["firn-broker"]:
-                break
-        checks.check(
-            again.get("firn-agent") not in (None, found["firn-agent"]),
-            "a broker that was killed is back, and an agent with it",
-        )
+            new = {name for name in ("firn-agent", "firn-broker") if again.get(name, found[name]) != found[name]}
+        checks.check(len(new) == 2, f"a broker that was killed is back, and an agent with it ({found}, {again})")
     finally:
         checks.check(server.stop() == 0, "stops cleanly")
     left = [pid for pid in again.values() if os.path.exists(f"/proc/{pid}")]
