@@ -5,6 +5,11 @@ Counts test functions, not programs: cmocka's summary of each program, and the l
 N failed" of the others. A program that fails without saying which of its tests did counts as one
 failure; a build that fails is one too.
 
+Tests of a live machine (LIVE) see whatever else happens on it. When a few of them fail, each is run
+once more, alone: one that passes then counts as passed, with both logs printed, and is named as
+unsteady before the closing line. That is a fault of the test or of firn, to be mended, but not one
+of the change at hand.
+
     run_tests.py [quick] [SUITE...]
 """
 
@@ -35,6 +40,9 @@ BUILDS = [
         ["os", "net", "store", "symbolize", "server", "agent"],
     ),
 ]
+
+LIVE = {"agent", "e2e", "system"}
+AGAIN_MAX = 2  # more failures than this are no accident
 
 RUNTIME = {
     "ASAN_OPTIONS": "detect_leaks=1",
@@ -79,7 +87,38 @@ def tests_but(name, suites, left_out):
     return [n for n in names if n not in left_out]
 
 
-def run_build(name, options, environment, suites):
+def run_tests(name, env, arguments):
+    """Run tests of a build directory: (their records by name, whether meson was content)."""
+    log = os.path.join(name, "meson-logs", "testlog.json")
+    if os.path.exists(log):
+        os.unlink(log)
+    command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs", *arguments]
+    run = subprocess.run(command, env=dict(env, **RUNTIME))
+    records = {}
+    if os.path.exists(log):
+        for line in open(log, encoding="utf-8"):
+            record = json.loads(line)
+            records[record["name"].rpartition(" / ")[2]] = record
+    return records, run.returncode == 0
+
+
+def run_again(name, env, records):
+    """Run the failed tests of a live machine once more; returns those that passed now."""
+    failed = [test for test, record in records.items() if record["result"] not in ("OK", "SKIP")]
+    if len(failed) > AGAIN_MAX:
+        return []
+    steady = [test for test in failed if test.partition("/")[0] not in LIVE]
+    passed = []
+    for test in failed if not steady else []:
+        print(f"{name}: {test} failed; once more, alone:", flush=True)
+        again, good = run_tests(name, env, [test])
+        if good and test in again:
+            records[test] = again[test]
+            passed.append(f"{name}: {test}")
+    return passed
+
+
+def run_build(name, options, environment, suites, unsteady):
     """Build and test one directory; returns (passed, failed, skipped)."""
     env = dict(os.environ, **environment)
     if not os.path.exists(os.path.join(name, "build.ninja")):
@@ -91,21 +130,17 @@ def run_build(name, options, environment, suites):
         print(built.stdout[-8000:])
         print(f"{name}: the build failed")
         return 0, 1, 0
-    command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs"]
-    for suite in suites or []:
-        command += ["--suite", suite]
+    chosen = [word for suite in suites or [] for word in ("--suite", suite)]
     if name == "build-tsan":
-        command += tests_but(name, suites, NOT_IN_TSAN)
-    log = os.path.join(name, "meson-logs", "testlog.json")
-    if os.path.exists(log):
-        os.unlink(log)
-    run = subprocess.run(command, env=dict(env, **RUNTIME))
+        chosen += tests_but(name, suites, NOT_IN_TSAN)
+    records, good = run_tests(name, env, chosen)
+    if not good:
+        unsteady += run_again(name, env, records)
     passed = failed = skipped = 0
-    if os.path.exists(log):
-        for line in open(log, encoding="utf-8"):
-            p, f, s = counts_of(json.loads(line))
-            passed, failed, skipped = passed + p, failed + f, skipped + s
-    if run.returncode and not failed:
+    for record in records.values():
+        p, f, s = counts_of(record)
+        passed, failed, skipped = passed + p, failed + f, skipped + s
+    if not good and not failed and not any(n.startswith(f"{name}: ") for n in unsteady):
         failed = 1
     if passed + failed == 0:
         print(f"{name}: no test ran")
@@ -133,17 +168,20 @@ def main(arguments):
     quick = "quick" in arguments
     only = [a for a in arguments if a != "quick"]
     totals = [0, 0, 0]
+    unsteady = []
 
     def add(result):
         for i in range(3):
             totals[i] += result[i]
 
     for name, options, environment, suites in BUILDS[:1] if quick or only else BUILDS:
-        add(run_build(name, options, environment, only or suites))
+        add(run_build(name, options, environment, only or suites, unsteady))
     if not only:
         add(run_command("checks", ["tools/check", "fast"], "."))
         if os.path.exists("ui/package.json"):
             add(run_command("page, unit tests", ["npm", "test", "--silent"], "ui"))
+    for test in unsteady:
+        print(f"unsteady: {test} (failed, and passed when it was run again)")
     passed, failed, skipped = totals
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
