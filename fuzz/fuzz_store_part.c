@@ -167,12 +167,13 @@ static void merge(struct part *p)
 static void query(struct part *p)
 {
 	static struct store store;
-	struct source source = { .part = part_ref(p), .first_ns = INT64_MIN, .last_ns = INT64_MAX };
+	struct source source = { .part = part_ref(p), .first_ns = 0, .last_ns = 19999 };
 	struct store_view v = { .store = &store, .sources = &source, .source_count = 1 };
 	struct samples_query q = { .from_ns = 0, .to_ns = 20000, .memory_bytes = MEMORY_BYTES };
 	struct samples_tree tree;
 	struct arena a;
 	struct str *texts;
+	struct samples_type *types;
 	size_t n;
 	v.tenant = STR("");
 	pthread_mutex_init(&store.lock, NULL);
@@ -187,6 +188,8 @@ static void query(struct part *p)
 	}
 	(void)!store_label_names(&v, &q, &a, &texts, &n, NULL);
 	(void)!store_label_values(&v, &q, STR("pid"), &a, &texts, &n, NULL);
+	(void)!store_label_values(&v, &q, STR("comm"), &a, &texts, &n, NULL);
+	(void)!store_types(&v, q.from_ns, q.to_ns, &a, &types, &n, NULL);
 	arena_deinit(&a);
 	view_release(&v);
 	if (v.source_count) /* else it was found damaged, and let go */

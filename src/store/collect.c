@@ -289,7 +289,7 @@ static enum status collect(struct store_view *v, const struct samples_query *q,
 	if (s == OK && (!c.picks || profile_init(&c.out, c.budget.limit) != OK))
 		s = err_set(e, E_NOMEM, "a profile");
 	if (s == OK)
-		s = view_pick(v, q, &c.budget, c.picks, e);
+		s = view_pick(v, q, NULL, &c.budget, c.picks, e);
 	if (s == OK)
 		s = picks_type(v, c.picks, false, &type, e);
 	if (s != OK)

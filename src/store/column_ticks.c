@@ -182,6 +182,24 @@ static bool read_table(struct reader *r, struct table *t)
 	return !r->failed;
 }
 
+/* Division by one number again and again: a multiplication by 2^64 / by, rounded up, is exact for
+ * numbers up to `most`. */
+struct divisor {
+	uint64_t by, magic, most;
+};
+
+static struct divisor divisor_of(uint64_t by)
+{
+	return (struct divisor){ by, by == 1 ? 0 : UINT64_MAX / by + 1, UINT64_MAX / by };
+}
+
+static inline uint64_t divide(uint64_t x, const struct divisor *d)
+{
+	if (x > d->most)
+		return x / d->by;
+	return d->magic ? (uint64_t)((unsigned __int128)x * d->magic >> 64) : x;
+}
+
 static uint64_t planes_at(const uint8_t *const *p, unsigned width, size_t i)
 {
 	uint64_t u = 0;
@@ -200,15 +218,19 @@ bool column_ticks_decode(
 	struct table t;
 	if (unit == 0)
 		return false;
+	struct divisor by_unit = divisor_of(unit);
 	for (size_t i = 0, end = 0; i < rows; i = end) {
 		if (!read_table(&r, &t) || t.rows > rows - i)
 			return false;
 		end = i + (size_t)t.rows;
+		struct divisor by_count = divisor_of(t.count);
 		uint64_t slot = 0;
 		for (size_t k = i; k < end; k++) {
 			uint64_t u = planes_at(slots, c->width, k);
 			slot += u >> 1 ^ -(u & 1);
-			uint64_t a = slot / t.count * period / unit + t.first[slot % t.count] +
+			uint64_t which = divide(slot, &by_count);
+			uint64_t a = divide(which * period, &by_unit) +
+				     t.first[slot - which * t.count] +
 				     planes_at(rests, rest_width, k);
 			out[k] = (int64_t)((uint64_t)c->base + unit * a);
 		}

@@ -126,7 +126,7 @@ static enum status export_rows(
 	x.picks = view_picks_new(v);
 	enum status s = x.picks ? OK : err_set(e, E_NOMEM, "an export");
 	if (s == OK)
-		s = view_pick(v, q, &x.budget, x.picks, e);
+		s = view_pick(v, q, NULL, &x.budget, x.picks, e);
 	/* Half of the room: what passes then fits, even where the estimate is far off. */
 	double estimate = s == OK ? estimate_bytes(&x) : 0;
 	if (estimate > (double)(out->max - out->len) / 2)

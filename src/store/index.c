@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types, label names and label values come from the tables of series and of sets of sample labels;
- * no sample is read. Which sets a series has is in a part's index; where there is none (a memtable,
- * an old part), the rows' series and sets are looked at, if the selector leaves series out.
+ * Types, label names and label values come from the lists that parts keep of them, where no series
+ * is left out (index_kinds.h), else from the tables of series and of sets of sample labels; no
+ * sample is read. Which sets a series has is in a part's index; where there is none (a memtable, an
+ * old part), the rows' series and sets are looked at, if the selector leaves series out.
  */
-#include "store/view.h"
+#include "store/index_kinds.h"
 
 #include <stdlib.h>
 
@@ -15,21 +16,20 @@ static int by_text(const void *a, const void *b)
 	return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-/* Sorted copies of all texts of a table but "". */
-static enum status copy_texts(
-	const struct strtab *t, struct arena *a, struct str **out, size_t *out_count, struct err *e)
+/* Copies of the texts. */
+static enum status copy_texts(const struct kinds_texts *t, struct arena *a, struct str **out,
+	size_t *out_count, struct err *e)
 {
-	size_t n = t->len - 1;
+	size_t n = t->len;
 	struct str *v = ARENA_ARRAY(a, struct str, MAX(n, (size_t)1));
 	for (size_t i = 0; v && i < n; i++) {
-		v[i].len = t->v[i + 1].len;
-		v[i].p = arena_copy(a, t->v[i + 1].p, v[i].len);
+		v[i].len = t->v[i].len;
+		v[i].p = arena_copy(a, t->v[i].p, v[i].len);
 		if (!v[i].p)
 			v = NULL;
 	}
 	if (!v)
 		return err_set(e, arena_status(a), "%zu texts", n);
-	qsort(v, n, sizeof(*v), by_text);
 	*out = v;
 	*out_count = n;
 	return OK;
@@ -59,24 +59,25 @@ static void add_times(struct samples_type *t, const struct tab_series *s)
 }
 
 /* *at: its place in the list. */
-static enum status add_type(
-	struct type_list *list, const struct tabs *t, const struct tab_series *s, size_t *at)
+static enum status add_type(struct type_list *list, const struct tabs *t, const uint32_t *type,
+	bool delta, int64_t first_ns, int64_t last_ns, size_t *at)
 {
 	struct samples_type x = {
-		.name = t->label_strings[s->type[0]],
-		.sample_type = t->label_strings[s->type[1]],
-		.sample_unit = t->label_strings[s->type[2]],
-		.period_type = t->label_strings[s->type[3]],
-		.period_unit = t->label_strings[s->type[4]],
-		.delta = s->delta != 0,
-		.first_ns = __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED),
-		.last_ns = __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED),
+		.name = t->label_strings[type[0]],
+		.sample_type = t->label_strings[type[1]],
+		.sample_unit = t->label_strings[type[2]],
+		.period_type = t->label_strings[type[3]],
+		.period_unit = t->label_strings[type[4]],
+		.delta = delta,
+		.first_ns = first_ns,
+		.last_ns = last_ns,
 	};
 	for (size_t i = 0; i < list->v.len; i++) {
 		struct samples_type *y = &list->v.v[i];
 		if (by_type(y, &x) != 0)
 			continue;
-		add_times(y, s);
+		y->first_ns = MIN(y->first_ns, first_ns);
+		y->last_ns = MAX(y->last_ns, last_ns);
 		*at = i;
 		return OK;
 	}
@@ -122,12 +123,28 @@ static enum status source_types(struct type_list *list, const struct tabs *t, co
 			add_times(&list->v.v[at], x);
 			continue;
 		}
-		enum status s = add_type(list, t, x, &at);
+		enum status s = add_type(list, t, x->type, x->delta != 0,
+			__atomic_load_n(&x->first_ns, __ATOMIC_RELAXED),
+			__atomic_load_n(&x->last_ns, __ATOMIC_RELAXED), &at);
 		if (s != OK)
 			return s;
 		last = x;
 	}
 	return OK;
+}
+
+static enum status add_kinds(
+	struct type_list *list, const struct kinds_question *k, const struct tabs *t)
+{
+	enum status s = OK;
+	size_t ignored;
+	for (uint32_t i = 0; i < t->kind_count && s == OK; i++) {
+		const struct tab_kind *x = &t->kinds[i];
+		if (kinds_wanted(k, t, x))
+			s = add_type(
+				list, t, x->type, x->delta != 0, x->first_ns, x->last_ns, &ignored);
+	}
+	return s;
 }
 
 static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
@@ -136,10 +153,25 @@ static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, s
 	struct samples_query q = { .from_ns = from_ns, .to_ns = to_ns };
 	struct budget b = query_budget(v, &q);
 	struct type_list list = { 0 };
+	struct kinds_question k = { .view = v, .query = &q, .types = true, .budget = &b };
+	struct kinds_texts none = { 0 };
+	CLEANUP(free_cleanup) uint8_t *done = NULL;
 	struct pick *picks = view_picks_new(v);
-	enum status s = picks ? view_pick(v, &q, &b, picks, e) : err_set(e, E_NOMEM, "types");
-	for (size_t i = 0; s == OK && i < v->source_count; i++)
-		s = source_types(&list, &v->sources[i].tabs, &picks[i]);
+	enum status s = picks ? OK : err_set(e, E_NOMEM, "types");
+	if (s == OK)
+		s = budget_array(&b, v->source_count, 1, &done, e);
+	if (s == OK)
+		s = kinds_ask(&k, done, &none, e);
+	if (s == OK)
+		s = view_pick(v, &q, done, &b, picks, e);
+	for (size_t i = 0; s == OK && i < v->source_count; i++) {
+		const struct source *x = &v->sources[i];
+		if (!done[i])
+			s = source_types(&list, &x->tabs, &picks[i]);
+		else if (x->part && x->pinned & PART_LOAD_KINDS)
+			s = add_kinds(&list, &k, &x->tabs);
+	}
+	kinds_texts_deinit(&none, &b);
 	if (s == OK)
 		s = copy_types(&list, a, out, out_count, e);
 	VEC_FREE(&list.v);
@@ -204,6 +236,46 @@ static enum status find_sets(struct store_view *v, struct source *s, const struc
 	return OK;
 }
 
+static enum status mark_series(void *ctx, const struct scan_rows *r, struct err *e)
+{
+	(void)e;
+	uint8_t *series = ctx;
+	for (size_t j = 0; j < r->n; j++)
+		series[r->series[r->sel ? r->sel[j] : j]] = 1;
+	return OK;
+}
+
+/* Where a sample label was asked for: only series that have a wanted set. */
+static enum status leave_by_sets(struct store_view *v, struct source *s, struct pick *p,
+	const struct samples_query *q, struct budget *b, struct err *e)
+{
+	struct tabs *t = &s->tabs;
+	CLEANUP(free_cleanup) uint8_t *series = NULL;
+	enum status st = OK;
+	if (s->part)
+		st = source_load(v, s, PART_LOAD_SETS | PART_LOAD_SYMBOLS | PART_LOAD_INDEX, b, e);
+	if (st == OK)
+		st = budget_array(b, p->series_count, 1, &series, e);
+	if (st != OK)
+		return st;
+	if (s->part && t->set_first) {
+		for (uint32_t i = 0; i < p->series_count; i++)
+			for (uint32_t k = t->set_first[i]; k < t->set_first[i + 1] && !series[i];
+				k++)
+				series[i] = p->sets[t->series_sets[k]];
+	} else {
+		struct scan scan = { v, s, p, q, 1u << ROW_SET | 1u << ROW_SERIES };
+		st = scan_run(&scan, mark_series, series, b, e);
+	}
+	p->wanted = 0;
+	for (uint32_t i = 0; i < p->series_count && st == OK; i++) {
+		p->series[i] &= series[i];
+		p->wanted += p->series[i];
+	}
+	budget_give(b, p->series_count);
+	return st;
+}
+
 /* What is asked for, and what was found so far. */
 struct asking {
 	const struct samples_query *q;
@@ -212,6 +284,7 @@ struct asking {
 	uint8_t *seen;    /* by number in it */
 	struct budget budget;
 	struct strtab found;
+	struct kinds_texts listed;
 };
 
 /* Names, or values of a name, of the series of one source: `seen` by text of the source, where it
@@ -277,9 +350,14 @@ static enum status add_set_values(
 	return OK;
 }
 
-static enum status source_texts(struct asking *a, struct store_view *v, struct source *s,
-	const struct pick *p, struct err *e)
+static enum status source_texts(
+	struct asking *a, struct store_view *v, struct source *s, struct pick *p, struct err *e)
 {
+	if (p->wanted && p->sets) {
+		enum status left = leave_by_sets(v, s, p, a->q, &a->budget, e);
+		if (left != OK)
+			return left;
+	}
 	if (p->wanted == 0)
 		return OK;
 	bool names = a->name.len == 0;
@@ -318,7 +396,26 @@ static enum status source_texts(struct asking *a, struct store_view *v, struct s
 static void asking_cleanup(struct asking *a)
 {
 	strtab_deinit(&a->found);
+	kinds_texts_deinit(&a->listed, &a->budget);
 	free(a->seen);
+}
+
+/* What was found one by one goes to what is in lists. */
+static enum status add_found(struct asking *a, struct err *e)
+{
+	size_t n = a->found.len - 1;
+	if (n == 0)
+		return OK;
+	struct str *v;
+	enum status s = budget_array(&a->budget, n, sizeof(*v), &v, e);
+	if (s != OK)
+		return s;
+	memcpy(v, a->found.v + 1, n * sizeof(*v));
+	qsort(v, n, sizeof(*v), by_text);
+	s = kinds_texts_add(&a->listed, v, n, &a->budget, e);
+	budget_give(&a->budget, n * sizeof(*v));
+	free(v);
+	return s;
 }
 
 static enum status texts(struct store_view *v, const struct samples_query *q, struct str name,
@@ -328,8 +425,19 @@ static enum status texts(struct store_view *v, const struct samples_query *q, st
 	struct asking x = { .q = q, .name = name, .budget = query_budget(v, q) };
 	enum status s = strtab_init(&x.found, TEXTS_BYTES_MAX);
 	struct pick *picks = view_picks_new(v);
+	CLEANUP(free_cleanup) uint8_t *done = NULL;
+	if (s == OK && !picks)
+		s = err_set(e, E_NOMEM, "labels");
 	if (s == OK)
-		s = picks ? view_pick(v, q, &x.budget, picks, e) : err_set(e, E_NOMEM, "labels");
+		s = budget_array(&x.budget, v->source_count, 1, &done, e);
+	if (s == OK && (!q->selector || q->selector->matcher_count == 0)) {
+		struct kinds_question k = {
+			.view = v, .query = q, .name = name, .budget = &x.budget
+		};
+		s = kinds_ask(&k, done, &x.listed, e);
+	}
+	if (s == OK)
+		s = view_pick(v, q, done, &x.budget, picks, e);
 	if (s == OK && v->dictionary) {
 		x.name_id = dictionary_find(v->dictionary, name);
 		s = budget_array(&x.budget, dictionary_count(v->dictionary), 1, &x.seen, e);
@@ -340,7 +448,9 @@ static enum status texts(struct store_view *v, const struct samples_query *q, st
 			s = samples_stopped(q, e);
 	}
 	if (s == OK)
-		s = copy_texts(&x.found, a, out, out_count, e);
+		s = add_found(&x, e);
+	if (s == OK)
+		s = copy_texts(&x.listed, a, out, out_count, e);
 	view_picks_free(v, picks);
 	view_release(v);
 	return s;

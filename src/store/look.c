@@ -138,6 +138,9 @@ const char *part_section_name(unsigned kind)
 		[PART_LOCATION_COUNTS] = "LOCATION_COUNTS",
 		[PART_LOCATION_SERIES] = "LOCATION_SERIES",
 		[PART_TOTALS] = "TOTALS",
+		[PART_KINDS] = "KINDS",
+		[PART_KIND_NAMES] = "KIND_NAMES",
+		[PART_KIND_VALUES] = "KIND_VALUES",
 		[PART_SAMPLES] = "SAMPLES" };
 	return kind < ARRAY_COUNT(names) && names[kind] ? names[kind] : "unknown";
 }

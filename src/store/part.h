@@ -52,6 +52,9 @@ enum part_section {
 	PART_LOCATION_COUNTS,
 	PART_LOCATION_SERIES,
 	PART_TOTALS,
+	PART_KINDS,
+	PART_KIND_NAMES,
+	PART_KIND_VALUES,
 	PART_SAMPLES = 32,
 };
 #define PART_FLAG_MUST_KNOW 1u
@@ -151,15 +154,20 @@ void part_writer_close(struct part_writer *w);
 /* ---- reading ---- */
 
 enum part_group {
-	PART_LOAD_LABELS = 1, /* names, label_strings, series, labels */
+	PART_LOAD_TEXTS = 1,  /* names, label_strings */
 	PART_LOAD_SETS = 2,   /* sample_strings, sets */
 	PART_LOAD_STACKS = 4, /* parent, node_location */
 	PART_LOAD_SYMBOLS = 8,
 	PART_LOAD_BLOCKS = 16,
-	PART_LOAD_ALL = 31, /* what rows refer to */
-	PART_LOAD_INDEX = 32,
+	PART_LOAD_SERIES = 32, /* series, labels: with texts only */
+	PART_LOAD_LABELS = PART_LOAD_TEXTS | PART_LOAD_SERIES,
+	PART_LOAD_ALL = 63, /* what rows refer to */
+	PART_LOAD_INDEX = 64,
+	PART_LOAD_KINDS = 128, /* with texts only */
 };
-#define PART_GROUPS 6
+#define PART_GROUPS 8
+/* What every page asks for, and takes little room. */
+#define PART_KEEP (PART_LOAD_LABELS | PART_LOAD_KINDS)
 
 struct part_block {
 	uint32_t rows;
@@ -211,9 +219,11 @@ uint64_t part_trim(struct part *p, unsigned groups, int64_t before_ns);
 /* Unpins groups that the caller has pinned, and forgets them at once unless somebody else has. */
 uint64_t part_forget(struct part *p, unsigned groups);
 
-/* Numbers of the label strings in `d`, kept with them: with PART_LOAD_LABELS pinned. E_LIMIT: the
+/* Numbers of the label strings in `d`, kept with them: with PART_LOAD_TEXTS pinned. E_LIMIT: the
  * dictionary is full. */
 NODISCARD enum status part_label_ids(struct part *p, struct dictionary *d, struct label_ids **out);
+/* The same where they are there already; else NULL. */
+struct label_ids *part_known_ids(struct part *p, const struct dictionary *d);
 
 /* With PART_LOAD_BLOCKS pinned. */
 const struct part_block *part_blocks(const struct part *p, size_t *count);
@@ -226,6 +236,7 @@ struct part_rows {
 	size_t cap;
 	uint32_t *series, *node, *set;
 	int64_t *time_ns, *value, *n;
+	uint8_t *keep; /* block_keep.h */
 	struct buf stored[ROW_COLUMNS];
 	uint64_t *by_code; /* sums by code of a dictionary */
 };

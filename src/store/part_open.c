@@ -58,8 +58,8 @@ static enum status parse_toc(struct part *p, struct str toc, struct err *e)
 				return err_set(e, E_CORRUPT,
 					"%s: the table of contents names section %u twice", p->path,
 					x.kind);
-		bool known =
-			(x.kind >= PART_META && x.kind <= PART_TOTALS) || x.kind == PART_SAMPLES;
+		bool known = (x.kind >= PART_META && x.kind <= PART_KIND_VALUES) ||
+			     x.kind == PART_SAMPLES;
 		if (!known && (x.flags & PART_FLAG_MUST_KNOW))
 			return err_set(e, E_UNSUPPORTED,
 				"%s: section %u was written by a newer firn, and must be known",
@@ -306,7 +306,7 @@ static void forget_group(struct part *p, unsigned i)
 	for (unsigned k = 0; k < g->count; k++)
 		free(g->memory[k]);
 	*g = (struct group){ 0 };
-	if (1u << i == PART_LOAD_LABELS) {
+	if (1u << i == PART_LOAD_TEXTS) {
 		label_ids_unref(p->ids);
 		p->ids = NULL;
 	}
@@ -363,8 +363,8 @@ const struct part_total *part_totals(const struct part *p, size_t *count)
 static uint64_t missing_bytes(const struct part *p, unsigned groups)
 {
 	static const uint8_t group_of[] = { [PART_LABEL_STRINGS] = 1,
-		[PART_SERIES] = 1,
-		[PART_SERIES_LABELS] = 1,
+		[PART_SERIES] = 32,
+		[PART_SERIES_LABELS] = 32,
 		[PART_SAMPLE_NAMES] = 1,
 		[PART_SAMPLE_STRINGS] = 2,
 		[PART_SAMPLE_SETS] = 2,
@@ -375,10 +375,13 @@ static uint64_t missing_bytes(const struct part *p, unsigned groups)
 		[PART_LINES] = 8,
 		[PART_TRIE] = 4,
 		[PART_BLOCKS] = 16,
-		[PART_SERIES_SET_COUNTS] = 32,
-		[PART_SERIES_SETS] = 32,
-		[PART_LOCATION_COUNTS] = 32,
-		[PART_LOCATION_SERIES] = 32,
+		[PART_SERIES_SET_COUNTS] = 64,
+		[PART_SERIES_SETS] = 64,
+		[PART_LOCATION_COUNTS] = 64,
+		[PART_LOCATION_SERIES] = 64,
+		[PART_KINDS] = 128,
+		[PART_KIND_NAMES] = 128,
+		[PART_KIND_VALUES] = 128,
 		[PART_TOTALS] = 16 };
 	uint64_t n = 0;
 	for (size_t i = 0; i < p->section_count; i++) {
@@ -439,6 +442,17 @@ enum status part_label_ids(struct part *p, struct dictionary *d, struct label_id
 		*out = label_ids_ref(p->ids);
 	pthread_mutex_unlock(&p->lock);
 	return s;
+}
+
+struct label_ids *part_known_ids(struct part *p, const struct dictionary *d)
+{
+	struct label_ids *ids = NULL;
+	pthread_mutex_lock(&p->lock);
+	assert(p->pins[0] && p->groups[0].loaded);
+	if (p->ids && p->ids->dictionary == d)
+		ids = label_ids_ref(p->ids);
+	pthread_mutex_unlock(&p->lock);
+	return ids;
 }
 
 static void unpin(struct part *p, unsigned groups)

@@ -12,6 +12,7 @@
 #define STORED_BYTES_MAX ((size_t)1 << 30)
 /* Some values of a row, of which a group takes this many bytes on disk at least. */
 #define BLOCK_BYTES_MIN 8
+#define VERIFY_GROUPS (PART_LOAD_ALL | PART_LOAD_INDEX | PART_LOAD_KINDS)
 
 static uint32_t u32_of(struct reader *r)
 {
@@ -131,6 +132,7 @@ void part_rows_deinit(struct part_rows *r)
 	free(r->time_ns);
 	free(r->value);
 	free(r->n);
+	free(r->keep);
 	free(r->by_code);
 	for (int i = 0; i < ROW_COLUMNS; i++)
 		buf_deinit(&r->stored[i]);
@@ -149,9 +151,13 @@ enum status part_rows_reserve(struct part_rows *r, size_t n)
 		*narrow[i] = malloc(n * sizeof(**narrow[i]));
 		*wide[i] = malloc(n * sizeof(**wide[i]));
 	}
+	free(r->keep);
+	r->keep = malloc(n);
 	for (size_t i = 0; i < 3; i++)
 		if (!*narrow[i] || !*wide[i])
 			return E_NOMEM;
+	if (!r->keep)
+		return E_NOMEM;
 	r->cap = n;
 	return OK;
 }
@@ -346,6 +352,118 @@ static enum status verify_totals(struct part *p, const struct tabs *t, struct er
 	return OK;
 }
 
+/* The kind of a series, where its rows of KIND_NAMES and KIND_VALUES have the label. */
+static bool kind_has(const struct tabs *t, const struct tab_kind *x, const struct profile_label *l)
+{
+	for (uint32_t i = x->name_first; i < x->name_first + x->name_count; i++) {
+		const struct tab_kind_name *n = &t->kind_names[i];
+		uint32_t lo = 0, hi = n->value_count;
+		if (n->name != l->name)
+			continue;
+		while (lo < hi) {
+			uint32_t mid = (lo + hi) / 2;
+			if (t->kind_values[n->value_first + mid] < l->value)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		return lo < n->value_count && t->kind_values[n->value_first + lo] == l->value;
+	}
+	return false;
+}
+
+/* Ascending lists, whose pairs are as many as series have different ones. */
+static bool lists_ascend(const struct tabs *t, const struct tab_kind *x)
+{
+	for (uint32_t i = x->name_first; i < x->name_first + x->name_count; i++) {
+		const struct tab_kind_name *n = &t->kind_names[i];
+		if (n->value_count == 0 || (i > x->name_first && n[-1].name >= n->name))
+			return false;
+		for (uint32_t k = n->value_first + 1; k < n->value_first + n->value_count; k++)
+			if (t->kind_values[k - 1] >= t->kind_values[k])
+				return false;
+	}
+	return true;
+}
+
+static bool same_kind(const struct tab_kind *x, const struct tab_series *s)
+{
+	return x->tenant == s->tenant && memcmp(x->type, s->type, sizeof(x->type)) == 0 &&
+	       x->delta == s->delta;
+}
+
+static uint32_t kind_pairs(const struct tabs *t, const struct tab_kind *x)
+{
+	uint32_t n = 0;
+	for (uint32_t i = x->name_first; i < x->name_first + x->name_count; i++)
+		n += t->kind_names[i].value_count;
+	return n;
+}
+
+static int by_pair(const void *a, const void *b)
+{
+	const struct profile_label *x = a, *y = b;
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
+/* Different pairs of labels of series[from .. to) that have rows; UINT32_MAX: no memory. */
+static uint32_t series_pairs(const struct tabs *t, uint32_t from, uint32_t to)
+{
+	uint32_t n = 0, different = 0;
+	CLEANUP(free_cleanup)
+	struct profile_label *v = malloc(((size_t)t->label_count + 1) * sizeof(*v));
+	if (!v)
+		return UINT32_MAX;
+	for (uint32_t i = from; i < to; i++) {
+		const struct tab_series *s = &t->series[i];
+		if (!s->rows)
+			continue;
+		memcpy(v + n, t->labels + s->label_first, s->label_count * sizeof(*v));
+		n += s->label_count;
+	}
+	if (n)
+		qsort(v, n, sizeof(*v), by_pair);
+	for (uint32_t i = 0; i < n; i++)
+		different += i == 0 || by_pair(&v[i - 1], &v[i]) != 0;
+	return different;
+}
+
+/* The kind of series[*at] and those that follow it, behind which *at is then. */
+static bool verify_kind(const struct tabs *t, const struct tab_kind *x, uint32_t *at)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	uint32_t from = *at, i = from;
+	bool good = lists_ascend(t, x);
+	for (; i < t->series_count && (!t->series[i].rows || same_kind(x, &t->series[i])); i++) {
+		const struct tab_series *s = &t->series[i];
+		if (!s->rows)
+			continue;
+		first = MIN(first, s->first_ns);
+		last = MAX(last, s->last_ns);
+		for (uint32_t k = 0; k < s->label_count && good; k++)
+			good = kind_has(t, x, &t->labels[s->label_first + k]);
+	}
+	*at = i;
+	return good && first == x->first_ns && last == x->last_ns &&
+	       kind_pairs(t, x) == series_pairs(t, from, i);
+}
+
+static enum status verify_kinds(struct part *p, const struct tabs *t, struct err *e)
+{
+	uint32_t at = 0, i = 0;
+	while (i < t->kind_count && verify_kind(t, &t->kinds[i], &at))
+		i++;
+	while (at < t->series_count && !t->series[at].rows)
+		at++;
+	if (i < t->kind_count || (t->kinds && at < t->series_count))
+		return err_set(e, E_CORRUPT,
+			"%s: kind %u: its labels and times are not those of its series", p->path,
+			i);
+	return OK;
+}
+
 static enum status verify_sections(struct part *p, struct err *e)
 {
 	for (size_t i = 0; i < p->section_count; i++) {
@@ -365,7 +483,7 @@ static enum status verify(struct part *p, uint64_t limit_bytes, bool batches_too
 	struct tabs t;
 	enum status s = verify_sections(p, e);
 	if (s == OK)
-		s = part_pin(p, PART_LOAD_ALL | PART_LOAD_INDEX, limit_bytes, &t, e);
+		s = part_pin(p, VERIFY_GROUPS, limit_bytes, &t, e);
 	if (s != OK)
 		return s;
 	for (uint32_t i = 0; i < t.node_count && s == OK; i++)
@@ -378,10 +496,12 @@ static enum status verify(struct part *p, uint64_t limit_bytes, bool batches_too
 		s = verify_blocks(p, &t, e);
 	if (s == OK)
 		s = verify_totals(p, &t, e);
+	if (s == OK)
+		s = verify_kinds(p, &t, e);
 	if (s == OK && batches_too)
 		s = part_read_batches(p, &batches, &n, e);
 	free(batches);
-	part_unpin(p, PART_LOAD_ALL | PART_LOAD_INDEX);
+	part_unpin(p, VERIFY_GROUPS);
 	return s;
 }
 

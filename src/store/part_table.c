@@ -213,7 +213,7 @@ static enum status load_series(struct part *p, struct group *g, struct err *e)
 	return s;
 }
 
-static enum status load_labels(struct part *p, struct group *g, struct err *e)
+static enum status load_texts(struct part *p, struct group *g, struct err *e)
 {
 	struct tabs *t = &p->tabs;
 	const struct str *names;
@@ -227,10 +227,106 @@ static enum status load_labels(struct part *p, struct group *g, struct err *e)
 	if (s == OK) {
 		t->names = names + 1;
 		t->name_count = count - 1;
-		s = load_series_labels(p, g, e);
 	}
+	return s;
+}
+
+static enum status load_labels(struct part *p, struct group *g, struct err *e)
+{
+	enum status s = load_series_labels(p, g, e);
+	return s == OK ? load_series(p, g, e) : s;
+}
+
+/* ---- kinds ---- */
+
+static enum status kind_column(const struct part_table *t, unsigned id, uint32_t strings,
+	struct tab_kind *out, int64_t *values, struct err *e)
+{
+	enum status s = part_table_i64(t, (uint8_t)id, values, e);
+	for (uint32_t i = 0; i < t->rows && s == OK; i++) {
+		int64_t v = values[i];
+		if (id <= 6 && (uint64_t)v >= strings)
+			s = err_set(e, E_CORRUPT, "kind %u: string %lld", i, (long long)v);
+		else if (id == 1)
+			out[i].tenant = (uint32_t)v;
+		else if (id <= 6)
+			out[i].type[id - 2] = (uint32_t)v;
+		else if (id == 7)
+			out[i].delta = v != 0;
+		else if (id == 8)
+			out[i].name_count = (uint32_t)MIN((uint64_t)v, (uint64_t)UINT32_MAX);
+		else if (id == 10)
+			out[i].first_ns = v;
+		else if (id == 11)
+			out[i].last_ns = v;
+	}
+	return s;
+}
+
+static enum status load_kind_names(
+	struct part *p, struct group *g, uint32_t value_count, uint32_t *out_count, struct err *e)
+{
+	CLEANUP(part_table_deinit) struct part_table t;
+	enum status s = part_table_read(p, PART_KIND_NAMES, &t, e);
+	if (s != OK)
+		return s;
+	struct tab_kind_name *names = part_group_alloc(g, t.rows, sizeof(*names));
+	CLEANUP(free_cleanup) uint32_t *v = calloc(MAX(t.rows, 1u), sizeof(*v));
+	if (!names || !v)
+		return err_set(e, E_NOMEM, "%s: names of labels", p->path);
+	s = part_table_u32(&t, 1, p->tabs.label_string_count, v, e);
+	for (uint32_t i = 0; i < t.rows && s == OK; i++)
+		names[i].name = v[i];
 	if (s == OK)
-		s = load_series(p, g, e);
+		s = part_table_u32(&t, 2, (uint64_t)value_count + 1, v, e);
+	uint32_t at = 0;
+	for (uint32_t i = 0; i < t.rows && s == OK; i++) {
+		if (v[i] > value_count - at)
+			s = err_set(e, E_CORRUPT, "label %u of a kind: %u values", i, v[i]);
+		names[i].value_first = at;
+		names[i].value_count = v[i];
+		at += v[i];
+	}
+	p->tabs.kind_names = names;
+	*out_count = t.rows;
+	return s;
+}
+
+/* After texts. */
+static enum status load_kinds(struct part *p, struct group *g, struct err *e)
+{
+	CLEANUP(part_table_deinit) struct part_table t = { 0 };
+	CLEANUP(part_table_deinit) struct part_table u = { 0 };
+	uint32_t names = 0;
+	p->tabs.kinds = NULL;
+	p->tabs.kind_count = 0;
+	if (!part_section_has(p, PART_KINDS))
+		return OK;
+	enum status s = part_table_read(p, PART_KIND_VALUES, &u, e);
+	if (s == OK)
+		s = load_kind_names(p, g, u.rows, &names, e);
+	if (s == OK)
+		s = part_table_read(p, PART_KINDS, &t, e);
+	if (s != OK)
+		return s;
+	uint32_t *values = part_group_alloc(g, u.rows, sizeof(*values));
+	struct tab_kind *kinds = part_group_alloc(g, t.rows, sizeof(*kinds));
+	CLEANUP(free_cleanup) int64_t *column = calloc(MAX(t.rows, 1u), sizeof(*column));
+	if (!values || !kinds || !column)
+		return err_set(e, E_NOMEM, "%s: values of labels", p->path);
+	s = part_table_u32(&u, 1, p->tabs.label_string_count, values, e);
+	for (unsigned id = 1; id <= 11 && s == OK; id++)
+		s = kind_column(&t, id, p->tabs.label_string_count, kinds, column, e);
+	uint32_t at = 0;
+	for (uint32_t i = 0; i < t.rows && s == OK; i++) {
+		if (kinds[i].name_count > names - at)
+			s = err_set(e, E_CORRUPT, "kind %u: names beyond their table", i);
+		kinds[i].name_first = at;
+		at += kinds[i].name_count;
+	}
+	p->tabs.kind_values = values;
+	p->tabs.kinds = kinds;
+	p->tabs.kind_count = t.rows;
 	return s;
 }
 
@@ -505,8 +601,8 @@ static enum status load_index(struct part *p, struct group *g, struct err *e)
 enum status part_load_group(struct part *p, unsigned group, struct err *e)
 {
 	static enum status (*const loaders[PART_GROUPS])(
-		struct part *, struct group *, struct err *) = { load_labels, load_sets,
-		load_stacks, load_symbols, load_blocks, load_index };
+		struct part *, struct group *, struct err *) = { load_texts, load_sets, load_stacks,
+		load_symbols, load_blocks, load_labels, load_index, load_kinds };
 	struct err err = { 0 };
 	enum status s = loaders[group](p, &p->groups[group], &err);
 	if (s == OK)

@@ -3,6 +3,7 @@
  * The tables of a part that is being written, column by column, in canonical order.
  */
 #include "store/part_writer.h"
+#include "store/radix.h"
 
 #include <stdlib.h>
 
@@ -140,6 +141,118 @@ static enum status write_series(
 	}
 	return end_table(&tab, PART_SERIES_LABELS, e);
 }
+
+/* ---- kinds ---- */
+
+/* What labels the series of a kind have, each pair of name and value once. */
+struct kind {
+	uint32_t first; /* series, in canonical numbers */
+	uint32_t name_count;
+	int64_t first_ns, last_ns;
+};
+
+struct kinds {
+	VEC(struct kind) kinds;
+	VEC(struct radix_item) names; /* key: text; index: how many values */
+	VEC(uint32_t) values;
+	VEC(struct radix_item) pairs, scratch; /* key: name << 32 | value */
+};
+
+static void kinds_deinit(struct kinds *k)
+{
+	VEC_FREE(&k->kinds);
+	VEC_FREE(&k->names);
+	VEC_FREE(&k->values);
+	VEC_FREE(&k->pairs);
+	VEC_FREE(&k->scratch);
+}
+
+/* The pairs of the kind at hand, as lists of values by name. */
+static bool end_kind(struct kinds *k, struct kind *kind)
+{
+	struct radix_item *v = k->pairs.v;
+	size_t n = k->pairs.len;
+	if (!VEC_RESERVE(&k->scratch, n + 1))
+		return false;
+	radix_sort(v, k->scratch.v, n);
+	for (size_t i = 0; i < n; i++) {
+		if (i && v[i].key == v[i - 1].key)
+			continue;
+		if (i == 0 || v[i].key >> 32 != v[i - 1].key >> 32) {
+			kind->name_count++;
+			if (!VEC_PUSH(&k->names, (struct radix_item){ v[i].key >> 32, 0 }))
+				return false;
+		}
+		k->names.v[k->names.len - 1].index++;
+		if (!VEC_PUSH(&k->values, (uint32_t)v[i].key))
+			return false;
+	}
+	VEC_CLEAR(&k->pairs);
+	return true;
+}
+
+static enum status gather_kinds(
+	struct part_writer *w, const struct tabs *t, const struct canon *c, struct kinds *k)
+{
+	const uint32_t *order = c->series.order, *text = c->label_strings.to;
+	struct kind kind = { 0 };
+	bool any = false, good = true;
+	for (uint32_t i = 0; i <= t->series_count && good; i++) {
+		bool last = i == t->series_count;
+		if (any && (last || w->kinds[i] != w->kinds[kind.first])) {
+			good = end_kind(k, &kind) && VEC_PUSH(&k->kinds, kind);
+			any = false;
+		}
+		if (last || w->spans[i].rows == 0 || !good)
+			continue;
+		if (!any)
+			kind = (struct kind){ i, 0, w->spans[i].first_ns, w->spans[i].last_ns };
+		any = true;
+		kind.first_ns = MIN(kind.first_ns, w->spans[i].first_ns);
+		kind.last_ns = MAX(kind.last_ns, w->spans[i].last_ns);
+		const struct tab_series *x = &t->series[order[i]];
+		for (uint32_t j = 0; j < x->label_count && good; j++) {
+			const struct profile_label *l = &t->labels[x->label_first + j];
+			struct radix_item pair = { (uint64_t)text[l->name] << 32 | text[l->value],
+				0 };
+			good = VEC_PUSH(&k->pairs, pair);
+		}
+	}
+	return good ? OK : E_NOMEM;
+}
+
+static enum status write_kinds(
+	struct part_writer *w, const struct tabs *t, const struct canon *c, struct err *e)
+{
+	CLEANUP(kinds_deinit) struct kinds k = { 0 };
+	const uint32_t *order = c->series.order, *text = c->label_strings.to;
+	enum status s = gather_kinds(w, t, c, &k);
+	if (s != OK)
+		return err_set(e, s, "labels of %u series", t->series_count);
+	const struct kind *v = k.kinds.v;
+	struct table tab = begin_table(w, k.kinds.len);
+	TABLE_COLUMN(&tab, 1, i, text[t->series[order[v[i].first]].tenant]);
+	for (int p = 0; p < TABLES_TYPE_PARTS; p++)
+		TABLE_COLUMN(&tab, (uint8_t)(2 + p), i, text[t->series[order[v[i].first]].type[p]]);
+	TABLE_COLUMN(&tab, 7, i, t->series[order[v[i].first]].delta);
+	TABLE_COLUMN(&tab, 8, i, v[i].name_count);
+	TABLE_COLUMN(&tab, 10, i, v[i].first_ns);
+	TABLE_COLUMN(&tab, 11, i, v[i].last_ns);
+	s = end_table(&tab, PART_KINDS, e);
+	if (s != OK)
+		return s;
+	tab = begin_table(w, k.names.len);
+	TABLE_COLUMN(&tab, 1, i, k.names.v[i].key);
+	TABLE_COLUMN(&tab, 2, i, k.names.v[i].index);
+	s = end_table(&tab, PART_KIND_NAMES, e);
+	if (s != OK)
+		return s;
+	tab = begin_table(w, k.values.len);
+	TABLE_COLUMN(&tab, 1, i, k.values.v[i]);
+	return end_table(&tab, PART_KIND_VALUES, e);
+}
+
+/* ---- sets, symbols, stacks ---- */
 
 static enum status write_sets(
 	struct part_writer *w, const struct tabs *t, const struct canon *c, struct err *e)
@@ -279,6 +392,8 @@ enum status part_write_tables(
 	enum status s = write_strings(w, t, c, e);
 	if (s == OK)
 		s = write_series(w, t, c, e);
+	if (s == OK)
+		s = write_kinds(w, t, c, e);
 	if (s == OK)
 		s = write_sets(w, t, c, e);
 	if (s == OK)

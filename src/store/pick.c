@@ -149,6 +149,7 @@ struct picking {
 	const struct samples_query *q;
 	struct budget *budget;
 	struct pick *picks;
+	const uint8_t *skip;
 	bool loading; /* else picking */
 	atomic_size_t next;
 	atomic_bool stop;
@@ -241,7 +242,7 @@ static enum status pick_by_ids(struct picking *p, struct source *s, struct pick 
 static enum status pick_one(struct picking *p, size_t i, struct err *e)
 {
 	struct source *s = &p->v->sources[i];
-	if (s->first_ns >= p->q->to_ns || s->last_ns < p->q->from_ns)
+	if (s->first_ns >= p->q->to_ns || s->last_ns < p->q->from_ns || (p->skip && p->skip[i]))
 		return OK;
 	if (p->loading)
 		return source_load_labels(p->v, s, p->budget, e);
@@ -305,10 +306,10 @@ static enum status find_ids(struct picking *p, struct err *e)
 	return s;
 }
 
-enum status view_pick(struct store_view *v, const struct samples_query *q, struct budget *b,
-	struct pick *picks, struct err *e)
+enum status view_pick(struct store_view *v, const struct samples_query *q, const uint8_t *skip,
+	struct budget *b, struct pick *picks, struct err *e)
 {
-	struct picking p = { .v = v, .q = q, .budget = b, .picks = picks };
+	struct picking p = { .v = v, .q = q, .skip = skip, .budget = b, .picks = picks };
 	pthread_mutex_init(&p.lock, NULL);
 	enum status s = each_source(&p, true, e);
 	if (s == OK)

@@ -123,6 +123,17 @@ enum scan_wants scan_wants(const struct scan *s, size_t piece)
 		       : SCAN_SOME;
 }
 
+struct part_filter scan_filter(const struct scan *s, size_t piece)
+{
+	const struct part_block *b = block_of(s, piece);
+	bool all = all_series(s->pick, b->series_min, b->series_max);
+	return (struct part_filter){ .series = all ? NULL : s->pick->series,
+		.sets = s->pick->sets,
+		.times = !whole_time(s, b),
+		.from_ns = s->query->from_ns,
+		.to_ns = s->query->to_ns };
+}
+
 /* What decides which rows pass is read first: where none does, the rest is not unpacked. */
 static enum status scan_block(const struct scan *s, size_t piece, struct scanner *sc, scan_fn *fn,
 	void *ctx, struct err *e)

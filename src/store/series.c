@@ -353,7 +353,7 @@ static enum status sum_series(struct store_view *v, const struct samples_query *
 	if (s == OK && !a.picks)
 		s = err_set(e, E_NOMEM, "a view");
 	if (s == OK)
-		s = view_pick(v, q, &a.budget, a.picks, e);
+		s = view_pick(v, q, NULL, &a.budget, a.picks, e);
 	if (s == OK)
 		s = picks_type(v, a.picks, q->times_period, &found, e);
 	if (s == OK)

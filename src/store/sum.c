@@ -172,8 +172,27 @@ static void add_bounds(struct sums *to, const struct part_block *b)
 	to->last_ns = MAX(to->last_ns, b->time_max);
 }
 
-/* Times of a block whose rows all lie in the range: its bounds are near enough, so that nobody
- * unpacks a column for them. */
+/* Rows that pass, column by column. Times of a block whose rows all lie in the range: its bounds
+ * are near enough, so that nobody unpacks a column for them. */
+static enum status add_some(const struct share *h, size_t block, struct scanner *scanner,
+	struct sums *to, struct err *e)
+{
+	const struct source *src = h->scan.source;
+	struct part_filter f = scan_filter(&h->scan, block);
+	struct part_kept kept;
+	size_t n;
+	const struct part_block *b = &part_blocks(src->part, &n)[block];
+	enum status st = part_sum_kept(
+		src->part, &src->tabs, b, &f, &scanner->rows, to->values, &to->samples, &kept, e);
+	if (st != OK || kept.rows == 0)
+		return st;
+	if (!f.times)
+		add_bounds(to, b);
+	to->first_ns = MIN(to->first_ns, kept.first_ns);
+	to->last_ns = MAX(to->last_ns, kept.last_ns);
+	return OK;
+}
+
 static enum status add_block(struct summing *s, const struct share *h, size_t block,
 	struct scanner *scanner, struct sums *to, struct err *e)
 {
@@ -182,6 +201,8 @@ static enum status add_block(struct summing *s, const struct share *h, size_t bl
 	struct adding a = { h, to, true };
 	size_t n;
 	const struct part_block *b = &part_blocks(src->part, &n)[block];
+	if (wants == SCAN_SOME && !h->weights && !h->periods)
+		return add_some(h, block, scanner, to, e);
 	a.times = b->time_min < s->q->from_ns || b->time_max >= s->q->to_ns;
 	if (!a.times)
 		add_bounds(to, b);
@@ -501,7 +522,7 @@ static enum status sum_stacks(struct store_view *v, const struct samples_query *
 	s.picks = view_picks_new(v);
 	enum status st = s.picks ? OK : err_set(e, E_NOMEM, "a view");
 	if (st == OK)
-		st = view_pick(v, q, &s.budget, s.picks, e);
+		st = view_pick(v, q, NULL, &s.budget, s.picks, e);
 	if (st == OK)
 		st = picks_type(v, s.picks, q->times_period, &s.type, e);
 	s.is_gauge = st == OK && s.type.found && !s.type.delta;

@@ -29,6 +29,23 @@ struct tab_series {
 	uint64_t rows;
 };
 
+/* The series of one tenant and type in a part: which labels they have, and when there are samples.
+ */
+struct tab_kind {
+	uint32_t tenant;
+	uint32_t type[TABLES_TYPE_PARTS];
+	uint32_t delta;
+	uint32_t name_first; /* kind_names[first .. + count), names ascending */
+	uint32_t name_count;
+	int64_t first_ns;
+	int64_t last_ns;
+};
+struct tab_kind_name {
+	uint32_t name;
+	uint32_t value_first; /* kind_values[first .. + count), ascending */
+	uint32_t value_count;
+};
+
 struct tabs {
 	const struct str *names; /* sample labels */
 	const struct str *label_strings;
@@ -49,6 +66,11 @@ struct tabs {
 	const uint32_t *series_sets;
 	const uint32_t *location_first;
 	const uint32_t *location_series;
+	/* Of a part, NULL where they were not written. */
+	const struct tab_kind *kinds;
+	const struct tab_kind_name *kind_names;
+	const uint32_t *kind_values;
+	uint32_t kind_count;
 	uint32_t name_count;
 	uint32_t label_string_count;
 	uint32_t sample_string_count;

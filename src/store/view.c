@@ -228,7 +228,7 @@ void view_release(struct store_view *v)
  * which every page asks for, as long as there is room. */
 void store_trim_caches(struct store *s)
 {
-	static const unsigned in_turn[] = { ~(unsigned)PART_LOAD_LABELS, ~0u };
+	static const unsigned in_turn[] = { ~(unsigned)PART_KEEP, ~0u };
 	int64_t now = clock_monotonic_ns();
 	uint64_t loaded = 0, most = s->config.memory_bytes / CACHE_SHARE;
 	pthread_mutex_lock(&s->lock);
@@ -251,40 +251,49 @@ static int newest_first(const void *a, const void *b)
 }
 
 /* Bytes that the part keeps loaded. What cannot be loaded is for those to find who ask. */
-static uint64_t warm_part(struct part *p, struct dictionary *d, uint64_t limit_bytes)
+static uint64_t warm_part(
+	struct part *p, unsigned groups, struct dictionary *d, uint64_t limit_bytes)
 {
 	struct tabs t;
 	struct label_ids *ids;
-	if (part_pin(p, PART_LOAD_LABELS, limit_bytes, &t, NULL) != OK)
+	if (part_pin(p, groups, limit_bytes, &t, NULL) != OK)
 		return 0;
 	if (d && part_label_ids(p, d, &ids) == OK)
 		label_ids_unref(ids);
 	uint64_t bytes = part_forget(p, 0);
-	part_unpin(p, PART_LOAD_LABELS);
+	part_unpin(p, groups);
 	return bytes;
+}
+
+static bool is_stopping(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool stopping = s->stopping;
+	pthread_mutex_unlock(&s->lock);
+	return stopping;
 }
 
 void store_warm(struct store *s)
 {
-	uint64_t loaded = 0, most = s->config.memory_bytes / CACHE_SHARE;
+	/* First what values of labels are found in, then what selectors ask. */
+	static const unsigned in_turn[] = { PART_LOAD_TEXTS | PART_LOAD_KINDS, PART_KEEP };
+	uint64_t most = s->config.memory_bytes / CACHE_SHARE;
 	pthread_mutex_lock(&s->lock);
 	size_t n = s->parts.len, count = 0;
 	CLEANUP(free_cleanup) struct part **v = calloc(MAX(n, (size_t)1), sizeof(struct part *));
 	struct dictionary *d = s->dictionary ? dictionary_ref(s->dictionary) : NULL;
 	for (size_t i = 0; v && i < n; i++)
 		v[count++] = part_ref(s->parts.v[i]);
-	bool stop = s->stopping;
 	pthread_mutex_unlock(&s->lock);
 	if (count)
 		qsort(v, count, sizeof(struct part *), newest_first);
-	for (size_t i = 0; i < count; i++) {
-		if (!stop && loaded < most)
-			loaded += warm_part(v[i], d, most - loaded);
-		pthread_mutex_lock(&s->lock);
-		stop = s->stopping;
-		pthread_mutex_unlock(&s->lock);
-		part_unref(v[i]);
+	for (size_t k = 0; k < ARRAY_COUNT(in_turn); k++) {
+		uint64_t loaded = 0; /* of the parts so far, all that is */
+		for (size_t i = 0; i < count && loaded < most && !is_stopping(s); i++)
+			loaded += warm_part(v[i], in_turn[k], k ? d : NULL, most - loaded);
 	}
+	for (size_t i = 0; i < count; i++)
+		part_unref(v[i]);
 	dictionary_unref(d);
 }
 
@@ -354,15 +363,15 @@ enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 
 void source_done(struct store_view *v, struct source *s)
 {
-	if (!s->part || !(s->pinned & ~(unsigned)PART_LOAD_LABELS))
+	if (!s->part || !(s->pinned & ~(unsigned)PART_KEEP))
 		return;
 	uint64_t bytes = part_forget(s->part, 0);
 	if (__atomic_add_fetch(&v->cached, bytes, __ATOMIC_RELAXED) <=
 		v->store->config.memory_bytes / CACHE_SHARE)
 		return;
 	__atomic_sub_fetch(&v->cached, bytes, __ATOMIC_RELAXED);
-	part_forget(s->part, s->pinned & ~(unsigned)PART_LOAD_LABELS);
-	s->pinned &= PART_LOAD_LABELS;
+	part_forget(s->part, s->pinned & ~(unsigned)PART_KEEP);
+	s->pinned &= PART_KEEP;
 }
 
 void view_damaged(struct store_view *v, struct part *p)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "store/block_keep.h"
 #include "store/state.h"
 
 struct store_view;
@@ -131,6 +132,8 @@ NODISCARD enum status scan_prepare(
 /* Whether there is something in a piece; and whether all of it is wanted. */
 enum scan_wants { SCAN_NONE, SCAN_SOME, SCAN_ALL };
 enum scan_wants scan_wants(const struct scan *s, size_t piece);
+/* Of a part's piece: which rows are wanted. */
+struct part_filter scan_filter(const struct scan *s, size_t piece);
 /* The rows of one piece that are wanted; fn is not called when there are none. */
 NODISCARD enum status scan_piece(const struct scan *s, size_t piece, struct scanner *scanner,
 	scan_fn *fn, void *ctx, struct err *e);
@@ -196,5 +199,6 @@ struct budget query_budget(struct store_view *v, const struct samples_query *q);
 /* One pick for each source. */
 struct pick *view_picks_new(const struct store_view *v);
 void view_picks_free(const struct store_view *v, struct pick *picks);
+/* `skip` by source: not 0 for those that need not be picked from; NULL: all are. */
 NODISCARD enum status view_pick(struct store_view *v, const struct samples_query *q,
-	struct budget *b, struct pick *picks, struct err *e);
+	const uint8_t *skip, struct budget *b, struct pick *picks, struct err *e);

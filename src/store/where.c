@@ -233,7 +233,7 @@ static enum status search(struct store_view *v, const struct samples_query *q,
 	enum status st = s.picks ? profile_init(&s.tables, s.budget.limit) : E_NOMEM;
 	if (st != OK)
 		return err_set(e, st, "a search");
-	st = view_pick(v, q, &s.budget, s.picks, e);
+	st = view_pick(v, q, NULL, &s.budget, s.picks, e);
 	if (st == OK)
 		st = common_series_init(&s.common, v, s.picks, &s.budget, e);
 	if (st == OK)

@@ -294,6 +294,36 @@ class Part:
             yield rows
         assert r.done()
 
+    def check_kinds(self):
+        if 24 not in self.sections:
+            return
+        text, t, labels = self.table(2).strings(), self.table(3), self.table(4)
+        want, at = {}, 0
+        label_names, label_values = labels[1], labels[2]
+        for row in zip(*[t[i] for i in range(1, 13)]):
+            pairs = list(zip(label_names[at:at + row[8]], label_values[at:at + row[8]]))
+            at += row[8]
+            if not row[11]:
+                continue
+            kind = want.setdefault(row[:7], [row[9], row[10], {}])
+            kind[0], kind[1] = min(kind[0], row[9]), max(kind[1], row[10])
+            for name, value in pairs:
+                kind[2].setdefault(name, set()).add(value)
+        kinds, names, values = self.table(24), self.table(25), self.table(26)
+        got, n, v = [], 0, 0
+        name, count, value = names[1], names[2], values[1]
+        for row in zip(*[kinds[i] for i in range(1, 12)]):
+            lists = {}
+            for k in range(n, n + row[7]):
+                lists[name[k]] = value[v:v + count[k]]
+                v += count[k]
+            assert list(lists) == sorted(lists) and len(lists) == row[7]
+            n += row[7]
+            got.append((row[:7], [row[9], row[10], lists]))
+        assert n == names.rows and v == values.rows and text
+        assert got == [(k, [x[0], x[1], {a: sorted(b) for a, b in sorted(x[2].items())}])
+                       for k, x in want.items()], "kinds are not those of the series"
+
     def check_totals(self, blocks):
         r, before = Reader(self.sections.get(23, b"\0")), []
         for _ in range(r.varint()):
@@ -330,6 +360,7 @@ def main():
     series, sets, stacks, blocks = part.series(), part.sets(), part.stacks(), list(part.blocks())
     rows = [row for block in blocks for row in block]
     part.check_totals(blocks)
+    part.check_kinds()
     check_order(rows, meta["order"], meta.get("slice", 0))
     assert len(rows) == meta["rows"] and sum(r[5] for r in rows) == meta["samples"]
     assert min(r[1] for r in rows) == meta["first"] and max(r[1] for r in rows) == meta["last"]
