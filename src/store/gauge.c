@@ -9,6 +9,7 @@
 
 #define KEYS_BYTES_MAX ((size_t)256 << 20)
 #define KEY_BYTES_MAX ((size_t)1 << 20)
+#define POINTS_MIN 4096
 
 static void key_text(struct buf *key, struct str s)
 {
@@ -77,8 +78,42 @@ struct gathering {
 	const uint32_t *ids;
 	VEC(struct point) points;
 	struct budget *budget;
-	uint64_t charged;
 };
+
+static int by_series_time(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+static void sort_out(struct gathering *g)
+{
+	struct point *p = g->points.v;
+	size_t n = 0;
+	if (g->points.len)
+		qsort(p, g->points.len, sizeof(*p), by_series_time);
+	for (size_t i = 0; i < g->points.len; i++)
+		if (n == 0 || by_series_time(&p[n - 1], &p[i]) != 0)
+			p[n++] = p[i];
+	g->points.len = n;
+}
+
+/* Stacks of one point in time come one after the other, or all times of each stack: memory is for
+ * points, not for rows. */
+static enum status make_room(struct gathering *g, struct err *e)
+{
+	size_t cap = g->points.cap;
+	if (g->points.len < cap)
+		return OK;
+	sort_out(g);
+	if (cap && g->points.len <= cap / 2)
+		return OK;
+	if (!VEC_RESERVE(&g->points, MAX(2 * cap, (size_t)POINTS_MIN)))
+		return err_set(e, E_NOMEM, "points in time of gauges");
+	return budget_take(g->budget, (g->points.cap - cap) * sizeof(struct point), e);
+}
 
 static enum status gather(void *ctx, const struct scan_rows *r, struct err *e)
 {
@@ -89,36 +124,23 @@ static enum status gather(void *ctx, const struct scan_rows *r, struct err *e)
 		struct point *last = g->points.len ? &g->points.v[g->points.len - 1] : NULL;
 		if (last && last->time_ns == p.time_ns && last->series == p.series)
 			continue;
-		if (!VEC_PUSH(&g->points, p))
-			return err_set(e, E_NOMEM, "points in time of gauges");
+		enum status s = make_room(g, e);
+		if (s != OK)
+			return s;
+		g->points.v[g->points.len++] = p;
 	}
-	uint64_t bytes = g->points.cap * sizeof(struct point);
-	enum status s = budget_take(g->budget, bytes - g->charged, e);
-	if (s == OK)
-		g->charged = bytes;
-	return s;
+	return OK;
 }
 
-static int by_series_time(const void *a, const void *b)
-{
-	const struct point *x = a, *y = b;
-	if (x->series != y->series)
-		return x->series < y->series ? -1 : 1;
-	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
-}
-
-static enum status count_points(const struct gathering *g, uint32_t series_count, struct budget *b,
-	uint32_t **out, struct err *e)
+static enum status count_points(
+	struct gathering *g, uint32_t series_count, struct budget *b, uint32_t **out, struct err *e)
 {
 	enum status s = budget_array(b, series_count, sizeof(**out), out, e);
 	if (s != OK)
 		return s;
-	struct point *p = g->points.v;
-	if (g->points.len)
-		qsort(p, g->points.len, sizeof(*p), by_series_time);
+	sort_out(g);
 	for (size_t i = 0; i < g->points.len; i++)
-		if (i == 0 || by_series_time(&p[i - 1], &p[i]) != 0)
-			(*out)[p[i].series]++;
+		(*out)[g->points.v[i].series]++;
 	return OK;
 }
 
@@ -156,8 +178,10 @@ enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick 
 	}
 	if (s == OK)
 		s = count_points(&ga, c.keys.len, b, &counts, e);
+	size_t room = ga.points.cap;
 	VEC_FREE(&ga.points);
-	budget_give(b, ga.charged);
+	if (s == OK)
+		budget_give(b, room * sizeof(struct point));
 	if (s == OK)
 		s = make_weights(g, v, picks, &c, counts, b, e);
 	if (s != OK)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define POINTS_MAX (1u << 24)
+#define INSTANTS_MIN 4096
 
 struct point {
 	uint32_t group;
@@ -43,7 +44,6 @@ struct adding {
 	struct map index;
 	uint32_t last; /* point of the row before */
 	VEC(struct instant) instants;
-	uint64_t charged;
 	const uint32_t *ids;              /* common numbers of the source at hand */
 	const struct tab_series *periods; /* of that source; NULL: values count as they are */
 	bool by_period;
@@ -113,6 +113,48 @@ static void add_time(struct point *p, int64_t time_ns)
 	p->many |= p->time_ns != time_ns;
 }
 
+static int by_series_time_group(const void *a, const void *b)
+{
+	const struct instant *x = a, *y = b;
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return x->group < y->group ? -1 : x->group > y->group;
+}
+
+/* Rows of one instant become one. */
+static void sort_out(struct adding *a)
+{
+	struct instant *v = a->instants.v;
+	size_t n = 0;
+	if (a->instants.len)
+		qsort(v, a->instants.len, sizeof(*v), by_series_time_group);
+	for (size_t i = 0; i < a->instants.len; i++) {
+		if (n == 0 || by_series_time_group(&v[n - 1], &v[i]) != 0) {
+			v[n++] = v[i];
+			continue;
+		}
+		v[n - 1].value = wrap_add(v[n - 1].value, v[i].value);
+		v[n - 1].count += v[i].count;
+	}
+	a->instants.len = n;
+}
+
+/* All times of a stack may come one after the other: memory is for instants, not for rows. */
+static enum status make_room(struct adding *a, struct err *e)
+{
+	size_t cap = a->instants.cap;
+	if (a->instants.len < cap)
+		return OK;
+	sort_out(a);
+	if (cap && a->instants.len <= cap / 2)
+		return OK;
+	if (!VEC_RESERVE(&a->instants, MAX(2 * cap, (size_t)INSTANTS_MIN)))
+		return err_set(e, E_NOMEM, "points of gauges");
+	return budget_take(&a->budget, (a->instants.cap - cap) * sizeof(struct instant), e);
+}
+
 static enum status add_instant(
 	struct adding *a, uint32_t group, const struct scan_rows *r, size_t i, struct err *e)
 {
@@ -130,11 +172,10 @@ static enum status add_instant(
 		last->count += x.count;
 		return OK;
 	}
-	if (!VEC_PUSH(&a->instants, x))
-		return err_set(e, E_NOMEM, "points of gauges");
-	uint64_t bytes = a->instants.cap * sizeof(x), before = a->charged;
-	a->charged = bytes;
-	return budget_take(&a->budget, bytes - before, e);
+	enum status s = make_room(a, e);
+	if (s == OK)
+		a->instants.v[a->instants.len++] = x;
+	return s;
 }
 
 static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
@@ -167,14 +208,6 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 
 /* ---- gauges ---- */
 
-static int by_series_time(const void *a, const void *b)
-{
-	const struct instant *x = a, *y = b;
-	if (x->series != y->series)
-		return x->series < y->series ? -1 : 1;
-	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
-}
-
 /* The instants of one series in one step: v[0 .. n). */
 static enum status average_step(
 	struct adding *a, const struct instant *v, size_t n, int64_t step, struct err *e)
@@ -196,10 +229,9 @@ static enum status average_step(
 
 static enum status average(struct adding *a, struct err *e)
 {
+	sort_out(a);
 	struct instant *v = a->instants.v;
 	size_t n = a->instants.len;
-	if (n)
-		qsort(v, n, sizeof(*v), by_series_time);
 	for (size_t i = 0, j; i < n; i = j) {
 		int64_t step = step_of(v[i].time_ns, a->step_ns);
 		for (j = i + 1; j < n && v[j].series == v[i].series &&

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which series had some locations in their stacks: the caller chooses among the locations of all
- * sources, once they have names. A part's index says which series have a location; where there is
- * none, the nodes of the rows are looked at. Times are those of the series in the source.
+ * Which series had some locations in their stacks: the caller chooses among the locations that the
+ * wanted series had in any source, once they have names; it is shown no others. A part's index says
+ * which series have a location; where there is none, the nodes of the rows are looked at. Times are
+ * those of the series in the source.
  */
 #include "store/view.h"
 
 #include <stdlib.h>
+
+/* No wanted series has it. */
+#define UNSEEN UINT32_MAX
 
 struct found {
 	uint32_t series; /* common number */
@@ -22,7 +26,7 @@ struct searching {
 	struct pick *picks;
 	struct common_series common;
 	struct profile tables;
-	uint32_t **locations; /* by source: locations of `tables` */
+	uint32_t **locations; /* by source: locations of `tables`, or UNSEEN */
 	uint8_t *chosen;      /* by location of `tables` */
 	VEC(struct found) found;
 };
@@ -40,24 +44,102 @@ static void searching_deinit(struct searching *s)
 	view_release(s->v);
 }
 
+static enum status mark_nodes(void *ctx, const struct scan_rows *r, struct err *e)
+{
+	(void)e;
+	uint8_t *nodes = ctx;
+	for (size_t j = 0; j < r->n; j++)
+		nodes[r->node[r->sel ? r->sel[j] : j]] = 1;
+	return OK;
+}
+
+/* The locations of all rows that are wanted, `here` by location. */
+static enum status scan_locations(struct searching *s, size_t i, uint8_t *here, struct err *e)
+{
+	struct source *src = &s->v->sources[i];
+	CLEANUP(free_cleanup) uint8_t *nodes = NULL;
+	enum status st = source_load(s->v, src, PART_LOAD_STACKS, &s->budget, e);
+	const struct tabs *t = &src->tabs;
+	if (st == OK)
+		st = budget_array(&s->budget, t->node_count, 1, &nodes, e);
+	struct scan scan = { s->v, src, &s->picks[i], s->q, 1u << ROW_NODE };
+	if (st == OK)
+		st = scan_run(&scan, mark_nodes, nodes, &s->budget, e);
+	for (uint32_t n = st == OK ? t->node_count : 0; n-- > 1;) {
+		if (!nodes[n])
+			continue;
+		nodes[t->parent[n]] = 1;
+		if (t->node_location[n] < t->location_count)
+			here[t->node_location[n]] = 1;
+	}
+	if (st == OK)
+		budget_give(&s->budget, t->node_count);
+	return st;
+}
+
+/* Sets of sample labels are of rows, not of series: the index does not know them. */
+static enum status load_index(struct searching *s, size_t i, bool *out_has, struct err *e)
+{
+	struct source *src = &s->v->sources[i];
+	*out_has = false;
+	if (!src->part || s->picks[i].sets)
+		return OK;
+	enum status st = source_load(
+		s->v, src, PART_LOAD_SETS | PART_LOAD_SYMBOLS | PART_LOAD_INDEX, &s->budget, e);
+	*out_has = st == OK && src->tabs.location_first;
+	return st;
+}
+
+static enum status wanted_locations(struct searching *s, size_t i, uint8_t *here, struct err *e)
+{
+	bool index;
+	enum status st = load_index(s, i, &index, e);
+	if (st != OK)
+		return st;
+	if (!index)
+		return scan_locations(s, i, here, e);
+	const struct tabs *t = &s->v->sources[i].tabs;
+	const uint8_t *wanted = s->picks[i].series;
+	for (uint32_t l = 0; l < t->location_count; l++)
+		for (uint32_t k = t->location_first[l]; k < t->location_first[l + 1] && !here[l];
+			k++)
+			here[l] = wanted[t->location_series[k]];
+	return OK;
+}
+
 static enum status add_locations(struct searching *s, size_t i, struct err *e)
 {
 	struct source *src = &s->v->sources[i];
 	CLEANUP(remap_deinit) struct remap r = { 0 };
+	CLEANUP(free_cleanup) uint8_t *here = NULL;
 	if (!s->picks[i].wanted)
 		return OK;
 	enum status st = source_load(s->v, src, PART_LOAD_SYMBOLS, &s->budget, e);
 	if (st == OK)
+		st = budget_array(&s->budget, src->tabs.location_count, 1, &here, e);
+	if (st == OK)
+		st = wanted_locations(s, i, here, e);
+	if (st == OK)
 		st = remap_init(&r, &src->tabs, &s->tables, &s->budget, e);
 	for (uint32_t k = 0; st == OK && k < src->tabs.location_count; k++) {
 		uint32_t ignored;
+		if (!here[k])
+			continue;
 		st = remap_location(&r, k, &ignored);
 		if (st != OK)
 			err_set(e, st, "the query needs more than its memory for locations");
 	}
-	if (st == OK)
+	if (st == OK) {
 		s->locations[i] = STEAL_PTR(r.locations);
+		budget_give(&s->budget, src->tabs.location_count);
+	}
 	return st;
+}
+
+static bool is_chosen(const struct searching *s, size_t source, uint32_t location)
+{
+	uint32_t l = s->locations[source][location];
+	return l != UNSEEN && s->chosen[l];
 }
 
 /* ---- series of a source ---- */
@@ -89,7 +171,7 @@ static enum status scan_nodes(struct searching *s, size_t i, uint8_t *series, st
 	for (uint32_t n = 1; st == OK && n < t->node_count; n++) {
 		uint32_t location = t->node_location[n];
 		nodes[n] = nodes[t->parent[n]] ||
-			   (location < t->location_count && s->chosen[s->locations[i][location]]);
+			   (location < t->location_count && is_chosen(s, i, location));
 	}
 	struct marking m = { nodes, series };
 	struct scan scan = { s->v, src, &s->picks[i], s->q, 1u << ROW_NODE | 1u << ROW_SERIES };
@@ -105,19 +187,17 @@ static enum status find_series(struct searching *s, size_t i, struct err *e)
 	struct source *src = &s->v->sources[i];
 	const struct pick *p = &s->picks[i];
 	CLEANUP(free_cleanup) uint8_t *series = NULL;
+	bool index;
 	enum status st = budget_array(&s->budget, p->series_count, 1, &series, e);
-	/* Sets of sample labels are of rows, not of series. */
-	bool index = src->part && !p->sets;
-	if (st == OK && index)
-		st = source_load(s->v, src, PART_LOAD_SETS | PART_LOAD_SYMBOLS | PART_LOAD_INDEX,
-			&s->budget, e);
+	if (st == OK)
+		st = load_index(s, i, &index, e);
 	if (st != OK)
 		return st;
 	const struct tabs *t = &src->tabs;
-	if (index && t->location_first) {
+	if (index) {
 		for (uint32_t l = 0; l < t->location_count; l++)
 			for (uint32_t k = t->location_first[l];
-				s->chosen[s->locations[i][l]] && k < t->location_first[l + 1]; k++)
+				is_chosen(s, i, l) && k < t->location_first[l + 1]; k++)
 				series[t->location_series[k]] = 1;
 	} else {
 		st = scan_nodes(s, i, series, e);

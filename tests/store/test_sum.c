@@ -135,5 +135,55 @@ static void many_points_of_a_gauge(void **state)
 	fixture_clean(dir);
 }
 
+/* Many stacks of few points, as merged parts have them: all times of a stack, then the next one.
+ * Memory is for the points. */
+static void many_stacks_of_a_gauge(void **state)
+{
+	(void)state;
+	enum { STACKS = 400, TIMES = 300, BYTES = 1 << 20 };
+	char dir[64];
+	struct store *s;
+	struct store_view *v;
+	struct samples_tree t;
+	struct samples_series *series;
+	struct samples_type type;
+	struct fx_query f;
+	struct profile p;
+	struct err e = { 0 };
+	bool merged;
+	size_t n;
+	int64_t period;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(profile_init(&p, 64 << 20) == OK);
+	uint32_t head = fx_head(&p, "inuse", false, 1), stack;
+	for (int i = 0; i < STACKS * TIMES; i++) {
+		uint32_t frame = fx_frame(&p, "/bin/x", 1 + (uint64_t)(i % STACKS));
+		CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+		fx_sample(&p, T0 + i / STACKS * SEC, 7, head, stack, 0, 0);
+	}
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	profile_deinit(&p);
+	CHECK_OK(store_flush(s, &e), &e);
+	do
+		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
+	while (merged);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	struct samples_query *q = fx_query(&f, "inuse:samples:count:cpu:nanoseconds", 0, INT64_MAX);
+	q->memory_bytes = BYTES; /* of rows there are almost twice as many bytes */
+	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+	CHECK(t.total == 7 * STACKS);
+	samples_tree_deinit(&t);
+	CHECK_OK(store_sum_series(
+			 v, q, NULL, 0, 3600 * SEC, &f.arena, &series, &n, &type, &period, &e),
+		&e);
+	CHECK(n == 1 && series[0].point_count > 0 && series[0].points[0].value == 7 * STACKS);
+	fx_query_end(&f);
+	store_view_close(v);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 TEST_MAIN(cmocka_unit_test(sums_equal_the_model), cmocka_unit_test(limits_and_cancellation),
-	cmocka_unit_test(many_points_of_a_gauge))
+	cmocka_unit_test(many_points_of_a_gauge), cmocka_unit_test(many_stacks_of_a_gauge))
