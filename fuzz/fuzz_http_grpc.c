@@ -25,6 +25,39 @@ static void frames(struct str in)
 	buf_deinit(&again);
 }
 
+/* Trailers are one frame whose text has no line more than those of status and message. */
+static void trailers(struct str message)
+{
+	struct buf b;
+	struct http_grpc_frame f;
+	buf_init(&b, 3 * message.len + 100);
+	http_grpc_put_trailers(&b, (int)(message.len % 17), message);
+	struct str rest = buf_view(&b);
+	FUZZ_CHECK(http_grpc_next(&rest, rest.len, &f, NULL) == OK && rest.len == 0);
+	FUZZ_CHECK(f.flags == HTTP_GRPC_TRAILER);
+	size_t lines = 0;
+	for (size_t i = 0; i < f.bytes.len; i++)
+		lines += f.bytes.p[i] == '\n';
+	FUZZ_CHECK(lines <= 2);
+	buf_deinit(&b);
+}
+
+/* Each pair of a query that is well formed can be read. */
+static void query_pairs(struct str query)
+{
+	struct arena a;
+	struct str key, value;
+	arena_init(&a, 100000);
+	bool good = http_query_check(query, NULL) == OK;
+	while (query.len) {
+		enum status s = http_query_next(&query, &a, &key, &value, NULL);
+		FUZZ_CHECK(!good || s == OK);
+		if (s != OK)
+			break;
+	}
+	arena_deinit(&a);
+}
+
 static void texts(struct str in)
 {
 	struct buf a, b;
@@ -43,6 +76,9 @@ static void texts(struct str in)
 	int64_t ns;
 	if (http_grpc_parse_timeout(in, &ns))
 		FUZZ_CHECK(ns >= 0);
+	if (http_list_has(in, "gzip"))
+		FUZZ_CHECK(in.len >= 4);
+	trailers(in);
 	buf_deinit(&a);
 	buf_deinit(&b);
 }
@@ -71,5 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	frames(in);
 	texts(in);
 	target(in);
+	query_pairs(in);
+	FUZZ_CHECK(http_status_text((int)(size % 600)));
 	return 0;
 }

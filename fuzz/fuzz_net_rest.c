@@ -3,7 +3,8 @@
  * Property: whatever path, query and body a REST request has, the message made of it can be written
  * as JSON, or the refusal has a sentence; who may ask is decided without a fault, and a name that
  * is let in on a loopback address is an address or one that means it. The first byte chooses the
- * method; then lines: path, query, host, origin, body.
+ * method, the route, the framing and who may ask; then lines: path, query, host, origin, what the
+ * browser says of the site, body.
  */
 #include "fuzz/fuzz.h"
 
@@ -24,6 +25,21 @@ static struct str line(struct str *in)
 	return out;
 }
 
+/* The message as an answer, and as one of a stream's. */
+static void check_answer(struct net_exchange *x, struct str message)
+{
+	struct buf piece;
+	net_response_init(&x->response);
+	buf_str(&x->response.body, message);
+	net_json_answer(x);
+	FUZZ_CHECK(x->response.status != OK || str_is_utf8(buf_view(&x->response.body)));
+	buf_deinit(&x->response.body);
+	buf_init(&piece, MESSAGE_MAX);
+	if (net_json_piece(x, message, &piece, NULL) == OK)
+		FUZZ_CHECK(piece.len > 0 && str_is_utf8(buf_view(&piece)));
+	buf_deinit(&piece);
+}
+
 static void check_message(struct net_exchange *x, struct str body)
 {
 	struct buf message, json;
@@ -34,12 +50,14 @@ static void check_message(struct net_exchange *x, struct str body)
 		return;
 	buf_init(&message, MESSAGE_MAX);
 	buf_init(&json, MESSAGE_MAX);
-	if (net_json_message(x, body, &message, &e) != OK)
+	if (net_json_message(x, body, &message, &e) != OK) {
 		FUZZ_CHECK(e.text[0]);
-	else if (pb_json_encode(x->route->rpc->input, buf_view(&message), 0, &json, NULL) == OK)
+	} else if (pb_json_encode(x->route->rpc->input, buf_view(&message), 0, &json, NULL) == OK) {
 		FUZZ_CHECK(str_is_utf8(buf_view(&json)));
-	else
+		check_answer(x, buf_view(&message));
+	} else {
 		FUZZ_CHECK(json.failed);
+	}
 	buf_deinit(&message);
 	buf_deinit(&json);
 }
@@ -80,26 +98,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const methods[] = { "GET", "POST", "HEAD", "OPTIONS" };
 	static const char *const patterns[] = { "/a/{name}/b", "/a", "/{name}/{text}" };
-	static const struct pb_method method = { "M", &sample_desc, &sample_desc, false, false };
+	static const struct pb_method unary = { "M", &sample_desc, &sample_desc, false, false };
+	static const struct pb_method streams = { "M", &sample_desc, &sample_desc, false, true };
+	static const char *const anybody[] = { "*", NULL };
 	static struct net_server server;
 	static struct net_exchange x;
 	if (size < 1 || size > 8192)
 		return 0;
 	struct str rest = str_make(data + 1, size - 1);
-	struct net_route route = {
-		.path = patterns[data[0] / 4 % ARRAY_COUNT(patterns)], .rpc = &method, .rest = true
-	};
+	struct net_route route = { .path = patterns[data[0] / 4 % ARRAY_COUNT(patterns)],
+		.rpc = data[0] & 0x80 ? &streams : &unary,
+		.rest = true };
 	memcpy(server.address, "127.0.0.1:7070", 15);
-	server.config = (struct net_server_config){
-		.check_host = true, .hosts = ours, .cors_origins = ours, .path_prefix = "/a"
-	};
-	x = (struct net_exchange){ .server = &server, .route = &route, .framing = NET_REST };
+	server.config = (struct net_server_config){ .check_host = true,
+		.hosts = ours,
+		.cors_origins = data[0] & 0x10 ? anybody : ours,
+		.path_prefix = data[0] & 0x20 ? "" : "/a" };
+	x = (struct net_exchange){ .server = &server,
+		.route = &route,
+		.framing = data[0] & 0x40 ? NET_CONNECT_JSON : NET_REST };
 	buf_init(&x.answer.body, 1);
 	x.request.method = str_of(methods[data[0] % ARRAY_COUNT(methods)]);
 	x.request.path = line(&rest);
 	x.request.query = line(&rest);
 	struct str host = line(&rest);
-	struct http_header headers[] = { { STR("origin"), line(&rest) },
+	struct str origin = line(&rest), site = line(&rest);
+	struct http_header headers[] = { { STR("origin"), origin }, { STR("sec-fetch-site"), site },
+		{ STR("access-control-request-headers"), site },
 		{ STR("access-control-request-method"), STR("GET") } };
 	x.request.headers = headers;
 	x.request.header_count = ARRAY_COUNT(headers);

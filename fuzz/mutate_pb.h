@@ -103,16 +103,17 @@ static void mutate_new(struct buf *out, uint32_t *seed)
 
 static void mutate_message(struct str message, struct buf *out, uint32_t *seed, int depth)
 {
-	struct mutate_field *v =
-		(struct mutate_field *)calloc(MUTATE_FIELDS_MAX, sizeof(struct mutate_field));
-	FUZZ_CHECK(v);
+	/* One for each depth, kept: a sanitizer's malloc costs more than a mutation. */
+	static struct mutate_field fields[MUTATE_DEPTH_MAX + 1][MUTATE_FIELDS_MAX];
+	static struct buf inners[MUTATE_DEPTH_MAX + 1];
+	struct mutate_field *v = fields[depth];
 	uint32_t count = mutate_split(message, v);
 	uint32_t chosen = count ? mutate_random(seed, count) : 0;
 	uint32_t other = count ? mutate_random(seed, count) : 0;
 	uint32_t way = mutate_random(seed, 10);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct pb_field *f = &v[i].f;
-		struct buf inner;
+		struct buf *inner = &inners[depth];
 		if (i != chosen) {
 			buf_str(out, v[way == 1 && i == other ? chosen : i].whole);
 			continue;
@@ -136,34 +137,33 @@ static void mutate_message(struct str message, struct buf *out, uint32_t *seed, 
 				mutate_put(out, f->number, f->wire, mutate_number(seed, f->u64));
 				break;
 			}
-			buf_init(&inner, MUTATE_BYTES_MAX);
+			buf_clear(inner);
+			inner->max = MUTATE_BYTES_MAX;
 			if (depth < MUTATE_DEPTH_MAX && mutate_random(seed, 8))
-				mutate_message(f->bytes, &inner, seed, depth + 1);
-			if (inner.len)
-				mutate_put_bytes(out, f->number, buf_view(&inner));
+				mutate_message(f->bytes, inner, seed, depth + 1);
+			if (inner->len)
+				mutate_put_bytes(out, f->number, buf_view(inner));
 			else
 				mutate_bytes(out, f, seed);
-			buf_deinit(&inner);
 		}
 	}
 	if (count == 0 && message.len == 0)
 		mutate_new(out, seed);
-	free(v);
 }
 
 static size_t mutate_pb(uint8_t *data, size_t size, size_t size_max, unsigned seed, size_t before)
 {
-	struct buf out;
+	static struct buf out;
 	uint32_t s = seed;
 	if (size < before || mutate_random(&s, 4) == 0)
 		return LLVMFuzzerMutate(data, size, size_max);
-	buf_init(&out, MUTATE_BYTES_MAX);
+	buf_clear(&out);
+	out.max = MUTATE_BYTES_MAX;
 	mutate_message(str_make(data + before, size - before), &out, &s, 0);
 	size_t len = out.failed ? 0 : out.len;
 	bool fits = len > 0 && len <= size_max - before;
 	if (fits)
 		memcpy(data + before, out.data, len);
-	buf_deinit(&out);
 	return fits ? before + len : LLVMFuzzerMutate(data, size, size_max);
 }
 

@@ -90,9 +90,9 @@ def criteria(kind):
     return message(12, message(kind, message(2, *strings, *numbers)))
 
 
-def parca_queries():
-    merge = text(1, 'a:b:c:d:e:delta{x="y",z=~"a.*"}') + time(2, NOW) + time(3, NOW + NS)
-    single = time(1, NOW) + text(2, "a:b:c:d:e")
+def parca_queries(selector='a:b:c:d:e:delta{x="y",z=~"a.*"}', alone="a:b:c:d:e"):
+    merge = text(1, selector) + time(2, NOW) + time(3, NOW + NS)
+    single = time(1, NOW) + text(2, alone)
     tail = real(7, 0.5) + message(8, text(1, "labels.x"), text(1, "function_name"))
     tail += message(9, text(1, "abc"), text(2, "main.c"), number(3, 1)) + criteria(1) + criteria(2)
     old = text(6, "main") + message(10, number(1, 1), number(3, 1))
@@ -107,6 +107,41 @@ def parca_queries():
     for i in range(4):
         names = text(1, "x") + text(2, "a:b:c:d:e") if i == 2 else text(1, '{x="y"}')
         yield f"index_{i}", 3 + i, names + time(3, NOW) + time(4, NOW + NS)
+
+
+CPU = "cpu:samples:count:cpu:nanoseconds:delta"
+HEAP = "memory:inuse_space:bytes:space:bytes"
+URLS = [
+    (7, ""), (8, ""), (9, ""), (10, "by=comm&by=pid&step=2s&limit=1"), (11, "trim=0.1&invert=1&match=ma"), (12, "limit=2&format=text"),
+    (13, "match=leaf"), (14, "base_from=1767323040&base_to=1767323050&worse_above=0.1"), (15, ""),
+] + [(11, f"format={f}") for f in ("folded", "html", "speedscope", "firefox", "text")]
+
+
+LIMITS = (
+    "# who, what\nci-* max-series-per-tenant=10 max-profile-size=1MiB\n\n"
+    '"" max-label-names-per-series=7\tmax-label-name-length=8\n* max-label-value-length=9 max-profile-stacktrace-depth=100\n'
+)
+
+
+def server_queries():
+    """Questions to what fuzz/server.h has: each report, of each mode."""
+    calls = (0, 0, 1, 2, 3, 4, 5, 6)
+    for selector in (CPU + "{}", CPU + '{comm="a",pid!="22"}', HEAP):
+        span = text(1, selector) + time(2, NOW - 6 * NS) + time(3, NOW + 30 * NS)
+        for report in range(11):
+            yield f"r{report}_{len(selector)}", b"\0" + number(1, 2) + message(3, span) + number(5, report)
+            side = message(1, number(1, 2), message(3, span)), message(2, number(1, 2), message(3, span))
+            yield f"d{report}_{len(selector)}", b"\0" + number(1, 1) + message(2, *side, number(3, 1)) + number(5, report)
+        for fields in ("labels.comm", "mapping_file", "location", "function_filename"):
+            yield f"by_{fields}_{len(selector)}", b"\0" + number(1, 2) + message(3, span) + number(5, 6) + message(8, text(1, fields))
+        for kind, filtered in enumerate((criteria(1), criteria(2), text(13, "main"), number(11, 1) + text(13, "leaf"))):
+            yield f"filter{kind}_{len(selector)}", b"\0" + number(1, 2) + message(3, span) + number(5, 6) + filtered
+        yield f"range_{len(selector)}", b"\1" + span + number(4, 9) + message(5, number(1, 10)) + text(6, "comm")
+        for call, query in URLS:
+            yield f"url{call}_{query[:12]}_{len(selector)}", bytes([call]) + f"query={selector}&from=1767323040&to=1767323060&{query}".encode()
+    for name, kind, data in parca_queries(CPU, CPU):
+        if kind != 1:
+            yield name, bytes([calls[kind]]) + data
 
 
 def raw(pprof):
@@ -193,12 +228,26 @@ REQUESTS = [
 ]
 
 REST = [
-    "/a/x/b\nan_int64=1&texts=a&texts=b&inner.a_string=%41+b\nlocalhost:7070\nhttp://localhost:7070\n",
-    "/a/x/b\n\n127.0.0.1\nhttp://firn.example\n{\"ints\":[1,2],\"at\":\"2026-01-02T03:04:05Z\"}",
-    "/a\nat=2026-01-02T03:04:05Z&took=1.5s&colour=COLOUR_RED&some_bytes=AAEC\n[::1]:7070\n\n",
-    "/a\n\nfirn.example.\nnull\n",
-    "/x/y\na_double=1e9&a_bool=true\nevil.example\nhttp://evil.example\n",
-    "/x/y\nnames[1].a_string=b&counts[a]=1\nx.localhost\n\n{\"inner\":{\"inner\":null}}",
+    "/a/x/b\nan_int64=1&texts=a&texts=b&inner.a_string=%41+b\nlocalhost:7070\nhttp://localhost:7070\nsame-origin\n",
+    "/a/x/b\n\n127.0.0.1\nhttp://firn.example\ncross-site\n{\"ints\":[1,2],\"at\":\"2026-01-02T03:04:05Z\"}",
+    "/a\nat=2026-01-02T03:04:05Z&took=1.5s&colour=COLOUR_RED&some_bytes=AAEC\n[::1]:7070\n\n\n",
+    "/a\n\nfirn.example.\nnull\nnone\n",
+    "/x/y\na_double=1e9&a_bool=true&an_sint64=-5&one_number=1&one_text=x\nevil.example\nhttp://evil.example\n\n",
+    "/x/y\nnames[1].a_string=b&counts[a]=1&inner.inner.ints=1&inners=2&maybe=0\nx.localhost\n\n\n{\"inner\":{\"inner\":null}}",
+    "/x/y\n\nlocalhost\n\n\n{\"aString\":\"/x\",\"inners\":[{},{\"counts\":{\"a\":\"1\"}}],\"colour\":\"COLOUR_RED\",\"aDouble\":\"NaN\",\"traceId\":\"00ff\"}",
+]
+
+RPC = [b"\0\0\0\0\2\x18\1", b"AAAAAAIYAQ==", b'{"anInt64":"1"} {"ints":[1]}', bytes(1100)]
+PACKED = gzip.compress(b"\x18\1" * 20, mtime=0)
+GRPC = [
+    b"\0\0\0\0\3abc\1\0\0\0" + bytes([len(PACKED)]) + PACKED, b"\x80\0\0\0\0", b"aGVsbG8=aGk=", b"10S", b"99999999n", b"5m", b"1u2H3M",
+    b"/a/b%20c?a=1&a=%41+&b", b"/a/../b?x=%zz", b"a%C3%A9%", b"deflate, gzip;q=0.5", b"gzip; q=0.000 , *", b"a%e2%82",
+]
+PARAMS = [
+    "a_double=1e3&a_float=NaN&an_int64=-1&a_uint64=2&an_int32=3&a_fixed64=4&a_fixed32=5&a_bool=true&a_string=x%20y&some_bytes=AAE%3D",
+    "a_uint32=1&an_sfixed32=-2&an_sfixed64=-3&an_sint32=-4&an_sint64=-5&colour=COLOUR_ODD&inner.inner.a_string=q&ints=1&ints=2&texts=a",
+    "maybe=0&one_text=a&one_number=1&counts%5Ba%5D=1&names=1&at=2026-01-02T03:04:05Z&took=1.5s&trace_id=00ff&doubles=Infinity&bools=false",
+    "inners.a_string=x&inner=1&colour=7&a_bool=1&a_bool=x&anInt64=5&inner.oneText=y&unknown=1&a_uint32=4294967296&an_int32=-2147483649",
 ]
 
 DOCKER = (
@@ -270,6 +319,9 @@ def h2_sessions():
     yield "control", h2(4, 0, 0, struct.pack(">HIHI", 4, 100, 3, 7)) + h2(6, 0, 0, bytes(8)) + h2(8, 0, 0, struct.pack(">I", 1000))
     yield "reset", h2(1, 4, 1, head) + h2(3, 0, 1, struct.pack(">I", 8)) + h2(7, 0, 0, struct.pack(">II", 1, 0) + b"bye")
     yield "continued", h2(1, 0, 1, head[:5]) + h2(9, 4, 1, head[5:]) + h2(0, 1, 1, frame)
+    for path in b"abcdef":
+        own = b"\x83\x86" + literal(b":path", b"/" + bytes([path])) + literal(b":authority", b"h")
+        yield f"path_{chr(path)}", h2(1, 4, 1, own) + h2(0, 0, 1, b"12") + h2(0, 1, 1, b"345") + h2(1, 5, 3, own) + h2(8, 0, 0, struct.pack(">I", 90000)) + h2(8, 0, 1, struct.pack(">I", 90000))
     yield "priority", h2(2, 0, 3, bytes(5)) + h2(1, 4, 1, head) + h2(8, 0, 1, struct.pack(">I", 70000)) + h2(0, 1, 1)
 
 
@@ -282,6 +334,11 @@ def seeds():
     yield "pprof_decode", [("made", plain)]
     yield "parca_raw", [("plain", raw(plain)), ("gzip", raw(pprof))]
     yield "otlp_decode", [(f"v{v}", otlp(v)) for v in ("1.7", "1.9", "1.11")]
+    yield "server_limits", [("all", LIMITS.encode())]
+    yield "server_query", list(server_queries())
+    arrows = [(f"arrow_{name}", b"\3" + message(1, data[3:])) for name, data in parca_streams(TESTS) if data[:1] == b"\0"]
+    yield "server_ingest", arrows + [("raw", b"\2" + raw(pprof)), ("json", b"\1" + JSON_OTLP.encode())] + [
+        (f"v{v}", b"\0" + otlp(v)) for v in ("1.7", "1.9", "1.11")] + [(f"other_{i}", bytes([i]) + message(1, message(2, message(2)))) for i in (4, 5, 6, 7)]
     yield "parca_query", [(name, bytes([kind]) + data) for name, kind, data in parca_queries()]
     yield "arrow_stream", list(arrow_streams())
     yield "parca_arrow", list(parca_streams(TESTS))
@@ -296,7 +353,11 @@ def seeds():
     ] + [(f"cri_{i}", bytes([i]) + cri()) for i in range(1, 7)]
     yield "debuginfo_archive", list(archives())
     yield "debuginfo_record", [("whole", RECORD.encode()), ("least", b"build_id abc\ntype debuginfo\nsize 1\nstate uploading\nstarted 1\nfinished 0\n")]
-    yield "net_rest", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REST)]
+    yield "net_rest", [(f"{i}_{n}", bytes([n]) + t.encode()) for i, t in enumerate(REST) for n in (0, 1, 3, 4, 9, 0x45, 0x89, 0x31)]
+    yield "net_rpc", [(f"{n}_{i}", bytes([n]) + b) for n in range(8) for i, b in enumerate(RPC)] + [
+        (f"{n}_gzip", bytes([n | 0x80]) + b"\1" + struct.pack(">I", len(PACKED)) + PACKED) for n in range(7)]
+    yield "http_grpc", [(str(i), t) for i, t in enumerate(GRPC)]
+    yield "pb_params", [(str(i), t.encode()) for i, t in enumerate(PARAMS)]
     yield "http_h1", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REQUESTS)]
     yield "http_h2", list(h2_sessions())
 

@@ -16,17 +16,31 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The profile at hand is refused; the decoding goes on after it. */
-static PRINTF(2, 3) enum status reject(struct decoder *d, const char *fmt, ...)
+/* "resource_profiles[N].scope_profiles[N].profiles[N]" */
+#define PLACE_BYTES 128
+
+/* The profile at hand, or all below what is at hand, is refused; the decoding goes on after it. */
+static PRINTF(3, 4) enum status
+	reject(struct decoder *d, enum otlp_reject why, const char *fmt, ...)
 {
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(d->rejection, sizeof(d->rejection), fmt, ap);
+	va_end(ap);
+	d->why = why;
 	d->rejected = true;
-	if (d->rejects->reason[0] == 0) {
-		va_list ap;
-		va_start(ap, fmt);
-		vsnprintf(d->rejects->reason, sizeof(d->rejects->reason), fmt, ap);
-		va_end(ap);
-	}
 	return E_INVALID;
+}
+
+/* So many profiles are left out for what reject() said, which stands in `place`. */
+static void count_rejected(struct decoder *d, uint64_t profiles, const char *place)
+{
+	struct otlp_rejects *r = d->rejects;
+	d->rejected = false;
+	if (profiles && r->profiles == 0)
+		snprintf(r->reason, sizeof(r->reason), "%s: %s", place, d->rejection);
+	r->profiles += (int64_t)profiles;
+	r->by_reason[d->why] += profiles;
 }
 
 /* "" when the defect of the dictionary is not known to be the reason. */
@@ -34,10 +48,12 @@ static enum status reject_index(
 	struct decoder *d, size_t sample, const char *field, uint64_t index, size_t count)
 {
 	if (index < count)
-		return reject(d, "samples[%zu]: %s %" PRIu64 " cannot be used (%s)", sample, field,
-			index, d->defect);
-	return reject(d, "samples[%zu]: %s %" PRIu64 " is out of range (%zu elements)", sample,
-		field, index, count);
+		return reject(d, OTLP_REJECT_INDEX,
+			"samples[%zu].%s: %" PRIu64 " cannot be used (%s)", sample, field, index,
+			d->defect);
+	return reject(d, OTLP_REJECT_INDEX,
+		"samples[%zu].%s: %" PRIu64 " is out of range (%zu elements)", sample, field, index,
+		count);
 }
 
 /* ---- labels of a resource, scope or profile ---- */
@@ -49,7 +65,7 @@ static enum status push_label(struct decoder *d, struct profile_label label)
 		if (d->labels.v[i].name == label.name)
 			return OK;
 	if (d->labels.len == PROFILE_LABELS_MAX)
-		return reject(d, "more than %d attributes", PROFILE_LABELS_MAX);
+		return reject(d, OTLP_REJECT_LIMIT, "attributes: more than %d", PROFILE_LABELS_MAX);
 	d->has_resource = false;
 	return VEC_PUSH(&d->labels, label) ? OK : E_NOMEM;
 }
@@ -79,8 +95,8 @@ static enum status read_key_value(struct decoder *d, const struct pb_field *fiel
 		case FIELD(3, PB_VARINT):
 			id = id_at(&d->strings, f.u64);
 			if (id == BAD)
-				return reject(d,
-					"attributes: key_strindex %" PRIu64 " is out of range",
+				return reject(d, OTLP_REJECT_INDEX,
+					"attributes.key_strindex: %" PRIu64 " is out of range",
 					f.u64);
 			if (id != 0)
 				key = profile_str(d->out, id);
@@ -94,7 +110,8 @@ static enum status read_key_value(struct decoder *d, const struct pb_field *fiel
 	if (r.failed)
 		return otlp_torn(d, &r, "attributes", 0);
 	if (label.value == BAD)
-		return reject(d, "attributes: string_value_strindex is out of range");
+		return reject(d, OTLP_REJECT_INDEX,
+			"attributes.value.string_value_strindex is out of range");
 	if (label.value == 0 || key.len == 0)
 		return OK;
 	s = profile_add_name(d->out, otlp_label_of_attribute(key), &label.name);
@@ -126,7 +143,8 @@ static enum status read_profile_attributes(struct decoder *d, const struct pb_fi
 		if (i == 0 && d->schema != SCHEMA_1_7)
 			continue;
 		if (i >= d->attribute_count || d->attributes[i].name == BAD)
-			return reject(d, "attribute_indices: %" PRIu64 " cannot be used", i);
+			return reject(d, OTLP_REJECT_INDEX,
+				"attribute_indices: %" PRIu64 " cannot be used", i);
 		const struct attribute *a = &d->attributes[i];
 		enum status s = a->name && a->value
 					? push_label(d, (struct profile_label){ a->name, a->value })
@@ -149,9 +167,10 @@ static enum status read_own_labels(struct decoder *d, const struct pb_field *f, 
 		if (i == 0 && d->schema != SCHEMA_1_7)
 			continue;
 		if (i >= d->attribute_count || d->attributes[i].name == BAD)
-			return reject_index(d, index, "attribute index", i, d->attribute_count);
+			return reject_index(d, index, "attribute_indices", i, d->attribute_count);
 		if (*io_count == PROFILE_LABELS_MAX)
-			return reject(d, "samples[%zu]: more than %d attributes", index,
+			return reject(d, OTLP_REJECT_LIMIT,
+				"samples[%zu].attribute_indices: more than %d", index,
 				PROFILE_LABELS_MAX);
 		const struct attribute *a = &d->attributes[i];
 		labels[(*io_count)++] = (struct profile_label){ a->name, a->value };
@@ -203,7 +222,7 @@ static enum status range_stack(
 {
 	if (start > d->places.len || length > d->places.len - start)
 		return reject_index(
-			d, index, "end of locations", start + length, d->places.len + 1);
+			d, index, "locations_length", start + length, d->places.len + 1);
 	/* One more than is kept, so that profile_add_stack() cuts and says so. */
 	uint64_t taken = MIN(length, (uint64_t)PROFILE_STACK_MAX + 1);
 	d->frames += taken;
@@ -214,22 +233,23 @@ static enum status range_stack(
 	for (uint64_t i = start; i < start + taken; i++) {
 		uint32_t id = d->places.v[i];
 		if (id == BAD)
-			return reject_index(d, index, "location", i, d->places.len);
+			return reject_index(d, index, "locations_start_index", i, d->places.len);
 		if (id != 0 && !VEC_PUSH(&d->stack, id))
 			return E_NOMEM;
 	}
 	return profile_add_stack(d->out, d->stack.v, (uint32_t)d->stack.len, out);
 }
 
-static enum status read_numbers(struct decoder *d, const struct pb_field *f, bool times)
+static enum status read_numbers(
+	struct decoder *d, const struct pb_field *f, size_t index, bool times)
 {
 	bool fixed = times && d->schema != SCHEMA_1_7;
 	struct pb_packed p = pb_packed(f, fixed ? PB_FIXED64 : PB_VARINT);
 	uint64_t v;
 	while (pb_packed_next(&p, &v)) {
 		if ((times ? d->times.len : d->values.len) == OTLP_OBSERVATIONS_MAX)
-			return reject(d, "a sample of more than %d values or timestamps",
-				OTLP_OBSERVATIONS_MAX);
+			return reject(d, OTLP_REJECT_LIMIT, "samples[%zu].%s: more than %d", index,
+				times ? "timestamps_unix_nano" : "values", OTLP_OBSERVATIONS_MAX);
 		if (times ? !VEC_PUSH(&d->times, v) : !VEC_PUSH(&d->values, (int64_t)v))
 			return E_NOMEM;
 	}
@@ -271,10 +291,10 @@ static enum status read_sample(
 				return reject_index(d, index, "link_index", f.u64, d->links.count);
 			break;
 		case ROLE_VALUES:
-			s = read_numbers(d, &f, false);
+			s = read_numbers(d, &f, index, false);
 			break;
 		case ROLE_TIMESTAMPS:
-			s = read_numbers(d, &f, true);
+			s = read_numbers(d, &f, index, true);
 			break;
 		default:
 			break;
@@ -298,7 +318,10 @@ static enum status add_observation(
 	if (d->times.len) {
 		uint64_t time = d->times.v[t];
 		if (time == 0 || time > INT64_MAX)
-			return reject(d, "samples[%zu]: timestamp %" PRIu64, index, time);
+			return reject(d, OTLP_REJECT_TIME,
+				"samples[%zu].timestamps_unix_nano: %" PRIu64
+				" is no time from 1970 to 2262",
+				index, time);
 		sample->time_ns = (int64_t)time;
 	}
 	return value ? profile_add_sample(d->out, sample) : OK;
@@ -311,8 +334,9 @@ static enum status add_columns(struct decoder *d, size_t index, struct profile_s
 {
 	size_t times = d->times.len, values = d->values.len;
 	if (values != types->count)
-		return reject(d, "samples[%zu]: %zu values of %" PRIu32 " sample types", index,
-			values, types->count);
+		return reject(d, OTLP_REJECT_VALUES,
+			"samples[%zu].values: %zu of %" PRIu32 " sample types", index, values,
+			types->count);
 	enum status s = OK;
 	for (size_t j = 0; s == OK && j < values; j++) {
 		sample->head = types->heads[j];
@@ -331,13 +355,16 @@ static enum status decode_sample(struct decoder *d, const struct pb_field *field
 		return s;
 	size_t times = d->times.len, values = d->values.len;
 	if (times == 0 && values && like->time_ns == 0)
-		return reject(
-			d, "samples[%zu]: no time: neither timestamps nor the profile's", index);
+		return reject(d, OTLP_REJECT_TIME,
+			"samples[%zu]: neither timestamps_unix_nano nor the profile's "
+			"time_unix_nano",
+			index);
 	if (d->schema == SCHEMA_1_7 && values && (times != values || types->count > 1))
 		return add_columns(d, index, &sample, types);
 	if (times && values && times != values)
-		return reject(
-			d, "samples[%zu]: %zu values and %zu timestamps", index, values, times);
+		return reject(d, OTLP_REJECT_VALUES,
+			"samples[%zu].values: %zu of %zu timestamps_unix_nano", index, values,
+			times);
 	for (size_t i = 0; s == OK && i < MAX(times, values); i++)
 		s = add_observation(d, index, &sample, values ? d->values.v[i] : 1, i);
 	return s;
@@ -389,7 +416,8 @@ static enum status read_places(struct decoder *d, const struct pb_field *f)
 	uint64_t i;
 	while (pb_packed_next(&p, &i)) {
 		if (d->places.len == OTLP_PLACES_MAX)
-			return reject(d, "more than %d location_indices", OTLP_PLACES_MAX);
+			return reject(d, OTLP_REJECT_LIMIT, "location_indices: more than %d",
+				OTLP_PLACES_MAX);
 		if (!VEC_PUSH(&d->places, id_at(&d->locations, i)))
 			return E_NOMEM;
 	}
@@ -402,7 +430,7 @@ static enum status read_sample_type(
 	/* A field that is not repeated and comes twice: the last one holds. */
 	uint32_t at = d->schema == SCHEMA_1_7 ? out->sample_type_count : 0;
 	if (at == SAMPLE_TYPES_MAX)
-		return reject(d, "more than %d sample types", SAMPLE_TYPES_MAX);
+		return reject(d, OTLP_REJECT_LIMIT, "sample_type: more than %d", SAMPLE_TYPES_MAX);
 	out->sample_type_count = at + 1;
 	struct reader r = pb_message(f);
 	return read_value_type(f, out->sample_types[at]) ? OK : otlp_torn(d, &r, "sample_type", at);
@@ -463,30 +491,31 @@ static enum status make_head(struct decoder *d, const struct head_fields *f,
 		.time_ns = (int64_t)f->time,
 		.duration_ns = (int64_t)f->duration };
 	if (f->period < 0)
-		return reject(d, "period %" PRId64, f->period);
+		return reject(d, OTLP_REJECT_PERIOD, "period: %" PRId64 " is negative", f->period);
 	if (f->time > INT64_MAX || f->duration > INT64_MAX - f->time)
-		return reject(d, "time_unix_nano or duration_nano is beyond the year 2262");
+		return reject(d, OTLP_REJECT_TIME,
+			"time_unix_nano: with duration_nano beyond the year 2262");
 	const struct {
+		const char *field;
 		uint64_t index;
 		uint32_t *to;
 	} parts[] = {
-		{ sample_type[0], &t.sample_type },
-		{ sample_type[1], &t.sample_unit },
-		{ f->period_type[0], &t.period_type },
-		{ f->period_type[1], &t.period_unit },
+		{ "sample_type.type_strindex", sample_type[0], &t.sample_type },
+		{ "sample_type.unit_strindex", sample_type[1], &t.sample_unit },
+		{ "period_type.type_strindex", f->period_type[0], &t.period_type },
+		{ "period_type.unit_strindex", f->period_type[1], &t.period_unit },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
 		uint32_t id = id_at(&d->strings, parts[i].index);
 		if (id == BAD)
-			return reject(d,
-				"sample_type or period_type: strindex %" PRIu64 " is out of range",
-				parts[i].index);
+			return reject(d, OTLP_REJECT_INDEX, "%s: %" PRIu64 " is out of range",
+				parts[i].field, parts[i].index);
 		enum status s = profile_add_type_part(d->out, profile_str(d->out, id), parts[i].to);
 		if (s != OK)
 			return s;
 	}
 	if (t.sample_type == 0)
-		return reject(d, "no sample_type");
+		return reject(d, OTLP_REJECT_TYPE, "sample_type.type_strindex: no type");
 	enum status s = profile_add_type(d->out, &t, &h.type);
 	return s == OK ? profile_add_head(d->out, &h, out) : s;
 }
@@ -533,8 +562,10 @@ static enum status decode_profile(
 	d->out->samples.len = samples;
 	if (!d->rejected)
 		return err_prefix(d->e, s, "profiles[%zu]", index);
-	d->rejected = false;
-	d->rejects->profiles++;
+	char place[PLACE_BYTES];
+	snprintf(place, sizeof(place), "resource_profiles[%zu].scope_profiles[%zu].profiles[%zu]",
+		d->resource_index, d->scope_index, index);
+	count_rejected(d, 1, place);
 	return OK;
 }
 
@@ -557,8 +588,8 @@ static enum status read_scope(struct decoder *d, struct str bytes, uint32_t *out
 	return read_attributes(d, bytes, 3);
 }
 
-/* All profiles below are refused for what is wrong above them. */
-static enum status reject_below(struct decoder *d, struct str bytes, int depth)
+/* Profiles that lie below. */
+static enum status count_below(struct decoder *d, struct str bytes, int depth, uint64_t *io_count)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
@@ -567,14 +598,29 @@ static enum status reject_below(struct decoder *d, struct str bytes, int depth)
 		if (FIELD(f.number, f.wire) != FIELD(2, PB_BYTES))
 			continue;
 		if (depth == 0)
-			d->rejects->profiles++;
+			(*io_count)++;
 		else
-			s = reject_below(d, f.bytes, depth - 1);
+			s = count_below(d, f.bytes, depth - 1, io_count);
 	}
-	d->rejected = false;
-	if (d->rejects->profiles == 0) /* there was none: nothing is lost */
-		d->rejects->reason[0] = 0;
 	return s == OK && r.failed ? otlp_torn(d, &r, "field", 0) : s;
+}
+
+/* All of them are refused for what is wrong above them. */
+static enum status reject_below(struct decoder *d, struct str bytes, int depth)
+{
+	char place[PLACE_BYTES];
+	uint64_t count = 0;
+	enum status s = count_below(d, bytes, depth, &count);
+	if (s != OK)
+		return s;
+	if (depth > 0)
+		snprintf(
+			place, sizeof(place), "resource_profiles[%zu].resource", d->resource_index);
+	else
+		snprintf(place, sizeof(place), "resource_profiles[%zu].scope_profiles[%zu].scope",
+			d->resource_index, d->scope_index);
+	count_rejected(d, count, place);
+	return OK;
 }
 
 /* ScopeProfiles (depth 0) and ResourceProfiles (depth 1) have the same form: what is common in
@@ -588,6 +634,8 @@ static enum status decode_below(struct decoder *d, struct str bytes, int depth, 
 	for (size_t i = 0; pb_next(&r, &f);) {
 		if (FIELD(f.number, f.wire) != FIELD(2, PB_BYTES))
 			continue;
+		if (depth > 0)
+			d->scope_index = i;
 		enum status s = depth == 0 ? decode_profile(d, &f, i, name)
 					   : decode_level(d, f.bytes, depth - 1, name);
 		if (s != OK)
@@ -649,6 +697,7 @@ static enum status decode_request(struct decoder *d)
 	for (size_t i = 0; s == OK && pb_next(&r, &f);) {
 		if (FIELD(f.number, f.wire) != FIELD(1, PB_BYTES))
 			continue;
+		d->resource_index = i;
 		s = decode_level(d, f.bytes, 1, name);
 		if (s != OK)
 			err_prefix(d->e, s, "resource_profiles[%zu]", i);

@@ -88,17 +88,19 @@ struct decoder {
 	size_t attribute_count;
 	/* The first element that cannot be used, for the reason of a profile that needs it. */
 	char defect[120];
-	/* Set by the helpers that refuse one profile, so that their status is told from one that
-	 * ends the decoding. */
+	/* Set by reject(), so that its status is told from one that ends the decoding. */
 	bool rejected;
-	struct buf text;                  /* scratch of otlp_any_value() */
-	VEC(uint32_t) stack;              /* scratch */
-	uint64_t frames;                  /* 1.7: looked at so far: OTLP_FRAMES_MAX */
-	VEC(uint32_t) places;             /* 1.7: location_indices of one profile, as ids */
-	VEC(int64_t) values;              /* of one sample */
-	VEC(uint64_t) times;              /* of one sample */
-	VEC(struct profile_label) labels; /* resource, scope, profile: grows and is cut back */
-	uint32_t resource;                /* the label set of `labels` */
+	enum otlp_reject why; /* and the sentence: */
+	char rejection[160];
+	size_t resource_index, scope_index; /* of what is being read */
+	struct buf text;                    /* scratch of otlp_any_value() */
+	VEC(uint32_t) stack;                /* scratch */
+	uint64_t frames;                    /* 1.7: looked at so far: OTLP_FRAMES_MAX */
+	VEC(uint32_t) places;               /* 1.7: location_indices of one profile, as ids */
+	VEC(int64_t) values;                /* of one sample */
+	VEC(uint64_t) times;                /* of one sample */
+	VEC(struct profile_label) labels;   /* resource, scope, profile: grows and is cut back */
+	uint32_t resource;                  /* the label set of `labels` */
 	bool has_resource;
 	/* Own label sets by the raw bytes of attribute_indices: neighbours repeat. */
 	struct own_slot {

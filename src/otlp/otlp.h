@@ -25,10 +25,22 @@
 #define OTLP_PLACES_MAX (1 << 22)
 #define OTLP_OBSERVATIONS_MAX (1 << 20)
 
+/* Why a profile is left out. */
+enum otlp_reject {
+	OTLP_REJECT_INDEX,  /* out of range, or of an element that cannot be used */
+	OTLP_REJECT_TIME,   /* none, or beyond the year 2262 */
+	OTLP_REJECT_PERIOD, /* negative */
+	OTLP_REJECT_TYPE,   /* none */
+	OTLP_REJECT_VALUES, /* not as many as timestamps or types */
+	OTLP_REJECT_LIMIT,  /* attributes, types, values, locations */
+	OTLP_REJECTS_COUNT
+};
+
 /* What a decoder left out, and why; the answer's partial success is made of it. */
 struct otlp_rejects {
 	int64_t profiles;
-	char reason[240]; /* of the first one, "" when none */
+	uint64_t by_reason[OTLP_REJECTS_COUNT];
+	char reason[240]; /* of the first one, with the field's path; "" when none */
 };
 
 /* An ExportProfilesServiceRequest. Adds to `out`. A profile that cannot be kept is counted in

@@ -17,8 +17,20 @@
 	X(otlp_requests, COUNTER, "firn_otlp_requests_total", "OTLP requests.")                    \
 	X(otlp_bytes, COUNTER, "firn_otlp_bytes_total", "Bytes of OTLP messages, decompressed.")   \
 	X(otlp_failed, COUNTER, "firn_otlp_failed_total", "OTLP requests refused.")                \
-	X(otlp_rejected, COUNTER, "firn_otlp_rejected_profiles_total",                             \
-		"Profiles left out of OTLP requests.")                                             \
+	X(otlp_rejected_index, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"index\"}",     \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
+	X(otlp_rejected_time, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"time\"}",       \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
+	X(otlp_rejected_period, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"period\"}",   \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
+	X(otlp_rejected_type, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"type\"}",       \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
+	X(otlp_rejected_values, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"values\"}",   \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
+	X(otlp_rejected_limit, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"limit\"}",     \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
+	X(otlp_rejected_samples, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"samples\"}", \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
 	X(otlp_spans, COUNTER, "firn_otlp_ignored_total{signal=\"spans\"}",                        \
 		"Items of other signals, acknowledged and not kept.")                              \
 	X(otlp_logs, COUNTER, "firn_otlp_ignored_total{signal=\"logs\"}",                          \

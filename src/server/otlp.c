@@ -108,6 +108,19 @@ static void merge_rejects(struct otlp_rejects *rejects, const struct profile_ref
 	rejects->profiles += rejects->profiles == 0;
 }
 
+static void count_rejects(
+	struct server *s, const struct otlp_rejects *rejects, const struct profile_refused *refused)
+{
+	metric_value *const reasons[] = { &s->metrics.otlp_rejected_index,
+		&s->metrics.otlp_rejected_time, &s->metrics.otlp_rejected_period,
+		&s->metrics.otlp_rejected_type, &s->metrics.otlp_rejected_values,
+		&s->metrics.otlp_rejected_limit };
+	static_assert(ARRAY_COUNT(reasons) == OTLP_REJECTS_COUNT, "a reason without a counter");
+	for (size_t i = 0; i < ARRAY_COUNT(reasons); i++)
+		metric_add(reasons[i], rejects->by_reason[i]);
+	metric_add(&s->metrics.otlp_rejected_samples, refused->samples > 0);
+}
+
 static enum status store_message(struct server *s, const struct net_request *r, struct str message,
 	struct otlp_rejects *rejects, struct err *e)
 {
@@ -129,9 +142,10 @@ static enum status store_message(struct server *s, const struct net_request *r, 
 		st = ingest_store(
 			s, INGEST_OTLP, tenant, &p, hash128(message.p, message.len), &refused, e);
 	store_admit_end(s->store, admitted);
-	if (st == OK)
+	if (st == OK) {
+		count_rejects(s, rejects, &refused);
 		merge_rejects(rejects, &refused);
-	metric_add(&s->metrics.otlp_rejected, (uint64_t)MAX(rejects->profiles, (int64_t)0));
+	}
 	agent_list_note(&s->ingest.agents, tenant, &p, r->peer, begin, clock_realtime_ns(),
 		st == OK ? rejects->reason : err_text(e, st));
 	return st;

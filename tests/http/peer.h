@@ -23,6 +23,7 @@ struct peer {
 	int refused;        /* status of the last refusal, -1: none */
 	bool closes_unsaid; /* not in the log */
 	bool keep_window;   /* do not give bytes back */
+	bool holds;         /* the stream's own only at its end */
 };
 
 static inline void peer_on_head(void *ctx, struct http_stream *s)
@@ -45,7 +46,9 @@ static inline void peer_on_data(void *ctx, struct http_stream *s, const void *by
 {
 	struct peer *p = (struct peer *)ctx;
 	buf_put((struct buf *)http_stream_user(s), bytes, len);
-	if (!p->keep_window)
+	if (p->holds)
+		http_consume_held(s, len);
+	else if (!p->keep_window)
 		http_consume(s, len);
 }
 
@@ -54,6 +57,8 @@ static inline void peer_on_end(void *ctx, struct http_stream *s)
 	struct peer *p = (struct peer *)ctx;
 	struct str body = buf_view((struct buf *)http_stream_user(s));
 	p->ends++;
+	if (p->holds)
+		http_open_window(s, body.len);
 	buf_printf(&p->log, "end %zu %016llx\n", body.len,
 		(unsigned long long)hash64(body.p ? body.p : "", body.len));
 	if (p->answer) {

@@ -230,20 +230,23 @@ static const struct {
 };
 
 static const struct {
-	const char *name; struct request q; const char *reason;
+	const char *name; struct request q; enum otlp_reject why; const char *reason;
 } rejected[] = {
-	{ "stack",      { .stack = 9 },     "samples[0]: stack_index 10 is out of range (2 elements)" },
-	{ "link",       { .link = 9 },      "samples[0]: link_index 10 is out of range" },
-	{ "attribute",  { .attribute = 90 },"samples[0]: attribute index 93 is out of range" },
-	{ "location",   { .location = 9 },  "cannot be used (stack_table[1]: a location index" },
-	{ "function",   { .function = 9 },  "(location_table[1]: a line's function_index" },
-	{ "mapping",    { .mapping = 9 },   "(location_table[1]: mapping_index is out of range)" },
-	{ "filename",   { .filename = 99 }, "(mapping_table[1]: an index is out of range)" },
-	{ "type",       { .no_type = true },"no sample_type" },
-	{ "time",       { .no_time = true },"samples[0]: no time" },
-	{ "lengths",    { .values = 3, .timestamps = 1 }, "samples[0]: 2 values and 1 timestamps" },
-	{ "duration",   { .duration = 1ULL << 63 }, "beyond the year 2262" },
-	{ "huge index", { .stack = UINT64_MAX - 5 }, "out of range" },
+	{ "stack",      { .stack = 9 }, OTLP_REJECT_INDEX,
+		"resource_profiles[0].scope_profiles[0].profiles[0]: samples[0].stack_index: 10 is out of "
+		"range (2 elements)" },
+	{ "link",       { .link = 9 },      OTLP_REJECT_INDEX, "samples[0].link_index: 10 is out of range" },
+	{ "attribute",  { .attribute = 90 },OTLP_REJECT_INDEX, "samples[0].attribute_indices: 93 is out of range" },
+	{ "location",   { .location = 9 },  OTLP_REJECT_INDEX, "cannot be used (stack_table[1]: a location index" },
+	{ "function",   { .function = 9 },  OTLP_REJECT_INDEX, "(location_table[1]: a line's function_index" },
+	{ "mapping",    { .mapping = 9 },   OTLP_REJECT_INDEX, "(location_table[1]: mapping_index is out of range)" },
+	{ "filename",   { .filename = 99 }, OTLP_REJECT_INDEX, "(mapping_table[1]: an index is out of range)" },
+	{ "type",       { .no_type = true },OTLP_REJECT_TYPE, "sample_type.type_strindex: no type" },
+	{ "time",       { .no_time = true },OTLP_REJECT_TIME, "samples[0]: neither timestamps_unix_nano nor the profile's" },
+	{ "lengths",    { .values = 3, .timestamps = 1 }, OTLP_REJECT_VALUES,
+		"samples[0].values: 2 of 1 timestamps_unix_nano" },
+	{ "duration",   { .duration = 1ULL << 63 }, OTLP_REJECT_TIME, "beyond the year 2262" },
+	{ "huge index", { .stack = UINT64_MAX - 5 }, OTLP_REJECT_INDEX, "out of range" },
 };
 /* clang-format on */
 
@@ -289,7 +292,7 @@ static void rejects_one_profile_and_says_why(void **state)
 		struct otlp_rejects rejects;
 		struct err e;
 		CHECK_OK(decode(buf_view(&b), &p, &rejects, &e), &e);
-		CHECK_CASE(c, rejects.profiles == 1);
+		CHECK_CASE(c, rejects.profiles == 1 && rejects.by_reason[c->why] == 1);
 		CHECK_CASE(c, p.samples.len == 0);
 		if (!strstr(rejects.reason, c->reason)) {
 			print_error("[%s] \"%s\"\n", c->name, rejects.reason);
@@ -317,6 +320,48 @@ static void a_rejected_profile_takes_only_itself(void **state)
 	struct err e;
 	CHECK_OK(decode(buf_view(&b), &p, &rejects, &e), &e);
 	CHECK(rejects.profiles == 1 && p.samples.len == 2);
+}
+
+static void put_bad_attribute(struct buf *b)
+{
+	size_t kv = pb_begin(b, 1);
+	pb_put_u64(b, 3, 999);
+	pb_end(b, kv);
+}
+
+/* Two scopes of a resource that cannot be used: how many profiles they have between them, and in
+ * which order, does not change what is said. */
+static void what_is_wrong_above_takes_all_below(void **state)
+{
+	(void)state;
+	static const int counts[][2] = { { 0, 0 }, { 0, 2 }, { 2, 0 }, { 1, 3 } };
+	for (size_t k = 0; k < ARRAY_COUNT(counts); k++) {
+		CLEANUP(buf_deinit) struct buf b;
+		CLEANUP(profile_deinit) struct profile p;
+		buf_init(&b, 1 << 20);
+		const struct request good = { 0 };
+		put_dictionary(&b, &good);
+		size_t rp = pb_begin(&b, 1), resource = pb_begin(&b, 1);
+		put_bad_attribute(&b);
+		pb_end(&b, resource);
+		for (int i = 0; i < 2; i++) {
+			size_t sp = pb_begin(&b, 2);
+			for (int j = 0; j < counts[k][i]; j++)
+				put_profile(&b, &good);
+			pb_end(&b, sp);
+		}
+		pb_end(&b, rp);
+		struct otlp_rejects rejects;
+		struct err e;
+		int all = counts[k][0] + counts[k][1];
+		CHECK_OK(decode(buf_view(&b), &p, &rejects, &e), &e);
+		CHECK(p.samples.len == 0 && rejects.profiles == all);
+		CHECK(rejects.by_reason[OTLP_REJECT_INDEX] == (uint64_t)all);
+		CHECK_STR(str_of(rejects.reason), all ? "resource_profiles[0].resource: "
+							"attributes.key_strindex: 999 is out of "
+							"range"
+						      : "");
+	}
 }
 
 static void dictionaries_are_counted(void **state)
@@ -395,5 +440,6 @@ static void memory_is_limited(void **state)
 TEST_MAIN(cmocka_unit_test(takes_what_senders_write),
 	cmocka_unit_test(rejects_one_profile_and_says_why),
 	cmocka_unit_test(a_rejected_profile_takes_only_itself),
+	cmocka_unit_test(what_is_wrong_above_takes_all_below),
 	cmocka_unit_test(dictionaries_are_counted), cmocka_unit_test(torn_requests_are_refused),
 	cmocka_unit_test(torn_fields_have_a_path), cmocka_unit_test(memory_is_limited))
