@@ -392,6 +392,8 @@ static enum status sum_help(struct summing *s, struct share *h, unsigned worker,
 	if (room)
 		st = note(s, add_pieces(s, h, worker, &mine, e), e);
 	pthread_mutex_lock(&s->lock);
+	while (room && h->open) /* its owner adds to the same sums until it closes it */
+		pthread_cond_wait(&s->changed, &s->lock);
 	if (room)
 		sums_add(&h->sums, &mine, nodes);
 	h->helpers--;

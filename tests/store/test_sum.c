@@ -135,6 +135,51 @@ static void many_points_of_a_gauge(void **state)
 	fixture_clean(dir);
 }
 
+/* Threads that help each other with one source lose nothing: the same question again and again. */
+static void helpers_lose_nothing(void **state)
+{
+	(void)state;
+	enum { SAMPLES = 400000, STACKS = 20000, BATCH = 50000, TIMES = 120 };
+	char dir[64];
+	struct store *s;
+	struct fx_query f;
+	struct err e = { 0 };
+	int64_t want = 0;
+	uint64_t random = 3;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	for (int at = 0; at < SAMPLES; at += BATCH) {
+		struct profile p;
+		uint32_t stack;
+		CHECK(profile_init(&p, 64 << 20) == OK);
+		uint32_t head = fx_head(&p, "cpu", true, 1);
+		for (int i = at; i < at + BATCH; i++) {
+			uint32_t frame = fx_frame(&p, "/bin/x", rnd_below(&random, STACKS));
+			CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+			fx_sample(&p, T0 + i, 1 + i % 7, head, stack, 0, 0);
+			want += 1 + i % 7;
+		}
+		CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+		profile_deinit(&p);
+	}
+	struct samples_query *q =
+		fx_query(&f, "cpu:samples:count:cpu:nanoseconds:delta", 0, INT64_MAX);
+	for (int i = 0; i < TIMES; i++) {
+		struct store_view *v;
+		struct samples_tree t;
+		CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+		CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+		CHECK(t.total == want);
+		CHECK(t.sample_count == SAMPLES);
+		samples_tree_deinit(&t);
+		store_view_close(v);
+	}
+	fx_query_end(&f);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 /* Many stacks of few points, as merged parts have them: all times of a stack, then the next one.
  * Memory is for the points. */
 static void many_stacks_of_a_gauge(void **state)
@@ -186,4 +231,5 @@ static void many_stacks_of_a_gauge(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(sums_equal_the_model), cmocka_unit_test(limits_and_cancellation),
-	cmocka_unit_test(many_points_of_a_gauge), cmocka_unit_test(many_stacks_of_a_gauge))
+	cmocka_unit_test(many_points_of_a_gauge), cmocka_unit_test(many_stacks_of_a_gauge),
+	cmocka_unit_test(helpers_lose_nothing))
