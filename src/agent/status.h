@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * status: a page for people: what the agent sees, what it could not do, and why. Private to agent/
- * (agent.c). No I/O, no script, no other file; every text is escaped, since processes choose their
+ * (own_http.c). No I/O, no script, no other file; every text is escaped, since processes choose their
  * names.
  */
 #pragma once

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handlers run on the server's threads: they read counters, and lists under their own locks. */
+#include "agent/own_http.h"
+
+#include "agent/broker.h"
+#include "agent/status.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/net.h"
+#include "os/os.h"
+
+#include <stdio.h>
+
+#define HTTP_BODY_MAX 4096
+#define HTTP_CONNECTIONS_MAX 64
+
+static void write_sampler_metrics(struct agent *a, struct buf *out)
+{
+	struct sampler_stats s;
+	sampler_read_stats(a->sampler, &s);
+	static const char *const reasons[] = { "ring", "busy", "excluded", "off_cpu", "seen",
+		"batch", "relabel" };
+	uint64_t lost[] = { s.bpf.lost_ring, s.bpf.lost_busy, s.bpf.lost_excluded,
+		s.bpf.lost_off_cpu, s.lost_seen, metric_get(&batch_metrics(a->batch)->lost),
+		metric_get(&batch_metrics(a->batch)->dropped) };
+	const struct {
+		const char *name;
+		const char *help;
+		const char *type;
+		uint64_t value;
+	} rows[] = {
+		{ "firn_agent_samples_taken_total",
+			"Timer interrupts in a task, and threads sampled when they left a CPU.",
+			"counter", s.bpf.samples },
+		{ "firn_agent_off_cpu_taken_total", "Threads sampled when they left a CPU.",
+			"counter", s.bpf.off_cpu },
+		{ "firn_agent_idle_ticks_total", "Timer interrupts in the idle task.", "counter",
+			s.bpf.idle },
+		{ "firn_agent_user_frames_total", "User frames walked.", "counter",
+			s.bpf.user_frames },
+		{ "firn_agent_kernel_frames_total", "Kernel frames walked.", "counter",
+			s.bpf.kernel_frames },
+		{ "firn_agent_process_events_lost_total",
+			"Execs and exits lost: the ring was full.", "counter", s.bpf.notices_lost },
+		{ "firn_agent_stacks_copied_total", "Stacks copied to finish a walk later.",
+			"counter", s.bpf.stacks },
+		{ "firn_agent_stacks_not_copied_total", "Stacks not copied: the ring was too full.",
+			"counter", s.bpf.stacks_lost },
+		{ "firn_agent_bpf_nanoseconds_total",
+			"Time in the eBPF program that takes samples.", "counter", s.bpf.run_ns },
+		{ "firn_agent_cpus", "CPUs that are sampled.", "gauge", s.cpus },
+		{ "firn_agent_unwind_table_bytes", "Kernel memory that unwind tables use.", "gauge",
+			s.table_bytes },
+		{ "firn_agent_kernel_bytes", "Kernel memory of all maps and programs.", "gauge",
+			s.kernel_bytes },
+		{ "firn_agent_unwind_tables_evicted_total", "Unwind tables evicted for room.",
+			"counter", s.evicted_tables },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+		buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", rows[i].name, rows[i].help,
+			rows[i].name, rows[i].type, rows[i].name,
+			(unsigned long long)rows[i].value);
+	buf_cstr(out, "# HELP firn_agent_samples_lost_total Samples lost in the agent.\n"
+		      "# TYPE firn_agent_samples_lost_total counter\n");
+	for (size_t i = 0; i < ARRAY_COUNT(lost); i++)
+		buf_printf(out, "firn_agent_samples_lost_total{reason=\"%s\"} %llu\n", reasons[i],
+			(unsigned long long)lost[i]);
+}
+
+void own_http_metrics(struct agent *a, struct buf *out)
+{
+	write_sampler_metrics(a, out);
+	batch_write_metrics(a->batch, out);
+	processes_write_metrics(a->processes, out);
+	metadata_write_metrics(a->metadata, out);
+	if (a->containers)
+		containers_write_metrics(a->containers, out);
+	files_write_metrics(a->files, out);
+	deferred_write_metrics(a->deferred, out);
+	offcpu_write_metrics(a->offcpu, out);
+	handover_write_metrics(a->handover, out);
+	sender_write_metrics(a->sender, out);
+	broker_write_metrics(out);
+	governor_write_metrics(&a->governor, out);
+	buf_printf(out,
+		"# HELP firn_agent_resident_bytes Resident memory of the agent.\n"
+		"# TYPE firn_agent_resident_bytes gauge\nfirn_agent_resident_bytes %llu\n"
+		"# HELP firn_agent_cpu_seconds_total CPU time that the agent used.\n"
+		"# TYPE firn_agent_cpu_seconds_total counter\nfirn_agent_cpu_seconds_total %.3f\n",
+		(unsigned long long)os_self_rss_bytes(), (double)os_self_cpu_ns() / NS_PER_SEC);
+}
+
+static void serve_metrics(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)r;
+	out->content_type = "text/plain; version=0.0.4; charset=utf-8";
+	own_http_metrics(ctx, &out->body);
+}
+
+static void serve_healthy(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	out->content_type = "text/plain";
+	buf_cstr(&out->body, "ok\n");
+}
+
+static void serve_ready(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct agent *a = ctx;
+	(void)r;
+	struct err e;
+	out->content_type = "text/plain";
+	if (atomic_load(&a->is_sampling))
+		buf_cstr(&out->body, "ok\n");
+	else
+		net_fail(out, err_set(&e, E_UNAVAILABLE, "sampling has not begun"), &e);
+}
+
+#define STATUS_ROWS_MAX 32
+
+struct status_table {
+	struct status_row rows[STATUS_ROWS_MAX];
+	char values[STATUS_ROWS_MAX][48];
+	size_t count;
+};
+
+static void status_number(struct status_table *t, const char *name, uint64_t value, const char *why)
+{
+	assert(t->count < STATUS_ROWS_MAX);
+	snprintf(t->values[t->count], sizeof(t->values[0]), "%llu", (unsigned long long)value);
+	t->rows[t->count] = (struct status_row){ name, t->values[t->count], why };
+	t->count++;
+}
+
+static void write_seen(struct agent *a, struct buf *out, const struct sampler_stats *s)
+{
+	struct status_table t = { .count = 0 };
+	const struct files_metrics *f = files_metrics(a->files);
+	const struct send_metrics *m = sender_metrics(a->sender);
+	status_number(&t, "CPUs sampled", s->cpus, "");
+	status_number(&t, "samples a second and CPU", metric_get(&a->governor.metrics.frequency_hz),
+		metric_get(&a->governor.metrics.frequency_hz) < a->config.frequency_hz
+			? "fewer than asked for: --agent-cpu-limit or --agent-memory-limit"
+			: "");
+	status_number(&t, "left out now", metric_get(&a->governor.metrics.paused),
+		"1: --profiling-probabilistic-threshold");
+	status_number(&t, "samples taken", s->bpf.samples, "");
+	status_number(&t, "samples the server took", metric_get(&m->sent), "");
+	status_number(&t, "samples that wait", metric_get(&m->waiting) + metric_get(&m->spooled),
+		a->config.offline           ? "--offline-mode-storage-path: nothing is sent"
+		: metric_get(&m->reachable) ? ""
+					    : "the server does not answer");
+	status_number(
+		&t, "processes known", metric_get(&processes_metrics(a->processes)->known), "");
+	status_number(&t, "executables known", metric_get(&f->known), "");
+	status_number(&t, "of these with unwind tables", metric_get(&f->tables), "");
+	status_number(&t, "KiB of unwind tables in the kernel", s->table_bytes >> 10, "");
+	status_number(&t, "KiB of the agent", os_self_rss_bytes() >> 10, "");
+	status_number(&t, "its CPU time in ms", (uint64_t)(os_self_cpu_ns() / NS_PER_MS), "");
+	status_number(&t, "and of its eBPF program", s->bpf.run_ns / NS_PER_MS, "");
+	status_number(&t, "its broker's process id", (uint64_t)broker_pid(),
+		broker_pid() ? "" : "none: --keep-privileges, or started with none");
+	status_section(out, "What it sees", "");
+	status_rows(out, t.rows, t.count);
+}
+
+static void write_lost(struct agent *a, struct buf *out, const struct sampler_stats *s)
+{
+	struct status_table t = { .count = 0 };
+	const struct send_metrics *m = sender_metrics(a->sender);
+	const struct batch_metrics *b = batch_metrics(a->batch);
+	status_number(&t, "the ring was full", s->bpf.lost_ring, "the agent came too late");
+	status_number(&t, "the CPU was in the program already", s->bpf.lost_busy, "");
+	status_number(&t, "frames of a known stack were gone", s->lost_seen, "");
+	if (a->config.only_pid)
+		status_number(&t, "of others than the one profiled", s->bpf.lost_excluded, "");
+	if (a->config.off_cpu_probability > 0) {
+		const struct offcpu_metrics *off = offcpu_metrics(a->offcpu);
+		status_number(&t, "too many threads were off their CPUs",
+			s->bpf.lost_off_cpu + metric_get(&off->lost), "");
+		status_number(&t, "off their CPUs for too short", metric_get(&off->too_short),
+			"--off-cpu-min-duration");
+	}
+	status_number(&t, "left out of a batch", metric_get(&b->lost), "memory, or a limit");
+	status_number(&t, "dropped by a rule", metric_get(&b->dropped), "--config-path");
+	status_number(&t, "dropped from memory", metric_get(&m->lost_queue), "the server was away");
+	status_number(&t, "dropped from disk", metric_get(&m->lost_spool), "--spool-size");
+	status_number(&t, "damaged on disk", metric_get(&m->lost_damaged), "");
+	status_number(
+		&t, "refused by the server", metric_get(&m->lost_refused), "its log says why");
+	status_section(out, "Samples lost", "Every sample taken is delivered, or counted here.");
+	status_rows(out, t.rows, t.count);
+}
+
+static void serve_status(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct agent *a = ctx;
+	struct sampler_stats s;
+	(void)r;
+	sampler_read_stats(a->sampler, &s);
+	out->content_type = "text/html; charset=utf-8";
+	snprintf(out->headers, sizeof(out->headers), "%s", STATUS_HEADERS);
+	struct buf *page = &out->body;
+	status_begin(page, a->config.node);
+	write_seen(a, page, &s);
+	write_lost(a, page, &s);
+	status_section(page, "Stacks that do not reach their root", "The latest, by process.");
+	status_problems(page, a->problems, PROBLEM_STACK, "process", "why");
+	status_section(page, "Executables that could not be read", "The latest.");
+	status_problems(page, a->problems, PROBLEM_FILE, "file", "why");
+	status_section(page, "Executables without an unwind table",
+		"Their frames are walked by frame pointers.");
+	status_problems(page, a->problems, PROBLEM_TABLE, "file", "why");
+	if (a->containers) {
+		CLEANUP(buf_deinit) struct buf lines;
+		buf_init(&lines, 64 << 10);
+		containers_write_problems(a->containers, &lines);
+		status_lines(page, "Container engines", buf_view(&lines));
+	}
+	status_end(page);
+}
+
+enum status own_http_start(struct agent *a, struct err *e)
+{
+	if (!a->config.http_address || !a->config.http_address[0])
+		return OK;
+	struct net_server_config c;
+	net_server_config_default(&c);
+	c.address = a->config.http_address;
+	c.workers = 1;
+	c.body_max = HTTP_BODY_MAX;
+	c.connections_max = HTTP_CONNECTIONS_MAX;
+	const struct net_route routes[] = {
+		{ .method = "GET", .path = "/metrics", .fn = serve_metrics, .ctx = a },
+		{ .method = "GET", .path = "/healthy", .fn = serve_healthy, .ctx = a },
+		{ .method = "GET", .path = "/ready", .fn = serve_ready, .ctx = a },
+		{ .method = "GET", .path = "/", .fn = serve_status, .ctx = a },
+	};
+	enum status s = net_server_start(&c, routes, ARRAY_COUNT(routes), &a->http, e);
+	if (s == OK)
+		log_info("agent listens", "address=%s", net_server_address(a->http));
+	return s;
+}

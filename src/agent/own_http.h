@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * own_http: what the agent says of itself over HTTP: /metrics, /healthy, /ready, and a status page
+ * at /. Private to agent/.
+ */
+#pragma once
+
+#include "agent/parts.h"
+#include "base/buf.h"
+
+/* Nothing is started where config.http_address is empty. */
+NODISCARD enum status own_http_start(struct agent *a, struct err *e);
+/* All counters, as Prometheus reads them. */
+void own_http_metrics(struct agent *a, struct buf *out);

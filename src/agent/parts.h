@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parts: what a running agent consists of. Private to agent/: agent.c makes, runs and ends it,
+ * own_http.c shows it.
+ */
+#pragma once
+
+#include "agent/agent.h"
+#include "agent/batch.h"
+#include "agent/deferred.h"
+#include "agent/files.h"
+#include "agent/governor.h"
+#include "agent/handover.h"
+#include "agent/kallsyms.h"
+#include "agent/metadata.h"
+#include "agent/offcpu.h"
+#include "agent/privilege.h"
+#include "agent/problems.h"
+#include "agent/process.h"
+#include "agent/sampler.h"
+#include "agent/send.h"
+
+#include <limits.h>
+
+struct net_server;
+
+struct agent {
+	struct agent_config config;
+	char node[HOST_NAME_MAX + 1];
+	struct kallsyms *kallsyms;
+	struct metadata *metadata;
+	struct containers *containers;
+	struct processes *processes;
+	struct handover *handover;
+	struct sampler *sampler;
+	struct files *files;
+	struct problems *problems;
+	struct sender *sender;
+	struct batch *batch;
+	struct deferred *deferred;
+	struct offcpu *offcpu;
+	int64_t failing_since_ns; /* 0: sampling works */
+	struct net_server *http;
+	struct governor governor;
+	_Atomic bool is_sampling;
+	uint32_t frequency_hz; /* at present */
+	bool paused;
+	struct privilege_dir spool_dir;
+	struct privilege_dir cache_dir;
+	struct privilege_dir http_dir;
+	_Atomic int64_t
+		patience_ns; /* left for waiting in the first pass over all files; after it 0 */
+};
