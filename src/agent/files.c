@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two kinds of records. A `binding` is a kernel key (device, inode) that was met: waiting, bound to
- * a file, or failed (and not to be tried again before some time has passed). A `known` file is a
- * content: what has the same build id, size, first and last bytes is the same file, whichever key
- * it has, and has one id.
+ * A notice names a file by the kernel's key. What is remembered of keys and files is in
+ * filebook.h; this is the way of a notice through two threads:
  *
- *	notice -> binding WAITING -> opener: open -> builder: know, table, publish -> BOUND or
- *FAILED
+ *	notice -> WAITING -> opener: open -> builder: know, table, publish -> BOUND or FAILED
  *
  * The opener is a thread of its own, because the process of a notice may end any moment while the
- * builder is at a large table, and because opening a file may hang with its file system.
+ * builder is at a large table, and because opening a file may hang with its file system. While it
+ * opens the files of all processes there are (the first pass), notices come before these.
  *
  * A notice of a bound file says that its program was executed again, or that the sampler has
  * evicted it. The sampler's count of evictions tells: as long as it stands, nothing is to be done.
  *
- * `lock` guards both, and is held for moments. `work` is held while a table is
- * built; taken before `lock`.
- *
- * When too many files are known the one that was longest not asked for is forgotten: retracted from
- * the sampler, its keys dropped, its id left to rest, since samples under way name it still.
+ * `lock` guards what is remembered, and is held for moments. `work` is held while a table is built;
+ * taken before `lock`.
  */
 #include "agent/files.h"
 
-#include "agent/fileopen.h"
+#include "agent/filebook.h"
+#include "agent/fileload.h"
 #include "agent/preload.h"
-#include "agent/tablecache.h"
 #include "base/log.h"
-#include "base/map.h"
-#include "base/vec.h"
 #include "os/os.h"
 
 #include <elf.h>
@@ -44,45 +37,14 @@
 /* A file that could not be opened is tried again after so long, doubled each time. */
 #define RETRY_FAILED_NS (100 * NS_PER_MS)
 #define RETRY_SHIFT_MAX 4u
-/* Tables of less are built faster than read. */
-#define CACHE_TABLE_BYTES_MIN ((uint64_t)256 << 10)
 /* The worker may run ahead of its share of the CPU by so much. */
 #define BUDGET_BURST_NS (1 * NS_PER_SEC)
 #define BUDGET_NAP_NS (20 * NS_PER_MS)
 #define VDSO_BYTES_MAX 65536
-/* What is left of a path by file_info. */
-#define PATH_BYTES_MAX 255
-
-enum binding_state { BINDING_FREE, BINDING_WAITING, BINDING_BOUND, BINDING_FAILED };
-
-struct binding {
-	struct file_key key;
-	enum binding_state state;
-	uint32_t file_id;   /* once BOUND; 0: never was */
-	uint64_t evictions; /* the sampler's, just before this was published */
-	uint32_t attempts;
-	int64_t retry_ns; /* not before */
-};
-
-struct known {
-	char *identity;
-	char *build_id;
-	char *path;
-	struct objfile_segment *segments;
-	uint32_t segment_count;
-	bool has_table;
-	bool live; /* false: the id rests, or was never used */
-	uint64_t rows;
-	int64_t used_ns; /* live: last asked for; not live: since when it rests */
-};
-
-struct opened {
-	int fd;              /* ours beside the objfile's */
-	struct objfile *obj; /* NULL: no ELF file for us */
-	char path[FILEOPEN_PATH_MAX];
-	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1];
-	char identity[2 * OBJFILE_BUILD_ID_MAX + 64];
-};
+/* In the first pass the opener is ahead of the builder by no more, so that a notice waits for few
+ * tables. */
+#define FIRST_PASS_AHEAD 4
+#define FIRST_PASS_NAP_NS (5 * NS_PER_MS)
 
 /* A notice on its way: opened by one thread, its table built and published by another. */
 struct request {
@@ -107,19 +69,13 @@ struct files {
 	bool builder_runs;
 	atomic_bool stop;
 	pthread_mutex_t work;
-	struct tablecache *cache;       /* NULL: none; under `work` */
+	struct fileload load;           /* under `work` */
 	pthread_cond_t first_pass_done; /* with `lock` */
 	uint32_t first_pass_left;       /* requests, and one for what is not listed yet */
 	_Atomic bool is_first_pass;
 	enum status first_pass_status;
 	pthread_mutex_t lock;
-	VEC(struct binding) bindings;
-	uint32_t binding_count;
-	uint32_t binding_hint; /* where the search for a free one goes on */
-	struct map by_key;
-	VEC(struct known) known; /* by id */
-	uint32_t live_count;
-	struct map by_identity;
+	struct filebook book; /* under `lock` */
 	struct files_metrics metrics;
 };
 
@@ -148,182 +104,13 @@ static pthread_mutex_t *locked(pthread_mutex_t *m)
 
 #define LOCKED(m) CLEANUP(unlock_cleanup) UNUSED pthread_mutex_t *locked_ = locked(m)
 
-/* ---- bindings; under `lock` ---- */
-
-static uint64_t key_hash(const struct file_key *key)
-{
-	return hash_u64(key->inode ^ hash_u64(key->dev));
-}
-
-static bool key_equal(const void *ctx, uint32_t value, const void *key)
-{
-	const struct files *f = ctx;
-	const struct file_key *a = &f->bindings.v[value].key;
-	const struct file_key *b = key;
-	return a->inode == b->inode && a->dev == b->dev;
-}
-
-static uint32_t binding_find(struct files *f, const struct file_key *key)
-{
-	return map_find(&f->by_key, key_hash(key), key_equal, f, key);
-}
-
-static void binding_drop(struct files *f, uint32_t i)
-{
-	struct binding *b = &f->bindings.v[i];
-	map_remove(&f->by_key, key_hash(&b->key), i);
-	b->state = BINDING_FREE;
-	f->binding_count--;
-}
-
-/* Failed ones whose time has come are worth nothing. */
-static void bindings_sweep(struct files *f, int64_t now)
-{
-	for (uint32_t i = 0; i < f->bindings.len; i++) {
-		const struct binding *b = &f->bindings.v[i];
-		if (b->state == BINDING_FAILED && b->retry_ns <= now)
-			binding_drop(f, i);
-	}
-}
-
-/* MAP_NONE: too many, or no memory. */
-static uint32_t binding_add(struct files *f, const struct file_key *key, int64_t now)
-{
-	if (f->binding_count >= FILES_KEYS_MAX)
-		bindings_sweep(f, now);
-	if (f->binding_count >= FILES_KEYS_MAX)
-		return MAP_NONE;
-	uint32_t i = (uint32_t)f->bindings.len;
-	if (f->binding_count < f->bindings.len) {
-		i = f->binding_hint % (uint32_t)f->bindings.len;
-		while (f->bindings.v[i].state != BINDING_FREE)
-			i = (i + 1) % (uint32_t)f->bindings.len;
-		f->binding_hint = i + 1;
-	} else if (!VEC_PUSH(&f->bindings, (struct binding){ 0 })) {
-		return MAP_NONE;
-	}
-	f->bindings.v[i] = (struct binding){ .key = *key };
-	if (!map_insert(&f->by_key, key_hash(key), i))
-		return MAP_NONE;
-	f->binding_count++;
-	return i;
-}
-
-/* ---- known files; under `lock` ---- */
-
-static bool identity_equal(const void *ctx, uint32_t value, const void *key)
-{
-	const struct files *f = ctx;
-	return strcmp(f->known.v[value].identity, key) == 0;
-}
-
-static uint32_t known_find(struct files *f, const char *identity)
-{
-	return map_find(
-		&f->by_identity, hash64(identity, strlen(identity)), identity_equal, f, identity);
-}
-
-static void known_clear(struct known *k)
-{
-	free(k->identity);
-	free(k->build_id);
-	free(k->path);
-	free(k->segments);
-	*k = (struct known){ .used_ns = k->used_ns };
-}
-
-static void known_forget(struct files *f, uint32_t id, int64_t now)
-{
-	struct known *k = &f->known.v[id];
-	for (uint32_t i = 0; i < f->bindings.len; i++) {
-		struct binding *b = &f->bindings.v[i];
-		if (b->state != BINDING_BOUND || b->file_id != id)
-			continue;
-		sampler_retract(f->sampler, &b->key);
-		binding_drop(f, i);
-	}
-	map_remove(&f->by_identity, hash64(k->identity, strlen(k->identity)), id);
-	f->live_count--;
-	metric_add(&f->metrics.forgotten, 1);
-	metric_set(&f->metrics.known, f->live_count);
-	metric_set(&f->metrics.tables, metric_get(&f->metrics.tables) - k->has_table);
-	metric_set(&f->metrics.rows, metric_get(&f->metrics.rows) - k->rows);
-	known_clear(k);
-	k->used_ns = now;
-}
-
-static void known_forget_longest_unused(struct files *f, int64_t now)
-{
-	uint32_t oldest = MAP_NONE;
-	for (uint32_t i = FRAME_FILE_FIRST; i < f->known.len; i++) {
-		const struct known *k = &f->known.v[i];
-		if (k->live && (oldest == MAP_NONE || k->used_ns < f->known.v[oldest].used_ns))
-			oldest = i;
-	}
-	if (oldest != MAP_NONE)
-		known_forget(f, oldest, now);
-}
-
-/* An id that nothing names; MAP_NONE: all are in use or rest. */
-static uint32_t known_new_id(struct files *f, int64_t now)
-{
-	if (f->live_count >= FILES_KNOWN_MAX)
-		known_forget_longest_unused(f, now);
-	bool some_rest = f->live_count + FRAME_FILE_FIRST < f->known.len;
-	for (uint32_t i = FRAME_FILE_FIRST; some_rest && i < f->known.len; i++) {
-		const struct known *k = &f->known.v[i];
-		if (!k->live && now - k->used_ns >= FILES_ID_REST_NS)
-			return i;
-	}
-	if (f->known.len > FRAME_FILE_MAX || !VEC_PUSH(&f->known, (struct known){ 0 }))
-		return MAP_NONE;
-	return (uint32_t)f->known.len - 1;
-}
-
-static uint32_t exec_segments(const struct objfile *obj, struct objfile_segment *out)
-{
-	uint32_t count, kept = 0;
-	const struct objfile_segment *segments = objfile_segments(obj, &count);
-	for (uint32_t i = 0; i < count && kept < FILES_SEGMENTS_MAX; i++) {
-		if ((segments[i].flags & PF_X) && segments[i].file_size)
-			out[kept++] = segments[i];
-	}
-	return kept;
-}
-
-/* Fill a new record; obj NULL: no ELF file. */
-static bool known_fill(struct files *f, uint32_t id, const char *identity, const char *build_id,
-	const char *path, const struct objfile *obj, int64_t now)
-{
-	struct known *k = &f->known.v[id];
-	struct objfile_segment segments[FILES_SEGMENTS_MAX];
-	*k = (struct known){ .used_ns = now };
-	k->segment_count = obj ? exec_segments(obj, segments) : 0;
-	k->identity = strdup(identity);
-	k->build_id = strdup(build_id);
-	k->path = strndup(path, PATH_BYTES_MAX);
-	k->segments = calloc(k->segment_count + 1, sizeof(*k->segments));
-	if (!k->identity || !k->build_id || !k->path || !k->segments ||
-		!map_insert(&f->by_identity, hash64(identity, strlen(identity)), id)) {
-		known_clear(k);
-		return false;
-	}
-	memcpy(k->segments, segments, k->segment_count * sizeof(segments[0]));
-	k->live = true;
-	f->live_count += id >= FRAME_FILE_FIRST;
-	metric_set(&f->metrics.known, f->live_count);
-	return true;
-}
-
 /* ---- one file: open, know, table, publish; under `work` ---- */
 
 static void request_free(struct request *r)
 {
 	if (!r)
 		return;
-	objfile_close(r->opened.obj);
-	if (r->opened.fd >= 0)
-		close(r->opened.fd);
+	opened_close(&r->opened);
 	free(r);
 }
 
@@ -332,108 +119,19 @@ static void request_cleanup(struct request **r)
 	request_free(*r);
 }
 
-/* Build ids are what senders say; the first and last bytes and the size (the content id) keep a
- * file that borrowed the build id of another apart from it. */
-static enum status identify(struct opened *o, struct err *e)
-{
-	char content[40];
-	enum status s = objfile_content_id(o->obj, content, e);
-	if (s != OK)
-		return s;
-	const char *id = objfile_build_id(o->obj);
-	snprintf(o->build_id, sizeof(o->build_id), "%s", id[0] ? id : content);
-	snprintf(o->identity, sizeof(o->identity), "%s-%s", id, content);
-	return OK;
-}
-
-/* Take the descriptor over, and see what it is. What is no ELF file is known by its path. */
-static enum status examine(struct files *f, int fd, struct opened *o, struct err *e)
-{
-	o->fd = fd;
-	CLEANUP(fd_cleanup) int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (own < 0)
-		return err_os(e, "%s", o->path);
-	enum status s = objfile_open_fd(own, o->path, &o->obj, e);
-	if (s == OK) {
-		(void)STEAL_FD(own);
-		s = identify(o, e);
-	}
-	if (s == OK || s == E_NOMEM || s == E_IO)
-		return s;
-	metric_add(&f->metrics.bad_elf, 1);
-	objfile_close(STEAL_PTR(o->obj));
-	o->build_id[0] = 0;
-	struct hash128 h = hash128(o->path, strlen(o->path));
-	snprintf(o->identity, sizeof(o->identity), "path-%016llx%016llx", (unsigned long long)h.hi,
-		(unsigned long long)h.lo);
-	return OK;
-}
-
-/* *out stays NULL where there is no information. */
-static enum status table_build(
-	struct files *f, const struct objfile *obj, struct unwind_table **out, struct err *e)
-{
-	int64_t begin = clock_thread_cpu_ns();
-	enum status s = unwind_table_build(obj, out, e);
-	metric_add(&f->metrics.build_ns, (uint64_t)(clock_thread_cpu_ns() - begin));
-	if (s == OK)
-		metric_add(&f->metrics.built, 1);
-	if (s == E_NOTFOUND || s == E_UNSUPPORTED || s == E_INVALID || s == E_LIMIT) {
-		metric_add(&f->metrics.no_info, 1);
-		log_debug("no unwind table", "reason=\"%s\"", err_text(e, s));
-		problems_add(f->config.problems, PROBLEM_TABLE, objfile_name(obj), err_text(e, s));
-		return OK;
-	}
-	return s;
-}
-
-static enum status table_get(
-	struct files *f, const struct opened *o, struct unwind_table **out, struct err *e)
-{
-	bool cacheable = f->cache && o->obj && objfile_build_id(o->obj)[0];
-	/* Of another machine: an emulator has it mapped. */
-	if (!o->obj || objfile_machine(o->obj) != EM_X86_64)
-		return OK;
-	if (cacheable && tablecache_load(f->cache, o->identity, out, e) == OK) {
-		metric_add(&f->metrics.cached, 1);
-		return OK;
-	}
-	enum status s = table_build(f, o->obj, out, e);
-	if (s != OK || !*out || !cacheable || (*out)->blob_bytes < CACHE_TABLE_BYTES_MIN)
-		return s;
-	if (tablecache_store(f->cache, o->identity, *out, e) != OK)
-		log_warn("unwind table not cached", "reason=\"%s\"", e->text);
-	return OK;
-}
-
-/* The id of a content, new or known. */
+/* The id of what was opened, new or known. */
 static enum status know(
 	struct files *f, const struct opened *o, uint32_t *out_id, bool *out_is_new, struct err *e)
 {
 	LOCKED(&f->lock);
-	int64_t now = clock_monotonic_ns();
-	uint32_t id = known_find(f, o->identity);
-	*out_is_new = id == MAP_NONE;
-	if (id == MAP_NONE) {
-		id = known_new_id(f, now);
-		if (id == MAP_NONE ||
-			!known_fill(f, id, o->identity, o->build_id, o->path, o->obj, now))
-			return err_set(e, E_LIMIT, "%s: no file id is free", o->path);
-	}
-	f->known.v[id].used_ns = now;
-	*out_id = id;
-	return OK;
+	const struct filebook_content content = { o->identity, o->build_id, o->path, o->obj };
+	return filebook_know(&f->book, &content, clock_monotonic_ns(), out_id, out_is_new, e);
 }
 
 static void set_table(struct files *f, uint32_t id, const struct unwind_table *t)
 {
 	LOCKED(&f->lock);
-	struct known *k = &f->known.v[id];
-	uint64_t rows = t ? t->row_count : 0;
-	metric_set(&f->metrics.tables, metric_get(&f->metrics.tables) + (t != NULL) - k->has_table);
-	metric_set(&f->metrics.rows, metric_get(&f->metrics.rows) + rows - k->rows);
-	k->has_table = t != NULL;
-	k->rows = rows;
+	filebook_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
 static enum status publish(
@@ -441,7 +139,7 @@ static enum status publish(
 {
 	const struct opened *o = &r->opened;
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
-	enum status s = table_get(f, o, &t, e);
+	enum status s = fileload_table(&f->load, o, &t, e);
 	if (s != OK)
 		return s;
 	uint32_t id = 0;
@@ -474,7 +172,7 @@ static uint64_t evictions_now(struct files *f)
 static uint32_t still_published(struct files *f, const struct request *r)
 {
 	LOCKED(&f->lock);
-	const struct binding *b = &f->bindings.v[r->binding];
+	const struct binding *b = &f->book.bindings.v[r->binding];
 	return !r->is_replaced && b->evictions == r->evictions ? b->file_id : 0;
 }
 
@@ -494,7 +192,7 @@ static void count_first_pass(struct files *f)
 
 static void note_failure(struct files *f, const struct request *r, const char *why)
 {
-	char what[PATH_BYTES_MAX + 64];
+	char what[FILEOPEN_PATH_MAX + 64];
 	if (r->opened.path[0])
 		snprintf(what, sizeof(what), "%s", r->opened.path);
 	else
@@ -513,7 +211,7 @@ static void finish(struct files *f, struct request *r, uint32_t id, enum status 
 			(unsigned long long)r->notice.key.inode, err_text(e, s));
 	{
 		LOCKED(&f->lock);
-		struct binding *b = &f->bindings.v[r->binding];
+		struct binding *b = &f->book.bindings.v[r->binding];
 		int64_t now = clock_monotonic_ns();
 		if (s != OK && is_kept(f, r, b)) {
 			id = b->file_id;
@@ -599,7 +297,7 @@ static void open_one(struct files *f, struct request *r)
 	}
 	enum status s = fileopen(r->pid, &r->notice, &fd, r->opened.path, &e);
 	if (s == OK)
-		s = examine(f, fd, &r->opened, &e);
+		s = fileload_examine(&f->load, fd, &r->opened, &e);
 	if (s != OK) {
 		metric_add(&f->metrics.open_failed, 1);
 		finish(f, r, 0, s, &e);
@@ -607,6 +305,20 @@ static void open_one(struct files *f, struct request *r)
 	}
 	if (!os_queue_push(f->opened, r, INT64_MAX))
 		request_free(r); /* the end */
+}
+
+/* Notices that came, and one that comes within `wait_ns`. */
+static void open_notices(struct files *f, int64_t wait_ns)
+{
+	int64_t deadline = wait_ns ? clock_monotonic_ns() + wait_ns : 0;
+	struct request *r;
+	while ((r = os_queue_pop(f->requests, deadline))) {
+		deadline = 0;
+		if (atomic_load(&f->stop))
+			request_free(r);
+		else
+			open_one(f, r);
+	}
 }
 
 static void open_first_pass(struct files *f);
@@ -646,15 +358,15 @@ static bool begin_request(struct files *f, struct request *r)
 	LOCKED(&f->lock);
 	int64_t now = clock_monotonic_ns();
 	const struct file_key *key = &r->notice.key;
-	uint32_t i = binding_find(f, key);
+	uint32_t i = filebook_find(&f->book, key);
 	if (i == MAP_NONE) {
-		i = binding_add(f, key, now);
+		i = filebook_bind(&f->book, key, now);
 		if (i == MAP_NONE) {
 			metric_add(&f->metrics.notices_dropped, 1);
 			return false;
 		}
 	}
-	struct binding *b = &f->bindings.v[i];
+	struct binding *b = &f->book.bindings.v[i];
 	r->binding = i;
 	r->is_replaced = key->generation && key->generation != b->key.generation;
 	if (b->state == BINDING_WAITING || (now < b->retry_ns && !r->is_replaced))
@@ -668,7 +380,7 @@ static bool begin_request(struct files *f, struct request *r)
 static void cancel_request(struct files *f, uint32_t binding)
 {
 	LOCKED(&f->lock);
-	binding_drop(f, binding);
+	filebook_unbind(&f->book, binding);
 	metric_add(&f->metrics.notices_dropped, 1);
 }
 
@@ -706,7 +418,7 @@ static enum status load_vdso(struct files *f, struct err *e)
 	enum status s = objfile_open_bytes(image, len, "[vdso]", &obj, e);
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
 	if (s == OK)
-		s = table_build(f, obj, &t, e);
+		s = fileload_build(&f->load, obj, &t, e);
 	struct file_key none = { 0 };
 	if (s == OK)
 		s = sampler_publish(f->sampler, &none, FRAME_FILE_VDSO, t, e);
@@ -715,8 +427,8 @@ static enum status load_vdso(struct files *f, struct err *e)
 	const char *build_id = objfile_build_id(obj);
 	{
 		LOCKED(&f->lock);
-		if (!f->known.v[FRAME_FILE_VDSO].live &&
-			!known_fill(f, FRAME_FILE_VDSO, "[vdso]", build_id, "[vdso]", obj, 0))
+		const struct filebook_content vdso = { "[vdso]", build_id, "[vdso]", obj };
+		if (!filebook_know_vdso(&f->book, &vdso))
 			return err_set(e, E_NOMEM, "vDSO");
 	}
 	set_table(f, FRAME_FILE_VDSO, t);
@@ -748,6 +460,9 @@ static void open_first_pass(struct files *f)
 		if (!r)
 			break;
 		r->is_first_pass = true;
+		open_notices(f, 0);
+		while (os_queue_len(f->opened) >= FIRST_PASS_AHEAD && !atomic_load(&f->stop))
+			open_notices(f, FIRST_PASS_NAP_NS);
 		if (begin_request(f, r))
 			open_one(f, STEAL_PTR(r));
 	}
@@ -808,12 +523,11 @@ enum status files_new(
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&f->first_pass_done, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	for (uint32_t i = 0; i < FRAME_FILE_FIRST; i++) {
-		if (!VEC_PUSH(&f->known, (struct known){ 0 }))
-			return err_set(e, E_NOMEM, "files");
-	}
+	if (filebook_init(&f->book, sampler, &f->metrics) != OK)
+		return err_set(e, E_NOMEM, "files");
+	f->load = (struct fileload){ .metrics = &f->metrics, .problems = c->problems };
 	if (c->cache_dir && c->cache_dir[0] &&
-		tablecache_open(c->cache_dir, TABLECACHE_BYTES_MAX, &f->cache, e) != OK)
+		tablecache_open(c->cache_dir, TABLECACHE_BYTES_MAX, &f->load.cache, e) != OK)
 		log_warn("unwind tables are not cached", "reason=\"%s\"", e ? e->text : "");
 	enum status s = os_queue_new(FILES_QUEUE_MAX, &f->requests);
 	if (s == OK)
@@ -852,13 +566,8 @@ void files_free(struct files *f)
 		pthread_join(f->builder, NULL);
 	drain(f->requests);
 	drain(f->opened);
-	tablecache_close(f->cache);
-	for (size_t i = 0; i < f->known.len; i++)
-		known_clear(&f->known.v[i]);
-	VEC_FREE(&f->known);
-	VEC_FREE(&f->bindings);
-	map_deinit(&f->by_key);
-	map_deinit(&f->by_identity);
+	tablecache_close(f->load.cache);
+	filebook_deinit(&f->book);
 	pthread_cond_destroy(&f->first_pass_done);
 	pthread_mutex_destroy(&f->lock);
 	pthread_mutex_destroy(&f->work);
@@ -868,9 +577,9 @@ void files_free(struct files *f)
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 {
 	LOCKED(&f->lock);
-	if (file_id >= f->known.len || !f->known.v[file_id].live)
+	struct known_file *k = filebook_get(&f->book, file_id);
+	if (!k)
 		return false;
-	struct known *k = &f->known.v[file_id];
 	k->used_ns = clock_monotonic_ns();
 	*out = (struct file_info){
 		.file_id = file_id,
@@ -886,18 +595,18 @@ bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 uint32_t files_find(struct files *f, const struct file_key *key)
 {
 	LOCKED(&f->lock);
-	uint32_t i = binding_find(f, key);
-	return i != MAP_NONE && f->bindings.v[i].state == BINDING_BOUND ? f->bindings.v[i].file_id
-									: 0;
+	uint32_t i = filebook_find(&f->book, key);
+	const struct binding *b = i == MAP_NONE ? NULL : &f->book.bindings.v[i];
+	return b && b->state == BINDING_BOUND ? b->file_id : 0;
 }
 
 enum files_state files_look_up(struct files *f, const struct file_key *key, uint32_t *out_id)
 {
 	LOCKED(&f->lock);
-	uint32_t i = binding_find(f, key);
+	uint32_t i = filebook_find(&f->book, key);
 	if (i == MAP_NONE)
 		return FILES_UNKNOWN;
-	const struct binding *b = &f->bindings.v[i];
+	const struct binding *b = &f->book.bindings.v[i];
 	*out_id = b->file_id;
 	if (b->state == BINDING_FAILED)
 		return FILES_FAILED;

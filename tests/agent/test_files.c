@@ -551,6 +551,34 @@ static void preload_finds_what_every_process_maps(void **state)
 	files_free(f);
 }
 
+static void *preload(void *ctx)
+{
+	struct err e = { 0 };
+	CHECK_OK(files_preload(ctx, 4 * WAIT_NS, &e), &e);
+	return NULL;
+}
+
+/* Its process may end any moment, those of the first pass live long. */
+static void a_notice_comes_before_the_first_pass(void **state)
+{
+	(void)state;
+	struct files *f = make_files(&(struct files_config){ 0 });
+	struct mapped m = map_library("urgent.so", 10, 33);
+	pthread_t thread;
+	pthread_mutex_lock(&fake.gate); /* the first pass begins with the vDSO, and waits here */
+	CHECK(pthread_create(&thread, NULL, preload, f) == 0);
+	files_notice(f, &m.notice, getpid());
+	pthread_mutex_unlock(&fake.gate);
+	CHECK(pthread_join(thread, NULL) == 0);
+	size_t at = 0;
+	while (at < fake.count && (fake.v[at].key.inode != m.notice.key.inode ||
+					  fake.v[at].key.dev != m.notice.key.dev))
+		at++;
+	CHECK(fake.count >= 4 && at <= 1);
+	unmap_file(&m);
+	files_free(f);
+}
+
 /* It cannot be read again (its process is gone): what is published stays as long as the sampler has
  * it, and is taken back when it does not. */
 static void keeps_what_it_cannot_read_again(void **state)
@@ -618,6 +646,7 @@ int main(void)
 		cmocka_unit_test_setup(over_the_budget_a_file_is_known_without_a_table, reset),
 		cmocka_unit_test_setup(large_tables_come_from_the_cache, reset),
 		cmocka_unit_test_setup(preload_finds_what_every_process_maps, reset),
+		cmocka_unit_test_setup(a_notice_comes_before_the_first_pass, reset),
 	};
 	int before = test_open_fds();
 	int failed = cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fileload: what an opened executable is, and its unwind table, built or from the cache on disk.
+ * Private to agent/. Not thread safe: one at a time.
+ */
+#pragma once
+
+#include "agent/fileopen.h"
+#include "agent/files.h"
+#include "agent/tablecache.h"
+
+struct fileload {
+	struct tablecache *cache; /* NULL: none */
+	struct files_metrics *metrics;
+	struct problems *problems; /* may be NULL */
+};
+
+struct opened {
+	int fd;              /* ours beside the objfile's; below 0: none */
+	struct objfile *obj; /* NULL: no ELF file for us */
+	char path[FILEOPEN_PATH_MAX];
+	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1]; /* "": no ELF file */
+	char identity[2 * OBJFILE_BUILD_ID_MAX + 64];
+};
+
+void opened_close(struct opened *o);
+/* Takes the descriptor over, and sees what it is; o->path is set. What is no ELF file is known by
+ * its path, and counted. */
+NODISCARD enum status fileload_examine(
+	const struct fileload *l, int fd, struct opened *o, struct err *e);
+/* *out stays NULL where there is no information: counted, and said to `problems`. */
+NODISCARD enum status fileload_build(const struct fileload *l, const struct objfile *obj,
+	struct unwind_table **out, struct err *e);
+/* The same, from the cache if it is there; large tables are put into it. */
+NODISCARD enum status fileload_table(
+	const struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e);

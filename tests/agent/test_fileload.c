@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an opened file is taken for. The cache on disk: test_files.c and test_tablecache.c. */
+#include "test.h"
+
+#include "agent/fileload.h"
+#include "gen/elf.h"
+#include "os/os.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct files_metrics metrics;
+static const struct fileload load = { .metrics = &metrics };
+
+/* Code of one function with call frame information and a build id. */
+static void make_library(struct gen_elf *g, uint16_t machine)
+{
+	static const uint8_t code[64], rows[] = { 0x41, 0x0e, 16 };
+	uint64_t text = 0x1000, frames = 0x2000;
+	gen_elf_init(g);
+	g->header.e_machine = machine;
+	uint32_t i = gen_section(
+		g, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, text, code, sizeof(code));
+	gen_load(g, i, PF_R | PF_X);
+	struct gen_cfi c;
+	gen_cfi_init(&c, frames);
+	size_t cie = gen_cie(&c);
+	gen_fde(&c, cie, text, sizeof(code), rows, sizeof(rows));
+	gen_section(g, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, frames, c.bytes.data, c.bytes.len);
+	buf_deinit(&c.bytes);
+	struct buf notes;
+	buf_init(&notes, 4096);
+	uint8_t id[20] = { 0xab, 0xcd };
+	gen_note(&notes, "GNU", 3, id, sizeof(id));
+	gen_section(g, ".note.gnu.build-id", SHT_NOTE, 0, 0, notes.data, notes.len);
+	buf_deinit(&notes);
+	gen_elf_finish(g);
+}
+
+static struct opened examine(const void *bytes, size_t len, const char *path)
+{
+	struct err e = { 0 };
+	struct opened o = { .fd = -1 };
+	int fd = memfd_create("file", MFD_CLOEXEC);
+	CHECK(fd >= 0 && os_write_full(fd, bytes, len, path, NULL) == OK);
+	snprintf(o.path, sizeof(o.path), "%s", path);
+	CHECK_OK(fileload_examine(&load, fd, &o, &e), &e);
+	CHECK(o.fd == fd);
+	return o;
+}
+
+static void knows_a_file_by_build_id_and_content(void **state)
+{
+	(void)state;
+	struct gen_elf g;
+	make_library(&g, EM_X86_64);
+	struct opened a = examine(g.file.data, g.file.len, "/a");
+	struct opened b = examine(g.file.data, g.file.len, "/b");
+	buf_put(&g.file, "more", 4); /* another file with a borrowed build id */
+	struct opened c = examine(g.file.data, g.file.len, "/a");
+	CHECK(strncmp(a.build_id, "abcd00", 6) == 0 && strlen(a.build_id) == 40);
+	CHECK_STR(str_of(a.identity), b.identity);
+	CHECK_STR(str_of(a.build_id), c.build_id);
+	CHECK(strcmp(a.identity, c.identity) != 0);
+	opened_close(&a);
+	opened_close(&b);
+	opened_close(&c);
+	CHECK(a.fd == -1 && !a.obj);
+	gen_elf_deinit(&g);
+}
+
+static void knows_what_is_no_elf_file_by_its_path(void **state)
+{
+	(void)state;
+	metrics = (struct files_metrics){ 0 };
+	struct opened a = examine("#!/bin/sh\n", 10, "/cache/jit.bin");
+	struct opened b = examine("", 0, "/cache/jit.bin");
+	struct opened c = examine("#!/bin/sh\n", 10, "/cache/other");
+	CHECK(!a.obj && !b.obj && a.build_id[0] == 0);
+	CHECK_STR(str_of(a.identity), b.identity);
+	CHECK(strcmp(a.identity, c.identity) != 0);
+	CHECK(metric_get(&metrics.bad_elf) == 3);
+	struct unwind_table *t = NULL;
+	struct err e = { 0 };
+	CHECK_OK(fileload_table(&load, &a, &t, &e), &e);
+	CHECK(!t);
+	opened_close(&a);
+	opened_close(&b);
+	opened_close(&c);
+}
+
+static void builds_tables_of_this_machine_only(void **state)
+{
+	(void)state;
+	static const uint16_t machines[] = { EM_X86_64, EM_AARCH64 };
+	for (size_t i = 0; i < ARRAY_COUNT(machines); i++) {
+		struct gen_elf g;
+		struct unwind_table *t = NULL;
+		struct err e = { 0 };
+		metrics = (struct files_metrics){ 0 };
+		make_library(&g, machines[i]);
+		struct opened o = examine(g.file.data, g.file.len, "/lib");
+		CHECK_OK(fileload_table(&load, &o, &t, &e), &e);
+		CHECK((t != NULL) == (i == 0) && metric_get(&metrics.built) == (i == 0));
+		unwind_table_free(t);
+		opened_close(&o);
+		gen_elf_deinit(&g);
+	}
+}
+
+static void counts_files_without_information(void **state)
+{
+	(void)state;
+	struct gen_elf g;
+	struct unwind_table *t = NULL;
+	struct err e = { 0 };
+	static const uint8_t code[64];
+	metrics = (struct files_metrics){ 0 };
+	gen_elf_init(&g);
+	uint32_t i = gen_section(
+		&g, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code, sizeof(code));
+	gen_load(&g, i, PF_R | PF_X);
+	gen_elf_finish(&g);
+	struct opened o = examine(g.file.data, g.file.len, "/lib");
+	CHECK_OK(fileload_table(&load, &o, &t, &e), &e);
+	CHECK(!t && metric_get(&metrics.no_info) == 1);
+	opened_close(&o);
+	gen_elf_deinit(&g);
+}
+
+TEST_MAIN(cmocka_unit_test(knows_a_file_by_build_id_and_content),
+	cmocka_unit_test(knows_what_is_no_elf_file_by_its_path),
+	cmocka_unit_test(builds_tables_of_this_machine_only),
+	cmocka_unit_test(counts_files_without_information))
