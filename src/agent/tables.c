@@ -27,7 +27,9 @@
 
 #define BLOB_UNIT_BYTES 8
 #define CHUNK_UNITS (SLAB_CHUNK_BYTES / BLOB_UNIT_BYTES)
-#define RETIRED_MAX 64 /* reclaim at the latest then */
+/* Reclaim at the latest then, and before memory is added or a table evicted: a grace period takes
+ * some ten milliseconds on busy CPUs. */
+#define RETIRED_MAX 1024
 
 enum slot_state {
 	SLOT_FREE = 0,
@@ -127,8 +129,8 @@ static enum status slab_add(struct tables *t, struct err *e)
 	return OK;
 }
 
-/* Slabs are in our address space only while a table is written: their pages are the kernel's
- * memory, and would count as ours too. */
+/* Slabs are in our address space only while tables are written or read, until tables_rest(): their
+ * pages are the kernel's memory, and would count as ours too. */
 static enum status slab_map(struct tables *t, uint32_t i, struct err *e)
 {
 	if (t->slab_memory[i])
@@ -536,7 +538,6 @@ static enum status publish_locked(struct tables *t, const struct file_key *key, 
 			table_write(t, table, slot);
 		else
 			table_unplace(t, slot);
-		slabs_unmap(t);
 	}
 	t->slot_memory[i] = (struct file_slot){
 		.key = *key,

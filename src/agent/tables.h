@@ -40,7 +40,8 @@ NODISCARD enum status tables_new(
 	const struct tables_maps *maps, uint32_t slabs_max, struct tables **out, struct err *e);
 void tables_free(struct tables *t);
 
-/* As sampler_publish() and sampler_retract(). */
+/* As sampler_publish() and sampler_retract(). Publishing maps memory that tables_rest() gives back.
+ */
 NODISCARD enum status tables_publish(struct tables *t, const struct file_key *key, uint32_t file_id,
 	const struct unwind_table *table, struct err *e);
 void tables_retract(struct tables *t, const struct file_key *key);
