@@ -537,6 +537,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 		int64_t left_ms = MAX((end - now) / NS_PER_MS, (int64_t)0) + 1;
 		s = poll_patiently(a, (int)MIN(left_ms, (int64_t)POLL_MS), e);
 		run_deferred(a, false);
+		processes_settle(a->processes);
 		batch_look_at_clocks(a->batch);
 		handover_retry(a->handover);
 		if (s == OK && broker_is_gone())

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of slots with a hash index by (pid, start time). `used` holds the tick of the last event;
+ * A table of slots with a hash index by (pid, start time). Most programs live for milliseconds and
+ * are never sampled, so what begins is only noted (`fresh`), and read with its first sample, or
+ * when the ring is empty and it is alive still. `used` holds the tick of the last event;
  * processes_tick() drops what ended a tick ago or was not seen for UNUSED_TICKS_MAX.
  *
  * Trust: pid, start time, comm and cgroup id come from the kernel's event. /proc/PID is read
@@ -40,6 +42,7 @@ struct slot {
 	uint64_t program_generation;
 	bool free;
 	bool ended;
+	bool fresh; /* it began another program, and /proc was not read since */
 };
 
 struct cgroup {
@@ -55,6 +58,7 @@ struct processes {
 	struct relabel_set *set; /* of the process that is being described */
 	VEC(struct slot) slots;
 	VEC(uint32_t) unused;
+	VEC(struct event_header) fresh; /* what began another program lately; some have ended */
 	struct map index;
 	VEC(struct cgroup) cgroups;
 	struct map cgroup_index;
@@ -361,48 +365,74 @@ static struct slot *slot_new(struct processes *p, const struct key *k)
 	return NULL;
 }
 
+static struct slot *slot_of(struct processes *p, const struct key *k)
+{
+	uint32_t at = map_find(&p->index, hash_of(k), slot_equal, p, k);
+	return at == MAP_NONE ? NULL : &p->slots.v[at];
+}
+
 static struct slot *slot_find(struct processes *p, const struct event_header *h)
 {
-	struct key k = { h->pid, h->process_start_ns };
-	uint32_t at = map_find(&p->index, hash_of(&k), slot_equal, p, &k);
-	return at == MAP_NONE ? NULL : &p->slots.v[at];
+	return slot_of(p, &(struct key){ h->pid, h->process_start_ns });
 }
 
 const struct process *processes_find(struct processes *p, const struct event_header *h)
 {
 	struct slot *s = slot_find(p, h);
-	if (!s) {
+	if (!s)
 		s = slot_new(p, &(struct key){ h->pid, h->process_start_ns });
-		if (!s)
-			return NULL;
+	if (!s)
+		return NULL;
+	if (s->fresh || !s->labelled_ns)
 		describe(p, s, h, false);
-	} else if (is_outdated(p, s)) {
+	else if (is_outdated(p, s))
 		describe(p, s, h, true);
-	}
+	s->fresh = false;
 	s->used = p->tick;
 	return &s->process;
 }
 
 void processes_exec(struct processes *p, const struct event_header *h)
 {
-	struct slot *s = slot_find(p, h);
-	if (!s) {
-		(void)processes_find(p, h);
+	struct key k = { h->pid, h->process_start_ns };
+	struct slot *s = slot_of(p, &k);
+	if (s)
+		executables_forget(p->executables, (int)h->pid, start_ticks_of(p, h));
+	else
+		s = slot_new(p, &k);
+	if (!s)
 		return;
-	}
 	/* What it was called before is no help if /proc is gone already. */
-	s->process.comm = STR("");
+	s->process.comm = keep(p, event_comm(h));
 	s->process.executable = STR("");
-	executables_forget(p->executables, (int)h->pid, start_ticks_of(p, h));
 	s->used = p->tick;
-	describe(p, s, h, false);
+	/* Without memory for the list it is read with its first sample. */
+	if (!s->fresh)
+		(void)!VEC_PUSH(&p->fresh, *h);
+	s->fresh = true;
 }
 
 void processes_exit(struct processes *p, const struct event_header *h)
 {
 	struct slot *s = slot_find(p, h);
-	if (s)
-		s->ended = true;
+	if (!s)
+		return;
+	s->ended = true;
+	/* Nobody has asked for it, and what it was before may be asked for still. */
+	if (s->fresh && !s->labelled_ns)
+		slot_drop(p, (uint32_t)(s - p->slots.v));
+}
+
+void processes_settle(struct processes *p)
+{
+	for (size_t i = 0; i < p->fresh.len; i++) {
+		struct slot *s = slot_find(p, &p->fresh.v[i]);
+		if (!s || !s->fresh || s->ended)
+			continue;
+		describe(p, s, &p->fresh.v[i], false);
+		s->fresh = false;
+	}
+	VEC_CLEAR(&p->fresh);
 }
 
 void processes_tick(struct processes *p)
@@ -460,6 +490,7 @@ void processes_free(struct processes *p)
 	executables_free(p->executables);
 	VEC_FREE(&p->slots);
 	VEC_FREE(&p->unused);
+	VEC_FREE(&p->fresh);
 	VEC_FREE(&p->cgroups);
 	map_deinit(&p->index);
 	map_deinit(&p->cgroup_index);

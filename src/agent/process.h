@@ -3,10 +3,10 @@
  * process: what is known of each sampled process, by pid and start time, so that a pid used again
  * is another process. Private to agent/. Not thread safe: the poll thread's.
  *
- * /proc is read for a process at its first sample or exec, again when its labels are old, and
- * believed only if its start time agrees afterwards. When more becomes known of its container, it
- * is labelled anew. A process that is dead by then keeps what the kernel's event said: its
- * name, and its control group by id.
+ * /proc is read for a process at its first sample or soon after exec, again when its labels are
+ * old, and believed only if its start time agrees afterwards. When more becomes known of its
+ * container, it is labelled anew. A process that is dead by then keeps what the kernel's event
+ * said: its name, and its control group by id.
  */
 #pragma once
 
@@ -64,8 +64,11 @@ void processes_free(struct processes *p);
 /* The process of an event (sample or exec), looked up or read now. NULL: out of memory. Valid until
  * the next call; its texts until the next processes_tick(). */
 const struct process *processes_find(struct processes *p, const struct event_header *h);
-/* It executes another program now: comm and executable are read again. */
+/* It executes another program now: comm and executable are read again, with its next sample or by
+ * processes_settle(). */
 void processes_exec(struct processes *p, const struct event_header *h);
+/* All events there were have been seen: reads what began another program and has not ended. */
+void processes_settle(struct processes *p);
 /* Its last thread ended: forgotten soon. */
 void processes_exit(struct processes *p, const struct event_header *h);
 /* Once an interval: forgets the dead and the unused. */

@@ -121,6 +121,63 @@ static void keeps_the_name_of_the_dead(void **state)
 	processes_free(p);
 }
 
+/* A child that waits; its event. */
+static pid_t start_child(const char *comm, struct event_header *out)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	CHECK(child > 0);
+	*out = event_of(child, comm);
+	return child;
+}
+
+static void end_child(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* Of a thousand programs a second few are ever sampled. */
+static void reads_what_begins_only_while_it_lives(void **state)
+{
+	(void)state;
+	struct processes *p;
+	struct err e;
+	CHECK_OK(processes_new(config(), &p, &e), &e);
+	const struct process_metrics *m = processes_metrics(p);
+	struct event_header lives, dies, sampled;
+	pid_t children[] = { start_child("lives", &lives), start_child("dies", &dies),
+		start_child("sampled", &sampled) };
+	processes_exec(p, &lives);
+	processes_exec(p, &dies);
+	processes_exec(p, &sampled);
+	CHECK(metric_get(&m->read) == 0);
+	/* Asked for before it ended: by its event when /proc has it no more. */
+	end_child(children[2]);
+	const struct process *x = processes_find(p, &sampled);
+	CHECK(metric_get(&m->read) == 1 && metric_get(&m->gone) == 1);
+	CHECK_STR(x->comm, "sampled");
+	processes_exit(p, &sampled);
+	end_child(children[1]);
+	processes_exit(p, &dies);
+	processes_settle(p);
+	CHECK(metric_get(&m->read) == 2 && metric_get(&m->gone) == 1);
+	end_child(children[0]);
+	CHECK_STR(processes_find(p, &lives)->executable, "test_agent_process");
+	CHECK(metric_get(&m->read) == 2);
+	processes_tick(p);
+	CHECK(metric_get(&m->known) == 2); /* that of `dies` is not remembered at all */
+	/* Another program in a known process: the old labels are not the new program's. */
+	memcpy(lives.comm, "newer", 6);
+	processes_exec(p, &lives);
+	CHECK_STR(processes_find(p, &lives)->comm, "newer");
+	CHECK_STR(processes_find(p, &lives)->executable, "newer");
+	processes_free(p);
+}
+
 static void forgets_for_room(void **state)
 {
 	(void)state;
@@ -145,4 +202,5 @@ static void forgets_for_room(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(describes_a_live_process), cmocka_unit_test(never_mixes_two_of_one_pid),
-	cmocka_unit_test(keeps_the_name_of_the_dead), cmocka_unit_test(forgets_for_room))
+	cmocka_unit_test(keeps_the_name_of_the_dead),
+	cmocka_unit_test(reads_what_begins_only_while_it_lives), cmocka_unit_test(forgets_for_room))
