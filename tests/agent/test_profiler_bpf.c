@@ -551,6 +551,11 @@ static const struct {
 		true, false, true, STACK_END_EXEC, 0 },
 	{ "execveat has switched the mm", { .ip = 0x123456, .cs = 0x33, .sp = 8, .orig_ax = 322 },
 		true, false, true, STACK_END_EXEC, 0 },
+	{ "exec has switched the mm, and pc is in the new program",
+		{ .ip = CALLEE, .sp = 0x1000, .cs = 0x33, .orig_ax = 59 }, true, false, true,
+		STACK_END_EXEC, 0 },
+	{ "exec has not switched the mm yet", { .ip = CALLEE, .sp = SP0, .cs = 0x33, .orig_ax = 59 },
+		true, false, true, STACK_END_ROOT, 1 },
 	{ "no mapping, in another call", { .ip = 0x123456, .sp = 0x1000, .cs = 0x33, .orig_ax = 2 },
 		true, false, true, STACK_END_NO_VMA, 1 },
 	{ "a 32-bit process", { .ip = CALLEE, .sp = SP0, .cs = 0x23 }, true, false, true,
@@ -574,6 +579,44 @@ static void tells_kinds_of_tasks_apart(void **state)
 		if (s->h.stack_end != c->want || s->user_count != c->want_frames)
 			fail_msg("[%s] ends %u with %u frames", c->name, s->h.stack_end,
 				s->user_count);
+		world_end();
+	}
+}
+
+/* A thread that has just been made has nothing on its stack but what was there before. */
+static void ends_where_a_thread_begins(void **state)
+{
+	(void)state;
+	enum { ARGS = 64 }; /* words from SP0: struct clone_args */
+	static const struct {
+		const char *name;
+		struct x86_regs regs;
+		uint64_t stack_bytes;
+		uint32_t want_frames;
+	} cases[] = {
+		{ "clone, a new stack", { .orig_ax = 56, .si = SP0 }, 0, 1 },
+		{ "clone, the same stack", { .orig_ax = 56 }, 0, 2 },
+		{ "clone, in the thread that calls it", { .orig_ax = 56, .si = SP0, .ax = -38ULL },
+			0, 2 },
+		{ "clone3, a new stack", { .orig_ax = 435, .di = SP0 + 8 * ARGS }, 0x800, 1 },
+		{ "clone3, the same stack", { .orig_ax = 435, .di = SP0 + 8 * ARGS }, 0, 2 },
+		{ "clone3, arguments that are gone", { .orig_ax = 435, .di = 8 }, 0x800, 2 },
+		{ "another call", { .orig_ax = 0, .si = SP0 }, 0x800, 2 },
+	};
+	FOR_EACH_CASE (c, cases) {
+		const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 },
+			{ 0x200, rule_stop } };
+		struct x86_regs regs = c->regs;
+		begin_with(rows, ARRAY_COUNT(rows));
+		*world_word(SP0 + 8) = CALLER;
+		*world_word(SP0 + 8 * ARGS + 40) = c->stack_bytes ? SP0 - c->stack_bytes : 0;
+		*world_word(SP0 + 8 * ARGS + 48) = c->stack_bytes;
+		regs.ip = CALLEE;
+		regs.sp = SP0;
+		regs.cs = 0x33;
+		const struct event_sample *s = world_sample_in_kernel(&regs);
+		CHECK_CASE(c, s->h.stack_end == STACK_END_ROOT);
+		CHECK_CASE(c, s->user_count == c->want_frames);
 		world_end();
 	}
 }
@@ -859,8 +902,8 @@ TEST_MAIN(cmocka_unit_test(finds_the_row_in_force),
 	cmocka_unit_test(walks_files_without_a_table_by_frame_pointer),
 	cmocka_unit_test(walks_the_vdso), cmocka_unit_test(passes_the_vsyscall_page),
 	cmocka_unit_test(finds_user_registers_under_a_system_call),
-	cmocka_unit_test(tells_kinds_of_tasks_apart), cmocka_unit_test(says_who_was_interrupted),
-	cmocka_unit_test(sends_a_stack_once_an_epoch), cmocka_unit_test(counts_every_loss),
-	cmocka_unit_test(tells_of_programs_and_processes), cmocka_unit_test(tests_its_beliefs),
-	cmocka_unit_test(survives_hostile_stacks_and_tables),
+	cmocka_unit_test(tells_kinds_of_tasks_apart), cmocka_unit_test(ends_where_a_thread_begins),
+	cmocka_unit_test(says_who_was_interrupted), cmocka_unit_test(sends_a_stack_once_an_epoch),
+	cmocka_unit_test(counts_every_loss), cmocka_unit_test(tells_of_programs_and_processes),
+	cmocka_unit_test(tests_its_beliefs), cmocka_unit_test(survives_hostile_stacks_and_tables),
 	cmocka_unit_test(survives_hostile_trees))

@@ -140,9 +140,12 @@ struct bpf_perf_event_data {
 #define X86_USER32_CS 0x23 /* __USER32_CS, arch/x86/include/asm/segment.h */
 #define X86_RPL_MASK 3
 #define X86_RPL_USER 3
-#define X86_NR_EXECVE 59 /* system calls, ABI */
+#define X86_NR_CLONE 56 /* system calls, ABI */
+#define X86_NR_EXECVE 59
 #define X86_NR_BPF 321
 #define X86_NR_EXECVEAT 322
+#define X86_NR_CLONE3 435
+#define CLONE_ARGS_STACK 40 /* include/uapi/linux/sched.h, struct clone_args: stack, stack_size */
 
 /* VSYSCALL_ADDR, arch/x86/include/uapi/asm/vsyscall.h: outside every mm. */
 #define X86_VSYSCALL_START 0xffffffffff600000ULL

@@ -162,10 +162,12 @@ struct walk {
 	__u32 pc_is_guess; /* pc comes from a frame pointer: it must lie in executable memory */
 	__u32 compat;      /* a 32-bit process */
 	__u32 in_exec;     /* in execve(), by the saved registers */
+	__u32 is_new;      /* has not left clone() yet, with a stack of its own: nothing is on it */
 	__u32 mapping_last;
 	__u32 mapping_next;
 	__u32 busy;
 	__u32 bx_is_known;
+	__u32 pad;
 	__u64 bx; /* rbx of this frame, if known */
 	/* The callee was the interrupted frame and had put nothing on the stack: assembly calls its
 	 * own helpers so, and finds its frame by a register that they leave alone (OpenSSL's

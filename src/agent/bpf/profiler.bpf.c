@@ -73,6 +73,7 @@ static __always_inline void sample_reset(struct walk *w, struct task_struct *tas
 	w->user_count = 0;
 	w->pc_is_guess = 0;
 	w->in_exec = 0;
+	w->is_new = 0;
 	w->mapping_last = 0;
 	w->mapping_next = 0;
 	w->window_start = WINDOW_NONE;
@@ -116,6 +117,8 @@ static __always_inline enum stack_end sample_user_stack(
 		return end;
 	if (w->pc == 0 && w->sp == 0) /* a worker of io_uring: has an mm, never ran in user mode */
 		return STACK_END_NONE;
+	if (w->in_exec && !stack_is_there(w))
+		return STACK_END_EXEC;
 	return walk_user_stack();
 }
 

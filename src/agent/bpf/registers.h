@@ -59,6 +59,21 @@ static __always_inline void walk_begin_at_registers(struct walk *w)
 	w->pc_is_exact = 1;
 }
 
+/* A thread on its way out of clone() that made it (there ax is 0), with the stack that it was
+ * given: where its caller's frame would be there is anything, or nothing. */
+static __always_inline int is_new_thread(const struct x86_regs *r)
+{
+	__u64 stack[2]; /* lowest byte, size */
+	if (r->ax != 0)
+		return 0;
+	if (r->orig_ax == X86_NR_CLONE)
+		return r->si == r->sp;
+	return r->orig_ax == X86_NR_CLONE3 &&
+	       bpf_probe_read_user(
+		       stack, sizeof(stack), (const void *)(r->di + CLONE_ARGS_STACK)) == 0 &&
+	       stack[0] + stack[1] == r->sp;
+}
+
 /* Fill the walk from the registers that were interrupted; those of the kernel, or NULL, say nothing
  * of the user's. STACK_END_NONE: go on; else why there is no stack to walk. */
 static __always_inline enum stack_end registers_begin(
@@ -76,6 +91,7 @@ static __always_inline enum stack_end registers_begin(
 			return STACK_END_NO_REGS;
 		REGISTERS_FILL(w, regs);
 		w->in_exec = regs.orig_ax == X86_NR_EXECVE || regs.orig_ax == X86_NR_EXECVEAT;
+		w->is_new = is_new_thread(&regs);
 	}
 	w->compat = (__u16)cs == X86_USER32_CS;
 	walk_begin_at_registers(w);

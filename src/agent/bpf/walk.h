@@ -162,6 +162,15 @@ static __always_inline int read_stack(struct walk *w, __u64 at, __u64 *out)
 	return 1;
 }
 
+/* In exec the mm is the new program's from some moment on, and sp still the old one's. Two programs
+ * that are not relocated lie at the same addresses, so pc may well be in a mapping of the new one;
+ * but where the old stack was there is nothing. */
+static __always_inline int stack_is_there(const struct walk *w)
+{
+	__u64 word;
+	return read_user(&word, sizeof(word), w->sp);
+}
+
 static __always_inline enum stack_end step_to(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
 {
 	w->pc = pc;
@@ -427,6 +436,8 @@ __noinline int walk_frame(__u32 unused)
 	}
 	if (w->compat)
 		return STACK_END_UNSUPPORTED;
+	if (w->is_new)
+		return STACK_END_ROOT;
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
 	if (m->page_count)
 		table_find(m, offset, &rule);
