@@ -156,45 +156,96 @@ static struct baseline measure_baseline(bool get_stack, int pid, int64_t duratio
 
 /* ---- the cases ---- */
 
-/* The same program, 1,000 calls deep, without frame pointers for us and 100 deep with them for the
- * kernel, whose walk ends at 127. */
-static void bench_frame(void)
+/* _start, __libc_start_main (two frames), main, leaf, and one of recurse more than its argument. */
+#define DEEP_FRAMES_BESIDE 6
+
+static int start_deep(const char *program, uint32_t frames)
+{
+	char depth[16];
+	(void)snprintf(depth, sizeof(depth), "%u", frames - DEEP_FRAMES_BESIDE);
+	int pid = start_group((const char *const[]){ program, depth, "60", NULL });
+	(void)usleep(200000);
+	return pid;
+}
+
+struct deep {
+	double us;            /* of a sample */
+	double ns_per_frame;  /* without what an empty program costs */
+	double kernel_us;     /* of the kernel's walk of the same program with frame pointers */
+	double kernel_ns;     /* a frame of that, likewise */
+	double kernel_frames; /* its walk ends at 127 */
+	double frames;
+	double samples;
+};
+
+/* The same program, without frame pointers for us and with them for the kernel. */
+static struct deep measure_deep(uint32_t frames, const struct baseline *empty)
 {
 	struct live l;
-	char note[256], against[256];
-	int pid = start_group((const char *const[]){ WORKLOAD_DEEP_FP, "100", "60", NULL });
-	(void)usleep(200000);
-	struct baseline empty = measure_baseline(false, -1, DEEP_NS / 2);
+	int pid = start_deep(WORKLOAD_DEEP_FP, frames);
 	struct baseline kernel = measure_baseline(true, pid, DEEP_NS);
 	kill_group(pid);
-	pid = start_group((const char *const[]){ WORKLOAD_DEEP, "1000", "60", NULL });
-	(void)usleep(200000);
+	pid = start_deep(WORKLOAD_DEEP, frames);
 	live_begin(&l, FREQUENCY_HZ, pid);
 	(void)live_publish_file(&l, WORKLOAD_DEEP);
 	struct measured m = measure(&l, DEEP_NS);
 	kill_group(pid);
 	/* Samples of other processes end before the walk; they are not `samples` with frames. */
-	double walked = (double)l.samples.len;
-	double frames = 0;
+	double all = 0;
 	for (size_t i = 0; i < l.samples.len; i++)
-		frames += l.samples.v[i].user_count;
-	double ns = frames > 0 ? (m.ns_per_sample * (double)m.samples -
-					 empty.ns_per_run * (double)m.samples) /
-					 frames
-			       : 0;
-	double kernel_ns = kernel.frames_per_walk > 0
-				   ? (kernel.ns_per_run - empty.ns_per_run) / kernel.frames_per_walk
-				   : 0;
-	(void)snprintf(against, sizeof(against),
-		"bpf_get_stack by frame pointers: %.1f ns a frame of %.0f; empty program: %.0f ns",
-		kernel_ns, kernel.frames_per_walk, empty.ns_per_run);
-	(void)snprintf(note, sizeof(note),
-		"no frame pointers, %.0f samples of %.0f frames, whole sample's cost divided by "
-		"its frames",
-		walked, walked > 0 ? frames / walked : 0);
-	print_result(
-		"agent.ns_per_frame", ns, "ns", against, kernel_ns > 0 ? ns / kernel_ns : 0, note);
+		all += l.samples.v[i].user_count;
+	struct deep d = {
+		.us = m.ns_per_sample / 1000,
+		.ns_per_frame =
+			all > 0 ? (m.ns_per_sample - empty->ns_per_run) * (double)m.samples / all
+				: 0,
+		.kernel_us = kernel.ns_per_run / 1000,
+		.kernel_frames = kernel.frames_per_walk,
+		.samples = (double)l.samples.len,
+	};
+	d.frames = d.samples > 0 ? all / d.samples : 0;
+	if (kernel.frames_per_walk > 0)
+		d.kernel_ns = (kernel.ns_per_run - empty->ns_per_run) / kernel.frames_per_walk;
 	live_end(&l);
+	return d;
+}
+
+/* What the prototype took for as many frames, on the machine and kernel of agent.md 10.1 (b). */
+static const struct {
+	uint32_t frames;
+	double us;
+} prototype[] = { { 10, 1.0 }, { 126, 5.6 }, { 1006, 41.8 } };
+
+static void bench_frame(void)
+{
+	char name[64], note[256], against[256];
+	struct baseline empty = measure_baseline(false, -1, DEEP_NS / 2);
+	for (size_t i = 0; i < ARRAY_COUNT(prototype); i++) {
+		struct deep d = measure_deep(prototype[i].frames, &empty);
+		(void)snprintf(against, sizeof(against),
+			"bpf_get_stack by frame pointers in the same run: %.2f us for %.0f frames",
+			d.kernel_us, d.kernel_frames);
+		(void)snprintf(note, sizeof(note),
+			"%.0f samples of %.1f frames; the prototype, when its machine was quiet: "
+			"%.1f us",
+			d.samples, d.frames, prototype[i].us);
+		(void)snprintf(name, sizeof(name), "agent.us_per_sample_%u", prototype[i].frames);
+		print_result(name, d.us, "us", against,
+			d.kernel_us > 0 ? d.us / d.kernel_us * d.kernel_frames / d.frames : 0,
+			note);
+		if (i + 1 < ARRAY_COUNT(prototype))
+			continue;
+		(void)snprintf(against, sizeof(against),
+			"bpf_get_stack by frame pointers: %.1f ns a frame of %.0f; empty program: "
+			"%.0f ns",
+			d.kernel_ns, d.kernel_frames, empty.ns_per_run);
+		(void)snprintf(note, sizeof(note),
+			"no frame pointers, %.0f samples of %.0f frames, whole sample's cost "
+			"divided by its frames",
+			d.samples, d.frames);
+		print_result("agent.ns_per_frame", d.ns_per_frame, "ns", against,
+			d.kernel_ns > 0 ? d.ns_per_frame / d.kernel_ns : 0, note);
+	}
 }
 
 /* A source that keeps the compiler busy for half a minute. False: no room for it. */

@@ -130,6 +130,18 @@ def free_address():
         return f"127.0.0.1:{s.getsockname()[1]}"
 
 
+def wait_sampling(agent, address, home):
+    """Until the agent samples; its log where it does not."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and agent.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://{address}/ready", timeout=10):
+                return
+        except OSError:
+            time.sleep(0.1)
+    sys.exit(pathlib.Path(home, "agent.log").read_text(encoding="utf-8"))
+
+
 def run_agent(firn, home, seconds):
     """(percent of a CPU, of which BPF, resident MiB, metrics) of an agent at work."""
     server_at, agent_at = free_address(), free_address()

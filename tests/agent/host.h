@@ -10,12 +10,16 @@
 #include "agent/sampler.h"
 #include "base/clock.h"
 
+/* On a busy machine it takes its time. */
+#define HOST_PRELOAD_NS (120 * NS_PER_SEC)
+
 struct host {
 	struct sampler *sampler;
 	struct files *files;
 	struct deferred *deferred;
 	void *ctx;
 	void (*count)(void *ctx, const struct event_sample *s);
+	void (*process)(void *ctx, const struct event_process *p); /* NULL: not asked for */
 };
 
 static inline void host_count(void *ctx, const struct event_sample *s)
@@ -48,6 +52,8 @@ static inline void host_on_stack(void *ctx, const struct event_stack *s)
 static inline void host_on_process(void *ctx, const struct event_process *p)
 {
 	struct host *h = ctx;
+	if (h->process)
+		h->process(h->ctx, p);
 	if (p->h.type == EVENT_EXEC && p->notice.key.inode)
 		files_notice(h->files, &p->notice, (int)p->h.pid);
 }
@@ -76,7 +82,7 @@ static inline void host_begin(struct host *h, uint32_t frequency_hz)
 	CHECK_OK(deferred_new(&deferred, &h->deferred, &e), &e);
 	CHECK_OK(sampler_open(&config, &events, &h->sampler, &e), &e);
 	CHECK_OK(files_new(&(struct files_config){ 0 }, h->sampler, &h->files, &e), &e);
-	CHECK_OK(files_preload(h->files, 20 * NS_PER_SEC, &e), &e);
+	CHECK_OK(files_preload(h->files, HOST_PRELOAD_NS, &e), &e);
 	CHECK_OK(sampler_start(h->sampler, &e), &e);
 }
 
