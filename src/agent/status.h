@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * status: a page for people: what the agent sees, what it could not do, and why. Private to agent/
- * (own_http.c). No I/O, no script, no other file; every text is escaped, since processes choose their
- * names.
+ * (own_http.c). No I/O, no script, no other file; every text is escaped, since processes choose
+ * their names.
  */
 #pragma once
 
