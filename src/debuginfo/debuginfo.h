@@ -109,6 +109,8 @@ void debuginfo_table_describe(const struct debuginfo_table *t, struct debuginfo_
 #define DEBUGINFO_IDS_MAX 65536
 /* Files that arrive at a time; the next one waits. */
 #define DEBUGINFO_ARRIVING_MAX 8
+/* Those that wait; one more is told to try again, since each keeps a thread. */
+#define DEBUGINFO_WAITING_MAX 64
 
 /* Numbers are those of parca.debuginfo.v1alpha1.DebuginfoType. */
 enum debuginfo_type {
@@ -183,12 +185,13 @@ bool debuginfo_upload_is_stale(
 
 /* The bytes of an upload, one stream's. E_NOTFOUND: none was begun for this build id. E_INVALID:
  * another was. E_PRECONDITION: it arrives already, or has ended. Waits (until `deadline_ns`,
- * monotonic: E_UNAVAILABLE) while DEBUGINFO_ARRIVING_MAX others arrive. */
+ * monotonic) while DEBUGINFO_ARRIVING_MAX others arrive. E_UNAVAILABLE: that long in vain, or
+ * DEBUGINFO_WAITING_MAX wait already; it may be begun anew at once. */
 struct debuginfo_upload;
 NODISCARD enum status debuginfo_upload_open(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct str upload_id, int64_t deadline_ns,
 	struct debuginfo_upload **out, struct err *e);
-/* E_INVALID: more than was announced. */
+/* E_INVALID: more than was announced. E_LIMIT: there is no room, only files that arrive too. */
 NODISCARD enum status debuginfo_upload_write(
 	struct debuginfo_upload *up, struct str bytes, struct err *e);
 /* The stream has ended well: OK when the file is whole, and on disk. E_INVALID: it is shorter than
@@ -212,17 +215,18 @@ NODISCARD enum status debuginfo_uploads_file(struct debuginfo_uploads *u,
 NODISCARD enum status debuginfo_uploads_any(struct debuginfo_uploads *u, struct str build_id,
 	enum debuginfo_type type, int *out_fd, struct err *e);
 
-#define DEBUGINFO_METRICS(X)                                                                    \
-	X(uploads, COUNTER, "firn_debuginfo_uploads_total", "Uploads that were finished.")      \
-	X(upload_bytes, COUNTER, "firn_debuginfo_upload_bytes_total", "Bytes that arrived.")    \
-	X(broken, COUNTER, "firn_debuginfo_broken_uploads_total",                               \
-		"Uploads whose stream did not end well.")                                       \
-	X(invalid, COUNTER, "firn_debuginfo_invalid_uploads_total",                             \
-		"Uploads that were not what they were said to be.")                             \
-	X(purged, COUNTER, "firn_debuginfo_purged_total", "Files that gave way to others.")     \
-	X(damaged, COUNTER, "firn_debuginfo_damaged_records_total", "Damaged records removed.") \
-	X(arriving, GAUGE, "firn_debuginfo_arriving_uploads", "Uploads under way.")             \
-	X(bytes, GAUGE, "firn_debuginfo_bytes", "Bytes of uploaded files.")                     \
+#define DEBUGINFO_METRICS(X)                                                                 \
+	X(uploads, COUNTER, "firn_debuginfo_uploads_total", "Uploads that were finished.")   \
+	X(upload_bytes, COUNTER, "firn_debuginfo_upload_bytes_total", "Bytes that arrived.") \
+	X(broken, COUNTER, "firn_debuginfo_broken_uploads_total",                            \
+		"Uploads whose stream did not end well.")                                    \
+	X(invalid, COUNTER, "firn_debuginfo_invalid_uploads_total",                          \
+		"Uploads that were not what they were said to be.")                          \
+	X(purged, COUNTER, "firn_debuginfo_purged_total", "Files that gave way to others.")  \
+	X(damaged, COUNTER, "firn_debuginfo_damaged_records_total",                          \
+		"Records that could not be read, or were not true, set aside.")              \
+	X(arriving, GAUGE, "firn_debuginfo_arriving_uploads", "Uploads under way.")          \
+	X(bytes, GAUGE, "firn_debuginfo_bytes", "Bytes of uploaded files.")                  \
 	X(ids, GAUGE, "firn_debuginfo_build_ids", "Build ids with uploads.")
 struct debuginfo_metrics {
 	DEBUGINFO_METRICS(METRIC_FIELD)

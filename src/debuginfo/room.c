@@ -17,6 +17,9 @@
 #define NAMES_BYTES_MAX ((size_t)64 << 20)
 #define FOLDER_BYTES_MAX ((size_t)4 << 20)
 #define SWEEP_EVERY_NS (60 * NS_PER_SEC)
+/* No build id is written like this. */
+#define ASIDE ".quarantine"
+#define ASIDE_NAMES_MAX 1000 /* of one file */
 
 /* A folder with its records, and the names in it. */
 struct folder {
@@ -24,6 +27,8 @@ struct folder {
 	char path[PATH_MAX];
 	struct str *names;
 	size_t name_count;
+	/* What each name is; the records that count. */
+	enum record_reads { RECORD_NONE, RECORD_GOOD, RECORD_BAD, RECORD_NOT_READ } * reads;
 	struct debuginfo_record *records;
 	size_t record_count;
 };
@@ -31,23 +36,25 @@ struct folder {
 typedef enum status visit_fn(
 	struct debuginfo_uploads *u, const struct folder *f, void *ctx, struct err *e);
 
-/* A record counts where it lies only. */
-static bool read_record(struct debuginfo_uploads *u, const struct folder *f, struct str name,
-	struct debuginfo_record *out)
+/* A record counts where it lies only. What the system does not let us read may be good. */
+static enum record_reads read_record(struct debuginfo_uploads *u, const struct folder *f,
+	struct str name, struct debuginfo_record *out)
 {
 	char path[DEBUGINFO_PATH_BYTES], right[DEBUGINFO_PATH_BYTES];
 	struct debuginfo_place place;
 	CLEANUP(buf_deinit) struct buf bytes;
 	buf_init(&bytes, DEBUGINFO_RECORD_BYTES_MAX);
 	snprintf(path, sizeof(path), "%s/%.*s", f->path, STR_ARG(name));
-	if (os_read_file(path, &bytes, NULL) != OK ||
-		debuginfo_record_decode(buf_view(&bytes), out, NULL) != OK)
-		return false;
+	enum status s = os_read_file(path, &bytes, NULL);
+	if (s != OK)
+		return s == E_LIMIT ? RECORD_BAD : RECORD_NOT_READ;
+	if (debuginfo_record_decode(buf_view(&bytes), out, NULL) != OK)
+		return RECORD_BAD;
 	struct debuginfo_key key = debuginfo_key_of(out);
 	if (debuginfo_place_of(u, &key, &place, NULL) != OK)
-		return false;
+		return RECORD_BAD;
 	debuginfo_path(&place, "record", false, right);
-	return strcmp(path, right) == 0;
+	return strcmp(path, right) == 0 ? RECORD_GOOD : RECORD_BAD;
 }
 
 static enum status open_folder(
@@ -57,12 +64,15 @@ static enum status open_folder(
 	if (s != OK)
 		return s;
 	f->records = ARENA_ARRAY(a, struct debuginfo_record, MAX(f->name_count, (size_t)1));
-	if (!f->records)
+	f->reads = ARENA_ARRAY(a, enum record_reads, MAX(f->name_count, (size_t)1));
+	if (!f->records || !f->reads)
 		return err_set(e, arena_status(a), "%s", f->path);
-	for (size_t i = 0; i < f->name_count; i++)
-		if (str_ends(f->names[i], STR(".record")) &&
-			read_record(u, f, f->names[i], &f->records[f->record_count]))
-			f->record_count++;
+	for (size_t i = 0; i < f->name_count; i++) {
+		if (!str_ends(f->names[i], STR(".record")))
+			continue;
+		f->reads[i] = read_record(u, f, f->names[i], &f->records[f->record_count]);
+		f->record_count += f->reads[i] == RECORD_GOOD;
+	}
 	return OK;
 }
 
@@ -77,6 +87,8 @@ static enum status walk(struct debuginfo_uploads *u, visit_fn *visit, void *ctx,
 		CLEANUP(arena_deinit) struct arena a;
 		struct folder f = { .id = ids[i] };
 		arena_init(&a, FOLDER_BYTES_MAX);
+		if (str_eq(ids[i], STR(ASIDE)))
+			continue;
 		snprintf(f.path, sizeof(f.path), "%s/%.*s", u->config.dir, STR_ARG(ids[i]));
 		/* What is no folder, or cannot be read, is not ours. */
 		if (open_folder(u, &f, &a, NULL) == OK)
@@ -97,6 +109,72 @@ static void file_path(const struct folder *f, const struct debuginfo_record *r, 
 	snprintf(place.dir, sizeof(place.dir), "%s", f->path);
 	snprintf(place.base, sizeof(place.base), "%.*s", STR_ARG(buf_view(&base)));
 	debuginfo_path(&place, upload, false, out);
+}
+
+/* ---- what cannot be read ---- */
+
+/* DIR/ID/NAME becomes DIR/.quarantine/ID/NAME; what lies there already stays. */
+static enum status move_aside(struct debuginfo_uploads *u, const char *folder, struct str name,
+	uint64_t *io_bytes, struct err *e)
+{
+	char from[DEBUGINFO_PATH_BYTES], dir[DEBUGINFO_PATH_BYTES], to[2 * DEBUGINFO_PATH_BYTES];
+	const char *id = strrchr(folder, '/') + 1;
+	struct stat st;
+	snprintf(from, sizeof(from), "%s/%.*s", folder, STR_ARG(name));
+	snprintf(dir, sizeof(dir), "%s/" ASIDE "/%s", u->config.dir, id);
+	enum status s = os_make_dirs(dir, e);
+	if (s != OK)
+		return s;
+	if (stat(from, &st) != 0)
+		return err_os(e, "%s", from);
+	int n = 0;
+	do {
+		if (n == ASIDE_NAMES_MAX)
+			return err_set(e, E_LIMIT, "%s: %d of this name already", dir, n);
+		snprintf(to, sizeof(to), "%s/%.*s%s%.0d", dir, STR_ARG(name), n ? "." : "", n);
+		n++;
+	} while (access(to, F_OK) == 0);
+	if (rename(from, to) != 0)
+		return err_os(e, "rename %s", from);
+	*io_bytes += str_ends(name, STR(".record")) ? 0 : (uint64_t)st.st_size;
+	return os_fsync_dir(dir, e);
+}
+
+/* NAME is a record, or a whole file, of uploads whose files begin with `base` and a dot. */
+static bool is_of(struct str name, struct str base)
+{
+	if (!str_starts(name, base) || name.len <= base.len || name.p[base.len] != '.')
+		return false;
+	name = str_sub(name, base.len + 1, name.len);
+	return str_eq(name, STR("record")) || debuginfo_is_upload_id(name);
+}
+
+enum status debuginfo_room_set_aside(
+	struct debuginfo_uploads *u, const struct debuginfo_place *place, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	struct str *names;
+	size_t count;
+	uint64_t bytes = 0;
+	arena_init(&a, FOLDER_BYTES_MAX);
+	enum status s = os_list_dir(place->dir, &a, &names, &count, e);
+	for (size_t i = 0; s == OK && i < count; i++)
+		if (is_of(names[i], str_of(place->base)))
+			s = move_aside(u, place->dir, names[i], &bytes, e);
+	u->bytes -= MIN(u->bytes, bytes);
+	return s;
+}
+
+/* What became of the record whose file this is. */
+static enum record_reads record_of(const struct folder *f, struct str name)
+{
+	for (size_t i = 0; i < f->name_count; i++) {
+		struct str record = f->names[i];
+		if (f->reads[i] != RECORD_NONE &&
+			is_of(name, str_sub(record, 0, record.len - strlen(".record"))))
+			return f->reads[i];
+	}
+	return RECORD_NONE;
 }
 
 /* ---- start ---- */
@@ -131,9 +209,15 @@ static enum status check_ready(struct debuginfo_uploads *u, const struct folder 
 	if (!r.ready[0])
 		return OK;
 	file_path(f, &r, r.ready, path);
-	if (stat(path, &st) == 0 && (uint64_t)st.st_size == r.ready_bytes)
+	int rc = stat(path, &st);
+	if (rc == 0 && (uint64_t)st.st_size == r.ready_bytes)
 		return OK;
-	unlink(path);
+	if (rc == 0) {
+		uint64_t bytes = 0;
+		enum status s = move_aside(u, f->path, str_of(strrchr(path, '/') + 1), &bytes, e);
+		if (s != OK)
+			return s;
+	}
 	metric_add(&u->metrics.damaged, 1);
 	if (r.state == DEBUGINFO_UPLOADED)
 		r.state = DEBUGINFO_PURGED;
@@ -150,15 +234,19 @@ static enum status tidy(
 	enum status s = OK;
 	for (size_t i = 0; i < f->record_count && s == OK; i++)
 		s = check_ready(u, f, &f->records[i], e);
-	for (size_t i = 0; i < f->name_count; i++) {
-		bool record = str_ends(f->names[i], STR(".record"));
+	for (size_t i = 0; i < f->name_count && s == OK; i++) {
+		bool record = f->reads[i] != RECORD_NONE;
+		enum record_reads reads = record_of(f, f->names[i]);
+		uint64_t bytes = 0;
 		snprintf(path, sizeof(path), "%s/%.*s", f->path, STR_ARG(f->names[i]));
 		if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
 			continue;
-		if (is_named(u, f, f->names[i])) {
+		if (is_named(u, f, f->names[i]) || reads == RECORD_NOT_READ) {
 			u->bytes += record ? 0 : (uint64_t)st.st_size;
-		} else {
+		} else if (reads == RECORD_BAD) {
 			metric_add(&u->metrics.damaged, record);
+			s = move_aside(u, f->path, f->names[i], &bytes, e);
+		} else {
 			unlink(path);
 		}
 	}
@@ -284,6 +372,9 @@ static enum status sweep(
 		if (r->ready[0] || goes_on)
 			return OK;
 	}
+	for (size_t i = 0; i < f->name_count; i++)
+		if (f->reads[i] == RECORD_BAD || f->reads[i] == RECORD_NOT_READ)
+			return OK;
 	for (size_t i = 0; i < f->name_count; i++) {
 		snprintf(path, sizeof(path), "%s/%.*s", f->path, STR_ARG(f->names[i]));
 		struct stat st;

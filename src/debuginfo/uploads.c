@@ -25,6 +25,9 @@
 #include <unistd.h>
 
 #define NO_RECORD "no debuginfo metadata found for build id"
+/* How far ahead of what came room is made: as much again, within these. */
+#define AHEAD_MIN ((uint64_t)64 << 10)
+#define AHEAD_MAX ((uint64_t)16 << 20)
 
 void debuginfo_uploads_config_default(struct debuginfo_uploads_config *c)
 {
@@ -148,7 +151,7 @@ enum status debuginfo_record_read(struct debuginfo_uploads *u, const struct debu
 	if (s != OK || strcmp(r.build_id, out->build_id) || strcmp(r.tenant, out->tenant) ||
 		r.type != out->type) {
 		metric_add(&u->metrics.damaged, 1);
-		return OK;
+		return debuginfo_room_set_aside(u, &place, e);
 	}
 	*out = r;
 	return OK;
@@ -362,9 +365,11 @@ static enum status may_arrive(struct debuginfo_uploads *u, const struct debuginf
 static enum status wait_for_place(struct debuginfo_uploads *u, int64_t deadline_ns, struct err *e)
 {
 	struct timespec at = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
-	int rc = 0;
+	int rc = u->waiting_count < DEBUGINFO_WAITING_MAX ? 0 : ETIMEDOUT;
+	u->waiting_count++;
 	while (u->arriving_count >= DEBUGINFO_ARRIVING_MAX && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&u->left, &u->lock, &at);
+	u->waiting_count--;
 	return u->arriving_count < DEBUGINFO_ARRIVING_MAX
 		       ? OK
 		       : err_set(e, E_UNAVAILABLE, "%d uploads arrive already, try again",
@@ -384,8 +389,7 @@ static enum status start_arriving(struct debuginfo_uploads *u, struct debuginfo_
 	if (s != OK)
 		return s;
 	drop_unfinished(u, &up->record); /* sent a second time */
-	s = debuginfo_room_make(u, up->record.size_bytes, e);
-	if (s == OK && up->record.state == DEBUGINFO_BROKEN) {
+	if (up->record.state == DEBUGINFO_BROKEN) {
 		up->record.state = DEBUGINFO_UPLOADING;
 		s = debuginfo_record_write(u, &up->record, e);
 	}
@@ -399,8 +403,19 @@ static enum status start_arriving(struct debuginfo_uploads *u, struct debuginfo_
 	up->next = u->arriving;
 	u->arriving = up;
 	u->arriving_count++;
-	u->bytes += up->record.size_bytes;
 	return OK;
+}
+
+/* With the lock held: nothing came of it, so its sender need not wait until it is stale. */
+static void may_try_again(
+	struct debuginfo_uploads *u, const struct debuginfo_key *key, struct str upload_id)
+{
+	struct debuginfo_record r;
+	if (debuginfo_record_read(u, key, &r, NULL) != OK || r.state != DEBUGINFO_UPLOADING ||
+		may_arrive(u, &r, upload_id, NULL) != OK)
+		return;
+	r.state = DEBUGINFO_BROKEN;
+	(void)!debuginfo_record_write(u, &r, NULL);
 }
 
 enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debuginfo_key *key,
@@ -416,8 +431,11 @@ enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debu
 	enum status s = debuginfo_record_read(u, key, &known, e);
 	if (s == OK)
 		s = may_arrive(u, &known, upload_id, e);
-	if (s == OK)
+	if (s == OK) {
 		s = wait_for_place(u, deadline_ns, e);
+		if (s != OK)
+			may_try_again(u, key, upload_id);
+	}
 	if (s == OK)
 		s = start_arriving(u, up, key, upload_id, e);
 	pthread_mutex_unlock(&u->lock);
@@ -425,6 +443,23 @@ enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debu
 		*out = up;
 	else
 		free(up);
+	return s;
+}
+
+/* Room for what has come when these have. What was announced and does not come takes none. */
+static enum status reserve(struct debuginfo_upload *up, uint64_t bytes, struct err *e)
+{
+	if (bytes <= up->reserved)
+		return OK;
+	uint64_t ahead = MIN(MAX(bytes, AHEAD_MIN), AHEAD_MAX);
+	uint64_t more = MIN(bytes + ahead, up->record.size_bytes) - up->reserved;
+	pthread_mutex_lock(&up->u->lock);
+	enum status s = debuginfo_room_make(up->u, more, e);
+	if (s == OK) {
+		up->u->bytes += more;
+		up->reserved += more;
+	}
+	pthread_mutex_unlock(&up->u->lock);
 	return s;
 }
 
@@ -440,7 +475,9 @@ enum status debuginfo_upload_write(struct debuginfo_upload *up, struct str bytes
 	if (bytes.len > up->record.size_bytes - up->bytes)
 		return err_set(e, E_INVALID, "more than the %llu bytes that were announced",
 			(unsigned long long)up->record.size_bytes);
-	enum status s = os_write_full(up->fd, bytes.p, bytes.len, "the upload", e);
+	enum status s = reserve(up, up->bytes + bytes.len, e);
+	if (s == OK)
+		s = os_write_full(up->fd, bytes.p, bytes.len, "the upload", e);
 	if (s != OK)
 		return s;
 	up->bytes += bytes.len;
@@ -492,7 +529,7 @@ static void give_up(struct debuginfo_upload *up)
 	struct debuginfo_key key = debuginfo_key_of(&up->record);
 	char path[DEBUGINFO_PATH_BYTES];
 	metric_add(&up->u->metrics.broken, 1);
-	up->u->bytes -= MIN(up->u->bytes, up->record.size_bytes);
+	up->u->bytes -= MIN(up->u->bytes, up->reserved);
 	if (debuginfo_place_of(up->u, &key, &place, NULL) == OK) {
 		debuginfo_path(&place, up->record.upload, true, path);
 		unlink(path);

@@ -16,6 +16,7 @@ struct debuginfo_upload {
 	struct debuginfo_record record;
 	int fd;
 	uint64_t bytes;
+	uint64_t reserved; /* of debuginfo_uploads.bytes: what came and a little more */
 	bool whole;
 };
 
@@ -26,7 +27,8 @@ struct debuginfo_uploads {
 	pthread_cond_t left;  /* one of those that arrive has ended */
 	struct debuginfo_upload *arriving;
 	uint32_t arriving_count;
-	uint64_t bytes; /* of files that are kept, and of those that arrive as announced */
+	uint32_t waiting_count;
+	uint64_t bytes; /* of files that are kept, and of those that arrive */
 	uint32_t ids;
 	int64_t swept_ns; /* monotonic */
 };
@@ -45,7 +47,7 @@ void debuginfo_path(const struct debuginfo_place *p, const char *suffix, bool pa
 
 /* ---- records; with the lock held ---- */
 
-/* NOT_SEEN where there is none, or a damaged one (counted). */
+/* NOT_SEEN where there is none, or a damaged one (counted and set aside with its files). */
 NODISCARD enum status debuginfo_record_read(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct debuginfo_record *out, struct err *e);
 NODISCARD enum status debuginfo_record_write(
@@ -53,7 +55,10 @@ NODISCARD enum status debuginfo_record_write(
 
 /* ---- room.c; with the lock held ---- */
 
-/* Removes what no record names, and counts the rest. */
+/* Moves the record of a place, which cannot be read, and its whole files out of the way. */
+NODISCARD enum status debuginfo_room_set_aside(
+	struct debuginfo_uploads *u, const struct debuginfo_place *place, struct err *e);
+/* Removes what no record names, sets aside what cannot be read, and counts the rest. */
 NODISCARD enum status debuginfo_room_begin(struct debuginfo_uploads *u, struct err *e);
 /* Room for so many bytes more: files that were not used for the longest time go. E_LIMIT. */
 NODISCARD enum status debuginfo_room_make(

@@ -40,11 +40,36 @@ static void those_that_arrive_are_counted(void **state)
 	struct debuginfo_record r = begin(&a, 8);
 	struct debuginfo_upload *up;
 	CHECK_OK(debuginfo_upload_open(t.u, &a, str_of(r.upload), 0, &up, &t.e), &t.e);
+	CHECK_OK(debuginfo_upload_write(up, STR("1234"), &t.e), &t.e);
 	struct debuginfo_record second = begin(&b, 8);
 	CHECK(send_bytes(&b, second.upload, STR("12345678"), true) == E_LIMIT);
 	debuginfo_upload_close(up);
 	CHECK(metric("firn_debuginfo_bytes") == 0);
 	CHECK_OK(send_bytes(&b, second.upload, STR("12345678"), true), &t.e);
+}
+
+/* Senders who announce much and send little push nothing out. */
+static void what_is_announced_takes_no_room(void **state)
+{
+	(void)state;
+	static const char *const ids[] = { "bbbb", "cccc", "dddd", "eeee" };
+	struct debuginfo_upload *up[ARRAY_COUNT(ids)];
+	const uint64_t announced = 100 << 20;
+	struct debuginfo_key a = key_of("aaaa", DEBUGINFO_SOURCE_MAP);
+	t.config.bytes_max = announced;
+	reopen();
+	upload(&a, STR("here first"));
+	for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
+		struct debuginfo_key key = key_of(ids[i], DEBUGINFO_SOURCE_MAP);
+		struct debuginfo_record r = begin(&key, announced);
+		CHECK_OK(debuginfo_upload_open(t.u, &key, str_of(r.upload), 0, &up[i], &t.e), &t.e);
+		CHECK_OK(debuginfo_upload_write(up[i], STR("a few bytes"), &t.e), &t.e);
+	}
+	CHECK(metric("firn_debuginfo_bytes") < 1 << 20);
+	CHECK(has(&a, STR("here first")) && metric("firn_debuginfo_purged_total") == 0);
+	for (size_t i = 0; i < ARRAY_COUNT(ids); i++)
+		debuginfo_upload_close(up[i]);
+	CHECK(metric("firn_debuginfo_bytes") == 10 && has(&a, STR("here first")));
 }
 
 static void shell(const char *format, ...)
@@ -68,10 +93,10 @@ static void a_start_tidies_up(void **state)
 	CHECK_OK(send_bytes(&c, rc.upload, STR("123"), true), &t.e);
 	debuginfo_uploads_close(t.u);
 	t.u = NULL;
-	shell("cd %s && echo x > aaaa/sourcemap.%s.part && echo x > aaaa/sourcemap.record.77.tmp &&"
+	shell("cd %s && cp -r aaaa eeee && echo x > aaaa/sourcemap.%s.part &&"
+	      " echo x > aaaa/sourcemap.record.77.tmp &&"
 	      " echo x > aaaa/sourcemap.11111111-0000-4000-8000-000000000000 &&"
-	      " : > bbbb/sourcemap.%s && mkdir dddd && echo x > dddd/sources.record &&"
-	      " cp -r aaaa eeee && touch file",
+	      " : > bbbb/sourcemap.%s && mkdir dddd && echo x > dddd/sources.record && touch file",
 		t.path, ra.upload, rb.upload);
 	reopen();
 	CHECK(has(&a, STR("123")) && files_with("part") == 0 && files_with("tmp") == 0);
@@ -83,6 +108,35 @@ static void a_start_tidies_up(void **state)
 	CHECK(metric("firn_debuginfo_damaged_records_total") == 3);
 	struct debuginfo_key other = key_of("eeee", DEBUGINFO_SOURCE_MAP);
 	CHECK(state_of(&other) == DEBUGINFO_NOT_SEEN); /* a record counts in its place only */
+}
+
+/* Whose version is newer, or whose bytes were harmed: out of the way, and all still there. */
+static void what_cannot_be_read_is_set_aside(void **state)
+{
+	(void)state;
+	struct debuginfo_key a = key_of("aaaa", DEBUGINFO_SOURCE_MAP), b = a;
+	b.tenant = STR("b");
+	struct debuginfo_record r = upload(&a, STR("of a newer version"));
+	upload(&b, STR("good"));
+	/* Twice: once found at a start, once while it runs. */
+	for (int i = 0; i < 2; i++) {
+		shell("cd %s/aaaa && sed -i 's/^firn-debuginfo 1/firn-debuginfo 2/' "
+		      "sourcemap.record && cp sourcemap.record ../../$(basename %s).was",
+			t.path, t.path);
+		if (i == 0)
+			reopen();
+		CHECK(state_of(&a) == DEBUGINFO_NOT_SEEN && has(&b, STR("good")));
+		CHECK(metric("firn_debuginfo_damaged_records_total") == 1 + (uint64_t)i);
+		CHECK(metric("firn_debuginfo_bytes") == 4);
+		shell("cd %s/.quarantine/aaaa && cmp sourcemap.record%s %s.was && "
+		      "grep -q 'of a newer version' sourcemap.%s && rm %s.was",
+			t.path, i ? ".1" : "", t.path, r.upload, t.path);
+		r = upload(&a, STR("of a newer version"));
+		CHECK(has(&a, STR("of a newer version")));
+	}
+	reopen();
+	CHECK(has(&a, STR("of a newer version")) && has(&b, STR("good")));
+	CHECK(metric("firn_debuginfo_damaged_records_total") == 0 && files_with("record") == 4);
 }
 
 static void what_nobody_finishes_goes(void **state)
@@ -139,4 +193,6 @@ static void whenever_it_ends(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, uploading_setup, uploading_teardown)
 TEST_MAIN(CASE(the_longest_unused_goes), CASE(those_that_arrive_are_counted),
-	CASE(a_start_tidies_up), CASE(what_nobody_finishes_goes), CASE(whenever_it_ends))
+	CASE(what_is_announced_takes_no_room), CASE(a_start_tidies_up),
+	CASE(what_cannot_be_read_is_set_aside), CASE(what_nobody_finishes_goes),
+	CASE(whenever_it_ends))

@@ -210,7 +210,37 @@ static void never_ends(void **state)
 	CHECK_OK(send_bytes(&key, begin(&key, 6).upload, STR("abcdef"), true), &t.e);
 }
 
+/* Each who waits keeps a thread: one more is told at once, and may begin anew at once. */
+static void too_many_wait(void **state)
+{
+	(void)state;
+	struct debuginfo_upload *up[DEBUGINFO_ARRIVING_MAX], *one_more;
+	char id[16];
+	for (int i = 0; i < DEBUGINFO_ARRIVING_MAX; i++) {
+		snprintf(id, sizeof(id), "%08x", i);
+		struct debuginfo_key key = key_of(id, DEBUGINFO_SOURCE_MAP);
+		struct debuginfo_record r = begin(&key, 3);
+		CHECK_OK(debuginfo_upload_open(t.u, &key, str_of(r.upload), 0, &up[i], &t.e), &t.e);
+	}
+	struct debuginfo_key key = key_of(ID, DEBUGINFO_SOURCE_MAP);
+	struct debuginfo_record r = begin(&key, 3);
+	int64_t in_an_hour = clock_monotonic_ns() + 3600 * NS_PER_SEC;
+	t.u->waiting_count = DEBUGINFO_WAITING_MAX; /* nobody else runs */
+	CHECK(debuginfo_upload_open(t.u, &key, str_of(r.upload), in_an_hour, &one_more, &t.e) ==
+		E_UNAVAILABLE);
+	t.u->waiting_count = 0;
+	CHECK(state_of(&key) == DEBUGINFO_BROKEN);
+	/* Who waits in vain too. */
+	r = begin(&key, 3);
+	CHECK(debuginfo_upload_open(t.u, &key, str_of(r.upload), 0, &one_more, &t.e) ==
+		E_UNAVAILABLE);
+	CHECK(state_of(&key) == DEBUGINFO_BROKEN);
+	for (int i = 0; i < DEBUGINFO_ARRIVING_MAX; i++)
+		debuginfo_upload_close(up[i]);
+	CHECK_OK(send_bytes(&key, r.upload, STR("abc"), true), &t.e);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, uploading_setup, uploading_teardown)
 TEST_MAIN(CASE(one), CASE(the_old_one_is_used_until_the_new_one_is_whole), CASE(wrong_order),
 	CASE(names_leave_no_folder), CASE(what_it_says), CASE(many_at_a_time),
-	CASE(superseded_when_whole), CASE(never_ends))
+	CASE(superseded_when_whole), CASE(never_ends), CASE(too_many_wait))
