@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ShareProfile: the profile is kept on this server, in STORAGE/shared, and served again at
- * /shared/ID; nothing leaves for another host. Above the limits the oldest go.
+ * /shared/ID; nothing leaves for another host. Above the limits the oldest go: a tenant's own, so
+ * that nobody pushes another's out by sharing more.
  *
  * A tenant's profile is ID@TENANT.pb.gz: whoever asks as another one does not find it.
  *
@@ -19,8 +20,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of a tenant, and of all: beyond the first its own oldest goes, beyond the second the oldest of
+ * the tenant that has most. */
 #define SHARED_FILES_MAX 1000
-#define SHARED_BYTES_MAX ((uint64_t)1 << 30) /* of all files */
+#define SHARED_BYTES_MAX ((uint64_t)1 << 30)
+#define SHARED_ALL_FILES_MAX 16000
+#define SHARED_ALL_BYTES_MAX ((uint64_t)4 << 30)
 #define SHARED_FILE_MAX ((size_t)64 << 20)
 #define ID_LEN 22
 #define SUFFIX ".pb.gz"
@@ -59,19 +64,35 @@ static bool is_id(struct str s)
 
 /* ---- the limits ---- */
 
-struct oldest {
-	char name[NAME_LEN + 1];
+struct usage {
+	struct str tenant; /* in `oldest` */
+	char oldest[NAME_LEN + 1];
 	struct timespec time;
 	uint64_t files, bytes;
 };
 
-static bool is_shared_name(const char *name)
+struct usages {
+	VEC(struct usage *) v;
+	uint64_t files, bytes;
+};
+
+static void usages_deinit(struct usages *u)
+{
+	for (size_t i = 0; i < u->v.len; i++)
+		free(u->v.v[i]);
+	VEC_FREE(&u->v);
+}
+
+/* ID.pb.gz or ID@TENANT.pb.gz. */
+static bool is_shared_name(const char *name, struct str *out_tenant)
 {
 	struct str s = str_of(name);
 	if (!str_ends(s, STR(SUFFIX)) || s.len > NAME_LEN)
 		return false;
 	s = str_sub(s, 0, s.len - strlen(SUFFIX));
-	return is_id(str_sub(s, 0, str_index(s, '@')));
+	size_t at = str_index(s, '@');
+	*out_tenant = str_sub(s, at + 1, s.len);
+	return is_id(str_sub(s, 0, at));
 }
 
 static void put_path(char out[FILE_BYTES], const char *dir, struct str id, struct str tenant)
@@ -80,43 +101,89 @@ static void put_path(char out[FILE_BYTES], const char *dir, struct str id, struc
 		STR_ARG(tenant));
 }
 
-static enum status find_oldest(const char *dir, struct oldest *out, struct err *e)
+/* NULL: no memory. */
+static struct usage *usage_of(struct usages *u, struct str tenant)
+{
+	for (size_t i = 0; i < u->v.len; i++)
+		if (str_eq(u->v.v[i]->tenant, tenant))
+			return u->v.v[i];
+	struct usage *new = calloc(1, sizeof(*new));
+	if (!new || !VEC_PUSH(&u->v, new)) {
+		free(new);
+		return NULL;
+	}
+	return new;
+}
+
+static bool count_file(struct usages *u, const char *name, struct str tenant, const struct stat *st)
+{
+	struct usage *of = usage_of(u, tenant);
+	if (!of)
+		return false;
+	bool older =
+		st->st_mtim.tv_sec < of->time.tv_sec ||
+		(st->st_mtim.tv_sec == of->time.tv_sec && st->st_mtim.tv_nsec < of->time.tv_nsec);
+	if (of->files == 0 || older) {
+		assert(strlen(name) <= NAME_LEN);
+		memcpy(of->oldest, name, strlen(name) + 1);
+		(void)is_shared_name(of->oldest, &of->tenant);
+		of->time = st->st_mtim;
+	}
+	of->files++;
+	of->bytes += (uint64_t)st->st_size;
+	u->files++;
+	u->bytes += (uint64_t)st->st_size;
+	return true;
+}
+
+static enum status find_usages(const char *dir, struct usages *out, struct err *e)
 {
 	DIR *d = opendir(dir);
-	*out = (struct oldest){ 0 };
 	if (!d)
 		return err_os(e, "%s", dir);
-	for (struct dirent *entry; (entry = readdir(d));) {
+	bool good = true;
+	for (struct dirent *entry; good && (entry = readdir(d));) {
 		struct stat st;
-		if (!is_shared_name(entry->d_name) ||
-			fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
-			continue;
-		bool older = st.st_mtim.tv_sec < out->time.tv_sec ||
-			     (st.st_mtim.tv_sec == out->time.tv_sec &&
-				     st.st_mtim.tv_nsec < out->time.tv_nsec);
-		if (out->files == 0 || older) {
-			snprintf(out->name, sizeof(out->name), "%s", entry->d_name);
-			out->time = st.st_mtim;
-		}
-		out->files++;
-		out->bytes += (uint64_t)st.st_size;
+		struct str tenant;
+		if (is_shared_name(entry->d_name, &tenant) &&
+			fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			good = count_file(out, entry->d_name, tenant, &st);
 	}
 	closedir(d);
-	return OK;
+	return good ? OK : err_set(e, E_NOMEM, "%s", dir);
+}
+
+/* Who has to give way to a profile of `size` bytes more; NULL: nobody. */
+static struct usage *who_gives_way(const struct usages *u, struct str tenant, uint64_t size)
+{
+	struct usage *most = NULL;
+	for (size_t i = 0; i < u->v.len; i++) {
+		struct usage *of = u->v.v[i];
+		if (str_eq(of->tenant, tenant) &&
+			(of->files >= SHARED_FILES_MAX || of->bytes + size > SHARED_BYTES_MAX))
+			return of;
+		if (!most || of->bytes > most->bytes ||
+			(of->bytes == most->bytes && of->files > most->files))
+			most = of;
+	}
+	bool full = u->files >= SHARED_ALL_FILES_MAX || u->bytes + size > SHARED_ALL_BYTES_MAX;
+	return full ? most : NULL;
 }
 
 /* Room for one more of `size` bytes. */
-static enum status make_room(struct server *s, const char *dir, uint64_t size, struct err *e)
+static enum status make_room(
+	struct server *s, struct str tenant, const char *dir, uint64_t size, struct err *e)
 {
 	for (;;) {
-		struct oldest oldest;
+		CLEANUP(usages_deinit) struct usages all = { 0 };
 		char path[FILE_BYTES];
-		enum status st = find_oldest(dir, &oldest, e);
+		enum status st = find_usages(dir, &all, e);
 		if (st != OK)
 			return st;
-		if (oldest.files < SHARED_FILES_MAX && oldest.bytes + size <= SHARED_BYTES_MAX)
+		struct usage *of = who_gives_way(&all, tenant, size);
+		if (!of)
 			return OK;
-		snprintf(path, sizeof(path), "%s/%s", dir, oldest.name);
+		snprintf(path, sizeof(path), "%s/%s", dir, of->oldest);
 		if (unlink(path) == 0)
 			metric_add(&s->metrics.shared_dropped, 1);
 		else if (errno != ENOENT) /* another request was first */
@@ -133,7 +200,7 @@ static enum status keep(
 			profile.len >> 20, SHARED_FILE_MAX >> 20);
 	enum status st = shared_dir(s, dir, e);
 	if (st == OK)
-		st = make_room(s, dir, profile.len, e);
+		st = make_room(s, tenant, dir, profile.len, e);
 	if (st == OK)
 		st = make_id(id, e);
 	if (st != OK)

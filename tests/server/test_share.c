@@ -106,16 +106,13 @@ static void serves_nothing_else(void **state)
 	}
 }
 
-static void drops_the_oldest(void **state)
+/* 1,000 profiles of a tenant; the one of the number 500 is the oldest. */
+static void put_thousand(const char *tenant)
 {
-	(void)state;
-	struct ask a;
 	char path[128];
-	snprintf(path, sizeof(path), "%s/shared", made_dir);
-	CHECK(mkdir(path, 0750) == 0);
 	for (int i = 0; i < 1000; i++) {
-		snprintf(path, sizeof(path), "%s/shared/aaaaaaaaaaaaaaaaaaa%c%c%c.pb.gz", made_dir,
-			'a' + i / 100, 'a' + i / 10 % 10, 'a' + i % 10);
+		snprintf(path, sizeof(path), "%s/shared/aaaaaaaaaaaaaaaaaaa%c%c%c%s.pb.gz",
+			made_dir, 'a' + i / 100, 'a' + i / 10 % 10, 'a' + i % 10, tenant);
 		int fd = open(path, O_CREAT | O_WRONLY, 0640);
 		CHECK(fd >= 0);
 		struct timespec times[2] = { { 1000 + (i + 500) % 1000, 0 },
@@ -123,16 +120,60 @@ static void drops_the_oldest(void **state)
 		CHECK(futimens(fd, times) == 0);
 		close(fd);
 	}
+}
+
+static bool is_there(const char *name)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/shared/%s.pb.gz", made_dir, name);
+	return access(path, F_OK) == 0;
+}
+
+/* Those of others stay, however old. */
+static void drops_a_tenants_own_oldest(void **state)
+{
+	(void)state;
+	struct ask a;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/shared", made_dir);
+	CHECK(mkdir(path, 0750) == 0);
+	put_thousand("@team-b");
+	share(&a, MADE_TYPE "{}");
+	CHECK(a.out.status == OK && made.metrics.shared_dropped == 0);
+	ask_deinit(&a);
+	put_thousand("");
 	share(&a, MADE_TYPE "{}");
 	CHECK(a.out.status == OK);
 	ask_deinit(&a);
-	CHECK(made.metrics.shared_dropped == 1);
-	snprintf(path, sizeof(path), "%s/shared/aaaaaaaaaaaaaaaaaaafaa.pb.gz", made_dir);
-	CHECK(access(path, F_OK) != 0);
-	snprintf(path, sizeof(path), "%s/shared/aaaaaaaaaaaaaaaaaaafab.pb.gz", made_dir);
-	CHECK(access(path, F_OK) == 0);
+	/* The one shared before is one too many as well. */
+	CHECK(made.metrics.shared_dropped == 2);
+	CHECK(!is_there("aaaaaaaaaaaaaaaaaaafaa") && !is_there("aaaaaaaaaaaaaaaaaaafab"));
+	CHECK(is_there("aaaaaaaaaaaaaaaaaaafac") && is_there("aaaaaaaaaaaaaaaaaaafaa@team-b"));
+}
+
+/* Above the limit of all, those who have most give way, not who shares. */
+static void drops_of_who_has_most(void **state)
+{
+	(void)state;
+	struct ask a;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/shared", made_dir);
+	CHECK(mkdir(path, 0750) == 0);
+	for (int i = 0; i < 5; i++) {
+		/* Sparse: 900 MB each; of the fourth a little more. */
+		snprintf(path, sizeof(path), "%s/shared/aaaaaaaaaaaaaaaaaaaaaa@t%d.pb.gz", made_dir,
+			i);
+		int fd = open(path, O_CREAT | O_WRONLY, 0640);
+		CHECK(fd >= 0 && ftruncate(fd, 900000000 + (i == 3)) == 0);
+		close(fd);
+	}
+	share(&a, MADE_TYPE "{}");
+	CHECK(a.out.status == OK && made.metrics.shared_dropped == 1);
+	CHECK(!is_there("aaaaaaaaaaaaaaaaaaaaaa@t3") && is_there("aaaaaaaaaaaaaaaaaaaaaa@t0"));
+	ask_deinit(&a);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, made_setup, made_teardown)
 TEST_MAIN(TEST(keeps_the_profile_here), TEST(serves_a_tenant_its_own),
-	TEST(links_to_where_it_is_served), TEST(serves_nothing_else), TEST(drops_the_oldest))
+	TEST(links_to_where_it_is_served), TEST(serves_nothing_else),
+	TEST(drops_a_tenants_own_oldest), TEST(drops_of_who_has_most))
