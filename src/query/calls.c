@@ -60,6 +60,9 @@ static enum status canceled(struct builder *b)
 
 /* ---- calls ---- */
 
+/* Of a call beside itself: the index, its place among children, its row of the answer. */
+#define CALL_BYTES 128
+
 struct call_key {
 	uint32_t parent, key;
 };
@@ -77,6 +80,12 @@ static enum status push_call(struct builder *b, const struct query_call *call, u
 	if (b->c->v.len >= SAMPLES_TREE_NODES_MAX ||
 		b->c->v.cap * (sizeof(*call) + 16) > b->memory_max)
 		return no_room(b, E_LIMIT);
+	if (b->c->v.len == b->c->v.cap) {
+		enum status s = query_stacks_hold(&b->c->stacks,
+			MAX(b->c->v.cap, (size_t)64) * (sizeof(*call) + CALL_BYTES), b->e);
+		if (s != OK)
+			return s;
+	}
 	return VEC_PUSH(&b->c->v, *call) ? OK : no_room(b, E_NOMEM);
 }
 

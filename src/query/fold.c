@@ -47,6 +47,7 @@ struct folder {
 	VEC(struct group) groups;
 	VEC(struct place) below; /* of the group that is being opened */
 	VEC(struct group) runs;  /* its children: first is an index of below[] */
+	uint64_t held;           /* bytes that were asked for, more than there are */
 	struct err *e;
 };
 
@@ -64,13 +65,19 @@ static void folder_deinit(struct folder *f)
 	VEC_FREE(&f->runs);
 }
 
-static enum status check_memory(const struct folder *f)
+static enum status check_memory(struct folder *f)
 {
 	size_t bytes = f->out->nodes.cap * sizeof(*f->out->nodes.v) +
 		       (f->places.cap + f->below.cap) * sizeof(*f->places.v) +
 		       (f->groups.cap + f->runs.cap) * sizeof(*f->groups.v);
-	if (bytes <= f->out->memory_max && f->out->nodes.len < NODES_MAX)
-		return OK;
+	if (bytes <= f->out->memory_max && f->out->nodes.len < NODES_MAX) {
+		if (bytes <= f->held)
+			return OK;
+		/* Each of these grows by half at least when it grows; and the columns of the answer
+		 * are to come. */
+		f->held = 2 * bytes;
+		return query_hold(&f->t->plan, f->t->held + f->held + f->held / 2, f->e);
+	}
 	return err_set(f->e, E_LIMIT,
 		"the flame graph has more than %zu nodes and would pass %zu MiB: choose a shorter "
 		"time range or a narrower selector",

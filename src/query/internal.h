@@ -52,6 +52,10 @@ struct query_plan {
 NODISCARD enum status query_plan_open(const struct query_engine *q, const struct query_request *r,
 	bool need_type, struct arena *a, struct query_plan *out, struct err *e);
 void query_plan_close(struct query_plan *p);
+/* What the report takes for itself is so many bytes in all, until the plan is closed: they count
+ * among what all questions together may have. Asked before it is taken; less than before changes
+ * nothing. */
+NODISCARD enum status query_hold(const struct query_plan *p, uint64_t bytes, struct err *e);
 
 /* The unit of the values of a type, and what to multiply them by. */
 struct query_unit {
@@ -90,7 +94,8 @@ NODISCARD enum status query_frames_make(struct profile *tables, struct str match
 
 /* The store's tree with the sums and the children of its nodes. Values are not scaled yet. */
 struct query_tree {
-	struct query_plan plan;
+	struct query_plan plan;    /* open as long: its memory counts there */
+	uint64_t held;             /* by query_hold(), before the fold */
 	struct samples_query stop; /* whether to go on: samples_stopped() */
 	struct samples_tree store;
 	bool has_store; /* false: there is nothing, and what follows is empty */

@@ -92,6 +92,12 @@ enum status query_plan_open(const struct query_engine *q, const struct query_req
 	return OK;
 }
 
+enum status query_hold(const struct query_plan *p, uint64_t bytes, struct err *e)
+{
+	bool counts = p->view && p->view->ops->hold;
+	return counts ? p->view->ops->hold(p->view, bytes, e) : OK;
+}
+
 void query_plan_close(struct query_plan *p)
 {
 	if (p->view)

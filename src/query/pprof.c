@@ -99,19 +99,13 @@ static uint64_t plain_bytes(const struct profile *p)
 	return bytes;
 }
 
-static enum status hold(const struct query_plan *plan, uint64_t bytes, struct err *e)
-{
-	bool counts = plan->view->ops->hold != NULL;
-	return counts ? plan->view->ops->hold(plan->view, bytes, e) : OK;
-}
-
 /* The profile is freed before the bytes are compressed, which takes as much again. */
 static enum status encode(
 	const struct query_plan *plan, struct profile *p, struct buf *out, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf plain;
 	buf_init(&plain, PPROF_BYTES_MAX);
-	enum status s = hold(plan, plain_bytes(p), e);
+	enum status s = query_hold(plan, plain_bytes(p), e);
 	if (s == OK)
 		s = pprof_encode(p, &plain, e);
 	profile_deinit(p);

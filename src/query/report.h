@@ -27,6 +27,8 @@ struct query_event {
 };
 
 struct query_stacks {
+	struct query_plan plan; /* of the shown side; open as long: its memory counts there */
+	uint64_t held;          /* by query_stacks_hold() */
 	struct profile tables;
 	VEC(struct query_stack) v;
 	VEC(struct query_event) events; /* by time; only where the request is a chart's */
@@ -46,6 +48,8 @@ struct query_stacks {
 NODISCARD enum status query_stacks_load(struct query_stacks *s, const struct query_engine *q,
 	const struct query_report_request *r, struct arena *a, struct err *e);
 void query_stacks_deinit(struct query_stacks *s);
+/* So many bytes more are taken for the report. */
+NODISCARD enum status query_stacks_hold(struct query_stacks *s, uint64_t bytes, struct err *e);
 
 /* ---- lines.c: the frames of locations, as keys and as filters see them ---- */
 

@@ -19,8 +19,20 @@ void query_stacks_deinit(struct query_stacks *s)
 	VEC_FREE(&s->v);
 	VEC_FREE(&s->events);
 	map_deinit(&s->index);
+	query_plan_close(&s->plan);
 	*s = (struct query_stacks){ 0 };
 }
+
+enum status query_stacks_hold(struct query_stacks *s, uint64_t bytes, struct err *e)
+{
+	enum status st = query_hold(&s->plan, s->held + bytes, e);
+	if (st == OK)
+		s->held += bytes;
+	return st;
+}
+
+/* Of an index of stacks or calls, each. */
+#define INDEX_BYTES 16
 
 struct loader {
 	struct query_stacks *s;
@@ -65,6 +77,13 @@ static enum status push_stack(struct loader *l, const struct stack_key *k, uint3
 	*out = (uint32_t)s->v.len;
 	if (s->v.len >= SAMPLES_TREE_NODES_MAX || s->v.cap * sizeof(stack) > l->memory_max)
 		return no_room(l, E_LIMIT);
+	if (s->v.len == s->v.cap) {
+		/* Twice as many, and where to find them. */
+		enum status st = query_stacks_hold(
+			s, MAX(s->v.cap, (size_t)64) * (sizeof(stack) + INDEX_BYTES), l->e);
+		if (st != OK)
+			return st;
+	}
 	return VEC_PUSH(&s->v, stack) ? OK : no_room(l, E_NOMEM);
 }
 
@@ -132,7 +151,8 @@ static enum status resolve(struct loader *l)
 /* ---- one side ---- */
 
 struct side {
-	struct query_plan plan;
+	struct query_plan *plan; /* that of the report for the shown side, else: */
+	struct query_plan own;
 	struct samples_tree tree;
 	bool has_tree;
 	int64_t factor;
@@ -142,7 +162,7 @@ static void side_deinit(struct side *s)
 {
 	if (s->has_tree)
 		samples_tree_deinit(&s->tree);
-	query_plan_close(&s->plan);
+	query_plan_close(&s->own);
 }
 
 static enum status open_side(struct loader *l, const struct query_side *of, struct side *out)
@@ -154,14 +174,15 @@ static enum status open_side(struct loader *l, const struct query_side *of, stru
 		.to_ns = of->to_ns,
 		.cancel = r->cancel,
 		.cancel_ctx = r->cancel_ctx };
-	enum status s = query_plan_open(l->q, &request, r->any_type, l->a, &out->plan, l->e);
+	struct query_plan *plan = of == &r->side ? &l->s->plan : &out->own;
+	enum status s = query_plan_open(l->q, &request, r->any_type, l->a, plan, l->e);
 	if (s != OK)
 		return s;
-	if (!out->plan.selector.has_type && !out->plan.empty)
+	out->plan = plan;
+	if (!plan->selector.has_type && !plan->empty)
 		return err_set(l->e, E_INVALID, "query must contain a profile-type selection");
-	out->plan.store.selector = &out->plan.selector;
 	if (of->single)
-		out->plan.store.times_period = false;
+		plan->store.times_period = false;
 	return OK;
 }
 
@@ -197,8 +218,8 @@ static void take_unit(struct loader *l, struct side *side, const struct profile 
 /* Nothing was found: the unit is what the selector's type says. */
 static void take_unit_of_selector(struct loader *l, const struct side *side, bool single)
 {
-	const struct str *type = side->plan.selector.type;
-	if (l->s->unit.p || !side->plan.selector.has_type)
+	const struct str *type = side->plan->selector.type;
+	if (l->s->unit.p || !side->plan->selector.has_type)
 		return;
 	struct query_unit unit = single ? (struct query_unit){ type[2], 1 }
 					: query_unit_of(type[1], type[2], type[4], 1);
@@ -212,9 +233,9 @@ static void take_unit_of_selector(struct loader *l, const struct side *side, boo
 static enum status sum_side(struct loader *l, const struct query_side *of, struct side *out)
 {
 	enum status s = open_side(l, of, out);
-	if (s != OK || out->plan.empty)
+	if (s != OK || out->plan->empty)
 		return s;
-	s = out->plan.view->ops->sum_stacks(out->plan.view, &out->plan.store, &out->tree, l->e);
+	s = out->plan->view->ops->sum_stacks(out->plan->view, &out->plan->store, &out->tree, l->e);
 	if (s != OK)
 		return s;
 	out->has_tree = true;
@@ -232,6 +253,9 @@ static enum status take_tree(struct loader *l, struct side *side)
 	size_t count = side->tree.nodes.len;
 	if (count > SAMPLES_TREE_NODES_MAX || count * sizeof(*s->v.v) > l->memory_max)
 		return no_room(l, E_LIMIT);
+	enum status st = query_stacks_hold(s, count * sizeof(*s->v.v), l->e);
+	if (st != OK)
+		return st;
 	if (!VEC_RESERVE(&s->v, count))
 		return no_room(l, E_NOMEM);
 	for (size_t i = 0; i < count; i++) {
@@ -381,6 +405,9 @@ static enum status graft_base(struct loader *l, const struct side *base, double 
 
 static enum status index_stacks(struct loader *l)
 {
+	enum status s = query_stacks_hold(l->s, l->s->v.len * INDEX_BYTES, l->e);
+	if (s != OK)
+		return s;
 	for (uint32_t i = 1; i < l->s->v.len; i++) {
 		const struct query_stack *at = &l->s->v.v[i];
 		struct stack_key key = { at->parent, at->location, at->group };
@@ -512,10 +539,10 @@ static enum status load_samples(struct loader *l)
 		st = begin_stacks(l);
 	if (st != OK)
 		return st;
-	if (side.plan.empty)
+	if (side.plan->empty)
 		return OK;
-	side.plan.store.each_time = l->r->chart;
-	st = side.plan.view->ops->collect(side.plan.view, &side.plan.store, l->r->labels,
+	side.plan->store.each_time = l->r->chart;
+	st = side.plan->view->ops->collect(side.plan->view, &side.plan->store, l->r->labels,
 		l->r->label_count, &s->tables, l->e);
 	if (st != OK)
 		return st;

@@ -74,6 +74,17 @@ static enum status index_nodes(struct query_tree *t, struct arena *work, struct 
 	return OK;
 }
 
+/* What frames and sums take, about: frames of each line, and their rows in a table. */
+static uint64_t own_bytes(const struct samples_tree *store)
+{
+	const struct profile *p = &store->tables;
+	uint64_t frames = p->locations.len + p->lines.len;
+	return store->nodes.len * (2 * sizeof(int64_t) + 2 * sizeof(uint32_t) + 1) +
+	       frames * (sizeof(struct query_frame) + 2 * sizeof(uint32_t) +
+				sizeof(struct query_row)) +
+	       p->strings.len * sizeof(uint32_t);
+}
+
 static enum status fill(struct query_tree *t, const struct query_engine *q,
 	const struct query_request *r, struct arena *work, struct err *e)
 {
@@ -82,7 +93,9 @@ static enum status fill(struct query_tree *t, const struct query_engine *q,
 	if (s != OK)
 		return s;
 	t->has_store = true;
-	if (q->symbolizer)
+	t->held = own_bytes(&t->store);
+	s = query_hold(&t->plan, t->held, e);
+	if (s == OK && q->symbolizer)
 		s = symbolizer_resolve(q->symbolizer, tables, QUERY_WAIT_MS, &t->pending, e);
 	if (s != OK)
 		return s;
@@ -106,8 +119,6 @@ enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
 	t->stop = t->plan.store;
 	t->stop.selector = NULL;
 	s = fill(t, q, r, work, e);
-	/* The snapshot is not needed any more; parts may go. */
-	query_plan_close(&t->plan);
 	if (s != OK)
 		query_tree_deinit(t);
 	return s;
