@@ -338,7 +338,7 @@ def seeds():
     yield "server_query", list(server_queries())
     arrows = [(f"arrow_{name}", b"\3" + message(1, data[3:])) for name, data in parca_streams(TESTS) if data[:1] == b"\0"]
     yield "server_ingest", arrows + [("raw", b"\2" + raw(pprof)), ("json", b"\1" + JSON_OTLP.encode())] + [
-        (f"v{v}", b"\0" + otlp(v)) for v in ("1.7", "1.9", "1.11")] + [(f"other_{i}", bytes([i]) + message(1, message(2, message(2)))) for i in (4, 5, 6, 7)]
+        (f"v{v}", b"\0" + otlp(v)) for v in ("1.7", "1.9", "1.11")] + [(f"other_{i}", bytes([i]) + message(1, message(2, message(2)))) for i in (4, 5, 6)]
     yield "parca_query", [(name, bytes([kind]) + data) for name, kind, data in parca_queries()]
     yield "arrow_stream", list(arrow_streams())
     yield "parca_arrow", list(parca_streams(TESTS))

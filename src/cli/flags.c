@@ -95,6 +95,11 @@ static const struct cli_option server_options[] = {
 		  "brings or asks for. No tenant sees another's; limits count for each. Without "
 		  "the header: the tenant without a name. Let a proxy set it that knows who asks. "
 		  "Default: none, everybody is the same tenant." },
+	{ .name = "tenant-limits", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, tenant_limits), .value = "FILE",
+	  .help = "Limits of single tenants in place of those below: lines such as 'ci-* "
+		  "max-series-per-tenant=10000 max-profile-size=8MiB' (docs/api.md). Read at "
+		  "start." },
 	{ .name = "max-label-names-per-series", .kind = CLI_NUMBER, .least = 1, .most = 256,
 	  .at = offsetof(struct cli_server_flags, limits.labels), .value = "COUNT",
 	  .otherwise = "128", .help = "Samples with more labels are refused." },
@@ -440,6 +445,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->debug_dirs = f->debug_dirs;
 	out->admin_api = f->admin_api;
 	out->tenant_header = f->tenant[0] ? f->tenant : NULL;
+	out->tenant_limits_file = f->tenant_limits;
 	out->limits = f->limits;
 	out->debuginfo_bytes = f->debuginfo_bytes;
 	out->debuginfo_upload_bytes = f->debuginfo_upload_bytes;

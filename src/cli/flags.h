@@ -41,6 +41,7 @@ struct cli_server_flags {
 	const char *debug_dirs;
 	bool admin_api;
 	const char *tenant_header;
+	const char *tenant_limits;
 	struct server_limits limits;
 	uint64_t debuginfo_bytes;
 	uint64_t debuginfo_upload_bytes;

@@ -30,25 +30,35 @@ size_t ingest_memory(size_t message_bytes)
 	return MIN(DECODED_MIN + DECODED_FACTOR * message_bytes, DECODED_MAX);
 }
 
-enum status ingest_init(struct ingest *in, const struct server_limits *l, struct err *e)
+static enum status read_rules(struct ingest *in, const char *path, struct err *e)
 {
-	in->limits = (struct profile_limits){
-		.labels_max = l->labels,
-		.label_name_bytes_max = l->label_name_bytes,
-		.label_value_bytes_max = l->label_value_bytes,
-	};
-	in->stack_max = MIN(l->stack_frames, (uint32_t)PROFILE_STACK_MAX);
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, TENANT_RULES_BYTES_MAX);
+	enum status s = os_read_file(path, &text, e);
+	if (s != OK)
+		return s;
+	s = tenant_rules_parse(buf_view(&text), &in->limits, &in->rules, e);
+	return s == OK ? OK : err_prefix(e, s, "%s", path);
+}
+
+enum status ingest_init(
+	struct ingest *in, const struct server_limits *l, const char *tenant_limits, struct err *e)
+{
+	in->limits = *l;
 	agent_list_init(&in->agents);
-	enum status s = series_guard_init(&in->series, l->series);
+	enum status s = series_guard_init(&in->series);
 	if (s == OK)
 		s = parca_stacks_new(KNOWN_STACKS_BYTES, &in->stacks);
-	return s == OK ? OK : err_set(e, s, "ingest: %s", status_text(s));
+	if (s != OK)
+		return err_set(e, s, "ingest: %s", status_text(s));
+	return tenant_limits ? read_rules(in, tenant_limits, e) : OK;
 }
 
 void ingest_deinit(struct ingest *in)
 {
 	series_guard_deinit(&in->series);
 	agent_list_deinit(&in->agents);
+	tenant_rules_deinit(&in->rules);
 	parca_stacks_free(in->stacks);
 	in->stacks = NULL;
 }
@@ -102,19 +112,38 @@ static enum status demangle_names(struct profile *p)
 	return s;
 }
 
-enum status ingest_profile_init(
-	const struct ingest *in, struct profile *p, size_t message_bytes, struct err *e)
+static const struct server_limits *limits_of(const struct ingest *in, struct str tenant)
 {
+	const struct tenant_rule *rule = tenant_rules_find(&in->rules, tenant);
+	return rule ? &rule->limits : &in->limits;
+}
+
+enum status ingest_check_size(
+	const struct ingest *in, struct str tenant, size_t message_bytes, struct err *e)
+{
+	/* Without a rule net has looked at it. */
+	const struct tenant_rule *rule = tenant_rules_find(&in->rules, tenant);
+	if (!rule || message_bytes <= rule->limits.message_bytes)
+		return OK;
+	return err_set(e, E_LIMIT,
+		"a message of %zu bytes; tenant \"%.*s\" may send %llu (--tenant-limits)",
+		message_bytes, STR_ARG(tenant), (unsigned long long)rule->limits.message_bytes);
+}
+
+enum status ingest_profile_init(const struct ingest *in, struct str tenant, struct profile *p,
+	size_t message_bytes, struct err *e)
+{
+	uint32_t stack_max = limits_of(in, tenant)->stack_frames;
 	enum status s = profile_init(p, ingest_memory(message_bytes));
 	if (s != OK)
 		return err_set(e, s, "a message of %zu bytes", message_bytes);
-	p->stack_max = MAX(in->stack_max, 2u);
+	p->stack_max = MAX(MIN(stack_max, (uint32_t)PROFILE_STACK_MAX), 2u);
 	p->label_work_max = LABEL_WORK_MAX;
 	return OK;
 }
 
 /* Which flag moves the limit. */
-static void name_flag(struct profile_refused *r)
+static void name_flag(struct profile_refused *r, bool by_rule)
 {
 	static const char *const flags[PROFILE_REFUSALS_COUNT] = {
 		[PROFILE_REFUSED_LABELS] = "max-label-names-per-series",
@@ -123,6 +152,8 @@ static void name_flag(struct profile_refused *r)
 		[PROFILE_REFUSED_OLD] = "storage-retention-time",
 	};
 	const char *flag = r->samples ? flags[r->first] : NULL;
+	if (flag && by_rule && r->first != PROFILE_REFUSED_OLD)
+		flag = "tenant-limits";
 	size_t len = strlen(r->reason);
 	if (flag)
 		snprintf(r->reason + len, sizeof(r->reason) - len, " (--%s)", flag);
@@ -142,24 +173,29 @@ static struct hash128 batch_of(struct str tenant, struct hash128 id)
 enum status ingest_store(struct server *s, enum ingest_protocol how, struct str tenant,
 	struct profile *p, struct hash128 batch_id, struct profile_refused *out, struct err *e)
 {
-	struct profile_limits limits = s->ingest.limits;
+	const struct server_limits *of = limits_of(&s->ingest, tenant);
+	bool by_rule = of != &s->ingest.limits;
+	struct profile_limits limits = {
+		.labels_max = of->labels,
+		.label_name_bytes_max = of->label_name_bytes,
+		.label_value_bytes_max = of->label_value_bytes,
+	};
 	int64_t now = clock_realtime_ns(), retention = longest_retention(s->config);
 	uint64_t no_series = 0;
 	limits.time_max_ns = now + FUTURE_NS;
 	limits.time_min_ns = MAX(retention ? now - retention : 0, TIME_MIN_NS);
 	enum status st = profile_limit(p, &limits, out);
-	name_flag(out);
+	name_flag(out, by_rule);
 	if (st == OK)
-		st = series_guard_limit(&s->ingest.series, tenant, p, now, &no_series);
+		st = series_guard_limit(&s->ingest.series, tenant, of->series, p, now, &no_series);
 	if (st == OK)
 		st = demangle_names(p);
 	if (st != OK)
 		return err_set(e, st, "limits: %s", status_text(st));
 	if (no_series && !out->samples)
 		snprintf(out->reason, sizeof(out->reason),
-			"more than %" PRIu32
-			" series in an hour: no new ones are taken (--max-series-per-tenant)",
-			s->ingest.series.series_max);
+			"more than %" PRIu32 " series in an hour: no new ones are taken (--%s)",
+			of->series, by_rule ? "tenant-limits" : "max-series-per-tenant");
 	out->samples += no_series;
 	if (p->samples.len)
 		st = store_append(s->store, tenant, p, batch_of(tenant, batch_id), e);

@@ -7,13 +7,36 @@
  */
 #pragma once
 
+#include "base/vec.h"
 #include "net/net.h"
 #include "profile/profile.h"
+#include "server/server.h"
+#include "store/store.h"
 
 #include <pthread.h>
 
 struct server;
-struct server_limits;
+
+/* ---- limits of single tenants: limits.c ---- */
+
+#define TENANT_RULES_MAX 10000
+#define TENANT_RULES_BYTES_MAX ((size_t)4 << 20)
+
+struct tenant_rule {
+	char tenant[STORE_TENANT_MAX + 1];
+	bool is_prefix;
+	struct server_limits limits; /* but for connections */
+};
+struct tenant_rules {
+	VEC(struct tenant_rule) v;
+};
+/* The text of --tenant-limits (docs/api.md). What a line does not name is as in `base`. E_INVALID
+ * and E_LIMIT name the line. */
+NODISCARD enum status tenant_rules_parse(
+	struct str text, const struct server_limits *base, struct tenant_rules *out, struct err *e);
+void tenant_rules_deinit(struct tenant_rules *r);
+/* NULL: none fits. */
+const struct tenant_rule *tenant_rules_find(const struct tenant_rules *r, struct str tenant);
 
 /* ---- series of a tenant ---- */
 
@@ -26,13 +49,13 @@ struct series_guard {
 	pthread_mutex_t lock;
 	struct series_tenant *tenants;
 	size_t tenant_count;
-	uint32_t series_max; /* of a tenant; 0: no limit */
 };
-NODISCARD enum status series_guard_init(struct series_guard *g, uint32_t series_max);
+NODISCARD enum status series_guard_init(struct series_guard *g);
 void series_guard_deinit(struct series_guard *g);
-/* Takes the samples of series that would be too many out of the profile; *out_refused of them. */
+/* Takes the samples of series that would be more than series_max (0: no limit) out of the profile;
+ * *out_refused of them. */
 NODISCARD enum status series_guard_limit(struct series_guard *g, struct str tenant,
-	struct profile *p, int64_t now_ns, uint64_t *out_refused);
+	uint32_t series_max, struct profile *p, int64_t now_ns, uint64_t *out_refused);
 uint64_t series_guard_count(struct series_guard *g);
 
 /* ---- agents ---- */
@@ -62,20 +85,24 @@ enum ingest_protocol { INGEST_OTLP, INGEST_RAW, INGEST_ARROW_V1, INGEST_ARROW_V2
 struct ingest {
 	struct series_guard series;
 	struct agent_list agents;
-	struct parca_stacks *stacks;  /* of schema v1 */
-	struct profile_limits limits; /* without times */
-	uint32_t stack_max;
+	struct parca_stacks *stacks; /* of schema v1 */
+	struct server_limits limits; /* of a tenant that no rule names */
+	struct tenant_rules rules;
 };
-/* ingest_deinit() is due after a failure too. */
-NODISCARD enum status ingest_init(struct ingest *in, const struct server_limits *l, struct err *e);
+/* ingest_deinit() is due after a failure too. `tenant_limits`: a file; NULL: none. */
+NODISCARD enum status ingest_init(
+	struct ingest *in, const struct server_limits *l, const char *tenant_limits, struct err *e);
 void ingest_deinit(struct ingest *in);
 void ingest_write_metrics(struct ingest *in, struct buf *out);
 
 /* Memory for decoding a message of that many bytes. */
 size_t ingest_memory(size_t message_bytes);
 /* Of that size, with the limit of stacks. */
-NODISCARD enum status ingest_profile_init(
-	const struct ingest *in, struct profile *p, size_t message_bytes, struct err *e);
+NODISCARD enum status ingest_profile_init(const struct ingest *in, struct str tenant,
+	struct profile *p, size_t message_bytes, struct err *e);
+/* E_LIMIT: a message of that many bytes is more than the tenant may send. */
+NODISCARD enum status ingest_check_size(
+	const struct ingest *in, struct str tenant, size_t message_bytes, struct err *e);
 
 /* Demangles names, and stores the samples that pass every limit; those that do not are in *out
  * (samples, first reason) and counted. OK too when none is left. */

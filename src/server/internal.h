@@ -130,7 +130,9 @@ static inline bool server_is_ready(struct server *s, struct net_response *out)
 	return false;
 }
 
-/* tenant.c: whose samples the request is about; the text lies in it. E_INVALID names the header. */
+/* tenant.c: 1 to STORE_TENANT_MAX letters, digits and !-_.*'(). */
+bool server_is_tenant(struct str name);
+/* Whose samples the request is about; the text lies in it. E_INVALID names the header. */
 NODISCARD enum status server_tenant(
 	const struct server *s, const struct net_request *r, struct str *out, struct err *e);
 

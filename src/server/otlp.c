@@ -130,7 +130,9 @@ static enum status store_message(struct server *s, const struct net_request *r, 
 	int64_t begin = clock_realtime_ns();
 	enum status st = server_tenant(s, r, &tenant, e);
 	if (st == OK)
-		st = ingest_profile_init(&s->ingest, &p, message.len, e);
+		st = ingest_check_size(&s->ingest, tenant, message.len, e);
+	if (st == OK)
+		st = ingest_profile_init(&s->ingest, tenant, &p, message.len, e);
 	if (st != OK)
 		return st;
 	uint64_t admitted = STORE_ADMIT_BYTES(message.len);

@@ -49,9 +49,9 @@ static void set_deinit(struct series_set *s)
 	VEC_FREE(&s->hashes);
 }
 
-enum status series_guard_init(struct series_guard *g, uint32_t series_max)
+enum status series_guard_init(struct series_guard *g)
 {
-	*g = (struct series_guard){ .series_max = series_max };
+	*g = (struct series_guard){ 0 };
 	g->tenants = calloc(SERIES_TENANTS_MAX, sizeof(*g->tenants));
 	if (!g->tenants)
 		return E_NOMEM;
@@ -141,6 +141,7 @@ struct batch {
 	struct profile *p;
 	uint64_t *types;
 	uint64_t *sets;
+	uint32_t series_max;
 	struct series_set known; /* of this batch: not looked up again */
 	struct series_set refused;
 };
@@ -158,8 +159,7 @@ static uint64_t series_of(struct batch *b, const struct profile_sample *s)
 }
 
 /* May samples of this series come in? *out_ok. False: no memory. */
-static bool admit(struct series_guard *g, struct series_tenant *t, struct batch *b, uint64_t series,
-	bool *out_ok)
+static bool admit(struct series_tenant *t, struct batch *b, uint64_t series, bool *out_ok)
 {
 	*out_ok = true;
 	if (set_has(&b->known, series))
@@ -170,8 +170,8 @@ static bool admit(struct series_guard *g, struct series_tenant *t, struct batch 
 	}
 	if (!set_has(&t->now, series)) {
 		bool is_new = !set_has(&t->before, series);
-		if (is_new && g->series_max &&
-			MAX(t->now.hashes.len, t->before.hashes.len) >= g->series_max) {
+		if (is_new && b->series_max &&
+			MAX(t->now.hashes.len, t->before.hashes.len) >= b->series_max) {
 			*out_ok = false;
 			return set_add(&b->refused, series);
 		}
@@ -181,8 +181,7 @@ static bool admit(struct series_guard *g, struct series_tenant *t, struct batch 
 	return set_add(&b->known, series);
 }
 
-static enum status limit_locked(
-	struct series_guard *g, struct series_tenant *t, struct batch *b, uint64_t *out_refused)
+static enum status limit_locked(struct series_tenant *t, struct batch *b, uint64_t *out_refused)
 {
 	size_t kept = 0;
 	uint64_t last = 0;
@@ -190,7 +189,7 @@ static enum status limit_locked(
 	for (size_t i = 0; i < b->p->samples.len; i++) {
 		struct profile_sample *s = &b->p->samples.v[i];
 		uint64_t series = series_of(b, s);
-		if ((i == 0 || series != last) && !admit(g, t, b, series, &last_ok))
+		if ((i == 0 || series != last) && !admit(t, b, series, &last_ok))
 			return E_NOMEM;
 		last = series;
 		if (last_ok)
@@ -202,10 +201,10 @@ static enum status limit_locked(
 	return OK;
 }
 
-enum status series_guard_limit(struct series_guard *g, struct str tenant, struct profile *p,
-	int64_t now_ns, uint64_t *out_refused)
+enum status series_guard_limit(struct series_guard *g, struct str tenant, uint32_t series_max,
+	struct profile *p, int64_t now_ns, uint64_t *out_refused)
 {
-	struct batch b = { .p = p };
+	struct batch b = { .p = p, .series_max = series_max };
 	*out_refused = 0;
 	b.types = calloc(p->types.len, sizeof(*b.types));
 	b.sets = calloc(p->label_sets.len, sizeof(*b.sets));
@@ -214,7 +213,7 @@ enum status series_guard_limit(struct series_guard *g, struct str tenant, struct
 		pthread_mutex_lock(&g->lock);
 		struct series_tenant *t = find_tenant(g, tenant);
 		turn(t, now_ns);
-		s = limit_locked(g, t, &b, out_refused);
+		s = limit_locked(t, &b, out_refused);
 		pthread_mutex_unlock(&g->lock);
 	}
 	free(b.types);

@@ -159,7 +159,8 @@ static enum status open_store(struct server *s, struct err *e)
 
 static enum status start(struct server *s, struct err *e)
 {
-	enum status st = ingest_init(&s->ingest, &s->config->limits, e);
+	enum status st =
+		ingest_init(&s->ingest, &s->config->limits, s->config->tenant_limits_file, e);
 	if (st == OK)
 		st = listen_now(s, e);
 	if (st == OK)

@@ -13,7 +13,7 @@
 struct store_retention_rule;
 struct store_thin_rule;
 
-/* Of each tenant, but for the last two. Beyond one a sample or message is refused, and the answer
+/* Of each tenant, but for the last. Beyond one a sample or message is refused, and the answer
  * names the flag; stacks are cut. */
 struct server_limits {
 	uint32_t labels; /* of a sample */
@@ -48,6 +48,7 @@ struct server_config {
 	 * are of the tenant without a name. */
 	const char *tenant_header;
 	struct server_limits limits;
+	const char *tenant_limits_file;  /* NULL: none; read when it starts */
 	uint64_t debuginfo_bytes;        /* of all uploads */
 	uint64_t debuginfo_upload_bytes; /* of one */
 	int64_t debuginfo_upload_ns;     /* an upload that takes longer may be tried again */

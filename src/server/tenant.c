@@ -5,7 +5,7 @@
  */
 #include "server/internal.h"
 
-static bool is_name(struct str s)
+bool server_is_tenant(struct str s)
 {
 	if (s.len == 0 || s.len > STORE_TENANT_MAX || str_eq(s, STR(".")) || str_eq(s, STR("..")))
 		return false;
@@ -32,7 +32,7 @@ enum status server_tenant(
 		if (found.len && !str_eq(found, value))
 			return err_set(e, E_INVALID, "%s: given twice", header);
 		found = value;
-		if (!is_name(found))
+		if (!server_is_tenant(found))
 			return err_set(e, E_INVALID,
 				"%s: a tenant's name has 1 to %d letters, digits and !-_.*'()",
 				header, STORE_TENANT_MAX);

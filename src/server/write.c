@@ -45,7 +45,9 @@ static enum status push_begin(struct push *w, void *ctx, const struct net_reques
 		return err_set(e, E_UNAVAILABLE, "the store is being opened");
 	enum status st = server_tenant(w->s, r, &w->tenant, e);
 	if (st == OK)
-		st = ingest_profile_init(&w->s->ingest, &w->p, message_bytes, e);
+		st = ingest_check_size(&w->s->ingest, w->tenant, r->body.len, e);
+	if (st == OK)
+		st = ingest_profile_init(&w->s->ingest, w->tenant, &w->p, message_bytes, e);
 	if (st != OK)
 		return st;
 	return push_admit(w, r->body.len * COMPRESSED_FACTOR, e);
@@ -173,7 +175,9 @@ static enum status receive(
 	if (end)
 		return err_set(e, E_INVALID, "the stream ended before %s", what);
 	metric_add(&w->s->metrics.write_bytes, message.len);
-	st = push_admit(w, message.len, e);
+	st = ingest_check_size(&w->s->ingest, w->tenant, message.len, e);
+	if (st == OK)
+		st = push_admit(w, message.len, e);
 	return st == OK ? first_field(message, "record", out, e) : st;
 }
 

@@ -52,7 +52,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&server, 0, sizeof(server));
-	return ingest_init(&server.ingest, &test_limits, NULL) == OK ? 0 : -1;
+	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)

@@ -29,7 +29,7 @@ static int setup(void **state)
 	memset(&server, 0, sizeof(server));
 	stored = 0;
 	append_status = OK;
-	return ingest_init(&server.ingest, &test_limits, NULL) == OK ? 0 : -1;
+	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)
@@ -114,7 +114,7 @@ static void refuses_by_series(void **state)
 	struct profile p;
 	struct profile_refused refused;
 	struct err e = { 0 };
-	server.ingest.series.series_max = 4;
+	server.ingest.limits.series = 4;
 	make_profile(&p, (int64_t)1000000000 * NS_PER_SEC, 10);
 	CHECK_OK(ingest_store(&server, INGEST_ARROW_V2, STR(""), &p, (struct hash128){ 0 },
 			 &refused, &e),

@@ -55,7 +55,7 @@ static int setup(void **state)
 	atomic_store(&server.ready, true);
 	append_status = admit_status = OK;
 	appends = 0;
-	return ingest_init(&server.ingest, &test_limits, NULL) == OK ? 0 : -1;
+	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)

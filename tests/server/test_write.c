@@ -130,7 +130,7 @@ static int setup(void **state)
 	stored = incoming_count = incoming_next = 0;
 	appends = outgoing_count = 0;
 	buf_init(&outgoing, MEMORY);
-	return ingest_init(&server.ingest, &test_limits, NULL) == OK ? 0 : -1;
+	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)
