@@ -13,7 +13,7 @@
 
 #define TABLE_BYTES_LEAST ((uint64_t)4 << 20)
 #define TABLE_BYTES_MOST ((uint64_t)2 << 30)
-#define STORAGE_MEMORY_LEAST ((uint64_t)16 << 20)
+#define STORAGE_MEMORY_LEAST ((uint64_t)64 << 20)
 #define STORAGE_MEMORY_MOST ((uint64_t)16 << 40)
 #define MESSAGE_LEAST ((uint64_t)64 << 10)
 #define MESSAGE_MOST ((uint64_t)64 << 20)
@@ -64,7 +64,8 @@ static const struct cli_option server_options[] = {
 	{ .name = "storage-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, storage_memory_bytes), .value = "SIZE",
 	  .otherwise = "256MiB",
-	  .help = "Memory for recent samples, caches and queries together." },
+	  .help = "Memory of the whole server: recent samples, caches, queries, the program. At "
+		  "least 64MiB." },
 	{ .name = "storage-retention-time", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_server_flags, retention_ns), .value = "DURATION",
 	  .otherwise = "14d", .help = "Samples older than this are dropped; 0s: never." },
@@ -79,6 +80,12 @@ static const struct cli_option server_options[] = {
 		  "that fits counts: 'type=\"memory:*\"=30d', 'tenant=\"a\",type=\"process_cpu:*\"="
 		  "7d/10GB' (a duration, a size, or both; * stands for any characters; 0s: for "
 		  "ever). Samples go by whole parts: up to a day later than asked." },
+	{ .name = "storage-resolution", .kind = CLI_DURATION,
+	  .at = offsetof(struct cli_server_flags, resolution_ns), .value = "DURATION",
+	  .otherwise = "10s",
+	  .help = "Times of samples that are merged (within the hour) are rounded down to this; "
+		  "gauges and samples of a trace are not. 1us, 0s: as they came, which takes some "
+		  "times the disk." },
 	{ .name = "storage-thin", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct cli_server_flags, thin_rules), .value = "RULE;...",
 	  .help = "Make old samples coarser, sums by series and stack stay exact; may be repeated: "
@@ -421,7 +428,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 		return false;
 	if (f->storage_memory_bytes < STORAGE_MEMORY_LEAST ||
 		f->storage_memory_bytes > STORAGE_MEMORY_MOST) {
-		cli_complain("--storage-memory: expected 16MiB to 16TiB");
+		cli_complain("--storage-memory: expected 64MiB to 16TiB");
 		return false;
 	}
 	if (!check_http(f) || !check_limits(f) || !settle_tenant(f))
@@ -438,6 +445,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->storage_memory_bytes = f->storage_memory_bytes;
 	out->retention_ns = f->retention_ns;
 	out->retention_bytes = f->retention_bytes;
+	out->resolution_ns = f->resolution_ns;
 	out->retention_rules = f->retention;
 	out->retention_rule_count = f->retention_rules.count;
 	out->thin_rules = f->thin;

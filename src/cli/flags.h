@@ -34,6 +34,7 @@ struct cli_server_flags {
 	uint64_t storage_memory_bytes;
 	int64_t retention_ns;
 	uint64_t retention_bytes;
+	int64_t resolution_ns;
 	struct cli_list retention_rules;
 	struct cli_list thin_rules;
 	struct store_retention_rule retention[STORE_RULES_MAX]; /* the two lists, understood */

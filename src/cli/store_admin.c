@@ -32,6 +32,7 @@ struct options {
 	const char *from;
 	const char *to;
 	const char *tenant;
+	uint64_t memory_bytes; /* of a directory */
 	bool again;
 };
 
@@ -53,7 +54,7 @@ static void notice(void *ctx, const char *sentence)
 	cli_complain("%s", sentence);
 }
 
-static enum status open_directory(struct target *t, struct err *e)
+static enum status open_directory(struct target *t, const struct options *o, struct err *e)
 {
 	char parts[STORE_PATH_BYTES];
 	struct stat st;
@@ -67,6 +68,7 @@ static enum status open_directory(struct target *t, struct err *e)
 	struct store_config c;
 	store_config_default(&c);
 	c.path = t->name;
+	c.memory_bytes = o->memory_bytes;
 	enum status s = store_open(&c, notice, NULL, &t->store, e);
 	return s == E_EXISTS ? err_prefix(e, s, "name the server's address instead") : s;
 }
@@ -95,14 +97,15 @@ static enum status take_question(struct target *t, const struct options *o, stru
 	return s;
 }
 
-static enum status target_open(struct target *t, const char *name, struct err *e)
+static enum status target_open(
+	struct target *t, const char *name, const struct options *o, struct err *e)
 {
 	*t = (struct target){ .name = name };
 	arena_init(&t->arena, SELECTOR_ARENA_BYTES);
 	if (str_starts(str_of(name), STR("http:")) || str_starts(str_of(name), STR("https:")) ||
 		str_starts(str_of(name), STR("unix:")))
 		return net_client_new(name, &t->client, e);
-	return open_directory(t, e);
+	return open_directory(t, o, e);
 }
 
 static void target_close(struct target *t)
@@ -181,6 +184,10 @@ static int finish(enum status s, const struct err *e)
 }
 
 /* clang-format off */
+#define MEMORY_OPTION                                                                              \
+	{ .name = "storage-memory", .kind = CLI_SIZE, .at = offsetof(struct options, memory_bytes), \
+	  .value = "SIZE", .otherwise = "256MiB", .help = "Where TARGET is a directory: as much as " \
+		  "the server had that wrote it. Tables of a part have a quarter of it." }
 #define PICK_OPTIONS                                                                               \
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct options, from),                  \
 	  .value = "TIME", .help = "Begin of the time range: now-15m, unix seconds, or RFC 3339. " \
@@ -190,15 +197,22 @@ static int finish(enum status s, const struct err *e)
 	{ .name = "tenant", .kind = CLI_TEXT, .at = offsetof(struct options, tenant),              \
 	  .value = "NAME", .help = "Whose samples. Default: those without a tenant." }
 
-static const struct cli_option delete_options[] = { PICK_OPTIONS };
+static const struct cli_option delete_options[] = { PICK_OPTIONS, MEMORY_OPTION };
 static const struct cli_option export_options[] = {
 	{ .name = "query", .kind = CLI_TEXT, .at = offsetof(struct options, query),
 	  .value = "SELECTOR", .otherwise = "{}", .help = "Which samples; {}: all." },
 	PICK_OPTIONS,
+	MEMORY_OPTION,
 };
 static const struct cli_option import_options[] = {
 	{ .name = "again", .kind = CLI_BOOL, .at = offsetof(struct options, again),
-	  .help = "Take samples that were exported from this very store, to undo a deletion." },
+	  .help = "Take samples that were exported from this very store, to undo a deletion, and "
+		  "those that another import may have brought." },
+	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct options, from),
+	  .value = "TIME", .help = "Only samples from then on. Default: the first." },
+	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct options, to),
+	  .value = "TIME", .help = "Only samples before. Default: the last." },
+	MEMORY_OPTION,
 };
 #define OPTIONS(v) .groups = { { "What", v, ARRAY_COUNT(v), 0 } }, .group_count = 1
 /* clang-format on */
@@ -254,7 +268,7 @@ int cli_store_delete(int argc, char **argv)
 		return code;
 	o.query = argv[at + 1];
 	struct target t;
-	enum status s = target_open(&t, argv[at], &e);
+	enum status s = target_open(&t, argv[at], &o, &e);
 	if (s == OK)
 		s = take_question(&t, &o, &e);
 	if (s == OK)
@@ -307,13 +321,22 @@ static enum status export_piece(
 	return s;
 }
 
-/* The middle of what can hold samples; false when there is none. */
+/* The middle of what can hold samples, at a whole hour where there is one, else at a whole step of
+ * the times of merged samples: so that no rounding moves a sample from one half to the other. False
+ * when there is none. */
 static bool halve(int64_t from_ns, int64_t to_ns, int64_t *out)
 {
+	static const int64_t steps_ns[] = { 3600 * NS_PER_SEC, 300 * NS_PER_SEC, 10 * NS_PER_SEC,
+		1 };
 	int64_t low = MAX(from_ns, (int64_t)0);
 	int64_t high = MIN(to_ns, clock_realtime_ns() + 86400 * NS_PER_SEC);
-	*out = low + (high - low) / 2;
-	return high > low + 1 && *out > from_ns && *out < to_ns;
+	for (size_t i = 0; i < ARRAY_COUNT(steps_ns) && high > low + 1; i++) {
+		*out = low + (high - low) / 2;
+		*out -= *out % steps_ns[i];
+		if (*out > from_ns && *out > low && *out < to_ns)
+			return true;
+	}
+	return false;
 }
 
 static enum status export_range(struct exporting *x, int64_t from_ns, int64_t to_ns, struct err *e)
@@ -365,7 +388,7 @@ int cli_store_export(int argc, char **argv)
 		return code;
 	struct target t;
 	struct exporting x = { .t = &t, .o = &o };
-	enum status s = target_open(&t, argv[at], &e);
+	enum status s = target_open(&t, argv[at], &o, &e);
 	if (s == OK)
 		s = take_question(&t, &o, &e);
 	if (s == OK)
@@ -385,13 +408,15 @@ static const struct cli_command import_command = {
 	.args_least = 2,
 	.args_most = 1024,
 	.text = "Part files of a storage directory are taken too. What was imported before, and is "
-		"still there, is not stored again. Every byte is checked first; a damaged part is "
-		"named, and not taken." TARGET_TEXT "  firn store import /var/lib/firn all.parts",
+		"still there, is not stored again; an export that overlaps it in time and series "
+		"is refused, and the times are named. Every byte is checked first; a damaged part "
+		"is named, and not taken." TARGET_TEXT
+		"  firn store import /var/lib/firn all.parts",
 	OPTIONS(import_options),
 };
 
-static enum status import_piece(
-	struct target *t, struct str part, bool again, const char *name, struct err *e)
+static enum status import_piece(struct target *t, struct str part,
+	const struct store_import_wish *wish, const char *name, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf url, body;
 	struct store_imported done;
@@ -399,13 +424,15 @@ static enum status import_piece(
 	buf_init(&body, 1 << 20);
 	if (t->client) {
 		cli_url_begin(&url, "/api/admin/import");
-		cli_url_add(&url, "again", again ? "1" : NULL);
+		cli_url_add(&url, "again", wish->again ? "1" : NULL);
+		add_time(&url, "from", wish->from_ns, INT64_MIN);
+		add_time(&url, "to", wish->to_ns, INT64_MAX);
 		enum status s = ask(t, &url, &part, &body, e);
 		if (s == OK)
 			printf("%.*s\n", STR_ARG(buf_view(&body)));
 		return s;
 	}
-	enum status s = store_import(t->store, part, again, &done, e);
+	enum status s = store_import(t->store, part, wish, &done, e);
 	if (s != OK)
 		return err_prefix(e, s, "%s", name);
 	printf("{\"rows\":%llu,\"samples\":%llu,\"known\":%s}\n", (unsigned long long)done.rows,
@@ -413,22 +440,23 @@ static enum status import_piece(
 	return OK;
 }
 
-static enum status import_bytes(
-	struct target *t, struct str bytes, bool again, const char *name, struct err *e)
+static enum status import_bytes(struct target *t, struct str bytes,
+	const struct store_import_wish *wish, const char *name, struct err *e)
 {
 	while (bytes.len) {
 		struct str part;
 		enum status s = store_export_split(bytes, &bytes, &part, e);
 		if (s != OK)
 			return err_prefix(e, s, "%s", name);
-		s = import_piece(t, part, again, name, e);
+		s = import_piece(t, part, wish, name, e);
 		if (s != OK)
 			return s;
 	}
 	return OK;
 }
 
-static enum status import_file(struct target *t, const char *path, bool again, struct err *e)
+static enum status import_file(
+	struct target *t, const char *path, const struct store_import_wish *wish, struct err *e)
 {
 	CLEANUP(fd_cleanup) int fd = -1;
 	struct stat st;
@@ -442,7 +470,7 @@ static enum status import_file(struct target *t, const char *path, bool again, s
 	void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (p == MAP_FAILED)
 		return err_os(e, "map %s", path);
-	s = import_bytes(t, str_make(p, (size_t)st.st_size), again, path, e);
+	s = import_bytes(t, str_make(p, (size_t)st.st_size), wish, path, e);
 	munmap(p, (size_t)st.st_size);
 	return s;
 }
@@ -454,10 +482,17 @@ int cli_store_import(int argc, char **argv)
 	int at = 0, code = CLI_OK;
 	if (!cli_parse(&import_command, argc, argv, &o, &at, &code))
 		return code;
-	struct target t;
-	enum status s = target_open(&t, argv[at], &e);
+	struct target t = { 0 };
+	struct store_import_wish wish = { o.again, INT64_MIN, INT64_MAX };
+	enum status s = take_time(o.from, "from", &wish.from_ns, &e);
+	if (s == OK)
+		s = take_time(o.to, "to", &wish.to_ns, &e);
+	if (s == OK && wish.from_ns >= wish.to_ns)
+		s = err_set(&e, E_INVALID, "--from must lie before --to");
+	if (s == OK)
+		s = target_open(&t, argv[at], &o, &e);
 	for (int i = at + 1; i < argc && s == OK; i++)
-		s = import_file(&t, argv[i], o.again, &e);
+		s = import_file(&t, argv[i], &wish, &e);
 	target_close(&t);
 	return finish(s, &e);
 }

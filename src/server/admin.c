@@ -36,10 +36,10 @@ static bool client_gone(void *ctx)
 }
 
 static enum status take_time(
-	const struct net_request *r, struct picked *p, const char *key, int64_t *out, struct err *e)
+	const struct net_request *r, struct arena *a, const char *key, int64_t *out, struct err *e)
 {
 	struct str text;
-	if (!net_query_param(r, key, 0, &p->arena, &text) || text.len == 0)
+	if (!net_query_param(r, key, 0, a, &text) || text.len == 0)
 		return OK;
 	enum status s = query_parse_time(text, clock_realtime_ns(), out, e);
 	return s == OK ? OK : err_prefix(e, s, "%s", key);
@@ -60,8 +60,8 @@ static enum status take_question(const struct net_request *r, struct picked *p, 
 		.to_ns = INT64_MAX,
 		.cancel = client_gone,
 		.cancel_ctx = (void *)(uintptr_t)r };
-	s = take_time(r, p, "from", &p->query.from_ns, e);
-	return s == OK ? take_time(r, p, "to", &p->query.to_ns, e) : s;
+	s = take_time(r, &p->arena, "from", &p->query.from_ns, e);
+	return s == OK ? take_time(r, &p->arena, "to", &p->query.to_ns, e) : s;
 }
 
 /* False: refused, and `out` says why. One at a time: each may take long, and workers are few. */
@@ -153,8 +153,13 @@ static enum status import_now(
 	struct str text;
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, ARENA_BYTES_MAX);
-	bool again = net_query_param(r, "again", 0, &a, &text) && str_eq(text, STR("1"));
-	enum status st = store_import(s->store, r->body, again, &done, e);
+	struct store_import_wish wish = { false, INT64_MIN, INT64_MAX };
+	wish.again = net_query_param(r, "again", 0, &a, &text) && str_eq(text, STR("1"));
+	enum status st = take_time(r, &a, "from", &wish.from_ns, e);
+	if (st == OK)
+		st = take_time(r, &a, "to", &wish.to_ns, e);
+	if (st == OK)
+		st = store_import(s->store, r->body, &wish, &done, e);
 	if (st == E_CORRUPT) /* the sender's bytes, not ours */
 		e->status = st = E_INVALID;
 	if (st != OK)

@@ -35,6 +35,7 @@ void server_config_default(struct server_config *c)
 		.storage_memory_bytes = store.memory_bytes,
 		.retention_ns = store.retention_ns,
 		.retention_bytes = store.retention_bytes,
+		.resolution_ns = store.resolution_ns,
 		.debug_dirs = "/usr/lib/debug",
 		.limits = { .labels = PROFILE_LABELS_MAX,
 			.label_name_bytes = 256,
@@ -140,6 +141,7 @@ static enum status open_store(struct server *s, struct err *e)
 	c.resident_bytes = memory;
 	c.retention_ns = s->config->retention_ns;
 	c.retention_bytes = s->config->retention_bytes;
+	c.resolution_ns = s->config->resolution_ns;
 	c.rules = s->config->retention_rules;
 	c.rule_count = s->config->retention_rule_count;
 	c.thin = s->config->thin_rules;

@@ -37,6 +37,7 @@ struct server_config {
 	uint64_t storage_memory_bytes;
 	int64_t retention_ns;
 	uint64_t retention_bytes;
+	int64_t resolution_ns; /* of merged samples */
 	/* Outlive server_run(). */
 	const struct store_retention_rule *retention_rules;
 	size_t retention_rule_count;

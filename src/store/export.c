@@ -83,8 +83,9 @@ static enum status choose_sources(struct exporting *x, struct err *e)
 	return s;
 }
 
-static void set_meta(struct exporting *x)
+static enum status set_meta(struct exporting *x, struct err *e)
 {
+	enum status s = OK;
 	struct part_meta *m = &x->w.meta;
 	m->store_id = x->v->store->id;
 	m->order = PART_ORDER_STACK;
@@ -95,8 +96,12 @@ static void set_meta(struct exporting *x)
 		const struct part *p = x->w.sources[i].from->part;
 		int64_t resolution = p ? part_meta(p)->resolution_ns : 0;
 		m->resolution_ns = i == 0 || m->resolution_ns == resolution ? resolution : 0;
+		m->step_ns = MAX(m->step_ns, resolution);
 		x->rows += x->w.sources[i].rows;
+		for (size_t k = 0; p && k < part_meta(p)->origins.len && s == OK; k++)
+			s = part_meta_add_origin(m, part_meta(p)->origins.v[k]);
 	}
+	return s == OK ? OK : err_set(e, s, "a part's META");
 }
 
 static enum status write_and_read(struct exporting *x, struct buf *out, struct err *e)
@@ -137,7 +142,7 @@ static enum status export_rows(
 	if (s == OK)
 		s = rewrite_look(&x.w, e);
 	if (s == OK)
-		set_meta(&x);
+		s = set_meta(&x, e);
 	if (s == OK && x.rows / ROWS_PER_BYTE_MAX > out->max - out->len)
 		s = err_set(e, E_LIMIT, "%llu rows are more than one part of an export takes",
 			(unsigned long long)x.rows);

@@ -4,6 +4,7 @@
  * checksum and every index is looked at first. Its rows are then written into a part of our own,
  * which carries the import's identity: that part being durable is the import.
  */
+#include "store/overlap.h"
 #include "store/rewrite.h"
 
 #include <stdlib.h>
@@ -40,6 +41,12 @@ static enum status open_bytes(struct str bytes, struct part **out, struct err *e
 	return part_open_object(&m->object, out, e);
 }
 
+struct importing {
+	struct store *s;
+	struct source *src;
+	const struct store_import_wish *wish;
+};
+
 /* ---- the identity ---- */
 
 static int by_kind(const void *a, const void *b)
@@ -48,13 +55,19 @@ static int by_kind(const void *a, const void *b)
 	return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
+static bool is_whole(const struct store_import_wish *wish)
+{
+	return wish->from_ns == INT64_MIN && wish->to_ns == INT64_MAX;
+}
+
 static void stream_cleanup(struct hash_stream **s)
 {
 	hash_stream_free(*s);
 }
 
-static enum status identify(
-	const struct part *p, struct str bytes, struct hash128 *out, struct err *e)
+/* Of a part of it, with the times that limit it. */
+static enum status identify(const struct part *p, struct str bytes,
+	const struct store_import_wish *wish, struct hash128 *out, struct err *e)
 {
 	size_t n;
 	const struct part_section_entry *found = part_sections(p, &n);
@@ -73,6 +86,10 @@ static enum status identify(
 		hash_stream_add(h, head, sizeof(head));
 		struct str section = str_sub(bytes, v[i].offset, v[i].length);
 		hash_stream_add(h, section.p, section.len);
+	}
+	if (!is_whole(wish)) {
+		int64_t limits[] = { wish->from_ns, wish->to_ns };
+		hash_stream_add(h, limits, sizeof(limits));
 	}
 	*out = hash_stream_end(h);
 	return OK;
@@ -174,42 +191,78 @@ static enum status write_part(struct rewrite *w, struct err *e)
 	return st;
 }
 
-static enum status take_rows(struct store *s, struct source *src, struct hash128 id,
-	struct store_imported *out, struct err *e)
+/* What the new part says of itself, before its rows were looked at. */
+static enum status set_meta(struct rewrite *w, struct source *src, struct hash128 id, struct err *e)
 {
-	CLEANUP(rewrite_deinit) struct rewrite w = { 0 };
 	const struct part_meta *from = part_meta(src->part);
+	w->meta.store_id = w->s->id;
+	w->meta.level = from->level;
+	w->meta.order = from->order;
+	w->meta.slice_ns = from->slice_ns;
+	enum status st = find_resolution(src, &w->meta.resolution_ns, e);
+	if (st != OK)
+		return st;
+	if (!VEC_PUSH(&w->meta.imports, id))
+		return err_set(e, E_NOMEM, "a part's META");
+	return store_add_doubtful(w->s, &w->meta, e);
+}
+
+/* Where the taken rows are from; with each the store is asked whether it has them already. */
+static enum status set_origins(struct rewrite *w, const struct importing *x, int64_t first_ns,
+	int64_t last_ns, struct err *e)
+{
+	const struct part_meta *from = part_meta(x->src->part);
+	struct part_origin own = overlap_origin(from, first_ns, last_ns);
+	enum status st = OK;
+	for (size_t i = 0; i <= from->origins.len && st == OK; i++) {
+		struct part_origin o = i ? from->origins.v[i - 1] : own;
+		if (!x->wish->again)
+			st = overlap_check(w->s, &x->src->tabs, w->sources[0].used_series, o,
+				REWRITE_BYTES(w->s), e);
+		if (st == OK && part_meta_add_origin(&w->meta, o) != OK)
+			st = err_set(e, E_NOMEM, "a part's META");
+	}
+	return st;
+}
+
+static enum status take_rows(
+	const struct importing *x, struct hash128 id, struct store_imported *out, struct err *e)
+{
+	struct store *s = x->s;
+	CLEANUP(rewrite_deinit) struct rewrite w = { 0 };
+	CLEANUP(free_cleanup) uint8_t *all = malloc(MAX(x->src->tabs.series_count, 1u));
 	enum status st = rewrite_init(&w, s, 1, e);
 	if (st != OK)
 		return st;
-	w.sources[0].from = src; /* no rule: all rows */
-	w.meta.store_id = s->id;
-	w.meta.level = from->level;
-	w.meta.order = from->order;
-	w.meta.slice_ns = from->slice_ns;
-	st = find_resolution(src, &w.meta.resolution_ns, e);
-	if (st != OK)
-		return st;
-	if (!VEC_PUSH(&w.meta.imports, id))
-		return err_set(e, E_NOMEM, "a part's META");
-	st = store_add_doubtful(s, &w.meta, e);
-	if (st != OK)
-		return st;
-	st = rewrite_look(&w, e);
-	if (st == OK && w.sources[0].rows)
+	if (!all)
+		return err_set(e, E_NOMEM, "an import");
+	memset(all, 1, MAX(x->src->tabs.series_count, 1u));
+	struct rewrite_source *rs = &w.sources[0];
+	rs->from = x->src;
+	rs->rule = (struct rewrite_rule){ .series = all,
+		.from_ns = x->wish->from_ns,
+		.last_ns = x->wish->to_ns == INT64_MAX ? INT64_MAX : x->wish->to_ns - 1,
+		.take_matching = true };
+	st = set_meta(&w, x->src, id, e);
+	if (st == OK)
+		st = rewrite_look(&w, e);
+	if (st == OK && rs->rows)
+		st = set_origins(&w, x, rs->first_ns, rs->last_ns, e);
+	if (st == OK && rs->rows)
 		st = write_part(&w, e);
 	if (st != OK)
 		return st;
-	out->rows = w.sources[0].rows;
-	out->samples = w.sources[0].samples;
+	out->rows = rs->rows;
+	out->samples = rs->samples;
 	metric_add(&s->metrics.imported_rows, out->rows);
 	return OK;
 }
 
 static enum status import_part(struct store *s, struct part *p, struct hash128 id,
-	struct store_imported *out, struct err *e)
+	const struct store_import_wish *wish, struct store_imported *out, struct err *e)
 {
 	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
+	struct importing x = { s, &src, wish };
 	pthread_mutex_lock(&s->merge_lock); /* so that no merge hides an identity; for its memory */
 	enum status st = part_pin(p, PART_LOAD_ALL, REWRITE_BYTES(s), &src.tabs, e);
 	if (st == OK) {
@@ -218,32 +271,36 @@ static enum status import_part(struct store *s, struct part *p, struct hash128 i
 			out->known = is_known(s, id);
 		part_trim(p, PART_LOAD_INDEX, INT64_MAX);
 		if (st == OK && !out->known)
-			st = take_rows(s, &src, id, out, e);
+			st = take_rows(&x, id, out, e);
 		part_unpin(p, PART_LOAD_ALL);
 	}
 	pthread_mutex_unlock(&s->merge_lock);
 	return st;
 }
 
-enum status store_import(
-	struct store *s, struct str bytes, bool again, struct store_imported *out, struct err *e)
+enum status store_import(struct store *s, struct str bytes, const struct store_import_wish *wish,
+	struct store_imported *out, struct err *e)
 {
 	struct part *p;
 	struct hash128 id;
 	struct store_imported done = { 0 };
 	struct err local = { 0 };
+	static const struct store_import_wish all = { false, INT64_MIN, INT64_MAX };
 	e = e ? e : &local;
+	wish = wish ? wish : &all;
+	if (wish->from_ns >= wish->to_ns)
+		return err_set(e, E_INVALID, "an import of no time: from is not before to");
 	enum status st = open_bytes(bytes, &p, e);
 	if (st != OK)
 		return st;
-	if (hash128_eq(part_meta(p)->store_id, s->id) && !again)
+	if (hash128_eq(part_meta(p)->store_id, s->id) && !wish->again)
 		st = err_set(e, E_EXISTS,
 			"these samples were exported from this very store; they would be counted "
 			"twice");
 	if (st == OK)
-		st = identify(p, bytes, &id, e);
+		st = identify(p, bytes, wish, &id, e);
 	if (st == OK)
-		st = import_part(s, p, id, &done, e);
+		st = import_part(s, p, id, wish, &done, e);
 	part_unref(p);
 	if (st == OK)
 		*out = done;

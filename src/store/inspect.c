@@ -34,24 +34,40 @@ static void inspect_columns(const struct part *p, struct buf *out)
 	}
 }
 
+/* What somebody sent, on somebody else's terminal: no quote, no control character. */
+static void show_text(struct buf *out, struct str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		uint8_t c = (uint8_t)s.p[i];
+		bool c1 = c == 0xC2 && i + 1 < s.len && ((uint8_t)s.p[i + 1] & 0xE0) == 0x80;
+		if (c < 0x20 || c == 0x7F || c == '"' || c == '\\' || c1)
+			buf_printf(out, "\\x%02x", c);
+		else
+			buf_u8(out, c);
+	}
+}
+
 static void show_series(const struct tabs *t, struct buf *out)
 {
 	for (uint32_t i = 0; i < MIN(t->series_count, SERIES_SHOWN_MAX); i++) {
 		const struct tab_series *s = &t->series[i];
 		buf_cstr(out, "  series ");
-		for (int k = 0; k < TABLES_TYPE_PARTS; k++)
-			buf_printf(
-				out, "%s%.*s", k ? ":" : "", STR_ARG(t->label_strings[s->type[k]]));
+		for (int k = 0; k < TABLES_TYPE_PARTS; k++) {
+			buf_cstr(out, k ? ":" : "");
+			show_text(out, t->label_strings[s->type[k]]);
+		}
 		buf_cstr(out, s->delta ? ":delta{" : "{");
 		for (uint32_t k = 0; k < s->label_count; k++) {
 			const struct profile_label *x = &t->labels[s->label_first + k];
-			buf_printf(out, "%s%.*s=\"%.*s\"", k ? "," : "",
-				STR_ARG(t->label_strings[x->name]),
-				STR_ARG(t->label_strings[x->value]));
+			buf_cstr(out, k ? "," : "");
+			show_text(out, t->label_strings[x->name]);
+			buf_cstr(out, "=\"");
+			show_text(out, t->label_strings[x->value]);
+			buf_cstr(out, "\"");
 		}
-		struct str tenant = t->label_strings[s->tenant];
-		buf_printf(out, "} tenant \"%.*s\" rows %llu\n", STR_ARG(tenant),
-			(unsigned long long)s->rows);
+		buf_cstr(out, "} tenant \"");
+		show_text(out, t->label_strings[s->tenant]);
+		buf_printf(out, "\" rows %llu\n", (unsigned long long)s->rows);
 	}
 	if (t->series_count > SERIES_SHOWN_MAX)
 		buf_printf(out, "  and %u more series\n", t->series_count - SERIES_SHOWN_MAX);

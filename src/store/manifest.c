@@ -74,16 +74,16 @@ enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e
 		return err_set(e, E_CORRUPT, "MANIFEST: no header at +0");
 	reader_skip(&r, 8);
 	uint16_t major = reader_u16(&r);
-	if (major != 1)
-		return err_set(e, E_UNSUPPORTED,
-			"MANIFEST: version %u was written by a newer firn; "
-			"this one reads version 1",
-			major);
 	reader_skip(&r, 2);
 	uint32_t length = reader_u32(&r), crc;
 	memcpy(&crc, bytes.p + bytes.len - 4, 4);
 	if (length != bytes.len || crc != codec_crc32c(0, bytes.p, bytes.len - 4))
 		return err_set(e, E_CORRUPT, "MANIFEST: checksum or length");
+	if (major != 1)
+		return err_set(e, E_UNSUPPORTED,
+			"MANIFEST: version %u was written by a newer firn; "
+			"this one reads version 1",
+			major);
 	struct manifest m = { 0 };
 	m.store_id.lo = reader_u64(&r);
 	m.store_id.hi = reader_u64(&r);
@@ -197,6 +197,7 @@ void store_manifest_write(struct store *s)
 	CLEANUP(manifest_deinit) struct manifest m = { .store_id = s->id };
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, MANIFEST_BYTES_MAX);
+	pthread_mutex_lock(&s->manifest_lock); /* what is gathered later is written later */
 	enum status st = store_path(path, &e, "%s/MANIFEST", s->path);
 	if (st == OK)
 		st = store_check_home(s, &e);
@@ -212,7 +213,11 @@ void store_manifest_write(struct store *s)
 	}
 	if (st == OK)
 		st = store_io_replace(s->path, path, buf_view(&b), &e);
-	if (st != OK)
-		store_say(s, "the manifest was not written (%s); it is rebuilt at the next start",
+	pthread_mutex_unlock(&s->manifest_lock);
+	bool told = atomic_exchange(&s->manifest_stale, st != OK);
+	if (st != OK && !told)
+		store_say(s,
+			"the manifest was not written (%s); samples are safe without it, and it is "
+			"tried again each minute",
 			err_text(&e, st));
 }

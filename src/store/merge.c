@@ -413,8 +413,7 @@ static enum status make_meta(struct merging *m, int64_t now_ns, struct err *e)
 		const struct part_meta *from = part_meta(m->cursors[i].part);
 		m->meta.level = MAX(m->meta.level, from->level + 1);
 		ok = ok && VEC_PUSH(&m->meta.replaces, from->id);
-		for (size_t k = 0; k < from->imports.len && ok; k++)
-			ok = VEC_PUSH(&m->meta.imports, from->imports.v[k]);
+		ok = ok && part_meta_inherit(&m->meta, from) == OK;
 	}
 	if (!ok)
 		return err_set(e, E_NOMEM, "a part's META");

@@ -23,6 +23,7 @@
 #define PART_RANGES_MAX 65536
 #define PART_REPLACES_MAX 65536
 #define PART_IMPORTS_MAX 65536
+#define PART_ORIGINS_MAX 65536
 /* What parts are written with: rows of an hour lie together. */
 #define PART_SLICE_NS (3600 * NS_PER_SEC)
 /* How often a part with other slices is gone through, once for each of ours. */
@@ -81,6 +82,13 @@ struct sequence_range {
 	uint64_t last;
 };
 
+/* Imported rows: of which store, and between which times (inclusive). */
+struct part_origin {
+	struct hash128 store_id;
+	int64_t first_ns;
+	int64_t last_ns;
+};
+
 struct part_meta {
 	uint64_t id;
 	struct hash128 store_id;
@@ -88,6 +96,7 @@ struct part_meta {
 	enum part_order order;
 	int64_t slice_ns; /* 0: all time is one */
 	int64_t resolution_ns;
+	int64_t step_ns; /* of an export: the coarsest that times of rows were rounded to */
 	uint64_t rows;
 	uint64_t samples;
 	int64_t first_ns;
@@ -96,8 +105,12 @@ struct part_meta {
 	VEC(struct sequence_range) covers;
 	VEC(uint64_t) replaces;
 	VEC(struct hash128) imports;
+	VEC(struct part_origin) origins;
 };
 void part_meta_deinit(struct part_meta *m);
+NODISCARD enum status part_meta_add_origin(struct part_meta *m, struct part_origin o);
+/* Imports and origins of a source, to those of the part that takes its place. */
+NODISCARD enum status part_meta_inherit(struct part_meta *to, const struct part_meta *from);
 
 /* The greatest multiple of `unit` that is not above `t`. */
 static inline int64_t part_round_down(int64_t t, int64_t unit)

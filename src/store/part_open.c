@@ -167,6 +167,21 @@ static enum status parse_imports(struct reader r, struct part_meta *m)
 	return !r.failed && reader_done(&r) ? OK : E_CORRUPT;
 }
 
+static enum status parse_origins(struct reader r, struct part_meta *m)
+{
+	while (!reader_done(&r) && m->origins.len < PART_ORIGINS_MAX) {
+		struct part_origin o = { .store_id.lo = reader_u64(&r) };
+		o.store_id.hi = reader_u64(&r);
+		o.first_ns = reader_zigzag(&r);
+		o.last_ns = (int64_t)((uint64_t)o.first_ns + reader_varint(&r));
+		if (r.failed || o.last_ns < o.first_ns)
+			return E_CORRUPT;
+		if (!VEC_PUSH(&m->origins, o))
+			return E_NOMEM;
+	}
+	return !r.failed && reader_done(&r) ? OK : E_CORRUPT;
+}
+
 static enum status parse_field(uint64_t tag, struct reader r, struct part_meta *m)
 {
 	switch (tag) {
@@ -208,6 +223,11 @@ static enum status parse_field(uint64_t tag, struct reader r, struct part_meta *
 	case 14:
 		m->slice_ns = (int64_t)reader_varint(&r);
 		return r.failed || m->slice_ns < 0 ? E_CORRUPT : OK;
+	case 15:
+		m->step_ns = (int64_t)reader_varint(&r);
+		return r.failed || m->step_ns < 0 ? E_CORRUPT : OK;
+	case 16:
+		return parse_origins(r, m);
 	default:
 		break;
 	}

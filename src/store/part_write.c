@@ -23,6 +23,32 @@ void part_meta_deinit(struct part_meta *m)
 	VEC_FREE(&m->covers);
 	VEC_FREE(&m->replaces);
 	VEC_FREE(&m->imports);
+	VEC_FREE(&m->origins);
+}
+
+/* Times that meet become one entry. */
+enum status part_meta_add_origin(struct part_meta *m, struct part_origin o)
+{
+	for (size_t i = 0; i < m->origins.len; i++) {
+		struct part_origin *x = &m->origins.v[i];
+		if (!hash128_eq(x->store_id, o.store_id) || x->first_ns > o.last_ns ||
+			o.first_ns > x->last_ns)
+			continue;
+		x->first_ns = MIN(x->first_ns, o.first_ns);
+		x->last_ns = MAX(x->last_ns, o.last_ns);
+		return OK;
+	}
+	return VEC_PUSH(&m->origins, o) ? OK : E_NOMEM;
+}
+
+enum status part_meta_inherit(struct part_meta *to, const struct part_meta *from)
+{
+	bool ok = true;
+	for (size_t i = 0; ok && i < from->imports.len; i++)
+		ok = VEC_PUSH(&to->imports, from->imports.v[i]);
+	for (size_t i = 0; ok && i < from->origins.len; i++)
+		ok = part_meta_add_origin(to, from->origins.v[i]) == OK;
+	return ok ? OK : E_NOMEM;
 }
 
 enum status part_write_bytes(struct part_writer *w, struct str bytes, struct err *e)
@@ -359,6 +385,17 @@ static enum status write_meta(struct part_writer *w, const struct part_meta *m, 
 		meta_bytes(&out, 13, &list);
 	if (m->slice_ns)
 		meta_number(&out, 14, (uint64_t)m->slice_ns);
+	if (m->step_ns)
+		meta_number(&out, 15, (uint64_t)m->step_ns);
+	buf_clear(&list);
+	for (size_t i = 0; i < m->origins.len; i++) {
+		const struct part_origin *o = &m->origins.v[i];
+		buf_put(&list, &o->store_id, 16);
+		buf_zigzag(&list, o->first_ns);
+		buf_varint(&list, (uint64_t)o->last_ns - (uint64_t)o->first_ns);
+	}
+	if (list.len)
+		meta_bytes(&out, 16, &list);
 	enum status s = buf_status(&out);
 	if (s != OK)
 		return err_set(e, s, "encoding a part's META");

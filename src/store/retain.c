@@ -3,9 +3,9 @@
  * Retention. Each series belongs to one group: its first rule, or the rest. What a part holds of a
  * group goes as a whole, once the newest sample of it there has passed the group's age, or newer
  * parts hold as much of the group as its size allows (its share of a part's bytes is by rows). A
- * part of which every group goes is removed, any other is rewritten without them: so a part is
- * rewritten once a group at most, and a sample may stay longer than asked by the time its part
- * spans.
+ * part of which every group goes is removed, any other is rewritten without them. A sample may stay
+ * a day longer than asked, which is what a part spans; of a part that late samples made longer,
+ * what is older than that is cut off group by group, once a day at most.
  *
  * The total size counts everything in the directory; only parts can go, the oldest first.
  */
@@ -22,6 +22,7 @@
 
 #define GROUPS_MAX (STORE_RULES_MAX + 1)
 #define OTHER_FILES_MAX 1000000
+#define PART_SPAN_NS (24 * 3600 * NS_PER_SEC) /* of samples that came in time */
 #define QUARANTINE_BYTES_MIN ((uint64_t)64 << 20)
 #define QUARANTINE_BYTES_MAX ((uint64_t)1 << 30)
 #define EXPORT_AGE_S 3600
@@ -31,6 +32,7 @@
 struct part_groups {
 	uint64_t id;
 	uint64_t rows[GROUPS_MAX];
+	int64_t first_ns[GROUPS_MAX];
 	int64_t last_ns[GROUPS_MAX];
 };
 
@@ -38,6 +40,7 @@ struct candidate {
 	struct part *part;
 	const struct part_groups *groups;
 	uint64_t present, gone; /* bit sets of groups */
+	uint64_t old;           /* those with samples that are a day too old */
 };
 
 struct retaining {
@@ -45,6 +48,7 @@ struct retaining {
 	int64_t now_ns;
 	struct candidate *v; /* newest first */
 	size_t count;
+	int64_t limit_ns[GROUPS_MAX]; /* older samples of the group have expired */
 };
 
 static void retaining_deinit(struct retaining *r)
@@ -99,8 +103,11 @@ static enum status count_groups(
 		size_t g = rules_find(s->config.rules, s->config.rule_count, &t, i);
 		if (t.series[i].rows == 0)
 			continue;
-		if (out->rows[g] == 0 || t.series[i].last_ns > out->last_ns[g])
+		bool none = out->rows[g] == 0;
+		if (none || t.series[i].last_ns > out->last_ns[g])
 			out->last_ns[g] = t.series[i].last_ns;
+		if (none || t.series[i].first_ns < out->first_ns[g])
+			out->first_ns[g] = t.series[i].first_ns;
 		out->rows[g] += t.series[i].rows;
 	}
 	part_unpin(p, PART_LOAD_LABELS);
@@ -119,7 +126,10 @@ static const struct part_groups *find_known(const struct part_groups *v, size_t 
 static void group_of_all(const struct part *p, struct part_groups *out)
 {
 	const struct part_meta *m = part_meta(p);
-	*out = (struct part_groups){ .id = m->id, .rows = { m->rows }, .last_ns = { m->last_ns } };
+	*out = (struct part_groups){ .id = m->id,
+		.rows = { m->rows },
+		.first_ns = { m->first_ns },
+		.last_ns = { m->last_ns } };
 }
 
 /* The groups of each candidate, in memory that the store keeps for the next time. A part that
@@ -180,14 +190,16 @@ static uint64_t share(const struct candidate *c, uint64_t groups)
 static void by_age_and_size(struct retaining *r, size_t g, int64_t time_ns, uint64_t bytes)
 {
 	uint64_t bit = (uint64_t)1 << g, sum = 0;
+	r->limit_ns[g] = r->now_ns - time_ns;
 	for (size_t i = 0; i < r->count; i++) {
 		struct candidate *c = &r->v[i];
 		if (!(c->present & bit))
 			continue;
 		sum += share(c, bit);
-		if ((time_ns && c->groups->last_ns[g] < r->now_ns - time_ns) ||
-			(bytes && sum > bytes))
+		if ((time_ns && c->groups->last_ns[g] < r->limit_ns[g]) || (bytes && sum > bytes))
 			c->gone |= bit;
+		else if (time_ns && c->groups->first_ns[g] < r->limit_ns[g] - PART_SPAN_NS)
+			c->old |= bit;
 	}
 }
 
@@ -301,7 +313,9 @@ static enum status leave(struct store *s, const struct candidate *c, const struc
 	return OK;
 }
 
-static enum status rewrite_without(struct retaining *r, struct candidate *c, struct err *e)
+/* Without the rows of some groups up to a time. */
+static enum status rewrite_without(
+	struct retaining *r, struct candidate *c, uint64_t groups, int64_t last_ns, struct err *e)
 {
 	struct store *s = r->s;
 	struct source src = { .part = c->part, .pinned = PART_LOAD_ALL };
@@ -317,14 +331,13 @@ static enum status rewrite_without(struct retaining *r, struct candidate *c, str
 	series = calloc(MAX(src.tabs.series_count, 1u), 1);
 	for (uint32_t i = 0; series && i < src.tabs.series_count; i++) {
 		size_t g = rules_find(s->config.rules, s->config.rule_count, &src.tabs, i);
-		series[i] = (c->gone >> g) & 1;
+		series[i] = (groups >> g) & 1;
 	}
 	w.cancel = stopping;
 	w.cancel_ctx = s;
 	w.sources[0].from = &src;
-	w.sources[0].rule = (struct rewrite_rule){
-		.series = series, .from_ns = INT64_MIN, .last_ns = INT64_MAX
-	};
+	w.sources[0].rule =
+		(struct rewrite_rule){ .series = series, .from_ns = INT64_MIN, .last_ns = last_ns };
 	st = series ? rewrite_part(&w, false, e) : err_set(e, E_NOMEM, "retention");
 	if (st == OK)
 		metric_add(&s->metrics.expired_rows, w.sources[0].left_rows);
@@ -355,6 +368,19 @@ static bool log_is_behind(struct store *s)
 	return false;
 }
 
+/* What goes of a part that stays. */
+static enum status shorten(struct retaining *r, struct candidate *c, struct err *e)
+{
+	struct store *s = r->s;
+	if (r->now_ns < s->rewrite_retry_ns ||
+		rewrite_was_seen(s, part_meta(c->part)->id, REWRITE_RETAINED))
+		return OK;
+	if (c->gone)
+		return rewrite_without(r, c, c->gone, INT64_MAX, e);
+	unsigned g = (unsigned)__builtin_ctzll(c->old);
+	return rewrite_without(r, c, (uint64_t)1 << g, r->limit_ns[g] - 1, e);
+}
+
 static void carry_out(struct retaining *r)
 {
 	struct store *s = r->s;
@@ -363,16 +389,15 @@ static void carry_out(struct retaining *r)
 		struct candidate *c = &r->v[i];
 		struct err e = { 0 };
 		enum status st = OK;
-		if (!c->gone)
+		if (!c->gone && !c->old)
 			continue;
 		if (!any && !log_is_behind(s))
 			return;
 		any = true;
 		if (c->gone == c->present)
 			drop(r, c);
-		else if (r->now_ns >= s->rewrite_retry_ns &&
-			 !rewrite_was_seen(s, part_meta(c->part)->id, REWRITE_RETAINED))
-			st = rewrite_without(r, c, &e);
+		else
+			st = shorten(r, c, &e);
 		if (st == E_CORRUPT)
 			store_quarantine(s, c->part, err_text(&e, st));
 		else if (st != OK && st != E_CANCELED && st != E_UNAVAILABLE) {

@@ -160,7 +160,8 @@ static void look_at(struct rewrite_source *src, const struct row *r)
 		src->left_samples += (uint64_t)r->count;
 		return;
 	}
-	src->first_ns = src->rows++ ? MIN(src->first_ns, r->time_ns) : r->time_ns;
+	src->first_ns = src->rows ? MIN(src->first_ns, r->time_ns) : r->time_ns;
+	src->last_ns = src->rows++ ? MAX(src->last_ns, r->time_ns) : r->time_ns;
 	src->samples += (uint64_t)r->count;
 	src->used_series[r->series] = 1;
 	src->used_nodes[r->node] = 1;
@@ -528,8 +529,7 @@ enum status rewrite_meta_from(
 	to->resolution_ns = from->resolution_ns;
 	for (size_t k = 0; ours && ok && k < from->covers.len; k++)
 		ok = VEC_PUSH(&to->covers, from->covers.v[k]);
-	for (size_t k = 0; ok && k < from->imports.len; k++)
-		ok = VEC_PUSH(&to->imports, from->imports.v[k]);
+	ok = ok && part_meta_inherit(to, from) == OK;
 	ok = ok && VEC_PUSH(&to->replaces, from->id);
 	return ok ? store_add_doubtful(s, to, e) : err_set(e, E_NOMEM, "a part's META");
 }

@@ -47,6 +47,9 @@ struct store {
 	atomic_bool pressed;            /* as found then */
 	uint64_t memtable_bytes;        /* a memtable that is larger becomes a part */
 
+	pthread_mutex_t manifest_lock; /* held while it is written */
+	atomic_bool manifest_stale;    /* it could not be */
+
 	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
 	pthread_mutex_t flush_lock;
 	pthread_mutex_t merge_lock;
@@ -168,5 +171,6 @@ NODISCARD enum status manifest_parse(struct str bytes, struct manifest *out, str
 void manifest_encode(const struct manifest *m, struct buf *out);
 /* E_NOTFOUND when there is none. */
 NODISCARD enum status store_manifest_read(struct store *s, struct manifest *out, struct err *e);
-/* The state as it is. A failure is reported by a notice only: the manifest is no authority. */
+/* The state as it is. A failure is reported by a notice only, the first one: the manifest is no
+ * authority. The merging thread tries again. */
 void store_manifest_write(struct store *s);

@@ -153,6 +153,8 @@ static void upkeep(struct store *s)
 	}
 	store_retain(s, clock_realtime_ns());
 	thin(s);
+	if (atomic_load(&s->manifest_stale))
+		store_manifest_write(s);
 	store_trim_caches(s);
 	(void)malloc_trim(0); /* what flushing, merging and queries took goes back to the system */
 }
@@ -293,6 +295,7 @@ static void store_free(struct store *s)
 	pthread_mutex_destroy(&s->flush_lock);
 	pthread_mutex_destroy(&s->merge_lock);
 	pthread_mutex_destroy(&s->retain_lock);
+	pthread_mutex_destroy(&s->manifest_lock);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->flush_wake);
 	pthread_cond_destroy(&s->merge_wake);
@@ -315,6 +318,7 @@ static void init_locks(struct store *s)
 	pthread_mutex_init(&s->flush_lock, NULL);
 	pthread_mutex_init(&s->merge_lock, NULL);
 	pthread_mutex_init(&s->retain_lock, NULL);
+	pthread_mutex_init(&s->manifest_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_t ca;
 	pthread_condattr_init(&ca);

@@ -153,15 +153,21 @@ NODISCARD enum status store_export(
 
 /* One part of an export, into the store, under its tenants' names, durably. An import that the
  * store holds already changes nothing (`known`). E_CORRUPT, E_UNSUPPORTED: the bytes are not (or no
- * longer) a part that this firn reads. E_EXISTS: the samples were exported from this very store,
- * and `again` is not set. */
+ * longer) a part that this firn reads. E_EXISTS, unless `again`: the samples were exported from
+ * this very store, or another import from the same store may have brought some of them. */
+struct store_import_wish {
+	bool again;
+	int64_t from_ns; /* only what lies between: from inclusive, to exclusive */
+	int64_t to_ns;
+};
 struct store_imported {
 	uint64_t rows;
 	uint64_t samples;
 	bool known;
 };
-NODISCARD enum status store_import(
-	struct store *s, struct str part, bool again, struct store_imported *out, struct err *e);
+/* `wish` NULL: all of it, but nothing again. */
+NODISCARD enum status store_import(struct store *s, struct str part,
+	const struct store_import_wish *wish, struct store_imported *out, struct err *e);
 /* The last of the parts that stand one behind the other in an export; *rest is what is before it.
  * E_CORRUPT: there is no end of a part at its end. */
 NODISCARD enum status store_export_split(

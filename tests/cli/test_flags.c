@@ -111,7 +111,7 @@ static void has_defaults(void **state)
 	CHECK(server.storage_memory_bytes == 256 << 20);
 	CHECK(server.retention_ns == 14 * 86400 * NS_PER_SEC && !server.admin_api);
 	CHECK(server.retention_rule_count == 0 && server.thin_rule_count == 0);
-	CHECK(server.retention_bytes == 10ULL << 30);
+	CHECK(server.retention_bytes == 10ULL << 30 && server.resolution_ns == 10 * NS_PER_SEC);
 	CHECK_STR(str_of(server.debug_dirs), "/usr/lib/debug");
 	CHECK(agent.frequency_hz == 19 && agent.flush_interval_ns == 5 * NS_PER_SEC);
 	CHECK(agent.table_bytes_max == 32 << 20 && !agent.external_labels);
@@ -129,9 +129,9 @@ static const struct {
 	{ "label with a dash", "--metadata-external-labels a-b=c", "'a-b=c' is not" },
 	{ "rule", "--storage-retention node=\"a\"=7d", "--storage-retention: 'node=" },
 	{ "thin rule", "--storage-thin 7d", "--storage-thin: '7d': expected AGE=RESOLUTION" },
-	{ "memory too small", "--storage-memory 1MiB", "--storage-memory: expected 16MiB to 16TiB" },
+	{ "memory too small", "--storage-memory 63MiB", "--storage-memory: expected 64MiB to 16TiB" },
 	{ "memory too large", "--storage-memory 18446744073709551615",
-		"--storage-memory: expected 16MiB to 16TiB" },
+		"--storage-memory: expected 64MiB to 16TiB" },
 	{ "no tenant header", "--tenant-header=", "--tenant-header: '' is not a header's name" },
 	{ "tables too small", "--bpf-table-memory 1MiB", "--bpf-table-memory: expected 4MiB to 2GiB" },
 	{ "tables too large", "--bpf-table-memory 1TiB", "--bpf-table-memory: expected" },

@@ -105,6 +105,12 @@ static void exports_and_imports(void **state)
 	call(&b, server_handle_import, "again=1", part);
 	CHECK_STR(buf_view(&b.out.body), "{\"rows\":0,\"samples\":0,\"known\":true}");
 	ask_deinit(&b);
+	call(&b, server_handle_import, "again=1&from=6&to=7", part);
+	CHECK_STR(buf_view(&b.out.body), "{\"rows\":0,\"samples\":0,\"known\":false}");
+	ask_deinit(&b);
+	call(&b, server_handle_import, "again=1&from=x", part);
+	assert_int_equal(b.out.status, E_INVALID);
+	ask_deinit(&b);
 	call(&b, server_handle_import, "again=1", str_sub(part, 0, part.len - 1));
 	assert_int_equal(b.out.status, E_INVALID);
 	CHECK(strcmp(b.out.message, status_text(E_INVALID)) != 0); /* says what is wrong */

@@ -19,10 +19,10 @@ def read(data):
         return ["refused header"]
     major, _, length, store, part, segment, sequence, count, size = \
         struct.unpack_from("<HHI16sQQQII", data, 8)
-    if major != 1:
-        return [f"refused version {major}"]
     if length != len(data) or struct.unpack_from("<I", data, length - 4)[0] != crc32c(data[:-4]):
         return ["refused checksum"]
+    if major != 1:
+        return [f"refused version {major}"]
     if size < 64 or 64 + size * count > length - 4:
         return ["refused entries"]
     lines = [f"store {store.hex()} next {part} {segment} {sequence}"]

@@ -220,8 +220,13 @@ class Part:
             elif tag == 13:
                 out["imports"] = [f.take(16).hex() for _ in range(len(f.data) // 16)]
                 assert f.done()
-            elif tag == 14:
-                out["slice"] = f.varint()
+            elif tag in (14, 15):
+                out[{14: "slice", 15: "step"}[tag]] = f.varint()
+            elif tag == 16:
+                out["origins"] = []
+                while not f.done():
+                    store, first = f.take(16).hex(), f.zigzag()
+                    out["origins"].append((store, first, first + f.varint()))
         return out
 
     def series(self):
@@ -344,6 +349,44 @@ class Part:
         assert r.done()
 
 
+    def lists(self, counts, keys):
+        """By key what the index says; None without an index."""
+        if counts not in self.sections:
+            assert counts + 1 not in self.sections
+            return None
+        n, items, out, at = self.table(counts)[1], self.table(counts + 1)[1], [], 0
+        assert len(n) == keys, f"section {counts}: {len(n)} lists"
+        for k in n:
+            out.append(items[at:at + k])
+            assert out[-1] == sorted(set(out[-1])), f"section {counts}: not ascending"
+            at += k
+        assert at == len(items)
+        return out
+
+    def check_index(self, rows):
+        sets = self.lists(19, self.table(3).rows)
+        for i, found in enumerate(sets or []):
+            assert found == sorted({r[4] for r in rows if r[0] == i}), f"sets of series {i}"
+        locations = self.lists(21, self.table(11).rows)
+        if locations is None:
+            return
+        trie, path, ran = self.table(13), [], [set() for _ in locations]
+        up, location, chains = trie[1], trie[2], [()]
+        for i in range(1, trie.rows):
+            path = path[:len(path) - up[i]] + [location[i]]
+            chains.append(tuple(path))
+        for series, node in {(r[0], r[2]) for r in rows}:
+            for x in chains[node]:
+                ran[x].add(series)
+        assert [sorted(x) for x in ran] == locations, "series of locations"
+
+    def batches(self):
+        if 15 not in self.sections:
+            return []
+        t = self.table(15)
+        return list(zip(t[1], t[2], t[3]))
+
+
 def check_order(rows, order, slice_ns):
     keys = [(r[1] // slice_ns if slice_ns else 0, r[0]) +
             ((r[1], r[2], r[4]) if order == 1 else (r[2], r[1], r[4])) for r in rows]
@@ -361,6 +404,8 @@ def main():
     rows = [row for block in blocks for row in block]
     part.check_totals(blocks)
     part.check_kinds()
+    part.check_index(rows)
+    assert len({b[:2] for b in part.batches()}) == len(part.batches()), "a batch occurs twice"
     check_order(rows, meta["order"], meta.get("slice", 0))
     assert len(rows) == meta["rows"] and sum(r[5] for r in rows) == meta["samples"]
     assert min(r[1] for r in rows) == meta["first"] and max(r[1] for r in rows) == meta["last"]

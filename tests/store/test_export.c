@@ -68,7 +68,7 @@ static void round_trips(const struct model_query *q, int64_t from, int64_t to)
 	model_keep(&m, q, from, to);
 	CHECK((b.len == 0) == (m.samples.len == 0));
 	if (b.len)
-		CHECK_OK(store_import(other, buf_view(&b), false, &done, &e), &e);
+		CHECK_OK(store_import(other, buf_view(&b), NULL, &done, &e), &e);
 	if (b.len)
 		CHECK(!done.known && done.samples == m.samples.len && done.rows > 0);
 	model_check(other, &m, INT64_MIN, INT64_MAX);
@@ -147,7 +147,7 @@ static void one_part_alone(void **state)
 	CHECK_OK(store_flush(s, &e), &e);
 	export_to(s, "{}", INT64_MIN, INT64_MAX, &b);
 	pthread_mutex_unlock(&s->merge_lock);
-	CHECK_OK(store_import(other, buf_view(&b), false, &done, &e), &e);
+	CHECK_OK(store_import(other, buf_view(&b), NULL, &done, &e), &e);
 	CHECK(part_meta(other->parts.v[0])->order == PART_ORDER_TIME);
 	model_check(other, &m, INT64_MIN, INT64_MAX);
 	store_close(s);
@@ -178,7 +178,7 @@ static void parts_stand_behind_each_other(void **state)
 	for (; rest.len; n++) {
 		struct store_imported done;
 		CHECK_OK(store_export_split(rest, &rest, &part, &e), &e);
-		CHECK_OK(store_import(other, part, false, &done, &e), &e);
+		CHECK_OK(store_import(other, part, NULL, &done, &e), &e);
 	}
 	CHECK(n == 3);
 	model_check(other, &m, INT64_MIN, INT64_MAX);

@@ -60,7 +60,7 @@ static void twice_is_once(void **state)
 	fixture_dir(dir);
 	struct store *s = open_store(dir);
 	for (int i = 0; i < 4; i++) {
-		CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+		CHECK_OK(store_import(s, buf_view(&b), NULL, &done, &e), &e);
 		CHECK(done.known == (i > 0) && done.samples == (i ? 0 : m.samples.len));
 		model_check(s, &m, INT64_MIN, INT64_MAX);
 		if (i == 1)
@@ -76,7 +76,7 @@ static void twice_is_once(void **state)
 	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
 	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
 	CHECK(gone.samples == m.samples.len);
-	CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+	CHECK_OK(store_import(s, buf_view(&b), NULL, &done, &e), &e);
 	CHECK(!done.known);
 	model_check(s, &m, INT64_MIN, INT64_MAX);
 	fx_query_end(&f);
@@ -85,6 +85,8 @@ static void twice_is_once(void **state)
 	VEC_FREE(&m.samples);
 	fixture_clean(dir);
 }
+
+static const struct store_import_wish again = { true, INT64_MIN, INT64_MAX };
 
 static void its_own_is_refused(void **state)
 {
@@ -101,12 +103,12 @@ static void its_own_is_refused(void **state)
 	struct store *s = open_store(dir);
 	model_append(&m, s, 100, T0, 60 * SEC);
 	export_all(s, &b);
-	CHECK(store_import(s, buf_view(&b), false, &done, &e) == E_EXISTS);
+	CHECK(store_import(s, buf_view(&b), NULL, &done, &e) == E_EXISTS);
 	CHECK(strstr(e.text, "this very store") != NULL);
 	/* To undo a deletion. */
 	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
 	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
-	CHECK_OK(store_import(s, buf_view(&b), true, &done, &e), &e);
+	CHECK_OK(store_import(s, buf_view(&b), &again, &done, &e), &e);
 	model_check(s, &m, INT64_MIN, INT64_MAX);
 	fx_query_end(&f);
 	store_close(s);
@@ -128,7 +130,7 @@ static void damage_is_refused(void **state)
 	struct store *s = open_store(dir);
 	for (size_t i = 0; i < b.len; i++) {
 		b.data[i] ^= 0x20;
-		enum status st = store_import(s, buf_view(&b), false, &done, &e);
+		enum status st = store_import(s, buf_view(&b), NULL, &done, &e);
 		b.data[i] ^= 0x20;
 		if (st == OK)
 			print_error("byte %zu of %zu\n", i, b.len);
@@ -137,9 +139,9 @@ static void damage_is_refused(void **state)
 		CHECK(e.text[0] != 0);
 	}
 	for (size_t i = 0; i < b.len; i += 7)
-		CHECK(store_import(s, str_make(b.data, i), false, &done, &e) == E_CORRUPT);
+		CHECK(store_import(s, str_make(b.data, i), NULL, &done, &e) == E_CORRUPT);
 	CHECK(metric_get(&s->metrics.parts) == 0);
-	CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+	CHECK_OK(store_import(s, buf_view(&b), NULL, &done, &e), &e);
 	store_close(s);
 	buf_deinit(&b);
 	VEC_FREE(&m.samples);
@@ -166,7 +168,7 @@ static int import_and_exit(const char *dir, const struct buf *b, int at)
 		store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
 		struct store *s = open_store(dir);
 		atomic_store(&left, at);
-		_exit(store_import(s, buf_view(b), false, &done, NULL) == OK ? 0 : 1);
+		_exit(store_import(s, buf_view(b), NULL, &done, NULL) == OK ? 0 : 1);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	return WEXITSTATUS(status);
@@ -188,7 +190,7 @@ static void exit_at_each_operation(void **state)
 		CHECK(rc == 0 || rc == 9);
 		struct store *s = open_store(dir);
 		CHECK(metric_get(&s->metrics.parts) == 1 || rc == 9);
-		CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+		CHECK_OK(store_import(s, buf_view(&b), NULL, &done, &e), &e);
 		CHECK(done.known || rc == 9);
 		model_check(s, &m, INT64_MIN, INT64_MAX);
 		store_close(s);
@@ -253,7 +255,7 @@ static void times_are_looked_at(void **state)
 	make_false_resolution(&b);
 	fixture_dir(dir);
 	struct store *s = open_store(dir);
-	CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+	CHECK_OK(store_import(s, buf_view(&b), NULL, &done, &e), &e);
 	CHECK(done.samples == 3);
 	merge_all(s);
 	CHECK(metric_get(&s->metrics.parts) == 1);
@@ -314,7 +316,7 @@ static void rows_stand_for_samples(void **state)
 		struct store_imported done;
 		struct err e = { 0 };
 		make_count(counts[i], INT64_MIN, &b);
-		enum status st = store_import(s, buf_view(&b), false, &done, &e);
+		enum status st = store_import(s, buf_view(&b), NULL, &done, &e);
 		CHECK(st == (i ? E_CORRUPT : OK));
 		CHECK(i == 0 || strstr(e.text, "stands for") != NULL);
 		buf_deinit(&b);

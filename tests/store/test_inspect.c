@@ -36,4 +36,32 @@ static void shows_what_is_there(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(shows_what_is_there))
+/* Whoever sends a label does not write on the terminal of the person who looks. */
+static void controls_are_shown(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct profile p;
+	struct buf out;
+	struct err e = { 0 };
+	const char *const pairs[] = { "comm", "a\033[2J\n\"\\\xC2\x9B\xC3\xA9", NULL };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	fx_sample(&p, T0, 1, fx_head(&p, "cpu", true, 1), 0, fx_labels(&p, pairs), 0);
+	CHECK_OK(store_append(s, STR("\t"), &p, (struct hash128){ 0 }, &e), &e);
+	CHECK_OK(store_flush(s, &e), &e);
+	buf_init(&out, 1 << 20);
+	CHECK_OK(store_inspect(dir, &out, &e), &e);
+	buf_u8(&out, 0);
+	const char *text = (const char *)out.data;
+	CHECK(strstr(text, "comm=\"a\\x1b[2J\\x0a\\x22\\x5c\\xc2\x9B\xC3\xA9\"} tenant \"\\x09\""));
+	buf_deinit(&out);
+	profile_deinit(&p);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(shows_what_is_there), cmocka_unit_test(controls_are_shown))

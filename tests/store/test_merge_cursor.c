@@ -160,7 +160,7 @@ static void import_old(struct store *s, const char *dir)
 	buf_init(&b, 64 << 20);
 	snprintf(path, sizeof(path), "%s/0000000000000001.part", dir);
 	CHECK_OK(os_read_file(path, &b, &e), &e);
-	CHECK_OK(store_import(s, buf_view(&b), false, &done, &e), &e);
+	CHECK_OK(store_import(s, buf_view(&b), NULL, &done, &e), &e);
 	CHECK(done.rows > 0);
 }
 
@@ -226,7 +226,7 @@ static void old_parts_are_taken(void **state)
 		c = fixture_config(third);
 		c.resolution_ns = resolutions_ns[i];
 		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-		CHECK_OK(store_import(s, buf_view(&exported), false, &done, &e), &e);
+		CHECK_OK(store_import(s, buf_view(&exported), NULL, &done, &e), &e);
 		CHECK(done.samples == m.samples.len);
 		merge_all(s);
 		check_parts(s);

@@ -11,7 +11,7 @@
 
 #define DAY (24 * 3600 * SEC)
 
-static void at_time(struct store *s, int64_t t, int i)
+static void append_at(struct store *s, int64_t t, int i)
 {
 	struct profile p;
 	struct err e = { 0 };
@@ -23,8 +23,14 @@ static void at_time(struct store *s, int64_t t, int i)
 	for (int k = 0; k < COUNTED_SAMPLES; k++)
 		fx_sample(&p, t, 1, head, 0, 0, fx_labels(&p, labels));
 	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
-	CHECK_OK(store_flush(s, &e), &e);
 	profile_deinit(&p);
+}
+
+static void at_time(struct store *s, int64_t t, int i)
+{
+	struct err e = { 0 };
+	append_at(s, t, i);
+	CHECK_OK(store_flush(s, &e), &e);
 }
 
 static uint64_t samples_left(struct store *s)
@@ -58,6 +64,40 @@ static void old_parts_go(void **state)
 	store_close(s);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	CHECK(samples_left(s) == 0);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* Samples that come days late lie in a part with new ones. */
+static void late_samples_go(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	c.retention_ns = 3 * DAY;
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	int64_t now = clock_realtime_ns();
+	append_at(s, now - 9 * DAY, 0);
+	append_at(s, now - 3 * DAY - 3600 * SEC, 1); /* too old, by less than a part spans */
+	append_at(s, now - 2 * DAY, 2);
+	append_at(s, now, 3);
+	CHECK_OK(store_flush(s, &e), &e);
+	uint32_t *counts = malloc(COUNTED_MAX * sizeof(*counts));
+	CHECK(counts != NULL);
+	for (int i = 0; i < 2; i++) {
+		store_retain(s, now);
+		CHECK(counted_read(s, counts) == 2 * COUNTED_SAMPLES);
+		CHECK(counts[0] == 0 && counts[1] == 0 && counts[2] && counts[3]);
+		CHECK(metric_get(&s->metrics.expired_rows) == 2);
+	}
+	store_retain(s, now + 3600 * SEC); /* nothing is a day too old yet */
+	CHECK(metric_get(&s->metrics.expired_rows) == 2);
+	store_retain(s, now + 2 * DAY + 3600 * SEC);
+	CHECK(counted_read(s, counts) == COUNTED_SAMPLES && counts[3]);
+	free(counts);
 	store_close(s);
 	fixture_clean(dir);
 }
@@ -314,6 +354,7 @@ static void the_quarantine_is_bounded(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(old_parts_go), cmocka_unit_test(too_much_goes_oldest_first),
-	cmocka_unit_test(each_type_has_its_time), cmocka_unit_test(tenants_and_sizes),
-	cmocka_unit_test(exit_at_each_operation), cmocka_unit_test(the_quarantine_is_bounded))
+TEST_MAIN(cmocka_unit_test(old_parts_go), cmocka_unit_test(late_samples_go),
+	cmocka_unit_test(too_much_goes_oldest_first), cmocka_unit_test(each_type_has_its_time),
+	cmocka_unit_test(tenants_and_sizes), cmocka_unit_test(exit_at_each_operation),
+	cmocka_unit_test(the_quarantine_is_bounded))

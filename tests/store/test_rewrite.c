@@ -57,7 +57,7 @@ static enum status do_import(struct store *s)
 	struct store_imported done;
 	struct err e = { 0 };
 	faults_begin();
-	enum status st = store_import(s, buf_view(&other), false, &done, &e);
+	enum status st = store_import(s, buf_view(&other), NULL, &done, &e);
 	faults_end();
 	CHECK(st == OK || e.text[0]);
 	return st;
