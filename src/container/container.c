@@ -8,9 +8,11 @@
  *	NOBODY   no engine knows it; asked again after 250 ms, 500 ms, … 60 s while somebody looks
  *
  * The thread sleeps until a record is due. It asks without the lock; what Kubernetes lists goes
- *into the cache whole, so that one list answers for all.
+ * into the cache whole, so that one list answers for all. While the Kubernetes API tells of every
+ * change (watch.c, another thread) it is not asked for anything.
  *
- * Of containers in a container (kind, docker in docker) the innermost that somebody knows counts.
+ * Of containers in a container (kind, docker in docker) the outermost that somebody knows counts: a
+ * group inside of it was made by what runs there, and may have any name.
  */
 #include "base/map.h"
 #include "base/vec.h"
@@ -27,6 +29,10 @@
 #define RETRY_MAX_NS (60 * NS_PER_SEC)
 /* Who was not looked for during so long is not asked for again. */
 #define UNUSED_NS (120 * NS_PER_SEC)
+/* Engines are not asked before the watch has listed, or has been given so long. */
+#define WATCH_PATIENCE_NS (4 * NS_PER_SEC)
+#define OWNERS_MAX 1024
+#define OWNER_TTL_NS (10 * NS_PER_SEC)
 #define ASK_ARENA_BYTES ((size_t)8 << 20)
 
 enum state { WANTED, KNOWN, NOBODY };
@@ -48,9 +54,16 @@ struct record {
 	uint32_t label_count;
 };
 
+struct owner {
+	uint64_t hash; /* of a group's path */
+	int64_t until_ns;
+	uint32_t user;
+};
+
 struct containers {
 	struct containers_config config;
 	struct container_kubernetes kubernetes;
+	struct container_watch *watch; /* NULL: none */
 	struct container_places places;
 	pthread_t thread;
 	bool started;
@@ -63,7 +76,8 @@ struct containers {
 	VEC(struct record) records;
 	struct map index;
 	struct strtab texts;
-	char problems[CONTAINER_PLACES_MAX + 1][ERR_TEXT_MAX + 300];
+	struct owner owners[OWNERS_MAX];
+	char problems[CONTAINER_PLACES_MAX + 2][ERR_TEXT_MAX + 300];
 	uint32_t problem_count;
 };
 
@@ -75,6 +89,11 @@ static bool key_equal(const void *ctx, uint32_t value, const void *key)
 	return c->records.v[value].key == *(const uint32_t *)key;
 }
 
+static bool is_watched(const struct containers *c)
+{
+	return c->watch && container_watch_state(c->watch) != CONTAINER_WATCH_REFUSED;
+}
+
 static void forget_all(struct containers *c)
 {
 	metric_add(&c->metrics.evicted, c->records.len);
@@ -84,6 +103,8 @@ static void forget_all(struct containers *c)
 	map_clear(&c->index);
 	if (strtab_clear(&c->texts) != OK)
 		UNREACHABLE(); /* an empty text always fits */
+	if (c->watch)
+		container_watch_again(c->watch);
 }
 
 static struct record *record_find(struct containers *c, struct str key)
@@ -187,22 +208,6 @@ static void record_nobody(struct containers *c, struct record *r)
 
 /* ---- what is wanted ---- */
 
-/* "/user.slice/user-1000.slice/…": 1000, who may make what groups he likes below it; 0: root's. In
- * a control group namespace ".." come before. */
-static uint32_t user_of(struct str path)
-{
-	struct str component = STR(""), head = STR("user-"), tail = STR(".slice");
-	uint64_t user = 0;
-	while (!component.len || str_eq(component, STR("..")))
-		if (!str_split(&path, '/', &component))
-			return 0;
-	if (!str_eq(component, STR("user.slice")) || !str_split(&path, '/', &component) ||
-		!str_starts(component, head) || !str_ends(component, tail))
-		return 0;
-	struct str number = str_sub(component, head.len, component.len - head.len - tail.len);
-	return str_parse_u64(number, 10, &user) && user < UINT32_MAX ? (uint32_t)user : 0;
-}
-
 /* "~1000/ID" of a user: his groups' names are no proof that he runs what root's engines know. */
 static struct str key_of(const struct procfs_container *x, uint32_t user, char out[KEY_MAX])
 {
@@ -230,26 +235,54 @@ static void look_for(struct containers *c, struct str key, const struct containe
 		pthread_cond_broadcast(&c->changed);
 }
 
-/* What a path asks for; innermost first, the pod last. */
+/* What a path asks for; outermost first, the pod last. */
 struct wanted {
 	struct procfs_container containers[PROCFS_CONTAINERS_MAX];
+	uint32_t users[PROCFS_CONTAINERS_MAX]; /* who may have named them; 0: root alone */
 	size_t count;
 	char uid_text[PROCFS_POD_UID_MAX];
 	struct str uid;
-	uint32_t user; /* whose group it is; 0: root's */
+	uint32_t user; /* who may have named the outermost, and the pod */
 };
-
-static void read_path(struct str path, struct wanted *w)
-{
-	w->user = user_of(path);
-	w->count = procfs_containers(path, w->containers);
-	w->uid = procfs_pod_uid(path, w->uid_text);
-}
 
 static bool is_asked_for(const struct procfs_container *x)
 {
 	return (x->kind == PROCFS_CONTAINER || x->kind == PROCFS_CONTAINER_MAYBE) &&
 	       x->id.len < CONTAINER_ID_MAX && x->space.len < CONTAINER_ID_MAX;
+}
+
+/* The owner of the group above, remembered for a while: many processes lie in few groups. Under the
+ * lock. */
+static uint32_t owner_of(struct containers *c, struct str group)
+{
+	struct str above = str_sub(group, 0, str_rindex(group, '/'));
+	uint64_t hash = hash64(above.p, above.len);
+	struct owner *o = &c->owners[hash % ARRAY_COUNT(c->owners)];
+	int64_t now = clock_monotonic_ns();
+	if (o->hash != hash || now >= o->until_ns)
+		*o = (struct owner){ hash, now + OWNER_TTL_NS,
+			container_owner(c->places.root, group) };
+	return o->user;
+}
+
+/* Under the lock, where there is one. */
+static void read_path(struct containers *c, struct str path, struct wanted *w)
+{
+	w->user = container_owner_by_name(path);
+	w->count = procfs_containers(path, w->containers);
+	w->uid = procfs_pod_uid(path, w->uid_text);
+	/* What is in one that nobody is asked for is not asked for either. */
+	if (w->count && !is_asked_for(&w->containers[0]))
+		w->count = 1;
+	for (size_t i = 0; i < w->count; i++) {
+		const struct str *id = &w->containers[i].id;
+		struct str group = str_sub(path, 0, (size_t)(id->p - path.p) + id->len);
+		w->users[i] = !w->user && c ? owner_of(c, group) : w->user;
+	}
+	if (w->count)
+		w->user = w->users[0];
+	else if (w->uid.len && !w->user && c)
+		w->user = owner_of(c, path);
 }
 
 static struct str pod_key(struct str uid, char out[KEY_MAX])
@@ -268,16 +301,17 @@ static struct record *pod_record(struct containers *c, const struct wanted *w)
 static void look_for_all(struct containers *c, const struct wanted *w)
 {
 	char key[KEY_MAX];
-	struct container_query q = { .user = w->user };
+	struct container_query q = { 0 };
 	snprintf(q.pod_uid, sizeof(q.pod_uid), "%.*s", STR_ARG(w->uid));
 	for (size_t i = 0; i < w->count; i++) {
 		const struct procfs_container *x = &w->containers[i];
 		if (!is_asked_for(x))
 			continue;
 		q.kind = x->kind;
+		q.user = w->users[i];
 		snprintf(q.id, sizeof(q.id), "%.*s", STR_ARG(x->id));
 		snprintf(q.space, sizeof(q.space), "%.*s", STR_ARG(x->space));
-		look_for(c, key_of(x, w->user, key), &q);
+		look_for(c, key_of(x, w->users[i], key), &q);
 	}
 	if (!w->uid.len || w->user || !c->kubernetes.peer.address[0])
 		return;
@@ -307,7 +341,7 @@ static void put_path(struct container_labels *l, const struct wanted *w)
 			container_put(l, "__meta_podman_container_id", x->id);
 		else
 			continue;
-		return; /* the innermost */
+		return; /* the outermost */
 	}
 }
 
@@ -321,12 +355,13 @@ static void put_record(
 	}
 }
 
-/* The innermost that is known; NULL: none, or it is still asked for. */
+/* The outermost that is known; NULL: none, or one outside of it is still asked for. */
 static const struct record *known_record(struct containers *c, const struct wanted *w)
 {
 	char key[KEY_MAX];
 	for (size_t i = 0; i < w->count; i++) {
-		const struct record *r = record_find(c, key_of(&w->containers[i], w->user, key));
+		const struct record *r =
+			record_find(c, key_of(&w->containers[i], w->users[i], key));
 		if (r && r->state == KNOWN)
 			return r;
 		if (r && r->state == WANTED)
@@ -340,7 +375,11 @@ enum status containers_find(struct containers *c, struct str cgroup_path, struct
 	struct container_label **out, uint32_t *out_count)
 {
 	struct wanted w;
-	read_path(cgroup_path, &w);
+	if (c)
+		pthread_mutex_lock(&c->lock);
+	read_path(c, cgroup_path, &w);
+	if (c)
+		pthread_mutex_unlock(&c->lock);
 	*out = NULL;
 	*out_count = 0;
 	if (!w.count && !w.uid.len)
@@ -384,11 +423,11 @@ uint64_t containers_version(struct containers *c, struct str cgroup_path)
 	uint64_t version = 0;
 	if (!c)
 		return 0;
-	read_path(cgroup_path, &w);
 	pthread_mutex_lock(&c->lock);
+	read_path(c, cgroup_path, &w);
 	look_for_all(c, &w);
 	for (size_t i = 0; i < w.count; i++) {
-		const struct record *r = record_find(c, key_of(&w.containers[i], w.user, key));
+		const struct record *r = record_find(c, key_of(&w.containers[i], w.users[i], key));
 		version += r ? r->version : 0;
 	}
 	const struct record *pod = pod_record(c, &w);
@@ -436,6 +475,29 @@ static void take_listed(void *ctx, struct str key, const struct container_labels
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* Told by the watch. */
+static void take_watched(void *ctx, struct str key, const struct container_labels *l)
+{
+	struct containers *c = ctx;
+	pthread_mutex_lock(&c->lock);
+	struct record *r = record_find(c, key);
+	if (!r)
+		r = record_new(c, key);
+	if (r && record_fill(c, r, l))
+		r->listed = true;
+	else
+		metric_add(&c->metrics.cut, 1);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void on_watch_changed(void *ctx)
+{
+	struct containers *c = ctx;
+	pthread_mutex_lock(&c->lock);
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
 static void ask_kubernetes(struct containers *c)
 {
 	const struct container_sink sink = { take_listed, c };
@@ -454,7 +516,9 @@ static bool is_listed(struct containers *c, struct str key)
 	pthread_mutex_lock(&c->lock);
 	struct record *r = record_find(c, key);
 	bool listed = !r || r->listed;
-	if (r && r->listed && r->due_ns <= clock_monotonic_ns())
+	if (r && r->listed && is_watched(c)) /* it would have been told */
+		r->due_ns = clock_monotonic_ns() + c->config.ttl_ns;
+	else if (r && r->listed && r->due_ns <= clock_monotonic_ns())
 		record_nobody(c, r);
 	pthread_mutex_unlock(&c->lock);
 	return listed;
@@ -465,14 +529,16 @@ static void take_answer(struct containers *c, struct record *r, const struct con
 	const struct container_labels *l)
 {
 	int64_t retry_ns = r->retry_ns;
-	if (!record_fill(c, r, l) || !q->pod_uid[0] || !c->kubernetes.peer.address[0])
+	if (!record_fill(c, r, l) || !q->pod_uid[0] || !c->kubernetes.peer.address[0] ||
+		is_watched(c))
 		return;
 	look_again_soon(r, retry_ns); /* Kubernetes has more to say, when it has */
 }
 
 static void ask(struct containers *c, struct str key, const struct container_query *q)
 {
-	if (c->kubernetes.peer.address[0] && !q->user && q->kind != PROCFS_CONTAINER_MAYBE)
+	if (c->kubernetes.peer.address[0] && !is_watched(c) && !q->user &&
+		q->kind != PROCFS_CONTAINER_MAYBE)
 		ask_kubernetes(c);
 	if (is_listed(c, key))
 		return;
@@ -486,18 +552,26 @@ static void ask(struct containers *c, struct str key, const struct container_que
 		q->is_pod ? E_NOTFOUND : container_places_ask(&c->places, q, l, &c->metrics);
 	pthread_mutex_lock(&c->lock);
 	struct record *r = record_find(c, key);
-	if (r && s == OK)
+	/* What Kubernetes has told meanwhile is more. */
+	if (r && s == OK && !r->listed)
 		take_answer(c, r, q, l);
-	else if (r)
+	else if (r && s != OK)
 		record_nobody(c, r);
 	pthread_mutex_unlock(&c->lock);
 }
 
+static void note_problem_text(struct containers *c, const char *address, const char *problem)
+{
+	char line[sizeof(c->problems[0])];
+	if (!problem[0] || c->problem_count == ARRAY_COUNT(c->problems))
+		return;
+	snprintf(line, sizeof(line), "%s: %s", address, problem);
+	memcpy(c->problems[c->problem_count++], line, sizeof(line));
+}
+
 static void note_problem(struct containers *c, const struct container_peer *p)
 {
-	if (p->problem[0] && c->problem_count < ARRAY_COUNT(c->problems))
-		snprintf(c->problems[c->problem_count++], sizeof(c->problems[0]), "%s: %s",
-			p->address, p->problem);
+	note_problem_text(c, p->address, p->problem);
 }
 
 /* Under the lock. */
@@ -509,6 +583,10 @@ static void note_state(struct containers *c)
 	metric_set(&c->metrics.unknown, unknown);
 	metric_set(&c->metrics.known, c->records.len);
 	c->problem_count = 0;
+	char watch_problem[ERR_TEXT_MAX] = "";
+	if (c->watch)
+		container_watch_problem(c->watch, watch_problem);
+	note_problem_text(c, c->kubernetes.peer.address, watch_problem);
 	note_problem(c, &c->kubernetes.peer);
 	for (uint32_t i = 0; i < c->places.count; i++)
 		note_problem(c, &c->places.v[i].peer);
@@ -551,8 +629,8 @@ static bool look_at_process(void *ctx, int pid)
 	if (procfs_cgroup(pid, &a, &path, NULL) != OK)
 		return true;
 	struct wanted w;
-	read_path(path, &w);
 	pthread_mutex_lock(&c->lock);
+	read_path(c, path, &w);
 	look_for_all(c, &w);
 	bool go_on = !c->stopping;
 	pthread_mutex_unlock(&c->lock);
@@ -563,7 +641,13 @@ static void *run(void *ctx)
 {
 	struct containers *c = ctx;
 	(void)!procfs_pids(look_at_process, c, NULL);
-	if (c->kubernetes.peer.address[0])
+	pthread_mutex_lock(&c->lock);
+	int64_t until = clock_monotonic_ns() + WATCH_PATIENCE_NS;
+	while (c->watch && !c->stopping && clock_monotonic_ns() < until &&
+		container_watch_state(c->watch) == CONTAINER_WATCH_BEGINS)
+		wait_until(c, until);
+	pthread_mutex_unlock(&c->lock);
+	if (c->kubernetes.peer.address[0] && !is_watched(c))
 		ask_kubernetes(c);
 	pthread_mutex_lock(&c->lock);
 	while (!c->stopping) {
@@ -591,6 +675,20 @@ static void *run(void *ctx)
 
 /* ---- life ---- */
 
+/* The kubelet cannot be watched. */
+static enum status start_watch(struct containers *c, struct err *e)
+{
+	const struct container_watch_config watch = {
+		.containers = &c->config,
+		.sink = { take_watched, c },
+		.changed = on_watch_changed,
+		.metrics = &c->metrics,
+	};
+	if (!c->kubernetes.peer.address[0] || c->kubernetes.kubelet)
+		return OK;
+	return container_watch_start(&watch, &c->watch, e);
+}
+
 enum status containers_new(
 	const struct containers_config *config, struct containers **out, struct err *e)
 {
@@ -609,6 +707,8 @@ enum status containers_new(
 	enum status s = strtab_init(&c->texts, CONTAINERS_TEXT_BYTES_MAX);
 	container_kubernetes_init(&c->kubernetes, config);
 	container_places_init(&c->places, config);
+	if (s == OK)
+		s = start_watch(c, e);
 	if (s == OK)
 		s = os_thread_start(&c->thread, "containers", run, c, e);
 	if (s != OK) {
@@ -631,6 +731,7 @@ void containers_free(struct containers *c)
 		pthread_mutex_unlock(&c->lock);
 		pthread_join(c->thread, NULL);
 	}
+	container_watch_stop(c->watch);
 	container_places_deinit(&c->places);
 	container_peer_close(&c->kubernetes.peer);
 	for (size_t i = 0; i < c->records.len; i++)

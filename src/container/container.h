@@ -5,9 +5,9 @@
  *
  * Layer 4 (may use base, os, procfs, pb, net). Used by agent. Asked are, where they are: the
  * Kubernetes API or the kubelet (the pods of this node), CRI sockets (containerd, CRI-O,
- * cri-dockerd), Docker's and podman's API, containerd's own. One thread asks and keeps the answers;
- * containers_find() never waits: what is not known yet has the labels of the path alone, and a
- * version that changes when there is more.
+ * cri-dockerd), Docker's and podman's API, containerd's own. One thread asks and keeps the answers,
+ * another is told by the Kubernetes API of every change; containers_find() never waits: what is not
+ *known yet has the labels of the path alone, and a version that changes when there is more.
  *
  * Labels, by parca-agent's names where it has one:
  *	__meta_kubernetes_{namespace, pod_name, pod_uid, pod_ip, pod_ready, pod_phase,
@@ -39,7 +39,7 @@
 #define CONTAINER_LABELS_MAX 400
 /* A longer value is left out, and counted. */
 #define CONTAINER_VALUE_BYTES_MAX ((size_t)16 << 10)
-/* An engine's answer to one question; Kubernetes' list of this node's pods. */
+/* An engine's answer to one question, an event of a watch; Kubernetes' list of this node's pods. */
 #define CONTAINER_ANSWER_BYTES_MAX ((size_t)4 << 20)
 #define CONTAINER_PODS_BYTES_MAX ((size_t)32 << 20)
 
@@ -64,18 +64,25 @@ struct containers_config {
 	int64_t ttl_ns;         /* asked again when the answer is as old; 0: ten minutes */
 };
 
-#define CONTAINERS_METRICS(X)                                                                  \
-	X(known, GAUGE, "firn_agent_containers", "Containers and pods remembered.")            \
-	X(asked, COUNTER, "firn_agent_container_questions_total",                              \
-		"Questions to container engines and Kubernetes.")                              \
-	X(answered, COUNTER, "firn_agent_container_answers_total",                             \
-		"Questions that were answered, be it by \"no such container\".")               \
-	X(failed, COUNTER, "firn_agent_container_failures_total",                              \
-		"Questions without an answer, or with one that makes no sense.")               \
-	X(unknown, GAUGE, "firn_agent_containers_unknown", "Containers that no engine knows.") \
-	X(evicted, COUNTER, "firn_agent_containers_evicted_total", "Forgotten for room.")      \
-	X(cut, COUNTER, "firn_agent_container_labels_cut_total",                               \
-		"Containers with more labels, or longer ones, than are kept.")
+#define CONTAINERS_METRICS(X)                                                                   \
+	X(known, GAUGE, "firn_agent_containers", "Containers and pods remembered.")             \
+	X(asked, COUNTER, "firn_agent_container_questions_total",                               \
+		"Questions to container engines and Kubernetes.")                               \
+	X(answered, COUNTER, "firn_agent_container_answers_total",                              \
+		"Questions that were answered, be it by \"no such container\".")                \
+	X(failed, COUNTER, "firn_agent_container_failures_total",                               \
+		"Questions without an answer, or with one that makes no sense.")                \
+	X(unknown, GAUGE, "firn_agent_containers_unknown", "Containers that no engine knows.")  \
+	X(evicted, COUNTER, "firn_agent_containers_evicted_total", "Forgotten for room.")       \
+	X(cut, COUNTER, "firn_agent_container_labels_cut_total",                                \
+		"Containers with more labels, or longer ones, than are kept.")                  \
+	X(watching, GAUGE, "firn_agent_kubernetes_watching",                                    \
+		"1 while the Kubernetes API tells of every change of this node's pods.")        \
+	X(lists, COUNTER, "firn_agent_kubernetes_lists_total",                                  \
+		"Times that all pods of this node were asked for, to watch them from then on.") \
+	X(watches, COUNTER, "firn_agent_kubernetes_watches_total", "Watches begun.")            \
+	X(events, COUNTER, "firn_agent_kubernetes_events_total",                                \
+		"Changes that the Kubernetes API told of.")
 struct containers_metrics {
 	CONTAINERS_METRICS(METRIC_FIELD)
 };

@@ -65,8 +65,36 @@ NODISCARD enum status container_spaces_decode(
 /* A node's labels; then the pods of it, with them. */
 NODISCARD enum status container_node_decode(
 	struct str json, struct container_labels *out, struct err *e);
+#define CONTAINER_VERSION_MAX 64 /* of Kubernetes' resourceVersion, which is any text */
+/* `out_version` (NULL: not asked for) is "" where the list has none that is fit for a URL. */
 NODISCARD enum status container_pods_decode(struct str json, const struct container_labels *node,
-	const struct container_sink *sink, struct err *e);
+	const struct container_sink *sink, char out_version[CONTAINER_VERSION_MAX], struct err *e);
+
+enum container_event_kind {
+	CONTAINER_EVENT_OTHER, /* DELETED, and what is yet to be thought of */
+	CONTAINER_EVENT_POD,   /* there is one, or it is another now */
+	CONTAINER_EVENT_BOOKMARK,
+	CONTAINER_EVENT_ERROR
+};
+struct container_event {
+	enum container_event_kind kind;
+	char version[CONTAINER_VERSION_MAX]; /* "": none */
+	int code;                            /* of an error: as HTTP's */
+	char message[160];
+};
+/* One event of a watch. */
+NODISCARD enum status container_event_decode(struct str json, const struct container_labels *node,
+	const struct container_sink *sink, struct container_event *out, struct err *e);
+/* Cuts JSON objects out of a stream that has nothing but blanks between them. */
+struct container_frames {
+	size_t scanned;
+	uint32_t depth;
+	bool in_string, escaped;
+};
+/* The length of the first object in `bytes`, blanks in front of it among it; 0: it is not whole
+ * yet, and more may be appended to the same bytes. E_INVALID: no object begins there. */
+NODISCARD enum status container_frame_next(
+	struct container_frames *f, struct str bytes, size_t *out_len, struct err *e);
 
 /* ---- engines: each asks for one container, or for all ---- */
 
@@ -114,6 +142,7 @@ struct container_kubernetes {
 	bool kubelet;
 	const char *node;
 	const char *token_file, *ca_file;
+	bool token_needed, ca_needed; /* else they may be absent */
 	bool insecure;
 	int64_t listed_ns; /* when it was last asked; 0: never */
 	int64_t pause_ns;  /* until it is asked again */
@@ -123,6 +152,50 @@ void container_kubernetes_init(struct container_kubernetes *k, const struct cont
 /* All pods of this node, if the pause is over (else E_UNAVAILABLE). */
 NODISCARD enum status container_kubernetes_list(
 	struct container_kubernetes *k, const struct container_sink *sink, struct err *e);
+/* Token and trust for the requests that follow; container_peer_ready() comes before. */
+NODISCARD enum status container_kubernetes_ready(struct container_kubernetes *k, struct err *e);
+/* The node's labels; its name alone when they cannot be had, be it for want of the right to. */
+enum status container_kubernetes_node(struct container_kubernetes *k, struct container_labels *out);
+/* `newest`: what has been written by now, and not what the API server remembers. */
+NODISCARD enum status container_kubernetes_pods(struct container_kubernetes *k, bool newest,
+	const struct container_labels *node, const struct container_sink *sink,
+	char out_version[CONTAINER_VERSION_MAX], struct err *e);
+
+/* ---- watch.c: the pods of this node by the API server's watch, in a thread of its own ---- */
+
+enum container_watch_state {
+	CONTAINER_WATCH_BEGINS,  /* nothing is known yet */
+	CONTAINER_WATCH_GOES_ON, /* what changes is told */
+	CONTAINER_WATCH_AWAY,    /* the API does not answer: tried again */
+	CONTAINER_WATCH_REFUSED  /* we may list, but not watch: tried again now and then */
+};
+
+struct container_watch_config {
+	const struct containers_config *containers;
+	struct container_sink sink; /* called by the thread */
+	void (*changed)(
+		void *ctx); /* the state, or the problem; by the thread. `ctx`: the sink's */
+	struct containers_metrics *metrics;
+	int64_t backoff_min_ns; /* 0: a second */
+};
+
+struct container_watch;
+/* `c` is copied; what it points to is not. */
+NODISCARD enum status container_watch_start(
+	const struct container_watch_config *c, struct container_watch **out, struct err *e);
+void container_watch_stop(struct container_watch *w); /* NULL is fine */
+enum container_watch_state container_watch_state(struct container_watch *w);
+/* What was told has been forgotten: all of it again, at most once a minute. From any thread. */
+void container_watch_again(struct container_watch *w);
+/* "" when all is well. */
+void container_watch_problem(struct container_watch *w, char out[ERR_TEXT_MAX]);
+
+/* ---- owner.c: who may have made a control group, and given it its name ---- */
+
+/* "/user.slice/user-1000.slice/…": 1000; 0: no user's. */
+uint32_t container_owner_by_name(struct str path);
+/* Who owns the group above that one, below `root`/sys/fs/cgroup; 0: root, or nobody can say. */
+uint32_t container_owner(const char *root, struct str group);
 
 /* ---- places.c: where engines listen ---- */
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pods of this node, from the API server (as the service account of the pod that this runs in)
- * or from the kubelet's /pods: the same list in JSON. Only the fields below are read.
+ * or from the kubelet's /pods: the same list in JSON. Only the fields below are read. Source:
+ * kubernetes.io/docs/reference/using-api/api-concepts.
  *
  * A record is made for each container with an id (init and ephemeral ones too), and one for each
  * pod, which names its other processes and those whose container is too new for the list.
  *
- * The list comes from the API server's cache (resourceVersion=0), and only when a container is met
- * that is not known. A list that brings nothing makes the next one wait twice as long. The token is
- * read each time: the kubelet replaces it within the hour.
+ * watch.c lists once and is told of changes then. From the kubelet, and from an API server that
+ * lets us list but not watch, a list is asked for when a container is met that is not known; one
+ * that brings nothing makes the next one wait twice as long. The token is read each time: the
+ * kubelet replaces it within the hour.
  */
 #include "container/internal.h"
 
@@ -24,7 +26,15 @@
 
 /* ---- the messages ---- */
 
-enum { META_NAME = 1, META_NAMESPACE, META_UID, META_LABEL, META_ANNOTATION, META_OWNER };
+enum {
+	META_NAME = 1,
+	META_NAMESPACE,
+	META_UID,
+	META_LABEL,
+	META_ANNOTATION,
+	META_OWNER,
+	META_VERSION
+};
 enum { OWNER_KIND = 1, OWNER_NAME, OWNER_CONTROLLER };
 enum { SPEC_NODE = 1, SPEC_CONTAINER, SPEC_INIT, SPEC_EPHEMERAL };
 enum { CONTAINER_NAME = 1, CONTAINER_IMAGE, CONTAINER_CONTAINER_ID };
@@ -39,7 +49,9 @@ enum {
 	STATUS_EPHEMERAL
 };
 enum { POD_METADATA = 1, POD_SPEC, POD_STATUS };
-enum { LIST_ITEM = 1 };
+enum { LIST_ITEM = 1, LIST_METADATA };
+enum { EVENT_TYPE = 1, EVENT_OBJECT };
+enum { FAILURE_CODE = 1, FAILURE_MESSAGE };
 
 /* clang-format off */
 static const struct pb_member entry_members[] = {
@@ -53,7 +65,8 @@ static const struct pb_member meta_members[] = {
 	PB_FIELD("name", META_NAME, STRING), PB_FIELD("namespace", META_NAMESPACE, STRING),
 	PB_FIELD("uid", META_UID, STRING), PB_MAP_OF("labels", META_LABEL, entry),
 	PB_MAP_OF("annotations", META_ANNOTATION, entry),
-	PB_MSGS("ownerReferences", META_OWNER, owner) };
+	PB_MSGS("ownerReferences", META_OWNER, owner),
+	PB_FIELD("resourceVersion", META_VERSION, STRING) };
 static const struct pb_desc meta = PB_DESC("ObjectMeta", meta_members);
 static const struct pb_member container_members[] = {
 	PB_FIELD("name", CONTAINER_NAME, STRING), PB_FIELD("image", CONTAINER_IMAGE, STRING),
@@ -78,10 +91,21 @@ static const struct pb_member pod_members[] = {
 	PB_MSG("metadata", POD_METADATA, meta), PB_MSG("spec", POD_SPEC, spec),
 	PB_MSG("status", POD_STATUS, status) };
 static const struct pb_desc pod_desc = PB_DESC("Pod", pod_members);
-static const struct pb_member list_members[] = { PB_MSGS("items", LIST_ITEM, pod_desc) };
+static const struct pb_member list_members[] = { PB_MSGS("items", LIST_ITEM, pod_desc),
+	PB_MSG("metadata", LIST_METADATA, meta) };
 static const struct pb_desc list_desc = PB_DESC("PodList", list_members);
 static const struct pb_member node_members[] = { PB_MSG("metadata", POD_METADATA, meta) };
 static const struct pb_desc node_desc = PB_DESC("Node", node_members);
+/* An event's type says what its object is: it is read twice. */
+static const struct pb_member type_members[] = { PB_FIELD("type", EVENT_TYPE, STRING) };
+static const struct pb_desc type_desc = PB_DESC("WatchEvent", type_members);
+static const struct pb_member event_members[] = { PB_MSG("object", EVENT_OBJECT, pod_desc) };
+static const struct pb_desc event_desc = PB_DESC("WatchEvent", event_members);
+static const struct pb_member failure_members[] = {
+	PB_FIELD("code", FAILURE_CODE, INT32), PB_FIELD("message", FAILURE_MESSAGE, STRING) };
+static const struct pb_desc failure = PB_DESC("Status", failure_members);
+static const struct pb_member failed_members[] = { PB_MSG("object", EVENT_OBJECT, failure) };
+static const struct pb_desc failed_desc = PB_DESC("WatchEvent", failed_members);
 /* clang-format on */
 
 /* The bytes come from pb_json_decode(): they are well formed. */
@@ -223,22 +247,31 @@ static void give_pod(struct container_labels *l, struct str pod, const struct co
 		sink->fn(sink->ctx, str_make(key, (size_t)len), l);
 }
 
-enum status container_pods_decode(struct str json, const struct container_labels *node,
-	const struct container_sink *sink, struct err *e)
+/* It goes into a URL again. */
+static void take_version(struct str metadata, char out[CONTAINER_VERSION_MAX])
 {
-	CLEANUP(buf_deinit) struct buf bytes;
-	buf_init(&bytes, CONTAINER_PODS_BYTES_MAX);
-	enum status s = pb_json_decode(&list_desc, json, PB_IGNORE_UNKNOWN, &bytes, e);
-	if (s != OK)
-		return err_prefix(e, s, "list of pods");
+	struct str version = text_of(metadata, META_VERSION);
+	bool good = version.len < CONTAINER_VERSION_MAX;
+	for (size_t i = 0; good && i < version.len; i++)
+		good = (version.p[i] >= '0' && version.p[i] <= '9') ||
+		       ((version.p[i] | 32) >= 'a' && (version.p[i] | 32) <= 'z');
+	snprintf(out, CONTAINER_VERSION_MAX, "%.*s", good ? (int)version.len : 0, version.p);
+}
+
+/* The pods among the fields of a message, each with the node's labels. */
+static enum status give_pods(struct str message, uint32_t field,
+	const struct container_labels *node, const struct container_sink *sink, struct err *e)
+{
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, CONTAINER_PODS_BYTES_MAX);
 	struct container_labels *l = malloc(sizeof(*l));
 	if (!l)
-		return err_set(e, E_NOMEM, "list of pods");
-	struct reader r = reader_over(bytes.data, bytes.len);
+		return err_set(e, E_NOMEM, "pods");
+	struct reader r = reader_over(message.p, message.len);
 	struct pb_field f;
 	while (pb_next(&r, &f)) {
+		if (f.number != field)
+			continue;
 		arena_clear(&a);
 		container_labels_init(l, &a);
 		for (uint32_t i = 0; node && i < node->count; i++)
@@ -246,7 +279,69 @@ enum status container_pods_decode(struct str json, const struct container_labels
 		give_pod(l, f.bytes, sink);
 	}
 	free(l);
-	return r.failed ? err_set(e, E_INVALID, "list of pods: damaged") : OK;
+	return r.failed ? err_set(e, E_INVALID, "pods: damaged") : OK;
+}
+
+enum status container_pods_decode(struct str json, const struct container_labels *node,
+	const struct container_sink *sink, char out_version[CONTAINER_VERSION_MAX], struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf bytes;
+	buf_init(&bytes, CONTAINER_PODS_BYTES_MAX);
+	enum status s = pb_json_decode(&list_desc, json, PB_IGNORE_UNKNOWN, &bytes, e);
+	if (s != OK)
+		return err_prefix(e, s, "list of pods");
+	if (out_version)
+		take_version(text_of(buf_view(&bytes), LIST_METADATA), out_version);
+	return give_pods(buf_view(&bytes), LIST_ITEM, node, sink, e);
+}
+
+static enum status read_failure(struct str json, struct container_event *out, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf bytes;
+	buf_init(&bytes, CONTAINER_ANSWER_BYTES_MAX);
+	enum status s = pb_json_decode(&failed_desc, json, PB_IGNORE_UNKNOWN, &bytes, e);
+	if (s != OK)
+		return err_prefix(e, s, "event");
+	struct str object = text_of(buf_view(&bytes), EVENT_OBJECT);
+	struct str message = text_of(object, FAILURE_MESSAGE);
+	struct reader r = reader_over(object.p, object.len);
+	struct pb_field f;
+	while (pb_next(&r, &f))
+		if (f.number == FAILURE_CODE)
+			out->code = (int)MIN(f.u64, (uint64_t)999);
+	snprintf(out->message, sizeof(out->message), "%.*s", STR_ARG(message));
+	return OK;
+}
+
+static enum container_event_kind event_kind(struct str type)
+{
+	return str_eq(type, STR("ADDED")) || str_eq(type, STR("MODIFIED")) ? CONTAINER_EVENT_POD
+	       : str_eq(type, STR("BOOKMARK")) ? CONTAINER_EVENT_BOOKMARK
+	       : str_eq(type, STR("ERROR"))    ? CONTAINER_EVENT_ERROR
+					       : CONTAINER_EVENT_OTHER;
+}
+
+enum status container_event_decode(struct str json, const struct container_labels *node,
+	const struct container_sink *sink, struct container_event *out, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf type, bytes;
+	*out = (struct container_event){ 0 };
+	buf_init(&type, CONTAINER_ANSWER_BYTES_MAX);
+	buf_init(&bytes, CONTAINER_ANSWER_BYTES_MAX);
+	enum status s = pb_json_decode(&type_desc, json, PB_IGNORE_UNKNOWN, &type, e);
+	if (s != OK)
+		return err_prefix(e, s, "event");
+	out->kind = event_kind(text_of(buf_view(&type), EVENT_TYPE));
+	if (out->kind == CONTAINER_EVENT_ERROR)
+		return read_failure(json, out, e);
+	s = pb_json_decode(&event_desc, json, PB_IGNORE_UNKNOWN, &bytes, e);
+	if (s != OK)
+		return err_prefix(e, s, "event");
+	struct str pod = text_of(buf_view(&bytes), EVENT_OBJECT);
+	take_version(text_of(pod, POD_METADATA), out->version);
+	return out->kind == CONTAINER_EVENT_POD
+		       ? give_pods(buf_view(&bytes), EVENT_OBJECT, node, sink, e)
+		       : OK;
 }
 
 enum status container_node_decode(struct str json, struct container_labels *out, struct err *e)
@@ -274,86 +369,102 @@ void container_kubernetes_init(struct container_kubernetes *k, const struct cont
 {
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *port = getenv("KUBERNETES_SERVICE_PORT");
+	bool in_pod = given(host) && given(port);
 	*k = (struct container_kubernetes){ .node = c->node,
 		.kubelet = given(c->kubelet_address),
 		.token_file = given(c->token_file) ? c->token_file : ACCOUNT "token",
+		.token_needed = given(c->token_file) || in_pod,
 		.ca_file = given(c->ca_file) ? c->ca_file : ACCOUNT "ca.crt",
 		.insecure = c->insecure };
+	/* Outside of a pod, and with nothing said, those count that this host trusts. */
+	k->ca_needed = given(c->ca_file) || in_pod || access(k->ca_file, F_OK) == 0;
 	char *to = k->peer.address;
 	size_t size = sizeof(k->peer.address);
 	if (k->kubelet)
 		snprintf(to, size, "%s", c->kubelet_address);
 	else if (given(c->kubernetes_address))
 		snprintf(to, size, "%s", c->kubernetes_address);
-	else if (given(host) && given(port))
+	else if (in_pod)
 		snprintf(to, size, strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
 			port);
 }
 
-/* The token of this moment. A file that is not there: none is sent, and the answer says the rest.
- */
+/* The token of this moment. */
 static enum status present_token(struct container_kubernetes *k, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf token;
 	buf_init(&token, TOKEN_BYTES_MAX);
-	if (os_read_file(k->token_file, &token, NULL) != OK)
-		return OK;
+	struct err why = { 0 };
+	enum status s = os_read_file(k->token_file, &token, &why);
+	if (s != OK) /* whatever it was: it may be there the next time */
+		return k->token_needed ? err_set(e, E_UNAVAILABLE, "token: %s", err_text(&why, s))
+				       : OK;
 	struct str text = str_trim(buf_view(&token));
 	char *header = malloc(text.len + 16);
 	if (!header)
 		return err_set(e, E_NOMEM, "token");
 	snprintf(header, text.len + 16, "Bearer %.*s", STR_ARG(text));
-	enum status s = net_client_header(k->peer.client, "authorization", header, e);
+	s = net_client_header(k->peer.client, "authorization", header, e);
 	explicit_bzero(header, text.len + 16);
 	explicit_bzero(token.data, token.len);
 	free(header);
 	return s;
 }
 
-static void choose_trust(struct container_kubernetes *k)
+enum status container_kubernetes_ready(struct container_kubernetes *k, struct err *e)
 {
 	if (k->insecure)
 		net_client_trust_anybody(k->peer.client);
-	else if (access(k->ca_file, R_OK) == 0)
+	else if (k->ca_needed)
 		net_client_trust(k->peer.client, k->ca_file);
+	net_client_limit(k->peer.client, CONTAINER_PODS_BYTES_MAX);
+	return present_token(k, e);
 }
 
-/* Without the right to read it, pods go without the node's labels. */
-static void ask_node(struct container_kubernetes *k, struct container_labels *out)
+enum status container_kubernetes_node(struct container_kubernetes *k, struct container_labels *out)
 {
 	CLEANUP(buf_deinit) struct buf json;
 	char path[320];
+	enum status s = E_DENIED; /* the kubelet does not know them */
 	buf_init(&json, CONTAINER_ANSWER_BYTES_MAX);
 	snprintf(path, sizeof(path), "/api/v1/nodes/%s", k->node);
-	if (k->kubelet ||
-		container_peer_get(&k->peer, path, CONTAINER_ANSWER_BYTES_MAX, &json, NULL) != OK ||
-		container_node_decode(buf_view(&json), out, NULL) != OK)
+	if (!k->kubelet)
+		s = container_peer_get(&k->peer, path, CONTAINER_PODS_BYTES_MAX, &json, NULL);
+	if (s == OK)
+		s = container_node_decode(buf_view(&json), out, NULL);
+	if (s != OK)
 		container_put(out, "__meta_kubernetes_node_name", str_of(k->node));
+	return s;
+}
+
+enum status container_kubernetes_pods(struct container_kubernetes *k, bool newest,
+	const struct container_labels *node, const struct container_sink *sink,
+	char out_version[CONTAINER_VERSION_MAX], struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf json;
+	char path[400] = "/pods";
+	buf_init(&json, CONTAINER_PODS_BYTES_MAX);
+	if (!k->kubelet)
+		snprintf(path, sizeof(path), "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s%s",
+			k->node, newest ? "" : "&resourceVersion=0");
+	enum status s = container_peer_get(&k->peer, path, CONTAINER_PODS_BYTES_MAX, &json, e);
+	return s == OK ? container_pods_decode(buf_view(&json), node, sink, out_version, e) : s;
 }
 
 static enum status ask_pods(
 	struct container_kubernetes *k, const struct container_sink *sink, struct err *e)
 {
-	CLEANUP(buf_deinit) struct buf json;
 	CLEANUP(arena_deinit) struct arena a;
 	struct container_labels *node = malloc(sizeof(*node));
-	char path[400] = "/pods";
 	if (!node)
 		return err_set(e, E_NOMEM, "list of pods");
-	buf_init(&json, CONTAINER_PODS_BYTES_MAX);
 	arena_init(&a, CONTAINER_ANSWER_BYTES_MAX);
 	container_labels_init(node, &a);
-	if (!k->kubelet)
-		snprintf(path, sizeof(path),
-			"/api/v1/pods?fieldSelector=spec.nodeName%%3D%s&resourceVersion=0",
-			k->node);
-	enum status s = present_token(k, e);
-	if (s == OK)
-		s = container_peer_get(&k->peer, path, CONTAINER_PODS_BYTES_MAX, &json, e);
-	if (s == OK)
-		ask_node(k, node);
-	if (s == OK)
-		s = container_pods_decode(buf_view(&json), node, sink, e);
+	enum status s = container_kubernetes_ready(k, e);
+	if (s == OK) {
+		(void)!container_kubernetes_node(k, node);
+		s = container_kubernetes_pods(k, false, node, sink, NULL, e);
+	}
 	free(node);
 	return s;
 }
@@ -367,7 +478,6 @@ enum status container_kubernetes_list(
 		return err_set(e, E_UNAVAILABLE, "not now");
 	k->pause_ns = MIN(MAX(2 * k->pause_ns, CONTAINER_KUBERNETES_PAUSE_MIN_NS), PAUSE_MAX_NS);
 	struct err why = { 0 };
-	choose_trust(k);
 	enum status s = ask_pods(k, sink, &why);
 	k->listed_ns = clock_monotonic_ns();
 	container_peer_note(&k->peer, s, &why);

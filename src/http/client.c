@@ -456,3 +456,8 @@ struct str http_client_body(const struct http_client *c)
 {
 	return buf_view(&c->body);
 }
+
+void http_client_drop_body(struct http_client *c)
+{
+	buf_clear(&c->body);
+}

@@ -159,6 +159,9 @@ int http_client_status(const struct http_client *c); /* 0: no answer yet */
 /* Header or trailer; "" when absent. Valid until the next http_client_start(). */
 struct str http_client_header(const struct http_client *c, const char *name);
 struct str http_client_body(const struct http_client *c);
+/* What of the body has come is done with: body_max is then a limit of what waits, and no more of
+ * the whole. */
+void http_client_drop_body(struct http_client *c);
 
 /* ---- gRPC and gRPC-Web framing ---- */
 

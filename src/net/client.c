@@ -173,8 +173,9 @@ void net_client_free(struct net_client *c)
 	free(c);
 }
 
-/* OK when one of `events` (or an error) is there; E_TIMEOUT. */
-static enum status wait_for(int fd, short events, int64_t deadline_ns, struct err *e)
+/* OK when one of `events` (or an error) is there; E_TIMEOUT; E_CANCELED: `wake_fd` can be read. */
+static enum status wait_or_wake(
+	int fd, short events, int wake_fd, int64_t deadline_ns, struct err *e)
 {
 	for (;;) {
 		int64_t left =
@@ -182,13 +183,21 @@ static enum status wait_for(int fd, short events, int64_t deadline_ns, struct er
 		if (left <= 0)
 			return err_set(e, E_TIMEOUT, "no answer in time");
 		int ms = (int)MIN(left / NS_PER_MS + 1, (int64_t)3600000);
-		struct pollfd p = { .fd = fd, .events = events };
-		int n = poll(&p, 1, ms);
+		struct pollfd p[] = { { .fd = fd, .events = events },
+			{ .fd = wake_fd, .events = POLLIN } };
+		int n = poll(p, ARRAY_COUNT(p), ms);
+		if (n > 0 && p[1].revents)
+			return err_set(e, E_CANCELED, "woken");
 		if (n > 0)
 			return OK;
 		if (n < 0 && errno != EINTR)
 			return err_os(e, "poll");
 	}
+}
+
+static enum status wait_for(int fd, short events, int64_t deadline_ns, struct err *e)
+{
+	return wait_or_wake(fd, events, -1, deadline_ns, e);
 }
 
 static enum status connect_to(
@@ -334,8 +343,9 @@ static enum status receive_some(struct net_client *c, struct err *e)
 	return err_set(e, E_UNAVAILABLE, "receive from %s: %m", c->address);
 }
 
-/* Until the answer is whole. */
-static enum status exchange(struct net_client *c, int64_t deadline_ns, struct err *e)
+/* Until the answer is whole, or its head. */
+static enum status exchange(
+	struct net_client *c, bool head_only, int64_t deadline_ns, struct err *e)
 {
 	for (;;) {
 		bool left;
@@ -345,7 +355,7 @@ static enum status exchange(struct net_client *c, int64_t deadline_ns, struct er
 			enum status received = receive_some(c, NULL);
 			return received == OK && http_client_done(c->http) ? OK : s;
 		}
-		if (http_client_done(c->http))
+		if (http_client_done(c->http) || (head_only && http_client_status(c->http)))
 			return OK;
 		s = wait_for(c->fd, left ? POLLIN | POLLOUT : POLLIN, deadline_ns, e);
 		if (s == OK)
@@ -361,6 +371,7 @@ struct call {
 	const struct http_header *headers;
 	size_t header_count;
 	struct str prefix, body;
+	bool head_only; /* the body is asked for piece by piece */
 };
 
 static enum status run_call(struct net_client *c, bool http2, const struct call *call,
@@ -382,7 +393,7 @@ static enum status run_call(struct net_client *c, bool http2, const struct call 
 		s = http_client_start(c->http, call->method, str_of(c->authority), call->target,
 			headers, count, call->prefix, call->body, e);
 		if (s == OK)
-			s = exchange(c, deadline_ns, e);
+			s = exchange(c, call->head_only, deadline_ns, e);
 		if (s == OK) {
 			c->used = true;
 			return OK;
@@ -509,8 +520,8 @@ enum status net_client_rpc(struct net_client *c, const char *path, struct str me
 	enum status s = buf_status(&prefix);
 	if (s != OK)
 		return s;
-	const struct call call = { "POST", str_of(path), headers, count, buf_view(&prefix),
-		message };
+	const struct call call = { "POST", str_of(path), headers, count, buf_view(&prefix), message,
+		false };
 	s = run_call(c, true, &call, deadline_of(timeout_ns), e);
 	if (s == OK)
 		s = take_answer(c, out, e);
@@ -531,16 +542,65 @@ static enum status plain_call(struct net_client *c, const struct call *call, int
 	return s;
 }
 
+static const struct http_header get_headers[] = {
+	{ { "user-agent", 10 }, { "firn/" FIRN_VERSION, sizeof("firn/" FIRN_VERSION) - 1 } },
+	{ { "accept", 6 }, { "*/*", 3 } },
+};
+
 enum status net_client_get(struct net_client *c, const char *path_and_query, int64_t timeout_ns,
 	int *out_http_status, struct buf *out, struct err *e)
 {
-	const struct http_header headers[] = {
-		{ STR("user-agent"), STR("firn/" FIRN_VERSION) },
-		{ STR("accept"), STR("*/*") },
-	};
-	const struct call call = { "GET", str_of(path_and_query), headers, ARRAY_COUNT(headers),
-		STR(""), STR("") };
+	const struct call call = { "GET", str_of(path_and_query), get_headers,
+		ARRAY_COUNT(get_headers), STR(""), STR(""), false };
 	return plain_call(c, &call, timeout_ns, out_http_status, out, e);
+}
+
+/* ---- an answer without an end ---- */
+
+enum status net_client_begin(struct net_client *c, const char *path_and_query, int64_t timeout_ns,
+	int *out_http_status, struct err *e)
+{
+	const struct call call = { "GET", str_of(path_and_query), get_headers,
+		ARRAY_COUNT(get_headers), STR(""), STR(""), true };
+	enum status s = run_call(c, false, &call, deadline_of(timeout_ns), e);
+	if (s == OK)
+		*out_http_status = http_client_status(c->http);
+	return s;
+}
+
+/* One read; TLS may have something to say, too. */
+static enum status receive_more(struct net_client *c, struct err *e)
+{
+	bool left;
+	enum status s = receive_some(c, e);
+	return s == OK ? send_some(c, &left, e) : s;
+}
+
+enum status net_client_more(struct net_client *c, int wake_fd, int64_t timeout_ns, struct buf *out,
+	bool *out_end, struct err *e)
+{
+	int64_t deadline_ns = deadline_of(timeout_ns);
+	*out_end = false;
+	if (!c->http)
+		return err_set(e, E_UNAVAILABLE, "%s: no answer is under way", c->address);
+	for (;;) {
+		struct str body = http_client_body(c->http);
+		if (body.len || http_client_done(c->http)) {
+			buf_str(out, body);
+			http_client_drop_body(c->http);
+			*out_end = http_client_done(c->http);
+			return buf_status(out);
+		}
+		enum status s = wait_or_wake(c->fd, POLLIN, wake_fd, deadline_ns, e);
+		if (s == E_TIMEOUT || s == E_CANCELED)
+			return s;
+		if (s == OK)
+			s = receive_more(c, e);
+		if (s == OK || http_client_body(c->http).len)
+			continue;
+		disconnect(c);
+		return s;
+	}
 }
 
 enum status net_client_post(struct net_client *c, const char *path_and_query, struct str body,
@@ -552,6 +612,6 @@ enum status net_client_post(struct net_client *c, const char *path_and_query, st
 		{ STR("content-type"), STR("application/octet-stream") },
 	};
 	const struct call call = { "POST", str_of(path_and_query), headers, ARRAY_COUNT(headers),
-		STR(""), body };
+		STR(""), body, false };
 	return plain_call(c, &call, timeout_ns, out_http_status, out, e);
 }

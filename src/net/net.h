@@ -228,3 +228,12 @@ NODISCARD enum status net_client_post(struct net_client *c, const char *path_and
 /* HTTP/1.1 GET of path and query; the body is appended to `out` whatever the HTTP status. */
 NODISCARD enum status net_client_get(struct net_client *c, const char *path_and_query,
 	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);
+/* The same for an answer that goes on for as long as the server likes: returns when its head has
+ * come. The next call of another kind ends it. */
+NODISCARD enum status net_client_begin(struct net_client *c, const char *path_and_query,
+	int64_t timeout_ns, int *out_http_status, struct err *e);
+/* Waits for more of that answer and appends it; *out_end: that was the last. At most
+ * answer_bytes_max come at a time. E_TIMEOUT: nothing came; E_CANCELED: `wake_fd` (-1: none) can be
+ * read; after either it may be called again. Others: the connection is lost. */
+NODISCARD enum status net_client_more(struct net_client *c, int wake_fd, int64_t timeout_ns,
+	struct buf *out, bool *out_end, struct err *e);

@@ -137,22 +137,14 @@ static bool read_pair(struct str path, struct procfs_container *out)
 
 size_t procfs_containers(struct str cgroup_path, struct procfs_container out[PROCFS_CONTAINERS_MAX])
 {
-	struct procfs_container found[PROCFS_CONTAINERS_MAX];
 	struct str rest = cgroup_path, before = STR(""), component;
 	size_t count = 0;
-	while (str_split(&rest, '/', &component)) {
-		struct procfs_container c;
-		if (read_component(component, before, &c)) {
-			if (count == PROCFS_CONTAINERS_MAX) /* the outermost is the least telling */
-				memmove(found, found + 1, --count * sizeof(*found));
-			found[count++] = c;
-		}
+	while (count < PROCFS_CONTAINERS_MAX && str_split(&rest, '/', &component)) {
+		count += read_component(component, before, &out[count]);
 		before = component;
 	}
-	if (count == 0 && read_pair(cgroup_path, &found[0]))
+	if (count == 0 && read_pair(cgroup_path, &out[0]))
 		count = 1;
-	for (size_t i = 0; i < count; i++)
-		out[i] = found[count - 1 - i];
 	return count;
 }
 
@@ -184,11 +176,13 @@ static struct str uid_of_component(struct str name)
 
 struct str procfs_pod_uid(struct str cgroup_path, char out[PROCFS_POD_UID_MAX])
 {
-	struct str uid = STR(""), component;
-	while (str_split(&cgroup_path, '/', &component)) {
-		struct str found = uid_of_component(component);
-		if (found.len)
-			uid = found;
+	struct str uid = STR(""), before = STR(""), component;
+	struct procfs_container ignored;
+	while (!uid.len && str_split(&cgroup_path, '/', &component)) {
+		uid = uid_of_component(component);
+		if (read_component(component, before, &ignored))
+			break;
+		before = component;
 	}
 	static_assert(UID_LEN <= PROCFS_POD_UID_MAX, "a uid fits");
 	for (size_t i = 0; i < uid.len; i++)

@@ -60,14 +60,17 @@ struct procfs_container {
 	struct str engine; /* what stands before the id: "docker", "cri-containerd", "libpod"; "" */
 	struct str space;  /* of PROCFS_CONTAINER_MAYBE: containerd's namespace */
 };
-/* Containers in containers that are told apart; of more, the innermost. */
+/* Containers in containers that are told apart; of more, the outermost. */
 #define PROCFS_CONTAINERS_MAX 4
-/* The containers that a control group's path names, innermost first; how many. */
+/* The containers that a control group's path names, outermost first, ids in place; how many.
+ * Whoever runs in a container may make groups with any name inside of it: those behind the first
+ * are his word alone. */
 size_t procfs_containers(
 	struct str cgroup_path, struct procfs_container out[PROCFS_CONTAINERS_MAX]);
-/* The id of the innermost one that is sure to be one; "" when none. */
+/* The id of the outermost one, if it is sure to be one; "" when none. */
 struct str procfs_container_id(struct str cgroup_path);
-/* The uid of the Kubernetes pod in a path, as the API writes it, in `out`; "" when none. */
+/* The uid of the Kubernetes pod in a path, outside of all containers, as the API writes it, in
+ * `out`; "" when none. */
 #define PROCFS_POD_UID_MAX 64
 struct str procfs_pod_uid(struct str cgroup_path, char out[PROCFS_POD_UID_MAX]);
 /* The innermost service ("nginx.service"), or scope where there is none ("session-3.scope"), and

@@ -21,9 +21,8 @@
 	"\"Image\":\"nginx:1.27\",\"Labels\":{\"com.docker.compose.service\":\"front-end\","  \
 	"\"empty\":\"\"}}}"
 
-#define PODS                                                                                       \
-	"{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"77\"},"   \
-	"\"items\":[{\"metadata\":{\"name\":\"web-6f-x1\",\"generateName\":\"web-6f-\","           \
+#define POD_OBJECT                                                                                 \
+	"{\"metadata\":{\"name\":\"web-6f-x1\",\"generateName\":\"web-6f-\","                      \
 	"\"namespace\":\"shop\",\"uid\":\"" UID "\",\"resourceVersion\":\"76\","                   \
 	"\"creationTimestamp\":\"2026-11-21T20:00:00Z\",\"labels\":{\"app\":\"web\","              \
 	"\"pod-template-hash\":\"6f\"},\"annotations\":{\"example.com/team\":\"x\"},"              \
@@ -42,11 +41,18 @@
 	"\"containerStatuses\":[{\"name\":\"app\",\"ready\":true,\"image\":"                       \
 	"\"docker.io/shop/web:2\",\"imageID\":\"i\",\"containerID\":\"containerd://" ID "\"}],"    \
 	"\"ephemeralContainerStatuses\":[{\"name\":\"debugger\",\"containerID\":"                  \
-	"\"containerd://" DEBUG_ID "\"}]}},"                                                       \
-	"{\"metadata\":{\"name\":\"new\",\"namespace\":\"shop\",\"uid\":\"u2\"},\"spec\":{"        \
-	"\"nodeName\":\"node-1\",\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]},"              \
-	"\"status\":{\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"c\","                \
+	"\"containerd://" DEBUG_ID "\"}]}}"
+
+#define PODS                                                                                     \
+	"{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"77\"}," \
+	"\"items\":[" POD_OBJECT ","                                                             \
+	"{\"metadata\":{\"name\":\"new\",\"namespace\":\"shop\",\"uid\":\"u2\"},\"spec\":{"      \
+	"\"nodeName\":\"node-1\",\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]},"            \
+	"\"status\":{\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"c\","              \
 	"\"containerID\":\"\"}]}}]}"
+
+/* What a watch says of it. */
+#define POD_EVENT "{\"type\":\"ADDED\",\"object\":" POD_OBJECT "}\n"
 
 /* The pod of PODS, a moment after its container was made. */
 #define PENDING                                                                                   \

@@ -30,12 +30,12 @@ static inline void serve_docker(void *ctx, const struct net_request *r, struct n
 static inline void serve_cri(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	(void)ctx;
-	atomic_fetch_add(&cri_asked, 1);
 	bool ours = memmem(r->body.p, r->body.len, ID, sizeof(ID) - 1) ||
 		    memmem(r->body.p, r->body.len, SANDBOX_ID, sizeof(ID) - 1);
 	bool container = memmem(r->body.p, r->body.len, ID, sizeof(ID) - 1);
 	if (!ours)
 		return;
+	atomic_fetch_add(&cri_asked, 1);
 	if (str_ends(r->path, STR("/ListContainers")) && container)
 		cri_containers(&out->body);
 	else if (str_ends(r->path, STR("/ListPodSandbox")) && !container)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api.h"
 #include "engines.h"
 
 #define DOCKER_PATH "/system.slice/docker-" ID ".scope"
@@ -113,17 +114,70 @@ static void asks_again(void **state)
 	containers_free(c);
 }
 
-static void takes_the_innermost_known(void **state)
+/* What a container calls the groups inside of it is its own affair. */
+static void takes_the_outermost_known(void **state)
 {
 	(void)state;
 	atomic_store(&docker_knows, true);
 	struct net_server *s = engine_at("/run/docker.sock", serve_docker, false);
 	struct containers *c = start((struct containers_config){ 0 });
-	/* A node of kind: Docker knows the node, nobody here the pod in it. */
-	wait_for(c, "/docker/" ID "/kubelet.slice/cri-containerd-" INIT_ID ".scope",
+	/* Another that Docker knows as little as it knows a node of kind's pods. */
+	wait_for(c, "/docker/" INIT_ID "/x", "docker_container_id=" INIT_ID "\n");
+	wait_for(c, "/docker/" INIT_ID "/kubelet.slice/docker-" ID ".scope",
 		"docker_container_name=web\n");
+	wait_for(c, "/docker/" ID "/kubelet.slice/docker-" INIT_ID ".scope",
+		"docker_container_name=web\n");
+	/* Nobody is asked about what an LXC container says. */
+	CHECK_STR(str_of(find(c, "/lxc.payload.guest/docker/" ID)), "lxc_container_id=guest\n");
+	containers_settle(c, PATIENCE_NS);
+	CHECK_STR(str_of(find(c, "/lxc.payload.guest/docker/" ID)), "lxc_container_id=guest\n");
 	net_server_stop(s);
 	containers_free(c);
+}
+
+/* A pod's uid inside of a container, too. */
+static void believes_no_pod_in_a_container(void **state)
+{
+	(void)state;
+	static struct api api;
+	api_start(&api, PODS);
+	char token[128];
+	snprintf(token, sizeof(token), "%s/token", engines_dir);
+	FILE *f = fopen(token, "we");
+	CHECK(f && fputs("secret-1\n", f) >= 0 && fclose(f) == 0);
+	struct containers *c = start((struct containers_config){
+		.token_file = token, .kubernetes_address = api.address });
+	wait_for(c, POD_PATH, "kubernetes_pod_name=web-6f-x1\n");
+	/* A container of the pod that nobody knows has the pod's labels; another's has not. */
+	wait_for(c, POD_SLICE "/cri-containerd-" SANDBOX_ID ".scope/a",
+		"kubernetes_pod_name=web-6f-x1\n");
+	static const char other[] = "/docker/" SANDBOX_ID POD_SLICE "/a";
+	wait_for(c, other, "docker_container_id=" SANDBOX_ID "\n");
+	CHECK(!has(c, other, "kubernetes"));
+	containers_free(c);
+	api_stop(&api);
+}
+
+/* A service may have been given a group of its own, to make others in. */
+static void believes_owners_of_groups(void **state)
+{
+	(void)state;
+	static const char his[] = "/system.slice/app.service/docker-" ID ".scope";
+	char path[160], command[400];
+	if (geteuid() != 0)
+		SKIP("only root may give groups away");
+	snprintf(path, sizeof(path), "%s/sys/fs/cgroup/system.slice/app.service", engines_dir);
+	snprintf(command, sizeof(command), "mkdir -p %s && chown 1234 %s", path, path);
+	CHECK(system(command) == 0);
+	atomic_store(&docker_knows, true);
+	struct net_server *docker = engine_at("/run/docker.sock", serve_docker, false);
+	struct containers *c = start((struct containers_config){ 0 });
+	wait_for(c, DOCKER_PATH, "docker_container_name=web\n");
+	CHECK_STR(str_of(find(c, his)), "docker_container_id=" ID "\n");
+	containers_settle(c, PATIENCE_NS);
+	CHECK(!has(c, his, "container_name"));
+	containers_free(c);
+	net_server_stop(docker);
 }
 
 /* A user makes what groups he likes below his own, and listens where his engine would: neither
@@ -238,6 +292,42 @@ static void looks_again_at_new_pods(void **state)
 	containers_free(c);
 }
 
+/* By the API, before anybody looks; and nobody is asked for what it has told of. */
+static void is_told_of_new_pods(void **state)
+{
+	(void)state;
+	static struct api api;
+	api_start(&api, "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[]}");
+	struct net_server *cri = engine_at("/run/containerd/containerd.sock", serve_cri, true);
+	char token[128];
+	snprintf(token, sizeof(token), "%s/token", engines_dir);
+	FILE *f = fopen(token, "we");
+	CHECK(f && fputs("secret-1\n", f) >= 0 && fclose(f) == 0);
+	struct containers *c = start((struct containers_config){
+		.token_file = token, .kubernetes_address = api.address, .ttl_ns = 50 * NS_PER_MS });
+	api_wait(&api, 1, 1);
+	/* Nobody told of it yet: the engine says what it knows. */
+	wait_for(c, POD_PATH, "kubernetes_pod_container_image=docker.io/shop/web:2\n");
+	CHECK(!has(c, POD_PATH, "kubernetes_pod_phase"));
+	api_say(&api, POD_EVENT, API_GOES_ON);
+	wait_for(c, POD_PATH, "kubernetes_pod_phase=Running\n");
+	uint64_t version = containers_version(c, STR(POD_PATH));
+	int asked = atomic_load(&cri_asked);
+	/* Old enough to be asked for again, many times over. */
+	int64_t until = clock_monotonic_ns() + 300 * NS_PER_MS;
+	while (clock_monotonic_ns() < until) {
+		CHECK(has(c, POD_PATH, "kubernetes_pod_phase=Running\n"));
+		usleep(5000);
+	}
+	/* At most the questions that were under way. */
+	CHECK(atomic_load(&cri_asked) <= asked + 5);
+	assert_int_equal(api_look(&api).lists, 1);
+	CHECK(containers_version(c, STR(POD_PATH)) == version);
+	containers_free(c);
+	api_stop(&api);
+	net_server_stop(cri);
+}
+
 static void tells_of_problems(void **state)
 {
 	(void)state;
@@ -247,13 +337,16 @@ static void tells_of_problems(void **state)
 	struct net_server *s = engine_start("127.0.0.1:0", serve_pods, false);
 	struct containers_config config = with_kubernetes(s, address);
 	config.kubernetes_address = address;
-	config.token_file = "/none";
+	FILE *f = fopen(config.token_file, "we");
+	CHECK(f && fputs("secret-2\n", f) >= 0 && fclose(f) == 0);
 	struct containers *c = start(config);
 	containers_write_problems(c, &out);
 	CHECK(memmem(out.data, out.len, "HTTP status 401 for /api/v1/pods", 32));
 	buf_clear(&out);
 	containers_write_metrics(c, &out);
-	CHECK(memmem(out.data, out.len, "firn_agent_container_failures_total 1\n", 38));
+	buf_u8(&out, 0);
+	CHECK(strstr((const char *)out.data, "firn_agent_container_failures_total "));
+	CHECK(!strstr((const char *)out.data, "firn_agent_container_failures_total 0\n"));
 	net_server_stop(s);
 	containers_free(c);
 }
@@ -279,11 +372,15 @@ static void forgets_for_room(void **state)
 TEST_MAIN(cmocka_unit_test(knows_paths),
 	cmocka_unit_test_setup_teardown(asks_and_remembers, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(asks_again, engines_setup, engines_teardown),
-	cmocka_unit_test_setup_teardown(takes_the_innermost_known, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(takes_the_outermost_known, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(
+		believes_no_pod_in_a_container, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(believes_owners_of_groups, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(
 		believes_users_of_their_own, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(lists_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(prefers_the_list, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(looks_again_at_new_pods, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(is_told_of_new_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(tells_of_problems, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(forgets_for_room, engines_setup, engines_teardown))

@@ -36,9 +36,11 @@ static void reads_pods(void **state)
 {
 	(void)state;
 	struct err e;
+	char version[CONTAINER_VERSION_MAX];
 	keys[0] = 0;
 	count = 0;
-	CHECK_OK(container_pods_decode(STR(PODS), NULL, &sink, &e), &e);
+	CHECK_OK(container_pods_decode(STR(PODS), NULL, &sink, version, &e), &e);
+	CHECK_STR(str_of(version), "77");
 	CHECK_STR(str_of(keys), ID " " INIT_ID " " DEBUG_ID " pod/" UID " pod/u2 ");
 	CHECK_STR(str_of(texts[0]), POD_TEXT CONTAINER_TEXT("app", ID, "shop/web:2", "false"));
 	CHECK_STR(str_of(texts[1]),
@@ -69,7 +71,7 @@ static void adds_the_node(void **state)
 	CHECK_STR(str_of(labels_text(node.v, node.count)), want);
 	keys[0] = 0;
 	count = 0;
-	CHECK_OK(container_pods_decode(STR(PODS), &node, &sink, &e), &e);
+	CHECK_OK(container_pods_decode(STR(PODS), &node, &sink, NULL, &e), &e);
 	for (int i = 0; i < count; i++)
 		CHECK(strncmp(texts[i], want, sizeof(want) - 1) == 0);
 }
@@ -83,7 +85,7 @@ static void refuses_others(void **state)
 	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
 		struct err e = { 0 };
 		count = 0;
-		CHECK(container_pods_decode(str_of(bad[i]), NULL, &sink, &e) == E_INVALID);
+		CHECK(container_pods_decode(str_of(bad[i]), NULL, &sink, NULL, &e) == E_INVALID);
 		CHECK(strstr(e.text, "list of pods") && count == 0);
 	}
 	static struct container_labels node;
@@ -94,8 +96,63 @@ static void refuses_others(void **state)
 	/* A Status, as the API answers to who may not: no pods. */
 	count = 0;
 	CHECK(container_pods_decode(STR("{\"kind\":\"Status\",\"status\":\"Failure\"}"), NULL,
-		      &sink, NULL) == OK);
+		      &sink, NULL, NULL) == OK);
 	CHECK(count == 0);
+}
+
+static void reads_events(void **state)
+{
+	(void)state;
+#define OBJECT(type, object) "{\"type\":\"" type "\",\"object\":" object "}"
+#define SMALL_POD                                                                                  \
+	"{\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"uid\":\"u1\",\"resourceVersion\":\"9\"}" \
+	"}"
+	static const struct {
+		const char *name, *json;
+		enum container_event_kind kind;
+		const char *version, *keys, *message;
+		int code;
+	} cases[] = {
+		{ "new", OBJECT("ADDED", SMALL_POD), CONTAINER_EVENT_POD, "9", "pod/u1 ", "", 0 },
+		{ "other", OBJECT("MODIFIED", SMALL_POD), CONTAINER_EVENT_POD, "9", "pod/u1 ", "",
+			0 },
+		{ "the object first", "{\"object\":" SMALL_POD ",\"type\":\"ADDED\"}",
+			CONTAINER_EVENT_POD, "9", "pod/u1 ", "", 0 },
+		{ "gone", OBJECT("DELETED", SMALL_POD), CONTAINER_EVENT_OTHER, "9", "", "", 0 },
+		{ "bookmark",
+			OBJECT("BOOKMARK", "{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":"
+					   "\"12\",\"creationTimestamp\":null},\"spec\":{"
+					   "\"containers\":null},\"status\":{}}"),
+			CONTAINER_EVENT_BOOKMARK, "12", "", "", 0 },
+		{ "error",
+			OBJECT("ERROR",
+				"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+				"\"status\":\"Failure\",\"message\":\"too old\",\"reason\":"
+				"\"Expired\",\"code\":410}"),
+			CONTAINER_EVENT_ERROR, "", "", "too old", 410 },
+		{ "a version for no URL",
+			OBJECT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"1&x=2\"}}"),
+			CONTAINER_EVENT_BOOKMARK, "", "", "", 0 },
+	};
+	FOR_EACH_CASE (c, cases) {
+		struct container_event event;
+		struct err e;
+		keys[0] = 0;
+		count = 0;
+		CHECK_OK(container_event_decode(str_of(c->json), NULL, &sink, &event, &e), &e);
+		CHECK_CASE(c, event.kind == c->kind && event.code == c->code);
+		CHECK_CASE(c, strcmp(event.version, c->version) == 0);
+		CHECK_CASE(c, strcmp(event.message, c->message) == 0);
+		CHECK_CASE(c, strcmp(keys, c->keys) == 0);
+	}
+	static const char *const bad[] = { "", "[]", OBJECT("ADDED", "7"), "{\"type\":7}",
+		OBJECT("ERROR", "[]") };
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+		struct container_event event;
+		struct err e = { 0 };
+		CHECK(container_event_decode(str_of(bad[i]), NULL, &sink, &event, &e) == E_INVALID);
+		CHECK(strstr(e.text, "event"));
+	}
 }
 
 static void finds_the_server(void **state)
@@ -121,9 +178,18 @@ static void finds_the_server(void **state)
 	CHECK(k.kubelet);
 	CHECK_STR(str_of(k.peer.address), "https://127.0.0.1:10250");
 	CHECK(strstr(k.token_file, "serviceaccount/token"));
+	/* A pod trusts its own authorities alone; so does whoever is told of some. */
+	CHECK(k.token_needed && k.ca_needed);
 	unsetenv("KUBERNETES_SERVICE_HOST");
 	unsetenv("KUBERNETES_SERVICE_PORT");
+	container_kubernetes_init(&k, &c);
+	CHECK(!k.token_needed && !k.ca_needed);
+	c.ca_file = "/none/ca.crt";
+	c.token_file = "/none/token";
+	container_kubernetes_init(&k, &c);
+	CHECK(k.token_needed && k.ca_needed);
 }
 
 TEST_MAIN(cmocka_unit_test(reads_pods), cmocka_unit_test(adds_the_node),
-	cmocka_unit_test(refuses_others), cmocka_unit_test(finds_the_server))
+	cmocka_unit_test(reads_events), cmocka_unit_test(refuses_others),
+	cmocka_unit_test(finds_the_server))

@@ -21,7 +21,7 @@ static const struct { const char *name; const char *path; const char *want; } id
 	{ "podman", "/machine.slice/libpod-" ID ".scope/container", ID },
 	{ "podman's helper", "/machine.slice/libpod-conmon-" ID ".scope", "" },
 	{ "kubernetes, cgroupfs", "/kubepods/burstable/pod1-2/" ID, ID },
-	{ "nested: the innermost", "/docker/" ID "/docker/f" "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "f123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" },
+	{ "nested: the outermost", "/docker/" ID "/docker/" OTHER, ID },
 	{ "ECS", "/ecs/task/0123456789abcdef0123456789abcdef-1234567", "0123456789abcdef0123456789abcdef-1234567" },
 	{ "buildkit", "/docker/buildkit/z5x9q2", "z5x9q2" },
 	{ "lxc", "/lxc.payload.web1/system.slice", "web1" },
@@ -29,7 +29,7 @@ static const struct { const char *name; const char *path; const char *want; } id
 	{ "65 digits", "/docker/a" ID, "" },
 	{ "capitals", "/docker/ABCDEF6789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "" },
 	{ "CRI-O, crun's group", POD "/crio-" ID ".scope/container", ID },
-	{ "kubernetes in docker (kind)", "/docker/" OTHER "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" UID_ ".slice/cri-containerd-" ID ".scope", ID },
+	{ "kubernetes in docker (kind)", "/docker/" OTHER "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" UID_ ".slice/cri-containerd-" ID ".scope", OTHER },
 	{ "out of a group namespace", "/../../kubepods-besteffort-pod" UID_ ".slice/cri-containerd-" ID ".scope", ID },
 	{ "podman, of a user", "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope/container", ID },
 	{ "podman, in a pod", "/machine.slice/machine-libpod_pod_" OTHER ".slice/libpod-" ID ".scope", ID },
@@ -66,7 +66,8 @@ static const struct { const char *name; const char *path; const char *want; } po
 	{ "guaranteed, systemd", "/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope", UID },
 	{ "from a file", "/kubepods/burstable/pod0123456789abcdef0123456789abcdef/" ID, "0123456789abcdef0123456789abcdef" },
 	{ "containerd, version 1", "/system.slice/containerd.service/kubepods-burstable-pod" UID_ ".slice:cri-containerd:" ID, UID },
-	{ "kind", "/docker/" OTHER "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" UID_ ".slice/cri-containerd-" ID ".scope", UID },
+	{ "kind", "/docker/" OTHER "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" UID_ ".slice/cri-containerd-" ID ".scope", "" },
+	{ "a pod in a pod", "/kubepods/burstable/pod" UID "/" ID "/kubepods/pod9cb56e4c-1234-4abc-9def-001122334455/" OTHER, UID },
 	{ "out of a group namespace", "/../../pod" UID "/" ID, UID },
 	{ "somebody's podium", "/podium/x", "" },
 	{ "podman's pod", "/machine.slice/machine-libpod_pod_" OTHER ".slice/libpod-" ID ".scope", "" },
@@ -89,13 +90,13 @@ static void finds_all_of_a_nest(void **state)
 					       "cri-containerd-" ID ".scope"),
 				 found),
 		2);
-	CHECK_STR(found[0].id, ID);
-	CHECK_STR(found[0].engine, "cri-containerd");
-	CHECK_STR(found[1].id, OTHER);
-	CHECK_STR(found[1].engine, "docker");
+	CHECK_STR(found[0].id, OTHER);
+	CHECK_STR(found[0].engine, "docker");
+	CHECK_STR(found[1].id, ID);
+	CHECK_STR(found[1].engine, "cri-containerd");
 	assert_int_equal(procfs_containers(STR("/lxc/a/lxc/b/lxc/c/lxc/d/lxc/e/x"), found), 4);
-	CHECK_STR(found[0].id, "e");
-	CHECK_STR(found[3].id, "b");
+	CHECK_STR(found[0].id, "a");
+	CHECK_STR(found[3].id, "d");
 	CHECK(found[0].kind == PROCFS_LXC);
 	assert_int_equal(procfs_containers(STR("/x.slice:cri-containerd:" ID), found), 1);
 	CHECK_STR(found[0].engine, "cri-containerd");
