@@ -257,7 +257,6 @@ static enum status open_batch(struct agent *a, struct err *e)
 		.no_thread_name = a->config.no_thread_name,
 		.no_cpu = a->config.no_cpu,
 		.frequency_hz = a->config.frequency_hz,
-		.off_cpu_probability = a->config.off_cpu_probability,
 		.wall_clock = a->config.wall_clock,
 		.files = a->files,
 		.kallsyms = a->kallsyms,
@@ -352,7 +351,8 @@ static enum status open_privileged(struct agent *a, struct err *e)
 static enum status agent_open(struct agent *a, struct err *e)
 {
 	const struct deferred_config deferred = { find_deferred, on_finished, a };
-	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns, on_away, a };
+	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns,
+		a->config.off_cpu_probability, on_away, a };
 	enum status s = check_config(a, e);
 	a->problems = problems_new(); /* without them it runs, too */
 	if (s == OK)
@@ -399,6 +399,20 @@ static void change_frequency(struct agent *a, const struct governor_decision *d)
 	a->frequency_hz = d->frequency_hz;
 }
 
+/* What left before is told apart by its time. */
+static void change_off_cpu(struct agent *a, const struct governor_decision *d)
+{
+	double share = a->config.off_cpu_probability / (1 << d->off_cpu_halvings);
+	sampler_set_off_cpu(a->sampler, share);
+	offcpu_set_probability(a->offcpu, share, clock_monotonic_ns());
+	log_warn(d->off_cpu_halvings > a->off_cpu_halvings
+			 ? "sampling less of the time off the CPU"
+			 : "sampling more of the time off the CPU",
+		"probability=%g wanted=%g reason=\"%s\"", share, a->config.off_cpu_probability,
+		d->why);
+	a->off_cpu_halvings = d->off_cpu_halvings;
+}
+
 static void govern(struct agent *a)
 {
 	struct sampler_stats stats;
@@ -407,6 +421,8 @@ static void govern(struct agent *a)
 		.now_ns = clock_monotonic_ns(),
 		.cpu_ns = os_self_cpu_ns() + broker_cpu_ns() + (int64_t)stats.bpf.run_ns,
 		.resident_bytes = os_self_rss_bytes(),
+		.samples = stats.bpf.samples,
+		.off_cpu_samples = stats.bpf.off_cpu,
 	};
 	struct governor_decision d = governor_step(&a->governor, &usage);
 	if (d.drop_caches) {
@@ -421,6 +437,8 @@ static void govern(struct agent *a)
 	}
 	if (d.frequency_hz != a->frequency_hz)
 		change_frequency(a, &d);
+	if (d.off_cpu_halvings != a->off_cpu_halvings)
+		change_off_cpu(a, &d);
 }
 
 static void start_governor(struct agent *a)

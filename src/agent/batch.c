@@ -471,13 +471,6 @@ static enum status add_on_cpu(
 	return st;
 }
 
-/* What one sampled stay stands for. */
-static int64_t weighted(const struct batch *b, int64_t away_ns)
-{
-	double p = b->config.off_cpu_probability;
-	return p > 0 && p < 1 ? (int64_t)((double)away_ns / p) : away_ns;
-}
-
 /* For the status page: whose stacks do not reach their root, and why. */
 static void note_cut(struct batch *b, const struct event_sample *s, const struct process *x)
 {
@@ -513,8 +506,7 @@ static enum status add_sample(struct batch *b, const struct event_sample *s, int
 	struct profile_sample common = { 0 };
 	enum status st = add_common(b, s, x, &common);
 	if (st == OK)
-		st = is_off_cpu ? add_wall(b, s, &common, weighted(b, away_ns))
-				: add_on_cpu(b, s, &common);
+		st = is_off_cpu ? add_wall(b, s, &common, away_ns) : add_on_cpu(b, s, &common);
 	if (st != OK)
 		return st;
 	metric_add(&b->metrics.samples, 1);

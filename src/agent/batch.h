@@ -50,7 +50,6 @@ struct batch_metrics {
 struct batch_config {
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	uint32_t frequency_hz;
-	double off_cpu_probability; /* 0 or 1: each is itself */
 	bool wall_clock;
 	struct files *files;
 	struct kallsyms *kallsyms; /* NULL: kernel frames are "[kernel]+0x…" */

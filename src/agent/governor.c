@@ -39,21 +39,39 @@ static void take_a_chance(struct governor *g, int64_t now_ns)
 
 /* ---- limits ---- */
 
-static void lower(struct governor *g, metric_value *counter)
+/* Most samples of the window came from the scheduler, or the timer cannot go any lower. */
+static bool off_cpu_is_to_blame(const struct governor *g, const struct governor_usage *u)
+{
+	uint64_t off_cpu = u->off_cpu_samples - g->window_off_cpu;
+	uint64_t all = u->samples - g->window_samples;
+	return off_cpu > 0 && g->off_cpu_halvings < GOVERNOR_HALVINGS_MAX &&
+	       (off_cpu * 2 > all || g->frequency_hz == 1);
+}
+
+static void lower(struct governor *g, const struct governor_usage *u, metric_value *counter)
 {
 	g->calm_windows = 0;
-	if (g->frequency_hz == 1)
+	if (off_cpu_is_to_blame(g, u)) {
+		g->off_cpu_halvings++;
+		metric_add(&g->metrics.lowered_off_cpu, 1);
+	} else if (g->frequency_hz > 1) {
+		g->frequency_hz /= 2;
+	} else {
 		return;
-	g->frequency_hz /= 2;
+	}
 	metric_add(counter, 1);
 }
 
 static void raise_again(struct governor *g)
 {
-	if (g->frequency_hz == g->c.frequency_hz || ++g->calm_windows < GOVERNOR_CALM_WINDOWS)
+	bool is_low = g->frequency_hz < g->c.frequency_hz;
+	if ((!is_low && !g->off_cpu_halvings) || ++g->calm_windows < GOVERNOR_CALM_WINDOWS)
 		return;
 	g->calm_windows = 0;
-	g->frequency_hz = MIN(g->frequency_hz * 2, g->c.frequency_hz);
+	if (g->off_cpu_halvings && g->frequency_hz << g->off_cpu_halvings >= g->c.frequency_hz)
+		g->off_cpu_halvings--;
+	else
+		g->frequency_hz = MIN(g->frequency_hz * 2, g->c.frequency_hz);
 	metric_add(&g->metrics.raised, 1);
 }
 
@@ -66,17 +84,15 @@ static void judge(struct governor *g, const struct governor_usage *u, struct gov
 	bool memory_high = g->c.memory_bytes && u->resident_bytes > g->c.memory_bytes;
 	bool calm = g->c.cpu_share <= 0 || share * 2 < g->c.cpu_share * RAISE_SHARE;
 	metric_set(&g->metrics.used_ppm, (uint64_t)(MAX(share, 0.0) * 1e6));
-	g->window_begin_ns = u->now_ns;
-	g->window_cpu_ns = u->cpu_ns;
 	out->drop_caches = memory_high;
 	/* While nothing is sampled, what it costs says nothing about a rate. */
 	if (g->paused)
 		return;
 	if (memory_high) {
-		lower(g, &g->metrics.lowered_memory);
+		lower(g, u, &g->metrics.lowered_memory);
 		out->why = "memory above its limit";
 	} else if (cpu_high) {
-		lower(g, &g->metrics.lowered_cpu);
+		lower(g, u, &g->metrics.lowered_cpu);
 		out->why = "CPU time above its limit";
 	} else if (calm) {
 		raise_again(g);
@@ -85,25 +101,37 @@ static void judge(struct governor *g, const struct governor_usage *u, struct gov
 		g->calm_windows = 0;
 	}
 	metric_set(&g->metrics.frequency_hz, g->frequency_hz);
+	metric_set(&g->metrics.off_cpu_halvings, g->off_cpu_halvings);
+}
+
+static void begin_window(struct governor *g, const struct governor_usage *u)
+{
+	g->window_begin_ns = u->now_ns;
+	g->window_cpu_ns = u->cpu_ns;
+	g->window_samples = u->samples;
+	g->window_off_cpu = u->off_cpu_samples;
 }
 
 struct governor_decision governor_step(struct governor *g, const struct governor_usage *u)
 {
 	struct governor_decision d = { .why = "" };
-	uint32_t frequency_hz = g->frequency_hz;
+	uint32_t frequency_hz = g->frequency_hz, halvings = g->off_cpu_halvings;
 	bool paused = g->paused;
 	if (!g->started) {
 		g->started = true;
-		g->window_begin_ns = u->now_ns;
-		g->window_cpu_ns = u->cpu_ns;
+		begin_window(g, u);
 		g->chance_end_ns = u->now_ns;
 	}
-	if (u->now_ns - g->window_begin_ns >= GOVERNOR_WINDOW_NS)
+	if (u->now_ns - g->window_begin_ns >= GOVERNOR_WINDOW_NS) {
 		judge(g, u, &d);
+		begin_window(g, u);
+	}
 	take_a_chance(g, u->now_ns);
 	d.frequency_hz = g->frequency_hz;
+	d.off_cpu_halvings = g->off_cpu_halvings;
 	d.paused = g->paused;
-	d.changed = frequency_hz != d.frequency_hz || paused != d.paused;
+	d.changed = frequency_hz != d.frequency_hz || halvings != d.off_cpu_halvings ||
+		    paused != d.paused;
 	return d;
 }
 

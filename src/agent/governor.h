@@ -9,6 +9,10 @@
  * GOVERNOR_CALM_WINDOWS in a row, it is doubled, up to what was asked for. Memory above its limit
  * halves the rate too, and tells the agent to drop what it can read again.
  *
+ * There are two rates: that of the timer, and the share of the threads leaving their CPU that is
+ * sampled. The one by which most samples of the window came is halved; the one that was halved most
+ * often is doubled first.
+ *
  * Chance, as parca-agent's: at the beginning of each interval a number from 0 to 99 is drawn; the
  * host is sampled for the interval if it is below the threshold.
  */
@@ -21,6 +25,8 @@
 #define GOVERNOR_WINDOW_NS (10 * NS_PER_SEC)
 #define GOVERNOR_CALM_WINDOWS 3
 #define GOVERNOR_THRESHOLD_MAX 100
+/* The share of off-CPU samples is halved so often at most. */
+#define GOVERNOR_HALVINGS_MAX 16
 
 struct governor_config {
 	uint32_t frequency_hz;
@@ -36,10 +42,12 @@ struct governor_usage {
 	int64_t now_ns;
 	int64_t cpu_ns; /* since the beginning */
 	uint64_t resident_bytes;
+	uint64_t samples, off_cpu_samples; /* taken since the beginning: all, and off the CPU */
 };
 
 struct governor_decision {
 	uint32_t frequency_hz;
+	uint32_t off_cpu_halvings; /* of the share that was asked for */
 	bool paused;
 	bool drop_caches; /* once for each window above the limit of memory */
 	bool changed;     /* rate or pause are other than the time before */
@@ -57,6 +65,12 @@ struct governor_decision {
 		"Times that the rate was halved to stay within a limit.")                          \
 	X(lowered_memory, COUNTER, "firn_agent_sampling_lowered_total{by=\"memory\"}",             \
 		"Times that the rate was halved to stay within a limit.")                          \
+	X(lowered_off_cpu, COUNTER, "firn_agent_off_cpu_lowered_total",                            \
+		"Times that the share of threads sampled as they leave their CPU was halved, "     \
+		"which "                                                                           \
+		"the limit names in firn_agent_sampling_lowered_total.")                           \
+	X(off_cpu_halvings, GAUGE, "firn_agent_off_cpu_halvings",                                  \
+		"How often that share is halved at present.")                                      \
 	X(raised, COUNTER, "firn_agent_sampling_raised_total", "Times that it was doubled again.") \
 	X(intervals, COUNTER, "firn_agent_probabilistic_intervals_total",                          \
 		"Intervals of probabilistic profiling.")                                           \
@@ -72,8 +86,9 @@ struct governor {
 	struct governor_config c;
 	struct governor_metrics metrics;
 	int64_t window_begin_ns, window_cpu_ns;
+	uint64_t window_samples, window_off_cpu;
 	int64_t chance_end_ns;
-	uint32_t frequency_hz;
+	uint32_t frequency_hz, off_cpu_halvings;
 	uint32_t calm_windows;
 	bool started, paused;
 };

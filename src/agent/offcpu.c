@@ -30,6 +30,7 @@ struct stay {
 	int64_t left_ns;
 	int64_t told_ns;    /* up to here pieces were emitted */
 	int64_t resumed_ns; /* 0: still away */
+	double probability; /* that it was sampled */
 	struct event_sample sample;
 };
 
@@ -43,6 +44,8 @@ struct offcpu {
 	struct map stack_index;
 	size_t stack_bytes;
 	uint64_t resumed_lost;
+	double probability, probability_before;
+	int64_t probability_since_ns;
 	struct event_sample *out; /* room for the longest one */
 	struct offcpu_metrics metrics;
 };
@@ -169,6 +172,13 @@ static void stay_end(struct offcpu *o, struct stay *s)
 	metric_set(&o->metrics.waiting, o->stays.len - o->free_stays.len);
 }
 
+/* What one sampled stay stands for. */
+static int64_t weighted(double probability, int64_t away_ns)
+{
+	return probability > 0 && probability < 1 ? (int64_t)((double)away_ns / probability)
+						  : away_ns;
+}
+
 /* What of the stay was not told yet, up to `until_ns`. */
 static void stay_emit(struct offcpu *o, struct stay *s, int64_t until_ns)
 {
@@ -179,7 +189,7 @@ static void stay_emit(struct offcpu *o, struct stay *s, int64_t until_ns)
 	int64_t away_ns = until_ns - s->told_ns;
 	s->told_ns = until_ns;
 	if (away_ns > 0)
-		o->config.emit(o->config.ctx, o->out, away_ns);
+		o->config.emit(o->config.ctx, o->out, weighted(s->probability, away_ns));
 }
 
 /* It has both its sample and its end. */
@@ -207,9 +217,18 @@ void offcpu_left(struct offcpu *o, const struct event_sample *sample)
 		return;
 	}
 	s->sample = *sample;
+	s->probability =
+		s->left_ns < o->probability_since_ns ? o->probability_before : o->probability;
 	s->stack = stack;
 	if (s->resumed_ns)
 		stay_finish(o, s);
+}
+
+void offcpu_set_probability(struct offcpu *o, double probability, int64_t since_ns)
+{
+	o->probability_before = o->probability;
+	o->probability = probability;
+	o->probability_since_ns = since_ns;
 }
 
 void offcpu_resume(struct offcpu *o, const struct event_resume *r)
@@ -273,6 +292,7 @@ enum status offcpu_new(const struct offcpu_config *c, struct offcpu **out, struc
 		return err_set(e, E_NOMEM, "off-CPU samples");
 	}
 	o->config = *c;
+	o->probability = o->probability_before = c->probability;
 	*out = o;
 	return OK;
 }

@@ -23,8 +23,10 @@
 #define OFFCPU_WAIT_NS (20 * NS_PER_SEC)
 
 struct offcpu_config {
-	int64_t min_ns; /* shorter stays are left out */
-	/* `s->h.time_ns` is the end of the stay, or of the piece. */
+	int64_t min_ns;     /* shorter stays are left out */
+	double probability; /* with which a thread that leaves is sampled at first */
+	/* `s->h.time_ns` is the end of the stay, or of the piece; `away_ns` what it stands for: its
+	 * length by the probability with which it was sampled. */
 	void (*emit)(void *ctx, const struct event_sample *s, int64_t away_ns);
 	void *ctx;
 };
@@ -48,6 +50,9 @@ struct offcpu;
 
 NODISCARD enum status offcpu_new(const struct offcpu_config *c, struct offcpu **out, struct err *e);
 void offcpu_free(struct offcpu *o);
+/* Threads that leave from `since_ns` (as event_header.time_ns) on are sampled with another
+ * probability. The one before is remembered, those before that are not. */
+void offcpu_set_probability(struct offcpu *o, double probability, int64_t since_ns);
 /* A thread left its CPU (event_state() is not ON_CPU). Copied. May emit. */
 void offcpu_left(struct offcpu *o, const struct event_sample *s);
 /* It runs again. May come before its sample. May emit. */

@@ -143,6 +143,12 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 		metric_get(&a->governor.metrics.frequency_hz) < a->config.frequency_hz
 			? "fewer than asked for: --agent-cpu-limit or --agent-memory-limit"
 			: "");
+	if (a->config.off_cpu_probability > 0)
+		status_number(&t, "halvings of --off-cpu-threshold",
+			metric_get(&a->governor.metrics.off_cpu_halvings),
+			metric_get(&a->governor.metrics.off_cpu_halvings)
+				? "less than asked for: --agent-cpu-limit or --agent-memory-limit"
+				: "");
 	status_number(&t, "left out now", metric_get(&a->governor.metrics.paused),
 		"1: --profiling-probabilistic-threshold");
 	status_number(&t, "samples taken", s->bpf.samples, "");

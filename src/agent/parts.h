@@ -44,6 +44,7 @@ struct agent {
 	struct governor governor;
 	_Atomic bool is_sampling;
 	uint32_t frequency_hz; /* at present */
+	uint32_t off_cpu_halvings;
 	bool paused;
 	struct privilege_dir spool_dir;
 	struct privilege_dir cache_dir;

@@ -116,6 +116,12 @@ static struct str verifier_complaint(const char *log)
 	return last;
 }
 
+/* Of the kernel's random numbers, the last that has a switch sampled. */
+static uint32_t last_chosen(double probability)
+{
+	return (uint32_t)(probability * UINT32_MAX);
+}
+
 /* What the programs are told before they are loaded. */
 static enum status set_up(struct sampler *s, struct err *e)
 {
@@ -133,8 +139,7 @@ static enum status set_up(struct sampler *s, struct err *e)
 	int failed = bpf_map__set_max_entries(skeleton->maps.events, ring) |
 		     bpf_map__set_max_entries(skeleton->maps.slabs, slabs);
 	if (s->config.off_cpu_probability > 0) {
-		double last = s->config.off_cpu_probability * UINT32_MAX;
-		skeleton->rodata->config.off_cpu_last = (uint32_t)last;
+		skeleton->bss->settings.off_cpu_last = last_chosen(s->config.off_cpu_probability);
 		failed |= bpf_map__set_max_entries(skeleton->maps.off_cpu, OFF_CPU_THREADS_MAX);
 	} else {
 		failed |= bpf_program__set_autoload(skeleton->progs.thread_switch, false);
@@ -368,6 +373,12 @@ static void set_off_cpu_enabled(struct sampler *s)
 {
 	uint32_t on = s->started && !s->paused;
 	__atomic_store_n(&s->skeleton->bss->settings.off_cpu_enabled, on, __ATOMIC_RELAXED);
+}
+
+void sampler_set_off_cpu(struct sampler *s, double probability)
+{
+	__atomic_store_n(&s->skeleton->bss->settings.off_cpu_last, last_chosen(probability),
+		__ATOMIC_RELAXED);
 }
 
 enum status sampler_start(struct sampler *s, struct err *e)

@@ -20,7 +20,7 @@ struct sampler_config {
 	/* Unless 0: only this process and its descendants are sampled (pid as the initial pid
 	 * namespace has it). */
 	int only_pid;
-	/* Of all threads that leave their CPU, the share that is sampled; 0: none, and the
+	/* Of all threads that leave their CPU, the share that is sampled at first; 0: none, and the
 	 * scheduler is not watched at all. */
 	double off_cpu_probability;
 };
@@ -58,6 +58,8 @@ void sampler_pause(struct sampler *s, bool paused);
 /* From now on so many samples a second and CPU, 1 to what the kernel allows. */
 NODISCARD enum status sampler_set_frequency(
 	struct sampler *s, uint32_t frequency_hz, struct err *e);
+/* From now on such a share of the threads that leave their CPU is sampled, where any is. */
+void sampler_set_off_cpu(struct sampler *s, double probability);
 /* Can its maps be looked into and changed, with the privileges that are left? */
 bool sampler_works(struct sampler *s);
 /* Wait up to timeout_ms for events and deliver them; 0: only what is there. Also notices CPUs that

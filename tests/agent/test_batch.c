@@ -66,7 +66,6 @@ struct fixture {
 static const char *rules_path = "";
 static bool no_cpu;
 static struct {
-	double probability;
 	bool wall_clock;
 } off_cpu;
 
@@ -91,7 +90,6 @@ static void setup(struct fixture *f, const char *const *external)
 	CHECK(profile_init(&f->got.profile, 64 << 20) == OK);
 	struct batch_config c = { .frequency_hz = 19,
 		.no_cpu = no_cpu,
-		.off_cpu_probability = off_cpu.probability,
 		.wall_clock = off_cpu.wall_clock,
 		.processes = f->processes,
 		.emit = keep,
@@ -369,24 +367,22 @@ static struct str type_of(const struct profile *p, const struct profile_sample *
 	return buf_view(out);
 }
 
-/* A tenth of the switches is sampled; the samples of the CPU are in the wall clock too. */
+/* The samples of the CPU are in the wall clock too. */
 static void counts_time_off_the_cpu(void **state)
 {
 	(void)state;
 	struct fixture f;
-	off_cpu.probability = 0.1;
 	off_cpu.wall_clock = true;
 	setup(&f, NULL);
-	off_cpu.probability = 0;
 	off_cpu.wall_clock = false;
 	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 2);
 	s->frames[0] = frame(2, 0x1234);
 	s->frames[1] = frame(3, 0x2000);
 	batch_add(f.batch, s);
 	s->h.flags = THREAD_SLEEPING << EVENT_STATE_SHIFT;
-	batch_add_off_cpu(f.batch, s, 3000);
+	batch_add_off_cpu(f.batch, s, 30000);
 	s->h.flags = THREAD_BLOCKED << EVENT_STATE_SHIFT;
-	batch_add_off_cpu(f.batch, s, 50);
+	batch_add_off_cpu(f.batch, s, 500);
 	(void)batch_finish(f.batch);
 	const struct profile *p = &f.got.profile;
 	CLEANUP(buf_deinit) struct buf text;

@@ -78,6 +78,44 @@ static void memory_lowers_too(void **state)
 	CHECK(metric_get(&g.metrics.lowered_memory) == 1);
 }
 
+/* As window(), with so many samples of each kind. */
+static struct governor_decision busy_window(struct governor *g, struct governor_usage *u,
+	double share, uint64_t on_cpu, uint64_t off_cpu)
+{
+	u->samples += on_cpu + off_cpu;
+	u->off_cpu_samples += off_cpu;
+	return window(g, u, share, 50);
+}
+
+static void lowers_what_most_came_from(void **state)
+{
+	(void)state;
+	struct governor g;
+	struct governor_usage u = { .samples = 5000, .off_cpu_samples = 4000 };
+	governor_init(&g, &plain);
+	(void)governor_step(&g, &u);
+	struct governor_decision d = busy_window(&g, &u, 0.02, 100, 101);
+	CHECK(d.changed && d.frequency_hz == 19 && d.off_cpu_halvings == 1);
+	CHECK(metric_get(&g.metrics.lowered_cpu) == 1);
+	CHECK(metric_get(&g.metrics.lowered_off_cpu) == 1);
+	d = busy_window(&g, &u, 0.02, 100, 99);
+	CHECK(d.frequency_hz == 9 && d.off_cpu_halvings == 1);
+	/* The timer can go no lower, the other still can; and then neither. */
+	for (int i = 0; i < 40; i++)
+		d = busy_window(&g, &u, 0.02, 100, 1);
+	CHECK(d.frequency_hz == 1 && d.off_cpu_halvings == GOVERNOR_HALVINGS_MAX);
+	CHECK(metric_get(&g.metrics.off_cpu_halvings) == GOVERNOR_HALVINGS_MAX);
+	CHECK(!busy_window(&g, &u, 0.02, 1, 1).changed);
+	/* And back: what was halved most often first, both in the end. */
+	for (int i = 0; i < 3; i++)
+		d = busy_window(&g, &u, 0.001, 1, 1);
+	CHECK(d.frequency_hz == 1 && d.off_cpu_halvings == GOVERNOR_HALVINGS_MAX - 1);
+	for (int i = 0; i < 100; i++)
+		d = busy_window(&g, &u, 0.001, 1, 1);
+	CHECK(d.frequency_hz == 19 && d.off_cpu_halvings == 0);
+	CHECK(!busy_window(&g, &u, 0.001, 1, 1).changed);
+}
+
 static void without_limits_nothing_changes(void **state)
 {
 	(void)state;
@@ -158,6 +196,7 @@ static void writes_its_figures(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(halves_and_doubles_by_cpu), cmocka_unit_test(never_stops_altogether),
-	cmocka_unit_test(memory_lowers_too), cmocka_unit_test(without_limits_nothing_changes),
+	cmocka_unit_test(memory_lowers_too), cmocka_unit_test(lowers_what_most_came_from),
+	cmocka_unit_test(without_limits_nothing_changes),
 	cmocka_unit_test(takes_its_chance_once_an_interval), cmocka_unit_test(is_fair),
 	cmocka_unit_test(writes_its_figures))

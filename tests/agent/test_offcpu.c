@@ -28,7 +28,7 @@ static void on_emit(void *ctx, const struct event_sample *s, int64_t away_ns)
 
 static struct offcpu *begin(int64_t min_ns)
 {
-	const struct offcpu_config c = { min_ns, on_emit, NULL };
+	const struct offcpu_config c = { min_ns, 1, on_emit, NULL };
 	struct offcpu *o = NULL;
 	struct err e = { 0 };
 	memset(&told, 0, sizeof(told));
@@ -188,6 +188,38 @@ static void holds_its_limits(void **state)
 	offcpu_free(o);
 }
 
-TEST_MAIN(cmocka_unit_test(tells_how_long), cmocka_unit_test(takes_the_end_before_the_sample),
-	cmocka_unit_test(leaves_short_stays_out), cmocka_unit_test(tells_long_stays_in_pieces),
+/* By what held when the thread left, whenever its sample comes and it is back. */
+static void stands_for_those_not_sampled(void **state)
+{
+	(void)state;
+	const struct offcpu_config c = { 0, 0.5, on_emit, NULL };
+	struct offcpu *o = NULL;
+	struct err e = { 0 };
+	memset(&told, 0, sizeof(told));
+	CHECK_OK(offcpu_new(&c, &o, &e), &e);
+	left_at(o, 7, 10 * S, 100);
+	resumes_at(o, 7, 10 * S, 13 * S);
+	assert_int_equal(told.away_ns, 6 * S);
+	left_at(o, 7, 14 * S, 100);
+	offcpu_set_probability(o, 0.25, 15 * S);
+	left_at(o, 8, 14 * S, 100);
+	left_at(o, 9, 15 * S, 100);
+	told.away_ns = 0;
+	resumes_at(o, 7, 14 * S, 20 * S);
+	resumes_at(o, 8, 14 * S, 20 * S);
+	assert_int_equal(told.away_ns, 2 * 12 * S);
+	told.away_ns = 0;
+	resumes_at(o, 9, 15 * S, 16 * S);
+	assert_int_equal(told.away_ns, 4 * S);
+	offcpu_set_probability(o, 1, 17 * S);
+	left_at(o, 9, 18 * S, 100);
+	told.away_ns = 0;
+	resumes_at(o, 9, 18 * S, 19 * S);
+	assert_int_equal(told.away_ns, S);
+	offcpu_free(o);
+}
+
+TEST_MAIN(cmocka_unit_test(stands_for_those_not_sampled), cmocka_unit_test(tells_how_long),
+	cmocka_unit_test(takes_the_end_before_the_sample), cmocka_unit_test(leaves_short_stays_out),
+	cmocka_unit_test(tells_long_stays_in_pieces),
 	cmocka_unit_test(forgets_when_a_return_was_lost), cmocka_unit_test(holds_its_limits))

@@ -21,7 +21,7 @@ static void begin(void)
 	shim.kernel_stack[0] = 0xffffffff81000010;
 	shim.kernel_stack_count = 1;
 	world.task.__state = KERNEL_TASK_INTERRUPTIBLE;
-	config.off_cpu_last = UINT32_MAX;
+	settings.off_cpu_last = UINT32_MAX;
 	settings.seen_enabled = 0;
 	settings.off_cpu_enabled = 1;
 }
@@ -65,7 +65,7 @@ static void samples_who_leaves_and_tells_of_the_return(void **state)
 	assert_true(run_ns > 0);
 
 	/* Another thread leaves, not sampled; the first comes back. */
-	config.off_cpu_last = 0;
+	settings.off_cpu_last = 0;
 	shim.random = 1;
 	shim.pid_tgid++;
 	switch_to(&world.task, 0);
@@ -141,7 +141,7 @@ static void leaves_out_who_does_not_count(void **state)
 		world.task.flags = c->flags;
 		shim.random = c->random;
 		settings.off_cpu_enabled = !c->is_stopped;
-		config.off_cpu_last = c->last;
+		settings.off_cpu_last = c->last;
 		config.only_pid = c->only_pid;
 		shim.pid_tgid = c->tid << 32 | c->tid;
 		switch_to(&world.parent, 0);

@@ -91,7 +91,7 @@ static void run_waiter(struct waits *w, double probability)
 	CHECK(fd >= 0 && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
 	(void)close(fd);
 	*w = (struct waits){ .path = path };
-	const struct offcpu_config c = { 0, on_away, w };
+	const struct offcpu_config c = { 0, 1, on_away, w };
 	CHECK_OK(offcpu_new(&c, &w->offcpu, &e), &e);
 	w->pid = fork();
 	CHECK(w->pid >= 0);

@@ -156,7 +156,7 @@ static void measures_time_off_the_cpu(void **state)
 	int pid = 0, in[2], out[2];
 	char path[512], said[1024] = "";
 	double own_ns = 0;
-	const struct offcpu_config oc = { 0, on_away, &pid };
+	const struct offcpu_config oc = { 0, 1, on_away, &pid };
 	(void)snprintf(path, sizeof(path), "%s", workload("waiter"));
 	CHECK_OK(offcpu_new(&oc, &w.offcpu, &e), &e);
 	CHECK(pipe(in) == 0 && pipe(out) == 0);

@@ -45,8 +45,7 @@ struct profiler_config {
 	__u32 only_pid;    /* and its descendants; 0: all */
 	__u32 wake_bytes;  /* ring: wake the reader when more than this waits */
 	__u32 copy_stacks; /* send what is needed to finish a walk later */
-	/* Of the 2^32 random numbers, the last that has a switch sampled. */
-	__u32 off_cpu_last;
+	__u32 pad;
 };
 
 /* Changed while it runs (.bss, shared memory). */
@@ -56,7 +55,7 @@ struct profiler_settings {
 	__u32 vdso_slot;   /* index of the vDSO in the slots; 0: no table for it */
 	__u32 thread_size; /* bytes of a kernel stack, where bpf_task_pt_regs() is missing */
 	__u32 off_cpu_enabled;
-	__u32 pad;
+	__u32 off_cpu_last; /* of the 2^32 random numbers, the last that has a switch sampled */
 };
 
 /* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the

@@ -38,7 +38,7 @@ static __always_inline __u64 off_cpu_kernel_state(struct task_struct *task)
  * nor is one that has ended. */
 static __always_inline int off_cpu_is_chosen(struct task_struct *task, __u64 kernel_state)
 {
-	if (!settings.off_cpu_enabled || bpf_get_prandom_u32() > config.off_cpu_last)
+	if (!settings.off_cpu_enabled || bpf_get_prandom_u32() > settings.off_cpu_last)
 		return 0;
 	return !(kernel_state & KERNEL_TASK_DEAD) &&
 	       !(BPF_CORE_READ(task, flags) & KERNEL_PF_KTHREAD);
