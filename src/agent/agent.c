@@ -287,6 +287,12 @@ static enum status open_processes(struct agent *a, struct err *e)
 	return s == OK ? processes_new(&c, &a->processes, e) : s;
 }
 
+static struct optout_config optout_of(const struct agent *a)
+{
+	return (struct optout_config){ a->config.opt_out_env_vars, a->config.opt_in_env_vars,
+		a->config.opt_out_labels, a->config.opt_in_labels };
+}
+
 static enum status open_metadata(struct agent *a, struct err *e)
 {
 	const struct metadata_config c = {
@@ -294,6 +300,7 @@ static enum status open_metadata(struct agent *a, struct err *e)
 		.external_labels = a->config.external_labels,
 		.env_vars = a->config.env_vars,
 		.config_path = a->config.config_path,
+		.optout = optout_of(a),
 	};
 	return metadata_new(&c, &a->metadata, e);
 }
@@ -319,12 +326,13 @@ static bool sampler_still_works(void *ctx)
  */
 static enum status open_privileged(struct agent *a, struct err *e)
 {
+	const struct optout_config optout = optout_of(a);
 	const struct broker_config broker = {
 		.own_files = { a->config.config_path, a->config.remote_store_cert,
 			a->config.remote_store_ca_file, a->config.remote_store_client_cert,
 			a->config.remote_store_client_key, a->config.remote_store_token_file,
 			a->config.kubernetes_token_file, a->config.kubernetes_ca_file },
-		.environment = a->config.env_vars != NULL,
+		.environment = a->config.env_vars || optout_wants_environment(&optout),
 		.slabs_max = tables_slabs_max(a->config.table_bytes_max),
 	};
 	struct privilege_dir *dirs[] = { &a->spool_dir, &a->cache_dir, &a->http_dir, NULL };

@@ -33,6 +33,12 @@ struct agent_config {
 	uint32_t table_bytes_max;
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */
+	/* Who is left out, and who alone is not, by environment variables and by "label=value";
+	 * each NULL at the end, or NULL (agent/optout.h). */
+	const char *const *opt_out_env_vars;
+	const char *const *opt_in_env_vars;
+	const char *const *opt_out_labels;
+	const char *const *opt_in_labels;
 	const char *config_path; /* YAML with relabel_configs, looked at again; "": none */
 	/* Of container engines and Kubernetes; "" or NULL: where they usually are. */
 	const char *container_socket_path;

@@ -80,6 +80,8 @@ enum status metadata_new(const struct metadata_config *c, struct metadata **out,
 	enum status s = check_external_labels(c->external_labels, e);
 	if (s == OK)
 		s = check_env_vars(c->env_vars, e);
+	if (s == OK)
+		s = optout_check(&c->optout, e);
 	if (s != OK)
 		return s;
 	struct metadata *m = calloc(1, sizeof(*m));
@@ -137,7 +139,8 @@ bool metadata_wants_command_line(const struct metadata *m)
 
 bool metadata_wants_environment(const struct metadata *m)
 {
-	return m->rules && m->config.env_vars && m->config.env_vars[0];
+	return (m->rules && m->config.env_vars && m->config.env_vars[0]) ||
+	       optout_wants_environment(&m->config.optout);
 }
 
 bool metadata_wants_program(const struct metadata *m)
@@ -160,22 +163,13 @@ static void put_number(struct relabel_set *s, struct str name, uint32_t number)
 	relabel_set_put(s, name, str_of(text));
 }
 
-static struct str find_variable(struct str environment, struct str name)
-{
-	struct str entry, key;
-	while (str_split(&environment, 0, &entry))
-		if (str_split(&entry, '=', &key) && str_eq(key, name))
-			return entry;
-	return STR("");
-}
-
 static void put_environment(
 	const struct metadata *m, const struct metadata_process *p, struct relabel_set *s)
 {
 	for (const char *const *v = m->config.env_vars; v && *v; v++) {
 		char *name = arena_printf(s->arena, "__meta_env_var_%s", *v);
 		s->failed = s->failed || !name;
-		relabel_set_put(s, str_of(name), find_variable(p->environment, str_of(*v)));
+		relabel_set_put(s, str_of(name), optout_find_variable(p->environment, str_of(*v)));
 	}
 }
 
@@ -279,11 +273,17 @@ static void drop_meta(struct relabel_set *s)
 
 bool metadata_label(struct metadata *m, const struct metadata_process *p, struct relabel_set *out)
 {
-	bool keep = true;
+	bool keep = true, has_rules = relabel_count(m->rules) > 0;
 	put_plain(m, p, out);
-	if (!relabel_count(m->rules))
+	if (!has_rules && optout_is_empty(&m->config.optout))
 		return true;
 	put_meta(m, p, out);
+	if (!optout_allows(&m->config.optout, p->environment, out))
+		return false;
+	if (!has_rules) {
+		drop_meta(out);
+		return true;
+	}
 	if (relabel_apply(m->rules, out, &keep, NULL) == OK) {
 		drop_meta(out);
 		if (out->count <= METADATA_LABELS_MAX)

@@ -24,6 +24,7 @@
 
 #include "agent/bpf/shared.h"
 #include "agent/executable.h"
+#include "agent/optout.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "container/container.h"
@@ -40,6 +41,7 @@ struct metadata_config {
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* names, NULL at the end; or NULL */
 	const char *config_path;            /* YAML with relabel_configs; "": none */
+	struct optout_config optout;        /* before the rules */
 };
 
 /* What is known of a process; texts may be "". */
@@ -75,8 +77,8 @@ void metadata_free(struct metadata *m);
 bool metadata_wants_command_line(const struct metadata *m);
 bool metadata_wants_environment(const struct metadata *m);
 bool metadata_wants_program(const struct metadata *m);
-/* The labels of a process, in `out`, texts in its arena or those of `p`. False: the rules drop it.
- */
+/* The labels of a process, in `out`, texts in its arena or those of `p`. False: it opted out, or
+ * the rules drop it. */
 bool metadata_label(struct metadata *m, const struct metadata_process *p, struct relabel_set *out);
 /* Looks whether the configuration file changed. True: there are other rules now. A sentence in `e`
  * when it cannot be read; that is told once for each change. */

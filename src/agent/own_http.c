@@ -189,7 +189,8 @@ static void write_lost(struct agent *a, struct buf *out, const struct sampler_st
 			"--off-cpu-min-duration");
 	}
 	status_number(&t, "left out of a batch", metric_get(&b->lost), "memory, or a limit");
-	status_number(&t, "dropped by a rule", metric_get(&b->dropped), "--config-path");
+	status_number(&t, "left out by a rule or by opting out", metric_get(&b->dropped),
+		"--config-path, --profiling-opt-…");
 	status_number(&t, "dropped from memory", metric_get(&m->lost_queue), "the server was away");
 	status_number(&t, "dropped from disk", metric_get(&m->lost_spool), "--spool-size");
 	status_number(&t, "damaged on disk", metric_get(&m->lost_damaged), "");

@@ -189,6 +189,24 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "include-env-var", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, env_vars), .value = "NAME,...",
 	  .help = "Environment variables that relabel_configs may see; may be repeated." },
+	{ .name = "profiling-opt-out-env-var", .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct cli_profiling_flags, opt_out_env), .value = "NAME,...",
+	  .help = "Leave out processes whose environment sets one of these variables to off, "
+		  "false, 0, no or disabled, such as FIRN_PROFILE=off; may be repeated. Without "
+		  "this, the next one and --include-env-var no environment is read." },
+	{ .name = "profiling-opt-in-env-var", .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct cli_profiling_flags, opt_in_env), .value = "NAME,...",
+	  .help = "Leave out all processes but those whose environment sets one of these to on, "
+		  "true, 1, yes or enabled." },
+	{ .name = "profiling-opt-out-label", .kind = CLI_LIST, .separator = ';',
+	  .at = offsetof(struct cli_profiling_flags, opt_out_labels), .value = "NAME=VALUE;...",
+	  .help = "Leave out processes with this value of a label, or of a meta label, such as "
+		  "__meta_kubernetes_pod_label_profile=off; before relabel_configs. An empty "
+		  "value stands for no such label. May be repeated." },
+	{ .name = "profiling-opt-in-label", .kind = CLI_LIST, .separator = ';',
+	  .at = offsetof(struct cli_profiling_flags, opt_in_labels), .value = "NAME=VALUE;...",
+	  .help = "Leave out all processes but those with one of these, or opted in by their "
+		  "environment." },
 	{ .name = "profiling-label-ttl", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_profiling_flags, label_ttl_ns), .value = "DURATION",
 	  .otherwise = "10m",
@@ -200,8 +218,8 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "metadata-kubernetes-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_address),
 	  .value = "https://HOST:PORT",
-	  .help = "The Kubernetes API, asked for the pods of --node. Default: in a pod, the one "
-		  "that the pod is told of; else none." },
+	  .help = "The Kubernetes API, which tells of the pods of --node. Default: in a pod, the "
+		  "one that the pod is told of; else none." },
 	{ .name = "metadata-kubelet-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, kubelet_address), .value = "https://HOST:PORT",
 	  .help = "Ask this node's kubelet for its pods, rather than the API." },
@@ -210,7 +228,8 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Token for either; read each time. Default: the pod's service account." },
 	{ .name = "metadata-kubernetes-ca-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_ca), .value = "FILE",
-	  .help = "Authorities that either is trusted by. Default: the pod's service account." },
+	  .help = "Authorities that either is trusted by. Default: the pod's service account's; "
+		  "outside of a pod, those that this host trusts." },
 	{ .name = "metadata-kubernetes-insecure-skip-verify", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_insecure),
 	  .help = "Believe whoever answers: a kubelet often has a certificate of its own." },
@@ -478,15 +497,32 @@ static bool is_label(const char *text)
 	return true;
 }
 
+static bool check_labels(const char *flag, const struct cli_list *list)
+{
+	for (uint32_t i = 0; i < list->count; i++) {
+		if (is_label(list->v[i]))
+			continue;
+		cli_complain("--%s: '%s' is not NAME=VALUE with a name of letters, digits and _",
+			flag, list->v[i]);
+		return false;
+	}
+	return true;
+}
+
+static void apply_opting(struct cli_profiling_flags *f, struct agent_config *out)
+{
+	out->opt_out_env_vars = f->opt_out_env.count ? f->opt_out_env.v : NULL;
+	out->opt_in_env_vars = f->opt_in_env.count ? f->opt_in_env.v : NULL;
+	out->opt_out_labels = f->opt_out_labels.count ? f->opt_out_labels.v : NULL;
+	out->opt_in_labels = f->opt_in_labels.count ? f->opt_in_labels.v : NULL;
+}
+
 bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out)
 {
-	for (uint32_t i = 0; i < f->labels.count; i++)
-		if (!is_label(f->labels.v[i])) {
-			cli_complain("--metadata-external-labels: '%s' is not NAME=VALUE with a "
-				     "name of letters, digits and _",
-				f->labels.v[i]);
-			return false;
-		}
+	if (!check_labels("metadata-external-labels", &f->labels) ||
+		!check_labels("profiling-opt-out-label", &f->opt_out_labels) ||
+		!check_labels("profiling-opt-in-label", &f->opt_in_labels))
+		return false;
 	if (f->table_bytes < TABLE_BYTES_LEAST || f->table_bytes > TABLE_BYTES_MOST) {
 		cli_complain("--bpf-table-memory: expected 4MiB to 2GiB");
 		return false;
@@ -516,6 +552,7 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 	out->table_bytes_max = (uint32_t)MIN(f->table_bytes << f->table_scale, TABLE_BYTES_MOST);
 	out->external_labels = f->labels.count ? f->labels.v : NULL;
 	out->env_vars = f->env_vars.count ? f->env_vars.v : NULL;
+	apply_opting(f, out);
 	out->config_path = f->config_path ? f->config_path : "";
 	out->label_ttl_ns = f->label_ttl_ns;
 	out->container_socket_path = f->container_socket;

@@ -63,6 +63,7 @@ struct cli_profiling_flags {
 	int64_t duration_ns;
 	struct cli_list labels;
 	struct cli_list env_vars;
+	struct cli_list opt_out_env, opt_in_env, opt_out_labels, opt_in_labels;
 	const char *config_path;
 	int64_t label_ttl_ns;
 	const char *container_socket, *kubernetes_address, *kubelet_address;

@@ -227,8 +227,45 @@ static void refuses_what_is_wrong(void **state)
 	CHECK(!m);
 }
 
+/* Before the rules, which may make other labels of what it goes by; and without any. */
+static void lets_processes_opt_out(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "PROFILE", NULL }, *const of_web[] = {
+		"__meta_systemd_unit=web.service", NULL
+	};
+	static const char off[] = "A=1\0PROFILE=off";
+	struct metadata_process leaves = process;
+	struct err e;
+	leaves.environment = str_make(off, sizeof(off));
+	write_rules("relabel_configs:\n- {action: labeldrop, regex: comm}\n");
+	for (int with_rules = 0; with_rules < 2; with_rules++) {
+		struct metadata *m = NULL;
+		struct metadata_config c = { .node = "n",
+			.config_path = with_rules ? path : "",
+			.optout = { .out_env = names } };
+		CHECK_OK(metadata_new(&c, &m, &e), &e);
+		CHECK(metadata_wants_environment(m));
+		CHECK_STR(str_of(labels_of_process(m, &leaves)), "dropped");
+		const char *stays = labels_of_process(m, &process);
+		CHECK(strstr(stays, "executable=serve") && !strstr(stays, "__meta"));
+		CHECK((strstr(stays, "comm=") == NULL) == with_rules);
+		metadata_free(m);
+		c.optout = (struct optout_config){ .out_labels = of_web };
+		CHECK_OK(metadata_new(&c, &m, &e), &e);
+		CHECK(!metadata_wants_environment(m));
+		CHECK_STR(str_of(labels_of_process(m, &process)), "dropped");
+		metadata_free(m);
+	}
+	struct metadata *m = NULL;
+	const struct metadata_config bad = {
+		.node = "n", .config_path = "", .optout = { .in_labels = names }
+	};
+	CHECK(metadata_new(&bad, &m, &e) == E_INVALID && strstr(e.text, "PROFILE") && !m);
+}
+
 #define ON_FILE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 TEST_MAIN(ON_FILE(labels_without_rules), ON_FILE(labels_by_rules), ON_FILE(labels_of_containers),
 	ON_FILE(reads_changed_rules), ON_FILE(falls_back_to_plain_labels),
-	ON_FILE(refuses_what_is_wrong))
+	ON_FILE(refuses_what_is_wrong), ON_FILE(lets_processes_opt_out))

@@ -122,6 +122,37 @@ static void works_without_a_server(void **state)
 	}
 }
 
+static char seen_opting[200];
+
+static enum status look_at_opting(
+	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	(void)stop;
+	(void)e;
+	snprintf(seen_opting, sizeof(seen_opting), "%s %s %s %s %s", c->opt_out_env_vars[0],
+		c->opt_out_env_vars[1], c->opt_in_env_vars[0], c->opt_out_labels[1],
+		c->opt_in_labels ? "in" : "none");
+	return OK;
+}
+
+static void lets_processes_opt_out(void **state)
+{
+	(void)state;
+	struct capture c;
+	fake_agent_run = look_at_opting;
+	capture_run(&c, cli_agent,
+		"agent --remote-store-address here:1 --cache-path /tmp "
+		"--profiling-opt-out-env-var A,B --profiling-opt-in-env-var C "
+		"--profiling-opt-out-label comm=x;namespace=");
+	CHECK_STR(str_of(c.err), "");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_STR(str_of(seen_opting), "A B C namespace= none");
+	capture_run(&c, cli_agent,
+		"agent --remote-store-address here:1 --cache-path /tmp --profiling-opt-in-label x");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "--profiling-opt-in-label: 'x' is not NAME=VALUE");
+}
+
 static void helps(void **state)
 {
 	(void)state;
@@ -134,4 +165,4 @@ static void helps(void **state)
 
 TEST_MAIN(cmocka_unit_test(runs), cmocka_unit_test(says_what_is_missing),
 	cmocka_unit_test(comes_with_credentials), cmocka_unit_test(works_without_a_server),
-	cmocka_unit_test(helps))
+	cmocka_unit_test(lets_processes_opt_out), cmocka_unit_test(helps))

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * optout: which processes are profiled, by what they say of themselves in their environment and by
+ * their labels, without a rule. Private to agent/. No I/O, no state.
+ *
+ * A process that opts out, by either, is left out whatever else it says. Where opting in is asked
+ * for, by either, only those are profiled that do.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+#include "relabel/relabel.h"
+
+#define OPTOUT_NAMES_MAX 64 /* of each list */
+
+/* Each list: NULL at the end, or NULL. */
+struct optout_config {
+	/* Names of variables: set to off, false, 0, no, disable or disabled, in any letters. */
+	const char *const *out_env;
+	/* Set to on, true, 1, yes, enable or enabled. */
+	const char *const *in_env;
+	/* "name=value" of a label or a meta label; "name=" of one that is absent. */
+	const char *const *out_labels;
+	const char *const *in_labels;
+};
+
+/* E_INVALID: the sentence names what is no name, or no name=value. */
+NODISCARD enum status optout_check(const struct optout_config *c, struct err *e);
+bool optout_wants_environment(const struct optout_config *c);
+/* Is there anything to be asked at all? */
+bool optout_is_empty(const struct optout_config *c);
+/* `environment` as in /proc: a NUL after each entry. */
+bool optout_allows(
+	const struct optout_config *c, struct str environment, const struct relabel_set *labels);
+/* The value of a variable; "" when it is not there. */
+struct str optout_find_variable(struct str environment, struct str name);
