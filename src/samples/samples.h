@@ -15,9 +15,9 @@
  * - Samples are picked by type and labels as selector.h says, and by from_ns <= time < to_ns. Times
  *   may have been rounded down to a documented resolution when they were stored.
  * - Values are signed 64-bit numbers, sums are taken modulo 2^64. Values of a type with `delta` are
- *   summed; those of a type without (gauges) are averaged over the distinct points in time of each
- *   series, and these averages summed over series. A sample that stands for several (its weight)
- *   counts as often.
+ *   summed; of those of a type without (gauges) the sum over series is averaged over time: each
+ *   series counts by the mean of its points in time, and by its share of the time in which any
+ *   series was there (docs/api.md). A sample that stands for several (its weight) counts as often.
  * - A selector without a type is good for types and labels; the sums want one type among what it
  *   picks, else E_INVALID names two of them. Nothing picked is no error: an empty answer.
  * - Answers do not depend on how samples came to lie (memory, young or merged parts, other

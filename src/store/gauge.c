@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The points in time of a series lie in several sources, so series get common numbers first; then
- * one pass gathers (series, time) pairs, which are sorted and counted without repetition.
+ * one pass gathers (series, time) pairs, which are sorted, each once, and say what time the series
+ * covers of that of all (cover.h).
  */
+#include "store/cover.h"
 #include "store/view.h"
 
 #include <stdlib.h>
@@ -69,20 +71,15 @@ void common_series_deinit(struct common_series *c)
 	*c = (struct common_series){ 0 };
 }
 
-struct point {
-	int64_t time_ns;
-	uint32_t series;
-};
-
 struct gathering {
 	const uint32_t *ids;
-	VEC(struct point) points;
+	VEC(struct cover_point) points;
 	struct budget *budget;
 };
 
 static int by_series_time(const void *a, const void *b)
 {
-	const struct point *x = a, *y = b;
+	const struct cover_point *x = a, *y = b;
 	if (x->series != y->series)
 		return x->series < y->series ? -1 : 1;
 	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
@@ -90,7 +87,7 @@ static int by_series_time(const void *a, const void *b)
 
 static void sort_out(struct gathering *g)
 {
-	struct point *p = g->points.v;
+	struct cover_point *p = g->points.v;
 	size_t n = 0;
 	if (g->points.len)
 		qsort(p, g->points.len, sizeof(*p), by_series_time);
@@ -112,7 +109,7 @@ static enum status make_room(struct gathering *g, struct err *e)
 		return OK;
 	if (!VEC_RESERVE(&g->points, MAX(2 * cap, (size_t)POINTS_MIN)))
 		return err_set(e, E_NOMEM, "points in time of gauges");
-	return budget_take(g->budget, (g->points.cap - cap) * sizeof(struct point), e);
+	return budget_take(g->budget, (g->points.cap - cap) * sizeof(struct cover_point), e);
 }
 
 static enum status gather(void *ctx, const struct scan_rows *r, struct err *e)
@@ -120,8 +117,8 @@ static enum status gather(void *ctx, const struct scan_rows *r, struct err *e)
 	struct gathering *g = ctx;
 	for (size_t j = 0; j < r->n; j++) {
 		size_t i = r->sel ? r->sel[j] : j;
-		struct point p = { r->time_ns[i], g->ids[r->series[i]] };
-		struct point *last = g->points.len ? &g->points.v[g->points.len - 1] : NULL;
+		struct cover_point p = { r->time_ns[i], g->ids[r->series[i]] };
+		struct cover_point *last = g->points.len ? &g->points.v[g->points.len - 1] : NULL;
 		if (last && last->time_ns == p.time_ns && last->series == p.series)
 			continue;
 		enum status s = make_room(g, e);
@@ -132,30 +129,35 @@ static enum status gather(void *ctx, const struct scan_rows *r, struct err *e)
 	return OK;
 }
 
-static enum status count_points(
-	struct gathering *g, uint32_t series_count, struct budget *b, uint32_t **out, struct err *e)
+static enum status weigh_points(
+	struct gathering *g, uint32_t series_count, struct budget *b, double **out, struct err *e)
 {
+	struct cover_intervals x = { 0 };
+	sort_out(g);
+	uint64_t room = g->points.len * COVER_POINT_BYTES;
 	enum status s = budget_array(b, series_count, sizeof(**out), out, e);
+	if (s == OK)
+		s = budget_take(b, room, e);
 	if (s != OK)
 		return s;
-	sort_out(g);
-	for (size_t i = 0; i < g->points.len; i++)
-		(*out)[g->points.v[i].series]++;
-	return OK;
+	s = cover_intervals(g->points.v, g->points.len, series_count, &x, e);
+	if (s == OK)
+		s = cover_weights(g->points.v, g->points.len, &x, *out, e);
+	free(x.of);
+	budget_give(b, room);
+	return s;
 }
 
 static enum status make_weights(struct gauge *g, struct store_view *v, const struct pick *picks,
-	const struct common_series *c, const uint32_t *counts, struct budget *b, struct err *e)
+	const struct common_series *c, const double *weights, struct budget *b, struct err *e)
 {
 	enum status s = budget_array(b, v->source_count, sizeof(*g->weights), &g->weights, e);
 	g->source_count = v->source_count;
 	for (size_t i = 0; s == OK && i < v->source_count; i++) {
 		uint32_t n = picks[i].series_count;
 		s = budget_array(b, n, sizeof(double), &g->weights[i], e);
-		for (uint32_t k = 0; s == OK && k < n; k++) {
-			uint32_t points = counts[c->ids[i][k]];
-			g->weights[i][k] = points ? 1.0 / points : 0;
-		}
+		for (uint32_t k = 0; s == OK && k < n; k++)
+			g->weights[i][k] = weights[c->ids[i][k]];
 	}
 	return s;
 }
@@ -165,7 +167,7 @@ enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick 
 {
 	*g = (struct gauge){ 0 };
 	CLEANUP(common_series_deinit) struct common_series c;
-	CLEANUP(free_cleanup) uint32_t *counts = NULL;
+	CLEANUP(free_cleanup) double *weights = NULL;
 	enum status s = common_series_init(&c, v, picks, b, e);
 	if (s != OK)
 		return s;
@@ -177,13 +179,13 @@ enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick 
 		s = scan_run(&scan, gather, &ga, b, e);
 	}
 	if (s == OK)
-		s = count_points(&ga, c.keys.len, b, &counts, e);
+		s = weigh_points(&ga, c.keys.len, b, &weights, e);
 	size_t room = ga.points.cap;
 	VEC_FREE(&ga.points);
 	if (s == OK)
-		budget_give(b, room * sizeof(struct point));
+		budget_give(b, room * sizeof(struct cover_point));
 	if (s == OK)
-		s = make_weights(g, v, picks, &c, counts, b, e);
+		s = make_weights(g, v, picks, &c, weights, b, e);
 	if (s != OK)
 		gauge_deinit(g);
 	return s;

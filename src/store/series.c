@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Points are found by (group, step) in a hash table; a row mostly goes to the point of the row
- * before it. A gauge takes its points by (common series, step) first, with the number of distinct
- * times, and is averaged before it is added to its group.
+ * before it. A gauge takes its points by (common series, time) first, and each step's sum is
+ * averaged over the time of the step (cover.h).
  */
+#include "store/cover.h"
 #include "store/groups.h"
 
 #include <math.h>
@@ -208,42 +209,83 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 
 /* ---- gauges ---- */
 
-/* The instants of one series in one step: v[0 .. n). */
-static enum status average_step(
-	struct adding *a, const struct instant *v, size_t n, int64_t step, struct err *e)
+struct averaging {
+	struct adding *a;
+	struct cover_point *points; /* room for one each instant */
+	struct cover_intervals intervals;
+	double *weights; /* by common series */
+};
+
+static void averaging_deinit(struct averaging *x)
 {
-	uint32_t times = 1;
-	for (size_t i = 1; i < n; i++)
-		times += v[i].time_ns != v[i - 1].time_ns;
-	for (size_t i = 0; i < n; i++) {
+	free(x->points);
+	free(x->intervals.of);
+	free(x->weights);
+}
+
+/* The distinct points of v[0 .. n), which is sorted by series and time; returns their number. */
+static size_t make_points(struct averaging *x, const struct instant *v, size_t n)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || v[i].series != v[i - 1].series || v[i].time_ns != v[i - 1].time_ns)
+			x->points[count++] = (struct cover_point){ v[i].time_ns, v[i].series };
+	return count;
+}
+
+/* The instants of one step: v[0 .. n), by series and time. */
+static enum status average_step(
+	struct averaging *x, const struct instant *v, size_t n, int64_t step, struct err *e)
+{
+	size_t points = make_points(x, v, n);
+	enum status s = cover_weights(x->points, points, &x->intervals, x->weights, e);
+	for (size_t i = 0; i < n && s == OK; i++) {
 		struct point *p;
-		enum status s = find_point(a, v[i].group, step, &p, e);
+		s = find_point(x->a, v[i].group, step, &p, e);
 		if (s != OK)
-			return s;
-		p->average += (double)v[i].value / times;
+			break;
+		p->average += (double)v[i].value * x->weights[v[i].series];
 		add_time(p, v[i].time_ns);
 		p->count += v[i].count;
 	}
-	return OK;
+	return s;
+}
+
+static int by_step(const void *pa, const void *pb, void *ctx)
+{
+	const struct instant *a = pa, *b = pb;
+	int64_t step_ns = *(const int64_t *)ctx;
+	int64_t x = step_of(a->time_ns, step_ns), y = step_of(b->time_ns, step_ns);
+	if (x != y)
+		return x < y ? -1 : 1;
+	return by_series_time_group(a, b);
 }
 
 static enum status average(struct adding *a, struct err *e)
 {
+	CLEANUP(averaging_deinit) struct averaging x = { .a = a };
 	sort_out(a);
 	struct instant *v = a->instants.v;
 	size_t n = a->instants.len;
-	for (size_t i = 0, j; i < n; i = j) {
+	enum status s = budget_array(&a->budget, n, sizeof(*x.points), &x.points, e);
+	if (s == OK)
+		s = budget_array(&a->budget, a->common.keys.len, sizeof(*x.weights), &x.weights, e);
+	if (s == OK)
+		s = budget_take(&a->budget, n * COVER_POINT_BYTES, e);
+	if (s == OK)
+		s = cover_intervals(
+			x.points, make_points(&x, v, n), a->common.keys.len, &x.intervals, e);
+	if (s == OK && n)
+		qsort_r(v, n, sizeof(*v), by_step, &a->step_ns);
+	for (size_t i = 0, j; i < n && s == OK; i = j) {
 		int64_t step = step_of(v[i].time_ns, a->step_ns);
-		for (j = i + 1; j < n && v[j].series == v[i].series &&
-				step_of(v[j].time_ns, a->step_ns) == step;)
+		for (j = i + 1; j < n && step_of(v[j].time_ns, a->step_ns) == step;)
 			j++;
-		enum status s = average_step(a, v + i, j - i, step, e);
-		if (s != OK)
-			return s;
+		s = average_step(&x, v + i, j - i, step, e);
 	}
 	for (size_t i = 0; i < a->points.len; i++)
 		a->points.v[i].value = (int64_t)llround(a->points.v[i].average);
-	return OK;
+	return s;
 }
 
 /* ---- the result ---- */

@@ -143,8 +143,8 @@ NODISCARD enum status scan_run(
 
 /* ---- gauges ---- */
 
-/* A gauge is averaged over the distinct points in time of each series: `weight[i][series]` is 1 by
- * their number, for source i. */
+/* A gauge's sum is averaged over time: `weight[i][series]` is the share of the time that the series
+ * covers, by the number of its distinct points, for source i. */
 struct gauge {
 	double **weights;
 	size_t source_count;

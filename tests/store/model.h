@@ -176,23 +176,130 @@ static inline bool model_picks(
 	return s->type == q->type && s->time_ns >= from && s->time_ns < to && q->matches(s);
 }
 
-/* Distinct times of the series of `s` among the samples that the query picks. */
-static inline int model_times(const struct model *m, const struct model_query *q,
-	const struct model_sample *s, int64_t from, int64_t to)
+/* ---- gauges: docs/api.md, on a grid of the 5 s at which they are scraped ---- */
+
+enum { MODEL_SERIES = MODEL_COMMS * MODEL_NODES, MODEL_SLOTS = 4096 };
+
+/* Slots of 5 s since T0 - 1 h in which a series of a gauge has points. */
+struct model_times {
+	bool points[MODEL_SERIES][MODEL_SLOTS];
+	bool there[MODEL_SERIES][MODEL_SLOTS];
+};
+
+static inline int model_slot(int64_t time_ns)
 {
-	int64_t seen[4096];
-	int n = 0;
+	int64_t slot = (time_ns - T0) / (5 * SEC) + 720;
+	CHECK(slot >= 0 && slot < MODEL_SLOTS - 1000);
+	return (int)slot;
+}
+
+static inline int model_by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* The lower one in the middle; 0 of none. */
+static inline int model_median(int *v, int n)
+{
+	qsort(v, (size_t)n, sizeof(*v), model_by_number);
+	return n ? v[(n - 1) / 2] : 0;
+}
+
+static inline int model_interval(const bool *points)
+{
+	static int gaps[MODEL_SLOTS];
+	int n = 0, last = -1;
+	for (int i = 0; i < MODEL_SLOTS; i++) {
+		if (points[i] && last >= 0)
+			gaps[n++] = i - last;
+		last = points[i] ? i : last;
+	}
+	return model_median(gaps, n);
+}
+
+static inline void model_points(struct model_times *t, const struct model *m,
+	const struct model_query *q, int64_t from, int64_t to)
+{
+	memset(t, 0, sizeof(*t));
 	for (size_t i = 0; i < m->samples.len; i++) {
-		const struct model_sample *x = &m->samples.v[i];
-		if (!model_picks(q, x, from, to) || x->comm != s->comm || x->node != s->node)
+		const struct model_sample *s = &m->samples.v[i];
+		if (model_picks(q, s, from, to))
+			t->points[s->comm * MODEL_NODES + s->node][model_slot(s->time_ns)] = true;
+	}
+}
+
+/* When a series was there, from its points: returns how many these are. */
+static inline int model_there(const bool *points, bool *there, int interval, int past)
+{
+	int n = 0;
+	for (int i = 0; i < MODEL_SLOTS; i++) {
+		int next = i + 1;
+		if (!points[i])
 			continue;
-		int k = 0;
-		while (k < n && seen[k] != x->time_ns)
-			k++;
-		if (k == n && n < 4096)
-			seen[n++] = x->time_ns;
+		n++;
+		while (next < MODEL_SLOTS && !points[next])
+			next++;
+		int until = next < MODEL_SLOTS && next - i <= 2 * interval ? next : i + past;
+		for (int k = i; k < until; k++)
+			there[k] = true;
 	}
 	return n;
+}
+
+/* Beginnings and ends of a series that are within an interval of those of all. */
+static inline int model_share(bool *there, int interval, int first, int end)
+{
+	int n = 0;
+	for (int i = 1; i < MODEL_SLOTS - 1; i++) {
+		if (there[i] && !there[i - 1] && i - first <= interval)
+			for (int k = first; k < i; k++)
+				there[k] = true;
+		if (there[i] && !there[i + 1] && end - (i + 1) <= interval)
+			for (int k = i + 1; k < end; k++)
+				there[k] = true;
+	}
+	for (int i = 0; i < MODEL_SLOTS; i++)
+		n += there[i];
+	return n;
+}
+
+/* What a value of each series counts in [from, to), of points in [all_from, all_to). */
+static inline void model_weights(const struct model *m, const struct model_query *q,
+	int64_t all_from, int64_t all_to, int64_t from, int64_t to, double out[MODEL_SERIES])
+{
+	struct model_times *t = malloc(sizeof(*t));
+	int intervals[MODEL_SERIES], known[MODEL_SERIES], count = 0, n[MODEL_SERIES];
+	int first = MODEL_SLOTS, end = 0, together = 0;
+	CHECK(t != NULL);
+	model_points(t, m, q, all_from, all_to);
+	for (int s = 0; s < MODEL_SERIES; s++) {
+		intervals[s] = model_interval(t->points[s]);
+		if (intervals[s])
+			known[count++] = intervals[s];
+	}
+	int usual = model_median(known, count);
+	model_points(t, m, q, from, to);
+	for (int s = 0; s < MODEL_SERIES; s++) {
+		intervals[s] = intervals[s] ? intervals[s] : usual;
+		n[s] = model_there(
+			t->points[s], t->there[s], intervals[s], MIN(intervals[s], usual));
+		for (int i = 0; i < MODEL_SLOTS; i++)
+			if (t->there[s][i]) {
+				first = MIN(first, i);
+				end = MAX(end, i + 1);
+			}
+	}
+	for (int s = 0; s < MODEL_SERIES; s++)
+		out[s] = model_share(t->there[s], intervals[s], first, end);
+	for (int i = 0; i < MODEL_SLOTS; i++) {
+		bool any = false;
+		for (int s = 0; s < MODEL_SERIES; s++)
+			any |= t->there[s][i];
+		together += any;
+	}
+	for (int s = 0; s < MODEL_SERIES; s++)
+		out[s] = n[s] ? (together ? out[s] / together : 1) / n[s] : 0;
+	free(t);
 }
 
 /* By stack: the sum, or the gauge's average before rounding. */
@@ -200,17 +307,17 @@ static inline void model_sum(const struct model *m, const struct model_query *q,
 	int64_t to, double sums[MODEL_STACKS], uint64_t *count)
 {
 	bool gauge = !model_types[q->type].delta;
-	double weights[MODEL_COMMS][MODEL_NODES] = { 0 };
+	double weights[MODEL_SERIES];
+	if (gauge)
+		model_weights(m, q, from, to, from, to, weights);
 	memset(sums, 0, MODEL_STACKS * sizeof(*sums));
 	*count = 0;
 	for (size_t i = 0; i < m->samples.len; i++) {
 		const struct model_sample *s = &m->samples.v[i];
 		if (!model_picks(q, s, from, to))
 			continue;
-		double *w = &weights[s->comm][s->node];
-		if (*w == 0)
-			*w = gauge ? 1.0 / model_times(m, q, s, from, to) : 1;
-		sums[s->stack] += (double)s->value * *w;
+		double w = gauge ? weights[s->comm * MODEL_NODES + s->node] : 1;
+		sums[s->stack] += (double)s->value * w;
 		++*count;
 	}
 }

@@ -25,11 +25,18 @@ static bool same_labels(
 	       str_eq(label_of(p, set, keep[2]), str_of(model_text("", s->cpu)));
 }
 
+static int series_of(const struct model_sample *s)
+{
+	return s->comm * MODEL_NODES + s->node;
+}
+
 static void check_profile(const struct model *m, const struct model_query *c,
 	const struct profile *p, size_t keep_count)
 {
 	bool gauge = !model_types[c->type].delta;
-	double all = 0, got = 0;
+	double all = 0, got = 0, weights[MODEL_SERIES];
+	if (gauge)
+		model_weights(m, c, 0, INT64_MAX, 0, INT64_MAX, weights);
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct profile_sample *x = &p->samples.v[i];
 		CLEANUP(buf_deinit) struct buf b;
@@ -46,16 +53,15 @@ static void check_profile(const struct model *m, const struct model_query *c,
 			const struct model_sample *s = &m->samples.v[k];
 			if (s->stack == stack && model_picks(c, s, 0, INT64_MAX) &&
 				same_labels(p, x->own, keep_count, s))
-				want += (double)s->value /
-					(gauge ? model_times(m, c, s, 0, INT64_MAX) : 1);
+				want += (double)s->value * (gauge ? weights[series_of(s)] : 1);
 		}
 		CHECK_CASE(c, fabs(want - (double)x->value) <= 0.5001);
 		got += (double)x->value;
 	}
 	for (size_t k = 0; k < m->samples.len; k++)
 		if (model_picks(c, &m->samples.v[k], 0, INT64_MAX))
-			all += (double)m->samples.v[k].value /
-			       (gauge ? model_times(m, c, &m->samples.v[k], 0, INT64_MAX) : 1);
+			all += (double)m->samples.v[k].value *
+			       (gauge ? weights[series_of(&m->samples.v[k])] : 1);
 	CHECK_CASE(c, fabs(all - got) <= 0.5001 * (gauge ? (double)p->samples.len : 0.01));
 }
 

@@ -17,19 +17,14 @@ static int64_t floor_to(int64_t t, int64_t step)
 	return t - t % step;
 }
 
-/* Distinct times of the series of `s` within its step. */
-static int times_in_step(const struct model *m, const struct model_query *q,
-	const struct model_sample *s, int64_t from, int64_t to, int64_t step)
-{
-	int64_t begin = floor_to(s->time_ns, step);
-	return model_times(m, q, s, MAX(from, begin), MIN(to, begin + step));
-}
-
 static struct want model_point(const struct model *m, const struct model_query *q, int64_t from,
 	int64_t to, int64_t step, int64_t begin, struct str comm, struct str thread, bool grouped)
 {
 	struct want w = { 0 };
 	bool gauge = !model_types[q->type].delta;
+	double weights[MODEL_SERIES];
+	if (gauge)
+		model_weights(m, q, from, to, MAX(from, begin), MIN(to, begin + step), weights);
 	for (size_t i = 0; i < m->samples.len; i++) {
 		const struct model_sample *s = &m->samples.v[i];
 		if (!model_picks(q, s, from, to) || floor_to(s->time_ns, step) != begin)
@@ -37,8 +32,8 @@ static struct want model_point(const struct model *m, const struct model_query *
 		if (grouped && (!str_eq(comm, str_of(model_text("c", s->comm))) ||
 				       !str_eq(thread, str_of(model_text("t", s->thread)))))
 			continue;
-		int times = gauge ? times_in_step(m, q, s, from, to, step) : 1;
-		w.value += (double)s->value / times;
+		w.value +=
+			(double)s->value * (gauge ? weights[s->comm * MODEL_NODES + s->node] : 1);
 		w.count++;
 	}
 	return w;
