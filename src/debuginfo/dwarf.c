@@ -72,6 +72,7 @@ struct dwarf_reader {
 	VEC(struct function_key) keys;
 	struct map key_index; /* of keys */
 	bool is_c;            /* C or assembly: symbols are names */
+	const char *folder;   /* that the unit was compiled in; NULL: not said */
 	Dwarf_Files *file_table;
 	size_t file_count;
 	enum status status;
@@ -142,6 +143,27 @@ static const char *symbol_name(const struct dwarf_reader *r, uint64_t start)
 	return is_mangled(sym->name) || (r->is_c && sym->typed && !sym->local) ? sym->name : NULL;
 }
 
+static const char *folder_of(Dwarf_Die *cu)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr(cu, DW_AT_comp_dir, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
+/* A file's path, whole: of the unit that is read, or of the one of `die` (inlined code of others).
+ */
+static enum status path_text(
+	struct dwarf_reader *r, const char *path, Dwarf_Die *die, uint32_t *out)
+{
+	char whole[DEBUGINFO_SOURCE_PATH_MAX];
+	const char *folder = r->folder;
+	Dwarf_Die cu;
+	if (path && path[0] != '/' && die && dwarf_diecu(die, &cu, NULL, NULL))
+		folder = folder_of(&cu);
+	if (path && debuginfo_path_join(folder, path, whole))
+		path = whole;
+	return debuginfo_builder_text(r->b, path, out);
+}
+
 static bool make_function(struct dwarf_reader *r, Dwarf_Die *die, uint64_t start, uint32_t *out)
 {
 	/* A linkage name that is not mangled is what an asm label made of it: "__GI_setegid". */
@@ -161,7 +183,7 @@ static bool make_function(struct dwarf_reader *r, Dwarf_Die *die, uint64_t start
 	if (dwarf_decl_line(die, &line) == 0 && line > 0)
 		f.line = (uint32_t)line;
 	return !failed(r, debuginfo_builder_name(r->b, name, &f.name)) &&
-	       !failed(r, debuginfo_builder_text(r->b, dwarf_decl_file(die), &f.file)) &&
+	       !failed(r, path_text(r, dwarf_decl_file(die), die, &f.file)) &&
 	       !failed(r, debuginfo_builder_function(r->b, f, out));
 }
 
@@ -201,8 +223,8 @@ static bool file_of(struct dwarf_reader *r, uint64_t number, uint32_t *out)
 		return true;
 	uint32_t *slot = &r->files.v[number];
 	if (*slot == UINT32_MAX &&
-		failed(r, debuginfo_builder_text(
-				  r->b, dwarf_filesrc(r->file_table, number, NULL, NULL), slot)))
+		failed(r,
+			path_text(r, dwarf_filesrc(r->file_table, number, NULL, NULL), NULL, slot)))
 		return false;
 	*out = *slot;
 	return true;
@@ -343,7 +365,7 @@ static bool read_rows(struct dwarf_reader *r, Dwarf_Die *cu)
 		const char *path = end ? NULL : dwarf_linesrc(line, NULL, NULL);
 		if (path && path != last) {
 			last = path;
-			if (failed(r, debuginfo_builder_text(r->b, path, &last_file)))
+			if (failed(r, path_text(r, path, NULL, &last_file)))
 				return false;
 		}
 		r->rows.v[r->rows.len++] = (struct row){ addr, path ? last_file : 0,
@@ -483,6 +505,7 @@ static bool read_unit(struct dwarf_reader *r, Dwarf_Die *cu)
 	int language = dwarf_srclang(cu);
 	r->is_c = language == DW_LANG_C || language == DW_LANG_C89 || language == DW_LANG_C99 ||
 		  language == DW_LANG_C11 || language == DW_LANG_Mips_Assembler;
+	r->folder = folder_of(cu);
 	if (dwarf_getsrcfiles(cu, &r->file_table, &r->file_count) != 0)
 		r->file_count = 0;
 	if (!VEC_RESERVE(&r->files, r->file_count))

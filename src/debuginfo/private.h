@@ -166,6 +166,14 @@ enum debuginfo_child_file {
 };
 bool debuginfo_child_is_ready(void);
 
+/* ---- path.c ---- */
+
+#define DEBUGINFO_SOURCE_PATH_MAX 4096
+/* The path of a source file as a compiler noted it, relative to the folder that it ran in (NULL:
+ * not known), without "." and "..": as Go's debug/dwarf has it, whose users name sources by it.
+ * False: too long, *out is not written. */
+bool debuginfo_path_join(const char *dir, const char *path, char out[DEBUGINFO_SOURCE_PATH_MAX]);
+
 /* ---- table.c ---- */
 
 NODISCARD enum status debuginfo_table_open_fd(
