@@ -158,22 +158,25 @@ static const struct unwind_rule signal_frame = { .cfa = UNWIND_CFA_SIGNAL };
 
 struct reading {
 	struct pages *out;
-	uint64_t at; /* file offset of the code's first byte */
+	uint64_t at;    /* file offset of the code's first byte */
+	uint64_t first; /* what is before is said already */
 };
 
 static void put_read_row(void *ctx, size_t offset, struct unwind_rule rule)
 {
 	const struct reading *r = ctx;
-	pages_put(r->out, r->at + offset, rule);
+	pages_put(r->out, MAX(r->at + offset, r->first), rule);
 }
 
-/* [from, to), which has no signal return: what reading the code says. */
-static void put_read_code(struct code *c, uint64_t from, uint64_t to, struct pages *out)
+/* [from, to), which has no signal return: what reading the code says. `from` may be the byte behind
+ * one: a thread that is in that call is seen there, since nothing need be between the two. */
+static void put_read_code(
+	struct code *c, uint64_t from, uint64_t to, bool is_behind_signal, struct pages *out)
 {
-	struct reading r = { out, from };
-	if (from >= to)
+	struct reading r = { out, from, from + is_behind_signal };
+	if (r.first >= to)
 		return;
-	pages_put(out, from, none);
+	pages_put(out, r.first, none);
 	size_t most = MIN(to - from, (uint64_t)CODE_READ_BYTES);
 	CLEANUP(free_cleanup) uint8_t *code = c->machine->code_rows ? malloc(most) : NULL;
 	while (code && r.at < to && c->read_bytes < CODE_READ_BYTES_MAX) {
@@ -184,7 +187,7 @@ static void put_read_code(struct code *c, uint64_t from, uint64_t to, struct pag
 		r.at += c->machine->code_rows(code, len, r.at + len == to, put_read_row, &r);
 	}
 	if (r.at < to)
-		pages_put(out, r.at, none);
+		pages_put(out, MAX(r.at, r.first), none);
 }
 
 /* Code without information: its signal returns, and what reading the rest says. */
@@ -206,7 +209,7 @@ static void put_code(struct code *c, uint64_t from, uint64_t to, struct pages *o
 			0) {
 			uint64_t begin = at + done + (uint64_t)found;
 			uint64_t early = begin > put_to ? begin - 1 : begin;
-			put_read_code(c, put_to, early, out);
+			put_read_code(c, put_to, early, put_to > from, out);
 			pages_put(out, early, signal_frame);
 			put_to = begin + found_len;
 			done += (size_t)found + found_len;
@@ -216,7 +219,7 @@ static void put_code(struct code *c, uint64_t from, uint64_t to, struct pages *o
 		/* One that this step cut in two is whole in the next. */
 		at += MAX(done, len - (form_bytes - 1));
 	}
-	put_read_code(c, put_to, to, out);
+	put_read_code(c, put_to, to, put_to > from, out);
 }
 
 /* Code that linkers and start files make. False: none of those that are known. */

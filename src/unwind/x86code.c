@@ -7,8 +7,11 @@
  * what is known there to its target, where the code in between ends with a return or a jump. A
  * function goes on until a return or jump behind which no branch leads. It is believed only if it
  * returns, each time with rsp where it was at its beginning, and calls with rsp aligned as the ABI
- * wants it; else it has no rules, as before. Where
- * that fails it is tried whether it ends at a call that does not return, with padding behind it.
+ * wants it; else it has no rules. Where that fails it is tried whether it ends at a call that does
+ * not return, with padding behind it, or the next function; and whether it is one that never
+ * returns, but calls or enters the kernel as functions do.
+ *
+ * A function is read again while branches back to code that nothing else leads to say more of it.
  *
  * Not followed: jumps back into code behind a return, and tables of jumps: code behind an indirect
  * jump is believed to be its cases. What is behind such a function, or jumps back into it, and does
@@ -18,9 +21,12 @@
 
 #include <stdlib.h>
 
-#define TARGETS_MAX 512 /* power of two; branches of one function that are ahead */
-#define ROWS_MAX 2048   /* of one function */
+#define TARGETS_MAX 4096 /* power of two; half as many targets of branches in one function */
+#define ROWS_MAX 2048    /* of one function */
 #define DEPTH_MAX 0x7000
+#define STEPS_PER_BYTE_MAX 16 /* real code: 1 to 2 */
+#define TIMES_MAX 3           /* a function is read */
+#define NEAR_BYTES 256        /* a branch of so much is no call in its own place */
 #define PADDING_ALIGN 16
 
 /* ---- length of an instruction ---- */
@@ -239,6 +245,7 @@ struct known {            /* at an instruction */
 	int32_t depth;    /* bytes that the function has put on the stack; below 0: not known */
 	int32_t fp_depth; /* rbp is the frame pointer: depth where it was set; below 0: it is not */
 	int16_t fp_off;   /* where the caller's rbp is saved, from the CFA; 0: nowhere */
+	int16_t ra_reg;   /* the return address was popped into it, and depth is 0; below 0: no */
 };
 
 struct target {
@@ -248,12 +255,19 @@ struct target {
 
 struct function {
 	const uint8_t *code;
+	size_t code_len;
+	uint64_t steps; /* instructions read so far, each time that they were */
 	size_t begin;
 	size_t last_target; /* the branch that leads furthest ahead */
+	size_t call_end;    /* behind a call that may be the last instruction; 0: there is none */
 	uint32_t target_count;
 	struct target targets[TARGETS_MAX];
+	uint16_t used[TARGETS_MAX / 2]; /* the places of these */
 	uint32_t row_count;
 	struct machine_row rows[ROWS_MAX];
+	uint32_t calls; /* with rsp aligned */
+	bool has_syscall;
+	bool has_gap; /* padding behind a call, and no branch leads behind it */
 	bool returns;
 	bool is_wrong;
 	bool has_table; /* of jumps: what follows may be its cases */
@@ -263,7 +277,10 @@ struct function {
 	bool is_suspect;
 };
 
-static const struct known at_entry = { 0, -1, 0 };
+static const struct known at_entry = { 0, -1, 0, -1 };
+/* Nothing that was read leads there. */
+#define DEPTH_UNREACHED (-2)
+static const struct known unreached = { DEPTH_UNREACHED, -1, 0, -1 };
 
 static struct target *target_slot(struct function *f, size_t offset)
 {
@@ -273,22 +290,34 @@ static struct target *target_slot(struct function *f, size_t offset)
 	return &f->targets[i];
 }
 
-static void branch_to(struct function *f, size_t offset, struct known k)
+/* `goes_on`: the function reaches up to there. */
+static void branch_to(struct function *f, size_t offset, struct known k, bool goes_on)
 {
 	struct target *t = target_slot(f, offset);
-	if (t->offset)
+	if (goes_on)
+		f->last_target = MAX(f->last_target, offset);
+	if (t->offset || k.depth == DEPTH_UNREACHED)
 		return;
 	if (f->target_count >= TARGETS_MAX / 2) {
 		f->is_wrong = true;
 		return;
 	}
 	*t = (struct target){ offset + 1, k };
-	f->target_count++;
-	f->last_target = MAX(f->last_target, offset);
+	f->used[f->target_count++] = (uint16_t)(t - f->targets);
+}
+
+/* System V ABI x86-64, figure 3.36. */
+static uint8_t dwarf_of(uint32_t reg)
+{
+	static const uint8_t low[] = { 0, 2, 1, 3, 7, 6, 4, 5 };
+	return reg < ARRAY_COUNT(low) ? low[reg] : (uint8_t)reg;
 }
 
 static struct unwind_rule rule_of(const struct known *k)
 {
+	if (k->ra_reg >= 0)
+		return (struct unwind_rule){ .cfa = UNWIND_CFA_RA_REGISTER,
+			.ra_off = dwarf_of((uint32_t)k->ra_reg) };
 	bool by_fp = k->fp_depth >= 0;
 	int32_t depth = by_fp ? k->fp_depth : k->depth;
 	struct unwind_rule rule = { .cfa = by_fp ? UNWIND_CFA_FP : UNWIND_CFA_SP,
@@ -314,8 +343,16 @@ static void add_row(struct function *f, size_t offset, const struct known *k)
 		f->rows[f->row_count++] = (struct machine_row){ offset, rule };
 }
 
+static void lose(struct known *k)
+{
+	k->depth = -1;
+	k->ra_reg = -1;
+}
+
 static void move_sp(struct known *k, int64_t by)
 {
+	if (k->ra_reg >= 0)
+		lose(k);
 	if (k->depth < 0)
 		return;
 	int64_t depth = k->depth + by;
@@ -324,6 +361,10 @@ static void move_sp(struct known *k, int64_t by)
 
 static void push(struct known *k, uint32_t reg)
 {
+	if (k->ra_reg == (int16_t)reg) {
+		k->ra_reg = -1;
+		return;
+	}
 	move_sp(k, 8);
 	if (reg == RBP && k->fp_off == 0 && k->depth >= 0 && k->fp_depth < 0)
 		k->fp_off = (int16_t)(-k->depth - 8);
@@ -331,6 +372,10 @@ static void push(struct known *k, uint32_t reg)
 
 static void pop(struct known *k, uint32_t reg)
 {
+	if (k->depth == 0 && k->fp_depth < 0 && k->ra_reg < 0 && reg != RSP && reg != RBP) {
+		k->ra_reg = (int16_t)reg; /* vfork: the child will overwrite the stack */
+		return;
+	}
 	move_sp(k, -8);
 	if (reg == RBP) {
 		k->fp_off = 0;
@@ -462,12 +507,18 @@ static void follow_branch(struct function *f, const struct insn *i, size_t at,
 	const struct known *k, size_t len, bool is_jump)
 {
 	int64_t to = (int64_t)(at + i->len) + i->immediate;
-	/* With nothing on the stack it may be a call in its own place; where it is not, what begins
-	 * behind the next return has nothing on the stack either. */
-	bool is_bare = k->depth == 0 && k->fp_depth < 0;
-	if (to > (int64_t)at && to < (int64_t)len && !is_bare)
-		branch_to(f, (size_t)to, *k);
-	bool into_before = to >= (int64_t)f->before && to < (int64_t)f->begin;
+	/* With nothing on the stack it may be a call in its own place, and does not say that the
+	 * function goes on there, unless it is near; where it is none, what begins behind the next
+	 * return has nothing on the stack either. */
+	bool is_bare = k->depth == 0 && k->fp_depth < 0 && k->ra_reg < 0;
+	bool is_near = !is_jump && i->immediate < NEAR_BYTES;
+	/* A jump where nothing is known any more leaves, as far as this can tell. */
+	bool is_lost = is_jump && k->depth < 0 && k->fp_depth < 0;
+	if (to > (int64_t)at && to < (int64_t)len && !is_lost)
+		branch_to(f, (size_t)to, *k, !is_bare || is_near);
+	else if (to >= (int64_t)f->begin && to <= (int64_t)at && k->depth >= 0)
+		branch_to(f, (size_t)to, *k, false); /* for the next time */
+	bool into_before = to > (int64_t)f->before && to < (int64_t)f->begin;
 	bool leaves = to < (int64_t)f->begin || to > (int64_t)at;
 	if (is_jump && is_bare && leaves && !into_before && !f->is_suspect)
 		f->returns = true;
@@ -479,6 +530,25 @@ static bool is_branch(const struct insn *i)
 		return (i->opcode & 0xf0) == 0x80;
 	return i->map == 0 &&
 	       ((i->opcode & 0xf0) == 0x70 || (i->opcode >= 0xe0 && i->opcode <= 0xe3));
+}
+
+static bool is_call(const struct insn *i)
+{
+	return !i->is_vector && i->map == 0 &&
+	       (i->opcode == 0xe8 || (i->opcode == 0xff && (i->modrm >> 3 & 7) == 2));
+}
+
+static bool is_syscall(const struct insn *i)
+{
+	return !i->is_vector && i->map == 1 && i->opcode == 0x05;
+}
+
+/* Does it call what does nothing but stop the program? (musl's __stack_chk_fail: nothing need be
+ * between such a call and the next function.) */
+static bool calls_halt(const struct function *f, const struct insn *i, size_t at)
+{
+	int64_t to = (int64_t)(at + i->len) + i->immediate;
+	return i->opcode == 0xe8 && to >= 0 && to < (int64_t)f->code_len && f->code[to] == 0xf4;
 }
 
 /* What the instruction at `at` does to the flow; `k` is what is known before it. */
@@ -496,11 +566,20 @@ static enum flow follow(
 		return i->opcode == 0x0b ? FLOW_ENDS : FLOW_ON; /* ud2 */
 	if (i->opcode == 0xc3 || i->opcode == 0xc2) {
 		f->returns = true;
-		f->is_wrong = f->is_wrong || k->depth != 0;
+		bool is_right = k->depth == 0 && k->ra_reg < 0;
+		f->is_wrong = f->is_wrong || !(is_right || k->depth == DEPTH_UNREACHED);
 		return FLOW_ENDS;
 	}
-	if (i->opcode == 0xff && (i->modrm >> 3 & 7) == 4 && k->depth != 0)
+	if (i->opcode == 0xff && (i->modrm >> 3 & 7) == 4) {
+		if (k->depth == 0 && k->fp_depth < 0 && k->ra_reg < 0) {
+			f->returns = true; /* a call in its own place, or a table: its cases begin
+					      bare */
+			return FLOW_ENDS;
+		}
 		f->has_table = true;
+	}
+	if (calls_halt(f, i, at))
+		return FLOW_ENDS;
 	return i->opcode == 0xf4 ? FLOW_ENDS : FLOW_ON; /* hlt */
 }
 
@@ -513,63 +592,146 @@ static void emit(const struct function *f, size_t end, machine_row_fn *put, void
 		put(ctx, f->begin, (struct unwind_rule){ .cfa = UNWIND_CFA_NONE });
 }
 
-static void begin_function(struct function *f, size_t at)
+static void begin_reading(struct function *f)
 {
-	if (f->target_count)
-		memset(f->targets, 0, sizeof(f->targets));
-	f->begin = at;
 	f->last_target = 0;
-	f->target_count = 0;
 	f->row_count = 0;
+	f->call_end = 0;
+	f->calls = 0;
+	f->has_syscall = false;
+	f->has_gap = false;
 	f->returns = false;
 	f->is_wrong = false;
 	f->has_table = false;
 }
 
-static bool is_call(const struct insn *i)
+static void begin_function(struct function *f, size_t at)
 {
-	return !i->is_vector && i->map == 0 &&
-	       (i->opcode == 0xe8 || (i->opcode == 0xff && (i->modrm >> 3 & 7) == 2));
+	f->begin = at;
+	while (f->target_count)
+		f->targets[f->used[--f->target_count]].offset = 0;
+	begin_reading(f);
 }
 
-/* Read one function from f->begin on; its end. With `calls_end` a call with padding behind it ends
- * it. What does not end before `len` is wrong. */
+/* What is known at an instruction behind one that does not lead to it, and to which no branch that
+ * was read leads. Behind a return nothing; behind a jump as before it, since compilers lay blocks
+ * of equal depth side by side. */
+static struct known known_behind(const struct known *k)
+{
+	return k->depth == 0 && k->fp_depth < 0 ? unreached : *k;
+}
+
+/* A loop that begins aligned, behind a call that does return. */
+static bool is_padding_to_target(struct function *f, size_t at, size_t len)
+{
+	struct insn i;
+	while (at < len && decode(f->code + at, len - at, &i) && is_padding(&i))
+		at += i.len;
+	return f->target_count && target_slot(f, at)->offset;
+}
+
+/* Read one function from f->begin up to `len`; its end. With `calls_end` a call with padding behind
+ * it ends it. What does not end before `len` is wrong. */
 static size_t read_function(struct function *f, size_t len, bool calls_end)
 {
 	struct known k = at_entry;
 	size_t at = f->begin;
 	bool ended = false; /* the instruction before does not lead here */
 	bool after_call = false;
-	len = MIN(len, f->begin + X86_FUNCTION_BYTES_MAX);
 	while (at < len) {
 		struct insn i;
 		const struct target *t = f->target_count ? target_slot(f, at) : NULL;
-		if (t && t->offset && (ended || k.depth < 0))
-			k = t->known;
-		if (t && t->offset)
-			ended = false;
+		bool is_target = t && t->offset;
+		f->steps++;
 		if (!decode(f->code + at, len - at, &i)) {
 			f->is_wrong = true;
 			return MIN((at | (PADDING_ALIGN - 1)) + 1, len);
 		}
 		if (ended && at > f->last_target && !is_padding(&i))
 			return at;
-		if (calls_end && after_call && is_padding(&i) && at > f->last_target) {
-			ended = true;
-			f->returns = true;
+		if (is_target && (ended || k.depth < 0))
+			k = t->known;
+		else if (ended && !is_padding(&i))
+			k = known_behind(&k);
+		ended = ended && !is_target && is_padding(&i);
+		if (after_call && is_padding(&i) && at > f->last_target &&
+			!is_padding_to_target(f, at, len)) {
+			f->has_gap = true;
+			if (calls_end)
+				ended = f->returns = true;
 		}
 		after_call = is_call(&i);
+		if (after_call && k.ra_reg >= 0) /* who calls knows no registers */
+			lose(&k);
 		/* The ABI: rsp + 8 is a multiple of 16 where a function begins. */
 		if (after_call && k.depth >= 0 && k.depth % 16 != 8)
 			f->is_wrong = true;
+		f->calls += after_call && k.depth >= 0;
+		f->has_syscall = f->has_syscall || is_syscall(&i);
 		add_row(f, at, &k);
 		if (follow(f, &i, at, &k, len) == FLOW_ENDS)
 			ended = true;
 		apply(&k, &i);
 		at += i.len;
+		if (after_call && !f->call_end && at > f->last_target && f->returns && !f->is_wrong)
+			f->call_end = at;
 	}
 	f->is_wrong = f->is_wrong || !ended;
 	return len;
+}
+
+static bool is_believed(const struct function *f)
+{
+	return f->returns && !f->is_wrong;
+}
+
+/* It does not return, and yet is no data: the beginning of a thread, a child of posix_spawn, _Exit.
+ */
+static bool is_endless(const struct function *f)
+{
+	return !f->returns && !f->is_wrong && !f->is_suspect && (f->calls >= 2 || f->has_syscall);
+}
+
+/* Read it until nothing new is known of where its branches lead back to. */
+static size_t read_again(struct function *f, size_t len, bool calls_end)
+{
+	size_t end = 0;
+	for (uint32_t known = 0, times = 0;
+		times == 0 || (known < f->target_count && times < TIMES_MAX); times++) {
+		known = f->target_count;
+		begin_reading(f);
+		end = read_function(f, len, calls_end);
+	}
+	return end;
+}
+
+/* The function that begins at `at`; its end. */
+static size_t find_function(struct function *f, size_t at, size_t len)
+{
+	len = MIN(len, at + X86_FUNCTION_BYTES_MAX);
+	begin_function(f, at);
+	size_t end = read_again(f, len, false);
+	size_t call_end = f->call_end;
+	bool is_right = is_believed(f);
+	if (is_right && !f->has_gap)
+		return end;
+	bool is_last_way = is_right || is_endless(f);
+	begin_function(f, at);
+	end = read_again(f, len, true);
+	if (is_believed(f) || !(call_end || is_last_way))
+		return end;
+	if (is_last_way) {
+		begin_function(f, at);
+		end = read_again(f, len, false);
+		f->returns = true;
+		return end;
+	}
+	/* All was well up to a call behind which no branch leads: it does not return, and another
+	 * function is right behind it. */
+	begin_function(f, at);
+	end = read_again(f, call_end, false);
+	f->is_wrong = false;
+	return end;
 }
 
 size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_fn *put, void *ctx)
@@ -579,17 +741,17 @@ size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_
 	if (!f)
 		return len; /* no rules, then */
 	f->code = code;
+	f->code_len = len;
 	f->before = 0;
 	f->is_suspect = false;
 	while (at < len) {
 		if (!is_last && at > 0 && len - at < X86_FUNCTION_BYTES_MAX)
 			return at;
-		begin_function(f, at);
-		size_t end = read_function(f, len, false);
-		if (f->is_wrong || !f->returns) {
-			begin_function(f, at);
-			end = read_function(f, len, true);
+		if (f->steps > STEPS_PER_BYTE_MAX * len) { /* code made to be read for ever */
+			put(ctx, at, (struct unwind_rule){ .cfa = UNWIND_CFA_NONE });
+			return len;
 		}
+		size_t end = find_function(f, at, len);
 		if (f->returns && !f->is_wrong)
 			f->before = f->begin;
 		f->is_suspect = f->has_table || f->is_wrong || (f->is_suspect && !f->returns);

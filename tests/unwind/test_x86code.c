@@ -55,6 +55,22 @@ static const struct {
 	{ "sp from elsewhere", { 0x53, 0x48, 0x89, 0xfc, 0x5b, 0xc3 }, 6, { { 0, 0, 0, 0 }, { 4, 0, 0, 0 } } },
 	{ "a call in its own place", { 0xe9, 0, 0, 1, 0, 0x53, 0x5b, 0xc3 }, 8,
 		{ { 0, 1, 8, 0 }, { 6, 1, 16, 0 }, { 7, 1, 8, 0 } } },
+	{ "a return for who has nothing on the stack, behind a jump back",
+		{ 0x85, 0xff, 0x74, 0x0a, 0x53, 0x85, 0xc0, 0x75, 0x03, 0x5b, 0xc3, 0x90, 0xeb, 0xf7, 0xc3 }, 15,
+		{ { 4, 1, 8, 0 }, { 5, 1, 16, 0 }, { 10, 1, 8, 0 }, { 12, 1, 16, 0 }, { 14, 1, 8, 0 } } },
+	{ "a block behind a return, which only a branch back leads to",
+		{ 0x53, 0xeb, 0x04, 0x5b, 0xc3, 0x31, 0xc0, 0x85, 0xc0, 0x75, 0xfa, 0xeb, 0xf6 }, 13,
+		{ { 1, 1, 16, 0 }, { 4, 1, 8, 0 }, { 5, 1, 16, 0 }, { 7, 1, 16, 0 }, { 11, 1, 16, 0 } } },
+	{ "a call by a pointer in its own place", { 0x53, 0x74, 0x03, 0x5b, 0xff, 0xe0, 0x5b, 0xc3 }, 8,
+		{ { 1, 1, 16, 0 }, { 4, 1, 8, 0 }, { 6, 1, 16, 0 }, { 7, 1, 8, 0 } } },
+	{ "vfork: the return address in rdx",
+		{ 0x5a, 0xb8, 58, 0, 0, 0, 0x0f, 0x05, 0x52, 0x48, 0x89, 0xc7, 0xe9, 0, 0, 1, 0 }, 17,
+		{ { 0, 1, 8, 0 }, { 1, 12, 0, 0 }, { 8, 12, 0, 0 }, { 9, 1, 8, 0 } } },
+	{ "a function right behind a call that does not return",
+		{ 0x53, 0x74, 0x02, 0x5b, 0xc3, 0xe8, 0, 0, 1, 0, 0x53, 0x50, 0x58, 0x5b, 0xc3 }, 15,
+		{ { 5, 1, 16, 0 }, { 10, 1, 8, 0 }, { 11, 1, 16, 0 }, { 12, 1, 24, 0 }, { 14, 1, 8, 0 } } },
+	{ "calls without end", { 0x53, 0xe8, 0, 0, 1, 0, 0xe8, 0, 0, 1, 0, 0xeb, 0xf4 }, 13,
+		{ { 0, 1, 8, 0 }, { 1, 1, 16, 0 }, { 11, 1, 16, 0 } } },
 	{ "vector instructions, prefixes", { 0x53, 0xc5, 0xf8, 0x77, 0xc4, 0xe2, 0x7d, 0x18, 0x05, 0, 0, 0, 0,
 		0x62, 0xf1, 0x7c, 0x48, 0x10, 0x47, 0x01, 0x66, 0x0f, 0x3a, 0x0f, 0xc1, 0x08, 0xf3, 0x0f, 0x1e, 0xfa, 0x5b, 0xc3 }, 32,
 		{ { 4, 1, 16, 0 }, { 30, 1, 16, 0 }, { 31, 1, 8, 0 } } },
@@ -180,8 +196,8 @@ static void agrees_with_call_frame_information(void **state)
 		print_message("%s: %.2f %% of the code has a rule, %.3f %% of these are wrong\n",
 			paths[i], 100.0 * (double)j.known / (double)j.read,
 			100.0 * (double)j.wrong / (double)j.known);
-		CHECK((double)j.known >= 0.15 * (double)j.read);
-		CHECK((double)j.wrong <= 0.01 * (double)j.known);
+		CHECK((double)j.known >= 0.6 * (double)j.read);
+		CHECK((double)j.wrong <= 0.005 * (double)j.known);
 		free(code);
 		unwind_table_free(t);
 		objfile_close(obj);
