@@ -210,6 +210,16 @@ PROCFS = [
     "1234 (a) b c) S 1 1234 1234 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 100 18446744073709551615 0\n",
     "0::/system.slice/nginx.service\n",
     "12:cpu:/kubepods/burstable/pod1-2/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n0::/x\n",
+    *("0::" + path.replace("ID", "0123456789abcdef" * 4) + "\n" for path in (
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1a2b_3c.slice/cri-containerd-ID.scope",
+        "/kubepods.slice/kubepods-pod00112233_4455_6677_8899_aabbccddeeff.slice/crio-ID.scope/container",
+        "/machine.slice/libpod-ID.scope/container",
+        "/system.slice/docker-ID.scope",
+        "/user.slice/user-1000.slice/user@1000.service/app.slice/a-b@1.service",
+        "/system.slice/containerd.service/kubepods-besteffort-pod7.slice:cri-containerd:ID",
+        "/lxc.payload.box/docker/ID",
+    )),
+    "11:name=systemd:/docker/" + "ab" * 32 + "\n4:cpu,cpuacct:/docker/" + "ab" * 32 + "\n1:pids:/\n",
 ]
 RULES = ['tenant="a",type="cpu:*"=7d/10GB', "type=*:delta=1h", "7d", '"*"=10GB', "drop=pid,cpu after=1d", "a=b:c=1m"]
 SELECTORS = [
@@ -325,6 +335,77 @@ def h2_sessions():
     yield "priority", h2(2, 0, 3, bytes(5)) + h2(1, 4, 1, head) + h2(8, 0, 1, struct.pack(">I", 70000)) + h2(0, 1, 1)
 
 
+# ---- unwinding ----
+
+SOURCE = r"""
+extern int other(const char *, ...);
+static int (*volatile pointer)(const char *, ...) = other;
+int leaf(int x) { return x * 7; }
+int calls(int x) { return other("a", x) + leaf(x); }
+int saves(int a, int b, int c, int d, int e) { int s = 0; for (int i = a; i < b; i++) s += other("b", c, d, e, i); return s; }
+int large(int x) { volatile char room[70000]; room[x] = 1; return other("c", room) + room[x + 1]; }
+int sized(int x) { volatile char room[x]; room[0] = 1; return pointer("d", room) + room[x / 2]; }
+int aligned(int x) { volatile _Alignas(64) char room[256]; room[x] = 1; return other("e", room); }
+void stops(int x) { if (x) __builtin_trap(); for (;;) other("f"); }
+__asm__(".text\n.globl plain\nplain: push %rbx; push %rbp; sub $24, %rsp; call other@PLT; add $24, %rsp; pop %rbp; pop %rbx; ret\n"
+".globl framed\nframed: push %rbp; mov %rsp, %rbp; and $-64, %rsp; call other@PLT; leave; ret\n"
+".globl restores\nrestores: mov $15, %eax; syscall; nop\n"
+".globl branches\nbranches: test %edi, %edi; jz 1f; push %rax; call other@PLT; pop %rcx; 1: ret; .p2align 4\n"
+".section .init,\"ax\",@progbits\n_init: sub $8, %rsp; add $8, %rsp; ret\n"
+".section .fini,\"ax\",@progbits\n_fini: push %rax; pop %rcx; ret\n");
+int _start(void) { return calls(1); }
+"""
+BUILDS = {
+    "o0": ["-O0"],
+    "o2": ["-O2", "-fcf-protection=full"],
+    "lazy": ["-O2", "-Wl,-z,lazy", "-fcf-protection=full"],
+    "debug_frame": ["-O2", "-g1", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"],
+    "none": ["-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"],
+    "frame_pointers": ["-O1", "-fno-omit-frame-pointer", "-Wl,--no-ld-generated-unwind-info", "-Wl,--build-id"],
+}
+
+
+def objects():
+    """Small libraries of every kind of unwind information that the compiler at hand writes."""
+    with tempfile.TemporaryDirectory() as made:
+        for name, flags in BUILDS.items():
+            out = os.path.join(made, name)
+            command = ["cc", "-shared", "-fPIC", "-nostdlib", "-w", "-Wl,-z,noseparate-code", "-x", "c", "-", "-o", out]
+            subprocess.run(command + flags, input=SOURCE.encode(), check=True)
+            subprocess.run(["strip", "--strip-unneeded" if "debug" not in name else "-x", out], check=True)
+            yield name, open(out, "rb").read()
+
+
+def unwind_page(rules, rows):
+    """A blob of docs/formats/unwind.md: rows are (offset, rule); sparse where there are few."""
+    rules = b"".join(struct.pack("<BBhhh", *r) for r in rules)
+    if len(rows) < 128:
+        return rules + b"".join(struct.pack("<H", at) for at, _ in rows) + bytes(r for _, r in rows), len(rows)
+    starts = [sum(at < 256 * b for at, _ in rows) for b in range(257)]
+    return struct.pack("<257H6x", *starts) + rules + b"".join(bytes([at & 255, r]) for at, r in rows), 0
+
+
+def unwind_table(first, pages):
+    format_page = open(os.path.join(HERE, "..", "docs", "formats", "unwind.md"), encoding="utf-8").read()
+    version = int(format_page.split("version: ")[1].split(".")[0])
+    blobs = [unwind_page(*p) if p else (b"", 0) for p in pages]
+    head = b"firnunw\n" + struct.pack("<4I", version, first, len(pages), 0)
+    rows = sum(len(p[1]) for p in pages if p)
+    head += struct.pack("<5Q", sum(len(b) for b, _ in blobs), rows, 3, 0, 0)
+    head += b"".join(struct.pack("<IHH", len(b), len(p[0]) if p else 0, n) for p, (b, n) in zip(pages, blobs))
+    return head + b"".join(b + bytes(-len(b) % 8) for b, _ in blobs) + bytes(4)  # the target puts the sum there
+
+
+def unwind_tables():
+    plain = [(1, 0, 8, 0, -8), (1, 1, 16, -16, -8), (2, 1, 16, -16, -8), (7, 0, 0, 0, 0)]
+    rare = [(0, 0, 0, 0, 0), (3, 0, -8, 0, 0), (5, 0, 11, 0, 0), (6, 0, 0, 0, 0), (8, 0, 0, 0, 0), (10, 0, 5, 0, 1), (11, 0, 8, 0, 3)]
+    few = (plain, [(0, 0), (10, 1), (65535, 3)])
+    many = (plain + rare, [(i * 100, i % 11) for i in range(600)])
+    yield "sparse", unwind_table(0, [few])
+    yield "dense", unwind_table(7, [many])
+    yield "mixed", unwind_table(1, [few, None, many, (rare, [(0, 0)])])
+
+
 # ---- all of them ----
 
 
@@ -360,6 +441,9 @@ def seeds():
     yield "pb_params", [(str(i), t.encode()) for i, t in enumerate(PARAMS)]
     yield "http_h1", [(str(i), bytes([i]) + t.encode()) for i, t in enumerate(REQUESTS)]
     yield "http_h2", list(h2_sessions())
+    yield "unwind_build", list(objects())
+    yield "objfile_open", list(objects())
+    yield "unwind_decode", list(unwind_tables())
 
 
 def main():

@@ -621,6 +621,26 @@ static void ends_where_a_thread_begins(void **state)
 	}
 }
 
+/* The timer came due in clone(), and is seen at its first instruction. */
+static void ends_behind_clone_if_nothing_is_there(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 },
+			{ 0x200, rule_stop } };
+		bool is_there = i & 1, is_behind_call = i & 2;
+		struct x86_regs regs = { .ip = CALLEE, .sp = SP0, .cs = 0x33, .si = SP0 };
+		regs.cx = is_behind_call ? regs.ip : 7;
+		begin_with(rows, ARRAY_COUNT(rows));
+		*world_word(SP0 + 8) = is_there ? CALLER : 0x77;
+		const struct event_sample *s = world_sample_at(&regs);
+		bool is_whole = is_there || is_behind_call;
+		CHECK(s->h.stack_end == (is_whole ? STACK_END_ROOT : STACK_END_NO_VMA));
+		CHECK(s->user_count == (is_there ? 2 : 1));
+		world_end();
+	}
+}
+
 /* ---- events ---- */
 
 static void says_who_was_interrupted(void **state)
@@ -903,6 +923,7 @@ TEST_MAIN(cmocka_unit_test(finds_the_row_in_force),
 	cmocka_unit_test(walks_the_vdso), cmocka_unit_test(passes_the_vsyscall_page),
 	cmocka_unit_test(finds_user_registers_under_a_system_call),
 	cmocka_unit_test(tells_kinds_of_tasks_apart), cmocka_unit_test(ends_where_a_thread_begins),
+	cmocka_unit_test(ends_behind_clone_if_nothing_is_there),
 	cmocka_unit_test(says_who_was_interrupted), cmocka_unit_test(sends_a_stack_once_an_epoch),
 	cmocka_unit_test(counts_every_loss), cmocka_unit_test(tells_of_programs_and_processes),
 	cmocka_unit_test(tests_its_beliefs), cmocka_unit_test(survives_hostile_stacks_and_tables),

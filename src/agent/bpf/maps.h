@@ -167,8 +167,8 @@ struct walk {
 	__u32 mapping_next;
 	__u32 busy;
 	__u32 bx_is_known;
-	__u32 pad;
-	__u64 bx; /* rbx of this frame, if known */
+	__u32 may_be_new; /* as is_new, if nothing else can be made of the stack */
+	__u64 bx;         /* rbx of this frame, if known */
 	/* The callee was the interrupted frame and had put nothing on the stack: assembly calls its
 	 * own helpers so, and finds its frame by a register that they leave alone (OpenSSL's
 	 * AES-GCM). */

@@ -74,6 +74,7 @@ static __always_inline void sample_reset(struct walk *w, struct task_struct *tas
 	w->pc_is_guess = 0;
 	w->in_exec = 0;
 	w->is_new = 0;
+	w->may_be_new = 0;
 	w->mapping_last = 0;
 	w->mapping_next = 0;
 	w->window_start = WINDOW_NONE;
@@ -119,7 +120,9 @@ static __always_inline enum stack_end sample_user_stack(
 		return STACK_END_NONE;
 	if (w->in_exec && !stack_is_there(w))
 		return STACK_END_EXEC;
-	return walk_user_stack();
+	end = walk_user_stack();
+	return w->may_be_new && w->user_count == 1 && end == STACK_END_NO_VMA ? STACK_END_ROOT
+									      : end;
 }
 
 /* 0: it is lost, and counted. */

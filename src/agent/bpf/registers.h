@@ -59,19 +59,16 @@ static __always_inline void walk_begin_at_registers(struct walk *w)
 	w->pc_is_exact = 1;
 }
 
-/* A thread on its way out of clone() that made it (there ax is 0), with the stack that it was
+/* The registers of a thread in clone() that made it (there ax is 0), with the stack that it was
  * given: where its caller's frame would be there is anything, or nothing. */
-static __always_inline int is_new_thread(const struct x86_regs *r)
+static __always_inline int has_new_stack(const struct x86_regs *r)
 {
 	__u64 stack[2]; /* lowest byte, size */
 	if (r->ax != 0)
 		return 0;
-	if (r->orig_ax == X86_NR_CLONE)
-		return r->si == r->sp;
-	return r->orig_ax == X86_NR_CLONE3 &&
-	       bpf_probe_read_user(
-		       stack, sizeof(stack), (const void *)(r->di + CLONE_ARGS_STACK)) == 0 &&
-	       stack[0] + stack[1] == r->sp;
+	return r->si == r->sp || (bpf_probe_read_user(stack, sizeof(stack),
+					  (const void *)(r->di + CLONE_ARGS_STACK)) == 0 &&
+					 stack[0] + stack[1] == r->sp);
 }
 
 /* Fill the walk from the registers that were interrupted; those of the kernel, or NULL, say nothing
@@ -82,6 +79,8 @@ static __always_inline enum stack_end registers_begin(
 	__u64 cs = interrupted ? interrupted->cs : 0;
 	if (interrupted && (cs & X86_RPL_MASK) == X86_RPL_USER) {
 		REGISTERS_FILL(w, *interrupted);
+		/* Right behind a system call (sysret: ip in cx): a timer that came due in it. */
+		w->may_be_new = interrupted->cx == interrupted->ip && has_new_stack(interrupted);
 	} else {
 		struct x86_regs regs;
 		if (!saved_registers(task, &regs))
@@ -91,7 +90,8 @@ static __always_inline enum stack_end registers_begin(
 			return STACK_END_NO_REGS;
 		REGISTERS_FILL(w, regs);
 		w->in_exec = regs.orig_ax == X86_NR_EXECVE || regs.orig_ax == X86_NR_EXECVEAT;
-		w->is_new = is_new_thread(&regs);
+		w->is_new = (regs.orig_ax == X86_NR_CLONE || regs.orig_ax == X86_NR_CLONE3) &&
+			    has_new_stack(&regs);
 	}
 	w->compat = (__u16)cs == X86_USER32_CS;
 	walk_begin_at_registers(w);

@@ -281,17 +281,23 @@ static uint64_t *world_word(uint64_t at)
 }
 
 /* Take a sample in user mode; the event it sent, NULL when it sent none. */
-static const struct event_sample *world_sample(uint64_t ip, uint64_t sp, uint64_t bp)
+static const struct event_sample *world_sample_at(const struct x86_regs *regs)
 {
 	struct bpf_perf_event_data *ctx = calloc(1, sizeof(*ctx));
 	assert(ctx);
-	ctx->regs = (struct x86_regs){ .ip = ip, .sp = sp, .bp = bp, .cs = 0x33 };
+	ctx->regs = *regs;
 	uint32_t before = shim.event_count;
 	(void)sample_cpu(ctx);
 	free(ctx);
 	return shim.event_count > before ? (const struct event_sample *)(const void *)
 						   shim.events[shim.event_count - 1]
 					 : NULL;
+}
+
+static const struct event_sample *world_sample(uint64_t ip, uint64_t sp, uint64_t bp)
+{
+	const struct x86_regs regs = { .ip = ip, .sp = sp, .bp = bp, .cs = 0x33 };
+	return world_sample_at(&regs);
 }
 
 /* The same in kernel mode, with the user's registers saved. */
