@@ -621,6 +621,19 @@ static struct known known_behind(const struct known *k)
 	return k->depth == 0 && k->fp_depth < 0 ? unreached : *k;
 }
 
+/* What a call says of the function. */
+static void note_call(struct function *f, struct known *k)
+{
+	if (k->ra_reg >= 0) /* who calls knows no registers */
+		lose(k);
+	if (k->depth < 0)
+		return;
+	f->calls++;
+	/* The ABI: rsp + 8 is a multiple of 16 where a function begins. */
+	if (k->depth % 16 != 8)
+		f->is_wrong = true;
+}
+
 /* A loop that begins aligned, behind a call that does return. */
 static bool is_padding_to_target(struct function *f, size_t at, size_t len)
 {
@@ -661,12 +674,8 @@ static size_t read_function(struct function *f, size_t len, bool calls_end)
 				ended = f->returns = true;
 		}
 		after_call = is_call(&i);
-		if (after_call && k.ra_reg >= 0) /* who calls knows no registers */
-			lose(&k);
-		/* The ABI: rsp + 8 is a multiple of 16 where a function begins. */
-		if (after_call && k.depth >= 0 && k.depth % 16 != 8)
-			f->is_wrong = true;
-		f->calls += after_call && k.depth >= 0;
+		if (after_call)
+			note_call(f, &k);
 		f->has_syscall = f->has_syscall || is_syscall(&i);
 		add_row(f, at, &k);
 		if (follow(f, &i, at, &k, len) == FLOW_ENDS)
