@@ -190,6 +190,7 @@ static void agent_close(struct agent *a)
 	fd_cleanup(&a->spool_dir.fd);
 	fd_cleanup(&a->cache_dir.fd);
 	fd_cleanup(&a->http_dir.fd);
+	fd_cleanup(&a->http_fd);
 	broker_stop();
 }
 
@@ -322,12 +323,16 @@ static bool sampler_still_works(void *ctx)
 	return sampler_works(ctx);
 }
 
-/* What needs privileges, and then nothing any more. No thread is started here: it would keep them.
- */
-static enum status open_privileged(struct agent *a, struct err *e)
+static bool needs_nothing(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static struct broker_config broker_for(const struct agent *a)
 {
 	const struct optout_config optout = optout_of(a);
-	const struct broker_config broker = {
+	return (struct broker_config){
 		.own_files = { a->config.config_path, a->config.remote_store_cert,
 			a->config.remote_store_ca_file, a->config.remote_store_client_cert,
 			a->config.remote_store_client_key, a->config.remote_store_token_file,
@@ -335,6 +340,23 @@ static enum status open_privileged(struct agent *a, struct err *e)
 		.environment = a->config.env_vars || optout_wants_environment(&optout),
 		.slabs_max = tables_slabs_max(a->config.table_bytes_max),
 	};
+}
+
+/* A port below 1024 wants a capability; a socket in the file system is made later, in its folder.
+ */
+static enum status listen_early(struct agent *a, struct err *e)
+{
+	const char *address = a->config.http_address;
+	if (!address || !address[0] || strncmp(address, "unix:", 5) == 0)
+		return OK;
+	return net_listen(address, &a->http_fd, a->http_text, sizeof(a->http_text), e);
+}
+
+/* What needs privileges, and then nothing any more. No thread is started here: it would keep them.
+ */
+static enum status open_privileged(struct agent *a, struct err *e)
+{
+	const struct broker_config broker = broker_for(a);
 	struct privilege_dir *dirs[] = { &a->spool_dir, &a->cache_dir, &a->http_dir, NULL };
 	enum status s = OK;
 	if (!a->config.keep_privileges)
@@ -346,6 +368,8 @@ static enum status open_privileged(struct agent *a, struct err *e)
 		snprintf(a->cache_dir.path, sizeof(a->cache_dir.path), "%s", a->config.cache_dir);
 	privilege_socket_dir(a->config.http_address, &a->http_dir);
 	if (s == OK)
+		s = listen_early(a, e);
+	if (s == OK)
 		s = open_sampler(a, e);
 	if (s != OK)
 		return s;
@@ -354,6 +378,22 @@ static enum status open_privileged(struct agent *a, struct err *e)
 	if (s == OK && !a->config.keep_privileges)
 		s = privilege_drop(sampler_still_works, a->sampler, dirs, e);
 	return s;
+}
+
+/* As the agent itself, with less to open: the spool, and files of other users by the broker. */
+static enum status open_upload(struct agent *a, struct err *e)
+{
+	const struct broker_config broker = broker_for(a);
+	struct privilege_dir *dirs[] = { &a->spool_dir, NULL };
+	enum status s = OK;
+	bool drops = !a->config.keep_privileges && os_capabilities();
+	if (drops)
+		s = broker_start(&broker, e);
+	if (s == OK)
+		s = privilege_dir_open(a->config.spool_dir, &a->spool_dir, e);
+	if (s == OK && drops)
+		s = privilege_drop(needs_nothing, NULL, dirs, e);
+	return s == OK ? open_sender(a, e) : s;
 }
 
 static enum status agent_open(struct agent *a, struct err *e)
@@ -603,9 +643,11 @@ enum status agent_run(
 	/* Few threads that allocate little: arenas of their own would only cost memory. */
 	mallopt(M_ARENA_MAX, 1);
 	CLEANUP(agent_close)
-	struct agent a = {
-		.config = *c, .spool_dir.fd = -1, .cache_dir.fd = -1, .http_dir.fd = -1
-	};
+	struct agent a = { .config = *c,
+		.spool_dir.fd = -1,
+		.cache_dir.fd = -1,
+		.http_dir.fd = -1,
+		.http_fd = -1 };
 	enum status s = agent_open(&a, e);
 	if (s == OK)
 		s = agent_start(&a, e);
@@ -620,13 +662,13 @@ enum status agent_upload(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
 	CLEANUP(agent_close)
-	struct agent a = {
-		.config = *c, .spool_dir.fd = -1, .cache_dir.fd = -1, .http_dir.fd = -1
-	};
+	struct agent a = { .config = *c,
+		.spool_dir.fd = -1,
+		.cache_dir.fd = -1,
+		.http_dir.fd = -1,
+		.http_fd = -1 };
 	a.config.offline = false;
-	enum status s = privilege_dir_open(c->spool_dir, &a.spool_dir, e);
-	if (s == OK)
-		s = open_sender(&a, e);
+	enum status s = open_upload(&a, e);
 	if (s != OK)
 		return s;
 	while (!*stop && !sender_is_done(a.sender))

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <signal.h>
@@ -74,6 +75,10 @@ NODISCARD enum status agent_run(
  * all is sent, or *stop is set. What the server refuses is counted as lost: E_INVALID then. */
 NODISCARD enum status agent_upload(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
+/* A file of spool_dir (docs/formats/spool.md): its message, an ExportProfilesServiceRequest,
+ * appended to `out`. E_CORRUPT: it is none, or damaged. */
+#define AGENT_BATCH_BYTES_MAX ((size_t)64 << 20)
+NODISCARD enum status agent_read_batch(const char *path, struct buf *out, struct err *e);
 /* Can this process sample? OK, or in `e` the sentence that says what is missing and how to get it.
  */
 NODISCARD enum status agent_probe(struct err *e);

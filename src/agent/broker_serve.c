@@ -118,6 +118,20 @@ static int open_below(int root, const char *below, uint64_t resolve)
 	return (int)syscall(SYS_openat2, root, below, &how, sizeof(how));
 }
 
+/* Root, and the user whose process it is ("/proc/PID/…"; of one that cannot be looked into:
+ * root's).
+ */
+static bool may_name_code(const char *path, uid_t user)
+{
+	char process[32];
+	struct stat st;
+	size_t head = strlen("/proc/");
+	int n = snprintf(
+		process, sizeof(process), "%.*s", (int)(head + strcspn(path + head, "/")), path);
+	return user == 0 ||
+	       (n < (int)sizeof(process) && stat(process, &st) == 0 && st.st_uid == user);
+}
+
 /* /proc/PID/root/BELOW */
 static int open_in_root(const char *path, const char *below, bool is_perf_map)
 {
@@ -131,8 +145,9 @@ static int open_in_root(const char *path, const char *below, bool is_perf_map)
 	struct stat st;
 	if (place < 0 || fstat(place, &st) < 0)
 		return -1;
-	/* The folder is everybody's: another name of somebody's file is no map. */
-	if (is_perf_map && st.st_nlink != 1)
+	/* The folder is everybody's: another name of somebody's file is no map, nor is what another
+	 * user wrote there. */
+	if (is_perf_map && (st.st_nlink != 1 || !may_name_code(path, st.st_uid)))
 		return fail(EPERM);
 	return open_place(place, is_perf_map);
 }

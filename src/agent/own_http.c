@@ -234,7 +234,9 @@ enum status own_http_start(struct agent *a, struct err *e)
 		return OK;
 	struct net_server_config c;
 	net_server_config_default(&c);
-	c.address = a->config.http_address;
+	c.address = a->http_fd >= 0 ? a->http_text : a->config.http_address;
+	c.listen_fd = a->http_fd;
+	a->http_fd = -1; /* the server's, also if it does not start */
 	c.workers = 1;
 	c.body_max = HTTP_BODY_MAX;
 	c.connections_max = HTTP_CONNECTIONS_MAX;

@@ -41,6 +41,8 @@ struct agent {
 	struct offcpu *offcpu;
 	int64_t failing_since_ns; /* 0: sampling works */
 	struct net_server *http;
+	int http_fd;         /* listens already, for `http`; -1 */
+	char http_text[160]; /* where */
 	struct governor governor;
 	_Atomic bool is_sampling;
 	uint32_t frequency_hz; /* at present */

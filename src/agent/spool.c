@@ -213,6 +213,16 @@ static enum status encode_file(struct str message, uint32_t samples, struct buf 
 	return OK;
 }
 
+/* Somebody removed the folder. What was in it counts as damaged when its turn comes. */
+static enum status make_again(struct spool *s)
+{
+	enum status st = os_make_dirs(s->dir, NULL);
+	if (st != OK)
+		return st;
+	fd_cleanup(&s->lock_fd);
+	return take_lock(s, NULL);
+}
+
 enum status spool_add(struct spool *s, struct str message, uint32_t samples, struct spool_sum *lost,
 	struct err *e)
 {
@@ -235,6 +245,8 @@ enum status spool_add(struct spool *s, struct str message, uint32_t samples, str
 	char path[PATH_MAX];
 	path_of(s, &n, path);
 	st = os_replace_file(path, file.data, file.len, 0640, e);
+	if (st == E_NOTFOUND && make_again(s) == OK)
+		st = os_replace_file(path, file.data, file.len, 0640, e);
 	if (st != OK)
 		return st;
 	s->next_number++;
@@ -266,6 +278,15 @@ enum status spool_decode(struct str file, struct buf *out, uint32_t *out_samples
 	out->len += (size_t)bytes;
 	*out_samples = samples;
 	return OK;
+}
+
+enum status agent_read_batch(const char *path, struct buf *out, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf file;
+	uint32_t samples;
+	buf_init(&file, SPOOL_MESSAGE_BYTES_MAX + ((size_t)2 << 20));
+	enum status st = os_read_file(path, &file, e);
+	return st == OK ? spool_decode(buf_view(&file), out, &samples, e) : st;
 }
 
 enum status spool_oldest(struct spool *s, struct buf *out, uint32_t *out_samples,

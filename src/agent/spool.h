@@ -5,11 +5,12 @@
  */
 #pragma once
 
+#include "agent/agent.h"
 #include "base/buf.h"
 #include "base/err.h"
 
 #define SPOOL_FILES_MAX 65536
-#define SPOOL_MESSAGE_BYTES_MAX ((size_t)64 << 20)
+#define SPOOL_MESSAGE_BYTES_MAX AGENT_BATCH_BYTES_MAX
 
 /* What is in the spool, or was lost from it. */
 struct spool_sum {
@@ -27,7 +28,7 @@ NODISCARD enum status spool_open(
 void spool_close(struct spool *s); /* NULL is fine */
 
 /* Durable when this returns OK. What had to go for it is added to *lost. E_LIMIT: larger than the
- * spool. */
+ * spool. A folder that was removed is made again, where that is allowed. */
 NODISCARD enum status spool_add(struct spool *s, struct str message, uint32_t samples,
 	struct spool_sum *lost, struct err *e);
 /* The oldest batch, appended to `out`. Damaged ones on the way are removed and added to *damaged.

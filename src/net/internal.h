@@ -31,9 +31,6 @@ struct net_address {
 NODISCARD enum status net_address_parse(const char *text, bool listening, struct net_address *out,
 	size_t max, size_t *out_count, struct err *e);
 void net_address_format(const struct sockaddr_storage *a, char *out, size_t out_size);
-/* Non-blocking, bound and listening; *out_text is where. */
-NODISCARD enum status net_listen(
-	const char *text, int *out_fd, char *out_text, size_t out_size, struct err *e);
 
 /* ---- rpc.c ---- */
 

@@ -109,7 +109,9 @@ void net_fail(struct net_response *out, enum status s, const struct err *e);
 
 struct net_server_config {
 	const char *address; /* "HOST:PORT", ":PORT", "unix:/path"; port 0: any free one */
-	uint32_t workers;    /* handler threads */
+	int listen_fd; /* net_listen() has been there already; taken over, `address` is its text; -1
+			*/
+	uint32_t workers; /* handler threads */
 	uint32_t connections_max;
 	/* TLS: connections whose handshake is not over, each NET_HANDSHAKE_BYTES. Of more the
 	 * oldest is closed once it is a second old; until then no more are accepted. */
@@ -140,6 +142,11 @@ struct net_server_config {
 	const char *const *hosts;
 };
 void net_server_config_default(struct net_server_config *c);
+
+/* Binds and listens, and no more: for a port that needs privileges, before they are given up.
+ * *out_text is where, as net_server_address(). */
+NODISCARD enum status net_listen(
+	const char *text, int *out_fd, char *out_text, size_t out_size, struct err *e);
 
 struct net_server;
 /* Binds, listens and serves until net_server_stop(). The routes are copied; their texts are not.

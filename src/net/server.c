@@ -12,6 +12,7 @@ void net_server_config_default(struct net_server_config *c)
 {
 	*c = (struct net_server_config){
 		.address = "127.0.0.1:7070",
+		.listen_fd = -1,
 		.workers = 4,
 		.handshakes_max = 1024,
 		.connections_max = 8192,
@@ -86,6 +87,16 @@ static enum status start_workers(struct net_server *s, struct err *e)
 	return OK;
 }
 
+static enum status open_listener(struct net_server *s, struct err *e)
+{
+	const struct net_server_config *c = &s->config;
+	if (c->listen_fd < 0)
+		return net_listen(c->address, &s->listen_fd, s->address, sizeof(s->address), e);
+	s->listen_fd = c->listen_fd;
+	snprintf(s->address, sizeof(s->address), "%s", c->address);
+	return OK;
+}
+
 enum status net_server_start(const struct net_server_config *c, const struct net_route *routes,
 	size_t route_count, struct net_server **out, struct err *e)
 {
@@ -104,7 +115,7 @@ enum status net_server_start(const struct net_server_config *c, const struct net
 		if (route_count)
 			memcpy(s->routes, routes, route_count * sizeof(*routes));
 		s->route_count = route_count;
-		st = net_listen(c->address, &s->listen_fd, s->address, sizeof(s->address), e);
+		st = open_listener(s, e);
 	}
 	if (st == OK && c->tls_cert_file)
 		st = net_tls_new(c, &s->tls, e);

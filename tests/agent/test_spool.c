@@ -191,7 +191,37 @@ static void one_agent_at_a_time(void **state)
 	spool_close(second);
 }
 
-TEST_MAIN(cmocka_unit_test(comes_back_oldest_first),
+static void outlives_its_folder(void **state)
+{
+	(void)state;
+	CLEANUP(temp_dir_deinit) struct temp_dir d;
+	temp_dir_init(&d);
+	char dir[PATH_MAX], command[PATH_MAX + 16];
+	struct spool_sum lost = { 0 };
+	struct spool *s = NULL, *other = NULL;
+	struct err e;
+	snprintf(dir, sizeof(dir), "%.4000s/spool", d.path);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	CHECK_OK(spool_open(dir, 1 << 20, &s, &e), &e);
+	add(s, "one", 1, &lost);
+	CHECK(system(command) == 0);
+	add(s, "two", 2, &lost);
+	CHECK(spool_content(s).batches == 2 && lost.batches == 0);
+	/* It is ours again, and what was in it is counted. */
+	CHECK(spool_open(dir, 1 << 20, &other, &e) == E_EXISTS);
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 20);
+	uint32_t samples = 0;
+	CHECK_OK(spool_oldest(s, &b, &samples, &lost, &e), &e);
+	CHECK(samples == 2 && lost.batches == 1 && lost.samples == 1);
+	spool_remove_oldest(s);
+	/* With all of it gone there is nothing to send, and no harm. */
+	CHECK(system(command) == 0);
+	CHECK(spool_oldest(s, &b, &samples, &lost, NULL) == E_NOTFOUND);
+	spool_close(s);
+}
+
+TEST_MAIN(cmocka_unit_test(outlives_its_folder), cmocka_unit_test(comes_back_oldest_first),
 	cmocka_unit_test(many_batches_keep_their_order),
 	cmocka_unit_test(the_limit_drops_the_oldest), cmocka_unit_test(damage_is_found_and_counted),
 	cmocka_unit_test(foreign_files_are_left_alone), cmocka_unit_test(one_agent_at_a_time))

@@ -26,6 +26,28 @@ static void starts_and_stops(void **state)
 	assert_int_equal(net_server_start(&config, peer_routes, 1, &second, &e), E_INVALID);
 }
 
+/* On a socket that was there before. */
+static void serves_on_a_socket(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	char taken[160];
+	struct err e;
+	int code;
+	CHECK_OK(net_listen("127.0.0.1:0", &config.listen_fd, taken, sizeof(taken), &e), &e);
+	config.address = taken;
+	struct net_server *s = peer_start(&config);
+	assert_string_equal(net_server_address(s), taken);
+	struct net_client *c;
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1000);
+	CHECK_OK(net_client_new(taken, &c, &e), &e);
+	CHECK_OK(net_client_get(c, "/show/x", 60 * NS_PER_SEC, &code, &out, &e), &e);
+	CHECK_STR(buf_view(&out), "GET /show/x?");
+	net_client_free(c);
+	net_server_stop(s);
+}
+
 static void serves_on_a_path(void **state)
 {
 	(void)state;
@@ -87,5 +109,5 @@ static void serves_curl(void **state)
 	net_server_stop(s);
 }
 
-TEST_MAIN(cmocka_unit_test(starts_and_stops), cmocka_unit_test(serves_on_a_path),
-	cmocka_unit_test(serves_curl))
+TEST_MAIN(cmocka_unit_test(starts_and_stops), cmocka_unit_test(serves_on_a_socket),
+	cmocka_unit_test(serves_on_a_path), cmocka_unit_test(serves_curl))

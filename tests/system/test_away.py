@@ -166,6 +166,26 @@ def check_page(checks, agent):
         checks.check(answer.status == 200, "/ready says so")
 
 
+def check_upload_keeps_nothing(checks, program, storage, folder):
+    """What waits for its server, and is stopped, has sent nothing, removed nothing, and could do nothing else."""
+    before = sorted(name for name in os.listdir(folder) if name.endswith(".batch"))
+    upload = subprocess.Popen(
+        [program, "agent", f"--offline-mode-storage-path={folder}", "--offline-mode-upload",
+         "--remote-store-address=127.0.0.1:1", f"--cache-path={storage}/cache"], stderr=subprocess.DEVNULL)  # fmt: skip
+    status = {}
+    deadline = time.monotonic() + 60
+    while status.get("Seccomp") != "2" and upload.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+        with open(f"/proc/{upload.pid}/status", encoding="utf-8") as file:
+            status = dict(line.rstrip("\n").split(":\t", 1) for line in file)
+    caps = {name: status.get(name, "").strip("0") for name in ("CapEff", "CapPrm", "CapInh", "CapAmb", "CapBnd")}
+    checks.check(not any(caps.values()) and status.get("Seccomp") == "2", f"offline: an upload keeps no capability ({caps})")
+    upload.terminate()
+    checks.check(upload.wait(60) == 0, "offline: an upload that is stopped ends with status 0")
+    after = sorted(name for name in os.listdir(folder) if name.endswith(".batch"))
+    checks.check(before == after != [], "offline: and its batches wait")
+
+
 def check_offline(checks, program, storage, certificates, context):
     """Samples without a server, sent by another process afterwards."""
     folder = os.path.join(storage, "offline")
@@ -178,6 +198,7 @@ def check_offline(checks, program, storage, certificates, context):
         busy.kill()
         busy.wait()
         checks.check(agent.end(signal.SIGTERM) == 0, "offline: the agent ends with status 0")
+    check_upload_keeps_nothing(checks, program, storage, folder)
     server = start_server(program, storage, certificates, context)
     try:
         run = subprocess.run(

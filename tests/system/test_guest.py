@@ -9,10 +9,12 @@ import os
 import pwd
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 import firn
 
@@ -218,11 +220,30 @@ def rate_of(server, seconds):
     return (after - before) / (end - begin) / os.cpu_count()
 
 
+def free_low_port():
+    """One that only a privileged process may bind."""
+    for port in range(1023, 600, -1):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    return None
+
+
 def check_limits(checks, program, storage):
-    """A limit so low that the rate must go down; and an interval that is left out."""
+    """A limit so low that the rate must go down, seen on a port of the privileged; and an interval that is left out."""
     arguments = ["--profiling-cpu-sampling-frequency=499", "--profiling-duration=1s"]
-    server = firn.Firn(program, "up", os.path.join(storage, "limit"), *arguments, "--agent-cpu-limit=0.0001")
+    port = free_low_port()
+    server = firn.Firn(
+        program, "up", os.path.join(storage, "limit"), *arguments, "--agent-cpu-limit=0.0001",
+        f"--agent-http-address=127.0.0.1:{port}",
+    )  # fmt: skip
     try:
+        wait_sampling(checks, server)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthy", timeout=30) as answer:
+            checks.check(answer.status == 200, f"the agent answers on port {port}")
         deadline = time.monotonic() + 60
         while (server.metric("firn_agent_sampling_frequency_hz") or 499) > 125 and time.monotonic() < deadline:
             time.sleep(0.5)
