@@ -21,6 +21,7 @@
 #define STACKS 60000
 #define BATCHES 500
 #define BATCH_SAMPLES 20000
+#define CHART_BATCHES 2
 #define DEPTH_MIN 10
 #define DEPTH_MAX 50
 #define RUNS 7
@@ -183,6 +184,35 @@ PARCA_REPORT(flamegraph_arrow, query_flame_arrow, false)
 PARCA_REPORT(table_arrow, query_table_arrow, false)
 PARCA_REPORT(parca_pprof, query_report_pprof, false)
 PARCA_REPORT(diff_arrow, query_flame_arrow, true)
+PARCA_REPORT(top_message, query_top_message, false)
+PARCA_REPORT(callgraph_message, query_callgraph_message, false)
+
+static enum status source_arrow(
+	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
+{
+	struct query_report_request request = parca_request(r, false);
+	struct query_report info;
+	return query_source_arrow(q, &request, STR(""), STR("/src/module_7.cc"), out, &info, e);
+}
+
+/* In the order of time, and by a label. */
+static enum status flamechart_arrow(
+	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
+{
+	struct query_report_request request = parca_request(r, false);
+	struct query_report info;
+	request.chart = true;
+	return query_flame_arrow(q, &request, out, &info, e);
+}
+
+static enum status labels_arrow(
+	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
+{
+	struct query_report_request request = parca_request(r, false);
+	struct query_report info;
+	request.labels[request.label_count++] = STR("comm");
+	return query_flame_arrow(q, &request, out, &info, e);
+}
 
 /* The store's part of a flame graph. */
 static enum status sum_only(
@@ -236,7 +266,9 @@ static double measure(const char *name, report_fn *fn, const struct query_engine
 		       "sum "
 		       "by stack alone, %.2f ms\",\"ratio\":%.2f,\"note\":\"%u samples, %u stacks, "
 		       "answer of %zu bytes\"}\n",
-			name, best, sum_ms, best / sum_ms, BATCHES * BATCH_SAMPLES, STACKS, bytes);
+			name, best, sum_ms, best / sum_ms,
+			(unsigned)((r->to_ns - r->from_ns) / BATCH_NS) * BATCH_SAMPLES, STACKS,
+			bytes);
 	fflush(stdout);
 	return best;
 }
@@ -283,10 +315,18 @@ int main(void)
 	measure("query.top_ms", top_json, &q, &r, sum_ms);
 	measure("query.pprof_ms", parca_pprof, &q, &r, sum_ms);
 	measure("query.table_arrow_ms", table_arrow, &q, &r, sum_ms);
+	measure("query.top_message_ms", top_message, &q, &r, sum_ms);
+	measure("query.callgraph_ms", callgraph_message, &q, &r, sum_ms);
+	measure("query.source_ms", source_arrow, &q, &r, sum_ms);
 	/* What Parca's page asks for: calls wider than a pixel of their parent's. */
 	r.trim = 0.001;
 	measure("query.flamegraph_arrow_ms", flamegraph_arrow, &q, &r, sum_ms);
 	measure("query.diff_ms", diff_arrow, &q, &r, sum_ms);
+	measure("query.flamegraph_labels_ms", labels_arrow, &q, &r, sum_ms);
+	/* A chart has each sample: 20 s of them. */
+	r.to_ns = BEGIN_NS + CHART_BATCHES * BATCH_NS;
+	measure("query.flamechart_ms", flamechart_arrow, &q, &r, sum_ms);
+	r.to_ns = BEGIN_NS + BATCHES * BATCH_NS;
 	r.trim = 0;
 	r.by[r.by_count++] = STR("comm");
 	measure("query.series_ms", series_json, &q, &r, sum_ms);

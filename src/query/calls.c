@@ -60,8 +60,8 @@ static enum status canceled(struct builder *b)
 
 /* ---- calls ---- */
 
-/* Of a call beside itself: the index, its place among children, its row of the answer. */
-#define CALL_BYTES 128
+/* Of a call beside itself: the index, its place among children. */
+#define CALL_BYTES 24
 
 struct call_key {
 	uint32_t parent, key;
@@ -81,8 +81,8 @@ static enum status push_call(struct builder *b, const struct query_call *call, u
 		b->c->v.cap * (sizeof(*call) + 16) > b->memory_max)
 		return no_room(b, E_LIMIT);
 	if (b->c->v.len == b->c->v.cap) {
-		enum status s = query_stacks_hold(&b->c->stacks,
-			MAX(b->c->v.cap, (size_t)64) * (sizeof(*call) + CALL_BYTES), b->e);
+		enum status s = query_stacks_hold(
+			&b->c->stacks, (b->c->v.cap / 2 + 8) * (sizeof(*call) + CALL_BYTES), b->e);
 		if (s != OK)
 			return s;
 	}

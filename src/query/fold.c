@@ -73,10 +73,9 @@ static enum status check_memory(struct folder *f)
 	if (bytes <= f->out->memory_max && f->out->nodes.len < NODES_MAX) {
 		if (bytes <= f->held)
 			return OK;
-		/* Each of these grows by half at least when it grows; and the columns of the answer
-		 * are to come. */
-		f->held = 2 * bytes;
-		return query_hold(&f->t->plan, f->t->held + f->held + f->held / 2, f->e);
+		/* Each of these grows by half when it grows. */
+		f->held = bytes + bytes / 2;
+		return query_count(&f->t->plan, f->t->held + f->held, f->e);
 	}
 	return err_set(f->e, E_LIMIT,
 		"the flame graph has more than %zu nodes and would pass %zu MiB: choose a shorter "

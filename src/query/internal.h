@@ -54,8 +54,11 @@ NODISCARD enum status query_plan_open(const struct query_engine *q, const struct
 void query_plan_close(struct query_plan *p);
 /* What the report takes for itself is so many bytes in all, until the plan is closed: they count
  * among what all questions together may have. Asked before it is taken; less than before changes
- * nothing. */
+ * nothing. E_UNAVAILABLE: others have it. E_LIMIT: more than one question may have. */
 NODISCARD enum status query_hold(const struct query_plan *p, uint64_t bytes, struct err *e);
+/* The same for what has a limit of its own (an arena's): beyond what one question may have it goes
+ * on, and what was counted until then stays counted. */
+NODISCARD enum status query_count(const struct query_plan *p, uint64_t bytes, struct err *e);
 
 /* The unit of the values of a type, and what to multiply them by. */
 struct query_unit {

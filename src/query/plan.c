@@ -98,6 +98,15 @@ enum status query_hold(const struct query_plan *p, uint64_t bytes, struct err *e
 	return counts ? p->view->ops->hold(p->view, bytes, e) : OK;
 }
 
+enum status query_count(const struct query_plan *p, uint64_t bytes, struct err *e)
+{
+	struct err own = { 0 };
+	enum status s = query_hold(p, bytes, &own);
+	if (s == OK || s == E_LIMIT)
+		return OK;
+	return err_set(e, s, "%s", own.text);
+}
+
 void query_plan_close(struct query_plan *p)
 {
 	if (p->view)

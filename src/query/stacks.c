@@ -25,7 +25,7 @@ void query_stacks_deinit(struct query_stacks *s)
 
 enum status query_stacks_hold(struct query_stacks *s, uint64_t bytes, struct err *e)
 {
-	enum status st = query_hold(&s->plan, s->held + bytes, e);
+	enum status st = query_count(&s->plan, s->held + bytes, e);
 	if (st == OK)
 		s->held += bytes;
 	return st;
@@ -78,9 +78,9 @@ static enum status push_stack(struct loader *l, const struct stack_key *k, uint3
 	if (s->v.len >= SAMPLES_TREE_NODES_MAX || s->v.cap * sizeof(stack) > l->memory_max)
 		return no_room(l, E_LIMIT);
 	if (s->v.len == s->v.cap) {
-		/* Twice as many, and where to find them. */
+		/* Half as many more, and where to find them. */
 		enum status st = query_stacks_hold(
-			s, MAX(s->v.cap, (size_t)64) * (sizeof(stack) + INDEX_BYTES), l->e);
+			s, (s->v.cap / 2 + 8) * (sizeof(stack) + INDEX_BYTES), l->e);
 		if (st != OK)
 			return st;
 	}

@@ -94,7 +94,7 @@ static enum status fill(struct query_tree *t, const struct query_engine *q,
 		return s;
 	t->has_store = true;
 	t->held = own_bytes(&t->store);
-	s = query_hold(&t->plan, t->held, e);
+	s = query_count(&t->plan, t->held, e);
 	if (s == OK && q->symbolizer)
 		s = symbolizer_resolve(q->symbolizer, tables, QUERY_WAIT_MS, &t->pending, e);
 	if (s != OK)

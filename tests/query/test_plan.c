@@ -131,8 +131,38 @@ static void scales_counted_samples(void **state)
 	CHECK(u.factor == 1);
 }
 
+static enum status hold_answer;
+static uint64_t hold_asked;
+
+static enum status hold(struct samples_view *v, uint64_t bytes, struct err *e)
+{
+	(void)v;
+	hold_asked = bytes;
+	return hold_answer == OK ? OK : err_set(e, hold_answer, "no room");
+}
+
+/* What has a limit of its own goes on beyond that of a question, but not where others have it. */
+static void counts_memory(void **state)
+{
+	(void)state;
+	static const struct samples_ops ops = { .hold = hold }, none = { 0 };
+	struct samples_view view = { &ops }, uncounted = { &none };
+	struct query_plan p = { .view = &view }, q = { .view = &uncounted }, closed = { 0 };
+	static const enum status answers[] = { OK, E_LIMIT, E_UNAVAILABLE };
+	for (size_t i = 0; i < ARRAY_COUNT(answers); i++) {
+		struct err e = { 0 };
+		hold_answer = answers[i];
+		CHECK(query_hold(&p, 10 + i, &e) == answers[i] && hold_asked == 10 + i);
+		e = (struct err){ 0 };
+		CHECK(query_count(&p, 20 + i, &e) == (i == 1 ? OK : answers[i]));
+		CHECK(hold_asked == 20 + i && (i == 2) == (strcmp(e.text, "no room") == 0));
+		CHECK_OK(query_count(&q, 1, &e), &e);
+		CHECK_OK(query_hold(&closed, 1, &e), &e);
+	}
+}
+
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 TEST_MAIN(WITH_STORE(takes_the_only_type), WITH_STORE(asks_which_of_several),
 	WITH_STORE(is_empty_with_an_empty_store), WITH_STORE(refuses),
-	cmocka_unit_test(scales_counted_samples))
+	cmocka_unit_test(scales_counted_samples), cmocka_unit_test(counts_memory))
