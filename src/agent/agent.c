@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define POLL_MS 250
+#define LARGE_BLOCK_BYTES (256 << 10)
 /* The first batch is sent early, so that a page that waits fills at once. */
 #define FIRST_INTERVAL_NS NS_PER_SEC
 #define STOP_TIMEOUT_NS (10 * NS_PER_SEC)
@@ -642,6 +643,9 @@ enum status agent_run(
 {
 	/* Few threads that allocate little: arenas of their own would only cost memory. */
 	mallopt(M_ARENA_MAX, 1);
+	/* What a large table is built in goes back to the system at once. */
+	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+	mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK_BYTES);
 	CLEANUP(agent_close)
 	struct agent a = { .config = *c,
 		.spool_dir.fd = -1,

@@ -278,6 +278,8 @@ static void *build_all(void *ctx)
 		enum status s = publish(f, r, &id, &e);
 		pthread_mutex_unlock(&f->work);
 		finish(f, r, id, s, &e);
+		if (os_queue_len(f->opened) == 0)
+			sampler_rest(f->sampler);
 		if (!f->is_first_pass)
 			keep_budget(f, &credit_ns, &since_ns, clock_thread_cpu_ns() - begin);
 	}

@@ -53,6 +53,11 @@ enum status sampler_publish(struct sampler *s, const struct file_key *key, uint3
 	return over ? err_set(e, E_LIMIT, "over the budget") : OK;
 }
 
+void sampler_rest(struct sampler *s)
+{
+	(void)s;
+}
+
 void sampler_read_stats(struct sampler *s, struct sampler_stats *out)
 {
 	(void)s;
