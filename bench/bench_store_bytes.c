@@ -8,8 +8,12 @@
  *     bench_store_bytes DIR...   what `firn up --storage-path DIR` recorded and merged nothing of
  * yet (the first ten minutes), read from its parts
  *     FIRN_BENCH_HOURS=24 bench_store_bytes DIR...   the recording again and again for so long,
- * each time by other processes and threads: what a day of such minutes takes. That a day meets more
- * stacks than some minutes is not in it.
+ * each time by other processes and threads, but for those that lived from its first part to its
+ * last: what a day of such minutes takes. That a day meets more stacks than some minutes is not in
+ * it.
+ *
+ * The stores lie in memory where that is possible: it is bytes that count, not how long a sync
+ * takes.
  */
 #include "bench_store.h"
 #include "codec/codec.h"
@@ -38,6 +42,13 @@ struct scales {
 
 static const int64_t resolutions_ns[2] = { 1000, 10 * NS_PER_SEC };
 
+static void memory_dir(char out[64])
+{
+	snprintf(out, 64, "/dev/shm/firn-bench-XXXXXX");
+	if (access("/dev/shm", W_OK) != 0 || !mkdtemp(out))
+		bench_dir(out);
+}
+
 static void scales_open(struct scales *c, const char *suffix)
 {
 	*c = (struct scales){ .suffix = suffix };
@@ -45,7 +56,7 @@ static void scales_open(struct scales *c, const char *suffix)
 	for (int i = 0; i < 2; i++) {
 		struct err e = { 0 };
 		struct store_config config;
-		bench_dir(c->dirs[i]);
+		memory_dir(c->dirs[i]);
 		store_config_default(&config);
 		config.path = c->dirs[i];
 		config.memory_bytes = (uint64_t)2 << 30;
@@ -223,8 +234,44 @@ static void run_fleet(
 
 /* ---- a recording ---- */
 
+/* Numbers of processes and threads that are in the first part and in the last one. */
+struct lasting {
+	VEC(uint64_t) first;
+	VEC(uint64_t) both;
+};
+
+static bool lasts(const struct lasting *l, uint64_t number)
+{
+	for (size_t i = 0; i < l->both.len; i++)
+		if (l->both.v[i] == number)
+			return true;
+	return false;
+}
+
+static void find_lasting(struct lasting *l, struct part *first, struct part *last)
+{
+	struct part *parts[] = { first, last };
+	for (int k = 0; k < 2; k++) {
+		struct tabs t;
+		struct err e = { 0 };
+		uint64_t number;
+		BENCH_OK(part_pin(parts[k], PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+		for (uint32_t i = 0; i < t.sample_string_count; i++) {
+			if (!str_parse_u64(t.sample_strings[i], 10, &number))
+				continue;
+			if (k == 0)
+				BENCH_CHECK(VEC_PUSH(&l->first, number));
+			for (size_t j = 0; k == 1 && j < l->first.len; j++)
+				if (l->first.v[j] == number)
+					BENCH_CHECK(VEC_PUSH(&l->both, number));
+		}
+		part_unpin(parts[k], PART_LOAD_ALL);
+	}
+}
+
 struct replay {
 	const struct tabs *t;
+	const struct lasting *lasting;
 	struct profile p;
 	struct remap remap;
 	uint32_t head, resource;
@@ -242,7 +289,7 @@ static uint32_t replay_value(struct replay *r, struct str name, struct str value
 	uint32_t id;
 	char text[32];
 	bool moves = str_eq(name, STR("pid")) || str_eq(name, STR("thread_id"));
-	if (r->turn && moves && str_parse_u64(value, 10, &number) && number > 1000) {
+	if (r->turn && moves && str_parse_u64(value, 10, &number) && !lasts(r->lasting, number)) {
 		snprintf(text, sizeof(text), "%llu",
 			(unsigned long long)((number + r->turn * 7919ull) % 4000000));
 		value = str_of(text);
@@ -331,12 +378,13 @@ static void replay_row(struct replay *r, const struct part_rows *rows, size_t i)
 		BENCH_CHECK(profile_add_sample(&r->p, &x) == OK);
 }
 
-static void replay_part(struct part *part, struct scales *c, uint32_t turn, int64_t later_ns)
+static void replay_part(struct part *part, const struct lasting *lasting, struct scales *c,
+	uint32_t turn, int64_t later_ns)
 {
 	struct tabs t;
 	struct err e = { 0 };
 	struct part_rows rows;
-	struct replay r = { .t = &t, .turn = turn, .later_ns = later_ns };
+	struct replay r = { .t = &t, .lasting = lasting, .turn = turn, .later_ns = later_ns };
 	size_t n;
 	BENCH_OK(part_pin(part, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
 	const struct part_block *blocks = part_blocks(part, &n);
@@ -398,12 +446,16 @@ static void run_recording(const char *dir, int64_t hours)
 	}
 	int64_t span = last - first + NS_PER_SEC;
 	int64_t turns = MAX(hours * 3600 * NS_PER_SEC / span, (int64_t)1);
+	struct lasting lasting = { 0 };
+	find_lasting(&lasting, parts[0], parts[n - 1]);
 	scales_open(&c, hours ? "_recording_long" : "_recording");
 	for (int64_t turn = 0; turn < turns; turn++)
 		for (size_t i = 0; i < n; i++) {
-			replay_part(parts[i], &c, (uint32_t)turn, turn * span);
+			replay_part(parts[i], &lasting, &c, (uint32_t)turn, turn * span);
 			scales_flush(&c);
 		}
+	VEC_FREE(&lasting.first);
+	VEC_FREE(&lasting.both);
 	for (size_t i = 0; i < n; i++)
 		part_unref(parts[i]);
 	snprintf(c.note, sizeof(c.note), "%llu samples of a host in %.0f s%s",

@@ -108,6 +108,7 @@ static enum status number_strings(struct canon *c, const struct tabs *t)
 struct sorting {
 	const struct canon *c;
 	const struct tabs *t;
+	uint32_t pid; /* the place of this name's value in a set; 0: there is none */
 };
 
 static int by_series(const void *x, const void *y, void *ctx)
@@ -137,8 +138,15 @@ static int by_set(const void *x, const void *y, void *ctx)
 	uint32_t width = 1 + so->t->name_count;
 	const uint32_t *a = so->t->sets + (size_t) * (const uint32_t *)x * width;
 	const uint32_t *b = so->t->sets + (size_t) * (const uint32_t *)y * width;
-	for (uint32_t i = 0; i < width; i++)
-		COMPARE(so->c->sample_strings.to[a[i]], so->c->sample_strings.to[b[i]]);
+	const uint32_t *to = so->c->sample_strings.to;
+	COMPARE(to[a[0]], to[b[0]]);
+	if (so->pid) { /* as numbers: in the order that processes began */
+		const struct str *texts = so->t->sample_strings;
+		COMPARE(texts[a[so->pid]].len, texts[b[so->pid]].len);
+		COMPARE(to[a[so->pid]], to[b[so->pid]]);
+	}
+	for (uint32_t i = 1; i < width; i++)
+		COMPARE(to[a[i]], to[b[i]]);
 	return 0;
 }
 
@@ -265,7 +273,7 @@ static enum status number_nodes(struct canon *c, const struct tabs *t)
 enum status canon_init(struct canon *c, const struct tabs *t)
 {
 	*c = (struct canon){ 0 };
-	struct sorting so = { c, t };
+	struct sorting so = { c, t, (uint32_t)(tabs_name_find(t, STR("pid")) + 1) };
 	enum status s = number_strings(c, t);
 	if (s == OK)
 		s = number_table(&c->series, t->series_count, by_series, &so);

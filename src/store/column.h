@@ -59,9 +59,11 @@ enum column_hint {
 	COLUMN_TRY_DICT = 1, /* few distinct values in no order */
 };
 
+#define COLUMN_LEVEL 1 /* of zstd */
+
 /* Memory that encoding needs again and again. */
 struct column_writer {
-	int level; /* of zstd: 1 from the beginning */
+	int level; /* COLUMN_LEVEL from the beginning */
 	struct buf raw;
 	struct buf packed;
 	struct buf best;

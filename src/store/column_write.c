@@ -2,8 +2,8 @@
 /*
  * Which encoding is smallest is found by trying those that may be: each candidate is encoded and
  * packed stream by stream; the best one's bytes are kept. Of a large column the plain ones are
- * tried on some rows only. zstd's fastest level is used: higher ones gain a few percent on these
- * streams.
+ * tried on some rows only. zstd's fastest level is used but where a part stays for long: a higher
+ * one gains a sixth on times and sets, for some times the time of packing.
  */
 #include "store/column.h"
 
@@ -22,7 +22,7 @@
 
 void column_writer_init(struct column_writer *w)
 {
-	*w = (struct column_writer){ .level = 1 };
+	*w = (struct column_writer){ .level = COLUMN_LEVEL };
 	buf_init(&w->raw, RAW_BYTES_MAX);
 	buf_init(&w->packed, RAW_BYTES_MAX);
 	buf_init(&w->best, RAW_BYTES_MAX);

@@ -22,6 +22,8 @@
 #define SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))
 /* Coarser times are the same for many rows, and lie best behind the stack; finer ones ascend. */
 #define FINE_NS NS_PER_SEC
+/* What was merged before will hardly be merged often again. */
+#define KEPT_LEVEL_MIN 2
 
 struct merging {
 	struct store *s;
@@ -432,6 +434,8 @@ static enum status write_part(struct merging *m, uint64_t id, struct err *e)
 	enum status s = part_writer_open(m->s->parts_dir, id, &m->tabs, &m->canon, &w, e);
 	if (s == OK)
 		s = part_writer_total(w, m->tabs.node_count, m->meta.slice_ns, e);
+	if (s == OK && m->meta.level >= KEPT_LEVEL_MIN)
+		part_writer_keep(w);
 	if (s == OK)
 		s = merge_rows(m, w, e);
 	if (s == OK)

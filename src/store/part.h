@@ -62,7 +62,14 @@ enum part_section {
 #define PART_FLAG_PIECEWISE 2u
 
 /* What a reader must know (NEEDS). */
-enum part_need { PART_NEED_TICKS = 1, PART_NEED_SLICES, PART_NEED_MAX = PART_NEED_SLICES };
+enum part_need {
+	PART_NEED_TICKS = 1,
+	PART_NEED_SLICES,
+	PART_NEED_SHARED,
+	PART_NEED_MAX = PART_NEED_SHARED
+};
+/* Texts of a section are together at most so many times as long as what is there of them. */
+#define PART_SHARED_GAIN_MAX 64
 
 enum part_column {
 	ROW_SERIES = 1,
@@ -153,6 +160,8 @@ NODISCARD enum status part_writer_open(const char *dir, uint64_t id, const struc
 /* Before the first row, of parts that last: the part shall have TOTALS, by slices. */
 NODISCARD enum status part_writer_total(
 	struct part_writer *w, uint32_t node_count, int64_t slice_ns, struct err *e);
+/* Before the first row, of parts that stay for long: they are packed harder. */
+void part_writer_keep(struct part_writer *w);
 /* In the order of the part; numbers are canonical. */
 NODISCARD enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e);
 /* Of the file so far. */

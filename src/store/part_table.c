@@ -102,6 +102,22 @@ enum status part_table_i64(const struct part_table *t, uint8_t id, int64_t *out,
 	return s == OK ? column_decode(c, &streams, t->rows, out, e) : s;
 }
 
+/* Of all texts; false: they do not fit each other or the bytes that are there. */
+static bool sum_lengths(
+	const int64_t *lens, const int64_t *shared, uint32_t n, uint64_t there, uint64_t *out)
+{
+	uint64_t all = 0, rest = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t most = i ? MIN(lens[i], lens[i - 1]) : 0;
+		if (lens[i] < 0 || shared[i] < 0 || shared[i] > most ||
+			__builtin_add_overflow(all, (uint64_t)lens[i], &all))
+			return false;
+		rest += (uint64_t)(lens[i] - shared[i]);
+	}
+	*out = all;
+	return rest == there && lens[0] == 0 && all / PART_SHARED_GAIN_MAX <= there;
+}
+
 enum status part_table_strings(struct part *p, enum part_section kind, struct group *g,
 	const struct str **out, uint32_t *count, struct err *e)
 {
@@ -116,21 +132,36 @@ enum status part_table_strings(struct part *p, enum part_section kind, struct gr
 	s = unpack(&t, bytes, &streams, e);
 	if (s != OK)
 		return err_prefix(e, s, "%s: section %d", p->path, kind);
-	struct str *v = part_group_alloc(g, t.rows, sizeof(*v));
-	char *text = part_group_alloc(g, streams.len[0], 1);
 	CLEANUP(free_cleanup) int64_t *lens = calloc(t.rows, sizeof(*lens));
-	if (!v || !text || !lens)
+	CLEANUP(free_cleanup) int64_t *shared = calloc(t.rows, sizeof(*shared));
+	if (!lens || !shared)
 		return err_set(e, E_NOMEM, "%s: section %d", p->path, kind);
-	memcpy(text, streams.p[0], streams.len[0]);
 	s = part_table_i64(&t, 1, lens, e);
+	if (s == OK)
+		s = part_table_i64(&t, 3, shared, e);
 	if (s != OK)
 		return err_prefix(e, s, "%s: section %d", p->path, kind);
-	struct reader r = reader_over(text, streams.len[0]);
-	for (uint32_t i = 0; i < t.rows; i++)
-		v[i] = lens[i] < 0 ? (r.failed = true, STR("")) : reader_str(&r, (size_t)lens[i]);
-	if (r.failed || v[0].len != 0)
+	uint64_t all;
+	if (!sum_lengths(lens, shared, t.rows, streams.len[0], &all))
 		return err_set(
 			e, E_CORRUPT, "%s: lengths of the strings in section %d", p->path, kind);
+	if (all > p->load_limit)
+		return err_set(e, E_LIMIT, "%s: section %d takes %llu bytes of memory", p->path,
+			kind, (unsigned long long)all);
+	struct str *v = part_group_alloc(g, t.rows, sizeof(*v));
+	char *text = part_group_alloc(g, (size_t)all, 1);
+	if (!v || !text)
+		return err_set(e, E_NOMEM, "%s: section %d", p->path, kind);
+	const char *rest = (const char *)streams.p[0];
+	for (uint32_t i = 0; i < t.rows; i++) {
+		size_t len = (size_t)lens[i], common = (size_t)shared[i];
+		if (common)
+			memcpy(text, v[i - 1].p, common);
+		memcpy(text + common, rest, len - common);
+		v[i] = str_make(text, len);
+		text += len;
+		rest += len - common;
+	}
 	*out = v;
 	*count = t.rows;
 	return OK;

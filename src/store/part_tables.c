@@ -67,15 +67,45 @@ static enum status end_table(struct table *t, enum part_section kind, struct err
 	return part_write_section(w, kind, buf_view(&out), e);
 }
 
+/* How many bytes a text has in common with the one before it. */
+static size_t common_with_last(const struct str *strings, const uint32_t *order, size_t i)
+{
+	if (i == 0)
+		return 0;
+	struct str a = strings[order ? order[i - 1] : i - 1], b = strings[order ? order[i] : i];
+	size_t n = 0;
+	while (n < a.len && n < b.len && a.p[n] == b.p[n])
+		n++;
+	return n;
+}
+
+/* Numbers of processes that began one after the other differ at the end. */
+static bool worth_sharing(const struct str *strings, const uint32_t *order, size_t count)
+{
+	uint64_t all = 0, shared = 0;
+	for (size_t i = 0; i < count; i++) {
+		all += strings[order ? order[i] : i].len;
+		shared += common_with_last(strings, order, i);
+	}
+	return shared > all / 4 && all <= (all - shared) * PART_SHARED_GAIN_MAX;
+}
+
 static enum status write_texts(struct part_writer *w, enum part_section kind,
 	const struct str *strings, const uint32_t *order, size_t count, struct err *e)
 {
 	struct table t = begin_table(w, count);
+	bool share = kind == PART_SAMPLE_STRINGS && worth_sharing(strings, order, count);
+	w->needs_shared |= share;
 	TABLE_COLUMN(&t, 1, i, strings[order ? order[i] : i].len);
+	if (share)
+		TABLE_COLUMN(&t, 3, i, common_with_last(strings, order, i));
 	CLEANUP(buf_deinit) struct buf all;
 	buf_init(&all, PART_SECTION_BYTES_MAX);
-	for (size_t i = 0; i < count; i++)
-		buf_str(&all, strings[order ? order[i] : i]);
+	for (size_t i = 0; i < count; i++) {
+		struct str s = strings[order ? order[i] : i];
+		size_t from = share ? common_with_last(strings, order, i) : 0;
+		buf_str(&all, str_sub(s, from, s.len - from));
+	}
 	struct column c;
 	if (t.status == OK)
 		t.status = buf_status(&all);

@@ -63,7 +63,7 @@ static enum status write_header(struct part_writer *w, struct err *e)
 {
 	uint8_t h[HEADER_BYTES] = "FIRNPART";
 	h[8] = 1;  /* major */
-	h[10] = 3; /* minor */
+	h[10] = 4; /* minor */
 	memcpy(h + 16, &w->id, 8);
 	uint32_t crc = codec_crc32c(0, h, HEADER_BYTES - 4);
 	memcpy(h + HEADER_BYTES - 4, &crc, 4);
@@ -293,6 +293,12 @@ enum status part_writer_row(struct part_writer *w, const struct row *row, struct
 	return w->block_rows == BLOCK_ROWS_MAX ? part_write_block(w, e) : OK;
 }
 
+void part_writer_keep(struct part_writer *w)
+{
+	assert(w->rows == 0);
+	w->columns.level = TABLES_LEVEL_MERGED;
+}
+
 uint64_t part_writer_bytes(const struct part_writer *w)
 {
 	return w->at;
@@ -408,6 +414,8 @@ static enum status write_needs(struct part_writer *w, const struct part_meta *m,
 	size_t n = 0;
 	if (w->needs_ticks)
 		needs[n++] = PART_NEED_TICKS;
+	if (w->needs_shared)
+		needs[n++] = PART_NEED_SHARED;
 	if (m->slice_ns)
 		needs[n++] = PART_NEED_SLICES;
 	return n ? part_write_section(w, PART_NEEDS, str_make(needs, n), e) : OK;
@@ -453,7 +461,7 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 	meta->first_ns = w->rows ? w->first_ns : 0;
 	meta->last_ns = w->rows ? w->last_ns : 0;
 	meta->written_ns = clock_realtime_ns();
-	w->columns.level = meta->level ? TABLES_LEVEL_MERGED : 1;
+	w->columns.level = meta->level ? TABLES_LEVEL_MERGED : COLUMN_LEVEL;
 	if (s == OK)
 		s = part_write_tables(w, t, c, e);
 	if (s == OK && batch_count)

@@ -40,7 +40,7 @@ struct part_writer {
 	struct buf toc;
 	uint64_t block_count;
 	uint32_t toc_count;
-	bool needs_ticks;
+	bool needs_ticks, needs_shared;
 	uint64_t rows, samples;
 	int64_t first_ns, last_ns;
 	struct series_span *spans;

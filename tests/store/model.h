@@ -178,17 +178,25 @@ static inline bool model_picks(
 
 /* ---- gauges: docs/api.md, on a grid of the 5 s at which they are scraped ---- */
 
-enum { MODEL_SERIES = MODEL_COMMS * MODEL_NODES, MODEL_SLOTS = 4096 };
+enum { MODEL_SERIES = MODEL_COMMS * MODEL_NODES, MODEL_SLOTS = 8192 };
 
-/* Slots of 5 s since T0 - 1 h in which a series of a gauge has points. */
+/* Slots of 5 s since an hour before the first sample in which a series of a gauge has points. */
 struct model_times {
 	bool points[MODEL_SERIES][MODEL_SLOTS];
 	bool there[MODEL_SERIES][MODEL_SLOTS];
 };
 
-static inline int model_slot(int64_t time_ns)
+static inline int64_t model_first(const struct model *m)
 {
-	int64_t slot = (time_ns - T0) / (5 * SEC) + 720;
+	int64_t first = INT64_MAX;
+	for (size_t i = 0; i < m->samples.len; i++)
+		first = MIN(first, m->samples.v[i].time_ns);
+	return first - first % (5 * SEC);
+}
+
+static inline int model_slot(int64_t time_ns, int64_t first_ns)
+{
+	int64_t slot = (time_ns - first_ns) / (5 * SEC) + 720;
 	CHECK(slot >= 0 && slot < MODEL_SLOTS - 1000);
 	return (int)slot;
 }
@@ -220,11 +228,13 @@ static inline int model_interval(const bool *points)
 static inline void model_points(struct model_times *t, const struct model *m,
 	const struct model_query *q, int64_t from, int64_t to)
 {
+	int64_t first_ns = model_first(m);
 	memset(t, 0, sizeof(*t));
 	for (size_t i = 0; i < m->samples.len; i++) {
 		const struct model_sample *s = &m->samples.v[i];
 		if (model_picks(q, s, from, to))
-			t->points[s->comm * MODEL_NODES + s->node][model_slot(s->time_ns)] = true;
+			t->points[s->comm * MODEL_NODES + s->node]
+				 [model_slot(s->time_ns, first_ns)] = true;
 	}
 }
 

@@ -159,10 +159,13 @@ class Table:
         return self.columns[id_].numbers(self.data, self.rows)
 
     def strings(self):
-        blob, at, out = self.columns[2].streams(self.data)[0], 0, []
-        for n in self[1]:
-            out.append(blob[at:at + n].decode("utf-8", "surrogateescape"))
-            at += n
+        blob, at, raw = self.columns[2].streams(self.data)[0], 0, [b""]
+        for n, shared in zip(self[1], self[3]):
+            assert shared <= min(n, len(raw[-1]))
+            raw.append(raw[-1][:shared] + blob[at:at + n - shared])
+            at += n - shared
+        assert at == len(blob)
+        out = [x.decode("utf-8", "surrogateescape") for x in raw[1:]]
         assert out[0] == "" and out[1:] == sorted(set(out[1:]), key=lambda x: x.encode(
             "utf-8", "surrogateescape")), "strings are not in order"
         return out
@@ -189,7 +192,7 @@ class Part:
             self.sections[kind] = bytes_
         needs = Reader(self.sections.get(18, b""))
         while not needs.done():
-            assert needs.varint() in (1, 2), "a need that this reader does not know"
+            assert needs.varint() in (1, 2, 3), "a need that this reader does not know"
 
     def table(self, kind):
         return Table(self.sections[kind])
