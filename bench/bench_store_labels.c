@@ -2,14 +2,14 @@
 /*
  * What a page asks before anything is drawn, over 30 days of 10,000 series (50 nodes, 200 pods
  * each): profile types, the values of a label with 10,000 and with 50 values, and both for the
- * series that a regular expression picks. Each day is a part, as merging leaves it. Warm is how it
- * is while people look; the first time after a start, at once and two seconds later, is in the
- * note.
+ * series that a regular expression picks. Each day is a part, as merging leaves it. Asked as it is
+ * while people look, and for the first time after a start, at once and two seconds later: the
+ * slowest of all that has no regular expression is the figure.
  */
 #include "bench_store.h"
 #include "store/state.h"
 
-enum { DAYS = 30, NODES = 50, PODS = 200, SERIES_BATCH = 1000, RUNS = 9 };
+enum { DAYS = 30, NODES = 50, PODS = 200, SERIES_BATCH = 1000, RUNS = 9, STARTS = 5 };
 #define DAY_NS (24 * 3600 * NS_PER_SEC)
 #define BEGIN_NS (19676LL * DAY_NS)
 #define TYPE "parca_agent:samples:count:cpu:nanoseconds:delta"
@@ -115,6 +115,23 @@ static double measure(struct store *s, const char *selector, const char *name, s
 	return best;
 }
 
+/* The first question after a start and so much later: the best of several. */
+static double measure_first(const struct store_config *c, unsigned later_us, int starts)
+{
+	double best = 1e9;
+	for (int i = 0; i < starts; i++) {
+		struct store *s;
+		struct err e = { 0 };
+		BENCH_OK(store_open(c, NULL, NULL, &s, &e), &e);
+		usleep(later_us);
+		int64_t begin = clock_monotonic_ns();
+		BENCH_CHECK(ask(s, "", "pod") == NODES * PODS);
+		best = MIN(best, (double)(clock_monotonic_ns() - begin) * 1e-6);
+		store_close(s);
+	}
+	return best;
+}
+
 int main(void)
 {
 	char dir[64], note[400];
@@ -128,28 +145,21 @@ int main(void)
 	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	fill(s);
 	store_close(s);
+	double first = measure_first(&c, 0, STARTS), later = measure_first(&c, 2000000, 1);
 	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	int64_t begin = clock_monotonic_ns();
-	BENCH_CHECK(ask(s, "", "pod") == NODES * PODS);
-	double first = (double)(clock_monotonic_ns() - begin) * 1e-6;
-	store_close(s);
-	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	usleep(2000000);
-	begin = clock_monotonic_ns();
-	BENCH_CHECK(ask(s, "", "pod") == NODES * PODS);
-	double later = (double)(clock_monotonic_ns() - begin) * 1e-6;
 	double types = measure(s, "", NULL, 1), pods = measure(s, "", "pod", NODES * PODS);
 	double nodes = measure(s, TYPE, "node", NODES);
 	double regex = measure(
 		s, TYPE "{pod=~\".*(gate|door)way-[0-9]+-7c.*\"}", "pod", NODES * PODS / 40);
 	double regex_nodes = measure(s, "{pod!~\"worker.*\"}", "node", NODES);
-	double worst = MAX(types, MAX(pods, nodes));
+	double worst = MAX(MAX(types, first), MAX(pods, nodes));
 	snprintf(note, sizeof(note),
 		"%zu parts; types %.2f ms, 10,000 values %.2f ms, 50 values %.2f ms; with a "
 		"regular "
 		"expression over 10,000 values: %.2f and %.2f ms (goal 20); the first question "
 		"after "
-		"a start %.1f ms, two seconds later %.1f ms; at most %.2f ms of processor time "
+		"a start %.1f ms (best of 5), two seconds later %.1f ms; at most %.2f ms of "
+		"processor time "
 		"each",
 		s->parts.len, types, pods, nodes, regex, regex_nodes, first, later, worst_cpu);
 	bench_report("store.labels_ms", worst, "ms", "a goal of 10 ms", worst / 10, note);

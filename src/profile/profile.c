@@ -236,39 +236,89 @@ static bool location_equal(const void *ctx, uint32_t value, const void *key)
 					      a->line_count * sizeof(*k->lines)) == 0);
 }
 
-enum status profile_add_location(struct profile *p, const struct profile_location *loc,
-	const struct profile_line *lines, uint32_t line_count, uint32_t *out)
+static uint64_t location_hash(
+	const struct profile_location *loc, const struct profile_line *lines, uint32_t line_count)
 {
 	static_assert(sizeof(struct profile_line) == 12, "hashed and compared as bytes");
+	const uint64_t words[] = { loc->address, loc->mapping, loc->kind,
+		line_count ? hash64(lines, line_count * sizeof(*lines)) : 0 };
+	return hash64(words, sizeof(words));
+}
+
+/* What profile_append_location() left out: the last ones. */
+static enum status index_locations(struct profile *p)
+{
+	for (uint32_t i = p->location_index.count; i < p->locations.len; i++) {
+		const struct profile_location *l = &p->locations.v[i];
+		uint64_t h = location_hash(l, p->lines.v + l->line_first, l->line_count);
+		if (!map_insert(&p->location_index, h, i))
+			return E_NOMEM;
+	}
+	return OK;
+}
+
+/* Room is there. */
+static uint32_t write_location(struct profile *p, const struct profile_location *loc,
+	const struct profile_line *lines, uint32_t line_count)
+{
+	p->locations.v[p->locations.len] = (struct profile_location){
+		.address = loc->address,
+		.mapping = loc->mapping,
+		.kind = loc->kind,
+		.line_first = (uint32_t)p->lines.len,
+		.line_count = line_count,
+	};
+	if (line_count)
+		memcpy(p->lines.v + p->lines.len, lines, line_count * sizeof(*lines));
+	p->lines.len += line_count;
+	return (uint32_t)p->locations.len++;
+}
+
+static enum status check_location(const struct profile *p, const struct profile_location *loc,
+	const struct profile_line *lines, uint32_t line_count)
+{
 	assert(loc->mapping < p->mappings.len || p->mappings.len == 0);
 	if (line_count > PROFILE_LINES_MAX)
 		return E_LIMIT;
 	for (uint32_t i = 0; i < line_count; i++)
 		assert(lines[i].function < p->functions.len);
-	const uint64_t words[] = { loc->address, loc->mapping, loc->kind,
-		line_count ? hash64(lines, line_count * sizeof(*lines)) : 0 };
-	uint64_t h = hash64(words, sizeof(words));
+	return OK;
+}
+
+enum status profile_add_location(struct profile *p, const struct profile_location *loc,
+	const struct profile_line *lines, uint32_t line_count, uint32_t *out)
+{
+	enum status s = check_location(p, loc, lines, line_count);
+	if (s == OK)
+		s = index_locations(p);
+	if (s != OK)
+		return s;
+	uint64_t h = location_hash(loc, lines, line_count);
 	struct location_key key = { loc, lines, line_count };
 	uint32_t id = map_find(&p->location_index, h, location_equal, p, &key);
 	if (id == MAP_NONE) {
-		enum status s = RESERVE(p, &p->lines, line_count);
+		s = RESERVE(p, &p->lines, line_count);
 		if (s == OK)
 			s = RESERVE_INDEXED(p, &p->locations, &p->location_index, h);
 		if (s != OK)
 			return s;
-		id = (uint32_t)p->locations.len;
-		p->locations.v[p->locations.len++] = (struct profile_location){
-			.address = loc->address,
-			.mapping = loc->mapping,
-			.kind = loc->kind,
-			.line_first = (uint32_t)p->lines.len,
-			.line_count = line_count,
-		};
-		if (line_count)
-			memcpy(p->lines.v + p->lines.len, lines, line_count * sizeof(*lines));
-		p->lines.len += line_count;
+		id = write_location(p, loc, lines, line_count);
 	}
 	*out = id;
+	return OK;
+}
+
+enum status profile_append_location(struct profile *p, const struct profile_location *loc,
+	const struct profile_line *lines, uint32_t line_count, uint32_t *out)
+{
+	enum status s = check_location(p, loc, lines, line_count);
+	if (s == OK)
+		s = RESERVE(p, &p->lines, line_count);
+	if (s == OK)
+		s = RESERVE(p, &p->locations, 1);
+	if (s != OK)
+		return s;
+	*out = write_location(p, loc, lines, line_count);
 	return OK;
 }
 

@@ -8,7 +8,7 @@
 enum status remap_init(struct remap *r, const struct tabs *from, struct profile *to,
 	struct budget *b, struct err *e)
 {
-	*r = (struct remap){ .from = from, .to = to };
+	*r = (struct remap){ .from = from, .to = to, .first = to->locations.len == 1 };
 	enum status s = budget_array(b, from->location_count, sizeof(uint32_t), &r->locations, e);
 	if (s == OK)
 		s = budget_array(b, from->function_count, sizeof(uint32_t), &r->functions, e);
@@ -89,10 +89,17 @@ static bool same_location(const struct profile *p, uint32_t id, const struct pro
 					      l->line_count * sizeof(*lines)) == 0);
 }
 
+static bool is_null(const struct profile_location *l)
+{
+	return l->mapping == 0 && l->address == 0 && l->kind == 0 && l->line_count == 0;
+}
+
 /* The one after the one before is the first guess: sources are in the same order. */
 static enum status add_location(struct remap *r, const struct profile_location *l,
 	const struct profile_line *lines, uint32_t *out)
 {
+	if (r->first && !is_null(l))
+		return profile_append_location(r->to, l, lines, l->line_count, out);
 	if (same_location(r->to, r->last + 1, l, lines)) {
 		*out = ++r->last;
 		return OK;

@@ -173,6 +173,7 @@ struct remap {
 	uint32_t *functions;
 	uint32_t *mappings;
 	uint32_t last; /* location of `to` */
+	bool first;    /* `to` had none before: those of a source are distinct */
 };
 NODISCARD enum status remap_init(struct remap *r, const struct tabs *from, struct profile *to,
 	struct budget *b, struct err *e);

@@ -48,7 +48,7 @@ static void equal_content_is_one_element(void **state)
 	(void)state;
 	CLEANUP(profile_deinit) struct profile p;
 	CHECK(profile_init(&p, LIMIT) == OK);
-	uint32_t a = 0, b = 0;
+	uint32_t a = 0, b = 0, c = 0;
 	struct profile_function f = { .name = text(&p, "f"), .filename = text(&p, "f.c") };
 	CHECK(profile_add_function(&p, &f, &a) == OK && profile_add_function(&p, &f, &b) == OK);
 	CHECK(a == b && a == 1);
@@ -63,10 +63,14 @@ static void equal_content_is_one_element(void **state)
 	struct profile_location l = { .address = 9, .mapping = a, .kind = FRAME_NATIVE };
 	CHECK(profile_add_location(&p, &l, lines, 2, &a) == OK);
 	CHECK(profile_add_location(&p, &l, lines, 2, &b) == OK && a == b);
+	struct profile_location other = { .address = 4711, .kind = FRAME_NATIVE };
+	CHECK(profile_append_location(&p, &other, lines, 2, &c) == OK && c != a);
+	CHECK(profile_add_location(&p, &other, lines, 2, &b) == OK && b == c);
+	CHECK(profile_add_location(&p, &l, lines, 2, &b) == OK && a == b);
 	CHECK(profile_add_location(&p, &l, lines, 1, &b) == OK && a != b);
 	l.kind = FRAME_KERNEL;
 	CHECK(profile_add_location(&p, &l, lines, 2, &b) == OK && a != b);
-	CHECK(p.locations.v[a].line_count == 2 && p.lines.len == 5);
+	CHECK(p.locations.v[a].line_count == 2 && p.lines.len == 7);
 
 	uint32_t stack[] = { a, b, a };
 	uint32_t s1, s2;
