@@ -239,6 +239,9 @@ static void manifests_and_versions(void **state)
 	memcpy(part + 28, &crc, 4);
 	crc = codec_crc32c(0, segment, 60);
 	memcpy(segment + 60, &crc, 4);
+	manifest[12] = sizeof(manifest);
+	crc = codec_crc32c(0, manifest, sizeof(manifest) - 4);
+	memcpy(manifest + sizeof(manifest) - 4, &crc, 4);
 	save(f.part, part, sizeof(part));
 	save(f.log, segment, sizeof(segment));
 	save(f.manifest, manifest, sizeof(manifest));
