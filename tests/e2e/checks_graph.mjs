@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the graph and the table: zoom, search, tooltip, order, marks.
 import assert from "node:assert/strict";
-import { frameAt, hoverName, open, settle, waitParameter } from "./page.mjs";
+import { frameAt, hoverName, named, open, settle, waitParameter } from "./page.mjs";
 
 export const graphChecks = {
 	async "zoom by click, back by history, Backspace and breadcrumb"({ page, url }) {
 		await open(page, url, "?view=flame");
+		await named(page);
 		const name = await hoverName(page, await frameAt(page, 2));
 		const at = await frameAt(page, 2);
 		await page.mouse.click(at.x, at.y);
@@ -47,6 +48,7 @@ export const graphChecks = {
 
 	async "search shows the matched share, filters the table and steps"({ page, url }) {
 		await open(page, url);
+		await named(page);
 		await page.waitForSelector("tbody tr .cell-name");
 		const name = (await page.locator("tbody tr .cell-name").first().textContent()).trim();
 		await page.keyboard.press("/");
@@ -78,6 +80,7 @@ export const graphChecks = {
 
 	async "the table sorts, and a row marks its function in the graph"({ page, url }) {
 		await open(page, url);
+		await named(page);
 		await page.waitForSelector("tbody tr .cell-number");
 		const values = async (column) => {
 			const cells = await page
@@ -105,6 +108,7 @@ export const graphChecks = {
 
 	async "callers of a function from the menu of a frame"({ page, url }) {
 		await open(page, url, "?view=flame");
+		await named(page);
 		const at = await frameAt(page, 4);
 		const name = await hoverName(page, at);
 		await page.mouse.click(at.x, at.y, { button: "right" });

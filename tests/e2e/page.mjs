@@ -16,6 +16,12 @@ export async function painted(page) {
 	await page.waitForFunction(() => performance.getEntriesByName("firn:flame").length > 0);
 }
 
+/** Waits until no name is on its way any more: those that are seen then stay. */
+export async function named(page) {
+	await painted(page);
+	await page.waitForSelector("[data-testid=pending]", { state: "detached", timeout: 120_000 });
+}
+
 /** A parameter of the page's URL, or null. */
 export const parameter = (page, name) => new URL(page.url()).searchParams.get(name);
 
