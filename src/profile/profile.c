@@ -250,7 +250,9 @@ static enum status index_locations(struct profile *p)
 {
 	for (uint32_t i = p->location_index.count; i < p->locations.len; i++) {
 		const struct profile_location *l = &p->locations.v[i];
-		uint64_t h = location_hash(l, p->lines.v + l->line_first, l->line_count);
+		const struct profile_line *lines =
+			l->line_count ? p->lines.v + l->line_first : NULL;
+		uint64_t h = location_hash(l, lines, l->line_count);
 		if (!map_insert(&p->location_index, h, i))
 			return E_NOMEM;
 	}

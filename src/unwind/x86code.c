@@ -547,8 +547,10 @@ static bool is_syscall(const struct insn *i)
  * between such a call and the next function.) */
 static bool calls_halt(const struct function *f, const struct insn *i, size_t at)
 {
+	if (i->map != 0 || i->opcode != 0xe8) /* of others the immediate may be any 64 bits */
+		return false;
 	int64_t to = (int64_t)(at + i->len) + i->immediate;
-	return i->opcode == 0xe8 && to >= 0 && to < (int64_t)f->code_len && f->code[to] == 0xf4;
+	return to >= 0 && to < (int64_t)f->code_len && f->code[to] == 0xf4;
 }
 
 /* What the instruction at `at` does to the flow; `k` is what is known before it. */

@@ -174,7 +174,7 @@ def check_pprof(c, firn):
     case("string of a function", pprof("bad", name=99), INVALID, "function[0]: name 99 does not exist")
     case("string of a type", pprof("bad", unit=99), INVALID, "sample_type or period_type: string 99 does not exist")
     case("negative string", pprof("bad", name=-1), INVALID, "function[0]: name 1844")
-    case("negative period", pprof("bad", period=-5), INVALID, "period: -5")
+    case("negative period", pprof("bad", period=-5), INVALID, "period -5")
     case("time in 1970", pprof("bad", time_ns=77), INVALID, "time 1970-01-01T00:00:00Z (77 ns)")
     case("time in 2100", pprof("bad", time_ns=Y2100), INVALID, "time 2100-01-01T00:00:00Z")
     case("negative time", pprof("bad", time_ns=-5), INVALID, "time")
