@@ -95,7 +95,7 @@ static void detach(struct cpus *c, uint32_t cpu)
 		return;
 	(void)bpf_link__destroy(c->links[cpu]);
 	c->links[cpu] = NULL;
-	c->attached--;
+	__atomic_fetch_sub(&c->attached, 1, __ATOMIC_RELAXED);
 }
 
 void cpus_detach(struct cpus *c)
@@ -160,7 +160,7 @@ static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 	c->fds[cpu] = fd;
 	if (c->paused) /* attaching has enabled it */
 		(void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	c->attached++;
+	__atomic_fetch_add(&c->attached, 1, __ATOMIC_RELAXED);
 	return OK;
 }
 
@@ -217,5 +217,5 @@ enum status cpus_update(struct cpus *c, struct err *e)
 
 uint32_t cpus_attached(const struct cpus *c)
 {
-	return c->attached;
+	return __atomic_load_n(&c->attached, __ATOMIC_RELAXED); /* from any thread */
 }
