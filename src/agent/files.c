@@ -161,13 +161,6 @@ static enum status publish(
 	return s;
 }
 
-static uint64_t evictions_now(struct files *f)
-{
-	struct sampler_stats stats = { 0 };
-	sampler_read_stats(f->sampler, &stats);
-	return stats.evicted_tables;
-}
-
 /* The file of this request, published before and not evicted since; 0: it is to be loaded. */
 static uint32_t still_published(struct files *f, const struct request *r)
 {
@@ -291,7 +284,7 @@ static void open_one(struct files *f, struct request *r)
 {
 	struct err e = { 0 };
 	int fd = -1;
-	r->evictions = evictions_now(f);
+	r->evictions = sampler_evicted_tables(f->sampler);
 	uint32_t id = still_published(f, r);
 	if (id) {
 		finish(f, r, id, OK, &e);

@@ -577,6 +577,13 @@ static void read_program(const struct bpf_program *program, struct sampler_progr
 	out->verified_insns = info.verified_insns;
 }
 
+uint64_t sampler_evicted_tables(struct sampler *s)
+{
+	struct tables_stats tables;
+	tables_read_stats(s->tables, &tables);
+	return tables.evicted;
+}
+
 void sampler_read_stats(struct sampler *s, struct sampler_stats *out)
 {
 	memset(out, 0, sizeof(*out));

@@ -110,3 +110,5 @@ struct sampler_stats {
 	uint32_t program_count;
 };
 void sampler_read_stats(struct sampler *s, struct sampler_stats *out);
+/* Tables evicted so far, without asking the kernel for anything; from any thread. */
+uint64_t sampler_evicted_tables(struct sampler *s);
