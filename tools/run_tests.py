@@ -42,7 +42,7 @@ BUILDS = [
 ]
 
 LIVE = {"agent", "e2e", "system"}
-AGAIN_MAX = 2  # more failures than this are no accident
+AGAIN_MAX = 5  # more failures than this are no accident
 
 RUNTIME = {
     "ASAN_OPTIONS": "detect_leaks=1",
