@@ -47,6 +47,30 @@ static enum status choose_labels(const struct query_plan *p, const struct query_
 	return OK;
 }
 
+/* Only the samples with a frame that matches stay. */
+static enum status keep_matches(struct profile *p, struct str match, struct arena *a, struct err *e)
+{
+	struct query_frames f;
+	enum status s = query_frames_make(p, match, a, &f, e);
+	uint8_t *kept = s == OK ? ARENA_ARRAY(a, uint8_t, p->stacks.len) : NULL;
+	if (s == OK && !kept)
+		s = err_set(e, arena_status(a), "%zu stacks", p->stacks.len);
+	if (s != OK)
+		return s;
+	for (size_t i = 0; i < p->stacks.len; i++) {
+		const uint32_t *locations = p->stack_locations.v + p->stacks.v[i].first;
+		for (uint32_t k = 0; k < p->stacks.v[i].count && !kept[i]; k++)
+			for (uint32_t n = f.first[locations[k]]; n < f.first[locations[k] + 1]; n++)
+				kept[i] |= f.matched[f.ids[n] & ~QUERY_FRAME_INLINED];
+	}
+	size_t count = 0;
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (kept[p->samples.v[i].stack])
+			p->samples.v[count++] = p->samples.v[i];
+	p->samples.len = count;
+	return OK;
+}
+
 /* The head of the twins of head `h`; 0: its samples have none. */
 static enum status twin_head(struct profile *p, uint32_t h, uint32_t *out)
 {
@@ -55,7 +79,7 @@ static enum status twin_head(struct profile *p, uint32_t h, uint32_t *out)
 	struct query_unit unit = query_unit_of(profile_str(p, type.sample_type),
 		profile_str(p, type.sample_unit), profile_str(p, type.period_unit), head.period);
 	*out = 0;
-	if (unit.factor == 1)
+	if (str_eq(unit.name, profile_str(p, type.sample_unit)))
 		return OK;
 	type.sample_type = type.period_type;
 	type.sample_unit = type.period_unit;
@@ -133,6 +157,8 @@ static enum status collect(const struct query_engine *q, const struct query_requ
 		return s;
 	if (q->symbolizer)
 		s = symbolizer_resolve(q->symbolizer, out, QUERY_PPROF_WAIT_MS, &pending, e);
+	if (s == OK && r->match.len > 0)
+		s = keep_matches(out, r->match, a, e);
 	if (s == OK)
 		s = add_twins(out, a, e);
 	if (s != OK)

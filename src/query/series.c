@@ -129,6 +129,10 @@ enum status query_series(const struct query_engine *q, const struct query_reques
 {
 	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
 	struct query_graph made = { .unit = STR("count") };
+	if (r->match.len > 0)
+		return err_set(e, E_INVALID,
+			"match: a series is summed without looking at stacks; leave it out, or ask "
+			"for a flame graph");
 	enum status s = query_plan_open(q, r, true, a, &plan, e);
 	if (s == OK)
 		s = choose_step(r, &made.step_ns, e);

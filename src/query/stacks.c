@@ -500,9 +500,30 @@ static enum status stack_of_sample(
 	return s;
 }
 
-static enum status add_samples(struct loader *l, const uint32_t *groups, int64_t factor)
+/* The factor of each head's samples; NULL: no room. */
+static int64_t *head_factors(struct loader *l, bool by_period)
+{
+	const struct profile *p = &l->s->tables;
+	int64_t *factors = ARENA_ARRAY(l->a, int64_t, p->heads.len);
+	for (size_t i = 0; factors && i < p->heads.len; i++) {
+		const struct profile_head *h = &p->heads.v[i];
+		const struct profile_type *type = &p->types.v[h->type];
+		factors[i] = 1;
+		if (by_period)
+			factors[i] = query_unit_of(profile_str(p, type->sample_type),
+				profile_str(p, type->sample_unit),
+				profile_str(p, type->period_unit), h->period)
+					     .factor;
+	}
+	return factors;
+}
+
+static enum status add_samples(struct loader *l, const uint32_t *groups, bool by_period)
 {
 	struct query_stacks *s = l->s;
+	const int64_t *factors = head_factors(l, by_period);
+	if (!factors)
+		return no_room(l, arena_status(l->a));
 	for (size_t i = 0; i < s->tables.samples.len; i++) {
 		const struct profile_sample *sample = &s->tables.samples.v[i];
 		uint32_t at = 0;
@@ -512,7 +533,7 @@ static enum status add_samples(struct loader *l, const uint32_t *groups, int64_t
 			l, sample, groups[sample->own ? sample->own : sample->resource], &at);
 		if (st != OK)
 			return st;
-		int64_t value = query_scale(sample->value, factor);
+		int64_t value = query_scale(sample->value, factors[sample->head]);
 		s->v.v[at].value = query_add(s->v.v[at].value, value);
 		struct query_event event = { sample->time_ns, value, at };
 		if (l->r->chart && !VEC_PUSH(&s->events, event))
@@ -529,11 +550,39 @@ static int compare_events(const void *pa, const void *pb)
 	return a->stack < b->stack ? -1 : a->stack > b->stack;
 }
 
+/* What the samples have in common; *out_by_period: values are to be multiplied by the periods of
+ * their heads. As in sums, 1 is the period of what is multiplied by several, and 0 where they
+ * differ otherwise. */
+static void take_heads(struct loader *l, struct side *side, bool *out_by_period)
+{
+	struct query_stacks *s = l->s;
+	const struct profile *p = &s->tables;
+	*out_by_period = false;
+	if (p->samples.len == 0)
+		return;
+	const struct profile_head *first = &p->heads.v[p->samples.v[0].head];
+	const struct profile_type *type = &p->types.v[first->type];
+	bool differ = false, all = true, single = l->r->side.single;
+	s->first_ns = first->time_ns;
+	s->last_ns = first->time_ns + first->duration_ns;
+	for (size_t i = 0; i < p->samples.len; i++) {
+		const struct profile_head *h = &p->heads.v[p->samples.v[i].head];
+		s->first_ns = MIN(s->first_ns, h->time_ns);
+		s->last_ns = MAX(s->last_ns, h->time_ns + h->duration_ns);
+		differ |= h->period != first->period;
+		all &= h->period > 0;
+	}
+	bool several = differ && all && side->plan->store.times_period && type->delta;
+	*out_by_period = !single && (several || !differ);
+	take_unit(l, side, p, type, differ ? several : first->period, single);
+}
+
 static enum status load_samples(struct loader *l)
 {
 	CLEANUP(side_deinit) struct side side = { .factor = 1 };
 	struct query_stacks *s = l->s;
 	uint32_t *groups = NULL;
+	bool by_period = false;
 	enum status st = open_side(l, &l->r->side, &side);
 	if (st == OK)
 		st = begin_stacks(l);
@@ -548,17 +597,11 @@ static enum status load_samples(struct loader *l)
 		return st;
 	s->has_tables = true;
 	s->sample_count = s->tables.samples.len;
-	if (s->tables.samples.len > 0) {
-		const struct profile_head *h = &s->tables.heads.v[s->tables.samples.v[0].head];
-		take_unit(l, &side, &s->tables, &s->tables.types.v[h->type], h->period,
-			l->r->side.single);
-		s->first_ns = h->time_ns;
-		s->last_ns = h->time_ns + h->duration_ns;
-	}
+	take_heads(l, &side, &by_period);
 	take_unit_of_selector(l, &side, l->r->side.single);
 	st = make_groups(l, &s->tables, &groups);
 	if (st == OK)
-		st = add_samples(l, groups, side.factor);
+		st = add_samples(l, groups, by_period);
 	if (st == OK && s->events.len > 1)
 		qsort(s->events.v, s->events.len, sizeof(*s->events.v), compare_events);
 	return st;

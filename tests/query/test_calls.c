@@ -213,6 +213,34 @@ static void charts_in_the_order_of_time(void **state)
 		0);
 }
 
+/* Each sample by its own period, whether samples are grouped or not. */
+static void heeds_the_period_of_each_sample(void **state)
+{
+	(void)state;
+	int64_t at = 1000 * (int64_t)PERIOD;
+	fake_sample(CPU, at, 2, PERIOD, "job=a", "main@x;f@x");
+	fake_sample(CPU, at + PERIOD, 3, PERIOD / 10, "job=b", "main@x;g@x");
+	fake_sample(CPU, at + 2 * PERIOD, 5, 1, "job=c", "main@x;g@x");
+	struct query_report_request r = request(CPU);
+	r.labels[r.label_count++] = STR("job");
+	check_tree(&r,
+		"<root> 23000005 [<a> 20000000 [main 20000000 [f 20000000 20000000]], "
+		"<b> 3000000 [main 3000000 [g 3000000 3000000]], <c> 5 [main 5 [g 5 5]]]",
+		0);
+	r.side.single = true; /* counts, as they came */
+	check_tree(&r,
+		"<root> 10 [<c> 5 [main 5 [g 5 5]], <b> 3 [main 3 [g 3 3]], "
+		"<a> 2 [main 2 [f 2 2]]]",
+		0);
+	r.side.single = false;
+	r.label_count = 0;
+	r.chart = true;
+	check_tree(&r,
+		"<root> 23000005 [main 23000005 @10000000000 [f 20000000 20000000 @10000000000, "
+		"g 3000000 3000000 @10010000000, g 5 5 @10020000000]]",
+		0);
+}
+
 static void tells_what_differs(void **state)
 {
 	(void)state;
@@ -275,4 +303,5 @@ static void fails_without_a_trace(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
 TEST_MAIN(TEST(sums_by_function), TEST(groups_by_labels), TEST(filters_stacks),
 	TEST(filters_frames), TEST(cuts_at_the_sandwich), TEST(compares),
-	TEST(charts_in_the_order_of_time), TEST(tells_what_differs), TEST(fails_without_a_trace))
+	TEST(charts_in_the_order_of_time), TEST(heeds_the_period_of_each_sample),
+	TEST(tells_what_differs), TEST(fails_without_a_trace))

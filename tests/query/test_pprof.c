@@ -68,6 +68,42 @@ static void gives_counts_and_time(void **state)
 	profile_deinit(&p);
 }
 
+static void has_both_columns_for_every_period(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct query_request r = fake_request(CPU);
+	fake_sample(CPU, NS_PER_SEC, 2, PERIOD, "comm=a", "main@x");
+	fake_sample(CPU, NS_PER_SEC, 3, 1, "comm=b", "main@x");
+	ask(&r, &p);
+	CHECK(sum_of(&p, "count", NULL, NULL) == 5);
+	CHECK(sum_of(&p, "nanoseconds", "comm", "b") == 3);
+	CHECK(sum_of(&p, "nanoseconds", NULL, NULL) == 2 * PERIOD + 3);
+	profile_deinit(&p);
+}
+
+static void keeps_what_matches(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct query_request r = fake_request(CPU);
+	fake_sample(CPU, NS_PER_SEC, 2, PERIOD, "", "main@x;outer>Inner@x;leaf@x");
+	fake_sample(CPU, NS_PER_SEC, 3, PERIOD, "", "main@x;leaf@x");
+	r.match = STR("inner");
+	ask(&r, &p);
+	CHECK(sum_of(&p, "count", NULL, NULL) == 2);
+	CHECK(sum_of(&p, "nanoseconds", NULL, NULL) == 2 * PERIOD);
+	profile_deinit(&p);
+	r.match = STR("leaf");
+	ask(&r, &p);
+	CHECK(sum_of(&p, "count", NULL, NULL) == 5);
+	profile_deinit(&p);
+	r.match = STR("nowhere");
+	ask(&r, &p);
+	CHECK(p.samples.len == 0);
+	profile_deinit(&p);
+}
+
 static void leaves_other_units_alone(void **state)
 {
 	(void)state;
@@ -109,5 +145,6 @@ static void passes_failures_on(void **state)
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
-TEST_MAIN(WITH_STORE(gives_counts_and_time), WITH_STORE(leaves_other_units_alone),
+TEST_MAIN(WITH_STORE(gives_counts_and_time), WITH_STORE(has_both_columns_for_every_period),
+	WITH_STORE(keeps_what_matches), WITH_STORE(leaves_other_units_alone),
 	WITH_STORE(is_empty_without_samples), WITH_STORE(passes_failures_on))

@@ -94,6 +94,10 @@ static void refuses_too_many_points(void **state)
 	r.step_ns = 1;
 	CHECK(query_series(&fake_engine, &r, &a, &g, &e) == E_INVALID);
 	r.step_ns = 0;
+	r.match = STR("main");
+	CHECK(query_series(&fake_engine, &r, &a, &g, &e) == E_INVALID);
+	CHECK(strncmp(e.text, "match: ", 7) == 0);
+	r.match = STR("");
 	CHECK_OK(query_series(&fake_engine, &r, &a, &g, &e), &e);
 	fake_error = E_IO;
 	CHECK(query_series(&fake_engine, &r, &a, &g, &e) == E_IO);
