@@ -23,10 +23,12 @@
 static PRINTF(3, 4) enum status
 	reject(struct decoder *d, enum otlp_reject why, const char *fmt, ...)
 {
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(d->rejection, sizeof(d->rejection), fmt, ap);
-	va_end(ap);
+	if (d->rejects->profiles == 0) { /* the first one's sentence is told */
+		va_list ap;
+		va_start(ap, fmt);
+		vsnprintf(d->rejection, sizeof(d->rejection), fmt, ap);
+		va_end(ap);
+	}
 	d->why = why;
 	d->rejected = true;
 	return E_INVALID;
@@ -324,7 +326,10 @@ static enum status add_observation(
 				index, time);
 		sample->time_ns = (int64_t)time;
 	}
-	return value ? profile_add_sample(d->out, sample) : OK;
+	if (value)
+		return profile_add_sample(d->out, sample);
+	d->out->zero_samples++;
+	return OK;
 }
 
 /* 1.7: a value for each sample type, which holds at each of the timestamps; or, of a single type, a
@@ -555,16 +560,20 @@ static enum status decode_profile(
 	struct decoder *d, const struct pb_field *f, size_t index, uint32_t name)
 {
 	size_t samples = d->out->samples.len, labels = d->labels.len;
+	uint64_t zeros = d->out->zero_samples;
 	enum status s = decode_whole_profile(d, f->bytes, name);
 	cut_labels(d, labels);
 	if (s == OK)
 		return OK;
 	d->out->samples.len = samples;
+	d->out->zero_samples = zeros;
 	if (!d->rejected)
 		return err_prefix(d->e, s, "profiles[%zu]", index);
-	char place[PLACE_BYTES];
-	snprintf(place, sizeof(place), "resource_profiles[%zu].scope_profiles[%zu].profiles[%zu]",
-		d->resource_index, d->scope_index, index);
+	char place[PLACE_BYTES] = "";
+	if (d->rejects->profiles == 0)
+		snprintf(place, sizeof(place),
+			"resource_profiles[%zu].scope_profiles[%zu].profiles[%zu]",
+			d->resource_index, d->scope_index, index);
 	count_rejected(d, 1, place);
 	return OK;
 }

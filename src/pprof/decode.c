@@ -481,6 +481,8 @@ static enum status add_sample(
 		sample.value = d->values[i];
 		if (sample.value)
 			s = profile_add_sample(d->out, &sample);
+		else
+			d->out->zero_samples++;
 	}
 	return s == OK ? OK : not_added(d, s, PPROF_SAMPLE, index);
 }

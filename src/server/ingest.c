@@ -77,6 +77,7 @@ static void count(struct server *s, enum ingest_protocol how, const struct profi
 		metric_add(refused[i], r->by_reason[i]);
 	metric_add(&s->metrics.refused_series, no_series);
 	metric_add(&s->metrics.stacks_cut, p->cut_stacks);
+	metric_add(&s->metrics.samples_zero, p->zero_samples);
 }
 
 /* The longest time for which anything is kept; 0: for ever. */

@@ -132,13 +132,14 @@ static struct hash128 stack_key(const struct push *w, struct str id)
 {
 	struct str address = str_of(w->peer);
 	address = str_sub(address, 0, str_rindex(address, ':'));
-	uint8_t key[STORE_TENANT_MAX + 1 + 128 + PARCA_STACK_ID_MAX];
+	uint8_t key[STORE_TENANT_MAX + 1 + 128 + 1 + PARCA_STACK_ID_MAX];
 	size_t n = w->tenant.len;
 	memcpy(key, n ? w->tenant.p : "", n);
 	key[n++] = 0;
 	address = str_sub(address, 0, 128);
 	memcpy(key + n, address.p, address.len);
 	n += address.len;
+	key[n++] = 0; /* else an id could go on where an address ends */
 	memcpy(key + n, id.p, id.len);
 	return hash128(key, n + id.len);
 }

@@ -272,6 +272,7 @@ static void takes_what_senders_write(void **state)
 		struct err e;
 		CHECK_OK(decode(buf_view(&b), &p, &rejects, &e), &e);
 		CHECK_CASE(c, rejects.profiles == 0);
+		CHECK_CASE(c, (p.zero_samples > 0) == c->q.zero_value);
 		CHECK(profile_dump(&p, &got));
 		if (!str_eq(buf_view(&got), str_of(c->want))) {
 			print_error("[%s] got:\n%.*swant:\n%s", c->name, STR_ARG(buf_view(&got)),

@@ -79,7 +79,7 @@ enum status net_stream_send(struct net_stream *stream, struct str message, struc
 }
 
 static struct server server;
-static struct buf v1, stacks, v2, bad; /* wrapped in their messages */
+static struct buf v1, stacks, longer, longer_stacks, v2, bad; /* wrapped in their messages */
 
 static void load(const char *dir, const char *name, struct buf *out)
 {
@@ -105,6 +105,8 @@ static int make(void **state)
 	CHECK(system(command) == 0);
 	load(d.path, "v1_whole.arrow", &v1);
 	load(d.path, "v1_whole.stacks", &stacks);
+	load(d.path, "v1_longer.arrow", &longer);
+	load(d.path, "v1_longer.stacks", &longer_stacks);
 	load(d.path, "v2_lz4.arrow", &v2);
 	load(d.path, "bad_minus_period.arrow", &bad);
 	temp_dir_deinit(&d);
@@ -116,6 +118,8 @@ static int unmake(void **state)
 	(void)state;
 	buf_deinit(&v1);
 	buf_deinit(&stacks);
+	buf_deinit(&longer);
+	buf_deinit(&longer_stacks);
 	buf_deinit(&v2);
 	buf_deinit(&bad);
 	return 0;
@@ -180,6 +184,33 @@ static void writes_schema_v1(void **state)
 	assert_int_equal(a.out.status, OK);
 	assert_int_equal(outgoing_count, 2);
 	ask_deinit(&a);
+}
+
+static void call_from(const char *peer, struct str first, struct str second)
+{
+	struct ask a;
+	ask_init(&a, "/", "");
+	a.r.peer = peer;
+	incoming_next = 0;
+	incoming_count = 2;
+	incoming[0] = first;
+	incoming[1] = second;
+	server_write(&server, &a.r, NULL, &a.out);
+	assert_int_equal(a.out.status, OK);
+	ask_deinit(&a);
+}
+
+/* Ids are the sender's own, also when "10.0.0.1" and "2x" read like "10.0.0.12" and "x". */
+static void keeps_senders_apart(void **state)
+{
+	(void)state;
+	call_from("10.0.0.1:5", buf_view(&longer), buf_view(&longer_stacks));
+	assert_int_equal(outgoing_count, 1);
+	call_from("10.0.0.12:5", buf_view(&v1), buf_view(&stacks));
+	assert_int_equal(outgoing_count, 2);
+	assert_int_equal(metric_get(&server.metrics.stacks_known), 0);
+	call_from("10.0.0.12:6", buf_view(&v1), buf_view(&stacks));
+	assert_int_equal(outgoing_count, 2);
 }
 
 static void refuses_half_a_stream(void **state)
@@ -280,8 +311,9 @@ static void writes_pprof(void **state)
 static void all(void **state)
 {
 	(void)state;
-	const struct CMUnitTest tests[] = { UNIT(writes_schema_v1), UNIT(refuses_half_a_stream),
-		UNIT(writes_schema_v2), UNIT(tells_what_it_refused), UNIT(writes_pprof) };
+	const struct CMUnitTest tests[] = { UNIT(writes_schema_v1), UNIT(keeps_senders_apart),
+		UNIT(refuses_half_a_stream), UNIT(writes_schema_v2), UNIT(tells_what_it_refused),
+		UNIT(writes_pprof) };
 	assert_int_equal(cmocka_run_group_tests(tests, make, unmake), 0);
 }
 
