@@ -562,7 +562,7 @@ static void take_heads(struct loader *l, struct side *side, bool *out_by_period)
 		return;
 	const struct profile_head *first = &p->heads.v[p->samples.v[0].head];
 	const struct profile_type *type = &p->types.v[first->type];
-	bool differ = false, all = true, single = l->r->side.single;
+	bool differ = false, any = false, single = l->r->side.single;
 	s->first_ns = first->time_ns;
 	s->last_ns = first->time_ns + first->duration_ns;
 	for (size_t i = 0; i < p->samples.len; i++) {
@@ -570,9 +570,9 @@ static void take_heads(struct loader *l, struct side *side, bool *out_by_period)
 		s->first_ns = MIN(s->first_ns, h->time_ns);
 		s->last_ns = MAX(s->last_ns, h->time_ns + h->duration_ns);
 		differ |= h->period != first->period;
-		all &= h->period > 0;
+		any |= h->period > 0;
 	}
-	bool several = differ && all && side->plan->store.times_period && type->delta;
+	bool several = differ && any && side->plan->store.times_period && type->delta;
 	*out_by_period = !single && (several || !differ);
 	take_unit(l, side, p, type, differ ? several : first->period, single);
 }

@@ -167,7 +167,9 @@ static enum status fold_source(struct collecting *c, struct source *src, struct 
 	return s;
 }
 
-static enum status find_heads(struct collecting *c, const struct source *src, struct err *e)
+/* Of the series that are wanted: others may have as many periods as they like. */
+static enum status find_heads(
+	struct collecting *c, const struct source *src, const struct pick *pick, struct err *e)
 {
 	uint32_t n = src->tabs.series_count;
 	free(c->series_head);
@@ -176,6 +178,8 @@ static enum status find_heads(struct collecting *c, const struct source *src, st
 		return err_set(e, E_NOMEM, "%u series", n);
 	for (uint32_t i = 0; i < n; i++) {
 		size_t h = 0;
+		if (!pick->series[i])
+			continue;
 		while (h < c->heads.len && c->heads.v[h] != src->tabs.series[i].period)
 			h++;
 		if (h >= HEADS_MAX)
@@ -196,7 +200,7 @@ static enum status collect_source(struct collecting *c, size_t i, struct err *e)
 	if (s == OK)
 		s = groups_source(&c->groups, c->v, src, e);
 	if (s == OK)
-		s = find_heads(c, src, e);
+		s = find_heads(c, src, &c->picks[i], e);
 	if (s != OK)
 		return s;
 	c->weights = c->is_gauge ? c->gauge.weights[i] : NULL;

@@ -345,7 +345,7 @@ static bool same_type(const struct tabs *t, const struct tab_series *s, const st
 enum status picks_type(struct store_view *v, const struct pick *picks, bool times_period,
 	struct found_type *out, struct err *e)
 {
-	bool differ = false, all = true;
+	bool differ = false, any = false;
 	*out = (struct found_type){ 0 };
 	for (size_t i = 0; i < v->source_count; i++) {
 		const struct tabs *t = &v->sources[i].tabs;
@@ -363,10 +363,10 @@ enum status picks_type(struct store_view *v, const struct pick *picks, bool time
 					STR_ARG(t->label_strings[s->type[0]]),
 					STR_ARG(t->label_strings[s->type[1]]));
 			differ |= out->period != s->period;
-			all &= s->period > 0;
+			any |= s->period > 0;
 		}
 	}
-	out->by_period = differ && all && times_period && out->delta;
+	out->by_period = differ && any && times_period && out->delta;
 	if (differ)
 		out->period = out->by_period;
 	return OK;

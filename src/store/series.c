@@ -199,7 +199,7 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 			return s;
 		int64_t value = r->value[i];
 		if (a->periods)
-			value = wrap_mul(value, a->periods[r->series[i]].period);
+			value = wrap_mul(value, period_factor(&a->periods[r->series[i]]));
 		p->value = wrap_add(p->value, value);
 		add_time(p, r->time_ns[i]);
 		p->count += r->count ? (uint64_t)r->count[i] : 1;

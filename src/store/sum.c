@@ -151,7 +151,7 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 				(double)r->value[i] * h->weights[r->series[i]];
 		else if (h->periods)
 			values[r->node[i]] = wrap_add(values[r->node[i]],
-				wrap_mul(r->value[i], h->periods[r->series[i]].period));
+				wrap_mul(r->value[i], period_factor(&h->periods[r->series[i]])));
 		else
 			values[r->node[i]] = wrap_add(values[r->node[i]], r->value[i]);
 		count += r->count ? (uint64_t)r->count[i] : 1;

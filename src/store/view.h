@@ -91,6 +91,11 @@ struct found_type {
 	int64_t period;                     /* 0: differs */
 	bool by_period; /* values are to be multiplied by that of their series; `period` is 1 */
 };
+/* Of a series without a period each value counts as it is. */
+static inline int64_t period_factor(const struct tab_series *s)
+{
+	return s->period > 0 ? s->period : 1;
+}
 NODISCARD enum status picks_type(struct store_view *v, const struct pick *picks, bool times_period,
 	struct found_type *out, struct err *e);
 

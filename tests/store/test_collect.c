@@ -168,5 +168,78 @@ static void periods_and_times_stay_apart(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(
-	cmocka_unit_test(profiles_equal_the_model), cmocka_unit_test(periods_and_times_stay_apart))
+/* Where periods differ, values of a series without one count as they are. */
+static void no_period_counts_once(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct store_view *v;
+	struct fx_query f;
+	struct samples_tree t;
+	struct samples_series *series;
+	struct samples_type type;
+	struct err e = { 0 };
+	size_t n;
+	int64_t period;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	append(s, 100, T0, 3);
+	append(s, 0, T0, 10);
+	struct samples_query *q =
+		fx_query(&f, "cpu:samples:count:cpu:nanoseconds:delta", 0, INT64_MAX);
+	q->times_period = true;
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+	CHECK(t.total == 310 && t.period == 1);
+	samples_tree_deinit(&t);
+	CHECK_OK(store_sum_series(
+			 v, q, NULL, 0, 3600 * SEC, &f.arena, &series, &n, &type, &period, &e),
+		&e);
+	CHECK(n == 1 && series[0].points[0].value == 310 && period == 1);
+	fx_query_end(&f);
+	store_view_close(v);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* Whoever has samples of very many periods spoils his own answers only. */
+static void other_types_may_have_any_periods(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct store_view *v;
+	struct fx_query f;
+	struct profile p;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(profile_init(&p, 16 << 20) == OK);
+	uint32_t frame = fx_frame(&p, "/bin/a", 16), stack;
+	CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+	for (int64_t i = 1; i <= 5000; i++)
+		fx_sample(&p, T0, 1, fx_head(&p, "other", true, i), stack, 0, 0);
+	fx_sample(&p, T0, 7, fx_head(&p, "cpu", true, 100), stack, 0, 0);
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	profile_deinit(&p);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	struct samples_query *q =
+		fx_query(&f, "cpu:samples:count:cpu:nanoseconds:delta", 0, INT64_MAX);
+	CHECK_OK(store_collect(v, q, NULL, 0, &p, &e), &e);
+	CHECK(p.samples.len == 1 && value_of(&p, 100, 0) == 7);
+	profile_deinit(&p);
+	fx_query_end(&f);
+	q = fx_query(&f, "other:samples:count:cpu:nanoseconds:delta", 0, INT64_MAX);
+	CHECK(store_collect(v, q, NULL, 0, &p, &e) == E_LIMIT);
+	fx_query_end(&f);
+	store_view_close(v);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(profiles_equal_the_model),
+	cmocka_unit_test(periods_and_times_stay_apart), cmocka_unit_test(no_period_counts_once),
+	cmocka_unit_test(other_types_may_have_any_periods))

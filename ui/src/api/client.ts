@@ -75,7 +75,7 @@ export interface Question {
 
 /** The profile types that samples exist for. */
 export async function getTypes(signal: AbortSignal): Promise<ProfileType[]> {
-	return (await get<{ types?: ProfileType[] }>("api/types", {}, signal)).types ?? [];
+	return (await get<{ types?: ProfileType[] }>("api/types", { from: "0" }, signal)).types ?? [];
 }
 
 /** Names of labels of the samples that the query selects. */
