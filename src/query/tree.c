@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: the path that flame graph and table share: sum by stack in the store, names, frames; then
- * totals by one pass from the last node to the first, and lists of children by counting.
+ * totals by one pass from the last node to the first, and lists of children by counting. These need
+ * no names, unless only some stacks count (`match`): another thread makes them beside the naming,
+ * where one is idle.
  */
 #include "query/internal.h"
+
+#include <stdatomic.h>
 
 void query_tree_deinit(struct query_tree *t)
 {
@@ -49,7 +53,9 @@ static void list_children(struct query_tree *t)
 		t->child[t->first_child[nodes[i].parent + 1]++] = i;
 }
 
-static enum status index_nodes(struct query_tree *t, struct arena *work, struct err *e)
+/* Room for what index_nodes() makes. */
+static enum status reserve_nodes(
+	struct query_tree *t, bool match, uint8_t **out_matched, struct arena *work, struct err *e)
 {
 	uint8_t *matched = NULL;
 	t->count = (uint32_t)t->store.nodes.len;
@@ -57,21 +63,26 @@ static enum status index_nodes(struct query_tree *t, struct arena *work, struct 
 	t->total = ARENA_ARRAY(work, int64_t, t->count);
 	t->first_child = ARENA_ARRAY(work, uint32_t, (size_t)t->count + 2);
 	t->child = ARENA_ARRAY(work, uint32_t, t->count);
-	if (t->frames.matched)
+	if (match)
 		matched = ARENA_ARRAY(work, uint8_t, t->count);
-	if (!t->self || !t->total || !t->first_child || !t->child ||
-		(t->frames.matched && !matched))
+	if (!t->self || !t->total || !t->first_child || !t->child || (match && !matched))
 		return err_set(e, arena_status(work),
 			"a tree of %u locations: choose a shorter time range or a narrower "
 			"selector",
 			t->count);
+	*out_matched = matched;
+	return OK;
+}
+
+/* matched: NULL, or scratch for which nodes do; then frames are there. */
+static void index_nodes(struct query_tree *t, uint8_t *matched)
+{
 	for (uint32_t i = 0; i < t->count; i++)
 		t->self[i] = t->store.nodes.v[i].self;
 	if (matched)
 		keep_matches(t, matched);
 	sum_up(t);
 	list_children(t);
-	return OK;
 }
 
 /* What frames and sums take, about: frames of each line, and their rows in a table. */
@@ -85,26 +96,59 @@ static uint64_t own_bytes(const struct samples_tree *store)
 	       p->strings.len * sizeof(uint32_t);
 }
 
+/* What two threads may do at the same time. */
+struct filling {
+	struct query_tree *t;
+	struct symbolizer *symbolizer; /* may be NULL */
+	bool match;                    /* nodes are indexed later */
+	atomic_bool indexing;          /* somebody does, or did */
+	enum status status;            /* of the naming */
+	struct err *e;
+};
+
+static void name_or_index(void *ctx, unsigned worker)
+{
+	struct filling *f = ctx;
+	if (worker == 0 && f->symbolizer)
+		f->status = symbolizer_resolve(
+			f->symbolizer, &f->t->store.tables, QUERY_WAIT_MS, &f->t->pending, f->e);
+	if (!f->match && !atomic_exchange(&f->indexing, true))
+		index_nodes(f->t, NULL);
+}
+
 static enum status fill(struct query_tree *t, const struct query_engine *q,
 	const struct query_request *r, struct arena *work, struct err *e)
 {
+	const struct samples_ops *ops = t->plan.view->ops;
 	struct profile *tables = &t->store.tables;
-	enum status s = t->plan.view->ops->sum_stacks(t->plan.view, &t->plan.store, &t->store, e);
+	struct filling f = {
+		.t = t, .symbolizer = q->symbolizer, .match = r->match.len > 0, .e = e
+	};
+	uint8_t *matched = NULL;
+	enum status s = ops->sum_stacks(t->plan.view, &t->plan.store, &t->store, e);
 	if (s != OK)
 		return s;
 	t->has_store = true;
 	t->held = own_bytes(&t->store);
 	s = query_count(&t->plan, t->held, e);
-	if (s == OK && q->symbolizer)
-		s = symbolizer_resolve(q->symbolizer, tables, QUERY_WAIT_MS, &t->pending, e);
+	if (s == OK)
+		s = reserve_nodes(t, f.match, &matched, work, e);
 	if (s != OK)
 		return s;
+	if (ops->beside)
+		ops->beside(t->plan.view, name_or_index, &f);
+	else
+		name_or_index(&f, 0);
+	if (f.status != OK)
+		return f.status;
 	const struct profile_type *type = &t->store.type;
 	t->unit = query_unit_of(profile_str(tables, type->sample_type),
 		profile_str(tables, type->sample_unit), profile_str(tables, type->period_unit),
 		t->store.period);
 	s = query_frames_make(tables, r->match, work, &t->frames, e);
-	return s == OK ? index_nodes(t, work, e) : s;
+	if (s == OK && f.match)
+		index_nodes(t, matched);
+	return s;
 }
 
 enum status query_tree_make(struct query_tree *t, const struct query_engine *q,

@@ -2,6 +2,7 @@
 #include "store/view.h"
 
 #include "base/clock.h"
+#include "store/pool.h"
 
 #include <stdlib.h>
 
@@ -503,7 +504,13 @@ static enum status where(struct samples_view *v, const struct samples_query *q,
 	return store_where(mine(v), q, choose, ctx, a, out, out_count, e);
 }
 
+static void beside(struct samples_view *v, samples_work_fn *fn, void *ctx)
+{
+	pool_run(mine(v)->store->pool, 2, fn, ctx);
+}
+
 static const struct samples_ops ops = {
+	.beside = beside,
 	.hold = hold_more,
 	.where = where,
 	.view_open = view_open,

@@ -3,7 +3,7 @@
  * A resolve has three steps: get the tables of all mappings that have nameless locations (waiting
  * for builds as long as the caller allows), fill the lines of those locations, give the rest a name
  * made of file and offset. Texts of a table that many locations share are interned and demangled
- * once, by their address in the table.
+ * once, by their address in the table, and a function that many share is found by its name's.
  */
 #include "symbolize/private.h"
 
@@ -83,6 +83,11 @@ struct known_text {
 	uint32_t plain;
 	uint32_t demangled;
 	bool has_demangled;
+	/* Of a function's name: the last one that has it. */
+	bool has_function;
+	const char *file;
+	uint32_t start_line;
+	uint32_t function;
 };
 
 struct mapping_state {
@@ -120,21 +125,28 @@ static bool text_equal(const void *ctx, uint32_t value, const void *key)
 	return r->texts.v[value].from == key;
 }
 
+/* NULL: not known yet. */
+static struct known_text *find_text(struct resolve *r, struct str s)
+{
+	uint32_t at = map_find(&r->text_index, hash_u64((uintptr_t)s.p), text_equal, r, s.p);
+	return at == MAP_NONE ? NULL : &r->texts.v[at];
+}
+
 /* A text that lies in an open table, by its address. */
 static enum status known(struct resolve *r, struct str s, struct known_text **out)
 {
-	uint64_t h = hash_u64((uintptr_t)s.p);
-	uint32_t at = map_find(&r->text_index, h, text_equal, r, s.p);
-	if (at == MAP_NONE) {
+	*out = find_text(r, s);
+	if (!*out) {
 		struct known_text t = { .from = s.p };
 		enum status st = profile_add_string(r->p, s, &t.plain);
 		if (st != OK)
 			return st;
-		at = (uint32_t)r->texts.len;
-		if (!VEC_PUSH(&r->texts, t) || !map_insert(&r->text_index, h, at))
+		uint32_t at = (uint32_t)r->texts.len;
+		if (!VEC_PUSH(&r->texts, t) ||
+			!map_insert(&r->text_index, hash_u64((uintptr_t)s.p), at))
 			return E_NOMEM;
+		*out = &r->texts.v[at];
 	}
-	*out = &r->texts.v[at];
 	return OK;
 }
 
@@ -166,28 +178,57 @@ static bool is_nameless(struct str name)
 	return str_starts(name, STR("+0x"));
 }
 
+/* A text ends at its first NUL. */
+static struct str without_nul(struct str s)
+{
+	const char *end = s.len ? memchr(s.p, 0, s.len) : NULL;
+	return end ? str_make(s.p, (size_t)(end - s.p)) : s;
+}
+
+/* `place` and `name` in one; `name` alone where there is no memory. */
+static struct str name_in_place(struct resolve *r, struct str place, struct str name)
+{
+	struct str a = without_nul(place), b = without_nul(name);
+	char *text = arena_alloc(&r->scratch, a.len + b.len + 1, 1);
+	if (!text)
+		return name;
+	if (a.len)
+		memcpy(text, a.p, a.len);
+	memcpy(text + a.len, b.p, b.len);
+	return str_make(text, a.len + b.len);
+}
+
 /* What people see of a table's name. */
 static enum status demangled(struct resolve *r, const struct profile_location *loc,
 	struct known_text *t, struct str name)
 {
 	if (t->has_demangled)
 		return OK;
-	if (is_nameless(name)) {
-		struct str place = place_of(r->p, loc);
-		char *text = arena_printf(&r->scratch, "%.*s%.*s", STR_ARG(place), STR_ARG(name));
-		name = text ? str_of(text) : name;
-	}
+	if (is_nameless(name))
+		name = name_in_place(r, place_of(r->p, loc), name);
 	enum status s =
 		profile_add_string(r->p, symbolize_demangle(name, &r->scratch), &t->demangled);
 	t->has_demangled = s == OK;
 	return s;
 }
 
+/* Many locations are in one function: its name tells it mostly. */
+static bool same_function(const struct known_text *t, const struct debuginfo_frame *frame)
+{
+	return t && t->has_function && t->file == frame->file.p &&
+	       t->start_line == frame->start_line;
+}
+
 static enum status add_frame(struct resolve *r, const struct profile_location *loc,
 	const struct debuginfo_frame *frame, struct profile_line *out)
 {
 	struct profile_function f = { .start_line = frame->start_line };
-	struct known_text *t;
+	struct known_text *t = find_text(r, frame->name);
+	*out = (struct profile_line){ .line = frame->line };
+	if (same_function(t, frame)) {
+		out->function = t->function;
+		return OK;
+	}
 	enum status s = known(r, frame->file, &t);
 	if (s != OK)
 		return s;
@@ -199,8 +240,12 @@ static enum status add_frame(struct resolve *r, const struct profile_location *l
 		return s;
 	f.system_name = is_nameless(frame->name) ? 0 : t->plain;
 	f.name = t->demangled;
-	*out = (struct profile_line){ .line = frame->line };
-	return profile_add_function(r->p, &f, &out->function);
+	s = profile_add_function(r->p, &f, &out->function);
+	t->has_function = s == OK;
+	t->file = frame->file.p;
+	t->start_line = frame->start_line;
+	t->function = out->function;
+	return s;
 }
 
 static enum status set_lines(struct resolve *r, struct profile_location *loc,

@@ -2,6 +2,7 @@
 #include "fake.h"
 
 #include <ctype.h>
+#include <pthread.h>
 
 struct profile fake_profile;
 uint32_t fake_pending;
@@ -26,6 +27,7 @@ void fake_begin(void)
 	fake_pending = 0;
 	fake_views = 0;
 	fake_error = OK;
+	the_view.ops = &fake_ops;
 }
 
 void fake_end(void)
@@ -527,6 +529,46 @@ static const struct samples_ops fake_ops = {
 	.sum_series = fake_sum_series,
 	.collect = fake_collect,
 };
+
+/* ---- threads ---- */
+
+static struct samples_ops ops_with_threads;
+static enum fake_beside beside_how;
+
+struct second {
+	samples_work_fn *fn;
+	void *ctx;
+};
+
+static void *run_second(void *ctx)
+{
+	struct second *s = ctx;
+	s->fn(s->ctx, 1);
+	return NULL;
+}
+
+static void fake_run_beside(struct samples_view *v, samples_work_fn *fn, void *ctx)
+{
+	struct second s = { fn, ctx };
+	pthread_t thread;
+	CHECK(v == &the_view);
+	if (beside_how == FAKE_AFTER)
+		fn(ctx, 0);
+	CHECK(pthread_create(&thread, NULL, run_second, &s) == 0);
+	if (beside_how == FAKE_TOGETHER)
+		fn(ctx, 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	if (beside_how == FAKE_BEFORE)
+		fn(ctx, 0);
+}
+
+void fake_have_threads(enum fake_beside how)
+{
+	ops_with_threads = fake_ops;
+	ops_with_threads.beside = fake_run_beside;
+	beside_how = how;
+	the_view.ops = &ops_with_threads;
+}
 
 /* ---- the symbolizer: an address' name is "sym_0x12" ---- */
 

@@ -26,6 +26,11 @@ extern int fake_views;         /* open ones */
 extern enum status fake_error; /* of every report's function */
 extern struct query_engine fake_engine;
 
+/* What becomes of work that two threads may share: the second one comes before, after, at the same
+ * time. Without a call there is no second one. */
+enum fake_beside { FAKE_BEFORE, FAKE_AFTER, FAKE_TOGETHER, FAKE_BESIDE_COUNT };
+void fake_have_threads(enum fake_beside how);
+
 void fake_begin(void);
 void fake_end(void);
 void fake_sample(const char *type, int64_t time_ns, int64_t value, int64_t period,

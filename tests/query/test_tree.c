@@ -60,7 +60,44 @@ static void fails_without_leaks(void **state)
 	fail_msg("never succeeded");
 }
 
+static void check_tree(const char *match, int64_t total, int64_t of_first)
+{
+	CLEANUP(arena_deinit) struct arena work;
+	struct query_tree t;
+	struct query_request r = fake_request(CPU);
+	struct err e = { 0 };
+	uint32_t count = 0;
+	r.match = str_of(match);
+	arena_init(&work, 16 << 20);
+	CHECK_OK(query_tree_make(&t, &fake_engine, &r, &work, &e), &e);
+	CHECK(t.count == 5 && t.total[0] == total && t.total[1] == of_first);
+	for (uint32_t i = 0; i < t.count; i++)
+		for (uint32_t k = t.first_child[i]; k < t.first_child[i + 1]; k++)
+			CHECK(t.store.nodes.v[t.child[k]].parent == i);
+	CHECK(t.first_child[t.count] == t.count - 1);
+	const uint32_t *frames = query_tree_frames(&t, 2, &count);
+	CHECK(count == 1);
+	CHECK_STR(profile_str(&t.store.tables, t.frames.v[frames[0]].name), "sym_0x10");
+	query_tree_deinit(&t);
+}
+
+/* Whoever indexes the nodes, and whenever: once. */
+static void indexes_once(void **state)
+{
+	(void)state;
+	fake_sample(CPU, 1, 2, PERIOD, "", "main@a;0x10@a");
+	fake_sample(CPU, 1, 3, PERIOD, "", "main@a;f@a");
+	fake_sample(CPU, 1, 4, PERIOD, "", "g@a");
+	check_tree("", 9, 5);
+	check_tree("0X1", 2, 2);
+	for (int how = 0; how < FAKE_BESIDE_COUNT; how++) {
+		fake_have_threads((enum fake_beside)how);
+		check_tree("", 9, 5);
+		check_tree("0X1", 2, 2);
+	}
+}
+
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 TEST_MAIN(WITH_STORE(gathers), WITH_STORE(keeps_counts_of_mixed_periods),
-	WITH_STORE(fails_without_leaks))
+	WITH_STORE(fails_without_leaks), WITH_STORE(indexes_once))

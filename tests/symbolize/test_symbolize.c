@@ -99,5 +99,56 @@ static void names_a_stripped_function_by_its_begin(void **state)
 	CHECK(metric("firn_symbolizer_unknown_total") == 2);
 }
 
+/* Lines of a location, each with all that its function says. */
+static void describe(uint32_t location, struct buf *out)
+{
+	const struct profile_location *loc = &t.p.locations.v[location];
+	buf_clear(out);
+	for (uint32_t i = 0; i < loc->line_count; i++) {
+		const struct profile_line *line = &t.p.lines.v[loc->line_first + i];
+		const struct profile_function *f = &t.p.functions.v[line->function];
+		buf_printf(out, "%.*s|%.*s|%.*s|%u|%u\n", STR_ARG(profile_str(&t.p, f->name)),
+			STR_ARG(profile_str(&t.p, f->system_name)),
+			STR_ARG(profile_str(&t.p, f->filename)), f->start_line, line->line);
+	}
+}
+
+/* Many locations of many functions, some of one name, get what each gets alone. */
+static void names_many_as_each_alone(void **state)
+{
+	(void)state;
+	enum { MANY = 600 };
+	static struct buf together[MANY];
+	static uint32_t ids[MANY];
+	CLEANUP(buf_deinit) struct buf alone;
+	struct objfile *obj;
+	buf_init(&alone, 1 << 20);
+	CHECK_OK(objfile_open(t.exe, &obj, NULL), NULL);
+	const struct objfile_section *text = objfile_section(obj, ".text");
+	CHECK(text);
+	uint64_t first = text->addr, step = text->size / MANY;
+	objfile_close(obj);
+	uint32_t m = add_mapping(t.exe, t.build_id, 0, 0, 0);
+	for (uint64_t i = 0; i < MANY; i++)
+		ids[i] = add_location(m, first + i * step, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		buf_init(&together[i], 1 << 20);
+		describe(ids[i], &together[i]);
+		CHECK(together[i].len > 0);
+	}
+	CHECK(t.p.functions.len < t.p.lines.len);
+	for (uint64_t i = 0; i < MANY; i++) {
+		CHECK_OK(profile_clear(&t.p), NULL);
+		m = add_mapping(t.exe, t.build_id, 0, 0, 0);
+		uint32_t id = add_location(m, first + i * step, FRAME_NATIVE);
+		CHECK(resolve(WAIT_MS) == 0);
+		describe(id, &alone);
+		CHECK(str_eq(buf_view(&alone), buf_view(&together[i])));
+		buf_deinit(&together[i]);
+	}
+}
+
 TEST_MAIN_WITH(debuginfo_child_main, CASE(by_the_mappings_path), CASE(names_what_has_no_file),
-	CASE(keeps_lines_that_came), CASE(names_a_stripped_function_by_its_begin))
+	CASE(keeps_lines_that_came), CASE(names_a_stripped_function_by_its_begin),
+	CASE(names_many_as_each_alone))
