@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sample costs, measured by the kernel (BPF_ENABLE_STATS counts the time inside a program),
- * beside the kernel's own walk by frame pointers in the same run; how many stacks are whole; how
- * much kernel memory it takes. Needs root.
+ * What a sample costs by the program's own clock, beside the kernel's own walk by frame pointers
+ * in the same run; how many stacks are whole; how much kernel memory it takes. Needs root.
  *
  *	bench_agent_unwind [frame|cold|memory|churn|off_cpu]
  */
@@ -67,7 +66,8 @@ static void kill_group(int pid)
 /* ---- ours ---- */
 
 struct measured {
-	double ns_per_sample; /* interrupts of the idle task and of excluded ones taken out */
+	double ns_per_sample;
+	double ns_per_frame; /* what is not a frame's divided among them */
 	double frames_per_sample;
 	double whole_percent; /* of samples with a user stack */
 	double kernel_mib;
@@ -75,6 +75,11 @@ struct measured {
 	uint64_t samples;
 };
 
+/* Before the program looks at the clock for the first time, and after the last. */
+#define ENTRY_NS 80
+
+/* By the program's own clock: that of the kernel counts the runs in other processes too, which end
+ * at once and on a busy machine are most of them. */
 static struct measured measure(struct live *l, int64_t duration_ns)
 {
 	struct sampler_stats a, b;
@@ -85,19 +90,21 @@ static struct measured measure(struct live *l, int64_t duration_ns)
 		live_poll(l, 100);
 	live_stop(l);
 	sampler_read_stats(l->sampler, &b);
-	uint64_t excluded = b.bpf.lost_excluded - a.bpf.lost_excluded;
-	uint64_t samples = b.bpf.samples - a.bpf.samples - excluded;
-	uint64_t others = b.bpf.idle - a.bpf.idle + excluded;
+	uint64_t turned_away =
+		b.bpf.lost_excluded - a.bpf.lost_excluded + b.bpf.lost_busy - a.bpf.lost_busy;
+	uint64_t samples = b.bpf.samples - a.bpf.samples - turned_away;
+	double frames = (double)(b.bpf.user_frames - a.bpf.user_frames);
 	double user = 0, whole = 0;
 	for (int end = 1; end < STACK_END_COUNT; end++) {
-		user += (double)b.bpf.stack_end[end];
-		whole += stack_end_is_whole((unsigned)end) ? (double)b.bpf.stack_end[end] : 0;
+		double ended = (double)(b.bpf.stack_end[end] - a.bpf.stack_end[end]);
+		user += ended;
+		whole += stack_end_is_whole((unsigned)end) ? ended : 0;
 	}
-	const double other_ns = 80; /* a few helpers and a return: below the noise of the rest */
-	double ns = (double)(b.run_ns - a.run_ns) - (double)others * other_ns;
+	double ns = (double)(b.bpf.run_ns - a.bpf.run_ns);
 	return (struct measured){
-		.ns_per_sample = samples ? ns / (double)samples : 0,
-		.frames_per_sample = samples ? (double)b.bpf.user_frames / (double)samples : 0,
+		.ns_per_sample = samples ? ENTRY_NS + ns / (double)samples : 0,
+		.ns_per_frame = frames > 0 ? ns / frames : 0,
+		.frames_per_sample = samples ? frames / (double)samples : 0,
 		.whole_percent = user > 0 ? 100 * whole / user : 0,
 		.kernel_mib = (double)b.kernel_bytes / (1 << 20),
 		.table_mib = (double)b.table_bytes / (1 << 20),
@@ -169,10 +176,10 @@ static int start_deep(const char *program, uint32_t frames)
 }
 
 struct deep {
-	double us;            /* of a sample */
-	double ns_per_frame;  /* without what an empty program costs */
+	double us; /* of a sample */
+	double ns_per_frame;
 	double kernel_us;     /* of the kernel's walk of the same program with frame pointers */
-	double kernel_ns;     /* a frame of that, likewise */
+	double kernel_ns;     /* a frame of that, without what an empty program costs */
 	double kernel_frames; /* its walk ends at 127 */
 	double frames;
 	double samples;
@@ -190,20 +197,14 @@ static struct deep measure_deep(uint32_t frames, const struct baseline *empty)
 	(void)live_publish_file(&l, WORKLOAD_DEEP);
 	struct measured m = measure(&l, DEEP_NS);
 	kill_group(pid);
-	/* Samples of other processes end before the walk; they are not `samples` with frames. */
-	double all = 0;
-	for (size_t i = 0; i < l.samples.len; i++)
-		all += l.samples.v[i].user_count;
 	struct deep d = {
 		.us = m.ns_per_sample / 1000,
-		.ns_per_frame =
-			all > 0 ? (m.ns_per_sample - empty->ns_per_run) * (double)m.samples / all
-				: 0,
+		.ns_per_frame = m.ns_per_frame,
 		.kernel_us = kernel.ns_per_run / 1000,
 		.kernel_frames = kernel.frames_per_walk,
-		.samples = (double)l.samples.len,
+		.frames = m.frames_per_sample,
+		.samples = (double)m.samples,
 	};
-	d.frames = d.samples > 0 ? all / d.samples : 0;
 	if (kernel.frames_per_walk > 0)
 		d.kernel_ns = (kernel.ns_per_run - empty->ns_per_run) / kernel.frames_per_walk;
 	live_end(&l);
