@@ -173,6 +173,15 @@ def parca_streams(folder):
                 yield name, b"\0\0\0" + data
 
 
+def parca_offline(folder):
+    maker = os.path.join(TESTS, "parca", "parca_maker.py")
+    with tempfile.TemporaryDirectory() as made:
+        subprocess.run([sys.executable, maker, os.path.join(folder, "arrow"), made], check=True)
+        for name in sorted(os.listdir(made)):
+            if name.startswith(("offline_", "cut_")) and name.endswith(".arrow"):
+                yield name, open(os.path.join(made, name), "rb").read()
+
+
 # ---- texts ----
 
 JSON_OTLP = """{"resourceProfiles":[{"resource":{"attributes":[{"key":"host.name","value":{"stringValue":"h"}}]},
@@ -423,6 +432,7 @@ def seeds():
     yield "parca_query", [(name, bytes([kind]) + data) for name, kind, data in parca_queries()]
     yield "arrow_stream", list(arrow_streams())
     yield "parca_arrow", list(parca_streams(TESTS))
+    yield "parca_offline", list(parca_offline(TESTS))
     yield "schema_json", [("otlp", b"\0\0" + JSON_OTLP.encode())] + [
         (f"m{m}_{i}", bytes([m, 1]) + t.encode()) for i, t in enumerate(JSON_OTHERS) for m in range(16)
     ]

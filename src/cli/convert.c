@@ -5,8 +5,10 @@
  */
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "base/arena.h"
@@ -14,10 +16,14 @@
 #include "codec/codec.h"
 #include "os/os.h"
 #include "otlp/otlp.h"
+#include "parca/parca.h"
 #include "pprof/pprof.h"
 
 #define PROFILE_BYTES_MAX ((size_t)1 << 30) /* of texts, and again of tables */
+#define OFFLINE_BYTES_MAX ((size_t)1 << 30) /* of a file of parca-agent's, decompressed */
+#define OFFLINE_BATCH_BYTES_MAX ((size_t)256 << 20)
 #define LISTING_BYTES_MAX ((size_t)16 << 20)
+#define ZSTD_MAGIC "\x28\xb5\x2f\xfd"
 #define USUAL_TYPE "parca_agent:samples:count:cpu:nanoseconds:delta"
 #define GZIP_LEVEL 6
 
@@ -48,7 +54,8 @@ static const struct cli_command command = {
 	.args_least = 1,
 	.args_most = 4096,
 	.text = "PATH is a directory of --offline-mode-storage-path or --spool-path, or one of its "
-		"files (*.batch). They stay as they are. Functions of the kernel have their names; "
+		"files (*.batch); or one of parca-agent's offline mode (*.padata, *.padata.zst). "
+		"They stay as they are. Functions of the kernel have their names; "
 		"others get theirs from whoever has the executables: go tool pprof looks for them "
 		"by build id in PPROF_BINARY_PATH.\n"
 		"\n"
@@ -64,6 +71,7 @@ struct conversion {
 	struct profile profile;
 	uint32_t batches, damaged;
 	int64_t rejected;
+	struct parca_arrow_stats stats;
 };
 
 /* ---- reading ---- */
@@ -75,23 +83,63 @@ static void complain_about(
 	cli_complain("%s: %s", path, err_text(e, s));
 }
 
-/* E_LIMIT, E_NOMEM: there is no going on. */
-static enum status take_file(struct conversion *v, const char *path)
+static enum status take_own(struct conversion *v, const char *path, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf message;
 	struct otlp_rejects rejects = { 0 };
-	struct err e = { 0 };
 	buf_init(&message, AGENT_BATCH_BYTES_MAX + 1);
-	enum status s = agent_read_batch(path, &message, &e);
+	enum status s = agent_read_batch(path, &message, e);
 	if (s == OK)
-		s = otlp_decode(buf_view(&message), &v->profile, &rejects, &e);
+		s = otlp_decode(buf_view(&message), &v->profile, &rejects, e);
 	v->rejected += rejects.profiles;
-	if (s == OK) {
-		v->batches++;
+	v->batches += s == OK;
+	return s;
+}
+
+/* parca-agent compresses a file when it begins the next one. */
+static enum status take_offline(
+	struct conversion *v, const char *path, bool compressed, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf file;
+	CLEANUP(buf_deinit) struct buf plain;
+	struct parca_offline_sum sum = { 0 };
+	buf_init(&file, OFFLINE_BYTES_MAX);
+	buf_init(&plain, OFFLINE_BYTES_MAX);
+	enum status s = os_read_file(path, &file, e);
+	if (s == OK && compressed)
+		s = codec_zstd_decompress(file.data, file.len, &plain, e);
+	if (s == OK)
+		s = parca_offline_decode(buf_view(compressed ? &plain : &file),
+			OFFLINE_BATCH_BYTES_MAX, &v->profile, &v->stats, &sum, e);
+	v->batches += sum.batches;
+	if (sum.rest_bytes)
+		cli_complain("%s: %zu bytes behind its %u batches are left out: parca-agent did "
+			     "not finish them",
+			path, sum.rest_bytes, sum.told);
+	return s;
+}
+
+/* E_LIMIT, E_NOMEM: there is no going on. */
+static enum status take_file(struct conversion *v, const char *path)
+{
+	struct err e = { 0 };
+	uint8_t begin[4] = { 0 };
+	CLEANUP(fd_cleanup) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? pread(fd, begin, sizeof(begin), 0) : 0;
+	bool compressed = n == sizeof(begin) && memcmp(begin, ZSTD_MAGIC, sizeof(begin)) == 0;
+	enum status s = compressed || (n > 0 && parca_is_offline(str_make(begin, (size_t)n)))
+				? take_offline(v, path, compressed, &e)
+				: take_own(v, path, &e);
+	if (s == OK)
 		return OK;
-	}
 	complain_about(v, path, s, &e);
 	return s == E_LIMIT || s == E_NOMEM ? s : OK;
+}
+
+static bool is_kept(struct str name)
+{
+	return str_ends(name, STR(".batch")) || str_ends(name, STR(".padata")) ||
+	       str_ends(name, STR(".padata.zst"));
 }
 
 static enum status take_dir(struct conversion *v, const char *dir)
@@ -105,7 +153,7 @@ static enum status take_dir(struct conversion *v, const char *dir)
 	if (s != OK)
 		complain_about(v, dir, s, &e);
 	for (size_t i = 0; s == OK && i < count; i++) {
-		if (!str_ends(names[i], STR(".batch")))
+		if (!is_kept(names[i]))
 			continue;
 		char *path = arena_printf(&a, "%s/%.*s", dir, STR_ARG(names[i]));
 		s = path ? take_file(v, path) : E_NOMEM;
@@ -201,6 +249,9 @@ static int write_out(struct conversion *v)
 		v->batches);
 	if (v->rejected)
 		cli_complain("%lld profiles could not be kept", (long long)v->rejected);
+	if (v->stats.no_stack)
+		cli_complain("%llu samples have no stack: parca-agent had forgotten it",
+			(unsigned long long)v->stats.no_stack);
 	return v->damaged || v->rejected ? CLI_FAILED : CLI_OK;
 }
 

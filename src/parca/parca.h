@@ -195,6 +195,20 @@ NODISCARD enum status parca_session_stacks(struct parca_session *s, struct str i
 /* Adds the samples to the profile; a stack that is still not known is "[unknown stack]". */
 NODISCARD enum status parca_session_finish(struct parca_session *s, struct err *e);
 
+/* A file of parca-agent's offline mode (*.padata; *.padata.zst once decompressed), in
+ * docs/formats/padata.md. */
+struct parca_offline_sum {
+	uint32_t batches;  /* taken */
+	uint32_t told;     /* by the file's head */
+	size_t rest_bytes; /* behind the last of them: a batch that the agent did not finish */
+};
+bool parca_is_offline(struct str file);
+/* Adds its samples to `out`, of either schema. On failure those of the batches before the bad one,
+ * which the sentence names, stay. memory_bytes: for the decoding of one batch. */
+NODISCARD enum status parca_offline_decode(struct str file, size_t memory_bytes,
+	struct profile *out, struct parca_arrow_stats *stats, struct parca_offline_sum *sum,
+	struct err *e);
+
 /* Labels of a thread or a span rather than of a process. */
 bool parca_label_is_own(struct str name);
 /* A frame_type of parca-agent. */

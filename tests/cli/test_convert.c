@@ -63,6 +63,21 @@ static void fill(const struct temp_dir *d, uint32_t wall)
 		capture_run((c), cli_convert, line_);                         \
 	} while (0)
 
+/* A file of parca-agent's as parca_maker.py writes it, into `to`; compressed as that agent does. */
+static void bring(const struct temp_dir *made, const char *name, const char *to, bool compressed)
+{
+	char path[256];
+	struct err e;
+	CLEANUP(buf_deinit) struct buf plain, packed;
+	buf_init(&plain, 16 << 20);
+	buf_init(&packed, 16 << 20);
+	snprintf(path, sizeof(path), "%s/%s.arrow", made->path, name);
+	CHECK_OK(os_read_file(path, &plain, &e), &e);
+	CHECK(codec_zstd_compress(plain.data, plain.len, 1, &packed) == OK);
+	const struct buf *b = compressed ? &packed : &plain;
+	CHECK_OK(os_replace_file(to, b->data, b->len, 0600, &e), &e);
+}
+
 /* Sum of the values of what lies in a file. */
 static int64_t sum_of(const char *path, bool is_otlp)
 {
@@ -154,4 +169,49 @@ static void says_what_is_wrong(void **state)
 	check_width(c.out);
 }
 
-TEST_MAIN(cmocka_unit_test(makes_one_profile), cmocka_unit_test(says_what_is_wrong))
+/* Also of parca-agent's files, and together with ours. */
+static void reads_the_other_agents_files(void **state)
+{
+	(void)state;
+	static struct capture c;
+	CLEANUP(temp_dir_deinit) struct temp_dir made, d, to;
+	char path[128], out[128], command[1024];
+	temp_dir_init(&made);
+	temp_dir_init(&d);
+	temp_dir_init(&to);
+	snprintf(out, sizeof(out), "%s/out", to.path);
+	snprintf(command, sizeof(command),
+		"python3 " TESTS_DIR "/parca/parca_maker.py " TESTS_DIR "/arrow %s", made.path);
+	CHECK(system(command) == 0);
+	fill(&d, 0);
+	snprintf(path, sizeof(path), "%s/1700000000-7.padata.zst", d.path);
+	bring(&made, "offline_v1", path, true);
+	RUN(&c, "%s -o %s --format otlp", d.path, out);
+	CHECK_STR(str_of(c.err), "");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_HAS(c.out, " samples of 6 batches");
+	int64_t with_v1 = sum_of(out, true);
+	CHECK(with_v1 > 12);
+	snprintf(path, sizeof(path), "%s/1700000900-7.padata", d.path);
+	bring(&made, "offline_v2", path, false);
+	RUN(&c, "%s -o %s --format otlp", d.path, out);
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_HAS(c.out, " samples of 10 batches");
+	CHECK(sum_of(out, true) == 2 * with_v1 - 12); /* the same samples in the other schema */
+	bring(&made, "offline_torn", path, false);
+	RUN(&c, "%s -o %s --format otlp", path, out);
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_HAS(c.err, "behind its 2 batches are left out");
+	bring(&made, "cut_end", path, true);
+	RUN(&c, "%s -o %s --format otlp", path, out);
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_HAS(c.err, "1700000900-7.padata: batch 2 of 2: stacks of ");
+	CHECK_HAS(c.out, " samples of 1 batches");
+	bring(&made, "offline_gaps", path, false);
+	RUN(&c, "%s -o %s --format otlp", path, out);
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_HAS(c.err, " samples have no stack");
+}
+
+TEST_MAIN(cmocka_unit_test(makes_one_profile), cmocka_unit_test(reads_the_other_agents_files),
+	cmocka_unit_test(says_what_is_wrong))

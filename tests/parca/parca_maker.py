@@ -8,10 +8,12 @@ only; shares nothing with src/.
 
 With COUNT: v1.arrow, v1.stacks and v2.arrow (LZ4) of that many samples of one host, for measuring.
 Else v2_NAME.arrow, or v1_NAME.arrow and v1_NAME.stacks, with NAME.txt; bad_NAME.arrow with what its
-refusal must say."""
+refusal must say; offline_NAME.arrow, files of the agent's offline mode (docs/formats/padata.md), and
+cut_NAME.arrow, such files that are refused."""
 
 import os
 import random
+import struct
 import sys
 
 sys.path.insert(0, sys.argv[1])
@@ -414,6 +416,51 @@ def bad():
     yield "v1", samples_v1(rows), "belong to the call Write"
 
 
+# ---- files of the offline mode ----
+
+
+def padata(pieces, batches, version=0):
+    head = b"\xa6\xe7\xcc\xca" + struct.pack(">HH", version, batches)
+    return head + b"".join(struct.pack(">I", len(p)) + p for p in pieces)
+
+
+def pieces_v1(batches, unknown=()):
+    """Each stack once, with the first batch that has it."""
+    told = set()
+    for rows in batches:
+        yield samples_v1(rows)
+        yield stacks_v1([r for r in rows if r["id"] not in told], unknown)
+        told |= {r["id"] for r in rows}
+
+
+def offline(rows):
+    """name, file, what comes of it"""
+    parts = [rows[i : i + 50] for i in range(0, len(rows), 50)]
+    v1, v2 = list(pieces_v1(parts)), [stream_v2(p, "agent") for p in parts]
+    unknown = {rows[0]["id"], rows[5]["id"]}
+    yield "v1", padata(v1, 4), dump(rows, False)
+    yield "gaps", padata(pieces_v1(parts, unknown), 4), dump(rows, False, unknown)
+    yield "v2", padata(v2, 4), dump(rows, True)
+    yield "torn", padata(v1, 2) + b"\0\0", dump(rows[:100], False)
+    yield "none", padata([], 0), b""
+
+
+def cut(rows):
+    """name, file, what is said"""
+    v1 = list(pieces_v1([rows[:20], rows[20:]]))
+    whole = padata(v1, 2)
+    yield "head", whole[:7], "not a file of parca-agent"
+    yield "magic", b"\xa6\xe7\xcc\xcb" + whole[4:], "not a file of parca-agent"
+    yield "version", padata(v1, 2, 1), "version 1 of parca-agent's offline files"
+    yield "end", whole[:-1], "batch 2 of 2: stacks of %d bytes at byte %d, where %d are left" % (
+        len(v1[3]), len(whole) - len(v1[3]) - 4, len(v1[3]) - 1
+    )
+    yield "length", whole[: -len(v1[3]) - 1], "batch 2 of 2: the file ends before the length of its stacks"
+    yield "counted", padata(v1, 3), "batch 3 of 3: the file ends before the length of its samples"
+    yield "order", padata([v1[1], v1[0]], 1), "batch 1 of 1: samples: "
+    yield "nonsense", padata([b"nonsense"], 1), "batch 1 of 1: "
+
+
 def put(name_, data):
     with open(os.path.join(sys.argv[2], name_), "wb") as f:
         f.write(data)
@@ -450,6 +497,12 @@ def main():
     for name_, data, says in bad():
         put("bad_%s.arrow" % name_, data)
         put("bad_%s.txt" % name_, says.encode())
+    for name_, data, text in offline(rows):
+        put("offline_%s.arrow" % name_, data)
+        put("offline_%s.txt" % name_, text)
+    for name_, data, says in cut(rows):
+        put("cut_%s.arrow" % name_, data)
+        put("cut_%s.txt" % name_, says.encode())
 
 
 if __name__ == "__main__":
