@@ -38,6 +38,8 @@
 #define CONTAINERS_PATIENCE_NS (2 * NS_PER_SEC)
 /* The kernel may fail for a while (no memory, a CPU on its way out). */
 #define POLL_FAILURES_NS (60 * NS_PER_SEC)
+/* How often the server gets the status page. */
+#define PAGE_INTERVAL_NS (4 * NS_PER_SEC) /* less than an interval, which is not exact */
 /* Share of one CPU for building tables once sampling has begun. */
 #define FILES_CPU_PERCENT 5
 
@@ -156,7 +158,7 @@ static void on_new_file(void *ctx, const char *build_id, const char *path, int f
 	handover_send(a->handover, build_id, path, fd);
 }
 
-/* `firn up`: the server shows them in its own /metrics. */
+/* `firn up`: the server shows them in its own /metrics, and the status page at /agent. */
 static void hand_over_figures(struct agent *a)
 {
 	if (!handover_is_connected(a->handover))
@@ -166,6 +168,13 @@ static void hand_over_figures(struct agent *a)
 	own_http_metrics(a, &text);
 	if (buf_status(&text) == OK)
 		handover_send_figures(a->handover, buf_view(&text));
+	if (clock_monotonic_ns() < a->page_at_ns)
+		return;
+	a->page_at_ns = clock_monotonic_ns() + PAGE_INTERVAL_NS;
+	CLEANUP(buf_deinit) struct buf page;
+	buf_init(&page, HANDOVER_PAGE_MAX);
+	own_http_page(a, HANDOVER_PAGE_MAX, &page);
+	handover_send_page(a->handover, buf_view(&page));
 }
 
 /* ---- life ---- */

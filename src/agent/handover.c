@@ -11,6 +11,7 @@
 
 #define KIND_FILE 1
 #define KIND_FIGURES 2
+#define KIND_PAGE 3
 #define BUILD_ID_BYTES_MAX 128
 #define PATH_BYTES_MAX 4096
 
@@ -154,16 +155,27 @@ bool handover_is_connected(struct handover *h)
 	return connected;
 }
 
-void handover_send_figures(struct handover *h, struct str text)
+/* Never waits: newer ones follow. */
+static void send_text(struct handover *h, uint8_t kind, struct str text, size_t most)
 {
-	uint8_t head[4] = { KIND_FIGURES };
+	uint8_t head[4] = { kind };
 	struct iovec iov[] = { { head, sizeof(head) }, { (void *)(uintptr_t)text.p, text.len } };
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = ARRAY_COUNT(iov) };
 	pthread_mutex_lock(&h->lock);
-	if (h->socket >= 0 && text.len > 0 && text.len <= HANDOVER_FIGURES_MAX &&
+	if (h->socket >= 0 && text.len > 0 && text.len <= most &&
 		sendmsg(h->socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE)
 		h->socket = -1;
 	pthread_mutex_unlock(&h->lock);
+}
+
+void handover_send_figures(struct handover *h, struct str text)
+{
+	send_text(h, KIND_FIGURES, text, HANDOVER_FIGURES_MAX);
+}
+
+void handover_send_page(struct handover *h, struct str html)
+{
+	send_text(h, KIND_PAGE, html, HANDOVER_PAGE_MAX);
 }
 
 void handover_write_metrics(const struct handover *h, struct buf *out)

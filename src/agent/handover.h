@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * handover: passes each new executable to the server on the same host, as an open descriptor, and
- * the agent's own figures (docs/formats/handover.md). Private to agent/. Thread safe.
+ * the agent's own figures and status page (docs/formats/handover.md). Private to agent/. Thread
+ * safe.
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 /* Executables that wait for room in the socket; more are dropped and counted. */
 #define HANDOVER_WAITING_MAX 64
 #define HANDOVER_FIGURES_MAX 65532 /* bytes of text */
+#define HANDOVER_PAGE_MAX 65532
 
 #define HANDOVER_METRICS(X)                                                                     \
 	X(sent, COUNTER, "firn_agent_handover_sent_total", "Executables handed to the server.") \
@@ -32,6 +34,8 @@ bool handover_retry(struct handover *h);
 /* The agent's metrics as they are now; never blocks. What does not fit is left out: newer ones
  * follow. */
 void handover_send_figures(struct handover *h, struct str text);
+/* Likewise its status page, without the tags that end it. */
+void handover_send_page(struct handover *h, struct str html);
 /* False: there is no server on this host, and no use in making figures for it. */
 bool handover_is_connected(struct handover *h);
 void handover_write_metrics(const struct handover *h, struct buf *out);

@@ -200,32 +200,49 @@ static void write_lost(struct agent *a, struct buf *out, const struct sampler_st
 	status_rows(out, t.rows, t.count);
 }
 
-static void serve_status(void *ctx, const struct net_request *r, struct net_response *out)
+static void write_page(struct agent *a, struct buf *page, uint32_t rows_max)
 {
-	struct agent *a = ctx;
 	struct sampler_stats s;
-	(void)r;
 	sampler_read_stats(a->sampler, &s);
-	out->content_type = "text/html; charset=utf-8";
-	snprintf(out->headers, sizeof(out->headers), "%s", STATUS_HEADERS);
-	struct buf *page = &out->body;
 	status_begin(page, a->config.node);
 	write_seen(a, page, &s);
 	write_lost(a, page, &s);
 	status_section(page, "Stacks that do not reach their root", "The latest, by process.");
-	status_problems(page, a->problems, PROBLEM_STACK, "process", "why");
+	status_problems(page, a->problems, PROBLEM_STACK, "process", "why", rows_max);
 	status_section(page, "Executables that could not be read", "The latest.");
-	status_problems(page, a->problems, PROBLEM_FILE, "file", "why");
+	status_problems(page, a->problems, PROBLEM_FILE, "file", "why", rows_max);
 	status_section(page, "Executables without an unwind table",
 		"Their frames are walked by frame pointers.");
-	status_problems(page, a->problems, PROBLEM_TABLE, "file", "why");
+	status_problems(page, a->problems, PROBLEM_TABLE, "file", "why", rows_max);
 	if (a->containers) {
 		CLEANUP(buf_deinit) struct buf lines;
 		buf_init(&lines, 64 << 10);
 		containers_write_problems(a->containers, &lines);
 		status_lines(page, "Container engines", buf_view(&lines));
 	}
-	status_end(page);
+	status_foot(page);
+}
+
+static void serve_status(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)r;
+	out->content_type = "text/html; charset=utf-8";
+	snprintf(out->headers, sizeof(out->headers), "%s", STATUS_HEADERS);
+	write_page(ctx, &out->body, PROBLEMS_MAX);
+	status_end(&out->body);
+}
+
+void own_http_page(struct agent *a, size_t bytes_max, struct buf *out)
+{
+	for (uint32_t rows = PROBLEMS_MAX; rows; rows /= 4) {
+		CLEANUP(buf_deinit) struct buf page;
+		buf_init(&page, bytes_max);
+		write_page(a, &page, rows);
+		if (buf_status(&page) != OK)
+			continue;
+		buf_str(out, buf_view(&page));
+		return;
+	}
 }
 
 enum status own_http_start(struct agent *a, struct err *e)

@@ -12,3 +12,5 @@
 NODISCARD enum status own_http_start(struct agent *a, struct err *e);
 /* All counters, as Prometheus reads them. */
 void own_http_metrics(struct agent *a, struct buf *out);
+/* The status page without what ends it, with as many rows as fit; nothing when it does not. */
+void own_http_page(struct agent *a, size_t bytes_max, struct buf *out);

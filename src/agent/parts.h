@@ -40,6 +40,7 @@ struct agent {
 	struct deferred *deferred;
 	struct offcpu *offcpu;
 	int64_t failing_since_ns; /* 0: sampling works */
+	int64_t page_at_ns;       /* the server gets the status page next then */
 	struct net_server *http;
 	int http_fd;         /* listens already, for `http`; -1 */
 	char http_text[160]; /* where */

@@ -83,7 +83,7 @@ void status_rows(struct buf *out, const struct status_row *rows, size_t count)
 }
 
 void status_problems(struct buf *out, struct problems *p, enum problem_kind kind, const char *what,
-	const char *why)
+	const char *why, uint32_t rows_max)
 {
 	struct problem *list = calloc(PROBLEMS_MAX, sizeof(*list));
 	uint32_t count = p && list ? problems_list(p, kind, list) : 0;
@@ -97,7 +97,7 @@ void status_problems(struct buf *out, struct problems *p, enum problem_kind kind
 	cell(out, "th", what);
 	cell(out, "th", why);
 	buf_cstr(out, "<th>times</th><th>last</th></tr>");
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < MIN(count, rows_max); i++) {
 		buf_cstr(out, "<tr>");
 		cell(out, "td", list[i].what);
 		cell(out, "td", list[i].why);
@@ -124,7 +124,12 @@ void status_lines(struct buf *out, const char *title, struct str lines)
 	}
 }
 
+void status_foot(struct buf *out)
+{
+	buf_cstr(out, "<p>All figures: <a href=\"metrics\">metrics</a></p>");
+}
+
 void status_end(struct buf *out)
 {
-	buf_cstr(out, "<p>All figures: <a href=\"metrics\">metrics</a></p></body></html>\n");
+	buf_cstr(out, "</body></html>\n");
 }

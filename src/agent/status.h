@@ -25,11 +25,14 @@ struct status_row {
 void status_begin(struct buf *out, const char *node);
 void status_section(struct buf *out, const char *title, const char *text);
 void status_rows(struct buf *out, const struct status_row *rows, size_t count);
-/* "none", where there is none. `ending` is the column's name: "why". */
+/* At most `rows_max`, the most frequent; "None." where there is none. `what` and `why` are the
+ * columns' names. */
 void status_problems(struct buf *out, struct problems *p, enum problem_kind kind, const char *what,
-	const char *why);
+	const char *why, uint32_t rows_max);
 /* Plain lines; nothing where there are none. */
 void status_lines(struct buf *out, const char *title, struct str lines);
+/* The last words; what ends the page follows, or the server's own words before it. */
+void status_foot(struct buf *out);
 void status_end(struct buf *out);
 
 /* As HTML text and in attributes: & < > " ' as entities, what is not printable ASCII or UTF-8 as a

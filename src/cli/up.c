@@ -38,9 +38,8 @@ struct up {
 static const struct cli_option up_options[] = {
 	{ .name = "agent-http-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct up_flags, agent_http_address), .value = "HOST:PORT",
-	  .help = "Where the agent serves a status page, and a /metrics of its own; the server's shows "
-		  "the same figures. "
-		  "Default: nowhere." },
+	  .help = "Where the agent serves its status page and a /metrics of its own; the server's "
+		  "/agent and /metrics show the same. Default: nowhere." },
 	{ .name = "remote-store-client-cert", .kind = CLI_TEXT,
 	  .at = offsetof(struct up_flags, client_cert), .value = "FILE",
 	  .help = "The certificate (PEM) that the agent shows to the server, where "

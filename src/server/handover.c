@@ -19,10 +19,17 @@
 
 #define KIND_FILE 1
 #define KIND_FIGURES 2
+#define KIND_PAGE 3
 #define BUILD_ID_MAX 128
 #define PATH_BYTES_MAX 4096
 #define HEAD_BYTES 8
-#define MESSAGE_MAX 65536 /* of figures; executables are told in 4,232 */
+#define MESSAGE_MAX 65536 /* of figures and pages; executables are told in 4,232 */
+#define PAGE_OLD_NS (30 * NS_PER_SEC)
+/* Whatever the agent wrote, nothing is loaded and nothing runs. */
+#define PAGE_HEADERS                                                               \
+	"content-security-policy: default-src 'none'; style-src 'unsafe-inline'; " \
+	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n"          \
+	"cache-control: no-store\r\n"
 #define DESCRIPTORS_MAX 8 /* received, so that they can be closed; one is allowed */
 
 struct message {
@@ -166,6 +173,67 @@ void server_handover_write_figures(struct server *s, struct buf *out)
 	pthread_mutex_unlock(&s->figures_lock);
 }
 
+/* UTF-8 in lines. What it says is the agent's affair, which has more privileges than we. */
+static bool parse_page(const struct message *m, struct str *out)
+{
+	struct reader r = reader_over(m->bytes, m->len);
+	uint32_t kind = reader_u32(&r);
+	struct str html = reader_str(&r, reader_left(&r));
+	if (m->cut || m->fd_count || r.failed || kind != KIND_PAGE || html.len == 0)
+		return false;
+	for (size_t i = 0; i < html.len; i++)
+		if (html.p[i] == 0x7f || ((uint8_t)html.p[i] < 0x20 && html.p[i] != '\n'))
+			return false;
+	*out = html;
+	return str_is_utf8(html);
+}
+
+static void keep_page(struct server *s, struct str html)
+{
+	pthread_mutex_lock(&s->figures_lock);
+	buf_clear(&s->page);
+	buf_str(&s->page, html);
+	s->page_at_ns = clock_monotonic_ns();
+	pthread_mutex_unlock(&s->figures_lock);
+	metric_add(&s->metrics.handover_pages, 1);
+}
+
+static bool write_page(struct server *s, struct buf *out)
+{
+	pthread_mutex_lock(&s->figures_lock);
+	bool is_there = s->page.len && buf_status(&s->page) == OK;
+	int64_t age_ns = clock_monotonic_ns() - s->page_at_ns;
+	if (is_there) {
+		buf_str(out, buf_view(&s->page));
+		buf_printf(out, "<p>Told by the agent %lld s ago%s. <a href=\"./\">firn</a></p>",
+			(long long)(age_ns / NS_PER_SEC),
+			age_ns > PAGE_OLD_NS ? ": it does not run, or is stuck" : "");
+		buf_cstr(out, "</body></html>\n");
+	}
+	pthread_mutex_unlock(&s->figures_lock);
+	return is_there;
+}
+
+void server_handle_agent(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct server *s = (struct server *)ctx;
+	struct err e;
+	(void)r;
+	if (s->handover_fd < 0) {
+		net_fail(out,
+			err_set(&e, E_NOTFOUND,
+				"there is no agent beside this server: the page of one elsewhere "
+				"is at its --http-address"),
+			&e);
+		return;
+	}
+	out->content_type = "text/html; charset=utf-8";
+	if (write_page(s, &out->body))
+		snprintf(out->headers, sizeof(out->headers), "%s", PAGE_HEADERS);
+	else
+		net_fail(out, err_set(&e, E_UNAVAILABLE, "the agent has told nothing yet"), &e);
+}
+
 static void take_file(struct server *s, struct message *m)
 {
 	struct err e;
@@ -184,6 +252,8 @@ static void *handover_main(void *ctx)
 		struct str text;
 		if (parse_figures(m, &text)) {
 			keep_figures(s, text);
+		} else if (parse_page(m, &text)) {
+			keep_page(s, text);
 		} else if (parse_file(m)) {
 			take_file(s, m);
 		} else {
@@ -205,6 +275,7 @@ enum status server_handover_start(struct server *s, struct err *e)
 	s->handover_stop_fd = fd;
 	pthread_mutex_lock(&s->figures_lock); /* /metrics is asked already */
 	buf_init(&s->figures, MESSAGE_MAX);
+	buf_init(&s->page, MESSAGE_MAX);
 	pthread_mutex_unlock(&s->figures_lock);
 	enum status st = os_thread_start(&s->handover, "handover", handover_main, s, e);
 	s->handover_runs = st == OK;
@@ -226,6 +297,7 @@ void server_handover_stop(struct server *s)
 		s->handover_runs = false;
 	}
 	buf_deinit(&s->figures);
+	buf_deinit(&s->page);
 	close(s->handover_fd);
 	s->handover_fd = -1;
 }

@@ -84,6 +84,8 @@
 		"Executables taken from the agent.")                                               \
 	X(handover_figures, COUNTER, "firn_handover_figures_total",                                \
 		"Times that the agent's figures were taken.")                                      \
+	X(handover_pages, COUNTER, "firn_handover_pages_total",                                    \
+		"Times that the agent's status page was taken.")                                   \
 	X(handover_refused, COUNTER, "firn_handover_refused_total",                                \
 		"Messages of the agent that were not of the right form.")                          \
 	X(handover_dropped, COUNTER, "firn_handover_dropped_total",                                \
@@ -116,6 +118,8 @@ struct server {
 	pthread_mutex_t figures_lock; /* all 0 is ready; of the agent's own metrics: */
 	struct buf figures;           /* empty: none came */
 	int64_t figures_at_ns;        /* monotonic */
+	struct buf page;              /* its status page, likewise; empty: none came */
+	int64_t page_at_ns;
 	struct server_metrics metrics;
 };
 
@@ -252,3 +256,5 @@ NODISCARD enum status server_handover_start(struct server *s, struct err *e);
 void server_handover_stop(struct server *s);
 /* The agent's last figures, when it has sent some. */
 void server_handover_write_figures(struct server *s, struct buf *out);
+/* GET /agent: its last status page. */
+net_handler_fn server_handle_agent;

@@ -70,6 +70,7 @@ static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/-/ready", .fn = server_handle_ready, .on_loop = true },
 	{ .method = "GET", .path = "/-/healthy", .fn = server_handle_healthy, .on_loop = true },
 	{ .method = "GET", .path = "/metrics", .fn = server_handle_metrics },
+	{ .method = "GET", .path = "/agent", .fn = server_handle_agent },
 	{ .method = "POST", .path = SERVER_OTLP_HTTP, .fn = server_handle_otlp },
 	{ .method = "GET", .path = "/shared/*", .fn = server_handle_shared },
 	{ .method = "POST", .path = "/v1/traces", .fn = server_otlp_traces },

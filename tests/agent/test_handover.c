@@ -148,6 +148,34 @@ static void goes_on_without_the_server(void **state)
 	close(fd);
 }
 
-TEST_MAIN(cmocka_unit_test(passes_the_file_itself),
+/* A datagram each, of its kind; what is too long is left out. */
+static void tells_figures_and_the_page(void **state)
+{
+	(void)state;
+	static char big[HANDOVER_PAGE_MAX + 1], got[70000];
+	struct pair p = pair_open();
+	struct handover *h = NULL;
+	struct err e;
+	memset(big, 'x', sizeof(big));
+	CHECK_OK(handover_new(p.agent, &h, &e), &e);
+	handover_send_figures(h, STR("a 1\n"));
+	CHECK(recv(p.server, got, sizeof(got), MSG_DONTWAIT) == 8);
+	CHECK(memcmp(got, "\2\0\0\0a 1\n", 8) == 0);
+	handover_send_page(h, STR("<p>"));
+	CHECK(recv(p.server, got, sizeof(got), MSG_DONTWAIT) == 7);
+	CHECK(memcmp(got, "\3\0\0\0<p>", 7) == 0);
+	handover_send_page(h, str_make(big, sizeof(big)));
+	handover_send_page(h, STR(""));
+	CHECK(recv(p.server, got, sizeof(got), MSG_DONTWAIT) < 0);
+	handover_send_page(h, str_make(big, HANDOVER_PAGE_MAX));
+	CHECK(recv(p.server, got, sizeof(got), MSG_DONTWAIT) == HANDOVER_PAGE_MAX + 4);
+	close(p.server);
+	handover_send_page(h, STR("<p>"));
+	CHECK(!handover_is_connected(h));
+	handover_free(h);
+	close(p.agent);
+}
+
+TEST_MAIN(cmocka_unit_test(passes_the_file_itself), cmocka_unit_test(tells_figures_and_the_page),
 	cmocka_unit_test(keeps_order_and_drops_beyond_its_list),
 	cmocka_unit_test(goes_on_without_the_server))

@@ -48,10 +48,11 @@ static void holds_hostile_names(void **state)
 	status_begin(&b, evil);
 	status_section(&b, "What it sees", evil);
 	status_rows(&b, &row, 1);
-	status_problems(&b, p, PROBLEM_STACK, "process", "why");
-	status_problems(&b, p, PROBLEM_FILE, "file", "why");
+	status_problems(&b, p, PROBLEM_STACK, "process", "why", 10);
+	status_problems(&b, p, PROBLEM_FILE, "file", "why", 10);
 	status_lines(&b, "Containers", str_of(evil));
 	status_lines(&b, "Nothing", STR(""));
+	status_foot(&b);
 	status_end(&b);
 	const char *page = text_of(&b);
 	CHECK(!strstr(page, "<script") && !strstr(page, "<img"));
@@ -60,4 +61,21 @@ static void holds_hostile_names(void **state)
 	problems_free(p);
 }
 
-TEST_MAIN(cmocka_unit_test(escapes), cmocka_unit_test(holds_hostile_names))
+static void shows_the_most_frequent(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 20);
+	struct problems *p = problems_new();
+	CHECK(p);
+	problems_add(p, PROBLEM_FILE, "once", "why");
+	for (int i = 0; i < 3; i++)
+		problems_add(p, PROBLEM_FILE, "often", "why");
+	status_problems(&b, p, PROBLEM_FILE, "file", "why", 1);
+	const char *page = text_of(&b);
+	CHECK(strstr(page, "often") && !strstr(page, "once"));
+	problems_free(p);
+}
+
+TEST_MAIN(cmocka_unit_test(escapes), cmocka_unit_test(shows_the_most_frequent),
+	cmocka_unit_test(holds_hostile_names))

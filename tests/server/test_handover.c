@@ -117,7 +117,8 @@ static void takes_files(void **state)
 
 /* clang-format off */
 static const struct { const char *name; struct sent m; } bad[] = {
-	{ "other kind",        { 3, "ab", "/x", 0, 1, NULL, 0 } },
+	{ "other kind",        { 4, "ab", "/x", 0, 1, NULL, 0 } },
+	{ "page with a file",  { 3, "ab", "/x", 0, 1, NULL, 0 } },
 	{ "cut",               { 1, "ab", "/x", 0, 1, NULL, 1 } },
 	{ "cut in the head",   { 1, "ab", "/x", 0, 1, NULL, 6 } },
 	{ "longer",            { 1, "ab", "/x", 0, 1, NULL, -1 } },
@@ -171,10 +172,9 @@ static void refuses_messages(void **state)
 	close(pair[0]);
 }
 
-static void send_figures(int fd, const char *text, size_t len)
+static void send_text(int fd, uint32_t kind, const char *text, size_t len)
 {
 	static uint8_t bytes[80000];
-	const uint32_t kind = 2;
 	memcpy(bytes, &kind, 4);
 	memcpy(bytes + 4, text, len);
 	CHECK(send(fd, bytes, 4 + len, MSG_NOSIGNAL) == (ssize_t)(4 + len));
@@ -198,24 +198,76 @@ static void shows_the_agents_figures(void **state)
 	static char big[65532];
 	memset(big, 'x', sizeof(big));
 	big[sizeof(big) - 1] = '\n';
-	send_figures(pair[0], big, sizeof(big));
-	send_figures(pair[0], "firn_agent_x 1\n", 15);
+	send_text(pair[0], 2, big, sizeof(big));
+	send_text(pair[0], 2, "firn_agent_x 1\n", 15);
 	UNTIL(metric_get(&s.metrics.handover_figures) == 2);
 	server_handover_write_figures(&s, &out);
 	buf_u8(&out, 0);
 	CHECK(str_starts(
 		str_of((char *)out.data), STR("firn_agent_x 1\n# HELP firn_agent_figures_age")));
 
-	send_figures(pair[0], "", 0);
-	send_figures(pair[0], "no line", 7);
-	send_figures(pair[0], "nul\0\n", 5);
-	send_figures(pair[0], "\xc3\xa4\n", 3);
-	send_figures(pair[0], big, sizeof(big));
+	send_text(pair[0], 2, "", 0);
+	send_text(pair[0], 2, "no line", 7);
+	send_text(pair[0], 2, "nul\0\n", 5);
+	send_text(pair[0], 2, "\xc3\xa4\n", 3);
+	send_text(pair[0], 2, big, sizeof(big));
 	static char longer[65533];
 	memset(longer, '\n', sizeof(longer));
-	send_figures(pair[0], longer, sizeof(longer));
+	send_text(pair[0], 2, longer, sizeof(longer));
 	UNTIL(metric_get(&s.metrics.handover_refused) == 5);
 	UNTIL(metric_get(&s.metrics.handover_figures) == 3);
+	close(pair[0]);
+	server_handover_stop(&s);
+}
+
+/* GET /agent; the body with a NUL behind it. */
+static const char *get_page(struct server *s, struct net_response *out)
+{
+	*out = (struct net_response){ 0 };
+	buf_init(&out->body, 1 << 20);
+	server_handle_agent(s, NULL, out);
+	buf_u8(&out->body, 0);
+	return (const char *)out->body.data;
+}
+
+static void shows_the_agents_page(void **state)
+{
+	(void)state;
+	struct server s = { 0 };
+	struct net_response out;
+	struct err e;
+	int pair[2];
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	s.handover_fd = pair[1];
+	get_page(&s, &out); /* before it has begun */
+	CHECK(out.status == E_UNAVAILABLE);
+	buf_deinit(&out.body);
+	CHECK_OK(server_handover_start(&s, &e), &e);
+
+	static char big[65533];
+	memset(big, 'x', sizeof(big));
+	send_text(pair[0], 3, big, sizeof(big) - 1);
+	send_text(pair[0], 3, "<p>na\303\257ve\n", 10);
+	UNTIL(metric_get(&s.metrics.handover_pages) == 2);
+	const char *page = get_page(&s, &out);
+	CHECK(out.status == OK && strstr(out.headers, "default-src 'none'"));
+	CHECK(strstr(page, "<p>na\303\257ve\n<p>Told by the agent ") == page);
+	CHECK(strstr(page, "</body></html>\n") && !strstr(page, "stuck"));
+	buf_deinit(&out.body);
+
+	pthread_mutex_lock(&s.figures_lock);
+	s.page_at_ns -= 3600 * NS_PER_SEC;
+	pthread_mutex_unlock(&s.figures_lock);
+	CHECK(strstr(get_page(&s, &out), "it does not run, or is stuck"));
+	buf_deinit(&out.body);
+
+	send_text(pair[0], 3, "", 0);
+	send_text(pair[0], 3, "nul\0\n", 5);
+	send_text(pair[0], 3, "\33[0m", 4);
+	send_text(pair[0], 3, "na\357ve", 5);
+	send_text(pair[0], 3, big, sizeof(big));
+	UNTIL(metric_get(&s.metrics.handover_refused) == 5);
+	CHECK(metric_get(&s.metrics.handover_pages) == 2);
 	close(pair[0]);
 	server_handover_stop(&s);
 }
@@ -224,10 +276,15 @@ static void may_be_absent(void **state)
 {
 	(void)state;
 	struct server s = { .handover_fd = -1 };
+	struct net_response out;
 	struct err e;
+	get_page(&s, &out);
+	CHECK(out.status == E_NOTFOUND && strstr(out.message, "--http-address"));
+	buf_deinit(&out.body);
 	CHECK_OK(server_handover_start(&s, &e), &e);
 	server_handover_stop(&s);
 }
 
 TEST_MAIN(cmocka_unit_test(takes_files), cmocka_unit_test(refuses_messages),
-	cmocka_unit_test(shows_the_agents_figures), cmocka_unit_test(may_be_absent))
+	cmocka_unit_test(shows_the_agents_figures), cmocka_unit_test(shows_the_agents_page),
+	cmocka_unit_test(may_be_absent))

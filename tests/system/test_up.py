@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 
 import firn
 
@@ -167,6 +168,16 @@ def check_figures(checks, server):
     )
 
 
+def check_page(checks, server):
+    """The agent's status page at the server's port."""
+    page = server.get("/agent").decode()
+    age = re.search(r"Told by the agent (\d+) s ago\. ", page)
+    checks.check(bool(age), f"/agent: the agent's page, {age.group(1) if age else '?'} s old")
+    taken = re.search(r"<td>samples taken</td><td>(\d+)</td>", page)
+    checks.check(bool(taken) and int(taken.group(1)) > 0, "/agent: how many samples it took")
+    checks.check("<script" not in page and page.endswith("</body></html>\n"), "/agent: whole, without a script")
+
+
 def check_unprivileged(checks, program, storage):
     """As another user: one sentence what is missing, and the server part runs."""
     home = os.path.join(storage, "unprivileged")
@@ -183,6 +194,11 @@ def check_unprivileged(checks, program, storage):
     said = [line for line in log.splitlines() if "CAP_" in line]
     checks.check(bool(said), f"as nobody: says what is missing: {said[:1]}")
     checks.check(server.get("/healthy") is not None, "as nobody: the server runs")
+    try:
+        code = len(server.get("/agent"))
+    except urllib.error.HTTPError as e:
+        code = e.code
+    checks.check(code == 503, f"as nobody: no page of an agent ({code})")
     checks.check(server.stop() == 0, "as nobody: stops cleanly")
 
 
@@ -202,6 +218,7 @@ def main():
         end = check_churn(checks, server, seconds)
         check_reports_agree(checks, server, begin, end)
         check_figures(checks, server)
+        check_page(checks, server)
         before = server.json("/api/top", query=TYPE, limit=0, **{"from": begin, "to": end})["total"]
         children = firn.descendants(server.process.pid)
         checks.check(server.stop() == 0, "Ctrl-C stops it with status 0")

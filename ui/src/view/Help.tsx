@@ -85,6 +85,9 @@ export function Help({ close }: { close: () => void }) {
 						<List rows={KEYS} keys={true} />
 					</section>
 				</div>
+				<p>
+					What the agent on this host sees, and what it could not do: <a href="agent">status</a>.
+				</p>
 			</div>
 		</dialog>
 	);
