@@ -55,7 +55,7 @@ void agent_config_default(struct agent_config *c)
 		.spool_bytes_max = 256u << 20,
 		.frequency_hz = 19,
 		.flush_interval_ns = 5 * NS_PER_SEC,
-		.table_bytes_max = 32u << 20,
+		.table_bytes_max = 12u << 20,
 		.chance_ns = 60 * NS_PER_SEC,
 		.chance_percent = 100,
 		.label_ttl_ns = 600 * NS_PER_SEC,
@@ -578,6 +578,7 @@ static void end_interval(struct agent *a)
 	sampler_next_epoch(a->sampler);
 	bool missed = batch_finish(a->batch);
 	processes_tick(a->processes);
+	files_retry(a->files, clock_monotonic_ns());
 	reload_rules(a);
 	if (a->kallsyms)
 		kallsyms_refresh(a->kallsyms, missed);

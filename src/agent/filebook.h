@@ -15,8 +15,9 @@ enum binding_state { BINDING_FREE, BINDING_WAITING, BINDING_BOUND, BINDING_FAILE
 struct binding {
 	struct file_key key;
 	enum binding_state state;
-	uint32_t file_id;   /* once BOUND; 0: never was */
-	uint64_t evictions; /* the sampler's, just before this was published */
+	uint32_t file_id;    /* once BOUND; 0: never was */
+	uint64_t evictions;  /* the sampler's, just before this was published */
+	bool is_over_budget; /* published without its table, which had no room */
 	uint32_t attempts;
 	int64_t retry_ns; /* not before */
 };

@@ -51,10 +51,11 @@ struct request {
 	struct file_notice notice;
 	uint32_t binding;
 	int pid;
-	bool is_replaced;   /* the inode is another file than the one that is bound */
-	bool is_first_pass; /* of files_preload() */
-	bool is_start;      /* the beginning of it, and no file */
-	uint64_t evictions; /* the sampler's when it was taken up */
+	bool is_replaced;    /* the inode is another file than the one that is bound */
+	bool is_first_pass;  /* of files_preload() */
+	bool is_start;       /* the beginning of it, and no file */
+	bool is_over_budget; /* there was no room for its table */
+	uint64_t evictions;  /* the sampler's when it was taken up */
 	struct opened opened;
 };
 
@@ -76,6 +77,7 @@ struct files {
 	enum status first_pass_status;
 	pthread_mutex_t lock;
 	struct filebook book; /* under `lock` */
+	int64_t retry_ns;     /* likewise: files without room for their tables, not before */
 	struct files_metrics metrics;
 };
 
@@ -134,8 +136,7 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 	filebook_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
-static enum status publish(
-	struct files *f, const struct request *r, uint32_t *out_id, struct err *e)
+static enum status publish(struct files *f, struct request *r, uint32_t *out_id, struct err *e)
 {
 	const struct opened *o = &r->opened;
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
@@ -150,8 +151,9 @@ static enum status publish(
 	if (is_new && o->obj && f->config.seen)
 		f->config.seen(f->config.seen_ctx, o->build_id, o->path, o->fd);
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
+	r->is_over_budget = s == E_LIMIT && t;
 	if (s == E_LIMIT) { /* it is known then, without a table */
-		metric_add(&f->metrics.over_budget, t != NULL);
+		metric_add(&f->metrics.over_budget, r->is_over_budget);
 		s = OK;
 		set_table(f, id, NULL);
 	} else if (s == OK) {
@@ -162,10 +164,11 @@ static enum status publish(
 }
 
 /* The file of this request, published before and not evicted since; 0: it is to be loaded. */
-static uint32_t still_published(struct files *f, const struct request *r)
+static uint32_t still_published(struct files *f, struct request *r)
 {
 	LOCKED(&f->lock);
 	const struct binding *b = &f->book.bindings.v[r->binding];
+	r->is_over_budget = b->is_over_budget;
 	return !r->is_replaced && b->evictions == r->evictions ? b->file_id : 0;
 }
 
@@ -206,6 +209,7 @@ static void finish(struct files *f, struct request *r, uint32_t id, enum status 
 		LOCKED(&f->lock);
 		struct binding *b = &f->book.bindings.v[r->binding];
 		int64_t now = clock_monotonic_ns();
+		b->is_over_budget = r->is_over_budget;
 		if (s != OK && is_kept(f, r, b)) {
 			id = b->file_id;
 			s = OK;
@@ -395,6 +399,23 @@ void files_notice(struct files *f, const struct file_notice *n, int pid)
 		(void)STEAL_PTR(r);
 	else
 		cancel_request(f, binding);
+}
+
+/* The program tells of a file only while it does not know it. */
+void files_retry(struct files *f, int64_t now_ns)
+{
+	LOCKED(&f->lock);
+	if (now_ns < f->retry_ns)
+		return;
+	f->retry_ns = now_ns + FILES_RETRY_NS;
+	for (uint32_t i = 0; i < f->book.bindings.len; i++) {
+		struct binding *b = &f->book.bindings.v[i];
+		if (b->state != BINDING_BOUND || !b->is_over_budget)
+			continue;
+		sampler_retract(f->sampler, &b->key);
+		b->is_over_budget = false;
+		b->evictions = UINT64_MAX; /* not published any more */
+	}
 }
 
 /* ---- the first pass ---- */

@@ -27,6 +27,8 @@
 /* A file that was forgotten leaves its id unused for so long: samples under way still name it. */
 #define FILES_ID_REST_NS (60 * NS_PER_SEC)
 #define FILES_SEGMENTS_MAX 16
+/* A file whose table had no room is tried again after so long. */
+#define FILES_RETRY_NS (60 * NS_PER_SEC)
 
 struct file_info {
 	char build_id[129]; /* hex; content id ("x…") when the file has none; "" if it is no ELF */
@@ -84,6 +86,9 @@ void files_free(struct files *f);
 NODISCARD enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e);
 /* A stack ended in an unknown file, or a program was executed. Never blocks. */
 void files_notice(struct files *f, const struct file_notice *n, int pid);
+/* Each interval: files whose tables had no room are told to be unknown again when it is time, so
+ * that those in use are met anew, and tables that are not give way. */
+void files_retry(struct files *f, int64_t now_ns);
 /* Look a file id up; false when there is none. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out);
 enum files_state {

@@ -462,6 +462,7 @@ static void a_full_queue_drops_and_counts(void **state)
 	files_free(f);
 }
 
+/* And is tried again, when the program meets it after a minute. */
 static void over_the_budget_a_file_is_known_without_a_table(void **state)
 {
 	(void)state;
@@ -475,6 +476,26 @@ static void over_the_budget_a_file_is_known_without_a_table(void **state)
 	struct file_info info;
 	CHECK(files_get(f, p.file_id, &info) && !info.has_table);
 	CHECK(metric_get(&files_metrics(f)->tables) == 0);
+	int64_t now = clock_monotonic_ns(), end = now + 60 * NS_PER_SEC;
+	while (!files_find(f, &m.notice.key) && clock_monotonic_ns() < end)
+		usleep(1000);
+	size_t retracted = fake.retracted;
+	files_retry(f, now);
+	CHECK(fake.retracted == retracted + 1);
+	CHECK(files_find(f, &m.notice.key) == p.file_id); /* samples under way name it */
+	files_retry(f, now + 2 * FILES_RETRY_NS);         /* once */
+	CHECK(fake.retracted == retracted + 1);
+	pthread_mutex_lock(&fake.lock);
+	fake.over_budget = false;
+	pthread_mutex_unlock(&fake.lock);
+	/* Whoever is bound is looked at once a second. */
+	while (!metric_get(&files_metrics(f)->tables) && clock_monotonic_ns() < end) {
+		files_notice(f, &m.notice, getpid());
+		usleep(10000);
+	}
+	CHECK(files_get(f, p.file_id, &info) && info.has_table);
+	files_retry(f, now + 4 * FILES_RETRY_NS);
+	CHECK(fake.retracted == retracted + 1);
 	unmap_file(&m);
 	files_free(f);
 }

@@ -56,7 +56,7 @@ static void takes_what_it_does(void **state)
 		      "--bpf-map-scale-factor=1 --off-cpu-threshold=0.5");
 	CHECK_STR(str_of(c.err), "");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK(fake_agent.table_bytes_max == 64u << 20);
+	CHECK(fake_agent.table_bytes_max == 24u << 20);
 	CHECK(fake_agent.label_ttl_ns == INT64_C(60000000000));
 	CHECK_STR(str_of(fake_agent.container_socket_path), "/run/x.sock");
 	CHECK_STR(str_of(fake_agent.external_labels[1]), "c=d");
