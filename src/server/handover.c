@@ -214,17 +214,31 @@ static bool write_page(struct server *s, struct buf *out)
 	return is_there;
 }
 
+/* It names processes and files of the whole host, whose samples are those of the tenant without a
+ * name. */
+static enum status may_see_page(const struct server *s, const struct net_request *r, struct err *e)
+{
+	struct str tenant;
+	enum status st = server_tenant(s, r, &tenant, e);
+	if (st != OK)
+		return st;
+	if (s->handover_fd < 0)
+		return err_set(e, E_NOTFOUND,
+			"there is no agent beside this server: the page of one elsewhere is at its "
+			"--http-address");
+	if (tenant.len)
+		return err_set(e, E_NOTFOUND,
+			"the agent beside this server is of the tenant without a name");
+	return OK;
+}
+
 void server_handle_agent(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	struct server *s = (struct server *)ctx;
 	struct err e;
-	(void)r;
-	if (s->handover_fd < 0) {
-		net_fail(out,
-			err_set(&e, E_NOTFOUND,
-				"there is no agent beside this server: the page of one elsewhere "
-				"is at its --http-address"),
-			&e);
+	enum status st = may_see_page(s, r, &e);
+	if (st != OK) {
+		net_fail(out, st, &e);
 		return;
 	}
 	out->content_type = "text/html; charset=utf-8";

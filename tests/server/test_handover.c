@@ -221,13 +221,40 @@ static void shows_the_agents_figures(void **state)
 }
 
 /* GET /agent; the body with a NUL behind it. */
-static const char *get_page(struct server *s, struct net_response *out)
+static const char *get_page_as(
+	struct server *s, const struct net_request *r, struct net_response *out)
 {
 	*out = (struct net_response){ 0 };
 	buf_init(&out->body, 1 << 20);
-	server_handle_agent(s, NULL, out);
+	server_handle_agent(s, r, out);
 	buf_u8(&out->body, 0);
 	return (const char *)out->body.data;
+}
+
+static const char *get_page(struct server *s, struct net_response *out)
+{
+	const struct net_request r = { .method = STR("GET") };
+	return get_page_as(s, &r, out);
+}
+
+/* It is of the whole host. */
+static void hides_the_page_from_tenants(struct server *s)
+{
+	struct http_header tenant = { .name = STR("x-scope-orgid"), .value = STR("a") };
+	const struct net_request r = { .headers = &tenant, .header_count = 1 };
+	const struct server_config config = { .tenant_header = "x-scope-orgid" };
+	struct net_response out;
+	CHECK(strstr(get_page_as(s, &r, &out), "<p>")); /* nobody is asked who it is */
+	buf_deinit(&out.body);
+	s->config = &config;
+	CHECK(!strstr(get_page_as(s, &r, &out), "<p>") && out.status == E_NOTFOUND);
+	buf_deinit(&out.body);
+	CHECK(strstr(get_page(s, &out), "<p>"));
+	buf_deinit(&out.body);
+	tenant.value = STR("../a");
+	CHECK(!strstr(get_page_as(s, &r, &out), "<p>") && out.status == E_INVALID);
+	buf_deinit(&out.body);
+	s->config = NULL;
 }
 
 static void shows_the_agents_page(void **state)
@@ -254,6 +281,7 @@ static void shows_the_agents_page(void **state)
 	CHECK(strstr(page, "<p>na\303\257ve\n<p>Told by the agent ") == page);
 	CHECK(strstr(page, "</body></html>\n") && !strstr(page, "stuck"));
 	buf_deinit(&out.body);
+	hides_the_page_from_tenants(&s);
 
 	pthread_mutex_lock(&s.figures_lock);
 	s.page_at_ns -= 3600 * NS_PER_SEC;
