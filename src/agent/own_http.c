@@ -46,6 +46,8 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 			"counter", s.bpf.stacks },
 		{ "firn_agent_stacks_not_copied_total", "Stacks not copied: the ring was too full.",
 			"counter", s.bpf.stacks_lost },
+		{ "firn_agent_stacks_refused_total", "Stacks not copied: too many in a short time.",
+			"counter", s.bpf.stacks_refused },
 		{ "firn_agent_bpf_nanoseconds_total",
 			"Time in the eBPF program that takes samples.", "counter", s.bpf.run_ns },
 		{ "firn_agent_cpus", "CPUs that are sampled.", "gauge", s.cpus },

@@ -8,11 +8,10 @@
 #include "shim/made.h"
 /* clang-format on */
 
-/* The clock stands still here: let the last copy be long ago. */
 static void allow_copy(void)
 {
 	config.copy_stacks = 1;
-	stack_copy_here()->sent_ns = -(uint64_t)STACK_INTERVAL_NS;
+	stack_copy_here()->paid_ns = 0;
 }
 
 static const struct event_stack *sent_stack(void)
@@ -111,14 +110,55 @@ static void copies_the_stack_where_a_file_is_not_known(void **state)
 			CHECK_CASE(c, e->fp == 0x1111 && !e->pc_is_exact && e->vdso == VDSO);
 			CHECK_CASE(c, e->stack_bytes == c->bytes && e->h.pid == WORLD_PID);
 			CHECK_CASE(c, memcmp(e->stack, world_word(e->sp), c->bytes) == 0);
-			/* Not again so soon, and never by its hash. */
-			s = world_sample(CALLEE, c->sp, 0x1111);
-			CHECK_CASE(c, s->h.type == EVENT_SAMPLE);
-			CHECK_CASE(c, !(s->h.flags & EVENT_FLAG_STACK));
 		}
 		world_end();
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(copies_the_list_of_mappings),
+/* A sample after so long: has it a copy? Then it does not go by its hash. */
+static bool is_copied_after(uint64_t ns)
+{
+	shim.clock_ns += ns;
+	const struct event_sample *s = world_sample(CALLEE, SP0, 0x1111);
+	CHECK(s && s->h.stack_end == STACK_END_NO_FILE);
+	bool is_copied = s->h.flags & EVENT_FLAG_STACK;
+	CHECK(!is_copied || s->h.type == EVENT_SAMPLE);
+	for (uint32_t i = 0; i < shim.event_count; i++)
+		free(shim.events[i]);
+	shim.event_count = 0;
+	return is_copied;
+}
+
+/* One each interval in the mean; of those that come sooner a few. */
+static void copies_a_few_at_once(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 } };
+	const uint64_t ms = 1000000;
+	begin_with(rows, ARRAY_COUNT(rows));
+	world_map(UNKNOWN, UNKNOWN + 0x1000, MM_EXEC, 3, 0);
+	world_build_tree(12);
+	allow_copy();
+	*world_word(SP0 + 8) = UNKNOWN + 0x123;
+	for (uint32_t i = 0; i < 3 * STACK_BURST; i++)
+		CHECK(is_copied_after(0) == (i < STACK_BURST));
+	CHECK(counted()->stacks == STACK_BURST && counted()->stacks_refused == 2 * STACK_BURST);
+	/* A timer that is late now and then, and in time again: each of them, for ever. */
+	shim.clock_ns += STACK_BURST * STACK_INTERVAL_NS;
+	for (uint32_t i = 0; i < 300; i++) {
+		CHECK(is_copied_after(STACK_INTERVAL_NS + 30 * ms));
+		for (uint32_t k = 0; k < 6; k++)
+			CHECK(is_copied_after(0));
+		CHECK(is_copied_after(STACK_INTERVAL_NS));
+	}
+	/* Twice as often as may be: every second one. */
+	uint32_t copied = 0;
+	for (uint32_t i = 0; i < 1000; i++)
+		copied += is_copied_after(STACK_INTERVAL_NS / 2);
+	CHECK(copied >= 500 && copied <= 500 + STACK_BURST);
+	check_conservation();
+	world_end();
+}
+
+TEST_MAIN(cmocka_unit_test(copies_the_list_of_mappings), cmocka_unit_test(copies_a_few_at_once),
 	cmocka_unit_test(copies_the_stack_where_a_file_is_not_known))

@@ -17,8 +17,10 @@
 #define TABLE_PAGES_MAX 65536 /* of 64 KiB: tables for 4 GiB of text */
 #define FILES_MAX 16384       /* known at a time */
 
-/* A stack is copied at most so often on each CPU: each sample up to 200 Hz. */
+/* A stack is copied at most so often on each CPU, in the mean: each sample up to 200 Hz. A timer
+ * that was late comes again sooner: so many may come at once. */
 #define STACK_INTERVAL_NS 5000000
+#define STACK_BURST 16
 /* Leaves of the VMA tree that are looked at for executable mappings. */
 #define STACK_LEAVES_MAX 64
 #define STACK_CHUNK_BYTES 512

@@ -192,7 +192,7 @@ struct {
 
 /* The stack that a CPU is about to send. */
 struct stack_copy {
-	__u64 sent_ns; /* the last one */
+	__u64 paid_ns; /* STACK_INTERVAL_NS for each, on from when it was sent */
 	struct event_stack event;
 };
 

@@ -210,6 +210,7 @@ struct event_resume {
 	X(vma_walks, "searches in a VMA tree")                                     \
 	X(stacks, "stacks copied, to finish a walk later")                         \
 	X(stacks_lost, "stacks not copied: the ring was too full")                 \
+	X(stacks_refused, "stacks not copied: too many in a short time")           \
 	X(notices_lost, "process events lost: the ring was full")                  \
 	X(run_ns, "nanoseconds from the beginning of a sample to its end")
 /* clang-format on */

@@ -4,8 +4,8 @@
  * that user space can finish it when it knows the file: even the first sample of a program is
  * whole.
  *
- * The copy is made in a per-CPU map and sent before the sample. It is rare (STACK_INTERVAL_NS) and
- * never takes the last part of the ring from the samples.
+ * The copy is made in a per-CPU map and sent before the sample. It is rare (STACK_INTERVAL_NS,
+ * STACK_BURST) and never takes the last part of the ring from the samples.
  */
 #pragma once
 
@@ -168,14 +168,19 @@ __noinline int stack_fill(__u32 unused)
 static __always_inline int stack_send(const struct walk *w, struct bpf_counters *c)
 {
 	struct stack_copy *copy = stack_copy_here();
-	if (!copy || !config.copy_stacks || w->event.h.time_ns - copy->sent_ns < STACK_INTERVAL_NS)
+	__u64 now = w->event.h.time_ns;
+	if (!copy || !config.copy_stacks)
 		return 0;
+	if (copy->paid_ns > now + (STACK_BURST - 1) * STACK_INTERVAL_NS) {
+		c->stacks_refused++;
+		return 0;
+	}
 	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes) {
 		c->stacks_lost++;
 		return 0;
 	}
 	struct event_stack *e = &copy->event;
-	copy->sent_ns = w->event.h.time_ns;
+	copy->paid_ns = (copy->paid_ns > now ? copy->paid_ns : now) + STACK_INTERVAL_NS;
 	e->h = w->event.h;
 	e->h.type = EVENT_STACK;
 	e->pc = w->pc;
