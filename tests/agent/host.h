@@ -94,6 +94,15 @@ static inline void host_poll(struct host *h, bool is_end)
 	sampler_rest(h->sampler);
 }
 
+/* Samples that could not be finished, of any process: counted losses. */
+static inline uint64_t host_not_copied(const struct host *h)
+{
+	struct sampler_stats s;
+	sampler_read_stats(h->sampler, &s);
+	return s.bpf.stacks_lost + s.bpf.stacks_refused +
+	       metric_get(&deferred_metrics(h->deferred)->refused);
+}
+
 static inline void host_end(struct host *h)
 {
 	files_free(h->files);

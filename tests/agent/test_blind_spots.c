@@ -44,15 +44,6 @@ static void count(void *ctx, const struct event_sample *s)
 	h->right += is_whole && s->user_count == DEPTH_FRAMES;
 }
 
-/* Samples that could not be finished, of any process. */
-static uint64_t not_copied(const struct host *host)
-{
-	struct sampler_stats s;
-	sampler_read_stats(host->sampler, &s);
-	return s.bpf.stacks_lost + s.bpf.stacks_refused +
-	       metric_get(&deferred_metrics(host->deferred)->refused);
-}
-
 /* ---- the places; each runs in the child and does not return ---- */
 
 static void give_up(void)
@@ -215,7 +206,7 @@ static void sees_programs_in_every_place(void **state)
 		(void)setpgid(h.pid, h.pid);
 		int status = 0;
 		bool is_over = false;
-		uint64_t lost = not_copied(&host);
+		uint64_t lost = host_not_copied(&host);
 		int64_t deadline = clock_monotonic_ns() + SECONDS_MAX * NS_PER_SEC;
 		while (h.whole < SAMPLES_WANTED && !is_over && clock_monotonic_ns() < deadline) {
 			host_poll(&host, false);
@@ -229,7 +220,7 @@ static void sees_programs_in_every_place(void **state)
 			continue;
 		}
 		host_poll(&host, true);
-		lost = not_copied(&host) - lost;
+		lost = host_not_copied(&host) - lost;
 		print_message("[%s] %u samples, %u whole, %u of the right depth, %llu not copied\n",
 			c->name, h.samples, h.whole, h.right, (unsigned long long)lost);
 		CHECK_CASE(c, h.whole >= SAMPLES_NEEDED);

@@ -8,6 +8,7 @@
 #include "test.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #define FREQUENCY_HZ 997
 #define SAMPLES_WANTED 300
@@ -351,10 +352,12 @@ static void shares_agree_with_the_program(void **state)
 	live_begin(&l, FREQUENCY_HZ, 0);
 	uint32_t id = live_publish_file(&l, path);
 	live_start(&l);
+	double stolen_ns = live_stolen_ns();
 	int pid = live_spawn((const char *const[]){ path, "6", NULL }, out[1]);
 	(void)close(out[1]);
 	while (waitpid(pid, NULL, WNOHANG) == 0)
 		live_poll(&l, 50);
+	stolen_ns = live_stolen_ns() - stolen_ns;
 	live_stop(&l);
 	CHECK(read(out[0], json, sizeof(json) - 1) > 0);
 	(void)close(out[0]);
@@ -384,13 +387,15 @@ static void shares_agree_with_the_program(void **state)
 	}
 	objfile_close(obj);
 	CHECK(total >= SAMPLES_NEEDED);
+	/* What was stolen may have been of one function. */
+	double stolen = stolen_ns * FREQUENCY_HZ / 1e9 / (double)total;
 	for (size_t n = 0; n < ARRAY_COUNT(names); n++) {
 		double sampled = (double)hits[n] / (double)total;
-		print_message("%s: %.3f by itself, %.3f by %zu samples\n", names[n], share[n],
-			sampled, total);
-		/* Three standard deviations of a share of one half of so many samples: chance. */
-		double error = __builtin_fabs(sampled - share[n]);
-		CHECK(error <= 0.02 || error * error * (double)total <= 2.25);
+		print_message("%s: %.3f by itself, %.3f by %zu samples; %.3f stolen\n", names[n],
+			share[n], sampled, total, stolen);
+		/* Five standard deviations of a share of one half of so many samples: chance. */
+		double error = MAX(0, __builtin_fabs(sampled - share[n]) - stolen);
+		CHECK(error <= 0.02 || error * error * (double)total <= 6.25);
 	}
 	live_end(&l);
 }
@@ -430,6 +435,22 @@ static void tells_of_exec_and_exit(void **state)
 	live_end(&l);
 }
 
+/* Of the samples from `from` on, those whose stacks end so after so many frames. Now and then one
+ * is in the vDSO or in libc, which are known. */
+static size_t count_ends(const struct live *l, size_t from, enum stack_end end, uint32_t frames,
+	const struct live_sample **out_last)
+{
+	size_t n = 0;
+	for (size_t i = from; i < l->samples.len; i++) {
+		const struct live_sample *s = &l->samples.v[i];
+		if (s->h.stack_end != end || s->user_count != frames)
+			continue;
+		*out_last = s;
+		n++;
+	}
+	return n;
+}
+
 /* A file that nobody published: the leaf, why, and how to find the file. */
 static void gives_notice_of_unknown_files(void **state)
 {
@@ -443,9 +464,8 @@ static void gives_notice_of_unknown_files(void **state)
 	int64_t deadline = clock_monotonic_ns() + SECONDS_MAX * 1000000000LL;
 	while (l.samples.len < 20 && clock_monotonic_ns() < deadline)
 		live_poll(&l, 20);
-	CHECK(l.samples.len >= 20);
-	const struct live_sample *s = &l.samples.v[l.samples.len - 1];
-	CHECK(s->h.stack_end == STACK_END_NO_FILE && s->user_count == 1);
+	const struct live_sample *s = NULL;
+	CHECK(count_ends(&l, 0, STACK_END_NO_FILE, 1, &s) >= 10);
 	CHECK(live_user_frames(&l, s)[0] >> FRAME_FILE_SHIFT == FRAME_FILE_ADDRESS);
 	const struct file_notice *n = &l.last_notice;
 	CHECK(n->key.inode != 0 && n->key.generation == 0);
@@ -465,8 +485,7 @@ static void gives_notice_of_unknown_files(void **state)
 	deadline = clock_monotonic_ns() + SECONDS_MAX * 1000000000LL;
 	while (l.samples.len < before + 20 && clock_monotonic_ns() < deadline)
 		live_poll(&l, 20);
-	s = &l.samples.v[l.samples.len - 1];
-	CHECK(s->h.stack_end == STACK_END_ROOT && s->user_count == DEEP_FRAMES(20));
+	CHECK(count_ends(&l, before, STACK_END_ROOT, DEEP_FRAMES(20), &s) >= 10);
 	CHECK(live_user_frames(&l, s)[0] >> FRAME_FILE_SHIFT == 4000);
 	live_end(&l);
 	live_kill(pid);
@@ -669,16 +688,29 @@ static void costs_next_to_nothing_when_idle(void **state)
 	(void)state;
 	NEED_SAMPLING();
 	struct live l;
-	live_begin(&l, 19, 1); /* of process 1 only */
+	const int64_t spent_ns = 3 * NS_PER_SEC;
+	int pid = live_spawn((const char *const[]){ "sleep", "600", NULL }, -1);
+	live_begin(&l, 19, pid);
 	live_start(&l);
-	int64_t cpu = clock_thread_cpu_ns();
-	int64_t begin = clock_monotonic_ns();
-	for (int i = 0; i < 6; i++)
+	live_poll(&l, 500);
+	struct rusage before, after;
+	CHECK(getrusage(RUSAGE_THREAD, &before) == 0);
+	double stolen_ns = live_stolen_ns();
+	int64_t cpu = clock_thread_cpu_ns(), begin = clock_monotonic_ns();
+	int polls = 0;
+	while (clock_monotonic_ns() - begin < spent_ns) {
 		live_poll(&l, 500);
-	double share =
-		(double)(clock_thread_cpu_ns() - cpu) / (double)(clock_monotonic_ns() - begin);
-	print_message("%.4f %% of a CPU\n", share * 100);
-	CHECK(share < 0.003);
+		polls++;
+	}
+	double used_ns = (double)(clock_thread_cpu_ns() - cpu);
+	stolen_ns = live_stolen_ns() - stolen_ns;
+	CHECK(getrusage(RUSAGE_THREAD, &after) == 0);
+	print_message("%.4f %% of a CPU, %d polls, %ld times asleep\n",
+		used_ns * 100 / (double)spent_ns, polls, after.ru_nvcsw - before.ru_nvcsw);
+	/* It sleeps for as long as it may; the bound is for what a fault would take. */
+	CHECK(polls <= 7);
+	CHECK(used_ns <= 0.03 * (double)spent_ns + stolen_ns);
+	live_kill(pid);
 	live_end(&l);
 }
 

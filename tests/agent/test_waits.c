@@ -82,16 +82,6 @@ static void take_events(struct waits *w)
 	VEC_CLEAR(&l->resumes);
 }
 
-/* CPU time that the machine below took, of all CPUs, from boot: "steal" of proc_stat(5). */
-static double stolen_ns(void)
-{
-	long long ticks = 0;
-	FILE *f = fopen("/proc/stat", "re");
-	CHECK(f && fscanf(f, "cpu %*d %*d %*d %*d %*d %*d %*d %lld", &ticks) == 1);
-	(void)fclose(f);
-	return (double)ticks * 1e9 / (double)sysconf(_SC_CLK_TCK);
-}
-
 /* The waiter, from its first to its last measured moment. */
 static void run_waiter(struct waits *w, double probability)
 {
@@ -120,13 +110,13 @@ static void run_waiter(struct waits *w, double probability)
 	w->text_id = live_publish_file(&w->live, path);
 	live_publish_program(&w->live, path);
 	live_start(&w->live);
-	double stolen_before_ns = stolen_ns();
+	double stolen_before_ns = live_stolen_ns();
 	(void)close(in[1]); /* go */
 	while (waitpid(w->pid, NULL, WNOHANG) == 0) {
 		live_poll(&w->live, 20);
 		take_events(w);
 	}
-	w->stolen_ns = stolen_ns() - stolen_before_ns;
+	w->stolen_ns = live_stolen_ns() - stolen_before_ns;
 	live_stop(&w->live);
 	take_events(w);
 	CHECK(read(out[0], w->json, sizeof(w->json) - 1) > 0);

@@ -15,7 +15,15 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-READY_SECONDS = 60
+READY_SECONDS = 120
+SETTLE_SECONDS = 120  # for samples to come through, on a machine that has no time
+CPU_TYPE = "parca_agent:samples:count:cpu:nanoseconds:delta"
+# A sample of a file not known yet is finished from a copy of its stack; without one it is not whole.
+NOT_COPIED = (
+    "firn_agent_stacks_not_copied_total",
+    "firn_agent_stacks_refused_total",
+    "firn_agent_deferred_refused_total",
+)
 
 
 class Checks:
@@ -101,6 +109,26 @@ class Firn:
         found = re.findall(rf"^{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", self.get("/metrics").decode(), re.M)
         return sum(map(float, found)) if found else None
 
+    def not_copied(self):
+        """Samples that the agent could not finish, and says so."""
+        return sum(self.metric(name) or 0 for name in NOT_COPIED)
+
+    def settle(self, end):
+        """Until the agent's samples up to the time `end` are stored: those taken later are, and batches come in
+        order. Burns CPU time, so that there are later ones."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            burn = time.monotonic() + 0.2
+            while time.monotonic() < burn:
+                pass
+            try:
+                later = self.json("/api/top", query=CPU_TYPE, limit=1, **{"from": end + 0.001, "to": "now"})
+            except urllib.error.HTTPError:
+                continue
+            if later["total"] > 0:
+                time.sleep(1)
+                return
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -118,6 +146,23 @@ class Firn:
             return None
         finally:
             self.log.close()
+
+
+def stolen_seconds():
+    """CPU time that the machine below took, of all CPUs, from boot: "steal" of proc_stat(5). A thread's own clock
+    may count it, and no timer interrupts meanwhile: there are no samples of it."""
+    with open("/proc/stat", encoding="utf-8") as file:
+        return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_until(good, seconds=90):
+    """What `good` says in the end; asked until it is true."""
+    deadline = time.monotonic() + seconds
+    while True:
+        said = good()
+        if said or time.monotonic() > deadline:
+            return said
+        time.sleep(0.1)
 
 
 def parents():

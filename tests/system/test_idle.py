@@ -18,6 +18,7 @@ import firn
 TICK = os.sysconf("SC_CLK_TCK")
 OTHERS_PERCENT_MAX = 15
 SETTLE_SECONDS = 20  # the symbol tables of what runs are made once, at the first start
+WINDOWS_MAX = 3  # tables may still be made in the first; what costs too much in each is a fault
 PAGE = os.sysconf("SC_PAGESIZE")
 
 
@@ -40,6 +41,24 @@ def busy_seconds():
     return (sum(fields[:8]) - idle) / TICK
 
 
+def measure(pids, seconds):
+    """(CPU percent of all without what was stolen, their MiB, CPU percent of others, a sentence) of a window."""
+    before = {pid: usage(pid)[0] for pid in pids}
+    begin, busy, stolen = time.monotonic(), busy_seconds(), firn.stolen_seconds()
+    time.sleep(seconds)
+    busy, stolen = busy_seconds() - busy, firn.stolen_seconds() - stolen
+    elapsed = time.monotonic() - begin
+    cpu = memory = 0.0
+    for pid in pids:
+        used, resident, name = usage(pid)
+        share = (used - before[pid]) / elapsed * 100
+        print(f"{name:16} pid {pid:7}  {share:6.3f} % of a CPU  {resident:7.1f} MiB resident")
+        cpu, memory = cpu + share, memory + resident
+    others = busy / elapsed * 100 - cpu
+    what = f"{cpu:.3f} % of one CPU in {elapsed:.0f} s, in which {stolen:.2f} s were stolen"
+    return cpu - stolen / elapsed * 100, memory, others, what
+
+
 def main():
     program = sys.argv[1]
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 30
@@ -52,19 +71,10 @@ def main():
         server = firn.Firn(program, "up", storage)
         time.sleep(SETTLE_SECONDS)
         pids = [server.process.pid, *firn.children(server.process.pid)]
-        before = {pid: usage(pid)[0] for pid in pids}
-        begin, busy = time.monotonic(), busy_seconds()
-        time.sleep(seconds)
-        busy = busy_seconds() - busy
-        elapsed = time.monotonic() - begin
-        cpu = memory = 0.0
-        for pid in pids:
-            used, resident, name = usage(pid)
-            share = (used - before[pid]) / elapsed * 100
-            print(f"{name:16} pid {pid:7}  {share:6.3f} % of a CPU  {resident:7.1f} MiB resident")
-            cpu, memory = cpu + share, memory + resident
-        others = busy / elapsed * 100 - cpu
-        what = f"{cpu:.3f} % of one CPU in {elapsed:.0f} s"
+        for _ in range(WINDOWS_MAX):
+            cpu, memory, others, what = measure(pids, seconds)
+            if cpu < 1 or others > OTHERS_PERCENT_MAX:
+                break
         if others > OTHERS_PERCENT_MAX:
             checks.skip(what, f"the host is not idle: the others took {others:.0f} % of a CPU")
         else:

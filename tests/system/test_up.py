@@ -10,6 +10,7 @@ import json
 import os
 import pwd
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,6 @@ TYPE = "parca_agent:samples:count:cpu:nanoseconds:delta"
 MARKER = 15
 KERNEL = 2
 FREQUENCY_HZ = 997  # so that a share of a few seconds is exact to well under a point
-SETTLE_SECONDS = 8  # an interval of the agent, and symbols
 
 
 def flame(server, selector, begin, end):
@@ -45,10 +45,12 @@ def flame(server, selector, begin, end):
     return rows
 
 
-def share_whole(rows):
-    """Share of the value whose stacks reach their root: no marker frame at the root side."""
+def share_whole(rows, not_copied=0):
+    """Share of the value whose stacks reach their root: no marker frame at the root side. Without so many samples
+    that the agent counted as such."""
     total = rows[0]["total"]
     cut = sum(r["total"] for r in rows[1:] if r["parent"] == 0 and r["kind"] == MARKER)
+    cut = max(0, cut - not_copied * 1e9 / FREQUENCY_HZ)
     return 1 - cut / total if total else 0.0
 
 
@@ -76,32 +78,39 @@ def totals_by_name(rows):
 
 def check_burner(checks, server, workloads, seconds):
     """C++ without frame pointers, stripped, 40 calls deep, measuring its own functions."""
+    not_copied, stolen = server.not_copied(), firn.stolen_seconds()
     begin = time.time()
     run = subprocess.run(
         [os.path.join(workloads, "burner"), str(seconds)], capture_output=True, text=True, check=True
     )
     end = time.time()
-    time.sleep(SETTLE_SECONDS)
+    stolen = firn.stolen_seconds() - stolen
+    server.settle(end)
+    not_copied = server.not_copied() - not_copied
     own = json.loads(run.stdout)
     rows = flame(server, '{comm="burner"}', begin, end)
-    checks.check(share_whole(rows) >= 0.99, f"burner: {share_whole(rows):.2%} of the stacks reach the root")
+    whole = share_whole(rows, not_copied)
+    checks.check(whole >= 0.99, f"burner: {whole:.2%} of the stacks reach the root ({not_copied:.0f} not copied)")
     depth = {}
     for i, row in enumerate(rows):
         depth[i] = depth[row["parent"]] + 1 if i else 0
     user = max(depth[i] for i, r in enumerate(rows) if r["kind"] != KERNEL)
     checks.check(user >= 40, f"burner: {user} frames deep")
-    return own, rows
+    return own, rows, stolen
 
 
-def check_shares(checks, own, rows):
-    """Stripped: the program prints the address of each function, which names it in the answer."""
+def check_shares(checks, own, rows, stolen):
+    """Stripped: the program prints the address of each function, which names it in the answer. Of a share of one
+    half five standard deviations are chance; what is stolen may be all of one function."""
     total = rows[0]["total"]
     totals = totals_by_name(rows)
+    samples = max(1, total / 1e9 * FREQUENCY_HZ)
+    most = max(0.02, 2.5 / samples**0.5) + stolen / max(0.1, total / 1e9)
     for function in own["functions"]:
         measured = function["share"]
         seen = sum(v for k, v in totals.items() if matches(k, function)) / total
         what = f"burner: {function['name']} {seen:.1%} of samples, {measured:.1%} by its own clock"
-        checks.check(abs(seen - measured) <= 0.02, what)
+        checks.check(abs(seen - measured) <= most, f"{what} (at most {most:.1%} apart)")
 
 
 def matches(name, function):
@@ -114,21 +123,34 @@ def matches(name, function):
     return function["begin"] <= int(offset, 16) < function["end"]
 
 
+def cpu_of_children():
+    """Seconds, of those that have been waited for, with theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def check_churn(checks, server, seconds):
     """Processes of a few milliseconds: compilers, ls, sort."""
     source = "int f(int x) { return x * 3; }\nint main(void) { return f(2); }\n"
     loop = 'while :; do echo "$S" | gcc -O2 -x c -c -o /dev/null - ; ls -l /usr/bin | sort -k5 >/dev/null; done'
+    not_copied, stolen, used = server.not_copied(), firn.stolen_seconds(), cpu_of_children()
     begin = time.time()
     child = subprocess.Popen(["sh", "-c", loop], env=dict(os.environ, S=source), start_new_session=True)
     time.sleep(seconds)
     end = time.time()
     os.killpg(child.pid, 15)
     child.wait()
-    time.sleep(SETTLE_SECONDS)
+    stolen, used = firn.stolen_seconds() - stolen, cpu_of_children() - used
+    server.settle(end)
+    not_copied = server.not_copied() - not_copied
     rows = flame(server, '{comm=~"^(cc1|as|gcc|ls|sort|sh)$"}', begin, end)
-    seen = rows[0]["total"] / 1e9 / seconds
-    checks.check(seen > 0.3, f"churn: {seen:.2f} CPUs seen")
-    checks.check(share_whole(rows) >= 0.95, f"churn: {share_whole(rows):.2%} of the stacks are whole")
+    seen = rows[0]["total"] / 1e9
+    checks.check(
+        seen > 0 and seen >= 0.7 * used - stolen,
+        f"churn: {seen:.2f} s of CPU time seen of {used:.2f} s that was used ({stolen:.2f} s stolen)",
+    )
+    whole = share_whole(rows, not_copied)
+    checks.check(whole >= 0.95, f"churn: {whole:.2%} of the stacks are whole ({not_copied:.0f} not copied)")
     checks.check(share_named(rows) >= 0.95, f"churn: {share_named(rows):.2%} of the leaves are named")
     kernel = sum(r["self"] for r in rows if r["kind"] == KERNEL)
     checks.check(kernel > 0, "churn: kernel frames are there")
@@ -138,13 +160,18 @@ def check_churn(checks, server, seconds):
 
 
 def check_reports_agree(checks, server, begin, end):
-    """One total, whichever way it is asked for."""
+    """One total, whichever way it is asked for. A sample may come late, while its file was not known: then all
+    is asked once more."""
     times = {"from": begin, "to": end}
-    rows = flame(server, "", begin, end)
-    top = server.json("/api/top", query=TYPE, limit=0, **times)
-    series = server.json("/api/series", query=TYPE, by="comm", step="1s", **times)
+    for _ in range(20):
+        rows = flame(server, "", begin, end)
+        top = server.json("/api/top", query=TYPE, limit=0, **times)
+        series = server.json("/api/series", query=TYPE, by="comm", step="1s", **times)
+        total = rows[0]["total"]
+        if flame(server, "", begin, end)[0]["total"] == total:
+            break
+        time.sleep(1)
     by_time = sum(point[1] for s in series["series"] for point in s["points"])
-    total = rows[0]["total"]
     checks.check(total > 0 and top["total"] == total, "flame graph and table have one total")
     checks.check(sum(r["self"] for r in top["rows"]) == total, "self values of the table sum to it")
     checks.check(by_time == total, f"the series sum to it ({by_time} of {total})")
@@ -190,8 +217,7 @@ def check_unprivileged(checks, program, storage):
     os.chmod(copy, 0o755)
     wrapper = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy]
     server = firn.Firn(wrapper, "up", home)
-    log = server.log_text()
-    said = [line for line in log.splitlines() if "CAP_" in line]
+    said = firn.wait_until(lambda: [line for line in server.log_text().splitlines() if "CAP_" in line])
     checks.check(bool(said), f"as nobody: says what is missing: {said[:1]}")
     checks.check(server.get("/healthy") is not None, "as nobody: the server runs")
     try:
@@ -213,8 +239,8 @@ def main():
     try:
         begin = time.time()
         server = firn.Firn(program, "up", storage, f"--profiling-cpu-sampling-frequency={FREQUENCY_HZ}")
-        own, rows = check_burner(checks, server, workloads, seconds)
-        check_shares(checks, own, rows)
+        own, rows, stolen = check_burner(checks, server, workloads, seconds)
+        check_shares(checks, own, rows, stolen)
         end = check_churn(checks, server, seconds)
         check_reports_agree(checks, server, begin, end)
         check_figures(checks, server)
@@ -226,7 +252,9 @@ def main():
         checks.check(not alive, f"no process is left behind ({alive})")
         server = firn.Firn(program, "up", storage)
         after = server.json("/api/top", query=TYPE, limit=0, **{"from": begin, "to": end})["total"]
-        checks.check(after == before, "after a restart the same samples are there")
+        # And what was still to be finished when it was stopped.
+        same = before <= after <= 1.02 * before
+        checks.check(same, f"after a restart the same samples are there ({before / 1e9:.2f} s, {after / 1e9:.2f} s)")
         checks.check(server.stop() == 0, "stops again")
         check_unprivileged(checks, program, storage)
     finally:
