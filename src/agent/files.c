@@ -376,10 +376,18 @@ static bool begin_request(struct files *f, struct request *r)
 	return true;
 }
 
-static void cancel_request(struct files *f, uint32_t binding)
+/* What was bound is published still, and stays bound, unless it is another file by now. */
+static void cancel_request(struct files *f, uint32_t binding, bool is_replaced)
 {
 	LOCKED(&f->lock);
-	filebook_unbind(&f->book, binding);
+	struct binding *b = &f->book.bindings.v[binding];
+	if (b->file_id && !is_replaced) {
+		b->state = BINDING_BOUND;
+	} else {
+		if (b->file_id)
+			sampler_retract(f->sampler, &b->key);
+		filebook_unbind(&f->book, binding);
+	}
 	metric_add(&f->metrics.notices_dropped, 1);
 }
 
@@ -395,10 +403,11 @@ void files_notice(struct files *f, const struct file_notice *n, int pid)
 	if (!begin_request(f, r))
 		return;
 	uint32_t binding = r->binding;
+	bool is_replaced = r->is_replaced;
 	if (os_queue_try_push(f->requests, r))
 		(void)STEAL_PTR(r);
 	else
-		cancel_request(f, binding);
+		cancel_request(f, binding, is_replaced);
 }
 
 /* The program tells of a file only while it does not know it. */

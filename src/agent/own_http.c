@@ -55,8 +55,9 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 			s.table_bytes },
 		{ "firn_agent_kernel_bytes", "Kernel memory of all maps and programs.", "gauge",
 			s.kernel_bytes },
-		{ "firn_agent_unwind_tables_evicted_total", "Unwind tables evicted for room.",
-			"counter", s.evicted_tables },
+		{ "firn_agent_unwind_tables_evicted_total",
+			"Files evicted for room, with their unwind tables.", "counter",
+			s.evicted_tables },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
 		buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", rows[i].name, rows[i].help,

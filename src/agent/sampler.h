@@ -72,8 +72,9 @@ void sampler_next_epoch(struct sampler *s);
  * unwinds them. Replaces an earlier one of the same inode and device. `t` is copied.
  * FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's, by offset in its image.
  * E_LIMIT: over table_bytes_max after the coldest tables were evicted; then the file is known
- * without a table. A file that was evicted is not known any more: when it is met again there is a
- * notice as for a new one, and it is to be published again. */
+ * without a table. E_UNAVAILABLE: too many files are in use; then it is not known. A file that was
+ * evicted is not known any more: when it is met again there is a notice as for a new one, and it is
+ * to be published again. */
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);

@@ -251,12 +251,14 @@ static bool send_spooled(struct sender *s)
 	buf_init(&message, SPOOL_MESSAGE_BYTES_MAX + 1);
 	struct spool_sum damaged = { 0 };
 	uint32_t samples = 0;
-	enum status st = spool_oldest(s->spool, &message, &samples, &damaged, NULL);
+	char why[300];
+	struct err e = { 0 };
+	enum status st = spool_oldest(s->spool, &message, &samples, &damaged, &e);
 	enum outcome o = st == OK ? attempt(s, buf_view(&message), samples) : LATER;
 	if (o != LATER)
 		spool_remove_oldest(s->spool);
 	else if (st != OK && st != E_NOTFOUND)
-		note_failure(s, "\"out of memory\"");
+		note_failure(s, log_quote(str_of(err_text(&e, st)), why, sizeof(why)));
 	note_spool(s, &damaged, &s->m.lost_damaged);
 	return o != LATER || st == E_NOTFOUND;
 }

@@ -289,18 +289,36 @@ enum status agent_read_batch(const char *path, struct buf *out, struct err *e)
 	return st == OK ? spool_decode(buf_view(&file), out, &samples, e) : st;
 }
 
+/* *out_is_lost: it is gone or damaged. One that only could not be opened or read (descriptors, the
+ * disk) may be there the next time. */
+static enum status read_entry(
+	const char *path, struct buf *out, uint32_t *out_samples, bool *out_is_lost, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf file;
+	buf_init(&file, SPOOL_MESSAGE_BYTES_MAX + ((size_t)2 << 20));
+	CLEANUP(fd_cleanup) int fd = os_open_read(path);
+	if (fd < 0) {
+		*out_is_lost = errno == ENOENT;
+		return err_os(e, "open %s", path);
+	}
+	enum status st = os_read_fd(fd, path, &file, e);
+	*out_is_lost = st == E_LIMIT; /* longer than any batch */
+	if (st == OK) {
+		st = spool_decode(buf_view(&file), out, out_samples, e);
+		*out_is_lost = st != OK && st != E_NOMEM;
+	}
+	return st;
+}
+
 enum status spool_oldest(struct spool *s, struct buf *out, uint32_t *out_samples,
 	struct spool_sum *damaged, struct err *e)
 {
 	while (s->head < s->entries.len) {
 		char path[PATH_MAX];
-		CLEANUP(buf_deinit) struct buf file;
-		buf_init(&file, SPOOL_MESSAGE_BYTES_MAX + ((size_t)2 << 20));
+		bool is_lost = false;
 		path_of(s, &s->entries.v[s->head], path);
-		enum status st = os_read_file(path, &file, e);
-		if (st == OK)
-			st = spool_decode(buf_view(&file), out, out_samples, e);
-		if (st == OK || st == E_NOMEM)
+		enum status st = read_entry(path, out, out_samples, &is_lost, e);
+		if (!is_lost)
 			return st;
 		remove_front(s, damaged);
 	}

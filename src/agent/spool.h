@@ -32,7 +32,7 @@ void spool_close(struct spool *s); /* NULL is fine */
 NODISCARD enum status spool_add(struct spool *s, struct str message, uint32_t samples,
 	struct spool_sum *lost, struct err *e);
 /* The oldest batch, appended to `out`. Damaged ones on the way are removed and added to *damaged.
- * E_NOTFOUND: the spool is empty. */
+ * E_NOTFOUND: the spool is empty; else it is there, and could not be read now. */
 NODISCARD enum status spool_oldest(struct spool *s, struct buf *out, uint32_t *out_samples,
 	struct spool_sum *damaged, struct err *e);
 /* Removes what spool_oldest() gave. */

@@ -334,7 +334,7 @@ static bool evict(struct tables *t, uint64_t bytes)
 		if (i == 0)
 			break;
 		freed += t->slots[i].bytes;
-		t->evicted += t->slots[i].bytes > 0;
+		t->evicted++;
 		unpublish(t, i);
 		count++;
 	}
@@ -523,7 +523,7 @@ static enum status publish_locked(struct tables *t, const struct file_key *key, 
 	if (i == 0 && evict(t, 0))
 		i = slot_unused(t);
 	if (i == 0)
-		return err_set(e, E_LIMIT, "more than %d files in use", FILES_MAX - 1);
+		return err_set(e, E_UNAVAILABLE, "more than %d files in use", FILES_MAX - 1);
 
 	struct slot *slot = &t->slots[i];
 	enum status placed = OK;

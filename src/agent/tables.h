@@ -29,7 +29,7 @@ struct tables_stats {
 	uint32_t files;
 	uint32_t slabs;
 	uint64_t bytes;   /* of tables, in the slabs */
-	uint64_t evicted; /* tables, since the beginning */
+	uint64_t evicted; /* files, with a table or without, since the beginning */
 };
 
 /* A new slab: a map of fixed form and size; -1 with errno. */

@@ -462,6 +462,34 @@ static void a_full_queue_drops_and_counts(void **state)
 	files_free(f);
 }
 
+/* It is executed again when the queue is full: it is published still, and nothing else. */
+static void a_full_queue_takes_nothing_from_a_bound_file(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("lib.so", 10, 1);
+	files_notice(f, &m.notice, getpid());
+	struct published p = wait_published(&m.notice.key, 1);
+	while (!files_find(f, &m.notice.key)) /* it is published before it is done with */
+		nap();
+	/* It is looked at again a second after it was bound. */
+	int64_t end = clock_monotonic_ns() + 2 * NS_PER_SEC;
+	uint32_t next = 0, id = 0;
+	while (clock_monotonic_ns() < end) {
+		uint64_t dropped = metric_get(&files_metrics(f)->notices_dropped);
+		while (metric_get(&files_metrics(f)->notices_dropped) == dropped) {
+			struct file_notice n = { .key = { 1u << 30 | next++, 1, 0 } };
+			files_notice(f, &n, getpid());
+		}
+		files_notice(f, &m.notice, getpid());
+		CHECK(files_look_up(f, &m.notice.key, &id) == FILES_KNOWN && id == p.file_id);
+	}
+	CHECK(fake.retracted == 0);
+	unmap_file(&m);
+	files_free(f);
+}
+
 /* And is tried again, when the program meets it after a minute. */
 static void over_the_budget_a_file_is_known_without_a_table(void **state)
 {
@@ -670,6 +698,7 @@ int main(void)
 			a_program_executed_again_is_loaded_again_only_when_evicted, reset),
 		cmocka_unit_test_setup(keeps_what_it_cannot_read_again, reset),
 		cmocka_unit_test_setup(a_full_queue_drops_and_counts, reset),
+		cmocka_unit_test_setup(a_full_queue_takes_nothing_from_a_bound_file, reset),
 		cmocka_unit_test_setup(over_the_budget_a_file_is_known_without_a_table, reset),
 		cmocka_unit_test_setup(large_tables_come_from_the_cache, reset),
 		cmocka_unit_test_setup(preload_finds_what_every_process_maps, reset),

@@ -6,6 +6,7 @@
 #include "os/os.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 static void spool_cleanup(struct spool **s)
 {
@@ -152,6 +153,38 @@ static void damage_is_found_and_counted(void **state)
 	}
 }
 
+/* No descriptor is free for a moment: nothing is damaged. */
+static void what_cannot_be_opened_now_stays(void **state)
+{
+	(void)state;
+	CLEANUP(temp_dir_deinit) struct temp_dir d;
+	temp_dir_init(&d);
+	CLEANUP(spool_cleanup) struct spool *s = open_spool(&d, 1 << 20);
+	struct spool_sum lost = { 0 }, damaged = { 0 };
+	struct rlimit limit, none;
+	struct err e = { 0 };
+	uint32_t samples;
+	add(s, "a batch", 5, &lost);
+	add(s, "the next", 6, &lost);
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 20);
+	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	int free_fd = dup(0);
+	CHECK(free_fd >= 0 && close(free_fd) == 0);
+	none = (struct rlimit){ (rlim_t)free_fd, limit.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	enum status st = spool_oldest(s, &b, &samples, &damaged, &e);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	CHECK(st == E_LIMIT && strstr(e.text, ".batch: Too many open files"));
+	CHECK(damaged.batches == 0 && spool_content(s).batches == 2);
+	expect_oldest(s, "a batch", 5);
+	/* And one that is gone is. */
+	char command[256];
+	snprintf(command, sizeof(command), "rm %s/*.batch", d.path);
+	CHECK(system(command) == 0);
+	CHECK(spool_oldest(s, &b, &samples, &damaged, &e) == E_NOTFOUND && damaged.batches >= 1);
+}
+
 static void foreign_files_are_left_alone(void **state)
 {
 	(void)state;
@@ -224,4 +257,5 @@ static void outlives_its_folder(void **state)
 TEST_MAIN(cmocka_unit_test(outlives_its_folder), cmocka_unit_test(comes_back_oldest_first),
 	cmocka_unit_test(many_batches_keep_their_order),
 	cmocka_unit_test(the_limit_drops_the_oldest), cmocka_unit_test(damage_is_found_and_counted),
+	cmocka_unit_test(what_cannot_be_opened_now_stays),
 	cmocka_unit_test(foreign_files_are_left_alone), cmocka_unit_test(one_agent_at_a_time))
