@@ -185,7 +185,7 @@ static void walks_while_code_comes_and_goes(void **state)
 #define STORM_FREQUENCY_HZ 997
 #define STORM_PER_SECOND "1000"
 #define STORM_RESIDENT_BYTES_MAX (8u << 20)
-#define STORM_KERNEL_BYTES_MAX SLAB_BYTES /* of other programs' tables */
+#define STORM_KERNEL_BYTES_MAX (4 * SLAB_BYTES) /* of other programs' tables */
 
 /* Until the load ends by itself. */
 static void poll_until_over(struct wholes *w)
