@@ -16,6 +16,7 @@ struct binding {
 	struct file_key key;
 	enum binding_state state;
 	uint32_t file_id;    /* once BOUND; 0: never was */
+	uint32_t generation; /* of the file of that id; key.generation is what was met last */
 	uint64_t evictions;  /* the sampler's, just before this was published */
 	bool is_over_budget; /* published without its table, which had no room */
 	uint32_t attempts;

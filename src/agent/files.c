@@ -52,6 +52,8 @@ struct request {
 	uint32_t binding;
 	int pid;
 	bool is_replaced;    /* the inode is another file than the one that is bound */
+	bool is_unsure;      /* it may be: whose inode was bound is not known */
+	bool is_published;   /* by this request */
 	bool is_first_pass;  /* of files_preload() */
 	bool is_start;       /* the beginning of it, and no file */
 	bool is_over_budget; /* there was no room for its table */
@@ -151,6 +153,7 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	if (is_new && o->obj && f->config.seen)
 		f->config.seen(f->config.seen_ctx, o->build_id, o->path, o->fd);
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
+	r->is_published = s == OK || s == E_LIMIT;
 	r->is_over_budget = s == E_LIMIT && t;
 	if (s == E_LIMIT) { /* it is known then, without a table */
 		metric_add(&f->metrics.over_budget, r->is_over_budget);
@@ -169,7 +172,8 @@ static uint32_t still_published(struct files *f, struct request *r)
 	LOCKED(&f->lock);
 	const struct binding *b = &f->book.bindings.v[r->binding];
 	r->is_over_budget = b->is_over_budget;
-	return !r->is_replaced && b->evictions == r->evictions ? b->file_id : 0;
+	bool is_same = !r->is_replaced && !r->is_unsure && b->evictions == r->evictions;
+	return is_same ? b->file_id : 0;
 }
 
 /* What it was bound to is published still: that it could not be read again takes nothing away. */
@@ -213,7 +217,10 @@ static void finish(struct files *f, struct request *r, uint32_t id, enum status 
 		if (s != OK && is_kept(f, r, b)) {
 			id = b->file_id;
 			s = OK;
+			b->key.generation = b->generation;
 		}
+		if (r->is_published)
+			b->generation = r->notice.key.generation;
 		if (s == OK) {
 			b->state = BINDING_BOUND;
 			b->file_id = id;
@@ -367,10 +374,14 @@ static bool begin_request(struct files *f, struct request *r)
 	}
 	struct binding *b = &f->book.bindings.v[i];
 	r->binding = i;
-	r->is_replaced = key->generation && key->generation != b->key.generation;
-	if (b->state == BINDING_WAITING || (now < b->retry_ns && !r->is_replaced))
+	bool is_bound = key->generation && b->file_id;
+	r->is_replaced = is_bound && b->generation && key->generation != b->generation;
+	r->is_unsure = is_bound && !b->generation;
+	bool is_news = key->generation && key->generation != b->key.generation;
+	if (b->state == BINDING_WAITING || (now < b->retry_ns && !is_news))
 		return false;
-	b->key.generation = key->generation;
+	if (key->generation)
+		b->key.generation = key->generation;
 	b->state = BINDING_WAITING;
 	f->first_pass_left += r->is_first_pass;
 	return true;
@@ -383,6 +394,7 @@ static void cancel_request(struct files *f, uint32_t binding, bool is_replaced)
 	struct binding *b = &f->book.bindings.v[binding];
 	if (b->file_id && !is_replaced) {
 		b->state = BINDING_BOUND;
+		b->key.generation = b->generation;
 	} else {
 		if (b->file_id)
 			sampler_retract(f->sampler, &b->key);
@@ -617,12 +629,18 @@ bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 	return true;
 }
 
+static bool is_same_file(const struct binding *b, const struct file_key *key)
+{
+	return !key->generation || !b->generation || key->generation == b->generation;
+}
+
 uint32_t files_find(struct files *f, const struct file_key *key)
 {
 	LOCKED(&f->lock);
 	uint32_t i = filebook_find(&f->book, key);
 	const struct binding *b = i == MAP_NONE ? NULL : &f->book.bindings.v[i];
-	return b && b->state == BINDING_BOUND ? b->file_id : 0;
+	/* While it waits again it is known still. */
+	return b && b->state != BINDING_FAILED && is_same_file(b, key) ? b->file_id : 0;
 }
 
 enum files_state files_look_up(struct files *f, const struct file_key *key, uint32_t *out_id)
@@ -635,8 +653,7 @@ enum files_state files_look_up(struct files *f, const struct file_key *key, uint
 	*out_id = b->file_id;
 	if (b->state == BINDING_FAILED)
 		return FILES_FAILED;
-	/* While it waits again it is known still. */
-	return b->file_id ? FILES_KNOWN : FILES_UNKNOWN;
+	return b->file_id && is_same_file(b, key) ? FILES_KNOWN : FILES_UNKNOWN;
 }
 
 bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr)

@@ -611,6 +611,11 @@ bool tables_find_rule(
 {
 	(void)pthread_mutex_lock(&t->lock);
 	uint32_t i = key->inode ? slot_find(t, key) : t->maps.settings->vdso_slot;
+	if (i != 0 && key->generation) {
+		/* The program writes it. */
+		uint32_t g = __atomic_load_n(&t->slot_memory[i].key.generation, __ATOMIC_RELAXED);
+		i = !g || g == key->generation ? i : 0;
+	}
 	if (i != 0)
 		*out = slot_find_rule(t, &t->slot_memory[i].value, file_offset);
 	(void)pthread_mutex_unlock(&t->lock);

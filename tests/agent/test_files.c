@@ -412,6 +412,56 @@ static void a_file_behind_a_reused_inode_replaces_the_old_one(void **state)
 	files_free(f);
 }
 
+/* Until it was published `times` times, or for a while. The times. */
+static size_t notice_until(struct files *f, const struct mapped *m, size_t times, int64_t most_ns)
+{
+	struct published p;
+	int64_t end = clock_monotonic_ns() + most_ns;
+	while (published_of(&m->notice.key, &p) < times && clock_monotonic_ns() < end) {
+		files_notice(f, &m->notice, getpid());
+		nap();
+	}
+	return published_of(&m->notice.key, &p);
+}
+
+static void wait_bound(struct files *f, const struct mapped *m)
+{
+	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	while (!files_find(f, &m->notice.key) && clock_monotonic_ns() < end)
+		nap();
+	CHECK(files_find(f, &m->notice.key));
+}
+
+/* By a notice that says whose the inode is: of the same file nothing comes, another one is loaded
+ * at once, and what was bound without is made sure of once. */
+static void tells_files_of_one_inode_apart(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("lib.so", 10, 1);
+	uint32_t id = 0;
+	CHECK(notice_until(f, &m, 1, WAIT_NS) == 1);
+	wait_bound(f, &m);
+	m.notice.key.generation = 5;
+	CHECK(files_look_up(f, &m.notice.key, &id) == FILES_KNOWN); /* as far as one can tell */
+	CHECK(notice_until(f, &m, 2, WAIT_NS) == 2);
+	wait_bound(f, &m);
+	CHECK(notice_until(f, &m, 3, 1500 * NS_PER_MS) == 2);
+	wait_bound(f, &m);
+	m.notice.key.generation = 6;
+	CHECK(files_find(f, &m.notice.key) == 0);
+	CHECK(files_look_up(f, &m.notice.key, &id) == FILES_UNKNOWN);
+	CHECK(notice_until(f, &m, 3, WAIT_NS) == 3);
+	wait_bound(f, &m);
+	m.notice.key.generation = 5;
+	CHECK(files_find(f, &m.notice.key) == 0);
+	struct published p;
+	CHECK(published_of(&m.notice.key, &p) == 3 && p.key.generation == 6);
+	unmap_file(&m);
+	files_free(f);
+}
+
 static void a_program_executed_again_is_loaded_again_only_when_evicted(void **state)
 {
 	(void)state;
@@ -697,6 +747,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			a_program_executed_again_is_loaded_again_only_when_evicted, reset),
 		cmocka_unit_test_setup(keeps_what_it_cannot_read_again, reset),
+		cmocka_unit_test_setup(tells_files_of_one_inode_apart, reset),
 		cmocka_unit_test_setup(a_full_queue_drops_and_counts, reset),
 		cmocka_unit_test_setup(a_full_queue_takes_nothing_from_a_bound_file, reset),
 		cmocka_unit_test_setup(over_the_budget_a_file_is_known_without_a_table, reset),

@@ -433,7 +433,7 @@ static void keeps_the_leaf_of_an_unknown_file(void **state)
 	CHECK(s->h.stack_end == STACK_END_NO_FILE && s->user_count == 1);
 	CHECK(user_frame(s, 0) == CALLEE);
 	CHECK(s->notice.key.inode == 1000 && s->notice.key.dev == ((8 << 20) | 1));
-	CHECK(s->notice.key.generation == 0);
+	CHECK(s->notice.key.generation == 50);
 	CHECK(s->notice.vma_start == TEXT && s->notice.vma_end == TEXT + TEXT_BYTES);
 	CHECK(s->notice.offset == TEXT_OFFSET);
 	world_end();
@@ -734,7 +734,8 @@ static void tells_of_programs_and_processes(void **state)
 	const struct event_process *e = (const void *)shim.events[0];
 	CHECK(e->h.type == EVENT_EXEC && e->h.pid == WORLD_PID && e->ppid == 99);
 	CHECK(e->notice.key.inode == 1000 && e->notice.vma_start == TEXT);
-	CHECK(e->notice.offset == TEXT_OFFSET);
+	CHECK(e->notice.key.generation == 50 && e->notice.offset == TEXT_OFFSET);
+	CHECK(shim.event_flags[0] == BPF_RB_FORCE_WAKEUP);
 
 	world.signal.live.counter = 1; /* another thread lives on */
 	(void)process_exit(NULL);
@@ -753,6 +754,26 @@ static void tells_of_programs_and_processes(void **state)
 	(void)process_exit(NULL);
 	CHECK(counted()->notices_lost == 1);
 	world_end();
+}
+
+/* Of a program that is known nobody needs to hear at once; of another one with its inode, yes. */
+static void wakes_the_reader_for_new_programs(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	static const struct {
+		uint32_t published, met;
+		bool wakes;
+	} cases[] = { { 0, 50, false }, { 50, 50, false }, { 49, 50, true }, { 50, 0, true } };
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		begin_with(rows, 1);
+		world.mm.start_code = TEXT + 8;
+		world_slot(1)->key.generation = cases[i].published;
+		world.inodes[0].i_generation = cases[i].met;
+		(void)process_exec(NULL);
+		CHECK((shim.event_flags[0] == BPF_RB_FORCE_WAKEUP) == cases[i].wakes);
+		world_end();
+	}
 }
 
 static void tests_its_beliefs(void **state)
@@ -926,5 +947,6 @@ TEST_MAIN(cmocka_unit_test(finds_the_row_in_force),
 	cmocka_unit_test(ends_behind_clone_if_nothing_is_there),
 	cmocka_unit_test(says_who_was_interrupted), cmocka_unit_test(sends_a_stack_once_an_epoch),
 	cmocka_unit_test(counts_every_loss), cmocka_unit_test(tells_of_programs_and_processes),
-	cmocka_unit_test(tests_its_beliefs), cmocka_unit_test(survives_hostile_stacks_and_tables),
+	cmocka_unit_test(wakes_the_reader_for_new_programs), cmocka_unit_test(tests_its_beliefs),
+	cmocka_unit_test(survives_hostile_stacks_and_tables),
 	cmocka_unit_test(survives_hostile_trees))

@@ -275,10 +275,25 @@ static __always_inline void process_text(struct task_struct *task, struct file_n
 	if (vma_find(VMA_SEARCH_PROCESS, BPF_CORE_READ(mm, start_code))) {
 		struct file_key key;
 		__u32 generation = 0;
-		if (vma_file_key((const struct vm_area_struct *)s->vma, &key, &generation))
+		if (vma_file_key((const struct vm_area_struct *)s->vma, &key, &generation)) {
+			key.generation = generation;
 			vma_notice(s, &key, notice);
+		}
 	}
 	s->busy = 0;
+}
+
+/* User space does not know it, or another file with its inode. */
+static __always_inline int is_new_file(const struct file_key *of)
+{
+	struct file_key key = *of;
+	key.generation = 0;
+	const __u32 *index = of->inode ? bpf_map_lookup_elem(&files, &key) : NULL;
+	if (!index)
+		return of->inode != 0;
+	__u32 i = *(const volatile __u32 *)index;
+	const struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &i);
+	return slot && slot->key.generation && slot->key.generation != of->generation;
 }
 
 /* The program is loaded and mapped, and has not run. */
@@ -294,8 +309,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	e.ppid = BPF_CORE_READ(task, real_parent, tgid);
 	process_text(task, &e.notice);
 	/* A program not met before is to be opened while it lives: at once. */
-	int is_new = e.notice.key.inode && !bpf_map_lookup_elem(&files, &e.notice.key);
-	process_send(&e, is_new ? BPF_RB_FORCE_WAKEUP : ring_flags());
+	process_send(&e, is_new_file(&e.notice.key) ? BPF_RB_FORCE_WAKEUP : ring_flags());
 	return 0;
 }
 

@@ -25,9 +25,10 @@ enum frame_file {
 	FRAME_FILE_MAX = 65535,
 };
 
-/* The kernel's identity of a mapped file. `generation` is 0, unless a notice says with it that the
- * inode number has been given to another file since the file of this key was published: then the
- * file is to be opened again and published by the notice's key, and replaces the old one. */
+/* The kernel's identity of a mapped file: inode and device. Inode numbers are given again: the
+ * `generation` of the inode, which user space cannot read on every file system, tells whose it is
+ * now. 0: not known, or the file system has none. A notice says it, and its file is published with
+ * it; where another one is published for the inode, that is to be replaced. */
 struct file_key {
 	__u64 inode;
 	__u32 dev; /* super block's dev_t as the kernel holds it: major << 20 | minor */

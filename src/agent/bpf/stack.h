@@ -30,14 +30,15 @@ static __always_inline void stack_add_mapping(
 	if (i >= STACK_MAPPINGS_MAX)
 		return;
 	struct stack_mapping *m = &e->mappings[i];
-	__u32 generation;
+	__u32 generation = 0;
 	m->key.inode = 0;
 	m->key.dev = 0;
 	m->key.generation = 0;
 	m->start = BPF_CORE_READ(vma, vm_start);
 	m->end = BPF_CORE_READ(vma, vm_end);
 	m->offset = (__u64)BPF_CORE_READ(vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
-	(void)vma_file_key(vma, &m->key, &generation);
+	if (vma_file_key(vma, &m->key, &generation))
+		m->key.generation = generation;
 	e->mapping_count = i + 1;
 }
 

@@ -51,9 +51,10 @@ static __always_inline void mapping_use_slot(struct mapping *m, struct file_slot
 		slot->last_hit = epoch;
 }
 
-/* The slot of a file, NULL when user space has not told us of it. An inode number that was given
- * to another file since then has another generation: then the notice has that, to say so. */
-static __always_inline struct file_slot *file_slot_find(struct file_key *key, __u32 generation)
+/* The slot of a file, NULL when user space has not told us of it; also where it was of another file
+ * that had the inode number before. `key` is without a generation. */
+static __always_inline struct file_slot *file_slot_find(
+	const struct file_key *key, __u32 generation)
 {
 	const __u32 *index = bpf_map_lookup_elem(&files, key);
 	if (!index)
@@ -62,12 +63,10 @@ static __always_inline struct file_slot *file_slot_find(struct file_key *key, __
 	struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &i);
 	if (!slot || slot->key.inode != key->inode || slot->key.dev != key->dev)
 		return NULL;
-	if (slot->key.generation == 0) {
+	if (slot->key.generation == 0)
 		slot->key.generation = generation;
-	} else if (slot->key.generation != generation) {
-		key->generation = generation;
+	else if (slot->key.generation != generation)
 		return NULL;
-	}
 	return slot;
 }
 
@@ -95,6 +94,7 @@ static __always_inline void mapping_bind(
 	struct file_slot *slot = file_slot_find(&key, generation);
 	if (!slot) {
 		m->kind = MAPPING_UNKNOWN_FILE;
+		key.generation = generation;
 		vma_notice(s, &key, &w->event.notice);
 		return;
 	}
