@@ -216,7 +216,9 @@ static enum status set_origins(struct rewrite *w, const struct importing *x, int
 	enum status st = OK;
 	for (size_t i = 0; i <= from->origins.len && st == OK; i++) {
 		struct part_origin o = i ? from->origins.v[i - 1] : own;
-		if (!x->wish->again)
+		if (!x->wish->again && i)
+			st = overlap_check_own(w->s, o, own, e);
+		if (!x->wish->again && st == OK)
 			st = overlap_check(w->s, &x->src->tabs, w->sources[0].used_series, o,
 				REWRITE_BYTES(w->s), e);
 		if (st == OK && part_meta_add_origin(&w->meta, o) != OK)

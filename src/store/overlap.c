@@ -25,10 +25,14 @@ struct part_origin overlap_origin(const struct part_meta *from, int64_t first_ns
 	return o;
 }
 
+static bool times_meet(const struct part_origin *a, const struct part_origin *b)
+{
+	return a->first_ns <= b->last_ns && b->first_ns <= a->last_ns;
+}
+
 static bool meets(const struct part_origin *a, const struct part_origin *b)
 {
-	return hash128_eq(a->store_id, b->store_id) && a->first_ns <= b->last_ns &&
-	       b->first_ns <= a->last_ns;
+	return hash128_eq(a->store_id, b->store_id) && times_meet(a, b);
 }
 
 /* ---- series by what they are ---- */
@@ -125,6 +129,18 @@ static struct time_text time_text(int64_t ns)
 	if (!gmtime_r(&t, &tm) || !strftime(out.text, sizeof(out.text), "%Y-%m-%dT%H:%M:%SZ", &tm))
 		snprintf(out.text, sizeof(out.text), "%lld s", (long long)t);
 	return out;
+}
+
+enum status overlap_check_own(
+	const struct store *s, struct part_origin of, struct part_origin own, struct err *e)
+{
+	if (!hash128_eq(of.store_id, s->id) || !times_meet(&of, &own))
+		return OK;
+	return err_set(e, E_EXISTS,
+		"some of these samples, from %s to %s, were exported from this very store; they "
+		"would be counted twice: take what lies before or behind (from, to), or all of it "
+		"(again)",
+		time_text(of.first_ns).text, time_text(of.last_ns).text);
 }
 
 static enum status check_part(struct part *p, const struct keys *keys, struct part_origin from,

@@ -15,6 +15,11 @@ struct store;
  * were rounded. */
 struct part_origin overlap_origin(const struct part_meta *from, int64_t first_ns, int64_t last_ns);
 
+/* E_EXISTS, with a sentence: what is taken (`own`) may hold samples of this very store, which
+ * another one imported (`of`) and hands out again. */
+NODISCARD enum status overlap_check_own(
+	const struct store *s, struct part_origin of, struct part_origin own, struct err *e);
+
 /* E_EXISTS, with a sentence: a part that is live has samples of the same origin in a common time
  * and series. `series`: those of `t` that matter, a byte each; `limit_bytes`: of memory. */
 NODISCARD enum status overlap_check(struct store *s, const struct tabs *t, const uint8_t *series,

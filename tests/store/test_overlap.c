@@ -189,6 +189,43 @@ static void origins_travel(void **state)
 		fixture_clean(dir[i]);
 }
 
+/* From a to b, and back to a. */
+static void own_samples_do_not_come_back(void **state)
+{
+	(void)state;
+	const int64_t minute = 60 * SEC;
+	char dir[2][64];
+	struct model m = { .random = 15 };
+	struct store_imported done;
+	struct err e = { 0 };
+	fixture_dir(dir[0]);
+	fixture_dir(dir[1]);
+	struct store *a = make_source(dir[0], &m, 2, false), *b = open_store(dir[1]);
+	struct buf there = export_of(a, "{}", T0, T0 + minute);
+	CHECK(take(b, &there, NULL) == 200);
+	struct model of_b = { .random = 16 };
+	model_append(&of_b, b, 100, T0 + 5 * minute, minute);
+	CHECK_OK(store_flush(b, &e), &e);
+	merge_all(b);
+	struct buf back = export_of(b, "{}", INT64_MIN, INT64_MAX);
+	uint64_t before = metric_get(&a->metrics.imported_rows);
+	CHECK(store_import(a, buf_view(&back), NULL, &done, &e) == E_EXISTS);
+	CHECK(strstr(e.text, "from 2023-11-14T22:1") && strstr(e.text, "this very store"));
+	CHECK(metric_get(&a->metrics.imported_rows) == before);
+	model_check(a, &m, INT64_MIN, INT64_MAX);
+	struct store_import_wish own = { false, T0 + 5 * minute, INT64_MAX };
+	CHECK(take(a, &back, &own) == 100); /* what is b's alone */
+	CHECK(take(a, &back, &everything_again) == 300);
+	store_close(a);
+	store_close(b);
+	buf_deinit(&there);
+	buf_deinit(&back);
+	VEC_FREE(&m.samples);
+	VEC_FREE(&of_b.samples);
+	fixture_clean(dir[0]);
+	fixture_clean(dir[1]);
+}
+
 /* What a row's time was before it was rounded. */
 static void steps_widen(void **state)
 {
@@ -216,4 +253,4 @@ static void steps_widen(void **state)
 
 TEST_MAIN(cmocka_unit_test(the_rest_is_taken), cmocka_unit_test(neighbours_are_taken),
 	cmocka_unit_test(other_series_are_taken), cmocka_unit_test(origins_travel),
-	cmocka_unit_test(steps_widen))
+	cmocka_unit_test(own_samples_do_not_come_back), cmocka_unit_test(steps_widen))
