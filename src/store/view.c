@@ -73,6 +73,13 @@ static void give_back(struct store_view *v, uint64_t bytes)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Of the share, by the view's question. */
+static uint64_t own_bytes(const struct store_view *v, uint64_t held)
+{
+	const struct store_view *p = v->partner;
+	return held + v->kept + (p ? p->held + p->kept : 0);
+}
+
 /* At least `bytes` of the share for questions. */
 static enum status hold(struct store_view *v, uint64_t bytes, struct err *e)
 {
@@ -82,7 +89,7 @@ static enum status hold(struct store_view *v, uint64_t bytes, struct err *e)
 	pthread_mutex_lock(&v->hold_lock);
 	uint64_t held = v->held, want = (bytes / HOLD_STEP_BYTES + 1) * HOLD_STEP_BYTES;
 	if (want > held)
-		s = take_or_wait(v, held + v->kept, want - held, e);
+		s = take_or_wait(v, own_bytes(v, held), want - held, e);
 	if (s == OK && want > held)
 		__atomic_store_n(&v->held, want, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&v->hold_lock);
@@ -302,6 +309,8 @@ void store_view_close(struct store_view *v)
 {
 	if (!v)
 		return;
+	if (v->partner)
+		v->partner->partner = NULL;
 	view_release(v);
 	give_back(v, v->kept);
 	store_trim_caches(v->store);
@@ -452,6 +461,13 @@ static enum status hold_more(struct samples_view *view, uint64_t bytes, struct e
 	return hold(v, bytes, e);
 }
 
+static void pair(struct samples_view *a, struct samples_view *b)
+{
+	assert(!mine(a)->partner && !mine(b)->partner);
+	mine(a)->partner = mine(b);
+	mine(b)->partner = mine(a);
+}
+
 static enum status types(struct samples_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
 	struct samples_type **out, size_t *out_count, struct err *e)
 {
@@ -512,6 +528,7 @@ static void beside(struct samples_view *v, samples_work_fn *fn, void *ctx)
 static const struct samples_ops ops = {
 	.beside = beside,
 	.hold = hold_more,
+	.pair = pair,
 	.where = where,
 	.view_open = view_open,
 	.view_close = view_close,

@@ -50,7 +50,9 @@ struct store_view {
 	uint64_t held;        /* of the share for questions; with hold_lock held */
 	uint64_t kept;        /* of it, by answers that were given, until the view is closed */
 	pthread_mutex_t hold_lock;
-	uint64_t cached; /* bytes of tables that this view left loaded; atomic */
+	struct store_view
+		*partner; /* of the same question: idle while this one works; may be NULL */
+	uint64_t cached;  /* bytes of tables that this view left loaded; atomic */
 };
 
 /* Load groups of a source and pin them until the operation's end (view_release). */

@@ -43,6 +43,19 @@ static void compares_shares(void **state)
 		"-25.00%  50.0%  75.0%   10B   30B  x       f\n");
 }
 
+/* So that a lone comparison is not refused for what its other side has. */
+static void both_sides_are_one_question(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf out;
+	struct err e = { 0 };
+	struct query_report_request r = request();
+	buf_init(&out, 1 << 20);
+	fake_sample(HEAP, 1, 30, 0, "comm=a", "main@/bin/x");
+	CHECK_OK(query_write_diff(&fake_engine, &r, 0, 0, QUERY_JSON, &out, &e), &e);
+	CHECK(fake_pairs == 1);
+}
+
 static void is_no_flame_graph(void **state)
 {
 	(void)state;
@@ -54,4 +67,4 @@ static void is_no_flame_graph(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
-TEST_MAIN(TEST(compares_shares), TEST(is_no_flame_graph))
+TEST_MAIN(TEST(compares_shares), TEST(both_sides_are_one_question), TEST(is_no_flame_graph))

@@ -232,6 +232,35 @@ static void answers_count_while_they_live(void **state)
 	fixture_clean(dir);
 }
 
+/* A comparison has two views: neither is another's question to the other. */
+static void partners_are_one_question(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct samples_view *v[3];
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 0);
+	struct samples_db *db = store_samples(s);
+	uint64_t limit = s->config.memory_bytes / 4;
+	for (int i = 0; i < 3; i++)
+		CHECK_OK(db->ops->view_open(db, STR(""), &v[i], &e), &e);
+	CHECK_OK(db->ops->hold(v[0], limit / 4 * 3, &e), &e);
+	CHECK(db->ops->hold(v[1], limit / 2, &e) == E_UNAVAILABLE);
+	db->ops->pair(v[0], v[1]);
+	CHECK_OK(db->ops->hold(v[1], limit / 2, &e), &e);
+	CHECK_OK(db->ops->hold(v[0], limit / 5 * 4, &e), &e);
+	CHECK(db->ops->hold(v[2], limit / 2, &e) == E_UNAVAILABLE);
+	db->ops->view_close(v[1]);
+	CHECK_OK(db->ops->hold(v[0], limit / 7 * 6, &e), &e);
+	db->ops->view_close(v[0]);
+	CHECK_OK(db->ops->hold(v[2], limit / 2, &e), &e);
+	db->ops->view_close(v[2]);
+	CHECK(memory_used(&s->memory, MEMORY_QUERIES) == 0);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 /* A process near its limit, here of one byte, takes one at a time. */
 static void near_the_limit_one_at_a_time(void **state)
 {
@@ -264,4 +293,4 @@ static void near_the_limit_one_at_a_time(void **state)
 TEST_MAIN(cmocka_unit_test(each_sample_once), cmocka_unit_test(loading_a_part_stops_nobody),
 	cmocka_unit_test(tables_go_when_nobody_needs_them),
 	cmocka_unit_test(answers_count_while_they_live),
-	cmocka_unit_test(near_the_limit_one_at_a_time))
+	cmocka_unit_test(partners_are_one_question), cmocka_unit_test(near_the_limit_one_at_a_time))
