@@ -80,7 +80,7 @@ static enum status cells_find(
 	if (at == MAP_NONE) {
 		at = (uint32_t)c->v.len;
 		if (!VEC_PUSH(&c->v, *key) || !map_insert(&c->index, h, at))
-			return err_set(e, E_NOMEM, "merged samples");
+			return budget_fail(b, E_NOMEM, e);
 		uint64_t bytes = c->v.cap * (sizeof(*key) + 16), before = c->charged;
 		c->charged = MAX(bytes, before);
 		enum status s = budget_take(b, c->charged - before, e);
@@ -146,10 +146,12 @@ static enum status fold_source(struct collecting *c, struct source *src, struct 
 		if (from->value == 0 && from->average == 0)
 			continue;
 		s = make_stack(c, &src->tabs, &r, from->node, &stack);
-		if (s == E_CORRUPT)
+		if (s == E_CORRUPT) {
 			view_damaged(c->v, src->part);
-		if (s != OK)
 			return err_set(e, s, "the stack of trie node %u", from->node);
+		}
+		if (s != OK)
+			return budget_fail(&c->budget, s, e);
 		s = cells_find(&c->result,
 			&(struct cell){ .node = stack,
 				.group = from->group,
@@ -275,7 +277,7 @@ static enum status add_samples(struct collecting *c, const struct found_type *f,
 		s = add_head(c, f, f->period, &ignored);
 	}
 	free(heads);
-	return s == OK ? OK : err_set(e, s, "the profile of the result");
+	return budget_fail(&c->budget, s, e);
 }
 
 static enum status collect(struct store_view *v, const struct samples_query *q,
@@ -290,8 +292,10 @@ static enum status collect(struct store_view *v, const struct samples_query *q,
 	struct found_type type;
 	enum status s = groups_init(&c.groups, keep, (uint32_t)keep_count, &c.budget, e);
 	c.picks = view_picks_new(v);
-	if (s == OK && (!c.picks || profile_init(&c.out, c.budget.limit) != OK))
-		s = err_set(e, E_NOMEM, "a profile");
+	if (s == OK) {
+		s = c.picks ? profile_init(&c.out, c.budget.limit) : E_NOMEM;
+		budget_fail(&c.budget, s, e);
+	}
 	if (s == OK)
 		s = view_pick(v, q, NULL, &c.budget, c.picks, e);
 	if (s == OK)

@@ -494,7 +494,7 @@ static enum status finish(struct summing *s, struct samples_tree *out, struct er
 		st = set_type(&t, &s->type);
 	all->tables = t.tables; /* it may have moved */
 	if (st != OK)
-		return err_set(e, st, "the type of a tree");
+		return budget_fail(all->budget, st, e);
 	for (size_t i = 0; i < all->nodes.len; i++) {
 		struct samples_node *n = &all->nodes.v[i];
 		if (all->averages)

@@ -21,7 +21,7 @@ enum status tree_init(struct tree *t, bool is_gauge, struct budget *b, struct er
 	*t = (struct tree){ .is_gauge = is_gauge, .budget = b };
 	enum status s = profile_init(&t->tables, b->limit);
 	if (s != OK)
-		return err_set(e, s, "no memory for a tree");
+		return budget_fail(b, s, e);
 	return OK;
 }
 
@@ -214,11 +214,10 @@ static enum status add_locations(struct adding *a, struct err *e)
 	for (uint32_t i = 0; i < a->from->location_count; i++) {
 		uint32_t ignored;
 		enum status s = a->here[i] ? remap_location(&a->remap, i, &ignored) : OK;
+		if (s == E_CORRUPT)
+			return err_set(e, s, "location %u, which is not there", i);
 		if (s != OK)
-			return err_set(e, s,
-				"the symbols of the result need more than the query's memory "
-				"(location %u)",
-				i);
+			return budget_fail(a->t->budget, s, e);
 	}
 	return OK;
 }

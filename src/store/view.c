@@ -96,17 +96,22 @@ static enum status hold(struct store_view *v, uint64_t bytes, struct err *e)
 	return s;
 }
 
+enum status budget_fail(const struct budget *b, enum status s, struct err *e)
+{
+	if (s == E_LIMIT)
+		return err_set(e, s,
+			"the query needs more than its %llu MiB of memory: narrow the time range "
+			"or the selector",
+			(unsigned long long)(b->limit >> 20));
+	return s == E_NOMEM ? err_set(e, s, "there is no memory for the answer") : s;
+}
+
 enum status budget_take(struct budget *b, uint64_t bytes, struct err *e)
 {
 	uint64_t used = __atomic_load_n(&b->used, __ATOMIC_RELAXED), sum;
 	do
 		if (__builtin_add_overflow(used, bytes, &sum) || sum > b->limit)
-			return err_set(e, E_LIMIT,
-				"the query needs more than its %llu MiB of memory: narrow the time "
-				"range "
-				"or "
-				"the selector",
-				(unsigned long long)(b->limit >> 20));
+			return budget_fail(b, E_LIMIT, e);
 	while (!__atomic_compare_exchange_n(
 		&b->used, &used, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	enum status s = b->view ? hold(b->view, sum, e) : OK;
@@ -119,13 +124,13 @@ enum status budget_array(struct budget *b, size_t count, size_t size, void *out_
 {
 	size_t bytes;
 	if (__builtin_mul_overflow(count, size, &bytes))
-		return err_set(e, E_LIMIT, "%zu elements", count);
+		return budget_fail(b, E_LIMIT, e);
 	enum status s = budget_take(b, bytes, e);
 	if (s != OK)
 		return s;
 	void *p = calloc(MAX(count, (size_t)1), size);
 	if (!p)
-		return err_set(e, E_NOMEM, "%zu bytes", bytes);
+		return budget_fail(b, E_NOMEM, e);
 	memcpy(out_ptr, &p, sizeof(p));
 	return OK;
 }
@@ -365,7 +370,7 @@ enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 	if (st == E_CORRUPT)
 		view_damaged(v, s->part);
 	if (st != OK)
-		return st;
+		return budget_fail(b, st, e);
 	s->pinned |= groups;
 	s->tabs = tabs;
 	return OK;
@@ -468,22 +473,37 @@ static void pair(struct samples_view *a, struct samples_view *b)
 	mine(b)->partner = mine(a);
 }
 
+/* What a client reads says nothing of where the server keeps its files. */
+static enum status tell(struct samples_view *v, enum status s, struct err *e)
+{
+	const char *dir = mine(v)->store->parts_dir;
+	size_t len = strlen(dir);
+	if (s == OK || !e)
+		return s;
+	for (char *at = e->text; (at = strstr(at, dir)) != NULL;)
+		if (at[len] == '/')
+			memmove(at, at + len + 1, strlen(at + len + 1) + 1);
+		else
+			at += len;
+	return s;
+}
+
 static enum status types(struct samples_view *v, int64_t from_ns, int64_t to_ns, struct arena *a,
 	struct samples_type **out, size_t *out_count, struct err *e)
 {
-	return store_types(mine(v), from_ns, to_ns, a, out, out_count, e);
+	return tell(v, store_types(mine(v), from_ns, to_ns, a, out, out_count, e), e);
 }
 
 static enum status label_names(struct samples_view *v, const struct samples_query *q,
 	struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
-	return store_label_names(mine(v), q, a, out, out_count, e);
+	return tell(v, store_label_names(mine(v), q, a, out, out_count, e), e);
 }
 
 static enum status label_values(struct samples_view *v, const struct samples_query *q,
 	struct str name, struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
-	return store_label_values(mine(v), q, name, a, out, out_count, e);
+	return tell(v, store_label_values(mine(v), q, name, a, out, out_count, e), e);
 }
 
 static enum status sum_stacks(struct samples_view *v, const struct samples_query *q,
@@ -492,7 +512,7 @@ static enum status sum_stacks(struct samples_view *v, const struct samples_query
 	enum status s = store_sum_stacks(mine(v), q, out, e);
 	if (s == OK)
 		keep(mine(v), profile_bytes(&out->tables) + out->nodes.cap * sizeof(*out->nodes.v));
-	return s;
+	return tell(v, s, e);
 }
 
 static enum status sum_series(struct samples_view *v, const struct samples_query *q,
@@ -500,8 +520,10 @@ static enum status sum_series(struct samples_view *v, const struct samples_query
 	struct samples_series **out, size_t *out_count, struct samples_type *out_type,
 	int64_t *out_period, struct err *e)
 {
-	return store_sum_series(
-		mine(v), q, by, by_count, step_ns, a, out, out_count, out_type, out_period, e);
+	return tell(v,
+		store_sum_series(mine(v), q, by, by_count, step_ns, a, out, out_count, out_type,
+			out_period, e),
+		e);
 }
 
 static enum status collect(struct samples_view *v, const struct samples_query *q,
@@ -510,14 +532,14 @@ static enum status collect(struct samples_view *v, const struct samples_query *q
 	enum status s = store_collect(mine(v), q, keep_labels, keep_count, out, e);
 	if (s == OK)
 		keep(mine(v), profile_bytes(out));
-	return s;
+	return tell(v, s, e);
 }
 
 static enum status where(struct samples_view *v, const struct samples_query *q,
 	samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
 	size_t *out_count, struct err *e)
 {
-	return store_where(mine(v), q, choose, ctx, a, out, out_count, e);
+	return tell(v, store_where(mine(v), q, choose, ctx, a, out, out_count, e), e);
 }
 
 static void beside(struct samples_view *v, samples_work_fn *fn, void *ctx)

@@ -23,6 +23,8 @@ struct budget {
 NODISCARD enum status budget_take(struct budget *b, uint64_t bytes, struct err *e);
 void budget_give(struct budget *b, uint64_t bytes);
 uint64_t budget_left(const struct budget *b);
+/* For who asks: E_LIMIT and E_NOMEM of something within the budget say no more than that. */
+enum status budget_fail(const struct budget *b, enum status s, struct err *e);
 /* calloc within the budget. */
 NODISCARD enum status budget_array(
 	struct budget *b, size_t count, size_t size, void *out_ptr, struct err *e);

@@ -126,8 +126,10 @@ static enum status add_locations(struct searching *s, size_t i, struct err *e)
 		if (!here[k])
 			continue;
 		st = remap_location(&r, k, &ignored);
-		if (st != OK)
-			err_set(e, st, "the query needs more than its memory for locations");
+		if (st == E_CORRUPT)
+			err_set(e, st, "location %u, which is not there", k);
+		else
+			budget_fail(&s->budget, st, e);
 	}
 	if (st == OK) {
 		s->locations[i] = STEAL_PTR(r.locations);
@@ -312,7 +314,7 @@ static enum status search(struct store_view *v, const struct samples_query *q,
 	s.picks = view_picks_new(v);
 	enum status st = s.picks ? profile_init(&s.tables, s.budget.limit) : E_NOMEM;
 	if (st != OK)
-		return err_set(e, st, "a search");
+		return budget_fail(&s.budget, st, e);
 	st = view_pick(v, q, NULL, &s.budget, s.picks, e);
 	if (st == OK)
 		st = common_series_init(&s.common, v, s.picks, &s.budget, e);

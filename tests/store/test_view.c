@@ -261,6 +261,129 @@ static void partners_are_one_question(void **state)
 	fixture_clean(dir);
 }
 
+static enum status choose_all(void *ctx, struct profile *tables, uint8_t *chosen, struct err *e)
+{
+	(void)ctx, (void)e;
+	memset(chosen, 1, tables->locations.len);
+	return OK;
+}
+
+/* All that a view answers but types. */
+static enum status ask(struct samples_view *v, int which, struct samples_query *q, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	static const struct str by[] = { { "comm", 4 }, { "pid", 3 } };
+	struct samples_tree tree = { 0 };
+	struct profile p = { 0 };
+	struct samples_series *series;
+	struct samples_hit *hits;
+	struct samples_type type;
+	struct str *texts;
+	int64_t period;
+	size_t n;
+	arena_init(&a, 64 << 20);
+	switch (which) {
+	case 0: {
+		enum status s = v->ops->sum_stacks(v, q, &tree, e);
+		samples_tree_deinit(&tree);
+		return s;
+	}
+	case 1: {
+		enum status s = v->ops->collect(v, q, by, 2, &p, e);
+		profile_deinit(&p);
+		return s;
+	}
+	case 2:
+		return v->ops->sum_series(
+			v, q, by, 2, 10 * SEC, &a, &series, &n, &type, &period, e);
+	case 3:
+		return v->ops->where(v, q, choose_all, NULL, &a, &hits, &n, e);
+	case 4:
+		return v->ops->label_names(v, q, &a, &texts, &n, e);
+	default:
+		return v->ops->label_values(v, q, STR("pid"), &a, &texts, &n, e);
+	}
+}
+enum { QUESTIONS = 6 };
+
+/* Whatever it is that takes the memory, who asks reads what he can do, and no path. */
+static void limits_say_what_to_do(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct samples_view *v;
+	struct fx_query f;
+	struct err e = { 0 };
+	int refused[QUESTIONS] = { 0 }, answered = 0;
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 0);
+	struct samples_db *db = store_samples(s);
+	struct samples_query *q = fx_query(&f, model_types[0].text, 0, INT64_MAX);
+	for (int k = 0; k < QUESTIONS; k++)
+		for (uint64_t bytes = 500; bytes < 1 << 20; bytes += bytes / 4) {
+			CHECK_OK(db->ops->view_open(db, STR(""), &v, &e), &e);
+			q->memory_bytes = bytes;
+			enum status st = ask(v, k, q, &e);
+			if (st != OK && !strstr(e.text, "narrow the time range or the selector"))
+				print_error("question %d, %llu bytes: %s\n", k,
+					(unsigned long long)bytes, e.text);
+			CHECK(st == OK || (st == E_LIMIT && !strstr(e.text, dir)));
+			CHECK(st == OK || strstr(e.text, "narrow the time range or the selector"));
+			refused[k] += st != OK;
+			answered += st == OK;
+			v->ops->view_close(v);
+			for (size_t i = 0; i < s->parts.len; i++)
+				part_trim(s->parts.v[i], ~0u, INT64_MAX);
+		}
+	for (int k = 0; k < QUESTIONS; k++)
+		CHECK(refused[k] > 1);
+	CHECK(answered > QUESTIONS);
+	fx_query_end(&f);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+/* Puts a descriptor that cannot be read in the place of a part's. */
+static void break_descriptor(const char *path)
+{
+	char link[64], target[256];
+	int put = 0;
+	for (int fd = 3; fd < 1024; fd++) {
+		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(link, target, sizeof(target) - 1);
+		if (n < 0 || !str_eq(str_make(target, (size_t)n), str_of(path)))
+			continue;
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		CHECK(null >= 0 && dup2(null, fd) == fd && close(null) == 0);
+		put++;
+	}
+	CHECK(put == 1);
+}
+
+static void failures_name_no_path(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct samples_view *v;
+	struct fx_query f;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 0);
+	struct samples_db *db = store_samples(s);
+	struct samples_query *q = fx_query(&f, model_types[0].text, 0, INT64_MAX);
+	for (size_t i = 0; i < s->parts.len; i++)
+		break_descriptor(part_path(s->parts.v[i]));
+	CHECK_OK(db->ops->view_open(db, STR(""), &v, &e), &e);
+	for (int k = 0; k < QUESTIONS; k++) {
+		CHECK(ask(v, k, q, &e) == E_IO);
+		CHECK(!strstr(e.text, dir) && strstr(e.text, "read 0000000000"));
+	}
+	v->ops->view_close(v);
+	fx_query_end(&f);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 /* A process near its limit, here of one byte, takes one at a time. */
 static void near_the_limit_one_at_a_time(void **state)
 {
@@ -293,4 +416,5 @@ static void near_the_limit_one_at_a_time(void **state)
 TEST_MAIN(cmocka_unit_test(each_sample_once), cmocka_unit_test(loading_a_part_stops_nobody),
 	cmocka_unit_test(tables_go_when_nobody_needs_them),
 	cmocka_unit_test(answers_count_while_they_live),
-	cmocka_unit_test(partners_are_one_question), cmocka_unit_test(near_the_limit_one_at_a_time))
+	cmocka_unit_test(partners_are_one_question), cmocka_unit_test(limits_say_what_to_do),
+	cmocka_unit_test(failures_name_no_path), cmocka_unit_test(near_the_limit_one_at_a_time))
