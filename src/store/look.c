@@ -15,6 +15,9 @@ void looking_deinit(struct looking *l)
 
 void look_done(struct looking *l, enum status s, const struct err *e)
 {
+	l->gone = l->listed && s == E_NOTFOUND;
+	if (l->gone)
+		return;
 	l->sound += s == OK;
 	l->damaged += s == E_CORRUPT;
 	l->newer += s == E_UNSUPPORTED;
@@ -62,7 +65,29 @@ static void one_file(struct looking *l, const char *path)
 		l->part(l, path);
 }
 
-static void directory(struct looking *l, const char *path, const char *sub, const char *suffix)
+/* Of a listing: a store in use removes what it does not need any more. */
+static void listed_file(struct looking *l, const char *path)
+{
+	size_t before = l->out->len;
+	l->listed = true;
+	l->gone = false;
+	one_file(l, path);
+	l->listed = false;
+	if (l->gone)
+		l->out->len = before;
+}
+
+bool look_met(const struct looking *l, uint64_t part)
+{
+	for (size_t i = 0; i < l->parts.len; i++)
+		if (l->parts.v[i] == part)
+			return true;
+	return false;
+}
+
+/* `again`: only those that were not met. */
+static void directory(
+	struct looking *l, const char *path, const char *sub, const char *suffix, bool again)
 {
 	char dir[STORE_PATH_MAX], file[STORE_PATH_MAX];
 	CLEANUP(arena_deinit) struct arena a;
@@ -82,10 +107,18 @@ static void directory(struct looking *l, const char *path, const char *sub, cons
 		if (!str_ends(names[i], str_of(suffix)) ||
 			store_path(file, NULL, "%s/%.*s", dir, STR_ARG(names[i])) != OK)
 			continue;
-		if (str_parse_u64(str_sub(names[i], 0, 16), 16, &id))
+		bool has_id = str_parse_u64(str_sub(names[i], 0, 16), 16, &id);
+		if (again && (!has_id || look_met(l, id)))
+			continue;
+		if (has_id)
 			(void)!VEC_PUSH(&l->parts, id); /* without memory: named as lost */
-		one_file(l, file);
+		listed_file(l, file);
 	}
+}
+
+void look_again(struct looking *l)
+{
+	directory(l, l->directory, "parts", ".part", true);
 }
 
 void look_at(struct looking *l, const char *path)
@@ -103,10 +136,10 @@ void look_at(struct looking *l, const char *path)
 		one_file(l, path);
 		return;
 	}
-	directory(l, path, "log", ".log");
+	directory(l, path, "log", ".log", false);
 	VEC_CLEAR(&l->parts);
-	directory(l, path, "parts", ".part");
-	l->directory = true;
+	directory(l, path, "parts", ".part", false);
+	l->directory = path;
 	if (store_path(manifest, NULL, "%s/MANIFEST", path) == OK && access(manifest, F_OK) == 0)
 		one_file(l, manifest);
 }

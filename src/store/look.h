@@ -18,12 +18,17 @@ struct looking {
 	uint64_t sound, damaged, newer, unreadable; /* files */
 	struct err first;                           /* the first thing that was wrong */
 	enum status first_status;
-	bool directory;      /* a whole store: then parts are */
-	VEC(uint64_t) parts; /* ids of part files that were met, and of those replaced */
+	const char *directory; /* a whole store, which may be in use: then parts are */
+	VEC(uint64_t) parts;   /* ids of part files that were met, and of those replaced */
+	bool listed;           /* the file was there a moment ago */
+	bool gone;             /* and is not any more: nothing is wrong */
 };
 void looking_deinit(struct looking *l);
 /* A part, a log segment, a manifest, an export, or a storage directory: then all of them in it. */
 void look_at(struct looking *l, const char *path);
+/* Parts that came since the directory was listed. */
+void look_again(struct looking *l);
+bool look_met(const struct looking *l, uint64_t part);
 /* The file was looked at; what was wrong is in `e`. */
 void look_done(struct looking *l, enum status s, const struct err *e);
 /* The worst of what was found: damage, then a newer version, then what could not be read. */

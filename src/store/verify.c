@@ -4,11 +4,16 @@
  * not only the first. What holds that far is then read as the store reads it, which finds what is
  * wrong in spite of right checksums.
  */
+#include "base/clock.h"
 #include "store/batch.h"
 #include "store/look.h"
 #include "store/part_table.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 #define TRAILER_BYTES 32
 #define PART_BYTES_MIN 64
@@ -16,6 +21,10 @@
 #define MANIFEST_BYTES_MAX ((size_t)64 << 20)
 #define PROFILE_BYTES_MAX ((size_t)1 << 30)
 #define FINDINGS_MAX 1000 /* of one file; more are counted */
+/* A part that only the manifest has is waited for so long: where a server runs, and else. */
+#define BUSY_NS (30 * NS_PER_SEC)
+#define IDLE_NS (1 * NS_PER_SEC)
+#define PAUSE_NS (100 * NS_PER_MS)
 
 struct verifying {
 	struct looking *looking; /* of parts */
@@ -271,12 +280,54 @@ static void verify_log(struct looking *l, const char *path)
 
 /* ---- the manifest ---- */
 
-static bool met(const struct looking *l, uint64_t id)
+static bool all_met(const struct looking *l, const struct manifest *m)
 {
-	for (size_t i = 0; i < l->parts.len; i++)
-		if (l->parts.v[i] == id)
-			return true;
-	return false;
+	for (size_t i = 0; i < m->parts.len; i++)
+		if (!look_met(l, m->parts.v[i].id))
+			return false;
+	return true;
+}
+
+/* Says LOCK. A number that another process has by now costs time only. */
+static bool is_in_use(const char *dir)
+{
+	char path[STORE_PATH_MAX];
+	CLEANUP(buf_deinit) struct buf b;
+	uint64_t pid = 0;
+	buf_init(&b, 64);
+	return store_path(path, NULL, "%s/LOCK", dir) == OK && os_read_file(path, &b, NULL) == OK &&
+	       str_parse_u64(buf_view(&b), 10, &pid) && pid > 0 && pid < INT_MAX &&
+	       (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+static enum status read_manifest(
+	const char *path, struct buf *b, struct manifest *out, struct err *e)
+{
+	manifest_deinit(out);
+	*out = (struct manifest){ 0 };
+	buf_clear(b);
+	enum status s = os_read_file(path, b, e);
+	return s == OK ? manifest_parse(buf_view(b), out, e) : s;
+}
+
+/* Between the listing of parts and this a server may have written new ones, and removed some that
+ * it has not crossed out yet. */
+static enum status read_settled(
+	struct looking *l, const char *path, struct buf *b, struct manifest *out, struct err *e)
+{
+	int64_t until = 0;
+	for (;;) {
+		enum status s = read_manifest(path, b, out, e);
+		if (s != OK || !l->directory || all_met(l, out))
+			return s;
+		look_again(l);
+		int64_t now = clock_monotonic_ns();
+		until = until ? until : now + (is_in_use(l->directory) ? BUSY_NS : IDLE_NS);
+		if (all_met(l, out) || now >= until)
+			return OK;
+		struct timespec pause = { 0, PAUSE_NS };
+		(void)nanosleep(&pause, NULL);
+	}
 }
 
 static void verify_manifest(struct looking *l, const char *path)
@@ -287,9 +338,7 @@ static void verify_manifest(struct looking *l, const char *path)
 	struct err e = { 0 };
 	char what[64];
 	buf_init(&b, MANIFEST_BYTES_MAX);
-	enum status s = os_read_file(path, &b, &e);
-	if (s == OK)
-		s = manifest_parse(buf_view(&b), &m, &e);
+	enum status s = read_settled(l, path, &b, &m, &e);
 	if (s == E_CORRUPT)
 		found(&v, "the manifest", 0, b.len, e.text);
 	else if (s != OK)
@@ -298,7 +347,7 @@ static void verify_manifest(struct looking *l, const char *path)
 	for (size_t i = 0; s == OK && i < m.parts.len; i++) {
 		(void)snprintf(
 			what, sizeof(what), "part %016llx", (unsigned long long)m.parts.v[i].id);
-		if (l->directory && !met(l, m.parts.v[i].id))
+		if (l->directory && !look_met(l, m.parts.v[i].id))
 			found(&v, what, 64 + 64 * i, 64, "there is no such file");
 	}
 	if (s == OK && v.findings == 0)

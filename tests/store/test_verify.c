@@ -213,6 +213,123 @@ static void logs(void **state)
 	fixture_clean(f.dir);
 }
 
+/* ---- a store in use ---- */
+
+static struct store *in_use;
+static pthread_t who;
+static atomic_bool armed;
+static struct model in_use_model = { .random = 22 };
+
+static void merge_all(struct store *s)
+{
+	struct err e = { 0 };
+	bool merged = true;
+	while (merged)
+		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
+}
+
+static void add_part(struct store *s)
+{
+	struct err e = { 0 };
+	model_append(&in_use_model, s, 20, T0, 60 * SEC);
+	CHECK_OK(store_flush(s, &e), &e);
+}
+
+/* All parts that were listed are gone when the first of them is opened, and others have come. */
+static int change_once(void *ctx, const char *operation)
+{
+	(void)ctx, (void)operation;
+	if (!atomic_load(&armed) || !pthread_equal(pthread_self(), who))
+		return 0;
+	atomic_store(&armed, false);
+	merge_all(in_use);
+	add_part(in_use);
+	return 0;
+}
+
+static struct store *open_with_parts(char *dir)
+{
+	struct store *s;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	for (int i = 0; i < 8; i++)
+		add_part(s);
+	s->merge_retry_ns = INT64_MAX; /* and merges nothing later */
+	pthread_mutex_unlock(&s->merge_lock);
+	return s;
+}
+
+static void parts_come_and_go(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct buf found;
+	who = pthread_self();
+	store_io_hook = (struct store_io_hook){ change_once, NULL };
+	in_use = open_with_parts(dir);
+	pthread_mutex_lock(&in_use->merge_lock);
+	in_use->merge_retry_ns = 0;
+	pthread_mutex_unlock(&in_use->merge_lock);
+	atomic_store(&armed, true);
+	CHECK(verify(dir, &found) == OK);
+	CHECK(!atomic_load(&armed));
+	CHECK(strstr((char *)found.data, "damaged") == NULL);
+	CHECK(strstr((char *)found.data, "unreadable") == NULL);
+	buf_deinit(&found);
+	store_close(in_use);
+	store_io_hook = (struct store_io_hook){ 0 };
+	VEC_FREE(&in_use_model.samples);
+	fixture_clean(dir);
+}
+
+struct crossing {
+	char path[96], fresh[96];
+};
+
+static void *cross_out_later(void *ctx)
+{
+	const struct crossing *c = ctx;
+	usleep(300000);
+	CHECK(rename(c->fresh, c->path) == 0);
+	return NULL;
+}
+
+/* A server removes files before it says so. */
+static void manifests_come_later(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct crossing c;
+	struct buf before, after, found;
+	struct store_deleted gone;
+	struct fx_query f;
+	struct err e = { 0 };
+	pthread_t t;
+	struct store *s = open_with_parts(dir);
+	snprintf(c.path, sizeof(c.path), "%s/MANIFEST", dir);
+	snprintf(c.fresh, sizeof(c.fresh), "%s/MANIFEST.fresh", dir);
+	load(c.path, &before);
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
+	load(c.path, &after);
+	save(c.fresh, after.data, after.len);
+	save(c.path, before.data, before.len);
+	CHECK(pthread_create(&t, NULL, cross_out_later, &c) == 0);
+	CHECK(verify(dir, &found) == OK);
+	CHECK(pthread_join(t, NULL) == 0);
+	CHECK(strstr((char *)found.data, "damaged") == NULL);
+	buf_deinit(&found);
+	buf_deinit(&before);
+	buf_deinit(&after);
+	fx_query_end(&f);
+	store_close(s);
+	VEC_FREE(&in_use_model.samples);
+	fixture_clean(dir);
+}
+
 static void manifests_and_versions(void **state)
 {
 	(void)state;
@@ -256,6 +373,7 @@ static void manifests_and_versions(void **state)
 	fixture_clean(f.dir);
 }
 
-TEST_MAIN(cmocka_unit_test(all_is_sound), cmocka_unit_test(each_byte_of_a_part),
+TEST_MAIN(cmocka_unit_test(parts_come_and_go), cmocka_unit_test(manifests_come_later),
+	cmocka_unit_test(all_is_sound), cmocka_unit_test(each_byte_of_a_part),
 	cmocka_unit_test(each_piece_is_named), cmocka_unit_test(logs),
 	cmocka_unit_test(manifests_and_versions))
