@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 struct deleting {
 	struct store *s;
@@ -165,6 +166,23 @@ static enum status delete_rows(struct deleting *d, struct str tenant, struct err
 	return st == OK ? synced : st;
 }
 
+/* Samples of a part that this firn does not read would come back with the firn that does. */
+static enum status check_newer(struct store *s, struct err *e)
+{
+	char path[STORE_PATH_MAX];
+	for (size_t i = 0; i < s->newer.len; i++) {
+		enum status st = store_part_path(s, s->newer.v[i], path, e);
+		if (st != OK)
+			return st;
+		if (access(path, F_OK) == 0)
+			return err_set(e, E_UNSUPPORTED,
+				"nothing is deleted: %s is of a newer firn, and may hold such "
+				"samples; ask that firn, or move the file away first",
+				path);
+	}
+	return OK;
+}
+
 enum status store_delete(struct store *s, struct str tenant, const struct samples_query *q,
 	struct store_deleted *out, struct err *e)
 {
@@ -172,6 +190,8 @@ enum status store_delete(struct store *s, struct str tenant, const struct sample
 	e = e ? e : &local;
 	struct deleting d = { .s = s, .q = q };
 	enum status st = query_check(q, e);
+	if (st == OK)
+		st = check_newer(s, e);
 	if (st != OK)
 		return st;
 	bool full = true;

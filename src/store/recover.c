@@ -79,7 +79,7 @@ static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
 	}
 	if (s == E_UNSUPPORTED) {
 		store_say(r->s, "%s; it is left alone, its samples are not seen", err_text(e, s));
-		return OK;
+		return VEC_PUSH(&r->s->newer, id) ? OK : err_set(e, E_NOMEM, "the list of parts");
 	}
 	if (s == E_CORRUPT) {
 		char reason[ERR_TEXT_MAX];

@@ -74,6 +74,7 @@ struct store {
 	uint64_t frozen_until;   /* records up to here are in parts or in `frozen` */
 	VEC(struct part *) parts;
 	VEC(struct batch_seen) removed; /* batches that went with whole parts, oldest first */
+	VEC(uint64_t) newer;            /* parts of a newer firn, left alone; set at the start */
 	VEC(uint64_t)
 	doubtful; /* files that may have outlived a failure: replaced by the next part */
 	uint64_t next_part;

@@ -286,6 +286,7 @@ static void store_free(struct store *s)
 		part_unref(s->parts.v[i]);
 	VEC_FREE(&s->parts);
 	VEC_FREE(&s->doubtful);
+	VEC_FREE(&s->newer);
 	VEC_FREE(&s->removed);
 	VEC_FREE(&s->too_large);
 	VEC_FREE(&s->thin_seen);

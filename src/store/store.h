@@ -135,7 +135,8 @@ NODISCARD enum status store_flush(struct store *s, struct err *e);
 /* All samples that the query picks are gone from every answer, from parts, memory and log, and from
  * the disk (files set aside in quarantine/ and what views hold open excepted), durably, when this
  * is OK. Samples that arrive meanwhile may stay. Merging waits for it. On failure some may be
- * gone: asking again does the rest. `q`: selector (NULL: all types and series), range, cancel. */
+ * gone: asking again does the rest. E_UNSUPPORTED: a part of a newer firn is there, and nothing is
+ * deleted. `q`: selector (NULL: all types and series), range, cancel. */
 struct store_deleted {
 	uint64_t rows;
 	uint64_t samples;

@@ -3,11 +3,13 @@
  * What was deleted is in no answer and in no file, wherever it lay; all the rest is there, exactly.
  */
 #include "base/clock.h"
+#include "codec/codec.h"
 #include "store/merge.h"
 #include "tests/store/counted.h"
 #include "tests/store/model_check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 
 static struct store *open_store(const char *dir)
@@ -551,7 +553,41 @@ static void a_kept_segment_gives_nothing_back(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(a_kept_segment_gives_nothing_back),
+/* A part that this firn does not read may hold what is to be deleted. */
+static void a_newer_part_stops_it(void **state)
+{
+	(void)state;
+	char dir[64], path[128];
+	struct model m = { .random = 41 };
+	struct fx_query f;
+	struct store_deleted gone;
+	struct err e = { 0 };
+	uint8_t header[64] = "FIRNPART\x02";
+	uint32_t crc = codec_crc32c(0, header, 28);
+	memcpy(header + 28, &crc, 4);
+	fixture_dir(dir);
+	struct store *s = open_store(dir);
+	model_append(&m, s, 50, T0, 60 * SEC);
+	store_close(s);
+	snprintf(path, sizeof(path), "%s/parts/0000000000000077.part", dir);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && write(fd, header, sizeof(header)) == sizeof(header) && close(fd) == 0);
+	s = open_store(dir);
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	CHECK(store_delete(s, STR(""), q, &gone, &e) == E_UNSUPPORTED);
+	CHECK(strstr(e.text, "0000000000000077.part is of a newer firn") != NULL);
+	model_check(s, &m, INT64_MIN, INT64_MAX); /* all of it is there */
+	CHECK(unlink(path) == 0);
+	CHECK_OK(store_delete(s, STR(""), q, &gone, &e), &e);
+	CHECK(gone.samples == 50);
+	fx_query_end(&f);
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(a_newer_part_stops_it),
+	cmocka_unit_test(a_kept_segment_gives_nothing_back),
 	cmocka_unit_test(answers_equal_the_model), cmocka_unit_test(nothing_is_left_on_disk),
 	cmocka_unit_test(retries_of_what_is_gone_stay_out), cmocka_unit_test(other_tenants_stay),
 	cmocka_unit_test(exit_at_each_operation), cmocka_unit_test(failures_are_told),
