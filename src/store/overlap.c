@@ -22,6 +22,8 @@ struct part_origin overlap_origin(const struct part_meta *from, int64_t first_ns
 	if (step > 0 &&
 		__builtin_add_overflow(part_round_down(last_ns, step), step - 1, &o.last_ns))
 		o.last_ns = INT64_MAX;
+	/* No time was rounded beyond its slice. */
+	o.last_ns = MIN(o.last_ns, part_slice_of(last_ns, from->slice_ns).last_ns);
 	return o;
 }
 

@@ -232,7 +232,7 @@ static void steps_widen(void **state)
 	(void)state;
 	static const struct {
 		const char *name;
-		int64_t resolution_ns, step_ns, last_ns, want_ns;
+		int64_t resolution_ns, step_ns, last_ns, want_ns, slice_ns;
 	} cases[] = {
 		{ "exact", 0, 0, 100, 100 },
 		{ "merged", 10, 0, 100, 109 },
@@ -240,10 +240,14 @@ static void steps_widen(void **state)
 		{ "some are coarser", 0, 300, 600, 899 },
 		{ "the coarser counts", 10, 300, 610, 899 },
 		{ "the end of time", 10, 0, INT64_MAX - 3, INT64_MAX },
+		{ "a step of more than a slice ends with it", 86400, 0, 3600, 7199, 3600 },
+		{ "one that does not divide a slice too", 5400, 0, 9000, 10799, 3600 },
+		{ "one that does", 1800, 0, 3600, 5399, 3600 },
 	};
 	FOR_EACH_CASE (c, cases) {
 		struct part_meta m = { .store_id = { 1, 2 },
 			.resolution_ns = c->resolution_ns,
+			.slice_ns = c->slice_ns,
 			.step_ns = c->step_ns };
 		struct part_origin o = overlap_origin(&m, 50, c->last_ns);
 		CHECK_CASE(c, o.first_ns == 50 && o.last_ns == c->want_ns);
