@@ -47,7 +47,8 @@ enum status object_open_file(const char *path, struct object **out, struct err *
 	f->object.name = f->path;
 	f->fd = -1;
 	struct stat st;
-	enum status s = store_io_open(path, O_RDONLY, 0, &f->fd, e);
+	/* A pipe of that name makes nobody wait. */
+	enum status s = store_io_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &f->fd, e);
 	if (s == OK && fstat(f->fd, &st) < 0)
 		s = err_os(e, "stat %s", path);
 	if (s == OK && !S_ISREG(st.st_mode))

@@ -81,6 +81,10 @@ static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
 		store_say(r->s, "%s; it is left alone, its samples are not seen", err_text(e, s));
 		return VEC_PUSH(&r->s->newer, id) ? OK : err_set(e, E_NOMEM, "the list of parts");
 	}
+	if (s == E_INVALID) {
+		store_say(r->s, "%s; it is left alone", err_text(e, s));
+		return OK;
+	}
 	if (s == E_CORRUPT) {
 		char reason[ERR_TEXT_MAX];
 		(void)snprintf(reason, sizeof(reason), "%s", err_text(e, s));

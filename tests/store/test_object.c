@@ -162,6 +162,15 @@ static void files_only(void **state)
 	CHECK(object_open_file("/dev/null", &o, &e) == E_INVALID);
 	CHECK(strstr(e.text, "not a regular file") != NULL);
 	CHECK(object_open_file("/nowhere/at/all", &o, &e) != OK);
+	char dir[64], path[96];
+	fixture_dir(dir);
+	snprintf(path, sizeof(path), "%s/pipe", dir);
+	CHECK(mkfifo(path, 0600) == 0);
+	alarm(120); /* nobody writes to it: who waits, waits for ever */
+	CHECK(object_open_file(path, &o, &e) == E_INVALID);
+	CHECK(object_open_file(dir, &o, &e) == E_INVALID);
+	alarm(0);
+	fixture_clean(dir);
 }
 
 TEST_MAIN(cmocka_unit_test(parts_lie_anywhere), cmocka_unit_test(never_beyond_the_end),

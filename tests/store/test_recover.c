@@ -791,7 +791,35 @@ static void lost_part_is_named(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(kill_under_load), cmocka_unit_test(exit_at_each_operation),
+/* What is no file is no part, and keeps no store from opening. */
+static void pipes_and_directories_are_left_alone(void **state)
+{
+	(void)state;
+	char dir[64], pipe_path[128], dir_path[128];
+	struct store *s;
+	struct err e = { 0 };
+	struct notices n = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	append_digit(s, 1);
+	store_close(s);
+	snprintf(pipe_path, sizeof(pipe_path), "%s/parts/0000000000000070.part", dir);
+	snprintf(dir_path, sizeof(dir_path), "%s/parts/0000000000000071.part", dir);
+	CHECK(mkfifo(pipe_path, 0600) == 0 && mkdir(dir_path, 0700) == 0);
+	alarm(120); /* nobody writes to the pipe: who waits, waits for ever */
+	CHECK_OK(store_open(&c, fixture_notice, &n, &s, &e), &e);
+	alarm(0);
+	CHECK(metric_get(&s->metrics.parts) == 1 && s->next_part > 0x71);
+	store_close(s);
+	CHECK(strstr(n.all, "70.part: not a regular file; it is left alone") != NULL);
+	CHECK(strstr(n.all, "71.part: not a regular file; it is left alone") != NULL);
+	CHECK(unlink(pipe_path) == 0 && rmdir(dir_path) == 0);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(pipes_and_directories_are_left_alone), cmocka_unit_test(kill_under_load),
+	cmocka_unit_test(exit_at_each_operation),
 	cmocka_unit_test(retention_keeps_the_log_of_a_waiting_table),
 	cmocka_unit_test(power_fails_behind_each_change), cmocka_unit_test(kill_while_it_recovers),
 	cmocka_unit_test(each_call_of_recovery_fails), cmocka_unit_test(damage_is_contained),
