@@ -112,7 +112,10 @@ static void directory(
 			continue;
 		if (has_id)
 			(void)!VEC_PUSH(&l->parts, id); /* without memory: named as lost */
+		l->has_id = has_id && names[i].len == 16 + strlen(suffix);
+		l->id = id;
 		listed_file(l, file);
+		l->has_id = false;
 	}
 }
 

@@ -22,6 +22,8 @@ struct looking {
 	VEC(uint64_t) parts;   /* ids of part files that were met, and of those replaced */
 	bool listed;           /* the file was there a moment ago */
 	bool gone;             /* and is not any more: nothing is wrong */
+	bool has_id;           /* its name, in a directory, is that of part `id` */
+	uint64_t id;
 };
 void looking_deinit(struct looking *l);
 /* A part, a log segment, a manifest, an export, or a storage directory: then all of them in it. */

@@ -122,6 +122,17 @@ static void verify_columns(struct verifying *v, struct part *p)
 	part_unpin(p, PART_LOAD_BLOCKS);
 }
 
+/* A store takes no part under another's name. */
+static void verify_number(struct verifying *v, uint64_t len, uint64_t id)
+{
+	char reason[64];
+	if (!v->looking->has_id || v->looking->id == id)
+		return;
+	(void)snprintf(reason, sizeof(reason), "it is part %016llx by another name",
+		(unsigned long long)id);
+	found(v, "the part", v->base, len, reason);
+}
+
 static enum status verify_one(struct verifying *v, uint64_t len, uint64_t *rows, struct err *e)
 {
 	CLEANUP(part_cleanup) struct part *p = NULL;
@@ -142,6 +153,7 @@ static enum status verify_one(struct verifying *v, uint64_t len, uint64_t *rows,
 			found(v, "the part", v->base, len, without_path(v, err_text(e, s)));
 	}
 	*rows += part_meta(p)->rows;
+	verify_number(v, len, part_meta(p)->id);
 	/* What it replaces may be gone before the manifest says so. */
 	const struct part_meta *m = part_meta(p);
 	for (size_t i = 0; i < m->replaces.len; i++)

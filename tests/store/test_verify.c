@@ -213,6 +213,27 @@ static void logs(void **state)
 	fixture_clean(f.dir);
 }
 
+/* A copy under another number: a store sets it aside. */
+static void numbers_are_those_of_the_names(void **state)
+{
+	(void)state;
+	struct files f;
+	struct buf b, found;
+	char copy[160];
+	make(&f, 20);
+	load(f.part, &b);
+	snprintf(copy, sizeof(copy), "%s/parts/0000000000000050.part", f.dir);
+	save(copy, b.data, b.len);
+	CHECK(verify(f.dir, &found) == E_CORRUPT);
+	CHECK(strstr((char *)found.data, "50.part: the part at +0") != NULL);
+	CHECK(strstr((char *)found.data, "it is part 0000000000000001 by another name") != NULL);
+	buf_deinit(&found);
+	CHECK(verify(copy, &found) == OK); /* an export may be called anything */
+	buf_deinit(&found);
+	buf_deinit(&b);
+	fixture_clean(f.dir);
+}
+
 /* ---- a store in use ---- */
 
 static struct store *in_use;
@@ -373,7 +394,7 @@ static void manifests_and_versions(void **state)
 	fixture_clean(f.dir);
 }
 
-TEST_MAIN(cmocka_unit_test(parts_come_and_go), cmocka_unit_test(manifests_come_later),
-	cmocka_unit_test(all_is_sound), cmocka_unit_test(each_byte_of_a_part),
-	cmocka_unit_test(each_piece_is_named), cmocka_unit_test(logs),
-	cmocka_unit_test(manifests_and_versions))
+TEST_MAIN(cmocka_unit_test(numbers_are_those_of_the_names), cmocka_unit_test(parts_come_and_go),
+	cmocka_unit_test(manifests_come_later), cmocka_unit_test(all_is_sound),
+	cmocka_unit_test(each_byte_of_a_part), cmocka_unit_test(each_piece_is_named),
+	cmocka_unit_test(logs), cmocka_unit_test(manifests_and_versions))
