@@ -466,7 +466,8 @@ static enum status import_file(
 	if (fstat(fd, &st) < 0)
 		return err_os(e, "stat %s", path);
 	if (st.st_size == 0)
-		return OK;
+		return err_set(
+			e, E_CORRUPT, "%s is empty: an export of nothing, or cut short", path);
 	void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (p == MAP_FAILED)
 		return err_os(e, "map %s", path);
