@@ -101,7 +101,9 @@ static enum status set_meta(struct exporting *x, struct err *e)
 		for (size_t k = 0; p && k < part_meta(p)->origins.len && s == OK; k++)
 			s = part_meta_add_origin(m, part_meta(p)->origins.v[k]);
 	}
-	return s == OK ? OK : err_set(e, s, "a part's META");
+	return s == OK ? OK
+		       : err_set(e, s, "imports from %zu stores and times: ask for a shorter range",
+				 m->origins.len);
 }
 
 static enum status write_and_read(struct exporting *x, struct buf *out, struct err *e)

@@ -221,8 +221,11 @@ static enum status set_origins(struct rewrite *w, const struct importing *x, int
 		if (!x->wish->again && st == OK)
 			st = overlap_check(w->s, &x->src->tabs, w->sources[0].used_series, o,
 				REWRITE_BYTES(w->s), e);
-		if (st == OK && part_meta_add_origin(&w->meta, o) != OK)
-			st = err_set(e, E_NOMEM, "a part's META");
+		if (st != OK)
+			break;
+		st = part_meta_add_origin(&w->meta, o);
+		if (st != OK)
+			err_set(e, st, "rows of %zu stores and times", from->origins.len + 1);
 	}
 	return st;
 }

@@ -410,16 +410,18 @@ static enum status merge_batches(struct merging *m, int64_t now_ns, struct err *
 static enum status make_meta(struct merging *m, int64_t now_ns, struct err *e)
 {
 	m->meta.store_id = m->s->id;
-	bool ok = merge_covers(m) == OK;
+	enum status s = merge_covers(m);
 	for (size_t i = 0; i < m->count; i++) {
 		const struct part_meta *from = part_meta(m->cursors[i].part);
 		m->meta.level = MAX(m->meta.level, from->level + 1);
-		ok = ok && VEC_PUSH(&m->meta.replaces, from->id);
-		ok = ok && part_meta_inherit(&m->meta, from) == OK;
+		if (s == OK && !VEC_PUSH(&m->meta.replaces, from->id))
+			s = E_NOMEM;
+		if (s == OK)
+			s = part_meta_inherit(&m->meta, from);
 	}
-	if (!ok)
-		return err_set(e, E_NOMEM, "a part's META");
-	enum status s = store_add_doubtful(m->s, &m->meta, e);
+	if (s != OK)
+		return err_set(e, s, "a part's META");
+	s = store_add_doubtful(m->s, &m->meta, e);
 	return s == OK ? merge_batches(m, now_ns, e) : s;
 }
 

@@ -115,6 +115,7 @@ struct part_meta {
 	VEC(struct part_origin) origins;
 };
 void part_meta_deinit(struct part_meta *m);
+/* E_LIMIT, of both: more than a part may have. */
 NODISCARD enum status part_meta_add_origin(struct part_meta *m, struct part_origin o);
 /* Imports and origins of a source, to those of the part that takes its place. */
 NODISCARD enum status part_meta_inherit(struct part_meta *to, const struct part_meta *from);

@@ -26,29 +26,42 @@ void part_meta_deinit(struct part_meta *m)
 	VEC_FREE(&m->origins);
 }
 
-/* Times that meet become one entry. */
+static bool touch(const struct part_origin *a, const struct part_origin *b)
+{
+	return hash128_eq(a->store_id, b->store_id) &&
+	       (a->first_ns <= b->last_ns || a->first_ns - 1 == b->last_ns) &&
+	       (b->first_ns <= a->last_ns || b->first_ns - 1 == a->last_ns);
+}
+
+/* Times that meet, or follow each other, become one entry. */
 enum status part_meta_add_origin(struct part_meta *m, struct part_origin o)
 {
+	size_t kept = 0;
 	for (size_t i = 0; i < m->origins.len; i++) {
-		struct part_origin *x = &m->origins.v[i];
-		if (!hash128_eq(x->store_id, o.store_id) || x->first_ns > o.last_ns ||
-			o.first_ns > x->last_ns)
-			continue;
-		x->first_ns = MIN(x->first_ns, o.first_ns);
-		x->last_ns = MAX(x->last_ns, o.last_ns);
-		return OK;
+		struct part_origin x = m->origins.v[i];
+		if (touch(&x, &o)) {
+			o.first_ns = MIN(x.first_ns, o.first_ns);
+			o.last_ns = MAX(x.last_ns, o.last_ns);
+		} else {
+			m->origins.v[kept++] = x;
+		}
 	}
+	m->origins.len = kept;
+	if (kept >= PART_ORIGINS_MAX)
+		return E_LIMIT;
 	return VEC_PUSH(&m->origins, o) ? OK : E_NOMEM;
 }
 
 enum status part_meta_inherit(struct part_meta *to, const struct part_meta *from)
 {
-	bool ok = true;
-	for (size_t i = 0; ok && i < from->imports.len; i++)
-		ok = VEC_PUSH(&to->imports, from->imports.v[i]);
-	for (size_t i = 0; ok && i < from->origins.len; i++)
-		ok = part_meta_add_origin(to, from->origins.v[i]) == OK;
-	return ok ? OK : E_NOMEM;
+	enum status s = OK;
+	if (to->imports.len + from->imports.len > PART_IMPORTS_MAX)
+		return E_LIMIT;
+	for (size_t i = 0; s == OK && i < from->imports.len; i++)
+		s = VEC_PUSH(&to->imports, from->imports.v[i]) ? OK : E_NOMEM;
+	for (size_t i = 0; s == OK && i < from->origins.len; i++)
+		s = part_meta_add_origin(to, from->origins.v[i]);
+	return s;
 }
 
 enum status part_write_bytes(struct part_writer *w, struct str bytes, struct err *e)

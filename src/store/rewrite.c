@@ -529,9 +529,9 @@ enum status rewrite_meta_from(
 	to->resolution_ns = from->resolution_ns;
 	for (size_t k = 0; ours && ok && k < from->covers.len; k++)
 		ok = VEC_PUSH(&to->covers, from->covers.v[k]);
-	ok = ok && part_meta_inherit(to, from) == OK;
 	ok = ok && VEC_PUSH(&to->replaces, from->id);
-	return ok ? store_add_doubtful(s, to, e) : err_set(e, E_NOMEM, "a part's META");
+	enum status st = ok ? part_meta_inherit(to, from) : E_NOMEM;
+	return st == OK ? store_add_doubtful(s, to, e) : err_set(e, st, "a part's META");
 }
 
 /* The old part's place, or the end. With the lock held. */

@@ -226,6 +226,52 @@ static void own_samples_do_not_come_back(void **state)
 	fixture_clean(dir[1]);
 }
 
+static void neighbours_become_one(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int64_t v[4][2];
+		size_t count, want;
+	} cases[] = {
+		{ "apart", { { 0, 9 }, { 11, 19 } }, 2, 2 },
+		{ "they follow each other", { { 0, 9 }, { 10, 19 } }, 2, 1 },
+		{ "the other way round", { { 10, 19 }, { 0, 9 } }, 2, 1 },
+		{ "one between two", { { 0, 9 }, { 20, 29 }, { 10, 19 } }, 3, 1 },
+		{ "one over all", { { 0, 1 }, { 4, 5 }, { 8, 9 }, { 1, 8 } }, 4, 1 },
+		{ "the ends of time", { { INT64_MIN, 0 }, { 2, INT64_MAX } }, 2, 2 },
+		{ "all of time", { { INT64_MIN, 0 }, { 1, INT64_MAX } }, 2, 1 },
+	};
+	FOR_EACH_CASE (c, cases) {
+		struct part_meta m = { 0 };
+		for (size_t i = 0; i < c->count; i++)
+			CHECK(part_meta_add_origin(&m, (struct part_origin){ { 1, 2 }, c->v[i][0],
+							       c->v[i][1] }) == OK);
+		CHECK_CASE(c, m.origins.len == c->want);
+		CHECK(part_meta_add_origin(&m, (struct part_origin){ { 7, 7 }, 0, 99 }) == OK);
+		CHECK_CASE(c, m.origins.len == c->want + 1);
+		part_meta_deinit(&m);
+	}
+}
+
+/* What a reader of parts refuses is not written. */
+static void there_are_not_too_many(void **state)
+{
+	(void)state;
+	struct part_meta m = { 0 }, more = { 0 };
+	for (uint64_t i = 0; i < PART_ORIGINS_MAX; i++)
+		CHECK(VEC_PUSH(&m.origins, ((struct part_origin){ { i, 2 }, 0, 9 })));
+	CHECK(part_meta_add_origin(&m, (struct part_origin){ { 5, 2 }, 10, 12 }) == OK);
+	CHECK(part_meta_add_origin(&m, (struct part_origin){ { 5, 3 }, 0, 9 }) == E_LIMIT);
+	for (uint64_t i = 0; i < PART_IMPORTS_MAX; i++)
+		CHECK(VEC_PUSH(&more.imports, ((struct hash128){ i, 4 })));
+	CHECK(part_meta_inherit(&m, &more) == OK);
+	CHECK(part_meta_inherit(&m, &more) == E_LIMIT);
+	CHECK(m.imports.len == PART_IMPORTS_MAX);
+	part_meta_deinit(&m);
+	part_meta_deinit(&more);
+}
+
 /* What a row's time was before it was rounded. */
 static void steps_widen(void **state)
 {
@@ -257,4 +303,5 @@ static void steps_widen(void **state)
 
 TEST_MAIN(cmocka_unit_test(the_rest_is_taken), cmocka_unit_test(neighbours_are_taken),
 	cmocka_unit_test(other_series_are_taken), cmocka_unit_test(origins_travel),
-	cmocka_unit_test(own_samples_do_not_come_back), cmocka_unit_test(steps_widen))
+	cmocka_unit_test(own_samples_do_not_come_back), cmocka_unit_test(neighbours_become_one),
+	cmocka_unit_test(there_are_not_too_many), cmocka_unit_test(steps_widen))
