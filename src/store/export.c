@@ -115,9 +115,9 @@ static enum status write_and_read(struct exporting *x, struct buf *out, struct e
 	if (st == OK)
 		st = store_path(path, e, "%s/%016llx.part", dir, (unsigned long long)id);
 	if (st == OK)
-		st = store_io_make_dirs(dir, e);
+		st = rewrite_refused(&x->w, store_io_make_dirs(dir, e), e);
 	if (st == OK)
-		st = rewrite_write(&x->w, dir, id, e);
+		st = rewrite_refused(&x->w, rewrite_write(&x->w, dir, id, e), e);
 	if (st != OK)
 		return st;
 	st = os_read_file(path, out, e);

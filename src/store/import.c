@@ -177,7 +177,7 @@ static enum status write_part(struct rewrite *w, struct err *e)
 	char path[STORE_PATH_MAX];
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(s);
-	enum status st = rewrite_write(w, s->parts_dir, id, e);
+	enum status st = rewrite_refused(w, rewrite_write(w, s->parts_dir, id, e), e);
 	if (st == OK)
 		st = store_part_path(s, id, path, e);
 	if (st == OK)

@@ -534,6 +534,13 @@ enum status rewrite_meta_from(
 	return st == OK ? store_add_doubtful(s, to, e) : err_set(e, st, "a part's META");
 }
 
+enum status rewrite_refused(const struct rewrite *w, enum status s, struct err *e)
+{
+	if (s != E_LIMIT || w->too_large)
+		return s;
+	return err_prefix(e, E_UNAVAILABLE, "the disk is full, ask again when there is room");
+}
+
 /* The old part's place, or the end. With the lock held. */
 static size_t find_live(const struct store *s, const struct part *p)
 {

@@ -5,6 +5,8 @@
  */
 #include "tests/store/model_check.h"
 
+#include <errno.h>
+
 static struct store *open_store(const char *dir)
 {
 	struct store *s;
@@ -220,6 +222,46 @@ static void limits(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(selections_round_trip), cmocka_unit_test(an_export_is_a_part),
-	cmocka_unit_test(one_part_alone), cmocka_unit_test(parts_stand_behind_each_other),
-	cmocka_unit_test(limits))
+static atomic_bool is_full;
+
+static int full_disk(void *ctx, const char *operation)
+{
+	(void)ctx;
+	return atomic_load(&is_full) && strcmp(operation, "write") == 0 ? ENOSPC : 0;
+}
+
+/* Another time it may fit: that is not the same as too much. */
+static void a_full_disk_is_told(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 5 };
+	struct buf b;
+	struct err e = { 0 };
+	struct fx_query f;
+	struct store_view *v;
+	buf_init(&b, 16 << 20);
+	fixture_dir(dir);
+	store_io_hook = (struct store_io_hook){ full_disk, NULL };
+	struct store *s = open_store(dir);
+	model_append(&m, s, 50, T0, 60 * SEC);
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	atomic_store(&is_full, true);
+	CHECK(store_export(v, q, &b, &e) == E_UNAVAILABLE && b.len == 0);
+	CHECK(strstr(e.text, "the disk is full") != NULL);
+	atomic_store(&is_full, false);
+	CHECK_OK(store_export(v, q, &b, &e), &e);
+	CHECK(b.len > 0);
+	store_view_close(v);
+	fx_query_end(&f);
+	store_close(s);
+	store_io_hook = (struct store_io_hook){ 0 };
+	buf_deinit(&b);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(a_full_disk_is_told), cmocka_unit_test(selections_round_trip),
+	cmocka_unit_test(an_export_is_a_part), cmocka_unit_test(one_part_alone),
+	cmocka_unit_test(parts_stand_behind_each_other), cmocka_unit_test(limits))

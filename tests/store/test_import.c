@@ -5,6 +5,7 @@
 #include "store/rewrite.h"
 #include "tests/store/model_check.h"
 
+#include <errno.h>
 #include <sys/wait.h>
 
 static struct store *open_store(const char *dir)
@@ -325,6 +326,42 @@ static void rows_stand_for_samples(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(rows_stand_for_samples), cmocka_unit_test(times_are_looked_at),
-	cmocka_unit_test(twice_is_once), cmocka_unit_test(its_own_is_refused),
-	cmocka_unit_test(damage_is_refused), cmocka_unit_test(exit_at_each_operation))
+static atomic_bool is_full;
+
+static int full_disk(void *ctx, const char *operation)
+{
+	(void)ctx;
+	return atomic_load(&is_full) && strcmp(operation, "write") == 0 ? ENOSPC : 0;
+}
+
+/* Another time it may fit: that is not the same as too much. */
+static void a_full_disk_is_told(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 5 };
+	struct buf b;
+	struct err e = { 0 };
+	struct store_imported done;
+	make_export(&m, 50, &b);
+	fixture_dir(dir);
+	store_io_hook = (struct store_io_hook){ full_disk, NULL };
+	struct store *s = open_store(dir);
+	atomic_store(&is_full, true);
+	CHECK(store_import(s, buf_view(&b), NULL, &done, &e) == E_UNAVAILABLE);
+	CHECK(strstr(e.text, "the disk is full") != NULL);
+	atomic_store(&is_full, false);
+	CHECK_OK(store_import(s, buf_view(&b), NULL, &done, &e), &e);
+	CHECK(!done.known);
+	model_check(s, &m, INT64_MIN, INT64_MAX);
+	store_close(s);
+	store_io_hook = (struct store_io_hook){ 0 };
+	buf_deinit(&b);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(a_full_disk_is_told), cmocka_unit_test(rows_stand_for_samples),
+	cmocka_unit_test(times_are_looked_at), cmocka_unit_test(twice_is_once),
+	cmocka_unit_test(its_own_is_refused), cmocka_unit_test(damage_is_refused),
+	cmocka_unit_test(exit_at_each_operation))
