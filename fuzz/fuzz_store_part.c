@@ -60,7 +60,11 @@ static struct memtable *make_samples(void)
 			l.address += (uint64_t)k;
 			FUZZ_CHECK(profile_add_location(&p, &l, &line, k == 1, &frames[k]) == OK);
 		}
-		struct profile_label labels[] = { { text[1], text[i % 4] }, { text[2], text[3] } };
+		char pid[8]; /* these share their beginnings */
+		uint32_t pid_text;
+		snprintf(pid, sizeof(pid), "4700%u", i % 10);
+		FUZZ_CHECK(profile_add_string(&p, str_of(pid), &pid_text) == OK);
+		struct profile_label labels[] = { { text[1], text[i % 4] }, { text[2], pid_text } };
 		FUZZ_CHECK(profile_add_labels(&p, labels, 1 + i % 2, &set) == OK);
 		FUZZ_CHECK(profile_add_stack(&p, frames, 3, &stack) == OK);
 		struct profile_sample s = { .value = 1 + i,

@@ -30,7 +30,12 @@ static void make_part(const char *dir, struct buf *out)
 	VEC_FREE(&m.samples);
 }
 
-/* The part with another section: kind 0 changes nothing, META (1) replaces what was there. */
+static bool replaces(unsigned kind)
+{
+	return kind == PART_META || kind == PART_SAMPLE_STRINGS || kind == PART_SAMPLE_SETS;
+}
+
+/* The part with another section: kind 0 changes nothing, some replace what was there. */
 static void with_section(
 	const struct buf *from, unsigned kind, unsigned flags, struct str bytes, struct buf *out)
 {
@@ -44,10 +49,10 @@ static void with_section(
 	uint64_t at = out->len;
 	buf_str(out, bytes);
 	uint64_t toc = out->len;
-	buf_u32(out, n + (kind > 1));
+	buf_u32(out, n + (kind && !replaces(kind)));
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *entry = from->data + offset + 4 + (size_t)24 * i;
-		if (kind != PART_META || entry[0] != PART_META)
+		if (!replaces(kind) || entry[0] != kind)
 			buf_put(out, entry, 24);
 	}
 	if (kind) {
@@ -190,5 +195,141 @@ static void later_meta(void **state)
 	fixture_clean(dir);
 }
 
+enum { TEXTS_MAX = 300 };
+
+/* A section of strings: lengths, how much each has in common with the one before it, the rest. */
+static void strings_section(
+	const int64_t *lens, const int64_t *shared, size_t n, struct str rest, struct buf *out)
+{
+	struct column_writer w;
+	struct column c;
+	struct buf header, data;
+	buf_init(&header, 1 << 16);
+	buf_init(&data, 1 << 16);
+	column_writer_init(&w);
+	CHECK(column_encode(&w, 1, lens, n, COLUMN_PLAIN, &data, &c) == OK);
+	column_write_header(&header, &c);
+	CHECK(column_encode(&w, 3, shared, n, COLUMN_PLAIN, &data, &c) == OK);
+	column_write_header(&header, &c);
+	CHECK(column_encode_bytes(&w, 2, rest, &data, &c) == OK);
+	column_write_header(&header, &c);
+	buf_varint(out, n);
+	buf_varint(out, 3);
+	buf_str(out, buf_view(&header));
+	buf_str(out, buf_view(&data));
+	CHECK(buf_status(out) == OK);
+	column_writer_deinit(&w);
+	buf_deinit(&data);
+	buf_deinit(&header);
+}
+
+/* One row of sets: the empty one. */
+static const char no_sets[] = { 1, 0 };
+
+static enum status read_strings(const char *path, struct buf *out, struct err *e)
+{
+	struct part *p;
+	struct tabs t;
+	enum status s = part_open(path, &p, e);
+	CHECK_OK(s, e);
+	s = part_pin(p, PART_LOAD_TEXTS | PART_LOAD_SETS, 1 << 20, &t, e);
+	if (s == OK) {
+		for (uint32_t i = 0; i < t.sample_string_count; i++)
+			buf_printf(out, "%.*s,", STR_ARG(t.sample_strings[i]));
+		part_unpin(p, PART_LOAD_TEXTS | PART_LOAD_SETS);
+	}
+	part_unref(p);
+	return s;
+}
+
+static void texts_that_share(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		size_t n;
+		int64_t lens[4], shared[4];
+		const char *rest, *want; /* NULL: refused */
+	} cases[] = {
+		{ "none", 3, { 0, 1, 2 }, { 0 }, "abb", ",a,bb," },
+		{ "a chain", 4, { 0, 1, 2, 3 }, { 0, 0, 1, 2 }, "abc", ",a,ab,abc," },
+		{ "all of a text", 3, { 0, 2, 2 }, { 0, 0, 2 }, "ab", ",ab,ab," },
+		{ "of the empty text", 3, { 0, 0, 1 }, { 0 }, "a", ",,a," },
+		{ "more than the text before", 3, { 0, 2, 5 }, { 0, 0, 3 }, "abde", NULL },
+		{ "more than it has itself", 3, { 0, 3, 2 }, { 0, 0, 3 }, "abc", NULL },
+		{ "of nothing", 2, { 0, 2 }, { 0, 1 }, "b", NULL },
+		{ "the first", 2, { 0, 2 }, { 1, 0 }, "ab", NULL },
+		{ "a first text", 2, { 1, 2 }, { 0, 0 }, "abc", NULL },
+		{ "less than none", 3, { 0, 2, 2 }, { 0, 0, -1 }, "ababa", NULL },
+		{ "a length below none", 3, { 0, 2, -1 }, { 0, 0, -1 }, "ab", NULL },
+		{ "the lowest number", 3, { 0, 2, 2 }, { 0, 0, INT64_MIN }, "ab", NULL },
+		{ "the highest number", 3, { 0, INT64_MAX, INT64_MAX }, { 0, 0, INT64_MAX }, "ab",
+			NULL },
+		{ "bytes are missing", 3, { 0, 2, 2 }, { 0, 0, 1 }, "ab", NULL },
+		{ "bytes are left", 3, { 0, 2, 2 }, { 0, 0, 1 }, "abcd", NULL },
+	};
+	char dir[64], path[128];
+	struct buf b, sets;
+	fixture_dir(dir);
+	make_part(dir, &b);
+	with_section(&b, PART_SAMPLE_SETS, 0, str_make(no_sets, sizeof(no_sets)), &sets);
+	snprintf(path, sizeof(path), "%s/part", dir);
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf section, file, got;
+		struct err e = { 0 };
+		buf_init(&section, 1 << 16);
+		buf_init(&got, 1 << 16);
+		strings_section(c->lens, c->shared, c->n, str_of(c->rest), &section);
+		with_section(&sets, PART_SAMPLE_STRINGS, 0, buf_view(&section), &file);
+		save(path, &file);
+		enum status s = read_strings(path, &got, &e);
+		CHECK_CASE(c, s == (c->want ? OK : E_CORRUPT));
+		CHECK_CASE(c, !c->want || str_eq(buf_view(&got), str_of(c->want)));
+		CHECK_CASE(c, c->want || strstr(e.text, "strings in section 6"));
+	}
+	buf_deinit(&sets);
+	buf_deinit(&b);
+	fixture_clean(dir);
+}
+
+/* Each text has all of the one before it: little on disk must not become much in memory. */
+static void long_chains(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int64_t n; /* texts of 0, 1, … n - 1 bytes: n - 1 are on disk */
+		enum status want;
+	} cases[] = { { "64 times as much", 128, OK }, { "more", 129, E_CORRUPT } };
+	char dir[64], path[128], rest[TEXTS_MAX];
+	int64_t lens[TEXTS_MAX], shared[TEXTS_MAX];
+	struct buf b, sets;
+	memset(rest, 'x', sizeof(rest));
+	for (int64_t i = 0; i < TEXTS_MAX; i++) {
+		lens[i] = i;
+		shared[i] = MAX(i - 1, (int64_t)0);
+	}
+	fixture_dir(dir);
+	make_part(dir, &b);
+	with_section(&b, PART_SAMPLE_SETS, 0, str_make(no_sets, sizeof(no_sets)), &sets);
+	snprintf(path, sizeof(path), "%s/part", dir);
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf section, file, got;
+		struct err e = { 0 };
+		size_t n = (size_t)c->n;
+		buf_init(&section, 1 << 16);
+		buf_init(&got, 1 << 16);
+		strings_section(lens, shared, n, str_make(rest, n - 1), &section);
+		with_section(&sets, PART_SAMPLE_STRINGS, 0, buf_view(&section), &file);
+		save(path, &file);
+		CHECK_CASE(c, read_strings(path, &got, &e) == c->want);
+		CHECK_CASE(c, c->want != OK || got.len == n * (n - 1) / 2 + n);
+	}
+	buf_deinit(&sets);
+	buf_deinit(&b);
+	fixture_clean(dir);
+}
+
 TEST_MAIN(cmocka_unit_test(later_versions), cmocka_unit_test(later_meta),
-	cmocka_unit_test(each_section_once))
+	cmocka_unit_test(each_section_once), cmocka_unit_test(texts_that_share),
+	cmocka_unit_test(long_chains))

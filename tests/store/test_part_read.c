@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What this reader sees in a part is what the Python reader sees, which was written from the
- * document; and no flipped bit goes unnoticed.
+ * document; and no flipped bit goes unnoticed. Parts of older versions are read, queried and
+ * merged.
  */
 #include "codec/codec.h"
 #include "store/part.h"
 
-#include "tests/store/model.h"
+#include "tests/store/model_check.h"
 
 static int by_line(const void *a, const void *b)
 {
@@ -319,5 +320,241 @@ static void each_byte_is_checked(void **state)
 	fixture_clean(dir);
 }
 
+/* ---- parts that older versions wrote (parts/README.md) ---- */
+
+static const struct old_part {
+	const char *name;
+	uint64_t id;
+	uint8_t minor;
+	const char *rows;
+} old_parts[] = {
+	{ "1.0, merged", 0x109, 0, "merged.rows" },
+	{ "1.0, fine", 0x10a, 0, "fine.rows" },
+	{ "1.1, merged", 0x119, 1, "merged.rows" },
+	{ "1.1, fine", 0x11a, 1, "fine.rows" },
+	{ "1.2, merged", 0x129, 2, "merged.rows" },
+	{ "1.2, fine", 0x12a, 2, "fine.rows" },
+	{ "1.3, merged", 0x139, 3, "merged.rows" },
+	{ "1.3, fine", 0x13a, 3, "fine.rows" },
+	{ "1.4, merged", 0x149, 4, "merged.rows" },
+	{ "1.4, fine", 0x14a, 4, "fine.rows" },
+};
+
+static void load_old(const char *name, struct buf *out)
+{
+	char path[512];
+	struct err e = { 0 };
+	buf_init(out, 1 << 20);
+	snprintf(path, sizeof(path), FIRN_TESTS_DIR "/parts/%s", name);
+	CHECK_OK(os_read_file(path, out, &e), &e);
+}
+
+static void old_name(const struct old_part *of, char out[32])
+{
+	snprintf(out, 32, "%016llx.part", (unsigned long long)of->id);
+}
+
+/* What the reader of its own day saw is what both readers of today see. */
+static void old_parts_are_read(void **state)
+{
+	(void)state;
+	bool python = has_python();
+	FOR_EACH_CASE (c, old_parts) {
+		char name[32], path[512];
+		struct part *p;
+		struct err e = { 0 };
+		CLEANUP(buf_deinit) struct buf want, file, mine, theirs;
+		buf_init(&mine, 1 << 20);
+		buf_init(&theirs, 1 << 20);
+		load_old(c->rows, &want);
+		old_name(c, name);
+		load_old(name, &file);
+		CHECK_CASE(c, file.data[8] == 1 && file.data[10] == c->minor);
+		snprintf(path, sizeof(path), FIRN_TESTS_DIR "/parts/%s", name);
+		CHECK_OK(part_open(path, &p, &e), &e);
+		CHECK_OK(part_verify(p, &e), &e);
+		dump(p, &mine);
+		CHECK_CASE(c, str_eq(buf_view(&mine), buf_view(&want)));
+		part_unref(p);
+		CHECK_CASE(c, !python || run_python(path, &theirs));
+		CHECK_CASE(c, !python || str_eq(buf_view(&theirs), buf_view(&want)));
+	}
+}
+
+/* A line of part_reader.py. */
+struct old_row {
+	struct str key; /* all before the time */
+	int64_t time_ns, value, count;
+};
+
+struct old_rows {
+	struct buf text[ARRAY_COUNT(old_parts)];
+	VEC(struct old_row) rows;
+};
+
+/* What lies behind the last bar, which goes too. */
+static struct str take_last(struct str *s)
+{
+	size_t at = s->len;
+	while (at && s->p[at - 1] != '|')
+		at--;
+	CHECK(at > 0);
+	struct str out = str_sub(*s, at, s->len - at);
+	*s = str_sub(*s, 0, at - 1);
+	return out;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct old_row *x = a, *y = b;
+	int order = str_cmp(x->key, y->key);
+	return order ? order : (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* Rows of all the parts as they are when all are merged: times of delta types by 10 s. */
+static void old_rows_merged(struct old_rows *r)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(old_parts); i++) {
+		load_old(old_parts[i].rows, &r->text[i]);
+		struct str rest = buf_view(&r->text[i]), line;
+		while (str_split(&rest, '\n', &line)) {
+			struct old_row x = { 0 };
+			CHECK(str_parse_i64(take_last(&line), &x.count));
+			CHECK(str_parse_i64(take_last(&line), &x.value));
+			CHECK(str_parse_i64(take_last(&line), &x.time_ns));
+			x.key = line;
+			if (!str_starts(line, STR("|inuse:")))
+				x.time_ns -= x.time_ns % (10 * SEC);
+			CHECK(VEC_PUSH(&r->rows, x));
+		}
+	}
+	qsort(r->rows.v, r->rows.len, sizeof(*r->rows.v), by_key);
+	size_t n = 0;
+	for (size_t i = 1; i < r->rows.len; i++) {
+		if (by_key(&r->rows.v[n], &r->rows.v[i]) != 0) {
+			r->rows.v[++n] = r->rows.v[i];
+			continue;
+		}
+		r->rows.v[n].value += r->rows.v[i].value;
+		r->rows.v[n].count += r->rows.v[i].count;
+	}
+	r->rows.len = n + 1;
+}
+
+static void old_rows_deinit(struct old_rows *r)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(old_parts); i++)
+		buf_deinit(&r->text[i]);
+	VEC_FREE(&r->rows);
+}
+
+static int64_t old_sum(const struct old_rows *r, const char *type, struct str stack)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < r->rows.len; i++) {
+		struct str key = r->rows.v[i].key;
+		struct str of = take_last(&key);
+		if (str_starts(str_sub(key, 1, key.len - 1), str_of(type)) && str_eq(of, stack))
+			sum += r->rows.v[i].value;
+	}
+	return sum;
+}
+
+static void check_old_sums(struct store *s, const struct old_rows *r)
+{
+	for (int i = 0; i < 2; i++) { /* the delta types */
+		struct fx_query f;
+		struct store_view *v;
+		struct samples_tree t;
+		struct err e = { 0 };
+		int64_t total = 0, want = 0;
+		struct samples_query *q = fx_query(&f, model_types[i].text, INT64_MIN, INT64_MAX);
+		CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+		CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
+		for (uint32_t n = 0; n < t.nodes.len; n++) {
+			CLEANUP(buf_deinit) struct buf b;
+			buf_init(&b, 4096);
+			node_text(&t, n, &b);
+			CHECK(t.nodes.v[n].self == old_sum(r, model_types[i].text, buf_view(&b)));
+			total += t.nodes.v[n].self;
+		}
+		for (size_t k = 0; k < r->rows.len; k++)
+			if (str_starts(str_sub(r->rows.v[k].key, 1, r->rows.v[k].key.len - 1),
+				    str_of(model_types[i].text)))
+				want += r->rows.v[k].value;
+		CHECK(total == want && t.total == want && want > 1000);
+		samples_tree_deinit(&t);
+		store_view_close(v);
+		fx_query_end(&f);
+	}
+}
+
+static void check_old_labels(struct store *s)
+{
+	struct fx_query f;
+	struct store_view *v;
+	struct str *values;
+	size_t n;
+	struct err e = { 0 };
+	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_label_values(v, q, STR("comm"), &f.arena, &values, &n, &e), &e);
+	CHECK(n == 4 && str_eq(values[0], STR("busy")) && str_eq(values[3], STR("c3")));
+	CHECK_OK(store_label_values(v, q, STR("thread_name"), &f.arena, &values, &n, &e), &e);
+	CHECK(n == 43 && str_eq(values[0], STR("t1")));
+	CHECK(str_eq(values[42], STR("worker-thread-39")));
+	store_view_close(v);
+	fx_query_end(&f);
+}
+
+/* A store of parts of all versions: what it answers, and what their merge has. */
+static void old_parts_are_merged(void **state)
+{
+	(void)state;
+	char dir[64], name[32], path[256];
+	struct old_rows r = { 0 };
+	struct store *s;
+	struct err e = { 0 };
+	bool merged = true;
+	old_rows_merged(&r);
+	fixture_dir(dir);
+	snprintf(path, sizeof(path), "%s/parts", dir);
+	CHECK(mkdir(path, 0700) == 0);
+	FOR_EACH_CASE (c, old_parts) {
+		CLEANUP(buf_deinit) struct buf file;
+		old_name(c, name);
+		load_old(name, &file);
+		snprintf(path, sizeof(path), "%s/parts/%s", dir, name);
+		CHECK_OK(os_replace_file(path, file.data, file.len, 0600, &e), &e);
+	}
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	check_old_sums(s, &r);
+	check_old_labels(s);
+	while (merged)
+		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
+	CHECK(s->parts.len == 1);
+	check_old_sums(s, &r);
+	check_old_labels(s);
+	CLEANUP(buf_deinit) struct buf lines, want, mine;
+	buf_init(&lines, 1 << 20);
+	buf_init(&want, 1 << 20);
+	buf_init(&mine, 1 << 20);
+	for (size_t i = 0; i < r.rows.len; i++) {
+		const struct old_row *x = &r.rows.v[i];
+		buf_printf(&lines, "%.*s|%lld|%lld|%lld\n", STR_ARG(x->key), (long long)x->time_ns,
+			(long long)x->value, (long long)x->count);
+	}
+	sort_lines(&lines, &want);
+	dump(s->parts.v[0], &mine);
+	CHECK(str_eq(buf_view(&mine), buf_view(&want)));
+	if (has_python())
+		compare(s);
+	store_close(s);
+	old_rows_deinit(&r);
+	fixture_clean(dir);
+}
+
 TEST_MAIN(cmocka_unit_test(python_reads_the_same), cmocka_unit_test(python_reads_times_of_timers),
-	cmocka_unit_test(needs_are_checked), cmocka_unit_test(each_byte_is_checked))
+	cmocka_unit_test(needs_are_checked), cmocka_unit_test(each_byte_is_checked),
+	cmocka_unit_test(old_parts_are_read), cmocka_unit_test(old_parts_are_merged))
