@@ -20,6 +20,9 @@
 /* Of a row: in a block that is read (struct part_rows); gathered and sorted. */
 #define BLOCK_ROW_BYTES 36
 #define SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))
+/* A series that does not fit is sorted in pieces of this at least, and not in many. */
+#define SORT_ROWS_MIN 16384
+#define SORT_PIECES_MAX 32
 /* Coarser times are the same for many rows, and lie best behind the stack; finer ones ascend. */
 #define FINE_NS NS_PER_SEC
 /* What was merged before will hardly be merged often again. */
@@ -155,18 +158,37 @@ static enum status check_budget(const struct merging *m, uint64_t more, struct e
 		m->count, (unsigned long long)(bytes >> 20), (unsigned long long)(m->budget >> 20));
 }
 
+/* Of the largest series of a source that does not lie sorted: so many are gathered at most. */
+static uint64_t series_rows(const struct merge_cursor *c)
+{
+	uint64_t rows = 0;
+	for (uint32_t i = 0; i < c->tabs.series_count && !c->sorted; i++)
+		rows = MAX(rows, c->tabs.series[i].rows);
+	return MIN(rows, part_meta(c->part)->rows);
+}
+
 /* What reading the rows of a source takes: a block; unless they lie sorted, a whole series too. */
 static uint64_t row_bytes(const struct merge_cursor *c)
 {
-	uint64_t block = 0, series = 0;
+	uint64_t block = 0;
 	for (size_t i = 0; i < c->block_count; i++)
 		block = MAX(block, (uint64_t)c->blocks[i].rows);
-	for (uint32_t i = 0; i < c->tabs.series_count && !c->sorted; i++)
-		series = MAX(series, c->tabs.series[i].rows);
-	return block * BLOCK_ROW_BYTES + MIN(series, part_meta(c->part)->rows) * SORT_ROW_BYTES;
+	return block * BLOCK_ROW_BYTES + series_rows(c) * SORT_ROW_BYTES;
 }
 
-static enum status check_rows(const struct merging *m, struct err *e)
+/* A series of more rows than a memtable had is sorted piece by piece. */
+static enum status limit_series(const struct merging *m, struct merge_cursor *c, struct err *e)
+{
+	uint64_t most = MAX(m->budget / SORT_ROW_BYTES, (uint64_t)SORT_ROWS_MIN);
+	uint64_t rows = series_rows(c);
+	if (rows / most >= SORT_PIECES_MAX)
+		return err_set(e, E_LIMIT, "%s: a series of %llu rows that are not sorted",
+			part_path(c->part), (unsigned long long)rows);
+	c->pending_max = rows > most ? (size_t)most : 0;
+	return OK;
+}
+
+static enum status check_rows(struct merging *m, struct err *e)
 {
 	uint64_t bytes = (uint64_t)m->tabs.node_count * PART_TOTAL_NODE_BYTES;
 	for (size_t i = 0; i < m->count; i++) {
@@ -175,8 +197,9 @@ static enum status check_rows(const struct merging *m, struct err *e)
 		bytes += ((uint64_t)c->tabs.series_count + c->tabs.node_count + c->tabs.set_count) *
 			 sizeof(uint32_t);
 	}
-	/* One source alone cannot be made smaller, and is no larger than a memtable was. */
-	return m->count == 1 ? OK : check_budget(m, bytes, e);
+	/* One source alone cannot be made smaller, and is no larger than a memtable was; but one
+	 * that was imported may have any number of rows in a series. */
+	return m->count == 1 ? limit_series(m, &m->cursors[0], e) : check_budget(m, bytes, e);
 }
 
 static enum status merge_tables(struct merging *m, struct err *e)

@@ -37,6 +37,19 @@ static inline int merge_key_compare(const struct merge_key *a, const struct merg
 /* -1, 0, 1 by series, stack, time, set: of rows of one slice. */
 int merge_row_compare(const struct row *a, const struct row *b);
 
+/* Where a cursor is in its blocks. */
+struct merge_place {
+	size_t next_block;
+	size_t at;               /* in the block that was read last */
+	struct part_slice slice; /* of the row read last; with passes, of this one */
+	int64_t later_ns;        /* with passes: the least time seen that is beyond it */
+	bool any_later;
+	uint32_t pass_count;
+	uint64_t taken;   /* rows, with passes */
+	struct row ahead; /* read, and of the next series or slice */
+	bool has_ahead;
+};
+
 /* The rows of one source in the order of the merged part, and in its numbers. */
 struct merge_cursor {
 	struct part *part;
@@ -54,20 +67,15 @@ struct merge_cursor {
 	const uint8_t *keep_time; /* by merged set */
 	const struct part_block *blocks;
 	size_t block_count;
-	size_t next_block;
 	struct part_rows rows;
-	size_t at;
-	struct part_slice slice; /* of the row read last; with passes, of this one */
-	int64_t later_ns;        /* with passes: the least time seen that is beyond it */
-	bool any_later;
-	uint32_t pass_count;
-	uint64_t taken;   /* rows, with passes */
-	struct row ahead; /* read, and of the next series or slice */
-	bool has_ahead;
-	VEC(struct row) pending;        /* a series in a slice */
-	int64_t pending_first_ns;       /* the slice's beginning */
+	struct merge_place place;
+	size_t pending_max;             /* rows; 0: as many as there are */
+	VEC(struct row) pending;        /* a series in a slice, or the next of its rows */
 	VEC(struct radix_item) sorting; /* twice as many */
 	size_t pending_at;
+	struct merge_place series_begin; /* of the series that is pending */
+	bool cut;                        /* it has more rows than are pending */
+	struct merge_key cut_at;         /* the first of them */
 	struct row head;
 	struct merge_key key; /* of head */
 	bool done;

@@ -2,13 +2,16 @@
 /*
  * Canonical order makes merging a stream: the numbers of a source's series and nodes, translated
  * into the merged part's, still ascend. A part in the wanted order whose times need no rounding is
- * read row by row; of any other the rows of one series in one slice are gathered and sorted. A part
- * with other slices (older versions had none) is gone through once for each slice that it has rows
- * in.
+ * read row by row; of any other the rows of one series in one slice are gathered and sorted: where
+ * these are more than there is memory for, the first of them in the wanted order, then their blocks
+ * again for the next. A part with other slices (older versions had none) is gone through once for
+ * each slice that it has rows in.
  */
 #include "store/merge.h"
 
 #include <stdlib.h>
+
+#define GONE UINT32_MAX /* series of a row that was added to an equal one */
 
 /* Signed times as numbers that order as they do. */
 static uint64_t biased(int64_t t)
@@ -35,52 +38,52 @@ int merge_row_compare(const struct row *a, const struct row *b)
 /* The next pass, over the next slice that has rows; false: there is none. */
 static bool next_pass(struct merge_cursor *c)
 {
-	bool more = c->passes && c->any_later;
+	bool more = c->passes && c->place.any_later;
 	if (more) {
-		c->slice = part_slice_of(c->later_ns, c->slice_ns);
-		c->any_later = false;
-		c->next_block = 0;
-		c->pass_count++;
+		c->place.slice = part_slice_of(c->place.later_ns, c->slice_ns);
+		c->place.any_later = false;
+		c->place.next_block = 0;
+		c->place.pass_count++;
 	}
 	return more;
 }
 
 static void see_later(struct merge_cursor *c, int64_t t)
 {
-	if (t <= c->slice.last_ns || (c->any_later && t >= c->later_ns))
+	if (t <= c->place.slice.last_ns || (c->place.any_later && t >= c->place.later_ns))
 		return;
-	c->later_ns = t;
-	c->any_later = true;
+	c->place.later_ns = t;
+	c->place.any_later = true;
 }
 
 /* Whether a pass has to look into a block. */
 static bool pass_wants(struct merge_cursor *c, const struct part_block *b)
 {
-	if (b->time_min > c->slice.last_ns)
+	if (b->time_min > c->place.slice.last_ns)
 		see_later(c, b->time_min);
-	return b->time_min <= c->slice.last_ns && b->time_max >= c->slice.first_ns;
+	return b->time_min <= c->place.slice.last_ns && b->time_max >= c->place.slice.first_ns;
 }
 
 /* The next block that has rows to look at; false at the end. */
 static enum status next_block(struct merge_cursor *c, bool *more, struct err *e)
 {
 	for (;;) {
-		*more = c->next_block < c->block_count || next_pass(c);
-		if (c->pass_count > PART_PASSES_MAX)
+		*more = c->place.next_block < c->block_count || next_pass(c);
+		if (c->place.pass_count > PART_PASSES_MAX)
 			return err_set(e, E_LIMIT,
 				"%s: its rows lie in more than %d slices of time",
 				part_path(c->part), PART_PASSES_MAX);
-		if (!*more && c->passes && c->taken != part_meta(c->part)->rows)
+		if (!*more && c->passes && c->place.taken != part_meta(c->part)->rows)
 			return err_set(e, E_CORRUPT,
 				"%s: rows outside of the bounds of their block",
 				part_path(c->part));
 		if (!*more)
 			return OK;
-		const struct part_block *b = &c->blocks[c->next_block++];
+		const struct part_block *b = &c->blocks[c->place.next_block++];
 		if (c->passes && !pass_wants(c, b))
 			continue;
 		enum status s = part_read_block(c->part, &c->tabs, b, ~0u, &c->rows, e);
-		c->at = 0;
+		c->place.at = 0;
 		return s;
 	}
 }
@@ -89,23 +92,23 @@ static enum status next_block(struct merge_cursor *c, bool *more, struct err *e)
 static enum status next_index(struct merge_cursor *c, size_t *out, bool *more, struct err *e)
 {
 	for (;;) {
-		while (c->at == c->rows.count) {
-			c->at = c->rows.count = 0;
+		while (c->place.at == c->rows.count) {
+			c->place.at = c->rows.count = 0;
 			enum status s = next_block(c, more, e);
 			if (s != OK || !*more)
 				return s;
 		}
-		*out = c->at++;
+		*out = c->place.at++;
 		*more = true;
 		int64_t t = c->rows.time_ns[*out];
-		bool here = t >= c->slice.first_ns && t <= c->slice.last_ns;
+		bool here = t >= c->place.slice.first_ns && t <= c->place.slice.last_ns;
 		if (c->passes && !here) {
 			see_later(c, t);
 			continue;
 		}
 		if (!here)
-			c->slice = part_slice_of(t, c->slice_ns);
-		c->taken += c->passes;
+			c->place.slice = part_slice_of(t, c->slice_ns);
+		c->place.taken += c->passes;
 		return OK;
 	}
 }
@@ -115,7 +118,7 @@ void merge_cursor_begin(struct merge_cursor *c)
 	int64_t first = INT64_MAX;
 	for (size_t i = 0; i < c->block_count; i++)
 		first = MIN(first, c->blocks[i].time_min);
-	c->slice = part_slice_of(first, c->slice_ns);
+	c->place.slice = part_slice_of(first, c->slice_ns);
 }
 
 /* The next row as it lies, translated; false at the end. */
@@ -134,7 +137,7 @@ static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more,
 		.set = c->sets[c->rows.set[i]],
 	};
 	if (c->resolution_ns && c->delta[r.series] && !c->keep_time[r.set])
-		r.time_ns = part_round_time(r.time_ns, c->resolution_ns, c->slice);
+		r.time_ns = part_round_time(r.time_ns, c->resolution_ns, c->place.slice);
 	*out = r;
 	return OK;
 }
@@ -215,19 +218,95 @@ static enum status sort_series(struct merge_cursor *c)
 	return OK;
 }
 
-/* All rows of one series in one slice, from the row ahead. */
+static struct merge_key pending_key(const struct merge_cursor *c, size_t i)
+{
+	return merge_key_of(&c->pending.v[i], c->order, c->series_begin.slice.first_ns);
+}
+
+static size_t sorted_at(const struct merge_cursor *c, size_t i)
+{
+	return c->sorting.v[i].index;
+}
+
+/* Equal rows become one, and of the others the lower half stays; the rest is for later. */
+static enum status make_room(struct merge_cursor *c)
+{
+	struct row *v = c->pending.v;
+	size_t n = c->pending.len, distinct = 0, kept = 0;
+	enum status s = sort_series(c);
+	if (s != OK)
+		return s;
+	for (size_t i = 1; i < n; i++) {
+		struct row *to = &v[sorted_at(c, distinct)], *from = &v[sorted_at(c, i)];
+		struct merge_key a = pending_key(c, sorted_at(c, distinct));
+		struct merge_key b = pending_key(c, sorted_at(c, i));
+		if (merge_key_compare(&a, &b) != 0) {
+			c->sorting.v[++distinct] = c->sorting.v[i];
+			continue;
+		}
+		to->value = (int64_t)((uint64_t)to->value + (uint64_t)from->value);
+		to->count = (int64_t)((uint64_t)to->count + (uint64_t)from->count);
+		from->series = GONE;
+	}
+	if (++distinct > c->pending_max / 2) {
+		c->cut = true;
+		c->cut_at = pending_key(c, sorted_at(c, distinct / 2));
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct merge_key key = pending_key(c, i);
+		if (v[i].series != GONE && (!c->cut || merge_key_compare(&key, &c->cut_at) < 0))
+			v[kept++] = v[i];
+	}
+	c->pending.len = kept;
+	return OK;
+}
+
+/* Whether the row ahead is among those that are gathered now. */
+static bool is_wanted(const struct merge_cursor *c, const struct merge_key *from)
+{
+	if (!from && !c->cut)
+		return true;
+	struct merge_key key =
+		merge_key_of(&c->place.ahead, c->order, c->series_begin.slice.first_ns);
+	return (!from || merge_key_compare(&key, from) >= 0) &&
+	       (!c->cut || merge_key_compare(&key, &c->cut_at) < 0);
+}
+
+/* Back to the beginning of the series, for the rows from the cut on. */
+static enum status go_back(struct merge_cursor *c, struct err *e)
+{
+	c->place = c->series_begin;
+	return part_read_block(
+		c->part, &c->tabs, &c->blocks[c->place.next_block - 1], ~0u, &c->rows, e);
+}
+
+/* The rows of one series in one slice, from the row ahead: all, or the next of them that fit. */
 static enum status gather_series(struct merge_cursor *c, struct err *e)
 {
+	struct merge_place *at = &c->place;
+	bool goes_on = c->cut;
+	struct merge_key from = c->cut_at;
+	enum status s = OK;
 	VEC_CLEAR(&c->pending);
 	c->pending_at = 0;
-	enum status s = c->has_ahead ? OK : next_raw(c, &c->ahead, &c->has_ahead, e);
-	uint32_t series = c->ahead.series;
-	c->pending_first_ns = c->slice.first_ns;
-	while (s == OK && c->has_ahead && c->ahead.series == series &&
-		c->slice.first_ns == c->pending_first_ns) {
-		if (!VEC_PUSH(&c->pending, c->ahead))
-			return err_set(e, E_NOMEM, "merging %zu rows of a series", c->pending.len);
-		s = next_raw(c, &c->ahead, &c->has_ahead, e);
+	c->cut = false;
+	if (goes_on)
+		s = go_back(c, e);
+	else if (!at->has_ahead)
+		s = next_raw(c, &at->ahead, &at->has_ahead, e);
+	c->series_begin = *at;
+	while (s == OK && at->has_ahead && at->ahead.series == c->series_begin.ahead.series &&
+		at->slice.first_ns == c->series_begin.slice.first_ns) {
+		bool take = is_wanted(c, goes_on ? &from : NULL);
+		if (take && c->pending_max && c->pending.len == c->pending_max) {
+			s = make_room(c);
+			take = is_wanted(c, NULL); /* it may have been cut off meanwhile */
+		}
+		if (s == OK && take && !VEC_PUSH(&c->pending, at->ahead))
+			s = E_NOMEM;
+		if (s != OK)
+			return err_set(e, s, "merging %zu rows of a series", c->pending.len);
+		s = next_raw(c, &at->ahead, &at->has_ahead, e);
 	}
 	if (s != OK)
 		return s;
@@ -251,8 +330,8 @@ enum status merge_cursor_next(struct merge_cursor *c, struct err *e)
 	}
 	c->done = s == OK && !more;
 	if (more)
-		c->key = merge_key_of(
-			&c->head, c->order, c->sorted ? c->slice.first_ns : c->pending_first_ns);
+		c->key = merge_key_of(&c->head, c->order,
+			c->sorted ? c->place.slice.first_ns : c->series_begin.slice.first_ns);
 	return s;
 }
 

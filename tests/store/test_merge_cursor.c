@@ -240,4 +240,120 @@ static void old_parts_are_taken(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(hours_lie_together), cmocka_unit_test(old_parts_are_taken))
+static uint32_t *identity(uint32_t n)
+{
+	uint32_t *v = calloc(MAX(n, 1u), sizeof(*v));
+	CHECK(v != NULL);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = i;
+	return v;
+}
+
+struct folded {
+	VEC(struct row) rows; /* ascending, equal ones summed */
+	uint32_t cuts;
+};
+
+/* All rows of a part by a cursor that sorts, at most `most` of a series at a time. */
+static void walk(
+	struct part *p, enum part_order order, int64_t unit, size_t most, struct folded *out)
+{
+	struct merge_cursor c = { .part = part_ref(p), .order = order, .pending_max = most };
+	struct err e = { 0 };
+	struct merge_key last = { 0 };
+	part_rows_init(&c.rows);
+	CHECK_OK(part_pin(p, PART_LOAD_ALL, UINT64_MAX, &c.tabs, &e), &e);
+	c.pinned = PART_LOAD_ALL;
+	c.blocks = part_blocks(p, &c.block_count);
+	c.series = identity(c.tabs.series_count);
+	c.nodes = identity(c.tabs.node_count);
+	c.sets = identity(c.tabs.set_count);
+	uint8_t *delta = calloc(c.tabs.series_count, 1), *keep = calloc(c.tabs.set_count, 1);
+	CHECK(delta && keep);
+	for (uint32_t i = 0; i < c.tabs.series_count; i++)
+		delta[i] = c.tabs.series[i].delta != 0;
+	c.delta = delta;
+	c.keep_time = keep;
+	c.slice_ns = PART_SLICE_NS;
+	c.resolution_ns = unit;
+	c.passes = part_meta(p)->slice_ns != c.slice_ns;
+	merge_cursor_begin(&c);
+	for (;;) {
+		CHECK_OK(merge_cursor_next(&c, &e), &e);
+		if (c.done)
+			break;
+		CHECK(most == 0 || c.pending.len <= most);
+		out->cuts += c.cut;
+		int order_of = out->rows.len ? merge_key_compare(&last, &c.key) : -1;
+		CHECK(order_of <= 0);
+		if (order_of < 0) {
+			CHECK(VEC_PUSH(&out->rows, c.head));
+		} else {
+			out->rows.v[out->rows.len - 1].value += c.head.value;
+			out->rows.v[out->rows.len - 1].count += c.head.count;
+		}
+		last = c.key;
+	}
+	free(delta);
+	free(keep);
+	merge_cursor_deinit(&c);
+}
+
+static void check_pieces(struct part *p, enum part_order order, int64_t unit)
+{
+	static const size_t most[] = { 4, 5, 16, 100, 100000 };
+	struct folded whole = { 0 };
+	uint64_t samples = 0;
+	walk(p, order, unit, 0, &whole);
+	for (size_t i = 0; i < whole.rows.len; i++)
+		samples += (uint64_t)whole.rows.v[i].count;
+	CHECK(samples == part_meta(p)->samples && whole.cuts == 0);
+	for (size_t i = 0; i < ARRAY_COUNT(most); i++) {
+		struct folded pieces = { 0 };
+		walk(p, order, unit, most[i], &pieces);
+		CHECK((pieces.cuts > 0) == (most[i] < 100000));
+		CHECK(pieces.rows.len == whole.rows.len);
+		for (size_t k = 0; k < whole.rows.len; k++) {
+			const struct row *a = &whole.rows.v[k], *b = &pieces.rows.v[k];
+			CHECK(a->time_ns == b->time_ns && a->value == b->value &&
+				a->count == b->count && a->series == b->series &&
+				a->node == b->node && a->set == b->set);
+		}
+		VEC_FREE(&pieces.rows);
+	}
+	VEC_FREE(&whole.rows);
+}
+
+/* A series that does not fit is sorted in pieces, and nothing of it is lost or counted twice. */
+static void series_come_in_pieces(void **state)
+{
+	(void)state;
+	char dir[64], path[128];
+	struct model m = { .random = 23 };
+	struct store *s;
+	struct part *old;
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	model_append(&m, s, 8000, T0, 2 * HOUR);
+	CHECK_OK(store_flush(s, &e), &e);
+	struct part *fine = s->parts.v[0];
+	write_old(dir, fine); /* has no slices */
+	snprintf(path, sizeof(path), "%s/0000000000000001.part", dir);
+	CHECK_OK(part_open(path, &old, &e), &e);
+	check_pieces(fine, PART_ORDER_STACK, 10 * SEC);
+	check_pieces(fine, PART_ORDER_STACK, HOUR); /* nearly all are equal */
+	check_pieces(fine, PART_ORDER_TIME, 0);
+	check_pieces(old, PART_ORDER_STACK, 10 * SEC);
+	check_pieces(old, PART_ORDER_TIME, 0);
+	part_unref(old);
+	pthread_mutex_unlock(&s->merge_lock);
+	store_close(s);
+	VEC_FREE(&m.samples);
+	fixture_clean(dir);
+}
+
+TEST_MAIN(cmocka_unit_test(hours_lie_together), cmocka_unit_test(old_parts_are_taken),
+	cmocka_unit_test(series_come_in_pieces))
