@@ -279,8 +279,9 @@ static void periods_that_differ_weigh(void **state)
 	append_of_period(s, 25, 2, 2);
 	check_periods(s, true, 3 * 10 + 2 * 25, 1);
 	check_periods(s, false, 5, 0);
-	append_of_period(s, 0, 1, 3); /* what has no period cannot be weighed */
-	check_periods(s, true, 6, 0);
+	append_of_period(s, 0, 1, 3); /* what has no period counts as it is */
+	check_periods(s, true, 3 * 10 + 2 * 25 + 1, 1);
+	check_periods(s, false, 6, 0);
 	store_close(s);
 	fixture_clean(dir);
 }
