@@ -377,8 +377,10 @@ static bool begin_request(struct files *f, struct request *r)
 	bool is_bound = key->generation && b->file_id;
 	r->is_replaced = is_bound && b->generation && key->generation != b->generation;
 	r->is_unsure = is_bound && !b->generation;
+	/* Whoever writes to a mapped file all the time is not listened to each time. */
 	bool is_news = key->generation && key->generation != b->key.generation;
-	if (b->state == BINDING_WAITING || (now < b->retry_ns && !is_news))
+	int64_t early_ns = is_news ? RETRY_BOUND_NS - RETRY_FAILED_NS : 0;
+	if (b->state == BINDING_WAITING || now + early_ns < b->retry_ns)
 		return false;
 	if (key->generation)
 		b->key.generation = key->generation;

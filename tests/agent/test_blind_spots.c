@@ -104,17 +104,37 @@ static void take_inode(const char *path, ino_t wanted)
 		give_up();
 }
 
-/* Another program had its inode before: known by then, and gone before anybody sampled it. */
-static void run_reused(const char *name)
+/* A program that is known by then, and that nobody sampled. Its inode. */
+static ino_t run_another(const char *path)
 {
-	char path[512], command[2048];
+	char command[2048];
 	struct stat st;
-	path_of(path, name, "");
 	take_inode(path, 0);
 	(void)snprintf(command, sizeof(command), "cp /bin/sleep %s && %s 0.3", path, path);
-	if (system(command) != 0 || stat(path, &st) != 0 || unlink(path) != 0)
+	if (system(command) != 0 || stat(path, &st) != 0)
 		give_up();
-	take_inode(path, st.st_ino);
+	return st.st_ino;
+}
+
+/* Another program had its inode before. */
+static void run_reused(const char *name)
+{
+	char path[512];
+	path_of(path, name, "");
+	ino_t inode = run_another(path);
+	(void)unlink(path);
+	take_inode(path, inode);
+	if (copy("deep", path) != 0)
+		give_up();
+	run(path);
+}
+
+/* Written over another program, which leaves the inode and its generation as they are. */
+static void run_overwritten(const char *name)
+{
+	char path[512];
+	path_of(path, name, "");
+	(void)run_another(path);
 	if (copy("deep", path) != 0)
 		give_up();
 	run(path);
@@ -213,6 +233,7 @@ static const struct {
 } places[] = {
 	{ "blind-deleted", run_deleted },
 	{ "blind-reused", run_reused },
+	{ "blind-written", run_overwritten },
 	{ "blind-memfd", run_memfd },
 	{ "blind-bind", run_bind_mount },
 	{ "blind-chroot", run_chroot },

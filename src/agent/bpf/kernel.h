@@ -61,6 +61,23 @@ struct inode {
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	__u32 i_generation;
+	long long i_size;
+	__s64 i_mtime_sec;
+	__u32 i_mtime_nsec;
+};
+
+/* One structure before Linux 6.11 (commit 3aa63a569c64), called __i_mtime from 6.7 on. */
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+};
+
+struct inode___timespec {
+	struct timespec64 __i_mtime;
+};
+
+struct inode___old {
+	struct timespec64 i_mtime;
 };
 
 struct file {

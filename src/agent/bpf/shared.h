@@ -25,10 +25,10 @@ enum frame_file {
 	FRAME_FILE_MAX = 65535,
 };
 
-/* The kernel's identity of a mapped file: inode and device. Inode numbers are given again: the
- * `generation` of the inode, which user space cannot read on every file system, tells whose it is
- * now. 0: not known, or the file system has none. A notice says it, and its file is published with
- * it; where another one is published for the inode, that is to be replaced. */
+/* The kernel's identity of a mapped file: inode and device. Inode numbers are given again, and
+ * files are written over: `generation` (a hash of the inode's generation, its size and the time it
+ * was written) tells which one it is now. 0: not known. A notice says it, and its file is published
+ * with it; where another one is published for the inode, that is to be replaced. */
 struct file_key {
 	__u64 inode;
 	__u32 dev; /* super block's dev_t as the kernel holds it: major << 20 | minor */

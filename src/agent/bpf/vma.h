@@ -127,8 +127,35 @@ __noinline int vma_find(__u32 which, __u64 address)
 	return 0;
 }
 
+static __always_inline __u64 generation_mix(__u64 h, __u64 value)
+{
+	h = (h ^ value) * 0x9e3779b97f4a7c15ULL;
+	return h ^ h >> 32;
+}
+
+/* Whose the inode is now: its number may have been given again, and a file written over. */
+static __always_inline __u32 inode_generation(const struct inode *inode)
+{
+	__u64 h = generation_mix(
+		BPF_CORE_READ(inode, i_generation), (__u64)BPF_CORE_READ(inode, i_size));
+	const struct inode___timespec *named = (const void *)inode;
+	const struct inode___old *old = (const void *)inode;
+	if (bpf_core_field_exists(struct inode, i_mtime_sec)) {
+		h = generation_mix(h, (__u64)BPF_CORE_READ(inode, i_mtime_sec));
+		h = generation_mix(h, BPF_CORE_READ(inode, i_mtime_nsec));
+	} else if (bpf_core_field_exists(struct inode___timespec, __i_mtime)) {
+		h = generation_mix(h, (__u64)BPF_CORE_READ(named, __i_mtime.tv_sec));
+		h = generation_mix(h, (__u64)BPF_CORE_READ(named, __i_mtime.tv_nsec));
+	} else {
+		h = generation_mix(h, (__u64)BPF_CORE_READ(old, i_mtime.tv_sec));
+		h = generation_mix(h, (__u64)BPF_CORE_READ(old, i_mtime.tv_nsec));
+	}
+	__u32 generation = (__u32)h;
+	return generation ? generation : 1;
+}
+
 /* The kernel's identity of the file behind a VMA. 0: it has none. The generation is returned
- * apart: it is no part of the key (user space cannot read it on every file system). */
+ * apart: it is no part of the key. */
 static __always_inline int vma_file_key(
 	const struct vm_area_struct *vma, struct file_key *key, __u32 *generation)
 {
@@ -139,7 +166,7 @@ static __always_inline int vma_file_key(
 	key->inode = BPF_CORE_READ(inode, i_ino);
 	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	key->generation = 0;
-	*generation = BPF_CORE_READ(inode, i_generation);
+	*generation = inode_generation(inode);
 	return 1;
 }
 
