@@ -2,10 +2,13 @@
 #include "agent/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/landlock.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -32,7 +35,7 @@ static const int broker_calls[] = {
 	SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
 	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(close), SCMP_SYS(fstat),
 	SCMP_SYS(newfstatat), SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
-	SCMP_SYS(pread64), SCMP_SYS(fcntl), SCMP_SYS(open_by_handle_at), SCMP_SYS(perf_event_open),
+	SCMP_SYS(pread64), SCMP_SYS(open_by_handle_at), SCMP_SYS(perf_event_open),
 	/* the sentence of an assert that failed */
 	SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(tgkill),
 };
@@ -47,15 +50,15 @@ static const int agent_calls[] = {
 	/* files */
 	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv), SCMP_SYS(preadv2),
 	SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(pwrite64), SCMP_SYS(pwritev), SCMP_SYS(pwritev2),
-	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(close), SCMP_SYS(close_range), SCMP_SYS(lseek),
+	SCMP_SYS(close), SCMP_SYS(close_range), SCMP_SYS(lseek),
 	SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(statx),
 	SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(access), SCMP_SYS(faccessat),
 	SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getdents64),
 	SCMP_SYS(getcwd), SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(rename), SCMP_SYS(renameat),
 	SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(rmdir),
 	SCMP_SYS(utimensat), SCMP_SYS(ftruncate), SCMP_SYS(fallocate), SCMP_SYS(fsync),
-	SCMP_SYS(fdatasync), SCMP_SYS(sync_file_range), SCMP_SYS(flock), SCMP_SYS(fcntl),
-	SCMP_SYS(fadvise64), SCMP_SYS(ioctl), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
+	SCMP_SYS(fdatasync), SCMP_SYS(sync_file_range), SCMP_SYS(flock),
+	SCMP_SYS(fadvise64), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
 	SCMP_SYS(pipe), SCMP_SYS(pipe2), SCMP_SYS(memfd_create), SCMP_SYS(umask), SCMP_SYS(sendfile),
 	SCMP_SYS(copy_file_range), SCMP_SYS(msync), SCMP_SYS(mincore),
 	SCMP_SYS(inotify_init1), SCMP_SYS(inotify_add_watch), SCMP_SYS(inotify_rm_watch),
@@ -87,6 +90,19 @@ static const int deadly_calls[] = {
 	SCMP_SYS(io_uring_setup), SCMP_SYS(setuid), SCMP_SYS(setresuid), SCMP_SYS(capset),
 };
 
+/* Not F_SETOWN and F_SETSIG, which send any signal to any process of the same user. */
+static const int fcntl_commands[] = {
+	F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW,
+	F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_ADD_SEALS, F_GET_SEALS, F_GETPIPE_SZ, F_SETPIPE_SZ,
+};
+
+/* Not TIOCSTI and TIOCLINUX, which type into the terminal that it was started from. */
+static const unsigned long ioctl_requests[] = {
+	PERF_EVENT_IOC_ENABLE, PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_REFRESH, PERF_EVENT_IOC_RESET,
+	PERF_EVENT_IOC_PERIOD, PERF_EVENT_IOC_SET_BPF, PERF_EVENT_IOC_ID,
+	FIONBIO, FIONREAD, FIOCLEX, TCGETS, TIOCGWINSZ, SIOCGIFINDEX,
+};
+
 /* What an open map and program are used by; nothing is made or loaded any more. */
 static const int bpf_commands[] = {
 	BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY,
@@ -103,10 +119,45 @@ static int add_all(scmp_filter_ctx ctx, uint32_t action, const int *calls, size_
 	return rc;
 }
 
+static int add_fcntl_rules(scmp_filter_ctx ctx)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < ARRAY_COUNT(fcntl_commands); i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+			SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)fcntl_commands[i]));
+	return rc;
+}
+
+/* To open for reading and cut off at once is writing, which Landlock sees from Linux 6.2 on. */
+static int add_open_rules(scmp_filter_ctx ctx)
+{
+	static const struct {
+		int mask, value;
+	} allowed[] = { { O_TRUNC, 0 }, { O_ACCMODE, O_WRONLY }, { O_ACCMODE, O_RDWR } };
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < ARRAY_COUNT(allowed); i++) {
+		scmp_datum_t mask = (scmp_datum_t)allowed[i].mask;
+		scmp_datum_t value = (scmp_datum_t)allowed[i].value;
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+			SCMP_A1(SCMP_CMP_MASKED_EQ, mask, value));
+		if (rc == 0)
+			rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+				SCMP_A2(SCMP_CMP_MASKED_EQ, mask, value));
+	}
+	return rc;
+}
+
 static int add_agent_rules(scmp_filter_ctx ctx)
 {
 	static const int families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
 	int rc = add_all(ctx, SCMP_ACT_ALLOW, agent_calls, ARRAY_COUNT(agent_calls));
+	if (rc == 0)
+		rc = add_fcntl_rules(ctx);
+	if (rc == 0)
+		rc = add_open_rules(ctx);
+	for (size_t i = 0; rc == 0 && i < ARRAY_COUNT(ioctl_requests); i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+			SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)ioctl_requests[i]));
 	if (rc == 0)
 		rc = add_all(ctx, SCMP_ACT_KILL_PROCESS, deadly_calls, ARRAY_COUNT(deadly_calls));
 	for (size_t i = 0; rc == 0 && i < ARRAY_COUNT(families); i++)
@@ -212,6 +263,8 @@ enum status sandbox_enter_broker(struct err *e)
 	if (!ctx)
 		return err_set(e, E_NOMEM, "seccomp filter");
 	int rc = add_all(ctx, SCMP_ACT_ALLOW, broker_calls, ARRAY_COUNT(broker_calls));
+	if (rc == 0)
+		rc = add_fcntl_rules(ctx);
 	if (rc == 0)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
 			SCMP_A0(SCMP_CMP_EQ, BPF_MAP_CREATE));
