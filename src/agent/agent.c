@@ -572,6 +572,19 @@ static void run_off_cpu(struct agent *a)
 	offcpu_tick(a->offcpu, clock_monotonic_ns(), s.bpf.resumed_lost);
 }
 
+/* A program that was begun unseen would have the labels of the one before it. */
+static void look_for_lost_execs(struct agent *a, int64_t now_ns)
+{
+	struct sampler_stats s;
+	if (now_ns < a->execs_at_ns)
+		return;
+	a->execs_at_ns = now_ns + POLL_MS * NS_PER_MS;
+	sampler_read_stats(a->sampler, &s);
+	if (s.bpf.notices_lost != a->execs_lost)
+		processes_doubt(a->processes);
+	a->execs_lost = s.bpf.notices_lost;
+}
+
 static void end_interval(struct agent *a)
 {
 	run_off_cpu(a);
@@ -621,6 +634,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 			s = err_set(
 				e, E_UNAVAILABLE, "the broker, which opens executables, has ended");
 		now = clock_monotonic_ns();
+		look_for_lost_execs(a, now);
 		if (now < end)
 			continue;
 		end_interval(a);

@@ -40,6 +40,8 @@ struct agent {
 	struct deferred *deferred;
 	struct offcpu *offcpu;
 	int64_t failing_since_ns; /* 0: sampling works */
+	int64_t execs_at_ns;      /* they are counted again then */
+	uint64_t execs_lost;      /* execs and exits, until then */
 	int64_t page_at_ns;       /* the server gets the status page next then */
 	struct net_server *http;
 	int http_fd;         /* listens already, for `http`; -1 */

@@ -42,7 +42,8 @@ struct slot {
 	uint64_t program_generation;
 	bool free;
 	bool ended;
-	bool fresh; /* it began another program, and /proc was not read since */
+	bool fresh;   /* it began another program, and /proc was not read since */
+	bool doubted; /* it may have, unseen */
 };
 
 struct cgroup {
@@ -91,6 +92,12 @@ static bool cgroup_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct processes *p = ctx;
 	return p->cgroups.v[value].id == *(const uint64_t *)key;
+}
+
+void processes_doubt(struct processes *p)
+{
+	for (size_t i = 0; i < p->slots.len; i++)
+		p->slots.v[i].doubted = true;
 }
 
 void processes_forget(struct processes *p)
@@ -261,6 +268,7 @@ static void describe_dead(struct processes *p, struct process *x, const struct e
 static void note_version(struct processes *p, struct slot *s)
 {
 	s->labelled_ns = clock_monotonic_ns();
+	s->doubted = false;
 	s->generation = containers_generation(p->containers);
 	s->version = containers_version(p->containers, s->process.cgroup);
 }
@@ -309,7 +317,8 @@ static bool is_outdated(struct processes *p, struct slot *s)
 	}
 	if (s->program_asked && s->program_generation != executables_generation(p->executables))
 		return true;
-	return p->label_ttl_ns > 0 && clock_monotonic_ns() - s->labelled_ns > p->label_ttl_ns;
+	return s->doubted ||
+	       (p->label_ttl_ns > 0 && clock_monotonic_ns() - s->labelled_ns > p->label_ttl_ns);
 }
 
 /* ---- the table ---- */
@@ -383,6 +392,8 @@ const struct process *processes_find(struct processes *p, const struct event_hea
 		s = slot_new(p, &(struct key){ h->pid, h->process_start_ns });
 	if (!s)
 		return NULL;
+	if (s->doubted)
+		executables_forget(p->executables, (int)h->pid, start_ticks_of(p, h));
 	if (s->fresh || !s->labelled_ns)
 		describe(p, s, h, false);
 	else if (is_outdated(p, s))

@@ -178,6 +178,40 @@ static void reads_what_begins_only_while_it_lives(void **state)
 	processes_free(p);
 }
 
+/* The event of its exec was lost: it is what /proc says as soon as that is suspected. */
+static void reads_again_what_may_be_another_program(void **state)
+{
+	(void)state;
+	struct processes *p;
+	struct err e;
+	int go[2], done[2];
+	char byte = 0;
+	CHECK(pipe(go) == 0 && pipe(done) == 0);
+	CHECK_OK(processes_new(config(), &p, &e), &e);
+	pid_t child = fork();
+	if (child == 0) {
+		if (read(go[0], &byte, 1) != 1 || prctl(PR_SET_NAME, "another") != 0 ||
+			write(done[1], &byte, 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	CHECK(child > 0);
+	struct event_header h = event_of(child, "x");
+	CHECK(!str_eq(processes_find(p, &h)->comm, STR("another")));
+	CHECK(write(go[1], &byte, 1) == 1 && read(done[0], &byte, 1) == 1);
+	CHECK(!str_eq(processes_find(p, &h)->comm, STR("another")));
+	processes_doubt(p);
+	CHECK_STR(processes_find(p, &h)->comm, "another");
+	CHECK(metric_get(&processes_metrics(p)->relabelled) == 1);
+	(void)processes_find(p, &h); /* once */
+	CHECK(metric_get(&processes_metrics(p)->relabelled) == 1);
+	end_child(child);
+	processes_free(p);
+	for (int i = 0; i < 2; i++)
+		(void)(close(go[i]) + close(done[i]));
+}
+
 static void forgets_for_room(void **state)
 {
 	(void)state;
@@ -203,4 +237,6 @@ static void forgets_for_room(void **state)
 
 TEST_MAIN(cmocka_unit_test(describes_a_live_process), cmocka_unit_test(never_mixes_two_of_one_pid),
 	cmocka_unit_test(keeps_the_name_of_the_dead),
-	cmocka_unit_test(reads_what_begins_only_while_it_lives), cmocka_unit_test(forgets_for_room))
+	cmocka_unit_test(reads_what_begins_only_while_it_lives),
+	cmocka_unit_test(reads_again_what_may_be_another_program),
+	cmocka_unit_test(forgets_for_room))
