@@ -6,7 +6,7 @@
 
 static const char *const words[] = { "password", "passwd", "passphrase", "secret", "token",
 	"credential", "apikey", "api-key", "api_key", "access-key", "access_key", "private-key",
-	"private_key", "authorization" };
+	"private_key", "authorization", "cookie" };
 
 static bool is_secret_name(struct str name)
 {
@@ -19,52 +19,89 @@ static bool is_secret_name(struct str name)
 	return false;
 }
 
-/* Where the value begins in name=value or name:value; len when there is none. */
-static size_t value_of(struct str argument)
+static bool is_of_name(uint8_t c)
 {
-	size_t equals = str_index(argument, '='), colon = str_index(argument, ':');
-	return MIN(MIN(equals, colon) + 1, argument.len);
+	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' ||
+	       c == '-' || c == '.';
 }
 
-/* "scheme://user:password@": begin and end of the password; false: none. */
-static bool url_password(struct str s, size_t *begin, size_t *end)
+/* The word that ends before `at`; a quote between them counts for nothing. */
+static struct str name_before(struct str s, size_t at)
 {
-	for (size_t i = 0; i + 3 < s.len; i++) {
-		if (!str_eq(str_sub(s, i, 3), STR("://")))
+	if (at > 0 && (s.p[at - 1] == '"' || s.p[at - 1] == '\''))
+		at--;
+	size_t begin = at;
+	while (begin > 0 && is_of_name((uint8_t)s.p[begin - 1]))
+		begin--;
+	return str_sub(s, begin, at - begin);
+}
+
+/* Where the first value begins that is a secret by its name; len: nowhere. */
+static size_t secret_value(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if ((s.p[i] == '=' || s.p[i] == ':') && is_secret_name(name_before(s, i)))
+			return i + 1;
+	return s.len;
+}
+
+static bool is_number(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	return true;
+}
+
+/* Of a URL behind its "://": the secret in "user:password@", or in "token@" over TLS. A password
+ * may have a slash: then what stands before it is no port. False: there is none. */
+static bool url_secret(struct str rest, bool is_tls, size_t *begin, size_t *end)
+{
+	struct str word = str_sub(rest, 0, str_index(rest, ' '));
+	struct str authority = str_sub(word, 0, str_index(word, '/'));
+	size_t at = str_rindex(authority, '@');
+	size_t colon = str_index(str_sub(authority, 0, at), ':');
+	if (at == authority.len && colon < authority.len &&
+		!is_number(str_sub(authority, colon + 1, authority.len)))
+		at = str_rindex(word, '@');
+	if (at == authority.len || at == word.len || (colon >= at && !is_tls))
+		return false;
+	*begin = colon < at ? colon + 1 : 0;
+	*end = at;
+	return *begin < *end;
+}
+
+static void write_without_url_secrets(struct str s, struct buf *out)
+{
+	size_t done = 0;
+	for (size_t i = 0; i + 3 <= s.len; i++) {
+		size_t begin, end;
+		if (!str_eq(str_sub(s, i, 3), STR("://")) ||
+			!url_secret(str_sub(s, i + 3, s.len),
+				str_ends(str_sub(s, 0, i), STR("https")), &begin, &end))
 			continue;
-		struct str rest = str_sub(s, i + 3, s.len);
-		size_t authority = MIN(str_index(rest, '/'), str_index(rest, ' '));
-		size_t at = str_rindex(str_sub(rest, 0, authority), '@');
-		size_t colon = str_index(str_sub(rest, 0, at), ':');
-		if (at == authority || colon == at)
-			continue;
-		*begin = i + 3 + colon + 1;
-		*end = i + 3 + at;
-		return true;
+		buf_str(out, str_sub(s, done, i + 3 + begin - done));
+		buf_cstr(out, REDACTED);
+		done = i + 3 + end;
+		i = done - 1;
 	}
-	return false;
+	buf_str(out, str_sub(s, done, s.len));
 }
 
+/* From a secret on to the end: nobody knows where it ends. */
 static void write_argument(struct str argument, struct buf *out)
 {
-	size_t value = value_of(argument), begin, end;
-	if (value < argument.len && is_secret_name(str_sub(argument, 0, value - 1))) {
-		buf_str(out, str_sub(argument, 0, value));
+	size_t value = secret_value(argument);
+	write_without_url_secrets(str_sub(argument, 0, value), out);
+	if (value < argument.len)
 		buf_cstr(out, REDACTED);
-	} else if (url_password(argument, &begin, &end)) {
-		buf_str(out, str_sub(argument, 0, begin));
-		buf_cstr(out, REDACTED);
-		buf_str(out, str_sub(argument, end, argument.len));
-	} else {
-		buf_str(out, argument);
-	}
 }
 
 /* A flag that stands alone, with its value in the next argument. */
 static bool announces_secret(struct str argument)
 {
-	return str_starts(argument, STR("-")) && value_of(argument) == argument.len &&
-	       is_secret_name(argument);
+	return str_starts(argument, STR("-")) && str_index(argument, '=') == argument.len &&
+	       str_index(argument, ':') == argument.len && is_secret_name(argument);
 }
 
 void redact_command_line(struct str arguments, struct buf *out)
@@ -75,7 +112,7 @@ void redact_command_line(struct str arguments, struct buf *out)
 		if (!first)
 			buf_u8(out, ' ');
 		first = false;
-		if (secret && !str_starts(argument, STR("-")))
+		if (secret && !str_starts(argument, STR("--")))
 			buf_cstr(out, REDACTED);
 		else
 			write_argument(argument, out);

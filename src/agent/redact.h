@@ -4,8 +4,9 @@
 
 #include "base/buf.h"
 
-/* Arguments in /proc's form (each with a NUL after it) as one line, blanks between. A value becomes
- * "[redacted]" where it follows a flag, or a name and '=' or ':', whose name holds one of: password
- * passwd passphrase secret token credential apikey api-key api_key access-key access_key
- * private-key private_key authorization (any case); and the password of a URL (user:password@). */
+/* Arguments in /proc's form (each with a NUL after it) as one line, blanks between. What follows a
+ * flag, or a name and '=' or ':' anywhere in an argument, up to its end, becomes "[redacted]" where
+ * the name holds one of: password passwd passphrase secret token credential apikey api-key api_key
+ * access-key access_key private-key private_key authorization cookie (any case); and so do the
+ * passwords of URLs (user:password@), and whoever stands alone in one over TLS (https://token@). */
 void redact_command_line(struct str arguments, struct buf *out);
