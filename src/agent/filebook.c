@@ -15,6 +15,8 @@
 
 /* What is left of a path by file_info. */
 #define PATH_BYTES_MAX 255
+/* Keys among which the oldest is looked for. */
+#define LOOKED_AT_MAX 256u
 
 /* ---- bindings ---- */
 
@@ -54,10 +56,28 @@ static void bindings_sweep(struct filebook *f, int64_t now)
 	}
 }
 
+/* Copies of one file have many keys and one content: of the next few keys the one that was longest
+ * not looked at goes. It comes again when it is met. */
+static void bindings_drop_one(struct filebook *f)
+{
+	const struct binding *oldest = NULL;
+	for (uint32_t n = 0; n < MIN(LOOKED_AT_MAX, f->bindings.len); n++) {
+		const struct binding *b = &f->bindings.v[f->drop_hint++ % f->bindings.len];
+		if (b->state == BINDING_BOUND && (!oldest || b->retry_ns < oldest->retry_ns))
+			oldest = b;
+	}
+	if (!oldest)
+		return;
+	sampler_retract(f->sampler, &oldest->key);
+	filebook_unbind(f, (uint32_t)(oldest - f->bindings.v));
+}
+
 uint32_t filebook_bind(struct filebook *f, const struct file_key *key, int64_t now)
 {
 	if (f->binding_count >= FILES_KEYS_MAX)
 		bindings_sweep(f, now);
+	if (f->binding_count >= FILES_KEYS_MAX)
+		bindings_drop_one(f);
 	if (f->binding_count >= FILES_KEYS_MAX)
 		return MAP_NONE;
 	uint32_t i = (uint32_t)f->bindings.len;

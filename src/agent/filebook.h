@@ -41,6 +41,7 @@ struct filebook {
 	VEC(struct binding) bindings;
 	uint32_t binding_count;
 	uint32_t binding_hint; /* where the search for a free one goes on */
+	uint32_t drop_hint;    /* and for one that may go */
 	struct map by_key;
 	VEC(struct known_file) known; /* by id */
 	uint32_t live_count;
@@ -54,7 +55,8 @@ void filebook_deinit(struct filebook *b);
 
 /* The number of the binding of a key (its inode and device); MAP_NONE: none. */
 uint32_t filebook_find(const struct filebook *b, const struct file_key *key);
-/* A new one, FREE; MAP_NONE: FILES_KEYS_MAX are in use, or no memory. */
+/* A new one, FREE; of FILES_KEYS_MAX one that failed or is bound gives way. MAP_NONE: none of those
+ * looked at does, or no memory. */
 uint32_t filebook_bind(struct filebook *b, const struct file_key *key, int64_t now_ns);
 void filebook_unbind(struct filebook *b, uint32_t binding);
 

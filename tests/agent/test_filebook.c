@@ -92,6 +92,23 @@ static void drops_what_failed_when_there_are_too_many_keys(void **state)
 	filebook_deinit(&b);
 }
 
+/* Each copy of a file is a key: they are not all there may be. */
+static void lets_go_of_a_key_that_rests(void **state)
+{
+	(void)state;
+	struct filebook b = make();
+	for (uint64_t n = 1; n <= FILES_KEYS_MAX; n++) {
+		uint32_t i = bind(&b, n, FRAME_FILE_FIRST, BINDING_BOUND);
+		b.bindings.v[i].retry_ns = (n == 9 ? 1 : 10) * SECOND;
+	}
+	struct file_key rests = key_of(9, 1), more = key_of(1u << 20, 1);
+	CHECK(filebook_bind(&b, &more, 9 * SECOND) != MAP_NONE);
+	CHECK(filebook_find(&b, &rests) == MAP_NONE && filebook_find(&b, &more) != MAP_NONE);
+	CHECK(retracted.count == 1 && retracted.last.inode == 9);
+	CHECK(b.binding_count == FILES_KEYS_MAX);
+	filebook_deinit(&b);
+}
+
 static void one_content_has_one_id(void **state)
 {
 	(void)state;
@@ -168,5 +185,5 @@ static void forgets_the_longest_unused_file(void **state)
 
 TEST_MAIN(cmocka_unit_test(finds_keys_by_inode_and_device),
 	cmocka_unit_test(drops_what_failed_when_there_are_too_many_keys),
-	cmocka_unit_test(one_content_has_one_id), cmocka_unit_test(counts_tables),
-	cmocka_unit_test(forgets_the_longest_unused_file))
+	cmocka_unit_test(lets_go_of_a_key_that_rests), cmocka_unit_test(one_content_has_one_id),
+	cmocka_unit_test(counts_tables), cmocka_unit_test(forgets_the_longest_unused_file))
