@@ -23,6 +23,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define POLL_MS 250
@@ -40,6 +41,7 @@
 #define POLL_FAILURES_NS (60 * NS_PER_SEC)
 /* How often the server gets the status page. */
 #define PAGE_INTERVAL_NS (4 * NS_PER_SEC) /* less than an interval, which is not exact */
+#define DESCRIPTORS_WANTED 65536
 /* Share of one CPU for building tables once sampling has begun. */
 #define FILES_CPU_PERCENT 5
 
@@ -364,8 +366,19 @@ static enum status listen_early(struct agent *a, struct err *e)
 
 /* What needs privileges, and then nothing any more. No thread is started here: it would keep them.
  */
+/* Two for each CPU, and 1,024 are what most sessions begin with. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
+		return;
+	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)DESCRIPTORS_WANTED);
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static enum status open_privileged(struct agent *a, struct err *e)
 {
+	raise_descriptors(); /* before the broker is forked */
 	const struct broker_config broker = broker_for(a);
 	struct privilege_dir *dirs[] = { &a->spool_dir, &a->cache_dir, &a->http_dir, NULL };
 	enum status s = OK;
