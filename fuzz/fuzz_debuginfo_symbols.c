@@ -4,6 +4,7 @@
 #include "fuzz/fuzz.h"
 
 #include "debuginfo/private.h"
+#include "objfile/objfile.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -27,6 +28,27 @@ static enum status read_names(struct debuginfo_builder *b, Elf *elf)
 	return s == OK ? debuginfo_builder_settle(b) : s;
 }
 
+/* What is extracted is an ELF file too, has as many sections, and is hardly longer. */
+static void extract(const uint8_t *data, size_t size, int fd)
+{
+	struct objfile *obj, *again;
+	uint32_t count = 0, count_again = 0;
+	if (objfile_open_bytes(data, size, "fuzz", &obj, NULL) != OK)
+		return;
+	objfile_sections(obj, &count);
+	FUZZ_CHECK(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+	if (debuginfo_extract(obj, fd, NULL) == OK) {
+		int copy = dup(fd);
+		FUZZ_CHECK(objfile_open_fd(copy, "extracted", &again, NULL) == OK);
+		objfile_sections(again, &count_again);
+		FUZZ_CHECK(count == count_again);
+		FUZZ_CHECK(objfile_size(again) <= size + 64 + count * 4160ul + 8 + 56ul * 4096);
+		objfile_close(again);
+	}
+	objfile_close(obj);
+	FUZZ_CHECK(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static int fd = -1;
@@ -35,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *copy = malloc(size + 1);
 	FUZZ_CHECK(copy && fd >= 0 && ftruncate(fd, 0) == 0);
 	memcpy(copy, data, size);
+	extract(data, size, fd);
 	elf_version(EV_CURRENT);
 	Elf *elf = elf_memory(copy, size);
 	struct debuginfo_builder b;

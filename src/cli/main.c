@@ -17,6 +17,7 @@ static const struct cli_verb verbs[] = {
 	{ "types",   cli_types,   "list the profile types that a server holds" },
 	{ "labels",  cli_labels,  "list label names, or the values of one label" },
 	{ "store",   cli_store,   "verify or inspect the files of a store" },
+	{ "debuginfo", cli_debuginfo, "send programs' debug information to a server" },
 	{ "convert", cli_convert, "make a pprof file of what an agent kept on disk" },
 	{ "version", cli_version, "print the version" },
 	{ NULL,      NULL,        NULL },

@@ -60,6 +60,13 @@ NODISCARD enum status debuginfo_build_files(const struct debuginfo_files *files,
 NODISCARD enum status debuginfo_build(int fd, int debug_fd, const char *out_path,
 	const struct debuginfo_limits *limits, struct err *e);
 
+/* Writes to `fd` what of an ELF file gives names to its addresses: all sections that are not loaded
+ * (DWARF, symbols), symbols of the dynamic linker, notes; of the others their headers. From it
+ * comes the symbol table that comes from the whole file. E_INVALID: its sections are not where they
+ * could be. E_NOTFOUND: there are none. */
+struct objfile;
+NODISCARD enum status debuginfo_extract(const struct objfile *obj, int fd, struct err *e);
+
 struct debuginfo_table;
 
 /* Maps a table that debuginfo_build() made. E_CORRUPT names the section and the offset. */
@@ -86,6 +93,11 @@ uint32_t debuginfo_table_find(
 	const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_frame *out, uint32_t max);
 /* By the file's PT_LOAD segments, which the table keeps; false when no segment holds it. */
 bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset, uint64_t *out);
+
+/* Every source file that its frames name, once each; ends with what `fn` gives, if not OK. */
+typedef enum status debuginfo_file_fn(void *ctx, struct str path, struct err *e);
+NODISCARD enum status debuginfo_table_files(
+	const struct debuginfo_table *t, debuginfo_file_fn *fn, void *ctx, struct err *e);
 
 struct debuginfo_table_info {
 	uint64_t ranges, functions, bytes;
@@ -248,3 +260,12 @@ typedef bool debuginfo_cancel_fn(void *ctx);
  * E_LIMIT: see above, and out->max. `cancel` may be NULL. */
 NODISCARD enum status debuginfo_archive_find(int fd, struct str path, debuginfo_cancel_fn *cancel,
 	void *cancel_ctx, struct buf *out, struct err *e);
+
+/* Writes one, in zstd, to `fd`. Times and owners are left out: equal files give equal bytes. */
+struct debuginfo_pack;
+NODISCARD enum status debuginfo_pack_new(int fd, struct debuginfo_pack **out, struct err *e);
+/* E_LIMIT: the path or the text is longer than may be read back. */
+NODISCARD enum status debuginfo_pack_add(
+	struct debuginfo_pack *p, struct str path, struct str text, struct err *e);
+NODISCARD enum status debuginfo_pack_end(struct debuginfo_pack *p, struct err *e);
+void debuginfo_pack_free(struct debuginfo_pack *p); /* NULL is fine */

@@ -330,6 +330,25 @@ bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset
 	return false;
 }
 
+enum status debuginfo_table_files(
+	const struct debuginfo_table *t, debuginfo_file_fn *fn, void *ctx, struct err *e)
+{
+	CLEANUP(free_cleanup) bool *told = calloc((size_t)t->string_count + 1, sizeof(*told));
+	if (!told)
+		return err_set(e, E_NOMEM, "%u texts", t->string_count);
+	for (uint32_t i = 0; i < t->node_count + t->function_count; i++) {
+		uint32_t file =
+			i < t->node_count ? t->nodes[i].file : t->functions[i - t->node_count].file;
+		if (told[file] || text(t, file).len == 0)
+			continue;
+		told[file] = true;
+		enum status s = fn(ctx, text(t, file), e);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
 void debuginfo_table_describe(const struct debuginfo_table *t, struct debuginfo_table_info *out)
 {
 	const struct symtab_header *h = t->header;

@@ -23,6 +23,8 @@ struct http_client {
 	struct buf text; /* of fields, which have pointers only when asked for */
 	VEC(struct http_header) fields;
 	struct str upload[2]; /* prefix and body not sent yet */
+	http_more_fn *more;   /* gives the next ones; NULL: these are the last */
+	void *more_ctx;
 	/* HTTP/1 */
 	struct buf in;
 	size_t scanned;
@@ -120,13 +122,13 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void 
 	return 0;
 }
 
-static ssize_t read_upload(nghttp2_session *h2, int32_t id, uint8_t *out, size_t max,
-	uint32_t *flags, nghttp2_data_source *source, void *user)
+static size_t upload_left(const struct http_client *c)
 {
-	(void)h2;
-	(void)id;
-	(void)source;
-	struct http_client *c = (struct http_client *)user;
+	return c->upload[0].len + c->upload[1].len;
+}
+
+static size_t take_upload(struct http_client *c, uint8_t *out, size_t max)
+{
 	size_t done = 0;
 	for (size_t i = 0; i < ARRAY_COUNT(c->upload); i++) {
 		size_t n = MIN(max - done, c->upload[i].len);
@@ -135,7 +137,26 @@ static ssize_t read_upload(nghttp2_session *h2, int32_t id, uint8_t *out, size_t
 		c->upload[i] = str_sub(c->upload[i], n, c->upload[i].len);
 		done += n;
 	}
-	if (c->upload[0].len + c->upload[1].len == 0)
+	return done;
+}
+
+static ssize_t read_upload(nghttp2_session *h2, int32_t id, uint8_t *out, size_t max,
+	uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+	(void)h2;
+	(void)id;
+	(void)source;
+	struct http_client *c = (struct http_client *)user;
+	size_t done = take_upload(c, out, max);
+	while (c->more && upload_left(c) == 0 && done < max) {
+		bool end = false;
+		if (c->more(c->more_ctx, &c->upload[0], &c->upload[1], &end) != OK)
+			return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+		if (end)
+			c->more = NULL;
+		done += take_upload(c, out + done, max - done);
+	}
+	if (upload_left(c) == 0 && !c->more)
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 	return (ssize_t)done;
 }
@@ -184,7 +205,7 @@ static enum status start_h2(struct http_client *c, struct str method, struct str
 	for (size_t i = 0; i < count; i++)
 		nv[n++] = make_nv(headers[i].name, headers[i].value);
 	nghttp2_data_provider body = { .read_callback = read_upload };
-	bool has_body = c->upload[0].len + c->upload[1].len > 0;
+	bool has_body = c->more || upload_left(c) > 0;
 	int32_t id = nghttp2_submit_request(c->h2, NULL, nv, n, has_body ? &body : NULL, NULL);
 	if (id < 0)
 		return err_set(e, id == NGHTTP2_ERR_NOMEM ? E_NOMEM : E_UNAVAILABLE, "%s",
@@ -219,7 +240,7 @@ static enum status start_h1(struct http_client *c, struct str method, struct str
 	for (size_t i = 0; i < count; i++)
 		buf_printf(&head, "%.*s: %.*s\r\n", STR_ARG(headers[i].name),
 			STR_ARG(headers[i].value));
-	size_t body_len = c->upload[0].len + c->upload[1].len;
+	size_t body_len = upload_left(c);
 	if (body_len)
 		buf_printf(&head, "content-length: %zu\r\n", body_len);
 	buf_cstr(&head, "\r\n");
@@ -386,6 +407,13 @@ enum status http_client_start(struct http_client *c, const char *method, struct 
 			: start_h1(c, m, authority, target, headers, header_count);
 }
 
+void http_client_continue(struct http_client *c, http_more_fn *more, void *ctx)
+{
+	assert(c->http2 && c->state == ANSWER_DONE);
+	c->more = more;
+	c->more_ctx = ctx;
+}
+
 enum status http_client_feed(struct http_client *c, const void *bytes, size_t len, struct err *e)
 {
 	assert(len <= HTTP_FEED_MAX);
@@ -430,7 +458,7 @@ bool http_client_done(const struct http_client *c)
 
 bool http_client_reusable(const struct http_client *c)
 {
-	return c->usable && c->state == ANSWER_DONE && c->upload[0].len + c->upload[1].len == 0;
+	return c->usable && c->state == ANSWER_DONE && !c->more && upload_left(c) == 0;
 }
 
 int http_client_status(const struct http_client *c)

@@ -145,6 +145,12 @@ void http_client_free(struct http_client *c);
 NODISCARD enum status http_client_start(struct http_client *c, const char *method,
 	struct str authority, struct str target, const struct http_header *headers,
 	size_t header_count, struct str prefix, struct str body, struct err *e);
+/* The next pieces of a body that is not there as a whole; they live until the next call. Not OK:
+ * the request is reset. */
+typedef enum status http_more_fn(void *ctx, struct str *prefix, struct str *body, bool *out_end);
+/* HTTP/2: the body of the next request goes on, behind prefix and body, until `more` says that it
+ * ends. */
+void http_client_continue(struct http_client *c, http_more_fn *more, void *ctx);
 /* E_INVALID: the peer broke the protocol; E_LIMIT: the body is longer than body_max. */
 NODISCARD enum status http_client_feed(
 	struct http_client *c, const void *bytes, size_t len, struct err *e);

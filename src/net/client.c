@@ -371,7 +371,9 @@ struct call {
 	const struct http_header *headers;
 	size_t header_count;
 	struct str prefix, body;
-	bool head_only; /* the body is asked for piece by piece */
+	bool head_only;     /* the body is asked for piece by piece */
+	http_more_fn *more; /* behind `body`; NULL: that is all */
+	void *more_ctx;
 };
 
 static enum status run_call(struct net_client *c, bool http2, const struct call *call,
@@ -390,6 +392,8 @@ static enum status run_call(struct net_client *c, bool http2, const struct call 
 		if (s != OK)
 			return s;
 		bool kept = c->used;
+		if (call->more)
+			http_client_continue(c->http, call->more, call->more_ctx);
 		s = http_client_start(c->http, call->method, str_of(c->authority), call->target,
 			headers, count, call->prefix, call->body, e);
 		if (s == OK)
@@ -494,8 +498,9 @@ static enum status take_answer(struct net_client *c, struct buf *out, struct err
 	return buf_status(out);
 }
 
-enum status net_client_rpc(struct net_client *c, const char *path, struct str message,
-	int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e)
+/* What every call has: the body is the call's own. */
+static enum status run_grpc(struct net_client *c, const char *path, struct call call,
+	int64_t timeout_ns, struct buf *out, struct err *e)
 {
 	char timeout[16];
 	struct http_header headers[5] = {
@@ -510,21 +515,71 @@ enum status net_client_rpc(struct net_client *c, const char *path, struct str me
 		snprintf(timeout, sizeof(timeout), "%lldm", (long long)ms);
 		headers[count++] = (struct http_header){ STR("grpc-timeout"), str_of(timeout) };
 	}
-	CLEANUP(buf_deinit) struct buf prefix;
-	buf_init(&prefix, HTTP_GRPC_PREFIX_BYTES);
-	*out_retry = false;
+	call.method = "POST";
+	call.target = str_of(path);
+	call.headers = headers;
+	call.header_count = count;
+	enum status s = run_call(c, true, &call, deadline_of(timeout_ns), e);
+	return s == OK ? take_answer(c, out, e) : s;
+}
+
+static enum status put_prefix(struct buf *prefix, struct str message, struct err *e)
+{
 	if (message.len > NET_BODY_MAX)
 		return err_set(e, E_LIMIT, "message of %zu bytes; the limit is %zu", message.len,
 			NET_BODY_MAX);
-	http_grpc_put_prefix(&prefix, 0, message.len);
-	enum status s = buf_status(&prefix);
+	buf_clear(prefix);
+	http_grpc_put_prefix(prefix, 0, message.len);
+	return buf_status(prefix);
+}
+
+enum status net_client_rpc(struct net_client *c, const char *path, struct str message,
+	int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf prefix;
+	buf_init(&prefix, HTTP_GRPC_PREFIX_BYTES);
+	*out_retry = false;
+	enum status s = put_prefix(&prefix, message, e);
 	if (s != OK)
 		return s;
-	const struct call call = { "POST", str_of(path), headers, count, buf_view(&prefix), message,
-		false };
-	s = run_call(c, true, &call, deadline_of(timeout_ns), e);
-	if (s == OK)
-		s = take_answer(c, out, e);
+	s = run_grpc(c, path, (struct call){ .prefix = buf_view(&prefix), .body = message },
+		timeout_ns, out, e);
+	*out_retry = worth_retrying(s);
+	return s;
+}
+
+struct sending {
+	net_message_fn *next;
+	void *ctx;
+	struct buf prefix;
+	enum status status; /* of `next`, and what it said */
+	struct err err;
+};
+
+static enum status more_messages(void *ctx, struct str *prefix, struct str *body, bool *out_end)
+{
+	struct sending *x = ctx;
+	struct str message = STR("");
+	x->status = x->next(x->ctx, &message, out_end, &x->err);
+	if (x->status == OK && !*out_end)
+		x->status = put_prefix(&x->prefix, message, &x->err);
+	*prefix = *out_end ? STR("") : buf_view(&x->prefix);
+	*body = *out_end ? STR("") : message;
+	return x->status;
+}
+
+enum status net_client_send(struct net_client *c, const char *path, net_message_fn *next, void *ctx,
+	int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e)
+{
+	struct sending x = { .next = next, .ctx = ctx };
+	buf_init(&x.prefix, HTTP_GRPC_PREFIX_BYTES);
+	disconnect(c); /* a kept connection may be gone, and messages come once */
+	enum status s = run_grpc(c, path, (struct call){ .more = more_messages, .more_ctx = &x },
+		timeout_ns, out, e);
+	if (x.status != OK)
+		s = err_set(e, x.status, "%s", x.err.text);
+	buf_deinit(&x.prefix);
+	disconnect(c);
 	*out_retry = worth_retrying(s);
 	return s;
 }

@@ -229,6 +229,12 @@ void net_client_free(struct net_client *c);
  * in `e`. *out_retry: it makes sense to try again later. */
 NODISCARD enum status net_client_rpc(struct net_client *c, const char *path, struct str message,
 	int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e);
+/* The next message of a call: OK with *out_end: there is none. It lives until the next call. */
+typedef enum status net_message_fn(void *ctx, struct str *out, bool *out_end, struct err *e);
+/* The same for a method that takes a stream of messages and gives one answer. It has a connection
+ * of its own and is not tried again; where `next` fails, its status is that of the call. */
+NODISCARD enum status net_client_send(struct net_client *c, const char *path, net_message_fn *next,
+	void *ctx, int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e);
 /* HTTP/1.1 POST of a body, otherwise as net_client_get(). */
 NODISCARD enum status net_client_post(struct net_client *c, const char *path_and_query,
 	struct str body, int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);

@@ -19,6 +19,15 @@ extern enum status fake_status; /* of the GET */
 extern int fake_http_status;
 extern const char *fake_body;
 
+/* ---- net_client_rpc(), net_client_send() ---- */
+
+/* Answers a call; of a stream it gets each message, the last time with `path` and "" for its end.
+ */
+extern enum status (*fake_rpc)(
+	const char *path, struct str message, struct buf *out, struct err *e);
+extern char fake_headers[512]; /* "name: value\n", of the last client */
+extern bool fake_trusts_anybody;
+
 /* ---- agent and server ---- */
 
 extern enum status fake_probe; /* what agent_probe() says */

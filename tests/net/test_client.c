@@ -57,6 +57,72 @@ static void calls(void **state)
 	net_server_stop(s);
 }
 
+/* Messages of a stream: `count` of `len` bytes; `first` before them; `fails_at`: that one fails. */
+struct source {
+	const char *first;
+	size_t count, len, given, fails_at;
+	char bytes[1 << 16];
+};
+
+static enum status next_message(void *ctx, struct str *out, bool *out_end, struct err *e)
+{
+	struct source *x = ctx;
+	if (x->fails_at && x->given == x->fails_at)
+		return err_set(e, E_IO, "the disk is gone");
+	*out_end = x->given == x->count;
+	*out = x->first && x->given == 0 ? str_of(x->first) : str_make(x->bytes, x->len);
+	x->given += !*out_end;
+	return OK;
+}
+
+static void sends_streams(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		struct source source;
+		const char *path;
+		enum status status;
+		const char *says;
+	} cases[] = {
+		{ "none", { .count = 0 }, "/t.Test/Sum", OK, "0 in 0" },
+		{ "empty", { .count = 3 }, "/t.Test/Sum", OK, "0 in 3" },
+		{ "short", { .count = 5000, .len = 7 }, "/t.Test/Sum", OK, "35000 in 5000" },
+		{ "long", { .count = 300, .len = 65536 }, "/t.Test/Sum", OK, "19660800 in 300" },
+		{ "unknown", { .count = 300, .len = 65536 }, "/t.Test/None", E_UNSUPPORTED, "" },
+		{ "broken", { .count = 30, .len = 9000, .fails_at = 20 }, "/t.Test/Sum", E_IO,
+			"the disk is gone" },
+		{ "broken at once", { .count = 2, .fails_at = 1 }, "/t.Test/Sum", E_IO,
+			"the disk is gone" },
+		/* The answer comes while messages are left. */
+		{ "refused", { .first = "fail", .count = 3000, .len = 65536 }, "/t.Test/Chat",
+			E_INVALID, "as you wish" },
+	};
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct net_client *c = client_of(net_server_address(s));
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 20);
+	FOR_EACH_CASE (x, cases) {
+		static struct source source;
+		struct err e = { 0 };
+		bool retry;
+		source = x->source;
+		buf_clear(&out);
+		enum status st = net_client_send(
+			c, x->path, next_message, &source, MINUTE, &out, &retry, &e);
+		CHECK_CASE(x, st == x->status);
+		CHECK_CASE(x, st != OK || str_eq(buf_view(&out), str_of(x->says)));
+		CHECK_CASE(x, st == OK || strstr(e.text, x->says));
+		/* The client is good for other calls. */
+		buf_clear(&out);
+		CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
+		CHECK_STR(buf_view(&out), "x");
+	}
+	net_client_free(c);
+	net_server_stop(s);
+}
+
 static void gets(void **state)
 {
 	(void)state;
@@ -249,7 +315,7 @@ static void refuses_addresses(void **state)
 	net_client_free(c);
 }
 
-TEST_MAIN(cmocka_unit_test(calls), cmocka_unit_test(gets),
+TEST_MAIN(cmocka_unit_test(calls), cmocka_unit_test(sends_streams), cmocka_unit_test(gets),
 	cmocka_unit_test(sends_headers_of_its_own), cmocka_unit_test(times_out),
 	cmocka_unit_test(reconnects), cmocka_unit_test(meets_other_servers),
 	cmocka_unit_test(refuses_addresses))

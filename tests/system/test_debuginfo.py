@@ -521,6 +521,45 @@ def check_tenants(c, directory, subject, options):
     c.check(firn.stop() == 0, "it stops")
 
 
+def check_verb(c, directory, subject, options):
+    """`firn debuginfo` against a server: the debug file, its sources, what is refused."""
+    firn = Firn(PROGRAM, "server", directory, *options)
+    debug, archive = (os.path.join(directory, name) for name in ("app.debug", "app.tar.zstd"))
+    with open(debug, "wb") as file:
+        file.write(subject.debug)
+
+    def run(*arguments):
+        done = subprocess.run([PROGRAM, "debuginfo", *arguments], capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout, done.stderr
+
+    def upload(*arguments):
+        return run("upload", "--store-address", "http://" + firn.address, *arguments)
+
+    client = Client(firn)
+    c.check(client.call(STORE + "WriteRaw", pprof(subject))[0] == 0, "samples of a program that is nowhere")
+    client.close()
+    c.check(run("buildid", debug) == (0, subject.build_id + "\n", ""), "the build id")
+    c.check(upload("--no-initiate", debug)[1].endswith(FIRST + "\n"), "asked only")
+    c.check(upload(debug) == (0, "", ""), "uploaded")
+    want = ["spin<long>", "work"]
+    named = wait_for(lambda: [n.split("(")[0] for n in names(firn)] == want)
+    c.check(named, f"named after the upload: {names(firn)}")
+    code, out, _ = upload(debug)
+    c.check(code == 0 and out.endswith(THERE + "\n"), f"not twice: {out}")
+    c.check(upload("--force", debug) == (0, "", ""), "but forced")
+    c.check(run("source", debug, archive)[0] == 0, "an archive of its sources")
+    c.check(upload("--type=sources", "--build-id", subject.build_id, archive) == (0, "", ""), "sources uploaded")
+    answer = source_report(firn, subject.build_id, subject.source)
+    c.check(answer[:3] == (0, "", CODE) and len(answer[3]) > 100, f"the text: {answer[:3]}")
+    large = os.path.join(directory, "large")
+    with open(large, "wb") as file:
+        file.truncate((1 << 20) + 1)
+    code, _, err = upload("--type=sources", "--build-id", "abcdef", large)
+    c.check(code == 1 and "exceeds maximum allowed size" in err, f"too large: {err}")
+    c.check(firn.stop() == 0, "it stops")
+    c.check(upload(debug)[0] == 3, "nobody is there")
+
+
 def main():
     c = Checks()
     options = ["--debuginfo-storage-size=3MiB", "--debuginfo-upload-max-size=1MiB", "--debug-directories=/nowhere"]
@@ -535,6 +574,7 @@ def main():
         c.check(firn.stop() == 0, "it stops")
         check_killed(c, os.path.join(directory, "b"), subject, options)
         check_tenants(c, os.path.join(directory, "c"), subject, options)
+        check_verb(c, os.path.join(directory, "d"), subject, options)
     c.finish()
 
 

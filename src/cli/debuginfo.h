@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* debuginfo: what the files of `firn debuginfo` share. Private to cli/. */
+#pragma once
+
+#include "base/err.h"
+#include "objfile/objfile.h"
+
+int cli_debuginfo_upload(int argc, char **argv);
+
+/* Says what went wrong, if anything did, and what to exit with. */
+int cli_debuginfo_code(enum status s, const struct err *e);
+/* A file without a name in TMPDIR. */
+NODISCARD enum status cli_debuginfo_temporary(int *out_fd, struct err *e);
+/* E_NOTFOUND: it should have a build id, and has none. */
+NODISCARD enum status cli_debuginfo_open(
+	const char *path, bool id_needed, struct objfile **out, struct err *e);
