@@ -157,15 +157,27 @@ static long switches(void)
 	return sum;
 }
 
+/* Until no thread has done anything for half a second: each has been scheduled at last, and sleeps.
+ */
+static long switches_settled(void)
+{
+	long last = -1, now = switches();
+	for (int i = 0; i < 100 && now != last; i++) {
+		last = now;
+		usleep(500000);
+		now = switches();
+	}
+	return now;
+}
+
 static void sleeps_when_idle(void **state)
 {
 	(void)state;
 	struct net_server_config config = peer_config();
 	struct net_server *s = peer_start(&config);
 	int fds[20];
-	usleep(200000);
 	/* Nobody there: nothing wakes. */
-	long before = switches();
+	long before = switches_settled();
 	usleep(1500000);
 	long alone = switches() - before;
 	assert_int_equal(alone, 0);
@@ -175,11 +187,13 @@ static void sleeps_when_idle(void **state)
 	PEER_UNTIL(peer_metric(s, "firn_net_connections") == 20);
 	usleep(200000);
 	before = switches();
+	int64_t begun = clock_monotonic_ns();
 	usleep(2500000);
 	long idle = switches() - before;
-	print_message(
-		"switches: %ld alone in 1.5 s, %ld with 20 connections in 2.5 s\n", alone, idle);
-	CHECK(idle <= 4);
+	double seconds = (double)(clock_monotonic_ns() - begun) / NS_PER_SEC;
+	print_message("switches: %ld alone in 1.5 s, %ld with 20 connections in %.1f s\n", alone,
+		idle, seconds);
+	CHECK((double)idle <= seconds + 2);
 	for (int i = 0; i < 20; i++)
 		close(fds[i]);
 	net_server_stop(s);

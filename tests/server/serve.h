@@ -5,6 +5,9 @@
 #include "base/clock.h"
 #include "server/internal.h"
 
+/* So long that what waits for it to pass is told from what does not. */
+#define SERVE_DRAIN_NS (120 * NS_PER_SEC)
+
 struct serve {
 	struct server s;
 	struct server_config config;
@@ -22,6 +25,7 @@ static inline void serve_start(struct serve *v)
 	v->s.config = &v->config;
 	net_server_config_default(&c);
 	c.address = "127.0.0.1:0";
+	c.drain_timeout_ns = SERVE_DRAIN_NS;
 	CHECK_OK(server_make_routes(&v->s, &count, &v->e), &v->e);
 	CHECK_OK(net_server_start(&c, v->s.routes, count, &v->s.net, &v->e), &v->e);
 	CHECK_OK(net_client_new(net_server_address(v->s.net), &v->client, &v->e), &v->e);
