@@ -16,6 +16,7 @@ of the change at hand.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -40,6 +41,9 @@ BUILDS = [
         ["os", "net", "store", "symbolize", "server", "agent"],
     ),
 ]
+
+# The limits of single tests are for a hang, not for a slow machine.
+PATIENCE = ["--timeout-multiplier", "3"]
 
 LIVE = {"agent", "e2e", "system"}
 AGAIN_MAX = 5  # more failures than this are no accident
@@ -92,7 +96,7 @@ def run_tests(name, env, arguments):
     log = os.path.join(name, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
-    command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs", *arguments]
+    command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs", *PATIENCE, *arguments]
     run = subprocess.run(command, env=dict(env, **RUNTIME))
     records = {}
     if os.path.exists(log):
@@ -123,7 +127,11 @@ def run_build(name, options, environment, suites, unsteady):
     env = dict(os.environ, **environment)
     if not os.path.exists(os.path.join(name, "build.ninja")):
         setup = ["meson", "setup", name, *options]
-        subprocess.run(setup, env=env, check=True, stdout=subprocess.DEVNULL)
+        if shutil.which("ccache"):  # which meson finds by itself for its own choice of compiler alone
+            compilers = {k: f"ccache {v}" for k, v in environment.items() if k in ("CC", "CXX")}
+        else:
+            compilers = {}
+        subprocess.run(setup, env=dict(env, **compilers), check=True, stdout=subprocess.DEVNULL)
     started = time.monotonic()
     built = subprocess.run(["ninja", "-C", name], env=env, capture_output=True, text=True)
     if built.returncode:
