@@ -189,7 +189,7 @@ export const pageChecks = {
 		try {
 			await open(page, fresh.url, "?paused=1");
 			await page.waitForSelector("[data-testid=pending]");
-			await page.waitForSelector("[data-testid=pending]", { state: "detached", timeout: 20_000 });
+			await page.waitForSelector("[data-testid=pending]", { state: "detached" });
 			page.expected.push(fresh.url);
 		} finally {
 			await page.goto("about:blank"); // asks nothing of a server that is gone

@@ -67,7 +67,7 @@ function stopper(child, then = () => {}) {
 /** The server of made samples, on a free port. */
 export async function startMock(root, args) {
 	const child = spawn(process.execPath, [join(root, "ui/dev/mock.mjs"), ...args]);
-	const [url] = await firstLine(child, /http:\/\/127\.0\.0\.1:\d+/, 20_000);
+	const [url] = await firstLine(child, /http:\/\/127\.0\.0\.1:\d+/, 90_000);
 	return { url, stop: stopper(child) };
 }
 
@@ -96,7 +96,7 @@ export async function startFirn(program) {
 	child.stderr.on("data", listen);
 	const url = `http://127.0.0.1:${port}`;
 	const stop = stopper(child, () => rmSync(folder, { recursive: true, force: true }));
-	const end = Date.now() + 30_000;
+	const end = Date.now() + 120_000;
 	while (Date.now() < end) {
 		const ok = await fetch(`${url}/ready`).then(
 			(r) => r.ok,

@@ -38,8 +38,29 @@ export async function hoverName(page, at) {
 	return page.locator(".tooltip-name").textContent();
 }
 
-/** Waits until nothing moves any more. */
-export const settle = (page) => page.waitForTimeout(350);
+/** Waits until something that is asked for again and again is true; fails with what it says. */
+export async function until(ask, what) {
+	const end = Date.now() + 60_000;
+	for (;;) {
+		const { ok, said } = await ask();
+		if (ok) {
+			return;
+		}
+		if (Date.now() > end) {
+			throw new Error(`${what}: ${said}`);
+		}
+		await new Promise((resolve) => setTimeout(resolve, 100));
+	}
+}
+
+/** Waits until the frame at a place of the graph has this name: the graph moves for a while. */
+export function untilName(page, row, share, name, what) {
+	return until(async () => {
+		await page.mouse.move(1, 1); // so that it is asked anew
+		const said = await hoverName(page, await frameAt(page, row, share));
+		return { ok: said === name, said };
+	}, what);
+}
 
 /** Waits until a parameter of the URL has this value; "set": any value. */
 export async function waitParameter(page, name, test) {

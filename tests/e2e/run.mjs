@@ -51,7 +51,7 @@ async function one(name, run) {
 	}
 	const context = await browser.newContext({ viewport: { width: 1366, height: 800 } });
 	const page = await context.newPage();
-	page.setDefaultTimeout(15_000);
+	page.setDefaultTimeout(60_000);
 	const seen = watch(page);
 	try {
 		await run({ page, context, url: server.url, root });
