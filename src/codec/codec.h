@@ -49,3 +49,12 @@ NODISCARD enum status codec_unpack_step(struct codec_unpack *u, struct str *io_i
 	size_t room, size_t *out_len, struct err *e);
 /* False: what was taken is not whole. */
 bool codec_unpack_may_end(const struct codec_unpack *u);
+
+struct codec_pack;
+/* One gzip member. E_NOMEM. */
+NODISCARD enum status codec_pack_new(int level, struct codec_pack **out);
+void codec_pack_free(struct codec_pack *p); /* NULL is fine */
+/* What is ready is appended to `out`; all of it after the step that is the last. E_LIMIT, E_NOMEM:
+ * of `out`, and the rest is lost. */
+NODISCARD enum status codec_pack_step(
+	struct codec_pack *p, struct str in, bool last, struct buf *out);

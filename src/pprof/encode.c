@@ -7,6 +7,8 @@
  *
  * The two label sets of a sample are united (`resource` wins); sets that are equal when united are
  * one, so that the rows are distinct.
+ *
+ * In a stream the samples are rows already, and the texts all of the profile's, by its own numbers.
  */
 #include "pb/pb.h"
 #include "pprof/pprof.h"
@@ -45,6 +47,7 @@ struct encoder {
 	const struct profile *p;
 	struct buf *out;
 	bool no_memory;
+	bool own_strings; /* of a stream: those of the profile */
 	struct strtab strings;
 	uint32_t *string_index;
 	struct order mappings, locations, functions;
@@ -74,6 +77,8 @@ static uint32_t text_index(struct encoder *c, struct str s)
 
 static uint32_t string_index(struct encoder *c, uint32_t id)
 {
+	if (c->own_strings)
+		return id;
 	if (id && !c->string_index[id])
 		c->string_index[id] = text_index(c, profile_str(c->p, id));
 	return c->string_index[id];
@@ -315,16 +320,20 @@ static void put_value_type(struct encoder *c, uint32_t field, uint32_t type, uin
 	pb_end(c->out, begun);
 }
 
-static void put_sample(struct encoder *c, size_t i)
+struct row_parts {
+	const uint32_t *locations; /* of the profile, leaf first */
+	uint32_t location_count;
+	const int64_t *values;
+	const struct profile_label *labels;
+	uint32_t label_count;
+};
+
+static void put_row(struct encoder *c, const struct row_parts *r)
 {
-	const struct row *row = &c->rows.v[i];
-	const struct profile_stack *stack = &c->p->stacks.v[row->stack];
-	const struct united *set = &c->sets.v[row->labels];
-	const int64_t *values = c->values.v + i * c->column_count;
 	uint32_t ids[PROFILE_STACK_MAX], count = 0;
-	assert(stack->count <= PROFILE_STACK_MAX);
-	for (uint32_t j = 0; j < stack->count; j++) {
-		uint32_t id = c->locations.index[c->p->stack_locations.v[stack->first + j]];
+	assert(r->location_count <= PROFILE_STACK_MAX);
+	for (uint32_t j = 0; j < r->location_count; j++) {
+		uint32_t id = c->locations.index[r->locations[j]];
 		if (id)
 			ids[count++] = id;
 	}
@@ -332,16 +341,30 @@ static void put_sample(struct encoder *c, size_t i)
 	pb_put_packed_u32(c->out, 1, ids, count);
 	size_t packed = pb_begin(c->out, 2);
 	for (uint32_t j = 0; j < c->column_count; j++)
-		buf_varint(c->out, (uint64_t)values[j]);
+		buf_varint(c->out, (uint64_t)r->values[j]);
 	pb_end(c->out, packed);
-	for (uint32_t j = 0; j < set->count; j++) {
-		const struct profile_label *l = &c->labels.v[set->first + j];
+	for (uint32_t j = 0; j < r->label_count; j++) {
 		size_t label = pb_begin(c->out, 3);
-		pb_put_u64(c->out, 1, string_index(c, l->name));
-		pb_put_u64(c->out, 2, string_index(c, l->value));
+		pb_put_u64(c->out, 1, string_index(c, r->labels[j].name));
+		pb_put_u64(c->out, 2, string_index(c, r->labels[j].value));
 		pb_end(c->out, label);
 	}
 	pb_end(c->out, begun);
+}
+
+static void put_sample(struct encoder *c, size_t i)
+{
+	const struct row *row = &c->rows.v[i];
+	const struct profile_stack *stack = &c->p->stacks.v[row->stack];
+	const struct united *set = &c->sets.v[row->labels];
+	put_row(c,
+		&(struct row_parts){
+			.locations = stack->count ? c->p->stack_locations.v + stack->first : NULL,
+			.location_count = stack->count,
+			.values = c->values.v + i * c->column_count,
+			.labels = set->count ? c->labels.v + set->first : NULL,
+			.label_count = set->count,
+		});
 }
 
 static void put_mapping(struct encoder *c, uint32_t id)
@@ -394,6 +417,15 @@ static void put_function(struct encoder *c, uint32_t id)
 	pb_end(c->out, begun);
 }
 
+static void put_period(struct encoder *c, int64_t period)
+{
+	if (c->column_count) {
+		const struct profile_type *t = &c->p->types.v[c->columns[0]];
+		put_value_type(c, 11, t->period_type, t->period_unit);
+	}
+	pb_put_i64(c->out, 12, period);
+}
+
 /* From the earliest beginning to the latest end of the heads in use; the largest period. */
 static void put_times(struct encoder *c)
 {
@@ -414,21 +446,20 @@ static void put_times(struct encoder *c)
 	if (begin && __builtin_sub_overflow(end, begin, &duration)) /* ages before 1970 */
 		duration = INT64_MAX;
 	pb_put_i64(c->out, 10, duration);
-	if (c->column_count) {
-		const struct profile_type *t = &c->p->types.v[c->columns[0]];
-		put_value_type(c, 11, t->period_type, t->period_unit);
-	}
-	pb_put_i64(c->out, 12, period);
+	put_period(c, period);
 }
 
-static void put_profile(struct encoder *c)
+static void put_types(struct encoder *c)
 {
 	for (uint32_t i = 0; i < c->column_count; i++) {
 		const struct profile_type *t = &c->p->types.v[c->columns[i]];
 		put_value_type(c, 1, t->sample_type, t->sample_unit);
 	}
-	for (size_t i = 0; i < c->rows.len; i++)
-		put_sample(c, i);
+}
+
+/* What the samples refer to, but for strings. */
+static void put_tables(struct encoder *c)
+{
 	for (int pseudo = 0; pseudo < 2; pseudo++)
 		for (size_t i = 0; i < c->mappings.list.len; i++)
 			if (is_pseudo_file(c, c->mappings.list.v[i]) == pseudo)
@@ -437,6 +468,14 @@ static void put_profile(struct encoder *c)
 		put_location(c, c->locations.list.v[i]);
 	for (size_t i = 0; i < c->functions.list.len; i++)
 		put_function(c, c->functions.list.v[i]);
+}
+
+static void put_profile(struct encoder *c)
+{
+	put_types(c);
+	for (size_t i = 0; i < c->rows.len; i++)
+		put_sample(c, i);
+	put_tables(c);
 	put_times(c);
 	for (uint32_t i = 0; i < c->strings.len; i++) /* last: all the others add to them */
 		pb_put_str_always(c->out, 6, strtab_get(&c->strings, i));
@@ -493,4 +532,76 @@ enum status pprof_encode(const struct profile *p, struct buf *out, struct err *e
 	put_profile(&c);
 	s = c.no_memory ? E_NOMEM : buf_status(out);
 	return s == OK ? OK : err_set(e, s, "pprof: %s", status_text(s));
+}
+
+/* ---- sample by sample ---- */
+
+struct pprof_stream {
+	struct encoder c;
+};
+
+enum status pprof_stream_new(const struct profile *p, const uint32_t *types, uint32_t type_count,
+	struct pprof_stream **out)
+{
+	struct pprof_stream *s = calloc(1, sizeof(*s));
+	assert(type_count <= COLUMNS_MAX);
+	if (!s || !encoder_init(&s->c, p, NULL)) {
+		pprof_stream_free(s);
+		return E_NOMEM;
+	}
+	s->c.own_strings = true;
+	for (uint32_t i = 0; i < type_count; i++)
+		s->c.columns[s->c.column_count++] = types[i];
+	*out = s;
+	return OK;
+}
+
+void pprof_stream_free(struct pprof_stream *s)
+{
+	if (!s)
+		return;
+	encoder_deinit(&s->c);
+	free(s);
+}
+
+void pprof_stream_types(struct pprof_stream *s, struct buf *out)
+{
+	s->c.out = out;
+	put_types(&s->c);
+}
+
+void pprof_stream_sample(struct pprof_stream *s, const uint32_t *locations, uint32_t count,
+	const int64_t *values, uint32_t labels, struct buf *out)
+{
+	struct encoder *c = &s->c;
+	const struct profile_labels *set = &c->p->label_sets.v[labels];
+	c->out = out;
+	for (uint32_t i = count; i-- > 0;) /* the first mapping is the program's, mostly */
+		take_location(c, locations[i]);
+	put_row(c, &(struct row_parts){
+			   .locations = locations,
+			   .location_count = count,
+			   .values = values,
+			   .labels = set->count ? c->p->labels.v + set->first : NULL,
+			   .label_count = set->count,
+		   });
+}
+
+void pprof_stream_tables(struct pprof_stream *s, int64_t time_ns, int64_t duration_ns,
+	int64_t period, struct buf *out)
+{
+	struct encoder *c = &s->c;
+	c->out = out;
+	order_mappings(c);
+	put_tables(c);
+	pb_put_i64(out, 9, time_ns);
+	pb_put_i64(out, 10, duration_ns);
+	put_period(c, period);
+	for (uint32_t i = 0; i < c->p->strings.len; i++)
+		pb_put_str_always(out, 6, strtab_get(&c->p->strings, i));
+}
+
+enum status pprof_stream_status(const struct pprof_stream *s)
+{
+	return s->c.no_memory ? E_NOMEM : OK;
 }

@@ -43,3 +43,22 @@ NODISCARD enum status pprof_decode_with(struct str message, const struct pprof_o
  * sample types give one value column each; equal stacks and labels are merged. Labels (both sets)
  * are written as string labels, numeric ones stay strings. */
 NODISCARD enum status pprof_encode(const struct profile *p, struct buf *out, struct err *e);
+
+/* The same piece by piece, for samples that nobody has all at once. Each call appends to `out`,
+ * which may be emptied between any two. */
+struct pprof_stream;
+/* `p` stays as it is until pprof_stream_free(): what samples refer to; all its strings are written.
+ * Value columns are types[] of it, with one period type. */
+NODISCARD enum status pprof_stream_new(const struct profile *p, const uint32_t *types,
+	uint32_t type_count, struct pprof_stream **out);
+void pprof_stream_free(struct pprof_stream *s); /* NULL is fine */
+/* First. */
+void pprof_stream_types(struct pprof_stream *s, struct buf *out);
+/* locations[] leaf first, PROFILE_STACK_MAX at the most; a value for each type; label_sets[]. */
+void pprof_stream_sample(struct pprof_stream *s, const uint32_t *locations, uint32_t count,
+	const int64_t *values, uint32_t labels, struct buf *out);
+/* Last. */
+void pprof_stream_tables(struct pprof_stream *s, int64_t time_ns, int64_t duration_ns,
+	int64_t period, struct buf *out);
+/* E_NOMEM: what was written is not whole. */
+NODISCARD enum status pprof_stream_status(const struct pprof_stream *s);

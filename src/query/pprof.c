@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: the store collects the samples as one profile, the symbolizer names its locations; samples
- * that are counted with a period get a twin in the period's unit under a head of its own, so that
- * the encoder writes two columns, [samples count, cpu nanoseconds], as Go's own CPU profiles have
- * them; pprof shows the last one by default.
+ * How: the store sums by stack and labels, the symbolizer names the locations; then the sums are
+ * written one by one, so that neither they nor the plain bytes are there a second time. Counts with
+ * a period have a second value in the period's unit, so that there are two columns, [samples count,
+ * cpu nanoseconds], as Go's own CPU profiles have them; pprof shows the last one by default.
  */
 #include "query/internal.h"
 
 #include "codec/codec.h"
 #include "pprof/pprof.h"
 
-/* Bytes of an uncompressed profile.proto. */
-#define PPROF_BYTES_MAX ((size_t)1 << 30)
+/* Bytes of an uncompressed profile.proto: what is more is compressed as it comes. */
+#define PLAIN_BYTES ((size_t)4 << 20)
+/* Bytes of one sample, or of the tables behind them. */
+#define PLAIN_BYTES_MAX ((size_t)1 << 30)
 #define GZIP_LEVEL 3
+#define STOP_EVERY 4096 /* samples */
 #define LABELS_MAX 64
 
 /* Labels that would make nearly each sample its own: kept only when they are asked for. */
@@ -47,123 +50,178 @@ static enum status choose_labels(const struct query_plan *p, const struct query_
 	return OK;
 }
 
-/* Only the samples with a frame that matches stay. */
-static enum status keep_matches(struct profile *p, struct str match, struct arena *a, struct err *e)
+/* ---- writing ---- */
+
+struct writer {
+	const struct query_plan *plan;
+	const struct samples_cells *cells;
+	struct pprof_stream *stream;
+	struct codec_pack *pack; /* once the plain bytes are many */
+	struct buf plain;
+	struct buf *out;
+	const uint8_t *matched; /* by node; NULL: all */
+	uint32_t types[2];
+	uint32_t type_count;
+};
+
+static void writer_deinit(struct writer *w)
+{
+	pprof_stream_free(w->stream);
+	codec_pack_free(w->pack);
+	buf_deinit(&w->plain);
+}
+
+/* What is there goes on. Small profiles are compressed at once, which is faster. */
+static enum status drain(struct writer *w, bool last, struct err *e)
+{
+	enum status s = buf_status(&w->plain);
+	if (s == OK && last && !w->pack)
+		s = codec_gzip(w->plain.data, w->plain.len, GZIP_LEVEL, w->out);
+	else if (s == OK && (last || w->plain.len >= PLAIN_BYTES)) {
+		if (!w->pack)
+			s = codec_pack_new(GZIP_LEVEL, &w->pack);
+		if (s == OK)
+			s = codec_pack_step(w->pack, buf_view(&w->plain), last, w->out);
+		buf_clear(&w->plain);
+	} else if (s == OK) {
+		return OK;
+	}
+	if (s != OK)
+		return err_set(e, s, "a profile of more than %zu bytes", w->out->len);
+	return query_count(w->plan, w->plain.cap + w->out->cap, e);
+}
+
+static bool has_period(const struct samples_cells *c)
+{
+	bool any = c->tree.period > 0;
+	for (size_t i = 0; i < c->groups.len && !any; i++)
+		any = c->groups.v[i].period > 0;
+	return any;
+}
+
+/* Counts of CPU samples and the like: a second column in the unit of their periods. */
+static enum status choose_types(struct writer *w, struct samples_tree *t, struct err *e)
+{
+	struct profile *p = &t->tables;
+	struct profile_type type = t->type;
+	struct query_unit unit = query_unit_of(profile_str(p, type.sample_type),
+		profile_str(p, type.sample_unit), profile_str(p, type.period_unit), 2);
+	if (type.sample_type == 0 && type.sample_unit == 0)
+		return OK; /* nothing was found */
+	enum status s = profile_add_type(p, &type, &w->types[0]);
+	w->type_count = 1;
+	if (s == OK && unit.factor == 2 && has_period(w->cells)) {
+		type.sample_type = type.period_type;
+		type.sample_unit = type.period_unit;
+		s = profile_add_type(p, &type, &w->types[1]);
+		w->type_count = 2;
+	}
+	return s == OK ? OK : err_set(e, s, "the types of a profile");
+}
+
+/* A stack matches when a frame of it does: from the root down. */
+static enum status find_matches(
+	struct writer *w, struct samples_tree *t, struct str match, struct arena *a, struct err *e)
 {
 	struct query_frames f;
-	enum status s = query_frames_make(p, match, a, &f, e);
-	uint8_t *kept = s == OK ? ARENA_ARRAY(a, uint8_t, p->stacks.len) : NULL;
-	if (s == OK && !kept)
-		s = err_set(e, arena_status(a), "%zu stacks", p->stacks.len);
-	if (s != OK)
-		return s;
-	for (size_t i = 0; i < p->stacks.len; i++) {
-		const uint32_t *locations = p->stack_locations.v + p->stacks.v[i].first;
-		for (uint32_t k = 0; k < p->stacks.v[i].count && !kept[i]; k++)
-			for (uint32_t n = f.first[locations[k]]; n < f.first[locations[k] + 1]; n++)
-				kept[i] |= f.matched[f.ids[n] & ~QUERY_FRAME_INLINED];
+	enum status s = query_frames_make(&t->tables, match, a, &f, e);
+	uint8_t *matched = s == OK ? ARENA_ARRAY(a, uint8_t, t->nodes.len) : NULL;
+	if (s == OK && !matched)
+		s = err_set(e, arena_status(a), "a tree of %zu locations", t->nodes.len);
+	for (size_t i = 1; s == OK && i < t->nodes.len; i++) {
+		const struct samples_node *n = &t->nodes.v[i];
+		matched[i] = matched[n->parent];
+		for (uint32_t k = f.first[n->location]; k < f.first[n->location + 1]; k++)
+			matched[i] |= f.matched[f.ids[k] & ~QUERY_FRAME_INLINED];
 	}
-	size_t count = 0;
-	for (size_t i = 0; i < p->samples.len; i++)
-		if (kept[p->samples.v[i].stack])
-			p->samples.v[count++] = p->samples.v[i];
-	p->samples.len = count;
-	return OK;
+	w->matched = matched;
+	return s;
 }
 
-/* The head of the twins of head `h`; 0: its samples have none. */
-static enum status twin_head(struct profile *p, uint32_t h, uint32_t *out)
+/* The locations of a node, leaf first. */
+static uint32_t path_of(const struct samples_tree *t, uint32_t node, uint32_t *out)
 {
-	struct profile_head head = p->heads.v[h];
-	struct profile_type type = p->types.v[head.type];
-	struct query_unit unit = query_unit_of(profile_str(p, type.sample_type),
-		profile_str(p, type.sample_unit), profile_str(p, type.period_unit), head.period);
-	*out = 0;
-	if (str_eq(unit.name, profile_str(p, type.sample_unit)))
-		return OK;
-	type.sample_type = type.period_type;
-	type.sample_unit = type.period_unit;
-	enum status s = profile_add_type(p, &type, &head.type);
-	return s == OK ? profile_add_head(p, &head, out) : s;
+	uint32_t n = 0;
+	for (; node && n < PROFILE_STACK_MAX; node = t->nodes.v[node].parent)
+		out[n++] = t->nodes.v[node].location;
+	return n;
 }
 
-static enum status add_twins(struct profile *p, struct arena *a, struct err *e)
+/* Those of one node and equal labels are one sample. */
+static enum status write_samples(struct writer *w, struct err *e)
 {
-	size_t heads = p->heads.len, samples = p->samples.len;
-	uint32_t *twins = ARENA_ARRAY(a, uint32_t, heads);
-	if (!twins)
-		return err_set(e, arena_status(a), "%zu heads", heads);
-	for (uint32_t h = 1; h < heads; h++) {
-		enum status s = twin_head(p, h, &twins[h]);
-		if (s != OK)
-			return err_set(e, s, "%zu heads", heads);
-	}
-	for (size_t i = 0; i < samples; i++) {
-		struct profile_sample sample = p->samples.v[i];
-		if (twins[sample.head] == 0)
+	const struct samples_cells *c = w->cells;
+	uint32_t path[PROFILE_STACK_MAX], depth = 0, node = UINT32_MAX;
+	enum status s = OK;
+	for (size_t i = 0, count = 0; i < c->v.len && s == OK; count++) {
+		const struct samples_cell *first = &c->v.v[i];
+		uint32_t labels = c->groups.v[first->group].labels;
+		int64_t values[2] = { 0, 0 };
+		for (; i < c->v.len && c->v.v[i].node == first->node; i++) {
+			const struct samples_group *g = &c->groups.v[c->v.v[i].group];
+			if (g->labels != labels)
+				break;
+			int64_t value = c->v.v[i].value;
+			values[0] = query_add(values[0], value);
+			values[1] = query_add(
+				values[1], query_scale(value, g->period > 0 ? g->period : 1));
+		}
+		if (w->matched && !w->matched[first->node])
 			continue;
-		sample.value = query_scale(sample.value, p->heads.v[sample.head].period);
-		sample.head = twins[sample.head];
-		enum status s = profile_add_sample(p, &sample);
-		if (s != OK)
-			return err_set(e, s, "%zu samples", samples);
+		if (first->node != node)
+			depth = path_of(&c->tree, first->node, path);
+		node = first->node;
+		pprof_stream_sample(w->stream, path, depth, values, labels, &w->plain);
+		if (count % STOP_EVERY == 0)
+			s = samples_stopped(&w->plan->store, e);
+		if (s == OK)
+			s = drain(w, false, e);
 	}
-	return OK;
+	return s;
 }
 
-/* What the encoded profile takes, about: each sample has its whole stack. */
-static uint64_t plain_bytes(const struct profile *p)
+static enum status write_profile(const struct query_plan *plan, struct samples_cells *c,
+	struct str match, struct arena *a, struct buf *out, struct err *e)
 {
-	uint64_t bytes = p->strings.arena.used + p->locations.len * 24 + p->functions.len * 16;
-	for (size_t i = 0; i < p->samples.len; i++) {
-		const struct profile_sample *x = &p->samples.v[i];
-		bytes += 16 + (uint64_t)p->stacks.v[x->stack].count * 3 +
-			 (uint64_t)p->label_sets.v[x->own].count * 8;
-	}
-	return bytes;
-}
-
-/* The profile is freed before the bytes are compressed, which takes as much again. */
-static enum status encode(
-	const struct query_plan *plan, struct profile *p, struct buf *out, struct err *e)
-{
-	CLEANUP(buf_deinit) struct buf plain;
-	buf_init(&plain, PPROF_BYTES_MAX);
-	enum status s = query_hold(plan, plain_bytes(p), e);
-	if (s == OK)
-		s = pprof_encode(p, &plain, e);
-	profile_deinit(p);
+	CLEANUP(writer_deinit) struct writer w = { .plan = plan, .cells = c, .out = out };
+	struct samples_tree *t = &c->tree;
+	int64_t longest = MAX(t->period, 0);
+	buf_init(&w.plain, PLAIN_BYTES_MAX);
+	for (size_t i = 0; i < c->groups.len; i++)
+		longest = MAX(longest, c->groups.v[i].period);
+	enum status s = choose_types(&w, t, e);
+	if (s == OK && match.len > 0)
+		s = find_matches(&w, t, match, a, e);
+	if (s == OK && pprof_stream_new(&t->tables, w.types, w.type_count, &w.stream) != OK)
+		s = err_set(e, E_NOMEM, "a profile");
 	if (s != OK)
 		return s;
-	s = codec_gzip(plain.data, plain.len, GZIP_LEVEL, out);
-	return s == OK ? OK : err_set(e, s, "profile of %zu bytes", plain.len);
+	pprof_stream_types(w.stream, &w.plain);
+	s = write_samples(&w, e);
+	if (s != OK)
+		return s;
+	pprof_stream_tables(w.stream, t->first_ns, t->last_ns - t->first_ns, longest, &w.plain);
+	s = pprof_stream_status(w.stream);
+	return s == OK ? drain(&w, true, e) : err_set(e, s, "a profile");
 }
 
-/* Samples, names and twins in *out, which the caller frees if this is OK. */
-static enum status collect(const struct query_engine *q, const struct query_request *r,
-	const struct query_plan *plan, struct arena *a, struct profile *out, struct err *e)
+/* ---- the report ---- */
+
+/* The caller frees *out, also after a failure. */
+static enum status sum(const struct query_engine *q, const struct query_request *r,
+	const struct query_plan *plan, struct arena *a, struct samples_cells *out, struct err *e)
 {
 	struct str labels[LABELS_MAX];
 	size_t label_count = 0;
 	uint32_t pending = 0;
-	if (plan->empty) {
-		enum status none = profile_init(out, QUERY_REPORT_BYTES_MAX);
-		return none == OK ? OK : err_set(e, none, "profile");
-	}
 	enum status s = choose_labels(plan, r, a, labels, &label_count, e);
 	if (s == OK)
-		s = plan->view->ops->collect(plan->view, &plan->store, labels, label_count, out, e);
-	if (s != OK)
+		s = plan->view->ops->sum_cells(
+			plan->view, &plan->store, labels, label_count, out, e);
+	if (s != OK || !q->symbolizer)
 		return s;
-	if (q->symbolizer)
-		s = symbolizer_resolve(q->symbolizer, out, QUERY_PPROF_WAIT_MS, &pending, e);
-	if (s == OK && r->match.len > 0)
-		s = keep_matches(out, r->match, a, e);
-	if (s == OK)
-		s = add_twins(out, a, e);
-	if (s != OK)
-		profile_deinit(out);
-	return s;
+	return symbolizer_resolve(
+		q->symbolizer, &out->tree.tables, QUERY_PPROF_WAIT_MS, &pending, e);
 }
 
 enum status query_pprof(
@@ -171,12 +229,18 @@ enum status query_pprof(
 {
 	CLEANUP(arena_deinit) struct arena a;
 	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
+	struct samples_cells cells = { 0 };
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	enum status s = query_plan_open(q, r, true, &a, &plan, e);
-	struct profile p;
+	if (s == OK && plan.empty) {
+		s = profile_init(&cells.tree.tables, 1 << 20);
+		if (s != OK)
+			return err_set(e, s, "a profile");
+	} else if (s == OK) {
+		s = sum(q, r, &plan, &a, &cells, e);
+	}
 	if (s == OK)
-		s = collect(q, r, &plan, &a, &p, e);
-	if (s != OK)
-		return s;
-	return encode(&plan, &p, out, e);
+		s = write_profile(&plan, &cells, r->match, &a, out, e);
+	samples_cells_deinit(&cells);
+	return s;
 }

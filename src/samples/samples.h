@@ -92,6 +92,28 @@ static inline void samples_tree_deinit(struct samples_tree *t)
 	VEC_FREE(&t->nodes);
 }
 
+/* Sums of values by stack, by the values of some labels and by period. */
+struct samples_group {
+	uint32_t labels; /* tables.label_sets */
+	int64_t period;  /* 0: not known */
+};
+struct samples_cell {
+	uint32_t node;
+	uint32_t group;
+	int64_t value; /* not 0 */
+};
+struct samples_cells {
+	struct samples_tree tree;         /* without own values and total */
+	VEC(struct samples_group) groups; /* those of the same labels follow each other */
+	VEC(struct samples_cell) v;       /* ascending by node, then by group, each once */
+};
+static inline void samples_cells_deinit(struct samples_cells *c)
+{
+	samples_tree_deinit(&c->tree);
+	VEC_FREE(&c->groups);
+	VEC_FREE(&c->v);
+}
+
 /* Sums of values by time step and by the values of some labels. */
 struct samples_point {
 	int64_t time_ns; /* begin of the step: a multiple of step_ns */
@@ -144,6 +166,10 @@ struct samples_ops {
 
 	enum status (*sum_stacks)(struct samples_view *v, const struct samples_query *q,
 		struct samples_tree *out, struct err *e);
+	/* Values are not multiplied by periods, whatever `times_period` says. */
+	enum status (*sum_cells)(struct samples_view *v, const struct samples_query *q,
+		const struct str *keep_labels, size_t keep_count, struct samples_cells *out,
+		struct err *e);
 	/* *out_type is of what was found, *out_period as in samples_tree. */
 	enum status (*sum_series)(struct samples_view *v, const struct samples_query *q,
 		const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,

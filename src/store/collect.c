@@ -236,20 +236,6 @@ static enum status add_head(
 	return s == OK ? profile_add_head(&c->out, &h, head) : s;
 }
 
-static enum status group_labels(struct collecting *c, uint32_t group, uint32_t *out)
-{
-	struct profile_label labels[GROUP_LABELS_MAX];
-	uint32_t n = c->groups.name_count;
-	enum status s = OK;
-	for (uint32_t i = 0; i < n && s == OK; i++) {
-		s = profile_add_string(&c->out, c->groups.names[i], &labels[i].name);
-		if (s == OK)
-			s = profile_add_string(
-				&c->out, groups_value(&c->groups, group, i), &labels[i].value);
-	}
-	return s == OK ? profile_add_labels(&c->out, labels, n, out) : s;
-}
-
 static enum status add_samples(struct collecting *c, const struct found_type *f, struct err *e)
 {
 	uint32_t groups = groups_count(&c->groups);
@@ -257,7 +243,7 @@ static enum status add_samples(struct collecting *c, const struct found_type *f,
 	uint32_t *heads = calloc(c->heads.len + 1, sizeof(*heads));
 	enum status s = labels && heads ? OK : E_NOMEM;
 	for (uint32_t i = 0; s == OK && i < groups; i++)
-		s = group_labels(c, i, &labels[i]);
+		s = groups_labels(&c->groups, i, &c->out, &labels[i]);
 	for (size_t i = 0; s == OK && i < c->result.v.len; i++) {
 		const struct cell *cell = &c->result.v.v[i];
 		if (!heads[cell->head])

@@ -54,6 +54,18 @@ struct str groups_value(const struct groups *g, uint32_t group, uint32_t i)
 	return value;
 }
 
+enum status groups_labels(const struct groups *g, uint32_t group, struct profile *p, uint32_t *out)
+{
+	struct profile_label labels[GROUP_LABELS_MAX];
+	enum status s = OK;
+	for (uint32_t i = 0; i < g->name_count && s == OK; i++) {
+		s = profile_add_string(p, g->names[i], &labels[i].name);
+		if (s == OK)
+			s = profile_add_string(p, groups_value(g, group, i), &labels[i].value);
+	}
+	return s == OK ? profile_add_labels(p, labels, g->name_count, out) : s;
+}
+
 enum status groups_source(struct groups *g, struct store_view *v, struct source *s, struct err *e)
 {
 	forget_source(g);
@@ -118,6 +130,10 @@ enum status groups_find(
 		return OK;
 	}
 	struct group_pair key = { series, set, 0 };
+	if (g->last < g->pairs.len && pair_equal(g, g->last, &key)) {
+		*out = g->pairs.v[g->last].group;
+		return OK;
+	}
 	uint64_t h = hash_u64((uint64_t)series << 32 | set);
 	uint32_t at = map_find(&g->pair_index, h, pair_equal, g, &key);
 	if (at == MAP_NONE) {
@@ -128,6 +144,7 @@ enum status groups_find(
 		if (!VEC_PUSH(&g->pairs, key) || !map_insert(&g->pair_index, h, at))
 			return err_set(e, E_NOMEM, "groups");
 	}
+	g->last = at;
 	*out = g->pairs.v[at].group;
 	return OK;
 }

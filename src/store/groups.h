@@ -22,6 +22,7 @@ struct groups {
 	bool by_set;           /* some name is a sample label */
 	struct map pair_index; /* (series, set) */
 	VEC(struct group_pair) pairs;
+	uint32_t last; /* of pairs: found before */
 };
 
 struct group_pair {
@@ -36,6 +37,9 @@ void groups_deinit(struct groups *g);
 uint32_t groups_count(const struct groups *g);
 /* Value `i` of a group. */
 struct str groups_value(const struct groups *g, uint32_t group, uint32_t i);
+/* All of them, as a set of labels of a profile. */
+NODISCARD enum status groups_labels(
+	const struct groups *g, uint32_t group, struct profile *p, uint32_t *out);
 /* From here on rows are of this source. Loads its sets if they are needed. */
 NODISCARD enum status groups_source(
 	struct groups *g, struct store_view *v, struct source *s, struct err *e);

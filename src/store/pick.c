@@ -371,3 +371,17 @@ enum status picks_type(struct store_view *v, const struct pick *picks, bool time
 		out->period = out->by_period;
 	return OK;
 }
+
+enum status found_type_put(const struct found_type *f, struct samples_tree *out)
+{
+	uint32_t *parts[] = { &out->type.name, &out->type.sample_type, &out->type.sample_unit,
+		&out->type.period_type, &out->type.period_unit };
+	enum status s = OK;
+	if (!f->found)
+		return OK;
+	for (size_t k = 0; k < ARRAY_COUNT(parts) && s == OK; k++)
+		s = profile_add_string(&out->tables, f->text[k], parts[k]);
+	out->type.delta = f->delta;
+	out->period = f->period;
+	return s;
+}

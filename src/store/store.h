@@ -117,8 +117,12 @@ NODISCARD enum status store_sum_series(struct store_view *v, const struct sample
 	struct samples_series **out, size_t *out_count, struct samples_type *out_type,
 	int64_t *out_period, struct err *e);
 
-/* Every sample, labels and all, as one profile: the pprof report. Samples with equal stack and
- * labels among `keep_labels` are merged (none: all labels of both kinds dropped). */
+/* Sums by stack, period and the values of `keep_labels` (none: all labels of both kinds dropped):
+ * the pprof report. */
+NODISCARD enum status store_sum_cells(struct store_view *v, const struct samples_query *q,
+	const struct str *keep_labels, size_t keep_count, struct samples_cells *out, struct err *e);
+
+/* The same as one profile, with the times of samples where they are asked for. */
 NODISCARD enum status store_collect(struct store_view *v, const struct samples_query *q,
 	const struct str *keep_labels, size_t keep_count, struct profile *out, struct err *e);
 

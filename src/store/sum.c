@@ -461,20 +461,6 @@ static enum status deal(struct summing *s, unsigned width, struct err *e)
 	return st;
 }
 
-static enum status set_type(struct samples_tree *t, const struct found_type *f)
-{
-	uint32_t *parts[] = { &t->type.name, &t->type.sample_type, &t->type.sample_unit,
-		&t->type.period_type, &t->type.period_unit };
-	for (size_t k = 0; k < ARRAY_COUNT(parts); k++) {
-		enum status s = profile_add_string(&t->tables, f->text[k], parts[k]);
-		if (s != OK)
-			return s;
-	}
-	t->type.delta = f->delta;
-	t->period = f->period;
-	return OK;
-}
-
 /* The trees as one, and it as the answer. */
 static enum status finish(struct summing *s, struct samples_tree *out, struct err *e)
 {
@@ -490,8 +476,7 @@ static enum status finish(struct summing *s, struct samples_tree *out, struct er
 	if (st != OK)
 		return st;
 	struct samples_tree t = { .tables = all->tables, .sample_count = s->samples };
-	if (s->type.found)
-		st = set_type(&t, &s->type);
+	st = found_type_put(&s->type, &t);
 	all->tables = t.tables; /* it may have moved */
 	if (st != OK)
 		return budget_fail(all->budget, st, e);

@@ -171,7 +171,7 @@ static enum status child(struct tree *t, uint32_t parent, uint32_t location, uin
 struct adding {
 	struct tree *t;
 	const struct tabs *from;
-	const int64_t *sums;
+	const int64_t *sums; /* NULL: nothing is added */
 	const double *averages;
 	struct remap remap;
 	uint8_t *used; /* by node: it or one below has a sum */
@@ -182,9 +182,12 @@ struct adding {
 static void adding_deinit(struct adding *a)
 {
 	remap_deinit(&a->remap);
-	free(a->used);
 	free(a->here);
-	free(a->to);
+}
+
+static bool has_sum(const struct adding *a, uint32_t i)
+{
+	return a->averages ? a->averages[i] != 0 : a->sums && a->sums[i] != 0;
 }
 
 /* Used nodes and their locations; returns the number of the former. */
@@ -193,7 +196,7 @@ static enum status mark(struct adding *a, size_t *count, struct err *e)
 	const struct tabs *f = a->from;
 	*count = 0;
 	for (uint32_t i = f->node_count; i-- > 1;) {
-		if (!a->used[i] && (a->averages ? a->averages[i] == 0 : a->sums[i] == 0))
+		if (!a->used[i] && !has_sum(a, i))
 			continue;
 		uint32_t location = f->node_location[i];
 		if (location >= f->location_count)
@@ -227,7 +230,7 @@ static void add_sum(struct adding *a, uint32_t i, uint32_t to)
 	struct tree *t = a->t;
 	if (a->averages)
 		t->averages[to] += a->averages[i];
-	else
+	else if (a->sums)
 		t->nodes.v[to].self = wrap_add(t->nodes.v[to].self, a->sums[i]);
 }
 
@@ -246,7 +249,7 @@ static enum status take_nodes(struct adding *a, size_t count, struct err *e)
 			continue;
 		uint32_t location = i ? a->remap.locations[f->node_location[i]] : 0;
 		to[at] = (struct samples_node){ a->to[f->parent[i]], location,
-			a->averages ? 0 : a->sums[i] };
+			a->averages || !a->sums ? 0 : a->sums[i] };
 		if (a->averages)
 			t->averages[at] = a->averages[i];
 		t->next[at] = at + 1;
@@ -294,31 +297,47 @@ static enum status add_nodes(struct adding *a, size_t count, struct err *e)
 	return OK;
 }
 
+static enum status add(struct adding *a, struct err *e)
+{
+	struct tree *t = a->t;
+	size_t count = 0;
+	enum status s = remap_init(&a->remap, a->from, &t->tables, t->budget, e);
+	if (s == OK)
+		s = budget_array(t->budget, a->from->location_count, 1, &a->here, e);
+	if (s == OK)
+		s = mark(a, &count, e);
+	if (s == OK)
+		s = add_locations(a, e);
+	if (s == OK)
+		s = add_nodes(a, count, e);
+	if (s == OK)
+		budget_give(t->budget, remap_bytes(a->from) + a->from->location_count);
+	return s;
+}
+
 enum status tree_add(struct tree *t, const struct tabs *from, const int64_t *sums,
 	const double *averages, struct err *e)
 {
+	CLEANUP(free_cleanup) uint8_t *used = NULL;
+	CLEANUP(free_cleanup) uint32_t *to = NULL;
+	enum status s = budget_array(t->budget, from->node_count, sizeof(*used), &used, e);
+	if (s == OK)
+		s = budget_array(t->budget, from->node_count, sizeof(*to), &to, e);
+	if (s != OK)
+		return s;
 	CLEANUP(adding_deinit)
-	struct adding a = { .t = t, .from = from, .sums = sums, .averages = averages };
-	size_t count = 0;
-	uint64_t scratch = (uint64_t)from->node_count * (1 + sizeof(*a.to)) + from->location_count;
-	enum status s = remap_init(&a.remap, from, &t->tables, t->budget, e);
-	if (s != OK)
-		return s;
-	scratch += remap_bytes(from);
-	s = budget_array(t->budget, from->node_count, 1, &a.used, e);
+	struct adding a = { t, from, sums, averages, .used = used, .to = to };
+	s = add(&a, e);
 	if (s == OK)
-		s = budget_array(t->budget, from->node_count, sizeof(*a.to), &a.to, e);
-	if (s == OK)
-		s = budget_array(t->budget, from->location_count, 1, &a.here, e);
-	if (s != OK)
-		return s;
-	s = mark(&a, &count, e);
-	if (s == OK)
-		s = add_locations(&a, e);
-	if (s == OK)
-		s = add_nodes(&a, count, e);
-	budget_give(t->budget, scratch);
+		budget_give(t->budget, (uint64_t)from->node_count * (sizeof(*used) + sizeof(*to)));
 	return s;
+}
+
+enum status tree_add_used(
+	struct tree *t, const struct tabs *from, uint8_t *used, uint32_t *to, struct err *e)
+{
+	CLEANUP(adding_deinit) struct adding a = { .t = t, .from = from, .used = used, .to = to };
+	return add(&a, e);
 }
 
 enum status tree_add_tree(struct tree *t, const struct tree *from, struct err *e)

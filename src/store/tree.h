@@ -29,5 +29,9 @@ void tree_deinit(struct tree *t);
  * from the budget and goes back. E_CORRUPT when `from` is damaged. */
 NODISCARD enum status tree_add(struct tree *t, const struct tabs *from, const int64_t *sums,
 	const double *averages, struct err *e);
+/* The stacks of `from` that are used[], by node, without sums. `used` is marked up to the roots;
+ * to[], all 0 before, says which node of the tree each of them became. */
+NODISCARD enum status tree_add_used(
+	struct tree *t, const struct tabs *from, uint8_t *used, uint32_t *to, struct err *e);
 /* All of another tree. */
 NODISCARD enum status tree_add_tree(struct tree *t, const struct tree *from, struct err *e);

@@ -535,6 +535,18 @@ static enum status collect(struct samples_view *v, const struct samples_query *q
 	return tell(v, s, e);
 }
 
+static enum status sum_cells(struct samples_view *v, const struct samples_query *q,
+	const struct str *keep_labels, size_t keep_count, struct samples_cells *out, struct err *e)
+{
+	enum status s = store_sum_cells(mine(v), q, keep_labels, keep_count, out, e);
+	if (s == OK)
+		keep(mine(v), profile_bytes(&out->tree.tables) +
+				      out->tree.nodes.cap * sizeof(*out->tree.nodes.v) +
+				      out->groups.cap * sizeof(*out->groups.v) +
+				      out->v.cap * sizeof(*out->v.v));
+	return s;
+}
+
 static enum status where(struct samples_view *v, const struct samples_query *q,
 	samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
 	size_t *out_count, struct err *e)
@@ -558,6 +570,7 @@ static const struct samples_ops ops = {
 	.label_names = label_names,
 	.label_values = label_values,
 	.sum_stacks = sum_stacks,
+	.sum_cells = sum_cells,
 	.sum_series = sum_series,
 	.collect = collect,
 };

@@ -102,6 +102,8 @@ static inline int64_t period_factor(const struct tab_series *s)
 }
 NODISCARD enum status picks_type(struct store_view *v, const struct pick *picks, bool times_period,
 	struct found_type *out, struct err *e);
+/* As the answer's; nothing where none was found. */
+NODISCARD enum status found_type_put(const struct found_type *f, struct samples_tree *out);
 
 /* ---- scanning ---- */
 

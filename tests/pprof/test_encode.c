@@ -154,7 +154,54 @@ static void durations_are_clamped(void **state)
 	CHECK(memmem(got.data, got.len, "duration=9223372036854775807", 28) != NULL);
 }
 
-TEST_MAIN(cmocka_unit_test(rows_are_read_back), cmocka_unit_test(label_sets_are_united),
-	cmocka_unit_test(sample_types_are_columns),
+/* Sample by sample, into a buffer that is emptied after each, it is the same file. */
+static void a_stream_says_the_same(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	uint32_t stacks[3];
+	example_stacks(&p, stacks);
+	uint32_t a = example_head(&p, "memory", "alloc_objects", "count", 10);
+	uint32_t b = example_head(&p, "memory", "alloc_space", "bytes", 10);
+	uint32_t set = LABELS(&p, "a=1", "c=3");
+	for (int i = 0; i < 3; i++) {
+		example_add(&p, 2 + i, 0, a, stacks[i], 0, i ? set : 0, 0);
+		example_add(&p, 64 * i, 0, b, stacks[i], 0, i ? set : 0, 0);
+	}
+	CLEANUP(buf_deinit) struct buf message, piece, want, got;
+	buf_init(&message, 1 << 20);
+	buf_init(&piece, 1 << 20);
+	buf_init(&want, 1 << 20);
+	buf_init(&got, 1 << 20);
+	CHECK(pprof_encode(&p, &message, NULL) == OK);
+	check_bytes(&message, "memory", &want);
+	buf_clear(&message);
+
+	const uint32_t types[] = { p.heads.v[a].type, p.heads.v[b].type };
+	const struct profile_head *head = &p.heads.v[a];
+	struct pprof_stream *s;
+	CHECK(pprof_stream_new(&p, types, ARRAY_COUNT(types), &s) == OK);
+	pprof_stream_types(s, &message);
+	for (int i = 0; i < 3; i++) {
+		const struct profile_stack *stack = &p.stacks.v[stacks[i]];
+		const int64_t values[] = { 2 + i, 64 * i };
+		pprof_stream_sample(s, p.stack_locations.v + stack->first, stack->count, values,
+			i ? set : 0, &piece);
+		buf_put(&message, piece.data, piece.len);
+		buf_clear(&piece);
+	}
+	pprof_stream_tables(s, head->time_ns, head->duration_ns, head->period, &piece);
+	buf_put(&message, piece.data, piece.len);
+	CHECK(pprof_stream_status(s) == OK);
+	pprof_stream_free(s);
+	pprof_stream_free(NULL);
+	check_bytes(&message, "memory", &got);
+	check_same("stream", buf_view(&got), buf_view(&want));
+	CHECK(want.len > 0);
+}
+
+TEST_MAIN(cmocka_unit_test(a_stream_says_the_same), cmocka_unit_test(rows_are_read_back),
+	cmocka_unit_test(label_sets_are_united), cmocka_unit_test(sample_types_are_columns),
 	cmocka_unit_test(refuses_what_one_file_cannot_hold), cmocka_unit_test(no_samples_is_a_file),
 	cmocka_unit_test(durations_are_clamped))

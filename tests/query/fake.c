@@ -475,6 +475,80 @@ static enum status fake_collect(struct samples_view *v, const struct samples_que
 	return OK;
 }
 
+static uint32_t group_of(struct samples_cells *c, const struct profile_sample *s,
+	const struct str *keep_labels, size_t keep_count)
+{
+	struct profile_label labels[PARTS_MAX] = { 0 };
+	struct samples_group g = { .period = fake_profile.heads.v[s->head].period };
+	struct profile *p = &c->tree.tables;
+	for (size_t i = 0; i < keep_count; i++) {
+		CHECK(profile_add_string(p, keep_labels[i], &labels[i].name) == OK);
+		CHECK(profile_add_string(p, label_of(s, keep_labels[i]), &labels[i].value) == OK);
+	}
+	CHECK(profile_add_labels(p, labels, (uint32_t)keep_count, &g.labels) == OK);
+	for (uint32_t i = 0; i < c->groups.len; i++)
+		if (c->groups.v[i].labels == g.labels && c->groups.v[i].period == g.period)
+			return i;
+	CHECK(VEC_PUSH(&c->groups, g));
+	return (uint32_t)c->groups.len - 1;
+}
+
+/* Groups in the order of labels; those of cells are not numbered anew, so this comes first. */
+static int by_labels(const void *a, const void *b)
+{
+	const struct samples_group *x = a, *y = b;
+	return x->labels < y->labels ? -1 : x->labels > y->labels;
+}
+
+static int by_node(const void *a, const void *b)
+{
+	const struct samples_cell *x = a, *y = b;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return x->group < y->group ? -1 : x->group > y->group;
+}
+
+static void add_cell(struct samples_cells *c, uint32_t node, uint32_t group, int64_t value)
+{
+	for (size_t i = 0; i < c->v.len; i++) {
+		struct samples_cell *x = &c->v.v[i];
+		if (x->node == node && x->group == group) {
+			x->value = query_add(x->value, value);
+			return;
+		}
+	}
+	CHECK(VEC_PUSH(&c->v, (struct samples_cell){ node, group, value }));
+}
+
+static enum status fake_sum_cells(struct samples_view *v, const struct samples_query *q,
+	const struct str *keep_labels, size_t keep_count, struct samples_cells *out, struct err *e)
+{
+	struct samples_cells c = { 0 };
+	enum status status = fake_sum_stacks(v, q, &c.tree, e);
+	if (status != OK)
+		return status;
+	EACH_SAMPLE(s)
+	if (wanted(q, s))
+		(void)group_of(&c, s, keep_labels, keep_count);
+	if (c.groups.len)
+		qsort(c.groups.v, c.groups.len, sizeof(*c.groups.v), by_labels);
+	EACH_SAMPLE(s)
+	{
+		const struct profile_stack *stack = &fake_profile.stacks.v[s->stack];
+		uint32_t node = 0;
+		if (!wanted(q, s))
+			continue;
+		for (uint32_t i = stack->count; i-- > 0;)
+			node = child_of(
+				&c.tree, node, fake_profile.stack_locations.v[stack->first + i]);
+		add_cell(&c, node, group_of(&c, s, keep_labels, keep_count), s->value);
+	}
+	if (c.v.len)
+		qsort(c.v.v, c.v.len, sizeof(*c.v.v), by_node);
+	*out = c;
+	return OK;
+}
+
 /* A hit for each sample: one series, one time. */
 static enum status fake_where(struct samples_view *v, const struct samples_query *q,
 	samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
@@ -537,6 +611,7 @@ static const struct samples_ops fake_ops = {
 	.label_values = fake_label_values,
 	.sum_stacks = fake_sum_stacks,
 	.sum_series = fake_sum_series,
+	.sum_cells = fake_sum_cells,
 	.collect = fake_collect,
 };
 

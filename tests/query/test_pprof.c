@@ -129,6 +129,59 @@ static void is_empty_without_samples(void **state)
 	profile_deinit(&p);
 }
 
+/* More than is compressed at once. */
+static void writes_many_bytes(void **state)
+{
+	(void)state;
+	enum { DEPTH = 1900, SAMPLES = 2400, AT_ONCE = 4 << 20 };
+	static char stack[DEPTH * 8];
+	struct profile p;
+	struct query_request r = fake_request(CPU);
+	size_t len = 0;
+	for (int i = 0; i < DEPTH; i++)
+		len += (size_t)snprintf(
+			stack + len, sizeof(stack) - len, "%sf%d@b", i ? ";" : "", i % 100);
+	fake_sample(CPU, NS_PER_SEC, 1, PERIOD, "comm=0", stack);
+	struct profile_sample sample = fake_profile.samples.v[0];
+	struct profile_label label = { 0 };
+	CHECK(profile_add_string(&fake_profile, STR("comm"), &label.name) == OK);
+	for (int i = 1; i < SAMPLES; i++) {
+		char text[16];
+		snprintf(text, sizeof(text), "%d", i);
+		CHECK(profile_add_string(&fake_profile, str_of(text), &label.value) == OK);
+		CHECK(profile_add_labels(&fake_profile, &label, 1, &sample.resource) == OK);
+		CHECK(profile_add_sample(&fake_profile, &sample) == OK);
+	}
+	static_assert(DEPTH * SAMPLES > AT_ONCE, "what pprof.c compresses at once");
+	ask(&r, &p);
+	CHECK(sum_of(&p, "count", NULL, NULL) == SAMPLES);
+	CHECK(sum_of(&p, "nanoseconds", "comm", "2399") == PERIOD);
+	CHECK(p.stacks.v[p.samples.v[0].stack].count == DEPTH);
+	profile_deinit(&p);
+	r.match = STR("f100");
+	ask(&r, &p);
+	CHECK(p.samples.len == 0);
+	profile_deinit(&p);
+}
+
+/* One sample for equal stacks and labels, whatever their periods. */
+static void adds_up_periods(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct query_request r = fake_request(CPU);
+	fake_sample(CPU, NS_PER_SEC, 2, PERIOD, "comm=a", "main@/bin/app");
+	fake_sample(CPU, NS_PER_SEC, 3, 10, "comm=a", "main@/bin/app");
+	fake_sample(CPU, NS_PER_SEC, 4, 0, "comm=a", "main@/bin/app");
+	fake_sample(CPU, NS_PER_SEC, 5, 10, "comm=b", "main@/bin/app");
+	ask(&r, &p);
+	CHECK(p.samples.len == 2 * 2);
+	CHECK(sum_of(&p, "count", "comm", "a") == 9 && sum_of(&p, "count", "comm", "b") == 5);
+	CHECK(sum_of(&p, "nanoseconds", "comm", "a") == 2 * PERIOD + 34);
+	CHECK(sum_of(&p, "nanoseconds", "comm", "b") == 50);
+	profile_deinit(&p);
+}
+
 static void passes_failures_on(void **state)
 {
 	(void)state;
@@ -147,4 +200,5 @@ static void passes_failures_on(void **state)
 
 TEST_MAIN(WITH_STORE(gives_counts_and_time), WITH_STORE(has_both_columns_for_every_period),
 	WITH_STORE(keeps_what_matches), WITH_STORE(leaves_other_units_alone),
-	WITH_STORE(is_empty_without_samples), WITH_STORE(passes_failures_on))
+	WITH_STORE(is_empty_without_samples), WITH_STORE(passes_failures_on),
+	WITH_STORE(writes_many_bytes), WITH_STORE(adds_up_periods))
