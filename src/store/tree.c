@@ -185,29 +185,32 @@ static void adding_deinit(struct adding *a)
 	free(a->here);
 }
 
-static bool has_sum(const struct adding *a, uint32_t i)
-{
-	return a->averages ? a->averages[i] != 0 : a->sums && a->sums[i] != 0;
-}
-
-/* Used nodes and their locations; returns the number of the former. */
+/* Used nodes and their locations; returns the number of the former. What the loop reads lies in
+ * locals: the bytes it writes could be anything's. */
 static enum status mark(struct adding *a, size_t *count, struct err *e)
 {
 	const struct tabs *f = a->from;
-	*count = 0;
+	const uint32_t *parent = f->parent, *node_location = f->node_location;
+	uint32_t locations = f->location_count;
+	uint8_t *used = a->used, *here = a->here;
+	const double *averages = a->averages;
+	const int64_t *sums = a->sums;
+	size_t n = 0;
 	for (uint32_t i = f->node_count; i-- > 1;) {
-		if (!a->used[i] && !has_sum(a, i))
+		bool has_sum = averages ? averages[i] != 0 : sums && sums[i] != 0;
+		if (!used[i] && !has_sum)
 			continue;
-		uint32_t location = f->node_location[i];
-		if (location >= f->location_count)
+		uint32_t location = node_location[i];
+		if (location >= locations)
 			return err_set(e, E_CORRUPT,
 				"trie node %u refers to location %u, which is not there", i,
 				location);
-		a->used[i] = 1;
-		a->used[f->parent[i]] = 1;
-		a->here[location] = 1;
-		++*count;
+		used[i] = 1;
+		used[parent[i]] = 1;
+		here[location] = 1;
+		n++;
 	}
+	*count = n;
 	return OK;
 }
 
@@ -242,18 +245,21 @@ static enum status take_nodes(struct adding *a, size_t count, struct err *e)
 	enum status s = reserve(t, count + 1, e);
 	if (s != OK)
 		return s;
-	struct samples_node *to = t->nodes.v;
-	uint32_t at = 0;
-	for (uint32_t i = 0; i < f->node_count; i++) {
-		if (i && !a->used[i])
+	struct samples_node *nodes = t->nodes.v;
+	const uint32_t *parent = f->parent, *node_location = f->node_location;
+	const uint32_t *locations = a->remap.locations;
+	const int64_t *sums = a->averages ? NULL : a->sums;
+	const uint8_t *used = a->used;
+	uint32_t at = 0, *to = a->to, *next = t->next, count_of = f->node_count;
+	for (uint32_t i = 0; i < count_of; i++) {
+		if (i && !used[i])
 			continue;
-		uint32_t location = i ? a->remap.locations[f->node_location[i]] : 0;
-		to[at] = (struct samples_node){ a->to[f->parent[i]], location,
-			a->averages || !a->sums ? 0 : a->sums[i] };
+		nodes[at] = (struct samples_node){ to[parent[i]],
+			i ? locations[node_location[i]] : 0, sums ? sums[i] : 0 };
 		if (a->averages)
 			t->averages[at] = a->averages[i];
-		t->next[at] = at + 1;
-		a->to[i] = at++;
+		next[at] = at + 1;
+		to[i] = at++;
 	}
 	assert(at == count + 1);
 	t->next[at - 1] = 0;
