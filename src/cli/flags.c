@@ -13,7 +13,7 @@
 
 #define TABLE_BYTES_LEAST ((uint64_t)4 << 20)
 #define TABLE_BYTES_MOST ((uint64_t)2 << 30)
-#define STORAGE_MEMORY_LEAST ((uint64_t)64 << 20)
+#define STORAGE_MEMORY_LEAST ((uint64_t)128 << 20)
 #define STORAGE_MEMORY_MOST ((uint64_t)16 << 40)
 #define MESSAGE_LEAST ((uint64_t)64 << 10)
 #define MESSAGE_MOST ((uint64_t)64 << 20)
@@ -65,7 +65,7 @@ static const struct cli_option server_options[] = {
 	  .at = offsetof(struct cli_server_flags, storage_memory_bytes), .value = "SIZE",
 	  .otherwise = "256MiB",
 	  .help = "Memory of the whole server: recent samples, caches, queries, the program. At "
-		  "least 64MiB." },
+		  "least 128MiB." },
 	{ .name = "storage-retention-time", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_server_flags, retention_ns), .value = "DURATION",
 	  .otherwise = "14d", .help = "Samples older than this are dropped; 0s: never." },
@@ -450,7 +450,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 		return false;
 	if (f->storage_memory_bytes < STORAGE_MEMORY_LEAST ||
 		f->storage_memory_bytes > STORAGE_MEMORY_MOST) {
-		cli_complain("--storage-memory: expected 64MiB to 16TiB");
+		cli_complain("--storage-memory: expected 128MiB to 16TiB");
 		return false;
 	}
 	if (!check_http(f) || !check_limits(f) || !settle_tenant(f))

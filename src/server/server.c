@@ -23,7 +23,7 @@
 #define BODY_BYTES_MIN ((size_t)4 << 20)
 #define HANDSHAKES_MIN 64
 /* The program, and the buffers that writing parts takes, however small the budget. */
-#define FIXED_BYTES ((uint64_t)24 << 20)
+#define FIXED_BYTES ((uint64_t)36 << 20)
 
 void server_config_default(struct server_config *c)
 {

@@ -36,7 +36,7 @@
 #define MERGE_NICE 10
 /* The process is measured so often, and gives free memory back so often. */
 #define LOOK_INTERVAL_NS (5 * NS_PER_MS)
-#define TRIM_INTERVAL_NS (NS_PER_SEC / 2)
+#define TRIM_INTERVAL_NS (NS_PER_SEC / 10)
 /* Near the limit: this much is left of it, a part or, of a small one, what one more part that is
  * written takes. Free memory is given back earlier. */
 #define SPARE_SIXTEENTHS 3

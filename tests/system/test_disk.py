@@ -128,7 +128,7 @@ def full(program, checks):
     ballast = os.path.join(disk.directory, "ballast")
     server = None
     try:
-        server = firn.Firn(program, "server", disk.directory, "--storage-memory=64MiB")
+        server = firn.Firn(program, "server", disk.directory, "--storage-memory=128MiB")
         batches = Numbered(width=1500)
         checks.check(batches.send(server)[0] == 200, "full disk: a batch is taken while there is room")
         with open(ballast, "wb") as file:
@@ -146,7 +146,7 @@ def full(program, checks):
         checks.check("No space left" in text, f"full disk: the answer says why ({text[:160]!r})")
         check_batches(checks, server, batches.acknowledged, "full disk")
         server.kill()
-        server = firn.Firn(program, "server", disk.directory, "--storage-memory=64MiB")
+        server = firn.Firn(program, "server", disk.directory, "--storage-memory=128MiB")
         check_batches(checks, server, batches.acknowledged, "full disk, killed and started")
         os.unlink(ballast)
         before, deadline = len(batches.acknowledged), time.monotonic() + 120
@@ -232,7 +232,7 @@ def power(program, checks, rounds):
 
     try:
         for _ in range(rounds):
-            server = firn.Firn(program, "server", logs, "--storage-memory=64MiB")
+            server = firn.Firn(program, "server", logs, "--storage-memory=128MiB")
             threads = [threading.Thread(target=s.run_against, args=(server.address,)) for s in senders]
             for thread in threads:
                 thread.start()
@@ -271,7 +271,7 @@ def slow(program, checks, library):
     storage = tempfile.mkdtemp(prefix="firn-test-disk-")
     environment = ["env", f"LD_PRELOAD={library}", "SLOW_SYNC_MS=200", "SLOW_WRITE_KIB=256"]
     stop, lock, counts, peak = threading.Event(), threading.Lock(), {}, 0.0
-    acknowledged, limit_mib = [], 64
+    acknowledged, limit_mib = [], 128
     bodies = Numbered(width=2500)
     server = firn.Firn([*environment, program], "server", storage, f"--storage-memory={limit_mib}MiB")
 
