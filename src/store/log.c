@@ -85,7 +85,12 @@ static enum status found_file(struct log *l, struct str name, struct err *e)
 	enum status s = store_path(path, e, "%s/%.*s", l->dir, STR_ARG(name));
 	if (s != OK)
 		return s;
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return err_os(e, "stat %s", path);
 	l->next_segment = MAX(l->next_segment, id + 1);
+	if (!S_ISREG(st.st_mode)) /* a pipe: who opens it, waits */
+		return OK;
 	if (is_free && l->free_files.len >= LOG_FREE_MAX)
 		return store_io_unlink(path, e);
 	struct segment seg = { id, UINT64_MAX, strdup(path) };

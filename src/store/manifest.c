@@ -4,6 +4,8 @@
 #include "codec/codec.h"
 #include "store/state.h"
 
+#include <fcntl.h>
+
 #define ENTRY_BYTES 64
 #define HEADER_BYTES 64
 #define MANIFEST_BYTES_MAX ((size_t)64 << 20)
@@ -152,7 +154,10 @@ enum status store_manifest_read(struct store *s, struct manifest *out, struct er
 		return st;
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, MANIFEST_BYTES_MAX);
-	st = os_read_file(path, &b, e);
+	CLEANUP(fd_cleanup) int fd = -1;
+	st = os_open_regular(AT_FDCWD, path, &fd, e);
+	if (st == OK)
+		st = os_read_fd(fd, path, &b, e);
 	return st == OK ? manifest_parse(buf_view(&b), out, e) : st;
 }
 

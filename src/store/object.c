@@ -49,6 +49,8 @@ enum status object_open_file(const char *path, struct object **out, struct err *
 	struct stat st;
 	/* A pipe of that name makes nobody wait. */
 	enum status s = store_io_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &f->fd, e);
+	if (s != OK && stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a socket */
+		s = err_set(e, E_INVALID, "%s: not a regular file", path);
 	if (s == OK && fstat(f->fd, &st) < 0)
 		s = err_os(e, "stat %s", path);
 	if (s == OK && !S_ISREG(st.st_mode))

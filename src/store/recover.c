@@ -43,7 +43,7 @@ static void recovery_deinit(struct recovery *r)
 static enum status read_manifest(struct recovery *r, struct err *e)
 {
 	enum status s = store_manifest_read(r->s, &r->manifest, e);
-	if (s == E_CORRUPT) {
+	if (s == E_CORRUPT || s == E_INVALID) { /* a pipe, even */
 		store_say(r->s, "%s; it is written anew", err_text(e, s));
 		return OK;
 	}

@@ -166,7 +166,7 @@ static void files_only(void **state)
 	fixture_dir(dir);
 	snprintf(path, sizeof(path), "%s/pipe", dir);
 	CHECK(mkfifo(path, 0600) == 0);
-	alarm(120); /* nobody writes to it: who waits, waits for ever */
+	alarm(600); /* nobody writes to it: who waits, waits for ever */
 	CHECK(object_open_file(path, &o, &e) == E_INVALID);
 	CHECK(object_open_file(dir, &o, &e) == E_INVALID);
 	alarm(0);

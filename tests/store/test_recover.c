@@ -11,10 +11,13 @@
 #include "tests/store/counted.h"
 #include "tests/store/powercut.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
-enum { DEFAULT_ROUNDS = 8, CHILD_THREADS = 3 };
+enum { DEFAULT_ROUNDS = 8, FIRST_WAIT_MS = 300 * 1000, CHILD_THREADS = 3 };
 
 /* ---- children ---- */
 
@@ -69,8 +72,10 @@ static uint32_t read_acks(int fd, uint8_t *acknowledged)
 	return last;
 }
 
-/* Kill a child after a random time; the highest batch it acknowledged. */
-static uint32_t kill_one(const char *dir, uint32_t from, uint64_t *random, uint8_t *acknowledged)
+/* Kill a child after a random time; the highest batch it acknowledged. `busy`: once it has
+ * acknowledged one, however long that takes. */
+static uint32_t kill_one(
+	const char *dir, uint32_t from, bool busy, uint64_t *random, uint8_t *acknowledged)
 {
 	int fds[2], status;
 	CHECK(pipe(fds) == 0);
@@ -83,6 +88,8 @@ static uint32_t kill_one(const char *dir, uint32_t from, uint64_t *random, uint8
 		run_under_load(dir, fds[1], from);
 	}
 	close(fds[1]);
+	struct pollfd first = { .fd = fds[0], .events = POLLIN };
+	CHECK(!busy || poll(&first, 1, FIRST_WAIT_MS) == 1);
 	usleep((useconds_t)(30000 + rnd_below(random, 250000)));
 	CHECK(kill(pid, SIGKILL) == 0);
 	CHECK(waitpid(pid, &status, 0) == pid);
@@ -120,7 +127,7 @@ static void kill_under_load(void **state)
 		struct err e = { 0 };
 		struct notices n = { .lock = PTHREAD_MUTEX_INITIALIZER };
 		struct store_config c = fixture_config(dir);
-		from = kill_one(dir, from, &random, acknowledged) + CHILD_THREADS + 1;
+		from = kill_one(dir, from, i % 2 == 1, &random, acknowledged) + CHILD_THREADS + 1;
 		verify_files(dir);
 		CHECK_OK(store_open(&c, fixture_notice, &n, &s, &e), &e);
 		counted_check(s, acknowledged);
@@ -791,30 +798,58 @@ static void lost_part_is_named(void **state)
 	fixture_clean(dir);
 }
 
-/* What is no file is no part, and keeps no store from opening. */
+static void make_socket(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	CHECK(snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) <
+		(int)sizeof(address.sun_path));
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	close(fd);
+}
+
+/* What is no file is no part and no log, and keeps no store from opening. */
 static void pipes_and_directories_are_left_alone(void **state)
 {
 	(void)state;
-	char dir[64], pipe_path[128], dir_path[128];
+	static const char *const names[] = { "parts/0000000000000070.part",
+		"parts/0000000000000071.part", "parts/0000000000000072.part",
+		"log/0000000000000073.log", "log/0000000000000074.free", "MANIFEST" };
+	char dir[64], path[ARRAY_COUNT(names)][128];
 	struct store *s;
+	struct stat st;
 	struct err e = { 0 };
 	struct notices n = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	fixture_dir(dir);
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		snprintf(path[i], sizeof(path[i]), "%s/%s", dir, names[i]);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	append_digit(s, 1);
 	store_close(s);
-	snprintf(pipe_path, sizeof(pipe_path), "%s/parts/0000000000000070.part", dir);
-	snprintf(dir_path, sizeof(dir_path), "%s/parts/0000000000000071.part", dir);
-	CHECK(mkfifo(pipe_path, 0600) == 0 && mkdir(dir_path, 0700) == 0);
-	alarm(120); /* nobody writes to the pipe: who waits, waits for ever */
+	CHECK(unlink(path[5]) == 0 && mkfifo(path[5], 0600) == 0);
+	CHECK(mkfifo(path[0], 0600) == 0 && mkdir(path[1], 0700) == 0);
+	make_socket(path[2]);
+	CHECK(mkfifo(path[3], 0600) == 0 && mkfifo(path[4], 0600) == 0);
+	alarm(600); /* nobody writes to the pipes: who waits, waits for ever */
 	CHECK_OK(store_open(&c, fixture_notice, &n, &s, &e), &e);
 	alarm(0);
-	CHECK(metric_get(&s->metrics.parts) == 1 && s->next_part > 0x71);
+	CHECK(metric_get(&s->metrics.parts) == 1 && s->next_part > 0x72);
+	append_digit(s, 2);
 	store_close(s);
-	CHECK(strstr(n.all, "70.part: not a regular file; it is left alone") != NULL);
-	CHECK(strstr(n.all, "71.part: not a regular file; it is left alone") != NULL);
-	CHECK(unlink(pipe_path) == 0 && rmdir(dir_path) == 0);
+	for (int i = 0; i < 3; i++) {
+		char says[128];
+		snprintf(says, sizeof(says), "%s: not a regular file; it is left alone", names[i]);
+		CHECK(strstr(n.all, says) != NULL);
+	}
+	CHECK(strstr(n.all, "MANIFEST: not a regular file; it is written anew") != NULL);
+	CHECK(stat(path[5], &st) == 0 && S_ISREG(st.st_mode));
+	CHECK(stat(path[2], &st) == 0 && S_ISSOCK(st.st_mode));
+	CHECK(stat(path[3], &st) == 0 && S_ISFIFO(st.st_mode));
+	CHECK(stat(path[4], &st) == 0 && S_ISFIFO(st.st_mode));
+	CHECK_OK(store_open(&c, fixture_notice, &n, &s, &e), &e);
+	CHECK(total(s) == 0x14);
+	store_close(s);
 	fixture_clean(dir);
 }
 
