@@ -27,7 +27,8 @@ static const struct cli_option options[] = {
 	{ .name = "fail-above", .kind = CLI_TEXT, .at = offsetof(struct diff, fail_above),
 	  .value = "SHARE",
 	  .help = "Exit with 4 when some function's own share of the whole grew by more than "
-		  "this, from 0 to 1: 0.02 is two per cent of all." },
+		  "this, from 0 to 1: 0.02 is two per cent of all. Where one side has no samples "
+		  "there is no verdict: exit code 1." },
 };
 /* clang-format on */
 

@@ -70,12 +70,26 @@ static enum status make_changes(const struct query_calls *c, const struct query_
 					.address);
 			x.name = str_of(name ? name : "?");
 		}
-		out->worse |= worse_above > 0 && x.growth > worse_above;
+		out->worse |= worse_above >= 0 && x.growth > worse_above;
 		out->v[out->count++] = x;
 	}
 	if (out->count > 1)
 		qsort(out->v, out->count, sizeof(*out->v), compare_changes);
 	return OK;
+}
+
+/* Who asks whether something got worse is not told "no" where nothing was compared. A filter may
+ * leave one side without samples: then a function came, or went. */
+static enum status check_sides(const struct changes *c, bool filtered, struct err *e)
+{
+	bool none = c->total == 0, base_none = c->base_total == 0;
+	if (filtered ? !(none && base_none) : !(none || base_none))
+		return OK;
+	return err_set(e, E_NOTFOUND, "nothing to compare: %s no samples%s",
+		none && base_none ? "both sides have"
+		: none            ? "the selector and time range have"
+				  : "the base has",
+		filtered ? " with such a function" : "");
 }
 
 /* "worse" comes first, so that a script sees it without reading further. */
@@ -146,6 +160,8 @@ enum status query_write_diff(const struct query_engine *q, const struct query_re
 	s = query_rows_make(&rows, &c, &a, e);
 	if (s == OK)
 		s = make_changes(&c, &rows, worse_above, &a, &changes, e);
+	if (s == OK && worse_above >= 0)
+		s = check_sides(&changes, r->filter_count > 0, e);
 	if (s == OK && format == QUERY_JSON)
 		write_json(&changes, c.stacks.unit, limit, out);
 	else if (s == OK)

@@ -230,7 +230,8 @@ NODISCARD enum status query_write_flame(const struct query_engine *q, const stru
 NODISCARD enum status query_write_top(const struct query_engine *q, const struct query_request *r,
 	enum query_format f, struct buf *out, struct err *e);
 /* By function, what changed most first. worse_above: some function's own share of its side's total
- * grew by more than this; 0: no matter. limit 0: all. */
+ * grew by more than this (E_NOTFOUND where a side has no samples); below 0: no matter. limit 0:
+ * all. */
 NODISCARD enum status query_write_diff(const struct query_engine *q,
 	const struct query_report_request *r, double worse_above, uint32_t limit,
 	enum query_format f, struct buf *out, struct err *e);

@@ -84,7 +84,8 @@ static bool scan(struct str *s, const char *pattern, int *numbers)
 			if (!is_digit(s->p[0]))
 				return false;
 			*numbers = (in_number ? *numbers * 10 : 0) + (s->p[0] - '0');
-		} else if ((s->p[0] & ~0x20) != (*pattern & ~0x20)) {
+		} else if (s->p[0] != *pattern &&
+			   !(*pattern >= 'A' && (s->p[0] & ~0x20) == *pattern)) {
 			return false;
 		}
 		in_number = *pattern == 'd';

@@ -85,12 +85,13 @@ void query_flame_json(const struct query_flame *f, struct buf *b)
 
 /* ---- folded ---- */
 
-/* Semicolons separate frames and line ends stacks: neither may be in a name. */
+/* Semicolons separate frames and line ends stacks: neither may be in a name; and what would drive a
+ * terminal has no place in a text. */
 static void folded_name(struct buf *path, struct str name)
 {
 	for (size_t i = 0; i < name.len; i++) {
-		char c = name.p[i];
-		buf_u8(path, c == ';' ? ':' : c == '\n' || c == '\r' ? ' ' : (uint8_t)c);
+		uint8_t c = (uint8_t)name.p[i];
+		buf_u8(path, c == ';' ? ':' : c < 0x20 || c == 0x7F ? ' ' : c);
 	}
 }
 

@@ -286,7 +286,7 @@ static enum status answer_diff(const struct query_engine *engine, const struct n
 		.of_stack = true, .conditions = &match, .condition_count = 1
 	};
 	struct str text;
-	double worse_above = 0;
+	double worse_above = -1;
 	enum status s = take_base(r, q, &request, e);
 	if (s != OK)
 		return s;

@@ -45,6 +45,8 @@ static const struct {
 	{ "now and a number", "now-5", -1, "is not a time" },
 	{ "before 1970", "now-3000w", -1, "before 1970" },
 	{ "nowhere", "nowhere", -1, "is not a time" },
+	{ "a control byte for -", "2026\r01-02T03:04:05Z", -1, "is not a time" },
+	{ "a control byte for :", "2026-01-02T03\x1A" "04:05Z", -1, "is not a time" },
 	{ "no zone", "2026-01-02T03:04:05", -1, "is not a time" },
 	{ "blank for T", "2026-01-02 03:04:05Z", -1, "is not a time" },
 	{ "date alone", "2026-01-02", -1, "is not a time" },

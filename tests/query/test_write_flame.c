@@ -54,6 +54,14 @@ static void writes_folded(void **state)
 		"[no stack] 30000000\nmain 50000000\n[trimmed] 30000000\n");
 }
 
+static void folds_no_control_bytes(void **state)
+{
+	(void)state;
+	struct query_request r = fake_request(CPU);
+	fake_sample(CPU, 1, 1, PERIOD, "", "a\x1b[2J\x7f");
+	CHECK_ANSWER(query_write_flame, &r, QUERY_FOLDED, "a [2J  10000000\n");
+}
+
 static void writes_text(void **state)
 {
 	(void)state;
@@ -78,5 +86,5 @@ static void fails(void **state)
 	check_failures(query_write_flame, true);
 }
 
-TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_folded), WITH_STORE(writes_text),
-	WITH_STORE(fails))
+TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_folded), WITH_STORE(folds_no_control_bytes),
+	WITH_STORE(writes_text), WITH_STORE(fails))
