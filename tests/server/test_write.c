@@ -20,12 +20,14 @@ static uint32_t appends;
 static struct hash128 last_id;
 
 static enum status admit_status;
+static uint32_t admit_from; /* the call from which on it holds */
+static uint32_t admits;
 static uint64_t admitted; /* bytes, not given back yet */
 
 enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
 {
 	(void)s;
-	if (admit_status != OK)
+	if (admit_status != OK && admits++ >= admit_from)
 		return err_set(e, admit_status, "no memory now");
 	admitted += bytes;
 	return OK;
@@ -56,12 +58,16 @@ static struct str incoming[4];
 static size_t incoming_count, incoming_next;
 static struct buf outgoing; /* the last message */
 static uint32_t outgoing_count;
+/* What receiving fails with, from a message on; what sending fails with. */
+static enum status receive_status, send_status;
+static size_t receive_from;
 
 enum status net_stream_receive(
 	struct net_stream *stream, struct str *out, bool *out_end, struct err *e)
 {
 	(void)stream;
-	(void)e;
+	if (receive_status != OK && incoming_next >= receive_from)
+		return err_set(e, receive_status, "what the stream says");
 	*out_end = incoming_next == incoming_count;
 	if (!*out_end)
 		*out = incoming[incoming_next++];
@@ -71,7 +77,8 @@ enum status net_stream_receive(
 enum status net_stream_send(struct net_stream *stream, struct str message, struct err *e)
 {
 	(void)stream;
-	(void)e;
+	if (send_status != OK)
+		return err_set(e, send_status, "what the stream says");
 	buf_clear(&outgoing);
 	buf_str(&outgoing, message);
 	outgoing_count++;
@@ -130,7 +137,9 @@ static int setup(void **state)
 	(void)state;
 	memset(&server, 0, sizeof(server));
 	atomic_store(&server.ready, true);
-	admit_status = OK;
+	admit_status = receive_status = send_status = OK;
+	admit_from = admits = 0;
+	receive_from = 0;
 	stored = incoming_count = incoming_next = 0;
 	appends = outgoing_count = 0;
 	buf_init(&outgoing, MEMORY);
@@ -242,6 +251,81 @@ static void refuses_half_a_stream(void **state)
 	assert_int_equal(metric_get(&server.metrics.write_failed), ARRAY_COUNT(cases));
 }
 
+/* The status and the sentence of the stream become those of the call; nothing is stored, nothing is
+ * remembered, and the memory is given back (teardown). */
+static void ends_with_the_stream(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		enum status receive, send, admit;
+		size_t receive_from;
+		uint32_t admit_from;
+		const char *says;
+	} cases[] = {
+		{ "gone at once", .receive = E_CANCELED, .says = "what the stream says" },
+		{ "too large at once", .receive = E_LIMIT, .says = "what the stream says" },
+		{ "gone before the stacks", .receive = E_CANCELED, .receive_from = 1,
+			.says = "what the stream says" },
+		{ "silent before the stacks", .receive = E_TIMEOUT, .receive_from = 1,
+			.says = "what the stream says" },
+		{ "gone when asked", .send = E_CANCELED, .says = "what the stream says" },
+		{ "no memory", .admit = E_UNAVAILABLE, .says = "no memory now" },
+		{ "no memory for samples", .admit = E_UNAVAILABLE, .admit_from = 1,
+			.says = "no memory now" },
+		{ "no memory for stacks", .admit = E_UNAVAILABLE, .admit_from = 2,
+			.says = "no memory now" },
+	};
+	FOR_EACH_CASE (c, cases) {
+		struct ask a;
+		receive_status = c->receive;
+		receive_from = c->receive_from;
+		send_status = c->send;
+		admit_status = c->admit;
+		admit_from = c->admit_from;
+		admits = 0;
+		call(&a, buf_view(&v1), buf_view(&stacks));
+		CHECK_CASE(c, a.out.status == c->receive + c->send + c->admit); /* one of them */
+		CHECK_CASE(c, strcmp(a.out.message, c->says) == 0);
+		CHECK_CASE(c, admitted == 0 && stored == 0);
+		CHECK_CASE(c, parca_stacks_count(server.ingest.stacks) == 0);
+		ask_deinit(&a);
+	}
+	assert_int_equal(metric_get(&server.metrics.write_failed), ARRAY_COUNT(cases));
+	admit_status = receive_status = send_status = OK;
+	struct ask a;
+	atomic_store(&server.ready, false);
+	call(&a, buf_view(&v1), buf_view(&stacks));
+	assert_int_equal(a.out.status, E_UNAVAILABLE);
+	ask_deinit(&a);
+	atomic_store(&server.ready, true);
+	call(&a, buf_view(&v1), buf_view(&stacks)); /* as if nothing had been */
+	assert_int_equal(a.out.status, OK);
+	CHECK(stored > 100);
+	ask_deinit(&a);
+}
+
+static void holds_to_the_limits_of_a_tenant(void **state)
+{
+	(void)state;
+	struct server_limits base = test_limits;
+	struct ask a;
+	struct err e = { 0 };
+	base.message_bytes = 64 << 20;
+	CHECK_OK(tenant_rules_parse(
+			 STR("\"\" max-profile-size=64KiB"), &base, &server.ingest.rules, &e),
+		&e);
+	server.ingest.rules.v.v[0].limits.message_bytes = v1.len; /* the stacks pass it, or not */
+	call(&a, buf_view(&v1), buf_view(&stacks));
+	assert_int_equal(a.out.status, stacks.len > v1.len ? E_LIMIT : OK);
+	ask_deinit(&a);
+	server.ingest.rules.v.v[0].limits.message_bytes = v1.len - 1;
+	call(&a, buf_view(&v1), buf_view(&stacks));
+	assert_int_equal(a.out.status, E_LIMIT);
+	CHECK(strstr(a.out.message, "(--tenant-limits)"));
+	ask_deinit(&a);
+}
+
 static void post(struct ask *a, net_handler_fn *fn, struct str body)
 {
 	ask_init(a, "/", "");
@@ -312,8 +396,9 @@ static void all(void **state)
 {
 	(void)state;
 	const struct CMUnitTest tests[] = { UNIT(writes_schema_v1), UNIT(keeps_senders_apart),
-		UNIT(refuses_half_a_stream), UNIT(writes_schema_v2), UNIT(tells_what_it_refused),
-		UNIT(writes_pprof) };
+		UNIT(refuses_half_a_stream), UNIT(ends_with_the_stream),
+		UNIT(holds_to_the_limits_of_a_tenant), UNIT(writes_schema_v2),
+		UNIT(tells_what_it_refused), UNIT(writes_pprof) };
 	assert_int_equal(cmocka_run_group_tests(tests, make, unmake), 0);
 }
 
