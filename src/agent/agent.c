@@ -198,6 +198,7 @@ static void agent_close(struct agent *a)
 	containers_free(a->containers);
 	metadata_free(a->metadata);
 	kallsyms_free(a->kallsyms);
+	ksymbols_close(a->ksymbols);
 	problems_free(a->problems);
 	fd_cleanup(&a->spool_dir.fd);
 	fd_cleanup(&a->cache_dir.fd);
@@ -215,6 +216,8 @@ static void open_kallsyms(struct agent *a)
 	if (s != OK)
 		log_warn("no names of kernel functions", "err=%s",
 			log_quote(str_of(err_text(&e, s)), text, sizeof(text)));
+	else
+		kallsyms_watch(a->kallsyms, a->ksymbols);
 }
 
 static enum status open_sender(struct agent *a, struct err *e)
@@ -396,6 +399,10 @@ static enum status open_privileged(struct agent *a, struct err *e)
 		s = open_sampler(a, e);
 	if (s != OK)
 		return s;
+	struct err symbols = { 0 };
+	if (ksymbols_open(&a->ksymbols, &symbols) != OK)
+		log_warn("BPF programs loaded later have wrong names", "reason=\"%s\"",
+			symbols.text);
 	sampler_pause(a->sampler, true);
 	s = sampler_start(a->sampler, e);
 	if (s == OK && !a->config.keep_privileges)
@@ -607,7 +614,7 @@ static void end_interval(struct agent *a)
 	files_retry(a->files, clock_monotonic_ns());
 	reload_rules(a);
 	if (a->kallsyms)
-		kallsyms_refresh(a->kallsyms, missed);
+		kallsyms_refresh(a->kallsyms, clock_monotonic_ns(), missed);
 	govern(a);
 	hand_over_figures(a);
 }
@@ -643,6 +650,8 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 		processes_settle(a->processes);
 		batch_look_at_clocks(a->batch);
 		handover_retry(a->handover);
+		if (a->kallsyms)
+			kallsyms_take(a->kallsyms);
 		if (s == OK && broker_is_gone())
 			s = err_set(
 				e, E_UNAVAILABLE, "the broker, which opens executables, has ended");

@@ -4,10 +4,14 @@
  * names, NUL after each. Modules are numbered in a small table. /proc/kallsyms is read in pieces,
  * so that its megabytes of text are never in memory at once. Of several symbols at one address the
  * best one stays: global before local before weak, then the first in the file.
+ *
+ * Beside them a short list of the BPF programs that were loaded since, by address. Of two that
+ * overlap the one loaded later is there; one that was unloaded keeps its place until then, as
+ * samples of it may be under way. The file says no lengths, so that without that list each new
+ * program would have the name of its neighbour.
  */
 #include "agent/kallsyms.h"
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -20,7 +24,8 @@
 #define READ_BYTES ((size_t)64 << 10)
 #define MODULES_BYTES_MAX ((size_t)1 << 20)
 #define KERNEL_ADDRESS_MIN 0x8000000000000000ULL
-#define MISSED_INTERVAL_NS (60 * NS_PER_SEC)
+/* Programs end where they are said to end; trampolines are said to have a whole page. */
+#define EXACT_PREFIX "bpf_prog_"
 
 struct entry {
 	uint64_t address;
@@ -34,6 +39,15 @@ struct symbol {
 	uint32_t name;
 };
 
+/* Loaded since. */
+struct later {
+	uint64_t start;
+	uint64_t end;
+	uint64_t time;
+	char *name;
+	bool is_exact;
+};
+
 struct kallsyms {
 	const char *symbols_path;
 	const char *modules_path;
@@ -44,7 +58,12 @@ struct kallsyms {
 	char *names;
 	struct strtab module_names;
 	uint64_t modules_hash;
+	struct ksymbols *loaded; /* NULL: nobody tells */
+	VEC(struct later) later; /* by start */
+	bool is_stale;           /* something was loaded that nobody told of */
+	uint64_t unnamed;        /* the address that had no name last */
 	int64_t read_ns;
+	int64_t pause_ns;
 };
 
 struct load {
@@ -190,8 +209,16 @@ static void load_deinit(struct load *l)
 	strtab_deinit(&l->modules);
 }
 
+static void later_clear(struct kallsyms *k)
+{
+	for (size_t i = 0; i < k->later.len; i++)
+		free(k->later.v[i].name);
+	k->later.len = 0;
+}
+
 static enum status load_all(struct kallsyms *k, struct err *e)
 {
+	kallsyms_take(k); /* is in the file; what is loaded meanwhile is told again */
 	CLEANUP(load_deinit) struct load l = { 0 };
 	enum status s = strtab_init(&l.modules, (size_t)1 << 20);
 	if (s != OK)
@@ -207,12 +234,13 @@ static enum status load_all(struct kallsyms *k, struct err *e)
 	s = arrange(k, &l);
 	if (s != OK)
 		return err_set(e, s, "%s", k->symbols_path);
-	k->read_ns = clock_monotonic_ns();
+	later_clear(k);
+	k->is_stale = false;
 	return OK;
 }
 
-/* Changes when a module comes or goes; 0 when the list cannot be read (a kernel without modules).
- */
+/* Changes when a module comes, goes or has moved; 0 when the list cannot be read (a kernel without
+ * modules). */
 static uint64_t hash_of_modules(const char *path)
 {
 	CLEANUP(buf_deinit) struct buf text;
@@ -221,10 +249,11 @@ static uint64_t hash_of_modules(const char *path)
 		return 0;
 	/* "name size refs users state address": the counts of users change all the time. */
 	uint64_t hash = 0;
-	struct str rest = buf_view(&text), line, name;
+	struct str rest = buf_view(&text), line, field;
 	while (str_split(&rest, '\n', &line))
-		if (str_split(&line, ' ', &name))
-			hash = hash_u64(hash ^ hash64(name.p, name.len));
+		for (unsigned i = 0; str_split(&line, ' ', &field); i++)
+			if (i < 2 || i == 5)
+				hash = hash_u64(hash ^ hash64(field.p, field.len));
 	return hash;
 }
 
@@ -237,6 +266,8 @@ enum status kallsyms_new_from(
 	k->symbols_path = symbols_path;
 	k->modules_path = modules_path;
 	k->modules_hash = hash_of_modules(modules_path);
+	k->read_ns = clock_monotonic_ns();
+	k->pause_ns = KALLSYMS_PAUSE_MIN_NS;
 	enum status s = load_all(k, e);
 	if (s != OK) {
 		kallsyms_free(k);
@@ -259,6 +290,8 @@ void kallsyms_free(struct kallsyms *k)
 	free(k->modules);
 	free(k->names);
 	strtab_deinit(&k->module_names);
+	later_clear(k);
+	VEC_FREE(&k->later);
 	free(k);
 }
 
@@ -267,12 +300,70 @@ uint32_t kallsyms_count(const struct kallsyms *k)
 	return k->count;
 }
 
-bool kallsyms_find(const struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out)
+void kallsyms_watch(struct kallsyms *k, struct ksymbols *loaded)
 {
-	if (address < k->base || address - k->base > UINT32_MAX)
-		return false;
-	uint32_t offset = (uint32_t)(address - k->base);
-	/* The last symbol at or before it. */
+	k->loaded = loaded;
+}
+
+/* The number of those that begin at or before the address. */
+static size_t later_count(const struct kallsyms *k, uint64_t address)
+{
+	size_t low = 0, high = k->later.len;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (k->later.v[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void kallsyms_add(void *ctx, const struct ksymbol *s)
+{
+	struct kallsyms *k = ctx;
+	struct later new = { .start = s->start,
+		.end = s->start + s->len,
+		.time = s->time,
+		.is_exact = str_starts(s->name, STR(EXACT_PREFIX)) };
+	/* Those that it lies on are gone, or it is, as CPUs do not tell in order. */
+	uint64_t last = new.is_exact ? new.end - 1 : new.start;
+	size_t end = later_count(k, last), first = end;
+	while (first > 0) {
+		const struct later *l = &k->later.v[first - 1];
+		if (l->start < new.start && (!l->is_exact || l->end <= new.start))
+			break;
+		if (l->time > new.time)
+			return;
+		first--;
+	}
+	if (k->later.len - (end - first) < KALLSYMS_LATER_MAX &&
+		VEC_RESERVE(&k->later, k->later.len + 1))
+		new.name = strndup(s->name.p, s->name.len);
+	if (!new.name) {
+		k->is_stale = true;
+		return;
+	}
+	for (size_t i = first; i < end; i++)
+		free(k->later.v[i].name);
+	memmove(k->later.v + first + 1, k->later.v + end,
+		(k->later.len - end) * sizeof(k->later.v[0]));
+	k->later.v[first] = new;
+	k->later.len = k->later.len - (end - first) + 1;
+}
+
+void kallsyms_take(struct kallsyms *k)
+{
+	if (k->loaded && !ksymbols_take(k->loaded, kallsyms_add, k))
+		k->is_stale = true;
+}
+
+/* The number of symbols of the file at or before it. */
+static uint32_t symbol_count(const struct kallsyms *k, uint64_t address)
+{
+	if (address < k->base)
+		return 0;
+	uint64_t offset = address - k->base;
 	uint32_t low = 0, high = k->count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -281,23 +372,61 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t address, struct kallsyms_s
 		else
 			high = middle;
 	}
-	if (low == 0 || offset - k->symbols[low - 1].offset >= KALLSYMS_SPAN_MAX)
+	return low;
+}
+
+static bool find(const struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out)
+{
+	uint32_t count = symbol_count(k, address);
+	const struct symbol *s = count ? &k->symbols[count - 1] : NULL;
+	size_t after = later_count(k, address);
+	const struct later *l = after ? &k->later.v[after - 1] : NULL;
+	bool is_nearer = l && (!s || l->start >= k->base + s->offset);
+	if (l && address < l->end && (l->is_exact || is_nearer)) {
+		*out = (struct kallsyms_symbol){ str_of(l->name), STR("bpf"), l->start };
+		return true;
+	}
+	if (!s || is_nearer || address - k->base - s->offset >= KALLSYMS_SPAN_MAX)
 		return false;
-	const struct symbol *s = &k->symbols[low - 1];
-	uint32_t module = k->modules ? k->modules[low - 1] : 0;
+	uint32_t module = k->modules ? k->modules[count - 1] : 0;
 	out->name = str_of(k->names + s->name);
 	out->module = module < k->module_names.len ? strtab_get(&k->module_names, module) : STR("");
 	out->start = k->base + s->offset;
 	return true;
 }
 
-bool kallsyms_refresh(struct kallsyms *k, bool missed)
+/* Between two symbols of the kernel itself nothing is loaded. */
+static bool is_kernels_own(const struct kallsyms *k, uint64_t address)
+{
+	uint32_t count = symbol_count(k, address);
+	return count > 0 && count < k->count && (!k->modules || k->modules[count] == 0);
+}
+
+bool kallsyms_find(struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out)
+{
+	if (!is_kernels_own(k, address))
+		kallsyms_take(k);
+	if (find(k, address, out))
+		return true;
+	k->unnamed = address;
+	return false;
+}
+
+bool kallsyms_refresh(struct kallsyms *k, int64_t now_ns, bool missed)
 {
 	uint64_t hash = hash_of_modules(k->modules_path);
-	bool due = missed && clock_monotonic_ns() - k->read_ns >= MISSED_INTERVAL_NS;
+	int64_t since_ns = now_ns - k->read_ns;
+	bool due = (missed && since_ns >= k->pause_ns) ||
+		   (k->is_stale && since_ns >= KALLSYMS_PAUSE_MIN_NS);
 	if (hash == k->modules_hash && !due)
 		return false;
 	k->modules_hash = hash;
-	k->read_ns = clock_monotonic_ns(); /* also when it fails: the old names stay */
-	return load_all(k, NULL) == OK;
+	k->read_ns = now_ns; /* also when it fails: the old names stay */
+	bool is_read = load_all(k, NULL) == OK;
+	struct kallsyms_symbol symbol;
+	if (missed && is_read && find(k, k->unnamed, &symbol))
+		k->pause_ns = KALLSYMS_PAUSE_MIN_NS;
+	else if (due && missed)
+		k->pause_ns = MIN(2 * k->pause_ns, KALLSYMS_PAUSE_MAX_NS);
+	return is_read;
 }

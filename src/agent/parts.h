@@ -27,6 +27,7 @@ struct net_server;
 struct agent {
 	struct agent_config config;
 	char node[HOST_NAME_MAX + 1];
+	struct ksymbols *ksymbols; /* NULL: the kernel does not tell */
 	struct kallsyms *kallsyms;
 	struct metadata *metadata;
 	struct containers *containers;

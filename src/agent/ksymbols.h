@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ksymbols: the kernel tells of each BPF program that is loaded: where it lies, its length, its
+ * name. Private to agent/. Not thread safe: the poll thread's.
+ *
+ * Opening needs CAP_PERFMON; what follows needs nothing. A CPU that comes online later tells
+ * nothing. Source: PERF_RECORD_KSYMBOL, include/uapi/linux/perf_event.h (5.1).
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* Data of one CPU: about 90 programs that are loaded on it between two looks; more are lost. A
+ * power of two. */
+#define KSYMBOLS_RING_PAGES 2
+
+struct ksymbol {
+	uint64_t start;
+	uint32_t len;
+	uint64_t time;   /* of being loaded, by a clock of all CPUs */
+	struct str name; /* valid during the call */
+};
+typedef void ksymbol_fn(void *ctx, const struct ksymbol *s);
+
+struct ksymbols;
+
+NODISCARD enum status ksymbols_open(struct ksymbols **out, struct err *e);
+void ksymbols_close(struct ksymbols *k); /* NULL is fine */
+/* What was told since the last call, of each CPU in its order. False: more was lost. Costs one look
+ * at memory a CPU when there is nothing. */
+bool ksymbols_take(struct ksymbols *k, ksymbol_fn *fn, void *ctx);
