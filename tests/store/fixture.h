@@ -8,6 +8,7 @@
 #include "store/state.h"
 #include "tests/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdlib.h>
@@ -71,6 +72,12 @@ static inline struct store_config fixture_config(const char *dir)
 	c.path = dir;
 	c.flush_interval_ns = 3600 * SEC; /* tests flush when they want to */
 	return c;
+}
+
+/* A store_io_hook: no byte can be written while the atomic_bool `ctx` is set. */
+static inline int fixture_full_disk(void *ctx, const char *operation)
+{
+	return atomic_load((atomic_bool *)ctx) && strcmp(operation, "write") == 0 ? ENOSPC : 0;
 }
 
 /* ---- deterministic random numbers ---- */

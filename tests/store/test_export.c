@@ -5,8 +5,6 @@
  */
 #include "tests/store/model_check.h"
 
-#include <errno.h>
-
 static struct store *open_store(const char *dir)
 {
 	struct store *s;
@@ -224,12 +222,6 @@ static void limits(void **state)
 
 static atomic_bool is_full;
 
-static int full_disk(void *ctx, const char *operation)
-{
-	(void)ctx;
-	return atomic_load(&is_full) && strcmp(operation, "write") == 0 ? ENOSPC : 0;
-}
-
 /* Another time it may fit: that is not the same as too much. */
 static void a_full_disk_is_told(void **state)
 {
@@ -242,7 +234,7 @@ static void a_full_disk_is_told(void **state)
 	struct store_view *v;
 	buf_init(&b, 16 << 20);
 	fixture_dir(dir);
-	store_io_hook = (struct store_io_hook){ full_disk, NULL };
+	store_io_hook = (struct store_io_hook){ fixture_full_disk, &is_full };
 	struct store *s = open_store(dir);
 	model_append(&m, s, 50, T0, 60 * SEC);
 	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);

@@ -328,12 +328,6 @@ static void rows_stand_for_samples(void **state)
 
 static atomic_bool is_full;
 
-static int full_disk(void *ctx, const char *operation)
-{
-	(void)ctx;
-	return atomic_load(&is_full) && strcmp(operation, "write") == 0 ? ENOSPC : 0;
-}
-
 /* Another time it may fit: that is not the same as too much. */
 static void a_full_disk_is_told(void **state)
 {
@@ -345,7 +339,7 @@ static void a_full_disk_is_told(void **state)
 	struct store_imported done;
 	make_export(&m, 50, &b);
 	fixture_dir(dir);
-	store_io_hook = (struct store_io_hook){ full_disk, NULL };
+	store_io_hook = (struct store_io_hook){ fixture_full_disk, &is_full };
 	struct store *s = open_store(dir);
 	atomic_store(&is_full, true);
 	CHECK(store_import(s, buf_view(&b), NULL, &done, &e) == E_UNAVAILABLE);

@@ -8,6 +8,7 @@
 #include "store/part.h"
 
 #include "tests/store/model_check.h"
+#include "tests/store/python.h"
 
 static int by_line(const void *a, const void *b)
 {
@@ -107,20 +108,9 @@ static void dump(struct part *p, struct buf *out)
 
 static bool run_python(const char *path, struct buf *out)
 {
-	char command[512];
-	snprintf(command, sizeof(command), "/usr/bin/python3 %s/part_reader.py %s", FIRN_TESTS_DIR,
-		path);
-	FILE *f = popen(command, "r");
-	CHECK(f != NULL);
-	char chunk[4096];
-	for (size_t n; (n = fread(chunk, 1, sizeof(chunk), f)) > 0;)
-		buf_put(out, chunk, n);
-	return pclose(f) == 0;
-}
-
-static bool has_python(void)
-{
-	return system("/usr/bin/python3 -c 'import zstandard' 2>/dev/null") == 0;
+	char arguments[600];
+	snprintf(arguments, sizeof(arguments), "part_reader.py %s", path);
+	return python_run(arguments, out);
 }
 
 static void compare(struct store *s)
@@ -143,7 +133,7 @@ static void compare(struct store *s)
 static void python_reads_the_same(void **state)
 {
 	(void)state;
-	if (!has_python())
+	if (!python_has_zstandard())
 		SKIP("no /usr/bin/python3 with the module zstandard (python3-zstandard)");
 	char dir[64];
 	struct model m = { .random = 77 };
@@ -175,7 +165,7 @@ static void python_reads_the_same(void **state)
 static void python_reads_times_of_timers(void **state)
 {
 	(void)state;
-	if (!has_python())
+	if (!python_has_zstandard())
 		SKIP("no /usr/bin/python3 with the module zstandard (python3-zstandard)");
 	char dir[64];
 	struct store *s;
@@ -358,7 +348,7 @@ static void old_name(const struct old_part *of, char out[32])
 static void old_parts_are_read(void **state)
 {
 	(void)state;
-	bool python = has_python();
+	bool python = python_has_zstandard();
 	FOR_EACH_CASE (c, old_parts) {
 		char name[32], path[512];
 		struct part *p;
@@ -548,7 +538,7 @@ static void old_parts_are_merged(void **state)
 	sort_lines(&lines, &want);
 	dump(s->parts.v[0], &mine);
 	CHECK(str_eq(buf_view(&mine), buf_view(&want)));
-	if (has_python())
+	if (python_has_zstandard())
 		compare(s);
 	store_close(s);
 	old_rows_deinit(&r);
