@@ -38,11 +38,24 @@ static void decodes(void **state)
 	struct http_header lz = { STR("grpc-encoding"), STR("lz4") };
 	struct http_request plain = { 0 }, gzipped = { .headers = &gzip, .header_count = 1 };
 	struct http_request other = { .headers = &lz, .header_count = 1 };
+	struct http_header body_gzip = { STR("content-encoding"), STR("GZIP") };
+	struct http_header body_lz = { STR("content-encoding"), STR("lz4") };
+	struct http_header body_identity = { STR("content-encoding"), STR("identity") };
+	struct http_request h_gzip = { .headers = &body_gzip, .header_count = 1 };
+	struct http_request h_lz = { .headers = &body_lz, .header_count = 1 };
+	struct http_request h_identity = { .headers = &body_identity, .header_count = 1 };
+	static const char zeros[100000];
+	CLEANUP(buf_deinit) struct buf bomb, text;
+	buf_init(&bomb, 200000);
+	buf_init(&text, 1000);
+	CHECK(codec_gzip(zeros, sizeof(zeros), 9, &bomb) == OK);
 	CLEANUP(buf_deinit) struct buf zip;
 	buf_init(&zip, 1000);
 	http_grpc_put_prefix(&zip, HTTP_GRPC_COMPRESSED, 0);
 	CHECK(codec_gzip("hello", 5, 1, &zip) == OK);
 	zip.data[4] = (uint8_t)(zip.len - 5);
+	http_base64_encode(&text, buf_view(&zip));
+	struct str gzip_body = str_sub(buf_view(&zip), 5, zip.len);
 	const struct {
 		const char *name;
 		enum net_framing f;
@@ -69,6 +82,19 @@ static void decodes(void **state)
 			NULL },
 		{ "connect", NET_CONNECT, &plain, B("abc"), OK, "abc" },
 		{ "connect, empty", NET_CONNECT, &plain, B(""), OK, "" },
+		{ "connect, gzip", NET_CONNECT, &h_gzip, gzip_body, OK, "hello" },
+		{ "connect, empty gzip", NET_CONNECT, &h_gzip, B(""), OK, "" },
+		{ "json, gzip", NET_CONNECT_JSON, &h_gzip, gzip_body, OK, "hello" },
+		{ "rest, identity", NET_REST, &h_identity, B("abc"), OK, "abc" },
+		{ "plain, torn gzip", NET_PLAIN, &h_gzip, str_sub(gzip_body, 0, 12), E_INVALID,
+			NULL },
+		{ "plain, no gzip", NET_PLAIN, &h_gzip, B("abcdefgh"), E_INVALID, NULL },
+		{ "plain, a bomb", NET_PLAIN, &h_gzip, buf_view(&bomb), E_LIMIT, NULL },
+		{ "plain, unknown coding", NET_PLAIN, &h_lz, B("a"), E_UNSUPPORTED, NULL },
+		{ "web text, compressed", NET_GRPC_WEB_TEXT, &gzipped, buf_view(&text), OK,
+			"hello" },
+		{ "web text, two", NET_GRPC_WEB_TEXT, &plain, B("AAAAAAFhAAAAAAFi"), E_INVALID,
+			NULL },
 	};
 	FOR_EACH_CASE (c, cases) {
 		struct err e;
@@ -168,5 +194,155 @@ static void makes_grpc_answers(void **state)
 	}
 }
 
+static struct str header_of(const struct net_answer *a, const char *name)
+{
+	for (size_t i = 0; i < a->header_count; i++)
+		if (str_eq(a->headers[i].name, str_of(name)))
+			return a->headers[i].value;
+	return STR("(none)");
+}
+
+static void makes_plain_answers(void **state)
+{
+	(void)state;
+	struct http_header accept = { STR("accept-encoding"), STR("br, gzip") };
+	struct http_request r = { .headers = &accept, .header_count = 1 }, plain = { 0 };
+	static struct net_answer a;
+	static struct net_response response;
+
+	/* Headers of the handler: names in lower case, up to a malformed line. */
+	net_response_init(&response);
+	snprintf(response.headers, sizeof(response.headers),
+		"X-One:  1 \r\nno colon\r\nX-Two: 2\r\n");
+	net_answer_make(&a, NET_PLAIN, &r, &response);
+	CHECK_STR(header_of(&a, "x-one"), "1");
+	CHECK_STR(header_of(&a, "x-two"), "(none)");
+	CHECK_STR(header_of(&a, "content-type"), "application/octet-stream");
+	CHECK(a.http_status == 200 && !a.no_body && header_of(&a, "date").len == 29);
+	buf_deinit(&a.body);
+
+	net_response_init(&response);
+	response.http_status = 304;
+	net_answer_make(&a, NET_PLAIN, &r, &response);
+	CHECK(a.no_body && a.http_status == 304);
+	CHECK_STR(header_of(&a, "content-type"), "(none)");
+	buf_deinit(&a.body);
+
+	/* A status without a word gets one. */
+	net_response_init(&response);
+	response.status = E_UNAVAILABLE;
+	net_answer_make(&a, NET_PLAIN, &r, &response);
+	CHECK(a.http_status == 503 && str_starts(buf_view(&a.body), STR("{\"error\":\"")));
+	CHECK_STR(header_of(&a, "retry-after"), "5");
+	buf_deinit(&a.body);
+
+	/* Text is compressed for those who take it, where that makes it shorter. */
+	for (int takes = 0; takes < 2; takes++) {
+		net_response_init(&response);
+		peer_text(NULL, NULL, &response);
+		net_answer_make(&a, NET_PLAIN, takes ? &r : &plain, &response);
+		CHECK_STR(header_of(&a, "content-encoding"), takes ? "gzip" : "(none)");
+		CHECK_STR(header_of(&a, "vary"), "accept-encoding");
+		CHECK(takes ? a.body.len < 500 : a.body.len == 12000);
+		buf_deinit(&a.body);
+	}
+	net_response_init(&response);
+	uint64_t x = 1;
+	for (int i = 0; i < 1000; i++)
+		buf_u64(&response.body, x = x * 6364136223846793005ULL + 1442695040888963407ULL);
+	response.content_type = "text/plain";
+	net_answer_make(&a, NET_PLAIN, &r, &response);
+	CHECK_STR(header_of(&a, "content-encoding"), "(none)");
+	assert_int_equal(a.body.len, 8000);
+	buf_deinit(&a.body);
+}
+
+/* An answer that grew beyond its limit is none, in each framing. */
+static void refuses_answers_without_end(void **state)
+{
+	(void)state;
+	struct http_request r = { 0 };
+	static const struct {
+		const char *name;
+		enum net_framing f;
+		int http_status;
+		bool no_body;
+		const char *says;
+	} cases[] = {
+		{ "plain", NET_PLAIN, 429, false, "\"code\":\"LIMIT\"" },
+		{ "grpc", NET_GRPC, 200, true, "" },
+		{ "web", NET_GRPC_WEB, 200, false, "grpc-status: 8\r\n" },
+		{ "connect", NET_CONNECT, 429, false, "\"resource_exhausted\"" },
+		{ "rest", NET_REST, 429, false, "{\"code\":8," },
+	};
+	FOR_EACH_CASE (c, cases) {
+		static struct net_answer a;
+		static struct net_response response;
+		net_response_init(&response);
+		buf_deinit(&response.body);
+		buf_init(&response.body, 1000);
+		buf_zero(&response.body, 900);
+		buf_zero(&response.body, 900);
+		CHECK(response.body.failed);
+		net_answer_make(&a, c->f, &r, &response);
+		if (a.http_status != c->http_status)
+			print_error("[%s] %d %.*s\n", c->name, a.http_status,
+				STR_ARG(buf_view(&a.body)));
+		CHECK_CASE(c, a.http_status == c->http_status && a.no_body == c->no_body);
+		buf_u8(&a.body, 0);
+		CHECK_CASE(c, memmem(a.body.data, a.body.len, c->says, strlen(c->says)));
+		if (c->f == NET_GRPC)
+			CHECK_STR(header_of(&a, "grpc-status"), "8");
+		buf_deinit(&a.body);
+	}
+}
+
+/* How a stream begins and ends, well and not. */
+static void begins_and_ends_streams(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		enum net_framing f;
+		const char *type, *good, *bad;
+		size_t good_trailers, bad_trailers;
+	} cases[] = {
+		{ "grpc", NET_GRPC, "application/grpc", "", "", 1, 2 },
+		{ "web", NET_GRPC_WEB, "application/grpc-web+proto", "grpc-status: 0\r\n",
+			"grpc-status: 5\r\ngrpc-message: not there\r\n", 0, 0 },
+		{ "web text", NET_GRPC_WEB_TEXT, "application/grpc-web-text+proto",
+			"gAAAABBncnBjLXN0YXR1czogMA0K", "gAAAACln", 0, 0 },
+		{ "rest", NET_REST, "application/json", "",
+			"{\"error\":{\"code\":5,\"message\":\"not there\",\"details\":[]}}\n", 0,
+			0 },
+	};
+	FOR_EACH_CASE (c, cases) {
+		for (int bad = 0; bad < 2; bad++) {
+			static struct net_answer a;
+			static struct net_response response;
+			struct err e;
+			net_response_init(&response);
+			if (bad)
+				net_fail(&response, err_set(&e, E_NOTFOUND, "not there"), &e);
+			net_answer_begin(&a, c->f, bad);
+			CHECK_CASE(c, str_eq(header_of(&a, "content-type"), str_of(c->type)));
+			CHECK_CASE(c, str_eq(header_of(&a, "grpc-encoding"),
+					      str_of(bad ? "gzip" : "(none)")));
+			net_answer_end(&a, &response);
+			CHECK_CASE(
+				c, a.trailer_count == (bad ? c->bad_trailers : c->good_trailers));
+			const char *want = bad ? c->bad : c->good;
+			buf_u8(&a.body, 0);
+			if (!memmem(a.body.data, a.body.len, want, strlen(want)))
+				print_error("[%s] %.*s\n", c->name, STR_ARG(buf_view(&a.body)));
+			CHECK_CASE(c, memmem(a.body.data, a.body.len, want, strlen(want)));
+			buf_deinit(&a.body);
+			buf_deinit(&response.body);
+		}
+	}
+}
+
 TEST_MAIN(cmocka_unit_test(knows_content_types), cmocka_unit_test(decodes),
-	cmocka_unit_test(frames_answers), cmocka_unit_test(makes_grpc_answers))
+	cmocka_unit_test(frames_answers), cmocka_unit_test(makes_grpc_answers),
+	cmocka_unit_test(makes_plain_answers), cmocka_unit_test(refuses_answers_without_end),
+	cmocka_unit_test(begins_and_ends_streams))

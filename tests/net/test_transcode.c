@@ -23,6 +23,9 @@ static const struct { const char *name, *head, *body, *status, *end; } cases[] =
 	{ "rest, handler fails", "GET /rest/fail HTTP/1.1\r\n", "", "429", "{\"code\":8,\"message\":\"too much of \\\"it\\\" \xC3\xA9\",\"details\":[]}" },
 	{ "rest, post", "POST /rest/json HTTP/1.1\r\ncontent-type: application/json\r\n", "{\"count\":\"7\",\"zzz\":[]}", "200", "{\"labelName\":\"\",\"count\":\"7\",\"match\":[]}" },
 	{ "rest, post without a type", "POST /rest/json HTTP/1.1\r\n", "", "200", "{\"labelName\":\"\",\"count\":\"0\",\"match\":[]}" },
+	{ "rest, post with more", "POST /rest/json?count=9 HTTP/1.1\r\n", "{\"count\":\"7\"}", "200", "\"count\":\"7\",\"match\":[]}" },
+	{ "rest, post, no JSON", "POST /rest/json HTTP/1.1\r\n", "{\"count\":", "400", "\"details\":[]}" },
+	{ "rest, not what its tables say", "GET /rest/torn HTTP/1.1\r\n", "", "500", "\"details\":[]}" },
 	{ "rest, no such path", "GET /rest/job HTTP/1.1\r\n", "", "404", "{\"error\":\"nothing at /rest/job\",\"code\":\"NOTFOUND\"}\n" },
 	{ "rest, slash behind", "GET /rest/job/values/ HTTP/1.1\r\n", "", "404", "NOTFOUND\"}\n" },
 	{ "rest, empty field", "GET /rest//values HTTP/1.1\r\n", "", "404", "NOTFOUND\"}\n" },
@@ -54,6 +57,28 @@ static void speaks_json(void **state)
 	net_server_stop(s);
 }
 
+static void limits_parameters(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	for (int count = 999; count <= 1000; count++) { /* one is in the path */
+		CLEANUP(buf_deinit) struct buf request;
+		CLEANUP(buf_deinit) struct buf out;
+		buf_init(&request, 1 << 20);
+		buf_init(&out, 1 << 20);
+		buf_cstr(&request, "GET /rest/job/values?");
+		for (int i = 0; i < count; i++)
+			buf_cstr(&request, i ? "&match=a" : "match=a");
+		buf_cstr(&request, " HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
+		peer_exchange(s, request.data, request.len, &out);
+		bool few = count < 1000;
+		CHECK(str_starts(buf_view(&out), few ? STR("HTTP/1.1 200") : STR("HTTP/1.1 413")));
+		CHECK(few || memmem(out.data, out.len, "more than 1000 parameters", 25));
+	}
+	net_server_stop(s);
+}
+
 static void fits_patterns(void **state)
 {
 	(void)state;
@@ -79,4 +104,5 @@ static void fits_patterns(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(speaks_json), cmocka_unit_test(fits_patterns))
+TEST_MAIN(cmocka_unit_test(speaks_json), cmocka_unit_test(limits_parameters),
+	cmocka_unit_test(fits_patterns))
