@@ -108,7 +108,7 @@ static enum status number_strings(struct canon *c, const struct tabs *t)
 struct sorting {
 	const struct canon *c;
 	const struct tabs *t;
-	uint32_t pid; /* the place of this name's value in a set; 0: there is none */
+	uint32_t thread_name, pid; /* places of these names' values in a set; 0: there is none */
 };
 
 static int by_series(const void *x, const void *y, void *ctx)
@@ -140,6 +140,10 @@ static int by_set(const void *x, const void *y, void *ctx)
 	const uint32_t *b = so->t->sets + (size_t) * (const uint32_t *)y * width;
 	const uint32_t *to = so->c->sample_strings.to;
 	COMPARE(to[a[0]], to[b[0]]);
+	/* Sets of one program lie together, as its series' rows do: those are near to each other.
+	 */
+	if (so->thread_name)
+		COMPARE(to[a[so->thread_name]], to[b[so->thread_name]]);
 	if (so->pid) { /* as numbers: in the order that processes began */
 		const struct str *texts = so->t->sample_strings;
 		COMPARE(texts[a[so->pid]].len, texts[b[so->pid]].len);
@@ -273,7 +277,8 @@ static enum status number_nodes(struct canon *c, const struct tabs *t)
 enum status canon_init(struct canon *c, const struct tabs *t)
 {
 	*c = (struct canon){ 0 };
-	struct sorting so = { c, t, (uint32_t)(tabs_name_find(t, STR("pid")) + 1) };
+	struct sorting so = { c, t, (uint32_t)(tabs_name_find(t, STR("thread_name")) + 1),
+		(uint32_t)(tabs_name_find(t, STR("pid")) + 1) };
 	enum status s = number_strings(c, t);
 	if (s == OK)
 		s = number_table(&c->series, t->series_count, by_series, &so);

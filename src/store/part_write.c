@@ -76,7 +76,7 @@ static enum status write_header(struct part_writer *w, struct err *e)
 {
 	uint8_t h[HEADER_BYTES] = "FIRNPART";
 	h[8] = 1;  /* major */
-	h[10] = 4; /* minor */
+	h[10] = 5; /* minor */
 	memcpy(h + 16, &w->id, 8);
 	uint32_t crc = codec_crc32c(0, h, HEADER_BYTES - 4);
 	memcpy(h + HEADER_BYTES - 4, &crc, 4);

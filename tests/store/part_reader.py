@@ -175,7 +175,7 @@ class Part:
     def __init__(self, path):
         with open(path, "rb") as f:
             d = self.data = f.read()
-        magic, major, _, _, self.id, _, crc = struct.unpack_from("<8sHHIQII", d)
+        magic, major, self.minor, _, self.id, _, crc = struct.unpack_from("<8sHHIQII", d)
         assert magic == b"FIRNPART" and crc == crc32c(d[:28]), "header"
         assert major == 1, "version"
         toc, toc_len, toc_crc, length, end = struct.unpack("<QIIQ8s", d[-32:])
@@ -250,6 +250,11 @@ class Part:
     def sets(self):
         names, text, t = self.table(5).strings()[1:], self.table(6).strings(), self.table(7)
         tenants, columns = t[1], [t[16 + k + 1] for k in range(len(names))]
+        by = dict(zip(names, columns))
+        keys = [(tenants[i], by["thread_name"][i] if "thread_name" in by else 0,
+                 (len(text[by["pid"][i]].encode("utf-8", "surrogateescape")), by["pid"][i])
+                 if "pid" in by else (), *(c[i] for c in columns)) for i in range(t.rows)]
+        assert self.minor < 5 or keys == sorted(set(keys)), "sets are not in order"
         return [(text[tenants[i]], ",".join(
             f"{n}={text[c[i]]}" for n, c in zip(names, columns) if c[i]))
             for i in range(t.rows)]

@@ -115,6 +115,16 @@ static int by_old_order(const void *a, const void *b)
 	return merge_row_compare(a, b);
 }
 
+/* Sets in another order than today's, as older versions had. */
+static void turn_sets(struct canon *c)
+{
+	uint32_t n = c->sets.count;
+	for (uint32_t i = 1; i < n; i++)
+		c->sets.to[i] = n - c->sets.to[i];
+	for (uint32_t i = 1; i < n; i++)
+		c->sets.order[c->sets.to[i]] = i;
+}
+
 /* A part as it was written before there were slices: one of these samples, from the file. */
 static void write_old(const char *dir, struct part *from)
 {
@@ -128,18 +138,20 @@ static void write_old(const char *dir, struct part *from)
 	size_t n;
 	part_rows_init(&r);
 	CHECK_OK(part_pin(from, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+	CHECK(canon_init(&c, &t) == OK);
+	CHECK(c.sets.count > 2);
+	turn_sets(&c);
 	const struct part_block *b = part_blocks(from, &n);
 	for (size_t i = 0; i < n; i++) {
 		CHECK_OK(part_read_block(from, &t, &b[i], ~0u, &r, &e), &e);
 		for (size_t k = 0; k < r.count; k++) {
 			struct row row = { r.time_ns[k], r.value[k], r.n[k], r.series[k], r.node[k],
-				r.set[k] };
+				c.sets.to[r.set[k]] };
 			CHECK(VEC_PUSH(&rows, row));
 		}
 	}
 	CHECK(rows.len > 0);
 	qsort(rows.v, rows.len, sizeof(*rows.v), by_old_order);
-	CHECK(canon_init(&c, &t) == OK);
 	CHECK_OK(part_writer_open(dir, 1, &t, &c, &w, &e), &e);
 	for (size_t i = 0; i < rows.len; i++)
 		CHECK_OK(part_writer_row(w, &rows.v[i], &e), &e);
