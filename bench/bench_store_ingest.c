@@ -4,6 +4,8 @@
  * parts and their merging), durable; and how long a caller waits for an acknowledgement, one alone
  * and each of several that send a batch after the other, beside the time of a bare write and
  * fdatasync of as many bytes into a preallocated file.
+ *
+ *     bench_store_ingest ingest     the first of the two only
  */
 #include "bench_store.h"
 #include "store/state.h"
@@ -165,7 +167,7 @@ static double copies_per_second(void)
 	return 8.0 * BYTES / ROW / s;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static struct fleet f;
 	char dir[64], sub[80], note[256];
@@ -181,6 +183,10 @@ int main(void)
 		SAMPLES);
 	bench_report("store.ingest_per_second_core", rate, "samples/s",
 		"memcpy of the 28-byte rows", rate / copies, note);
+	if (argc > 1 && strcmp(argv[1], "ingest") == 0) {
+		bench_clean(dir);
+		return 0;
+	}
 	snprintf(sub, sizeof(sub), "%s/b", dir);
 	double one = acknowledge(sub, &f, 1, &bytes, &one_rate), bare = bare_sync(dir, bytes);
 	snprintf(sub, sizeof(sub), "%s/c", dir);

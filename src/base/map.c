@@ -48,6 +48,17 @@ uint32_t map_find(
 	}
 }
 
+void map_prefetch(const struct map *m, uint64_t hash)
+{
+	if (m->slots)
+		__builtin_prefetch(&m->slots[short_hash(hash) & m->mask]);
+}
+
+uint32_t map_peek(const struct map *m, uint64_t hash)
+{
+	return m->slots ? m->slots[short_hash(hash) & m->mask].value : MAP_NONE;
+}
+
 static void place(struct map_slot *slots, uint32_t mask, struct map_slot s)
 {
 	uint32_t i = s.hash & mask;

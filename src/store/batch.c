@@ -49,6 +49,18 @@ static uint8_t *put_varint(uint8_t *p, uint64_t v)
 	return p;
 }
 
+/* The same for indices, most of which take one or two bytes: without a branch that nobody can
+ * predict. Writes up to a byte more than it keeps. */
+static inline uint8_t *put_index(uint8_t *p, uint32_t v)
+{
+	if (v >= 1u << 14)
+		return put_varint(p, v);
+	unsigned two = v >= 0x80;
+	p[0] = (uint8_t)(v | two << 7);
+	p[1] = (uint8_t)(v >> 7);
+	return p + 1 + two;
+}
+
 static uint64_t zigzag(int64_t v)
 {
 	return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
@@ -56,11 +68,12 @@ static uint64_t zigzag(int64_t v)
 
 static void encode_frames(struct buf *out, const uint32_t *v, uint32_t count)
 {
-	uint8_t *p = buf_reserve(out, (size_t)count * VARINT32_BYTES_MAX);
+	uint8_t *p = buf_reserve(out, ((size_t)count + 1) * VARINT32_BYTES_MAX);
 	if (!p)
 		return;
+	p = put_varint(p, count);
 	for (uint32_t i = 0; i < count; i++)
-		p = put_varint(p, v[i]);
+		p = put_index(p, v[i]);
 	out->len = (size_t)(p - out->data);
 }
 
@@ -73,9 +86,9 @@ static void encode_stacks(struct buf *out, const struct profile *p)
 		if (!at)
 			return;
 		at = put_varint(at, l->address);
-		at = put_varint(at, l->mapping);
-		at = put_varint(at, l->kind);
-		at = put_varint(at, l->line_count);
+		at = put_index(at, l->mapping);
+		at = put_index(at, l->kind);
+		at = put_index(at, l->line_count);
 		out->len = (size_t)(at - out->data);
 		for (uint32_t j = 0; j < l->line_count; j++) {
 			const struct profile_line *line = &p->lines.v[l->line_first + j];
@@ -87,7 +100,6 @@ static void encode_stacks(struct buf *out, const struct profile *p)
 	buf_varint(out, p->stacks.len - 1);
 	for (size_t i = 1; i < p->stacks.len; i++) {
 		const struct profile_stack *s = &p->stacks.v[i];
-		buf_varint(out, s->count);
 		encode_frames(out, p->stack_locations.v + s->first, s->count);
 	}
 }
@@ -145,11 +157,11 @@ void batch_encode(struct buf *out, struct str tenant, const struct profile *p)
 		at = put_varint(at, zigzag(s->value));
 		at = put_varint(at, zigzag((int64_t)((uint64_t)s->time_ns - before)));
 		before = (uint64_t)s->time_ns;
-		at = put_varint(at, s->head);
-		at = put_varint(at, s->stack);
-		at = put_varint(at, s->resource);
-		at = put_varint(at, s->own);
-		at = put_varint(at, s->link);
+		at = put_index(at, s->head);
+		at = put_index(at, s->stack);
+		at = put_index(at, s->resource);
+		at = put_index(at, s->own);
+		at = put_index(at, s->link);
 		out->len = (size_t)(at - out->data);
 	}
 }

@@ -12,6 +12,7 @@
 #include "store/column.h"
 #include "store/radix.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PERIODS_MAX ((uint64_t)1 << 40) /* of one block: times further apart have no grid */
@@ -122,19 +123,24 @@ static size_t stretch_end(const struct ticks *t, size_t from)
 	return t->n - to < STRETCH_ROWS_MIN ? t->n : to;
 }
 
-/* With tables NULL only what it would cost. */
-static double by_stretches(struct ticks *t, struct buf *tables)
+/* The phases of each stretch, and what they would cost. */
+static double find_stretches(struct ticks *t, struct phases *each)
 {
 	double bits = 0;
-	for (size_t from = 0, to; from < t->n; from = to) {
-		struct phases p;
+	for (size_t from = 0, to; from < t->n; from = to, each++) {
 		to = stretch_end(t, from);
-		best_phases(t, from, to, &p);
-		bits += p.bits;
-		if (tables)
-			add_table(t, from, to, &p, tables);
+		best_phases(t, from, to, each);
+		bits += each->bits;
 	}
 	return bits;
+}
+
+static void add_stretches(struct ticks *t, const struct phases *each, struct buf *tables)
+{
+	for (size_t from = 0, to; from < t->n; from = to, each++) {
+		to = stretch_end(t, from);
+		add_table(t, from, to, each, tables);
+	}
 }
 
 bool column_ticks(const int64_t *v, size_t n, int64_t min, int64_t max, uint64_t unit,
@@ -153,12 +159,17 @@ bool column_ticks(const int64_t *v, size_t n, int64_t min, int64_t max, uint64_t
 	}
 	struct phases all;
 	best_phases(&t, 0, n, &all);
-	bool one = stretch_end(&t, 0) == n || all.bits <= by_stretches(&t, NULL);
+	bool one = stretch_end(&t, 0) == n;
+	CLEANUP(free_cleanup)
+	struct phases *each = one ? NULL : malloc(n / STRETCH_ROWS_MIN * sizeof(*each));
+	if (!one && !each)
+		return false; /* another encoding takes less memory */
+	one = one || all.bits <= find_stretches(&t, each);
 	buf_varint(tables, period_ns);
 	if (one)
 		add_table(&t, 0, n, &all, tables);
 	else
-		(void)by_stretches(&t, tables);
+		add_stretches(&t, each, tables);
 	return true;
 }
 

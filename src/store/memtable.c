@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #define UNSET UINT32_MAX
+#define KIND_STEP 0x9E3779B97F4A7C15ull
 
 /* Series and set of a combination of head, label sets and link. */
 struct combination {
@@ -38,6 +39,7 @@ struct adding {
 	struct hash128 *location_keys;
 	VEC(struct combination) combinations;
 	struct map combination_index;
+	uint32_t *last_of; /* combination, by own label set */
 };
 
 enum status memtable_new(size_t limit_bytes, struct memtable **out)
@@ -215,11 +217,11 @@ static struct hash128 location_key(struct adding *a, uint32_t id)
 	struct hash128 *k = &a->location_keys[id];
 	if (is_unset(*k)) {
 		const struct profile_location *l = &a->p->locations.v[id];
-		const struct {
-			struct hash128 mapping;
-			uint64_t address, kind, line_count;
-		} content = { mapping_key(a, l->mapping), l->address, l->kind, l->line_count };
-		*k = hash128(&content, sizeof(content));
+		/* Bijections of the address: two of one mapping never meet, whatever the mapping's
+		 * key, which nobody outside knows; two of different ones need 128 equal bits. */
+		struct hash128 m = mapping_key(a, l->mapping);
+		k->lo = hash_u64(l->address + m.lo);
+		k->hi = hash_u64((l->address ^ m.hi) + (l->kind + 1) * KIND_STEP);
 		for (uint32_t i = 0; i < l->line_count; i++) {
 			const struct profile_line *line = &a->p->lines.v[l->line_first + i];
 			const struct {
@@ -252,19 +254,49 @@ static enum status add_stack(
 	return s == OK ? tables_name_stack(a->t, key, *out) : s;
 }
 
-static enum status map_stack(struct adding *a, uint32_t id, uint32_t *out)
+/* Stacks are looked for some at a time, so that the waits for memory run beside each other. */
+#define STACKS_AT_ONCE 32
+
+static enum status map_some_stacks(struct adding *a, const uint32_t *ids, size_t n)
 {
-	if (a->stacks[id] == UNSET) {
-		const struct profile_stack *st = &a->p->stacks.v[id];
-		struct hash128 key = stack_key(a, st);
-		uint32_t node = tables_find_stack(a->t, key);
-		enum status s = node == MAP_NONE ? add_stack(a, st, key, &node) : OK;
+	struct hash128 keys[STACKS_AT_ONCE];
+	for (size_t i = 0; i < n; i++) {
+		keys[i] = stack_key(a, &a->p->stacks.v[ids[i]]);
+		tables_prefetch_stack(a->t, keys[i]);
+	}
+	for (size_t i = 0; i < n; i++)
+		tables_prefetch_stack_entry(a->t, keys[i]);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t node = tables_find_stack(a->t, keys[i]);
+		enum status s = OK;
+		if (node == MAP_NONE)
+			s = add_stack(a, &a->p->stacks.v[ids[i]], keys[i], &node);
 		if (s != OK)
 			return s;
-		a->stacks[id] = node;
+		a->stacks[ids[i]] = node;
 	}
-	*out = a->stacks[id];
 	return OK;
+}
+
+/* Those that samples have, in the order in which they come. */
+static enum status map_stacks(struct adding *a)
+{
+	uint32_t ids[STACKS_AT_ONCE];
+	size_t n = 0, count = a->p->samples.len;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t id = a->p->samples.v[i].stack;
+		if (a->stacks[id] != UNSET)
+			continue;
+		a->stacks[id] = 0; /* until it is looked for */
+		ids[n++] = id;
+		if (n < STACKS_AT_ONCE)
+			continue;
+		enum status s = map_some_stacks(a, ids, n);
+		if (s != OK)
+			return s;
+		n = 0;
+	}
+	return map_some_stacks(a, ids, n);
 }
 
 /* ---- labels ---- */
@@ -379,14 +411,21 @@ static enum status add_combination(
 	return s;
 }
 
+/* Samples with the same labels mostly have the rest in common as well: the last combination with
+ * these labels is looked at first. */
 static enum status map_combination(
-	struct adding *a, const struct profile_sample *sample, struct combination *out)
+	struct adding *a, const struct profile_sample *sample, uint32_t *out)
 {
 	struct combination key = { sample->head, sample->resource, sample->own, sample->link, 0,
 		0 };
+	uint32_t at = a->last_of[sample->own];
+	if (at != UNSET && combination_equal(a, at, &key)) {
+		*out = at;
+		return OK;
+	}
 	uint64_t h = hash_u64((uint64_t)key.resource << 32 | key.own) ^
 		     hash_u64((uint64_t)key.head << 32 | key.link) * 3;
-	uint32_t at = map_find(&a->combination_index, h, combination_equal, a, &key);
+	at = map_find(&a->combination_index, h, combination_equal, a, &key);
 	if (at == MAP_NONE) {
 		enum status s = add_combination(a, sample, &key);
 		if (s != OK)
@@ -397,7 +436,8 @@ static enum status map_combination(
 			return E_NOMEM;
 		a->combinations.v[a->combinations.len++] = key;
 	}
-	*out = a->combinations.v[at];
+	a->last_of[sample->own] = at;
+	*out = at;
 	return OK;
 }
 
@@ -422,6 +462,7 @@ static void adding_deinit(struct adding *a)
 	free(a->function_keys);
 	free(a->mapping_keys);
 	free(a->location_keys);
+	free(a->last_of);
 	VEC_FREE(&a->combinations);
 	map_deinit(&a->combination_index);
 }
@@ -436,12 +477,14 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->mappings = unset_array(p->mappings.len);
 	a->locations = unset_array(p->locations.len);
 	a->stacks = unset_array(p->stacks.len);
+	a->last_of = unset_array(p->label_sets.len);
 	a->string_keys = calloc(p->strings.len, sizeof(struct hash128));
 	a->function_keys = calloc(p->functions.len, sizeof(struct hash128));
 	a->mapping_keys = calloc(p->mappings.len, sizeof(struct hash128));
 	a->location_keys = calloc(p->locations.len, sizeof(struct hash128));
 	bool ok = a->strings && a->functions && a->mappings && a->locations && a->stacks;
-	ok = ok && a->string_keys && a->function_keys && a->mapping_keys && a->location_keys;
+	ok = ok && a->last_of && a->string_keys && a->function_keys && a->mapping_keys &&
+	     a->location_keys;
 	return ok ? OK : E_NOMEM;
 }
 
@@ -461,20 +504,21 @@ static enum status add_rows(struct adding *a)
 {
 	struct memtable *m = a->m;
 	size_t n = m->time_ns.len;
+	enum status st = map_stacks(a);
+	if (st != OK)
+		return st;
 	for (size_t i = 0; i < a->p->samples.len; i++, n++) {
 		const struct profile_sample *sample = &a->p->samples.v[i];
-		struct combination c;
-		uint32_t node;
-		enum status s = map_combination(a, sample, &c);
-		if (s == OK)
-			s = map_stack(a, sample->stack, &node);
+		uint32_t at;
+		enum status s = map_combination(a, sample, &at);
 		if (s != OK)
 			return s;
+		const struct combination *c = &a->combinations.v[at];
 		m->time_ns.v[n] = sample->time_ns;
 		m->value.v[n] = sample->value;
-		m->series.v[n] = c.series;
-		m->node.v[n] = node;
-		m->set.v[n] = c.set;
+		m->series.v[n] = c->series;
+		m->node.v[n] = a->stacks[sample->stack];
+		m->set.v[n] = c->set;
 	}
 	return OK;
 }

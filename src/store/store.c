@@ -42,9 +42,9 @@
 #define SPARE_SIXTEENTHS 3
 #define SPARE_BYTES_MIN ((uint64_t)20 << 20)
 #define TRIM_SIXTEENTHS 13
-/* Of the log, which is read after a crash only: two thirds of the time of level 1 for a quarter
+/* Of the log, which is read after a crash only: less than half of the time of level 1 for a quarter
  * more bytes. */
-#define LOG_ZSTD_LEVEL (-2)
+#define LOG_ZSTD_LEVEL (-10)
 
 void store_config_default(struct store_config *c)
 {

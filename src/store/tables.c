@@ -180,6 +180,18 @@ uint32_t tables_find_stack(const struct tables *t, struct hash128 key)
 	return at == MAP_NONE ? MAP_NONE : t->stacks.v[at].node;
 }
 
+void tables_prefetch_stack(const struct tables *t, struct hash128 key)
+{
+	map_prefetch(&t->stack_index, key.lo);
+}
+
+void tables_prefetch_stack_entry(const struct tables *t, struct hash128 key)
+{
+	uint32_t at = map_peek(&t->stack_index, key.lo);
+	if (at != MAP_NONE)
+		__builtin_prefetch(&t->stacks.v[at]);
+}
+
 enum status tables_name_stack(struct tables *t, struct hash128 key, uint32_t node)
 {
 	struct stack_entry added = { key, node };

@@ -137,6 +137,9 @@ NODISCARD enum status tables_add_node(
 	struct tables *t, uint32_t parent, uint32_t location, uint32_t *out);
 /* A stack by its key, the hash of its frames' contents: MAP_NONE when nobody named it yet. */
 uint32_t tables_find_stack(const struct tables *t, struct hash128 key);
+/* Before several are looked for: brings what is read first, and then what is read next, nearer. */
+void tables_prefetch_stack(const struct tables *t, struct hash128 key);
+void tables_prefetch_stack_entry(const struct tables *t, struct hash128 key);
 NODISCARD enum status tables_name_stack(struct tables *t, struct hash128 key, uint32_t node);
 /* The node of a whole stack, leaf first. */
 NODISCARD enum status tables_add_stack(
