@@ -20,7 +20,8 @@ struct binding {
 	uint64_t evictions;  /* the sampler's, just before this was published */
 	bool is_over_budget; /* published without its table, which had no room */
 	uint32_t attempts;
-	int64_t retry_ns; /* not before */
+	int64_t retry_ns;    /* not before, */
+	int64_t finished_ns; /* but for another generation shortly after this */
 };
 
 struct known_file {

@@ -34,6 +34,8 @@
 
 /* Whether a bound file was evicted is asked at most so often. */
 #define RETRY_BOUND_NS (1 * NS_PER_SEC)
+/* Doubled each time that it could not be opened again. */
+#define RETRY_BOUND_SHIFT_MAX 6u
 /* A file that could not be opened is tried again after so long, doubled each time. */
 #define RETRY_FAILED_NS (100 * NS_PER_MS)
 #define RETRY_SHIFT_MAX 4u
@@ -214,19 +216,21 @@ static void finish(struct files *f, struct request *r, uint32_t id, enum status 
 		struct binding *b = &f->book.bindings.v[r->binding];
 		int64_t now = clock_monotonic_ns();
 		b->is_over_budget = r->is_over_budget;
-		if (s != OK && is_kept(f, r, b)) {
+		bool kept = s != OK && is_kept(f, r, b);
+		if (kept) {
 			id = b->file_id;
 			s = OK;
-			b->key.generation = b->generation;
 		}
+		b->finished_ns = now;
 		if (r->is_published)
 			b->generation = r->notice.key.generation;
 		if (s == OK) {
 			b->state = BINDING_BOUND;
 			b->file_id = id;
 			b->evictions = r->evictions;
-			b->attempts = 0;
-			b->retry_ns = now + RETRY_BOUND_NS;
+			b->attempts = kept ? b->attempts + 1 : 0;
+			b->retry_ns =
+				now + (RETRY_BOUND_NS << MIN(b->attempts, RETRY_BOUND_SHIFT_MAX));
 		} else {
 			if (b->file_id)
 				sampler_retract(f->sampler, &r->notice.key);
@@ -379,8 +383,8 @@ static bool begin_request(struct files *f, struct request *r)
 	r->is_unsure = is_bound && !b->generation;
 	/* Whoever writes to a mapped file all the time is not listened to each time. */
 	bool is_news = key->generation && key->generation != b->key.generation;
-	int64_t early_ns = is_news ? RETRY_BOUND_NS - RETRY_FAILED_NS : 0;
-	if (b->state == BINDING_WAITING || now + early_ns < b->retry_ns)
+	int64_t due_ns = is_news ? b->finished_ns + RETRY_FAILED_NS : b->retry_ns;
+	if (b->state == BINDING_WAITING || now < due_ns)
 		return false;
 	if (key->generation)
 		b->key.generation = key->generation;

@@ -462,6 +462,33 @@ static void tells_files_of_one_inode_apart(void **state)
 	files_free(f);
 }
 
+/* What was bound without a generation cannot be opened any more: it stays, and is not tried again
+ * with each program that is executed. */
+static void gives_up_slowly_on_what_cannot_be_made_sure_of(void **state)
+{
+	(void)state;
+	struct files_config c = { 0 };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("lib.so", 10, 1);
+	CHECK(notice_until(f, &m, 1, WAIT_NS) == 1);
+	wait_bound(f, &m);
+	uint32_t id = files_find(f, &m.notice.key);
+	unmap_file(&m);
+	fake.keeps = true;
+	m.notice.key.generation = 5;
+	uint64_t failed = metric_get(&files_metrics(f)->open_failed);
+	CHECK(notice_until(f, &m, 2, 2500 * NS_PER_MS) == 1);
+	int64_t end = clock_monotonic_ns() + WAIT_NS;
+	while (metric_get(&files_metrics(f)->open_failed) == failed && clock_monotonic_ns() < end)
+		nap();
+	wait_bound(f, &m);
+	/* At once, and two seconds later. */
+	failed = metric_get(&files_metrics(f)->open_failed) - failed;
+	CHECK(failed >= 1 && failed <= 2);
+	CHECK(files_find(f, &m.notice.key) == id && fake.retracted == 0);
+	files_free(f);
+}
+
 static void a_program_executed_again_is_loaded_again_only_when_evicted(void **state)
 {
 	(void)state;
@@ -748,6 +775,7 @@ int main(void)
 			a_program_executed_again_is_loaded_again_only_when_evicted, reset),
 		cmocka_unit_test_setup(keeps_what_it_cannot_read_again, reset),
 		cmocka_unit_test_setup(tells_files_of_one_inode_apart, reset),
+		cmocka_unit_test_setup(gives_up_slowly_on_what_cannot_be_made_sure_of, reset),
 		cmocka_unit_test_setup(a_full_queue_drops_and_counts, reset),
 		cmocka_unit_test_setup(a_full_queue_takes_nothing_from_a_bound_file, reset),
 		cmocka_unit_test_setup(over_the_budget_a_file_is_known_without_a_table, reset),
