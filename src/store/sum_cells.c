@@ -12,9 +12,10 @@
 #include <stdlib.h>
 
 /* Of one answer; a group's number has the period's in its low bits. */
-#define PERIOD_BITS 8
+#define PERIOD_BITS 12
 #define PERIODS_MAX (1u << PERIOD_BITS)
 #define GROUPS_MAX (1u << (32 - PERIOD_BITS))
+#define GROUP_BYTES 48 /* of one, in a list, in the index of the list, and in the answer */
 
 struct summing {
 	struct store_view *v;
@@ -34,7 +35,7 @@ struct summing {
 	int64_t first_ns, last_ns;
 	/* of the source at hand */
 	const double *weights;
-	uint8_t *period_of; /* by series */
+	uint16_t *period_of; /* by series */
 };
 
 static void summing_deinit(struct summing *s)
@@ -86,7 +87,7 @@ static enum status find_periods(
 {
 	uint32_t n = src->tabs.series_count;
 	free(s->period_of);
-	s->period_of = calloc(MAX(n, 1u), 1);
+	s->period_of = calloc(MAX(n, 1u), sizeof(*s->period_of));
 	if (!s->period_of)
 		return err_set(e, E_NOMEM, "%u series", n);
 	for (uint32_t i = 0; i < pick->series_count; i++) {
@@ -99,7 +100,7 @@ static enum status find_periods(
 			return err_set(e, E_LIMIT, "samples of more than %u periods", PERIODS_MAX);
 		if (k == s->period_count)
 			s->periods[s->period_count++] = src->tabs.series[i].period;
-		s->period_of[i] = (uint8_t)k;
+		s->period_of[i] = (uint16_t)k;
 	}
 	return OK;
 }
@@ -163,35 +164,79 @@ static enum status sum_source(struct summing *s, size_t i, struct err *e)
 
 /* ---- the answer ---- */
 
+/* The groups of the cells, each once. */
+struct group_list {
+	VEC(uint32_t) ids;
+	struct map index;
+};
+
+static void group_list_deinit(struct group_list *l)
+{
+	VEC_FREE(&l->ids);
+	map_deinit(&l->index);
+}
+
+static bool id_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct group_list *l = ctx;
+	return l->ids.v[value] == *(const uint32_t *)key;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static enum status list_groups(struct summing *s, struct group_list *l, struct err *e)
+{
+	for (size_t i = 0; i < s->cells.len; i++) {
+		uint32_t id = s->cells.v[i].group;
+		uint64_t h = hash_u64(id);
+		if (map_find(&l->index, h, id_equal, l, &id) != MAP_NONE)
+			continue;
+		enum status st = budget_take(&s->budget, GROUP_BYTES, e);
+		if (st != OK)
+			return st;
+		if (!VEC_PUSH(&l->ids, id) || !map_insert(&l->index, h, (uint32_t)l->ids.len - 1))
+			return err_set(e, E_NOMEM, "%zu groups", l->ids.len);
+	}
+	if (l->ids.len)
+		qsort(l->ids.v, l->ids.len, sizeof(*l->ids.v), compare_ids);
+	return OK;
+}
+
+static uint32_t number_of(const struct group_list *l, uint32_t id)
+{
+	size_t lo = 0, hi = l->ids.len - 1;
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+		if (l->ids.v[mid] < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (uint32_t)lo;
+}
+
 /* Groups are numbered anew, those that are there, in the same order. */
 static enum status put_groups(struct summing *s, struct err *e)
 {
-	uint32_t labels = groups_count(&s->groups), periods = s->period_count;
-	CLEANUP(free_cleanup) uint32_t *to = NULL;
+	CLEANUP(group_list_deinit) struct group_list l = { 0 };
 	struct samples_cells *out = &s->out;
-	size_t n = (size_t)labels * periods;
-	enum status st = budget_array(&s->budget, n, sizeof(*to), &to, e);
+	enum status st = list_groups(s, &l, e);
 	if (st != OK)
 		return st;
-	for (size_t i = 0; i < s->cells.len; i++) {
-		uint32_t g = s->cells.v[i].group;
-		to[(size_t)(g >> PERIOD_BITS) * periods + g % PERIODS_MAX] = 1;
-	}
-	for (size_t i = 0; i < n && st == OK; i++) {
-		struct samples_group g = { .period = s->periods[i % periods] };
-		if (!to[i])
-			continue;
-		to[i] = (uint32_t)out->groups.len;
+	for (size_t i = 0; i < l.ids.len && st == OK; i++) {
+		struct samples_group g = { .period = s->periods[l.ids.v[i] % PERIODS_MAX] };
 		st = groups_labels(
-			&s->groups, (uint32_t)(i / periods), &out->tree.tables, &g.labels);
+			&s->groups, l.ids.v[i] >> PERIOD_BITS, &out->tree.tables, &g.labels);
 		if (st == OK && !VEC_PUSH(&out->groups, g))
 			st = E_NOMEM;
 	}
-	for (size_t i = 0; i < s->cells.len; i++) {
-		uint32_t *g = &s->cells.v[i].group;
-		*g = to[(size_t)(*g >> PERIOD_BITS) * periods + *g % PERIODS_MAX];
-	}
-	budget_give(&s->budget, n * sizeof(*to));
+	for (size_t i = 0; i < s->cells.len; i++)
+		s->cells.v[i].group = number_of(&l, s->cells.v[i].group);
+	budget_give(&s->budget, l.ids.len * GROUP_BYTES);
 	return st == OK ? OK : err_set(e, st, "the labels of %zu groups", out->groups.len);
 }
 

@@ -193,6 +193,46 @@ static void periods_stay_apart(void **state)
 	fixture_clean(dir);
 }
 
+static void many_periods(void **state)
+{
+	(void)state;
+	enum { PERIODS = 4096 };
+	char dir[64];
+	struct store *s;
+	struct store_view *v;
+	struct fx_query f;
+	struct samples_cells x;
+	struct profile p;
+	struct err e = { 0 };
+	uint32_t stack;
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(profile_init(&p, 16 << 20) == OK);
+	uint32_t frame = fx_frame(&p, "/bin/a", 16);
+	CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+	for (int i = 0; i < PERIODS; i++)
+		fx_sample(&p, T0, 1 + i, fx_head(&p, "cpu", true, 1 + i), stack, 0, 0);
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
+	struct samples_query *q =
+		fx_query(&f, "cpu:samples:count:cpu:nanoseconds:delta", 0, INT64_MAX);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK_OK(store_sum_cells(v, q, NULL, 0, &x, &e), &e);
+	CHECK(x.v.len == PERIODS && x.groups.len == PERIODS);
+	for (size_t i = 0; i < x.v.len; i++)
+		CHECK(x.v.v[i].value == x.groups.v[x.v.v[i].group].period);
+	samples_cells_deinit(&x);
+	store_view_close(v);
+	append(s, PERIODS + 1, "a", T0, 1);
+	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+	CHECK(store_sum_cells(v, q, NULL, 0, &x, &e) == E_LIMIT && strstr(e.text, "periods"));
+	store_view_close(v);
+	fx_query_end(&f);
+	profile_deinit(&p);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 static bool give_up(void *ctx)
 {
 	(void)ctx;
@@ -228,4 +268,4 @@ static void limits_and_cancellation(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(cells_equal_the_model), cmocka_unit_test(periods_stay_apart),
-	cmocka_unit_test(limits_and_cancellation))
+	cmocka_unit_test(many_periods), cmocka_unit_test(limits_and_cancellation))
