@@ -33,6 +33,8 @@
 #define STOP_TIMEOUT_NS (10 * NS_PER_SEC)
 /* How long the first pass over all files waits for the server to take them. */
 #define HANDOVER_PATIENCE_NS (2 * NS_PER_SEC)
+/* A server that is started again and again is offered all files no more often. */
+#define OFFER_INTERVAL_NS (30 * NS_PER_SEC)
 /* How long sampling waits for the first pass. */
 #define PRELOAD_PATIENCE_NS (20 * NS_PER_SEC)
 /* How long it waits for what engines say of the containers there are. */
@@ -605,6 +607,18 @@ static void look_for_lost_execs(struct agent *a, int64_t now_ns)
 	a->execs_lost = s.bpf.notices_lost;
 }
 
+/* What a server had taken and not read when it died is gone, so the next one is offered all. */
+static void offer_files_again(struct agent *a, int64_t now_ns)
+{
+	a->is_offer_due |= handover_server_is_new(a->handover);
+	if (!a->is_offer_due || now_ns < a->offer_at_ns)
+		return;
+	a->patience_ns = HANDOVER_PATIENCE_NS;
+	a->offer_at_ns = now_ns + OFFER_INTERVAL_NS;
+	a->is_offer_due = !files_offer(a->files);
+	log_info("a server was started again, and is offered all executables", "%s", "");
+}
+
 static void end_interval(struct agent *a)
 {
 	run_off_cpu(a);
@@ -657,6 +671,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 				e, E_UNAVAILABLE, "the broker, which opens executables, has ended");
 		now = clock_monotonic_ns();
 		look_for_lost_execs(a, now);
+		offer_files_again(a, now);
 		if (now < end)
 			continue;
 		end_interval(a);

@@ -58,6 +58,7 @@ struct request {
 	bool is_published;   /* by this request */
 	bool is_first_pass;  /* of files_preload() */
 	bool is_start;       /* the beginning of it, and no file */
+	bool is_offer;       /* files_offer(), and no file */
 	bool is_over_budget; /* there was no room for its table */
 	uint64_t evictions;  /* the sampler's when it was taken up */
 	struct opened opened;
@@ -72,6 +73,7 @@ struct files {
 	pthread_t builder;
 	bool opener_runs;
 	bool builder_runs;
+	bool is_offer_due; /* the opener's own */
 	atomic_bool stop;
 	pthread_mutex_t work;
 	struct fileload load;           /* under `work` */
@@ -324,7 +326,8 @@ static void open_notices(struct files *f, int64_t wait_ns)
 	struct request *r;
 	while ((r = os_queue_pop(f->requests, deadline))) {
 		deadline = 0;
-		if (atomic_load(&f->stop))
+		f->is_offer_due |= r->is_offer;
+		if (atomic_load(&f->stop) || r->is_offer)
 			request_free(r);
 		else
 			open_one(f, r);
@@ -332,13 +335,15 @@ static void open_notices(struct files *f, int64_t wait_ns)
 }
 
 static void open_first_pass(struct files *f);
+static void offer_all(struct files *f);
 
 static void *open_all(void *ctx)
 {
 	struct files *f = ctx;
 	struct request *r;
 	while ((r = os_queue_pop(f->requests, INT64_MAX))) {
-		if (atomic_load(&f->stop)) {
+		f->is_offer_due |= r->is_offer;
+		if (atomic_load(&f->stop) || r->is_offer) {
 			request_free(r);
 		} else if (r->is_start) {
 			request_free(r);
@@ -346,6 +351,8 @@ static void *open_all(void *ctx)
 		} else {
 			open_one(f, r);
 		}
+		if (f->is_offer_due && !atomic_load(&f->stop))
+			offer_all(f);
 	}
 	return NULL;
 }
@@ -447,7 +454,7 @@ void files_retry(struct files *f, int64_t now_ns)
 
 /* ---- the first pass ---- */
 
-static enum status load_vdso(struct files *f, struct err *e)
+static enum status open_vdso(struct objfile **out, struct str *out_image, struct err *e)
 {
 	const uint8_t *image = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
 	if (!image)
@@ -457,8 +464,27 @@ static enum status load_vdso(struct files *f, struct err *e)
 	uint64_t len = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
 	if (len > VDSO_BYTES_MAX)
 		return err_set(e, E_LIMIT, "vDSO: %llu bytes", (unsigned long long)len);
+	*out_image = str_make((const char *)image, len);
+	return objfile_open_bytes(image, len, "[vdso]", out, e);
+}
+
+static void offer_vdso(struct files *f, const struct objfile *obj, struct str image)
+{
+	const char *build_id = objfile_build_id(obj);
+	if (!f->config.seen || !build_id[0])
+		return;
+	CLEANUP(fd_cleanup) int fd = memfd_create("vdso", MFD_CLOEXEC);
+	if (fd >= 0 && os_write_full(fd, image.p, image.len, "vdso", NULL) == OK)
+		f->config.seen(f->config.seen_ctx, build_id, "[vdso]", fd);
+}
+
+static enum status load_vdso(struct files *f, struct err *e)
+{
 	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
-	enum status s = objfile_open_bytes(image, len, "[vdso]", &obj, e);
+	struct str image;
+	enum status s = open_vdso(&obj, &image, e);
+	if (s == OK && !obj)
+		return OK;
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
 	if (s == OK)
 		s = fileload_build(&f->load, obj, &t, e);
@@ -475,11 +501,7 @@ static enum status load_vdso(struct files *f, struct err *e)
 			return err_set(e, E_NOMEM, "vDSO");
 	}
 	set_table(f, FRAME_FILE_VDSO, t);
-	if (!f->config.seen || !build_id[0])
-		return OK;
-	CLEANUP(fd_cleanup) int fd = memfd_create("vdso", MFD_CLOEXEC);
-	if (fd >= 0 && os_write_full(fd, image, len, "vdso", NULL) == OK)
-		f->config.seen(f->config.seen_ctx, build_id, "[vdso]", fd);
+	offer_vdso(f, obj, image);
 	return OK;
 }
 
@@ -542,6 +564,54 @@ enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
 	return f->first_pass_status == OK
 		       ? OK
 		       : err_set(e, f->first_pass_status, "the list of processes");
+}
+
+/* ---- once more for another server ---- */
+
+static void offer_one(struct files *f, const struct preload_file *file)
+{
+	struct err e;
+	struct opened o = { .fd = -1 };
+	int fd = -1;
+	/* What is gone by now is offered by nobody. */
+	if (fileopen(file->pid, &file->notice, &fd, o.path, &e) == OK &&
+		fileload_examine(&f->load, fd, &o, &e) == OK && o.obj)
+		f->config.seen(f->config.seen_ctx, o.build_id, o.path, o.fd);
+	opened_close(&o);
+}
+
+/* By the opener. No table is touched: what is bound stays bound. */
+static void offer_all(struct files *f)
+{
+	CLEANUP(objfile_cleanup) struct objfile *vdso = NULL;
+	CLEANUP(free_cleanup) struct preload_file *found = NULL;
+	struct err e = { 0 };
+	struct str image;
+	size_t count = 0;
+	f->is_offer_due = false;
+	if (!f->config.seen)
+		return;
+	if (open_vdso(&vdso, &image, &e) == OK && vdso)
+		offer_vdso(f, vdso, image);
+	if (preload_collect(&found, &count, &e) != OK)
+		log_warn("no list of processes", "reason=\"%s\"", e.text);
+	for (size_t i = 0; i < count && !atomic_load(&f->stop); i++) {
+		open_notices(f, 0);
+		offer_one(f, &found[i]);
+	}
+}
+
+bool files_offer(struct files *f)
+{
+	struct file_notice none = { 0 };
+	CLEANUP(request_cleanup) struct request *r = request_new(&none, 0);
+	if (!r)
+		return false;
+	r->is_offer = true;
+	if (!os_queue_try_push(f->requests, r))
+		return false;
+	(void)STEAL_PTR(r);
+	return true;
 }
 
 /* ---- life, questions ---- */

@@ -39,9 +39,9 @@ struct file_info {
 	struct objfile_segment segments[FILES_SEGMENTS_MAX];
 };
 
-/* Called once for each new file (build id and content) by a thread of files', with a
- * descriptor of the file that the callee must dup() to keep: `firn up` hands it to the server's
- * symbol tables. */
+/* Called once for each new file (build id and content), and for each that is offered again
+ * (files_offer), by a thread of files', with a descriptor of the file that the callee must dup() to
+ * keep: `firn up` hands it to the server's symbol tables. */
 typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, int fd);
 
 struct files_config {
@@ -84,6 +84,9 @@ void files_free(struct files *f);
  * processes first, before sampling starts. Waits for the threads that do it; E_TIMEOUT: they go on,
  * e.g. behind a file system that hangs. */
 NODISCARD enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e);
+/* `seen` is called again for each file that is mapped for execution now; later, by files' own
+ * thread. False: too much waits for it, to be asked again. */
+NODISCARD bool files_offer(struct files *f);
 /* A stack ended in an unknown file, or a program was executed. Never blocks. */
 void files_notice(struct files *f, const struct file_notice *n, int pid);
 /* Each interval: files whose tables had no room are told to be unknown again when it is time, so

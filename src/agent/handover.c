@@ -12,6 +12,8 @@
 #define KIND_FILE 1
 #define KIND_FIGURES 2
 #define KIND_PAGE 3
+#define KIND_NEW_SERVER 4 /* the only one that comes from the other side */
+#define TOLD_MAX 16       /* read at a time */
 #define BUILD_ID_BYTES_MAX 128
 #define PATH_BYTES_MAX 4096
 
@@ -153,6 +155,23 @@ bool handover_is_connected(struct handover *h)
 	bool connected = h->socket >= 0;
 	pthread_mutex_unlock(&h->lock);
 	return connected;
+}
+
+bool handover_server_is_new(struct handover *h)
+{
+	static const uint8_t new_server[4] = { KIND_NEW_SERVER };
+	bool is_new = false;
+	pthread_mutex_lock(&h->lock);
+	for (uint32_t i = 0; h->socket >= 0 && i < TOLD_MAX; i++) {
+		uint8_t told[sizeof(new_server) + 1];
+		ssize_t n = recv(h->socket, told, sizeof(told), MSG_DONTWAIT);
+		if (n <= 0)
+			break;
+		is_new |= (size_t)n == sizeof(new_server) &&
+			  memcmp(told, new_server, sizeof(new_server)) == 0;
+	}
+	pthread_mutex_unlock(&h->lock);
+	return is_new;
 }
 
 /* Never waits: newer ones follow. */

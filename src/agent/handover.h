@@ -38,4 +38,7 @@ void handover_send_figures(struct handover *h, struct str text);
 void handover_send_page(struct handover *h, struct str html);
 /* False: there is no server on this host, and no use in making figures for it. */
 bool handover_is_connected(struct handover *h);
+/* True when the server was started again since the last call: what it had taken may be lost. Never
+ * blocks. */
+bool handover_server_is_new(struct handover *h);
 void handover_write_metrics(const struct handover *h, struct buf *out);

@@ -43,6 +43,8 @@ struct agent {
 	int64_t failing_since_ns; /* 0: sampling works */
 	int64_t execs_at_ns;      /* they are counted again then */
 	uint64_t execs_lost;      /* execs and exits, until then */
+	bool is_offer_due;        /* a server was started again */
+	int64_t offer_at_ns;      /* not before */
 	int64_t page_at_ns;       /* the server gets the status page next then */
 	struct net_server *http;
 	int http_fd;         /* listens already, for `http`; -1 */
@@ -55,6 +57,5 @@ struct agent {
 	struct privilege_dir spool_dir;
 	struct privilege_dir cache_dir;
 	struct privilege_dir http_dir;
-	_Atomic int64_t
-		patience_ns; /* left for waiting in the first pass over all files; after it 0 */
+	_Atomic int64_t patience_ns; /* left for waiting in a pass over all files */
 };

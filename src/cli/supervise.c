@@ -7,8 +7,9 @@
  * and the whole is running, stopping the agent, stopping the server, or done: the agent goes first,
  * so that its last batch still finds a server. Both ends of the handover socket stay open here, so
  * that either child can be started again without the other noticing. Once the server has listened,
- * its real address is kept: a restarted server must be where the agent sends to. A watched process
- * of the caller's is one more thing whose end is a reason to stop.
+ * its real address is kept: a restarted server must be where the agent sends to; and the agent is
+ * told of it through the server's end, as what a server that died had taken is lost. A watched
+ *process of the caller's is one more thing whose end is a reason to stop.
  */
 #include "cli/supervise.h"
 
@@ -153,8 +154,18 @@ static void start_what_is_due(struct supervisor *s)
 
 /* ---- ready ---- */
 
+/* docs/formats/handover.md. Where there is no room it was told several times already. */
+static void tell_of_new_server(struct supervisor *s)
+{
+	static const uint8_t new_server[4] = { 4 };
+	if (send(s->handover[0], new_server, sizeof(new_server), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		log_debug("the agent is not told of the server", "errno=%d", errno);
+}
+
 static void server_is_ready(struct supervisor *s, const char *line)
 {
+	if (s->address[0])
+		tell_of_new_server(s);
 	snprintf(s->address, sizeof(s->address), "%.*s", (int)strcspn(line, "\n"), line);
 	supervise_dial_address(s->address, s->dial, sizeof(s->dial));
 	s->c->on_server(s->c->ctx, s->address, s->dial);

@@ -609,6 +609,8 @@ struct seen {
 	int count;
 	char build_id[129];
 	uint64_t size;
+	const char *wanted; /* how a build id begins; NULL: none is asked for */
+	_Atomic int wanted_count;
 };
 
 static void note_seen(void *ctx, const char *build_id, const char *path, int fd)
@@ -617,6 +619,8 @@ static void note_seen(void *ctx, const char *build_id, const char *path, int fd)
 	struct stat st;
 	(void)path;
 	s->count++;
+	if (s->wanted)
+		s->wanted_count += strncmp(build_id, s->wanted, strlen(s->wanted)) == 0;
 	snprintf(s->build_id, sizeof(s->build_id), "%s", build_id);
 	if (fstat(fd, &st) == 0)
 		s->size = (uint64_t)st.st_size;
@@ -680,6 +684,30 @@ static void preload_finds_what_every_process_maps(void **state)
 	files_write_metrics(f, &text);
 	CHECK(memmem(text.data, text.len, "firn_agent_files_with_table", 27) != NULL);
 	buf_deinit(&text);
+	files_free(f);
+}
+
+/* What runs is handed out once more, and stays as it was published. */
+static void offers_again_what_is_mapped(void **state)
+{
+	(void)state;
+	struct seen seen = { .wanted = "4d0203" };
+	struct files_config c = { .seen = note_seen, .seen_ctx = &seen };
+	struct files *f = make_files(&c);
+	struct mapped m = map_library("again.so", 10, 0x4d);
+	files_notice(f, &m.notice, getpid());
+	wait_published(&m.notice.key, 1);
+	CHECK(seen.wanted_count == 1);
+	for (int round = 2; round < 4; round++) {
+		CHECK(files_offer(f));
+		int64_t end = clock_monotonic_ns() + WAIT_NS;
+		while (seen.wanted_count < round && clock_monotonic_ns() < end)
+			usleep(1000);
+		CHECK(seen.wanted_count == round);
+	}
+	struct published p;
+	CHECK(published_of(&m.notice.key, &p) == 1);
+	unmap_file(&m);
 	files_free(f);
 }
 
@@ -781,6 +809,7 @@ int main(void)
 		cmocka_unit_test_setup(over_the_budget_a_file_is_known_without_a_table, reset),
 		cmocka_unit_test_setup(large_tables_come_from_the_cache, reset),
 		cmocka_unit_test_setup(preload_finds_what_every_process_maps, reset),
+		cmocka_unit_test_setup(offers_again_what_is_mapped, reset),
 		cmocka_unit_test_setup(a_notice_comes_before_the_first_pass, reset),
 	};
 	int before = test_open_fds();

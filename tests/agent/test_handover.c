@@ -176,6 +176,29 @@ static void tells_figures_and_the_page(void **state)
 	close(p.agent);
 }
 
+static void hears_of_a_new_server(void **state)
+{
+	(void)state;
+	struct pair p = pair_open();
+	struct handover *h;
+	struct err e;
+	CHECK_OK(handover_new(p.agent, &h, &e), &e);
+	CHECK(!handover_server_is_new(h));
+	CHECK(send(p.server, "\4\0\0\0", 4, 0) == 4 && send(p.server, "\4\0\0\0", 4, 0) == 4);
+	CHECK(handover_server_is_new(h));
+	CHECK(!handover_server_is_new(h));
+	CHECK(send(p.server, "\4\0\0\0\0", 5, 0) == 5 && send(p.server, "\1\0\0\0", 4, 0) == 4);
+	CHECK(send(p.server, "\4", 1, 0) == 1);
+	CHECK(!handover_server_is_new(h));
+	close(p.server);
+	CHECK(!handover_server_is_new(h));
+	handover_free(h);
+	close(p.agent);
+	CHECK_OK(handover_new(-1, &h, &e), &e);
+	CHECK(!handover_server_is_new(h));
+	handover_free(h);
+}
+
 TEST_MAIN(cmocka_unit_test(passes_the_file_itself), cmocka_unit_test(tells_figures_and_the_page),
 	cmocka_unit_test(keeps_order_and_drops_beyond_its_list),
-	cmocka_unit_test(goes_on_without_the_server))
+	cmocka_unit_test(goes_on_without_the_server), cmocka_unit_test(hears_of_a_new_server))

@@ -41,6 +41,7 @@ static struct shared {
 	_Atomic uint32_t server_lives, agent_lives;
 	_Atomic int server_pid, agent_pid;
 	_Atomic uint32_t received; /* datagrams on the handover socket */
+	_Atomic uint32_t told;     /* likewise by the agent: that a server was started again */
 	enum script server_script[LIVES_MAX], agent_script[LIVES_MAX];
 	char server_address[LIVES_MAX][64], agent_remote[64], said[64];
 } * shared;
@@ -101,6 +102,9 @@ static enum status sample(
 	if (send(c->handover_fd, "hello", 5, MSG_NOSIGNAL) != 5)
 		return E_IO;
 	enum status s = live(shared->agent_script[life], c->ready_fd, "1", stop, e);
+	uint8_t datagram[16];
+	while (recv(c->handover_fd, datagram, sizeof(datagram), MSG_DONTWAIT) == 4)
+		shared->told += datagram[0] == 4;
 	note(AGENT_ENDED);
 	return s;
 }
@@ -210,6 +214,7 @@ static void stops_in_order(void **state)
 	CHECK(shared->event_count == ARRAY_COUNT(want));
 	for (size_t i = 0; i < ARRAY_COUNT(want); i++)
 		CHECK(shared->events[i] == want[i]);
+	CHECK(shared->told == 0);
 }
 
 static void on_watch_end(void *ctx, int wait_status)
@@ -338,6 +343,7 @@ static void restarts_the_server_where_it_was(void **state)
 	CHECK(end_of(pid) == CLI_OK);
 	CHECK(shared->agent_lives == 1);
 	CHECK(shared->received == 1); /* what the agent had handed over before waited for it */
+	CHECK(shared->told == 1);
 }
 
 static void gives_up_on_a_server_that_always_dies(void **state)
