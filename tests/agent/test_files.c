@@ -609,7 +609,7 @@ struct seen {
 	int count;
 	char build_id[129];
 	uint64_t size;
-	const char *wanted; /* how a build id begins; NULL: none is asked for */
+	uint64_t wanted; /* inode; 0: none is asked for */
 	_Atomic int wanted_count;
 };
 
@@ -619,11 +619,11 @@ static void note_seen(void *ctx, const char *build_id, const char *path, int fd)
 	struct stat st;
 	(void)path;
 	s->count++;
-	if (s->wanted)
-		s->wanted_count += strncmp(build_id, s->wanted, strlen(s->wanted)) == 0;
 	snprintf(s->build_id, sizeof(s->build_id), "%s", build_id);
-	if (fstat(fd, &st) == 0)
-		s->size = (uint64_t)st.st_size;
+	if (fstat(fd, &st) != 0)
+		return;
+	s->size = (uint64_t)st.st_size;
+	s->wanted_count += st.st_ino == s->wanted;
 }
 
 static void large_tables_come_from_the_cache(void **state)
@@ -691,10 +691,10 @@ static void preload_finds_what_every_process_maps(void **state)
 static void offers_again_what_is_mapped(void **state)
 {
 	(void)state;
-	struct seen seen = { .wanted = "4d0203" };
+	struct mapped m = map_library("again.so", 10, 0x4d);
+	struct seen seen = { .wanted = m.notice.key.inode };
 	struct files_config c = { .seen = note_seen, .seen_ctx = &seen };
 	struct files *f = make_files(&c);
-	struct mapped m = map_library("again.so", 10, 0x4d);
 	files_notice(f, &m.notice, getpid());
 	wait_published(&m.notice.key, 1);
 	CHECK(seen.wanted_count == 1);
