@@ -351,7 +351,7 @@ static void *open_all(void *ctx)
 		} else {
 			open_one(f, r);
 		}
-		if (f->is_offer_due && !atomic_load(&f->stop))
+		while (f->is_offer_due && !atomic_load(&f->stop))
 			offer_all(f);
 	}
 	return NULL;
