@@ -208,7 +208,7 @@ def run(checks, firn, groups, folder):
     checks.check(wait_for(firn, docker, container="db", db_id=DOCKER_ID, team="data"), "Docker names its container")
     checks.check(wait_for(firn, app, pod_uid=UID, pod=""), "without the API a pod has its uid from the path")
     labels = firn.json("/api/labels", query="{}")["labels"]
-    values = [firn.get(f"/api/labels/{name}", query="{}").decode() for name in labels]
+    values = [firn.get(f"/api/labels/{name}/values", query="{}").decode() for name in labels]
     checks.check(len(labels) > 3 and not any("geheim" in text for text in values), "no environment")
     api = http.server.ThreadingHTTPServer(("127.0.0.1", firn.api_port), Api)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
