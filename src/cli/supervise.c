@@ -9,7 +9,7 @@
  * that either child can be started again without the other noticing. Once the server has listened,
  * its real address is kept: a restarted server must be where the agent sends to; and the agent is
  * told of it through the server's end, as what a server that died had taken is lost. A watched
- *process of the caller's is one more thing whose end is a reason to stop.
+ * process of the caller's is one more thing whose end is a reason to stop.
  */
 #include "cli/supervise.h"
 

@@ -492,8 +492,8 @@ def main():
         put("v1_%s.txt" % how, dump(rows, False, missing))
     # The same stacks under ids that begin with the end of another sender's address.
     longer = [dict(r, id=r["id"] and b"2" + r["id"]) for r in rows]
-    put("v1_longer.arrow", samples_v1(longer))
-    put("v1_longer.stacks", stacks_v1(longer))
+    put("sender_v1.arrow", samples_v1(longer))
+    put("sender_v1.stacks", stacks_v1(longer))
     for name_, data, says in bad():
         put("bad_%s.arrow" % name_, data)
         put("bad_%s.txt" % name_, says.encode())

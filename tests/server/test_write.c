@@ -112,8 +112,8 @@ static int make(void **state)
 	CHECK(system(command) == 0);
 	load(d.path, "v1_whole.arrow", &v1);
 	load(d.path, "v1_whole.stacks", &stacks);
-	load(d.path, "v1_longer.arrow", &longer);
-	load(d.path, "v1_longer.stacks", &longer_stacks);
+	load(d.path, "sender_v1.arrow", &longer);
+	load(d.path, "sender_v1.stacks", &longer_stacks);
 	load(d.path, "v2_lz4.arrow", &v2);
 	load(d.path, "bad_minus_period.arrow", &bad);
 	temp_dir_deinit(&d);
