@@ -49,6 +49,23 @@ test("steps that do not begin at multiples of the step keep their phase", () => 
 	assert.deepEqual(gridOf([], "x", 10_000, 0, 30_000).timesS, [0, 10, 20]);
 });
 
+test("a gauge keeps its value until the next point, as long as it comes in time", () => {
+	const points: [number, number][] = [
+		[10_000, 100],
+		[70_000, 200],
+		[130_000, 300],
+		[430_000, 50],
+	];
+	const grid = gridOf([{ labels: {}, points }], "x", 10_000, 0, 600_000, false);
+	const values = grid.lines[0]!.values;
+	assert.equal(values[0], 0);
+	assert.deepEqual(values.slice(1, 13), [...new Array(6).fill(100), ...new Array(6).fill(200)]);
+	assert.deepEqual(values.slice(13, 20), [...new Array(6).fill(300), 0], "one interval, then it is gone");
+	assert.deepEqual(values.slice(43, 50), [...new Array(6).fill(50), 0]);
+	assert.equal(meanOf(grid, grid.lines[0]!, { fromMs: 10_000, toMs: 130_000 }), 150);
+	assert.equal(grid.lines[0]!.sum, values.reduce((a, b) => a + b));
+});
+
 test("the mean of a line, of all steps or of those in a range", () => {
 	const grid = gridOf(ANSWER, "comm", 10_000, 20_000, 50_000);
 	const a = grid.lines[1]!;

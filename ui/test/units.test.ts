@@ -44,14 +44,18 @@ test("shares", () => {
 });
 
 test("nanoseconds of CPU over a step are cores", () => {
-	const cores = rateOf("nanoseconds", true, 10_000);
+	const cpu = "parca_agent:samples:count:cpu:nanoseconds:delta";
+	const cores = rateOf(cpu, "nanoseconds", true, 10_000);
 	assert.equal(cores.label, "cores");
 	assert.equal(5e9 * cores.factor, 0.5);
 	assert.equal(formatRate(1.25, cores), "1.25");
 	assert.equal(formatTick(0.6000000000000001, cores), "0.6");
-	const bytes = rateOf("bytes", true, 10_000);
+	assert.equal(rateOf("process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta", "nanoseconds", true, 1).label, "cores");
+	const waits = rateOf("parca_agent:wallclock:nanoseconds:samples:count:delta", "nanoseconds", true, 10_000);
+	assert.equal(formatRate(32e9 * waits.factor, waits), "3.20 s/s");
+	const bytes = rateOf("memory:alloc_space:bytes:space:bytes:delta", "bytes", true, 10_000);
 	assert.equal(formatRate(10240 * bytes.factor, bytes), "1.00 KiB/s");
-	assert.equal(rateOf("bytes", false, 10_000).factor, 1);
+	assert.equal(rateOf("memory:inuse_space:bytes:space:bytes", "bytes", false, 10_000).factor, 1);
 });
 
 test("names are cut to the room there is", () => {

@@ -6,7 +6,7 @@ export interface ApiSeries {
 	labels?: Record<string, string>;
 	/** The sum of the series beyond the limit. */
 	other?: boolean;
-	/** `[milliseconds, sum over the step]`, ascending; missing steps are zero. */
+	/** `[milliseconds, sum over the step]`, ascending; missing steps are zero, but for gauges. */
 	points: [number, number][];
 }
 
@@ -29,13 +29,32 @@ export interface Line {
 	sum: number;
 }
 
-/** Puts series on the grid of steps in `[fromMs, toMs)`; unfinished last steps are left out. */
+/**
+ * Keeps a gauge's value until its next point, as the server counts it (docs/api.md, Gauges): unless
+ * that is further than twice its interval, the median of the distances; after the last one for one
+ * interval.
+ */
+function holdValues(values: number[], points: readonly number[]) {
+	const gaps = points.slice(1).map((p, i) => p - points[i]!);
+	const interval = gaps.sort((a, b) => a - b)[gaps.length >> 1] ?? 1;
+	points.forEach((at, k) => {
+		const next = points[k + 1];
+		const isThere = next !== undefined && next - at <= 2 * interval;
+		values.fill(values[at]!, at, isThere ? next : Math.min(at + interval, next ?? Infinity));
+	});
+}
+
+/**
+ * Puts series on the grid of steps in `[fromMs, toMs)`; unfinished last steps are left out.
+ * @param delta false: values are of moments, and last until the next one.
+ */
 export function gridOf(
 	series: readonly ApiSeries[],
 	by: string,
 	stepMs: number,
 	fromMs: number,
 	toMs: number,
+	delta = true,
 ): Grid {
 	const anchor = series.find((s) => s.points.length > 0)?.points[0]?.[0] ?? 0;
 	const phase = ((anchor % stepMs) + stepMs) % stepMs;
@@ -44,14 +63,18 @@ export function gridOf(
 	const timesS = Array.from({ length: count }, (_, i) => (first + i * stepMs) / 1000);
 	const lines = series.map((s) => {
 		const values = new Array<number>(count).fill(0);
-		let sum = 0;
+		const there: number[] = [];
 		for (const [ms, value] of s.points) {
 			const i = Math.round((ms - first) / stepMs);
 			if (i >= 0 && i < count) {
 				values[i] = values[i]! + value;
-				sum += value;
+				there.push(i);
 			}
 		}
+		if (!delta) {
+			holdValues(values, there);
+		}
+		const sum = values.reduce((a, b) => a + b, 0);
 		return { value: s.labels?.[by] ?? "", other: s.other === true, values, sum };
 	});
 	lines.sort((a, b) => Number(a.other) - Number(b.other) || b.sum - a.sum);

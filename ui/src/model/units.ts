@@ -114,9 +114,15 @@ export interface Rate {
 	label: string;
 }
 
-/** A sum over `stepMs` as a rate: nanoseconds of CPU become cores. */
-export function rateOf(unit: string, delta: boolean, stepMs: number): Rate {
-	if (unit === "nanoseconds" && delta) {
+/** Whether values of a profile type are CPU time: "NAME:TYPE:UNIT:PERIOD TYPE:PERIOD UNIT:delta". */
+export function isCpuTime(type: string): boolean {
+	const parts = type.split(":");
+	return parts[1] === "cpu" || parts[3] === "cpu";
+}
+
+/** A sum over `stepMs` as a rate: nanoseconds of CPU become cores; other times seconds a second. */
+export function rateOf(type: string, unit: string, delta: boolean, stepMs: number): Rate {
+	if (unit === "nanoseconds" && delta && isCpuTime(type)) {
 		return { factor: 1 / (stepMs * 1e6), label: "cores" };
 	}
 	return delta ? { factor: 1000 / stepMs, label: `${unit}/s` } : { factor: 1, label: unit };

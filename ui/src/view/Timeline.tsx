@@ -183,8 +183,15 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 	const grid = useMemo(
 		() =>
 			answer &&
-			gridOf(answer.series, answer.by[0] ?? "", answer.step, answer.span.fromMs, answer.span.toMs),
-		[answer],
+			gridOf(
+				answer.series,
+				answer.by[0] ?? "",
+				answer.step,
+				answer.span.fromMs,
+				answer.span.toMs,
+				data.type?.delta ?? true,
+			),
+		[answer, data.type?.delta],
 	);
 	const lines = grid?.lines ?? [];
 	const slots = useRef(new Map<string, number>());
@@ -194,6 +201,7 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 		lineColour(l.other ? -1 : (slots.current.get(l.value) ?? 0), SLOTS, theme),
 	);
 	const rate = rateOf(
+		data.type?.type ?? "",
 		answer?.unit ?? data.type?.unit ?? "",
 		data.type?.delta ?? true,
 		answer?.step ?? 10_000,
