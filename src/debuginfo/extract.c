@@ -110,7 +110,9 @@ static enum status lay_out(struct extract *x, struct err *e)
 	for (uint32_t i = 1; i < x->section_count; i++) {
 		Elf64_Shdr *sh = &x->sections[i];
 		uint64_t align = sh->sh_addralign;
-		bool keeps = gives_names(x, &x->parsed[i]) && sh->sh_size > 0;
+		/* By what was read now, as what is written goes: the file may have changed. */
+		bool has_bytes = sh->sh_type != SHT_NOBITS && sh->sh_type != SHT_NULL;
+		bool keeps = has_bytes && sh->sh_size > 0 && gives_names(x, &x->parsed[i]);
 		if (keeps && align > 1 && align <= 4096 && (align & (align - 1)) == 0)
 			at = (at + align - 1) & ~(align - 1);
 		x->from[i] = sh->sh_offset;

@@ -145,6 +145,34 @@ static void refuses_what_does_not_fit(void **state)
 	}
 }
 
+/* A section of no type may say that it is large, and has no bytes all the same. */
+static void leaves_out_what_has_no_type(void **state)
+{
+	(void)state;
+	static struct {
+		Elf64_Ehdr h;
+		Elf64_Shdr sh[3];
+		char bytes[20000];
+	} file = { .h = { .e_type = ET_EXEC,
+			   .e_machine = EM_X86_64,
+			   .e_ehsize = 64,
+			   .e_shoff = 64,
+			   .e_shentsize = 64,
+			   .e_shnum = 3 },
+		.sh = { { 0 }, { .sh_type = SHT_NULL, .sh_offset = 64, .sh_size = 10000 },
+			{ .sh_type = SHT_PROGBITS, .sh_offset = 512, .sh_size = 100 } } };
+	memcpy(file.h.e_ident, "\177ELF\2\1\1", 7);
+	struct objfile *obj;
+	struct stat st;
+	struct err e = { 0 };
+	int fd = memfd_create("out", MFD_CLOEXEC);
+	CHECK_OK(objfile_open_bytes(&file, sizeof(file), "file", &obj, &e), &e);
+	CHECK_OK(debuginfo_extract(obj, fd, &e), &e);
+	CHECK(fstat(fd, &st) == 0 && st.st_size < 1000);
+	objfile_close(obj);
+	close(fd);
+}
+
 static void needs_sections(void **state)
 {
 	(void)state;
@@ -165,6 +193,6 @@ int main(int argc, char **argv)
 		return rc;
 	const struct CMUnitTest tests[] = { MADE(names_what_the_whole_file_names),
 		MADE(keeps_compressed_sections), MADE(refuses_what_does_not_fit),
-		MADE(needs_sections) };
+		MADE(leaves_out_what_has_no_type), MADE(needs_sections) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
