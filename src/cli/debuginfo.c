@@ -197,12 +197,15 @@ static enum status gather(void *ctx, struct str file, struct err *e)
 	char path[PATH_MAX];
 	struct err why = { 0 };
 	enum status s = E_LIMIT;
+	CLEANUP(fd_cleanup) int fd = -1;
 	buf_clear(&g->text);
 	if (snprintf(path, sizeof(path), "%.*s", STR_ARG(file)) >= (int)sizeof(path))
 		(void)err_set(
 			&why, s, "%.*s…: the path is too long", STR_ARG(str_sub(file, 0, 64)));
-	else
-		s = os_read_file(path, &g->text, &why);
+	else /* the file with the debug information chose it */
+		s = os_open_regular(AT_FDCWD, path, &fd, &why);
+	if (s == OK)
+		s = os_read_fd(fd, path, &g->text, &why);
 	if (s != OK) {
 		g->missing++;
 		cli_complain("left out: %s", err_text(&why, s));

@@ -109,6 +109,10 @@ static void gathers_sources(void **state)
 	CHECK_HAS(c.err, "left out: ");
 	CHECK_HAS(c.err, "gone.c");
 	CHECK(packed("some.tar.zstd", path, "x + 2"));
+	CHECK(shell("mkfifo gone.c")); /* a pipe under the name of a source is not waited for */
+	capture_run(&c, cli_debuginfo, "debuginfo source lost some.tar.zstd");
+	CHECK_HAS(c.err, "left out: ");
+	CHECK(shell("rm gone.c"));
 	capture_run(&c, cli_debuginfo, "debuginfo source bare none.tar.zstd");
 	assert_int_equal(c.code, CLI_FAILED);
 	CHECK_HAS(c.err, "bare: it has no debug information (DWARF)");
