@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's side. A channel is locked from the request to its answer. While an answer is overdue
- * nothing else is asked: it would wait behind it. Whoever asks next looks whether it has come, and
- * drops it.
+ * The agent's side. A channel is taken from the request to its answer. While an answer is overdue
+ * nothing else is asked on its channel, where it would wait behind it, nor of its device. Whoever
+ * asks next looks whether it has come, and drops it.
+ *
+ * Disks may be waited for without a limit: nobody makes one be slow at will, and what lies on a
+ * busy one shall not lose its names. Any other device may run into debts.
  */
 #include "agent/broker.h"
 
 #include "agent/broker_request.h"
 #include "agent/broker_serve.h"
+#include "agent/debts.h"
 #include "base/reader.h"
 #include "os/os.h"
 
@@ -23,19 +27,29 @@
 #define STOP_TRIES_MAX 200
 #define STOP_TRY_US 5000
 #define ANSWER_BYTES_MAX (8 + PATH_MAX)
-enum which { SLOW, QUICK };
+#define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
+
+/* Whom a request makes wait. Numbers of devices are less. */
+#define DEVICE_NONE UINT64_MAX
+/* The files that were named at the start, wherever they lie. */
+#define DEVICE_OWN (UINT64_MAX - 1)
 
 struct channel {
-	pthread_mutex_t lock;
 	int fd;
+	bool busy;    /* somebody waits for its answer */
 	bool overdue; /* the answer to `number`, for which nobody waits any more */
 	uint32_t number;
+	uint64_t device;
+	int64_t asked_ns;
 	uint8_t answer[ANSWER_BYTES_MAX];
 };
 
 struct broker {
 	pid_t pid;
+	pthread_mutex_t lock; /* guards what channels and debts say; not held while waiting */
+	pthread_cond_t given_back;
 	struct channel channels[BROKER_CHANNELS];
+	struct debts debts;
 	_Atomic bool gone;
 	struct broker_metrics metrics;
 };
@@ -117,25 +131,92 @@ static int receive(struct channel *c, struct answer *out)
 	return 0;
 }
 
-/* False: the answer to an older request has not come yet. */
-static bool is_idle(struct channel *c)
+/* ---- which channel ---- */
+
+static bool is_disk(uint64_t device)
 {
-	struct answer late = { .fd = -1 };
-	if (c->overdue && wait_for_answer(c, 0) == 0) {
-		(void)receive(c, &late);
-		fd_cleanup(&late.fd);
-		c->overdue = false;
-	}
-	return !c->overdue;
+	return device >> KERNEL_MINOR_BITS != 0;
 }
 
-/* errno. Called with the channel's lock. */
+/* Drop the answer for which nobody waits any more, if it has come. */
+static void take_late_answer(struct channel *c)
+{
+	struct answer late = { .fd = -1 };
+	if (!c->overdue || wait_for_answer(c, 0) != 0)
+		return;
+	(void)receive(c, &late);
+	fd_cleanup(&late.fd);
+	c->overdue = false;
+}
+
+/* It owes an answer, or is in debt. */
+static bool is_resting(struct broker *b, uint64_t device)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		if (b->channels[i].overdue && b->channels[i].device == device)
+			return true;
+	return debts_has(&b->debts, device, clock_monotonic_ns());
+}
+
+/* The channels that a device may have: [*out_first, end). */
+static int channels_of(uint64_t device, int *out_first)
+{
+	*out_first = device == DEVICE_NONE ? 0 : 1;
+	if (device == DEVICE_NONE)
+		return 1;
+	return is_disk(device) ? BROKER_CHANNELS : BROKER_CHANNELS - 1;
+}
+
+/* NULL: not now, ETIMEDOUT. Else the caller gives it back. */
+static struct channel *channel_take(struct broker *b, uint64_t device)
+{
+	int first, end = channels_of(device, &first);
+	struct channel *found = NULL;
+	bool wait = true;
+	pthread_mutex_lock(&b->lock);
+	while (!found && wait) {
+		for (int i = 0; i < BROKER_CHANNELS; i++)
+			take_late_answer(&b->channels[i]);
+		wait = false;
+		if (is_resting(b, device))
+			break;
+		for (int i = first; i < end && !found; i++) {
+			struct channel *c = &b->channels[i];
+			wait |= c->busy;
+			if (!c->busy && !c->overdue)
+				found = c;
+		}
+		if (!found && wait)
+			pthread_cond_wait(&b->given_back, &b->lock);
+	}
+	if (found) {
+		found->busy = true;
+		found->device = device;
+		found->asked_ns = clock_monotonic_ns();
+	}
+	pthread_mutex_unlock(&b->lock);
+	return found;
+}
+
+static void channel_give_back(struct broker *b, struct channel *c, int error)
+{
+	pthread_mutex_lock(&b->lock);
+	c->busy = false;
+	c->overdue = error == ETIMEDOUT;
+	int64_t now = clock_monotonic_ns();
+	if (!is_disk(c->device))
+		debts_charge(&b->debts, c->device, now - c->asked_ns, now);
+	pthread_cond_broadcast(&b->given_back);
+	pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- one request ---- */
+
+/* errno. Called with a channel that was taken. */
 static int ask(struct channel *c, enum broker_kind kind, struct str payload, struct answer *out)
 {
 	CLEANUP(buf_deinit) struct buf message;
 	buf_init(&message, BROKER_MESSAGE_BYTES_MAX);
-	if (!is_idle(c))
-		return ETIMEDOUT;
 	buf_u32(&message, kind);
 	buf_u32(&message, ++c->number);
 	buf_str(&message, payload);
@@ -145,7 +226,6 @@ static int ask(struct channel *c, enum broker_kind kind, struct str payload, str
 	if (send(c->fd, message.data, message.len, MSG_NOSIGNAL) < 0)
 		return errno;
 	int error = wait_for_answer(c, deadline_ns);
-	c->overdue = error == ETIMEDOUT;
 	return error ? error : receive(c, out);
 }
 
@@ -163,7 +243,7 @@ static void count(struct broker *b, int error)
 }
 
 /* Asks, and copies the text. -1 with errno; else the descriptor, or the length of the text. */
-static ssize_t request(enum which which, enum broker_kind kind, struct str payload, char *out_text,
+static ssize_t request(uint64_t device, enum broker_kind kind, struct str payload, char *out_text,
 	size_t text_size)
 {
 	struct broker *b = the_broker;
@@ -171,15 +251,15 @@ static ssize_t request(enum which which, enum broker_kind kind, struct str paylo
 		errno = ENOSYS;
 		return -1;
 	}
-	struct channel *c = &b->channels[which];
-	pthread_mutex_lock(&c->lock);
+	struct channel *c = channel_take(b, device);
 	struct answer a = { .fd = -1 };
-	int error = ask(c, kind, payload, &a);
+	int error = c ? ask(c, kind, payload, &a) : ETIMEDOUT;
 	CLEANUP(fd_cleanup) int fd = a.fd;
 	size_t len = MIN(a.text.len, text_size);
 	if (out_text && !error && len)
 		memcpy(out_text, a.text.p, len);
-	pthread_mutex_unlock(&c->lock);
+	if (c)
+		channel_give_back(b, c, error);
 	bool good = out_text ? len > 0 : fd >= 0;
 	if (!error && !good)
 		error = EBADMSG;
@@ -193,25 +273,35 @@ static ssize_t request(enum which which, enum broker_kind kind, struct str paylo
 
 /* ---- questions ---- */
 
-static int open_path(const char *path)
+static int open_on(const char *path, uint64_t device)
 {
 	if (strlen(path) > BROKER_PATH_MAX) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	return (int)request(
-		broker_may_hang(path) ? SLOW : QUICK, BROKER_OPEN, str_of(path), NULL, 0);
+	return (int)request(device, BROKER_OPEN, str_of(path), NULL, 0);
+}
+
+int broker_open(const char *path, uint32_t device)
+{
+	return open_on(path, device);
+}
+
+static int open_path(const char *path)
+{
+	return open_on(path, broker_may_hang(path) ? DEVICE_OWN : DEVICE_NONE);
 }
 
 static ssize_t read_path(const char *path, char *out, size_t size)
 {
 	/* Reading a link asks no file system. */
-	return request(QUICK, BROKER_LINK, str_of(path), out, size);
+	return request(DEVICE_NONE, BROKER_LINK, str_of(path), out, size);
 }
 
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX])
 {
-	ssize_t n = request(QUICK, BROKER_CGROUP, str_make(&id, sizeof(id)), out, PATH_MAX - 1);
+	ssize_t n =
+		request(DEVICE_NONE, BROKER_CGROUP, str_make(&id, sizeof(id)), out, PATH_MAX - 1);
 	if (n <= 0)
 		return false;
 	out[n] = 0;
@@ -221,12 +311,13 @@ bool broker_cgroup_path(uint64_t id, char out[PATH_MAX])
 int broker_perf_event(uint32_t cpu, uint32_t frequency_hz)
 {
 	const uint32_t payload[] = { cpu, frequency_hz };
-	return (int)request(QUICK, BROKER_PERF_EVENT, str_make(payload, sizeof(payload)), NULL, 0);
+	return (int)request(
+		DEVICE_NONE, BROKER_PERF_EVENT, str_make(payload, sizeof(payload)), NULL, 0);
 }
 
 int broker_slab(void)
 {
-	return (int)request(QUICK, BROKER_SLAB, STR(""), NULL, 0);
+	return (int)request(DEVICE_NONE, BROKER_SLAB, STR(""), NULL, 0);
 }
 
 bool broker_is_gone(void)
@@ -260,10 +351,10 @@ void broker_write_metrics(struct buf *out)
 
 static void channels_close(struct broker *b)
 {
-	for (int i = 0; i < BROKER_CHANNELS; i++) {
+	for (int i = 0; i < BROKER_CHANNELS; i++)
 		fd_cleanup(&b->channels[i].fd);
-		pthread_mutex_destroy(&b->channels[i].lock);
-	}
+	pthread_cond_destroy(&b->given_back);
+	pthread_mutex_destroy(&b->lock);
 }
 
 static enum status split_off(
@@ -290,11 +381,11 @@ enum status broker_start(const struct broker_config *c, struct err *e)
 	struct broker *b = calloc(1, sizeof(*b));
 	if (!b)
 		return err_set(e, E_NOMEM, "broker");
-	int ends[BROKER_CHANNELS] = { -1, -1 };
-	for (int i = 0; i < BROKER_CHANNELS; i++) {
-		b->channels[i].fd = -1;
-		pthread_mutex_init(&b->channels[i].lock, NULL);
-	}
+	int ends[BROKER_CHANNELS];
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		ends[i] = b->channels[i].fd = -1;
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->given_back, NULL);
 	enum status s = split_off(b, c, ends, e);
 	for (int i = 0; i < BROKER_CHANNELS; i++)
 		fd_cleanup(&ends[i]);

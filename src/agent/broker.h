@@ -5,8 +5,9 @@
  *
  * broker_start() splits it off and makes os_open_read() and its like ask it. There is at most one
  * in a process. Thread safety: all functions may be called from any thread but for broker_start()
- * and broker_stop(). An answer is waited for BROKER_PATIENCE_NS (ETIMEDOUT); until it has come,
- * what would wait behind it fails at once. What may hang with a file system holds up nothing else.
+ * and broker_stop(). An answer is waited for BROKER_PATIENCE_NS (ETIMEDOUT). What may hang with a
+ * file system has channels of its own: a device (docs/formats/broker.md) that owes an answer, or
+ * that made us wait for more than its share, is not asked (ETIMEDOUT at once), others are.
  */
 #pragma once
 
@@ -21,6 +22,9 @@
 #define BROKER_PATIENCE_NS (5 * NS_PER_SEC)
 #define BROKER_PATH_MAX 4095
 #define BROKER_OWN_FILES_MAX 16
+/* Devices that are asked at once; of them the last is kept for disks, since of other file systems
+ * anybody may mount as many as he likes. */
+#define BROKER_SLOW_MAX 8
 #define BROKER_MESSAGE_BYTES_MAX (8 + BROKER_PATH_MAX + 1)
 #define BROKER_FREQUENCY_MAX_HZ 10000
 
@@ -37,7 +41,7 @@ struct broker_config {
 	X(refused, COUNTER, "firn_agent_broker_refused_total",                              \
 		"Requests that the broker does not do for anybody.")                        \
 	X(timeouts, COUNTER, "firn_agent_broker_timeouts_total",                            \
-		"Requests that were not answered in time, or not asked behind such a one.")
+		"Requests that were not answered in time, or not asked of such a device.")
 struct broker_metrics {
 	BROKER_METRICS(METRIC_FIELD)
 };
@@ -55,6 +59,9 @@ pid_t broker_pid(void); /* 0: there is none */
 int64_t broker_cpu_ns(void);
 void broker_write_metrics(struct buf *out);
 
+/* Open a file of which it is known that it lies on `device` (the kernel's number, as in struct
+ * file_key). A descriptor, or -1 with errno; ENOSYS: there is no broker. */
+int broker_open(const char *path, uint32_t device);
 /* False: it does not know, or there is no broker. */
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);
 /* The event that samples a CPU; -1 with errno (ENOSYS: there is no broker). */

@@ -54,11 +54,6 @@ static bool is_mapped(struct str s)
 	return str_eq(s, STR("exe")) || (take_text(&s, "map_files/") && is_range(s));
 }
 
-static bool is_perf_map(struct str s)
-{
-	return take_text(&s, "tmp/perf-") && take_number(&s) && str_eq(s, STR(".map"));
-}
-
 /* A path without empty parts, "." and "..". */
 static bool is_plain(struct str s)
 {
@@ -107,7 +102,7 @@ enum broker_place broker_place_of(
 	if (!take_text(&s, "root/") || !is_plain(s))
 		return BROKER_NOWHERE;
 	*out_below = path + strlen(path) - s.len;
-	return is_perf_map(s) ? BROKER_PERF_MAP : BROKER_IN_ROOT;
+	return BROKER_IN_ROOT;
 }
 
 static bool is_namespace(struct str s)

@@ -28,12 +28,11 @@ NODISCARD enum status broker_request_parse(
 	struct str message, struct broker_request *out, struct err *e);
 
 enum broker_place {
-	BROKER_NOWHERE,  /* nothing is opened there */
-	BROKER_TEXT,     /* a file of /proc */
-	BROKER_MAPPED,   /* a link of /proc to an executable */
-	BROKER_IN_ROOT,  /* a file below /proc/PID/root */
-	BROKER_PERF_MAP, /* /proc/PID/root/tmp/perf-N.map */
-	BROKER_OWN,      /* named at the start */
+	BROKER_NOWHERE, /* nothing is opened there */
+	BROKER_TEXT,    /* a file of /proc */
+	BROKER_MAPPED,  /* a link of /proc to an executable */
+	BROKER_IN_ROOT, /* a file below /proc/PID/root */
+	BROKER_OWN,     /* named at the start */
 };
 
 /* Where a path of kind BROKER_OPEN leads. *out_below: what is behind "/proc/PID/root/". */

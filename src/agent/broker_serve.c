@@ -111,45 +111,23 @@ static int open_place(int place, bool any)
 	return fail(ENOEXEC);
 }
 
-static int open_below(int root, const char *below, uint64_t resolve)
+static int open_below(int root, const char *below)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve };
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	return (int)syscall(SYS_openat2, root, below, &how, sizeof(how));
 }
 
-/* Root, and the user whose process it is ("/proc/PID/…"; of one that cannot be looked into:
- * root's).
- */
-static bool may_name_code(const char *path, uid_t user)
-{
-	char process[32];
-	struct stat st;
-	size_t head = strlen("/proc/");
-	int n = snprintf(
-		process, sizeof(process), "%.*s", (int)(head + strcspn(path + head, "/")), path);
-	return user == 0 ||
-	       (n < (int)sizeof(process) && stat(process, &st) == 0 && st.st_uid == user);
-}
-
 /* /proc/PID/root/BELOW */
-static int open_in_root(const char *path, const char *below, bool is_perf_map)
+static int open_in_root(const char *path, const char *below)
 {
 	char root_path[64];
 	snprintf(root_path, sizeof(root_path), "%.*s", (int)(below - path - 1), path);
 	CLEANUP(fd_cleanup) int root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -1;
-	CLEANUP(fd_cleanup)
-	int place = open_below(root, below, is_perf_map ? RESOLVE_NO_SYMLINKS : 0);
-	struct stat st;
-	if (place < 0 || fstat(place, &st) < 0)
-		return -1;
-	/* The folder is everybody's: another name of somebody's file is no map, nor is what another
-	 * user wrote there. */
-	if (is_perf_map && (st.st_nlink != 1 || !may_name_code(path, st.st_uid)))
-		return fail(EPERM);
-	return open_place(place, is_perf_map);
+	CLEANUP(fd_cleanup) int place = open_below(root, below);
+	return open_place(place, false);
 }
 
 static int open_for(const struct broker *b, const char *path)
@@ -160,8 +138,8 @@ static int open_for(const struct broker *b, const char *path)
 		return fail(EPERM);
 	if (where == BROKER_TEXT)
 		return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (where == BROKER_IN_ROOT || where == BROKER_PERF_MAP)
-		return open_in_root(path, below, where == BROKER_PERF_MAP);
+	if (where == BROKER_IN_ROOT)
+		return open_in_root(path, below);
 	CLEANUP(fd_cleanup) int place = open(path, O_PATH | O_CLOEXEC);
 	return open_place(place, where == BROKER_OWN);
 }
@@ -324,8 +302,8 @@ _Noreturn void broker_serve(const struct broker_config *c, const int channels[BR
 		each[i].b = &b;
 		each[i].fd = fds[i];
 	}
-	if (s == OK)
-		s = os_thread_start(&thread, "firn-broker", serve, &each[1], &e);
+	for (int i = 1; i < BROKER_CHANNELS && s == OK; i++)
+		s = os_thread_start(&thread, "firn-broker", serve, &each[i], &e);
 	if (s == OK)
 		s = sandbox_enter_broker(&e);
 	if (s != OK) {

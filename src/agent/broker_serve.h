@@ -6,7 +6,7 @@
 
 #include "agent/broker.h"
 
-#define BROKER_CHANNELS 2 /* what may hang, and the rest */
+#define BROKER_CHANNELS (1 + BROKER_SLOW_MAX) /* the first: for what does not hang */
 
 /* In the forked process; gives up what it does not need, and answers until an end is closed. */
 _Noreturn void broker_serve(const struct broker_config *c, const int channels[BROKER_CHANNELS]);

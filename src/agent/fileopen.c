@@ -19,10 +19,12 @@
 /* clang-format on */
 #include "agent/fileopen.h"
 
+#include "agent/broker.h"
 #include "os/os.h"
 #include "procfs/procfs.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
@@ -65,12 +67,30 @@ static void set_path(char path[FILEOPEN_PATH_MAX], struct str s)
 	path[s.len] = 0;
 }
 
+/* By the broker, which waits for no file system longer than it may; without one by this process.
+ * E_INVALID: the broker has seen that it is nothing of interest. */
+static enum status open_on(const char *path, uint32_t device, int *out_fd, struct err *e)
+{
+	int fd = broker_open(path, device);
+	if (fd < 0 && errno == ENOSYS)
+		return os_open_regular(AT_FDCWD, path, out_fd, e);
+	if (fd < 0 && errno == ETIMEDOUT)
+		return err_set(
+			e, E_TIMEOUT, "%s: timed out: its file system does not answer", path);
+	if (fd < 0 && errno == ENOEXEC)
+		return err_set(e, E_INVALID, "%s: no executable, nor a library", path);
+	if (fd < 0)
+		return err_os(e, "open %s", path);
+	*out_fd = fd;
+	return OK;
+}
+
 /* Open a link of /proc/PID, and read where it points. */
 static enum status open_link(
-	const char *link, int *out_fd, char path[FILEOPEN_PATH_MAX], struct err *e)
+	const char *link, uint32_t device, int *out_fd, char path[FILEOPEN_PATH_MAX], struct err *e)
 {
 	int fd = -1;
-	enum status s = os_open_regular(AT_FDCWD, link, &fd, e);
+	enum status s = open_on(link, device, &fd, e);
 	if (s != OK)
 		return s;
 	char target[PATH_MAX];
@@ -80,13 +100,13 @@ static enum status open_link(
 	return OK;
 }
 
-static enum status open_mapping(int pid, uint64_t start, uint64_t end, int *out_fd,
+static enum status open_mapping(int pid, const struct file_notice *n, int *out_fd,
 	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
 	char link[96];
-	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
-		(unsigned long long)end);
-	return open_link(link, out_fd, path, e);
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
+		(unsigned long long)n->vma_start, (unsigned long long)n->vma_end);
+	return open_link(link, n->key.dev, out_fd, path, e);
 }
 
 struct search {
@@ -118,7 +138,7 @@ static enum status open_by_path(
 		return err_set(e, E_NOTFOUND, "process %d: \"%s\" is no path", pid, s->path);
 	snprintf(full, sizeof(full), "/proc/%d/root%s", pid, s->path);
 	CLEANUP(fd_cleanup) int fd = -1;
-	enum status st = os_open_regular(AT_FDCWD, full, &fd, e);
+	enum status st = open_on(full, s->key->dev, &fd, e);
 	if (st != OK)
 		return st;
 	if (!same_inode(fd, s->key))
@@ -134,7 +154,7 @@ static enum status open_exe(int pid, const struct file_key *key, int *out_fd,
 	char link[64];
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 	CLEANUP(fd_cleanup) int fd = -1;
-	enum status s = open_link(link, &fd, path, e);
+	enum status s = open_link(link, key->dev, &fd, path, e);
 	if (s != OK)
 		return s;
 	if (!same_inode(fd, key))
@@ -207,7 +227,10 @@ static enum status open_in_process(int pid, const struct file_notice *n, int *ou
 	if (n->vma_start == 0)
 		return open_exe(pid, &n->key, out_fd, path, e);
 	CLEANUP(fd_cleanup) int fd = -1;
-	if (open_mapping(pid, n->vma_start, n->vma_end, &fd, path, e) == OK) {
+	enum status st = open_mapping(pid, n, &fd, path, e);
+	if (st == E_TIMEOUT) /* each of the other ways asks the same file system */
+		return st;
+	if (st == OK) {
 		/* Elsewhere the address may have been mapped anew since. */
 		if (same_inode(fd, &n->key) || on_overlay(fd)) {
 			*out_fd = STEAL_FD(fd);
@@ -215,14 +238,16 @@ static enum status open_in_process(int pid, const struct file_notice *n, int *ou
 		}
 	}
 	struct search s = { .key = &n->key };
-	enum status st = procfs_maps(pid, is_key, &s, e);
+	st = procfs_maps(pid, is_key, &s, e);
 	if (st != OK)
 		return st;
 	if (!s.found)
 		return err_set(e, E_NOTFOUND, "process %d has inode %llu mapped no more", pid,
 			(unsigned long long)n->key.inode);
-	if (open_mapping(pid, s.start, s.end, out_fd, path, e) == OK)
-		return OK;
+	const struct file_notice again = { n->key, s.start, s.end, 0 };
+	st = open_mapping(pid, &again, out_fd, path, e);
+	if (st == OK || st == E_TIMEOUT)
+		return st;
 	return open_by_path(pid, &s, out_fd, path, e);
 }
 
@@ -231,7 +256,8 @@ enum status fileopen(int pid, const struct file_notice *n, int *out_fd,
 {
 	enum status s = open_in_process(pid, n, out_fd, path, e);
 	/* E_INVALID: it is there, and nothing that has an unwind table. */
-	if (s != OK && s != E_NOMEM && s != E_INVALID && search_folders(&n->key, out_fd, path))
+	bool is_gone = s != OK && s != E_NOMEM && s != E_INVALID && s != E_TIMEOUT;
+	if (is_gone && search_folders(&n->key, out_fd, path))
 		return OK;
 	return s;
 }

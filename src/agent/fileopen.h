@@ -12,6 +12,7 @@
 
 /* Open what process `pid` has mapped at [n->vma_start, n->vma_end), of identity n->key. vma_start
  * 0: the program that it runs. `path` receives the path as the process sees it, " (deleted)" cut
- * off, its end cut to fit. E_NOTFOUND: the process, the mapping or the file is gone; E_DENIED. */
+ * off, its end cut to fit. E_NOTFOUND: the process, the mapping or the file is gone; E_DENIED;
+ * E_TIMEOUT: its file system does not answer. */
 NODISCARD enum status fileopen(int pid, const struct file_notice *n, int *out_fd,
 	char path[FILEOPEN_PATH_MAX], struct err *e);

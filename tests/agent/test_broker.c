@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A real broker, which has what this test has: as root everything, as another user nothing much. */
 #include "agent/broker.h"
+#include "hanging_mount.h"
 #include "os/os.h"
 #include "temp_dir.h"
 #include "test.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,31 +70,14 @@ static void shows_no_content_but_of_executables(void **state)
 	struct err e = { 0 };
 	CLEANUP(temp_dir_deinit) struct temp_dir dir;
 	temp_dir_init(&dir);
-	char secret[PATH_MAX], map[64], link[PATH_MAX];
+	char secret[PATH_MAX], link[PATH_MAX];
 	snprintf(secret, sizeof(secret), "%s/secret", dir.path);
 	snprintf(link, sizeof(link), "%s/link", dir.path);
-	snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
 	write_file(secret, "secret");
 	const struct broker_config c = { .own_files = { NULL } };
 	CHECK_OK(broker_start(&c, &e), &e);
 	/* Nor a descriptor that names it: that could be opened again, past its closed folder. */
 	CHECK(open_as("root", getpid(), secret) == -1 && errno == ENOEXEC);
-	CHECK(symlink(secret, map) == 0);
-	CHECK(open_as("root", getpid(), map) == -1 && errno == ELOOP);
-	unlink(map);
-	if (linkat(AT_FDCWD, secret, AT_FDCWD, map, 0) == 0) {
-		CHECK(open_as("root", getpid(), map) == -1 && errno == EPERM);
-		unlink(map);
-	}
-	write_file(map, "1000 10 f\n");
-	CLEANUP(fd_cleanup) int plain = open_as("root", getpid(), map);
-	CHECK(plain >= 0 && reads(plain));
-	/* Another user's word about this process' code; root's is believed. */
-	if (geteuid() == 0) {
-		CHECK(chown(map, 1234, (gid_t)-1) == 0);
-		CHECK(open_as("root", getpid(), map) == -1 && errno == EPERM);
-	}
-	unlink(map);
 	CHECK(open_as("root", getpid(), "/dev/null") == -1 && errno == EINVAL);
 	CHECK(symlink("/proc/self/exe", link) == 0);
 	CHECK(open_as("root", getpid(), link) == -1 && errno == ELOOP);
@@ -134,6 +120,89 @@ static void asks_nothing_behind_what_hangs(void **state)
 		CHECK(errno == ETIMEDOUT);
 	CHECK(!broker_is_gone());
 	broker_stop();
+}
+
+#define DEVICE_DISK ((8U << 20) | 1)
+#define DEVICE_OTHER 99U
+
+struct asked {
+	const char *path;
+	uint32_t device;
+	int error;
+};
+
+static void *ask_once(void *ctx)
+{
+	struct asked *a = ctx;
+	int fd = broker_open(a->path, a->device);
+	a->error = fd < 0 ? errno : 0;
+	fd_cleanup(&fd);
+	return NULL;
+}
+
+/* As many devices as there may be hang at once, but for one. */
+static void let_devices_hang(const char *path)
+{
+	pthread_t threads[BROKER_SLOW_MAX - 1];
+	struct asked asked[BROKER_SLOW_MAX - 1];
+	for (uint32_t i = 0; i < ARRAY_COUNT(threads); i++) {
+		asked[i] = (struct asked){ path, i + 1, 0 };
+		CHECK(pthread_create(&threads[i], NULL, ask_once, &asked[i]) == 0);
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(threads); i++) {
+		CHECK(pthread_join(threads[i], NULL) == 0);
+		CHECK(asked[i].error == ETIMEDOUT);
+	}
+}
+
+static void opens_others_while_devices_hang(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	if (geteuid() != 0)
+		SKIP("needs root: a file system that hangs");
+	CLEANUP(temp_dir_deinit) struct temp_dir dir;
+	temp_dir_init(&dir);
+	struct hanging_mount m;
+	const char *why = hanging_mount_init(&m, dir.path);
+	if (why) {
+		temp_dir_deinit(&dir);
+		SKIP("%s", why);
+	}
+	char own[PATH_MAX], exe[64], mapped[96];
+	snprintf(own, sizeof(own), "%s/token", dir.path);
+	write_file(own, "secret");
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)getpid());
+	int file = open(m.path, O_RDONLY | O_CLOEXEC);
+	char *at = mmap(NULL, HANGING_FILE_BYTES, PROT_READ, MAP_PRIVATE, file, 0);
+	CHECK(file >= 0 && close(file) == 0 && at != MAP_FAILED);
+	snprintf(mapped, sizeof(mapped), "/proc/%d/map_files/%lx-%lx", (int)getpid(), (long)at,
+		(long)at + HANGING_FILE_BYTES);
+	const struct broker_config c = { .own_files = { own } };
+	CHECK_OK(broker_start(&c, &e), &e);
+
+	let_devices_hang(mapped);
+	/* What owes an answer, and who comes behind it, wait no more. */
+	int64_t begin = clock_monotonic_ns();
+	for (int i = 0; i < 1000; i++)
+		CHECK(broker_open(mapped, 1) == -1 && errno == ETIMEDOUT);
+	for (int i = 0; i < 1000; i++)
+		CHECK(broker_open(exe, DEVICE_OTHER) == -1 && errno == ETIMEDOUT);
+	CHECK(clock_monotonic_ns() - begin < 2000 * BROKER_PATIENCE_NS / 10);
+	/* Disks, and what was named at the start, are read. */
+	CLEANUP(fd_cleanup) int disk = broker_open(exe, DEVICE_DISK);
+	CLEANUP(fd_cleanup) int mine = os_open_by_broker(own);
+	CLEANUP(fd_cleanup) int maps = open_as("maps", getpid(), "");
+	CHECK(disk >= 0 && mine >= 0 && maps >= 0);
+
+	hanging_mount_let_go(&m);
+	CLEANUP(fd_cleanup) int late = -1;
+	while ((late = broker_open(mapped, DEVICE_OTHER)) < 0)
+		CHECK(errno == ETIMEDOUT);
+	CHECK(reads(late));
+	broker_stop();
+	munmap(at, HANGING_FILE_BYTES);
+	hanging_mount_deinit(&m);
 }
 
 static void writes_its_figures(void **state)
@@ -182,4 +251,5 @@ static void reads_links_and_control_groups(void **state)
 TEST_MAIN(cmocka_unit_test(opens_what_it_may),
 	cmocka_unit_test(shows_no_content_but_of_executables),
 	cmocka_unit_test(says_when_it_is_gone), cmocka_unit_test(asks_nothing_behind_what_hangs),
-	cmocka_unit_test(writes_its_figures), cmocka_unit_test(reads_links_and_control_groups))
+	cmocka_unit_test(opens_others_while_devices_hang), cmocka_unit_test(writes_its_figures),
+	cmocka_unit_test(reads_links_and_control_groups))

@@ -34,6 +34,12 @@ static void serve(struct served *s)
 		close(theirs[i]);
 }
 
+static void hang_up(struct served *s)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		fd_cleanup(&s->ends[i]);
+}
+
 /* The error of the answer; its number must be `number`. */
 static int ask(int fd, const void *bytes, size_t len, uint32_t number)
 {
@@ -83,11 +89,12 @@ static void answers_whatever_comes(void **state)
 		const uint32_t group[] = { BROKER_CGROUP, 8, 1, 0xffff };
 		CHECK(ask(s.ends[i], group, sizeof(group), 8) != 0);
 	}
-	close(s.ends[1]);
+	close(s.ends[BROKER_CHANNELS - 1]); /* any of them */
+	s.ends[BROKER_CHANNELS - 1] = -1;
 	int wait_status = 0;
 	CHECK(waitpid(s.pid, &wait_status, 0) == s.pid);
 	CHECK(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0);
-	close(s.ends[0]);
+	hang_up(&s);
 }
 
 /* What the system does not let pass is an answer, too, and not the end. */
@@ -117,8 +124,7 @@ static void says_when_it_cannot_pass(void **state)
 	close(pair[0]);
 	close(pair[1]);
 	CHECK(ask(s.ends[0], &request, len, 9) == 0);
-	close(s.ends[0]);
-	close(s.ends[1]);
+	hang_up(&s);
 	CHECK(waitpid(s.pid, NULL, 0) == s.pid);
 }
 
@@ -155,8 +161,7 @@ static void keeps_what_it_needs(void **state)
 	CHECK(set_of(s.pid, "CapBnd:") == 0);
 	CHECK(set_of(s.pid, "NoNewPrivs:") == 1);
 	CHECK(set_of(s.pid, "Seccomp:") == (TEST_SANITIZED ? 0 : 2));
-	close(s.ends[0]);
-	close(s.ends[1]);
+	hang_up(&s);
 	CHECK(waitpid(s.pid, NULL, 0) == s.pid);
 }
 
