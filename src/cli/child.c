@@ -2,23 +2,28 @@
 /*
  * How: a child is a fork that goes on in another function, not a new program. It gets a name of its
  * own (profiles, ps), dies with its parent, and leaves SIGINT and SIGHUP, which a terminal sends to
- * the whole group, to the parent, which knows in which order to stop. The server gives up the
- * privileges that only the agent needs.
+ * the whole group, to the parent, which knows in which order to stop. The server, which answers the
+ * network, opens what wants privileges first, and then has none.
  */
 #include "cli/child.h"
 
-#include <errno.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "net/net.h"
+#include "os/os.h"
+
+#define PRIVILEGED_PORTS_END 1024
+#define STORAGE_DEPTH_MAX 4u /* debuginfo/ has the deepest */
 
 static volatile sig_atomic_t stop;
 static pid_t supervisor;
@@ -61,34 +66,104 @@ static int report(const char *name, enum status s, const struct err *e)
 	return CLI_FAILED;
 }
 
-/* Keep what a server may need as root: a low port, and its directory where that is not root's. The
- * rest goes, for this process and whatever it starts. Without privileges nothing happens. */
-void child_drop_privileges(const char *storage_path)
+/* ---- what a server gives up ---- */
+
+static void make_tree_ours(int dir, uid_t from, uint32_t depth)
 {
-	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct data[2] = { 0 };
-	struct stat st;
-	if (geteuid() != 0 || syscall(SYS_capget, &head, data) < 0)
+	CLEANUP(fd_cleanup) int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!d)
 		return;
-	uint32_t keep = 1u << CAP_NET_BIND_SERVICE;
-	if (stat(storage_path, &st) < 0 || st.st_uid != 0)
-		keep |= 1u << CAP_DAC_OVERRIDE | 1u << CAP_FOWNER | 1u << CAP_CHOWN;
-	data[0].effective &= keep;
-	data[0].permitted &= keep;
-	data[0].inheritable = 0;
-	data[1] = (struct __user_cap_data_struct){ 0 };
+	(void)STEAL_FD(fd);
+	struct stat st;
+	for (struct dirent *entry; (entry = readdir(d));) {
+		const char *name = entry->d_name;
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+			continue;
+		/* By the descriptor: the owner may put another file there meanwhile. */
+		CLEANUP(fd_cleanup)
+		int place = openat(dirfd(d), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (place < 0 || fstat(place, &st) < 0 || st.st_uid != from)
+			continue;
+		if (S_ISDIR(st.st_mode) && depth < STORAGE_DEPTH_MAX)
+			make_tree_ours(place, from, depth + 1);
+		if (S_ISDIR(st.st_mode) || S_ISREG(st.st_mode))
+			(void)!fchownat(place, "", geteuid(), (gid_t)-1, AT_EMPTY_PATH);
+	}
+	closedir(d);
+}
+
+/* Root without capabilities is a user like any other: where the directory is somebody else's it is
+ * made root's, and below a closed folder it is used by its descriptor. */
+static enum status take_storage(const char *path, int *out_fd, struct err *e)
+{
+	struct stat st;
+	enum status s = os_make_dirs(path, e);
+	if (s != OK)
+		return s;
+	int fd = *out_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_os(e, "open %s", path);
+	if (st.st_uid == geteuid() || !(os_capabilities() & (uint64_t)1 << CAP_CHOWN))
+		return OK;
+	make_tree_ours(fd, st.st_uid, 0);
+	int rc = fchownat(fd, "", geteuid(), (gid_t)-1, AT_EMPTY_PATH);
+	log_info("the storage directory was another user's", "uid=%u now=%u", st.st_uid,
+		rc < 0 ? st.st_uid : geteuid());
+	return OK;
+}
+
+/* A port, or a folder, that may be closed to who has no capabilities. */
+static bool wants_privileges(const char *address)
+{
+	const char *colon = strrchr(address, ':');
+	uint64_t port = 0;
+	if (str_starts(str_of(address), STR("unix:")))
+		return true;
+	return colon && str_parse_u64(str_of(colon + 1), 10, &port) && port > 0 &&
+	       port < PRIVILEGED_PORTS_END;
+}
+
+enum status child_give_up(const struct server_config *c, struct child_server *out, struct err *e)
+{
+	out->config = *c;
+	out->config.listen_fd = -1;
+	out->storage_fd = -1;
+	if (os_capabilities() == 0)
+		return OK;
+	enum status s = OK;
+	if (c->storage_path)
+		s = take_storage(c->storage_path, &out->storage_fd, e);
+	if (s == OK && c->http_address && wants_privileges(c->http_address)) {
+		s = net_listen(c->http_address, &out->config.listen_fd, out->address,
+			sizeof(out->address), e);
+		out->config.http_address = out->address;
+	}
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (syscall(SYS_capset, &head, data) < 0)
-		log_warn("the server keeps its privileges", "errno=%d", errno);
+	if (s == OK)
+		s = os_set_capabilities(0, 0, e);
+	if (out->storage_fd < 0)
+		return s;
+	if (s != OK || access(c->storage_path, R_OK | W_OK | X_OK) == 0) {
+		fd_cleanup(&out->storage_fd);
+	} else {
+		snprintf(out->storage_path, sizeof(out->storage_path), "/proc/self/fd/%d",
+			out->storage_fd);
+		out->config.storage_path = out->storage_path;
+	}
+	return s;
 }
 
 int child_run_server(const struct server_config *c, pid_t parent)
 {
 	struct err e = { 0 };
+	struct child_server own;
 	if (!settle("firn-server", parent))
 		return CLI_FAILED;
-	child_drop_privileges(c->storage_path);
-	return report("server failed", server_run(c, &stop, &e), &e);
+	enum status s = child_give_up(c, &own, &e);
+	if (s == OK)
+		s = server_run(&own.config, &stop, &e);
+	return report("server failed", s, &e);
 }
 
 int child_run_agent(const struct agent_config *c, pid_t parent)

@@ -31,6 +31,7 @@ static const struct cli_command command = {
 struct announcer {
 	int fd;
 	const struct server_config *config;
+	const char *storage_path; /* as it was named */
 };
 
 static void *announce(void *ctx)
@@ -51,13 +52,13 @@ static void *announce(void *ctx)
 		const char *prefix = a->config->path_prefix;
 		printf("firn " FIRN_VERSION " server\n  open  %s://%s%s\n  data  %s\n",
 			a->config->tls_cert_file ? "https" : "http", line, prefix ? prefix : "",
-			a->config->storage_path);
+			a->storage_path);
 		fflush(stdout);
 	}
 	return NULL;
 }
 
-static int run(struct server_config *config)
+static int run(struct server_config *config, const char *storage_path)
 {
 	struct err e = { 0 };
 	int ready[2];
@@ -66,7 +67,7 @@ static int run(struct server_config *config)
 		cli_complain("no pipe: %m");
 		return CLI_FAILED;
 	}
-	struct announcer a = { ready[0], config };
+	struct announcer a = { ready[0], config, storage_path };
 	config->ready_fd = ready[1];
 	enum status s = os_thread_start(&thread, "announce", announce, &a, &e);
 	if (s == OK) {
@@ -96,6 +97,14 @@ int cli_server(int argc, char **argv)
 	if (!cli_log_apply(&v.log) || !cli_server_apply(&v.server, &config))
 		return CLI_USAGE;
 	cli_stop_on_signals();
-	child_drop_privileges(config.storage_path);
-	return run(&config);
+	struct err e = { 0 };
+	struct child_server own;
+	enum status s = child_give_up(&config, &own, &e);
+	if (s == OK)
+		code = run(&own.config, config.storage_path);
+	fd_cleanup(&own.storage_fd);
+	if (s == OK)
+		return code;
+	cli_complain("%s", err_text(&e, s));
+	return CLI_FAILED;
 }

@@ -6,15 +6,16 @@
 #include "cli/store_admin.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/ask.h"
-#include "cli/child.h"
 #include "cli/cli.h"
 #include "net/net.h"
 #include "os/os.h"
@@ -54,6 +55,19 @@ static void notice(void *ctx, const char *sentence)
 	cli_complain("%s", sentence);
 }
 
+/* Where the directory is another user's, root reads and writes it by what root may; else nothing of
+ * that is needed. */
+static enum status drop_privileges(const char *path, struct err *e)
+{
+	struct stat st;
+	uint64_t keep = 0;
+	if (stat(path, &st) < 0 || st.st_uid != geteuid())
+		keep = (uint64_t)1 << CAP_DAC_OVERRIDE | (uint64_t)1 << CAP_FOWNER |
+		       (uint64_t)1 << CAP_CHOWN;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return os_set_capabilities(keep, keep, e);
+}
+
 static enum status open_directory(struct target *t, const struct options *o, struct err *e)
 {
 	char parts[STORE_PATH_BYTES];
@@ -64,12 +78,14 @@ static enum status open_directory(struct target *t, const struct options *o, str
 		return err_set(e, E_NOTFOUND,
 			"%s is no storage directory (it has no parts/), and no http:// address",
 			t->name);
-	child_drop_privileges(t->name);
+	enum status s = drop_privileges(t->name, e);
+	if (s != OK)
+		return s;
 	struct store_config c;
 	store_config_default(&c);
 	c.path = t->name;
 	c.memory_bytes = o->memory_bytes;
-	enum status s = store_open(&c, notice, NULL, &t->store, e);
+	s = store_open(&c, notice, NULL, &t->store, e);
 	return s == E_EXISTS ? err_prefix(e, s, "name the server's address instead") : s;
 }
 

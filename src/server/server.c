@@ -31,6 +31,7 @@ void server_config_default(struct server_config *c)
 	store_config_default(&store);
 	*c = (struct server_config){
 		.http_address = "127.0.0.1:7070",
+		.listen_fd = -1,
 		.storage_path = "data",
 		.storage_memory_bytes = store.memory_bytes,
 		.retention_ns = store.retention_ns,
@@ -64,6 +65,7 @@ static enum status listen_now(struct server *s, struct err *e)
 	struct net_server_config c;
 	net_server_config_default(&c);
 	c.address = s->config->http_address;
+	c.listen_fd = s->config->listen_fd;
 	c.path_prefix = s->config->path_prefix;
 	c.cors_origins = s->config->cors_origins;
 	c.check_host = true;

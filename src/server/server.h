@@ -26,7 +26,9 @@ struct server_limits {
 };
 
 struct server_config {
-	const char *http_address;        /* 127.0.0.1:7070 */
+	const char *http_address; /* 127.0.0.1:7070 */
+	int listen_fd; /* net_listen() has been there already; taken over, http_address is its text;
+			* -1 */
 	const char *path_prefix;         /* "/firn"; "": none */
 	const char *const *cors_origins; /* NULL at the end, or NULL */
 	const char *const *http_hosts;   /* names of this server, on a loopback address */

@@ -2,23 +2,35 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "fakes.h"
+#include "os/os.h"
 #include "test.h"
 
-#include <linux/capability.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const char *server_path = "/";
 
-static unsigned capabilities(void)
+/* "CapEff:" and its like of /proc/self/status. */
+static uint64_t set_of(const char *name)
 {
-	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct data[2] = { 0 };
-	return syscall(SYS_capget, &head, data) < 0 ? ~0u : data[0].permitted;
+	uint64_t set = ~(uint64_t)0;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	if (os_read_file("/proc/self/status", &b, NULL) != OK)
+		return set;
+	struct str text = buf_view(&b), line;
+	while (str_split(&text, '\n', &line))
+		if (str_starts(line, str_of(name)) &&
+			!str_parse_u64(str_trim(str_sub(line, strlen(name), line.len)), 16, &set))
+			return ~(uint64_t)0;
+	return set;
 }
 
 static bool ignores(int number)
@@ -32,13 +44,12 @@ static enum status look_around(const char *name, bool privileged)
 {
 	char comm[16] = "";
 	int death = 0;
-	unsigned keep = 1u << CAP_NET_BIND_SERVICE;
 	prctl(PR_GET_NAME, comm);
 	prctl(PR_GET_PDEATHSIG, &death);
 	int wrong = strcmp(comm, name) != 0;
 	wrong |= (death != SIGTERM) << 1;
 	wrong |= (!ignores(SIGINT) || !ignores(SIGHUP) || !ignores(SIGPIPE)) << 2;
-	wrong |= (!privileged && (capabilities() & ~keep)) << 3;
+	wrong |= (!privileged && (set_of("CapEff:") || set_of("CapPrm:"))) << 3;
 	wrong |= (!privileged && geteuid() == 0 && !prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)) << 4;
 	if (wrong)
 		_exit(100 + wrong);
@@ -66,6 +77,102 @@ static enum status look_as_agent(
 	for (int i = 0; i < 10000 && !*stop; i++)
 		usleep(1000);
 	return *stop ? look_around("firn-agent", true) : err_set(e, E_IO, "not stopped");
+}
+
+#define OTHER_USER 65534
+#define THIRD_USER 12345
+
+/* What is named in the configuration can be used, without any capability. */
+static enum status look_at_storage(
+	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
+{
+	(void)stop;
+	char path[PATH_MAX];
+	int wrong = look_around("firn-server", false) != OK;
+	snprintf(path, sizeof(path), "%s/parts/new", c->storage_path);
+	CLEANUP(fd_cleanup) int made = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	wrong |= (made < 0) << 5;
+	snprintf(path, sizeof(path), "%s/parts/old", c->storage_path);
+	CLEANUP(fd_cleanup) int old = open(path, O_RDWR | O_CLOEXEC);
+	wrong |= (old < 0) << 6;
+	int listens = 0;
+	socklen_t len = sizeof(listens);
+	if (c->http_address &&
+		(getsockopt(c->listen_fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0 ||
+			!listens))
+		wrong |= 1 << 7;
+	return wrong ? err_set(e, E_INVALID, "%d", wrong) : OK;
+}
+
+static void make(const char *dir, const char *name, uid_t owner)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	int rc = name[strlen(name) - 1] == '/' ? mkdir(path, 0700) : mknod(path, S_IFREG | 0600, 0);
+	CHECK(rc == 0 && chown(path, owner, (gid_t)-1) == 0);
+}
+
+static uid_t owner_of(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	CHECK(lstat(path, &st) == 0);
+	return st.st_uid;
+}
+
+static int run_server(const struct server_config *c)
+{
+	pid_t parent = getpid(), pid = fork();
+	if (pid == 0)
+		_exit(child_run_server(c, parent));
+	int wait_status = 0;
+	CHECK(waitpid(pid, &wait_status, 0) == pid && WIFEXITED(wait_status));
+	return WEXITSTATUS(wait_status);
+}
+
+static void remove_tree(const char *dir)
+{
+	char command[PATH_MAX + 16];
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	CHECK(system(command) == 0);
+}
+
+/* The server has no capability, whosever the directory is, and wherever it lies. */
+static void has_no_capability_in_the_end(void **state)
+{
+	(void)state;
+	char top[] = "/tmp/firn-test-child-XXXXXX", storage[PATH_MAX], link[PATH_MAX + 8];
+	if (geteuid() != 0)
+		SKIP("needs root: there are no capabilities to give up");
+	CHECK(mkdtemp(top));
+	make(top, "closed/", OTHER_USER);
+	make(top, "closed/data/", OTHER_USER);
+	snprintf(storage, sizeof(storage), "%s/closed/data", top);
+	make(storage, "parts/", OTHER_USER);
+	make(storage, "parts/old", OTHER_USER);
+	make(storage, "third", THIRD_USER);
+	make(top, "outside", OTHER_USER);
+	snprintf(link, sizeof(link), "%s/link", storage);
+	CHECK(symlink("../../outside", link) == 0 && lchown(link, OTHER_USER, (gid_t)-1) == 0);
+	fake_server_run = look_at_storage;
+	/* No other program listens on this address of the loopback network. */
+	const struct server_config c = { .storage_path = storage, .http_address = "127.94.3.7:81" };
+	CHECK(run_server(&c) == CLI_OK);
+	CHECK(owner_of(storage, ".") == 0 && owner_of(storage, "parts") == 0);
+	CHECK(owner_of(storage, "parts/old") == 0);
+	/* What the owner of the directory has not may not be taken from who has it. */
+	CHECK(owner_of(storage, "third") == THIRD_USER && owner_of(top, "outside") == OTHER_USER);
+	CHECK(owner_of(top, "closed") == OTHER_USER);
+	remove_tree(top);
+
+	char own[] = "/tmp/firn-test-child-XXXXXX";
+	CHECK(mkdtemp(own));
+	make(own, "parts/", 0);
+	make(own, "parts/old", 0);
+	const struct server_config plain = { .storage_path = own };
+	CHECK(run_server(&plain) == CLI_OK);
+	remove_tree(own);
 }
 
 static volatile sig_atomic_t ready;
@@ -132,5 +239,5 @@ static void describes_ends(void **state)
 	CHECK(strstr(child_describe_end(SIGKILL, text, sizeof(text)), "memory is short"));
 }
 
-TEST_MAIN(cmocka_unit_test(settles), cmocka_unit_test(ends_without_a_parent),
-	cmocka_unit_test(describes_ends))
+TEST_MAIN(cmocka_unit_test(settles), cmocka_unit_test(has_no_capability_in_the_end),
+	cmocka_unit_test(ends_without_a_parent), cmocka_unit_test(describes_ends))
