@@ -44,6 +44,7 @@ struct child {
 	int64_t started_ns;
 	int64_t start_at_ns; /* NEVER: not to be started */
 	int64_t kill_at_ns;  /* while it is being stopped */
+	int64_t ask_at_ns;   /* likewise: once more */
 	uint32_t deaths;     /* in a row, without a healthy life between */
 };
 
@@ -141,7 +142,7 @@ static void start(struct supervisor *s, enum which which)
 	child->ready = false;
 	child->started_ns = clock_monotonic_ns();
 	child->start_at_ns = NEVER;
-	child->kill_at_ns = NEVER;
+	child->kill_at_ns = child->ask_at_ns = NEVER;
 }
 
 static void start_what_is_due(struct supervisor *s)
@@ -200,6 +201,7 @@ static void ask_to_stop(struct child *child, int64_t patience_ns)
 	if (child->pid == 0)
 		return;
 	kill(child->pid, SIGTERM);
+	child->ask_at_ns = clock_monotonic_ns() + SUPERVISE_ASK_AGAIN_NS;
 	child->kill_at_ns = clock_monotonic_ns() + patience_ns;
 }
 
@@ -237,6 +239,21 @@ static void kill_all(struct supervisor *s)
 	s->phase = DONE;
 }
 
+/* A signal that comes while the same one of somebody else is still to be taken (a service manager
+ * sends it to all at once) is one with it: the child, which follows its supervisor only, does not
+ * see it. */
+static void ask_again(struct supervisor *s)
+{
+	int64_t now = clock_monotonic_ns();
+	for (int i = 0; i < CHILDREN; i++) {
+		struct child *child = &s->children[i];
+		if (child->pid == 0 || now < child->ask_at_ns)
+			continue;
+		kill(child->pid, SIGTERM);
+		child->ask_at_ns = now + SUPERVISE_ASK_AGAIN_NS;
+	}
+}
+
 static void kill_what_is_late(struct supervisor *s)
 {
 	for (int i = 0; i < CHILDREN; i++) {
@@ -246,7 +263,7 @@ static void kill_what_is_late(struct supervisor *s)
 		log_error("child does not stop and is killed", "child=%s pid=%d", child->name,
 			child->pid);
 		kill(child->pid, SIGKILL);
-		child->kill_at_ns = NEVER;
+		child->kill_at_ns = child->ask_at_ns = NEVER;
 	}
 }
 
@@ -331,7 +348,8 @@ static int poll_timeout_ms(const struct supervisor *s)
 	int64_t next = NEVER;
 	for (int i = 0; i < CHILDREN; i++) {
 		const struct child *child = &s->children[i];
-		next = MIN(next, child->pid ? child->kill_at_ns : child->start_at_ns);
+		next = MIN(next,
+			child->pid ? MIN(child->kill_at_ns, child->ask_at_ns) : child->start_at_ns);
 	}
 	if (s->c->on_second && s->phase == RUNNING)
 		next = MIN(next, s->second_at_ns);
@@ -369,6 +387,7 @@ static void loop(struct supervisor *s)
 				read_ready(s, (enum which)i);
 		if (fds[0].revents)
 			take_signals(s);
+		ask_again(s);
 		kill_what_is_late(s);
 		tell_the_second(s);
 	}

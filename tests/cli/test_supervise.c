@@ -22,7 +22,7 @@
 #define PATIENCE_NS (30 * NS_PER_SEC)
 #define LIVES_MAX 16
 
-enum script { SERVE, FAIL, DIE_WHEN_READY, IGNORE_STOP };
+enum script { SERVE, FAIL, DIE_WHEN_READY, IGNORE_STOP, LOSE_STOP };
 enum event {
 	SERVER_BEGAN = 1,
 	SERVER_ENDED,
@@ -64,12 +64,21 @@ static uint32_t noted(enum event e)
 static enum status live(enum script script, int ready_fd, const char *ready,
 	const volatile sig_atomic_t *stop, struct err *e)
 {
+	sigset_t term;
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
 	if (script == FAIL)
 		return err_set(e, E_IO, "a scripted failure");
+	if (script == LOSE_STOP)
+		sigprocmask(SIG_BLOCK, &term, NULL);
 	if (write(ready_fd, ready, strlen(ready)) < 0)
 		return E_IO;
 	if (script == DIE_WHEN_READY)
 		_exit(7);
+	if (script == LOSE_STOP) {
+		(void)sigwaitinfo(&term, NULL);
+		sigprocmask(SIG_UNBLOCK, &term, NULL);
+	}
 	fake_wait(stop);
 	while (script == IGNORE_STOP)
 		pause();
@@ -375,6 +384,19 @@ static void ends_at_once_when_asked_twice(void **state)
 	WAIT_FOR(!is_running(shared->server_pid) && !is_running(shared->agent_pid));
 }
 
+static void asks_again_who_has_not_heard(void **state)
+{
+	(void)state;
+	struct supervise_config c = config();
+	c.agent_stop_ns = c.server_stop_ns = 2 * PATIENCE_NS;
+	shared->agent_script[0] = shared->server_script[0] = LOSE_STOP;
+	pid_t pid = begin(&c);
+	WAIT_FOR(noted(AGENT_SAID));
+	CHECK(kill(pid, SIGTERM) == 0);
+	CHECK(end_of(pid) == CLI_OK);
+	CHECK(noted(AGENT_ENDED) == 1 && noted(SERVER_ENDED) == 1);
+}
+
 static void kills_what_does_not_stop(void **state)
 {
 	(void)state;
@@ -431,5 +453,5 @@ TEST_MAIN(cmocka_unit_test_setup_teardown(stops_when_the_watched_ends, setup, te
 	SCRIPTED(stops_in_order), SCRIPTED(runs_without_an_agent),
 	SCRIPTED(ends_when_the_server_never_listens), SCRIPTED(restarts_the_agent),
 	SCRIPTED(restarts_the_server_where_it_was), SCRIPTED(gives_up_on_a_server_that_always_dies),
-	SCRIPTED(ends_at_once_when_asked_twice), SCRIPTED(kills_what_does_not_stop),
-	SCRIPTED(leaves_no_orphans), cmocka_unit_test(dials))
+	SCRIPTED(ends_at_once_when_asked_twice), SCRIPTED(asks_again_who_has_not_heard),
+	SCRIPTED(kills_what_does_not_stop), SCRIPTED(leaves_no_orphans), cmocka_unit_test(dials))
