@@ -261,6 +261,9 @@ static enum status open_files(struct agent *a, struct err *e)
 	const struct files_config c = {
 		.cache_dir = a->cache_dir.path,
 		.cpu_percent = FILES_CPU_PERCENT,
+		.build_bytes_max = MIN(a->config.memory_bytes / 2, UNWIND_BUILD_BYTES_MAX),
+		.table_bytes_max =
+			(uint64_t)tables_slabs_max(a->config.table_bytes_max) * SLAB_BYTES,
 		.problems = a->problems,
 		.seen = on_new_file,
 		.seen_ctx = a,

@@ -58,16 +58,16 @@ enum status fileload_examine(const struct fileload *l, int fd, struct opened *o,
 	return OK;
 }
 
-enum status fileload_build(const struct fileload *l, const struct objfile *obj,
-	struct unwind_table **out, struct err *e)
+enum status fileload_build(
+	struct fileload *l, const struct objfile *obj, struct unwind_table **out, struct err *e)
 {
 	int64_t begin = clock_thread_cpu_ns();
-	enum status s = unwind_table_build(obj, out, e);
+	enum status s = unwind_table_build_within(&l->limits, obj, out, e);
 	metric_add(&l->metrics->build_ns, (uint64_t)(clock_thread_cpu_ns() - begin));
 	if (s == OK)
 		metric_add(&l->metrics->built, 1);
 	if (s == E_NOTFOUND || s == E_UNSUPPORTED || s == E_INVALID || s == E_LIMIT) {
-		metric_add(&l->metrics->no_info, 1);
+		metric_add(s == E_LIMIT ? &l->metrics->gave_up : &l->metrics->no_info, 1);
 		log_debug("no unwind table", "reason=\"%s\"", err_text(e, s));
 		problems_add(l->problems, PROBLEM_TABLE, objfile_name(obj), err_text(e, s));
 		return OK;
@@ -76,7 +76,7 @@ enum status fileload_build(const struct fileload *l, const struct objfile *obj,
 }
 
 enum status fileload_table(
-	const struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e)
+	struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e)
 {
 	bool cacheable = l->cache && o->obj && objfile_build_id(o->obj)[0];
 	/* Of another machine: an emulator has it mapped. */

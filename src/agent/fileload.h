@@ -13,6 +13,7 @@ struct fileload {
 	struct tablecache *cache; /* NULL: none */
 	struct files_metrics *metrics;
 	struct problems *problems; /* may be NULL */
+	struct unwind_build limits;
 };
 
 struct opened {
@@ -29,8 +30,8 @@ void opened_close(struct opened *o);
 NODISCARD enum status fileload_examine(
 	const struct fileload *l, int fd, struct opened *o, struct err *e);
 /* *out stays NULL where there is no information: counted, and said to `problems`. */
-NODISCARD enum status fileload_build(const struct fileload *l, const struct objfile *obj,
-	struct unwind_table **out, struct err *e);
+NODISCARD enum status fileload_build(
+	struct fileload *l, const struct objfile *obj, struct unwind_table **out, struct err *e);
 /* The same, from the cache if it is there; large tables are put into it. */
 NODISCARD enum status fileload_table(
-	const struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e);
+	struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e);

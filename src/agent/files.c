@@ -639,6 +639,8 @@ enum status files_new(
 	if (filebook_init(&f->book, sampler, &f->metrics) != OK)
 		return err_set(e, E_NOMEM, "files");
 	f->load = (struct fileload){ .metrics = &f->metrics, .problems = c->problems };
+	f->load.limits.memory_bytes_max = c->build_bytes_max;
+	f->load.limits.table_bytes_max = c->table_bytes_max;
 	if (c->cache_dir && c->cache_dir[0] &&
 		tablecache_open(c->cache_dir, TABLECACHE_BYTES_MAX, &f->load.cache, e) != OK)
 		log_warn("unwind tables are not cached", "reason=\"%s\"", e ? e->text : "");

@@ -47,6 +47,8 @@ typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, in
 struct files_config {
 	const char *cache_dir; /* "" or NULL: no cache */
 	uint32_t cpu_percent; /* of one CPU for building tables after the first pass; 0: no limit */
+	uint64_t build_bytes_max;  /* of memory while a table is built; 0: UNWIND_BUILD_BYTES_MAX */
+	uint64_t table_bytes_max;  /* a larger table is given up; 0: no limit */
 	struct problems *problems; /* may be NULL */
 	files_seen_fn *seen;       /* may be NULL */
 	void *seen_ctx;
@@ -65,6 +67,8 @@ struct files_config {
 		"Mapped files that are no ELF files.")                                             \
 	X(no_info, COUNTER, "firn_agent_files_without_unwind_total",                               \
 		"ELF files without .eh_frame.")                                                    \
+	X(gave_up, COUNTER, "firn_agent_unwind_gave_up_total",                                     \
+		"ELF files whose unwind tables take more work or memory than they may.")           \
 	X(over_budget, COUNTER, "firn_agent_unwind_over_budget_total",                             \
 		"Tables that did not fit the budget.")                                             \
 	X(notices_dropped, COUNTER, "firn_agent_file_notices_dropped_total",                       \

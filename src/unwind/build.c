@@ -12,11 +12,23 @@
 #include "unwind/code.h"
 #include "unwind/golang.h"
 #include "unwind/machine.h"
+#include "unwind/work.h"
+
+#include "base/hash.h"
 
 #include <elf.h>
 #include <stdlib.h>
 
-#define CIE_CACHE_SIZE 64
+/* CIEs that are kept: so many sets of so many. Most files have one or two; .debug_frame has one for
+ * each object file, right before its functions. */
+#define CIE_SETS 32
+#define CIE_WAYS 4
+/* Reading one costs more than its bytes. */
+#define CIE_WORK 64
+/* Compressed sections count as so many times their size in the file, at most. */
+#define COMPRESSION_MAX 16
+/* Of a function, while it is sorted. */
+#define FUNCTION_BYTES (2 * sizeof(struct function))
 
 /* In order of trust. */
 enum { EH_FRAME, GO_TABLE, DEBUG_FRAME, SOURCES };
@@ -27,16 +39,23 @@ struct function {
 	uint32_t source;
 };
 
+struct kept_cie {
+	bool is_there;
+	bool is_good; /* else it is none, or broken */
+	struct cfi_cie cie;
+};
+
 /* One section of call frame information. */
 struct source {
 	struct buf bytes;
 	struct cfi_section section;
-	bool cie_valid[CIE_CACHE_SIZE];
-	struct cfi_cie cies[CIE_CACHE_SIZE]; /* by offset; most files have one or two */
+	struct kept_cie cies[CIE_SETS][CIE_WAYS]; /* the way used last comes first */
 };
 
 struct builder {
 	const struct objfile *obj;
+	struct work work;
+	uint64_t memory_left; /* less the sections */
 	const struct unwind_machine *machine;
 	struct code code;
 	struct source sources[SOURCES]; /* that of GO_TABLE is empty */
@@ -121,7 +140,7 @@ static enum status read_by_header(const struct objfile *obj, struct source *src,
 	uint64_t len;
 	if (!find_by_header(obj, &src->section, &begin, &len))
 		return OK;
-	uint8_t *to = len <= UNWIND_SECTION_BYTES_MAX ? buf_extend(&src->bytes, len) : NULL;
+	uint8_t *to = buf_extend(&src->bytes, len);
 	if (!to)
 		return err_set(e, E_LIMIT, "%s: .eh_frame: %llu bytes", objfile_name(obj),
 			(unsigned long long)len);
@@ -152,12 +171,29 @@ static enum status read_source(
 	return OK;
 }
 
+/* What is read of it counts for the work that may be done, and against the memory. */
+static enum status add_source(
+	struct builder *b, const char *name, struct source *src, struct err *e)
+{
+	const struct objfile_section *section = objfile_section(b->obj, name);
+	buf_init(&src->bytes, MIN(UNWIND_SECTION_BYTES_MAX, b->memory_left));
+	enum status s = read_source(b->obj, name, src, e);
+	if (s != OK)
+		return s;
+	uint64_t bytes = src->bytes.len;
+	if (has_bytes(section))
+		bytes = MIN(bytes / COMPRESSION_MAX, section->size) * COMPRESSION_MAX;
+	work_allow(&b->work, bytes);
+	b->memory_left -= src->bytes.len;
+	return OK;
+}
+
 static enum status read_sources(struct builder *b, struct err *e)
 {
 	static const char *const names[SOURCES] = {
 		[EH_FRAME] = ".eh_frame", [DEBUG_FRAME] = ".debug_frame"
 	};
-	enum status go = golang_open(b->obj, &b->golang, e);
+	enum status go = golang_open(b->obj, &b->work, &b->golang, e);
 	if (go != OK && go != E_NOTFOUND)
 		return go;
 	bool is_empty = go == E_NOTFOUND;
@@ -165,8 +201,11 @@ static enum status read_sources(struct builder *b, struct err *e)
 		if (i == GO_TABLE)
 			continue;
 		struct source *src = &b->sources[i];
-		enum status s = read_source(b->obj, names[i], src, e);
-		if (s != OK)
+		enum status s = add_source(b, names[i], src, e);
+		/* What .eh_frame says is worth more than what this would add. */
+		if (s == E_LIMIT && i == DEBUG_FRAME && !is_empty)
+			buf_deinit(&src->bytes);
+		else if (s != OK)
 			return s;
 		is_empty = is_empty && src->bytes.len == 0;
 	}
@@ -175,15 +214,26 @@ static enum status read_sources(struct builder *b, struct err *e)
 
 /* ---- first pass: the index ---- */
 
+/* NULL: it is none, or broken. */
 static const struct cfi_cie *find_cie(struct builder *b, struct source *src, size_t offset)
 {
-	size_t slot = (offset >> 3) % CIE_CACHE_SIZE;
-	struct cfi_cie *cie = &src->cies[slot];
-	if (src->cie_valid[slot] && cie->offset == offset)
-		return cie;
-	src->cie_valid[slot] =
-		cfi_read_cie(&src->section, b->machine->registers, offset, cie) == OK;
-	return src->cie_valid[slot] ? cie : NULL;
+	struct kept_cie *set = src->cies[hash_u64(offset) % CIE_SETS];
+	for (size_t way = 0; way < CIE_WAYS; way++) {
+		if (!set[way].is_there || set[way].cie.offset != offset)
+			continue;
+		if (way > 0) {
+			struct kept_cie found = set[way];
+			memmove(set + 1, set, way * sizeof(*set));
+			set[0] = found;
+		}
+		return set[0].is_good ? &set[0].cie : NULL;
+	}
+	memmove(set + 1, set, (CIE_WAYS - 1) * sizeof(*set));
+	set->is_there = true;
+	set->is_good = cfi_read_cie(&src->section, b->machine->registers, offset, &set->cie) == OK;
+	set->cie.offset = offset;
+	work_add(&b->work, CIE_WORK + (set->is_good ? set->cie.bytes : CFI_CIE_BYTES_MAX));
+	return set->is_good ? &set->cie : NULL;
 }
 
 static bool read_function(struct builder *b, struct source *src, const struct cfi_entry *entry,
@@ -201,6 +251,7 @@ static void reread(struct builder *b, const struct function *f, const struct cfi
 	size_t offset = f->entry;
 	struct cfi_entry entry;
 	bool broken = false;
+	work_add(&b->work, WORK_ENTRY);
 	bool good = cfi_next_entry(&src->section, &offset, &entry, &broken) &&
 		    read_function(b, src, &entry, out_cie, out);
 	assert(good);
@@ -226,6 +277,7 @@ static bool needs_bx(
 		!memmem(fde->instructions.p, fde->instructions.len, forms[1], 2))
 		return false;
 	struct cfi_rows rows;
+	work_add(&b->work, fde->instructions.len);
 	cfi_rows_begin(&rows, &src->section, b->machine->registers, cie, fde);
 	while (cfi_rows_next(&rows)) {
 		if (b->machine->needs_bx(&rows.state))
@@ -262,10 +314,20 @@ static bool is_covered(struct builder *b, size_t count, uint64_t offset)
 	return offset - b->functions.v[from - 1].begin < length_of(b, &b->functions.v[from - 1]);
 }
 
-/* The first `covered` functions, which are sorted, are those of better sources. False: no memory.
- */
-static bool index_entry(
-	struct builder *b, uint32_t source, const struct cfi_entry *entry, size_t covered)
+static enum status add_function(
+	struct builder *b, uint64_t begin, uint32_t entry, uint32_t source, struct err *e)
+{
+	if ((b->functions.len + 1) * FUNCTION_BYTES > b->memory_left)
+		return err_set(e, E_LIMIT, "%s: %zu functions: no more memory for its unwind table",
+			objfile_name(b->obj), b->functions.len);
+	if (!VEC_PUSH(&b->functions, (struct function){ begin, entry, source }))
+		return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
+	return OK;
+}
+
+/* The first `covered` functions, which are sorted, are those of better sources. */
+static enum status index_entry(struct builder *b, uint32_t source, const struct cfi_entry *entry,
+	size_t covered, struct err *e)
 {
 	const struct cfi_cie *cie;
 	struct cfi_fde fde;
@@ -273,24 +335,24 @@ static bool index_entry(
 	if (!read_function(b, &b->sources[source], entry, &cie, &fde) ||
 		b->functions.len >= UNWIND_FDES_MAX) {
 		b->bad_fdes++;
-		return true;
+		return OK;
 	}
 	/* Functions that the linker dropped have addresses of nothing. */
 	const struct code_part *segment = code_find(&b->code, fde.start);
 	if (!segment || fde.length == 0)
-		return true;
-	struct function f = { fde.start - segment->vaddr + segment->begin, (uint32_t)entry->offset,
-		source };
-	if (is_covered(b, covered, f.begin))
-		return true;
+		return OK;
+	uint64_t begin = fde.start - segment->vaddr + segment->begin;
+	if (is_covered(b, covered, begin))
+		return OK;
 	b->with_bx = b->with_bx || needs_bx(b, &b->sources[source], cie, &fde);
-	return VEC_PUSH(&b->functions, f);
+	return add_function(b, begin, (uint32_t)entry->offset, source, e);
 }
 
 static enum status index_golang(struct builder *b, struct err *e)
 {
 	size_t covered = b->functions.len;
-	for (uint32_t i = 0; b->golang && i < golang_count(b->golang); i++) {
+	uint32_t count = b->golang ? golang_count(b->golang) : 0;
+	for (uint32_t i = 0; i < count && work_is_left(&b->work); i++) {
 		struct golang_function go;
 		b->fde_count++;
 		if (!golang_function(b->golang, i, &go) || b->functions.len >= UNWIND_FDES_MAX) {
@@ -300,9 +362,11 @@ static enum status index_golang(struct builder *b, struct err *e)
 		const struct code_part *segment = code_find(&b->code, go.start);
 		if (!segment)
 			continue;
-		struct function f = { go.start - segment->vaddr + segment->begin, i, GO_TABLE };
-		if (!is_covered(b, covered, f.begin) && !VEC_PUSH(&b->functions, f))
-			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
+		uint64_t begin = go.start - segment->vaddr + segment->begin;
+		enum status s =
+			is_covered(b, covered, begin) ? OK : add_function(b, begin, i, GO_TABLE, e);
+		if (s != OK)
+			return s;
 	}
 	return OK;
 }
@@ -329,19 +393,34 @@ static enum status index_source(struct builder *b, uint32_t source, struct err *
 	}
 	if (b->sources[source].bytes.len == 0)
 		return OK;
-	while (cfi_next_entry(&b->sources[source].section, &offset, &entry, &broken)) {
-		if (!entry.is_cie && !index_entry(b, source, &entry, covered))
-			return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
+	while (cfi_next_entry(&b->sources[source].section, &offset, &entry, &broken) &&
+		work_add(&b->work, WORK_ENTRY)) {
+		enum status s = entry.is_cie ? OK : index_entry(b, source, &entry, covered, e);
+		if (s != OK)
+			return s;
 	}
 	b->bad_fdes += broken;
 	sort_functions(b);
 	return OK;
 }
 
+/* OK, unless so much was done that it must end here. */
+static enum status check_work(const struct builder *b, struct err *e)
+{
+	if (b->work.is_stopped)
+		return err_set(e, E_CANCELED, "%s", objfile_name(b->obj));
+	if (work_is_left(&b->work))
+		return OK;
+	return err_set(e, E_LIMIT, "%s: its unwind table takes more than %llu units of work",
+		objfile_name(b->obj), (unsigned long long)b->work.max);
+}
+
 static enum status make_index(struct builder *b, struct err *e)
 {
 	for (uint32_t i = 0; i < SOURCES; i++) {
 		enum status s = index_source(b, i, e);
+		if (s == OK)
+			s = check_work(b, e);
 		if (s != OK)
 			return s;
 	}
@@ -366,6 +445,7 @@ static void put_function(struct builder *b, const struct cfi_section *section,
 		return;
 	}
 	struct cfi_rows rows;
+	work_add(&b->work, fde->instructions.len);
 	cfi_rows_begin(&rows, section, b->machine->registers, cie, fde);
 	while (cfi_rows_next(&rows)) {
 		uint64_t at = rows.at - fde->start + begin;
@@ -437,7 +517,8 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 static size_t put_segment(struct builder *b, const struct code_part *segment, size_t i)
 {
 	uint64_t at = segment->begin;
-	while (i < b->functions.len && b->functions.v[i].begin < segment->end) {
+	while (i < b->functions.len && b->functions.v[i].begin < segment->end &&
+		work_is_left(&b->work)) {
 		uint64_t begin = b->functions.v[i].begin;
 		size_t next = i + 1;
 		if (next < b->functions.len && b->functions.v[next].begin == begin)
@@ -452,28 +533,51 @@ static size_t put_segment(struct builder *b, const struct code_part *segment, si
 	return i;
 }
 
-static enum status make_table(struct builder *b, struct unwind_table **out, struct err *e)
+static enum status make_table(
+	struct builder *b, uint64_t table_bytes_max, struct unwind_table **out, struct err *e)
 {
-	b->pages = pages_new();
+	b->memory_left -= b->functions.len * FUNCTION_BYTES;
+	uint64_t most = MIN(b->memory_left, table_bytes_max);
+	b->pages = pages_new(most);
 	CLEANUP(table_cleanup) struct unwind_table *t = calloc(1, sizeof(*t));
 	if (!b->pages || !t)
 		return err_set(e, E_NOMEM, "%s", objfile_name(b->obj));
 	size_t next = 0;
 	for (size_t i = 0; i < b->code.segments.len; i++)
 		next = put_segment(b, &b->code.segments.v[i], next);
-	assert(next == b->functions.len);
-	enum status s = pages_finish(b->pages, t);
+	enum status s = check_work(b, e);
 	if (s != OK)
-		return err_set(e, s, "%s: unwind table", objfile_name(b->obj));
+		return s;
+	assert(next == b->functions.len);
+	s = pages_finish(b->pages, t);
+	if (s != OK)
+		return err_set(e, s, "%s: its unwind table: more than %llu bytes",
+			objfile_name(b->obj), (unsigned long long)most);
 	t->fde_count = b->fde_count;
 	t->bad_fdes = b->bad_fdes;
 	*out = STEAL_PTR(t);
 	return OK;
 }
 
-enum status unwind_table_build(const struct objfile *obj, struct unwind_table **out, struct err *e)
+static enum status build(struct builder *b, const struct unwind_build *limits,
+	struct unwind_table **out, struct err *e)
+{
+	enum status s = code_init(&b->code, b->obj, &b->work, e);
+	if (s == OK)
+		s = read_sources(b, e);
+	if (s == OK)
+		s = make_index(b, e);
+	uint64_t most = limits->table_bytes_max ? limits->table_bytes_max : UINT64_MAX;
+	if (s == OK)
+		s = make_table(b, most, out, e);
+	return s;
+}
+
+enum status unwind_table_build_within(struct unwind_build *limits, const struct objfile *obj,
+	struct unwind_table **out, struct err *e)
 {
 	const struct unwind_machine *machine = machine_find(objfile_machine(obj));
+	limits->work = 0;
 	if (!machine)
 		return err_set(e, E_UNSUPPORTED,
 			"%s: machine %u: only x86-64 and arm64 are unwound", objfile_name(obj),
@@ -483,14 +587,16 @@ enum status unwind_table_build(const struct objfile *obj, struct unwind_table **
 		return err_set(e, E_NOMEM, "%s", objfile_name(obj));
 	b->obj = obj;
 	b->machine = machine;
-	for (int i = 0; i < SOURCES; i++)
-		buf_init(&b->sources[i].bytes, UNWIND_SECTION_BYTES_MAX);
-	enum status s = code_init(&b->code, obj, e);
-	if (s == OK)
-		s = read_sources(b, e);
-	if (s == OK)
-		s = make_index(b, e);
-	if (s == OK)
-		s = make_table(b, out, e);
+	b->memory_left =
+		limits->memory_bytes_max ? limits->memory_bytes_max : UNWIND_BUILD_BYTES_MAX;
+	work_init(&b->work, limits->pause, limits->pause_ctx);
+	enum status s = build(b, limits, out, e);
+	limits->work = b->work.done;
 	return s;
+}
+
+enum status unwind_table_build(const struct objfile *obj, struct unwind_table **out, struct err *e)
+{
+	struct unwind_build limits = { 0 };
+	return unwind_table_build_within(&limits, obj, out, e);
 }

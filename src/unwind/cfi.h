@@ -62,6 +62,7 @@ struct cfi_state {
 
 struct cfi_cie {
 	size_t offset; /* in the section */
+	size_t bytes;
 	uint64_t code_align;
 	int64_t data_align;
 	uint64_t ra_register;

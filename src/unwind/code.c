@@ -16,7 +16,9 @@
 #include <elf.h>
 #include <stdlib.h>
 
-#define SEARCH_STEP_BYTES 65536
+#define SEARCH_STEP_BYTES CODE_WINDOW_BYTES
+/* A gap may begin one byte before the end of the last one (signal frames). */
+#define GAP_OVERLAP 1
 #define DF_1_PIE_FLAG 0x08000000
 #define DYNAMIC_BYTES_MAX 65536
 
@@ -24,6 +26,7 @@ void code_deinit(struct code *c)
 {
 	VEC_FREE(&c->segments);
 	VEC_FREE(&c->sections);
+	free(c->window_bytes);
 }
 
 static int by_begin(const void *a, const void *b)
@@ -130,9 +133,11 @@ static void find_entry(struct code *c)
 		c->entry = at;
 }
 
-enum status code_init(struct code *c, const struct objfile *obj, struct err *e)
+enum status code_init(struct code *c, const struct objfile *obj, struct work *work, struct err *e)
 {
-	*c = (struct code){ .obj = obj, .machine = machine_find(objfile_machine(obj)) };
+	*c = (struct code){
+		.obj = obj, .machine = machine_find(objfile_machine(obj)), .work = work
+	};
 	assert(c->machine);
 	enum status s = load_segments(c, e);
 	if (s == OK)
@@ -150,6 +155,30 @@ const struct code_part *code_find(const struct code *c, uint64_t vaddr)
 			return s;
 	}
 	return NULL;
+}
+
+/* [at, at + len) of the file, at most CODE_WINDOW_BYTES of it, until the next call; gaps follow one
+ * another, so most of them lie in what was read for the one before. NULL: it cannot be read, or
+ * enough was done. */
+static const uint8_t *code_bytes(struct code *c, uint64_t at, size_t len)
+{
+	assert(len <= CODE_WINDOW_BYTES);
+	uint64_t skipped = at - c->window;
+	if (!work_add(c->work, WORK_ENTRY))
+		return NULL;
+	if (c->window_bytes && at >= c->window && skipped <= c->window_len &&
+		len <= c->window_len - skipped)
+		return c->window_bytes + skipped;
+	if (!c->window_bytes)
+		c->window_bytes = malloc(CODE_WINDOW_BYTES);
+	c->window = at;
+	c->window_len = 0;
+	size_t most = MIN(objfile_size(c->obj) - at, (uint64_t)CODE_WINDOW_BYTES);
+	if (!c->window_bytes || !work_add_read(c->work, most) || len > most ||
+		objfile_read(c->obj, at, c->window_bytes, most, NULL) != OK)
+		return NULL;
+	c->window_len = most;
+	return c->window_bytes;
 }
 
 static const struct unwind_rule none = { .cfa = UNWIND_CFA_NONE };
@@ -177,11 +206,14 @@ static void put_read_code(
 	if (r.first >= to)
 		return;
 	pages_put(out, r.first, none);
+	bool is_short = to - from <= CODE_WINDOW_BYTES;
 	size_t most = MIN(to - from, (uint64_t)CODE_READ_BYTES);
-	CLEANUP(free_cleanup) uint8_t *code = c->machine->code_rows ? malloc(most) : NULL;
-	while (code && r.at < to && c->read_bytes < CODE_READ_BYTES_MAX) {
+	CLEANUP(free_cleanup) uint8_t *long_code = is_short ? NULL : malloc(most);
+	while (c->machine->code_rows && r.at < to && c->read_bytes < CODE_READ_BYTES_MAX) {
 		size_t len = MIN((uint64_t)CODE_READ_BYTES, to - r.at);
-		if (objfile_read(c->obj, r.at, code, len, NULL) != OK)
+		const uint8_t *code = is_short ? code_bytes(c, r.at, len) : long_code;
+		if (!code || !work_add(c->work, len) ||
+			(!is_short && objfile_read(c->obj, r.at, long_code, len, NULL) != OK))
 			return;
 		c->read_bytes += len;
 		r.at += c->machine->code_rows(code, len, r.at + len == to, put_read_row, &r);
@@ -190,34 +222,42 @@ static void put_read_code(
 		pages_put(out, MAX(r.at, r.first), none);
 }
 
+/* The signal returns in [at, at + len), and what reading the code before each says, from *put_to
+ * on, which moves behind the last one. False: it cannot be read. */
+static bool put_signals(
+	struct code *c, uint64_t from, uint64_t at, size_t len, uint64_t *put_to, struct pages *out)
+{
+	size_t done = 0;
+	for (;;) {
+		size_t found_len = 0;
+		const uint8_t *code = code_bytes(c, at, len);
+		if (!code)
+			return false;
+		ptrdiff_t found = c->machine->find_sigreturn(code + done, len - done, &found_len);
+		if (found < 0)
+			return true;
+		uint64_t begin = at + done + (uint64_t)found;
+		uint64_t early = begin > *put_to ? begin - 1 : begin;
+		put_read_code(c, *put_to, early, *put_to > from, out);
+		pages_put(out, early, signal_frame);
+		*put_to = begin + found_len;
+		done += (size_t)found + found_len;
+	}
+}
+
 /* Code without information: its signal returns, and what reading the rest says. */
 static void put_code(struct code *c, uint64_t from, uint64_t to, struct pages *out)
 {
-	CLEANUP(free_cleanup) uint8_t *code = malloc(SEARCH_STEP_BYTES);
 	size_t form_bytes = c->machine->sigreturn_bytes_max;
 	uint64_t at = from;
 	uint64_t put_to = from;
-	while (code && at < to && c->searched_bytes < CODE_SEARCH_BYTES_MAX) {
+	while (at < to && c->searched_bytes < CODE_SEARCH_BYTES_MAX) {
 		size_t len = MIN((uint64_t)SEARCH_STEP_BYTES, to - at);
 		c->searched_bytes += len;
-		if (objfile_read(c->obj, at, code, len, NULL) != OK)
-			break;
-		size_t done = 0;
-		size_t found_len = 0;
-		ptrdiff_t found;
-		while ((found = c->machine->find_sigreturn(code + done, len - done, &found_len)) >=
-			0) {
-			uint64_t begin = at + done + (uint64_t)found;
-			uint64_t early = begin > put_to ? begin - 1 : begin;
-			put_read_code(c, put_to, early, put_to > from, out);
-			pages_put(out, early, signal_frame);
-			put_to = begin + found_len;
-			done += (size_t)found + found_len;
-		}
-		if (at + len == to)
+		if (!put_signals(c, from, at, len, &put_to, out) || at + len == to)
 			break;
 		/* One that this step cut in two is whole in the next. */
-		at += MAX(done, len - (form_bytes - 1));
+		at = MAX(put_to, at + len - (form_bytes - 1));
 	}
 	put_read_code(c, put_to, to, put_to > from, out);
 }
@@ -226,10 +266,10 @@ static void put_code(struct code *c, uint64_t from, uint64_t to, struct pages *o
 static bool put_known_section(
 	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
 {
-	uint8_t code[CODE_CRT_BYTES_MAX];
 	struct machine_row rows[MACHINE_ROWS_MAX];
-	size_t len = MIN(to - from, (uint64_t)sizeof(code));
-	if (section.len == 0 || objfile_read(c->obj, from, code, len, NULL) != OK)
+	size_t len = MIN(to - from, (uint64_t)CODE_CRT_BYTES_MAX);
+	const uint8_t *code = section.len ? code_bytes(c, from, len) : NULL;
+	if (!code)
 		return false;
 	uint32_t count = c->machine->section_rows(section, code, len, rows);
 	for (uint32_t i = 0; i < count && from + rows[i].offset < to; i++)
@@ -258,9 +298,12 @@ static void put_gap_part(
 void code_put_gap(struct code *c, uint64_t from, uint64_t to, struct pages *out)
 {
 	uint64_t at = from;
-	for (size_t i = 0; i < c->sections.len && at < to; i++) {
+	while (c->section_hint < c->sections.len &&
+		c->sections.v[c->section_hint].end + GAP_OVERLAP <= from)
+		c->section_hint++;
+	for (size_t i = c->section_hint; i < c->sections.len && at < to; i++) {
 		const struct code_part *s = &c->sections.v[i];
-		if (s->begin >= to)
+		if (s->begin >= to || !work_add(c->work, 1))
 			break;
 		uint64_t begin = MAX(s->begin, at);
 		uint64_t end = MIN(s->end, to);

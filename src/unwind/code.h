@@ -7,6 +7,7 @@
 
 #include "unwind/machine.h"
 #include "unwind/pages.h"
+#include "unwind/work.h"
 
 /* Padding between functions: a gap of at most so many bytes keeps the rule before it. */
 #define CODE_PADDING_MAX 15
@@ -21,8 +22,11 @@
 /* At a time: functions are shorter. */
 #define CODE_READ_BYTES ((size_t)256 << 10)
 
+/* What is read for a short gap is read with so much behind it, for the next one. */
+#define CODE_WINDOW_BYTES ((size_t)64 << 10)
+
 /* Executable segments and sections that are looked at; files have one to three, and a dozen. */
-#define CODE_SEGMENTS_MAX 256
+#define CODE_SEGMENTS_MAX 64
 #define CODE_SECTIONS_MAX 1024
 
 struct code_part {      /* a segment or a section */
@@ -35,18 +39,25 @@ struct code_part {      /* a segment or a section */
 struct code {
 	const struct objfile *obj;
 	const struct unwind_machine *machine;
+	struct work *work;
 	VEC(struct code_part) segments; /* ascending, not overlapping, not empty */
 	VEC(struct code_part) sections; /* ascending */
 	uint64_t entry;                 /* file offset; UINT64_MAX: none that can be trusted */
 	bool entry_is_program;          /* of an executable: outermost whatever its CFI says */
 	uint64_t searched_bytes;
 	uint64_t read_bytes;
+	size_t section_hint; /* those before it end before the last gap */
+	uint64_t window;     /* file offset */
+	size_t window_len;
+	uint8_t *window_bytes; /* NULL: nothing was read yet */
 };
 
-/* The machine must be one that is known. */
-NODISCARD enum status code_init(struct code *c, const struct objfile *obj, struct err *e);
+/* The machine must be one that is known. `work` stays the caller's, and is used by all below. */
+NODISCARD enum status code_init(
+	struct code *c, const struct objfile *obj, struct work *work, struct err *e);
 void code_deinit(struct code *c);
 /* The segment that holds an address; NULL: none. */
 const struct code_part *code_find(const struct code *c, uint64_t vaddr);
-/* Rows for [from, to), which no call frame information covers, and which lies in one segment. */
+/* Rows for [from, to), which no call frame information covers, and which lies in one segment, not
+ * before the gap before it. */
 void code_put_gap(struct code *c, uint64_t from, uint64_t to, struct pages *out);

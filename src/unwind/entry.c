@@ -164,11 +164,13 @@ enum status cfi_read_cie(const struct cfi_section *s, const struct cfi_registers
 	struct cfi_entry entry;
 	size_t at = offset;
 	bool broken = false;
-	if (offset >= s->bytes.len || !cfi_next_entry(s, &at, &entry, &broken) || !entry.is_cie ||
-		entry.offset != offset || entry.end - offset > CFI_CIE_BYTES_MAX)
+	struct cfi_section here = *s;
+	here.ends_at_zero = true; /* zeros would be read through for each of its functions */
+	if (offset >= s->bytes.len || !cfi_next_entry(&here, &at, &entry, &broken) ||
+		!entry.is_cie || entry.offset != offset || entry.end - offset > CFI_CIE_BYTES_MAX)
 		return E_INVALID;
 	struct reader r = section_reader(s, entry.body, entry.end);
-	struct cfi_cie cie = { .offset = offset };
+	struct cfi_cie cie = { .offset = offset, .bytes = entry.end - offset };
 	uint8_t version = reader_u8(&r);
 	struct str augmentation = reader_cstr(&r);
 	if (r.failed || (version != 1 && version != 3 && version != 4))

@@ -24,9 +24,13 @@
 #define MAGIC_1_20 0xfffffff1
 #define FUNCTIONS_MAX (1u << 24)
 #define WINDOW_BYTES 65536
+/* So much is read where the bytes before were not asked for. */
+#define JUMP_BYTES 4096
+#define WORK_STEP 2 /* of a pc table */
 #define NAME_BYTES_MAX 64
 #define FLAG_TOP_FRAME 1
 #define HEADER_BYTES 72
+#define ENTRY_BYTES 8 /* of the function table */
 /* In the moduledata: pcHeader, the names, and after six slices, findfunctab, minpc, maxpc: text. */
 #define MODULE_NAMES 8
 #define MODULE_TEXT (22 * 8)
@@ -41,6 +45,7 @@ struct window {
 
 struct golang {
 	const struct objfile *obj;
+	struct work *work;
 	uint64_t section; /* file offset of the table */
 	uint64_t section_bytes;
 	uint64_t section_vaddr;
@@ -49,8 +54,7 @@ struct golang {
 	uint64_t count;
 	uint64_t text;
 	uint64_t names, pcs, functions; /* offsets in the table */
-	uint64_t steps;
-	int16_t curg_off; /* of m.curg; 0: not found */
+	int16_t curg_off;               /* of m.curg; 0: not found */
 	struct window entries_window, functions_window, pcs_window, names_window;
 };
 
@@ -58,9 +62,10 @@ enum kind { PLAIN, SWITCH, MORESTACK, SIGNAL, TOP };
 
 /* ---- the file ---- */
 
-static bool window_fill(struct window *w, const struct objfile *obj, uint64_t at, uint64_t end)
+static bool window_fill(
+	struct window *w, const struct objfile *obj, uint64_t at, uint64_t end, size_t most)
 {
-	size_t len = MIN(end - at, (uint64_t)WINDOW_BYTES);
+	size_t len = MIN(end - at, (uint64_t)most);
 	w->len = 0;
 	if (objfile_read(obj, at, w->bytes, len, NULL) != OK)
 		return false;
@@ -77,9 +82,12 @@ static struct reader table_at(struct golang *g, struct window *w, uint64_t offse
 		return r;
 	len = MIN(len, g->section_bytes - offset);
 	uint64_t at = g->section + offset;
-	bool is_there =
-		at >= w->begin && at - w->begin <= w->len && len <= w->len - (at - w->begin);
-	if (!is_there && !window_fill(w, g->obj, at, g->section + g->section_bytes))
+	uint64_t skipped = at - w->begin;
+	bool goes_on = at >= w->begin && skipped <= w->len;
+	bool is_there = goes_on && len <= w->len - skipped;
+	size_t most = goes_on ? WINDOW_BYTES : JUMP_BYTES;
+	if (!is_there && (!work_add_read(g->work, most) ||
+				 !window_fill(w, g->obj, at, g->section + g->section_bytes, most)))
 		return r;
 	return reader_over(w->bytes + (at - w->begin), len);
 }
@@ -93,7 +101,7 @@ static bool find_in_data(struct golang *g, const struct objfile_section *s, stru
 	uint64_t end = s->offset + s->size;
 	uint64_t names = g->section_vaddr + g->names;
 	for (uint64_t at = s->offset; at + MODULE_TEXT + 8 <= end;) {
-		if (!window_fill(w, g->obj, at, end))
+		if (!window_fill(w, g->obj, at, end, WINDOW_BYTES))
 			return false;
 		size_t i = 0;
 		for (; i + MODULE_TEXT + 8 <= w->len; i += 8) {
@@ -117,7 +125,7 @@ static bool find_in_relocations(struct golang *g, const struct objfile_section *
 	uint64_t module = 0;
 	bool has_names = false;
 	for (uint64_t at = s->offset; at + sizeof(Elf64_Rela) <= end;) {
-		if (!window_fill(w, g->obj, at, end))
+		if (!window_fill(w, g->obj, at, end, WINDOW_BYTES))
 			return false;
 		size_t i = 0;
 		for (; i + sizeof(Elf64_Rela) <= w->len; i += sizeof(Elf64_Rela)) {
@@ -180,7 +188,8 @@ static bool read_header(struct golang *g)
 	g->pcs = reader_u64(&r);
 	g->functions = reader_u64(&r);
 	if (r.failed || g->count > FUNCTIONS_MAX || g->names > g->section_bytes ||
-		g->pcs > g->section_bytes || g->functions > g->section_bytes)
+		g->pcs > g->section_bytes || g->functions > g->section_bytes ||
+		g->count > (g->section_bytes - g->functions) / ENTRY_BYTES)
 		return false;
 	find_text(g);
 	return g->text != 0;
@@ -190,7 +199,10 @@ static bool read_header(struct golang *g)
 static bool read_entry(struct golang *g, uint32_t index, uint64_t *out_start, uint64_t *out_end,
 	uint32_t *out_offset)
 {
-	struct reader r = table_at(g, &g->entries_window, g->functions + (uint64_t)index * 8, 12);
+	uint64_t at = g->functions + (uint64_t)index * ENTRY_BYTES;
+	struct reader r = { .failed = true };
+	if (work_add(g->work, WORK_ENTRY))
+		r = table_at(g, &g->entries_window, at, ENTRY_BYTES + 4);
 	*out_start = g->text + reader_u32(&r);
 	*out_offset = reader_u32(&r);
 	*out_end = g->text + reader_u32(&r);
@@ -335,7 +347,7 @@ static bool walk_next(struct golang *g, struct walk *w, bool *broken)
 	if (!r.failed && delta == 0 && !w->first)
 		return false;
 	uint64_t pc = reader_varint(&r);
-	if (r.failed || pc > UINT32_MAX || ++g->steps > GOLANG_STEPS_MAX) {
+	if (r.failed || pc > UINT32_MAX || !work_add(g->work, WORK_STEP)) {
 		*broken = true;
 		return false;
 	}
@@ -397,7 +409,8 @@ bool golang_put(struct golang *g, uint32_t index, uint64_t begin, uint64_t end, 
 	uint8_t code[GOLANG_CODE_BYTES_MAX];
 	size_t len = MIN(end - begin, (uint64_t)sizeof(code));
 	uint64_t switch_offset = UINT64_MAX;
-	bool has_code = kind != PLAIN && objfile_read(g->obj, begin, code, len, NULL) == OK;
+	bool has_code = kind != PLAIN && work_add_read(g->work, len) &&
+			objfile_read(g->obj, begin, code, len, NULL) == OK;
 	if (kind == MORESTACK && has_code) {
 		put_morestack(g, code, len, begin, end, out);
 		return true;
@@ -413,7 +426,7 @@ bool golang_put(struct golang *g, uint32_t index, uint64_t begin, uint64_t end, 
 /* morestack needs m.curg, which systemstack tells, wherever that lies. */
 static void find_systemstack(struct golang *g)
 {
-	for (uint32_t i = 0; i < g->count && g->curg_off == 0; i++) {
+	for (uint32_t i = 0; i < g->count && g->curg_off == 0 && work_is_left(g->work); i++) {
 		uint64_t start, end;
 		uint32_t offset, pcsp;
 		enum kind kind = PLAIN;
@@ -424,12 +437,14 @@ static void find_systemstack(struct golang *g)
 			!objfile_fileoff_of(g->obj, (struct vaddr){ start }, &at))
 			continue;
 		size_t len = MIN(end - start, (uint64_t)sizeof(code));
-		if (objfile_read(g->obj, at.v, code, len, NULL) == OK)
+		if (work_add_read(g->work, len) &&
+			objfile_read(g->obj, at.v, code, len, NULL) == OK)
 			find_curg(g, code, len);
 	}
 }
 
-enum status golang_open(const struct objfile *obj, struct golang **out, struct err *e)
+enum status golang_open(
+	const struct objfile *obj, struct work *work, struct golang **out, struct err *e)
 {
 	const struct objfile_section *s = objfile_section(obj, ".gopclntab");
 	if (!s)
@@ -441,8 +456,10 @@ enum status golang_open(const struct objfile *obj, struct golang **out, struct e
 	if (!g)
 		return err_set(e, E_NOMEM, "%s: .gopclntab", objfile_name(obj));
 	g->obj = obj;
+	g->work = work;
 	g->section = s->offset;
 	g->section_bytes = MIN(s->size, size - s->offset);
+	work_allow(work, g->section_bytes);
 	g->section_vaddr = s->addr;
 	if (!read_header(g)) {
 		golang_close(g);

@@ -9,9 +9,8 @@
 #pragma once
 
 #include "unwind/pages.h"
+#include "unwind/work.h"
 
-/* Steps of all pc tables together, against tables that refer to one another's bytes. */
-#define GOLANG_STEPS_MAX (1u << 26)
 /* So much of a function that switches stacks is looked at. */
 #define GOLANG_CODE_BYTES_MAX 512
 
@@ -22,8 +21,10 @@ struct golang_function {
 	uint64_t end;
 };
 
-/* E_NOTFOUND: no program of Go (of a version that is known). */
-NODISCARD enum status golang_open(const struct objfile *obj, struct golang **out, struct err *e);
+/* E_NOTFOUND: no program of Go (of a version that is known). `work` stays the caller's; what is
+ * looked at here and below counts, and where it is enough everything is broken. */
+NODISCARD enum status golang_open(
+	const struct objfile *obj, struct work *work, struct golang **out, struct err *e);
 void golang_close(struct golang *g); /* NULL is fine */
 uint32_t golang_count(const struct golang *g);
 /* False: it is broken, or has no code. */

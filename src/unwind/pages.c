@@ -27,7 +27,6 @@
 #define DENSE_BUCKETS 256
 /* A file of OBJFILE_BYTES_MAX has so many. */
 #define PAGES_MAX (OBJFILE_BYTES_MAX >> UNWIND_PAGE_SHIFT)
-#define BLOBS_BYTES_MAX ((size_t)1 << 30)
 
 static_assert(sizeof(struct unwind_rule) == RULE_BYTES, "as rule.h says");
 
@@ -67,14 +66,15 @@ struct pages {
 	struct unwind_rule rules[PAGES_RULES_MAX];
 	uint32_t uses[PAGES_RULES_MAX];
 	uint8_t number[PAGES_RULES_MAX]; /* in the blob */
+	struct rule_slot unsupported;
 	struct rule_slot slots[HASH_SLOTS];
 };
 
-struct pages *pages_new(void)
+struct pages *pages_new(size_t bytes_max)
 {
 	struct pages *p = calloc(1, sizeof(*p));
 	if (p) {
-		buf_init(&p->blobs, BLOBS_BYTES_MAX);
+		buf_init(&p->blobs, MIN(bytes_max, PAGES_BYTES_MAX));
 		p->epoch = 1;
 	}
 	return p;
@@ -96,25 +96,41 @@ static bool rule_eq(struct unwind_rule a, struct unwind_rule b)
 
 static const struct unwind_rule unsupported = { .cfa = UNWIND_CFA_UNSUPPORTED };
 
-/* The number of a rule in this page; that of UNSUPPORTED, for which the last place is kept, when
+static uint32_t add_rule(struct pages *p, struct unwind_rule rule)
+{
+	p->rules[p->rules_len] = rule;
+	return p->rules_len++;
+}
+
+/* UNSUPPORTED has a place of its own. */
+static uint32_t unsupported_number(struct pages *p)
+{
+	if (p->unsupported.epoch != p->epoch)
+		p->unsupported = (struct rule_slot){ p->epoch, (uint16_t)add_rule(p, unsupported) };
+	return p->unsupported.rule;
+}
+
+/* The number of a rule in this page; that of UNSUPPORTED, for which the last number is kept, when
  * the page has too many. */
 static uint32_t rule_number(struct pages *p, struct unwind_rule rule)
 {
-	uint32_t most = rule_eq(rule, unsupported) ? PAGES_RULES_MAX : PAGES_RULES_MAX - 1;
+	if (rule_eq(rule, unsupported))
+		return unsupported_number(p);
 	uint64_t key;
 	memcpy(&key, &rule, sizeof(key));
-	for (uint64_t h = hash_u64(key);; h++) {
-		struct rule_slot *slot = &p->slots[h % HASH_SLOTS];
+	key = hash_u64(key);
+	for (uint32_t i = 0; i < PAGES_PROBES_MAX; i++) {
+		struct rule_slot *slot = &p->slots[(key + i) % HASH_SLOTS];
 		if (slot->epoch == p->epoch && rule_eq(p->rules[slot->rule], rule))
 			return slot->rule;
 		if (slot->epoch == p->epoch)
 			continue;
-		if (p->rules_len >= most)
-			return rule_number(p, unsupported);
+		if (p->rules_len >= PAGES_RULES_MAX - 1)
+			break;
 		*slot = (struct rule_slot){ p->epoch, (uint16_t)p->rules_len };
-		p->rules[p->rules_len] = rule;
-		return p->rules_len++;
+		return add_rule(p, rule);
 	}
+	return unsupported_number(p);
 }
 
 static struct unwind_rule rule_in_force(const struct pages *p)

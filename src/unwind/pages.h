@@ -13,7 +13,13 @@
 
 struct pages;
 
-NODISCARD struct pages *pages_new(void); /* NULL: no memory */
+/* All blobs together: beyond that pages_finish() is E_LIMIT. */
+#define PAGES_BYTES_MAX ((size_t)1 << 30)
+/* Places of the hash table of a page's rules that are looked at for one; beyond that a rule counts
+ * as one too many. Real pages need up to 5. */
+#define PAGES_PROBES_MAX 64
+
+NODISCARD struct pages *pages_new(size_t bytes_max); /* NULL: no memory */
 void pages_free(struct pages *p);
 /* From `offset` on, `rule` holds. Offsets ascend; the last word on the same offset is the valid
  * one. Fails stickily: pages_finish() says how. */

@@ -19,6 +19,13 @@
 #define UNWIND_SECTION_BYTES_MAX ((size_t)256 << 20)
 /* Functions of one file; those behind are left out, and counted as bad_fdes. */
 #define UNWIND_FDES_MAX (4u << 20)
+/* Work for one file, in units of about a byte that is looked at: so much whatever it has, and so
+ * much for each byte of its call frame information and of .gopclntab. Real files need 1 to 4 a
+ * byte; one that is made to be slow is given up with E_LIMIT. */
+#define UNWIND_WORK_MIN ((uint64_t)8 << 20)
+#define UNWIND_WORK_PER_BYTE 8
+/* Memory while a table is built: its sections, 32 bytes a function, and the table. */
+#define UNWIND_BUILD_BYTES_MAX ((uint64_t)256 << 20)
 
 struct unwind_table_page {
 	const uint8_t *blob; /* NULL and 0 where no row is */
@@ -39,11 +46,23 @@ struct unwind_table {
 	void *memory;              /* owns the blobs */
 };
 
-/* E_NOTFOUND: the file has no call frame information. E_INVALID: it has, but not one entry
- * of it is usable. E_UNSUPPORTED: of another machine than
- * x86-64 and arm64. Memory meanwhile: the section, 16
- * bytes a function, and the table. */
+/* Called every few milliseconds of building. False: stop, with E_CANCELED. */
+typedef bool unwind_pause_fn(void *ctx);
+
+struct unwind_build {
+	uint64_t memory_bytes_max; /* 0: UNWIND_BUILD_BYTES_MAX */
+	uint64_t table_bytes_max;  /* of all blobs; 0: as much as there is memory for */
+	unwind_pause_fn *pause;    /* may be NULL */
+	void *pause_ctx;
+	uint64_t work; /* out: units, on failure too */
+};
+
+/* E_NOTFOUND: the file has no call frame information. E_INVALID: it has, but not one entry of it is
+ * usable. E_UNSUPPORTED: of another machine than x86-64 and arm64. E_LIMIT: it takes more work or
+ * memory than it may. */
 NODISCARD enum status unwind_table_build(
+	const struct objfile *obj, struct unwind_table **out, struct err *e);
+NODISCARD enum status unwind_table_build_within(struct unwind_build *limits,
 	const struct objfile *obj, struct unwind_table **out, struct err *e);
 void unwind_table_free(struct unwind_table *t); /* NULL is fine */
 

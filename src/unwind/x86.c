@@ -256,19 +256,28 @@ struct unwind_rule x86_rule(const struct cfi_state *state, bool is_signal, bool 
 	return rule;
 }
 
+/* By what both forms have in common, so that each byte is looked at once. */
 ptrdiff_t x86_find_sigreturn(const uint8_t *code, size_t len, size_t *out_len)
 {
-	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	static const uint8_t eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	static_assert(sizeof(rax) == X86_SIGRETURN_BYTES_MAX, "the longer form");
-	const uint8_t *a = memmem(code, len, rax, sizeof(rax));
-	/* Only as far as it would be the first, so that searching on costs each byte once. */
-	size_t ahead = a ? MIN(len, (size_t)(a - code) + sizeof(eax) - 1) : len;
-	const uint8_t *b = memmem(code, ahead, eax, sizeof(eax));
-	if (!a && !b)
-		return -1;
-	*out_len = b ? sizeof(eax) : sizeof(rax);
-	return (b ? b : a) - code;
+	static const uint8_t common[] = { 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0 };
+	static const uint8_t eax[] = { 0xb8 };
+	static_assert(sizeof(rax) + sizeof(common) == X86_SIGRETURN_BYTES_MAX, "the longer form");
+	size_t from = 0;
+	const uint8_t *at;
+	while ((at = memmem(code + from, len - from, common, sizeof(common)))) {
+		size_t before = (size_t)(at - code);
+		bool is_eax = before >= sizeof(eax) && at[-1] == eax[0];
+		bool is_rax =
+			before >= sizeof(rax) && memcmp(at - sizeof(rax), rax, sizeof(rax)) == 0;
+		size_t more = is_eax ? sizeof(eax) : sizeof(rax);
+		if (is_eax || is_rax) {
+			*out_len = more + sizeof(common);
+			return (ptrdiff_t)(before - more);
+		}
+		from = before + 1;
+	}
+	return -1;
 }
 
 bool x86_is_entry(const uint8_t *code, size_t len)

@@ -22,11 +22,12 @@
 #include <stdlib.h>
 
 #define TARGETS_MAX 4096 /* power of two; half as many targets of branches in one function */
+#define TARGETS_MIN 32   /* power of two; in short pieces of code the table is smaller */
 #define ROWS_MAX 2048    /* of one function */
 #define DEPTH_MAX 0x7000
-#define STEPS_PER_BYTE_MAX 16 /* real code: 1 to 2 */
-#define TIMES_MAX 3           /* a function is read */
-#define NEAR_BYTES 256        /* a branch of so much is no call in its own place */
+#define STEPS_PER_BYTE_MAX 6 /* real code: 1 to 2 */
+#define TIMES_MAX 3          /* a function is read */
+#define NEAR_BYTES 256       /* a branch of so much is no call in its own place */
 #define PADDING_ALIGN 16
 
 /* ---- length of an instruction ---- */
@@ -261,6 +262,7 @@ struct function {
 	size_t last_target; /* the branch that leads furthest ahead */
 	size_t call_end;    /* behind a call that may be the last instruction; 0: there is none */
 	uint32_t target_count;
+	size_t target_mask; /* of `targets` so many and one are used */
 	struct target targets[TARGETS_MAX];
 	uint16_t used[TARGETS_MAX / 2]; /* the places of these */
 	uint32_t row_count;
@@ -284,9 +286,9 @@ static const struct known unreached = { DEPTH_UNREACHED, -1, 0, -1 };
 
 static struct target *target_slot(struct function *f, size_t offset)
 {
-	size_t i = offset * 0x9e3779b1u & (TARGETS_MAX - 1);
+	size_t i = offset * 0x9e3779b1u & f->target_mask;
 	while (f->targets[i].offset && f->targets[i].offset != offset + 1)
-		i = (i + 1) & (TARGETS_MAX - 1);
+		i = (i + 1) & f->target_mask;
 	return &f->targets[i];
 }
 
@@ -298,7 +300,7 @@ static void branch_to(struct function *f, size_t offset, struct known k, bool go
 		f->last_target = MAX(f->last_target, offset);
 	if (t->offset || k.depth == DEPTH_UNREACHED)
 		return;
-	if (f->target_count >= TARGETS_MAX / 2) {
+	if (f->target_count > f->target_mask / 2) {
 		f->is_wrong = true;
 		return;
 	}
@@ -747,10 +749,16 @@ static size_t find_function(struct function *f, size_t at, size_t len)
 
 size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_fn *put, void *ctx)
 {
-	CLEANUP(free_cleanup) struct function *f = calloc(1, sizeof(*f));
+	CLEANUP(free_cleanup) struct function *f = malloc(sizeof(*f));
 	size_t at = 0;
 	if (!f)
 		return len; /* no rules, then */
+	size_t targets = TARGETS_MIN;
+	while (targets < TARGETS_MAX && targets < 2 * len)
+		targets *= 2;
+	memset(f, 0, offsetof(struct function, targets) + targets * sizeof(f->targets[0]));
+	f->target_mask = targets - 1;
+	f->row_count = 0;
 	f->code = code;
 	f->code_len = len;
 	f->before = 0;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static struct files_metrics metrics;
-static const struct fileload load = { .metrics = &metrics };
+static struct fileload load = { .metrics = &metrics };
 
 /* Code of one function with call frame information and a build id. */
 static void make_library(struct gen_elf *g, uint16_t machine)

@@ -9,7 +9,7 @@
 static struct unwind_table *make(void)
 {
 	struct unwind_table *t = calloc(1, sizeof(*t));
-	struct pages *p = pages_new();
+	struct pages *p = pages_new(PAGES_BYTES_MAX);
 	CHECK(t && p);
 	struct unwind_rule rule = { UNWIND_CFA_SP, UNWIND_FP_SAME, 8, 0, -8 };
 	for (uint32_t i = 0; i < 400; i++) {

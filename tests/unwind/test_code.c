@@ -42,7 +42,9 @@ static void segments_in_order_and_apart(void **state)
 	struct objfile *obj = open_it(&g);
 	struct code c;
 	struct err e = { 0 };
-	CHECK_OK(code_init(&c, obj, &e), &e);
+	struct work work;
+	work_init(&work, NULL, NULL);
+	CHECK_OK(code_init(&c, obj, &work, &e), &e);
 	CHECK(c.segments.len == 4);
 	CHECK(c.segments.v[0].begin == 0x1000 && c.segments.v[0].end == 0x2000);
 	CHECK(c.segments.v[1].begin == 0x2000 && c.segments.v[1].end == 0x2800);
@@ -70,9 +72,11 @@ static void a_gap_without_sections(void **state)
 	struct code c;
 	struct err e = { 0 };
 	struct unwind_table t = { 0 };
-	CHECK_OK(code_init(&c, obj, &e), &e);
+	struct work work;
+	work_init(&work, NULL, NULL);
+	CHECK_OK(code_init(&c, obj, &work, &e), &e);
 	CHECK(c.entry == 0x1200 && c.entry_is_program);
-	struct pages *p = pages_new();
+	struct pages *p = pages_new(PAGES_BYTES_MAX);
 	code_put_gap(&c, 0x1000, 0x2000, p);
 	CHECK(pages_finish(p, &t) == OK);
 	CHECK(unwind_table_find(&t, 0x11ff).cfa == UNWIND_CFA_NONE);

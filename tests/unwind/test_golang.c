@@ -244,7 +244,9 @@ static void files_that_are_none(void **state)
 		uint64_t at = objfile_section(m.obj, ".gopclntab")->offset + lies[i].at;
 		memcpy(m.g.file.data + at, &lies[i].value, lies[i].at == 0 ? 4 : 8);
 		struct golang *g = NULL;
-		CHECK(golang_open(m.obj, &g, &m.e) == E_NOTFOUND && !g);
+		struct work work;
+		work_init(&work, NULL, NULL);
+		CHECK(golang_open(m.obj, &work, &g, &m.e) == E_NOTFOUND && !g);
 		end(&m);
 	}
 }

@@ -2,6 +2,7 @@
 /* Rows put into pages against the plainest model: the list of what was put, searched backwards. */
 #include "test.h"
 
+#include "base/hash.h"
 #include "unwind/pages.h"
 
 struct put {
@@ -33,7 +34,7 @@ static const struct unwind_rule unsupported = { .cfa = UNWIND_CFA_UNSUPPORTED };
 
 static void begin(struct model *m, uint64_t seed)
 {
-	*m = (struct model){ .pages = pages_new(), .seed = seed };
+	*m = (struct model){ .pages = pages_new(PAGES_BYTES_MAX), .seed = seed };
 	CHECK(m->pages != NULL);
 }
 
@@ -239,10 +240,37 @@ static void nothing_put_is_an_empty_table(void **state)
 	end(&m);
 }
 
+/* Rules that all begin at one place of the hash table. */
+static void rules_that_collide(void **state)
+{
+	(void)state;
+	enum { COUNT = 1000, SLOTS = 2 * PAGES_RULES_MAX };
+	struct model m;
+	begin(&m, 8);
+	uint32_t count = 0;
+	for (uint64_t n = 0; count < COUNT; n++) {
+		struct unwind_rule rule = { UNWIND_CFA_SP, UNWIND_FP_SAVED, (int16_t)n,
+			(int16_t)(n >> 16), (int16_t)(n >> 32) };
+		uint64_t key;
+		memcpy(&key, &rule, sizeof(key));
+		if (hash_u64(key) % SLOTS == 7)
+			put(&m, 16 * count++, rule);
+	}
+	finish(&m);
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		struct unwind_rule found = unwind_table_find(&m.table, 16 * i);
+		kept += same(found, m.rows.v[i].rule);
+		CHECK(same(found, m.rows.v[i].rule) || same(found, unsupported));
+	}
+	CHECK(kept == PAGES_PROBES_MAX);
+	end(&m);
+}
+
 TEST_MAIN(cmocka_unit_test(answers_as_the_model),
 	cmocka_unit_test(rare_rules_of_a_full_dictionary_are_unsupported),
 	cmocka_unit_test(more_rules_than_are_counted),
-	cmocka_unit_test(more_rows_than_a_page_holds),
+	cmocka_unit_test(more_rows_than_a_page_holds), cmocka_unit_test(rules_that_collide),
 	cmocka_unit_test(the_last_word_on_an_offset_counts),
 	cmocka_unit_test(a_rule_reaches_over_pages_and_gaps_have_no_blob),
 	cmocka_unit_test(nothing_put_is_an_empty_table))
