@@ -10,17 +10,21 @@
 #include "os/os.h"
 #include "procfs/procfs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
 #define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
+/* In a row, before it is told of: a file that is being replaced may be absent for a moment. */
+#define LOOKS_FAILED_TOLD 2
 
 struct metadata {
 	struct metadata_config config;
 	struct relabel *rules; /* NULL: none */
 	struct stat seen;      /* the file when it was last read */
+	uint32_t looks_failed; /* since it could be looked at */
 	struct utsname system;
 	struct metadata_metrics metrics;
 };
@@ -58,6 +62,18 @@ static enum status check_env_vars(const char *const *names, struct err *e)
 	return OK;
 }
 
+/* In a folder that is closed to the agent the broker opens it. */
+static enum status look(const struct metadata *m, struct stat *out, struct err *e)
+{
+	const char *path = m->config.config_path;
+	if (stat(path, out) == 0)
+		return OK;
+	CLEANUP(fd_cleanup) int fd = errno == EACCES || errno == EPERM ? os_open_read(path) : -1;
+	if (fd < 0 || fstat(fd, out) < 0)
+		return err_os(e, "open %s", path);
+	return OK;
+}
+
 static enum status read_rules(struct metadata *m, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf text;
@@ -90,8 +106,9 @@ enum status metadata_new(const struct metadata_config *c, struct metadata **out,
 	m->config = *c;
 	(void)uname(&m->system);
 	if (c->config_path && c->config_path[0]) {
-		(void)stat(c->config_path, &m->seen);
-		s = read_rules(m, e);
+		s = look(m, &m->seen, e);
+		if (s == OK)
+			s = read_rules(m, e);
 	}
 	if (s != OK) {
 		metadata_free(m);
@@ -112,14 +129,20 @@ void metadata_free(struct metadata *m)
 bool metadata_reload(struct metadata *m, struct err *e)
 {
 	struct stat now;
+	struct err why = { 0 };
 	if (!m->config.config_path || !m->config.config_path[0])
 		return false;
-	/* A file that is being replaced may be absent for a moment. */
-	if (stat(m->config.config_path, &now) < 0 ||
-		(now.st_ino == m->seen.st_ino && now.st_dev == m->seen.st_dev &&
-			now.st_size == m->seen.st_size &&
-			now.st_mtim.tv_sec == m->seen.st_mtim.tv_sec &&
-			now.st_mtim.tv_nsec == m->seen.st_mtim.tv_nsec))
+	if (look(m, &now, &why) != OK) {
+		if (++m->looks_failed == LOOKS_FAILED_TOLD) {
+			metric_add(&m->metrics.reload_failed, 1);
+			err_set(e, why.status, "%s", why.text);
+		}
+		return false;
+	}
+	m->looks_failed = 0;
+	if (now.st_ino == m->seen.st_ino && now.st_dev == m->seen.st_dev &&
+		now.st_size == m->seen.st_size && now.st_mtim.tv_sec == m->seen.st_mtim.tv_sec &&
+		now.st_mtim.tv_nsec == m->seen.st_mtim.tv_nsec)
 		return false;
 	m->seen = now;
 	if (read_rules(m, e) != OK) {

@@ -56,12 +56,13 @@ struct metadata_process {
 	const struct executable *program; /* NULL: not asked for, or not readable */
 };
 
-#define METADATA_METRICS(X)                                                                     \
-	X(rules, GAUGE, "firn_agent_relabel_rules", "Relabelling rules in force.")              \
-	X(reloads, COUNTER, "firn_agent_config_reloads_total", "Times that the rules changed.") \
-	X(reload_failed, COUNTER, "firn_agent_config_reload_failures_total",                    \
-		"Times that the configuration file could not be read: the old rules stay.")     \
-	X(failed, COUNTER, "firn_agent_relabel_failures_total",                                 \
+#define METADATA_METRICS(X)                                                                       \
+	X(rules, GAUGE, "firn_agent_relabel_rules", "Relabelling rules in force.")                \
+	X(reloads, COUNTER, "firn_agent_config_reloads_total", "Times that the rules changed.")   \
+	X(reload_failed, COUNTER, "firn_agent_config_reload_failures_total",                      \
+		"Times that the configuration file could not be read, or not be found any more: " \
+		"the old rules stay.")                                                            \
+	X(failed, COUNTER, "firn_agent_relabel_failures_total",                                   \
 		"Processes whose labels passed a limit: they keep the plain ones.")
 struct metadata_metrics {
 	METADATA_METRICS(METRIC_FIELD)
@@ -81,6 +82,6 @@ bool metadata_wants_program(const struct metadata *m);
  * the rules drop it. */
 bool metadata_label(struct metadata *m, const struct metadata_process *p, struct relabel_set *out);
 /* Looks whether the configuration file changed. True: there are other rules now. A sentence in `e`
- * when it cannot be read; that is told once for each change. */
+ * when it cannot be read, or not be found twice in a row; that is told once for each change. */
 bool metadata_reload(struct metadata *m, struct err *e);
 void metadata_write_metrics(const struct metadata *m, struct buf *out);

@@ -190,6 +190,78 @@ static void reads_changed_rules(void **state)
 	metadata_free(m);
 }
 
+static uint64_t reloads_failed(const struct metadata *m)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, 1 << 16);
+	metadata_write_metrics(m, &text);
+	buf_u8(&text, 0);
+	const char *name = "\nfirn_agent_config_reload_failures_total ";
+	const char *at = strstr((const char *)text.data, name);
+	CHECK(at);
+	return strtoull(at + strlen(name), NULL, 10);
+}
+
+/* For a moment it may be absent; for longer that is told, once. */
+static void says_when_the_rules_are_gone(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	struct metadata *m = with("relabel_configs: []\n", NULL);
+	for (uint64_t round = 1; round < 3; round++) {
+		CHECK(unlink(path) == 0);
+		CHECK(!metadata_reload(m, &e) && !e.text[0] && reloads_failed(m) == round - 1);
+		CHECK(!metadata_reload(m, &e) && strstr(e.text, path));
+		e.text[0] = 0;
+		CHECK(!metadata_reload(m, &e) && !e.text[0] && reloads_failed(m) == round);
+		write_rules(
+			"relabel_configs:\n- {action: drop, regex: x, source_labels: [comm]}\n");
+		CHECK(metadata_reload(m, &e));
+	}
+	metadata_free(m);
+}
+
+/* As the broker does for an agent that may not. */
+static int open_for_us(const char *wanted)
+{
+	CHECK_STR(str_of(wanted), path);
+	CHECK(seteuid(0) == 0);
+	int fd = open(wanted, O_RDONLY | O_CLOEXEC);
+	CHECK(seteuid(1234) == 0);
+	return fd;
+}
+
+static void reads_changed_rules_in_a_closed_folder(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	char closed[] = "/tmp/firn-test-metadata-XXXXXX", was[sizeof(path)];
+	if (geteuid() != 0)
+		SKIP("needs root: a folder that is closed to this user");
+	CHECK(mkdtemp(closed));
+	snprintf(was, sizeof(was), "%s", path);
+	snprintf(path, sizeof(path), "%s/rules", closed);
+	write_rules("relabel_configs: []\n");
+	os_set_broker(open_for_us, NULL);
+	CHECK(seteuid(1234) == 0);
+	struct metadata *m = NULL;
+	const struct metadata_config c = { .node = "n", .config_path = path };
+	CHECK_OK(metadata_new(&c, &m, &e), &e);
+	CHECK(!metadata_reload(m, &e));
+	CHECK(seteuid(0) == 0);
+	write_rules("relabel_configs:\n- {source_labels: [comm], regex: main, action: drop}\n");
+	CHECK(seteuid(1234) == 0);
+	CHECK(metadata_reload(m, &e) && !metadata_reload(m, &e));
+	CHECK_STR(str_of(labels_of(m)), "dropped");
+	CHECK(reloads_failed(m) == 0);
+	os_set_broker(NULL, NULL); /* nobody can look there any more */
+	CHECK(!metadata_reload(m, &e) && !metadata_reload(m, &e) && reloads_failed(m) == 1);
+	CHECK(seteuid(0) == 0);
+	metadata_free(m);
+	CHECK(unlink(path) == 0 && rmdir(closed) == 0);
+	snprintf(path, sizeof(path), "%s", was);
+}
+
 static void falls_back_to_plain_labels(void **state)
 {
 	(void)state;
@@ -267,5 +339,6 @@ static void lets_processes_opt_out(void **state)
 #define ON_FILE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 TEST_MAIN(ON_FILE(labels_without_rules), ON_FILE(labels_by_rules), ON_FILE(labels_of_containers),
-	ON_FILE(reads_changed_rules), ON_FILE(falls_back_to_plain_labels),
+	ON_FILE(reads_changed_rules), ON_FILE(says_when_the_rules_are_gone),
+	ON_FILE(reads_changed_rules_in_a_closed_folder), ON_FILE(falls_back_to_plain_labels),
 	ON_FILE(refuses_what_is_wrong), ON_FILE(lets_processes_opt_out))
