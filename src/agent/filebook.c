@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two kinds of records. A `binding` is a kernel key (device, inode) that was met. A `known_file` is
- * a content: what has the same build id, size, first and last bytes is the same file, whichever key
- * it has, and has one id.
+ * a content: what has the same build id, size, first and last bytes and unwind table is the same
+ * file, whichever key it has, and has one id.
  *
  * When too many files are known the one that was longest not asked for is forgotten: retracted from
  * the sampler, its keys dropped, its id left to rest, since samples under way name it still.

@@ -8,6 +8,8 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Tables of less are built faster than read. */
@@ -22,8 +24,30 @@ void opened_close(struct opened *o)
 	o->fd = -1;
 }
 
-/* Build ids are what senders say; the first and last bytes and the size (the content id) keep a
- * file that borrowed the build id of another apart from it. */
+/* The file itself, as its file system sees it: whoever changes it or makes a copy has another time
+ * of change, which nobody can choose. */
+static bool stamp_file(int fd, struct hash128 *out)
+{
+	struct stat st;
+	struct statfs fs;
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+		return false;
+	const uint64_t stamp[] = {
+		st.st_dev,
+		st.st_ino,
+		(uint64_t)st.st_size,
+		(uint64_t)st.st_mtim.tv_sec,
+		(uint64_t)st.st_mtim.tv_nsec,
+		(uint64_t)st.st_ctim.tv_sec,
+		(uint64_t)st.st_ctim.tv_nsec,
+		(uint64_t)fs.f_type,
+	};
+	*out = hash128(stamp, sizeof(stamp));
+	return true;
+}
+
+/* Build ids are what senders say, and the first and last bytes and the size (the content id) are
+ * soon copied: for names they must do, for tables they do not. */
 static enum status identify(struct opened *o, struct err *e)
 {
 	char content[40];
@@ -33,7 +57,19 @@ static enum status identify(struct opened *o, struct err *e)
 	const char *id = objfile_build_id(o->obj);
 	snprintf(o->build_id, sizeof(o->build_id), "%s", id[0] ? id : content);
 	snprintf(o->identity, sizeof(o->identity), "%s-%s", id, content);
+	struct hash128 h;
+	if (id[0] && stamp_file(o->fd, &h))
+		snprintf(o->cache_name, sizeof(o->cache_name), "%s-f%016llx%016llx", o->identity,
+			(unsigned long long)h.hi, (unsigned long long)h.lo);
 	return OK;
+}
+
+static void identify_table(struct opened *o, const struct unwind_table *t)
+{
+	struct hash128 h = unwind_table_hash(t);
+	size_t len = strlen(o->identity);
+	snprintf(o->identity + len, sizeof(o->identity) - len, "-t%016llx%016llx",
+		(unsigned long long)h.hi, (unsigned long long)h.lo);
 }
 
 enum status fileload_examine(const struct fileload *l, int fd, struct opened *o, struct err *e)
@@ -75,21 +111,30 @@ enum status fileload_build(
 	return s;
 }
 
-enum status fileload_table(
+static enum status load_table(
 	struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e)
 {
-	bool cacheable = l->cache && o->obj && objfile_build_id(o->obj)[0];
-	/* Of another machine: an emulator has it mapped. */
-	if (!o->obj || objfile_machine(o->obj) != EM_X86_64)
-		return OK;
-	if (cacheable && tablecache_load(l->cache, o->identity, out, e) == OK) {
+	bool cacheable = l->cache && o->cache_name[0];
+	if (cacheable && tablecache_load(l->cache, o->cache_name, out, e) == OK) {
 		metric_add(&l->metrics->cached, 1);
 		return OK;
 	}
 	enum status s = fileload_build(l, o->obj, out, e);
 	if (s != OK || !*out || !cacheable || (*out)->blob_bytes < CACHE_TABLE_BYTES_MIN)
 		return s;
-	if (tablecache_store(l->cache, o->identity, *out, e) != OK)
+	if (tablecache_store(l->cache, o->cache_name, *out, e) != OK)
 		log_warn("unwind table not cached", "reason=\"%s\"", e->text);
 	return OK;
+}
+
+enum status fileload_table(
+	struct fileload *l, struct opened *o, struct unwind_table **out, struct err *e)
+{
+	/* Of another machine: an emulator has it mapped. */
+	if (!o->obj || objfile_machine(o->obj) != EM_X86_64)
+		return OK;
+	enum status s = load_table(l, o, out, e);
+	if (s == OK && *out)
+		identify_table(o, *out);
+	return s;
 }

@@ -21,7 +21,11 @@ struct opened {
 	struct objfile *obj; /* NULL: no ELF file for us */
 	char path[FILEOPEN_PATH_MAX];
 	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1]; /* "": no ELF file */
-	char identity[2 * OBJFILE_BUILD_ID_MAX + 64];
+	/* Of what is known of it: build id, size, first and last bytes; and from fileload_table()
+	 * on its table, so that nobody's table is taken for that of another file. */
+	char identity[2 * OBJFILE_BUILD_ID_MAX + 96];
+	/* Of the file itself, for the cache on disk; "": not cached. */
+	char cache_name[2 * OBJFILE_BUILD_ID_MAX + 160];
 };
 
 void opened_close(struct opened *o);
@@ -32,6 +36,7 @@ NODISCARD enum status fileload_examine(
 /* *out stays NULL where there is no information: counted, and said to `problems`. */
 NODISCARD enum status fileload_build(
 	struct fileload *l, const struct objfile *obj, struct unwind_table **out, struct err *e);
-/* The same, from the cache if it is there; large tables are put into it. */
+/* The same, from the cache if it is there; large tables are put into it. o->identity is complete
+ * then. */
 NODISCARD enum status fileload_table(
-	struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e);
+	struct fileload *l, struct opened *o, struct unwind_table **out, struct err *e);

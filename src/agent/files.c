@@ -144,7 +144,7 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 
 static enum status publish(struct files *f, struct request *r, uint32_t *out_id, struct err *e)
 {
-	const struct opened *o = &r->opened;
+	struct opened *o = &r->opened;
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
 	enum status s = fileload_table(&f->load, o, &t, e);
 	if (s != OK)

@@ -160,3 +160,19 @@ enum status unwind_table_check(const struct unwind_table *t, struct err *e)
 	}
 	return OK;
 }
+
+/* Of each page the length of its blob first, so that bytes cannot move from one to the next. */
+struct hash128 unwind_table_hash(const struct unwind_table *t)
+{
+	struct hash128 h = { t->first_page, t->page_count };
+	for (uint32_t i = 0; i < t->page_count; i++) {
+		const struct unwind_table_page *p = &t->pages[i];
+		struct hash128 blob = { 0 };
+		if (p->blob_len)
+			blob = hash128(p->blob, p->blob_len);
+		const uint64_t all[] = { h.lo, h.hi, blob.lo, blob.hi, p->blob_len, p->rule_count,
+			p->row_count };
+		h = hash128(all, sizeof(all));
+	}
+	return h;
+}

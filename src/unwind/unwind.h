@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "objfile/objfile.h"
 #include "unwind/rule.h"
 
@@ -71,6 +72,9 @@ struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file
 
 /* The same in one page: an offset in it, below UNWIND_BLOB_BYTES_MAX. */
 struct unwind_rule unwind_page_find(const struct unwind_table_page *page, uint32_t offset);
+
+/* Of all that a table says; equal tables have equal ones. */
+struct hash128 unwind_table_hash(const struct unwind_table *t);
 
 /* ---- one step up a stack that is at hand in memory ---- */
 

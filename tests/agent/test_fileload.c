@@ -16,8 +16,8 @@ static struct fileload load = { .metrics = &metrics };
 /* Code of one function with call frame information and a build id. */
 static void make_library(struct gen_elf *g, uint16_t machine)
 {
-	static const uint8_t code[64], rows[] = { 0x41, 0x0e, 16 };
-	uint64_t text = 0x1000, frames = 0x2000;
+	static const uint8_t code[8192], rows[] = { 0x41, 0x0e, 16 };
+	uint64_t text = 0x1000, frames = 0x10000;
 	gen_elf_init(g);
 	g->header.e_machine = machine;
 	uint32_t i = gen_section(
@@ -67,6 +67,39 @@ static void knows_a_file_by_build_id_and_content(void **state)
 	opened_close(&b);
 	opened_close(&c);
 	CHECK(a.fd == -1 && !a.obj);
+	gen_elf_deinit(&g);
+}
+
+/* The bytes in the middle are another's: same build id, size, beginning and end. */
+static void a_table_is_not_borrowed(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	struct gen_elf g;
+	make_library(&g, EM_X86_64);
+	buf_zero(&g.file, 16384);
+	struct opened o[3] = { examine(g.file.data, g.file.len, "/a"),
+		examine(g.file.data, g.file.len, "/b") };
+	const struct objfile_section *frames = objfile_section(o[0].obj, ".eh_frame");
+	CHECK(frames->offset >= 4096 && frames->offset + frames->size < g.file.len - 4096);
+	uint8_t *rows = memmem(g.file.data + frames->offset, frames->size, "\x41\x0e\x10", 3);
+	CHECK(rows != NULL);
+	rows[2] = 24;
+	o[2] = examine(g.file.data, g.file.len, "/c");
+	CHECK_STR(str_of(o[0].identity), o[2].identity);
+	for (size_t i = 0; i < ARRAY_COUNT(o); i++) {
+		struct unwind_table *t = NULL;
+		CHECK_OK(fileload_table(&load, &o[i], &t, &e), &e);
+		CHECK(t != NULL && o[i].cache_name[0]);
+		unwind_table_free(t);
+	}
+	CHECK_STR(str_of(o[0].identity), o[1].identity);
+	CHECK(strcmp(o[0].identity, o[2].identity) != 0);
+	/* In the cache each is on its own. */
+	CHECK(strcmp(o[0].cache_name, o[1].cache_name) != 0);
+	CHECK(strcmp(o[0].cache_name, o[2].cache_name) != 0);
+	for (size_t i = 0; i < ARRAY_COUNT(o); i++)
+		opened_close(&o[i]);
 	gen_elf_deinit(&g);
 }
 
@@ -130,6 +163,7 @@ static void counts_files_without_information(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(knows_a_file_by_build_id_and_content),
+	cmocka_unit_test(a_table_is_not_borrowed),
 	cmocka_unit_test(knows_what_is_no_elf_file_by_its_path),
 	cmocka_unit_test(builds_tables_of_this_machine_only),
 	cmocka_unit_test(counts_files_without_information))

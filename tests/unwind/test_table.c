@@ -30,6 +30,25 @@ static void is_as_it_should_be(void **state)
 	unwind_table_free(NULL);
 }
 
+static void equal_tables_have_equal_hashes(void **state)
+{
+	(void)state;
+	struct unwind_table *t[2] = { make(), make() };
+	struct hash128 h = unwind_table_hash(t[0]);
+	CHECK(hash128_eq(h, unwind_table_hash(t[1])));
+	for (uint32_t i = 0; i < t[1]->pages[0].blob_len; i++) {
+		uint8_t *byte = (uint8_t *)t[1]->memory +
+				(t[1]->pages[0].blob - (const uint8_t *)t[1]->memory) + i;
+		*byte ^= 1;
+		CHECK(!hash128_eq(h, unwind_table_hash(t[1])));
+		*byte ^= 1;
+	}
+	t[1]->first_page++;
+	CHECK(!hash128_eq(h, unwind_table_hash(t[1])));
+	unwind_table_free(t[0]);
+	unwind_table_free(t[1]);
+}
+
 static void says_nothing_outside(void **state)
 {
 	(void)state;
@@ -158,5 +177,5 @@ static void refuses_wrong_counts(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(is_as_it_should_be), cmocka_unit_test(says_nothing_outside),
-	cmocka_unit_test(both_forms_answer_alike), cmocka_unit_test(refuses_damaged_blobs),
-	cmocka_unit_test(refuses_wrong_counts))
+	cmocka_unit_test(equal_tables_have_equal_hashes), cmocka_unit_test(both_forms_answer_alike),
+	cmocka_unit_test(refuses_damaged_blobs), cmocka_unit_test(refuses_wrong_counts))
