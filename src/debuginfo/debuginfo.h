@@ -91,6 +91,15 @@ struct debuginfo_frame {
  * table. */
 uint32_t debuginfo_table_find(
 	const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_frame *out, uint32_t max);
+/* The same in two steps: addresses of one place have the same frames, but for the line of the
+ * first, which is the place's. False: nothing is known. */
+struct debuginfo_at {
+	uint32_t node;
+	uint32_t line;
+};
+bool debuginfo_table_at(const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_at *out);
+uint32_t debuginfo_table_frames(const struct debuginfo_table *t, struct debuginfo_at p,
+	struct debuginfo_frame *out, uint32_t max);
 /* By the file's PT_LOAD segments, which the table keeps; false when no segment holds it. */
 bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset, uint64_t *out);
 

@@ -15,6 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A table up to this stays in memory as it was checked. */
+#define KEEP_BYTES_MAX ((size_t)1 << 20)
+
 struct debuginfo_table {
 	const struct symtab_header *header; /* the mapping */
 	size_t bytes;
@@ -224,7 +227,8 @@ enum status debuginfo_table_open_fd(
 		return err_set(e, E_CORRUPT, "%s: %lld bytes are no symbol table", name,
 			(long long)st.st_size);
 	size_t bytes = (size_t)st.st_size;
-	void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	bool small = bytes <= KEEP_BYTES_MAX; /* its pages come all at once, not one by one */
+	void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED | (small ? MAP_POPULATE : 0), fd, 0);
 	if (p == MAP_FAILED)
 		return err_os(e, "mmap %s", name);
 	enum status s = debuginfo_table_open_bytes(p, bytes, out, e);
@@ -234,7 +238,8 @@ enum status debuginfo_table_open_fd(
 	}
 	(*out)->mapped = true;
 	/* The check has touched every page; what lookups need comes back by itself. */
-	madvise(p, bytes, MADV_DONTNEED);
+	if (!small)
+		madvise(p, bytes, MADV_DONTNEED);
 	return OK;
 }
 
@@ -294,15 +299,21 @@ uint32_t debuginfo_table_range(const struct debuginfo_table *t, uint64_t vaddr)
 	return lo - 1; /* the region's first start is 0, so there is one */
 }
 
-uint32_t debuginfo_table_find(
-	const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_frame *out, uint32_t max)
+bool debuginfo_table_at(const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_at *out)
 {
 	uint32_t range = debuginfo_table_range(t, vaddr);
-	if (range == UINT32_MAX)
-		return 0;
-	uint32_t line = t->places[range].line;
-	uint32_t count = 0;
-	for (uint32_t id = t->places[range].node; id != 0 && count < max; count++) {
+	if (range == UINT32_MAX || t->places[range].node == 0)
+		return false;
+	*out = (struct debuginfo_at){ t->places[range].node, t->places[range].line };
+	return true;
+}
+
+uint32_t debuginfo_table_frames(const struct debuginfo_table *t, struct debuginfo_at p,
+	struct debuginfo_frame *out, uint32_t max)
+{
+	uint32_t line = p.line, count = 0;
+	assert(p.node < t->node_count);
+	for (uint32_t id = p.node; id != 0 && count < max; count++) {
 		const struct symtab_node *n = &t->nodes[id];
 		const struct symtab_function *f = &t->functions[n->function];
 		out[count] = (struct debuginfo_frame){
@@ -316,6 +327,13 @@ uint32_t debuginfo_table_find(
 		id = n->parent;
 	}
 	return count;
+}
+
+uint32_t debuginfo_table_find(
+	const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_frame *out, uint32_t max)
+{
+	struct debuginfo_at p;
+	return debuginfo_table_at(t, vaddr, &p) ? debuginfo_table_frames(t, p, out, max) : 0;
 }
 
 bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset, uint64_t *out)

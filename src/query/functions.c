@@ -60,7 +60,8 @@ static enum status choose(void *ctx, struct profile *tables, uint8_t *chosen, st
 	uint32_t locations = (uint32_t)tables->locations.len;
 	enum status s = OK;
 	if (x->q->symbolizer)
-		s = symbolizer_resolve(x->q->symbolizer, tables, QUERY_WAIT_MS, &x->pending, e);
+		s = symbolizer_resolve(
+			x->q->symbolizer, tables, QUERY_WAIT_MS, NULL, &x->pending, e);
 	if (s == OK)
 		s = query_frames_make(tables, x->r->match, x->a, &f, e);
 	if (s != OK)

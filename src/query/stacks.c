@@ -135,8 +135,9 @@ static enum status resolve(struct loader *l)
 	for (size_t i = 0; i < p->locations.len; i++)
 		s->unnamed[i] = p->locations.v[i].line_count == 0;
 	if (l->q->symbolizer) {
-		enum status st =
-			symbolizer_resolve(l->q->symbolizer, p, QUERY_WAIT_MS, &s->pending, l->e);
+		struct symbolizer_beside beside = query_beside(&s->plan);
+		enum status st = symbolizer_resolve(
+			l->q->symbolizer, p, QUERY_WAIT_MS, &beside, &s->pending, l->e);
 		if (st != OK)
 			return st;
 	}

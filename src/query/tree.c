@@ -2,7 +2,7 @@
 /*
  * How: the path that flame graph and table share: sum by stack in the store, names, frames; then
  * totals by one pass from the last node to the first, and lists of children by counting. These need
- * no names, unless only some stacks count (`match`): another thread makes them beside the naming,
+ * no frames, unless only some stacks count (`match`): another thread makes them beside the frames,
  * where one is idle.
  */
 #include "query/internal.h"
@@ -99,21 +99,22 @@ static uint64_t own_bytes(const struct samples_tree *store)
 /* What two threads may do at the same time. */
 struct filling {
 	struct query_tree *t;
-	struct symbolizer *symbolizer; /* may be NULL */
-	bool match;                    /* nodes are indexed later */
-	atomic_bool indexing;          /* somebody does, or did */
-	enum status status;            /* of the naming */
+	struct arena *work;
+	struct str match;     /* not empty: nodes are indexed later */
+	atomic_bool indexing; /* somebody does, or did */
+	enum status status;   /* of the frames */
 	struct err *e;
 };
 
-static void name_or_index(void *ctx, unsigned worker)
+static void frame_or_index(void *ctx, unsigned worker)
 {
 	struct filling *f = ctx;
-	if (worker == 0 && f->symbolizer)
-		f->status = symbolizer_resolve(
-			f->symbolizer, &f->t->store.tables, QUERY_WAIT_MS, &f->t->pending, f->e);
-	if (!f->match && !atomic_exchange(&f->indexing, true))
-		index_nodes(f->t, NULL);
+	struct query_tree *t = f->t;
+	if (worker == 0)
+		f->status =
+			query_frames_make(&t->store.tables, f->match, f->work, &t->frames, f->e);
+	if (!f->match.len && !atomic_exchange(&f->indexing, true))
+		index_nodes(t, NULL);
 }
 
 static enum status fill(struct query_tree *t, const struct query_engine *q,
@@ -121,9 +122,8 @@ static enum status fill(struct query_tree *t, const struct query_engine *q,
 {
 	const struct samples_ops *ops = t->plan.view->ops;
 	struct profile *tables = &t->store.tables;
-	struct filling f = {
-		.t = t, .symbolizer = q->symbolizer, .match = r->match.len > 0, .e = e
-	};
+	struct filling f = { .t = t, .work = work, .match = r->match, .e = e };
+	struct symbolizer_beside beside = query_beside(&t->plan);
 	uint8_t *matched = NULL;
 	enum status s = ops->sum_stacks(t->plan.view, &t->plan.store, &t->store, e);
 	if (s != OK)
@@ -132,23 +132,23 @@ static enum status fill(struct query_tree *t, const struct query_engine *q,
 	t->held = own_bytes(&t->store);
 	s = query_count(&t->plan, t->held, e);
 	if (s == OK)
-		s = reserve_nodes(t, f.match, &matched, work, e);
+		s = reserve_nodes(t, r->match.len > 0, &matched, work, e);
+	if (s == OK && q->symbolizer)
+		s = symbolizer_resolve(
+			q->symbolizer, tables, QUERY_WAIT_MS, &beside, &t->pending, e);
 	if (s != OK)
 		return s;
-	if (ops->beside)
-		ops->beside(t->plan.view, name_or_index, &f);
-	else
-		name_or_index(&f, 0);
-	if (f.status != OK)
-		return f.status;
 	const struct profile_type *type = &t->store.type;
 	t->unit = query_unit_of(profile_str(tables, type->sample_type),
 		profile_str(tables, type->sample_unit), profile_str(tables, type->period_unit),
 		t->store.period);
-	s = query_frames_make(tables, r->match, work, &t->frames, e);
-	if (s == OK && f.match)
+	if (ops->beside)
+		ops->beside(t->plan.view, frame_or_index, &f);
+	else
+		frame_or_index(&f, 0);
+	if (f.status == OK && matched)
 		index_nodes(t, matched);
-	return s;
+	return f.status;
 }
 
 enum status query_tree_make(struct query_tree *t, const struct query_engine *q,

@@ -2,6 +2,8 @@
 /* private: what the files of symbolize/ share. */
 #pragma once
 
+#include "base/map.h"
+#include "base/vec.h"
 #include "objfile/objfile.h"
 #include "symbolize/symbolize.h"
 
@@ -64,3 +66,58 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struc
 /* Until a build ends or the deadline passes (monotonic); false at the deadline. `*seen` counts the
  * builds that ended, from 0: the caller's memory of what it saw. */
 bool symbolize_tables_wait(struct symbolize_tables *t, uint64_t *seen, int64_t deadline_ns);
+
+/* ---- name.c: the lines of locations ---- */
+
+/* A mapping of the profile that is being resolved. */
+struct symbolize_mapping {
+	struct symbolize_ref *ref; /* NULL: no table */
+	struct str file;           /* the last part of its path; lives in the profile */
+	bool wanted;
+	bool pending;
+};
+struct str symbolize_base_name(struct str file);
+
+/* A text of a table that is in the profile already. */
+struct symbolize_text {
+	const char *from;
+	uint32_t plain;
+	uint32_t demangled;
+	bool has_plain;
+	bool has_demangled;
+	/* Of a function's name: the last one that has it. */
+	bool has_function;
+	const char *file;
+	uint32_t start_line;
+	uint32_t function;
+};
+
+/* One thread's. */
+struct symbolize_namer {
+	struct profile *p;  /* whose locations get lines */
+	struct profile *to; /* where strings, functions and lines go: `p`, or */
+	struct profile own;
+	bool apart;
+	const struct symbolize_mapping *mappings;
+	enum status status;
+	VEC(uint32_t) named; /* locations, when it is apart */
+	uint64_t lookups, unknown;
+	uint32_t pending;
+	struct arena scratch;
+	VEC(struct symbolize_text) texts;
+	struct map text_index;
+	/* Of the place that was looked at last. */
+	const struct debuginfo_table *last_table;
+	uint32_t last_node;
+	uint32_t last_count;
+	bool last_nameless;
+	struct profile_line last_lines[DEBUGINFO_FRAMES_MAX];
+};
+void symbolize_namer_init(
+	struct symbolize_namer *n, struct profile *p, const struct symbolize_mapping *mappings);
+void symbolize_namer_deinit(struct symbolize_namer *n);
+/* Before the first location: what is named does not come into `p` before symbolize_namer_join(). */
+NODISCARD enum status symbolize_namer_apart(struct symbolize_namer *n);
+NODISCARD enum status symbolize_namer_join(struct symbolize_namer *n);
+/* A location of `p` that has no lines gets some. */
+NODISCARD enum status symbolize_name(struct symbolize_namer *n, struct profile_location *loc);

@@ -40,11 +40,20 @@ NODISCARD enum status symbolizer_offer(
 NODISCARD enum status symbolizer_look_again(
 	struct symbolizer *s, const char *build_id, bool replace, struct err *e);
 
+/* Another thread, where one is idle: run() calls fn(arg, 0) on the caller's thread, and perhaps
+ * fn(arg, 1) at the same time on another, and returns when all that were begun have returned. */
+typedef void symbolizer_work_fn(void *arg, unsigned worker);
+struct symbolizer_beside {
+	void (*run)(void *ctx, symbolizer_work_fn *fn, void *arg); /* NULL: there is none */
+	void *ctx;
+};
+
 /* Give every location of `p` that has none its lines. A location whose table is not there (yet)
  * gets one line with the function "binary+0xoffset"; `out_pending` counts those whose table is
- * being built, so that the caller may ask again. wait_ms: how long to wait for such tables. */
+ * being built, so that the caller may ask again. wait_ms: how long to wait for such tables.
+ * `beside` may be NULL; what comes out does not depend on it. */
 NODISCARD enum status symbolizer_resolve(struct symbolizer *s, struct profile *p, uint32_t wait_ms,
-	uint32_t *out_pending, struct err *e);
+	const struct symbolizer_beside *beside, uint32_t *out_pending, struct err *e);
 
 /* Demangled for people into `a`, or `name` itself when it is not a mangled name. */
 struct str symbolize_demangle(struct str name, struct arena *a);

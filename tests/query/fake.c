@@ -658,9 +658,10 @@ void fake_have_threads(enum fake_beside how)
 /* ---- the symbolizer: an address' name is "sym_0x12" ---- */
 
 enum status symbolizer_resolve(struct symbolizer *s, struct profile *p, uint32_t wait_ms,
-	uint32_t *out_pending, struct err *e)
+	const struct symbolizer_beside *beside, uint32_t *out_pending, struct err *e)
 {
 	(void)e;
+	(void)beside;
 	CHECK(s == &the_symbolizer && wait_ms > 0);
 	for (uint32_t i = 1; i < p->locations.len; i++) {
 		struct profile_location *l = &p->locations.v[i];
