@@ -166,6 +166,14 @@ bool metadata_wants_environment(const struct metadata *m)
 	       optout_wants_environment(&m->config.optout);
 }
 
+bool metadata_wants_variable(const struct metadata *m, struct str name)
+{
+	for (const char *const *v = m->config.env_vars; m->rules && v && *v; v++)
+		if (str_eq(str_of(*v), name))
+			return true;
+	return optout_wants_variable(&m->config.optout, name);
+}
+
 bool metadata_wants_program(const struct metadata *m)
 {
 	static const char *const names[] = { "file_id", "build_id", "compiler", "static",

@@ -77,6 +77,7 @@ void metadata_free(struct metadata *m);
 /* Is the command line, the environment, or the program's file worth reading? */
 bool metadata_wants_command_line(const struct metadata *m);
 bool metadata_wants_environment(const struct metadata *m);
+bool metadata_wants_variable(const struct metadata *m, struct str name);
 bool metadata_wants_program(const struct metadata *m);
 /* The labels of a process, in `out`, texts in its arena or those of `p`. False: it opted out, or
  * the rules drop it. */

@@ -49,6 +49,18 @@ bool optout_wants_environment(const struct optout_config *c)
 	return given(c->out_env) || given(c->in_env);
 }
 
+static bool names_one(const char *const *list, struct str name)
+{
+	while (list && *list && !str_eq(str_of(*list), name))
+		list++;
+	return list && *list;
+}
+
+bool optout_wants_variable(const struct optout_config *c, struct str name)
+{
+	return names_one(c->out_env, name) || names_one(c->in_env, name);
+}
+
 bool optout_is_empty(const struct optout_config *c)
 {
 	return !optout_wants_environment(c) && !given(c->out_labels) && !given(c->in_labels);

@@ -30,7 +30,6 @@
 #define CGROUPS_MAX 8192
 #define READ_ARENA_BYTES ((size_t)2 << 20)
 #define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
-#define ENVIRONMENT_BYTES_MAX ((size_t)256 << 10)
 
 struct slot {
 	struct process process;
@@ -178,6 +177,11 @@ static uint64_t start_ticks_of(const struct processes *p, const struct event_hea
 	return h->process_start_ns / (1000000000ULL / p->ticks_per_second);
 }
 
+static bool is_wanted(const void *ctx, struct str name)
+{
+	return metadata_wants_variable(ctx, name);
+}
+
 /* Only what somebody asked for. */
 static void read_private(
 	struct processes *p, const struct event_header *h, struct arena *a, struct seen *out)
@@ -190,7 +194,7 @@ static void read_private(
 		out->program_is =
 			executables_find(p->executables, pid, start_ticks_of(p, h), &out->program);
 	if (metadata_wants_environment(p->metadata) &&
-		procfs_environment(pid, ENVIRONMENT_BYTES_MAX, a, &out->environment, NULL) != OK)
+		procfs_environment(pid, is_wanted, p->metadata, a, &out->environment, NULL) != OK)
 		out->environment = STR("");
 }
 

@@ -152,7 +152,89 @@ enum status procfs_arguments(int pid, size_t max, struct arena *a, struct str *o
 	return read_beginning(pid, "cmdline", max, a, out, e);
 }
 
-enum status procfs_environment(int pid, size_t max, struct arena *a, struct str *out, struct err *e)
+/* ---- the environment, in pieces ---- */
+
+#define PIECE_BYTES ((size_t)16 << 10)
+
+struct sieve {
+	procfs_wanted_fn *wanted;
+	const void *ctx;
+	struct buf kept;
+	struct buf part; /* the beginning of a variable that goes on in the next piece */
+	bool skipping;   /* until it ends */
+};
+
+static void take_variable(struct sieve *s, struct str variable)
 {
-	return read_beginning(pid, "environ", max, a, out, e);
+	struct str name = str_sub(variable, 0, str_index(variable, '='));
+	if (name.len == variable.len || !s->wanted(s->ctx, name) ||
+		s->kept.len + variable.len + 1 > s->kept.max)
+		return;
+	buf_str(&s->kept, variable);
+	buf_u8(&s->kept, 0);
+}
+
+static void end_variable(struct sieve *s, struct str rest)
+{
+	if (!s->skipping && s->part.len == 0)
+		take_variable(s, rest);
+	else if (!s->skipping && s->part.len + rest.len <= s->part.max) {
+		buf_str(&s->part, rest);
+		take_variable(s, buf_view(&s->part));
+	}
+	s->skipping = false;
+	buf_clear(&s->part);
+}
+
+static void take_piece(struct sieve *s, struct str piece)
+{
+	size_t end;
+	while ((end = str_index(piece, 0)) < piece.len) {
+		end_variable(s, str_sub(piece, 0, end));
+		piece = str_sub(piece, end + 1, piece.len);
+	}
+	if (s->part.len + piece.len > s->part.max)
+		s->skipping = true;
+	else if (!s->skipping)
+		buf_str(&s->part, piece);
+}
+
+static enum status read_variables(int fd, const char *path, struct sieve *s, struct err *e)
+{
+	char piece[PIECE_BYTES];
+	for (size_t done = 0; done < PROCFS_ENVIRONMENT_BYTES_MAX;) {
+		ssize_t n = read(fd, piece, sizeof(piece));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_os(e, "read %s", path);
+		if (n == 0)
+			break;
+		take_piece(s, str_make(piece, (size_t)n));
+		done += (size_t)n;
+	}
+	end_variable(s, STR(""));
+	return buf_status(&s->kept) == OK ? buf_status(&s->part) : E_NOMEM;
+}
+
+enum status procfs_environment(int pid, procfs_wanted_fn *wanted, const void *ctx, struct arena *a,
+	struct str *out, struct err *e)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	CLEANUP(fd_cleanup) int fd = os_open_read(path);
+	if (fd < 0)
+		return err_os(e, "open %s", path);
+	struct sieve s = { .wanted = wanted, .ctx = ctx };
+	buf_init(&s.kept, PROCFS_VARIABLES_BYTES_MAX);
+	buf_init(&s.part, PROCFS_VARIABLE_BYTES_MAX);
+	enum status st = read_variables(fd, path, &s, e);
+	char *text = st == OK ? arena_copy(a, s.kept.data, s.kept.len) : NULL;
+	if (st == OK && !text)
+		st = err_set(e, arena_status(a), "%s", path);
+	if (st == OK)
+		*out = str_make(text, s.kept.len);
+	buf_deinit(&s.kept);
+	buf_deinit(&s.part);
+	return st;
 }

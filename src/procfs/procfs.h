@@ -81,12 +81,19 @@ struct str procfs_systemd_slice(struct str cgroup_path);
 /* Base name of what /proc/PID/exe points to, " (deleted)" cut off. */
 NODISCARD enum status procfs_exe(int pid, struct arena *a, struct str *out, struct err *e);
 NODISCARD enum status procfs_comm(int pid, int tid, char out[64], struct err *e);
-/* The first `max` bytes of /proc/PID/cmdline or environ: texts with a NUL after each. The process
- * may have written anything there. */
+/* The first `max` bytes of /proc/PID/cmdline: texts with a NUL after each. The process may have
+ * written anything there, as in its environment. */
 NODISCARD enum status procfs_arguments(
 	int pid, size_t max, struct arena *a, struct str *out, struct err *e);
-NODISCARD enum status procfs_environment(
-	int pid, size_t max, struct arena *a, struct str *out, struct err *e);
+/* Of the first PROCFS_ENVIRONMENT_BYTES_MAX bytes of /proc/PID/environ the variables that are
+ * wanted, a NUL after each. One of more than PROCFS_VARIABLE_BYTES_MAX (the kernel gives a program
+ * none of such a length) is left out, and what is beyond PROCFS_VARIABLES_BYTES_MAX altogether. */
+#define PROCFS_ENVIRONMENT_BYTES_MAX ((size_t)8 << 20) /* the kernel's limit is 6 MiB */
+#define PROCFS_VARIABLE_BYTES_MAX ((size_t)128 << 10)
+#define PROCFS_VARIABLES_BYTES_MAX ((size_t)512 << 10)
+typedef bool procfs_wanted_fn(const void *ctx, struct str name);
+NODISCARD enum status procfs_environment(int pid, procfs_wanted_fn *wanted, const void *ctx,
+	struct arena *a, struct str *out, struct err *e);
 /* Calls fn with every number in /proc. */
 typedef bool procfs_pid_fn(void *ctx, int pid);
 NODISCARD enum status procfs_pids(procfs_pid_fn *fn, void *ctx, struct err *e);

@@ -214,8 +214,8 @@ static void says_when_the_rules_are_gone(void **state)
 		CHECK(!metadata_reload(m, &e) && strstr(e.text, path));
 		e.text[0] = 0;
 		CHECK(!metadata_reload(m, &e) && !e.text[0] && reloads_failed(m) == round);
-		write_rules(
-			"relabel_configs:\n- {action: drop, regex: x, source_labels: [comm]}\n");
+		/* Of another size than before: inode and time may be the same. */
+		write_rules(round == 1 ? "relabel_configs: [ ]\n" : "relabel_configs: [  ]\n");
 		CHECK(metadata_reload(m, &e));
 	}
 	metadata_free(m);

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define REST "1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 9 10"
@@ -85,9 +86,78 @@ static void reads_the_beginning(void **state)
 	CHECK(text.p[text.len - 1] == 0);
 	CHECK_OK(procfs_arguments((int)getpid(), 3, &a, &part, &e), &e);
 	CHECK(part.len == 3 && str_starts(text, part));
-	CHECK_OK(procfs_environment((int)getpid(), 4096, &a, &text, &e), &e);
 	CHECK(procfs_arguments(1 << 30, 4096, &a, &text, &e) == E_NOTFOUND);
 }
 
-TEST_MAIN(cmocka_unit_test(reads_the_beginning), cmocka_unit_test(parses_stat),
+static bool is_wanted(const void *ctx, struct str name)
+{
+	(void)ctx;
+	return str_eq(name, STR("FIRST")) || str_eq(name, STR("LAST")) || str_eq(name, STR("LONG"));
+}
+
+/* Runs a program with this environment. Its process id; it ends with `hold`'s other end. */
+static pid_t run_with(char *const environment[], int hold[2])
+{
+	CHECK(pipe(hold) == 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(hold[0], 0);
+		close(hold[0]);
+		close(hold[1]);
+		char cat[] = "cat", *const arguments[] = { cat, NULL };
+		execve("/bin/cat", arguments, environment);
+		_exit(1);
+	}
+	CHECK(pid > 0);
+	close(hold[0]);
+	char name[64] = "";
+	struct err e;
+	while (strcmp(name, "cat") != 0)
+		CHECK_OK(procfs_comm((int)pid, (int)pid, name, &e), &e);
+	return pid;
+}
+
+static char *long_variable(const char *name, size_t len)
+{
+	char *text = malloc(len + 1);
+	CHECK(text);
+	memset(text, 'x', len);
+	text[len] = 0;
+	memcpy(text, name, strlen(name));
+	return text;
+}
+
+/* Whatever stands before, wherever the pieces are cut. */
+static void finds_variables_behind_many_bytes(void **state)
+{
+	(void)state;
+	static const size_t lengths[] = { 10, 16370, 16380, 16384, 16385, 100000, 130000 };
+	for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
+		CLEANUP(arena_deinit) struct arena a;
+		struct str text;
+		struct err e;
+		int hold[2];
+		arena_init(&a, 1 << 20);
+		char *filler = long_variable("FILLER=", lengths[i]);
+		char *wanted = long_variable("LONG=", lengths[i]);
+		char first[] = "FIRST=1", no[] = "XLAST=no", plain[] = "LAST", last[] = "LAST=off";
+		char *const environment[] = { first, filler, no, filler, filler, filler, wanted,
+			plain, last, NULL };
+		pid_t pid = run_with(environment, hold);
+		do { /* it has its name before its environment */
+			CHECK_OK(procfs_environment((int)pid, is_wanted, NULL, &a, &text, &e), &e);
+		} while (text.len == 0);
+		CHECK(text.len == 8 + lengths[i] + 1 + 9);
+		CHECK(memcmp(text.p, "FIRST=1", 8) == 0);
+		CHECK(memcmp(text.p + 8, wanted, lengths[i] + 1) == 0);
+		CHECK(memcmp(text.p + text.len - 9, "LAST=off", 9) == 0);
+		close(hold[1]);
+		CHECK(waitpid(pid, NULL, 0) == pid);
+		free(filler);
+		free(wanted);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(reads_the_beginning),
+	cmocka_unit_test(finds_variables_behind_many_bytes), cmocka_unit_test(parses_stat),
 	cmocka_unit_test(reads_itself), cmocka_unit_test(lists_processes))
