@@ -274,6 +274,15 @@ static enum status number_nodes(struct canon *c, const struct tabs *t)
 	return OK;
 }
 
+enum status canon_keep_nodes(struct canon *c, uint32_t count)
+{
+	renumbering_deinit(&c->nodes);
+	enum status s = renumbering_init(&c->nodes, count);
+	if (s == OK)
+		number(&c->nodes);
+	return s;
+}
+
 enum status canon_init(struct canon *c, const struct tabs *t)
 {
 	*c = (struct canon){ 0 };

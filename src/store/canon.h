@@ -16,6 +16,8 @@ struct renumbering {
 	uint32_t count; /* new ones */
 };
 
+#define CANON_ITEM_BYTES (2 * sizeof(uint32_t)) /* of each element of a table */
+
 struct canon {
 	struct renumbering label_strings; /* three selections of strings: to[] is 0 for others */
 	struct renumbering sample_strings;
@@ -29,4 +31,6 @@ struct canon {
 };
 
 NODISCARD enum status canon_init(struct canon *c, const struct tabs *t);
+/* So many nodes were added in canonical order since: each keeps its number. */
+NODISCARD enum status canon_keep_nodes(struct canon *c, uint32_t count);
 void canon_deinit(struct canon *c);

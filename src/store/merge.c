@@ -5,7 +5,7 @@
  * which it replaces; it takes their place in one step under the lock; then their files go.
  *
  * Memory is a budget: tables, and the rows that have to be sorted, of all sources together. What
- * does not fit is tried with half the sources, at last with one that is not sorted yet (sorted
+ * does not fit is tried with fewer sources, at last with one that is not sorted yet (sorted
  * ones are read as they lie, so they take little afterwards); what does not fit even then is left
  * alone.
  */
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #define STOP_CHECK_ROWS 65536
-#define TOO_LARGE_MAX 4096
+#define LEFT_ALONE_MAX 4096
 /* Of a row: in a block that is read (struct part_rows); gathered and sorted. */
 #define BLOCK_ROW_BYTES 36
 #define SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))
@@ -44,8 +44,10 @@ struct merging {
 	struct part_meta meta;
 	VEC(struct batch_seen) batches;
 	struct part *damaged;
+	struct part *unfit; /* its tables are in another order */
 	uint64_t budget;
 	bool too_large;    /* for it */
+	size_t fits;       /* then: so many of the sources would not be; 0: not known */
 	bool has_unsorted; /* among several sources */
 };
 
@@ -64,21 +66,18 @@ static void merging_deinit(struct merging *m)
 
 static bool is_left_alone(const struct store *s, uint64_t id)
 {
-	for (size_t i = 0; i < s->too_large.len; i++)
-		if (s->too_large.v[i] == id)
+	for (size_t i = 0; i < s->left_alone.len; i++)
+		if (s->left_alone.v[i] == id)
 			return true;
 	return false;
 }
 
 /* With merge_lock held: not tried again until the next start. */
-static void leave_alone(struct store *s, const struct merging *m)
+static void leave_alone(struct store *s, const struct part *p)
 {
-	for (size_t i = 0; i < m->count; i++) {
-		uint64_t id = part_meta(m->cursors[i].part)->id;
-		if (s->too_large.len < TOO_LARGE_MAX)
-			(void)!VEC_PUSH(&s->too_large, id);
-		metric_add(&s->metrics.merges_too_large, 1);
-	}
+	if (s->left_alone.len < LEFT_ALONE_MAX)
+		(void)!VEC_PUSH(&s->left_alone, part_meta(p)->id);
+	metric_add(&s->metrics.parts_left_alone, 1);
 }
 
 /* At most `most` sources; one alone is one that is not sorted. */
@@ -167,6 +166,13 @@ static uint64_t series_rows(const struct merge_cursor *c)
 	return MIN(rows, part_meta(c->part)->rows);
 }
 
+/* Of what its rows refer to, the numbers in the merged part. */
+static uint64_t source_bytes(const struct merge_cursor *c)
+{
+	return ((uint64_t)c->tabs.series_count + c->tabs.node_count + c->tabs.set_count) *
+	       sizeof(uint32_t);
+}
+
 /* What reading the rows of a source takes: a block; unless they lie sorted, a whole series too. */
 static uint64_t row_bytes(const struct merge_cursor *c)
 {
@@ -193,13 +199,31 @@ static enum status check_rows(struct merging *m, struct err *e)
 	uint64_t bytes = (uint64_t)m->tabs.node_count * PART_TOTAL_NODE_BYTES;
 	for (size_t i = 0; i < m->count; i++) {
 		const struct merge_cursor *c = &m->cursors[i];
-		bytes += row_bytes(c);
-		bytes += ((uint64_t)c->tabs.series_count + c->tabs.node_count + c->tabs.set_count) *
-			 sizeof(uint32_t);
+		bytes += row_bytes(c) + source_bytes(c);
 	}
 	/* One source alone cannot be made smaller, and is no larger than a memtable was; but one
 	 * that was imported may have any number of rows in a series. */
 	return m->count == 1 ? limit_series(m, &m->cursors[0], e) : check_budget(m, bytes, e);
+}
+
+/* When the tables of the first `n` are there, but not their stacks: is it worth going on? */
+static enum status check_sources(struct merging *m, size_t n, struct err *e)
+{
+	uint64_t bytes = 0, nodes = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct merge_cursor *c = &m->cursors[i];
+		const struct part_meta *meta = part_meta(c->part);
+		bool sorted = meta->order == m->meta.order && meta->slice_ns == m->meta.slice_ns;
+		bytes += source_bytes(c) + c->tabs.node_count * sizeof(*c->depths);
+		bytes += sorted ? 0 : row_bytes(c);
+		nodes = MAX(nodes, (uint64_t)c->tabs.node_count);
+	}
+	/* At least as many nodes as the largest has; one source alone may take what it takes. */
+	bytes += nodes * (2 * sizeof(uint32_t) + CANON_ITEM_BYTES + PART_TOTAL_NODE_BYTES);
+	enum status s = check_budget(m, n > 1 ? bytes : 0, e);
+	if (s == E_LIMIT)
+		m->fits = n - 1;
+	return s;
 }
 
 static enum status merge_tables(struct merging *m, struct err *e)
@@ -219,10 +243,10 @@ static enum status merge_tables(struct merging *m, struct err *e)
 		s = part_pin(c->part, more, m->budget, &c->tabs, e);
 		if (s == OK) {
 			c->pinned |= more;
+			c->blocks = part_blocks(c->part, &c->block_count);
 			s = merge_tables_add(&m->tables, &c->tabs, c, e);
 			if (s == OK)
-				s = check_budget(m, 0, e);
-			c->blocks = part_blocks(c->part, &c->block_count);
+				s = check_sources(m, i + 1, e);
 			part_forget(c->part, c->pinned & ~kept);
 			c->pinned &= kept;
 		}
@@ -234,6 +258,23 @@ static enum status merge_tables(struct merging *m, struct err *e)
 	tables_view(&m->tables, &m->tabs);
 	s = canon_init(&m->canon, &m->tabs);
 	return s == OK ? OK : err_set(e, s, "no memory for the order of a part");
+}
+
+static enum status merge_stacks(struct merging *m, struct err *e)
+{
+	size_t unfit;
+	enum status s = merge_tries(&m->tables, &m->canon, m->cursors, m->count, &unfit);
+	if (s == E_UNSUPPORTED) {
+		m->unfit = m->cursors[unfit].part;
+		return err_set(
+			e, s, "%s: its stacks are not in canonical order", part_path(m->unfit));
+	}
+	for (size_t i = 0; i < m->count; i++) {
+		free(m->cursors[i].depths);
+		m->cursors[i].depths = NULL;
+	}
+	tables_view(&m->tables, &m->tabs);
+	return s == OK ? check_budget(m, 0, e) : err_set(e, s, "merging the stacks of parts");
 }
 
 static bool ascends(const uint32_t *v, uint32_t n)
@@ -270,7 +311,6 @@ static enum status prepare_rows(struct merging *m, struct err *e)
 		struct merge_cursor *c = &m->cursors[i];
 		const struct part_meta *meta = part_meta(c->part);
 		renumber(c->series, c->tabs.series_count, &m->canon.series);
-		renumber(c->nodes, c->tabs.node_count, &m->canon.nodes);
 		renumber(c->sets, c->tabs.set_count, &m->canon.sets);
 		c->delta = m->delta;
 		c->keep_time = m->keep_time;
@@ -281,11 +321,12 @@ static enum status prepare_rows(struct merging *m, struct err *e)
 		merge_cursor_begin(c);
 		c->sorted = meta->order == c->order && !c->passes &&
 			    meta->resolution_ns == c->resolution_ns &&
-			    ascends(c->nodes, c->tabs.node_count) &&
 			    ascends(c->sets, c->tabs.set_count);
-		if (!ascends(c->series, c->tabs.series_count))
+		if (!ascends(c->series, c->tabs.series_count)) {
+			m->unfit = c->part;
 			return err_set(e, E_UNSUPPORTED,
 				"%s: its series are not in canonical order", part_path(c->part));
+		}
 	}
 	return OK;
 }
@@ -520,6 +561,8 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	if (s == OK)
 		s = merge_tables(m, e);
 	if (s == OK)
+		s = merge_stacks(m, e);
+	if (s == OK)
 		s = prepare_rows(m, e);
 	if (s == OK)
 		s = check_rows(m, e);
@@ -565,14 +608,18 @@ static enum status merge_some(struct store *s, int64_t now_ns, size_t *most, boo
 		store_quarantine(s, m->damaged, err_text(e, st));
 		st = OK; /* the others may be merged next */
 	}
-	/* Half of them; one alone only to sort it. */
+	/* As many as fit, or half of them; one alone only to sort it. */
 	if (m->too_large && m->count > (m->has_unsorted ? 1 : 2)) {
-		*most = m->count > 2 ? (m->count + 1) / 2 : 1;
+		*most = m->count <= 2 ? 1 : m->fits >= 2 ? m->fits : (m->count + 1) / 2;
 		*out_again = true;
 	} else if (m->too_large) {
-		if (!pressed)
-			leave_alone(s, m);
+		for (size_t i = 0; i < m->count && !pressed; i++)
+			leave_alone(s, m->cursors[i].part);
 		*out_any &= !pressed; /* else it is tried again later */
+		st = OK;
+	} else if (m->unfit) {
+		store_say(s, "a part is not merged with others: %s", err_text(e, st));
+		leave_alone(s, m->unfit);
 		st = OK;
 	}
 	merging_deinit(m);

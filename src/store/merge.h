@@ -62,6 +62,7 @@ struct merge_cursor {
 	int64_t resolution_ns;
 	uint32_t *series;
 	uint32_t *nodes;
+	uint16_t *depths; /* of the nodes, until the tries are merged */
 	uint32_t *sets;
 	const uint8_t *delta;     /* by merged series */
 	const uint8_t *keep_time; /* by merged set */
@@ -86,13 +87,21 @@ void merge_cursor_begin(struct merge_cursor *c);
 NODISCARD enum status merge_cursor_next(struct merge_cursor *c, struct err *e);
 void merge_cursor_deinit(struct merge_cursor *c);
 
-/* All of a source's tables into `t`; the cursor's arrays get the numbers there. */
+/* All of a source's tables into `t`, but for the nodes of its trie; the cursor's arrays get the
+ * numbers there, `nodes` those of the nodes' locations. */
 NODISCARD enum status merge_tables_add(
 	struct tables *t, const struct tabs *from, struct merge_cursor *c, struct err *e);
+/* When that was done with all sources, and `canon` is of their tables: the tries too, so that the
+ * nodes in `t` are in canonical order; and `nodes` of the cursors. E_UNSUPPORTED: the trie of
+ * cursors[*out_unfit] is not in canonical order. E_NOMEM, E_LIMIT. */
+NODISCARD enum status merge_tries(struct tables *t, struct canon *canon,
+	struct merge_cursor *cursors, size_t count, size_t *out_unfit);
 
-/* Background merging takes at most this share of one processor (at a lower priority than those who
- * ingest and ask) and writes at most so many bytes a second: it waits when it was faster. */
+/* Background merging takes at most this share of one processor and writes at most so many bytes a
+ * second: it waits when it was faster. Not when it is far behind those who ingest: each part more
+ * makes every question dearer. */
 #define MERGE_CPU_PERCENT 50
+#define MERGE_BEHIND_PARTS 48 /* of level 0 */
 #define MERGE_BYTES_PER_SECOND (64.0 * (1 << 20))
 #define MERGE_PAUSE_NS_MAX (5LL * 1000000000LL) /* of one wait */
 struct merge_pace {

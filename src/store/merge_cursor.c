@@ -342,6 +342,7 @@ void merge_cursor_deinit(struct merge_cursor *c)
 	VEC_FREE(&c->sorting);
 	free(c->series);
 	free(c->nodes);
+	free(c->depths);
 	free(c->sets);
 	if (c->pinned)
 		part_unpin(c->part, c->pinned);

@@ -128,16 +128,14 @@ static enum status add_locations(struct mapping *m)
 	return OK;
 }
 
-static enum status add_nodes(struct mapping *m, uint32_t *out)
+static enum status add_nodes(struct mapping *m, struct merge_cursor *c)
 {
 	const struct tabs *f = m->from;
 	for (uint32_t i = 1; i < f->node_count; i++) {
 		if (f->node_location[i] >= f->location_count)
 			return E_CORRUPT;
-		enum status s = tables_add_node(
-			m->t, out[f->parent[i]], m->locations[f->node_location[i]], &out[i]);
-		if (s != OK)
-			return s;
+		c->nodes[i] = m->locations[f->node_location[i]];
+		c->depths[i] = (uint16_t)(c->depths[f->parent[i]] + 1);
 	}
 	return OK;
 }
@@ -148,8 +146,9 @@ enum status merge_tables_add(
 	CLEANUP(mapping_deinit) struct mapping m = { .t = t, .from = from };
 	c->series = array(from->series_count);
 	c->nodes = array(from->node_count);
+	c->depths = calloc(MAX(from->node_count, 1u), sizeof(*c->depths));
 	c->sets = array(from->set_count);
-	enum status s = c->series && c->nodes && c->sets ? OK : E_NOMEM;
+	enum status s = c->series && c->nodes && c->depths && c->sets ? OK : E_NOMEM;
 	if (s == OK)
 		s = add_series(&m, c->series);
 	if (s == OK)
@@ -159,6 +158,6 @@ enum status merge_tables_add(
 	if (s == OK)
 		s = add_locations(&m);
 	if (s == OK)
-		s = add_nodes(&m, c->nodes);
+		s = add_nodes(&m, c);
 	return s == OK ? OK : err_set(e, s, "merging the tables of %s", part_path(c->part));
 }

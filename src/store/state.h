@@ -53,8 +53,8 @@ struct store {
 	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
 	pthread_mutex_t flush_lock;
 	pthread_mutex_t merge_lock;
-	int64_t merge_retry_ns;  /* after a failure; with merge_lock held */
-	VEC(uint64_t) too_large; /* parts that no merge has the memory for; with merge_lock held */
+	int64_t merge_retry_ns;      /* after a failure; with merge_lock held */
+	VEC(uint64_t) left_alone;    /* parts that are not merged; with merge_lock held */
 	pthread_mutex_t retain_lock; /* guards what follows, of retain.c and thin.c */
 	int64_t rewrite_retry_ns;
 	struct part_groups *groups;

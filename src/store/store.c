@@ -23,8 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +31,6 @@
 #define FLUSH_RETRY_NS (5 * NS_PER_SEC)
 #define UPKEEP_INTERVAL_NS (60 * NS_PER_SEC)
 #define MEMORY_BYTES_MIN ((uint64_t)16 << 20)
-#define MERGE_NICE 10
 /* The process is measured so often, and gives free memory back so often. */
 #define LOOK_INTERVAL_NS (5 * NS_PER_MS)
 #define TRIM_INTERVAL_NS (NS_PER_SEC / 10)
@@ -147,11 +144,11 @@ static void upkeep(struct store *s)
 			merged = false;
 			store_say(s, "parts could not be merged: %s", err_text(&e, st));
 		}
+		store_retain(s, clock_realtime_ns()); /* there may always be something to merge */
 		pthread_mutex_lock(&s->lock);
 		merged &= !s->stopping;
 		pthread_mutex_unlock(&s->lock);
 	}
-	store_retain(s, clock_realtime_ns());
 	thin(s);
 	if (atomic_load(&s->manifest_stale))
 		store_manifest_write(s);
@@ -203,7 +200,6 @@ uint64_t store_upkeep_bytes(struct store *s)
 static void *merger_main(void *ctx)
 {
 	struct store *s = ctx;
-	(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), MERGE_NICE);
 	store_warm(s);
 	pthread_mutex_lock(&s->lock);
 	while (!s->stopping) {
@@ -288,7 +284,7 @@ static void store_free(struct store *s)
 	VEC_FREE(&s->doubtful);
 	VEC_FREE(&s->newer);
 	VEC_FREE(&s->removed);
-	VEC_FREE(&s->too_large);
+	VEC_FREE(&s->left_alone);
 	VEC_FREE(&s->thin_seen);
 	free(s->groups);
 	dedupe_deinit(&s->dedupe);

@@ -203,8 +203,9 @@ NODISCARD enum status store_export_split(
 		"Times that the process was near its limit of memory.")                            \
 	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")             \
 	X(merges, COUNTER, "firn_store_merges_total", "Merges of parts.")                          \
-	X(merges_too_large, COUNTER, "firn_store_unmerged_parts_total",                            \
-		"Parts left as they are: merging them takes more memory than there is.")           \
+	X(parts_left_alone, COUNTER, "firn_store_unmerged_parts_total",                            \
+		"Parts left as they are: merging takes more memory than there is, or an order "    \
+		"that theirs is not.")                                                             \
 	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.")       \
 	X(expired_rows, COUNTER, "firn_store_expired_rows_total", "Rows dropped by age.")          \
 	X(thinned, COUNTER, "firn_store_thinned_parts_total", "Parts made coarser.")               \

@@ -168,6 +168,16 @@ enum status tables_add_node(struct tables *t, uint32_t parent, uint32_t location
 	return OK;
 }
 
+enum status tables_append_node(struct tables *t, uint32_t parent, uint32_t location)
+{
+	size_t n = t->parent.len;
+	if (!GROW_RESERVE(&t->parent, n + 1) || !GROW_RESERVE(&t->node_location, n + 1))
+		return n == t->parent.max ? E_LIMIT : E_NOMEM;
+	t->parent.v[t->parent.len++] = parent;
+	t->node_location.v[t->node_location.len++] = location;
+	return OK;
+}
+
 static bool stack_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct tables *t = ctx;

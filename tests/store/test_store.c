@@ -355,7 +355,7 @@ static void merging_has_a_budget(void **state)
 	}
 	size_t left = merge_all(s, T0 + 90000 * SEC);
 	print_message("%zu parts of %d, %lld left alone\n", left, PARTS,
-		(long long)metric_get(&s->metrics.merges_too_large));
+		(long long)metric_get(&s->metrics.parts_left_alone));
 	CHECK(left > 1 && left < PARTS);
 	CHECK(total_between(s, 0, INT64_MAX) == PARTS * NAMES);
 	store_close(s);
