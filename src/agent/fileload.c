@@ -7,6 +7,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -94,6 +95,15 @@ enum status fileload_examine(const struct fileload *l, int fd, struct opened *o,
 	return OK;
 }
 
+static void note_without_table(const struct fileload *l, const struct objfile *obj, const char *why)
+{
+	char what[PATH_MAX];
+	const char *id = objfile_build_id(obj);
+	snprintf(what, sizeof(what), "%s%s%s%s", objfile_name(obj), id[0] ? " (build id " : "", id,
+		id[0] ? ")" : "");
+	problems_add(l->problems, PROBLEM_TABLE, what, why);
+}
+
 enum status fileload_build(
 	struct fileload *l, const struct objfile *obj, struct unwind_table **out, struct err *e)
 {
@@ -105,7 +115,7 @@ enum status fileload_build(
 	if (s == E_NOTFOUND || s == E_UNSUPPORTED || s == E_INVALID || s == E_LIMIT) {
 		metric_add(s == E_LIMIT ? &l->metrics->gave_up : &l->metrics->no_info, 1);
 		log_debug("no unwind table", "reason=\"%s\"", err_text(e, s));
-		problems_add(l->problems, PROBLEM_TABLE, objfile_name(obj), err_text(e, s));
+		note_without_table(l, obj, err_text(e, s));
 		return OK;
 	}
 	return s;

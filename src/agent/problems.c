@@ -2,6 +2,7 @@
 #include "agent/problems.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -56,11 +57,41 @@ static struct problem *place_for(struct list *l, const char *what, const char *w
 	return at;
 }
 
-void problems_add(struct problems *p, enum problem_kind kind, const char *what, const char *why)
+/* "/proc/12/map_files/1-2" says nothing but where it was looked; what is below a root does. */
+static bool is_harmless(struct str word)
 {
+	return str_starts(word, STR("/proc/")) && !memmem(word.p, word.len, "/root/", 6);
+}
+
+/* Words may be pieces of a path that has blanks in it: each is cut. */
+static void hide_folders(const char *text, char *out, size_t size)
+{
+	struct str rest = str_of(text), word;
+	size_t n = 0;
+	out[0] = 0;
+	while (n < size && str_split(&rest, ' ', &word)) {
+		size_t slash = str_rindex(word, '/');
+		if (slash < word.len && !is_harmless(word))
+			word = str_sub(word, slash + 1, word.len);
+		n += (size_t)snprintf(out + n, size - n, "%s%.*s", n ? " " : "", STR_ARG(word));
+	}
+}
+
+static const char *last_part(const char *what)
+{
+	const char *slash = strrchr(what, '/');
+	return slash ? slash + 1 : what;
+}
+
+void problems_add(
+	struct problems *p, enum problem_kind kind, const char *what, const char *long_why)
+{
+	char why[ERR_TEXT_MAX];
 	if (!p)
 		return;
 	assert(kind < PROBLEM_KINDS);
+	what = last_part(what);
+	hide_folders(long_why, why, sizeof(why));
 	pthread_mutex_lock(&p->lock);
 	struct problem *at = place_for(&p->lists[kind], what, why);
 	at->count++;

@@ -33,7 +33,9 @@ struct problems;
 /* NULL: no memory. */
 struct problems *problems_new(void);
 void problems_free(struct problems *p);
-/* `p` may be NULL. Texts are cut to fit. */
+/* `p` may be NULL. Texts are cut to fit. Any user of the host may see the page, and not the folders
+ * of the others: of a path in `what`, or in `why`, only the last part is kept, unless it is one of
+ * /proc. */
 void problems_add(struct problems *p, enum problem_kind kind, const char *what, const char *why);
 /* Those of a kind, the most frequent first. Returns how many. */
 uint32_t problems_list(

@@ -192,12 +192,12 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "profiling-opt-out-env-var", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, opt_out_env), .value = "NAME,...",
 	  .help = "Leave out processes whose environment sets one of these variables to off, "
-		  "false, 0, no or disabled, such as FIRN_PROFILE=off; may be repeated. Without "
-		  "this, the next one and --include-env-var no environment is read." },
+		  "false, 0, no, disable or disabled, such as FIRN_PROFILE=off; may be repeated. "
+		  "Without this, the next one and --include-env-var no environment is read." },
 	{ .name = "profiling-opt-in-env-var", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, opt_in_env), .value = "NAME,...",
 	  .help = "Leave out all processes but those whose environment sets one of these to on, "
-		  "true, 1, yes or enabled." },
+		  "true, 1, yes, enable or enabled." },
 	{ .name = "profiling-opt-out-label", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct cli_profiling_flags, opt_out_labels), .value = "NAME=VALUE;...",
 	  .help = "Leave out processes with this value of a label, or of a meta label, such as "
@@ -262,8 +262,8 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "agent-cpu-limit", .kind = CLI_SHARE,
 	  .at = offsetof(struct cli_profiling_flags, cpu_share), .value = "SHARE",
 	  .otherwise = "0.05",
-	  .help = "What the agent, its broker and its eBPF programs may use of all CPUs of the "
-		  "host, 0.05 being 5 percent: above it samples are taken half as often, until "
+	  .help = "What the agent, its broker and its eBPF programs as they sample may use of all "
+		  "CPUs of the host, 0.05 being 5 percent: above it samples are taken half as often, until "
 		  "there is room again. 0: no limit." },
 	{ .name = "agent-memory-limit", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_profiling_flags, memory_bytes), .value = "SIZE",

@@ -8,14 +8,14 @@ static void counts_and_sorts(void **state)
 	static struct problem got[PROBLEMS_MAX];
 	struct problems *p = problems_new();
 	CHECK(p && problems_list(p, PROBLEM_FILE, got) == 0);
-	problems_add(p, PROBLEM_FILE, "/a", "gone");
-	problems_add(p, PROBLEM_FILE, "/b", "gone");
-	problems_add(p, PROBLEM_FILE, "/b", "gone");
-	problems_add(p, PROBLEM_FILE, "/b", "denied");
-	problems_add(p, PROBLEM_STACK, "/b", "gone");
-	problems_add(NULL, PROBLEM_STACK, "/b", "gone");
+	problems_add(p, PROBLEM_FILE, "a", "gone");
+	problems_add(p, PROBLEM_FILE, "b", "gone");
+	problems_add(p, PROBLEM_FILE, "b", "gone");
+	problems_add(p, PROBLEM_FILE, "b", "denied");
+	problems_add(p, PROBLEM_STACK, "b", "gone");
+	problems_add(NULL, PROBLEM_STACK, "b", "gone");
 	CHECK(problems_list(p, PROBLEM_FILE, got) == 3);
-	CHECK(strcmp(got[0].what, "/b") == 0 && strcmp(got[0].why, "gone") == 0);
+	CHECK(strcmp(got[0].what, "b") == 0 && strcmp(got[0].why, "gone") == 0);
 	CHECK(got[0].count == 2 && got[1].count == 1);
 	CHECK(problems_list(p, PROBLEM_STACK, got) == 1 &&
 		problems_list(p, PROBLEM_TABLE, got) == 0);
@@ -45,4 +45,35 @@ static void keeps_the_latest(void **state)
 	problems_free(p);
 }
 
-TEST_MAIN(cmocka_unit_test(counts_and_sorts), cmocka_unit_test(keeps_the_latest))
+static void hides_folders(void **state)
+{
+	(void)state;
+	static struct problem got[PROBLEMS_MAX];
+	static const struct {
+		const char *name, *what, *why, *want_what, *want_why;
+	} cases[] = {
+		{ "a path", "/home/a b/secret/x", "/home/a b/secret/x: no ELF header", "x",
+			"a x: no ELF header" },
+		{ "a link", "a file of process 7 (inode 8)",
+			"/proc/7/map_files/1-2: timed out: its file system does not answer",
+			"a file of process 7 (inode 8)",
+			"/proc/7/map_files/1-2: timed out: its file system does not answer" },
+		{ "in a root", "a file of process 7 (inode 8)",
+			"open /proc/7/root/home/x/y.so: Permission denied",
+			"a file of process 7 (inode 8)", "open y.so: Permission denied" },
+		{ "a build id", "/opt/x (build id 0123)", "", "x (build id 0123)", "" },
+		{ "nothing", "", "", "", "" },
+	};
+	FOR_EACH_CASE (c, cases) {
+		struct problems *p = problems_new();
+		CHECK(p);
+		problems_add(p, PROBLEM_FILE, c->what, c->why);
+		CHECK_CASE(c, problems_list(p, PROBLEM_FILE, got) == 1);
+		CHECK_STR(str_of(got[0].what), c->want_what);
+		CHECK_STR(str_of(got[0].why), c->want_why);
+		problems_free(p);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(hides_folders), cmocka_unit_test(counts_and_sorts),
+	cmocka_unit_test(keeps_the_latest))
