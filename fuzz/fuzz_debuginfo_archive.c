@@ -20,11 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (data[0] & 1)
 		buf_put(&packed, data + 1, size - 1);
-	else if (codec_gzip(data + 1, size - 1, 1, &packed) != OK)
+	else if (codec_gzip(data + 1, size - 1, fuzz_thorough(data, size), &packed) != OK)
 		return 0;
-	CLEANUP(fd_cleanup) int fd = memfd_create("archive", MFD_CLOEXEC);
-	if (fd < 0 || os_write_full(fd, packed.data, packed.len, "it", NULL) != OK)
-		return 0;
+	static int fd = -1;
+	if (fd < 0)
+		fd = memfd_create("archive", MFD_CLOEXEC);
+	FUZZ_CHECK(fd >= 0 && ftruncate(fd, 0) == 0);
+	FUZZ_CHECK(pwrite(fd, packed.data, packed.len, 0) == (ssize_t)packed.len);
 	enum status s = debuginfo_archive_find(fd, STR("a"), NULL, NULL, &out, &e);
 	FUZZ_CHECK(s == OK ? out.len <= out.max : e.text[0] != 0 && out.len == 0);
 	return 0;

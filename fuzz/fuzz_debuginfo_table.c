@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct debuginfo_frame f[DEBUGINFO_FRAMES_MAX];
 		const struct symtab_extent *x = &h->sections[SYMTAB_REGIONS];
 		const struct symtab_region *r = (const struct symtab_region *)(copy + x->offset);
-		for (uint64_t i = 0; i < x->count && i < 64; i++) {
+		const uint64_t most = fuzz_thorough(data, size) ? 64 : 4;
+		for (uint64_t i = 0; i < x->count && i < most; i++) {
 			for (uint64_t d = 0; d < 64; d++) {
 				uint64_t at = r[i].base + d * ((r[i].end - r[i].base) / 63);
 				uint32_t n = debuginfo_table_find(t, at, f, DEBUGINFO_FRAMES_MAX);

@@ -40,7 +40,7 @@ static void check_answer(struct net_exchange *x, struct str message)
 	buf_deinit(&piece);
 }
 
-static void check_message(struct net_exchange *x, struct str body)
+static void check_message(struct net_exchange *x, struct str body, bool thorough)
 {
 	struct buf message, json;
 	struct pb_param v[NET_REST_FIELDS_MAX];
@@ -54,7 +54,8 @@ static void check_message(struct net_exchange *x, struct str body)
 		FUZZ_CHECK(e.text[0]);
 	} else if (pb_json_encode(x->route->rpc->input, buf_view(&message), 0, &json, NULL) == OK) {
 		FUZZ_CHECK(str_is_utf8(buf_view(&json)));
-		check_answer(x, buf_view(&message));
+		if (thorough)
+			check_answer(x, buf_view(&message));
 	} else {
 		FUZZ_CHECK(json.failed);
 	}
@@ -128,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{ STR("access-control-request-method"), STR("GET") } };
 	x.request.headers = headers;
 	x.request.header_count = ARRAY_COUNT(headers);
-	check_message(&x, rest);
+	check_message(&x, rest, fuzz_thorough(data, size));
 	check_access(&x, host);
 	return 0;
 }
