@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "net/net.h"
 #include "os/os.h"
 
@@ -160,8 +161,7 @@ int cli_pass_on(struct str body, const char *path)
 		return CLI_FAILED;
 	}
 	bool line = body.len > 0 && body.p[0] == '{'; /* JSON comes without an end of line */
-	if (fwrite(body.p, 1, body.len, stdout) == body.len && (!line || putchar('\n') == '\n') &&
-		fflush(stdout) == 0)
+	if (cli_show(stdout, body) && (!line || putchar('\n') == '\n') && fflush(stdout) == 0)
 		return CLI_OK;
 	cli_complain("standard output could not be written");
 	return CLI_FAILED;

@@ -32,7 +32,8 @@ void cli_url_escape(struct buf *url, const char *text);
 
 /* As cli_ask(), with the answer in `out`. CLI_OK, or the exit code; then it has been said why. */
 int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format, struct buf *out);
-/* An answer to a file, or (NULL) to standard output; the exit code. */
+/* An answer to a file, or (NULL) to standard output, where a terminal is not made to obey it; the
+ * exit code. */
 int cli_pass_on(struct str body, const char *path);
 /* Adds query, from, to, match and format, asks, writes the body to `path` (NULL: standard output)
  * and returns the exit code; says on standard error what went wrong. */

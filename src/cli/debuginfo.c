@@ -28,14 +28,23 @@ int cli_debuginfo_code(enum status s, const struct err *e)
 	return s == E_UNAVAILABLE || s == E_TIMEOUT ? CLI_UNREACHABLE : CLI_FAILED;
 }
 
-enum status cli_debuginfo_temporary(int *out_fd, struct err *e)
+/* A pattern of mkstemp() in TMPDIR. */
+static enum status temporary_name(char out[PATH_MAX], struct err *e)
 {
 	const char *dir = getenv("TMPDIR");
-	char path[PATH_MAX];
 	if (!dir || !dir[0])
 		dir = "/tmp";
-	if (snprintf(path, sizeof(path), "%s/firn-debuginfo-XXXXXX", dir) >= (int)sizeof(path))
+	if (snprintf(out, PATH_MAX, "%s/firn-debuginfo-XXXXXX", dir) >= PATH_MAX)
 		return err_set(e, E_INVALID, "TMPDIR is too long");
+	return OK;
+}
+
+enum status cli_debuginfo_temporary(int *out_fd, struct err *e)
+{
+	char path[PATH_MAX];
+	enum status s = temporary_name(path, e);
+	if (s != OK)
+		return s;
 	int fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return err_os(e, "%s", path);
@@ -233,10 +242,13 @@ static enum status gather_all(
 /* The symbol table of the file; it lives in memory, its file is gone already. */
 static enum status table_of(const char *path, struct debuginfo_table **out, struct err *e)
 {
-	char dir[] = "/tmp/firn-debuginfo-XXXXXX", made[sizeof(dir) + 8];
+	char dir[PATH_MAX], made[PATH_MAX + 8];
 	struct debuginfo_limits limits;
 	CLEANUP(fd_cleanup) int fd = -1;
 	enum status s = os_open_regular(AT_FDCWD, path, &fd, e);
+	if (s != OK)
+		return s;
+	s = temporary_name(dir, e);
 	if (s != OK)
 		return s;
 	if (!mkdtemp(dir))

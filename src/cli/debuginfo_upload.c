@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/plain.h"
 #include "debuginfo/debuginfo.h"
 #include "net/net.h"
 #include "pb/pb.h"
@@ -235,7 +236,7 @@ static enum status ask(struct sent *x, bool *out_wanted, struct buf *reason, str
 		if (f.number == 1 && f.wire == PB_VARINT)
 			*out_wanted = f.u64 != 0;
 		else if (f.number == 2 && f.wire == PB_BYTES)
-			buf_utf8(reason, f.bytes);
+			cli_plain(f.bytes, "", reason);
 	}
 	return r.failed ? torn("ShouldInitiateUpload", e) : OK;
 }
@@ -385,9 +386,12 @@ static enum status upload(struct sent *x, struct err *e)
 		return OK;
 	}
 	s = initiate(x, e);
-	if (s == OK && loud(x))
-		printf("Uploading \"%s\" with build id %s as %s: %" PRIu64 " bytes\n", x->path,
-			x->build_id, x->upload_id, x->bytes);
+	if (s == OK && loud(x)) {
+		buf_clear(&reason);
+		cli_plain(str_of(x->upload_id), "", &reason);
+		printf("Uploading \"%s\" with build id %s as %.*s: %" PRIu64 " bytes\n", x->path,
+			x->build_id, STR_ARG(buf_view(&reason)), x->bytes);
+	}
 	if (s == OK)
 		s = send_bytes(x, e);
 	if (s == OK)

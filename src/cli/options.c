@@ -14,6 +14,7 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/plain.h"
 
 #define HELP_WIDTH 80
 #define NEAREST_LENGTH_MAX 64
@@ -37,7 +38,11 @@ void cli_complain(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	fprintf(stderr, "firn: %s\n", text);
+	/* It may say what a server said. */
+	CLEANUP(buf_deinit) struct buf plain;
+	buf_init(&plain, 9 * sizeof(text));
+	cli_plain(str_of(text), "\n\t", &plain);
+	fprintf(stderr, "firn: %.*s\n", STR_ARG(buf_view(&plain)));
 }
 
 /* ---- values ---- */

@@ -87,5 +87,5 @@ const char *cli_nearest(const char *typed, const char *const *names);
 /* `text` broken at blanks into lines of at most `width`, each after `indent` blanks. */
 void cli_wrap(struct buf *out, const char *text, size_t indent, size_t width);
 
-/* One sentence on standard error: "firn: …". */
+/* One sentence on standard error: "firn: …", without what a terminal obeys. */
 void cli_complain(const char *fmt, ...) PRINTF(1, 2);

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "net/net.h"
 #include "os/os.h"
 #include "query/query.h"
@@ -238,6 +239,14 @@ static const struct cli_option import_options[] = {
 	"--enable-admin-api (http://127.0.0.1:7070), or a storage directory that no server " \
 	"has open.\n\n"
 
+/* What a server answered, on a line of its own. */
+static enum status say(struct str body, struct err *e)
+{
+	if (cli_show(stdout, body) && putchar('\n') == '\n')
+		return OK;
+	return err_set(e, E_IO, "standard output could not be written");
+}
+
 /* ---- delete ---- */
 
 static const struct cli_command delete_command = {
@@ -263,9 +272,7 @@ static enum status delete_there(struct target *t, const struct options *o, struc
 	if (t->client) {
 		question_url(t, "/api/admin/delete", o, t->q.from_ns, t->q.to_ns, &url);
 		enum status s = ask(t, &url, &nothing, &body, e);
-		if (s == OK)
-			printf("%.*s\n", STR_ARG(buf_view(&body)));
-		return s;
+		return s == OK ? say(buf_view(&body), e) : s;
 	}
 	enum status s = store_delete(t->store, t->tenant, &t->q, &done, e);
 	if (s == OK)
@@ -444,9 +451,7 @@ static enum status import_piece(struct target *t, struct str part,
 		add_time(&url, "from", wish->from_ns, INT64_MIN);
 		add_time(&url, "to", wish->to_ns, INT64_MAX);
 		enum status s = ask(t, &url, &part, &body, e);
-		if (s == OK)
-			printf("%.*s\n", STR_ARG(buf_view(&body)));
-		return s;
+		return s == OK ? say(buf_view(&body), e) : s;
 	}
 	enum status s = store_import(t->store, part, wish, &done, e);
 	if (s != OK)

@@ -123,6 +123,18 @@ static void gathers_sources(void **state)
 	capture_run(&c, cli_debuginfo, "debuginfo source app /dev/null/x");
 	assert_int_equal(c.code, CLI_FAILED);
 	CHECK_HAS(c.err, "/dev/null/x");
+	/* The table between is a file in TMPDIR too. */
+	const char *was = getenv("TMPDIR");
+	char *old = was ? strdup(was) : NULL;
+	setenv("TMPDIR", "/nonexistent", 1);
+	capture_run(&c, cli_debuginfo, "debuginfo source app none.tar.zstd");
+	if (old)
+		setenv("TMPDIR", old, 1);
+	else
+		unsetenv("TMPDIR");
+	free(old);
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_HAS(c.err, "/nonexistent/firn-debuginfo-");
 }
 
 static void helps(void **state)
