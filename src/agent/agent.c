@@ -587,6 +587,16 @@ static void reload_rules(struct agent *a)
 	}
 }
 
+/* CPUs come and go; programs may be loaded on any. */
+static void watch_symbols(struct agent *a)
+{
+	struct err e = { 0 };
+	char text[2 * ERR_TEXT_MAX];
+	if (a->ksymbols && ksymbols_update(a->ksymbols, &e) != OK)
+		log_warn("BPF programs loaded on a new CPU have wrong names", "reason=%s",
+			log_quote(str_of(e.text), text, sizeof(text)));
+}
+
 /* Those who stay off their CPUs long are told of in pieces. */
 static void run_off_cpu(struct agent *a)
 {
@@ -630,6 +640,7 @@ static void end_interval(struct agent *a)
 	processes_tick(a->processes);
 	files_retry(a->files, clock_monotonic_ns());
 	reload_rules(a);
+	watch_symbols(a);
 	if (a->kallsyms)
 		kallsyms_refresh(a->kallsyms, clock_monotonic_ns(), missed);
 	govern(a);

@@ -64,7 +64,8 @@ void broker_write_metrics(struct buf *out);
 int broker_open(const char *path, uint32_t device);
 /* False: it does not know, or there is no broker. */
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);
-/* The event that samples a CPU; -1 with errno (ENOSYS: there is no broker). */
+/* The event that samples a CPU, or with a frequency of 0 the one that tells of its symbols
+ * (ksymbols.h); -1 with errno (ENOSYS: there is no broker). */
 int broker_perf_event(uint32_t cpu, uint32_t frequency_hz);
 /* Kernel memory for unwind tables, as tables_open_slab(); EDQUOT: as many as there may be are
  * there.

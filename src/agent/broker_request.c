@@ -157,7 +157,7 @@ enum status broker_request_parse(struct str message, struct broker_request *out,
 	case BROKER_PERF_EVENT:
 		out->cpu = reader_u32(&r);
 		out->frequency_hz = reader_u32(&r);
-		if (out->frequency_hz < 1 || out->frequency_hz > BROKER_FREQUENCY_MAX_HZ)
+		if (out->frequency_hz > BROKER_FREQUENCY_MAX_HZ)
 			return err_set(e, E_INVALID, "request %u: %u samples a second", out->number,
 				out->frequency_hz);
 		break;

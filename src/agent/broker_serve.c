@@ -9,6 +9,7 @@
 #include "agent/broker_request.h"
 #include "agent/cgroupid.h"
 #include "agent/cpus.h"
+#include "agent/ksymbols.h"
 #include "agent/sandbox.h"
 #include "agent/tables.h"
 #include "base/log.h"
@@ -226,7 +227,8 @@ static void handle(struct channel *c, size_t len)
 		text = done ? str_of(c->text) : text;
 		break;
 	case BROKER_PERF_EVENT:
-		fd = cpus_open_event(r->cpu, r->frequency_hz);
+		fd = r->frequency_hz ? cpus_open_event(r->cpu, r->frequency_hz)
+				     : ksymbols_open_event(r->cpu);
 		done = fd >= 0;
 		break;
 	case BROKER_SLAB:

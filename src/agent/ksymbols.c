@@ -6,10 +6,12 @@
  */
 #include "agent/ksymbols.h"
 
+#include "agent/broker.h"
 #include "agent/cpus.h"
 #include "os/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,6 +20,8 @@
 
 #include <bpf/libbpf.h>
 
+#define ONLINE_PATH "/sys/devices/system/cpu/online"
+#define ONLINE_TEXT_MAX 4096
 #define RECORD_BYTES_MAX 1024 /* names have at most 512 bytes (KSYM_NAME_LEN) */
 
 /* A record as it lies in the ring: its name is followed by the time. */
@@ -37,6 +41,11 @@ struct ring {
 
 struct ksymbols {
 	size_t page_bytes;
+	int online_fd;
+	char text[ONLINE_TEXT_MAX]; /* of the list that the rings are of */
+	size_t text_len;
+	bool *online;
+	bool missed; /* something may have been */
 	uint32_t count;
 	struct ring rings[];
 };
@@ -46,7 +55,7 @@ static size_t data_bytes(const struct ksymbols *k)
 	return KSYMBOLS_RING_PAGES * k->page_bytes;
 }
 
-static enum status open_ring(const struct ksymbols *k, uint32_t cpu, struct ring *r, struct err *e)
+int ksymbols_open_event(uint32_t cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -58,17 +67,40 @@ static enum status open_ring(const struct ksymbols *k, uint32_t cpu, struct ring
 		.watermark = 1, /* nobody waits for it */
 		.wakeup_watermark = UINT32_MAX,
 	};
-	r->fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static enum status open_ring(const struct ksymbols *k, uint32_t cpu, struct ring *r, struct err *e)
+{
+	r->fd = broker_perf_event(cpu, 0);
+	/* As in cpus.c: there is no broker, or root may more as long as it has its privileges. */
+	int refused = errno;
+	if (r->fd < 0 && (errno == ENOSYS || errno == EACCES || errno == EPERM)) {
+		r->fd = ksymbols_open_event(cpu);
+		if (r->fd < 0 && errno == ENOSYS)
+			errno = refused;
+	}
 	if (r->fd < 0 && errno == ENODEV)
 		return OK; /* offline */
 	if (r->fd < 0)
 		return err_os(e, "perf_event_open of symbols on CPU %u", cpu);
 	void *at = mmap(
 		NULL, k->page_bytes + data_bytes(k), PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-	if (at == MAP_FAILED)
-		return err_os(e, "ring of symbols on CPU %u", cpu);
+	if (at == MAP_FAILED) {
+		enum status s = err_os(e, "ring of symbols on CPU %u", cpu);
+		fd_cleanup(&r->fd);
+		return s;
+	}
 	r->page = at;
 	return OK;
+}
+
+static void close_ring(const struct ksymbols *k, struct ring *r)
+{
+	if (r->page)
+		munmap(r->page, k->page_bytes + data_bytes(k));
+	r->page = NULL;
+	fd_cleanup(&r->fd);
 }
 
 static void ksymbols_cleanup(struct ksymbols **k)
@@ -86,13 +118,18 @@ enum status ksymbols_open(struct ksymbols **out, struct err *e)
 	if (!k)
 		return err_set(e, E_NOMEM, "rings of symbols");
 	k->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	k->online_fd = open(ONLINE_PATH, O_RDONLY | O_CLOEXEC);
+	if (k->online_fd < 0)
+		return err_os(e, "open %s", ONLINE_PATH);
+	k->online = calloc((size_t)count, sizeof(*k->online));
+	if (!k->online)
+		return err_set(e, E_NOMEM, "rings of symbols");
 	for (; k->count < (uint32_t)count; k->count++)
 		k->rings[k->count].fd = -1;
-	for (uint32_t i = 0; i < k->count; i++) {
-		enum status s = open_ring(k, i, &k->rings[i], e);
-		if (s != OK)
-			return s;
-	}
+	enum status s = ksymbols_update(k, e);
+	if (s != OK)
+		return s;
+	k->missed = false; /* nobody has a list yet */
 	*out = STEAL_PTR(k);
 	return OK;
 }
@@ -101,12 +138,40 @@ void ksymbols_close(struct ksymbols *k)
 {
 	if (!k)
 		return;
-	for (uint32_t i = 0; i < k->count; i++) {
-		if (k->rings[i].page)
-			munmap(k->rings[i].page, k->page_bytes + data_bytes(k));
-		fd_cleanup(&k->rings[i].fd);
-	}
+	for (uint32_t i = 0; i < k->count; i++)
+		close_ring(k, &k->rings[i]);
+	fd_cleanup(&k->online_fd);
+	free(k->online);
 	free(k);
+}
+
+enum status ksymbols_update(struct ksymbols *k, struct err *e)
+{
+	char text[ONLINE_TEXT_MAX];
+	ssize_t n = pread(k->online_fd, text, sizeof(text), 0);
+	return n < 0 ? err_os(e, "read %s", ONLINE_PATH)
+		     : ksymbols_update_to(k, str_make(text, (size_t)n), e);
+}
+
+enum status ksymbols_update_to(struct ksymbols *k, struct str online, struct err *e)
+{
+	if (str_eq(online, str_make(k->text, k->text_len)))
+		return OK;
+	if (online.len > sizeof(k->text) || !cpus_parse(online, k->online, k->count))
+		return err_set(
+			e, E_INVALID, "%s: not a list of CPUs: %.*s", ONLINE_PATH, STR_ARG(online));
+	/* One that cannot be opened cannot be at the next look either. */
+	memcpy(k->text, online.p, online.len);
+	k->text_len = online.len;
+	k->missed = true;
+	enum status s = OK;
+	for (uint32_t i = 0; i < k->count; i++) {
+		if (!k->online[i])
+			close_ring(k, &k->rings[i]);
+		else if (!k->rings[i].page && s == OK)
+			s = open_ring(k, i, &k->rings[i], e);
+	}
+	return s;
 }
 
 static void tell(const struct ksymbol_record *r, ksymbol_fn *fn, void *ctx)
@@ -134,7 +199,8 @@ static void copy_out(
 
 bool ksymbols_take(struct ksymbols *k, ksymbol_fn *fn, void *ctx)
 {
-	bool is_whole = true;
+	bool is_whole = !k->missed;
+	k->missed = false;
 	for (uint32_t i = 0; i < k->count; i++) {
 		const struct ring *r = &k->rings[i];
 		if (!r->page)

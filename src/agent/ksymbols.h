@@ -3,7 +3,7 @@
  * ksymbols: the kernel tells of each BPF program that is loaded: where it lies, its length, its
  * name. Private to agent/. Not thread safe: the poll thread's.
  *
- * Opening needs CAP_PERFMON; what follows needs nothing. A CPU that comes online later tells
+ * Opening needs CAP_PERFMON, for a CPU that comes online later the broker's; what follows needs
  * nothing. Source: PERF_RECORD_KSYMBOL, include/uapi/linux/perf_event.h (5.1).
  */
 #pragma once
@@ -27,6 +27,13 @@ struct ksymbols;
 
 NODISCARD enum status ksymbols_open(struct ksymbols **out, struct err *e);
 void ksymbols_close(struct ksymbols *k); /* NULL is fine */
-/* What was told since the last call, of each CPU in its order. False: more was lost. Costs one look
+/* Looks for CPUs that came online or went. One read of a file when nothing changed. */
+NODISCARD enum status ksymbols_update(struct ksymbols *k, struct err *e);
+/* The same with a list of the kernel's form. */
+NODISCARD enum status ksymbols_update_to(struct ksymbols *k, struct str online, struct err *e);
+/* The event of a CPU; -1 with errno. */
+int ksymbols_open_event(uint32_t cpu);
+/* What was told since the last call, of each CPU in its order. False: more was lost, or may have
+ * been while a CPU came or went. Costs one look
  * at memory a CPU when there is nothing. */
 bool ksymbols_take(struct ksymbols *k, ksymbol_fn *fn, void *ctx);

@@ -241,6 +241,8 @@ static void reads_links_and_control_groups(void **state)
 		CHECK(broker_cgroup_path(st.st_ino, text) && strcmp(text, "/") == 0);
 	CLEANUP(fd_cleanup) int event = broker_perf_event(0, 19);
 	CHECK(event >= 0);
+	CLEANUP(fd_cleanup) int symbols = broker_perf_event(0, 0);
+	CHECK(symbols >= 0);
 	CLEANUP(fd_cleanup) int first = broker_slab();
 	CLEANUP(fd_cleanup) int second = broker_slab();
 	CHECK(first >= 0 && second >= 0);

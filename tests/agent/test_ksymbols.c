@@ -110,9 +110,67 @@ static void says_what_was_lost(void **state)
 	CHECK(!(ksymbols_take(loaded, count_one, &count) && is_whole));
 }
 
+struct own {
+	char name[16]; /* nobody else's */
+	uint32_t count;
+};
+
+static void count_own(void *ctx, const struct ksymbol *s)
+{
+	struct own *o = ctx;
+	o->count += memmem(s->name.p, s->name.len, o->name, strlen(o->name)) != NULL;
+}
+
+static void load_on(int cpu, const char *name)
+{
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
+	close(load_program(name));
+}
+
+/* A CPU that is gone tells nothing; when it comes again it does, and something may have been missed
+ * both times. */
+static void follows_cpus(void **state)
+{
+	(void)state;
+	struct err e;
+	struct own own = { .count = 0 };
+	char rest[64];
+	cpu_set_t before;
+	if (!loaded)
+		SKIP("%s", "perf events of all processes need privileges");
+	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
+	int cpu = 0, program = load_program("firn_cpu");
+	while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &before))
+		cpu++;
+	if (program < 0 || !address_of(program))
+		SKIP("%s", "no BPF program can be loaded and compiled here");
+	close(program);
+	CHECK_OK(ksymbols_update(loaded, &e), &e);
+	CHECK(ksymbols_update_to(loaded, STR("x\n"), &e) == E_INVALID && strstr(e.text, "x"));
+	/* As if there were one other CPU alone. */
+	snprintf(rest, sizeof(rest), "%d\n", cpu == 0 ? 1 : 0);
+	if (ksymbols_update_to(loaded, str_of(rest), &e) != OK)
+		SKIP("%s", "a host with one CPU");
+	snprintf(own.name, sizeof(own.name), "fc%d", (int)getpid());
+	CHECK(!ksymbols_take(loaded, count_own, &own));
+	load_on(cpu, own.name);
+	(void)ksymbols_take(loaded, count_own, &own);
+	CHECK(own.count == 0);
+	CHECK_OK(ksymbols_update(loaded, &e), &e);
+	CHECK(!ksymbols_take(loaded, count_own, &own) && own.count == 0);
+	while (own.count == 0) { /* others may fill the ring */
+		load_on(cpu, own.name);
+		(void)ksymbols_take(loaded, count_own, &own);
+	}
+	CHECK(sched_setaffinity(0, sizeof(before), &before) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(names_a_program_that_is_loaded_later),
-		cmocka_unit_test(says_what_was_lost) };
+		cmocka_unit_test(follows_cpus), cmocka_unit_test(says_what_was_lost) };
 	return cmocka_run_group_tests(tests, open_rings, close_rings);
 }
