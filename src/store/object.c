@@ -8,6 +8,7 @@
 
 #include "store/io.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,7 +24,16 @@ static enum status file_read(
 	struct object *o, uint64_t offset, void *out, size_t len, struct err *e)
 {
 	struct file *f = (struct file *)o;
-	return os_pread_full(f->fd, out, len, offset, f->path, e);
+	enum status s = os_pread_full(f->fd, out, len, offset, f->path, e);
+	if (s != E_IO || errno != EIO)
+		return s;
+	/* A disk that has trouble may do it the second time; what it has lost is damaged, like what
+	 * it gives back wrongly. */
+	s = os_pread_full(f->fd, out, len, offset, f->path, e);
+	if (s != E_IO || errno != EIO)
+		return s;
+	return err_set(e, E_CORRUPT, "%s: the disk cannot read %zu bytes at +%llu", f->path, len,
+		(unsigned long long)offset);
 }
 
 static void file_close(struct object *o)

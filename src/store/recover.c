@@ -7,12 +7,16 @@
 #include "store/batch.h"
 #include "store/state.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #define NAMES_BYTES_MAX ((size_t)256 << 20)
 #define REPLAY_PROFILE_BYTES ((size_t)1 << 30)
+#define PIECE_BYTES 4096
 #define LARGE_TABLE_BYTES ((size_t)1 << 30) /* of address space, for one batch */
 
 struct recovery {
@@ -378,6 +382,37 @@ static void report_damage(struct recovery *r, const char *path, size_t offset, s
 	keep_copy(r, path, reason, "what was there is lost");
 }
 
+/* Zeros for what the disk cannot read: damage, like what it gives back wrongly. */
+static enum status read_pieces(const char *path, struct buf *out, struct err *e)
+{
+	CLEANUP(fd_cleanup) int fd = -1;
+	struct stat st;
+	enum status s = store_io_open(path, O_RDONLY, 0, &fd, e);
+	if (s == OK && fstat(fd, &st) < 0)
+		s = err_os(e, "stat %s", path);
+	if (s != OK)
+		return s;
+	uint64_t size = MIN((uint64_t)st.st_size, (uint64_t)LOG_SEGMENT_BYTES_MAX * 2);
+	buf_clear(out);
+	for (uint64_t at = 0; at < size && s == OK; at += PIECE_BYTES) {
+		static const uint8_t zeros[PIECE_BYTES];
+		uint8_t piece[PIECE_BYTES];
+		size_t len = (size_t)MIN(size - at, (uint64_t)PIECE_BYTES);
+		s = os_pread_full(fd, piece, len, at, path, e);
+		bool lost = s == E_IO && errno == EIO;
+		s = lost ? OK : s;
+		if (s == OK)
+			buf_put(out, lost ? zeros : piece, len);
+	}
+	return s == OK ? buf_status(out) : s;
+}
+
+static enum status read_segment(const char *path, struct buf *out, struct err *e)
+{
+	enum status s = os_read_file(path, out, e);
+	return s == E_IO && errno == EIO ? read_pieces(path, out, e) : s;
+}
+
 static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
 {
 	struct store *s = r->s;
@@ -385,7 +420,7 @@ static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
 	CLEANUP(buf_deinit) struct buf file, scratch;
 	buf_init(&file, LOG_SEGMENT_BYTES_MAX * 2);
 	buf_init(&scratch, BATCH_BYTES_MAX);
-	enum status st = os_read_file(path, &file, e);
+	enum status st = read_segment(path, &file, e);
 	if (st != OK)
 		return st;
 	struct log_cursor c;

@@ -206,6 +206,31 @@ static void each_read_fails_once(void **state)
 	each_fails_once(FAULT_READ, EIO, 100);
 }
 
+/* Not the second time either: the part is set aside, and the rest is answered. */
+static void a_part_that_cannot_be_read_is_set_aside(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store *s;
+	struct err e = { 0 };
+	struct faults f = { .classes = FAULT_READ, .at = 1, .sticky = true, .error = EIO };
+	uint8_t acknowledged[8] = { 0 };
+	fixture_dir(dir);
+	struct store_config c = fixture_config(dir);
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(try_append(s, 1, acknowledged));
+	store_close(s); /* writes the part; whoever opens it reads it anew */
+	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	CHECK(s->parts.len == 1 && try_append(s, 2, acknowledged));
+	faults_arm(&f);
+	try_sum(s, 1, 1); /* of the two batches the one in memory */
+	faults_arm(NULL);
+	CHECK(s->parts.len == 0 && metric_get(&s->metrics.quarantined) == 1);
+	try_sum(s, 1, 1);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 static void each_allocation_fails_once(void **state)
 {
 	(void)state;
@@ -268,6 +293,7 @@ static void full_disk_is_a_clear_error(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(each_change_of_the_disk_fails_once),
-	cmocka_unit_test(each_read_fails_once), cmocka_unit_test(each_allocation_fails_once),
-	cmocka_unit_test(disk_fills_up), cmocka_unit_test(memory_runs_out),
-	cmocka_unit_test(full_disk_is_a_clear_error))
+	cmocka_unit_test(each_read_fails_once),
+	cmocka_unit_test(a_part_that_cannot_be_read_is_set_aside),
+	cmocka_unit_test(each_allocation_fails_once), cmocka_unit_test(disk_fills_up),
+	cmocka_unit_test(memory_runs_out), cmocka_unit_test(full_disk_is_a_clear_error))
