@@ -31,13 +31,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	int64_t *wide = malloc(rows * sizeof(*wide));
 	uint32_t *narrow = malloc(rows * sizeof(*narrow));
-	FUZZ_CHECK(wide && narrow);
+	uint8_t *bytes = malloc(rows + COLUMN_BYTES_SLACK);
+	bool fit = false;
+	FUZZ_CHECK(wide && narrow && bytes);
 	bool read = column_decode(&c, &s, rows, wide, &e) == OK;
+	enum status st = column_decode_bytes(&c, &s, rows, bytes, &fit, &e);
+	FUZZ_CHECK(st != OK || !fit || read);
+	for (size_t i = 0; i < rows && st == OK && fit; i++)
+		FUZZ_CHECK(bytes[i] == (uint64_t)wide[i]);
 	if (column_decode_u32(&c, &s, rows, 1000, narrow, &e) == OK)
 		for (size_t i = 0; i < rows; i++)
 			FUZZ_CHECK(read && narrow[i] < 1000 && narrow[i] == (uint64_t)wide[i]);
 	free(wide);
 	free(narrow);
+	free(bytes);
 	column_streams_free(&s);
 	return 0;
 }

@@ -7,7 +7,7 @@
  */
 #include "store/block_keep.h"
 
-#include "base/reader.h"
+#include "store/varints.h"
 
 #include <string.h>
 
@@ -33,28 +33,29 @@ static enum status damaged(const struct keeping *k, enum part_column id, struct 
 static bool keep_runs(const struct keeping *k, const struct column *c,
 	const struct column_streams *s, const uint8_t *wanted, uint32_t count)
 {
-	struct reader deltas = reader_over(s->p[0], s->len[0]);
-	struct reader lengths = reader_over(s->p[1], s->len[1]);
+	struct varints deltas = varints_over(s->p[0], s->len[0]);
+	struct varints lengths = varints_over(s->p[1], s->len[1]);
 	uint64_t value = (uint64_t)c->base;
 	size_t rows = k->b->rows, at = 0;
 	while (at < rows) {
-		value += c->unit * (uint64_t)reader_zigzag(&deltas);
-		uint64_t n = reader_varint(&lengths);
-		if (deltas.failed || lengths.failed || n >= rows - at || value >= count)
+		value += c->unit * (uint64_t)varints_unzigzag(varints_short(&deltas));
+		uint64_t n = varints_short(&lengths);
+		if (deltas.bad || lengths.bad || n >= rows - at || value >= count)
 			return false;
 		if (!wanted[value])
 			memset(k->r->keep + at, 0, (size_t)n + 1);
 		at += (size_t)n + 1;
 	}
-	return reader_done(&deltas) && reader_done(&lengths);
+	return varints_done(&deltas) && varints_done(&lengths);
 }
 
 static enum status keep_wanted(const struct keeping *k, enum part_column id, const uint8_t *wanted,
 	uint32_t count, uint32_t *scratch, struct err *e)
 {
 	const struct column *c = &k->b->columns[id];
-	CLEANUP(column_streams_free) struct column_streams s = { 0 };
-	enum status st = part_read_streams(k->p, k->b, id, &k->r->stored[id], &s, e);
+	struct column_streams s;
+	enum status st =
+		part_read_streams(k->p, k->b, id, &k->r->stored[id], &k->r->room[id], &s, e);
 	if (st != OK)
 		return st;
 	if (c->encoding == COLUMN_RUNS)
@@ -188,9 +189,10 @@ static void keep_decoded(const struct keeping *k)
 static enum status keep_times(const struct keeping *k, struct err *e)
 {
 	const struct column *c = &k->b->columns[ROW_TIME];
-	CLEANUP(column_streams_free) struct column_streams s = { 0 };
+	struct column_streams s;
 	struct window w;
-	enum status st = part_read_streams(k->p, k->b, ROW_TIME, &k->r->stored[ROW_TIME], &s, e);
+	enum status st = part_read_streams(
+		k->p, k->b, ROW_TIME, &k->r->stored[ROW_TIME], &k->r->room[ROW_TIME], &s, e);
 	if (st != OK)
 		return st;
 	if (find_window(k, c, &w)) {

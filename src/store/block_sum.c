@@ -3,48 +3,37 @@
  * The inner loop of a flame graph: all rows of a block are added to their nodes' sums, from the
  * columns as they are unpacked, without making arrays of rows.
  *
- * Values are mostly `linear`: base + unit × the bytes of some planes. So the sum of a run of rows
- * with one node is a sum of bytes: the difference of two of the sums that are made first, of all
- * rows from the block's beginning on. Where nodes are codes of a dictionary, sums are made by code
- * first: a small array that stays in the cache. Rows that are not kept have the value 0.
+ * What rows add are mostly bytes: base + unit × a byte, as they lie in a plane, or as runs are
+ * unpacked to. So the sum of a run of rows with one node is a sum of bytes, of which eight are
+ * added in a few instructions. Runs are unpacked some at a time, and then added: a row's node is
+ * not known before that of the row before it, but what is added to different nodes need not wait
+ * for each other. Where nodes are codes of a dictionary, sums are made by code first: a small array
+ * that stays in the cache. Rows that are not kept add 0.
  */
 #include "store/block_keep.h"
 
-#include "base/reader.h"
+#include "store/varints.h"
 
 #include <stdlib.h>
 
-/* Numbers of a column that can be summed as they lie: base + unit × what is read of row i. */
-struct linear {
-	uint64_t base;
-	uint64_t unit;
-	unsigned width;
-	const uint8_t *planes[COLUMN_WIDTH_MAX];
-	const int64_t *wide; /* instead of planes: decoded */
-};
+/* Where fewer rows than one in so many are kept, sums that are 0 are left alone. */
+#define SPARSE 16
+/* Runs that are unpacked at a time. */
+#define RUNS_STEP 512
+/* So many runs before it is added to, a sum is asked for: most are not in the nearest cache. */
+#define RUNS_AHEAD 24
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE uint64_t raw_at(const struct linear *l, size_t i)
-{
-	if (l->wide)
-		return (uint64_t)l->wide[i];
-	uint64_t u = 0;
-	for (unsigned j = 0; j < l->width; j++)
-		u |= (uint64_t)l->planes[j][i] << (8 * j);
-	return u;
-}
+/* ---- what rows add ---- */
 
-/* All ones where row i counts. */
-INLINE uint64_t mask_at(const uint8_t *keep, size_t i)
-{
-	return keep ? 0 - (uint64_t)keep[i] : UINT64_MAX;
-}
-
-INLINE uint64_t kept_at(const struct linear *l, const uint8_t *keep, size_t i)
-{
-	return (l->base + l->unit * raw_at(l, i)) & mask_at(keep, i);
-}
+/* Of row i: base + unit × bytes[i], or × wide[i], or with neither the base. */
+struct amounts {
+	uint64_t base;
+	uint64_t unit;
+	const uint8_t *bytes;
+	const uint64_t *wide;
+};
 
 static uint64_t byte_sum(const uint8_t *p, size_t n)
 {
@@ -60,19 +49,89 @@ static uint64_t byte_sum(const uint8_t *p, size_t n)
 	return sum;
 }
 
-static uint64_t linear_sum(const struct linear *l, const uint8_t *keep, size_t n)
+static uint64_t wide_sum(const uint64_t *v, size_t n)
 {
 	uint64_t sum = 0;
-	if (!l->wide && l->width == 0)
-		return l->base * (keep ? byte_sum(keep, n) : n);
-	if (l->wide || keep) {
-		for (size_t i = 0; i < n; i++)
-			sum += kept_at(l, keep, i);
-		return sum;
+	for (size_t i = 0; i < n; i++)
+		sum += v[i];
+	return sum;
+}
+
+static uint64_t amounts_sum(const struct amounts *a, size_t rows)
+{
+	uint64_t sum = a->bytes ? byte_sum(a->bytes, rows) : a->wide ? wide_sum(a->wide, rows) : 0;
+	return a->base * rows + a->unit * sum;
+}
+
+static uint8_t greatest(const uint8_t *p, size_t n)
+{
+	uint8_t most = 0;
+	for (size_t i = 0; i < n; i++)
+		most = MAX(most, p[i]);
+	return most;
+}
+
+/* Rows that are not kept add nothing: bytes where that is possible, in `bytes`, else in `wide`. */
+static void keep_bytes(
+	struct amounts *a, const uint8_t *keep, size_t rows, uint8_t *bytes, uint64_t *wide)
+{
+	uint64_t base = a->base, unit = a->unit;
+	const uint8_t *p = a->bytes;
+	if (base == 0) {
+		for (size_t i = 0; i < rows; i++)
+			bytes[i] = p[i] & (uint8_t)-keep[i];
+		*a = (struct amounts){ 0, unit, bytes, NULL };
+	} else if (unit == 1 && base + greatest(p, rows) <= UINT8_MAX) {
+		for (size_t i = 0; i < rows; i++)
+			bytes[i] = (uint8_t)(p[i] + base) & (uint8_t)-keep[i];
+		*a = (struct amounts){ 0, 1, bytes, NULL };
+	} else {
+		for (size_t i = 0; i < rows; i++)
+			wide[i] = (base + unit * p[i]) & (0 - (uint64_t)keep[i]);
+		*a = (struct amounts){ 0, 1, NULL, wide };
 	}
-	for (unsigned j = 0; j < l->width; j++)
-		sum += byte_sum(l->planes[j], n) << (8 * j);
-	return l->base * n + l->unit * sum;
+}
+
+static void amounts_keep(
+	struct amounts *a, const uint8_t *keep, size_t rows, uint8_t *bytes, uint64_t *wide)
+{
+	if (a->bytes) {
+		keep_bytes(a, keep, rows, bytes, wide);
+	} else if (a->wide) {
+		for (size_t i = 0; i < rows; i++)
+			wide[i] = (a->base + a->unit * a->wide[i]) & (0 - (uint64_t)keep[i]);
+		*a = (struct amounts){ 0, 1, NULL, wide };
+	} else {
+		*a = (struct amounts){ 0, a->base, keep, NULL };
+	}
+}
+
+/* Column `id` as it lies, or as bytes of scratch->bytes, or decoded into `wide`. */
+static enum status read_amounts(struct part *p, const struct part_block *b, enum part_column id,
+	struct part_rows *scratch, int64_t *wide, struct amounts *out, struct err *e)
+{
+	const struct column *c = &b->columns[id];
+	struct column_streams streams;
+	bool fit = false;
+	enum status s =
+		part_read_streams(p, b, id, &scratch->stored[id], &scratch->room[id], &streams, e);
+	if (s != OK)
+		return s;
+	if (c->encoding == COLUMN_CONST || (c->encoding == COLUMN_PLANES && c->width == 0)) {
+		*out = (struct amounts){ .base = (uint64_t)c->base };
+		return OK;
+	}
+	if (c->encoding == COLUMN_PLANES && c->width == 1) {
+		*out = (struct amounts){ (uint64_t)c->base, c->unit, streams.p[0], NULL };
+		return OK;
+	}
+	s = column_decode_bytes(c, &streams, b->rows, scratch->bytes, &fit, e);
+	*out = (struct amounts){ 0, 1, scratch->bytes, NULL };
+	if (s == OK && !fit) {
+		s = column_decode(c, &streams, b->rows, wide, e);
+		*out = (struct amounts){ 0, 1, NULL, (const uint64_t *)wide };
+	}
+	return s;
 }
 
 /* ---- nodes ---- */
@@ -81,149 +140,143 @@ struct nodes {
 	const struct column *c;
 	const struct column_streams *s;
 	size_t rows;
-	uint32_t count;      /* nodes of the trie */
-	const uint8_t *keep; /* NULL: all rows */
+	uint32_t count; /* nodes of the trie */
+	bool sparse;    /* most rows add nothing */
 	uint64_t *sums;
 };
 
-/* Varints of a stream, one after the other; `bad` stays set. */
-struct varints {
-	const uint8_t *at, *end;
-	bool bad;
+struct runs {
+	struct varints deltas, lengths;
+	uint64_t node;
+	size_t left;                            /* rows */
+	uint32_t n;                             /* runs at hand */
+	uint32_t nodes[RUNS_STEP + RUNS_AHEAD]; /* behind the last: older ones, or 0 */
+	uint32_t rows[RUNS_STEP];
 };
 
-static uint64_t next_any(struct varints *v)
+/* The next ones; false: they are damaged. */
+static bool runs_next(struct runs *r, const struct nodes *k)
 {
-	struct reader r = reader_over(v->at, (size_t)(v->end - v->at));
-	uint64_t x = reader_varint(&r);
-	v->bad |= r.failed;
-	v->at += reader_offset(&r);
-	return x;
-}
-
-/* Mostly one byte. */
-INLINE uint64_t next_short(struct varints *v)
-{
-	if (v->at < v->end && *v->at < 0x80)
-		return *v->at++;
-	return next_any(v);
-}
-
-/* Of one to four bytes, as it comes: no branch by their number. */
-INLINE uint64_t next(struct varints *v)
-{
-	uint32_t x;
-	if (v->end - v->at < (ptrdiff_t)sizeof(x))
-		return next_any(v);
-	memcpy(&x, v->at, sizeof(x));
-	uint32_t ends = ~x & 0x80808080u;
-	if (ends == 0)
-		return next_any(v);
-	v->at += ((unsigned)__builtin_ctz(ends) >> 3) + 1;
-	x &= ends ^ (ends - 1);
-	return (x & 0x7F) | (x >> 1 & 0x3F80) | (x >> 2 & 0x1FC000) | (x >> 3 & 0xFE00000);
-}
-
-/* How the sum of a run is found. */
-enum run_sums {
-	RUN_SAME,  /* all values are the base */
-	RUN_BYTES, /* of sums of bytes so far, 32 bits */
-	RUN_WIDE,  /* of sums so far, of what is read */
-	RUN_KEPT,  /* of sums so far, of values of rows that are kept */
-};
-
-static void bytes_so_far(const struct linear *v, size_t rows, uint32_t *out)
-{
-	static_assert((uint64_t)BLOCK_ROWS_READ_MAX * 255 <= UINT32_MAX, "sums of bytes");
-	const uint8_t *p = v->planes[0];
-	uint32_t sum = 0;
-	for (size_t i = 0; i < rows; i++)
-		out[i] = sum += p[i];
-}
-
-static void wide_so_far(const struct linear *v, size_t rows, uint64_t *out)
-{
-	uint64_t sum = 0;
-	if (v->wide)
-		for (size_t i = 0; i < rows; i++)
-			out[i] = sum += (uint64_t)v->wide[i];
-	else
-		for (size_t i = 0; i < rows; i++)
-			out[i] = sum += raw_at(v, i);
-}
-
-static void kept_so_far(const struct linear *v, const uint8_t *keep, size_t rows, uint64_t *out)
-{
-	uint64_t sum = 0;
-	if (!v->wide && v->width == 0)
-		for (size_t i = 0; i < rows; i++)
-			out[i] = sum += v->base & mask_at(keep, i);
-	else if (!v->wide && v->width == 1)
-		for (size_t i = 0; i < rows; i++)
-			out[i] = sum += (v->base + v->unit * v->planes[0][i]) & mask_at(keep, i);
-	else
-		for (size_t i = 0; i < rows; i++)
-			out[i] = sum += kept_at(v, keep, i);
-}
-
-/* `so_far`: of uint32_t for RUN_BYTES, else of uint64_t. */
-INLINE bool each_run(
-	const struct nodes *k, const struct linear *v, enum run_sums how, const void *so_far)
-{
-	struct varints deltas = { k->s->p[0], k->s->p[0] + k->s->len[0], false };
-	struct varints lengths = { k->s->p[1], k->s->p[1] + k->s->len[1], false };
-	uint64_t node = (uint64_t)k->c->base, unit = k->c->unit, before = 0;
-	size_t at = 0;
-	while (at < k->rows) {
-		uint64_t u = next(&deltas), n = next_short(&lengths), sum;
-		node += unit * ((u >> 1) ^ -(u & 1));
-		if (n >= k->rows - at || node >= k->count)
+	uint64_t unit = k->c->unit, node = r->node, most = 0;
+	size_t left = r->left;
+	uint32_t n = 0;
+	struct varints v = r->lengths;
+	for (; n < RUNS_STEP && left; n++) {
+		uint64_t more = varints_short(&v);
+		if (more >= left)
 			return false;
-		n++;
-		at += (size_t)n;
-		if (how == RUN_SAME) {
-			k->sums[node] += v->base * n;
-			continue;
-		}
-		sum = how == RUN_BYTES ? ((const uint32_t *)so_far)[at - 1]
-				       : ((const uint64_t *)so_far)[at - 1];
-		k->sums[node] +=
-			how == RUN_KEPT ? sum - before : v->base * n + v->unit * (sum - before);
-		before = sum;
+		left -= (size_t)more + 1;
+		r->rows[n] = (uint32_t)more + 1;
 	}
-	return !deltas.bad && !lengths.bad && deltas.at == deltas.end && lengths.at == lengths.end;
+	r->lengths = v;
+	v = r->deltas;
+	for (uint32_t i = 0; i < n; i += 2) {
+		uint64_t a, b = 0;
+		if (i + 1 < n)
+			varints_two(&v, &a, &b);
+		else
+			a = varints_any(&v);
+		node += unit * (uint64_t)varints_unzigzag(a);
+		most = MAX(most, node);
+		r->nodes[i] = (uint32_t)node;
+		node += unit * (uint64_t)varints_unzigzag(b);
+		most = MAX(most, node);
+		r->nodes[i + 1] = (uint32_t)node;
+	}
+	r->deltas = v;
+	r->node = node;
+	r->left = left;
+	r->n = n;
+	return most < k->count && !r->deltas.bad && !r->lengths.bad;
+}
+
+/* Of up to eight bytes at `p`, behind which others may follow. */
+INLINE uint64_t few_bytes(const uint8_t *p, uint32_t n)
+{
+	uint64_t x;
+	memcpy(&x, p, sizeof(x));
+	x <<= 64 - 8 * n;
+	x = (x & 0x00FF00FF00FF00FFu) + (x >> 8 & 0x00FF00FF00FF00FFu);
+	return x * 0x0001000100010001u >> 48;
+}
+
+/* `so_far`: where amounts are wide, their sums from the first row on. */
+INLINE bool each_run(const struct nodes *k, const struct amounts *a, const uint64_t *so_far,
+	bool bytes, bool sparse)
+{
+	struct runs r = { varints_over(k->s->p[0], k->s->len[0]),
+		varints_over(k->s->p[1], k->s->len[1]), (uint64_t)k->c->base, k->rows, 0, { 0 },
+		{ 0 } };
+	uint64_t base = a->base, unit = a->unit, before = 0, *sums = k->sums;
+	size_t at = 0;
+	while (r.left) {
+		if (!runs_next(&r, k))
+			return false;
+		for (uint32_t i = 0; i < r.n; i++) {
+			uint32_t n = r.rows[i];
+			uint64_t sum = 0;
+			if (!sparse)
+				__builtin_prefetch(&sums[r.nodes[i + RUNS_AHEAD]], 1);
+			if (bytes) {
+				sum = n <= 8 && at + 8 <= k->rows ? few_bytes(a->bytes + at, n)
+								  : byte_sum(a->bytes + at, n);
+			} else if (so_far) {
+				sum = so_far[at + n - 1] - before;
+				before += sum;
+			}
+			at += n;
+			if (!sparse || sum)
+				sums[r.nodes[i]] += base * n + unit * sum;
+		}
+	}
+	return varints_done(&r.deltas) && varints_done(&r.lengths);
 }
 
 static enum status add_runs(
-	const struct nodes *k, const struct linear *v, struct part_rows *scratch, struct err *e)
+	const struct nodes *k, const struct amounts *a, struct part_rows *scratch, struct err *e)
 {
-	uint64_t *so_far = (uint64_t *)scratch->time_ns;
 	bool good;
-	if (k->keep) {
-		kept_so_far(v, k->keep, k->rows, so_far);
-		good = each_run(k, v, RUN_KEPT, so_far);
-	} else if (!v->wide && v->width == 0) {
-		good = each_run(k, v, RUN_SAME, NULL);
-	} else if (!v->wide && v->width == 1) {
-		bytes_so_far(v, k->rows, scratch->node);
-		good = each_run(k, v, RUN_BYTES, scratch->node);
+	if (a->wide) {
+		uint64_t *so_far = (uint64_t *)scratch->time_ns, sum = 0;
+		for (size_t i = 0; i < k->rows; i++)
+			so_far[i] = sum += a->wide[i];
+		good = each_run(k, a, so_far, false, false);
+	} else if (a->bytes) {
+		good = k->sparse ? each_run(k, a, NULL, true, true)
+				 : each_run(k, a, NULL, true, false);
 	} else {
-		wide_so_far(v, k->rows, so_far);
-		good = each_run(k, v, RUN_WIDE, so_far);
+		good = each_run(k, a, NULL, false, false);
 	}
 	return good ? OK : err_set(e, E_CORRUPT, "column %u: runs", k->c->id);
 }
 
-INLINE void by_code(
-	const struct nodes *k, const struct linear *v, const uint8_t *keep, uint64_t *sums)
+/* sums[at[i]] of each row; `lo` and `hi`: planes of codes, else `at` has them. */
+INLINE void each_row(const struct amounts *a, const uint32_t *at, const uint8_t *lo,
+	const uint8_t *hi, size_t rows, bool sparse, uint64_t *sums)
 {
-	const uint8_t *lo = k->s->p[1], *hi = k->c->width == 2 ? k->s->p[2] : NULL;
-	bool bytes = !v->wide && v->width == 1, same = !v->wide && v->width == 0;
-	for (size_t i = 0; i < k->rows; i++) {
-		size_t code = lo[i] | (hi ? (size_t)hi[i] << 8 : 0);
-		sums[code] += bytes  ? (v->base + v->unit * v->planes[0][i]) & mask_at(keep, i)
-			      : same ? v->base & mask_at(keep, i)
-				     : kept_at(v, keep, i);
+	uint64_t base = a->base, unit = a->unit;
+	for (size_t i = 0; i < rows; i++) {
+		uint64_t x = a->bytes ? a->bytes[i] : a->wide ? a->wide[i] : 0;
+		size_t to = at ? at[i] : lo[i] | (hi ? (size_t)hi[i] << 8 : 0);
+		if (!sparse || x)
+			sums[to] += base + unit * x;
+	}
+}
+
+/* The same, with what does not change from row to row known to the compiler. */
+INLINE void add_rows(const struct amounts *a, const uint32_t *at, const uint8_t *lo,
+	const uint8_t *hi, size_t rows, bool sparse, uint64_t *sums)
+{
+	if (a->bytes) {
+		struct amounts x = { a->base, a->unit, a->bytes, NULL };
+		sparse ? each_row(&x, at, lo, hi, rows, true, sums)
+		       : each_row(&x, at, lo, hi, rows, false, sums);
+	} else if (a->wide) {
+		struct amounts x = { a->base, a->unit, NULL, a->wide };
+		each_row(&x, at, lo, hi, rows, false, sums);
+	} else {
+		struct amounts x = { a->base, 0, NULL, NULL };
+		each_row(&x, at, lo, hi, rows, false, sums);
 	}
 }
 
@@ -237,7 +290,7 @@ static bool code_beyond(const struct nodes *k, size_t count)
 }
 
 static enum status add_dict(
-	const struct nodes *k, const struct linear *v, struct part_rows *scratch, struct err *e)
+	const struct nodes *k, const struct amounts *a, struct part_rows *scratch, struct err *e)
 {
 	if (!scratch->by_code)
 		scratch->by_code = malloc(COLUMN_DICT_MAX * sizeof(*scratch->by_code));
@@ -245,7 +298,10 @@ static enum status add_dict(
 		return err_set(e, E_NOMEM, "column %u", k->c->id);
 	uint64_t *sums = scratch->by_code;
 	memset(sums, 0, COLUMN_DICT_MAX * sizeof(*sums));
-	k->keep ? by_code(k, v, k->keep, sums) : by_code(k, v, NULL, sums);
+	if (k->c->width == 2)
+		add_rows(a, NULL, k->s->p[1], k->s->p[2], k->rows, k->sparse, sums);
+	else
+		add_rows(a, NULL, k->s->p[1], NULL, k->rows, k->sparse, sums);
 	struct reader r = reader_over(k->s->p[0], k->s->len[0]);
 	uint64_t node = (uint64_t)k->c->base;
 	size_t count = 0;
@@ -261,69 +317,50 @@ static enum status add_dict(
 }
 
 static enum status add_nodes(
-	const struct nodes *k, const struct linear *v, struct part_rows *scratch, struct err *e)
+	const struct nodes *k, const struct amounts *a, struct part_rows *scratch, struct err *e)
 {
 	if (k->c->encoding == COLUMN_RUNS)
-		return add_runs(k, v, scratch, e);
+		return add_runs(k, a, scratch, e);
 	if (k->c->encoding == COLUMN_DICT)
-		return add_dict(k, v, scratch, e);
+		return add_dict(k, a, scratch, e);
 	enum status s = column_decode_u32(k->c, k->s, k->rows, k->count, scratch->node, e);
-	for (size_t i = 0; s == OK && i < k->rows; i++)
-		if (!k->keep || k->keep[i])
-			k->sums[scratch->node[i]] += kept_at(v, NULL, i);
+	if (s == OK)
+		add_rows(a, scratch->node, NULL, NULL, k->rows, k->sparse, k->sums);
 	return s;
 }
 
-/* ---- values ---- */
-
-/* Column `id` as it lies, or decoded into `wide`. */
-static enum status read_linear(struct part *p, const struct part_block *b, enum part_column id,
-	struct part_rows *scratch, int64_t *wide, struct column_streams *streams,
-	struct linear *out, struct err *e)
-{
-	const struct column *c = &b->columns[id];
-	enum status s = part_read_streams(p, b, id, &scratch->stored[id], streams, e);
-	if (s != OK)
-		return s;
-	if (c->encoding != COLUMN_CONST && c->encoding != COLUMN_PLANES) {
-		*out = (struct linear){ .unit = 1, .wide = wide };
-		return column_decode(c, streams, b->rows, wide, e);
-	}
-	*out = (struct linear){ .base = (uint64_t)c->base, .unit = c->unit };
-	if (c->encoding == COLUMN_PLANES)
-		out->width = c->width;
-	for (unsigned j = 0; j < out->width; j++)
-		out->planes[j] = streams->p[j];
-	return OK;
-}
+/* ---- blocks ---- */
 
 static enum status sum_rows(struct part *p, const struct tabs *t, const struct part_block *b,
-	const uint8_t *keep, struct part_rows *scratch, int64_t *sums, uint64_t *samples,
-	struct err *e)
+	size_t kept, struct part_rows *scratch, int64_t *sums, uint64_t *samples, struct err *e)
 {
-	CLEANUP(column_streams_free) struct column_streams counts = { 0 };
-	CLEANUP(column_streams_free) struct column_streams values = { 0 };
-	CLEANUP(column_streams_free) struct column_streams nodes = { 0 };
 	const struct column *value = &b->columns[ROW_VALUE];
-	struct linear count, v;
+	const uint8_t *keep = kept < b->rows ? scratch->keep : NULL;
+	struct column_streams nodes;
+	struct amounts a;
 	enum status s = part_check_scale(p, b, e);
 	if (s == OK)
-		s = read_linear(p, b, ROW_COUNT, scratch, scratch->n, &counts, &count, e);
+		s = read_amounts(p, b, ROW_COUNT, scratch, scratch->n, &a, e);
+	if (s == OK && keep)
+		amounts_keep(&a, keep, b->rows, scratch->bytes, (uint64_t *)scratch->n);
+	uint64_t count = s == OK ? amounts_sum(&a, b->rows) : 0;
 	if (s == OK && value->encoding == COLUMN_SCALE) {
-		v = count;
-		v.base *= (uint64_t)value->base;
-		v.unit *= (uint64_t)value->base;
+		a.base *= (uint64_t)value->base;
+		a.unit *= (uint64_t)value->base;
 	} else if (s == OK) {
-		s = read_linear(p, b, ROW_VALUE, scratch, scratch->value, &values, &v, e);
+		s = read_amounts(p, b, ROW_VALUE, scratch, scratch->value, &a, e);
+		if (s == OK && keep)
+			amounts_keep(&a, keep, b->rows, scratch->bytes, (uint64_t *)scratch->value);
 	}
 	if (s == OK)
-		s = part_read_streams(p, b, ROW_NODE, &scratch->stored[ROW_NODE], &nodes, e);
+		s = part_read_streams(p, b, ROW_NODE, &scratch->stored[ROW_NODE],
+			&scratch->room[ROW_NODE], &nodes, e);
 	if (s != OK)
 		return s;
-	struct nodes k = { &b->columns[ROW_NODE], &nodes, b->rows, t->node_count, keep,
-		(uint64_t *)sums };
-	s = add_nodes(&k, &v, scratch, e);
-	*samples += linear_sum(&count, keep, b->rows);
+	struct nodes k = { &b->columns[ROW_NODE], &nodes, b->rows, t->node_count,
+		kept < b->rows / SPARSE, (uint64_t *)sums };
+	s = add_nodes(&k, &a, scratch, e);
+	*samples += count;
 	return s == OK ? OK
 		       : err_prefix(e, s, "%s: block at +%llu", part_path(p),
 				 (unsigned long long)b->columns[ROW_NODE].offset);
@@ -335,7 +372,7 @@ enum status part_sum_block(struct part *p, const struct tabs *t, const struct pa
 	enum status s = part_rows_reserve(scratch, b->rows);
 	if (s != OK)
 		return err_set(e, s, "%s: a block of %u rows", part_path(p), b->rows);
-	return sum_rows(p, t, b, NULL, scratch, sums, samples, e);
+	return sum_rows(p, t, b, b->rows, scratch, sums, samples, e);
 }
 
 enum status part_sum_kept(struct part *p, const struct tabs *t, const struct part_block *b,
@@ -345,8 +382,7 @@ enum status part_sum_kept(struct part *p, const struct tabs *t, const struct par
 	struct part_kept kept;
 	enum status s = part_keep_rows(p, t, b, f, scratch, &kept, e);
 	if (s == OK && kept.rows)
-		s = sum_rows(p, t, b, kept.rows < b->rows ? scratch->keep : NULL, scratch, sums,
-			samples, e);
+		s = sum_rows(p, t, b, kept.rows, scratch, sums, samples, e);
 	if (s == OK)
 		*out = kept;
 	return s;

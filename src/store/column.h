@@ -106,6 +106,9 @@ struct column_streams {
 /* `stored`: the bytes of all streams; they must outlive `out`. Checks the CRC. */
 NODISCARD enum status column_unpack(const struct column *c, struct str stored, size_t rows,
 	struct column_streams *out, struct err *e);
+/* The same, into memory of the caller's, which is used again by the next. */
+NODISCARD enum status column_unpack_into(const struct column *c, struct str stored, size_t rows,
+	struct buf *room, struct column_streams *out, struct err *e);
 void column_streams_free(struct column_streams *s);
 
 /* The grid of a TICKS column, row by row; false: it is damaged. */
@@ -117,3 +120,8 @@ NODISCARD enum status column_decode(const struct column *c, const struct column_
 /* The same, each value below `limit`. */
 NODISCARD enum status column_decode_u32(const struct column *c, const struct column_streams *s,
 	size_t rows, uint64_t limit, uint32_t *out, struct err *e);
+/* Small values of RUNS, as bytes. *out_fit false: it is another encoding, or not all of them are
+ * below 256, and nothing is known of the column. `out` has room for COLUMN_BYTES_SLACK more. */
+#define COLUMN_BYTES_SLACK 16
+NODISCARD enum status column_decode_bytes(const struct column *c, const struct column_streams *s,
+	size_t rows, uint8_t *out, bool *out_fit, struct err *e);

@@ -2,6 +2,7 @@
 #include "store/column.h"
 
 #include "codec/codec.h"
+#include "store/varints.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,8 @@ static enum status check_streams(const struct column *c, size_t rows, struct err
 	return OK;
 }
 
-enum status column_unpack(const struct column *c, struct str stored, size_t rows,
-	struct column_streams *out, struct err *e)
+enum status column_unpack_into(const struct column *c, struct str stored, size_t rows,
+	struct buf *room, struct column_streams *out, struct err *e)
 {
 	enum status s = check_streams(c, rows, e);
 	if (s != OK)
@@ -93,10 +94,15 @@ enum status column_unpack(const struct column *c, struct str stored, size_t rows
 	size_t need = 0;
 	for (unsigned i = 0; i < c->stream_count; i++)
 		need += c->stored_len[i] == c->raw_len[i] ? 0 : (size_t)c->raw_len[i];
-	u.memory = need ? malloc(need) : NULL;
-	if (need && !u.memory)
+	uint8_t *to = NULL;
+	if (room)
+		buf_clear(room);
+	if (need && room)
+		to = buf_extend(room, need);
+	else if (need)
+		to = u.memory = malloc(need);
+	if (need && !to)
 		return err_set(e, E_NOMEM, "column %u: %zu bytes", c->id, need);
-	uint8_t *to = u.memory;
 	const uint8_t *from = (const uint8_t *)stored.p;
 	for (unsigned i = 0; i < c->stream_count && s == OK; i++) {
 		size_t raw = (size_t)c->raw_len[i], packed = (size_t)c->stored_len[i];
@@ -116,15 +122,16 @@ enum status column_unpack(const struct column *c, struct str stored, size_t rows
 	return OK;
 }
 
+enum status column_unpack(const struct column *c, struct str stored, size_t rows,
+	struct column_streams *out, struct err *e)
+{
+	return column_unpack_into(c, stored, rows, NULL, out, e);
+}
+
 void column_streams_free(struct column_streams *s)
 {
 	free(s->memory);
 	s->memory = NULL;
-}
-
-static int64_t unzigzag(uint64_t v)
-{
-	return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
 
 /*
@@ -171,7 +178,7 @@ INLINE void decode_delta(struct sink *k, const struct column *c, const uint8_t *
 {
 	uint64_t v = (uint64_t)c->base, unit = c->unit;
 	for (size_t i = 0; i < rows; i++) {
-		v += unit * (uint64_t)unzigzag(planes_at(p, width, i));
+		v += unit * (uint64_t)varints_unzigzag(planes_at(p, width, i));
 		put(k, i, v);
 	}
 }
@@ -203,19 +210,19 @@ INLINE void by_width(struct sink *k, const struct column *c, const struct column
 INLINE bool decode_runs(
 	struct sink *k, const struct column *c, const struct column_streams *s, size_t rows)
 {
-	struct reader deltas = reader_over(s->p[0], s->len[0]);
-	struct reader lengths = reader_over(s->p[1], s->len[1]);
+	struct varints deltas = varints_over(s->p[0], s->len[0]);
+	struct varints lengths = varints_over(s->p[1], s->len[1]);
 	uint64_t value = (uint64_t)c->base;
 	size_t at = 0;
 	while (at < rows) {
-		value += c->unit * (uint64_t)reader_zigzag(&deltas);
-		uint64_t n = reader_varint(&lengths);
-		if (deltas.failed || lengths.failed || n >= rows - at)
+		value += c->unit * (uint64_t)varints_unzigzag(varints_short(&deltas));
+		uint64_t n = varints_short(&lengths);
+		if (deltas.bad || lengths.bad || n >= rows - at)
 			return false;
 		for (size_t end = at + (size_t)n; at <= end; at++)
 			put(k, at, value);
 	}
-	return reader_done(&deltas) && reader_done(&lengths) && !deltas.failed && !lengths.failed;
+	return varints_done(&deltas) && varints_done(&lengths);
 }
 
 INLINE enum status decode_dict(struct sink *k, const struct column *c,
@@ -291,4 +298,36 @@ enum status column_decode_u32(const struct column *c, const struct column_stream
 		return err_set(e, E_CORRUPT, "column %u: a value that is not below %llu", c->id,
 			(unsigned long long)limit);
 	return st;
+}
+
+/* Runs are mostly short: so many bytes are written for each of them at the least. */
+#define SPLAT_BYTES 16
+static_assert(SPLAT_BYTES <= COLUMN_BYTES_SLACK + 1, "what is written behind the last row");
+
+enum status column_decode_bytes(const struct column *c, const struct column_streams *s, size_t rows,
+	uint8_t *out, bool *out_fit, struct err *e)
+{
+	struct varints deltas = varints_over(s->p[0], s->len[0]);
+	struct varints lengths = varints_over(s->p[1], s->len[1]);
+	uint64_t value = (uint64_t)c->base, unit = c->unit;
+	size_t at = 0;
+	*out_fit = false;
+	if (c->encoding != COLUMN_RUNS)
+		return OK;
+	while (at < rows) {
+		value += unit * (uint64_t)varints_unzigzag(varints_short(&deltas));
+		uint64_t n = varints_short(&lengths);
+		if (deltas.bad || lengths.bad || n >= rows - at)
+			return err_set(e, E_CORRUPT, "column %u: runs", c->id);
+		if (value > UINT8_MAX)
+			return OK;
+		memset(out + at, (int)value, SPLAT_BYTES);
+		if (n >= SPLAT_BYTES)
+			memset(out + at, (int)value, (size_t)n + 1);
+		at += (size_t)n + 1;
+	}
+	if (!varints_done(&deltas) || !varints_done(&lengths))
+		return err_set(e, E_CORRUPT, "column %u: runs", c->id);
+	*out_fit = true;
+	return OK;
 }

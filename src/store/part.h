@@ -259,9 +259,11 @@ struct part_rows {
 	size_t cap;
 	uint32_t *series, *node, *set;
 	int64_t *time_ns, *value, *n;
-	uint8_t *keep; /* block_keep.h */
+	uint8_t *keep;  /* block_keep.h */
+	uint8_t *bytes; /* and COLUMN_BYTES_SLACK more */
 	struct buf stored[ROW_COLUMNS];
-	uint64_t *by_code; /* sums by code of a dictionary */
+	struct buf room[ROW_COLUMNS]; /* what these unpack to */
+	uint64_t *by_code;            /* sums by code of a dictionary */
 };
 void part_rows_init(struct part_rows *r);
 void part_rows_deinit(struct part_rows *r);
@@ -269,10 +271,11 @@ NODISCARD enum status part_rows_reserve(struct part_rows *r, size_t n);
 /* `columns`: mask of 1u << ROW_…; indices are checked against `t`. */
 NODISCARD enum status part_read_block(struct part *p, const struct tabs *t,
 	const struct part_block *b, unsigned columns, struct part_rows *out, struct err *e);
-/* One column of a block as it lies there: unpacked streams, not decoded. `stored` is the memory
- * that they may point into. */
+/* One column of a block as it lies there: unpacked streams, not decoded, which point into `stored`
+ * and `room`. */
 NODISCARD enum status part_read_streams(struct part *p, const struct part_block *b,
-	enum part_column id, struct buf *stored, struct column_streams *out, struct err *e);
+	enum part_column id, struct buf *stored, struct buf *room, struct column_streams *out,
+	struct err *e);
 
 /* Values scaled from counts are scaled from a column that can be read. */
 NODISCARD enum status part_check_scale(

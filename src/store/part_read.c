@@ -121,7 +121,7 @@ void part_rows_init(struct part_rows *r)
 {
 	*r = (struct part_rows){ 0 };
 	for (int i = 0; i < ROW_COLUMNS; i++)
-		buf_init(&r->stored[i], STORED_BYTES_MAX);
+		buf_init(&r->stored[i], STORED_BYTES_MAX), buf_init(&r->room[i], STORED_BYTES_MAX);
 }
 
 void part_rows_deinit(struct part_rows *r)
@@ -133,9 +133,10 @@ void part_rows_deinit(struct part_rows *r)
 	free(r->value);
 	free(r->n);
 	free(r->keep);
+	free(r->bytes);
 	free(r->by_code);
 	for (int i = 0; i < ROW_COLUMNS; i++)
-		buf_deinit(&r->stored[i]);
+		buf_deinit(&r->stored[i]), buf_deinit(&r->room[i]);
 }
 
 enum status part_rows_reserve(struct part_rows *r, size_t n)
@@ -152,18 +153,20 @@ enum status part_rows_reserve(struct part_rows *r, size_t n)
 		*wide[i] = malloc(n * sizeof(**wide[i]));
 	}
 	free(r->keep);
+	free(r->bytes);
 	r->keep = malloc(n);
+	r->bytes = malloc(n + COLUMN_BYTES_SLACK);
 	for (size_t i = 0; i < 3; i++)
 		if (!*narrow[i] || !*wide[i])
 			return E_NOMEM;
-	if (!r->keep)
+	if (!r->keep || !r->bytes)
 		return E_NOMEM;
 	r->cap = n;
 	return OK;
 }
 
 enum status part_read_streams(struct part *p, const struct part_block *b, enum part_column id,
-	struct buf *stored, struct column_streams *out, struct err *e)
+	struct buf *stored, struct buf *room, struct column_streams *out, struct err *e)
 {
 	const struct column *c = &b->columns[id];
 	uint64_t len = column_stored_len(c);
@@ -176,16 +179,16 @@ enum status part_read_streams(struct part *p, const struct part_block *b, enum p
 			p->path, (unsigned long long)len);
 	enum status s = len ? object_read(p->object, c->offset, bytes, (size_t)len, e) : OK;
 	if (s == OK)
-		s = column_unpack(c, str_make(bytes, (size_t)len), b->rows, out, e);
+		s = column_unpack_into(c, str_make(bytes, (size_t)len), b->rows, room, out, e);
 	return s == OK ? OK : err_prefix(e, s, "%s", p->path);
 }
 
 static enum status read_column(struct part *p, const struct part_block *b, enum part_column id,
-	uint64_t limit, uint32_t *narrow, int64_t *wide, struct buf *stored, struct err *e)
+	uint64_t limit, uint32_t *narrow, int64_t *wide, struct part_rows *r, struct err *e)
 {
-	CLEANUP(column_streams_free) struct column_streams streams = { 0 };
+	struct column_streams streams;
 	const struct column *c = &b->columns[id];
-	enum status s = part_read_streams(p, b, id, stored, &streams, e);
+	enum status s = part_read_streams(p, b, id, &r->stored[0], &r->room[0], &streams, e);
 	if (s != OK)
 		return s;
 	if (narrow)
@@ -216,11 +219,11 @@ static enum status read_values(struct part *p, const struct part_block *b, unsig
 	if (s != OK)
 		return s;
 	if ((columns & 1u << ROW_COUNT) || (scaled && columns & 1u << ROW_VALUE))
-		s = read_column(p, b, ROW_COUNT, 0, NULL, out->n, &out->stored[0], e);
+		s = read_column(p, b, ROW_COUNT, 0, NULL, out->n, out, e);
 	if (s != OK || !(columns & 1u << ROW_VALUE))
 		return s;
 	if (!scaled)
-		return read_column(p, b, ROW_VALUE, 0, NULL, out->value, &out->stored[0], e);
+		return read_column(p, b, ROW_VALUE, 0, NULL, out->value, out, e);
 	for (size_t i = 0; i < b->rows; i++)
 		out->value[i] = (int64_t)((uint64_t)out->n[i] * (uint64_t)value->base);
 	return OK;
@@ -233,15 +236,14 @@ enum status part_read_block(struct part *p, const struct tabs *t, const struct p
 	if (s != OK)
 		return err_set(e, s, "%s: a block of %u rows", p->path, b->rows);
 	out->count = b->rows;
-	struct buf *stored = &out->stored[0];
 	if (columns & 1u << ROW_SERIES)
-		s = read_column(p, b, ROW_SERIES, t->series_count, out->series, NULL, stored, e);
+		s = read_column(p, b, ROW_SERIES, t->series_count, out->series, NULL, out, e);
 	if (s == OK && columns & 1u << ROW_TIME)
-		s = read_column(p, b, ROW_TIME, 0, NULL, out->time_ns, stored, e);
+		s = read_column(p, b, ROW_TIME, 0, NULL, out->time_ns, out, e);
 	if (s == OK && columns & 1u << ROW_NODE)
-		s = read_column(p, b, ROW_NODE, t->node_count, out->node, NULL, stored, e);
+		s = read_column(p, b, ROW_NODE, t->node_count, out->node, NULL, out, e);
 	if (s == OK && columns & 1u << ROW_SET)
-		s = read_column(p, b, ROW_SET, t->set_count, out->set, NULL, stored, e);
+		s = read_column(p, b, ROW_SET, t->set_count, out->set, NULL, out, e);
 	return s == OK ? read_values(p, b, columns, out, e) : s;
 }
 

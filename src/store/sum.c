@@ -2,9 +2,10 @@
 /*
  * Sources are dealt to the query's threads, largest first. For each, values are added to a dense
  * array by node number, block by block, or for many blocks at once where the part has their total
- * and all their rows are wanted; then the nodes that have a sum are folded into the thread's
- * own tree; in the end the trees are put together. A thread that finds no source left helps with
- * the blocks of one that another thread is at, into an array of its own.
+ * and all their rows are wanted; then the nodes that have a sum are folded into a tree
+ * that no other thread is at; in the end the trees are put together, which costs as much as folding
+ * a source: so there is one for each two sources at the most. A thread that finds no source left
+ * helps with the blocks of one that another thread is at, into an array of its own.
  *
  * So there are never more sources at hand than threads, and the memory is theirs. Where it does not
  * suffice for all threads, the query is run again by one alone.
@@ -53,7 +54,9 @@ struct summing {
 	unsigned width;
 	struct share *shares; /* one each thread */
 	struct tree *trees;
-	atomic_size_t next; /* in order[] */
+	unsigned tree_count;
+	uint64_t trees_taken; /* bits; with the lock held */
+	atomic_size_t next;   /* in order[] */
 	atomic_bool stop;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -103,7 +106,7 @@ static void summing_deinit(struct summing *s)
 {
 	view_picks_free(s->v, s->picks);
 	gauge_deinit(&s->gauge);
-	for (unsigned i = 0; i < s->width && s->trees; i++)
+	for (unsigned i = 0; i < s->tree_count; i++)
 		tree_deinit(&s->trees[i]);
 	free(s->order);
 	free(s->shares);
@@ -287,21 +290,25 @@ static void list_free(struct summing *s, struct share *h)
 	h->list = NULL;
 }
 
+/* One thread of the query. */
+struct worker {
+	unsigned number;
+	struct scanner scanner;
+};
+
 /* Pieces until there are none left. The caller's own thread asks whether to go on. */
 static enum status add_pieces(
-	struct summing *s, struct share *h, unsigned worker, struct sums *to, struct err *e)
+	struct summing *s, struct share *h, struct worker *w, struct sums *to, struct err *e)
 {
-	CLEANUP(scanner_deinit) struct scanner scanner;
-	scanner_init(&scanner);
 	enum status st = OK;
 	while (st == OK && !atomic_load(&s->stop)) {
 		size_t piece = atomic_fetch_add(&h->next, 1);
 		if (piece >= h->pieces)
 			break;
-		if (worker == 0)
+		if (w->number == 0)
 			st = samples_stopped(s->q, e);
 		if (st == OK)
-			st = add_piece(s, h, piece, &scanner, to, e);
+			st = add_piece(s, h, piece, &w->scanner, to, e);
 	}
 	return st;
 }
@@ -319,8 +326,45 @@ static void set_open(struct summing *s, struct share *h, bool open)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static enum status sum_source(
-	struct summing *s, struct share *h, unsigned worker, struct tree *tree, struct err *e)
+/* A tree that nobody else is at, the first of these, so that few are used. NULL: the query ends. */
+static struct tree *take_tree(struct summing *s)
+{
+	static_assert(POOL_THREADS_MAX < 63, "a bit for each thread, and one more");
+	struct tree *found = NULL;
+	pthread_mutex_lock(&s->lock);
+	while (!found && !atomic_load(&s->stop)) {
+		unsigned i = (unsigned)__builtin_ctzll(~s->trees_taken);
+		if (i < s->tree_count) {
+			s->trees_taken |= 1ull << i;
+			found = &s->trees[i];
+		} else {
+			pthread_cond_wait(&s->changed, &s->lock);
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+static void give_tree(struct summing *s, const struct tree *t)
+{
+	pthread_mutex_lock(&s->lock);
+	s->trees_taken &= ~(1ull << (t - s->trees));
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static enum status fold(struct summing *s, const struct share *h, struct err *e)
+{
+	struct source *src = &s->v->sources[h->index];
+	struct tree *t = take_tree(s);
+	if (!t)
+		return OK;
+	enum status st = tree_add(t, &src->tabs, h->sums.values, h->sums.averages, e);
+	give_tree(s, t);
+	return st;
+}
+
+static enum status sum_source(struct summing *s, struct share *h, struct worker *w, struct err *e)
 {
 	struct source *src = &s->v->sources[h->index];
 	h->scan = (struct scan){ s->v, src, &s->picks[h->index], s->q,
@@ -339,11 +383,11 @@ static enum status sum_source(
 	atomic_store(&h->next, 0);
 	if (st == OK) {
 		set_open(s, h, true);
-		st = note(s, add_pieces(s, h, worker, &h->sums, e), e);
+		st = note(s, add_pieces(s, h, w, &h->sums, e), e);
 	}
 	set_open(s, h, false); /* and nobody is at it any more */
-	if (st == OK && !atomic_load(&s->stop))
-		st = tree_add(tree, &src->tabs, h->sums.values, h->sums.averages, e);
+	if (st == OK)
+		st = fold(s, h, e);
 	if (st == E_CORRUPT && src->part)
 		view_damaged(s->v, src->part);
 	pthread_mutex_lock(&s->lock);
@@ -383,14 +427,14 @@ static struct share *find_help(struct summing *s)
 	return found;
 }
 
-static enum status sum_help(struct summing *s, struct share *h, unsigned worker, struct err *e)
+static enum status sum_help(struct summing *s, struct share *h, struct worker *w, struct err *e)
 {
 	struct sums mine = { 0 };
 	uint32_t nodes = h->scan.source->tabs.node_count;
 	enum status st = sums_new(s, nodes, &mine, e);
 	bool room = st == OK;
 	if (room)
-		st = note(s, add_pieces(s, h, worker, &mine, e), e);
+		st = note(s, add_pieces(s, h, w, &mine, e), e);
 	pthread_mutex_lock(&s->lock);
 	while (room && h->open) /* its owner adds to the same sums until it closes it */
 		pthread_cond_wait(&s->changed, &s->lock);
@@ -417,16 +461,19 @@ static bool take_source(struct summing *s, struct share *h)
 	return more;
 }
 
-static void work(void *ctx, unsigned worker)
+static void work(void *ctx, unsigned number)
 {
 	struct summing *s = ctx;
-	struct share *h = &s->shares[worker];
+	struct share *h = &s->shares[number];
+	struct worker w = { .number = number };
 	struct err e = { 0 };
 	enum status st = OK;
+	scanner_init(&w.scanner);
 	while (st == OK && take_source(s, h))
-		st = note(s, sum_source(s, h, worker, &s->trees[worker], &e), &e);
+		st = note(s, sum_source(s, h, &w, &e), &e);
 	while (st == OK && (h = find_help(s)))
-		st = sum_help(s, h, worker, &e); /* no room to help is no failure */
+		st = sum_help(s, h, &w, &e); /* no room to help is no failure */
+	scanner_deinit(&w.scanner);
 }
 
 /* ---- the whole ---- */
@@ -455,9 +502,11 @@ static enum status deal(struct summing *s, unsigned width, struct err *e)
 			s->order[s->order_count++] = i;
 	if (s->order_count)
 		qsort_r(s->order, s->order_count, sizeof(*s->order), by_rows, s->v->sources);
+	s->width = width;
 	enum status st = OK;
-	for (; s->width < width && st == OK; s->width++)
-		st = tree_init(&s->trees[s->width], s->is_gauge, &s->budget, e);
+	unsigned trees = (unsigned)MAX(MIN((s->order_count + 1) / 2, (size_t)width), (size_t)1);
+	for (; s->tree_count < trees && st == OK; s->tree_count++)
+		st = tree_init(&s->trees[s->tree_count], s->is_gauge, &s->budget, e);
 	return st;
 }
 
@@ -466,7 +515,7 @@ static enum status finish(struct summing *s, struct samples_tree *out, struct er
 {
 	struct tree *all = &s->trees[0];
 	enum status st = OK;
-	for (unsigned i = 1; i < s->width && st == OK; i++) {
+	for (unsigned i = 1; i < s->tree_count && st == OK; i++) {
 		st = tree_add_tree(all, &s->trees[i], e);
 		tree_deinit(&s->trees[i]);
 		s->trees[i] = (struct tree){ 0 };

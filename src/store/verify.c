@@ -86,12 +86,14 @@ static void verify_block(
 {
 	struct err e = { 0 };
 	CLEANUP(buf_deinit) struct buf stored;
+	CLEANUP(buf_deinit) struct buf room;
 	buf_init(&stored, SECTION_BYTES_MAX);
+	buf_init(&room, SECTION_BYTES_MAX);
 	for (unsigned id = ROW_SERIES; id < ROW_COLUMNS; id++) {
-		CLEANUP(column_streams_free) struct column_streams streams = { 0 };
+		struct column_streams streams;
 		const struct column *c = &b->columns[id];
 		char what[96];
-		enum status s = part_read_streams(p, b, id, &stored, &streams, &e);
+		enum status s = part_read_streams(p, b, id, &stored, &room, &streams, &e);
 		if (s == OK)
 			continue;
 		(void)snprintf(

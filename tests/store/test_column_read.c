@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "codec/codec.h"
+#include "store/varints.h"
 #include "tests/test.h"
 
 #include <string.h>
@@ -172,5 +173,84 @@ static void refuses_wrong_contents(void **unused)
 	CHECK(got[1] == 1);
 }
 
+/* Varints of all lengths, by twos and one by one. */
+static void reads_varints(void **unused)
+{
+	(void)unused;
+	static uint64_t v[N];
+	struct buf out;
+	buf_init(&out, 1 << 20);
+	for (int i = 0; i < N; i++) {
+		v[i] = next() >> (i < N / 2 ? 36 + next() % 28 : next() % 64);
+		buf_varint(&out, v[i]);
+	}
+	struct varints two = varints_over(out.data, out.len), one = two;
+	for (int i = 0; i < N; i += 2) {
+		uint64_t a, b;
+		CHECK(!varints_done(&two));
+		varints_two(&two, &a, &b);
+		CHECK(a == v[i] && b == v[i + 1]);
+		CHECK(varints_short(&one) == a && varints_short(&one) == b);
+		CHECK(one.at == two.at);
+	}
+	CHECK(varints_done(&two) && varints_done(&one));
+	for (size_t len = 0; len < 64; len++) { /* cut short at every place */
+		struct varints cut = varints_over(out.data, len);
+		struct reader r = reader_over(out.data, len);
+		while (!r.failed) {
+			uint64_t a, b, want = reader_varint(&r);
+			bool first = !r.failed;
+			uint64_t after = reader_varint(&r);
+			varints_two(&cut, &a, &b);
+			CHECK(cut.bad == r.failed && a == want && b == after);
+			CHECK(!first || cut.at == r.at);
+		}
+	}
+	buf_deinit(&out);
+}
+
+/* Runs of small values as bytes: lengths about what is written at once, and at the end. */
+static void decodes_bytes(void **unused)
+{
+	(void)unused;
+	static int64_t v[N];
+	static uint8_t got[N + COLUMN_BYTES_SLACK];
+	for (int round = 0; round < 60; round++) {
+		struct column_writer w;
+		struct column col;
+		struct column_streams s;
+		struct buf out;
+		struct err e = { 0 };
+		bool fit = false, small = round % 3 != 0;
+		size_t longest = 1 + next() % 60, n = 0;
+		column_writer_init(&w);
+		buf_init(&out, 1 << 20);
+		while (n < N) {
+			int64_t value = (int64_t)(next() % (small ? 256 : 258));
+			for (size_t k = next() % longest + 1; k && n < N; k--)
+				v[n++] = value;
+		}
+		CHECK(column_encode(&w, 1, v, N, COLUMN_PLAIN, &out, &col) == OK);
+		CHECK_OK(column_unpack(&col, buf_view(&out), N, &s, &e), &e);
+		bool all = true;
+		for (size_t i = 0; i < N; i++)
+			all &= v[i] < 256;
+		memset(got, 0xEE, sizeof(got));
+		CHECK_OK(column_decode_bytes(&col, &s, N, got, &fit, &e), &e);
+		CHECK(fit == (all && col.encoding == COLUMN_RUNS));
+		for (size_t i = 0; i < N && fit; i++)
+			CHECK(got[i] == v[i]);
+		if (fit && col.encoding == COLUMN_RUNS) { /* another number of rows */
+			CHECK(column_decode_bytes(&col, &s, N - 1, got, &fit, &e) == E_CORRUPT);
+			s.len[1]--;
+			CHECK(column_decode_bytes(&col, &s, N, got, &fit, &e) == E_CORRUPT);
+		}
+		column_streams_free(&s);
+		buf_deinit(&out);
+		column_writer_deinit(&w);
+	}
+}
+
 TEST_MAIN(cmocka_unit_test(round_trips), cmocka_unit_test(refuses_damage),
-	cmocka_unit_test(refuses_wrong_contents))
+	cmocka_unit_test(refuses_wrong_contents), cmocka_unit_test(reads_varints),
+	cmocka_unit_test(decodes_bytes))
