@@ -76,6 +76,9 @@ static void identify_table(struct opened *o, const struct unwind_table *t)
 enum status fileload_examine(const struct fileload *l, int fd, struct opened *o, struct err *e)
 {
 	o->fd = fd;
+	struct stat st;
+	if (fstat(fd, &st) == 0)
+		o->owner = hash_u64(st.st_dev) + st.st_uid;
 	CLEANUP(fd_cleanup) int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
 		return err_os(e, "%s", o->path);
@@ -104,12 +107,26 @@ static void note_without_table(const struct fileload *l, const struct objfile *o
 	problems_add(l->problems, PROBLEM_TABLE, what, why);
 }
 
-enum status fileload_build(
-	struct fileload *l, const struct objfile *obj, struct unwind_table **out, struct err *e)
+uint64_t fileload_bytes(const struct opened *o)
+{
+	static const char *const names[] = { ".eh_frame", ".debug_frame", ".gopclntab",
+		".data.rel.ro.gopclntab" };
+	uint64_t bytes = 0;
+	for (size_t i = 0; o->obj && i < ARRAY_COUNT(names); i++) {
+		const struct objfile_section *s = objfile_section(o->obj, names[i]);
+		bytes += s ? MIN(s->size, objfile_size(o->obj)) : 0;
+	}
+	return bytes || !o->obj ? bytes : objfile_size(o->obj);
+}
+
+enum status fileload_build(const struct fileload *l, const struct objfile *obj,
+	struct unwind_table **out, struct err *e)
 {
 	int64_t begin = clock_thread_cpu_ns();
-	enum status s = unwind_table_build_within(&l->limits, obj, out, e);
-	metric_add(&l->metrics->build_ns, (uint64_t)(clock_thread_cpu_ns() - begin));
+	struct unwind_build limits = l->limits;
+	enum status s = unwind_table_build_within(&limits, obj, out, e);
+	if (!l->is_between)
+		metric_add(&l->metrics->build_ns, (uint64_t)(clock_thread_cpu_ns() - begin));
 	if (s == OK)
 		metric_add(&l->metrics->built, 1);
 	if (s == E_NOTFOUND || s == E_UNSUPPORTED || s == E_INVALID || s == E_LIMIT) {
@@ -122,7 +139,7 @@ enum status fileload_build(
 }
 
 static enum status load_table(
-	struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e)
+	const struct fileload *l, const struct opened *o, struct unwind_table **out, struct err *e)
 {
 	bool cacheable = l->cache && o->cache_name[0];
 	if (cacheable && tablecache_load(l->cache, o->cache_name, out, e) == OK) {
@@ -138,7 +155,7 @@ static enum status load_table(
 }
 
 enum status fileload_table(
-	struct fileload *l, struct opened *o, struct unwind_table **out, struct err *e)
+	const struct fileload *l, struct opened *o, struct unwind_table **out, struct err *e)
 {
 	/* Of another machine: an emulator has it mapped. */
 	if (!o->obj || objfile_machine(o->obj) != EM_X86_64)

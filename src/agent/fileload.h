@@ -14,11 +14,13 @@ struct fileload {
 	struct files_metrics *metrics;
 	struct problems *problems; /* may be NULL */
 	struct unwind_build limits;
+	bool is_between; /* building while another is built, whose CPU time counts */
 };
 
 struct opened {
 	int fd;              /* ours beside the objfile's; below 0: none */
 	struct objfile *obj; /* NULL: no ELF file for us */
+	uint64_t owner;      /* its user, on its file system */
 	char path[FILEOPEN_PATH_MAX];
 	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1]; /* "": no ELF file */
 	/* Of what is known of it: build id, size, first and last bytes; and from fileload_table()
@@ -33,10 +35,12 @@ void opened_close(struct opened *o);
  * its path, and counted. */
 NODISCARD enum status fileload_examine(
 	const struct fileload *l, int fd, struct opened *o, struct err *e);
+/* What its table is made of, about. */
+uint64_t fileload_bytes(const struct opened *o);
 /* *out stays NULL where there is no information: counted, and said to `problems`. */
-NODISCARD enum status fileload_build(
-	struct fileload *l, const struct objfile *obj, struct unwind_table **out, struct err *e);
+NODISCARD enum status fileload_build(const struct fileload *l, const struct objfile *obj,
+	struct unwind_table **out, struct err *e);
 /* The same, from the cache if it is there; large tables are put into it. o->identity is complete
  * then. */
 NODISCARD enum status fileload_table(
-	struct fileload *l, struct opened *o, struct unwind_table **out, struct err *e);
+	const struct fileload *l, struct opened *o, struct unwind_table **out, struct err *e);

@@ -17,6 +17,7 @@
  */
 #include "agent/files.h"
 
+#include "agent/buildqueue.h"
 #include "agent/filebook.h"
 #include "agent/fileload.h"
 #include "agent/preload.h"
@@ -39,9 +40,10 @@
 /* A file that could not be opened is tried again after so long, doubled each time. */
 #define RETRY_FAILED_NS (100 * NS_PER_MS)
 #define RETRY_SHIFT_MAX 4u
-/* The worker may run ahead of its share of the CPU by so much. */
-#define BUDGET_BURST_NS (1 * NS_PER_SEC)
-#define BUDGET_NAP_NS (20 * NS_PER_MS)
+/* While a table is built those made of so much at most are built in between. */
+#define SMALL_BYTES_MAX ((uint64_t)1 << 20)
+/* Where too many wait to be built an opened file waits so long. */
+#define PUSH_WAIT_NS (1 * NS_PER_SEC)
 #define VDSO_BYTES_MAX 65536
 /* In the first pass the opener is ahead of the builder by no more, so that a notice waits for few
  * tables. */
@@ -68,7 +70,7 @@ struct files {
 	struct files_config config;
 	struct sampler *sampler;
 	struct os_queue *requests; /* to the opener */
-	struct os_queue *opened;   /* from it to the builder */
+	struct buildqueue *opened; /* from it to the builder */
 	pthread_t opener;
 	pthread_t builder;
 	bool opener_runs;
@@ -76,10 +78,10 @@ struct files {
 	bool is_offer_due; /* the opener's own */
 	atomic_bool stop;
 	pthread_mutex_t work;
-	struct fileload load;           /* under `work` */
+	struct fileload load; /* under `work` */
+	int64_t between_ns;   /* the builder's own: CPU time of what was built in between */
 	pthread_cond_t first_pass_done; /* with `lock` */
 	uint32_t first_pass_left;       /* requests, and one for what is not listed yet */
-	_Atomic bool is_first_pass;
 	enum status first_pass_status;
 	pthread_mutex_t lock;
 	struct filebook book; /* under `lock` */
@@ -249,50 +251,89 @@ static void finish(struct files *f, struct request *r, uint32_t id, enum status 
 
 /* ---- the worker ---- */
 
-/* Sleep until the CPU time spent is within the share again. */
-static void keep_budget(struct files *f, int64_t *credit_ns, int64_t *since_ns, int64_t spent_ns)
+/* Builds and publishes one, and has its owner pay; under `work`. */
+static void build_one(struct files *f, struct request *r, const struct build_ticket *ticket)
 {
-	if (f->config.cpu_percent == 0)
-		return;
-	*credit_ns -= spent_ns;
-	for (;;) {
-		int64_t now = clock_monotonic_ns();
-		*credit_ns += (now - *since_ns) * f->config.cpu_percent / 100;
-		*credit_ns = MIN(*credit_ns, (int64_t)BUDGET_BURST_NS);
-		*since_ns = now;
-		if (*credit_ns >= 0 || atomic_load(&f->stop))
-			return;
-		struct timespec nap = { .tv_nsec = BUDGET_NAP_NS };
-		nanosleep(&nap, NULL);
+	int64_t begin = clock_thread_cpu_ns();
+	struct err e = { 0 };
+	uint32_t id = 0;
+	f->between_ns = 0;
+	enum status s = publish(f, r, &id, &e);
+	finish(f, r, id, s, &e);
+	int64_t spent = clock_thread_cpu_ns() - begin;
+	buildqueue_charge(f->opened, ticket->owner, spent - f->between_ns);
+	f->between_ns = spent;
+}
+
+/* Every few milliseconds of building a table: nobody's small file waits for the large one of
+ * another. */
+static bool build_between(void *ctx)
+{
+	struct files *f = ctx;
+	int64_t between = f->between_ns;
+	struct request *r;
+	struct build_ticket ticket;
+	bool is_between = f->load.is_between;
+	f->load.is_between = true;
+	while (!is_between && !atomic_load(&f->stop) &&
+		(r = buildqueue_try_pop_small(f->opened, SMALL_BYTES_MAX, &ticket))) {
+		build_one(f, r, &ticket);
+		between += f->between_ns;
 	}
+	f->load.is_between = is_between;
+	f->between_ns = between;
+	return !atomic_load(&f->stop);
 }
 
 /* Builds and publishes what the opener has opened. */
 static void *build_all(void *ctx)
 {
 	struct files *f = ctx;
-	int64_t credit_ns = BUDGET_BURST_NS;
-	int64_t since_ns = clock_monotonic_ns();
+	struct build_ticket ticket;
 	for (;;) {
-		struct request *r = os_queue_pop(f->opened, INT64_MAX);
+		struct request *r = buildqueue_pop(f->opened, &ticket);
 		if (!r)
 			return NULL;
 		if (atomic_load(&f->stop)) {
 			request_free(r);
 			continue;
 		}
-		int64_t begin = clock_thread_cpu_ns();
-		struct err e = { 0 };
-		uint32_t id = 0;
 		pthread_mutex_lock(&f->work);
-		enum status s = publish(f, r, &id, &e);
+		build_one(f, r, &ticket);
 		pthread_mutex_unlock(&f->work);
-		finish(f, r, id, s, &e);
-		if (os_queue_len(f->opened) == 0)
+		if (buildqueue_len(f->opened) == 0)
 			sampler_rest(f->sampler);
-		if (!f->is_first_pass)
-			keep_budget(f, &credit_ns, &since_ns, clock_thread_cpu_ns() - begin);
 	}
+}
+
+/* It comes again with the next notice. What was bound is published still, and stays bound, unless
+ * it is another file by now. */
+static void cancel_request(struct files *f, uint32_t binding, bool is_replaced)
+{
+	LOCKED(&f->lock);
+	struct binding *b = &f->book.bindings.v[binding];
+	if (b->file_id && !is_replaced) {
+		b->state = BINDING_BOUND;
+		b->key.generation = b->generation;
+	} else {
+		if (b->file_id)
+			sampler_retract(f->sampler, &b->key);
+		filebook_unbind(&f->book, binding);
+	}
+	metric_add(&f->metrics.notices_dropped, 1);
+}
+
+static void pass_on(struct files *f, struct request *r)
+{
+	const struct build_ticket ticket = { r->opened.owner, fileload_bytes(&r->opened) };
+	if (buildqueue_push(f->opened, r, &ticket, clock_monotonic_ns() + PUSH_WAIT_NS))
+		return;
+	cancel_request(f, r->binding, r->is_replaced);
+	if (r->is_first_pass) {
+		LOCKED(&f->lock);
+		count_first_pass(f);
+	}
+	request_free(r);
 }
 
 /* Open a file and pass it on; takes the request over. A process may end any moment, and a mount may
@@ -315,8 +356,7 @@ static void open_one(struct files *f, struct request *r)
 		finish(f, r, 0, s, &e);
 		return;
 	}
-	if (!os_queue_push(f->opened, r, INT64_MAX))
-		request_free(r); /* the end */
+	pass_on(f, r);
 }
 
 /* Notices that came, and one that comes within `wait_ns`. */
@@ -398,22 +438,6 @@ static bool begin_request(struct files *f, struct request *r)
 	b->state = BINDING_WAITING;
 	f->first_pass_left += r->is_first_pass;
 	return true;
-}
-
-/* What was bound is published still, and stays bound, unless it is another file by now. */
-static void cancel_request(struct files *f, uint32_t binding, bool is_replaced)
-{
-	LOCKED(&f->lock);
-	struct binding *b = &f->book.bindings.v[binding];
-	if (b->file_id && !is_replaced) {
-		b->state = BINDING_BOUND;
-		b->key.generation = b->generation;
-	} else {
-		if (b->file_id)
-			sampler_retract(f->sampler, &b->key);
-		filebook_unbind(&f->book, binding);
-	}
-	metric_add(&f->metrics.notices_dropped, 1);
 }
 
 void files_notice(struct files *f, const struct file_notice *n, int pid)
@@ -526,7 +550,7 @@ static void open_first_pass(struct files *f)
 			break;
 		r->is_first_pass = true;
 		open_notices(f, 0);
-		while (os_queue_len(f->opened) >= FIRST_PASS_AHEAD && !atomic_load(&f->stop))
+		while (buildqueue_len(f->opened) >= FIRST_PASS_AHEAD && !atomic_load(&f->stop))
 			open_notices(f, FIRST_PASS_NAP_NS);
 		if (begin_request(f, r))
 			open_one(f, STEAL_PTR(r));
@@ -543,7 +567,7 @@ enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
 	if (!start)
 		return err_set(e, E_NOMEM, "files");
 	start->is_start = true;
-	f->is_first_pass = true;
+	buildqueue_keep_shares(f->opened, false);
 	LOCKED(&f->lock);
 	f->first_pass_left++;
 	if (!os_queue_try_push(f->requests, start)) {
@@ -557,7 +581,7 @@ enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
 	int waited = 0;
 	while (f->first_pass_left && waited == 0)
 		waited = pthread_cond_timedwait(&f->first_pass_done, &f->lock, &until);
-	f->is_first_pass = false;
+	buildqueue_keep_shares(f->opened, true);
 	if (waited != 0)
 		return err_set(
 			e, E_TIMEOUT, "%u executables are still to be read", f->first_pass_left);
@@ -641,12 +665,14 @@ enum status files_new(
 	f->load = (struct fileload){ .metrics = &f->metrics, .problems = c->problems };
 	f->load.limits.memory_bytes_max = c->build_bytes_max;
 	f->load.limits.table_bytes_max = c->table_bytes_max;
+	f->load.limits.pause = build_between;
+	f->load.limits.pause_ctx = f;
 	if (c->cache_dir && c->cache_dir[0] &&
 		tablecache_open(c->cache_dir, TABLECACHE_BYTES_MAX, &f->load.cache, e) != OK)
 		log_warn("unwind tables are not cached", "reason=\"%s\"", e ? e->text : "");
 	enum status s = os_queue_new(FILES_QUEUE_MAX, &f->requests);
 	if (s == OK)
-		s = os_queue_new(FILES_OPEN_MAX, &f->opened);
+		s = buildqueue_new(c->cpu_percent, &f->opened);
 	if (s == OK)
 		s = os_thread_start(&f->builder, "files", build_all, f, e);
 	f->builder_runs = s == OK;
@@ -659,11 +685,16 @@ enum status files_new(
 	return OK;
 }
 
-static void drain(struct os_queue *q)
+static void drain(struct files *f)
 {
-	for (struct request *r; q && (r = os_queue_pop(q, 0));)
+	struct build_ticket ticket;
+	struct request *r;
+	while (f->requests && (r = os_queue_pop(f->requests, 0)))
 		request_free(r);
-	os_queue_free(q);
+	while (f->opened && (r = buildqueue_pop(f->opened, &ticket)))
+		request_free(r);
+	os_queue_free(f->requests);
+	buildqueue_free(f->opened);
 }
 
 void files_free(struct files *f)
@@ -674,13 +705,12 @@ void files_free(struct files *f)
 	if (f->requests)
 		os_queue_close(f->requests);
 	if (f->opened)
-		os_queue_close(f->opened);
+		buildqueue_close(f->opened);
 	if (f->opener_runs)
 		pthread_join(f->opener, NULL);
 	if (f->builder_runs)
 		pthread_join(f->builder, NULL);
-	drain(f->requests);
-	drain(f->opened);
+	drain(f);
 	tablecache_close(f->load.cache);
 	filebook_deinit(&f->book);
 	pthread_cond_destroy(&f->first_pass_done);

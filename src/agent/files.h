@@ -18,8 +18,6 @@
 
 /* Notices waiting; more are dropped and counted, and come again with the next sample. */
 #define FILES_QUEUE_MAX 1024
-/* Open files waiting for their table to be built. */
-#define FILES_OPEN_MAX 64
 /* Files known at a time; the longest unused ones go first. */
 #define FILES_KNOWN_MAX 16384
 /* Kernel keys remembered: several may name one file, some name none that can be read. */
@@ -46,7 +44,9 @@ typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, in
 
 struct files_config {
 	const char *cache_dir; /* "" or NULL: no cache */
-	uint32_t cpu_percent; /* of one CPU for building tables after the first pass; 0: no limit */
+	/* Of one CPU for building tables of each owner after the first pass (buildqueue.h); 0: no
+	 * limit. */
+	uint32_t cpu_percent;
 	uint64_t build_bytes_max;  /* of memory while a table is built; 0: UNWIND_BUILD_BYTES_MAX */
 	uint64_t table_bytes_max;  /* a larger table is given up; 0: no limit */
 	struct problems *problems; /* may be NULL */
@@ -72,7 +72,7 @@ struct files_config {
 	X(over_budget, COUNTER, "firn_agent_unwind_over_budget_total",                             \
 		"Tables that did not fit the budget.")                                             \
 	X(notices_dropped, COUNTER, "firn_agent_file_notices_dropped_total",                       \
-		"Notices lost: queue full.")                                                       \
+		"Notices lost: too many wait, or too many of the same owner.")                     \
 	X(forgotten, COUNTER, "firn_agent_files_forgotten_total",                                  \
 		"Files forgotten, since too many were known.")
 struct files_metrics {

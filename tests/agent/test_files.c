@@ -739,6 +739,39 @@ static void a_notice_comes_before_the_first_pass(void **state)
 	files_free(f);
 }
 
+/* Where a file was published; fake.count: it was not. */
+static size_t place_of(const struct mapped *m)
+{
+	size_t i = 0;
+	while (i < fake.count && fake.v[i].key.inode != m->notice.key.inode)
+		i++;
+	return i;
+}
+
+/* The small one is told of second and done first, unless the machine let its opener wait for the
+ * whole of the large one: then it is tried again. */
+static void a_small_file_does_not_wait_for_a_large_one(void **state)
+{
+	(void)state;
+	bool is_first = false;
+	for (uint8_t round = 0; round < 20 && !is_first; round++) {
+		struct files *f = make_files(&(struct files_config){ .cpu_percent = 5 });
+		struct mapped large = map_library("large.so", 300000, round);
+		struct mapped small = map_library("small.so", 10, (uint8_t)(100 + round));
+		fake.count = 0;
+		files_notice(f, &large.notice, getpid());
+		files_notice(f, &small.notice, getpid());
+		wait_published(&large.notice.key, 1);
+		wait_published(&small.notice.key, 1);
+		is_first = place_of(&small) < place_of(&large);
+		files_free(f);
+		CHECK(fake.count == 2);
+		unmap_file(&large);
+		unmap_file(&small);
+	}
+	CHECK(is_first);
+}
+
 /* It cannot be read again (its process is gone): what is published stays as long as the sampler has
  * it, and is taken back when it does not. */
 static void keeps_what_it_cannot_read_again(void **state)
@@ -811,6 +844,7 @@ int main(void)
 		cmocka_unit_test_setup(preload_finds_what_every_process_maps, reset),
 		cmocka_unit_test_setup(offers_again_what_is_mapped, reset),
 		cmocka_unit_test_setup(a_notice_comes_before_the_first_pass, reset),
+		cmocka_unit_test_setup(a_small_file_does_not_wait_for_a_large_one, reset),
 	};
 	int before = test_open_fds();
 	int failed = cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * buildqueue: opened executables whose unwind tables are to be made, fair among their owners.
+ * Private to agent/ (files.c).
+ *
+ * Each owner (a user, on one file system) has a share of a CPU of its own: whose files cost more
+ * waits until it is paid for, while the files of others go on. They wait for one table at most, and
+ * for a rest behind it of BUILDQUEUE_REST_MAX_NS at most. In order of arrival otherwise.
+ *
+ * Thread safety: all functions may be called from any thread.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/err.h"
+
+/* Waiting at a time: of all, and of one owner. */
+#define BUILDQUEUE_MAX 128
+#define BUILDQUEUE_OWNER_MAX 32
+/* Owners whose debts are known; beyond them the smallest debt is forgotten. */
+#define BUILDQUEUE_OWNERS_MAX 128
+/* An owner may be ahead of its share by so much CPU time, and so may all together. */
+#define BUILDQUEUE_BURST_NS (1 * NS_PER_SEC)
+/* Where all together are over their share: the longest rest between two tables. */
+#define BUILDQUEUE_REST_MAX_NS (1 * NS_PER_SEC)
+
+struct buildqueue;
+
+struct build_ticket {
+	uint64_t owner;
+	uint64_t bytes; /* of what the table is made of */
+};
+
+/* cpu_percent of one CPU; 0: no limit. */
+NODISCARD enum status buildqueue_new(uint32_t cpu_percent, struct buildqueue **out);
+void buildqueue_free(struct buildqueue *q); /* NULL is fine; what waits is lost */
+/* False: closed, or too many of this owner wait, or of all until `deadline_ns`; the item is still
+ * the caller's. */
+NODISCARD bool buildqueue_push(
+	struct buildqueue *q, void *item, const struct build_ticket *ticket, int64_t deadline_ns);
+/* Waits for one whose turn it is. NULL: closed and empty. */
+void *buildqueue_pop(struct buildqueue *q, struct build_ticket *out);
+/* The first of at most so many bytes whose owner has no debt, whatever is being built; NULL: none.
+ */
+void *buildqueue_try_pop_small(struct buildqueue *q, uint64_t bytes_max, struct build_ticket *out);
+/* What a table has cost. */
+void buildqueue_charge(struct buildqueue *q, uint64_t owner, int64_t cpu_ns);
+/* Without: in order of arrival, no debts. */
+void buildqueue_keep_shares(struct buildqueue *q, bool keep);
+/* What waits can still be popped, at once. */
+void buildqueue_close(struct buildqueue *q);
+size_t buildqueue_len(struct buildqueue *q);
+
+/* The same at a given time, for tests. take: NULL: not before *out_wait_ns. */
+void *buildqueue_take_at(
+	struct buildqueue *q, int64_t now_ns, struct build_ticket *out, int64_t *out_wait_ns);
+void buildqueue_charge_at(struct buildqueue *q, uint64_t owner, int64_t cpu_ns, int64_t now_ns);
