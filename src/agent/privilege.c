@@ -68,24 +68,41 @@ enum status privilege_split(const struct broker_config *c, struct err *e)
 
 /* ---- folders ---- */
 
-static void make_ours(const struct privilege_dir *d)
+/* Of a spool or a cache. */
+static bool is_agents(struct str name)
+{
+	return str_eq(name, STR("lock")) || str_ends(name, STR(".batch")) ||
+	       str_ends(name, STR(".unwind")) || str_ends(name, STR(".tmp"));
+}
+
+/* A directory with its owner's own files in it is nobody's to take: a home that was named by
+ * mistake. */
+static enum status make_ours(const struct privilege_dir *d, uid_t from, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, LISTING_BYTES_MAX);
 	struct str *names = NULL;
 	size_t count = 0;
 	uid_t own = geteuid();
-	if (os_list_dir(d->path, &a, &names, &count, NULL) != OK)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		char name[NAME_MAX + 1];
-		struct stat st;
-		snprintf(name, sizeof(name), "%.*s", STR_ARG(names[i]));
-		if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != own &&
-			S_ISREG(st.st_mode))
-			(void)!fchownat(d->fd, name, own, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
-	}
+	struct stat st;
+	enum status s = os_list_dir(d->path, &a, &names, &count, e);
+	for (size_t i = 0; i < count && s == OK; i++)
+		if (!is_agents(names[i]) &&
+			fstatat(d->fd, names[i].p, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			st.st_uid == from)
+			s = err_set(e, E_INVALID,
+				"%.150s belongs to user %u and holds more than the agent's files "
+				"(%.60s): name another directory",
+				d->path, from, names[i].p);
+	if (s != OK)
+		return s;
+	for (size_t i = 0; i < count; i++)
+		if (is_agents(names[i]) &&
+			fstatat(d->fd, names[i].p, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			st.st_uid != own && S_ISREG(st.st_mode))
+			(void)!fchownat(d->fd, names[i].p, own, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
 	(void)!fchownat(d->fd, "", own, (gid_t)-1, AT_EMPTY_PATH);
+	return OK;
 }
 
 enum status privilege_dir_open(const char *dir, struct privilege_dir *out, struct err *e)
@@ -104,7 +121,7 @@ enum status privilege_dir_open(const char *dir, struct privilege_dir *out, struc
 	if (out->fd < 0 || fstat(out->fd, &st) < 0)
 		return err_os(e, "open %s", dir);
 	if (st.st_uid != geteuid() && (os_capabilities() & BIT(CAP_CHOWN)))
-		make_ours(out);
+		return make_ours(out, st.st_uid, e);
 	return OK;
 }
 

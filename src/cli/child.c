@@ -68,6 +68,43 @@ static int report(const char *name, enum status s, const struct err *e)
 
 /* ---- what a server gives up ---- */
 
+static bool is_firns(const char *name)
+{
+	static const char *const names[] = { "LOCK", "MANIFEST", "agent-spool", "debuginfo",
+		"export", "log", "parts", "quarantine", "shared", "symbols" };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_starts(str_of(name), str_of(names[i])))
+			return true;
+	return false;
+}
+
+/* A directory with somebody's own files in it is nobody's to take: a home that was named by
+ * mistake.
+ */
+static enum status check_storage(int dir, const char *path, uid_t from, struct err *e)
+{
+	CLEANUP(fd_cleanup) int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!d)
+		return err_os(e, "open %s", path);
+	(void)STEAL_FD(fd);
+	enum status s = OK;
+	struct stat st;
+	for (struct dirent *entry; s == OK && (entry = readdir(d));) {
+		const char *name = entry->d_name;
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || is_firns(name) ||
+			fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != from)
+			continue;
+		s = err_set(e, E_INVALID,
+			"%.150s belongs to user %u and holds more than firn's files (%.60s): a "
+			"server "
+			"that root starts makes its storage directory root's; name another one",
+			path, from, name);
+	}
+	closedir(d);
+	return s;
+}
+
 static void make_tree_ours(int dir, uid_t from, uint32_t depth)
 {
 	CLEANUP(fd_cleanup) int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -106,6 +143,9 @@ static enum status take_storage(const char *path, int *out_fd, struct err *e)
 		return err_os(e, "open %s", path);
 	if (st.st_uid == geteuid() || !(os_capabilities() & (uint64_t)1 << CAP_CHOWN))
 		return OK;
+	s = check_storage(fd, path, st.st_uid, e);
+	if (s != OK)
+		return s;
 	make_tree_ours(fd, st.st_uid, 0);
 	int rc = fchownat(fd, "", geteuid(), (gid_t)-1, AT_EMPTY_PATH);
 	log_info("the storage directory was another user's", "uid=%u now=%u", st.st_uid,

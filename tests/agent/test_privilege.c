@@ -131,6 +131,27 @@ static void keeps_its_folders(void **state)
 	CHECK(unlink(file) == 0 && rmdir(spool) == 0);
 }
 
+/* A home that was named by mistake. */
+static void takes_no_folder_with_others_files(void **state)
+{
+	(void)state;
+	CLEANUP(temp_dir_deinit) struct temp_dir dir;
+	char file[PATH_MAX + 64];
+	struct privilege_dir p;
+	struct stat st;
+	struct err e = { 0 };
+	if (geteuid() != 0)
+		SKIP("needs root: there is nobody else whose folder it could be");
+	temp_dir_init(&dir);
+	snprintf(file, sizeof(file), "%s/.profile", dir.path);
+	CHECK_OK(os_replace_file(file, "x", 1, 0600, &e), &e);
+	CHECK(chown(dir.path, NOBODY, NOBODY) == 0 && chown(file, NOBODY, NOBODY) == 0);
+	CHECK(privilege_dir_open(dir.path, &p, &e) == E_INVALID && strstr(e.text, ".profile"));
+	fd_cleanup(&p.fd);
+	CHECK(stat(dir.path, &st) == 0 && st.st_uid == NOBODY);
+	CHECK(stat(file, &st) == 0 && st.st_uid == NOBODY);
+}
+
 static int drop_where_bpf_is_closed(void)
 {
 	static char something;
@@ -196,6 +217,7 @@ static void the_broker_keeps_what_was_given_up(void **state)
 	CHECK(code == 0);
 }
 
-TEST_MAIN(cmocka_unit_test(keeps_its_folders), cmocka_unit_test(writes_to_its_folders_alone),
+TEST_MAIN(cmocka_unit_test(keeps_its_folders), cmocka_unit_test(takes_no_folder_with_others_files),
+	cmocka_unit_test(writes_to_its_folders_alone),
 	cmocka_unit_test(keeps_bpf_where_the_kernel_wants_it),
 	cmocka_unit_test(the_broker_keeps_what_was_given_up))

@@ -142,7 +142,7 @@ static void remove_tree(const char *dir)
 static void has_no_capability_in_the_end(void **state)
 {
 	(void)state;
-	char top[] = "/tmp/firn-test-child-XXXXXX", storage[PATH_MAX], link[PATH_MAX + 8];
+	char top[] = "/tmp/firn-test-child-XXXXXX", storage[PATH_MAX], link[PATH_MAX + 16];
 	if (geteuid() != 0)
 		SKIP("needs root: there are no capabilities to give up");
 	CHECK(mkdtemp(top));
@@ -153,8 +153,8 @@ static void has_no_capability_in_the_end(void **state)
 	make(storage, "parts/old", OTHER_USER);
 	make(storage, "third", THIRD_USER);
 	make(top, "outside", OTHER_USER);
-	snprintf(link, sizeof(link), "%s/link", storage);
-	CHECK(symlink("../../outside", link) == 0 && lchown(link, OTHER_USER, (gid_t)-1) == 0);
+	snprintf(link, sizeof(link), "%s/parts/link", storage);
+	CHECK(symlink("../../../outside", link) == 0 && lchown(link, OTHER_USER, (gid_t)-1) == 0);
 	fake_server_run = look_at_storage;
 	/* No other program listens on this address of the loopback network. */
 	const struct server_config c = { .storage_path = storage, .http_address = "127.94.3.7:81" };
@@ -173,6 +173,24 @@ static void has_no_capability_in_the_end(void **state)
 	const struct server_config plain = { .storage_path = own };
 	CHECK(run_server(&plain) == CLI_OK);
 	remove_tree(own);
+}
+
+/* A home that was named by mistake stays its owner's. */
+static void takes_no_directory_with_others_files(void **state)
+{
+	(void)state;
+	char home[] = "/tmp/firn-test-child-XXXXXX";
+	if (geteuid() != 0)
+		SKIP("needs root: there is nobody else whose directory it could be");
+	CHECK(mkdtemp(home) && chown(home, OTHER_USER, (gid_t)-1) == 0);
+	make(home, "parts/", OTHER_USER);
+	make(home, ".profile", OTHER_USER);
+	const struct server_config c = { .storage_path = home };
+	fake_server_run = look_at_storage;
+	CHECK(run_server(&c) == CLI_FAILED);
+	CHECK(owner_of(home, ".") == OTHER_USER && owner_of(home, ".profile") == OTHER_USER);
+	CHECK(owner_of(home, "parts") == OTHER_USER);
+	remove_tree(home);
 }
 
 static volatile sig_atomic_t ready;
@@ -240,4 +258,5 @@ static void describes_ends(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(settles), cmocka_unit_test(has_no_capability_in_the_end),
+	cmocka_unit_test(takes_no_directory_with_others_files),
 	cmocka_unit_test(ends_without_a_parent), cmocka_unit_test(describes_ends))
