@@ -21,6 +21,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -147,6 +148,20 @@ static enum status set_up(struct sampler *s, struct err *e)
 	return failed ? err_os(e, "size the eBPF maps") : OK;
 }
 
+/* The verifier gives up when a signal comes (EAGAIN), and libbpf begins anew five times and no
+ * more: whoever wants us to stop waits until it is done. */
+static int load_undisturbed(struct profiler_bpf *skeleton)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	int rc = profiler_bpf__load(skeleton);
+	int error = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = error;
+	return rc;
+}
+
 static enum status load(struct sampler *s, struct err *e)
 {
 	CLEANUP(free_cleanup) char *log = calloc(1, VERIFIER_LOG_BYTES);
@@ -162,7 +177,7 @@ static enum status load(struct sampler *s, struct err *e)
 	enum status status = set_up(s, e);
 	if (status != OK)
 		return status;
-	if (profiler_bpf__load(s->skeleton) != 0) {
+	if (load_undisturbed(s->skeleton) != 0) {
 		int error = errno;
 		struct str complaint = verifier_complaint(log);
 		if (complaint.len > 0)

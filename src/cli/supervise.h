@@ -22,7 +22,7 @@
 /* How long a child may take to stop before it is killed. */
 #define SUPERVISE_AGENT_STOP_NS (20 * NS_PER_SEC)
 #define SUPERVISE_SERVER_STOP_NS (60 * NS_PER_SEC)
-#define SUPERVISE_ASK_AGAIN_NS (500 * NS_PER_MS)
+#define SUPERVISE_ASK_AGAIN_NS (1 * NS_PER_SEC)
 
 struct supervise_config {
 	struct server_config server; /* ready_fd and handover_fd are set here */
