@@ -190,8 +190,10 @@ static void look_down(struct builder *b)
 static bool passes(const struct builder *b, uint32_t i)
 {
 	const struct query_lines *l = &b->c->lines;
-	/* A stack of no frames passes, as in Parca. */
+	/* A stack of no frames passes Parca's filters. */
 	bool no_frames = b->c->stacks.v.v[i].location == 0;
+	if (no_frames && l->some_frame)
+		return false;
 	if (!no_frames && ((b->seen[i] & l->must) != l->must || (b->seen[i] & l->must_not) != 0))
 		return false;
 	return !b->c->cut || b->c->cut[i] != QUERY_LINE_NONE;

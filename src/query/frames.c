@@ -55,15 +55,22 @@ static enum status frame_number(struct maker *m, const struct query_frame *f, ui
 	return OK;
 }
 
-/* A location without lines, or with a nameless function: "binary+0xoffset". */
+struct str query_address_name(
+	struct str binary, uint64_t address, char text[QUERY_ADDRESS_NAME_MAX])
+{
+	int len = snprintf(text, QUERY_ADDRESS_NAME_MAX, "%.*s%s0x%" PRIx64,
+		(int)MIN(binary.len, 256u), binary.p, binary.len ? "+" : "", address);
+	return str_make(text, (size_t)len);
+}
+
+/* A location without lines, or with a nameless function. */
 static enum status name_by_address(
 	struct maker *m, const struct profile_location *l, uint32_t *out_name)
 {
+	char text[QUERY_ADDRESS_NAME_MAX];
 	struct str binary = profile_str(m->tables, m->binaries[l->mapping]);
-	char text[320];
-	int len = snprintf(text, sizeof(text), "%.*s%s0x%" PRIx64, (int)MIN(binary.len, 256u),
-		binary.p, binary.len ? "+" : "", l->address);
-	return profile_add_string(m->tables, str_make(text, (size_t)len), out_name);
+	return profile_add_string(
+		m->tables, query_address_name(binary, l->address, text), out_name);
 }
 
 static enum status line_frame(struct maker *m, const struct profile_location *l,

@@ -92,6 +92,10 @@ struct query_frames {
 	uint32_t *ids;    /* with QUERY_FRAME_INLINED */
 	uint8_t *matched; /* of v, where the request has a `match`; else NULL */
 };
+/* "binary+0xaddress", what has no name is shown by. */
+#define QUERY_ADDRESS_NAME_MAX 320
+struct str query_address_name(
+	struct str binary, uint64_t address, char text[QUERY_ADDRESS_NAME_MAX]);
 /* The frames of all locations of `tables`, which gets the names that were missing. */
 NODISCARD enum status query_frames_make(struct profile *tables, struct str match, struct arena *a,
 	struct query_frames *out, struct err *e);

@@ -49,6 +49,7 @@ struct query_line_texts query_line_texts(
 static bool condition_holds(
 	const struct filter_condition *c, const struct query_line_texts *t, bool *out_has)
 {
+	char name[QUERY_ADDRESS_NAME_MAX];
 	*out_has = t->has_function;
 	switch (c->field) {
 	case FILTER_FUNCTION:
@@ -65,6 +66,12 @@ static bool condition_holds(
 		return filter_number_holds(c, t->address);
 	case FILTER_LINE:
 		return filter_number_holds(c, t->line);
+	case FILTER_SHOWN:
+		*out_has = true;
+		if (t->has_function)
+			return filter_text_holds(c, t->function);
+		return filter_text_holds(
+			c, query_address_name(query_base_name(t->mapping), t->address, name));
 	}
 	UNREACHABLE();
 }
@@ -109,6 +116,7 @@ static enum status number_conditions(struct maker *m)
 	uint32_t bit = 0;
 	for (uint32_t i = 0; i < m->r->filter_count; i++) {
 		const struct frame_filter *f = &m->r->filters[i];
+		m->out->some_frame |= f->some_frame;
 		for (uint32_t k = 0; f->of_stack && k < f->condition_count; k++, bit++) {
 			if (bit >= FILTER_CONDITIONS_MAX)
 				return err_set(m->e, E_INVALID, "filter: more than %d conditions",

@@ -80,7 +80,8 @@ struct query_lines {
 	uint32_t *first; /* of location l: v[first[l] .. first[l + 1]), outermost first */
 	struct query_key *keys;
 	uint32_t key_count;
-	uint64_t must; /* a stack is kept when all of these are seen */
+	bool some_frame; /* a stack of none is not kept */
+	uint64_t must;   /* a stack is kept when all of these are seen */
 	uint64_t must_not;
 };
 NODISCARD enum status query_lines_make(const struct query_stacks *s,

@@ -65,7 +65,8 @@ enum filter_field {
 	FILTER_BINARY,      /* the file name of the mapping, without folders */
 	FILTER_FILE,        /* the source file */
 	FILTER_ADDRESS,
-	FILTER_LINE
+	FILTER_LINE,
+	FILTER_SHOWN /* what people read: the function, else file and address */
 };
 enum filter_op {
 	FILTER_EQ,
@@ -83,12 +84,13 @@ struct filter_condition {
 };
 /* of_stack: keeps whole stacks: each condition holds for some frame; a negative one (NE, …) for
  * every frame that has the field. Else keeps single frames: all conditions hold; `any`: one is
- * enough. */
+ * enough. A stack of no frames passes, unless `some_frame`. */
 struct frame_filter {
 	bool of_stack;
 	bool any;
 	struct filter_condition *conditions;
 	uint32_t condition_count;
+	bool some_frame;
 };
 
 bool filter_op_is_negative(enum filter_op op);

@@ -280,10 +280,10 @@ static enum status answer_diff(const struct query_engine *engine, const struct n
 {
 	struct query_report_request request;
 	struct filter_condition match = {
-		.field = FILTER_FUNCTION, .op = FILTER_CONTAINS, .text = q->request.match
+		.field = FILTER_SHOWN, .op = FILTER_CONTAINS, .text = q->request.match
 	};
 	struct frame_filter filter = {
-		.of_stack = true, .conditions = &match, .condition_count = 1
+		.of_stack = true, .some_frame = true, .conditions = &match, .condition_count = 1
 	};
 	struct str text;
 	double worse_above = -1;

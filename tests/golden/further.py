@@ -261,7 +261,7 @@ class Further:
         return good
 
     def source(self, stored, side, what):
-        files = sorted({f.file for s in stored.samples for f in s[0] if f.function and f.file})
+        files = sorted({f.file for s in stored.samples for f in s.frames if f.function and f.file})
         if not files:
             return True
         wanted = self.rng.choice(files)
@@ -274,16 +274,17 @@ class Further:
         answer = self.ask("PROFILE_METADATA", side)
         files = {n.decode() for n in answer.message.get(1, [])}
         labels = {n.decode() for n in answer.message.get(2, [])}
-        want = {f.binary for s in stored.samples for f in s[0] if f.binary}
+        want = {f.binary for s in stored.samples for f in s.frames if f.binary}
         good = self.compare(f"{what} mapped files", files, want)
-        want = {k for s in stored.samples for k in s[2]} | {"job"}
+        want = {k for s in stored.samples for k in s.labels} | {"job"}
         return good & self.compare(f"{what} labels", labels & want, want)
 
     def single(self, stored, what):
         """All of one millisecond; counts are left as they are."""
-        selector, begin, _ = stored.side()
-        at = begin + SECOND + self.rng.randrange(10**6)
-        want = Report([(f, v // stored.factor, d // stored.factor) for f, v, d in stored.select()])
+        selector, _, _ = stored.side()
+        time_ns = self.rng.choice(stored.times)
+        at = time_ns + self.rng.randrange(10**6)
+        want = Report(stored.single(time_ns))
         flame = self.ask("FLAMEGRAPH_ARROW", (selector, at))
         paths = asking.flame_of(flame.columns()) if want.flame() else {}
         good = self.compare(f"{what} total", flame.total, want.total)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]
@@ -25,33 +26,53 @@ import asking
 import profiles
 from firn import Checks, Firn
 from further import Further
+from plain import Plain
 from reference import Condition, Report
 
 PERIOD = 52631578
+# 19, 99, 97 Hz, every nanosecond, and none: of one type.
+PERIODS = [PERIOD, 10101010, 10309278, 1, 0]
+
+
+class Taken(typing.NamedTuple):
+    """A sample: its value as merged answers have it, and as it came."""
+
+    frames: tuple
+    value: int
+    labels: dict
+    time_ns: int
+    plain: int
 
 
 class Stored:
-    """A profile in the server: how to ask for it, and its samples as the reference takes them."""
+    """Profiles of one job and type: how to ask for them, and their samples as the reference takes
+    them. Each may have a period of its own."""
 
-    def __init__(self, name, raw, column, job):
-        profile = profiles.parse(raw)
-        kind, unit = profile.types[column]
-        scaled = (kind, unit) == ("samples", "count") and profile.period > 0
-        self.factor = profile.period if scaled else 1
-        self.type = ":".join([name, kind, unit, *profile.period_type])
-        self.type += ":delta" if profile.duration_ns else ""
-        self.job, self.time_ns = job, profile.time_ns
-        self.names = {f.function for s in profile.samples for f in s.frames}
-        self.samples = [
-            (s.frames, s.values[column] * self.factor, s.labels) for s in profile.samples if s.values[column]
-        ]
+    def __init__(self, name, files, column, job):
+        parsed = [profiles.parse(raw) for raw in files]
+        kind, unit = parsed[0].types[column]
+        self.type = ":".join([name, kind, unit, *parsed[0].period_type])
+        self.type += ":delta" if parsed[0].duration_ns else ""
+        self.job, self.times = job, [p.time_ns for p in parsed]
+        self.names = {f.function for p in parsed for s in p.samples for f in s.frames}
+        self.samples = []
+        for p in parsed:
+            scaled = (kind, unit) == ("samples", "count") and p.period > 0
+            self.samples += [
+                Taken(s.frames, s.values[column] * (p.period if scaled else 1), s.labels, p.time_ns, s.values[column])
+                for s in p.samples
+                if s.values[column]
+            ]
 
     def side(self, matchers=""):
         both = f'job="{self.job}"' + (f",{matchers}" if matchers else "")
-        return f"{self.type}{{{both}}}", self.time_ns - 10**9, self.time_ns + 10**9
+        return f"{self.type}{{{both}}}", min(self.times) - 10**9, max(self.times) + 10**9
 
     def select(self, thread=None):
-        return [(f, v, v) for f, v, labels in self.samples if thread is None or labels.get("thread", "") == thread]
+        return [(s.frames, s.value, s.value) for s in self.samples if thread is None or s.labels.get("thread", "") == thread]
+
+    def single(self, time_ns):
+        return [(s.frames, s.plain, s.plain) for s in self.samples if s.time_ns == time_ns]
 
 
 def random_condition(rng, frames):
@@ -71,7 +92,7 @@ def random_condition(rng, frames):
 
 
 def random_question(rng, stored):
-    frames = sorted({f for s in stored.samples for f in s[0]}, key=str)
+    frames = sorted({f for s in stored.samples for f in s.frames}, key=str)
     filters = []
     for _ in range(rng.choice([0, 0, 1, 1, 2])):
         kind = rng.choice(["stack", "frame"])
@@ -79,7 +100,7 @@ def random_question(rng, stored):
     filters = [(k, list({c.field: c for c in cs}.values())) for k, cs in filters]
     named = [f.function for f in frames if f.function]
     sandwich = rng.choice(named) if named and rng.random() < 0.2 else ""
-    threads = sorted({s[2].get("thread", "") for s in stored.samples})
+    threads = sorted({s.labels.get("thread", "") for s in stored.samples})
     thread = rng.choice(threads) if rng.random() < 0.4 else None
     return {"filters": filters, "sandwich": sandwich, "invert": rng.random() < 0.3, "thread": thread}
 
@@ -198,9 +219,10 @@ def ask_groups(checks, address, stored, what):
         if columns["labels_only"][i]:
             got[label.decode()] = columns["cumulative"][i]
     want = {}
-    for _, value, labels in stored.samples:
-        if labels.get("thread"):
-            want[labels["thread"]] = want.get(labels["thread"], 0) + value
+    for sample in stored.samples:
+        thread = sample.labels.get("thread")
+        if thread:
+            want[thread] = want.get(thread, 0) + sample.value
     return compare(checks.check, f"{what} labels", got, want)
 
 
@@ -291,6 +313,7 @@ def main():
     try:
         stored = fill(firn.address, rng, options.profile)
         further = Further(firn.address, rng, lambda *each: compare(checks.check, *each))
+        plain = Plain(firn.address, rng, lambda *each: compare(checks.check, *each))
         for n in range(options.questions):
             each = rng.choice(stored)
             question = random_question(rng, each)
@@ -302,6 +325,8 @@ def main():
             if ask_diff(checks, firn.address, other, each, question, f"{what}, less {other.job}"):
                 checks.check(True, f"{what}, less {other.job}")
             ask_further(checks, further, each, other, question, what)
+            if n % 2 == 0 and plain.everything(each, other, f"question {n} of {each.job}"):
+                checks.check(True, f"question {n} of {each.job}: plain API, groups")
         now = time.time_ns() // 10**9 * 10**9
         for _ in range(3):
             checks.check(further.chart(now, "flame chart"), "flame chart of 80 ticks")
@@ -345,15 +370,28 @@ def fill(address, rng, files):
         ]:
             raw = profiles.made(rng.random(), types, period_type, period, now - 10**9 * (60 - i))
             asking.write_raw(address, {"__name__": name, "job": f"{name}{i}"}, raw)
-            stored += [Stored(name, raw, k, f"{name}{i}") for k in range(len(types))]
+            stored += [Stored(name, [raw], k, f"{name}{i}") for k in range(len(types))]
+    stored += mixed(address, rng, now)
     for path in files:
         with open(path, "rb") as file:
             raw = file.read()
         job = os.path.basename(path).split(".")[0]
         raw, columns = recent(raw, now - 30 * 10**9)
         asking.write_raw(address, {"__name__": "given", "job": job}, raw)
-        stored += [Stored("given", raw, k, job) for k in range(columns)]
+        stored += [Stored("given", [raw], k, job) for k in range(columns)]
     return stored
+
+
+def mixed(address, rng, now):
+    """Files of one series whose rates differ: senders change theirs, and many have the same labels."""
+    types = [("samples", "count"), ("cpu", "nanoseconds")]
+    seeds = [rng.random() for _ in PERIODS]
+    files = [
+        profiles.made(seed, types, ("cpu", "nanoseconds"), period, now - (50 - 3 * i) * 10**9, stacks=40)
+        for i, (seed, period) in enumerate(zip(seeds, PERIODS))
+    ]
+    asking.write_raw(address, {"__name__": "cpu", "job": "mixed"}, *files)
+    return [Stored("cpu", files, k, "mixed") for k in range(len(types))]
 
 
 def recent(raw, time_ns):

@@ -121,6 +121,8 @@ static void filters_stacks(void **state)
 		{ "file", FILTER_FILE, FILTER_EQ, "/src/g.c", 0, 10 },
 		{ "address", FILTER_ADDRESS, FILTER_EQ, "", 0x12, 1 },
 		{ "not that address", FILTER_ADDRESS, FILTER_NE, "", 0x12, 15 },
+		{ "shown by its function", FILTER_SHOWN, FILTER_CONTAINS, "NNE", 0, 5 },
+		{ "shown by neither", FILTER_SHOWN, FILTER_CONTAINS, "+0x13", 0, 0 },
 	};
 	FOR_EACH_CASE (c, cases) {
 		struct filter_condition one = condition(c->field, c->op, c->text, c->number);
@@ -136,6 +138,25 @@ static void filters_stacks(void **state)
 		CHECK_CASE(c, calls.total == c->kept && calls.filtered == 16 - c->kept);
 		query_calls_deinit(&calls);
 	}
+}
+
+/* What was not asked for by a filter of Parca's is not kept without a frame. */
+static void filters_stacks_of_no_frames(void **state)
+{
+	(void)state;
+	fake_sample(HEAP, 1, 10, 0, "", "main@/bin/x");
+	fake_sample(HEAP, 2, 5, 0, "", "");
+	fake_sample(HEAP, 3, 1, 0, "", "0x12@/lib/y");
+	struct filter_condition one = condition(FILTER_SHOWN, FILTER_CONTAINS, "MAI", 0);
+	struct frame_filter f = { .of_stack = true, .conditions = &one, .condition_count = 1 };
+	struct query_report_request r = request(HEAP);
+	r.filters = &f;
+	r.filter_count = 1;
+	check_tree(&r, "<root> 15 5 [main 10 10]", 1);
+	f.some_frame = true;
+	check_tree(&r, "<root> 10 [main 10 10]", 6);
+	one.text = STR("Y+0x12");
+	check_tree(&r, "<root> 1 [0x12 1 1]", 15);
 }
 
 static void filters_frames(void **state)
@@ -302,6 +323,6 @@ static void fails_without_a_trace(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
 TEST_MAIN(TEST(sums_by_function), TEST(groups_by_labels), TEST(filters_stacks),
-	TEST(filters_frames), TEST(cuts_at_the_sandwich), TEST(compares),
-	TEST(charts_in_the_order_of_time), TEST(heeds_the_period_of_each_sample),
+	TEST(filters_stacks_of_no_frames), TEST(filters_frames), TEST(cuts_at_the_sandwich),
+	TEST(compares), TEST(charts_in_the_order_of_time), TEST(heeds_the_period_of_each_sample),
 	TEST(tells_what_differs), TEST(fails_without_a_trace))
