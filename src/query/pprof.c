@@ -16,7 +16,7 @@
 #define PLAIN_BYTES_MAX ((size_t)1 << 30)
 #define GZIP_LEVEL 3
 #define STOP_EVERY 4096 /* samples */
-#define LABELS_MAX 64
+#define LABELS_MAX PROFILE_LABELS_MAX
 
 /* Labels that would make nearly each sample its own: kept only when they are asked for. */
 static const char *const dropped[] = { "cpu", "thread_id", "span_id", "trace_id" };

@@ -119,37 +119,38 @@ static void *flusher_main(void *ctx)
 	return NULL;
 }
 
-static void thin(struct store *s)
+static bool merge_some(struct store *s)
 {
-	bool thinned = true;
-	while (thinned) {
-		struct err e = { 0 };
-		enum status st = store_thin_step(s, clock_realtime_ns(), &thinned, &e);
-		if (st != OK)
-			store_say(s, "an old part stays as exact as it is for now: %s",
-				err_text(&e, st));
-		pthread_mutex_lock(&s->lock);
-		thinned &= st == OK && !s->stopping;
-		pthread_mutex_unlock(&s->lock);
-	}
+	struct err e = { 0 };
+	bool merged;
+	enum status st = store_merge_step(s, clock_realtime_ns(), &merged, &e);
+	if (st != OK)
+		store_say(s, "parts could not be merged: %s", err_text(&e, st));
+	return st == OK && merged;
 }
 
+static bool thin_some(struct store *s)
+{
+	struct err e = { 0 };
+	bool thinned;
+	enum status st = store_thin_step(s, clock_realtime_ns(), &thinned, &e);
+	if (st != OK)
+		store_say(s, "an old part stays as exact as it is for now: %s", err_text(&e, st));
+	return st == OK && thinned;
+}
+
+/* By turns: at full ingest there is always something to merge. */
 static void upkeep(struct store *s)
 {
-	bool merged = true;
-	while (merged) {
-		struct err e = { 0 };
-		enum status st = store_merge_step(s, clock_realtime_ns(), &merged, &e);
-		if (st != OK) {
-			merged = false;
-			store_say(s, "parts could not be merged: %s", err_text(&e, st));
-		}
-		store_retain(s, clock_realtime_ns()); /* there may always be something to merge */
+	bool more = true;
+	while (more) {
+		more = merge_some(s);
+		store_retain(s, clock_realtime_ns());
+		more |= thin_some(s);
 		pthread_mutex_lock(&s->lock);
-		merged &= !s->stopping;
+		more &= !s->stopping;
 		pthread_mutex_unlock(&s->lock);
 	}
-	thin(s);
 	if (atomic_load(&s->manifest_stale))
 		store_manifest_write(s);
 	store_trim_caches(s);

@@ -544,7 +544,7 @@ static enum status sum_cells(struct samples_view *v, const struct samples_query 
 				      out->tree.nodes.cap * sizeof(*out->tree.nodes.v) +
 				      out->groups.cap * sizeof(*out->groups.v) +
 				      out->v.cap * sizeof(*out->v.v));
-	return s;
+	return tell(v, s, e);
 }
 
 static enum status where(struct samples_view *v, const struct samples_query *q,
