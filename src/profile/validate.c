@@ -58,7 +58,10 @@ static enum status check_stacks(const struct profile *p, struct err *e)
 		CHECK_INDEX("locations", i, "end of lines", (uint64_t)l->line_first + l->line_count,
 			p->lines.len + 1);
 	}
-	for (size_t i = 0; i < p->stack_locations.len; i++)
+	uint32_t greatest = 0;
+	for (size_t i = 0; i < p->stack_locations.len; i++) /* no branch: several at once */
+		greatest = MAX(greatest, p->stack_locations.v[i]);
+	for (size_t i = 0; greatest >= p->locations.len && i < p->stack_locations.len; i++)
 		CHECK_INDEX("stack_locations", i, "location", p->stack_locations.v[i],
 			p->locations.len);
 	for (size_t i = 0; i < p->stacks.len; i++) {

@@ -7,8 +7,12 @@
 
 #include "base/reader.h"
 
+#include <endian.h>
+
 #define VARINT32_BYTES_MAX 5
 #define VARINT64_BYTES_MAX 10
+#define WORD_BYTES sizeof(uint64_t)
+#define FRAMES_AT_ONCE 64
 
 /* ---- encoding ---- */
 
@@ -39,9 +43,12 @@ static void encode_symbols(struct buf *out, const struct profile *p)
 	}
 }
 
-/* Frames and samples are most of what a batch is: they are written in place, into room for the
- * longest that they may be. */
-static uint8_t *put_varint(uint8_t *p, uint64_t v)
+/* Frames, locations and samples are most of what a batch is: they are written in place, into room
+ * for the longest that they may be and a word more, and without branches that nobody can predict.
+ */
+#define WORD_BITS 56 /* that seven bits of each byte of a word take */
+
+static uint8_t *put_long(uint8_t *p, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
 		*p++ = (uint8_t)(v | 0x80);
@@ -49,8 +56,23 @@ static uint8_t *put_varint(uint8_t *p, uint64_t v)
 	return p;
 }
 
-/* The same for indices, most of which take one or two bytes: without a branch that nobody can
- * predict. Writes up to a byte more than it keeps. */
+/* Seven bits to each byte, then the mark of all bytes but the last; writes eight bytes, whatever it
+ * keeps. */
+static inline uint8_t *put_varint(uint8_t *p, uint64_t v)
+{
+	if (v >> WORD_BITS)
+		return put_long(p, v);
+	unsigned more = (63u - (unsigned)__builtin_clzll(v | 1)) / 7;
+	v = (v & 0x000000000fffffff) | (v & 0x00fffffff0000000) << 4;
+	v = (v & 0x00003fff00003fff) | (v & 0x0fffc0000fffc000) << 2;
+	v = (v & 0x007f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
+	v |= 0x8080808080808080 & (((uint64_t)1 << 8 * more) - 1);
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+	return p + more + 1;
+}
+
+/* The same for indices, most of which take one or two bytes. */
 static inline uint8_t *put_index(uint8_t *p, uint32_t v)
 {
 	if (v >= 1u << 14)
@@ -66,14 +88,41 @@ static uint64_t zigzag(int64_t v)
 	return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
 }
 
+/* Indices of one or two bytes, several at a time: the bytes of each, then these together. */
+static uint8_t *put_short_frames(uint8_t *p, const uint32_t *v, uint32_t count)
+{
+	uint16_t pairs[FRAMES_AT_ONCE];
+	for (uint32_t i = 0; i < count; i++)
+		pairs[i] =
+			(uint16_t)((v[i] & 0x7f) | (v[i] << 1 & 0x7f00) | (v[i] > 0x7f ? 0x80 : 0));
+	for (uint32_t i = 0; i < count; i++) {
+		p[0] = (uint8_t)pairs[i];
+		p[1] = (uint8_t)(pairs[i] >> 8);
+		p += 1 + (pairs[i] >> 7 & 1);
+	}
+	return p;
+}
+
+static uint8_t *put_frames(uint8_t *p, const uint32_t *v, uint32_t count)
+{
+	uint32_t all = 0;
+	for (uint32_t i = 0; i < count; i++)
+		all |= v[i];
+	if (all < 1u << 14)
+		return put_short_frames(p, v, count);
+	for (uint32_t i = 0; i < count; i++)
+		p = put_index(p, v[i]);
+	return p;
+}
+
 static void encode_frames(struct buf *out, const uint32_t *v, uint32_t count)
 {
-	uint8_t *p = buf_reserve(out, ((size_t)count + 1) * VARINT32_BYTES_MAX);
+	uint8_t *p = buf_reserve(out, ((size_t)count + 1) * VARINT32_BYTES_MAX + WORD_BYTES);
 	if (!p)
 		return;
 	p = put_varint(p, count);
-	for (uint32_t i = 0; i < count; i++)
-		p = put_index(p, v[i]);
+	for (uint32_t i = 0; i < count; i += FRAMES_AT_ONCE)
+		p = put_frames(p, v + i, MIN(count - i, (uint32_t)FRAMES_AT_ONCE));
 	out->len = (size_t)(p - out->data);
 }
 
@@ -82,7 +131,8 @@ static void encode_stacks(struct buf *out, const struct profile *p)
 	buf_varint(out, p->locations.len - 1);
 	for (size_t i = 1; i < p->locations.len; i++) {
 		const struct profile_location *l = &p->locations.v[i];
-		uint8_t *at = buf_reserve(out, VARINT64_BYTES_MAX + 3 * VARINT32_BYTES_MAX);
+		uint8_t *at =
+			buf_reserve(out, VARINT64_BYTES_MAX + 3 * VARINT32_BYTES_MAX + WORD_BYTES);
 		if (!at)
 			return;
 		at = put_varint(at, l->address);
@@ -140,20 +190,34 @@ static void encode_labels(struct buf *out, const struct profile *p)
 	}
 }
 
-void batch_encode(struct buf *out, struct str tenant, const struct profile *p)
+/* About what it takes, so that the buffer need not grow often. */
+static size_t estimate(struct str tenant, const struct profile *p)
 {
+	return tenant.len + p->strings.arena.used + 2 * (size_t)p->strings.len +
+	       8 * p->functions.len + 16 * p->mappings.len + 10 * p->locations.len +
+	       6 * p->lines.len + 2 * p->stacks.len + 2 * p->stack_locations.len +
+	       4 * p->labels.len + 2 * p->label_sets.len + 24 * p->links.len + 16 * p->samples.len +
+	       256;
+}
+
+size_t batch_encode(struct buf *out, struct str tenant, const struct profile *p)
+{
+	if (!buf_reserve(out, MIN(estimate(tenant, p), out->max - out->len)))
+		return 0;
 	buf_varint(out, tenant.len);
 	buf_str(out, tenant);
 	encode_symbols(out, p);
+	size_t symbols = out->len;
 	encode_stacks(out, p);
 	encode_labels(out, p);
 	buf_varint(out, p->samples.len);
 	uint64_t before = 0;
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct profile_sample *s = &p->samples.v[i];
-		uint8_t *at = buf_reserve(out, 2 * VARINT64_BYTES_MAX + 5 * VARINT32_BYTES_MAX);
+		uint8_t *at = buf_reserve(
+			out, 2 * VARINT64_BYTES_MAX + 5 * VARINT32_BYTES_MAX + WORD_BYTES);
 		if (!at)
-			return;
+			return symbols;
 		at = put_varint(at, zigzag(s->value));
 		at = put_varint(at, zigzag((int64_t)((uint64_t)s->time_ns - before)));
 		before = (uint64_t)s->time_ns;
@@ -164,6 +228,7 @@ void batch_encode(struct buf *out, struct str tenant, const struct profile *p)
 		at = put_index(at, s->link);
 		out->len = (size_t)(at - out->data);
 	}
+	return symbols;
 }
 
 /* ---- decoding ---- */

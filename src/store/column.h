@@ -60,6 +60,7 @@ enum column_hint {
 };
 
 #define COLUMN_LEVEL 1 /* of zstd */
+#define COLUMN_LEVEL_YOUNG (-3)
 
 /* Memory that encoding needs again and again. */
 struct column_writer {

@@ -18,6 +18,11 @@
 #define PERIODS_MAX ((uint64_t)1 << 40) /* of one block: times further apart have no grid */
 #define STRETCH_ROWS_MIN 512            /* a table of its own does not pay for fewer */
 #define PHASE_BITS 16.0                 /* what a phase takes in a table, about */
+/* Rows that tell whether there is a grid at all: from everywhere, and from some stretches. */
+#define SAMPLE_ROWS 4096
+#define SAMPLE_STRETCHES 4
+#define SAMPLE_STRETCH_ROWS 2048
+#define GAIN_BITS_MIN 0.25 /* of a row, by phases */
 
 /* ---- writing ---- */
 
@@ -63,12 +68,11 @@ static bool find_phases(const struct radix_item *rests, size_t n, uint64_t gap, 
 	return true;
 }
 
-/* The cheapest phases of rows [from, to). */
-static void best_phases(struct ticks *t, size_t from, size_t to, struct phases *best)
+/* The cheapest phases of n rows, each `step` after the one before. */
+static void best_phases_of(struct ticks *t, size_t from, size_t step, size_t n, struct phases *best)
 {
-	size_t n = to - from;
 	for (size_t i = 0; i < n; i++)
-		t->sorted[i] = (struct radix_item){ t->rests[from + i], 0 };
+		t->sorted[i] = (struct radix_item){ t->rests[from + i * step], 0 };
 	radix_sort(t->sorted, t->scratch, n);
 	uint64_t period = t->period_ns / t->unit;
 	bool any = find_phases(t->sorted, n, period + 2, best); /* one for all */
@@ -79,6 +83,12 @@ static void best_phases(struct ticks *t, size_t from, size_t to, struct phases *
 			p.bits < best->bits)
 			*best = p;
 	}
+}
+
+/* The cheapest phases of rows [from, to). */
+static void best_phases(struct ticks *t, size_t from, size_t to, struct phases *best)
+{
+	best_phases_of(t, from, 1, to - from, best);
 }
 
 static uint32_t phase_of(const struct phases *p, uint64_t rest)
@@ -123,6 +133,38 @@ static size_t stretch_end(const struct ticks *t, size_t from)
 	return t->n - to < STRETCH_ROWS_MIN ? t->n : to;
 }
 
+/* What n rows would take by one table, each, as some of them say. */
+static double sample_bits(struct ticks *t, size_t from, size_t step, size_t some, size_t n)
+{
+	struct phases p;
+	best_phases_of(t, from, step, some, &p);
+	double tables = PHASE_BITS * p.count;
+	return (p.bits - tables) / (double)some + tables / (double)n;
+}
+
+/* Whether phases may be worth it: sorting all rows to find that times are just anything would be
+ * most of what writing them takes. */
+static bool may_have_phases(struct ticks *t)
+{
+	double plain = bits_of(t->period_ns / t->unit) + 1 - GAIN_BITS_MIN;
+	if (t->n <= 2 * SAMPLE_ROWS ||
+		sample_bits(t, 0, t->n / SAMPLE_ROWS, SAMPLE_ROWS, t->n) < plain)
+		return true;
+	double bits = 0, rows = 0;
+	for (size_t k = 0; k < SAMPLE_STRETCHES; k++) {
+		size_t from = t->n / SAMPLE_STRETCHES * k;
+		while (from && from < t->n && t->v[from] >= t->v[from - 1])
+			from++;
+		if (t->n - from < STRETCH_ROWS_MIN)
+			continue;
+		size_t all = stretch_end(t, from) - from;
+		size_t some = MIN(all, (size_t)SAMPLE_STRETCH_ROWS);
+		bits += sample_bits(t, from, 1, some, all) * (double)some;
+		rows += (double)some;
+	}
+	return rows == 0 || bits / rows < plain;
+}
+
 /* The phases of each stretch, and what they would cost. */
 static double find_stretches(struct ticks *t, struct phases *each)
 {
@@ -157,6 +199,8 @@ bool column_ticks(const int64_t *v, size_t n, int64_t min, int64_t max, uint64_t
 		slots[i] = (late + unit - 1) / period_ns;
 		rests[i] = late / unit - slots[i] * period_ns / unit;
 	}
+	if (!may_have_phases(&t))
+		return false;
 	struct phases all;
 	best_phases(&t, 0, n, &all);
 	bool one = stretch_end(&t, 0) == n;

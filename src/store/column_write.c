@@ -116,6 +116,35 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
+/* Division of multiples of one number, without dividing: by the inverse of its odd part modulo 2^64
+ * (Hacker's Delight, 10-16 and 10-17). */
+struct exact {
+	unsigned shift;
+	uint64_t inverse;
+	uint64_t most; /* quotient */
+};
+
+static struct exact exact_of(uint64_t by)
+{
+	struct exact x = { (unsigned)__builtin_ctzll(by), 0, UINT64_MAX / by };
+	uint64_t odd = by >> x.shift;
+	x.inverse = odd; /* right in three bits; twice as many each time */
+	for (int i = 0; i < 5; i++)
+		x.inverse *= 2 - odd * x.inverse;
+	return x;
+}
+
+static inline uint64_t quotient(uint64_t v, const struct exact *x)
+{
+	return (v >> x->shift) * x->inverse;
+}
+
+static inline bool is_multiple(uint64_t v, const struct exact *x)
+{
+	uint64_t q = v * x->inverse;
+	return (q >> x->shift | (x->shift ? q << (64 - x->shift) : 0)) <= x->most;
+}
+
 static struct shape shape_of(const int64_t *v, size_t n)
 {
 	struct shape s = { .min = v[0], .max = v[0], .runs = 1 };
@@ -124,20 +153,24 @@ static struct shape shape_of(const int64_t *v, size_t n)
 		s.max = MAX(s.max, v[i]);
 		s.runs += v[i] != v[i - 1];
 	}
-	for (size_t i = 0; i < n && s.unit != 1; i++)
-		s.unit = gcd((uint64_t)v[i] - (uint64_t)s.min, s.unit);
+	struct exact x = { 0 };
+	for (size_t i = 0; i < n && s.unit != 1; i++) {
+		uint64_t d = (uint64_t)v[i] - (uint64_t)s.min;
+		if (d == 0 || (s.unit && is_multiple(d, &x)))
+			continue;
+		s.unit = gcd(d, s.unit);
+		x = exact_of(s.unit);
+	}
 	s.unit = MAX(s.unit, (uint64_t)1);
 	return s;
 }
 
 static void count_units(struct work *k)
 {
-	uint64_t min = (uint64_t)k->shape.min, unit = k->shape.unit;
+	uint64_t min = (uint64_t)k->shape.min;
+	struct exact x = exact_of(k->shape.unit);
 	for (size_t i = 0; i < k->n; i++)
-		k->a[i] = (uint64_t)k->v[i] - min;
-	for (size_t i = 0; unit > 1 && i < k->n; i++)
-		k->a[i] = k->a[i] >> 32 || unit >> 32 ? k->a[i] / unit
-						      : (uint32_t)k->a[i] / (uint32_t)unit;
+		k->a[i] = quotient((uint64_t)k->v[i] - min, &x);
 }
 
 static uint64_t greatest(const uint64_t *v, size_t n)
@@ -200,10 +233,31 @@ static enum status dict_memory(struct column_writer *w, size_t n)
 	return w->codes && w->distinct && w->slots ? OK : E_NOMEM;
 }
 
+/* The same for values that may be indices themselves. */
+static size_t make_codes_direct(struct column_writer *w, const uint64_t *v, size_t n, uint64_t most)
+{
+	uint32_t count = 0;
+	memset(w->slots, 0xFF, (most + 1) * sizeof(*w->slots));
+	for (size_t i = 0; i < n; i++) {
+		uint32_t *code = &w->slots[v[i]];
+		if (*code == UINT32_MAX) {
+			if (count == COLUMN_DICT_MAX)
+				return 0;
+			w->distinct[count] = v[i];
+			*code = count++;
+		}
+		w->codes[i] = *code;
+	}
+	return count;
+}
+
 /* Codes in order of appearance; 0: too many distinct values. */
 static size_t make_codes(struct column_writer *w, const uint64_t *v, size_t n)
 {
 	size_t count = 0;
+	uint64_t most = greatest(v, n);
+	if (most < DICT_SLOTS)
+		return make_codes_direct(w, v, n, most);
 	memset(w->slots, 0xFF, DICT_SLOTS * sizeof(*w->slots));
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = hash_u64(v[i]) % DICT_SLOTS;

@@ -47,11 +47,14 @@ static bool same_key(const struct row *a, const struct row *b)
 	       a->set == b->set;
 }
 
+#define ROWS_AT_ONCE 1024
+
 /* What sorting the rows of one series needs. */
 struct sorting {
 	const struct memtable *t;
 	const struct canon *c;
 	struct radix_item *items; /* twice as many as the largest series has rows */
+	struct row *rows;         /* ROWS_AT_ONCE */
 };
 
 static struct row row_at(const struct sorting *k, uint32_t i, uint32_t series)
@@ -92,20 +95,23 @@ static enum status write_series(struct part_writer *w, const struct sorting *k, 
 		if (j - i > 1)
 			sort_ties(k, v + i, v + n, j - i);
 	}
-	for (size_t i = 0; i < n;) {
-		struct row sum = row_at(k, v[i++].index, series);
-		for (; i < n; i++) {
-			struct row r = row_at(k, v[i].index, series);
-			if (!same_key(&sum, &r))
-				break;
-			sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)r.value);
-			sum.count += r.count;
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct row r = row_at(k, v[i].index, series), *last = &k->rows[count - (count > 0)];
+		if (count && same_key(last, &r)) {
+			last->value = (int64_t)((uint64_t)last->value + (uint64_t)r.value);
+			last->count += r.count;
+			continue;
 		}
-		enum status s = part_writer_row(w, &sum, e);
-		if (s != OK)
-			return s;
+		if (count == ROWS_AT_ONCE) {
+			enum status s = part_writer_rows(w, k->rows, count, e);
+			if (s != OK)
+				return s;
+			count = 0;
+		}
+		k->rows[count++] = r;
 	}
-	return OK;
+	return part_writer_rows(w, k->rows, count, e);
 }
 
 /* Rows that are in the order of series, by slice; nothing to do when they are all of one. */
@@ -171,9 +177,10 @@ static enum status write_rows(struct part_writer *w, const struct memtable_snaps
 	}
 	CLEANUP(free_cleanup)
 	struct radix_item *items = malloc(MAX(most, (size_t)1) * 2 * sizeof(*items));
-	if (!items)
+	CLEANUP(free_cleanup) struct row *rows = malloc(ROWS_AT_ONCE * sizeof(*rows));
+	if (!items || !rows)
 		return err_set(e, E_NOMEM, "sorting %zu rows", most);
-	struct sorting k = { t, c, items };
+	struct sorting k = { t, c, items, rows };
 	for (size_t from = 0, to; from < n; from = to) {
 		to = group_end(t, order, from, n);
 		uint32_t series = c->series.to[t->series.v[order[from]]];
@@ -209,6 +216,8 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
 		st = store_add_doubtful(s, &meta, e);
 	if (st == OK)
 		st = part_writer_open(s->parts_dir, id, &snap.tabs, &c, &w, e);
+	if (st == OK)
+		part_writer_young(w);
 	if (st == OK)
 		st = write_rows(w, &snap, &c, e);
 	if (st == OK)

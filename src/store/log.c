@@ -7,6 +7,10 @@
  * A segment after a failed write or sync is sealed: what the disk holds of it is not known, so
  * nothing is written behind it. The callers of that group are told; a later append tries a new
  * segment, so a full disk heals by itself. Likewise when the file lost its name.
+ *
+ * Room that was allocated but never written costs a commit of the file system's journal with each
+ * sync, as long and as much work as the sync itself. So a segment that is filled anew gets zeros
+ * ahead of its records now and then, and segments are used again.
  */
 #include "store/log.h"
 
@@ -24,6 +28,10 @@
 #include <unistd.h>
 
 #define LOG_FILES_MAX 65536
+/* Zeros ahead of the records: so many at a time, once a segment has proved to be filled. */
+#define AHEAD_BYTES ((uint64_t)4 << 20)
+#define AHEAD_FROM_BYTES ((uint64_t)1 << 20)
+#define AHEAD_STEP_BYTES ((size_t)256 << 10)
 
 struct waiter {
 	struct waiter *next;
@@ -37,6 +45,7 @@ struct waiter {
 struct segment {
 	uint64_t id;
 	uint64_t last_sequence;
+	uint64_t written; /* bytes of the file that were ever written, as far as is known */
 	char *path;
 };
 
@@ -93,7 +102,7 @@ static enum status found_file(struct log *l, struct str name, struct err *e)
 		return OK;
 	if (is_free && l->free_files.len >= LOG_FREE_MAX)
 		return store_io_unlink(path, e);
-	struct segment seg = { id, UINT64_MAX, strdup(path) };
+	struct segment seg = { id, UINT64_MAX, 0, strdup(path) };
 	bool ok = seg.path && (is_log ? VEC_PUSH(&l->sealed, seg) : VEC_PUSH(&l->free_files, seg));
 	if (!ok) {
 		free(seg.path);
@@ -266,18 +275,20 @@ static enum status open_segment(struct log *l, uint64_t need, struct err *e)
 		return err_set(e, E_NOTFOUND, "%s was removed or replaced while in use", l->dir);
 	pthread_mutex_lock(&l->lock);
 	uint64_t id = l->next_segment++;
-	char *used = l->free_files.len ? l->free_files.v[--l->free_files.len].path : NULL;
+	struct segment used = { 0 };
+	if (l->free_files.len)
+		used = l->free_files.v[--l->free_files.len];
 	bool room = VEC_RESERVE(&l->sealed, l->sealed.len + 1);
 	pthread_mutex_unlock(&l->lock);
 	char tmp[STORE_PATH_MAX] = "", path[STORE_PATH_MAX];
 	enum status s = room ? OK : err_set(e, E_NOMEM, "the list of log segments");
 	if (s == OK)
 		s = store_path(path, e, "%s/%016llx.log", l->dir, (unsigned long long)id);
-	if (s == OK && used)
-		s = store_path(tmp, e, "%s", used);
+	if (s == OK && used.path)
+		s = store_path(tmp, e, "%s", used.path);
 	else if (s == OK)
 		s = store_path(tmp, e, "%s/%016llx.free", l->dir, (unsigned long long)id);
-	free(used);
+	free(used.path);
 	char *kept = s == OK ? strdup(path) : NULL;
 	if (s == OK && !kept)
 		s = err_set(e, E_NOMEM, "%s", path);
@@ -288,7 +299,7 @@ static enum status open_segment(struct log *l, uint64_t need, struct err *e)
 		(void)!store_io_unlink(tmp, NULL);
 		return s;
 	}
-	l->current = (struct segment){ id, 0, kept };
+	l->current = (struct segment){ id, 0, used.written, kept };
 	return OK;
 }
 
@@ -352,6 +363,23 @@ static enum status check_named(const struct log *l, struct err *e)
 	return OK;
 }
 
+/* No record depends on it: what fails here fails with a record as well, or not at all. */
+static void write_ahead(struct log *l, uint64_t end)
+{
+	l->current.written = MAX(l->current.written, end);
+	if (l->current.written > end || end < AHEAD_FROM_BYTES)
+		return;
+	CLEANUP(free_cleanup) uint8_t *zeros = calloc(1, AHEAD_STEP_BYTES);
+	uint64_t until = MIN(l->size, end + AHEAD_BYTES);
+	while (zeros && l->current.written < until) {
+		size_t n = (size_t)MIN(until - l->current.written, (uint64_t)AHEAD_STEP_BYTES);
+		if (store_io_pwrite(l->fd, zeros, n, l->current.written, l->current.path, NULL) !=
+			OK)
+			return;
+		l->current.written += n;
+	}
+}
+
 static enum status write_group(struct log *l, const struct waiter *group, struct err *e)
 {
 	uint64_t need = group_bytes(group);
@@ -372,6 +400,8 @@ static enum status write_group(struct log *l, const struct waiter *group, struct
 	if (s != OK)
 		return err_set(e, s, "no memory for %llu bytes of log", (unsigned long long)need);
 	s = store_io_pwrite(l->fd, l->out.data, l->out.len, l->at, l->current.path, e);
+	if (s == OK)
+		write_ahead(l, l->at + l->out.len);
 	if (s == OK)
 		s = store_io_sync(l->fd, l->current.path, e);
 	if (s == OK)

@@ -13,7 +13,7 @@
 #define LOG_SEGMENT_BYTES_MAX ((uint64_t)512 << 20)
 #define LOG_HEADER_BYTES 64
 #define LOG_RECORD_HEADER_BYTES 64
-#define LOG_FREE_MAX 1 /* segments kept to be used again */
+#define LOG_FREE_MAX 4 /* segments kept to be used again: about what a memtable takes */
 #define LOG_GROUP_BYTES_MAX ((size_t)4 << 20)
 
 enum log_kind { LOG_KIND_BATCH = 1 };

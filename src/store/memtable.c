@@ -16,6 +16,7 @@
 
 #define UNSET UINT32_MAX
 #define KIND_STEP 0x9E3779B97F4A7C15ull
+#define SECRETS (2 * (PROFILE_STACK_MAX + 1)) /* two of each frame, and of one more */
 
 /* Series and set of a combination of head, label sets and link. */
 struct combination {
@@ -36,11 +37,23 @@ struct adding {
 	struct hash128 *string_keys; /* by content; 0: not made yet */
 	struct hash128 *function_keys;
 	struct hash128 *mapping_keys;
-	struct hash128 *location_keys;
+	struct hash128 *location_keys; /* all made */
 	VEC(struct combination) combinations;
 	struct map combination_index;
 	uint32_t *last_of; /* combination, by own label set */
 };
+
+/* From few random bytes; without these, keys are as good, but known. */
+static enum status make_secrets(struct memtable *m)
+{
+	(void)!getrandom(&m->salt, sizeof(m->salt), 0);
+	m->secrets = calloc(SECRETS, sizeof(*m->secrets));
+	for (uint64_t i = 0; m->secrets && i < SECRETS; i++) {
+		const uint64_t words[] = { m->salt.lo, m->salt.hi, i };
+		m->secrets[i] = hash64(words, sizeof(words));
+	}
+	return m->secrets ? OK : E_NOMEM;
+}
 
 enum status memtable_new(size_t limit_bytes, struct memtable **out)
 {
@@ -49,11 +62,12 @@ enum status memtable_new(size_t limit_bytes, struct memtable **out)
 		return E_NOMEM;
 	atomic_init(&m->refs, 1);
 	pthread_mutex_init(&m->lock, NULL);
-	(void)!getrandom(&m->salt, sizeof(m->salt), 0); /* without it keys are as good, but known */
 	m->first_ns = INT64_MAX;
 	m->last_ns = INT64_MIN;
 	enum status s =
 		tables_init(&m->tables, limit_bytes, store_sample_names, store_sample_name_count);
+	if (s == OK)
+		s = make_secrets(m);
 	size_t n = limit_bytes / 8;
 	if (s == OK && !(GROW_INIT(&m->time_ns, n) && GROW_INIT(&m->value, n) &&
 			       GROW_INIT(&m->series, n) && GROW_INIT(&m->node, n) &&
@@ -80,6 +94,7 @@ void memtable_unref(struct memtable *m)
 		return;
 	tables_deinit(&m->tables);
 	VEC_FREE(&m->batches);
+	free(m->secrets);
 	GROW_DEINIT(&m->time_ns);
 	GROW_DEINIT(&m->value);
 	GROW_DEINIT(&m->series);
@@ -212,34 +227,48 @@ static struct hash128 mapping_key(struct adding *a, uint32_t id)
 	return *k;
 }
 
-static struct hash128 location_key(struct adding *a, uint32_t id)
+static struct hash128 location_key(struct adding *a, const struct profile_location *l)
 {
-	struct hash128 *k = &a->location_keys[id];
-	if (is_unset(*k)) {
-		const struct profile_location *l = &a->p->locations.v[id];
-		/* Bijections of the address: two of one mapping never meet, whatever the mapping's
-		 * key, which nobody outside knows; two of different ones need 128 equal bits. */
-		struct hash128 m = mapping_key(a, l->mapping);
-		k->lo = hash_u64(l->address + m.lo);
-		k->hi = hash_u64((l->address ^ m.hi) + (l->kind + 1) * KIND_STEP);
-		for (uint32_t i = 0; i < l->line_count; i++) {
-			const struct profile_line *line = &a->p->lines.v[l->line_first + i];
-			const struct {
-				struct hash128 before, function;
-				uint64_t line, column;
-			} more = { *k, function_key(a, line->function), line->line, line->column };
-			*k = hash128(&more, sizeof(more));
-		}
+	/* Bijections of the address: two of one mapping never meet, whatever the mapping's key,
+	 * which nobody outside knows; two of different ones need 128 equal bits. */
+	struct hash128 m = mapping_key(a, l->mapping);
+	struct hash128 k = { hash_u64(l->address + m.lo),
+		hash_u64((l->address ^ m.hi) + (l->kind + 1) * KIND_STEP) };
+	for (uint32_t i = 0; i < l->line_count; i++) {
+		const struct profile_line *line = &a->p->lines.v[l->line_first + i];
+		const struct {
+			struct hash128 before, function;
+			uint64_t line, column;
+		} more = { k, function_key(a, line->function), line->line, line->column };
+		k = hash128(&more, sizeof(more));
 	}
-	return *k;
+	return k;
 }
 
-static struct hash128 stack_key(struct adding *a, const struct profile_stack *st)
+/* Of all of them: most are in stacks. */
+static void make_location_keys(struct adding *a)
 {
-	struct hash128 keys[PROFILE_STACK_MAX];
-	for (uint32_t i = 0; i < st->count; i++)
-		keys[i] = location_key(a, a->p->stack_locations.v[st->first + i]);
-	return hash128(keys, st->count * sizeof(*keys));
+	const struct profile_location *v = a->p->locations.v;
+	for (size_t i = 0; i < a->p->locations.len; i++)
+		a->location_keys[i] = location_key(a, &v[i]);
+}
+
+/* NH of UMAC (RFC 4418 section 5.2.2) with words of 64 bits, twice with other secrets: two stacks
+ * of one depth have equal sums with a probability of 2^-128, whoever chose their frames. */
+static struct hash128 stack_key(const struct adding *a, const struct profile_stack *st)
+{
+	const struct hash128 *keys = a->location_keys;
+	const uint64_t *secret = a->m->secrets;
+	struct {
+		unsigned __int128 sums[2];
+		uint64_t count[2];
+	} all = { { 0 }, { st->count } };
+	for (uint32_t i = 0; i < st->count; i++, secret += 2) {
+		struct hash128 k = keys[a->p->stack_locations.v[st->first + i]];
+		all.sums[0] += (unsigned __int128)(k.lo + secret[0]) * (k.hi + secret[1]);
+		all.sums[1] += (unsigned __int128)(k.lo + secret[2]) * (k.hi + secret[3]);
+	}
+	return hash128(&all, sizeof(all));
 }
 
 static enum status add_stack(
@@ -481,7 +510,7 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->string_keys = calloc(p->strings.len, sizeof(struct hash128));
 	a->function_keys = calloc(p->functions.len, sizeof(struct hash128));
 	a->mapping_keys = calloc(p->mappings.len, sizeof(struct hash128));
-	a->location_keys = calloc(p->locations.len, sizeof(struct hash128));
+	a->location_keys = malloc(p->locations.len * sizeof(struct hash128));
 	bool ok = a->strings && a->functions && a->mappings && a->locations && a->stacks;
 	ok = ok && a->last_of && a->string_keys && a->function_keys && a->mapping_keys &&
 	     a->location_keys;
@@ -504,6 +533,7 @@ static enum status add_rows(struct adding *a)
 {
 	struct memtable *m = a->m;
 	size_t n = m->time_ns.len;
+	make_location_keys(a);
 	enum status st = map_stacks(a);
 	if (st != OK)
 		return st;
@@ -527,11 +557,16 @@ static enum status add_rows(struct adding *a)
 static void publish_rows(struct memtable *m, size_t more)
 {
 	size_t from = m->time_ns.len, to = from + more;
-	for (size_t i = from; i < to; i++) {
-		int64_t t = m->time_ns.v[i];
-		m->first_ns = MIN(m->first_ns, t);
-		m->last_ns = MAX(m->last_ns, t);
-		tables_count_row(&m->tables, m->series.v[i], t, t, 1);
+	for (size_t i = from, end; i < to; i = end) {
+		uint32_t series = m->series.v[i];
+		int64_t first = m->time_ns.v[i], last = first;
+		for (end = i + 1; end < to && m->series.v[end] == series; end++) {
+			first = MIN(first, m->time_ns.v[end]);
+			last = MAX(last, m->time_ns.v[end]);
+		}
+		m->first_ns = MIN(m->first_ns, first);
+		m->last_ns = MAX(m->last_ns, last);
+		tables_count_row(&m->tables, series, first, last, end - i);
 	}
 	m->time_ns.len = m->value.len = m->series.len = m->node.len = m->set.len = to;
 }

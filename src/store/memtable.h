@@ -31,7 +31,9 @@ struct memtable {
 	atomic_uint refs;
 	pthread_mutex_t lock;
 	struct tables tables;
-	struct hash128 salt; /* of stack keys: nobody outside can make two stacks one */
+	/* Of stack keys: nobody outside can make two stacks one. */
+	struct hash128 salt;
+	uint64_t *secrets;
 	GROW(int64_t) time_ns;
 	GROW(int64_t) value;
 	GROW(uint32_t) series;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #define STOP_CHECK_ROWS 65536
+#define ROWS_AT_ONCE 1024
 #define LEFT_ALONE_MAX 4096
 /* Of a row: in a block that is read (struct part_rows); gathered and sorted. */
 #define BLOCK_ROW_BYTES 36
@@ -381,41 +382,79 @@ static void heap_init(struct merging *m)
 		sift_down(m, i);
 }
 
-static enum status merge_rows(struct merging *m, struct part_writer *w, struct err *e)
+/* Rows on their way into the new part: those before the last are whole; equal ones may follow it.
+ */
+struct outgoing {
+	struct row rows[ROWS_AT_ONCE]; /* of one series and slice */
+	size_t count;
+	struct merge_key key; /* of the last */
+	uint64_t taken;
+};
+
+static enum status write_out(struct outgoing *o, struct part_writer *w, struct err *e)
 {
-	struct row sum = { 0 };
-	struct merge_key key = { 0 };
-	bool any = false;
-	enum status s = start_cursors(m, e);
-	if (s == OK)
-		heap_init(m);
-	for (uint64_t n = 1; s == OK; n++) {
-		struct merge_cursor *c = m->heap_count ? m->heap[0] : NULL;
-		if (any && (!c || merge_key_compare(&key, &c->key) != 0)) {
-			s = part_writer_row(w, &sum, e);
-			any = false;
-		}
-		if (!c || s != OK)
-			break;
-		if (any) {
-			sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)c->head.value);
-			sum.count = (int64_t)((uint64_t)sum.count + (uint64_t)c->head.count);
-		} else {
-			sum = c->head;
-			key = c->key;
-			any = true;
-		}
+	size_t n = o->count;
+	o->count = 0;
+	return n ? part_writer_rows(w, o->rows, n, e) : OK;
+}
+
+static enum status take_row(
+	struct outgoing *o, const struct merge_cursor *c, struct part_writer *w, struct err *e)
+{
+	enum status s = OK;
+	struct row *last = &o->rows[o->count - (o->count > 0)];
+	if (o->count && merge_key_compare(&o->key, &c->key) == 0) {
+		last->value = (int64_t)((uint64_t)last->value + (uint64_t)c->head.value);
+		last->count = (int64_t)((uint64_t)last->count + (uint64_t)c->head.count);
+		return OK;
+	}
+	if (o->count == ROWS_AT_ONCE ||
+		(o->count && (last->series != c->head.series || o->key.w[0] != c->key.w[0])))
+		s = write_out(o, w, e);
+	o->rows[o->count++] = c->head;
+	o->key = c->key;
+	return s;
+}
+
+/* The rows of the first cursor, as long as the others' come later: in stretches, of parts that
+ * follow each other. */
+static enum status take_rows(
+	struct merging *m, struct outgoing *o, struct part_writer *w, struct err *e)
+{
+	struct merge_cursor *c = m->heap[0];
+	const struct merge_key *until = NULL;
+	for (size_t i = 1; i < 3 && i < m->heap_count; i++)
+		if (!until || merge_key_compare(&m->heap[i]->key, until) < 0)
+			until = &m->heap[i]->key;
+	enum status s = OK;
+	do {
+		s = take_row(o, c, w, e);
+		if (s != OK)
+			return s;
 		s = merge_cursor_next(c, e);
 		if (s == E_CORRUPT)
 			m->damaged = c->part;
-		if (c->done)
-			m->heap[0] = m->heap[--m->heap_count];
-		sift_down(m, 0);
-		if (n % STOP_CHECK_ROWS == 0 && s == OK &&
+		if (++o->taken % STOP_CHECK_ROWS == 0 && s == OK &&
 			!merge_pace_wait(&m->pace, m->s, part_writer_bytes(w)))
 			s = err_set(e, E_CANCELED, "the store is closing");
-	}
+	} while (s == OK && !c->done && (!until || merge_key_compare(&c->key, until) <= 0));
+	if (c->done)
+		m->heap[0] = m->heap[--m->heap_count];
+	sift_down(m, 0);
 	return s;
+}
+
+static enum status merge_rows(struct merging *m, struct part_writer *w, struct err *e)
+{
+	CLEANUP(free_cleanup) struct outgoing *o = calloc(1, sizeof(*o));
+	if (!o)
+		return err_set(e, E_NOMEM, "merging");
+	enum status s = start_cursors(m, e);
+	if (s == OK)
+		heap_init(m);
+	while (s == OK && m->heap_count)
+		s = take_rows(m, o, w, e);
+	return s == OK ? write_out(o, w, e) : s;
 }
 
 /* ---- what the new part says of itself ---- */

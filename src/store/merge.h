@@ -70,8 +70,9 @@ struct merge_cursor {
 	size_t block_count;
 	struct part_rows rows;
 	struct merge_place place;
-	size_t pending_max;             /* rows; 0: as many as there are */
-	VEC(struct row) pending;        /* a series in a slice, or the next of its rows */
+	int64_t rounded_ns;      /* of the row that was rounded last, without regard to slices */
+	size_t pending_max;      /* rows; 0: as many as there are */
+	VEC(struct row) pending; /* a series in a slice, or the next of its rows */
 	VEC(struct radix_item) sorting; /* twice as many */
 	size_t pending_at;
 	struct merge_place series_begin; /* of the series that is pending */

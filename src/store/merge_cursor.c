@@ -119,15 +119,22 @@ void merge_cursor_begin(struct merge_cursor *c)
 	for (size_t i = 0; i < c->block_count; i++)
 		first = MIN(first, c->blocks[i].time_min);
 	c->place.slice = part_slice_of(first, c->slice_ns);
+	if (c->resolution_ns)
+		c->rounded_ns = part_round_down(first, c->resolution_ns);
 }
 
-/* The next row as it lies, translated; false at the end. */
-static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more, struct err *e)
+/* Within the slice at hand. Most times are rounded to what the one before was. */
+static int64_t rounded(struct merge_cursor *c, int64_t t)
 {
-	size_t i = 0;
-	enum status s = next_index(c, &i, more, e);
-	if (s != OK || !*more)
-		return s;
+	uint64_t later = (uint64_t)t - (uint64_t)c->rounded_ns;
+	if (t < c->rounded_ns || later >= (uint64_t)c->resolution_ns)
+		c->rounded_ns = part_round_down(t, c->resolution_ns);
+	return MAX(c->rounded_ns, c->place.slice.first_ns);
+}
+
+/* Row i of the block at hand, translated. */
+static inline struct row row_at(struct merge_cursor *c, size_t i)
+{
 	struct row r = {
 		.time_ns = c->rows.time_ns[i],
 		.value = c->rows.value[i],
@@ -137,9 +144,18 @@ static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more,
 		.set = c->sets[c->rows.set[i]],
 	};
 	if (c->resolution_ns && c->delta[r.series] && !c->keep_time[r.set])
-		r.time_ns = part_round_time(r.time_ns, c->resolution_ns, c->place.slice);
-	*out = r;
-	return OK;
+		r.time_ns = rounded(c, r.time_ns);
+	return r;
+}
+
+/* The next row as it lies, translated; false at the end. */
+static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more, struct err *e)
+{
+	size_t i = 0;
+	enum status s = next_index(c, &i, more, e);
+	if (s == OK && *more)
+		*out = row_at(c, i);
+	return s;
 }
 
 /* What the rows of a series differ in, as small numbers. */
@@ -280,6 +296,26 @@ static enum status go_back(struct merge_cursor *c, struct err *e)
 		c->part, &c->tabs, &c->blocks[c->place.next_block - 1], ~0u, &c->rows, e);
 }
 
+/* What else the block at hand has of the series and slice of the row that was pushed last. */
+static enum status gather_block(struct merge_cursor *c)
+{
+	size_t at = c->place.at, end = c->rows.count;
+	if (at == 0 || !VEC_RESERVE(&c->pending, c->pending.len + (end - at)))
+		return at ? E_NOMEM : OK;
+	uint32_t series = c->rows.series[at - 1];
+	struct part_slice slice = c->place.slice;
+	struct row *to = c->pending.v + c->pending.len;
+	for (; at < end && c->rows.series[at] == series; at++) {
+		int64_t t = c->rows.time_ns[at];
+		if (t < slice.first_ns || t > slice.last_ns)
+			break;
+		*to++ = row_at(c, at);
+	}
+	c->pending.len = (size_t)(to - c->pending.v);
+	c->place.at = at;
+	return OK;
+}
+
 /* The rows of one series in one slice, from the row ahead: all, or the next of them that fit. */
 static enum status gather_series(struct merge_cursor *c, struct err *e)
 {
@@ -304,6 +340,8 @@ static enum status gather_series(struct merge_cursor *c, struct err *e)
 		}
 		if (s == OK && take && !VEC_PUSH(&c->pending, at->ahead))
 			s = E_NOMEM;
+		if (s == OK && !c->passes && !c->pending_max)
+			s = gather_block(c);
 		if (s != OK)
 			return err_set(e, s, "merging %zu rows of a series", c->pending.len);
 		s = next_raw(c, &at->ahead, &at->has_ahead, e);

@@ -161,10 +161,15 @@ NODISCARD enum status part_writer_open(const char *dir, uint64_t id, const struc
 /* Before the first row, of parts that last: the part shall have TOTALS, by slices. */
 NODISCARD enum status part_writer_total(
 	struct part_writer *w, uint32_t node_count, int64_t slice_ns, struct err *e);
-/* Before the first row, of parts that stay for long: they are packed harder. */
+/* Before the first row, of parts that stay for long: they are packed harder; and of those that are
+ * merged soon, and written anew: what takes least time. */
 void part_writer_keep(struct part_writer *w);
+void part_writer_young(struct part_writer *w);
 /* In the order of the part; numbers are canonical. */
 NODISCARD enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e);
+/* Several of one series and slice. */
+NODISCARD enum status part_writer_rows(
+	struct part_writer *w, const struct row *rows, size_t n, struct err *e);
 /* Of the file so far. */
 uint64_t part_writer_bytes(const struct part_writer *w);
 /* Durable under its name when OK. Rows, samples and times of `meta` are set here. */

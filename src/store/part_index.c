@@ -104,24 +104,31 @@ static uint32_t *seen_at(struct part_seen *s, uint32_t id)
 	return &s->v[id];
 }
 
-enum status part_index_row(struct part_index *x, uint32_t series, uint32_t node, uint32_t set)
+enum status part_index_node(struct part_index *x, uint32_t series, uint32_t node)
 {
-	uint32_t *n = x->no_nodes ? NULL : seen_at(&x->node_seen, node);
-	uint32_t *s = x->no_sets ? NULL : seen_at(&x->set_seen, set);
-	if ((!n && !x->no_nodes) || (!s && !x->no_sets))
+	uint32_t *seen = x->no_nodes ? NULL : seen_at(&x->node_seen, node);
+	if (!seen)
+		return x->no_nodes ? OK : E_NOMEM;
+	if (*seen == series + 1)
+		return OK;
+	*seen = series + 1;
+	if (make_room(x->nodes.v, &x->nodes.len, &x->no_nodes) != OK ||
+		!VEC_PUSH(&x->nodes, (uint64_t)series << 32 | node))
 		return E_NOMEM;
-	if (n && *n != series + 1) {
-		*n = series + 1;
-		if (make_room(x->nodes.v, &x->nodes.len, &x->no_nodes) != OK ||
-			!VEC_PUSH(&x->nodes, (uint64_t)series << 32 | node))
-			return E_NOMEM;
-	}
-	if (s && *s != series + 1) {
-		*s = series + 1;
-		if (make_room(x->sets.v, &x->sets.len, &x->no_sets) != OK ||
-			!VEC_PUSH(&x->sets, (uint64_t)series << 32 | set))
-			return E_NOMEM;
-	}
+	return OK;
+}
+
+enum status part_index_set(struct part_index *x, uint32_t series, uint32_t set)
+{
+	uint32_t *seen = x->no_sets ? NULL : seen_at(&x->set_seen, set);
+	if (!seen)
+		return x->no_sets ? OK : E_NOMEM;
+	if (*seen == series + 1)
+		return OK;
+	*seen = series + 1;
+	if (make_room(x->sets.v, &x->sets.len, &x->no_sets) != OK ||
+		!VEC_PUSH(&x->sets, (uint64_t)series << 32 | set))
+		return E_NOMEM;
 	return OK;
 }
 

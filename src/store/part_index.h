@@ -27,9 +27,20 @@ struct part_index {
 	bool no_sets, no_nodes; /* too many */
 };
 void part_index_deinit(struct part_index *x);
-/* Cheapest when the rows of a series follow each other. */
-NODISCARD enum status part_index_row(
-	struct part_index *x, uint32_t series, uint32_t node, uint32_t set);
+/* The series has the node; the set. */
+NODISCARD enum status part_index_node(struct part_index *x, uint32_t series, uint32_t node);
+NODISCARD enum status part_index_set(struct part_index *x, uint32_t series, uint32_t set);
+/* A row. Cheapest when the rows of a series follow each other: most say nothing new. */
+NODISCARD static inline enum status part_index_row(
+	struct part_index *x, uint32_t series, uint32_t node, uint32_t set)
+{
+	enum status s = OK;
+	if (node >= x->node_seen.cap || x->node_seen.v[node] != series + 1)
+		s = part_index_node(x, series, node);
+	if (s == OK && (set >= x->set_seen.cap || x->set_seen.v[set] != series + 1))
+		s = part_index_set(x, series, set);
+	return s;
+}
 
 /* Lists by key: counts[key] items of each, ascending, one list after the other. */
 struct part_lists {

@@ -103,15 +103,18 @@ enum status part_totals_before(struct part_writer *w, const struct row *row, str
 	return s == OK ? end_stretch(w, false, e) : s;
 }
 
-void part_totals_row(struct part_writer *w, const struct row *row)
+void part_totals_rows(struct part_writer *w, const struct row *v, size_t n, uint64_t samples)
 {
 	struct total *t = &w->stretch;
 	if (!w->node_count)
 		return;
-	assert(row->node < w->node_count);
-	t->rows++;
-	t->samples += (uint64_t)row->count;
-	t->sums[row->node] = (int64_t)((uint64_t)t->sums[row->node] + (uint64_t)row->value);
+	t->rows += n;
+	t->samples += samples;
+	for (size_t i = 0; i < n; i++) {
+		assert(v[i].node < w->node_count);
+		int64_t *sum = &t->sums[v[i].node];
+		*sum = (int64_t)((uint64_t)*sum + (uint64_t)v[i].value);
+	}
 }
 
 enum status part_totals_end(struct part_writer *w, struct err *e)

@@ -277,39 +277,77 @@ enum status part_write_block(struct part_writer *w, struct err *e)
 	return part_write_bytes(w, buf_view(&w->data), e);
 }
 
+static void take_span(struct part_writer *w, const struct row *v, size_t n)
+{
+	struct series_span *span = &w->spans[v->series];
+	int64_t first = v->time_ns, last = first;
+	uint64_t samples = 0;
+	for (size_t i = 0; i < n; i++) {
+		first = MIN(first, v[i].time_ns);
+		last = MAX(last, v[i].time_ns);
+		samples += (uint64_t)v[i].count;
+	}
+	span->first_ns = span->rows ? MIN(span->first_ns, first) : first;
+	span->last_ns = span->rows ? MAX(span->last_ns, last) : last;
+	span->rows += n;
+	w->first_ns = MIN(w->first_ns, first);
+	w->last_ns = MAX(w->last_ns, last);
+	w->rows += n;
+	w->samples += samples;
+	part_totals_rows(w, v, n, samples);
+}
+
+static void take_columns(struct part_writer *w, const struct row *v, size_t n)
+{
+	int64_t *const *to = w->rows_of;
+	size_t at = w->block_rows;
+	for (size_t i = 0; i < n; i++, at++) {
+		to[ROW_SERIES][at] = v[i].series;
+		to[ROW_TIME][at] = v[i].time_ns;
+		to[ROW_NODE][at] = v[i].node;
+		to[ROW_VALUE][at] = v[i].value;
+		to[ROW_SET][at] = v[i].set;
+		to[ROW_COUNT][at] = v[i].count;
+	}
+	w->block_rows = at;
+}
+
+enum status part_writer_rows(struct part_writer *w, const struct row *rows, size_t n, struct err *e)
+{
+	assert(n && rows->series < w->series_count);
+	enum status s = part_totals_before(w, rows, e);
+	while (n && s == OK) {
+		size_t take = MIN(n, BLOCK_ROWS_MAX - w->block_rows);
+		take_span(w, rows, take);
+		for (size_t i = 0; i < take && s == OK; i++)
+			s = part_index_row(&w->index, rows[i].series, rows[i].node, rows[i].set);
+		if (s != OK)
+			return err_set(e, s, "the index of a part");
+		take_columns(w, rows, take);
+		if (w->block_rows == BLOCK_ROWS_MAX)
+			s = part_write_block(w, e);
+		rows += take;
+		n -= take;
+	}
+	return s;
+}
+
 enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e)
 {
-	assert(row->series < w->series_count);
-	enum status s = part_totals_before(w, row, e);
-	if (s != OK)
-		return s;
-	struct series_span *span = &w->spans[row->series];
-	if (span->rows++ == 0)
-		span->first_ns = span->last_ns = row->time_ns;
-	span->first_ns = MIN(span->first_ns, row->time_ns);
-	span->last_ns = MAX(span->last_ns, row->time_ns);
-	w->first_ns = MIN(w->first_ns, row->time_ns);
-	w->last_ns = MAX(w->last_ns, row->time_ns);
-	w->rows++;
-	w->samples += (uint64_t)row->count;
-	part_totals_row(w, row);
-	s = part_index_row(&w->index, row->series, row->node, row->set);
-	if (s != OK)
-		return err_set(e, s, "the index of a part");
-	size_t i = w->block_rows++;
-	w->rows_of[ROW_SERIES][i] = row->series;
-	w->rows_of[ROW_TIME][i] = row->time_ns;
-	w->rows_of[ROW_NODE][i] = row->node;
-	w->rows_of[ROW_VALUE][i] = row->value;
-	w->rows_of[ROW_SET][i] = row->set;
-	w->rows_of[ROW_COUNT][i] = row->count;
-	return w->block_rows == BLOCK_ROWS_MAX ? part_write_block(w, e) : OK;
+	return part_writer_rows(w, row, 1, e);
 }
 
 void part_writer_keep(struct part_writer *w)
 {
 	assert(w->rows == 0);
 	w->columns.level = TABLES_LEVEL_MERGED;
+}
+
+void part_writer_young(struct part_writer *w)
+{
+	assert(w->rows == 0);
+	w->young = true;
+	w->columns.level = COLUMN_LEVEL_YOUNG;
 }
 
 uint64_t part_writer_bytes(const struct part_writer *w)
@@ -474,7 +512,8 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 	meta->first_ns = w->rows ? w->first_ns : 0;
 	meta->last_ns = w->rows ? w->last_ns : 0;
 	meta->written_ns = clock_realtime_ns();
-	w->columns.level = meta->level ? TABLES_LEVEL_MERGED : COLUMN_LEVEL;
+	if (!w->young)
+		w->columns.level = meta->level ? TABLES_LEVEL_MERGED : COLUMN_LEVEL;
 	if (s == OK)
 		s = part_write_tables(w, t, c, e);
 	if (s == OK && batch_count)

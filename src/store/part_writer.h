@@ -41,6 +41,7 @@ struct part_writer {
 	uint64_t block_count;
 	uint32_t toc_count;
 	bool needs_ticks, needs_shared;
+	bool young; /* to be merged soon */
 	uint64_t rows, samples;
 	int64_t first_ns, last_ns;
 	struct series_span *spans;
@@ -71,10 +72,11 @@ NODISCARD enum status part_write_block(struct part_writer *w, struct err *e);
 
 /* ---- part_totals.c ---- */
 
-/* Before a row is taken: a stretch may end before it. */
+/* Before a row, or several of one series and slice, is taken: a stretch may end before it. */
 NODISCARD enum status part_totals_before(
 	struct part_writer *w, const struct row *row, struct err *e);
-void part_totals_row(struct part_writer *w, const struct row *row);
+/* Of one stretch; `samples` in all. */
+void part_totals_rows(struct part_writer *w, const struct row *v, size_t n, uint64_t samples);
 /* Behind the last block. */
 NODISCARD enum status part_totals_end(struct part_writer *w, struct err *e);
 NODISCARD enum status part_totals_section(struct part_writer *w, struct err *e);

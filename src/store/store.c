@@ -40,8 +40,10 @@
 #define SPARE_BYTES_MIN ((uint64_t)20 << 20)
 #define TRIM_SIXTEENTHS 13
 /* Of the log, which is read after a crash only: less than half of the time of level 1 for a quarter
- * more bytes. */
+ * more bytes. What is mostly stacks and samples is not packed at all: a sixth of the bytes is not
+ * worth more time than everything else that is done with them. */
 #define LOG_ZSTD_LEVEL (-10)
+#define LOG_PACK_SHARE 2 /* one byte in so many is of texts and symbols, at least */
 
 void store_config_default(struct store_config *c)
 {
@@ -492,16 +494,17 @@ static enum status try_again(struct store *s, enum status st, struct err *e)
 static enum status encode(struct str tenant, const struct profile *p, struct buf *raw,
 	struct buf *packed, struct log_record *rec, struct err *e)
 {
-	batch_encode(raw, tenant, p);
+	size_t symbols = batch_encode(raw, tenant, p);
+	bool pack = symbols >= raw->len / LOG_PACK_SHARE;
 	enum status st = buf_status(raw);
-	if (st == OK)
+	if (st == OK && pack)
 		st = codec_zstd_compress(raw->data, raw->len, LOG_ZSTD_LEVEL, packed);
 	if (st != OK)
 		return err_set(e, st,
 			st == E_NOMEM ? "no memory to encode a batch of %zu samples"
 				      : "a batch of %zu samples is too large",
 			p->samples.len);
-	bool smaller = packed->len < raw->len;
+	bool smaller = pack && packed->len < raw->len;
 	rec->raw_len = (uint32_t)raw->len;
 	rec->kind = LOG_KIND_BATCH;
 	rec->coding = smaller ? LOG_CODING_ZSTD : LOG_CODING_NONE;

@@ -62,6 +62,24 @@ static void scattered(int64_t *v)
 	}
 }
 
+static void wide_multiples(int64_t *v)
+{
+	const uint64_t unit = 3ull << 40; /* up to nearly all of 64 bits */
+	for (int i = 0; i < N; i++)
+		v[i] = (int64_t)(INT64_MIN + unit * (next() % (UINT64_MAX / unit)));
+	v[0] = INT64_MIN;
+}
+static void powers(int64_t *v)
+{
+	for (int i = 0; i < N; i++)
+		v[i] = (int64_t)(next() % 200 << 55);
+}
+static void indices(int64_t *v)
+{
+	for (int i = 0; i < N; i++)
+		v[i] = (int64_t)(hash_u64(next() % 64 & next()) % 200000);
+}
+
 static const struct {
 	const char *name;
 	void (*fill)(int64_t *v);
@@ -76,6 +94,9 @@ static const struct {
 	{ "multiples", multiples, COLUMN_PLANES, N },
 	{ "runs", runs, COLUMN_RUNS, 400 },
 	{ "scattered", scattered, COLUMN_DICT, N + 600 },
+	{ "wide multiples", wide_multiples, -1, 3 * N },
+	{ "powers", powers, COLUMN_PLANES, N },
+	{ "indices", indices, COLUMN_DICT, N + 400 },
 };
 
 static void round_trips(void **unused)
