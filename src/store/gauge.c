@@ -46,6 +46,8 @@ enum status common_series_init(struct common_series *c, struct store_view *v,
 	for (size_t i = 0; s == OK && i < v->source_count; i++) {
 		uint32_t n = picks[i].series_count;
 		s = budget_array(b, n, sizeof(uint32_t), &c->ids[i], e);
+		if (s == OK && picks[i].wanted)
+			s = source_load(v, &v->sources[i], PART_LOAD_LABELS, b, e);
 		for (uint32_t k = 0; s == OK && k < n; k++) {
 			if (!picks[i].series[k])
 				continue;
@@ -56,6 +58,7 @@ enum status common_series_init(struct common_series *c, struct store_view *v,
 			if (s != OK)
 				err_set(e, s, "too many series");
 		}
+		source_rest(v, &v->sources[i]);
 	}
 	if (s != OK)
 		common_series_deinit(c);

@@ -165,8 +165,10 @@ static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, s
 	if (s == OK)
 		s = view_pick(v, &q, done, &b, picks, e);
 	for (size_t i = 0; s == OK && i < v->source_count; i++) {
-		const struct source *x = &v->sources[i];
-		if (!done[i])
+		struct source *x = &v->sources[i];
+		if (!done[i] && picks[i].wanted)
+			s = source_load(v, x, PART_LOAD_LABELS, &b, e);
+		if (!done[i] && s == OK)
 			s = source_types(&list, &x->tabs, &picks[i]);
 		else if (x->part && x->pinned & PART_LOAD_KINDS)
 			s = add_kinds(&list, &k, &x->tabs);
@@ -353,6 +355,9 @@ static enum status add_set_values(
 static enum status source_texts(
 	struct asking *a, struct store_view *v, struct source *s, struct pick *p, struct err *e)
 {
+	enum status loaded = p->wanted ? source_load(v, s, PART_LOAD_LABELS, &a->budget, e) : OK;
+	if (loaded != OK)
+		return loaded;
 	if (p->wanted && p->sets) {
 		enum status left = leave_by_sets(v, s, p, a->q, &a->budget, e);
 		if (left != OK)

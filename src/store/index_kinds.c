@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+#define RUN_MAX ((size_t)64)
+
 struct asking {
 	struct kinds_question *k;
 	uint8_t *done;
@@ -33,12 +35,30 @@ void kinds_texts_deinit(struct kinds_texts *t, struct budget *b)
 	*t = (struct kinds_texts){ 0 };
 }
 
+/* How many texts are the same, from the first on, and follow each other in memory on both sides: as
+ * parts have them that were written with the same labels. */
+static size_t same_run(const struct str *a, const struct str *b, size_t most)
+{
+	size_t n = 0, bytes = 0;
+	while (n < most && a[n].len == b[n].len && a[n].p == a[0].p + bytes &&
+		b[n].p == b[0].p + bytes)
+		bytes += a[n++].len;
+	return n > 0 && memcmp(a[0].p, b[0].p, bytes) == 0 ? n : 0;
+}
+
 /* Texts that are not in `t` yet are put together in front of `texts`; returns how many. */
 static size_t only_new(const struct kinds_texts *t, struct str *texts, size_t n)
 {
 	size_t kept = 0, at = 0;
 	for (size_t i = 0; i < n; i++) {
 		int c = -1;
+		size_t most = MIN(MIN(t->len - at, n - i), RUN_MAX);
+		size_t same = most ? same_run(t->v + at, texts + i, most) : 0;
+		if (same) {
+			at += same;
+			i += same - 1;
+			continue;
+		}
 		while (at < t->len && (c = str_cmp(t->v[at], texts[i])) < 0)
 			at++;
 		if (at == t->len || c > 0)

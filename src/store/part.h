@@ -239,6 +239,8 @@ const struct part_section_entry *part_sections(const struct part *p, size_t *cou
 NODISCARD enum status part_pin(
 	struct part *p, unsigned groups, uint64_t limit_bytes, struct tabs *out, struct err *e);
 void part_unpin(struct part *p, unsigned groups);
+/* Bytes that the loaded ones of these groups take. */
+uint64_t part_group_bytes(struct part *p, unsigned groups);
 /* Forgets what was loaded of `groups`, unless pinned or used after `before_ns` (monotonic); returns
  * the bytes that are still loaded of all. Never waits: a part that somebody loads just now is left
  * alone, and 0. */

@@ -491,6 +491,16 @@ void part_unpin(struct part *p, unsigned groups)
 	pthread_mutex_unlock(&p->lock);
 }
 
+uint64_t part_group_bytes(struct part *p, unsigned groups)
+{
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < PART_GROUPS; i++)
+		bytes += groups >> i & 1 ? p->groups[i].bytes : 0;
+	pthread_mutex_unlock(&p->lock);
+	return bytes;
+}
+
 uint64_t part_trim(struct part *p, unsigned groups, int64_t before_ns)
 {
 	uint64_t left = 0;

@@ -102,17 +102,19 @@ enum status part_table_i64(const struct part_table *t, uint8_t id, int64_t *out,
 	return s == OK ? column_decode(c, &streams, t->rows, out, e) : s;
 }
 
-/* Of all texts; false: they do not fit each other or the bytes that are there. */
+/* Of all texts; false: they do not fit each other or the bytes that are there. `shared` NULL: none
+ * has anything in common with the one before. */
 static bool sum_lengths(
 	const int64_t *lens, const int64_t *shared, uint32_t n, uint64_t there, uint64_t *out)
 {
 	uint64_t all = 0, rest = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t most = i ? MIN(lens[i], lens[i - 1]) : 0;
-		if (lens[i] < 0 || shared[i] < 0 || shared[i] > most ||
+		int64_t in_common = shared ? shared[i] : 0;
+		if (lens[i] < 0 || in_common < 0 || in_common > most ||
 			__builtin_add_overflow(all, (uint64_t)lens[i], &all))
 			return false;
-		rest += (uint64_t)(lens[i] - shared[i]);
+		rest += (uint64_t)(lens[i] - in_common);
 	}
 	*out = all;
 	return rest == there && lens[0] == 0 && all / PART_SHARED_GAIN_MAX <= there;
@@ -132,12 +134,13 @@ enum status part_table_strings(struct part *p, enum part_section kind, struct gr
 	s = unpack(&t, bytes, &streams, e);
 	if (s != OK)
 		return err_prefix(e, s, "%s: section %d", p->path, kind);
-	CLEANUP(free_cleanup) int64_t *lens = calloc(t.rows, sizeof(*lens));
-	CLEANUP(free_cleanup) int64_t *shared = calloc(t.rows, sizeof(*shared));
-	if (!lens || !shared)
+	bool shares = column_find(&t, 3) != NULL;
+	CLEANUP(free_cleanup) int64_t *lens = malloc(t.rows * sizeof(*lens));
+	CLEANUP(free_cleanup) int64_t *shared = shares ? malloc(t.rows * sizeof(*shared)) : NULL;
+	if (!lens || (shares && !shared))
 		return err_set(e, E_NOMEM, "%s: section %d", p->path, kind);
 	s = part_table_i64(&t, 1, lens, e);
-	if (s == OK)
+	if (s == OK && shares)
 		s = part_table_i64(&t, 3, shared, e);
 	if (s != OK)
 		return err_prefix(e, s, "%s: section %d", p->path, kind);
@@ -154,7 +157,7 @@ enum status part_table_strings(struct part *p, enum part_section kind, struct gr
 		return err_set(e, E_NOMEM, "%s: section %d", p->path, kind);
 	const char *rest = (const char *)streams.p[0];
 	for (uint32_t i = 0; i < t.rows; i++) {
-		size_t len = (size_t)lens[i], common = (size_t)shared[i];
+		size_t len = (size_t)lens[i], common = shares ? (size_t)shared[i] : 0;
 		if (common)
 			memcpy(text, v[i - 1].p, common);
 		memcpy(text + common, rest, len - common);

@@ -15,6 +15,7 @@ void pick_deinit(struct pick *p)
 {
 	free(p->series);
 	free(p->sets);
+	free(p->type_memory);
 	*p = (struct pick){ 0 };
 }
 
@@ -239,13 +240,108 @@ static enum status pick_by_ids(struct picking *p, struct source *s, struct pick 
 	return st;
 }
 
+/* ---- types ---- */
+
+static bool same_texts(const struct str *a, const struct str *b)
+{
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		if (!str_eq(a[k], b[k]))
+			return false;
+	return true;
+}
+
+static void texts_of(const struct tabs *t, const struct tab_series *s, struct str *out)
+{
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		out[k] = t->label_strings[s->type[k]];
+}
+
+/* Of series that follow each other most have one type. */
+static struct pick_type type_of(const struct tabs *t, const struct pick *p)
+{
+	struct pick_type x = { 0 };
+	const struct tab_series *last = NULL;
+	for (uint32_t i = 0; i < p->series_count && !x.several; i++) {
+		const struct tab_series *s = &t->series[i];
+		struct str text[TABLES_TYPE_PARTS];
+		if (!p->series[i])
+			continue;
+		if (!x.found) {
+			x.found = true;
+			x.delta = s->delta != 0;
+			x.period = s->period;
+			texts_of(t, s, x.text);
+		} else if (!same_kind(s, last)) {
+			texts_of(t, s, text);
+			x.several = !same_texts(text, x.text) || x.delta != (s->delta != 0);
+			x.other[0] = text[0];
+			x.other[1] = text[1];
+		}
+		x.differ |= s->period != x.period;
+		x.any |= s->period > 0;
+		last = s;
+	}
+	return x;
+}
+
+static struct str move_text(struct str s, char **to)
+{
+	char *at = *to;
+	memcpy(at, s.p, s.len);
+	*to += s.len;
+	return str_make(at, s.len);
+}
+
+/* What is asked of a source's labels later, before they go. */
+static enum status keep_type(const struct source *s, struct pick *p, struct err *e)
+{
+	struct pick_type x = type_of(&s->tabs, p);
+	size_t bytes = 1;
+	p->apart = true;
+	if (!x.found)
+		return OK;
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		bytes += x.text[k].len;
+	for (int k = 0; k < 2 && x.several; k++)
+		bytes += x.other[k].len;
+	char *to = p->type_memory = malloc(bytes);
+	if (!to)
+		return err_set(e, E_NOMEM, "a profile type");
+	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
+		x.text[k] = move_text(x.text[k], &to);
+	for (int k = 0; k < 2 && x.several; k++)
+		x.other[k] = move_text(x.other[k], &to);
+	p->type = x;
+	return OK;
+}
+
+/* ---- one source ---- */
+
+/* Labels that do not stay are looked at now. */
+static enum status load_one(struct picking *p, size_t i, struct err *e)
+{
+	struct source *s = &p->v->sources[i];
+	bool keep = true;
+	enum status st = source_load_labels(p->v, s, p->budget, &keep, e);
+	if (st != OK || keep)
+		return st;
+	st = source_pick(p->v, s, p->q, p->budget, &p->picks[i], e);
+	if (st == OK)
+		st = keep_type(s, &p->picks[i], e);
+	if (st == OK)
+		source_rest(p->v, s);
+	return st;
+}
+
 static enum status pick_one(struct picking *p, size_t i, struct err *e)
 {
 	struct source *s = &p->v->sources[i];
 	if (s->first_ns >= p->q->to_ns || s->last_ns < p->q->from_ns || (p->skip && p->skip[i]))
 		return OK;
 	if (p->loading)
-		return source_load_labels(p->v, s, p->budget, e);
+		return load_one(p, i, e);
+	if (p->picks[i].apart)
+		return OK;
 	if (s->ids)
 		return pick_by_ids(p, s, &p->picks[i], e);
 	return source_pick(p->v, s, p->q, p->budget, &p->picks[i], e);
@@ -325,46 +421,30 @@ enum status view_pick(struct store_view *v, const struct samples_query *q, const
 	return s;
 }
 
-static void take_type(const struct tabs *t, const struct tab_series *s, struct found_type *out)
-{
-	out->found = true;
-	out->delta = s->delta != 0;
-	out->period = s->period;
-	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
-		out->text[k] = t->label_strings[s->type[k]];
-}
-
-static bool same_type(const struct tabs *t, const struct tab_series *s, const struct found_type *f)
-{
-	for (int k = 0; k < TABLES_TYPE_PARTS; k++)
-		if (!str_eq(t->label_strings[s->type[k]], f->text[k]))
-			return false;
-	return f->delta == (s->delta != 0);
-}
-
 enum status picks_type(struct store_view *v, const struct pick *picks, bool times_period,
 	struct found_type *out, struct err *e)
 {
 	bool differ = false, any = false;
 	*out = (struct found_type){ 0 };
 	for (size_t i = 0; i < v->source_count; i++) {
-		const struct tabs *t = &v->sources[i].tabs;
-		for (uint32_t k = 0; k < picks[i].series_count; k++) {
-			if (!picks[i].series[k])
-				continue;
-			const struct tab_series *s = &t->series[k];
-			if (!out->found)
-				take_type(t, s, out);
-			if (!same_type(t, s, out))
-				return err_set(e, E_INVALID,
-					"the selector names no profile type, and "
-					"several match: %.*s:%.*s and %.*s:%.*s",
-					STR_ARG(out->text[0]), STR_ARG(out->text[1]),
-					STR_ARG(t->label_strings[s->type[0]]),
-					STR_ARG(t->label_strings[s->type[1]]));
-			differ |= out->period != s->period;
-			any |= s->period > 0;
+		struct pick_type x =
+			picks[i].apart ? picks[i].type : type_of(&v->sources[i].tabs, &picks[i]);
+		if (!x.found)
+			continue;
+		if (!out->found) {
+			*out = (struct found_type){ true, x.delta, .period = x.period };
+			memcpy(out->text, x.text, sizeof(out->text));
 		}
+		bool other = !same_texts(x.text, out->text) || x.delta != out->delta;
+		const struct str *text = other ? x.text : x.other;
+		if (other || x.several)
+			return err_set(e, E_INVALID,
+				"the selector names no profile type, and "
+				"several match: %.*s:%.*s and %.*s:%.*s",
+				STR_ARG(out->text[0]), STR_ARG(out->text[1]), STR_ARG(text[0]),
+				STR_ARG(text[1]));
+		differ |= x.differ || out->period != x.period;
+		any |= x.any;
 	}
 	out->by_period = differ && any && times_period && out->delta;
 	if (differ)

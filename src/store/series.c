@@ -48,6 +48,7 @@ struct adding {
 	const uint32_t *ids;              /* common numbers of the source at hand */
 	const struct tab_series *periods; /* of that source; NULL: values count as they are */
 	bool by_period;
+	struct samples_type type; /* of what was found */
 };
 
 static void adding_deinit(struct adding *a)
@@ -376,6 +377,21 @@ static enum status copy_type(
 	return OK;
 }
 
+/* Of the source at hand. */
+static void take_span(struct adding *a, size_t i)
+{
+	struct samples_type *t = &a->type;
+	for (uint32_t k = 0; k < a->picks[i].series_count; k++) {
+		if (!a->picks[i].series[k])
+			continue;
+		const struct tab_series *s = &a->v->sources[i].tabs.series[k];
+		int64_t first = __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED);
+		int64_t last = __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED);
+		t->first_ns = t->first_ns ? MIN(t->first_ns, first) : first;
+		t->last_ns = MAX(t->last_ns, last);
+	}
+}
+
 static enum status scan_sources(struct adding *a, struct err *e)
 {
 	enum status s = OK;
@@ -385,9 +401,12 @@ static enum status scan_sources(struct adding *a, struct err *e)
 		struct source *src = &a->v->sources[i];
 		if (a->picks[i].wanted == 0)
 			continue;
-		s = groups_source(&a->groups, a->v, src, e);
+		s = source_load(a->v, src, PART_LOAD_LABELS, &a->budget, e);
+		if (s == OK)
+			s = groups_source(&a->groups, a->v, src, e);
 		if (s != OK)
 			return s;
+		take_span(a, i);
 		a->ids = a->is_gauge ? a->common.ids[i] : NULL;
 		a->periods = a->by_period ? src->tabs.series : NULL;
 		struct scan scan = { a->v, src, &a->picks[i], a->q,
@@ -399,20 +418,6 @@ static enum status scan_sources(struct adding *a, struct err *e)
 	return s == OK && a->is_gauge ? average(a, e) : s;
 }
 
-static void take_span(struct adding *a, struct samples_type *t)
-{
-	for (size_t i = 0; i < a->v->source_count; i++)
-		for (uint32_t k = 0; k < a->picks[i].series_count; k++) {
-			if (!a->picks[i].series[k])
-				continue;
-			const struct tab_series *s = &a->v->sources[i].tabs.series[k];
-			int64_t first = __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED);
-			int64_t last = __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED);
-			t->first_ns = t->first_ns ? MIN(t->first_ns, first) : first;
-			t->last_ns = MAX(t->last_ns, last);
-		}
-}
-
 static enum status sum_series(struct store_view *v, const struct samples_query *q,
 	const struct str *by, size_t by_count, int64_t step_ns, struct arena *arena,
 	struct samples_series **out, size_t *out_count, struct samples_type *out_type,
@@ -421,7 +426,6 @@ static enum status sum_series(struct store_view *v, const struct samples_query *
 	CLEANUP(adding_deinit)
 	struct adding a = { .v = v, .q = q, .budget = query_budget(v, q), .step_ns = step_ns };
 	struct found_type found;
-	struct samples_type type;
 	enum status s = groups_init(&a.groups, by, (uint32_t)by_count, &a.budget, e);
 	a.picks = view_picks_new(v);
 	if (s == OK && !a.picks)
@@ -431,11 +435,10 @@ static enum status sum_series(struct store_view *v, const struct samples_query *
 	if (s == OK)
 		s = picks_type(v, a.picks, q->times_period, &found, e);
 	if (s == OK)
-		s = copy_type(&found, arena, &type, e);
+		s = copy_type(&found, arena, &a.type, e);
 	if (s == OK) {
 		a.is_gauge = found.found && !found.delta;
 		a.by_period = found.by_period;
-		take_span(&a, &type);
 		s = scan_sources(&a, e);
 	}
 	if (s == OK)
@@ -443,7 +446,7 @@ static enum status sum_series(struct store_view *v, const struct samples_query *
 	if (s != OK)
 		return s;
 	if (out_type)
-		*out_type = type;
+		*out_type = a.type;
 	if (out_period)
 		*out_period = found.period;
 	return OK;

@@ -68,6 +68,7 @@ struct store {
 	pthread_cond_t relieved; /* a memtable was written */
 	pthread_cond_t admitted; /* a batch on its way in gave memory back */
 	pthread_cond_t answered; /* a question did */
+	unsigned views;          /* that are open */
 	unsigned asking;         /* questions that wait for memory */
 	struct memtable *active;
 	struct memtable *frozen; /* being written, or waiting for a disk with room */

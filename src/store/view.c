@@ -8,6 +8,8 @@
 
 #define CACHE_AGE_NS (60 * NS_PER_SEC)
 #define HOLD_STEP_BYTES ((uint64_t)1 << 20)
+#define WARM_WAIT_NS (2 * NS_PER_SEC) /* in all */
+#define WARM_STEP_NS (20 * NS_PER_MS)
 #define HOLD_WAIT_NS NS_PER_SEC
 #define HOLD_STEP_NS (50 * NS_PER_MS)
 /* Tables of parts that are kept: the share that memory.h leaves them. */
@@ -207,6 +209,7 @@ enum status store_view_open(
 		if (s->frozen)
 			add_memtable(v, s->frozen);
 		add_memtable(v, s->active);
+		s->views++;
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (!v->sources) {
@@ -222,6 +225,7 @@ static void unpin(struct source *s)
 {
 	label_ids_unref(s->ids);
 	s->ids = NULL;
+	s->dropped = false;
 	if (s->part && s->pinned) {
 		part_unpin(s->part, s->pinned);
 		s->pinned = 0;
@@ -278,12 +282,18 @@ static uint64_t warm_part(
 	return bytes;
 }
 
-static bool is_stopping(struct store *s)
+/* Questions go first, for a while: they load what they need. True: go on. */
+static bool may_warm(struct store *s, int64_t deadline_ns)
 {
 	pthread_mutex_lock(&s->lock);
+	while (s->views && !s->stopping && clock_monotonic_ns() < deadline_ns) {
+		int64_t until = clock_monotonic_ns() + WARM_STEP_NS;
+		struct timespec t = { until / NS_PER_SEC, until % NS_PER_SEC };
+		(void)pthread_cond_timedwait(&s->merge_wake, &s->lock, &t);
+	}
 	bool stopping = s->stopping;
 	pthread_mutex_unlock(&s->lock);
-	return stopping;
+	return !stopping;
 }
 
 void store_warm(struct store *s)
@@ -291,6 +301,7 @@ void store_warm(struct store *s)
 	/* First what values of labels are found in, then what selectors ask. */
 	static const unsigned in_turn[] = { PART_LOAD_TEXTS | PART_LOAD_KINDS, PART_KEEP };
 	uint64_t most = s->config.memory_bytes / CACHE_SHARE;
+	int64_t deadline = clock_monotonic_ns() + WARM_WAIT_NS;
 	pthread_mutex_lock(&s->lock);
 	size_t n = s->parts.len, count = 0;
 	CLEANUP(free_cleanup) struct part **v = calloc(MAX(n, (size_t)1), sizeof(struct part *));
@@ -302,7 +313,7 @@ void store_warm(struct store *s)
 		qsort(v, count, sizeof(struct part *), newest_first);
 	for (size_t k = 0; k < ARRAY_COUNT(in_turn); k++) {
 		uint64_t loaded = 0; /* of the parts so far, all that is */
-		for (size_t i = 0; i < count && loaded < most && !is_stopping(s); i++)
+		for (size_t i = 0; i < count && loaded < most && may_warm(s, deadline); i++)
 			loaded += warm_part(v[i], in_turn[k], k ? d : NULL, most - loaded);
 	}
 	for (size_t i = 0; i < count; i++)
@@ -324,6 +335,9 @@ void store_view_close(struct store_view *v)
 		memtable_unref(v->sources[i].mem.table);
 	}
 	struct store *s = v->store;
+	pthread_mutex_lock(&s->lock);
+	s->views--;
+	pthread_mutex_unlock(&s->lock);
 	free(v->sources);
 	dictionary_unref(v->dictionary);
 	pthread_mutex_destroy(&v->hold_lock);
@@ -345,12 +359,41 @@ static void replace_dictionary(struct store *s, const struct dictionary *full)
 	pthread_mutex_unlock(&s->lock);
 }
 
-enum status source_load_labels(
-	struct store_view *v, struct source *s, const struct budget *b, struct err *e)
+/* Whether so many bytes more stay loaded until the view's end. */
+static bool keeps(struct store_view *v, uint64_t bytes)
 {
+	if (__atomic_add_fetch(&v->cached, bytes, __ATOMIC_RELAXED) <=
+		v->store->config.memory_bytes / CACHE_SHARE)
+		return true;
+	__atomic_sub_fetch(&v->cached, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void drop(struct source *s, unsigned groups)
+{
+	part_forget(s->part, groups);
+	s->pinned &= ~groups;
+	if (!(groups & PART_LOAD_LABELS))
+		return;
+	label_ids_unref(s->ids);
+	s->ids = NULL;
+	s->dropped = true;
+}
+
+enum status source_load_labels(struct store_view *v, struct source *s, const struct budget *b,
+	bool *out_keep, struct err *e)
+{
+	*out_keep = true;
 	enum status st = source_load(v, s, PART_LOAD_LABELS, b, e);
-	if (st != OK || !s->part || s->ids || !v->dictionary)
+	if (st != OK || !s->part)
 		return st;
+	if (!s->kept) {
+		uint64_t bytes = part_group_bytes(s->part, PART_LOAD_LABELS);
+		s->kept = keeps(v, bytes) ? MAX(bytes, (uint64_t)1) : 0;
+	}
+	*out_keep = s->kept != 0;
+	if (s->ids || !v->dictionary || !s->kept)
+		return OK;
 	st = part_label_ids(s->part, v->dictionary, &s->ids);
 	if (st == E_LIMIT) {
 		replace_dictionary(v->store, v->dictionary);
@@ -362,9 +405,10 @@ enum status source_load_labels(
 enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 	const struct budget *b, struct err *e)
 {
+	struct tabs tabs;
+	groups |= s->dropped ? PART_LOAD_LABELS : 0;
 	if ((s->pinned & groups) == groups)
 		return OK;
-	struct tabs tabs;
 	groups &= ~s->pinned;
 	enum status st = part_pin(s->part, groups, budget_left(b), &tabs, e);
 	if (st == E_CORRUPT)
@@ -376,17 +420,23 @@ enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 	return OK;
 }
 
+void source_rest(struct store_view *v, struct source *s)
+{
+	(void)v;
+	if (!s->part || s->kept)
+		return;
+	drop(s, s->pinned);
+	s->tabs = (struct tabs){ 0 };
+}
+
 void source_done(struct store_view *v, struct source *s)
 {
-	if (!s->part || !(s->pinned & ~(unsigned)PART_KEEP))
+	unsigned stay = s->kept ? PART_KEEP : PART_KEEP & ~(unsigned)PART_LOAD_LABELS;
+	if (!s->part || !(s->pinned & ~stay))
 		return;
 	uint64_t bytes = part_forget(s->part, 0);
-	if (__atomic_add_fetch(&v->cached, bytes, __ATOMIC_RELAXED) <=
-		v->store->config.memory_bytes / CACHE_SHARE)
-		return;
-	__atomic_sub_fetch(&v->cached, bytes, __ATOMIC_RELAXED);
-	part_forget(s->part, s->pinned & ~(unsigned)PART_KEEP);
-	s->pinned &= PART_KEEP;
+	if (!keeps(v, bytes - MIN(bytes, s->kept)))
+		drop(s, s->pinned & ~stay);
 }
 
 void view_damaged(struct store_view *v, struct part *p)

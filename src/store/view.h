@@ -36,6 +36,8 @@ struct source {
 	unsigned pinned; /* groups */
 	struct tabs tabs;
 	struct label_ids *ids; /* in the view's dictionary; NULL: compare texts */
+	uint64_t kept;         /* bytes of its labels that the view keeps, counted in v->cached */
+	bool dropped;          /* its labels were, and come with what is loaded next */
 	int64_t first_ns;
 	int64_t last_ns;
 };
@@ -61,11 +63,16 @@ struct store_view {
 NODISCARD enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 	const struct budget *b, struct err *e);
 void view_release(struct store_view *v);
-/* Labels, and their numbers in the view's dictionary if that has room. */
-NODISCARD enum status source_load_labels(
-	struct store_view *v, struct source *s, const struct budget *b, struct err *e);
-/* The operation needs no more of this source than its labels: keep the rest only as long as all
- * that is kept fits an eighth of the store's memory. */
+/* Labels, and their numbers in the view's dictionary if that has room. *out_keep: they stay pinned;
+ * else, since all that is kept fits an eighth of the store's memory, they have no numbers, and are
+ * for source_rest() as soon as they were looked at. */
+NODISCARD enum status source_load_labels(struct store_view *v, struct source *s,
+	const struct budget *b, bool *out_keep, struct err *e);
+/* Nothing more is asked of this source now: what it has loaded goes, unless its labels are kept.
+ * Labels come back with the next source_load(). */
+void source_rest(struct store_view *v, struct source *s);
+/* The operation needs no more of this source than its labels: keep the rest, and labels that are
+ * not kept anyway, only as long as all that is kept fits an eighth of the store's memory. */
 void source_done(struct store_view *v, struct source *s);
 /* After an operation failed with E_CORRUPT: true when a damaged part was set aside and left out of
  * the view, so that the operation may begin anew. */
@@ -74,12 +81,28 @@ bool view_heal(struct store_view *v, enum status s, const struct err *e);
 
 /* ---- picking ---- */
 
+/* The types of the series that a pick wants. */
+struct pick_type {
+	bool found;
+	bool several; /* `other` begins with what another one has */
+	bool differ;  /* periods */
+	bool any;     /* one has a period */
+	bool delta;
+	int64_t period;
+	struct str text[TABLES_TYPE_PARTS];
+	struct str other[2];
+};
+
 /* Which series and sets of a source a query wants. */
 struct pick {
 	uint8_t *series; /* one byte each; NULL: not picked yet */
 	uint32_t series_count;
 	uint32_t wanted; /* series */
 	uint8_t *sets;   /* NULL: all */
+	/* Where the source's labels did not stay. */
+	bool apart;
+	struct pick_type type;
+	char *type_memory; /* its texts */
 };
 void pick_deinit(struct pick *p);
 /* Tenant, type, labels and time. Loads labels, and sets where a matcher asks for them. */

@@ -5,6 +5,7 @@
  */
 #include "store/merge.h"
 #include "store/part_table.h"
+#include "store/view.h"
 #include "tests/store/counted.h"
 #include "tests/store/model.h"
 
@@ -200,6 +201,115 @@ static void tables_go_when_nobody_needs_them(void **state)
 	fixture_clean(dir);
 }
 
+static void put_texts(struct buf *out, const struct str *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		buf_printf(out, "%.*s,", STR_ARG(v[i]));
+	buf_cstr(out, "\n");
+}
+
+static enum status choose_all(void *ctx, struct profile *tables, uint8_t *chosen, struct err *e)
+{
+	(void)ctx;
+	(void)e;
+	memset(chosen, 1, tables->locations.len);
+	return OK;
+}
+
+/* What every kind of question gets, as text. */
+static void ask_all(struct store_view *v, struct samples_query *q, struct arena *a, struct buf *out)
+{
+	static const struct str by[] = { { "comm", 4 }, { "pid", 3 } };
+	struct samples_tree t;
+	struct samples_cells cells;
+	struct samples_series *series;
+	struct samples_type type, *types;
+	struct samples_hit *hits;
+	struct profile p;
+	struct str *texts;
+	int64_t period;
+	size_t n;
+	struct err e = { 0 };
+	uint64_t memory = v->store->config.memory_bytes;
+	v->store->config.memory_bytes = 64 << 10; /* the only limit that types have */
+	CHECK_OK(store_types(v, q->from_ns, q->to_ns, a, &types, &n, &e), &e);
+	v->store->config.memory_bytes = memory;
+	for (size_t i = 0; i < n; i++)
+		buf_printf(out, "%.*s %lld;", STR_ARG(types[i].name), (long long)types[i].last_ns);
+	CHECK_OK(store_label_names(v, q, a, &texts, &n, &e), &e);
+	put_texts(out, texts, n);
+	for (size_t i = 0; i < ARRAY_COUNT(by); i++) {
+		CHECK_OK(store_label_values(v, q, by[i], a, &texts, &n, &e), &e);
+		put_texts(out, texts, n);
+	}
+	enum status s = store_sum_stacks(v, q, &t, &e);
+	if (s != OK) { /* of several types */
+		buf_printf(out, "%s\n", err_text(&e, s));
+		return;
+	}
+	buf_printf(out, "%lld of %llu, %zu, %lld %.*s\n", (long long)t.total,
+		(unsigned long long)t.sample_count, t.nodes.len, (long long)t.period,
+		STR_ARG(profile_str(&t.tables, t.type.name)));
+	samples_tree_deinit(&t);
+	CHECK_OK(store_sum_series(v, q, by, 2, SEC, a, &series, &n, &type, &period, &e), &e);
+	buf_printf(out, "%lld to %lld:", (long long)type.first_ns, (long long)type.last_ns);
+	for (size_t i = 0; i < n; i++)
+		buf_printf(out, "%.*s %lld;", STR_ARG(series[i].values[0]),
+			(long long)series[i].points[0].value);
+	CHECK_OK(store_collect(v, q, by, 2, &p, &e), &e);
+	for (size_t i = 0; i < p.samples.len; i++)
+		buf_printf(out, "%lld ", (long long)p.samples.v[i].value);
+	profile_deinit(&p);
+	CHECK_OK(store_sum_cells(v, q, by, 2, &cells, &e), &e);
+	buf_printf(out, "%zu cells, %zu groups\n", cells.v.len, cells.groups.len);
+	samples_cells_deinit(&cells);
+	CHECK_OK(store_where(v, q, choose_all, NULL, a, &hits, &n, &e), &e);
+	for (size_t i = 0; i < n; i++)
+		put_texts(out, hits[i].values, hits[i].label_count);
+}
+
+static void ask_each(struct store *s, int64_t from, int64_t to, struct buf *out)
+{
+	FOR_EACH_CASE (c, model_queries) {
+		for (int typed = 0; typed < 2; typed++) {
+			char text[256];
+			struct store_view *v;
+			struct fx_query f;
+			struct err e = { 0 };
+			model_query_text(c, text);
+			struct samples_query *q =
+				fx_query(&f, typed ? text : c->matchers, from, to);
+			q->memory_bytes = 64 << 20;
+			CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
+			ask_all(v, q, &f.arena, out);
+			store_view_close(v);
+			fx_query_end(&f);
+		}
+	}
+}
+
+/* Where there is no room for the labels of all parts, each part's are looked at and go. */
+static void answers_are_the_same_where_no_labels_stay(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf roomy, tight;
+	char dir[64];
+	buf_init(&roomy, 16 << 20);
+	buf_init(&tight, 16 << 20);
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 0);
+	ask_each(s, 0, INT64_MAX, &roomy);
+	ask_each(s, T0 + 10 * SEC, T0 + 40 * SEC, &roomy);
+	s->config.memory_bytes = 4096;
+	ask_each(s, 0, INT64_MAX, &tight);
+	CHECK(loaded_bytes(s) == 0);
+	ask_each(s, T0 + 10 * SEC, T0 + 40 * SEC, &tight);
+	CHECK(roomy.len > 1000 && str_eq(buf_view(&roomy), buf_view(&tight)));
+	CHECK(loaded_bytes(s) == 0);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 /* An answer counts as long as its view is open, and so does what a report takes beside it. */
 static void answers_count_while_they_live(void **state)
 {
@@ -259,13 +369,6 @@ static void partners_are_one_question(void **state)
 	CHECK(memory_used(&s->memory, MEMORY_QUERIES) == 0);
 	store_close(s);
 	fixture_clean(dir);
-}
-
-static enum status choose_all(void *ctx, struct profile *tables, uint8_t *chosen, struct err *e)
-{
-	(void)ctx, (void)e;
-	memset(chosen, 1, tables->locations.len);
-	return OK;
 }
 
 /* All that a view answers but types. */
@@ -415,6 +518,7 @@ static void near_the_limit_one_at_a_time(void **state)
 
 TEST_MAIN(cmocka_unit_test(each_sample_once), cmocka_unit_test(loading_a_part_stops_nobody),
 	cmocka_unit_test(tables_go_when_nobody_needs_them),
+	cmocka_unit_test(answers_are_the_same_where_no_labels_stay),
 	cmocka_unit_test(answers_count_while_they_live),
 	cmocka_unit_test(partners_are_one_question), cmocka_unit_test(limits_say_what_to_do),
 	cmocka_unit_test(failures_name_no_path), cmocka_unit_test(near_the_limit_one_at_a_time))
