@@ -73,9 +73,9 @@ static bool is_firns(const char *name)
 	static const char *const names[] = { "LOCK", "MANIFEST", "agent-spool", "debuginfo",
 		"export", "log", "parts", "quarantine", "shared", "symbols" };
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-		if (str_starts(str_of(name), str_of(names[i])))
+		if (strcmp(name, names[i]) == 0)
 			return true;
-	return false;
+	return str_starts(str_of(name), STR("MANIFEST.")); /* as os_replace_file() makes them */
 }
 
 /* A directory with somebody's own files in it is nobody's to take: a home that was named by
