@@ -59,8 +59,8 @@ enum column_hint {
 	COLUMN_TRY_DICT = 1, /* few distinct values in no order */
 };
 
-#define COLUMN_LEVEL 1 /* of zstd */
-#define COLUMN_LEVEL_YOUNG (-3)
+#define COLUMN_LEVEL 1          /* of zstd */
+#define COLUMN_LEVEL_YOUNG (-3) /* of rows, not of tables */
 
 /* Memory that encoding needs again and again. */
 struct column_writer {

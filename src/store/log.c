@@ -29,7 +29,7 @@
 
 #define LOG_FILES_MAX 65536
 /* Zeros ahead of the records: so many at a time, once a segment has proved to be filled. */
-#define AHEAD_BYTES ((uint64_t)4 << 20)
+#define AHEAD_BYTES ((uint64_t)1 << 20)
 #define AHEAD_FROM_BYTES ((uint64_t)1 << 20)
 #define AHEAD_STEP_BYTES ((size_t)256 << 10)
 

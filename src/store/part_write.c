@@ -346,7 +346,6 @@ void part_writer_keep(struct part_writer *w)
 void part_writer_young(struct part_writer *w)
 {
 	assert(w->rows == 0);
-	w->young = true;
 	w->columns.level = COLUMN_LEVEL_YOUNG;
 }
 
@@ -512,8 +511,7 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 	meta->first_ns = w->rows ? w->first_ns : 0;
 	meta->last_ns = w->rows ? w->last_ns : 0;
 	meta->written_ns = clock_realtime_ns();
-	if (!w->young)
-		w->columns.level = meta->level ? TABLES_LEVEL_MERGED : COLUMN_LEVEL;
+	w->columns.level = meta->level ? TABLES_LEVEL_MERGED : COLUMN_LEVEL;
 	if (s == OK)
 		s = part_write_tables(w, t, c, e);
 	if (s == OK && batch_count)

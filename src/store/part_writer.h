@@ -41,7 +41,6 @@ struct part_writer {
 	uint64_t block_count;
 	uint32_t toc_count;
 	bool needs_ticks, needs_shared;
-	bool young; /* to be merged soon */
 	uint64_t rows, samples;
 	int64_t first_ns, last_ns;
 	struct series_span *spans;
