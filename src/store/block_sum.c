@@ -67,7 +67,7 @@ static uint8_t greatest(const uint8_t *p, size_t n)
 {
 	uint8_t most = 0;
 	for (size_t i = 0; i < n; i++)
-		most = MAX(most, p[i]);
+		most = p[i] > most ? p[i] : most;
 	return most;
 }
 
@@ -81,7 +81,7 @@ static void keep_bytes(
 		for (size_t i = 0; i < rows; i++)
 			bytes[i] = p[i] & (uint8_t)-keep[i];
 		*a = (struct amounts){ 0, unit, bytes, NULL };
-	} else if (unit == 1 && base + greatest(p, rows) <= UINT8_MAX) {
+	} else if (unit == 1 && base <= UINT8_MAX && base + greatest(p, rows) <= UINT8_MAX) {
 		for (size_t i = 0; i < rows; i++)
 			bytes[i] = (uint8_t)(p[i] + base) & (uint8_t)-keep[i];
 		*a = (struct amounts){ 0, 1, bytes, NULL };

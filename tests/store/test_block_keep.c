@@ -133,8 +133,8 @@ static void check(struct store *s, uint64_t *random)
 }
 
 /* Samples of a timer of 19 Hz on some CPUs, of `stacks` stacks in no order. Those of deep stacks
- * have numbers that lie far apart. */
-static void append_ticks(struct store *s, int stacks, uint32_t depth)
+ * have numbers that lie far apart. Each has a value from `least` to `most`. */
+static void append_ticks(struct store *s, int stacks, uint32_t depth, int64_t least, int64_t most)
 {
 	struct profile p;
 	struct err e = { 0 };
@@ -146,7 +146,8 @@ static void append_ticks(struct store *s, int stacks, uint32_t depth)
 		for (uint32_t k = 0; k < n; k++)
 			frames[n - 1 - k] = fx_frame(&p, "/bin/a", which * k);
 		CHECK(profile_add_stack(&p, frames, n, &stack) == OK);
-		fx_sample(&p, T0 + i / 4 * 52631578LL + i % 4 * 7000000, 1, head, stack, 0, 0);
+		fx_sample(&p, T0 + i / 4 * 52631578LL + i % 4 * 7000000,
+			least + i * 7 % (most - least + 1), head, stack, 0, 0);
 	}
 	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
 	profile_deinit(&p);
@@ -166,9 +167,10 @@ static void equal_to_rows(void **state)
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	pthread_mutex_lock(&s->merge_lock);
-	append_ticks(s, 1, 1);
-	append_ticks(s, 900, 4);
-	append_ticks(s, 250, 400);
+	append_ticks(s, 1, 1, 1, 1);
+	append_ticks(s, 900, 4, 1, 1);
+	append_ticks(s, 250, 400, 1, 1);
+	append_ticks(s, 250, 4, -3, 90); /* as of the difference of two profiles */
 	for (int i = 0; i < 4; i++) {
 		model_append(&m, s, 3000, T0 + i * 700 * SEC, 2000 * SEC);
 		CHECK_OK(store_flush(s, &e), &e);
