@@ -34,18 +34,24 @@ static void exporting_deinit(struct exporting *x)
 
 /* About what the answer will take, so that what is far too much is refused before it is read: the
  * share of each part's bytes by wanted rows and, as if these were spread evenly, by time. */
-static double estimate_bytes(struct exporting *x)
+static enum status estimate_bytes(struct exporting *x, double *out, struct err *e)
 {
 	double bytes = 0;
 	for (size_t i = 0; i < x->v->source_count; i++) {
-		const struct source *src = &x->v->sources[i];
+		struct source *src = &x->v->sources[i];
 		double all = 0, wanted = 0, span = (double)src->last_ns - (double)src->first_ns + 1;
+		if (!x->picks[i].wanted)
+			continue;
+		enum status s = source_load(x->v, src, PART_LOAD_LABELS, &x->budget, e);
+		if (s != OK)
+			return s;
 		for (uint32_t k = 0; k < x->picks[i].series_count; k++) {
 			double rows = (double)__atomic_load_n(
 				&src->tabs.series[k].rows, __ATOMIC_RELAXED);
 			all += rows;
 			wanted += x->picks[i].series[k] ? rows : 0;
 		}
+		source_rest(x->v, src);
 		if (wanted <= 0)
 			continue;
 		double size = src->part ? (double)part_file_bytes(src->part)
@@ -54,7 +60,8 @@ static double estimate_bytes(struct exporting *x)
 		double to = MIN((double)x->q->to_ns, (double)src->last_ns + 1);
 		bytes += size * wanted / all * MAX(to - from, 0) / span;
 	}
-	return bytes;
+	*out = bytes;
+	return OK;
 }
 
 static enum status choose_sources(struct exporting *x, struct err *e)
@@ -135,8 +142,10 @@ static enum status export_rows(
 	if (s == OK)
 		s = view_pick(v, q, NULL, &x.budget, x.picks, e);
 	/* Half of the room: what passes then fits, even where the estimate is far off. */
-	double estimate = s == OK ? estimate_bytes(&x) : 0;
-	if (estimate > (double)(out->max - out->len) / 2)
+	double estimate = 0;
+	if (s == OK)
+		s = estimate_bytes(&x, &estimate, e);
+	if (s == OK && estimate > (double)(out->max - out->len) / 2)
 		s = err_set(e, E_LIMIT, "about %.0f MiB are more than one part of an export takes",
 			estimate / (1 << 20));
 	if (s == OK)
