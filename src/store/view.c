@@ -247,8 +247,9 @@ void store_trim_caches(struct store *s)
 {
 	static const unsigned in_turn[] = { ~(unsigned)PART_KEEP, ~0u };
 	int64_t now = clock_monotonic_ns();
-	uint64_t loaded = 0, most = s->config.memory_bytes / CACHE_SHARE;
+	uint64_t loaded = 0;
 	pthread_mutex_lock(&s->lock);
+	uint64_t most = s->config.memory_bytes / CACHE_SHARE;
 	for (size_t i = 0; i < s->parts.len; i++)
 		loaded += part_trim(s->parts.v[i], in_turn[0], now - CACHE_AGE_NS);
 	for (size_t k = 0; k < ARRAY_COUNT(in_turn); k++)
@@ -300,9 +301,9 @@ void store_warm(struct store *s)
 {
 	/* First what values of labels are found in, then what selectors ask. */
 	static const unsigned in_turn[] = { PART_LOAD_TEXTS | PART_LOAD_KINDS, PART_KEEP };
-	uint64_t most = s->config.memory_bytes / CACHE_SHARE;
 	int64_t deadline = clock_monotonic_ns() + WARM_WAIT_NS;
 	pthread_mutex_lock(&s->lock);
+	uint64_t most = s->config.memory_bytes / CACHE_SHARE;
 	size_t n = s->parts.len, count = 0;
 	CLEANUP(free_cleanup) struct part **v = calloc(MAX(n, (size_t)1), sizeof(struct part *));
 	struct dictionary *d = s->dictionary ? dictionary_ref(s->dictionary) : NULL;
