@@ -320,9 +320,29 @@ int broker_slab(void)
 	return (int)request(DEVICE_NONE, BROKER_SLAB, STR(""), NULL, 0);
 }
 
+/* The first channel's end is seen while nothing is asked; a question ends it by itself. */
+static bool is_hung_up(const struct broker *b)
+{
+	struct pollfd p = { .fd = b->channels[0].fd, .events = POLLRDHUP };
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLRDHUP | POLLERR);
+}
+
+/* What is asked on the first channel does not hang. A broker that was killed while another of its
+ * threads is in an open() that nothing ends keeps its channels, and answers on none. */
+static bool is_silent(struct broker *b)
+{
+	const struct channel *c = &b->channels[0];
+	pthread_mutex_lock(&b->lock);
+	take_late_answer(&b->channels[0]);
+	bool silent = c->overdue && clock_monotonic_ns() - c->asked_ns > BROKER_SILENCE_NS;
+	pthread_mutex_unlock(&b->lock);
+	return silent;
+}
+
 bool broker_is_gone(void)
 {
-	return the_broker && atomic_load(&the_broker->gone);
+	struct broker *b = the_broker;
+	return b && (atomic_load(&b->gone) || is_hung_up(b) || is_silent(b));
 }
 
 pid_t broker_pid(void)

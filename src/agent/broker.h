@@ -20,6 +20,8 @@
 #include <sys/types.h>
 
 #define BROKER_PATIENCE_NS (5 * NS_PER_SEC)
+/* So long after a question that no file system can hold up, one without an answer has ended. */
+#define BROKER_SILENCE_NS (20 * NS_PER_SEC)
 #define BROKER_PATH_MAX 4095
 #define BROKER_OWN_FILES_MAX 16
 /* Devices that are asked at once; of them the last is kept for disks, since of other file systems
@@ -52,7 +54,7 @@ NODISCARD enum status broker_start(const struct broker_config *c, struct err *e)
 /* Whoever waits for an answer gets none. */
 void broker_hang_up(void);
 void broker_stop(void);
-/* It was started, and has ended. */
+/* It was started, and has ended, or has answered nothing for BROKER_SILENCE_NS. */
 bool broker_is_gone(void);
 pid_t broker_pid(void); /* 0: there is none */
 /* CPU time that it has used; 0: there is none. */

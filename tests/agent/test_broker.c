@@ -84,6 +84,14 @@ static void shows_no_content_but_of_executables(void **state)
 	broker_stop();
 }
 
+static void wait_until_gone(void)
+{
+	int64_t end = clock_monotonic_ns() + 4 * BROKER_SILENCE_NS;
+	while (!broker_is_gone() && clock_monotonic_ns() < end)
+		usleep(1000);
+	CHECK(broker_is_gone());
+}
+
 static void says_when_it_is_gone(void **state)
 {
 	(void)state;
@@ -92,6 +100,8 @@ static void says_when_it_is_gone(void **state)
 	CHECK_OK(broker_start(&c, &e), &e);
 	CHECK(open_as("maps", getpid(), "x") == -1 && errno == EPERM && !broker_is_gone());
 	CHECK(kill(broker_pid(), SIGKILL) == 0);
+	/* Also where nothing is asked. */
+	wait_until_gone();
 	CHECK(open_as("maps", getpid(), "") == -1);
 	CHECK(broker_is_gone());
 	broker_stop();
@@ -119,6 +129,22 @@ static void asks_nothing_behind_what_hangs(void **state)
 	while ((fd = open_as("maps", getpid(), "")) < 0)
 		CHECK(errno == ETIMEDOUT);
 	CHECK(!broker_is_gone());
+	broker_stop();
+}
+
+/* Killed, but a thread of it hangs: the channels stay open. */
+static void is_gone_when_it_says_nothing(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	const struct broker_config c = { .own_files = { NULL } };
+	CHECK_OK(broker_start(&c, &e), &e);
+	int64_t begin = clock_monotonic_ns();
+	CHECK(kill(broker_pid(), SIGSTOP) == 0);
+	CHECK(open_as("maps", getpid(), "") == -1 && errno == ETIMEDOUT && !broker_is_gone());
+	wait_until_gone();
+	CHECK(clock_monotonic_ns() - begin >= BROKER_SILENCE_NS);
+	CHECK(kill(broker_pid(), SIGKILL) == 0);
 	broker_stop();
 }
 
@@ -253,5 +279,6 @@ static void reads_links_and_control_groups(void **state)
 TEST_MAIN(cmocka_unit_test(opens_what_it_may),
 	cmocka_unit_test(shows_no_content_but_of_executables),
 	cmocka_unit_test(says_when_it_is_gone), cmocka_unit_test(asks_nothing_behind_what_hangs),
+	cmocka_unit_test(is_gone_when_it_says_nothing),
 	cmocka_unit_test(opens_others_while_devices_hang), cmocka_unit_test(writes_its_figures),
 	cmocka_unit_test(reads_links_and_control_groups))
