@@ -6,13 +6,15 @@
  *
  * Disks may be waited for without a limit: nobody makes one be slow at will, and what lies on a
  * busy one shall not lose its names. Any other device may run into debts.
+ *
+ * A file that is held is to be dropped, once: now, or when its device may be asked again (`late`).
+ * One of which the handle comes when nobody waits for it any more, too.
  */
 #include "agent/broker.h"
 
 #include "agent/broker_request.h"
 #include "agent/broker_serve.h"
 #include "agent/debts.h"
-#include "base/reader.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -26,7 +28,6 @@
 /* A second, altogether. */
 #define STOP_TRIES_MAX 200
 #define STOP_TRY_US 5000
-#define ANSWER_BYTES_MAX (8 + PATH_MAX)
 #define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
 
 /* Whom a request makes wait. Numbers of devices are less. */
@@ -38,10 +39,15 @@ struct channel {
 	int fd;
 	bool busy;    /* somebody waits for its answer */
 	bool overdue; /* the answer to `number`, for which nobody waits any more */
+	enum broker_kind kind;
 	uint32_t number;
 	uint64_t device;
 	int64_t asked_ns;
-	uint8_t answer[ANSWER_BYTES_MAX];
+};
+
+struct late_drop {
+	uint32_t handle;
+	uint32_t device;
 };
 
 struct broker {
@@ -50,6 +56,8 @@ struct broker {
 	pthread_cond_t given_back;
 	struct channel channels[BROKER_CHANNELS];
 	struct debts debts;
+	struct late_drop late[BROKER_HELD_MAX]; /* as many as there are handles */
+	uint32_t late_count;
 	_Atomic bool gone;
 	struct broker_metrics metrics;
 };
@@ -59,8 +67,9 @@ static struct broker *the_broker; /* set while there is one thread */
 /* ---- one answer ---- */
 
 struct answer {
-	struct str text; /* in the channel */
-	int fd;          /* -1: none */
+	void *text; /* the caller's */
+	size_t text_size, text_len;
+	int fd; /* -1: none */
 };
 
 /* The first descriptor; others are closed. */
@@ -99,6 +108,14 @@ static int wait_for_answer(struct channel *c, int64_t deadline_ns)
 	}
 }
 
+/* A file system may fail with any number: with none of those by which we say that the broker is not
+ * there, or hangs. */
+static int error_of(uint32_t told)
+{
+	bool is_ours = told == ENOSYS || told == EPIPE || told == ECONNRESET || told == ETIMEDOUT;
+	return is_ours ? EIO : told <= 4095 ? (int)told : EBADMSG;
+}
+
 /* errno */
 static int receive(struct channel *c, struct answer *out)
 {
@@ -106,9 +123,10 @@ static int receive(struct channel *c, struct answer *out)
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(4 * sizeof(int))];
 	} control;
-	struct iovec iov = { c->answer, sizeof(c->answer) };
-	struct msghdr m = { .msg_iov = &iov,
-		.msg_iovlen = 1,
+	uint32_t head[2]; /* number, error */
+	struct iovec iov[] = { { head, sizeof(head) }, { out->text, out->text_size } };
+	struct msghdr m = { .msg_iov = iov,
+		.msg_iovlen = out->text_size ? 2 : 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes) };
 	ssize_t n;
@@ -118,15 +136,13 @@ static int receive(struct channel *c, struct answer *out)
 	if (n <= 0)
 		return n < 0 ? errno : EPIPE;
 	CLEANUP(fd_cleanup) int fd = take_descriptors(&m);
-	struct reader r = reader_over(c->answer, (size_t)n);
-	uint32_t number = reader_u32(&r), error = reader_u32(&r);
-	if (r.failed || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+	if ((size_t)n < sizeof(head) || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return EBADMSG;
-	if (number != c->number)
+	if (head[0] != c->number)
 		return EBADMSG;
-	if (error)
-		return error <= 4095 ? (int)error : EBADMSG;
-	out->text = reader_str(&r, reader_left(&r));
+	if (head[1])
+		return error_of(head[1]);
+	out->text_len = (size_t)n - sizeof(head);
 	out->fd = STEAL_FD(fd);
 	return 0;
 }
@@ -138,15 +154,30 @@ static bool is_disk(uint64_t device)
 	return device >> KERNEL_MINOR_BITS != 0;
 }
 
-/* Drop the answer for which nobody waits any more, if it has come. */
-static void take_late_answer(struct channel *c)
+static void drop_later(struct broker *b, uint64_t handle, uint64_t device)
 {
-	struct answer late = { .fd = -1 };
+	/* A broker that says more than there are is none of ours. */
+	if (b->late_count < BROKER_HELD_MAX)
+		b->late[b->late_count++] = (struct late_drop){ (uint32_t)handle, (uint32_t)device };
+}
+
+/* Drop the answer for which nobody waits any more, if it has come. */
+static void take_late_answer(struct broker *b, struct channel *c)
+{
+	struct broker_held_answer held;
+	struct answer late = { .text = &held, .text_size = sizeof(held), .fd = -1 };
 	if (!c->overdue || wait_for_answer(c, 0) != 0)
 		return;
-	(void)receive(c, &late);
+	if (receive(c, &late) == 0 && c->kind == BROKER_HOLD && late.text_len == sizeof(held))
+		drop_later(b, held.handle, c->device);
 	fd_cleanup(&late.fd);
 	c->overdue = false;
+}
+
+static void take_late_answers(struct broker *b)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		take_late_answer(b, &b->channels[i]);
 }
 
 /* It owes an answer, or is in debt. */
@@ -168,15 +199,14 @@ static int channels_of(uint64_t device, int *out_first)
 }
 
 /* NULL: not now, ETIMEDOUT. Else the caller gives it back. */
-static struct channel *channel_take(struct broker *b, uint64_t device)
+static struct channel *channel_take(struct broker *b, uint64_t device, enum broker_kind kind)
 {
 	int first, end = channels_of(device, &first);
 	struct channel *found = NULL;
 	bool wait = true;
 	pthread_mutex_lock(&b->lock);
 	while (!found && wait) {
-		for (int i = 0; i < BROKER_CHANNELS; i++)
-			take_late_answer(&b->channels[i]);
+		take_late_answers(b);
 		wait = false;
 		if (is_resting(b, device))
 			break;
@@ -192,6 +222,7 @@ static struct channel *channel_take(struct broker *b, uint64_t device)
 	if (found) {
 		found->busy = true;
 		found->device = device;
+		found->kind = kind;
 		found->asked_ns = clock_monotonic_ns();
 	}
 	pthread_mutex_unlock(&b->lock);
@@ -213,11 +244,11 @@ static void channel_give_back(struct broker *b, struct channel *c, int error)
 /* ---- one request ---- */
 
 /* errno. Called with a channel that was taken. */
-static int ask(struct channel *c, enum broker_kind kind, struct str payload, struct answer *out)
+static int ask(struct channel *c, struct str payload, struct answer *out)
 {
 	CLEANUP(buf_deinit) struct buf message;
 	buf_init(&message, BROKER_MESSAGE_BYTES_MAX);
-	buf_u32(&message, kind);
+	buf_u32(&message, c->kind);
 	buf_u32(&message, ++c->number);
 	buf_str(&message, payload);
 	if (buf_status(&message) != OK)
@@ -242,33 +273,56 @@ static void count(struct broker *b, int error)
 		metric_add(&b->metrics.failed, 1);
 }
 
-/* Asks, and copies the text. -1 with errno; else the descriptor, or the length of the text. */
-static ssize_t request(uint64_t device, enum broker_kind kind, struct str payload, char *out_text,
-	size_t text_size)
+/* errno. *out_asked: it was, so that it is done, or will be. */
+static int exchange(uint64_t device, enum broker_kind kind, struct str payload, struct answer *out,
+	bool *out_asked)
 {
 	struct broker *b = the_broker;
-	if (!b) {
-		errno = ENOSYS;
-		return -1;
-	}
-	struct channel *c = channel_take(b, device);
-	struct answer a = { .fd = -1 };
-	int error = c ? ask(c, kind, payload, &a) : ETIMEDOUT;
-	CLEANUP(fd_cleanup) int fd = a.fd;
-	size_t len = MIN(a.text.len, text_size);
-	if (out_text && !error && len)
-		memcpy(out_text, a.text.p, len);
+	*out_asked = false;
+	if (!b)
+		return ENOSYS;
+	struct channel *c = channel_take(b, device, kind);
+	int error = c ? ask(c, payload, out) : ETIMEDOUT;
 	if (c)
 		channel_give_back(b, c, error);
-	bool good = out_text ? len > 0 : fd >= 0;
-	if (!error && !good)
-		error = EBADMSG;
 	count(b, error);
-	if (error) {
-		errno = error;
-		return -1;
-	}
-	return out_text ? (ssize_t)len : STEAL_FD(fd);
+	*out_asked = c != NULL;
+	return error;
+}
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+/* The descriptor; -1 with errno. */
+static int request_fd(uint64_t device, enum broker_kind kind, struct str payload)
+{
+	struct answer a = { .fd = -1 };
+	bool asked;
+	int error = exchange(device, kind, payload, &a, &asked);
+	if (error == 0 && a.fd < 0)
+		error = EBADMSG;
+	return error ? fail(error) : a.fd;
+}
+
+/* The length of the text, cut to fit; -1 with errno. */
+static ssize_t request_text(
+	uint64_t device, enum broker_kind kind, struct str payload, char *out, size_t size)
+{
+	char text[PATH_MAX];
+	struct answer a = { .text = text, .text_size = sizeof(text), .fd = -1 };
+	bool asked;
+	int error = exchange(device, kind, payload, &a, &asked);
+	fd_cleanup(&a.fd);
+	if (error == 0 && a.text_len == 0)
+		error = EBADMSG;
+	if (error)
+		return fail(error);
+	size_t len = MIN(a.text_len, size);
+	memcpy(out, text, len);
+	return (ssize_t)len;
 }
 
 /* ---- questions ---- */
@@ -279,7 +333,7 @@ static int open_on(const char *path, uint64_t device)
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	return (int)request(device, BROKER_OPEN, str_of(path), NULL, 0);
+	return request_fd(device, BROKER_OPEN, str_of(path));
 }
 
 int broker_open(const char *path, uint32_t device)
@@ -295,13 +349,13 @@ static int open_path(const char *path)
 static ssize_t read_path(const char *path, char *out, size_t size)
 {
 	/* Reading a link asks no file system. */
-	return request(DEVICE_NONE, BROKER_LINK, str_of(path), out, size);
+	return request_text(DEVICE_NONE, BROKER_LINK, str_of(path), out, size);
 }
 
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX])
 {
-	ssize_t n =
-		request(DEVICE_NONE, BROKER_CGROUP, str_make(&id, sizeof(id)), out, PATH_MAX - 1);
+	ssize_t n = request_text(
+		DEVICE_NONE, BROKER_CGROUP, str_make(&id, sizeof(id)), out, PATH_MAX - 1);
 	if (n <= 0)
 		return false;
 	out[n] = 0;
@@ -311,13 +365,99 @@ bool broker_cgroup_path(uint64_t id, char out[PATH_MAX])
 int broker_perf_event(uint32_t cpu, uint32_t frequency_hz)
 {
 	const uint32_t payload[] = { cpu, frequency_hz };
-	return (int)request(
-		DEVICE_NONE, BROKER_PERF_EVENT, str_make(payload, sizeof(payload)), NULL, 0);
+	return request_fd(DEVICE_NONE, BROKER_PERF_EVENT, str_make(payload, sizeof(payload)));
 }
 
 int broker_slab(void)
 {
-	return (int)request(DEVICE_NONE, BROKER_SLAB, STR(""), NULL, 0);
+	return request_fd(DEVICE_NONE, BROKER_SLAB, STR(""));
+}
+
+/* ---- files that are held ---- */
+
+int broker_open_executable(const char *path, uint32_t device, struct broker_file *out)
+{
+	struct broker_held_answer held;
+	struct answer a = { .text = &held, .text_size = sizeof(held), .fd = -1 };
+	CLEANUP(buf_deinit) struct buf payload;
+	bool asked;
+	if (strlen(path) > BROKER_PATH_MAX)
+		return fail(ENAMETOOLONG);
+	buf_init(&payload, BROKER_MESSAGE_BYTES_MAX);
+	buf_u32(&payload, is_disk(device));
+	buf_cstr(&payload, path);
+	if (buf_status(&payload) != OK)
+		return fail(ENOMEM);
+	int error = exchange(device, BROKER_HOLD, buf_view(&payload), &a, &asked);
+	if (error)
+		return fail(error);
+	if (a.fd >= 0)
+		return a.fd;
+	if (a.text_len != sizeof(held) || held.handle >= BROKER_HELD_MAX)
+		return fail(EBADMSG);
+	*out = (struct broker_file){ (uint32_t)held.handle, device, held.stat };
+	return BROKER_IS_HELD;
+}
+
+ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset)
+{
+	const struct {
+		uint32_t handle, len;
+		uint64_t offset;
+	} payload = { f->handle, (uint32_t)MIN(len, (size_t)BROKER_READ_BYTES_MAX), offset };
+	struct answer a = { .text = out, .text_size = payload.len, .fd = -1 };
+	bool asked;
+	if (len == 0)
+		return 0;
+	int error =
+		exchange(f->device, BROKER_READ, str_make(&payload, sizeof(payload)), &a, &asked);
+	fd_cleanup(&a.fd);
+	return error ? fail(error) : (ssize_t)a.text_len;
+}
+
+static void drop(uint32_t handle, uint32_t device)
+{
+	struct broker *b = the_broker;
+	struct answer a = { .fd = -1 };
+	bool asked;
+	if (!b)
+		return;
+	(void)exchange(device, BROKER_DROP, str_make(&handle, sizeof(handle)), &a, &asked);
+	fd_cleanup(&a.fd);
+	if (asked)
+		return;
+	pthread_mutex_lock(&b->lock);
+	drop_later(b, handle, device);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void broker_drop(const struct broker_file *f)
+{
+	drop(f->handle, f->device);
+}
+
+/* The first of them whose device may be asked. */
+static bool take_late_drop(struct broker *b, struct late_drop *out)
+{
+	bool found = false;
+	pthread_mutex_lock(&b->lock);
+	take_late_answers(b);
+	for (uint32_t i = 0; i < b->late_count && !found; i++) {
+		*out = b->late[i];
+		found = !is_resting(b, out->device);
+		if (found)
+			b->late[i] = b->late[--b->late_count];
+	}
+	pthread_mutex_unlock(&b->lock);
+	return found;
+}
+
+void broker_drop_late(void)
+{
+	struct late_drop late;
+	/* One that could not be asked is late again. */
+	for (int i = 0; i < BROKER_HELD_MAX && the_broker && take_late_drop(the_broker, &late); i++)
+		drop(late.handle, late.device);
 }
 
 /* The first channel's end is seen while nothing is asked; a question ends it by itself. */
@@ -333,7 +473,7 @@ static bool is_silent(struct broker *b)
 {
 	const struct channel *c = &b->channels[0];
 	pthread_mutex_lock(&b->lock);
-	take_late_answer(&b->channels[0]);
+	take_late_answer(b, &b->channels[0]);
 	bool silent = c->overdue && clock_monotonic_ns() - c->asked_ns > BROKER_SILENCE_NS;
 	pthread_mutex_unlock(&b->lock);
 	return silent;
@@ -363,8 +503,17 @@ int64_t broker_cpu_ns(void)
 void broker_write_metrics(struct buf *out)
 {
 	static const struct metric_def defs[] = { BROKER_METRICS(METRIC_DEF) };
-	if (the_broker)
-		metrics_write(out, defs, &the_broker->metrics.requests, ARRAY_COUNT(defs));
+	struct broker *b = the_broker;
+	if (!b)
+		return;
+	uint64_t overdue = 0;
+	pthread_mutex_lock(&b->lock);
+	take_late_answers(b);
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		overdue += b->channels[i].overdue;
+	pthread_mutex_unlock(&b->lock);
+	metric_set(&b->metrics.overdue, overdue);
+	metrics_write(out, defs, &b->metrics.requests, ARRAY_COUNT(defs));
 }
 
 /* ---- life ---- */

@@ -27,7 +27,11 @@
 /* Devices that are asked at once; of them the last is kept for disks, since of other file systems
  * anybody may mount as many as he likes. */
 #define BROKER_SLOW_MAX 8
-#define BROKER_MESSAGE_BYTES_MAX (8 + BROKER_PATH_MAX + 1)
+#define BROKER_MESSAGE_BYTES_MAX (12 + BROKER_PATH_MAX + 1)
+/* Files that stay open in the broker. */
+#define BROKER_HELD_MAX 256
+/* Of a file at once. */
+#define BROKER_READ_BYTES_MAX 65536
 #define BROKER_FREQUENCY_MAX_HZ 10000
 
 struct broker_config {
@@ -43,7 +47,9 @@ struct broker_config {
 	X(refused, COUNTER, "firn_agent_broker_refused_total",                              \
 		"Requests that the broker does not do for anybody.")                        \
 	X(timeouts, COUNTER, "firn_agent_broker_timeouts_total",                            \
-		"Requests that were not answered in time, or not asked of such a device.")
+		"Requests that were not answered in time, or not asked of such a device.")  \
+	X(overdue, GAUGE, "firn_agent_broker_overdue",                                      \
+		"Answers that have not come in time and not yet: file systems that hang.")
 struct broker_metrics {
 	BROKER_METRICS(METRIC_FIELD)
 };
@@ -64,6 +70,30 @@ void broker_write_metrics(struct buf *out);
 /* Open a file of which it is known that it lies on `device` (the kernel's number, as in struct
  * file_key). A descriptor, or -1 with errno; ENOSYS: there is no broker. */
 int broker_open(const char *path, uint32_t device);
+
+struct broker_stat { /* of stat(2) and statfs(2) */
+	uint64_t device, inode, bytes;
+	int64_t modified_s, modified_ns, changed_s, changed_ns;
+	uint64_t user, type;
+};
+struct broker_file {
+	uint32_t handle;
+	uint32_t device; /* as asked */
+	struct broker_stat stat;
+};
+
+/* What broker_open_executable() answers where the file stays open in the broker. */
+#define BROKER_IS_HELD (-2)
+/* As broker_open(), of a file that may be mapped for execution. On a file system on which reading
+ * and closing may hang it stays open in the broker, to be read by broker_read():
+ * BROKER_IS_HELD, and *out. `device` 0: not known. */
+int broker_open_executable(const char *path, uint32_t device, struct broker_file *out);
+/* As pread(2), at most BROKER_READ_BYTES_MAX. ETIMEDOUT: it hangs. */
+ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset);
+/* To be closed: now, or where it is not to be asked now by broker_drop_late(). */
+void broker_drop(const struct broker_file *f);
+/* To be called from time to time: drops what could not be dropped. */
+void broker_drop_late(void);
 /* False: it does not know, or there is no broker. */
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);
 /* The event that samples a CPU, or with a frequency of 0 the one that tells of its symbols

@@ -131,7 +131,7 @@ static enum status parse_path(struct reader *r, struct broker_request *out, stru
 {
 	size_t len = reader_left(r);
 	struct str path = reader_str(r, len);
-	if (len == 0 || len > BROKER_PATH_MAX || memchr(path.p, 0, path.len))
+	if (r->failed || len == 0 || len > BROKER_PATH_MAX || memchr(path.p, 0, path.len))
 		return err_set(e, E_INVALID, "request %u: a path of %zu bytes, or with a NUL",
 			out->number, len);
 	memcpy(out->path, path.p, path.len);
@@ -162,6 +162,20 @@ enum status broker_request_parse(struct str message, struct broker_request *out,
 				out->frequency_hz);
 		break;
 	case BROKER_SLAB:
+		break;
+	case BROKER_HOLD:
+		out->below_is_disk = reader_u32(&r) != 0;
+		return parse_path(&r, out, e);
+	case BROKER_READ:
+		out->handle = reader_u32(&r);
+		out->len = reader_u32(&r);
+		out->offset = reader_u64(&r);
+		if (out->len == 0 || out->len > BROKER_READ_BYTES_MAX || out->offset > INT64_MAX)
+			return err_set(e, E_INVALID, "request %u: %u bytes at +%llu", out->number,
+				out->len, (unsigned long long)out->offset);
+		break;
+	case BROKER_DROP:
+		out->handle = reader_u32(&r);
 		break;
 	default:
 		return err_set(e, E_INVALID, "request %u: kind %u", out->number, kind);

@@ -13,15 +13,28 @@ enum broker_kind {
 	BROKER_CGROUP = 3,
 	BROKER_PERF_EVENT = 4,
 	BROKER_SLAB = 5,
+	BROKER_HOLD = 6,
+	BROKER_READ = 7,
+	BROKER_DROP = 8,
 };
 
 struct broker_request {
 	enum broker_kind kind;
 	uint32_t number;
-	char path[BROKER_PATH_MAX + 1]; /* kinds 1 and 2 */
+	char path[BROKER_PATH_MAX + 1]; /* kinds 1, 2 and 6 */
 	uint64_t cgroup_id;
 	uint32_t cpu, frequency_hz;
+	bool below_is_disk;
+	uint32_t handle, len;
+	uint64_t offset;
 };
+
+/* The answer of kind 6 where the file is held. */
+struct broker_held_answer {
+	uint64_t handle;
+	struct broker_stat stat;
+};
+static_assert(sizeof(struct broker_held_answer) == 80, "docs/formats/broker.md");
 
 /* E_INVALID: not a request. */
 NODISCARD enum status broker_request_parse(

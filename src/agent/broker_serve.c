@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread a channel: receive, look at the form of the request, open, answer. Nothing is kept
- * between requests, no byte of an opened file is looked at but for the first four, and no memory is
- * asked for.
+ * between requests but the files that are held, no byte of an opened file is looked at but for the
+ * first four, and no memory is asked for.
  */
 #include "agent/broker_serve.h"
 
+#include "agent/broker_held.h"
 #include "agent/broker_request.h"
 #include "agent/cgroupid.h"
 #include "agent/cpus.h"
@@ -28,6 +29,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef CAP_PERFMON
@@ -44,6 +46,7 @@
 struct broker {
 	struct broker_config config;
 	struct cgroupid cgroups;
+	struct broker_held held;
 	_Atomic uint32_t slabs;
 };
 
@@ -52,8 +55,10 @@ struct channel {
 	int fd;
 	struct broker_request request;
 	uint8_t message[BROKER_MESSAGE_BYTES_MAX + 1];
-	char text[PATH_MAX];
+	char text[BROKER_READ_BYTES_MAX];
+	struct broker_held_answer held;
 };
+static_assert(BROKER_READ_BYTES_MAX >= PATH_MAX, "the text of a link");
 
 static bool has(uint64_t set, unsigned capability)
 {
@@ -145,6 +150,40 @@ static int open_for(const struct broker *b, const char *path)
 	return open_place(place, where == BROKER_OWN);
 }
 
+static struct broker_stat stat_of(const struct stat *st, const struct statfs *fs)
+{
+	return (struct broker_stat){ st->st_dev, st->st_ino, (uint64_t)st->st_size,
+		st->st_mtim.tv_sec, st->st_mtim.tv_nsec, st->st_ctim.tv_sec, st->st_ctim.tv_nsec,
+		st->st_uid, (uint64_t)fs->f_type };
+}
+
+/* The descriptor; or -1, and an answer that says that it is held, or errno. */
+static int hold_for(struct channel *c, struct str *out_text)
+{
+	const struct broker_request *r = &c->request;
+	const char *below = NULL;
+	enum broker_place where = broker_place_of(&c->b->config, r->path, &below);
+	struct stat st;
+	if (where != BROKER_MAPPED && where != BROKER_IN_ROOT)
+		return fail(EPERM);
+	CLEANUP(fd_cleanup) int fd = open_for(c->b, r->path);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	struct statfs fs;
+	if (fstatfs(fd, &fs) < 0) /* whatever it is, it is none of the kernel's own */
+		fs = (struct statfs){ 0 };
+	/* A path below a root may lead to another file than the one that was meant. */
+	bool below_is_disk = r->below_is_disk && where == BROKER_MAPPED;
+	if (!broker_held_may_hang((uint64_t)fs.f_type, below_is_disk))
+		return STEAL_FD(fd);
+	int handle = broker_held_add(&c->b->held, STEAL_FD(fd));
+	if (handle < 0)
+		return -1;
+	c->held = (struct broker_held_answer){ (uint64_t)handle, stat_of(&st, &fs) };
+	*out_text = str_make(&c->held, sizeof(c->held));
+	return -1;
+}
+
 static ssize_t link_for(const char *path, char *out, size_t size)
 {
 	return broker_is_link(path) ? readlink(path, out, size) : fail(EPERM);
@@ -217,7 +256,7 @@ static void handle(struct channel *c, size_t len)
 		done = fd >= 0;
 		break;
 	case BROKER_LINK: {
-		ssize_t n = link_for(r->path, c->text, sizeof(c->text) - 1);
+		ssize_t n = link_for(r->path, c->text, PATH_MAX - 1);
 		done = n > 0;
 		text = str_make(c->text, done ? (size_t)n : 0);
 		break;
@@ -234,6 +273,19 @@ static void handle(struct channel *c, size_t len)
 	case BROKER_SLAB:
 		fd = slab_for(c->b);
 		done = fd >= 0;
+		break;
+	case BROKER_HOLD:
+		fd = hold_for(c, &text);
+		done = fd >= 0 || text.len;
+		break;
+	case BROKER_READ: {
+		ssize_t n = broker_held_read(&c->b->held, r->handle, c->text, r->len, r->offset);
+		done = n >= 0;
+		text = str_make(c->text, done ? (size_t)n : 0);
+		break;
+	}
+	case BROKER_DROP:
+		done = broker_held_drop(&c->b->held, r->handle) == 0;
 		break;
 	}
 	answer(c, done ? 0 : errno ? errno : ENOENT, text, fd);
@@ -300,6 +352,7 @@ _Noreturn void broker_serve(const struct broker_config *c, const int channels[BR
 	b.config = *c;
 	enum status s = settle(&e);
 	cgroupid_open(&b.cgroups);
+	broker_held_init(&b.held);
 	for (int i = 0; i < BROKER_CHANNELS; i++) {
 		each[i].b = &b;
 		each[i].fd = fds[i];

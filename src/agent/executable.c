@@ -6,18 +6,17 @@
  */
 #include "agent/executable.h"
 
+#include "agent/fileopen.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/os.h"
 #include "procfs/procfs.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #define ID_PIECE_BYTES 4096
 #define ID_BYTES 16
@@ -31,10 +30,8 @@
 #define VERSION_BYTES_MAX 40
 
 struct file_stamp {
-	dev_t dev;
-	ino_t inode;
-	off_t size;
-	struct timespec time;
+	uint64_t dev, inode, size;
+	int64_t time_s, time_ns;
 };
 
 struct known {
@@ -242,7 +239,7 @@ static bool stamp_equal(const void *ctx, uint32_t value, const void *key)
 	const struct executables *x = ctx;
 	const struct file_stamp *a = &x->known.v[value].stamp, *b = key;
 	return a->dev == b->dev && a->inode == b->inode && a->size == b->size &&
-	       a->time.tv_sec == b->time.tv_sec && a->time.tv_nsec == b->time.tv_nsec;
+	       a->time_s == b->time_s && a->time_ns == b->time_ns;
 }
 
 static void remember(struct executables *x, const struct known *k)
@@ -256,24 +253,29 @@ static void remember(struct executables *x, const struct known *k)
 		x->known.len--;
 }
 
+/* The device of a program that was never met is not known. */
+#define DEVICE_UNKNOWN 0
+
 static bool read_program(struct executables *x, int pid, struct executable *out)
 {
 	char path[32];
-	struct stat st;
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	CLEANUP(fd_cleanup) int fd = -1;
-	if (os_open_regular(AT_FDCWD, path, &fd, NULL) != OK || fstat(fd, &st) < 0)
+	CLEANUP(openfile_close) struct openfile file = { .fd = -1 };
+	if (openfile_open(path, DEVICE_UNKNOWN, &file, NULL) != OK)
 		return false;
-	struct known k = { .stamp = { st.st_dev, st.st_ino, st.st_size, st.st_mtim } };
-	uint32_t at = map_find(&x->index, hash_u64(st.st_ino), stamp_equal, x, &k.stamp);
+	const struct broker_stat *st = &file.held.stat;
+	struct known k = { .stamp = { st->device, st->inode, st->bytes, st->modified_s,
+				   st->modified_ns } };
+	uint32_t at = map_find(&x->index, hash_u64(st->inode), stamp_equal, x, &k.stamp);
 	if (at == MAP_NONE) {
 		struct objfile *obj = NULL;
-		if (objfile_open_fd(fd, path, &obj, NULL) == OK) {
-			(void)STEAL_FD(fd);
-			k.good = executable_read(obj, &k.executable, NULL) == OK;
-		}
+		enum status s = openfile_objfile(&file, path, &obj, NULL);
+		if (s == OK)
+			s = executable_read(obj, &k.executable, NULL);
 		objfile_close(obj);
-		remember(x, &k);
+		k.good = s == OK;
+		if (s != E_TIMEOUT)
+			remember(x, &k);
 	} else {
 		k = x->known.v[at];
 	}

@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Tables of less are built faster than read. */
@@ -19,32 +19,25 @@
 void opened_close(struct opened *o)
 {
 	objfile_close(o->obj);
-	if (o->fd >= 0)
-		close(o->fd);
 	o->obj = NULL;
-	o->fd = -1;
+	openfile_close(&o->file);
 }
 
 /* The file itself, as its file system sees it: whoever changes it or makes a copy has another time
  * of change, which nobody can choose. */
-static bool stamp_file(int fd, struct hash128 *out)
+static struct hash128 stamp_file(const struct broker_stat *st)
 {
-	struct stat st;
-	struct statfs fs;
-	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
-		return false;
 	const uint64_t stamp[] = {
-		st.st_dev,
-		st.st_ino,
-		(uint64_t)st.st_size,
-		(uint64_t)st.st_mtim.tv_sec,
-		(uint64_t)st.st_mtim.tv_nsec,
-		(uint64_t)st.st_ctim.tv_sec,
-		(uint64_t)st.st_ctim.tv_nsec,
-		(uint64_t)fs.f_type,
+		st->device,
+		st->inode,
+		st->bytes,
+		(uint64_t)st->modified_s,
+		(uint64_t)st->modified_ns,
+		(uint64_t)st->changed_s,
+		(uint64_t)st->changed_ns,
+		st->type,
 	};
-	*out = hash128(stamp, sizeof(stamp));
-	return true;
+	return hash128(stamp, sizeof(stamp));
 }
 
 /* Build ids are what senders say, and the first and last bytes and the size (the content id) are
@@ -58,8 +51,8 @@ static enum status identify(struct opened *o, struct err *e)
 	const char *id = objfile_build_id(o->obj);
 	snprintf(o->build_id, sizeof(o->build_id), "%s", id[0] ? id : content);
 	snprintf(o->identity, sizeof(o->identity), "%s-%s", id, content);
-	struct hash128 h;
-	if (id[0] && stamp_file(o->fd, &h))
+	struct hash128 h = stamp_file(&o->file.held.stat);
+	if (id[0])
 		snprintf(o->cache_name, sizeof(o->cache_name), "%s-f%016llx%016llx", o->identity,
 			(unsigned long long)h.hi, (unsigned long long)h.lo);
 	return OK;
@@ -73,21 +66,13 @@ static void identify_table(struct opened *o, const struct unwind_table *t)
 		(unsigned long long)h.hi, (unsigned long long)h.lo);
 }
 
-enum status fileload_examine(const struct fileload *l, int fd, struct opened *o, struct err *e)
+enum status fileload_examine(const struct fileload *l, struct opened *o, struct err *e)
 {
-	o->fd = fd;
-	struct stat st;
-	if (fstat(fd, &st) == 0)
-		o->owner = hash_u64(st.st_dev) + st.st_uid;
-	CLEANUP(fd_cleanup) int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (own < 0)
-		return err_os(e, "%s", o->path);
-	enum status s = objfile_open_fd(own, o->path, &o->obj, e);
-	if (s == OK) {
-		(void)STEAL_FD(own);
+	o->owner = hash_u64(o->file.held.stat.device) + o->file.held.stat.user;
+	enum status s = openfile_objfile(&o->file, o->path, &o->obj, e);
+	if (s == OK)
 		s = identify(o, e);
-	}
-	if (s == OK || s == E_NOMEM || s == E_IO)
+	if (s == OK || s == E_NOMEM || s == E_IO || s == E_TIMEOUT)
 		return s;
 	metric_add(&l->metrics->bad_elf, 1);
 	objfile_close(STEAL_PTR(o->obj));
@@ -163,5 +148,44 @@ enum status fileload_table(
 	enum status s = load_table(l, o, out, e);
 	if (s == OK && *out)
 		identify_table(o, *out);
+	return s;
+}
+
+/* ---- for others ---- */
+
+static enum status copy_bytes(const struct opened *o, int fd, struct err *e)
+{
+	uint64_t bytes = objfile_size(o->obj);
+	CLEANUP(free_cleanup) uint8_t *piece = malloc(BROKER_READ_BYTES_MAX);
+	if (!piece)
+		return err_set(e, E_NOMEM, "%s", o->path);
+	enum status s = OK;
+	for (uint64_t at = 0; s == OK && at < bytes; at += BROKER_READ_BYTES_MAX) {
+		size_t len = (size_t)MIN(bytes - at, (uint64_t)BROKER_READ_BYTES_MAX);
+		s = objfile_read(o->obj, at, piece, len, e);
+		if (s == OK)
+			s = os_write_full(fd, piece, len, "a copy", e);
+	}
+	return s;
+}
+
+enum status fileload_share(const struct opened *o, const char *dir, int *out_fd, struct err *e)
+{
+	assert(o->obj);
+	if (objfile_size(o->obj) > FILELOAD_COPY_BYTES_MAX)
+		return err_set(e, E_LIMIT, "%s: %llu bytes are not copied", o->path,
+			(unsigned long long)objfile_size(o->obj));
+	CLEANUP(fd_cleanup) int fd = -1;
+	if (!o->file.is_held)
+		fd = fcntl(o->file.fd, F_DUPFD_CLOEXEC, 0);
+	else if (dir && dir[0])
+		fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0 && o->file.is_held)
+		fd = memfd_create("executable", MFD_CLOEXEC);
+	if (fd < 0)
+		return err_os(e, "a descriptor for %s", o->path);
+	enum status s = o->file.is_held ? copy_bytes(o, fd, e) : OK;
+	if (s == OK)
+		*out_fd = STEAL_FD(fd);
 	return s;
 }

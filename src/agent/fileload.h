@@ -18,7 +18,7 @@ struct fileload {
 };
 
 struct opened {
-	int fd;              /* ours beside the objfile's; below 0: none */
+	struct openfile file;
 	struct objfile *obj; /* NULL: no ELF file for us */
 	uint64_t owner;      /* its user, on its file system */
 	char path[FILEOPEN_PATH_MAX];
@@ -31,10 +31,15 @@ struct opened {
 };
 
 void opened_close(struct opened *o);
-/* Takes the descriptor over, and sees what it is; o->path is set. What is no ELF file is known by
- * its path, and counted. */
-NODISCARD enum status fileload_examine(
-	const struct fileload *l, int fd, struct opened *o, struct err *e);
+/* Sees what it is; o->path and o->file are set, and it stays where it is. What is no ELF file is
+ * known by its path, and counted. E_TIMEOUT: its file system does not answer. */
+NODISCARD enum status fileload_examine(const struct fileload *l, struct opened *o, struct err *e);
+/* A descriptor of it for others: its own, or of a copy below `dir` that vanishes when it is closed
+ * ("": in memory), since whoever had the file itself might hang with its file system. E_LIMIT: more
+ * than FILELOAD_COPY_BYTES_MAX. */
+#define FILELOAD_COPY_BYTES_MAX ((uint64_t)256 << 20)
+NODISCARD enum status fileload_share(
+	const struct opened *o, const char *dir, int *out_fd, struct err *e);
 /* What its table is made of, about. */
 uint64_t fileload_bytes(const struct opened *o);
 /* *out stays NULL where there is no information: counted, and said to `problems`. */

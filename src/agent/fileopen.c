@@ -39,23 +39,121 @@
 #define PATTERN_FOLDERS_MAX 16
 #define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
 
-static bool same_inode(int fd, const struct file_key *key)
+static bool same_inode(const struct openfile *f, const struct file_key *key)
 {
-	struct stat st;
-	if (fstat(fd, &st) < 0 || st.st_ino != key->inode)
+	const struct broker_stat *st = &f->held.stat;
+	if (st->inode != key->inode)
 		return false;
-	if ((major(st.st_dev) << KERNEL_MINOR_BITS | minor(st.st_dev)) == key->dev)
+	if ((major(st->device) << KERNEL_MINOR_BITS | minor(st->device)) == key->dev)
 		return true;
-	struct statfs fs;
-	return fstatfs(fd, &fs) == 0 &&
-	       (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
+	return st->type == OVERLAYFS_SUPER_MAGIC || st->type == BTRFS_SUPER_MAGIC;
 }
 
-static bool on_overlay(int fd)
+static bool on_overlay(const struct openfile *f)
 {
-	struct statfs fs;
-	return fstatfs(fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+	return f->held.stat.type == OVERLAYFS_SUPER_MAGIC;
 }
+
+/* ---- an open file ---- */
+
+void openfile_close(struct openfile *f)
+{
+	fd_cleanup(&f->fd);
+	if (f->is_held)
+		broker_drop(&f->held);
+	*f = (struct openfile){ .fd = -1 };
+}
+
+static struct openfile openfile_steal(struct openfile *f)
+{
+	struct openfile taken = *f;
+	*f = (struct openfile){ .fd = -1 };
+	return taken;
+}
+
+enum status openfile_init(struct openfile *f, int fd, const char *name, struct err *e)
+{
+	CLEANUP(fd_cleanup) int own = fd;
+	struct stat st;
+	struct statfs fs;
+	if (fstat(own, &st) < 0 || fstatfs(own, &fs) < 0)
+		return err_os(e, "stat %s", name);
+	*f = (struct openfile){ .held.stat = { st.st_dev, st.st_ino, (uint64_t)st.st_size,
+					st.st_mtim.tv_sec, st.st_mtim.tv_nsec, st.st_ctim.tv_sec,
+					st.st_ctim.tv_nsec, st.st_uid, (uint64_t)fs.f_type } };
+	f->fd = STEAL_FD(own);
+	return OK;
+}
+
+static enum status no_answer(const char *path, struct err *e)
+{
+	return err_set(e, E_TIMEOUT, "%s: timed out: its file system does not answer", path);
+}
+
+/* By the broker, which waits for no file system longer than it may; without one by this process. */
+enum status openfile_open(const char *path, uint32_t device, struct openfile *out, struct err *e)
+{
+	struct openfile f = { .fd = -1, .is_held = true };
+	int fd = broker_open_executable(path, device, &f.held);
+	if (fd == BROKER_IS_HELD) {
+		*out = f;
+		return OK;
+	}
+	/* E_INVALID: the broker has seen that it is nothing of interest. */
+	if (fd < 0 && errno == ETIMEDOUT)
+		return no_answer(path, e);
+	if (fd < 0 && errno == ENOEXEC)
+		return err_set(e, E_INVALID, "%s: no executable, nor a library", path);
+	enum status s = OK;
+	if (fd < 0 && errno == ENOSYS)
+		s = os_open_regular(AT_FDCWD, path, &fd, e);
+	else if (fd < 0)
+		s = err_os(e, "open %s", path);
+	return s == OK ? openfile_init(out, fd, path, e) : s;
+}
+
+/* A device that hangs, and the broker that is gone, are no damage of the file. */
+static enum status read_held(void *ctx, uint64_t offset, void *out, size_t len, struct err *e)
+{
+	const struct openfile *f = ctx;
+	uint8_t *to = out;
+	while (len > 0) {
+		ssize_t n = broker_read(&f->held, to, len, offset);
+		if (n < 0 && errno == ETIMEDOUT)
+			return err_set(e, E_TIMEOUT,
+				"timed out at +%llu: its file system (device %u:%u) does not "
+				"answer",
+				(unsigned long long)offset, major(f->held.stat.device),
+				minor(f->held.stat.device));
+		if (n < 0)
+			return err_os(e, "read at +%llu", (unsigned long long)offset);
+		if (n == 0)
+			return err_set(
+				e, E_INVALID, "it ends at +%llu", (unsigned long long)offset);
+		to += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return OK;
+}
+
+enum status openfile_objfile(
+	struct openfile *f, const char *name, struct objfile **out, struct err *e)
+{
+	if (f->is_held) {
+		const struct objfile_source source = { read_held, f, f->held.stat.bytes };
+		return objfile_open_source(&source, name, out, e);
+	}
+	CLEANUP(fd_cleanup) int own = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return err_os(e, "%s", name);
+	enum status s = objfile_open_fd(own, name, out, e);
+	if (s == OK)
+		(void)STEAL_FD(own);
+	return s;
+}
+
+/* ---- which one ---- */
 
 static void set_path(char path[FILEOPEN_PATH_MAX], struct str s)
 {
@@ -67,46 +165,26 @@ static void set_path(char path[FILEOPEN_PATH_MAX], struct str s)
 	path[s.len] = 0;
 }
 
-/* By the broker, which waits for no file system longer than it may; without one by this process.
- * E_INVALID: the broker has seen that it is nothing of interest. */
-static enum status open_on(const char *path, uint32_t device, int *out_fd, struct err *e)
-{
-	int fd = broker_open(path, device);
-	if (fd < 0 && errno == ENOSYS)
-		return os_open_regular(AT_FDCWD, path, out_fd, e);
-	if (fd < 0 && errno == ETIMEDOUT)
-		return err_set(
-			e, E_TIMEOUT, "%s: timed out: its file system does not answer", path);
-	if (fd < 0 && errno == ENOEXEC)
-		return err_set(e, E_INVALID, "%s: no executable, nor a library", path);
-	if (fd < 0)
-		return err_os(e, "open %s", path);
-	*out_fd = fd;
-	return OK;
-}
-
 /* Open a link of /proc/PID, and read where it points. */
-static enum status open_link(
-	const char *link, uint32_t device, int *out_fd, char path[FILEOPEN_PATH_MAX], struct err *e)
+static enum status open_link(const char *link, uint32_t device, struct openfile *out,
+	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
-	int fd = -1;
-	enum status s = open_on(link, device, &fd, e);
+	enum status s = openfile_open(link, device, out, e);
 	if (s != OK)
 		return s;
 	char target[PATH_MAX];
 	ssize_t len = os_read_link(link, target, sizeof(target));
 	set_path(path, str_make(target, len > 0 ? (size_t)len : 0));
-	*out_fd = fd;
 	return OK;
 }
 
-static enum status open_mapping(int pid, const struct file_notice *n, int *out_fd,
+static enum status open_mapping(int pid, const struct file_notice *n, struct openfile *out,
 	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
 	char link[96];
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
 		(unsigned long long)n->vma_start, (unsigned long long)n->vma_end);
-	return open_link(link, n->key.dev, out_fd, path, e);
+	return open_link(link, n->key.dev, out, path, e);
 }
 
 struct search {
@@ -130,42 +208,42 @@ static bool is_key(void *ctx, const struct procfs_map *m)
 	return !m->exec;
 }
 
-static enum status open_by_path(
-	int pid, const struct search *s, int *out_fd, char path[FILEOPEN_PATH_MAX], struct err *e)
+static enum status open_by_path(int pid, const struct search *s, struct openfile *out,
+	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
 	char full[PATH_MAX + 32];
 	if (s->path[0] != '/')
 		return err_set(e, E_NOTFOUND, "process %d: \"%s\" is no path", pid, s->path);
 	snprintf(full, sizeof(full), "/proc/%d/root%s", pid, s->path);
-	CLEANUP(fd_cleanup) int fd = -1;
-	enum status st = open_on(full, s->key->dev, &fd, e);
+	CLEANUP(openfile_close) struct openfile f = { .fd = -1 };
+	enum status st = openfile_open(full, s->key->dev, &f, e);
 	if (st != OK)
 		return st;
-	if (!same_inode(fd, s->key))
+	if (!same_inode(&f, s->key))
 		return err_set(e, E_NOTFOUND, "%s is another file than the one mapped", full);
 	set_path(path, str_of(s->path));
-	*out_fd = STEAL_FD(fd);
+	*out = openfile_steal(&f);
 	return OK;
 }
 
-static enum status open_exe(int pid, const struct file_key *key, int *out_fd,
+static enum status open_exe(int pid, const struct file_key *key, struct openfile *out,
 	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
 	char link[64];
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	CLEANUP(fd_cleanup) int fd = -1;
-	enum status s = open_link(link, key->dev, &fd, path, e);
+	CLEANUP(openfile_close) struct openfile f = { .fd = -1 };
+	enum status s = open_link(link, key->dev, &f, path, e);
 	if (s != OK)
 		return s;
-	if (!same_inode(fd, key))
+	if (!same_inode(&f, key))
 		return err_set(e, E_NOTFOUND, "%s is another file by now", link);
-	*out_fd = STEAL_FD(fd);
+	*out = openfile_steal(&f);
 	return OK;
 }
 
 /* The entry of a folder with the inode; the folder says the number without a stat() of each. */
-static bool search_folder(
-	const char *folder, const struct file_key *key, int *out_fd, char path[FILEOPEN_PATH_MAX])
+static bool search_folder(const char *folder, const struct file_key *key, struct openfile *out,
+	char path[FILEOPEN_PATH_MAX])
 {
 	DIR *d = opendir(folder);
 	if (!d)
@@ -175,21 +253,23 @@ static bool search_folder(
 	for (uint32_t n = 0; !found && n < FOLDER_ENTRIES_MAX && (entry = readdir(d)); n++) {
 		if (entry->d_ino != key->inode || entry->d_type == DT_DIR)
 			continue;
-		CLEANUP(fd_cleanup) int fd = -1;
+		CLEANUP(openfile_close) struct openfile f = { .fd = -1 };
+		int fd;
 		if (os_open_regular(dirfd(d), entry->d_name, &fd, NULL) != OK ||
-			!same_inode(fd, key))
+			openfile_init(&f, fd, entry->d_name, NULL) != OK || !same_inode(&f, key))
 			continue;
 		char full[PATH_MAX];
 		snprintf(full, sizeof(full), "%s/%s", folder, entry->d_name);
 		set_path(path, str_of(full));
-		*out_fd = STEAL_FD(fd);
+		*out = openfile_steal(&f);
 		found = true;
 	}
 	closedir(d);
 	return found;
 }
 
-static bool search_folders(const struct file_key *key, int *out_fd, char path[FILEOPEN_PATH_MAX])
+static bool search_folders(
+	const struct file_key *key, struct openfile *out, char path[FILEOPEN_PATH_MAX])
 {
 	static const char *const patterns[] = {
 		"/usr/bin",
@@ -213,7 +293,7 @@ static bool search_folders(const struct file_key *key, int *out_fd, char path[FI
 			continue;
 		bool found = false;
 		for (size_t n = 0; n < folders.gl_pathc && n < PATTERN_FOLDERS_MAX && !found; n++)
-			found = search_folder(folders.gl_pathv[n], key, out_fd, path);
+			found = search_folder(folders.gl_pathv[n], key, out, path);
 		globfree(&folders);
 		if (found)
 			return true;
@@ -221,19 +301,19 @@ static bool search_folders(const struct file_key *key, int *out_fd, char path[FI
 	return false;
 }
 
-static enum status open_in_process(int pid, const struct file_notice *n, int *out_fd,
+static enum status open_in_process(int pid, const struct file_notice *n, struct openfile *out,
 	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
 	if (n->vma_start == 0)
-		return open_exe(pid, &n->key, out_fd, path, e);
-	CLEANUP(fd_cleanup) int fd = -1;
-	enum status st = open_mapping(pid, n, &fd, path, e);
+		return open_exe(pid, &n->key, out, path, e);
+	CLEANUP(openfile_close) struct openfile f = { .fd = -1 };
+	enum status st = open_mapping(pid, n, &f, path, e);
 	if (st == E_TIMEOUT) /* each of the other ways asks the same file system */
 		return st;
 	if (st == OK) {
 		/* Elsewhere the address may have been mapped anew since. */
-		if (same_inode(fd, &n->key) || on_overlay(fd)) {
-			*out_fd = STEAL_FD(fd);
+		if (same_inode(&f, &n->key) || on_overlay(&f)) {
+			*out = openfile_steal(&f);
 			return OK;
 		}
 	}
@@ -245,19 +325,19 @@ static enum status open_in_process(int pid, const struct file_notice *n, int *ou
 		return err_set(e, E_NOTFOUND, "process %d has inode %llu mapped no more", pid,
 			(unsigned long long)n->key.inode);
 	const struct file_notice again = { n->key, s.start, s.end, 0 };
-	st = open_mapping(pid, &again, out_fd, path, e);
+	st = open_mapping(pid, &again, out, path, e);
 	if (st == OK || st == E_TIMEOUT)
 		return st;
-	return open_by_path(pid, &s, out_fd, path, e);
+	return open_by_path(pid, &s, out, path, e);
 }
 
-enum status fileopen(int pid, const struct file_notice *n, int *out_fd,
+enum status fileopen(int pid, const struct file_notice *n, struct openfile *out,
 	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
-	enum status s = open_in_process(pid, n, out_fd, path, e);
+	enum status s = open_in_process(pid, n, out, path, e);
 	/* E_INVALID: it is there, and nothing that has an unwind table. */
 	bool is_gone = s != OK && s != E_NOMEM && s != E_INVALID && s != E_TIMEOUT;
-	if (is_gone && search_folders(&n->key, out_fd, path))
+	if (is_gone && search_folders(&n->key, out, path))
 		return OK;
 	return s;
 }

@@ -6,13 +6,32 @@
 #pragma once
 
 #include "agent/bpf/shared.h"
+#include "agent/broker.h"
 #include "base/err.h"
+#include "objfile/objfile.h"
 
 #define FILEOPEN_PATH_MAX 256
+
+struct openfile {
+	int fd;                  /* -1: the broker holds it, or nobody */
+	bool is_held;            /* by the broker */
+	struct broker_file held; /* its `stat` is there in both cases */
+};
+
+/* Takes the descriptor over; -1 on failure closes it. */
+NODISCARD enum status openfile_init(struct openfile *f, int fd, const char *name, struct err *e);
+void openfile_close(struct openfile *f);
+/* `f` stays, where it is, until the objfile is closed. E_TIMEOUT from reading: its file system does
+ * not answer. */
+NODISCARD enum status openfile_objfile(
+	struct openfile *f, const char *name, struct objfile **out, struct err *e);
+/* Open an executable by its place in /proc. E_INVALID: it is none. */
+NODISCARD enum status openfile_open(
+	const char *path, uint32_t device, struct openfile *out, struct err *e);
 
 /* Open what process `pid` has mapped at [n->vma_start, n->vma_end), of identity n->key. vma_start
  * 0: the program that it runs. `path` receives the path as the process sees it, " (deleted)" cut
  * off, its end cut to fit. E_NOTFOUND: the process, the mapping or the file is gone; E_DENIED;
  * E_TIMEOUT: its file system does not answer. */
-NODISCARD enum status fileopen(int pid, const struct file_notice *n, int *out_fd,
+NODISCARD enum status fileopen(int pid, const struct file_notice *n, struct openfile *out,
 	char path[FILEOPEN_PATH_MAX], struct err *e);

@@ -49,6 +49,8 @@
  * tables. */
 #define FIRST_PASS_AHEAD 4
 #define FIRST_PASS_NAP_NS (5 * NS_PER_MS)
+/* How often it is looked whether a file system that hung answers again. */
+#define DROP_LATE_NS (5 * NS_PER_SEC)
 
 /* A notice on its way: opened by one thread, its table built and published by another. */
 struct request {
@@ -144,6 +146,20 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 	filebook_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
+/* To whoever names its addresses. */
+static void show(struct files *f, const struct opened *o)
+{
+	struct err e = { 0 };
+	CLEANUP(fd_cleanup) int fd = -1;
+	enum status s = fileload_share(o, f->config.cache_dir, &fd, &e);
+	if (s == OK) {
+		f->config.seen(f->config.seen_ctx, o->build_id, o->path, fd);
+		return;
+	}
+	metric_add(&f->metrics.not_shared, 1);
+	log_debug("file not handed over", "path=\"%s\" reason=\"%s\"", o->path, err_text(&e, s));
+}
+
 static enum status publish(struct files *f, struct request *r, uint32_t *out_id, struct err *e)
 {
 	struct opened *o = &r->opened;
@@ -156,8 +172,9 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	s = know(f, o, &id, &is_new, e);
 	if (s != OK)
 		return s;
-	if (is_new && o->obj && f->config.seen)
-		f->config.seen(f->config.seen_ctx, o->build_id, o->path, o->fd);
+	is_new &= o->obj && f->config.seen;
+	if (is_new && !o->file.is_held)
+		show(f, o);
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
 	r->is_published = s == OK || s == E_LIMIT;
 	r->is_over_budget = s == E_LIMIT && t;
@@ -168,6 +185,8 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	} else if (s == OK) {
 		set_table(f, id, t);
 	}
+	if (is_new && o->file.is_held) /* it is copied, and others wait */
+		show(f, o);
 	*out_id = id;
 	return s;
 }
@@ -341,16 +360,15 @@ static void pass_on(struct files *f, struct request *r)
 static void open_one(struct files *f, struct request *r)
 {
 	struct err e = { 0 };
-	int fd = -1;
 	r->evictions = sampler_evicted_tables(f->sampler);
 	uint32_t id = still_published(f, r);
 	if (id) {
 		finish(f, r, id, OK, &e);
 		return;
 	}
-	enum status s = fileopen(r->pid, &r->notice, &fd, r->opened.path, &e);
+	enum status s = fileopen(r->pid, &r->notice, &r->opened.file, r->opened.path, &e);
 	if (s == OK)
-		s = fileload_examine(&f->load, fd, &r->opened, &e);
+		s = fileload_examine(&f->load, &r->opened, &e);
 	if (s != OK) {
 		metric_add(&f->metrics.open_failed, 1);
 		finish(f, r, 0, s, &e);
@@ -380,8 +398,11 @@ static void offer_all(struct files *f);
 static void *open_all(void *ctx)
 {
 	struct files *f = ctx;
-	struct request *r;
-	while ((r = os_queue_pop(f->requests, INT64_MAX))) {
+	while (!atomic_load(&f->stop)) {
+		struct request *r = os_queue_pop(f->requests, clock_monotonic_ns() + DROP_LATE_NS);
+		broker_drop_late();
+		if (!r)
+			continue;
 		f->is_offer_due |= r->is_offer;
 		if (atomic_load(&f->stop) || r->is_offer) {
 			request_free(r);
@@ -403,7 +424,7 @@ static struct request *request_new(const struct file_notice *n, int pid)
 	if (r) {
 		r->notice = *n;
 		r->pid = pid;
-		r->opened.fd = -1;
+		r->opened.file.fd = -1;
 	}
 	return r;
 }
@@ -595,12 +616,11 @@ enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
 static void offer_one(struct files *f, const struct preload_file *file)
 {
 	struct err e;
-	struct opened o = { .fd = -1 };
-	int fd = -1;
+	struct opened o = { .file.fd = -1 };
 	/* What is gone by now is offered by nobody. */
-	if (fileopen(file->pid, &file->notice, &fd, o.path, &e) == OK &&
-		fileload_examine(&f->load, fd, &o, &e) == OK && o.obj)
-		f->config.seen(f->config.seen_ctx, o.build_id, o.path, o.fd);
+	if (fileopen(file->pid, &file->notice, &o.file, o.path, &e) == OK &&
+		fileload_examine(&f->load, &o, &e) == OK && o.obj)
+		show(f, &o);
 	opened_close(&o);
 }
 

@@ -73,6 +73,9 @@ struct files_config {
 		"Tables that did not fit the budget.")                                             \
 	X(notices_dropped, COUNTER, "firn_agent_file_notices_dropped_total",                       \
 		"Notices lost: too many wait, or too many of the same owner.")                     \
+	X(not_shared, COUNTER, "firn_agent_files_not_copied_total",                                \
+		"Executables not handed to the server: their file systems may hang, and they "     \
+		"could not be copied, or are too large for it.")                                   \
 	X(forgotten, COUNTER, "firn_agent_files_forgotten_total",                                  \
 		"Files forgotten, since too many were known.")
 struct files_metrics {

@@ -34,7 +34,7 @@ static const int broker_calls[] = {
 	MEMORY_CALLS, THREAD_CALLS, CLOCK_CALLS,
 	SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
 	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(close), SCMP_SYS(fstat),
-	SCMP_SYS(newfstatat), SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
+	SCMP_SYS(fstatfs), SCMP_SYS(newfstatat), SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
 	SCMP_SYS(pread64), SCMP_SYS(open_by_handle_at), SCMP_SYS(perf_event_open),
 	/* the sentence of an assert that failed */
 	SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(tgkill),

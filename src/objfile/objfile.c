@@ -49,6 +49,8 @@ enum status objfile_read(
 		memcpy(out, obj->bytes + offset, len);
 		return OK;
 	}
+	if (obj->source.read)
+		return obj->source.read(obj->source.ctx, offset, out, len, e);
 	enum status s = os_pread_full(obj->fd, out, len, offset, obj->name, e);
 	if (s == E_CORRUPT) /* cut short since it was opened */
 		return e ? (e->status = E_INVALID) : E_INVALID;
@@ -227,6 +229,14 @@ static enum status objfile_new(const char *name, struct objfile **out, struct er
 	return OK;
 }
 
+static enum status check_size(const char *name, uint64_t bytes, struct err *e)
+{
+	if (bytes > OBJFILE_BYTES_MAX)
+		return err_set(e, E_LIMIT, "%s: %llu bytes, at most %llu", name,
+			(unsigned long long)bytes, (unsigned long long)OBJFILE_BYTES_MAX);
+	return OK;
+}
+
 enum status objfile_open_fd(int fd, const char *name, struct objfile **out, struct err *e)
 {
 	struct stat st;
@@ -234,11 +244,10 @@ enum status objfile_open_fd(int fd, const char *name, struct objfile **out, stru
 		return err_os(e, "stat %s", name);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, E_INVALID, "%s: not a regular file", name);
-	if ((uint64_t)st.st_size > OBJFILE_BYTES_MAX)
-		return err_set(e, E_LIMIT, "%s: %lld bytes, at most %llu", name,
-			(long long)st.st_size, (unsigned long long)OBJFILE_BYTES_MAX);
 	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
-	enum status s = objfile_new(name, &obj, e);
+	enum status s = check_size(name, (uint64_t)st.st_size, e);
+	if (s == OK)
+		s = objfile_new(name, &obj, e);
 	if (s != OK)
 		return s;
 	obj->fd = fd;
@@ -262,6 +271,24 @@ enum status objfile_open(const char *path, struct objfile **out, struct err *e)
 	if (s == OK)
 		(void)STEAL_FD(fd);
 	return s;
+}
+
+enum status objfile_open_source(
+	const struct objfile_source *source, const char *name, struct objfile **out, struct err *e)
+{
+	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
+	enum status s = check_size(name, source->bytes, e);
+	if (s == OK)
+		s = objfile_new(name, &obj, e);
+	if (s != OK)
+		return s;
+	obj->source = *source;
+	obj->size = source->bytes;
+	s = tables_load(obj, e);
+	if (s != OK)
+		return s;
+	*out = STEAL_PTR(obj);
+	return OK;
 }
 
 enum status objfile_open_bytes(

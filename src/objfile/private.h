@@ -7,8 +7,9 @@
 #include <elf.h>
 
 struct objfile {
-	int fd;               /* -1 when over `bytes` */
-	const uint8_t *bytes; /* NULL when over `fd` */
+	int fd;                       /* -1 when over `bytes` or `source` */
+	const uint8_t *bytes;         /* NULL when over another */
+	struct objfile_source source; /* `read` NULL when over another */
 	uint64_t size;
 	char *name;
 	Elf64_Ehdr header;

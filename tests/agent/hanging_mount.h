@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hanging_mount: a file on a file system (FUSE) that answers the first open() and keeps the others
- * waiting until it is told to answer. Its content begins as an ELF file does.
+ * hanging_mount: a file on a file system (FUSE) that answers the first open(), and keeps others of
+ * its users waiting until it is told to answer: those who open it, read more of it than its first
+ * four bytes, or close it.
  */
 #pragma once
 
@@ -18,8 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HANGING_FILE_BYTES 8192
-#define HANGING_OPENS_MAX 64
+#define HANGING_FILE_BYTES 65536 /* at most */
+#define HANGING_KEPT_MAX 64
+
+enum { HANGS_OPEN = 1, HANGS_READ = 2, HANGS_CLOSE = 4 };
 
 struct hanging_mount {
 	char path[128]; /* of the file, which is the mount */
@@ -29,9 +32,11 @@ struct hanging_mount {
 
 struct hanging_server {
 	int fuse, told;
-	bool answers;
+	unsigned hangs; /* HANGS_… */
 	unsigned opens, waiting;
-	uint64_t kept[HANGING_OPENS_MAX];
+	uint64_t kept[HANGING_KEPT_MAX]; /* numbers of requests */
+	const void *content;
+	size_t len;
 };
 
 static inline void hanging_reply(
@@ -45,18 +50,37 @@ static inline void hanging_reply(
 	(void)!write(s->fuse, out, sizeof(h) + len);
 }
 
+static inline bool hanging_keep(struct hanging_server *s, unsigned what, uint64_t unique)
+{
+	if (!(s->hangs & what) || s->opens < 2)
+		return false;
+	if (s->waiting < HANGING_KEPT_MAX)
+		s->kept[s->waiting++] = unique;
+	return true;
+}
+
+/* Others than the first see no cache, which what is mapped by the first stays in. */
 static inline void hanging_open(struct hanging_server *s, uint64_t unique)
 {
-	const struct fuse_open_out out = { .fh = 1 };
-	if (s->answers || s->opens++ == 0)
+	const struct fuse_open_out out = { .fh = 1,
+		.open_flags = s->opens ? FOPEN_DIRECT_IO | FOPEN_KEEP_CACHE : 0 };
+	s->opens++;
+	if (!hanging_keep(s, HANGS_OPEN, unique))
 		hanging_reply(s, unique, 0, &out, sizeof(out));
-	else if (s->waiting < HANGING_OPENS_MAX)
-		s->kept[s->waiting++] = unique;
+}
+
+static inline void hanging_read(
+	struct hanging_server *s, uint64_t unique, const struct fuse_read_in *in)
+{
+	size_t at = MIN((size_t)in->offset, s->len);
+	if (in->size > 4 && hanging_keep(s, HANGS_READ, unique))
+		return;
+	hanging_reply(
+		s, unique, 0, (const char *)s->content + at, MIN((size_t)in->size, s->len - at));
 }
 
 static inline void hanging_answer(struct hanging_server *s, const struct fuse_in_header *h)
 {
-	static const char content[HANGING_FILE_BYTES] = ELFMAG;
 	const struct fuse_init_out init = { .major = 7,
 		.minor = 31,
 		.max_write = 4096,
@@ -64,11 +88,10 @@ static inline void hanging_answer(struct hanging_server *s, const struct fuse_in
 		.congestion_threshold = 64 };
 	const struct fuse_attr_out attr = { .attr_valid = 1000,
 		.attr = { .ino = 1,
-			.size = HANGING_FILE_BYTES,
+			.size = s->len,
 			.mode = S_IFREG | 0755,
 			.nlink = 1,
 			.blksize = 4096 } };
-	const struct fuse_read_in *read_in = (const void *)(h + 1);
 	switch (h->opcode) {
 	case FUSE_INIT:
 		hanging_reply(s, h->unique, 0, &init, sizeof(init));
@@ -80,8 +103,14 @@ static inline void hanging_answer(struct hanging_server *s, const struct fuse_in
 		hanging_open(s, h->unique);
 		break;
 	case FUSE_READ:
-		hanging_reply(
-			s, h->unique, 0, content, MIN((size_t)read_in->size, sizeof(content)));
+		hanging_read(s, h->unique, (const void *)(h + 1));
+		break;
+	case FUSE_FLUSH:
+		if (!hanging_keep(s, HANGS_CLOSE, h->unique))
+			hanging_reply(s, h->unique, 0, NULL, 0);
+		break;
+	case FUSE_RELEASE:
+		hanging_reply(s, h->unique, 0, NULL, 0);
 		break;
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
@@ -92,22 +121,32 @@ static inline void hanging_answer(struct hanging_server *s, const struct fuse_in
 	}
 }
 
-static inline void hanging_serve(int fuse, int told)
+/* What was kept is answered as if it had failed, but for files that are opened. */
+static inline void hanging_let_go(struct hanging_server *s)
+{
+	const struct fuse_open_out out = { .fh = 1, .open_flags = FOPEN_DIRECT_IO };
+	while (s->waiting) {
+		uint64_t unique = s->kept[--s->waiting];
+		if (s->hangs & HANGS_OPEN)
+			hanging_reply(s, unique, 0, &out, sizeof(out));
+		else
+			hanging_reply(s, unique, -EIO, NULL, 0);
+	}
+	s->hangs = 0;
+	s->told = -1;
+}
+
+static inline void hanging_serve(struct hanging_server s)
 {
 	static _Alignas(8) char in[1 << 17];
-	struct hanging_server s = { .fuse = fuse, .told = told };
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	for (;;) {
-		struct pollfd p[] = { { fuse, POLLIN, 0 }, { s.told, POLLIN, 0 } };
+		struct pollfd p[] = { { s.fuse, POLLIN, 0 }, { s.told, POLLIN, 0 } };
 		if (poll(p, 2, -1) < 0)
 			_exit(1);
-		if (p[1].revents) {
-			s.answers = true;
-			s.told = -1;
-			while (s.waiting)
-				hanging_open(&s, s.kept[--s.waiting]);
-		}
-		if (p[0].revents && read(fuse, in, sizeof(in)) <= 0)
+		if (p[1].revents)
+			hanging_let_go(&s);
+		if (p[0].revents && read(s.fuse, in, sizeof(in)) <= 0)
 			_exit(0);
 		if (p[0].revents)
 			hanging_answer(&s, (const void *)in);
@@ -115,8 +154,10 @@ static inline void hanging_serve(int fuse, int told)
 }
 
 /* NULL, or why there is none. */
-static inline const char *hanging_mount_init(struct hanging_mount *m, const char *dir)
+static inline const char *hanging_mount_init(
+	struct hanging_mount *m, const char *dir, unsigned hangs, struct str content)
 {
+	CHECK(content.len <= HANGING_FILE_BYTES);
 	char options[96];
 	int told[2];
 	snprintf(m->path, sizeof(m->path), "%s/hanging", dir);
@@ -136,14 +177,18 @@ static inline const char *hanging_mount_init(struct hanging_mount *m, const char
 	CHECK(m->server >= 0);
 	if (m->server == 0) {
 		close(told[1]);
-		hanging_serve(fuse, told[0]);
+		hanging_serve((struct hanging_server){ .fuse = fuse,
+			.told = told[0],
+			.hangs = hangs,
+			.content = content.p,
+			.len = content.len });
 	}
 	close(told[0]);
 	close(fuse);
 	return NULL;
 }
 
-/* From now on each open() is answered, those that wait among them. */
+/* From now on everything is answered, what waits too (reading has failed then). */
 static inline void hanging_mount_let_go(struct hanging_mount *m)
 {
 	CHECK(write(m->tell, "x", 1) == 1);

@@ -148,6 +148,7 @@ static void is_gone_when_it_says_nothing(void **state)
 	broker_stop();
 }
 
+#define CONTENT_BYTES 8192
 #define DEVICE_DISK ((8U << 20) | 1)
 #define DEVICE_OTHER 99U
 
@@ -190,7 +191,9 @@ static void opens_others_while_devices_hang(void **state)
 	CLEANUP(temp_dir_deinit) struct temp_dir dir;
 	temp_dir_init(&dir);
 	struct hanging_mount m;
-	const char *why = hanging_mount_init(&m, dir.path);
+	static const char content[CONTENT_BYTES] = "\177ELF";
+	const char *why =
+		hanging_mount_init(&m, dir.path, HANGS_OPEN, str_make(content, sizeof(content)));
 	if (why) {
 		temp_dir_deinit(&dir);
 		SKIP("%s", why);
@@ -200,10 +203,10 @@ static void opens_others_while_devices_hang(void **state)
 	write_file(own, "secret");
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)getpid());
 	int file = open(m.path, O_RDONLY | O_CLOEXEC);
-	char *at = mmap(NULL, HANGING_FILE_BYTES, PROT_READ, MAP_PRIVATE, file, 0);
+	char *at = mmap(NULL, CONTENT_BYTES, PROT_READ, MAP_PRIVATE, file, 0);
 	CHECK(file >= 0 && close(file) == 0 && at != MAP_FAILED);
 	snprintf(mapped, sizeof(mapped), "/proc/%d/map_files/%lx-%lx", (int)getpid(), (long)at,
-		(long)at + HANGING_FILE_BYTES);
+		(long)at + CONTENT_BYTES);
 	const struct broker_config c = { .own_files = { own } };
 	CHECK_OK(broker_start(&c, &e), &e);
 
@@ -227,8 +230,147 @@ static void opens_others_while_devices_hang(void **state)
 		CHECK(errno == ETIMEDOUT);
 	CHECK(reads(late));
 	broker_stop();
-	munmap(at, HANGING_FILE_BYTES);
+	munmap(at, CONTENT_BYTES);
 	hanging_mount_deinit(&m);
+}
+
+static void wait_for_figure(const char *line)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	int64_t end = clock_monotonic_ns() + 60 * NS_PER_SEC;
+	bool is_there = false;
+	buf_init(&b, 1 << 16);
+	while (!is_there && clock_monotonic_ns() < end) {
+		buf_clear(&b);
+		broker_write_metrics(&b);
+		buf_u8(&b, 0);
+		is_there = strstr((char *)b.data, line);
+		usleep(1000);
+	}
+	CHECK(is_there);
+}
+
+/* A mapping of it that was there before anything hung. */
+static void *map_once(const char *path, char out_link[96])
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	char *at = mmap(NULL, CONTENT_BYTES, PROT_READ, MAP_PRIVATE, file, 0);
+	CHECK(file >= 0 && at != MAP_FAILED && close(file) == 0);
+	snprintf(out_link, 96, "/proc/%d/map_files/%lx-%lx", (int)getpid(), (long)at,
+		(long)at + CONTENT_BYTES);
+	return at;
+}
+
+struct reading {
+	struct hanging_mount m;
+	struct temp_dir dir;
+	char link[96], exe[64];
+	void *at;
+};
+
+/* NULL, or why there is none. */
+static const char *reading_init(struct reading *r, unsigned hangs)
+{
+	static const char content[CONTENT_BYTES] = "\177ELF";
+	struct err e = { 0 };
+	const struct broker_config c = { .own_files = { NULL } };
+	if (geteuid() != 0)
+		return "needs root: a file system that hangs";
+	temp_dir_init(&r->dir);
+	const char *why =
+		hanging_mount_init(&r->m, r->dir.path, hangs, str_make(content, sizeof(content)));
+	if (why) {
+		temp_dir_deinit(&r->dir);
+		return why;
+	}
+	snprintf(r->exe, sizeof(r->exe), "/proc/%d/exe", (int)getpid());
+	r->at = map_once(r->m.path, r->link);
+	CHECK_OK(broker_start(&c, &e), &e);
+	return NULL;
+}
+
+static void reading_deinit(struct reading *r)
+{
+	broker_stop();
+	munmap(r->at, CONTENT_BYTES);
+	hanging_mount_deinit(&r->m);
+	temp_dir_deinit(&r->dir);
+}
+
+static void reads_what_it_holds(void **state)
+{
+	(void)state;
+	struct reading r;
+	struct broker_file f, again;
+	char bytes[CONTENT_BYTES];
+	const char *why = reading_init(&r, 0);
+	if (why)
+		SKIP("%s", why);
+	CHECK(broker_open_executable(r.link, DEVICE_OTHER, &f) == BROKER_IS_HELD);
+	CHECK(broker_open_executable(r.link, DEVICE_OTHER, &again) == BROKER_IS_HELD);
+	CHECK(f.handle != again.handle && f.stat.bytes == CONTENT_BYTES && f.stat.inode == 1);
+	CHECK(broker_read(&f, bytes, sizeof(bytes), 0) == sizeof(bytes));
+	CHECK(memcmp(bytes, r.at, sizeof(bytes)) == 0);
+	CHECK(broker_read(&f, bytes, sizeof(bytes), CONTENT_BYTES - 1) == 1);
+	CHECK(broker_read(&f, bytes, sizeof(bytes), CONTENT_BYTES) == 0);
+	broker_drop(&f);
+	CHECK(broker_read(&f, bytes, 1, 0) == -1 && errno == EBADF);
+	CHECK(broker_read(&again, bytes, 1, 0) == 1);
+	broker_drop(&again);
+	/* What lies on a disk, or in memory, comes as a descriptor. */
+	CLEANUP(fd_cleanup) int disk = broker_open_executable(r.exe, DEVICE_DISK, &f);
+	CHECK(disk >= 0 && reads(disk));
+	CHECK(broker_open_executable("/etc/passwd", DEVICE_DISK, &f) == -1 && errno == EPERM);
+	reading_deinit(&r);
+}
+
+/* To read, or to drop; then others are served as before. */
+static void waits_no_more_for_what_hangs(struct reading *r, bool in_reading)
+{
+	struct broker_file f, other;
+	char bytes[CONTENT_BYTES];
+	CHECK(broker_open_executable(r->link, DEVICE_OTHER, &f) == BROKER_IS_HELD);
+	CHECK(broker_open_executable(r->link, DEVICE_OTHER, &other) == BROKER_IS_HELD);
+	if (in_reading)
+		CHECK(broker_read(&f, bytes, sizeof(bytes), 0) == -1 && errno == ETIMEDOUT);
+	broker_drop(&f);
+	wait_for_figure("firn_agent_broker_overdue 1\n");
+	int64_t begin = clock_monotonic_ns();
+	for (int i = 0; i < 1000; i++)
+		CHECK(broker_read(&other, bytes, 4, 0) == -1 && errno == ETIMEDOUT);
+	broker_drop(&other);
+	broker_drop_late();
+	CHECK(clock_monotonic_ns() - begin < 1000 * BROKER_PATIENCE_NS / 10);
+	for (int i = 0; i < 100; i++) {
+		CLEANUP(fd_cleanup) int disk = broker_open(r->exe, DEVICE_DISK);
+		CLEANUP(fd_cleanup) int memory = broker_open(r->exe, DEVICE_OTHER + 1);
+		CHECK(disk >= 0 && memory >= 0);
+	}
+	hanging_mount_let_go(&r->m);
+	wait_for_figure("firn_agent_broker_overdue 0\n");
+	CHECK(!broker_is_gone());
+}
+
+static void others_go_on_while_reading_hangs(void **state)
+{
+	(void)state;
+	struct reading r;
+	const char *why = reading_init(&r, HANGS_READ);
+	if (why)
+		SKIP("%s", why);
+	waits_no_more_for_what_hangs(&r, true);
+	reading_deinit(&r);
+}
+
+static void others_go_on_while_closing_hangs(void **state)
+{
+	(void)state;
+	struct reading r;
+	const char *why = reading_init(&r, HANGS_CLOSE);
+	if (why)
+		SKIP("%s", why);
+	waits_no_more_for_what_hangs(&r, false);
+	reading_deinit(&r);
 }
 
 static void writes_its_figures(void **state)
@@ -280,5 +422,7 @@ TEST_MAIN(cmocka_unit_test(opens_what_it_may),
 	cmocka_unit_test(shows_no_content_but_of_executables),
 	cmocka_unit_test(says_when_it_is_gone), cmocka_unit_test(asks_nothing_behind_what_hangs),
 	cmocka_unit_test(is_gone_when_it_says_nothing),
-	cmocka_unit_test(opens_others_while_devices_hang), cmocka_unit_test(writes_its_figures),
+	cmocka_unit_test(opens_others_while_devices_hang), cmocka_unit_test(reads_what_it_holds),
+	cmocka_unit_test(others_go_on_while_reading_hangs),
+	cmocka_unit_test(others_go_on_while_closing_hangs), cmocka_unit_test(writes_its_figures),
 	cmocka_unit_test(reads_links_and_control_groups))

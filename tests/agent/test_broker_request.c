@@ -100,6 +100,27 @@ static void reads_each_kind(void **state)
 	buf_u32(&b, 19);
 	CHECK_OK(parse(&b, &r, &e), &e);
 	CHECK(r.cpu == 3 && r.frequency_hz == 19);
+	buf_clear(&b);
+	buf_u32(&b, BROKER_HOLD);
+	buf_u32(&b, 10);
+	buf_u32(&b, 1);
+	buf_cstr(&b, "/proc/1/exe");
+	CHECK_OK(parse(&b, &r, &e), &e);
+	CHECK(r.below_is_disk && strcmp(r.path, "/proc/1/exe") == 0);
+	buf_clear(&b);
+	buf_u32(&b, BROKER_READ);
+	buf_u32(&b, 11);
+	buf_u32(&b, 2);
+	buf_u32(&b, BROKER_READ_BYTES_MAX);
+	buf_u64(&b, 3);
+	CHECK_OK(parse(&b, &r, &e), &e);
+	CHECK(r.handle == 2 && r.len == BROKER_READ_BYTES_MAX && r.offset == 3);
+	buf_clear(&b);
+	buf_u32(&b, BROKER_DROP);
+	buf_u32(&b, 12);
+	buf_u32(&b, 4);
+	CHECK_OK(parse(&b, &r, &e), &e);
+	CHECK(r.kind == BROKER_DROP && r.handle == 4);
 }
 
 static void refuses_what_is_none(void **state)
@@ -113,7 +134,14 @@ static void refuses_what_is_none(void **state)
 		size_t len;
 	} cases[] = {
 		{ "kind 0", 0, "/proc/1/exe", 11 },
-		{ "kind 6", 6, "/proc/1/exe", 11 },
+		{ "kind 9", 9, "/proc/1/exe", 11 },
+		{ "to hold no path", BROKER_HOLD, "\0\0\0\0", 4 },
+		{ "to hold half a flag", BROKER_HOLD, "\0\0", 2 },
+		{ "to read nothing", BROKER_READ, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16 },
+		{ "too much", BROKER_READ, "\0\0\0\0\1\0\1\0\0\0\0\0\0\0\0\0", 16 },
+		{ "before it", BROKER_READ, "\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\x80", 16 },
+		{ "a short read", BROKER_READ, "\0\0\0\0\1\0\0\0\0\0\0", 11 },
+		{ "to drop more", BROKER_DROP, "\0\0\0\0\0", 5 },
 		{ "a slab with something", BROKER_SLAB, "x", 1 },
 		{ "no path", BROKER_OPEN, "", 0 },
 		{ "a NUL", BROKER_LINK, "/proc\0/1", 8 },

@@ -41,12 +41,13 @@ static void make_library(struct gen_elf *g, uint16_t machine)
 static struct opened examine(const void *bytes, size_t len, const char *path)
 {
 	struct err e = { 0 };
-	struct opened o = { .fd = -1 };
+	struct opened o = { .file.fd = -1 };
 	int fd = memfd_create("file", MFD_CLOEXEC);
 	CHECK(fd >= 0 && os_write_full(fd, bytes, len, path, NULL) == OK);
 	snprintf(o.path, sizeof(o.path), "%s", path);
-	CHECK_OK(fileload_examine(&load, fd, &o, &e), &e);
-	CHECK(o.fd == fd);
+	CHECK_OK(openfile_init(&o.file, fd, path, &e), &e);
+	CHECK_OK(fileload_examine(&load, &o, &e), &e);
+	CHECK(o.file.fd == fd);
 	return o;
 }
 
@@ -66,7 +67,7 @@ static void knows_a_file_by_build_id_and_content(void **state)
 	opened_close(&a);
 	opened_close(&b);
 	opened_close(&c);
-	CHECK(a.fd == -1 && !a.obj);
+	CHECK(a.file.fd == -1 && !a.obj);
 	gen_elf_deinit(&g);
 }
 

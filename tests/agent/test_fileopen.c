@@ -46,23 +46,26 @@ static void unmap_it(struct mapped *m)
 /* The open file is the one of the key; its path, for the caller. */
 static void expect(int pid, const struct file_notice *n, const char *want)
 {
-	int fd = -1;
+	struct openfile f = { .fd = -1 };
 	char path[FILEOPEN_PATH_MAX];
 	struct err e = { 0 };
-	CHECK_OK(fileopen(pid, n, &fd, path, &e), &e);
+	CHECK_OK(fileopen(pid, n, &f, path, &e), &e);
 	struct stat st;
-	CHECK(fstat(fd, &st) == 0 && st.st_ino == n->key.inode);
+	int fd = f.fd;
+	CHECK(fstat(fd, &st) == 0 && st.st_ino == n->key.inode && !f.is_held);
+	CHECK(f.held.stat.inode == st.st_ino && f.held.stat.bytes == (uint64_t)st.st_size);
 	CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
 	CHECK_STR(str_of(path), want);
-	close(fd);
+	openfile_close(&f);
+	CHECK(f.fd == -1 && fcntl(fd, F_GETFD) == -1);
 }
 
 static void refuse(int pid, const struct file_notice *n)
 {
-	int fd = 77;
+	struct openfile f = { .fd = -77 };
 	char path[FILEOPEN_PATH_MAX];
 	struct err e = { 0 };
-	CHECK(fileopen(pid, n, &fd, path, &e) == E_NOTFOUND && fd == 77 && e.text[0]);
+	CHECK(fileopen(pid, n, &f, path, &e) == E_NOTFOUND && f.fd == -77 && e.text[0]);
 }
 
 static void opens_the_mapping(void **state)

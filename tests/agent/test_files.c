@@ -2,8 +2,10 @@
 /* The files of this very process, with a sampler that only writes down what it is told. */
 #include "test.h"
 
+#include "agent/broker.h"
 #include "agent/files.h"
 #include "gen/elf.h"
+#include "hanging_mount.h"
 #include "os/os.h"
 
 #include <fcntl.h>
@@ -806,6 +808,124 @@ static void keeps_what_it_cannot_read_again(void **state)
 	}
 }
 
+/* ---- on a file system that may hang ---- */
+
+static atomic_int shown;
+
+struct remote {
+	struct hanging_mount mount;
+	struct gen_elf library;
+	struct file_notice notice;
+	size_t len;
+};
+
+static void remote_map(struct remote *r, unsigned hangs)
+{
+	if (geteuid() != 0 || !can_open_map_files())
+		SKIP("needs root: a file system that hangs");
+	make_library(&r->library, 500, 11);
+	r->len = r->library.file.len;
+	const char *why = hanging_mount_init(&r->mount, folder, hangs, buf_view(&r->library.file));
+	if (why) {
+		gen_elf_deinit(&r->library);
+		SKIP("%s", why);
+	}
+	r->notice.key = key_of(r->mount.path);
+	int fd = open(r->mount.path, O_RDONLY | O_CLOEXEC);
+	void *at = mmap(NULL, r->len, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	CHECK(fd >= 0 && at != MAP_FAILED && close(fd) == 0);
+	r->notice.vma_start = (uint64_t)at;
+	r->notice.vma_end = (r->notice.vma_start + r->len + 4095) & ~4095ull;
+	const struct broker_config c = { .own_files = { NULL } };
+	struct err e = { 0 };
+	CHECK_OK(broker_start(&c, &e), &e);
+}
+
+static void remote_unmap(struct remote *r)
+{
+	munmap((void *)r->notice.vma_start, r->len);
+	hanging_mount_deinit(&r->mount);
+	gen_elf_deinit(&r->library);
+	unlink(r->mount.path);
+}
+
+/* Bytes of what was handed over, which are those of the file. */
+static void compare(void *ctx, const char *build_id, const char *path, int fd)
+{
+	struct remote *r = ctx;
+	struct stat st;
+	CHECK(strncmp(build_id, "0b0203", 6) == 0);
+	CHECK_STR(str_of(path), r->mount.path);
+	CHECK(fstat(fd, &st) == 0 && (size_t)st.st_size == r->len && S_ISREG(st.st_mode));
+	CHECK(key_of(r->mount.path).inode != st.st_ino || st.st_nlink == 0);
+	CLEANUP(free_cleanup) uint8_t *bytes = malloc(r->len);
+	CHECK(bytes && pread(fd, bytes, r->len, 0) == (ssize_t)r->len);
+	CHECK(memcmp(bytes, r->library.file.data, r->len) == 0);
+	atomic_fetch_add(&shown, 1);
+}
+
+static void a_file_that_may_hang_is_known_like_others(void **state)
+{
+	(void)state;
+	char cache[sizeof(folder) + 8];
+	snprintf(cache, sizeof(cache), "%s/copies", folder);
+	for (int in_memory = 0; in_memory < 2; in_memory++) {
+		struct remote r = { .len = 0 };
+		remote_map(&r, 0);
+		atomic_store(&shown, 0);
+		struct files_config c = {
+			.seen = compare, .seen_ctx = &r, .cache_dir = in_memory ? "" : cache
+		};
+		struct files *f = make_files(&c);
+		files_notice(f, &r.notice, getpid());
+		struct published p = wait_published(&r.notice.key, (size_t)in_memory + 1);
+		struct file_info info;
+		CHECK(p.rows > 500 && files_get(f, p.file_id, &info));
+		CHECK(strncmp(info.build_id, "0b0203", 6) == 0);
+		CHECK_STR(str_of(info.path), r.mount.path);
+		int64_t end = clock_monotonic_ns() + WAIT_NS;
+		while (atomic_load(&shown) == 0 && clock_monotonic_ns() < end)
+			nap();
+		CHECK(atomic_load(&shown) == 1 && metric_get(&files_metrics(f)->not_shared) == 0);
+		files_free(f);
+		broker_stop();
+		remote_unmap(&r);
+	}
+}
+
+/* Neither the opener nor the builder waits for it longer than once, nor does the end. */
+static void a_file_that_hangs_holds_up_no_other(void **state)
+{
+	(void)state;
+	static const unsigned ways[] = { HANGS_OPEN, HANGS_READ, HANGS_CLOSE };
+	for (uint32_t i = 0; i < ARRAY_COUNT(ways); i++) {
+		struct remote r = { .len = 0 };
+		char name[32];
+		remote_map(&r, ways[i]);
+		struct files_config c = { 0 };
+		struct files *f = make_files(&c);
+		files_notice(f, &r.notice, getpid());
+		if (ways[i] == HANGS_CLOSE)
+			wait_published(&r.notice.key, 1);
+		else
+			wait_for(&files_metrics(f)->open_failed, 1);
+		for (uint32_t n = 0; n < 3; n++) {
+			snprintf(name, sizeof(name), "lib%u.so", i * 3 + n);
+			struct mapped m = map_library(name, 20 + i * 3 + n, 12);
+			files_notice(f, &r.notice, getpid());
+			files_notice(f, &m.notice, getpid());
+			CHECK(wait_published(&m.notice.key, 1).rows > 0);
+			unmap_file(&m);
+		}
+		broker_hang_up();
+		files_free(f);
+		hanging_mount_let_go(&r.mount);
+		broker_stop();
+		remote_unmap(&r);
+		reset(NULL);
+	}
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -845,6 +965,8 @@ int main(void)
 		cmocka_unit_test_setup(offers_again_what_is_mapped, reset),
 		cmocka_unit_test_setup(a_notice_comes_before_the_first_pass, reset),
 		cmocka_unit_test_setup(a_small_file_does_not_wait_for_a_large_one, reset),
+		cmocka_unit_test_setup(a_file_that_may_hang_is_known_like_others, reset),
+		cmocka_unit_test_setup(a_file_that_hangs_holds_up_no_other, reset),
 	};
 	int before = test_open_fds();
 	int failed = cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -269,7 +269,49 @@ static void opens_regular_files_only(void **state)
 	objfile_close(NULL);
 }
 
-TEST_MAIN(cmocka_unit_test(shows_what_is_in_the_file),
+struct reading {
+	const struct buf *file;
+	uint64_t fails_at;
+};
+
+static enum status read_or_fail(void *ctx, uint64_t offset, void *out, size_t len, struct err *e)
+{
+	const struct reading *r = ctx;
+	CHECK(offset + len <= r->file->len);
+	if (offset <= r->fails_at && r->fails_at < offset + len)
+		return err_set(e, E_TIMEOUT, "no answer at +%llu", (unsigned long long)offset);
+	memcpy(out, r->file->data + offset, len);
+	return OK;
+}
+
+static void reads_by_somebody_else(void **state)
+{
+	(void)state;
+	struct gen_elf g;
+	make(&g);
+	struct reading reading = { &g.file, UINT64_MAX };
+	struct objfile_source source = { read_or_fail, &reading, g.file.len };
+	struct objfile *obj = NULL;
+	struct err e = { 0 };
+	CHECK_OK(objfile_open_source(&source, "made", &obj, &e), &e);
+	const struct objfile_section *s = objfile_section(obj, ".data");
+	char bytes[4];
+	CHECK(s && objfile_size(obj) == g.file.len);
+	CHECK_OK(objfile_read(obj, s->offset, bytes, 4, &e), &e);
+	CHECK(memcmp(bytes, "data", 4) == 0);
+	reading.fails_at = s->offset;
+	CHECK(objfile_read(obj, s->offset, bytes, 4, &e) == E_TIMEOUT && e.text[0]);
+	CHECK(objfile_read(obj, g.file.len, bytes, 1, &e) == E_INVALID);
+	objfile_close(obj);
+	obj = NULL;
+	reading.fails_at = 0;
+	CHECK(objfile_open_source(&source, "made", &obj, &e) == E_TIMEOUT && !obj);
+	source.bytes = OBJFILE_BYTES_MAX + 1;
+	CHECK(objfile_open_source(&source, "made", &obj, &e) == E_LIMIT && !obj);
+	gen_elf_deinit(&g);
+}
+
+TEST_MAIN(cmocka_unit_test(reads_by_somebody_else), cmocka_unit_test(shows_what_is_in_the_file),
 	cmocka_unit_test(converts_addresses_by_the_segments),
 	cmocka_unit_test(refuses_broken_tables), cmocka_unit_test(every_cut_is_refused_or_harmless),
 	cmocka_unit_test(counts_in_section_zero), cmocka_unit_test(reads_stop_at_the_end),
