@@ -215,6 +215,9 @@ void http_h1_respond(struct http_stream *s, int http_status, const struct http_h
 	put(c, line, (size_t)n);
 	for (size_t i = 0; i < header_count; i++)
 		put_header(c, &headers[i]);
+	/* One without a body has none by its status alone; else it says so. */
+	if (content_length == HTTP_NO_BODY && http_status != 204 && http_status != 304)
+		content_length = 0;
 	if (content_length >= 0 && http_status != 204) {
 		n = snprintf(
 			line, sizeof(line), "content-length: %lld\r\n", (long long)content_length);

@@ -384,6 +384,58 @@ static bool too_slow(int64_t since_ns, size_t bytes, int64_t now_ns, int64_t gra
 	       (double)bytes * (double)NS_PER_SEC < RATE_MIN_BYTES * (double)took;
 }
 
+/* INT64_MAX: nothing is waited for. */
+static int64_t body_deadline(const struct net_conn *c, const struct net_exchange *x, int64_t now_ns)
+{
+	int64_t stall_timeout = c->server->config.stall_timeout_ns;
+	if (x->whole || x->answered || (x->rpc_stream && x->rpc_stream->running))
+		return INT64_MAX;
+	int64_t at = x->begun_ns + stall_timeout;
+	if (at <= now_ns && !too_slow(x->begun_ns, x->body.len, now_ns, stall_timeout))
+		at = now_ns + stall_timeout;
+	return MIN(at, x->request.deadline_ns);
+}
+
+/* INT64_MAX: no output waits, or it makes its way. */
+static int64_t stall_deadline(const struct net_conn *c, int64_t now_ns)
+{
+	int64_t stall_timeout = c->server->config.stall_timeout_ns;
+	if (!c->stall_ns)
+		return INT64_MAX;
+	int64_t at = c->stall_ns + stall_timeout;
+	if (at <= now_ns && !too_slow(c->stall_ns, c->stall_sent, now_ns, stall_timeout))
+		at = now_ns + stall_timeout;
+	return at;
+}
+
+/* What goes out waits for the windows of streams and not for the socket: those streams are given
+ * up, and not the others of their connection. */
+static bool abort_unread(struct net_conn *c, int64_t now_ns)
+{
+	int64_t old_ns = now_ns - c->server->config.stall_timeout_ns;
+	bool any = false;
+	if (!c->writable || stall_deadline(c, now_ns) > now_ns)
+		return false;
+	struct net_exchange *next;
+	for (struct net_exchange *x = c->exchanges; x; x = next) {
+		next = x->next;
+		bool is_answering = x->answered || (x->rpc_stream && x->rpc_stream->running);
+		int64_t since_ns = x->answered ? x->answered_ns : x->begun_ns;
+		if (http_stream_request(x->stream)->version != HTTP_2 || !is_answering ||
+			since_ns > old_ns || http_stream_unsent(x->stream) == 0)
+			continue;
+		metric_add(&c->server->metrics.timeouts, 1);
+		x->answered = true;
+		http_abort(x->stream);
+		any = true;
+	}
+	if (any) {
+		c->stall_ns = now_ns;
+		c->stall_sent = 0;
+	}
+	return any;
+}
+
 int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns)
 {
 	const struct net_server_config *k = &c->server->config;
@@ -401,24 +453,25 @@ int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns)
 	case HTTP_BUSY:
 		break;
 	}
-	if (c->stall_ns) {
-		int64_t stall = c->stall_ns + k->stall_timeout_ns;
-		if (stall <= now_ns &&
-			!too_slow(c->stall_ns, c->stall_sent, now_ns, k->stall_timeout_ns))
-			stall = now_ns + k->stall_timeout_ns;
-		at = MIN(at, stall);
-		/* Closing waits for the answer to be read. */
-		if (c->phase == HTTP_CLOSING)
-			at = stall;
-	}
-	for (const struct net_exchange *x = c->exchanges; x; x = x->next) {
-		if (x->whole || x->answered || (x->rpc_stream && x->rpc_stream->running))
-			continue;
-		int64_t stall = x->begun_ns + k->stall_timeout_ns;
-		if (stall <= now_ns &&
-			!too_slow(x->begun_ns, x->body.len, now_ns, k->stall_timeout_ns))
-			stall = now_ns + k->stall_timeout_ns;
-		at = MIN(at, stall);
-	}
+	int64_t stall = stall_deadline(c, now_ns);
+	/* Closing waits for the answer to be read. */
+	at = c->stall_ns && c->phase == HTTP_CLOSING ? stall : MIN(at, stall);
+	for (const struct net_exchange *x = c->exchanges; x; x = x->next)
+		at = MIN(at, body_deadline(c, x, now_ns));
 	return at;
+}
+
+void net_conn_give_up_late(struct net_conn *c, int64_t now_ns)
+{
+	bool any = abort_unread(c, now_ns);
+	struct net_exchange *next;
+	for (struct net_exchange *x = c->exchanges; x; x = next) {
+		next = x->next;
+		if (body_deadline(c, x, now_ns) > now_ns)
+			continue;
+		net_exchange_refuse_late(x, now_ns);
+		any = true;
+	}
+	if (any)
+		net_conn_pump(c);
 }

@@ -98,10 +98,16 @@ static void count_answer(struct net_server *s, const struct net_answer *a, enum 
 		1);
 }
 
+static void set_answered(struct net_exchange *x)
+{
+	x->answered = true;
+	x->answered_ns = clock_monotonic_ns();
+}
+
 static void send_answer(struct net_exchange *x)
 {
 	struct net_answer *a = &x->answer;
-	x->answered = true;
+	set_answered(x);
 	net_access_put(x);
 	count_answer(x->server, a, x->response.status);
 	int64_t length = (int64_t)a->body.len;
@@ -134,6 +140,17 @@ static void refuse_busy(struct net_exchange *x)
 	metric_add(&x->server->metrics.overloaded, 1);
 	err_set(&e, E_UNAVAILABLE, "the server is busy, try again");
 	refuse(x, 503, E_UNAVAILABLE, &e);
+}
+
+void net_exchange_refuse_late(struct net_exchange *x, int64_t now_ns)
+{
+	struct err e;
+	bool is_over = now_ns >= x->request.deadline_ns;
+	metric_add(&x->server->metrics.timeouts, 1);
+	err_set(&e, E_TIMEOUT,
+		is_over ? "the deadline passed before the request was whole"
+			: "the body comes too slowly");
+	refuse(x, is_over ? 0 : 408, E_TIMEOUT, &e);
 }
 
 /* Frames that are whole; as text each piece is padded, which every client takes. */
@@ -183,7 +200,7 @@ static void deliver_stream(struct net_exchange *x)
 				&x->answer, NET_REST, http_stream_request(x->stream), &x->response);
 			send_answer(x);
 		} else if (n.finished) {
-			x->answered = true;
+			set_answered(x);
 			net_answer_end(&x->answer, &x->response);
 			count_answer(x->server, &x->answer, x->response.status);
 			http_write_buf(x->stream, &x->answer.body);
@@ -475,7 +492,8 @@ static void on_head(void *ctx, struct http_stream *stream)
 		return;
 	}
 	check_head(x, http_stream_request(stream));
-	net_loop_look_at(c->server, x->begun_ns + c->server->config.stall_timeout_ns);
+	int64_t stall_ns = x->begun_ns + c->server->config.stall_timeout_ns;
+	net_loop_look_at(c->server, MIN(stall_ns, x->request.deadline_ns));
 }
 
 /* ---- the body ---- */

@@ -96,6 +96,7 @@ struct net_exchange {
 	struct buf message; /* made of JSON */
 	size_t accounted;   /* of server->memory */
 	int64_t begun_ns;
+	int64_t answered_ns;
 	bool whole;          /* the request's body is */
 	bool answered;       /* nothing more to do for the loop */
 	atomic_bool closed;  /* the stream is gone: no answer will be sent */
@@ -112,6 +113,8 @@ void net_exchange_run(struct net_exchange *x);
 /* Loop: hand the answer to http. Drops one reference. */
 void net_exchange_deliver(struct net_exchange *x);
 void net_exchange_unref(struct net_exchange *x);
+/* Loop: its body, or its deadline, is over the time. */
+void net_exchange_refuse_late(struct net_exchange *x, int64_t now_ns);
 
 /* ---- transcode.c ---- */
 
@@ -272,6 +275,8 @@ void net_conn_close(struct net_conn *c);
 /* Whether one more may be accepted: of too many handshakes the oldest gives way. Else *out_at_ns is
  * when it is old enough. */
 bool net_conn_make_room(struct net_server *s, int64_t now_ns, int64_t *out_at_ns);
+/* Refuses requests whose body is late, gives up answers of HTTP/2 that are not read. */
+void net_conn_give_up_late(struct net_conn *c, int64_t now_ns);
 /* When to look at this connection again for being too slow; INT64_MAX: never. Closes nothing. */
 int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns);
 

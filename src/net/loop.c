@@ -120,7 +120,9 @@ static void close_late(struct net_conn *c)
 {
 	struct net_server *s = c->server;
 	bool idle = c->phase == HTTP_IDLE && !c->stall_ns;
-	metric_add(idle ? &s->metrics.idle_closed : &s->metrics.timeouts, 1);
+	bool answered = c->phase == HTTP_CLOSING && !c->stall_ns;
+	if (!answered)
+		metric_add(idle ? &s->metrics.idle_closed : &s->metrics.timeouts, 1);
 	/* An idle peer of HTTP/2 is told; all others get what the socket still takes: nothing. */
 	if (idle)
 		http_conn_drain(c->http);
@@ -143,6 +145,9 @@ static void look_at_deadlines(struct net_server *s, int64_t now)
 	struct net_conn *next;
 	for (struct net_conn *c = s->conns; c; c = next) {
 		next = c->next;
+		net_conn_give_up_late(c, now);
+		if (c->dead)
+			continue;
 		int64_t at = net_conn_deadline(c, now);
 		if (at <= now)
 			close_late(c);

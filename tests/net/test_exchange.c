@@ -208,6 +208,24 @@ static void keeps_connections_and_pipelines(void **state)
 	net_server_stop(s);
 }
 
+/* gRPC's answer without a body has an end on HTTP/1 too: the next one is not taken for it. */
+static void says_that_there_is_no_body(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 20);
+	static const char two[] = "GET /nothing HTTP/1.1\r\nhost: h\r\n"
+				  "content-type: application/grpc\r\n\r\n" HEAD("GET /fast") "\r\n";
+	peer_exchange(s, two, sizeof(two) - 1, &out);
+	const char *end = memmem(out.data, out.len, "\r\n\r\n", 4);
+	CHECK(end && memmem(out.data, (size_t)(end - (char *)out.data), "grpc-status: 12", 15));
+	CHECK(memmem(out.data, (size_t)(end - (char *)out.data), "\r\ncontent-length: 0", 19));
+	CHECK(strncmp(end + 4, "HTTP/1.1 200 ", 13) == 0);
+	net_server_stop(s);
+}
+
 static void notices_clients_that_go(void **state)
 {
 	(void)state;
@@ -272,4 +290,5 @@ TEST_MAIN(cmocka_unit_test(answers), cmocka_unit_test(compresses),
 	cmocka_unit_test(decompresses_messages_within_the_limit),
 	cmocka_unit_test(refuses_65000_headers), cmocka_unit_test(refuses_a_body_that_grows),
 	cmocka_unit_test(keeps_connections_and_pipelines),
-	cmocka_unit_test(notices_clients_that_go), cmocka_unit_test(refuses_when_memory_is_full))
+	cmocka_unit_test(says_that_there_is_no_body), cmocka_unit_test(notices_clients_that_go),
+	cmocka_unit_test(refuses_when_memory_is_full))

@@ -339,6 +339,64 @@ static void ends_where_no_message_comes(void **state)
 	net_server_stop(s);
 }
 
+/* What one stream does not send or read costs that stream, and no other of its connection. */
+static void gives_up_one_stream_only(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.stall_timeout_ns = 300 * NS_PER_MS;
+	struct net_server *s = peer_start(&config);
+	struct client c;
+	client_open(&c, s);
+	int32_t chat = call(&c, "/t.Test/Chat", NULL, NULL);
+	push(&c, chat, "x", 1, false);
+	CLIENT_UNTIL(&c, c.in[0].len == 6);
+	/* half a body */
+	int32_t id = call(&c, "/t.Test/Echo", NULL, NULL);
+	buf_put(&c.up[1], "\0\0\0\0\5abc", 8);
+	push(&c, id, NULL, 0, false);
+	CLIENT_UNTIL(&c, c.closed[1]);
+	assert_string_equal(c.status[1], "4");
+	assert_string_equal(c.message[1], "the body comes too slowly");
+	/* an answer longer than the window, which stays closed */
+	c.mute = true;
+	id = call(&c, "/t.Test/Large", NULL, NULL);
+	push(&c, id, "", 0, true);
+	CLIENT_UNTIL(&c, c.closed[2]);
+	assert_string_equal(c.status[2], "");
+	c.mute = false;
+	CHECK(nghttp2_session_consume_connection(c.h2, c.in[2].len) == 0);
+	/* the first one is still there */
+	push(&c, chat, "y", 1, true);
+	CLIENT_UNTIL(&c, c.closed[0]);
+	assert_string_equal(c.status[0], "0");
+	assert_int_equal(c.in[0].len, 12);
+	assert_int_equal(peer_metric(s, "firn_net_timeouts_total"), 2);
+	assert_int_equal(peer_metric(s, "firn_net_connections_accepted_total"), 1);
+	PEER_UNTIL(peer_metric(s, "firn_net_body_bytes") == 0);
+	client_close(&c);
+	net_server_stop(s);
+}
+
+/* The deadline of a call counts while its message is on the way too. */
+static void ends_half_a_call_by_its_deadline(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct client c;
+	client_open(&c, s);
+	int32_t id = call(&c, "/t.Test/Echo", "grpc-timeout", "200m");
+	buf_put(&c.up[0], "\0\0\0\0\5abc", 8);
+	push(&c, id, NULL, 0, false);
+	CLIENT_UNTIL(&c, c.closed[0]);
+	assert_string_equal(c.status[0], "4");
+	assert_string_equal(c.message[0], "the deadline passed before the request was whole");
+	assert_int_equal(atomic_load(&peer_calls), 0);
+	client_close(&c);
+	net_server_stop(s);
+}
+
 static void bounds_how_many_there_are(void **state)
 {
 	(void)state;
@@ -457,6 +515,8 @@ TEST_MAIN(cmocka_unit_test(answers_while_messages_come),
 	cmocka_unit_test(takes_what_is_longer_than_a_window),
 	cmocka_unit_test(holds_back_one_stream_only),
 	cmocka_unit_test(waits_for_a_client_that_does_not_read),
+	cmocka_unit_test(gives_up_one_stream_only),
+	cmocka_unit_test(ends_half_a_call_by_its_deadline),
 	cmocka_unit_test(ends_with_the_client_or_the_deadline),
 	cmocka_unit_test(ends_where_no_message_comes), cmocka_unit_test(bounds_how_many_there_are),
 	cmocka_unit_test(stops_with_the_server), cmocka_unit_test(goes_over_web_too),
