@@ -28,6 +28,8 @@
 
 #define POLL_MS 250
 #define LARGE_BLOCK_BYTES (256 << 10)
+/* Of a limit of memory, one part in so many is for samples that wait for their files. */
+#define MEMORY_PARTS_DEFERRED 4
 /* The first batch is sent early, so that a page that waits fills at once. */
 #define FIRST_INTERVAL_NS NS_PER_SEC
 #define STOP_TIMEOUT_NS (10 * NS_PER_SEC)
@@ -433,7 +435,8 @@ static enum status open_upload(struct agent *a, struct err *e)
 
 static enum status agent_open(struct agent *a, struct err *e)
 {
-	const struct deferred_config deferred = { find_deferred, on_finished, a };
+	const struct deferred_config deferred = { find_deferred, on_finished, a,
+		a->config.frequency_hz, a->config.memory_bytes / MEMORY_PARTS_DEFERRED };
 	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns,
 		a->config.off_cpu_probability, on_away, a };
 	enum status s = check_config(a, e);
@@ -570,8 +573,12 @@ static enum status agent_start(struct agent *a, struct err *e)
 
 static void run_deferred(struct agent *a, bool all)
 {
+	const metric_value *waiting = &deferred_metrics(a->deferred)->waiting;
+	bool were_many = metric_get(waiting) > DEFERRED_LEAST;
 	deferred_run(a->deferred, clock_monotonic_ns(), all);
 	sampler_rest(a->sampler);
+	if (were_many && metric_get(waiting) <= DEFERRED_LEAST)
+		malloc_trim(0);
 }
 
 static void reload_rules(struct agent *a)

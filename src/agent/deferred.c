@@ -3,7 +3,8 @@
  * The stack of a sample comes right before it from the same CPU, so one for each CPU is kept until
  * its sample is there; then both are one item of a short list, oldest first.
  *
- * A walk is tried as often as the list is run, from where it ended in the kernel. It mirrors
+ * A walk is tried when the list is run and the file in which it ended last is not unknown any more,
+ * from where it ended in the kernel. It mirrors
  * agent/bpf/walk.h, with unwind_step() for the steps, the copied words for memory, and the list of
  * mappings for the tree.
  */
@@ -24,14 +25,18 @@
 struct item {
 	struct event_stack *stack; /* only stack_bytes of its memory */
 	struct event_sample *sample;
+	const struct stack_mapping
+		*unknown; /* of `stack`: it waits for this file; NULL: not tried */
 	int64_t deadline_ns;
 };
 
 struct deferred {
 	struct deferred_config config;
 	VEC(struct event_stack *) pending; /* by CPU; NULL: none */
-	struct item items[DEFERRED_MAX];
-	uint32_t count;
+	VEC(struct item) items;            /* in order of arrival */
+	uint32_t items_max;
+	uint64_t bytes; /* of their stacks and samples */
+	uint64_t bytes_max;
 	struct event_sample *out; /* room for the longest one */
 	struct deferred_metrics metrics;
 };
@@ -86,21 +91,34 @@ static struct event_stack *take_stack(struct deferred *d, const struct event_sam
 	return stack;
 }
 
+static uint64_t item_bytes(const struct item *item)
+{
+	return stack_len(item->stack) + sample_len(item->sample);
+}
+
+static bool has_room(
+	const struct deferred *d, const struct event_stack *stack, const struct event_sample *s)
+{
+	return d->items.len < d->items_max &&
+	       stack_len(stack) + sample_len(s) <= d->bytes_max - d->bytes;
+}
+
 bool deferred_add(struct deferred *d, const struct event_sample *s, int64_t now_ns)
 {
 	if (!(s->h.flags & EVENT_FLAG_STACK))
 		return false;
-	struct item item = { take_stack(d, s), NULL, now_ns + DEFERRED_WAIT_NS };
-	if (item.stack && d->count < DEFERRED_MAX && s->user_count > 0)
+	struct item item = { take_stack(d, s), NULL, NULL, now_ns + DEFERRED_WAIT_NS };
+	if (item.stack && has_room(d, item.stack, s) && s->user_count > 0)
 		item.sample = copy_of(s, sample_len(s));
-	if (!item.sample) {
+	if (!item.sample || !VEC_PUSH(&d->items, item)) {
 		free(item.stack);
+		free(item.sample);
 		metric_add(&d->metrics.refused, 1);
 		return false;
 	}
-	d->items[d->count++] = item;
+	d->bytes += item_bytes(&item);
 	metric_add(&d->metrics.taken, 1);
-	metric_set(&d->metrics.waiting, d->count);
+	metric_set(&d->metrics.waiting, d->items.len);
 	return true;
 }
 
@@ -218,6 +236,13 @@ static enum stack_end rewalk(
 
 /* ---- out ---- */
 
+static bool is_unknown(const struct deferred *d, const struct stack_mapping *m)
+{
+	uint32_t id;
+	struct unwind_rule rule;
+	return d->config.find(d->config.ctx, &m->key, 0, &id, &rule) == DEFERRED_NOT_YET;
+}
+
 static void item_free(struct item *item)
 {
 	free(item->stack);
@@ -227,14 +252,13 @@ static void item_free(struct item *item)
 /* True: it is emitted and freed. */
 static bool try_item(struct deferred *d, struct item *item, bool is_last_time)
 {
+	if (item->unknown && !is_last_time && is_unknown(d, item->unknown))
+		return false;
 	const struct stack_mapping *unknown = NULL;
 	enum stack_end end = rewalk(d, item, &unknown);
-	if (unknown && !is_last_time) {
-		uint32_t id;
-		struct unwind_rule rule;
-		if (d->config.find(d->config.ctx, &unknown->key, 0, &id, &rule) == DEFERRED_NOT_YET)
-			return false;
-	}
+	item->unknown = unknown;
+	if (unknown && !is_last_time && is_unknown(d, unknown))
+		return false;
 	if (stack_end_is_whole(end))
 		metric_add(&d->metrics.whole, 1);
 	else if (d->out->user_count > item->sample->user_count)
@@ -248,19 +272,20 @@ static bool try_item(struct deferred *d, struct item *item, bool is_last_time)
 		d->out->notice = (struct file_notice){ unknown->key, unknown->start, unknown->end,
 			unknown->offset };
 	d->config.emit(d->config.ctx, d->out);
+	d->bytes -= item_bytes(item);
 	item_free(item);
 	return true;
 }
 
 void deferred_run(struct deferred *d, int64_t now_ns, bool all)
 {
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < d->count; i++) {
-		struct item *item = &d->items[i];
+	size_t kept = 0;
+	for (size_t i = 0; i < d->items.len; i++) {
+		struct item *item = &d->items.v[i];
 		if (!try_item(d, item, all || now_ns >= item->deadline_ns))
-			d->items[kept++] = *item;
+			d->items.v[kept++] = *item;
 	}
-	d->count = kept;
+	d->items.len = kept;
 	metric_set(&d->metrics.waiting, kept);
 }
 
@@ -278,6 +303,9 @@ enum status deferred_new(const struct deferred_config *c, struct deferred **out,
 		return err_set(e, E_NOMEM, "deferred samples");
 	}
 	d->config = *c;
+	uint64_t count = (uint64_t)DEFERRED_LEAST * c->frequency_hz / DEFERRED_LEAST_HZ;
+	d->items_max = (uint32_t)MIN(MAX(count, (uint64_t)DEFERRED_LEAST), (uint64_t)UINT32_MAX);
+	d->bytes_max = MIN(c->bytes_max ? c->bytes_max : UINT64_MAX, DEFERRED_BYTES_MAX);
 	*out = d;
 	return OK;
 }
@@ -286,8 +314,9 @@ void deferred_free(struct deferred *d)
 {
 	if (!d)
 		return;
-	for (uint32_t i = 0; i < d->count; i++)
-		item_free(&d->items[i]);
+	for (size_t i = 0; i < d->items.len; i++)
+		item_free(&d->items.v[i]);
+	VEC_FREE(&d->items);
 	for (size_t i = 0; i < d->pending.len; i++)
 		free(d->pending.v[i]);
 	VEC_FREE(&d->pending);

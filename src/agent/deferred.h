@@ -11,8 +11,12 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* Samples waiting, of up to 28 KiB each; more are delivered as they stand, and counted. */
-#define DEFERRED_MAX 256
+/* Samples waiting, of up to 28 KiB each: so many up to DEFERRED_LEAST_HZ samples a second and CPU,
+ * and in proportion above, so that about as many seconds of one busy thread find room at any rate;
+ * within a number of bytes. More are delivered as they stand, and counted. */
+#define DEFERRED_LEAST 256
+#define DEFERRED_LEAST_HZ 19
+#define DEFERRED_BYTES_MAX ((uint64_t)64 << 20)
 /* So long a sample waits for its file. */
 #define DEFERRED_WAIT_NS (10 * NS_PER_SEC)
 
@@ -28,6 +32,8 @@ struct deferred_config {
 		uint32_t *out_file_id, struct unwind_rule *out_rule);
 	void (*emit)(void *ctx, const struct event_sample *s);
 	void *ctx;
+	uint32_t frequency_hz; /* samples a second and CPU, at most */
+	uint64_t bytes_max;    /* below DEFERRED_BYTES_MAX; 0: that */
 };
 
 #define DEFERRED_METRICS(X)                                                   \

@@ -13,7 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Tables of less are built faster than read. */
+/* Smaller ones are built faster than read, unless they took long: a large file may have a small
+ * table. */
 #define CACHE_TABLE_BYTES_MIN ((uint64_t)256 << 10)
 
 void opened_close(struct opened *o)
@@ -131,9 +132,13 @@ static enum status load_table(
 		metric_add(&l->metrics->cached, 1);
 		return OK;
 	}
+	int64_t begin = clock_thread_cpu_ns();
 	enum status s = fileload_build(l, o->obj, out, e);
-	if (s != OK || !*out || !cacheable || (*out)->blob_bytes < CACHE_TABLE_BYTES_MIN)
+	int64_t cpu_ns = clock_thread_cpu_ns() - begin;
+	if (s != OK || !*out || !cacheable)
 		return s;
+	if ((*out)->blob_bytes < CACHE_TABLE_BYTES_MIN && cpu_ns < l->cache_cpu_ns)
+		return OK;
 	if (tablecache_store(l->cache, o->cache_name, *out, e) != OK)
 		log_warn("unwind table not cached", "reason=\"%s\"", e->text);
 	return OK;

@@ -9,8 +9,12 @@
 #include "agent/files.h"
 #include "agent/tablecache.h"
 
+/* What took so much CPU time to build is cached however small it is. */
+#define FILELOAD_CACHE_CPU_NS (10 * NS_PER_MS)
+
 struct fileload {
 	struct tablecache *cache; /* NULL: none */
+	int64_t cache_cpu_ns;     /* FILELOAD_CACHE_CPU_NS */
 	struct files_metrics *metrics;
 	struct problems *problems; /* may be NULL */
 	struct unwind_build limits;
@@ -45,7 +49,7 @@ uint64_t fileload_bytes(const struct opened *o);
 /* *out stays NULL where there is no information: counted, and said to `problems`. */
 NODISCARD enum status fileload_build(const struct fileload *l, const struct objfile *obj,
 	struct unwind_table **out, struct err *e);
-/* The same, from the cache if it is there; large tables are put into it. o->identity is complete
- * then. */
+/* The same, from the cache if it is there; tables that are large or took long are put into it.
+ * o->identity is complete then. */
 NODISCARD enum status fileload_table(
 	const struct fileload *l, struct opened *o, struct unwind_table **out, struct err *e);

@@ -682,7 +682,11 @@ enum status files_new(
 	pthread_condattr_destroy(&monotonic);
 	if (filebook_init(&f->book, sampler, &f->metrics) != OK)
 		return err_set(e, E_NOMEM, "files");
-	f->load = (struct fileload){ .metrics = &f->metrics, .problems = c->problems };
+	f->load = (struct fileload){
+		.cache_cpu_ns = FILELOAD_CACHE_CPU_NS,
+		.metrics = &f->metrics,
+		.problems = c->problems,
+	};
 	f->load.limits.memory_bytes_max = c->build_bytes_max;
 	f->load.limits.table_bytes_max = c->table_bytes_max;
 	f->load.limits.pause = build_between;

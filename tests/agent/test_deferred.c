@@ -16,6 +16,8 @@ static struct {
 	uint32_t emitted;
 	struct event_sample *last;
 	struct unwind_rule app;
+	uint32_t frequency_hz, questions;
+	uint64_t bytes_max;
 } world;
 
 static enum deferred_file find(void *ctx, const struct file_key *key, uint64_t offset,
@@ -23,6 +25,7 @@ static enum deferred_file find(void *ctx, const struct file_key *key, uint64_t o
 {
 	(void)ctx;
 	bool is_new = key->inode == 2;
+	world.questions++;
 	if (is_new && world.state != DEFERRED_KNOWN)
 		return world.state;
 	*out_file_id = is_new ? NEW_ID : key->inode ? APP_ID : FRAME_FILE_VDSO;
@@ -56,9 +59,9 @@ struct made {
 static void begin(struct made *m)
 {
 	struct err e = { 0 };
-	const struct deferred_config c = { find, emit, NULL };
+	const struct deferred_config c = { find, emit, NULL, world.frequency_hz, world.bytes_max };
 	world.state = DEFERRED_NOT_YET;
-	world.emitted = 0;
+	world.emitted = world.questions = 0;
 	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 32, 0, -8 };
 	CHECK_OK(deferred_new(&c, &m->d, &e), &e);
 	m->stack = calloc(1, sizeof(*m->stack));
@@ -210,14 +213,75 @@ static void takes_only_what_belongs_together(void **state)
 	m.sample->h.flags = 0; /* an ordinary sample */
 	CHECK(!deferred_add(m.d, m.sample, 1000));
 	m.sample->h.flags = EVENT_FLAG_STACK;
-	for (int i = 0; i < DEFERRED_MAX; i++)
-		add(&m);
-	deferred_stack(m.d, m.stack);
-	CHECK(!deferred_add(m.d, m.sample, 1000));
-	CHECK(metric_get(&deferred_metrics(m.d)->taken) == DEFERRED_MAX);
-	deferred_run(m.d, 2000, true);
-	CHECK(world.emitted == DEFERRED_MAX);
 	add(&m); /* and freed with what waits */
+	end(&m);
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	uint32_t frequency_hz, want;
+	uint64_t bytes_max;
+} rooms[] = {
+	{ "at a low rate", 1, DEFERRED_LEAST, 0 },
+	{ "by default", 19, DEFERRED_LEAST, 0 },
+	{ "at ten times the rate", 190, 10 * DEFERRED_LEAST, 0 },
+	{ "by bytes", 190, 100, 600000 },
+	{ "by bytes at any rate", 10000, UINT32_MAX, 0 },
+};
+/* clang-format on */
+
+static void has_room_by_rate_and_bytes(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, rooms) {
+		struct made m;
+		world.frequency_hz = c->frequency_hz;
+		world.bytes_max = c->bytes_max;
+		begin(&m);
+		size_t each = offsetof(struct event_stack, stack) + m.stack->stack_bytes +
+			      sizeof(*m.sample) + 3 * 8;
+		uint64_t want = c->want;
+		if (c->bytes_max)
+			want = c->bytes_max / each;
+		else if (want == UINT32_MAX)
+			want = DEFERRED_BYTES_MAX / each;
+		CHECK_CASE(c, want < (uint64_t)DEFERRED_LEAST * MAX(c->frequency_hz, 19u) / 19 + 1);
+		for (int round = 0; round < 2; round++) { /* what is emitted makes room */
+			for (uint64_t i = 0; i < want; i++)
+				add(&m);
+			deferred_stack(m.d, m.stack);
+			CHECK_CASE(c, !deferred_add(m.d, m.sample, 1000));
+			deferred_run(m.d, 2000, true);
+			CHECK_CASE(c, world.emitted == (uint64_t)(round + 1) * want);
+		}
+		CHECK_CASE(c, metric_get(&deferred_metrics(m.d)->taken) == 2 * want);
+		CHECK_CASE(c, metric_get(&deferred_metrics(m.d)->refused) == 2);
+		end(&m);
+	}
+	world.frequency_hz = 0;
+	world.bytes_max = 0;
+}
+
+/* Thousands may wait for one file, and are not walked each time. */
+static void walks_when_there_is_news(void **state)
+{
+	(void)state;
+	struct made m;
+	begin(&m);
+	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 8, 0, -8 };
+	uint64_t words[] = { APP + 0x2001, APP + 0x2001, APP + 0x2001, NEW + 0x200 };
+	memcpy(m.stack->stack, words, sizeof(words));
+	m.stack->pc = m.sample->frames[2] = APP + 0x123;
+	world.state = DEFERRED_NOT_YET;
+	add(&m);
+	deferred_run(m.d, 2000, false);
+	uint32_t first = world.questions;
+	deferred_run(m.d, 3000, false);
+	CHECK(first > 5 && world.questions == first + 1 && world.emitted == 0);
+	world.state = DEFERRED_KNOWN;
+	deferred_run(m.d, 4000, false);
+	CHECK(world.emitted == 1 && world.last->user_count > 5);
 	end(&m);
 }
 
@@ -243,4 +307,6 @@ static void cuts_what_is_too_deep(void **state)
 TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
 	cmocka_unit_test(gives_up_in_time_or_at_once),
 	cmocka_unit_test(ends_as_a_walk_in_the_kernel),
-	cmocka_unit_test(takes_only_what_belongs_together), cmocka_unit_test(cuts_what_is_too_deep))
+	cmocka_unit_test(takes_only_what_belongs_together),
+	cmocka_unit_test(has_room_by_rate_and_bytes), cmocka_unit_test(walks_when_there_is_news),
+	cmocka_unit_test(cuts_what_is_too_deep))

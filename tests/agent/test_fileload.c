@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an opened file is taken for. The cache on disk: test_files.c and test_tablecache.c. */
+/* What an opened file is taken for, and what is cached. The cache itself: test_tablecache.c. */
 #include "test.h"
 
 #include "agent/fileload.h"
 #include "gen/elf.h"
 #include "os/os.h"
+#include "temp_dir.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -163,8 +164,49 @@ static void counts_files_without_information(void **state)
 	gen_elf_deinit(&g);
 }
 
+/* clang-format off */
+static const struct {
+	const char *name;
+	int64_t cache_cpu_ns;
+	bool want;
+} costs[] = {
+	{ "it took long", 1, true },
+	{ "it took no time", INT64_MAX, false },
+};
+/* clang-format on */
+
+/* A large file may have a small table. */
+static void caches_what_took_long(void **state)
+{
+	(void)state;
+	struct gen_elf g;
+	make_library(&g, EM_X86_64);
+	FOR_EACH_CASE (c, costs) {
+		struct temp_dir dir;
+		struct err e = { 0 };
+		temp_dir_init(&dir);
+		struct opened o = examine(g.file.data, g.file.len, "/lib");
+		CHECK_OK(tablecache_open(dir.path, 1 << 20, &load.cache, &e), &e);
+		load.cache_cpu_ns = c->cache_cpu_ns;
+		for (uint64_t round = 0; round < 2; round++) {
+			struct unwind_table *t = NULL;
+			metrics = (struct files_metrics){ 0 };
+			CHECK_OK(fileload_table(&load, &o, &t, &e), &e);
+			CHECK_CASE(c, t != NULL);
+			CHECK_CASE(c, metric_get(&metrics.cached) == (round && c->want));
+			CHECK_CASE(c, metric_get(&metrics.built) == !(round && c->want));
+			unwind_table_free(t);
+		}
+		CHECK_CASE(c, (tablecache_bytes(load.cache) > 0) == c->want);
+		tablecache_close(STEAL_PTR(load.cache));
+		opened_close(&o);
+		temp_dir_deinit(&dir);
+	}
+	gen_elf_deinit(&g);
+}
+
 TEST_MAIN(cmocka_unit_test(knows_a_file_by_build_id_and_content),
 	cmocka_unit_test(a_table_is_not_borrowed),
 	cmocka_unit_test(knows_what_is_no_elf_file_by_its_path),
 	cmocka_unit_test(builds_tables_of_this_machine_only),
-	cmocka_unit_test(counts_files_without_information))
+	cmocka_unit_test(counts_files_without_information), cmocka_unit_test(caches_what_took_long))
