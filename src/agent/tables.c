@@ -285,6 +285,7 @@ static void retire(struct tables *t, uint32_t i)
 	struct slot *slot = &t->slots[i];
 	assert(i > 0 && slot->state == SLOT_LIVE);
 	slot->state = SLOT_RETIRED;
+	__atomic_store_n(&t->slot_memory[i].is_live, 0, __ATOMIC_RELAXED);
 	t->bytes -= slot->bytes;
 	t->live_count--;
 	t->retired_count++;
@@ -502,6 +503,7 @@ static enum status slot_publish(
 			assert(inserted);
 		}
 	}
+	__atomic_store_n(&t->slot_memory[i].is_live, 1, __ATOMIC_RELEASE);
 	t->slots[i].state = SLOT_LIVE;
 	t->bytes += t->slots[i].bytes;
 	t->live_count++;

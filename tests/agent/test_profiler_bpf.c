@@ -11,6 +11,11 @@
 #include "shim/made.h"
 /* clang-format on */
 
+static __u32 generation_of(const struct inode *inode)
+{
+	return inode_generation(vma_search_at(VMA_SEARCH_PROCESS), (uintptr_t)inode);
+}
+
 /* ---- tables ---- */
 
 static struct unwind_rule linear_find(const struct world_row *rows, uint32_t count, uint32_t at)
@@ -433,7 +438,7 @@ static void keeps_the_leaf_of_an_unknown_file(void **state)
 	CHECK(s->h.stack_end == STACK_END_NO_FILE && s->user_count == 1);
 	CHECK(user_frame(s, 0) == CALLEE);
 	CHECK(s->notice.key.inode == 1000 && s->notice.key.dev == ((8 << 20) | 1));
-	CHECK(s->notice.key.generation == inode_generation(&world.inodes[0]));
+	CHECK(s->notice.key.generation == generation_of(&world.inodes[0]));
 	CHECK(s->notice.vma_start == TEXT && s->notice.vma_end == TEXT + TEXT_BYTES);
 	CHECK(s->notice.offset == TEXT_OFFSET);
 	world_end();
@@ -447,7 +452,7 @@ static void notices_an_inode_number_given_again(void **state)
 	CHECK(world_sample(CALLEE, SP0, 0)->h.stack_end == STACK_END_ROOT);
 	struct inode *inode = &world.inodes[0];
 	const struct inode first = *inode;
-	const __u32 generation = inode_generation(inode);
+	const __u32 generation = generation_of(inode);
 	CHECK(generation && world_slot(1)->key.generation == generation); /* of the first inode */
 	/* Also one that was written over. */
 	for (int i = 0; i < 4; i++) {
@@ -459,7 +464,7 @@ static void notices_an_inode_number_given_again(void **state)
 		const struct event_sample *s = world_sample(CALLEE, SP0, 0);
 		CHECK(s->h.stack_end == STACK_END_NO_FILE);
 		CHECK(s->notice.key.inode == 1000 && s->notice.key.generation != generation);
-		CHECK(s->notice.key.generation == inode_generation(inode));
+		CHECK(s->notice.key.generation == generation_of(inode));
 	}
 	*inode = first;
 	CHECK(world_sample(CALLEE, SP0, 0)->h.stack_end == STACK_END_ROOT);
@@ -746,7 +751,7 @@ static void tells_of_programs_and_processes(void **state)
 	const struct event_process *e = (const void *)shim.events[0];
 	CHECK(e->h.type == EVENT_EXEC && e->h.pid == WORLD_PID && e->ppid == 99);
 	CHECK(e->notice.key.inode == 1000 && e->notice.vma_start == TEXT);
-	CHECK(e->notice.key.generation == inode_generation(&world.inodes[0]));
+	CHECK(e->notice.key.generation == generation_of(&world.inodes[0]));
 	CHECK(e->notice.offset == TEXT_OFFSET);
 	CHECK(shim.event_flags[0] == BPF_RB_FORCE_WAKEUP);
 
@@ -777,7 +782,7 @@ static void wakes_the_reader_for_new_programs(void **state)
 	for (int i = 0; i < 3; i++) {
 		begin_with(rows, 1);
 		world.mm.start_code = TEXT + 8;
-		__u32 met = inode_generation(&world.inodes[0]);
+		__u32 met = generation_of(&world.inodes[0]);
 		world_slot(1)->key.generation = i == 0 ? 0 : i == 1 ? met : met + 1;
 		(void)process_exec(NULL);
 		CHECK((shim.event_flags[0] == BPF_RB_FORCE_WAKEUP) == (i == 2));

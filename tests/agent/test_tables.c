@@ -114,7 +114,7 @@ static struct file_slot *look_up(struct fixture *f, uint64_t inode)
 	uint32_t i;
 	if (bpf_map_lookup_elem(f->maps.files, &key, &i) != 0)
 		return NULL;
-	CHECK(f->slots[i].key.inode == inode);
+	CHECK(f->slots[i].key.inode == inode && f->slots[i].is_live);
 	return &f->slots[i];
 }
 
@@ -155,8 +155,12 @@ static void publishes_replaces_and_retracts(void **state)
 	CHECK(publish(&f, 2, 1, SLAB_CHUNK_BYTES, 0x22) == OK);
 	check_blobs(&f, 1, 3, 1000, 0x11);
 	check_blobs(&f, 2, 1, SLAB_CHUNK_BYTES, 0x22);
+	/* What the program has found before must not serve it any more. */
+	struct file_slot *before = look_up(&f, 1);
 	CHECK(publish(&f, 1, 2, 501, 0x33) == OK);
+	CHECK(!before->is_live);
 	check_blobs(&f, 1, 2, 501, 0x33);
+	before = look_up(&f, 1);
 	tables_read_stats(f.tables, &stats);
 	CHECK(stats.files == 2 && stats.slabs == 1);
 	CHECK(stats.bytes == 2 * 504 + SLAB_CHUNK_BYTES);
@@ -164,6 +168,7 @@ static void publishes_replaces_and_retracts(void **state)
 	tables_retract(f.tables, &key);
 	tables_retract(f.tables, &key);
 	CHECK(!look_up(&f, 1));
+	CHECK(!before->is_live);
 	struct err e = { 0 };
 	CHECK_OK(tables_publish(f.tables, &key, 9, NULL, &e), &e);
 	CHECK(look_up(&f, 1)->value.page_count == 0 && look_up(&f, 1)->value.file_id == 9);

@@ -44,8 +44,17 @@ struct mm_struct___rb {
 	struct vm_area_struct___rb *mmap;
 };
 
+/* include/linux/seqlock_types.h */
+struct seqcount {
+	unsigned int sequence;
+};
+
 struct mm_struct {
 	struct maple_tree mm_mt;
+	/* Odd while somebody may change the tree and the mappings in it, and another one with each
+	 * time: since Linux 6.13 (commit eb449bd96954, "mm: convert mm_lock_seq to a proper
+	 * seqcount"), with CONFIG_PER_VMA_LOCK. */
+	struct seqcount mm_lock_seq;
 	unsigned long start_code;
 	unsigned long start_stack; /* sp as execve gave it to the program */
 	struct {
@@ -114,12 +123,22 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;
+	__u64 self_exec_id; /* another one with each exec() */
 	struct signal_struct *signal;
 };
 
 #ifdef __bpf__
 #pragma clang attribute pop
 #endif
+
+/* From Linux 5.11 on the verifier knows what the pointer to the current task points to, and all
+ * that it leads to: a field is a load, which would be a call (that costs as much as twenty loads).
+ */
+#define TASK_IS_TYPED() bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+/* Fields of what current_task() leads to: no other pointer. */
+#define TASK_READ(task, field) (TASK_IS_TYPED() ? (task)->field : BPF_CORE_READ(task, field))
+#define TASK_READ_2(task, field, next) \
+	(TASK_IS_TYPED() ? (task)->field->next : BPF_CORE_READ(task, field, next))
 
 /* struct pt_regs, arch/x86/include/asm/ptrace.h. With FRED (Linux 6.9) the upper 48 bits of the
  * cs and ss slots carry event data: only the low 16 are the selector. */

@@ -92,15 +92,18 @@ enum vma_search_user {
 	VMA_SEARCH_USERS,
 };
 
+#define STRUCT_COPY_BYTES 128
+
 struct vma_search {
 	__u64 mm;
 	__u64 vma; /* found: the vm_area_struct, and its bounds */
 	__u64 start;
 	__u64 end;
 	__u64 busy;
-	__u64 entry;                  /* of the tree: the node to read next */
-	__u64 last;                   /* the last address that this node tells of */
-	__u64 node[MAPLE_NODE_WORDS]; /* a copy of the tree's node */
+	__u64 entry;                       /* of the tree: the node to read next */
+	__u64 last;                        /* the last address that this node tells of */
+	__u64 copy[STRUCT_COPY_BYTES / 8]; /* of the VMA that was found, then of its inode */
+	__u64 node[MAPLE_NODE_WORDS];      /* a copy of the tree's node */
 };
 
 struct {
@@ -115,6 +118,7 @@ enum mapping_kind {
 	MAPPING_ANONYMOUS = 0, /* JIT code: frame pointers */
 	MAPPING_FILE = 1,
 	MAPPING_UNKNOWN_FILE = 2, /* no such file in `files` yet */
+	MAPPING_VDSO = 3,
 };
 
 struct mapping {
@@ -125,11 +129,25 @@ struct mapping {
 	__u32 page_base;
 	__u32 page_count;
 	__u32 first_page;
-	__u32 kind; /* enum mapping_kind */
+	__u32 kind;   /* enum mapping_kind */
+	__u32 slot;   /* MAPPING_FILE: its index in file_slots */
+	__u32 sample; /* the sample that looked at slot and inode last */
 	__u32 pad;
+	__u64 inode;         /* MAPPING_FILE: its struct inode */
+	struct file_key key; /* as in the slot */
 };
 
-#define MAPPING_CACHE_SIZE 4  /* power of two */
+/* Whose mappings these are: while nothing of it changes, they are as they were. The mm alone does
+ * not say it: its memory may be another one's now, with the same number. */
+struct mapping_owner {
+	__u64 mm;
+	__u64 process_start_ns;
+	__u64 exec_id;
+	__u32 pid;
+	__u32 sequence; /* mm_lock_seq */
+};
+
+#define MAPPING_CACHE_SIZE 8  /* power of two */
 #define STACK_WINDOW_WORDS 32 /* power of two, less than a page */
 #define STACK_WINDOW_BYTES (STACK_WINDOW_WORDS * 8)
 #define SAMPLE_FRAMES_MAX (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX)
@@ -165,6 +183,7 @@ struct walk {
 	__u32 is_new;      /* has not left clone() yet, with a stack of its own: nothing is on it */
 	__u32 mapping_last;
 	__u32 mapping_next;
+	__u32 sample; /* number of this one */
 	__u32 busy;
 	__u32 bx_is_known;
 	__u32 may_be_new; /* as is_new, if nothing else can be made of the stack */
@@ -176,6 +195,7 @@ struct walk {
 	__u64 go_g; /* r14 of the interrupted frame: in Go's code its g */
 	/* Of the frame that was interrupted (while pc_is_exact), in the order of a signal frame. */
 	__u64 regs[SIGCONTEXT_REGS];
+	struct mapping_owner owner; /* of the mappings */
 	struct mapping mappings[MAPPING_CACHE_SIZE];
 	__u64 window_start; /* user address of window[0]; WINDOW_NONE: nothing read yet */
 	__u64 window[STACK_WINDOW_WORDS];
@@ -209,6 +229,13 @@ struct {
 PROFILER_RODATA struct profiler_config config = { 0 };
 struct profiler_settings settings = { 0 };
 struct profiler_check check = { 0 };
+
+static __always_inline struct task_struct *current_task(void)
+{
+	if (TASK_IS_TYPED())
+		return (struct task_struct *)bpf_get_current_task_btf();
+	return (struct task_struct *)bpf_get_current_task();
+}
 
 static __always_inline struct bpf_counters *counters_here(void)
 {

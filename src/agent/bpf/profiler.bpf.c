@@ -6,7 +6,8 @@
  * Needs Linux 5.10 or later with BTF, x86-64. One object for all of them: what differs between
  * kernels is decided while loading, by what their BTF says.
  *
- * No state is kept for a process: every sample finds its way from the registers alone (walk.h).
+ * No state is kept for a process: every sample finds its way from the registers alone (walk.h), but
+ * for mappings that nobody has changed since the CPU's last sample (mapping.h).
  * The programs that sample run in the timer's hard interrupt, or in the scheduler with interrupts
  * off, so on one CPU they never nest; the `busy` flags hold that also where it is not so
  * (PREEMPT_RT, other events), and count.
@@ -22,14 +23,9 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define KERNEL_STACK_BYTES (SAMPLE_KERNEL_FRAMES_MAX * sizeof(__u64))
 
-static __always_inline struct task_struct *current_task(void)
+static __always_inline void header_fill(
+	struct event_header *h, enum event_type type, const struct task_struct *task)
 {
-	return (struct task_struct *)bpf_get_current_task();
-}
-
-static __always_inline void header_fill(struct event_header *h, enum event_type type)
-{
-	struct task_struct *task = current_task();
 	__u64 id = bpf_get_current_pid_tgid();
 	h->type = type;
 	h->stack_end = STACK_END_NONE;
@@ -37,7 +33,7 @@ static __always_inline void header_fill(struct event_header *h, enum event_type 
 	h->cpu = bpf_get_smp_processor_id();
 	h->pid = id >> 32;
 	h->tid = (__u32)id;
-	h->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	h->process_start_ns = TASK_READ_2(task, group_leader, start_boottime);
 	h->time_ns = bpf_ktime_get_ns();
 	h->cgroup_id = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(h->comm, sizeof(h->comm));
@@ -52,7 +48,9 @@ static __always_inline int is_profiled(void)
 {
 	if (config.only_pid == 0)
 		return 1;
-	struct task_struct *task = current_task();
+	if (bpf_get_current_pid_tgid() >> 32 == config.only_pid)
+		return 1;
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
 	for (int i = 0; i < ANCESTORS_MAX; i++) {
 		__u32 pid = BPF_CORE_READ(task, tgid);
 		if (pid == config.only_pid)
@@ -75,19 +73,14 @@ static __always_inline void sample_reset(struct walk *w, struct task_struct *tas
 	w->in_exec = 0;
 	w->is_new = 0;
 	w->may_be_new = 0;
-	w->mapping_last = 0;
-	w->mapping_next = 0;
 	w->window_start = WINDOW_NONE;
-	for (int i = 0; i < MAPPING_CACHE_SIZE; i++) {
-		w->mappings[i].start = 0;
-		w->mappings[i].end = 0;
-	}
-	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	const struct mm_struct *mm = TASK_READ(task, mm);
 	w->mm = (__u64)mm;
-	w->vdso = mm ? (__u64)BPF_CORE_READ(mm, context.vdso) : 0;
-	w->stack_start = mm ? BPF_CORE_READ(mm, start_stack) : 0;
-	header_fill(&w->event.h, EVENT_SAMPLE);
-	w->event.ppid = BPF_CORE_READ(task, real_parent, tgid);
+	w->vdso = mm ? (__u64)TASK_READ(mm, context.vdso) : 0;
+	w->stack_start = mm ? TASK_READ(mm, start_stack) : 0;
+	header_fill(&w->event.h, EVENT_SAMPLE, task);
+	mappings_begin(w, task, mm);
+	w->event.ppid = TASK_READ_2(task, real_parent, tgid);
 	__builtin_memset(&w->event.notice, 0, sizeof(w->event.notice));
 }
 
@@ -111,7 +104,7 @@ static __always_inline void sample_kernel_stack(void *ctx, struct walk *w)
 static __always_inline enum stack_end sample_user_stack(
 	const struct x86_regs *regs, struct walk *w, struct task_struct *task)
 {
-	if (!has_user_stack(w, BPF_CORE_READ(task, flags)))
+	if (!has_user_stack(w, TASK_READ(task, flags)))
 		return STACK_END_NONE;
 	enum stack_end end = registers_begin(regs, task, w);
 	if (end != STACK_END_NONE)
@@ -273,11 +266,14 @@ static __always_inline void process_text(struct task_struct *task, struct file_n
 	s->busy = 1;
 	s->mm = (__u64)mm;
 	if (vma_find(VMA_SEARCH_PROCESS, BPF_CORE_READ(mm, start_code))) {
+		const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
+		const struct file *file = VMA_READ(s, vma, vm_file);
+		__u64 offset = (__u64)VMA_READ(s, vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
 		struct file_key key;
 		__u32 generation = 0;
-		if (vma_file_key((const struct vm_area_struct *)s->vma, &key, &generation)) {
+		if (file && vma_file_key(s, file, &key, &generation)) {
 			key.generation = generation;
-			vma_notice(s, &key, notice);
+			vma_notice(s, &key, offset, notice);
 		}
 	}
 	s->busy = 0;
@@ -305,8 +301,8 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = current_task();
 	struct event_process e;
 	__builtin_memset(&e, 0, sizeof(e));
-	header_fill(&e.h, EVENT_EXEC);
-	e.ppid = BPF_CORE_READ(task, real_parent, tgid);
+	header_fill(&e.h, EVENT_EXEC, task);
+	e.ppid = TASK_READ_2(task, real_parent, tgid);
 	process_text(task, &e.notice);
 	/* A program not met before is to be opened while it lives: at once. */
 	process_send(&e, is_new_file(&e.notice.key) ? BPF_RB_FORCE_WAKEUP : ring_flags());
@@ -323,8 +319,8 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	struct event_process e;
 	__builtin_memset(&e, 0, sizeof(e));
-	header_fill(&e.h, EVENT_EXIT);
-	e.ppid = BPF_CORE_READ(task, real_parent, tgid);
+	header_fill(&e.h, EVENT_EXIT, task);
+	e.ppid = TASK_READ_2(task, real_parent, tgid);
 	process_send(&e, ring_flags());
 	return 0;
 }

@@ -21,10 +21,10 @@ static __always_inline struct stack_copy *stack_copy_here(void)
 
 /* Append a VMA if it is executable, and of our mm. */
 static __always_inline void stack_add_mapping(
-	struct event_stack *e, const struct vm_area_struct *vma, __u64 mm)
+	struct event_stack *e, struct vma_search *s, const struct vm_area_struct *vma)
 {
-	if (!(BPF_CORE_READ(vma, vm_flags) & KERNEL_VM_EXEC) ||
-		(__u64)BPF_CORE_READ(vma, vm_mm) != mm)
+	if (!vma_copy(s, vma) || !(VMA_READ(s, vma, vm_flags) & KERNEL_VM_EXEC) ||
+		(__u64)VMA_READ(s, vma, vm_mm) != s->mm)
 		return;
 	__u32 i = e->mapping_count;
 	if (i >= STACK_MAPPINGS_MAX)
@@ -34,10 +34,11 @@ static __always_inline void stack_add_mapping(
 	m->key.inode = 0;
 	m->key.dev = 0;
 	m->key.generation = 0;
-	m->start = BPF_CORE_READ(vma, vm_start);
-	m->end = BPF_CORE_READ(vma, vm_end);
-	m->offset = (__u64)BPF_CORE_READ(vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
-	if (vma_file_key(vma, &m->key, &generation))
+	m->start = VMA_READ(s, vma, vm_start);
+	m->end = VMA_READ(s, vma, vm_end);
+	m->offset = (__u64)VMA_READ(s, vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
+	const struct file *file = VMA_READ(s, vma, vm_file);
+	if (file && vma_file_key(s, file, &m->key, &generation))
 		m->key.generation = generation;
 	e->mapping_count = i + 1;
 }
@@ -75,7 +76,7 @@ __noinline int stack_add_slot(__u32 which, __u32 slot)
 		return 0;
 	__u64 entry = s->node[(1 + MAPLE_RANGE64_PIVOTS + slot) & (MAPLE_NODE_WORDS - 1)];
 	if (entry > MAPLE_RESERVED_MAX)
-		stack_add_mapping(&copy->event, (const struct vm_area_struct *)entry, s->mm);
+		stack_add_mapping(&copy->event, s, (const struct vm_area_struct *)entry);
 	return 0;
 }
 
@@ -118,14 +119,14 @@ static __always_inline void stack_add_maple(__u32 which)
 }
 
 /* Before Linux 6.1 VMAs are in a list too. */
-static __always_inline void stack_add_list(const struct vma_search *s, struct event_stack *e)
+static __always_inline void stack_add_list(struct vma_search *s, struct event_stack *e)
 {
 	struct mm_struct___rb *mm = (struct mm_struct___rb *)s->mm;
 	struct vm_area_struct___rb *vma = BPF_CORE_READ(mm, mmap);
 	for (int i = 0; i < STACK_LEAVES_MAX * MAPLE_RANGE64_PIVOTS / 2; i++) {
 		if (!vma)
 			return;
-		stack_add_mapping(e, (const struct vm_area_struct *)vma, s->mm);
+		stack_add_mapping(e, s, (const struct vm_area_struct *)vma);
 		vma = BPF_CORE_READ(vma, vm_next);
 	}
 }

@@ -18,15 +18,36 @@ static __always_inline struct vma_search *vma_search_at(__u32 which)
 	return bpf_map_lookup_elem(&vma_searches, &which);
 }
 
+/* A field of a structure of the kernel, of which `copy` has the first STRUCT_COPY_BYTES: out of the
+ * copy if it is there. What is there is known when the program is loaded. */
+#define COPY_READ(copy, from, type, field)                                                    \
+	(bpf_core_field_offset(type, field) + sizeof(((type *)0)->field) <= STRUCT_COPY_BYTES \
+			? ((const type *)(const void *)(copy))->field                         \
+			: BPF_CORE_READ((const type *)(from), field))
+
+/* One read of memory for all the fields that are wanted: each costs as much as four of them. */
+static __always_inline int struct_copy(__u64 *copy, __u32 type_bytes, const void *from)
+{
+	__u32 bytes = type_bytes < STRUCT_COPY_BYTES ? type_bytes : STRUCT_COPY_BYTES;
+	return bpf_probe_read_kernel(copy, bytes, from) == 0;
+}
+
+static __always_inline int vma_copy(struct vma_search *s, const struct vm_area_struct *vma)
+{
+	return struct_copy(s->copy, bpf_core_type_size(struct vm_area_struct), vma);
+}
+
+#define VMA_READ(s, vma, field) COPY_READ((s)->copy, vma, struct vm_area_struct, field)
+
 /* Does this VMA hold `address`, and is it of our mm? Then it is the result. */
 static __always_inline int vma_accept(struct vma_search *s, __u64 vma_pointer, __u64 address)
 {
-	struct vm_area_struct *vma = (struct vm_area_struct *)vma_pointer;
-	if (vma_pointer <= MAPLE_RESERVED_MAX)
+	const struct vm_area_struct *vma = (const struct vm_area_struct *)vma_pointer;
+	if (vma_pointer <= MAPLE_RESERVED_MAX || !vma_copy(s, vma))
 		return 0;
-	__u64 start = BPF_CORE_READ(vma, vm_start);
-	__u64 end = BPF_CORE_READ(vma, vm_end);
-	if (address < start || address >= end || (__u64)BPF_CORE_READ(vma, vm_mm) != s->mm)
+	__u64 start = VMA_READ(s, vma, vm_start);
+	__u64 end = VMA_READ(s, vma, vm_end);
+	if (address < start || address >= end || (__u64)VMA_READ(s, vma, vm_mm) != s->mm)
 		return 0;
 	s->vma = vma_pointer;
 	s->start = start;
@@ -133,49 +154,66 @@ static __always_inline __u64 generation_mix(__u64 h, __u64 value)
 	return h ^ h >> 32;
 }
 
+#define INODE_READ(copy, from, field) COPY_READ(copy, from, struct inode, field)
+
 /* Whose the inode is now: its number may have been given again, and a file written over. */
-static __always_inline __u32 inode_generation(const struct inode *inode)
+static __always_inline __u32 inode_generation_of(const __u64 *copy, __u64 at)
 {
 	__u64 h = generation_mix(
-		BPF_CORE_READ(inode, i_generation), (__u64)BPF_CORE_READ(inode, i_size));
-	const struct inode___timespec *named = (const void *)inode;
-	const struct inode___old *old = (const void *)inode;
+		INODE_READ(copy, at, i_generation), (__u64)INODE_READ(copy, at, i_size));
 	if (bpf_core_field_exists(struct inode, i_mtime_sec)) {
-		h = generation_mix(h, (__u64)BPF_CORE_READ(inode, i_mtime_sec));
-		h = generation_mix(h, BPF_CORE_READ(inode, i_mtime_nsec));
+		h = generation_mix(h, (__u64)INODE_READ(copy, at, i_mtime_sec));
+		h = generation_mix(h, INODE_READ(copy, at, i_mtime_nsec));
 	} else if (bpf_core_field_exists(struct inode___timespec, __i_mtime)) {
-		h = generation_mix(h, (__u64)BPF_CORE_READ(named, __i_mtime.tv_sec));
-		h = generation_mix(h, (__u64)BPF_CORE_READ(named, __i_mtime.tv_nsec));
+		h = generation_mix(
+			h, (__u64)COPY_READ(copy, at, struct inode___timespec, __i_mtime.tv_sec));
+		h = generation_mix(
+			h, (__u64)COPY_READ(copy, at, struct inode___timespec, __i_mtime.tv_nsec));
 	} else {
-		h = generation_mix(h, (__u64)BPF_CORE_READ(old, i_mtime.tv_sec));
-		h = generation_mix(h, (__u64)BPF_CORE_READ(old, i_mtime.tv_nsec));
+		h = generation_mix(
+			h, (__u64)COPY_READ(copy, at, struct inode___old, i_mtime.tv_sec));
+		h = generation_mix(
+			h, (__u64)COPY_READ(copy, at, struct inode___old, i_mtime.tv_nsec));
 	}
 	__u32 generation = (__u32)h;
 	return generation ? generation : 1;
 }
 
-/* The kernel's identity of the file behind a VMA. 0: it has none. The generation is returned
- * apart: it is no part of the key. */
-static __always_inline int vma_file_key(
-	const struct vm_area_struct *vma, struct file_key *key, __u32 *generation)
+static __always_inline int inode_copy(__u64 *copy, __u64 inode)
 {
-	struct file *file = BPF_CORE_READ(vma, vm_file);
-	if (!file)
-		return 0;
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	key->inode = BPF_CORE_READ(inode, i_ino);
-	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	key->generation = 0;
-	*generation = inode_generation(inode);
-	return 1;
+	return struct_copy(copy, bpf_core_type_size(struct inode), (const void *)inode);
 }
 
-static __always_inline void vma_notice(
-	const struct vma_search *s, const struct file_key *key, struct file_notice *notice)
+/* Uses s->copy. */
+static __always_inline __u32 inode_generation(struct vma_search *s, __u64 inode)
 {
-	const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
+	return inode_copy(s->copy, inode) ? inode_generation_of(s->copy, inode) : 0;
+}
+
+/* The kernel's identity of a file. The generation is returned apart: it is no part of the key. Uses
+ * s->copy. */
+static __always_inline __u64 vma_file_key(
+	struct vma_search *s, const struct file *file, struct file_key *key, __u32 *generation)
+{
+	__u64 inode = (__u64)BPF_CORE_READ(file, f_inode);
+	key->inode = 0;
+	key->dev = 0;
+	key->generation = 0;
+	*generation = 0;
+	if (!inode_copy(s->copy, inode))
+		return inode;
+	key->inode = INODE_READ(s->copy, inode, i_ino);
+	const struct super_block *super = INODE_READ(s->copy, inode, i_sb);
+	key->dev = BPF_CORE_READ(super, s_dev);
+	*generation = inode_generation_of(s->copy, inode);
+	return inode;
+}
+
+static __always_inline void vma_notice(const struct vma_search *s, const struct file_key *key,
+	__u64 offset, struct file_notice *notice)
+{
 	notice->key = *key;
 	notice->vma_start = s->start;
 	notice->vma_end = s->end;
-	notice->offset = (__u64)BPF_CORE_READ(vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
+	notice->offset = offset;
 }

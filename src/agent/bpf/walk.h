@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "mapping.h"
 #include "maps.h"
 #include "registers.h"
 #include "table.h"
@@ -37,104 +38,6 @@ static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 {
 	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
 	return hash ^ (hash >> 32);
-}
-
-/* ---- mappings ---- */
-
-static __always_inline void mapping_use_slot(struct mapping *m, struct file_slot *slot)
-{
-	m->page_base = slot->value.page_base;
-	m->page_count = slot->value.page_count;
-	m->first_page = slot->value.first_page;
-	__u32 epoch = settings.epoch;
-	if (slot->last_hit != epoch)
-		slot->last_hit = epoch;
-}
-
-/* The slot of a file, NULL when user space has not told us of it; also where it was of another file
- * that had the inode number before. `key` is without a generation. */
-static __always_inline struct file_slot *file_slot_find(
-	const struct file_key *key, __u32 generation)
-{
-	const __u32 *index = bpf_map_lookup_elem(&files, key);
-	if (!index)
-		return NULL;
-	__u32 i = *(const volatile __u32 *)index;
-	struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &i);
-	if (!slot || slot->key.inode != key->inode || slot->key.dev != key->dev)
-		return NULL;
-	if (slot->key.generation == 0)
-		slot->key.generation = generation;
-	else if (slot->key.generation != generation)
-		return NULL;
-	return slot;
-}
-
-static __always_inline void mapping_bind_vdso(struct mapping *m)
-{
-	m->kind = MAPPING_FILE;
-	m->file_id = FRAME_FILE_VDSO;
-	__u32 index = settings.vdso_slot;
-	struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &index);
-	if (index && slot)
-		mapping_use_slot(m, slot);
-}
-
-static __always_inline void mapping_bind(
-	struct walk *w, const struct vma_search *s, struct mapping *m)
-{
-	const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
-	struct file_key key;
-	__u32 generation = 0;
-	if (!vma_file_key(vma, &key, &generation)) {
-		if (w->vdso && s->start == w->vdso)
-			mapping_bind_vdso(m);
-		return;
-	}
-	struct file_slot *slot = file_slot_find(&key, generation);
-	if (!slot) {
-		m->kind = MAPPING_UNKNOWN_FILE;
-		key.generation = generation;
-		vma_notice(s, &key, &w->event.notice);
-		return;
-	}
-	m->kind = MAPPING_FILE;
-	m->file_id = slot->value.file_id;
-	m->offset = (__u64)BPF_CORE_READ(vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
-	mapping_use_slot(m, slot);
-}
-
-/* Index of the executable mapping of `address` in the walk's cache; below 0: there is none. */
-static __always_inline int mapping_find(struct walk *w, __u64 address)
-{
-	__u32 last = w->mapping_last & (MAPPING_CACHE_SIZE - 1);
-	if (address >= w->mappings[last].start && address < w->mappings[last].end)
-		return (int)last;
-	for (__u32 i = 0; i < MAPPING_CACHE_SIZE; i++) {
-		if (address >= w->mappings[i].start && address < w->mappings[i].end) {
-			w->mapping_last = i;
-			return (int)i;
-		}
-	}
-	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
-	struct bpf_counters *c = counters_here();
-	if (!s || !c)
-		return -1;
-	c->vma_walks++;
-	s->mm = w->mm;
-	if (!vma_find(VMA_SEARCH_SAMPLE, address))
-		return -1;
-	const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
-	if (!(BPF_CORE_READ(vma, vm_flags) & KERNEL_VM_EXEC))
-		return -1;
-	__u32 index = w->mapping_next++ & (MAPPING_CACHE_SIZE - 1);
-	struct mapping *m = &w->mappings[index];
-	__builtin_memset(m, 0, sizeof(*m));
-	m->start = s->start;
-	m->end = s->end;
-	mapping_bind(w, s, m);
-	w->mapping_last = index;
-	return (int)index;
 }
 
 /* ---- steps ---- */
@@ -427,12 +330,12 @@ __noinline int walk_frame(__u32 unused)
 	w->pc_is_guess = 0;
 	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
 	__u64 offset = address - m->start + m->offset;
-	if (m->kind != MAPPING_FILE) {
+	if (m->kind == MAPPING_FILE || m->kind == MAPPING_VDSO) {
+		walk_record(w, m->file_id, offset);
+	} else {
 		walk_record(w, FRAME_FILE_ADDRESS, address);
 		if (m->kind == MAPPING_UNKNOWN_FILE)
 			return STACK_END_NO_FILE;
-	} else {
-		walk_record(w, m->file_id, offset);
 	}
 	if (w->compat)
 		return STACK_END_UNSUPPORTED;

@@ -41,6 +41,8 @@ struct shim_left {
 static struct {
 	bool has_maple_tree;
 	bool has_task_pt_regs;
+	bool has_typed_task;
+	bool has_mm_sequence;
 	bool ring_is_full;
 	uint64_t ring_waiting;
 	uint64_t pid_tgid;
@@ -261,23 +263,25 @@ int shim_field_exists(const char *field)
 		return shim.has_maple_tree;
 	if (strcmp(field, "__state") == 0)
 		return shim.has_new_state;
+	if (strcmp(field, "mm_lock_seq.sequence") == 0)
+		return shim.has_mm_sequence;
 	if (strcmp(field, "i_mtime_sec") == 0)
 		return 1;
 	abort();
 }
 
 /* In the shim's rb flavour, the tree's node follows the VMA. */
-size_t shim_field_offset(const char *field)
+size_t shim_field_offset(const char *field, size_t in_shim)
 {
-	if (strcmp(field, "vm_rb") == 0)
-		return sizeof(struct vm_area_struct);
-	abort();
+	return strcmp(field, "vm_rb") == 0 ? sizeof(struct vm_area_struct) : in_shim;
 }
 
 int shim_helper_exists(const char *helper)
 {
 	if (strcmp(helper, "BPF_FUNC_task_pt_regs") == 0)
 		return shim.has_task_pt_regs;
+	if (strcmp(helper, "BPF_FUNC_get_current_task_btf") == 0)
+		return shim.has_typed_task;
 	abort();
 }
 
@@ -332,5 +336,7 @@ static void shim_begin(void)
 		abort();
 	shim.has_maple_tree = true;
 	shim.has_task_pt_regs = true;
+	shim.has_mm_sequence = true;
+	shim.has_typed_task = true;
 	shim.has_new_state = true;
 }

@@ -211,7 +211,7 @@ static struct file_slot *world_publish(int file, uint32_t file_id, uint32_t firs
 	const struct world_row *rows, uint32_t count, bool dense)
 {
 	struct file_slot *slot = world_slot(++world.slots_used);
-	*slot = (struct file_slot){ .value = { .file_id = file_id } };
+	*slot = (struct file_slot){ .value = { .file_id = file_id }, .is_live = 1 };
 	if (count > 0) {
 		struct unwind_page page = world_blob(rows, count, dense);
 		uint32_t index = world.pages_used++;

@@ -29,8 +29,9 @@
 #define BPF_CORE_READ(...) SHIM_PICK(__VA_ARGS__, SHIM_READ_2, SHIM_READ_1, 0)(__VA_ARGS__)
 
 int shim_field_exists(const char *field);
-size_t shim_field_offset(const char *field);
+size_t shim_field_offset(const char *field, size_t in_shim);
 int shim_helper_exists(const char *helper);
 #define bpf_core_field_exists(type, field) shim_field_exists(#field)
-#define bpf_core_field_offset(type, field) shim_field_offset(#field)
+#define bpf_core_field_offset(type, field) shim_field_offset(#field, offsetof(type, field))
+#define bpf_core_type_size(type) sizeof(type)
 #define bpf_core_enum_value_exists(type, value) shim_helper_exists(#value)

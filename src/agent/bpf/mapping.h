@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * mapping: from an address to the executable mapping it lies in, its file and its unwind table.
+ *
+ * What was found is kept on this CPU, for the next sample too (Linux 6.13, mm_lock_seq): a search
+ * in the tree and for the file costs as much as ten frames. Kept is what the kernel would have to
+ * write to its own structures to change: bounds, the file, the offset. Everything else is looked at
+ * again by each sample that needs it: does the agent still know the file by this slot (is_live; its
+ * memory is not used for another one while a program runs that saw it), was the file written over?
+ */
+#pragma once
+
+#include "maps.h"
+#include "vma.h"
+
+static __always_inline void mapping_use_slot(struct mapping *m, struct file_slot *slot)
+{
+	m->page_base = slot->value.page_base;
+	m->page_count = slot->value.page_count;
+	m->first_page = slot->value.first_page;
+	__u32 epoch = settings.epoch;
+	if (slot->last_hit != epoch)
+		slot->last_hit = epoch;
+}
+
+/* The slot of a file, NULL when user space has not told us of it; also where it was of another file
+ * that had the inode number before. `key` is without a generation. */
+static __always_inline struct file_slot *file_slot_find(
+	const struct file_key *key, __u32 generation, __u32 *out_index)
+{
+	const __u32 *index = bpf_map_lookup_elem(&files, key);
+	if (!index)
+		return NULL;
+	__u32 i = *(const volatile __u32 *)index;
+	*out_index = i;
+	struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &i);
+	if (!slot || slot->key.inode != key->inode || slot->key.dev != key->dev)
+		return NULL;
+	if (slot->key.generation == 0)
+		slot->key.generation = generation;
+	else if (slot->key.generation != generation)
+		return NULL;
+	return slot;
+}
+
+static __always_inline void mapping_bind_vdso(struct mapping *m)
+{
+	m->kind = MAPPING_VDSO;
+	m->file_id = FRAME_FILE_VDSO;
+	m->page_count = 0;
+	__u32 index = settings.vdso_slot;
+	struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &index);
+	if (index && slot)
+		mapping_use_slot(m, slot);
+}
+
+static __always_inline void mapping_bind(struct walk *w, struct vma_search *s, struct mapping *m)
+{
+	const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
+	const struct file *file = VMA_READ(s, vma, vm_file);
+	__u64 offset = (__u64)VMA_READ(s, vma, vm_pgoff) << KERNEL_PAGE_SHIFT;
+	struct file_key key;
+	__u32 generation = 0;
+	if (!file) {
+		if (w->vdso && s->start == w->vdso)
+			mapping_bind_vdso(m);
+		return;
+	}
+	m->inode = vma_file_key(s, file, &key, &generation);
+	struct file_slot *slot = file_slot_find(&key, generation, &m->slot);
+	key.generation = generation;
+	if (!slot) {
+		m->kind = MAPPING_UNKNOWN_FILE;
+		vma_notice(s, &key, offset, &w->event.notice);
+		return;
+	}
+	m->kind = MAPPING_FILE;
+	m->file_id = slot->value.file_id;
+	m->offset = offset;
+	m->key = key;
+	mapping_use_slot(m, slot);
+}
+
+/* A mapping that an earlier sample found, in a mm that has not changed since: is its file known as
+ * it was then, and the same? The inode is there as long as the mapping is. */
+static __always_inline int mapping_renew(struct walk *w, struct mapping *m)
+{
+	m->sample = w->sample;
+	if (m->kind == MAPPING_ANONYMOUS)
+		return 1;
+	if (m->kind == MAPPING_VDSO) {
+		mapping_bind_vdso(m);
+		return 1;
+	}
+	__u32 index = m->slot;
+	struct file_slot *slot = bpf_map_lookup_elem(&file_slots, &index);
+	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
+	if (m->kind != MAPPING_FILE || !s || !slot || !*(const volatile __u32 *)&slot->is_live ||
+		slot->key.inode != m->key.inode || slot->key.dev != m->key.dev ||
+		slot->key.generation != m->key.generation ||
+		inode_generation(s, m->inode) != m->key.generation)
+		return 0;
+	m->file_id = slot->value.file_id;
+	mapping_use_slot(m, slot);
+	return 1;
+}
+
+/* At the beginning of a sample: keep the mappings that are known on this CPU, if they are those of
+ * the process that was interrupted, and nobody has changed its mm. */
+static __always_inline void mappings_begin(
+	struct walk *w, const struct task_struct *task, const struct mm_struct *mm)
+{
+	w->sample++;
+	if (bpf_core_field_exists(struct mm_struct, mm_lock_seq.sequence)) {
+		__u32 sequence = mm ? TASK_READ(mm, mm_lock_seq.sequence) : 1;
+		__u64 exec_id = TASK_READ(task, self_exec_id);
+		struct mapping_owner *o = &w->owner;
+		if (!(sequence & 1) && o->sequence == sequence && o->mm == w->mm &&
+			o->exec_id == exec_id && o->pid == w->event.h.pid &&
+			o->process_start_ns == w->event.h.process_start_ns)
+			return;
+		o->mm = w->mm;
+		o->process_start_ns = w->event.h.process_start_ns;
+		o->exec_id = exec_id;
+		o->pid = w->event.h.pid;
+		o->sequence = sequence;
+	}
+	w->mapping_last = 0;
+	w->mapping_next = 0;
+	for (int i = 0; i < MAPPING_CACHE_SIZE; i++) {
+		w->mappings[i].start = 0;
+		w->mappings[i].end = 0;
+	}
+}
+
+/* Index of the mapping of `address` in the walk's cache; below 0: it is not there. */
+static __always_inline int mapping_cached(struct walk *w, __u64 address)
+{
+	__u32 i = w->mapping_last & (MAPPING_CACHE_SIZE - 1);
+	if (address < w->mappings[i].start || address >= w->mappings[i].end) {
+		for (i = 0; i < MAPPING_CACHE_SIZE; i++) {
+			if (address >= w->mappings[i].start && address < w->mappings[i].end)
+				break;
+		}
+		if (i == MAPPING_CACHE_SIZE)
+			return -1;
+		w->mapping_last = i;
+	}
+	struct mapping *m = &w->mappings[i & (MAPPING_CACHE_SIZE - 1)];
+	if (m->sample == w->sample || mapping_renew(w, m))
+		return (int)i;
+	m->start = 0;
+	m->end = 0;
+	return -1;
+}
+
+/* Index of the executable mapping of `address` in the walk's cache; below 0: there is none. */
+static __always_inline int mapping_find(struct walk *w, __u64 address)
+{
+	int found = mapping_cached(w, address);
+	if (found >= 0)
+		return found;
+	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
+	struct bpf_counters *c = counters_here();
+	if (!s || !c)
+		return -1;
+	c->vma_walks++;
+	s->mm = w->mm;
+	if (!vma_find(VMA_SEARCH_SAMPLE, address))
+		return -1;
+	const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
+	if (!(VMA_READ(s, vma, vm_flags) & KERNEL_VM_EXEC))
+		return -1;
+	__u32 index = w->mapping_next++ & (MAPPING_CACHE_SIZE - 1);
+	struct mapping *m = &w->mappings[index];
+	__builtin_memset(m, 0, sizeof(*m));
+	m->start = s->start;
+	m->end = s->end;
+	m->sample = w->sample;
+	mapping_bind(w, s, m);
+	w->mapping_last = index;
+	return (int)index;
+}
