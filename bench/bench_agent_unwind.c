@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sample costs by the program's own clock, beside the kernel's own walk by frame pointers
- * in the same run; how many stacks are whole; how much kernel memory it takes. Needs root.
+ * What a sample costs by the kernel's statistics of BPF programs, beside the kernel's own walk by
+ * frame pointers at the same time; how many stacks are whole; how much kernel memory it takes.
+ *Needs root.
+ *
+ * Machines have slow minutes: what is compared runs in the same ones, and of the rounds the median
+ * counts.
  *
  *	bench_agent_unwind [frame|cold|memory|churn|off_cpu]
  */
@@ -11,6 +15,7 @@
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #pragma GCC diagnostic push
@@ -19,9 +24,10 @@
 #pragma GCC diagnostic pop
 
 #define FREQUENCY_HZ 997
-#define DEEP_NS 3000000000LL
+#define ROUND_NS 250000000LL
+#define ROUNDS 16
+#define SWITCH_NS 3000000000LL
 #define CHURN_NS 5000000000LL
-#define CPUS_MAX_HERE 1024
 
 static const char churn_script[] = "while :; do /bin/true; /bin/ls -l /etc >/dev/null; "
 				   "/bin/ls /usr/bin | /usr/bin/sort >/dev/null; done";
@@ -66,8 +72,7 @@ static void kill_group(int pid)
 /* ---- ours ---- */
 
 struct measured {
-	double ns_per_sample;
-	double ns_per_frame; /* what is not a frame's divided among them */
+	double ns_per_sample; /* by the program's own clock */
 	double frames_per_sample;
 	double whole_percent; /* of samples with a user stack */
 	double kernel_mib;
@@ -78,18 +83,8 @@ struct measured {
 /* Before the program looks at the clock for the first time, and after the last. */
 #define ENTRY_NS 80
 
-/* By the program's own clock: that of the kernel counts the runs in other processes too, which end
- * at once and on a busy machine are most of them. */
-static struct measured measure(struct live *l, int64_t duration_ns)
+static struct measured measured_between(struct sampler_stats a, struct sampler_stats b)
 {
-	struct sampler_stats a, b;
-	sampler_read_stats(l->sampler, &a);
-	live_start(l);
-	int64_t until = clock_monotonic_ns() + duration_ns;
-	while (clock_monotonic_ns() < until)
-		live_poll(l, 100);
-	live_stop(l);
-	sampler_read_stats(l->sampler, &b);
 	uint64_t turned_away =
 		b.bpf.lost_excluded - a.bpf.lost_excluded + b.bpf.lost_busy - a.bpf.lost_busy;
 	uint64_t samples = b.bpf.samples - a.bpf.samples - turned_away;
@@ -103,7 +98,6 @@ static struct measured measure(struct live *l, int64_t duration_ns)
 	double ns = (double)(b.bpf.run_ns - a.bpf.run_ns);
 	return (struct measured){
 		.ns_per_sample = samples ? ENTRY_NS + ns / (double)samples : 0,
-		.ns_per_frame = frames > 0 ? ns / frames : 0,
 		.frames_per_sample = samples ? frames / (double)samples : 0,
 		.whole_percent = user > 0 ? 100 * whole / user : 0,
 		.kernel_mib = (double)b.kernel_bytes / (1 << 20),
@@ -112,53 +106,151 @@ static struct measured measure(struct live *l, int64_t duration_ns)
 	};
 }
 
-/* ---- the baseline ---- */
+/* The whole machine, or what the sampler was told to look at. */
+static struct measured measure(struct live *l, int64_t duration_ns)
+{
+	struct sampler_stats a, b;
+	sampler_read_stats(l->sampler, &a);
+	live_start(l);
+	int64_t until = clock_monotonic_ns() + duration_ns;
+	while (clock_monotonic_ns() < until)
+		live_poll(l, 100);
+	live_stop(l);
+	sampler_read_stats(l->sampler, &b);
+	return measured_between(a, b);
+}
 
-struct baseline {
-	double ns_per_run;
-	double frames_per_walk;
+/* ---- programs side by side ---- */
+
+enum contender { OURS, GET_STACK, EMPTY, CONTENDERS };
+
+/* What is compared, each on a process of its own. */
+struct contest {
+	struct live live;
+	struct baseline_bpf *baseline;
+	int programs[CONTENDERS];
+	int pids[CONTENDERS];
 };
 
-/* On one process, or on all CPUs (pid -1). */
-static struct baseline measure_baseline(bool get_stack, int pid, int64_t duration_ns)
+struct outcome {
+	double ns[CONTENDERS]; /* a run, the median of the rounds */
+	double kernel_frames;  /* that the kernel's walk found */
+	struct measured ours;
+};
+
+/* The sampler's program has been loaded last of all. */
+static int newest_program(const char *name)
 {
-	struct baseline_bpf *skel = baseline_bpf__open_and_load();
-	if (!skel)
-		live_fail("baseline", NULL);
-	const struct bpf_program *program =
-		get_stack ? skel->progs.baseline_get_stack : skel->progs.baseline_empty;
-	int cpus = pid < 0 ? libbpf_num_possible_cpus() : 1;
-	struct bpf_link *links[CPUS_MAX_HERE] = { NULL };
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.freq = 1,
-		.sample_freq = FREQUENCY_HZ };
-	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	for (int i = 0; i < cpus && i < CPUS_MAX_HERE; i++) {
-		int fd = (int)syscall(SYS_perf_event_open, &attr, pid, pid < 0 ? i : -1, -1,
-			PERF_FLAG_FD_CLOEXEC);
-		if (fd >= 0)
-			links[i] = bpf_program__attach_perf_event(program, fd);
+	uint32_t id = 0;
+	int newest = -1;
+	while (bpf_prog_get_next_id(id, &id) == 0) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t len = sizeof(info);
+		int fd = bpf_prog_get_fd_by_id(id);
+		if (fd < 0)
+			continue;
+		if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && strcmp(info.name, name) == 0) {
+			fd_cleanup(&newest);
+			newest = fd;
+		} else {
+			fd_cleanup(&fd);
+		}
 	}
-	(void)usleep((unsigned)(duration_ns / 1000));
-	for (int i = 0; i < cpus && i < CPUS_MAX_HERE; i++)
-		(void)bpf_link__destroy(links[i]);
+	if (newest < 0)
+		live_fail(name, NULL);
+	return newest;
+}
+
+/* `pid` is ours, `fp_pid` the kernel's: it has frame pointers. */
+static void contest_begin(struct contest *c, int pid, int fp_pid)
+{
+	live_begin(&c->live, 1, pid);
+	c->baseline = baseline_bpf__open_and_load();
+	if (!c->baseline)
+		live_fail("baseline", NULL);
+	c->programs[OURS] = newest_program("sample_cpu");
+	c->programs[GET_STACK] = bpf_program__fd(c->baseline->progs.baseline_get_stack);
+	c->programs[EMPTY] = bpf_program__fd(c->baseline->progs.baseline_empty);
+	c->pids[OURS] = pid;
+	c->pids[GET_STACK] = fp_pid;
+	c->pids[EMPTY] = fp_pid;
+}
+
+static void contest_end(struct contest *c)
+{
+	fd_cleanup(&c->programs[OURS]);
+	baseline_bpf__destroy(c->baseline);
+	live_end(&c->live);
+}
+
+static struct bpf_prog_info program_info(int fd)
+{
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len) != 0)
-		live_fail("baseline", NULL);
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) != 0)
+		live_fail("bpf_prog_info", NULL);
+	return info;
+}
+
+/* One round: ns a run of each; 0: it did not run. */
+static void contest_round(struct contest *c, double ns[CONTENDERS])
+{
+	struct bpf_prog_info before[CONTENDERS];
+	int events[CONTENDERS];
+	for (int i = 0; i < CONTENDERS; i++) {
+		struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+			.size = sizeof(attr),
+			.config = PERF_COUNT_SW_CPU_CLOCK,
+			.freq = 1,
+			/* Not all at the same moments. */
+			.sample_freq = FREQUENCY_HZ + 12u * (unsigned)i };
+		before[i] = program_info(c->programs[i]);
+		events[i] = (int)syscall(
+			SYS_perf_event_open, &attr, c->pids[i], -1, -1, PERF_FLAG_FD_CLOEXEC);
+		if (events[i] < 0 || ioctl(events[i], PERF_EVENT_IOC_SET_BPF, c->programs[i]) != 0)
+			live_fail("perf_event_open", NULL);
+	}
+	int64_t until = clock_monotonic_ns() + ROUND_NS;
+	while (clock_monotonic_ns() < until)
+		live_poll(&c->live, 50);
+	for (int i = 0; i < CONTENDERS; i++) {
+		fd_cleanup(&events[i]);
+		struct bpf_prog_info info = program_info(c->programs[i]);
+		uint64_t runs = info.run_cnt - before[i].run_cnt;
+		uint64_t run_ns = info.run_time_ns - before[i].run_time_ns;
+		ns[i] = runs ? (double)run_ns / (double)runs : 0;
+	}
+	live_poll(&c->live, 0);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+static struct outcome contest_run(struct contest *c, int rounds)
+{
+	double ns[CONTENDERS][2 * ROUNDS], round[CONTENDERS];
+	struct outcome o = { 0 };
+	struct sampler_stats a, b;
+	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	sampler_read_stats(c->live.sampler, &a);
+	for (int n = 0; n < rounds; n++) {
+		contest_round(c, round);
+		for (int i = 0; i < CONTENDERS; i++)
+			ns[i][n] = round[i];
+	}
+	sampler_read_stats(c->live.sampler, &b);
 	fd_cleanup(&stats);
-	uint64_t walks = skel->bss->walks;
-	struct baseline b = {
-		/* Idle interrupts return at once: the time is that of the walks. */
-		.ns_per_run = (double)info.run_time_ns / (double)(get_stack && walks ? walks
-								  : info.run_cnt     ? info.run_cnt
-										     : 1),
-		.frames_per_walk = walks ? (double)skel->bss->frames / (double)walks : 0,
-	};
-	baseline_bpf__destroy(skel);
-	return b;
+	for (int i = 0; i < CONTENDERS; i++) {
+		qsort(ns[i], (size_t)rounds, sizeof(double), compare_doubles);
+		o.ns[i] = ns[i][rounds / 2];
+	}
+	uint64_t walks = c->baseline->bss->walks;
+	o.kernel_frames = walks ? (double)c->baseline->bss->frames / (double)walks : 0;
+	o.ours = measured_between(a, b);
+	return o;
 }
 
 /* ---- the cases ---- */
@@ -175,77 +267,44 @@ static int start_deep(const char *program, uint32_t frames)
 	return pid;
 }
 
-struct deep {
-	double us; /* of a sample */
-	double ns_per_frame;
-	double kernel_us;     /* of the kernel's walk of the same program with frame pointers */
-	double kernel_ns;     /* a frame of that, without what an empty program costs */
-	double kernel_frames; /* its walk ends at 127 */
-	double frames;
-	double samples;
-};
-
 /* The same program, without frame pointers for us and with them for the kernel. */
-static struct deep measure_deep(uint32_t frames, const struct baseline *empty)
+static struct outcome contest_deep(uint32_t frames)
 {
-	struct live l;
-	int pid = start_deep(WORKLOAD_DEEP_FP, frames);
-	struct baseline kernel = measure_baseline(true, pid, DEEP_NS);
+	struct contest c;
+	int pid = start_deep(WORKLOAD_DEEP, frames);
+	int fp_pid = start_deep(WORKLOAD_DEEP_FP, frames);
+	contest_begin(&c, pid, fp_pid);
+	(void)live_publish_file(&c.live, WORKLOAD_DEEP);
+	struct outcome o = contest_run(&c, ROUNDS);
 	kill_group(pid);
-	pid = start_deep(WORKLOAD_DEEP, frames);
-	live_begin(&l, FREQUENCY_HZ, pid);
-	(void)live_publish_file(&l, WORKLOAD_DEEP);
-	struct measured m = measure(&l, DEEP_NS);
-	kill_group(pid);
-	struct deep d = {
-		.us = m.ns_per_sample / 1000,
-		.ns_per_frame = m.ns_per_frame,
-		.kernel_us = kernel.ns_per_run / 1000,
-		.kernel_frames = kernel.frames_per_walk,
-		.frames = m.frames_per_sample,
-		.samples = (double)m.samples,
-	};
-	if (kernel.frames_per_walk > 0)
-		d.kernel_ns = (kernel.ns_per_run - empty->ns_per_run) / kernel.frames_per_walk;
-	live_end(&l);
-	return d;
+	kill_group(fp_pid);
+	contest_end(&c);
+	return o;
 }
-
-/* What the prototype took for as many frames, on the machine and kernel of agent.md 10.1 (b). */
-static const struct {
-	uint32_t frames;
-	double us;
-} prototype[] = { { 10, 1.0 }, { 126, 5.6 }, { 1006, 41.8 } };
 
 static void bench_frame(void)
 {
+	static const uint32_t depths[] = { 10, 126, 1006 };
 	char name[64], note[256], against[256];
-	struct baseline empty = measure_baseline(false, -1, DEEP_NS / 2);
-	for (size_t i = 0; i < ARRAY_COUNT(prototype); i++) {
-		struct deep d = measure_deep(prototype[i].frames, &empty);
+	for (size_t i = 0; i < ARRAY_COUNT(depths); i++) {
+		struct outcome o = contest_deep(depths[i]);
+		double frames = o.ours.frames_per_sample;
+		double each = frames > 0 ? o.ns[OURS] / frames : 0;
+		/* Its walk ends at 127. */
+		double kernel_each = o.kernel_frames > 0 ? o.ns[GET_STACK] / o.kernel_frames : 0;
 		(void)snprintf(against, sizeof(against),
-			"bpf_get_stack by frame pointers in the same run: %.2f us for %.0f frames",
-			d.kernel_us, d.kernel_frames);
+			"a frame of bpf_get_stack by frame pointers at the same time: %.0f ns for "
+			"%.0f frames; an empty program: %.0f ns",
+			o.ns[GET_STACK], o.kernel_frames, o.ns[EMPTY]);
 		(void)snprintf(note, sizeof(note),
-			"%.0f samples of %.1f frames; the prototype, when its machine was quiet: "
-			"%.1f us",
-			d.samples, d.frames, prototype[i].us);
-		(void)snprintf(name, sizeof(name), "agent.us_per_sample_%u", prototype[i].frames);
-		print_result(name, d.us, "us", against,
-			d.kernel_us > 0 ? d.us / d.kernel_us * d.kernel_frames / d.frames : 0,
-			note);
-		if (i + 1 < ARRAY_COUNT(prototype))
-			continue;
-		(void)snprintf(against, sizeof(against),
-			"bpf_get_stack by frame pointers: %.1f ns a frame of %.0f; empty program: "
-			"%.0f ns",
-			d.kernel_ns, d.kernel_frames, empty.ns_per_run);
-		(void)snprintf(note, sizeof(note),
-			"no frame pointers, %.0f samples of %.0f frames, whole sample's cost "
-			"divided by its frames",
-			d.samples, d.frames);
-		print_result("agent.ns_per_frame", d.ns_per_frame, "ns", against,
-			d.kernel_ns > 0 ? d.ns_per_frame / d.kernel_ns : 0, note);
+			"no frame pointers, %llu samples of %.1f frames, %.1f ns a frame with all "
+			"that a sample takes; %.1f %% whole",
+			(unsigned long long)o.ours.samples, frames, each, o.ours.whole_percent);
+		(void)snprintf(name, sizeof(name), "agent.us_per_sample_%u", depths[i]);
+		double ratio = kernel_each > 0 ? each / kernel_each : 0;
+		print_result(name, o.ns[OURS] / 1000, "us", against, ratio, note);
+		if (i + 1 == ARRAY_COUNT(depths))
+			print_result("agent.ns_per_frame", each, "ns", against, ratio, note);
 	}
 }
 
@@ -282,7 +341,6 @@ static bool compiler_path(char *path)
 /* Code that is mostly not in the caches: a compiler at work, 35 MB of text. */
 static void bench_cold(void)
 {
-	struct live l;
 	char note[256], against[256], source[64], compiler[256];
 	if (!compiler_path(compiler) || !write_source(source, sizeof(source))) {
 		(void)fprintf(stderr, "skipped: no C++ compiler to profile\n");
@@ -293,27 +351,27 @@ static void bench_cold(void)
 		"ggc-min-heapsize=10000000", "-D_GNU_SOURCE", "-imultiarch", MULTIARCH, source,
 		"-o", "/dev/null", NULL });
 	(void)usleep(1000000);
-	struct baseline kernel = measure_baseline(true, pid, CHURN_NS);
-	live_begin(&l, FREQUENCY_HZ, pid);
-	live_publish_program(&l, compiler);
-	struct measured m = measure(&l, CHURN_NS);
+	struct contest c;
+	contest_begin(&c, pid, pid);
+	live_publish_program(&c.live, compiler);
+	struct outcome o = contest_run(&c, 2 * ROUNDS);
 	kill_group(pid);
 	(void)unlink(source);
-	if (m.samples == 0) {
+	contest_end(&c);
+	if (o.ours.samples == 0) {
 		(void)fprintf(stderr, "skipped: the C++ compiler did not run\n");
-		live_end(&l);
 		return;
 	}
 	(void)snprintf(against, sizeof(against),
-		"bpf_get_stack by frame pointers: %.2f us, %.1f frames, wrong here",
-		kernel.ns_per_run / 1000, kernel.frames_per_walk);
+		"bpf_get_stack by frame pointers at the same time: %.2f us, %.1f frames, wrong "
+		"here",
+		o.ns[GET_STACK] / 1000, o.kernel_frames);
 	(void)snprintf(note, sizeof(note), "cc1plus -O2: %llu samples of %.1f user frames",
-		(unsigned long long)m.samples, m.frames_per_sample);
-	print_result("agent.us_per_sample_cold", m.ns_per_sample / 1000, "us", against,
-		kernel.ns_per_run > 0 ? m.ns_per_sample / kernel.ns_per_run : 0, note);
-	print_result("agent.whole_stacks", m.whole_percent, "%", "all samples with a user stack",
-		m.whole_percent / 100, note);
-	live_end(&l);
+		(unsigned long long)o.ours.samples, o.ours.frames_per_sample);
+	print_result("agent.us_per_sample_cold", o.ns[OURS] / 1000, "us", against,
+		o.ns[GET_STACK] > 0 ? o.ns[OURS] / o.ns[GET_STACK] : 0, note);
+	print_result("agent.whole_stacks", o.ours.whole_percent, "%",
+		"all samples with a user stack", o.ours.whole_percent / 100, note);
 }
 
 /* As it runs by default, at 19 Hz, with the tables of what an ordinary process has mapped. */
@@ -420,7 +478,7 @@ static void bench_off_cpu(void)
 					    .off_cpu_probability = probabilities[i] });
 		struct sampler_program a = switch_program(&l);
 		live_start(&l);
-		int64_t until = clock_monotonic_ns() + DEEP_NS;
+		int64_t until = clock_monotonic_ns() + SWITCH_NS;
 		while (clock_monotonic_ns() < until)
 			live_poll(&l, 100);
 		live_stop(&l);
