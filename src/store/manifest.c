@@ -11,6 +11,8 @@
 #define MANIFEST_BYTES_MAX ((size_t)64 << 20)
 #define SECTION_REMOVED 1
 #define REMOVED_BYTES 24
+#define SECTION_TRUSTED 2
+#define TRUSTED_BYTES 8
 
 void manifest_deinit(struct manifest *m)
 {
@@ -54,6 +56,15 @@ static enum status parse_removed(struct reader x, struct manifest *out, struct e
 	return OK;
 }
 
+static enum status parse_trusted(struct reader x, struct manifest *out, struct err *e)
+{
+	int64_t t = reader_i64(&x);
+	if (x.failed || !reader_done(&x))
+		return err_set(e, E_CORRUPT, "MANIFEST: the time of the clock");
+	out->trusted_ns = t;
+	return OK;
+}
+
 static enum status parse_sections(struct reader *r, struct manifest *out, struct err *e)
 {
 	while (!reader_done(r)) {
@@ -62,7 +73,11 @@ static enum status parse_sections(struct reader *r, struct manifest *out, struct
 		struct reader x = reader_sub(r, reader_u32(r));
 		if (r->failed)
 			return err_set(e, E_CORRUPT, "MANIFEST: a section at +%zu", at);
-		enum status s = kind == SECTION_REMOVED ? parse_removed(x, out, e) : OK;
+		enum status s = OK;
+		if (kind == SECTION_REMOVED)
+			s = parse_removed(x, out, e);
+		else if (kind == SECTION_TRUSTED)
+			s = parse_trusted(x, out, e);
 		if (s != OK)
 			return s;
 	}
@@ -111,10 +126,11 @@ enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e
 void manifest_encode(const struct manifest *m, struct buf *out)
 {
 	size_t removed = m->removed.len ? 8 + m->removed.len * REMOVED_BYTES : 0;
+	size_t trusted = m->trusted_ns ? 8 + TRUSTED_BYTES : 0;
 	buf_put(out, "FIRNMANI", 8);
 	buf_u16(out, 1);
-	buf_u16(out, 1);
-	buf_u32(out, (uint32_t)(HEADER_BYTES + m->parts.len * ENTRY_BYTES + removed + 4));
+	buf_u16(out, 2);
+	buf_u32(out, (uint32_t)(HEADER_BYTES + m->parts.len * ENTRY_BYTES + removed + trusted + 4));
 	buf_u64(out, m->store_id.lo);
 	buf_u64(out, m->store_id.hi);
 	buf_u64(out, m->next_part);
@@ -143,6 +159,11 @@ void manifest_encode(const struct manifest *m, struct buf *out)
 		buf_u64(out, m->removed.v[i].id.hi);
 		buf_u64(out, (uint64_t)m->removed.v[i].arrived_ns);
 	}
+	if (trusted) {
+		buf_u32(out, SECTION_TRUSTED);
+		buf_u32(out, TRUSTED_BYTES);
+		buf_u64(out, (uint64_t)m->trusted_ns);
+	}
 	buf_u32(out, out->failed ? 0 : codec_crc32c(0, out->data, out->len));
 }
 
@@ -166,6 +187,7 @@ static enum status gather(struct store *s, struct manifest *m)
 	pthread_mutex_lock(&s->lock);
 	enum status st = OK;
 	m->next_part = s->next_part;
+	m->trusted_ns = s->age.trusted_ns;
 	for (size_t i = 0; i < s->parts.len && st == OK; i++) {
 		const struct part_meta *meta = part_meta(s->parts.v[i]);
 		struct manifest_part p = {

@@ -673,7 +673,7 @@ enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct 
 	bool any = false, again = false;
 	enum status st = OK;
 	pthread_mutex_lock(&s->merge_lock);
-	if (now_ns >= s->merge_retry_ns)
+	if (clock_monotonic_ns() >= s->merge_retry_ns)
 		do
 			st = merge_some(s, now_ns, &most, &any, &again, e);
 		while (again);
@@ -682,7 +682,7 @@ enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct 
 		st = OK;
 	}
 	if (st != OK)
-		s->merge_retry_ns = now_ns + MERGE_RETRY_NS;
+		s->merge_retry_ns = clock_monotonic_ns() + MERGE_RETRY_NS;
 	pthread_mutex_unlock(&s->merge_lock);
 	*out = any && st == OK;
 	return st;

@@ -13,7 +13,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct part_origin overlap_origin(const struct part_meta *from, int64_t first_ns, int64_t last_ns)
 {
@@ -118,20 +117,6 @@ static enum status count_common(
 }
 
 /* ---- the parts ---- */
-
-struct time_text {
-	char text[40];
-};
-
-static struct time_text time_text(int64_t ns)
-{
-	struct time_text out;
-	struct tm tm;
-	time_t t = (time_t)(ns / NS_PER_SEC);
-	if (!gmtime_r(&t, &tm) || !strftime(out.text, sizeof(out.text), "%Y-%m-%dT%H:%M:%SZ", &tm))
-		snprintf(out.text, sizeof(out.text), "%lld s", (long long)t);
-	return out;
-}
 
 enum status overlap_check_own(
 	const struct store *s, struct part_origin of, struct part_origin own, struct err *e)

@@ -467,6 +467,16 @@ static enum status replay_log(struct recovery *r, struct err *e)
 	return st;
 }
 
+/* Before the clock was ever trusted, the newest sample says what is known of the time. */
+static void recall_time(struct recovery *r)
+{
+	struct store *s = r->s;
+	int64_t known = r->manifest.trusted_ns;
+	for (size_t i = 0; i < s->parts.len && r->manifest.trusted_ns == 0; i++)
+		known = MAX(known, part_meta(s->parts.v[i])->last_ns);
+	age_clock_init(&s->age, known, clock_boottime_ns());
+}
+
 enum status store_recover(struct store *s, struct err *e)
 {
 	CLEANUP(recovery_deinit) struct recovery r = { .s = s };
@@ -480,6 +490,8 @@ enum status store_recover(struct store *s, struct err *e)
 		st = adopt_parts(&r, e);
 	if (st == OK)
 		st = recall_removed(&r, e);
+	if (st == OK)
+		recall_time(&r);
 	if (st == OK)
 		st = replay_log(&r, e);
 	if (st != OK)

@@ -41,6 +41,7 @@ struct candidate {
 	const struct part_groups *groups;
 	uint64_t present, gone; /* bit sets of groups */
 	uint64_t old;           /* those with samples that are a day too old */
+	bool aged;              /* some go by age */
 };
 
 struct retaining {
@@ -190,13 +191,16 @@ static uint64_t share(const struct candidate *c, uint64_t groups)
 static void by_age_and_size(struct retaining *r, size_t g, int64_t time_ns, uint64_t bytes)
 {
 	uint64_t bit = (uint64_t)1 << g, sum = 0;
+	time_ns = r->now_ns == AGE_UNKNOWN ? 0 : time_ns;
 	r->limit_ns[g] = r->now_ns - time_ns;
 	for (size_t i = 0; i < r->count; i++) {
 		struct candidate *c = &r->v[i];
 		if (!(c->present & bit))
 			continue;
 		sum += share(c, bit);
-		if ((time_ns && c->groups->last_ns[g] < r->limit_ns[g]) || (bytes && sum > bytes))
+		bool aged = time_ns && c->groups->last_ns[g] < r->limit_ns[g];
+		c->aged |= aged;
+		if (aged || (bytes && sum > bytes))
 			c->gone |= bit;
 		else if (time_ns && c->groups->first_ns[g] < r->limit_ns[g] - PART_SPAN_NS)
 			c->old |= bit;
@@ -341,6 +345,9 @@ static enum status rewrite_without(
 	st = series ? rewrite_part(&w, false, e) : err_set(e, E_NOMEM, "retention");
 	if (st == OK)
 		metric_add(&s->metrics.expired_rows, w.sources[0].left_rows);
+	if (st == OK && (c->aged || c->old))
+		store_say(s, "of %s %llu rows have expired", part_path(c->part),
+			(unsigned long long)w.sources[0].left_rows);
 	part_unpin(c->part, PART_LOAD_ALL);
 	return st == E_LIMIT && w.too_large ? leave(s, c, e) : st;
 }
@@ -354,6 +361,10 @@ static void drop(struct retaining *r, struct candidate *c)
 		return; /* somebody else took it meanwhile */
 	if (!removed)
 		store_say(s, "the expired part %s stays until the next start", part_path(c->part));
+	if (c->aged)
+		store_say(s, "%s has expired, with %llu rows, the newest of %s", part_path(c->part),
+			(unsigned long long)part_meta(c->part)->rows,
+			time_text(part_meta(c->part)->last_ns).text);
 	metric_add(&s->metrics.expired, 1);
 	metric_add(&s->metrics.expired_rows, part_meta(c->part)->rows);
 }
@@ -372,7 +383,7 @@ static bool log_is_behind(struct store *s)
 static enum status shorten(struct retaining *r, struct candidate *c, struct err *e)
 {
 	struct store *s = r->s;
-	if (r->now_ns < s->rewrite_retry_ns ||
+	if (clock_monotonic_ns() < s->rewrite_retry_ns ||
 		rewrite_was_seen(s, part_meta(c->part)->id, REWRITE_RETAINED))
 		return OK;
 	if (c->gone)
@@ -401,7 +412,7 @@ static void carry_out(struct retaining *r)
 		if (st == E_CORRUPT)
 			store_quarantine(s, c->part, err_text(&e, st));
 		else if (st != OK && st != E_CANCELED && st != E_UNAVAILABLE) {
-			s->rewrite_retry_ns = r->now_ns + MERGE_RETRY_NS;
+			s->rewrite_retry_ns = clock_monotonic_ns() + MERGE_RETRY_NS;
 			store_say(s, "what expired in %s stays for now: %.200s", part_path(c->part),
 				err_text(&e, st));
 		}

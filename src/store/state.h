@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "store/age_clock.h"
 #include "store/dedupe.h"
 #include "store/log.h"
 #include "store/memory.h"
@@ -53,10 +54,10 @@ struct store {
 	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
 	pthread_mutex_t flush_lock;
 	pthread_mutex_t merge_lock;
-	int64_t merge_retry_ns;      /* after a failure; with merge_lock held */
+	int64_t merge_retry_ns;      /* monotonic, after a failure; with merge_lock held */
 	VEC(uint64_t) left_alone;    /* parts that are not merged; with merge_lock held */
 	pthread_mutex_t retain_lock; /* guards what follows, of retain.c and thin.c */
-	int64_t rewrite_retry_ns;
+	int64_t rewrite_retry_ns;    /* monotonic, after a failure */
 	struct part_groups *groups;
 	size_t group_count;
 	VEC(struct thin_seen)
@@ -70,6 +71,7 @@ struct store {
 	pthread_cond_t answered; /* a question did */
 	unsigned views;          /* that are open */
 	unsigned asking;         /* questions that wait for memory */
+	struct age_clock age;
 	struct memtable *active;
 	struct memtable *frozen; /* being written, or waiting for a disk with room */
 	uint64_t frozen_until;   /* records up to here are in parts or in `frozen` */
@@ -128,9 +130,12 @@ NODISCARD enum status store_flush_now(struct store *s, struct err *e);
 uint64_t store_written_until(struct store *s);
 /* One merge, if one is due; *out tells whether there was. */
 NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
-/* Drops what is too old or too much. */
+/* The time for the next two, by the clocks of the machine; what there is to say of them is said.
+ * AGE_UNKNOWN: nobody can tell yet. */
+int64_t store_age_now(struct store *s);
+/* Drops what is too old or too much. AGE_UNKNOWN: too much only. */
 void store_retain(struct store *s, int64_t now_ns);
-/* One part made coarser, if one is due; *out tells whether there was. */
+/* One part made coarser, if one is due; *out tells whether there was. AGE_UNKNOWN: none is. */
 NODISCARD enum status store_thin_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
 
 /* Looks at what the process has resident, at most each few milliseconds; near the limit gives free
@@ -166,6 +171,7 @@ struct manifest {
 	uint64_t next_sequence;
 	VEC(struct manifest_part) parts;
 	VEC(struct batch_seen) removed;
+	int64_t trusted_ns; /* age_clock.h; 0: none */
 };
 #define MANIFEST_REMOVED_MAX 65536
 void manifest_deinit(struct manifest *m);

@@ -131,11 +131,11 @@ static bool merge_some(struct store *s)
 	return st == OK && merged;
 }
 
-static bool thin_some(struct store *s)
+static bool thin_some(struct store *s, int64_t now_ns)
 {
 	struct err e = { 0 };
 	bool thinned;
-	enum status st = store_thin_step(s, clock_realtime_ns(), &thinned, &e);
+	enum status st = store_thin_step(s, now_ns, &thinned, &e);
 	if (st != OK)
 		store_say(s, "an old part stays as exact as it is for now: %s", err_text(&e, st));
 	return st == OK && thinned;
@@ -147,8 +147,9 @@ static void upkeep(struct store *s)
 	bool more = true;
 	while (more) {
 		more = merge_some(s);
-		store_retain(s, clock_realtime_ns());
-		more |= thin_some(s);
+		int64_t now = store_age_now(s);
+		store_retain(s, now);
+		more |= thin_some(s, now);
 		pthread_mutex_lock(&s->lock);
 		more &= !s->stopping;
 		pthread_mutex_unlock(&s->lock);

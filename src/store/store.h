@@ -208,6 +208,8 @@ NODISCARD enum status store_export_split(
 		"that theirs is not.")                                                             \
 	X(expired, COUNTER, "firn_store_parts_expired_total", "Parts dropped by retention.")       \
 	X(expired_rows, COUNTER, "firn_store_expired_rows_total", "Rows dropped by age.")          \
+	X(age_wait, GAUGE, "firn_store_age_wait_seconds",                                          \
+		"Until samples go by age again: the clock has to be steady before.")               \
 	X(thinned, COUNTER, "firn_store_thinned_parts_total", "Parts made coarser.")               \
 	X(unthinned, COUNTER, "firn_store_unthinned_parts_total",                                  \
 		"Parts left as exact as they are: thinning them takes more memory than there is.") \

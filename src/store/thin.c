@@ -119,6 +119,8 @@ static enum status settle(struct store *s, struct part *p, const struct thinning
 		metric_add(&s->metrics.unthinned, 1);
 		store_say(s, "%s stays as exact as it is: %.200s", part_path(p), err_text(e, st));
 	}
+	if (st == OK && done)
+		store_say(s, "%s is old, and was made coarser", part_path(p));
 	if (leave || (st == OK && !done))
 		rewrite_remember(s, part_meta(p)->id, how->rules);
 	return leave ? OK : st;
@@ -129,7 +131,8 @@ static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct e
 	enum status st = OK;
 	struct thinning how;
 	*out = false;
-	if (s->config.thin_count == 0 || now_ns < s->rewrite_retry_ns)
+	if (s->config.thin_count == 0 || now_ns == AGE_UNKNOWN ||
+		clock_monotonic_ns() < s->rewrite_retry_ns)
 		return OK;
 	pthread_mutex_lock(&s->merge_lock);
 	pthread_mutex_lock(&s->lock);
@@ -156,7 +159,7 @@ static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct e
 	if (st == E_CANCELED)
 		st = OK;
 	if (st != OK)
-		s->rewrite_retry_ns = now_ns + MERGE_RETRY_NS;
+		s->rewrite_retry_ns = clock_monotonic_ns() + MERGE_RETRY_NS;
 	return v ? st : err_set(e, E_NOMEM, "thinning");
 }
 

@@ -33,6 +33,7 @@ def read(data):
         assert id_ > last, "parts are not in order"
         last = id_
         lines.append(f"part {id_} {bytes_} {rows} {samples} {first} {end} {resolution} {level}")
+    trusted = 0
     at = 64 + size * count
     while at < length - 4:
         if at + 8 > length - 4:
@@ -47,7 +48,13 @@ def read(data):
             for k in range(at, at + bytes_, 24):
                 low, high, arrived = struct.unpack_from("<QQq", data, k)
                 lines.append(f"removed {low:016x}{high:016x} {arrived}")
+        if kind == 2:
+            if bytes_ != 8:
+                return ["refused sections"]
+            trusted = struct.unpack_from("<q", data, at)[0]
         at += bytes_
+    if trusted:
+        lines.append(f"trusted {trusted}")
     return lines
 
 

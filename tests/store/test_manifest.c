@@ -9,9 +9,11 @@
 
 static void make(struct buf *out)
 {
-	struct manifest m = {
-		.store_id = { 3, 4 }, .next_part = 9, .next_segment = 8, .next_sequence = 7
-	};
+	struct manifest m = { .store_id = { 3, 4 },
+		.next_part = 9,
+		.next_segment = 8,
+		.next_sequence = 7,
+		.trusted_ns = T0 + 5 };
 	struct manifest_part a = { .id = 5,
 		.bytes = 100,
 		.rows = 10,
@@ -29,7 +31,7 @@ static void make(struct buf *out)
 	}
 	buf_init(out, 1 << 16);
 	manifest_encode(&m, out);
-	CHECK(buf_status(out) == OK && out->len == 64 + 2 * 64 + 8 + 3 * 24 + 4);
+	CHECK(buf_status(out) == OK && out->len == 64 + 2 * 64 + 8 + 3 * 24 + 8 + 8 + 4);
 	manifest_deinit(&m);
 }
 
@@ -45,7 +47,7 @@ static void round_trips(void **state)
 	CHECK(m.next_sequence == 7 && m.parts.len == 2);
 	CHECK(m.parts.v[1].id == 6 && m.parts.v[1].first_ns == -1 && m.parts.v[1].level == 2);
 	CHECK(m.removed.len == 3 && m.removed.v[2].id.lo == 72 && m.removed.v[2].id.hi == 80);
-	CHECK(m.removed.v[2].arrived_ns == T0 + 2);
+	CHECK(m.removed.v[2].arrived_ns == T0 + 2 && m.trusted_ns == T0 + 5);
 	manifest_deinit(&m);
 	buf_deinit(&b);
 }
@@ -94,6 +96,7 @@ static void reads_later_minor_versions(void **state)
 	buf_u32(&c, codec_crc32c(0, c.data, c.len));
 	CHECK_OK(manifest_parse(buf_view(&c), &m, &e), &e);
 	CHECK(m.parts.len == 2 && m.parts.v[1].id == 6 && m.removed.len == 3);
+	CHECK(m.trusted_ns == T0 + 5);
 	manifest_deinit(&m);
 	buf_deinit(&b);
 	buf_deinit(&c);
@@ -104,12 +107,17 @@ static void refuses_broken_sections(void **state)
 {
 	(void)state;
 	static const uint32_t lengths[] = { 71, 73, 48, 0x7FFFFFFF, 0xFFFFFFFF };
-	for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
+	static const uint32_t of_time[] = { 0, 7, 9, 0xFFFFFFFF };
+	size_t first = ARRAY_COUNT(lengths), both = first + ARRAY_COUNT(of_time);
+	for (size_t i = 0; i < both; i++) {
 		struct buf b;
 		struct manifest m;
 		struct err e = { 0 };
 		make(&b);
-		memcpy(b.data + 64 + 128 + 4, &lengths[i], 4);
+		if (i < first)
+			memcpy(b.data + 64 + 128 + 4, &lengths[i], 4);
+		else
+			memcpy(b.data + b.len - 16, &of_time[i - first], 4);
 		uint32_t crc = codec_crc32c(0, b.data, b.len - 4);
 		memcpy(b.data + b.len - 4, &crc, 4);
 		CHECK(manifest_parse(buf_view(&b), &m, &e) == E_CORRUPT);
@@ -144,6 +152,8 @@ static void print(struct str bytes, struct buf *out)
 			(unsigned long long)m.removed.v[i].id.lo,
 			(unsigned long long)m.removed.v[i].id.hi,
 			(long long)m.removed.v[i].arrived_ns);
+	if (m.trusted_ns)
+		buf_printf(out, "trusted %lld\n", (long long)m.trusted_ns);
 	manifest_deinit(&m);
 }
 

@@ -120,6 +120,7 @@ static void sums_stay(void **state)
 				CHECK_OK(store_merge_step(s, t0 + DAY, &merged, &e), &e);
 		}
 		CHECK(thin_all(s, t0 + DAY / 2) == 0); /* too young */
+		CHECK(thin_all(s, AGE_UNKNOWN) == 0);
 		CHECK(has_name(s, "cpu"));
 		CHECK(thin_all(s, t0 + 2 * DAY) > 0);
 		CHECK(thin_all(s, t0 + 2 * DAY) == 0); /* once */
