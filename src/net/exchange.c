@@ -398,6 +398,7 @@ static size_t body_max(const struct net_exchange *x)
 static void refuse_large(struct net_exchange *x)
 {
 	struct err e;
+	metric_add(&x->server->metrics.too_large, 1);
 	err_set(&e, E_LIMIT, "the body is longer than %zu bytes", x->server->config.body_max);
 	refuse(x, 413, E_LIMIT, &e);
 }

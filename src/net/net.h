@@ -176,6 +176,8 @@ void net_server_stop(struct net_server *s);
 		"Requests whose client went away before the answer.")                             \
 	X(malformed, COUNTER, "firn_net_malformed_total",                                         \
 		"Connections ended for what is not HTTP.")                                        \
+	X(too_large, COUNTER, "firn_net_too_large_total",                                         \
+		"Requests whose body is longer than the limit.")                                  \
 	X(overloaded, COUNTER, "firn_net_overloaded_total",                                       \
 		"Requests refused because queue or memory were full.")                            \
 	X(timeouts, COUNTER, "firn_net_timeouts_total", "Connections ended for being too slow.")  \

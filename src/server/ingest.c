@@ -80,6 +80,19 @@ static void count(struct server *s, enum ingest_protocol how, const struct profi
 	metric_add(&s->metrics.samples_zero, p->zero_samples);
 }
 
+void ingest_count_refused(struct server *s, enum status why)
+{
+	bool malformed = why == E_INVALID || why == E_CORRUPT || why == E_UNSUPPORTED;
+	bool busy = why == E_UNAVAILABLE || why == E_NOMEM;
+	metric_add(malformed           ? &s->metrics.messages_malformed
+		   : why == E_LIMIT    ? &s->metrics.messages_limit
+		   : busy              ? &s->metrics.messages_busy
+		   : why == E_CANCELED ? &s->metrics.messages_canceled
+		   : why == E_TIMEOUT  ? &s->metrics.messages_canceled
+				       : &s->metrics.messages_failed,
+		1);
+}
+
 /* The longest time for which anything is kept; 0: for ever. */
 static int64_t longest_retention(const struct server_config *c)
 {

@@ -108,6 +108,8 @@ NODISCARD enum status ingest_check_size(
  * (samples, first reason) and counted. OK too when none is left. */
 NODISCARD enum status ingest_store(struct server *s, enum ingest_protocol how, struct str tenant,
 	struct profile *p, struct hash128 batch_id, struct profile_refused *out, struct err *e);
+/* A message of which nothing was stored, by the reason. */
+void ingest_count_refused(struct server *s, enum status why);
 /* The sentence for a sender whose protocol knows no partial success: E_INVALID (E_LIMIT where too
  * many series are the reason) when samples were refused. */
 NODISCARD enum status ingest_verdict(const struct profile_refused *refused, struct err *e);

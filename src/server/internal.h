@@ -66,6 +66,16 @@
 		"Samples refused.")                                                                \
 	X(refused_series, COUNTER, "firn_ingest_refused_samples_total{reason=\"series\"}",         \
 		"Samples refused.")                                                                \
+	X(messages_malformed, COUNTER, "firn_ingest_refused_messages_total{reason=\"malformed\"}", \
+		"Messages of which nothing was stored.")                                           \
+	X(messages_limit, COUNTER, "firn_ingest_refused_messages_total{reason=\"limit\"}",         \
+		"Messages of which nothing was stored.")                                           \
+	X(messages_busy, COUNTER, "firn_ingest_refused_messages_total{reason=\"busy\"}",           \
+		"Messages of which nothing was stored.")                                           \
+	X(messages_canceled, COUNTER, "firn_ingest_refused_messages_total{reason=\"canceled\"}",   \
+		"Messages of which nothing was stored.")                                           \
+	X(messages_failed, COUNTER, "firn_ingest_refused_messages_total{reason=\"failed\"}",       \
+		"Messages of which nothing was stored.")                                           \
 	X(stacks_known, COUNTER, "firn_ingest_known_stacks_total",                                 \
 		"Stacks that a sender of schema v1 need not send again.")                          \
 	X(stacks_unknown, COUNTER, "firn_ingest_unknown_stacks_total",                             \

@@ -167,10 +167,12 @@ void server_handle_otlp(void *ctx, const struct net_request *r, struct net_respo
 		st = err_set(&e, E_UNAVAILABLE, "the store is being opened");
 	if (st == OK)
 		st = store_message(s, r, body.message, &rejects, &e);
-	if (st == OK)
+	if (st == OK) {
 		otlp_encode_response(&rejects, &out->body);
-	else
+	} else {
 		metric_add(&s->metrics.otlp_failed, 1);
+		ingest_count_refused(s, st);
+	}
 	server_otlp_answer(r, &body, method->output, st, &e, out);
 	server_otlp_body_deinit(&body);
 }

@@ -21,6 +21,7 @@ struct push {
 	enum ingest_protocol how;
 	int64_t begin_ns;
 	uint64_t admitted; /* bytes of the store's memory */
+	bool stored;       /* what passed the limits */
 	struct profile p;
 	struct parca_arrow_stats stats;
 };
@@ -57,6 +58,7 @@ static enum status push_store(struct push *w, struct hash128 batch_id, struct er
 {
 	struct profile_refused refused;
 	enum status st = ingest_store(w->s, w->how, w->tenant, &w->p, batch_id, &refused, e);
+	w->stored = st == OK;
 	return st == OK ? ingest_verdict(&refused, e) : st;
 }
 
@@ -70,6 +72,8 @@ static void push_end(struct push *w, struct net_response *out, enum status st, c
 		metric_add(&m->write_failed, 1);
 		net_fail(out, st, e);
 	}
+	if (st != OK && !w->stored)
+		ingest_count_refused(w->s, st);
 	if (w->p.strings.v)
 		agent_list_note(&w->s->ingest.agents, w->tenant, &w->p, w->peer, w->begin_ns,
 			clock_realtime_ns(), st == OK ? "" : err_text(e, st));

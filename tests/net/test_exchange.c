@@ -177,6 +177,7 @@ static void refuses_a_body_that_grows(void **state)
 		(void)peer_send(fd, chunk, sizeof(chunk));
 	CHECK(peer_receive(fd, &out, NULL));
 	CHECK(str_starts(buf_view(&out), STR("HTTP/1.1 413 ")));
+	assert_int_equal(peer_metric(s, "firn_net_too_large_total"), 1);
 	assert_int_equal(atomic_load(&peer_calls), 0);
 	close(fd);
 	net_server_stop(s);

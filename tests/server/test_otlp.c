@@ -216,6 +216,8 @@ static void maps_statuses(void **state)
 		ask_deinit(&a);
 	}
 	assert_int_equal(metric_get(&server.metrics.otlp_failed), 8);
+	CHECK(metric_get(&server.metrics.messages_busy) > 0);
+	CHECK(metric_get(&server.metrics.messages_failed) > 0);
 }
 
 static void refuses(void **state)

@@ -249,6 +249,7 @@ static void refuses_half_a_stream(void **state)
 	}
 	assert_int_equal(stored, 0);
 	assert_int_equal(metric_get(&server.metrics.write_failed), ARRAY_COUNT(cases));
+	assert_int_equal(metric_get(&server.metrics.messages_malformed), ARRAY_COUNT(cases));
 }
 
 /* The status and the sentence of the stream become those of the call; nothing is stored, nothing is
@@ -292,6 +293,9 @@ static void ends_with_the_stream(void **state)
 		ask_deinit(&a);
 	}
 	assert_int_equal(metric_get(&server.metrics.write_failed), ARRAY_COUNT(cases));
+	assert_int_equal(metric_get(&server.metrics.messages_canceled), 4);
+	assert_int_equal(metric_get(&server.metrics.messages_limit), 1);
+	assert_int_equal(metric_get(&server.metrics.messages_busy), 3);
 	admit_status = receive_status = send_status = OK;
 	struct ask a;
 	atomic_store(&server.ready, false);
@@ -366,6 +370,8 @@ static void tells_what_it_refused(void **state)
 	CHECK(strstr(a.out.message, "samples were refused") &&
 		strstr(a.out.message, "where retention begins"));
 	assert_int_equal(stored, 0);
+	/* Its samples are counted, by their own reason. */
+	assert_int_equal(metric_get(&server.metrics.messages_malformed), 0);
 	ask_deinit(&a);
 }
 
