@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -34,6 +35,9 @@
 #define DEVICE_NONE UINT64_MAX
 /* The files that were named at the start, wherever they lie. */
 #define DEVICE_OWN (UINT64_MAX - 1)
+/* A process whose memory map is asked for. */
+#define DEVICE_PROCESS ((uint64_t)1 << 40)
+#define DEVICE_PROCESS_END ((uint64_t)1 << 41)
 
 struct channel {
 	int fd;
@@ -47,7 +51,7 @@ struct channel {
 
 struct late_drop {
 	uint32_t handle;
-	uint32_t device;
+	uint64_t whom;
 };
 
 struct broker {
@@ -151,14 +155,15 @@ static int receive(struct channel *c, struct answer *out)
 
 static bool is_disk(uint64_t device)
 {
-	return device >> KERNEL_MINOR_BITS != 0;
+	bool is_process = device >= DEVICE_PROCESS && device < DEVICE_PROCESS_END;
+	return !is_process && device >> KERNEL_MINOR_BITS != 0;
 }
 
-static void drop_later(struct broker *b, uint64_t handle, uint64_t device)
+static void drop_later(struct broker *b, uint64_t handle, uint64_t whom)
 {
 	/* A broker that says more than there are is none of ours. */
 	if (b->late_count < BROKER_HELD_MAX)
-		b->late[b->late_count++] = (struct late_drop){ (uint32_t)handle, (uint32_t)device };
+		b->late[b->late_count++] = (struct late_drop){ (uint32_t)handle, whom };
 }
 
 /* Drop the answer for which nobody waits any more, if it has come. */
@@ -375,7 +380,7 @@ int broker_slab(void)
 
 /* ---- files that are held ---- */
 
-int broker_open_executable(const char *path, uint32_t device, struct broker_file *out)
+static int hold(const char *path, uint64_t whom, bool below_is_disk, struct broker_file *out)
 {
 	struct broker_held_answer held;
 	struct answer a = { .text = &held, .text_size = sizeof(held), .fd = -1 };
@@ -384,19 +389,36 @@ int broker_open_executable(const char *path, uint32_t device, struct broker_file
 	if (strlen(path) > BROKER_PATH_MAX)
 		return fail(ENAMETOOLONG);
 	buf_init(&payload, BROKER_MESSAGE_BYTES_MAX);
-	buf_u32(&payload, is_disk(device));
+	buf_u32(&payload, below_is_disk);
 	buf_cstr(&payload, path);
 	if (buf_status(&payload) != OK)
 		return fail(ENOMEM);
-	int error = exchange(device, BROKER_HOLD, buf_view(&payload), &a, &asked);
+	int error = exchange(whom, BROKER_HOLD, buf_view(&payload), &a, &asked);
 	if (error)
 		return fail(error);
 	if (a.fd >= 0)
 		return a.fd;
 	if (a.text_len != sizeof(held) || held.handle >= BROKER_HELD_MAX)
 		return fail(EBADMSG);
-	*out = (struct broker_file){ (uint32_t)held.handle, device, held.stat };
+	*out = (struct broker_file){ (uint32_t)held.handle, whom, held.stat };
 	return BROKER_IS_HELD;
+}
+
+int broker_open_executable(const char *path, uint32_t device, struct broker_file *out)
+{
+	return hold(path, device, is_disk(device), out);
+}
+
+int broker_open_maps(int pid, struct broker_file *out)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	return hold(path, DEVICE_PROCESS | (uint32_t)pid, false, out);
+}
+
+ssize_t broker_read_mapping(int pid, const char *link, char *out, size_t size)
+{
+	return request_text(DEVICE_PROCESS | (uint32_t)pid, BROKER_LINK, str_of(link), out, size);
 }
 
 ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset)
@@ -409,31 +431,30 @@ ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t
 	bool asked;
 	if (len == 0)
 		return 0;
-	int error =
-		exchange(f->device, BROKER_READ, str_make(&payload, sizeof(payload)), &a, &asked);
+	int error = exchange(f->whom, BROKER_READ, str_make(&payload, sizeof(payload)), &a, &asked);
 	fd_cleanup(&a.fd);
 	return error ? fail(error) : (ssize_t)a.text_len;
 }
 
-static void drop(uint32_t handle, uint32_t device)
+static void drop(uint32_t handle, uint64_t whom)
 {
 	struct broker *b = the_broker;
 	struct answer a = { .fd = -1 };
 	bool asked;
 	if (!b)
 		return;
-	(void)exchange(device, BROKER_DROP, str_make(&handle, sizeof(handle)), &a, &asked);
+	(void)exchange(whom, BROKER_DROP, str_make(&handle, sizeof(handle)), &a, &asked);
 	fd_cleanup(&a.fd);
 	if (asked)
 		return;
 	pthread_mutex_lock(&b->lock);
-	drop_later(b, handle, device);
+	drop_later(b, handle, whom);
 	pthread_mutex_unlock(&b->lock);
 }
 
 void broker_drop(const struct broker_file *f)
 {
-	drop(f->handle, f->device);
+	drop(f->handle, f->whom);
 }
 
 /* The first of them whose device may be asked. */
@@ -444,7 +465,7 @@ static bool take_late_drop(struct broker *b, struct late_drop *out)
 	take_late_answers(b);
 	for (uint32_t i = 0; i < b->late_count && !found; i++) {
 		*out = b->late[i];
-		found = !is_resting(b, out->device);
+		found = !is_resting(b, out->whom);
 		if (found)
 			b->late[i] = b->late[--b->late_count];
 	}
@@ -457,7 +478,7 @@ void broker_drop_late(void)
 	struct late_drop late;
 	/* One that could not be asked is late again. */
 	for (int i = 0; i < BROKER_HELD_MAX && the_broker && take_late_drop(the_broker, &late); i++)
-		drop(late.handle, late.device);
+		drop(late.handle, late.whom);
 }
 
 /* The first channel's end is seen while nothing is asked; a question ends it by itself. */

@@ -78,7 +78,7 @@ struct broker_stat { /* of stat(2) and statfs(2) */
 };
 struct broker_file {
 	uint32_t handle;
-	uint32_t device; /* as asked */
+	uint64_t whom; /* its device, or a process */
 	struct broker_stat stat;
 };
 
@@ -88,6 +88,11 @@ struct broker_file {
  * and closing may hang it stays open in the broker, to be read by broker_read():
  * BROKER_IS_HELD, and *out. `device` 0: not known. */
 int broker_open_executable(const char *path, uint32_t device, struct broker_file *out);
+/* The memory map of a process (/proc/PID/maps), and what is mapped at one of its links, as
+ * readlink(2). Both wait for a lock of the process, which a thread of it may hold while it waits
+ * for a file system. */
+int broker_open_maps(int pid, struct broker_file *out);
+ssize_t broker_read_mapping(int pid, const char *link, char *out, size_t size);
 /* As pread(2), at most BROKER_READ_BYTES_MAX. ETIMEDOUT: it hangs. */
 ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset);
 /* To be closed: now, or where it is not to be asked now by broker_drop_late(). */

@@ -164,7 +164,7 @@ static int hold_for(struct channel *c, struct str *out_text)
 	const char *below = NULL;
 	enum broker_place where = broker_place_of(&c->b->config, r->path, &below);
 	struct stat st;
-	if (where != BROKER_MAPPED && where != BROKER_IN_ROOT)
+	if (where == BROKER_NOWHERE || where == BROKER_OWN)
 		return fail(EPERM);
 	CLEANUP(fd_cleanup) int fd = open_for(c->b, r->path);
 	if (fd < 0 || fstat(fd, &st) < 0)

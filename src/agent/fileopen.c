@@ -21,7 +21,6 @@
 
 #include "agent/broker.h"
 #include "os/os.h"
-#include "procfs/procfs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -153,6 +152,47 @@ enum status openfile_objfile(
 	return s;
 }
 
+/* ---- what a process has mapped ---- */
+
+static enum status no_map(int pid, struct err *e)
+{
+	return err_set(e, E_TIMEOUT,
+		"process %d: timed out: its memory map is locked by what waits for a file system",
+		pid);
+}
+
+static enum status read_maps(const struct broker_file *f, struct buf *out, struct err *e)
+{
+	uint8_t piece[4096]; /* the kernel says no more at a time */
+	ssize_t n;
+	while ((n = broker_read(f, piece, sizeof(piece), out->len)) > 0 && buf_status(out) == OK)
+		buf_put(out, piece, (size_t)n);
+	if (n < 0)
+		return errno == ETIMEDOUT ? E_TIMEOUT : err_os(e, "read the memory map");
+	return buf_status(out);
+}
+
+enum status fileopen_maps(int pid, procfs_map_fn *fn, void *ctx, struct err *e)
+{
+	struct broker_file f;
+	int fd = broker_open_maps(pid, &f);
+	if (fd >= 0) /* by none of ours */
+		close(fd);
+	if (fd >= 0 || (fd == -1 && errno == ENOSYS))
+		return procfs_maps(pid, fn, ctx, e);
+	if (fd == -1 && errno == ETIMEDOUT)
+		return no_map(pid, e);
+	if (fd == -1)
+		return err_os(e, "open /proc/%d/maps", pid);
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, PROCFS_MAPS_BYTES_MAX);
+	enum status s = read_maps(&f, &text, e);
+	broker_drop(&f);
+	if (s == E_TIMEOUT)
+		return no_map(pid, e);
+	return s == OK ? procfs_maps_parse(buf_view(&text), fn, ctx, e) : s;
+}
+
 /* ---- which one ---- */
 
 static void set_path(char path[FILEOPEN_PATH_MAX], struct str s)
@@ -165,17 +205,23 @@ static void set_path(char path[FILEOPEN_PATH_MAX], struct str s)
 	path[s.len] = 0;
 }
 
-/* Open a link of /proc/PID, and read where it points. */
-static enum status open_link(const char *link, uint32_t device, struct openfile *out,
+/* Open a link of /proc/PID, and read where it points: that first, so that what makes us wait then
+ * is the process, and its file system afterwards. */
+static enum status open_link(int pid, const char *link, uint32_t device, struct openfile *out,
 	char path[FILEOPEN_PATH_MAX], struct err *e)
 {
-	enum status s = openfile_open(link, device, out, e);
-	if (s != OK)
-		return s;
 	char target[PATH_MAX];
-	ssize_t len = os_read_link(link, target, sizeof(target));
-	set_path(path, str_make(target, len > 0 ? (size_t)len : 0));
-	return OK;
+	ssize_t len = broker_read_mapping(pid, link, target, sizeof(target));
+	if (len < 0 && errno == ENOSYS)
+		len = readlink(link, target, sizeof(target));
+	if (len < 0 && errno == ETIMEDOUT)
+		return no_map(pid, e);
+	if (len < 0)
+		return err_os(e, "read %s", link);
+	enum status s = openfile_open(link, device, out, e);
+	if (s == OK)
+		set_path(path, str_make(target, (size_t)len));
+	return s;
 }
 
 static enum status open_mapping(int pid, const struct file_notice *n, struct openfile *out,
@@ -184,7 +230,7 @@ static enum status open_mapping(int pid, const struct file_notice *n, struct ope
 	char link[96];
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
 		(unsigned long long)n->vma_start, (unsigned long long)n->vma_end);
-	return open_link(link, n->key.dev, out, path, e);
+	return open_link(pid, link, n->key.dev, out, path, e);
 }
 
 struct search {
@@ -232,7 +278,7 @@ static enum status open_exe(int pid, const struct file_key *key, struct openfile
 	char link[64];
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 	CLEANUP(openfile_close) struct openfile f = { .fd = -1 };
-	enum status s = open_link(link, key->dev, &f, path, e);
+	enum status s = open_link(pid, link, key->dev, &f, path, e);
 	if (s != OK)
 		return s;
 	if (!same_inode(&f, key))
@@ -318,7 +364,7 @@ static enum status open_in_process(int pid, const struct file_notice *n, struct 
 		}
 	}
 	struct search s = { .key = &n->key };
-	st = procfs_maps(pid, is_key, &s, e);
+	st = fileopen_maps(pid, is_key, &s, e);
 	if (st != OK)
 		return st;
 	if (!s.found)

@@ -9,6 +9,7 @@
 #include "agent/broker.h"
 #include "base/err.h"
 #include "objfile/objfile.h"
+#include "procfs/procfs.h"
 
 #define FILEOPEN_PATH_MAX 256
 
@@ -35,3 +36,6 @@ NODISCARD enum status openfile_open(
  * E_TIMEOUT: its file system does not answer. */
 NODISCARD enum status fileopen(int pid, const struct file_notice *n, struct openfile *out,
 	char path[FILEOPEN_PATH_MAX], struct err *e);
+/* As procfs_maps(). E_TIMEOUT: a thread of it waits for a file system, and holds the lock of its
+ * memory map. */
+NODISCARD enum status fileopen_maps(int pid, procfs_map_fn *fn, void *ctx, struct err *e);

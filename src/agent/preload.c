@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/preload.h"
 
+#include "agent/fileopen.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "procfs/procfs.h"
@@ -50,7 +51,7 @@ static bool count_process(void *ctx, int pid)
 {
 	struct collecting *p = ctx;
 	p->pid = pid;
-	(void)!procfs_maps(pid, count_mapping, p, NULL); /* it may be gone by now */
+	(void)!fileopen_maps(pid, count_mapping, p, NULL); /* it may be gone by now */
 	return p->files.len < PRELOAD_MAX;
 }
 

@@ -6,9 +6,6 @@
 
 #include <stdio.h>
 
-/* 65536 lines with paths of 100 bytes; a longer file is refused. */
-#define MAPS_BYTES_MAX ((size_t)16 << 20)
-
 /* The hex number before `end`, cut off *line together with `end`. */
 static bool take_hex(struct str *line, char end, uint64_t *out)
 {
@@ -73,7 +70,7 @@ enum status procfs_maps(int pid, procfs_map_fn *fn, void *ctx, struct err *e)
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	CLEANUP(buf_deinit) struct buf text;
-	buf_init(&text, MAPS_BYTES_MAX);
+	buf_init(&text, PROCFS_MAPS_BYTES_MAX);
 	enum status s = os_read_file(path, &text, e);
 	if (s != OK)
 		return s;

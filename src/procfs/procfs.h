@@ -26,6 +26,9 @@ struct procfs_map {
 	struct str path; /* as the kernel writes it: "", "[vdso]", "/usr/lib/x (deleted)" */
 };
 
+/* 65536 lines with paths of 100 bytes; a longer file is refused. */
+#define PROCFS_MAPS_BYTES_MAX ((size_t)16 << 20)
+
 /* Lines of /proc/PID/maps; calls fn for each; a malformed line is E_INVALID with its number. */
 typedef bool procfs_map_fn(void *ctx, const struct procfs_map *m); /* false: stop */
 NODISCARD enum status procfs_maps_parse(

@@ -111,6 +111,13 @@ static void says_when_it_is_gone(void **state)
 	broker_stop();
 }
 
+/* All of its threads, when this is over. */
+static void stop_broker(void)
+{
+	CHECK(kill(broker_pid(), SIGSTOP) == 0);
+	CHECK(waitpid(broker_pid(), NULL, WUNTRACED) == broker_pid());
+}
+
 /* One that hangs costs one wait, and not one for each question. */
 static void asks_nothing_behind_what_hangs(void **state)
 {
@@ -118,7 +125,7 @@ static void asks_nothing_behind_what_hangs(void **state)
 	struct err e = { 0 };
 	const struct broker_config c = { .own_files = { NULL } };
 	CHECK_OK(broker_start(&c, &e), &e);
-	CHECK(kill(broker_pid(), SIGSTOP) == 0);
+	stop_broker();
 	CHECK(open_as("maps", getpid(), "") == -1 && errno == ETIMEDOUT);
 	int64_t begin = clock_monotonic_ns();
 	for (int i = 0; i < 1000; i++)
@@ -140,7 +147,7 @@ static void is_gone_when_it_says_nothing(void **state)
 	const struct broker_config c = { .own_files = { NULL } };
 	CHECK_OK(broker_start(&c, &e), &e);
 	int64_t begin = clock_monotonic_ns();
-	CHECK(kill(broker_pid(), SIGSTOP) == 0);
+	stop_broker();
 	CHECK(open_as("maps", getpid(), "") == -1 && errno == ETIMEDOUT && !broker_is_gone());
 	wait_until_gone();
 	CHECK(clock_monotonic_ns() - begin >= BROKER_SILENCE_NS);
@@ -324,6 +331,33 @@ static void reads_what_it_holds(void **state)
 	reading_deinit(&r);
 }
 
+static void reads_memory_maps(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	const struct broker_config c = { .own_files = { NULL } };
+	struct broker_file f;
+	char bytes[4097] = "", exe[64], path[PATH_MAX] = "", want[PATH_MAX] = "";
+	CHECK_OK(broker_start(&c, &e), &e);
+	CHECK(broker_open_maps(getpid(), &f) == BROKER_IS_HELD);
+	CHECK(broker_read(&f, bytes, sizeof(bytes) - 1, 0) > 0 && strstr(bytes, "r-xp"));
+	broker_drop(&f);
+	CHECK(broker_open_maps(2147483, &f) == -1 && errno == ENOENT);
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)getpid());
+	CHECK(broker_read_mapping(getpid(), exe, path, sizeof(path) - 1) > 0);
+	CHECK(readlink(exe, want, sizeof(want) - 1) > 0 && strcmp(path, want) == 0);
+	/* A process that makes us wait is not asked again. */
+	stop_broker();
+	CHECK(broker_open_maps(getpid(), &f) == -1 && errno == ETIMEDOUT);
+	int64_t begin = clock_monotonic_ns();
+	for (int i = 0; i < 1000; i++)
+		CHECK(broker_read_mapping(getpid(), exe, path, 64) == -1 && errno == ETIMEDOUT);
+	CHECK(clock_monotonic_ns() - begin < 1000 * BROKER_PATIENCE_NS / 10);
+	CHECK(kill(broker_pid(), SIGCONT) == 0);
+	wait_for_figure("firn_agent_broker_overdue 0\n");
+	broker_stop();
+}
+
 /* To read, or to drop; then others are served as before. */
 static void waits_no_more_for_what_hangs(struct reading *r, bool in_reading)
 {
@@ -341,9 +375,9 @@ static void waits_no_more_for_what_hangs(struct reading *r, bool in_reading)
 	broker_drop(&other);
 	broker_drop_late();
 	CHECK(clock_monotonic_ns() - begin < 1000 * BROKER_PATIENCE_NS / 10);
-	for (int i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 10; i++) { /* each on another device: none is in debt */
 		CLEANUP(fd_cleanup) int disk = broker_open(r->exe, DEVICE_DISK);
-		CLEANUP(fd_cleanup) int memory = broker_open(r->exe, DEVICE_OTHER + 1);
+		CLEANUP(fd_cleanup) int memory = broker_open(r->exe, DEVICE_OTHER + 1 + i);
 		CHECK(disk >= 0 && memory >= 0);
 	}
 	hanging_mount_let_go(&r->m);
@@ -423,6 +457,6 @@ TEST_MAIN(cmocka_unit_test(opens_what_it_may),
 	cmocka_unit_test(says_when_it_is_gone), cmocka_unit_test(asks_nothing_behind_what_hangs),
 	cmocka_unit_test(is_gone_when_it_says_nothing),
 	cmocka_unit_test(opens_others_while_devices_hang), cmocka_unit_test(reads_what_it_holds),
-	cmocka_unit_test(others_go_on_while_reading_hangs),
+	cmocka_unit_test(reads_memory_maps), cmocka_unit_test(others_go_on_while_reading_hangs),
 	cmocka_unit_test(others_go_on_while_closing_hangs), cmocka_unit_test(writes_its_figures),
 	cmocka_unit_test(reads_links_and_control_groups))
