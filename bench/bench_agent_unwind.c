@@ -138,37 +138,40 @@ struct outcome {
 	struct measured ours;
 };
 
-/* The sampler's program has been loaded last of all. */
-static int newest_program(const char *name)
+static uint32_t last_program(void)
 {
 	uint32_t id = 0;
-	int newest = -1;
+	while (bpf_prog_get_next_id(id, &id) == 0)
+		continue;
+	return id;
+}
+
+/* The first of this name that was loaded after `id`: numbers ascend. */
+static int program_after(uint32_t id, const char *name)
+{
 	while (bpf_prog_get_next_id(id, &id) == 0) {
 		struct bpf_prog_info info = { 0 };
 		uint32_t len = sizeof(info);
 		int fd = bpf_prog_get_fd_by_id(id);
 		if (fd < 0)
 			continue;
-		if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && strcmp(info.name, name) == 0) {
-			fd_cleanup(&newest);
-			newest = fd;
-		} else {
-			fd_cleanup(&fd);
-		}
+		if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && strcmp(info.name, name) == 0)
+			return fd;
+		fd_cleanup(&fd);
 	}
-	if (newest < 0)
-		live_fail(name, NULL);
-	return newest;
+	live_fail(name, NULL);
+	return -1;
 }
 
 /* `pid` is ours, `fp_pid` the kernel's: it has frame pointers. */
 static void contest_begin(struct contest *c, int pid, int fp_pid)
 {
+	uint32_t before = last_program();
 	live_begin(&c->live, 1, pid);
 	c->baseline = baseline_bpf__open_and_load();
 	if (!c->baseline)
 		live_fail("baseline", NULL);
-	c->programs[OURS] = newest_program("sample_cpu");
+	c->programs[OURS] = program_after(before, "sample_cpu");
 	c->programs[GET_STACK] = bpf_program__fd(c->baseline->progs.baseline_get_stack);
 	c->programs[EMPTY] = bpf_program__fd(c->baseline->progs.baseline_empty);
 	c->pids[OURS] = pid;
@@ -288,6 +291,10 @@ static void bench_frame(void)
 	char name[64], note[256], against[256];
 	for (size_t i = 0; i < ARRAY_COUNT(depths); i++) {
 		struct outcome o = contest_deep(depths[i]);
+		if (o.ours.samples == 0) { /* another agent began in the same second */
+			(void)fprintf(stderr, "skipped: no sample of %u frames\n", depths[i]);
+			continue;
+		}
 		double frames = o.ours.frames_per_sample;
 		double each = frames > 0 ? o.ns[OURS] / frames : 0;
 		/* Its walk ends at 127. */
@@ -359,7 +366,7 @@ static void bench_cold(void)
 	(void)unlink(source);
 	contest_end(&c);
 	if (o.ours.samples == 0) {
-		(void)fprintf(stderr, "skipped: the C++ compiler did not run\n");
+		(void)fprintf(stderr, "skipped: no sample of the C++ compiler\n");
 		return;
 	}
 	(void)snprintf(against, sizeof(against),
