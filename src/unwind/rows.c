@@ -16,7 +16,8 @@ enum {
 	DW_CFA_def_cfa_expression = 0x0f, DW_CFA_expression = 0x10, DW_CFA_offset_extended_sf = 0x11,
 	DW_CFA_def_cfa_sf = 0x12, DW_CFA_def_cfa_offset_sf = 0x13, DW_CFA_val_offset = 0x14,
 	DW_CFA_val_offset_sf = 0x15, DW_CFA_val_expression = 0x16,
-	DW_CFA_MIPS_advance_loc8 = 0x1d, DW_CFA_GNU_window_save = 0x2d, DW_CFA_GNU_args_size = 0x2e,
+	DW_CFA_MIPS_advance_loc8 = 0x1d, DW_CFA_AARCH64_negate_ra_state_with_pc = 0x2c,
+	DW_CFA_GNU_window_save = 0x2d, DW_CFA_GNU_args_size = 0x2e,
 	DW_CFA_GNU_negative_offset_extended = 0x2f,
 };
 /* clang-format on */
@@ -129,6 +130,7 @@ static void run_extended(struct cfi_rows *rows, uint8_t opcode)
 	uint64_t reg;
 	switch (opcode) {
 	case DW_CFA_nop:
+	case DW_CFA_AARCH64_negate_ra_state_with_pc:
 	case DW_CFA_GNU_window_save: /* arm64: negate_ra_state */
 		break;
 	case DW_CFA_offset_extended:

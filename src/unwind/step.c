@@ -20,7 +20,8 @@ struct machine {
 	uint8_t lr;           /* 0: calls push the return address */
 	uint8_t signal_count; /* registers in a signal frame; the last one is pc */
 	uint16_t signal_at;
-	uint64_t pc_mask; /* of a return address: above it are signatures */
+	uint8_t pc_bits; /* of a return address, where the frame does not say: above are signatures
+			  */
 	const uint8_t *signal_registers;
 };
 
@@ -36,11 +37,11 @@ static const struct machine x86 = {
 	.signal_at = 40,
 	.signal_count = ARRAY_COUNT(x86_signal),
 	.signal_registers = x86_signal,
-	.pc_mask = UINT64_MAX,
+	.pc_bits = 64,
 };
 
-/* siginfo 128 bytes, ucontext's head 176, fault_address 8. Addresses of user space have 48 bits
- * (52 with a flag that nobody sets for code); a signature is above them. */
+/* siginfo 128 bytes, ucontext's head 176, fault_address 8. Addresses of user space mostly have 48
+ * bits (52 only for who asks mmap() for it); a signature is above them. */
 static const struct machine arm64 = {
 	.sp = 31,
 	.fp = 29,
@@ -48,7 +49,7 @@ static const struct machine arm64 = {
 	.signal_at = 128 + 176 + 8,
 	.signal_count = ARRAY_COUNT(arm64_signal),
 	.signal_registers = arm64_signal,
-	.pc_mask = 0x0000ffffffffffff,
+	.pc_bits = 48,
 };
 
 static const struct machine *machine_of(uint16_t elf_machine)
@@ -67,10 +68,16 @@ static void set(struct unwind_frame *f, unsigned reg, uint64_t value)
 	f->known |= 1u << reg;
 }
 
+static uint64_t unsigned_pc(const struct machine *m, const struct unwind_frame *f, uint64_t pc)
+{
+	unsigned bits = m->lr && f->address_bits ? f->address_bits : m->pc_bits;
+	return bits < 64 ? pc & (((uint64_t)1 << bits) - 1) : pc;
+}
+
 static enum unwind_step step_signal(
 	const struct machine *m, struct unwind_frame *f, unwind_read_fn *read, void *ctx)
 {
-	struct unwind_frame next = { .is_exact = true };
+	struct unwind_frame next = { .is_exact = true, .address_bits = f->address_bits };
 	uint64_t at = f->registers[m->sp] + m->signal_at;
 	for (uint32_t i = 0; i < m->signal_count; i++) {
 		uint64_t value;
@@ -89,7 +96,7 @@ static enum unwind_step step_signal(
 static enum unwind_step step_frame_pointer(
 	const struct machine *m, struct unwind_frame *f, unwind_read_fn *read, void *ctx)
 {
-	struct unwind_frame next = { 0 };
+	struct unwind_frame next = { .address_bits = f->address_bits };
 	uint64_t fp = f->registers[m->fp];
 	uint64_t next_fp;
 	if (!is_known(f, m->fp))
@@ -99,7 +106,7 @@ static enum unwind_step step_frame_pointer(
 	if (fp < f->registers[m->sp] || fp & FP_ALIGN_MASK || !read(ctx, fp, &next_fp) ||
 		!read(ctx, fp + 8, &next.pc))
 		return UNWIND_STEP_NO_RULE;
-	next.pc &= m->pc_mask;
+	next.pc = unsigned_pc(m, f, next.pc);
 	next.is_guess = true;
 	set(&next, m->sp, fp + 16);
 	set(&next, m->fp, next_fp);
@@ -163,7 +170,7 @@ static enum unwind_step find_pc(const struct machine *m, const struct unwind_fra
 			return UNWIND_STEP_UNSUPPORTED;
 		next->pc = f->registers[reg];
 	}
-	next->pc &= m->pc_mask;
+	next->pc = unsigned_pc(m, f, next->pc);
 	return UNWIND_STEP_ON;
 }
 
@@ -197,7 +204,7 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 	const struct unwind_rule *rule, unwind_read_fn *read, void *ctx)
 {
 	uint64_t cfa = 0;
-	struct unwind_frame next = { 0 };
+	struct unwind_frame next = { .address_bits = f->address_bits };
 	enum unwind_step s = find_cfa(m, f, rule, read, ctx, &cfa);
 	if (s != UNWIND_STEP_ON)
 		return s;

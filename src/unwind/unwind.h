@@ -85,6 +85,9 @@ struct unwind_frame {
 	uint32_t known; /* bit i: registers[i] is that of this frame */
 	bool is_exact;  /* interrupted at pc: look pc up, not pc - 1 */
 	bool is_guess;  /* pc comes from a frame pointer: it must lie in executable memory */
+	/* arm64: of an address of user space (36 to 52, by the kernel's configuration; 0: 48). A
+	 * return address may be signed in the bits above. */
+	uint8_t address_bits;
 	uint64_t registers[UNWIND_REGISTERS];
 };
 

@@ -159,6 +159,7 @@ static const struct {
 	{ "val_expression",           { 0x16, RBP, 2, 0x76, 0 },        5, RBP, CFI_VAL_EXPRESSION, 0 },
 	{ "of registers not followed", { 0x83, 2, 0x05, 12, 3, 0x07, 13, 0x10, 14, 1, 0x96, 0x09, 15, 1, 0xc3 }, 15, RBP, CFI_UNSPECIFIED, 0 },
 	{ "args_size and nop",        { 0x2e, 0x80, 0x01, 0x00, 0x2d }, 5, RBP, CFI_UNSPECIFIED, 0 },
+	{ "signed, also with the pc", { 0x2c, 0x86, 3, 0x2d, 0x2c },    5, RBP, CFI_OFFSET, -24 },
 };
 /* clang-format on */
 

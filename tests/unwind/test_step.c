@@ -111,6 +111,23 @@ static void steps_by_each_rule(void **state)
 	}
 }
 
+/* Kernels of arm64 with 39 bits of address sign in those above, also in the next frame. */
+static void takes_signatures_off_by_the_width(void **state)
+{
+	(void)state;
+	static const struct unwind_rule rule = { UNWIND_CFA_SP, UNWIND_FP_SAVED, 32, -32, -24 };
+	const uint64_t pc = 0x7fff001234, signature = 0x3fab8000000000;
+	memset(words, 0, sizeof(words));
+	words[8] = words[12] = BASE + 80;
+	words[9] = words[13] = pc | signature;
+	struct unwind_frame f = frame(&arm, BASE + 64, 0x77, false);
+	f.address_bits = 39;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(unwind_step(arm.elf, &rule, &f, read_made, NULL), UNWIND_STEP_ON);
+		CHECK(f.pc == pc && f.address_bits == 39);
+	}
+}
+
 /* rbx is known from the interrupted frame up to the one that has its CFA by it. */
 static void rbx_is_carried_up(void **state)
 {
@@ -162,5 +179,5 @@ static void signal_frames_give_all_registers(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(steps_by_each_rule), cmocka_unit_test(rbx_is_carried_up),
-	cmocka_unit_test(signal_frames_give_all_registers))
+TEST_MAIN(cmocka_unit_test(steps_by_each_rule), cmocka_unit_test(takes_signatures_off_by_the_width),
+	cmocka_unit_test(rbx_is_carried_up), cmocka_unit_test(signal_frames_give_all_registers))
