@@ -217,11 +217,13 @@ static void open_kallsyms(struct agent *a)
 	struct err e;
 	char text[2 * ERR_TEXT_MAX];
 	enum status s = kallsyms_new(&a->kallsyms, &e);
-	if (s != OK)
-		log_warn("no names of kernel functions", "err=%s",
-			log_quote(str_of(err_text(&e, s)), text, sizeof(text)));
-	else
+	if (s == OK) {
 		kallsyms_watch(a->kallsyms, a->ksymbols);
+		return;
+	}
+	snprintf(a->kallsyms_error, sizeof(a->kallsyms_error), "%s", err_text(&e, s));
+	log_warn("no names of kernel functions", "err=%s",
+		log_quote(str_of(a->kallsyms_error), text, sizeof(text)));
 }
 
 static enum status open_sender(struct agent *a, struct err *e)
@@ -392,6 +394,8 @@ static enum status open_privileged(struct agent *a, struct err *e)
 	const struct broker_config broker = broker_for(a);
 	struct privilege_dir *dirs[] = { &a->spool_dir, &a->cache_dir, &a->http_dir, NULL };
 	enum status s = OK;
+	a->missing = privilege_missing(a->config.keep_privileges);
+	privilege_log_missing(a->missing);
 	if (!a->config.keep_privileges)
 		s = privilege_split(&broker, e);
 	if (s == OK)
@@ -407,9 +411,11 @@ static enum status open_privileged(struct agent *a, struct err *e)
 	if (s != OK)
 		return s;
 	struct err symbols = { 0 };
-	if (ksymbols_open(&a->ksymbols, &symbols) != OK)
+	if (ksymbols_open(&a->ksymbols, &symbols) != OK) {
+		snprintf(a->ksymbols_error, sizeof(a->ksymbols_error), "%s", symbols.text);
 		log_warn("BPF programs loaded later have wrong names", "reason=\"%s\"",
 			symbols.text);
+	}
 	sampler_pause(a->sampler, true);
 	s = sampler_start(a->sampler, e);
 	if (s == OK && !a->config.keep_privileges)

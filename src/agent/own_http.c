@@ -70,6 +70,23 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 			(unsigned long long)lost[i]);
 }
 
+static void write_missing_metrics(const struct agent *a, struct buf *out)
+{
+	buf_cstr(out,
+		"# HELP firn_agent_capability_missing 1: neither the agent nor its broker has "
+		"this capability; the status page says what is not seen without.\n"
+		"# TYPE firn_agent_capability_missing gauge\n");
+	for (size_t i = 0; i < PRIVILEGE_WANTS; i++)
+		buf_printf(out, "firn_agent_capability_missing{capability=\"%s\"} %u\n",
+			privilege_wants[i].name, a->missing >> i & 1);
+	buf_printf(out,
+		"# HELP firn_agent_kernel_names_missing 1: kernel functions have no names; the "
+		"status page says why.\n"
+		"# TYPE firn_agent_kernel_names_missing gauge\n"
+		"firn_agent_kernel_names_missing %d\n",
+		a->kallsyms == NULL);
+}
+
 void own_http_metrics(struct agent *a, struct buf *out)
 {
 	write_sampler_metrics(a, out);
@@ -84,6 +101,7 @@ void own_http_metrics(struct agent *a, struct buf *out)
 	handover_write_metrics(a->handover, out);
 	sender_write_metrics(a->sender, out);
 	broker_write_metrics(out);
+	write_missing_metrics(a, out);
 	governor_write_metrics(&a->governor, out);
 	buf_printf(out,
 		"# HELP firn_agent_resident_bytes Resident memory of the agent.\n"
@@ -203,16 +221,43 @@ static void write_lost(struct agent *a, struct buf *out, const struct sampler_st
 	status_rows(out, t.rows, t.count);
 }
 
+/* Of the whole host, from the start on. */
+static void write_missing(const struct agent *a, struct buf *out)
+{
+	struct status_row rows[PRIVILEGE_WANTS + 2];
+	char why[PRIVILEGE_WANTS][64];
+	size_t count = 0;
+	for (size_t i = 0; i < PRIVILEGE_WANTS; i++) {
+		if (!(a->missing >> i & 1))
+			continue;
+		snprintf(why[i], sizeof(why[i]), "%s is missing", privilege_wants[i].name);
+		rows[count++] = (struct status_row){ privilege_wants[i].without, why[i], "" };
+	}
+	if (!a->kallsyms)
+		rows[count++] =
+			(struct status_row){ "names of kernel functions", a->kallsyms_error, "" };
+	if (!a->ksymbols)
+		rows[count++] = (struct status_row){ "names of BPF programs loaded later",
+			a->ksymbols_error, "" };
+	status_section(out, "What it does not see, and why", count ? "" : "None.");
+	if (count)
+		status_rows(out, rows, count);
+}
+
 static void write_page(struct agent *a, struct buf *page, uint32_t rows_max)
 {
 	struct sampler_stats s;
 	sampler_read_stats(a->sampler, &s);
 	status_begin(page, a->config.node);
 	write_seen(a, page, &s);
+	write_missing(a, page);
 	write_lost(a, page, &s);
 	status_section(page, "Stacks that do not reach their root", "The latest, by process.");
 	status_problems(page, a->problems, PROBLEM_STACK, "process", "why", rows_max);
-	status_section(page, "Executables that could not be read", "The latest.");
+	status_section(page, "Executables that could not be read",
+		a->missing ? "The latest. Where permission is denied, a capability named above "
+			     "would give it."
+			   : "The latest.");
 	status_problems(page, a->problems, PROBLEM_FILE, "file", "why", rows_max);
 	status_section(page, "Executables without an unwind table",
 		"Their frames are walked by frame pointers.");

@@ -28,7 +28,10 @@ struct agent {
 	struct agent_config config;
 	char node[HOST_NAME_MAX + 1];
 	struct ksymbols *ksymbols; /* NULL: the kernel does not tell */
-	struct kallsyms *kallsyms;
+	struct kallsyms *kallsyms; /* NULL: no names, and why: */
+	char kallsyms_error[ERR_TEXT_MAX];
+	char ksymbols_error[ERR_TEXT_MAX];
+	uint32_t missing; /* of privilege_wants */
 	struct metadata *metadata;
 	struct containers *containers;
 	struct processes *processes;

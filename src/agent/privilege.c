@@ -19,6 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
 #ifndef CAP_BPF
 #define CAP_BPF 39
 #endif
@@ -30,39 +33,52 @@
 
 /* ---- the broker ---- */
 
-static const struct {
-	unsigned capability;
-	const char *name;
-	const char *without;
-} wanted[] = {
+const struct privilege_want privilege_wants[PRIVILEGE_WANTS] = {
 	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "executables of other users' processes" },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "files that only their owner may read" },
 	{ CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", "executables deleted since" },
 	{ CAP_SYSLOG, "CAP_SYSLOG", "kernel functions where kptr_restrict is set" },
+	{ CAP_PERFMON, "CAP_PERFMON", "CPUs that come online later" },
+	{ CAP_BPF, "CAP_BPF",
+		"files whose unwind tables no longer fit into the memory of the start" },
 };
 
-static void say_what_is_missing(uint64_t have)
+/* CAP_SYS_ADMIN is enough for some of them where it stays; the broker keeps it before Linux 5.9
+ * only, when there was nothing smaller. */
+uint32_t privilege_missing(bool keeps_all)
+{
+	uint64_t have = keeps_all ? os_capabilities() : broker_capabilities();
+	uint32_t missing = 0;
+	if (have & BIT(CAP_SYS_ADMIN))
+		have |= BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_PERFMON) | BIT(CAP_BPF);
+	for (size_t i = 0; i < PRIVILEGE_WANTS; i++)
+		if (!(have & BIT(privilege_wants[i].capability)))
+			missing |= 1u << i;
+	return missing;
+}
+
+void privilege_log_missing(uint32_t missing)
 {
 	char names[160] = "", effects[320] = "";
 	size_t n = 0, k = 0;
-	for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
-		if (have & BIT(wanted[i].capability))
+	bool is_admin = (os_capabilities() & BIT(CAP_SYS_ADMIN)) != 0;
+	for (size_t i = 0; i < PRIVILEGE_WANTS; i++) {
+		const struct privilege_want *w = &privilege_wants[i];
+		if (!(missing >> i & 1))
 			continue;
-		n += (size_t)snprintf(
-			names + n, sizeof(names) - n, "%s%s", n ? ", " : "", wanted[i].name);
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "", w->name);
 		k += (size_t)snprintf(
-			effects + k, sizeof(effects) - k, "%s%s", k ? "; " : "", wanted[i].without);
+			effects + k, sizeof(effects) - k, "%s%s", k ? "; " : "", w->without);
+		assert(n < sizeof(names) && k < sizeof(effects));
 	}
-	if (n)
+	if (missing)
 		log_warn("capabilities are missing: some frames will have no names",
-			"capabilities=\"%s\" not_seen=\"%s\"", names, effects);
+			"capabilities=\"%s\" not_seen=\"%s\"%s", names, effects,
+			is_admin ? " note=\"CAP_SYS_ADMIN does not stand for them\"" : "");
 }
 
 enum status privilege_split(const struct broker_config *c, struct err *e)
 {
-	uint64_t have = os_capabilities();
-	if (!(have & BIT(CAP_SYS_ADMIN)))
-		say_what_is_missing(have);
 	return broker_capabilities() ? broker_start(c, e) : OK;
 }
 
@@ -171,7 +187,13 @@ static enum status drop_capabilities(bool (*works)(void *ctx), void *ctx, struct
 		log_info("this kernel wants CAP_BPF for looking into maps: it is kept", "%s", "");
 		return os_set_capabilities(bpf, bpf, e);
 	}
-	return s == OK ? os_set_capabilities(0, 0, e) : s;
+	if (s == OK)
+		s = os_set_capabilities(0, 0, e);
+	if (s == OK && !bpf && !works(ctx))
+		return err_set(e, E_DENIED,
+			"this kernel wants CAP_BPF for looking into maps: grant it "
+			"(CAP_SYS_ADMIN stands for it when they are made, and is not kept)");
+	return s;
 }
 
 enum status privilege_drop(

@@ -172,6 +172,81 @@ static void keeps_bpf_where_the_kernel_wants_it(void **state)
 	CHECK(exit_code_of(pid) == 0);
 }
 
+static int drop_without_bpf(void)
+{
+	static char something;
+	struct privilege_dir *dirs[] = { NULL };
+	struct err e = { 0 };
+	uint64_t admin = (uint64_t)1 << CAP_SYS_ADMIN;
+	if (os_set_capabilities(admin, admin, &e) != OK)
+		return 1;
+	if (privilege_drop(works, &something, dirs, &e) != E_DENIED || !strstr(e.text, "CAP_BPF"))
+		return 2;
+	return os_capabilities() == 0 ? 0 : 3;
+}
+
+static void names_bpf_where_it_is_wanted_and_not_there(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		SKIP("needs root: there is nothing to give up");
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(drop_without_bpf());
+	CHECK(exit_code_of(pid) == 0);
+}
+
+static uint32_t bits_of(const char *names)
+{
+	uint32_t bits = 0;
+	for (size_t i = 0; i < PRIVILEGE_WANTS; i++)
+		if (strstr(names, privilege_wants[i].name))
+			bits |= 1u << i;
+	return bits;
+}
+
+/* What is missing, one bit each, with these capabilities and no others. */
+static int miss(uint64_t have, bool keeps_all)
+{
+	pid_t pid = fork();
+	struct err e;
+	if (pid == 0)
+		_exit(os_set_capabilities(have, have, &e) == OK ? (int)privilege_missing(keeps_all)
+								: 255);
+	return exit_code_of(pid);
+}
+
+static void says_what_is_missing(void **state)
+{
+	(void)state;
+	static const char all[] = "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_CHECKPOINT_RESTORE "
+				  "CAP_SYSLOG CAP_PERFMON CAP_BPF";
+	const uint64_t admin = (uint64_t)1 << CAP_SYS_ADMIN, bpf = (uint64_t)3 << 38;
+	const uint64_t ptrace = (uint64_t)1 << CAP_SYS_PTRACE;
+	const struct {
+		const char *name;
+		uint64_t have;
+		bool keeps_all;
+		const char *missing;
+	} cases[] = {
+		{ "all", bpf | ptrace | 1 << 2 | (uint64_t)1 << 34 | (uint64_t)1 << 40, false, "" },
+		{ "none", 0, false, all },
+		{ "what it takes to begin", bpf, false,
+			"CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_CHECKPOINT_RESTORE CAP_SYSLOG" },
+		{ "one more", bpf | ptrace, false,
+			"CAP_DAC_READ_SEARCH CAP_CHECKPOINT_RESTORE CAP_SYSLOG" },
+		{ "an administrator's, not kept", admin, false, all },
+		{ "and kept", admin, true, "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_SYSLOG" },
+		{ "what is mightier is not looked at", bpf | 1 << CAP_DAC_OVERRIDE, false,
+			"CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_CHECKPOINT_RESTORE CAP_SYSLOG" },
+	};
+	if (geteuid() != 0)
+		SKIP("needs root: there is nothing to choose from");
+	CHECK(bits_of(all) == (1u << PRIVILEGE_WANTS) - 1);
+	FOR_EACH_CASE (c, cases)
+		CHECK_CASE(c, miss(c->have, c->keeps_all) == (int)bits_of(c->missing));
+}
+
 static int split_and_ask(pid_t stranger)
 {
 	char exe[64];
@@ -220,4 +295,6 @@ static void the_broker_keeps_what_was_given_up(void **state)
 TEST_MAIN(cmocka_unit_test(keeps_its_folders), cmocka_unit_test(takes_no_folder_with_others_files),
 	cmocka_unit_test(writes_to_its_folders_alone),
 	cmocka_unit_test(keeps_bpf_where_the_kernel_wants_it),
+	cmocka_unit_test(names_bpf_where_it_is_wanted_and_not_there),
+	cmocka_unit_test(says_what_is_missing),
 	cmocka_unit_test(the_broker_keeps_what_was_given_up))

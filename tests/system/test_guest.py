@@ -2,7 +2,8 @@
 
 As root (else: skipped): every set of capabilities of each process of `firn up`; a program that only
 another user may read and that has been deleted, seen whole and with its labels; new programs, seen
-whole while a file system hangs that another program lies on; the same agent as an ordinary user with just the capabilities that it asks for, and with two of them less.
+whole while a file system hangs that another program lies on; the same agent as an ordinary user
+with just the capabilities that it asks for, with some of them less, and with CAP_SYS_ADMIN alone.
 """
 
 import os
@@ -257,17 +258,40 @@ def check_as_user(checks, program, workloads, storage):
         checks.check(server.stop() == 0, "stops cleanly")
 
 
-def check_with_less(checks, program, storage):
-    folder = os.path.join(storage, "less")
-    server = firn.Firn(as_user(program, folder, NEEDED[:3]), "up", folder)
+def page_of(server):
+    """The agent's status page; it comes a few seconds after the figures."""
+    firn.wait_until(lambda: b"<h1>firn agent" in server.get("/agent"), 120)
+    return server.get("/agent").decode()
+
+
+def hides_names():
+    """From whoever has not CAP_SYSLOG."""
+    names = ("/proc/sys/kernel/kptr_restrict", "/proc/sys/kernel/perf_event_paranoid")
+    restrict, paranoid = (int(open(name, encoding="utf-8").read()) for name in names)
+    return restrict > 0 or paranoid > 1
+
+
+def check_with_less(checks, program, storage, given, missing):
+    """It runs with less than it asks for, and says so in its log, on its page and in its figures."""
+    folder = os.path.join(storage, "less-" + given[-1])
+    server = firn.Firn(as_user(program, folder, given), "up", folder)
+    what = "with " + " ".join(given)
     try:
         wait_sampling(checks, server)
-        said = [line for line in server.log_text().splitlines() if "CAP_" in line]
-        named = bool(said) and all(
-            name in said[0] for name in ("CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG")
-        )
-        checks.check(named, f"what is missing is named: {said[:1]}")
-        checks.check("firn-agent" in processes_of(server), "it runs all the same")
+        said = next((line for line in server.log_text().splitlines() if "capabilities are missing" in line), "")
+        page = page_of(server)
+        text = server.get("/metrics").decode()
+        for name in ("CAP_" + name.upper() for name in NEEDED):
+            lacks = name in missing
+            named = re.search(rf'capabilities="[^"]*{name}', said) is not None
+            checks.check(named == lacks, f"{what}: {name} {'is' if lacks else 'is not'} named: {said}")
+            checks.check((f"{name} is missing" in page) == lacks, f"{what}: and on the page")
+            gauge = re.search(rf'^firn_agent_capability_missing{{.*capability="{name}".*}} (\S+)$', text, re.M)
+            checks.check(bool(gauge) and float(gauge[1]) == lacks, f"{what}: and a figure: {gauge and gauge[0]}")
+        nameless = "CAP_SYSLOG" in missing and hides_names()
+        told = ("names of kernel functions" in page, server.metric("firn_agent_kernel_names_missing") == 1)
+        checks.check(told == (nameless, nameless), f"{what}: kernel functions without names: {told}")
+        checks.check("firn-agent" in processes_of(server), f"{what}: it runs all the same")
     finally:
         checks.check(server.stop() == 0, "stops cleanly")
 
@@ -348,7 +372,10 @@ def main():
         check_as_root(checks, program, workloads, storage)
         check_hanging(checks, program, workloads, storage)
         check_as_user(checks, program, workloads, storage)
-        check_with_less(checks, program, storage)
+        less = {"CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG"}
+        check_with_less(checks, program, storage, NEEDED[:3], less)
+        everything = {"CAP_" + name.upper() for name in NEEDED}
+        check_with_less(checks, program, storage, ("sys_admin",), everything)
         check_limits(checks, program, storage)
     finally:
         shutil.rmtree(storage, ignore_errors=True)
