@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Better one value too many than a secret in a label: names are searched for parts of words. */
+/* Better one value too many than a secret in a label: names are searched for parts of words; short
+ * ones only for their last word, as "bypass" and "author" are no secrets. */
 #include "agent/redact.h"
 
 #define REDACTED "[redacted]"
 
 static const char *const words[] = { "password", "passwd", "passphrase", "secret", "token",
 	"credential", "apikey", "api-key", "api_key", "access-key", "access_key", "private-key",
-	"private_key", "authorization", "cookie" };
+	"private_key", "authorization", "cookie", "pwd", "jwt", "accountkey", "accesskey",
+	"sharedaccess" };
+static const char *const last_words[] = { "pass", "auth", "pw" };
+
+/* "db" and "pass" are the words of "--db-pass". */
+static bool ends_in_word(struct str name, struct str word)
+{
+	if (name.len < word.len ||
+		!str_eq_nocase(str_sub(name, name.len - word.len, word.len), word))
+		return false;
+	uint8_t before = name.len > word.len ? (uint8_t)name.p[name.len - word.len - 1] : '-';
+	return before == '-' || before == '_' || before == '.';
+}
 
 static bool is_secret_name(struct str name)
 {
@@ -16,6 +29,9 @@ static bool is_secret_name(struct str name)
 			if (str_eq_nocase(str_sub(name, i, word.len), word))
 				return true;
 	}
+	for (size_t w = 0; w < ARRAY_COUNT(last_words); w++)
+		if (ends_in_word(name, str_of(last_words[w])))
+			return true;
 	return false;
 }
 
@@ -71,11 +87,35 @@ static bool url_secret(struct str rest, bool is_tls, size_t *begin, size_t *end)
 	return *begin < *end;
 }
 
+/* Of Go's "user:password@tcp(host)" with its '@' at `at`: where the password begins; `at`: there is
+ * none. */
+static size_t dsn_secret(struct str s, size_t from, size_t at)
+{
+	size_t i = at + 1;
+	while (i < s.len && (is_of_name((uint8_t)s.p[i])))
+		i++;
+	if (i == at + 1 || i == s.len || s.p[i] != '(')
+		return at;
+	struct str before = str_sub(s, from, at - from);
+	size_t blank = str_rindex(before, ' ');
+	size_t word = blank < before.len ? blank + 1 : 0;
+	size_t colon = word + str_index(str_sub(before, word, before.len), ':');
+	return colon < before.len ? from + colon + 1 : at;
+}
+
 static void write_without_url_secrets(struct str s, struct buf *out)
 {
 	size_t done = 0;
-	for (size_t i = 0; i + 3 <= s.len; i++) {
+	for (size_t i = 0; i < s.len; i++) {
 		size_t begin, end;
+		if (s.p[i] == '@') {
+			size_t password = dsn_secret(s, done, i);
+			if (password == i)
+				continue;
+			buf_str(out, str_sub(s, done, password - done));
+			buf_cstr(out, REDACTED);
+			done = i;
+		}
 		if (!str_eq(str_sub(s, i, 3), STR("://")) ||
 			!url_secret(str_sub(s, i + 3, s.len),
 				str_ends(str_sub(s, 0, i), STR("https")), &begin, &end))
