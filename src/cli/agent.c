@@ -101,7 +101,7 @@ static const struct cli_command command = {
 		"  firn agent --remote-store-address firn.example:7070\n"
 		"\n"
 		"Flags are parca-agent's where it has one. Those of its flags that have nothing to "
-		"do here are taken, too, and say why they do nothing.",
+		"do here are taken, too, and say why they do nothing (docs/agent.md lists them).",
 	.groups = { { "Sending", sending_options, ARRAY_COUNT(sending_options),
 		offsetof(struct agent, sending) } },
 	.group_count = 1,

@@ -182,14 +182,35 @@ static bool type_is(const struct profile *p, uint32_t type, const char *name)
 	return str_eq(buf_view(&text), str_of(name));
 }
 
-static void list_types(const struct profile *p)
+/* All but the one, those without samples too where it is 0. */
+static void list_types(const struct profile *p, uint32_t but)
 {
 	for (uint32_t t = 1; t < p->types.len; t++) {
 		CLEANUP(buf_deinit) struct buf text;
+		size_t count = 0;
 		buf_init(&text, 4096);
+		for (size_t i = 0; i < p->samples.len; i++)
+			count += type_of(p, &p->samples.v[i]) == t;
+		if (t == but || (but && !count))
+			continue;
 		profile_type_write(&text, p, &p->types.v[t]);
-		cli_complain("  --type %.*s", STR_ARG(buf_view(&text)));
+		cli_complain("  --type %.*s (%zu samples)", STR_ARG(buf_view(&text)), count);
 	}
+}
+
+/* Whoever named no type may not know that there are others. */
+static void say_what_is_left_out(const struct conversion *v, uint32_t type)
+{
+	const struct profile *p = &v->profile;
+	size_t others = 0;
+	for (size_t i = 0; i < p->samples.len; i++)
+		others += type_of(p, &p->samples.v[i]) != type;
+	if (!others || v->flags.type)
+		return;
+	cli_complain("%zu samples of other types are left out; a file has one type (or all, with "
+		     "--format otlp):",
+		others);
+	list_types(p, type);
 }
 
 /* Leaves the samples of one type; false: which one is not clear, and has been said. */
@@ -204,9 +225,10 @@ static bool choose_type(struct conversion *v)
 		type = 1;
 	if (!type && p->samples.len) {
 		cli_complain("there is no %s, but:", wanted);
-		list_types(p);
+		list_types(p, 0);
 		return false;
 	}
+	say_what_is_left_out(v, type);
 	for (size_t i = 0; i < p->samples.len; i++)
 		if (type_of(p, &p->samples.v[i]) == type)
 			p->samples.v[kept++] = p->samples.v[i];

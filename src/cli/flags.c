@@ -177,6 +177,12 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "metadata-external-labels", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct cli_profiling_flags, labels), .value = "NAME=VALUE;...",
 	  .help = "Labels that all samples get; may be repeated." },
+	{ .name = "environment-type", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, environment_type), .value = "TEXT",
+	  .help = "The label environment_type of all samples." },
+	{ .name = "machine-id", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_profiling_flags, machine_id), .value = "TEXT",
+	  .help = "The label machine_id of all samples." },
 	{ .name = "config-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, config_path), .value = "FILE",
 	  .help = "YAML with Prometheus' relabel_configs, which change the labels of each process "
@@ -512,6 +518,23 @@ static bool check_labels(const char *flag, const struct cli_list *list)
 	return true;
 }
 
+/* A label that has a flag of its own, behind those of --metadata-external-labels. */
+static bool add_label(const char *flag, const char *name, const char *value, struct cli_list *list)
+{
+	char *at = list->text + list->used;
+	size_t room = sizeof(list->text) - list->used;
+	if (!value || !value[0])
+		return true;
+	size_t len = (size_t)snprintf(at, room, "%s=%s", name, value);
+	if (len >= room || list->count == CLI_LIST_MAX) {
+		cli_complain("--%s: there are too many external labels", flag);
+		return false;
+	}
+	list->used += len + 1;
+	list->v[list->count++] = at;
+	return true;
+}
+
 static void apply_opting(struct cli_profiling_flags *f, struct agent_config *out)
 {
 	out->opt_out_env_vars = f->opt_out_env.count ? f->opt_out_env.v : NULL;
@@ -524,7 +547,10 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 {
 	if (!check_labels("metadata-external-labels", &f->labels) ||
 		!check_labels("profiling-opt-out-label", &f->opt_out_labels) ||
-		!check_labels("profiling-opt-in-label", &f->opt_in_labels))
+		!check_labels("profiling-opt-in-label", &f->opt_in_labels) ||
+		!add_label(
+			"environment-type", "environment_type", f->environment_type, &f->labels) ||
+		!add_label("machine-id", "machine_id", f->machine_id, &f->labels))
 		return false;
 	if (f->table_bytes < TABLE_BYTES_LEAST || f->table_bytes > TABLE_BYTES_MOST) {
 		cli_complain("--bpf-table-memory: expected 4MiB to 2GiB");

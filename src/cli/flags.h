@@ -62,6 +62,7 @@ struct cli_profiling_flags {
 	bool wall_clock;
 	int64_t duration_ns;
 	struct cli_list labels;
+	const char *environment_type, *machine_id; /* two labels more */
 	struct cli_list env_vars;
 	struct cli_list opt_out_env, opt_in_env, opt_out_labels, opt_in_labels;
 	const char *config_path;

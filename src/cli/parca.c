@@ -9,10 +9,16 @@
 #define NO_RUNTIME "this is no Go program"
 #define POLLING "the ring is read four times a second, whatever is in it"
 #define NO_TRACERS "interpreters have no unwinders of their own here, native frames are whole"
-#define NO_UPLOAD "the agent uploads no debug information; the server finds it by build id"
+#define NO_UPLOAD                                                                             \
+	"the agent uploads no debug files. Under `firn up` the server reads the executables " \
+	"of this host itself; a server on another host has only what lies there, found by "   \
+	"build id, and what is sent to it: firn debuginfo upload --store-address HOST:PORT "  \
+	"FILE"
 #define NO_SENDING "nothing is sent but samples, and only to the server that you name"
 #define ALWAYS_TABLES "stacks are unwound by tables, and by frame pointers where there are none"
-#define NO_FEATURE "firn has no such profile yet"
+#define NO_GPU "firn has no profiles of GPUs"
+#define NO_OOM "firn has no profiles of programs that the kernel ends for want of memory"
+#define NO_PROBES "firn measures no functions by probes"
 #define NO_OTLP "samples are all that is sent; logs go to standard error"
 #define RETRIES "what cannot be sent waits, and is tried again until the server takes it"
 #define MESSAGES "batches are cut at 3 MiB, which every server takes"
@@ -24,8 +30,6 @@
 	{ .name = flag, .kind = CLI_TEXT, .value = "VALUE", .hidden = true, .gone = why },
 
 static const struct cli_option parca_options[] = {
-	GONE_VALUE("environment-type", "use --metadata-external-labels environment=VALUE")
-	GONE_VALUE("machine-id", "use --metadata-external-labels machine_id=VALUE")
 	GONE_VALUE("otel-tags", "use --metadata-external-labels")
 	GONE_VALUE("tracers", NO_TRACERS)
 	GONE_VALUE("memlock-rlimit", MEMORY)
@@ -72,12 +76,12 @@ static const struct cli_option parca_options[] = {
 	GONE_VALUE("otlp-exporter", NO_OTLP)
 	GONE_SWITCH("otlp-logging", NO_OTLP)
 	GONE_VALUE("clock-sync-interval", "the clocks are compared in each --profiling-duration")
-	GONE_SWITCH("instrument-cuda-launch", NO_FEATURE)
-	GONE_SWITCH("merge-gpu-profiles", NO_FEATURE)
-	GONE_SWITCH("enable-oom-prof", NO_FEATURE)
-	GONE_SWITCH("enable-oom-prof-allocs", NO_FEATURE)
-	GONE_VALUE("probe-config-file", NO_FEATURE)
-	GONE_VALUE("bpf-cupti-event-scale-factor", NO_FEATURE)
+	GONE_SWITCH("instrument-cuda-launch", NO_GPU)
+	GONE_SWITCH("merge-gpu-profiles", NO_GPU)
+	GONE_SWITCH("enable-oom-prof", NO_OOM)
+	GONE_SWITCH("enable-oom-prof-allocs", NO_OOM)
+	GONE_VALUE("probe-config-file", NO_PROBES)
+	GONE_VALUE("bpf-cupti-event-scale-factor", NO_GPU)
 	GONE_SWITCH("analytics-opt-out", NO_SENDING)
 	GONE_SWITCH("telemetry-disable-panic-reporting", NO_SENDING)
 	GONE_VALUE("telemetry-stderr-buffer-size-kb", NO_SENDING)

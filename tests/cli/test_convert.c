@@ -117,14 +117,18 @@ static void makes_one_profile(void **state)
 	snprintf(out, sizeof(out), "%s/out", to.path);
 	fill(&d, 3);
 	RUN(&c, "%s --output %s", d.path, out);
-	CHECK_STR(str_of(c.err), "");
+	CHECK_HAS(c.err, "3 samples of other types are left out");
+	CHECK_HAS(c.err, "--type " WALL " (3 samples)\n");
+	CHECK(!strstr(c.err, CPU));
 	assert_int_equal(c.code, CLI_OK);
 	CHECK_HAS(c.out, " samples of 2 batches");
 	CHECK(sum_of(out, false) == 12);
 	RUN(&c, "%s -o %s --type " WALL, d.path, out);
+	CHECK_STR(str_of(c.err), "");
 	assert_int_equal(c.code, CLI_OK);
 	CHECK(sum_of(out, false) == 3000);
 	RUN(&c, "%s --format otlp -o %s", d.path, out);
+	CHECK_STR(str_of(c.err), "");
 	assert_int_equal(c.code, CLI_OK);
 	CHECK(sum_of(out, true) == 3012);
 	/* What it read stays. */

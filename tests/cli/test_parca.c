@@ -2,6 +2,7 @@
 #include "capture.h"
 #include "cli/flags.h"
 #include "fakes.h"
+#include "os/os.h"
 
 static enum status sample(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e)
@@ -35,9 +36,27 @@ static void says_why_nothing_happens(void **state)
 		capture_run(&c, cli_agent, line);
 		assert_int_equal(c.code, CLI_OK);
 	}
+	capture_run(&c, cli_agent, START "--debuginfo-strip");
+	CHECK_HAS(c.err, "firn debuginfo upload");
 	capture_run(&c, cli_agent, "agent --help");
 	CHECK(!strstr(c.out, "--memlock-rlimit"));
 	CHECK_HAS(c.out, "why they do nothing");
+}
+
+/* docs/agent.md has a table of them: no other way to see them before they are tried. */
+static void each_is_in_the_docs(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf docs;
+	struct err e;
+	buf_init(&docs, 1 << 20);
+	CHECK_OK(os_read_file(TESTS_DIR "/../docs/agent.md", &docs, &e), &e);
+	buf_u8(&docs, 0);
+	for (size_t i = 0; i < cli_parca_group.count; i++) {
+		char name[128];
+		snprintf(name, sizeof(name), "`--%s`", cli_parca_group.options[i].name);
+		CHECK_HAS((const char *)docs.data, name);
+	}
 }
 
 /* parca-agent 0.49's flags that do something here, as its users write them. */
@@ -53,13 +72,17 @@ static void takes_what_it_does(void **state)
 		      "--metadata-container-runtime-socket-path=/run/x.sock "
 		      "--metadata-disable-cpu-label --metadata-disable-thread-id-label=true "
 		      "--metadata-disable-thread-comm-label --remote-store-insecure "
-		      "--bpf-map-scale-factor=1 --off-cpu-threshold=0.5");
+		      "--bpf-map-scale-factor=1 --off-cpu-threshold=0.5 --environment-type=prod "
+		      "--machine-id m1");
 	CHECK_STR(str_of(c.err), "");
 	assert_int_equal(c.code, CLI_OK);
 	CHECK(fake_agent.table_bytes_max == 24u << 20);
 	CHECK(fake_agent.label_ttl_ns == INT64_C(60000000000));
 	CHECK_STR(str_of(fake_agent.container_socket_path), "/run/x.sock");
 	CHECK_STR(str_of(fake_agent.external_labels[1]), "c=d");
+	CHECK_STR(str_of(fake_agent.external_labels[2]), "environment_type=prod");
+	CHECK_STR(str_of(fake_agent.external_labels[3]), "machine_id=m1");
+	CHECK(!fake_agent.external_labels[4]);
 	CHECK_STR(str_of(fake_agent.env_vars[1]), "B");
 	CHECK(fake_agent.no_cpu && fake_agent.no_thread_id && fake_agent.no_thread_name);
 	capture_run(&c, cli_agent, "agent --version");
@@ -67,6 +90,11 @@ static void takes_what_it_does(void **state)
 	CHECK_STR(str_of(c.out), "firn " FIRN_VERSION "\n");
 	capture_run(&c, cli_agent, START "--bpf-map-scale-factor=9");
 	assert_int_equal(c.code, CLI_USAGE);
+	capture_run(&c, cli_agent, START "--machine-id=m1 --environment-type=");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_STR(str_of(fake_agent.external_labels[0]), "machine_id=m1");
+	CHECK(!fake_agent.external_labels[1]);
 }
 
-TEST_MAIN(cmocka_unit_test(says_why_nothing_happens), cmocka_unit_test(takes_what_it_does))
+TEST_MAIN(cmocka_unit_test(says_why_nothing_happens), cmocka_unit_test(each_is_in_the_docs),
+	cmocka_unit_test(takes_what_it_does))
