@@ -269,6 +269,7 @@ static enum status open_files(struct agent *a, struct err *e)
 		.table_bytes_max =
 			(uint64_t)tables_slabs_max(a->config.table_bytes_max) * SLAB_BYTES,
 		.problems = a->problems,
+		.only_pid = a->config.only_pid,
 		.seen = on_new_file,
 		.seen_ctx = a,
 	};

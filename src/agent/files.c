@@ -561,7 +561,7 @@ static void open_first_pass(struct files *f)
 		log_warn("no unwind table of the vDSO", "reason=\"%s\"", err_text(&e, s));
 	CLEANUP(free_cleanup) struct preload_file *found = NULL;
 	size_t count = 0;
-	s = preload_collect(&found, &count, &e);
+	s = preload_collect(f->config.only_pid, &found, &count, &e);
 	if (s != OK)
 		log_warn("no list of processes", "reason=\"%s\"", err_text(&e, s));
 	for (size_t i = 0; i < count && !atomic_load(&f->stop); i++) {
@@ -637,7 +637,7 @@ static void offer_all(struct files *f)
 		return;
 	if (open_vdso(&vdso, &image, &e) == OK && vdso)
 		offer_vdso(f, vdso, image);
-	if (preload_collect(&found, &count, &e) != OK)
+	if (preload_collect(f->config.only_pid, &found, &count, &e) != OK)
 		log_warn("no list of processes", "reason=\"%s\"", e.text);
 	for (size_t i = 0; i < count && !atomic_load(&f->stop); i++) {
 		open_notices(f, 0);

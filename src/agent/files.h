@@ -50,7 +50,8 @@ struct files_config {
 	uint64_t build_bytes_max;  /* of memory while a table is built; 0: UNWIND_BUILD_BYTES_MAX */
 	uint64_t table_bytes_max;  /* a larger table is given up; 0: no limit */
 	struct problems *problems; /* may be NULL */
-	files_seen_fn *seen;       /* may be NULL */
+	int only_pid; /* the first pass is over it and its descendants; 0: over all processes */
+	files_seen_fn *seen; /* may be NULL */
 	void *seen_ctx;
 };
 

@@ -9,10 +9,13 @@
 #include <stdlib.h>
 
 #define KERNEL_MINOR_BITS 20
+/* As in agent/bpf/profiler.bpf.c. */
+#define ANCESTORS_MAX 64
 
 struct collecting {
 	VEC(struct preload_file) files;
 	struct map by_key;
+	int only_pid;
 	int pid;
 };
 
@@ -47,9 +50,23 @@ static bool count_mapping(void *ctx, const struct procfs_map *m)
 		&p->by_key, hash_u64(key.inode ^ hash_u64(key.dev)), (uint32_t)p->files.len - 1);
 }
 
+static bool is_below(int pid, int ancestor)
+{
+	struct procfs_stat stat = { .ppid = pid };
+	for (int i = 0; i < ANCESTORS_MAX && stat.ppid > 1; i++) {
+		if (stat.ppid == ancestor)
+			return true;
+		if (procfs_stat(stat.ppid, &stat, NULL) != OK)
+			return false;
+	}
+	return false;
+}
+
 static bool count_process(void *ctx, int pid)
 {
 	struct collecting *p = ctx;
+	if (p->only_pid && !is_below(pid, p->only_pid))
+		return true;
 	p->pid = pid;
 	(void)!fileopen_maps(pid, count_mapping, p, NULL); /* it may be gone by now */
 	return p->files.len < PRELOAD_MAX;
@@ -64,9 +81,10 @@ static int most_used_first(const void *a, const void *b)
 	return x->notice.key.inode < y->notice.key.inode ? -1 : 1;
 }
 
-enum status preload_collect(struct preload_file **out, size_t *out_count, struct err *e)
+enum status preload_collect(
+	int only_pid, struct preload_file **out, size_t *out_count, struct err *e)
 {
-	struct collecting p = { 0 };
+	struct collecting p = { .only_pid = only_pid };
 	enum status s = procfs_pids(count_process, &p, e);
 	if (s == OK && p.files.len)
 		qsort(p.files.v, p.files.len, sizeof(p.files.v[0]), most_used_first);

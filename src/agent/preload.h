@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * preload: the files that processes have mapped for execution now. Private to agent/ (files.c).
+ * preload: the files that processes have mapped for execution now: all, or one and its descendants.
+ * Private to agent/ (files.c).
  */
 #pragma once
 
@@ -15,5 +16,7 @@ struct preload_file {
 	uint32_t processes; /* that have */
 };
 
-/* Those that most processes have come first. The array is the caller's, to free(). */
-NODISCARD enum status preload_collect(struct preload_file **out, size_t *out_count, struct err *e);
+/* Those that most processes have come first. only_pid: 0: all processes. The array is the caller's,
+ * to free(). */
+NODISCARD enum status preload_collect(
+	int only_pid, struct preload_file **out, size_t *out_count, struct err *e);

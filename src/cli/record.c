@@ -28,6 +28,7 @@
 #define FLUSH_INTERVAL_NS NS_PER_SEC
 /* How long names may take that have to be read from big debug files. */
 #define NAMES_PATIENCE_NS (60 * NS_PER_SEC)
+#define PENDING_TEXT_BYTES 512 /* of the list of files that have no names yet */
 #define ASK_TIMEOUT_NS (120 * NS_PER_SEC)
 #define METRICS_BYTES_MAX ((size_t)4 << 20)
 #define FLAME_BYTES_MAX ((size_t)1 << 30)
@@ -144,18 +145,41 @@ static double metric(struct str text, const char *name)
 	return sum;
 }
 
-/* Names that are still being read. */
-static bool names_are_pending(const struct record *r)
+/* Names that are still being read, of how many addresses; and in which files, as a list in JSON. */
+static uint64_t pending_names(const struct record *r, char *files, size_t size)
 {
 	CLEANUP(buf_deinit) struct buf body;
 	buf_init(&body, FLAME_BYTES_MAX);
+	files[0] = 0;
 	if (!get(r, "/api/flamegraph?from=0&to=now&trim=0&query=" PROFILE_TYPE, &body))
-		return false;
+		return 0;
 	buf_u8(&body, 0);
 	if (buf_status(&body) != OK)
-		return false;
+		return 0;
 	const char *at = strstr((const char *)body.data, "\"pending\":");
-	return at && strtoul(at + strlen("\"pending\":"), NULL, 10) > 0;
+	const char *list = at ? strstr(at, "\"pending_files\":[") : NULL;
+	const char *end = list ? strstr(list, "],\"strings\":") : NULL;
+	if (end) {
+		list += strlen("\"pending_files\":[");
+		snprintf(files, size, "%.*s", (int)MIN((size_t)(end - list), size - 1), list);
+	}
+	return at ? strtoul(at + strlen("\"pending\":"), NULL, 10) : 0;
+}
+
+static void wait_for_names(const struct record *r)
+{
+	char files[PENDING_TEXT_BYTES];
+	uint64_t pending;
+	int64_t end = clock_monotonic_ns() + NAMES_PATIENCE_NS;
+	while ((pending = pending_names(r, files, sizeof(files))) && clock_monotonic_ns() < end)
+		nanosleep(&(struct timespec){ .tv_nsec = 200 * NS_PER_MS }, NULL);
+	if (r->shows_progress)
+		fputs("\r\033[K", stderr);
+	if (pending)
+		cli_complain("%llu addresses stay without names: after %d s the symbols of %s were "
+			     "still being read",
+			(unsigned long long)pending, (int)(NAMES_PATIENCE_NS / NS_PER_SEC),
+			files[0] ? files : "some files");
 }
 
 /* ---- the course of a recording ---- */
@@ -239,11 +263,7 @@ static void on_agent_end(void *ctx, const char *dial)
 	launch_end(&r->launch);
 	if (r->shows_progress)
 		fputs("\r\033[Kreading symbols", stderr);
-	int64_t end = clock_monotonic_ns() + NAMES_PATIENCE_NS;
-	while (names_are_pending(r) && clock_monotonic_ns() < end)
-		nanosleep(&(struct timespec){ .tv_nsec = 200 * NS_PER_MS }, NULL);
-	if (r->shows_progress)
-		fputs("\r\033[K", stderr);
+	wait_for_names(r);
 	const struct cli_ask ask = {
 		.server = r->address, .query = PROFILE_TYPE, .from = "0", .to = "now"
 	};
@@ -360,6 +380,7 @@ static int run(struct record *r)
 	server_config_default(&c.server);
 	c.server.http_address = r->address;
 	c.server.storage_path = r->dir;
+	c.server.symbols_on_demand = true;
 	c.server.storage_memory_bytes = STORE_MEMORY_BYTES;
 	agent_config_default(&c.agent);
 	c.agent.frequency_hz = r->frequency_hz;

@@ -119,6 +119,22 @@ static enum status empty_flame(struct arena *a, struct query_flame *out, struct 
 	return OK;
 }
 
+static enum status list_pending(const struct query_engine *q, const struct query_tree *t,
+	struct arena *a, struct query_flame *out, struct err *e)
+{
+	struct str names[QUERY_PENDING_FILES_MAX];
+	size_t count =
+		symbolizer_list_pending(q->symbolizer, &t->store.tables, names, ARRAY_COUNT(names));
+	out->pending_files = ARENA_ARRAY(a, struct str, MAX(count, (size_t)1));
+	for (size_t i = 0; out->pending_files && i < count; i++) {
+		char *copy = arena_copy(a, names[i].p, names[i].len);
+		if (!copy)
+			return err_set(e, arena_status(a), "names of executables");
+		out->pending_files[out->pending_file_count++] = str_make(copy, names[i].len);
+	}
+	return out->pending_files ? OK : err_set(e, arena_status(a), "names of executables");
+}
+
 enum status query_flame(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct query_flame *out, struct err *e)
 {
@@ -136,6 +152,8 @@ enum status query_flame(const struct query_engine *q, const struct query_request
 	char *unit = arena_copy(a, t.unit.name.p, t.unit.name.len);
 	if (s == OK && !unit)
 		s = err_set(e, arena_status(a), "unit");
+	if (s == OK && t.pending)
+		s = list_pending(q, &t, a, &made, e);
 	if (s == OK) {
 		made.unit = str_make(unit, t.unit.name.len);
 		made.sample_count = t.has_store ? t.store.sample_count : 0;

@@ -18,6 +18,7 @@
 #define QUERY_TIME_MAX_NS (60 * NS_PER_SEC)
 /* Nodes of one flame graph after trimming. */
 #define QUERY_FLAME_NODES_MAX (4u << 20)
+#define QUERY_PENDING_FILES_MAX 16
 
 struct query_engine {
 	struct samples_db *samples;
@@ -66,7 +67,9 @@ struct query_flame {
 	struct str unit; /* of the values, after scaling: "nanoseconds" */
 	int64_t trimmed; /* value of what was left out */
 	uint64_t sample_count;
-	uint32_t pending; /* locations whose symbols are on their way */
+	uint32_t pending;          /* locations whose symbols are on their way */
+	struct str *pending_files; /* names of their executables, at most QUERY_PENDING_FILES_MAX */
+	uint32_t pending_file_count;
 };
 NODISCARD enum status query_flame(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct query_flame *out, struct err *e);

@@ -61,6 +61,14 @@ void query_flame_json(const struct query_flame *f, struct buf *b)
 	query_json_pair_i64(b, "trimmed", f->trimmed);
 	query_json_pair_i64(b, "samples", (int64_t)f->sample_count);
 	query_json_pair_i64(b, "pending", f->pending);
+	query_json_key(b, "pending_files");
+	buf_u8(b, '[');
+	for (uint32_t i = 0; i < f->pending_file_count; i++) {
+		if (i > 0)
+			buf_u8(b, ',');
+		buf_json_str(b, f->pending_files[i]);
+	}
+	buf_u8(b, ']');
 	query_json_key(b, "strings");
 	buf_u8(b, '[');
 	for (uint32_t i = 0; i < f->string_count; i++) {

@@ -184,6 +184,18 @@ static struct hash128 batch_of(struct str tenant, struct hash128 id)
 	return id;
 }
 
+/* Names are read while the recording goes on. */
+static void want_names(struct server *s, const struct profile *p)
+{
+	if (!s->config || !s->config->symbols_on_demand)
+		return;
+	for (size_t i = 1; i < p->mappings.len; i++) {
+		const struct profile_mapping *m = &p->mappings.v[i];
+		symbolizer_want(s->engine.symbolizer, profile_str(p, m->build_id),
+			profile_str(p, m->filename));
+	}
+}
+
 enum status ingest_store(struct server *s, enum ingest_protocol how, struct str tenant,
 	struct profile *p, struct hash128 batch_id, struct profile_refused *out, struct err *e)
 {
@@ -213,8 +225,10 @@ enum status ingest_store(struct server *s, enum ingest_protocol how, struct str 
 	out->samples += no_series;
 	if (p->samples.len)
 		st = store_append(s->store, tenant, p, batch_of(tenant, batch_id), e);
-	if (st == OK)
+	if (st == OK) {
 		count(s, how, p, out, no_series);
+		want_names(s, p);
+	}
 	return st;
 }
 

@@ -127,6 +127,7 @@ static enum status open_symbolizer(struct server *s, struct err *e)
 	c.dir = dir;
 	c.debug_dirs = s->config->debug_dirs;
 	c.local_files = s->config->local_files;
+	c.on_demand = s->config->symbols_on_demand;
 	c.uploads = s->uploads;
 	return symbolizer_new(&c, &s->engine.symbolizer, e);
 }

@@ -56,6 +56,7 @@ struct server_config {
 	uint64_t debuginfo_upload_bytes; /* of one */
 	int64_t debuginfo_upload_ns;     /* an upload that takes longer may be tried again */
 	bool local_files;                /* symbolize from this host's files */
+	bool symbols_on_demand; /* of executables that were handed over: when samples come */
 	/* The other end of agent_config.handover_fd (docs/formats/handover.md); -1: none. Taken
 	 * over when server_run() is called, whatever it returns. */
 	int handover_fd;

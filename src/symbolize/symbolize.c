@@ -68,6 +68,26 @@ enum status symbolizer_look_again(
 	return symbolize_tables_look_again(s->tables, build_id, replace, e);
 }
 
+void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path)
+{
+	struct symbolize_ref *ref = NULL;
+	bool pending = false;
+	symbolize_tables_get(s->tables, build_id, path, &ref, &pending);
+	symbolize_ref_release(s->tables, ref);
+}
+
+size_t symbolizer_list_pending(
+	struct symbolizer *s, const struct profile *p, struct str *out, size_t max)
+{
+	size_t count = 0;
+	for (size_t i = 1; i < p->mappings.len && count < max; i++) {
+		const struct profile_mapping *m = &p->mappings.v[i];
+		if (symbolize_tables_is_pending(s->tables, profile_str(p, m->build_id)))
+			out[count++] = symbolize_base_name(profile_str(p, m->filename));
+	}
+	return count;
+}
+
 void symbolizer_write_metrics(struct symbolizer *s, struct buf *out)
 {
 	static const struct metric_def defs[] = { SYMBOLIZE_METRICS(METRIC_DEF) };

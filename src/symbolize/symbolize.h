@@ -14,6 +14,8 @@
 
 struct symbolizer;
 
+#define SYMBOLIZER_HELD_MAX 256
+
 struct symbolizer_config {
 	const char *dir;        /* where the tables lie: DIR/xx/yyyy….sym by build id */
 	const char *debug_dirs; /* colon separated, "/usr/lib/debug" */
@@ -22,6 +24,9 @@ struct symbolizer_config {
 	uint64_t memory_bytes;             /* for open tables and caches */
 	struct debuginfo_limits limits;
 	uint32_t workers; /* builds at a time */
+	/* What is offered waits, with its descriptor, until it is asked for; more than
+	 * SYMBOLIZER_HELD_MAX are built at once. */
+	bool on_demand;
 };
 void symbolizer_config_default(struct symbolizer_config *c);
 
@@ -39,6 +44,13 @@ NODISCARD enum status symbolizer_offer(
  * have. E_LIMIT: as above; then the next question looks. */
 NODISCARD enum status symbolizer_look_again(
 	struct symbolizer *s, const char *build_id, bool replace, struct err *e);
+
+/* Samples of this build id came: with on_demand its table is built now. */
+void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path);
+/* The files of the mappings of `p` whose tables are being built: their names without the path, in
+ * `p`; at most `max`. */
+size_t symbolizer_list_pending(
+	struct symbolizer *s, const struct profile *p, struct str *out, size_t max);
 
 /* Another thread, where one is idle: run() calls fn(arg, 0) on the caller's thread, and perhaps
  * fn(arg, 1) at the same time on another, and returns when all that were begun have returned. */

@@ -4,9 +4,11 @@
  * built; beside that its table may be open, or known to be missing until some time.
  *
  *	get:    open table -> use it; else table on disk -> open it; else idle -> queue it
- *	offer:  idle -> queue it with the descriptor; being built -> queued again afterwards
+ *	offer:  idle -> queue it with the descriptor; being built -> queued again afterwards;
+ *		on demand: idle -> keep the descriptor until it is asked for
  *	look again: the same without a descriptor, whatever is known
- *	worker: takes the first of the queue; opens or builds; done
+ *	worker: takes the first of the queue that was asked for, else the first; opens or builds;
+ *		done
  *
  * One lock for everything; it is not held while files are opened or built. Open tables are counted
  * by their bytes; beyond the budget the one not used for the longest time is closed, unless it is
@@ -46,6 +48,7 @@ struct symbolize_ref {
 struct entry {
 	char id[SYMBOLIZE_ID_MAX + 1];
 	enum entry_state state;
+	bool wanted;                /* somebody asked for it */
 	bool again;                 /* an offer came while it was being built */
 	bool look;                  /* even where there is a table */
 	bool replace;               /* even where it has DWARF */
@@ -67,6 +70,7 @@ struct symbolize_tables {
 	struct map index; /* of entries, by id */
 	struct entry *queue[QUEUE_MAX];
 	uint32_t queue_first, queue_len;
+	uint32_t held;       /* descriptors of idle entries */
 	uint64_t uses;       /* a clock for last_used */
 	uint64_t ended;      /* builds */
 	uint64_t open_bytes; /* of the tables that entries hold open */
@@ -105,8 +109,9 @@ static void close_table(struct symbolize_tables *t, struct entry *en)
 	en->open = NULL;
 }
 
-static void forget_job(struct entry *en)
+static void forget_job(struct symbolize_tables *t, struct entry *en)
 {
+	t->held -= en->state == IDLE && en->fd >= 0;
 	free(en->path);
 	en->path = NULL;
 	fd_cleanup(&en->fd);
@@ -125,7 +130,7 @@ static uint32_t recycle(struct symbolize_tables *t)
 	if (oldest != MAP_NONE) {
 		struct entry *en = t->entries.v[oldest];
 		map_remove(&t->index, hash64(en->id, strlen(en->id)), oldest);
-		forget_job(en);
+		forget_job(t, en);
 	}
 	return oldest;
 }
@@ -160,9 +165,26 @@ static bool enqueue(struct symbolize_tables *t, struct entry *en)
 	if (t->queue_len == QUEUE_MAX)
 		return false;
 	t->queue[(t->queue_first + t->queue_len++) % QUEUE_MAX] = en;
+	t->held -= en->state == IDLE && en->fd >= 0;
 	en->state = QUEUED;
 	pthread_cond_signal(&t->work);
 	return true;
+}
+
+/* The first that was asked for, or the first; the others stay in order. */
+static struct entry *dequeue(struct symbolize_tables *t)
+{
+	uint32_t at = 0;
+	while (at < t->queue_len && !t->queue[(t->queue_first + at) % QUEUE_MAX]->wanted)
+		at++;
+	at = at < t->queue_len ? at : 0;
+	struct entry *en = t->queue[(t->queue_first + at) % QUEUE_MAX];
+	for (; at > 0; at--)
+		t->queue[(t->queue_first + at) % QUEUE_MAX] =
+			t->queue[(t->queue_first + at - 1) % QUEUE_MAX];
+	t->queue_first = (t->queue_first + 1) % QUEUE_MAX;
+	t->queue_len--;
+	return en;
 }
 
 static void evict(struct symbolize_tables *t)
@@ -301,8 +323,9 @@ static void finish_job(struct symbolize_tables *t, struct entry *en, const struc
 	if (en->again) {
 		en->again = false;
 		en->not_before_ns = 0;
+		t->held += en->fd >= 0;
 		if (!enqueue(t, en))
-			forget_job(en);
+			forget_job(t, en);
 	}
 	t->ended++;
 	pthread_cond_broadcast(&t->done);
@@ -318,9 +341,7 @@ static void *work(void *ctx)
 			pthread_cond_wait(&t->work, &t->lock);
 			continue;
 		}
-		struct entry *en = t->queue[t->queue_first];
-		t->queue_first = (t->queue_first + 1) % QUEUE_MAX;
-		t->queue_len--;
+		struct entry *en = dequeue(t);
 		en->state = BUILDING;
 		struct job j = { .path = STEAL_PTR(en->path),
 			.fd = STEAL_FD(en->fd),
@@ -426,7 +447,7 @@ void symbolize_tables_free(struct symbolize_tables *t)
 		pthread_join(t->workers[i], NULL);
 	for (size_t i = 0; i < t->entries.len; i++) {
 		close_table(t, t->entries.v[i]);
-		forget_job(t->entries.v[i]);
+		forget_job(t, t->entries.v[i]);
 		free(t->entries.v[i]);
 	}
 	VEC_FREE(&t->entries);
@@ -450,11 +471,13 @@ enum status symbolize_tables_offer(
 	if (!en) {
 		s = err_set(e, E_NOMEM, "build id %s", build_id);
 	} else if (en->fd < 0 && !(en->open && en->open->has_dwarf)) {
-		if (en->state == IDLE && !enqueue(t, en))
+		bool hold = t->config.on_demand && !en->wanted && t->held < SYMBOLIZER_HELD_MAX;
+		if (en->state == IDLE && !hold && !enqueue(t, en))
 			s = err_set(e, E_LIMIT, "%d symbol tables wait already", QUEUE_MAX);
 		if (s == OK) {
 			en->again = en->state == BUILDING;
 			en->fd = STEAL_FD(own);
+			t->held += en->state == IDLE;
 			free(en->path);
 			en->path = strdup(path);
 		}
@@ -511,6 +534,7 @@ static struct symbolize_ref *take(struct entry *en)
 
 static void queue_for(struct symbolize_tables *t, struct entry *en, struct str path, bool *pending)
 {
+	en->wanted = true;
 	if (en->state == IDLE && clock_monotonic_ns() >= en->not_before_ns) {
 		free(en->path);
 		en->path = strndup(path.p ? path.p : "", path.len);
@@ -548,6 +572,18 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struc
 		queue_for(t, en, path, out_pending);
 	unref(found);
 	pthread_mutex_unlock(&t->lock);
+}
+
+bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str build_id)
+{
+	if (!symbolize_id_is_valid(build_id))
+		return false;
+	pthread_mutex_lock(&t->lock);
+	uint32_t at = map_find(&t->index, hash64(build_id.p, build_id.len), id_equal, t, &build_id);
+	const struct entry *en = at == MAP_NONE ? NULL : t->entries.v[at];
+	bool pending = en && en->wanted && en->state != IDLE;
+	pthread_mutex_unlock(&t->lock);
+	return pending;
 }
 
 void symbolize_ref_release(struct symbolize_tables *t, struct symbolize_ref *r)

@@ -33,7 +33,7 @@ static void finds_what_is_mapped(void **state)
 		pause();
 		_exit(0);
 	}
-	CHECK_OK(preload_collect(&files, &count, &e), &e);
+	CHECK_OK(preload_collect(0, &files, &count, &e), &e);
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	const struct preload_file *self = find(files, count, "/proc/self/exe");
@@ -46,4 +46,44 @@ static void finds_what_is_mapped(void **state)
 	free(files);
 }
 
-TEST_MAIN(cmocka_unit_test(finds_what_is_mapped))
+/* Of a child that has gone from here only what it and its own child have. */
+static void stays_below_one_process(void **state)
+{
+	(void)state;
+	struct preload_file *files = NULL;
+	size_t count = 0;
+	struct err e = { 0 };
+	int ready[2], hold[2];
+	char byte;
+	CHECK(pipe(ready) == 0 && pipe(hold) == 0);
+	int pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		close(hold[1]); /* so that both end with us */
+		pid = fork();
+		if (pid < 0 || write(ready[1], "", 1) != 1 || read(hold[0], &byte, 1) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	CHECK(read(ready[0], &byte, 1) == 1 && read(ready[0], &byte, 1) == 1);
+	CHECK_OK(preload_collect(pid, &files, &count, &e), &e);
+	const struct preload_file *self = find(files, count, "/proc/self/exe");
+	CHECK(self && self->processes == 2);
+	for (size_t i = 0; i < count; i++)
+		CHECK(files[i].pid >= pid && files[i].pid != getpid());
+	free(files);
+	CHECK_OK(preload_collect(getpid(), &files, &count, &e), &e);
+	self = find(files, count, "/proc/self/exe");
+	CHECK(self && self->processes >= 3);
+	free(files);
+	close(hold[1]);
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	close(hold[0]);
+	close(ready[0]);
+	close(ready[1]);
+	CHECK_OK(preload_collect(pid, &files, &count, &e), &e);
+	CHECK(count == 0);
+	free(files);
+}
+
+TEST_MAIN(cmocka_unit_test(finds_what_is_mapped), cmocka_unit_test(stays_below_one_process))

@@ -680,3 +680,14 @@ enum status symbolizer_resolve(struct symbolizer *s, struct profile *p, uint32_t
 	*out_pending = fake_pending;
 	return OK;
 }
+
+/* The first mapping's. */
+size_t symbolizer_list_pending(
+	struct symbolizer *s, const struct profile *p, struct str *out, size_t max)
+{
+	CHECK(s == &the_symbolizer && fake_pending && max == QUERY_PENDING_FILES_MAX);
+	if (p->mappings.len < 2)
+		return 0;
+	out[0] = profile_str(p, p->mappings.v[1].filename);
+	return 1;
+}

@@ -14,7 +14,8 @@ static void writes_json(void **state)
 	struct query_request r = fake_request(CPU);
 	CHECK_ANSWER(query_write_flame, &r, QUERY_JSON,
 		"{\"unit\":\"count\",\"total\":0,\"trimmed\":0,\"samples\":0,\"pending\":0,"
-		"\"strings\":[\"\"],\"nodes\":{\"parent\":[0],\"name\":[0],\"file\":[0],\"line\":["
+		"\"pending_files\":[],\"strings\":[\"\"],\"nodes\":{\"parent\":[0],\"name\":[0],"
+		"\"file\":[0],\"line\":["
 		"0],"
 		"\"binary\":[0],\"kind\":[0],\"inlined\":[0],\"self\":[0],\"total\":[0]}}");
 	fake_sample(CPU, 1, 2, PERIOD, "", "main@/bin/app;work>inl@/bin/app");
@@ -23,7 +24,8 @@ static void writes_json(void **state)
 	r.trim = 0.5;
 	CHECK_ANSWER(query_write_flame, &r, QUERY_JSON,
 		"{\"unit\":\"nanoseconds\",\"total\":50000000,\"trimmed\":20000000,\"samples\":2,"
-		"\"pending\":4,\"strings\":[\"\",\"sys\",\"/src/sys.c\",\"[kernel]\"],\"nodes\":{"
+		"\"pending\":4,\"pending_files\":[\"/bin/app\"],\"strings\":[\"\",\"sys\",\"/src/"
+		"sys.c\",\"[kernel]\"],\"nodes\":{"
 		"\"parent\":[0,0],\"name\":[0,1],\"file\":[0,2],\"line\":[0,30],\"binary\":[0,3],"
 		"\"kind\":[0,2],\"inlined\":[0,0],\"self\":[0,30000000],\"total\":[50000000,"
 		"30000000]}}");
@@ -31,7 +33,8 @@ static void writes_json(void **state)
 	r.match = STR("inl");
 	CHECK_ANSWER(query_write_flame, &r, QUERY_JSON,
 		"{\"unit\":\"nanoseconds\",\"total\":20000000,\"trimmed\":0,\"samples\":2,"
-		"\"pending\":4,\"strings\":[\"\",\"main\",\"/src/main.c\",\"app\",\"work\","
+		"\"pending\":4,\"pending_files\":[\"/bin/app\"],\"strings\":[\"\",\"main\",\"/src/"
+		"main.c\",\"app\",\"work\","
 		"\"/src/work.c\",\"inl\",\"/src/inl.c\"],\"nodes\":{"
 		"\"parent\":[0,0,1,2],\"name\":[0,1,4,6],\"file\":[0,2,5,7],\"line\":[0,40,40,30],"
 		"\"binary\":[0,3,3,3],\"kind\":[0,1,1,1],\"inlined\":[0,0,0,1],"

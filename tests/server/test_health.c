@@ -40,6 +40,14 @@ void server_handover_write_figures(struct server *s, struct buf *out)
 	(void)out;
 }
 
+void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path)
+{
+	(void)s;
+	(void)build_id;
+	(void)path;
+	fail();
+}
+
 void symbolizer_write_metrics(struct symbolizer *s, struct buf *out)
 {
 	(void)s;

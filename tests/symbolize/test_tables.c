@@ -2,6 +2,8 @@
 /* Tables on disk, in memory, missing and damaged. */
 #include "own.h"
 
+#include <dlfcn.h>
+
 static void first_asks_then_answers(void **state)
 {
 	(void)state;
@@ -71,6 +73,40 @@ static void makes_a_damaged_table_again(void **state)
 	shell("test ! -e %s/%.2s/%s.sym.Abc123", t.dir, t.build_id, t.build_id + 2);
 }
 
+/* What was offered first and is not asked for is left alone, until it is. */
+static void builds_on_demand(void **state)
+{
+	(void)state;
+	Dl_info libc;
+	struct objfile *obj;
+	char id[129];
+	struct str pending[2];
+	t.config.on_demand = true;
+	t.config.local_files = false;
+	symbolizer_free(t.s);
+	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
+	CHECK(dladdr((void *)(uintptr_t)getppid, &libc) != 0);
+	CHECK_OK(objfile_open(libc.dli_fname, &obj, NULL), NULL);
+	snprintf(id, sizeof(id), "%s", objfile_build_id(obj));
+	objfile_close(obj);
+	CHECK_OK(symbolizer_offer(t.s, t.build_id, t.exe, open(t.exe, O_RDONLY | O_CLOEXEC), NULL),
+		NULL);
+	int fd = open(libc.dli_fname, O_RDONLY | O_CLOEXEC);
+	CHECK_OK(symbolizer_offer(t.s, id, libc.dli_fname, fd, NULL), NULL);
+	symbolizer_want(t.s, str_of(id), STR("/nowhere/libc.so.6"));
+	add_location(add_mapping("/nowhere/libc.so.6", id, 0, 0, 0), 0x1234, FRAME_NATIVE);
+	size_t waiting = symbolizer_list_pending(t.s, &t.p, pending, ARRAY_COUNT(pending));
+	CHECK(waiting == 0 || (waiting == 1 && str_eq(pending[0], STR("libc.so.6"))));
+	CHECK(resolve(WAIT_MS) == 0);
+	CHECK(metric("firn_symbolizer_tables_built_total") == 1);
+	uint32_t a = add_location(add_mapping("/nowhere/exe", t.build_id, 0, 0, 0),
+		outer_function(1) - base(), FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	check_own(a);
+	CHECK(metric("firn_symbolizer_tables_built_total") == 2);
+	CHECK(symbolizer_list_pending(t.s, &t.p, pending, ARRAY_COUNT(pending)) == 0);
+}
+
 /* Many threads, tables that do not fit together, offers in between: each answer is whole or not yet
  * there, never wrong. */
 #define THREADS 4
@@ -125,4 +161,5 @@ static void answers_many_threads(void **state)
 }
 
 TEST_MAIN_WITH(debuginfo_child_main, CASE(first_asks_then_answers), CASE(remembers_what_is_missing),
-	CASE(works_on_a_budget), CASE(makes_a_damaged_table_again), CASE(answers_many_threads))
+	CASE(works_on_a_budget), CASE(makes_a_damaged_table_again), CASE(builds_on_demand),
+	CASE(answers_many_threads))
