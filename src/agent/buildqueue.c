@@ -91,6 +91,19 @@ static int64_t debt_at(struct buildqueue *q, uint64_t owner, int64_t now)
 	return o ? MAX(-credit_at(q, &o->credit, now), (int64_t)0) : 0;
 }
 
+/* The first is of the owner whose turn it is. */
+static size_t most_wanted(const struct buildqueue *q, size_t first)
+{
+	size_t best = first;
+	for (size_t i = first + 1; i < q->len; i++) {
+		const struct build_ticket *t = &q->entries[i].ticket;
+		if (t->owner == q->entries[first].ticket.owner &&
+			t->wanted > q->entries[best].ticket.wanted)
+			best = i;
+	}
+	return best;
+}
+
 static void *take_turn(
 	struct buildqueue *q, int64_t now, struct build_ticket *out, int64_t *out_wait)
 {
@@ -102,7 +115,7 @@ static void *take_turn(
 	for (size_t i = 0; i < q->len; i++) {
 		int64_t debt = debt_at(q, q->entries[i].ticket.owner, now);
 		if (debt == 0 && now >= q->rest_until_ns)
-			return take(q, i, out);
+			return take(q, most_wanted(q, i), out);
 		int64_t wait = debt ? now + paid_after(q, debt) : q->rest_until_ns;
 		*out_wait = MIN(*out_wait, wait);
 	}
@@ -125,6 +138,14 @@ static bool wait_until(struct buildqueue *q, int64_t deadline)
 	if (deadline == INT64_MAX)
 		return pthread_cond_wait(&q->changed, &q->lock) == 0;
 	return pthread_cond_timedwait(&q->changed, &q->lock, &at) == 0;
+}
+
+void buildqueue_want(struct buildqueue *q, uint32_t id)
+{
+	pthread_mutex_lock(&q->lock);
+	for (size_t i = 0; i < q->len; i++)
+		q->entries[i].ticket.wanted += q->entries[i].ticket.id == id;
+	pthread_mutex_unlock(&q->lock);
 }
 
 void *buildqueue_pop(struct buildqueue *q, struct build_ticket *out)

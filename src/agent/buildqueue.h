@@ -5,7 +5,8 @@
  *
  * Each owner (a user, on one file system) has a share of a CPU of its own: whose files cost more
  * waits until it is paid for, while the files of others go on. They wait for one table at most, and
- * for a rest behind it of BUILDQUEUE_REST_MAX_NS at most. In order of arrival otherwise.
+ * for a rest behind it of BUILDQUEUE_REST_MAX_NS at most. Owners take turns in order of arrival; of
+ * the files of one, that which was wanted most often comes first.
  *
  * Thread safety: all functions may be called from any thread.
  */
@@ -28,7 +29,9 @@ struct buildqueue;
 
 struct build_ticket {
 	uint64_t owner;
-	uint64_t bytes; /* of what the table is made of */
+	uint64_t bytes;  /* of what the table is made of */
+	uint32_t id;     /* for buildqueue_want() */
+	uint32_t wanted; /* how often samples met it so far */
 };
 
 /* cpu_percent of one CPU; 0: no limit. */
@@ -38,6 +41,8 @@ void buildqueue_free(struct buildqueue *q); /* NULL is fine; what waits is lost 
  * the caller's. */
 NODISCARD bool buildqueue_push(
 	struct buildqueue *q, void *item, const struct build_ticket *ticket, int64_t deadline_ns);
+/* One more sample met the item of this id, if it waits here. */
+void buildqueue_want(struct buildqueue *q, uint32_t id);
 /* Waits for one whose turn it is. NULL: closed and empty. */
 void *buildqueue_pop(struct buildqueue *q, struct build_ticket *out);
 /* The first of at most so many bytes whose owner has no debt, whatever is being built; NULL: none.

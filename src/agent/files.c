@@ -342,9 +342,16 @@ static void cancel_request(struct files *f, uint32_t binding, bool is_replaced)
 	metric_add(&f->metrics.notices_dropped, 1);
 }
 
+static uint32_t wanted_so_far(struct files *f, uint32_t binding)
+{
+	LOCKED(&f->lock);
+	return f->book.bindings.v[binding].wanted;
+}
+
 static void pass_on(struct files *f, struct request *r)
 {
-	const struct build_ticket ticket = { r->opened.owner, fileload_bytes(&r->opened) };
+	const struct build_ticket ticket = { r->opened.owner, fileload_bytes(&r->opened),
+		r->binding, wanted_so_far(f, r->binding) };
 	if (buildqueue_push(f->opened, r, &ticket, clock_monotonic_ns() + PUSH_WAIT_NS))
 		return;
 	cancel_request(f, r->binding, r->is_replaced);
@@ -452,8 +459,14 @@ static bool begin_request(struct files *f, struct request *r)
 	/* Whoever writes to a mapped file all the time is not listened to each time. */
 	bool is_news = key->generation && key->generation != b->key.generation;
 	int64_t due_ns = is_news ? b->finished_ns + RETRY_FAILED_NS : b->retry_ns;
-	if (b->state == BINDING_WAITING || now < due_ns)
+	if (b->state == BINDING_WAITING) {
+		b->wanted++;
+		buildqueue_want(f->opened, i);
 		return false;
+	}
+	if (now < due_ns)
+		return false;
+	b->wanted = !r->is_first_pass;
 	if (key->generation)
 		b->key.generation = key->generation;
 	b->state = BINDING_WAITING;

@@ -18,7 +18,7 @@ static struct buildqueue *make(uint32_t percent)
 
 static bool push(struct buildqueue *q, const char *item, uint64_t owner, uint64_t bytes)
 {
-	const struct build_ticket t = { owner, bytes };
+	const struct build_ticket t = { owner, bytes, (uint32_t)item[0], 0 };
 	return buildqueue_push(q, (char *)(uintptr_t)item, &t, 0);
 }
 
@@ -43,6 +43,37 @@ static void in_order_of_arrival(void **state)
 	CHECK_STR(str_of(take(q, now, &wait)), "c");
 	buildqueue_free(q);
 	buildqueue_free(NULL);
+}
+
+static void the_most_wanted_of_an_owner_first(void **state)
+{
+	(void)state;
+	struct buildqueue *q = make(PERCENT);
+	int64_t wait, now = clock_monotonic_ns();
+	CHECK(push(q, "a", 1, 1) && push(q, "b", 2, 1) && push(q, "c", 1, 1) && push(q, "d", 1, 1));
+	for (int i = 0; i < 9; i++)
+		buildqueue_want(q, 'b'); /* another's turn is not taken */
+	buildqueue_want(q, 'd');
+	buildqueue_want(q, 'd');
+	buildqueue_want(q, 'c');
+	buildqueue_want(q, 'x'); /* does not wait here */
+	CHECK_STR(str_of(take(q, now, &wait)), "d");
+	CHECK_STR(str_of(take(q, now, &wait)), "c");
+	const struct build_ticket t = { 1, 1, 'e', 5 }; /* wanted before it came */
+	CHECK(buildqueue_push(q, (char *)(uintptr_t) "e", &t, 0));
+	CHECK_STR(str_of(take(q, now, &wait)), "e");
+	CHECK_STR(str_of(take(q, now, &wait)), "a");
+	CHECK_STR(str_of(take(q, now, &wait)), "b");
+	/* An owner in debt does not come first by being wanted. */
+	buildqueue_charge_at(q, 1, 10 * NS_PER_SEC, now);
+	CHECK(push(q, "a", 1, 1) && push(q, "b", 2, 1) && push(q, "c", 2, 1));
+	buildqueue_want(q, 'a');
+	buildqueue_want(q, 'c');
+	now += BUILDQUEUE_REST_MAX_NS;
+	CHECK_STR(str_of(take(q, now, &wait)), "c");
+	CHECK_STR(str_of(take(q, now, &wait)), "b");
+	CHECK_STR(str_of(take(q, now, &wait)), "");
+	buildqueue_free(q);
 }
 
 /* One whose file costs ten seconds waits for minutes, and the others for a second. */
@@ -152,7 +183,8 @@ static void waiting_ends(void **state)
 	buildqueue_free(q);
 }
 
-TEST_MAIN(cmocka_unit_test(in_order_of_arrival), cmocka_unit_test(who_has_a_debt_waits_alone),
-	cmocka_unit_test(small_ones_go_between), cmocka_unit_test(one_owner_cannot_fill_it),
-	cmocka_unit_test(without_shares_nobody_waits), cmocka_unit_test(large_debts_are_kept),
-	cmocka_unit_test(waiting_ends))
+TEST_MAIN(cmocka_unit_test(in_order_of_arrival),
+	cmocka_unit_test(the_most_wanted_of_an_owner_first),
+	cmocka_unit_test(who_has_a_debt_waits_alone), cmocka_unit_test(small_ones_go_between),
+	cmocka_unit_test(one_owner_cannot_fill_it), cmocka_unit_test(without_shares_nobody_waits),
+	cmocka_unit_test(large_debts_are_kept), cmocka_unit_test(waiting_ends))
