@@ -587,6 +587,12 @@ void pprof_stream_sample(struct pprof_stream *s, const uint32_t *locations, uint
 		   });
 }
 
+void pprof_stream_comment(struct pprof_stream *s, uint32_t string, struct buf *out)
+{
+	assert(string < s->c.p->strings.len);
+	pb_put_i64(out, 13, string);
+}
+
 void pprof_stream_tables(struct pprof_stream *s, int64_t time_ns, int64_t duration_ns,
 	int64_t period, struct buf *out)
 {

@@ -10,6 +10,8 @@
 #include "codec/codec.h"
 #include "pprof/pprof.h"
 
+#include <stdio.h>
+
 /* Bytes of an uncompressed profile.proto: what is more is compressed as it comes. */
 #define PLAIN_BYTES ((size_t)4 << 20)
 /* Bytes of one sample, or of the tables behind them. */
@@ -29,9 +31,9 @@ static bool is_dropped(struct str name)
 	return false;
 }
 
-/* `by` if there is any, else every label but the dropped ones. */
+/* `by` if there is any, else every label but the dropped ones, and those that are too many. */
 static enum status choose_labels(const struct query_plan *p, const struct query_request *r,
-	struct arena *a, struct str *out, size_t *out_count, struct err *e)
+	struct arena *a, struct str *out, size_t *out_count, size_t *out_left, struct err *e)
 {
 	struct str *names = NULL;
 	size_t count = 0;
@@ -44,9 +46,14 @@ static enum status choose_labels(const struct query_plan *p, const struct query_
 	if (s != OK)
 		return s;
 	*out_count = 0;
-	for (size_t i = 0; i < count && *out_count < LABELS_MAX; i++)
-		if (!is_dropped(names[i]))
+	for (size_t i = 0; i < count; i++) {
+		if (is_dropped(names[i]))
+			continue;
+		if (*out_count < LABELS_MAX)
 			out[(*out_count)++] = names[i];
+		else
+			(*out_left)++;
+	}
 	return OK;
 }
 
@@ -180,23 +187,38 @@ static enum status write_samples(struct writer *w, struct err *e)
 	return s;
 }
 
+static enum status add_comment(struct profile *p, size_t left_labels, uint32_t *out, struct err *e)
+{
+	char text[128];
+	(void)snprintf(text, sizeof(text),
+		"firn: %zu labels are left out, %d are the most; ask for those you need (by=)",
+		left_labels, LABELS_MAX);
+	enum status s = profile_add_string(p, str_of(text), out);
+	return s == OK ? OK : err_set(e, s, "the comment of a profile");
+}
+
 static enum status write_profile(const struct query_plan *plan, struct samples_cells *c,
-	struct str match, struct arena *a, struct buf *out, struct err *e)
+	size_t left_labels, struct str match, struct arena *a, struct buf *out, struct err *e)
 {
 	CLEANUP(writer_deinit) struct writer w = { .plan = plan, .cells = c, .out = out };
 	struct samples_tree *t = &c->tree;
 	int64_t longest = MAX(t->period, 0);
+	uint32_t comment = 0;
 	buf_init(&w.plain, PLAIN_BYTES_MAX);
 	for (size_t i = 0; i < c->groups.len; i++)
 		longest = MAX(longest, c->groups.v[i].period);
 	enum status s = choose_types(&w, t, e);
 	if (s == OK && match.len > 0)
 		s = find_matches(&w, t, match, a, e);
+	if (s == OK && left_labels)
+		s = add_comment(&t->tables, left_labels, &comment, e);
 	if (s == OK && pprof_stream_new(&t->tables, w.types, w.type_count, &w.stream) != OK)
 		s = err_set(e, E_NOMEM, "a profile");
 	if (s != OK)
 		return s;
 	pprof_stream_types(w.stream, &w.plain);
+	if (comment)
+		pprof_stream_comment(w.stream, comment, &w.plain);
 	s = write_samples(&w, e);
 	if (s != OK)
 		return s;
@@ -209,12 +231,13 @@ static enum status write_profile(const struct query_plan *plan, struct samples_c
 
 /* The caller frees *out, also after a failure. */
 static enum status sum(const struct query_engine *q, const struct query_request *r,
-	const struct query_plan *plan, struct arena *a, struct samples_cells *out, struct err *e)
+	const struct query_plan *plan, struct arena *a, struct samples_cells *out,
+	size_t *out_left_labels, struct err *e)
 {
 	struct str labels[LABELS_MAX];
 	size_t label_count = 0;
 	uint32_t pending = 0;
-	enum status s = choose_labels(plan, r, a, labels, &label_count, e);
+	enum status s = choose_labels(plan, r, a, labels, &label_count, out_left_labels, e);
 	if (s == OK)
 		s = plan->view->ops->sum_cells(
 			plan->view, &plan->store, labels, label_count, out, e);
@@ -231,6 +254,7 @@ enum status query_pprof(
 	CLEANUP(arena_deinit) struct arena a;
 	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
 	struct samples_cells cells = { 0 };
+	size_t left_labels = 0;
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	enum status s = query_plan_open(q, r, true, &a, &plan, e);
 	if (s == OK && plan.empty) {
@@ -238,10 +262,10 @@ enum status query_pprof(
 		if (s != OK)
 			return err_set(e, s, "a profile");
 	} else if (s == OK) {
-		s = sum(q, r, &plan, &a, &cells, e);
+		s = sum(q, r, &plan, &a, &cells, &left_labels, e);
 	}
 	if (s == OK)
-		s = write_profile(&plan, &cells, r->match, &a, out, e);
+		s = write_profile(&plan, &cells, left_labels, r->match, &a, out, e);
 	samples_cells_deinit(&cells);
 	return s;
 }

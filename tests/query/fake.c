@@ -478,7 +478,7 @@ static enum status fake_collect(struct samples_view *v, const struct samples_que
 static uint32_t group_of(struct samples_cells *c, const struct profile_sample *s,
 	const struct str *keep_labels, size_t keep_count)
 {
-	struct profile_label labels[PARTS_MAX] = { 0 };
+	struct profile_label labels[PROFILE_LABELS_MAX] = { 0 };
 	struct samples_group g = { .period = fake_profile.heads.v[s->head].period };
 	struct profile *p = &c->tree.tables;
 	for (size_t i = 0; i < keep_count; i++) {

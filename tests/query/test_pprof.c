@@ -2,6 +2,7 @@
 /* What is written is read back with pprof_decode(), and by check_pprof.py in test_store.c. */
 #include "codec/codec.h"
 #include "fake.h"
+#include "pb/pb.h"
 #include "pprof/pprof.h"
 
 static void ask(const struct query_request *r, struct profile *p)
@@ -182,6 +183,59 @@ static void adds_up_periods(void **state)
 	profile_deinit(&p);
 }
 
+/* The string that field 13 of the message refers to is the text; NULL: there is none. */
+static void check_comment(const struct query_request *r, const char *text)
+{
+	CLEANUP(buf_deinit) struct buf gzip, plain;
+	struct err e = { 0 };
+	struct pb_field f;
+	uint64_t comment = 0, strings = 0;
+	bool found = false;
+	buf_init(&gzip, 1 << 20);
+	buf_init(&plain, 1 << 20);
+	CHECK_OK(query_pprof(&fake_engine, r, &gzip, &e), &e);
+	CHECK_OK(codec_gunzip(gzip.data, gzip.len, &plain, &e), &e);
+	struct reader m = reader_over(plain.data, plain.len);
+	while (pb_next(&m, &f)) /* strings come last */
+		if (f.number == 13)
+			comment = f.u64;
+		else if (f.number == 6 && strings++ == comment)
+			found = text && comment && str_eq(f.bytes, str_of(text));
+	CHECK(!m.failed && found == (text != NULL) && (comment != 0) == found);
+}
+
+/* Of more labels than a sample may have, those that are left out are counted in a comment. */
+static void says_what_is_left_out(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct query_request r = fake_request(CPU);
+	const char *comment =
+		"firn: 2 labels are left out, 128 are the most; ask for those you need (by=)";
+	fake_sample(CPU, NS_PER_SEC, 1, PERIOD, "cpu=1", "main@x");
+	for (int i = 0; i < 130; i++) {
+		char label[16];
+		snprintf(label, sizeof(label), "l%03d=v", i);
+		if (i == 128) {
+			ask(&r, &p);
+			CHECK(p.samples.len == 2 * 129);
+			check_comment(&r, NULL);
+			profile_deinit(&p);
+		}
+		fake_sample(CPU, NS_PER_SEC, 1, PERIOD, label, "main@x");
+	}
+	ask(&r, &p);
+	check_comment(&r, comment);
+	CHECK(sum_of(&p, "count", "l127", "v") == 1);
+	CHECK(sum_of(&p, "count", NULL, NULL) == 131 && sum_of(&p, "count", "l128", NULL) == 0);
+	profile_deinit(&p);
+	r.by[r.by_count++] = STR("l128");
+	ask(&r, &p);
+	check_comment(&r, NULL);
+	CHECK(sum_of(&p, "count", "l128", "v") == 1);
+	profile_deinit(&p);
+}
+
 static void passes_failures_on(void **state)
 {
 	(void)state;
@@ -201,4 +255,5 @@ static void passes_failures_on(void **state)
 TEST_MAIN(WITH_STORE(gives_counts_and_time), WITH_STORE(has_both_columns_for_every_period),
 	WITH_STORE(keeps_what_matches), WITH_STORE(leaves_other_units_alone),
 	WITH_STORE(is_empty_without_samples), WITH_STORE(passes_failures_on),
-	WITH_STORE(writes_many_bytes), WITH_STORE(adds_up_periods))
+	WITH_STORE(writes_many_bytes), WITH_STORE(adds_up_periods),
+	WITH_STORE(says_what_is_left_out))
