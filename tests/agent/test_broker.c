@@ -331,16 +331,31 @@ static void reads_what_it_holds(void **state)
 	reading_deinit(&r);
 }
 
+/* Any mapping that may be executed; sanitizers have many others before it. */
+static bool has_code(const struct broker_file *f)
+{
+	char bytes[4097];
+	uint64_t offset = 0;
+	ssize_t n;
+	while ((n = broker_read(f, bytes, sizeof(bytes) - 1, offset)) > 0) {
+		bytes[n] = 0; /* whole lines */
+		if (strstr(bytes, " r-xp "))
+			return true;
+		offset += (uint64_t)n;
+	}
+	return false;
+}
+
 static void reads_memory_maps(void **state)
 {
 	(void)state;
 	struct err e = { 0 };
 	const struct broker_config c = { .own_files = { NULL } };
 	struct broker_file f;
-	char bytes[4097] = "", exe[64], path[PATH_MAX] = "", want[PATH_MAX] = "";
+	char exe[64], path[PATH_MAX] = "", want[PATH_MAX] = "";
 	CHECK_OK(broker_start(&c, &e), &e);
 	CHECK(broker_open_maps(getpid(), &f) == BROKER_IS_HELD);
-	CHECK(broker_read(&f, bytes, sizeof(bytes) - 1, 0) > 0 && strstr(bytes, "r-xp"));
+	CHECK(has_code(&f));
 	broker_drop(&f);
 	CHECK(broker_open_maps(2147483, &f) == -1 && errno == ENOENT);
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)getpid());
