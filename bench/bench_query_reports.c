@@ -186,6 +186,26 @@ PARCA_REPORT(parca_pprof, query_report_pprof, false)
 PARCA_REPORT(diff_arrow, query_flame_arrow, true)
 PARCA_REPORT(top_message, query_top_message, false)
 PARCA_REPORT(callgraph_message, query_callgraph_message, false)
+PARCA_REPORT(flame_message, query_flame_message, false)
+
+/* PROFILE_METADATA: the mapped files and the names of labels. */
+static enum status metadata(
+	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_report_request request = parca_request(r, false);
+	struct str *files = NULL, *labels = NULL;
+	size_t file_count = 0, label_count = 0;
+	arena_init(&a, 16 << 20);
+	enum status s = query_mapping_files(q, &request, &a, &files, &file_count, e);
+	if (s == OK)
+		s = query_list_labels(q, r, &a, &labels, &label_count, e);
+	for (size_t i = 0; s == OK && i < file_count; i++)
+		buf_str(out, files[i]);
+	for (size_t i = 0; s == OK && i < label_count; i++)
+		buf_str(out, labels[i]);
+	return s;
+}
 
 static enum status source_arrow(
 	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
@@ -243,6 +263,25 @@ static int compare(const void *a, const void *b)
 {
 	double d = *(const double *)a - *(const double *)b;
 	return d < 0 ? -1 : d > 0;
+}
+
+/* A question whose answer is longer than any may be: how long until it is refused, and how. */
+static void measure_refusal(const char *name, report_fn *fn, const struct query_engine *q,
+	const struct query_request *r, double sum_ms)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	struct err e = { 0 };
+	buf_init(&out, (size_t)1 << 30);
+	int64_t begin = clock_monotonic_ns();
+	enum status s = fn(q, r, &out, &e);
+	double ms = (double)(clock_monotonic_ns() - begin) / NS_PER_MS;
+	printf("{\"name\":\"%s\",\"value\":%.2f,\"unit\":\"ms\",\"against\":\"the store's sum by "
+	       "stack alone, %.2f ms\",\"ratio\":%.2f,\"note\":\"%u samples, once: %s, %zu "
+	       "bytes\"}\n",
+		name, ms, sum_ms, ms / sum_ms,
+		(unsigned)((r->to_ns - r->from_ns) / BATCH_NS) * BATCH_SAMPLES,
+		s == OK ? "answered" : err_text(&e, s), s == OK ? out.len : 0);
+	fflush(stdout);
 }
 
 static double measure(const char *name, report_fn *fn, const struct query_engine *q,
@@ -318,12 +357,15 @@ int main(void)
 	measure("query.top_message_ms", top_message, &q, &r, sum_ms);
 	measure("query.callgraph_ms", callgraph_message, &q, &r, sum_ms);
 	measure("query.source_ms", source_arrow, &q, &r, sum_ms);
+	measure("query.metadata_ms", metadata, &q, &r, sum_ms);
 	/* What Parca's page asks for: calls wider than a pixel of their parent's. */
 	r.trim = 0.001;
 	measure("query.flamegraph_arrow_ms", flamegraph_arrow, &q, &r, sum_ms);
+	measure("query.flamegraph_message_ms", flame_message, &q, &r, sum_ms);
 	measure("query.diff_ms", diff_arrow, &q, &r, sum_ms);
 	measure("query.flamegraph_labels_ms", labels_arrow, &q, &r, sum_ms);
-	/* A chart has each sample: 20 s of them. */
+	/* A chart has each sample: all of them, and 20 s. */
+	measure_refusal("query.flamechart_whole_ms", flamechart_arrow, &q, &r, sum_ms);
 	r.to_ns = BEGIN_NS + CHART_BATCHES * BATCH_NS;
 	measure("query.flamechart_ms", flamechart_arrow, &q, &r, sum_ms);
 	r.to_ns = BEGIN_NS + BATCHES * BATCH_NS;
