@@ -341,11 +341,6 @@ static int open_on(const char *path, uint64_t device)
 	return request_fd(device, BROKER_OPEN, str_of(path));
 }
 
-int broker_open(const char *path, uint32_t device)
-{
-	return open_on(path, device);
-}
-
 static int open_path(const char *path)
 {
 	return open_on(path, broker_may_hang(path) ? DEVICE_OWN : DEVICE_NONE);

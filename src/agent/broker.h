@@ -67,10 +67,6 @@ pid_t broker_pid(void); /* 0: there is none */
 int64_t broker_cpu_ns(void);
 void broker_write_metrics(struct buf *out);
 
-/* Open a file of which it is known that it lies on `device` (the kernel's number, as in struct
- * file_key). A descriptor, or -1 with errno; ENOSYS: there is no broker. */
-int broker_open(const char *path, uint32_t device);
-
 struct broker_stat { /* of stat(2) and statfs(2) */
 	uint64_t device, inode, bytes;
 	int64_t modified_s, modified_ns, changed_s, changed_ns;
@@ -84,9 +80,10 @@ struct broker_file {
 
 /* What broker_open_executable() answers where the file stays open in the broker. */
 #define BROKER_IS_HELD (-2)
-/* As broker_open(), of a file that may be mapped for execution. On a file system on which reading
- * and closing may hang it stays open in the broker, to be read by broker_read():
- * BROKER_IS_HELD, and *out. `device` 0: not known. */
+/* Opens a file that may be mapped for execution, of which it is known that it lies on `device` (the
+ * kernel's number, as in struct file_key; 0: not known). A descriptor, or -1 with errno; ENOSYS:
+ * there is no broker. On a file system on which reading and closing may hang it stays open in the
+ * broker, to be read by broker_read(): BROKER_IS_HELD, and *out. */
 int broker_open_executable(const char *path, uint32_t device, struct broker_file *out);
 /* The memory map of a process (/proc/PID/maps), and what is mapped at one of its links, as
  * readlink(2). Both wait for a lock of the process, which a thread of it may hold while it waits

@@ -165,10 +165,17 @@ struct asked {
 	int error;
 };
 
+/* One that is not held. */
+static int open_on(const char *path, uint32_t device)
+{
+	struct broker_file f;
+	return broker_open_executable(path, device, &f);
+}
+
 static void *ask_once(void *ctx)
 {
 	struct asked *a = ctx;
-	int fd = broker_open(a->path, a->device);
+	int fd = open_on(a->path, a->device);
 	a->error = fd < 0 ? errno : 0;
 	fd_cleanup(&fd);
 	return NULL;
@@ -221,21 +228,25 @@ static void opens_others_while_devices_hang(void **state)
 	/* What owes an answer, and who comes behind it, wait no more. */
 	int64_t begin = clock_monotonic_ns();
 	for (int i = 0; i < 1000; i++)
-		CHECK(broker_open(mapped, 1) == -1 && errno == ETIMEDOUT);
+		CHECK(open_on(mapped, 1) == -1 && errno == ETIMEDOUT);
 	for (int i = 0; i < 1000; i++)
-		CHECK(broker_open(exe, DEVICE_OTHER) == -1 && errno == ETIMEDOUT);
+		CHECK(open_on(exe, DEVICE_OTHER) == -1 && errno == ETIMEDOUT);
 	CHECK(clock_monotonic_ns() - begin < 2000 * BROKER_PATIENCE_NS / 10);
 	/* Disks, and what was named at the start, are read. */
-	CLEANUP(fd_cleanup) int disk = broker_open(exe, DEVICE_DISK);
+	CLEANUP(fd_cleanup) int disk = open_on(exe, DEVICE_DISK);
 	CLEANUP(fd_cleanup) int mine = os_open_by_broker(own);
 	CLEANUP(fd_cleanup) int maps = open_as("maps", getpid(), "");
 	CHECK(disk >= 0 && mine >= 0 && maps >= 0);
 
 	hanging_mount_let_go(&m);
-	CLEANUP(fd_cleanup) int late = -1;
-	while ((late = broker_open(mapped, DEVICE_OTHER)) < 0)
+	struct broker_file late;
+	char magic[4];
+	int got;
+	while ((got = broker_open_executable(mapped, DEVICE_OTHER, &late)) == -1)
 		CHECK(errno == ETIMEDOUT);
-	CHECK(reads(late));
+	CHECK(got == BROKER_IS_HELD && broker_read(&late, magic, sizeof(magic), 0) == 4);
+	CHECK(memcmp(magic, content, sizeof(magic)) == 0);
+	broker_drop(&late);
 	broker_stop();
 	munmap(at, CONTENT_BYTES);
 	hanging_mount_deinit(&m);
@@ -391,8 +402,8 @@ static void waits_no_more_for_what_hangs(struct reading *r, bool in_reading)
 	broker_drop_late();
 	CHECK(clock_monotonic_ns() - begin < 1000 * BROKER_PATIENCE_NS / 10);
 	for (uint32_t i = 0; i < 10; i++) { /* each on another device: none is in debt */
-		CLEANUP(fd_cleanup) int disk = broker_open(r->exe, DEVICE_DISK);
-		CLEANUP(fd_cleanup) int memory = broker_open(r->exe, DEVICE_OTHER + 1 + i);
+		CLEANUP(fd_cleanup) int disk = open_on(r->exe, DEVICE_DISK);
+		CLEANUP(fd_cleanup) int memory = open_on(r->exe, DEVICE_OTHER + 1 + i);
 		CHECK(disk >= 0 && memory >= 0);
 	}
 	hanging_mount_let_go(&r->m);
