@@ -49,7 +49,8 @@ static inline void reader_seek(struct reader *r, size_t offset)
 	if (offset > (size_t)(r->end - r->begin))
 		r->failed = true;
 	else
-		r->at = r->begin + offset;
+		r->at = offset ? r->begin + offset
+			       : r->begin; /* nothing is added to NULL, not even 0 */
 }
 
 /* `len` bytes in place; NULL when there are fewer. */

@@ -87,6 +87,9 @@ static void never_passes_its_end(void **state)
 	CHECK(sub.failed);
 	r = reader_over(NULL, 0);
 	CHECK(reader_done(&r) && !r.failed);
+	reader_seek(&r, 0);
+	CHECK(reader_done(&r) && !r.failed);
+	CHECK(reader_cstr(&r).len == 0 && r.failed);
 }
 
 TEST_MAIN(cmocka_unit_test(reads_varints), cmocka_unit_test(reads_slebs),
