@@ -34,6 +34,8 @@
 #define OWNERS_MAX 1024
 #define OWNER_TTL_NS (10 * NS_PER_SEC)
 #define ASK_ARENA_BYTES ((size_t)8 << 20)
+/* While room for texts is scarce, a longer value is left out. */
+#define SCARCE_VALUE_BYTES_MAX 128
 
 enum state { WANTED, KNOWN, NOBODY };
 
@@ -47,8 +49,9 @@ struct record {
 	struct container_query query;
 	int64_t due_ns; /* when to ask */
 	int64_t retry_ns;
-	int64_t used_ns; /* when somebody looked last */
-	bool listed;     /* Kubernetes told of it: engines know less */
+	int64_t used_ns;    /* when somebody looked last; 0: never */
+	int64_t touched_ns; /* when somebody looked, or something was told of it, last */
+	bool listed;        /* Kubernetes told of it: engines know less */
 	uint64_t version;
 	struct text_pair *labels;
 	uint32_t label_count;
@@ -76,6 +79,8 @@ struct containers {
 	VEC(struct record) records;
 	struct map index;
 	struct strtab texts;
+	bool scarce;          /* room for texts: long values are left out */
+	size_t carried_bytes; /* what was left of them the last time */
 	struct owner owners[OWNERS_MAX];
 	char problems[CONTAINER_PLACES_MAX + 2][ERR_TEXT_MAX + 300];
 	uint32_t problem_count;
@@ -101,6 +106,7 @@ static void forget_all(struct containers *c)
 		free(c->records.v[i].labels);
 	VEC_CLEAR(&c->records);
 	map_clear(&c->index);
+	c->carried_bytes = 0;
 	if (strtab_clear(&c->texts) != OK)
 		UNREACHABLE(); /* an empty text always fits */
 	if (c->watch)
@@ -116,11 +122,79 @@ static struct record *record_find(struct containers *c, struct str key)
 	return at == MAP_NONE ? NULL : &c->records.v[at];
 }
 
+static void record_changed(struct containers *c, struct record *r)
+{
+	r->version = atomic_fetch_add(&c->generation, 1) + 1;
+}
+
+static bool is_kept(const struct containers *c, struct str value)
+{
+	return !c->scarce || value.len <= SCARCE_VALUE_BYTES_MAX;
+}
+
+/* A record's texts from `c->texts` to another. */
+static bool record_carry(struct containers *c, struct record *r, struct strtab *to)
+{
+	uint32_t kept = 0;
+	if (strtab_intern(to, strtab_get(&c->texts, r->key), &r->key) != OK)
+		return false;
+	for (uint32_t i = 0; i < r->label_count; i++) {
+		struct text_pair x = r->labels[i];
+		struct str value = strtab_get(&c->texts, x.value);
+		if (!is_kept(c, value))
+			continue;
+		if (strtab_intern(to, strtab_get(&c->texts, x.name), &x.name) != OK ||
+			strtab_intern(to, value, &x.value) != OK)
+			return false;
+		r->labels[kept++] = x;
+	}
+	if (kept != r->label_count) {
+		metric_add(&c->metrics.cut, 1);
+		r->label_count = kept;
+		record_changed(c, r);
+	}
+	return true;
+}
+
+/* Leaves the texts that no record has any more. */
+static void carry_texts(struct containers *c)
+{
+	struct strtab fresh;
+	if (strtab_init(&fresh, CONTAINERS_TEXT_BYTES_MAX) != OK)
+		return;
+	bool good = true;
+	map_clear(&c->index);
+	for (uint32_t i = 0; good && i < c->records.len; i++)
+		good = record_carry(c, &c->records.v[i], &fresh) &&
+		       map_insert(&c->index, hash_u64(c->records.v[i].key), i);
+	strtab_deinit(&c->texts);
+	c->texts = fresh;
+	if (!good)
+		forget_all(c);
+}
+
+/* Before records and their texts come; those that are there may move. */
+static void make_room(struct containers *c)
+{
+	const struct arena *a = &c->texts.arena;
+	if (a->used <= MAX(a->limit / 4 * 3, c->carried_bytes + a->limit / 16))
+		return;
+	carry_texts(c);
+	c->scarce = c->scarce && a->used > a->limit / 4;
+	if (a->used > a->limit / 2 && !c->scarce) {
+		c->scarce = true;
+		carry_texts(c);
+	}
+	c->carried_bytes = a->used;
+	if (a->used > a->limit / 4 * 3)
+		forget_all(c);
+}
+
 static void evict_longest_unused(struct containers *c)
 {
 	uint32_t oldest = 0;
 	for (uint32_t i = 1; i < c->records.len; i++)
-		if (c->records.v[i].used_ns < c->records.v[oldest].used_ns)
+		if (c->records.v[i].touched_ns < c->records.v[oldest].touched_ns)
 			oldest = i;
 	struct record *r = &c->records.v[oldest], *last = &c->records.v[c->records.len - 1];
 	uint32_t last_at = (uint32_t)c->records.len - 1;
@@ -141,14 +215,14 @@ static void evict_longest_unused(struct containers *c)
 static struct record *record_new(struct containers *c, struct str key)
 {
 	uint32_t id;
-	if (c->texts.arena.used > c->texts.arena.limit / 4 * 3)
-		forget_all(c);
 	if (c->records.len == CONTAINERS_MAX)
 		evict_longest_unused(c);
 	if (strtab_intern(&c->texts, key, &id) != OK)
 		return NULL;
 	uint32_t at = (uint32_t)c->records.len;
-	if (!VEC_PUSH(&c->records, (struct record){ .key = id, .state = WANTED }))
+	if (!VEC_PUSH(&c->records,
+		    (struct record){
+			    .key = id, .state = WANTED, .touched_ns = clock_monotonic_ns() }))
 		return NULL;
 	if (!map_insert(&c->index, hash_u64(id), at)) {
 		c->records.len--;
@@ -164,32 +238,33 @@ static bool same_labels(const struct record *r, const struct text_pair *v, uint3
 	       (count == 0 || memcmp(r->labels, v, count * sizeof(*v)) == 0);
 }
 
-static void record_changed(struct containers *c, struct record *r)
-{
-	r->version = atomic_fetch_add(&c->generation, 1) + 1;
-}
-
 /* False: no memory; the record is as it was. */
 static bool record_fill(struct containers *c, struct record *r, const struct container_labels *l)
 {
 	struct text_pair *v = malloc(MAX(l->count, 1u) * sizeof(*v));
 	bool good = v != NULL;
-	for (uint32_t i = 0; good && i < l->count; i++)
-		good = strtab_intern(&c->texts, l->v[i].name, &v[i].name) == OK &&
-		       strtab_intern(&c->texts, l->v[i].value, &v[i].value) == OK;
+	uint32_t count = 0;
+	for (uint32_t i = 0; good && i < l->count; i++) {
+		if (!is_kept(c, l->v[i].value))
+			continue;
+		good = strtab_intern(&c->texts, l->v[i].name, &v[count].name) == OK &&
+		       strtab_intern(&c->texts, l->v[i].value, &v[count].value) == OK;
+		count++;
+	}
 	if (!good) {
 		free(v);
 		return false;
 	}
-	if (l->cut)
+	if (l->cut || count != l->count)
 		metric_add(&c->metrics.cut, 1);
-	bool same = same_labels(r, v, l->count);
+	bool same = same_labels(r, v, count);
 	free(r->labels);
 	r->labels = v;
-	r->label_count = l->count;
+	r->label_count = count;
 	r->state = KNOWN;
 	r->retry_ns = 0;
-	r->due_ns = clock_monotonic_ns() + c->config.ttl_ns;
+	r->touched_ns = clock_monotonic_ns();
+	r->due_ns = r->touched_ns + c->config.ttl_ns;
 	if (!same)
 		record_changed(c, r);
 	return true;
@@ -222,6 +297,7 @@ static struct str key_of(const struct procfs_container *x, uint32_t user, char o
 
 static void look_for(struct containers *c, struct str key, const struct container_query *q)
 {
+	make_room(c);
 	struct record *r = record_find(c, key);
 	if (!r)
 		r = record_new(c, key);
@@ -230,7 +306,7 @@ static void look_for(struct containers *c, struct str key, const struct containe
 	int64_t now = clock_monotonic_ns();
 	/* One that a list brought has no question yet. */
 	r->query = *q;
-	r->used_ns = now;
+	r->used_ns = r->touched_ns = now;
 	if (r->due_ns <= now)
 		pthread_cond_broadcast(&c->changed);
 }
@@ -458,6 +534,7 @@ static void take_listed(void *ctx, struct str key, const struct container_labels
 {
 	struct containers *c = ctx;
 	pthread_mutex_lock(&c->lock);
+	make_room(c);
 	struct record *r = record_find(c, key);
 	/* Somebody waited for this one: the next list may come soon. */
 	if (r && !r->listed)
@@ -480,6 +557,7 @@ static void take_watched(void *ctx, struct str key, const struct container_label
 {
 	struct containers *c = ctx;
 	pthread_mutex_lock(&c->lock);
+	make_room(c);
 	struct record *r = record_find(c, key);
 	if (!r)
 		r = record_new(c, key);
@@ -551,6 +629,7 @@ static void ask(struct containers *c, struct str key, const struct container_que
 	enum status s =
 		q->is_pod ? E_NOTFOUND : container_places_ask(&c->places, q, l, &c->metrics);
 	pthread_mutex_lock(&c->lock);
+	make_room(c);
 	struct record *r = record_find(c, key);
 	/* What Kubernetes has told meanwhile is more. */
 	if (r && s == OK && !r->listed)

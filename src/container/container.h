@@ -31,9 +31,12 @@
 #include "base/metrics.h"
 #include "base/str.h"
 
-/* Containers and pods remembered; of more, the longest unused go. */
+/* Containers and pods remembered; of more, those go that nobody looked for, nor told of, longest.
+ */
 #define CONTAINERS_MAX 4096
-/* Bytes of all their texts; at three quarters everything is forgotten and asked again. */
+/* Bytes of all their texts. At three quarters those go that nobody has any more; if half is left,
+ * values over 128 bytes are left out from then on, and counted; if that does not help either,
+ * everything is forgotten and asked again. */
 #define CONTAINERS_TEXT_BYTES_MAX ((size_t)8 << 20)
 /* Of one container; more are cut off and counted. */
 #define CONTAINER_LABELS_MAX 400

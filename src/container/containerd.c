@@ -23,9 +23,7 @@ static bool read_container(struct str bytes, struct container_labels *out)
 	struct pb_field f;
 	while (pb_next(&r, &f)) {
 		if (f.number == CONTAINER_ID) {
-			/* It has no other name. */
 			container_put(out, "__meta_containerd_container_id", f.bytes);
-			container_put(out, "__meta_containerd_container_name", f.bytes);
 		} else if (f.number == CONTAINER_LABEL) {
 			container_put_entry(out, "__meta_containerd_container_label", f.bytes);
 		} else if (f.number == CONTAINER_IMAGE) {
@@ -48,6 +46,10 @@ enum status container_containerd_decode(
 		return err_set(e, E_INVALID, "the answer names no container");
 	struct str pod =
 		container_get(out, "__meta_containerd_container_label_io_kubernetes_pod_name");
+	/* nerdctl names containers by a label; others have no name but the id. */
+	struct str name = container_get(out, "__meta_containerd_container_label_nerdctl_name");
+	container_put(out, "__meta_containerd_container_name",
+		name.len ? name : container_get(out, "__meta_containerd_container_id"));
 	container_put(out, "__meta_containerd_namespace", space);
 	container_put(out, "__meta_containerd_pod_name", pod.len ? pod : space);
 	return OK;
@@ -87,7 +89,11 @@ static enum status ask_in(struct container_peer *p, struct str space, const char
 	if (s == OK)
 		s = container_peer_rpc(
 			p, SERVICES "containers.v1.Containers/Get", buf_view(&request), &answer, e);
-	return s == OK ? container_containerd_decode(buf_view(&answer), space, out, e) : s;
+	if (s == OK)
+		s = container_containerd_decode(buf_view(&answer), space, out, e);
+	if (s == OK && !str_eq(container_get(out, "__meta_containerd_container_id"), str_of(id)))
+		return err_set(e, E_INVALID, "the answer is of another container");
+	return s;
 }
 
 enum status container_containerd_ask(struct container_peer *p, const struct container_query *q,

@@ -96,6 +96,7 @@ enum status container_cri_sandbox_decode(
 		else if (f.number == SANDBOX_ANNOTATION)
 			container_put_entry(out, "__meta_kubernetes_pod_annotation", f.bytes);
 	}
+	container_drop_kubelets(out);
 	return r.failed ? err_set(e, E_INVALID, "the pod is damaged") : OK;
 }
 

@@ -28,6 +28,9 @@ void container_put_pair(
 	struct container_labels *l, const char *what, struct str key, struct str value);
 /* The pairs of a map<string, string>, one entry's bytes at a time. */
 void container_put_entry(struct container_labels *l, const char *what, struct str entry);
+/* What the kubelet and engines add to a pod's own labels and annotations, so that they are the same
+ * whoever was asked: Kubernetes' API knows nothing of it, and one is a time. */
+void container_drop_kubelets(struct container_labels *l);
 /* "" when absent. */
 struct str container_get(const struct container_labels *l, const char *name);
 

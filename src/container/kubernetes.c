@@ -23,6 +23,8 @@
 #define PAUSE_MAX_NS (60 * NS_PER_SEC)
 #define KEY_MAX (CONTAINER_ID_MAX + 8)
 #define POD "__meta_kubernetes_pod"
+#define STATIC_UID_LEN 32
+#define NODE_LABELS_MAX (CONTAINER_LABELS_MAX / 2u) /* the rest is for the pod's */
 
 /* ---- the messages ---- */
 
@@ -150,6 +152,19 @@ static void put_object(
 	}
 }
 
+/* A pod that the kubelet found in a file runs by the uid that the kubelet gave it, and has another
+ * in the API ("mirror pod", which its node owns): the first, 32 digits, no pod of the API can have.
+ */
+static struct str static_uid(const struct container_labels *l)
+{
+	struct str uid = container_get(l, POD "_annotation_kubernetes_io_config_mirror");
+	bool good = uid.len == STATIC_UID_LEN &&
+		    str_eq(container_get(l, POD "_controller_kind"), STR("Node"));
+	for (size_t i = 0; good && i < uid.len; i++)
+		good = (uid.p[i] >= '0' && uid.p[i] <= '9') || (uid.p[i] >= 'a' && uid.p[i] <= 'f');
+	return good ? uid : STR("");
+}
+
 /* As parca-agent's podReady(): the condition's status in small letters. */
 static struct str readiness(struct str pod_status)
 {
@@ -233,6 +248,7 @@ static void give_pod(struct container_labels *l, struct str pod, const struct co
 	/* clang-format on */
 	struct str pod_status = text_of(pod, POD_STATUS), pod_spec = text_of(pod, POD_SPEC);
 	put_pod(l, pod);
+	container_drop_kubelets(l);
 	for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
 		struct reader r = reader_over(pod_status.p, pod_status.len);
 		struct pb_field f;
@@ -240,11 +256,13 @@ static void give_pod(struct container_labels *l, struct str pod, const struct co
 			if (f.number == lists[i].status)
 				give_container(l, f.bytes, pod_spec, lists[i].spec, sink);
 	}
-	char key[KEY_MAX];
-	struct str uid = container_get(l, POD "_uid");
-	int len = snprintf(key, sizeof(key), "pod/%.*s", STR_ARG(uid));
-	if (uid.len && len < KEY_MAX)
-		sink->fn(sink->ctx, str_make(key, (size_t)len), l);
+	const struct str uids[] = { container_get(l, POD "_uid"), static_uid(l) };
+	for (size_t i = 0; i < ARRAY_COUNT(uids); i++) {
+		char key[KEY_MAX];
+		int len = snprintf(key, sizeof(key), "pod/%.*s", STR_ARG(uids[i]));
+		if (uids[i].len && len < KEY_MAX)
+			sink->fn(sink->ctx, str_make(key, (size_t)len), l);
+	}
 }
 
 /* It goes into a URL again. */
@@ -274,8 +292,9 @@ static enum status give_pods(struct str message, uint32_t field,
 			continue;
 		arena_clear(&a);
 		container_labels_init(l, &a);
-		for (uint32_t i = 0; node && i < node->count; i++)
+		for (uint32_t i = 0; node && i < MIN(node->count, NODE_LABELS_MAX); i++)
 			l->v[l->count++] = node->v[i];
+		l->cut = node && (node->cut || node->count > NODE_LABELS_MAX);
 		give_pod(l, f.bytes, sink);
 	}
 	free(l);

@@ -5,6 +5,9 @@
 #include <stdio.h>
 
 #define NAME_BYTES_MAX 512
+/* What its maker gave it, however much, leaves room for its name, id and image. */
+#define PAIRS_MAX (CONTAINER_LABELS_MAX - 32)
+#define ADDED_ALWAYS 4 /* of what the kubelet adds */
 
 void container_labels_init(struct container_labels *l, struct arena *a)
 {
@@ -13,11 +16,11 @@ void container_labels_init(struct container_labels *l, struct arena *a)
 	l->cut = false;
 }
 
-static void put(struct container_labels *l, struct str name, struct str value)
+static void put(struct container_labels *l, struct str name, struct str value, uint32_t room)
 {
 	if (value.len == 0)
 		return;
-	if (l->count == CONTAINER_LABELS_MAX || value.len > CONTAINER_VALUE_BYTES_MAX) {
+	if (l->count >= room || value.len > CONTAINER_VALUE_BYTES_MAX) {
 		l->cut = true;
 		return;
 	}
@@ -31,7 +34,7 @@ static void put(struct container_labels *l, struct str name, struct str value)
 
 void container_put(struct container_labels *l, const char *name, struct str value)
 {
-	put(l, str_of(name), value);
+	put(l, str_of(name), value, CONTAINER_LABELS_MAX);
 }
 
 static void put_named(struct container_labels *l, const char *what, const char *middle,
@@ -50,7 +53,7 @@ static void put_named(struct container_labels *l, const char *what, const char *
 			    (c >= '0' && c <= '9') || c == '_';
 		name[(size_t)head + i] = good ? c : '_';
 	}
-	put(l, str_make(name, len), value);
+	put(l, str_make(name, len), value, PAIRS_MAX);
 }
 
 void container_put_pair(
@@ -82,4 +85,46 @@ struct str container_get(const struct container_labels *l, const char *name)
 		if (str_eq(l->v[i].name, want))
 			return l->v[i].value;
 	return STR("");
+}
+
+/* "__meta_kubernetes_pod_label_KEY" and "…_labelpresent_KEY" for "label". */
+static bool is_pods(struct str name, const char *what, const char *key)
+{
+	struct str head = STR("__meta_kubernetes_pod_"), present = STR("present");
+	if (!str_starts(name, head))
+		return false;
+	name = str_sub(name, head.len, name.len);
+	if (!str_starts(name, str_of(what)))
+		return false;
+	name = str_sub(name, strlen(what), name.len);
+	if (str_starts(name, present))
+		name = str_sub(name, present.len, name.len);
+	return str_starts(name, STR("_")) && str_eq(str_sub(name, 1, name.len), str_of(key));
+}
+
+void container_drop_kubelets(struct container_labels *l)
+{
+	/* clang-format off */
+	static const struct { const char *what, *key; } added[] = {
+		{ "label", "io_kubernetes_pod_name" },
+		{ "label", "io_kubernetes_pod_namespace" },
+		{ "label", "io_kubernetes_pod_uid" },
+		{ "label", "io_kubernetes_container_name" }, /* CRI-O: "POD" */
+		{ "annotation", "kubernetes_io_config_seen" },
+		{ "annotation", "kubernetes_io_config_source" },
+	};
+	/* clang-format on */
+	struct str source =
+		container_get(l, "__meta_kubernetes_pod_annotation_kubernetes_io_config_source");
+	/* A pod that the node found in a file has the annotations in the API as well. */
+	size_t count = str_eq(source, STR("api")) ? ARRAY_COUNT(added) : ADDED_ALWAYS;
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < l->count; i++) {
+		bool drop = false;
+		for (size_t j = 0; j < count && !drop; j++)
+			drop = is_pods(l->v[i].name, added[j].what, added[j].key);
+		if (!drop)
+			l->v[kept++] = l->v[i];
+	}
+	l->count = kept;
 }

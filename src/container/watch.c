@@ -4,7 +4,8 @@
  * this node as one JSON object of an answer that does not end. `version` is the last one seen; ""
  * asks for a list. An ended watch is begun again where it was; 410 Gone, or a damaged event, ask
  * for a new list, and that one for what is newest, since an API server that is behind would send us
- * round in circles. Bookmarks move the version on while nothing happens.
+ * round in circles. So do errors of any kind, told again and again. Bookmarks move the version on
+ * while nothing happens.
  *
  * A failure, and a watch that ended at once, make the next attempt wait: 1 s, 2 s, … 30 s, a fifth
  * more or less, so that the agents of all nodes do not come back together.
@@ -35,6 +36,8 @@
 #define REFUSED_PAUSE_NS (300 * NS_PER_SEC)
 #define AGAIN_PAUSE_NS (60 * NS_PER_SEC)
 #define DEPTH_MAX 200
+/* Errors told in a row, whatever they say, after which a new list is asked for. */
+#define ERRORS_MAX 3
 
 struct container_watch {
 	struct container_watch_config c;
@@ -45,6 +48,8 @@ struct container_watch {
 	_Atomic int state;
 	char version[CONTAINER_VERSION_MAX];
 	bool newest;
+	uint64_t told;        /* events that were none of errors */
+	uint32_t told_errors; /* since the last of those */
 	int64_t listed_ns, backoff_ns;
 	struct container_labels *node, *node_now;
 	struct arena node_arena, node_now_arena;
@@ -222,10 +227,13 @@ static enum status take_event(struct container_watch *w, struct str json, struct
 	enum status s = container_event_decode(json, w->node, &w->c.sink, &event, e);
 	if (s != OK)
 		return s;
-	if (event.kind == CONTAINER_EVENT_ERROR && event.code == 410)
-		return err_set(e, E_NOTFOUND, "watch: %s", event.message);
-	if (event.kind == CONTAINER_EVENT_ERROR)
-		return err_set(e, E_IO, "watch: %d %s", event.code, event.message);
+	if (event.kind == CONTAINER_EVENT_ERROR) {
+		bool gone = event.code == 410 || ++w->told_errors % ERRORS_MAX == 0;
+		return err_set(
+			e, gone ? E_NOTFOUND : E_IO, "watch: %d %s", event.code, event.message);
+	}
+	w->told++;
+	w->told_errors = 0;
 	if (event.version[0])
 		memcpy(w->version, event.version, sizeof(w->version));
 	return OK;
@@ -310,10 +318,9 @@ static enum status go_round(struct container_watch *w, bool *out_long, struct er
 	set_state(w, CONTAINER_WATCH_GOES_ON, "");
 	metric_add(&w->c.metrics->watches, 1);
 	int64_t begun_ns = clock_monotonic_ns();
-	uint64_t events = metric_get(&w->c.metrics->events);
+	uint64_t told = w->told;
 	s = follow(w, end_ns, &why);
-	*out_long = clock_monotonic_ns() - begun_ns >= WATCH_SHORT_NS ||
-		    metric_get(&w->c.metrics->events) != events;
+	*out_long = clock_monotonic_ns() - begun_ns >= WATCH_SHORT_NS || w->told != told;
 	return s == OK ? OK : err_set(e, s, "%s", err_text(&why, s));
 }
 
@@ -335,7 +342,7 @@ static void judge(struct container_watch *w, enum status s, bool was_long, const
 		rest(w, REFUSED_PAUSE_NS);
 		return;
 	}
-	if (s != OK && s != E_NOTFOUND && !was_long)
+	if (s != OK && !was_long && (s != E_NOTFOUND || w->told_errors))
 		set_state(w, CONTAINER_WATCH_AWAY, err_text(e, s));
 	back_off(w);
 }

@@ -8,6 +8,8 @@
  *   <32 hex>-<digits>                           Amazon ECS
  *   buildkit/<name>, docker-<25 letters>.scope  builds
  *   lxc.payload.<name>, lxc.payload/<name>, lxc/<name>
+ *   libpod_parent/<64 hex>                      a pod of podman's with cgroupfs, and no container:
+ *                                               those lie in it, libpod-<64 hex>
  *   /<namespace>/<id>, and nothing else         containerd with cgroupfs, or somebody else
  *
  * In a control group namespace the path begins with "/.." as often as needed: what is known of the
@@ -107,6 +109,8 @@ static bool read_component(struct str name, struct str before, struct procfs_con
 	bool separated = prefix.len == 0 || strchr("-:", prefix.p[prefix.len - 1]);
 	out->id = str_sub(name, prefix.len, CONTAINER_ID_HEX);
 	if (!separated || contains(prefix, STR("conmon")) || !is_container_hex(out->id))
+		return false;
+	if (prefix.len == 0 && str_eq(before, STR("libpod_parent")))
 		return false;
 	if (prefix.len == 0) {
 		out->engine = str_eq(before, STR("docker")) ? before : STR("");

@@ -117,6 +117,12 @@ static inline void cri_sandboxes(struct buf *b)
 	pb_put_str(b, 3, STR("shop"));
 	pb_end(b, metadata);
 	put_pair(b, 5, "app", "web");
+	/* The kubelet's own, as 1.34 gives them to containerd 1.6 and CRI-O 1.34. */
+	put_pair(b, 5, "io.kubernetes.pod.name", "web-6f-x1");
+	put_pair(b, 5, "io.kubernetes.pod.namespace", "shop");
+	put_pair(b, 5, "io.kubernetes.pod.uid", UID);
+	put_pair(b, 6, "example.com/team", "x");
+	put_pair(b, 6, "kubernetes.io/config.seen", "2026-11-22T15:00:24.989373654Z");
 	put_pair(b, 6, "kubernetes.io/config.source", "api");
 	pb_end(b, begun);
 }

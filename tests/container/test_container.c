@@ -369,6 +369,114 @@ static void forgets_for_room(void **state)
 	containers_free(c);
 }
 
+/* ---- more than there is room for ---- */
+
+static char many_path[200];
+
+static const char *many(unsigned i)
+{
+	snprintf(many_path, sizeof(many_path), "/kubepods/burstable/pod%08x%s/%064x", i,
+		"-1234-4abc-9def-001122334455", i);
+	return many_path;
+}
+
+static void put_many(struct buf *b, unsigned i, size_t note_bytes)
+{
+	buf_printf(b,
+		"%s{\"metadata\":{\"name\":\"p%u\",\"uid\":\"%08x-1234-4abc-9def-001122334455\","
+		"\"annotations\":{\"short\":\"s%u\"",
+		i ? "," : "", i, i, i);
+	if (note_bytes) {
+		buf_printf(b, ",\"note\":\"%u", i);
+		for (size_t j = 0; j < note_bytes; j++)
+			buf_u8(b, 'x');
+		buf_cstr(b, "\"");
+	}
+	buf_printf(b,
+		"}},\"status\":{\"containerStatuses\":[{\"name\":\"c%u\",\"containerID\":"
+		"\"containerd://%064x\"}]}}",
+		i, i);
+}
+
+static uint64_t metric_of(struct containers *c, const char *name)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 65536);
+	containers_write_metrics(c, &out);
+	buf_u8(&out, 0);
+	char line[100];
+	snprintf(line, sizeof(line), "\n%s ", name);
+	const char *at = strstr((const char *)out.data, line);
+	CHECK(at);
+	return strtoull(at + strlen(line), NULL, 10);
+}
+
+/* A Kubernetes API with so many pods, known to what is returned. */
+static struct containers *start_with_many(
+	struct api *api, struct buf *list, unsigned count, size_t note_bytes)
+{
+	static char token[128];
+	buf_init(list, (size_t)32 << 20);
+	buf_cstr(list, "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[");
+	for (unsigned i = 0; i < count; i++)
+		put_many(list, i, note_bytes);
+	buf_cstr(list, "]}");
+	buf_u8(list, 0);
+	CHECK(buf_status(list) == OK);
+	api_start(api, (const char *)list->data);
+	snprintf(token, sizeof(token), "%s/token", engines_dir);
+	FILE *f = fopen(token, "we");
+	CHECK(f && fputs("secret-1\n", f) >= 0 && fclose(f) == 0);
+	struct containers *c = start((struct containers_config){
+		.token_file = token, .kubernetes_address = api->address });
+	api_wait(api, 1, 1);
+	return c;
+}
+
+/* What the newest pods are called is known, however many there have been that nobody looked for. */
+static void keeps_the_newest(void **state)
+{
+	(void)state;
+	static struct api api;
+	CLEANUP(buf_deinit) struct buf list;
+	const unsigned count = CONTAINERS_MAX / 2 + 200; /* of two records each */
+	struct containers *c = start_with_many(&api, &list, count, 0);
+	CHECK(metric_of(c, "firn_agent_containers_evicted_total") >= 400);
+	char want[64];
+	for (unsigned i = count - 100; i < count; i++) {
+		snprintf(want, sizeof(want), "kubernetes_pod_container_name=c%u\n", i);
+		CHECK(has(c, many(i), want));
+	}
+	api_say(&api, POD_EVENT, API_GOES_ON);
+	wait_for(c, POD_PATH, "kubernetes_pod_container_name=app\n");
+	CHECK(has(c, POD_SLICE "/cri-containerd-" INIT_ID ".scope",
+		"kubernetes_pod_container_name=migrate\n"));
+	containers_free(c);
+	api_stop(&api);
+}
+
+/* Of values for which there is no room, the long ones go, and nothing is asked for again. */
+static void leaves_out_long_values(void **state)
+{
+	(void)state;
+	static struct api api;
+	CLEANUP(buf_deinit) struct buf list;
+	const unsigned count = (unsigned)(CONTAINERS_TEXT_BYTES_MAX / 10000);
+	struct containers *c = start_with_many(&api, &list, count, 10000);
+	assert_int_equal(metric_of(c, "firn_agent_containers_evicted_total"), 0);
+	CHECK(metric_of(c, "firn_agent_container_labels_cut_total") > 0);
+	char want[64];
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(want, sizeof(want), "kubernetes_pod_annotation_short=s%u\n", i);
+		CHECK(has(c, many(i), want));
+		CHECK(strstr(text, "kubernetes_pod_container_name=c"));
+	}
+	CHECK(!strstr(text, "pod_annotation_note="));
+	assert_int_equal(api_look(&api).lists, 1);
+	containers_free(c);
+	api_stop(&api);
+}
+
 TEST_MAIN(cmocka_unit_test(knows_paths),
 	cmocka_unit_test_setup_teardown(asks_and_remembers, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(asks_again, engines_setup, engines_teardown),
@@ -383,4 +491,6 @@ TEST_MAIN(cmocka_unit_test(knows_paths),
 	cmocka_unit_test_setup_teardown(looks_again_at_new_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(is_told_of_new_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(tells_of_problems, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(keeps_the_newest, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(leaves_out_long_values, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(forgets_for_room, engines_setup, engines_teardown))

@@ -15,11 +15,12 @@ static void reads_a_container(void **state)
 	containerd_container(&b, "web-1");
 	CHECK_OK(container_containerd_decode(buf_view(&b), STR("default"), &l, &e), &e);
 	CHECK_STR(str_of(labels_text(l.v, l.count)),
-		"containerd_container_id=web-1\ncontainerd_container_name=web-1\n"
+		"containerd_container_id=web-1\n"
 		"containerd_container_label_nerdctl_name=web\n"
 		"containerd_container_labelpresent_nerdctl_name=true\n"
 		"containerd_container_image=docker.io/library/nginx:1.27\n"
-		"containerd_namespace=default\ncontainerd_pod_name=default\n");
+		"containerd_container_name=web\ncontainerd_namespace=default\ncontainerd_pod_name="
+		"default\n");
 	container_labels_init(&l, &a);
 	CHECK(container_containerd_decode(STR(""), STR("default"), &l, &e) == E_INVALID);
 	struct str torn = str_sub(buf_view(&b), 0, b.len - 1);
@@ -33,6 +34,7 @@ static void reads_a_container(void **state)
 	container_labels_init(&l, &a);
 	CHECK_OK(container_containerd_decode(buf_view(&b), STR("k8s.io"), &l, &e), &e);
 	CHECK_STR(container_get(&l, "__meta_containerd_pod_name"), "web-6f-x1");
+	CHECK_STR(container_get(&l, "__meta_containerd_container_name"), ID);
 }
 
 static void reads_namespaces(void **state)

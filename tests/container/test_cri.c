@@ -45,8 +45,8 @@ static void reads_pods(void **state)
 		"kubernetes_pod_name=web-6f-x1\nkubernetes_pod_uid=" UID
 		"\nkubernetes_namespace=shop\nkubernetes_pod_label_app=web\n"
 		"kubernetes_pod_labelpresent_app=true\n"
-		"kubernetes_pod_annotation_kubernetes_io_config_source=api\n"
-		"kubernetes_pod_annotationpresent_kubernetes_io_config_source=true\n"
+		"kubernetes_pod_annotation_example_com_team=x\n"
+		"kubernetes_pod_annotationpresent_example_com_team=true\n"
 		"kubernetes_pod_ip=10.1.0.7\n");
 	CHECK(container_cri_address_decode(STR(""), &l, &e) == E_INVALID);
 }

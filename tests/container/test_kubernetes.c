@@ -18,6 +18,22 @@ static void take(void *ctx, struct str key, const struct container_labels *l)
 
 static const struct container_sink sink = { take, NULL };
 
+static int named;
+
+static void take_named(void *ctx, struct str key, const struct container_labels *l)
+{
+	(void)ctx;
+	bool pod = str_starts(key, STR("pod/"));
+	CHECK(l->cut && l->count <= CONTAINER_LABELS_MAX);
+	CHECK_STR(container_get(l, "__meta_kubernetes_pod_name"), "p");
+	CHECK_STR(container_get(l, "__meta_kubernetes_pod_container_name"), pod ? "" : "app");
+	CHECK_STR(container_get(l, "__meta_kubernetes_pod_label_l0"), "");
+	CHECK_STR(container_get(l, "__meta_kubernetes_pod_labelpresent_l0"), "true");
+	named++;
+}
+
+static const struct container_sink named_sink = { take_named, NULL };
+
 #define POD_TEXT                                                                            \
 	"kubernetes_namespace=shop\nkubernetes_pod_name=web-6f-x1\nkubernetes_pod_uid=" UID \
 	"\nkubernetes_pod_node_name=node-1\nkubernetes_pod_ip=10.1.0.7\n"                   \
@@ -74,6 +90,68 @@ static void adds_the_node(void **state)
 	CHECK_OK(container_pods_decode(STR(PODS), &node, &sink, NULL, &e), &e);
 	for (int i = 0; i < count; i++)
 		CHECK(strncmp(texts[i], want, sizeof(want) - 1) == 0);
+}
+
+/* A pod that the kubelet found in a file, as its API and its own list have it: what it runs goes by
+ * the kubelet's uid. */
+#define STATIC_UID "b31445b43eab7944d0bca4748a83aa36"
+#define STATIC(uid, mirror) OWNED(uid, mirror, "Node")
+#define OWNED(uid, mirror, owner)                                                                 \
+	"{\"items\":[{\"metadata\":{\"name\":\"fixed-node-1\",\"namespace\":\"shop\",\"uid\":"    \
+	"\"" uid "\",\"annotations\":{\"kubernetes.io/config.hash\":\"" STATIC_UID "\"," mirror   \
+	"\"kubernetes.io/config.seen\":\"2026-11-22T15:00:25.002496552Z\","                       \
+	"\"kubernetes.io/config.source\":\"file\"},\"ownerReferences\":[{\"kind\":\"" owner "\"," \
+	"\"name\":\"node-1\",\"controller\":true}]},\"status\":{\"containerStatuses\":[{"         \
+	"\"name\":\"s\",\"containerID\":\"cri-o://" ID "\"}]}}]}"
+#define MIRROR(uid) "\"kubernetes.io/config.mirror\":\"" uid "\","
+
+static void knows_static_pods(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *json, *keys;
+	} cases[] = {
+		{ "the API", STATIC(UID, MIRROR(STATIC_UID)),
+			ID " pod/" UID " pod/" STATIC_UID " " },
+		{ "the kubelet", STATIC(STATIC_UID, ""), ID " pod/" STATIC_UID " " },
+		{ "a pod of somebody's that says so", OWNED(UID, MIRROR(STATIC_UID), "Job"),
+			ID " pod/" UID " " },
+		{ "another's uid", STATIC(UID, MIRROR("8cb56e4c-0000-4abc-9def-001122334455")),
+			ID " pod/" UID " " },
+		{ "32 others", STATIC(UID, MIRROR("8cb56e4c-0000-4abc-9def-00112233")),
+			ID " pod/" UID " " },
+	};
+	FOR_EACH_CASE (c, cases) {
+		struct err e;
+		keys[0] = 0;
+		count = 0;
+		CHECK_OK(container_pods_decode(str_of(c->json), NULL, &sink, NULL, &e), &e);
+		CHECK_CASE(c, strcmp(keys, c->keys) == 0);
+		CHECK_CASE(c, strstr(texts[0], "pod_controller_kind="));
+		CHECK_CASE(c, strstr(texts[0], "kubernetes_io_config_source=file\n"));
+	}
+}
+
+/* More labels of the node's than fit, and more of the pod's: its name is told. */
+static void is_named_among_many_labels(void **state)
+{
+	(void)state;
+	static struct container_labels node;
+	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(buf_deinit) struct buf json;
+	struct err e;
+	arena_init(&a, 1 << 20);
+	buf_init(&json, 1 << 20);
+	container_labels_init(&node, &a);
+	for (int i = 0; i < CONTAINER_LABELS_MAX; i++)
+		container_put(&node, "__meta_kubernetes_node_x", STR("y"));
+	buf_cstr(&json, "{\"items\":[{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{");
+	for (int i = 0; i < CONTAINER_LABELS_MAX; i++)
+		buf_printf(&json, "%s\"l%d\":\"\"", i ? "," : "", i);
+	buf_cstr(&json, "}},\"status\":{\"containerStatuses\":[{\"name\":\"app\",\"containerID\":"
+			"\"containerd://" ID "\"}]}}]}");
+	CHECK_OK(container_pods_decode(buf_view(&json), &node, &named_sink, NULL, &e), &e);
+	CHECK(named == 2); /* container and pod */
 }
 
 static void refuses_others(void **state)
@@ -192,4 +270,5 @@ static void finds_the_server(void **state)
 
 TEST_MAIN(cmocka_unit_test(reads_pods), cmocka_unit_test(adds_the_node),
 	cmocka_unit_test(reads_events), cmocka_unit_test(refuses_others),
+	cmocka_unit_test(knows_static_pods), cmocka_unit_test(is_named_among_many_labels),
 	cmocka_unit_test(finds_the_server))

@@ -34,6 +34,58 @@ static void keeps_what_fits(void **state)
 	free(large);
 }
 
+/* However many labels somebody gave it: its name is told. */
+static void leaves_room_for_the_name(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, 1 << 20);
+	container_labels_init(&l, &a);
+	for (int i = 0; i < 2 * CONTAINER_LABELS_MAX; i++)
+		container_put_pair(&l, "__meta_x_label", STR("k"), STR("v"));
+	CHECK(l.cut && l.count < CONTAINER_LABELS_MAX);
+	container_put(&l, "__meta_name", STR("web"));
+	CHECK_STR(container_get(&l, "__meta_name"), "web");
+}
+
+static void put_pods(const char *kind, const char *key, const char *value)
+{
+	char what[64];
+	snprintf(what, sizeof(what), "__meta_kubernetes_pod_%s", kind);
+	container_put_pair(&l, what, str_of(key), str_of(value));
+}
+
+static const char *without_kubelets(struct arena *a, const char *source)
+{
+	container_labels_init(&l, a);
+	container_put(&l, "__meta_kubernetes_pod_name", STR("web"));
+	put_pods("label", "io.kubernetes.pod.name", "web");
+	put_pods("label", "io.kubernetes.pod.namespace", "shop");
+	put_pods("label", "io.kubernetes.pod.uid", UID);
+	put_pods("label", "io.kubernetes.container.name", "POD");
+	put_pods("label", "io.kubernetes.pod.name.x", "its own");
+	put_pods("annotation", "kubernetes.io/config.seen", "now");
+	put_pods("annotation", "kubernetes.io/config.source", source);
+	container_drop_kubelets(&l);
+	return labels_text(l.v, l.count);
+}
+
+static void drops_what_the_kubelet_adds(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, 65536);
+#define OWN                                                                       \
+	"kubernetes_pod_name=web\nkubernetes_pod_label_io_kubernetes_pod_name_x=" \
+	"its own\nkubernetes_pod_labelpresent_io_kubernetes_pod_name_x=true\n"
+	CHECK_STR(str_of(without_kubelets(&a, "api")), OWN);
+	CHECK_STR(str_of(without_kubelets(&a, "file")),
+		OWN "kubernetes_pod_annotation_kubernetes_io_config_seen=now\n"
+		    "kubernetes_pod_annotationpresent_kubernetes_io_config_seen=true\n"
+		    "kubernetes_pod_annotation_kubernetes_io_config_source=file\n"
+		    "kubernetes_pod_annotationpresent_kubernetes_io_config_source=true\n");
+}
+
 static void survives_a_full_arena(void **state)
 {
 	(void)state;
@@ -62,4 +114,5 @@ static void reads_entries_of_maps(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(keeps_what_fits), cmocka_unit_test(survives_a_full_arena),
+	cmocka_unit_test(leaves_room_for_the_name), cmocka_unit_test(drops_what_the_kubelet_adds),
 	cmocka_unit_test(reads_entries_of_maps))

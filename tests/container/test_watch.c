@@ -14,6 +14,10 @@
 	"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\"," \
 	"\"message\":\"too old resource version\",\"reason\":\"Expired\",\"code\":410}}\n"
 
+#define ERROR_EVENT                                                                   \
+	"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\"," \
+	"\"message\":\"no leader\",\"code\":500}}\n"
+
 static char token_file[] = "/tmp/firn-test-token-XXXXXX";
 
 /* ---- cutting ---- */
@@ -262,6 +266,25 @@ static void lists_again_when_gone(void **state)
 	end(&s);
 }
 
+/* Where the watch says nothing but errors, the version is given up in the end. */
+static void gives_up_a_version(void **state)
+{
+	(void)state;
+	static struct seen s;
+	begin(&s, EMPTY("5"), 200);
+	for (int i = 1; i <= 3; i++) {
+		api_wait(&s.api, 1, i);
+		CHECK(path_has(&s, "&resourceVersion=5&"));
+		api_say(&s.api, ERROR_EVENT, API_ENDS);
+	}
+	api_wait(&s.api, 2, 4);
+	struct api now = api_look(&s.api);
+	CHECK_STR(str_of(now.list_path), "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1");
+	say_until(&s, EVENT("ADDED", "u1", "6"), " pod/u1");
+	wait_state(&s, CONTAINER_WATCH_GOES_ON);
+	end(&s);
+}
+
 static void tells_when_it_may_not(void **state)
 {
 	(void)state;
@@ -320,4 +343,5 @@ TEST_MAIN(cmocka_unit_test(cuts_objects),
 	cmocka_unit_test_setup_teardown(lists_and_watches, make_token, remove_token),
 	cmocka_unit_test_setup_teardown(goes_on_where_it_was, make_token, remove_token),
 	cmocka_unit_test_setup_teardown(lists_again_when_gone, make_token, remove_token),
+	cmocka_unit_test_setup_teardown(gives_up_a_version, make_token, remove_token),
 	cmocka_unit_test_setup_teardown(tells_when_it_may_not, make_token, remove_token))
