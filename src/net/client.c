@@ -17,9 +17,18 @@
 
 #define ADDRESSES_MAX 8
 #define OWN_HEADERS_MAX 8 /* of one call */
+#define SEND_ONCE_BYTES ((size_t)64 << 10)
 
 struct kept_header {
 	char *name, *value;
+};
+
+/* A body of HTTP/1 that is not there as a whole; its length is in a header of the call. */
+struct plain_body {
+	net_message_fn *next; /* NULL: there is none, or that was all */
+	void *ctx;
+	struct str piece;
+	enum status status; /* of `next` */
 };
 
 struct net_client {
@@ -35,10 +44,20 @@ struct net_client {
 	struct kept_header headers[NET_CLIENT_HEADERS_MAX];
 	size_t header_count;
 	size_t answer_max;
+	int wake_fd;         /* -1: none */
+	int64_t patience_ns; /* 0: none */
+	uint64_t connects;
+	struct plain_body body;   /* of the call under way */
 	struct net_tls_conn *tls; /* with `secure`, while connected */
 	struct http_client *http;
 	uint8_t scratch[HTTP_FEED_MAX];
 };
+
+struct str net_client_authority(struct str host, bool secure)
+{
+	struct str port = secure ? STR(":443") : STR(":80");
+	return str_ends(host, port) ? str_sub(host, 0, host.len - port.len) : host;
+}
 
 enum status net_client_new(const char *address, struct net_client **out, struct err *e)
 {
@@ -64,10 +83,12 @@ enum status net_client_new(const char *address, struct net_client **out, struct 
 		return err_set(e, E_NOMEM, "client");
 	}
 	c->fd = -1;
+	c->wake_fd = -1;
 	c->answer_max = NET_ANSWER_MAX;
 	c->secure = secure;
 	c->address = copy;
-	snprintf(c->authority, sizeof(c->authority), "%.*s", STR_ARG(host));
+	struct str authority = net_client_authority(host, secure);
+	snprintf(c->authority, sizeof(c->authority), "%.*s", STR_ARG(authority));
 	struct str name = str_sub(host, 0, str_rindex(host, ':'));
 	if (name.len > 2 && name.p[0] == '[')
 		name = str_sub(name, 1, name.len - 2);
@@ -113,6 +134,17 @@ void net_client_limit(struct net_client *c, size_t answer_bytes_max)
 	if (c->answer_max != max)
 		disconnect(c);
 	c->answer_max = max;
+}
+
+void net_client_interrupt(struct net_client *c, int wake_fd, int64_t patience_ns)
+{
+	c->wake_fd = wake_fd;
+	c->patience_ns = patience_ns;
+}
+
+uint64_t net_client_connects(const struct net_client *c)
+{
+	return c->connects;
 }
 
 static void drop_header(struct net_client *c, size_t i)
@@ -195,13 +227,16 @@ static enum status wait_or_wake(
 	}
 }
 
-static enum status wait_for(int fd, short events, int64_t deadline_ns, struct err *e)
+/* For our peer, as long as the client is patient. */
+static enum status wait_for(
+	const struct net_client *c, int fd, short events, int64_t deadline_ns, struct err *e)
 {
-	return wait_or_wake(fd, events, -1, deadline_ns, e);
+	int64_t patient_ns = c->patience_ns ? clock_monotonic_ns() + c->patience_ns : INT64_MAX;
+	return wait_or_wake(fd, events, c->wake_fd, MIN(deadline_ns, patient_ns), e);
 }
 
-static enum status connect_to(
-	const struct net_address *a, int64_t deadline_ns, int *out_fd, struct err *e)
+static enum status connect_to(const struct net_client *c, const struct net_address *a,
+	int64_t deadline_ns, int *out_fd, struct err *e)
 {
 	int one = 1;
 	CLEANUP(fd_cleanup)
@@ -214,7 +249,7 @@ static enum status connect_to(
 		if (errno != EINPROGRESS && errno != EAGAIN) {
 			return err_set(e, E_UNAVAILABLE, "connect: %m");
 		}
-		enum status s = wait_for(fd, POLLOUT, deadline_ns, e);
+		enum status s = wait_for(c, fd, POLLOUT, deadline_ns, e);
 		if (s != OK)
 			return s;
 		int failed = 0;
@@ -243,12 +278,13 @@ static enum status ensure_connected(
 	if (s != OK)
 		return s;
 	for (size_t i = 0; i < count; i++) {
-		s = connect_to(&found[i], deadline_ns, &c->fd, e);
-		if (s == OK || s == E_TIMEOUT)
+		s = connect_to(c, &found[i], deadline_ns, &c->fd, e);
+		if (s == OK || s == E_TIMEOUT || s == E_CANCELED)
 			break;
 	}
 	if (s != OK)
 		return err_prefix(e, s, "%s", c->address);
+	c->connects++;
 	c->http2 = http2;
 	c->used = false;
 	if (c->secure)
@@ -267,31 +303,60 @@ static enum status ensure_connected(
 	return s;
 }
 
+/* The body goes behind the head, as HTTP/1 has it. *out_is_body: of it, and not of `http`. */
+static bool next_plain(struct net_client *c, struct str *out, bool *out_is_body)
+{
+	struct plain_body *b = &c->body;
+	*out_is_body = false;
+	if (http_client_output(c->http, out, 1))
+		return true;
+	while (b->next && b->status == OK && b->piece.len == 0) {
+		bool end = false;
+		b->status = b->next(b->ctx, &b->piece, &end, NULL);
+		if (end)
+			b->next = NULL;
+	}
+	*out = b->piece;
+	*out_is_body = b->status == OK && b->piece.len > 0;
+	return *out_is_body;
+}
+
+static void plain_sent(struct net_client *c, bool is_body, size_t len)
+{
+	if (is_body)
+		c->body.piece = str_sub(c->body.piece, len, c->body.piece.len);
+	else
+		http_client_sent(c->http, len);
+}
+
 /* What is to be sent next, encrypted where it must be. */
-static bool next_piece(struct net_client *c, struct str *out)
+static bool next_piece(struct net_client *c, struct str *out, bool *out_is_body)
 {
 	struct str piece;
 	if (!c->tls)
-		return http_client_output(c->http, out, 1) > 0;
+		return next_plain(c, out, out_is_body);
 	/* The first read makes the client's hello; later ones do no harm. */
 	if (!net_tls_ready(c->tls))
 		(void)net_tls_read(c->tls, c->scratch, sizeof(c->scratch));
-	while (http_client_output(c->http, &piece, 1)) {
+	while (net_tls_ready(c->tls) && next_plain(c, &piece, out_is_body)) {
 		size_t n = net_tls_write(c->tls, piece.p, piece.len);
 		if (n == 0)
 			break;
-		http_client_sent(c->http, n);
+		plain_sent(c, *out_is_body, n);
 	}
 	*out = net_tls_output(c->tls);
 	return out->len > 0;
 }
 
-/* Everything that waits goes out as far as the socket takes it; *out_left: not all did. */
+/* What waits goes out as far as the socket takes it, SEND_ONCE_BYTES at most, so that who sends for
+ * long looks at his deadline in between; *out_left: not all did. */
 static enum status send_some(struct net_client *c, bool *out_left, struct err *e)
 {
 	struct str piece;
+	bool is_body = false;
+	size_t sent = 0;
 	*out_left = false;
-	while (next_piece(c, &piece)) {
+	while (next_piece(c, &piece, &is_body)) {
 		ssize_t n = send(c->fd, piece.p, piece.len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -305,9 +370,14 @@ static enum status send_some(struct net_client *c, bool *out_left, struct err *e
 		if (c->tls)
 			net_tls_sent(c->tls, (size_t)n);
 		else
-			http_client_sent(c->http, (size_t)n);
+			plain_sent(c, is_body, (size_t)n);
+		sent += (size_t)n;
+		if (sent >= SEND_ONCE_BYTES) {
+			*out_left = true;
+			break;
+		}
 	}
-	return OK;
+	return c->body.status == OK ? OK : err_set(e, c->body.status, "the body of a request");
 }
 
 /* All that TLS has decrypted. */
@@ -357,7 +427,7 @@ static enum status exchange(
 		}
 		if (http_client_done(c->http) || (head_only && http_client_status(c->http)))
 			return OK;
-		s = wait_for(c->fd, left ? POLLIN | POLLOUT : POLLIN, deadline_ns, e);
+		s = wait_for(c, c->fd, left ? POLLIN | POLLOUT : POLLIN, deadline_ns, e);
 		if (s == OK)
 			s = receive_some(c, e);
 		if (s != OK)
@@ -656,6 +726,42 @@ enum status net_client_more(struct net_client *c, int wake_fd, int64_t timeout_n
 		disconnect(c);
 		return s;
 	}
+}
+
+struct put {
+	net_message_fn *next;
+	void *ctx;
+	struct err err; /* what `next` said */
+};
+
+static enum status put_piece(void *ctx, struct str *out, bool *out_end, struct err *e)
+{
+	struct put *p = ctx;
+	(void)e;
+	return p->next(p->ctx, out, out_end, &p->err);
+}
+
+enum status net_client_put(struct net_client *c, const char *path_and_query, uint64_t bytes,
+	net_message_fn *next, void *ctx, int64_t timeout_ns, int *out_http_status, struct buf *out,
+	struct err *e)
+{
+	char length[24];
+	snprintf(length, sizeof(length), "%llu", (unsigned long long)bytes);
+	const struct http_header headers[] = {
+		{ STR("user-agent"), STR("firn/" FIRN_VERSION) },
+		{ STR("content-length"), str_of(length) },
+	};
+	const struct call call = { "PUT", str_of(path_and_query), headers, ARRAY_COUNT(headers),
+		STR(""), STR(""), false };
+	struct put put = { next, ctx, { 0 } };
+	disconnect(c); /* a kept connection may be gone, and pieces come once */
+	c->body = (struct plain_body){ .next = put_piece, .ctx = &put };
+	enum status s = plain_call(c, &call, timeout_ns, out_http_status, out, e);
+	if (c->body.status != OK)
+		s = err_set(e, c->body.status, "%s", put.err.text);
+	c->body = (struct plain_body){ 0 };
+	disconnect(c);
+	return s;
 }
 
 enum status net_client_post(struct net_client *c, const char *path_and_query, struct str body,

@@ -328,3 +328,9 @@ struct net_server {
 	uint32_t streams; /* handlers that run */
 	struct net_metrics metrics;
 };
+
+/* ---- client.c ---- */
+
+/* "host:port" as requests name it: a default port is left out, since signatures of addresses count
+ * on that. */
+struct str net_client_authority(struct str host, bool secure);

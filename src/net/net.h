@@ -225,6 +225,11 @@ NODISCARD enum status net_client_header(
 	struct net_client *c, const char *name, const char *value, struct err *e);
 /* Longer answers are refused with E_LIMIT; NET_ANSWER_MAX unless said. */
 void net_client_limit(struct net_client *c, size_t answer_bytes_max);
+/* A call ends with E_CANCELED once `wake_fd` can be read (-1: none), and with E_TIMEOUT when
+ * nothing has come or gone for patience_ns (0: as long as the call itself may take). */
+void net_client_interrupt(struct net_client *c, int wake_fd, int64_t patience_ns);
+/* How often it has connected so far. */
+uint64_t net_client_connects(const struct net_client *c);
 void net_client_free(struct net_client *c);
 /* gRPC unary over HTTP/2 (cleartext, prior knowledge). `path` is "/package.Service/Method". OK when
  * grpc-status is 0; else the status of the answer (E_UNAVAILABLE when there was none) and its text
@@ -240,6 +245,12 @@ NODISCARD enum status net_client_send(struct net_client *c, const char *path, ne
 /* HTTP/1.1 POST of a body, otherwise as net_client_get(). */
 NODISCARD enum status net_client_post(struct net_client *c, const char *path_and_query,
 	struct str body, int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);
+/* HTTP/1.1 PUT of a body of `bytes`, which `next` gives in pieces, all in all as many. It has a
+ * connection of its own and is not tried again; where `next` fails, its status is that of the call.
+ */
+NODISCARD enum status net_client_put(struct net_client *c, const char *path_and_query,
+	uint64_t bytes, net_message_fn *next, void *ctx, int64_t timeout_ns, int *out_http_status,
+	struct buf *out, struct err *e);
 /* HTTP/1.1 GET of path and query; the body is appended to `out` whatever the HTTP status. */
 NODISCARD enum status net_client_get(struct net_client *c, const char *path_and_query,
 	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);

@@ -36,6 +36,16 @@ static void peer_show(void *ctx, const struct net_request *r, struct net_respons
 	snprintf(out->headers, sizeof(out->headers), "X-Shown: yes\r\nX-Two: 2\r\n");
 }
 
+/* "12 bytes, last 65" */
+static void peer_put(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	atomic_fetch_add(&peer_calls, 1);
+	buf_printf(&out->body, "%zu bytes, last %d", r->body.len,
+		r->body.len ? r->body.p[r->body.len - 1] : -1);
+	out->content_type = "text/plain";
+}
+
 /* Until peer_release, or until the client is gone. */
 static void peer_wait(void *ctx, const struct net_request *r, struct net_response *out)
 {
@@ -174,6 +184,7 @@ static void peer_count(
 
 static const struct net_route peer_routes[] = {
 	{ .method = "POST", .path = "/echo", .fn = peer_echo },
+	{ .method = "PUT", .path = "/put", .fn = peer_put },
 	{ .method = "GET", .path = "/show/*", .fn = peer_show },
 	{ .method = "GET", .path = "/fast", .fn = peer_show, .on_loop = true },
 	{ .method = "GET", .path = "/wait", .fn = peer_wait },

@@ -3,6 +3,7 @@
 
 #include "os/os.h"
 
+#include "net/internal.h"
 #include "peer.h"
 
 #define MINUTE (60 * NS_PER_SEC)
@@ -123,6 +124,51 @@ static void sends_streams(void **state)
 	net_server_stop(s);
 }
 
+static void puts_bodies_in_pieces(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		struct source source;
+		const char *path;
+		enum status status;
+		int code;
+		const char *says;
+	} cases[] = {
+		{ "empty", { .count = 0 }, "/put?sig=a%2Fb", OK, 200, "0 bytes, last -1" },
+		{ "short", { .count = 1, .len = 1 }, "/put", OK, 200, "1 bytes, last 0" },
+		{ "pieces", { .count = 5000, .len = 7 }, "/put", OK, 200, "35000 bytes, last 0" },
+		{ "long", { .count = 300, .len = 65536 }, "/put", OK, 200,
+			"19660800 bytes, last 0" },
+		{ "unknown", { .count = 1, .len = 10 }, "/nowhere", OK, 404, "" },
+		{ "broken", { .count = 30, .len = 9000, .fails_at = 20 }, "/put", E_IO, 0,
+			"the disk is gone" },
+	};
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct net_client *c = client_of(net_server_address(s));
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 20);
+	FOR_EACH_CASE (x, cases) {
+		static struct source source;
+		struct err e = { 0 };
+		int code = 0;
+		source = x->source;
+		buf_clear(&out);
+		enum status st = net_client_put(c, x->path, x->source.count * x->source.len,
+			next_message, &source, MINUTE, &code, &out, &e);
+		CHECK_CASE(x, st == x->status && code == x->code);
+		CHECK_CASE(x, code != 200 || str_eq(buf_view(&out), str_of(x->says)));
+		CHECK_CASE(x, st == OK || strstr(e.text, x->says));
+		/* The client is good for other calls. */
+		buf_clear(&out);
+		CHECK_OK(net_client_get(c, "/show/x", MINUTE, &code, &out, &e), &e);
+		assert_int_equal(code, 200);
+	}
+	net_client_free(c);
+	net_server_stop(s);
+}
+
 static void gets(void **state)
 {
 	(void)state;
@@ -218,6 +264,72 @@ static void times_out(void **state)
 	net_server_stop(s);
 }
 
+struct waker {
+	int fd;
+	int given;
+	char bytes[1000];
+};
+
+static enum status next_or_wake(void *ctx, struct str *out, bool *out_end, struct err *e)
+{
+	struct waker *w = ctx;
+	(void)e;
+	*out_end = false;
+	*out = str_make(w->bytes, sizeof(w->bytes));
+	if (++w->given == 20)
+		CHECK(write(w->fd, "x", 1) == 1);
+	return OK;
+}
+
+/* While the server holds still: nothing goes any more, or somebody does not want to wait. */
+static void can_be_interrupted(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct net_client *c = client_of(net_server_address(s));
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1000);
+	struct err e;
+	bool retry = false;
+	int wake[2];
+	static struct source source = { .count = 30000, .len = 65536 };
+	CHECK(pipe(wake) == 0);
+	CHECK(net_client_connects(c) == 0);
+	atomic_store(&peer_hold, true);
+	net_client_interrupt(c, wake[0], 200 * NS_PER_MS);
+	assert_int_equal(
+		net_client_send(c, "/t.Test/Sum", next_message, &source, MINUTE, &out, &retry, &e),
+		E_TIMEOUT);
+	CHECK(retry && source.given > 0 && source.given < 3000);
+	CHECK(net_client_connects(c) == 1);
+	net_client_interrupt(c, wake[0], MINUTE);
+	CHECK(write(wake[1], "x", 1) == 1);
+	assert_int_equal(
+		net_client_rpc(c, "/t.Test/Wait", STR(""), MINUTE, &out, &retry, &e), E_CANCELED);
+	source.given = 0;
+	assert_int_equal(
+		net_client_send(c, "/t.Test/Sum", next_message, &source, MINUTE, &out, &retry, &e),
+		E_CANCELED);
+	atomic_store(&peer_hold, false);
+	/* Also while the socket always takes more: it is we who are slow. */
+	char byte;
+	CHECK(read(wake[0], &byte, 1) == 1);
+	struct waker waker = { .fd = wake[1] };
+	assert_int_equal(net_client_put(c, "/put", 30000 * sizeof(waker.bytes), next_or_wake,
+				 &waker, MINUTE, &(int){ 0 }, &out, &e),
+		E_CANCELED);
+	CHECK(waker.given >= 20 && waker.given < 300);
+	atomic_store(&peer_release, true);
+	net_client_interrupt(c, -1, 0);
+	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
+	CHECK(net_client_connects(c) >= 2);
+	close(wake[0]);
+	close(wake[1]);
+	net_client_free(c);
+	net_server_stop(s);
+}
+
 static void reconnects(void **state)
 {
 	(void)state;
@@ -301,6 +413,26 @@ static void meets_other_servers(void **state)
 	CHECK(strstr(e.text, "200") != NULL);
 }
 
+/* Signatures of addresses count on it. */
+static void leaves_default_ports_out(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		bool secure;
+		const char *want;
+	} cases[] = {
+		{ "bucket.example:443", true, "bucket.example" },
+		{ "bucket.example:80", true, "bucket.example:80" },
+		{ "bucket.example:80", false, "bucket.example" },
+		{ "bucket.example:8080", false, "bucket.example:8080" },
+		{ "[::1]:443", true, "[::1]" },
+		{ "bucket.example:9000", true, "bucket.example:9000" },
+	};
+	FOR_EACH_CASE (x, cases)
+		CHECK_STR(net_client_authority(str_of(x->name), x->secure), x->want);
+}
+
 static void refuses_addresses(void **state)
 {
 	(void)state;
@@ -315,7 +447,9 @@ static void refuses_addresses(void **state)
 	net_client_free(c);
 }
 
-TEST_MAIN(cmocka_unit_test(calls), cmocka_unit_test(sends_streams), cmocka_unit_test(gets),
+TEST_MAIN(cmocka_unit_test(calls), cmocka_unit_test(sends_streams),
+	cmocka_unit_test(puts_bodies_in_pieces), cmocka_unit_test(gets),
 	cmocka_unit_test(sends_headers_of_its_own), cmocka_unit_test(times_out),
-	cmocka_unit_test(reconnects), cmocka_unit_test(meets_other_servers),
-	cmocka_unit_test(refuses_addresses))
+	cmocka_unit_test(can_be_interrupted), cmocka_unit_test(reconnects),
+	cmocka_unit_test(meets_other_servers), cmocka_unit_test(refuses_addresses),
+	cmocka_unit_test(leaves_default_ports_out))

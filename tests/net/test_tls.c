@@ -256,6 +256,17 @@ static void asks_for_certificates(void **state)
 	net_server_stop(s);
 }
 
+static enum status next_piece(void *ctx, struct str *out, bool *out_end, struct err *e)
+{
+	static const char bytes[50000];
+	int *left = ctx;
+	(void)e;
+	*out_end = *left == 0;
+	*out = str_make(bytes, sizeof(bytes));
+	*left -= !*out_end;
+	return OK;
+}
+
 static void our_client_speaks_it(void **state)
 {
 	(void)state;
@@ -290,7 +301,13 @@ static void our_client_speaks_it(void **state)
 		&e);
 	CHECK(str_eq(buf_view(&out), str_make(bytes, large)));
 	free(bytes);
-	CHECK(peer_metric(s, "firn_net_connections_accepted_total") == 3);
+	int pieces = 200;
+	buf_clear(&out);
+	CHECK_OK(net_client_put(c, "/put", 200 * 50000, next_piece, &pieces, 60 * NS_PER_SEC, &code,
+			 &out, &e),
+		&e);
+	CHECK_STR(buf_view(&out), "10000000 bytes, last 0");
+	CHECK(peer_metric(s, "firn_net_connections_accepted_total") == 4);
 	net_client_free(c);
 	/* Trusted by its authority, it must have the right name. */
 	setenv("SSL_CERT_FILE", cert_path, 1);
