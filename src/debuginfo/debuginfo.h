@@ -60,11 +60,23 @@ NODISCARD enum status debuginfo_build_files(const struct debuginfo_files *files,
 NODISCARD enum status debuginfo_build(int fd, int debug_fd, const char *out_path,
 	const struct debuginfo_limits *limits, struct err *e);
 
-/* Writes to `fd` what of an ELF file gives names to its addresses: all sections that are not loaded
- * (DWARF, symbols), symbols of the dynamic linker, notes; of the others their headers. From it
- * comes the symbol table that comes from the whole file. E_INVALID: its sections are not where they
- * could be. E_NOTFOUND: there are none. */
+/* What of an ELF file gives names to its addresses, as a file of its own that is read piece by
+ * piece: all sections that are not loaded (DWARF, symbols), symbols of the dynamic linker, notes;
+ * of the others their headers. From it comes the symbol table that comes from the whole file.
+ * Memory: that of the headers. `obj` stays the caller's, until the end. E_INVALID: its sections are
+ * not where they could be. E_NOTFOUND: there are none. */
 struct objfile;
+struct debuginfo_extract;
+NODISCARD enum status debuginfo_extract_new(
+	const struct objfile *obj, struct debuginfo_extract **out, struct err *e);
+void debuginfo_extract_free(struct debuginfo_extract *x); /* NULL is fine */
+uint64_t debuginfo_extract_bytes(const struct debuginfo_extract *x);
+/* False: nothing in there names a function. */
+bool debuginfo_extract_has_names(const struct debuginfo_extract *x);
+/* Exactly `len` bytes, which must be there. E_INVALID: the ELF file has become shorter. */
+NODISCARD enum status debuginfo_extract_read(
+	const struct debuginfo_extract *x, uint64_t at, void *out, size_t len, struct err *e);
+/* The whole of it to `fd`. */
 NODISCARD enum status debuginfo_extract(const struct objfile *obj, int fd, struct err *e);
 
 struct debuginfo_table;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * What is extracted is never there as a whole: its headers are made in memory, and the rest are
+ * pieces of the first file, read when they are asked for.
+ *
  * The file has the sections of the first one, in the same order and under the same numbers, so that
  * links between them hold; what gives no names is a section without bytes (SHT_NOBITS). Program
  * headers stay as they were: symbol tables turn offsets of the whole file into addresses by them.
@@ -15,35 +18,40 @@
 
 #define COPY_BYTES 65536
 
-struct extract {
+struct debuginfo_extract {
 	const struct objfile *obj;
-	int fd;
 	Elf64_Ehdr header;
 	Elf64_Phdr *segments;
 	bool *moved; /* of segments */
 	Elf64_Shdr *sections;
 	const struct objfile_section *parsed;
 	uint64_t *from; /* where the bytes of a section are in the first file */
-	uint32_t segment_count, section_count;
+	uint32_t *kept; /* sections with bytes, in their order */
+	uint32_t segment_count, section_count, kept_count;
 	bool has_symtab;
-	uint64_t at; /* written so far */
-	uint8_t piece[COPY_BYTES];
+	bool has_names;
 };
 
-static void extract_free(struct extract **x)
+void debuginfo_extract_free(struct debuginfo_extract *x)
 {
-	if (*x) {
-		free((*x)->segments);
-		free((*x)->moved);
-		free((*x)->sections);
-		free((*x)->from);
-	}
-	free(*x);
+	if (!x)
+		return;
+	free(x->segments);
+	free(x->moved);
+	free(x->sections);
+	free(x->from);
+	free(x->kept);
+	free(x);
+}
+
+static void extract_cleanup(struct debuginfo_extract **x)
+{
+	debuginfo_extract_free(*x);
 }
 
 /* Names, and what symbol tables read beside them: jumps of the PLT, Go's own tables, and where
  * functions begin when nothing else tells. */
-static bool gives_names(const struct extract *x, const struct objfile_section *s)
+static bool gives_names(const struct debuginfo_extract *x, const struct objfile_section *s)
 {
 	if (s->type == SHT_NOBITS || !(s->flags & SHF_ALLOC))
 		return s->type != SHT_NOBITS;
@@ -56,7 +64,20 @@ static bool gives_names(const struct extract *x, const struct objfile_section *s
 	return !x->has_symtab && str_starts(s->name, STR(".eh_frame"));
 }
 
-static enum status load(struct extract *x, struct err *e)
+/* .eh_frame does not: it only tells where they begin. A symbol table begins with an empty entry. */
+static bool names_functions(const struct objfile_section *s, uint64_t size)
+{
+	static const char *const sections[] = { ".debug_info", ".zdebug_info", ".gnu_debugdata",
+		".gopclntab", ".data.rel.ro.gopclntab" };
+	if (s->type == SHT_SYMTAB || s->type == SHT_DYNSYM)
+		return size > sizeof(Elf64_Sym);
+	for (size_t i = 0; i < ARRAY_COUNT(sections); i++)
+		if (str_eq(s->name, str_of(sections[i])))
+			return true;
+	return false;
+}
+
+static enum status load(struct debuginfo_extract *x, struct err *e)
 {
 	const char *name = objfile_name(x->obj);
 	enum status s = objfile_read(x->obj, 0, &x->header, sizeof(x->header), e);
@@ -67,7 +88,8 @@ static enum status load(struct extract *x, struct err *e)
 		return err_set(e, E_NOTFOUND, "%s: no sections, so no debug information", name);
 	x->sections = calloc(x->section_count, sizeof(*x->sections));
 	x->from = calloc(x->section_count, sizeof(*x->from));
-	if (!x->sections || !x->from)
+	x->kept = calloc(x->section_count, sizeof(*x->kept));
+	if (!x->sections || !x->from || !x->kept)
 		return err_set(e, E_NOMEM, "%s: %u sections", name, x->section_count);
 	s = objfile_read(
 		x->obj, x->header.e_shoff, x->sections, x->section_count * sizeof(*x->sections), e);
@@ -87,7 +109,7 @@ static enum status load(struct extract *x, struct err *e)
 
 /* Notes alone are where their program header says: it goes with the first of them, and the others
  * follow as before. */
-static void move_notes(struct extract *x, uint64_t from, uint64_t size, uint64_t to)
+static void move_notes(struct debuginfo_extract *x, uint64_t from, uint64_t size, uint64_t to)
 {
 	for (uint32_t i = 0; i < x->segment_count; i++) {
 		uint64_t offset = x->segments[i].p_offset;
@@ -100,7 +122,7 @@ static void move_notes(struct extract *x, uint64_t from, uint64_t size, uint64_t
 }
 
 /* Where everything will lie. */
-static enum status lay_out(struct extract *x, struct err *e)
+static enum status lay_out(struct debuginfo_extract *x, struct err *e)
 {
 	const char *name = objfile_name(x->obj);
 	uint64_t at = sizeof(x->header) + x->segment_count * sizeof(*x->segments);
@@ -127,6 +149,8 @@ static enum status lay_out(struct extract *x, struct err *e)
 		kept += sh->sh_size;
 		if (kept > size)
 			return err_set(e, E_INVALID, "%s: sections lie over one another", name);
+		x->kept[x->kept_count++] = i;
+		x->has_names |= names_functions(&x->parsed[i], sh->sh_size);
 		if (sh->sh_type == SHT_NOTE)
 			move_notes(x, x->from[i], sh->sh_size, at);
 		at += sh->sh_size;
@@ -136,58 +160,110 @@ static enum status lay_out(struct extract *x, struct err *e)
 	return OK;
 }
 
-static enum status put(struct extract *x, const void *bytes, size_t len, struct err *e)
+uint64_t debuginfo_extract_bytes(const struct debuginfo_extract *x)
 {
-	x->at += len;
-	return os_write_full(x->fd, bytes, len, "debug file", e);
+	return x->header.e_shoff + (uint64_t)x->section_count * sizeof(*x->sections);
 }
 
-static enum status pad_to(struct extract *x, uint64_t at, struct err *e)
+bool debuginfo_extract_has_names(const struct debuginfo_extract *x)
 {
-	static const uint8_t zeros[4096];
-	assert(at >= x->at && at - x->at <= sizeof(zeros));
-	return put(x, zeros, (size_t)(at - x->at), e);
+	return x->has_names;
 }
 
-static enum status copy_section(struct extract *x, uint32_t i, struct err *e)
+/* One piece: bytes that are in memory, those of a section, or zeros up to what follows. */
+struct piece {
+	uint64_t begin, end; /* in the file that is made */
+	const void *bytes;   /* NULL: of the first file, or zeros */
+	bool is_section;
+	uint64_t from; /* in the first file */
+};
+
+/* The section that holds `at`, or the zeros before the next one. */
+static struct piece section_piece(const struct debuginfo_extract *x, uint64_t at)
 {
-	uint64_t left = x->sections[i].sh_size, from = x->from[i];
-	enum status s = pad_to(x, x->sections[i].sh_offset, e);
-	while (s == OK && left > 0) {
-		size_t n = (size_t)MIN(left, (uint64_t)sizeof(x->piece));
-		s = objfile_read(x->obj, from, x->piece, n, e);
-		if (s == OK)
-			s = put(x, x->piece, n, e);
-		from += n;
-		left -= n;
+	uint32_t low = 0, high = x->kept_count; /* of those that begin behind `at`, the first */
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (x->sections[x->kept[middle]].sh_offset <= at)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return s;
+	const Elf64_Shdr *before = low ? &x->sections[x->kept[low - 1]] : NULL;
+	if (before && at - before->sh_offset < before->sh_size)
+		return (struct piece){ before->sh_offset, before->sh_offset + before->sh_size, NULL,
+			true, x->from[x->kept[low - 1]] };
+	uint64_t next =
+		low < x->kept_count ? x->sections[x->kept[low]].sh_offset : x->header.e_shoff;
+	return (struct piece){ at, next, NULL, false, 0 };
 }
 
-static enum status write_all(struct extract *x, struct err *e)
+static struct piece piece_at(const struct debuginfo_extract *x, uint64_t at)
 {
-	enum status s = put(x, &x->header, sizeof(x->header), e);
+	uint64_t segments = sizeof(x->header) + x->segment_count * sizeof(*x->segments);
+	if (at < sizeof(x->header))
+		return (struct piece){ 0, sizeof(x->header), &x->header, false, 0 };
+	if (at < segments)
+		return (struct piece){ sizeof(x->header), segments, x->segments, false, 0 };
+	if (at >= x->header.e_shoff)
+		return (struct piece){ x->header.e_shoff, debuginfo_extract_bytes(x), x->sections,
+			false, 0 };
+	return section_piece(x, at);
+}
+
+enum status debuginfo_extract_read(
+	const struct debuginfo_extract *x, uint64_t at, void *out, size_t len, struct err *e)
+{
+	uint8_t *to = out;
+	assert(at <= debuginfo_extract_bytes(x) && len <= debuginfo_extract_bytes(x) - at);
+	while (len > 0) {
+		struct piece p = piece_at(x, at);
+		size_t n = (size_t)MIN(p.end - at, (uint64_t)len);
+		enum status s = OK;
+		if (p.bytes)
+			memcpy(to, (const uint8_t *)p.bytes + (at - p.begin), n);
+		else if (p.is_section)
+			s = objfile_read(x->obj, p.from + (at - p.begin), to, n, e);
+		else
+			memset(to, 0, n);
+		if (s != OK)
+			return s;
+		at += n;
+		to += n;
+		len -= n;
+	}
+	return OK;
+}
+
+enum status debuginfo_extract_new(
+	const struct objfile *obj, struct debuginfo_extract **out, struct err *e)
+{
+	CLEANUP(extract_cleanup) struct debuginfo_extract *x = calloc(1, sizeof(*x));
+	if (!x)
+		return err_set(e, E_NOMEM, "debug file");
+	x->obj = obj;
+	enum status s = load(x, e);
 	if (s == OK)
-		s = put(x, x->segments, x->segment_count * sizeof(*x->segments), e);
-	for (uint32_t i = 1; s == OK && i < x->section_count; i++)
-		if (x->sections[i].sh_type != SHT_NOBITS && x->sections[i].sh_type != SHT_NULL)
-			s = copy_section(x, i, e);
+		s = lay_out(x, e);
 	if (s == OK)
-		s = pad_to(x, x->header.e_shoff, e);
-	if (s == OK)
-		s = put(x, x->sections, x->section_count * sizeof(*x->sections), e);
+		*out = STEAL_PTR(x);
 	return s;
 }
 
 enum status debuginfo_extract(const struct objfile *obj, int fd, struct err *e)
 {
-	CLEANUP(extract_free) struct extract *x = calloc(1, sizeof(*x));
-	if (!x)
-		return err_set(e, E_NOMEM, "debug file");
-	x->obj = obj;
-	x->fd = fd;
-	enum status s = load(x, e);
-	if (s == OK)
-		s = lay_out(x, e);
-	return s == OK ? write_all(x, e) : s;
+	CLEANUP(extract_cleanup) struct debuginfo_extract *x = NULL;
+	CLEANUP(free_cleanup) uint8_t *copy = malloc(COPY_BYTES);
+	enum status s =
+		copy ? debuginfo_extract_new(obj, &x, e) : err_set(e, E_NOMEM, "debug file");
+	if (s != OK)
+		return s;
+	uint64_t bytes = debuginfo_extract_bytes(x);
+	for (uint64_t at = 0; s == OK && at < bytes; at += COPY_BYTES) {
+		size_t n = (size_t)MIN(bytes - at, (uint64_t)COPY_BYTES);
+		s = debuginfo_extract_read(x, at, copy, n, e);
+		if (s == OK)
+			s = os_write_full(fd, copy, n, "debug file", e);
+	}
+	return s;
 }

@@ -13,7 +13,10 @@
 /* Notes are a few dozen bytes; what is longer is not searched. */
 #define NOTE_BYTES_MAX (64u << 10)
 #define NOTES_SEARCHED_MAX 64
-#define CONTENT_ID_BYTES 4096
+#define CONTENT_END_BYTES 4096
+/* 1 MiB of a file without a build id. */
+#define CONTENT_BLOCKS 64u
+#define CONTENT_BLOCK_BYTES (16u << 10)
 
 static bool note_find_build_id(struct str notes, uint64_t align, struct str *out)
 {
@@ -75,18 +78,47 @@ void objfile_build_id_load(struct objfile *obj)
 	}
 }
 
+/* All of a file up to their sum; of more, blocks at equal distances: what changes the length of
+ * anything moves all that is behind it. */
+static enum status add_blocks(const struct objfile *obj, struct hash_stream *h, struct err *e)
+{
+	CLEANUP(free_cleanup) uint8_t *block = malloc(CONTENT_BLOCK_BYTES);
+	if (!block)
+		return err_set(e, E_NOMEM, "content id");
+	uint64_t step = MAX(obj->size / CONTENT_BLOCKS, (uint64_t)CONTENT_BLOCK_BYTES);
+	uint64_t at = 0;
+	for (uint32_t i = 0; i < CONTENT_BLOCKS && at < obj->size; i++, at += step) {
+		size_t len = (size_t)MIN(obj->size - at, (uint64_t)CONTENT_BLOCK_BYTES);
+		enum status s = objfile_read(obj, at, block, len, e);
+		if (s != OK)
+			return s;
+		hash_stream_add(h, block, len);
+	}
+	return OK;
+}
+
+static void stream_cleanup(struct hash_stream **h)
+{
+	hash_stream_free(*h);
+}
+
 enum status objfile_content_id(const struct objfile *obj, char out[40], struct err *e)
 {
-	uint8_t bytes[2 * CONTENT_ID_BYTES + sizeof(uint64_t)];
-	size_t part = MIN(obj->size, (uint64_t)CONTENT_ID_BYTES);
-	enum status s = objfile_read(obj, 0, bytes, part, e);
+	uint8_t ends[2 * CONTENT_END_BYTES];
+	size_t part = MIN(obj->size, (uint64_t)CONTENT_END_BYTES);
+	CLEANUP(stream_cleanup) struct hash_stream *h = hash_stream_new();
+	if (!h)
+		return err_set(e, E_NOMEM, "content id");
+	enum status s = objfile_read(obj, 0, ends, part, e);
+	if (s == OK)
+		s = objfile_read(obj, obj->size - part, ends + part, part, e);
 	if (s != OK)
 		return s;
-	s = objfile_read(obj, obj->size - part, bytes + part, part, e);
-	if (s != OK)
-		return s;
-	memcpy(bytes + 2 * part, &obj->size, sizeof(obj->size));
-	struct hash128 h = hash128(bytes, 2 * part + sizeof(obj->size));
-	snprintf(out, 40, "x%016llx%016llx", (unsigned long long)h.hi, (unsigned long long)h.lo);
-	return OK;
+	hash_stream_add(h, ends, 2 * part);
+	hash_stream_add(h, &obj->size, sizeof(obj->size));
+	if (!obj->build_id[0])
+		s = add_blocks(obj, h, e);
+	struct hash128 id = hash_stream_end(h);
+	snprintf(out, 40, "x%016llx%016llx", (unsigned long long)id.hi, (unsigned long long)id.lo);
+	return s;
 }

@@ -90,8 +90,8 @@ NODISCARD enum status objfile_read(
 
 /* Lower-case hex of the GNU build id, with a NUL; "" when the file has none. */
 const char *objfile_build_id(const struct objfile *obj);
-/* Hex of a stand-in for files without a build id: XXH3-128 of the first and last 4 KiB and the
- * size, as 32 digits after "x". */
+/* Hex of a stand-in for files without a build id, as 32 digits after "x": XXH3-128 of the first and
+ * last 4 KiB and the size, and, of a file without one, of 64 blocks of 16 KiB all over it. */
 NODISCARD enum status objfile_content_id(const struct objfile *obj, char out[40], struct err *e);
 
 /* By PT_LOAD; false when no segment holds it. */

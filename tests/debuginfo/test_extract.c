@@ -3,6 +3,7 @@
 #include "made.h"
 
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -92,6 +93,69 @@ static void names_what_the_whole_file_names(void **state)
 	check_same("t", "t.debug");
 	extract("p.debug", "again.debug");
 	made_run("cmp p.debug again.debug");
+}
+
+/* Whoever sends it reads it in pieces of his own, and again. */
+static void is_read_in_pieces(void **state)
+{
+	(void)state;
+	made_write("p.c", program);
+	made_run("${CC:-cc} -g -O1 -Wl,--build-id -o p p.c");
+	extract("p", "p.debug");
+	struct objfile *obj;
+	struct debuginfo_extract *x;
+	struct err e = { 0 };
+	CHECK_OK(objfile_open_fd(made_open("p"), "p", &obj, &e), &e);
+	CHECK_OK(debuginfo_extract_new(obj, &x, &e), &e);
+	uint64_t bytes = debuginfo_extract_bytes(x);
+	assert_int_equal(bytes, size_of("p.debug"));
+	CHECK(debuginfo_extract_has_names(x));
+	uint8_t *want = malloc(bytes), *got = malloc(bytes);
+	int fd = made_open("p.debug");
+	CHECK_OK(os_pread_full(fd, want, bytes, 0, "p.debug", &e), &e);
+	close(fd);
+	for (size_t piece = 1; piece < 100000; piece = piece * 7 + 2) {
+		memset(got, 0xee, bytes);
+		for (uint64_t end = bytes; end > 0;) { /* from the last to the first */
+			size_t n = (size_t)MIN(end, (uint64_t)piece);
+			CHECK_OK(debuginfo_extract_read(x, end - n, got + end - n, n, &e), &e);
+			end -= n;
+		}
+		CHECK(memcmp(want, got, bytes) == 0);
+	}
+	free(want);
+	free(got);
+	debuginfo_extract_free(x);
+	objfile_close(obj);
+}
+
+static void knows_whether_anything_has_a_name(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *command;
+		bool want;
+	} cases[] = {
+		{ "debug information", "${CC:-cc} -g -o q p.c", true },
+		{ "symbols", "${CC:-cc} -s -Wl,--export-dynamic -o q p.c", true },
+		{ "nothing", "${CC:-cc} -static -s -o q p.c", false },
+		{ "symbols of a static one", "${CC:-cc} -static -o q p.c", true },
+	};
+	made_write("p.c", program);
+	FOR_EACH_CASE (c, cases) {
+		struct objfile *obj;
+		struct debuginfo_extract *x;
+		struct err e = { 0 };
+		if (!made_try(c->command)) {
+			print_message("skipped: the compiler cannot link %s\n", c->name);
+			continue;
+		}
+		CHECK_OK(objfile_open_fd(made_open("q"), "q", &obj, &e), &e);
+		CHECK_OK(debuginfo_extract_new(obj, &x, &e), &e);
+		CHECK_CASE(c, debuginfo_extract_has_names(x) == c->want);
+		debuginfo_extract_free(x);
+		objfile_close(obj);
+	}
 }
 
 static void keeps_compressed_sections(void **state)
@@ -192,6 +256,7 @@ int main(int argc, char **argv)
 	if (rc >= 0)
 		return rc;
 	const struct CMUnitTest tests[] = { MADE(names_what_the_whole_file_names),
+		MADE(is_read_in_pieces), MADE(knows_whether_anything_has_a_name),
 		MADE(keeps_compressed_sections), MADE(refuses_what_does_not_fit),
 		MADE(leaves_out_what_has_no_type), MADE(needs_sections) };
 	return cmocka_run_group_tests(tests, NULL, NULL);

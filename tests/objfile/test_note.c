@@ -124,6 +124,40 @@ static void content_ids_tell_contents_apart(void **state)
 	CHECK(strcmp(id[0], id[4]) == 0);
 }
 
+/* Two builds of the same size, without build ids, that differ between their ends. */
+static void content_ids_tell_builds_apart(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		size_t len, at;
+	} cases[] = {
+		{ "small, in the middle", 20000, 10000 },
+		{ "behind the first block", 100000, 16384 },
+		{ "as much as is read, near the end", (1 << 20) - 4096, (1 << 20) - 20000 },
+		{ "large, all behind a place", 5 << 20, 2000000 },
+	};
+	static uint8_t filler[5 << 20];
+	FOR_EACH_CASE (c, cases) {
+		char id[2][40];
+		for (int i = 0; i < 2; i++) {
+			struct made m = { 0 };
+			begin(&m);
+			memset(filler, 0, sizeof(filler));
+			/* A byte; of a large one, all between there and its last 4 KiB. */
+			memset(filler + c->at, i, c->len > 1 << 20 ? c->len - c->at - 4096 : 1);
+			gen_section(&m.g, ".data", SHT_PROGBITS, 0, 0, filler, c->len);
+			m.g.no_section_headers = true;
+			gen_elf_finish(&m.g);
+			CHECK(objfile_open_bytes(
+				      m.g.file.data, m.g.file.len, "made", &m.obj, NULL) == OK);
+			CHECK(objfile_content_id(m.obj, id[i], NULL) == OK);
+			end(&m);
+		}
+		CHECK_CASE(c, strcmp(id[0], id[1]) != 0);
+	}
+}
+
 static void content_id_of_a_small_file(void **state)
 {
 	(void)state;
@@ -141,4 +175,5 @@ TEST_MAIN(cmocka_unit_test(finds_the_build_id), cmocka_unit_test(notes_of_eight_
 	cmocka_unit_test(the_last_note_may_lack_its_padding),
 	cmocka_unit_test(broken_notes_are_no_build_id),
 	cmocka_unit_test(content_ids_tell_contents_apart),
+	cmocka_unit_test(content_ids_tell_builds_apart),
 	cmocka_unit_test(content_id_of_a_small_file))
