@@ -27,6 +27,8 @@
 #define CIE_WORK 64
 /* Compressed sections count as so many times their size in the file, at most. */
 #define COMPRESSION_MAX 16
+/* So much is read of a function that leaves by __builtin_eh_return; libgcc's have less. */
+#define CONTEXT_CODE_BYTES_MAX 2048
 /* Of a function, while it is sorted. */
 #define FUNCTION_BYTES (2 * sizeof(struct function))
 
@@ -436,6 +438,22 @@ static enum status make_index(struct builder *b, struct err *e)
 
 /* ---- second pass: the rows ---- */
 
+/* libgcc's functions that go to who catches an exception overwrite their own frame before they
+ * leave it: from where on, in the file, and the rule there. UINT64_MAX: nowhere. */
+static uint64_t find_context(struct builder *b, const struct cfi_fde *fde, uint64_t begin,
+	uint64_t end, struct unwind_rule *out)
+{
+	uint8_t code[CONTEXT_CODE_BYTES_MAX];
+	size_t len = MIN(end - begin, (uint64_t)sizeof(code));
+	size_t from;
+	if (!b->machine->is_eh_return || !b->machine->is_eh_return(fde->instructions) ||
+		!work_add_read(&b->work, len) ||
+		objfile_read(b->obj, begin, code, len, NULL) != OK ||
+		!b->machine->find_context(code, len, &from, out))
+		return UINT64_MAX;
+	return begin + from;
+}
+
 /* Rows of one function: [begin, end) in the file. */
 static void put_function(struct builder *b, const struct cfi_section *section,
 	const struct cfi_cie *cie, const struct cfi_fde *fde, uint64_t begin, uint64_t end)
@@ -445,13 +463,20 @@ static void put_function(struct builder *b, const struct cfi_section *section,
 		return;
 	}
 	struct cfi_rows rows;
+	struct unwind_rule context;
+	uint64_t leaves = find_context(b, fde, begin, end, &context);
 	work_add(&b->work, fde->instructions.len);
 	cfi_rows_begin(&rows, section, b->machine->registers, cie, fde);
 	while (cfi_rows_next(&rows)) {
 		uint64_t at = rows.at - fde->start + begin;
 		if (at >= end)
 			return;
-		pages_put(b->pages, at, b->machine->rule(&rows.state, cie->is_signal, b->with_bx));
+		struct unwind_rule rule = b->machine->rule(&rows.state, cie->is_signal, b->with_bx);
+		pages_put(b->pages, at, rule);
+		/* Up to the next row: there the information is true again. */
+		if (leaves > at && leaves - at < rows.next - rows.at && leaves < end &&
+			rule.cfa == UNWIND_CFA_FP)
+			pages_put(b->pages, leaves, context);
 	}
 	uint64_t at = rows.at - fde->start + begin;
 	if (rows.failed && at < end)

@@ -7,9 +7,11 @@
  * What the table cannot say, by the function's name (and whether it is so, by its code):
  *
  *   systemstack, asmcgocall   sp is on another stack while they call; rbp is still that of their
- * own frame (Go 1.21 on; before that of their caller's, which is left out) morestack the same
- * without rbp: the goroutine's registers are in its g sigreturn                 a signal frame of
- * flag "top frame"       nobody called: goexit, mstart, rt0_go …
+ * own frame (Go 1.21 on; before that of their caller's, which is left out) time.now, nanotime1, the
+ * same around their call of the vDSO, in every version with rbp of vgetrandom1               their
+ * own morestack                 the same without rbp: the goroutine's registers are in its g gogo
+ * goes to another goroutine: behind the switch nobody called it sigreturn                 a signal
+ * frame of flag "top frame"       nobody called: goexit, mstart, rt0_go
  *
  * The file is read through windows, since the tables of a large program are tens of megabytes.
  */
@@ -35,7 +37,8 @@
 #define MODULE_NAMES 8
 #define MODULE_TEXT (22 * 8)
 #define MODULE_SEARCH_BYTES_MAX ((uint64_t)256 << 20)
-#define CODE_PUSH_RBP 0x55
+/* Of a function that calls the vDSO: its frame is made here. */
+#define PROLOGUE_BYTES 32
 
 struct window {
 	uint64_t begin; /* file offset */
@@ -58,7 +61,7 @@ struct golang {
 	struct window entries_window, functions_window, pcs_window, names_window;
 };
 
-enum kind { PLAIN, SWITCH, MORESTACK, SIGNAL, TOP };
+enum kind { PLAIN, SWITCH, VDSO_CALL, MORESTACK, GOGO, SIGNAL, TOP };
 
 /* ---- the file ---- */
 
@@ -223,6 +226,22 @@ static bool is_named(struct str name, const char *wanted)
 	return str_eq(name, str_of(wanted));
 }
 
+/* clang-format off */
+static const struct { const char *name; enum kind kind; } special[] = {
+	{ "runtime.systemstack", SWITCH },
+	{ "runtime.asmcgocall", SWITCH },
+	{ "time.now", VDSO_CALL },
+	{ "runtime.nanotime1", VDSO_CALL },
+	{ "runtime.vgetrandom1", VDSO_CALL },
+	{ "runtime.morestack", MORESTACK },
+	{ "gogo", GOGO },
+	{ "runtime.gogo", GOGO },
+	{ "runtime.mcall", TOP },
+	{ "runtime.sigreturn__sigaction", SIGNAL },
+	{ "runtime.sigreturn", SIGNAL },
+};
+/* clang-format on */
+
 /* What a function is, and its table of sp. */
 static bool read_function(
 	struct golang *g, uint32_t offset, enum kind *out_kind, uint32_t *out_pcsp)
@@ -244,15 +263,10 @@ static bool read_function(
 		return true;
 	struct reader names = table_at(g, &g->names_window, g->names + name_at, NAME_BYTES_MAX);
 	struct str name = reader_cstr(&names); /* a longer one is none of these */
-	if (is_named(name, "runtime.systemstack") || is_named(name, "runtime.asmcgocall"))
-		*out_kind = SWITCH;
-	else if (is_named(name, "runtime.morestack"))
-		*out_kind = MORESTACK;
-	else if (is_named(name, "runtime.mcall"))
-		*out_kind = TOP;
-	else if (is_named(name, "runtime.sigreturn__sigaction") ||
-		 is_named(name, "runtime.sigreturn"))
-		*out_kind = SIGNAL;
+	for (size_t i = 0; i < ARRAY_COUNT(special); i++) {
+		if (is_named(name, special[i].name))
+			*out_kind = special[i].kind;
+	}
 	return true;
 }
 
@@ -282,17 +296,32 @@ static const struct unwind_rule by_frame_pointer = {
 	.fp_off = -16,
 };
 
+/* From where rbp is that of the function's own frame. UINT64_MAX: it has none. */
+static uint64_t frame_at(const uint8_t *code, size_t len)
+{
+	static const uint8_t push[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push %rbp; mov %rsp, %rbp */
+	static const uint8_t lea[] = { 0x48, 0x8d, 0x6c, 0x24 };  /* lea N(%rsp), %rbp */
+	if (len >= sizeof(push) && memcmp(code, push, sizeof(push)) == 0)
+		return sizeof(push);
+	const uint8_t *at = memmem(code, MIN(len, (size_t)PROLOGUE_BYTES), lea, sizeof(lea));
+	return at ? (uint64_t)(at - code) + sizeof(lea) + 1 : UINT64_MAX;
+}
+
 /* In the code of systemstack or asmcgocall: from where rbp must be used. UINT64_MAX: not there. */
 static uint64_t switch_at(const uint8_t *code, size_t len)
 {
-	static const uint8_t forms[][4] = {
-		{ 0x48, 0x8b, 0x62, 0x38 }, /* mov 0x38(%rdx), %rsp: g.sched.sp */
-		{ 0x48, 0x8b, 0x66, 0x38 }, /* mov 0x38(%rsi), %rsp */
+	/* clang-format off */
+	static const struct { uint8_t bytes[7]; uint8_t len; } forms[] = {
+		{ { 0x48, 0x8b, 0x62, 0x38 }, 4 }, /* mov 0x38(%rdx), %rsp: g.sched.sp */
+		{ { 0x48, 0x8b, 0x66, 0x38 }, 4 }, /* mov 0x38(%rsi), %rsp */
+		/* mov 0x38(%rdx), %rbx; mov %rbx, %rsp: up to Go 1.20 */
+		{ { 0x48, 0x8b, 0x5a, 0x38, 0x48, 0x89, 0xdc }, 7 },
 	};
+	/* clang-format on */
 	for (size_t i = 0; i < ARRAY_COUNT(forms); i++) {
-		const uint8_t *at = memmem(code, len, forms[i], sizeof(forms[i]));
+		const uint8_t *at = memmem(code, len, forms[i].bytes, forms[i].len);
 		if (at)
-			return (uint64_t)(at - code) + sizeof(forms[i]);
+			return (uint64_t)(at - code) + forms[i].len;
 	}
 	return UINT64_MAX;
 }
@@ -332,6 +361,18 @@ static void put_morestack(struct golang *g, const uint8_t *code, size_t len, uin
 		pages_put(out, from, rule);
 }
 
+/* gogo: mov (%rbx), %rsp is the switch; it jumps to where the goroutine goes on. */
+static void put_gogo(
+	const uint8_t *code, size_t len, uint64_t begin, uint64_t end, struct pages *out)
+{
+	static const uint8_t switch_form[] = { 0x48, 0x8b, 0x23 };
+	const uint8_t *at = memmem(code, len, switch_form, sizeof(switch_form));
+	uint64_t from = at ? begin + (uint64_t)(at - code) + sizeof(switch_form) : end;
+	pages_put(out, begin, rule_of(0));
+	if (from < end)
+		pages_put(out, from, (struct unwind_rule){ .cfa = UNWIND_CFA_STOP });
+}
+
 struct walk { /* of a pc table: `value` holds up to `end`, relative to the function */
 	uint64_t offset;
 	int64_t value;
@@ -358,18 +399,23 @@ static bool walk_next(struct golang *g, struct walk *w, bool *broken)
 	return true;
 }
 
+/* Where rbp is to be used of a function that switches stacks: from there on while it has a frame,
+ * or, of one without, to its end. */
+struct by_rbp {
+	uint64_t from; /* UINT64_MAX: nowhere */
+	bool has_frame;
+};
+
 static bool put_table(struct golang *g, uint32_t pcsp, uint64_t begin, uint64_t end,
-	uint64_t switch_offset, bool has_frame, struct pages *out)
+	const struct by_rbp *by_rbp, struct pages *out)
 {
 	struct walk w = { .offset = g->pcs + pcsp, .value = -1, .first = true };
 	uint64_t at = 0;
 	bool broken = false;
 	while (begin + at < end && walk_next(g, &w, &broken)) {
 		struct unwind_rule rule = rule_of(w.value);
-		bool is_switched = switch_offset != UINT64_MAX && (!has_frame || w.value > 0);
-		/* push %rbp; mov %rsp, %rbp: it is there after both. Without: from the switch on.
-		 */
-		uint64_t from = is_switched ? MAX(at, has_frame ? at + 3 : switch_offset) : w.end;
+		bool is_switched = by_rbp->from < w.end && (!by_rbp->has_frame || w.value > 0);
+		uint64_t from = is_switched ? MAX(at, by_rbp->from) : w.end;
 		if (from > at)
 			pages_put(out, begin + at, rule);
 		if (from < w.end && begin + from < end)
@@ -408,17 +454,24 @@ bool golang_put(struct golang *g, uint32_t index, uint64_t begin, uint64_t end, 
 	}
 	uint8_t code[GOLANG_CODE_BYTES_MAX];
 	size_t len = MIN(end - begin, (uint64_t)sizeof(code));
-	uint64_t switch_offset = UINT64_MAX;
+	struct by_rbp by_rbp = { UINT64_MAX, false };
 	bool has_code = kind != PLAIN && work_add_read(g->work, len) &&
 			objfile_read(g->obj, begin, code, len, NULL) == OK;
 	if (kind == MORESTACK && has_code) {
 		put_morestack(g, code, len, begin, end, out);
 		return true;
 	}
-	if (kind == SWITCH && has_code)
-		switch_offset = switch_at(code, len);
-	return put_table(
-		g, pcsp, begin, end, switch_offset, has_code && code[0] == CODE_PUSH_RBP, out);
+	if (kind == GOGO && has_code) {
+		put_gogo(code, len, begin, end, out);
+		return true;
+	}
+	if (has_code) {
+		by_rbp.from = frame_at(code, len);
+		by_rbp.has_frame = by_rbp.from != UINT64_MAX;
+		if (!by_rbp.has_frame && kind == SWITCH)
+			by_rbp.from = switch_at(code, len);
+	}
+	return put_table(g, pcsp, begin, end, &by_rbp, out);
 }
 
 /* ---- life ---- */

@@ -26,6 +26,13 @@ struct unwind_machine {
 	struct unwind_rule (*rule)(const struct cfi_state *state, bool is_signal, bool with_bx);
 	/* Does the row find its CFA by registers->bx? */
 	bool (*needs_bx)(const struct cfi_state *state);
+	/* Does a function that these instructions describe leave by __builtin_eh_return? NULL: not
+	 * known for this machine. */
+	bool (*is_eh_return)(struct str instructions);
+	/* From which offset of its code it is on its way to who catches, and the rule there. False:
+	 * it does not look like libgcc's. */
+	bool (*find_context)(
+		const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule);
 	/* Offset of the first signal return in code, or -1; *out_len: its length. */
 	ptrdiff_t (*find_sigreturn)(const uint8_t *code, size_t len, size_t *out_len);
 	/* Does code begin as a program's entry does, which takes its arguments from the stack? */

@@ -49,10 +49,18 @@ enum unwind_cfa {
 	UNWIND_CFA_RA_REGISTER = 12, /* sp + cfa_off, return address in register ra_off */
 	UNWIND_CFA_SWITCH = 13,      /* fp + cfa_off, which may lie on another stack */
 	/* Go's morestack: the goroutine's pc and sp are in its g: r14 of the interrupted frame is
-	 * g0; cfa_off is where curg is in an m, fp_off where sched.bp is in a g */
+	 * g0 or m.curg; cfa_off is where curg is in an m, fp_off where sched.bp is in a g */
 	UNWIND_CFA_GO_MORESTACK = 14,
+	/* libgcc on its way to who catches an exception: its own frame is overwritten by then, and
+	 * the registers to go on with are in the _Unwind_Context at fp + cfa_off */
+	UNWIND_CFA_CONTEXT = 15,
 	UNWIND_CFA_COUNT
 };
+
+/* libgcc, unwind-dw2.c: reg[6], which points to rbp; cfa; ra. */
+#define UNWIND_CONTEXT_FP 0x30
+#define UNWIND_CONTEXT_CFA 0x90
+#define UNWIND_CONTEXT_RA 0x98
 
 /* Go, runtime2.go: g.m; g.sched.sp and .pc; m.g0 is its first word. */
 #define UNWIND_GO_G_M 48

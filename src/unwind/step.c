@@ -233,6 +233,29 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
 }
 
+/* libgcc's _Unwind_Context: rbp, which it points to, sp, and the first instruction of who catches.
+ */
+static enum unwind_step step_context(const struct machine *m, struct unwind_frame *f,
+	const struct unwind_rule *rule, unwind_read_fn *read, void *ctx)
+{
+	struct unwind_frame next = { .address_bits = f->address_bits };
+	uint64_t at = f->registers[m->fp] + (uint64_t)(int64_t)rule->cfa_off;
+	uint64_t fp_at, fp, cfa, pc;
+	if (!is_known(f, m->fp))
+		return UNWIND_STEP_UNSUPPORTED;
+	if (!read(ctx, at + UNWIND_CONTEXT_FP, &fp_at) ||
+		!read(ctx, at + UNWIND_CONTEXT_CFA, &cfa) ||
+		!read(ctx, at + UNWIND_CONTEXT_RA, &pc) || !read(ctx, fp_at, &fp))
+		return UNWIND_STEP_READ_ERROR;
+	if (cfa <= f->registers[m->sp])
+		return UNWIND_STEP_LOOP;
+	next.pc = pc + 1; /* it is looked up by the byte before */
+	set(&next, m->sp, cfa);
+	set(&next, m->fp, fp);
+	*f = next;
+	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
+}
+
 enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rule,
 	struct unwind_frame *f, unwind_read_fn *read, void *ctx)
 {
@@ -245,6 +268,8 @@ enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rul
 		return step_signal(m, f, read, ctx);
 	case UNWIND_CFA_STOP:
 		return UNWIND_STEP_ROOT;
+	case UNWIND_CFA_CONTEXT:
+		return step_context(m, f, rule, read, ctx);
 	case UNWIND_CFA_UNSUPPORTED:
 	case UNWIND_CFA_GO_MORESTACK: /* what it needs is on no stack */
 		return UNWIND_STEP_UNSUPPORTED;

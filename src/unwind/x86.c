@@ -13,6 +13,9 @@ enum { DW_OP_DEREF = 0x06, DW_OP_CONST1U = 0x08, DW_OP_AND = 0x1a, DW_OP_PLUS = 
 enum { DW_OP_PLUS_UCONST = 0x23, DW_OP_SHL = 0x24, DW_OP_GE = 0x2a, DW_OP_LIT0 = 0x30 };
 enum { DW_OP_BREG0 = 0x70, DW_OP_BREG31 = 0x8f };
 
+/* DW_CFA_offset of these. */
+enum { CFA_OFFSET_RAX = 0x80, CFA_OFFSET_RDX = 0x81 };
+
 #define RA_OFFSET (-8)      /* call pushes it */
 #define PLT_LAZY_PUSH_AT 11 /* jmp *GOT (6 bytes); push $n (5); jmp PLT0 */
 
@@ -280,6 +283,62 @@ ptrdiff_t x86_find_sigreturn(const uint8_t *code, size_t len, size_t *out_len)
 	return -1;
 }
 
+bool x86_is_eh_return(struct str instructions)
+{
+	const uint8_t *p = (const uint8_t *)instructions.p;
+	for (size_t i = 0; i + 4 <= instructions.len; i++) {
+		bool is_dx_ax = p[i] == CFA_OFFSET_RDX && p[i + 2] == CFA_OFFSET_RAX;
+		if (is_dx_ax && p[i + 3] == p[i + 1] + 1)
+			return true;
+	}
+	return false;
+}
+
+/* mov DISPLACEMENT(%rbp), REG, of 8 or 32 bits; its length, 0: another instruction. */
+static size_t load_by_rbp(const uint8_t *code, size_t len, uint8_t *out_reg, int32_t *out_off)
+{
+	enum { RM_RBP = 5 };
+	if (len < 7 || code[0] != 0x48 || code[1] != 0x8b || (code[2] & 7) != RM_RBP)
+		return 0;
+	*out_reg = code[2] >> 3 & 7;
+	if (code[2] >> 6 == 1) {
+		*out_off = (int8_t)code[3];
+		return 4;
+	}
+	memcpy(out_off, code + 3, sizeof(*out_off));
+	return code[2] >> 6 == 2 ? 7 : 0;
+}
+
+/* call uw_install_context_1, which writes over what its caller saved; then what the debugger's hook
+ * is called with: the context's cfa in rdi and its ra in rsi. */
+bool x86_find_context(
+	const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule)
+{
+	enum { CALL = 0xe8, CALL_BYTES = 5, RSI = 6, RDI = 7 };
+	for (size_t i = 0; i + CALL_BYTES < len; i++) {
+		int32_t first, second;
+		uint8_t reg[2];
+		if (code[i] != CALL)
+			continue;
+		size_t at = i + CALL_BYTES;
+		size_t n = load_by_rbp(code + at, len - at, &reg[0], &first);
+		if (n == 0 || load_by_rbp(code + at + n, len - at - n, &reg[1], &second) == 0)
+			continue;
+		int64_t cfa_at = reg[0] == RDI ? first : second;
+		int64_t ra_at = reg[0] == RDI ? second : first;
+		if (reg[0] + reg[1] != RSI + RDI || reg[0] == reg[1] ||
+			(reg[0] != RSI && reg[0] != RDI) ||
+			ra_at - cfa_at != UNWIND_CONTEXT_RA - UNWIND_CONTEXT_CFA ||
+			!fits(cfa_at - UNWIND_CONTEXT_CFA))
+			continue;
+		*out_from = i;
+		*out_rule = (struct unwind_rule){ .cfa = UNWIND_CFA_CONTEXT,
+			.cfa_off = (int16_t)(cfa_at - UNWIND_CONTEXT_CFA) };
+		return true;
+	}
+	return false;
+}
+
 bool x86_is_entry(const uint8_t *code, size_t len)
 {
 	/* clang-format off */
@@ -366,6 +425,8 @@ const struct unwind_machine x86_machine = {
 	.sigreturn_bytes_max = X86_SIGRETURN_BYTES_MAX,
 	.rule = x86_rule,
 	.needs_bx = x86_needs_bx,
+	.is_eh_return = x86_is_eh_return,
+	.find_context = x86_find_context,
 	.find_sigreturn = x86_find_sigreturn,
 	.is_entry = x86_is_entry,
 	.section_rows = x86_section_rows,

@@ -12,6 +12,11 @@ extern const struct cfi_registers x86_registers;
 struct unwind_rule x86_rule(const struct cfi_state *state, bool is_signal, bool with_bx);
 bool x86_needs_bx(const struct cfi_state *state);
 ptrdiff_t x86_find_sigreturn(const uint8_t *code, size_t len, size_t *out_len);
+/* Both registers in which __builtin_eh_return has its arguments are saved, one beside the other: no
+ * other function does that. */
+bool x86_is_eh_return(struct str instructions);
+bool x86_find_context(
+	const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule);
 bool x86_is_entry(const uint8_t *code, size_t len);
 /* Where, in code that begins with making a frame (crt's _init and _fini, which have no call frame
  * information), the frame is there: [*out_from, *out_to) have *out_bytes on the stack. False: the

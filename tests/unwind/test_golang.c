@@ -206,6 +206,49 @@ static void functions_that_switch_stacks(void **state)
 	end(&m);
 }
 
+/* Of each version of Go: they keep rbp in different places, and sp is on another stack in between.
+ */
+static void functions_that_call_the_vdso(void **state)
+{
+	(void)state;
+	static const uint8_t pushed[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10 };
+	static const uint8_t moved[] = { 0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10, 0x48,
+		0x8d, 0x6c, 0x24, 0x10, 0x90 };
+	/* Up to Go 1.20, by way of rbx. */
+	static const uint8_t old_switch[] = { 0x90, 0x48, 0x8b, 0x5a, 0x38, 0x48, 0x89, 0xdc,
+		0xff };
+	static const uint8_t gogo[] = { 0x49, 0x89, 0xd6, 0x48, 0x8b, 0x23, 0x48, 0x8b };
+	struct made m;
+	begin(&m, MAGIC_1_20);
+	uint32_t after =
+		pc_table(&m, (const int[]){ 0, 1, 8, 7, 24, 50, 56, 100, 8, 20, 0, 78 }, 12);
+	uint32_t before = pc_table(&m, (const int[]){ 0, 4, 24, 200, 0, 52 }, 6);
+	uint32_t bare = pc_table(&m, (const int[]){ 0, 256 }, 2);
+	memcpy(function(&m, "time.now", 4, after), pushed, sizeof(pushed));
+	memcpy(function(&m, "runtime.nanotime1.abi0", 4, before), moved, sizeof(moved));
+	memcpy(function(&m, "gogo", 4, bare), gogo, sizeof(gogo));
+	function(&m, "runtime.vgetrandom1", 4, bare); /* without the code that is known */
+	memcpy(function(&m, "main.now", 4, after), pushed, sizeof(pushed));
+	memcpy(function(&m, "runtime.systemstack.abi0", 4, bare), old_switch, sizeof(old_switch));
+	CHECK_OK(finish(&m), &m.e);
+	CHECK(is(rule_at(&m, TEXT), UNWIND_CFA_SP, 8, UNWIND_FP_SAME, 0));
+	CHECK(is(rule_at(&m, TEXT + 1), UNWIND_CFA_SP, 16, UNWIND_FP_SAVED, -16));
+	for (uint64_t at = 4; at < 178; at++)
+		CHECK(is(rule_at(&m, TEXT + at), UNWIND_CFA_SWITCH, 16, UNWIND_FP_SAVED, -16));
+	CHECK(is(rule_at(&m, TEXT + 178), UNWIND_CFA_SP, 8, UNWIND_FP_SAME, 0));
+	CHECK(is(rule_at(&m, TEXT + 0x10d), UNWIND_CFA_SP, 32, UNWIND_FP_SAVED, -16));
+	CHECK(is(rule_at(&m, TEXT + 0x10e), UNWIND_CFA_SWITCH, 16, UNWIND_FP_SAVED, -16));
+	CHECK(is(rule_at(&m, TEXT + 0x1cb), UNWIND_CFA_SWITCH, 16, UNWIND_FP_SAVED, -16));
+	CHECK(is(rule_at(&m, TEXT + 0x1cc), UNWIND_CFA_SP, 8, UNWIND_FP_SAME, 0));
+	CHECK(is(rule_at(&m, TEXT + 0x205), UNWIND_CFA_SP, 8, UNWIND_FP_SAME, 0));
+	CHECK(rule_at(&m, TEXT + 0x206).cfa == UNWIND_CFA_STOP);
+	CHECK(is(rule_at(&m, TEXT + 0x380), UNWIND_CFA_SP, 8, UNWIND_FP_SAME, 0));
+	CHECK(is(rule_at(&m, TEXT + 0x400 + 100), UNWIND_CFA_SP, 64, UNWIND_FP_SAVED, -16));
+	CHECK(is(rule_at(&m, TEXT + 0x507), UNWIND_CFA_SP, 8, UNWIND_FP_SAME, 0));
+	CHECK(is(rule_at(&m, TEXT + 0x508), UNWIND_CFA_SWITCH, 16, UNWIND_FP_SAVED, -16));
+	end(&m);
+}
+
 static void what_is_broken_costs_itself(void **state)
 {
 	(void)state;
@@ -252,4 +295,5 @@ static void files_that_are_none(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(plain_functions), cmocka_unit_test(functions_that_switch_stacks),
+	cmocka_unit_test(functions_that_call_the_vdso),
 	cmocka_unit_test(what_is_broken_costs_itself), cmocka_unit_test(files_that_are_none))

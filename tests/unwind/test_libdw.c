@@ -40,6 +40,7 @@
 	X(ENTRY, true, "we: a program's entry is the root, whatever is said there")               \
 	X(GO_FP, true, "Go: the same frame; its DWARF does not say that the frame pointer is saved")  \
 	X(GO_SWITCH, true, "Go: on another stack, which its DWARF cannot say")                     \
+	X(EXCEPTION, true, "libgcc leaves for who catches: its frame, which libdw follows, is gone") \
 	X(FP_LOST, false, "the same frame; the caller's frame pointer is where no rule can say")  \
 	X(UNSUPPORTED, false, "libdw knows the frame, no rule of ours can say it")                \
 	X(NOTHING, false, "libdw knows the frame, we do not")                                     \
@@ -305,6 +306,8 @@ static enum outcome compare(const struct point *p, const struct unwind_rule *rul
 		return UNSUPPORTED;
 	if (rule->cfa == UNWIND_CFA_SWITCH || rule->cfa == UNWIND_CFA_GO_MORESTACK)
 		return GO_SWITCH;
+	if (rule->cfa == UNWIND_CFA_CONTEXT)
+		return EXCEPTION;
 	/* A signal frame gives all registers back, and its CFA is no more than its stack pointer.
 	 * One byte early the function before it still says something else. */
 	if (rule->cfa == UNWIND_CFA_SIGNAL && !theirs.is_signal)

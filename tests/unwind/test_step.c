@@ -147,6 +147,35 @@ static void rbx_is_carried_up(void **state)
 	CHECK(f.pc == CALLER + 2 && f.registers[7] == BASE + 416 && !(f.known >> 3 & 1));
 }
 
+/* libgcc's context says sp, rbp by its address, and where to go on, which is looked up itself. */
+static void exceptions_go_on_by_their_context(void **state)
+{
+	(void)state;
+	static const struct unwind_rule rule = { .cfa = UNWIND_CFA_CONTEXT, .cfa_off = -0x40 };
+	static const struct {
+		uint64_t fp, fp_at, cfa;
+		enum unwind_step want;
+	} ways[] = { { BASE + 0x140, BASE + 0x80, BASE + 400, UNWIND_STEP_ON },
+		{ BASE + 0x140, BASE + 0x80, BASE + 64, UNWIND_STEP_LOOP },
+		{ BASE + 0x140, 8, BASE + 400, UNWIND_STEP_READ_ERROR },
+		{ 8, BASE + 0x80, BASE + 400, UNWIND_STEP_READ_ERROR },
+		{ 0, BASE + 0x80, BASE + 400, UNWIND_STEP_UNSUPPORTED } };
+	for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
+		memset(words, 0, sizeof(words));
+		words[(0x100 + UNWIND_CONTEXT_FP) / 8] = ways[i].fp_at;
+		words[(0x100 + UNWIND_CONTEXT_CFA) / 8] = ways[i].cfa;
+		words[(0x100 + UNWIND_CONTEXT_RA) / 8] = CALLER;
+		words[0x80 / 8] = 0x2222;
+		struct unwind_frame f = frame(&x86, BASE + 64, ways[i].fp, false);
+		if (ways[i].fp == 0)
+			f.known &= ~(1u << 6);
+		CHECK(unwind_step(EM_X86_64, &rule, &f, read_made, NULL) == ways[i].want);
+		if (ways[i].want == UNWIND_STEP_ON)
+			CHECK(f.pc == CALLER + 1 && !f.is_exact && f.registers[6] == 0x2222 &&
+				f.registers[7] == BASE + 400);
+	}
+}
+
 static void signal_frames_give_all_registers(void **state)
 {
 	(void)state;
@@ -180,4 +209,5 @@ static void signal_frames_give_all_registers(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(steps_by_each_rule), cmocka_unit_test(takes_signatures_off_by_the_width),
-	cmocka_unit_test(rbx_is_carried_up), cmocka_unit_test(signal_frames_give_all_registers))
+	cmocka_unit_test(rbx_is_carried_up), cmocka_unit_test(exceptions_go_on_by_their_context),
+	cmocka_unit_test(signal_frames_give_all_registers))

@@ -146,6 +146,36 @@ static void knows_an_entry(void **state)
 	CHECK(!x86_is_entry(function, sizeof(function)));
 }
 
+/* The end of _Unwind_RaiseException, as gcc 12 makes it, and with short displacements. */
+static void finds_where_exceptions_leave(void **state)
+{
+	(void)state;
+	static const uint8_t saves[] = { 0x83, 0x07, 0x50, 0x81, 0x08, 0x80, 0x09, 0x03 };
+	static const uint8_t other[] = { 0x83, 0x07, 0x81, 0x08, 0x50, 0x80, 0x09 };
+	uint8_t code[] = { 0x90, 0x48, 0x89, 0xde, 0x4c, 0x89, 0xff, 0xe8, 1, 2, 3, 4, /* call */
+		0x48, 0x8b, 0xb5, 0xe8, 0xfd, 0xff, 0xff, /* mov -0x218(%rbp), %rsi */
+		0x48, 0x8b, 0xbd, 0xe0, 0xfd, 0xff, 0xff, /* mov -0x220(%rbp), %rdi */
+		0xe8, 0x48, 0x8b, 0x7d, 0x90, 0x48, 0x8b, 0x75, 0x98 };
+	size_t from;
+	struct unwind_rule rule;
+	CHECK(x86_is_eh_return(str_make(saves, sizeof(saves))));
+	CHECK(!x86_is_eh_return(str_make(saves, 6)));
+	CHECK(!x86_is_eh_return(str_make(other, sizeof(other))));
+	CHECK(x86_find_context(code, sizeof(code), &from, &rule));
+	CHECK(from == 7 && rule.cfa == UNWIND_CFA_CONTEXT && rule.cfa_off == -0x2b0);
+	for (size_t len = 0; len < 26; len++)
+		CHECK(!x86_find_context(code, len, &from, &rule));
+	code[22] = 0xd8; /* no context: another distance */
+	CHECK(!x86_find_context(code, sizeof(code), &from, &rule));
+	code[22] = 0xe0;
+	code[21] = 0xb5; /* rsi twice */
+	CHECK(!x86_find_context(code, sizeof(code), &from, &rule));
+	static const uint8_t brief[] = { 0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0x7d, 0x90, 0x48, 0x8b, 0x75,
+		0x98, 0xc3, 0xc3, 0xc3, 0xc3 };
+	CHECK(x86_find_context(brief, sizeof(brief), &from, &rule));
+	CHECK(from == 0 && rule.cfa_off == -0x100);
+}
+
 static void finds_the_frame_of_crt_functions(void **state)
 {
 	(void)state;
@@ -183,5 +213,6 @@ static void knows_the_linkers_sections(void **state)
 
 TEST_MAIN(cmocka_unit_test(says_rows_as_rules), cmocka_unit_test(says_where_rbx_is),
 	cmocka_unit_test(finds_signal_returns), cmocka_unit_test(knows_an_entry),
+	cmocka_unit_test(finds_where_exceptions_leave),
 	cmocka_unit_test(finds_the_frame_of_crt_functions),
 	cmocka_unit_test(knows_the_linkers_sections))
