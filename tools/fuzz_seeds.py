@@ -415,6 +415,19 @@ def unwind_tables():
     yield "mixed", unwind_table(1, [few, None, many, (rare, [(0, 0)])])
 
 
+# ---- what servers of debug files answer ----
+
+
+def upload_answers():
+    goes_on = "A previous upload is still in-progress and not stale yet (only stale uploads can be retried)."
+    yield "wanted", number(1, 1) + text(2, "First time we see this Build ID")
+    yield "goes_on", text(2, goes_on)
+    for name, strategy, url in (("grpc", 1, ""), ("signed", 2, "https://bucket.example/a/b?sig=c%2Fd&e#f"),
+                                ("clear", 2, "http://[::1]:8080/a"), ("bare", 2, "https://bucket.example")):
+        told = text(1, "abcdef") + text(2, "0f9c1f5e-1111-4222-8333-444444444444") + number(3, strategy)
+        yield name, message(1, told + text(4, url) + number(5, 1))
+
+
 # ---- all of them ----
 
 
@@ -454,6 +467,7 @@ def seeds():
     yield "unwind_build", list(objects())
     yield "objfile_open", list(objects())
     yield "unwind_decode", list(unwind_tables())
+    yield "upload_wire", list(upload_answers())
 
 
 def main():

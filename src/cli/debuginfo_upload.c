@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * parca.debuginfo.v1alpha1.DebuginfoService from the client's side: ask whether the server wants
- * the file, announce it, send its bytes as one stream of messages, say that it is whole. Whatever
- * goes wrong after the announcement leaves an upload that the server takes for broken.
- */
+/* The flags, the file, and what a person reads; how it is sent: upload/upload.h. */
 #include "cli/debuginfo.h"
 
 #include <fcntl.h>
@@ -21,18 +17,15 @@
 #include "cli/plain.h"
 #include "debuginfo/debuginfo.h"
 #include "net/net.h"
-#include "pb/pb.h"
+#include "upload/upload.h"
 
-#define SERVICE "/parca.debuginfo.v1alpha1.DebuginfoService/"
 #define PATHS_MAX 1024
 #define CALL_TIMEOUT_NS (60 * NS_PER_SEC)
 #define UPLOAD_TIMEOUT_NS (3600 * NS_PER_SEC)
-#define CHUNK_BYTES ((size_t)1 << 20)
-#define ANSWER_BYTES_MAX ((size_t)1 << 20)
+#define HASH_BYTES ((size_t)64 << 10) /* at a time */
+#define HASH_TEXT_LEN 32
 #define TOKEN_BYTES_MAX 65536
 #define ADDRESS_BYTES_MAX 512
-#define STRATEGY_GRPC 1
-#define STRATEGY_SIGNED_URL 2
 
 struct upload {
 	const char *address, *token, *token_file;
@@ -101,14 +94,11 @@ struct sent {
 	const struct upload *flags;
 	struct net_client *client;
 	const char *path;
-	enum debuginfo_type type;
+	struct upload_file file;
+	struct upload_ticket ticket;
 	char build_id[DEBUGINFO_ID_MAX + 1];
-	char upload_id[DEBUGINFO_ID_MAX + 1];
+	char hash[HASH_TEXT_LEN + 1];
 	int fd;
-	uint64_t bytes, at;
-	bool has_begun; /* the stream's first message */
-	struct buf message;
-	uint8_t chunk[CHUNK_BYTES];
 };
 
 static enum debuginfo_type type_of(const char *name)
@@ -185,7 +175,7 @@ static enum status open_client(const struct upload *f, struct net_client **out, 
 		return err_prefix(e, s, "--store-address");
 	if (f->skip_verify)
 		net_client_trust_anybody(c);
-	net_client_limit(c, ANSWER_BYTES_MAX);
+	net_client_limit(c, UPLOAD_ANSWER_BYTES_MAX);
 	s = add_token(f, c, e);
 	for (uint32_t i = 0; s == OK && i < f->headers.count; i++)
 		s = add_header(c, f->headers.v[i], e);
@@ -196,172 +186,6 @@ static enum status open_client(const struct upload *f, struct net_client **out, 
 	return s;
 }
 
-static enum status call(struct sent *x, const char *method, struct buf *answer, struct err *e)
-{
-	char path[128];
-	bool retry;
-	enum status s = buf_status(&x->message);
-	if (s != OK)
-		return err_set(e, s, "%s: the question", method);
-	snprintf(path, sizeof(path), SERVICE "%s", method);
-	s = net_client_rpc(
-		x->client, path, buf_view(&x->message), CALL_TIMEOUT_NS, answer, &retry, e);
-	return s == OK ? OK : err_prefix(e, s, "%s: %s", x->path, method);
-}
-
-static enum status torn(const char *method, struct err *e)
-{
-	return err_set(e, E_IO, "%s: the server's answer is malformed", method);
-}
-
-/* ---- the four steps ---- */
-
-/* { build_id = 1; hash = 2; force = 3; type = 4 } gives { should_initiate_upload = 1; reason = 2 }
- */
-static enum status ask(struct sent *x, bool *out_wanted, struct buf *reason, struct err *e)
-{
-	CLEANUP(buf_deinit) struct buf answer;
-	struct pb_field f;
-	buf_init(&answer, ANSWER_BYTES_MAX);
-	buf_clear(&x->message);
-	pb_put_str(&x->message, 1, str_of(x->build_id));
-	pb_put_bool(&x->message, 3, x->flags->force);
-	pb_put_u64(&x->message, 4, x->type);
-	enum status s = call(x, "ShouldInitiateUpload", &answer, e);
-	if (s != OK)
-		return s;
-	struct reader r = reader_over(answer.data, answer.len);
-	*out_wanted = false;
-	while (pb_next(&r, &f)) {
-		if (f.number == 1 && f.wire == PB_VARINT)
-			*out_wanted = f.u64 != 0;
-		else if (f.number == 2 && f.wire == PB_BYTES)
-			cli_plain(f.bytes, "", reason);
-	}
-	return r.failed ? torn("ShouldInitiateUpload", e) : OK;
-}
-
-/* UploadInstructions { build_id = 1; upload_id = 2; upload_strategy = 3; signed_url = 4; type = 5 }
- */
-static enum status take_instructions(struct sent *x, struct str bytes, struct err *e)
-{
-	struct reader r = reader_over(bytes.p, bytes.len);
-	struct pb_field f;
-	uint64_t strategy = 0;
-	struct str id = STR("");
-	while (pb_next(&r, &f)) {
-		if (f.number == 2 && f.wire == PB_BYTES)
-			id = f.bytes;
-		else if (f.number == 3 && f.wire == PB_VARINT)
-			strategy = f.u64;
-	}
-	if (r.failed || id.len == 0 || id.len >= sizeof(x->upload_id))
-		return torn("InitiateUpload", e);
-	if (strategy == STRATEGY_SIGNED_URL)
-		return err_set(e, E_UNSUPPORTED,
-			"%s: the server wants it at a signed address, which is not supported",
-			x->path);
-	if (strategy != STRATEGY_GRPC)
-		return err_set(e, E_UNSUPPORTED, "%s: upload strategy %" PRIu64 " is not known",
-			x->path, strategy);
-	snprintf(x->upload_id, sizeof(x->upload_id), "%.*s", STR_ARG(id));
-	return OK;
-}
-
-static enum status hash_file(struct sent *x, char out[33], struct err *e)
-{
-	struct hash_stream *h = hash_stream_new();
-	enum status s = h ? OK : err_set(e, E_NOMEM, "hash");
-	for (uint64_t at = 0; s == OK && at < x->bytes;) {
-		size_t n = (size_t)MIN(x->bytes - at, (uint64_t)sizeof(x->chunk));
-		s = os_pread_full(x->fd, x->chunk, n, at, x->path, e);
-		if (s == OK)
-			hash_stream_add(h, x->chunk, n);
-		at += n;
-	}
-	if (s == OK) {
-		struct hash128 sum = hash_stream_end(h);
-		snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, sum.hi, sum.lo);
-	}
-	hash_stream_free(h);
-	return s;
-}
-
-/* { build_id = 1; size = 2; hash = 3; force = 4; type = 5 } gives { upload_instructions = 1 } */
-static enum status initiate(struct sent *x, struct err *e)
-{
-	CLEANUP(buf_deinit) struct buf answer;
-	struct pb_field f;
-	char hash[33];
-	buf_init(&answer, ANSWER_BYTES_MAX);
-	enum status s = hash_file(x, hash, e);
-	if (s != OK)
-		return s;
-	buf_clear(&x->message);
-	pb_put_str(&x->message, 1, str_of(x->build_id));
-	pb_put_u64(&x->message, 2, x->bytes);
-	pb_put_str(&x->message, 3, str_of(hash));
-	pb_put_bool(&x->message, 4, x->flags->force);
-	pb_put_u64(&x->message, 5, x->type);
-	s = call(x, "InitiateUpload", &answer, e);
-	if (s != OK)
-		return s;
-	struct reader r = reader_over(answer.data, answer.len);
-	while (pb_next(&r, &f))
-		if (f.number == 1 && f.wire == PB_BYTES)
-			return take_instructions(x, f.bytes, e);
-	return torn("InitiateUpload", e);
-}
-
-static void put_upload(struct sent *x)
-{
-	pb_put_str(&x->message, 1, str_of(x->build_id));
-	pb_put_str(&x->message, 2, str_of(x->upload_id));
-	pb_put_u64(&x->message, 3, x->type);
-}
-
-/* UploadRequest { info = 1; chunk_data = 2 } */
-static enum status next_message(void *ctx, struct str *out, bool *out_end, struct err *e)
-{
-	struct sent *x = ctx;
-	buf_clear(&x->message);
-	*out_end = x->has_begun && x->at == x->bytes;
-	if (!x->has_begun) {
-		size_t at = pb_begin(&x->message, 1);
-		put_upload(x);
-		pb_end(&x->message, at);
-		x->has_begun = true;
-	} else if (!*out_end) {
-		size_t n = (size_t)MIN(x->bytes - x->at, (uint64_t)sizeof(x->chunk));
-		enum status s = os_pread_full(x->fd, x->chunk, n, x->at, x->path, e);
-		if (s != OK)
-			return s;
-		pb_put_str(&x->message, 2, str_make(x->chunk, n));
-		x->at += n;
-	}
-	*out = buf_view(&x->message);
-	return buf_status(&x->message);
-}
-
-static enum status send_bytes(struct sent *x, struct err *e)
-{
-	CLEANUP(buf_deinit) struct buf answer;
-	bool retry;
-	buf_init(&answer, ANSWER_BYTES_MAX);
-	enum status s = net_client_send(x->client, SERVICE "Upload", next_message, x,
-		UPLOAD_TIMEOUT_NS, &answer, &retry, e);
-	return s == OK ? OK : err_prefix(e, s, "%s: Upload", x->path);
-}
-
-static enum status mark_finished(struct sent *x, struct err *e)
-{
-	CLEANUP(buf_deinit) struct buf answer;
-	buf_init(&answer, ANSWER_BYTES_MAX);
-	buf_clear(&x->message);
-	put_upload(x);
-	return call(x, "MarkUploadFinished", &answer, e);
-}
-
 /* ---- one file ---- */
 
 static bool loud(const struct sent *x)
@@ -369,47 +193,92 @@ static bool loud(const struct sent *x)
 	return strcmp(x->flags->log_level, "debug") == 0;
 }
 
-static enum status upload(struct sent *x, struct err *e)
+static enum status hash_file(struct sent *x, struct err *e)
+{
+	struct hash_stream *h = hash_stream_new();
+	CLEANUP(free_cleanup) uint8_t *piece = malloc(HASH_BYTES);
+	enum status s = h && piece ? OK : err_set(e, E_NOMEM, "hash");
+	for (uint64_t at = 0; s == OK && at < x->file.bytes; at += HASH_BYTES) {
+		size_t n = (size_t)MIN(x->file.bytes - at, (uint64_t)HASH_BYTES);
+		s = os_pread_full(x->fd, piece, n, at, x->path, e);
+		if (s == OK)
+			hash_stream_add(h, piece, n);
+	}
+	if (s == OK) {
+		struct hash128 sum = hash_stream_end(h);
+		snprintf(x->hash, sizeof(x->hash), "%016" PRIx64 "%016" PRIx64, sum.hi, sum.lo);
+	}
+	hash_stream_free(h);
+	return s;
+}
+
+static enum status read_file(void *ctx, uint64_t at, void *out, size_t len, struct err *e)
+{
+	const struct sent *x = ctx;
+	return os_pread_full(x->fd, out, len, at, x->path, e);
+}
+
+static void say_not_sent(const struct sent *x, const struct upload_answer *a)
 {
 	CLEANUP(buf_deinit) struct buf reason;
-	bool wanted;
-	buf_init(&reason, ANSWER_BYTES_MAX * 4);
-	enum status s = ask(x, &wanted, &reason, e);
-	if (s != OK)
-		return s;
-	if (!wanted || x->flags->no_initiate) {
-		printf(wanted ? "Not uploading \"%s\" with build id %s, as asked; the server would "
-				"take it: %.*s\n"
-			      : "Skipping upload of \"%s\" with build id %s: the server does not "
-				"want it: %.*s\n",
-			x->path, x->build_id, STR_ARG(buf_view(&reason)));
+	buf_init(&reason, 4 * sizeof(a->reason)); /* three bytes for one that cannot be shown */
+	cli_plain(str_of(a->reason), "", &reason);
+	printf(a->wanted ? "Not uploading \"%s\" with build id %s, as asked; the server would take "
+			   "it: %.*s\n"
+			 : "Skipping upload of \"%s\" with build id %s: the server does not want "
+			   "it: "
+			   "%.*s\n",
+		x->path, x->build_id, STR_ARG(buf_view(&reason)));
+}
+
+static void say_begun(const struct sent *x)
+{
+	CLEANUP(buf_deinit) struct buf id;
+	buf_init(&id, 4 * sizeof(x->ticket.id));
+	cli_plain(str_of(x->ticket.id), "", &id);
+	printf("Uploading \"%s\" with build id %s as %.*s: %" PRIu64 " bytes\n", x->path,
+		x->build_id, STR_ARG(buf_view(&id)), x->file.bytes);
+}
+
+static enum status upload(struct sent *x, struct err *e)
+{
+	const struct upload_limits limits = {
+		.call_ns = CALL_TIMEOUT_NS,
+		.bytes_ns = UPLOAD_TIMEOUT_NS,
+		.clear_text = x->flags->insecure || strstr(x->flags->address, "http:"),
+		.wake_fd = -1,
+	};
+	struct upload_answer answer;
+	bool retry;
+	enum status s = upload_ask(x->client, &limits, &x->file, &answer, &retry, e);
+	if (s == OK && (!answer.wanted || x->flags->no_initiate)) {
+		say_not_sent(x, &answer);
 		return OK;
 	}
-	s = initiate(x, e);
-	if (s == OK && loud(x)) {
-		buf_clear(&reason);
-		cli_plain(str_of(x->upload_id), "", &reason);
-		printf("Uploading \"%s\" with build id %s as %.*s: %" PRIu64 " bytes\n", x->path,
-			x->build_id, STR_ARG(buf_view(&reason)), x->bytes);
-	}
 	if (s == OK)
-		s = send_bytes(x, e);
+		s = hash_file(x, e);
 	if (s == OK)
-		s = mark_finished(x, e);
+		s = upload_begin(x->client, &limits, &x->file, &x->ticket, &retry, e);
+	if (s == OK && loud(x))
+		say_begun(x);
+	if (s == OK)
+		s = upload_send(x->client, &limits, &x->file, &x->ticket, &retry, e);
+	if (s == OK)
+		s = upload_finish(x->client, &limits, &x->file, &x->ticket, &retry, e);
 	if (s == OK && loud(x))
 		printf("Uploaded \"%s\"\n", x->path);
-	return s;
+	return s == OK ? OK : err_prefix(e, s, "%s", x->path);
 }
 
 /* The build id, and the file whose bytes are sent. */
 static enum status prepare(struct sent *x, struct err *e)
 {
 	const struct upload *f = x->flags;
-	bool extracts = !f->no_extract && x->type == DEBUGINFO_DEBUG;
+	bool extracts = !f->no_extract && x->file.type == DEBUGINFO_DEBUG;
 	const char *id = f->build_id;
 	struct objfile *obj = NULL;
 	enum status s = OK;
-	if (x->type == DEBUGINFO_SOURCES && !id)
+	if (x->file.type == DEBUGINFO_SOURCES && !id)
 		return err_set(e, E_INVALID,
 			"%s: an archive does not say what it is the source of: --build-id ID is "
 			"needed",
@@ -433,7 +302,7 @@ static enum status prepare(struct sent *x, struct err *e)
 	if (s == OK && st.st_size == 0)
 		s = err_set(e, E_INVALID, "%s: the file is empty", x->path);
 	if (s == OK)
-		x->bytes = (uint64_t)st.st_size;
+		x->file.bytes = (uint64_t)st.st_size;
 	return s;
 }
 
@@ -446,14 +315,19 @@ static enum status upload_path(
 	x->flags = f;
 	x->client = c;
 	x->path = path;
-	x->type = type_of(f->type);
+	x->file = (struct upload_file){
+		.build_id = x->build_id,
+		.type = type_of(f->type),
+		.hash = x->hash,
+		.force = f->force,
+		.read = read_file,
+		.ctx = x,
+	};
 	x->fd = -1;
-	buf_init(&x->message, CHUNK_BYTES + 1024);
 	enum status s = prepare(x, e);
 	if (s == OK)
 		s = upload(x, e);
 	fd_cleanup(&x->fd);
-	buf_deinit(&x->message);
 	free(x);
 	return s;
 }

@@ -9,15 +9,13 @@
 #define NO_RUNTIME "this is no Go program"
 #define POLLING "the ring is read four times a second, whatever is in it"
 #define NO_TRACERS "interpreters have no unwinders of their own here, native frames are whole"
-#define NO_UPLOAD                                                                             \
-	"the agent uploads no debug files. Under `firn up` the server reads the executables " \
-	"of this host itself; a server on another host has only what lies there, found by "   \
-	"build id, and what is sent to it: firn debuginfo upload --store-address HOST:PORT "  \
-	"FILE"
+#define NO_FILES "what is sent of a file is read as it is sent: no temporary file is made"
+#define NO_CACHE                                                                                 \
+	"the server is asked once for each build id, and again after six hours, or when it has " \
+	"lost what it had"
 #define NO_SENDING "nothing is sent but samples, and only to the server that you name"
 #define ALWAYS_TABLES "stacks are unwound by tables, and by frame pointers where there are none"
 #define NO_GPU "firn has no profiles of GPUs"
-#define NO_OOM "firn has no profiles of programs that the kernel ends for want of memory"
 #define NO_PROBES "firn measures no functions by probes"
 #define NO_OTLP "samples are all that is sent; logs go to standard error"
 #define RETRIES "what cannot be sent waits, and is tried again until the server takes it"
@@ -45,7 +43,6 @@ static const struct cli_option parca_options[] = {
 		"a rule in --config-path that names __meta_process_cmdline does that")
 	GONE_VALUE("local-store-directory", "what cannot be sent waits in --spool-path")
 	GONE_VALUE("remote-store-batch-write-interval", "use --profiling-duration")
-	GONE_VALUE("remote-store-rpc-unary-timeout", RETRIES)
 	GONE_VALUE("remote-store-grpc-startup-backoff-time", RETRIES)
 	GONE_VALUE("remote-store-grpc-connection-timeout", RETRIES)
 	GONE_VALUE("remote-store-grpc-max-connection-retries", RETRIES)
@@ -54,16 +51,12 @@ static const struct cli_option parca_options[] = {
 	GONE_VALUE("offline-mode-rotation-interval", "each batch is a file of its own")
 	GONE_SWITCH("remote-store-rpc-logging-enable", "use --log-level debug")
 	GONE_SWITCH("remote-store-use-v2-schema", "samples are sent as OTLP profiles")
-	GONE_VALUE("debuginfo-directories", NO_UPLOAD)
-	GONE_VALUE("debuginfo-temp-dir", NO_UPLOAD)
-	GONE_SWITCH("debuginfo-strip", NO_UPLOAD)
-	GONE_SWITCH("debuginfo-compress", NO_UPLOAD)
-	GONE_SWITCH("debuginfo-upload-disable", NO_UPLOAD)
-	GONE_VALUE("debuginfo-upload-max-parallel", NO_UPLOAD)
-	GONE_VALUE("debuginfo-upload-timeout-duration", NO_UPLOAD)
-	GONE_VALUE("debuginfo-upload-cache-duration", NO_UPLOAD)
-	GONE_SWITCH("debuginfo-disable-caching", NO_UPLOAD)
-	GONE_VALUE("debuginfo-upload-queue-size", NO_UPLOAD)
+	GONE_VALUE("debuginfo-directories", "debug files are looked for in /usr/lib/debug/.build-id")
+	GONE_VALUE("debuginfo-temp-dir", NO_FILES)
+	GONE_SWITCH("debuginfo-compress", "the sections are sent as they are in the file")
+	GONE_VALUE("debuginfo-upload-timeout-duration", "an upload ends when nothing has gone for a minute")
+	GONE_VALUE("debuginfo-upload-cache-duration", NO_CACHE)
+	GONE_SWITCH("debuginfo-disable-caching", NO_CACHE)
 	GONE_SWITCH("symbolizer-jit-disable", "the agent names kernel functions only")
 	GONE_SWITCH("dwarf-unwinding-disable", ALWAYS_TABLES)
 	GONE_SWITCH("dwarf-unwinding-mixed", ALWAYS_TABLES)
@@ -78,8 +71,6 @@ static const struct cli_option parca_options[] = {
 	GONE_VALUE("clock-sync-interval", "the clocks are compared in each --profiling-duration")
 	GONE_SWITCH("instrument-cuda-launch", NO_GPU)
 	GONE_SWITCH("merge-gpu-profiles", NO_GPU)
-	GONE_SWITCH("enable-oom-prof", NO_OOM)
-	GONE_SWITCH("enable-oom-prof-allocs", NO_OOM)
 	GONE_VALUE("probe-config-file", NO_PROBES)
 	GONE_VALUE("bpf-cupti-event-scale-factor", NO_GPU)
 	GONE_SWITCH("analytics-opt-out", NO_SENDING)

@@ -75,6 +75,7 @@ static enum status answer(const char *path, struct str message, struct buf *out,
 		pb_put_str(out, 1, str_of(id_said));
 		pb_put_str(out, 2, STR(UPLOAD_ID));
 		pb_put_u64(out, 3, strategy);
+		pb_put_str(out, 4, STR("http://bucket.example/a/b?sig=c%2Fd"));
 		pb_end(out, at);
 	} else if (upload && message.len) {
 		if (last_bytes(message, 1).len)
@@ -220,13 +221,35 @@ static void fails_where_the_server_does(void **state)
 	}
 	fails = NULL;
 	struct capture c;
-	strategy = 2;
-	run(&c, "app");
-	assert_int_equal(c.code, CLI_FAILED);
-	CHECK_HAS(c.err, "signed address, which is not supported");
 	strategy = 7;
 	run(&c, "app");
 	CHECK_HAS(c.err, "upload strategy 7 is not known");
+}
+
+/* A server may have it sent to a bucket; it gets no headers of ours. */
+static void puts_it_where_the_server_says(void **state)
+{
+	(void)state;
+	struct capture c;
+	strategy = 2;
+	run(&c, "--store-address there:1 --grpc-headers a=b app");
+	assert_int_equal(c.code, CLI_FAILED); /* no TLS, from a server with TLS */
+	CHECK_HAS(c.err, "without TLS");
+	fake_http_status = 200;
+	run(&c, "--store-address http://there:1 --grpc-headers a=b app");
+	CHECK_STR(str_of(c.err), "");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_STR(buf_view(&calls), "ShouldInitiateUpload InitiateUpload MarkUploadFinished ");
+	assert_string_equal(fake_server, "http://bucket.example:80");
+	assert_string_equal(fake_url, "/a/b?sig=c%2Fd");
+	assert_string_equal(fake_headers, "");
+	CHECK(content.len == 0);
+	fake_http_status = 403;
+	run(&c, "--store-address http://there:1 app");
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_HAS(c.err, "http://bucket.example:80 answers HTTP 403");
+	CHECK(!strstr(c.err, "sig="));
+	CHECK_STR(buf_view(&calls), "ShouldInitiateUpload InitiateUpload ");
 }
 
 static void says_what_is_wrong_with_the_file(void **state)
@@ -295,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { TEST(sends_what_it_extracted), TEST(sends_files_whole),
 		TEST(asks_only), TEST(fails_where_the_server_does),
-		TEST(says_what_is_wrong_with_the_file), TEST(goes_where_it_is_told) };
+		TEST(puts_it_where_the_server_says), TEST(says_what_is_wrong_with_the_file),
+		TEST(goes_where_it_is_told) };
 	return cmocka_run_group_tests(tests, begin, end);
 }

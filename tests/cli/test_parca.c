@@ -36,8 +36,8 @@ static void says_why_nothing_happens(void **state)
 		capture_run(&c, cli_agent, line);
 		assert_int_equal(c.code, CLI_OK);
 	}
-	capture_run(&c, cli_agent, START "--debuginfo-strip");
-	CHECK_HAS(c.err, "firn debuginfo upload");
+	capture_run(&c, cli_agent, START "--debuginfo-temp-dir=/tmp");
+	CHECK_HAS(c.err, "no temporary file");
 	capture_run(&c, cli_agent, "agent --help");
 	CHECK(!strstr(c.out, "--memlock-rlimit"));
 	CHECK_HAS(c.out, "why they do nothing");
@@ -76,7 +76,7 @@ static void takes_what_it_does(void **state)
 		      "--machine-id m1");
 	CHECK_STR(str_of(c.err), "");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK(fake_agent.table_bytes_max == 24u << 20);
+	CHECK(fake_agent.table_bytes_max == 0 && fake_agent.table_doublings == 1);
 	CHECK(fake_agent.label_ttl_ns == INT64_C(60000000000));
 	CHECK_STR(str_of(fake_agent.container_socket_path), "/run/x.sock");
 	CHECK_STR(str_of(fake_agent.external_labels[1]), "c=d");
@@ -85,6 +85,21 @@ static void takes_what_it_does(void **state)
 	CHECK(!fake_agent.external_labels[4]);
 	CHECK_STR(str_of(fake_agent.env_vars[1]), "B");
 	CHECK(fake_agent.no_cpu && fake_agent.no_thread_id && fake_agent.no_thread_name);
+	CHECK(fake_agent.debuginfo_upload && !fake_agent.debuginfo_no_strip);
+	CHECK(fake_agent.debuginfo_parallel_max == 25 && fake_agent.debuginfo_queue_max == 4096);
+	CHECK(fake_agent.remote_store_call_ns == INT64_C(300000000000));
+	capture_run(&c, cli_agent,
+		START "--debuginfo-strip=false --debuginfo-upload-max-parallel=2 "
+		      "--debuginfo-upload-queue-size 77 --remote-store-rpc-unary-timeout=9s");
+	CHECK_STR(str_of(c.err), "");
+	CHECK(fake_agent.debuginfo_upload && fake_agent.debuginfo_no_strip);
+	CHECK(fake_agent.debuginfo_parallel_max == 2 && fake_agent.debuginfo_queue_max == 77);
+	CHECK(fake_agent.remote_store_call_ns == INT64_C(9000000000));
+	capture_run(&c, cli_agent, START "--debuginfo-upload-disable --debuginfo-strip");
+	CHECK_STR(str_of(c.err), "");
+	CHECK(!fake_agent.debuginfo_upload && !fake_agent.debuginfo_no_strip);
+	capture_run(&c, cli_agent, START "--debuginfo-upload-max-parallel=0");
+	assert_int_equal(c.code, CLI_USAGE);
 	capture_run(&c, cli_agent, "agent --version");
 	assert_int_equal(c.code, CLI_OK);
 	CHECK_STR(str_of(c.out), "firn " FIRN_VERSION "\n");
