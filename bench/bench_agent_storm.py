@@ -70,6 +70,7 @@ def run(build, home, seconds, per_second):
     server = whole.start([firn, "server", "--http-address", server_at, "--storage-path", f"{home}/store"], home, "server.log")
     time.sleep(1)
     command = [firn, "agent", "--remote-store-address", server_at, "--remote-store-insecure"]
+    command += ["--debuginfo-upload-disable"]  # what the server lacks is sent once, and not all the time
     command += ["--http-address", agent_at, "--spool-path", f"{home}/spool", "--cache-path", f"{home}/cache"]
     command += ["--profiling-cpu-sampling-frequency", FREQUENCY, "--agent-cpu-limit", "0"]
     agent = whole.start(command, home, "agent.log")

@@ -58,10 +58,12 @@ void agent_config_default(struct agent_config *c)
 		.http_address = "",
 		.cache_dir = "",
 		.spool_dir = "",
+		.debuginfo_parallel_max = 25,
+		.debuginfo_queue_max = 4096,
+		.remote_store_call_ns = 300 * NS_PER_SEC,
 		.spool_bytes_max = 256u << 20,
 		.frequency_hz = 19,
 		.flush_interval_ns = 5 * NS_PER_SEC,
-		.table_bytes_max = 12u << 20,
 		.chance_ns = 60 * NS_PER_SEC,
 		.chance_percent = 100,
 		.label_ttl_ns = 600 * NS_PER_SEC,
@@ -162,6 +164,28 @@ static void on_new_file(void *ctx, const char *build_id, const char *path, int f
 		a->patience_ns -= NS_PER_MS;
 	}
 	handover_send(a->handover, build_id, path, fd);
+	if (a->uploader)
+		uploader_seen(a->uploader, build_id, path, fd);
+}
+
+/* By the batch. */
+static void on_met(void *ctx, uint32_t file_id, const struct file_info *file, int pid)
+{
+	struct agent *a = ctx;
+	uploader_met(a->uploader, file_id, file->build_id, file->path, pid);
+}
+
+/* By the sender's thread. */
+static void on_connected(void *ctx)
+{
+	struct agent *a = ctx;
+	uploader_reconnected(a->uploader);
+}
+
+static bool find_key(void *ctx, uint32_t file_id, struct file_key *out)
+{
+	const struct agent *a = ctx;
+	return files_key(a->files, file_id, out);
 }
 
 /* `firn up`: the server shows them in its own /metrics, and the status page at /agent. */
@@ -190,13 +214,16 @@ static void agent_close(struct agent *a)
 	if (a->http)
 		net_server_stop(a->http);
 	broker_hang_up(); /* the files' thread may wait for it */
+	uploader_stop(a->uploader);
 	/* The files' worker publishes to the sampler and hands over: it ends first. */
 	files_free(a->files);
 	sampler_close(a->sampler);
+	oom_close(a->oom);
 	deferred_free(a->deferred);
 	offcpu_free(a->offcpu);
 	batch_free(a->batch);
 	sender_free(a->sender);
+	uploader_free(a->uploader);
 	handover_free(a->handover);
 	processes_free(a->processes);
 	containers_free(a->containers);
@@ -209,6 +236,14 @@ static void agent_close(struct agent *a)
 	fd_cleanup(&a->http_dir.fd);
 	fd_cleanup(&a->http_fd);
 	broker_stop();
+}
+
+/* From the files' worker. */
+static void on_known_file(void *ctx, const struct file_key *key, const struct objfile *obj,
+	const char *build_id, const char *path)
+{
+	struct agent *a = ctx;
+	oom_know(a->oom, key, obj, build_id, path);
 }
 
 /* Names of kernel functions are worth having, but not worth failing for. */
@@ -226,11 +261,9 @@ static void open_kallsyms(struct agent *a)
 		log_quote(str_of(a->kallsyms_error), text, sizeof(text)));
 }
 
-static enum status open_sender(struct agent *a, struct err *e)
+static struct remote_config remote_of(const struct agent *a)
 {
-	struct sender_config c;
-	sender_config_default(&c);
-	c.remote = (struct remote_config){
+	return (struct remote_config){
 		.address = a->config.remote_store_address,
 		.pinned_cert = a->config.remote_store_cert,
 		.ca_file = a->config.remote_store_ca_file,
@@ -241,6 +274,15 @@ static enum status open_sender(struct agent *a, struct err *e)
 		.token_file = a->config.remote_store_token_file,
 		.headers = a->config.remote_store_headers,
 	};
+}
+
+static enum status open_sender(struct agent *a, struct err *e)
+{
+	struct sender_config c;
+	sender_config_default(&c);
+	c.remote = remote_of(a);
+	c.connected = on_connected;
+	c.ctx = a;
 	c.offline = a->config.offline;
 	c.spool_dir = a->spool_dir.path;
 	c.spool_bytes_max = a->config.spool_bytes_max;
@@ -248,14 +290,48 @@ static enum status open_sender(struct agent *a, struct err *e)
 	return s == OK ? OK : err_prefix(e, s, "sending (spool %s)", a->config.spool_dir);
 }
 
-static enum status open_sampler(struct agent *a, struct err *e)
+/* A server that is handed the executables themselves needs none. */
+static enum status open_uploader(struct agent *a, struct err *e)
 {
-	const struct sampler_config c = {
+	struct uploader_config c;
+	if (!a->config.debuginfo_upload || a->config.offline || a->config.handover_fd >= 0)
+		return OK;
+	uploader_config_default(&c);
+	c.remote = remote_of(a);
+	c.no_strip = a->config.debuginfo_no_strip;
+	c.parallel_max = a->config.debuginfo_parallel_max;
+	c.queue_max = a->config.debuginfo_queue_max;
+	c.call_ns = a->config.remote_store_call_ns;
+	c.find_key = find_key;
+	c.ctx = a;
+	c.problems = a->problems;
+	return uploader_new(&c, &a->uploader, e);
+}
+
+static struct sampler_config sampler_config_of(const struct agent *a)
+{
+	return (struct sampler_config){
 		.frequency_hz = a->config.frequency_hz,
 		.table_bytes_max = a->config.table_bytes_max,
 		.only_pid = a->config.only_pid,
 		.off_cpu_probability = a->config.off_cpu_probability,
 	};
+}
+
+/* Before anybody is told of it. */
+static void settle_table_bytes(struct agent *a)
+{
+	const struct sampler_config c = sampler_config_of(a);
+	uint64_t bytes = a->config.table_bytes_max;
+	if (bytes == 0)
+		bytes = sampler_table_bytes(&c);
+	bytes <<= a->config.table_doublings;
+	a->config.table_bytes_max = (uint32_t)MIN(bytes, (uint64_t)AGENT_TABLE_BYTES_MAX);
+}
+
+static enum status open_sampler(struct agent *a, struct err *e)
+{
+	const struct sampler_config c = sampler_config_of(a);
 	const struct sampler_events events = { a, on_sample, on_process, on_stack, on_resume };
 	return sampler_open(&c, &events, &a->sampler, e);
 }
@@ -270,8 +346,11 @@ static enum status open_files(struct agent *a, struct err *e)
 			(uint64_t)tables_slabs_max(a->config.table_bytes_max) * SLAB_BYTES,
 		.problems = a->problems,
 		.only_pid = a->config.only_pid,
-		.seen = on_new_file,
+		.seen = a->uploader || a->config.handover_fd >= 0 ? on_new_file : NULL,
 		.seen_ctx = a,
+		.no_copies = a->config.handover_fd < 0,
+		.known = a->oom ? on_known_file : NULL,
+		.known_ctx = a,
 	};
 	return files_new(&c, a->sampler, &a->files, e);
 }
@@ -289,6 +368,7 @@ static enum status open_batch(struct agent *a, struct err *e)
 		.processes = a->processes,
 		.problems = a->problems,
 		.emit = on_message,
+		.met = a->uploader ? on_met : NULL,
 		.ctx = a,
 	};
 	return batch_new(&c, &a->batch, e);
@@ -310,7 +390,12 @@ static enum status open_processes(struct agent *a, struct err *e)
 	if (!a->config.no_containers)
 		s = containers_new(&containers, &a->containers, e);
 	const struct processes_config c = { a->metadata, a->containers, a->config.label_ttl_ns };
-	return s == OK ? processes_new(&c, &a->processes, e) : s;
+	if (s == OK)
+		s = processes_new(&c, &a->processes, e);
+	const struct oom_config oom = { a->config.oom_allocs, a->processes, on_message, a };
+	if (s == OK && a->oom)
+		oom_configure(a->oom, &oom);
+	return s;
 }
 
 static struct optout_config optout_of(const struct agent *a)
@@ -392,6 +477,9 @@ static void raise_descriptors(void)
 static enum status open_privileged(struct agent *a, struct err *e)
 {
 	raise_descriptors(); /* before the broker is forked */
+	settle_table_bytes(a);
+	if (a->config.oom)
+		oom_protect(); /* likewise */
 	const struct broker_config broker = broker_for(a);
 	struct privilege_dir *dirs[] = { &a->spool_dir, &a->cache_dir, &a->http_dir, NULL };
 	enum status s = OK;
@@ -409,6 +497,8 @@ static enum status open_privileged(struct agent *a, struct err *e)
 		s = listen_early(a, e);
 	if (s == OK)
 		s = open_sampler(a, e);
+	if (s == OK && a->config.oom)
+		s = oom_open(a->sampler, a->config.oom_allocs, &a->oom, e);
 	if (s != OK)
 		return s;
 	struct err symbols = { 0 };
@@ -461,6 +551,8 @@ static enum status agent_open(struct agent *a, struct err *e)
 	if (s == OK)
 		s = handover_new(a->config.handover_fd, &a->handover, e);
 	if (s == OK)
+		s = open_uploader(a, e);
+	if (s == OK)
 		s = open_sender(a, e);
 	if (s == OK) {
 		open_kallsyms(a); /* after the sampler, so that its programs have names too */
@@ -478,12 +570,13 @@ static void change_frequency(struct agent *a, const struct governor_decision *d)
 {
 	struct err e = { 0 };
 	enum status s = sampler_set_frequency(a->sampler, d->frequency_hz, &e);
-	if (s == OK)
-		s = sampler_poll(a->sampler, 0, &e);
 	if (s != OK) {
 		log_warn("the rate of sampling stays", "err=\"%s\"", err_text(&e, s));
 		return;
 	}
+	s = sampler_poll(a->sampler, 0, &e);
+	if (s != OK)
+		log_warn("sampling fails", "err=\"%s\"", err_text(&e, s));
 	(void)batch_finish(a->batch);
 	batch_set_frequency(a->batch, d->frequency_hz);
 	log_warn(d->frequency_hz < a->frequency_hz ? "sampling less often" : "sampling more often",
@@ -606,7 +699,15 @@ static void watch_symbols(struct agent *a)
 {
 	struct err e = { 0 };
 	char text[2 * ERR_TEXT_MAX];
-	if (a->ksymbols && ksymbols_update(a->ksymbols, &e) != OK)
+	struct sampler_stats stats;
+	sampler_read_stats(a->sampler, &stats);
+	enum status s = OK;
+	if (a->ksymbols)
+		s = ksymbols_update(a->ksymbols, &e);
+	if (s == OK && a->ksymbols && stats.cpus_renewed != a->cpus_renewed)
+		s = ksymbols_renew(a->ksymbols, &e);
+	a->cpus_renewed = stats.cpus_renewed;
+	if (s != OK)
 		log_warn("BPF programs loaded on a new CPU have wrong names", "reason=%s",
 			log_quote(str_of(e.text), text, sizeof(text)));
 }
@@ -691,7 +792,10 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 		run_deferred(a, false);
 		processes_settle(a->processes);
 		batch_look_at_clocks(a->batch);
+		if (a->oom)
+			oom_tick(a->oom, clock_monotonic_ns());
 		handover_retry(a->handover);
+		uploader_tick(a->uploader);
 		if (a->kallsyms)
 			kallsyms_take(a->kallsyms);
 		if (s == OK && broker_is_gone())
@@ -717,6 +821,8 @@ static void agent_stop(struct agent *a)
 		log_warn("the last samples could not be read", "err=\"%s\"", e.text);
 	run_deferred(a, true);
 	offcpu_finish(a->offcpu, clock_monotonic_ns());
+	if (a->oom)
+		oom_finish(a->oom);
 	end_interval(a);
 	sender_stop(a->sender, STOP_TIMEOUT_NS);
 	struct sampler_stats stats;

@@ -11,6 +11,9 @@
 
 #include <signal.h>
 
+/* Of kernel memory for unwind tables. */
+#define AGENT_TABLE_BYTES_MAX (2u << 30)
+
 struct agent_config {
 	const char *node;                 /* "": the host's name */
 	const char *remote_store_address; /* HOST:PORT, https://HOST:PORT or unix:/path */
@@ -22,16 +25,25 @@ struct agent_config {
 	const char *remote_store_token;          /* sent with each batch */
 	const char *remote_store_token_file;     /* it, read again each time */
 	const char *const *remote_store_headers; /* "name=value", NULL at the end; or NULL */
-	const char *http_address; /* the agent's own /metrics and /healthy; "": none */
-	const char *cache_dir;    /* unwind tables; "": none */
-	const char *spool_dir;    /* batches that could not be sent; "": kept in memory only */
+	/* Names of functions are sent to a server that has the executables of this host not itself
+	 * (agent/uploader.h). */
+	bool debuginfo_upload;
+	bool debuginfo_no_strip; /* whole files instead of what gives names */
+	uint32_t debuginfo_parallel_max, debuginfo_queue_max;
+	int64_t remote_store_call_ns; /* of each question about them */
+	const char *http_address;     /* the agent's own /metrics and /healthy; "": none */
+	const char *cache_dir;        /* unwind tables; "": none */
+	const char *spool_dir;        /* batches that could not be sent; "": kept in memory only */
 	uint64_t spool_bytes_max;
 	uint32_t frequency_hz;      /* 19 */
 	double off_cpu_probability; /* of a thread that leaves its CPU to be sampled; 0: none are */
 	int64_t off_cpu_min_ns;     /* shorter stays are left out */
+	bool oom;                   /* heaps of Go programs that are ended for want of memory */
+	bool oom_allocs;            /* what they had allocated and freed, too */
 	bool wall_clock;            /* samples of the CPU in the type of the off-CPU time too */
 	int64_t flush_interval_ns;  /* 5 s */
-	uint32_t table_bytes_max;
+	uint32_t table_bytes_max;   /* 0: by the number of CPUs, docs/agent.md */
+	uint32_t table_doublings;   /* of that, up to AGENT_TABLE_BYTES_MAX; 8 at most */
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */
 	/* Who is left out, and who alone is not, by environment variables and by "label=value";

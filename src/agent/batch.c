@@ -52,6 +52,7 @@ struct batch {
 	struct map file_index;
 	VEC(struct late_location) late;
 	bool missed_kernel;
+	int pid; /* of the sample that is added */
 	struct batch_metrics metrics;
 };
 
@@ -204,6 +205,8 @@ static enum status file_add(struct batch *b, uint32_t file_id, uint32_t *out)
 		b->files.len--;
 		return E_NOMEM;
 	}
+	if (f.known && f.info.build_id[0] && b->config.met)
+		b->config.met(b->config.ctx, file_id, &f.info, b->pid);
 	*out = at;
 	return OK;
 }
@@ -249,6 +252,7 @@ static enum status late_location(
 /* Interning ends here: the locations are changed in place, right before they are encoded. */
 static void resolve_late(struct batch *b)
 {
+	b->pid = 0; /* anybody's */
 	for (size_t i = 0; i < b->late.len; i++) {
 		const struct late_location *l = &b->late.v[i];
 		uint32_t file_id = files_find(b->config.files, &l->key);
@@ -495,6 +499,7 @@ static enum status add_sample(struct batch *b, const struct event_sample *s, int
 		if (again != OK)
 			return again;
 	}
+	b->pid = (int)s->h.pid;
 	const struct process *x = processes_find(b->config.processes, &s->h);
 	if (!x)
 		return E_NOMEM;

@@ -56,6 +56,9 @@ struct batch_config {
 	struct processes *processes;
 	/* A finished message; takes the bytes over (buf_steal). */
 	void (*emit)(void *ctx, struct buf *message, uint32_t sample_count);
+	/* An ELF file that a sample of `pid` has (0: not known), once a batch; NULL: nobody asks.
+	 */
+	void (*met)(void *ctx, uint32_t file_id, const struct file_info *file, int pid);
 	void *ctx;
 	struct problems *problems;    /* may be NULL */
 	int64_t (*realtime_ns)(void); /* NULL: the system's clock */

@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -322,6 +323,32 @@ static void settle_descriptors(const int channels[BROKER_CHANNELS], int out[BROK
 		log_debug("descriptors stay open in the broker", "errno=%d", errno);
 }
 
+static bool may_open_events(void)
+{
+	CLEANUP(fd_cleanup) int fd = cpus_open_event((uint32_t)sched_getcpu(), 1);
+	return fd >= 0 || (errno != EACCES && errno != EPERM);
+}
+
+/* Debian's kernels know a kernel.perf_event_paranoid of 3, their default, and where it is set only
+ * CAP_SYS_ADMIN opens an event of a CPU. Without it a host that has slept would not be sampled any
+ * more, but for one CPU. */
+static enum status settle_capabilities(struct err *e)
+{
+	uint64_t keep = broker_capabilities();
+	uint64_t admin = os_capabilities() & ~keep & (uint64_t)1 << CAP_SYS_ADMIN;
+	if (!has(keep, CAP_PERFMON))
+		admin = 0;
+	enum status s = os_set_capabilities(keep, keep | admin, e);
+	if (s != OK || !admin || may_open_events())
+		return s == OK ? os_set_capabilities(keep, keep, e) : s;
+	s = os_set_capabilities(keep | admin, keep | admin, e);
+	if (s == OK && !may_open_events()) /* nor is it that */
+		return os_set_capabilities(keep, keep, e);
+	log_info("this kernel wants CAP_SYS_ADMIN for the event of a CPU: the broker keeps it",
+		"sysctl=kernel.perf_event_paranoid");
+	return s;
+}
+
 static enum status settle(struct err *e)
 {
 	const int ignored[] = { SIGINT, SIGHUP, SIGTERM, SIGPIPE, SIGQUIT };
@@ -335,8 +362,7 @@ static enum status settle(struct err *e)
 	(void)setrlimit(RLIMIT_CORE, &none);
 	/* Before Linux 5.11 the slabs count as locked memory. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	uint64_t keep = broker_capabilities();
-	enum status s = os_set_capabilities(keep, keep, e);
+	enum status s = settle_capabilities(e);
 	return s == OK ? os_harden(e) : s;
 }
 

@@ -2,7 +2,9 @@
 /*
  * An event does not survive its CPU going offline: the kernel takes it off for good, so it is made
  * anew when the CPU is back. The kernel's own list of CPUs says when. It is read again and again,
- * not watched: uevents reach only the initial network namespace.
+ * not watched: uevents reach only the initial network namespace. A CPU that goes and comes between
+ * two looks leaves the list as it was (when the host sleeps all but one do): the event that is dead
+ * is known by its silence, since those that live fire on idle CPUs too.
  */
 #include "agent/cpus.h"
 
@@ -27,11 +29,15 @@ struct cpus {
 	uint32_t frequency_hz;
 	uint32_t count; /* possible CPUs */
 	uint32_t attached;
+	uint64_t renewed;
 	int online_fd;
 	bool paused;
 	struct bpf_link **links; /* [count]; NULL: no event */
 	int *fds;                /* [count]; of the events, the links' own */
 	bool *online;            /* [count] */
+	uint64_t *fired;         /* [count]; how often it had, and since when it has not again */
+	int64_t *fired_at_ns;    /* [count] */
+	bool *silent;            /* [count]; it is dead, and there is no other to be had */
 	size_t text_len;         /* of the list as it was last */
 	char text[ONLINE_TEXT_MAX];
 };
@@ -80,7 +86,10 @@ enum status cpus_new(
 	c->links = calloc(c->count, sizeof(*c->links));
 	c->fds = calloc(c->count, sizeof(*c->fds));
 	c->online = calloc(c->count, sizeof(*c->online));
-	if (!c->links || !c->fds || !c->online)
+	c->fired = calloc(c->count, sizeof(*c->fired));
+	c->fired_at_ns = calloc(c->count, sizeof(*c->fired_at_ns));
+	c->silent = calloc(c->count, sizeof(*c->silent));
+	if (!c->links || !c->fds || !c->online || !c->fired || !c->fired_at_ns || !c->silent)
 		return err_set(e, E_NOMEM, "cpus");
 	c->online_fd = open(ONLINE_PATH, O_RDONLY | O_CLOEXEC);
 	if (c->online_fd < 0)
@@ -89,10 +98,20 @@ enum status cpus_new(
 	return OK;
 }
 
+/* Not counted as long as it is. */
+static void set_silent(struct cpus *c, uint32_t cpu, bool silent)
+{
+	if (c->silent[cpu] == silent)
+		return;
+	c->silent[cpu] = silent;
+	__atomic_fetch_add(&c->attached, silent ? UINT32_MAX : 1, __ATOMIC_RELAXED);
+}
+
 static void detach(struct cpus *c, uint32_t cpu)
 {
 	if (!c->links[cpu])
 		return;
+	set_silent(c, cpu, false);
 	(void)bpf_link__destroy(c->links[cpu]);
 	c->links[cpu] = NULL;
 	__atomic_fetch_sub(&c->attached, 1, __ATOMIC_RELAXED);
@@ -115,6 +134,9 @@ void cpus_free(struct cpus *c)
 	free(c->links);
 	free(c->fds);
 	free(c->online);
+	free(c->fired);
+	free(c->fired_at_ns);
+	free(c->silent);
 	free(c);
 }
 
@@ -158,7 +180,8 @@ static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 		return s;
 	}
 	c->fds[cpu] = fd;
-	if (c->paused) /* attaching has enabled it */
+	c->fired_at_ns[cpu] = clock_monotonic_ns(); /* not yet, and it is not late */
+	if (c->paused)                              /* attaching has enabled it */
 		(void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	__atomic_fetch_add(&c->attached, 1, __ATOMIC_RELAXED);
 	return OK;
@@ -168,9 +191,12 @@ void cpus_pause(struct cpus *c, bool paused)
 {
 	unsigned long what = paused ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
 	c->paused = paused;
-	for (uint32_t cpu = 0; cpu < c->count; cpu++)
-		if (c->links[cpu])
-			(void)ioctl(c->fds[cpu], what, 0);
+	for (uint32_t cpu = 0; cpu < c->count; cpu++) {
+		if (!c->links[cpu])
+			continue;
+		(void)ioctl(c->fds[cpu], what, 0);
+		c->fired_at_ns[cpu] = clock_monotonic_ns();
+	}
 }
 
 /* A CPU clock turns its frequency into a period when it is made, and knows only that from then on:
@@ -213,6 +239,59 @@ enum status cpus_update(struct cpus *c, struct err *e)
 	memcpy(c->text, text, (size_t)n);
 	c->text_len = (size_t)n;
 	return s;
+}
+
+/* The longest that events which live may be silent: a hypervisor may let a CPU wait. */
+static int64_t patience_ns(const struct cpus *c)
+{
+	return MAX(CPUS_SILENCE_NS, CPUS_SILENCE_PERIODS * NS_PER_SEC / c->frequency_hz);
+}
+
+/* The old event goes only when there is a new one: it may have been a pause. */
+static enum status renew(struct cpus *c, uint32_t cpu, struct err *e)
+{
+	struct bpf_link *link = c->links[cpu];
+	int fd = c->fds[cpu];
+	c->links[cpu] = NULL;
+	enum status s = attach(c, cpu, e);
+	if (!c->links[cpu]) {
+		c->links[cpu] = link;
+		c->fds[cpu] = fd;
+		return s;
+	}
+	(void)bpf_link__destroy(link);
+	__atomic_fetch_sub(&c->attached, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&c->renewed, 1, __ATOMIC_RELAXED);
+	return OK;
+}
+
+enum status cpus_listen(struct cpus *c, const uint64_t *fired, int64_t now_ns, struct err *e)
+{
+	enum status s = OK;
+	for (uint32_t cpu = 0; cpu < c->count; cpu++) {
+		bool has_fired = fired[cpu] != c->fired[cpu];
+		if (has_fired)
+			set_silent(c, cpu, false);
+		if (c->silent[cpu])
+			continue;
+		bool is_silent = c->links[cpu] && !c->paused && !has_fired;
+		if (is_silent && now_ns - c->fired_at_ns[cpu] < patience_ns(c))
+			continue;
+		c->fired[cpu] = fired[cpu];
+		c->fired_at_ns[cpu] = now_ns;
+		enum status one = is_silent ? renew(c, cpu, e) : OK;
+		if (one == OK)
+			continue;
+		s = one;
+		if (one == E_DENIED) /* it will not be ours later either: said once */
+			set_silent(c, cpu, true);
+	}
+	return s;
+}
+
+uint64_t cpus_renewed(const struct cpus *c)
+{
+	return __atomic_load_n(&c->renewed, __ATOMIC_RELAXED); /* from any thread */
 }
 
 uint32_t cpus_attached(const struct cpus *c)

@@ -130,13 +130,23 @@ struct rewalk {
 	struct unwind_frame frame;
 	struct event_sample *out;
 	const struct stack_mapping *unknown; /* the file that it ended in */
+	bool left_copy;                      /* the word read last lies beyond what was copied */
 };
+
+static bool is_missing(const struct event_stack *s, uint64_t at)
+{
+	return s->missing >> at / STACK_CHUNK_BYTES & 1;
+}
 
 static bool read_copy(void *ctx, uint64_t address, uint64_t *out)
 {
-	const struct event_stack *s = ctx;
-	uint64_t at = address - s->sp;
-	if (at > s->stack_bytes || s->stack_bytes - at < sizeof(*out))
+	struct rewalk *w = ctx;
+	const struct event_stack *s = w->stack;
+	uint64_t at = address - s->stack_at;
+	/* Nobody tried to read there. */
+	w->left_copy = at > STACK_BYTES_MAX - sizeof(*out);
+	if (at > s->stack_bytes || s->stack_bytes - at < sizeof(*out) || is_missing(s, at) ||
+		is_missing(s, at + sizeof(*out) - 1))
 		return false;
 	memcpy(out, s->stack + at, sizeof(*out));
 	return true;
@@ -190,8 +200,11 @@ static enum stack_end step_by(struct rewalk *w, const struct unwind_rule *rule)
 	if (rule->cfa == UNWIND_CFA_NONE &&
 		below + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES)
 		return STACK_END_ROOT_NO_INFO;
-	return ends[unwind_step(
-		EM_X86_64, rule, &w->frame, read_copy, (void *)(uintptr_t)w->stack)];
+	w->left_copy = rule->cfa == UNWIND_CFA_GO_MORESTACK; /* what it needs is on no stack */
+	enum stack_end end = ends[unwind_step(EM_X86_64, rule, &w->frame, read_copy, w)];
+	bool needed_more = end == STACK_END_READ_ERROR || end == STACK_END_UNSUPPORTED ||
+			   end == STACK_END_NO_TABLE;
+	return needed_more && w->left_copy ? STACK_END_COPY : end;
 }
 
 /* Record the frame, and go to its caller. */
@@ -202,6 +215,8 @@ static enum stack_end rewalk_frame(struct rewalk *w)
 	const struct stack_mapping *m = mapping_of(w->stack, address);
 	if (w->out->user_count >= SAMPLE_USER_FRAMES_MAX)
 		return STACK_END_DEPTH;
+	if (!m && w->stack->mapping_count == STACK_MAPPINGS_MAX)
+		return STACK_END_COPY; /* there may be more */
 	if (!m)
 		return w->frame.is_guess ? STACK_END_NO_TABLE : STACK_END_NO_VMA;
 	bool is_vdso = w->stack->vdso && m->start == w->stack->vdso;
@@ -224,7 +239,7 @@ static enum stack_end rewalk_frame(struct rewalk *w)
 static enum stack_end rewalk(
 	struct deferred *d, const struct item *item, const struct stack_mapping **unknown)
 {
-	struct rewalk w = { d, item->stack, first_frame(item->stack), d->out, NULL };
+	struct rewalk w = { d, item->stack, first_frame(item->stack), d->out, NULL, false };
 	memcpy(d->out, item->sample, sample_len(item->sample));
 	d->out->user_count--; /* the last frame again, by its file */
 	enum stack_end end = STACK_END_NONE;

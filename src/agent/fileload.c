@@ -41,8 +41,8 @@ static struct hash128 stamp_file(const struct broker_stat *st)
 	return hash128(stamp, sizeof(stamp));
 }
 
-/* Build ids are what senders say, and the first and last bytes and the size (the content id) are
- * soon copied: for names they must do, for tables they do not. */
+/* Build ids are what senders say, and the bytes that a content id is of are soon copied: for names
+ * they must do, for tables they do not. */
 static enum status identify(struct opened *o, struct err *e)
 {
 	char content[40];

@@ -20,16 +20,13 @@
 #include "agent/buildqueue.h"
 #include "agent/filebook.h"
 #include "agent/fileload.h"
+#include "agent/fileoffer.h"
 #include "agent/preload.h"
 #include "base/log.h"
 #include "os/os.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,7 +41,6 @@
 #define SMALL_BYTES_MAX ((uint64_t)1 << 20)
 /* Where too many wait to be built an opened file waits so long. */
 #define PUSH_WAIT_NS (1 * NS_PER_SEC)
-#define VDSO_BYTES_MAX 65536
 /* In the first pass the opener is ahead of the builder by no more, so that a notice waits for few
  * tables. */
 #define FIRST_PASS_AHEAD 4
@@ -81,7 +77,8 @@ struct files {
 	atomic_bool stop;
 	pthread_mutex_t work;
 	struct fileload load; /* under `work` */
-	int64_t between_ns;   /* the builder's own: CPU time of what was built in between */
+	struct fileoffer offer;
+	int64_t between_ns; /* the builder's own: CPU time of what was built in between */
 	pthread_cond_t first_pass_done; /* with `lock` */
 	uint32_t first_pass_left;       /* requests, and one for what is not listed yet */
 	enum status first_pass_status;
@@ -146,20 +143,6 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 	filebook_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
-/* To whoever names its addresses. */
-static void show(struct files *f, const struct opened *o)
-{
-	struct err e = { 0 };
-	CLEANUP(fd_cleanup) int fd = -1;
-	enum status s = fileload_share(o, f->config.cache_dir, &fd, &e);
-	if (s == OK) {
-		f->config.seen(f->config.seen_ctx, o->build_id, o->path, fd);
-		return;
-	}
-	metric_add(&f->metrics.not_shared, 1);
-	log_debug("file not handed over", "path=\"%s\" reason=\"%s\"", o->path, err_text(&e, s));
-}
-
 static enum status publish(struct files *f, struct request *r, uint32_t *out_id, struct err *e)
 {
 	struct opened *o = &r->opened;
@@ -172,9 +155,11 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	s = know(f, o, &id, &is_new, e);
 	if (s != OK)
 		return s;
-	is_new &= o->obj && f->config.seen;
+	if (f->config.known && o->obj)
+		f->config.known(f->config.known_ctx, &r->notice.key, o->obj, o->build_id, o->path);
+	is_new &= o->obj != NULL;
 	if (is_new && !o->file.is_held)
-		show(f, o);
+		fileoffer_show(&f->offer, o);
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
 	r->is_published = s == OK || s == E_LIMIT;
 	r->is_over_budget = s == E_LIMIT && t;
@@ -186,7 +171,7 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 		set_table(f, id, t);
 	}
 	if (is_new && o->file.is_held) /* it is copied, and others wait */
-		show(f, o);
+		fileoffer_show(&f->offer, o);
 	*out_id = id;
 	return s;
 }
@@ -512,35 +497,11 @@ void files_retry(struct files *f, int64_t now_ns)
 
 /* ---- the first pass ---- */
 
-static enum status open_vdso(struct objfile **out, struct str *out_image, struct err *e)
-{
-	const uint8_t *image = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
-	if (!image)
-		return OK; /* a kernel without one */
-	Elf64_Ehdr header;
-	memcpy(&header, image, sizeof(header));
-	uint64_t len = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
-	if (len > VDSO_BYTES_MAX)
-		return err_set(e, E_LIMIT, "vDSO: %llu bytes", (unsigned long long)len);
-	*out_image = str_make((const char *)image, len);
-	return objfile_open_bytes(image, len, "[vdso]", out, e);
-}
-
-static void offer_vdso(struct files *f, const struct objfile *obj, struct str image)
-{
-	const char *build_id = objfile_build_id(obj);
-	if (!f->config.seen || !build_id[0])
-		return;
-	CLEANUP(fd_cleanup) int fd = memfd_create("vdso", MFD_CLOEXEC);
-	if (fd >= 0 && os_write_full(fd, image.p, image.len, "vdso", NULL) == OK)
-		f->config.seen(f->config.seen_ctx, build_id, "[vdso]", fd);
-}
-
 static enum status load_vdso(struct files *f, struct err *e)
 {
 	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
 	struct str image;
-	enum status s = open_vdso(&obj, &image, e);
+	enum status s = fileoffer_vdso(&obj, &image, e);
 	if (s == OK && !obj)
 		return OK;
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
@@ -559,7 +520,7 @@ static enum status load_vdso(struct files *f, struct err *e)
 			return err_set(e, E_NOMEM, "vDSO");
 	}
 	set_table(f, FRAME_FILE_VDSO, t);
-	offer_vdso(f, obj, image);
+	fileoffer_show_vdso(&f->offer, obj, image);
 	return OK;
 }
 
@@ -626,36 +587,19 @@ enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
 
 /* ---- once more for another server ---- */
 
-static void offer_one(struct files *f, const struct preload_file *file)
+/* Notices go first. */
+static bool goes_on(void *ctx)
 {
-	struct err e;
-	struct opened o = { .file.fd = -1 };
-	/* What is gone by now is offered by nobody. */
-	if (fileopen(file->pid, &file->notice, &o.file, o.path, &e) == OK &&
-		fileload_examine(&f->load, &o, &e) == OK && o.obj)
-		show(f, &o);
-	opened_close(&o);
+	struct files *f = ctx;
+	open_notices(f, 0);
+	return !atomic_load(&f->stop);
 }
 
 /* By the opener. No table is touched: what is bound stays bound. */
 static void offer_all(struct files *f)
 {
-	CLEANUP(objfile_cleanup) struct objfile *vdso = NULL;
-	CLEANUP(free_cleanup) struct preload_file *found = NULL;
-	struct err e = { 0 };
-	struct str image;
-	size_t count = 0;
 	f->is_offer_due = false;
-	if (!f->config.seen)
-		return;
-	if (open_vdso(&vdso, &image, &e) == OK && vdso)
-		offer_vdso(f, vdso, image);
-	if (preload_collect(f->config.only_pid, &found, &count, &e) != OK)
-		log_warn("no list of processes", "reason=\"%s\"", e.text);
-	for (size_t i = 0; i < count && !atomic_load(&f->stop); i++) {
-		open_notices(f, 0);
-		offer_one(f, &found[i]);
-	}
+	fileoffer_show_all(&f->offer, &f->load, goes_on, f);
 }
 
 bool files_offer(struct files *f)
@@ -699,6 +643,14 @@ enum status files_new(
 		.cache_cpu_ns = FILELOAD_CACHE_CPU_NS,
 		.metrics = &f->metrics,
 		.problems = c->problems,
+	};
+	f->offer = (struct fileoffer){
+		.seen = c->seen,
+		.seen_ctx = c->seen_ctx,
+		.cache_dir = c->cache_dir,
+		.no_copies = c->no_copies,
+		.only_pid = c->only_pid,
+		.metrics = &f->metrics,
 	};
 	f->load.limits.memory_bytes_max = c->build_bytes_max;
 	f->load.limits.table_bytes_max = c->table_bytes_max;
@@ -799,6 +751,19 @@ enum files_state files_look_up(struct files *f, const struct file_key *key, uint
 	if (b->state == BINDING_FAILED)
 		return FILES_FAILED;
 	return b->file_id && is_same_file(b, key) ? FILES_KNOWN : FILES_UNKNOWN;
+}
+
+bool files_key(struct files *f, uint32_t file_id, struct file_key *out)
+{
+	LOCKED(&f->lock);
+	for (uint32_t i = 0; i < f->book.bindings.len; i++) {
+		const struct binding *b = &f->book.bindings.v[i];
+		if (b->state != BINDING_BOUND || b->file_id != file_id)
+			continue;
+		*out = b->key;
+		return true;
+	}
+	return false;
 }
 
 bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr)

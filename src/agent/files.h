@@ -53,6 +53,12 @@ struct files_config {
 	int only_pid; /* the first pass is over it and its descendants; 0: over all processes */
 	files_seen_fn *seen; /* may be NULL */
 	void *seen_ctx;
+	bool no_copies; /* `seen` is not shown what would have to be copied for it */
+	/* Called for each ELF file that is made known, with the key it was met with, by a thread of
+	 * files'; may be NULL. */
+	void (*known)(void *ctx, const struct file_key *key, const struct objfile *obj,
+		const char *build_id, const char *path);
+	void *known_ctx;
 };
 
 #define FILES_METRICS(X)                                                                           \
@@ -110,6 +116,8 @@ enum files_state {
 enum files_state files_look_up(struct files *f, const struct file_key *key, uint32_t *out_id);
 /* The file id that a kernel key is bound to; 0: none (yet). */
 uint32_t files_find(struct files *f, const struct file_key *key);
+/* A kernel key that is bound to this file; false: none is. */
+bool files_key(struct files *f, uint32_t file_id, struct file_key *out);
 /* A user frame's ELF virtual address; false when the offset lies in no segment. */
 bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr);
 const struct files_metrics *files_metrics(const struct files *f);

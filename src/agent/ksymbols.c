@@ -153,6 +153,23 @@ enum status ksymbols_update(struct ksymbols *k, struct err *e)
 		     : ksymbols_update_to(k, str_make(text, (size_t)n), e);
 }
 
+enum status ksymbols_renew(struct ksymbols *k, struct err *e)
+{
+	enum status s = OK;
+	k->missed = true;
+	for (uint32_t i = 0; i < k->count && s == OK; i++) {
+		struct ring r = { .fd = -1 };
+		if (!k->rings[i].page)
+			continue;
+		s = open_ring(k, i, &r, e);
+		if (s != OK || !r.page)
+			continue;
+		close_ring(k, &k->rings[i]);
+		k->rings[i] = r;
+	}
+	return s;
+}
+
 enum status ksymbols_update_to(struct ksymbols *k, struct str online, struct err *e)
 {
 	if (str_eq(online, str_make(k->text, k->text_len)))

@@ -31,6 +31,8 @@ void ksymbols_close(struct ksymbols *k); /* NULL is fine */
 NODISCARD enum status ksymbols_update(struct ksymbols *k, struct err *e);
 /* The same with a list of the kernel's form. */
 NODISCARD enum status ksymbols_update_to(struct ksymbols *k, struct str online, struct err *e);
+/* Events may have died with their CPUs: they are made anew; where that fails the old ones stay. */
+NODISCARD enum status ksymbols_renew(struct ksymbols *k, struct err *e);
 /* The event of a CPU; -1 with errno. */
 int ksymbols_open_event(uint32_t cpu);
 /* What was told since the last call, of each CPU in its order. False: more was lost, or may have

@@ -51,6 +51,10 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 		{ "firn_agent_bpf_nanoseconds_total",
 			"Time in the eBPF program that takes samples.", "counter", s.bpf.run_ns },
 		{ "firn_agent_cpus", "CPUs that are sampled.", "gauge", s.cpus },
+		{ "firn_agent_cpu_events_renewed_total",
+			"Events of CPUs that fired no more, and were made anew: the CPU was away, "
+			"or the host slept.",
+			"counter", s.cpus_renewed },
 		{ "firn_agent_unwind_table_bytes", "Kernel memory that unwind tables use.", "gauge",
 			s.table_bytes },
 		{ "firn_agent_kernel_bytes", "Kernel memory of all maps and programs.", "gauge",
@@ -98,8 +102,11 @@ void own_http_metrics(struct agent *a, struct buf *out)
 	files_write_metrics(a->files, out);
 	deferred_write_metrics(a->deferred, out);
 	offcpu_write_metrics(a->offcpu, out);
+	if (a->oom)
+		oom_write_metrics(a->oom, out);
 	handover_write_metrics(a->handover, out);
 	sender_write_metrics(a->sender, out);
+	uploader_write_metrics(a->uploader, out);
 	broker_write_metrics(out);
 	write_missing_metrics(a, out);
 	governor_write_metrics(&a->governor, out);
@@ -244,6 +251,26 @@ static void write_missing(const struct agent *a, struct buf *out)
 		status_rows(out, rows, count);
 }
 
+/* To a server that has not the executables of this host. */
+static void write_names(struct agent *a, struct buf *page, uint32_t rows_max)
+{
+	struct status_table t = { .count = 0 };
+	char why[ERR_TEXT_MAX];
+	if (!a->uploader)
+		return;
+	const struct uploader_metrics *m = uploader_metrics(a->uploader);
+	uint64_t waiting = uploader_waiting(a->uploader, why, sizeof(why));
+	status_number(&t, "executables whose names were sent", metric_get(&m->sent), "");
+	status_number(&t, "KiB of these", metric_get(&m->bytes) >> 10, "");
+	status_number(&t, "that the server has, or gets elsewhere", metric_get(&m->there), "");
+	status_number(&t, "without anything that gives names", metric_get(&m->nothing), "");
+	status_number(&t, "that wait", waiting, why);
+	status_section(page, "Names of functions sent to the server", "");
+	status_rows(page, t.rows, t.count);
+	status_section(page, "Executables whose names could not be sent", "The latest.");
+	status_problems(page, a->problems, PROBLEM_NAMES, "file", "why", rows_max);
+}
+
 static void write_page(struct agent *a, struct buf *page, uint32_t rows_max)
 {
 	struct sampler_stats s;
@@ -262,6 +289,7 @@ static void write_page(struct agent *a, struct buf *page, uint32_t rows_max)
 	status_section(page, "Executables without an unwind table",
 		"Their frames are walked by frame pointers.");
 	status_problems(page, a->problems, PROBLEM_TABLE, "file", "why", rows_max);
+	write_names(a, page, rows_max);
 	if (a->containers) {
 		CLEANUP(buf_deinit) struct buf lines;
 		buf_init(&lines, 64 << 10);

@@ -14,11 +14,13 @@
 #include "agent/kallsyms.h"
 #include "agent/metadata.h"
 #include "agent/offcpu.h"
+#include "agent/oom.h"
 #include "agent/privilege.h"
 #include "agent/problems.h"
 #include "agent/process.h"
 #include "agent/sampler.h"
 #include "agent/send.h"
+#include "agent/uploader.h"
 
 #include <limits.h>
 
@@ -40,12 +42,15 @@ struct agent {
 	struct files *files;
 	struct problems *problems;
 	struct sender *sender;
+	struct uploader *uploader; /* NULL: no names are sent */
 	struct batch *batch;
 	struct deferred *deferred;
 	struct offcpu *offcpu;
+	struct oom *oom;          /* NULL: not asked for */
 	int64_t failing_since_ns; /* 0: sampling works */
 	int64_t execs_at_ns;      /* they are counted again then */
 	uint64_t execs_lost;      /* execs and exits, until then */
+	uint64_t cpus_renewed;    /* as the rings of symbols have followed */
 	bool is_offer_due;        /* a server was started again */
 	int64_t offer_at_ns;      /* not before */
 	int64_t page_at_ns;       /* the server gets the status page next then */

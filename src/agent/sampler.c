@@ -12,6 +12,7 @@
 #include "agent/sampler.h"
 
 #include "agent/cpus.h"
+#include "agent/mapsizes.h"
 #include "agent/probe.h"
 #include "agent/seen.h"
 #include "agent/tables.h"
@@ -34,14 +35,10 @@
 #pragma GCC diagnostic pop
 
 #define FREQUENCY_MAX_HZ 10000
-#define RING_BYTES_MIN (256u << 10)
-#define RING_BYTES_MAX (32u << 20)
 #define EVENT_BYTES_MAX                \
 	(sizeof(struct event_sample) + \
 		(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX) * sizeof(uint64_t))
 #define CPU_CHECK_NS 1000000000LL
-/* Linux 5.10 tells each step; only what is written becomes memory. */
-#define VERIFIER_LOG_BYTES (64u << 20)
 
 struct sampler {
 	struct sampler_config config;
@@ -67,18 +64,6 @@ struct sampler {
 };
 
 /* ---- opening ---- */
-
-static uint32_t ring_bytes(const struct sampler_config *c, int cpus)
-{
-	if (c->ring_bytes)
-		return c->ring_bytes;
-	/* Half a second of the largest events there are: the reader comes earlier. */
-	uint64_t need = (uint64_t)cpus * c->frequency_hz * EVENT_BYTES_MAX / 2;
-	uint32_t bytes = RING_BYTES_MIN;
-	while (bytes < need && bytes < RING_BYTES_MAX)
-		bytes *= 2;
-	return bytes;
-}
 
 static enum status check_config(const struct sampler_config *c, struct err *e)
 {
@@ -123,70 +108,111 @@ static uint32_t last_chosen(double probability)
 	return (uint32_t)(probability * UINT32_MAX);
 }
 
+/* How large the maps are on so many possible CPUs, but for the slabs. */
+static enum status size_maps(
+	const struct sampler_config *c, struct profiler_bpf *skeleton, uint32_t cpus, struct err *e)
+{
+	bool is_off_cpu = c->off_cpu_probability > 0;
+	struct mapsizes sizes;
+	mapsizes_choose(cpus, c->frequency_hz, is_off_cpu, &sizes);
+	uint32_t ring = c->ring_bytes ? c->ring_bytes : sizes.ring_bytes;
+	skeleton->rodata->config.wake_bytes = ring / 2;
+	skeleton->rodata->config.seen_mask = sizes.seen_slots - 1;
+	skeleton->rodata->config.stack_mask = sizes.stack_copies - 1;
+	int failed = bpf_map__set_max_entries(skeleton->maps.events, ring) |
+		     bpf_map__set_max_entries(skeleton->maps.seen_hashes, sizes.seen_slots) |
+		     bpf_map__set_max_entries(skeleton->maps.stack_copies, sizes.stack_copies);
+	if (is_off_cpu)
+		failed |= bpf_map__set_max_entries(skeleton->maps.off_cpu, OFF_CPU_THREADS_MAX);
+	return failed ? err_os(e, "size the eBPF maps") : OK;
+}
+
+enum status sampler_kernel_bytes(
+	const struct sampler_config *c, uint32_t cpus, uint64_t *out, struct err *e)
+{
+	struct profiler_bpf *skeleton = profiler_bpf__open();
+	if (!skeleton)
+		return err_os(e, "open the eBPF programs");
+	enum status s = size_maps(c, skeleton, cpus, e);
+	if (s == OK)
+		*out = mapsizes_estimate(skeleton->obj, cpus);
+	profiler_bpf__destroy(skeleton);
+	return s;
+}
+
+uint32_t sampler_table_bytes(const struct sampler_config *c)
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint64_t bytes;
+	if (cpus <= 0 || sampler_kernel_bytes(c, (uint32_t)cpus, &bytes, NULL) != OK)
+		return TABLE_BYTES_LEAST;
+	return mapsizes_table_bytes(bytes);
+}
+
 /* What the programs are told before they are loaded. */
 static enum status set_up(struct sampler *s, struct err *e)
 {
 	struct profiler_bpf *skeleton = s->skeleton;
-	uint32_t ring = ring_bytes(&s->config, s->possible_cpus);
+	uint32_t interval_ns = (uint32_t)(NS_PER_SEC / s->config.frequency_hz);
 	uint64_t seed = 0;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return err_os(e, "getrandom");
 	skeleton->rodata->config.hash_seed = seed;
 	skeleton->rodata->config.only_pid = (uint32_t)s->config.only_pid;
-	skeleton->rodata->config.wake_bytes = ring / 2;
+	skeleton->rodata->config.stack_interval_ns = MIN(interval_ns, (uint32_t)STACK_INTERVAL_NS);
 	skeleton->rodata->config.copy_stacks = s->events.stack != NULL;
 	skeleton->bss->settings.seen_enabled = 1;
 	uint32_t slabs = tables_slabs_max(s->config.table_bytes_max);
-	int failed = bpf_map__set_max_entries(skeleton->maps.events, ring) |
-		     bpf_map__set_max_entries(skeleton->maps.slabs, slabs);
-	if (s->config.off_cpu_probability > 0) {
+	int failed = bpf_map__set_max_entries(skeleton->maps.slabs, slabs);
+	if (s->config.off_cpu_probability > 0)
 		skeleton->bss->settings.off_cpu_last = last_chosen(s->config.off_cpu_probability);
-		failed |= bpf_map__set_max_entries(skeleton->maps.off_cpu, OFF_CPU_THREADS_MAX);
-	} else {
+	else
 		failed |= bpf_program__set_autoload(skeleton->progs.thread_switch, false);
-	}
-	return failed ? err_os(e, "size the eBPF maps") : OK;
+	if (failed)
+		return err_os(e, "size the eBPF maps");
+	return size_maps(&s->config, skeleton, (uint32_t)s->possible_cpus, e);
 }
 
 /* The verifier gives up when a signal comes (EAGAIN), and libbpf begins anew five times and no
  * more: whoever wants us to stop waits until it is done. */
-static int load_undisturbed(struct profiler_bpf *skeleton)
+static int load_undisturbed(struct bpf_object_skeleton *skeleton)
 {
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	int rc = profiler_bpf__load(skeleton);
+	int rc = bpf_object__load_skeleton(skeleton);
 	int error = errno;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = error;
 	return rc;
 }
 
+enum status sampler_load(struct bpf_object_skeleton *skeleton, const char *log, struct err *e)
+{
+	if (load_undisturbed(skeleton) == 0)
+		return OK;
+	int error = errno;
+	struct str complaint = verifier_complaint(log);
+	if (complaint.len > 0)
+		return err_set(e, E_UNSUPPORTED,
+			"the kernel's verifier refuses the eBPF program: %.*s", STR_ARG(complaint));
+	return probe_explain("loading the eBPF programs", error, e);
+}
+
 static enum status load(struct sampler *s, struct err *e)
 {
-	CLEANUP(free_cleanup) char *log = calloc(1, VERIFIER_LOG_BYTES);
+	CLEANUP(free_cleanup) char *log = calloc(1, SAMPLER_LOG_BYTES);
 	if (!log)
 		return err_set(e, E_NOMEM, "sampler");
 	LIBBPF_OPTS(bpf_object_open_opts, options, .kernel_log_buf = log,
-		.kernel_log_size = VERIFIER_LOG_BYTES);
+		.kernel_log_size = SAMPLER_LOG_BYTES);
 	(void)libbpf_set_print(print_nothing);
 	s->skeleton = profiler_bpf__open_opts(&options);
 	if (!s->skeleton)
 		return err_os(e, "open the eBPF programs");
 
 	enum status status = set_up(s, e);
-	if (status != OK)
-		return status;
-	if (load_undisturbed(s->skeleton) != 0) {
-		int error = errno;
-		struct str complaint = verifier_complaint(log);
-		if (complaint.len > 0)
-			return err_set(e, E_UNSUPPORTED,
-				"the kernel's verifier refuses the eBPF program: %.*s",
-				STR_ARG(complaint));
-		return probe_explain("loading the eBPF programs", error, e);
-	}
-	return OK;
+	return status == OK ? sampler_load(s->skeleton->skeleton, log, e) : status;
 }
 
 /* The mapping of `address` as /proc tells it. */
@@ -283,10 +309,15 @@ static void measure_kernel_bytes(struct sampler *s)
 	struct bpf_map *map;
 	bpf_object__for_each_map(map, s->skeleton->obj) s->fixed_kernel_bytes +=
 		kernel_bytes_of(bpf_map__fd(map));
+	/* Linux 5.11 to 6.3 charge nobody, and tell what has nothing to do with it: of a ring 0. */
+	const struct bpf_map *ring = s->skeleton->maps.events;
+	if (kernel_bytes_of(bpf_map__fd(ring)) < bpf_map__max_entries(ring))
+		s->fixed_kernel_bytes =
+			mapsizes_estimate(s->skeleton->obj, (uint32_t)s->possible_cpus);
 	struct bpf_program *program;
 	bpf_object__for_each_program(program, s->skeleton->obj) s->fixed_kernel_bytes +=
 		kernel_bytes_of(bpf_program__fd(program));
-	s->slab_kernel_bytes = SLAB_BYTES;
+	s->slab_kernel_bytes = SLAB_BYTES + 4096;
 }
 
 static int on_event(void *ctx, void *data, size_t size);
@@ -423,13 +454,18 @@ enum status sampler_set_frequency(struct sampler *s, uint32_t frequency_hz, stru
 	return cpus_set_frequency(s->cpus, frequency_hz, e);
 }
 
+/* Of each possible CPU; false when they cannot be read. */
+static bool read_counters_each(struct sampler *s, struct bpf_counters *each)
+{
+	uint32_t zero = 0;
+	return bpf_map_lookup_elem(bpf_map__fd(s->skeleton->maps.counters), &zero, each) == 0;
+}
+
 bool sampler_works(struct sampler *s)
 {
-	int fd = bpf_map__fd(s->skeleton->maps.counters);
-	uint32_t zero = 0;
 	CLEANUP(free_cleanup)
-	void *each = calloc((size_t)s->possible_cpus, sizeof(struct bpf_counters));
-	return each && bpf_map_lookup_elem(fd, &zero, each) == 0;
+	struct bpf_counters *each = calloc((size_t)s->possible_cpus, sizeof(*each));
+	return each && read_counters_each(s, each);
 }
 
 static void set_seen_enabled(struct sampler *s, uint32_t on)
@@ -505,6 +541,18 @@ static int on_event(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+static enum status listen_to_cpus(struct sampler *s, int64_t now_ns, struct err *e)
+{
+	size_t count = (size_t)s->possible_cpus;
+	CLEANUP(free_cleanup) struct bpf_counters *each = calloc(count, sizeof(*each));
+	CLEANUP(free_cleanup) uint64_t *fired = calloc(count, sizeof(*fired));
+	if (!each || !fired || !read_counters_each(s, each))
+		return OK;
+	for (size_t i = 0; i < count; i++)
+		fired[i] = each[i].samples - each[i].off_cpu + each[i].idle;
+	return cpus_listen(s->cpus, fired, now_ns, e);
+}
+
 enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e)
 {
 	struct epoll_event event;
@@ -522,7 +570,16 @@ enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e)
 	if (!s->started || now - s->cpus_checked_ns < CPU_CHECK_NS)
 		return OK;
 	s->cpus_checked_ns = now;
-	return cpus_update(s->cpus, e);
+	enum status status = cpus_update(s->cpus, e);
+	return status == OK ? listen_to_cpus(s, now, e) : status;
+}
+
+enum status sampler_read_too(struct sampler *s, int ring_fd,
+	int (*handle)(void *ctx, void *data, size_t size), void *ctx, struct err *e)
+{
+	if (ring_buffer__add(s->ring, ring_fd, handle, ctx) != 0)
+		return err_os(e, "open another eBPF ring buffer");
+	return OK;
 }
 
 void sampler_next_epoch(struct sampler *s)
@@ -565,11 +622,10 @@ void sampler_rest(struct sampler *s)
 
 static void read_counters(struct sampler *s, struct bpf_counters *out)
 {
-	uint32_t zero = 0;
 	size_t count = (size_t)s->possible_cpus;
 	CLEANUP(free_cleanup) struct bpf_counters *each = calloc(count, sizeof(*each));
 	memset(out, 0, sizeof(*out));
-	if (!each || bpf_map_lookup_elem(bpf_map__fd(s->skeleton->maps.counters), &zero, each) != 0)
+	if (!each || !read_counters_each(s, each))
 		return;
 	for (size_t i = 0; i < count; i++) {
 #define ADD(name, help) out->name += each[i].name;
@@ -607,10 +663,12 @@ void sampler_read_stats(struct sampler *s, struct sampler_stats *out)
 	tables_read_stats(s->tables, &tables);
 	out->lost_seen = __atomic_load_n(&s->lost_seen, __ATOMIC_RELAXED);
 	out->cpus = cpus_attached(s->cpus);
+	out->cpus_renewed = cpus_renewed(s->cpus);
 	out->files = tables.files;
 	out->table_bytes = tables.bytes;
 	out->evicted_tables = tables.evicted;
-	out->kernel_bytes = s->fixed_kernel_bytes + tables.slabs * s->slab_kernel_bytes;
+	out->slab_bytes = tables.slabs * s->slab_kernel_bytes;
+	out->kernel_bytes = s->fixed_kernel_bytes + out->slab_bytes;
 	struct bpf_program *p;
 	bpf_object__for_each_program(p, s->skeleton->obj)
 	{

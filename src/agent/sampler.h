@@ -15,7 +15,7 @@
 struct sampler_config {
 	uint32_t frequency_hz;    /* samples a second and CPU; 1 to 10000 */
 	uint32_t ring_bytes;      /* power of two; 0: chosen by CPUs and frequency */
-	uint32_t table_bytes_max; /* kernel memory for unwind tables, in slabs of 4 MiB */
+	uint32_t table_bytes_max; /* kernel memory for unwind tables, in slabs of 2 MiB */
 	bool stats;               /* measure the program's run time (needs CAP_SYS_ADMIN) */
 	/* Unless 0: only this process and its descendants are sampled (pid as the initial pid
 	 * namespace has it). */
@@ -27,9 +27,24 @@ struct sampler_config {
 
 struct sampler;
 
+/* What the kernel will charge for all maps but unwind tables, on a host of so many possible CPUs.
+ */
+NODISCARD enum status sampler_kernel_bytes(
+	const struct sampler_config *c, uint32_t cpus, uint64_t *out, struct err *e);
+/* For `table_bytes_max`, so that all together takes 16 MiB at most on up to KERNEL_CPUS_MAX
+ * possible CPUs (mapsizes.h); 12 MiB where there is room for them, never less than 8. */
+uint32_t sampler_table_bytes(const struct sampler_config *c);
+
 /* Can this process sample? OK, or in `e` one sentence: which capability, kernel option or sysctl is
  * missing, and how to get it. Leaves nothing behind. */
 NODISCARD enum status sampler_probe(struct err *e);
+
+/* Loads the programs of a skeleton. It was opened with `log`, zeroed, for the verifier to tell what
+ * it does not like: Linux 5.10 tells each step, and only what is written becomes memory. */
+#define SAMPLER_LOG_BYTES (64u << 20)
+struct bpf_object_skeleton;
+NODISCARD enum status sampler_load(
+	struct bpf_object_skeleton *skeleton, const char *log, struct err *e);
 
 /* `frames` as in event_sample; for EVENT_SAMPLE_SEEN the sampler has put the frames of the earlier
  * event back, so the receiver never sees the difference. The event is valid during the call. */
@@ -65,6 +80,10 @@ bool sampler_works(struct sampler *s);
 /* Wait up to timeout_ms for events and deliver them; 0: only what is there. Also notices CPUs that
  * came online. */
 NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e);
+/* From now on sampler_poll() reads another ring, too, and hands its events to `handle`, which
+ * answers 0. */
+NODISCARD enum status sampler_read_too(struct sampler *s, int ring_fd,
+	int (*handle)(void *ctx, void *data, size_t size), void *ctx, struct err *e);
 /* An end of the interval: hashes sent before are sent with frames again. */
 void sampler_next_epoch(struct sampler *s);
 
@@ -101,9 +120,11 @@ struct sampler_stats {
 	struct bpf_counters bpf; /* summed over CPUs */
 	uint64_t lost_seen;      /* samples sent by a hash whose frames were not kept */
 	uint32_t cpus;           /* with a perf event */
+	uint64_t cpus_renewed;   /* events that had died, and were made anew */
 	uint32_t files;          /* published */
 	uint64_t table_bytes;    /* in use in slabs */
 	uint64_t kernel_bytes;   /* all maps and programs, as the kernel accounts them */
+	uint64_t slab_bytes;     /* of these, what unwind tables are for */
 	uint64_t evicted_tables;
 	uint64_t run_count; /* of the program that the timer runs, with config.stats */
 	uint64_t run_ns;

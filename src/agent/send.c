@@ -43,6 +43,7 @@ struct sender {
 	int64_t backoff_ns;
 	int64_t retry_at_ns;
 	uint32_t limit_answers; /* "too much" in a row */
+	uint64_t connects;      /* of the client, when it was answered last */
 	bool warned, spool_warned;
 	struct send_metrics m;
 };
@@ -173,6 +174,14 @@ static void note_answer(struct sender *s)
 	s->warned = false;
 }
 
+static void note_connection(struct sender *s)
+{
+	uint64_t connects = net_client_connects(s->client);
+	if (connects != s->connects && s->c.connected)
+		s->c.connected(s->c.ctx);
+	s->connects = connects;
+}
+
 static int64_t attempt_timeout(const struct sender *s)
 {
 	int64_t deadline = atomic_load(&s->stop_deadline_ns);
@@ -219,6 +228,7 @@ static enum outcome attempt(struct sender *s, struct str message, uint32_t sampl
 	}
 	s->limit_answers = 0;
 	note_answer(s);
+	note_connection(s);
 	if (st == OK) {
 		note_rejects(s, buf_view(&answer));
 		metric_add(&s->m.sent, samples);

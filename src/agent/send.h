@@ -28,6 +28,9 @@
 
 struct sender_config {
 	struct remote_config remote;
+	/* By the sender's thread: the server answers on a new connection; NULL: nobody asks. */
+	void (*connected)(void *ctx);
+	void *ctx;
 	bool offline;          /* nothing is sent: all goes to the spool */
 	const char *spool_dir; /* "" or NULL: none */
 	uint64_t spool_bytes_max;

@@ -114,7 +114,7 @@ static enum status slab_add(struct tables *t, struct err *e)
 	if (fd < 0 && errno == ENOSYS) /* there is none: we may do it ourselves */
 		fd = tables_open_slab();
 	if (fd < 0)
-		return err_os(e, "cannot allocate 4 MiB of kernel memory for unwind tables");
+		return err_os(e, "cannot allocate 2 MiB of kernel memory for unwind tables");
 	enum status s = OK;
 	if (bpf_map_update_elem(t->maps.slabs, &i, &fd, BPF_ANY) != 0)
 		s = err_os(e, "cannot add kernel memory for unwind tables");

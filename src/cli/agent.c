@@ -15,6 +15,9 @@ struct sending_flags {
 	const char *ca_file, *client_cert, *client_key;
 	const char *token, *token_file;
 	struct cli_list headers;
+	int64_t call_ns;
+	bool no_names, strips;
+	uint32_t names_parallel, names_queue;
 	const char *offline_path;
 	bool upload;
 	const char *http_address;
@@ -64,6 +67,24 @@ static const struct cli_option sending_options[] = {
 	{ .name = "remote-store-grpc-headers", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct sending_flags, headers), .value = "NAME=VALUE;...",
 	  .help = "Headers that are sent with each batch; may be repeated." },
+	{ .name = "remote-store-rpc-unary-timeout", .kind = CLI_DURATION,
+	  .at = offsetof(struct sending_flags, call_ns), .value = "DURATION", .otherwise = "5m",
+	  .help = "Of each question about debug files. (Batches are tried again after 10s.)" },
+	{ .name = "debuginfo-upload-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct sending_flags, no_names),
+	  .help = "Do not send the server what names the functions of executables that it has "
+		  "no names of." },
+	{ .name = "debuginfo-strip", .kind = CLI_BOOL,
+	  .at = offsetof(struct sending_flags, strips), .otherwise = "true",
+	  .help = "Send of an executable only what gives names (the default). "
+		  "--debuginfo-strip=false sends it whole, with its code and data." },
+	{ .name = "debuginfo-upload-max-parallel", .kind = CLI_NUMBER, .least = 1, .most = 64,
+	  .at = offsetof(struct sending_flags, names_parallel), .value = "N", .otherwise = "25",
+	  .help = "Executables sent at a time, where the server is slow. All together take 3% of "
+		  "a CPU and 16MiB a second at most." },
+	{ .name = "debuginfo-upload-queue-size", .kind = CLI_NUMBER, .least = 1, .most = 4096,
+	  .at = offsetof(struct sending_flags, names_queue), .value = "N", .otherwise = "4096",
+	  .help = "Executables that wait to be asked for or sent." },
 	{ .name = "offline-mode-storage-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, offline_path), .value = "DIR",
 	  .help = "Send nothing: keep the samples in this directory, within --spool-size, for "
@@ -197,6 +218,11 @@ static bool apply_sending(const struct sending_flags *f, struct agent_config *ou
 		return false;
 	if (!apply_remote(f, out, address))
 		return false;
+	out->debuginfo_upload = !f->no_names && !f->upload;
+	out->debuginfo_no_strip = !f->strips;
+	out->debuginfo_parallel_max = f->names_parallel;
+	out->debuginfo_queue_max = f->names_queue;
+	out->remote_store_call_ns = f->call_ns;
 	out->http_address = f->http_address;
 	out->spool_bytes_max = f->spool_bytes;
 	return true;

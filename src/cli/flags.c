@@ -12,7 +12,6 @@
 #include "os/os.h"
 
 #define TABLE_BYTES_LEAST ((uint64_t)4 << 20)
-#define TABLE_BYTES_MOST ((uint64_t)2 << 30)
 #define STORAGE_MEMORY_LEAST ((uint64_t)128 << 20)
 #define STORAGE_MEMORY_MOST ((uint64_t)16 << 40)
 #define MESSAGE_LEAST ((uint64_t)64 << 10)
@@ -171,6 +170,14 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Add the time on the CPU to the type of the time off it, with state=\"on-cpu\"; "
 		  "the others are runnable, sleeping, blocked and off-cpu. Needs "
 		  "--off-cpu-threshold." },
+	{ .name = "enable-oom-prof", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, oom),
+	  .help = "Send the heaps of Go programs that the kernel ends for want of memory: what "
+		  "was in use, by where it was allocated, as memory:inuse_space:bytes:space:bytes "
+		  "and inuse_objects, with the label job=\"oomprof\"." },
+	{ .name = "enable-oom-prof-allocs", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, oom_allocs),
+	  .help = "With --enable-oom-prof: alloc_space and alloc_objects, too." },
 	{ .name = "profiling-duration", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_profiling_flags, duration_ns), .value = "DURATION",
 	  .otherwise = "5s", .help = "How long samples are gathered before they are sent." },
@@ -253,10 +260,9 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Leave out the label thread_name." },
 	{ .name = "bpf-table-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_profiling_flags, table_bytes), .value = "SIZE",
-	  .otherwise = "12MiB",
-	  .help = "Kernel memory for the tables that unwind stacks, in steps of 4MiB as it is "
-		  "needed; the ones longest not used go. All else takes 3 MiB, and 0.13 more for "
-		  "each CPU beyond two." },
+	  .help = "Kernel memory for the tables that unwind stacks, in steps of 2MiB as it is "
+		  "needed; the ones longest not used go. Default: up to 12MiB, so much that with all "
+		  "else there is it is 16 at most on up to 192 CPUs; never below 8." },
 	{ .name = "profiling-probabilistic-threshold", .kind = CLI_NUMBER,
 	  .at = offsetof(struct cli_profiling_flags, chance_percent), .value = "PERCENT",
 	  .otherwise = "100", .least = 1, .most = 100,
@@ -552,7 +558,8 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 			"environment-type", "environment_type", f->environment_type, &f->labels) ||
 		!add_label("machine-id", "machine_id", f->machine_id, &f->labels))
 		return false;
-	if (f->table_bytes < TABLE_BYTES_LEAST || f->table_bytes > TABLE_BYTES_MOST) {
+	if (f->table_bytes != 0 &&
+		(f->table_bytes < TABLE_BYTES_LEAST || f->table_bytes > AGENT_TABLE_BYTES_MAX)) {
 		cli_complain("--bpf-table-memory: expected 4MiB to 2GiB");
 		return false;
 	}
@@ -577,8 +584,11 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 	out->off_cpu_probability = f->off_cpu_probability;
 	out->off_cpu_min_ns = f->off_cpu_min_ns;
 	out->wall_clock = f->wall_clock;
+	out->oom = f->oom;
+	out->oom_allocs = f->oom_allocs;
 	out->flush_interval_ns = f->duration_ns;
-	out->table_bytes_max = (uint32_t)MIN(f->table_bytes << f->table_scale, TABLE_BYTES_MOST);
+	out->table_bytes_max = (uint32_t)f->table_bytes;
+	out->table_doublings = f->table_scale;
 	out->external_labels = f->labels.count ? f->labels.v : NULL;
 	out->env_vars = f->env_vars.count ? f->env_vars.v : NULL;
 	apply_opting(f, out);

@@ -60,6 +60,7 @@ struct cli_profiling_flags {
 	double off_cpu_probability;
 	int64_t off_cpu_min_ns;
 	bool wall_clock;
+	bool oom, oom_allocs;
 	int64_t duration_ns;
 	struct cli_list labels;
 	const char *environment_type, *machine_id; /* two labels more */
@@ -76,7 +77,7 @@ struct cli_profiling_flags {
 	uint64_t memory_bytes;
 	int64_t chance_ns;
 	uint32_t chance_percent;
-	uint64_t table_bytes;
+	uint64_t table_bytes;   /* 0: by the number of CPUs */
 	uint32_t table_scale;   /* doublings of it */
 	const char *cache_path; /* NULL: by user */
 	char cache[PATH_MAX];

@@ -72,6 +72,7 @@ static void begin(struct made *m)
 		.sp = SP,
 		.vdso = VDSO,
 		.stack_start = SP + 0x100000,
+		.stack_at = SP,
 		.pc_is_exact = 1,
 		.mapping_count = 3,
 		.stack_bytes = 1024,
@@ -160,16 +161,23 @@ static const struct {
 	const char *name;
 	struct unwind_rule app; /* of the second frame */
 	uint64_t caller;        /* of the leaf */
-	uint32_t stack_bytes;
+	uint32_t stack_bytes, missing;
 	enum stack_end want; uint32_t frames;
 } ends[] = {
-	{ "the copy ends", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 1024, STACK_END_READ_ERROR, 2 },
-	{ "in the middle of a word", { UNWIND_CFA_SP, 0, 32, 0, -8 }, APP + 0x2001, 44, STACK_END_READ_ERROR, 2 },
-	{ "nothing was copied", { 0 }, APP + 0x2001, 0, STACK_END_READ_ERROR, 1 },
-	{ "no rule", { .cfa = UNWIND_CFA_UNSUPPORTED }, APP + 0x2001, 1024, STACK_END_UNSUPPORTED, 2 },
-	{ "no mapping", { 0 }, 0x1234, 1024, STACK_END_NO_VMA, 1 },
-	{ "through the vDSO", { 0 }, VDSO + 0x11, 1024, STACK_END_ROOT_ZERO, 2 },
-	{ "an endless circle", { UNWIND_CFA_SP, 0, 0, 0, -8 }, APP + 0x2001, 1024, STACK_END_LOOP, 2 },
+	{ "the stack ends", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 1024, 0, STACK_END_READ_ERROR, 2 },
+	{ "in the middle of a word", { UNWIND_CFA_SP, 0, 32, 0, -8 }, APP + 0x2001, 44, 0, STACK_END_READ_ERROR, 2 },
+	{ "nothing was copied", { 0 }, APP + 0x2001, 0, 0, STACK_END_READ_ERROR, 1 },
+	{ "over a page that is not there", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 4096, 2, STACK_END_ROOT_ZERO, 2 },
+	{ "in a page that is not there", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 4096, 8, STACK_END_READ_ERROR, 2 },
+	{ "half of a word", { UNWIND_CFA_SP, 0, 2036, 0, -8 }, APP + 0x2001, 4096, 16, STACK_END_READ_ERROR, 2 },
+	{ "deeper than the copy", { UNWIND_CFA_SP, 0, 16384, 0, -8 }, APP + 0x2001, STACK_BYTES_MAX, 0, STACK_END_COPY, 2 },
+	{ "below the copy", { UNWIND_CFA_SWITCH, 0, -20000, 0, -8 }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
+	{ "Go's registers", { UNWIND_CFA_GO_MORESTACK, 0, 0, 0, 0 }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
+	{ "by a pointer beyond it", { .cfa = UNWIND_CFA_FRAME_POINTER }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
+	{ "no rule", { .cfa = UNWIND_CFA_UNSUPPORTED }, APP + 0x2001, 1024, 0, STACK_END_UNSUPPORTED, 2 },
+	{ "no mapping", { 0 }, 0x1234, 1024, 0, STACK_END_NO_VMA, 1 },
+	{ "through the vDSO", { 0 }, VDSO + 0x11, 1024, 0, STACK_END_ROOT_ZERO, 2 },
+	{ "an endless circle", { UNWIND_CFA_SP, 0, 0, 0, -8 }, APP + 0x2001, 1024, 0, STACK_END_LOOP, 2 },
 };
 /* clang-format on */
 
@@ -182,6 +190,8 @@ static void ends_as_a_walk_in_the_kernel(void **state)
 		world.app = c->app;
 		world.state = DEFERRED_KNOWN;
 		m.stack->stack_bytes = c->stack_bytes;
+		m.stack->missing = c->missing;
+		m.stack->fp = SP + STACK_BYTES_MAX; /* its caller's lies beyond */
 		memcpy(m.stack->stack + 8, &c->caller, 8);
 		add(&m);
 		deferred_run(m.d, 2000, false);
@@ -191,6 +201,24 @@ static void ends_as_a_walk_in_the_kernel(void **state)
 			CHECK_CASE(c, user_frame(1) == frame(FRAME_FILE_VDSO, 0x10));
 		end(&m);
 	}
+}
+
+/* What is not in a list that is full may be mapped, too. */
+static void knows_a_list_that_was_cut(void **state)
+{
+	(void)state;
+	struct made m;
+	begin(&m);
+	world.app = (struct unwind_rule){ UNWIND_CFA_SP, 0, 32, 0, -8 };
+	world.state = DEFERRED_KNOWN;
+	const uint64_t caller = 0x1234;
+	memcpy(m.stack->stack + 8, &caller, 8);
+	for (; m.stack->mapping_count < STACK_MAPPINGS_MAX; m.stack->mapping_count++)
+		m.stack->mappings[m.stack->mapping_count] = m.stack->mappings[2];
+	add(&m);
+	deferred_run(m.d, 2000, false);
+	CHECK(world.emitted == 1 && world.last->h.stack_end == STACK_END_COPY);
+	end(&m);
 }
 
 static void takes_only_what_belongs_together(void **state)
@@ -306,7 +334,7 @@ static void cuts_what_is_too_deep(void **state)
 
 TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
 	cmocka_unit_test(gives_up_in_time_or_at_once),
-	cmocka_unit_test(ends_as_a_walk_in_the_kernel),
+	cmocka_unit_test(ends_as_a_walk_in_the_kernel), cmocka_unit_test(knows_a_list_that_was_cut),
 	cmocka_unit_test(takes_only_what_belongs_together),
 	cmocka_unit_test(has_room_by_rate_and_bytes), cmocka_unit_test(walks_when_there_is_news),
 	cmocka_unit_test(cuts_what_is_too_deep))

@@ -11,7 +11,7 @@
 static void allow_copy(void)
 {
 	config.copy_stacks = 1;
-	stack_copy_here()->paid_ns = 0;
+	walk_here()->stacks_paid_ns = 0;
 }
 
 static const struct event_stack *sent_stack(void)
@@ -75,14 +75,34 @@ static void copies_the_list_of_mappings(void **state)
 	}
 }
 
+#define HOLE (SP0 - 0x1000)
+
+/* A page of the stack was never written. */
+static void take_page(uint64_t at)
+{
+	for (uint32_t i = 0; i < shim.user_count; i++) {
+		struct shim_region *r = &shim.user[i];
+		if (at < r->start || at - r->start >= r->bytes)
+			continue;
+		uint64_t before = at - r->start, gone = before + 4096;
+		assert_true(r->bytes >= gone && shim.user_count < SHIM_REGIONS_MAX);
+		shim.user[shim.user_count++] =
+			(struct shim_region){ r->start + gone, r->bytes - gone, r->memory + gone };
+		r->bytes = before;
+		return;
+	}
+	fail();
+}
+
 /* clang-format off */
 static const struct {
-	const char *name; bool enabled, ring_is_full; uint64_t sp; bool sent; uint32_t bytes;
+	const char *name; bool enabled, ring_is_full; uint64_t sp; bool sent; uint32_t bytes, missing;
 } copy_cases[] = {
-	{ "in the middle", true, false, SP0, true, STACK_BYTES_MAX - 16 },
-	{ "not asked for", false, false, SP0, false, 0 },
-	{ "the ring is full enough", true, true, SP0, false, 0 },
-	{ "at the end of the stack", true, false, WORLD_STACK_TOP - 24, true, 8 },
+	{ "in the middle", true, false, SP0, true, STACK_BYTES_MAX, 0 },
+	{ "not asked for", false, false, SP0, false, 0, 0 },
+	{ "the ring is full enough", true, true, SP0, false, 0, 0 },
+	{ "at the end of the stack", true, false, WORLD_STACK_TOP - 24, true, STACK_CHUNK_BYTES, ~1U },
+	{ "below a page that is not there", true, false, HOLE - 32, true, STACK_BYTES_MAX, 0x1fe },
 };
 /* clang-format on */
 
@@ -98,6 +118,7 @@ static void copies_the_stack_where_a_file_is_not_known(void **state)
 		config.copy_stacks = c->enabled;
 		shim.ring_waiting = c->ring_is_full ? config.wake_bytes + 1 : 0;
 		*world_word(c->sp + 8) = UNKNOWN + 0x123;
+		take_page(HOLE);
 		const struct event_sample *s = world_sample(CALLEE, c->sp, 0x1111);
 		CHECK_CASE(c, s->h.stack_end == STACK_END_NO_FILE && s->user_count == 2);
 		CHECK_CASE(c, !(s->h.flags & EVENT_FLAG_STACK) == !c->sent);
@@ -109,7 +130,13 @@ static void copies_the_stack_where_a_file_is_not_known(void **state)
 			CHECK_CASE(c, e->pc == UNKNOWN + 0x123 && e->sp == c->sp + 16);
 			CHECK_CASE(c, e->fp == 0x1111 && !e->pc_is_exact && e->vdso == VDSO);
 			CHECK_CASE(c, e->stack_bytes == c->bytes && e->h.pid == WORLD_PID);
-			CHECK_CASE(c, memcmp(e->stack, world_word(e->sp), c->bytes) == 0);
+			CHECK_CASE(c, e->missing == c->missing);
+			CHECK_CASE(c, e->stack_at == (e->sp & ~511ULL));
+			for (uint32_t i = 0; i < c->bytes; i += STACK_CHUNK_BYTES)
+				CHECK_CASE(
+					c, c->missing >> i / STACK_CHUNK_BYTES & 1 ||
+						   memcmp(e->stack + i, world_word(e->stack_at + i),
+							   STACK_CHUNK_BYTES) == 0);
 		}
 		world_end();
 	}
@@ -133,32 +160,59 @@ static bool is_copied_after(uint64_t ns)
 static void copies_a_few_at_once(void **state)
 {
 	(void)state;
+	static const uint64_t intervals[] = { STACK_INTERVAL_NS, 1003009 };
 	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 } };
 	const uint64_t ms = 1000000;
+	FOR_EACH_CASE (interval, intervals) {
+		const uint32_t burst = STACK_BURST_NS / *interval;
+		begin_with(rows, ARRAY_COUNT(rows));
+		world_map(UNKNOWN, UNKNOWN + 0x1000, MM_EXEC, 3, 0);
+		world_build_tree(12);
+		allow_copy();
+		config.stack_interval_ns = *interval;
+		*world_word(SP0 + 8) = UNKNOWN + 0x123;
+		for (uint32_t i = 0; i < 3 * burst; i++)
+			CHECK(is_copied_after(0) == (i < burst));
+		CHECK(counted()->stacks == burst && counted()->stacks_refused == 2 * burst);
+		/* A timer that is late now and then, and in time again: each of them, for ever. */
+		shim.clock_ns += STACK_BURST_NS;
+		for (uint32_t i = 0; i < 300; i++) {
+			CHECK(is_copied_after(*interval + 30 * ms));
+			for (uint32_t k = 0; k < 30 * ms / *interval; k++)
+				CHECK(is_copied_after(0));
+			CHECK(is_copied_after(*interval));
+		}
+		/* Twice as often as may be: every second one. */
+		uint32_t copied = 0;
+		for (uint32_t i = 0; i < 1000; i++)
+			copied += is_copied_after(*interval / 2);
+		CHECK(copied >= 500 && copied <= 501 + burst);
+		check_conservation();
+		world_end();
+	}
+}
+
+/* Of CPUs that share the room for a copy one has it; whoever comes meanwhile goes without. */
+static void shares_its_room(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 } };
 	begin_with(rows, ARRAY_COUNT(rows));
 	world_map(UNKNOWN, UNKNOWN + 0x1000, MM_EXEC, 3, 0);
 	world_build_tree(12);
 	allow_copy();
 	*world_word(SP0 + 8) = UNKNOWN + 0x123;
-	for (uint32_t i = 0; i < 3 * STACK_BURST; i++)
-		CHECK(is_copied_after(0) == (i < STACK_BURST));
-	CHECK(counted()->stacks == STACK_BURST && counted()->stacks_refused == 2 * STACK_BURST);
-	/* A timer that is late now and then, and in time again: each of them, for ever. */
-	shim.clock_ns += STACK_BURST * STACK_INTERVAL_NS;
-	for (uint32_t i = 0; i < 300; i++) {
-		CHECK(is_copied_after(STACK_INTERVAL_NS + 30 * ms));
-		for (uint32_t k = 0; k < 6; k++)
-			CHECK(is_copied_after(0));
-		CHECK(is_copied_after(STACK_INTERVAL_NS));
-	}
-	/* Twice as often as may be: every second one. */
-	uint32_t copied = 0;
-	for (uint32_t i = 0; i < 1000; i++)
-		copied += is_copied_after(STACK_INTERVAL_NS / 2);
-	CHECK(copied >= 500 && copied <= 500 + STACK_BURST);
+	CHECK(is_copied_after(STACK_INTERVAL_NS));
+	CHECK(stack_copy_enter(stack_copy_here())); /* another CPU */
+	CHECK(!is_copied_after(STACK_INTERVAL_NS) && !is_copied_after(STACK_INTERVAL_NS));
+	CHECK(counted()->stacks == 1 && counted()->stacks_refused == 2);
+	stack_copy_leave(stack_copy_here());
+	CHECK(is_copied_after(STACK_INTERVAL_NS));
+	CHECK(stack_copy_here()->users == 0);
 	check_conservation();
 	world_end();
 }
 
 TEST_MAIN(cmocka_unit_test(copies_the_list_of_mappings), cmocka_unit_test(copies_a_few_at_once),
+	cmocka_unit_test(shares_its_room),
 	cmocka_unit_test(copies_the_stack_where_a_file_is_not_known))

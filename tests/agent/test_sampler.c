@@ -4,10 +4,14 @@
  * not seconds: on a busy machine it takes longer, and finds the same.
  */
 #include "agent/probe.h"
+#include "kernel_bytes.h"
 #include "live.h"
 #include "test.h"
 
+#include <dirent.h>
+#include <linux/perf_event.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #define FREQUENCY_HZ 997
@@ -677,6 +681,7 @@ static void stays_small(void **state)
 	print_message("%.1f MiB in the kernel, %u CPUs, %u files\n",
 		(double)s.kernel_bytes / (1 << 20), s.cpus, s.files);
 	CHECK(s.kernel_bytes > 0 && s.kernel_bytes < 16u << 20);
+	live_check_kernel_bytes(&l, &(struct sampler_config){ .frequency_hz = 19 });
 	CHECK(s.cpus == (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
 	CHECK(s.files >= 2 && s.table_bytes > 0);
 	sampler_stop(l.sampler);
@@ -773,6 +778,71 @@ static void follows_cpus_that_come_and_go(void **state)
 	live_end(&l);
 }
 
+/* Turn the perf events of this process off behind its back. */
+static uint32_t silence_events(void)
+{
+	uint32_t count = 0;
+	DIR *d = opendir("/proc/self/fd");
+	assert_non_null(d);
+	for (struct dirent *entry = readdir(d); entry; entry = readdir(d)) {
+		char path[300], target[64] = "";
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		if (readlink(path, target, sizeof(target) - 1) > 0 &&
+			strstr(target, "[perf_event]") &&
+			ioctl(atoi(entry->d_name), PERF_EVENT_IOC_DISABLE, 0) == 0)
+			count++;
+	}
+	(void)closedir(d);
+	return count;
+}
+
+/* What has not fired yet is not dead: at one sample a second the first look comes sooner. */
+static void waits_for_the_first_time(void **state)
+{
+	(void)state;
+	NEED_SAMPLING();
+	struct live l;
+	struct sampler_stats s;
+	live_begin(&l, 1, 0);
+	sampler_pause(l.sampler, true); /* as the agent, until it knows its files */
+	live_start(&l);
+	(void)usleep(1200000);
+	sampler_pause(l.sampler, false);
+	int64_t until = clock_monotonic_ns() + 500 * NS_PER_MS; /* one look, at once */
+	while (clock_monotonic_ns() < until)
+		live_poll(&l, 50);
+	sampler_read_stats(l.sampler, &s);
+	CHECK(s.cpus > 0 && s.cpus_renewed == 0);
+	live_stop(&l);
+	live_end(&l);
+}
+
+/* As those of a CPU that went and came between two looks: the kernel has forgotten them. */
+static void renews_events_that_are_silent(void **state)
+{
+	(void)state;
+	NEED_SAMPLING();
+	struct live l;
+	struct sampler_stats s;
+	live_begin(&l, FREQUENCY_HZ, 0);
+	live_start(&l);
+	sampler_read_stats(l.sampler, &s);
+	CHECK(s.cpus > 0 && s.cpus_renewed == 0);
+	CHECK(silence_events() == s.cpus);
+	uint64_t before = s.bpf.samples + s.bpf.idle;
+	int64_t deadline = clock_monotonic_ns() + 60 * NS_PER_SEC;
+	uint32_t cpus = s.cpus;
+	do {
+		live_poll(&l, 100);
+		sampler_read_stats(l.sampler, &s);
+	} while ((s.cpus_renewed < cpus || s.bpf.samples + s.bpf.idle < before + 100) &&
+		 clock_monotonic_ns() < deadline);
+	CHECK(s.cpus_renewed >= cpus && s.cpus == cpus);
+	CHECK(s.bpf.samples + s.bpf.idle >= before + 100);
+	live_stop(&l);
+	live_end(&l);
+}
+
 TEST_MAIN(cmocka_unit_test(refuses_what_cannot_be), cmocka_unit_test(stays_small),
 	cmocka_unit_test(is_verified_with_ease), cmocka_unit_test(walks_whole_stacks),
 	cmocka_unit_test(cuts_what_is_too_deep), cmocka_unit_test(walks_through_the_dynamic_linker),
@@ -784,4 +854,5 @@ TEST_MAIN(cmocka_unit_test(refuses_what_cannot_be), cmocka_unit_test(stays_small
 	cmocka_unit_test(never_reads_a_half_written_table),
 	cmocka_unit_test(counts_what_the_ring_does_not_take),
 	cmocka_unit_test(costs_next_to_nothing_when_idle),
+	cmocka_unit_test(waits_for_the_first_time), cmocka_unit_test(renews_events_that_are_silent),
 	cmocka_unit_test(follows_cpus_that_come_and_go))

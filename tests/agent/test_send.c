@@ -13,6 +13,8 @@
 /* Generous: the machine may be loaded. */
 #define WAIT_NS (30 * NS_PER_SEC)
 
+#define ORDER_MAX 4096
+
 struct server {
 	char address[128];
 	struct net_server *net;
@@ -22,6 +24,7 @@ struct server {
 	_Atomic uint64_t calls;
 	_Atomic uint64_t bytes_sum; /* of the numbers in the messages taken */
 	_Atomic uint64_t last;
+	_Atomic uint64_t order[ORDER_MAX]; /* the numbers taken, as they came */
 };
 
 /* A message is a number in text. */
@@ -42,6 +45,7 @@ static void take_export(void *ctx, const struct net_request *r, struct net_respo
 	}
 	atomic_fetch_add(&s->bytes_sum, number);
 	atomic_store(&s->last, number);
+	atomic_store(&s->order[atomic_load(&s->taken) % ORDER_MAX], number);
 	atomic_fetch_add(&s->taken, 1);
 	struct otlp_rejects rejects = { .profiles = atomic_load(&s->rejects) };
 	if (rejects.profiles)
@@ -216,6 +220,66 @@ static void the_next_agent_sends_what_is_left(void **state)
 	server_stop(&server);
 }
 
+#define NEW 1000 /* numbers from here on were never on disk */
+
+/* What came, in order: those that waited are 1, 2, … and nothing else, the new ones ascend. */
+static void check_order(struct server *s, uint64_t waited)
+{
+	uint64_t old = 0, last = NEW - 1;
+	for (uint64_t i = 0; i < atomic_load(&s->taken); i++) {
+		uint64_t number = atomic_load(&s->order[i]);
+		if (number < NEW)
+			CHECK(number == ++old);
+		else
+			CHECK(number == ++last);
+	}
+	CHECK(old == waited);
+}
+
+/* Over two ends of the agent, and a server that goes away in the middle. */
+static void sends_in_order(void **state)
+{
+	(void)state;
+	CLEANUP(temp_dir_deinit) struct temp_dir d, spool;
+	temp_dir_init(&d);
+	temp_dir_init(&spool);
+	static struct server server;
+	server_init(&server, &d);
+	struct sender *s = start_sender(&server, spool.path, 1 << 20);
+	for (uint64_t i = 1; i <= 12; i++)
+		push(s, i, 1);
+	sender_stop(s, NS_PER_MS);
+	sender_free(s);
+
+	s = start_sender(&server, spool.path, 1 << 20);
+	for (uint64_t i = 13; i <= 100; i++)
+		push(s, i, 1);
+	WAIT_FOR(get(&sender_metrics(s)->spooled) == 100);
+	server_start(&server);
+	WAIT_FOR(atomic_load(&server.taken) >= 20);
+	atomic_store(&server.answer, E_UNAVAILABLE);
+	/* From a refusal on nothing is under way that was taken. */
+	uint64_t failures = get(&sender_metrics(s)->failures);
+	WAIT_FOR(get(&sender_metrics(s)->failures) > failures || atomic_load(&server.taken) == 100);
+	sender_stop(s, NS_PER_MS);
+	sender_free(s);
+
+	atomic_store(&server.answer, OK);
+	s = start_sender(&server, spool.path, 1 << 20);
+	uint64_t begun = atomic_load(&server.taken);
+	for (uint64_t i = 0; i < 30; i++) {
+		push(s, NEW + i, 1);
+		WAIT_FOR(atomic_load(&server.taken) > begun + i);
+	}
+	WAIT_FOR(get(&sender_metrics(s)->sent) == 100 - begun + 30);
+	check_order(&server, 100);
+	CHECK(atomic_load(&server.taken) == 130);
+	sender_stop(s, WAIT_NS);
+	check_conserved(s);
+	sender_free(s);
+	server_stop(&server);
+}
+
 static void without_a_spool_memory_is_the_limit(void **state)
 {
 	(void)state;
@@ -355,7 +419,7 @@ static void keeps_everything_offline(void **state)
 
 TEST_MAIN(cmocka_unit_test(keeps_everything_offline), cmocka_unit_test(sends_what_it_is_given),
 	cmocka_unit_test(keeps_batches_while_the_server_is_away),
-	cmocka_unit_test(the_next_agent_sends_what_is_left),
+	cmocka_unit_test(the_next_agent_sends_what_is_left), cmocka_unit_test(sends_in_order),
 	cmocka_unit_test(without_a_spool_memory_is_the_limit),
 	cmocka_unit_test(a_refused_batch_is_dropped), cmocka_unit_test(partial_success_is_counted),
 	cmocka_unit_test(bad_settings_are_errors))

@@ -6,6 +6,7 @@
  */
 #include "agent/deferred.h"
 #include "agent/offcpu.h"
+#include "agent/oom.h"
 #include "live.h"
 #include "test.h"
 
@@ -42,6 +43,89 @@ static void loads_every_program(void **state)
 		CHECK(s.programs[i].verified_insns < VERIFIED_INSNS_ALARM);
 	}
 	live_end(&l);
+}
+
+#define CGROUP "/sys/fs/cgroup"
+#define GO_ON "/tmp/go-on"
+
+/* False where there is no such control. */
+static bool write_text(const char *path, const char *text)
+{
+	CLEANUP(fd_cleanup) int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+static pid_t start_limited(const char *program, const char *how)
+{
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	if (write_text(CGROUP "/oom/cgroup.procs", "0"))
+		(void)execl(program, program, how, GO_ON, (char *)NULL);
+	_exit(1);
+}
+
+static bool find_key(pid_t pid, const char *program, struct file_key *out)
+{
+	struct err e = { 0 };
+	char path[64];
+	CLEANUP(buf_deinit) struct buf maps;
+	buf_init(&maps, 1 << 20);
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	CHECK_OK(os_read_file(path, &maps, &e), &e);
+	struct str text = buf_view(&maps), line;
+	while (str_split(&text, '\n', &line)) {
+		uint64_t start;
+		if (str_ends(line, str_of(program)) &&
+			str_parse_u64(str_sub(line, 0, str_index(line, '-')), 16, &start))
+			return live_key_at(buf_view(&maps), start, out);
+	}
+	return false;
+}
+
+/* Once it runs its program, that is told to the agent's side. */
+static void make_known(struct oom *o, pid_t pid, const char *program)
+{
+	struct err e = { 0 };
+	struct file_key key = { 0 };
+	struct objfile *obj;
+	CHECK_OK(objfile_open(program, &obj, &e), &e);
+	while (!find_key(pid, program, &key))
+		usleep(10000);
+	oom_know(o, &key, obj, "abcd", program);
+	objfile_close(obj);
+}
+
+/* A program that says it were Go's, in a control group with little memory. What it has is counted
+ * in the kernel; nobody reads the ring. */
+static void reads_the_heap_of_a_victim(void **state)
+{
+	(void)state;
+	struct live l;
+	struct oom *o;
+	struct err e = { 0 };
+	struct oom_counters c;
+	const char *program = workload("false_heap");
+	int status = 0;
+	live_begin_with(&l, &(struct sampler_config){ .frequency_hz = 19 });
+	CHECK_OK(oom_open(l.sampler, true, &o, &e), &e);
+	print_message("oom_signal: %u instructions verified\n", oom_verified_insns(o));
+	CHECK(oom_verified_insns(o) < VERIFIED_INSNS_ALARM);
+	CHECK(write_text(CGROUP "/cgroup.subtree_control", "+memory"));
+	CHECK(mkdir(CGROUP "/oom", 0755) == 0);
+	CHECK(write_text(CGROUP "/oom/memory.max", "16777216"));
+	pid_t pid = start_limited(program, "deep");
+	CHECK(pid > 0);
+	make_known(o, pid, program);
+	CHECK(write_text(GO_ON, "1"));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	oom_read_counters(o, &c);
+	CHECK(c.victims == 1 && c.begun == 1 && c.whole == 1);
+	CHECK(c.buckets == 2 && c.sent == 2 && c.deep == 1);
+	live_end(&l);
+	oom_close(o);
+	CHECK(rmdir(CGROUP "/oom") == 0);
 }
 
 static double whole_percent(const struct live *l, const char *name)
@@ -199,5 +283,5 @@ static void measures_time_off_the_cpu(void **state)
 	live_end(&w.live);
 }
 
-TEST_MAIN(cmocka_unit_test(loads_every_program), cmocka_unit_test(walks_whole_stacks),
-	cmocka_unit_test(measures_time_off_the_cpu))
+TEST_MAIN(cmocka_unit_test(loads_every_program), cmocka_unit_test(reads_the_heap_of_a_victim),
+	cmocka_unit_test(walks_whole_stacks), cmocka_unit_test(measures_time_off_the_cpu))

@@ -56,7 +56,7 @@ class Agent:
             f"--spool-path={storage}/spool", f"--cache-path={storage}/cache", "--profiling-duration=1s",
             f"--profiling-cpu-sampling-frequency={HZ}", f"--remote-store-ca-file={certificates}/ca.crt",
             f"--remote-store-client-cert={certificates}/{who}.crt",
-            f"--remote-store-client-key={certificates}/{who}.key", *arguments,
+            f"--remote-store-client-key={certificates}/{who}.key", "--debuginfo-upload-disable", *arguments,
         ]  # fmt: skip
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + 60

@@ -105,7 +105,8 @@ struct vm_area_struct {
 struct signal_struct {
 	struct {
 		int counter;
-	} live; /* threads that have not begun to exit */
+	} live;                   /* threads that have not begun to exit */
+	struct mm_struct *oom_mm; /* chosen to be ended for want of memory: what it had then */
 };
 
 /* Renamed in Linux 5.14 (commit 2f064a59a11f). */

@@ -7,25 +7,28 @@
 
 #include "shared.h"
 
-/* Unwind tables: slabs of 64 chunks of 64 KiB; a page's blob lies in one chunk. */
-#define SLAB_CHUNKS 64
-#define SLAB_CHUNK_SHIFT 6
+/* Unwind tables: slabs of 32 chunks of 64 KiB; a page's blob lies in one chunk. */
+#define SLAB_CHUNKS 32
+#define SLAB_CHUNK_SHIFT 5
 #define SLAB_CHUNK_BYTES 65536
 #define SLAB_BYTES (SLAB_CHUNKS * SLAB_CHUNK_BYTES)
-#define SLABS_MAX 1024 /* what 16 bits of unwind_page.chunk can name: 4 GiB */
+#define SLABS_MAX 2048 /* what 16 bits of unwind_page.chunk can name: 4 GiB */
 
 #define TABLE_PAGES_MAX 65536 /* of 64 KiB: tables for 4 GiB of text */
 #define FILES_MAX 16384       /* known at a time */
 
-/* A stack is copied at most so often on each CPU, in the mean: each sample up to 200 Hz. A timer
- * that was late comes again sooner: so many may come at once. */
+/* A stack is copied at most so often on each CPU, in the mean, or as often as samples are taken,
+ * where that is more often. A timer that was late comes again sooner: as many as for this time may
+ * come at once. */
 #define STACK_INTERVAL_NS 5000000
-#define STACK_BURST 16
-/* Leaves of the VMA tree that are looked at for executable mappings. */
-#define STACK_LEAVES_MAX 64
-#define STACK_CHUNK_BYTES 512
+#define STACK_BURST_NS (16 * STACK_INTERVAL_NS)
+/* Leaves of the VMA tree that are looked at for executable mappings: a browser's process has 900
+ * mappings in 80 leaves. Before there was a tree, VMAs: with twice as many Linux 5.10's verifier
+ * refuses the program (8,192 jumps). */
+#define STACK_LEAVES_MAX 192
+#define STACK_LIST_MAX 480
 
-/* Stack hashes that a CPU remembers to have sent. */
+/* Stack hashes that a CPU remembers to have sent: a power of two up to this. */
 #define SEEN_SLOTS 1024
 
 /* Threads that are off their CPUs and were sampled then. */
@@ -49,7 +52,10 @@ struct profiler_config {
 	__u32 only_pid;    /* and its descendants; 0: all */
 	__u32 wake_bytes;  /* ring: wake the reader when more than this waits */
 	__u32 copy_stacks; /* send what is needed to finish a walk later */
+	__u32 seen_mask;   /* of the slots in seen_hashes, a power of two */
+	__u32 stack_mask;  /* of those in stack_copies, too */
 	__u32 pad;
+	__u64 stack_interval_ns; /* STACK_INTERVAL_NS, or shorter */
 };
 
 /* Changed while it runs (.bss, shared memory). */

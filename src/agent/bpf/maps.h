@@ -11,6 +11,7 @@
 
 #include "kernel.h"
 #include "layout.h"
+#include "search.h"
 
 /* ---- unwind tables: user space writes, we read ---- */
 
@@ -72,7 +73,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SEEN_SLOTS);
+	__uint(max_entries, SEEN_SLOTS); /* by the frequency, before loading */
 	__type(key, __u32);
 	__type(value, __u64);
 } seen_hashes SEC(".maps");
@@ -84,34 +85,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } off_cpu SEC(".maps");
-
-/* A search in a VMA tree and what it found. Two, because a sample may interrupt an exec hook. */
-enum vma_search_user {
-	VMA_SEARCH_SAMPLE = 0,
-	VMA_SEARCH_PROCESS = 1,
-	VMA_SEARCH_USERS,
-};
-
-#define STRUCT_COPY_BYTES 128
-
-struct vma_search {
-	__u64 mm;
-	__u64 vma; /* found: the vm_area_struct, and its bounds */
-	__u64 start;
-	__u64 end;
-	__u64 busy;
-	__u64 entry;                       /* of the tree: the node to read next */
-	__u64 last;                        /* the last address that this node tells of */
-	__u64 copy[STRUCT_COPY_BYTES / 8]; /* of the VMA that was found, then of its inode */
-	__u64 node[MAPLE_NODE_WORDS];      /* a copy of the tree's node */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, VMA_SEARCH_USERS);
-	__type(key, __u32);
-	__type(value, struct vma_search);
-} vma_searches SEC(".maps");
 
 /* What is known of the mapping that an address lies in. */
 enum mapping_kind {
@@ -186,8 +159,9 @@ struct walk {
 	__u32 sample; /* number of this one */
 	__u32 busy;
 	__u32 bx_is_known;
-	__u32 may_be_new; /* as is_new, if nothing else can be made of the stack */
-	__u64 bx;         /* rbx of this frame, if known */
+	__u32 may_be_new;     /* as is_new, if nothing else can be made of the stack */
+	__u64 stacks_paid_ns; /* config.stack_interval_ns for each stack that was sent */
+	__u64 bx;             /* rbx of this frame, if known */
 	/* The callee was the interrupted frame and had put nothing on the stack: assembly calls its
 	 * own helpers so, and finds its frame by a register that they leave alone (OpenSSL's
 	 * AES-GCM). */
@@ -210,15 +184,16 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-/* The stack that a CPU is about to send. */
+/* The stack that a CPU is about to send. Several CPUs share one where there are many: a copy is
+ * rare and large, and takes some microseconds. */
 struct stack_copy {
-	__u64 paid_ns; /* STACK_INTERVAL_NS for each, on from when it was sent */
+	__u64 users; /* who are in it, or try: it is theirs who finds himself alone */
 	struct event_stack event;
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* by the number of CPUs, before loading */
 	__type(key, __u32);
 	__type(value, struct stack_copy);
 } stack_copies SEC(".maps");

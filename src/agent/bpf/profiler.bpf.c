@@ -126,7 +126,7 @@ static __always_inline int sample_send(struct walk *w, struct bpf_counters *c)
 	w->event.kernel_count = w->kernel_count;
 	w->event.user_count = w->user_count;
 
-	__u32 slot = w->hash & (SEEN_SLOTS - 1);
+	__u32 slot = w->hash & config.seen_mask;
 	int has_stack = w->event.h.stack_end == STACK_END_NO_FILE && stack_send(w, c);
 	if (has_stack)
 		w->event.h.flags |= EVENT_FLAG_STACK;

@@ -58,7 +58,8 @@ struct file_value {
 	X(DEPTH, 9, "deeper than the limit: cut at the root side")                           \
 	X(LOOP, 10, "stack pointer did not advance")                                         \
 	X(NO_REGS, 11, "user registers could not be found")                                  \
-	X(EXEC, 12, "in the middle of exec: the new program has not run yet")
+	X(EXEC, 12, "in the middle of exec: the new program has not run yet")                \
+	X(COPY, 13, "beyond the copy of the stack: deeper, or on another stack")
 /* clang-format on */
 enum stack_end {
 #define STACK_END_ENUM(name, number, text) STACK_END_##name = number,
@@ -146,9 +147,12 @@ struct event_sample {
 };
 
 /* What is needed to go on where a walk ended with NO_FILE, once the file is known: the frame there,
- * where executable memory is mapped, and the memory from sp on. */
+ * where executable memory is mapped, and the memory from sp on. That is copied in aligned chunks,
+ * so that none lies in two pages: of a large frame that was never filled pages may not be there. */
 #define STACK_BYTES_MAX 16384
-#define STACK_MAPPINGS_MAX 64
+#define STACK_CHUNK_BYTES 512
+#define STACK_CHUNKS_MAX (STACK_BYTES_MAX / STACK_CHUNK_BYTES)
+#define STACK_MAPPINGS_MAX 128 /* a browser has 112, most programs a dozen */
 #define STACK_REGISTERS 17
 
 struct stack_mapping {
@@ -166,12 +170,16 @@ struct event_stack {
 	__u64 bx;
 	__u64 vdso;                  /* where the vDSO is mapped; 0: nowhere */
 	__u64 stack_start;           /* sp as execve left it */
+	__u64 stack_at;              /* the address of stack[0]: sp, aligned down to a chunk */
 	__u64 regs[STACK_REGISTERS]; /* with pc_is_exact: r8 to r15, di, si, bp, bx, dx, ax, cx, sp,
 					ip */
 	__u32 pc_is_exact;
 	__u32 bx_is_known;
 	__u32 mapping_count;
 	__u32 stack_bytes;
+	__u32 missing; /* chunks of the stack that are not there: a bit each, the first one lowest
+			*/
+	__u32 pad;
 	struct stack_mapping mappings[STACK_MAPPINGS_MAX]; /* ascending */
 	__u8 stack[STACK_BYTES_MAX];                       /* stack_bytes of it are sent */
 };

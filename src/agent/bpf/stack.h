@@ -4,8 +4,8 @@
  * that user space can finish it when it knows the file: even the first sample of a program is
  * whole.
  *
- * The copy is made in a per-CPU map and sent before the sample. It is rare (STACK_INTERVAL_NS,
- * STACK_BURST) and never takes the last part of the ring from the samples.
+ * The copy is made in a map and sent before the sample. It is rare (config.stack_interval_ns,
+ * STACK_BURST_NS) and never takes the last part of the ring from the samples.
  */
 #pragma once
 
@@ -15,8 +15,21 @@
 
 static __always_inline struct stack_copy *stack_copy_here(void)
 {
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&stack_copies, &zero);
+	__u32 i = bpf_get_smp_processor_id() & config.stack_mask;
+	return bpf_map_lookup_elem(&stack_copies, &i);
+}
+
+/* 1: it is this CPU's until stack_copy_leave(). Linux 5.10 has no exchange: of two who come at the
+ * same time none may be alone, and then none has it. */
+static __always_inline int stack_copy_enter(struct stack_copy *copy)
+{
+	(void)__sync_fetch_and_add(&copy->users, 1);
+	return *(volatile __u64 *)&copy->users == 1;
+}
+
+static __always_inline void stack_copy_leave(struct stack_copy *copy)
+{
+	(void)__sync_fetch_and_add(&copy->users, -1);
 }
 
 /* Append a VMA if it is executable, and of our mm. */
@@ -123,12 +136,34 @@ static __always_inline void stack_add_list(struct vma_search *s, struct event_st
 {
 	struct mm_struct___rb *mm = (struct mm_struct___rb *)s->mm;
 	struct vm_area_struct___rb *vma = BPF_CORE_READ(mm, mmap);
-	for (int i = 0; i < STACK_LEAVES_MAX * MAPLE_RANGE64_PIVOTS / 2; i++) {
+	for (int i = 0; i < STACK_LIST_MAX; i++) {
 		if (!vma)
 			return;
 		stack_add_mapping(e, s, (const struct vm_area_struct *)vma);
 		vma = BPF_CORE_READ(vma, vm_next);
 	}
+}
+
+/* The memory from `sp` on, without the pages that are not there. */
+static __always_inline void stack_copy_memory(struct event_stack *e, __u64 sp)
+{
+	__u64 from = sp & ~(__u64)(STACK_CHUNK_BYTES - 1);
+	__u64 absent = ~0ULL; /* the page that was not there last: no page of user space */
+	__u32 bytes = 0, missing = 0;
+	for (__u32 i = 0; i < STACK_CHUNKS_MAX; i++) {
+		__u64 at = from + i * STACK_CHUNK_BYTES;
+		__u64 page = at >> KERNEL_PAGE_SHIFT;
+		if (page != absent &&
+			read_user(e->stack + i * STACK_CHUNK_BYTES, STACK_CHUNK_BYTES, at)) {
+			bytes = (i + 1) * STACK_CHUNK_BYTES;
+		} else {
+			absent = page;
+			missing |= 1u << i;
+		}
+	}
+	e->stack_at = from;
+	e->stack_bytes = bytes;
+	e->missing = missing;
 }
 
 /* Global, to be verified once; `unused` as in walk_frame(). */
@@ -146,43 +181,14 @@ __noinline int stack_fill(__u32 unused)
 		stack_add_maple(VMA_SEARCH_SAMPLE);
 	else
 		stack_add_list(s, e);
-	__u32 bytes = 0;
-	for (__u32 i = 0; i < STACK_BYTES_MAX / STACK_CHUNK_BYTES; i++) {
-		if (!read_user(e->stack + i * STACK_CHUNK_BYTES, STACK_CHUNK_BYTES,
-			    w->sp + i * STACK_CHUNK_BYTES))
-			break;
-		bytes += STACK_CHUNK_BYTES;
-	}
-	/* What is left before the end of the stack, word by word. */
-	for (__u32 i = 0; i < STACK_CHUNK_BYTES / sizeof(__u64); i++) {
-		__u32 at = bytes & (STACK_BYTES_MAX - 1);
-		if (bytes > STACK_BYTES_MAX - sizeof(__u64) ||
-			at > STACK_BYTES_MAX - sizeof(__u64) ||
-			!read_user(e->stack + at, sizeof(__u64), w->sp + bytes))
-			break;
-		bytes += sizeof(__u64);
-	}
-	e->stack_bytes = bytes;
+	stack_copy_memory(e, w->sp);
 	return 0;
 }
 
-/* 1: the stack is sent. */
-static __always_inline int stack_send(const struct walk *w, struct bpf_counters *c)
+/* 1: the stack is sent. The copy is ours. */
+static __always_inline int stack_fill_and_send(
+	const struct walk *w, struct event_stack *e, struct bpf_counters *c)
 {
-	struct stack_copy *copy = stack_copy_here();
-	__u64 now = w->event.h.time_ns;
-	if (!copy || !config.copy_stacks)
-		return 0;
-	if (copy->paid_ns > now + (STACK_BURST - 1) * STACK_INTERVAL_NS) {
-		c->stacks_refused++;
-		return 0;
-	}
-	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes) {
-		c->stacks_lost++;
-		return 0;
-	}
-	struct event_stack *e = &copy->event;
-	copy->paid_ns = (copy->paid_ns > now ? copy->paid_ns : now) + STACK_INTERVAL_NS;
 	e->h = w->event.h;
 	e->h.type = EVENT_STACK;
 	e->pc = w->pc;
@@ -205,4 +211,31 @@ static __always_inline int stack_send(const struct walk *w, struct bpf_counters 
 	}
 	c->stacks++;
 	return 1;
+}
+
+/* 1: the stack is sent. */
+static __always_inline int stack_send(struct walk *w, struct bpf_counters *c)
+{
+	struct stack_copy *copy = stack_copy_here();
+	__u64 now = w->event.h.time_ns;
+	if (!copy || !config.copy_stacks)
+		return 0;
+	if (w->stacks_paid_ns + config.stack_interval_ns > now + STACK_BURST_NS) {
+		c->stacks_refused++;
+		return 0;
+	}
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes) {
+		c->stacks_lost++;
+		return 0;
+	}
+	int sent = 0;
+	if (stack_copy_enter(copy)) {
+		w->stacks_paid_ns = (w->stacks_paid_ns > now ? w->stacks_paid_ns : now) +
+				    config.stack_interval_ns;
+		sent = stack_fill_and_send(w, &copy->event, c);
+	} else {
+		c->stacks_refused++;
+	}
+	stack_copy_leave(copy);
+	return sent;
 }

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "maps.h"
+#include "search.h"
 
 #define VMA_SEARCH_ATTEMPTS 2 /* a node may be replaced while we descend */
 

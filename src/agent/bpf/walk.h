@@ -205,14 +205,16 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 }
 
 /* Go's morestack runs newstack on the stack of g0 and has kept nothing of the goroutine's but what
- * is in its g. m.g0 proves that r14 was a g. Once newstack has put the goroutine aside, to let
+ * is in its g. m.g0 or m.curg proves that r14 was a g: it is g0, once newstack has begun, and still
+ * the goroutine before. Once newstack has put the goroutine aside, to let
  * another run, m has none, and what g0 does from there on is nobody's: the stack ends. */
 static __always_inline enum stack_end step_go_morestack(
 	struct walk *w, const struct unwind_rule *rule)
 {
 	__u64 m, g0, curg, fp, regs[2]; /* sp, pc */
 	if (!read_user(&m, sizeof(m), w->go_g + UNWIND_GO_G_M) || !read_user(&g0, sizeof(g0), m) ||
-		g0 != w->go_g || !read_user(&curg, sizeof(curg), m + (__s64)rule->cfa_off))
+		!read_user(&curg, sizeof(curg), m + (__s64)rule->cfa_off) ||
+		(g0 != w->go_g && curg != w->go_g))
 		return STACK_END_UNSUPPORTED;
 	if (!curg)
 		return STACK_END_ROOT;
@@ -222,6 +224,23 @@ static __always_inline enum stack_end step_go_morestack(
 	w->bx_is_known = 0;
 	w->regs_are_kept = 0;
 	return step_to(w, regs[1], regs[0], fp);
+}
+
+/* Where libgcc goes on after an exception, as it has found out: the code that catches or cleans up,
+ * at its first instruction, in a frame further up. */
+static __always_inline enum stack_end step_context(struct walk *w, const struct unwind_rule *rule)
+{
+	__u64 fp_at, fp, to[2]; /* cfa, ra */
+	__u64 at = w->fp + (__s64)rule->cfa_off;
+	if (!read_user(&fp_at, sizeof(fp_at), at + UNWIND_CONTEXT_FP) ||
+		!read_user(to, sizeof(to), at + UNWIND_CONTEXT_CFA) ||
+		!read_user(&fp, sizeof(fp), fp_at))
+		return STACK_END_READ_ERROR;
+	if (to[0] <= w->sp)
+		return STACK_END_LOOP;
+	w->bx_is_known = 0;
+	w->regs_are_kept = 0;
+	return step_to(w, to[1] + 1, to[0], fp); /* it is looked up by the byte before */
 }
 
 /* Nine of ten frames: CFA by sp or rbp, the return address by the CFA. What step_table() does, and
@@ -266,6 +285,8 @@ static __always_inline enum stack_end step_by_rule(struct walk *w, const struct 
 		return step_table(w, rule);
 	case UNWIND_CFA_GO_MORESTACK:
 		return step_go_morestack(w, rule);
+	case UNWIND_CFA_CONTEXT:
+		return step_context(w, rule);
 	case UNWIND_CFA_NONE:
 		return step_without_rule(w);
 	case UNWIND_CFA_SIGNAL:

@@ -271,6 +271,8 @@ static void world_begin(void)
 	settings.seen_enabled = 1;
 	config.hash_seed = 7;
 	config.wake_bytes = 1000;
+	config.seen_mask = SEEN_SLOTS - 1;
+	config.stack_interval_ns = STACK_INTERVAL_NS;
 }
 
 /* The word of the stack at a user address. */

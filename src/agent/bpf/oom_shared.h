@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * oom_shared: what oom.bpf.c and user space agree on: the programs that are known, the events of a
+ * victim, counters.
+ *
+ * A victim is a process that the kernel ends for want of memory. Its events: OOM_BEGIN, an
+ * OOM_BUCKET for each place of its program that has allocated, OOM_END. When the walk was not
+ * finished before its last thread ended there is no OOM_END.
+ */
+#pragma once
+
+#include "shared.h"
+
+/* Executables that are known at a time, by the kernel's key (Go programs only). */
+#define OOM_PROGRAMS_MAX 4096
+/* Victims whose walk may be under way at a time. */
+#define OOM_VICTIMS_MAX 256
+/* Buckets of one victim; of more, the oldest are left out. */
+#define OOM_BUCKETS_MAX 65536
+/* Of these, by one thread of the victim, which has interrupts off meanwhile: the next thread that
+ * ends goes on. */
+#define OOM_BUCKETS_A_THREAD 16384
+/* Frames of one bucket: Go records 32 before 1.23, 128 from then on, and up to 1,024 by request; of
+ * more, those at the root are left out. */
+#define OOM_STACK_MAX 128
+#define OOM_GO_STACK_MAX 1024
+/* Bytes of events that wait for the reader. */
+#define OOM_RING_BYTES (16u << 20)
+/* Of these, kept free of buckets: for the beginnings and ends of walks. */
+#define OOM_RING_BYTES_KEPT (64u << 10)
+
+/* A Go program, by {inode, device, 0} of its file. */
+struct oom_program {
+	/* Two of its segments, the first and the one of its code: one of them holds the beginning
+	 * of the code as the kernel knows it, and so tells where the program was loaded. */
+	__u64 first_offset;
+	__u64 first_vaddr;
+	__u64 code_offset;
+	__u64 code_vaddr;
+	__u64 buckets; /* address of runtime.mbuckets in the file; 0: not known */
+	__u64 rate;    /* of runtime.MemProfileRate; 0: not known */
+	__u32 generation;
+	__u32 id; /* user space's own */
+};
+
+enum oom_event_type { OOM_BEGIN = 1, OOM_BUCKET = 2, OOM_END = 3 };
+
+/* What every event begins with. */
+struct oom_header {
+	__u16 type;
+	__u16 stack_count; /* OOM_BUCKET */
+	__u32 pid;
+	__u64 process_start_ns; /* with pid, which victim */
+};
+
+struct oom_begin {
+	struct oom_header o;
+	struct event_header h; /* of the thread that came first */
+	__u64 bias;            /* address in memory - address in the file */
+	__u64 rate;            /* bytes between samples, as the program has it; 0: not known */
+	__u32 program;
+	__u32 pad;
+};
+
+/* Sums of all cycles of the collector, those that it has not published too. */
+struct oom_bucket {
+	struct oom_header o;
+	__u64 allocs;
+	__u64 frees;
+	__u64 alloc_bytes;
+	__u64 free_bytes;
+	__u64 stack[OOM_STACK_MAX]; /* stack_count of it are sent: return addresses, leaf first */
+};
+
+enum oom_reason {
+	OOM_WHOLE = 1,   /* the list has come to its end */
+	OOM_CUT = 2,     /* OOM_BUCKETS_MAX */
+	OOM_DAMAGED = 3, /* memory that is not there (swapped out, or taken already), or no list */
+};
+
+struct oom_end {
+	struct oom_header o;
+	__u32 reason; /* enum oom_reason */
+	__u32 walked;
+	__u32 lost; /* of these, buckets that the ring had no room for */
+	__u32 pad;
+};
+
+/* buckets = empty + sent + lost. victims = others + without_buckets + unreadable + not_profiled +
+ * begun. */
+/* clang-format off */
+#define OOM_COUNTER_LIST(X)                                                                   \
+	X(victims, "Processes that the kernel ended for want of memory.")                     \
+	X(others, "Of these, no Go programs, or programs that were not known yet.")           \
+	X(without_buckets, "Of these, Go programs without a symbol table.")                   \
+	X(unreadable, "Of these, those of which not even the beginning could be read.")       \
+	X(not_profiled, "Of these, Go programs that keep no profile of their memory.")        \
+	X(begun, "Of these, those whose profile was walked.")                                 \
+	X(whole, "Walks that came to the end of the list.")                                   \
+	X(cut, "Walks that ended at the limit of buckets.")                                   \
+	X(damaged, "Walks that ended where memory could not be read, or was no bucket.")      \
+	X(buckets, "Buckets walked.")                                                         \
+	X(empty, "Of these, buckets with nothing to tell.")                                   \
+	X(sent, "Of these, buckets sent to the agent.")                                       \
+	X(lost, "Of these, buckets lost: the ring was full, or their stack was not there.")   \
+	X(torn, "Buckets of which a part was not there, and counts as zero.")                 \
+	X(deep, "Buckets whose stack was cut at its root side.")                              \
+	X(events_lost, "Beginnings and ends of walks that were lost: the ring was full.")
+/* clang-format on */
+struct oom_counters {
+#define OOM_COUNTER_FIELD(name, help) __u64 name;
+	OOM_COUNTER_LIST(OOM_COUNTER_FIELD)
+#undef OOM_COUNTER_FIELD
+};

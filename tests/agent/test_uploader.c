@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The uploader against a server on a Unix socket that comes, goes, refuses, hangs and forgets. */
+#include "temp_dir.h"
+#include "test.h"
+
+#include "agent/uploader.h"
+#include "gen/elf.h"
+#include "net/net.h"
+#include "os/os.h"
+#include "pb/pb.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Generous: the machine may be loaded. */
+#define WAIT_NS (60 * NS_PER_SEC)
+#define SERVICE "/parca.debuginfo.v1alpha1.DebuginfoService/"
+#define GOES_ON                                                                                \
+	"A previous upload is still in-progress and not stale yet (only stale uploads can be " \
+	"retried)."
+
+static struct temp_dir dir;
+static char address[128];
+static struct net_server *server;
+static _Atomic int asked, forced, begun, finished, hanging;
+static _Atomic uint64_t bytes_came;
+static _Atomic int answers;     /* enum status, to the first question */
+static _Atomic int in_progress; /* so many times */
+static atomic_bool has_all;     /* the server wants nothing */
+static atomic_bool hangs;       /* in the middle of the bytes */
+static _Atomic int begin_fails; /* enum status */
+
+#define WAIT_FOR(condition)                                         \
+	do {                                                        \
+		int64_t end_ = clock_monotonic_ns() + WAIT_NS;      \
+		while (!(condition) && clock_monotonic_ns() < end_) \
+			usleep(1000);                               \
+		CHECK(condition);                                   \
+	} while (0)
+
+static uint64_t number_of(struct str message, uint32_t field)
+{
+	struct reader r = reader_over(message.p, message.len);
+	struct pb_field f;
+	uint64_t out = 0;
+	while (pb_next(&r, &f))
+		if (f.number == field && f.wire == PB_VARINT)
+			out = f.u64;
+	return out;
+}
+
+static void refuse(struct net_response *out, enum status s)
+{
+	struct err e = { 0 };
+	net_fail(out, err_set(&e, s, "not now"), &e);
+}
+
+static void serve_ask(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	asked++;
+	bool force = number_of(r->body, 3);
+	forced += force;
+	if (answers != OK) {
+		refuse(out, (enum status)answers);
+		return;
+	}
+	bool goes_on = in_progress > 0 && !force;
+	in_progress -= goes_on;
+	pb_put_bool(&out->body, 1, !goes_on && !has_all);
+	pb_put_str(&out->body, 2, goes_on ? STR(GOES_ON) : STR("because"));
+}
+
+static void serve_begin(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	if (begin_fails != OK) {
+		refuse(out, (enum status)begin_fails);
+		return;
+	}
+	begun++;
+	size_t at = pb_begin(&out->body, 1);
+	pb_put_str(&out->body, 2, STR("upload-1"));
+	pb_put_u64(&out->body, 3, 1);
+	pb_end(&out->body, at);
+}
+
+static void serve_bytes(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	struct str message;
+	struct err e = { 0 };
+	bool end = false;
+	enum status s;
+	(void)ctx;
+	(void)r;
+	while ((s = net_stream_receive(stream, &message, &end, &e)) == OK && !end) {
+		bytes_came += message.len;
+		hanging++;
+		while (hangs && s == OK)
+			s = net_stream_wait(stream, clock_monotonic_ns() + NS_PER_MS, &e);
+		hanging--;
+		if (s != OK)
+			break;
+	}
+	if (s != OK)
+		net_fail(out, s, &e);
+}
+
+static void serve_finish(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	(void)out;
+	finished++;
+}
+
+static const struct pb_member members[] = { PB_FIELD("a", 1, STRING) };
+static const struct pb_desc desc = PB_DESC("t.A", members);
+static const struct pb_method upload_method = { "Upload", &desc, &desc, true, false };
+
+static void server_start(bool knows_debug_files)
+{
+	const struct net_route routes[] = {
+		{ .method = "POST",
+			.path = SERVICE "ShouldInitiateUpload",
+			.fn = serve_ask,
+			.is_rpc = true },
+		{ .method = "POST",
+			.path = SERVICE "InitiateUpload",
+			.fn = serve_begin,
+			.is_rpc = true },
+		{ .method = "POST",
+			.path = SERVICE "Upload",
+			.stream_fn = serve_bytes,
+			.is_rpc = true,
+			.rpc = &upload_method },
+		{ .method = "POST",
+			.path = SERVICE "MarkUploadFinished",
+			.fn = serve_finish,
+			.is_rpc = true },
+	};
+	struct net_server_config c;
+	struct err e = { 0 };
+	net_server_config_default(&c);
+	c.address = address;
+	c.workers = 2;
+	c.drain_timeout_ns = 100 * NS_PER_MS;
+	CHECK_OK(net_server_start(
+			 &c, routes, knows_debug_files ? ARRAY_COUNT(routes) : 0, &server, &e),
+		&e);
+}
+
+static void server_stop(void)
+{
+	if (server)
+		net_server_stop(server);
+	server = NULL;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	asked = forced = begun = finished = in_progress = answers = 0;
+	bytes_came = 0;
+	has_all = hangs = false;
+	begin_fails = OK;
+	temp_dir_init(&dir);
+	snprintf(address, sizeof(address), "unix:%s/socket", dir.path);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	hangs = false;
+	server_stop();
+	temp_dir_deinit(&dir);
+	return 0;
+}
+
+static bool no_key(void *ctx, uint32_t file_id, struct file_key *out)
+{
+	(void)ctx;
+	(void)file_id;
+	(void)out;
+	return false;
+}
+
+static struct uploader *make(void (*change)(struct uploader_config *c))
+{
+	struct uploader_config c;
+	struct uploader *u = NULL;
+	struct err e = { 0 };
+	uploader_config_default(&c);
+	c.remote.address = address;
+	c.find_key = no_key;
+	c.backoff_min_ns = NS_PER_MS;
+	c.backoff_max_ns = 20 * NS_PER_MS;
+	c.call_ns = WAIT_NS;
+	c.times.retry_ns = c.times.in_progress_ns = 5 * NS_PER_MS;
+	c.times.refused_ns = 5 * NS_PER_MS;
+	if (change)
+		change(&c);
+	CHECK_OK(uploader_new(&c, &u, &e), &e);
+	return u;
+}
+
+/* A program with the build id "ab…NN", and `size` bytes of symbols. */
+static int make_file(uint8_t n, size_t size, char id[41])
+{
+	struct gen_elf g;
+	struct buf notes, symbols;
+	uint8_t bytes[20] = { 0xab, n };
+	gen_elf_init(&g);
+	buf_init(&notes, 4096);
+	buf_init(&symbols, size);
+	buf_zero(&symbols, size);
+	gen_note(&notes, "GNU", 3, bytes, sizeof(bytes));
+	gen_section(&g, ".note.gnu.build-id", SHT_NOTE, 0, 0, notes.data, notes.len);
+	if (size)
+		gen_section(&g, ".symtab", SHT_SYMTAB, 0, 0, symbols.data, symbols.len);
+	gen_elf_finish(&g);
+	int fd = memfd_create("app", MFD_CLOEXEC);
+	CHECK(fd >= 0 && os_write_full(fd, g.file.data, g.file.len, "app", NULL) == OK);
+	gen_elf_deinit(&g);
+	buf_deinit(&notes);
+	buf_deinit(&symbols);
+	snprintf(id, 41, "ab%02x%036d", n, 0);
+	return fd;
+}
+
+static int meet(struct uploader *u, uint8_t n, size_t size)
+{
+	char id[41];
+	int fd = make_file(n, size, id);
+	uploader_seen(u, id, "/opt/app", fd);
+	uploader_met(u, 7, id, "/opt/app", 0);
+	return fd;
+}
+
+static uint64_t get(struct uploader *u, size_t offset)
+{
+	return metric_get((const metric_value *)((const char *)uploader_metrics(u) + offset));
+}
+
+#define METRIC(u, field) get(u, offsetof(struct uploader_metrics, field))
+
+static uint64_t waiting(struct uploader *u)
+{
+	char why[ERR_TEXT_MAX];
+	return uploader_waiting(u, why, sizeof(why));
+}
+
+static void sends_what_the_server_lacks(void **state)
+{
+	(void)state;
+	server_start(true);
+	struct uploader *u = make(NULL);
+	CHECK(METRIC(u, threads) == 0); /* nothing to do */
+	for (uint8_t n = 0; n < 5; n++)
+		close(meet(u, n, 200000));
+	close(meet(u, 9, 0)); /* nothing in it */
+	WAIT_FOR(waiting(u) == 0);
+	CHECK(asked == 6 && begun == 5 && finished == 5 && forced == 0);
+	CHECK(METRIC(u, sent) == 5 && METRIC(u, nothing) == 1 && METRIC(u, asked) == 6);
+	CHECK(METRIC(u, bytes) >= 1000000 && bytes_came >= 1000000);
+	has_all = true;
+	close(meet(u, 10, 100));
+	WAIT_FOR(METRIC(u, there) == 1 && waiting(u) == 0);
+	CHECK(begun == 5);
+	begin_fails = E_EXISTS; /* it has this one, and calls it invalid */
+	has_all = false;
+	close(meet(u, 11, 100));
+	WAIT_FOR(METRIC(u, there) == 2 && waiting(u) == 0);
+	close(meet(u, 1, 100)); /* it is there: not asked again */
+	CHECK(asked == 8);
+	uploader_met(u, 7, "abcdef", "/opt/gone", 0);
+	WAIT_FOR(METRIC(u, no_file) == 1);
+	struct buf text;
+	buf_init(&text, 65536);
+	uploader_write_metrics(u, &text);
+	CHECK(memmem(text.data, text.len, "debuginfo_failed_total{reason=\"file\"} 1", 39));
+	CHECK(memmem(text.data, text.len, "firn_agent_debuginfo_files 9", 28));
+	buf_deinit(&text);
+	uploader_free(u);
+}
+
+static void quick_to_end(struct uploader_config *c)
+{
+	c->idle_ns = 10 * NS_PER_MS;
+}
+
+static void ends_threads_that_have_nothing_to_do(void **state)
+{
+	(void)state;
+	server_start(true);
+	struct uploader *u = make(quick_to_end);
+	for (uint8_t round = 0; round < 3; round++) {
+		close(meet(u, round, 100));
+		WAIT_FOR(METRIC(u, sent) == round + 1u && METRIC(u, threads) == 0);
+	}
+	uploader_free(u);
+}
+
+/* It keeps the descriptor, and so the file, although it is gone. */
+static void waits_for_a_server_that_is_away(void **state)
+{
+	(void)state;
+	char why[ERR_TEXT_MAX] = "";
+	struct uploader *u = make(quick_to_end);
+	close(meet(u, 1, 1000));
+	WAIT_FOR(METRIC(u, away) >= 3);
+	CHECK(uploader_waiting(u, why, sizeof(why)) == 1 && strstr(why, "socket"));
+	CHECK(METRIC(u, threads) == 1);
+	answers = E_DENIED;
+	server_start(true);
+	WAIT_FOR(METRIC(u, denied) >= 3);
+	answers = OK;
+	WAIT_FOR(finished == 1);
+	WAIT_FOR(uploader_waiting(u, why, sizeof(why)) == 0 && !why[0]);
+	uploader_free(u);
+}
+
+/* It is the server who says so, and not we who end. */
+static void is_not_driven_by_canceled_calls(void **state)
+{
+	(void)state;
+	char why[ERR_TEXT_MAX];
+	server_start(true);
+	answers = E_CANCELED;
+	struct uploader *u = make(NULL);
+	close(meet(u, 1, 1000));
+	WAIT_FOR(METRIC(u, away) >= 3);
+	CHECK(asked <= (int)METRIC(u, away) + 1); /* each is counted, and waits longer */
+	CHECK(uploader_waiting(u, why, sizeof(why)) == 1 && strstr(why, "not now"));
+	answers = OK;
+	WAIT_FOR(finished == 1);
+	uploader_free(u);
+}
+
+/* Another agent was quicker; or the server does not want it at all. */
+static void is_not_let_begin(void **state)
+{
+	(void)state;
+	server_start(true);
+	begin_fails = E_PRECONDITION;
+	struct uploader *u = make(NULL);
+	close(meet(u, 1, 1000));
+	WAIT_FOR(METRIC(u, refused) == 1);
+	CHECK(METRIC(u, in_progress) == 1);
+	begin_fails = OK;
+	WAIT_FOR(finished == 1);
+	uploader_free(u);
+}
+
+static void leaves_a_server_alone_that_takes_none(void **state)
+{
+	(void)state;
+	server_start(false);
+	struct uploader *u = make(NULL);
+	close(meet(u, 1, 1000));
+	WAIT_FOR(METRIC(u, unsupported) == 1);
+	for (uint8_t n = 2; n < 20; n++)
+		close(meet(u, n, 1000));
+	uploader_reconnected(u);
+	uploader_reconnected(u);
+	usleep(20000); /* a moment in which it would go wrong */
+	CHECK(METRIC(u, asked) == 1 && METRIC(u, unsupported) == 1 && waiting(u) == 19);
+	uploader_free(u);
+}
+
+static void asks_later_where_somebody_else_sends_it(void **state)
+{
+	(void)state;
+	server_start(true);
+	struct uploader *u = make(NULL);
+	in_progress = 2;
+	close(meet(u, 1, 1000));
+	WAIT_FOR(finished == 1);
+	CHECK(asked == 3 && forced == 0 && METRIC(u, in_progress) == 2);
+	uploader_free(u);
+}
+
+/* The server ends in the middle, and says afterwards that the upload goes on: it is ours. */
+static void begins_anew_what_broke_off(void **state)
+{
+	(void)state;
+	server_start(true);
+	struct uploader *u = make(NULL);
+	hangs = true;
+	close(meet(u, 1, 5000000));
+	WAIT_FOR(hanging > 0);
+	server_stop();
+	hangs = false;
+	in_progress = 1;
+	server_start(true);
+	WAIT_FOR(finished == 1 && waiting(u) == 0);
+	CHECK(begun == 2 && forced == 1 && METRIC(u, broken) >= 1 && METRIC(u, sent) == 1);
+	uploader_free(u);
+}
+
+static void impatient(struct uploader_config *c)
+{
+	c->patience_ns = NS_PER_SEC;
+}
+
+static void gives_up_where_the_server_hangs(void **state)
+{
+	(void)state;
+	server_start(true);
+	struct uploader *u = make(impatient);
+	hangs = true;
+	close(meet(u, 1, 5000000));
+	WAIT_FOR(METRIC(u, broken) >= 1);
+	hangs = false;
+	WAIT_FOR(finished == 1);
+	uploader_free(u);
+}
+
+static void with_token_file(struct uploader_config *c)
+{
+	static char path[160];
+	snprintf(path, sizeof(path), "%s/token", dir.path);
+	c->remote.token_file = path;
+}
+
+/* It is no fault of the file's, and nothing is asked without it. */
+static void waits_for_its_token(void **state)
+{
+	(void)state;
+	char why[ERR_TEXT_MAX] = "", path[160];
+	server_start(true);
+	struct uploader *u = make(with_token_file);
+	close(meet(u, 1, 1000));
+	WAIT_FOR(METRIC(u, away) >= 2);
+	CHECK(asked == 0 && uploader_waiting(u, why, sizeof(why)) == 1);
+	CHECK(strstr(why, "token file") != NULL);
+	snprintf(path, sizeof(path), "%s/token", dir.path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && write(fd, "secret\n", 7) == 7);
+	close(fd);
+	WAIT_FOR(finished == 1);
+	uploader_free(u);
+}
+
+/* Never a mix under one build id. */
+static void does_not_finish_what_changed(void **state)
+{
+	(void)state;
+	server_start(true);
+	struct uploader *u = make(NULL);
+	hangs = true;
+	int fd = meet(u, 1, 3000000);
+	WAIT_FOR(hanging > 0);
+	CHECK(pwrite(fd, "another", 7, 2000000) == 7);
+	hangs = false;
+	WAIT_FOR(METRIC(u, changed) == 1);
+	WAIT_FOR(finished == 1); /* as it is by now */
+	CHECK(begun == 2);
+	hangs = true;
+	close(fd);
+	fd = meet(u, 2, 3000000);
+	WAIT_FOR(hanging > 0);
+	CHECK(ftruncate(fd, 1000000) == 0);
+	hangs = false;
+	WAIT_FOR(METRIC(u, changed) == 2);
+	CHECK(finished == 1 && METRIC(u, sent) == 1);
+	close(fd);
+	uploader_free(u);
+}
+
+/* After a new connection one file is asked for, and all if that is missing. */
+static void asks_again_a_server_that_forgot(void **state)
+{
+	(void)state;
+	server_start(true);
+	struct uploader *u = make(NULL);
+	int fds[4];
+	uploader_reconnected(u); /* the first one */
+	for (uint8_t n = 0; n < 4; n++)
+		fds[n] = meet(u, n, 1000);
+	WAIT_FOR(finished == 4 && waiting(u) == 0);
+	has_all = true;
+	uploader_reconnected(u);
+	WAIT_FOR(METRIC(u, there) == 1 && waiting(u) == 0);
+	CHECK(asked == 5);
+	has_all = false;
+	uploader_reconnected(u);
+	WAIT_FOR(asked == 9); /* the files themselves are gone by now */
+	for (uint8_t n = 0; n < 4; n++)
+		close(fds[n]);
+	uploader_free(u);
+}
+
+static void ends_in_the_middle(void **state)
+{
+	(void)state;
+	server_start(true);
+	hangs = true;
+	struct uploader *u = make(NULL);
+	close(meet(u, 1, 5000000));
+	close(meet(u, 2, 5000000));
+	WAIT_FOR(hanging > 0);
+	int64_t begin = clock_monotonic_ns();
+	uploader_stop(u);
+	CHECK(clock_monotonic_ns() - begin < UPLOADER_PATIENCE_NS);
+	close(meet(u, 3, 100)); /* nothing happens any more */
+	uploader_reconnected(u);
+	CHECK(METRIC(u, threads) == 0 && finished == 0);
+	uploader_free(u);
+	uploader_free(NULL);
+}
+
+static atomic_bool blocks;
+static _Atomic int blocked;
+static struct uploader *left; /* not lost, for whoever looks for leaks */
+
+static bool wait_for_ever(void *ctx, uint32_t file_id, struct file_key *out)
+{
+	(void)ctx;
+	(void)file_id;
+	(void)out;
+	blocked++;
+	while (blocks)
+		usleep(1000);
+	return false;
+}
+
+static void with_slow_keys(struct uploader_config *c)
+{
+	c->find_key = wait_for_ever;
+}
+
+/* As one that waits for a name server that does not answer. */
+static void does_not_wait_for_a_thread_that_hangs(void **state)
+{
+	(void)state;
+	server_start(true);
+	blocks = true;
+	left = make(with_slow_keys);
+	uploader_met(left, 7, "abcdef", "/opt/gone", getpid());
+	WAIT_FOR(blocked == 1);
+	uploader_stop(left);
+	uploader_free(left); /* it is there still */
+	CHECK(METRIC(left, threads) == 1);
+	blocks = false;
+	WAIT_FOR(METRIC(left, threads) == 0);
+	CHECK(METRIC(left, no_file) == 0);               /* the end is no failure */
+	int64_t end = clock_monotonic_ns() + NS_PER_SEC; /* its last step is not to be seen */
+	while (clock_monotonic_ns() < end)
+		usleep(10000);
+	uploader_free(left);
+	left = NULL;
+}
+
+static void refuses_what_is_no_address(void **state)
+{
+	(void)state;
+	struct uploader_config c;
+	struct uploader *u = NULL;
+	struct err e = { 0 };
+	uploader_config_default(&c);
+	c.remote.address = "unix:";
+	c.find_key = no_key;
+	CHECK(uploader_new(&c, &u, &e) == E_INVALID && !u);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { TEST(sends_what_the_server_lacks),
+		TEST(ends_threads_that_have_nothing_to_do), TEST(waits_for_a_server_that_is_away),
+		TEST(leaves_a_server_alone_that_takes_none),
+		TEST(asks_later_where_somebody_else_sends_it), TEST(begins_anew_what_broke_off),
+		TEST(gives_up_where_the_server_hangs), TEST(does_not_finish_what_changed),
+		TEST(asks_again_a_server_that_forgot), TEST(ends_in_the_middle),
+		TEST(refuses_what_is_no_address), TEST(waits_for_its_token),
+		TEST(is_not_driven_by_canceled_calls), TEST(is_not_let_begin),
+		TEST(does_not_wait_for_a_thread_that_hangs) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
