@@ -156,8 +156,13 @@ static void has_no_capability_in_the_end(void **state)
 	snprintf(link, sizeof(link), "%s/parts/link", storage);
 	CHECK(symlink("../../../outside", link) == 0 && lchown(link, OTHER_USER, (gid_t)-1) == 0);
 	fake_server_run = look_at_storage;
-	/* No other program listens on this address of the loopback network. */
-	const struct server_config c = { .storage_path = storage, .http_address = "127.94.3.7:81" };
+	/* No other program listens on this address of the loopback network, nor this one at the
+	 * same time. */
+	char address[32];
+	unsigned pid = (unsigned)getpid();
+	snprintf(address, sizeof(address), "127.%u.%u.%u:81", 64 + (pid >> 16 & 127),
+		pid >> 8 & 255, pid & 255);
+	const struct server_config c = { .storage_path = storage, .http_address = address };
 	CHECK(run_server(&c) == CLI_OK);
 	CHECK(owner_of(storage, ".") == 0 && owner_of(storage, "parts") == 0);
 	CHECK(owner_of(storage, "parts/old") == 0);

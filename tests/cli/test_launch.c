@@ -69,19 +69,30 @@ static void tells_how_it_ended(void **state)
 static void keeps_orphans_below(void **state)
 {
 	(void)state;
-	int out[2];
-	CHECK(pipe(out) == 0);
-	char script[256], line[64] = "";
+	int out[2], in[2], parent = 0;
+	/* The command has one end of each; with the others it would not see ours closed. */
+	CHECK(pipe2(out, O_CLOEXEC) == 0 && pipe2(in, O_CLOEXEC) == 0);
+	CHECK(fcntl(out[1], F_SETFD, 0) == 0 && fcntl(in[0], F_SETFD, 0) == 0);
+	char script[256], line[64];
+	/* It says who its parent is, again and again, and the command lives until we have heard. */
 	snprintf(script, sizeof(script),
-		"(sh -c 'sleep 0.2; grep PPid /proc/$$/status >/dev/fd/%d' &); sleep 1", out[1]);
+		"(sh -c 'while grep PPid /proc/$$/status >/dev/fd/%d; do sleep 0.02; done' &); "
+		"read x </dev/fd/%d",
+		out[1], in[0]);
 	struct launch l = prepare(script);
-	launch_go(&l);
-	ssize_t n = read(out[0], line, sizeof(line) - 1);
-	CHECK(n > 0);
-	assert_int_equal(atoi(line + strlen("PPid:")), l.pid);
-	assert_int_equal(end_of(l.pid), 0);
-	close(out[0]);
 	close(out[1]);
+	close(in[0]);
+	launch_go(&l);
+	FILE *said = fdopen(out[0], "r");
+	CHECK(said);
+	/* Before its own parent has ended it is that one's child. */
+	for (int i = 0; i < 3000 && parent != l.pid && fgets(line, sizeof(line), said); i++)
+		parent = atoi(line + strlen("PPid:"));
+	assert_int_equal(parent, l.pid);
+	CHECK(write(in[1], "\n", 1) == 1);
+	assert_int_equal(end_of(l.pid), 0);
+	fclose(said); /* and it ends, too */
+	close(in[1]);
 }
 
 static void ends_what_still_runs(void **state)

@@ -157,10 +157,11 @@ static void a_server_is_asked(void **state)
 	CHECK_HAS(c.err, "http://h:1: the admin API is off");
 	CHECK_STR(str_of(fake_url), "/api/admin/delete?query=%7B%7D");
 	fake_status = E_UNAVAILABLE;
-	run(&c, "store export http://h:1 /tmp/firn-test-nothing");
+	char dir[] = "/tmp/firn-cli-XXXXXX";
+	CHECK(mkdtemp(dir) != NULL);
+	run(&c, "store export http://h:1 %s/nothing", dir);
 	assert_int_equal(c.code, CLI_UNREACHABLE);
-	CHECK(access("/tmp/firn-test-nothing", F_OK) < 0);
-	CHECK(access("/tmp/firn-test-nothing.tmp", F_OK) < 0);
+	CHECK(rmdir(dir) == 0); /* nothing was left in it */
 	fake_status = OK;
 	fake_http_status = 200;
 }
@@ -170,18 +171,21 @@ static void halves(void **state)
 {
 	(void)state;
 	struct capture c;
+	char dir[] = "/tmp/firn-cli-XXXXXX", file[64];
+	CHECK(mkdtemp(dir) != NULL);
 	fake_http_status = 422;
 	fake_body = "{\"error\":\"too much\",\"code\":\"LIMIT\"}";
-	run(&c, "store export http://h:1 /tmp/firn-test-nothing --from 1 --to 2");
+	run(&c, "store export http://h:1 %s/nothing --from 1 --to 2", dir);
 	assert_int_equal(c.code, CLI_FAILED);
 	CHECK_HAS(c.err, "too much");
 	CHECK_HAS(fake_url, "from=1.000000000&to=1.000000001");
 	fake_http_status = 200;
 	fake_body = "bytes";
-	run(&c, "store export http://h:1 /tmp/firn-test-something --from 1 --to 2");
+	snprintf(file, sizeof(file), "%s/something", dir);
+	run(&c, "store export http://h:1 %s --from 1 --to 2", file);
 	assert_int_equal(c.code, CLI_OK);
 	CHECK_STR(str_of(c.out), "{\"parts\":1,\"bytes\":5}\n");
-	CHECK(unlink("/tmp/firn-test-something") == 0);
+	CHECK(unlink(file) == 0 && rmdir(dir) == 0);
 }
 
 TEST_MAIN(cmocka_unit_test(a_directory_is_changed), cmocka_unit_test(a_directory_is_refused),
