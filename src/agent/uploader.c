@@ -132,8 +132,8 @@ static void pause_for_others(struct worker *w, uint64_t bytes)
 	w->wall_mark_ns = clock_monotonic_ns();
 }
 
-/* Of the form of upload_key_fn, ctx being the uploader. Whoever knows the keys is there no longer when
- * uploader_stop() has left a thread to itself. */
+/* Of the form of upload_key_fn, ctx being the uploader. Whoever knows the keys is there no longer
+ * when uploader_stop() has left a thread to itself. */
 static bool find_key(void *ctx, uint32_t file_id, struct file_key *out)
 {
 	struct uploader *u = ctx;

@@ -297,7 +297,8 @@ static void script(const char *dir, int told, int at)
 	atomic_store(&left, at);
 	enum status st =
 		store_delete(s, STR(""), fx_query(&f, "{comm=\"b\"}", 0, INT64_MAX), &d, NULL);
-	if (atomic_exchange(&left, 0) <= 0) /* a merge reached it while this came back, and ends all */
+	/* A merge may have reached it while this came back: it ends all. */
+	if (atomic_exchange(&left, 0) <= 0)
 		for (;;)
 			pause();
 	if (st == OK)
