@@ -3,6 +3,7 @@
  * An import is stored once, or not at all: asked twice, cut, damaged, ended at any operation.
  */
 #include "store/rewrite.h"
+#include "tests/store/countdown.h"
 #include "tests/store/model_check.h"
 
 #include <errno.h>
@@ -149,16 +150,6 @@ static void damage_is_refused(void **state)
 	fixture_clean(dir);
 }
 
-static atomic_int left;
-
-static int exit_at_zero(void *ctx, const char *operation)
-{
-	(void)ctx, (void)operation;
-	if (atomic_load(&left) > 0 && atomic_fetch_sub(&left, 1) == 1)
-		_exit(9);
-	return 0;
-}
-
 static int import_and_exit(const char *dir, const struct buf *b, int at)
 {
 	int status;
@@ -166,10 +157,12 @@ static int import_and_exit(const char *dir, const struct buf *b, int at)
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		struct store_imported done;
-		store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
+		store_io_hook = (struct store_io_hook){ countdown_exit, NULL };
 		struct store *s = open_store(dir);
-		atomic_store(&left, at);
-		_exit(store_import(s, buf_view(b), NULL, &done, NULL) == OK ? 0 : 1);
+		atomic_store(&countdown, at);
+		enum status st = store_import(s, buf_view(b), NULL, &done, NULL);
+		countdown_survive();
+		_exit(st == OK ? 0 : 1);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	return WEXITSTATUS(status);

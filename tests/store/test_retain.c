@@ -4,6 +4,7 @@
  * and what an exit at any operation leaves.
  */
 #include "base/clock.h"
+#include "tests/store/countdown.h"
 #include "tests/store/counted.h"
 #include "tests/store/model_check.h"
 
@@ -248,16 +249,6 @@ static void tenants_and_sizes(void **state)
 
 /* ---- an exit at each operation ---- */
 
-static atomic_int left;
-
-static int exit_at_zero(void *ctx, const char *operation)
-{
-	(void)ctx, (void)operation;
-	if (atomic_load(&left) > 0 && atomic_fetch_sub(&left, 1) == 1)
-		_exit(9);
-	return 0;
-}
-
 static int retain_and_exit(
 	const char *dir, const struct store_retention_rule *rules, int64_t now, int at)
 {
@@ -265,10 +256,11 @@ static int retain_and_exit(
 	pid_t pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		store_io_hook = (struct store_io_hook){ exit_at_zero, NULL };
+		store_io_hook = (struct store_io_hook){ countdown_exit, NULL };
 		struct store *s = open_with(dir, rules, 2);
-		atomic_store(&left, at);
+		atomic_store(&countdown, at);
 		store_retain(s, now);
+		countdown_survive();
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
