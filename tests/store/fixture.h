@@ -13,6 +13,7 @@
 #include <ftw.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define SEC 1000000000LL
@@ -31,10 +32,18 @@ static inline void fixture_clean(const char *path)
 	(void)nftw(path, fixture_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* The log of each store takes 16 MiB ahead, and many tests run at a time. */
+static inline bool fixture_has_room(const char *path)
+{
+	struct statvfs v;
+	return access(path, W_OK) == 0 && statvfs(path, &v) == 0 &&
+	       (uint64_t)v.f_bavail * v.f_frsize >= (uint64_t)1 << 30;
+}
+
 /* In memory where that is possible: most tests do not care what a sync costs. */
 static inline void fixture_dir(char out[64])
 {
-	const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	const char *base = fixture_has_room("/dev/shm") ? "/dev/shm" : "/tmp";
 	snprintf(out, 64, "%s/firn-store-XXXXXX", base);
 	CHECK(mkdtemp(out) != NULL);
 }
@@ -72,6 +81,38 @@ static inline struct store_config fixture_config(const char *dir)
 	c.path = dir;
 	c.flush_interval_ns = 3600 * SEC; /* tests flush when they want to */
 	return c;
+}
+
+/* ---- the store's own thread ---- */
+
+/* It loads labels ahead and merges, whenever it gets to it: before, between or behind what a test
+ * does. From now on nobody merges, neither it nor store_merge_step(). */
+static inline void fixture_stop_merging(struct store *s)
+{
+	pthread_mutex_lock(&s->merge_lock);
+	s->merge_retry_ns = INT64_MAX;
+	pthread_mutex_unlock(&s->merge_lock);
+}
+
+/* Until it is through with what it does first: it has looked at the clock. */
+static inline void fixture_wait_started(struct store *s)
+{
+	for (bool started = false; !started;) {
+		pthread_mutex_lock(&s->lock);
+		started = s->age.looked;
+		pthread_mutex_unlock(&s->lock);
+		if (!started)
+			usleep(1000);
+	}
+}
+
+/* A merge takes some out and puts one in. */
+static inline size_t fixture_part_count(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	size_t n = s->parts.len;
+	pthread_mutex_unlock(&s->lock);
+	return n;
 }
 
 /* A store_io_hook: no byte can be written while the atomic_bool `ctx` is set. */

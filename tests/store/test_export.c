@@ -142,11 +142,11 @@ static void one_part_alone(void **state)
 	fixture_dir(dir[0]);
 	fixture_dir(dir[1]);
 	struct store *s = open_store(dir[0]), *other = open_store(dir[1]);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	fixture_stop_merging(s);
+	fixture_stop_merging(other);
 	model_append(&m, s, 300, T0, 60 * SEC);
 	CHECK_OK(store_flush(s, &e), &e);
 	export_to(s, "{}", INT64_MIN, INT64_MAX, &b);
-	pthread_mutex_unlock(&s->merge_lock);
 	CHECK_OK(store_import(other, buf_view(&b), NULL, &done, &e), &e);
 	CHECK(part_meta(other->parts.v[0])->order == PART_ORDER_TIME);
 	model_check(other, &m, INT64_MIN, INT64_MAX);

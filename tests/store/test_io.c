@@ -221,6 +221,7 @@ static void a_part_that_cannot_be_read_is_set_aside(void **state)
 	CHECK(try_append(s, 1, acknowledged));
 	store_close(s); /* writes the part; whoever opens it reads it anew */
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	fixture_stop_merging(s); /* nobody puts another part in its place, or sets it aside first */
 	CHECK(s->parts.len == 1 && try_append(s, 2, acknowledged));
 	faults_arm(&f);
 	try_sum(s, 1, 1); /* of the two batches the one in memory */

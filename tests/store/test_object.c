@@ -58,6 +58,7 @@ static void make_part(struct buf *bytes, char dir[64], struct store **out)
 	fixture_dir(dir);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, out, &e), &e);
+	fixture_stop_merging(*out); /* the part and its file stay */
 	model_append(&m, *out, 300, T0, 60 * SEC);
 	CHECK_OK(store_flush(*out, &e), &e);
 	CHECK((*out)->parts.len == 1);

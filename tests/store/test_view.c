@@ -130,7 +130,7 @@ static void loading_a_part_stops_nobody(void **state)
 	struct part *p = w.s->parts.v[0];
 	pthread_mutex_lock(&p->lock); /* as if it were being read */
 	CHECK(pthread_create(&thread, NULL, trim, &w) == 0);
-	for (int i = 0; i < 5000 && !atomic_load(&w.done); i++)
+	for (int i = 0; i < 60000 && !atomic_load(&w.done); i++) /* for ever, if it is stopped */
 		usleep(1000);
 	bool done = atomic_load(&w.done);
 	pthread_mutex_unlock(&p->lock);
@@ -151,13 +151,12 @@ static struct store *open_with_parts(const char *dir, uint64_t resident_bytes)
 	struct store_config c = fixture_config(dir);
 	c.resident_bytes = resident_bytes;
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock); /* the parts stay apart */
+	fixture_wait_started(s); /* no labels are loaded ahead */
+	fixture_stop_merging(s); /* and the parts stay apart */
 	for (int i = 0; i < 4; i++) {
 		model_append(&m, s, 400, T0, 60 * SEC);
 		CHECK_OK(store_flush(s, &e), &e);
 	}
-	s->merge_retry_ns = INT64_MAX;
-	pthread_mutex_unlock(&s->merge_lock);
 	VEC_FREE(&m.samples);
 	return s;
 }
@@ -168,6 +167,14 @@ static uint64_t loaded_bytes(struct store *s)
 	for (size_t i = 0; i < s->parts.len; i++)
 		bytes += part_trim(s->parts.v[i], 0, INT64_MIN);
 	return bytes;
+}
+
+/* Its merging thread looks at it, too. */
+static void set_memory(struct store *s, uint64_t bytes)
+{
+	pthread_mutex_lock(&s->lock);
+	s->config.memory_bytes = bytes;
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* Whoever needs the labels of a part, as a merge does all the time that it writes, keeps no other
@@ -186,7 +193,7 @@ static void tables_go_when_nobody_needs_them(void **state)
 	for (size_t i = 0; i < s->parts.len; i++)
 		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_LABELS, UINT64_MAX, &tabs, &e), &e);
 	uint64_t labels = loaded_bytes(s);
-	s->config.memory_bytes = 4096; /* nothing more is kept */
+	set_memory(s, 4096); /* nothing more is kept */
 	struct samples_query *q = fx_query(&f, model_types[0].text, 0, INT64_MAX);
 	q->memory_bytes = 64 << 20;
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
@@ -214,14 +221,6 @@ static enum status choose_all(void *ctx, struct profile *tables, uint8_t *chosen
 	(void)e;
 	memset(chosen, 1, tables->locations.len);
 	return OK;
-}
-
-/* Its merging thread looks at it, too. */
-static void set_memory(struct store *s, uint64_t bytes)
-{
-	pthread_mutex_lock(&s->lock);
-	s->config.memory_bytes = bytes;
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* What every kind of question gets, as text. */
@@ -321,7 +320,7 @@ static void answers_are_the_same_where_no_labels_stay(void **state)
 	ask_each(s, 0, INT64_MAX, &roomy);
 	ask_each(s, T0 + 10 * SEC, T0 + 40 * SEC, &roomy);
 	set_memory(s, 4096);
-	store_trim_caches(s); /* what a thread that came late may have loaded ahead */
+	store_trim_caches(s);
 	ask_each(s, 0, INT64_MAX, &tight);
 	CHECK(loaded_bytes(s) == 0);
 	ask_each(s, T0 + 10 * SEC, T0 + 40 * SEC, &tight);
