@@ -191,6 +191,41 @@ static void memory_has_a_limit(void **state)
 	fixture_clean(dir);
 }
 
+/* No other thread of this process runs or would like to. */
+static bool others_sleep(void)
+{
+	bool sleep = true;
+	DIR *d = opendir("/proc/self/task");
+	CHECK(d);
+	for (struct dirent *x; (x = readdir(d));) {
+		char path[300];
+		CLEANUP(buf_deinit) struct buf b;
+		buf_init(&b, 4096);
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", x->d_name);
+		if (x->d_name[0] == '.' || strtol(x->d_name, NULL, 10) == (long)gettid() ||
+			os_read_file(path, &b, NULL) != OK)
+			continue;
+		const char *end = memrchr(b.data, ')', b.len); /* "12 (its name) S ..." */
+		sleep &= end && end[2] == 'S';
+	}
+	closedir(d);
+	return sleep;
+}
+
+/* The part is merged, and all threads have gone to sleep after that. */
+static void wait_until_idle(struct store *s)
+{
+	int64_t deadline = clock_monotonic_ns() + 120 * SEC;
+	while (metric_get(&s->metrics.merges) == 0 && clock_monotonic_ns() < deadline) {
+		pthread_mutex_lock(&s->lock);
+		pthread_cond_signal(&s->merge_wake);
+		pthread_mutex_unlock(&s->lock);
+		usleep(1000);
+	}
+	for (int n = 0; n < 20 && clock_monotonic_ns() < deadline; usleep(1000))
+		n = others_sleep() ? n + 1 : 0;
+}
+
 /* An open store that nobody uses costs no processor time. */
 static void idles(void **state)
 {
@@ -204,7 +239,7 @@ static void idles(void **state)
 	append(s, T0, 1);
 	CHECK_OK(store_flush(s, &e), &e);
 	append(s, T0, 2);
-	usleep(300000); /* what merging there is happens now */
+	wait_until_idle(s);
 	int64_t before = os_self_cpu_ns();
 	usleep(1500000);
 	int64_t used = os_self_cpu_ns() - before;
