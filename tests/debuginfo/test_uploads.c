@@ -132,7 +132,7 @@ static void *send_one(void *ctx)
 		if (debuginfo_uploads_begin(t.u, &key, STR("h"), 6, may_begin, NULL, &r, &e) !=
 				OK ||
 			debuginfo_upload_open(t.u, &key, str_of(r.upload),
-				clock_monotonic_ns() + 30 * NS_PER_SEC, &up, &e) != OK)
+				clock_monotonic_ns() + 600 * NS_PER_SEC, &up, &e) != OK)
 			return ctx;
 		enum status s = debuginfo_upload_write(up, STR("abcdef"), &e);
 		if (s == OK)
