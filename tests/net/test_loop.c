@@ -133,10 +133,11 @@ static void stops_in_time(void **state)
 	close(fd);
 }
 
-/* Voluntary switches of the server's threads: one that sleeps has none. */
-static long switches(void)
+/* Voluntary switches of the server's threads: one that sleeps has none. *out_asleep: so many do. */
+static long switches(int *out_asleep)
 {
 	long sum = 0;
+	*out_asleep = 0;
 	DIR *d = opendir("/proc/self/task");
 	for (struct dirent *f; d && (f = readdir(d));) {
 		char path[300], line[200];
@@ -149,6 +150,7 @@ static long switches(void)
 				ours = true;
 			if (ours && sscanf(line, "voluntary_ctxt_switches: %ld", &n) == 1)
 				sum += n;
+			*out_asleep += ours && strncmp(line, "State:\tS", 8) == 0;
 		}
 		if (status)
 			fclose(status);
@@ -157,16 +159,17 @@ static long switches(void)
 	return sum;
 }
 
-/* Until no thread has done anything for half a second: each has been scheduled at last, and sleeps.
- */
-static long switches_settled(void)
+/* Until so many threads have begun, and sleep, and have done nothing else for half a second. */
+static long switches_settled(int threads)
 {
-	long last = -1, now = switches();
-	for (int i = 0; i < 100 && now != last; i++) {
+	int asleep;
+	long last = -1, now = switches(&asleep);
+	for (int i = 0; i < 100 && (now != last || asleep != threads); i++) {
 		last = now;
 		usleep(500000);
-		now = switches();
+		now = switches(&asleep);
 	}
+	assert_int_equal(asleep, threads);
 	return now;
 }
 
@@ -175,21 +178,21 @@ static void sleeps_when_idle(void **state)
 	(void)state;
 	struct net_server_config config = peer_config();
 	struct net_server *s = peer_start(&config);
-	int fds[20];
+	int fds[20], asleep;
 	/* Nobody there: nothing wakes. */
-	long before = switches_settled();
+	long before = switches_settled(1 + (int)config.workers);
 	usleep(1500000);
-	long alone = switches() - before;
+	long alone = switches(&asleep) - before;
 	assert_int_equal(alone, 0);
 	/* Idle connections: at most one look a second. */
 	for (int i = 0; i < 20; i++)
 		fds[i] = peer_connect(s);
 	PEER_UNTIL(peer_metric(s, "firn_net_connections") == 20);
 	usleep(200000);
-	before = switches();
+	before = switches(&asleep);
 	int64_t begun = clock_monotonic_ns();
 	usleep(2500000);
-	long idle = switches() - before;
+	long idle = switches(&asleep) - before;
 	double seconds = (double)(clock_monotonic_ns() - begun) / NS_PER_SEC;
 	print_message("switches: %ld alone in 1.5 s, %ld with 20 connections in %.1f s\n", alone,
 		idle, seconds);

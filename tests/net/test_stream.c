@@ -121,8 +121,12 @@ static void client_turn(struct client *c, int wait_ms)
 	const uint8_t *p;
 	ssize_t n;
 	char chunk[65536];
+	/* Together, so that a call and its message are not torn apart by whoever lets us wait. */
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 256 << 20);
 	while ((n = nghttp2_session_mem_send(c->h2, &p)) > 0)
-		CHECK(peer_send(c->fd, p, (size_t)n));
+		buf_put(&out, p, (size_t)n);
+	CHECK(buf_status(&out) == OK && peer_send(c->fd, out.data, out.len));
 	struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
 	if (poll(&pfd, 1, wait_ms) <= 0)
 		return;
@@ -240,6 +244,7 @@ static void holds_back_one_stream_only(void **state)
 	int32_t id = call(&c, "/t.Test/Sum", NULL, NULL);
 	for (int i = 0; i < 1000; i++)
 		push(&c, id, kilobytes, sizeof(kilobytes), false);
+	CLIENT_UNTIL(&c, c.up_at[0] > NET_STREAM_AHEAD_MAX);
 	for (int i = 0; i < 50; i++)
 		client_turn(&c, 10);
 	/* What waits: messages read ahead, and one window. */
