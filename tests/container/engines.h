@@ -17,9 +17,11 @@ static char engines_dir[64];
 static inline void serve_docker(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	(void)ctx;
-	atomic_fetch_add(&docker_asked, 1);
+	/* About our container: processes of this host may be in others. */
+	bool ours = str_eq(r->path, STR("/containers/" ID "/json"));
+	atomic_fetch_add(&docker_asked, ours);
 	out->content_type = "application/json";
-	if (atomic_load(&docker_knows) && str_eq(r->path, STR("/containers/" ID "/json"))) {
+	if (atomic_load(&docker_knows) && ours) {
 		buf_cstr(&out->body, DOCKER_INSPECT);
 		return;
 	}
