@@ -90,6 +90,13 @@ static void says_whether_it_is_ready(void **state)
 	ask_deinit(&a);
 }
 
+static double own_cpu_seconds(void)
+{
+	struct timespec t;
+	CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void writes_figures(void **state)
 {
 	(void)state;
@@ -101,13 +108,16 @@ static void writes_figures(void **state)
 	metric_add(&server.metrics.samples_otlp, 42);
 	for (int ready = 0; ready < 2; ready++) {
 		struct ask a;
+		double cpu, cpu_before = own_cpu_seconds();
 		atomic_store(&server.ready, ready);
 		ask_init(&a, "/metrics", "");
 		server_handle_metrics(&server, &a.r, &a.out);
 		buf_u8(&a.out.body, 0);
 		const char *text = (const char *)a.out.body.data;
 		CHECK(strstr(text, "\nfirn_ingest_samples_total{protocol=\"otlp\"} 42\n"));
-		CHECK(strstr(text, "\nprocess_cpu_seconds_total 0."));
+		const char *at = strstr(text, "\nprocess_cpu_seconds_total ");
+		CHECK(at && sscanf(at, " process_cpu_seconds_total %lf", &cpu) == 1);
+		CHECK(cpu >= cpu_before - 0.1 && cpu <= own_cpu_seconds() + 0.1);
 		CHECK(strstr(text, "\nprocess_resident_memory_bytes "));
 		CHECK(strstr(text, "\nfirn_net_connections 0\n"));
 		CHECK(!!strstr(text, "\nstore_metric 1\n") == ready);
