@@ -56,7 +56,7 @@ static void opens_what_it_may(void **state)
 	CHECK((fcntl(root, F_GETFD) & FD_CLOEXEC) && (fcntl(maps, F_GETFD) & FD_CLOEXEC));
 	CHECK(open_as("environ", getpid(), "") == -1 && errno == EPERM);
 	CHECK(os_open_by_broker("/etc/passwd") == -1 && errno == EPERM);
-	CHECK(open_as("maps", 2147483, "") == -1 && errno == ENOENT);
+	CHECK(open_as("maps", INT_MAX, "") == -1 && errno == ENOENT);
 	CHECK(broker_cpu_ns() >= 0);
 	CHECK(!broker_is_gone());
 	broker_stop();
@@ -368,7 +368,7 @@ static void reads_memory_maps(void **state)
 	CHECK(broker_open_maps(getpid(), &f) == BROKER_IS_HELD);
 	CHECK(has_code(&f));
 	broker_drop(&f);
-	CHECK(broker_open_maps(2147483, &f) == -1 && errno == ENOENT);
+	CHECK(broker_open_maps(INT_MAX, &f) == -1 && errno == ENOENT);
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)getpid());
 	CHECK(broker_read_mapping(getpid(), exe, path, sizeof(path) - 1) > 0);
 	CHECK(readlink(exe, want, sizeof(want) - 1) > 0 && strcmp(path, want) == 0);

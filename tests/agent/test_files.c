@@ -659,7 +659,7 @@ static void preload_finds_what_every_process_maps(void **state)
 	struct files_config c = { .seen = note_seen, .seen_ctx = &seen };
 	struct files *f = make_files(&c);
 	struct err e = { 0 };
-	CHECK_OK(files_preload(f, WAIT_NS, &e), &e);
+	CHECK_OK(files_preload(f, 4 * WAIT_NS, &e), &e); /* of all that runs on this host */
 	char self[256] = "";
 	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	struct file_key key = key_of(self);

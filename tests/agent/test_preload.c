@@ -53,7 +53,7 @@ static void stays_below_one_process(void **state)
 	struct preload_file *files = NULL;
 	size_t count = 0;
 	struct err e = { 0 };
-	int ready[2], hold[2];
+	int ready[2], hold[2], pids[2], own;
 	char byte;
 	CHECK(pipe(ready) == 0 && pipe(hold) == 0);
 	int pid = fork();
@@ -61,16 +61,20 @@ static void stays_below_one_process(void **state)
 	if (pid == 0) {
 		close(hold[1]); /* so that both end with us */
 		pid = fork();
-		if (pid < 0 || write(ready[1], "", 1) != 1 || read(hold[0], &byte, 1) < 0)
+		own = getpid();
+		if (pid < 0 || write(ready[1], &own, sizeof(own)) != sizeof(own) ||
+			read(hold[0], &byte, 1) < 0)
 			_exit(1);
 		_exit(0);
 	}
-	CHECK(read(ready[0], &byte, 1) == 1 && read(ready[0], &byte, 1) == 1);
+	for (int i = 0; i < 2; i++)
+		CHECK(read(ready[0], &pids[i], sizeof(pids[i])) == sizeof(pids[i]));
+	CHECK(pids[0] != pids[1] && (pids[0] == pid || pids[1] == pid));
 	CHECK_OK(preload_collect(pid, &files, &count, &e), &e);
 	const struct preload_file *self = find(files, count, "/proc/self/exe");
 	CHECK(self && self->processes == 2);
 	for (size_t i = 0; i < count; i++)
-		CHECK(files[i].pid >= pid && files[i].pid != getpid());
+		CHECK(files[i].pid == pids[0] || files[i].pid == pids[1]);
 	free(files);
 	CHECK_OK(preload_collect(getpid(), &files, &count, &e), &e);
 	self = find(files, count, "/proc/self/exe");
