@@ -241,10 +241,21 @@ bool http_conn_lingers(const struct http_conn *c)
 	return c->linger && !c->broken;
 }
 
+/* HTTP/2: a head that is not whole, behind which nothing else can come. */
+static bool awaits_head(const struct http_conn *c)
+{
+	for (const struct http_stream *s = c->streams; s; s = s->next)
+		if (!s->announced && s->state == HTTP_STREAM_OPEN)
+			return true;
+	return false;
+}
+
 enum http_phase http_conn_phase(const struct http_conn *c)
 {
 	if (c->closing)
 		return HTTP_CLOSING;
+	if (awaits_head(c))
+		return HTTP_HEAD;
 	if (c->streams)
 		return HTTP_BUSY;
 	if (c->protocol == HTTP_TWO)

@@ -100,7 +100,7 @@ enum http_phase {
 	HTTP_IDLE, /* no request */
 	HTTP_HEAD, /* the first bytes of a connection, or a part of a request's head, or nothing yet
 		    */
-	HTTP_BUSY, /* at least one stream */
+	HTTP_BUSY, /* at least one stream, and no part of a head */
 	HTTP_CLOSING,
 };
 enum http_phase http_conn_phase(const struct http_conn *c);

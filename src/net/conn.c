@@ -4,7 +4,8 @@
  * said), its http_conn, and how long it has been in its phase. All in the loop's thread.
  *
  * Too slow is: no head within header_timeout; idle longer than idle_timeout; a body, or an answer,
- * that moved less than RATE_MIN on average after stall_timeout.
+ * that moved less than RATE_MIN on average in one stall_timeout. What came before does not count:
+ * it lies in memory as long as the rest is waited for.
  */
 #include "base/clock.h"
 #include "net/internal.h"
@@ -290,7 +291,7 @@ static void note_phase(struct net_conn *c)
 	if (phase != c->phase) {
 		c->phase = phase;
 		c->phase_ns = now;
-		net_loop_look_at(s, net_conn_deadline(c, now));
+		net_loop_look_at(s, net_conn_deadline(c));
 	}
 	bool waiting = unsent_of(c) > 0;
 	if (waiting && c->stall_ns == 0) {
@@ -377,35 +378,40 @@ void net_conn_events(struct net_conn *c, uint32_t events)
 	net_conn_pump(c);
 }
 
-static bool too_slow(int64_t since_ns, size_t bytes, int64_t now_ns, int64_t grace_ns)
+static bool too_slow(int64_t since_ns, size_t bytes, int64_t now_ns)
 {
-	int64_t took = now_ns - since_ns;
-	return took > grace_ns &&
-	       (double)bytes * (double)NS_PER_SEC < RATE_MIN_BYTES * (double)took;
+	return (double)bytes * (double)NS_PER_SEC < RATE_MIN_BYTES * (double)(now_ns - since_ns);
 }
 
 /* INT64_MAX: nothing is waited for. */
-static int64_t body_deadline(const struct net_conn *c, const struct net_exchange *x, int64_t now_ns)
+static int64_t body_deadline(const struct net_conn *c, const struct net_exchange *x)
 {
-	int64_t stall_timeout = c->server->config.stall_timeout_ns;
 	if (x->whole || x->answered || (x->rpc_stream && x->rpc_stream->running))
 		return INT64_MAX;
-	int64_t at = x->begun_ns + stall_timeout;
-	if (at <= now_ns && !too_slow(x->begun_ns, x->body.len, now_ns, stall_timeout))
-		at = now_ns + stall_timeout;
-	return MIN(at, x->request.deadline_ns);
+	return MIN(x->pace_ns + c->server->config.stall_timeout_ns, x->request.deadline_ns);
 }
 
-/* INT64_MAX: no output waits, or it makes its way. */
-static int64_t stall_deadline(const struct net_conn *c, int64_t now_ns)
+/* INT64_MAX: no output waits. */
+static int64_t stall_deadline(const struct net_conn *c)
+{
+	return c->stall_ns ? c->stall_ns + c->server->config.stall_timeout_ns : INT64_MAX;
+}
+
+/* What made its way in the time that is over gets as much again. */
+static void renew_deadlines(struct net_conn *c, int64_t now_ns)
 {
 	int64_t stall_timeout = c->server->config.stall_timeout_ns;
-	if (!c->stall_ns)
-		return INT64_MAX;
-	int64_t at = c->stall_ns + stall_timeout;
-	if (at <= now_ns && !too_slow(c->stall_ns, c->stall_sent, now_ns, stall_timeout))
-		at = now_ns + stall_timeout;
-	return at;
+	if (stall_deadline(c) <= now_ns && !too_slow(c->stall_ns, c->stall_sent, now_ns)) {
+		c->stall_ns = now_ns;
+		c->stall_sent = 0;
+	}
+	for (struct net_exchange *x = c->exchanges; x; x = x->next) {
+		if (x->pace_ns + stall_timeout > now_ns ||
+			too_slow(x->pace_ns, x->body.len - x->pace_bytes, now_ns))
+			continue;
+		x->pace_ns = now_ns;
+		x->pace_bytes = x->body.len;
+	}
 }
 
 /* What goes out waits for the windows of streams and not for the socket: those streams are given
@@ -414,7 +420,7 @@ static bool abort_unread(struct net_conn *c, int64_t now_ns)
 {
 	int64_t old_ns = now_ns - c->server->config.stall_timeout_ns;
 	bool any = false;
-	if (!c->writable || stall_deadline(c, now_ns) > now_ns)
+	if (!c->writable || stall_deadline(c) > now_ns)
 		return false;
 	struct net_exchange *next;
 	for (struct net_exchange *x = c->exchanges; x; x = next) {
@@ -436,7 +442,7 @@ static bool abort_unread(struct net_conn *c, int64_t now_ns)
 	return any;
 }
 
-int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns)
+int64_t net_conn_deadline(const struct net_conn *c)
 {
 	const struct net_server_config *k = &c->server->config;
 	int64_t at = INT64_MAX;
@@ -453,21 +459,22 @@ int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns)
 	case HTTP_BUSY:
 		break;
 	}
-	int64_t stall = stall_deadline(c, now_ns);
+	int64_t stall = stall_deadline(c);
 	/* Closing waits for the answer to be read. */
 	at = c->stall_ns && c->phase == HTTP_CLOSING ? stall : MIN(at, stall);
 	for (const struct net_exchange *x = c->exchanges; x; x = x->next)
-		at = MIN(at, body_deadline(c, x, now_ns));
+		at = MIN(at, body_deadline(c, x));
 	return at;
 }
 
 void net_conn_give_up_late(struct net_conn *c, int64_t now_ns)
 {
+	renew_deadlines(c, now_ns);
 	bool any = abort_unread(c, now_ns);
 	struct net_exchange *next;
 	for (struct net_exchange *x = c->exchanges; x; x = next) {
 		next = x->next;
-		if (body_deadline(c, x, now_ns) > now_ns)
+		if (body_deadline(c, x) > now_ns)
 			continue;
 		net_exchange_refuse_late(x, now_ns);
 		any = true;

@@ -69,7 +69,7 @@ static struct net_exchange *exchange_new(struct net_conn *c, struct http_stream 
 	buf_init(&x->message, c->server->config.body_max);
 	net_response_init(&x->response);
 	buf_init(&x->answer.body, 1);
-	x->begun_ns = clock_monotonic_ns();
+	x->begun_ns = x->pace_ns = clock_monotonic_ns();
 	x->next = c->exchanges;
 	x->link = &c->exchanges;
 	if (x->next)

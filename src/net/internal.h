@@ -96,6 +96,8 @@ struct net_exchange {
 	struct buf message; /* made of JSON */
 	size_t accounted;   /* of server->memory */
 	int64_t begun_ns;
+	int64_t pace_ns;   /* since when its body has been measured, */
+	size_t pace_bytes; /* and what had come by then */
 	int64_t answered_ns;
 	bool whole;          /* the request's body is */
 	bool answered;       /* nothing more to do for the loop */
@@ -261,7 +263,7 @@ struct net_conn {
 	bool dead;
 	int64_t phase_ns; /* when the present phase began */
 	enum http_phase phase;
-	int64_t stall_ns;  /* since when output has been waiting; 0: none */
+	int64_t stall_ns;  /* since when waiting output has been measured; 0: none waits */
 	size_t stall_sent; /* bytes that went out since */
 	size_t unsent;     /* as counted in server->memory */
 	char peer[NET_PEER_BYTES];
@@ -278,7 +280,7 @@ bool net_conn_make_room(struct net_server *s, int64_t now_ns, int64_t *out_at_ns
 /* Refuses requests whose body is late, gives up answers of HTTP/2 that are not read. */
 void net_conn_give_up_late(struct net_conn *c, int64_t now_ns);
 /* When to look at this connection again for being too slow; INT64_MAX: never. Closes nothing. */
-int64_t net_conn_deadline(const struct net_conn *c, int64_t now_ns);
+int64_t net_conn_deadline(const struct net_conn *c);
 
 /* ---- loop.c ---- */
 

@@ -148,7 +148,7 @@ static void look_at_deadlines(struct net_server *s, int64_t now)
 		net_conn_give_up_late(c, now);
 		if (c->dead)
 			continue;
-		int64_t at = net_conn_deadline(c, now);
+		int64_t at = net_conn_deadline(c);
 		if (at <= now)
 			close_late(c);
 		else

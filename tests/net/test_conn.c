@@ -35,6 +35,32 @@ static void ends_slow_heads(void **state)
 	net_server_stop(s);
 }
 
+/* HTTP/2: neither half a frame nor half a head keeps a connection for longer than a head may take.
+ */
+static void ends_torn_heads_of_http2(void **state)
+{
+	static const char begin[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+	static const char torn[] = "\0\0\x64\1\5\0\0\0\1\x82\x84\x86";
+	static const char to_be_continued[] = "\0\0\3\1\1\0\0\0\1\x82\x84\x86";
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.header_timeout_ns = MS(3000);
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 10000);
+	int a = peer_connect(s), b = peer_connect(s);
+	CHECK(peer_send(a, begin, sizeof(begin) - 1) && peer_send(b, begin, sizeof(begin) - 1));
+	CHECK(peer_send(a, torn, sizeof(torn) - 1));
+	CHECK(peer_send(b, to_be_continued, sizeof(to_be_continued) - 1));
+	CHECK(peer_receive(a, &out, NULL));
+	CHECK(peer_receive(b, &out, NULL));
+	assert_int_equal(peer_metric(s, "firn_net_timeouts_total"), 2);
+	assert_int_equal(peer_metric(s, "firn_net_requests_total"), 0);
+	close(a);
+	close(b);
+	net_server_stop(s);
+}
+
 static void ends_idle_connections(void **state)
 {
 	(void)state;
@@ -84,6 +110,28 @@ static void ends_slow_bodies(void **state)
 	net_server_stop(s);
 }
 
+/* What came quickly does not pay for what does not come: it is in memory all the time. */
+static void ends_bodies_that_stop(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.stall_timeout_ns = MS(3000);
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	CLEANUP(free_cleanup) char *most = calloc(1, 900000);
+	buf_init(&out, 10000);
+	int fd = peer_connect(s);
+	CHECK(peer_send_text(
+		fd, "POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 1000000\r\n\r\n"));
+	CHECK(most && peer_send(fd, most, 900000));
+	CHECK(peer_receive(fd, &out, NULL));
+	CHECK(str_starts(buf_view(&out), STR("HTTP/1.1 408 ")));
+	assert_int_equal(peer_metric(s, "firn_net_timeouts_total"), 1);
+	assert_int_equal(peer_metric(s, "firn_net_body_bytes"), 0);
+	close(fd);
+	net_server_stop(s);
+}
+
 static void ends_who_does_not_read(void **state)
 {
 	(void)state;
@@ -92,6 +140,30 @@ static void ends_who_does_not_read(void **state)
 	struct net_server *s = peer_start(&config);
 	int fd = peer_connect(s);
 	CHECK(peer_send_text(fd, "GET /large HTTP/1.1\r\nhost: h\r\n\r\n"));
+	PEER_UNTIL(peer_metric(s, "firn_net_timeouts_total") == 1);
+	PEER_UNTIL(peer_metric(s, "firn_net_body_bytes") == 0);
+	close(fd);
+	net_server_stop(s);
+}
+
+static void ends_who_reads_no_more(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.stall_timeout_ns = MS(8000); /* longer than what comes before it takes */
+	struct net_server *s = peer_start(&config);
+	int fd = peer_connect(s);
+	CHECK(peer_send_text(fd, "GET /large HTTP/1.1\r\nhost: h\r\n\r\n"));
+	/* Until the socket takes no more; then some of it. */
+	int64_t sent = -1;
+	PEER_UNTIL(peer_metric(s, "firn_net_sent_bytes_total") > 0);
+	while (sent != peer_metric(s, "firn_net_sent_bytes_total")) {
+		sent = peer_metric(s, "firn_net_sent_bytes_total");
+		usleep(100000);
+	}
+	char piece[65536];
+	while (peer_metric(s, "firn_net_sent_bytes_total") < sent + (64 << 10))
+		CHECK(recv(fd, piece, sizeof(piece), MSG_WAITALL) == sizeof(piece));
 	PEER_UNTIL(peer_metric(s, "firn_net_timeouts_total") == 1);
 	PEER_UNTIL(peer_metric(s, "firn_net_body_bytes") == 0);
 	close(fd);
@@ -134,8 +206,8 @@ static void leaves_slow_handlers_alone(void **state)
 	net_server_stop(s);
 }
 
-/* A child between fork and exec has every descriptor: one that was closed here is not gone, and
- * what arrives on it must not reach a connection that is. */
+/* A child between fork and exec has every descriptor: one that was closed here is not gone,
+ * and what arrives on it must not reach a connection that is. */
 static void forgets_what_a_child_still_holds(void **state)
 {
 	(void)state;
@@ -170,4 +242,6 @@ static void forgets_what_a_child_still_holds(void **state)
 
 TEST_MAIN(cmocka_unit_test(forgets_what_a_child_still_holds), cmocka_unit_test(ends_slow_heads),
 	cmocka_unit_test(ends_idle_connections), cmocka_unit_test(ends_slow_bodies),
-	cmocka_unit_test(ends_who_does_not_read), cmocka_unit_test(leaves_slow_handlers_alone))
+	cmocka_unit_test(ends_who_does_not_read), cmocka_unit_test(ends_torn_heads_of_http2),
+	cmocka_unit_test(ends_bodies_that_stop), cmocka_unit_test(ends_who_reads_no_more),
+	cmocka_unit_test(leaves_slow_handlers_alone))
