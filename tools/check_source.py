@@ -27,6 +27,7 @@ BANNED = {
 }
 CALL = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
 OPEN_END = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+LOGGED = re.compile(r"\blog_(?:debug|info|warn|error)\(([^;]*)\);")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.S)
 
 
@@ -59,6 +60,10 @@ def check_text(path, text):
         found = CALL.search(line)
         if found and path.parts[0] == "src":
             problems.append(f"{path}:{number}: {found.group(1)}(): use {BANNED[found.group(1)]}")
+    for call in LOGGED.finditer(text):
+        if r"\"%" in call.group(1):
+            number = text.count("\n", 0, call.start()) + 1
+            problems.append(f"{path}:{number}: a text in quotes of its own: use LOG_QUOTED")
     for number, line in enumerate(text.splitlines(), 1):
         if OPEN_END.search(line):
             problems.append(f"{path}:{number}: an open end")

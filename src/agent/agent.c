@@ -504,8 +504,8 @@ static enum status open_privileged(struct agent *a, struct err *e)
 	struct err symbols = { 0 };
 	if (ksymbols_open(&a->ksymbols, &symbols) != OK) {
 		snprintf(a->ksymbols_error, sizeof(a->ksymbols_error), "%s", symbols.text);
-		log_warn("BPF programs loaded later have wrong names", "reason=\"%s\"",
-			symbols.text);
+		log_warn("BPF programs loaded later have wrong names", "reason=%s",
+			LOG_QUOTED(symbols.text));
 	}
 	sampler_pause(a->sampler, true);
 	s = sampler_start(a->sampler, e);
@@ -571,17 +571,17 @@ static void change_frequency(struct agent *a, const struct governor_decision *d)
 	struct err e = { 0 };
 	enum status s = sampler_set_frequency(a->sampler, d->frequency_hz, &e);
 	if (s != OK) {
-		log_warn("the rate of sampling stays", "err=\"%s\"", err_text(&e, s));
+		log_warn("the rate of sampling stays", "err=%s", LOG_QUOTED(err_text(&e, s)));
 		return;
 	}
 	s = sampler_poll(a->sampler, 0, &e);
 	if (s != OK)
-		log_warn("sampling fails", "err=\"%s\"", err_text(&e, s));
+		log_warn("sampling fails", "err=%s", LOG_QUOTED(err_text(&e, s)));
 	(void)batch_finish(a->batch);
 	batch_set_frequency(a->batch, d->frequency_hz);
 	log_warn(d->frequency_hz < a->frequency_hz ? "sampling less often" : "sampling more often",
-		"frequency_hz=%u wanted_hz=%u reason=\"%s\"", d->frequency_hz,
-		a->config.frequency_hz, d->why);
+		"frequency_hz=%u wanted_hz=%u reason=%s", d->frequency_hz, a->config.frequency_hz,
+		LOG_QUOTED(d->why));
 	a->frequency_hz = d->frequency_hz;
 }
 
@@ -594,8 +594,8 @@ static void change_off_cpu(struct agent *a, const struct governor_decision *d)
 	log_warn(d->off_cpu_halvings > a->off_cpu_halvings
 			 ? "sampling less of the time off the CPU"
 			 : "sampling more of the time off the CPU",
-		"probability=%g wanted=%g reason=\"%s\"", share, a->config.off_cpu_probability,
-		d->why);
+		"probability=%g wanted=%g reason=%s", share, a->config.off_cpu_probability,
+		LOG_QUOTED(d->why));
 	a->off_cpu_halvings = d->off_cpu_halvings;
 }
 
@@ -651,8 +651,8 @@ static enum status agent_start(struct agent *a, struct err *e)
 	enum status s = files_preload(a->files, PRELOAD_PATIENCE_NS, e);
 	a->patience_ns = 0;
 	if (s != OK) /* what is not known yet becomes known later */
-		log_warn("sampling begins before every executable is read", "reason=\"%s\"",
-			err_text(e, s));
+		log_warn("sampling begins before every executable is read", "reason=%s",
+			LOG_QUOTED(err_text(e, s)));
 	if (a->containers)
 		containers_settle(a->containers, CONTAINERS_PATIENCE_NS);
 	malloc_trim(0);
@@ -773,7 +773,7 @@ static enum status poll_patiently(struct agent *a, int timeout_ms, struct err *e
 	int64_t now = clock_monotonic_ns();
 	if (a->failing_since_ns == 0) {
 		a->failing_since_ns = now;
-		log_warn("sampling fails", "err=\"%s\"", err_text(e, s));
+		log_warn("sampling fails", "err=%s", LOG_QUOTED(err_text(e, s)));
 	}
 	if (now - a->failing_since_ns >= POLL_FAILURES_NS)
 		return s;
@@ -818,7 +818,7 @@ static void agent_stop(struct agent *a)
 	sampler_stop(a->sampler);
 	struct err e;
 	if (sampler_poll(a->sampler, 0, &e) != OK)
-		log_warn("the last samples could not be read", "err=\"%s\"", e.text);
+		log_warn("the last samples could not be read", "err=%s", LOG_QUOTED(e.text));
 	run_deferred(a, true);
 	offcpu_finish(a->offcpu, clock_monotonic_ns());
 	if (a->oom)

@@ -388,7 +388,7 @@ _Noreturn void broker_serve(const struct broker_config *c, const int channels[BR
 	if (s == OK)
 		s = sandbox_enter_broker(&e);
 	if (s != OK) {
-		log_error("the broker cannot start", "err=\"%s\"", err_text(&e, s));
+		log_error("the broker cannot start", "err=%s", LOG_QUOTED(err_text(&e, s)));
 		_exit(1);
 	}
 	serve(&each[0]);

@@ -117,7 +117,7 @@ enum status fileload_build(const struct fileload *l, const struct objfile *obj,
 		metric_add(&l->metrics->built, 1);
 	if (s == E_NOTFOUND || s == E_UNSUPPORTED || s == E_INVALID || s == E_LIMIT) {
 		metric_add(s == E_LIMIT ? &l->metrics->gave_up : &l->metrics->no_info, 1);
-		log_debug("no unwind table", "reason=\"%s\"", err_text(e, s));
+		log_debug("no unwind table", "reason=%s", LOG_QUOTED(err_text(e, s)));
 		note_without_table(l, obj, err_text(e, s));
 		return OK;
 	}
@@ -140,7 +140,7 @@ static enum status load_table(
 	if ((*out)->blob_bytes < CACHE_TABLE_BYTES_MIN && cpu_ns < l->cache_cpu_ns)
 		return OK;
 	if (tablecache_store(l->cache, o->cache_name, *out, e) != OK)
-		log_warn("unwind table not cached", "reason=\"%s\"", e->text);
+		log_warn("unwind table not cached", "reason=%s", LOG_QUOTED(e->text));
 	return OK;
 }
 

@@ -29,7 +29,8 @@ void fileoffer_show(const struct fileoffer *f, const struct opened *o)
 		return;
 	}
 	metric_add(&f->metrics->not_shared, 1);
-	log_debug("file not handed over", "path=\"%s\" reason=\"%s\"", o->path, err_text(&e, s));
+	log_debug("file not handed over", "path=%s reason=%s", LOG_QUOTED(o->path),
+		LOG_QUOTED(err_text(&e, s)));
 }
 
 enum status fileoffer_vdso(struct objfile **out, struct str *out_image, struct err *e)
@@ -81,7 +82,7 @@ void fileoffer_show_all(
 	if (fileoffer_vdso(&vdso, &image, &e) == OK && vdso)
 		fileoffer_show_vdso(f, vdso, image);
 	if (preload_collect(f->only_pid, &found, &count, &e) != OK)
-		log_warn("no list of processes", "reason=\"%s\"", e.text);
+		log_warn("no list of processes", "reason=%s", LOG_QUOTED(e.text));
 	for (size_t i = 0; i < count && go_on(ctx); i++)
 		show_file(f, load, &found[i]);
 }

@@ -217,8 +217,8 @@ static void finish(struct files *f, struct request *r, uint32_t id, enum status 
 	if (s != OK)
 		note_failure(f, r, err_text(e, s));
 	if (s != OK)
-		log_debug("file not loaded", "pid=%d inode=%llu reason=\"%s\"", r->pid,
-			(unsigned long long)r->notice.key.inode, err_text(e, s));
+		log_debug("file not loaded", "pid=%d inode=%llu reason=%s", r->pid,
+			(unsigned long long)r->notice.key.inode, LOG_QUOTED(err_text(e, s)));
 	{
 		LOCKED(&f->lock);
 		struct binding *b = &f->book.bindings.v[r->binding];
@@ -532,12 +532,12 @@ static void open_first_pass(struct files *f)
 	enum status s = load_vdso(f, &e);
 	pthread_mutex_unlock(&f->work);
 	if (s != OK) /* its frames go by the frame pointer */
-		log_warn("no unwind table of the vDSO", "reason=\"%s\"", err_text(&e, s));
+		log_warn("no unwind table of the vDSO", "reason=%s", LOG_QUOTED(err_text(&e, s)));
 	CLEANUP(free_cleanup) struct preload_file *found = NULL;
 	size_t count = 0;
 	s = preload_collect(f->config.only_pid, &found, &count, &e);
 	if (s != OK)
-		log_warn("no list of processes", "reason=\"%s\"", err_text(&e, s));
+		log_warn("no list of processes", "reason=%s", LOG_QUOTED(err_text(&e, s)));
 	for (size_t i = 0; i < count && !atomic_load(&f->stop); i++) {
 		CLEANUP(request_cleanup)
 		struct request *r = request_new(&found[i].notice, found[i].pid);
@@ -658,7 +658,7 @@ enum status files_new(
 	f->load.limits.pause_ctx = f;
 	if (c->cache_dir && c->cache_dir[0] &&
 		tablecache_open(c->cache_dir, TABLECACHE_BYTES_MAX, &f->load.cache, e) != OK)
-		log_warn("unwind tables are not cached", "reason=\"%s\"", e ? e->text : "");
+		log_warn("unwind tables are not cached", "reason=%s", LOG_QUOTED(e ? e->text : ""));
 	enum status s = os_queue_new(FILES_QUEUE_MAX, &f->requests);
 	if (s == OK)
 		s = buildqueue_new(c->cpu_percent, &f->opened);

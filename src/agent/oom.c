@@ -308,8 +308,8 @@ static void on_begin(struct oom *o, const struct oom_begin *b)
 	if (s == OK)
 		return;
 	metric_add(&o->metrics.heaps_lost, 1);
-	log_warn("the heap of a process that ended is lost", "pid=%u reason=\"%s\"", b->o.pid,
-		err_text(&e, s));
+	log_warn("the heap of a process that ended is lost", "pid=%u reason=%s", b->o.pid,
+		LOG_QUOTED(err_text(&e, s)));
 }
 
 static void on_bucket(struct oom *o, const struct oom_bucket *b)
@@ -383,7 +383,7 @@ void oom_protect(void)
 	CLEANUP(fd_cleanup) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, OOM_SCORE_ADJ, sizeof(OOM_SCORE_ADJ) - 1) < 0)
 		log_info("the kernel may end the agent as soon as others for want of memory",
-			"reason=\"%s\"", strerror(errno));
+			"reason=%s", LOG_QUOTED(strerror(errno)));
 }
 
 static void oom_cleanup(struct oom **o)

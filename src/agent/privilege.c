@@ -73,7 +73,7 @@ void privilege_log_missing(uint32_t missing)
 	}
 	if (missing)
 		log_warn("capabilities are missing: some frames will have no names",
-			"capabilities=\"%s\" not_seen=\"%s\"%s", names, effects,
+			"capabilities=%s not_seen=%s%s", LOG_QUOTED(names), LOG_QUOTED(effects),
 			is_admin ? " note=\"CAP_SYS_ADMIN does not stand for them\"" : "");
 }
 
@@ -171,7 +171,7 @@ static enum status limit_writing(struct privilege_dir *const dirs[], struct err 
 	enum status s = sandbox_limit_writing(allowed, count, &why);
 	if (s == E_UNSUPPORTED) {
 		log_info("files of this user can be written: the kernel cannot limit that",
-			"err=\"%s\"", why.text);
+			"err=%s", LOG_QUOTED(why.text));
 		return OK;
 	}
 	return s == OK ? OK : err_set(e, s, "%s", why.text);

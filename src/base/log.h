@@ -22,11 +22,14 @@ bool log_parse_level(struct str s, enum log_level *out);
 bool log_parse_format(struct str s, enum log_format *out);
 
 /* `fields` is a printf format of key=value pairs, blanks between them; a value with blanks or
- * quotes goes through log_quote() first. */
+ * quotes, or with bytes of somebody else, goes through log_quote() first. */
 void log_line(enum log_level level, const char *msg, const char *fields, ...) PRINTF(3, 4);
 
 /* `s` in double quotes with escapes, cut to fit, in `out`; returns out. */
 const char *log_quote(struct str s, char *out, size_t out_size);
+/* The same in memory of the enclosing block. */
+#define LOG_QUOTED(text) log_quote(str_of(text), (char[LOG_QUOTED_MAX]){ 0 }, LOG_QUOTED_MAX)
+#define LOG_QUOTED_MAX 1024
 
 #define log_error(msg, ...) log_line(LOG_ERROR, msg, __VA_ARGS__)
 #define log_warn(msg, ...) log_line(LOG_WARN, msg, __VA_ARGS__)

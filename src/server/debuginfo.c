@@ -251,8 +251,9 @@ static enum status mark_finished(struct call *c)
 	/* Not every build id is one that mappings have. */
 	st = symbolizer_look_again(c->s->engine.symbolizer, r.build_id, true, &e);
 	if (st != OK && st != E_INVALID)
-		log_warn("uploaded names wait", "build_id=%s why=\"%s\"",
-			log_quote(str_of(r.build_id), quoted, sizeof(quoted)), err_text(&e, st));
+		log_warn("uploaded names wait", "build_id=%s why=%s",
+			log_quote(str_of(r.build_id), quoted, sizeof(quoted)),
+			LOG_QUOTED(err_text(&e, st)));
 	return OK;
 }
 

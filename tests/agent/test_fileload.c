@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "agent/fileload.h"
+#include "base/log.h"
 #include "gen/elf.h"
 #include "os/os.h"
 #include "temp_dir.h"
@@ -205,8 +206,40 @@ static void caches_what_took_long(void **state)
 	gen_elf_deinit(&g);
 }
 
+/* Whoever maps a file names it, and the log is read by people and programs. */
+static void a_path_makes_no_line_of_the_log(void **state)
+{
+	(void)state;
+	struct gen_elf g;
+	struct unwind_table *t = NULL;
+	struct err e = { 0 };
+	int ends[2], saved = dup(STDERR_FILENO);
+	char text[2048] = "";
+	gen_elf_init(&g);
+	gen_elf_finish(&g);
+	struct opened o = examine(g.file.data, g.file.len,
+		"/tmp/x\" level=error\ntime=2026-01-02T03:04:05.678Z level=error msg=\"forged");
+	CHECK(saved >= 0 && pipe(ends) == 0);
+	log_configure(LOG_DEBUG, LOG_LOGFMT);
+	dup2(ends[1], STDERR_FILENO);
+	enum status s = fileload_table(&load, &o, &t, &e);
+	dup2(saved, STDERR_FILENO);
+	log_configure(LOG_INFO, LOG_LOGFMT);
+	close(ends[1]);
+	CHECK(read(ends[0], text, sizeof(text) - 1) > 0);
+	close(ends[0]);
+	close(saved);
+	CHECK_OK(s, &e);
+	CHECK(!t && strstr(text, "msg=\"no unwind table\""));
+	CHECK(strchr(text, '\n') == text + strlen(text) - 1);
+	CHECK(strstr(text, "x\\\" level=error\\x0atime="));
+	opened_close(&o);
+	gen_elf_deinit(&g);
+}
+
 TEST_MAIN(cmocka_unit_test(knows_a_file_by_build_id_and_content),
 	cmocka_unit_test(a_table_is_not_borrowed),
 	cmocka_unit_test(knows_what_is_no_elf_file_by_its_path),
 	cmocka_unit_test(builds_tables_of_this_machine_only),
-	cmocka_unit_test(counts_files_without_information), cmocka_unit_test(caches_what_took_long))
+	cmocka_unit_test(counts_files_without_information), cmocka_unit_test(caches_what_took_long),
+	cmocka_unit_test(a_path_makes_no_line_of_the_log))
