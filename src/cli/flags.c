@@ -142,6 +142,12 @@ static const struct cli_option server_options[] = {
 	  .otherwise = "4GiB",
 	  .help = "Of all uploads: beyond it those not used for the longest time go. The names "
 		  "that were made of them stay." },
+	{ .name = "symbols-storage-size", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_server_flags, symbols_bytes), .value = "SIZE",
+	  .otherwise = "8GiB",
+	  .help = "Of the symbol tables that were made of executables and debug files, and at most "
+		  "a quarter of --storage-retention-size: beyond it those not used for the longest "
+		  "time go, and are made again where the file is still there." },
 	{ .name = "debug-directories", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, debug_dirs), .value = "DIR:...",
 	  .otherwise = "/usr/lib/debug",
@@ -490,6 +496,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->tenant_limits_file = f->tenant_limits;
 	out->limits = f->limits;
 	out->debuginfo_bytes = f->debuginfo_bytes;
+	out->symbols_bytes = f->symbols_bytes;
 	out->debuginfo_upload_bytes = f->debuginfo_upload_bytes;
 	out->debuginfo_upload_ns = f->debuginfo_upload_ns;
 	out->local_files = true;

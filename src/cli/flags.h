@@ -45,6 +45,7 @@ struct cli_server_flags {
 	const char *tenant_limits;
 	struct server_limits limits;
 	uint64_t debuginfo_bytes;
+	uint64_t symbols_bytes;
 	uint64_t debuginfo_upload_bytes;
 	int64_t debuginfo_upload_ns;
 	char tenant[64];     /* the header, in lower case */

@@ -47,6 +47,7 @@ void server_config_default(struct server_config *c)
 			.connections = 8192 },
 		.debuginfo_bytes = (uint64_t)4 << 30,
 		.debuginfo_upload_bytes = 1000000000,
+		.symbols_bytes = (uint64_t)8 << 30,
 		.debuginfo_upload_ns = 15 * 60 * NS_PER_SEC,
 		.local_files = true,
 		.handover_fd = -1,
@@ -129,6 +130,9 @@ static enum status open_symbolizer(struct server *s, struct err *e)
 	c.local_files = s->config->local_files;
 	c.on_demand = s->config->symbols_on_demand;
 	c.uploads = s->uploads;
+	c.disk_bytes = s->config->symbols_bytes;
+	if (s->config->retention_bytes)
+		c.disk_bytes = MIN(c.disk_bytes, s->config->retention_bytes / 4);
 	return symbolizer_new(&c, &s->engine.symbolizer, e);
 }
 

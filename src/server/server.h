@@ -54,6 +54,7 @@ struct server_config {
 	const char *tenant_limits_file;  /* NULL: none; read when it starts */
 	uint64_t debuginfo_bytes;        /* of all uploads */
 	uint64_t debuginfo_upload_bytes; /* of one */
+	uint64_t symbols_bytes;          /* of symbol tables on disk */
 	int64_t debuginfo_upload_ns;     /* an upload that takes longer may be tried again */
 	bool local_files;                /* symbolize from this host's files */
 	bool symbols_on_demand; /* of executables that were handed over: when samples come */

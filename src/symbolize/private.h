@@ -7,6 +7,8 @@
 #include "objfile/objfile.h"
 #include "symbolize/symbolize.h"
 
+#include <pthread.h>
+
 /* Hex digits of a build id. */
 #define SYMBOLIZE_ID_MAX 128
 #define SYMBOLIZE_PATH_MAX 4096
@@ -37,6 +39,27 @@ void symbolize_files_deinit(struct symbolize_files *f);
  * to be. */
 NODISCARD enum status symbolize_files_find(
 	const struct symbolize_request *r, struct symbolize_files *out, struct err *e);
+
+/* ---- disk.c: the folder with the tables, and how much may lie there ---- */
+
+struct symbolize_disk {
+	char *dir;
+	uint64_t bytes_max;
+	struct symbolize_metrics *metrics;
+	bool is_starting;
+	pthread_mutex_t lock; /* of what follows */
+	uint64_t bytes;
+};
+/* Makes the folder, removes what a run that was killed has left, and what is beyond the limit. */
+NODISCARD enum status symbolize_disk_init(struct symbolize_disk *d, const char *dir,
+	uint64_t bytes_max, struct symbolize_metrics *metrics, struct err *e);
+void symbolize_disk_deinit(struct symbolize_disk *d);
+/* Of the table of a build id, or of the folder that it lies in; false: too long. */
+bool symbolize_disk_path(
+	const struct symbolize_disk *d, const char *id, bool folder, char out[SYMBOLIZE_PATH_MAX]);
+void symbolize_disk_used(const char *path);
+/* A table was built: others may go for it. */
+void symbolize_disk_added(struct symbolize_disk *d, const char *path);
 
 /* ---- tables.c: the tables of a symbolizer, open, on disk or being built ---- */
 

@@ -26,6 +26,7 @@ void symbolizer_config_default(struct symbolizer_config *c)
 		.debug_dirs = "/usr/lib/debug",
 		.local_files = true,
 		.memory_bytes = (uint64_t)256 << 20,
+		.disk_bytes = (uint64_t)8 << 30,
 		.workers = 1,
 	};
 	debuginfo_limits_default(&c->limits);

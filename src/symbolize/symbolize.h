@@ -22,6 +22,8 @@ struct symbolizer_config {
 	bool local_files; /* look at a mapping's own path on this host (its build id must agree) */
 	struct debuginfo_uploads *uploads; /* outlives the symbolizer; NULL: none */
 	uint64_t memory_bytes;             /* for open tables and caches */
+	/* On disk: beyond it those tables go that were not used for the longest time. */
+	uint64_t disk_bytes;
 	struct debuginfo_limits limits;
 	uint32_t workers; /* builds at a time */
 	/* What is offered waits, with its descriptor, until it is asked for; more than
@@ -70,14 +72,17 @@ NODISCARD enum status symbolizer_resolve(struct symbolizer *s, struct profile *p
 /* Demangled for people into `a`, or `name` itself when it is not a mangled name. */
 struct str symbolize_demangle(struct str name, struct arena *a);
 
-#define SYMBOLIZE_METRICS(X)                                                              \
-	X(lookups, COUNTER, "firn_symbolizer_lookups_total", "Addresses looked up.")      \
-	X(unknown, COUNTER, "firn_symbolizer_unknown_total", "Addresses without a name.") \
-	X(built, COUNTER, "firn_symbolizer_tables_built_total", "Symbol tables built.")   \
-	X(failed, COUNTER, "firn_symbolizer_tables_failed_total",                         \
-		"Files of which no table could be built.")                                \
-	X(missing, COUNTER, "firn_symbolizer_files_missing_total",                        \
-		"Build ids of which no file was found.")                                  \
+#define SYMBOLIZE_METRICS(X)                                                                  \
+	X(lookups, COUNTER, "firn_symbolizer_lookups_total", "Addresses looked up.")          \
+	X(unknown, COUNTER, "firn_symbolizer_unknown_total", "Addresses without a name.")     \
+	X(built, COUNTER, "firn_symbolizer_tables_built_total", "Symbol tables built.")       \
+	X(failed, COUNTER, "firn_symbolizer_tables_failed_total",                             \
+		"Files of which no table could be built.")                                    \
+	X(missing, COUNTER, "firn_symbolizer_files_missing_total",                            \
+		"Build ids of which no file was found.")                                      \
+	X(disk_bytes, GAUGE, "firn_symbolizer_disk_bytes", "Bytes of symbol tables on disk.") \
+	X(dropped, COUNTER, "firn_symbolizer_tables_dropped_total",                           \
+		"Symbol tables removed for want of room (--symbols-storage-size).")           \
 	X(open_tables, GAUGE, "firn_symbolizer_open_tables", "Symbol tables mapped.")
 struct symbolize_metrics {
 	SYMBOLIZE_METRICS(METRIC_FIELD)

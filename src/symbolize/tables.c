@@ -34,6 +34,7 @@
 /* How long a build id without a file, or with a bad one, is left alone. */
 #define MISSING_RETRY_NS (300 * NS_PER_SEC)
 #define FAILED_RETRY_NS (3600 * NS_PER_SEC)
+#define TELL_USE_NS (3600 * NS_PER_SEC)
 
 enum entry_state { IDLE, QUEUED, BUILDING };
 
@@ -55,12 +56,14 @@ struct entry {
 	struct symbolize_ref *open; /* may be NULL */
 	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
 	uint64_t last_used;
-	char *path; /* may be NULL */
-	int fd;     /* offered, or -1 */
+	int64_t told_ns; /* monotonic: when the file of the open table was said to be in use */
+	char *path;      /* may be NULL */
+	int fd;          /* offered, or -1 */
 };
 
 struct symbolize_tables {
 	struct symbolizer_config config; /* texts are copies */
+	struct symbolize_disk disk;
 	struct symbolize_metrics *metrics;
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* the queue grew, or stop */
@@ -231,38 +234,34 @@ static void attach(struct symbolize_tables *t, struct entry *en, struct symboliz
 
 /* ---- files; the lock is not held ---- */
 
-static bool table_path(
-	const struct symbolize_tables *t, const char *id, bool folder, char out[SYMBOLIZE_PATH_MAX])
-{
-	int n = folder ? snprintf(out, SYMBOLIZE_PATH_MAX, "%s/%.2s", t->config.dir, id)
-		       : snprintf(out, SYMBOLIZE_PATH_MAX, "%s/%.2s/%s.sym", t->config.dir, id,
-				 id + 2);
-	return n > 0 && n < SYMBOLIZE_PATH_MAX;
-}
-
 /* NULL: none on disk. A damaged one is deleted: it is made again. */
 static struct symbolize_ref *open_from_disk(const struct symbolize_tables *t, const char *id)
 {
 	char path[SYMBOLIZE_PATH_MAX];
 	struct debuginfo_table *table;
-	if (!table_path(t, id, false, path))
+	if (!symbolize_disk_path(&t->disk, id, false, path))
 		return NULL;
 	enum status s = debuginfo_table_open(path, &table, NULL);
+	if (s == OK)
+		symbolize_disk_used(path);
 	if (s == E_CORRUPT)
 		unlink(path);
 	return s == OK ? ref_new(table) : NULL;
 }
 
-static enum status build(const struct symbolize_tables *t, const char *id,
+static enum status build(struct symbolize_tables *t, const char *id,
 	const struct symbolize_files *files, struct err *e)
 {
 	char folder[SYMBOLIZE_PATH_MAX], path[SYMBOLIZE_PATH_MAX];
-	if (!table_path(t, id, true, folder) || !table_path(t, id, false, path))
+	if (!symbolize_disk_path(&t->disk, id, true, folder) ||
+		!symbolize_disk_path(&t->disk, id, false, path))
 		return err_set(e, E_LIMIT, "path of table %s", id);
 	enum status s = os_make_dirs(folder, e);
-	if (s != OK)
-		return s;
-	return debuginfo_build_files(&files->files, path, &t->config.limits, e);
+	if (s == OK)
+		s = debuginfo_build_files(&files->files, path, &t->config.limits, e);
+	if (s == OK)
+		symbolize_disk_added(&t->disk, path);
+	return s;
 }
 
 struct job {
@@ -362,37 +361,8 @@ static void *work(void *ctx)
 
 /* ---- what the others call ---- */
 
-/* Unfinished tables of a run that was killed. */
-static enum status remove_leftovers(const char *dir, struct err *e)
-{
-	CLEANUP(arena_deinit) struct arena a;
-	arena_init(&a, (size_t)64 << 20);
-	struct str *folders, *names;
-	size_t folder_count, name_count;
-	enum status s = os_list_dir(dir, &a, &folders, &folder_count, e);
-	for (size_t i = 0; s == OK && i < folder_count; i++) {
-		char path[SYMBOLIZE_PATH_MAX];
-		int n = snprintf(path, sizeof(path), "%s/%.*s", dir, STR_ARG(folders[i]));
-		if (folders[i].len != 2 || n >= (int)sizeof(path) ||
-			os_list_dir(path, &a, &names, &name_count, NULL) != OK)
-			continue;
-		for (size_t k = 0; k < name_count; k++) {
-			/* rest.sym.XXXXXX */
-			size_t dot = str_rindex(names[k], '.');
-			if (!str_ends(str_sub(names[k], 0, dot), STR(".sym")))
-				continue;
-			n = snprintf(path, sizeof(path), "%s/%.*s/%.*s", dir, STR_ARG(folders[i]),
-				STR_ARG(names[k]));
-			if (n < (int)sizeof(path))
-				unlink(path);
-		}
-	}
-	return s;
-}
-
 static void config_deinit(struct symbolizer_config *c)
 {
-	free((char *)(uintptr_t)c->dir);
 	free((char *)(uintptr_t)c->debug_dirs);
 }
 
@@ -416,14 +386,12 @@ enum status symbolize_tables_new(const struct symbolizer_config *c,
 	pthread_condattr_destroy(&attr);
 	t->metrics = metrics;
 	t->config = *c;
-	t->config.dir = strdup(c->dir);
+	t->config.dir = NULL; /* t->disk has it */
 	t->config.debug_dirs = strdup(c->debug_dirs ? c->debug_dirs : "");
 	t->config.limits.stop = &t->stop;
-	if (!t->config.dir || !t->config.debug_dirs)
+	if (!t->config.debug_dirs)
 		return err_set(e, E_NOMEM, "symbol tables");
-	enum status s = os_make_dirs(t->config.dir, e);
-	if (s == OK)
-		s = remove_leftovers(t->config.dir, e);
+	enum status s = symbolize_disk_init(&t->disk, c->dir, c->disk_bytes, metrics, e);
 	uint32_t workers = MIN(MAX(c->workers, 1u), (uint32_t)WORKERS_MAX);
 	for (; s == OK && t->worker_count < workers; t->worker_count++) {
 		s = os_thread_start(&t->workers[t->worker_count], "symbols", work, t, e);
@@ -456,6 +424,7 @@ void symbolize_tables_free(struct symbolize_tables *t)
 	pthread_cond_destroy(&t->work);
 	pthread_mutex_destroy(&t->lock);
 	config_deinit(&t->config);
+	symbolize_disk_deinit(&t->disk);
 	free(t);
 }
 
@@ -532,6 +501,16 @@ static struct symbolize_ref *take(struct entry *en)
 	return en->open;
 }
 
+/* With the lock held: is the file of an open table to be told that it is in use? */
+static bool is_to_be_told(struct entry *en)
+{
+	int64_t now = clock_monotonic_ns();
+	if (en->told_ns && now - en->told_ns < TELL_USE_NS)
+		return false;
+	en->told_ns = now;
+	return true;
+}
+
 static void queue_for(struct symbolize_tables *t, struct entry *en, struct str path, bool *pending)
 {
 	en->wanted = true;
@@ -554,14 +533,17 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struc
 	pthread_mutex_lock(&t->lock);
 	struct entry *en = find_or_add(t, build_id);
 	*out = en ? take(en) : NULL;
+	bool tell = *out && is_to_be_told(en);
 	bool look = en && !*out && en->state == IDLE && clock_monotonic_ns() >= en->not_before_ns;
 	pthread_mutex_unlock(&t->lock);
+	char id[SYMBOLIZE_ID_MAX + 1], file[SYMBOLIZE_PATH_MAX];
+	memcpy(id, build_id.p, build_id.len);
+	id[build_id.len] = '\0';
+	if (tell && symbolize_disk_path(&t->disk, id, false, file))
+		symbolize_disk_used(file);
 	if (!en || *out)
 		return;
 
-	char id[SYMBOLIZE_ID_MAX + 1];
-	memcpy(id, build_id.p, build_id.len);
-	id[build_id.len] = '\0';
 	struct symbolize_ref *found = look ? open_from_disk(t, id) : NULL;
 	pthread_mutex_lock(&t->lock);
 	en = find_or_add(t, build_id); /* it may have been recycled meanwhile */
