@@ -33,12 +33,22 @@ static bool check_symbol(void *ctx, const struct procfs_kallsym *s)
 	return true;
 }
 
+static bool check_mount(void *ctx, const struct procfs_mount *m)
+{
+	(void)ctx;
+	inside(m->point);
+	inside(m->type);
+	FUZZ_CHECK(m->type.len > 0);
+	return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	input = data;
 	input_size = size;
 	struct str text = str_make(data, size);
 	(void)!procfs_maps_parse(text, check_map, NULL, NULL);
+	(void)!procfs_mounts_parse(text, check_mount, NULL, NULL);
 	(void)!procfs_kallsyms_parse(text, check_symbol, NULL, NULL);
 	struct procfs_stat stat;
 	if (procfs_stat_parse(text, &stat, NULL) == OK)

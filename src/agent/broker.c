@@ -15,6 +15,7 @@
 #include "agent/broker_request.h"
 #include "agent/broker_serve.h"
 #include "agent/debts.h"
+#include "agent/ownfile.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@
 
 /* Whom a request makes wait. Numbers of devices are less. */
 #define DEVICE_NONE UINT64_MAX
-/* The files that were named at the start, wherever they lie. */
+/* The files that were named at the start, wherever they lie: each its own, down from this. */
 #define DEVICE_OWN (UINT64_MAX - 1)
 /* A process whose memory map is asked for. */
 #define DEVICE_PROCESS ((uint64_t)1 << 40)
@@ -56,6 +57,7 @@ struct late_drop {
 
 struct broker {
 	pid_t pid;
+	const char *own_files[BROKER_OWN_FILES_MAX];
 	pthread_mutex_t lock; /* guards what channels and debts say; not held while waiting */
 	pthread_cond_t given_back;
 	struct channel channels[BROKER_CHANNELS];
@@ -341,9 +343,19 @@ static int open_on(const char *path, uint64_t device)
 	return request_fd(device, BROKER_OPEN, str_of(path));
 }
 
+static uint64_t own_device(const char *path)
+{
+	for (uint32_t i = 0; the_broker && i < BROKER_OWN_FILES_MAX; i++) {
+		const char *own = the_broker->own_files[i];
+		if (own && strcmp(own, path) == 0)
+			return DEVICE_OWN - i;
+	}
+	return DEVICE_OWN;
+}
+
 static int open_path(const char *path)
 {
-	return open_on(path, broker_may_hang(path) ? DEVICE_OWN : DEVICE_NONE);
+	return open_on(path, broker_may_hang(path) ? own_device(path) : DEVICE_NONE);
 }
 
 static ssize_t read_path(const char *path, char *out, size_t size)
@@ -402,6 +414,11 @@ static int hold(const char *path, uint64_t whom, bool below_is_disk, struct brok
 int broker_open_executable(const char *path, uint32_t device, struct broker_file *out)
 {
 	return hold(path, device, is_disk(device), out);
+}
+
+int broker_open_own(const char *path, struct broker_file *out)
+{
+	return hold(path, own_device(path), false, out);
 }
 
 int broker_open_maps(int pid, struct broker_file *out)
@@ -579,8 +596,10 @@ enum status broker_start(const struct broker_config *c, struct err *e)
 		free(b);
 		return s;
 	}
+	memcpy(b->own_files, c->own_files, sizeof(b->own_files));
 	the_broker = b;
 	os_set_broker(open_path, read_path);
+	os_set_own_reader(ownfile_read);
 	return OK;
 }
 
@@ -596,6 +615,7 @@ void broker_stop(void)
 	if (!b)
 		return;
 	os_set_broker(NULL, NULL);
+	os_set_own_reader(NULL);
 	the_broker = NULL;
 	channels_close(b);
 	/* It sees the end of the channels. What hangs in an open() that nothing ends is left. */

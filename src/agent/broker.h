@@ -85,6 +85,8 @@ struct broker_file {
  * there is no broker. On a file system on which reading and closing may hang it stays open in the
  * broker, to be read by broker_read(): BROKER_IS_HELD, and *out. */
 int broker_open_executable(const char *path, uint32_t device, struct broker_file *out);
+/* The same for a file that was named to broker_start(), whatever is in it. */
+int broker_open_own(const char *path, struct broker_file *out);
 /* The memory map of a process (/proc/PID/maps), and what is mapped at one of its links, as
  * readlink(2). Both wait for a lock of the process, which a thread of it may hold while it waits
  * for a file system. */

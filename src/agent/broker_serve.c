@@ -165,7 +165,7 @@ static int hold_for(struct channel *c, struct str *out_text)
 	const char *below = NULL;
 	enum broker_place where = broker_place_of(&c->b->config, r->path, &below);
 	struct stat st;
-	if (where == BROKER_NOWHERE || where == BROKER_OWN)
+	if (where == BROKER_NOWHERE)
 		return fail(EPERM);
 	CLEANUP(fd_cleanup) int fd = open_for(c->b, r->path);
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -374,6 +374,7 @@ _Noreturn void broker_serve(const struct broker_config *c, const int channels[BR
 	struct err e = { 0 };
 	pthread_t thread;
 	os_set_broker(NULL, NULL);
+	os_set_own_reader(NULL);
 	settle_descriptors(channels, fds);
 	b.config = *c;
 	enum status s = settle(&e);

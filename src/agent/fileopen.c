@@ -10,7 +10,8 @@
  *   /proc/PID/root/PATH             needs CAP_SYS_PTRACE only. The path may lead elsewhere by now,
  *                                   or through a link that the process made, so the file must have
  *                                   the inode that the kernel named
- *   the usual folders               for a process that has ended: a file with that inode
+ *   the usual folders               for a process that has ended: a file with that inode, where
+ *                                   the file system answers by itself (filesearch.c)
  *
  * On btrfs stat() gives another device than the one in the key: there the inode number must be
  * enough. On overlayfs of recent kernels the key is that of the file in the layer below, which
@@ -20,12 +21,11 @@
 #include "agent/fileopen.h"
 
 #include "agent/broker.h"
+#include "agent/filesearch.h"
 #include "os/os.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -34,11 +34,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define FOLDER_ENTRIES_MAX 65536
-#define PATTERN_FOLDERS_MAX 16
 #define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
 
-static bool same_inode(const struct openfile *f, const struct file_key *key)
+bool openfile_is(const struct openfile *f, const struct file_key *key)
 {
 	const struct broker_stat *st = &f->held.stat;
 	if (st->inode != key->inode)
@@ -265,7 +263,7 @@ static enum status open_by_path(int pid, const struct search *s, struct openfile
 	enum status st = openfile_open(full, s->key->dev, &f, e);
 	if (st != OK)
 		return st;
-	if (!same_inode(&f, s->key))
+	if (!openfile_is(&f, s->key))
 		return err_set(e, E_NOTFOUND, "%s is another file than the one mapped", full);
 	set_path(path, str_of(s->path));
 	*out = openfile_steal(&f);
@@ -281,70 +279,10 @@ static enum status open_exe(int pid, const struct file_key *key, struct openfile
 	enum status s = open_link(pid, link, key->dev, &f, path, e);
 	if (s != OK)
 		return s;
-	if (!same_inode(&f, key))
+	if (!openfile_is(&f, key))
 		return err_set(e, E_NOTFOUND, "%s is another file by now", link);
 	*out = openfile_steal(&f);
 	return OK;
-}
-
-/* The entry of a folder with the inode; the folder says the number without a stat() of each. */
-static bool search_folder(const char *folder, const struct file_key *key, struct openfile *out,
-	char path[FILEOPEN_PATH_MAX])
-{
-	DIR *d = opendir(folder);
-	if (!d)
-		return false;
-	bool found = false;
-	struct dirent *entry;
-	for (uint32_t n = 0; !found && n < FOLDER_ENTRIES_MAX && (entry = readdir(d)); n++) {
-		if (entry->d_ino != key->inode || entry->d_type == DT_DIR)
-			continue;
-		CLEANUP(openfile_close) struct openfile f = { .fd = -1 };
-		int fd;
-		if (os_open_regular(dirfd(d), entry->d_name, &fd, NULL) != OK ||
-			openfile_init(&f, fd, entry->d_name, NULL) != OK || !same_inode(&f, key))
-			continue;
-		char full[PATH_MAX];
-		snprintf(full, sizeof(full), "%s/%s", folder, entry->d_name);
-		set_path(path, str_of(full));
-		*out = openfile_steal(&f);
-		found = true;
-	}
-	closedir(d);
-	return found;
-}
-
-static bool search_folders(
-	const struct file_key *key, struct openfile *out, char path[FILEOPEN_PATH_MAX])
-{
-	static const char *const patterns[] = {
-		"/usr/bin",
-		"/usr/sbin",
-		"/usr/local/bin",
-		"/usr/lib/*-linux-gnu",
-		"/usr/lib64",
-		"/usr/libexec",
-		"/usr/lib/gcc/*/*",
-		"/usr/libexec/gcc/*/*",
-		"/usr/lib/git-core",
-		"/usr/local/lib",
-		"/usr/local/sbin",
-		"/bin",
-		"/sbin",
-		"/lib/*-linux-gnu",
-	};
-	for (size_t i = 0; i < ARRAY_COUNT(patterns); i++) {
-		glob_t folders;
-		if (glob(patterns[i], GLOB_NOSORT, NULL, &folders) != 0)
-			continue;
-		bool found = false;
-		for (size_t n = 0; n < folders.gl_pathc && n < PATTERN_FOLDERS_MAX && !found; n++)
-			found = search_folder(folders.gl_pathv[n], key, out, path);
-		globfree(&folders);
-		if (found)
-			return true;
-	}
-	return false;
 }
 
 static enum status open_in_process(int pid, const struct file_notice *n, struct openfile *out,
@@ -358,7 +296,7 @@ static enum status open_in_process(int pid, const struct file_notice *n, struct 
 		return st;
 	if (st == OK) {
 		/* Elsewhere the address may have been mapped anew since. */
-		if (same_inode(&f, &n->key) || on_overlay(&f)) {
+		if (openfile_is(&f, &n->key) || on_overlay(&f)) {
 			*out = openfile_steal(&f);
 			return OK;
 		}
@@ -383,7 +321,7 @@ enum status fileopen(int pid, const struct file_notice *n, struct openfile *out,
 	enum status s = open_in_process(pid, n, out, path, e);
 	/* E_INVALID: it is there, and nothing that has an unwind table. */
 	bool is_gone = s != OK && s != E_NOMEM && s != E_INVALID && s != E_TIMEOUT;
-	if (is_gone && search_folders(&n->key, out, path))
+	if (is_gone && filesearch("", &n->key, out, path))
 		return OK;
 	return s;
 }

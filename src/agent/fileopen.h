@@ -22,6 +22,8 @@ struct openfile {
 /* Takes the descriptor over; -1 on failure closes it. */
 NODISCARD enum status openfile_init(struct openfile *f, int fd, const char *name, struct err *e);
 void openfile_close(struct openfile *f);
+/* It has the inode of the key, and its device as far as the file system says it. */
+bool openfile_is(const struct openfile *f, const struct file_key *key);
 /* `f` stays, where it is, until the objfile is closed. E_TIMEOUT from reading: its file system does
  * not answer. */
 NODISCARD enum status openfile_objfile(

@@ -2,7 +2,8 @@
 /*
  * The file is looked at by size, times and inode: cheap enough for once an interval, and it works
  * for files that are replaced, rewritten or mounted (a Kubernetes config map is a link to another
- * directory after each change).
+ * directory after each change). On a file system that hangs it is the broker that waits, and the
+ * rules stay as they are.
  */
 #include "agent/metadata.h"
 
@@ -10,10 +11,8 @@
 #include "os/os.h"
 #include "procfs/procfs.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
@@ -23,7 +22,7 @@
 struct metadata {
 	struct metadata_config config;
 	struct relabel *rules; /* NULL: none */
-	struct stat seen;      /* the file when it was last read */
+	struct os_stamp seen;  /* the file when it was last read */
 	uint32_t looks_failed; /* since it could be looked at */
 	struct utsname system;
 	struct metadata_metrics metrics;
@@ -62,24 +61,12 @@ static enum status check_env_vars(const char *const *names, struct err *e)
 	return OK;
 }
 
-/* In a folder that is closed to the agent the broker opens it. */
-static enum status look(const struct metadata *m, struct stat *out, struct err *e)
-{
-	const char *path = m->config.config_path;
-	if (stat(path, out) == 0)
-		return OK;
-	CLEANUP(fd_cleanup) int fd = errno == EACCES || errno == EPERM ? os_open_read(path) : -1;
-	if (fd < 0 || fstat(fd, out) < 0)
-		return err_os(e, "open %s", path);
-	return OK;
-}
-
 static enum status read_rules(struct metadata *m, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf text;
 	struct relabel *fresh = NULL;
 	buf_init(&text, RELABEL_CONFIG_BYTES_MAX + 1);
-	enum status s = os_read_file(m->config.config_path, &text, e);
+	enum status s = os_read_own(m->config.config_path, &text, &m->seen, e);
 	if (s != OK)
 		return s;
 	s = relabel_parse(buf_view(&text), &fresh, e);
@@ -105,11 +92,8 @@ enum status metadata_new(const struct metadata_config *c, struct metadata **out,
 		return err_set(e, E_NOMEM, "metadata");
 	m->config = *c;
 	(void)uname(&m->system);
-	if (c->config_path && c->config_path[0]) {
-		s = look(m, &m->seen, e);
-		if (s == OK)
-			s = read_rules(m, e);
-	}
+	if (c->config_path && c->config_path[0])
+		s = read_rules(m, e);
 	if (s != OK) {
 		metadata_free(m);
 		return s;
@@ -128,11 +112,11 @@ void metadata_free(struct metadata *m)
 
 bool metadata_reload(struct metadata *m, struct err *e)
 {
-	struct stat now;
+	struct os_stamp now;
 	struct err why = { 0 };
 	if (!m->config.config_path || !m->config.config_path[0])
 		return false;
-	if (look(m, &now, &why) != OK) {
+	if (os_read_own(m->config.config_path, NULL, &now, &why) != OK) {
 		if (++m->looks_failed == LOOKS_FAILED_TOLD) {
 			metric_add(&m->metrics.reload_failed, 1);
 			err_set(e, why.status, "%s", why.text);
@@ -140,9 +124,7 @@ bool metadata_reload(struct metadata *m, struct err *e)
 		return false;
 	}
 	m->looks_failed = 0;
-	if (now.st_ino == m->seen.st_ino && now.st_dev == m->seen.st_dev &&
-		now.st_size == m->seen.st_size && now.st_mtim.tv_sec == m->seen.st_mtim.tv_sec &&
-		now.st_mtim.tv_nsec == m->seen.st_mtim.tv_nsec)
+	if (os_stamp_is_same(&now, &m->seen))
 		return false;
 	m->seen = now;
 	if (read_rules(m, e) != OK) {

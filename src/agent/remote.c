@@ -81,7 +81,7 @@ enum status remote_refresh(const struct remote_config *c, struct net_client *cli
 		return OK;
 	CLEANUP(buf_deinit) struct buf text;
 	buf_init(&text, REMOTE_TOKEN_BYTES_MAX + 256);
-	enum status s = os_read_file(c->token_file, &text, e);
+	enum status s = os_read_own(c->token_file, &text, NULL, e);
 	if (s == OK)
 		s = set_token(client, buf_view(&text), e);
 	return s == OK ? OK : err_prefix(e, s, "token file");

@@ -114,9 +114,14 @@ struct container_query {
 /* A socket or a server that answers. The thread's alone. */
 struct container_peer {
 	char address[256]; /* as net_client_new() */
+	/* Of an address "unix:…" in a user's folder: as much of it as is no user's; 0: all. */
+	size_t trusted_len;
+	bool has_socket;
+	int socket; /* named by a descriptor, where it is a user's */
 	struct net_client *client;
 	int64_t rest_until_ns; /* it failed: left alone until then */
 	int64_t rest_ns;
+	int code;                   /* the status of its last answer by HTTP; 0: none came */
 	char problem[ERR_TEXT_MAX]; /* its last failure; "" */
 };
 
@@ -125,9 +130,14 @@ bool container_peer_ready(struct container_peer *p, int64_t now_ns);
 /* What came of it: a peer that does not answer is left alone for a while. */
 void container_peer_note(struct container_peer *p, enum status s, const struct err *e);
 void container_peer_close(struct container_peer *p);
-/* GET with a bounded answer; E_NOTFOUND for 404, E_DENIED for 401 and 403, E_IO for others. */
+/* GET with a bounded answer; E_NOTFOUND for 404, E_DENIED for 401 and 403, E_IO for others, with
+ * the server's own sentence where it has one. */
 NODISCARD enum status container_peer_get(struct container_peer *p, const char *path,
 	size_t answer_max, struct buf *out, struct err *e);
+/* What an answer by HTTP that is none of those wanted says for people: the "message" of its JSON,
+ * in one line; "" when it has none. */
+#define CONTAINER_SENTENCE_MAX 192
+void container_sentence(struct str json, char out[CONTAINER_SENTENCE_MAX]);
 NODISCARD enum status container_peer_rpc(struct container_peer *p, const char *path,
 	struct str message, struct buf *out, struct err *e);
 
@@ -147,8 +157,10 @@ struct container_kubernetes {
 	const char *token_file, *ca_file;
 	bool token_needed, ca_needed; /* else they may be absent */
 	bool insecure;
-	int64_t listed_ns; /* when it was last asked; 0: never */
-	int64_t pause_ns;  /* until it is asked again */
+	int64_t listed_ns;    /* when it was last asked; 0: never */
+	int64_t pause_ns;     /* until it is asked again */
+	uint64_t token_hash;  /* of the token of the last request; 0: none */
+	bool node_is_unknown; /* so says the API */
 };
 /* By flags and the environment. */
 void container_kubernetes_init(struct container_kubernetes *k, const struct containers_config *c);
@@ -157,6 +169,8 @@ NODISCARD enum status container_kubernetes_list(
 	struct container_kubernetes *k, const struct container_sink *sink, struct err *e);
 /* Token and trust for the requests that follow; container_peer_ready() comes before. */
 NODISCARD enum status container_kubernetes_ready(struct container_kubernetes *k, struct err *e);
+/* The token was refused (401), and another is in its file by now. */
+bool container_kubernetes_has_new_token(struct container_kubernetes *k);
 /* The node's labels; its name alone when they cannot be had, be it for want of the right to. */
 enum status container_kubernetes_node(struct container_kubernetes *k, struct container_labels *out);
 /* `newest`: what has been written by now, and not what the API server remembers. */
@@ -170,7 +184,7 @@ enum container_watch_state {
 	CONTAINER_WATCH_BEGINS,  /* nothing is known yet */
 	CONTAINER_WATCH_GOES_ON, /* what changes is told */
 	CONTAINER_WATCH_AWAY,    /* the API does not answer: tried again */
-	CONTAINER_WATCH_REFUSED  /* we may list, but not watch: tried again now and then */
+	CONTAINER_WATCH_REFUSED  /* we may list, but not watch: tried again ever less often */
 };
 
 struct container_watch_config {
@@ -180,6 +194,7 @@ struct container_watch_config {
 		void *ctx); /* the state, or the problem; by the thread. `ctx`: the sink's */
 	struct containers_metrics *metrics;
 	int64_t backoff_min_ns; /* 0: a second */
+	int64_t refused_min_ns; /* 0: 30 s */
 };
 
 struct container_watch;
@@ -190,6 +205,8 @@ void container_watch_stop(struct container_watch *w); /* NULL is fine */
 enum container_watch_state container_watch_state(struct container_watch *w);
 /* What was told has been forgotten: all of it again, at most once a minute. From any thread. */
 void container_watch_again(struct container_watch *w);
+/* The API knows no node of our name. */
+bool container_watch_node_is_unknown(struct container_watch *w);
 /* "" when all is well. */
 void container_watch_problem(struct container_watch *w, char out[ERR_TEXT_MAX]);
 
@@ -199,6 +216,13 @@ void container_watch_problem(struct container_watch *w, char out[ERR_TEXT_MAX]);
 uint32_t container_owner_by_name(struct str path);
 /* Who owns the group above that one, below `root`/sys/fs/cgroup; 0: root, or nobody can say. */
 uint32_t container_owner(const char *root, struct str group);
+
+/* ---- usersocket.c: sockets that a user put there ---- */
+
+/* The socket `below` (a path without empty parts) a folder that is no user's, as a descriptor that
+ * only names it (O_PATH); -1: there is none, or it is reached by a link, or over a file system that
+ * may hang. */
+int container_user_socket(const char *trusted, const char *below);
 
 /* ---- places.c: where engines listen ---- */
 

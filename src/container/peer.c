@@ -3,7 +3,9 @@
  * A peer that does not answer, or not in time, is left alone for a second, then two, up to a
  * minute: whoever hangs costs one timeout in a while. "There is no such container" is an answer.
  */
+#include "base/reader.h"
 #include "container/internal.h"
+#include "pb/pb.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -11,21 +13,42 @@
 #define ANSWER_TIMEOUT_NS (3 * NS_PER_SEC)
 #define REST_MIN_NS NS_PER_SEC
 #define REST_MAX_NS (60 * NS_PER_SEC)
+#define UNIX "unix:"
+#define SENTENCE_BYTES_MAX ((size_t)64 << 10) /* of the JSON that it is in */
+
+/* Of a user's it is not asked again while we speak to it: looking is not for free. */
+static bool is_there(struct container_peer *p)
+{
+	char trusted[sizeof(p->address)];
+	if (!str_starts(str_of(p->address), STR(UNIX)))
+		return true;
+	if (!p->trusted_len)
+		return access(p->address + strlen(UNIX), F_OK) == 0;
+	if (p->client)
+		return true;
+	snprintf(trusted, sizeof(trusted), "%.*s", (int)(p->trusted_len - strlen(UNIX)),
+		p->address + strlen(UNIX));
+	container_peer_close(p);
+	p->socket = container_user_socket(trusted, p->address + p->trusted_len + 1);
+	p->has_socket = p->socket >= 0;
+	return p->has_socket;
+}
 
 bool container_peer_ready(struct container_peer *p, int64_t now_ns)
 {
 	if (!p->address[0] || now_ns < p->rest_until_ns)
 		return false;
-	struct str path = str_of(p->address);
-	if (str_starts(path, STR("unix:")) && access(p->address + 5, F_OK) < 0) {
+	if (!is_there(p)) {
 		container_peer_close(p); /* such an engine does not run here */
 		p->problem[0] = 0;
 		return false;
 	}
 	if (p->client)
 		return true;
+	char by_descriptor[64];
+	snprintf(by_descriptor, sizeof(by_descriptor), "unix:/proc/self/fd/%d", p->socket);
 	struct err e;
-	enum status s = net_client_new(p->address, &p->client, &e);
+	enum status s = net_client_new(p->has_socket ? by_descriptor : p->address, &p->client, &e);
 	if (s != OK)
 		container_peer_note(p, s, &e);
 	return s == OK;
@@ -48,21 +71,48 @@ void container_peer_close(struct container_peer *p)
 {
 	net_client_free(p->client);
 	p->client = NULL;
+	if (p->has_socket)
+		close(p->socket);
+	p->has_socket = false;
+}
+
+void container_sentence(struct str json, char out[CONTAINER_SENTENCE_MAX])
+{
+	enum { MESSAGE = 1 };
+	static const struct pb_member members[] = { PB_FIELD("message", MESSAGE, STRING) };
+	static const struct pb_desc desc = PB_DESC("Status", members);
+	CLEANUP(buf_deinit) struct buf bytes;
+	struct pb_field f = { 0 };
+	out[0] = 0;
+	buf_init(&bytes, SENTENCE_BYTES_MAX);
+	if (pb_json_decode(&desc, str_sub(json, 0, SENTENCE_BYTES_MAX), PB_IGNORE_UNKNOWN, &bytes,
+		    NULL) != OK)
+		return;
+	struct reader r = reader_over(bytes.data, bytes.len);
+	if (!pb_next(&r, &f) || f.number != MESSAGE)
+		return;
+	snprintf(out, CONTAINER_SENTENCE_MAX, "%.*s", STR_ARG(str_trim(f.bytes)));
+	for (char *c = out; *c; c++)
+		*c = (unsigned char)*c < ' ' ? ' ' : *c;
 }
 
 enum status container_peer_get(struct container_peer *p, const char *path, size_t answer_max,
 	struct buf *out, struct err *e)
 {
-	int code = 0;
+	char sentence[CONTAINER_SENTENCE_MAX];
+	size_t before = out->len;
+	p->code = 0;
 	net_client_limit(p->client, answer_max);
-	enum status s = net_client_get(p->client, path, ANSWER_TIMEOUT_NS, &code, out, e);
+	enum status s = net_client_get(p->client, path, ANSWER_TIMEOUT_NS, &p->code, out, e);
 	if (s != OK)
 		return s;
-	if (code == 200)
+	if (p->code == 200)
 		return OK;
-	s = code == 404 ? E_NOTFOUND : code == 401 || code == 403 ? E_DENIED : E_IO;
-	return err_set(e, s, "HTTP status %d for %.*s", code,
-		STR_ARG(str_sub(str_of(path), 0, strcspn(path, "?"))));
+	s = p->code == 404 ? E_NOTFOUND : p->code == 401 || p->code == 403 ? E_DENIED : E_IO;
+	container_sentence(str_sub(buf_view(out), before, out->len), sentence);
+	return err_set(e, s, "HTTP status %d for %.*s%s%s", p->code,
+		STR_ARG(str_sub(str_of(path), 0, MIN(strcspn(path, "?"), (size_t)60))),
+		sentence[0] ? ": " : "", sentence);
 }
 
 enum status container_peer_rpc(struct container_peer *p, const char *path, struct str message,

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define USERS_FOLDER "/run/user"
+
 static void place_add(
 	struct container_places *c, enum container_engine engine, uint32_t user, const char *path)
 {
@@ -17,6 +19,8 @@ static void place_add(
 	container_peer_close(&p->peer);
 	*p = (struct container_place){ .engine = engine, .user = user };
 	snprintf(p->peer.address, sizeof(p->peer.address), "unix:%s%s", c->root, path);
+	if (user)
+		p->peer.trusted_len = strlen("unix:") + strlen(c->root) + strlen(USERS_FOLDER);
 }
 
 static void usual_places(struct container_places *c)
@@ -71,8 +75,8 @@ static void users_places(struct container_places *c, uint32_t user)
 	char docker[64], podman[64];
 	if (!user || c->only)
 		return;
-	snprintf(docker, sizeof(docker), "/run/user/%u/docker.sock", user);
-	snprintf(podman, sizeof(podman), "/run/user/%u/podman/podman.sock", user);
+	snprintf(docker, sizeof(docker), USERS_FOLDER "/%u/docker.sock", user);
+	snprintf(podman, sizeof(podman), USERS_FOLDER "/%u/podman/podman.sock", user);
 	if (!has_place(c, podman))
 		place_add(c, CONTAINER_ENGINE_PODMAN, user, podman);
 	if (!has_place(c, docker))

@@ -212,7 +212,7 @@ static enum status open_pem(const char *file, struct buf *bytes, BIO **out, stru
 {
 	struct err why = { 0 };
 	buf_init(bytes, PEM_BYTES_MAX);
-	enum status s = os_read_file(file, bytes, &why);
+	enum status s = os_read_own(file, bytes, NULL, &why);
 	if (s != OK)
 		return err_set(e, E_INVALID, "%s", err_text(&why, s));
 	*out = BIO_new_mem_buf(bytes->len ? (const void *)bytes->data : "", (int)bytes->len);

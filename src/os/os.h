@@ -60,6 +60,25 @@ int os_open_read(const char *path);
 int os_open_by_broker(const char *path);
 ssize_t os_read_link(const char *path, char *out, size_t size);
 
+/* ---- files that the user named: they may lie on a file system that hangs ---- */
+
+struct os_stamp { /* another, when a file was changed or replaced */
+	uint64_t device, inode, bytes;
+	int64_t modified_s, modified_ns;
+};
+struct stat;
+struct os_stamp os_stamp_of(const struct stat *st);
+bool os_stamp_is_same(const struct os_stamp *a, const struct os_stamp *b);
+/* As os_read_own(). E_UNSUPPORTED: it is not for this one. */
+typedef enum status os_own_read_fn(
+	const char *path, struct buf *out, struct os_stamp *out_stamp, struct err *e);
+/* To be called before there are other threads. NULL: none. */
+void os_set_own_reader(os_own_read_fn *fn);
+/* The whole file, appended to `out`, or with NULL nothing of it, and its stamp (which may be NULL),
+ * by the reader that was set, or else as os_read_file(). E_TIMEOUT: it hangs. */
+NODISCARD enum status os_read_own(
+	const char *path, struct buf *out, struct os_stamp *out_stamp, struct err *e);
+
 /* ---- privileges ---- */
 
 /* The effective set, a bit for each capability. */

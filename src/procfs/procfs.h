@@ -35,6 +35,25 @@ NODISCARD enum status procfs_maps_parse(
 	struct str text, procfs_map_fn *fn, void *ctx, struct err *e);
 NODISCARD enum status procfs_maps(int pid, procfs_map_fn *fn, void *ctx, struct err *e);
 
+struct procfs_mount {
+	uint32_t id;
+	uint32_t dev_major, dev_minor; /* of the file system, as the kernel has it */
+	struct str point;              /* where; the kernel writes a blank as "\\040" */
+	struct str type;               /* "ext4", "fuse.sshfs" */
+};
+#define PROCFS_MOUNTS_BYTES_MAX ((size_t)16 << 20)
+/* Lines of /proc/self/mountinfo, what is mounted over something else behind it. */
+typedef bool procfs_mount_fn(void *ctx, const struct procfs_mount *m); /* false: stop */
+NODISCARD enum status procfs_mounts_parse(
+	struct str text, procfs_mount_fn *fn, void *ctx, struct err *e);
+NODISCARD enum status procfs_mounts(procfs_mount_fn *fn, void *ctx, struct err *e);
+/* A file system that the kernel answers for by itself, from memory or a disk: what is asked of
+ * others (FUSE, NFS, and an overlay of whatever) may hang. */
+bool procfs_mount_answers(const struct procfs_mount *m);
+/* The mount that a descriptor is of. That asks no file system either. */
+bool procfs_fd_mount(int fd, uint32_t *out_id);
+bool procfs_mount_id_answers(uint32_t id);
+
 struct procfs_stat {
 	int ppid;
 	char comm[64]; /* may hold blanks and parentheses; the last ')' ends it */

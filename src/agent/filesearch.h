@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filesearch: a program or library of this host by its inode, in the usual folders: for a process
+ * that has ended. Private to agent/ (fileopen.c).
+ *
+ * It runs in the agent itself, so that it looks at nothing that may hang: a folder on a file system
+ * that asks somebody else (FUSE, NFS, …), below one, or with one mounted in it, is left out; links
+ * are not followed. The root's own file system counts as one that answers: this program's
+ * libraries lie there.
+ */
+#pragma once
+
+#include "agent/fileopen.h"
+
+/* `root`: in front of all folders; "" but for tests. `path` receives where it was found. False:
+ * nowhere. */
+bool filesearch(const char *root, const struct file_key *key, struct openfile *out,
+	char path[FILEOPEN_PATH_MAX]);

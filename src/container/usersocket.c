@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A user may put links into his /run/user/UID, and mount what he likes on it (FUSE), which then
+ * answers when he likes. So links are not followed, and each component is only named (O_PATH),
+ * which asks nobody about the root of a mount, and looked below once the kernel has said that its
+ * file system answers by itself.
+ */
+#include "container/internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool answers(int fd, uint32_t trusted)
+{
+	uint32_t id;
+	return procfs_fd_mount(fd, &id) && (id == trusted || procfs_mount_id_answers(id));
+}
+
+int container_user_socket(const char *trusted, const char *below)
+{
+	struct str rest = str_of(below), part;
+	struct stat st;
+	uint32_t mount;
+	CLEANUP(fd_cleanup) int fd = open(trusted, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || !procfs_fd_mount(fd, &mount))
+		return -1;
+	while (str_split(&rest, '/', &part)) {
+		char name[CONTAINER_SOCKET_MAX];
+		snprintf(name, sizeof(name), "%.*s", STR_ARG(part));
+		int next = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		close(fd);
+		fd = next;
+		if (fd < 0 || !answers(fd, mount))
+			return -1;
+	}
+	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? STEAL_FD(fd) : -1;
+}
