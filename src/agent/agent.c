@@ -695,6 +695,22 @@ static void reload_rules(struct agent *a)
 }
 
 /* CPUs come and go; programs may be loaded on any. */
+/* The status page says what holds now; the log each sentence once. */
+static void tell_of_containers(struct agent *a)
+{
+	char text[2 * ERR_TEXT_MAX + 600];
+	struct str rest, line;
+	CLEANUP(buf_deinit) struct buf lines;
+	buf_init(&lines, 64 << 10);
+	if (a->containers)
+		containers_write_problems(a->containers, &lines);
+	rest = buf_view(&lines);
+	while (str_split(&rest, '\n', &line))
+		if (told_is_new(&a->told, line))
+			log_warn("labels of containers may be missing", "reason=%s",
+				log_quote(line, text, sizeof(text)));
+}
+
 static void watch_symbols(struct agent *a)
 {
 	struct err e = { 0 };
@@ -756,6 +772,7 @@ static void end_interval(struct agent *a)
 	files_retry(a->files, clock_monotonic_ns());
 	reload_rules(a);
 	watch_symbols(a);
+	tell_of_containers(a);
 	if (a->kallsyms)
 		kallsyms_refresh(a->kallsyms, clock_monotonic_ns(), missed);
 	govern(a);

@@ -20,6 +20,7 @@
 #include "agent/process.h"
 #include "agent/sampler.h"
 #include "agent/send.h"
+#include "agent/told.h"
 #include "agent/uploader.h"
 
 #include <limits.h>
@@ -36,6 +37,7 @@ struct agent {
 	uint32_t missing; /* of privilege_wants */
 	struct metadata *metadata;
 	struct containers *containers;
+	struct told told; /* of what is wrong with them */
 	struct processes *processes;
 	struct handover *handover;
 	struct sampler *sampler;

@@ -31,6 +31,10 @@
 #define UNUSED_NS (120 * NS_PER_SEC)
 /* Engines are not asked before the watch has listed, or has been given so long. */
 #define WATCH_PATIENCE_NS (4 * NS_PER_SEC)
+/* A pod that Kubernetes has not told of when it is asked for this rarely (after some 8 s), it will
+ * not tell of. */
+#define STRANGE_RETRY_NS (8 * NS_PER_SEC)
+#define NODE_PROBLEM_MAX 270
 #define OWNERS_MAX 1024
 #define OWNER_TTL_NS (10 * NS_PER_SEC)
 #define ASK_ARENA_BYTES ((size_t)8 << 20)
@@ -82,7 +86,7 @@ struct containers {
 	bool scarce;          /* room for texts: long values are left out */
 	size_t carried_bytes; /* what was left of them the last time */
 	struct owner owners[OWNERS_MAX];
-	char problems[CONTAINER_PLACES_MAX + 2][ERR_TEXT_MAX + 300];
+	char problems[CONTAINER_PLACES_MAX + 3][ERR_TEXT_MAX + 300];
 	uint32_t problem_count;
 };
 
@@ -653,6 +657,51 @@ static void note_problem(struct containers *c, const struct container_peer *p)
 	note_problem_text(c, p->address, p->problem);
 }
 
+/* Kubernetes tells of pods, but of none of those that control groups say are here: the uid of one
+ * that has been asked for for a while; NULL: it is not so. */
+static const char *strange_pod(const struct containers *c)
+{
+	const char *uid = NULL;
+	bool is_told = c->watch && container_watch_state(c->watch) == CONTAINER_WATCH_GOES_ON;
+	if (!is_watched(c))
+		is_told = c->kubernetes.listed_ns && !c->kubernetes.peer.problem[0];
+	for (size_t i = 0; is_told && i < c->records.len; i++) {
+		const struct record *r = &c->records.v[i];
+		if (r->listed && r->used_ns)
+			return NULL;
+		if (r->query.is_pod && r->state == NOBODY && r->retry_ns >= STRANGE_RETRY_NS)
+			uid = r->query.pod_uid;
+	}
+	return uid;
+}
+
+/* An API server that is asked for another node's pods says nothing wrong. */
+static void note_node(struct containers *c)
+{
+	char text[NODE_PROBLEM_MAX] = "";
+	const struct container_kubernetes *k = &c->kubernetes;
+	bool is_unknown =
+		is_watched(c) ? container_watch_node_is_unknown(c->watch) : k->node_is_unknown;
+	const char *uid = strange_pod(c);
+	if (k->kubelet && uid)
+		snprintf(text, sizeof(text),
+			"it tells of none of the pods here (as that of uid %.36s): is this the "
+			"kubelet of this host?",
+			uid);
+	else if (is_unknown)
+		snprintf(text, sizeof(text),
+			"it knows no node \"%.64s\", so that pods have no labels: --node must be "
+			"the "
+			"name that Kubernetes has for this host",
+			k->node);
+	else if (uid)
+		snprintf(text, sizeof(text),
+			"it tells of none of the pods here (as that of uid %.36s): --node is "
+			"\"%.64s\", and must be the name that Kubernetes has for this host",
+			uid, k->node);
+	note_problem_text(c, k->peer.address, text);
+}
+
 /* Under the lock. */
 static void note_state(struct containers *c)
 {
@@ -667,6 +716,8 @@ static void note_state(struct containers *c)
 		container_watch_problem(c->watch, watch_problem);
 	note_problem_text(c, c->kubernetes.peer.address, watch_problem);
 	note_problem(c, &c->kubernetes.peer);
+	if (c->kubernetes.peer.address[0])
+		note_node(c);
 	for (uint32_t i = 0; i < c->places.count; i++)
 		note_problem(c, &c->places.v[i].peer);
 }

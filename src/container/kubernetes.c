@@ -10,8 +10,9 @@
  * watch.c lists once and is told of changes then. From the kubelet, and from an API server that
  * lets us list but not watch, a list is asked for when a container is met that is not known; one
  * that brings nothing makes the next one wait twice as long. The token is read each time: the
- * kubelet replaces it within the hour.
+ * kubelet replaces it within the hour. Where it was refused, another one is tried at once.
  */
+#include "base/hash.h"
 #include "container/internal.h"
 
 #include <stdio.h>
@@ -408,17 +409,36 @@ void container_kubernetes_init(struct container_kubernetes *k, const struct cont
 			port);
 }
 
+/* Never 0, which is none. */
+static uint64_t hash_of(struct str token)
+{
+	return hash64(token.p, token.len) | 1;
+}
+
+bool container_kubernetes_has_new_token(struct container_kubernetes *k)
+{
+	CLEANUP(buf_deinit) struct buf token;
+	buf_init(&token, TOKEN_BYTES_MAX);
+	if (k->peer.code != 401 || os_read_own(k->token_file, &token, NULL, NULL) != OK)
+		return false;
+	bool is_new = hash_of(str_trim(buf_view(&token))) != k->token_hash;
+	explicit_bzero(token.data, token.len);
+	return is_new;
+}
+
 /* The token of this moment. */
 static enum status present_token(struct container_kubernetes *k, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf token;
 	buf_init(&token, TOKEN_BYTES_MAX);
 	struct err why = { 0 };
-	enum status s = os_read_file(k->token_file, &token, &why);
+	k->token_hash = 0;
+	enum status s = os_read_own(k->token_file, &token, NULL, &why);
 	if (s != OK) /* whatever it was: it may be there the next time */
 		return k->token_needed ? err_set(e, E_UNAVAILABLE, "token: %s", err_text(&why, s))
 				       : OK;
 	struct str text = str_trim(buf_view(&token));
+	k->token_hash = hash_of(text);
 	char *header = malloc(text.len + 16);
 	if (!header)
 		return err_set(e, E_NOMEM, "token");
@@ -449,6 +469,8 @@ enum status container_kubernetes_node(struct container_kubernetes *k, struct con
 	snprintf(path, sizeof(path), "/api/v1/nodes/%s", k->node);
 	if (!k->kubelet)
 		s = container_peer_get(&k->peer, path, CONTAINER_PODS_BYTES_MAX, &json, NULL);
+	if (s == OK || s == E_NOTFOUND)
+		k->node_is_unknown = s == E_NOTFOUND;
 	if (s == OK)
 		s = container_node_decode(buf_view(&json), out, NULL);
 	if (s != OK)
@@ -492,6 +514,8 @@ enum status container_kubernetes_list(
 	struct container_kubernetes *k, const struct container_sink *sink, struct err *e)
 {
 	int64_t now = clock_monotonic_ns();
+	if (container_kubernetes_has_new_token(k))
+		k->pause_ns = k->peer.rest_until_ns = k->peer.rest_ns = 0;
 	if (!k->peer.address[0] || (k->listed_ns && now < k->listed_ns + k->pause_ns) ||
 		!container_peer_ready(&k->peer, now))
 		return err_set(e, E_UNAVAILABLE, "not now");

@@ -8,7 +8,8 @@
  * while nothing happens.
  *
  * A failure, and a watch that ended at once, make the next attempt wait: 1 s, 2 s, … 30 s, a fifth
- * more or less, so that the agents of all nodes do not come back together.
+ * more or less, so that the agents of all nodes do not come back together. Where we may not watch:
+ * 30 s, 1 min, … 5 min. A token that was refused is tried again as soon as another is in its file.
  *
  * Deleted pods are not taken out: their uids and ids come never again, and their last processes
  * may still run.
@@ -33,7 +34,12 @@
 #define BACKOFF_MAX_NS (30 * NS_PER_SEC)
 /* A watch shorter than this that brought nothing is a failure. */
 #define WATCH_SHORT_NS NS_PER_SEC
-#define REFUSED_PAUSE_NS (300 * NS_PER_SEC)
+/* Where we may list, and not watch: that is somebody's mistake, who may be about to mend it. */
+#define REFUSED_MIN_NS (30 * NS_PER_SEC)
+#define REFUSED_MAX_NS (300 * NS_PER_SEC)
+/* How often the file of a token that was refused is looked at. */
+#define TOKEN_LOOK_NS NS_PER_SEC
+#define ANSWER_BYTES_MAX ((size_t)64 << 10) /* of a refusal */
 #define AGAIN_PAUSE_NS (60 * NS_PER_SEC)
 #define DEPTH_MAX 200
 /* Errors told in a row, whatever they say, after which a new list is asked for. */
@@ -44,13 +50,13 @@ struct container_watch {
 	struct container_kubernetes k;
 	pthread_t thread;
 	int wake_fd;
-	_Atomic bool stopping, again;
+	_Atomic bool stopping, again, node_is_unknown;
 	_Atomic int state;
 	char version[CONTAINER_VERSION_MAX];
 	bool newest;
 	uint64_t told;        /* events that were none of errors */
 	uint32_t told_errors; /* since the last of those */
-	int64_t listed_ns, backoff_ns;
+	int64_t listed_ns, backoff_ns, refused_ns;
 	struct container_labels *node, *node_now;
 	struct arena node_arena, node_now_arena;
 	struct buf bytes; /* of the stream, behind the last whole event */
@@ -107,6 +113,11 @@ enum container_watch_state container_watch_state(struct container_watch *w)
 	return (enum container_watch_state)atomic_load(&w->state);
 }
 
+bool container_watch_node_is_unknown(struct container_watch *w)
+{
+	return atomic_load(&w->node_is_unknown);
+}
+
 void container_watch_problem(struct container_watch *w, char out[ERR_TEXT_MAX])
 {
 	pthread_mutex_lock(&w->lock);
@@ -145,11 +156,23 @@ static uint32_t random_below(uint32_t n)
 	return r % n;
 }
 
+/* A fifth more or less; not so long where there is another token than the one refused. */
+static void rest_about(struct container_watch *w, int64_t ns)
+{
+	int64_t until = clock_monotonic_ns() + ns / 10 * 8 + ns / 1000 * random_below(400);
+	while (!atomic_load(&w->stopping) && !container_kubernetes_has_new_token(&w->k)) {
+		int64_t left = until - clock_monotonic_ns();
+		if (left <= 0)
+			return;
+		rest(w, w->k.peer.code == 401 ? MIN(left, TOKEN_LOOK_NS) : left);
+	}
+}
+
 static void back_off(struct container_watch *w)
 {
 	w->backoff_ns =
 		w->backoff_ns ? MIN(2 * w->backoff_ns, BACKOFF_MAX_NS) : w->c.backoff_min_ns;
-	rest(w, w->backoff_ns / 10 * 8 + w->backoff_ns / 1000 * random_below(400));
+	rest_about(w, w->backoff_ns);
 }
 
 /* ---- list and watch ---- */
@@ -170,6 +193,8 @@ static bool look_at_node(struct container_watch *w)
 	arena_clear(&w->node_now_arena);
 	container_labels_init(w->node_now, &w->node_now_arena);
 	enum status s = container_kubernetes_node(&w->k, w->node_now);
+	if (atomic_exchange(&w->node_is_unknown, w->k.node_is_unknown) != w->k.node_is_unknown)
+		w->c.changed(w->c.sink.ctx);
 	/* What it was holds until the API says otherwise. */
 	bool unsaid = s != OK && s != E_DENIED && s != E_NOTFOUND && w->node->count;
 	if (unsaid || same_labels(w->node, w->node_now))
@@ -200,24 +225,39 @@ static enum status list(struct container_watch *w, struct err *e)
 	return s == E_NOTFOUND ? err_set(e, E_IO, "list of pods: HTTP status 404") : s;
 }
 
+/* What the server says instead of watching. */
+static enum status refusal(struct container_watch *w, int code, struct err *e)
+{
+	char sentence[CONTAINER_SENTENCE_MAX];
+	CLEANUP(buf_deinit) struct buf answer;
+	bool end = false;
+	buf_init(&answer, ANSWER_BYTES_MAX);
+	int64_t until = clock_monotonic_ns() + ANSWER_TIMEOUT_NS;
+	enum status s = OK;
+	while (s == OK && !end)
+		s = net_client_more(w->k.peer.client, w->wake_fd, until - clock_monotonic_ns(),
+			&answer, &end, NULL);
+	container_sentence(buf_view(&answer), sentence);
+	if (code == 410)
+		return err_set(e, E_NOTFOUND, "watch: the version is gone");
+	/* A proxy that knows no watching, and an API that does not let us. */
+	s = code == 401 ? E_IO : code >= 400 && code < 500 && code != 429 ? E_DENIED : E_IO;
+	return err_set(e, s, "watch: HTTP status %d%s%s", code, sentence[0] ? ": " : "", sentence);
+}
+
 static enum status begin(struct container_watch *w, int64_t *out_end_ns, struct err *e)
 {
 	char path[640];
-	int code = 0;
 	uint32_t seconds = WATCH_SECONDS_MIN + random_below(WATCH_SECONDS_MIN);
 	snprintf(path, sizeof(path),
 		"/api/v1/pods?watch=true&allowWatchBookmarks=true&fieldSelector=spec.nodeName%%3D%s"
 		"&resourceVersion=%s&timeoutSeconds=%u",
 		w->k.node, w->version, seconds);
 	*out_end_ns = clock_monotonic_ns() + seconds * NS_PER_SEC + WATCH_PATIENCE_NS;
-	enum status s = net_client_begin(w->k.peer.client, path, ANSWER_TIMEOUT_NS, &code, e);
-	if (s != OK || code == 200)
-		return s;
-	if (code == 410)
-		return err_set(e, E_NOTFOUND, "watch: the version is gone");
-	/* A proxy that knows no watching, and an API that does not let us. */
-	s = code == 401 ? E_IO : code >= 400 && code < 500 && code != 429 ? E_DENIED : E_IO;
-	return err_set(e, s, "watch: HTTP status %d", code);
+	int *code = &w->k.peer.code;
+	*code = 0;
+	enum status s = net_client_begin(w->k.peer.client, path, ANSWER_TIMEOUT_NS, code, e);
+	return s != OK || *code == 200 ? s : refusal(w, *code, e);
 }
 
 static enum status take_event(struct container_watch *w, struct str json, struct err *e)
@@ -243,7 +283,7 @@ static enum status take_event(struct container_watch *w, struct str json, struct
 static enum status take_events(struct container_watch *w, struct err *e)
 {
 	size_t used = 0;
-	for (;;) {
+	while (w->bytes.len) {
 		size_t len = 0;
 		struct str left = str_make(w->bytes.data + used, w->bytes.len - used);
 		enum status s = container_frame_next(&w->frames, left, &len, e);
@@ -257,6 +297,7 @@ static enum status take_events(struct container_watch *w, struct err *e)
 		w->bytes.len -= used;
 		return s;
 	}
+	return OK;
 }
 
 /* Until when the stream is waited for: its end, or the moment when all is wanted again. */
@@ -316,6 +357,7 @@ static enum status go_round(struct container_watch *w, bool *out_long, struct er
 	if (s != OK)
 		return s;
 	set_state(w, CONTAINER_WATCH_GOES_ON, "");
+	w->refused_ns = 0;
 	metric_add(&w->c.metrics->watches, 1);
 	int64_t begun_ns = clock_monotonic_ns();
 	uint64_t told = w->told;
@@ -339,7 +381,9 @@ static void judge(struct container_watch *w, enum status s, bool was_long, const
 		container_peer_close(&w->k.peer);
 	if ((s == E_DENIED && w->version[0]) || s == E_UNSUPPORTED) {
 		set_state(w, CONTAINER_WATCH_REFUSED, err_text(e, s));
-		rest(w, REFUSED_PAUSE_NS);
+		w->refused_ns = w->refused_ns ? MIN(2 * w->refused_ns, REFUSED_MAX_NS)
+					      : w->c.refused_min_ns;
+		rest_about(w, w->refused_ns);
 		return;
 	}
 	if (s != OK && !was_long && (s != E_NOTFOUND || w->told_errors))
@@ -384,6 +428,8 @@ enum status container_watch_start(
 	w->c = *c;
 	if (w->c.backoff_min_ns <= 0)
 		w->c.backoff_min_ns = BACKOFF_MIN_NS;
+	if (w->c.refused_min_ns <= 0)
+		w->c.refused_min_ns = REFUSED_MIN_NS;
 	pthread_mutex_init(&w->lock, NULL);
 	container_kubernetes_init(&w->k, c->containers);
 	arena_init(&w->node_arena, CONTAINER_ANSWER_BYTES_MAX);

@@ -24,9 +24,12 @@ struct api {
 	pthread_cond_t changed;
 	/* under the lock */
 	bool stopping;
-	const char *list;   /* the answer; NULL: 401 */
-	int watch_status;   /* 200 */
-	char events[65536]; /* not sent yet */
+	const char *list;    /* the answer; NULL: 401 */
+	int watch_status;    /* 200 */
+	int node_status;     /* 200 */
+	const char *refusal; /* the answer of other statuses than 200 */
+	const char *token;   /* without it: 401; NULL: any will do */
+	char events[65536];  /* not sent yet */
 	enum api_ending ending;
 	int lists, watches, nodes;
 	char list_path[512], watch_path[512]; /* of the last */
@@ -112,7 +115,7 @@ static inline bool api_watch(struct api *a, int fd)
 	return false;
 }
 
-static inline bool api_serve(struct api *a, int fd, const char *path)
+static inline bool api_serve(struct api *a, int fd, const char *path, const char *request)
 {
 	bool is_watch = strstr(path, "watch=true"), is_node = strstr(path, "/nodes/");
 	pthread_mutex_lock(&a->lock);
@@ -124,14 +127,18 @@ static inline bool api_serve(struct api *a, int fd, const char *path)
 	a->nodes += is_node;
 	a->lists += !is_watch && !is_node;
 	int watch_status = a->watch_status;
-	const char *list = a->list;
+	int node_status = a->node_status;
+	const char *list = a->list, *refusal = a->refusal;
+	bool is_known = !a->token || strstr(request, a->token);
 	pthread_cond_broadcast(&a->changed);
 	pthread_mutex_unlock(&a->lock);
+	if (!is_known)
+		return api_answer(fd, 401, refusal);
 	if (is_node)
-		return api_answer(fd, 200, NODE);
+		return api_answer(fd, node_status, node_status == 200 ? NODE : refusal);
 	if (!is_watch)
 		return api_answer(fd, list ? 200 : 401, list ? list : "{}");
-	return watch_status == 200 ? api_watch(a, fd) : api_answer(fd, watch_status, "{}");
+	return watch_status == 200 ? api_watch(a, fd) : api_answer(fd, watch_status, refusal);
 }
 
 static inline void api_converse(struct api *a, int fd)
@@ -152,7 +159,7 @@ static inline void api_converse(struct api *a, int fd)
 		if (!strstr(request, "\r\n\r\n"))
 			continue;
 		len = 0;
-		good = sscanf(request, "GET %511s", path) == 1 && api_serve(a, fd, path);
+		good = sscanf(request, "GET %511s", path) == 1 && api_serve(a, fd, path, request);
 	}
 }
 
@@ -174,7 +181,7 @@ static inline void api_start(struct api *a, const char *list)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(at);
 	struct err e;
-	*a = (struct api){ .list = list, .watch_status = 200 };
+	*a = (struct api){ .list = list, .watch_status = 200, .node_status = 200, .refusal = "{}" };
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
 	a->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -211,6 +218,13 @@ static inline void api_set(struct api *a, const char *list, int watch_status)
 	pthread_mutex_lock(&a->lock);
 	a->list = list;
 	a->watch_status = watch_status;
+	pthread_mutex_unlock(&a->lock);
+}
+
+static inline void api_set_node(struct api *a, int status)
+{
+	pthread_mutex_lock(&a->lock);
+	a->node_status = status;
 	pthread_mutex_unlock(&a->lock);
 }
 

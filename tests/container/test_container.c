@@ -351,6 +351,46 @@ static void tells_of_problems(void **state)
 	containers_free(c);
 }
 
+/* Until its problems have that sentence, or with `gone` have it no more; somebody looks meanwhile.
+ */
+static void wait_for_problem(struct containers *c, const char *what, bool gone)
+{
+	int64_t until = clock_monotonic_ns() + PATIENCE_NS;
+	for (bool done = false; !done; usleep(2000)) {
+		CLEANUP(buf_deinit) struct buf out;
+		buf_init(&out, 65536);
+		(void)find(c, POD_PATH);
+		containers_write_problems(c, &out);
+		bool is_there = out.len && memmem(out.data, out.len, what, strlen(what));
+		done = is_there != gone;
+		CHECK(done || clock_monotonic_ns() < until);
+	}
+}
+
+static void tells_of_the_wrong_node(void **state)
+{
+	(void)state;
+	static struct api api;
+	char token[128];
+	snprintf(token, sizeof(token), "%s/token", engines_dir);
+	FILE *f = fopen(token, "we");
+	CHECK(f && fputs("secret-1\n", f) >= 0 && fclose(f) == 0);
+	api_start(&api, "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[]}");
+	api_set_node(&api, 404);
+	struct containers *c = start((struct containers_config){
+		.token_file = token, .kubernetes_address = api.address });
+	wait_for_problem(c, "it knows no node \"node-1\"", false);
+	/* Where we may not look at nodes, it is seen by the pods. */
+	api_set_node(&api, 200);
+	api_say(&api, "", API_ENDS);
+	wait_for_problem(c, "it knows no node", true);
+	wait_for_problem(c, "it tells of none of the pods here", false);
+	api_say(&api, POD_EVENT, API_GOES_ON);
+	wait_for_problem(c, "it tells of none of the pods here", true);
+	containers_free(c);
+	api_stop(&api);
+}
+
 static void forgets_for_room(void **state)
 {
 	(void)state;
@@ -491,6 +531,7 @@ TEST_MAIN(cmocka_unit_test(knows_paths),
 	cmocka_unit_test_setup_teardown(looks_again_at_new_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(is_told_of_new_pods, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(tells_of_problems, engines_setup, engines_teardown),
+	cmocka_unit_test_setup_teardown(tells_of_the_wrong_node, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(keeps_the_newest, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(leaves_out_long_values, engines_setup, engines_teardown),
 	cmocka_unit_test_setup_teardown(forgets_for_room, engines_setup, engines_teardown))

@@ -18,6 +18,10 @@
 	"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\"," \
 	"\"message\":\"no leader\",\"code\":500}}\n"
 
+#define FORBIDDEN                                                                              \
+	"{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"pods is forbidden:\\nUser " \
+	"\\\"firn\\\" cannot watch\",\"reason\":\"Forbidden\",\"code\":403}"
+
 static char token_file[] = "/tmp/firn-test-token-XXXXXX";
 
 /* ---- cutting ---- */
@@ -145,13 +149,18 @@ static void say_until(struct seen *s, const char *event, const char *key)
 	wait_key(s, key);
 }
 
-static void begin(struct seen *s, const char *list, int watch_status)
+static int64_t backoff_ns = NS_PER_MS;
+
+static void begin_with(
+	struct seen *s, const char *list, int watch_status, const char *refusal, const char *token)
 {
 	struct err e;
 	memset(s, 0, sizeof(*s));
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	api_start(&s->api, list);
+	s->api.refusal = refusal;
+	s->api.token = token;
 	api_set(&s->api, list, watch_status);
 	s->config = (struct containers_config){
 		.node = "node-1", .kubernetes_address = s->api.address, .token_file = token_file
@@ -160,8 +169,14 @@ static void begin(struct seen *s, const char *list, int watch_status)
 		.sink = { take, s },
 		.changed = changed,
 		.metrics = &s->metrics,
-		.backoff_min_ns = NS_PER_MS };
+		.backoff_min_ns = backoff_ns,
+		.refused_min_ns = NS_PER_MS };
 	CHECK_OK(container_watch_start(&c, &s->watch, &e), &e);
+}
+
+static void begin(struct seen *s, const char *list, int watch_status)
+{
+	begin_with(s, list, watch_status, "{}", NULL);
 }
 
 static void end(struct seen *s)
@@ -323,6 +338,72 @@ static void tells_when_it_may_not(void **state)
 	container_watch_stop(s.watch);
 }
 
+/* In the server's words; and again and again, ever less often. */
+static void says_why_it_may_not(void **state)
+{
+	(void)state;
+	static struct seen s;
+	begin_with(&s, PODS, 403, FORBIDDEN, NULL);
+	wait_state(&s, CONTAINER_WATCH_REFUSED);
+	wait_problem(&s, "watch: HTTP status 403: pods is forbidden: User \"firn\" cannot watch");
+	api_wait(&s.api, 1, 4);
+	CHECK(api_look(&s.api).lists == 1);
+	api_set(&s.api, PODS, 200);
+	wait_state(&s, CONTAINER_WATCH_GOES_ON);
+	wait_problem(&s, "");
+	end(&s);
+	begin_with(&s, NULL, 200, "no JSON", NULL);
+	wait_problem(&s, "HTTP status 401 for /api/v1/pods");
+	end(&s);
+}
+
+static void write_token(const char *token)
+{
+	FILE *f = fopen(token_file, "we");
+	CHECK(f && fputs(token, f) >= 0 && fclose(f) == 0);
+}
+
+/* Whatever it would rest otherwise. */
+static void tries_a_new_token_at_once(void **state)
+{
+	(void)state;
+	static struct seen s;
+	backoff_ns = 3600 * NS_PER_SEC;
+	begin_with(&s, PODS, 200, "{\"message\":\"Unauthorized\"}", "secret-2");
+	wait_problem(&s, "HTTP status 401 for /api/v1/pods: Unauthorized");
+	write_token("secret-2");
+	wait_state(&s, CONTAINER_WATCH_GOES_ON);
+	wait_key(&s, " pod/" UID);
+	/* In the middle of it. */
+	api_wait(&s.api, 1, 1);
+	pthread_mutex_lock(&s.api.lock);
+	s.api.token = "secret-3";
+	pthread_mutex_unlock(&s.api.lock);
+	api_say(&s.api, EVENT("ADDED", "u1", "80"), API_ENDS);
+	wait_problem(&s, "HTTP status 401");
+	write_token("secret-3");
+	wait_state(&s, CONTAINER_WATCH_GOES_ON);
+	wait_problem(&s, "");
+	end(&s);
+	backoff_ns = NS_PER_MS;
+}
+
+static void says_when_the_node_is_unknown(void **state)
+{
+	(void)state;
+	static struct seen s;
+	begin(&s, EMPTY("5"), 200);
+	api_wait(&s.api, 1, 1);
+	CHECK(!container_watch_node_is_unknown(s.watch));
+	api_set_node(&s.api, 404);
+	api_say(&s.api, "", API_ENDS);
+	int64_t until = clock_monotonic_ns() + PATIENCE_NS;
+	while (!container_watch_node_is_unknown(s.watch) && clock_monotonic_ns() < until)
+		usleep(1000);
+	CHECK(container_watch_node_is_unknown(s.watch));
+	end(&s);
+}
+
 static int make_token(void **state)
 {
 	(void)state;
@@ -344,4 +425,7 @@ TEST_MAIN(cmocka_unit_test(cuts_objects),
 	cmocka_unit_test_setup_teardown(goes_on_where_it_was, make_token, remove_token),
 	cmocka_unit_test_setup_teardown(lists_again_when_gone, make_token, remove_token),
 	cmocka_unit_test_setup_teardown(gives_up_a_version, make_token, remove_token),
-	cmocka_unit_test_setup_teardown(tells_when_it_may_not, make_token, remove_token))
+	cmocka_unit_test_setup_teardown(tells_when_it_may_not, make_token, remove_token),
+	cmocka_unit_test_setup_teardown(says_why_it_may_not, make_token, remove_token),
+	cmocka_unit_test_setup_teardown(tries_a_new_token_at_once, make_token, remove_token),
+	cmocka_unit_test_setup_teardown(says_when_the_node_is_unknown, make_token, remove_token))
