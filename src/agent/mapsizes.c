@@ -11,9 +11,10 @@
 #include "agent/mapsizes.h"
 
 #include "agent/bpf/layout.h"
-#include "base/status.h"
+#include "os/os.h"
 
 #include <bpf/libbpf.h>
+#include <stdio.h>
 
 #define PAGE_BYTES 4096
 #define LEAST_HZ 19u /* the default; what is more needs more in proportion */
@@ -82,6 +83,7 @@ static uint64_t map_bytes(const struct bpf_map *map, uint64_t cpus)
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
 		return entries * (value * cpus + sizeof(void *)) + PAGE_BYTES;
 	case BPF_MAP_TYPE_HASH:
+	case BPF_MAP_TYPE_LRU_HASH:
 		return hash_bytes(bpf_map__key_size(map), value, entries, cpus);
 	case BPF_MAP_TYPE_RINGBUF:
 		/* Each page is mapped twice, and three more are in front of them. */
@@ -96,6 +98,47 @@ uint64_t mapsizes_estimate(const struct bpf_object *object, uint32_t cpus)
 	const struct bpf_map *map;
 	uint64_t bytes = 0;
 	bpf_object__for_each_map(map, object) bytes += map_bytes(map, cpus);
+	return bytes;
+}
+
+/* "memlock:" of a map or program: what the kernel charges for it; 0 when it does not say. */
+static uint64_t kernel_bytes_of(int fd)
+{
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 64u << 10);
+	struct str text = os_read_file(path, &b, NULL) == OK ? buf_view(&b) : STR("");
+	struct str line;
+	uint64_t bytes = 0;
+	while (str_split(&text, '\n', &line)) {
+		struct str name = STR("memlock:");
+		if (str_starts(line, name) &&
+			str_parse_u64(str_trim(str_sub(line, name.len, line.len)), 10, &bytes))
+			return bytes;
+	}
+	return 0;
+}
+
+uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus)
+{
+	const struct bpf_map *map;
+	struct bpf_program *program;
+	uint64_t bytes = 0;
+	bool is_charged = true;
+	bpf_object__for_each_map(map, object)
+	{
+		uint64_t charged = kernel_bytes_of(bpf_map__fd(map));
+		bytes += charged;
+		/* Linux 5.11 to 6.3 charge nobody, and tell what has nothing to do with it: of a
+		 * ring 0. */
+		if (bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF)
+			is_charged &= charged >= bpf_map__max_entries(map);
+	}
+	if (!is_charged)
+		bytes = mapsizes_estimate(object, cpus);
+	bpf_object__for_each_program(program, object) bytes +=
+		kernel_bytes_of(bpf_program__fd(program));
 	return bytes;
 }
 

@@ -2,7 +2,8 @@
 /*
  * mapsizes: how large the maps of the eBPF programs are, by the number of CPUs, so that a default
  * agent's kernel memory stays within KERNEL_BYTES_MAX: the more CPUs there are, the less is left
- * for unwind tables. Private to agent/ (sampler.c).
+ * for unwind tables. Private to agent/ (sampler.c,
+ * oom.c).
  */
 #pragma once
 
@@ -30,5 +31,8 @@ struct mapsizes {
 void mapsizes_choose(uint32_t cpus, uint32_t frequency_hz, bool is_off_cpu, struct mapsizes *out);
 /* What the kernel will charge for the maps of an object whose sizes are set, without slabs. */
 uint64_t mapsizes_estimate(const struct bpf_object *object, uint32_t cpus);
+/* What it charges for the maps and programs of one that is loaded, and where it does not say, as
+ * estimated; without slabs. */
+uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus);
 /* What that leaves to unwind tables by default. */
 uint32_t mapsizes_table_bytes(uint64_t maps_bytes);

@@ -8,6 +8,7 @@
  */
 #include "agent/oom.h"
 
+#include "agent/mapsizes.h"
 #include "agent/probe.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -57,6 +58,7 @@ struct oom {
 	struct oom_bpf *skeleton;
 	struct bpf_link *link;
 	struct oom_counters *counters; /* shared with the kernel */
+	uint64_t kernel_bytes;
 	struct victim victims[OOM_HEAPS_MAX];
 	pthread_mutex_t lock; /* of what follows */
 	struct content contents[OOM_CONTENTS_MAX];
@@ -416,6 +418,8 @@ enum status oom_open(struct sampler *sampler, bool allocs, struct oom **out, str
 	if (s != OK)
 		return s;
 	o->counters = &o->skeleton->bss->counters;
+	o->kernel_bytes =
+		mapsizes_measure(o->skeleton->obj, (uint32_t)MAX(libbpf_num_possible_cpus(), 1));
 	o->link = bpf_program__attach(o->skeleton->progs.oom_signal);
 	if (!o->link)
 		return probe_explain("watching signal_deliver", errno, e);
@@ -469,6 +473,11 @@ uint32_t oom_verified_insns(const struct oom *o)
 	uint32_t len = sizeof(info);
 	int fd = bpf_program__fd(o->skeleton->progs.oom_signal);
 	return bpf_obj_get_info_by_fd(fd, &info, &len) == 0 ? info.verified_insns : 0;
+}
+
+uint64_t oom_kernel_bytes(const struct oom *o)
+{
+	return o ? o->kernel_bytes : 0;
 }
 
 void oom_write_metrics(const struct oom *o, struct buf *out)

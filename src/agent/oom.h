@@ -75,6 +75,8 @@ const struct oom_metrics *oom_metrics(const struct oom *o);
 void oom_read_counters(const struct oom *o, struct oom_counters *out);
 /* Instructions that the kernel's verifier went through; 0: it does not say (5.16). */
 uint32_t oom_verified_insns(const struct oom *o);
+/* Kernel memory of its maps and programs. NULL: none. */
+uint64_t oom_kernel_bytes(const struct oom *o);
 void oom_write_metrics(const struct oom *o, struct buf *out);
 /* Makes the kernel take others first, where it lets us. */
 void oom_protect(void);

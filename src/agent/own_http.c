@@ -58,7 +58,7 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 		{ "firn_agent_unwind_table_bytes", "Kernel memory that unwind tables use.", "gauge",
 			s.table_bytes },
 		{ "firn_agent_kernel_bytes", "Kernel memory of all maps and programs.", "gauge",
-			s.kernel_bytes },
+			s.kernel_bytes + oom_kernel_bytes(a->oom) },
 		{ "firn_agent_unwind_tables_evicted_total",
 			"Files evicted for room, with their unwind tables.", "counter",
 			s.evicted_tables },
@@ -190,6 +190,9 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 	status_number(&t, "executables known", metric_get(&f->known), "");
 	status_number(&t, "of these with unwind tables", metric_get(&f->tables), "");
 	status_number(&t, "KiB of unwind tables in the kernel", s->table_bytes >> 10, "");
+	status_number(&t, "KiB of kernel memory, with these",
+		(s->kernel_bytes + oom_kernel_bytes(a->oom)) >> 10,
+		a->oom ? "maps and programs; --enable-oom-prof among it" : "maps and programs");
 	status_number(&t, "KiB of the agent", os_self_rss_bytes() >> 10, "");
 	status_number(&t, "its CPU time in ms", (uint64_t)(os_self_cpu_ns() / NS_PER_MS), "");
 	status_number(&t, "and of its eBPF program", s->bpf.run_ns / NS_PER_MS, "");

@@ -285,41 +285,6 @@ static enum status check_kernel(struct sampler *s, struct err *e)
 	return OK;
 }
 
-/* "memlock:" of a map or program: what the kernel charges for it; 0 when it does not say. */
-static uint64_t kernel_bytes_of(int fd)
-{
-	char path[64];
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	CLEANUP(buf_deinit) struct buf b;
-	buf_init(&b, 64u << 10);
-	struct str text = os_read_file(path, &b, NULL) == OK ? buf_view(&b) : STR("");
-	struct str line;
-	uint64_t bytes = 0;
-	while (str_split(&text, '\n', &line)) {
-		struct str name = STR("memlock:");
-		if (str_starts(line, name) &&
-			str_parse_u64(str_trim(str_sub(line, name.len, line.len)), 10, &bytes))
-			return bytes;
-	}
-	return 0;
-}
-
-static void measure_kernel_bytes(struct sampler *s)
-{
-	struct bpf_map *map;
-	bpf_object__for_each_map(map, s->skeleton->obj) s->fixed_kernel_bytes +=
-		kernel_bytes_of(bpf_map__fd(map));
-	/* Linux 5.11 to 6.3 charge nobody, and tell what has nothing to do with it: of a ring 0. */
-	const struct bpf_map *ring = s->skeleton->maps.events;
-	if (kernel_bytes_of(bpf_map__fd(ring)) < bpf_map__max_entries(ring))
-		s->fixed_kernel_bytes =
-			mapsizes_estimate(s->skeleton->obj, (uint32_t)s->possible_cpus);
-	struct bpf_program *program;
-	bpf_object__for_each_program(program, s->skeleton->obj) s->fixed_kernel_bytes +=
-		kernel_bytes_of(bpf_program__fd(program));
-	s->slab_kernel_bytes = SLAB_BYTES + 4096;
-}
-
 static int on_event(void *ctx, void *data, size_t size);
 
 static enum status hook(struct sampler *s, struct err *e)
@@ -391,7 +356,8 @@ enum status sampler_open(const struct sampler_config *c, const struct sampler_ev
 		status = hook(s, e);
 	if (status != OK)
 		return status;
-	measure_kernel_bytes(s);
+	s->fixed_kernel_bytes = mapsizes_measure(s->skeleton->obj, (uint32_t)s->possible_cpus);
+	s->slab_kernel_bytes = SLAB_BYTES + 4096;
 	*out = STEAL_PTR(s);
 	return OK;
 }

@@ -170,6 +170,14 @@ def check_many(host, program):
     host.checks.check(BUCKETS - lost <= leaves <= BUCKETS + RUNTIME / BUCKET_BYTES, f"{leaves} of {BUCKETS} objects, {lost:.0f} buckets lost")
 
 
+def check_memory(host):
+    """All else takes at most 16 MiB, and the ring of heaps as much by itself."""
+    kernel = host.up.metric("firn_agent_kernel_bytes") or 0
+    page = host.up.get("/agent").decode()
+    host.checks.check(kernel > (18 << 20), f"its maps are part of firn_agent_kernel_bytes ({kernel >> 10} KiB)")
+    host.checks.check("--enable-oom-prof among it" in page, "and of the sum on the status page")
+
+
 def check_false(host):
     """Lists that Go would not make end the walk, and nothing else."""
     program = os.path.join(host.workloads, "false_heap")
@@ -216,6 +224,7 @@ def run(checks, program, workloads, sources, group, folder):
     up = firn.Firn(program, "up", folder, "--agent-http-address=", *FLAGS)
     host = Host(checks, up, group, folder, workloads)
     try:
+        check_memory(host)
         check_false(host)
         go = shutil.which("go")
         if not go:
