@@ -298,7 +298,8 @@ static enum status open_uploader(struct agent *a, struct err *e)
 		return OK;
 	uploader_config_default(&c);
 	c.remote = remote_of(a);
-	c.no_strip = a->config.debuginfo_no_strip;
+	c.source.strip = !a->config.debuginfo_no_strip;
+	c.source.debug_folders = a->config.debuginfo_folders;
 	c.parallel_max = a->config.debuginfo_parallel_max;
 	c.queue_max = a->config.debuginfo_queue_max;
 	c.call_ns = a->config.remote_store_call_ns;
@@ -694,7 +695,6 @@ static void reload_rules(struct agent *a)
 	}
 }
 
-/* CPUs come and go; programs may be loaded on any. */
 /* The status page says what holds now; the log each sentence once. */
 static void tell_of_containers(struct agent *a)
 {
@@ -711,6 +711,7 @@ static void tell_of_containers(struct agent *a)
 				log_quote(line, text, sizeof(text)));
 }
 
+/* CPUs come and go; programs may be loaded on any. */
 static void watch_symbols(struct agent *a)
 {
 	struct err e = { 0 };
@@ -771,8 +772,8 @@ static void end_interval(struct agent *a)
 	processes_tick(a->processes);
 	files_retry(a->files, clock_monotonic_ns());
 	reload_rules(a);
-	watch_symbols(a);
 	tell_of_containers(a);
+	watch_symbols(a);
 	if (a->kallsyms)
 		kallsyms_refresh(a->kallsyms, clock_monotonic_ns(), missed);
 	govern(a);

@@ -29,6 +29,8 @@ struct agent_config {
 	 * (agent/uploader.h). */
 	bool debuginfo_upload;
 	bool debuginfo_no_strip; /* whole files instead of what gives names */
+	/* Where separate debug files are (agent/uploadsource.h); NULL: where they usually are. */
+	const char *const *debuginfo_folders;
 	uint32_t debuginfo_parallel_max, debuginfo_queue_max;
 	int64_t remote_store_call_ns; /* of each question about them */
 	const char *http_address;     /* the agent's own /metrics and /healthy; "": none */

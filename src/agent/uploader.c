@@ -67,6 +67,7 @@ static const struct metric_def metric_defs[] = { UPLOADER_METRICS(METRIC_DEF) };
 void uploader_config_default(struct uploader_config *c)
 {
 	*c = (struct uploader_config){
+		.source = { .strip = true },
 		.parallel_max = 25,
 		.queue_max = 4096,
 		.call_ns = 300 * NS_PER_SEC,
@@ -287,7 +288,7 @@ static enum upload_outcome work(struct worker *w, struct err *e)
 			"address=%s", u->c.remote.address);
 		uploadbook_doubt(&u->book);
 	}
-	enum status s = upload_source_open(&w->job, !u->c.no_strip, find_key, u, &w->source, e);
+	enum status s = upload_source_open(&w->job, &u->c.source, find_key, u, &w->source, e);
 	if (s != OK)
 		return s == E_UNSUPPORTED ? UPLOAD_NO_NAMES : UPLOAD_NO_FILE;
 	o = send_file(w, &f, e);

@@ -26,7 +26,7 @@
 
 struct uploader_config {
 	struct remote_config remote;
-	bool no_strip;         /* files are sent whole */
+	struct upload_source_config source;
 	uint32_t parallel_max; /* files at a time */
 	uint32_t queue_max;    /* files that wait */
 	int64_t call_ns;       /* of each call but the one with the bytes */

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define DEBUG_FOLDER "/usr/lib/debug/.build-id"
 /* Answers of a file system within this time cost nothing. */
 #define QUICK_NS (10 * NS_PER_MS)
 
@@ -47,7 +46,7 @@ static enum status check_id(const struct objfile *obj, const struct upload_job *
 /* As the host sees a path, and where process 1 is closed to us as we see it. */
 static enum status open_in_root(const char *path, struct openfile *out, struct err *e)
 {
-	char full[PATH_MAX];
+	char full[PATH_MAX + 64];
 	snprintf(full, sizeof(full), "/proc/1/root%s", path);
 	enum status s = openfile_open(full, 0, out, e);
 	if (s == OK || s == E_TIMEOUT)
@@ -98,30 +97,41 @@ static bool names_itself(const struct objfile *obj)
 	return false;
 }
 
-/* Takes its place, if there is one. */
-static void look_for_debug_file(struct upload_source *x, const struct upload_job *job)
+/* Takes its place, if it is the one. */
+static bool take_debug_file(struct upload_source *x, const struct upload_job *job, const char *path)
 {
-	char path[sizeof(DEBUG_FOLDER) + DEBUGINFO_ID_MAX + 48];
-	const char *id = job->build_id;
 	struct openfile f = { .fd = -1 };
 	struct objfile *obj = NULL;
 	bool is_content = false;
-	if (x->id_type != UPLOAD_ID_GNU || strlen(id) < 4 || names_itself(x->obj))
-		return;
-	snprintf(path, sizeof(path), DEBUG_FOLDER "/%.2s/%s.debug", id, id + 2);
 	if (open_in_root(path, &f, NULL) != OK)
-		return;
+		return false;
 	/* One that is held must stay where it is, which `f` does not. */
 	if (f.is_held || openfile_objfile(&f, path, &obj, NULL) != OK ||
 		check_id(obj, job, &is_content, NULL) != OK || !names_itself(obj)) {
 		objfile_close(obj);
 		openfile_close(&f);
-		return;
+		return false;
 	}
 	objfile_close(x->obj);
 	openfile_close(&x->file);
 	x->obj = obj;
 	x->file = f;
+	return true;
+}
+
+static void look_for_debug_file(
+	struct upload_source *x, const struct upload_job *job, const struct upload_source_config *c)
+{
+	static const char *const usual[] = { "/usr/lib/debug", NULL };
+	const char *id = job->build_id;
+	char path[PATH_MAX];
+	if (x->id_type != UPLOAD_ID_GNU || strlen(id) < 4 || names_itself(x->obj))
+		return;
+	for (const char *const *f = c->debug_folders ? c->debug_folders : usual; *f; f++) {
+		int n = snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", *f, id, id + 2);
+		if (n > 0 && n < (int)sizeof(path) && take_debug_file(x, job, path))
+			return;
+	}
 }
 
 /* ---- */
@@ -140,7 +150,7 @@ static enum status lay_out(struct upload_source *x, const struct upload_job *job
 }
 
 static enum status open_source(struct upload_source *x, const struct upload_job *job,
-	upload_key_fn *find_key, void *ctx, struct err *e)
+	const struct upload_source_config *c, upload_key_fn *find_key, void *ctx, struct err *e)
 {
 	bool is_content = false;
 	struct str image;
@@ -154,15 +164,15 @@ static enum status open_source(struct upload_source *x, const struct upload_job 
 		return s;
 	x->id_type = is_content ? UPLOAD_ID_HASH : UPLOAD_ID_GNU;
 	if (job->file_id != FRAME_FILE_VDSO)
-		look_for_debug_file(x, job);
+		look_for_debug_file(x, job, c);
 	return lay_out(x, job, e);
 }
 
-enum status upload_source_open(const struct upload_job *job, bool strip, upload_key_fn *find_key,
-	void *ctx, struct upload_source *out, struct err *e)
+enum status upload_source_open(const struct upload_job *job, const struct upload_source_config *c,
+	upload_key_fn *find_key, void *ctx, struct upload_source *out, struct err *e)
 {
-	*out = (struct upload_source){ .file.fd = -1, .strips = strip };
-	enum status s = open_source(out, job, find_key, ctx, e);
+	*out = (struct upload_source){ .file.fd = -1, .strips = c->strip };
+	enum status s = open_source(out, job, c, find_key, ctx, e);
 	if (s != OK)
 		upload_source_close(out);
 	return s;

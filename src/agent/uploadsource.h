@@ -10,6 +10,13 @@
 #include "agent/uploadbook.h"
 #include "upload/upload.h"
 
+struct upload_source_config {
+	bool strip; /* what gives names alone is sent */
+	/* In which the separate debug file is looked for, as ".build-id/ab/cdef….debug", in this
+	 * order; NULL at the end; or NULL: /usr/lib/debug. */
+	const char *const *debug_folders;
+};
+
 struct upload_source {
 	struct openfile file;
 	struct objfile *obj;
@@ -26,11 +33,11 @@ typedef bool upload_key_fn(void *ctx, uint32_t file_id, struct file_key *out);
 
 /* Takes job->fd's file, or opens it as the process has it mapped, or where init sees it. *out must
  * stay where it is until upload_source_close(). Where the file has no names itself, and its
- * separate debug file is there (/usr/lib/debug/.build-id), it is that. `strip`: what gives names
- * alone. E_NOTFOUND: it is gone, or another file by now; E_TIMEOUT: its file system does not
- * answer; E_UNSUPPORTED: nothing in it gives names. */
-NODISCARD enum status upload_source_open(const struct upload_job *job, bool strip,
-	upload_key_fn *find_key, void *ctx, struct upload_source *out, struct err *e);
+ * separate debug file is there, it is that. E_NOTFOUND: it is gone, or another file by now;
+ * E_TIMEOUT: its file system does not answer; E_UNSUPPORTED: nothing in it gives names. */
+NODISCARD enum status upload_source_open(const struct upload_job *job,
+	const struct upload_source_config *c, upload_key_fn *find_key, void *ctx,
+	struct upload_source *out, struct err *e);
 void upload_source_close(struct upload_source *s);
 /* Of the form of upload_read_fn, ctx being the source. */
 NODISCARD enum status upload_source_read(

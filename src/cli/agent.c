@@ -17,6 +17,7 @@ struct sending_flags {
 	struct cli_list headers;
 	int64_t call_ns;
 	bool no_names, strips;
+	struct cli_list debug_folders;
 	uint32_t names_parallel, names_queue;
 	const char *offline_path;
 	bool upload;
@@ -78,6 +79,11 @@ static const struct cli_option sending_options[] = {
 	  .at = offsetof(struct sending_flags, strips), .otherwise = "true",
 	  .help = "Send of an executable only what gives names (the default). "
 		  "--debuginfo-strip=false sends it whole, with its code and data." },
+	{ .name = "debuginfo-directories", .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct sending_flags, debug_folders), .value = "DIR,...",
+	  .otherwise = "/usr/lib/debug",
+	  .help = "Where the debug file of a stripped executable is looked for, in this order: "
+		  "DIR/.build-id/ab/cdef….debug. It is sent instead." },
 	{ .name = "debuginfo-upload-max-parallel", .kind = CLI_NUMBER, .least = 1, .most = 64,
 	  .at = offsetof(struct sending_flags, names_parallel), .value = "N", .otherwise = "25",
 	  .help = "Executables sent at a time, where the server is slow. All together take 3% of "
@@ -220,6 +226,7 @@ static bool apply_sending(const struct sending_flags *f, struct agent_config *ou
 		return false;
 	out->debuginfo_upload = !f->no_names && !f->upload;
 	out->debuginfo_no_strip = !f->strips;
+	out->debuginfo_folders = f->debug_folders.count ? f->debug_folders.v : NULL;
 	out->debuginfo_parallel_max = f->names_parallel;
 	out->debuginfo_queue_max = f->names_queue;
 	out->remote_store_call_ns = f->call_ns;

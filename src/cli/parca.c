@@ -51,7 +51,6 @@ static const struct cli_option parca_options[] = {
 	GONE_VALUE("offline-mode-rotation-interval", "each batch is a file of its own")
 	GONE_SWITCH("remote-store-rpc-logging-enable", "use --log-level debug")
 	GONE_SWITCH("remote-store-use-v2-schema", "samples are sent as OTLP profiles")
-	GONE_VALUE("debuginfo-directories", "debug files are looked for in /usr/lib/debug/.build-id")
 	GONE_VALUE("debuginfo-temp-dir", NO_FILES)
 	GONE_SWITCH("debuginfo-compress", "the sections are sent as they are in the file")
 	GONE_VALUE("debuginfo-upload-timeout-duration", "an upload ends when nothing has gone for a minute")

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The uploader against a server on a Unix socket that comes, goes, refuses, hangs and forgets. */
+#include "hanging_mount.h"
 #include "temp_dir.h"
 #include "test.h"
 
+#include "agent/broker.h"
 #include "agent/uploader.h"
 #include "gen/elf.h"
 #include "net/net.h"
@@ -213,8 +215,8 @@ static struct uploader *make(void (*change)(struct uploader_config *c))
 	return u;
 }
 
-/* A program with the build id "ab…NN", and `size` bytes of symbols. */
-static int make_file(uint8_t n, size_t size, char id[41])
+/* A program with the build id "ab…NN", and `size` bytes of symbols; the caller's. */
+static void make_bytes(uint8_t n, size_t size, struct buf *out)
 {
 	struct gen_elf g;
 	struct buf notes, symbols;
@@ -228,11 +230,19 @@ static int make_file(uint8_t n, size_t size, char id[41])
 	if (size)
 		gen_section(&g, ".symtab", SHT_SYMTAB, 0, 0, symbols.data, symbols.len);
 	gen_elf_finish(&g);
-	int fd = memfd_create("app", MFD_CLOEXEC);
-	CHECK(fd >= 0 && os_write_full(fd, g.file.data, g.file.len, "app", NULL) == OK);
+	buf_init(out, g.file.len);
+	buf_put(out, g.file.data, g.file.len);
 	gen_elf_deinit(&g);
 	buf_deinit(&notes);
 	buf_deinit(&symbols);
+}
+
+static int make_file(uint8_t n, size_t size, char id[41])
+{
+	CLEANUP(buf_deinit) struct buf bytes;
+	make_bytes(n, size, &bytes);
+	int fd = memfd_create("app", MFD_CLOEXEC);
+	CHECK(fd >= 0 && os_write_full(fd, bytes.data, bytes.len, "app", NULL) == OK);
 	snprintf(id, 41, "ab%02x%036d", n, 0);
 	return fd;
 }
@@ -586,6 +596,113 @@ static void does_not_wait_for_a_thread_that_hangs(void **state)
 	left = NULL;
 }
 
+static const char *debug_folders[2];
+
+static void with_debug_folder(struct uploader_config *c)
+{
+	c->source.debug_folders = debug_folders;
+}
+
+/* In the place of a program that was stripped of everything. */
+static void sends_the_separate_debug_file(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	char folder[128], path[256], command[160];
+	snprintf(folder, sizeof(folder), "%s/debug/.build-id/ab", dir.path);
+	CHECK_OK(os_make_dirs(folder, &e), &e);
+	snprintf(path, sizeof(path), "%s/01%036d.debug", folder, 0);
+	CLEANUP(buf_deinit) struct buf bytes;
+	make_bytes(1, 300000, &bytes);
+	CHECK_OK(os_replace_file(path, bytes.data, bytes.len, 0644, &e), &e);
+	snprintf(folder, sizeof(folder), "%s/debug", dir.path);
+	debug_folders[0] = folder;
+	server_start(true);
+	struct uploader *u = make(with_debug_folder);
+	close(meet(u, 1, 0));
+	close(meet(u, 2, 0)); /* this one has none */
+	WAIT_FOR(waiting(u) == 0);
+	CHECK(finished == 1 && METRIC(u, sent) == 1 && METRIC(u, nothing) == 1);
+	CHECK(bytes_came >= 300000);
+	uploader_free(u);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	CHECK(system(command) == 0);
+}
+
+/* A program on a file system that hangs when it is read: NULL, or why there is none. */
+static const char *make_hanging(struct hanging_mount *m, struct buf *content)
+{
+	const struct broker_config c = { .own_files = { NULL } };
+	struct err e = { 0 };
+	make_bytes(1, 3000, content);
+	const char *why_not = hanging_mount_init(m, dir.path, HANGS_READ, buf_view(content));
+	if (why_not)
+		return why_not;
+	CHECK_OK(broker_start(&c, &e), &e);           /* before there are other threads */
+	int fd = open(m->path, O_RDONLY | O_CLOEXEC); /* the first is not kept waiting */
+	CHECK(fd >= 0 && close(fd) == 0);
+	return NULL;
+}
+
+static void meet_hanging(struct uploader *u, const struct hanging_mount *m)
+{
+	char id[41];
+	snprintf(id, sizeof(id), "ab01%036d", 0);
+	uploader_met(u, 7, id, m->path, 0);
+}
+
+static void goes_on_beside_a_file_system_that_hangs(void **state)
+{
+	(void)state;
+	struct hanging_mount m;
+	CLEANUP(buf_deinit) struct buf content;
+	const char *why_not = make_hanging(&m, &content);
+	if (why_not)
+		SKIP("%s", why_not);
+	server_start(true);
+	struct uploader *u = make(NULL);
+	meet_hanging(u, &m);
+	WAIT_FOR(asked == 1);
+	for (uint8_t n = 2; n < 6; n++)
+		close(meet(u, n, 1000));
+	WAIT_FOR(finished == 4);
+	WAIT_FOR(METRIC(u, no_file) >= 1);
+	WAIT_FOR(METRIC(u, sent) == 4);
+	CHECK(METRIC(u, changed) == 0 && METRIC(u, broken) == 0);
+	uploader_free(u);
+	server_stop();
+	hanging_mount_let_go(&m);
+	broker_stop();
+	hanging_mount_deinit(&m);
+}
+
+static void ends_while_a_file_system_hangs(void **state)
+{
+	(void)state;
+	struct hanging_mount m;
+	CLEANUP(buf_deinit) struct buf content;
+	const char *why_not = make_hanging(&m, &content);
+	if (why_not)
+		SKIP("%s", why_not);
+	server_start(true);
+	struct uploader *u = make(NULL);
+	meet_hanging(u, &m);
+	WAIT_FOR(asked == 1);
+	usleep(200000); /* a moment in which it comes to where it hangs */
+	int64_t begin = clock_monotonic_ns();
+	broker_hang_up(); /* as the agent does */
+	uploader_stop(u);
+	/* Much less than what a file system is waited for, also on a busy machine. */
+	CHECK(clock_monotonic_ns() - begin < UPLOADER_STOP_NS + BROKER_PATIENCE_NS / 2);
+	WAIT_FOR(METRIC(u, threads) == 0);
+	CHECK(METRIC(u, sent) == 0 && finished == 0);
+	uploader_free(u);
+	server_stop();
+	hanging_mount_let_go(&m);
+	broker_stop();
+	hanging_mount_deinit(&m);
+}
+
 static void refuses_what_is_no_address(void **state)
 {
 	(void)state;
@@ -610,6 +727,7 @@ int main(void)
 		TEST(asks_again_a_server_that_forgot), TEST(ends_in_the_middle),
 		TEST(refuses_what_is_no_address), TEST(waits_for_its_token),
 		TEST(is_not_driven_by_canceled_calls), TEST(is_not_let_begin),
-		TEST(does_not_wait_for_a_thread_that_hangs) };
+		TEST(sends_the_separate_debug_file), TEST(goes_on_beside_a_file_system_that_hangs),
+		TEST(ends_while_a_file_system_hangs), TEST(does_not_wait_for_a_thread_that_hangs) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

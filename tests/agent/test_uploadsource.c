@@ -6,6 +6,8 @@
 #include "gen/elf.h"
 #include "os/os.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -51,7 +53,8 @@ static int make_file(const char *symbols)
 	return fd;
 }
 
-#define ID "abcd000000000000000000000000000000000000"
+#define ID_REST "cd000000000000000000000000000000000000"
+#define ID "ab" ID_REST
 
 static struct upload_job job_of(const char *id, int fd)
 {
@@ -63,7 +66,8 @@ static struct upload_job job_of(const char *id, int fd)
 
 static enum status open_job(const struct upload_job *job, bool strip, struct err *e)
 {
-	return upload_source_open(job, strip, find_key, NULL, &source, e);
+	const struct upload_source_config c = { .strip = strip };
+	return upload_source_open(job, &c, find_key, NULL, &source, e);
 }
 
 static bool is_same(const struct upload_job *job)
@@ -167,6 +171,58 @@ static void opens_it_once_more(void **state)
 	upload_source_close(&source);
 }
 
+static void put(const char *folder, int fd)
+{
+	char path[PATH_MAX];
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf bytes;
+	snprintf(path, sizeof(path), "%s/.build-id/ab", folder);
+	CHECK_OK(os_make_dirs(path, &e), &e);
+	snprintf(path, sizeof(path), "%s/.build-id/ab/" ID_REST ".debug", folder);
+	buf_init(&bytes, 1 << 20);
+	CHECK(lseek(fd, 0, SEEK_SET) == 0);
+	CHECK_OK(os_read_fd(fd, "file", &bytes, &e), &e);
+	CHECK_OK(os_replace_file(path, bytes.data, bytes.len, 0644, &e), &e);
+	close(fd);
+}
+
+/* In the folders that are named, in their order; one without names is none. */
+static void takes_the_separate_debug_file(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	struct stat st;
+	char root[] = "/tmp/firn-test-uploadsource-XXXXXX", first[64], second[64], command[96];
+	CHECK(mkdtemp(root));
+	snprintf(first, sizeof(first), "%s/first", root);
+	snprintf(second, sizeof(second), "%s/second", root);
+	const char *const folders[] = { "/nowhere", first, second, NULL };
+	const struct upload_source_config c = { .debug_folders = folders };
+	int fd = make_file(NULL);
+	struct upload_job job = job_of(ID, fd);
+	CHECK(fstat(fd, &st) == 0);
+	put(first, make_file(NULL));
+	CHECK(upload_source_open(&job, &c, find_key, NULL, &source, &e) == E_UNSUPPORTED);
+	put(second, make_file(".symtab"));
+	CHECK_OK(upload_source_open(&job, &c, find_key, NULL, &source, &e), &e);
+	CHECK(objfile_section(source.obj, ".symtab") && source.bytes > (uint64_t)st.st_size);
+	CHECK(is_same(&job) && source.id_type == UPLOAD_ID_GNU);
+	upload_source_close(&source);
+	/* One that names itself is sent itself. */
+	close(fd);
+	fd = make_file(".symtab");
+	job = job_of(ID, fd);
+	CHECK_OK(upload_source_open(&job, &c, find_key, NULL, &source, &e), &e);
+	CHECK(fcntl(source.file.fd, F_GETFD) >= 0);
+	struct stat opened;
+	CHECK(fstat(fd, &st) == 0 && fstat(source.file.fd, &opened) == 0);
+	CHECK(st.st_ino == opened.st_ino && st.st_dev == opened.st_dev);
+	upload_source_close(&source);
+	close(fd);
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	CHECK(system(command) == 0);
+}
+
 static void sends_the_vdso(void **state)
 {
 	(void)state;
@@ -199,6 +255,7 @@ int main(void)
 		cmocka_unit_test(sees_that_it_changed),
 		cmocka_unit_test(takes_no_other_file),
 		cmocka_unit_test(opens_it_once_more),
+		cmocka_unit_test(takes_the_separate_debug_file),
 		cmocka_unit_test(sends_the_vdso),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,8 @@ static void takes_what_it_does(void **state)
 	CHECK(fake_agent.no_cpu && fake_agent.no_thread_id && fake_agent.no_thread_name);
 	CHECK(fake_agent.debuginfo_upload && !fake_agent.debuginfo_no_strip);
 	CHECK(fake_agent.debuginfo_parallel_max == 25 && fake_agent.debuginfo_queue_max == 4096);
+	CHECK_STR(str_of(fake_agent.debuginfo_folders[0]), "/usr/lib/debug");
+	CHECK(!fake_agent.debuginfo_folders[1]);
 	CHECK(fake_agent.remote_store_call_ns == INT64_C(300000000000));
 	capture_run(&c, cli_agent,
 		START "--debuginfo-strip=false --debuginfo-upload-max-parallel=2 "
@@ -95,6 +97,14 @@ static void takes_what_it_does(void **state)
 	CHECK(fake_agent.debuginfo_upload && fake_agent.debuginfo_no_strip);
 	CHECK(fake_agent.debuginfo_parallel_max == 2 && fake_agent.debuginfo_queue_max == 77);
 	CHECK(fake_agent.remote_store_call_ns == INT64_C(9000000000));
+	capture_run(&c, cli_agent,
+		START
+		"--debuginfo-directories=/mnt/debug,/usr/lib/debug --debuginfo-directories /d");
+	CHECK_STR(str_of(c.err), "");
+	CHECK_STR(str_of(fake_agent.debuginfo_folders[0]), "/mnt/debug");
+	CHECK_STR(str_of(fake_agent.debuginfo_folders[1]), "/usr/lib/debug");
+	CHECK_STR(str_of(fake_agent.debuginfo_folders[2]), "/d");
+	CHECK(!fake_agent.debuginfo_folders[3]);
 	capture_run(&c, cli_agent, START "--debuginfo-upload-disable --debuginfo-strip");
 	CHECK_STR(str_of(c.err), "");
 	CHECK(!fake_agent.debuginfo_upload && !fake_agent.debuginfo_no_strip);
