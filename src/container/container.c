@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache of records and the thread that fills it. A record is found by its key: a container's id
- * ("NAMESPACE/ID" where only containerd can know it), or "pod/UID". It is
- *
- *	WANTED   asked for as soon as the thread comes to it
- *	KNOWN    has labels; asked again when they are as old as ttl_ns and somebody still looks
- *	NOBODY   no engine knows it; asked again after 250 ms, 500 ms, … 60 s while somebody looks
+ * The thread that asks, and fills the records (records.h).
  *
  * The thread sleeps until a record is due. It asks without the lock; what Kubernetes lists goes
  * into the cache whole, so that one list answers for all. While the Kubernetes API tells of every
@@ -14,9 +9,9 @@
  * Of containers in a container (kind, docker in docker) the outermost that somebody knows counts: a
  * group inside of it was made by what runs there, and may have any name.
  */
-#include "base/map.h"
-#include "base/vec.h"
+#include "base/hash.h"
 #include "container/internal.h"
+#include "container/records.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,10 +20,6 @@
 
 #define KEY_MAX (2 * CONTAINER_ID_MAX)
 #define TTL_NS (600 * NS_PER_SEC)
-#define RETRY_MIN_NS (250 * NS_PER_MS)
-#define RETRY_MAX_NS (60 * NS_PER_SEC)
-/* Who was not looked for during so long is not asked for again. */
-#define UNUSED_NS (120 * NS_PER_SEC)
 /* Engines are not asked before the watch has listed, or has been given so long. */
 #define WATCH_PATIENCE_NS (4 * NS_PER_SEC)
 /* A pod that Kubernetes has not told of when it is asked for this rarely (after some 8 s), it will
@@ -38,28 +29,6 @@
 #define OWNERS_MAX 1024
 #define OWNER_TTL_NS (10 * NS_PER_SEC)
 #define ASK_ARENA_BYTES ((size_t)8 << 20)
-/* While room for texts is scarce, a longer value is left out. */
-#define SCARCE_VALUE_BYTES_MAX 128
-
-enum state { WANTED, KNOWN, NOBODY };
-
-struct text_pair {
-	uint32_t name, value; /* in texts */
-};
-
-struct record {
-	uint32_t key; /* in texts */
-	enum state state;
-	struct container_query query;
-	int64_t due_ns; /* when to ask */
-	int64_t retry_ns;
-	int64_t used_ns;    /* when somebody looked last; 0: never */
-	int64_t touched_ns; /* when somebody looked, or something was told of it, last */
-	bool listed;        /* Kubernetes told of it: engines know less */
-	uint64_t version;
-	struct text_pair *labels;
-	uint32_t label_count;
-};
 
 struct owner {
 	uint64_t hash; /* of a group's path */
@@ -74,215 +43,29 @@ struct containers {
 	struct container_places places;
 	pthread_t thread;
 	bool started;
-	_Atomic uint64_t generation;
 	struct containers_metrics metrics;
 	/* under the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool stopping, settled;
-	VEC(struct record) records;
-	struct map index;
-	struct strtab texts;
-	bool scarce;          /* room for texts: long values are left out */
-	size_t carried_bytes; /* what was left of them the last time */
+	struct container_records records;
 	struct owner owners[OWNERS_MAX];
 	char problems[CONTAINER_PLACES_MAX + 3][ERR_TEXT_MAX + 300];
 	uint32_t problem_count;
 };
-
-/* ---- records; all under the lock ---- */
-
-static bool key_equal(const void *ctx, uint32_t value, const void *key)
-{
-	const struct containers *c = ctx;
-	return c->records.v[value].key == *(const uint32_t *)key;
-}
 
 static bool is_watched(const struct containers *c)
 {
 	return c->watch && container_watch_state(c->watch) != CONTAINER_WATCH_REFUSED;
 }
 
-static void forget_all(struct containers *c)
-{
-	metric_add(&c->metrics.evicted, c->records.len);
-	for (size_t i = 0; i < c->records.len; i++)
-		free(c->records.v[i].labels);
-	VEC_CLEAR(&c->records);
-	map_clear(&c->index);
-	c->carried_bytes = 0;
-	if (strtab_clear(&c->texts) != OK)
-		UNREACHABLE(); /* an empty text always fits */
-	if (c->watch)
-		container_watch_again(c->watch);
-}
-
-static struct record *record_find(struct containers *c, struct str key)
-{
-	uint32_t id = strtab_find(&c->texts, key);
-	if (id == MAP_NONE)
-		return NULL;
-	uint32_t at = map_find(&c->index, hash_u64(id), key_equal, c, &id);
-	return at == MAP_NONE ? NULL : &c->records.v[at];
-}
-
-static void record_changed(struct containers *c, struct record *r)
-{
-	r->version = atomic_fetch_add(&c->generation, 1) + 1;
-}
-
-static bool is_kept(const struct containers *c, struct str value)
-{
-	return !c->scarce || value.len <= SCARCE_VALUE_BYTES_MAX;
-}
-
-/* A record's texts from `c->texts` to another. */
-static bool record_carry(struct containers *c, struct record *r, struct strtab *to)
-{
-	uint32_t kept = 0;
-	if (strtab_intern(to, strtab_get(&c->texts, r->key), &r->key) != OK)
-		return false;
-	for (uint32_t i = 0; i < r->label_count; i++) {
-		struct text_pair x = r->labels[i];
-		struct str value = strtab_get(&c->texts, x.value);
-		if (!is_kept(c, value))
-			continue;
-		if (strtab_intern(to, strtab_get(&c->texts, x.name), &x.name) != OK ||
-			strtab_intern(to, value, &x.value) != OK)
-			return false;
-		r->labels[kept++] = x;
-	}
-	if (kept != r->label_count) {
-		metric_add(&c->metrics.cut, 1);
-		r->label_count = kept;
-		record_changed(c, r);
-	}
-	return true;
-}
-
-/* Leaves the texts that no record has any more. */
-static void carry_texts(struct containers *c)
-{
-	struct strtab fresh;
-	if (strtab_init(&fresh, CONTAINERS_TEXT_BYTES_MAX) != OK)
-		return;
-	bool good = true;
-	map_clear(&c->index);
-	for (uint32_t i = 0; good && i < c->records.len; i++)
-		good = record_carry(c, &c->records.v[i], &fresh) &&
-		       map_insert(&c->index, hash_u64(c->records.v[i].key), i);
-	strtab_deinit(&c->texts);
-	c->texts = fresh;
-	if (!good)
-		forget_all(c);
-}
-
-/* Before records and their texts come; those that are there may move. */
+/* What was forgotten for room is to be told again. Under the lock. */
 static void make_room(struct containers *c)
 {
-	const struct arena *a = &c->texts.arena;
-	if (a->used <= MAX(a->limit / 4 * 3, c->carried_bytes + a->limit / 16))
-		return;
-	carry_texts(c);
-	c->scarce = c->scarce && a->used > a->limit / 4;
-	if (a->used > a->limit / 2 && !c->scarce) {
-		c->scarce = true;
-		carry_texts(c);
-	}
-	c->carried_bytes = a->used;
-	if (a->used > a->limit / 4 * 3)
-		forget_all(c);
-}
-
-static void evict_longest_unused(struct containers *c)
-{
-	uint32_t oldest = 0;
-	for (uint32_t i = 1; i < c->records.len; i++)
-		if (c->records.v[i].touched_ns < c->records.v[oldest].touched_ns)
-			oldest = i;
-	struct record *r = &c->records.v[oldest], *last = &c->records.v[c->records.len - 1];
-	uint32_t last_at = (uint32_t)c->records.len - 1;
-	free(r->labels);
-	(void)map_remove(&c->index, hash_u64(r->key), oldest);
-	if (r != last) {
-		(void)map_remove(&c->index, hash_u64(last->key), last_at);
-		*r = *last;
-		/* Cannot fail: two went, one comes. */
-		bool back = map_insert(&c->index, hash_u64(r->key), oldest);
-		assert(back);
-	}
-	c->records.len--;
-	metric_add(&c->metrics.evicted, 1);
-}
-
-/* NULL: no memory. */
-static struct record *record_new(struct containers *c, struct str key)
-{
-	uint32_t id;
-	if (c->records.len == CONTAINERS_MAX)
-		evict_longest_unused(c);
-	if (strtab_intern(&c->texts, key, &id) != OK)
-		return NULL;
-	uint32_t at = (uint32_t)c->records.len;
-	if (!VEC_PUSH(&c->records,
-		    (struct record){
-			    .key = id, .state = WANTED, .touched_ns = clock_monotonic_ns() }))
-		return NULL;
-	if (!map_insert(&c->index, hash_u64(id), at)) {
-		c->records.len--;
-		return NULL;
-	}
-	metric_set(&c->metrics.known, c->records.len);
-	return &c->records.v[at];
-}
-
-static bool same_labels(const struct record *r, const struct text_pair *v, uint32_t count)
-{
-	return r->state == KNOWN && r->label_count == count &&
-	       (count == 0 || memcmp(r->labels, v, count * sizeof(*v)) == 0);
-}
-
-/* False: no memory; the record is as it was. */
-static bool record_fill(struct containers *c, struct record *r, const struct container_labels *l)
-{
-	struct text_pair *v = malloc(MAX(l->count, 1u) * sizeof(*v));
-	bool good = v != NULL;
-	uint32_t count = 0;
-	for (uint32_t i = 0; good && i < l->count; i++) {
-		if (!is_kept(c, l->v[i].value))
-			continue;
-		good = strtab_intern(&c->texts, l->v[i].name, &v[count].name) == OK &&
-		       strtab_intern(&c->texts, l->v[i].value, &v[count].value) == OK;
-		count++;
-	}
-	if (!good) {
-		free(v);
-		return false;
-	}
-	if (l->cut || count != l->count)
-		metric_add(&c->metrics.cut, 1);
-	bool same = same_labels(r, v, count);
-	free(r->labels);
-	r->labels = v;
-	r->label_count = count;
-	r->state = KNOWN;
-	r->retry_ns = 0;
-	r->touched_ns = clock_monotonic_ns();
-	r->due_ns = r->touched_ns + c->config.ttl_ns;
-	if (!same)
-		record_changed(c, r);
-	return true;
-}
-
-static void record_nobody(struct containers *c, struct record *r)
-{
-	r->retry_ns = MIN(MAX(2 * r->retry_ns, RETRY_MIN_NS), RETRY_MAX_NS);
-	r->due_ns = clock_monotonic_ns() + r->retry_ns;
-	if (r->state == KNOWN)
-		return; /* it ends, or the engine does: its processes keep their labels */
-	if (r->state == WANTED)
-		record_changed(c, r);
-	r->state = NOBODY;
+	uint64_t before = c->records.forgotten;
+	container_records_make_room(&c->records);
+	if (c->watch && c->records.forgotten != before)
+		container_watch_again(c->watch);
 }
 
 /* ---- what is wanted ---- */
@@ -302,9 +85,9 @@ static struct str key_of(const struct procfs_container *x, uint32_t user, char o
 static void look_for(struct containers *c, struct str key, const struct container_query *q)
 {
 	make_room(c);
-	struct record *r = record_find(c, key);
+	struct container_record *r = container_record_find(&c->records, key);
 	if (!r)
-		r = record_new(c, key);
+		r = container_record_new(&c->records, key);
 	if (!r)
 		return;
 	int64_t now = clock_monotonic_ns();
@@ -372,10 +155,11 @@ static struct str pod_key(struct str uid, char out[KEY_MAX])
 }
 
 /* The record of its pod; NULL: none. */
-static struct record *pod_record(struct containers *c, const struct wanted *w)
+static struct container_record *pod_record(struct containers *c, const struct wanted *w)
 {
 	char key[KEY_MAX];
-	return w->uid.len && !w->user ? record_find(c, pod_key(w->uid, key)) : NULL;
+	return w->uid.len && !w->user ? container_record_find(&c->records, pod_key(w->uid, key))
+				      : NULL;
 }
 
 static void look_for_all(struct containers *c, const struct wanted *w)
@@ -425,30 +209,20 @@ static void put_path(struct container_labels *l, const struct wanted *w)
 	}
 }
 
-static void put_record(
-	const struct containers *c, struct container_labels *l, const struct record *r)
-{
-	for (uint32_t i = 0; i < r->label_count; i++) {
-		/* Texts of a strtab end in a NUL. */
-		container_put(l, strtab_get(&c->texts, r->labels[i].name).p,
-			strtab_get(&c->texts, r->labels[i].value));
-	}
-}
-
 /* The outermost that is known; NULL: none, or one outside of it is still asked for. */
-static const struct record *known_record(struct containers *c, const struct wanted *w)
+static const struct container_record *known_record(struct containers *c, const struct wanted *w)
 {
 	char key[KEY_MAX];
 	for (size_t i = 0; i < w->count; i++) {
-		const struct record *r =
-			record_find(c, key_of(&w->containers[i], w->users[i], key));
-		if (r && r->state == KNOWN)
+		const struct container_record *r = container_record_find(
+			&c->records, key_of(&w->containers[i], w->users[i], key));
+		if (r && r->state == CONTAINER_KNOWN)
 			return r;
-		if (r && r->state == WANTED)
+		if (r && r->state == CONTAINER_WANTED)
 			break;
 	}
-	const struct record *pod = pod_record(c, w);
-	return pod && pod->state == KNOWN ? pod : NULL;
+	const struct container_record *pod = pod_record(c, w);
+	return pod && pod->state == CONTAINER_KNOWN ? pod : NULL;
 }
 
 enum status containers_find(struct containers *c, struct str cgroup_path, struct arena *a,
@@ -471,9 +245,9 @@ enum status containers_find(struct containers *c, struct str cgroup_path, struct
 	if (c) {
 		pthread_mutex_lock(&c->lock);
 		look_for_all(c, &w);
-		const struct record *r = known_record(c, &w);
+		const struct container_record *r = known_record(c, &w);
 		if (r)
-			put_record(c, l, r);
+			container_record_put(&c->records, l, r);
 		pthread_mutex_unlock(&c->lock);
 	}
 	/* What was told of a container goes before what its path says: outside of it, it has
@@ -493,7 +267,7 @@ enum status containers_find(struct containers *c, struct str cgroup_path, struct
 
 uint64_t containers_generation(struct containers *c)
 {
-	return c ? atomic_load(&c->generation) : 0;
+	return c ? atomic_load(&c->records.generation) : 0;
 }
 
 uint64_t containers_version(struct containers *c, struct str cgroup_path)
@@ -507,10 +281,11 @@ uint64_t containers_version(struct containers *c, struct str cgroup_path)
 	read_path(c, cgroup_path, &w);
 	look_for_all(c, &w);
 	for (size_t i = 0; i < w.count; i++) {
-		const struct record *r = record_find(c, key_of(&w.containers[i], w.users[i], key));
+		const struct container_record *r = container_record_find(
+			&c->records, key_of(&w.containers[i], w.users[i], key));
 		version += r ? r->version : 0;
 	}
-	const struct record *pod = pod_record(c, &w);
+	const struct container_record *pod = pod_record(c, &w);
 	version += pod ? pod->version : 0;
 	pthread_mutex_unlock(&c->lock);
 	return version;
@@ -528,28 +303,22 @@ static bool is_settled(const struct container_labels *l)
 	       str_eq(phase, STR("Failed"));
 }
 
-static void look_again_soon(struct record *r, int64_t retry_ns)
-{
-	r->retry_ns = MIN(MAX(2 * retry_ns, NS_PER_SEC), RETRY_MAX_NS);
-	r->due_ns = clock_monotonic_ns() + r->retry_ns;
-}
-
 static void take_listed(void *ctx, struct str key, const struct container_labels *l)
 {
 	struct containers *c = ctx;
 	pthread_mutex_lock(&c->lock);
 	make_room(c);
-	struct record *r = record_find(c, key);
+	struct container_record *r = container_record_find(&c->records, key);
 	/* Somebody waited for this one: the next list may come soon. */
 	if (r && !r->listed)
 		c->kubernetes.pause_ns = 0;
 	if (!r)
-		r = record_new(c, key);
+		r = container_record_new(&c->records, key);
 	int64_t retry_ns = r ? r->retry_ns : 0;
-	if (r && record_fill(c, r, l)) {
+	if (r && container_record_fill(&c->records, r, l)) {
 		r->listed = true;
 		if (!is_settled(l))
-			look_again_soon(r, retry_ns);
+			container_record_look_again_soon(r, retry_ns);
 	} else {
 		metric_add(&c->metrics.cut, 1);
 	}
@@ -562,10 +331,10 @@ static void take_watched(void *ctx, struct str key, const struct container_label
 	struct containers *c = ctx;
 	pthread_mutex_lock(&c->lock);
 	make_room(c);
-	struct record *r = record_find(c, key);
+	struct container_record *r = container_record_find(&c->records, key);
 	if (!r)
-		r = record_new(c, key);
-	if (r && record_fill(c, r, l))
+		r = container_record_new(&c->records, key);
+	if (r && container_record_fill(&c->records, r, l))
 		r->listed = true;
 	else
 		metric_add(&c->metrics.cut, 1);
@@ -596,25 +365,25 @@ static void ask_kubernetes(struct containers *c)
 static bool is_listed(struct containers *c, struct str key)
 {
 	pthread_mutex_lock(&c->lock);
-	struct record *r = record_find(c, key);
+	struct container_record *r = container_record_find(&c->records, key);
 	bool listed = !r || r->listed;
 	if (r && r->listed && is_watched(c)) /* it would have been told */
 		r->due_ns = clock_monotonic_ns() + c->config.ttl_ns;
 	else if (r && r->listed && r->due_ns <= clock_monotonic_ns())
-		record_nobody(c, r);
+		container_record_nobody(&c->records, r);
 	pthread_mutex_unlock(&c->lock);
 	return listed;
 }
 
 /* An engine's answer, under the lock. */
-static void take_answer(struct containers *c, struct record *r, const struct container_query *q,
-	const struct container_labels *l)
+static void take_answer(struct containers *c, struct container_record *r,
+	const struct container_query *q, const struct container_labels *l)
 {
 	int64_t retry_ns = r->retry_ns;
-	if (!record_fill(c, r, l) || !q->pod_uid[0] || !c->kubernetes.peer.address[0] ||
-		is_watched(c))
+	if (!container_record_fill(&c->records, r, l) || !q->pod_uid[0] ||
+		!c->kubernetes.peer.address[0] || is_watched(c))
 		return;
-	look_again_soon(r, retry_ns); /* Kubernetes has more to say, when it has */
+	container_record_look_again_soon(r, retry_ns); /* Kubernetes has more to say, when it has */
 }
 
 static void ask(struct containers *c, struct str key, const struct container_query *q)
@@ -634,12 +403,12 @@ static void ask(struct containers *c, struct str key, const struct container_que
 		q->is_pod ? E_NOTFOUND : container_places_ask(&c->places, q, l, &c->metrics);
 	pthread_mutex_lock(&c->lock);
 	make_room(c);
-	struct record *r = record_find(c, key);
+	struct container_record *r = container_record_find(&c->records, key);
 	/* What Kubernetes has told meanwhile is more. */
 	if (r && s == OK && !r->listed)
 		take_answer(c, r, q, l);
 	else if (r && s != OK)
-		record_nobody(c, r);
+		container_record_nobody(&c->records, r);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -665,11 +434,12 @@ static const char *strange_pod(const struct containers *c)
 	bool is_told = c->watch && container_watch_state(c->watch) == CONTAINER_WATCH_GOES_ON;
 	if (!is_watched(c))
 		is_told = c->kubernetes.listed_ns && !c->kubernetes.peer.problem[0];
-	for (size_t i = 0; is_told && i < c->records.len; i++) {
-		const struct record *r = &c->records.v[i];
+	for (size_t i = 0; is_told && i < c->records.all.len; i++) {
+		const struct container_record *r = &c->records.all.v[i];
 		if (r->listed && r->used_ns)
 			return NULL;
-		if (r->query.is_pod && r->state == NOBODY && r->retry_ns >= STRANGE_RETRY_NS)
+		if (r->query.is_pod && r->state == CONTAINER_NOBODY &&
+			r->retry_ns >= STRANGE_RETRY_NS)
 			uid = r->query.pod_uid;
 	}
 	return uid;
@@ -705,11 +475,8 @@ static void note_node(struct containers *c)
 /* Under the lock. */
 static void note_state(struct containers *c)
 {
-	uint64_t unknown = 0;
-	for (size_t i = 0; i < c->records.len; i++)
-		unknown += c->records.v[i].state == NOBODY;
-	metric_set(&c->metrics.unknown, unknown);
-	metric_set(&c->metrics.known, c->records.len);
+	metric_set(&c->metrics.unknown, container_records_unknown(&c->records));
+	metric_set(&c->metrics.known, c->records.all.len);
 	c->problem_count = 0;
 	char watch_problem[ERR_TEXT_MAX] = "";
 	if (c->watch)
@@ -720,26 +487,6 @@ static void note_state(struct containers *c)
 		note_node(c);
 	for (uint32_t i = 0; i < c->places.count; i++)
 		note_problem(c, &c->places.v[i].peer);
-}
-
-/* Under the lock: the record to ask for now, else when the next is due. */
-static const struct record *next_due(const struct containers *c, int64_t *out_wake_ns)
-{
-	int64_t now = clock_monotonic_ns();
-	const struct record *found = NULL;
-	*out_wake_ns = now + UNUSED_NS;
-	for (size_t i = 0; i < c->records.len; i++) {
-		const struct record *r = &c->records.v[i];
-		bool looked_for = r->used_ns && now - r->used_ns < UNUSED_NS;
-		if (!looked_for && (r->state != WANTED || !r->used_ns))
-			continue;
-		/* Who was never asked for comes first. */
-		bool better = !found || (found->state != WANTED && r->state == WANTED);
-		if (r->due_ns <= now && better)
-			found = r;
-		*out_wake_ns = MIN(*out_wake_ns, r->due_ns);
-	}
-	return found;
 }
 
 static void wait_until(struct containers *c, int64_t wake_ns)
@@ -782,7 +529,8 @@ static void *run(void *ctx)
 	pthread_mutex_lock(&c->lock);
 	while (!c->stopping) {
 		int64_t wake_ns;
-		const struct record *r = next_due(c, &wake_ns);
+		const struct container_record *r =
+			container_records_next_due(&c->records, &wake_ns);
 		if (!r) {
 			c->settled = true;
 			pthread_cond_broadcast(&c->changed);
@@ -792,7 +540,7 @@ static void *run(void *ctx)
 		}
 		const struct container_query q = r->query;
 		char key[KEY_MAX];
-		struct str text = strtab_get(&c->texts, r->key);
+		struct str text = strtab_get(&c->records.texts, r->key);
 		text = str_sub(text, 0, sizeof(key));
 		memcpy(key, text.p, text.len);
 		pthread_mutex_unlock(&c->lock);
@@ -834,7 +582,7 @@ enum status containers_new(
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	enum status s = strtab_init(&c->texts, CONTAINERS_TEXT_BYTES_MAX);
+	enum status s = container_records_init(&c->records, c->config.ttl_ns, &c->metrics);
 	container_kubernetes_init(&c->kubernetes, config);
 	container_places_init(&c->places, config);
 	if (s == OK)
@@ -864,11 +612,7 @@ void containers_free(struct containers *c)
 	container_watch_stop(c->watch);
 	container_places_deinit(&c->places);
 	container_peer_close(&c->kubernetes.peer);
-	for (size_t i = 0; i < c->records.len; i++)
-		free(c->records.v[i].labels);
-	VEC_FREE(&c->records);
-	map_deinit(&c->index);
-	strtab_deinit(&c->texts);
+	container_records_deinit(&c->records);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
 	free(c);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * records: what is known of containers and pods, within a limit of how many, and of how much text.
+ * Private to container/. Not thread safe: container.c has a lock.
+ *
+ * A record is found by its key: a container's id ("NAMESPACE/ID" where only containerd can know
+ * it), or "pod/UID". It is
+ *
+ *	WANTED   asked for as soon as the thread comes to it
+ *	KNOWN    has labels; asked again when they are as old as ttl_ns and somebody still looks
+ *	NOBODY   no engine knows it; asked again after 250 ms, 500 ms, … 60 s while somebody looks
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "container/internal.h"
+
+/* Who was not looked for during so long is not asked for again. */
+#define CONTAINER_UNUSED_NS (120 * NS_PER_SEC)
+
+enum container_record_state { CONTAINER_WANTED, CONTAINER_KNOWN, CONTAINER_NOBODY };
+
+struct container_text_pair {
+	uint32_t name, value; /* in texts */
+};
+
+struct container_record {
+	uint32_t key; /* in texts */
+	enum container_record_state state;
+	struct container_query query;
+	int64_t due_ns; /* when to ask */
+	int64_t retry_ns;
+	int64_t used_ns;    /* when somebody looked last; 0: never */
+	int64_t touched_ns; /* when somebody looked, or something was told of it, last */
+	bool listed;        /* Kubernetes told of it: engines know less */
+	uint64_t version;
+	struct container_text_pair *labels;
+	uint32_t label_count;
+};
+
+struct container_records {
+	int64_t ttl_ns;
+	struct containers_metrics *metrics;
+	_Atomic uint64_t generation; /* changes when any record does; read without the lock */
+	VEC(struct container_record) all;
+	struct map index;
+	struct strtab texts;
+	bool scarce;          /* room for texts: long values are left out */
+	size_t carried_bytes; /* what was left of them the last time */
+	uint64_t forgotten;   /* times that everything was, for room: it is to be told again */
+};
+
+/* E_NOMEM. */
+NODISCARD enum status container_records_init(
+	struct container_records *c, int64_t ttl_ns, struct containers_metrics *metrics);
+void container_records_deinit(struct container_records *c);
+/* Before records and their texts come; those that are there may move. */
+void container_records_make_room(struct container_records *c);
+/* Records move when one is made. NULL: there is none. */
+struct container_record *container_record_find(struct container_records *c, struct str key);
+/* In the place of the one longest not touched, if there are CONTAINERS_MAX. NULL: no memory. */
+struct container_record *container_record_new(struct container_records *c, struct str key);
+/* It is KNOWN now. False: no memory; the record is as it was. */
+bool container_record_fill(
+	struct container_records *c, struct container_record *r, const struct container_labels *l);
+/* Nobody knows it, this time. */
+void container_record_nobody(struct container_records *c, struct container_record *r);
+/* It will have changed soon: `retry_ns` is how long was waited the last time. */
+void container_record_look_again_soon(struct container_record *r, int64_t retry_ns);
+/* Its labels, copied. */
+void container_record_put(const struct container_records *c, struct container_labels *l,
+	const struct container_record *r);
+/* The record to ask for now, else NULL, and in any case when the next is due. */
+const struct container_record *container_records_next_due(
+	const struct container_records *c, int64_t *out_wake_ns);
+/* How many nobody knows. */
+uint64_t container_records_unknown(const struct container_records *c);
