@@ -34,7 +34,8 @@ static enum status split(struct str text, struct str *host, struct str *port, st
 	*host = str_sub(text, 0, colon);
 	*port = str_sub(text, colon + 1, text.len);
 	if (!str_parse_u64(*port, 10, &n) || n > 65535)
-		return err_set(e, E_INVALID, "\"%.*s\" is not a port", STR_ARG(*port));
+		return err_set(e, E_INVALID, "address \"%.*s\": \"%.*s\" is not a port",
+			STR_ARG(text), STR_ARG(*port));
 	if (host->len >= 2 && host->p[0] == '[' && host->p[host->len - 1] == ']')
 		*host = str_sub(*host, 1, host->len - 2);
 	else if (str_index(*host, ':') < host->len)
@@ -45,17 +46,33 @@ static enum status split(struct str text, struct str *host, struct str *port, st
 	return OK;
 }
 
-enum status net_address_parse(const char *text, bool listening, struct net_address *out, size_t max,
-	size_t *out_count, struct err *e)
+static struct str without_scheme(struct str s)
 {
-	struct str s = str_of(text), host, port;
-	memset(out, 0, max * sizeof(*out));
 	if (str_starts(s, STR("https://")))
 		s = str_sub(s, 8, s.len);
 	else if (str_starts(s, STR("http://")))
 		s = str_sub(s, 7, s.len);
 	if (str_ends(s, STR("/")) && !str_starts(s, STR("unix:")))
 		s.len--;
+	return s;
+}
+
+enum status net_address_check(const char *text, struct err *e)
+{
+	struct net_address parsed;
+	struct str s = without_scheme(str_of(text)), host, port;
+	if (str_starts(s, STR("unix:"))) {
+		memset(&parsed, 0, sizeof(parsed));
+		return parse_unix(str_sub(s, 5, s.len), &parsed, e);
+	}
+	return split(s, &host, &port, e);
+}
+
+enum status net_address_parse(const char *text, bool listening, struct net_address *out, size_t max,
+	size_t *out_count, struct err *e)
+{
+	struct str s = without_scheme(str_of(text)), host, port;
+	memset(out, 0, max * sizeof(*out));
 	if (str_starts(s, STR("unix:"))) {
 		*out_count = 1;
 		return parse_unix(str_sub(s, 5, s.len), out, e);

@@ -61,16 +61,12 @@ struct str net_client_authority(struct str host, bool secure)
 
 enum status net_client_new(const char *address, struct net_client **out, struct err *e)
 {
-	struct net_address found;
-	size_t count;
 	struct str host = str_of(address);
-	if (str_starts(host, STR("unix:"))) {
-		/* A path needs no name service: refuse a bad one now. */
-		enum status s = net_address_parse(address, false, &found, 1, &count, e);
-		if (s != OK)
-			return s;
+	enum status s = net_address_check(address, e);
+	if (s != OK)
+		return s;
+	if (str_starts(host, STR("unix:")))
 		host = STR("localhost");
-	}
 	bool secure = str_starts(host, STR("https://"));
 	if (secure || str_starts(host, STR("http://")))
 		host = str_sub(host, secure ? 8 : 7, host.len);

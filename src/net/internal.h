@@ -28,6 +28,8 @@ struct net_address {
 };
 
 /* All addresses that `text` may mean, at most `max`; listening: "" and ":PORT" are any address. */
+/* Only whether it has the form of an address: no name is looked up. */
+NODISCARD enum status net_address_check(const char *text, struct err *e);
 NODISCARD enum status net_address_parse(const char *text, bool listening, struct net_address *out,
 	size_t max, size_t *out_count, struct err *e);
 void net_address_format(const struct sockaddr_storage *a, char *out, size_t out_size);

@@ -440,14 +440,27 @@ static void leaves_default_ports_out(void **state)
 static void refuses_addresses(void **state)
 {
 	(void)state;
-	struct err e;
-	struct net_client *c;
-	assert_int_equal(net_client_new("unix:", &c, &e), E_INVALID);
-	c = client_of("127.0.0.1");
-	CLEANUP(buf_deinit) struct buf out;
-	buf_init(&out, 1000);
-	int code;
-	assert_int_equal(net_client_get(c, "/", MINUTE, &code, &out, &e), E_INVALID);
+	/* Before anything is sent: a mistake is told at the start of a program. */
+	static const struct {
+		const char *name, *why;
+	} cases[] = {
+		{ "unix:", "path must have 1 to" },
+		{ "127.0.0.1", "address \"127.0.0.1\" has no :PORT" },
+		{ "https://firn.example", "address \"firn.example\" has no :PORT" },
+		{ "firn.example:99999", "address \"firn.example:99999\": \"99999\" is not a port" },
+		{ "firn.example:", "\"\" is not a port" },
+		{ "::1:7070", "an IPv6 address needs brackets: [::1]:7070" },
+		{ "", "has no :PORT" },
+	};
+	FOR_EACH_CASE (x, cases) {
+		struct err e = { 0 };
+		struct net_client *c = NULL;
+		CHECK_CASE(x, net_client_new(x->name, &c, &e) == E_INVALID && !c);
+		CHECK_CASE(x, strstr(e.text, x->why));
+	}
+	struct err e = { 0 };
+	struct net_client *c = NULL;
+	CHECK_OK(net_client_new("https://firn.example:7070/", &c, &e), &e);
 	net_client_free(c);
 }
 
