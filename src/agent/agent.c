@@ -662,10 +662,17 @@ static enum status agent_start(struct agent *a, struct err *e)
 	atomic_store(&a->is_sampling, true);
 	struct sampler_stats stats;
 	sampler_read_stats(a->sampler, &stats);
-	log_info("sampling", "cpus=%u frequency_hz=%u files=%u table_bytes=%llu preload_ms=%lld",
+	char node[2 * HOST_NAME_MAX], server[2 * ERR_TEXT_MAX];
+	log_info("sampling",
+		"cpus=%u frequency_hz=%u files=%u table_bytes=%llu preload_ms=%lld node=%s "
+		"server=%s version=" FIRN_VERSION,
 		stats.cpus, a->config.frequency_hz, stats.files,
 		(unsigned long long)stats.table_bytes,
-		(long long)((clock_monotonic_ns() - begin) / NS_PER_MS));
+		(long long)((clock_monotonic_ns() - begin) / NS_PER_MS),
+		log_quote(str_of(a->config.node), node, sizeof(node)),
+		log_quote(str_of(a->config.offline ? "none" : a->config.remote_store_address),
+			server, sizeof(server)));
+	a->sampling_since_ns = clock_monotonic_ns();
 	/* Nobody may be listening any more, which is their affair. */
 	if (a->config.ready_fd >= 0 && write(a->config.ready_fd, "\n", 1) < 0)
 		log_debug("nobody waits for the agent", "%s", "");

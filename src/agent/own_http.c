@@ -166,6 +166,10 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 	struct status_table t = { .count = 0 };
 	const struct files_metrics *f = files_metrics(a->files);
 	const struct send_metrics *m = sender_metrics(a->sender);
+	int64_t since = atomic_load(&a->sampling_since_ns);
+	status_number(&t, "seconds since it began",
+		since ? (uint64_t)((clock_monotonic_ns() - since) / NS_PER_SEC) : 0,
+		since ? "" : "the executables of what runs are read first");
 	status_number(&t, "CPUs sampled", s->cpus, "");
 	status_number(&t, "samples a second and CPU", metric_get(&a->governor.metrics.frequency_hz),
 		metric_get(&a->governor.metrics.frequency_hz) < a->config.frequency_hz
@@ -180,7 +184,8 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 	status_number(&t, "left out now", metric_get(&a->governor.metrics.paused),
 		"1: --profiling-probabilistic-threshold");
 	status_number(&t, "samples taken", s->bpf.samples, "");
-	status_number(&t, "samples the server took", metric_get(&m->sent), "");
+	status_number(&t, "samples the server took", metric_get(&m->sent),
+		a->config.offline ? "" : a->config.remote_store_address);
 	status_number(&t, "samples that wait", metric_get(&m->waiting) + metric_get(&m->spooled),
 		a->config.offline           ? "--offline-mode-storage-path: nothing is sent"
 		: metric_get(&m->reachable) ? ""

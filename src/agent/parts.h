@@ -61,7 +61,8 @@ struct agent {
 	char http_text[160]; /* where */
 	struct governor governor;
 	_Atomic bool is_sampling;
-	uint32_t frequency_hz; /* at present */
+	_Atomic int64_t sampling_since_ns; /* 0: not yet */
+	uint32_t frequency_hz;             /* at present */
 	uint32_t off_cpu_halvings;
 	bool paused;
 	struct privilege_dir spool_dir;
