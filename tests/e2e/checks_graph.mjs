@@ -50,6 +50,27 @@ export const graphChecks = {
 		await waitParameter(page, "zoom", null);
 	},
 
+	async "what is typed while the search follows is kept"({ page, url }) {
+		await open(page, url, STILL);
+		await page.evaluate(() => {
+			const input = document.querySelector("[aria-label='Search functions']");
+			const type = (text) => {
+				input.value = text;
+				input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+			};
+			const own = history.replaceState;
+			history.replaceState = function (...state) {
+				history.replaceState = own;
+				own.apply(history, state);
+				type("mai");
+				setTimeout(() => type(`${input.value}n`), 60);
+			};
+			type("ma");
+		});
+		await waitParameter(page, "search", "main");
+		assert.equal(await page.inputValue("[aria-label='Search functions']"), "main");
+	},
+
 	async "search shows the matched share, filters the table and steps"({ page, url }) {
 		await open(page, url);
 		await named(page);

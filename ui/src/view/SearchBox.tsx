@@ -19,7 +19,19 @@ export function SearchBox(props: {
 	const timer = useRef(0);
 	/** A step that waits for the search it belongs to. */
 	const wanted = useRef(0);
-	useEffect(() => setDraft(text), [text]);
+	/** What was sent last: it comes back as `text` when more has been typed. */
+	const sent = useRef(text);
+	const send = (search: string) => {
+		clearTimeout(timer.current);
+		sent.current = search;
+		go({ search }, "replace");
+	};
+	useEffect(() => {
+		if (text !== sent.current) {
+			sent.current = text;
+			setDraft(text);
+		}
+	}, [text]);
 	useEffect(() => {
 		if (wanted.current !== 0 && draft === text) {
 			step(wanted.current);
@@ -29,12 +41,11 @@ export function SearchBox(props: {
 	const change = (value: string) => {
 		setDraft(value);
 		clearTimeout(timer.current);
-		timer.current = window.setTimeout(() => go({ search: value }, "replace"), 120);
+		timer.current = window.setTimeout(() => send(value), 120);
 	};
 	const clear = () => {
-		clearTimeout(timer.current);
 		setDraft("");
-		go({ search: "" }, "replace");
+		send("");
 	};
 	useEffect(() => {
 		const listen = (e: KeyboardEvent) => {
@@ -58,9 +69,8 @@ export function SearchBox(props: {
 			if (draft === text) {
 				step(by);
 			} else {
-				clearTimeout(timer.current);
 				wanted.current = by;
-				go({ search: draft }, "replace");
+				send(draft);
 			}
 		} else if (e.key === "Escape") {
 			e.stopPropagation();
