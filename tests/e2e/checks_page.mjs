@@ -2,7 +2,7 @@
 // What a person does on the page, one check each. `page` is a fresh page of a fresh browser.
 import assert from "node:assert/strict";
 import { startMock } from "./harness.mjs";
-import { frameAt, open, painted, parameter, waitParameter } from "./page.mjs";
+import { frameAt, named, open, painted, parameter, waitParameter } from "./page.mjs";
 
 /** Checks that need samples or faults that only the server of made samples has. */
 export const mockOnly = new Set([
@@ -13,13 +13,14 @@ export const mockOnly = new Set([
 
 export const pageChecks = {
 	async "fills by itself when the first samples arrive"({ page, root }) {
-		const late = await startMock(root, ["--empty-for", "4"]);
+		const late = await startMock(root, ["--empty"]);
 		try {
 			await page.goto(late.url);
 			await page.waitForSelector("[data-testid=waiting]");
 			const text = await page.locator("[data-testid=waiting]").textContent();
 			assert.match(text, /Nothing has arrived yet/);
 			assert.match(text, /within ten seconds/);
+			late.fill();
 			await painted(page);
 			assert.equal(await page.locator("[data-testid=waiting]").count(), 0);
 			page.expected.push(late.url);
@@ -89,7 +90,7 @@ export const pageChecks = {
 	},
 
 	async "a click on a name beside the chart asks for its samples only"({ page, url }) {
-		await open(page, url);
+		await open(page, url, "?paused=1"); // the rows stay in their order
 		const row = page.locator(".legend-row").nth(1);
 		const name = await row.locator(".legend-name").textContent();
 		await row.click();
@@ -154,6 +155,7 @@ export const pageChecks = {
 
 	async "a link brings everything back"({ page, context, url }) {
 		await open(page, url, "?view=flame&by=node&chart=lines&from=now-1h");
+		await named(page);
 		const at = await frameAt(page, 3);
 		await page.mouse.click(at.x, at.y);
 		await waitParameter(page, "zoom", "set");
@@ -187,8 +189,9 @@ export const pageChecks = {
 	async "symbols that are pending are asked for again"({ page, root }) {
 		const fresh = await startMock(root, []);
 		try {
-			await open(page, fresh.url, "?paused=1");
-			await page.waitForSelector("[data-testid=pending]");
+			// It is there for a moment only: whoever looks afterwards may come too late.
+			const seen = page.waitForSelector("[data-testid=pending]");
+			await Promise.all([seen, open(page, fresh.url, "?paused=1")]);
 			await page.waitForSelector("[data-testid=pending]", { state: "detached" });
 			page.expected.push(fresh.url);
 		} finally {

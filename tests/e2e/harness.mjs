@@ -3,7 +3,6 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -56,7 +55,7 @@ function stopper(child, then = () => {}) {
 		if (child.exitCode === null) {
 			const ended = new Promise((resolve) => child.on("exit", resolve));
 			child.kill("SIGTERM");
-			const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+			const timer = setTimeout(() => child.kill("SIGKILL"), 90_000);
 			await ended;
 			clearTimeout(timer);
 		}
@@ -64,29 +63,17 @@ function stopper(child, then = () => {}) {
 	};
 }
 
-/** The server of made samples, on a free port. */
+/** The server of made samples, on a free port; fill() gives one that is --empty its first ones. */
 export async function startMock(root, args) {
 	const child = spawn(process.execPath, [join(root, "ui/dev/mock.mjs"), ...args]);
 	const [url] = await firstLine(child, /http:\/\/127\.0\.0\.1:\d+/, 90_000);
-	return { url, stop: stopper(child) };
-}
-
-function freePort() {
-	return new Promise((resolve, reject) => {
-		const probe = createServer();
-		probe.once("error", reject);
-		probe.listen(0, "127.0.0.1", () => {
-			const { port } = probe.address();
-			probe.close(() => resolve(port));
-		});
-	});
+	return { url, fill: () => child.kill("SIGUSR2"), stop: stopper(child) };
 }
 
 /** `firn up` with a store of its own; resolves once it is ready. */
 export async function startFirn(program) {
 	const folder = mkdtempSync(join(tmpdir(), "firn-e2e-"));
-	const port = await freePort();
-	const args = ["up", "--http-address", `127.0.0.1:${port}`, "--storage-path", folder];
+	const args = ["up", "--http-address", "127.0.0.1:0", "--storage-path", folder];
 	const child = spawn(program, args);
 	let said = "";
 	const listen = (chunk) => {
@@ -94,14 +81,16 @@ export async function startFirn(program) {
 	};
 	child.stdout.on("data", listen);
 	child.stderr.on("data", listen);
-	const url = `http://127.0.0.1:${port}`;
 	const stop = stopper(child, () => rmSync(folder, { recursive: true, force: true }));
 	const end = Date.now() + 120_000;
 	while (Date.now() < end) {
-		const ok = await fetch(`${url}/ready`).then(
-			(r) => r.ok,
-			() => false,
-		);
+		const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0];
+		const ok =
+			url &&
+			(await fetch(`${url}/ready`).then(
+				(r) => r.ok,
+				() => false,
+			));
 		if (ok) {
 			return { url, stop };
 		}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server with made samples and the page of dist/, for development and for tests of the page:
-//   node dev/mock.mjs [--port N] [--size tiny|normal|big] [--empty-for SECONDS] [--delay MS]
+//   node dev/mock.mjs [--port N] [--size tiny|normal|big] [--empty] [--delay MS]
+// --empty: without samples until SIGUSR2 comes.
 // Writes "http://127.0.0.1:PORT" to stdout once it listens. Headers are those of the real server.
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -24,10 +25,12 @@ const argument = (name, usual) => {
 	return at < 0 ? usual : process.argv[at + 1];
 };
 const size = SIZES[argument("size", "normal")];
-const emptyMs = 1000 * Number(argument("empty-for", "0"));
 const delayMs = Number(argument("delay", "0"));
-const began = Date.now();
-const firstMs = began + emptyMs - (emptyMs > 0 ? 0 : 40 * 60_000);
+const empty = process.argv.includes("--empty");
+let firstMs = Date.now() + (empty ? 1e12 : -40 * 60_000);
+process.on("SIGUSR2", () => {
+	firstMs = Date.now();
+});
 let flames = 0;
 
 class Bad extends Error {}
@@ -147,9 +150,9 @@ function series(p) {
 function answer(path, p) {
 	const now = Date.now();
 	if (path === "/api/types") {
-		const empty = now < firstMs;
+		const none = now < firstMs;
 		const one = (type, unit) => ({ type, unit, delta: true, first: firstMs, last: now });
-		return { types: empty ? [] : [one(TYPE, "nanoseconds"), one(ALLOC, "bytes")] };
+		return { types: none ? [] : [one(TYPE, "nanoseconds"), one(ALLOC, "bytes")] };
 	}
 	if (path === "/api/labels") {
 		const names = new Set(ask(p).processes.flatMap((one) => Object.keys(one.labels)));
