@@ -210,7 +210,8 @@ def run(checks, firn, groups, folder):
     labels = firn.json("/api/labels", query="{}")["labels"]
     values = [firn.get(f"/api/labels/{name}/values", query="{}").decode() for name in labels]
     checks.check(len(labels) > 3 and not any("geheim" in text for text in values), "no environment")
-    api = http.server.ThreadingHTTPServer(("127.0.0.1", firn.api_port), Api)
+    api = firn.api
+    api.server_activate()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.path.join(folder, "api.crt"), os.path.join(folder, "api.key"))
     api.socket = context.wrap_socket(api.socket, server_side=True)
@@ -257,9 +258,11 @@ RULES = """relabel_configs:
 """
 
 
-def free_port():
-    with socketserver.TCPServer(("127.0.0.1", 0), None) as server:
-        return server.server_address[1]
+def bound_api():
+    """It has its port, so that nobody else takes that, and does not listen yet."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api, bind_and_activate=False)
+    server.server_bind()
+    return server
 
 
 def main():
@@ -282,13 +285,14 @@ def main():
         paths += [f"{slice_}/cri-containerd-{i}.scope" for i in (POD_ID, INIT_ID, PAUSE_ID)]
         paths.append(f"{new_slice}/cri-containerd-{NEW_ID}.scope")
         groups = [Group(root, path) for path in paths]
-        port = free_port()
+        api = bound_api()
+        port = api.server_address[1]
         firn = Firn(
             sys.argv[1], "up", folder, f"--cache-path={folder}/cache", "--node=node-7", "--profiling-duration=1s",
             f"--config-path={folder}/rules.yaml", f"--metadata-container-runtime-socket-path={folder}/docker.sock",
             f"--metadata-kubernetes-address=https://127.0.0.1:{port}", f"--metadata-kubernetes-ca-file={folder}/ca.crt",
             f"--metadata-kubernetes-token-file={folder}/token")
-        firn.api_port = port
+        firn.api = api
         run(checks, firn, groups, folder)
         checks.check(firn.stop() == 0, "it ends in order")
     finally:

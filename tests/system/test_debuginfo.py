@@ -236,7 +236,7 @@ def names(firn):
     return sorted(row["name"] for row in rows["rows"])
 
 
-def wait_for(what, seconds=20):
+def wait_for(what, seconds=60):
     end = time.monotonic() + seconds
     while not what() and time.monotonic() < end:
         time.sleep(0.1)
@@ -430,7 +430,7 @@ def check_broken(c, firn):
     wire.close()
     c.check(wait_for(lambda: firn.metric("firn_debuginfo_broken_uploads_total") > 0), "it was seen to break off")
     c.check(wait_for(lambda: client.should(b) == (True, STALE)), "and may be begun anew")
-    c.check(firn.metric("firn_debuginfo_arriving_uploads") == 0, "nothing arrives any more")
+    c.check(wait_for(lambda: firn.metric("firn_debuginfo_arriving_uploads") == 0), "nothing arrives any more")
     wires = []
     for i in range(12):
         build_id = f"{i:02x}" * 20
