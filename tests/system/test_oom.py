@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.error
 
 import firn
 
@@ -170,12 +171,20 @@ def check_many(host, program):
     host.checks.check(BUCKETS - lost <= leaves <= BUCKETS + RUNTIME / BUCKET_BYTES, f"{leaves} of {BUCKETS} objects, {lost:.0f} buckets lost")
 
 
+def page_says(up, text):
+    try:
+        return text in up.get("/agent").decode()
+    except urllib.error.HTTPError:  # the agent has sent none yet
+        return False
+
+
 def check_memory(host):
     """All else takes at most 16 MiB, and the ring of heaps as much by itself."""
-    kernel = host.up.metric("firn_agent_kernel_bytes") or 0
-    page = host.up.get("/agent").decode()
+    firn.wait_until(lambda: host.up.metric("firn_agent_kernel_bytes"))
+    kernel = int(host.up.metric("firn_agent_kernel_bytes") or 0)
     host.checks.check(kernel > (18 << 20), f"its maps are part of firn_agent_kernel_bytes ({kernel >> 10} KiB)")
-    host.checks.check("--enable-oom-prof among it" in page, "and of the sum on the status page")
+    says = firn.wait_until(lambda: page_says(host.up, "--enable-oom-prof among it"))
+    host.checks.check(says, "and of the sum on the status page")
 
 
 def check_false(host):
