@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NICE 10
 /* Address space of the program itself before it maps a file. */
 #define OWN_BYTES_MAX ((uint64_t)512 << 20)
 #define CPU_SECONDS_MAX 86400
@@ -129,7 +130,8 @@ static enum status enter_sandbox(const struct child *c, struct err *e)
 		return err_os(e, "close_range");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "firn-symtab");
-	if (setpriority(PRIO_PROCESS, 0, 10) != 0)
+	/* A server that is nicer than that already stays so: turning back is a privilege. */
+	if (getpriority(PRIO_PROCESS, 0) < NICE && setpriority(PRIO_PROCESS, 0, NICE) != 0)
 		return err_os(e, "setpriority");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return err_os(e, "no_new_privs");

@@ -3,7 +3,10 @@
 #include "made.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static int run_child(const char *const *argv, const char *in)
@@ -97,6 +100,31 @@ static void ends_at_the_limit_of_time(void **state)
 	CHECK(s == OK || strstr(e.text, "took too much"));
 }
 
+/* Nor could it be less so again, without CAP_SYS_NICE. */
+static void runs_below_a_server_that_is_nicer(void **state)
+{
+	(void)state;
+	made_write("a.c", "int main(void) { return 1; }\n");
+	made_run("cc -g -o a a.c");
+	char out[128];
+	int status = 0;
+	snprintf(out, sizeof(out), "%s/o.sym", made_dir);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct debuginfo_limits l;
+		debuginfo_limits_default(&l);
+		int fd = made_open("a");
+		prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0); /* what execve() gives */
+		_exit(setpriority(PRIO_PROCESS, 0, 19) == 0
+				? (int)debuginfo_build(fd, -1, out, &l, NULL)
+				: 99);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	CHECK(WEXITSTATUS(status) == OK && access(out, F_OK) == 0);
+}
+
 TEST_MAIN_WITH(debuginfo_child_main, MADE(refuses_other_arguments),
 	MADE(is_not_the_child_without_its_verb), MADE(relocatable_files_are_not_supported),
-	MADE(stops_when_told), MADE(ends_at_the_limit_of_time))
+	MADE(stops_when_told), MADE(ends_at_the_limit_of_time),
+	MADE(runs_below_a_server_that_is_nicer))
