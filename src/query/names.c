@@ -15,10 +15,20 @@ enum status query_list_labels(const struct query_engine *q, const struct query_r
 	struct arena *a, struct str **out, size_t *out_count, struct err *e)
 {
 	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
+	struct str *names = NULL;
+	size_t count = 0;
 	enum status s = query_plan_open(q, r, false, a, &plan, e);
 	if (s != OK)
 		return s;
-	return plan.view->ops->label_names(plan.view, &plan.store, a, out, out_count, e);
+	s = plan.view->ops->label_names(plan.view, &plan.store, a, &names, &count, e);
+	if (s != OK)
+		return s;
+	*out_count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (!str_eq(names[i], STR(SAMPLES_LABEL_BYTES)))
+			names[(*out_count)++] = names[i];
+	*out = names;
+	return OK;
 }
 
 enum status query_list_values(const struct query_engine *q, const struct query_request *r,

@@ -94,7 +94,8 @@ NODISCARD enum status query_top(const struct query_engine *q, const struct query
 NODISCARD enum status query_pprof(const struct query_engine *q, const struct query_request *r,
 	struct buf *out, struct err *e);
 
-/* From the index, sorted; texts in `a`. Types: of the time range, whatever the selector. */
+/* From the index, sorted; texts in `a`. Types: of the time range, whatever the selector. Labels:
+ * those that are texts, as Parca has them: without SAMPLES_LABEL_BYTES. */
 NODISCARD enum status query_list_types(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct samples_type **out, size_t *out_count, struct err *e);
 NODISCARD enum status query_list_labels(const struct query_engine *q, const struct query_request *r,
@@ -124,8 +125,9 @@ struct query_range {
 	bool delta;
 	struct str sample_type, unit, period_type, period_unit;
 };
-/* The selector must name a type. r->limit: points wanted, where r->step_ns is 0. `by` counts for
- * delta types; gauges come by all their labels. Everything lies in `a`. */
+/* The selector must name a type. r->limit: points wanted, where r->step_ns is 0. Without `by` a
+ * delta type is one series, and a gauge comes by all its labels but those of samples. Everything
+ * lies in `a`. */
 NODISCARD enum status query_range(const struct query_engine *q, const struct query_request *r,
 	const struct str *by, size_t by_count, struct arena *a, struct query_range *out,
 	struct err *e);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parca's QueryRange (pkg/parcacol/querier.go): sums of a delta type by step and by some labels; of
- * a gauge one series for each set of labels. Where no step is given it comes from the number of
- * points that are wanted, at least ten seconds: the resolution of merged parts.
+ * a gauge, where no labels are named, one series for each set of labels. Where no step is given it
+ * comes from the number of points that are wanted, at least ten seconds: the resolution of merged
+ * parts.
  */
 #include "query/internal.h"
 
@@ -33,21 +34,19 @@ static enum status choose_step(const struct query_request *r, int64_t *out_ns, s
 static bool is_of_sample(struct str name)
 {
 	static const char *const names[] = { "pid", "thread_id", "thread_name", "cpu", "span_id",
-		"trace_id" };
+		"trace_id", SAMPLES_LABEL_BYTES };
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
 		if (str_eq(name, str_of(names[i])))
 			return true;
 	return false;
 }
 
-static enum status choose_labels(const struct query_plan *p, const struct query_request *r,
-	const struct str *by, size_t by_count, struct arena *a, struct query_range *out,
-	struct err *e)
+static enum status choose_labels(const struct query_plan *p, const struct str *by, size_t by_count,
+	struct arena *a, struct query_range *out, struct err *e)
 {
 	struct str *names = NULL;
 	size_t count = 0;
-	(void)r;
-	if (p->selector.delta) {
+	if (p->selector.delta || by_count > 0) {
 		out->names = by;
 		out->name_count = by_count;
 		return OK;
@@ -140,7 +139,7 @@ enum status query_range(const struct query_engine *q, const struct query_request
 	if (s == OK)
 		s = choose_step(r, &step_ns, e);
 	if (s == OK)
-		s = choose_labels(&plan, r, by, by_count, a, &made, e);
+		s = choose_labels(&plan, by, by_count, a, &made, e);
 	if (s == OK)
 		s = plan.view->ops->sum_series(plan.view, &plan.store, made.names, made.name_count,
 			step_ns, a, &found, &count, &type, &period, e);

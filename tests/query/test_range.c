@@ -67,6 +67,30 @@ static void gives_a_gauge_by_all_its_labels(void **state)
 	CHECK(range.count == 2 && !range.delta && range.name_count == 2);
 	CHECK(range.series[0].points[0].per_second == 2 &&
 		range.series[0].points[0].duration_ns == 0);
+	const struct str by[] = { STR("node") };
+	CHECK_OK(query_range(&fake_engine, &r, by, 1, &a, &range, &e), &e);
+	CHECK(range.count == 1 && range.series[0].points[0].value == 5);
+	CHECK_STR(range.series[0].values[0], "n");
+}
+
+static void keeps_a_gauge_whole(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_range range;
+	struct str *names = NULL;
+	size_t count = 0;
+	struct err e = { 0 };
+	fake_sample(HEAP, 10 * NS_PER_SEC, 2, 0, "comm=a,bytes=16", "main@x");
+	fake_sample(HEAP, 10 * NS_PER_SEC, 3, 0, "comm=a,bytes=32", "main@x");
+	struct query_request r = fake_request(HEAP);
+	r.to_ns = 100 * NS_PER_SEC;
+	arena_init(&a, 1 << 20);
+	CHECK_OK(query_range(&fake_engine, &r, NULL, 0, &a, &range, &e), &e);
+	CHECK(range.count == 1 && range.name_count == 1 && range.series[0].points[0].value == 5);
+	CHECK_OK(query_list_labels(&fake_engine, &r, &a, &names, &count, &e), &e);
+	CHECK(count == 1);
+	CHECK_STR(names[0], "comm");
 }
 
 static void is_empty_without_samples(void **state)
@@ -109,4 +133,4 @@ static void lists_names(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
 TEST_MAIN(TEST(sums_by_step), TEST(derives_the_step), TEST(gives_a_gauge_by_all_its_labels),
-	TEST(is_empty_without_samples), TEST(lists_names))
+	TEST(keeps_a_gauge_whole), TEST(is_empty_without_samples), TEST(lists_names))

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Parca's API as its clients know it: pprof files with what real ones have, written by WriteRaw, and
+answers with what Parca answers."""
+
+import os
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "golden")]
+
+import asking  # noqa: E402
+from firn import Checks, Firn  # noqa: E402
+from protobuf import fields, message, number, one, text, varint  # noqa: E402
+from protobuf import time as timestamp  # noqa: E402
+
+SECOND = 10**9
+NOW = time.time_ns() // (60 * SECOND) * (60 * SECOND) - 600 * SECOND
+ALL = NOW - 3600 * SECOND, NOW + 3600 * SECOND
+
+
+def pprof(stacks, types=(("samples", "count"),), when=NOW, duration=0, mappings=(("/bin/app", ""),)):
+    """stacks: (frames leaf first, values, labels); a frame is (function, number of its mapping from 1 on, or
+    0). A label whose value is a number is a numeric one. mappings: (file, build id)."""
+    strings, functions, locations = {"": 0}, {}, {}
+
+    def string(value):
+        return strings.setdefault(value, len(strings))
+
+    out = [message(1, number(1, string(kind)), number(2, string(unit))) for kind, unit in types]
+    for frames, values, labels in stacks:
+        ids = [locations.setdefault(frame, len(locations) + 1) for frame in frames]
+        parts = [message(1, *map(varint, ids)), message(2, *map(varint, values))]
+        for key, value in labels.items():
+            is_number = isinstance(value, int)
+            parts.append(message(3, number(1, string(key)), number(3 if is_number else 2, value if is_number else string(value))))
+        out.append(message(2, *parts))
+    for i, (file, build_id) in enumerate(mappings):
+        limits = number(2, 0x1000 * (i + 1)), number(3, 0x1000 * (i + 2))
+        out.append(message(3, number(1, i + 1), *limits, number(5, string(file)), number(6, string(build_id))))
+    for (function, mapping), ident in locations.items():
+        functions[function] = ident
+        line = message(4, number(1, ident), number(2, 10))
+        address = 0x1000 * max(mapping, 1) + ident
+        out.append(message(4, number(1, ident), number(2, mapping), number(3, address), line))
+        names = number(2, string(function)), number(3, string(function))
+        out.append(message(5, number(1, ident), *names))
+    out.append(number(9, when) + number(10, duration))
+    out.append(message(11, number(1, string("space")), number(2, string("bytes"))) + number(12, 524288))
+    return b"".join(out + [message(6, value.encode()) for value in strings])
+
+
+def write(firn, name, *files, **labels):
+    asking.write_raw(firn.address, {"__name__": name, **labels}, *files)
+
+
+def query_range(firn, selector, by=(), step=10):
+    """[(labels, [(second, value)])]"""
+    body = text(1, selector) + timestamp(2, ALL[0]) + timestamp(3, ALL[1]) + message(5, number(1, step))
+    body += b"".join(text(6, label) for label in by)
+    out = []
+    for series in map(fields, fields(asking.call(firn.address, asking.QUERY, "QueryRange", body)).get(1, [])):
+        labels = [fields(label) for label in fields(one(series, 1, b"")).get(1, [])]
+        samples = [fields(sample) for sample in series.get(2, [])]
+        points = [(one(fields(one(s, 1, b"")), 1) * SECOND - NOW, one(s, 2)) for s in samples]
+        out.append(({one(x, 1).decode(): one(x, 2).decode() for x in labels}, points))
+    return out
+
+
+def names(firn, method):
+    return [x.decode() for x in fields(asking.call(firn.address, asking.QUERY, method, b"")).get(1, [])]
+
+
+def merged(firn, selector, report="FLAMEGRAPH_ARROW", **options):
+    return asking.query(firn.address, report, (selector, *ALL), **options)
+
+
+def is_refused(ask):
+    """What it said; "" when it answered."""
+    try:
+        ask()
+    except asking.Refused as refused:
+        return str(refused)
+    return ""
+
+
+HEAP = "heap:inuse_space:bytes:space:bytes"
+
+
+def numeric_labels(checks, firn):
+    """Those of heap profiles do not make series."""
+    both = [([("alloc", 1), ("main", 1)], [100], {"bytes": 16}), ([("grow", 1), ("main", 1)], [50], {"bytes": 64})]
+    for i, stacks in enumerate([both, both[:1], both]):
+        profile = pprof(stacks, (("inuse_space", "bytes"),), NOW + 10 * i * SECOND)
+        write(firn, "heap", profile, job="default", instance="a")
+        write(firn, "heap", profile, job="default", instance="b")
+    points = [(0, 150), (10 * SECOND, 100), (20 * SECOND, 150)]
+    want = [({"job": "default", "instance": i}, points) for i in "ab"]
+    found = sorted(query_range(firn, HEAP), key=lambda s: s[0]["instance"])
+    checks.check(found == want, f"a gauge has a series for each set of labels that are texts: {found}")
+    found = query_range(firn, HEAP, ["job"])
+    want = [({"job": "default"}, [(t, 2 * v) for t, v in points])]
+    checks.check(found == want, f"sum_by holds for a gauge: {found}")
+    checks.check(names(firn, "Labels") == ["instance", "job"], f"Labels lists texts only: {names(firn, 'Labels')}")
+    kept = firn.json("/api/labels", query=HEAP, **{"from": ALL[0] // SECOND, "to": ALL[1] // SECOND})["labels"]
+    checks.check(kept == ["bytes", "instance", "job"], f"beside the samples they are kept: {kept}")
+
+
+def names_beside_types(checks, firn):
+    total = merged(firn, HEAP).total
+    for item, want in (('__name__="heap"', total), ('job="default",__name__="heap"', total), ('__name__="other"', 0)):
+        got = merged(firn, f"{HEAP}{{{item}}}").total
+        checks.check(got == want and total > 0, f"{HEAP}{{{item}}}: {got} of {total}")
+
+
+def main():
+    checks = Checks()
+    with tempfile.TemporaryDirectory(prefix="firn-parca-") as storage:
+        firn = Firn(sys.argv[1], "server", storage)
+        try:
+            for test in (numeric_labels, names_beside_types):
+                test(checks, firn)
+        finally:
+            checks.check(firn.stop() == 0, "the server stops in order")
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
