@@ -8,7 +8,8 @@
  *	item     = name op string | string op string | string      (the last one: the type, quoted)
  *	type     = part ":" part ":" part ":" part ":" part [ ":delta" ]
  *
- * Quoted names are those of Prometheus 3; `__name__="…"` gives the type too.
+ * Quoted names are those of Prometheus 3; `__name__="…"` gives the type too, or behind a type
+ *repeats its first part.
  */
 #include "selector/selector.h"
 
@@ -288,8 +289,16 @@ static enum status compile(struct parser *p, struct selector_matcher *m, size_t 
 static enum status add_matcher(struct parser *p, struct selector_matcher *m, size_t at)
 {
 	if (str_eq(m->name, STR("__name__"))) {
-		if (m->op == SELECTOR_EQ)
+		/* Beside a type: agrees with its name, or is a condition on a label that nothing
+		 * has. */
+		bool beside = m->op == SELECTOR_EQ && p->sel.has_type && m->value.len > 0 &&
+			      str_index(m->value, ':') == m->value.len;
+		if (beside && str_eq(m->value, p->sel.type[0]))
+			return OK;
+		if (m->op == SELECTOR_EQ && !beside)
 			return set_type(p, m->value, at);
+	}
+	if (str_eq(m->name, STR("__name__")) && m->op != SELECTOR_EQ) {
 		return err_set(p->e, E_INVALID,
 			"selector: __name__ is the profile type and takes only =, at column %zu",
 			column_of(p, at));

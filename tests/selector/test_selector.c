@@ -29,6 +29,8 @@ static const struct {
 	{ "a byte that is not UTF-8", "{a=\"\\xff\"}", "{a=\"\\xff\"}" },
 	{ "a NUL", "{a=\"\\000b\"}", "{a=\"\\x00b\"}" },
 	{ "type by name", "{__name__=\"" CPU "\",a=\"1\"}", CPU "{a=\"1\"}" },
+	{ "name beside the type", CPU "{a=\"1\",__name__=\"parca_agent\"}", CPU "{a=\"1\"}" },
+	{ "another name beside the type", CPU "{__name__=\"x\"}", CPU "{__name__=\"x\"}" },
 	{ "type quoted", "{\"" CPU "\", a=\"1\"}", CPU "{a=\"1\"}" },
 	{ "type quoted alone", "{'" CPU "'}", CPU },
 	{ "type with a unit's signs", "m:\xC2\xB5s:By/s:c#:% {a=\"1\"}", "{\"m:\xC2\xB5s:By/s:c#:%\",a=\"1\"}" },
