@@ -91,6 +91,23 @@ static void trims_and_keeps_the_sums(void **state)
 	check_column(text, "[\"flat\", \"uint16\", false, [0, 0, 0, 300]]");
 }
 
+/* What is left without a frame is no part of the root's value either. */
+static void gives_the_root_nothing_of_its_own(void **state)
+{
+	(void)state;
+	three_stacks();
+	struct filter_condition in_z = {
+		.field = FILTER_BINARY, .op = FILTER_EQ, .text = STR("z")
+	};
+	struct frame_filter f = { .conditions = &in_z, .condition_count = 1 };
+	struct query_report_request r = request(HEAP);
+	r.filters = &f;
+	r.filter_count = 1;
+	ask(&r);
+	check_column(text, "[\"cumulative\", \"uint8\", false, [1, 1]]");
+	check_column(text, "[\"flat\", \"uint8\", false, [0, 1]]");
+}
+
 static void shows_labels_as_rows(void **state)
 {
 	(void)state;
@@ -133,5 +150,6 @@ static void is_one_row_when_empty(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
-TEST_MAIN(TEST(has_the_columns), TEST(trims_and_keeps_the_sums), TEST(shows_labels_as_rows),
-	TEST(compares), TEST(is_one_row_when_empty))
+TEST_MAIN(TEST(has_the_columns), TEST(trims_and_keeps_the_sums),
+	TEST(gives_the_root_nothing_of_its_own), TEST(shows_labels_as_rows), TEST(compares),
+	TEST(is_one_row_when_empty))
