@@ -76,13 +76,14 @@ static bool condition_holds(
 	UNREACHABLE();
 }
 
-/* A frame that has not the field is kept, as in Parca. */
+/* A frame that has not the field is kept, as in Parca; without a binary it has one of the name "".
+ */
 static bool frame_is_kept(const struct frame_filter *f, const struct query_line_texts *t)
 {
 	bool some = false;
 	for (uint32_t i = 0; i < f->condition_count; i++) {
 		bool has, holds = condition_holds(&f->conditions[i], t, &has);
-		holds |= !has;
+		holds |= !has && f->conditions[i].field != FILTER_BINARY;
 		if (!holds && !f->any)
 			return false;
 		some |= holds;

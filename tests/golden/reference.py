@@ -63,12 +63,13 @@ def stack_passes(frames, conditions):
 
 
 def frame_stays(frame, conditions):
-    return all(c.holds(frame) or not c.applies(frame) for c in conditions)
+    """A frame without a binary has one of the name ""."""
+    return all(c.holds(frame) or (c.field != "binary" and not c.applies(frame)) for c in conditions)
 
 
 def cut(frames, function, invert):
-    """Below the innermost, or above the outermost, frame of that name."""
-    at = [i for i, f in enumerate(frames) if f.function == function]
+    """Below the innermost, or above the outermost, frame whose name contains that."""
+    at = [i for i, f in enumerate(frames) if lower(function) in lower(f.function)]
     if not at:
         return None
     return frames[: at[0] + 1] if invert else frames[at[-1] :]

@@ -178,6 +178,13 @@ static void filters_frames(void **state)
 	f[0] = (struct frame_filter){ false, true, any, 2 };
 	r.filter_count = 1;
 	check_tree(&r, "<root> 16 5 [g 10 10, 0x12 1 1]", 0);
+	/* What has no binary passes negative conditions on it. */
+	fake_sample(HEAP, 4, 2, 0, "", "script");
+	check_tree(&r, "<root> 18 7 [g 10 10, 0x12 1 1]", 0);
+	f[0] = (struct frame_filter){ false, false, any, 1 };
+	check_tree(&r, "<root> 18 18", 0);
+	any[0].op = FILTER_NOT_CONTAINS;
+	check_tree(&r, "<root> 18 [main 16 [f 15 [g 10 10, inner 5 5], 0x12 1 1], script 2 2]", 0);
 }
 
 static void cuts_at_the_sandwich(void **state)
