@@ -108,7 +108,10 @@ static void judge(const struct maker *m, struct query_line *line)
 				line->seen |= (uint64_t)1 << bit;
 		}
 	}
-	line->sandwich = m->r->sandwich.len > 0 && str_eq(t.function, m->r->sandwich);
+	const struct filter_condition cut = {
+		.field = FILTER_FUNCTION, .op = FILTER_CONTAINS, .text = m->r->sandwich
+	};
+	line->sandwich = cut.text.len > 0 && t.has_function && filter_text_holds(&cut, t.function);
 }
 
 /* The conditions of stacks, numbered in the order of the filters. */

@@ -161,7 +161,8 @@ struct query_report_request {
 	uint32_t label_count;
 	bool chart; /* in the order of time */
 	bool invert;
-	struct str sandwich; /* "": none; the calls below this function, with `invert` above it */
+	struct str sandwich; /* "": none; the calls below a function whose name contains this (no
+			      * case), with `invert` above it */
 	double trim;         /* calls at or below this share of their parent are left out */
 	samples_cancel_fn *cancel;
 	void *cancel_ctx;

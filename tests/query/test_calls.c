@@ -200,6 +200,11 @@ static void cuts_at_the_sandwich(void **state)
 	check_tree(&r, "<root> 115 [f 115 [main 115 115]]", 1);
 	r.sandwich = STR("absent");
 	check_tree(&r, "<root> 0", 116);
+	/* A part of the name is enough, as in Parca; what has none contains nothing. */
+	r.sandwich = STR("NNE");
+	check_tree(&r, "<root> 5 [inner 5 [f 5 [main 5 5]]]", 111);
+	r.sandwich = STR("0x");
+	check_tree(&r, "<root> 0", 116);
 }
 
 static void compares(void **state)
