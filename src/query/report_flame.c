@@ -6,8 +6,8 @@
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
- * kept children, and its own one 0, as that of a group of labels; integers are as narrow as their largest value allows; without any row but the
- * root, its values are null.
+ * kept children, its own one 0, as that of a group of labels; integers are as narrow as their
+ * largest value allows; without any row but the root, its values are null.
  */
 #include "query/report.h"
 
