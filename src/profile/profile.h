@@ -65,7 +65,8 @@ struct profile_mapping {
 	uint64_t limit;
 	uint64_t offset;
 	uint32_t filename;
-	uint32_t build_id; /* lower-case hex of the GNU build id, a content id (objfile.h), or "" */
+	uint32_t build_id; /* as the sender has it: lower-case hex of the GNU build id, a content id
+			    * (objfile.h), what others go by (Go's a/b/c/d, a UUID), or "" */
 };
 
 struct profile_line {
@@ -173,8 +174,7 @@ NODISCARD enum status profile_add_name(struct profile *p, struct str s, uint32_t
 /* A type or unit: what the text form of a profile type reserves (colon, braces, quotes, white
  * space, …) becomes '_'. Cut after 256 bytes. */
 NODISCARD enum status profile_add_type_part(struct profile *p, struct str s, uint32_t *out);
-/* Hex digits in lower case; a content id (objfile.h: 'x' and 32 digits) as it is; others give "".
- */
+/* Any text up to PROFILE_BUILD_ID_MAX; longer ones give "". */
 NODISCARD enum status profile_add_build_id(struct profile *p, struct str s, uint32_t *out);
 NODISCARD enum status profile_add_function(
 	struct profile *p, const struct profile_function *f, uint32_t *out);

@@ -95,20 +95,6 @@ enum status profile_add_type_part(struct profile *p, struct str s, uint32_t *out
 
 enum status profile_add_build_id(struct profile *p, struct str s, uint32_t *out)
 {
-	char text[PROFILE_BUILD_ID_MAX];
-	struct str hex = s;
-	bool content_id = s.len == 33 && s.p[0] == 'x';
-	if (content_id)
-		hex = str_sub(s, 1, 32);
-	bool good = s.len && s.len <= sizeof(text);
-	for (size_t i = 0; i < hex.len && good; i++)
-		good = is_digit(hex.p[i]) || (hex.p[i] >= 'a' && hex.p[i] <= 'f') ||
-		       (hex.p[i] >= 'A' && hex.p[i] <= 'F');
-	if (!good) {
-		*out = 0;
-		return OK;
-	}
-	for (size_t i = 0; i < s.len; i++)
-		text[i] = s.p[i] >= 'A' && s.p[i] <= 'F' ? (char)(s.p[i] + 32) : s.p[i];
-	return strtab_intern(&p->strings, str_make(text, s.len), out);
+	*out = 0;
+	return s.len <= PROFILE_BUILD_ID_MAX ? profile_add_string(p, s, out) : OK;
 }

@@ -523,9 +523,23 @@ static void queue_for(struct symbolize_tables *t, struct entry *en, struct str p
 	*pending = en->state != IDLE;
 }
 
-void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struct str path,
+/* Profiles have build ids as they were sent; tables go by lower-case hex. */
+static struct str table_id(struct str build_id, char room[SYMBOLIZE_ID_MAX])
+{
+	if (build_id.len > SYMBOLIZE_ID_MAX)
+		return STR("");
+	for (size_t i = 0; i < build_id.len; i++) {
+		char c = build_id.p[i];
+		room[i] = c >= 'A' && c <= 'F' ? (char)(c + ('a' - 'A')) : c;
+	}
+	return str_make(room, build_id.len);
+}
+
+void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct str path,
 	struct symbolize_ref **out, bool *out_pending)
 {
+	char room[SYMBOLIZE_ID_MAX];
+	struct str build_id = table_id(sent_id, room);
 	*out = NULL;
 	*out_pending = false;
 	if (!symbolize_id_is_valid(build_id))
@@ -556,8 +570,10 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struc
 	pthread_mutex_unlock(&t->lock);
 }
 
-bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str build_id)
+bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str sent_id)
 {
+	char room[SYMBOLIZE_ID_MAX];
+	struct str build_id = table_id(sent_id, room);
 	if (!symbolize_id_is_valid(build_id))
 		return false;
 	pthread_mutex_lock(&t->lock);

@@ -198,7 +198,7 @@ static void put_request(struct buf *b, const struct request *q)
 #define RESOURCE " {k8s_ready=true,node=here,ratio=from dictionary,}"
 #define TAIL " {ratio=0.5,thread_id=42,} link=30313233343536373839616263646566" FRAMES
 #define FRAMES "3031323334353637" FRAME FRAME "\n"
-#define FRAME " 401000@400000-500000+0,/bin/x,abcdef01/kernel(f||f.c|0:7:0;)"
+#define FRAME " 401000@400000-500000+0,/bin/x,ABCDEF01/kernel(f||f.c|0:7:0;)"
 
 /* clang-format off */
 static const struct {

@@ -99,7 +99,7 @@ static void put_request(struct buf *b, const struct input *in)
 static const struct {
 	const char *name; struct input in; const char *build_id; enum frame_kind kind;
 } cases[] = {
-	{ "gnu", { { GNU, "AbCd" }, { "x", "y" }, "native", "", 1 }, "abcd", FRAME_NATIVE },
+	{ "gnu", { { GNU, "AbCd" }, { "x", "y" }, "native", "", 1 }, "AbCd", FRAME_NATIVE },
 	{ "gnu before content id", { { GNU, "ab" }, { CONTENT, CONTENT_ID }, "jit", "", 1 },
 		"ab", FRAME_JIT },
 	{ "gnu after content id", { { CONTENT, CONTENT_ID }, { GNU, "ab" }, "kernel", "", 1 },
@@ -108,7 +108,8 @@ static const struct {
 		CONTENT_ID, FRAME_MARKER },
 	{ "htlhash is not kept", { { "process.executable.build_id.htlhash", "abcd" }, { "x", "y" },
 		"cobol", "", 1 }, "", FRAME_UNKNOWN },
-	{ "no build id", { { GNU, "../../etc" }, { "x", "y" }, "go", "", 0 }, "", FRAME_GO },
+	{ "another form of id", { { GNU, "a/b-c/d" }, { "x", "y" }, "go", "", 0 }, "a/b-c/d", FRAME_GO },
+	{ "no build id", { { "y", "ab" }, { "x", "y" }, "go", "", 0 }, "", FRAME_GO },
 	{ "string 0 with text", { { GNU, "ab" }, { "x", "y" }, "go", "what?", 1 }, "ab", FRAME_GO },
 	{ "as many lines as fit", { { GNU, "ab" }, { "x", "y" }, "go", "", PROFILE_LINES_MAX },
 		"ab", FRAME_GO },

@@ -119,7 +119,7 @@ def name(text):
 
 
 def frame_text(f, with_system):
-    build_id = (f["build_id"] or "").lower()
+    build_id = f["build_id"] or ""
     out = " %x@0-0+0,%s,%s/" % (f["address"], f["file"] or "", build_id)
     out += KINDS.get(f["kind"], f["kind"]) + "("
     for line in f["lines"] or ():

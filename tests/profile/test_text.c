@@ -24,12 +24,12 @@ static const struct {
 	{ "annotation",      profile_add_type_part, "{samples}",     "_samples_" },
 	{ "colon",           profile_add_type_part, "a:b c",         "a_b_c" },
 	{ "bad byte",        profile_add_type_part, "a:\xFF",        "a_\xEF\xBF\xBD" },
-	{ "build id",        profile_add_build_id, "00ffAB",         "00ffab" },
+	{ "build id",        profile_add_build_id, "00ffAB",         "00ffAB" },
 	{ "content id", profile_add_build_id, "x0123456789abcdef0123456789abcdef",
 	                                      "x0123456789abcdef0123456789abcdef" },
-	{ "short content id", profile_add_build_id, "x0123",         "" },
-	{ "a path",          profile_add_build_id, "../../etc",      "" },
-	{ "go build id",     profile_add_build_id, "abc/def",        "" },
+	{ "short content id", profile_add_build_id, "x0123",         "x0123" },
+	{ "a path",          profile_add_build_id, "../../etc",      "../../etc" },
+	{ "go build id",     profile_add_build_id, "abc/def",        "abc/def" },
 };
 /* clang-format on */
 

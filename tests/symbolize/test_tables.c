@@ -20,6 +20,16 @@ static void first_asks_then_answers(void **state)
 	a = add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), vaddr, FRAME_NATIVE);
 	CHECK(resolve(WAIT_MS) == 0);
 	check_own(a);
+	/* Profiles have it as it was sent. */
+	char upper[sizeof(t.build_id)];
+	for (size_t i = 0; i < sizeof(upper); i++) {
+		char c = t.build_id[i];
+		upper[i] = c >= 'a' && c <= 'f' ? (char)(c - 'a' + 'A') : c;
+	}
+	CHECK_OK(profile_clear(&t.p), NULL);
+	a = add_location(add_mapping(t.exe, upper, 0, 0, 0), vaddr, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	check_own(a);
 }
 
 static void remembers_what_is_missing(void **state)

@@ -2,6 +2,7 @@
 """Parca's API as its clients know it: pprof files with what real ones have, written by WriteRaw, and
 answers with what Parca answers."""
 
+import gzip
 import os
 import sys
 import tempfile
@@ -86,6 +87,7 @@ def is_refused(ask):
 
 
 HEAP = "heap:inuse_space:bytes:space:bytes"
+IDS = "ids:samples:count:space:bytes:delta"
 
 
 def numeric_labels(checks, firn):
@@ -114,12 +116,30 @@ def names_beside_types(checks, firn):
         checks.check(got == want and total > 0, f"{HEAP}{{{item}}}: {got} of {total}")
 
 
+def build_ids(checks, firn):
+    """They come back as they were sent, whatever they are."""
+    sent = ["0123abcd", "0123ABCD", "aID", "A8F3B0C2-1111-2222-3333-444455556666", "x/Go-build_id/of/four", ""]
+    mappings = [(f"/bin/app{i}", build_id) for i, build_id in enumerate(sent)]
+    write(firn, "ids", pprof([([(f"f{i}", i + 1) for i in range(len(sent))], [1], {})], duration=SECOND, mappings=mappings))
+    columns = merged(firn, IDS).columns()
+    found = dict(zip(columns["mapping_file"], columns["mapping_build_id"]))
+    want = {file.encode(): build_id.encode() for file, build_id in mappings} | {None: None}
+    checks.check(found == want, f"build ids in a flame graph: {found}")
+    for kind, raw in (
+        ("PPROF", merged(firn, IDS, "PPROF").report),
+        ("/api/pprof", firn.get("/api/pprof", query=IDS, **{"from": ALL[0] // SECOND, "to": ALL[1] // SECOND})),
+    ):
+        top = fields(gzip.decompress(raw))
+        found = [top[6][one(fields(mapping), 6)].decode() for mapping in top[3]]
+        checks.check(sorted(found) == sorted(sent), f"build ids in {kind}: {found}")
+
+
 def main():
     checks = Checks()
     with tempfile.TemporaryDirectory(prefix="firn-parca-") as storage:
         firn = Firn(sys.argv[1], "server", storage)
         try:
-            for test in (numeric_labels, names_beside_types):
+            for test in (numeric_labels, names_beside_types, build_ids):
                 test(checks, firn)
         finally:
             checks.check(firn.stop() == 0, "the server stops in order")
