@@ -359,6 +359,8 @@ static void add_to_tree(struct samples_tree *t, const struct profile_sample *s)
 	t->nodes.v[node].self = query_add(t->nodes.v[node].self, s->value);
 	t->total = query_add(t->total, s->value);
 	t->period = t->sample_count == 0 || t->period == period ? period : 0;
+	t->first_ns = t->sample_count == 0 ? s->time_ns : MIN(t->first_ns, s->time_ns);
+	t->last_ns = t->sample_count == 0 ? s->time_ns : MAX(t->last_ns, s->time_ns);
 	t->sample_count++;
 }
 

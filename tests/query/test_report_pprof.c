@@ -12,20 +12,25 @@ static struct query_report_request request(const char *selector)
 	};
 }
 
-/* "f;g 5" a sample, leaf first, in any order of the samples: sorted by the caller's words. */
-static void ask(const struct query_report_request *r, struct buf *text)
+static void read_back(const struct query_report_request *r, struct profile *p)
 {
 	CLEANUP(buf_deinit) struct buf packed, plain;
-	CLEANUP(profile_deinit) struct profile p = { 0 };
 	struct query_report info;
 	struct err e = { 0 };
 	buf_init(&packed, 1 << 20);
 	buf_init(&plain, 1 << 20);
-	buf_init(text, 1 << 20);
 	CHECK_OK(query_report_pprof(&fake_engine, r, &packed, &info, &e), &e);
 	CHECK_OK(codec_gunzip(packed.data, packed.len, &plain, &e), &e);
-	CHECK(profile_init(&p, 1 << 24) == OK);
-	CHECK_OK(pprof_decode(buf_view(&plain), STR("p"), &p, &e), &e);
+	CHECK(profile_init(p, 1 << 24) == OK);
+	CHECK_OK(pprof_decode(buf_view(&plain), STR("p"), p, &e), &e);
+}
+
+/* "f;g 5" a sample, leaf first, in any order of the samples: sorted by the caller's words. */
+static void ask(const struct query_report_request *r, struct buf *text)
+{
+	CLEANUP(profile_deinit) struct profile p = { 0 };
+	buf_init(text, 1 << 20);
+	read_back(r, &p);
 	for (size_t i = 0; i < p.samples.len; i++) {
 		const struct profile_sample *s = &p.samples.v[i];
 		const struct profile_stack *stack = &p.stacks.v[s->stack];
@@ -77,6 +82,18 @@ static void keeps_what_is_asked_for(void **state)
 	check(&r, "g;inner;f;main 10 | h;main 5");
 }
 
+static void tells_when_but_not_how_long(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	struct query_report_request r = request(HEAP);
+	fake_sample(HEAP, 5 * NS_PER_MS + 3, 10, 0, "", "main@/bin/x");
+	fake_sample(HEAP, 9 * NS_PER_SEC, 10, 0, "", "main@/bin/x");
+	r.side.to_ns = 60 * NS_PER_SEC;
+	read_back(&r, &p);
+	CHECK(p.heads.v[1].time_ns == 5 * NS_PER_MS + 3 && p.heads.v[1].duration_ns == 0);
+}
+
 static void scales_and_compares(void **state)
 {
 	(void)state;
@@ -112,4 +129,5 @@ static void lists_mapped_files(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
-TEST_MAIN(TEST(keeps_what_is_asked_for), TEST(scales_and_compares), TEST(lists_mapped_files))
+TEST_MAIN(TEST(keeps_what_is_asked_for), TEST(tells_when_but_not_how_long),
+	TEST(scales_and_compares), TEST(lists_mapped_files))
