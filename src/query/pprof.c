@@ -106,16 +106,31 @@ static bool has_period(const struct samples_cells *c)
 	return any;
 }
 
+/* Nothing was found: what the selector asks for, so that the profile can be read and merged. */
+static enum status take_type_of_selector(
+	const struct selector *s, struct profile *p, struct profile_type *out, struct err *e)
+{
+	uint32_t *parts[] = { &out->name, &out->sample_type, &out->sample_unit, &out->period_type,
+		&out->period_unit };
+	enum status st = OK;
+	for (size_t i = 0; i < ARRAY_COUNT(parts) && st == OK; i++)
+		st = profile_add_string(p, s->type[i], parts[i]);
+	return st == OK ? OK : err_set(e, st, "the type of a profile");
+}
+
 /* Counts of CPU samples and the like: a second column in the unit of their periods. */
 static enum status choose_types(struct writer *w, struct samples_tree *t, struct err *e)
 {
 	struct profile *p = &t->tables;
 	struct profile_type type = t->type;
+	enum status s = OK;
+	if (t->sample_count == 0)
+		s = take_type_of_selector(&w->plan->selector, p, &type, e);
+	if (s != OK)
+		return s;
 	struct query_unit unit = query_unit_of(profile_str(p, type.sample_type),
 		profile_str(p, type.sample_unit), profile_str(p, type.period_unit), 2);
-	if (type.sample_type == 0 && type.sample_unit == 0)
-		return OK; /* nothing was found */
-	enum status s = profile_add_type(p, &type, &w->types[0]);
+	s = profile_add_type(p, &type, &w->types[0]);
 	w->type_count = 1;
 	if (s == OK && unit.factor == 2 && has_period(w->cells)) {
 		type.sample_type = type.period_type;
@@ -257,13 +272,10 @@ enum status query_pprof(
 	size_t left_labels = 0;
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	enum status s = query_plan_open(q, r, true, &a, &plan, e);
-	if (s == OK && plan.empty) {
-		s = profile_init(&cells.tree.tables, 1 << 20);
-		if (s != OK)
-			return err_set(e, s, "a profile");
-	} else if (s == OK) {
+	if (s == OK && plan.empty)
+		s = err_set(e, E_NOTFOUND, "there are no samples yet, of any type");
+	if (s == OK)
 		s = sum(q, r, &plan, &a, &cells, &left_labels, e);
-	}
 	if (s == OK)
 		s = write_profile(&plan, &cells, left_labels, r->match, &a, out, e);
 	samples_cells_deinit(&cells);

@@ -120,13 +120,19 @@ static void is_empty_without_samples(void **state)
 {
 	(void)state;
 	struct profile p;
+	CLEANUP(buf_deinit) struct buf out;
 	struct query_request r = fake_request("");
+	struct err e = { 0 };
+	buf_init(&out, 1 << 16);
+	CHECK(query_pprof(&fake_engine, &r, &out, &e) == E_NOTFOUND);
+	CHECK_STR(str_of(e.text), "there are no samples yet, of any type");
+	r = fake_request(HEAP);
 	ask(&r, &p);
 	CHECK(p.samples.len == 0);
-	profile_deinit(&p);
-	r = fake_request(CPU);
-	ask(&r, &p);
-	CHECK(p.samples.len == 0);
+	/* What reads it merges it with others of the type. */
+	CHECK(p.types.len == 2);
+	CHECK_STR(profile_str(&p, p.types.v[1].sample_type), "inuse_space");
+	CHECK_STR(profile_str(&p, p.types.v[1].period_unit), "bytes");
 	profile_deinit(&p);
 }
 
