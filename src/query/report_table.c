@@ -75,8 +75,11 @@ static void set_text(struct table *t, size_t i, struct str text)
 	t->indices[i] = at;
 }
 
+/* Where no row has any text, they are null rather than empty, as in Parca. */
 static void put_texts(struct table *t, struct str name, uint8_t bits, bool is_signed)
 {
+	if (t->text_count == 1 && t->texts[0].len == 0)
+		begin_texts(t);
 	t->too_many |= bits == 16 && t->text_count > (size_t)UINT16_MAX + 1;
 	arrow_write_column(&t->w, &(struct arrow_write_column){ .name = name,
 					  .kind = ARROW_WRITE_DICT_UTF8,

@@ -37,12 +37,11 @@ static void lists_functions(void **state)
 			   "\"inner\", null, "));
 	static const char *const columns[] = {
 		"[\"mapping_file\", \"dictionary<uint16,utf8>\", false, [\"/lib/y\", \"/bin/x\", ",
-		"[\"mapping_build_id\", \"dictionary<uint16,utf8>\", false, [\"\", ",
+		"[\"mapping_build_id\", \"dictionary<uint16,utf8>\", false, [null, ",
 		"[\"location_address\", \"uint64\", false, [",
 		"[\"location_line\", \"int64\", false, [11, 51, null, ",
 		"[\"function_startline\", \"int64\", false, [10, 50, null, ",
-		("[\"function_system_name\", \"dictionary<uint16,utf8>\", false, [\"\", \"\", "
-		 "null, "),
+		"[\"function_system_name\", \"dictionary<uint16,utf8>\", false, [null, null, ",
 		"[\"function_file_name\", \"dictionary<uint32,utf8>\", false, [\"/src/g.c\", ",
 		"[\"cumulative\", \"int64\", false, [300, 50, 1, 35",
 		"[\"cumulative_diff\", \"int64\", true, [null, null, null, null, null]]",

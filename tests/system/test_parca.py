@@ -125,6 +125,12 @@ def build_ids(checks, firn):
     found = dict(zip(columns["mapping_file"], columns["mapping_build_id"]))
     want = {file.encode(): build_id.encode() for file, build_id in mappings} | {None: None}
     checks.check(found == want, f"build ids in a flame graph: {found}")
+    columns = merged(firn, IDS, "TABLE_ARROW").columns()
+    found = dict(zip(columns["mapping_file"], columns["mapping_build_id"]))
+    checks.check(found == dict(mappings), f"build ids in a table: {found}")
+    columns = merged(firn, HEAP, "TABLE_ARROW").columns()
+    found = set(columns["mapping_file"]), set(columns["mapping_build_id"])
+    checks.check(found == ({"/bin/app"}, {None}), f"where none has any they are null: {found}")
     for kind, raw in (
         ("PPROF", merged(firn, IDS, "PPROF").report),
         ("/api/pprof", firn.get("/api/pprof", query=IDS, **{"from": ALL[0] // SECOND, "to": ALL[1] // SECOND})),
