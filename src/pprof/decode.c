@@ -347,8 +347,6 @@ static enum status add_column(
 		s = type_part(d, d->period_type[0], &t.period_type);
 	if (s == OK)
 		s = type_part(d, d->period_type[1], &t.period_unit);
-	if (s == OK && t.sample_type == 0)
-		return err_set(d->e, E_INVALID, "a sample_type without a type");
 	if (s == OK)
 		s = profile_add_type(d->out, &t, &h.type);
 	return s == OK ? profile_add_head(d->out, &h, out) : s;

@@ -12,8 +12,9 @@
 /* An uncompressed profile.proto. `name` is the first part of the profile types ("process_cpu",
  * "memory"); each sample type gives a head; sample labels become `own` labels, numeric ones as
  * text. The types are deltas when duration_nanos is not 0. A time_nanos of 0 stays 0: the caller
- * knows when it took the profile. Locations of which nothing is known are left out. Adds to `out`;
- * no samples on failure. E_INVALID names the table, element and field. */
+ * knows when it took the profile. A sample type may be without a name. Locations of which nothing
+ * is known are left out. Adds to `out`; no samples on failure. E_INVALID names the table, element
+ * and field. */
 NODISCARD enum status pprof_decode(
 	struct str message, struct str name, struct profile *out, struct err *e);
 

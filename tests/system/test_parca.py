@@ -21,7 +21,8 @@ NOW = time.time_ns() // (60 * SECOND) * (60 * SECOND) - 600 * SECOND
 ALL = NOW - 3600 * SECOND, NOW + 3600 * SECOND
 
 
-def pprof(stacks, types=(("samples", "count"),), when=NOW, duration=0, mappings=(("/bin/app", ""),)):
+def pprof(stacks, types=(("samples", "count"),), when=NOW, duration=0, mappings=(("/bin/app", ""),),
+          period=("space", "bytes", 524288)):
     """stacks: (frames leaf first, values, labels); a frame is (function, number of its mapping from 1 on, or
     0). A label whose value is a number is a numeric one. mappings: (file, build id)."""
     strings, functions, locations = {"": 0}, {}, {}
@@ -48,7 +49,7 @@ def pprof(stacks, types=(("samples", "count"),), when=NOW, duration=0, mappings=
         names = number(2, string(function)), number(3, string(function))
         out.append(message(5, number(1, ident), *names))
     out.append(number(9, when) + number(10, duration))
-    out.append(message(11, number(1, string("space")), number(2, string("bytes"))) + number(12, 524288))
+    out.append(message(11, number(1, string(period[0])), number(2, string(period[1]))) + number(12, period[2]))
     return b"".join(out + [message(6, value.encode()) for value in strings])
 
 
@@ -140,12 +141,22 @@ def build_ids(checks, firn):
         checks.check(sorted(found) == sorted(sent), f"build ids in {kind}: {found}")
 
 
+def nameless_types(checks, firn):
+    """Old Go profiles of goroutines: the one value has neither a type nor a unit."""
+    write(firn, "old", pprof([([("park", 0)], [53], {})], types=[("", "")], period=("", "", 0)))
+    got = merged(firn, "old::::")
+    columns = got.columns()
+    checks.check(got.total == 53 and columns["function_name"][1] == b"park", f"old::::: {got.total}")
+    top = fields(gzip.decompress(firn.get("/api/pprof", query="old::::", **{"from": ALL[0] // SECOND, "to": ALL[1] // SECOND})))
+    checks.check(top[1] == [b""] and len(top[2]) == 1, "as pprof it has the one value too")
+
+
 def main():
     checks = Checks()
     with tempfile.TemporaryDirectory(prefix="firn-parca-") as storage:
         firn = Firn(sys.argv[1], "server", storage)
         try:
-            for test in (numeric_labels, names_beside_types, build_ids):
+            for test in (numeric_labels, names_beside_types, build_ids, nameless_types):
                 test(checks, firn)
         finally:
             checks.check(firn.stop() == 0, "the server stops in order")
