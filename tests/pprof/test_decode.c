@@ -145,7 +145,7 @@ static void put_file(struct buf *b, const struct file *q)
 #define WANT(label)                                                         \
 	"5 n_1:cpu:nanoseconds:cpu:nanoseconds period=10000000 duration=0 " \
 	"time=1700000000000000000 {} {span_id=" label ",} link=" FRAME FRAME "\n"
-#define FRAME " 1234@1000-2000+0,/bin/x,abcd/(main|||0:77:0;)"
+#define FRAME " 1234@1000-2000+0,/bin/x,ABCD/(main|||0:77:0;)"
 
 /* clang-format off */
 static const struct {
