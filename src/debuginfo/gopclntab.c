@@ -190,7 +190,8 @@ static enum status add_functions(struct pclntab *t)
 
 /* Where the text begins: the header says so up to Go 1.25, the runtime's moduledata always. That is
  * found by its first two words, which point to the header and to the names. A position independent
- * program has its pointers in relocations. */
+ * program has its pointers in relocations. A debug file may have neither: the text is the section
+ * of that name then, unless a C compiler's own code lies before it. */
 #define MODULE_NAMES 8       /* offset of the second word */
 #define MODULE_TEXT (22 * 8) /* pcHeader, six slices, findfunctab, minpc, maxpc, text */
 
@@ -255,6 +256,24 @@ static uint64_t find_text(Elf *elf, uint64_t header, uint64_t names)
 	return 0;
 }
 
+static uint64_t section_text(Elf *elf)
+{
+	size_t names;
+	GElf_Shdr sh;
+	uint64_t text = 0;
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return 0;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;) {
+		const char *name =
+			gelf_getshdr(scn, &sh) ? elf_strptr(elf, names, sh.sh_name) : NULL;
+		if (name && strcmp(name, ".init") == 0)
+			return 0;
+		if (name && strcmp(name, ".text") == 0)
+			text = sh.sh_addr;
+	}
+	return text;
+}
+
 static bool read_header(struct pclntab *t, Elf *elf, uint64_t vaddr)
 {
 	struct reader r = at(t, 0);
@@ -275,7 +294,7 @@ static bool read_header(struct pclntab *t, Elf *elf, uint64_t vaddr)
 			return false;
 	}
 	uint64_t text = find_text(elf, vaddr, vaddr + t->names);
-	t->text = text ? text : t->text;
+	t->text = text ? text : t->text ? t->text : section_text(elf);
 	return !r.failed && t->count <= FUNCTIONS_MAX && t->text != 0;
 }
 

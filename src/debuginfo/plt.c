@@ -30,11 +30,23 @@ static void slots_deinit(struct slots *s)
 	VEC_FREE(&s->v);
 }
 
+/* The symbols that relocations of the loader go by where their section names none: debug files of
+ * Parca's agent lose sh_link. */
+static Elf_Scn *dynamic_symbols(Elf *elf)
+{
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;) {
+		GElf_Shdr sh;
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_DYNSYM)
+			return scn;
+	}
+	return NULL;
+}
+
 /* Relocations of one SHT_RELA section, with the names of their symbols. */
 static enum status add_relocations(struct slots *slots, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
-	Elf_Scn *sym_scn = elf_getscn(elf, sh->sh_link);
+	Elf_Scn *sym_scn = sh->sh_link ? elf_getscn(elf, sh->sh_link) : dynamic_symbols(elf);
 	GElf_Shdr sym_sh;
 	Elf_Data *syms = sym_scn ? elf_getdata(sym_scn, NULL) : NULL;
 	if (!data || !syms || !gelf_getshdr(sym_scn, &sym_sh) || sh->sh_entsize == 0)

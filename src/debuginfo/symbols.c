@@ -64,6 +64,48 @@ static enum status read_segments(struct debuginfo_builder *b, Elf *elf, bool cod
 	return OK;
 }
 
+struct places {
+	VEC(struct debuginfo_span) v;
+};
+
+static void places_deinit(struct places *p)
+{
+	VEC_FREE(&p->v);
+}
+
+/* Debug files of Parca's agent keep the section headers of code, but not their sizes (SHT_NOBITS,
+ * sh_size 0), and no PT_LOAD: each such section reaches up to the next one of the program. */
+static enum status add_unsized_code(struct debuginfo_builder *b, Elf *elf)
+{
+	CLEANUP(places_deinit) struct places places = { 0 };
+	bool any = false;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;) {
+		GElf_Shdr sh;
+		if (!gelf_getshdr(scn, &sh) || !(sh.sh_flags & SHF_ALLOC) || sh.sh_addr == 0)
+			continue;
+		bool unsized = (sh.sh_flags & SHF_EXECINSTR) && sh.sh_type == SHT_NOBITS &&
+			       sh.sh_size == 0;
+		/* As spans: an empty one is where another section begins. */
+		struct debuginfo_span place = { sh.sh_addr, sh.sh_addr + unsized };
+		any |= unsized;
+		if (!VEC_PUSH(&places.v, place))
+			return E_NOMEM;
+	}
+	if (!any)
+		return OK;
+	qsort(places.v.v, places.v.len, sizeof(*places.v.v), debuginfo_span_cmp);
+	uint64_t next = UINT64_MAX;
+	enum status s = OK;
+	for (size_t i = places.v.len; s == OK && i-- > 0;) {
+		struct debuginfo_span at = places.v.v[i];
+		if (i + 1 < places.v.len && places.v.v[i + 1].start > at.start)
+			next = places.v.v[i + 1].start;
+		if (at.end > at.start)
+			s = add_code(b, at.start, MIN(next - at.start, SYMTAB_REGION_BYTES_MAX));
+	}
+	return s;
+}
+
 enum status debuginfo_read_headers(struct debuginfo_builder *b, Elf *elf, struct err *e)
 {
 	GElf_Ehdr eh;
@@ -78,6 +120,8 @@ enum status debuginfo_read_headers(struct debuginfo_builder *b, Elf *elf, struct
 			(sh.sh_flags & SHF_ALLOC))
 			s = add_code(b, sh.sh_addr, sh.sh_size);
 	}
+	if (s == OK)
+		s = add_unsized_code(b, elf);
 	if (s == OK && b->code.len == 0)
 		s = read_segments(b, elf, true);
 	if (s != OK)
