@@ -66,20 +66,6 @@ static bool demangle(const char *mangled, struct text *t)
 
 /* ---- suffixes ---- */
 
-static bool is_copy_word(struct str s)
-{
-	/* clang-format off */
-	static const struct str words[] = {
-		{ "isra", 4 }, { "part", 4 }, { "constprop", 9 }, { "cold", 4 }, { "lto_priv", 8 },
-		{ "llvm", 4 }, { "localalias", 10 }, { "clone", 5 }, { "__uniq", 6 },
-	};
-	/* clang-format on */
-	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
-		if (str_eq(s, words[i]))
-			return true;
-	return false;
-}
-
 static bool is_number(struct str s)
 {
 	for (size_t i = 0; i < s.len; i++)
@@ -88,28 +74,54 @@ static bool is_number(struct str s)
 	return s.len > 0;
 }
 
-/* "f.part.0.cold" is "f". A number alone stays: "helper.1" is a name of its own. */
+/* What GCC and LLVM put behind a name, with a number behind that, or without one. */
+static bool is_copy_word(struct str s, bool numbered)
+{
+	/* clang-format off */
+	static const struct { struct str word; bool alone; } words[] = {
+		{ { "isra", 4 }, false }, { { "part", 4 }, false }, { { "constprop", 9 }, false },
+		{ { "cold", 4 }, true }, { { "lto_priv", 8 }, false }, { { "llvm", 4 }, false },
+		{ { "localalias", 10 }, true }, { { "clone", 5 }, false }, { { "__uniq", 6 }, false },
+	};
+	/* clang-format on */
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		if (str_eq(s, words[i].word))
+			return numbered || words[i].alone;
+	return false;
+}
+
+/* Go's names have these, and those of compilers' copies never: "tls.(*Conn).clone". */
+static bool is_of_go(struct str name)
+{
+	for (size_t i = 0; i < name.len; i++)
+		if (name.p[i] == '/' || name.p[i] == '(')
+			return true;
+	return false;
+}
+
+/* "f.part.0.cold" is "f". A number alone stays: "helper.1" is a name of its own, as is Go's
+ * "runtime.clone". */
 static struct str cut_copies(struct str name)
 {
-	for (;;) {
+	while (!is_of_go(name)) {
 		size_t dot = str_rindex(name, '.');
 		if (dot == name.len || dot == 0)
 			return name;
 		struct str last = str_sub(name, dot + 1, name.len);
 		struct str rest = str_sub(name, 0, dot);
-		if (is_number(last)) {
+		bool numbered = is_number(last);
+		if (numbered) {
 			dot = str_rindex(rest, '.');
 			if (dot == rest.len || dot == 0)
 				return name;
 			last = str_sub(rest, dot + 1, rest.len);
 			rest = str_sub(rest, 0, dot);
-			if (str_eq(last, STR("cold")) || str_eq(last, STR("localalias")))
-				last = STR("clone");
 		}
-		if (!is_copy_word(last))
+		if (!is_copy_word(last, numbered))
 			return name;
 		name = rest;
 	}
+	return name;
 }
 
 /* ---- shortening ---- */
