@@ -299,6 +299,13 @@ static bool holds_scopes(int tag)
 	}
 }
 
+/* A function that says nothing of code: it was inlined wherever it is called. Types in it may have
+ * functions with code all the same, its lambdas. */
+static bool is_abstract(Dwarf_Die *die)
+{
+	return !dwarf_hasattr(die, DW_AT_low_pc) && !dwarf_hasattr(die, DW_AT_ranges);
+}
+
 static bool walk(struct dwarf_reader *r, Dwarf_Die *parent_die, uint32_t parent, int depth)
 {
 	Dwarf_Die die;
@@ -309,8 +316,11 @@ static bool walk(struct dwarf_reader *r, Dwarf_Die *parent_die, uint32_t parent,
 		bool code = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
 		if (code && !add_scope(r, &die, tag == DW_TAG_inlined_subroutine, parent, &scope))
 			return false;
-		/* A function without code of its own holds none: its abstract copy does. */
 		bool down = code ? scope != parent : holds_scopes(tag);
+		if (!down && tag == DW_TAG_subprogram && is_abstract(&die)) {
+			down = true;
+			scope = NO_SCOPE;
+		}
 		if (down && dwarf_haschildren(&die) && !walk(r, &die, scope, depth + 1))
 			return false;
 	}

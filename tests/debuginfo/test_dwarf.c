@@ -133,6 +133,37 @@ static void prefers_the_name_that_says_more(void **state)
 	debuginfo_table_close(t);
 }
 
+/* The lambda's function lies within the abstract copy of the one that it was written in. */
+static void names_what_lambdas_inline(void **state)
+{
+	(void)state;
+	made_write("e.cc", "volatile int sink;\n"
+			   "static inline __attribute__((always_inline)) void inner(int x)\n"
+			   "{\n"
+			   "\tsink += x;\n" /* line 4 */
+			   "}\n"
+			   "static __attribute__((noinline)) void call(void (*f)(int), int k) { "
+			   "sink++, f(k); }\n"
+			   "static inline __attribute__((always_inline)) void outer(int k)\n"
+			   "{\n"
+			   "\tcall([](int i) {\n"
+			   "\t\tinner(i);\n" /* line 10 */
+			   "\t}, k);\n"
+			   "}\n"
+			   "int main(int n, char **) { outer(n); return 0; }\n");
+	if (!made_try("g++ -O2 -g -o e e.cc"))
+		SKIP("no g++");
+	struct debuginfo_table *t = made_table("e", NULL, NULL);
+	uint64_t at = made_find("e", t, "inner", 0);
+	struct debuginfo_frame f[8];
+	CHECK(at != 0);
+	CHECK(debuginfo_table_find(t, at, f, 8) == 3);
+	CHECK(f[0].line == 4 && f[0].inlined);
+	CHECK(f[1].line == 10 && f[1].inlined); /* operator() */
+	CHECK(str_starts(f[2].name, STR("_ZZL5outeriENUliE_4_FUN")) && !f[2].inlined);
+	debuginfo_table_close(t);
+}
+
 /* Every byte of the debug sections may lie: the table is whole, or there are the symbols. */
 static void survives_damage(void **state)
 {
@@ -161,4 +192,4 @@ static void survives_damage(void **state)
 
 TEST_MAIN_WITH(debuginfo_child_main, MADE(reads_each_form_of_dwarf), MADE(reads_a_separate_file),
 	MADE(names_assembly_by_its_symbols), MADE(prefers_the_name_that_says_more),
-	MADE(survives_damage))
+	MADE(names_what_lambdas_inline), MADE(survives_damage))
