@@ -53,13 +53,22 @@ enum status debuginfo_builder_text(struct debuginfo_builder *b, const char *cstr
 	return strtab_intern(&b->strings, str_make(cstr, len), out);
 }
 
-enum status debuginfo_builder_name(struct debuginfo_builder *b, const char *cstr, uint32_t *out)
+bool debuginfo_is_version(struct str s)
 {
-	const char *at = strchr(cstr, '@');
-	if (!at || at == cstr || strcmp(at, "@plt") == 0)
-		return debuginfo_builder_text(b, cstr, out);
-	size_t len = MIN((size_t)(at - cstr), (size_t)DEBUGINFO_TEXT_MAX);
-	return strtab_intern(&b->strings, str_make(cstr, len), out);
+	for (size_t i = 0; i < s.len; i++)
+		if (strchr("(:#<", s.p[i]))
+			return false;
+	return !str_eq(s, STR("@plt"));
+}
+
+enum status debuginfo_builder_name(struct debuginfo_builder *b, struct str name, uint32_t *out)
+{
+	const char *at = name.len ? memchr(name.p, '@', name.len) : NULL;
+	size_t len = at ? (size_t)(at - name.p) : 0;
+	if (len && debuginfo_is_version(str_sub(name, len, name.len)))
+		name.len = len;
+	name.len = MIN(name.len, (size_t)DEBUGINFO_TEXT_MAX);
+	return strtab_intern(&b->strings, name, out);
 }
 
 static bool function_equal(const void *ctx, uint32_t value, const void *key)
@@ -125,7 +134,7 @@ enum status debuginfo_builder_symbol(
 		struct symtab_function f = { 0 };
 		char place[24];
 		snprintf(place, sizeof(place), "+0x%llx", (unsigned long long)sym->origin);
-		enum status s = sym->name ? debuginfo_builder_name(b, sym->name, &f.name)
+		enum status s = sym->name ? debuginfo_builder_name(b, str_of(sym->name), &f.name)
 					  : debuginfo_builder_text(b, place, &f.name);
 		if (s == OK)
 			s = debuginfo_builder_function(b, f, &sym->function);

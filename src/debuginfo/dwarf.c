@@ -129,18 +129,35 @@ static bool is_mangled(const char *name)
 	return false;
 }
 
+/* A name with its modules or its class, where DWARF has the bare one beside it: "load" in Zig's
+ * "debug.ElfFile.load", "run" in Crystal's "*Fiber#run<Fiber>:Nil". Empty: it is not one. */
+static struct str qualified_name(const char *name, const char *bare)
+{
+	size_t len = bare ? strlen(bare) : 0;
+	const char *at = len ? strstr(name, bare) : NULL;
+	for (; at; at = strstr(at + 1, bare))
+		/* Behind it: parameters, a type, or nothing, which strchr() finds as well. */
+		if (at > name && strchr(".#:", at[-1]) && strchr("<:(", at[len])) {
+			name += name[0] == '*';
+			return str_make(name, (size_t)(at - name) + len);
+		}
+	return str_make(NULL, 0);
+}
+
 /* The symbol of a function that begins here, where it says more than DWARF's bare name: a mangled
  * one has the scopes ("operator()"), an exported one is what callers call it ("malloc" for
  * "__GI___libc_malloc"). Not ".isra.0" and the like: those are local. */
-static const char *symbol_name(const struct dwarf_reader *r, uint64_t start)
+static struct str symbol_name(const struct dwarf_reader *r, uint64_t start, const char *bare)
 {
 	size_t i = start ? debuginfo_symbols_at(r->b, start) : r->b->symbols.len;
 	if (i == r->b->symbols.len || r->b->symbols.v[i].start != start)
-		return NULL;
+		return str_make(NULL, 0);
 	const struct debuginfo_symbol *sym = &r->b->symbols.v[i];
 	if (!sym->name)
-		return NULL;
-	return is_mangled(sym->name) || (r->is_c && sym->typed && !sym->local) ? sym->name : NULL;
+		return str_make(NULL, 0);
+	if (is_mangled(sym->name) || (r->is_c && sym->typed && !sym->local))
+		return str_of(sym->name);
+	return qualified_name(sym->name, bare);
 }
 
 static const char *folder_of(Dwarf_Die *cu)
@@ -164,26 +181,31 @@ static enum status path_text(
 	return debuginfo_builder_text(r->b, path, out);
 }
 
+/* Of a function that begins at `start`, 0 for an inlined call. */
+static struct str function_name(const struct dwarf_reader *r, Dwarf_Die *die, uint64_t start)
+{
+	const char *linkage = linkage_name(die), *bare = dwarf_diename(die);
+	if (linkage && is_mangled(linkage))
+		return str_of(linkage);
+	/* Another linkage name is what an asm label made of it: "__GI_setegid". */
+	struct str name = linkage ? qualified_name(linkage, bare) : str_make(NULL, 0);
+	if (name.len == 0)
+		name = symbol_name(r, start, bare);
+	return name.len ? name : str_of(bare ? bare : linkage ? linkage : "");
+}
+
 static bool make_function(struct dwarf_reader *r, Dwarf_Die *die, uint64_t start, uint32_t *out)
 {
-	/* A linkage name that is not mangled is what an asm label made of it: "__GI_setegid". */
-	const char *name = linkage_name(die);
-	if (!name || !is_mangled(name)) {
-		const char *other = symbol_name(r, start);
-		if (!other)
-			other = dwarf_diename(die);
-		name = other ? other : name;
-	}
-	if (!name) {
-		*out = 0;
-		return true;
-	}
 	struct symtab_function f = { 0 };
 	int line = 0;
+	*out = 0;
+	if (failed(r, debuginfo_builder_name(r->b, function_name(r, die, start), &f.name)))
+		return false;
+	if (f.name == 0)
+		return true;
 	if (dwarf_decl_line(die, &line) == 0 && line > 0)
 		f.line = (uint32_t)line;
-	return !failed(r, debuginfo_builder_name(r->b, name, &f.name)) &&
-	       !failed(r, path_text(r, dwarf_decl_file(die), die, &f.file)) &&
+	return !failed(r, path_text(r, dwarf_decl_file(die), die, &f.file)) &&
 	       !failed(r, debuginfo_builder_function(r->b, f, out));
 }
 

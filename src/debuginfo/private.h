@@ -71,9 +71,11 @@ NODISCARD enum status debuginfo_builder_init(struct debuginfo_builder *b, uint64
 void debuginfo_builder_deinit(struct debuginfo_builder *b);
 NODISCARD enum status debuginfo_builder_text(
 	struct debuginfo_builder *b, const char *cstr, uint32_t *out);
+/* "@GLIBC_2.34", "@@LIBCURL_4"; what follows in Crystal's "Array(Int32)@Array(T)#push" is none. */
+bool debuginfo_is_version(struct str s);
 /* A function's name, without a symbol's version ("shm_open@@GLIBC_2.34"). */
 NODISCARD enum status debuginfo_builder_name(
-	struct debuginfo_builder *b, const char *cstr, uint32_t *out);
+	struct debuginfo_builder *b, struct str name, uint32_t *out);
 NODISCARD enum status debuginfo_builder_function(
 	struct debuginfo_builder *b, struct symtab_function f, uint32_t *out);
 NODISCARD enum status debuginfo_builder_node(

@@ -223,6 +223,14 @@ static size_t leading_underscores(const char *name)
 	return strspn(name, "_");
 }
 
+/* Without the rest of Crystal's "*Array(Int32)@Array(T)#push": linkers take that for a version, and
+ * the dynamic symbol ends there. */
+static size_t length_to_compare(const char *name)
+{
+	const char *at = strchr(name, '@');
+	return at && !debuginfo_is_version(str_of(at)) ? (size_t)(at - name) : strlen(name);
+}
+
 /* <0: a is the better name of the address. */
 static int better(const struct debuginfo_symbol *a, const struct debuginfo_symbol *b)
 {
@@ -233,9 +241,13 @@ static int better(const struct debuginfo_symbol *a, const struct debuginfo_symbo
 	size_t ua = leading_underscores(a->name), ub = leading_underscores(b->name);
 	if (ua != ub)
 		return ua < ub ? -1 : 1;
-	size_t la = strlen(a->name), lb = strlen(b->name);
+	size_t la = length_to_compare(a->name), lb = length_to_compare(b->name);
 	if (la != lb)
 		return la < lb ? -1 : 1;
+	la = strlen(a->name);
+	lb = strlen(b->name);
+	if (la != lb)
+		return la > lb ? -1 : 1;
 	return strcmp(a->name, b->name);
 }
 

@@ -133,6 +133,50 @@ static void prefers_the_name_that_says_more(void **state)
 	debuginfo_table_close(t);
 }
 
+/* Compilers that give DWARF the bare name, and modules and classes to the symbol (Crystal) or to a
+ * linkage name that is not mangled (Zig): what they write, as assembly. */
+static void adds_modules_and_classes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *symbol, *linkage, *bare, *want;
+	} cases[] = {
+		{ "Zig", "x", "debug.ElfFile.load", "load", "debug.ElfFile.load" },
+		{ "Zig's exported one", "exp", "exp", "exp", "exp" },
+		{ "Crystal", "*Fiber#run<Fiber>:Nil", "run", "run", "Fiber#run" },
+		{ "Crystal, inherited", "*Array(Int32)@Array(T)#push<Int32>:Array(Int32)", "push",
+			"push", "Array(Int32)@Array(T)#push" },
+		{ "Crystal, of a class", "*ArgumentError::new<String>:ArgumentError", "new", "new",
+			"ArgumentError::new" },
+		{ "an operator", "*Int32#+<Int32>:Int32", "+", "+", "Int32#+" },
+		{ "a word within", "*Fiber#running:Bool", "run", "run", "run" },
+		{ "an asm label", "__GI_setegid", "__GI_setegid", "setegid", "setegid" },
+	};
+	FOR_EACH_CASE (c, cases) {
+		char source[2048];
+		snprintf(source, sizeof(source),
+			"\t.text\n\t.globl _start\n\t.type _start, @function\n"
+			"_start: ret\n\t.size _start, 1\n"
+			"\t.type \"%s\", @function\n\"%s\":\n1: nop\n\tret\n2:\n"
+			"\t.size \"%s\", 2\n"
+			"\t.section .debug_abbrev,\"\",@progbits\n"
+			"\t.byte 1,0x11,1, 0x13,0x0b, 0x11,0x01, 0x12,0x06, 0,0\n"
+			"\t.byte 2,0x2e,0, 0x03,0x08, 0x6e,0x08, 0x11,0x01, 0x12,0x06, 0,0, 0\n"
+			"\t.section .debug_info,\"\",@progbits\n"
+			"\t.long 9f-8f\n8:\t.short 4\n\t.long 0\n\t.byte 8\n"
+			"\t.byte 1, 0x27\n\t.quad 1b\n\t.long 2b-1b\n"
+			"\t.byte 2\n\t.asciz \"%s\"\n\t.asciz \"%s\"\n\t.quad 1b\n"
+			"\t.long 2b-1b\n\t.byte 0\n9:\n",
+			c->symbol, c->symbol, c->symbol, c->bare, c->linkage);
+		made_write("q.s", source);
+		made_run("cc -nostdlib -static -o q q.s");
+		struct debuginfo_table *t = made_table("q", NULL, NULL);
+		CHECK(made_info(t).has_dwarf && !made_info(t).dwarf_damaged);
+		CHECK_CASE(c, made_find("q", t, c->want, 0) != 0);
+		debuginfo_table_close(t);
+	}
+}
+
 /* The lambda's function lies within the abstract copy of the one that it was written in. */
 static void names_what_lambdas_inline(void **state)
 {
@@ -192,4 +236,4 @@ static void survives_damage(void **state)
 
 TEST_MAIN_WITH(debuginfo_child_main, MADE(reads_each_form_of_dwarf), MADE(reads_a_separate_file),
 	MADE(names_assembly_by_its_symbols), MADE(prefers_the_name_that_says_more),
-	MADE(names_what_lambdas_inline), MADE(survives_damage))
+	MADE(adds_modules_and_classes), MADE(names_what_lambdas_inline), MADE(survives_damage))

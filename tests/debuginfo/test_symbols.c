@@ -27,7 +27,10 @@ static void settles_symbols(void **state)
 	symbol("__write", 0x1100, 0x10, true, false);
 	symbol("write", 0x1100, 0x10, true, false); /* fewer underscores */
 	symbol("local", 0x1100, 0x10, true, true);
-	symbol("old@@V1", 0x1110, 0x10, true, false);
+	symbol("old@@V1", 0x1110, 8, true, false);
+	/* Crystal's name, and what a linker made of it */
+	symbol("*A(I)", 0x1118, 8, true, false);
+	symbol("*A(I)@A(T)#push<I>:A(I)", 0x1118, 8, true, false);
 	symbol("assembly", 0x1200, 0, false, false); /* to the next one */
 	symbol("next", 0x1280, 0, true, false);      /* to the end of the section */
 	uint32_t id = node("dwarf", "d.c", 0, 0);
@@ -37,7 +40,8 @@ static void settles_symbols(void **state)
 	static const struct { uint64_t at; const char *want; } cases[] = {
 		{ 0x1000, "outer" }, { 0x103f, "outer" }, { 0x1040, "inner" }, { 0x1048, "inner" },
 		{ 0x104f, "inner" }, { 0x1050, "dwarf" }, { 0x1060, "outer" }, { 0x10ff, "outer" },
-		{ 0x1100, "write" }, { 0x1110, "old" }, { 0x1120, "" }, { 0x1200, "assembly" },
+		{ 0x1100, "write" }, { 0x1110, "old" },
+		{ 0x1118, "*A(I)@A(T)#push<I>:A(I)" }, { 0x1120, "" }, { 0x1200, "assembly" },
 		{ 0x127f, "assembly" }, { 0x1280, "next" }, { 0x1fff, "next" }, { 0x2000, "" },
 	};
 	/* clang-format on */
