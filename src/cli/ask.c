@@ -5,7 +5,9 @@
  */
 #include "cli/ask.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -137,12 +139,42 @@ static int refused(int http_status, struct str body)
 	return http_status == 400 ? CLI_USAGE : CLI_FAILED;
 }
 
-/* A file is there whole or not at all; what is no plain file (/dev/stdout, a pipe, a link) is
- * written to, and never replaced. */
-static enum status write_to(const char *path, struct str body, struct err *e)
+/* A file is there whole or not at all; what is no plain file (a pipe, a device, a link) is written
+ * to, and never replaced. */
+static bool is_replaced(const char *path)
 {
 	struct stat st;
-	if (lstat(path, &st) < 0 || S_ISREG(st.st_mode))
+	return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+static bool is_stdout(const char *path)
+{
+	return !path || strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
+enum status cli_output_check(const char *path, struct err *e)
+{
+	char temporary[PATH_MAX];
+	struct stat st;
+	if (is_stdout(path))
+		return OK;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return err_set(e, E_INVALID, "%s is a folder", path);
+	if (!is_replaced(path))
+		return access(path, W_OK) == 0 ? OK : err_os(e, "%s", path);
+	int n = snprintf(temporary, sizeof(temporary), "%s.%d.tmp", path, (int)getpid());
+	if (n < 0 || (size_t)n >= sizeof(temporary))
+		return err_set(e, E_INVALID, "path too long: %.100s…", path);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return err_os(e, "%s cannot be written", path);
+	close(fd);
+	return unlink(temporary) == 0 ? OK : err_os(e, "%s", temporary);
+}
+
+static enum status write_to(const char *path, struct str body, struct err *e)
+{
+	if (is_replaced(path))
 		return os_replace_file(path, body.p, body.len, 0644, e);
 	CLEANUP(fd_cleanup) int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	if (fd < 0)
@@ -153,7 +185,7 @@ static enum status write_to(const char *path, struct str body, struct err *e)
 int cli_pass_on(struct str body, const char *path)
 {
 	struct err e = { 0 };
-	if (path && strcmp(path, "-") != 0) {
+	if (!is_stdout(path)) {
 		enum status s = write_to(path, body, &e);
 		if (s == OK)
 			return CLI_OK;
@@ -163,7 +195,11 @@ int cli_pass_on(struct str body, const char *path)
 	bool line = body.len > 0 && body.p[0] == '{'; /* JSON comes without an end of line */
 	if (cli_show(stdout, body) && (!line || putchar('\n') == '\n') && fflush(stdout) == 0)
 		return CLI_OK;
-	cli_complain("standard output could not be written");
+	if (errno == EPIPE) { /* `| head` has seen enough */
+		clearerr(stdout);
+		return CLI_OK;
+	}
+	cli_complain("standard output could not be written: %m");
 	return CLI_FAILED;
 }
 

@@ -35,6 +35,9 @@ int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format,
 /* An answer to a file, or (NULL) to standard output, where a terminal is not made to obey it; the
  * exit code. */
 int cli_pass_on(struct str body, const char *path);
+/* Whether an answer can be written to `path` (cli_pass_on), tried without changing what is there.
+ * E_INVALID: no file can be of this name. */
+NODISCARD enum status cli_output_check(const char *path, struct err *e);
 /* Adds query, from, to, match and format, asks, writes the body to `path` (NULL: standard output)
  * and returns the exit code; says on standard error what went wrong. */
 int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path);

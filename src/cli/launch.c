@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -15,9 +18,6 @@
 #include <unistd.h>
 
 #include "cli/options.h"
-
-#define EXIT_NO_COMMAND 127
-#define EXIT_NOT_STARTED 126
 
 static volatile sig_atomic_t command; /* pid, for the handler */
 
@@ -27,7 +27,7 @@ static void pass_on(int number)
 		kill(command, number);
 }
 
-static void run_command(char *const *argv, int go_fd, const sigset_t *mask)
+static void run_command(char *const *argv, int go_fd, int failed_fd, const sigset_t *mask)
 {
 	char byte;
 	ssize_t n;
@@ -35,11 +35,14 @@ static void run_command(char *const *argv, int go_fd, const sigset_t *mask)
 		n = read(go_fd, &byte, 1);
 	} while (n < 0 && errno == EINTR);
 	if (n != 1)
-		_exit(EXIT_NOT_STARTED); /* whoever prepared it has ended */
+		_exit(LAUNCH_NOT_STARTED); /* whoever prepared it has ended */
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
-	cli_complain("%s: %s", argv[0], strerror(errno));
-	_exit(errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_STARTED);
+	int why = errno;
+	cli_complain("%s: %s", argv[0], strerror(why));
+	if (write(failed_fd, "x", 1) != 1)
+		_exit(LAUNCH_NOT_STARTED);
+	_exit(why == ENOENT ? LAUNCH_NO_COMMAND : LAUNCH_NOT_STARTED);
 }
 
 /* SIGINT comes from the terminal to the command too. */
@@ -52,7 +55,7 @@ static void keep_quiet(void)
 	sigaction(SIGTERM, &pass, NULL);
 }
 
-static int stand_between(char *const *argv, int go_fd)
+static int stand_between(char *const *argv, int go_fd, int failed_fd)
 {
 	sigset_t mask, all;
 	sigemptyset(&mask);
@@ -61,10 +64,11 @@ static int stand_between(char *const *argv, int go_fd)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	pid_t pid = fork();
 	if (pid == 0)
-		run_command(argv, go_fd, &mask);
+		run_command(argv, go_fd, failed_fd, &mask);
 	close(go_fd);
+	close(failed_fd);
 	if (pid < 0)
-		return EXIT_NOT_STARTED;
+		return LAUNCH_NOT_STARTED;
 	command = pid;
 	keep_quiet();
 	sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -74,27 +78,61 @@ static int stand_between(char *const *argv, int go_fd)
 		if (ended == pid)
 			return launch_exit_code(wait_status);
 		if (ended < 0 && errno != EINTR)
-			return EXIT_NOT_STARTED;
+			return LAUNCH_NOT_STARTED;
 	}
+}
+
+enum status launch_find(const char *program, struct err *e)
+{
+	char path[PATH_MAX];
+	const char *folders = getenv("PATH");
+	struct str rest = str_of(folders ? folders : "/usr/local/bin:/usr/bin:/bin"), folder;
+	bool denied = false;
+	if (strchr(program, '/'))
+		return access(program, X_OK) == 0 ? OK : err_os(e, "%s", program);
+	while (str_split(&rest, ':', &folder)) {
+		snprintf(path, sizeof(path), "%.*s/%s", STR_ARG(folder.len ? folder : STR(".")),
+			program);
+		if (access(path, X_OK) == 0)
+			return OK;
+		denied |= errno == EACCES;
+	}
+	if (denied)
+		return err_set(e, E_DENIED, "%s: Permission denied", program);
+	return err_set(e, E_NOTFOUND, "%s: there is no such program in PATH", program);
 }
 
 enum status launch_prepare(char *const *argv, struct launch *out, struct err *e)
 {
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	int go[2], failed[2];
+	if (pipe2(go, O_CLOEXEC) < 0)
 		return err_os(e, "pipe");
+	if (pipe2(failed, O_CLOEXEC) < 0) {
+		close(go[0]);
+		close(go[1]);
+		return err_os(e, "pipe");
+	}
 	pid_t pid = fork();
 	if (pid == 0) {
-		close(ends[1]);
-		_exit(stand_between(argv, ends[0]));
+		close(go[1]);
+		close(failed[0]);
+		_exit(stand_between(argv, go[0], failed[1]));
 	}
-	close(ends[0]);
+	close(go[0]);
+	close(failed[1]);
 	if (pid < 0) {
-		close(ends[1]);
+		close(go[1]);
+		close(failed[0]);
 		return err_os(e, "fork");
 	}
-	*out = (struct launch){ .pid = pid, .go_fd = ends[1] };
+	*out = (struct launch){ .pid = pid, .go_fd = go[1], .failed_fd = failed[0] };
 	return OK;
+}
+
+bool launch_failed(const struct launch *l)
+{
+	struct pollfd end = { .fd = l->failed_fd, .events = POLLIN };
+	return l->failed_fd >= 0 && poll(&end, 1, 0) == 1 && (end.revents & POLLIN);
 }
 
 void launch_go(struct launch *l)
@@ -112,6 +150,7 @@ void launch_go(struct launch *l)
 void launch_end(struct launch *l)
 {
 	fd_cleanup(&l->go_fd);
+	fd_cleanup(&l->failed_fd);
 	if (l->pid <= 0)
 		return;
 	kill(l->pid, SIGTERM);

@@ -52,8 +52,9 @@ struct record {
 	int64_t began_ns; /* monotonic; 0: not yet */
 	int64_t ended_ns;
 	int wait_status; /* of the command */
-	bool command_ended;
+	bool command_ended, not_started;
 	bool shows_progress;
+	double samples, lost; /* samples below 0: not known */
 	int exit_code;
 };
 
@@ -205,6 +206,7 @@ static void on_watch_end(void *ctx, int wait_status)
 	struct record *r = ctx;
 	r->command_ended = true;
 	r->wait_status = wait_status;
+	r->not_started = launch_failed(&r->launch);
 	r->launch.pid = 0;
 }
 
@@ -238,19 +240,30 @@ static bool on_second(void *ctx)
 	return r->duration_ns && clock_monotonic_ns() - r->began_ns >= r->duration_ns;
 }
 
-static void summarize(const struct record *r)
+static void count_samples(struct record *r)
 {
 	CLEANUP(buf_deinit) struct buf body;
 	buf_init(&body, METRICS_BYTES_MAX);
 	if (!get(r, "/metrics", &body))
 		return;
 	struct str text = buf_view(&body);
-	fprintf(stderr, "%.0f samples in %.1f s -> %s\n", metric(text, "firn_store_samples_total"),
-		seconds_since(r->began_ns, r->ended_ns), r->output);
-	double lost = metric(text, "firn_agent_samples_lost_total") -
-		      metric(text, "firn_agent_samples_lost_total{reason=\"excluded\"}");
-	if (lost > 0)
-		cli_complain("%.0f samples were lost", lost);
+	r->samples = metric(text, "firn_store_samples_total");
+	r->lost = metric(text, "firn_agent_samples_lost_total") -
+		  metric(text, "firn_agent_samples_lost_total{reason=\"excluded\"}");
+}
+
+static void summarize(const struct record *r)
+{
+	double seconds = seconds_since(r->began_ns, r->ended_ns);
+	if (r->exit_code == CLI_OK)
+		fprintf(stderr, "%.0f sample%s in %.1f s -> %s\n", r->samples,
+			r->samples == 1 ? "" : "s", seconds, r->output);
+	else if (r->samples == 0)
+		cli_complain("no samples in %.1f s: nothing of it ran on a CPU when one was taken; "
+			     "%s is not written",
+			seconds, r->output);
+	if (r->lost > 0)
+		cli_complain("%.0f samples were lost", r->lost);
 }
 
 static void on_agent_end(void *ctx, const char *dial)
@@ -261,9 +274,12 @@ static void on_agent_end(void *ctx, const char *dial)
 		return;
 	r->ended_ns = clock_monotonic_ns();
 	launch_end(&r->launch);
+	if (r->not_started)
+		return;
 	if (r->shows_progress)
 		fputs("\r\033[Kreading symbols", stderr);
 	wait_for_names(r);
+	count_samples(r);
 	const struct cli_ask ask = {
 		.server = r->address, .query = PROFILE_TYPE, .from = "0", .to = "now"
 	};
@@ -274,9 +290,14 @@ static void on_agent_end(void *ctx, const char *dial)
 		if (strcmp(formats[i].name, format) == 0)
 			cli_url_begin(&url, formats[i].path);
 	bool pprof = strcmp(format, "pprof") == 0;
-	r->exit_code = cli_ask(&ask, &url, pprof ? NULL : format, r->output);
-	if (r->exit_code == CLI_OK)
-		summarize(r);
+	if (r->shows_progress)
+		fputs("\r\033[K", stderr);
+	/* A reader that ends early (`| head`) does not end us: there is a folder to remove. Not
+	 * before, since the command would have inherited it. */
+	signal(SIGPIPE, SIG_IGN);
+	if (r->samples != 0)
+		r->exit_code = cli_ask(&ask, &url, pprof ? NULL : format, r->output);
+	summarize(r);
 }
 
 /* ---- before and after ---- */
@@ -286,20 +307,43 @@ static bool ends_in(const char *text, const char *suffix)
 	return str_ends(str_of(text), str_of(suffix));
 }
 
-static void settle_output(struct record *r)
+static const char *format_of(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(formats); i++)
+		if (ends_in(path, formats[i].suffix))
+			return formats[i].name;
+	return NULL;
+}
+
+/* A name with an ending that says nothing of what will be in it. */
+static bool has_other_ending(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	return strchr(name ? name + 1 : path, '.') != NULL;
+}
+
+static bool settle_output(struct record *r)
 {
 	static char name[64];
+	struct err e = { 0 };
+	if (!r->format && r->output)
+		r->format = format_of(r->output);
 	if (!r->format) {
 		r->format = "pprof";
-		for (size_t i = 0; r->output && i < ARRAY_COUNT(formats); i++)
-			if (ends_in(r->output, formats[i].suffix))
-				r->format = formats[i].name;
+		if (r->output && has_other_ending(r->output))
+			cli_complain("%s will be a pprof file: its ending names no format, and "
+				     "--format neither",
+				r->output);
 	}
 	for (size_t i = 0; !r->output && i < ARRAY_COUNT(formats); i++)
 		if (strcmp(formats[i].name, r->format) == 0) {
 			snprintf(name, sizeof(name), "firn%s", formats[i].suffix);
 			r->output = name;
 		}
+	enum status s = cli_output_check(r->output, &e);
+	if (s != OK)
+		cli_complain("--output: %s", err_text(&e, s));
+	return s == OK;
 }
 
 static bool settle_target(struct record *r, int argc, char **argv, int at)
@@ -390,14 +434,16 @@ static int run(struct record *r)
 	c.watch_pid = r->launch.pid;
 	r->exit_code = CLI_FAILED; /* until there is a profile */
 	int code = supervise_run(&c);
-	if (r->exit_code != CLI_OK || code != CLI_OK)
+	if (!r->not_started && (r->exit_code != CLI_OK || code != CLI_OK))
 		return CLI_FAILED;
 	return r->command_ended ? launch_exit_code(r->wait_status) : CLI_OK;
 }
 
 int cli_record(int argc, char **argv)
 {
-	struct record r = { .pid_fd = -1, .launch = { .go_fd = -1 } };
+	struct record r = {
+		.samples = -1, .pid_fd = -1, .launch = { .go_fd = -1, .failed_fd = -1 }
+	};
 	struct cli_command c = command;
 	c.groups[1] = cli_quiet_log_group;
 	c.groups[1].at = offsetof(struct record, log);
@@ -405,15 +451,21 @@ int cli_record(int argc, char **argv)
 	int at = 0, code = CLI_OK;
 	if (!cli_parse(&c, argc, argv, &r, &at, &code))
 		return code;
-	settle_output(&r);
 	if (!cli_log_apply(&r.log) || !settle_target(&r, argc, argv, at))
 		return CLI_USAGE;
 	struct err e = { 0 };
-	enum status s = agent_probe(&e);
+	enum status s = r.command ? launch_find(r.command[0], &e) : OK;
+	if (s != OK) {
+		cli_complain("%s", err_text(&e, s));
+		return s == E_NOTFOUND ? LAUNCH_NO_COMMAND : LAUNCH_NOT_STARTED;
+	}
+	s = agent_probe(&e);
 	if (s != OK) {
 		cli_complain("%s", err_text(&e, s));
 		return CLI_FAILED;
 	}
+	if (!settle_output(&r))
+		return CLI_FAILED;
 	r.shows_progress = isatty(STDERR_FILENO);
 	code = make_dir(&r) ? run(&r) : CLI_FAILED;
 	clean_up(&r);

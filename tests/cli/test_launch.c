@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-static int end_of(pid_t pid)
+static int end_of(struct launch *l)
 {
 	int wait_status = 0;
-	while (waitpid(pid, &wait_status, 0) < 0)
+	while (waitpid(l->pid, &wait_status, 0) < 0)
 		CHECK(errno == EINTR);
+	l->pid = 0;
 	return launch_exit_code(wait_status);
 }
 
@@ -40,7 +41,9 @@ static void waits_for_the_word(void **state)
 	usleep(50000);
 	CHECK(access(path, F_OK) == 0);
 	launch_go(&l);
-	assert_int_equal(end_of(l.pid), 42);
+	assert_int_equal(end_of(&l), 42);
+	CHECK(!launch_failed(&l));
+	launch_end(&l);
 	CHECK(access(path, F_OK) < 0);
 }
 
@@ -49,7 +52,8 @@ static void tells_how_it_ended(void **state)
 	(void)state;
 	struct launch l = prepare("kill -9 $$");
 	launch_go(&l);
-	assert_int_equal(end_of(l.pid), 128 + SIGKILL);
+	assert_int_equal(end_of(&l), 128 + SIGKILL);
+	launch_end(&l);
 
 	struct err e;
 	char name[] = "/nonexistent/program";
@@ -62,7 +66,34 @@ static void tells_how_it_ended(void **state)
 	close(old);
 	close(null);
 	launch_go(&l);
-	assert_int_equal(end_of(l.pid), 127);
+	assert_int_equal(end_of(&l), 127);
+	CHECK(launch_failed(&l));
+	launch_end(&l);
+
+	l = prepare("exit 127"); /* of a command that did begin */
+	launch_go(&l);
+	assert_int_equal(end_of(&l), 127);
+	CHECK(!launch_failed(&l));
+	launch_end(&l);
+}
+
+static void finds_programs(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		enum status s;
+	} cases[] = {
+		{ "sh", OK },
+		{ "/bin/sh", OK },
+		{ "firn-no-such", E_NOTFOUND },
+		{ "/nonexistent/program", E_NOTFOUND },
+		{ "/etc/passwd", E_DENIED },
+	};
+	FOR_EACH_CASE (k, cases) {
+		struct err e;
+		CHECK_CASE(k, launch_find(k->name, &e) == k->s);
+	}
 }
 
 /* What the command leaves behind becomes a child of the process between, not of init. */
@@ -90,7 +121,8 @@ static void keeps_orphans_below(void **state)
 		parent = atoi(line + strlen("PPid:"));
 	assert_int_equal(parent, l.pid);
 	CHECK(write(in[1], "\n", 1) == 1);
-	assert_int_equal(end_of(l.pid), 0);
+	assert_int_equal(end_of(&l), 0);
+	launch_end(&l);
 	fclose(said); /* and it ends, too */
 	close(in[1]);
 }
@@ -110,4 +142,5 @@ static void ends_what_still_runs(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(waits_for_the_word), cmocka_unit_test(tells_how_it_ended),
-	cmocka_unit_test(keeps_orphans_below), cmocka_unit_test(ends_what_still_runs))
+	cmocka_unit_test(finds_programs), cmocka_unit_test(keeps_orphans_below),
+	cmocka_unit_test(ends_what_still_runs))

@@ -5,6 +5,7 @@
 #include "fakes.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static char dir[64];
@@ -119,8 +120,85 @@ static void records_a_command(void **state)
 
 	capture_run(&c, cli_record, "record -o /dev/null false");
 	assert_int_equal(c.code, 1);
-	capture_run(&c, cli_record, "record -o /dev/null /nonexistent/program");
-	assert_int_equal(c.code, 127);
+}
+
+static const char *content_of(const char *file)
+{
+	static char text[256];
+	FILE *f = fopen(file, "re");
+	CHECK(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+	fclose(f);
+	return text;
+}
+
+static void put(const char *file, const char *text, mode_t mode)
+{
+	FILE *f = fopen(file, "we");
+	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0 && chmod(file, mode) == 0);
+}
+
+/* What was recorded before is still there when this recording comes to nothing. */
+static void failed_one_replaces_nothing(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		const char *command;
+		const char *body; /* NULL: with samples */
+		int code;
+		const char *says;
+	} cases[] = {
+		{ "no program", "firn-no-such", NULL, 127, "no such program in PATH" },
+		{ "no path", "/nonexistent/program", NULL, 127, "No such file" },
+		{ "not executable", "%s/data", NULL, 126, "Permission denied" },
+		{ "no interpreter", "%s/script", NULL, 127, "script: No such file" },
+		{ "no samples", "true", "firn_store_samples_total 0\n", 1, "no samples in" },
+	};
+	FOR_EACH_CASE (k, cases) {
+		struct capture c;
+		char file[128], path[128], command[128], line[512];
+		snprintf(file, sizeof(file), "%s/old.pb.gz", dir);
+		put(file, "the good one", 0600);
+		snprintf(path, sizeof(path), "%s/data", dir);
+		put(path, "no program", 0600);
+		snprintf(path, sizeof(path), "%s/script", dir);
+		put(path, "#!/nonexistent/shell\n", 0700);
+		const char *rest = strstr(k->command, "%s");
+		snprintf(command, sizeof(command), "%s%s", rest ? dir : "",
+			rest ? rest + 2 : k->command);
+		if (k->body)
+			fake_body = k->body;
+		snprintf(line, sizeof(line), "record -o %s %s", file, command);
+		capture_run(&c, cli_record, line);
+		CHECK_CASE(k, c.code == k->code);
+		CHECK_CASE(k, strstr(c.err, k->says));
+		CHECK_CASE(k, strcmp(content_of(file), "the good one") == 0);
+	}
+}
+
+static void looks_at_the_output_first(void **state)
+{
+	(void)state;
+	struct capture c;
+	char line[256];
+	capture_run(&c, cli_record, "record -o /nonexistent/x.pb.gz true");
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_HAS(c.err, "--output: /nonexistent/x.pb.gz cannot be written: No such file");
+	assert_int_equal(shared->only_pid, 0);
+	snprintf(line, sizeof(line), "record -o %s true", dir);
+	capture_run(&c, cli_record, line);
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_HAS(c.err, "is a folder");
+	assert_int_equal(shared->only_pid, 0);
+
+	snprintf(line, sizeof(line), "record -o %s/x.zzz true", dir);
+	capture_run(&c, cli_record, line);
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_HAS(c.err, "x.zzz will be a pprof file");
+	capture_run(&c, cli_record, "record -o /dev/stdout --format text true");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_HAS(c.out, "firn_store_samples_total 42");
 }
 
 static void records_for_a_time(void **state)
@@ -154,5 +232,7 @@ static void fails_without_an_answer(void **state)
 
 TEST_MAIN(cmocka_unit_test_setup_teardown(wants_one_target, setup, teardown),
 	cmocka_unit_test_setup_teardown(records_a_command, setup, teardown),
+	cmocka_unit_test_setup_teardown(failed_one_replaces_nothing, setup, teardown),
+	cmocka_unit_test_setup_teardown(looks_at_the_output_first, setup, teardown),
 	cmocka_unit_test_setup_teardown(records_for_a_time, setup, teardown),
 	cmocka_unit_test_setup_teardown(fails_without_an_answer, setup, teardown))
