@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,8 +41,7 @@
 	{ .name = "format", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, format),              \
 	  .value = "FORMAT",                                                                       \
 	  .help = "text (a table) or json; for flame graphs also folded, html (a page of its "   \
-		  "own), speedscope and firefox. Without it text on a "    \
-		  "terminal, json elsewhere." }
+		  "own), speedscope and firefox. Default: text." }
 
 const struct cli_option cli_ask_index_options[] = { ASK_INDEX_OPTIONS };
 const struct cli_option cli_ask_options[] = {
@@ -205,9 +205,18 @@ int cli_pass_on(struct str body, const char *path)
 
 const char *cli_ask_format(const struct cli_ask *ask)
 {
-	if (ask->format)
-		return ask->format;
-	return isatty(STDOUT_FILENO) ? "text" : "json";
+	return ask->format ? ask->format : "text";
+}
+
+void cli_url_add_width(struct buf *url, const char *format)
+{
+	struct winsize size = { 0 };
+	char text[16];
+	if (strcmp(format, "text") != 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 ||
+		size.ws_col == 0)
+		return;
+	snprintf(text, sizeof(text), "%u", size.ws_col);
+	cli_url_add(url, "width", text);
 }
 
 static enum status fetch(
@@ -254,6 +263,8 @@ int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format,
 
 int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path)
 {
+	if (format && is_stdout(path))
+		cli_url_add_width(url, format);
 	CLEANUP(buf_deinit) struct buf body;
 	buf_init(&body, CLI_ANSWER_BYTES_MAX);
 	int code = cli_ask_body(ask, url, format, &body);

@@ -15,7 +15,7 @@ struct cli_ask {
 	const char *from;
 	const char *to;
 	const char *match;
-	const char *format; /* NULL: text on a terminal, else JSON */
+	const char *format; /* NULL: text */
 };
 
 extern const struct cli_option cli_ask_options[];       /* all of the fields above */
@@ -41,7 +41,9 @@ NODISCARD enum status cli_output_check(const char *path, struct err *e);
 /* Adds query, from, to, match and format, asks, writes the body to `path` (NULL: standard output)
  * and returns the exit code; says on standard error what went wrong. */
 int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path);
-/* The format: what was asked for, else by what standard output is. */
+/* The format: what was asked for, else text. */
 const char *cli_ask_format(const struct cli_ask *ask);
+/* Adds the width of the terminal that standard output is, for a table. */
+void cli_url_add_width(struct buf *url, const char *format);
 /* The text of "error" in an answer that is JSON; else its beginning. For tests too. */
 void cli_error_text(struct str body, struct buf *out);

@@ -65,6 +65,7 @@ int cli_diff(int argc, char **argv)
 	cli_url_add(&url, "base_from", d.base_from);
 	cli_url_add(&url, "base_to", d.base_to);
 	cli_url_add(&url, "worse_above", d.fail_above);
+	cli_url_add_width(&url, cli_ask_format(&d.ask));
 	code = cli_ask_body(&d.ask, &url, cli_ask_format(&d.ask), &body);
 	if (code == CLI_OK)
 		code = cli_pass_on(buf_view(&body), NULL);

@@ -117,7 +117,8 @@ static void write_json(const struct changes *c, struct str unit, uint32_t limit,
 	buf_cstr(b, "]}");
 }
 
-static void write_text(const struct changes *c, struct str unit, uint32_t limit, struct buf *b)
+static void write_text(
+	const struct changes *c, struct str unit, uint32_t limit, uint32_t width, struct buf *b)
 {
 	static const char *const heads[] = { "CHANGE", "SELF%", "BASE%", "SELF", "BASE", "BINARY",
 		"FUNCTION" };
@@ -127,6 +128,7 @@ static void write_text(const struct changes *c, struct str unit, uint32_t limit,
 		query_text_cell(&t, str_of(heads[i]));
 	for (uint32_t i = 0; i < 5; i++)
 		query_text_right(&t, i);
+	query_text_fit(&t, 5, width);
 	for (uint32_t i = 0; i < c->count && (limit == 0 || i < limit); i++) {
 		const struct change *x = &c->v[i];
 		char change[32];
@@ -165,7 +167,7 @@ enum status query_write_diff(const struct query_engine *q, const struct query_re
 	if (s == OK && format == QUERY_JSON)
 		write_json(&changes, c.stacks.unit, limit, out);
 	else if (s == OK)
-		write_text(&changes, c.stacks.unit, limit, out);
+		write_text(&changes, c.stacks.unit, limit, r->width, out);
 	query_rows_deinit(&rows);
 	query_calls_deinit(&c);
 	return s == OK ? query_written(out, e) : s;

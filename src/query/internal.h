@@ -205,11 +205,20 @@ struct query_text {
 	uint32_t columns;
 	bool right[QUERY_TEXT_COLUMNS_MAX]; /* flush right: numbers */
 	uint32_t width[QUERY_TEXT_COLUMNS_MAX];
-	uint32_t at; /* column of the next cell */
+	uint32_t at;     /* column of the next cell */
+	uint32_t fit;    /* characters of a line; 0: as they come */
+	uint32_t binary; /* the column of long names that nobody reads to the end; 0: none */
 };
 void query_text_begin(struct query_text *t, uint32_t columns, size_t max_bytes);
 void query_text_deinit(struct query_text *t);
 void query_text_right(struct query_text *t, uint32_t column);
+/* Lines of `width` characters (0: no limit): names in the columns of binaries (0: there is none)
+ * and functions, the last one, are shortened. Without a limit they are whole, and a long binary
+ * pushes the rest of its own line only. */
+void query_text_fit(struct query_text *t, uint32_t binary, uint32_t width);
+/* A name in at most `width` characters: without folders, then without what is in brackets, then
+ * without its middle. Blanks and lines before it stay. */
+void query_text_shorten(struct str name, uint32_t width, struct buf *out);
 /* Control characters become '?'. */
 void query_text_cell(struct query_text *t, struct str s);
 void query_text_value(struct query_text *t, int64_t value, struct str unit);

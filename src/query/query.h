@@ -36,7 +36,8 @@ struct query_request {
 	struct str by[8]; /* series: sum by these labels; pprof: labels to keep (none: all but those
 			   * of threads and CPUs) */
 	uint32_t by_count;
-	bool invert; /* flame graph from the leaves up */
+	bool invert;    /* flame graph from the leaves up */
+	uint32_t width; /* of a table as text, in characters; 0: as wide as it comes */
 	struct str
 		match; /* keep stacks with a function whose name contains this (no case); "": all */
 	samples_cancel_fn *cancel;
@@ -164,6 +165,7 @@ struct query_report_request {
 	struct str sandwich; /* "": none; the calls below a function whose name contains this (no
 			      * case), with `invert` above it */
 	double trim;         /* calls at or below this share of their parent are left out */
+	uint32_t width;      /* as in query_request */
 	samples_cancel_fn *cancel;
 	void *cancel_ctx;
 };

@@ -2,6 +2,9 @@
 /*
  * How: cells are kept as texts until the widths of all are known, then written row by row with two
  * blanks between columns. Width is counted in characters, not bytes; the last column is not padded.
+ *
+ * A name is shortened from where it says least: `github.com/a/b/grpc.(*Server).Serve` is known by
+ * its end, `std::vector<std::pair<…>>::push_back(…)` by what is not in brackets.
  */
 #include "query/internal.h"
 
@@ -10,6 +13,13 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+
+/* Of a column of binaries: no more is padded to where lines have no limit, and this is the least
+ * that is left where they have one. */
+#define BINARY_PADDED_MAX 32
+#define BINARY_CUT_MIN 16
+#define NAME_CUT_MIN 20
+#define BRACKETS_KEPT_MAX 8 /* characters in brackets that are not worth cutting */
 
 void query_text_begin(struct query_text *t, uint32_t columns, size_t max_bytes)
 {
@@ -83,6 +93,143 @@ static void pad(struct buf *out, uint32_t count)
 		buf_u8(out, ' ');
 }
 
+/* ---- names that are too long ---- */
+
+static uint32_t width_of_str(struct str s)
+{
+	return width_of((const uint8_t *)s.p, 0, s.len);
+}
+
+/* Bytes of the first `count` characters. */
+static size_t bytes_of(struct str s, uint32_t count)
+{
+	size_t at = 0;
+	for (uint32_t seen = 0; at < s.len; at++)
+		if (((uint8_t)s.p[at] & 0xC0) != 0x80 && seen++ == count)
+			break;
+	return at;
+}
+
+/* Blanks and box-drawing characters (U+2500 to U+257F). */
+static size_t lead_of(struct str s)
+{
+	for (size_t at = 0;;) {
+		if (at < s.len && s.p[at] == ' ')
+			at++;
+		else if (at + 3 <= s.len && (uint8_t)s.p[at] == 0xE2 &&
+			 ((uint8_t)s.p[at + 1] & 0xFE) == 0x94)
+			at += 3;
+		else
+			return at;
+	}
+}
+
+/* Where the last folder ends: what is in brackets may hold other paths. */
+static size_t folders_of(struct str s)
+{
+	size_t end = 0;
+	for (size_t i = 0; i < s.len && !strchr("(<[{ ", s.p[i]); i++)
+		if (s.p[i] == '/')
+			end = i;
+	return end;
+}
+
+/* The bracket that closes the one at `from`; the length of `s` when none does. */
+static size_t close_of(struct str s, size_t from)
+{
+	uint32_t depth = 0;
+	for (size_t i = from; i < s.len; i++) {
+		if (strchr("(<[{", s.p[i]))
+			depth++;
+		else if (strchr(")>]}", s.p[i]) && s.p[i - 1] != '-' && --depth == 0)
+			return i;
+	}
+	return s.len;
+}
+
+static void without_brackets(struct str s, struct buf *out)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		buf_u8(out, (uint8_t)s.p[i]);
+		if (!strchr("(<[{", s.p[i]))
+			continue;
+		size_t end = close_of(s, i);
+		if (end == s.len || end - i - 1 <= BRACKETS_KEPT_MAX)
+			continue;
+		buf_cstr(out, "…");
+		i = end - 1;
+	}
+}
+
+void query_text_shorten(struct str name, uint32_t width, struct buf *out)
+{
+	size_t lead = lead_of(name);
+	struct str s = str_sub(name, lead, name.len);
+	uint32_t used = width_of_str(str_sub(name, 0, lead));
+	uint32_t least = used ? NAME_CUT_MIN : 1,
+		 room = width > used + least ? width - used : least;
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, out->max);
+	buf_put(out, name.p, lead);
+	size_t folders = folders_of(s);
+	bool too_long = width_of_str(s) > room;
+	if (too_long && folders > 0) {
+		buf_cstr(&text, "…");
+		buf_str(&text, str_sub(s, folders, s.len));
+		s = buf_view(&text);
+		too_long = width_of_str(s) > room;
+	}
+	CLEANUP(buf_deinit) struct buf bare;
+	buf_init(&bare, out->max);
+	if (too_long) {
+		without_brackets(s, &bare);
+		s = buf_view(&bare);
+		too_long = width_of_str(s) > room;
+	}
+	if (!too_long) {
+		buf_str(out, s);
+		return;
+	}
+	uint32_t head = room / 3, all = width_of_str(s);
+	buf_str(out, str_sub(s, 0, bytes_of(s, head)));
+	buf_cstr(out, "…");
+	buf_str(out, str_sub(s, bytes_of(s, all - (room - head - 1)), s.len));
+}
+
+void query_text_fit(struct query_text *t, uint32_t binary, uint32_t width)
+{
+	t->binary = binary;
+	t->fit = width;
+}
+
+static void narrow(uint32_t *width, uint32_t least, uint32_t *over)
+{
+	uint32_t cut = *width > least ? MIN(*width - least, *over) : 0;
+	*width -= cut;
+	*over -= cut;
+}
+
+static void settle_widths(struct query_text *t)
+{
+	if (!t->fit) {
+		if (t->binary)
+			t->width[t->binary] = MIN(t->width[t->binary], (uint32_t)BINARY_PADDED_MAX);
+		return;
+	}
+	uint32_t all = 2 * (t->columns - 1);
+	for (uint32_t i = 0; i < t->columns; i++)
+		all += t->width[i];
+	uint32_t over = all > t->fit ? all - t->fit : 0;
+	if (t->binary)
+		narrow(&t->width[t->binary], BINARY_PADDED_MAX, &over);
+	narrow(&t->width[t->columns - 1], 2 * NAME_CUT_MIN, &over);
+	if (t->binary)
+		narrow(&t->width[t->binary], BINARY_CUT_MIN, &over);
+	narrow(&t->width[t->columns - 1], NAME_CUT_MIN, &over);
+}
+
+/* ---- */
+
 void query_text_end(struct query_text *t, struct buf *out)
 {
 	if (t->cells.failed) {
@@ -90,19 +237,25 @@ void query_text_end(struct query_text *t, struct buf *out)
 		out->no_memory = t->cells.no_memory;
 		return;
 	}
+	settle_widths(t);
 	uint32_t column = 0;
 	for (size_t at = 0; at < t->cells.len;) {
-		size_t len = strlen((const char *)t->cells.data + at);
-		uint32_t blanks = t->width[column] - width_of(t->cells.data, at, at + len);
+		struct str cell = str_of((const char *)t->cells.data + at);
 		bool last = column + 1 == t->columns;
+		bool cut = t->fit && (last || column == t->binary);
+		uint32_t width = width_of_str(cell), room = t->width[column];
+		uint32_t blanks = width < room ? room - width : 0;
 		if (t->right[column])
 			pad(out, blanks);
-		buf_put(out, t->cells.data + at, len);
+		if (cut && width > room)
+			query_text_shorten(cell, room, out);
+		else
+			buf_str(out, cell);
 		if (!t->right[column] && !last)
 			pad(out, blanks);
 		buf_cstr(out, last ? "\n" : "  ");
 		column = last ? 0 : column + 1;
-		at += len + 1;
+		at += cell.len + 1;
 	}
 }
 

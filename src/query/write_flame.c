@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: JSON is the columns as they are. Folded stacks keep the path as one text that grows and
- * shrinks with the walk. The table for a terminal is the tree itself, indented only where it
- * branches, down to nodes of half a per cent.
+ * shrinks with the walk. The table for a terminal is the tree itself, down to nodes of half a per
+ * cent: lines are drawn where it branches, and an only child stands right below its parent:
+ *
+ *     main
+ *      ├ parse
+ *      │  read
+ *      └ write
  */
 #include "query/internal.h"
 
@@ -12,7 +17,7 @@
 
 #define TEXT_SHARE_MIN 0.005
 #define TEXT_ROWS_MAX 200
-#define TEXT_INDENT_MAX 40
+#define TEXT_INDENT_MAX 60 /* characters; what lies deeper is not indented further */
 #define PATH_BYTES_MAX ((size_t)4 << 20)
 
 /* ---- JSON ---- */
@@ -145,78 +150,133 @@ static bool is_shown(const struct query_flame *f, uint32_t i)
 	return f->total[0] != 0 && share >= TEXT_SHARE_MIN;
 }
 
-/* Indents: one more than the parent's where the parent has several children that are shown. */
-static enum status find_indents(
-	const struct query_flame *f, struct arena *a, uint32_t **out, struct err *e)
+/* What stands before the names of a node and of its only child. */
+struct indent {
+	struct str own, below;
+	uint32_t width; /* of `below` */
+};
+
+struct text_tree {
+	const struct query_flame *f;
+	uint32_t *children; /* that are shown */
+	uint32_t *last;     /* of them */
+	struct indent *indents;
+	uint32_t shown;
+};
+
+static struct str joined(struct arena *a, struct str x, const char *y)
 {
-	uint32_t *indent = ARENA_ARRAY(a, uint32_t, f->count);
-	uint32_t *children = ARENA_ARRAY(a, uint32_t, f->count);
-	if (!indent || !children)
+	const char *text = arena_printf(a, "%.*s%s", STR_ARG(x), y);
+	return text ? str_of(text) : x;
+}
+
+static void set_indent(struct text_tree *t, uint32_t i, struct arena *a)
+{
+	uint32_t parent = t->f->parent[i];
+	const struct indent *above = &t->indents[parent];
+	struct indent *own = &t->indents[i];
+	bool last = t->last[parent] == i;
+	*own = (struct indent){ above->below, above->below, above->width };
+	if (parent == 0) {
+		*own = (struct indent){ STR(""), STR(" "), 1 };
+	} else if (t->children[parent] > 1) {
+		own->own = joined(a, above->below, last ? "└ " : "├ ");
+		if (above->width < TEXT_INDENT_MAX) {
+			own->below = joined(a, above->below, last ? "   " : "│  ");
+			own->width += 3;
+		}
+	}
+}
+
+static enum status find_indents(struct text_tree *t, struct arena *a, struct err *e)
+{
+	const struct query_flame *f = t->f;
+	t->children = ARENA_ARRAY(a, uint32_t, f->count);
+	t->last = ARENA_ARRAY(a, uint32_t, f->count);
+	t->indents = ARENA_ARRAY(a, struct indent, f->count);
+	if (!t->children || !t->last || !t->indents)
 		return err_set(e, arena_status(a), "flame graph of %u nodes", f->count);
 	for (uint32_t i = 1; i < f->count; i++)
-		children[f->parent[i]] += is_shown(f, i);
-	for (uint32_t i = 1; i < f->count; i++) {
-		uint32_t parent = f->parent[i];
-		indent[i] = indent[parent] + (parent > 0 && children[parent] > 1);
-	}
-	*out = indent;
+		if (is_shown(f, i)) {
+			t->children[f->parent[i]]++;
+			t->last[f->parent[i]] = i;
+			t->shown++;
+		}
+	for (uint32_t i = 1; i < f->count; i++)
+		if (is_shown(f, i))
+			set_indent(t, i, a);
 	return OK;
 }
 
-static void text_row(struct query_text *t, const struct query_flame *f, uint32_t i, uint32_t indent)
+static void text_row(
+	struct query_text *t, const struct text_tree *tree, uint32_t i, struct buf *name)
 {
-	char name[512];
-	struct str text = f->strings[f->name[i]], binary = f->strings[f->binary[i]];
-	snprintf(name, sizeof(name), "%*s%.*s", (int)MIN(indent * 2, (uint32_t)TEXT_INDENT_MAX), "",
-		(int)MIN(text.len, (size_t)400), text.p);
+	const struct query_flame *f = tree->f;
+	buf_clear(name);
+	buf_str(name, tree->indents[i].own);
+	buf_str(name, f->strings[f->name[i]]);
 	query_text_share(t, f->total[i], f->total[0]);
 	query_text_value(t, f->total[i], f->unit);
 	query_text_value(t, f->self[i], f->unit);
-	query_text_cell(t, binary);
-	query_text_cell(t, str_of(name));
+	query_text_cell(t, f->strings[f->binary[i]]);
+	query_text_cell(t, buf_view(name));
 }
 
-static enum status write_text(
-	const struct query_flame *f, struct arena *a, struct buf *b, struct err *e)
+static void text_rows(const struct text_tree *tree, uint32_t width, struct buf *b)
 {
-	uint32_t *indent = NULL, rows = 0;
-	enum status s = find_indents(f, a, &indent, e);
-	if (s != OK)
-		return s;
+	const struct query_flame *f = tree->f;
 	CLEANUP(query_text_deinit) struct query_text t;
+	CLEANUP(buf_deinit) struct buf name;
+	uint32_t rows = 0;
+	buf_init(&name, b->max);
 	query_text_begin(&t, 5, b->max);
 	for (uint32_t i = 0; i < 3; i++)
 		query_text_right(&t, i);
+	query_text_fit(&t, 3, width);
 	static const char *const heads[] = { "SHARE", "TOTAL", "SELF", "BINARY", "FUNCTION" };
 	for (size_t i = 0; i < ARRAY_COUNT(heads); i++)
 		query_text_cell(&t, str_of(heads[i]));
 	for (uint32_t i = 1; i < f->count && rows < TEXT_ROWS_MAX; i++)
 		if (is_shown(f, i)) {
-			text_row(&t, f, i, indent[i]);
+			text_row(&t, tree, i, &name);
 			rows++;
 		}
+	buf_cstr(b, "\n");
+	query_text_end(&t, b);
+	if (rows < tree->shown)
+		buf_printf(b,
+			"\n%u more have half a per cent of all, or more: --format html, or a "
+			"narrower selector, shows them\n",
+			tree->shown - rows);
+}
+
+static enum status write_text(
+	const struct query_flame *f, uint32_t width, struct arena *a, struct buf *b, struct err *e)
+{
+	struct text_tree tree = { .f = f };
+	enum status s = find_indents(&tree, a, e);
+	if (s != OK)
+		return s;
 	char total[UNITS_TEXT_MAX];
-	buf_printf(b, "%s in %llu samples", units_format(f->total[0], f->unit, total),
-		(unsigned long long)f->sample_count);
+	buf_printf(b, "%s in %llu sample%s", units_format(f->total[0], f->unit, total),
+		(unsigned long long)f->sample_count, f->sample_count == 1 ? "" : "s");
 	if (f->pending)
 		buf_printf(b, "; symbols of %u addresses are still being read", f->pending);
 	buf_cstr(b, "\n");
-	if (rows > 0) {
-		buf_cstr(b, "\n");
-		query_text_end(&t, b);
-	}
+	if (tree.shown > 0)
+		text_rows(&tree, width, b);
 	return OK;
 }
 
-static enum status write_as(const struct query_flame *f, enum query_format format, struct arena *a,
-	struct buf *out, struct err *e)
+static enum status write_as(const struct query_flame *f, enum query_format format, uint32_t width,
+	struct arena *a, struct buf *out, struct err *e)
 {
 	switch (format) {
 	case QUERY_JSON:
 		query_flame_json(f, out);
 		return OK;
 	case QUERY_TEXT:
-		return write_text(f, a, out, e);
+		return write_text(f, width, a, out, e);
 	case QUERY_FOLDED:
 		return write_folded(f, a, out, e);
 	case QUERY_HTML:
@@ -238,6 +298,6 @@ enum status query_write_flame(const struct query_engine *q, const struct query_r
 	enum status s = query_flame(q, r, &a, &f, e);
 	if (s != OK)
 		return s;
-	s = write_as(&f, format, &a, out, e);
+	s = write_as(&f, format, r->width, &a, out, e);
 	return s == OK ? query_written(out, e) : s;
 }

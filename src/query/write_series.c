@@ -130,6 +130,7 @@ static void write_text(const struct query_graph *g, const struct query_request *
 	query_text_begin(&t, labels + 3, b->max);
 	for (uint32_t i = 0; i < 2; i++)
 		query_text_right(&t, i);
+	query_text_fit(&t, 0, r->width);
 	query_text_cell(&t, STR("TOTAL"));
 	query_text_cell(&t, str_eq(g->unit, STR("nanoseconds")) ? STR("CORES") : STR("RATE"));
 	query_text_cell(&t, STR("OVER TIME"));

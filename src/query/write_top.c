@@ -24,7 +24,7 @@ static void write_json(const struct query_table *t, struct buf *b)
 	buf_cstr(b, "]}");
 }
 
-static void write_text(const struct query_table *table, struct buf *b)
+static void write_text(const struct query_table *table, uint32_t width, struct buf *b)
 {
 	static const char *const heads[] = { "SELF", "SELF%", "TOTAL", "TOTAL%", "BINARY",
 		"FUNCTION" };
@@ -34,6 +34,7 @@ static void write_text(const struct query_table *table, struct buf *b)
 		query_text_cell(&t, str_of(heads[i]));
 	for (uint32_t i = 0; i < 4; i++)
 		query_text_right(&t, i);
+	query_text_fit(&t, 4, width);
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct query_row *row = &table->rows[i];
 		query_text_value(&t, row->self, table->unit);
@@ -69,6 +70,6 @@ enum status query_write_top(const struct query_engine *q, const struct query_req
 	if (format == QUERY_JSON)
 		write_json(&t, out);
 	else
-		write_text(&t, out);
+		write_text(&t, r->width, out);
 	return query_written(out, e);
 }

@@ -7,6 +7,7 @@
 #define DEFAULT_RANGE_NS (15 * 60 * NS_PER_SEC)
 #define DEFAULT_TRIM 0.0001
 #define DEFAULT_SERIES_LIMIT 20
+#define WIDTH_MAX 100000 /* characters of a line */
 
 static bool client_gone(void *ctx)
 {
@@ -60,6 +61,12 @@ static enum status take_numbers(const struct net_request *r, struct question *q,
 			return err_set(e, E_INVALID, "limit: \"%.*s\" is not a count",
 				STR_ARG(str_sub(text, 0, 40)));
 		q->request.limit = (uint32_t)n;
+	}
+	if (net_query_param(r, "width", 0, &q->arena, &text) && text.len) {
+		if (!str_parse_u64(text, 10, &n) || n > WIDTH_MAX)
+			return err_set(e, E_INVALID, "width: \"%.*s\" is no number of characters",
+				STR_ARG(str_sub(text, 0, 40)));
+		q->request.width = (uint32_t)n;
 	}
 	if (net_query_param(r, "trim", 0, &q->arena, &text) && text.len) {
 		double trim;
@@ -262,6 +269,7 @@ static enum status take_base(const struct net_request *r, struct question *q,
 		.diff = true,
 		.absolute = true,
 		.any_type = true,
+		.width = request->width,
 		.cancel = request->cancel,
 		.cancel_ctx = request->cancel_ctx,
 	};

@@ -8,7 +8,7 @@ static void asks(void **state)
 	struct capture c;
 	capture_run(&c, cli_top, "top");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(fake_url), "/api/top?limit=20&from=now-15m&to=now&format=json");
+	CHECK_STR(str_of(fake_url), "/api/top?limit=20&from=now-15m&to=now&format=text");
 	CHECK_STR(str_of(fake_server), "http://127.0.0.1:7070");
 	CHECK_STR(str_of(c.out), "{}\n");
 	setenv("FIRN_SERVER", "http://there:1", 1);

@@ -28,6 +28,73 @@ static void aligns(void **state)
 				" 0.0%  longer  \n");
 }
 
+static void fits(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		uint32_t width;
+		const char *text;
+	} cases[] = {
+		{ "net.(*conn).Read", 16, "net.(*conn).Read" },
+		{ "github.com/a/b/grpc.(*Server).Serve", 24, "…/grpc.(*Server).Serve" },
+		{ "github.com/a/b.Map[github.com/c/d.Key]", 16, "…/b.Map[…]" },
+		{ "std::vector<std::pair<int, long>>::at(unsigned long) const", 30,
+			"std::vector<…>::at(…) const" },
+		{ "operator<<(std::ostream&, int const&)", 20, "operator<<(…)" },
+		{ "operator<(std::ostream, int const&)", 20, "operator<(…)" },
+		{ "std::function<void ()>::operator->(int, int, int)", 32,
+			"std::funct…id ()>::operator->(…)" },
+		{ "an_open<bracket_that_nobody_closes", 20, "an_ope…nobody_closes" },
+		{ "abcdefghijklmnopqrstuvwxyz", 10, "abc…uvwxyz" },
+		{ "äöüäöüäöüäöüäöü", 10, "äöü…äöüäöü" },
+		{ " │  └ abcdefghijklmnopqrstuvwxyz", 26, " │  └ abcdef…nopqrstuvwxyz" },
+		{ "", 5, "" },
+	};
+	FOR_EACH_CASE (k, cases) {
+		CLEANUP(buf_deinit) struct buf b;
+		buf_init(&b, 1000);
+		query_text_shorten(str_of(k->name), k->width, &b);
+		CHECK_CASE(k, str_eq(buf_view(&b), str_of(k->text)));
+	}
+}
+
+/* A long binary pushes its own line only; on a line of a given width both names give way. */
+static void keeps_columns_together(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		uint32_t width;
+		const char *text;
+	} cases[] = {
+		{ "no limit", 0,
+			"N  BINARY                            FUNCTION\n"
+			"1  a-binary-of-a-name-that-is-much-too-long-for-its-column  f\n"
+			"2  b                                 "
+			"a_function_of_a_name_that_is_long_enough_too\n" },
+		{ "a terminal", 64,
+			"N  BINARY               FUNCTION\n"
+			"1  a-bina…r-its-column  f\n"
+			"2  b                    "
+			"a_function_of…me_that_is_long_enough_too\n" },
+	};
+	FOR_EACH_CASE (k, cases) {
+		CLEANUP(query_text_deinit) struct query_text t;
+		CLEANUP(buf_deinit) struct buf b;
+		buf_init(&b, 1000);
+		query_text_begin(&t, 3, 1000);
+		query_text_fit(&t, 1, k->width);
+		static const char *const cells[] = { "N", "BINARY", "FUNCTION", "1",
+			"a-binary-of-a-name-that-is-much-too-long-for-its-column", "f", "2", "b",
+			"a_function_of_a_name_that_is_long_enough_too" };
+		for (size_t i = 0; i < ARRAY_COUNT(cells); i++)
+			query_text_cell(&t, str_of(cells[i]));
+		query_text_end(&t, &b);
+		CHECK_STR(buf_view(&b), k->text);
+	}
+}
+
 static void cannot_drive_the_terminal(void **state)
 {
 	(void)state;
@@ -67,5 +134,6 @@ static void writes_times(void **state)
 	CHECK_STR(str_of(text), "2262-04-11 23:47:16Z");
 }
 
-TEST_MAIN(cmocka_unit_test(aligns), cmocka_unit_test(cannot_drive_the_terminal),
+TEST_MAIN(cmocka_unit_test(aligns), cmocka_unit_test(fits),
+	cmocka_unit_test(keeps_columns_together), cmocka_unit_test(cannot_drive_the_terminal),
 	cmocka_unit_test(keeps_to_the_limit), cmocka_unit_test(writes_times))

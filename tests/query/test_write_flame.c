@@ -77,10 +77,53 @@ static void writes_text(void **state)
 		"\n"
 		" SHARE   TOTAL    SELF  BINARY    FUNCTION\n"
 		"100.0%  80.0ms  50.0ms  app       main\n"
-		" 25.0%  20.0ms     0ns  app         work\n"
-		" 25.0%  20.0ms  20.0ms  app         inl\n"
-		" 12.5%  10.0ms     0ns              a\n"
-		" 12.5%  10.0ms  10.0ms  [kernel]    b?\n");
+		" 25.0%  20.0ms     0ns  app        ├ work\n"
+		" 25.0%  20.0ms  20.0ms  app        │  inl\n"
+		" 12.5%  10.0ms     0ns             └ a\n"
+		" 12.5%  10.0ms  10.0ms  [kernel]      b?\n");
+}
+
+/* Children stand beneath their parent, brothers beside each other, at any depth. */
+static void draws_a_tree(void **state)
+{
+	(void)state;
+	struct query_request r = fake_request(CPU);
+	fake_sample(CPU, 1, 8, PERIOD, "", "r;a;a1;a2;x");
+	fake_sample(CPU, 1, 6, PERIOD, "", "r;a;a1;a2;y;y1");
+	fake_sample(CPU, 1, 4, PERIOD, "", "r;b;b1");
+	fake_sample(CPU, 1, 2, PERIOD, "", "s;t");
+	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT,
+		"200ms in 4 samples\n"
+		"\n"
+		"SHARE   TOTAL    SELF  BINARY  FUNCTION\n"
+		"90.0%   180ms     0ns          r\n"
+		"70.0%   140ms     0ns           ├ a\n"
+		"70.0%   140ms     0ns           │  a1\n"
+		"70.0%   140ms     0ns           │  a2\n"
+		"40.0%  80.0ms  80.0ms           │  ├ x\n"
+		"30.0%  60.0ms     0ns           │  └ y\n"
+		"30.0%  60.0ms  60.0ms           │     y1\n"
+		"20.0%  40.0ms     0ns           └ b\n"
+		"20.0%  40.0ms  40.0ms              b1\n"
+		"10.0%  20.0ms     0ns          s\n"
+		"10.0%  20.0ms  20.0ms           t\n");
+	r.width = 64; /* shares, values and the tree stay whole */
+	fake_sample(CPU, 1, 20, PERIOD, "",
+		"a_name_of_a_function_that_is_longer_than_the_line_is_wide@/bin/"
+		"a-rather-long-binary");
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 20);
+	struct err e;
+	CHECK_OK(query_write_flame(&fake_engine, &r, QUERY_TEXT, &b, &e), &e);
+	struct str text = buf_view(&b), line;
+	size_t lines = 0;
+	for (; str_split(&text, '\n', &line); lines++) {
+		size_t width = 0;
+		for (size_t i = 0; i < line.len; i++)
+			width += ((uint8_t)line.p[i] & 0xC0) != 0x80;
+		CHECK(width <= r.width);
+	}
+	assert_int_equal(lines, 15);
 }
 
 static void fails(void **state)
@@ -90,4 +133,4 @@ static void fails(void **state)
 }
 
 TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_folded), WITH_STORE(folds_no_control_bytes),
-	WITH_STORE(writes_text), WITH_STORE(fails))
+	WITH_STORE(writes_text), WITH_STORE(draws_a_tree), WITH_STORE(fails))

@@ -93,7 +93,7 @@ static void passes_parameters(void **state)
 	struct ask a;
 	ask_init(&a, "/api/series",
 		"query=x%3Ay%7Ba%3D%22b%22%7D&from=1000&to=2000.5&match=foo+bar&by=comm&by=&by=cpu&"
-		"limit=7&trim=0.25&step=15s&invert=1&format=text");
+		"limit=7&trim=0.25&step=15s&invert=1&format=text&width=80");
 	server_handle_series(&server, &a.r, &a.out);
 	assert_int_equal(a.out.status, OK);
 	CHECK_STR(buf_view(&a.out.body), "answer");
@@ -108,6 +108,7 @@ static void passes_parameters(void **state)
 	assert_int_equal(asked.limit, 7);
 	assert_int_equal(asked.step_ns, 15 * NS_PER_SEC);
 	CHECK(asked.trim == 0.25 && asked.invert && asked_format == QUERY_TEXT && !asked_gone);
+	CHECK(asked.width == 80);
 	assert_string_equal(a.out.content_type, "text/plain; charset=utf-8");
 	ask_deinit(&a);
 }
@@ -182,7 +183,8 @@ static void refuses_parameters(void **state)
 		{ "limit=-1", "limit", E_INVALID },       { "limit=5000000000", "limit", E_INVALID },
 		{ "trim=2", "trim", E_INVALID },          { "trim=nan", "trim", E_INVALID },
 		{ "step=0", "step", E_INVALID },          { "step=abc", "step", E_INVALID },
-		{ "format=xml", "format", E_INVALID },
+		{ "format=xml", "format", E_INVALID },    { "width=wide", "width", E_INVALID },
+		{ "width=100001", "width", E_INVALID },
 		{ "by=1&by=2&by=3&by=4&by=5&by=6&by=7&by=8&by=9", "by", E_LIMIT },
 	};
 	/* clang-format on */
