@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: GET, once. The exit code says who is to blame: 3 when nobody answered, 2 when the server
- * found the question wrong (400), 1 for the rest.
+ * found the question wrong (400), 6 when nothing is what it asks for (404), 1 for the rest.
  */
 #include "cli/ask.h"
 
@@ -136,7 +136,7 @@ static int refused(int http_status, struct str body)
 	if (text.len == 0)
 		buf_printf(&text, "the server answered with HTTP status %d", http_status);
 	cli_complain("%.*s", STR_ARG(buf_view(&text)));
-	return http_status == 400 ? CLI_USAGE : CLI_FAILED;
+	return http_status == 400 ? CLI_USAGE : http_status == 404 ? CLI_NOTHING : CLI_FAILED;
 }
 
 /* A file is there whole or not at all; what is no plain file (a pipe, a device, a link) is written
@@ -238,6 +238,7 @@ int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format,
 	cli_url_add(url, "to", ask->to);
 	cli_url_add(url, "match", ask->match);
 	cli_url_add(url, "format", format);
+	cli_url_add(url, "required", "1");
 	buf_u8(url, 0);
 	if (buf_status(url) != OK) {
 		cli_complain("the question is too long");

@@ -19,16 +19,15 @@ static const struct cli_option options[] = {
 	{ .name = "base-query", .kind = CLI_TEXT, .at = offsetof(struct diff, base_query),
 	  .value = "SELECTOR", .help = "What to compare with. Default: the same selector." },
 	{ .name = "base-from", .kind = CLI_TEXT, .at = offsetof(struct diff, base_from),
-	  .value = "TIME", .help = "Begin of the other time range. Default: that of --from." },
+	  .value = "TIME", .help = "Begin of the base's time range. Default: that of --from." },
 	{ .name = "base-to", .kind = CLI_TEXT, .at = offsetof(struct diff, base_to),
-	  .value = "TIME", .help = "End of the other time range. Default: that of --to." },
+	  .value = "TIME", .help = "End of the base's time range. Default: that of --to." },
 	{ .name = "limit", .kind = CLI_TEXT, .at = offsetof(struct diff, limit), .value = "N",
 	  .otherwise = "20", .help = "How many functions; 0 for all." },
 	{ .name = "fail-above", .kind = CLI_TEXT, .at = offsetof(struct diff, fail_above),
 	  .value = "SHARE",
 	  .help = "Exit with 4 when some function's own share of the whole grew by more than "
-		  "this, from 0 to 1: 0.02 is two per cent of all. Where one side has no samples "
-		  "there is no verdict: exit code 1." },
+		  "this, from 0 to 1: 0.02 is two per cent of all." },
 };
 /* clang-format on */
 
@@ -37,9 +36,12 @@ static const struct cli_command command = {
 	.summary = "firn diff: the functions whose share of the whole changed most.",
 	.args = "[SELECTOR]",
 	.args_most = 1,
-	.text = "Compares a selector and time range with another one, the base. Shares are of each "
-		"side's own total.\n"
+	.text = "Compares a selector and time range with another one, the base: without a flag of "
+		"it, with the same selector over as long a time right before. Shares are of each "
+		"side's own total. Where one side has no samples nothing is compared: exit code "
+		"6.\n"
 		"\n"
+		"  firn diff --from now-5m\n"
 		"  firn diff --from now-1h --base-from now-25h --base-to now-24h\n"
 		"  firn diff '{version=\"2\"}' --base-query '{version=\"1\"}' --fail-above 0.02",
 	.groups = { { "The question", cli_ask_options, CLI_ASK_OPTIONS,

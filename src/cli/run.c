@@ -29,8 +29,10 @@ static int print_overview(const struct cli_verb *verbs, FILE *to)
 	fputs("  help      show this; `firn help VERB` and `firn VERB --help` say more\n"
 	      "\n"
 	      "Exit codes: 0 all is well; 1 it did not work, and a sentence says why; 2 the\n"
-	      "command line or the question is wrong; 3 no server answers; 4 `firn diff`\n"
-	      "found something worse.\n",
+	      "command line or the question is wrong; 3 no server answers; 4 `firn diff\n"
+	      "--fail-above` found something worse; 5 `firn store` could not read something;\n"
+	      "6 there are no such samples; 7 `firn store verify` met files of a newer firn.\n"
+	      "`firn record` ends with its command's.\n",
 		to);
 	return fflush(to) == 0 ? CLI_OK : CLI_FAILED;
 }

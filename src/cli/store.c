@@ -21,8 +21,8 @@ static const struct cli_command verify_command = {
 		"against its checksums and its format. Nothing is changed.\n"
 		"\n"
 		"Exit codes: 0 all is sound; 1 something is damaged, and named; 2 the command line "
-		"is wrong; 4 nothing is damaged, but something was written by a newer firn; 5 "
-		"something could not be read.\n"
+		"is wrong; 5 something could not be read; 7 nothing is damaged, but something was "
+		"written by a newer firn.\n"
 		"\n"
 		"  firn store verify /var/lib/firn",
 };
@@ -40,19 +40,17 @@ static const struct cli_command inspect_command = {
 
 typedef enum status look_fn(const char *path, struct buf *out, struct err *e);
 
-enum { NEWER = 4, UNREADABLE = 5 };
-
 static int code_of(enum status s)
 {
 	switch (s) {
 	case OK:
 		return CLI_OK;
 	case E_UNSUPPORTED:
-		return NEWER;
+		return CLI_NEWER;
 	case E_CORRUPT:
 		return CLI_FAILED;
 	default:
-		return UNREADABLE;
+		return CLI_UNREADABLE;
 	}
 }
 
@@ -69,7 +67,7 @@ static int look(const struct cli_command *c, look_fn *fn, int argc, char **argv)
 		       fflush(stdout) == 0;
 	if (s != OK)
 		cli_complain("%s", err_text(&e, s));
-	return s == OK && !written ? UNREADABLE : code_of(s);
+	return s == OK && !written ? CLI_UNREADABLE : code_of(s);
 }
 
 static int verify(int argc, char **argv)

@@ -2,8 +2,12 @@
 /*
  * Two questions compared by function. What counts is a function's share of its own side's total, so
  * that runs of different length compare; values are as they are.
+ *
+ * How: two tables as query_top() makes them, so that a frame has the same name and value in all
+ * three, put together by what makes a row one: name, binary and kind. One is made after the other:
+ * neither question holds anything while the other one waits.
  */
-#include "query/report.h"
+#include "query/internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +15,7 @@
 
 struct change {
 	struct str name, binary;
+	uint8_t kind;
 	int64_t self, total, base_self, base_total;
 	double growth; /* of its own share of the whole */
 };
@@ -19,6 +24,7 @@ struct changes {
 	struct change *v;
 	uint32_t count;
 	int64_t total, base_total;
+	struct str unit;
 	bool worse;
 };
 
@@ -35,43 +41,57 @@ static int compare_changes(const void *pa, const void *pb)
 		return x > y ? -1 : 1;
 	if (a->self != b->self)
 		return a->self > b->self ? -1 : 1;
-	return str_cmp(a->name, b->name);
+	int by_text = str_cmp(a->name, b->name);
+	return by_text ? by_text : str_cmp(a->binary, b->binary);
 }
 
-static struct change change_of(
-	const struct query_calls *c, const struct query_key_row *row, const struct changes *all)
+static int compare_names(const void *pa, const void *pb)
 {
-	const struct query_call *call = &c->v.v[row->call];
-	struct query_line_texts t = query_line_texts(&c->stacks, call->location, call->line);
-	struct change x = { .name = t.function,
-		.binary = query_base_name(t.mapping),
-		.self = row->self,
-		.total = row->total,
-		.base_self = query_sub(row->self, row->self_diff),
-		.base_total = query_sub(row->total, row->total_diff) };
-	x.growth = share(x.self, all->total) - share(x.base_self, all->base_total);
-	return x;
+	const struct query_row *a = pa, *b = pb;
+	int by_text = str_cmp(a->name, b->name);
+	if (by_text == 0)
+		by_text = str_cmp(a->binary, b->binary);
+	return by_text ? by_text : (int)a->kind - (int)b->kind;
 }
 
-static enum status make_changes(const struct query_calls *c, const struct query_key_rows *rows,
+static void sort_rows(struct query_table *t)
+{
+	if (t->count > 1)
+		qsort(t->rows, t->count, sizeof(*t->rows), compare_names);
+}
+
+/* Both tables in the order of names; what one side lacks is 0 there. */
+static enum status make_changes(struct query_table *side, struct query_table *base,
 	double worse_above, struct arena *a, struct changes *out, struct err *e)
 {
-	*out = (struct changes){ .total = c->total,
-		.base_total = query_sub(c->total, c->total_diff) };
-	out->v = ARENA_ARRAY(a, struct change, rows->count);
+	size_t rows = (size_t)side->count + base->count;
+	*out = (struct changes){ .total = side->total,
+		.base_total = base->total,
+		.unit = side->functions || !base->functions ? side->unit : base->unit };
+	out->v = ARENA_ARRAY(a, struct change, rows);
 	if (!out->v)
-		return err_set(e, arena_status(a), "%u functions", rows->count);
-	for (uint32_t i = 0; i < rows->count; i++) {
-		struct change x = change_of(c, &rows->v[rows->order[i]], out);
-		if (x.name.len == 0) {
-			const struct query_call *call = &c->v.v[rows->v[rows->order[i]].call];
-			char *name = arena_printf(a, "%.*s+0x%llx", STR_ARG(x.binary),
-				(unsigned long long)c->stacks.tables.locations.v[call->location]
-					.address);
-			x.name = str_of(name ? name : "?");
+		return err_set(e, arena_status(a), "%zu functions", rows);
+	sort_rows(side);
+	sort_rows(base);
+	for (uint32_t i = 0, k = 0; i < side->count || k < base->count;) {
+		const struct query_row *x = i < side->count ? &side->rows[i] : NULL;
+		const struct query_row *y = k < base->count ? &base->rows[k] : NULL;
+		int order = !x ? 1 : !y ? -1 : compare_names(x, y);
+		const struct query_row *any = order <= 0 ? x : y;
+		struct change c = { .name = any->name, .binary = any->binary, .kind = any->kind };
+		if (order <= 0) {
+			c.self = x->self;
+			c.total = x->total;
+			i++;
 		}
-		out->worse |= worse_above >= 0 && x.growth > worse_above;
-		out->v[out->count++] = x;
+		if (order >= 0) {
+			c.base_self = y->self;
+			c.base_total = y->total;
+			k++;
+		}
+		c.growth = share(c.self, out->total) - share(c.base_self, out->base_total);
+		out->worse |= worse_above >= 0 && c.growth > worse_above;
+		out->v[out->count++] = c;
 	}
 	if (out->count > 1)
 		qsort(out->v, out->count, sizeof(*out->v), compare_changes);
@@ -80,23 +100,26 @@ static enum status make_changes(const struct query_calls *c, const struct query_
 
 /* Who asks whether something got worse is not told "no" where nothing was compared. A filter may
  * leave one side without samples: then a function came, or went. */
-static enum status check_sides(const struct changes *c, bool filtered, struct err *e)
+static enum status check_sides(const struct query_engine *q, const struct query_request *side,
+	const struct query_request *base, const struct changes *c, struct err *e)
 {
 	bool none = c->total == 0, base_none = c->base_total == 0;
-	if (filtered ? !(none && base_none) : !(none || base_none))
+	if (side->match.len > 0 ? !(none && base_none) : !(none || base_none))
 		return OK;
-	return err_set(e, E_NOTFOUND, "nothing to compare: %s no samples%s",
+	enum status s = query_nothing(q, none ? side : base, STR(""), e);
+	if (s != E_NOTFOUND)
+		return s;
+	return err_prefix(e, s, "nothing to compare: %s no samples",
 		none && base_none ? "both sides have"
 		: none            ? "the selector and time range have"
-				  : "the base has",
-		filtered ? " with such a function" : "");
+				  : "the base has");
 }
 
 /* "worse" comes first, so that a script sees it without reading further. */
-static void write_json(const struct changes *c, struct str unit, uint32_t limit, struct buf *b)
+static void write_json(const struct changes *c, uint32_t limit, struct buf *b)
 {
 	buf_printf(b, "{\"worse\":%s", c->worse ? "true" : "false");
-	query_json_pair_str(b, "unit", unit);
+	query_json_pair_str(b, "unit", c->unit);
 	query_json_pair_i64(b, "total", c->total);
 	query_json_pair_i64(b, "base_total", c->base_total);
 	query_json_key(b, "rows");
@@ -117,8 +140,38 @@ static void write_json(const struct changes *c, struct str unit, uint32_t limit,
 	buf_cstr(b, "]}");
 }
 
-static void write_text(
-	const struct changes *c, struct str unit, uint32_t limit, uint32_t width, struct buf *b)
+static void side_row(struct query_text *t, const char *name, const struct query_request *r,
+	int64_t total, struct str unit)
+{
+	char time[32];
+	query_text_cell(t, str_of(name));
+	query_text_time(r->from_ns, time);
+	query_text_cell(t, str_of(time));
+	query_text_time(r->to_ns, time);
+	query_text_cell(t, str_of(time));
+	query_text_value(t, total, unit);
+	query_text_cell(t, r->selector.len ? r->selector : STR("{}"));
+}
+
+/* What is compared with what. */
+static void write_sides(const struct changes *c, const struct query_request *side,
+	const struct query_request *base, struct buf *b)
+{
+	static const char *const heads[] = { "", "FROM", "TO", "TOTAL", "SELECTOR" };
+	CLEANUP(query_text_deinit) struct query_text t;
+	query_text_begin(&t, ARRAY_COUNT(heads), b->max);
+	query_text_right(&t, 3);
+	query_text_fit(&t, 0, side->width);
+	for (uint32_t i = 0; i < ARRAY_COUNT(heads); i++)
+		query_text_cell(&t, str_of(heads[i]));
+	side_row(&t, "this", side, c->total, c->unit);
+	side_row(&t, "base", base, c->base_total, c->unit);
+	query_text_end(&t, b);
+	buf_cstr(b, "\n");
+}
+
+static void write_text(const struct changes *c, const struct query_request *side,
+	const struct query_request *base, struct buf *b)
 {
 	static const char *const heads[] = { "CHANGE", "SELF%", "BASE%", "SELF", "BASE", "BINARY",
 		"FUNCTION" };
@@ -128,47 +181,49 @@ static void write_text(
 		query_text_cell(&t, str_of(heads[i]));
 	for (uint32_t i = 0; i < 5; i++)
 		query_text_right(&t, i);
-	query_text_fit(&t, 5, width);
-	for (uint32_t i = 0; i < c->count && (limit == 0 || i < limit); i++) {
+	query_text_fit(&t, 5, side->width);
+	for (uint32_t i = 0; i < c->count && (side->limit == 0 || i < side->limit); i++) {
 		const struct change *x = &c->v[i];
 		char change[32];
 		snprintf(change, sizeof(change), "%+.2f%%", 100 * x->growth);
 		query_text_cell(&t, str_of(change));
 		query_text_share(&t, x->self, c->total);
 		query_text_share(&t, x->base_self, c->base_total);
-		query_text_value(&t, x->self, unit);
-		query_text_value(&t, x->base_self, unit);
+		query_text_value(&t, x->self, c->unit);
+		query_text_value(&t, x->base_self, c->unit);
 		query_text_cell(&t, x->binary);
 		query_text_cell(&t, x->name);
 	}
 	buf_cstr(b, c->worse ? "worse: a function's share grew beyond the limit\n\n" : "");
-	query_text_end(&t, b);
+	write_sides(c, side, base, b);
+	if (c->count > 0)
+		query_text_end(&t, b);
 }
 
-enum status query_write_diff(const struct query_engine *q, const struct query_report_request *r,
-	double worse_above, uint32_t limit, enum query_format format, struct buf *out,
-	struct err *e)
+enum status query_write_diff(const struct query_engine *q, const struct query_request *side,
+	const struct query_request *base, double worse_above, enum query_format format,
+	struct buf *out, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
-	struct query_key_rows rows = { 0 };
-	struct query_calls c;
+	struct query_request whole = *side, other = *base;
+	struct query_table t, u;
 	struct changes changes;
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
+	whole.limit = other.limit = 0;
 	enum status s = query_format_check(format, e);
 	if (s == OK)
-		s = query_calls_make(&c, q, r, &a, e);
+		s = query_top(q, &whole, &a, &t, e);
+	if (s == OK)
+		s = query_top(q, &other, &a, &u, e);
+	if (s == OK)
+		s = make_changes(&t, &u, worse_above, &a, &changes, e);
+	if (s == OK && (worse_above >= 0 || side->required))
+		s = check_sides(q, side, base, &changes, e);
 	if (s != OK)
 		return s;
-	s = query_rows_make(&rows, &c, &a, e);
-	if (s == OK)
-		s = make_changes(&c, &rows, worse_above, &a, &changes, e);
-	if (s == OK && worse_above >= 0)
-		s = check_sides(&changes, r->filter_count > 0, e);
-	if (s == OK && format == QUERY_JSON)
-		write_json(&changes, c.stacks.unit, limit, out);
-	else if (s == OK)
-		write_text(&changes, c.stacks.unit, limit, r->width, out);
-	query_rows_deinit(&rows);
-	query_calls_deinit(&c);
-	return s == OK ? query_written(out, e) : s;
+	if (format == QUERY_JSON)
+		write_json(&changes, side->limit, out);
+	else
+		write_text(&changes, side, base, out);
+	return query_written(out, e);
 }

@@ -168,6 +168,7 @@ struct query_graph {
 	size_t count;
 	int64_t step_ns;
 	struct str unit;
+	bool gauge; /* totals are averages over the time */
 };
 NODISCARD enum status query_series(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct query_graph *out, struct err *e);
@@ -197,6 +198,11 @@ void query_json_pair_i64(struct buf *b, const char *key, int64_t v);
 void query_json_pair_str(struct buf *b, const char *key, struct str v);
 
 /* ---- text.c ---- */
+
+/* What of a question nothing met: E_NOTFOUND, with a sentence for people. label: whose values were
+ * asked for; else "". */
+NODISCARD enum status query_nothing(const struct query_engine *q, const struct query_request *r,
+	struct str label, struct err *e);
 
 /* A table with aligned columns for a terminal: begin, cells row by row, end. */
 #define QUERY_TEXT_COLUMNS_MAX 12

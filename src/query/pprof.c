@@ -276,6 +276,8 @@ enum status query_pprof(
 		s = err_set(e, E_NOTFOUND, "there are no samples yet, of any type");
 	if (s == OK)
 		s = sum(q, r, &plan, &a, &cells, &left_labels, e);
+	if (s == OK && r->required && cells.v.len == 0)
+		s = query_nothing(q, r, STR(""), e);
 	if (s == OK)
 		s = write_profile(&plan, &cells, left_labels, r->match, &a, out, e);
 	samples_cells_deinit(&cells);

@@ -36,6 +36,7 @@ struct query_request {
 	struct str by[8]; /* series: sum by these labels; pprof: labels to keep (none: all but those
 			   * of threads and CPUs) */
 	uint32_t by_count;
+	bool required;  /* a report without samples is E_NOTFOUND and says why; else it is empty */
 	bool invert;    /* flame graph from the leaves up */
 	uint32_t width; /* of a table as text, in characters; 0: as wide as it comes */
 	struct str
@@ -165,7 +166,6 @@ struct query_report_request {
 	struct str sandwich; /* "": none; the calls below a function whose name contains this (no
 			      * case), with `invert` above it */
 	double trim;         /* calls at or below this share of their parent are left out */
-	uint32_t width;      /* as in query_request */
 	samples_cancel_fn *cancel;
 	void *cancel_ctx;
 };
@@ -237,9 +237,10 @@ NODISCARD enum status query_write_flame(const struct query_engine *q, const stru
 	enum query_format f, struct buf *out, struct err *e);
 NODISCARD enum status query_write_top(const struct query_engine *q, const struct query_request *r,
 	enum query_format f, struct buf *out, struct err *e);
-/* By function, what changed most first. worse_above: some function's own share of its side's total
- * grew by more than this (E_NOTFOUND where a side has no samples); below 0: no matter. limit 0:
- * all. */
+/* Two tables of query_top() compared by function, what changed most first. Limit, width and the
+ * error of a side without samples are those of `side`. worse_above: some function's own share of
+ * its side's total grew by more than this (E_NOTFOUND where a side has no samples); below 0: no
+ * matter. */
 NODISCARD enum status query_write_diff(const struct query_engine *q,
-	const struct query_report_request *r, double worse_above, uint32_t limit,
+	const struct query_request *side, const struct query_request *base, double worse_above,
 	enum query_format f, struct buf *out, struct err *e);

@@ -101,8 +101,10 @@ static enum status sum_rest(const struct query_points *from, size_t count, struc
 	return OK;
 }
 
+/* `means`: of a gauge, the averages over the whole time, in the order of `found`; else NULL. */
 static enum status take(struct query_graph *g, const struct samples_series *found, size_t count,
-	const struct query_request *r, int64_t factor, struct arena *a, struct err *e)
+	const struct samples_series *means, const struct query_request *r, int64_t factor,
+	struct arena *a, struct err *e)
 {
 	g->series = ARENA_ARRAY(a, struct query_points, count);
 	if (!g->series)
@@ -114,6 +116,8 @@ static enum status take(struct query_graph *g, const struct samples_series *foun
 			.count = found[i].point_count,
 		};
 		scale_points(&g->series[i], factor);
+		if (means)
+			g->series[i].total = query_scale(means[i].points[0].value, factor);
 	}
 	uint32_t labels = r->by_count;
 	qsort_r(g->series, count, sizeof(*g->series), compare_series, &labels);
@@ -122,6 +126,19 @@ static enum status take(struct query_graph *g, const struct samples_series *foun
 		return OK;
 	g->count = (size_t)r->limit + 1;
 	return sum_rest(g->series + r->limit, count - r->limit, a, &g->series[r->limit], e);
+}
+
+/* A gauge is no sum over its steps: all of the time as one step has the average that other reports
+ * have. Groups come in the same order, from the same view. */
+static enum status sum_means(const struct query_plan *plan, const struct query_request *r,
+	size_t count, struct arena *a, struct samples_series **out, struct err *e)
+{
+	size_t found = 0;
+	enum status s = plan->view->ops->sum_series(plan->view, &plan->store, r->by, r->by_count,
+		INT64_MAX, a, out, &found, NULL, NULL, e);
+	if (s == OK && found != count)
+		return err_set(e, E_UNAVAILABLE, "the samples changed meanwhile: try again");
+	return s;
 }
 
 enum status query_series(const struct query_engine *q, const struct query_request *r,
@@ -147,10 +164,16 @@ enum status query_series(const struct query_engine *q, const struct query_reques
 			made.step_ns, a, &found, &count, &type, &period, e);
 		if (s != OK)
 			return s;
+		struct samples_series *means = NULL;
+		made.gauge = count > 0 && !type.delta;
+		if (made.gauge)
+			s = sum_means(&plan, r, count, a, &means, e);
+		if (s != OK)
+			return s;
 		struct query_unit unit =
 			query_unit_of(type.sample_type, type.sample_unit, type.period_unit, period);
 		made.unit = unit.name;
-		s = take(&made, found, count, r, unit.factor, a, e);
+		s = take(&made, found, count, means, r, unit.factor, a, e);
 	}
 	if (s == OK)
 		*out = made;

@@ -296,6 +296,8 @@ enum status query_write_flame(const struct query_engine *q, const struct query_r
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	struct query_flame f;
 	enum status s = query_flame(q, r, &a, &f, e);
+	if (s == OK && r->required && (f.sample_count == 0 || (r->match.len && f.total[0] == 0)))
+		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)
 		return s;
 	s = write_as(&f, format, r->width, &a, out, e);

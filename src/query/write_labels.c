@@ -97,6 +97,8 @@ enum status query_write_types(const struct query_engine *q, const struct query_r
 		s = query_plan_open(q, r, false, &a, &plan, e);
 	if (s == OK)
 		s = plan.view->ops->types(plan.view, r->from_ns, r->to_ns, &a, &types, &count, e);
+	if (s == OK && r->required && count == 0)
+		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)
 		return s;
 	if (format == QUERY_JSON)
@@ -142,6 +144,8 @@ enum status query_write_labels(const struct query_engine *q, const struct query_
 		s = query_plan_open(q, r, false, &a, &plan, e);
 	if (s == OK)
 		s = plan.view->ops->label_names(plan.view, &plan.store, &a, &names, &count, e);
+	if (s == OK && r->required && count == 0)
+		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)
 		return s;
 	write_list("labels", names, count, format, out);
@@ -162,6 +166,8 @@ enum status query_write_label_values(const struct query_engine *q, const struct 
 	if (s == OK)
 		s = plan.view->ops->label_values(
 			plan.view, &plan.store, name, &a, &values, &count, e);
+	if (s == OK && r->required && count == 0)
+		s = query_nothing(q, r, name, e);
 	if (s != OK)
 		return s;
 	write_list("values", values, count, format, out);

@@ -67,17 +67,23 @@ static void write_json(const struct query_graph *g, const struct query_request *
 	buf_cstr(b, "]}");
 }
 
-/* Columns of the line: sums of the points by the part of the range they lie in. */
-static void spark_columns(
-	const struct query_points *p, const struct query_request *r, double columns[SPARK_WIDTH])
+/* Columns of the line: sums of the points by the part of the range they lie in; of a gauge their
+ * mean. */
+static void spark_columns(const struct query_points *p, bool gauge, const struct query_request *r,
+	double columns[SPARK_WIDTH])
 {
 	double range = (double)r->to_ns - (double)r->from_ns;
+	uint32_t counts[SPARK_WIDTH] = { 0 };
 	memset(columns, 0, SPARK_WIDTH * sizeof(*columns));
 	for (size_t i = 0; i < p->count; i++) {
 		double at = ((double)p->points[i].time_ns - (double)r->from_ns) / range;
 		int column = at < 0 ? 0 : (int)(at * SPARK_WIDTH);
-		columns[MIN(column, SPARK_WIDTH - 1)] += (double)p->points[i].value;
+		column = MIN(column, SPARK_WIDTH - 1);
+		columns[column] += (double)p->points[i].value;
+		counts[column]++;
 	}
+	for (int i = 0; gauge && i < SPARK_WIDTH; i++)
+		columns[i] /= MAX(counts[i], 1u);
 }
 
 static void spark_text(
@@ -98,7 +104,7 @@ static double largest_column(const struct query_graph *g, const struct query_req
 {
 	double most = 0, columns[SPARK_WIDTH];
 	for (size_t i = 0; i < g->count; i++) {
-		spark_columns(&g->series[i], r, columns);
+		spark_columns(&g->series[i], g->gauge, r, columns);
 		for (int k = 0; k < SPARK_WIDTH; k++)
 			most = MAX(most, columns[k]);
 	}
@@ -127,12 +133,14 @@ static void write_text(const struct query_graph *g, const struct query_request *
 	}
 	CLEANUP(query_text_deinit) struct query_text t;
 	uint32_t labels = MAX(r->by_count, 1u);
-	query_text_begin(&t, labels + 3, b->max);
-	for (uint32_t i = 0; i < 2; i++)
+	query_text_begin(&t, labels + 3 - g->gauge, b->max);
+	for (uint32_t i = 0; i < 2u - g->gauge; i++)
 		query_text_right(&t, i);
 	query_text_fit(&t, 0, r->width);
-	query_text_cell(&t, STR("TOTAL"));
-	query_text_cell(&t, str_eq(g->unit, STR("nanoseconds")) ? STR("CORES") : STR("RATE"));
+	query_text_cell(&t, g->gauge ? STR("MEAN") : STR("TOTAL"));
+	if (!g->gauge)
+		query_text_cell(
+			&t, str_eq(g->unit, STR("nanoseconds")) ? STR("CORES") : STR("RATE"));
 	query_text_cell(&t, STR("OVER TIME"));
 	if (r->by_count == 0)
 		query_text_cell(&t, STR("SERIES"));
@@ -143,8 +151,9 @@ static void write_text(const struct query_graph *g, const struct query_request *
 		const struct query_points *p = &g->series[i];
 		char spark[SPARK_WIDTH * 3 + 1];
 		query_text_value(&t, p->total, g->unit);
-		rate_cell(&t, p, g, r);
-		spark_columns(p, r, columns);
+		if (!g->gauge)
+			rate_cell(&t, p, g, r);
+		spark_columns(p, g->gauge, r, columns);
 		spark_text(columns, most, spark);
 		query_text_cell(&t, str_of(spark));
 		if (r->by_count == 0)
@@ -166,6 +175,8 @@ enum status query_write_series(const struct query_engine *q, const struct query_
 	enum status s = query_format_check(format, e);
 	if (s == OK)
 		s = query_series(q, r, &a, &g, e);
+	if (s == OK && r->required && g.count == 0)
+		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)
 		return s;
 	if (format == QUERY_JSON)

@@ -65,6 +65,8 @@ enum status query_write_top(const struct query_engine *q, const struct query_req
 	enum status s = query_format_check(format, e);
 	if (s == OK)
 		s = query_top(q, r, &a, &t, e);
+	if (s == OK && r->required && t.functions == 0 && t.total == 0)
+		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)
 		return s;
 	if (format == QUERY_JSON)

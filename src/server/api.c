@@ -142,6 +142,8 @@ static enum status take_question(const struct net_request *r, struct question *q
 	struct str text;
 	(void)net_query_param(r, "query", 0, &q->arena, &request->selector);
 	(void)net_query_param(r, "match", 0, &q->arena, &request->match);
+	request->required = net_query_param(r, "required", 0, &q->arena, &text) &&
+			    (str_eq(text, STR("1")) || str_eq(text, STR("true")));
 	request->invert = net_query_param(r, "invert", 0, &q->arena, &text) &&
 			  (str_eq(text, STR("1")) || str_eq(text, STR("true")));
 	request->cancel = client_gone;
@@ -255,30 +257,30 @@ void server_handle_label_values(void *ctx, const struct net_request *r, struct n
 
 /* ---- two questions compared ---- */
 
-/* base_query, base_from, base_to: what is not given is as on the other side. */
-static enum status take_base(const struct net_request *r, struct question *q,
-	struct query_report_request *out, struct err *e)
+/* base_query, base_from, base_to: what is not given is as on the other side; where none of them is,
+ * the base is as long a time right before. */
+static enum status take_base(
+	const struct net_request *r, struct question *q, struct query_request *out, struct err *e)
 {
-	const struct query_request *request = &q->request;
+	static const char *const keys[] = { "base_query", "base_from", "base_to" };
 	struct str text;
 	int64_t now = clock_realtime_ns();
-	*out = (struct query_report_request){
-		.tenant = request->tenant,
-		.side = { request->selector, request->from_ns, request->to_ns, false },
-		.base = { request->selector, request->from_ns, request->to_ns, false },
-		.diff = true,
-		.absolute = true,
-		.any_type = true,
-		.width = request->width,
-		.cancel = request->cancel,
-		.cancel_ctx = request->cancel_ctx,
-	};
+	bool given = false;
+	*out = q->request;
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
+		given |= net_query_param(r, keys[i], 0, &q->arena, &text) && text.len > 0;
+	if (!given) {
+		out->to_ns = q->request.from_ns;
+		if (__builtin_sub_overflow(q->request.from_ns,
+			    q->request.to_ns - q->request.from_ns, &out->from_ns))
+			out->from_ns = INT64_MIN;
+	}
 	if (net_query_param(r, "base_query", 0, &q->arena, &text) && text.len)
-		out->base.selector = text;
-	enum status s = take_time(r, q, "base_from", now, &out->base.from_ns, e);
+		out->selector = text;
+	enum status s = take_time(r, q, "base_from", now, &out->from_ns, e);
 	if (s == OK)
-		s = take_time(r, q, "base_to", now, &out->base.to_ns, e);
-	if (s == OK && out->base.from_ns >= out->base.to_ns)
+		s = take_time(r, q, "base_to", now, &out->to_ns, e);
+	if (s == OK && out->from_ns >= out->to_ns)
 		return err_set(e, E_INVALID, "base_from must lie before base_to");
 	return s;
 }
@@ -286,25 +288,17 @@ static enum status take_base(const struct net_request *r, struct question *q,
 static enum status answer_diff(const struct query_engine *engine, const struct net_request *r,
 	struct question *q, struct buf *out, struct err *e)
 {
-	struct query_report_request request;
-	struct filter_condition match = {
-		.field = FILTER_SHOWN, .op = FILTER_CONTAINS, .text = q->request.match
-	};
-	struct frame_filter filter = {
-		.of_stack = true, .some_frame = true, .conditions = &match, .condition_count = 1
-	};
+	struct query_request base;
 	struct str text;
 	double worse_above = -1;
-	enum status s = take_base(r, q, &request, e);
+	enum status s = take_base(r, q, &base, e);
 	if (s != OK)
 		return s;
 	if (net_query_param(r, "worse_above", 0, &q->arena, &text) && text.len &&
 		(!str_parse_double(text, &worse_above) || !(worse_above >= 0 && worse_above <= 1)))
 		return err_set(e, E_INVALID, "worse_above: \"%.*s\" is not a share from 0 to 1",
 			STR_ARG(str_sub(text, 0, 40)));
-	request.filters = &filter;
-	request.filter_count = match.text.len > 0;
-	return query_write_diff(engine, &request, worse_above, q->request.limit, q->format, out, e);
+	return query_write_diff(engine, &q->request, &base, worse_above, q->format, out, e);
 }
 
 void server_handle_diff(void *ctx, const struct net_request *r, struct net_response *out)
@@ -319,6 +313,7 @@ static enum status answer_pprof(const struct query_engine *engine, const struct 
 	struct question *q, struct buf *out, struct err *e)
 {
 	(void)r;
+	q->request.required = true; /* no tool opens a profile of nothing */
 	return query_pprof(engine, &q->request, out, e);
 }
 

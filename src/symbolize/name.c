@@ -188,7 +188,9 @@ static enum status add_frame(struct symbolize_namer *n, const struct profile_loc
 		s = demangled(n, loc, t, frame->name);
 	if (s != OK)
 		return s;
-	f.system_name = nameless ? 0 : t->plain;
+	/* A function all the same, told from an address that is in none, which has no system name.
+	 */
+	f.system_name = nameless ? t->demangled : t->plain;
 	f.name = t->demangled;
 	s = profile_add_function(n->to, &f, &out->function);
 	t->has_function = s == OK;

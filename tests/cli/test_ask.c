@@ -40,7 +40,7 @@ static void asks(void **state)
 	assert_int_equal(c.code, CLI_OK);
 	CHECK_STR(str_of(fake_server), "http://here:1");
 	CHECK_STR(str_of(fake_url), "/api/x?by=comm&query=%7Ba%3D%22x%20y%22%7D&from=now-15m&to=now"
-				    "&match=%C3%A4%26%3D&format=json");
+				    "&match=%C3%A4%26%3D&format=json&required=1");
 	CHECK_STR(str_of(c.out), "{\"a\":1}\n");
 	fake_body = "text\n";
 	capture_run(&c, ask, "x");

@@ -10,7 +10,7 @@ static void asks(void **state)
 	assert_int_equal(c.code, CLI_OK);
 	CHECK_STR(str_of(fake_url),
 		"/api/diff?limit=20&base_query=x&base_from=now-1h&worse_above=0.1&query=%7B%7D&"
-		"from=now-15m&to=now&format=text");
+		"from=now-15m&to=now&format=text&required=1");
 	CHECK_STR(str_of(c.out), "{}\n");
 }
 

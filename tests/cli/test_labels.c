@@ -8,10 +8,10 @@ static void asks(void **state)
 	struct capture c;
 	capture_run(&c, cli_labels, "labels");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(fake_url), "/api/labels?from=now-15m&to=now&format=text");
+	CHECK_STR(str_of(fake_url), "/api/labels?from=now-15m&to=now&format=text&required=1");
 	capture_run(&c, cli_labels, "labels a/b --query {}");
 	CHECK_STR(str_of(fake_url),
-		"/api/labels/a%2Fb/values?query=%7B%7D&from=now-15m&to=now&format=text");
+		"/api/labels/a%2Fb/values?query=%7B%7D&from=now-15m&to=now&format=text&required=1");
 }
 
 static void helps(void **state)

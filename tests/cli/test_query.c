@@ -8,17 +8,17 @@ static void asks(void **state)
 	struct capture c;
 	capture_run(&c, cli_query, "query");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(fake_url), "/api/flamegraph?from=now-15m&to=now&format=text");
+	CHECK_STR(str_of(fake_url), "/api/flamegraph?from=now-15m&to=now&format=text&required=1");
 	capture_run(&c, cli_query, "query {} --invert --trim 0.01 --format folded --match m");
 	CHECK_STR(str_of(fake_url), "/api/flamegraph?trim=0.01&invert=1&query=%7B%7D&from=now-15m"
-				    "&to=now&match=m&format=folded");
+				    "&to=now&match=m&format=folded&required=1");
 	capture_run(
 		&c, cli_query, "query --report series --by comm,pid --by x --step 1s --limit 4");
 	CHECK_STR(str_of(fake_url), "/api/series?by=comm&by=pid&by=x&step=1s&limit=4&from=now-15m"
-				    "&to=now&format=text");
+				    "&to=now&format=text&required=1");
 	capture_run(&c, cli_query, "query --report pprof");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(fake_url), "/api/pprof?from=now-15m&to=now");
+	CHECK_STR(str_of(fake_url), "/api/pprof?from=now-15m&to=now&required=1");
 }
 
 static void helps(void **state)

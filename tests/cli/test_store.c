@@ -12,7 +12,7 @@ static void verifies(void **state)
 	} cases[] = {
 		{ "sound", OK, CLI_OK },
 		{ "damaged", E_CORRUPT, CLI_FAILED },
-		{ "newer", E_UNSUPPORTED, 4 },
+		{ "newer", E_UNSUPPORTED, 7 },
 		{ "no such file", E_NOTFOUND, 5 },
 		{ "not allowed", E_DENIED, 5 },
 	};

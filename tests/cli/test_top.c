@@ -8,7 +8,7 @@ static void asks(void **state)
 	struct capture c;
 	capture_run(&c, cli_top, "top");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(fake_url), "/api/top?limit=20&from=now-15m&to=now&format=text");
+	CHECK_STR(str_of(fake_url), "/api/top?limit=20&from=now-15m&to=now&format=text&required=1");
 	CHECK_STR(str_of(fake_server), "http://127.0.0.1:7070");
 	CHECK_STR(str_of(c.out), "{}\n");
 	setenv("FIRN_SERVER", "http://there:1", 1);
@@ -17,7 +17,7 @@ static void asks(void **state)
 	unsetenv("FIRN_SERVER");
 	CHECK_STR(str_of(fake_server), "http://there:1");
 	CHECK_STR(str_of(fake_url),
-		"/api/top?limit=3&query=%7B%7D&from=now-1h&to=5&match=mem&format=text");
+		"/api/top?limit=3&query=%7B%7D&from=now-1h&to=5&match=mem&format=text&required=1");
 }
 
 static void helps(void **state)

@@ -8,7 +8,7 @@ static void asks(void **state)
 	struct capture c;
 	capture_run(&c, cli_types, "types --from now-1d");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(fake_url), "/api/types?from=now-1d&to=now&format=text");
+	CHECK_STR(str_of(fake_url), "/api/types?from=now-1d&to=now&format=text&required=1");
 	capture_run(&c, cli_types, "types --match x");
 	assert_int_equal(c.code, CLI_USAGE);
 }

@@ -28,10 +28,6 @@ def function_of(frame):
     return shown(frame), os.path.basename(frame.binary)
 
 
-def compared(frame):
-    return frame.function or (frame.binary, frame.address)
-
-
 def matches(frames, part):
     return part == "" or any(lower(part) in lower(shown(f)) for f in frames)
 
@@ -138,19 +134,16 @@ class Plain:
         selector, begin, end = base.side()
         sides = {"base_query": selector, "base_from": begin // SECOND, "base_to": end // SECOND}
         answer = self.ask("/api/diff", **question, **sides, match=match, limit=100000)
-        # By name: of two builds the binary may have another.
-        want = table(samples, compared)
-        want_base = table([s for s in base.samples if matches(s.frames, match)], compared)
+        want = table(samples)
+        want_base = table([s for s in base.samples if matches(s.frames, match)])
         if "rows" not in answer:
             return self.compare(f"{what} less {base.job}", answer, "an answer")
         names = ("self", "total", "base_self", "base_total")
         got, both = defaultdict(list), defaultdict(list)
         for r in answer["rows"]:
-            got[r["name"]].append(tuple(r[n] for n in names))
+            got[r["name"], r["binary"]].append(tuple(r[n] for n in names))
         for k in {*want, *want_base}:
-            # Of two binaries with the same last name, two rows.
-            name = k if isinstance(k, str) else shown(profiles.Frame("", "", 0, *k))
-            both[name].append(want.get(k, (0, 0)) + want_base.get(k, (0, 0)))
+            both[k].append(want.get(k, (0, 0)) + want_base.get(k, (0, 0)))
         good = self.compare(
             f"{what} less {base.job}", *({k: sorted(v) for k, v in x.items()} for x in (got, both))
         )

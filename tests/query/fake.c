@@ -418,7 +418,7 @@ static enum status fake_sum_series(struct samples_view *v, const struct samples_
 		ARENA_ARRAY(a, struct samples_series, fake_profile.samples.len + 1);
 	const struct selector *sel = q->selector;
 	size_t count = 0;
-	*out_period = 0;
+	int64_t period = 0;
 	EACH_SAMPLE(s)
 	{
 		if (!wanted(q, s))
@@ -433,10 +433,17 @@ static enum status fake_sum_series(struct samples_view *v, const struct samples_
 		}
 		last->value = query_add(last->value, s->value);
 		last->count++;
-		*out_period = fake_profile.heads.v[s->head].period;
+		period = fake_profile.heads.v[s->head].period;
 	}
-	*out_type = (struct samples_type){ sel->type[0], sel->type[1], sel->type[2], sel->type[3],
-		sel->type[4], sel->delta, 0, 0 };
+	/* A gauge's points are averages: of samples, which are one a point in time here. */
+	for (size_t i = 0; i < count && !sel->delta; i++)
+		for (size_t k = 0; k < series[i].point_count; k++)
+			series[i].points[k].value /= (int64_t)series[i].points[k].count;
+	if (out_period)
+		*out_period = period;
+	if (out_type)
+		*out_type = (struct samples_type){ sel->type[0], sel->type[1], sel->type[2],
+			sel->type[3], sel->type[4], sel->delta, 0, 0 };
 	*out = series;
 	*out_count = count;
 	return OK;

@@ -60,10 +60,26 @@ static void writes_text(void **state)
 		"6.00s  0.150  ▃         ▆                   █           all\n");
 }
 
+/* A gauge is not added up over time: its mean is what a table of the same time says. */
+static void averages_gauges(void **state)
+{
+	(void)state;
+	struct query_request r = fake_request(HEAP);
+	r.to_ns = 40 * NS_PER_SEC;
+	r.step_ns = 10 * NS_PER_SEC;
+	fake_sample(HEAP, 1 * NS_PER_SEC, 100, 0, "comm=a", "x@x");
+	fake_sample(HEAP, 12 * NS_PER_SEC, 200, 0, "comm=a", "x@x");
+	fake_sample(HEAP, 31 * NS_PER_SEC, 600, 0, "comm=a", "x@x");
+	CHECK_ANSWER(query_write_series, &r, QUERY_TEXT,
+		"MEAN  OVER TIME                                 SERIES\n"
+		"300B  ▂         ▃                   █           all\n");
+}
+
 static void fails(void **state)
 {
 	(void)state;
 	check_failures(query_write_series, false);
 }
 
-TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_text), WITH_STORE(fails))
+TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_text), WITH_STORE(averages_gauges),
+	WITH_STORE(fails))

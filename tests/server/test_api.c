@@ -57,21 +57,17 @@ enum status query_pprof(
 	return note("pprof", r, QUERY_JSON, out, e);
 }
 
-static struct query_report_request asked_diff;
+static struct query_request asked_base;
 static double asked_worse;
 
-enum status query_write_diff(const struct query_engine *q, const struct query_report_request *r,
-	double worse_above, uint32_t limit, enum query_format f, struct buf *out, struct err *e)
+enum status query_write_diff(const struct query_engine *q, const struct query_request *side,
+	const struct query_request *base, double worse_above, enum query_format f, struct buf *out,
+	struct err *e)
 {
 	(void)q;
-	struct query_request plain = { .selector = r->base.selector,
-		.match = r->filter_count ? r->filters[0].conditions[0].text : STR(""),
-		.limit = limit,
-		.cancel = r->cancel,
-		.cancel_ctx = r->cancel_ctx };
-	asked_diff = *r;
+	asked_base = *base;
 	asked_worse = worse_above;
-	return note("diff", &plain, f, out, e);
+	return note("diff", side, f, out, e);
 }
 
 static struct server server;
@@ -250,9 +246,16 @@ static void compares_two_questions(void **state)
 	assert_int_equal(a.out.status, OK);
 	CHECK_STR(str_of(asked_texts[0]), "x");
 	CHECK_STR(str_of(asked_texts[1]), "foo");
-	CHECK(asked.limit == 5 && asked_worse == 0.5 && asked_diff.diff);
-	CHECK(asked_diff.base.from_ns == 500 * NS_PER_SEC);
-	CHECK(asked_diff.base.to_ns == 2000 * NS_PER_SEC);
+	CHECK(asked.limit == 5 && asked_worse == 0.5 && !asked.required);
+	CHECK(asked_base.from_ns == 500 * NS_PER_SEC);
+	CHECK(asked_base.to_ns == 2000 * NS_PER_SEC);
+	ask_deinit(&a);
+	/* Without a base: as long a time right before. */
+	ask_init(&a, "/api/diff", "query=x&from=1000&to=3000&required=1");
+	server_handle_diff(&server, &a.r, &a.out);
+	CHECK(a.out.status == OK && asked.required && asked.from_ns == 1000 * NS_PER_SEC);
+	CHECK(asked_base.from_ns == -1000 * NS_PER_SEC);
+	CHECK(asked_base.to_ns == 1000 * NS_PER_SEC);
 	ask_deinit(&a);
 	static const char *const wrong[] = { "worse_above=2", "base_from=x",
 		"base_from=3000&base_to=2000" };

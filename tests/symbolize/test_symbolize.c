@@ -96,6 +96,11 @@ static void names_a_stripped_function_by_its_begin(void **state)
 		(unsigned long long)((uintptr_t)outer_function - base()));
 	CHECK_STR(name_of(a, 0), want);
 	CHECK_STR(name_of(b, 0), want);
+	/* It is a function, which an address without one is not. */
+	const struct profile_location *at = &t.p.locations.v[b];
+	CHECK_STR(profile_str(
+			  &t.p, t.p.functions.v[t.p.lines.v[at->line_first].function].system_name),
+		want);
 	CHECK(metric("firn_symbolizer_unknown_total") == 2);
 }
 
