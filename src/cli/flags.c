@@ -12,7 +12,6 @@
 #include "os/os.h"
 
 #define TABLE_BYTES_LEAST ((uint64_t)4 << 20)
-#define STORAGE_MEMORY_LEAST ((uint64_t)128 << 20)
 #define STORAGE_MEMORY_MOST ((uint64_t)16 << 40)
 #define MESSAGE_LEAST ((uint64_t)64 << 10)
 #define MESSAGE_MOST ((uint64_t)64 << 20)
@@ -62,9 +61,9 @@ static const struct cli_option server_options[] = {
 		  "$XDG_STATE_HOME/firn or ~/.local/state/firn." },
 	{ .name = "storage-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, storage_memory_bytes), .value = "SIZE",
-	  .otherwise = "256MiB",
-	  .help = "Memory of the whole server: recent samples, caches, queries, the program. At "
-		  "least 128MiB." },
+	  .help = "The most memory that the whole server takes: recent samples, caches, queries, the "
+		  "program. At least 128MiB. Default: 5 % of the host's memory, from 512MiB to 4GiB, "
+		  "and at most half of its cgroup's limit." },
 	{ .name = "storage-retention-time", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_server_flags, retention_ns), .value = "DURATION",
 	  .otherwise = "14d", .help = "Samples older than this are dropped; 0s: never." },
@@ -466,7 +465,10 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	if (!settle_dir("storage-path", f->storage_path, cli_state_path, f->path) ||
 		!settle_rules(f))
 		return false;
-	if (f->storage_memory_bytes < STORAGE_MEMORY_LEAST ||
+	if (f->storage_memory_bytes == 0) /* not given */
+		f->storage_memory_bytes =
+			server_memory_default(os_host_memory_bytes(), os_cgroup_memory_bytes(""));
+	if (f->storage_memory_bytes < SERVER_MEMORY_LEAST ||
 		f->storage_memory_bytes > STORAGE_MEMORY_MOST) {
 		cli_complain("--storage-memory: expected 128MiB to 16TiB");
 		return false;

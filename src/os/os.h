@@ -112,5 +112,10 @@ size_t os_queue_len(struct os_queue *q);
 
 /* Bytes of resident memory of this process, 0 if it cannot be read. */
 uint64_t os_self_rss_bytes(void);
+/* Of the host; 0: unknown. */
+uint64_t os_host_memory_bytes(void);
+/* The least limit of the cgroups (v1 and v2) that this process is in; UINT64_MAX: there is none.
+ * `root`: before /proc and /sys; "" for the host's own. */
+uint64_t os_cgroup_memory_bytes(const char *root);
 /* User and system time of this process in ns. */
 int64_t os_self_cpu_ns(void);

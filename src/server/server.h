@@ -65,6 +65,11 @@ struct server_config {
 	int ready_fd;
 };
 
+/* For a server whose --storage-memory nobody gave: 5 % of the host's memory (0: not known), from
+ * 512 MiB to 4 GiB, and at most half of what its cgroup allows (UINT64_MAX: no limit), but 128 MiB.
+ */
+#define SERVER_MEMORY_LEAST ((uint64_t)128 << 20)
+uint64_t server_memory_default(uint64_t host_bytes, uint64_t cgroup_bytes);
 void server_config_default(struct server_config *c);
 /* Runs until *stop becomes non-zero, then drains, flushes and returns. */
 NODISCARD enum status server_run(

@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "cli/flags.h"
 #include "fakes.h"
+#include "os/os.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -108,7 +109,8 @@ static void has_defaults(void **state)
 	capture_run(&c, verb, line);
 	assert_int_equal(c.code, 99);
 	CHECK_STR(str_of(server.http_address), "127.0.0.1:7070");
-	CHECK(server.storage_memory_bytes == 256 << 20);
+	CHECK(server.storage_memory_bytes ==
+		server_memory_default(os_host_memory_bytes(), os_cgroup_memory_bytes("")));
 	CHECK(server.retention_ns == 14 * 86400 * NS_PER_SEC && !server.admin_api);
 	CHECK(server.retention_rule_count == 0 && server.thin_rule_count == 0);
 	CHECK(server.retention_bytes == 10ULL << 30 && server.resolution_ns == 10 * NS_PER_SEC);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cgroup is limited by its own limit and by those of all that it lies in. In a container without
+ * a namespace of its own the path is the host's and not there, but the mount's root is the
+ * container's: so each step up to it is looked at, and what is not there is no limit.
+ *
+ * Sources: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max), cgroup-v1/memory.rst
+ * (memory.limit_in_bytes).
+ */
+#include "os/os.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CGROUPS_BYTES_MAX ((size_t)64 << 10)
+
+uint64_t os_host_memory_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
+static uint64_t limit_in(const char *root, const char *mount, struct str path, const char *file)
+{
+	char name[PATH_MAX];
+	CLEANUP(buf_deinit) struct buf text;
+	uint64_t limit;
+	buf_init(&text, 256);
+	int n = snprintf(name, sizeof(name), "%s%s%.*s/%s", root, mount, STR_ARG(path), file);
+	if (n >= (int)sizeof(name) || os_read_file(name, &text, NULL) != OK ||
+		!str_parse_u64(str_trim(buf_view(&text)), 10, &limit))
+		return UINT64_MAX; /* "max", or not there */
+	return limit;
+}
+
+static uint64_t limit_of(const char *root, const char *mount, struct str path, const char *file)
+{
+	uint64_t least = UINT64_MAX;
+	while (path.len && path.p[path.len - 1] == '/')
+		path.len--;
+	for (;;) {
+		least = MIN(least, limit_in(root, mount, path, file));
+		size_t cut = str_rindex(path, '/');
+		if (cut == path.len) /* of no path, too */
+			return least;
+		path = str_sub(path, 0, cut);
+	}
+}
+
+static bool has_memory(struct str controllers)
+{
+	struct str name;
+	while (str_split(&controllers, ',', &name))
+		if (str_eq(name, STR("memory")))
+			return true;
+	return false;
+}
+
+uint64_t os_cgroup_memory_bytes(const char *root)
+{
+	char path[PATH_MAX];
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, CGROUPS_BYTES_MAX);
+	if (snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= (int)sizeof(path) ||
+		os_read_file(path, &text, NULL) != OK)
+		return UINT64_MAX;
+	uint64_t least = UINT64_MAX;
+	struct str rest = buf_view(&text), line;
+	while (str_split(&rest, '\n', &line)) { /* "0::/path", "5:memory,cpu:/path" */
+		struct str number, controllers;
+		if (!str_split(&line, ':', &number) || !str_split(&line, ':', &controllers))
+			continue;
+		uint64_t limit = UINT64_MAX;
+		if (controllers.len == 0)
+			limit = limit_of(root, "/sys/fs/cgroup", line, "memory.max");
+		else if (has_memory(controllers))
+			limit = limit_of(
+				root, "/sys/fs/cgroup/memory", line, "memory.limit_in_bytes");
+		least = MIN(least, limit);
+	}
+	return least;
+}
