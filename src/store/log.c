@@ -61,6 +61,7 @@ struct log {
 	unsigned no_reuse; /* how many asked for it */
 	uint64_t next_sequence;
 	uint64_t next_segment;
+	uint64_t segment_bytes;
 	struct log_stats stats;
 	VEC(struct segment) sealed; /* oldest first */
 	VEC(struct segment) free_files;
@@ -125,7 +126,7 @@ static enum status find_files(struct log *l, struct err *e)
 }
 
 enum status log_open(const char *dir, struct hash128 store_id, uint64_t next_segment,
-	struct log **out, struct err *e)
+	uint64_t segment_bytes, struct log **out, struct err *e)
 {
 	struct log *l = calloc(1, sizeof(*l));
 	if (!l)
@@ -134,6 +135,7 @@ enum status log_open(const char *dir, struct hash128 store_id, uint64_t next_seg
 	l->dir_fd = -1;
 	l->store_id = store_id;
 	l->next_segment = MAX(next_segment, (uint64_t)1);
+	l->segment_bytes = MAX(segment_bytes, LOG_SEGMENT_BYTES_MIN);
 	l->next_sequence = 1;
 	l->last = &l->first;
 	l->fd = -1;
@@ -293,7 +295,7 @@ static enum status open_segment(struct log *l, uint64_t need, struct err *e)
 	if (s == OK && !kept)
 		s = err_set(e, E_NOMEM, "%s", path);
 	if (s == OK)
-		s = make_segment(l, tmp, path, id, MAX(LOG_SEGMENT_BYTES, need), e);
+		s = make_segment(l, tmp, path, id, MAX(l->segment_bytes, need), e);
 	if (s != OK) {
 		free(kept);
 		(void)!store_io_unlink(tmp, NULL);

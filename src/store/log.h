@@ -9,7 +9,8 @@
 #include "base/hash.h"
 #include "store/io.h"
 
-#define LOG_SEGMENT_BYTES ((uint64_t)16 << 20)
+#define LOG_SEGMENT_BYTES ((uint64_t)16 << 20) /* by default */
+#define LOG_SEGMENT_BYTES_MIN ((uint64_t)64 << 10)
 #define LOG_SEGMENT_BYTES_MAX ((uint64_t)512 << 20)
 #define LOG_HEADER_BYTES 64
 #define LOG_RECORD_HEADER_BYTES 64
@@ -70,9 +71,11 @@ struct log_stats {
 	uint64_t syncs;
 };
 
-/* `dir` exists. Names of segments that are there are taken over, sealed. */
+/* `dir` exists. Names of segments that are there are taken over, sealed. New segments are
+ * preallocated with `segment_bytes`, at least LOG_SEGMENT_BYTES_MIN, or with what their first
+ * record needs. */
 NODISCARD enum status log_open(const char *dir, struct hash128 store_id, uint64_t next_segment,
-	struct log **out, struct err *e);
+	uint64_t segment_bytes, struct log **out, struct err *e);
 void log_close(struct log *l);
 /* Numbers already used are below these. */
 void log_skip_to(struct log *l, uint64_t next_sequence);

@@ -457,7 +457,8 @@ static enum status replay_segment(struct recovery *r, size_t i, struct err *e)
 static enum status replay_log(struct recovery *r, struct err *e)
 {
 	struct store *s = r->s;
-	enum status st = log_open(s->log_dir, s->id, r->manifest.next_segment, &s->log, e);
+	enum status st = log_open(s->log_dir, s->id, r->manifest.next_segment,
+		s->config.log_segment_bytes, &s->log, e);
 	if (st != OK)
 		return st;
 	s->frozen_until = r->covers.len ? r->last_sequence : 0;

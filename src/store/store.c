@@ -54,6 +54,7 @@ void store_config_default(struct store_config *c)
 		.retention_bytes = 0,
 		.flush_interval_ns = 120 * NS_PER_SEC,
 		.resolution_ns = 10 * NS_PER_SEC,
+		.log_segment_bytes = LOG_SEGMENT_BYTES,
 	};
 }
 

@@ -57,8 +57,9 @@ struct store_config {
 	size_t rule_count;
 	const struct store_thin_rule *thin;
 	size_t thin_count;
-	int64_t flush_interval_ns; /* a memtable older than this becomes a part */
-	int64_t resolution_ns;     /* sample times are rounded down to this in merged parts */
+	int64_t flush_interval_ns;  /* a memtable older than this becomes a part */
+	int64_t resolution_ns;      /* sample times are rounded down to this in merged parts */
+	uint64_t log_segment_bytes; /* a segment of the log is preallocated with this */
 };
 void store_config_default(struct store_config *c);
 

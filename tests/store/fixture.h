@@ -74,12 +74,16 @@ static inline void fixture_notice(void *ctx, const char *sentence)
 	pthread_mutex_unlock(&n->lock);
 }
 
+/* A segment is preallocated, and read whole at each start: thousands of times in these tests. */
+#define FIXTURE_SEGMENT_BYTES ((uint64_t)256 << 10)
+
 static inline struct store_config fixture_config(const char *dir)
 {
 	struct store_config c;
 	store_config_default(&c);
 	c.path = dir;
 	c.flush_interval_ns = 3600 * SEC; /* tests flush when they want to */
+	c.log_segment_bytes = FIXTURE_SEGMENT_BYTES;
 	return c;
 }
 

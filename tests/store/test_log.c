@@ -49,14 +49,14 @@ static void records_come_back(void **state)
 	struct log *l;
 	struct err e = { 0 };
 	fixture_dir(dir);
-	CHECK_OK(log_open(dir, store_id, 5, &l, &e), &e);
+	CHECK_OK(log_open(dir, store_id, 5, FIXTURE_SEGMENT_BYTES, &l, &e), &e);
 	CHECK(log_found_count(l) == 0);
 	append_text(l, "one");
 	append_text(l, "two, longer");
 	append_text(l, "");
 	CHECK(log_stats_get(l).syncs == 3);
 	log_close(l);
-	CHECK_OK(log_open(dir, store_id, 1, &l, &e), &e);
+	CHECK_OK(log_open(dir, store_id, 1, FIXTURE_SEGMENT_BYTES, &l, &e), &e);
 	CHECK(log_found_count(l) == 1);
 	CHECK(log_next_segment(l) == 6); /* the first one was number 5 */
 	struct buf b = read_segment(log_found_path(l, 0));
@@ -77,7 +77,7 @@ static void segments_are_recycled(void **state)
 	struct err e = { 0 };
 	struct stat before, after;
 	fixture_dir(dir);
-	CHECK_OK(log_open(dir, store_id, 1, &l, &e), &e);
+	CHECK_OK(log_open(dir, store_id, 1, FIXTURE_SEGMENT_BYTES, &l, &e), &e);
 	append_text(l, "old record, long enough to be seen behind the new one");
 	append_text(l, "another old record");
 	snprintf(path, sizeof(path), "%s/0000000000000001.log", dir);
@@ -110,7 +110,7 @@ static void damage_and_torn_ends_are_told_apart(void **state)
 	struct log *l;
 	struct err e = { 0 };
 	fixture_dir(dir);
-	CHECK_OK(log_open(dir, store_id, 1, &l, &e), &e);
+	CHECK_OK(log_open(dir, store_id, 1, FIXTURE_SEGMENT_BYTES, &l, &e), &e);
 	append_text(l, "first");
 	append_text(l, "second");
 	append_text(l, "third");
@@ -165,7 +165,7 @@ static void callers_share_a_sync(void **state)
 	struct err e = { 0 };
 	struct appender a[8];
 	fixture_disk_dir(dir); /* where a sync takes its time */
-	CHECK_OK(log_open(dir, store_id, 1, &l, &e), &e);
+	CHECK_OK(log_open(dir, store_id, 1, FIXTURE_SEGMENT_BYTES, &l, &e), &e);
 	for (size_t i = 0; i < ARRAY_COUNT(a); i++) {
 		a[i].l = l;
 		CHECK_OK(os_thread_start(&a[i].thread, "append", append_many, &a[i], &e), &e);
@@ -191,18 +191,18 @@ static void a_record_may_be_larger_than_a_segment(void **state)
 	char dir[64];
 	struct log *l;
 	struct err e = { 0 };
-	size_t len = LOG_SEGMENT_BYTES + 1000;
+	size_t len = FIXTURE_SEGMENT_BYTES + 1000;
 	char *big = malloc(len + 1);
 	CHECK(big != NULL);
 	memset(big, 'x', len);
 	big[len] = 0;
 	fixture_dir(dir);
-	CHECK_OK(log_open(dir, store_id, 1, &l, &e), &e);
+	CHECK_OK(log_open(dir, store_id, 1, FIXTURE_SEGMENT_BYTES, &l, &e), &e);
 	append_text(l, "small");
 	append_text(l, big);
 	append_text(l, "small again");
 	log_close(l);
-	CHECK_OK(log_open(dir, store_id, 1, &l, &e), &e);
+	CHECK_OK(log_open(dir, store_id, 1, FIXTURE_SEGMENT_BYTES, &l, &e), &e);
 	CHECK(log_found_count(l) == 3);
 	struct buf b = read_segment(log_found_path(l, 1));
 	enum log_event end;

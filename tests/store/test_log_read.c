@@ -130,7 +130,7 @@ static void make_segment(const char *dir, struct buf *out)
 	struct log *l;
 	struct err e = { 0 };
 	char path[128];
-	CHECK_OK(log_open(dir, (struct hash128){ 1, 2 }, 1, &l, &e), &e);
+	CHECK_OK(log_open(dir, (struct hash128){ 1, 2 }, 1, FIXTURE_SEGMENT_BYTES, &l, &e), &e);
 	for (uint64_t i = 0; i < 9; i++)
 		append_text(l, "what was there before, of another length than what follows", i);
 	CHECK_OK(log_release(l, log_seal(l), &e), &e);
