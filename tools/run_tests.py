@@ -1,68 +1,72 @@
 #!/usr/bin/env python3
-"""Run every test of the tree and print one closing line: N passed, N failed, N skipped.
+"""Run the tests and print one closing line: N passed, N failed, N skipped.
 
-Counts test functions, not programs: cmocka's summary of each program, and the line "N passed,
-N failed" of the others. A program that fails without saying which of its tests did counts as one
-failure; a build that fails is one too.
+    run_tests.py              all that CI runs
+    run_tests.py quick        all tests of the ordinary build, no sanitizers
+    run_tests.py changed      the ordinary build's tests of the folders that differ from HEAD, and of
+                              those that may include them; without tests of the live machine
+    run_tests.py SUITE...     the ordinary build's tests of these folders
+    run_tests.py long         everything in every build: whole sweeps, soaks, 10 million fuzz runs
 
-Tests of a live machine (LIVE) see whatever else happens on it. When a few of them fail, each is run
-once more, alone: one that passes then counts as passed, with both logs printed, and is named as
-unsteady before the closing line. That is a fault of the test or of firn, to be mended, but not one
-of the change at hand.
+Each test runs in the build where it finds most. Its suites in tests/<folder>/meson.build say which
+(tests/meson.build names them): the address sanitizer's build by default, the ordinary one for tests
+that look at the live machine, the thread sanitizer's also for those that start threads.
 
-    run_tests.py [quick] [SUITE...]
+Test functions are counted, not programs: by cmocka's summary of each program, and by the line
+"N passed, N failed" of the others. A program that fails without saying which of its tests did
+counts as one failure; so does a build that fails. Each skipped test is named with its reason.
 """
 
+import fcntl
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import time
 
-# Crashes and faults of a store, one operation after another: hours under the thread sanitizer, and
-# one thread at a time.
-NOT_IN_TSAN = {"store/io", "store/recover"}
-
-# name, meson options, environment, suites (None: all)
-BUILDS = [
-    ("build", [], {}, None),
-    (
-        "build-asan",
-        ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dsystem_tests=false"],
-        {"CC": "clang", "CXX": "clang++"},
-        None,
-    ),
-    (
-        "build-tsan",
-        ["-Db_sanitize=thread", "-Db_lundef=false", "-Dsystem_tests=false"],
-        {"CC": "clang", "CXX": "clang++"},
-        ["os", "net", "store", "symbolize", "server", "agent"],
-    ),
-]
+# name, meson options, environment
+ORDINARY = ("build", [], {})
+ADDRESS = (
+    "build-asan",
+    ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dsystem_tests=false", "-Doptimization=1"],
+    {"CC": "clang", "CXX": "clang++"},
+)
+THREAD = (
+    "build-tsan",
+    ["-Db_sanitize=thread", "-Db_lundef=false", "-Dsystem_tests=false", "-Doptimization=1"],
+    {"CC": "clang", "CXX": "clang++"},
+)
 
 # The limits of single tests are for a hang, not for a slow machine.
 PATIENCE = ["--timeout-multiplier", "3"]
-
-LIVE = {"agent", "e2e", "system"}
-AGAIN_MAX = 5  # more failures than this are no accident
+# Many tests wait more than they compute.
+PROCESSES = str(2 * (os.cpu_count() or 1))
 
 RUNTIME = {
     "ASAN_OPTIONS": "detect_leaks=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
+LONG = {"FIRN_FAULTS_ALL": "1", "FIRN_TEST_HOTPLUG": "1"}
 
 TOTAL = re.compile(r"^\[==========\] (\d+) test\(s\) run\.", re.M)
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) test\(s\)\.", re.M)
 SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) test\(s\)", re.M)
 PLAIN = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
+REASON = re.compile(r"^skipped(?: (?P<test>[^:]+))?: (?P<why>.+)$")
+CASE = re.compile(r"^\[  SKIPPED \] (\w+)$")
+
+
+def text_of(record):
+    return (record.get("stdout") or "") + "\n" + (record.get("stderr") or "")
 
 
 def counts_of(record):
     """(passed, failed, skipped) of one program's record in meson's testlog.json."""
-    text = (record.get("stdout") or "") + "\n" + (record.get("stderr") or "")
+    text = text_of(record)
     bad = record["result"] not in ("OK", "SKIP")
     plain = PLAIN.findall(text)
     if plain:
@@ -81,23 +85,116 @@ def counts_of(record):
     return passed, failed, skipped
 
 
-def tests_but(name, suites, left_out):
-    """Names of the tests of these suites in a build directory, but for some."""
-    command = ["meson", "test", "-C", name, "--no-rebuild", "--list"]
-    for suite in suites or []:
-        command += ["--suite", suite]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    names = [line.rpartition(" / ")[2].strip() for line in listed.splitlines() if " / " in line]
-    return [n for n in names if n not in left_out]
+def reasons_of(name, record):
+    """A line for each test of a program that was skipped: its name and the reason."""
+    lines, why = [], None
+    for line in text_of(record).splitlines():
+        said, case = REASON.match(line), CASE.match(line)
+        if said and said["test"]:
+            lines.append(f"{name}, {said['test']}: {said['why']}")
+        elif said:
+            if why:
+                lines.append(f"{name}: {why}")
+            why = said["why"]
+        elif case and why:
+            lines.append(f"{name}, {case[1]}: {why}")
+            why = None
+    if why:
+        lines.append(f"{name}: {why}")
+    return lines
 
 
-def run_tests(name, env, arguments):
+def read_layers():
+    """The folders that each folder may include, from src/LAYERS."""
+    includes = {}
+    for line in pathlib.Path("src/LAYERS").read_text().splitlines():
+        words = line.split("#")[0].split()
+        if words:
+            includes[words[1].rstrip(":")] = set(words[2:])
+    return includes
+
+
+def changed_folders():
+    """Folders that differ from HEAD, and those that may include one of them."""
+    command = ["git", "status", "--porcelain", "--untracked-files=all", "--no-renames"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    changed = set()
+    for line in out.splitlines():
+        parts = line[3:].split("/")
+        if parts[0] in ("src", "tests", "fuzz") and len(parts) > 2 or parts[0] == "fuzz":
+            changed.add("fuzz" if parts[0] == "fuzz" else parts[1])
+    includes = read_layers()
+    return changed | {folder for folder, of in includes.items() if of & changed}
+
+
+def introspect(build, what):
+    command = ["meson", "introspect", what, build]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def suites_of(test):
+    return {suite.rpartition(":")[2] for suite in test["suite"]}
+
+
+def wanted(build, mode, folders, suites):
+    """Whether a test with these suites runs in this build."""
+    name = build[0]
+    if "long" in suites and mode != "long":
+        return False
+    if name == "build":
+        if mode == "changed":
+            return bool(suites & folders) and "host" not in suites
+        if mode == "folders":
+            return bool(suites & folders)
+        return mode in ("quick", "long") or bool(suites & {"host", "both"})
+    if name == "build-tsan":
+        return "threads" in suites
+    return "host" not in suites
+
+
+def configure(build):
+    name, options, environment = build
+    env = dict(os.environ, **environment)
+    if os.path.exists(os.path.join(name, "build.ninja")):
+        return env
+    if shutil.which("ccache"):  # which meson finds by itself for its own choice of compiler alone
+        env.update({k: f"ccache {v}" for k, v in environment.items() if k in ("CC", "CXX")})
+    if shutil.which("mold"):
+        env.update({"CC_LD": "mold", "CXX_LD": "mold"})
+    subprocess.run(["meson", "setup", name, *options], env=env, check=True, stdout=subprocess.DEVNULL)
+    return env
+
+
+def compile_tests(name, tests, env):
+    """Compile what these tests need; False, with the compiler's words, if that fails."""
+    files = {t["id"]: t["filename"] for t in introspect(name, "--targets")}
+    top = os.path.abspath(name)
+    targets = {"all"} if name == "build" and not tests else set()
+    for test in tests:
+        for target in test["depends"]:
+            targets.update(os.path.relpath(f, top) for f in files[target])
+    if name == "build":  # what nobody else compiles
+        targets.update(os.path.relpath(f, top) for i, fs in files.items() for f in fs if "/bench/" in f)
+    log = os.path.join(name, "last-build.log")
+    print(f"{name}: compiling for {len(tests)} test programs; {log} has the details", flush=True)
+    command = ["ninja", "-C", name, *sorted(targets)]
+    if sys.stdout.isatty():
+        return subprocess.run(command, env=env).returncode == 0
+    with open(log, "w", encoding="utf-8") as out:
+        good = subprocess.run(command, env=env, stdout=out, stderr=subprocess.STDOUT).returncode == 0
+    if not good:
+        print(pathlib.Path(log).read_text(encoding="utf-8", errors="replace")[-8000:])
+    return good
+
+
+def run_programs(name, names, env):
     """Run tests of a build directory: (their records by name, whether meson was content)."""
     log = os.path.join(name, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
-    command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs", *PATIENCE, *arguments]
-    run = subprocess.run(command, env=dict(env, **RUNTIME))
+    command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs", *PATIENCE]
+    command += ["--num-processes", PROCESSES, *names]
+    run = subprocess.run(command, env=env)
     records = {}
     if os.path.exists(log):
         for line in open(log, encoding="utf-8"):
@@ -106,61 +203,40 @@ def run_tests(name, env, arguments):
     return records, run.returncode == 0
 
 
-def run_again(name, env, records):
-    """Run the failed tests of a live machine once more; returns those that passed now."""
-    failed = [test for test, record in records.items() if record["result"] not in ("OK", "SKIP")]
-    if len(failed) > AGAIN_MAX:
-        return []
-    steady = [test for test in failed if test.partition("/")[0] not in LIVE]
-    passed = []
-    for test in failed if not steady else []:
-        print(f"{name}: {test} failed; once more, alone:", flush=True)
-        again, good = run_tests(name, env, [test])
-        if good and test in again:
-            records[test] = again[test]
-            passed.append(f"{name}: {test}")
-    return passed
-
-
-def run_build(name, options, environment, suites, unsteady):
-    """Build and test one directory; returns (passed, failed, skipped)."""
-    env = dict(os.environ, **environment)
-    if not os.path.exists(os.path.join(name, "build.ninja")):
-        setup = ["meson", "setup", name, *options]
-        if shutil.which("ccache"):  # which meson finds by itself for its own choice of compiler alone
-            compilers = {k: f"ccache {v}" for k, v in environment.items() if k in ("CC", "CXX")}
-        else:
-            compilers = {}
-        subprocess.run(setup, env=dict(env, **compilers), check=True, stdout=subprocess.DEVNULL)
+def run_build(build, mode, folders, skipped_lines):
+    """Compile and run one build's share of the tests; returns (passed, failed, skipped)."""
+    name = build[0]
+    env = dict(configure(build), **RUNTIME)
+    if mode == "long":
+        env.update(LONG)
+    tests = [t for t in introspect(name, "--tests") if wanted(build, mode, folders, suites_of(t))]
+    if not tests:
+        known = set().union(*(suites_of(t) for t in introspect(name, "--tests")))
+        print(f"no tests of {' '.join(sorted(folders)) or 'no changed folder'}; there are: ", end="")
+        print(" ".join(sorted(known)))
+        return 0, 1, 0
     started = time.monotonic()
-    built = subprocess.run(["ninja", "-C", name], env=env, capture_output=True, text=True)
-    if built.returncode:
-        print(built.stdout[-8000:])
+    if not compile_tests(name, tests, env):
         print(f"{name}: the build failed")
         return 0, 1, 0
-    chosen = [word for suite in suites or [] for word in ("--suite", suite)]
-    if name == "build-tsan":
-        chosen += tests_but(name, suites, NOT_IN_TSAN)
-    records, good = run_tests(name, env, chosen)
-    if not good:
-        unsteady += run_again(name, env, records)
+    compiled = time.monotonic()
+    records, good = run_programs(name, [t["name"] for t in tests], env)
     passed = failed = skipped = 0
-    for record in records.values():
+    for test, record in records.items():
         p, f, s = counts_of(record)
         passed, failed, skipped = passed + p, failed + f, skipped + s
-    if not good and not failed and not any(n.startswith(f"{name}: ") for n in unsteady):
-        failed = 1
-    if passed + failed == 0:
-        print(f"{name}: no test ran")
-        failed = 1
-    seconds = time.monotonic() - started
-    print(f"{name}: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.0f} s\n")
+        skipped_lines += [f"{name}: {line}" for line in reasons_of(test, record)]
+    if not good and not failed or len(records) < len(tests):
+        print(f"{name}: {len(tests) - len(records)} test programs did not run")
+        failed += 1
+    took = f"{compiled - started:.0f} s to compile, {time.monotonic() - compiled:.0f} s to run"
+    print(f"{name}: {passed} passed, {failed} failed, {skipped} skipped; {took}\n", flush=True)
     return passed, failed, skipped
 
 
 def run_command(title, command, cwd):
     """A test program outside meson that ends with "N passed, N failed"."""
-    print(f"{title}:")
+    print(f"{title}:", flush=True)
     run = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
     sys.stdout.write(run.stdout + run.stderr)
     found = PLAIN.findall(run.stdout)
@@ -172,24 +248,53 @@ def run_command(title, command, cwd):
     return passed, failed, skipped
 
 
+def run_fuzzers():
+    """Ten million runs of each fuzz target; one that finds something is a failure."""
+    print("fuzzers, 10 million runs each:", flush=True)
+    run = subprocess.run(["tools/fuzz", "--runs", "10000000"])
+    return (1, 0, 0) if run.returncode == 0 else (0, 1, 0)
+
+
+def parse(arguments):
+    """(mode, folders)"""
+    if arguments and arguments[0] in ("-h", "--help", "help"):
+        print(__doc__.strip())
+        sys.exit(0)
+    arguments = [a for a in arguments if a]
+    modes = {"quick", "long", "changed"}
+    if len(arguments) == 1 and arguments[0] in modes:
+        folders = changed_folders() if arguments[0] == "changed" else set()
+        return arguments[0], folders
+    if modes & set(arguments):
+        sys.exit("quick, changed and long stand alone; see --help")
+    return ("folders", set(arguments)) if arguments else ("all", set())
+
+
 def main(arguments):
-    quick = "quick" in arguments
-    only = [a for a in arguments if a != "quick"]
-    totals = [0, 0, 0]
-    unsteady = []
-
-    def add(result):
-        for i in range(3):
-            totals[i] += result[i]
-
-    for name, options, environment, suites in BUILDS[:1] if quick or only else BUILDS:
-        add(run_build(name, options, environment, only or suites, unsteady))
-    if not only:
-        add(run_command("checks", ["tools/check", "fast"], "."))
-        if os.path.exists("ui/package.json"):
-            add(run_command("page, unit tests", ["npm", "test", "--silent"], "ui"))
-    for test in unsteady:
-        print(f"unsteady: {test} (failed, and passed when it was run again)")
+    mode, folders = parse(arguments)
+    os.makedirs("build", exist_ok=True)
+    lock = open("build/.tests-lock", "w", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit("these tests are already running in this checkout: wait for their end")
+    if mode == "changed" and not folders:
+        print("no folder of src, tests or fuzz differs from HEAD\n0 passed, 0 failed, 0 skipped")
+        return 0
+    totals, skipped_lines = [0, 0, 0], []
+    results = []
+    for build in [ORDINARY, ADDRESS, THREAD] if mode in ("all", "long") else [ORDINARY]:
+        results.append(run_build(build, mode, folders, skipped_lines))
+    if mode != "folders":
+        results.append(run_command("checks", ["tools/check", "fast"], "."))
+    if mode in ("all", "long", "quick"):
+        results.append(run_command("page, unit tests", ["npm", "test", "--silent"], "ui"))
+    if mode == "long":
+        results.append(run_fuzzers())
+    for result in results:
+        totals = [a + b for a, b in zip(totals, result)]
+    for line in skipped_lines:
+        print(f"skipped in {line}")
     passed, failed, skipped = totals
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
