@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-	fitText,
 	formatIn,
 	formatRate,
 	formatShare,
@@ -10,7 +9,6 @@ import {
 	formatValue,
 	rateOf,
 	scaleFor,
-	shortName,
 } from "../src/model/units.ts";
 
 test("values with their units", () => {
@@ -56,16 +54,4 @@ test("nanoseconds of CPU over a step are cores", () => {
 	const bytes = rateOf("memory:alloc_space:bytes:space:bytes:delta", "bytes", true, 10_000);
 	assert.equal(formatRate(10240 * bytes.factor, bytes), "1.00 KiB/s");
 	assert.equal(rateOf("memory:inuse_space:bytes:space:bytes", "bytes", false, 10_000).factor, 1);
-});
-
-test("names are cut to the room there is", () => {
-	assert.equal(fitText("abcdef", 6), "abcdef");
-	assert.equal(fitText("abcdef", 4), "abc…");
-	assert.equal(fitText("abcdef", 1), "");
-	assert.equal(shortName("a::b<int, c<d>>(char const*)"), "a::b");
-	assert.equal(shortName("operator<(a, b)"), "operator<(a, b)");
-	assert.equal(shortName("std::operator<< <char>(x)"), "std::operator<< <char>(x)");
-	assert.equal(shortName("(anonymous namespace)::f(int)"), "(anonymous namespace)::f(int)");
-	assert.equal(shortName("<module>"), "<module>");
-	assert.equal(shortName("f"), "f");
 });

@@ -142,30 +142,3 @@ export function formatRate(value: number, rate: Rate): string {
 export function formatTick(value: number, rate: Rate): string {
 	return rate.label === "cores" ? String(Number(value.toPrecision(3))) : formatRate(value, rate);
 }
-
-/** Cuts a text to at most `room` characters; a cut one ends in "…". */
-export function fitText(text: string, room: number): string {
-	if (text.length <= room) {
-		return text;
-	}
-	return room < 2 ? "" : `${text.slice(0, room - 1)}…`;
-}
-
-/** A function name without its arguments and template arguments: "a::b<int>(char)" is "a::b". */
-export function shortName(name: string): string {
-	if (/^operator\b|::operator\b/.test(name) || name.startsWith("<") || name.startsWith("(")) {
-		return name;
-	}
-	let depth = 0;
-	let out = "";
-	for (const char of name) {
-		if (char === "<" || char === "(") {
-			depth++;
-		} else if (char === ">" || char === ")") {
-			depth = Math.max(0, depth - 1);
-		} else if (depth === 0) {
-			out += char;
-		}
-	}
-	return out.trim() || name;
-}

@@ -9,7 +9,9 @@ import {
 	toHex,
 } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
+import { splitValue } from "../model/names.ts";
 import { formatShare } from "../model/units.ts";
+import { Cut } from "./Cut.tsx";
 
 const SHOWN_MAX = 10;
 const OPEN_MAX = 200;
@@ -57,7 +59,9 @@ export function BinaryLegend(props: {
 								class="swatch"
 								style={{ background: toHex(binaryColour(b.name, b.kernel, theme)) }}
 							/>
-							<span class="chip-name">{binaryName(b)}</span>
+							<span class="chip-name">
+								<Cut parts={splitValue(binaryName(b), 10)} />
+							</span>
 							<span class="chip-share">{formatShare(b.self, whole)}</span>
 						</button>
 					</li>

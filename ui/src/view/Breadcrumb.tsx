@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Flame, nodeName, pathTo } from "../model/flame.ts";
-import { fitText, shortName } from "../model/units.ts";
+import { fitName } from "../model/names.ts";
 
 const SHOWN = 6;
 const NAME_MAX = 36;
@@ -48,5 +48,5 @@ export function Breadcrumb(props: { flame: Flame; zoom: number; zoomTo: (node: n
 }
 
 function crumbText(f: Flame, node: number): string {
-	return fitText(shortName(nodeName(f, node)), NAME_MAX);
+	return fitName(nodeName(f, node), NAME_MAX);
 }

@@ -9,12 +9,14 @@ import { cssValue } from "../app/theme.ts";
 import { useQuery } from "../app/use_query.ts";
 import { lineColour, type Theme } from "../model/colour.ts";
 import { hashString } from "../model/flame.ts";
+import { splitValue } from "../model/names.ts";
 import { withMatcher } from "../model/selector.ts";
 import { assignSlots, type Grid, gridOf, type Line, meanOf, SLOTS } from "../model/series.ts";
 import { formatClock, formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
 import { formatRate, formatTick, type Rate, rateOf } from "../model/units.ts";
 import type { State } from "../model/url.ts";
 import { Chart } from "./chart.ts";
+import { Cut } from "./Cut.tsx";
 import { Icon } from "./icons.tsx";
 import { Segments } from "./Segments.tsx";
 
@@ -73,7 +75,9 @@ function LegendRow(props: {
 				onBlur={() => hover(false)}
 			>
 				<span class="swatch" style={{ background: colour }} />
-				<span class="legend-name">{name}</span>
+				<span class="legend-name">
+					<Cut parts={splitValue(name)} />
+				</span>
 				<span class="legend-value">{value}</span>
 			</button>
 		</li>

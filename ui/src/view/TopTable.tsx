@@ -2,6 +2,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go } from "../app/store.ts";
 import { binaryColour, type Theme, toHex } from "../model/colour.ts";
+import { splitName, splitValue } from "../model/names.ts";
 import type { Matcher } from "../model/search.ts";
 import {
 	arrangeRows,
@@ -12,6 +13,7 @@ import {
 	visibleRows,
 } from "../model/table.ts";
 import { formatCount, formatIn, formatShare, type Scale, scaleFor } from "../model/units.ts";
+import { Cut } from "./Cut.tsx";
 
 const ROW_PX = 26;
 const NO_ROWS: readonly Row[] = [];
@@ -79,10 +81,10 @@ function TableRow(props: { row: Row; index: number; table: TableProps; scale: Sc
 		>
 			<td class="cell-name" title={row.file ? `${row.name}\n${row.file}` : row.name}>
 				<span class="swatch" style={{ background: toHex(colour) }} />
-				{row.name || "(no name)"}
+				<Cut parts={splitName(row.name || "(no name)")} />
 			</td>
 			<td class="cell-binary" title={row.binary}>
-				{row.binary}
+				<Cut parts={splitValue(row.binary, 8)} />
 			</td>
 			<Value value={row.self} whole={table.whole} scale={scale} />
 			<Value value={row.total} whole={table.whole} scale={scale} />

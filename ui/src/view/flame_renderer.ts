@@ -7,7 +7,7 @@
 import type { Paint } from "../model/colour.ts";
 import { type Flame, Kind, nodeAt, nodeName } from "../model/flame.ts";
 import { type Layout, layoutFrames, newLayout } from "../model/layout.ts";
-import { fitText, shortName } from "../model/units.ts";
+import { type Label, labelIn, newLabel } from "./frame_label.ts";
 
 /** Height of a row in CSS pixels, the gap below it included. */
 export const ROW_PX = 20;
@@ -17,7 +17,7 @@ const PAD_PX = 5;
 /** Narrowest frame with a text, in CSS pixels. */
 const TEXT_MIN_PX = 26;
 /** What stands on a run of frames that are too narrow to be drawn. */
-const REST = { name: "frames too small to draw", short: "small" };
+const REST = newLabel("frames too small to draw", "small");
 
 /** Colours from the style sheet, as CSS texts; `back` as a pixel too. */
 export interface Colours {
@@ -67,7 +67,7 @@ export class FlameRenderer {
 	private pixels = new Uint32Array(0);
 	private lines = new Uint32Array(0);
 	private charPx = 7;
-	private labels: { name: string; short: string }[] = [];
+	private labels: Label[] = [];
 	private readonly canvas: HTMLCanvasElement;
 	private readonly overlay: HTMLCanvasElement;
 	private readonly ctx: CanvasRenderingContext2D;
@@ -218,13 +218,13 @@ export class FlameRenderer {
 		}
 	}
 
-	private label(node: number): { name: string; short: string } {
+	private label(node: number): Label {
 		const f = this.scene!.flame;
 		const id = f.name[node]!;
 		let label = this.labels[id];
 		if (!label) {
 			const name = nodeName(f, node);
-			label = { name, short: shortName(name) };
+			label = newLabel(name);
 			this.labels[id] = label;
 		}
 		return label;
@@ -252,9 +252,8 @@ export class FlameRenderer {
 				ctx.fillStyle = wanted;
 				style = wanted;
 			}
-			const { name, short } = node < 0 ? REST : this.label(node);
 			const room = Math.floor((width - 2 * pad) / this.charPx);
-			const text = name.length <= room ? name : fitText(short, room);
+			const text = labelIn(node < 0 ? REST : this.label(node), room);
 			const y = (layout.depth[k]! * ROW_PX - this.scrollPx) * ratio + middle;
 			ctx.fillText(text, Math.round(layout.left[k]! + pad), Math.round(y));
 		}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Names of functions in little room: what is cut is what says least. */
+
+/** Cuts a text to at most `room` characters; a cut one ends in "…". */
+export function fitText(text: string, room: number): string {
+	if (text.length <= room) {
+		return text;
+	}
+	return room < 2 ? "" : `${text.slice(0, room - 1)}…`;
+}
+
+/** Groups that belong to a name: Go's receivers and type arguments, namespaces without a name. */
+function isPartOfName(name: string, at: number): boolean {
+	const before = name[at - 1];
+	return (before === "." && name[at] === "(") || name.startsWith("(anonymous namespace)", at);
+}
+
+/** Where the group that opens at `at` ends; the end of the text where it is not closed. */
+function groupEnd(name: string, at: number): number {
+	let depth = 0;
+	for (let i = at; i < name.length; i++) {
+		const char = name[i]!;
+		if (char === "<" || char === "(") {
+			depth++;
+		} else if ((char === ">" && name[i - 1] !== "-") || char === ")") {
+			depth--;
+			if (depth === 0) {
+				return i + 1;
+			}
+		}
+	}
+	return name.length;
+}
+
+/**
+ * A function name without its arguments and template arguments: "a::b<int>(char)" is "a::b". Go's
+ * receivers stay: "net.(*conn).Read".
+ */
+export function shortName(name: string): string {
+	if (/(^|[^\w])operator\b/.test(name) || name.startsWith("<")) {
+		return name;
+	}
+	let out = "";
+	for (let i = 0; i < name.length; ) {
+		const char = name[i]!;
+		if (char !== "<" && char !== "(") {
+			out += char;
+			i++;
+			continue;
+		}
+		const end = groupEnd(name, i);
+		if (isPartOfName(name, i) || (i === 0 && end === name.length)) {
+			out += name.slice(i, end);
+		}
+		i = end;
+	}
+	return out.replace(/ (const|volatile|&&?)$/, "").trim() || name;
+}
+
+/** Go's and others' names of closures mean nothing without the function they are in. */
+const CLOSURE = /^(func\d+|gowrap\d+|\d+|\{\{?closure.*|\{lambda.*|<.*)$/;
+
+/** Where a shorter form of a name may begin, from the left: at "/", after "::" and ".". */
+function starts(name: string): number[] {
+	const places: number[] = [];
+	let depth = 0;
+	for (let i = 0; i < name.length - 1; i++) {
+		const char = name[i]!;
+		if ("<([{".includes(char)) {
+			depth++;
+		} else if (">)]}".includes(char)) {
+			depth--;
+		} else if (depth === 0) {
+			const at = char === "/" ? i : char === "." ? i + 1 : name.startsWith("::", i) ? i + 2 : 0;
+			if (at > 0 && at < name.length && !".:".includes(name[at]!)) {
+				places.push(at);
+			}
+		}
+	}
+	while (places.length > 0 && CLOSURE.test(name.slice(places.at(-1)))) {
+		places.pop();
+	}
+	return places;
+}
+
+/**
+ * A name in at most `room` characters: whole, without arguments, or without the begin of its path:
+ * "…/grpc.(*Server).handleStream". Only what is the function's own name is cut at its end.
+ */
+export function fitName(name: string, room: number, short = shortName(name)): string {
+	if (name.length <= room) {
+		return name;
+	}
+	if (short.length <= room) {
+		return short;
+	}
+	const places = starts(short);
+	for (const at of places) {
+		if (short.length - at + 1 <= room) {
+			return `…${short.slice(at)}`;
+		}
+	}
+	return fitText(short.slice(places.at(-1) ?? 0).replace(/^\//, ""), room);
+}
+
+/**
+ * A name in two parts, for places that cut by their own width: the first part may be cut, and the
+ * second says which function it is.
+ */
+export function splitName(name: string): [string, string] {
+	const short = shortName(name);
+	const places = starts(short);
+	const slash = short.lastIndexOf("/");
+	const at = places.includes(slash) ? slash + 1 : (places.at(-2) ?? 0);
+	return [short.slice(0, at), short.slice(at)];
+}
+
+/** The same for values of labels: names of pods differ at their ends. */
+export function splitValue(value: string, tail = 14): [string, string] {
+	return value.length <= 2 * tail ? ["", value] : [value.slice(0, -tail), value.slice(-tail)];
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fitName, fitText, shortName, splitName, splitValue } from "../src/model/names.ts";
+
+const GRPC = "github.com/grpc-ecosystem/go-grpc-middleware/v2/grpc.(*Server).handleStream";
+
+test("texts are cut to the room there is", () => {
+	assert.equal(fitText("abcdef", 6), "abcdef");
+	assert.equal(fitText("abcdef", 4), "abc…");
+	assert.equal(fitText("abcdef", 1), "");
+});
+
+test("arguments go, receivers and namespaces stay", () => {
+	assert.equal(shortName("a::b<int, c<d>>(char const*)"), "a::b");
+	assert.equal(shortName("operator<(a, b)"), "operator<(a, b)");
+	assert.equal(shortName("std::operator<< <char>(x)"), "std::operator<< <char>(x)");
+	assert.equal(shortName("(anonymous namespace)::f(int)"), "(anonymous namespace)::f");
+	assert.equal(shortName("a::(anonymous namespace)::f(int) const"), "a::(anonymous namespace)::f");
+	assert.equal(shortName("net.(*conn).Read"), "net.(*conn).Read");
+	assert.equal(shortName("btree.(*node[...]).iterate"), "btree.(*node[...]).iterate");
+	assert.equal(shortName("f(int (*)(char), b->c)"), "f");
+	assert.equal(shortName("<module>"), "<module>");
+	assert.equal(shortName("(no name)"), "(no name)");
+	assert.equal(shortName("f"), "f");
+});
+
+test("a cut name keeps its useful end", () => {
+	assert.equal(fitName(GRPC, 100), GRPC);
+	assert.equal(fitName(GRPC, 40), "…/v2/grpc.(*Server).handleStream");
+	assert.equal(fitName(GRPC, 30), "…/grpc.(*Server).handleStream");
+	assert.equal(fitName(GRPC, 24), "…(*Server).handleStream");
+	assert.equal(fitName(GRPC, 14), "…handleStream");
+	assert.equal(fitName(GRPC, 8), "handleS…");
+	assert.equal(fitName("std::vector<int>::push_back(int&&)", 12), "…push_back");
+	assert.equal(fitName("compile/internal/ssa.Compile.func1", 18), "…Compile.func1");
+	assert.equal(fitName("a_function_without_parts", 8), "a_funct…");
+	assert.equal(fitName("a.b", 0), "");
+	assert.equal(fitName("a.b", 1), "b");
+});
+
+test("names are split where they may be cut", () => {
+	assert.deepEqual(splitName(GRPC), [
+		"github.com/grpc-ecosystem/go-grpc-middleware/v2/",
+		"grpc.(*Server).handleStream",
+	]);
+	assert.deepEqual(splitName("main"), ["", "main"]);
+	assert.deepEqual(splitName("a::b::c"), ["a::", "b::c"]);
+	const pod = (n: string) => `deployment-with-a-rather-long-name-7f9c${n}`;
+	assert.notEqual(splitValue(pod("-aaaaa"))[1], splitValue(pod("-aaaab"))[1]);
+	assert.deepEqual(splitValue("python3"), ["", "python3"]);
+});
