@@ -121,10 +121,10 @@ export const graphChecks = {
 				return { ok, said: list.slice(0, 5).join(", ") };
 			}, what);
 		await falling(3, "by self at first");
-		await page.click("th:has-text('Total') button");
+		await page.locator("th").getByRole("button", { name: /^Total/ }).click();
 		await waitParameter(page, "sort", "total");
 		await falling(4, "by total");
-		await page.click("th:has-text('Function') button");
+		await page.locator("th").getByRole("button", { name: /^Function/ }).click();
 		await until(async () => {
 			const names = (await page.locator("tbody tr .cell-name").allTextContents()).map((n) =>
 				n.trim(),
@@ -143,7 +143,7 @@ export const graphChecks = {
 		const at = await frameAt(page, 4);
 		const name = await hoverName(page, at);
 		await page.mouse.click(at.x, at.y, { button: "right" });
-		await page.click("[role=menuitem]:has-text('Show its callers')");
+		await page.getByRole("menuitem", { name: "Show its callers" }).click();
 		await waitParameter(page, "focus", name);
 		await untilName(page, 0, 0.1, name, "it is the root now");
 		await page.goBack();

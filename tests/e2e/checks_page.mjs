@@ -102,7 +102,7 @@ export const pageChecks = {
 		await page.goto(`${url}/?query=${encodeURIComponent('{comm="no such program"}')}`);
 		await page.waitForSelector("[data-testid=no-samples]", { timeout: 60_000 });
 		assert.match(await page.locator("[data-testid=no-samples]").textContent(), /no such program/);
-		await page.click("text=Without the selector");
+		await page.getByRole("button", { name: "Without the selector" }).click();
 		await painted(page);
 	},
 
@@ -175,14 +175,14 @@ export const pageChecks = {
 	async "time ranges: presets and two instants"({ page, url }) {
 		await open(page, url);
 		await page.click(".range > button");
-		await page.click("text=Last 1 hour");
+		await page.getByRole("button", { name: "Last 1 hour" }).click();
 		await waitParameter(page, "from", "now-1h");
 		await page.click(".range > button");
 		await page.fill(".range-form label:nth-child(1) input", "nonsense");
 		assert.match(await page.locator(".range-help").textContent(), /not a time/);
-		assert.ok(await page.locator("text=Apply").isDisabled());
+		assert.ok(await page.getByRole("button", { name: "Apply", exact: true }).isDisabled());
 		await page.fill(".range-form label:nth-child(1) input", "now-30m");
-		await page.click("text=Apply");
+		await page.getByRole("button", { name: "Apply", exact: true }).click();
 		await waitParameter(page, "from", "now-30m");
 	},
 

@@ -13,7 +13,8 @@ export async function open(page, url, query = "") {
 /** Waits until the graph is painted. */
 export async function painted(page) {
 	await page.waitForSelector(FLAME, { timeout: 60_000 });
-	await page.waitForFunction(() => performance.getEntriesByName("firn:flame").length > 0);
+	// a canvas is 300 pixels wide until it is sized and painted; marks fail under a made clock
+	await page.waitForFunction(() => document.querySelector(".flame-canvas")?.width !== 300);
 }
 
 /** Waits until no name is on its way any more: those that are seen then stay. */

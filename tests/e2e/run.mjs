@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { graphChecks } from "./checks_graph.mjs";
 import { mockOnly, pageChecks } from "./checks_page.mjs";
+import { readerChecks } from "./checks_reader.mjs";
 import { openBrowser, startFirn, startMock, watch } from "./harness.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -72,7 +73,7 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	for (const [name, run] of Object.entries({ ...pageChecks, ...graphChecks })) {
+	for (const [name, run] of Object.entries({ ...pageChecks, ...graphChecks, ...readerChecks })) {
 		await one(name, run);
 	}
 } finally {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findKey, nodeAt, nodeKey, pathTo } from "../src/model/flame.ts";
+import { findKey, nodeAt, nodeKey, pathTo, relocate, relocateNear } from "../src/model/flame.ts";
 import { nextFocus } from "../src/model/focus.ts";
 import { chain, grow, nodeNamed, sample } from "./make.ts";
 
@@ -62,4 +62,15 @@ test("arrow keys lead to callees, callers and neighbours", () => {
 	assert.equal(nextFocus(f, 3, "ArrowDown", true), 3);
 	assert.equal(nextFocus(f, 4, "Home", true), 0);
 	assert.equal(nextFocus(f, 4, "x", true), -1);
+});
+
+test("a node is found again in a newer graph, or its nearest caller", () => {
+	const f = sample();
+	const newer = grow([["new", "x"], ["main", "parse"]]);
+	const read = nodeNamed(f, "read");
+	assert.equal(relocate(f, 0, newer), 0);
+	assert.equal(relocate(f, -1, newer), -1);
+	assert.equal(relocate(f, nodeNamed(f, "parse"), newer), nodeNamed(newer, "parse"));
+	assert.equal(relocate(f, read, newer), -1);
+	assert.equal(relocateNear(f, read, newer), nodeNamed(newer, "parse"));
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+	ofMatchers,
 	complete,
 	contextAt,
 	parseMatchers,
@@ -90,4 +91,14 @@ test("candidates that begin with the text come first", () => {
 		"xcomm",
 	]);
 	assert.equal(rank(["a", "b", "c"], "", 2).length, 2);
+});
+
+test("columns of the server's sentence are those of what was typed", () => {
+	const type = "parca_agent:samples:count:cpu:nanoseconds:delta";
+	const said = "selector: expected the \" that ends the value of column 54 at column 58, got the end";
+	assert.equal(
+		ofMatchers(said, type),
+		'selector: expected the " that ends the value of column 6 at column 10, got the end',
+	);
+	assert.equal(ofMatchers("type at column 3", type), "type at column 3");
 });

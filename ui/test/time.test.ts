@@ -2,19 +2,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { timeTicks, valueTicks } from "../src/model/axis.ts";
+import { parseDuration, parseInstant } from "../src/model/instant.ts";
 import {
+	apiEnd,
 	chartSpan,
 	formatLength,
 	formatSpan,
+	graphEvery,
 	isLive,
-	parseDuration,
-	parseInstant,
 	rangeName,
 	rangeProblem,
 	refreshEvery,
 	stepFor,
 	toApiTime,
 	toLocalText,
+	usedMs,
 } from "../src/model/time.ts";
 
 const NOW = Date.parse("2026-03-05T10:00:00Z");
@@ -93,4 +95,42 @@ test("the chart of a live range has whole steps, and begins where samples begin"
 	const newborn = chartSpan(span, 10_000, true, NOW - 3000);
 	assert.deepEqual(newborn, { fromMs: NOW - 130_000, toMs: NOW - 10_000 });
 	assert.equal(chartSpan(span, 10_000, false, NOW), span);
+});
+
+test("ends of ranges as Grafana and Parca write them", () => {
+	const at = (text: string, end = false) => toLocalText(parseInstant(text, NOW, end));
+	assert.equal(parseInstant("1772704800000", 0), NOW, "milliseconds");
+	assert.equal(parseInstant("1772704800000000", 0), NOW, "microseconds");
+	assert.equal(parseInstant("1772704800000000000", 0), NOW, "nanoseconds");
+	assert.equal(at("now/d"), "2026-03-05 00:00:00");
+	assert.equal(at("now-7d/d"), "2026-02-26 00:00:00");
+	assert.equal(at("now-1M/M"), "2026-02-01 00:00:00");
+	assert.equal(at("now/w"), "2026-03-02 00:00:00", "weeks begin on Monday");
+	assert.equal(at("now-1y/y", true), "2026-01-01 00:00:00", "an end is rounded up");
+	assert.equal(parseInstant("now/d", NOW, true), NOW, "but not into the future");
+	assert.equal(parseInstant("now-1w", NOW), NOW - 7 * 86_400_000);
+	assert.equal(parseInstant("now-1d+1h", NOW), NOW - 23 * 3_600_000);
+	assert.equal(parseInstant("now-100y", NOW), 0, "before 1970 there is nothing");
+	assert.ok(isLive({ from: "now/d", to: "now/d" }));
+	const wrong = ["abc", "yesterday", "2026-13-99", "now-", "now/x", "nowhere", "9".repeat(40)];
+	for (const text of [...wrong, "now-99999999999999y", "abc 1", "2026-02-30T99:00:00Z", ""]) {
+		assert.ok(Number.isNaN(parseInstant(text, NOW)), text);
+		assert.match(rangeProblem({ from: text, to: "now" }, NOW), /is not a time/, text);
+		assert.equal(typeof rangeName({ from: text, to: "now" }, NOW), "string");
+		assert.equal(apiEnd(text, NOW, false), "");
+	}
+	assert.equal(apiEnd("now-15m", NOW, false), "now-15m", "the server's clock is better");
+	assert.equal(apiEnd("now-1M", NOW, false), toApiTime(parseInstant("now-1M", NOW)));
+	assert.equal(apiEnd("now", NOW, true), "now");
+});
+
+test("large answers are asked for less often than small ones", () => {
+	assert.equal(graphEvery(300e3, 0), 10_000);
+	assert.equal(graphEvery(900e3, 0), 15_000);
+	assert.equal(graphEvery(7 * 86400e3, 0), 300_000);
+	assert.equal(graphEvery(900e3, 12_000), 60_000, "a slow line gets a rest");
+	const week = { fromMs: NOW - 7 * 86400e3, toMs: NOW };
+	assert.equal(usedMs(week, true, NOW - 1200e3), 1200e3, "only what has samples");
+	assert.equal(usedMs(week, true, 0), 7 * 86400e3);
+	assert.equal(usedMs(week, false, NOW), 7 * 86400e3);
 });

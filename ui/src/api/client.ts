@@ -9,11 +9,14 @@ import type { FlameAnswer, ProfileType, SeriesAnswer, TopAnswer } from "./types.
 export class ApiError extends Error {
 	readonly status: number;
 	readonly code: string;
+	/** The server asks for at least this wait before the next attempt, in milliseconds. */
+	readonly retryMs: number;
 
-	constructor(message: string, status: number, code: string) {
+	constructor(message: string, status: number, code: string, retryMs = 0) {
 		super(message);
 		this.status = status;
 		this.code = code;
+		this.retryMs = retryMs;
 	}
 }
 
@@ -36,16 +39,17 @@ export function apiUrl(path: string, parameters: Parameters): string {
 
 async function errorOf(response: Response): Promise<ApiError> {
 	const text = await response.text();
+	const retryMs = 1000 * (Number(response.headers.get("retry-after")) || 0);
 	try {
 		const { error, code } = JSON.parse(text) as { error?: string; code?: string };
 		if (error) {
-			return new ApiError(error, response.status, code ?? "");
+			return new ApiError(error, response.status, code ?? "", retryMs);
 		}
 	} catch {
 		// not JSON: the status has to say it
 	}
 	const what = `the server answered ${response.status} ${response.statusText}`.trim();
-	return new ApiError(what, response.status, "");
+	return new ApiError(what, response.status, "", retryMs);
 }
 
 async function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {

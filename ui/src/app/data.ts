@@ -4,29 +4,42 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getFlame, getSeries, getTop, getTypes, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { ProfileType, SeriesAnswer, TopAnswer } from "../api/types.ts";
-import type { Flame } from "../model/flame.ts";
+import { type Flame, findKey, relocateNear } from "../model/flame.ts";
 import { calleesOf, callersOf } from "../model/merge.ts";
 import {
+	apiEnd,
 	chartSpan,
+	graphEvery,
 	isLive,
+	rangeProblem,
 	refreshEvery,
 	type Span,
 	spanOf,
 	stepFor,
 	toApiTime,
+	usedMs,
 } from "../model/time.ts";
 import { joinQuery, type State } from "../model/url.ts";
+import { useHeld, useReading } from "./hold.ts";
 import { useTicks } from "./ticks.ts";
 import { type Query, useQuery } from "./use_query.ts";
 
-/** Frames below this share of the total are not asked for. */
-const TRIM = 0.00002;
+/** Frames below this share of the total are not asked for; of a zoomed part, below its eighths. */
+const TRIM = 0.0001;
+const TRIM_STEP = 8;
+const LEVEL_MAX = 7;
 /** Series of the chart that have a line of their own. */
 export const SERIES_MAX = 8;
 /** Rows of the table. */
 const ROWS_MAX = 20_000;
 /** Points of the chart at most. */
 const POINTS_MAX = 240;
+/** How often the server is asked whether it is there and has newer samples, in milliseconds. */
+const BEAT_MS = 5000;
+/** An answer to that which takes longer will not come, in milliseconds. */
+const BEAT_LATE_MS = 10_000;
+/** A range moves also where nothing new comes: then it is asked for this often. */
+const MOVED_MS = 60_000;
 
 /** Series with the span they were asked for. */
 export interface SeriesData extends SeriesAnswer {
@@ -38,11 +51,17 @@ export interface Data {
 	types: Query<ProfileType[]>;
 	/** The type that is shown; null until there is one. */
 	type: ProfileType | null;
+	/** What is wrong with the range, or "". */
+	problem: string;
 	series: Query<SeriesData>;
 	flame: Query<Flame>;
 	/** What the graph shows: `flame`, or the callers or callees of the focused function. */
 	shown: Flame | null;
+	/** The node that `shown` is zoomed to. */
+	zoom: number;
 	top: Query<TopAnswer>;
+	/** Newer answers wait because somebody reads. */
+	held: boolean;
 	/** Samples of this question are shown. */
 	question: Question | null;
 	/** The instants the question meant when it was last asked. */
@@ -51,13 +70,13 @@ export interface Data {
 	refresh: () => void;
 }
 
-/** The profile types; asked each second until there is one, then each minute. */
+/** The profile types: asked each second until there is one, then as a sign of life. */
 function useTypes(): Query<ProfileType[]> {
 	const [wait, setWait] = useState(1000);
 	const [tick] = useTicks(wait, true);
-	const types = useQuery("types", tick, getTypes);
-	const empty = types.error !== null || (types.data?.length ?? 0) === 0;
-	useEffect(() => setWait(empty ? 1000 : 60_000), [empty]);
+	const types = useQuery("types", tick, getTypes, BEAT_LATE_MS);
+	const empty = (types.data?.length ?? 0) === 0;
+	useEffect(() => setWait(empty ? 1000 : BEAT_MS), [empty]);
 	return types;
 }
 
@@ -94,69 +113,163 @@ function usePending(flame: Query<Flame>, ask: () => void): void {
 	}, [flame.data, flame.id]);
 }
 
+/** A tick of the clock that counts only when there is something new to ask for. */
+function useNews(tick: number, newestMs: number): number {
+	const last = useRef({ tick, newestMs, atMs: Date.now() });
+	const due = last.current.tick !== tick;
+	if (due && (newestMs > last.current.newestMs || Date.now() - last.current.atMs >= MOVED_MS)) {
+		last.current = { tick, newestMs, atMs: Date.now() };
+	}
+	return last.current.tick;
+}
+
+/** How deep a graph must be asked for, so that what is zoomed to can be seen: in steps of the trim. */
+export function levelFor(f: Flame, zoom: number): number {
+	const level = Math.log(f.value[0]! / f.value[zoom]!) / Math.log(TRIM_STEP);
+	return Math.min(LEVEL_MAX, Math.max(0, Math.round(level) || 0));
+}
+
+/** The node with the key of the URL; where a newer graph has lost it, its nearest caller. */
+function useZoom(flame: Flame | null, key: string): number {
+	const last = useRef<{ flame: Flame; key: string; node: number } | null>(null);
+	return useMemo(() => {
+		if (!flame) {
+			return 0;
+		}
+		let node = findKey(flame, key);
+		if (node < 0) {
+			const old = last.current;
+			node = old?.key === key ? relocateNear(old.flame, old.node, flame) : 0;
+		} else {
+			last.current = { flame, key, node };
+		}
+		return node;
+	}, [flame, key]);
+}
+
+/** Use over time. */
+function useSeries(state: State, type: ProfileType | null, query: string, tick: number) {
+	const rangeLive = isLive(state.range);
+	const now = serverNow();
+	const range = spanOf(state.range, now);
+	const stepMs = stepFor(usedMs(range, rangeLive, type?.first ?? 0), POINTS_MAX);
+	const id = query && JSON.stringify(["series", query, state.by, stepMs, state.range]);
+	return useQuery<SeriesData>(id || null, tick, async (signal) => {
+		const span = chartSpan(spanOf(state.range, serverNow()), stepMs, rangeLive, type?.first ?? 0);
+		const asked = { query, from: toApiTime(span.fromMs), to: toApiTime(span.toMs) };
+		return { ...(await getSeries(asked, state.by, stepMs, SERIES_MAX, signal)), span };
+	});
+}
+
+/** What graph and table are about, with its ends as they are now. */
+function questionOf(state: State, query: string): Question {
+	const now = serverNow();
+	const { select, range } = state;
+	const from = select ? toApiTime(select.fromMs) : apiEnd(range.from, now, false);
+	const to = select ? toApiTime(select.toMs) : apiEnd(range.to, now, true);
+	return { query, from, to };
+}
+
+/** Whether the table needs rows that the graph does not have. */
+function needsTop(state: State, flame: Flame | null): boolean {
+	if (state.view === "flame" || !flame) {
+		return false;
+	}
+	const ofGraph = state.focus !== "" || state.zoom !== "" || flame.trimmed === 0;
+	return state.invert || !ofGraph;
+}
+
+/** Graph and table of what the state selects. */
+function useGraph(state: State, query: string, tick: number) {
+	const [manual, again] = useState(0);
+	const level = useRef(0);
+	const levels = useRef(new WeakMap<Flame, number>());
+	const id = query && JSON.stringify([query, state.select ?? state.range]);
+	// callers of one function are found in the whole graph, so that they are exact
+	const inverted = state.invert && state.focus === "";
+	const flame = useQuery(id ? `${id}${inverted}` : null, tick + manual * 1e6, async (signal) => {
+		const asked = level.current;
+		const trim = TRIM / TRIM_STEP ** asked;
+		const answer = await getFlame(questionOf(state, query), inverted, trim, signal);
+		levels.current.set(answer, asked);
+		return answer;
+	});
+	const more = () => again((n) => n + 1);
+	usePending(flame, more);
+	const reading = useReading();
+	const held = useHeld(flame, reading, manual);
+	const shown = useMemo(() => {
+		if (!held.data || state.focus === "") {
+			return held.data;
+		}
+		return (state.invert ? callersOf : calleesOf)(held.data, state.focus);
+	}, [held.data, state.focus, state.invert]);
+	const zoom = useZoom(shown, state.zoom);
+	level.current = Math.max(shown ? levelFor(shown, zoom) : 0, state.focus === "" ? 0 : 1);
+	useEffect(() => {
+		const { data } = flame;
+		if (data && data.trimmed > 0 && (levels.current.get(data) ?? 0) < level.current) {
+			more();
+		}
+	}, [flame.data, zoom, state.focus]);
+	// after the graph: what it has suffices for most tables, and one question at a time is kinder
+	const table = useRef("");
+	const answered = id !== "" && flame.id === `${id}${inverted}`;
+	const tableTick = useRef(0);
+	if (answered && needsTop(state, flame.data)) {
+		table.current = id;
+		tableTick.current = flame.atMs;
+	}
+	const top = useQuery(table.current === id && id ? id : null, tableTick.current, (signal) =>
+		getTop(questionOf(state, query), ROWS_MAX, signal),
+	);
+	return { flame: held, newer: flame.data !== held.data, shown, zoom, top: useHeld(top, reading, manual), more };
+}
+
 /** Asks for everything that the state wants to see. */
 export function useData(state: State): Data {
 	const types = useTypes();
 	const type = pickType(types.data, state.type);
-	const rangeLive = isLive(state.range);
 	const now = serverNow();
-	const length = spanOf(state.range, now);
-	const spanMs = length.toMs - length.fromMs;
-	const running = type !== null && rangeLive && !state.paused;
-	const [tick, refresh] = useTicks(refreshEvery(spanMs), running);
-	const range = useMemo(() => spanOf(state.range, serverNow()), [state.range, tick]);
-
-	const query = type ? joinQuery(type.type, state.matchers) : "";
-	const stepMs = stepFor(spanMs, POINTS_MAX);
-	const chart = chartSpan(range, stepMs, rangeLive, type?.first ?? 0);
-	const seriesId = JSON.stringify(["series", query, state.by, stepMs, state.range]);
-	const series = useQuery(type && seriesId, tick, async (signal) => {
-		const asked = { query, from: toApiTime(chart.fromMs), to: toApiTime(chart.toMs) };
-		const answer = await getSeries(asked, state.by, stepMs, SERIES_MAX, signal);
-		return { ...answer, span: chart };
-	});
-
-	const question = useMemo<Question | null>(() => {
-		const { select } = state;
-		const from = select ? toApiTime(select.fromMs) : apiEnd(state.range.from);
-		const to = select ? toApiTime(select.toMs) : apiEnd(state.range.to);
-		return query === "" ? null : { query, from, to };
-	}, [query, state.select, state.range]);
-	const span = state.select ?? range;
+	const problem = rangeProblem(state.range, now);
+	const whole = spanOf(state.range, now);
+	const used = usedMs(whole, isLive(state.range), type?.first ?? 0);
+	const running = type !== null && problem === "" && isLive(state.range) && !state.paused;
+	const query = type && problem === "" ? joinQuery(type.type, state.matchers) : "";
+	const [tick, refresh] = useTicks(refreshEvery(used), running);
+	const series = useSeries(state, type, query, tick);
 	const live = running && state.select === null;
-	const still = useRef(tick);
-	if (live) {
-		still.current = tick;
-	}
-	const [manual, again] = useState(0);
-	const flameTick = still.current + manual * 1e6;
-	const id = question && JSON.stringify(question);
-	// callers of one function are found in the whole graph, so that they are exact
-	const inverted = state.invert && state.focus === "";
-	const flame = useQuery(id && `${id}${inverted}`, flameTick, (signal) =>
-		getFlame(question!, inverted, TRIM, signal),
+	const took = useRef(0);
+	const [graphTick, refreshGraph] = useTicks(graphEvery(used, took.current), live);
+	const { flame, newer, shown, zoom, top, more } = useGraph(
+		state,
+		query,
+		useNews(graphTick, type?.last ?? 0),
 	);
-	usePending(flame, () => again((n) => n + 1));
-	const top = useQuery(id, flameTick, (signal) => getTop(question!, ROWS_MAX, signal));
-	const shown = useMemo(() => {
-		if (!flame.data || state.focus === "") {
-			return flame.data;
-		}
-		return (state.invert ? callersOf : calleesOf)(flame.data, state.focus);
-	}, [flame.data, state.focus, state.invert]);
-
+	took.current = flame.tookMs;
+	const range = useMemo(() => spanOf(state.range, serverNow()), [state.range, tick]);
+	const question = useMemo(
+		() => (query === "" ? null : questionOf(state, query)),
+		[query, state.select, state.range, tick],
+	);
 	const all = () => {
 		refresh();
-		again((n) => n + 1);
+		refreshGraph();
+		more();
 	};
-	return { types, type, series, flame, shown, top, question, span, live, refresh: all };
-}
-
-/** An end of a range in a form that the API takes: local times become RFC 3339. */
-function apiEnd(text: string): string {
-	if (text.startsWith("now")) {
-		return text;
-	}
-	const { fromMs } = spanOf({ from: text, to: text }, serverNow());
-	return Number.isNaN(fromMs) ? text : toApiTime(fromMs);
+	return {
+		types,
+		type,
+		problem,
+		series,
+		flame,
+		shown,
+		zoom,
+		top,
+		held: newer,
+		question,
+		span: state.select ?? range,
+		live,
+		refresh: all,
+	};
 }

@@ -1,28 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Renderings by the clock. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
-/** Counts up each `everyMs` while `active`, and not while the page is hidden. */
+/**
+ * Counts up each `everyMs` while `active`, and not while the page is hidden; one that is shown again
+ * counts at once when it is due.
+ */
 export function useTicks(everyMs: number, active: boolean): [number, () => void] {
 	const [tick, set] = useState(0);
-	const more = () => set((n) => n + 1);
+	const last = useRef(Date.now());
+	const more = () => {
+		last.current = Date.now();
+		set((n) => n + 1);
+	};
 	useEffect(() => {
 		if (!active) {
 			return;
 		}
-		const timer = setInterval(() => {
-			if (!document.hidden) {
-				more();
-			}
-		}, everyMs);
-		const wake = () => {
-			if (!document.hidden) {
-				more();
-			}
+		let timer = 0;
+		const wait = () => {
+			clearTimeout(timer);
+			timer = window.setTimeout(
+				() => {
+					if (!document.hidden) {
+						more();
+						wait();
+					}
+				},
+				Math.max(0, last.current + everyMs - Date.now()),
+			);
 		};
+		const wake = () => document.hidden || wait();
+		wait();
 		document.addEventListener("visibilitychange", wake);
 		return () => {
-			clearInterval(timer);
+			clearTimeout(timer);
 			document.removeEventListener("visibilitychange", wake);
 		};
 	}, [everyMs, active]);

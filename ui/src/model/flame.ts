@@ -222,3 +222,22 @@ export function findKey(f: Flame, key: string): number {
 	}
 	return -1;
 }
+
+/** The node of another graph with the same path, or -1. */
+export function relocate(from: Flame, node: number, to: Flame): number {
+	if (node <= 0 || from === to) {
+		return node;
+	}
+	return findKey(to, nodeKey(from, node));
+}
+
+/** The same, or the nearest caller that the other graph has. */
+export function relocateNear(from: Flame, node: number, to: Flame): number {
+	for (let i = node; i > 0; i = from.parent[i]!) {
+		const found = relocate(from, i, to);
+		if (found >= 0) {
+			return found;
+		}
+	}
+	return 0;
+}

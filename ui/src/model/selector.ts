@@ -161,3 +161,14 @@ export function rank(candidates: readonly string[], prefix: string, limit: numbe
 	}
 	return [...begin, ...contain].slice(0, limit);
 }
+
+/**
+ * The server's sentence about a selector, with columns of what was typed between the braces: it got
+ * `type{matchers}`.
+ */
+export function ofMatchers(message: string, type: string): string {
+	const before = type.length + 1;
+	return message.replace(/\b(column|byte) (\d+)\b/g, (all, word: string, n: string) =>
+		Number(n) > before ? `${word} ${Number(n) - before}` : all,
+	);
+}

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * Time ranges. An end of a range is a text as the API takes it: "now", "now-15m", RFC 3339, or
- * unix seconds. Instants are milliseconds since 1970.
- */
+/** Time ranges. An end of a range is a text (instant.ts); instants are milliseconds since 1970. */
+import { parseInstant } from "./instant.ts";
 
-/** A range as it stands in the URL and goes to the API. */
+/** A range as it stands in the URL. */
 export interface Range {
 	from: string;
 	to: string;
@@ -26,47 +24,14 @@ export const PRESETS: readonly { length: string; name: string }[] = [
 	{ length: "7d", name: "7 days" },
 ];
 
-const UNIT_MS: Record<string, number> = { s: 1e3, m: 60e3, h: 3600e3, d: 86400e3 };
-
-/** "15m" or "1h30m" in milliseconds; NaN for anything else. */
-export function parseDuration(text: string): number {
-	if (!/^(\d+(\.\d+)?[smhd])+$/.test(text)) {
-		return Number.NaN;
-	}
-	let sum = 0;
-	for (const part of text.match(/\d+(\.\d+)?[smhd]/g) ?? []) {
-		sum += Number.parseFloat(part) * UNIT_MS[part.slice(-1)]!;
-	}
-	return sum;
-}
-
-/** An end of a range as an instant; NaN where it is none. */
-export function parseInstant(text: string, nowMs: number): number {
-	const s = text.trim();
-	if (s === "now") {
-		return nowMs;
-	}
-	if (s.startsWith("now-")) {
-		return nowMs - parseDuration(s.slice(4));
-	}
-	if (/^\d+(\.\d+)?$/.test(s)) {
-		return Number.parseFloat(s) * 1000;
-	}
-	const local = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?$/.exec(s);
-	if (local) {
-		return new Date(`${local[1]}T${local[2] ?? "00:00"}`).getTime();
-	}
-	return Date.parse(s);
-}
-
 /** Whether the range moves with the clock. */
 export function isLive(range: Range): boolean {
-	return range.to === "now";
+	return /^now(\/[smhdwMy])?$/.test(range.to);
 }
 
 /** The range in instants. */
 export function spanOf(range: Range, nowMs: number): Span {
-	return { fromMs: parseInstant(range.from, nowMs), toMs: parseInstant(range.to, nowMs) };
+	return { fromMs: parseInstant(range.from, nowMs), toMs: parseInstant(range.to, nowMs, true) };
 }
 
 /** What is wrong with a range in words, or "". */
@@ -81,12 +46,21 @@ export function rangeProblem(range: Range, nowMs: number): string {
 	return fromMs < toMs ? "" : "the range ends before it begins";
 }
 
-/** An instant as the API and the URL take it. */
+/** An instant as the API and the URL take it; "" for none. */
 export function toApiTime(ms: number): string {
+	if (Number.isNaN(ms)) {
+		return "";
+	}
 	return new Date(Math.round(ms)).toISOString().replace(".000Z", "Z");
 }
 
 const two = (n: number) => String(n).padStart(2, "0");
+
+/** An end of a range as the API takes it: what moves in a way that it knows stays as it is. */
+export function apiEnd(text: string, nowMs: number, isEnd: boolean): string {
+	const known = /^now(-(\d+[smhd])+)?$/.test(text) && parseInstant(text, nowMs) > 0;
+	return known ? text : toApiTime(parseInstant(text, nowMs, isEnd));
+}
 
 /** "2026-11-21 08:14:05", local time; what the fields of the range menu hold. */
 export function toLocalText(ms: number): string {
@@ -125,10 +99,13 @@ export function formatLength(ms: number): string {
 
 /** The name of a range: "Last 15 minutes", or its ends. */
 export function rangeName(range: Range, nowMs: number): string {
-	if (isLive(range) && range.from.startsWith("now-")) {
-		const length = range.from.slice(4);
+	const length = /^now-(\d+[smhd])$/.exec(range.from)?.[1];
+	if (range.to === "now" && length) {
 		const preset = PRESETS.find((p) => p.length === length);
 		return `Last ${preset ? preset.name : length}`;
+	}
+	if (rangeProblem(range, nowMs) !== "") {
+		return `${range.from} – ${range.to}`;
 	}
 	return formatSpan(spanOf(range, nowMs), nowMs);
 }
@@ -142,9 +119,22 @@ export function stepFor(spanMs: number, points: number): number {
 	return 1000 * (STEPS_S.find((s) => s >= least) ?? Math.ceil(least / 86400) * 86400);
 }
 
-/** How long to wait before a live range is asked for again, in milliseconds. */
+/** How long the chart of a live range waits before it is asked for again, in milliseconds. */
 export function refreshEvery(spanMs: number): number {
 	return Math.min(60e3, Math.max(5e3, spanMs / 180));
+}
+
+/**
+ * The same for graph and table, which are large: a sixtieth of the range is new by then. An answer
+ * that took long is not asked for more often than the server and the line can bear.
+ */
+export function graphEvery(spanMs: number, tookMs: number): number {
+	return Math.max(Math.min(300e3, Math.max(10e3, spanMs / 60)), 5 * tookMs);
+}
+
+/** The part of a range that can have samples: a live one begins no earlier than they do. */
+export function usedMs({ fromMs, toMs }: Span, live: boolean, firstMs: number): number {
+	return live ? Math.max(120e3, toMs - Math.max(fromMs, Math.min(firstMs, toMs))) : toMs - fromMs;
 }
 
 /** How long after it was taken a sample is here, in milliseconds: agents send every few seconds. */

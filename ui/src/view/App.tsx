@@ -5,9 +5,10 @@ import { type Data, useData } from "../app/data.ts";
 import { go, stateNow, useAppState } from "../app/store.ts";
 import { useTheme } from "../app/theme.ts";
 import type { Theme } from "../model/colour.ts";
+import { ofMatchers } from "../model/selector.ts";
 import { isLive } from "../model/time.ts";
 import { DEFAULTS, type State } from "../model/url.ts";
-import { NoAnswer, NoSamples, NotThere, Problem, Waiting } from "./Empty.tsx";
+import { BadRange, Loading, NoAnswer, NoSamples, NotThere, Problem, Waiting } from "./Empty.tsx";
 import { FlamePanel } from "./FlamePanel.tsx";
 import { Help } from "./Help.tsx";
 import { Timeline } from "./Timeline.tsx";
@@ -70,7 +71,11 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 		);
 	}
 	if (!flame.data) {
-		return <section class={`panel profile ${flame.slow ? "loading" : ""}`} aria-busy="true" />;
+		return (
+			<section class="panel profile" aria-busy="true">
+				<Loading text="Asking for the flame graph" trouble={flame.trouble} />
+			</section>
+		);
 	}
 	if (flame.data.total <= 0) {
 		return (
@@ -91,12 +96,11 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 
 /** Errors of what is shown; those about the question belong to the selector. */
 function errorsOf(data: Data): { selector: string; other: ApiError | null } {
-	const errors = [data.flame.error, data.series.error, data.top.error].filter((e) => e !== null);
+	const { types, flame, series, top } = data;
+	const errors = [types.error, flame.error, series.error, top.error].filter((e) => e !== null);
 	const bad = errors.find((e) => e.status === 400);
-	return {
-		selector: bad?.message ?? "",
-		other: errors.find((e) => e.status !== 400) ?? null,
-	};
+	const selector = bad ? ofMatchers(bad.message, data.type?.type ?? "") : "";
+	return { selector, other: errors.find((e) => e.status !== 400) ?? null };
 }
 
 function useTitle(state: State, waiting: boolean): void {
@@ -117,6 +121,7 @@ export function App() {
 	useTitle(state, waiting);
 	const errors = errorsOf(data);
 	const started = data.types.data !== null || data.types.error !== null;
+	const shownMs = data.flame.atMs;
 	return (
 		<div class={`app ${state.view === DEFAULTS.view ? "" : `app-${state.view}`}`}>
 			<TopBar
@@ -128,12 +133,24 @@ export function App() {
 				showHelp={() => setHelp(true)}
 			/>
 			{waiting ? (
-				<main class="waiting">{started && <Waiting error={data.types.error} />}</main>
+				<main class="waiting">
+					{started ? (
+						<Waiting error={data.types.error} />
+					) : (
+						<Loading text="Asking the server what it has" trouble={data.types.trouble} />
+					)}
+				</main>
+			) : data.problem !== "" ? (
+				<main class="waiting">
+					<BadRange problem={data.problem} state={state} />
+				</main>
 			) : (
 				<main>
-					{errors.other && <Problem error={errors.other} retry={data.refresh} />}
 					<Timeline state={state} data={data} theme={theme} />
 					<Lower data={data} state={state} theme={theme} />
+					{errors.other && shownMs > 0 && (
+						<Problem error={errors.other} shownMs={shownMs} retry={data.refresh} />
+					)}
 				</main>
 			)}
 			{help && <Help close={() => setHelp(false)} />}

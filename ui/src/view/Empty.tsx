@@ -5,7 +5,7 @@ import type { ApiError } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { Data } from "../app/data.ts";
 import { go } from "../app/store.ts";
-import { formatSpan, isLive, toApiTime } from "../model/time.ts";
+import { formatClock, formatLength, formatSpan, isLive, toApiTime } from "../model/time.ts";
 import type { State } from "../model/url.ts";
 import { typeName } from "./TopBar.tsx";
 
@@ -19,6 +19,60 @@ function useSeconds(): number {
 		return () => clearInterval(timer);
 	}, []);
 	return seconds;
+}
+
+/** Something is on its way: said at once, and more of it the longer it takes. */
+export function Loading({ text, trouble }: { text: string; trouble: ApiError | null }) {
+	const seconds = useSeconds();
+	const why = trouble?.status === 0 ? "The server does not answer yet." : "The server is busy.";
+	return (
+		<div class="blank in-panel" role="status" data-testid="loading">
+			<Bars />
+			<p>
+				{text}
+				{seconds >= 3 ? ` (${seconds} s)` : "…"}
+			</p>
+			<p class="loading-more">{trouble ? `${why} The page asks again by itself.` : ""}</p>
+		</div>
+	);
+}
+
+function Bars() {
+	return (
+		<div class="bars" aria-hidden="true">
+			<i />
+			<i />
+			<i />
+			<i />
+		</div>
+	);
+}
+
+/** A link with a time that is none. */
+export function BadRange({ problem, state }: { problem: string; state: State }) {
+	const last = (length: string) => () =>
+		go({ range: { from: `now-${length}`, to: "now" }, select: null });
+	return (
+		<div class="blank" role="alert" data-testid="bad-range">
+			<h1>The time range of this link is none</h1>
+			<p>
+				{problem}. The link asks for samples from <code>{state.range.from}</code> to{" "}
+				<code>{state.range.to}</code>.
+			</p>
+			<p>
+				Understood are <code>now-90m</code>, <code>now-7d/d</code>, <code>2026-01-31 14:05</code>,
+				RFC 3339, and unix time in seconds or milliseconds.
+			</p>
+			<div class="blank-ways">
+				<button type="button" class="button primary" onClick={last("15m")}>
+					The last 15 minutes
+				</button>
+				<button type="button" class="button" onClick={last("24h")}>
+					The last 24 hours
+				</button>
+			</div>
+		</div>
+	);
 }
 
 /** Before the first batch. */
@@ -35,12 +89,7 @@ export function Waiting({ error }: { error: ApiError | null }) {
 	}
 	return (
 		<div class="blank" role="status" data-testid="waiting">
-			<div class="bars" aria-hidden="true">
-				<i />
-				<i />
-				<i />
-				<i />
-			</div>
+			<Bars />
 			<h1>Nothing has arrived yet</h1>
 			<p>
 				The agent looks at every CPU 19 times a second and sends what it saw every few seconds. The
@@ -117,6 +166,7 @@ export function NoAnswer({ error }: { error: ApiError }) {
 		<div class="blank in-panel" role="status">
 			<h1>{bad ? "The server did not understand the question" : "No answer yet"}</h1>
 			<p>{error.message}</p>
+			{!bad && error.status !== 422 && <p class="quiet">The page asks again by itself.</p>}
 			{bad && (
 				<div class="blank-ways">
 					<button type="button" class="button" onClick={() => go({ matchers: "" })}>
@@ -149,13 +199,18 @@ export function NotThere({ name }: { name: string }) {
 	);
 }
 
-/** The server's sentence about what went wrong, above what is still shown. */
-export function Problem({ error, retry }: { error: ApiError; retry: () => void }) {
+/** Trouble that lasts, and how old what is still shown is; it floats, so that nothing moves. */
+export function Problem(props: { error: ApiError; shownMs: number; retry: () => void }) {
+	const { error, shownMs, retry } = props;
+	useSeconds();
+	const age = formatLength(Math.round((Date.now() - shownMs) / 1000) * 1000);
 	return (
-		<div class="problem" role="alert" data-testid="problem">
-			<span>{error.message}</span>
+		<div class="problem floating" role="alert" data-testid="problem">
+			<span>
+				{error.message} What is shown is from {formatClock(shownMs)}, {age} ago.
+			</span>
 			<button type="button" class="button" onClick={retry}>
-				Try again
+				Try now
 			</button>
 		</div>
 	);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The canvas of the flame graph with its pointer, keyboard and transitions. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { usePlace } from "../app/place.ts";
 import { cssValue, hexPixel } from "../app/theme.ts";
 import { paintFlame, type Theme } from "../model/colour.ts";
 import { type Flame, nodeName } from "../model/flame.ts";
@@ -116,11 +117,16 @@ function useRenderer(props: FlameGraphProps) {
 export function FlameGraph(props: FlameGraphProps) {
 	const { flame, zoom, focus, setFocus, zoomTo, openMenu, onHover } = props;
 	const { scroll, canvas, overlay, renderer, marks, draw, drawOverlay } = useRenderer(props);
-	const [hover, setHover] = useState<{ node: number; at: Point } | null>(null);
+	const [hover, setHoverNode] = usePlace(flame);
+	const [at, setAt] = useState<Point>({ x: 0, y: 0 });
+	const setHover = (node: number, where = at) => {
+		setHoverNode(node);
+		setAt(where);
+	};
 	const rows = useMemo(() => deepestBelow(flame, zoom) + 1, [flame, zoom]);
-	useEffect(() => setHover(null), [flame, zoom]);
+	useEffect(() => setHoverNode(-1), [zoom]);
 	useLayoutEffect(() => {
-		marks.current = { hover: hover?.node ?? -1, focus };
+		marks.current = { hover, focus };
 		drawOverlay();
 	});
 	const pointAt = (e: MouseEvent): number => {
@@ -129,11 +135,11 @@ export function FlameGraph(props: FlameGraphProps) {
 	};
 	const onMove = (e: MouseEvent) => {
 		const node = pointAt(e);
-		setHover(node < 0 ? null : { node, at: { x: e.clientX, y: e.clientY } });
+		setHover(node, { x: e.clientX, y: e.clientY });
 		onHover(node);
 	};
 	const leave = () => {
-		setHover(null);
+		setHover(-1);
 		onHover(-1);
 	};
 	const below = (node: number): Point => {
@@ -148,7 +154,7 @@ export function FlameGraph(props: FlameGraphProps) {
 		if (top < view.scrollTop || top + ROW_PX > view.scrollTop + view.clientHeight) {
 			view.scrollTop = Math.max(0, top - view.clientHeight / 3);
 		}
-		setHover({ node, at: below(node) });
+		setHover(node, below(node));
 	};
 	const onKeyDown = (e: KeyboardEvent) => {
 		if (e.ctrlKey || e.metaKey || e.altKey) {
@@ -187,7 +193,7 @@ export function FlameGraph(props: FlameGraphProps) {
 				<div class="flame-sticky">
 					<canvas class="flame-canvas" ref={canvas} />
 					<canvas
-						class={`flame-overlay ${hover ? "over-frame" : ""}`}
+						class={`flame-overlay ${hover >= 0 ? "over-frame" : ""}`}
 						ref={overlay}
 						onMouseMove={onMove}
 						onMouseLeave={leave}
@@ -202,7 +208,7 @@ export function FlameGraph(props: FlameGraphProps) {
 							const node = pointAt(e);
 							if (node >= 0) {
 								e.preventDefault();
-								setHover(null);
+								setHover(-1);
 								setFocus(node);
 								openMenu(node, { x: e.clientX, y: e.clientY });
 							}
@@ -211,10 +217,10 @@ export function FlameGraph(props: FlameGraphProps) {
 				</div>
 			</div>
 			<div id="flame-live" class="visually-hidden" aria-live="polite">
-				{focus >= 0 && focus < flame.count ? describe(flame, focus, props.total) : ""}
+				{focus >= 0 ? describe(flame, focus, props.total) : ""}
 			</div>
-			{hover && hover.node < flame.count && (
-				<Tooltip flame={flame} node={hover.node} zoom={zoom} total={props.total} at={hover.at} />
+			{hover >= 0 && (
+				<Tooltip flame={flame} node={hover} zoom={zoom} total={props.total} at={at} />
 			)}
 		</div>
 	);

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Graph and table side by side, with what steers both. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { copyText } from "../app/copy.ts";
 import type { Data } from "../app/data.ts";
-import { go } from "../app/store.ts";
-import { readSetting, writeSetting } from "../app/theme.ts";
+import { keepReading, stopReading } from "../app/hold.ts";
+import { usePlace } from "../app/place.ts";
+import { go, stateNow } from "../app/store.ts";
 import type { Theme } from "../model/colour.ts";
-import { type Flame, findKey, nodeKey, nodeName } from "../model/flame.ts";
+import { type Flame, nodeKey, nodeName } from "../model/flame.ts";
 import { compileSearch, type Found, markFlame, searchFlame } from "../model/search.ts";
 import { type Row, tableOf } from "../model/table.ts";
-import { formatCount, formatShare, formatValue } from "../model/units.ts";
+import { formatCount, formatShare } from "../model/units.ts";
 import type { State, View } from "../model/url.ts";
 import { BinaryLegend } from "./BinaryLegend.tsx";
-import { Breadcrumb } from "./Breadcrumb.tsx";
+import { Figures } from "./Figures.tsx";
 import { FlameGraph } from "./FlameGraph.tsx";
+import { FlameLine } from "./FlameLine.tsx";
 import { menuItems } from "./frame_menu.ts";
-import { Icon } from "./icons.tsx";
 import { Menu } from "./Menu.tsx";
 import { SearchBox } from "./SearchBox.tsx";
 import { Segments } from "./Segments.tsx";
 import type { Point } from "./Tooltip.tsx";
 import { TopTable } from "./TopTable.tsx";
-
-const HINT_KEY = "firn.hint";
 
 const VIEWS: readonly { value: View; name: string }[] = [
 	{ value: "both", name: "Both" },
@@ -38,10 +37,11 @@ const DIRECTIONS = [
 /** Search, marks and hover: which frames keep their colour. */
 function useMarks(flame: Flame, zoom: number, state: State, hoverName: string) {
 	const search = useMemo(() => compileSearch(state.search), [state.search]);
-	const found = useMemo<Found | null>(
-		() => (search.matcher ? searchFlame(flame, search.matcher, zoom) : null),
-		[flame, zoom, search],
-	);
+	const [found, inZoom] = useMemo<[Found | null, number]>(() => {
+		const all = search.matcher ? searchFlame(flame, search.matcher, 0) : null;
+		const part = zoom > 0 && search.matcher ? searchFlame(flame, search.matcher, zoom) : all;
+		return [all, part?.value ?? 0];
+	}, [flame, zoom, search]);
 	const other = useMemo<Found | null>(() => {
 		const name = hoverName || state.mark;
 		if (name !== "") {
@@ -50,116 +50,94 @@ function useMarks(flame: Flame, zoom: number, state: State, hoverName: string) {
 		const id = state.binary === "" ? -1 : flame.strings.indexOf(state.binary);
 		return id < 0 ? null : markFlame(flame, zoom, (i) => (flame.binary[i] === id ? 1 : 0));
 	}, [flame, zoom, hoverName, state.mark, state.binary]);
-	return { search, found, hit: (other ?? found)?.hit ?? null };
+	return { search, found, inZoom, hit: (other ?? found)?.hit ?? null };
 }
 
-/** The line below the toolbar: one sentence for newcomers, or the way to the zoomed frame. */
-function Line(props: { flame: Flame; zoom: number; state: State; zoomTo: (n: number) => void }) {
-	const { flame, zoom, state, zoomTo } = props;
-	const [seen, setSeen] = useState(() => readSetting(HINT_KEY) === "seen");
-	const hide = () => {
-		writeSetting(HINT_KEY, "seen");
-		setSeen(true);
-	};
-	return (
-		<div class="flame-line">
-			{state.focus !== "" && (
-				<span class="focus-chip">
-					{state.invert ? "Callers of " : "Callees of "}
-					<b title={state.focus}>{state.focus}</b>
-					<button
-						type="button"
-						class="bare"
-						title="Show everything again (Esc)"
-						onClick={() => go({ focus: "", invert: false, zoom: "" })}
-					>
-						<Icon name="close" />
-					</button>
-				</span>
-			)}
-			{zoom > 0 ? (
-				<Breadcrumb flame={flame} zoom={zoom} zoomTo={zoomTo} />
-			) : (
-				!seen &&
-				state.focus === "" && (
-					<p class="hint">
-						{state.invert
-							? "Each bar on top is a function that ran; below it are the functions that called it."
-							: "Each bar is a function, as wide as the CPU time it took; below it are the functions it called. Click a bar to zoom in."}
-						<button type="button" class="bare" title="Do not show this again" onClick={hide}>
-							<Icon name="close" />
-						</button>
-					</p>
-				)
-			)}
-		</div>
-	);
-}
-
-/** Rows of the table: those of the server for everything, those of the graph for a part of it. */
+/** Rows of the table: the server's for everything, those of the graph for a part of it. */
 function useRows(
 	data: Data,
 	flame: Flame,
 	zoom: number,
 	state: State,
 ): { rows: Row[] | null; whole: number } {
-	const part = state.focus !== "" ? flame : state.invert ? null : zoom > 0 ? flame : null;
+	const { top } = data;
 	return useMemo(() => {
-		const callers = state.focus !== "" && state.invert;
-		if (part && !callers) {
-			return { rows: tableOf(part, zoom), whole: part.value[zoom]! };
+		const part = !state.invert && (state.focus !== "" || zoom > 0 || flame.trimmed === 0);
+		const isThere = top.data !== null && data.flame.id.startsWith(top.id);
+		if (part || (!isThere && !state.invert)) {
+			return { rows: tableOf(flame, zoom), whole: flame.value[zoom]! };
 		}
-		return { rows: data.top.data?.rows ?? null, whole: data.top.data?.total ?? 0 };
-	}, [part, zoom, data.top.data, state.focus, state.invert]);
+		return { rows: top.data?.rows ?? null, whole: top.data?.total ?? 0 };
+	}, [flame, zoom, data.flame.id, top.data, top.id, state.focus, state.invert]);
 }
 
-/** What is shown, in one line of figures. */
-function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; data: Data }) {
-	const { trimmed, unit } = flame;
-	const total = data.flame.data?.total ?? flame.total;
-	const value = flame.value[zoom]!;
-	const samples = `${formatCount(flame.samples)} samples`;
-	const pending = data.flame.data?.pending ?? 0;
-	return (
-		<p class="figures" data-testid="figures">
-			<span>
-				<b>{formatValue(value, unit)}</b>
-				{unit === "nanoseconds" && data.type?.type.includes(":cpu:") && " of CPU time"}
-			</span>
-			<span>{value < total ? `${formatShare(value, total)} of ${samples}` : samples}</span>
-			{trimmed > 0 && (
-				<span title="In frames below 0.002 % of the total">
-					{formatShare(trimmed, total)} in tiny frames
-				</span>
-			)}
-			{pending > 0 && (
-				<span
-					class="pending"
-					data-testid="pending"
-					title="The server is still reading symbols; they are filled in by themselves"
-				>
-					{formatCount(pending)} names on their way
-				</span>
-			)}
-		</p>
-	);
+/** The open menu of a frame, and how it opens; what is shown stays meanwhile. */
+function useMenu(flame: Flame) {
+	const [node, setNode] = usePlace(flame);
+	const [at, setAt] = useState<Point>({ x: 0, y: 0 });
+	const open = (wanted: number, where: Point) => {
+		keepReading(true);
+		setNode(wanted);
+		setAt(where);
+	};
+	const close = () => {
+		keepReading();
+		setNode(-1);
+	};
+	return { node, at, open, close };
+}
+
+/** Tells whether somebody points at graph or table. */
+function useReader(hasMenu: boolean): void {
+	useEffect(() => {
+		const look = (e: PointerEvent) => {
+			const inside = e.target instanceof Element && e.target.closest(".profile-body, .menu");
+			const left = e.type === "pointerout" && e.relatedTarget === null;
+			if (hasMenu || (e.type === "pointerout" && !left)) {
+				return;
+			}
+			if (inside && !left) {
+				keepReading();
+			} else if (e.pointerType === "mouse") {
+				stopReading();
+			}
+		};
+		const kinds = ["pointermove", "pointerdown", "pointerout"] as const;
+		for (const kind of kinds) {
+			document.addEventListener(kind, look);
+		}
+		return () => {
+			for (const kind of kinds) {
+				document.removeEventListener(kind, look);
+			}
+		};
+	}, [hasMenu]);
+	useEffect(() => stopReading, []);
 }
 
 /** The lower half of the page. `flame` has samples in it. */
 export function FlamePanel(props: { data: Data; flame: Flame; state: State; theme: Theme }) {
 	const { data, flame, state, theme } = props;
-	const zoom = useMemo(() => Math.max(0, findKey(flame, state.zoom)), [flame, state.zoom]);
-	const [focus, setFocus] = useState(-1);
+	const { zoom } = data;
+	const [focus, setFocus] = usePlace(flame);
+	const [match, setMatch] = usePlace(flame);
 	const [hover, setHover] = useState({ table: "", graph: "" });
-	const [menu, setMenu] = useState<{ node: number; at: Point } | null>(null);
-	const { search, found, hit } = useMarks(flame, zoom, state, hover.table);
+	const menu = useMenu(flame);
+	useReader(menu.node >= 0);
+	const { search, found, hit, inZoom } = useMarks(flame, zoom, state, hover.table);
 	const { rows, whole } = useRows(data, flame, zoom, state);
-	const match = useRef(-1);
-	useEffect(() => {
+	/** Where the first step of a search began, to go back there. */
+	const stepped = useRef({ from: "", to: "" });
+	// before the effect of the search box, which may step at once
+	useLayoutEffect(() => {
 		setFocus(-1);
-		setMenu(null);
-		match.current = -1;
-	}, [flame, state.search]);
+		setMatch(-1);
+		const { from, to } = stepped.current;
+		if (state.search === "" && from !== to && state.zoom === to) {
+			go({ zoom: from }, "replace");
+		}
+		stepped.current = { from: "", to: "" };
+	}, [state.search]);
 	const zoomTo = (node: number) => {
 		const key = nodeKey(flame, node);
 		if (key !== state.zoom) {
@@ -168,17 +146,21 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 	};
 	const stepMatch = (by: number) => {
 		const outer = found?.outer ?? [];
-		if (outer.length > 0) {
-			match.current = (match.current + by + outer.length) % outer.length;
-			const node = outer[match.current]!;
-			setFocus(node);
-			showNode(flame, zoom, node, zoomTo);
+		const next = outer.at((outer.indexOf(match) + (match < 0 && by < 0 ? 0 : by)) % outer.length);
+		if (next !== undefined) {
+			const { from, to } = stepped.current;
+			setMatch(next);
+			setFocus(next);
+			showNode(flame, zoom, next, zoomTo);
+			stepped.current = { from: from === to ? state.zoom : from, to: stateNow().zoom };
 		}
 	};
-	const share = found ? `${formatShare(found.value, flame.value[zoom]!)} matched` : "";
+	const share = found
+		? `${formatShare(found.value, flame.value[0]!)} matched${zoom > 0 ? `, ${formatShare(inZoom, flame.value[zoom]!)} here` : ""}`
+		: "";
 	const place = found
-		? match.current >= 0
-			? `${match.current + 1} of ${formatCount(found.outer.length)}`
+		? match >= 0
+			? `${found.outer.indexOf(match) + 1} of ${formatCount(found.outer.length)}`
 			: `${formatCount(found.outer.length)} ${found.outer.length === 1 ? "frame" : "frames"}`
 		: "";
 	return (
@@ -200,7 +182,10 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 				/>
 				<Segments label="View" value={state.view} choices={VIEWS} choose={(view) => go({ view })} />
 			</div>
-			<div class={`profile-body view-${state.view} ${data.flame.slow ? "slow" : ""}`}>
+			<div
+				class={`profile-body view-${state.view} ${data.flame.slow ? "slow" : ""}`}
+				onKeyDown={() => menu.node < 0 && keepReading()}
+			>
 				{state.view !== "table" && (
 					<div class="flame">
 						<BinaryLegend
@@ -210,7 +195,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 							theme={theme}
 							binary={state.binary}
 						/>
-						<Line flame={flame} zoom={zoom} state={state} zoomTo={zoomTo} />
+						<FlameLine flame={flame} zoom={zoom} state={state} zoomTo={zoomTo} />
 						<FlameGraph
 							flame={flame}
 							theme={theme}
@@ -220,7 +205,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 							focus={focus}
 							setFocus={setFocus}
 							zoomTo={zoomTo}
-							openMenu={(node, at) => setMenu({ node, at })}
+							openMenu={menu.open}
 							onHover={(node) => {
 								const graph = node > 0 ? nodeName(flame, node) : "";
 								setHover((h) => (h.graph === graph ? h : { ...h, graph }));
@@ -243,12 +228,12 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 					/>
 				)}
 			</div>
-			{menu && (
+			{menu.node >= 0 && (
 				<Menu
 					at={menu.at}
 					title={nodeName(flame, menu.node)}
 					items={menuItems(flame, menu.node, zoomTo)}
-					close={() => setMenu(null)}
+					close={menu.close}
 				/>
 			)}
 		</section>

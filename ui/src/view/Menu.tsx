@@ -18,7 +18,13 @@ export function Menu(props: { at: Point; title: string; items: MenuItem[]; close
 	useLayoutEffect(() => {
 		const menu = element.current!;
 		placeNear(menu, at, 2);
+		const before = document.activeElement as HTMLElement | null;
 		menu.querySelector("button")?.focus();
+		return () => {
+			if (menu.contains(document.activeElement) || document.activeElement === document.body) {
+				before?.focus();
+			}
+		};
 	}, [at]);
 	useOutside(element, close);
 	const onKeyDown = (e: KeyboardEvent) => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useState } from "preact/hooks";
 import { serverNow } from "../api/clock.ts";
+import { parseInstant } from "../model/instant.ts";
 import {
 	isLive,
 	PRESETS,
-	parseInstant,
 	type Range,
 	rangeName,
 	rangeProblem,

@@ -6,7 +6,7 @@ import { copyText } from "../app/copy.ts";
 import type { Data } from "../app/data.ts";
 import { go } from "../app/store.ts";
 import type { ThemeChoice } from "../app/theme.ts";
-import { isLive, toApiTime } from "../model/time.ts";
+import { formatClock, isLive, toApiTime } from "../model/time.ts";
 import { formatUrl, type State } from "../model/url.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { RangePicker } from "./RangePicker.tsx";
@@ -78,8 +78,24 @@ function ShareButton({ state, data }: { state: State; data: Data }) {
 	);
 }
 
+/** What the button of a live range says: the truth about what is shown. */
+function liveState(state: State, data: Data): { name: string; title: string; class: string } {
+	const { trouble } = data.types;
+	if (trouble?.status === 0) {
+		return { name: "No answer", title: "The server does not answer", class: "bad" };
+	}
+	if (state.paused) {
+		return { name: "Paused", title: "Follow the clock again (p)", class: "" };
+	}
+	if (data.flame.trouble ?? data.series.trouble) {
+		return { name: "Waiting", title: "The server is busy; the page asks again", class: "" };
+	}
+	return { name: "Live", title: "Pause (p)", class: "on" };
+}
+
 function LiveButtons({ state, data }: { state: State; data: Data }) {
-	const live = isLive(state.range);
+	const live = liveState(state, data);
+	const shown = data.flame.atMs > 0 ? `; graph and table of ${formatClock(data.flame.atMs)}` : "";
 	return (
 		<div class="group">
 			<button
@@ -91,16 +107,17 @@ function LiveButtons({ state, data }: { state: State; data: Data }) {
 			>
 				<Icon name="refresh" />
 			</button>
-			{live && (
+			{isLive(state.range) && (
 				<button
 					type="button"
-					class={`button live ${state.paused ? "" : "on"}`}
-					title={state.paused ? "Follow the clock again (p)" : "Pause (p)"}
+					class={`button live ${live.class}`}
+					title={live.title + shown}
 					aria-pressed={!state.paused}
+					data-testid="live"
 					onClick={() => go({ paused: !state.paused }, "replace")}
 				>
 					<Icon name={state.paused ? "play" : "pause"} />
-					{state.paused ? "Paused" : "Live"}
+					{live.name}
 				</button>
 			)}
 		</div>

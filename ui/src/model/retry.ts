@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/** When a question that got no answer is asked again, and when the page says so. */
+
+/** Trouble that lasts this long is told, in milliseconds. */
+export const LASTING_MS = 6000;
+/** An answer that takes longer will not come, in milliseconds. */
+export const LATE_MS = 90_000;
+const FIRST_MS = 700;
+const MOST_MS = 15_000;
+
+/** Whether the same question may be answered later: no server, a busy one, one that starts. */
+export function isPassing(status: number, code: string): boolean {
+	return (status === 0 && code !== "CLIENT") || [408, 429, 502, 503, 504].includes(status);
+}
+
+/**
+ * The wait before attempt `count` (1 is the first one after a failure), in milliseconds. `random` in
+ * [0, 1) keeps pages apart that were refused together. What the server asks for is the least.
+ */
+export function retryWait(count: number, random: number, leastMs = 0): number {
+	const wait = Math.min(MOST_MS, FIRST_MS * 1.7 ** (count - 1));
+	return Math.max(Math.min(leastMs, MOST_MS), wait * (0.7 + 0.6 * random));
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Data } from "../app/data.ts";
+import type { Flame } from "../model/flame.ts";
+import { formatCount, formatShare, formatValue } from "../model/units.ts";
+
+/** What is shown, in one line of figures. */
+export function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; data: Data }) {
+	const { trimmed, unit } = flame;
+	const total = data.flame.data?.total ?? flame.total;
+	const value = flame.value[zoom]!;
+	const samples = `${formatCount(flame.samples)} samples`;
+	const pending = data.flame.data?.pending ?? 0;
+	return (
+		<p class="figures" data-testid="figures">
+			<span>
+				<b>{formatValue(value, unit)}</b>
+				{unit === "nanoseconds" && data.type?.type.includes(":cpu:") && " of CPU time"}
+			</span>
+			<span>{value < total ? `${formatShare(value, total)} of ${samples}` : samples}</span>
+			{trimmed > 0 && (
+				<span title="In frames too small to send; zoom in to see them">
+					{formatShare(trimmed, total)} in tiny frames
+				</span>
+			)}
+			{data.held && (
+				<span data-testid="held" title="They are shown once you point elsewhere; r shows them now">
+					newer samples wait while you read
+				</span>
+			)}
+			{pending > 0 && (
+				<span
+					class="pending"
+					data-testid="pending"
+					title="The server is still reading symbols; they are filled in by themselves"
+				>
+					{formatCount(pending)} names on their way
+				</span>
+			)}
+		</p>
+	);
+}

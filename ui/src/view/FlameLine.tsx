@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useState } from "preact/hooks";
+import { go } from "../app/store.ts";
+import { readSetting, writeSetting } from "../app/theme.ts";
+import type { Flame } from "../model/flame.ts";
+import type { State } from "../model/url.ts";
+import { Breadcrumb } from "./Breadcrumb.tsx";
+import { Icon } from "./icons.tsx";
+
+const HINT_KEY = "firn.hint";
+
+/** The line below the toolbar: one sentence for newcomers, or the way to the zoomed frame. */
+export function FlameLine(props: { flame: Flame; zoom: number; state: State; zoomTo: (n: number) => void }) {
+	const { flame, zoom, state, zoomTo } = props;
+	const [seen, setSeen] = useState(() => readSetting(HINT_KEY) === "seen");
+	const hide = () => {
+		writeSetting(HINT_KEY, "seen");
+		setSeen(true);
+	};
+	return (
+		<div class="flame-line">
+			{state.focus !== "" && (
+				<span class="focus-chip">
+					{state.invert ? "Callers of " : "Callees of "}
+					<b title={state.focus}>{state.focus}</b>
+					<button
+						type="button"
+						class="bare"
+						title="Show everything again (Esc)"
+						onClick={() => go({ focus: "", invert: false, zoom: "" })}
+					>
+						<Icon name="close" />
+					</button>
+				</span>
+			)}
+			{zoom > 0 ? (
+				<Breadcrumb flame={flame} zoom={zoom} zoomTo={zoomTo} />
+			) : (
+				!seen &&
+				state.focus === "" && (
+					<p class="hint">
+						{state.invert
+							? "Each bar on top is a function that ran; below it are the functions that called it."
+							: "Each bar is a function, as wide as the CPU time it took; below it are the functions it called. Click a bar to zoom in."}
+						<button type="button" class="bare" title="Do not show this again" onClick={hide}>
+							<Icon name="close" />
+						</button>
+					</p>
+				)
+			)}
+		</div>
+	);
+}
