@@ -10,6 +10,8 @@
  * What reads best in a flame graph is the qualified name: no parameters, no return type, template
  * arguments while they are short (shorten()). What the compiler added behind a name to tell copies
  * apart (".isra.0", ".cold") goes.
+ *
+ * D and Haskell: demangle_others.c.
  */
 #include "symbolize/private.h"
 
@@ -334,6 +336,10 @@ static struct str for_people(struct text *t, struct arena *a, struct str name)
 struct str symbolize_demangle(struct str name, struct arena *a)
 {
 	struct str base = cut_copies(name);
+	if (str_starts(base, STR("_D")))
+		return symbolize_demangle_d(base, a);
+	if (str_ends(base, STR("_info")))
+		return symbolize_demangle_ghc(base, a);
 	if (base.len < 4 || base.p[0] != '_' || (base.p[1] != 'Z' && base.p[1] != 'R') ||
 		base.len > MANGLED_MAX || memchr(base.p, 0, base.len))
 		return base;

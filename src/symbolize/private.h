@@ -146,3 +146,9 @@ NODISCARD enum status symbolize_namer_apart(struct symbolize_namer *n);
 NODISCARD enum status symbolize_namer_join(struct symbolize_namer *n);
 /* A location of `p` that has no lines gets some. */
 NODISCARD enum status symbolize_name(struct symbolize_namer *n, struct profile_location *loc);
+
+/* ---- demangle_others.c ---- */
+
+/* Of D, and of Haskell's GHC; `name` itself where it is none, or is left as it is. */
+struct str symbolize_demangle_d(struct str name, struct arena *a);
+struct str symbolize_demangle_ghc(struct str name, struct arena *a);

@@ -180,7 +180,7 @@ static enum status demangle_functions(struct resolve *r)
 	for (size_t i = 1; i < p->functions.len; i++) {
 		struct profile_function f = p->functions.v[i];
 		struct str name = profile_str(p, f.name);
-		if (name.len < 4 || name.p[0] != '_' || (name.p[1] != 'Z' && name.p[1] != 'R'))
+		if (name.len < 4 || name.p[0] != '_' || !strchr("ZRD", name.p[1]))
 			continue;
 		uint32_t id;
 		enum status s =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * symbolize: names for addresses: finds the symbol table of a build id, has it built in the
- * background where there is none, demangles (C++, Rust), and fills the lines of locations.
+ * background where there is none, demangles (C++, Rust, D), and fills the lines of locations.
  *
  * Layer 4 (may use base, os, objfile, debuginfo, profile). No network: remote debug files come in
  * through symbolizer_offer() and as uploads. Thread safety: every function from any thread.
