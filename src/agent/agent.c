@@ -13,9 +13,10 @@
 #include "agent/agent.h"
 
 #include "agent/broker.h"
+#include "agent/mapsizes.h"
 #include "agent/own_http.h"
 #include "agent/parts.h"
-#include "agent/tables.h"
+#include "agent/slabs.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/net.h"
@@ -110,6 +111,13 @@ static void on_away(void *ctx, const struct event_sample *s, int64_t away_ns)
 	batch_add_off_cpu(a->batch, s, away_ns);
 }
 
+static bool is_loaded(struct agent *a, const struct file_key *key)
+{
+	struct unwind_rule rule;
+	return files_find(a->files, key) != 0 &&
+	       sampler_find_rule(a->sampler, key, 0, &rule) != SAMPLER_NOT_FOUND;
+}
+
 /* The files that the rest of the walk may lead through, too. */
 static void on_stack(void *ctx, const struct event_stack *s)
 {
@@ -117,7 +125,7 @@ static void on_stack(void *ctx, const struct event_stack *s)
 	for (uint32_t i = 0; i < s->mapping_count && i < STACK_MAPPINGS_MAX; i++) {
 		const struct stack_mapping *m = &s->mappings[i];
 		const struct file_notice n = { m->key, m->start, m->end, m->offset };
-		if (m->key.inode && files_find(a->files, &m->key) == 0)
+		if (m->key.inode && !is_loaded(a, &m->key))
 			files_notice(a->files, &n, (int)s->h.pid);
 	}
 	deferred_stack(a->deferred, s);
@@ -131,8 +139,11 @@ static enum deferred_file find_deferred(void *ctx, const struct file_key *key, u
 	*out_file_id = FRAME_FILE_VDSO;
 	if (key->inode)
 		state = files_look_up(a->files, key, out_file_id);
-	if (state == FILES_KNOWN && sampler_find_rule(a->sampler, key, offset, out_rule))
-		return DEFERRED_KNOWN;
+	enum sampler_found found = SAMPLER_NOT_FOUND;
+	if (state == FILES_KNOWN)
+		found = sampler_find_rule(a->sampler, key, offset, out_rule);
+	if (found != SAMPLER_NOT_FOUND)
+		return found == SAMPLER_FOUND ? DEFERRED_KNOWN : DEFERRED_NO_ROOM;
 	return state == FILES_FAILED || !key->inode ? DEFERRED_NEVER : DEFERRED_NOT_YET;
 }
 
@@ -319,13 +330,18 @@ static struct sampler_config sampler_config_of(const struct agent *a)
 	};
 }
 
+static uint64_t host_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
+}
+
 /* Before anybody is told of it. */
 static void settle_table_bytes(struct agent *a)
 {
-	const struct sampler_config c = sampler_config_of(a);
 	uint64_t bytes = a->config.table_bytes_max;
 	if (bytes == 0)
-		bytes = sampler_table_bytes(&c);
+		bytes = mapsizes_table_bytes(host_bytes());
 	bytes <<= a->config.table_doublings;
 	a->config.table_bytes_max = (uint32_t)MIN(bytes, (uint64_t)AGENT_TABLE_BYTES_MAX);
 }
@@ -343,8 +359,7 @@ static enum status open_files(struct agent *a, struct err *e)
 		.cache_dir = a->cache_dir.path,
 		.cpu_percent = FILES_CPU_PERCENT,
 		.build_bytes_max = MIN(a->config.memory_bytes / 2, UNWIND_BUILD_BYTES_MAX),
-		.table_bytes_max =
-			(uint64_t)tables_slabs_max(a->config.table_bytes_max) * SLAB_BYTES,
+		.table_bytes_max = (uint64_t)slabs_of_bytes(a->config.table_bytes_max) * SLAB_BYTES,
 		.problems = a->problems,
 		.only_pid = a->config.only_pid,
 		.seen = a->uploader || a->config.handover_fd >= 0 ? on_new_file : NULL,
@@ -449,7 +464,7 @@ static struct broker_config broker_for(const struct agent *a)
 			a->config.remote_store_client_key, a->config.remote_store_token_file,
 			a->config.kubernetes_token_file, a->config.kubernetes_ca_file },
 		.environment = a->config.env_vars || optout_wants_environment(&optout),
-		.slabs_max = tables_slabs_max(a->config.table_bytes_max),
+		.slabs_max = slabs_of_bytes(a->config.table_bytes_max),
 	};
 }
 
@@ -718,6 +733,17 @@ static void tell_of_containers(struct agent *a)
 				log_quote(line, text, sizeof(text)));
 }
 
+/* Once: from then on the status page says how it goes on. */
+static void tell_of_room(struct agent *a)
+{
+	const struct batch_metrics *b = batch_metrics(a->batch);
+	if (a->is_room_told || !metric_get(&b->stack_end[STACK_END_NO_ROOM]))
+		return;
+	a->is_room_told = true;
+	log_warn("stacks are cut: the unwind tables of the programs in use have no room",
+		"room_mib=%u more_by=--bpf-table-memory", a->config.table_bytes_max >> 20);
+}
+
 /* CPUs come and go; programs may be loaded on any. */
 static void watch_symbols(struct agent *a)
 {
@@ -777,9 +803,9 @@ static void end_interval(struct agent *a)
 	sampler_next_epoch(a->sampler);
 	bool missed = batch_finish(a->batch);
 	processes_tick(a->processes);
-	files_retry(a->files, clock_monotonic_ns());
 	reload_rules(a);
 	tell_of_containers(a);
+	tell_of_room(a);
 	watch_symbols(a);
 	if (a->kallsyms)
 		kallsyms_refresh(a->kallsyms, clock_monotonic_ns(), missed);

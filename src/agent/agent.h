@@ -44,7 +44,7 @@ struct agent_config {
 	bool oom_allocs;            /* what they had allocated and freed, too */
 	bool wall_clock;            /* samples of the CPU in the type of the off-CPU time too */
 	int64_t flush_interval_ns;  /* 5 s */
-	uint32_t table_bytes_max;   /* 0: by the number of CPUs, docs/agent.md */
+	uint32_t table_bytes_max;   /* 0: by the memory of the host, docs/agent.md */
 	uint32_t table_doublings;   /* of that, up to AGENT_TABLE_BYTES_MAX; 8 at most */
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */

@@ -103,7 +103,6 @@ bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);
 /* The event that samples a CPU, or with a frequency of 0 the one that tells of its symbols
  * (ksymbols.h); -1 with errno (ENOSYS: there is no broker). */
 int broker_perf_event(uint32_t cpu, uint32_t frequency_hz);
-/* Kernel memory for unwind tables, as tables_open_slab(); EDQUOT: as many as there may be are
- * there.
- */
+/* Kernel memory for unwind tables, as slabs_open_one(); EDQUOT: as many as there may be were given
+ * out in a short time. */
 int broker_slab(void);

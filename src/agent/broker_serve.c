@@ -12,7 +12,7 @@
 #include "agent/cpus.h"
 #include "agent/ksymbols.h"
 #include "agent/sandbox.h"
-#include "agent/tables.h"
+#include "agent/slabs.h"
 #include "base/log.h"
 #include "os/os.h"
 
@@ -48,7 +48,8 @@ struct broker {
 	struct broker_config config;
 	struct cgroupid cgroups;
 	struct broker_held held;
-	_Atomic uint32_t slabs;
+	pthread_mutex_t slabs_lock;
+	struct slabs_given slabs;
 };
 
 struct channel {
@@ -193,14 +194,10 @@ static ssize_t link_for(const char *path, char *out, size_t size)
 /* Those of an agent that was started again do not count: its broker ended with it. */
 static int slab_for(struct broker *b)
 {
-	if (atomic_fetch_add(&b->slabs, 1) >= b->config.slabs_max) {
-		atomic_fetch_sub(&b->slabs, 1);
-		return fail(EDQUOT);
-	}
-	int fd = tables_open_slab();
-	if (fd < 0)
-		atomic_fetch_sub(&b->slabs, 1);
-	return fd;
+	pthread_mutex_lock(&b->slabs_lock);
+	bool may = slabs_give(&b->slabs, b->config.slabs_max, clock_monotonic_ns());
+	pthread_mutex_unlock(&b->slabs_lock);
+	return may ? slabs_open_one() : fail(EDQUOT);
 }
 
 /* ---- one request ---- */
@@ -377,6 +374,7 @@ _Noreturn void broker_serve(const struct broker_config *c, const int channels[BR
 	os_set_own_reader(NULL);
 	settle_descriptors(channels, fds);
 	b.config = *c;
+	pthread_mutex_init(&b.slabs_lock, NULL);
 	enum status s = settle(&e);
 	cgroupid_open(&b.cgroups);
 	broker_held_init(&b.held);

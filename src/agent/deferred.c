@@ -225,6 +225,10 @@ static enum stack_end rewalk_frame(struct rewalk *w)
 	if (m->key.inode || is_vdso) {
 		enum deferred_file found =
 			w->d->config.find(w->d->config.ctx, &m->key, offset, &file_id, &rule);
+		if (found == DEFERRED_NO_ROOM) {
+			record(w, file_id, offset);
+			return STACK_END_NO_ROOM;
+		}
 		if (found != DEFERRED_KNOWN) {
 			record(w, FRAME_FILE_ADDRESS, address);
 			w->unknown = m;

@@ -22,6 +22,7 @@
 
 enum deferred_file {
 	DEFERRED_KNOWN,   /* id and rule are given */
+	DEFERRED_NO_ROOM, /* the id is given; the file's table had no room */
 	DEFERRED_NOT_YET, /* it may be known later */
 	DEFERRED_NEVER,
 };

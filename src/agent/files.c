@@ -53,14 +53,13 @@ struct request {
 	struct file_notice notice;
 	uint32_t binding;
 	int pid;
-	bool is_replaced;    /* the inode is another file than the one that is bound */
-	bool is_unsure;      /* it may be: whose inode was bound is not known */
-	bool is_published;   /* by this request */
-	bool is_first_pass;  /* of files_preload() */
-	bool is_start;       /* the beginning of it, and no file */
-	bool is_offer;       /* files_offer(), and no file */
-	bool is_over_budget; /* there was no room for its table */
-	uint64_t evictions;  /* the sampler's when it was taken up */
+	bool is_replaced;   /* the inode is another file than the one that is bound */
+	bool is_unsure;     /* it may be: whose inode was bound is not known */
+	bool is_published;  /* by this request */
+	bool is_first_pass; /* of files_preload() */
+	bool is_start;      /* the beginning of it, and no file */
+	bool is_offer;      /* files_offer(), and no file */
+	uint64_t evictions; /* the sampler's when it was taken up */
 	struct opened opened;
 };
 
@@ -84,7 +83,6 @@ struct files {
 	enum status first_pass_status;
 	pthread_mutex_t lock;
 	struct filebook book; /* under `lock` */
-	int64_t retry_ns;     /* likewise: files without room for their tables, not before */
 	struct files_metrics metrics;
 };
 
@@ -162,9 +160,8 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 		fileoffer_show(&f->offer, o);
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
 	r->is_published = s == OK || s == E_LIMIT;
-	r->is_over_budget = s == E_LIMIT && t;
 	if (s == E_LIMIT) { /* it is known then, without a table */
-		metric_add(&f->metrics.over_budget, r->is_over_budget);
+		metric_add(&f->metrics.over_budget, t != NULL);
 		s = OK;
 		set_table(f, id, NULL);
 	} else if (s == OK) {
@@ -181,7 +178,6 @@ static uint32_t still_published(struct files *f, struct request *r)
 {
 	LOCKED(&f->lock);
 	const struct binding *b = &f->book.bindings.v[r->binding];
-	r->is_over_budget = b->is_over_budget;
 	bool is_same = !r->is_replaced && !r->is_unsure && b->evictions == r->evictions;
 	return is_same ? b->file_id : 0;
 }
@@ -191,7 +187,7 @@ static bool is_kept(struct files *f, const struct request *r, const struct bindi
 {
 	struct unwind_rule rule;
 	return b->file_id && !r->is_replaced &&
-	       sampler_find_rule(f->sampler, &r->notice.key, 0, &rule);
+	       sampler_find_rule(f->sampler, &r->notice.key, 0, &rule) != SAMPLER_NOT_FOUND;
 }
 
 static void count_first_pass(struct files *f)
@@ -223,7 +219,6 @@ static void finish(struct files *f, struct request *r, uint32_t id, enum status 
 		LOCKED(&f->lock);
 		struct binding *b = &f->book.bindings.v[r->binding];
 		int64_t now = clock_monotonic_ns();
-		b->is_over_budget = r->is_over_budget;
 		bool kept = s != OK && is_kept(f, r, b);
 		if (kept) {
 			id = b->file_id;
@@ -476,23 +471,6 @@ void files_notice(struct files *f, const struct file_notice *n, int pid)
 		(void)STEAL_PTR(r);
 	else
 		cancel_request(f, binding, is_replaced);
-}
-
-/* The program tells of a file only while it does not know it. */
-void files_retry(struct files *f, int64_t now_ns)
-{
-	LOCKED(&f->lock);
-	if (now_ns < f->retry_ns)
-		return;
-	f->retry_ns = now_ns + FILES_RETRY_NS;
-	for (uint32_t i = 0; i < f->book.bindings.len; i++) {
-		struct binding *b = &f->book.bindings.v[i];
-		if (b->state != BINDING_BOUND || !b->is_over_budget)
-			continue;
-		sampler_retract(f->sampler, &b->key);
-		b->is_over_budget = false;
-		b->evictions = UINT64_MAX; /* not published any more */
-	}
 }
 
 /* ---- the first pass ---- */

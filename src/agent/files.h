@@ -25,8 +25,6 @@
 /* A file that was forgotten leaves its id unused for so long: samples under way still name it. */
 #define FILES_ID_REST_NS (60 * NS_PER_SEC)
 #define FILES_SEGMENTS_MAX 16
-/* A file whose table had no room is tried again after so long. */
-#define FILES_RETRY_NS (60 * NS_PER_SEC)
 
 struct file_info {
 	char build_id[129]; /* hex; content id ("x…") when the file has none; "" if it is no ELF */
@@ -77,7 +75,7 @@ struct files_config {
 	X(gave_up, COUNTER, "firn_agent_unwind_gave_up_total",                                     \
 		"ELF files whose unwind tables take more work or memory than they may.")           \
 	X(over_budget, COUNTER, "firn_agent_unwind_over_budget_total",                             \
-		"Tables that did not fit the budget.")                                             \
+		"Tables that had no room when they were made.")                                    \
 	X(notices_dropped, COUNTER, "firn_agent_file_notices_dropped_total",                       \
 		"Notices lost: too many wait, or too many of the same owner.")                     \
 	X(not_shared, COUNTER, "firn_agent_files_not_copied_total",                                \
@@ -103,9 +101,6 @@ NODISCARD enum status files_preload(struct files *f, int64_t timeout_ns, struct 
 NODISCARD bool files_offer(struct files *f);
 /* A stack ended in an unknown file, or a program was executed. Never blocks. */
 void files_notice(struct files *f, const struct file_notice *n, int pid);
-/* Each interval: files whose tables had no room are told to be unknown again when it is time, so
- * that those in use are met anew, and tables that are not give way. */
-void files_retry(struct files *f, int64_t now_ns);
 /* Look a file id up; false when there is none. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out);
 enum files_state {

@@ -142,11 +142,17 @@ uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus)
 	return bytes;
 }
 
-uint32_t mapsizes_table_bytes(uint64_t maps_bytes)
+uint32_t mapsizes_idle_table_bytes(uint64_t maps_bytes)
 {
 	uint64_t rest = maps_bytes + KERNEL_PROGRAM_BYTES;
-	uint64_t left = rest < KERNEL_BYTES_MAX ? KERNEL_BYTES_MAX - rest : 0;
+	uint64_t left = rest < KERNEL_BYTES_IDLE ? KERNEL_BYTES_IDLE - rest : 0;
 	/* A slab takes a page more than its tables. */
 	left = left / (SLAB_BYTES + PAGE_BYTES) * SLAB_BYTES;
-	return (uint32_t)MIN(MAX(left, (uint64_t)TABLE_BYTES_LEAST), (uint64_t)TABLE_BYTES_DEFAULT);
+	left = MAX(left, (uint64_t)TABLE_BYTES_IDLE_LEAST);
+	return (uint32_t)MIN(left, (uint64_t)TABLE_BYTES_IDLE);
+}
+
+uint64_t mapsizes_table_bytes(uint64_t host_bytes)
+{
+	return MAX(host_bytes / 100 * TABLE_HOST_PERCENT, (uint64_t)TABLE_BYTES_LEAST);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapsizes: how large the maps of the eBPF programs are, by the number of CPUs, so that a default
- * agent's kernel memory stays within KERNEL_BYTES_MAX: the more CPUs there are, the less is left
- * for unwind tables. Private to agent/ (sampler.c,
- * oom.c).
+ * mapsizes: how large the maps of the eBPF programs are, by the number of CPUs and the memory of
+ * the host. On an idle host all of them stay within KERNEL_BYTES_IDLE: the more CPUs there are, the
+ * less is left for unwind tables. Those in use may take more. Private to agent/ (sampler.c, oom.c).
  */
 #pragma once
 
@@ -12,12 +11,15 @@
 
 struct bpf_object;
 
-/* All maps and programs, on up to KERNEL_CPUS_MAX possible CPUs. Beyond these tables still have
- * TABLE_BYTES_LEAST. */
-#define KERNEL_BYTES_MAX (16u << 20)
+/* All maps and programs where tables are not used, on up to KERNEL_CPUS_MAX possible CPUs. Beyond
+ * these tables still have TABLE_BYTES_IDLE_LEAST. */
+#define KERNEL_BYTES_IDLE (16u << 20)
 #define KERNEL_CPUS_MAX 192
-#define TABLE_BYTES_LEAST (8u << 20)
-#define TABLE_BYTES_DEFAULT (12u << 20) /* where there is room for it */
+#define TABLE_BYTES_IDLE_LEAST (8u << 20)
+#define TABLE_BYTES_IDLE (12u << 20) /* where there is room for it */
+/* Tables in use: 1 % of the host's memory, and so much at least. */
+#define TABLE_BYTES_LEAST (64u << 20)
+#define TABLE_HOST_PERCENT 1
 /* Of all programs, compiled; 48 KiB on x86-64. */
 #define KERNEL_PROGRAM_BYTES (96u << 10)
 
@@ -34,5 +36,7 @@ uint64_t mapsizes_estimate(const struct bpf_object *object, uint32_t cpus);
 /* What it charges for the maps and programs of one that is loaded, and where it does not say, as
  * estimated; without slabs. */
 uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus);
-/* What that leaves to unwind tables by default. */
-uint32_t mapsizes_table_bytes(uint64_t maps_bytes);
+/* What that leaves to unwind tables that are not used. */
+uint32_t mapsizes_idle_table_bytes(uint64_t maps_bytes);
+/* What those in use may take by default, on a host of so much memory. */
+uint64_t mapsizes_table_bytes(uint64_t host_bytes);

@@ -57,6 +57,11 @@ static void write_sampler_metrics(struct agent *a, struct buf *out)
 			"counter", s.cpus_renewed },
 		{ "firn_agent_unwind_table_bytes", "Kernel memory that unwind tables use.", "gauge",
 			s.table_bytes },
+		{ "firn_agent_unwind_table_bytes_max", "What they may use: --bpf-table-memory.",
+			"gauge", a->config.table_bytes_max },
+		{ "firn_agent_unwind_tables_without_room",
+			"Files whose unwind tables have no room: stacks end in them.", "gauge",
+			s.without_room },
 		{ "firn_agent_kernel_bytes", "Kernel memory of all maps and programs.", "gauge",
 			s.kernel_bytes + oom_kernel_bytes(a->oom) },
 		{ "firn_agent_unwind_tables_evicted_total",
@@ -194,7 +199,8 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 		&t, "processes known", metric_get(&processes_metrics(a->processes)->known), "");
 	status_number(&t, "executables known", metric_get(&f->known), "");
 	status_number(&t, "of these with unwind tables", metric_get(&f->tables), "");
-	status_number(&t, "KiB of unwind tables in the kernel", s->table_bytes >> 10, "");
+	status_number(&t, "KiB of unwind tables in the kernel", s->table_bytes >> 10,
+		"--bpf-table-memory");
 	status_number(&t, "KiB of kernel memory, with these",
 		(s->kernel_bytes + oom_kernel_bytes(a->oom)) >> 10,
 		a->oom ? "maps and programs; --enable-oom-prof among it" : "maps and programs");
@@ -237,11 +243,21 @@ static void write_lost(struct agent *a, struct buf *out, const struct sampler_st
 }
 
 /* Of the whole host, from the start on. */
-static void write_missing(const struct agent *a, struct buf *out)
+static void write_missing(const struct agent *a, struct buf *out, const struct sampler_stats *s)
 {
-	struct status_row rows[PRIVILEGE_WANTS + 2];
-	char why[PRIVILEGE_WANTS][64];
+	struct status_row rows[PRIVILEGE_WANTS + 3];
+	char why[PRIVILEGE_WANTS][64], stacks[128], room[128];
 	size_t count = 0;
+	uint64_t cut = metric_get(&batch_metrics(a->batch)->stack_end[STACK_END_NO_ROOM]);
+	if (cut) {
+		snprintf(stacks, sizeof(stacks), "the callers in %llu stacks, and now in %u files",
+			(unsigned long long)cut, s->without_room);
+		snprintf(room, sizeof(room),
+			"their unwind tables had no room in %u MiB: give more by "
+			"--bpf-table-memory",
+			a->config.table_bytes_max >> 20);
+		rows[count++] = (struct status_row){ stacks, room, "" };
+	}
 	for (size_t i = 0; i < PRIVILEGE_WANTS; i++) {
 		if (!(a->missing >> i & 1))
 			continue;
@@ -285,7 +301,7 @@ static void write_page(struct agent *a, struct buf *page, uint32_t rows_max)
 	sampler_read_stats(a->sampler, &s);
 	status_begin(page, a->config.node);
 	write_seen(a, page, &s);
-	write_missing(a, page);
+	write_missing(a, page, &s);
 	write_lost(a, page, &s);
 	status_section(page, "Stacks that do not reach their root", "The latest, by process.");
 	status_problems(page, a->problems, PROBLEM_STACK, "process", "why", rows_max);

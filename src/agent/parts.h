@@ -54,6 +54,7 @@ struct agent {
 	uint64_t execs_lost;      /* execs and exits, until then */
 	uint64_t cpus_renewed;    /* as the rings of symbols have followed */
 	bool is_offer_due;        /* a server was started again */
+	bool is_room_told;        /* that tables have no room */
 	int64_t offer_at_ns;      /* not before */
 	int64_t page_at_ns;       /* the server gets the status page next then */
 	struct net_server *http;

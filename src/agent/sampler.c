@@ -15,6 +15,7 @@
 #include "agent/mapsizes.h"
 #include "agent/probe.h"
 #include "agent/seen.h"
+#include "agent/slabs.h"
 #include "agent/tables.h"
 #include "base/clock.h"
 #include "os/os.h"
@@ -140,13 +141,13 @@ enum status sampler_kernel_bytes(
 	return s;
 }
 
-uint32_t sampler_table_bytes(const struct sampler_config *c)
+uint32_t sampler_idle_table_bytes(const struct sampler_config *c)
 {
 	int cpus = libbpf_num_possible_cpus();
 	uint64_t bytes;
 	if (cpus <= 0 || sampler_kernel_bytes(c, (uint32_t)cpus, &bytes, NULL) != OK)
-		return TABLE_BYTES_LEAST;
-	return mapsizes_table_bytes(bytes);
+		return TABLE_BYTES_IDLE_LEAST;
+	return mapsizes_idle_table_bytes(bytes);
 }
 
 /* What the programs are told before they are loaded. */
@@ -162,7 +163,7 @@ static enum status set_up(struct sampler *s, struct err *e)
 	skeleton->rodata->config.stack_interval_ns = MIN(interval_ns, (uint32_t)STACK_INTERVAL_NS);
 	skeleton->rodata->config.copy_stacks = s->events.stack != NULL;
 	skeleton->bss->settings.seen_enabled = 1;
-	uint32_t slabs = tables_slabs_max(s->config.table_bytes_max);
+	uint32_t slabs = slabs_of_bytes(s->config.table_bytes_max);
 	int failed = bpf_map__set_max_entries(skeleton->maps.slabs, slabs);
 	if (s->config.off_cpu_probability > 0)
 		skeleton->bss->settings.off_cpu_last = last_chosen(s->config.off_cpu_probability);
@@ -349,7 +350,9 @@ enum status sampler_open(const struct sampler_config *c, const struct sampler_ev
 		.files = bpf_map__fd(s->skeleton->maps.files),
 		.settings = &s->skeleton->bss->settings,
 	};
-	status = tables_new(&maps, tables_slabs_max(c->table_bytes_max), &s->tables, e);
+	uint32_t slabs_max = slabs_of_bytes(c->table_bytes_max);
+	uint32_t slabs_idle = MIN(slabs_of_bytes(sampler_idle_table_bytes(c)), slabs_max);
+	status = tables_new(&maps, slabs_idle, slabs_max, &s->tables, e);
 	if (status == OK)
 		status = cpus_new(s->skeleton->progs.sample_cpu, c->frequency_hz, &s->cpus, e);
 	if (status == OK)
@@ -558,6 +561,7 @@ void sampler_next_epoch(struct sampler *s)
 	s->polled = false;
 	if (!seen_is_full(&s->seen))
 		set_seen_enabled(s, 1);
+	tables_next_epoch(s->tables, clock_monotonic_ns());
 }
 
 /* ---- files ---- */
@@ -573,8 +577,8 @@ void sampler_retract(struct sampler *s, const struct file_key *key)
 	tables_retract(s->tables, key);
 }
 
-bool sampler_find_rule(struct sampler *s, const struct file_key *key, uint64_t file_offset,
-	struct unwind_rule *out)
+enum sampler_found sampler_find_rule(struct sampler *s, const struct file_key *key,
+	uint64_t file_offset, struct unwind_rule *out)
 {
 	return tables_find_rule(s->tables, key, file_offset, out);
 }
@@ -631,6 +635,7 @@ void sampler_read_stats(struct sampler *s, struct sampler_stats *out)
 	out->cpus = cpus_attached(s->cpus);
 	out->cpus_renewed = cpus_renewed(s->cpus);
 	out->files = tables.files;
+	out->without_room = tables.without_room;
 	out->table_bytes = tables.bytes;
 	out->evicted_tables = tables.evicted;
 	out->slab_bytes = tables.slabs * s->slab_kernel_bytes;

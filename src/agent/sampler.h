@@ -15,7 +15,7 @@
 struct sampler_config {
 	uint32_t frequency_hz;    /* samples a second and CPU; 1 to 10000 */
 	uint32_t ring_bytes;      /* power of two; 0: chosen by CPUs and frequency */
-	uint32_t table_bytes_max; /* kernel memory for unwind tables, in slabs of 2 MiB */
+	uint32_t table_bytes_max; /* kernel memory for unwind tables in use, in slabs of 2 MiB */
 	bool stats;               /* measure the program's run time (needs CAP_SYS_ADMIN) */
 	/* Unless 0: only this process and its descendants are sampled (pid as the initial pid
 	 * namespace has it). */
@@ -31,9 +31,10 @@ struct sampler;
  */
 NODISCARD enum status sampler_kernel_bytes(
 	const struct sampler_config *c, uint32_t cpus, uint64_t *out, struct err *e);
-/* For `table_bytes_max`, so that all together takes 16 MiB at most on up to KERNEL_CPUS_MAX
- * possible CPUs (mapsizes.h); 12 MiB where there is room for them, never less than 8. */
-uint32_t sampler_table_bytes(const struct sampler_config *c);
+/* What tables that are not used may take of `table_bytes_max`, so that all together takes 16 MiB at
+ * most on up to KERNEL_CPUS_MAX possible CPUs (mapsizes.h); 12 MiB where there is room for them,
+ * never less than 8. */
+uint32_t sampler_idle_table_bytes(const struct sampler_config *c);
 
 /* Can this process sample? OK, or in `e` one sentence: which capability, kernel option or sysctl is
  * missing, and how to get it. Leaves nothing behind. */
@@ -84,25 +85,32 @@ NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err
  * answers 0. */
 NODISCARD enum status sampler_read_too(struct sampler *s, int ring_fd,
 	int (*handle)(void *ctx, void *data, size_t size), void *ctx, struct err *e);
-/* An end of the interval: hashes sent before are sent with frames again. */
+/* An end of the interval: hashes sent before are sent with frames again, and the room for tables is
+ * divided anew. */
 void sampler_next_epoch(struct sampler *s);
 
 /* Make a file known: from now on its frames carry `file_id`, and `t` (NULL: none, frame pointers)
  * unwinds them. Replaces an earlier one of the same inode and device. `t` is copied.
  * FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's, by offset in its image.
- * E_LIMIT: over table_bytes_max after the coldest tables were evicted; then the file is known
- * without a table. E_UNAVAILABLE: too many files are in use; then it is not known. A file that was
- * evicted is not known any more: when it is met again there is a notice as for a new one, and it is
- * to be published again. */
+ * E_LIMIT: over table_bytes_max after the coldest tables were evicted; then the file is known, and
+ * stacks end in it with NO_ROOM, until it is found hotter than others and evicted for that.
+ * E_UNAVAILABLE: too many files are in use; then it is not known. A file that was evicted is not
+ * known any more: when it is met again there is a notice as for a new one, and it is to be
+ * published again. */
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
 
+enum sampler_found {
+	SAMPLER_NOT_FOUND, /* it is not published */
+	SAMPLER_FOUND,
+	SAMPLER_NO_ROOM, /* its table had no room: *out is of no use */
+};
 /* The rule in force at an offset of a published file (key.inode 0: the vDSO), as the program finds
- * it; FRAME_POINTER for one without a table. False: it is not published. Memory that this maps is
- * given back by sampler_rest(). */
-bool sampler_find_rule(struct sampler *s, const struct file_key *key, uint64_t file_offset,
-	struct unwind_rule *out);
+ * it; FRAME_POINTER for one without a table. Memory that this maps is given back by sampler_rest().
+ */
+enum sampler_found sampler_find_rule(struct sampler *s, const struct file_key *key,
+	uint64_t file_offset, struct unwind_rule *out);
 void sampler_rest(struct sampler *s);
 
 #define SAMPLER_PROGRAMS_MAX 8
@@ -122,6 +130,7 @@ struct sampler_stats {
 	uint32_t cpus;           /* with a perf event */
 	uint64_t cpus_renewed;   /* events that had died, and were made anew */
 	uint32_t files;          /* published */
+	uint32_t without_room;   /* of these, whose tables had no room */
 	uint64_t table_bytes;    /* in use in slabs */
 	uint64_t kernel_bytes;   /* all maps and programs, as the kernel accounts them */
 	uint64_t slab_bytes;     /* of these, what unwind tables are for */

@@ -6,30 +6,46 @@
  *
  * What a program may still be reading is not written again: a file that is replaced, retracted or
  * evicted leaves `files` at once and becomes RETIRED, its room kept; reclaim() frees that after a
- * grace period. An update of an array of maps waits until all programs that run have ended (Linux
- * commit 1ae80cf31938, "bpf: wait for running BPF programs when updating map-in-map", 4.20), which
- * is exactly that.
+ * grace period (slabs_wait()).
  *
  *	FREE -> publish -> LIVE -> replace, retract, evict -> RETIRED -> reclaim -> FREE
+ *
+ * What is evicted is met again as a file not known yet, its stack copied and its table loaded anew:
+ * that costs some work and no stack. A table without room costs stacks. So memory is added as long
+ * as there may be more, only what is cold makes room for a new file, and a file that stayed without
+ * its table has its samples counted like all others: each epoch those that are hotter than the
+ * coldest tables they need the room of are evicted together with these, and come again.
+ *
+ * Tables that nobody used for a while are evicted too, above what an idle host may take; what is
+ * left moves to the lower slabs, and the last slab is given back.
  */
 #include "agent/tables.h"
 
-#include "agent/broker.h"
-#include "agent/runs.h"
+#include "agent/slabs.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#define BLOB_UNIT_BYTES 8
-#define CHUNK_UNITS (SLAB_CHUNK_BYTES / BLOB_UNIT_BYTES)
 /* Reclaim at the latest then, and before memory is added or a table evicted: a grace period takes
  * some ten milliseconds on busy CPUs. */
 #define RETIRED_MAX 1024
+/* While more are in our address space than so many they leave it before the next is. */
+#define SLABS_MAPPED_MAX 8
+/* A file that just came counts as hot as with so many samples. */
+#define HITS_NEW 2
+#define HEAT_OF_HIT 16u
+#define HEAT_DECAY_SHIFT 2 /* a quarter each epoch */
+/* How long a file is without its table at least, so that its heat is known. */
+#define WANTED_EPOCHS_MIN 2
+#define PROMOTED_MAX 16     /* in an epoch */
+#define IDLE_EVICTED_MAX 64 /* likewise */
+/* Holes between blobs: what is kept free by those that wait for room. */
+#define SPARE_SHIFT 4
+/* And so much more when a slab is given back, so that the next table does not ask for one again. */
+#define SLAB_SPARE_BYTES (SLAB_BYTES / 4)
 
 enum slot_state {
 	SLOT_FREE = 0,
@@ -37,49 +53,42 @@ enum slot_state {
 	SLOT_RETIRED,
 };
 
-struct blob {
-	uint32_t chunk; /* RUNS_NONE: a page without rows */
-	uint16_t start; /* units in the chunk */
-	uint16_t units; /* 0: 65536 bytes */
-};
-
 struct slot {
 	enum slot_state state;
 	uint32_t page_base;
 	uint32_t page_count;
 	uint64_t bytes;
-	struct blob *blobs; /* one for each page */
+	uint64_t wanted_bytes; /* of its table, which had no room; 0: it has it, or there is none */
+	uint32_t wanted_pages; /* likewise */
+	struct blob *blobs;    /* one for each page */
+	uint32_t hits;         /* file_slot.hits an epoch ago */
+	uint32_t heat;         /* its samples, those of long ago for less */
+	uint32_t hit_epoch;    /* in which it had samples last, or was published */
 };
 
 struct tables {
 	pthread_mutex_t lock;
 	struct tables_maps maps;
-	uint32_t slabs_max;
-	uint32_t slab_count;
-	int slab_fds[SLABS_MAX];
-	uint8_t *slab_memory[SLABS_MAX];
-	struct runs *chunks; /* of all slabs there may be; SLAB_CHUNKS each */
-	uint32_t chunk_hint; /* where the last blob went */
+	struct slabs slabs;
+	uint32_t slabs_idle;
+	int64_t given_back_ns;
 	struct runs pages;
 	uint64_t *page_memory;         /* struct unwind_page each */
 	struct file_slot *slot_memory; /* [FILES_MAX] */
 	struct slot slots[FILES_MAX];
-	struct map index; /* key to slot, LIVE ones but the vDSO */
+	uint32_t slot_end;  /* behind the last that was ever used */
+	uint32_t slot_hint; /* none below is FREE */
+	struct map index;   /* key to slot, LIVE ones but the vDSO */
 	uint32_t retired_count;
+	VEC(struct blob) left; /* that were copied elsewhere, to be freed like what is RETIRED */
 	uint32_t live_count;
-	uint32_t slot_hint;
+	uint32_t wanted_count;
 	uint64_t bytes;
 	uint64_t evicted;
 };
 
 static_assert(sizeof(struct unwind_page) == sizeof(uint64_t), "one store");
 static_assert(sizeof(struct file_slot) == 40, "shared with the BPF program");
-
-uint32_t tables_slabs_max(uint32_t bytes_max)
-{
-	uint32_t slabs = bytes_max / SLAB_BYTES;
-	return MIN(MAX(slabs, 1u), (uint32_t)SLABS_MAX);
-}
 
 /* ---- memory ---- */
 
@@ -92,61 +101,6 @@ static enum status map_memory(int fd, size_t bytes, void *out, struct err *e)
 	return OK;
 }
 
-/* Without libbpf, which would try first what the kernel can: the broker may do nothing else. */
-int tables_open_slab(void)
-{
-	union bpf_attr attr;
-	memset(&attr, 0, sizeof(attr));
-	attr.map_type = BPF_MAP_TYPE_ARRAY;
-	attr.key_size = sizeof(uint32_t);
-	attr.value_size = SLAB_CHUNK_BYTES;
-	attr.max_entries = SLAB_CHUNKS;
-	attr.map_flags = BPF_F_MMAPABLE;
-	memcpy(attr.map_name, "firn_slab", sizeof("firn_slab"));
-	return (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr)); /* close-on-exec */
-}
-
-static enum status slab_add(struct tables *t, struct err *e)
-{
-	uint32_t i = t->slab_count;
-	assert(i < t->slabs_max);
-	int fd = broker_slab();
-	if (fd < 0 && errno == ENOSYS) /* there is none: we may do it ourselves */
-		fd = tables_open_slab();
-	if (fd < 0)
-		return err_os(e, "cannot allocate 2 MiB of kernel memory for unwind tables");
-	enum status s = OK;
-	if (bpf_map_update_elem(t->maps.slabs, &i, &fd, BPF_ANY) != 0)
-		s = err_os(e, "cannot add kernel memory for unwind tables");
-	for (uint32_t c = 0; s == OK && c < SLAB_CHUNKS; c++)
-		s = runs_init(&t->chunks[i * SLAB_CHUNKS + c], CHUNK_UNITS);
-	if (s != OK) {
-		fd_cleanup(&fd);
-		return s;
-	}
-	t->slab_fds[i] = fd;
-	t->slab_count++;
-	return OK;
-}
-
-/* Slabs are in our address space only while tables are written or read, until tables_rest(): their
- * pages are the kernel's memory, and would count as ours too. */
-static enum status slab_map(struct tables *t, uint32_t i, struct err *e)
-{
-	if (t->slab_memory[i])
-		return OK;
-	return map_memory(t->slab_fds[i], SLAB_BYTES, &t->slab_memory[i], e);
-}
-
-static void slabs_unmap(struct tables *t)
-{
-	for (uint32_t i = 0; i < t->slab_count; i++) {
-		if (t->slab_memory[i])
-			(void)munmap(t->slab_memory[i], SLAB_BYTES);
-		t->slab_memory[i] = NULL;
-	}
-}
-
 static size_t page_aligned(size_t bytes)
 {
 	return (bytes + 4095) & ~(size_t)4095;
@@ -157,19 +111,17 @@ static void tables_cleanup(struct tables **t)
 	tables_free(*t);
 }
 
-enum status tables_new(
-	const struct tables_maps *maps, uint32_t slabs_max, struct tables **out, struct err *e)
+enum status tables_new(const struct tables_maps *maps, uint32_t slabs_idle, uint32_t slabs_max,
+	struct tables **out, struct err *e)
 {
-	assert(slabs_max >= 1 && slabs_max <= SLABS_MAX);
 	CLEANUP(tables_cleanup) struct tables *t = calloc(1, sizeof(*t));
 	if (!t)
 		return err_set(e, E_NOMEM, "tables");
 	(void)pthread_mutex_init(&t->lock, NULL);
 	t->maps = *maps;
-	t->slabs_max = slabs_max;
-	t->slot_hint = 1;
-	t->chunks = calloc((size_t)slabs_max * SLAB_CHUNKS, sizeof(*t->chunks));
-	if (!t->chunks || runs_init(&t->pages, TABLE_PAGES_MAX) != OK)
+	t->slabs_idle = slabs_idle;
+	t->slot_hint = t->slot_end = 1;
+	if (runs_init(&t->pages, TABLE_PAGES_MAX) != OK)
 		return err_set(e, E_NOMEM, "tables");
 	enum status s =
 		map_memory(maps->pages, TABLE_PAGES_MAX * sizeof(uint64_t), &t->page_memory, e);
@@ -177,32 +129,26 @@ enum status tables_new(
 		return s;
 	s = map_memory(maps->file_slots, page_aligned(FILES_MAX * sizeof(struct file_slot)),
 		&t->slot_memory, e);
-	if (s != OK)
-		return s;
-	s = slab_add(t, e);
-	if (s != OK)
-		return s;
-	*out = STEAL_PTR(t);
-	return OK;
+	if (s == OK)
+		s = slabs_init(&t->slabs, maps->slabs, slabs_max, e);
+	if (s == OK)
+		*out = STEAL_PTR(t);
+	return s;
 }
 
 void tables_free(struct tables *t)
 {
 	if (!t)
 		return;
-	slabs_unmap(t);
-	for (uint32_t i = 0; i < t->slab_count; i++)
-		fd_cleanup(&t->slab_fds[i]);
-	for (uint32_t i = 0; t->chunks && i < t->slabs_max * SLAB_CHUNKS; i++)
-		runs_deinit(&t->chunks[i]);
-	free(t->chunks);
+	slabs_deinit(&t->slabs);
 	runs_deinit(&t->pages);
 	if (t->page_memory)
 		(void)munmap(t->page_memory, TABLE_PAGES_MAX * sizeof(uint64_t));
 	if (t->slot_memory)
 		(void)munmap(t->slot_memory, page_aligned(FILES_MAX * sizeof(struct file_slot)));
-	for (uint32_t i = 0; i < FILES_MAX; i++)
+	for (uint32_t i = 0; i < t->slot_end; i++)
 		free(t->slots[i].blobs);
+	VEC_FREE(&t->left);
 	map_deinit(&t->index);
 	(void)pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -232,23 +178,22 @@ static uint32_t slot_find(const struct tables *t, const struct file_key *key)
 
 static uint32_t slot_unused(struct tables *t)
 {
-	for (uint32_t n = 1; n < FILES_MAX; n++) {
-		uint32_t i = t->slot_hint;
-		t->slot_hint = i + 1 < FILES_MAX ? i + 1 : 1;
-		if (t->slots[i].state == SLOT_FREE)
-			return i;
-	}
-	return 0;
+	uint32_t i = t->slot_hint;
+	while (i < FILES_MAX && t->slots[i].state != SLOT_FREE)
+		i++;
+	t->slot_hint = i;
+	if (i == FILES_MAX)
+		return 0;
+	t->slot_end = MAX(t->slot_end, i + 1);
+	return i;
 }
 
 /* Give the room back; the slot stays, without a table. */
 static void table_unplace(struct tables *t, struct slot *slot)
 {
 	for (uint32_t i = 0; i < slot->page_count; i++) {
-		const struct blob *b = &slot->blobs[i];
-		if (b->chunk != RUNS_NONE)
-			runs_release(
-				&t->chunks[b->chunk], b->start, b->units ? b->units : CHUNK_UNITS);
+		if (slot->blobs[i].chunk != RUNS_NONE)
+			slabs_release(&t->slabs, &slot->blobs[i]);
 	}
 	if (slot->page_count)
 		runs_release(&t->pages, slot->page_base, slot->page_count);
@@ -262,22 +207,25 @@ static void slot_clear(struct tables *t, struct slot *slot)
 	table_unplace(t, slot);
 	free(slot->blobs);
 	*slot = (struct slot){ 0 };
+	t->slot_hint = MIN(t->slot_hint, (uint32_t)(slot - t->slots));
 }
 
-/* Nothing that is RETIRED is read any more after the wait: free it. */
+/* Nothing that is RETIRED or left is read any more after the wait: free it. */
 static void reclaim(struct tables *t)
 {
-	if (t->retired_count == 0)
+	if (t->retired_count == 0 && t->left.len == 0)
 		return;
-	uint32_t zero = 0;
-	if (bpf_map_update_elem(t->maps.slabs, &zero, &t->slab_fds[0], BPF_ANY) != 0)
+	if (!slabs_wait(&t->slabs))
 		return; /* no grace period: keep what is retired, and try again next time */
-	for (uint32_t i = 0; i < FILES_MAX && t->retired_count > 0; i++) {
+	for (uint32_t i = 0; i < t->slot_end && t->retired_count > 0; i++) {
 		if (t->slots[i].state != SLOT_RETIRED)
 			continue;
 		slot_clear(t, &t->slots[i]);
 		t->retired_count--;
 	}
+	for (size_t i = 0; i < t->left.len; i++)
+		slabs_release(&t->slabs, &t->left.v[i]);
+	VEC_CLEAR(&t->left);
 }
 
 static void retire(struct tables *t, uint32_t i)
@@ -288,6 +236,7 @@ static void retire(struct tables *t, uint32_t i)
 	__atomic_store_n(&t->slot_memory[i].is_live, 0, __ATOMIC_RELAXED);
 	t->bytes -= slot->bytes;
 	t->live_count--;
+	t->wanted_count -= slot->wanted_bytes > 0;
 	t->retired_count++;
 }
 
@@ -303,21 +252,25 @@ static void unpublish(struct tables *t, uint32_t i)
 
 /* ---- eviction ---- */
 
-/* Of the LIVE files (with a table, if asked for) the one that was not used for longest; 0: all of
- * them were in use lately. */
-static uint32_t coldest(const struct tables *t, bool with_table)
+static uint32_t epoch_now(const struct tables *t)
 {
-	uint32_t epoch = __atomic_load_n(&t->maps.settings->epoch, __ATOMIC_RELAXED);
+	return __atomic_load_n(&t->maps.settings->epoch, __ATOMIC_RELAXED);
+}
+
+/* Of the LIVE files (with a table, if asked for) the one that was not used for longest; 0: all of
+ * them were in use within the last `epochs`. */
+static uint32_t coldest(const struct tables *t, bool with_table, uint32_t epochs)
+{
+	uint32_t epoch = epoch_now(t);
 	uint32_t best = 0;
-	uint32_t best_age = TABLES_EVICT_AGE_EPOCHS - 1;
-	for (uint32_t i = 1; i < FILES_MAX; i++) {
+	uint32_t best_age = epochs - 1;
+	for (uint32_t i = 1; i < t->slot_end; i++) {
 		const struct slot *slot = &t->slots[i];
 		if (slot->state != SLOT_LIVE || i == t->maps.settings->vdso_slot ||
 			(with_table && slot->bytes == 0))
 			continue;
-		uint32_t hit = __atomic_load_n(&t->slot_memory[i].last_hit, __ATOMIC_RELAXED);
-		uint32_t age = epoch - hit;
-		if (age > best_age) {
+		uint32_t age = epoch - slot->hit_epoch;
+		if (age > best_age && t->slot_memory[i].hits == slot->hits) {
 			best_age = age;
 			best = i;
 		}
@@ -325,18 +278,23 @@ static uint32_t coldest(const struct tables *t, bool with_table)
 	return best;
 }
 
-/* Make room for `bytes` of tables (0: for one more slot). False: nothing more to evict. */
-static bool evict(struct tables *t, uint64_t bytes)
+static void evict(struct tables *t, uint32_t i)
+{
+	t->evicted++;
+	unpublish(t, i);
+}
+
+/* Make room for `bytes` of tables (0: for one more slot). False: nothing is cold. */
+static bool evict_cold(struct tables *t, uint64_t bytes)
 {
 	uint64_t freed = 0;
 	uint32_t count = 0;
 	while (count == 0 || (freed < bytes && count < RETIRED_MAX)) {
-		uint32_t i = coldest(t, bytes > 0);
+		uint32_t i = coldest(t, bytes > 0, TABLES_EVICT_AGE_EPOCHS);
 		if (i == 0)
 			break;
 		freed += t->slots[i].bytes;
-		t->evicted++;
-		unpublish(t, i);
+		evict(t, i);
 		count++;
 	}
 	reclaim(t);
@@ -344,29 +302,6 @@ static bool evict(struct tables *t, uint64_t bytes)
 }
 
 /* ---- room for a table ---- */
-
-static bool blob_place_in(struct tables *t, uint32_t chunk, uint32_t units, struct blob *out)
-{
-	uint32_t start = runs_take(&t->chunks[chunk], units);
-	if (start == RUNS_NONE)
-		return false;
-	*out = (struct blob){ chunk, (uint16_t)start,
-		(uint16_t)(units == CHUNK_UNITS ? 0 : units) };
-	t->chunk_hint = chunk;
-	return true;
-}
-
-static bool blob_place(struct tables *t, uint32_t units, struct blob *out)
-{
-	uint32_t chunks = t->slab_count * SLAB_CHUNKS;
-	if (blob_place_in(t, t->chunk_hint, units, out))
-		return true;
-	for (uint32_t i = 0; i < chunks; i++) {
-		if (blob_place_in(t, i, units, out))
-			return true;
-	}
-	return false;
-}
 
 static uint32_t blob_units(const struct unwind_table_page *page)
 {
@@ -394,7 +329,7 @@ static enum placed table_place(
 		uint32_t units = blob_units(&table->pages[i]);
 		if (units == 0)
 			continue;
-		if (!blob_place(t, units, &slot->blobs[i])) {
+		if (!slabs_take(&t->slabs, t->slabs.count, units, &slot->blobs[i])) {
 			table_unplace(t, slot);
 			return NO_CHUNK;
 		}
@@ -403,10 +338,11 @@ static enum placed table_place(
 	return PLACED;
 }
 
-/* The same, making room: what is retired, another slab, what is cold. */
+/* The same, making room: what is retired, another slab, what is cold. E_LIMIT: there is none. */
 static enum status table_place_hard(
 	struct tables *t, const struct unwind_table *table, struct slot *slot, struct err *e)
 {
+	uint32_t slabs_max = t->slabs.max;
 	enum placed placed = table_place(t, table, slot);
 	if (placed == PLACED)
 		return OK;
@@ -415,54 +351,50 @@ static enum status table_place_hard(
 		placed = table_place(t, table, slot);
 		if (placed == PLACED)
 			return OK;
-		if (placed == NO_CHUNK && t->slab_count < t->slabs_max) {
-			enum status s = slab_add(t, e);
-			if (s != OK)
-				return s;
-			continue;
+		if (placed == NO_CHUNK && t->slabs.count < slabs_max) {
+			if (slabs_add(&t->slabs, e) == OK)
+				continue;
+			slabs_max = t->slabs.count; /* what the kernel or the broker says */
 		}
-		if (table->blob_bytes > (uint64_t)t->slabs_max * SLAB_BYTES ||
-			!evict(t, table->blob_bytes))
+		if (table->blob_bytes > (uint64_t)slabs_max * SLAB_BYTES ||
+			!evict_cold(t, table->blob_bytes))
 			return err_set(e, E_LIMIT,
 				"an unwind table of %llu bytes does not fit: %llu of %u MiB are "
 				"taken by tables in use",
 				(unsigned long long)table->blob_bytes, (unsigned long long)t->bytes,
-				t->slabs_max * (SLAB_BYTES >> 20));
+				slabs_max * (SLAB_BYTES >> 20));
 	}
 }
 
-/* Map the slabs that the placed table lies in. */
-static enum status table_map(struct tables *t, const struct slot *slot, struct err *e)
+static void page_store(
+	struct tables *t, uint32_t page, const struct blob *b, uint16_t rules, uint16_t rows)
 {
-	for (uint32_t i = 0; i < slot->page_count; i++) {
-		const struct blob *b = &slot->blobs[i];
-		if (b->chunk == RUNS_NONE)
-			continue;
-		enum status s = slab_map(t, b->chunk >> SLAB_CHUNK_SHIFT, e);
-		if (s != OK)
-			return s;
-	}
-	return OK;
+	struct unwind_page entry = { (uint16_t)b->chunk, b->start, rules, rows };
+	uint64_t raw;
+	memcpy(&raw, &entry, sizeof(raw));
+	__atomic_store_n(&t->page_memory[page], raw, __ATOMIC_RELEASE);
 }
 
-static void table_write(struct tables *t, const struct unwind_table *table, const struct slot *slot)
+static enum status table_write(
+	struct tables *t, const struct unwind_table *table, const struct slot *slot, struct err *e)
 {
+	if (t->slabs.mapped > SLABS_MAPPED_MAX)
+		slabs_rest(&t->slabs);
 	for (uint32_t i = 0; i < table->page_count; i++) {
 		const struct unwind_table_page *page = &table->pages[i];
 		const struct blob *b = &slot->blobs[i];
-		struct unwind_page entry = { 0 };
-		if (b->chunk != RUNS_NONE) {
-			uint8_t *to = t->slab_memory[b->chunk >> SLAB_CHUNK_SHIFT] +
-				      (size_t)(b->chunk % SLAB_CHUNKS) * SLAB_CHUNK_BYTES +
-				      (size_t)b->start * BLOB_UNIT_BYTES;
-			memcpy(to, page->blob, page->blob_len);
-			entry = (struct unwind_page){ (uint16_t)b->chunk, b->start,
-				page->rule_count, page->row_count };
+		uint8_t *to;
+		if (b->chunk == RUNS_NONE) {
+			__atomic_store_n(&t->page_memory[slot->page_base + i], 0, __ATOMIC_RELAXED);
+			continue;
 		}
-		uint64_t raw;
-		memcpy(&raw, &entry, sizeof(raw));
-		__atomic_store_n(&t->page_memory[slot->page_base + i], raw, __ATOMIC_RELAXED);
+		enum status s = slabs_map(&t->slabs, b, &to, e);
+		if (s != OK)
+			return s;
+		memcpy(to, page->blob, page->blob_len);
+		page_store(t, slot->page_base + i, b, page->rule_count, page->row_count);
 	}
+	return OK;
 }
 
 /* ---- publication ---- */
@@ -507,6 +439,7 @@ static enum status slot_publish(
 	t->slots[i].state = SLOT_LIVE;
 	t->bytes += t->slots[i].bytes;
 	t->live_count++;
+	t->wanted_count += t->slots[i].wanted_bytes > 0;
 	if (old != 0)
 		retire(t, old);
 	if (t->retired_count >= RETIRED_MAX)
@@ -522,7 +455,7 @@ static enum status publish_locked(struct tables *t, const struct file_key *key, 
 		reclaim(t);
 		i = slot_unused(t);
 	}
-	if (i == 0 && evict(t, 0))
+	if (i == 0 && evict_cold(t, 0))
 		i = slot_unused(t);
 	if (i == 0)
 		return err_set(e, E_UNAVAILABLE, "more than %d files in use", FILES_MAX - 1);
@@ -535,17 +468,19 @@ static enum status publish_locked(struct tables *t, const struct file_key *key, 
 			return err_set(e, E_NOMEM, "tables: %u pages", table->page_count);
 		placed = table_place_hard(t, table, slot, e);
 		if (placed == OK)
-			placed = table_map(t, slot, e);
-		if (placed == OK)
-			table_write(t, table, slot);
-		else
+			placed = table_write(t, table, slot, e);
+		if (placed != OK)
 			table_unplace(t, slot);
+		slot->wanted_bytes = placed != OK ? MAX(table->blob_bytes, 1u) : 0;
+		slot->wanted_pages = table->page_count;
 	}
+	slot->hits = 0;
+	slot->heat = HITS_NEW * HEAT_OF_HIT;
+	slot->hit_epoch = epoch_now(t);
 	t->slot_memory[i] = (struct file_slot){
 		.key = *key,
-		.value = { file_id, slot->page_base, slot->page_count,
+		.value = { file_id, placed == OK ? slot->page_base : FILE_NO_ROOM, slot->page_count,
 			placed == OK && table ? table->first_page : 0 },
-		.last_hit = __atomic_load_n(&t->maps.settings->epoch, __ATOMIC_RELAXED),
 	};
 	enum status s = slot_publish(t, i, key, file_id == FRAME_FILE_VDSO, e);
 	if (s != OK) {
@@ -583,6 +518,176 @@ void tables_retract(struct tables *t, const struct file_key *key)
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
+/* ---- each epoch ---- */
+
+static void measure_heat(struct tables *t)
+{
+	uint32_t epoch = epoch_now(t);
+	for (uint32_t i = 1; i < t->slot_end; i++) {
+		struct slot *slot = &t->slots[i];
+		if (slot->state != SLOT_LIVE)
+			continue;
+		uint32_t hits = __atomic_load_n(&t->slot_memory[i].hits, __ATOMIC_RELAXED);
+		uint32_t added = hits - slot->hits;
+		slot->hits = hits;
+		slot->heat -= (slot->heat + (1u << HEAT_DECAY_SHIFT) - 1) >> HEAT_DECAY_SHIFT;
+		slot->heat += MIN(added, UINT32_MAX / 16 / HEAT_OF_HIT) * HEAT_OF_HIT;
+		if (added)
+			slot->hit_epoch = epoch;
+	}
+}
+
+/* The least heat for the most room first. */
+static int by_heat(const void *a, const void *b, void *ctx)
+{
+	const struct tables *t = ctx;
+	const struct slot *x = &t->slots[*(const uint32_t *)a];
+	const struct slot *y = &t->slots[*(const uint32_t *)b];
+	uint64_t left = x->heat * y->bytes, right = y->heat * x->bytes;
+	if (left != right)
+		return left < right ? -1 : 1;
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static uint32_t list_tables(const struct tables *t, uint32_t *out)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 1; i < t->slot_end; i++) {
+		const struct slot *slot = &t->slots[i];
+		if (slot->state == SLOT_LIVE && slot->bytes && i != t->maps.settings->vdso_slot)
+			out[count++] = i;
+	}
+	qsort_r(out, count, sizeof(*out), by_heat, (void *)(uintptr_t)t);
+	return count;
+}
+
+static int by_heat_falling(const void *a, const void *b, void *ctx)
+{
+	const struct tables *t = ctx;
+	uint32_t x = t->slots[*(const uint32_t *)a].heat, y = t->slots[*(const uint32_t *)b].heat;
+	return x > y ? -1 : x < y;
+}
+
+/* Those without their tables that were met since. */
+static uint32_t list_wanted(const struct tables *t, uint32_t *out)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 1; i < t->slot_end; i++) {
+		const struct slot *slot = &t->slots[i];
+		if (slot->state == SLOT_LIVE && slot->wanted_bytes && slot->hits)
+			out[count++] = i;
+	}
+	qsort_r(out, count, sizeof(*out), by_heat_falling, (void *)(uintptr_t)t);
+	return count;
+}
+
+static uint64_t bytes_within(uint32_t slab_count)
+{
+	uint64_t bytes = (uint64_t)slab_count * SLAB_BYTES;
+	return bytes - (bytes >> SPARE_SHIFT);
+}
+
+/* Evict what was hot and had no room, so that it comes again, with the coldest tables whose room it
+ * needs, as long as these are not half as hot together. */
+static void promote(struct tables *t)
+{
+	if (t->wanted_count == 0)
+		return;
+	CLEANUP(free_cleanup) uint32_t *wanted = calloc(t->live_count, sizeof(*wanted));
+	CLEANUP(free_cleanup) uint32_t *cold = calloc(t->live_count, sizeof(*cold));
+	if (!wanted || !cold)
+		return;
+	reclaim(t);
+	uint32_t wanted_count = list_wanted(t, wanted);
+	uint32_t cold_count = wanted_count ? list_tables(t, cold) : 0;
+	int64_t room = (int64_t)bytes_within(t->slabs.max) - (int64_t)t->bytes;
+	int64_t pages = t->pages.count - t->pages.used;
+	uint32_t next = 0;
+	for (uint32_t k = 0; k < MIN(wanted_count, (uint32_t)PROMOTED_MAX); k++) {
+		const struct slot *slot = &t->slots[wanted[k]];
+		int64_t left = room - (int64_t)slot->wanted_bytes;
+		int64_t left_pages = pages - slot->wanted_pages;
+		uint64_t lost = 0;
+		uint32_t n = next;
+		for (; (left < 0 || left_pages < 0) && n < cold_count; n++) {
+			left += (int64_t)t->slots[cold[n]].bytes;
+			left_pages += t->slots[cold[n]].page_count;
+			lost += t->slots[cold[n]].heat;
+		}
+		if (left < 0 || left_pages < 0 || lost * 2 > slot->heat)
+			continue;
+		for (; next < n; next++)
+			evict(t, cold[next]);
+		evict(t, wanted[k]);
+		room = left;
+		pages = left_pages;
+	}
+	reclaim(t);
+}
+
+/* What lies in the last slab goes to the others, as far as there is room. */
+static void empty_last_slab(struct tables *t)
+{
+	uint32_t last = t->slabs.count - 1;
+	for (uint32_t i = 1; i < t->slot_end; i++) {
+		struct slot *slot = &t->slots[i];
+		for (uint32_t k = 0; slot->state == SLOT_LIVE && k < slot->page_count; k++) {
+			struct blob *b = &slot->blobs[k];
+			struct blob to;
+			uint8_t *from_bytes, *to_bytes;
+			if (b->chunk == RUNS_NONE || blob_slab(b) != last)
+				continue;
+			if (!VEC_RESERVE(&t->left, t->left.len + 1) ||
+				!slabs_take(&t->slabs, last, blob_bytes(b) / BLOB_UNIT_BYTES, &to))
+				return;
+			if (slabs_map(&t->slabs, b, &from_bytes, NULL) != OK ||
+				slabs_map(&t->slabs, &to, &to_bytes, NULL) != OK) {
+				slabs_release(&t->slabs, &to);
+				return;
+			}
+			struct unwind_page page;
+			memcpy(&page, &t->page_memory[slot->page_base + k], sizeof(page));
+			memcpy(to_bytes, from_bytes, blob_bytes(b));
+			page_store(t, slot->page_base + k, &to, page.rule_count, page.row_count);
+			t->left.v[t->left.len++] = *b;
+			*b = to;
+		}
+	}
+}
+
+/* What is not used goes, above what may stay; then a slab at a time. */
+static void give_back(struct tables *t, int64_t now_ns)
+{
+	uint32_t i, count = 0;
+	while (t->bytes + SLAB_SPARE_BYTES > bytes_within(t->slabs_idle) &&
+		count < IDLE_EVICTED_MAX && (i = coldest(t, true, TABLES_IDLE_EPOCHS))) {
+		evict(t, i);
+		count++;
+	}
+	if (count)
+		reclaim(t);
+	if (t->slabs.count <= t->slabs_idle ||
+		t->bytes + SLAB_SPARE_BYTES > bytes_within(t->slabs.count - 1) ||
+		now_ns - t->given_back_ns < slabs_turn_ns(t->slabs.max))
+		return;
+	reclaim(t);
+	empty_last_slab(t);
+	reclaim(t);
+	if (slabs_used_bytes(&t->slabs, t->slabs.count - 1) > 0)
+		return;
+	slabs_drop(&t->slabs);
+	t->given_back_ns = now_ns;
+}
+
+void tables_next_epoch(struct tables *t, int64_t now_ns)
+{
+	(void)pthread_mutex_lock(&t->lock);
+	measure_heat(t);
+	promote(t);
+	give_back(t, now_ns);
+	(void)pthread_mutex_unlock(&t->lock);
+}
+
 /* ---- reading back ---- */
 
 static struct unwind_rule slot_find_rule(
@@ -596,21 +701,22 @@ static struct unwind_rule slot_find_rule(
 		return none;
 	struct unwind_page entry;
 	memcpy(&entry, &t->page_memory[file->page_base + page], sizeof(entry));
-	if (entry.rule_count == 0 || slab_map(t, entry.chunk >> SLAB_CHUNK_SHIFT, NULL) != OK)
+	const struct blob at = { .chunk = entry.chunk, .start = entry.off8 };
+	uint8_t *bytes;
+	if (entry.rule_count == 0 || slabs_map(&t->slabs, &at, &bytes, NULL) != OK)
 		return none;
 	const struct unwind_table_page blob = {
-		.blob = t->slab_memory[entry.chunk >> SLAB_CHUNK_SHIFT] +
-			(size_t)(entry.chunk % SLAB_CHUNKS) * SLAB_CHUNK_BYTES +
-			(size_t)entry.off8 * BLOB_UNIT_BYTES,
+		.blob = bytes,
 		.rule_count = entry.rule_count,
 		.row_count = entry.row_count,
 	};
 	return unwind_page_find(&blob, file_offset & (UNWIND_BLOB_BYTES_MAX - 1));
 }
 
-bool tables_find_rule(
+enum sampler_found tables_find_rule(
 	struct tables *t, const struct file_key *key, uint64_t file_offset, struct unwind_rule *out)
 {
+	enum sampler_found found = SAMPLER_NOT_FOUND;
 	(void)pthread_mutex_lock(&t->lock);
 	uint32_t i = key->inode ? slot_find(t, key) : t->maps.settings->vdso_slot;
 	if (i != 0 && key->generation) {
@@ -618,22 +724,25 @@ bool tables_find_rule(
 		uint32_t g = __atomic_load_n(&t->slot_memory[i].key.generation, __ATOMIC_RELAXED);
 		i = !g || g == key->generation ? i : 0;
 	}
-	if (i != 0)
+	if (i != 0) {
 		*out = slot_find_rule(t, &t->slot_memory[i].value, file_offset);
+		found = t->slots[i].wanted_bytes ? SAMPLER_NO_ROOM : SAMPLER_FOUND;
+	}
 	(void)pthread_mutex_unlock(&t->lock);
-	return i != 0;
+	return found;
 }
 
 void tables_rest(struct tables *t)
 {
 	(void)pthread_mutex_lock(&t->lock);
-	slabs_unmap(t);
+	slabs_rest(&t->slabs);
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
 void tables_read_stats(struct tables *t, struct tables_stats *out)
 {
 	(void)pthread_mutex_lock(&t->lock);
-	*out = (struct tables_stats){ t->live_count, t->slab_count, t->bytes, t->evicted };
+	*out = (struct tables_stats){ t->live_count, t->slabs.count, t->wanted_count, t->bytes,
+		t->evicted };
 	(void)pthread_mutex_unlock(&t->lock);
 }

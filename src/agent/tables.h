@@ -8,11 +8,14 @@
 #pragma once
 
 #include "agent/bpf/layout.h"
+#include "agent/sampler.h"
 #include "base/err.h"
 #include "unwind/unwind.h"
 
-/* A table may be evicted when no frame fell into its file for so many epochs. */
+/* A table makes room for a new one when no frame fell into its file for so many epochs. */
 #define TABLES_EVICT_AGE_EPOCHS 12
+/* And goes after so many, while there are more than an idle host may have. */
+#define TABLES_IDLE_EPOCHS 60
 
 struct tables;
 
@@ -28,16 +31,14 @@ struct tables_maps {
 struct tables_stats {
 	uint32_t files;
 	uint32_t slabs;
-	uint64_t bytes;   /* of tables, in the slabs */
-	uint64_t evicted; /* files, with a table or without, since the beginning */
+	uint32_t without_room; /* files whose tables had none */
+	uint64_t bytes;        /* of tables, in the slabs */
+	uint64_t evicted;      /* files, with a table or without, since the beginning */
 };
 
-/* A new slab: a map of fixed form and size; -1 with errno. */
-int tables_open_slab(void);
-/* Slabs that a budget allows; at least one. */
-uint32_t tables_slabs_max(uint32_t bytes_max);
-NODISCARD enum status tables_new(
-	const struct tables_maps *maps, uint32_t slabs_max, struct tables **out, struct err *e);
+/* `slabs_idle`: what stays when tables are not used. */
+NODISCARD enum status tables_new(const struct tables_maps *maps, uint32_t slabs_idle,
+	uint32_t slabs_max, struct tables **out, struct err *e);
 void tables_free(struct tables *t);
 
 /* As sampler_publish() and sampler_retract(). Publishing maps memory that tables_rest() gives back.
@@ -45,11 +46,13 @@ void tables_free(struct tables *t);
 NODISCARD enum status tables_publish(struct tables *t, const struct file_key *key, uint32_t file_id,
 	const struct unwind_table *table, struct err *e);
 void tables_retract(struct tables *t, const struct file_key *key);
+/* The settings' epoch has become the next one: room goes to the hottest, and what is idle is given
+ * back. */
+void tables_next_epoch(struct tables *t, int64_t now_ns);
 
-/* The rule that the program would find at an offset of a published file (key.inode 0: the vDSO).
- * False: it is not published. Maps memory that tables_rest() gives back. */
-bool tables_find_rule(struct tables *t, const struct file_key *key, uint64_t file_offset,
-	struct unwind_rule *out);
+/* As sampler_find_rule(). Maps memory that tables_rest() gives back. */
+enum sampler_found tables_find_rule(struct tables *t, const struct file_key *key,
+	uint64_t file_offset, struct unwind_rule *out);
 void tables_rest(struct tables *t);
 
 void tables_read_stats(struct tables *t, struct tables_stats *out);

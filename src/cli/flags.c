@@ -265,9 +265,9 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Leave out the label thread_name." },
 	{ .name = "bpf-table-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_profiling_flags, table_bytes), .value = "SIZE",
-	  .help = "Kernel memory for the tables that unwind stacks, in steps of 2MiB as it is "
-		  "needed; the ones longest not used go. Default: up to 12MiB, so much that with all "
-		  "else there is it is 16 at most on up to 192 CPUs; never below 8." },
+	  .help = "Kernel memory that the tables which unwind stacks may take, in steps of 2MiB "
+		  "as programs need it, the hottest first; what is not used is given back. Default: "
+		  "1 percent of the host's memory, at least 64MiB." },
 	{ .name = "profiling-probabilistic-threshold", .kind = CLI_NUMBER,
 	  .at = offsetof(struct cli_profiling_flags, chance_percent), .value = "PERCENT",
 	  .otherwise = "100", .least = 1, .most = 100,

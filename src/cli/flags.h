@@ -78,7 +78,7 @@ struct cli_profiling_flags {
 	uint64_t memory_bytes;
 	int64_t chance_ns;
 	uint32_t chance_percent;
-	uint64_t table_bytes;   /* 0: by the number of CPUs */
+	uint64_t table_bytes;   /* 0: by the memory of the host */
 	uint32_t table_scale;   /* doublings of it */
 	const char *cache_path; /* NULL: by user */
 	char cache[PATH_MAX];

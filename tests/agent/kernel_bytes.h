@@ -19,12 +19,11 @@ static inline void live_check_kernel_bytes(struct live *l, const struct sampler_
 	if (sampler_kernel_bytes(c, cpus, &estimate, &e) != OK)
 		live_fail("sampler_kernel_bytes", &e);
 	uint64_t rest = s.kernel_bytes - s.slab_bytes;
-	print_message(
-		"%.2f MiB in the kernel beside tables, %.2f by the estimate, and %u for them, "
-		"with %u possible CPUs\n",
+	print_message("%.2f MiB in the kernel beside tables, %.2f by the estimate, and %u for idle "
+		      "ones, with %u possible CPUs\n",
 		(double)rest / (1 << 20), (double)(estimate + KERNEL_PROGRAM_BYTES) / (1 << 20),
-		sampler_table_bytes(c) >> 20, cpus);
+		sampler_idle_table_bytes(c) >> 20, cpus);
 	CHECK(rest <= estimate + KERNEL_PROGRAM_BYTES);
 	CHECK(rest + rest / 20 >= estimate);
-	CHECK(cpus > KERNEL_CPUS_MAX || rest + sampler_table_bytes(c) <= KERNEL_BYTES_MAX);
+	CHECK(cpus > KERNEL_CPUS_MAX || rest + sampler_idle_table_bytes(c) <= KERNEL_BYTES_IDLE);
 }

@@ -260,7 +260,11 @@ static void shows_what_is_missing(void **state)
 		if (end == STACK_END_DEPTH)
 			CHECK_STR(function_of(p, root), "[truncated]");
 		if (end == STACK_END_NO_FILE)
-			CHECK_STR(function_of(p, root), "[unwind: file not known yet]");
+			CHECK_STR(function_of(p, root),
+				"[unwind: this file's table is not loaded yet]");
+		if (end == STACK_END_NO_ROOM)
+			CHECK_STR(function_of(p, root),
+				"[unwind: no room for this file's table: --bpf-table-memory]");
 		CHECK(metric_get(&batch_metrics(f.batch)->stack_end[end]) == 1);
 		teardown(&f);
 	}

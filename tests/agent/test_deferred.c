@@ -26,9 +26,9 @@ static enum deferred_file find(void *ctx, const struct file_key *key, uint64_t o
 	(void)ctx;
 	bool is_new = key->inode == 2;
 	world.questions++;
+	*out_file_id = is_new ? NEW_ID : key->inode ? APP_ID : FRAME_FILE_VDSO;
 	if (is_new && world.state != DEFERRED_KNOWN)
 		return world.state;
-	*out_file_id = is_new ? NEW_ID : key->inode ? APP_ID : FRAME_FILE_VDSO;
 	*out_rule = is_new || !key->inode
 			    ? (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 16, 0, -8 }
 			    : world.app;
@@ -136,6 +136,19 @@ static void finishes_when_the_file_is_known(void **state)
 	CHECK(world.last->h.flags == 0 && world.last->notice.key.inode == 0);
 	deferred_run(m.d, 4000, true);
 	CHECK(world.emitted == 1);
+	end(&m);
+}
+
+static void says_that_a_table_had_no_room(void **state)
+{
+	(void)state;
+	struct made m;
+	begin(&m);
+	add(&m);
+	world.state = DEFERRED_NO_ROOM;
+	deferred_run(m.d, 2000, false);
+	CHECK(world.emitted == 1 && world.last->h.stack_end == STACK_END_NO_ROOM);
+	CHECK(user_frame(0) == frame(NEW_ID, 0x123) && world.last->notice.key.inode == 0);
 	end(&m);
 }
 
@@ -333,6 +346,7 @@ static void cuts_what_is_too_deep(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
+	cmocka_unit_test(says_that_a_table_had_no_room),
 	cmocka_unit_test(gives_up_in_time_or_at_once),
 	cmocka_unit_test(ends_as_a_walk_in_the_kernel), cmocka_unit_test(knows_a_list_that_was_cut),
 	cmocka_unit_test(takes_only_what_belongs_together),

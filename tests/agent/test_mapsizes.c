@@ -18,24 +18,24 @@ static uint64_t maps_bytes(uint32_t cpus, uint32_t frequency_hz)
 	return bytes;
 }
 
-static void stays_within_16_mib(void **state)
+static void stays_within_16_mib_when_idle(void **state)
 {
 	(void)state;
 	uint64_t before = 0;
 	for (uint32_t cpus = 1; cpus <= KERNEL_CPUS_MAX; cpus++) {
 		uint64_t maps = maps_bytes(cpus, 19);
-		uint32_t tables = mapsizes_table_bytes(maps);
+		uint32_t tables = mapsizes_idle_table_bytes(maps);
 		uint64_t all = maps + KERNEL_PROGRAM_BYTES + tables +
 			       (tables / SLAB_BYTES) * (SLAB_BYTES / 512);
 		if ((cpus & (cpus - 1)) == 0)
 			print_message("%3u CPUs: %.2f MiB, and %u for tables\n", cpus,
 				(double)maps / (1 << 20), tables >> 20);
-		CHECK(tables >= TABLE_BYTES_LEAST && tables % SLAB_BYTES == 0);
-		CHECK(all <= KERNEL_BYTES_MAX);
+		CHECK(tables >= TABLE_BYTES_IDLE_LEAST && tables % SLAB_BYTES == 0);
+		CHECK(all <= KERNEL_BYTES_IDLE);
 		CHECK(maps > before);
 		before = maps;
 	}
-	CHECK(mapsizes_table_bytes(maps_bytes(8, 19)) == TABLE_BYTES_DEFAULT);
+	CHECK(mapsizes_idle_table_bytes(maps_bytes(8, 19)) == TABLE_BYTES_IDLE);
 }
 
 /* Beyond that each CPU costs what it must have for itself, and tables have what they need. */
@@ -45,8 +45,16 @@ static void grows_slowly_beyond(void **state)
 	uint64_t each = (maps_bytes(1024, 19) - maps_bytes(128, 19)) / (1024 - 128);
 	print_message("%llu bytes for each CPU more\n", (unsigned long long)each);
 	CHECK(each < 20u << 10);
-	CHECK(mapsizes_table_bytes(maps_bytes(1024, 19)) == TABLE_BYTES_LEAST);
-	CHECK(mapsizes_table_bytes(UINT64_MAX / 2) == TABLE_BYTES_LEAST);
+	CHECK(mapsizes_idle_table_bytes(maps_bytes(1024, 19)) == TABLE_BYTES_IDLE_LEAST);
+	CHECK(mapsizes_idle_table_bytes(UINT64_MAX / 2) == TABLE_BYTES_IDLE_LEAST);
+}
+
+static void follows_the_memory_of_the_host(void **state)
+{
+	(void)state;
+	CHECK(mapsizes_table_bytes(0) == 64u << 20);
+	CHECK(mapsizes_table_bytes((uint64_t)2 << 30) == 64u << 20);
+	CHECK(mapsizes_table_bytes((uint64_t)100 << 30) == (uint64_t)1 << 30);
 }
 
 /* clang-format off */
@@ -76,5 +84,5 @@ static void chooses(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(stays_within_16_mib), cmocka_unit_test(grows_slowly_beyond),
-	cmocka_unit_test(chooses))
+TEST_MAIN(cmocka_unit_test(stays_within_16_mib_when_idle), cmocka_unit_test(grows_slowly_beyond),
+	cmocka_unit_test(follows_the_memory_of_the_host), cmocka_unit_test(chooses))

@@ -474,6 +474,21 @@ static void notices_an_inode_number_given_again(void **state)
 	world_end();
 }
 
+/* By frame pointers it would be a wrong one. */
+static void ends_where_a_table_had_no_room(void **state)
+{
+	(void)state;
+	const struct world_row rows[] = { { 0, rule_stop } };
+	begin_with(rows, 1);
+	world_slot(1)->value.page_base = FILE_NO_ROOM;
+	world_slot(1)->value.page_count = 0;
+	const struct event_sample *s = world_sample(CALLEE, SP0, SP0 + 8);
+	CHECK(s->h.stack_end == STACK_END_NO_ROOM && s->user_count == 1);
+	CHECK(s->notice.key.inode == 0 && world_slot(1)->hits == 1);
+	CHECK(counted()->stack_end[STACK_END_NO_ROOM] == 1);
+	world_end();
+}
+
 static void walks_files_without_a_table_by_frame_pointer(void **state)
 {
 	(void)state;
@@ -699,7 +714,7 @@ static void sends_a_stack_once_an_epoch(void **state)
 	const struct event_sample *full = world_sample(CALLEE, SP0, 0);
 	CHECK(full->h.type == EVENT_SAMPLE && !(full->h.flags & EVENT_FLAG_KEEP));
 	CHECK(counted()->delivered == 4 && counted()->seen == 1);
-	CHECK(world_slot(1)->last_hit == 1);
+	CHECK(world_slot(1)->hits == 5); /* once for each sample */
 	check_conservation();
 	world_end();
 }
@@ -954,6 +969,7 @@ TEST_MAIN(cmocka_unit_test(finds_the_row_in_force),
 	cmocka_unit_test(cuts_at_the_depth_limit),
 	cmocka_unit_test(keeps_the_leaf_of_an_unknown_file),
 	cmocka_unit_test(notices_an_inode_number_given_again),
+	cmocka_unit_test(ends_where_a_table_had_no_room),
 	cmocka_unit_test(walks_files_without_a_table_by_frame_pointer),
 	cmocka_unit_test(walks_the_vdso), cmocka_unit_test(passes_the_vsyscall_page),
 	cmocka_unit_test(finds_user_registers_under_a_system_call),

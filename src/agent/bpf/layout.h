@@ -40,7 +40,7 @@
 struct file_slot {
 	struct file_key key; /* generation 0: not known yet, taken from the first inode seen */
 	struct file_value value;
-	__u32 last_hit; /* epoch in which a frame fell into it last; BPF writes */
+	__u32 hits; /* samples with a frame in it; BPF adds, now and then one is lost */
 	/* Cleared before the slot may be used again, and set when its other fields are written:
 	 * what was found in it at an earlier sample is still so. */
 	__u32 is_live;

@@ -18,9 +18,7 @@ static __always_inline void mapping_use_slot(struct mapping *m, struct file_slot
 	m->page_base = slot->value.page_base;
 	m->page_count = slot->value.page_count;
 	m->first_page = slot->value.first_page;
-	__u32 epoch = settings.epoch;
-	if (slot->last_hit != epoch)
-		slot->last_hit = epoch;
+	slot->hits++;
 }
 
 /* The slot of a file, NULL when user space has not told us of it; also where it was of another file

@@ -38,9 +38,11 @@ struct file_key {
 struct file_value {
 	__u32 file_id;
 	__u32 page_base;  /* index of the first page in the pages array */
-	__u32 page_count; /* 0: the file has no table (yet): frame pointers */
+	__u32 page_count; /* 0: the file has no table: frame pointers, but with FILE_NO_ROOM */
 	__u32 first_page; /* file offset >> UNWIND_PAGE_SHIFT of page_base */
 };
+
+#define FILE_NO_ROOM 0xffffffffu /* page_base: it has a table, for which there is no room */
 
 /* Why a user stack ends where it does. Whole stacks (nothing is missing): see
  * stack_end_is_whole(). */
@@ -51,7 +53,7 @@ struct file_value {
 	X(ROOT_NO_INFO, 2, "outermost frame: entry code without unwind information")         \
 	X(ROOT_ZERO, 3, "outermost frame: return address or frame pointer is zero")          \
 	X(NO_VMA, 4, "address in no mapping")                                                \
-	X(NO_FILE, 5, "file not known yet")                                                  \
+	X(NO_FILE, 5, "this file's table is not loaded yet")                                 \
 	X(NO_TABLE, 6, "no unwind information, and the frame pointer leads nowhere")         \
 	X(UNSUPPORTED, 7, "unwind information of a form that is not supported")              \
 	X(READ_ERROR, 8, "stack memory could not be read")                                   \
@@ -59,7 +61,8 @@ struct file_value {
 	X(LOOP, 10, "stack pointer did not advance")                                         \
 	X(NO_REGS, 11, "user registers could not be found")                                  \
 	X(EXEC, 12, "in the middle of exec: the new program has not run yet")                \
-	X(COPY, 13, "beyond the copy of the stack: deeper, or on another stack")
+	X(COPY, 13, "beyond the copy of the stack: deeper, or on another stack")             \
+	X(NO_ROOM, 14, "no room for this file's table: --bpf-table-memory")
 /* clang-format on */
 enum stack_end {
 #define STACK_END_ENUM(name, number, text) STACK_END_##name = number,

@@ -365,6 +365,8 @@ __noinline int walk_frame(__u32 unused)
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
 	if (m->page_count)
 		table_find(m, offset, &rule);
+	else if (m->page_base == FILE_NO_ROOM)
+		return STACK_END_NO_ROOM;
 	return step_by_rule(w, &rule);
 }
 
