@@ -195,10 +195,13 @@ static enum stack_end step_by(struct rewalk *w, const struct unwind_rule *rule)
 		[UNWIND_STEP_UNSUPPORTED] = STACK_END_UNSUPPORTED,
 		[UNWIND_STEP_READ_ERROR] = STACK_END_READ_ERROR,
 		[UNWIND_STEP_LOOP] = STACK_END_LOOP,
+		[UNWIND_STEP_ZERO] = STACK_END_ZERO,
 	};
 	uint64_t below = w->stack->stack_start - w->frame.registers[7];
-	if (rule->cfa == UNWIND_CFA_NONE &&
-		below + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES)
+	bool is_at_base = below + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES;
+	bool has_zero_fp = !w->frame.is_exact && w->frame.known >> 6 & 1 && !w->frame.registers[6];
+	if (is_at_base && (rule->cfa == UNWIND_CFA_NONE ||
+				  (rule->cfa == UNWIND_CFA_FRAME_POINTER && has_zero_fp)))
 		return STACK_END_ROOT_NO_INFO;
 	w->left_copy = rule->cfa == UNWIND_CFA_GO_MORESTACK; /* what it needs is on no stack */
 	enum stack_end end = ends[unwind_step(EM_X86_64, rule, &w->frame, read_copy, w)];

@@ -66,7 +66,8 @@ struct builder {
 	struct pages *pages;
 	uint64_t fde_count;
 	uint64_t bad_fdes;
-	bool with_bx; /* some CFA is found by rbx: every row says where it is */
+	bool is_code_only; /* no call frame information at all: the code is read */
+	bool with_bx;      /* some CFA is found by rbx: every row says where it is */
 };
 
 static void builder_cleanup(struct builder **b)
@@ -190,6 +191,11 @@ static enum status add_source(
 	return OK;
 }
 
+static enum status no_information(const struct builder *b, struct err *e)
+{
+	return err_set(e, E_NOTFOUND, "%s: no .eh_frame", objfile_name(b->obj));
+}
+
 static enum status read_sources(struct builder *b, struct err *e)
 {
 	static const char *const names[SOURCES] = {
@@ -211,7 +217,8 @@ static enum status read_sources(struct builder *b, struct err *e)
 			return s;
 		is_empty = is_empty && src->bytes.len == 0;
 	}
-	return is_empty ? err_set(e, E_NOTFOUND, "%s: no .eh_frame", objfile_name(b->obj)) : OK;
+	b->is_code_only = is_empty && b->machine->code_rows;
+	return is_empty && !b->is_code_only ? no_information(b, e) : OK;
 }
 
 /* ---- first pass: the index ---- */
@@ -426,6 +433,8 @@ static enum status make_index(struct builder *b, struct err *e)
 		if (s != OK)
 			return s;
 	}
+	if (b->is_code_only)
+		return OK;
 	if (b->fde_count == 0 && b->bad_fdes == 0)
 		return err_set(e, E_NOTFOUND, "%s: call frame information without an entry",
 			objfile_name(b->obj));
@@ -578,6 +587,8 @@ static enum status make_table(
 	if (s != OK)
 		return err_set(e, s, "%s: its unwind table: more than %llu bytes",
 			objfile_name(b->obj), (unsigned long long)most);
+	if (b->is_code_only && t->blob_bytes == 0)
+		return no_information(b, e);
 	t->fde_count = b->fde_count;
 	t->bad_fdes = b->bad_fdes;
 	*out = STEAL_PTR(t);

@@ -277,6 +277,14 @@ static bool put_known_section(
 	return count > 0;
 }
 
+/* Of the entry's code, which is somewhere before `to`. */
+static uint64_t find_entry_end(struct code *c, uint64_t to)
+{
+	size_t len = MIN(to - c->entry, (uint64_t)CODE_ENTRY_BYTES_MAX);
+	const uint8_t *code = c->machine->entry_bytes ? code_bytes(c, c->entry, len) : NULL;
+	return c->entry + (code ? c->machine->entry_bytes(code, len) : len);
+}
+
 /* [from, to) of one section, or of no known one. */
 static void put_gap_part(
 	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
@@ -288,7 +296,7 @@ static void put_gap_part(
 		put_code(c, from, to, out);
 		return;
 	}
-	uint64_t entry_end = MIN(to, c->entry + CODE_ENTRY_BYTES_MAX);
+	uint64_t entry_end = find_entry_end(c, to);
 	put_code(c, from, c->entry, out);
 	pages_put(out, c->entry, stop);
 	pages_put(out, entry_end, none);

@@ -11,7 +11,8 @@
 
 /* Padding between functions: a gap of at most so many bytes keeps the rule before it. */
 #define CODE_PADDING_MAX 15
-/* Code without information at a program's entry point is believed to be the entry so far. */
+/* Code without information at a program's entry point is the entry up to where it leaves, and up to
+ * this. */
 #define CODE_ENTRY_BYTES_MAX 256
 /* .init and .fini are looked at so far; real ones have 27. */
 #define CODE_CRT_BYTES_MAX 256

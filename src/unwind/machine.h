@@ -37,6 +37,8 @@ struct unwind_machine {
 	ptrdiff_t (*find_sigreturn)(const uint8_t *code, size_t len, size_t *out_len);
 	/* Does code begin as a program's entry does, which takes its arguments from the stack? */
 	bool (*is_entry)(const uint8_t *code, size_t len);
+	/* How much of code that begins with an entry is the entry's. NULL: not for this machine. */
+	size_t (*entry_bytes)(const uint8_t *code, size_t len);
 	/* Rows of code that linkers and start files make without information, by the name of its
 	 * section and how it begins; ascending, the first one at 0. 0: not known. */
 	uint32_t (*section_rows)(struct str section, const uint8_t *code, size_t len,

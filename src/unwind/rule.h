@@ -81,12 +81,16 @@ enum unwind_bx {
 	UNWIND_BX_LOST = 0x00,
 	UNWIND_BX_SAME = 0x10,
 	UNWIND_BX_SAVED = 0x20, /* at cfa + ra_off; the return address is at cfa - 8 then */
-	UNWIND_BX_MASK = 0xf0,
+	UNWIND_BX_MASK = 0x30,
 };
+
+/* In the upper half of `fp`: the rule was read from the code, and nobody wrote it down. A return
+ * address of zero says that it is wrong, and not that the stack ends. */
+#define UNWIND_FP_READ 0x40
 
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
-	__u8 fp;  /* enum unwind_fp | enum unwind_bx */
+	__u8 fp;  /* enum unwind_fp | enum unwind_bx | UNWIND_FP_READ */
 	__s16 cfa_off;
 	__s16 fp_off;
 	__s16 ra_off; /* return address at cfa + ra_off (x86-64: -8, except for DEREF, where it

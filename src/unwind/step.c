@@ -89,7 +89,7 @@ static enum unwind_step step_signal(
 			set(&next, m->signal_registers[i], value);
 	}
 	*f = next;
-	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
+	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ZERO;
 }
 
 /* The frame pointer at *fp, the return address above it: the same on both machines. */
@@ -102,7 +102,7 @@ static enum unwind_step step_frame_pointer(
 	if (!is_known(f, m->fp))
 		return UNWIND_STEP_NO_RULE;
 	if (fp == 0 && !f->is_exact)
-		return UNWIND_STEP_ROOT_ZERO;
+		return UNWIND_STEP_ZERO;
 	if (fp < f->registers[m->sp] || fp & FP_ALIGN_MASK || !read(ctx, fp, &next_fp) ||
 		!read(ctx, fp + 8, &next.pc))
 		return UNWIND_STEP_NO_RULE;
@@ -111,7 +111,7 @@ static enum unwind_step step_frame_pointer(
 	set(&next, m->sp, fp + 16);
 	set(&next, m->fp, next_fp);
 	*f = next;
-	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
+	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ZERO;
 }
 
 static enum unwind_step find_cfa(const struct machine *m, const struct unwind_frame *f,
@@ -229,8 +229,12 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 		next.registers[m->fp] = has_fp ? fp : f->registers[m->fp];
 	}
 	set(&next, m->sp, cfa);
+	bool may_end = !f->is_exact && !(rule->fp & UNWIND_FP_READ) && is_known(&next, m->fp) &&
+		       next.registers[m->fp] == 0;
 	*f = next;
-	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
+	if (next.pc)
+		return UNWIND_STEP_ON;
+	return may_end ? UNWIND_STEP_ROOT_ZERO : UNWIND_STEP_ZERO;
 }
 
 /* libgcc's _Unwind_Context: rbp, which it points to, sp, and the first instruction of who catches.
@@ -253,7 +257,7 @@ static enum unwind_step step_context(const struct machine *m, struct unwind_fram
 	set(&next, m->sp, cfa);
 	set(&next, m->fp, fp);
 	*f = next;
-	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ROOT_ZERO;
+	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ZERO;
 }
 
 enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rule,

@@ -94,11 +94,14 @@ struct unwind_frame {
 enum unwind_step {
 	UNWIND_STEP_ON,        /* the frame is now the caller's */
 	UNWIND_STEP_ROOT,      /* outermost; the frame is untouched, here and below */
-	UNWIND_STEP_ROOT_ZERO, /* outermost: the return address or the frame pointer is zero */
+	UNWIND_STEP_ROOT_ZERO, /* outermost: the return address and the frame pointer are zero */
 	UNWIND_STEP_NO_RULE,   /* no information, and the frame pointer leads nowhere */
 	UNWIND_STEP_UNSUPPORTED,
 	UNWIND_STEP_READ_ERROR,
 	UNWIND_STEP_LOOP, /* the stack pointer did not advance */
+	/* The return address or the frame pointer is zero, and nothing says that the stack ends
+	 * there. */
+	UNWIND_STEP_ZERO,
 };
 
 /* A word of the stack; false: it is not at hand. */

@@ -429,6 +429,7 @@ const struct unwind_machine x86_machine = {
 	.find_context = x86_find_context,
 	.find_sigreturn = x86_find_sigreturn,
 	.is_entry = x86_is_entry,
+	.entry_bytes = x86_entry_bytes,
 	.section_rows = x86_section_rows,
 	.code_rows = x86_code_rows,
 };

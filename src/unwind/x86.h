@@ -26,5 +26,7 @@ bool x86_find_frame(
 /* A longer function has no rules. */
 #define X86_FUNCTION_BYTES_MAX ((size_t)64 << 10)
 size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_fn *put, void *ctx);
+/* How far the code of a program's entry goes. */
+size_t x86_entry_bytes(const uint8_t *code, size_t len);
 uint32_t x86_section_rows(struct str section, const uint8_t *code, size_t len,
 	struct machine_row out[MACHINE_ROWS_MAX]);

@@ -247,6 +247,8 @@ struct known {            /* at an instruction */
 	int32_t fp_depth; /* rbp is the frame pointer: depth where it was set; below 0: it is not */
 	int16_t fp_off;   /* where the caller's rbp is saved, from the CFA; 0: nowhere */
 	int16_t ra_reg;   /* the return address was popped into it, and depth is 0; below 0: no */
+	bool has_kept_fp; /* the caller's rbp is in memory or in another register, too */
+	bool is_outermost;
 };
 
 struct target {
@@ -279,10 +281,10 @@ struct function {
 	bool is_suspect;
 };
 
-static const struct known at_entry = { 0, -1, 0, -1 };
+static const struct known at_entry = { 0, -1, 0, -1, false, false };
 /* Nothing that was read leads there. */
 #define DEPTH_UNREACHED (-2)
-static const struct known unreached = { DEPTH_UNREACHED, -1, 0, -1 };
+static const struct known unreached = { DEPTH_UNREACHED, -1, 0, -1, false, false };
 
 static struct target *target_slot(struct function *f, size_t offset)
 {
@@ -317,18 +319,22 @@ static uint8_t dwarf_of(uint32_t reg)
 
 static struct unwind_rule rule_of(const struct known *k)
 {
+	if (k->is_outermost)
+		return (struct unwind_rule){ .cfa = UNWIND_CFA_STOP };
 	if (k->ra_reg >= 0)
 		return (struct unwind_rule){ .cfa = UNWIND_CFA_RA_REGISTER,
+			.fp = UNWIND_FP_READ,
 			.ra_off = dwarf_of((uint32_t)k->ra_reg) };
 	bool by_fp = k->fp_depth >= 0;
 	int32_t depth = by_fp ? k->fp_depth : k->depth;
 	struct unwind_rule rule = { .cfa = by_fp ? UNWIND_CFA_FP : UNWIND_CFA_SP,
+		.fp = UNWIND_FP_READ,
 		.cfa_off = (int16_t)(depth + 8),
 		.ra_off = -8 };
 	if (depth < 0)
 		return (struct unwind_rule){ .cfa = UNWIND_CFA_NONE };
 	if (k->fp_off) {
-		rule.fp = UNWIND_FP_SAVED;
+		rule.fp |= UNWIND_FP_SAVED;
 		rule.fp_off = k->fp_off;
 	}
 	return rule;
@@ -455,8 +461,10 @@ static void apply_modrm(struct known *k, const struct insn *i)
 	struct operands o = operands_of(i);
 	if (i->opcode == 0x81 || i->opcode == 0x83) {
 		apply_immediate(k, i, &o);
-	} else if (i->opcode == 0x89 && o.is_register) {
-		apply_mov(k, o.rm, o.reg, true);
+	} else if (i->opcode == 0x89) {
+		k->has_kept_fp = k->has_kept_fp || o.reg == RBP;
+		if (o.is_register)
+			apply_mov(k, o.rm, o.reg, true);
 	} else if (i->opcode == 0x8b) {
 		apply_mov(k, o.reg, o.rm, o.is_register);
 	} else if (i->opcode == 0x8d) {
@@ -468,12 +476,23 @@ static void apply_modrm(struct known *k, const struct insn *i)
 			move_sp(k, 8);
 	} else if ((i->opcode < 0x38 || i->opcode == 0x87) && o.is_register) {
 		/* add, sub … of registers, xchg */
+		k->has_kept_fp = k->has_kept_fp || i->opcode == 0x87;
 		uint32_t to = i->opcode & 2 && i->opcode != 0x87 ? o.reg : o.rm;
 		if (to == RSP)
 			k->depth = -1;
 		else if (to == RBP)
 			k->fp_depth = -1;
 	}
+}
+
+/* System V ABI 3.4.1: who clears rbp, and has not kept it for a caller, is the outermost frame from
+ * there on (musl's clone, the entry of a program). */
+static void apply_clear(struct known *k)
+{
+	k->is_outermost = !k->fp_off && !k->has_kept_fp && k->depth >= 0;
+	if (k->is_outermost)
+		lose(k);
+	k->fp_depth = -1;
 }
 
 static void apply(struct known *k, const struct insn *i)
@@ -492,13 +511,17 @@ static void apply(struct known *k, const struct insn *i)
 	else if (i->opcode == 0xc9) { /* leave */
 		sp_from_fp(k, 0);
 		pop(k, RBP);
+	} else if ((i->opcode == 0x31 || i->opcode == 0x33) && i->modrm == 0xed && !(i->rex & 5)) {
+		apply_clear(k); /* xor %ebp, %ebp */
 	} else if (i->has_modrm && (i->rex & 8 || i->opcode == 0xff || i->opcode == 0x8f))
 		apply_modrm(k, i);
 }
 
+/* Free Pascal's linker fills with zeros: add %al, (%rax), which no compiler writes. */
 static bool is_padding(const struct insn *i)
 {
-	return (i->map == 0 && (i->opcode == 0x90 || i->opcode == 0xcc)) ||
+	bool is_zero = i->opcode == 0 && i->len == 2 && i->modrm == 0 && !i->rex;
+	return (i->map == 0 && (i->opcode == 0x90 || i->opcode == 0xcc || is_zero)) ||
 	       (i->map == 1 && (i->opcode == 0x1f || i->opcode == 0x0b));
 }
 
@@ -664,7 +687,7 @@ static size_t read_function(struct function *f, size_t len, bool calls_end)
 			f->is_wrong = true;
 			return MIN((at | (PADDING_ALIGN - 1)) + 1, len);
 		}
-		if (ended && at > f->last_target && !is_padding(&i))
+		if (ended && at > f->last_target && (!is_padding(&i) || i.opcode == 0))
 			return at;
 		if (is_target && (ended || k.depth < 0))
 			k = t->known;
@@ -696,6 +719,27 @@ static size_t read_function(struct function *f, size_t len, bool calls_end)
 static bool is_believed(const struct function *f)
 {
 	return f->returns && !f->is_wrong;
+}
+
+size_t x86_entry_bytes(const uint8_t *code, size_t len)
+{
+	size_t last_target = 0;
+	struct insn i;
+	for (size_t at = 0; at < len && decode(code + at, len - at, &i); at += i.len) {
+		bool is_plain = !i.is_vector && i.map == 0;
+		bool is_jump = is_plain && (i.opcode == 0xeb || i.opcode == 0xe9);
+		int64_t to = (int64_t)(at + i.len) + i.immediate;
+		if ((is_jump || is_branch(&i)) && to > 0 && to < (int64_t)len)
+			last_target = MAX(last_target, (size_t)to);
+		bool is_left = is_jump || (is_plain && (i.opcode == 0xc3 || i.opcode == 0xf4)) ||
+			       (is_plain && i.opcode == 0xff && (i.modrm >> 3 & 7) == 4);
+		struct insn behind;
+		if (is_call(&i) && decode(code + at + i.len, len - at - i.len, &behind))
+			is_left = is_padding(&behind);
+		if (is_left && last_target < at + i.len)
+			return at + i.len;
+	}
+	return len;
 }
 
 /* It does not return, and yet is no data: the beginning of a thread, a child of posix_spawn, _Exit.
@@ -764,6 +808,10 @@ size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_
 	f->before = 0;
 	f->is_suspect = false;
 	while (at < len) {
+		if (code[at] == 0) { /* no function begins so */
+			at++;
+			continue;
+		}
 		if (!is_last && at > 0 && len - at < X86_FUNCTION_BYTES_MAX)
 			return at;
 		if (f->steps > STEPS_PER_BYTE_MAX * len) { /* code made to be read for ever */

@@ -180,7 +180,7 @@ static const struct {
 	{ "the stack ends", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 1024, 0, STACK_END_READ_ERROR, 2 },
 	{ "in the middle of a word", { UNWIND_CFA_SP, 0, 32, 0, -8 }, APP + 0x2001, 44, 0, STACK_END_READ_ERROR, 2 },
 	{ "nothing was copied", { 0 }, APP + 0x2001, 0, 0, STACK_END_READ_ERROR, 1 },
-	{ "over a page that is not there", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 4096, 2, STACK_END_ROOT_ZERO, 2 },
+	{ "over a page that is not there", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 4096, 2, STACK_END_ZERO, 2 },
 	{ "in a page that is not there", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 4096, 8, STACK_END_READ_ERROR, 2 },
 	{ "half of a word", { UNWIND_CFA_SP, 0, 2036, 0, -8 }, APP + 0x2001, 4096, 16, STACK_END_READ_ERROR, 2 },
 	{ "deeper than the copy", { UNWIND_CFA_SP, 0, 16384, 0, -8 }, APP + 0x2001, STACK_BYTES_MAX, 0, STACK_END_COPY, 2 },
@@ -189,7 +189,7 @@ static const struct {
 	{ "by a pointer beyond it", { .cfa = UNWIND_CFA_FRAME_POINTER }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
 	{ "no rule", { .cfa = UNWIND_CFA_UNSUPPORTED }, APP + 0x2001, 1024, 0, STACK_END_UNSUPPORTED, 2 },
 	{ "no mapping", { 0 }, 0x1234, 1024, 0, STACK_END_NO_VMA, 1 },
-	{ "through the vDSO", { 0 }, VDSO + 0x11, 1024, 0, STACK_END_ROOT_ZERO, 2 },
+	{ "through the vDSO", { 0 }, VDSO + 0x11, 1024, 0, STACK_END_ZERO, 2 },
 	{ "an endless circle", { UNWIND_CFA_SP, 0, 0, 0, -8 }, APP + 0x2001, 1024, 0, STACK_END_LOOP, 2 },
 };
 /* clang-format on */

@@ -356,8 +356,22 @@ static const struct {
 	{ "not supported", { .cfa = UNWIND_CFA_UNSUPPORTED }, CALLEE, SP0, 0, { 0 },
 		STACK_END_UNSUPPORTED, 1 },
 	{ "a rule of the future", { .cfa = 200 }, CALLEE, SP0, 0, { 0 }, STACK_END_UNSUPPORTED, 1 },
-	{ "return address zero", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, SP0, 0, { 0 },
-		STACK_END_ROOT_ZERO, 1 },
+	{ "return address zero in the leaf", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, SP0, 0, { 0 },
+		STACK_END_ZERO, 1 },
+	{ "return address zero and rbp zero: the entry of a fiber", { UNWIND_CFA_SP, 0, 16, 0, -8 },
+		CALLEE, SP0, 0, { 0, TEXT + 0x150, 0, 0 }, STACK_END_ROOT_ZERO, 2 },
+	{ "the same, both saved", { UNWIND_CFA_SP, UNWIND_FP_SAVED, 16, -16, -8 },
+		CALLEE, SP0, 0x77, { 0x77, TEXT + 0x150, 0, 0 }, STACK_END_ROOT_ZERO, 2 },
+	{ "the same by a rule for few", { UNWIND_CFA_DEREF_SP, 0, 0, 0, 8 }, CALLEE, SP0, 0,
+		{ SP0 + 8, TEXT + 0x150, SP0 + 24, 0 }, STACK_END_ROOT_ZERO, 2 },
+	{ "return address zero, and rbp is something", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, SP0,
+		0x77, { 0, TEXT + 0x150, 0, 0 }, STACK_END_ZERO, 2 },
+	{ "return address zero, and rbp is lost", { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 16, 0, -8 },
+		CALLEE, SP0, 0, { 0, TEXT + 0x150, 0, 0 }, STACK_END_ZERO, 2 },
+	{ "both zero by a rule that was read", { UNWIND_CFA_SP, UNWIND_FP_READ, 16, 0, -8 }, CALLEE,
+		SP0, 0, { 0, TEXT + 0x150, 0, 0 }, STACK_END_ZERO, 2 },
+	{ "a rule that was read leads on", { UNWIND_CFA_SP, UNWIND_FP_READ | UNWIND_FP_SAVED, 16, -16, -8 },
+		CALLEE, SP0, 0, { 0, CALLER }, STACK_END_ROOT, 2 },
 	{ "stack cannot be read", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, 0x1000, 0, { 0 },
 		STACK_END_READ_ERROR, 1 },
 	{ "rbp cannot be read", { UNWIND_CFA_SP, UNWIND_FP_SAVED, 16, -16, -8 }, CALLEE,
@@ -383,11 +397,15 @@ static const struct {
 	{ "no rule, rbp not aligned", { 0 }, CALLEE, SP0, SP0 + 4, { 0 }, STACK_END_NO_TABLE, 1 },
 	{ "no rule, rbp zero in the leaf", { 0 }, CALLEE, SP0, 0, { 0 }, STACK_END_NO_TABLE, 1 },
 	{ "no rule, rbp leads to data", { 0 }, CALLEE, SP0, SP0, { 0, SP0 }, STACK_END_NO_TABLE, 1 },
-	{ "no rule, rbp leads to zero", { 0 }, CALLEE, SP0, SP0, { 0, 0 }, STACK_END_ROOT_ZERO, 1 },
+	{ "no rule, rbp leads to zero", { 0 }, CALLEE, SP0, SP0, { 0, 0 }, STACK_END_ZERO, 1 },
 	{ "no rule, rbp leads on", { 0 }, CALLEE, SP0, SP0, { 0, CALLER }, STACK_END_ROOT, 2 },
 	{ "JIT, rbp leads on", { 0 }, JIT + 5, SP0, SP0 + 8, { 0, 0, CALLER }, STACK_END_ROOT, 2 },
 	{ "JIT twice, then the zero frame pointer", { 0 }, JIT + 5, SP0, SP0, { 0, JIT + 9 },
-		STACK_END_ROOT_ZERO, 2 },
+		STACK_END_ZERO, 2 },
+	{ "JIT that keeps no frame pointer, and rbp is zero", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE,
+		SP0, 0, { 0, JIT + 9 }, STACK_END_ZERO, 2 },
+	{ "a packed program: its entry", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE,
+		WORLD_STACK_TOP - 256 - 16, 0, { 0 }, STACK_END_ROOT_NO_INFO, 2 },
 };
 /* clang-format on */
 
@@ -399,6 +417,7 @@ static void says_why_a_stack_ends(void **state)
 			{ 0x200, rule_stop } };
 		begin_with(rows, ARRAY_COUNT(rows));
 		memcpy(world_word(SP0), c->words, sizeof(c->words));
+		*world_word(WORLD_STACK_TOP - 256 - 8) = JIT + 9;
 		const struct event_sample *s = world_sample(c->ip, c->sp, c->fp);
 		if (s->h.stack_end != c->want || s->user_count != c->want_frames)
 			fail_msg("[%s] ends %u with %u frames", c->name, s->h.stack_end,
@@ -497,8 +516,14 @@ static void walks_files_without_a_table_by_frame_pointer(void **state)
 	*world_word(SP0 + 8) = CALLER;
 	*world_word(SP0) = 0;
 	const struct event_sample *s = world_sample(CALLEE, SP0, SP0);
-	CHECK(s->h.stack_end == STACK_END_ROOT_ZERO && s->user_count == 2);
+	CHECK(s->h.stack_end == STACK_END_ZERO && s->user_count == 2);
 	CHECK(user_frame(s, 0) == frame_at(0x120) && user_frame(s, 1) == frame_at(0x23f));
+	/* At the stack's base, as execve left it, the zero says what the ABI says. */
+	uint64_t base = WORLD_STACK_TOP - 256;
+	*world_word(base - 8) = CALLER;
+	*world_word(base - 16) = 0;
+	s = world_sample(CALLEE, base - 16, base - 16);
+	CHECK(s->h.stack_end == STACK_END_ROOT_NO_INFO && s->user_count == 2);
 	world_end();
 }
 

@@ -167,6 +167,25 @@ static void walks_whole_stacks(void **state)
 	}
 }
 
+/* Code that keeps no frame pointer, with a zero in it: nothing says that the stack ends there. */
+static void a_zero_in_machine_code_is_no_root(void **state)
+{
+	(void)state;
+	NEED_SAMPLING();
+	struct run r = { 0 };
+	run_begin(&r, (const char *const[]){ "jit", "60", "zero", NULL });
+	run_until(&r, SAMPLES_WANTED);
+	live_stop(&r.live);
+	size_t cut = 0;
+	for (size_t i = 0; i < r.live.samples.len; i++) {
+		const struct live_sample *s = &r.live.samples.v[i];
+		cut += s->h.stack_end == STACK_END_ZERO && s->user_count == 2;
+	}
+	CHECK(cut * 100 >= r.live.samples.len * 95 && cut >= SAMPLES_NEEDED);
+	check_conservation(&r.live);
+	run_end(&r);
+}
+
 static void cuts_what_is_too_deep(void **state)
 {
 	(void)state;
@@ -845,6 +864,7 @@ static void renews_events_that_are_silent(void **state)
 
 TEST_MAIN(cmocka_unit_test(refuses_what_cannot_be), cmocka_unit_test(stays_small),
 	cmocka_unit_test(is_verified_with_ease), cmocka_unit_test(walks_whole_stacks),
+	cmocka_unit_test(a_zero_in_machine_code_is_no_root),
 	cmocka_unit_test(cuts_what_is_too_deep), cmocka_unit_test(walks_through_the_dynamic_linker),
 	cmocka_unit_test(tells_threads_apart),
 	cmocka_unit_test(walks_children_that_live_for_milliseconds),

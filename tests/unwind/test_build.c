@@ -335,6 +335,27 @@ static void without_section_headers_by_the_segment(void **state)
 	}
 }
 
+/* Free Pascal, tcc: nobody wrote anything down. */
+static void reads_the_code_of_a_file_without_information(void **state)
+{
+	(void)state;
+	static const uint8_t function_code[] = { 0x53, 0x90, 0x5b, 0xc3 };
+	static const uint8_t start[] = { 0x48, 0x31, 0xed, 0xe8, 0, 1, 0, 0, 0xc3 };
+	struct made m;
+	begin(&m);
+	m.frames = ".data";
+	m.g.header.e_type = ET_EXEC;
+	m.g.header.e_entry = TEXT + 0x100;
+	memcpy(m.code + 0x100, start, sizeof(start));
+	memcpy(m.code + 0x110, function_code, sizeof(function_code));
+	CHECK_OK(finish(&m), &m.e);
+	CHECK(cfa_at(&m, TEXT + 0x100) == UNWIND_CFA_STOP);
+	CHECK(cfa_at(&m, TEXT + 0x108) == UNWIND_CFA_STOP);
+	CHECK(cfa_off_at(&m, TEXT + 0x110) == 8 && cfa_off_at(&m, TEXT + 0x111) == 16);
+	CHECK(unwind_table_find(m.t, TEXT + 0x111).fp & UNWIND_FP_READ);
+	end(&m);
+}
+
 static void files_that_have_no_table(void **state)
 {
 	(void)state;
@@ -390,6 +411,7 @@ static void the_vdso(void **state)
 TEST_MAIN(cmocka_unit_test(functions_and_gaps), cmocka_unit_test(functions_in_any_order),
 	cmocka_unit_test(overlaps), cmocka_unit_test(a_broken_function_costs_itself_only),
 	cmocka_unit_test(the_entry_of_a_program_is_the_root),
+	cmocka_unit_test(reads_the_code_of_a_file_without_information),
 	cmocka_unit_test(the_entry_of_a_library_must_look_like_one),
 	cmocka_unit_test(pie_and_interpreter_make_a_program),
 	cmocka_unit_test(signal_returns_are_a_byte_longer),

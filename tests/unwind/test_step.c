@@ -68,9 +68,14 @@ static const struct {
 	{ "return address in a register", &x86, { UNWIND_CFA_RA_REGISTER, UNWIND_FP_SAME, 0, 0, 5 }, true, 1, { { 0 } }, UNWIND_STEP_ON, 8, 1 },
 	{ "return address in a register that is lost", &x86, { UNWIND_CFA_RA_REGISTER, UNWIND_FP_SAME, 8, 0, 5 }, false, 1, { { 0 } }, UNWIND_STEP_UNSUPPORTED, 0, 0 },
 	{ "no rule, by the frame pointer", &x86, { 0 }, false, BASE + 80, { { 10, 0x2222 }, { 11, CALLER } }, UNWIND_STEP_ON, 12, 0x2222 },
-	{ "no rule, no frame pointer", &x86, { 0 }, false, 0, { { 0 } }, UNWIND_STEP_ROOT_ZERO, 0, 0 },
+	{ "no rule, no frame pointer", &x86, { 0 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
+	{ "no rule, the frame pointer leads to zeros", &x86, { 0 }, false, BASE + 80, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "no rule, frame pointer below", &x86, { 0 }, false, BASE, { { 0 } }, UNWIND_STEP_NO_RULE, 0, 0 },
-	{ "return address zero", &x86, { UNWIND_CFA_SP, 0, 16, 0, -8 }, false, 1, { { 0 } }, UNWIND_STEP_ROOT_ZERO, 0, 0 },
+	{ "return address zero", &x86, { UNWIND_CFA_SP, 0, 16, 0, -8 }, false, 1, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
+	{ "return address and fp zero", &x86, { UNWIND_CFA_SP, 0, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ROOT_ZERO, 0, 0 },
+	{ "the same in the leaf", &x86, { UNWIND_CFA_SP, 0, 16, 0, -8 }, true, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
+	{ "the same, fp lost", &x86, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
+	{ "the same, read from the code", &x86, { UNWIND_CFA_SP, UNWIND_FP_READ, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "outermost", &x86, { .cfa = UNWIND_CFA_STOP }, false, 1, { { 0 } }, UNWIND_STEP_ROOT, 0, 0 },
 	{ "not supported", &x86, { .cfa = UNWIND_CFA_UNSUPPORTED }, false, 1, { { 0 } }, UNWIND_STEP_UNSUPPORTED, 0, 0 },
 	{ "of the future", &x86, { .cfa = 99 }, false, 1, { { 0 } }, UNWIND_STEP_UNSUPPORTED, 0, 0 },
@@ -98,7 +103,7 @@ static void steps_by_each_rule(void **state)
 		enum unwind_step got = unwind_step(c->m->elf, &c->rule, &f, read_made, NULL);
 		CHECK_CASE(c, got == c->want);
 		if (got != UNWIND_STEP_ON) {
-			CHECK_CASE(c, got == UNWIND_STEP_ROOT_ZERO ||
+			CHECK_CASE(c, got == UNWIND_STEP_ROOT_ZERO || got == UNWIND_STEP_ZERO ||
 					      memcmp(&f, &before, sizeof(f)) == 0);
 			continue;
 		}

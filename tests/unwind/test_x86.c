@@ -146,6 +146,25 @@ static void knows_an_entry(void **state)
 	CHECK(!x86_is_entry(function, sizeof(function)));
 }
 
+static void an_entry_ends_where_it_leaves(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	static const struct { const char *name; uint8_t code[24]; size_t len, want; } entries[] = {
+		{ "crt1", { 0x31, 0xed, 0x50, 0xff, 0x15, 1, 2, 3, 4, 0xf4, 0x55, 0x5d, 0xc3 }, 13, 10 },
+		{ "musl", { 0x48, 0x31, 0xed, 0xe8, 1, 2, 3, 4, 0x66, 0x90, 0x8b, 0x37, 0xc3 }, 13, 8 },
+		{ "Free Pascal", { 0x48, 0x31, 0xed, 0xe8, 1, 2, 3, 4, 0xc3, 0, 0, 0, 0x55, 0x5d, 0xc3 }, 15, 9 },
+		{ "ld.so", { 0x48, 0x89, 0xe7, 0xe8, 1, 2, 3, 4, 0x49, 0x89, 0xc4, 0x41, 0xff, 0xe4, 0x55 }, 15, 14 },
+		{ "over a branch", { 0x31, 0xed, 0x74, 0x02, 0x58, 0xc3, 0x58, 0xf4, 0x55 }, 9, 8 },
+		{ "a jump to the rest", { 0x31, 0xed, 0xe9, 0, 1, 0, 0, 0x55 }, 8, 7 },
+		{ "no end", { 0x31, 0xed, 0x90, 0x58 }, 4, 4 },
+		{ "cut in the middle", { 0x31, 0xed, 0xe9, 0, 1 }, 5, 5 },
+	};
+	/* clang-format on */
+	FOR_EACH_CASE (c, entries)
+		CHECK_CASE(c, x86_entry_bytes(c->code, c->len) == c->want);
+}
+
 /* The end of _Unwind_RaiseException, as gcc 12 makes it, and with short displacements. */
 static void finds_where_exceptions_leave(void **state)
 {
@@ -213,6 +232,7 @@ static void knows_the_linkers_sections(void **state)
 
 TEST_MAIN(cmocka_unit_test(says_rows_as_rules), cmocka_unit_test(says_where_rbx_is),
 	cmocka_unit_test(finds_signal_returns), cmocka_unit_test(knows_an_entry),
+	cmocka_unit_test(an_entry_ends_where_it_leaves),
 	cmocka_unit_test(finds_where_exceptions_leave),
 	cmocka_unit_test(finds_the_frame_of_crt_functions),
 	cmocka_unit_test(knows_the_linkers_sections))

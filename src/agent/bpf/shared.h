@@ -51,7 +51,7 @@ struct file_value {
 	X(NONE, 0, "no user stack: a kernel thread")                                         \
 	X(ROOT, 1, "outermost frame by unwind information")                                  \
 	X(ROOT_NO_INFO, 2, "outermost frame: entry code without unwind information")         \
-	X(ROOT_ZERO, 3, "outermost frame: return address or frame pointer is zero")          \
+	X(ROOT_ZERO, 3, "outermost frame: return address and frame pointer are zero")        \
 	X(NO_VMA, 4, "address in no mapping")                                                \
 	X(NO_FILE, 5, "this file's table is not loaded yet")                                 \
 	X(NO_TABLE, 6, "no unwind information, and the frame pointer leads nowhere")         \
@@ -62,7 +62,8 @@ struct file_value {
 	X(NO_REGS, 11, "user registers could not be found")                                  \
 	X(EXEC, 12, "in the middle of exec: the new program has not run yet")                \
 	X(COPY, 13, "beyond the copy of the stack: deeper, or on another stack")             \
-	X(NO_ROOM, 14, "no room for this file's table: --bpf-table-memory")
+	X(NO_ROOM, 14, "no room for this file's table: --bpf-table-memory") \
+	X(ZERO, 15, "return address or frame pointer is zero, and this is no outermost frame")
 /* clang-format on */
 enum stack_end {
 #define STACK_END_ENUM(name, number, text) STACK_END_##name = number,

@@ -7,6 +7,11 @@
  * pointer, which is believed only as far as it can be checked: it must lie above the stack
  * pointer, and the return address beside it in executable memory.
  *
+ * A zero in place of the caller ends the stack only where it is known to end there: call frame
+ * information that leads from a frame that has called somebody to a return address and a frame
+ * pointer of zero (the entry of a fiber), and the stack's own end. Elsewhere code keeps no frame
+ * pointer, or a rule is wrong, and the stack is cut (STACK_END_ZERO).
+ *
  * The state is in the per-CPU map `walks`. A step returns STACK_END_NONE to go on.
  */
 #pragma once
@@ -80,7 +85,22 @@ static __always_inline enum stack_end step_to(struct walk *w, __u64 pc, __u64 sp
 	w->sp = sp;
 	w->fp = fp;
 	w->pc_is_exact = 0;
-	return pc ? STACK_END_NONE : STACK_END_ROOT_ZERO;
+	return pc ? STACK_END_NONE : STACK_END_ZERO;
+}
+
+/* The same by a rule that says where the return address is. */
+static __always_inline enum stack_end step_by(
+	struct walk *w, const struct unwind_rule *rule, __u64 pc, __u64 sp, __u64 fp)
+{
+	int may_end = !w->pc_is_exact && !(rule->fp & UNWIND_FP_READ) && fp == 0;
+	enum stack_end end = step_to(w, pc, sp, fp);
+	return end == STACK_END_ZERO && may_end ? STACK_END_ROOT_ZERO : end;
+}
+
+/* The stack as execve left it. */
+static __always_inline int is_at_stack_base(const struct walk *w)
+{
+	return w->stack_start - w->sp + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES;
 }
 
 static __always_inline enum stack_end step_signal(struct walk *w)
@@ -88,7 +108,7 @@ static __always_inline enum stack_end step_signal(struct walk *w)
 	if (!read_user(w->regs, sizeof(w->regs), w->sp + UCONTEXT_REGS_OFFSET))
 		return STACK_END_READ_ERROR;
 	walk_begin_at_registers(w);
-	return w->pc ? STACK_END_NONE : STACK_END_ROOT_ZERO;
+	return w->pc ? STACK_END_NONE : STACK_END_ZERO;
 }
 
 /* A register by DWARF's number. 0: it is not known in this frame. */
@@ -108,8 +128,8 @@ static __always_inline enum stack_end step_frame_pointer(struct walk *w)
 {
 	__u64 next_fp, pc;
 	__u64 fp = w->fp;
-	if (fp == 0 && w->user_count > 1)
-		return STACK_END_ROOT_ZERO; /* System V ABI 3.4.1: marks the outermost frame */
+	if (fp == 0 && !w->pc_is_exact) /* System V ABI 3.4.1: or it is used for something else */
+		return is_at_stack_base(w) ? STACK_END_ROOT_NO_INFO : STACK_END_ZERO;
 	if (fp < w->sp || (fp & FP_ALIGN_MASK) || !read_stack(w, fp, &next_fp) ||
 		!read_stack(w, fp + 8, &pc))
 		return STACK_END_NO_TABLE;
@@ -122,7 +142,7 @@ static __always_inline enum stack_end step_frame_pointer(struct walk *w)
 /* A gap in a file that has a table: hand-written entry code, or assembly without information. */
 static __always_inline enum stack_end step_without_rule(struct walk *w)
 {
-	if (w->stack_start - w->sp + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES)
+	if (is_at_stack_base(w))
 		return STACK_END_ROOT_NO_INFO;
 	return step_frame_pointer(w);
 }
@@ -201,7 +221,7 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 		return STACK_END_READ_ERROR;
 	}
 	w->regs_are_kept = w->pc_is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8;
-	return step_to(w, pc, cfa, fp);
+	return step_by(w, rule, pc, cfa, fp);
 }
 
 /* Go's morestack runs newstack on the stack of g0 and has kept nothing of the goroutine's but what
@@ -251,7 +271,7 @@ static __always_inline enum stack_end step_plain(struct walk *w, const struct un
 	__u64 cfa = (rule->cfa == UNWIND_CFA_FP ? fp : w->sp) + (__s64)rule->cfa_off;
 	if (cfa <= w->sp)
 		return STACK_END_LOOP;
-	if (rule->fp == UNWIND_FP_SAVED) {
+	if ((rule->fp & UNWIND_FP_MASK) == UNWIND_FP_SAVED) {
 		if (!read_stack(w, cfa + (__s64)rule->fp_off, &fp))
 			return STACK_END_READ_ERROR;
 	}
@@ -259,13 +279,13 @@ static __always_inline enum stack_end step_plain(struct walk *w, const struct un
 		return STACK_END_READ_ERROR;
 	w->bx_is_known = 0;
 	w->regs_are_kept = w->pc_is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8;
-	return step_to(w, pc, cfa, fp);
+	return step_by(w, rule, pc, cfa, fp);
 }
 
 static __always_inline int rule_is_plain(const struct unwind_rule *rule)
 {
 	return (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP) &&
-	       rule->fp <= UNWIND_FP_SAVED;
+	       (rule->fp & ~UNWIND_FP_READ) <= UNWIND_FP_SAVED;
 }
 
 static __always_inline enum stack_end step_by_rule(struct walk *w, const struct unwind_rule *rule)
