@@ -10,6 +10,7 @@
 #include <elf.h>
 
 #define FP_ALIGN_MASK 7
+#define STACK_ALIGN_BYTES 16 /* of a canonical frame address, by both ABIs */
 #define X86_RBX 3
 
 /* A signal frame: at sp + registers_at the machine's registers in the order of `registers`, one
@@ -230,7 +231,7 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 	}
 	set(&next, m->sp, cfa);
 	bool may_end = !f->is_exact && !(rule->fp & UNWIND_FP_READ) && is_known(&next, m->fp) &&
-		       next.registers[m->fp] == 0;
+		       next.registers[m->fp] == 0 && cfa % STACK_ALIGN_BYTES == 0;
 	*f = next;
 	if (next.pc)
 		return UNWIND_STEP_ON;

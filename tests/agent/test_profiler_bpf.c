@@ -364,6 +364,8 @@ static const struct {
 		CALLEE, SP0, 0x77, { 0x77, TEXT + 0x150, 0, 0 }, STACK_END_ROOT_ZERO, 2 },
 	{ "the same by a rule for few", { UNWIND_CFA_DEREF_SP, 0, 0, 0, 8 }, CALLEE, SP0, 0,
 		{ SP0 + 8, TEXT + 0x150, SP0 + 24, 0 }, STACK_END_ROOT_ZERO, 2 },
+	{ "the same, and not aligned: LuaJIT's helpers", { UNWIND_CFA_SP, 0, 24, 0, -8 }, CALLEE,
+		SP0 + 8, 0, { 0, 0, 0, TEXT + 0x150 }, STACK_END_ZERO, 2 },
 	{ "return address zero, and rbp is something", { UNWIND_CFA_SP, 0, 16, 0, -8 }, CALLEE, SP0,
 		0x77, { 0, TEXT + 0x150, 0, 0 }, STACK_END_ZERO, 2 },
 	{ "return address zero, and rbp is lost", { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 16, 0, -8 },

@@ -73,6 +73,7 @@ static const struct {
 	{ "no rule, frame pointer below", &x86, { 0 }, false, BASE, { { 0 } }, UNWIND_STEP_NO_RULE, 0, 0 },
 	{ "return address zero", &x86, { UNWIND_CFA_SP, 0, 16, 0, -8 }, false, 1, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "return address and fp zero", &x86, { UNWIND_CFA_SP, 0, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ROOT_ZERO, 0, 0 },
+	{ "the same, not aligned", &x86, { UNWIND_CFA_SP, 0, 24, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "the same in the leaf", &x86, { UNWIND_CFA_SP, 0, 16, 0, -8 }, true, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "the same, fp lost", &x86, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "the same, read from the code", &x86, { UNWIND_CFA_SP, UNWIND_FP_READ, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },

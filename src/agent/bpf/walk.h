@@ -9,8 +9,8 @@
  *
  * A zero in place of the caller ends the stack only where it is known to end there: call frame
  * information that leads from a frame that has called somebody to a return address and a frame
- * pointer of zero (the entry of a fiber), and the stack's own end. Elsewhere code keeps no frame
- * pointer, or a rule is wrong, and the stack is cut (STACK_END_ZERO).
+ * pointer of zero, aligned as the ABI wants it (the entry of a fiber), and the stack's own end.
+ * Elsewhere code keeps no frame pointer, or a rule is wrong, and the stack is cut (STACK_END_ZERO).
  *
  * The state is in the per-CPU map `walks`. A step returns STACK_END_NONE to go on.
  */
@@ -24,6 +24,7 @@
 
 #define FP_UNKNOWN 1 /* rbp is lost: not aligned, so no chain begins here */
 #define FP_ALIGN_MASK 7
+#define STACK_ALIGN_BYTES 16 /* of a canonical frame address, by the ABI */
 /* How far from the top of the stack, as execve left it, entry code without unwind information may
  * have moved sp: ld.so aligns it, and moves it up when it was run as a command. */
 #define STACK_BASE_SLACK_BYTES 64
@@ -92,7 +93,8 @@ static __always_inline enum stack_end step_to(struct walk *w, __u64 pc, __u64 sp
 static __always_inline enum stack_end step_by(
 	struct walk *w, const struct unwind_rule *rule, __u64 pc, __u64 sp, __u64 fp)
 {
-	int may_end = !w->pc_is_exact && !(rule->fp & UNWIND_FP_READ) && fp == 0;
+	int may_end = !w->pc_is_exact && !(rule->fp & UNWIND_FP_READ) && fp == 0 &&
+		      !(sp & (STACK_ALIGN_BYTES - 1));
 	enum stack_end end = step_to(w, pc, sp, fp);
 	return end == STACK_END_ZERO && may_end ? STACK_END_ROOT_ZERO : end;
 }
