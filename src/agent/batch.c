@@ -225,6 +225,8 @@ static enum status place_in_file(
 	loc->mapping = f->mapping;
 	if (!f->known || !file_info_vaddr(&f->info, offset, &loc->address))
 		loc->address = offset;
+	if (f->known && !f->info.build_id[0]) /* no ELF file: code that a runtime has made */
+		loc->kind = FRAME_JIT;
 	return OK;
 }
 

@@ -67,20 +67,48 @@ static void identify_table(struct opened *o, const struct unwind_table *t)
 		(unsigned long long)h.hi, (unsigned long long)h.lo);
 }
 
+static uint64_t owner_of(const struct opened *o)
+{
+	return hash_u64(o->file.held.stat.device) + o->file.held.stat.user;
+}
+
+/* Memory that has no name of its own; what a path says of it is no file's. */
+static void name_memory(struct opened *o)
+{
+	struct str path = str_of(o->path), memfd = STR("/memfd:");
+	char name[FILEOPEN_PATH_MAX];
+	if (str_starts(path, memfd)) {
+		path = str_sub(path, 1, path.len);
+		snprintf(name, sizeof(name), "[%.*s]", STR_ARG(str_sub(path, 0, sizeof(name) - 3)));
+	} else if (str_eq(path, STR("/dev/zero")) || str_starts(path, STR("/SYSV"))) {
+		snprintf(name, sizeof(name), "[shared memory]");
+	} else {
+		return;
+	}
+	memcpy(o->path, name, sizeof(name));
+}
+
+void fileload_examine_other(const struct fileload *l, struct opened *o)
+{
+	o->owner = owner_of(o);
+	metric_add(&l->metrics->bad_elf, 1);
+	objfile_close(STEAL_PTR(o->obj));
+	o->build_id[0] = 0;
+	name_memory(o);
+	struct hash128 h = hash128(o->path, strlen(o->path));
+	snprintf(o->identity, sizeof(o->identity), "path-%016llx%016llx", (unsigned long long)h.hi,
+		(unsigned long long)h.lo);
+}
+
 enum status fileload_examine(const struct fileload *l, struct opened *o, struct err *e)
 {
-	o->owner = hash_u64(o->file.held.stat.device) + o->file.held.stat.user;
+	o->owner = owner_of(o);
 	enum status s = openfile_objfile(&o->file, o->path, &o->obj, e);
 	if (s == OK)
 		s = identify(o, e);
 	if (s == OK || s == E_NOMEM || s == E_IO || s == E_TIMEOUT)
 		return s;
-	metric_add(&l->metrics->bad_elf, 1);
-	objfile_close(STEAL_PTR(o->obj));
-	o->build_id[0] = 0;
-	struct hash128 h = hash128(o->path, strlen(o->path));
-	snprintf(o->identity, sizeof(o->identity), "path-%016llx%016llx", (unsigned long long)h.hi,
-		(unsigned long long)h.lo);
+	fileload_examine_other(l, o);
 	return OK;
 }
 

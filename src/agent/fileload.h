@@ -38,6 +38,8 @@ void opened_close(struct opened *o);
 /* Sees what it is; o->path and o->file are set, and it stays where it is. What is no ELF file is
  * known by its path, and counted. E_TIMEOUT: its file system does not answer. */
 NODISCARD enum status fileload_examine(const struct fileload *l, struct opened *o, struct err *e);
+/* The same of what is known to be no ELF file, and was not opened: o->path is set. */
+void fileload_examine_other(const struct fileload *l, struct opened *o);
 /* A descriptor of it for others: its own, or of a copy below `dir` that vanishes when it is closed
  * ("": in memory), since whoever had the file itself might hang with its file system. E_LIMIT: more
  * than FILELOAD_COPY_BYTES_MAX. */

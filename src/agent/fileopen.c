@@ -312,6 +312,10 @@ static enum status open_in_process(int pid, const struct file_notice *n, struct 
 	st = open_mapping(pid, &again, out, path, e);
 	if (st == OK || st == E_TIMEOUT)
 		return st;
+	if (st == E_INVALID) { /* code of a runtime's own */
+		set_path(path, str_of(s.path));
+		return st;
+	}
 	return open_by_path(pid, &s, out, path, e);
 }
 

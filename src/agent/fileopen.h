@@ -35,7 +35,8 @@ NODISCARD enum status openfile_open(
 /* Open what process `pid` has mapped at [n->vma_start, n->vma_end), of identity n->key. vma_start
  * 0: the program that it runs. `path` receives the path as the process sees it, " (deleted)" cut
  * off, its end cut to fit. E_NOTFOUND: the process, the mapping or the file is gone; E_DENIED;
- * E_TIMEOUT: its file system does not answer. */
+ * E_TIMEOUT: its file system does not answer; E_INVALID: it is no ELF file, and `path` is there if
+ * it is surely the one that is mapped, else as it was. */
 NODISCARD enum status fileopen(int pid, const struct file_notice *n, struct openfile *out,
 	char path[FILEOPEN_PATH_MAX], struct err *e);
 /* As procfs_maps(). E_TIMEOUT: a thread of it waits for a file system, and holds the lock of its

@@ -356,6 +356,10 @@ static void open_one(struct files *f, struct request *r)
 	enum status s = fileopen(r->pid, &r->notice, &r->opened.file, r->opened.path, &e);
 	if (s == OK)
 		s = fileload_examine(&f->load, &r->opened, &e);
+	else if (s == E_INVALID && r->opened.path[0]) { /* known, without a table */
+		fileload_examine_other(&f->load, &r->opened);
+		s = OK;
+	}
 	if (s != OK) {
 		metric_add(&f->metrics.open_failed, 1);
 		finish(f, r, 0, s, &e);

@@ -7,10 +7,14 @@
 
 #include <unistd.h>
 
-/* Two files, by id; all others are gone. Stands in for agent/files.c. */
+/* Three files, by id; all others are gone. Stands in for agent/files.c. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 {
 	(void)f;
+	if (file_id == 4) { /* no ELF file */
+		*out = (struct file_info){ .file_id = file_id, .path = "[memfd:code]" };
+		return true;
+	}
 	if (file_id != 2 && file_id != 3)
 		return false;
 	*out = (struct file_info){ .file_id = file_id, .segment_count = 1 };
@@ -149,7 +153,7 @@ static void makes_locations_of_frames(void **state)
 	(void)state;
 	struct fixture f;
 	setup(&f, NULL);
-	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 2, 5);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 2, 6);
 	s->frames[0] = 0xffffffff81000010;
 	s->frames[1] = 0xffffffff81000020;
 	s->frames[2] = frame(2, 0x1234);
@@ -157,12 +161,13 @@ static void makes_locations_of_frames(void **state)
 	s->frames[4] = frame(2, 0x900000); /* in no segment */
 	s->frames[5] = frame(FRAME_FILE_ADDRESS, 0x7f0000001000);
 	s->frames[6] = frame(99, 0x40); /* a file that is gone */
+	s->frames[7] = frame(4, 0x51);
 	batch_add(f.batch, s);
 	CHECK(batch_finish(f.batch)); /* a kernel address had no name */
 	const struct profile *p = &f.got.profile;
 	CHECK(f.got.messages == 1 && p->samples.len == 1);
 	const struct profile_stack *stack = &p->stacks.v[p->samples.v[0].stack];
-	CHECK(stack->count == 7);
+	CHECK(stack->count == 8);
 	const uint32_t *at = p->stack_locations.v + stack->first;
 	CHECK_STR(function_of(p, at[0]), "[kernel]+0xffffffff81000010");
 	CHECK_STR(function_of(p, at[1]), "[kernel]+0xffffffff8100001f"); /* in the call */
@@ -178,6 +183,9 @@ static void makes_locations_of_frames(void **state)
 	CHECK(p->locations.v[at[5]].address == 0x7f0000001000);
 	l = &p->locations.v[at[6]];
 	CHECK_STR(profile_str(p, p->mappings.v[l->mapping].filename), "[file gone]");
+	l = &p->locations.v[at[7]];
+	CHECK(l->kind == FRAME_JIT && l->address == 0x51);
+	CHECK_STR(profile_str(p, p->mappings.v[l->mapping].filename), "[memfd:code]");
 	teardown(&f);
 }
 

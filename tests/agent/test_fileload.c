@@ -117,6 +117,21 @@ static void knows_what_is_no_elf_file_by_its_path(void **state)
 	CHECK_STR(str_of(a.identity), b.identity);
 	CHECK(strcmp(a.identity, c.identity) != 0);
 	CHECK(metric_get(&metrics.bad_elf) == 3);
+	/* clang-format off */
+	static const struct { const char *name, *path, *want; } memory[] = {
+		{ "memfd", "/memfd:vmem", "[memfd:vmem]" },
+		{ "anonymous", "/dev/zero", "[shared memory]" },
+		{ "System V", "/SYSV00000000", "[shared memory]" },
+		{ "an image", "/usr/lib/sbcl/sbcl.core", "/usr/lib/sbcl/sbcl.core" },
+	};
+	/* clang-format on */
+	FOR_EACH_CASE (m, memory) {
+		struct opened o = { .file.fd = -1 };
+		snprintf(o.path, sizeof(o.path), "%s", m->path);
+		fileload_examine_other(&load, &o);
+		CHECK_CASE(m, strcmp(o.path, m->want) == 0 && o.identity[0] && !o.obj);
+		opened_close(&o);
+	}
 	struct unwind_table *t = NULL;
 	struct err e = { 0 };
 	CHECK_OK(fileload_table(&load, &a, &t, &e), &e);

@@ -134,6 +134,47 @@ static void the_program_itself(void **state)
 	expect(getpid(), &n, self);
 }
 
-TEST_MAIN(cmocka_unit_test(opens_the_mapping), cmocka_unit_test(opens_a_mapping_that_was_split),
+/* Code of a runtime's own, which the broker opens for nobody: in a file, a memfd, shared memory. */
+static void says_what_is_no_elf_file(void **state)
+{
+	(void)state;
+	static const struct broker_config config = { .own_files = { NULL } };
+	static const char *const paths[] = { NULL, "/memfd:code", "/dev/zero" };
+	struct err e = { 0 };
+	CHECK_OK(broker_start(&config, &e), &e);
+	for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
+		struct mapped m = map_it();
+		void *at = (void *)m.notice.vma_start;
+		int fd = i == 1 ? memfd_create("code", MFD_CLOEXEC) : -1;
+		CHECK(fd < 0 || ftruncate(fd, BYTES) == 0);
+		if (i > 0)
+			CHECK(mmap(at, BYTES, PROT_READ | PROT_EXEC,
+				      MAP_SHARED | MAP_FIXED | (fd < 0 ? MAP_ANONYMOUS : 0), fd,
+				      0) == at);
+		if (fd >= 0)
+			close(fd);
+		char link[96];
+		struct stat st;
+		snprintf(link, sizeof(link), "/proc/self/map_files/%llx-%llx",
+			(unsigned long long)m.notice.vma_start,
+			(unsigned long long)m.notice.vma_end);
+		CHECK(stat(link, &st) == 0);
+		m.notice.key.inode = st.st_ino;
+		m.notice.key.dev = major(st.st_dev) << 20 | minor(st.st_dev);
+		struct openfile f = { .fd = -77 };
+		char path[FILEOPEN_PATH_MAX] = "";
+		CHECK(fileopen(getpid(), &m.notice, &f, path, &e) == E_INVALID && f.fd == -77);
+		CHECK_STR(str_of(path), paths[i] ? paths[i] : m.path);
+		/* Not for sure the one of the notice: it stays unknown. */
+		m.notice.key.inode++;
+		path[0] = 0;
+		CHECK(fileopen(getpid(), &m.notice, &f, path, &e) != OK && !path[0]);
+		unmap_it(&m);
+	}
+	broker_stop();
+}
+
+TEST_MAIN(cmocka_unit_test(says_what_is_no_elf_file), cmocka_unit_test(opens_the_mapping),
+	cmocka_unit_test(opens_a_mapping_that_was_split),
 	cmocka_unit_test(another_file_at_the_same_address_is_refused),
 	cmocka_unit_test(a_process_that_is_gone), cmocka_unit_test(the_program_itself))
