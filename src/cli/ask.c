@@ -24,7 +24,13 @@
 #define ERROR_SHOWN_MAX 800
 
 /* clang-format off */
-#define ASK_INDEX_OPTIONS                                                                          \
+#define FROM_HELP "Begin of the time range: now-15m, unix seconds, or RFC 3339"
+#define TABLE_HELP "text (a table) or json."
+#define MATCH                                                                                      \
+	{ .name = "match", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, match),                \
+	  .value = "TEXT",                                                                         \
+	  .help = "Only stacks with a function whose name contains TEXT, in upper or lower case." }
+#define ASK_OPTIONS(from_otherwise, from_help, format_choices, format_otherwise, format_help)      \
 	{ .name = "server", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, server),              \
 	  .value = "URL", .otherwise = "http://127.0.0.1:7070", .env = "FIRN_SERVER",              \
 	  .help = "The server to ask." },                                                          \
@@ -34,25 +40,46 @@
 		  "'{comm=\"python3\",node=~\"a.*\"}'. The type may be left out where the server " \
 		  "holds only one." },                                                             \
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, from),                  \
-	  .value = "TIME", .otherwise = "now-15m",                                                 \
-	  .help = "Begin of the time range: now-15m, unix seconds, or RFC 3339." },                \
+	  .value = "TIME", .otherwise = from_otherwise, .help = from_help },                       \
 	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, to),                      \
 	  .value = "TIME", .otherwise = "now", .help = "End of the time range." },                 \
-	{ .name = "format", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, format),              \
-	  .value = "FORMAT",                                                                       \
-	  .help = "text (a table) or json; for flame graphs also folded, html (a page of its "   \
-		  "own), speedscope and firefox. Default: text." }
+	{ .name = "format", .kind = CLI_CHOICE, .at = offsetof(struct cli_ask, format),            \
+	  .value = "FORMAT", .choices = format_choices, .otherwise = format_otherwise,             \
+	  .help = format_help }
 
-const struct cli_option cli_ask_index_options[] = { ASK_INDEX_OPTIONS };
+const struct cli_option cli_ask_index_options[] = {
+	ASK_OPTIONS("0", FROM_HELP "; 0: all time.", "text json", "text", TABLE_HELP) };
+const struct cli_option cli_ask_table_options[] = {
+	ASK_OPTIONS("now-15m", FROM_HELP ".", "text json", "text", TABLE_HELP), MATCH };
 const struct cli_option cli_ask_options[] = {
-	ASK_INDEX_OPTIONS,
-	{ .name = "match", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, match),
-	  .value = "TEXT",
-	  .help = "Only stacks with a function whose name contains TEXT, in upper or lower case." },
-};
+	ASK_OPTIONS("now-15m", FROM_HELP ".", "text json folded html speedscope firefox pprof", NULL,
+		"text (a table) or json; of flame graphs also folded, html (a page of its own), "
+		"speedscope and firefox; pprof is --report pprof. Default: by the suffix of "
+		"--output, else text."),
+	MATCH };
 /* clang-format on */
 static_assert(ARRAY_COUNT(cli_ask_options) == CLI_ASK_OPTIONS, "ask.h");
+static_assert(ARRAY_COUNT(cli_ask_table_options) == CLI_ASK_OPTIONS, "ask.h");
 static_assert(ARRAY_COUNT(cli_ask_index_options) == CLI_ASK_INDEX_OPTIONS, "ask.h");
+
+static const struct {
+	const char *suffix, *format;
+} suffixes[] = {
+	{ ".pb.gz", "pprof" },
+	{ ".html", "html" },
+	{ ".folded", "folded" },
+	{ ".speedscope.json", "speedscope" },
+	{ ".firefox.json", "firefox" },
+	{ ".txt", "text" },
+};
+
+const char *cli_format_of(const char *path)
+{
+	for (size_t i = 0; path && i < ARRAY_COUNT(suffixes); i++)
+		if (str_ends(str_of(path), str_of(suffixes[i].suffix)))
+			return suffixes[i].format;
+	return NULL;
+}
 
 void cli_url_begin(struct buf *url, const char *path)
 {
@@ -203,11 +230,6 @@ int cli_pass_on(struct str body, const char *path)
 	return CLI_FAILED;
 }
 
-const char *cli_ask_format(const struct cli_ask *ask)
-{
-	return ask->format ? ask->format : "text";
-}
-
 void cli_url_add_width(struct buf *url, const char *format)
 {
 	struct winsize size = { 0 };
@@ -231,8 +253,26 @@ static enum status fetch(
 	return s;
 }
 
+/* What people type first: a program's name, or a condition without braces. */
+static bool selector_is_one(const char *s)
+{
+	if (!s || !s[0] || strpbrk(s, "{:"))
+		return true;
+	if (strchr(s, '='))
+		cli_complain(
+			"'%s' is no selector: conditions stand in braces, and values in quotes: "
+			"'{comm=\"python3\"}'",
+			s);
+	else
+		cli_complain(
+			"'%s' is no selector: '{comm=\"%s\"}' is a program of this name", s, s);
+	return false;
+}
+
 int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format, struct buf *out)
 {
+	if (!selector_is_one(ask->query))
+		return CLI_USAGE;
 	cli_url_add(url, "query", ask->query);
 	cli_url_add(url, "from", ask->from);
 	cli_url_add(url, "to", ask->to);
@@ -252,9 +292,11 @@ int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format,
 		return CLI_USAGE;
 	}
 	if (s != OK) {
-		cli_complain("no firn server answers at %s: %s. `firn up` starts one; --server or "
-			     "FIRN_SERVER names another",
-			ask->server, err_text(&e, s));
+		bool plain =
+			strncmp(ask->server, "https:", 6) == 0 && strstr(e.text, "not speak it");
+		cli_complain("no firn server answers at %s: %s. %s", ask->server, err_text(&e, s),
+			plain ? "http:// asks without TLS"
+			      : "`firn up` starts one; --server or FIRN_SERVER names another");
 		return CLI_UNREACHABLE;
 	}
 	if (http_status != 200)

@@ -15,11 +15,12 @@ struct cli_ask {
 	const char *from;
 	const char *to;
 	const char *match;
-	const char *format; /* NULL: text */
+	const char *format;
 };
 
-extern const struct cli_option cli_ask_options[];       /* all of the fields above */
-extern const struct cli_option cli_ask_index_options[]; /* without match */
+extern const struct cli_option cli_ask_options[];       /* of `firn query`: every format */
+extern const struct cli_option cli_ask_table_options[]; /* tables only */
+extern const struct cli_option cli_ask_index_options[]; /* without match, and over all time */
 #define CLI_ASK_OPTIONS 6
 #define CLI_ASK_INDEX_OPTIONS 5
 
@@ -41,8 +42,8 @@ NODISCARD enum status cli_output_check(const char *path, struct err *e);
 /* Adds query, from, to, match and format, asks, writes the body to `path` (NULL: standard output)
  * and returns the exit code; says on standard error what went wrong. */
 int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path);
-/* The format: what was asked for, else text. */
-const char *cli_ask_format(const struct cli_ask *ask);
+/* What a file of this name holds: "html"; NULL: its ending says nothing. */
+const char *cli_format_of(const char *path);
 /* Adds the width of the terminal that standard output is, for a table. */
 void cli_url_add_width(struct buf *url, const char *format);
 /* The text of "error" in an answer that is JSON; else its beginning. For tests too. */

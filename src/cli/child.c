@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/startup.h"
 #include "net/net.h"
 #include "os/os.h"
 
@@ -197,13 +198,16 @@ enum status child_give_up(const struct server_config *c, struct child_server *ou
 int child_run_server(const struct server_config *c, pid_t parent)
 {
 	struct err e = { 0 };
-	struct child_server own;
+	struct child_server own = { 0 };
 	if (!settle("firn-server", parent))
 		return CLI_FAILED;
 	enum status s = child_give_up(c, &own, &e);
 	if (s == OK)
 		s = server_run(&own.config, &stop, &e);
-	return report("server failed", s, &e);
+	if (s == OK)
+		return CLI_OK;
+	cli_complain_of_start(c, own.storage_path, s, &e);
+	return CLI_FAILED;
 }
 
 int child_run_agent(const struct agent_config *c, pid_t parent)

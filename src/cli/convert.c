@@ -119,6 +119,12 @@ static enum status take_offline(
 	return s;
 }
 
+static bool is_kept(struct str name)
+{
+	return str_ends(name, STR(".batch")) || str_ends(name, STR(".padata")) ||
+	       str_ends(name, STR(".padata.zst"));
+}
+
 /* E_LIMIT, E_NOMEM: there is no going on. */
 static enum status take_file(struct conversion *v, const char *path)
 {
@@ -132,14 +138,10 @@ static enum status take_file(struct conversion *v, const char *path)
 				: take_own(v, path, &e);
 	if (s == OK)
 		return OK;
+	if (s == E_CORRUPT && !is_kept(str_of(path)))
+		s = err_set(&e, s, "this is no file that an agent kept (*.batch, *.padata)");
 	complain_about(v, path, s, &e);
 	return s == E_LIMIT || s == E_NOMEM ? s : OK;
-}
-
-static bool is_kept(struct str name)
-{
-	return str_ends(name, STR(".batch")) || str_ends(name, STR(".padata")) ||
-	       str_ends(name, STR(".padata.zst"));
 }
 
 static enum status take_dir(struct conversion *v, const char *dir)
@@ -257,7 +259,9 @@ static int write_out(struct conversion *v)
 	if (is_pprof && !choose_type(v))
 		return CLI_USAGE;
 	if (!v->profile.samples.len) {
-		cli_complain("there are no samples in %u batches", v->batches);
+		if (!v->damaged)
+			cli_complain("there are no samples in %u batch%s", v->batches,
+				v->batches == 1 ? "" : "es");
 		return CLI_FAILED;
 	}
 	enum status s = encode(v, &out, &e);
@@ -267,8 +271,8 @@ static int write_out(struct conversion *v)
 		cli_complain("%s: %s", v->flags.output, err_text(&e, s));
 		return CLI_FAILED;
 	}
-	printf("%s: %zu samples of %u batches\n", v->flags.output, v->profile.samples.len,
-		v->batches);
+	printf("%s: %zu sample%s of %u batch%s\n", v->flags.output, v->profile.samples.len,
+		v->profile.samples.len == 1 ? "" : "s", v->batches, v->batches == 1 ? "" : "es");
 	if (v->rejected)
 		cli_complain("%lld profiles could not be kept", (long long)v->rejected);
 	if (v->stats.no_stack)
@@ -283,8 +287,13 @@ int cli_convert(int argc, char **argv)
 	int at = 0, code = CLI_OK;
 	if (!cli_parse(&command, argc, argv, &v.flags, &at, &code))
 		return code;
+	for (int i = at; i < argc; i++)
+		if (access(argv[i], R_OK) < 0) {
+			cli_complain("%s: %m", argv[i]);
+			return CLI_FAILED;
+		}
 	if (!v.flags.output || !v.flags.output[0]) {
-		cli_complain("convert needs --output FILE");
+		cli_complain("where to? -o FILE: firn convert %s -o kept.pb.gz", argv[at]);
 		return CLI_USAGE;
 	}
 	enum status s = profile_init(&v.profile, PROFILE_BYTES_MAX);

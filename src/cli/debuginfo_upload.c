@@ -356,6 +356,8 @@ int cli_debuginfo_upload(int argc, char **argv)
 		s = upload_path(&v, c, argv[at], &e);
 		if (s != OK)
 			code = cli_debuginfo_code(s, &e);
+		if (s != OK && !v.insecure && strstr(e.text, "does not speak it"))
+			cli_complain("--insecure sends without TLS");
 		if (code == CLI_UNREACHABLE)
 			break;
 	}

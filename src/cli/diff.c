@@ -44,7 +44,7 @@ static const struct cli_command command = {
 		"  firn diff --from now-5m\n"
 		"  firn diff --from now-1h --base-from now-25h --base-to now-24h\n"
 		"  firn diff '{version=\"2\"}' --base-query '{version=\"1\"}' --fail-above 0.02",
-	.groups = { { "The question", cli_ask_options, CLI_ASK_OPTIONS,
+	.groups = { { "The question", cli_ask_table_options, CLI_ASK_OPTIONS,
 			    offsetof(struct diff, ask) },
 		{ "The comparison", options, ARRAY_COUNT(options), 0 } },
 	.group_count = 2,
@@ -67,8 +67,8 @@ int cli_diff(int argc, char **argv)
 	cli_url_add(&url, "base_from", d.base_from);
 	cli_url_add(&url, "base_to", d.base_to);
 	cli_url_add(&url, "worse_above", d.fail_above);
-	cli_url_add_width(&url, cli_ask_format(&d.ask));
-	code = cli_ask_body(&d.ask, &url, cli_ask_format(&d.ask), &body);
+	cli_url_add_width(&url, d.ask.format);
+	code = cli_ask_body(&d.ask, &url, d.ask.format, &body);
 	if (code == CLI_OK)
 		code = cli_pass_on(buf_view(&body), NULL);
 	bool worse = str_starts(buf_view(&body), STR("{\"worse\":true")) ||

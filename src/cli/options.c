@@ -163,30 +163,27 @@ static bool set_defaults(struct parsing *p)
 
 /* ---- names that were meant ---- */
 
-static size_t least3(size_t a, size_t b, size_t c)
-{
-	return MIN(MIN(a, b), c);
-}
-
-/* Levenshtein's distance: one row of the matrix at a time. */
+/* Levenshtein's distance, where two neighbours that changed places are one error. */
 static size_t distance(const char *a, const char *b)
 {
-	size_t la = strlen(a), lb = strlen(b), row[NEAREST_LENGTH_MAX + 1];
+	size_t la = strlen(a), lb = strlen(b);
+	size_t rows[3][NEAREST_LENGTH_MAX + 1]; /* of the matrix, in turn */
 	if (la > NEAREST_LENGTH_MAX || lb > NEAREST_LENGTH_MAX)
 		return SIZE_MAX;
-	for (size_t k = 0; k <= lb; k++)
-		row[k] = k;
-	for (size_t i = 1; i <= la; i++) {
-		size_t diagonal = row[0];
-		row[0] = i;
-		for (size_t k = 1; k <= lb; k++) {
-			size_t above = row[k];
-			row[k] = least3(
-				above + 1, row[k - 1] + 1, diagonal + (a[i - 1] != b[k - 1]));
-			diagonal = above;
+	for (size_t i = 0; i <= la; i++) {
+		size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *top = rows[(i + 1) % 3];
+		for (size_t k = 0; k <= lb; k++) {
+			if (i == 0 || k == 0) {
+				row[k] = i + k;
+				continue;
+			}
+			row[k] = MIN(above[k - 1] + (a[i - 1] != b[k - 1]),
+				MIN(above[k], row[k - 1]) + 1);
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+				row[k] = MIN(row[k], top[k - 2] + 1);
 		}
 	}
-	return row[lb];
+	return rows[la % 3][lb];
 }
 
 const char *cli_nearest(const char *typed, const char *const *names)
@@ -217,6 +214,10 @@ static void bad_flag(const struct parsing *p, const char *typed)
 	names[count] = NULL;
 	char name[NEAREST_LENGTH_MAX + 1];
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(typed, "="), typed);
+	if (strcmp(name, "--help") == 0) {
+		cli_complain("--help takes no value");
+		return;
+	}
 	const char *nearest = cli_nearest(name + strspn(name, "-"), names);
 	if (nearest)
 		cli_complain("%s has no flag %s; did you mean --%s?", p->c->name, name, nearest);
@@ -332,7 +333,8 @@ static bool count_args(const struct cli_command *c, int argc, char **argv, int a
 			c->name, argv[at + (int)c->args_most], c->name, c->args[0] ? " " : "",
 			c->args);
 	else
-		cli_complain("%s needs more: usage: firn %s %s [flags]", c->name, c->name, c->args);
+		cli_complain("usage: firn %s %s [flags]; `firn %s --help` says more", c->name,
+			c->args, c->name);
 	return false;
 }
 

@@ -46,8 +46,9 @@ static const struct cli_command command = {
 	.args_most = 1,
 	.text = "  firn query\n"
 		"  firn query '{comm=\"python3\"}' --report series --by pid\n"
+		"  firn query -o graph.html\n"
 		"  firn query --format folded | flamegraph.pl > graph.svg\n"
-		"  firn query --report pprof -o cpu.pb.gz && go tool pprof -http : cpu.pb.gz",
+		"  firn query -o cpu.pb.gz && go tool pprof -http : cpu.pb.gz",
 	.groups = { { "The question", cli_ask_options, CLI_ASK_OPTIONS,
 			    offsetof(struct query, ask) },
 		{ "The report", options, ARRAY_COUNT(options), 0 } },
@@ -62,6 +63,10 @@ int cli_query(int argc, char **argv)
 		return code;
 	if (at < argc)
 		q.ask.query = argv[at];
+	if (!q.ask.format)
+		q.ask.format = cli_format_of(q.output);
+	if (q.ask.format && strcmp(q.ask.format, "pprof") == 0)
+		q.report = "pprof";
 	bool pprof = strcmp(q.report, "pprof") == 0;
 	if (pprof && !q.output && isatty(STDOUT_FILENO)) {
 		cli_complain("a pprof file is not for a terminal: -o FILE writes it to FILE");
@@ -77,5 +82,5 @@ int cli_query(int argc, char **argv)
 	cli_url_add(&url, "limit", q.limit);
 	cli_url_add(&url, "trim", q.trim);
 	cli_url_add(&url, "invert", q.invert ? "1" : NULL);
-	return cli_ask(&q.ask, &url, pprof ? NULL : cli_ask_format(&q.ask), q.output);
+	return cli_ask(&q.ask, &url, pprof ? NULL : q.ask.format ? q.ask.format : "text", q.output);
 }

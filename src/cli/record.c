@@ -302,19 +302,6 @@ static void on_agent_end(void *ctx, const char *dial)
 
 /* ---- before and after ---- */
 
-static bool ends_in(const char *text, const char *suffix)
-{
-	return str_ends(str_of(text), str_of(suffix));
-}
-
-static const char *format_of(const char *path)
-{
-	for (size_t i = 0; i < ARRAY_COUNT(formats); i++)
-		if (ends_in(path, formats[i].suffix))
-			return formats[i].name;
-	return NULL;
-}
-
 /* A name with an ending that says nothing of what will be in it. */
 static bool has_other_ending(const char *path)
 {
@@ -327,7 +314,7 @@ static bool settle_output(struct record *r)
 	static char name[64];
 	struct err e = { 0 };
 	if (!r->format && r->output)
-		r->format = format_of(r->output);
+		r->format = cli_format_of(r->output);
 	if (!r->format) {
 		r->format = "pprof";
 		if (r->output && has_other_ending(r->output))

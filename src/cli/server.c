@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/flags.h"
+#include "cli/startup.h"
 #include "os/os.h"
 
 struct server {
@@ -58,7 +59,8 @@ static void *announce(void *ctx)
 	return NULL;
 }
 
-static int run(struct server_config *config, const char *storage_path)
+/* `typed`: as the flags say, before privileges were given up. */
+static int run(struct server_config *config, const struct server_config *typed)
 {
 	struct err e = { 0 };
 	int ready[2];
@@ -67,7 +69,7 @@ static int run(struct server_config *config, const char *storage_path)
 		cli_complain("no pipe: %m");
 		return CLI_FAILED;
 	}
-	struct announcer a = { ready[0], config, storage_path };
+	struct announcer a = { ready[0], config, typed->storage_path };
 	config->ready_fd = ready[1];
 	enum status s = os_thread_start(&thread, "announce", announce, &a, &e);
 	if (s == OK) {
@@ -77,7 +79,7 @@ static int run(struct server_config *config, const char *storage_path)
 	}
 	if (s == OK)
 		return CLI_OK;
-	cli_complain("%s", err_text(&e, s));
+	cli_complain_of_start(typed, config->storage_path, s, &e);
 	return CLI_FAILED;
 }
 
@@ -98,13 +100,13 @@ int cli_server(int argc, char **argv)
 		return CLI_USAGE;
 	cli_stop_on_signals();
 	struct err e = { 0 };
-	struct child_server own;
+	struct child_server own = { 0 };
 	enum status s = child_give_up(&config, &own, &e);
 	if (s == OK)
-		code = run(&own.config, config.storage_path);
+		code = run(&own.config, &config);
 	fd_cleanup(&own.storage_fd);
 	if (s == OK)
 		return code;
-	cli_complain("%s", err_text(&e, s));
+	cli_complain_of_start(&config, NULL, s, &e);
 	return CLI_FAILED;
 }

@@ -25,7 +25,8 @@ static const struct cli_command command = {
 		"  firn top\n"
 		"  firn top '{comm=\"python3\"}' --from now-1h\n"
 		"  firn top --match malloc --limit 50",
-	.groups = { { "The question", cli_ask_options, CLI_ASK_OPTIONS, offsetof(struct top, ask) },
+	.groups = { { "The question", cli_ask_table_options, CLI_ASK_OPTIONS,
+			    offsetof(struct top, ask) },
 		{ "The table", options, ARRAY_COUNT(options), 0 } },
 	.group_count = 2,
 };
@@ -42,5 +43,5 @@ int cli_top(int argc, char **argv)
 	buf_init(&url, 1 << 20);
 	cli_url_begin(&url, "/api/top");
 	cli_url_add(&url, "limit", t.limit);
-	return cli_ask(&t.ask, &url, cli_ask_format(&t.ask), NULL);
+	return cli_ask(&t.ask, &url, t.ask.format, NULL);
 }

@@ -11,6 +11,7 @@ static const struct cli_command command = {
 		"parca_agent:samples:count:cpu:nanoseconds:delta for the CPU samples of firn's "
 		"own agent.\n"
 		"\n"
+		"  firn types\n"
 		"  firn types --from now-1d",
 	.groups = { { "The question", cli_ask_index_options, CLI_ASK_INDEX_OPTIONS, 0 } },
 	.group_count = 1,
@@ -25,5 +26,5 @@ int cli_types(int argc, char **argv)
 	CLEANUP(buf_deinit) struct buf url;
 	buf_init(&url, 1 << 20);
 	cli_url_begin(&url, "/api/types");
-	return cli_ask(&ask, &url, cli_ask_format(&ask), NULL);
+	return cli_ask(&ask, &url, ask.format, NULL);
 }

@@ -34,8 +34,9 @@ static enum status split(struct str text, struct str *host, struct str *port, st
 	*host = str_sub(text, 0, colon);
 	*port = str_sub(text, colon + 1, text.len);
 	if (!str_parse_u64(*port, 10, &n) || n > 65535)
-		return err_set(e, E_INVALID, "address \"%.*s\": \"%.*s\" is not a port",
-			STR_ARG(text), STR_ARG(*port));
+		return err_set(e, E_INVALID,
+			"address \"%.*s\": \"%.*s\" is not a port (0 to 65535)", STR_ARG(text),
+			STR_ARG(*port));
 	if (host->len >= 2 && host->p[0] == '[' && host->p[host->len - 1] == ']')
 		*host = str_sub(*host, 1, host->len - 2);
 	else if (str_index(*host, ':') < host->len)

@@ -420,6 +420,8 @@ static void note_failure(struct net_tls_conn *c)
 	unsigned long code = ERR_peek_error();
 	long verified = SSL_get_verify_result(c->ssl);
 	const char *why = code ? ERR_reason_error_string(code) : NULL;
+	if (code && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
+		why = "the other side does not speak it";
 	if (verified != X509_V_OK)
 		why = X509_verify_cert_error_string(verified);
 	snprintf(c->why, sizeof(c->why), "%s", why ? why : "the peer broke it off");

@@ -133,12 +133,49 @@ static void tells_who_is_to_blame(void **state)
 	CHECK_HAS(c.err, "--server: https://here: TLS is not spoken");
 }
 
+/* What is typed first has its answer at once. */
+static void knows_what_is_no_selector(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *says;
+	} cases[] = {
+		{ "python3", "'{comm=\"python3\"}' is a program of this name" },
+		{ "comm=\"x\"", "conditions stand in braces" },
+	};
+	FOR_EACH_CASE (k, cases) {
+		struct capture c;
+		char line[64];
+		snprintf(line, sizeof(line), "top %s", k->name);
+		fake_url[0] = 0;
+		capture_run(&c, cli_top, line);
+		CHECK_CASE(k, c.code == CLI_USAGE);
+		CHECK_HAS(c.err, k->says);
+		CHECK_CASE(k, fake_url[0] == 0);
+	}
+}
+
+static void says_that_nothing_is_found(void **state)
+{
+	(void)state;
+	struct capture c;
+	fake_status = OK;
+	fake_http_status = 404;
+	fake_body = "{\"error\":\"no sample has a label x\",\"code\":\"NOTFOUND\"}";
+	capture_run(&c, cli_top, "top {x=\"y\"}");
+	assert_int_equal(c.code, CLI_NOTHING);
+	CHECK_STR(str_of(c.err), "firn: no sample has a label x\n");
+	fake_http_status = 200;
+	fake_body = "{}";
+}
+
 static void refuses_a_long_question(void **state)
 {
 	(void)state;
 	struct capture c;
 	static char text[1 << 17];
 	memset(text, 'x', sizeof(text) - 1);
+	text[0] = '{';
 	question.query = text;
 	capture_run(&c, ask, "x");
 	assert_int_equal(c.code, CLI_USAGE);
@@ -148,4 +185,6 @@ static void refuses_a_long_question(void **state)
 TEST_MAIN(cmocka_unit_test_setup(asks, setup), cmocka_unit_test_setup(writes_a_file, setup),
 	cmocka_unit_test_setup(never_replaces_what_is_no_file, setup),
 	cmocka_unit_test_setup(tells_who_is_to_blame, setup),
+	cmocka_unit_test_setup(knows_what_is_no_selector, setup),
+	cmocka_unit_test_setup(says_that_nothing_is_found, setup),
 	cmocka_unit_test_setup(refuses_a_long_question, setup))

@@ -147,7 +147,7 @@ static void says_what_is_wrong(void **state)
 	snprintf(out, sizeof(out), "%s/out", to.path);
 	RUN(&c, "%s", d.path);
 	assert_int_equal(c.code, CLI_USAGE);
-	CHECK_HAS(c.err, "--output FILE");
+	CHECK_HAS(c.err, "-o FILE");
 	RUN(&c, "%s -o %s", d.path, out);
 	assert_int_equal(c.code, CLI_FAILED);
 	CHECK_HAS(c.err, "no samples in 0 batches");
@@ -210,7 +210,7 @@ static void reads_the_other_agents_files(void **state)
 	RUN(&c, "%s -o %s --format otlp", path, out);
 	assert_int_equal(c.code, CLI_FAILED);
 	CHECK_HAS(c.err, "1700000900-7.padata: batch 2 of 2: stacks of ");
-	CHECK_HAS(c.out, " samples of 1 batches");
+	CHECK_HAS(c.out, " samples of 1 batch\n");
 	bring(&made, "offline_gaps", path, false);
 	RUN(&c, "%s -o %s --format otlp", path, out);
 	assert_int_equal(c.code, CLI_OK);

@@ -88,7 +88,7 @@ static const struct {
 	{ "choice", "verb --choice three", "--choice: 'three' is not one of: one two" },
 	{ "part of a choice", "verb --choice on", "--choice: 'on' is not one of" },
 	{ "flag with a wrong value", "verb --flag=maybe", "--flag: 'maybe' is neither true nor false" },
-	{ "help with a value", "verb --help=x", "verb has no flag --help" },
+	{ "help with a value", "verb --help=x", "--help takes no value" },
 	{ "too many arguments", "verb a b c", "verb does not know what to do with 'c': usage: firn verb [A] [B] [flags]" },
 };
 /* clang-format on */
@@ -188,6 +188,8 @@ static void finds_what_was_meant(void **state)
 	static const char *const names[] = { "http-address", "storage-path", "top", NULL };
 	CHECK(cli_nearest("mass", names) == NULL);
 	CHECK_STR(str_of(cli_nearest("address", names)), "http-address");
+	static const char *const verbs[] = { "up", "top", NULL }; /* neighbours change places */
+	CHECK_STR(str_of(cli_nearest("tpo", verbs)), "top");
 	CHECK_STR(str_of(cli_nearest("tpo", names)), "top");
 	CHECK_STR(str_of(cli_nearest("storage_path", names)), "storage-path");
 	CHECK(cli_nearest("xyz", names) == NULL);

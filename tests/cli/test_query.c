@@ -21,6 +21,26 @@ static void asks(void **state)
 	CHECK_STR(str_of(fake_url), "/api/pprof?from=now-15m&to=now&required=1");
 }
 
+/* The name of the file says what it shall be. */
+static void goes_by_the_suffix(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *asks;
+	} cases[] = {
+		{ "query -o /dev/null", "format=text" },
+		{ "query -o /nonexistent/a.html", "format=html" },
+		{ "query -o /nonexistent/a.speedscope.json", "format=speedscope" },
+		{ "query -o /nonexistent/a.pb.gz", "/api/pprof?" },
+		{ "query -o /nonexistent/a.html --format pprof", "/api/pprof?" },
+	};
+	FOR_EACH_CASE (k, cases) {
+		struct capture c;
+		capture_run(&c, cli_query, k->name);
+		CHECK_HAS(fake_url, k->asks);
+	}
+}
+
 static void helps(void **state)
 {
 	(void)state;
@@ -33,4 +53,4 @@ static void helps(void **state)
 	assert_int_equal(c.code, CLI_USAGE);
 }
 
-TEST_MAIN(cmocka_unit_test(asks), cmocka_unit_test(helps))
+TEST_MAIN(cmocka_unit_test(asks), cmocka_unit_test(goes_by_the_suffix), cmocka_unit_test(helps))

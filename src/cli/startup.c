@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: a port that is taken is looked up in /proc/net: the socket that listens there, and the
+ * process that has it, where /proc shows that to us.
+ */
+#include "cli/startup.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "cli/supervise.h"
+
+#define TCP_LISTEN 0x0A
+#define FDS_MAX 65536 /* of one process */
+#define COMM_MAX 64
+
+/* The inode of the socket that listens on `port`; 0: none is seen. */
+static uint64_t listener_of(unsigned port)
+{
+	static const char *const tables[] = { "/proc/net/tcp", "/proc/net/tcp6" };
+	for (size_t i = 0; i < ARRAY_COUNT(tables); i++) {
+		char line[512];
+		FILE *f = fopen(tables[i], "re");
+		while (f && fgets(line, sizeof(line), f)) {
+			unsigned at, state;
+			unsigned long long inode;
+			if (sscanf(line,
+				    " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %*d %*d "
+				    "%llu",
+				    &at, &state, &inode) == 3 &&
+				at == port && state == TCP_LISTEN) {
+				fclose(f);
+				return inode;
+			}
+		}
+		if (f)
+			fclose(f);
+	}
+	return 0;
+}
+
+static bool has_socket(const char *pid, const char *wanted)
+{
+	char path[64], target[64];
+	snprintf(path, sizeof(path), "/proc/%.16s/fd", pid);
+	DIR *d = opendir(path);
+	bool found = false;
+	int seen = 0;
+	for (struct dirent *entry; d && !found && seen++ < FDS_MAX && (entry = readdir(d));) {
+		ssize_t n = readlinkat(dirfd(d), entry->d_name, target, sizeof(target) - 1);
+		target[MAX(n, (ssize_t)0)] = 0;
+		found = n > 0 && strcmp(target, wanted) == 0;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* "firn-server, process 4979", or "another process". */
+static bool holder_of(unsigned port, char *out, size_t size)
+{
+	char wanted[64], path[64], comm[COMM_MAX] = "";
+	uint64_t inode = listener_of(port);
+	DIR *proc = inode ? opendir("/proc") : NULL;
+	bool firn = false;
+	snprintf(wanted, sizeof(wanted), "socket:[%llu]", (unsigned long long)inode);
+	snprintf(out, size, "another process");
+	for (struct dirent *d; proc && (d = readdir(proc));) {
+		if (!isdigit((unsigned char)d->d_name[0]) || !has_socket(d->d_name, wanted))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%.16s/comm", d->d_name);
+		FILE *f = fopen(path, "re");
+		if (f && fgets(comm, sizeof(comm), f))
+			comm[strcspn(comm, "\n")] = 0;
+		if (f)
+			fclose(f);
+		firn = strncmp(comm, "firn", 4) == 0;
+		snprintf(out, size, "%s, process %.16s", firn ? "firn" : comm, d->d_name);
+		break;
+	}
+	if (proc)
+		closedir(proc);
+	return firn;
+}
+
+static void complain_of_port(const struct server_config *c, unsigned port)
+{
+	char holder[128], dial[256];
+	bool firn = holder_of(port, holder, sizeof(holder));
+	const char *colon = strrchr(c->http_address, ':');
+	supervise_dial_address(c->http_address, dial, sizeof(dial));
+	cli_complain("%s is taken by %s%s%s; another port: --http-address %.*s:%u", c->http_address,
+		holder, firn ? ", which is to be seen at http://" : "", firn ? dial : "",
+		(int)(colon - c->http_address), c->http_address,
+		port < 65535 ? port + 1 : port - 1);
+}
+
+void cli_complain_of_start(
+	const struct server_config *c, const char *used_path, enum status s, const struct err *e)
+{
+	const char *text = err_text(e, s);
+	const char *colon = c->http_address ? strrchr(c->http_address, ':') : NULL;
+	const char *path = c->storage_path ? c->storage_path : "";
+	const char *used = used_path && used_path[0] ? strstr(text, used_path) : NULL;
+	bool of_path = used || (path[0] && strstr(text, path));
+	uint64_t port = 0;
+	if (colon && strstr(text, strerror(EADDRINUSE)) &&
+		str_parse_u64(str_of(colon + 1), 10, &port) && port > 0 && port <= 65535)
+		complain_of_port(c, (unsigned)port);
+	else if (c->http_address && str_starts(str_of(text), STR("listen on ")))
+		cli_complain("--http-address: %s", s == E_INVALID ? strstr(text, ": ") + 2 : text);
+	else if (of_path && (s == E_DENIED || s == E_IO))
+		cli_complain("%.*s%s%s; --storage-path names another directory",
+			used ? (int)(used - text) : 0, text, used ? path : "",
+			used ? used + strlen(used_path) : text);
+	else
+		cli_complain("%s", text);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * startup: why a server did not start, as a sentence with the way out.
+ *
+ * Private to cli/.
+ */
+#pragma once
+
+#include "server/server.h"
+
+/* Says on standard error what `e` means to whoever typed the flags of `c`. used_path: what the
+ * storage directory was called in between; or NULL. */
+void cli_complain_of_start(
+	const struct server_config *c, const char *used_path, enum status s, const struct err *e);
