@@ -510,25 +510,6 @@ static void ends_where_a_table_had_no_room(void **state)
 	world_end();
 }
 
-static void walks_files_without_a_table_by_frame_pointer(void **state)
-{
-	(void)state;
-	begin_with(NULL, 0);
-	(void)world_publish(0, FILE_ID, 0, NULL, 0, false);
-	*world_word(SP0 + 8) = CALLER;
-	*world_word(SP0) = 0;
-	const struct event_sample *s = world_sample(CALLEE, SP0, SP0);
-	CHECK(s->h.stack_end == STACK_END_ZERO && s->user_count == 2);
-	CHECK(user_frame(s, 0) == frame_at(0x120) && user_frame(s, 1) == frame_at(0x23f));
-	/* At the stack's base, as execve left it, the zero says what the ABI says. */
-	uint64_t base = WORLD_STACK_TOP - 256;
-	*world_word(base - 8) = CALLER;
-	*world_word(base - 16) = 0;
-	s = world_sample(CALLEE, base - 16, base - 16);
-	CHECK(s->h.stack_end == STACK_END_ROOT_NO_INFO && s->user_count == 2);
-	world_end();
-}
-
 static void walks_the_vdso(void **state)
 {
 	(void)state;
@@ -996,9 +977,8 @@ TEST_MAIN(cmocka_unit_test(finds_the_row_in_force),
 	cmocka_unit_test(cuts_at_the_depth_limit),
 	cmocka_unit_test(keeps_the_leaf_of_an_unknown_file),
 	cmocka_unit_test(notices_an_inode_number_given_again),
-	cmocka_unit_test(ends_where_a_table_had_no_room),
-	cmocka_unit_test(walks_files_without_a_table_by_frame_pointer),
-	cmocka_unit_test(walks_the_vdso), cmocka_unit_test(passes_the_vsyscall_page),
+	cmocka_unit_test(ends_where_a_table_had_no_room), cmocka_unit_test(walks_the_vdso),
+	cmocka_unit_test(passes_the_vsyscall_page),
 	cmocka_unit_test(finds_user_registers_under_a_system_call),
 	cmocka_unit_test(tells_kinds_of_tasks_apart), cmocka_unit_test(ends_where_a_thread_begins),
 	cmocka_unit_test(ends_behind_clone_if_nothing_is_there),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent/bpf/walk.h as ordinary C: the rules of single runtimes, by what these keep in memory. */
+/* agent/bpf/walk.h as ordinary C: files without a table, and the rules of single runtimes, by what
+ * these keep in memory. */
 #define PROFILER_RODATA
 /* clang-format off */
 #include "agent/bpf/profiler.bpf.c"
@@ -102,5 +103,25 @@ static void goes_on_where_an_exception_is_caught(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(goes_on_in_the_goroutine),
+static void walks_files_without_a_table_by_frame_pointer(void **state)
+{
+	(void)state;
+	begin_with(NULL, 0);
+	(void)world_publish(0, FILE_ID, 0, NULL, 0, false);
+	*world_word(SP0 + 8) = CALLER;
+	*world_word(SP0) = 0;
+	const struct event_sample *s = world_sample(CALLEE, SP0, SP0);
+	CHECK(s->h.stack_end == STACK_END_ZERO && s->user_count == 2);
+	CHECK(user_frame(s, 0) == frame_at(0x120) && user_frame(s, 1) == frame_at(0x23f));
+	/* At the stack's base, as execve left it, the zero says what the ABI says. */
+	uint64_t base = WORLD_STACK_TOP - 256;
+	*world_word(base - 8) = CALLER;
+	*world_word(base - 16) = 0;
+	s = world_sample(CALLEE, base - 16, base - 16);
+	CHECK(s->h.stack_end == STACK_END_ROOT_NO_INFO && s->user_count == 2);
+	world_end();
+}
+
+TEST_MAIN(cmocka_unit_test(walks_files_without_a_table_by_frame_pointer),
+	cmocka_unit_test(goes_on_in_the_goroutine),
 	cmocka_unit_test(goes_on_where_an_exception_is_caught))
