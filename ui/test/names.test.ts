@@ -34,6 +34,7 @@ test("a cut name keeps its useful end", () => {
 	assert.equal(fitName(GRPC, 8), "handleS…");
 	assert.equal(fitName("std::vector<int>::push_back(int&&)", 12), "…push_back");
 	assert.equal(fitName("compile/internal/ssa.Compile.func1", 18), "…Compile.func1");
+	assert.equal(fitName("compile/internal/ssa.Compile.func1.1", 18), "…Compile.func1.1");
 	assert.equal(fitName("a_function_without_parts", 8), "a_funct…");
 	assert.equal(fitName("a.b", 0), "");
 	assert.equal(fitName("a.b", 1), "b");

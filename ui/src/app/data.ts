@@ -25,7 +25,7 @@ import { useTicks } from "./ticks.ts";
 import { type Query, useQuery } from "./use_query.ts";
 
 /** Frames below this share of the total are not asked for; of a zoomed part, below its eighths. */
-const TRIM = 0.0001;
+const TRIM = 0.00002;
 const TRIM_STEP = 8;
 const LEVEL_MAX = 7;
 /** Series of the chart that have a line of their own. */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Colours of frames: the hue says which binary, the same on every machine and every day; the kernel
- * is warm, markers are grey, frames without a name are pale. Lightness is held constant in OKLCH,
- * so text reads equally well on each.
+ * Colours of frames and of lines of the chart: a word (a binary, a package, a value of a label) has
+ * one hue wherever it stands; the kernel is warm, markers are grey, frames without a name are pale.
+ * Made in OKLCH, within lightnesses on which text can be read.
  */
 import { type Flame, hashString, Kind } from "./flame.ts";
+import { SLOTS } from "./series.ts";
+import type { Words } from "./words.ts";
 
 /** Which of the two palettes. */
 export type Theme = "light" | "dark";
@@ -48,60 +50,83 @@ export function toPixel(colour: Lch): number {
 	return (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-const BASE: Record<Theme, { l: number; c: number; step: number; pale: number }> = {
-	light: { l: 0.86, c: 0.071, step: 0.016, pale: 0.3 },
-	dark: { l: 0.46, c: 0.072, step: -0.017, pale: 0.3 },
+/** How light the tones of the palette are: of frames under text, and of lines of the chart. */
+const TONES: Record<Theme, { frame: [number, number][]; line: number[]; lineChroma: number }> = {
+	light: { frame: [[0.91, 0.07], [0.83, 0.1], [0.755, 0.105]], line: [0.63, 0.6, 0.5], lineChroma: 0.13 },
+	dark: { frame: [[0.4, 0.075], [0.465, 0.09], [0.525, 0.09]], line: [0.76, 0.7, 0.64], lineChroma: 0.12 },
+};
+const BASE: Record<Theme, { l: number; kernel: number; step: number; grey: number }> = {
+	light: { l: 0.86, kernel: 0.84, step: 0.016, grey: 0.86 },
+	dark: { l: 0.46, kernel: 0.47, step: -0.013, grey: 0.43 },
 };
 
-/** Hue of a binary in degrees: kernel code 38..68, everything else 120..360. */
-export function hueOf(binary: string, kernel: boolean): number {
-	if (kernel) {
-		return 38 + (hashString(binary) % 31);
-	}
-	const spread = (Math.imul(hashString(binary), 0x9e3779b1) >>> 8) % 240;
-	return 120 + spread;
+/**
+ * Hue and tone of each slot: chosen so that any two, and each and the kernel, lie as far apart as
+ * can be in both themes.
+ */
+const PALETTE: readonly [hue: number, tone: number][] = [
+	[215, 0], [145, 2], [325, 2], [230, 2], [125, 0], [340, 0],
+	[105, 2], [275, 2], [10, 1], [165, 1], [300, 1], [180, 2],
+];
+
+/** Which word has which slot; a word that is not in it is rare and gets a pale colour. */
+export type Slots = ReadonlyMap<string, number>;
+
+const NO_SLOTS: Slots = new Map();
+
+/** Hue in degrees: kernel code 48..68, which nothing else comes near. */
+export function hueOf(word: string, kernel: boolean, slots: Slots = NO_SLOTS): number {
+	const hash = hashString(word);
+	return kernel ? 48 + (hash % 21) : PALETTE[slots.get(word) ?? hash % SLOTS]![0];
 }
 
-/** Colour of a binary, as in the legend. */
-export function binaryColour(binary: string, kernel: boolean, theme: Theme): Lch {
-	const base = BASE[theme];
-	if (binary === "" && !kernel) {
-		return { l: base.l, c: 0.012, h: 250 };
+/** Colour of a word (a binary, or a package of one), as in the legend. */
+export function wordColour(word: string, kernel: boolean, theme: Theme, slots = NO_SLOTS): Lch {
+	const h = hueOf(word, kernel, slots);
+	if (kernel) {
+		return { l: BASE[theme].kernel, c: 0.105, h };
 	}
-	const strong = kernel ? 1.25 : 1 + ((hashString(binary) >>> 5) % 3) * 0.16;
-	return { l: base.l, c: base.c * strong, h: hueOf(binary, kernel) };
+	if (word === "") {
+		return { l: BASE[theme].grey, c: 0.012, h: 250 };
+	}
+	const slot = slots.get(word);
+	if (slot === undefined) {
+		return { l: BASE[theme].l, c: 0.035, h };
+	}
+	const [l, c] = TONES[theme].frame[PALETTE[slot]![1]]!;
+	return { l, c, h };
 }
 
 /** Shades of one binary, so that neighbours can be told apart. */
 export const SHADES = 3;
 
+/** How much colour is left of a frame without a name. */
+const PALE = 0.3;
+
 /** Colour of a frame. `shade` is 0..SHADES-1. */
 export function frameColour(
-	binary: string,
+	word: string,
 	kind: number,
 	named: boolean,
 	shade: number,
 	theme: Theme,
+	slots = NO_SLOTS,
 ): Lch {
-	const base = BASE[theme];
 	if (kind === Kind.marker) {
 		return { l: theme === "light" ? 0.9 : 0.37, c: 0, h: 0 };
 	}
-	const colour = binaryColour(binary, kind === Kind.kernel, theme);
-	return {
-		l: colour.l + (shade - 1) * base.step,
-		c: named ? colour.c : colour.c * base.pale,
-		h: colour.h,
-	};
+	const { l, c, h } = wordColour(word, kind === Kind.kernel, theme, slots);
+	const away = theme === "light" ? shade - 1 : shade;
+	return { l: l + away * BASE[theme].step, c: named ? c : c * PALE, h };
 }
 
-/** Colour of a line of the chart. `slot` is one of `slots` hues; below 0: everything else. */
-export function lineColour(slot: number, slots: number, theme: Theme): string {
-	const l = theme === "light" ? 0.66 : 0.7;
+/** Colour of a line of the chart: the hue of its slot, strong enough to be a line; below 0: the rest. */
+export function lineColour(slot: number, theme: Theme): string {
 	if (slot < 0) {
-		return toHex({ l: theme === "light" ? 0.8 : 0.45, c: 0.008, h: 250 });
+		return toHex({ l: theme === "light" ? 0.62 : 0.6, c: 0.008, h: 250 });
 	}
-	return toHex({ l: l + (slot % 2) * 0.05, c: 0.115, h: (245 + (slot * 360) / slots) % 360 });
+	const [h, tone] = PALETTE[slot]!;
+	return toHex({ l: TONES[theme].line[tone]!, c: TONES[theme].lineChroma, h });
 }
 
 /** The pixel of each node, full and dimmed (for frames that do not match). */
@@ -112,8 +137,8 @@ export interface Paint {
 
 function dimmed(colour: Lch, theme: Theme): Lch {
 	return theme === "light"
-		? { l: 0.945, c: colour.c * 0.14, h: colour.h }
-		: { l: 0.29, c: colour.c * 0.18, h: colour.h };
+		? { l: 0.95, c: colour.c * 0.14, h: colour.h }
+		: { l: 0.27, c: colour.c * 0.18, h: colour.h };
 }
 
 /** Whether a name stands for an address: "binary+0x1f". */
@@ -122,7 +147,7 @@ export function isAddress(name: string): boolean {
 }
 
 /** Colours every node of a graph; a few hundred distinct colours, found once each. */
-export function paintFlame(f: Flame, theme: Theme): Paint {
+export function paintFlame(f: Flame, words: Words, theme: Theme, slots = NO_SLOTS): Paint {
 	const full = new Uint32Array(f.count);
 	const dim = new Uint32Array(f.count);
 	const shades = Uint8Array.from(f.strings, (s) => hashString(s) % SHADES);
@@ -130,12 +155,12 @@ export function paintFlame(f: Flame, theme: Theme): Paint {
 	const seen = new Map<number, [number, number]>();
 	for (let i = 0; i < f.count; i++) {
 		const name = f.name[i]!;
-		const group = (f.binary[i]! * 16 + f.kind[i]!) * 2 + bare[name]!;
+		const kind = words.isKernel(i) ? Kind.kernel : f.kind[i]!;
+		const group = (words.id(i) * 16 + kind) * 2 + bare[name]!;
 		const key = group * SHADES + shades[name]!;
 		let pair = seen.get(key);
 		if (!pair) {
-			const binary = f.strings[f.binary[i]!] ?? "";
-			const colour = frameColour(binary, f.kind[i]!, !bare[name], shades[name]!, theme);
+			const colour = frameColour(words.word(i), kind, !bare[name], shades[name]!, theme, slots);
 			pair = [toPixel(colour), toPixel(dimmed(colour, theme))];
 			seen.set(key, pair);
 		}
@@ -143,45 +168,4 @@ export function paintFlame(f: Flame, theme: Theme): Paint {
 		dim[i] = pair[1];
 	}
 	return { full, dim };
-}
-
-/** A binary of a graph, with its share by self value. */
-export interface BinaryShare {
-	/** Index of `strings`. */
-	id: number;
-	name: string;
-	kernel: boolean;
-	/** Sum of self values. */
-	self: number;
-}
-
-/**
- * The binaries of the subtree of `root`, by descending self value. In a graph of callers the
- * functions that ran are the root's children, so their values count.
- */
-export function binaryShares(f: Flame, root: number, callers = false): BinaryShare[] {
-	const sums = new Map<number, BinaryShare>();
-	const add = (i: number, value: number) => {
-		if (value === 0 || f.kind[i] === Kind.marker) {
-			return;
-		}
-		const id = f.binary[i]!;
-		const found = sums.get(id);
-		if (found) {
-			found.self += value;
-		} else {
-			const kernel = f.kind[i] === Kind.kernel;
-			sums.set(id, { id, name: f.strings[id] ?? "", kernel, self: value });
-		}
-	};
-	if (callers) {
-		for (let i = 1; i < f.count; i = f.end[i]!) {
-			add(i, f.value[i]!);
-		}
-	} else {
-		for (let i = root; i < f.end[root]!; i++) {
-			add(i, f.self[i]!);
-		}
-	}
-	return [...sums.values()].sort((a, b) => b.self - a.self || (a.name < b.name ? -1 : 1));
 }

@@ -58,7 +58,7 @@ export function shortName(name: string): string {
 }
 
 /** Go's and others' names of closures mean nothing without the function they are in. */
-const CLOSURE = /^(func\d+|gowrap\d+|\d+|\{\{?closure.*|\{lambda.*|<.*)$/;
+const CLOSURE = /^(((func|gowrap|deferwrap)?\d+\.?)+|\{\{?closure.*|\{lambda.*|<.*)$/;
 
 /** Where a shorter form of a name may begin, from the left: at "/", after "::" and ".". */
 function starts(name: string): number[] {

@@ -118,7 +118,7 @@ export function meanOf(grid: Grid, line: Line, span: { fromMs: number; toMs: num
 	return n === 0 ? 0 : sum / n;
 }
 
-/** Colours of lines: this many hues, then they repeat. */
+/** Colours that can be told apart: this many, then they repeat. */
 export const SLOTS = 12;
 
 /**

@@ -3,10 +3,11 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { usePlace } from "../app/place.ts";
 import { cssValue, hexPixel } from "../app/theme.ts";
-import { paintFlame, type Theme } from "../model/colour.ts";
+import { paintFlame, type Slots, type Theme } from "../model/colour.ts";
 import { type Flame, nodeName } from "../model/flame.ts";
 import { nextFocus } from "../model/focus.ts";
 import { formatShare, formatValue } from "../model/units.ts";
+import type { Words } from "../model/words.ts";
 import { type Colours, FlameRenderer, ROW_PX } from "./flame_renderer.ts";
 import { kindText, type Point, Tooltip } from "./Tooltip.tsx";
 import { Transition } from "./transition.ts";
@@ -15,6 +16,8 @@ import { Transition } from "./transition.ts";
 export interface FlameGraphProps {
 	flame: Flame;
 	theme: Theme;
+	words: Words;
+	slots: Slots;
 	zoom: number;
 	/** Value of all samples; the graph may be about a part of them. */
 	total: number;
@@ -82,8 +85,11 @@ function useRenderer(props: FlameGraphProps) {
 			performance.mark("firn:flame", { detail: { ms: r.lastMs } });
 		}
 	};
-	const { flame, theme, zoom, hit } = props;
-	const paint = useMemo(() => paintFlame(flame, theme), [flame, theme]);
+	const { flame, words, slots, theme, zoom, hit } = props;
+	const paint = useMemo(
+		() => paintFlame(flame, words, theme, slots),
+		[flame, words, theme, slots],
+	);
 	const colours = useMemo(readColours, [theme]);
 	useLayoutEffect(() => {
 		renderer.current = new FlameRenderer(canvas.current!, overlay.current!);

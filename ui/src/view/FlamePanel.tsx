@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { copyText } from "../app/copy.ts";
 import type { Data } from "../app/data.ts";
 import { keepReading, stopReading } from "../app/hold.ts";
+import { useSlots } from "../app/palette.ts";
 import { usePlace } from "../app/place.ts";
 import { go, stateNow } from "../app/store.ts";
 import type { Theme } from "../model/colour.ts";
@@ -12,6 +13,7 @@ import { compileSearch, type Found, markFlame, searchFlame } from "../model/sear
 import { type Row, tableOf } from "../model/table.ts";
 import { formatCount, formatShare } from "../model/units.ts";
 import type { State, View } from "../model/url.ts";
+import { commonWords, mainBinary, Words } from "../model/words.ts";
 import { BinaryLegend } from "./BinaryLegend.tsx";
 import { Figures } from "./Figures.tsx";
 import { FlameGraph } from "./FlameGraph.tsx";
@@ -35,7 +37,7 @@ const DIRECTIONS = [
 ] as const;
 
 /** Search, marks and hover: which frames keep their colour. */
-function useMarks(flame: Flame, zoom: number, state: State, hoverName: string) {
+function useMarks(flame: Flame, words: Words, zoom: number, state: State, hoverName: string) {
 	const search = useMemo(() => compileSearch(state.search), [state.search]);
 	const [found, inZoom] = useMemo<[Found | null, number]>(() => {
 		const all = search.matcher ? searchFlame(flame, search.matcher, 0) : null;
@@ -47,9 +49,9 @@ function useMarks(flame: Flame, zoom: number, state: State, hoverName: string) {
 		if (name !== "") {
 			return searchFlame(flame, (s) => s === name, zoom);
 		}
-		const id = state.binary === "" ? -1 : flame.strings.indexOf(state.binary);
-		return id < 0 ? null : markFlame(flame, zoom, (i) => (flame.binary[i] === id ? 1 : 0));
-	}, [flame, zoom, hoverName, state.mark, state.binary]);
+		const marked = markFlame(flame, zoom, (i) => (words.word(i) === state.binary ? 1 : 0));
+		return state.binary === "" || marked.count === 0 ? null : marked;
+	}, [flame, words, zoom, hoverName, state.mark, state.binary]);
 	return { search, found, inZoom, hit: (other ?? found)?.hit ?? null };
 }
 
@@ -69,6 +71,19 @@ function useRows(
 		}
 		return { rows: top.data?.rows ?? null, whole: top.data?.total ?? 0 };
 	}, [flame, zoom, data.flame.id, top.data, top.id, state.focus, state.invert]);
+}
+
+/** What frames are coloured by, and the colours of the commonest. */
+function useWords(data: Data, flame: Flame, state: State) {
+	const whole = data.flame.data ?? flame;
+	const callers = state.invert && state.focus === "";
+	const split = useMemo(() => mainBinary(whole, callers), [whole, callers]);
+	const words = useMemo(() => new Words(flame, split), [flame, split]);
+	const commonest = useMemo(() => {
+		const all = whole === flame ? words : new Words(whole, split);
+		return commonWords(whole, all, callers, split);
+	}, [whole, words, split, callers]);
+	return { words, slots: useSlots(commonest) };
 }
 
 /** The open menu of a frame, and how it opens; what is shown stays meanwhile. */
@@ -124,7 +139,8 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 	const [hover, setHover] = useState({ table: "", graph: "" });
 	const menu = useMenu(flame);
 	useReader(menu.node >= 0);
-	const { search, found, hit, inZoom } = useMarks(flame, zoom, state, hover.table);
+	const { words, slots } = useWords(data, flame, state);
+	const { search, found, hit, inZoom } = useMarks(flame, words, zoom, state, hover.table);
 	const { rows, whole } = useRows(data, flame, zoom, state);
 	/** Where the first step of a search began, to go back there. */
 	const stepped = useRef({ from: "", to: "" });
@@ -190,6 +206,8 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 					<div class="flame">
 						<BinaryLegend
 							flame={flame}
+							words={words}
+							slots={slots}
 							zoom={zoom}
 							callers={state.invert}
 							theme={theme}
@@ -198,6 +216,8 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 						<FlameLine flame={flame} zoom={zoom} state={state} zoomTo={zoomTo} />
 						<FlameGraph
 							flame={flame}
+							words={words}
+							slots={slots}
 							theme={theme}
 							zoom={zoom}
 							total={data.flame.data?.total ?? flame.total}
@@ -220,6 +240,8 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 						unit={flame.unit}
 						whole={whole}
 						theme={theme}
+						words={words}
+						slots={slots}
 						matcher={search.matcher}
 						sort={state.sort}
 						mark={state.mark}

@@ -4,17 +4,18 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { getLabels } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import { type Data, SERIES_MAX } from "../app/data.ts";
+import { useSlots } from "../app/palette.ts";
 import { go, stateNow } from "../app/store.ts";
 import { cssValue } from "../app/theme.ts";
 import { useQuery } from "../app/use_query.ts";
 import { lineColour, type Theme } from "../model/colour.ts";
-import { hashString } from "../model/flame.ts";
 import { splitValue } from "../model/names.ts";
 import { withMatcher } from "../model/selector.ts";
-import { assignSlots, type Grid, gridOf, type Line, meanOf, SLOTS } from "../model/series.ts";
+import { type Grid, gridOf, type Line, meanOf } from "../model/series.ts";
 import { formatClock, formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
 import { formatRate, formatTick, type Rate, rateOf } from "../model/units.ts";
 import type { State } from "../model/url.ts";
+import { baseName } from "../model/words.ts";
 import { Chart } from "./chart.ts";
 import { Cut } from "./Cut.tsx";
 import { Icon } from "./icons.tsx";
@@ -198,11 +199,14 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 		[answer, data.type?.delta],
 	);
 	const lines = grid?.lines ?? [];
-	const slots = useRef(new Map<string, number>());
-	const named = lines.filter((l) => !l.other).map((l) => l.value);
-	slots.current = assignSlots(slots.current, named, hashString);
+	const values = lines.filter((l) => !l.other).map((l) => l.value);
+	const wordOf = (value: string) => {
+		const short = baseName(value);
+		return values.filter((v) => baseName(v) === short).length > 1 ? value : short;
+	};
+	const slots = useSlots(values.map(wordOf));
 	const colours = lines.map((l) =>
-		lineColour(l.other ? -1 : (slots.current.get(l.value) ?? 0), SLOTS, theme),
+		lineColour(l.other ? -1 : (slots.get(wordOf(l.value)) ?? 0), theme),
 	);
 	const rate = rateOf(
 		data.type?.type ?? "",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go } from "../app/store.ts";
-import { binaryColour, type Theme, toHex } from "../model/colour.ts";
+import { type Slots, type Theme, toHex, wordColour } from "../model/colour.ts";
 import { splitName, splitValue } from "../model/names.ts";
 import type { Matcher } from "../model/search.ts";
 import {
@@ -13,6 +13,7 @@ import {
 	visibleRows,
 } from "../model/table.ts";
 import { formatCount, formatIn, formatShare, type Scale, scaleFor } from "../model/units.ts";
+import type { Words } from "../model/words.ts";
 import { Cut } from "./Cut.tsx";
 
 const ROW_PX = 26;
@@ -46,6 +47,8 @@ interface TableProps {
 	/** What 100 % is. */
 	whole: number;
 	theme: Theme;
+	words: Words;
+	slots: Slots;
 	matcher: Matcher | null;
 	sort: string;
 	/** The function that is marked, and the one under the pointer in the graph. */
@@ -69,7 +72,8 @@ function TableRow(props: { row: Row; index: number; table: TableProps; scale: Sc
 	const { row, index, table, scale } = props;
 	const marked = row.name === table.mark;
 	const toggle = () => go({ mark: marked ? "" : row.name }, "replace");
-	const colour = binaryColour(row.binary, row.kind === "kernel", table.theme);
+	const { word, kernel } = table.words.ofRow(row);
+	const colour = wordColour(word, kernel, table.theme, table.slots);
 	return (
 		<tr
 			class={`${marked ? "marked" : ""} ${row.name === table.hover ? "hovered" : ""} kind-${row.kind}`}

@@ -156,6 +156,7 @@ export class FlameRenderer {
 		}
 		const { lines, layout } = this;
 		const { paint, hit, colours } = scene;
+		const zoomDepth = scene.flame.depth[scene.zoom]!;
 		lines.fill(colours.backPixel, 0, width * rows);
 		const gap = Math.max(1, Math.round(this.ratio));
 		for (let k = 0; k < layout.count; k++) {
@@ -168,7 +169,8 @@ export class FlameRenderer {
 			const line = (layout.depth[k]! - top) * width;
 			let pixel = colours.rest;
 			if (node >= 0) {
-				pixel = hit && !hit[node] ? paint.dim[node]! : paint.full[node]!;
+				const isDim = (hit && !hit[node]) || layout.depth[k]! < zoomDepth;
+				pixel = isDim ? paint.dim[node]! : paint.full[node]!;
 			}
 			lines.fill(pixel, line + left, line + Math.max(right, left + 1));
 		}
