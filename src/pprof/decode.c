@@ -56,7 +56,8 @@ struct decoder {
 	uint64_t period_type[2];
 	uint32_t *columns; /* heads[] of each sample type */
 	size_t column_count;
-	int64_t *values; /* of one sample: column_count */
+	int64_t *values;    /* of one sample: column_count */
+	struct buf numbers; /* of one sample: PROFILE_LABEL_NUMBERS */
 	VEC(uint32_t) stack;
 };
 
@@ -402,10 +403,39 @@ static enum status export_name(struct decoder *d, uint32_t *name)
 	return s;
 }
 
+/* Those that are no labels of a sample anyway are put together: none makes series. What is too long
+ * is left out. */
+static void add_number(struct decoder *d, struct str name, int64_t number, struct str unit)
+{
+	char text[64];
+	int len = snprintf(text, sizeof(text), "=%" PRId64, number);
+	if (str_index(unit, ',') < unit.len)
+		unit = STR("");
+	size_t begin = d->numbers.len, more = name.len + (size_t)len + unit.len + 2;
+	if (name.len == 0 || begin + more > PROFILE_NUMBERS_BYTES_MAX)
+		return;
+	buf_cstr(&d->numbers, begin ? "," : "");
+	buf_str(&d->numbers, name);
+	buf_cstr(&d->numbers, text);
+	buf_cstr(&d->numbers, unit.len ? ":" : "");
+	buf_str(&d->numbers, unit);
+}
+
+static enum status add_numbers(struct decoder *d, size_t sample, struct profile_label *out)
+{
+	enum status s = buf_status(&d->numbers);
+	if (s == OK)
+		s = profile_add_string(d->out, STR(PROFILE_LABEL_NUMBERS), &out->name);
+	if (s == OK)
+		s = profile_add_string(d->out, buf_view(&d->numbers), &out->value);
+	return s == OK ? OK : not_added(d, s, PPROF_SAMPLE, sample);
+}
+
+/* *out has no name when it went to d->numbers, or is one that only decoders may give. */
 static enum status decode_label(
 	struct decoder *d, const struct pb_field *field, size_t sample, struct profile_label *out)
 {
-	uint64_t key = 0, text = 0;
+	uint64_t key = 0, text = 0, unit = 0;
 	int64_t number = 0;
 	struct reader r = pb_message(field);
 	struct pb_field f;
@@ -418,6 +448,8 @@ static enum status decode_label(
 			text = f.u64;
 		else if (f.number == 3)
 			number = (int64_t)f.u64;
+		else if (f.number == 4)
+			unit = f.u64;
 	}
 	if (r.failed)
 		return torn(d, &r, PPROF_SAMPLE, sample);
@@ -430,7 +462,15 @@ static enum status decode_label(
 	if (s == OK && d->options->resource)
 		s = export_name(d, &out->name);
 	out->value = value;
-	if (s == OK && text == 0) {
+	if (s == OK && text == 0 && !profile_label_is_of_sample(profile_str(d->out, out->name))) {
+		uint32_t unit_id = string_at(d, unit);
+		if (unit_id == NO_ID)
+			return dangling(d, PPROF_SAMPLE, sample, "a label's num_unit", unit);
+		add_number(d, profile_str(d->out, out->name), number, profile_str(d->out, unit_id));
+		out->name = 0;
+	} else if (s == OK && profile_label_is_hidden(profile_str(d->out, out->name))) {
+		out->name = 0;
+	} else if (s == OK && text == 0) {
 		char digits[24];
 		snprintf(digits, sizeof(digits), "%" PRId64, number);
 		s = profile_add_string(d->out, str_of(digits), &out->value);
@@ -487,13 +527,14 @@ static enum status add_sample(
 
 static enum status decode_sample(struct decoder *d, struct str bytes, size_t index)
 {
-	struct profile_label labels[PROFILE_LABELS_MAX];
+	struct profile_label labels[PROFILE_LABELS_MAX + 1];
 	uint32_t label_count = 0;
 	size_t value_count = 0;
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
 	enum status s = OK;
 	VEC_CLEAR(&d->stack);
+	buf_clear(&d->numbers);
 	while (s == OK && pb_next(&r, &f)) {
 		if (f.number == 1) {
 			s = read_locations(d, &f, index);
@@ -502,9 +543,12 @@ static enum status decode_sample(struct decoder *d, struct str bytes, size_t ind
 		} else if (f.number == 3 && f.wire == PB_BYTES) {
 			if (label_count == PROFILE_LABELS_MAX)
 				return not_added(d, E_LIMIT, PPROF_SAMPLE, index);
-			s = decode_label(d, &f, index, &labels[label_count++]);
+			s = decode_label(d, &f, index, &labels[label_count]);
+			label_count += s == OK && labels[label_count].name != 0;
 		}
 	}
+	if (s == OK && d->numbers.len)
+		s = add_numbers(d, index, &labels[label_count++]);
 	if (s != OK)
 		return s;
 	if (r.failed)
@@ -621,6 +665,7 @@ enum status pprof_decode_with(
 	 * a mapping. */
 	arena_init(&d.arena, message.len * 14 + 4096);
 	size_t samples = out->samples.len;
+	buf_init(&d.numbers, PROFILE_NUMBERS_BYTES_MAX);
 	enum status s = decode_tables(&d);
 	if (s != OK) {
 		out->samples.len = samples;
@@ -628,6 +673,7 @@ enum status pprof_decode_with(
 			err_set(d.e, s, "%s", status_text(s));
 	}
 	arena_deinit(&d.arena);
+	buf_deinit(&d.numbers);
 	map_deinit(&d.mappings.map);
 	map_deinit(&d.locations.map);
 	map_deinit(&d.functions.map);

@@ -13,6 +13,8 @@
 #include "pb/pb.h"
 #include "pprof/pprof.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Sample types of one file. */
@@ -73,6 +75,13 @@ static uint32_t text_index(struct encoder *c, struct str s)
 	if (strtab_intern(&c->strings, s, &id) != OK)
 		c->no_memory = true;
 	return id;
+}
+
+/* A text that the profile need not have. In a stream it comes behind the profile's own. */
+static uint32_t new_text(struct encoder *c, struct str s)
+{
+	uint32_t id = text_index(c, s);
+	return id && c->own_strings ? c->p->strings.len + id - 1 : id;
 }
 
 static uint32_t string_index(struct encoder *c, uint32_t id)
@@ -328,6 +337,62 @@ struct row_parts {
 	uint32_t label_count;
 };
 
+static void put_number(struct encoder *c, uint64_t key, int64_t number, uint64_t unit)
+{
+	size_t label = pb_begin(c->out, 3);
+	pb_put_u64(c->out, 1, key);
+	pb_put_i64(c->out, 3, number);
+	pb_put_u64(c->out, 4, unit);
+	pb_end(c->out, label);
+}
+
+/* As a decoder writes it: "007" is a text. */
+static bool parse_number(struct str text, int64_t *out)
+{
+	uint64_t magnitude;
+	char again[24];
+	bool negative = str_starts(text, STR("-"));
+	if (!str_parse_u64(str_sub(text, negative, text.len), 10, &magnitude) ||
+		magnitude > (uint64_t)INT64_MAX + negative)
+		return false;
+	*out = (int64_t)(negative ? 0 - magnitude : magnitude);
+	(void)snprintf(again, sizeof(again), "%" PRId64, *out);
+	return str_eq(text, str_of(again));
+}
+
+/* "name=5,other=7:unit" as labels. What is not so was no decoder's, and stays out. */
+static void put_numbers(struct encoder *c, struct str packed)
+{
+	struct str one;
+	while (str_split(&packed, ',', &one)) {
+		size_t equals = str_index(one, '=');
+		struct str name = str_sub(one, 0, equals), rest = str_sub(one, equals + 1, one.len);
+		size_t colon = str_index(rest, ':');
+		struct str unit = str_sub(rest, colon + 1, rest.len);
+		int64_t number;
+		if (name.len && parse_number(str_sub(rest, 0, colon), &number))
+			put_number(c, new_text(c, name), number, unit.len ? new_text(c, unit) : 0);
+	}
+}
+
+static void put_label(struct encoder *c, const struct profile_label *l)
+{
+	struct str name = profile_str(c->p, l->name), value = profile_str(c->p, l->value);
+	int64_t number;
+	if (str_eq(name, STR(PROFILE_LABEL_NUMBERS))) {
+		put_numbers(c, value);
+		return;
+	}
+	if (str_eq(name, STR(PROFILE_LABEL_BYTES)) && parse_number(value, &number)) {
+		put_number(c, string_index(c, l->name), number, 0);
+		return;
+	}
+	size_t label = pb_begin(c->out, 3);
+	pb_put_u64(c->out, 1, string_index(c, l->name));
+	pb_put_u64(c->out, 2, string_index(c, l->value));
+	pb_end(c->out, label);
+}
+
 static void put_row(struct encoder *c, const struct row_parts *r)
 {
 	uint32_t ids[PROFILE_STACK_MAX], count = 0;
@@ -343,12 +408,8 @@ static void put_row(struct encoder *c, const struct row_parts *r)
 	for (uint32_t j = 0; j < c->column_count; j++)
 		buf_varint(c->out, (uint64_t)r->values[j]);
 	pb_end(c->out, packed);
-	for (uint32_t j = 0; j < r->label_count; j++) {
-		size_t label = pb_begin(c->out, 3);
-		pb_put_u64(c->out, 1, string_index(c, r->labels[j].name));
-		pb_put_u64(c->out, 2, string_index(c, r->labels[j].value));
-		pb_end(c->out, label);
-	}
+	for (uint32_t j = 0; j < r->label_count; j++)
+		put_label(c, &r->labels[j]);
 	pb_end(c->out, begun);
 }
 
@@ -605,6 +666,8 @@ void pprof_stream_tables(struct pprof_stream *s, int64_t time_ns, int64_t durati
 	put_period(c, period);
 	for (uint32_t i = 0; i < c->p->strings.len; i++)
 		pb_put_str_always(out, 6, strtab_get(&c->p->strings, i));
+	for (uint32_t i = 1; i < c->strings.len; i++)
+		pb_put_str_always(out, 6, strtab_get(&c->strings, i));
 }
 
 enum status pprof_stream_status(const struct pprof_stream *s)

@@ -36,6 +36,13 @@ const char *profile_refusal_name(enum profile_refusal r)
 	return (size_t)r < ARRAY_COUNT(names) ? names[r] : "";
 }
 
+/* What a decoder packed into one label is bounded by itself. */
+static size_t value_bytes_max(const struct checker *c, struct str name)
+{
+	size_t most = c->l->label_value_bytes_max;
+	return profile_label_is_hidden(name) ? MAX(most, (size_t)PROFILE_NUMBERS_BYTES_MAX) : most;
+}
+
 static const struct set_fault *look_at_set(struct checker *c, uint32_t id)
 {
 	struct set_fault *f = &c->sets[id];
@@ -47,7 +54,8 @@ static const struct set_fault *look_at_set(struct checker *c, uint32_t id)
 		const struct profile_label *label = &c->p->labels.v[set->first + i];
 		if (profile_str(c->p, label->name).len > c->l->label_name_bytes_max)
 			f->reason = PROFILE_REFUSED_LABEL_NAME;
-		else if (profile_str(c->p, label->value).len > c->l->label_value_bytes_max)
+		else if (profile_str(c->p, label->value).len >
+			 value_bytes_max(c, profile_str(c->p, label->name)))
 			f->reason = PROFILE_REFUSED_LABEL_VALUE;
 		f->label = set->first + i;
 	}

@@ -93,6 +93,18 @@ struct profile_label {
 	uint32_t value;
 };
 
+/* The numeric label of heap profiles: the size of the objects that a sample stands for. */
+#define PROFILE_LABEL_BYTES "bytes"
+/* The other numeric labels of a pprof sample, as text: "name=5,other=7:unit". Nobody lists it. */
+#define PROFILE_LABEL_NUMBERS "__numbers__"
+#define PROFILE_NUMBERS_BYTES_MAX 1024
+/* Labels of a single sample: they tell no series apart. */
+#define PROFILE_SAMPLE_LABELS                                                                 \
+	"pid", "thread_id", "thread_name", "cpu", "span_id", "trace_id", PROFILE_LABEL_BYTES, \
+		PROFILE_LABEL_NUMBERS
+bool profile_label_is_of_sample(struct str name);
+bool profile_label_is_hidden(struct str name);
+
 /* A set: sorted by name (bytes), names distinct, no empty values. */
 struct profile_labels {
 	uint32_t first; /* labels[first .. + count) */

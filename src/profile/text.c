@@ -93,6 +93,20 @@ enum status profile_add_type_part(struct profile *p, struct str s, uint32_t *out
 	return st == OK ? profile_add_string(p, buf_view(&b), out) : st;
 }
 
+bool profile_label_is_of_sample(struct str name)
+{
+	static const char *const names[] = { PROFILE_SAMPLE_LABELS };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_eq(name, str_of(names[i])))
+			return true;
+	return false;
+}
+
+bool profile_label_is_hidden(struct str name)
+{
+	return str_eq(name, STR(PROFILE_LABEL_NUMBERS));
+}
+
 enum status profile_add_build_id(struct profile *p, struct str s, uint32_t *out)
 {
 	*out = 0;

@@ -25,7 +25,8 @@ enum status query_list_labels(const struct query_engine *q, const struct query_r
 		return s;
 	*out_count = 0;
 	for (size_t i = 0; i < count; i++)
-		if (!str_eq(names[i], STR(SAMPLES_LABEL_BYTES)))
+		if (!str_eq(names[i], STR(PROFILE_LABEL_BYTES)) &&
+			!profile_label_is_hidden(names[i]))
 			names[(*out_count)++] = names[i];
 	*out = names;
 	return OK;

@@ -30,17 +30,6 @@ static enum status choose_step(const struct query_request *r, int64_t *out_ns, s
 	return OK;
 }
 
-/* Labels that would tear a gauge's series apart. */
-static bool is_of_sample(struct str name)
-{
-	static const char *const names[] = { "pid", "thread_id", "thread_name", "cpu", "span_id",
-		"trace_id", SAMPLES_LABEL_BYTES };
-	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-		if (str_eq(name, str_of(names[i])))
-			return true;
-	return false;
-}
-
 static enum status choose_labels(const struct query_plan *p, const struct str *by, size_t by_count,
 	struct arena *a, struct query_range *out, struct err *e)
 {
@@ -56,7 +45,7 @@ static enum status choose_labels(const struct query_plan *p, const struct str *b
 		return s;
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++)
-		if (!is_of_sample(names[i]))
+		if (!profile_label_is_of_sample(names[i]))
 			names[kept++] = names[i];
 	out->names = names;
 	out->name_count = MIN(kept, (size_t)PROFILE_LABELS_MAX);

@@ -148,7 +148,11 @@ enum status query_write_labels(const struct query_engine *q, const struct query_
 		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)
 		return s;
-	write_list("labels", names, count, format, out);
+	size_t shown = 0;
+	for (size_t i = 0; i < count; i++)
+		if (!profile_label_is_hidden(names[i]))
+			names[shown++] = names[i];
+	write_list("labels", names, shown, format, out);
 	return query_written(out, e);
 }
 

@@ -37,10 +37,6 @@
 
 #define SAMPLES_TREE_NODES_MAX (64u << 20)
 
-/* The numeric label of heap profiles: the size of the objects that a sample stands for. It lies
- * beside the samples and tells no series apart. */
-#define SAMPLES_LABEL_BYTES "bytes"
-
 /* True: the answer is not wanted any more. */
 typedef bool samples_cancel_fn(void *ctx);
 

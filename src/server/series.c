@@ -99,15 +99,6 @@ static void turn(struct series_tenant *t, int64_t now_ns)
 
 /* ---- a batch ---- */
 
-static bool is_sample_label(struct str name)
-{
-	static const char *const names[] = { STORE_SAMPLE_LABELS };
-	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-		if (str_eq(str_of(names[i]), name))
-			return true;
-	return false;
-}
-
 static uint64_t hash_labels(const struct profile *p, uint32_t id)
 {
 	const struct profile_labels *set = &p->label_sets.v[id];
@@ -115,7 +106,7 @@ static uint64_t hash_labels(const struct profile *p, uint32_t id)
 	for (uint32_t i = 0; i < set->count; i++) {
 		const struct profile_label *l = &p->labels.v[set->first + i];
 		struct str name = profile_str(p, l->name), value = profile_str(p, l->value);
-		if (is_sample_label(name))
+		if (profile_label_is_of_sample(name))
 			continue;
 		h = hash_u64(h ^ hash64(name.p, name.len));
 		h = hash_u64(h ^ hash64(value.p, value.len));

@@ -155,7 +155,7 @@ NODISCARD enum status tables_add_set(struct tables *t, const uint32_t *values, u
 void tables_count_row(
 	struct tables *t, uint32_t series, int64_t first_ns, int64_t last_ns, uint64_t rows);
 
-/* The names of STORE_SAMPLE_LABELS, sorted. */
+/* The names of PROFILE_SAMPLE_LABELS, sorted. */
 extern const struct str store_sample_names[];
 extern const uint32_t store_sample_name_count;
 

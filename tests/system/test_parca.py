@@ -13,7 +13,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "golden")]
 
 import asking  # noqa: E402
 from firn import Checks, Firn  # noqa: E402
-from protobuf import fields, message, number, one, text, varint  # noqa: E402
+from protobuf import fields, message, number, one, signed, text, varint  # noqa: E402
 from protobuf import time as timestamp  # noqa: E402
 
 SECOND = 10**9
@@ -24,7 +24,7 @@ ALL = NOW - 3600 * SECOND, NOW + 3600 * SECOND
 def pprof(stacks, types=(("samples", "count"),), when=NOW, duration=0, mappings=(("/bin/app", ""),),
           period=("space", "bytes", 524288)):
     """stacks: (frames leaf first, values, labels); a frame is (function, number of its mapping from 1 on, or
-    0). A label whose value is a number is a numeric one. mappings: (file, build id)."""
+    0). A label whose value is (number, unit) is a numeric one. mappings: (file, build id)."""
     strings, functions, locations = {"": 0}, {}, {}
 
     def string(value):
@@ -35,8 +35,11 @@ def pprof(stacks, types=(("samples", "count"),), when=NOW, duration=0, mappings=
         ids = [locations.setdefault(frame, len(locations) + 1) for frame in frames]
         parts = [message(1, *map(varint, ids)), message(2, *map(varint, values))]
         for key, value in labels.items():
-            is_number = isinstance(value, int)
-            parts.append(message(3, number(1, string(key)), number(3 if is_number else 2, value if is_number else string(value))))
+            if isinstance(value, str):
+                parts.append(message(3, number(1, string(key)), number(2, string(value))))
+            else:
+                value, unit = value
+                parts.append(message(3, number(1, string(key)), number(3, value), number(4, string(unit))))
         out.append(message(2, *parts))
     for i, (file, build_id) in enumerate(mappings):
         limits = number(2, 0x1000 * (i + 1)), number(3, 0x1000 * (i + 2))
@@ -78,13 +81,17 @@ def merged(firn, selector, report="FLAMEGRAPH_ARROW", **options):
     return asking.query(firn.address, report, (selector, *ALL), **options)
 
 
-def is_refused(ask):
-    """What it said; "" when it answered."""
-    try:
-        ask()
-    except asking.Refused as refused:
-        return str(refused)
-    return ""
+def pprof_of(firn, selector):
+    """Fields of what /api/pprof answers; strings as str."""
+    top = fields(gzip.decompress(firn.get("/api/pprof", query=selector, **{"from": ALL[0] // SECOND, "to": ALL[1] // SECOND})))
+    top[6] = [text.decode() for text in top[6]]
+    return top
+
+
+def label_of(top, raw):
+    label = fields(raw)
+    key, value = top[6][one(label, 1)], top[6][one(label, 2)]
+    return key, value or (signed(one(label, 3)), top[6][one(label, 4)])
 
 
 HEAP = "heap:inuse_space:bytes:space:bytes"
@@ -93,7 +100,7 @@ IDS = "ids:samples:count:space:bytes:delta"
 
 def numeric_labels(checks, firn):
     """Those of heap profiles do not make series."""
-    both = [([("alloc", 1), ("main", 1)], [100], {"bytes": 16}), ([("grow", 1), ("main", 1)], [50], {"bytes": 64})]
+    both = [([("alloc", 1), ("main", 1)], [100], {"bytes": (16, ""), "request": (-7, "kilobytes")}), ([("grow", 1), ("main", 1)], [50], {"bytes": (64, ""), "request": (8, "")})]
     for i, stacks in enumerate([both, both[:1], both]):
         profile = pprof(stacks, (("inuse_space", "bytes"),), NOW + 10 * i * SECOND)
         write(firn, "heap", profile, job="default", instance="a")
@@ -107,7 +114,12 @@ def numeric_labels(checks, firn):
     checks.check(found == want, f"sum_by holds for a gauge: {found}")
     checks.check(names(firn, "Labels") == ["instance", "job"], f"Labels lists texts only: {names(firn, 'Labels')}")
     kept = firn.json("/api/labels", query=HEAP, **{"from": ALL[0] // SECOND, "to": ALL[1] // SECOND})["labels"]
-    checks.check(kept == ["bytes", "instance", "job"], f"beside the samples they are kept: {kept}")
+    checks.check(kept == ["bytes", "instance", "job"], f"the size of heap profiles is a label of firn's own API: {kept}")
+    top = pprof_of(firn, HEAP)
+    found = {frozenset(label_of(top, raw) for raw in fields(sample)[3]) for sample in top[2]}
+    want = [{("instance", i), ("job", "default")} | both for i in "ab" for both in (
+        {("bytes", (16, "")), ("request", (-7, "kilobytes"))}, {("bytes", (64, "")), ("request", (8, ""))})]
+    checks.check(found == set(map(frozenset, want)), f"pprof has them as numbers again: {found}")
 
 
 def names_beside_types(checks, firn):
@@ -132,13 +144,12 @@ def build_ids(checks, firn):
     columns = merged(firn, HEAP, "TABLE_ARROW").columns()
     found = set(columns["mapping_file"]), set(columns["mapping_build_id"])
     checks.check(found == ({"/bin/app"}, {None}), f"where none has any they are null: {found}")
-    for kind, raw in (
-        ("PPROF", merged(firn, IDS, "PPROF").report),
-        ("/api/pprof", firn.get("/api/pprof", query=IDS, **{"from": ALL[0] // SECOND, "to": ALL[1] // SECOND})),
-    ):
-        top = fields(gzip.decompress(raw))
-        found = [top[6][one(fields(mapping), 6)].decode() for mapping in top[3]]
-        checks.check(sorted(found) == sorted(sent), f"build ids in {kind}: {found}")
+    top = fields(gzip.decompress(merged(firn, IDS, "PPROF").report))
+    found = [top[6][one(fields(mapping), 6)].decode() for mapping in top[3]]
+    checks.check(sorted(found) == sorted(sent), f"build ids in PPROF: {found}")
+    top = pprof_of(firn, IDS)
+    found = [top[6][one(fields(mapping), 6)] for mapping in top[3]]
+    checks.check(sorted(found) == sorted(sent), f"build ids in /api/pprof: {found}")
 
 
 def nameless_types(checks, firn):
@@ -147,7 +158,7 @@ def nameless_types(checks, firn):
     got = merged(firn, "old::::")
     columns = got.columns()
     checks.check(got.total == 53 and columns["function_name"][1] == b"park", f"old::::: {got.total}")
-    top = fields(gzip.decompress(firn.get("/api/pprof", query="old::::", **{"from": ALL[0] // SECOND, "to": ALL[1] // SECOND})))
+    top = pprof_of(firn, "old::::")
     checks.check(top[1] == [b""] and len(top[2]) == 1, "as pprof it has the one value too")
 
 
