@@ -82,10 +82,10 @@ void store_admit_end(struct store *s, uint64_t bytes);
 
 /* All samples of `p` under `tenant`, durable when this returns OK (group commit with concurrent
  * callers). `batch_id` makes a retry harmless: the same id within the last hour is acknowledged and
- * not stored again. Labels named in PROFILE_SAMPLE_LABELS are kept beside the sample, all others make
- * the series. E_INVALID: see profile_validate(). E_LIMIT: this batch will never fit: it is larger
- * than memory or log take. E_UNAVAILABLE: memory or disk are full, slow or failing: the batch is
- * sound, and may be sent again. */
+ * not stored again. Labels named in PROFILE_SAMPLE_LABELS are kept beside the sample, all others
+ * make the series. E_INVALID: see profile_validate(). E_LIMIT: this batch will never fit: it is
+ * larger than memory or log take. E_UNAVAILABLE: memory or disk are full, slow or failing: the
+ * batch is sound, and may be sent again. */
 NODISCARD enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e);
 
