@@ -81,7 +81,7 @@ void fileoffer_show_all(
 		return;
 	if (fileoffer_vdso(&vdso, &image, &e) == OK && vdso)
 		fileoffer_show_vdso(f, vdso, image);
-	if (preload_collect(f->only_pid, &found, &count, &e) != OK)
+	if (preload_collect(f->only_pid, go_on, ctx, &found, &count, &e) != OK)
 		log_warn("no list of processes", "reason=%s", LOG_QUOTED(e.text));
 	for (size_t i = 0; i < count && go_on(ctx); i++)
 		show_file(f, load, &found[i]);

@@ -383,6 +383,14 @@ static void open_notices(struct files *f, int64_t wait_ns)
 	}
 }
 
+/* Notices go first. */
+static bool goes_on(void *ctx)
+{
+	struct files *f = ctx;
+	open_notices(f, 0);
+	return !atomic_load(&f->stop);
+}
+
 static void open_first_pass(struct files *f);
 static void offer_all(struct files *f);
 
@@ -517,7 +525,7 @@ static void open_first_pass(struct files *f)
 		log_warn("no unwind table of the vDSO", "reason=%s", LOG_QUOTED(err_text(&e, s)));
 	CLEANUP(free_cleanup) struct preload_file *found = NULL;
 	size_t count = 0;
-	s = preload_collect(f->config.only_pid, &found, &count, &e);
+	s = preload_collect(f->config.only_pid, goes_on, f, &found, &count, &e);
 	if (s != OK)
 		log_warn("no list of processes", "reason=%s", LOG_QUOTED(err_text(&e, s)));
 	for (size_t i = 0; i < count && !atomic_load(&f->stop); i++) {
@@ -568,14 +576,6 @@ enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
 }
 
 /* ---- once more for another server ---- */
-
-/* Notices go first. */
-static bool goes_on(void *ctx)
-{
-	struct files *f = ctx;
-	open_notices(f, 0);
-	return !atomic_load(&f->stop);
-}
 
 /* By the opener. No table is touched: what is bound stays bound. */
 static void offer_all(struct files *f)

@@ -17,6 +17,8 @@ struct collecting {
 	struct map by_key;
 	int only_pid;
 	int pid;
+	bool (*go_on)(void *ctx);
+	void *ctx;
 };
 
 static bool candidate_equal(const void *ctx, uint32_t value, const void *key)
@@ -69,7 +71,7 @@ static bool count_process(void *ctx, int pid)
 		return true;
 	p->pid = pid;
 	(void)!fileopen_maps(pid, count_mapping, p, NULL); /* it may be gone by now */
-	return p->files.len < PRELOAD_MAX;
+	return p->files.len < PRELOAD_MAX && p->go_on(p->ctx);
 }
 
 static int most_used_first(const void *a, const void *b)
@@ -81,10 +83,10 @@ static int most_used_first(const void *a, const void *b)
 	return x->notice.key.inode < y->notice.key.inode ? -1 : 1;
 }
 
-enum status preload_collect(
-	int only_pid, struct preload_file **out, size_t *out_count, struct err *e)
+enum status preload_collect(int only_pid, bool (*go_on)(void *ctx), void *ctx,
+	struct preload_file **out, size_t *out_count, struct err *e)
 {
-	struct collecting p = { .only_pid = only_pid };
+	struct collecting p = { .only_pid = only_pid, .go_on = go_on, .ctx = ctx };
 	enum status s = procfs_pids(count_process, &p, e);
 	if (s == OK && p.files.len)
 		qsort(p.files.v, p.files.len, sizeof(p.files.v[0]), most_used_first);

@@ -21,11 +21,18 @@ static const struct preload_file *find(
 	return NULL;
 }
 
+static bool counts(void *ctx)
+{
+	int *asked = ctx;
+	return ++*asked != 0;
+}
+
 static void finds_what_is_mapped(void **state)
 {
 	(void)state;
 	struct preload_file *files = NULL;
 	size_t count = 0;
+	int asked = 0;
 	struct err e = { 0 };
 	int pid = fork(); /* so that two processes have our program */
 	CHECK(pid >= 0);
@@ -33,7 +40,7 @@ static void finds_what_is_mapped(void **state)
 		pause();
 		_exit(0);
 	}
-	CHECK_OK(preload_collect(0, &files, &count, &e), &e);
+	CHECK_OK(preload_collect(0, counts, &asked, &files, &count, &e), &e);
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	const struct preload_file *self = find(files, count, "/proc/self/exe");
@@ -43,6 +50,11 @@ static void finds_what_is_mapped(void **state)
 	for (size_t i = 1; i < count; i++)
 		CHECK(files[i].processes <= files[i - 1].processes);
 	CHECK(find(files, count, "/etc/passwd") == NULL); /* nobody runs it */
+	CHECK(asked >= 2);
+	free(files);
+	asked = -1; /* after the first process it is enough */
+	CHECK_OK(preload_collect(0, counts, &asked, &files, &count, &e), &e);
+	CHECK(asked == 0);
 	free(files);
 }
 
@@ -52,6 +64,7 @@ static void stays_below_one_process(void **state)
 	(void)state;
 	struct preload_file *files = NULL;
 	size_t count = 0;
+	int asked = 0;
 	struct err e = { 0 };
 	int ready[2], hold[2], pids[2], own;
 	char byte;
@@ -70,13 +83,13 @@ static void stays_below_one_process(void **state)
 	for (int i = 0; i < 2; i++)
 		CHECK(read(ready[0], &pids[i], sizeof(pids[i])) == sizeof(pids[i]));
 	CHECK(pids[0] != pids[1] && (pids[0] == pid || pids[1] == pid));
-	CHECK_OK(preload_collect(pid, &files, &count, &e), &e);
+	CHECK_OK(preload_collect(pid, counts, &asked, &files, &count, &e), &e);
 	const struct preload_file *self = find(files, count, "/proc/self/exe");
 	CHECK(self && self->processes == 2);
 	for (size_t i = 0; i < count; i++)
 		CHECK(files[i].pid == pids[0] || files[i].pid == pids[1]);
 	free(files);
-	CHECK_OK(preload_collect(getpid(), &files, &count, &e), &e);
+	CHECK_OK(preload_collect(getpid(), counts, &asked, &files, &count, &e), &e);
 	self = find(files, count, "/proc/self/exe");
 	CHECK(self && self->processes >= 3);
 	free(files);
@@ -85,7 +98,7 @@ static void stays_below_one_process(void **state)
 	close(hold[0]);
 	close(ready[0]);
 	close(ready[1]);
-	CHECK_OK(preload_collect(pid, &files, &count, &e), &e);
+	CHECK_OK(preload_collect(pid, counts, &asked, &files, &count, &e), &e);
 	CHECK(count == 0);
 	free(files);
 }
