@@ -16,6 +16,7 @@ static const struct cli_verb verbs[] = {
 	{ "diff",    cli_diff,    "compare two selectors or time ranges by function" },
 	{ "types",   cli_types,   "list the profile types that a server holds" },
 	{ "labels",  cli_labels,  "list label names, or the values of one label" },
+	{ "push",    cli_push,    "store pprof files in a server" },
 	{ "store",   cli_store,   "verify or inspect the files of a store" },
 	{ "debuginfo", cli_debuginfo, "send programs' debug information to a server" },
 	{ "convert", cli_convert, "make a pprof file of what an agent kept on disk" },

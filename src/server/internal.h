@@ -200,6 +200,7 @@ net_handler_fn server_parca_share;
 net_handler_fn server_handle_shared;
 /* write.c: parca.profilestore.v1alpha1 */
 net_handler_fn server_write_raw;
+net_handler_fn server_push;
 net_handler_fn server_write_arrow;
 net_stream_fn server_write;
 /* agents.c */

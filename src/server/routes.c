@@ -76,6 +76,7 @@ static const struct net_route plain[] = {
 	{ .method = "POST", .path = "/v1/traces", .fn = server_otlp_traces },
 	{ .method = "POST", .path = "/v1/logs", .fn = server_otlp_logs },
 	{ .method = "POST", .path = "/v1/metrics", .fn = server_otlp_metrics },
+	{ .method = "POST", .path = "/api/push", .fn = server_push },
 	{ .method = "GET", .path = "/api/types", .fn = server_handle_types },
 	{ .method = "GET", .path = "/api/labels", .fn = server_handle_labels },
 	{ .method = "GET", .path = "/api/labels/*", .fn = server_handle_label_values },

@@ -3,6 +3,8 @@
  * parca.profilestore.v1alpha1.ProfileStoreService: WriteRaw (pprof), WriteArrow (schema v2), Write
  * (schema v1: samples, then the stacks that are not known yet). Answered when the samples are
  * durable; a message sent again is stored once.
+ *
+ * POST /api/push is WriteRaw with one file, for people: the file is the body as it is.
  */
 #include "base/clock.h"
 #include "parca/parca.h"
@@ -246,5 +248,116 @@ void server_write(
 	enum status st = push_begin(&w, ctx, r, INGEST_ARROW_V1, NET_BODY_MAX / 4, &e);
 	if (st == OK)
 		st = write_stream(&w, stream, &e);
+	push_end(&w, out, st, &e);
+}
+
+/* ---- /api/push ---- */
+
+#define PUSH_PARAMETERS_BYTES_MAX ((size_t)64 << 10)
+#define PUSH_HEAD_BYTES ((size_t)256 << 10) /* more than the labels take */
+#define PUSH_PREFIX "series[0]: samples[0]: raw_profile: "
+#define PUSH_NAME "profile" /* until something better is known */
+
+static void put_label(struct buf *b, struct str name, struct str value)
+{
+	size_t label = pb_begin(b, 1);
+	pb_put_str(b, 1, name);
+	pb_put_str(b, 2, value);
+	pb_end(b, label);
+}
+
+/* The labels of the series: name=…, and labels=KEY=VALUE as often as there are some. */
+static enum status put_labels(
+	const struct net_request *r, struct buf *b, bool *out_named, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	struct str text;
+	arena_init(&a, PUSH_PARAMETERS_BYTES_MAX);
+	size_t set = pb_begin(b, 1);
+	*out_named = net_query_param(r, "name", 0, &a, &text) && text.len > 0;
+	put_label(b, STR("__name__"), *out_named ? text : STR(PUSH_NAME));
+	for (size_t i = 0; net_query_param(r, "labels", i, &a, &text); i++) {
+		size_t equals = str_index(text, '=');
+		if (equals == 0 || equals == text.len)
+			return err_set(e, E_INVALID, "labels: \"%.*s\" is not NAME=VALUE",
+				STR_ARG(str_sub(text, 0, 64)));
+		put_label(b, str_sub(text, 0, equals), str_sub(text, equals + 1, text.len));
+	}
+	pb_end(b, set);
+	return arena_status(&a) == E_LIMIT ? err_set(e, E_LIMIT, "labels: too long") : OK;
+}
+
+/* The body as the one sample of the one series of a WriteRawRequest. */
+static enum status wrap(const struct net_request *r, struct buf *b, bool *out_named, struct err *e)
+{
+	if (r->body.len == 0)
+		return err_set(e, E_INVALID, "the body is empty: it has to be a pprof file");
+	size_t series = pb_begin(b, 2);
+	enum status st = put_labels(r, b, out_named, e);
+	size_t sample = pb_begin(b, 2);
+	pb_put_str(b, 1, r->body);
+	pb_end(b, sample);
+	pb_end(b, series);
+	if (st == OK && buf_status(b) != OK)
+		return err_set(e, buf_status(b), "the body and its labels");
+	return st;
+}
+
+/* What Go's own profiles of these sample types are called; else the first sample type. */
+static struct str usual_name(const struct profile *p)
+{
+	static const char *const names[][2] = { { "cpu", "process_cpu" },
+		{ "alloc_space", "memory" }, { "inuse_space", "memory" },
+		{ "goroutine", "goroutine" }, { "contentions", "mutex" } };
+	for (size_t t = 1; t < p->types.len; t++)
+		for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+			if (str_eq(profile_str(p, p->types.v[t].sample_type), str_of(names[i][0])))
+				return str_of(names[i][1]);
+	return p->types.len > 1 ? profile_str(p, p->types.v[1].sample_type) : STR(PUSH_NAME);
+}
+
+static enum status name_types(struct profile *p, struct err *e)
+{
+	uint32_t name = 0;
+	struct str usual = usual_name(p);
+	enum status st = profile_add_string(p, usual.len ? usual : STR(PUSH_NAME), &name);
+	if (st != OK)
+		return err_set(e, st, "a name of the profile");
+	for (size_t t = 1; t < p->types.len; t++)
+		p->types.v[t].name = name;
+	return OK;
+}
+
+/* Of one file the places in a message say nothing. */
+static void err_without(struct err *e, const char *prefix)
+{
+	size_t len = strlen(prefix);
+	if (strncmp(e->text, prefix, len) == 0)
+		memmove(e->text, e->text + len, strlen(e->text + len) + 1);
+}
+
+void server_push(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct push w;
+	struct err e = { 0 };
+	bool named = false;
+	CLEANUP(buf_deinit) struct buf message;
+	buf_init(&message, r->body.len + PUSH_HEAD_BYTES);
+	enum status st = push_begin(&w, ctx, r, INGEST_RAW, r->body.len, &e);
+	metric_add(&w.s->metrics.write_bytes, r->body.len);
+	if (st == OK)
+		st = wrap(r, &message, &named, &e);
+	if (st == OK) {
+		st = parca_raw_decode(buf_view(&message), w.begin_ns, &w.p, &e);
+		if (st != OK)
+			err_without(&e, PUSH_PREFIX);
+	}
+	if (st == OK && !named)
+		st = name_types(&w.p, &e);
+	if (st == OK)
+		st = push_store(&w, hash128(message.data, message.len), &e);
+	if (st == OK)
+		buf_printf(&out->body, "{\"samples\":%zu}", w.p.samples.len);
+	out->content_type = "application/json";
 	push_end(&w, out, st, &e);
 }

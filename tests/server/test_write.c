@@ -18,6 +18,8 @@
 static size_t stored;
 static uint32_t appends;
 static struct hash128 last_id;
+static char last_type[512]; /* of the first sample */
+static uint32_t last_labels;
 
 static enum status admit_status;
 static uint32_t admit_from; /* the call from which on it holds */
@@ -46,6 +48,14 @@ enum status store_append(struct store *s, struct str tenant, const struct profil
 	(void)s;
 	(void)tenant;
 	CHECK_OK(profile_validate(p, e), e);
+	CLEANUP(buf_deinit) struct buf type;
+	buf_init(&type, sizeof(last_type));
+	if (p->samples.len)
+		profile_type_write(&type, p, &p->types.v[p->heads.v[p->samples.v[0].head].type]);
+	snprintf(last_type, sizeof(last_type), "%.*s", STR_ARG(buf_view(&type)));
+	const struct profile_labels *set =
+		p->samples.len ? &p->label_sets.v[p->samples.v[0].resource] : NULL;
+	last_labels = set ? set->count : 0;
 	stored += p->samples.len;
 	appends++;
 	last_id = batch_id;
@@ -396,6 +406,96 @@ static void writes_pprof(void **state)
 	ask_deinit(&a);
 }
 
+/* A profile.proto with one sample. */
+static void make_pprof(const char *sample_type, const char *unit, struct buf *b)
+{
+	const char *const strings[] = { "", sample_type, unit, "f" };
+	size_t at = pb_begin(b, 1);
+	pb_put_u64(b, 1, 1);
+	pb_put_u64(b, 2, 2);
+	pb_end(b, at);
+	at = pb_begin(b, 2);
+	pb_put_u64(b, 1, 1);
+	pb_put_u64(b, 2, 7);
+	pb_end(b, at);
+	at = pb_begin(b, 4);
+	pb_put_u64(b, 1, 1);
+	size_t line = pb_begin(b, 4);
+	pb_put_u64(b, 1, 1);
+	pb_end(b, line);
+	pb_end(b, at);
+	at = pb_begin(b, 5);
+	pb_put_u64(b, 1, 1);
+	pb_put_u64(b, 2, 3);
+	pb_end(b, at);
+	for (size_t i = 0; i < ARRAY_COUNT(strings); i++)
+		pb_put_str_always(b, 6, str_of(strings[i]));
+	pb_put_u64(b, 9, (uint64_t)clock_realtime_ns());
+	pb_put_u64(b, 10, NS_PER_SEC);
+	CHECK(buf_status(b) == OK);
+}
+
+static void push(struct ask *a, const char *query, struct str body)
+{
+	ask_init(a, "/api/push", query);
+	a->r.body = body;
+	server_push(&server, &a->r, &a->out);
+}
+
+static void takes_a_pprof_file(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name; /* sample type */
+		const char *query, *type;
+		uint32_t labels;
+	} cases[] = {
+		{ "cpu", "labels=job=api&labels=version=a%3Db", "process_cpu:cpu:bytes:::delta",
+			2 },
+		{ "inuse_space", "", "memory:inuse_space:bytes:::delta", 0 },
+		{ "wall", "", "wall:wall:bytes:::delta", 0 },
+		{ "cpu", "name=mine", "mine:cpu:bytes:::delta", 0 },
+	};
+	CLEANUP(buf_deinit) struct buf file;
+	buf_init(&file, MEMORY);
+	struct ask a;
+	FOR_EACH_CASE (k, cases) {
+		buf_clear(&file);
+		make_pprof(k->name, "bytes", &file);
+		push(&a, k->query, buf_view(&file));
+		CHECK_CASE(k, a.out.status == OK && stored == 1);
+		CHECK_STR(buf_view(&a.out.body), "{\"samples\":1}");
+		CHECK_STR(str_of(last_type), k->type);
+		assert_int_equal(last_labels, k->labels);
+		ask_deinit(&a);
+		stored = 0;
+	}
+	struct hash128 before = last_id; /* with other labels it is another one */
+	push(&a, "name=mine&labels=x=y", buf_view(&file));
+	CHECK(a.out.status == OK && memcmp(&before, &last_id, sizeof(before)) != 0);
+	ask_deinit(&a);
+}
+
+static void refuses_other_files(void **state)
+{
+	(void)state;
+	struct ask a;
+	push(&a, "", STR(""));
+	CHECK(a.out.status == E_INVALID && strstr(a.out.message, "the body is empty"));
+	ask_deinit(&a);
+	push(&a, "", STR("# a text"));
+	CHECK(a.out.status == E_INVALID && strncmp(a.out.message, "profile.proto: ", 15) == 0);
+	ask_deinit(&a);
+	push(&a, "labels=x", STR("x"));
+	CHECK(a.out.status == E_INVALID && strstr(a.out.message, "\"x\" is not NAME=VALUE"));
+	ask_deinit(&a);
+	push(&a, "labels=x=1&labels=x=2", STR("x"));
+	CHECK(a.out.status == E_INVALID && strstr(a.out.message, "label x occurs twice"));
+	ask_deinit(&a);
+	assert_int_equal(metric_get(&server.metrics.messages_malformed), 4);
+	assert_int_equal(appends, 0);
+}
+
 #define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 static void all(void **state)
@@ -404,7 +504,8 @@ static void all(void **state)
 	const struct CMUnitTest tests[] = { UNIT(writes_schema_v1), UNIT(keeps_senders_apart),
 		UNIT(refuses_half_a_stream), UNIT(ends_with_the_stream),
 		UNIT(holds_to_the_limits_of_a_tenant), UNIT(writes_schema_v2),
-		UNIT(tells_what_it_refused), UNIT(writes_pprof) };
+		UNIT(tells_what_it_refused), UNIT(writes_pprof), UNIT(takes_a_pprof_file),
+		UNIT(refuses_other_files) };
 	assert_int_equal(cmocka_run_group_tests(tests, make, unmake), 0);
 }
 

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/push.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "net/net.h"
+#include "os/os.h"
+
+#define PUSH_TIMEOUT_NS (120 * NS_PER_SEC)
+#define ANSWER_BYTES_MAX ((size_t)1 << 20)
+
+struct push {
+	const char *server;
+	const char *name;
+	struct cli_list labels;
+};
+
+/* clang-format off */
+static const struct cli_option options[] = {
+	{ .name = "server", .kind = CLI_TEXT, .at = offsetof(struct push, server), .value = "URL",
+	  .otherwise = "http://127.0.0.1:7070", .env = "FIRN_SERVER",
+	  .help = "The server to send to." },
+	{ .name = "labels", .letter = 'l', .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct push, labels), .value = "NAME=VALUE,...",
+	  .help = "Labels of the samples, beside their own; may be repeated." },
+	{ .name = "name", .kind = CLI_TEXT, .at = offsetof(struct push, name), .value = "NAME",
+	  .help = "The first part of the profile type: process_cpu, memory. Default: what Go calls "
+		  "such a profile." },
+};
+/* clang-format on */
+
+static const struct cli_command command = {
+	.name = "push",
+	.summary = "firn push: store pprof files in a server.",
+	.args = "FILE...",
+	.args_least = 1,
+	.args_most = 4096,
+	.text = "Files of profile.proto, with gzip or without, as Go's pprof and others write "
+		"them. "
+		"Samples are of the time that is in the file; a file that is there already is not "
+		"stored twice.\n"
+		"\n"
+		"  firn push cpu.pb.gz --labels job=api,version=2\n"
+		"  curl -s localhost:6060/debug/pprof/heap > heap.pb.gz && firn push heap.pb.gz",
+	.groups = { { "Flags", options, ARRAY_COUNT(options), 0 } },
+	.group_count = 1,
+};
+
+static int refused(const char *file, int http_status, struct str answer)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, ANSWER_BYTES_MAX);
+	cli_error_text(answer, &text);
+	cli_complain("%s: %.*s", file, STR_ARG(buf_view(&text)));
+	return http_status == 400 ? CLI_USAGE : CLI_FAILED;
+}
+
+static uint64_t samples_of(struct str answer)
+{
+	struct str head = STR("{\"samples\":");
+	struct str rest = str_sub(answer, head.len, answer.len);
+	uint64_t n = 0;
+	bool counted = str_starts(answer, head) &&
+		       str_parse_u64(str_sub(rest, 0, str_index(rest, '}')), 10, &n);
+	return counted ? n : 0;
+}
+
+int cli_push_bytes(const char *server, const char *path_and_query, const char *file,
+	struct str bytes, uint64_t *out_samples)
+{
+	CLEANUP(buf_deinit) struct buf answer;
+	struct net_client *client = NULL;
+	struct err e = { 0 };
+	int http_status = 0;
+	buf_init(&answer, ANSWER_BYTES_MAX);
+	enum status s = net_client_new(server, &client, &e);
+	if (s != OK) {
+		cli_complain("--server: %s", err_text(&e, s));
+		return CLI_USAGE;
+	}
+	s = net_client_post(
+		client, path_and_query, bytes, PUSH_TIMEOUT_NS, &http_status, &answer, &e);
+	net_client_free(client);
+	if (s != OK) {
+		cli_complain("no firn server answers at %s: %s", server, err_text(&e, s));
+		return CLI_UNREACHABLE;
+	}
+	if (http_status != 200)
+		return refused(file, http_status, buf_view(&answer));
+	*out_samples = samples_of(buf_view(&answer));
+	return CLI_OK;
+}
+
+static int push_file(const struct push *p, const char *path_and_query, const char *file)
+{
+	CLEANUP(buf_deinit) struct buf bytes;
+	struct err e = { 0 };
+	uint64_t samples = 0;
+	buf_init(&bytes, CLI_PUSH_BYTES_MAX);
+	enum status s = os_read_file(file, &bytes, &e);
+	if (s != OK) {
+		cli_complain("%s", err_text(&e, s));
+		return CLI_FAILED;
+	}
+	int code = cli_push_bytes(p->server, path_and_query, file, buf_view(&bytes), &samples);
+	if (code == CLI_OK)
+		printf("%s: %llu sample%s stored\n", file, (unsigned long long)samples,
+			samples == 1 ? "" : "s");
+	return code;
+}
+
+int cli_push(int argc, char **argv)
+{
+	static struct push p;
+	int at = 0, code = CLI_OK;
+	p = (struct push){ 0 };
+	if (!cli_parse(&command, argc, argv, &p, &at, &code))
+		return code;
+	CLEANUP(buf_deinit) struct buf url;
+	buf_init(&url, 1 << 20);
+	cli_url_begin(&url, "/api/push");
+	cli_url_add(&url, "name", p.name);
+	for (uint32_t i = 0; i < p.labels.count; i++) {
+		if (!strchr(p.labels.v[i], '=')) {
+			cli_complain("--labels: '%s' is not NAME=VALUE", p.labels.v[i]);
+			return CLI_USAGE;
+		}
+		cli_url_add(&url, "labels", p.labels.v[i]);
+	}
+	buf_u8(&url, 0);
+	for (code = CLI_OK; at < argc; at++) {
+		int one = push_file(&p, (const char *)url.data, argv[at]);
+		code = one == CLI_OK ? code : one;
+		if (one == CLI_UNREACHABLE)
+			break;
+	}
+	return code;
+}

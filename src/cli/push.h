@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * push: a pprof file to a server.
+ *
+ * Private to cli/.
+ */
+#pragma once
+
+#include "base/str.h"
+
+/* Of a file; what a server takes by default. */
+#define CLI_PUSH_BYTES_MAX ((size_t)64 << 20)
+
+/* POST of the bytes; says on standard error what went wrong with `file`. The exit code. */
+int cli_push_bytes(const char *server, const char *path_and_query, const char *file,
+	struct str bytes, uint64_t *out_samples);
