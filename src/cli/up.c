@@ -17,6 +17,9 @@
 #include "cli/flags.h"
 #include "cli/supervise.h"
 
+/* Messages, of five seconds each: a program that ran for less is named when somebody asks. */
+#define SYMBOLS_WANTS_MIN 12
+
 struct up_flags {
 	const char *agent_http_address;
 	const char *client_cert, *client_key;
@@ -161,6 +164,8 @@ static bool configure(struct up *up)
 	c->with_agent = agent_probe(&up->missing) == OK;
 	if (!c->with_agent)
 		return true;
+	c->server.symbols_on_demand = true;
+	c->server.symbols_wants_min = SYMBOLS_WANTS_MIN;
 	if (!cli_profiling_apply(&up->profiling, &c->agent))
 		return false;
 	/* Beside the data that the batches will become: another store has another spool. */

@@ -185,7 +185,7 @@ static struct hash128 batch_of(struct str tenant, struct hash128 id)
 	return id;
 }
 
-/* Names are read while the recording goes on. */
+/* Tables are made of what has samples. */
 static void want_names(struct server *s, const struct profile *p)
 {
 	if (!s->config || !s->config->symbols_on_demand)

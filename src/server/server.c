@@ -129,6 +129,7 @@ static enum status open_symbolizer(struct server *s, struct err *e)
 	c.debug_dirs = s->config->debug_dirs;
 	c.local_files = s->config->local_files;
 	c.on_demand = s->config->symbols_on_demand;
+	c.wants_min = MAX(s->config->symbols_wants_min, 1u);
 	c.uploads = s->uploads;
 	c.disk_bytes = s->config->symbols_bytes;
 	if (s->config->retention_bytes)

@@ -86,6 +86,8 @@ void symbolize_ref_release(struct symbolize_tables *t, struct symbolize_ref *r);
  * queued by this call). Does not wait. */
 void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struct str path,
 	struct symbolize_ref **out, bool *out_pending);
+/* As symbolizer_want(). */
+void symbolize_tables_want(struct symbolize_tables *t, struct str build_id, struct str path);
 /* It was asked for, and is waiting or being built. */
 bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str build_id);
 /* Until a build ends or the deadline passes (monotonic); false at the deadline. `*seen` counts the

@@ -28,6 +28,8 @@ void symbolizer_config_default(struct symbolizer_config *c)
 		.memory_bytes = (uint64_t)256 << 20,
 		.disk_bytes = (uint64_t)8 << 30,
 		.workers = 1,
+		.wants_min = 1,
+		.look_ns = 10 * NS_PER_SEC,
 	};
 	debuginfo_limits_default(&c->limits);
 }
@@ -71,10 +73,7 @@ enum status symbolizer_look_again(
 
 void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path)
 {
-	struct symbolize_ref *ref = NULL;
-	bool pending = false;
-	symbolize_tables_get(s->tables, build_id, path, &ref, &pending);
-	symbolize_ref_release(s->tables, ref);
+	symbolize_tables_want(s->tables, build_id, path);
 }
 
 size_t symbolizer_list_pending(

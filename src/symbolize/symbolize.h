@@ -14,7 +14,8 @@
 
 struct symbolizer;
 
-#define SYMBOLIZER_HELD_MAX 256
+/* Descriptors that wait. */
+#define SYMBOLIZER_HELD_MAX 1024
 
 struct symbolizer_config {
 	const char *dir;        /* where the tables lie: DIR/xx/yyyy….sym by build id */
@@ -29,6 +30,11 @@ struct symbolizer_config {
 	/* What is offered waits, with its descriptor, until it is asked for; more than
 	 * SYMBOLIZER_HELD_MAX are built at once. */
 	bool on_demand;
+	/* After so many symbolizer_want() the table is made. Before that it is made when a question
+	 * asks, and when the file that waits cannot be had again: it is removed, or not the one at
+	 * its path. */
+	uint32_t wants_min;
+	int64_t look_ns; /* how often the files that wait are looked at */
 };
 void symbolizer_config_default(struct symbolizer_config *c);
 
@@ -47,7 +53,7 @@ NODISCARD enum status symbolizer_offer(
 NODISCARD enum status symbolizer_look_again(
 	struct symbolizer *s, const char *build_id, bool replace, struct err *e);
 
-/* Samples of this build id came: with on_demand its table is built now. */
+/* A message with samples of this build id came (on_demand). */
 void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path);
 /* The files of the mappings of `p` whose tables are being built: their names without the path, in
  * `p`; at most `max`. */

@@ -6,9 +6,10 @@
  *	get:    open table -> use it; else table on disk -> open it; else idle -> queue it
  *	offer:  idle -> queue it with the descriptor; being built -> queued again afterwards;
  *		on demand: idle -> keep the descriptor until it is asked for
+ *	want: so often -> queue it
  *	look again: the same without a descriptor, whatever is known
  *	worker: takes the first of the queue that was asked for, else the first; opens or builds;
- *		done
+ *		done. Now and then: files that wait and had samples, but are removed -> queue them
  *
  * One lock for everything; it is not held while files are opened or built. Open tables are counted
  * by their bytes; beyond the budget the one not used for the longest time is closed, unless it is
@@ -19,11 +20,14 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "os/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +57,9 @@ struct entry {
 	bool again;                 /* an offer came while it was being built */
 	bool look;                  /* even where there is a table */
 	bool replace;               /* even where it has DWARF */
+	bool is_done;               /* a job of it ended, and nothing was offered since */
+	bool is_found;              /* the file that waits lies where its path says */
+	uint32_t wants;             /* messages with samples */
 	struct symbolize_ref *open; /* may be NULL */
 	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
 	uint64_t last_used;
@@ -74,6 +81,7 @@ struct symbolize_tables {
 	struct entry *queue[QUEUE_MAX];
 	uint32_t queue_first, queue_len;
 	uint32_t held;       /* descriptors of idle entries */
+	int64_t look_at_ns;  /* monotonic: when those are looked at again */
 	uint64_t uses;       /* a clock for last_used */
 	uint64_t ended;      /* builds */
 	uint64_t open_bytes; /* of the tables that entries hold open */
@@ -319,6 +327,7 @@ static void finish_job(struct symbolize_tables *t, struct entry *en, const struc
 		attach(t, en, j->result);
 	en->not_before_ns = j->retry_ns ? clock_monotonic_ns() + j->retry_ns : 0;
 	en->state = IDLE;
+	en->is_done = true;
 	if (en->again) {
 		en->again = false;
 		en->not_before_ns = 0;
@@ -330,6 +339,65 @@ static void finish_job(struct symbolize_tables *t, struct entry *en, const struc
 	pthread_cond_broadcast(&t->done);
 }
 
+/* ---- files that wait ---- */
+
+/* Is the file that waits the one at its path, so that it can be had again? */
+static bool lies_at(const char *path, const struct stat *of)
+{
+	struct stat st;
+	CLEANUP(fd_cleanup) int fd = -1;
+	return os_open_regular(AT_FDCWD, path, &fd, NULL) == OK && fstat(fd, &st) == 0 &&
+	       st.st_dev == of->st_dev && st.st_ino == of->st_ino;
+}
+
+static bool waits(const struct entry *en)
+{
+	return en->state == IDLE && en->fd >= 0 && en->wants > 0;
+}
+
+/* With the lock held, but not while a path is followed. What had samples and cannot be had again
+ * gets its table now. */
+static void look_at_held(struct symbolize_tables *t)
+{
+	for (size_t i = 0; i < t->entries.len && !t->stop; i++) {
+		struct entry *en = t->entries.v[i];
+		struct stat st;
+		char id[sizeof(en->id)], path[SYMBOLIZE_PATH_MAX];
+		if (!waits(en) || fstat(en->fd, &st) != 0)
+			continue;
+		bool is_there = st.st_nlink > 0 && t->config.local_files;
+		if (is_there && !en->is_found) {
+			memcpy(id, en->id, sizeof(id));
+			snprintf(path, sizeof(path), "%s", en->path ? en->path : "");
+			pthread_mutex_unlock(&t->lock);
+			is_there = lies_at(path, &st);
+			pthread_mutex_lock(&t->lock);
+			if (strcmp(en->id, id) != 0 || !waits(en))
+				continue;
+			en->is_found = is_there;
+		}
+		if (!is_there && !enqueue(t, en))
+			return;
+	}
+}
+
+/* Until there is work; false: it is time to look at what waits. */
+static bool wait_for_work(struct symbolize_tables *t)
+{
+	if (!t->config.on_demand) {
+		pthread_cond_wait(&t->work, &t->lock);
+		return true;
+	}
+	int64_t now = clock_monotonic_ns();
+	if (now >= t->look_at_ns) {
+		t->look_at_ns = now + t->config.look_ns;
+		return false;
+	}
+	struct timespec ts = { t->look_at_ns / NS_PER_SEC, t->look_at_ns % NS_PER_SEC };
+	(void)pthread_cond_timedwait(&t->work, &t->lock, &ts);
+	return true;
+}
+
 static void *work(void *ctx)
 {
 	struct symbolize_tables *t = ctx;
@@ -337,7 +405,8 @@ static void *work(void *ctx)
 	pthread_mutex_lock(&t->lock);
 	while (!t->stop) {
 		if (t->queue_len == 0) {
-			pthread_cond_wait(&t->work, &t->lock);
+			if (!wait_for_work(t))
+				look_at_held(t);
 			continue;
 		}
 		struct entry *en = dequeue(t);
@@ -378,10 +447,10 @@ enum status symbolize_tables_new(const struct symbolizer_config *c,
 	if (!t)
 		return err_set(e, E_NOMEM, "symbol tables");
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->work, NULL);
 	pthread_condattr_t attr;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->work, &attr);
 	pthread_cond_init(&t->done, &attr);
 	pthread_condattr_destroy(&attr);
 	t->metrics = metrics;
@@ -445,6 +514,7 @@ enum status symbolize_tables_offer(
 			s = err_set(e, E_LIMIT, "%d symbol tables wait already", QUEUE_MAX);
 		if (s == OK) {
 			en->again = en->state == BUILDING;
+			en->is_done = en->is_found = false;
 			en->fd = STEAL_FD(own);
 			t->held += en->state == IDLE;
 			free(en->path);
@@ -567,6 +637,21 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	if (en && !*out)
 		queue_for(t, en, path, out_pending);
 	unref(found);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void symbolize_tables_want(struct symbolize_tables *t, struct str build_id, struct str path)
+{
+	if (!symbolize_id_is_valid(build_id))
+		return;
+	pthread_mutex_lock(&t->lock);
+	struct entry *en = find_or_add(t, build_id);
+	bool pending = false;
+	if (en && !en->open && !en->is_done) {
+		en->wants += en->wants < UINT32_MAX;
+		if (en->wants >= t->config.wants_min)
+			queue_for(t, en, path, &pending);
+	}
 	pthread_mutex_unlock(&t->lock);
 }
 

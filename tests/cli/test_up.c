@@ -26,7 +26,9 @@ static int teardown(void **state)
 static enum status serve(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
-	(void)e;
+	/* Not a symbol table for each program of the host. */
+	if ((fake_probe == OK) != c->symbols_on_demand)
+		return err_set(e, E_INVALID, "wrong configuration");
 	if (write(c->ready_fd, "127.0.0.1:4242\n", 15) != 15)
 		return E_IO;
 	if (fake_probe != OK) {
