@@ -59,6 +59,11 @@ struct decoder {
 	int64_t *values;    /* of one sample: column_count */
 	struct buf numbers; /* of one sample: PROFILE_LABEL_NUMBERS */
 	VEC(uint32_t) stack;
+	uint64_t
+		comments[PROFILE_COMMENTS_MAX]; /* texts of the message; what is more is left out */
+	size_t comment_count;
+	uint32_t comment; /* all of them in one: PROFILE_LABEL_COMMENTS of each sample; 0: none */
+	uint32_t comment_name;
 };
 
 /* ---- failures ---- */
@@ -381,6 +386,51 @@ static enum status decode_columns(struct decoder *d, struct str name)
 	return s;
 }
 
+/* ---- comments ---- */
+
+static void note_comments(struct decoder *d, const struct pb_field *f)
+{
+	struct pb_packed p = pb_packed(f, PB_VARINT);
+	uint64_t id;
+	while (pb_packed_next(&p, &id))
+		if (d->comment_count < PROFILE_COMMENTS_MAX)
+			d->comments[d->comment_count++] = id;
+}
+
+static bool was_before(const struct decoder *d, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (string_at(d, d->comments[k]) == string_at(d, d->comments[i]))
+			return true;
+	return false;
+}
+
+/* Each once, as many as fit. */
+static enum status decode_comments(struct decoder *d)
+{
+	CLEANUP(buf_deinit) struct buf all;
+	buf_init(&all, PROFILE_COMMENTS_BYTES_MAX);
+	for (size_t i = 0; i < d->comment_count; i++) {
+		uint32_t id = string_at(d, d->comments[i]);
+		if (id == NO_ID)
+			return err_set(d->e, E_INVALID,
+				"comment: string %" PRIu64 " does not exist", d->comments[i]);
+		struct str text = profile_str(d->out, id);
+		bool fits = text.len > 0 && all.len + 1 + text.len <= PROFILE_COMMENTS_BYTES_MAX &&
+			    str_index(text, PROFILE_COMMENTS_END) == text.len;
+		if (!fits || was_before(d, i))
+			continue;
+		if (all.len)
+			buf_u8(&all, PROFILE_COMMENTS_END);
+		buf_str(&all, text);
+	}
+	enum status s = buf_status(&all);
+	if (s == OK)
+		s = profile_add_string(d->out, buf_view(&all), &d->comment);
+	return s == OK ? profile_add_string(d->out, STR(PROFILE_LABEL_COMMENTS), &d->comment_name)
+		       : s;
+}
+
 /* ---- samples ---- */
 
 /* A name that the resource has too becomes exported_NAME. */
@@ -527,7 +577,7 @@ static enum status add_sample(
 
 static enum status decode_sample(struct decoder *d, struct str bytes, size_t index)
 {
-	struct profile_label labels[PROFILE_LABELS_MAX + 1];
+	struct profile_label labels[PROFILE_LABELS_MAX + 2];
 	uint32_t label_count = 0;
 	size_t value_count = 0;
 	struct reader r = reader_over(bytes.p, bytes.len);
@@ -549,6 +599,8 @@ static enum status decode_sample(struct decoder *d, struct str bytes, size_t ind
 	}
 	if (s == OK && d->numbers.len)
 		s = add_numbers(d, index, &labels[label_count++]);
+	if (d->comment && label_count < PROFILE_LABELS_MAX)
+		labels[label_count++] = (struct profile_label){ d->comment_name, d->comment };
 	if (s != OK)
 		return s;
 	if (r.failed)
@@ -579,6 +631,10 @@ static enum status find_tables(struct decoder *d)
 			break;
 		case FIELD(12, PB_VARINT):
 			d->head.period = (int64_t)f.u64;
+			break;
+		case FIELD(13, PB_VARINT):
+		case FIELD(13, PB_BYTES):
+			note_comments(d, &f);
 			break;
 		default:
 			if (f.number >= PPROF_TABLES || f.wire != PB_BYTES)
@@ -635,6 +691,8 @@ static enum status decode_tables(struct decoder *d)
 		s = id_table_init(d, &d->locations, PPROF_LOCATION);
 	if (s == OK)
 		s = each_element(d, PPROF_STRING, decode_string);
+	if (s == OK)
+		s = decode_comments(d);
 	if (s == OK)
 		s = each_element(d, PPROF_MAPPING, decode_mapping);
 	if (s == OK)

@@ -65,6 +65,8 @@ struct encoder {
 	struct map set_index;
 	VEC(struct set_pair) pairs;
 	struct map pair_index;
+	VEC(uint32_t) comments; /* as they are written */
+	uint32_t last_comments; /* of the profile's strings */
 };
 
 /* ---- indices ---- */
@@ -375,10 +377,32 @@ static void put_numbers(struct encoder *c, struct str packed)
 	}
 }
 
+/* Those of all samples together. */
+static void take_comments(struct encoder *c, uint32_t packed)
+{
+	struct str all = profile_str(c->p, packed), one;
+	if (c->last_comments == packed)
+		return;
+	c->last_comments = packed;
+	while (str_split(&all, PROFILE_COMMENTS_END, &one)) {
+		uint32_t id = new_text(c, one);
+		size_t i = 0;
+		while (i < c->comments.len && c->comments.v[i] != id)
+			i++;
+		bool room = id && i == c->comments.len && i < PROFILE_COMMENTS_MAX;
+		if (room && !VEC_PUSH(&c->comments, id))
+			c->no_memory = true;
+	}
+}
+
 static void put_label(struct encoder *c, const struct profile_label *l)
 {
 	struct str name = profile_str(c->p, l->name), value = profile_str(c->p, l->value);
 	int64_t number;
+	if (str_eq(name, STR(PROFILE_LABEL_COMMENTS))) {
+		take_comments(c, l->value);
+		return;
+	}
 	if (str_eq(name, STR(PROFILE_LABEL_NUMBERS))) {
 		put_numbers(c, value);
 		return;
@@ -529,6 +553,8 @@ static void put_tables(struct encoder *c)
 		put_location(c, c->locations.list.v[i]);
 	for (size_t i = 0; i < c->functions.list.len; i++)
 		put_function(c, c->functions.list.v[i]);
+	for (size_t i = 0; i < c->comments.len; i++)
+		pb_put_u64(c->out, 13, c->comments.v[i]);
 }
 
 static void put_profile(struct encoder *c)
@@ -558,6 +584,7 @@ static void encoder_deinit(struct encoder *c)
 	VEC_FREE(&c->sets);
 	map_deinit(&c->set_index);
 	VEC_FREE(&c->pairs);
+	VEC_FREE(&c->comments);
 	map_deinit(&c->pair_index);
 }
 

@@ -12,10 +12,10 @@
 /* An uncompressed profile.proto. `name` is the first part of the profile types ("process_cpu",
  * "memory"); each sample type gives a head; sample labels become `own` labels, numeric ones as
  * text: each by itself where it is one of a sample (profile_label_is_of_sample()), the others in
- * PROFILE_LABEL_NUMBERS. The types are deltas when duration_nanos is not 0. A time_nanos of 0 stays
- * 0: the caller knows when it took the profile. A sample type may be without a name. Locations of
- * which nothing is known are left out. Adds to `out`; no samples on failure. E_INVALID names the
- * table, element and field. */
+ * PROFILE_LABEL_NUMBERS. Comments become PROFILE_LABEL_COMMENTS of each sample. The types are
+ * deltas when duration_nanos is not 0. A time_nanos of 0 stays 0: the caller knows when it took the
+ * profile. A sample type may be without a name. Locations of which nothing is known are left out.
+ * Adds to `out`; no samples on failure. E_INVALID names the table, element and field. */
 NODISCARD enum status pprof_decode(
 	struct str message, struct str name, struct profile *out, struct err *e);
 
@@ -43,7 +43,8 @@ NODISCARD enum status pprof_decode_with(struct str message, const struct pprof_o
 
 /* All samples of `p`, which must have one period type. Samples of several heads with different
  * sample types give one value column each; equal stacks and labels are merged. Labels (both sets)
- * are written as string labels, but PROFILE_LABEL_BYTES and PROFILE_LABEL_NUMBERS as numbers. */
+ * are written as string labels, but PROFILE_LABEL_BYTES and PROFILE_LABEL_NUMBERS as numbers, and
+ * PROFILE_LABEL_COMMENTS as comments: those of all samples, up to PROFILE_COMMENTS_MAX. */
 NODISCARD enum status pprof_encode(const struct profile *p, struct buf *out, struct err *e);
 
 /* The same piece by piece, for samples that nobody has all at once. Each call appends to `out`,

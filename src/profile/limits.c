@@ -40,7 +40,7 @@ const char *profile_refusal_name(enum profile_refusal r)
 static size_t value_bytes_max(const struct checker *c, struct str name)
 {
 	size_t most = c->l->label_value_bytes_max;
-	return profile_label_is_hidden(name) ? MAX(most, (size_t)PROFILE_NUMBERS_BYTES_MAX) : most;
+	return profile_label_is_hidden(name) ? MAX(most, (size_t)PROFILE_COMMENTS_BYTES_MAX) : most;
 }
 
 static const struct set_fault *look_at_set(struct checker *c, uint32_t id)

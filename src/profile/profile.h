@@ -98,10 +98,16 @@ struct profile_label {
 /* The other numeric labels of a pprof sample, as text: "name=5,other=7:unit". Nobody lists it. */
 #define PROFILE_LABEL_NUMBERS "__numbers__"
 #define PROFILE_NUMBERS_BYTES_MAX 1024
+/* The comments of the pprof file that a sample came in, as one text: PROFILE_COMMENTS_END between
+ * them. Nobody lists it either. */
+#define PROFILE_LABEL_COMMENTS "__comments__"
+#define PROFILE_COMMENTS_END '\x1e'
+#define PROFILE_COMMENTS_MAX 64
+#define PROFILE_COMMENTS_BYTES_MAX 4096
 /* Labels of a single sample: they tell no series apart. */
 #define PROFILE_SAMPLE_LABELS                                                                 \
 	"pid", "thread_id", "thread_name", "cpu", "span_id", "trace_id", PROFILE_LABEL_BYTES, \
-		PROFILE_LABEL_NUMBERS
+		PROFILE_LABEL_NUMBERS, PROFILE_LABEL_COMMENTS
 bool profile_label_is_of_sample(struct str name);
 bool profile_label_is_hidden(struct str name);
 

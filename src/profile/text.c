@@ -104,7 +104,8 @@ bool profile_label_is_of_sample(struct str name)
 
 bool profile_label_is_hidden(struct str name)
 {
-	return str_eq(name, STR(PROFILE_LABEL_NUMBERS));
+	return str_eq(name, STR(PROFILE_LABEL_NUMBERS)) ||
+	       str_eq(name, STR(PROFILE_LABEL_COMMENTS));
 }
 
 enum status profile_add_build_id(struct profile *p, struct str s, uint32_t *out)

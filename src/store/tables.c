@@ -9,6 +9,7 @@
 #include "store/tables.h"
 
 const struct str store_sample_names[] = {
+	{ "__comments__", 12 },
 	{ "__numbers__", 11 },
 	{ "bytes", 5 },
 	{ "cpu", 3 },

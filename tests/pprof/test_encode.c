@@ -72,6 +72,7 @@ static void label_sets_are_united(void **state)
 				  "time=1700000000000000000 {} {a=1,b=2,c=3,} link=\n");
 }
 
+#define COMMENTS PROFILE_LABEL_COMMENTS "="
 #define NUMBERS PROFILE_LABEL_NUMBERS "="
 
 /* Numeric labels come back as they were, by either way of writing. */
@@ -102,6 +103,33 @@ static void numbers_stay_numbers(void **state)
 		dump_labels(&got, &back, back.samples.v[0].own);
 		CHECK_STR(buf_view(&got), c->want);
 	}
+}
+
+static void comments_stay_comments(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p, back;
+	CLEANUP(buf_deinit) struct buf message, got;
+	CHECK(profile_init(&p, 1 << 20) == OK && profile_init(&back, 1 << 20) == OK);
+	uint32_t head = example_head(&p, "x", "samples", "count", 0);
+	example_add(&p, 1, 0, head, 0, 0,
+		LABELS(&p,
+			COMMENTS "a\x1e"
+				 "b c",
+			"t=1"),
+		0);
+	example_add(&p, 1, 0, head, 0, 0,
+		LABELS(&p, COMMENTS "d\x1e\x1e"
+				    "a"),
+		0);
+	buf_init(&message, 1 << 20);
+	buf_init(&got, 1 << 20);
+	CHECK(pprof_encode(&p, &message, NULL) == OK);
+	CHECK_OK(pprof_decode(buf_view(&message), STR("x"), &back, NULL), NULL);
+	dump_labels(&got, &back, back.samples.v[0].own);
+	CHECK_STR(buf_view(&got), " {" COMMENTS "a\x1e"
+				  "b c\x1e"
+				  "d,t=1,}");
 }
 
 /* Several sample types are columns of the same rows. */
@@ -233,8 +261,8 @@ static void a_stream_says_the_same(void **state)
 	CHECK(want.len > 0);
 }
 
-TEST_MAIN(cmocka_unit_test(numbers_stay_numbers), cmocka_unit_test(a_stream_says_the_same),
-	cmocka_unit_test(rows_are_read_back), cmocka_unit_test(label_sets_are_united),
-	cmocka_unit_test(sample_types_are_columns),
+TEST_MAIN(cmocka_unit_test(numbers_stay_numbers), cmocka_unit_test(comments_stay_comments),
+	cmocka_unit_test(a_stream_says_the_same), cmocka_unit_test(rows_are_read_back),
+	cmocka_unit_test(label_sets_are_united), cmocka_unit_test(sample_types_are_columns),
 	cmocka_unit_test(refuses_what_one_file_cannot_hold), cmocka_unit_test(no_samples_is_a_file),
 	cmocka_unit_test(durations_are_clamped))

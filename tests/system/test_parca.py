@@ -13,7 +13,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "golden")]
 
 import asking  # noqa: E402
 from firn import Checks, Firn  # noqa: E402
-from protobuf import fields, message, number, one, signed, text, varint  # noqa: E402
+from protobuf import fields, message, number, one, packed, signed, text, varint  # noqa: E402
 from protobuf import time as timestamp  # noqa: E402
 
 SECOND = 10**9
@@ -22,7 +22,7 @@ ALL = NOW - 3600 * SECOND, NOW + 3600 * SECOND
 
 
 def pprof(stacks, types=(("samples", "count"),), when=NOW, duration=0, mappings=(("/bin/app", ""),),
-          period=("space", "bytes", 524288)):
+          period=("space", "bytes", 524288), comments=()):
     """stacks: (frames leaf first, values, labels); a frame is (function, number of its mapping from 1 on, or
     0). A label whose value is (number, unit) is a numeric one. mappings: (file, build id)."""
     strings, functions, locations = {"": 0}, {}, {}
@@ -53,6 +53,7 @@ def pprof(stacks, types=(("samples", "count"),), when=NOW, duration=0, mappings=
         out.append(message(5, number(1, ident), *names))
     out.append(number(9, when) + number(10, duration))
     out.append(message(11, number(1, string(period[0])), number(2, string(period[1]))) + number(12, period[2]))
+    out += [number(13, string(comment)) for comment in comments]
     return b"".join(out + [message(6, value.encode()) for value in strings])
 
 
@@ -96,6 +97,7 @@ def label_of(top, raw):
 
 HEAP = "heap:inuse_space:bytes:space:bytes"
 IDS = "ids:samples:count:space:bytes:delta"
+SAID = "commented:samples:count:space:bytes:delta"
 
 
 def numeric_labels(checks, firn):
@@ -162,12 +164,27 @@ def nameless_types(checks, firn):
     checks.check(top[1] == [b""] and len(top[2]) == 1, "as pprof it has the one value too")
 
 
+def comments(checks, firn):
+    """They are kept, however long a label may be."""
+    long = "built by " + 30 * "make "
+    for i, said in enumerate([["one", long], ["two", "one", "two"], []]):
+        profile = pprof([([("main", 1)], [1], {})], when=NOW + 10 * i * SECOND, duration=SECOND, comments=said)
+        write(firn, "commented", profile)
+    top = pprof_of(firn, SAID)
+    found = [top[6][comment] for comment in packed(top[13])]
+    checks.check(sorted(found) == sorted(["one", "two", long]), f"those of all profiles, each once: {found}")
+    checks.check(sum(packed(fields(s)[2])[0] for s in top[2]) == 3, "the samples are all there")
+    shown = [fields(sample).get(3) for sample in top[2]]
+    checks.check(shown == [None] * len(shown), f"no label says so: {shown}")
+    checks.check("__comments__" not in names(firn, "Labels"), "Labels does not list them")
+
+
 def main():
     checks = Checks()
     with tempfile.TemporaryDirectory(prefix="firn-parca-") as storage:
-        firn = Firn(sys.argv[1], "server", storage)
+        firn = Firn(sys.argv[1], "server", storage, "--max-label-value-length=64")
         try:
-            for test in (numeric_labels, names_beside_types, build_ids, nameless_types):
+            for test in (numeric_labels, names_beside_types, build_ids, nameless_types, comments):
                 test(checks, firn)
         finally:
             checks.check(firn.stop() == 0, "the server stops in order")
