@@ -330,18 +330,12 @@ static struct sampler_config sampler_config_of(const struct agent *a)
 	};
 }
 
-static uint64_t host_bytes(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-	return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
-}
-
 /* Before anybody is told of it. */
 static void settle_table_bytes(struct agent *a)
 {
 	uint64_t bytes = a->config.table_bytes_max;
 	if (bytes == 0)
-		bytes = mapsizes_table_bytes(host_bytes());
+		bytes = mapsizes_table_bytes(os_host_memory_bytes(), os_cgroup_memory_bytes(""));
 	bytes <<= a->config.table_doublings;
 	a->config.table_bytes_max = (uint32_t)MIN(bytes, (uint64_t)AGENT_TABLE_BYTES_MAX);
 }

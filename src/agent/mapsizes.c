@@ -152,7 +152,8 @@ uint32_t mapsizes_idle_table_bytes(uint64_t maps_bytes)
 	return (uint32_t)MIN(left, (uint64_t)TABLE_BYTES_IDLE);
 }
 
-uint64_t mapsizes_table_bytes(uint64_t host_bytes)
+uint64_t mapsizes_table_bytes(uint64_t host_bytes, uint64_t limit_bytes)
 {
-	return MAX(host_bytes / 100 * TABLE_HOST_PERCENT, (uint64_t)TABLE_BYTES_LEAST);
+	uint64_t bytes = MAX(host_bytes / 100 * TABLE_HOST_PERCENT, (uint64_t)TABLE_BYTES_LEAST);
+	return MIN(bytes, limit_bytes / 2);
 }

@@ -17,7 +17,8 @@ struct bpf_object;
 #define KERNEL_CPUS_MAX 192
 #define TABLE_BYTES_IDLE_LEAST (8u << 20)
 #define TABLE_BYTES_IDLE (12u << 20) /* where there is room for it */
-/* Tables in use: 1 % of the host's memory, and so much at least. */
+/* Tables in use: 1 % of the host's memory, and so much at least, but no more than half of what our
+ * control group may have, which the kernel charges with them (Linux 5.11). */
 #define TABLE_BYTES_LEAST (64u << 20)
 #define TABLE_HOST_PERCENT 1
 /* Of all programs, compiled; 48 KiB on x86-64. */
@@ -38,5 +39,5 @@ uint64_t mapsizes_estimate(const struct bpf_object *object, uint32_t cpus);
 uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus);
 /* What that leaves to unwind tables that are not used. */
 uint32_t mapsizes_idle_table_bytes(uint64_t maps_bytes);
-/* What those in use may take by default, on a host of so much memory. */
-uint64_t mapsizes_table_bytes(uint64_t host_bytes);
+/* What those in use may take by default; `limit_bytes`: of the control group, UINT64_MAX: none. */
+uint64_t mapsizes_table_bytes(uint64_t host_bytes, uint64_t limit_bytes);

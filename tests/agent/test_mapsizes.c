@@ -52,9 +52,11 @@ static void grows_slowly_beyond(void **state)
 static void follows_the_memory_of_the_host(void **state)
 {
 	(void)state;
-	CHECK(mapsizes_table_bytes(0) == 64u << 20);
-	CHECK(mapsizes_table_bytes((uint64_t)2 << 30) == 64u << 20);
-	CHECK(mapsizes_table_bytes((uint64_t)100 << 30) == (uint64_t)1 << 30);
+	CHECK(mapsizes_table_bytes(0, UINT64_MAX) == 64u << 20);
+	CHECK(mapsizes_table_bytes((uint64_t)2 << 30, UINT64_MAX) == 64u << 20);
+	CHECK(mapsizes_table_bytes((uint64_t)100 << 30, UINT64_MAX) == (uint64_t)1 << 30);
+	CHECK(mapsizes_table_bytes((uint64_t)100 << 30, (uint64_t)1 << 30) == 512u << 20);
+	CHECK(mapsizes_table_bytes((uint64_t)2 << 30, 100u << 20) == 50u << 20);
 }
 
 /* clang-format off */
