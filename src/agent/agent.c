@@ -113,9 +113,7 @@ static void on_away(void *ctx, const struct event_sample *s, int64_t away_ns)
 
 static bool is_loaded(struct agent *a, const struct file_key *key)
 {
-	struct unwind_rule rule;
-	return files_find(a->files, key) != 0 &&
-	       sampler_find_rule(a->sampler, key, 0, &rule) != SAMPLER_NOT_FOUND;
+	return files_find(a->files, key) != 0 && sampler_knows(a->sampler, key);
 }
 
 /* The files that the rest of the walk may lead through, too. */

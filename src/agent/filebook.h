@@ -17,7 +17,6 @@ struct binding {
 	enum binding_state state;
 	uint32_t file_id;    /* once BOUND; 0: never was */
 	uint32_t generation; /* of the file of that id; key.generation is what was met last */
-	uint64_t evictions;  /* the sampler's, just before this was published */
 	uint32_t wanted;     /* notices since it waits */
 	uint32_t attempts;
 	int64_t retry_ns;    /* not before, */

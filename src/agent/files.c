@@ -10,7 +10,7 @@
  * opens the files of all processes there are (the first pass), notices come before these.
  *
  * A notice of a bound file says that its program was executed again, or that the sampler has
- * evicted it. The sampler's count of evictions tells: as long as it stands, nothing is to be done.
+ * evicted it. As long as the sampler knows it nothing is to be done.
  *
  * `lock` guards what is remembered, and is held for moments. `work` is held while a table is built;
  * taken before `lock`.
@@ -59,7 +59,6 @@ struct request {
 	bool is_first_pass; /* of files_preload() */
 	bool is_start;      /* the beginning of it, and no file */
 	bool is_offer;      /* files_offer(), and no file */
-	uint64_t evictions; /* the sampler's when it was taken up */
 	struct opened opened;
 };
 
@@ -173,21 +172,18 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	return s;
 }
 
+/* What it was bound to is published still: that it could not be read again takes nothing away. */
+static bool is_kept(struct files *f, const struct request *r, const struct binding *b)
+{
+	return b->file_id && !r->is_replaced && sampler_knows(f->sampler, &r->notice.key);
+}
+
 /* The file of this request, published before and not evicted since; 0: it is to be loaded. */
 static uint32_t still_published(struct files *f, struct request *r)
 {
 	LOCKED(&f->lock);
 	const struct binding *b = &f->book.bindings.v[r->binding];
-	bool is_same = !r->is_replaced && !r->is_unsure && b->evictions == r->evictions;
-	return is_same ? b->file_id : 0;
-}
-
-/* What it was bound to is published still: that it could not be read again takes nothing away. */
-static bool is_kept(struct files *f, const struct request *r, const struct binding *b)
-{
-	struct unwind_rule rule;
-	return b->file_id && !r->is_replaced &&
-	       sampler_find_rule(f->sampler, &r->notice.key, 0, &rule) != SAMPLER_NOT_FOUND;
+	return !r->is_unsure && is_kept(f, r, b) ? b->file_id : 0;
 }
 
 static void count_first_pass(struct files *f)
@@ -230,7 +226,6 @@ static void finish(struct files *f, struct request *r, uint32_t id, enum status 
 		if (s == OK) {
 			b->state = BINDING_BOUND;
 			b->file_id = id;
-			b->evictions = r->evictions;
 			b->attempts = kept ? b->attempts + 1 : 0;
 			b->retry_ns =
 				now + (RETRY_BOUND_NS << MIN(b->attempts, RETRY_BOUND_SHIFT_MAX));
@@ -347,7 +342,6 @@ static void pass_on(struct files *f, struct request *r)
 static void open_one(struct files *f, struct request *r)
 {
 	struct err e = { 0 };
-	r->evictions = sampler_evicted_tables(f->sampler);
 	uint32_t id = still_published(f, r);
 	if (id) {
 		finish(f, r, id, OK, &e);

@@ -577,6 +577,11 @@ void sampler_retract(struct sampler *s, const struct file_key *key)
 	tables_retract(s->tables, key);
 }
 
+bool sampler_knows(struct sampler *s, const struct file_key *key)
+{
+	return tables_know(s->tables, key);
+}
+
 enum sampler_found sampler_find_rule(struct sampler *s, const struct file_key *key,
 	uint64_t file_offset, struct unwind_rule *out)
 {
@@ -616,13 +621,6 @@ static void read_program(const struct bpf_program *program, struct sampler_progr
 	out->run_count = info.run_cnt;
 	out->run_ns = info.run_time_ns;
 	out->verified_insns = info.verified_insns;
-}
-
-uint64_t sampler_evicted_tables(struct sampler *s)
-{
-	struct tables_stats tables;
-	tables_read_stats(s->tables, &tables);
-	return tables.evicted;
 }
 
 void sampler_read_stats(struct sampler *s, struct sampler_stats *out)

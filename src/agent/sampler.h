@@ -100,6 +100,8 @@ void sampler_next_epoch(struct sampler *s);
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
+/* Is this file published, and was not evicted since? */
+bool sampler_knows(struct sampler *s, const struct file_key *key);
 
 enum sampler_found {
 	SAMPLER_NOT_FOUND, /* it is not published */
@@ -141,5 +143,3 @@ struct sampler_stats {
 	uint32_t program_count;
 };
 void sampler_read_stats(struct sampler *s, struct sampler_stats *out);
-/* Tables evicted so far, without asking the kernel for anything; from any thread. */
-uint64_t sampler_evicted_tables(struct sampler *s);

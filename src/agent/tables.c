@@ -713,17 +713,29 @@ static struct unwind_rule slot_find_rule(
 	return unwind_page_find(&blob, file_offset & (UNWIND_BLOB_BYTES_MAX - 1));
 }
 
+/* The slot of a file, not of another one that has its inode now. */
+static uint32_t slot_of(const struct tables *t, const struct file_key *key)
+{
+	uint32_t i = key->inode ? slot_find(t, key) : t->maps.settings->vdso_slot;
+	/* The program writes it. */
+	uint32_t g = __atomic_load_n(&t->slot_memory[i].key.generation, __ATOMIC_RELAXED);
+	return !g || !key->generation || g == key->generation ? i : 0;
+}
+
+bool tables_know(struct tables *t, const struct file_key *key)
+{
+	(void)pthread_mutex_lock(&t->lock);
+	bool knows = slot_of(t, key) != 0;
+	(void)pthread_mutex_unlock(&t->lock);
+	return knows;
+}
+
 enum sampler_found tables_find_rule(
 	struct tables *t, const struct file_key *key, uint64_t file_offset, struct unwind_rule *out)
 {
 	enum sampler_found found = SAMPLER_NOT_FOUND;
 	(void)pthread_mutex_lock(&t->lock);
-	uint32_t i = key->inode ? slot_find(t, key) : t->maps.settings->vdso_slot;
-	if (i != 0 && key->generation) {
-		/* The program writes it. */
-		uint32_t g = __atomic_load_n(&t->slot_memory[i].key.generation, __ATOMIC_RELAXED);
-		i = !g || g == key->generation ? i : 0;
-	}
+	uint32_t i = slot_of(t, key);
 	if (i != 0) {
 		*out = slot_find_rule(t, &t->slot_memory[i].value, file_offset);
 		found = t->slots[i].wanted_bytes ? SAMPLER_NO_ROOM : SAMPLER_FOUND;

@@ -50,6 +50,8 @@ void tables_retract(struct tables *t, const struct file_key *key);
  * back. */
 void tables_next_epoch(struct tables *t, int64_t now_ns);
 
+/* As sampler_knows(). */
+bool tables_know(struct tables *t, const struct file_key *key);
 /* As sampler_find_rule(). Maps memory that tables_rest() gives back. */
 enum sampler_found tables_find_rule(struct tables *t, const struct file_key *key,
 	uint64_t file_offset, struct unwind_rule *out);

@@ -34,8 +34,7 @@ static struct {
 	size_t count;
 	size_t retracted;
 	bool over_budget;
-	bool keeps; /* what was published is there still */
-	uint64_t evicted;
+	bool evicts;          /* what was published is not there any more */
 	pthread_mutex_t gate; /* held by a test: the worker waits in sampler_publish() */
 } fake = { .lock = PTHREAD_MUTEX_INITIALIZER, .gate = PTHREAD_MUTEX_INITIALIZER };
 
@@ -60,13 +59,14 @@ void sampler_rest(struct sampler *s)
 	(void)s;
 }
 
-uint64_t sampler_evicted_tables(struct sampler *s)
+bool sampler_knows(struct sampler *s, const struct file_key *key)
 {
 	(void)s;
+	(void)key;
 	pthread_mutex_lock(&fake.lock);
-	uint64_t evicted = fake.evicted;
+	bool knows = !fake.evicts;
 	pthread_mutex_unlock(&fake.lock);
-	return evicted;
+	return knows;
 }
 
 void sampler_retract(struct sampler *s, const struct file_key *key)
@@ -76,16 +76,6 @@ void sampler_retract(struct sampler *s, const struct file_key *key)
 	pthread_mutex_lock(&fake.lock);
 	fake.retracted++;
 	pthread_mutex_unlock(&fake.lock);
-}
-
-enum sampler_found sampler_find_rule(struct sampler *s, const struct file_key *key,
-	uint64_t file_offset, struct unwind_rule *out)
-{
-	(void)s;
-	(void)key;
-	(void)file_offset;
-	*out = (struct unwind_rule){ 0 };
-	return fake.keeps ? SAMPLER_FOUND : SAMPLER_NOT_FOUND;
 }
 
 static size_t published_of(const struct file_key *key, struct published *out)
@@ -108,7 +98,7 @@ static int reset(void **state)
 	fake.count = 0;
 	fake.retracted = 0;
 	fake.over_budget = false;
-	fake.keeps = false;
+	fake.evicts = false;
 	return 0;
 }
 
@@ -476,7 +466,6 @@ static void gives_up_slowly_on_what_cannot_be_made_sure_of(void **state)
 	wait_bound(f, &m);
 	uint32_t id = files_find(f, &m.notice.key);
 	unmap_file(&m);
-	fake.keeps = true;
 	m.notice.key.generation = 5;
 	uint64_t failed = metric_get(&files_metrics(f)->open_failed);
 	CHECK(notice_until(f, &m, 2, 2500 * NS_PER_MS) == 1);
@@ -509,7 +498,7 @@ static void a_program_executed_again_is_loaded_again_only_when_evicted(void **st
 	CHECK(published_of(&m.notice.key, &p) == 1);
 	CHECK(metric_get(&files_metrics(f)->built) == 1);
 	pthread_mutex_lock(&fake.lock);
-	fake.evicted++;
+	fake.evicts = true;
 	pthread_mutex_unlock(&fake.lock);
 	end = clock_monotonic_ns() + WAIT_NS;
 	while (published_of(&m.notice.key, &p) < 2 && clock_monotonic_ns() < end) {
@@ -589,7 +578,7 @@ static void over_the_budget_a_file_is_known_without_a_table(void **state)
 	CHECK(files_find(f, &m.notice.key) == p.file_id); /* samples under way name it */
 	pthread_mutex_lock(&fake.lock);
 	fake.over_budget = false;
-	fake.evicted++;
+	fake.evicts = true;
 	pthread_mutex_unlock(&fake.lock);
 	/* Whoever is bound is looked at once a second. */
 	while (!metric_get(&files_metrics(f)->tables) && clock_monotonic_ns() < end) {
@@ -784,8 +773,8 @@ static void keeps_what_it_cannot_read_again(void **state)
 			clock_monotonic_ns() < end)
 			nap();
 		size_t retracted = fake.retracted;
-		fake.evicted++; /* some table: this one is to be looked at again */
-		fake.keeps = keeps;
+		m.notice.key.generation = 5; /* it may be another one: it is to be read again */
+		fake.evicts = !keeps;
 		int64_t second = clock_monotonic_ns() + NS_PER_SEC + 100 * NS_PER_MS;
 		unmap_file(&m);
 		while (clock_monotonic_ns() < second)
