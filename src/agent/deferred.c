@@ -238,7 +238,9 @@ static enum stack_end rewalk_frame(struct rewalk *w)
 			return STACK_END_NO_FILE;
 		}
 	}
-	record(w, file_id, file_id == FRAME_FILE_ADDRESS ? address : offset);
+	bool is_early = (rule.cfa == UNWIND_CFA_SIGNAL || rule.cfa == UNWIND_CFA_STOP) &&
+			rule.cfa_off == UNWIND_OFF_EARLY && !w->frame.is_exact;
+	record(w, file_id, file_id == FRAME_FILE_ADDRESS ? address : offset + is_early);
 	return step_by(w, &rule);
 }
 

@@ -29,6 +29,13 @@
 #define COMPRESSION_MAX 16
 /* So much is read of a function that leaves by __builtin_eh_return; libgcc's have less. */
 #define CONTEXT_CODE_BYTES_MAX 2048
+/* __start_context: its code has 26 bytes or a few more, its call frame information is empty; libc
+ * and static programs that have it are smaller. */
+#define START_CODE_BYTES_MIN 20
+#define START_CODE_BYTES_MAX 128
+#define SIGNAL_CODE_BYTES_MAX 16
+#define START_CFI_BYTES_MAX 8
+#define START_FILE_BYTES_MAX ((uint64_t)4 << 20)
 /* Of a function, while it is sorted. */
 #define FUNCTION_BYTES (2 * sizeof(struct function))
 
@@ -520,6 +527,39 @@ static void put_gap(struct builder *b, const struct code_part *segment, uint64_t
 		b->bad_fdes++;
 }
 
+/* A function that nobody calls, from the byte before it on. */
+static void put_returned_to(struct builder *b, uint64_t early, uint64_t begin, enum unwind_cfa cfa)
+{
+	struct unwind_rule rule = { .cfa = (uint8_t)cfa, .cfa_off = UNWIND_OFF_EARLY };
+	pages_put(b->pages, early, rule);
+	rule.cfa_off = 0;
+	pages_put(b->pages, begin, rule);
+}
+
+/* glibc has its signal return's information begin with the byte before it. */
+static bool has_early_byte(struct builder *b, uint64_t begin, uint64_t end)
+{
+	uint8_t code[SIGNAL_CODE_BYTES_MAX];
+	size_t found_len, len = MIN(end - begin, (uint64_t)sizeof(code));
+	return work_add_read(&b->work, len) && objfile_read(b->obj, begin, code, len, NULL) == OK &&
+	       b->machine->find_sigreturn(code, len, &found_len) == 1;
+}
+
+/* What makecontext() has a new stack return to (glibc's __start_context): its call frame
+ * information says nothing, and is wrong. Looked for where the file is not large. */
+static bool is_start_of_context(
+	struct builder *b, const struct cfi_fde *fde, uint64_t begin, uint64_t end)
+{
+	uint8_t code[START_CODE_BYTES_MAX];
+	size_t len = end - begin;
+	if (!b->machine->is_context_start || len > sizeof(code) || len < START_CODE_BYTES_MIN ||
+		fde->instructions.len > START_CFI_BYTES_MAX ||
+		objfile_size(b->obj) > START_FILE_BYTES_MAX || !work_add_read(&b->work, len) ||
+		objfile_read(b->obj, begin, code, len, NULL) != OK)
+		return false;
+	return b->machine->is_context_start(code, len);
+}
+
 /* Function f up to `limit` at most, after what ends at `at`; returns its end. */
 static uint64_t put_one(struct builder *b, const struct code_part *segment,
 	const struct function *f, uint64_t at, uint64_t limit)
@@ -530,20 +570,27 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 	if (f->source == GO_TABLE) {
 		uint64_t end = begin + MIN(length_of(b, f), limit - begin);
 		/* Go's functions follow one another without a gap; the row before is earlier. */
-		if (golang_is_signal(b->golang, f->entry) && begin > segment->begin)
-			begin--;
-		put_gap(b, segment, MIN(at, begin), begin);
+		bool is_early = golang_is_signal(b->golang, f->entry) && begin > segment->begin;
+		put_gap(b, segment, MIN(at, begin - is_early), begin - is_early);
+		if (is_early)
+			put_returned_to(b, begin - 1, begin, UNWIND_CFA_SIGNAL);
 		b->bad_fdes += !golang_put(b->golang, f->entry, begin, end, b->pages);
 		return end;
 	}
 	reread(b, f, &cie, &fde);
 	uint64_t end = begin + MIN(fde.length, limit - begin);
-	/* A return into the trampoline is looked up by the byte before it; all rows of it
-	 * say the same. */
-	if (cie->is_signal && begin > at)
-		begin--;
-	put_gap(b, segment, at, begin);
-	put_function(b, &b->sources[f->source].section, cie, &fde, begin, end);
+	/* A return into the trampoline is looked up by the byte before it. */
+	bool is_start = begin > at && is_start_of_context(b, &fde, begin, end);
+	uint64_t first = begin;
+	if (is_start || (cie->is_signal && begin > at))
+		first -= !cie->is_signal || !has_early_byte(b, begin, end);
+	put_gap(b, segment, at, first);
+	if (is_start)
+		put_returned_to(b, first, begin, UNWIND_CFA_STOP);
+	else if (cie->is_signal && begin > at)
+		put_returned_to(b, first, first + 1, UNWIND_CFA_SIGNAL);
+	else
+		put_function(b, &b->sources[f->source].section, cie, &fde, begin, end);
 	return end;
 }
 

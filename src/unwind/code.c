@@ -184,6 +184,8 @@ static const uint8_t *code_bytes(struct code *c, uint64_t at, size_t len)
 static const struct unwind_rule none = { .cfa = UNWIND_CFA_NONE };
 static const struct unwind_rule stop = { .cfa = UNWIND_CFA_STOP };
 static const struct unwind_rule signal_frame = { .cfa = UNWIND_CFA_SIGNAL };
+static const struct unwind_rule signal_frame_early = { .cfa = UNWIND_CFA_SIGNAL,
+	.cfa_off = UNWIND_OFF_EARLY };
 
 struct reading {
 	struct pages *out;
@@ -239,7 +241,9 @@ static bool put_signals(
 		uint64_t begin = at + done + (uint64_t)found;
 		uint64_t early = begin > *put_to ? begin - 1 : begin;
 		put_read_code(c, *put_to, early, *put_to > from, out);
-		pages_put(out, early, signal_frame);
+		if (early < begin)
+			pages_put(out, early, signal_frame_early);
+		pages_put(out, begin, signal_frame);
 		*put_to = begin + found_len;
 		done += (size_t)found + found_len;
 	}

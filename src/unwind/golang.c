@@ -237,6 +237,7 @@ static const struct { const char *name; enum kind kind; } special[] = {
 	{ "gogo", GOGO },
 	{ "runtime.gogo", GOGO },
 	{ "runtime.mcall", TOP },
+	{ "runtime.sigtramp", PLAIN }, /* no top frame: it returns to sigreturn */
 	{ "runtime.sigreturn__sigaction", SIGNAL },
 	{ "runtime.sigreturn", SIGNAL },
 };

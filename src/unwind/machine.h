@@ -33,6 +33,9 @@ struct unwind_machine {
 	 * it does not look like libgcc's. */
 	bool (*find_context)(
 		const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule);
+	/* Is it the function that a context of makecontext() returns to, and whose caller is none?
+	 * NULL: not known for this machine. */
+	bool (*is_context_start)(const uint8_t *code, size_t len);
 	/* Offset of the first signal return in code, or -1; *out_len: its length. */
 	ptrdiff_t (*find_sigreturn)(const uint8_t *code, size_t len, size_t *out_len);
 	/* Does code begin as a program's entry does, which takes its arguments from the stack? */

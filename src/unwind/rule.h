@@ -88,6 +88,10 @@ enum unwind_bx {
  * address of zero says that it is wrong, and not that the stack ends. */
 #define UNWIND_FP_READ 0x40
 
+/* SIGNAL, STOP: the byte before a function that is returned to, and that nobody calls. A return
+ * address is looked up by the byte before it; the frame's name is that of the next byte. */
+#define UNWIND_OFF_EARLY 1
+
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
 	__u8 fp;  /* enum unwind_fp | enum unwind_bx | UNWIND_FP_READ */

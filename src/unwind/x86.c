@@ -339,6 +339,15 @@ bool x86_find_context(
 	return false;
 }
 
+/* The stack of the context that comes next is in rbx. */
+bool x86_is_context_start(const uint8_t *code, size_t len)
+{
+	/* mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi */
+	static const uint8_t form[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85,
+		0xff };
+	return memmem(code, len, form, sizeof(form)) != NULL;
+}
+
 bool x86_is_entry(const uint8_t *code, size_t len)
 {
 	/* clang-format off */
@@ -427,6 +436,7 @@ const struct unwind_machine x86_machine = {
 	.needs_bx = x86_needs_bx,
 	.is_eh_return = x86_is_eh_return,
 	.find_context = x86_find_context,
+	.is_context_start = x86_is_context_start,
 	.find_sigreturn = x86_find_sigreturn,
 	.is_entry = x86_is_entry,
 	.entry_bytes = x86_entry_bytes,

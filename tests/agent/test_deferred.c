@@ -216,6 +216,23 @@ static void ends_as_a_walk_in_the_kernel(void **state)
 	}
 }
 
+static void names_what_is_returned_to(void **state)
+{
+	(void)state;
+	for (int is_early = 0; is_early < 2; is_early++) {
+		struct made m;
+		begin(&m);
+		world.app = (struct unwind_rule){ .cfa = UNWIND_CFA_STOP,
+			.cfa_off = is_early ? UNWIND_OFF_EARLY : 0 };
+		world.state = DEFERRED_KNOWN;
+		add(&m);
+		deferred_run(m.d, 2000, false);
+		CHECK(world.emitted == 1 && world.last->h.stack_end == STACK_END_ROOT);
+		CHECK(user_frame(1) == frame(APP_ID, 0x3000 + (uint64_t)is_early));
+		end(&m);
+	}
+}
+
 /* What is not in a list that is full may be mapped, too. */
 static void knows_a_list_that_was_cut(void **state)
 {
@@ -348,7 +365,8 @@ static void cuts_what_is_too_deep(void **state)
 TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
 	cmocka_unit_test(says_that_a_table_had_no_room),
 	cmocka_unit_test(gives_up_in_time_or_at_once),
-	cmocka_unit_test(ends_as_a_walk_in_the_kernel), cmocka_unit_test(knows_a_list_that_was_cut),
+	cmocka_unit_test(ends_as_a_walk_in_the_kernel), cmocka_unit_test(names_what_is_returned_to),
+	cmocka_unit_test(knows_a_list_that_was_cut),
 	cmocka_unit_test(takes_only_what_belongs_together),
 	cmocka_unit_test(has_room_by_rate_and_bytes), cmocka_unit_test(walks_when_there_is_news),
 	cmocka_unit_test(cuts_what_is_too_deep))

@@ -322,7 +322,8 @@ static void passes_a_signal_frame(void **state)
 {
 	(void)state;
 	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 },
-		{ 0x1ff, { .cfa = UNWIND_CFA_SIGNAL } },
+		{ 0x1ff, { .cfa = UNWIND_CFA_SIGNAL, .cfa_off = UNWIND_OFF_EARLY } },
+		{ 0x200, { .cfa = UNWIND_CFA_SIGNAL } },
 		{ 0x240, { .cfa = UNWIND_CFA_UNSUPPORTED } },
 		{ 0x300, { UNWIND_CFA_FP, UNWIND_FP_SAME, 16, 0, -8 } }, { 0x400, rule_stop } };
 	begin_with(rows, ARRAY_COUNT(rows));
@@ -337,7 +338,7 @@ static void passes_a_signal_frame(void **state)
 	const struct event_sample *s = world_sample(CALLEE, alternate, 0);
 	CHECK(s->h.stack_end == STACK_END_ROOT);
 	CHECK(s->user_count == 4);
-	CHECK(user_frame(s, 1) == frame_at(0x1ff));
+	CHECK(user_frame(s, 1) == frame_at(0x200)); /* by its name */
 	CHECK(user_frame(s, 2) == frame_at(0x300));
 	CHECK(user_frame(s, 3) == frame_at(0x43f));
 	world_end();

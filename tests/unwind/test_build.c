@@ -248,7 +248,57 @@ static void signal_returns_are_a_byte_longer(void **state)
 	CHECK(cfa_at(&m, TEXT + 0x32f) == UNWIND_CFA_SIGNAL);
 	CHECK(cfa_at(&m, TEXT + 0x33f) == UNWIND_CFA_SIGNAL);
 	CHECK(cfa_at(&m, TEXT + 0x340) == UNWIND_CFA_NONE);
+	/* The first byte tells that the name is that of the next one. */
+	CHECK(cfa_off_at(&m, TEXT + 0x1ff) == UNWIND_OFF_EARLY &&
+		cfa_off_at(&m, TEXT + 0x200) == 0);
+	CHECK(cfa_off_at(&m, TEXT + 0x32f) == UNWIND_OFF_EARLY &&
+		cfa_off_at(&m, TEXT + 0x330) == 0);
 	end(&m);
+}
+
+/* glibc: the information of its signal return begins with the byte before it. */
+static void a_signal_function_with_the_byte_before_it(void **state)
+{
+	(void)state;
+	static const uint8_t code[] = { 0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t signal_data[] = { 0x1b };
+	static const uint8_t standard[] = { 0x0c, 7, 8, 0x90, 1 };
+	struct made m;
+	begin(&m);
+	memcpy(m.code + 0x20f, code, sizeof(code));
+	function(&m, TEXT + 0x100, 0x20, 16);
+	size_t cie = gen_cie_with(&m.c, "zRS", signal_data, 1, standard, sizeof(standard));
+	gen_fde(&m.c, cie, TEXT + 0x20f, sizeof(code), NULL, 0);
+	CHECK_OK(finish(&m), &m.e);
+	CHECK(cfa_at(&m, TEXT + 0x20e) == UNWIND_CFA_NONE);
+	CHECK(cfa_at(&m, TEXT + 0x20f) == UNWIND_CFA_SIGNAL);
+	CHECK(cfa_off_at(&m, TEXT + 0x20f) == UNWIND_OFF_EARLY);
+	CHECK(cfa_at(&m, TEXT + 0x210) == UNWIND_CFA_SIGNAL && cfa_off_at(&m, TEXT + 0x210) == 0);
+	end(&m);
+}
+
+/* glibc's __start_context: what makecontext() has a stack return to. */
+static void a_context_begins_at_the_root(void **state)
+{
+	(void)state;
+	static const uint8_t code[26] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85,
+		0xff, 0x74, 0x08, 0xe8, 0, 1, 0, 0, 0x48, 0x89, 0xc7, 0xe8, 0, 1, 0, 0, 0xf4 };
+	for (int way = 0; way < 3; way++) {
+		struct made m;
+		begin(&m);
+		memcpy(m.code + 0x210, code, sizeof(code));
+		m.code[0x210] = way == 1 ? 0x4c : 0x48;              /* other code */
+		function(&m, TEXT + 0x200, way == 2 ? 0x10 : 9, 16); /* nothing between the two */
+		gen_fde(&m.c, m.cie, TEXT + 0x210, sizeof(code), NULL, 0);
+		CHECK_OK(finish(&m), &m.e);
+		enum unwind_cfa want = way == 0 ? UNWIND_CFA_STOP : UNWIND_CFA_SP;
+		CHECK(cfa_at(&m, TEXT + 0x20f) == want && cfa_at(&m, TEXT + 0x210) == want);
+		CHECK(cfa_at(&m, TEXT + 0x229) == want &&
+			cfa_at(&m, TEXT + 0x20e) == UNWIND_CFA_SP);
+		CHECK(way || cfa_off_at(&m, TEXT + 0x20f) == UNWIND_OFF_EARLY);
+		CHECK(way || cfa_off_at(&m, TEXT + 0x210) == 0);
+		end(&m);
+	}
 }
 
 static void a_signal_return_beside_a_signal_function(void **state)
@@ -415,6 +465,8 @@ TEST_MAIN(cmocka_unit_test(functions_and_gaps), cmocka_unit_test(functions_in_an
 	cmocka_unit_test(the_entry_of_a_library_must_look_like_one),
 	cmocka_unit_test(pie_and_interpreter_make_a_program),
 	cmocka_unit_test(signal_returns_are_a_byte_longer),
+	cmocka_unit_test(a_signal_function_with_the_byte_before_it),
+	cmocka_unit_test(a_context_begins_at_the_root),
 	cmocka_unit_test(a_signal_return_beside_a_signal_function),
 	cmocka_unit_test(plt_without_information),
 	cmocka_unit_test(debug_frame_serves_where_eh_frame_is_missing),

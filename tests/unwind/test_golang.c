@@ -188,6 +188,7 @@ static void functions_that_switch_stacks(void **state)
 	function(&m, "runtime.mcall", 4, bare);
 	function(&m, "runtime.sigreturn__sigaction", 4, bare);
 	function(&m, "main.systemstack", 4, bare);
+	function(&m, "runtime.sigtramp.abi0", 5, framed);
 	CHECK_OK(finish(&m), &m.e);
 	CHECK(is(rule_at(&m, TEXT), UNWIND_CFA_SP, 8, UNWIND_FP_SAME, 0));
 	CHECK(is(rule_at(&m, TEXT + 8), UNWIND_CFA_GO_MORESTACK, 0xb8, 0, 0x60));
@@ -201,6 +202,11 @@ static void functions_that_switch_stacks(void **state)
 	CHECK(rule_at(&m, TEXT + 0x300).cfa == UNWIND_CFA_STOP);
 	CHECK(rule_at(&m, TEXT + 0x4fe).cfa == UNWIND_CFA_STOP);
 	CHECK(rule_at(&m, TEXT + 0x4ff).cfa == UNWIND_CFA_SIGNAL); /* one byte early */
+	CHECK(rule_at(&m, TEXT + 0x4ff).cfa_off == UNWIND_OFF_EARLY);
+	CHECK(rule_at(&m, TEXT + 0x500).cfa == UNWIND_CFA_SIGNAL);
+	CHECK(rule_at(&m, TEXT + 0x500).cfa_off == 0);
+	/* It has a caller: where a signal is handled goes on to what was interrupted. */
+	CHECK(is(rule_at(&m, TEXT + 0x701), UNWIND_CFA_SP, 16, UNWIND_FP_SAVED, -16));
 	CHECK(rule_at(&m, TEXT + 0x5ff).cfa == UNWIND_CFA_SIGNAL);
 	CHECK(is(rule_at(&m, TEXT + 0x600), UNWIND_CFA_SP, 8, UNWIND_FP_SAME, 0));
 	end(&m);

@@ -36,6 +36,7 @@ struct oracle {
 	uint64_t compared;
 	uint64_t different;
 	uint64_t not_expressible;
+	uint64_t context_start; /* __start_context, of which the information is wrong */
 	char columns[COLUMNS_MAX][8];
 	size_t column_count;
 };
@@ -94,6 +95,11 @@ static void compare(struct oracle *o, uint64_t at)
 	if (agrees(&rule, &o->row) ||
 		(rule.cfa == UNWIND_CFA_STOP && o->fde_begin == objfile_entry(o->obj).v))
 		return;
+	if (rule.cfa == UNWIND_CFA_STOP &&
+		(!o->context_start || o->context_start == o->fde_begin)) {
+		o->context_start = o->fde_begin;
+		return;
+	}
 	if (o->different++ < SHOWN_MAX)
 		print_error("%s at %llx: readelf says cfa %s rbp %s ra %s%s; ours: %u%+d fp %u%+d "
 			    "ra %+d\n",

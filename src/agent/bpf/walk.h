@@ -353,6 +353,14 @@ static __always_inline enum stack_end walk_unmapped(struct walk *w, __u64 addres
 	return STACK_END_NO_VMA;
 }
 
+/* From the byte that was looked up to the one that names the frame. */
+static __always_inline __u64 early_bytes(const struct walk *w, const struct unwind_rule *rule)
+{
+	int is_early = (rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_STOP) &&
+		       rule->cfa_off == UNWIND_OFF_EARLY;
+	return is_early && !w->pc_is_exact;
+}
+
 /* Record the frame at (pc, sp, fp) and go to its caller. A global function, verified once, so that
  * a plain loop around it passes the verifier of Linux 5.10. `unused`: a function without
  * arguments is not allowed there. */
@@ -373,8 +381,11 @@ __noinline int walk_frame(__u32 unused)
 	w->pc_is_guess = 0;
 	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
 	__u64 offset = address - m->start + m->offset;
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
+	if (m->page_count)
+		table_find(m, offset, &rule);
 	if (m->kind == MAPPING_FILE || m->kind == MAPPING_VDSO) {
-		walk_record(w, m->file_id, offset);
+		walk_record(w, m->file_id, offset + early_bytes(w, &rule));
 	} else {
 		walk_record(w, FRAME_FILE_ADDRESS, address);
 		if (m->kind == MAPPING_UNKNOWN_FILE)
@@ -384,10 +395,7 @@ __noinline int walk_frame(__u32 unused)
 		return STACK_END_UNSUPPORTED;
 	if (w->is_new)
 		return STACK_END_ROOT;
-	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
-	if (m->page_count)
-		table_find(m, offset, &rule);
-	else if (m->page_base == FILE_NO_ROOM)
+	if (!m->page_count && m->page_base == FILE_NO_ROOM)
 		return STACK_END_NO_ROOM;
 	return step_by_rule(w, &rule);
 }
