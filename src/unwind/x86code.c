@@ -11,6 +11,10 @@
  * not return, with padding behind it, or the next function; and whether it is one that never
  * returns, but calls or enters the kernel as functions do.
  *
+ * A function that aligns its stack by a copy of its CFA (GCC: lea 8(%rsp), %r10; and $-64, %rsp;
+ * push -8(%r10); push %rbp; mov %rsp, %rbp; push %r10) has it in that register first, and then in
+ * its frame.
+ *
  * A function is read again while branches back to code that nothing else leads to say more of it.
  *
  * Not followed: jumps back into code behind a return, and tables of jumps: code behind an indirect
@@ -249,7 +253,14 @@ struct known {            /* at an instruction */
 	int16_t ra_reg;   /* the return address was popped into it, and depth is 0; below 0: no */
 	bool has_kept_fp; /* the caller's rbp is in memory or in another register, too */
 	bool is_outermost;
+	int8_t cfa_reg;   /* the CFA is in it; below 0: no */
+	uint8_t aligned;  /* enum aligned */
+	int16_t below_fp; /* bytes of pushes below the new rbp, ALIGNED_BY_FP; below 0: not known */
+	int16_t cfa_slot; /* the CFA is at rbp + cfa_slot; 0: nowhere */
 };
+
+/* Where rsp was aligned, and cfa_reg has the CFA. */
+enum aligned { ALIGNED_NOT, ALIGNED, ALIGNED_PUSHED_FP, ALIGNED_BY_FP };
 
 struct target {
 	size_t offset; /* + 1; 0: free */
@@ -281,10 +292,12 @@ struct function {
 	bool is_suspect;
 };
 
-static const struct known at_entry = { 0, -1, 0, -1, false, false };
+static const struct known at_entry = { .fp_depth = -1, .ra_reg = -1, .cfa_reg = -1 };
 /* Nothing that was read leads there. */
 #define DEPTH_UNREACHED (-2)
-static const struct known unreached = { DEPTH_UNREACHED, -1, 0, -1, false, false };
+static const struct known unreached = {
+	.depth = DEPTH_UNREACHED, .fp_depth = -1, .ra_reg = -1, .cfa_reg = -1
+};
 
 static struct target *target_slot(struct function *f, size_t offset)
 {
@@ -317,10 +330,26 @@ static uint8_t dwarf_of(uint32_t reg)
 	return reg < ARRAY_COUNT(low) ? low[reg] : (uint8_t)reg;
 }
 
+static struct unwind_rule rule_of_aligned(const struct known *k)
+{
+	bool is_by_fp = k->aligned == ALIGNED_BY_FP;
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_REGISTER,
+		.fp = UNWIND_FP_READ | (is_by_fp ? UNWIND_FP_AT_FP : UNWIND_FP_SAME),
+		.ra_off = dwarf_of((uint32_t)k->cfa_reg) };
+	if (is_by_fp && k->cfa_slot) {
+		rule.cfa = UNWIND_CFA_DEREF_FP;
+		rule.cfa_off = k->cfa_slot;
+		rule.ra_off = 0;
+	}
+	return rule;
+}
+
 static struct unwind_rule rule_of(const struct known *k)
 {
 	if (k->is_outermost)
 		return (struct unwind_rule){ .cfa = UNWIND_CFA_STOP };
+	if (k->aligned)
+		return rule_of_aligned(k);
 	if (k->ra_reg >= 0)
 		return (struct unwind_rule){ .cfa = UNWIND_CFA_RA_REGISTER,
 			.fp = UNWIND_FP_READ,
@@ -355,6 +384,27 @@ static void lose(struct known *k)
 {
 	k->depth = -1;
 	k->ra_reg = -1;
+	k->aligned = ALIGNED_NOT;
+}
+
+static void push_aligned(struct known *k, uint32_t reg)
+{
+	if (k->aligned == ALIGNED && reg == RBP) {
+		k->aligned = ALIGNED_PUSHED_FP;
+	} else if (k->aligned == ALIGNED_BY_FP && k->below_fp >= 0 && k->cfa_slot == 0) {
+		k->below_fp += 8;
+		if ((int8_t)reg == k->cfa_reg)
+			k->cfa_slot = (int16_t)-k->below_fp;
+	}
+}
+
+/* rsp is aligned downwards; what was its place is in cfa_reg, or lost. */
+static void align_sp(struct known *k)
+{
+	bool is_kept = k->cfa_reg >= 0 && k->depth >= 0 && k->fp_depth < 0;
+	k->depth = -1;
+	k->aligned = is_kept ? ALIGNED : ALIGNED_NOT;
+	k->cfa_slot = 0;
 }
 
 static void move_sp(struct known *k, int64_t by)
@@ -369,6 +419,7 @@ static void move_sp(struct known *k, int64_t by)
 
 static void push(struct known *k, uint32_t reg)
 {
+	push_aligned(k, reg);
 	if (k->ra_reg == (int16_t)reg) {
 		k->ra_reg = -1;
 		return;
@@ -388,6 +439,8 @@ static void pop(struct known *k, uint32_t reg)
 	if (reg == RBP) {
 		k->fp_off = 0;
 		k->fp_depth = -1;
+		if (k->aligned) /* by now it is in the register again */
+			k->aligned = ALIGNED;
 	}
 }
 
@@ -425,13 +478,22 @@ static void apply_immediate(struct known *k, const struct insn *i, const struct 
 		move_sp(k, -i->immediate);
 	else if (operation == 5)
 		move_sp(k, i->immediate);
+	else if (operation == 4)
+		align_sp(k);
 	else if (operation != 7)
 		k->depth = -1;
+	if (operation == 5 && k->cfa_slot == 0)
+		k->below_fp = -1;
 }
 
 static void apply_mov(struct known *k, uint32_t to, uint32_t from, bool is_register)
 {
-	if (is_register && to == RBP && from == RSP && k->fp_off)
+	if (is_register && to == RBP && from == RSP && k->aligned == ALIGNED_PUSHED_FP) {
+		k->aligned = ALIGNED_BY_FP;
+		k->below_fp = 0;
+	} else if (to == RBP && k->aligned)
+		lose(k);
+	else if (is_register && to == RBP && from == RSP && k->fp_off)
 		k->fp_depth = k->depth;
 	else if (is_register && to == RSP && from == RBP)
 		sp_from_fp(k, 0);
@@ -443,7 +505,13 @@ static void apply_mov(struct known *k, uint32_t to, uint32_t from, bool is_regis
 
 static void apply_lea(struct known *k, const struct insn *i, const struct operands *o)
 {
-	if (o->reg == RSP && o->by_rsp)
+	if (o->reg != RSP && o->reg != RBP && o->by_rsp && k->depth >= 0 &&
+		i->displacement == k->depth + 8)
+		k->cfa_reg = (int8_t)o->reg;
+	else if (o->reg == RSP && k->aligned == ALIGNED && (int8_t)o->rm == k->cfa_reg &&
+		 !o->by_rsp && i->displacement == -8)
+		*k = at_entry;
+	else if (o->reg == RSP && o->by_rsp)
 		move_sp(k, -i->displacement);
 	else if (o->reg == RSP && o->rm == RBP && i->modrm >> 6 != 0)
 		sp_from_fp(k, i->displacement);
@@ -479,7 +547,7 @@ static void apply_modrm(struct known *k, const struct insn *i)
 		k->has_kept_fp = k->has_kept_fp || i->opcode == 0x87;
 		uint32_t to = i->opcode & 2 && i->opcode != 0x87 ? o.reg : o.rm;
 		if (to == RSP)
-			k->depth = -1;
+			k->depth = k->below_fp = -1;
 		else if (to == RBP)
 			k->fp_depth = -1;
 	}
@@ -538,10 +606,10 @@ static void follow_branch(struct function *f, const struct insn *i, size_t at,
 	bool is_bare = k->depth == 0 && k->fp_depth < 0 && k->ra_reg < 0;
 	bool is_near = !is_jump && i->immediate < NEAR_BYTES;
 	/* A jump where nothing is known any more leaves, as far as this can tell. */
-	bool is_lost = is_jump && k->depth < 0 && k->fp_depth < 0;
+	bool is_lost = is_jump && k->depth < 0 && k->fp_depth < 0 && !k->aligned;
 	if (to > (int64_t)at && to < (int64_t)len && !is_lost)
 		branch_to(f, (size_t)to, *k, !is_bare || is_near);
-	else if (to >= (int64_t)f->begin && to <= (int64_t)at && k->depth >= 0)
+	else if (to >= (int64_t)f->begin && to <= (int64_t)at && (k->depth >= 0 || k->aligned))
 		branch_to(f, (size_t)to, *k, false); /* for the next time */
 	bool into_before = to > (int64_t)f->before && to < (int64_t)f->begin;
 	bool leaves = to < (int64_t)f->begin || to > (int64_t)at;
@@ -653,6 +721,8 @@ static void note_call(struct function *f, struct known *k)
 {
 	if (k->ra_reg >= 0) /* who calls knows no registers */
 		lose(k);
+	if (!k->aligned)
+		k->cfa_reg = -1;
 	if (k->depth < 0)
 		return;
 	f->calls++;
