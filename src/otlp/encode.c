@@ -298,18 +298,29 @@ static void put_profile(struct encoder *c, size_t first, size_t end)
 	c->profiles++;
 }
 
+static void put_key_value(struct encoder *c, struct str key, struct str text)
+{
+	size_t attribute = pb_begin(c->out, 1);
+	pb_put_str(c->out, 1, key);
+	size_t value = pb_begin(c->out, 2);
+	pb_put_str(c->out, 1, text);
+	pb_end(c->out, value);
+	pb_end(c->out, attribute);
+}
+
+/* By the key of the conventions, and by the label's own name where a reader that makes labels of
+ * keys would not find it: dashboards are by `node`. */
 static void put_resource(struct encoder *c, uint32_t set)
 {
 	const struct profile_labels *labels = &c->p->label_sets.v[set];
 	size_t resource = pb_begin(c->out, 1);
 	for (uint32_t i = 0; i < labels->count; i++) {
 		const struct profile_label *l = &c->p->labels.v[labels->first + i];
-		size_t attribute = pb_begin(c->out, 1);
-		pb_put_str(c->out, 1, otlp_attribute_of_label(profile_str(c->p, l->name)));
-		size_t value = pb_begin(c->out, 2);
-		pb_put_str(c->out, 1, profile_str(c->p, l->value));
-		pb_end(c->out, value);
-		pb_end(c->out, attribute);
+		struct str label = profile_str(c->p, l->name);
+		struct str key = otlp_attribute_of_label(label);
+		put_key_value(c, key, profile_str(c->p, l->value));
+		if (!otlp_attribute_gives_label(key, label))
+			put_key_value(c, label, profile_str(c->p, l->value));
 	}
 	pb_end(c->out, resource);
 }
@@ -439,7 +450,7 @@ static struct str attribute_key_text(const struct encoder *c, const struct attri
 									 : STR(ATTRIBUTE_BUILD_ID);
 	case USE_LABEL:
 	default:
-		return otlp_attribute_of_label(profile_str(c->p, a->name));
+		return otlp_attribute_of_own_label(profile_str(c->p, a->name));
 	}
 }
 

@@ -33,3 +33,8 @@ enum dictionary_field {
  * yet made fit); and the other way round. */
 struct str otlp_label_of_attribute(struct str key);
 struct str otlp_attribute_of_label(struct str label);
+/* The same for a label beside a sample. Of `cpu` it is the label's own name: readers that make
+ * labels of keys (Parca) have no other for it, and a second key would cost bytes in each sample. */
+struct str otlp_attribute_of_own_label(struct str label);
+/* Do readers that make labels of keys, '_' for '.', find the label's own name in the key? */
+bool otlp_attribute_gives_label(struct str attribute, struct str label);

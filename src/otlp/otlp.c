@@ -41,6 +41,21 @@ struct str otlp_attribute_of_label(struct str label)
 	return label;
 }
 
+struct str otlp_attribute_of_own_label(struct str label)
+{
+	return str_eq(label, STR("cpu")) ? label : otlp_attribute_of_label(label);
+}
+
+bool otlp_attribute_gives_label(struct str attribute, struct str label)
+{
+	if (attribute.len != label.len)
+		return false;
+	for (size_t i = 0; i < label.len; i++)
+		if ((attribute.p[i] == '.' ? '_' : attribute.p[i]) != label.p[i])
+			return false;
+	return true;
+}
+
 void otlp_encode_response(const struct otlp_rejects *rejects, struct buf *out)
 {
 	if (!rejects->profiles && !rejects->reason[0])

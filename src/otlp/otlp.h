@@ -59,8 +59,8 @@ NODISCARD enum status otlp_decode(
 	struct str message, struct profile *out, struct otlp_rejects *rejects, struct err *e);
 /* An ExportProfilesServiceRequest with all samples of `p`, dictionary first-come ordered. Equal
  * (stack, labels, link) of one head are one Sample. Holds the rules of strict receivers (Parca's):
- * no empty table, profile_id, timestamps inside the profile's window, labels as text. Equal input
- * gives equal bytes. */
+ * no empty table, profile_id, timestamps inside the profile's window, labels as text; labels of the
+ * resource have their own name beside that of the conventions. Equal input gives equal bytes. */
 NODISCARD enum status otlp_encode(const struct profile *p, struct buf *out);
 
 /* An ExportProfilesServiceResponse: what the server answers and the client reads. */

@@ -203,7 +203,8 @@ class Dictionary:
 
 
 def labels_text(labels):
-    pairs = sorted((label_name(k).encode(), v) for k, v in labels.items())
+    # Some have the name of the conventions and their own: the same value.
+    pairs = sorted({(label_name(k).encode(), v) for k, v in labels.items()})
     return " {" + "".join("%s=%s," % (k.decode(), v) for k, v in pairs) + "}"
 
 

@@ -73,6 +73,44 @@ static void every_table_is_written(void **state)
 	check_encoding(&p);
 }
 
+static bool has_key(const struct buf *message, const char *key)
+{
+	char field[40];
+	int len = snprintf(field, sizeof(field), "%c%s", (int)strlen(key), key);
+	return memmem(message->data, message->len, field, (size_t)len) != NULL;
+}
+
+static uint32_t label_set(struct profile *p, const char *a, const char *b)
+{
+	struct profile_label l[2];
+	uint32_t set;
+	CHECK(profile_add_string(p, str_of(a), &l[0].name) == OK);
+	CHECK(profile_add_string(p, str_of(b), &l[1].name) == OK);
+	CHECK(profile_add_string(p, STR("7"), &l[0].value) == OK);
+	l[1].value = l[0].value;
+	CHECK(profile_add_labels(p, l, 2, &set) == OK);
+	return set;
+}
+
+/* A reader that makes labels of keys, as Parca does, has `node` and `cpu`. */
+static void labels_keep_their_names(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CLEANUP(buf_deinit) struct buf message;
+	example_profile(&p);
+	buf_init(&message, 1 << 20);
+	p.samples.len = 1;
+	p.samples.v[0].resource = label_set(&p, "node", "container_id");
+	p.samples.v[0].own = label_set(&p, "cpu", "thread_id");
+	CHECK(otlp_encode(&p, &message) == OK);
+	CHECK(has_key(&message, "host.name") && has_key(&message, "node"));
+	CHECK(has_key(&message, "container.id") && !has_key(&message, "container_id"));
+	CHECK(has_key(&message, "cpu") && !has_key(&message, "cpu.logical_number"));
+	CHECK(has_key(&message, "thread.id") && !has_key(&message, "thread_id"));
+	check_encoding(&p);
+}
+
 static void no_samples_is_a_message(void **state)
 {
 	(void)state;
@@ -132,6 +170,6 @@ static void encoding_is_stable(void **state)
 	CHECK(str_eq(buf_view(&a), buf_view(&b)));
 }
 
-TEST_MAIN(cmocka_unit_test(every_table_is_written), cmocka_unit_test(no_samples_is_a_message),
-	cmocka_unit_test(equal_samples_are_merged), cmocka_unit_test(the_buffers_maximum_holds),
-	cmocka_unit_test(encoding_is_stable))
+TEST_MAIN(cmocka_unit_test(every_table_is_written), cmocka_unit_test(labels_keep_their_names),
+	cmocka_unit_test(no_samples_is_a_message), cmocka_unit_test(equal_samples_are_merged),
+	cmocka_unit_test(the_buffers_maximum_holds), cmocka_unit_test(encoding_is_stable))
