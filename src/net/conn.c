@@ -442,6 +442,11 @@ static bool abort_unread(struct net_conn *c, int64_t now_ns)
 	return any;
 }
 
+static int64_t turn_deadline(const struct net_exchange *x)
+{
+	return x->queued && !x->answered ? x->turn_ns : INT64_MAX;
+}
+
 int64_t net_conn_deadline(const struct net_conn *c)
 {
 	const struct net_server_config *k = &c->server->config;
@@ -463,7 +468,7 @@ int64_t net_conn_deadline(const struct net_conn *c)
 	/* Closing waits for the answer to be read. */
 	at = c->stall_ns && c->phase == HTTP_CLOSING ? stall : MIN(at, stall);
 	for (const struct net_exchange *x = c->exchanges; x; x = x->next)
-		at = MIN(at, body_deadline(c, x));
+		at = MIN(at, MIN(body_deadline(c, x), turn_deadline(x)));
 	return at;
 }
 
@@ -474,6 +479,10 @@ void net_conn_give_up_late(struct net_conn *c, int64_t now_ns)
 	struct net_exchange *next;
 	for (struct net_exchange *x = c->exchanges; x; x = next) {
 		next = x->next;
+		if (turn_deadline(x) <= now_ns) {
+			any |= net_exchange_refuse_waiting(x);
+			continue;
+		}
 		if (body_deadline(c, x) > now_ns)
 			continue;
 		net_exchange_refuse_late(x, now_ns);

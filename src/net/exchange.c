@@ -572,9 +572,46 @@ static void end_stream(struct net_exchange *x)
 	start_stream(x);
 }
 
+static void await_turn(struct net_exchange *x)
+{
+	struct net_server *s = x->server;
+	struct net_lane *lane = &s->lanes[x->route->lane];
+	x->turn_ns = MIN(clock_monotonic_ns() + s->config.turn_timeout_ns, x->request.deadline_ns);
+	x->queued = lane->workers ? lane : &s->lanes[0];
+	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+	if (net_lane_push(x->queued, x)) {
+		net_loop_look_at(s, x->turn_ns);
+		return;
+	}
+	refuse_busy(x);
+	net_exchange_unref(x);
+}
+
+/* The client has gone, or it is too late: true when no worker had begun. */
+static bool leave_queue(struct net_exchange *x)
+{
+	struct net_lane *lane = x->queued;
+	x->queued = NULL;
+	return lane && net_lane_remove(lane, x);
+}
+
+bool net_exchange_refuse_waiting(struct net_exchange *x)
+{
+	struct err e;
+	if (!leave_queue(x))
+		return false;
+	bool is_over = clock_monotonic_ns() >= x->request.deadline_ns;
+	metric_add(&x->server->metrics.turns_late, 1);
+	err_set(&e, is_over ? E_TIMEOUT : E_UNAVAILABLE,
+		"the server is busy, and this did not get its turn in time: try again");
+	refuse(x, 0, is_over ? E_TIMEOUT : E_UNAVAILABLE, &e);
+	net_exchange_unref(x);
+	return true;
+}
+
 static void on_end(void *ctx, struct http_stream *stream)
 {
-	struct net_conn *c = (struct net_conn *)ctx;
+	(void)ctx;
 	struct net_exchange *x = (struct net_exchange *)http_stream_user(stream);
 	if (!x)
 		return;
@@ -590,11 +627,7 @@ static void on_end(void *ctx, struct http_stream *stream)
 		send_answer(x);
 		return;
 	}
-	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
-	if (!os_queue_try_push(c->server->jobs, x)) {
-		refuse_busy(x);
-		net_exchange_unref(x);
-	}
+	await_turn(x);
 }
 
 static void on_close(void *ctx, struct http_stream *stream, bool answered)
@@ -613,6 +646,8 @@ static void on_close(void *ctx, struct http_stream *stream, bool answered)
 	atomic_store_explicit(&x->closed, true, memory_order_relaxed);
 	if (x->rpc_stream)
 		net_stream_gone(x->rpc_stream);
+	if (leave_queue(x))
+		net_exchange_unref(x);
 	net_exchange_unref(x);
 }
 

@@ -77,6 +77,41 @@ void net_response_init(struct net_response *out);
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed);
 void net_answer_end(struct net_answer *a, const struct net_response *response);
 
+/* ---- lane.c: requests that wait for a worker, and those workers ---- */
+
+struct net_exchange;
+struct net_lane;
+
+struct net_lane_worker {
+	struct net_lane *lane;
+	pthread_t thread;
+	bool busy;      /* the lane's lock's */
+	uint64_t share; /* of what it does */
+};
+
+struct net_lane {
+	struct net_server *server;
+	struct net_lane_worker *workers; /* NULL: the lane is not used */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	TAILQ_HEAD(, net_exchange) waiting; /* the lock's, as what follows */
+	size_t waiting_count;
+	uint32_t worker_count; /* set at the start */
+	bool closed;
+};
+
+/* net_lane_stop() is due after a failure too. */
+NODISCARD enum status net_lane_start(
+	struct net_lane *l, struct net_server *s, uint32_t workers, struct err *e);
+/* What waits is still done. */
+void net_lane_stop(struct net_lane *l);
+/* False: too many wait. Else the lane has the caller's reference. */
+NODISCARD bool net_lane_push(struct net_lane *l, struct net_exchange *x);
+/* Waits; NULL: the lane is stopped and empty. */
+struct net_exchange *net_lane_pop(struct net_lane_worker *w);
+/* True: it was waiting, and is the caller's now. */
+NODISCARD bool net_lane_remove(struct net_lane *l, struct net_exchange *x);
+
 /* ---- exchange.c: one request, from its head to its answer ---- */
 
 struct net_conn;
@@ -89,6 +124,11 @@ struct net_exchange {
 	struct net_exchange *next;  /* of the connection's */
 	struct net_exchange **link;
 	struct net_exchange *done_next;
+	TAILQ_ENTRY(net_exchange) turn; /* while it waits for a worker, in: */
+	struct net_lane *lane;          /* with its lock held; else NULL */
+	struct net_lane *queued;        /* the loop's: where it was pushed */
+	uint64_t share;
+	int64_t turn_ns; /* when it has waited long enough */
 	const struct net_route *route;
 	enum net_framing framing;
 	char *path_text;
@@ -119,6 +159,8 @@ void net_exchange_deliver(struct net_exchange *x);
 void net_exchange_unref(struct net_exchange *x);
 /* Loop: its body, or its deadline, is over the time. */
 void net_exchange_refuse_late(struct net_exchange *x, int64_t now_ns);
+/* Loop: it has waited too long for a worker. False: one has it by now. */
+bool net_exchange_refuse_waiting(struct net_exchange *x);
 
 /* ---- transcode.c ---- */
 
@@ -305,9 +347,7 @@ struct net_server {
 	uint32_t shake_count;
 	char address[160];
 	char unix_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	struct os_queue *jobs;
-	pthread_t *workers;
-	uint32_t worker_count;
+	struct net_lane lanes[NET_LANES];
 	pthread_t loop;
 	bool loop_runs;
 	atomic_bool stop;

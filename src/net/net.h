@@ -79,6 +79,9 @@ NODISCARD enum status net_stream_send(struct net_stream *stream, struct str mess
  * E_UNAVAILABLE; OK: neither has happened. */
 NODISCARD enum status net_stream_wait(struct net_stream *stream, int64_t until_ns, struct err *e);
 
+/* Each lane has workers of its own, so that what waits in one holds up nobody in another. */
+#define NET_LANES 4
+
 struct net_route {
 	const char *method; /* "GET", "POST", …; NULL: any */
 	/* Exact, or a prefix that ends in '*'. With `rest`: segments "{name}" are fields. */
@@ -86,6 +89,7 @@ struct net_route {
 	net_handler_fn *fn;
 	void *ctx;
 	bool is_rpc;  /* /package.Service/Method: body is the message in every framing */
+	uint8_t lane; /* below NET_LANES: whose workers it waits for */
 	bool on_loop; /* cheap and never blocks: runs on the loop's thread itself */
 	/* RPC: its messages; NULL: no JSON. With `rest` required. */
 	const struct pb_method *rpc;
@@ -111,7 +115,14 @@ struct net_server_config {
 	const char *address; /* "HOST:PORT", ":PORT", "unix:/path"; port 0: any free one */
 	int listen_fd; /* net_listen() has been there already; taken over, `address` is its text; -1
 			*/
-	uint32_t workers; /* handler threads */
+	uint32_t workers;                 /* handler threads of lane 0, */
+	uint32_t lane_workers[NET_LANES]; /* and of the others; 0: its routes are lane 0's */
+	/* A request waits so long for a worker (or until its deadline), then it is answered with
+	 * 503. */
+	int64_t turn_timeout_ns;
+	/* Of requests with different values of this header (in lower case; NULL: none) that wait in
+	 * a lane, one goes first whose value has the fewest running. */
+	const char *share_header;
 	uint32_t connections_max;
 	/* TLS: connections whose handshake is not over, each NET_HANDSHAKE_BYTES. Of more the
 	 * oldest is closed once it is a second old; until then no more are accepted. */
@@ -180,6 +191,8 @@ void net_server_stop(struct net_server *s);
 		"Requests whose body is longer than the limit.")                                  \
 	X(overloaded, COUNTER, "firn_net_overloaded_total",                                       \
 		"Requests refused because queue or memory were full.")                            \
+	X(turns_late, COUNTER, "firn_net_turns_late_total",                                       \
+		"Requests refused because they had waited too long for their turn.")              \
 	X(timeouts, COUNTER, "firn_net_timeouts_total", "Connections ended for being too slow.")  \
 	X(idle_closed, COUNTER, "firn_net_idle_closed_total", "Idle connections closed.")         \
 	X(streams, GAUGE, "firn_net_streams", "Streaming calls under way.")                       \

@@ -5,9 +5,6 @@
 
 #include <unistd.h>
 
-#define WORKERS_MAX 256
-#define JOBS_MAX 1024
-
 void net_server_config_default(struct net_server_config *c)
 {
 	*c = (struct net_server_config){
@@ -22,21 +19,10 @@ void net_server_config_default(struct net_server_config *c)
 		.header_timeout_ns = 10 * NS_PER_SEC,
 		.stall_timeout_ns = 30 * NS_PER_SEC,
 		.drain_timeout_ns = 10 * NS_PER_SEC,
+		.turn_timeout_ns = 30 * NS_PER_SEC,
 		.streams_max = 256,
 		.stream_idle_ns = 60 * NS_PER_SEC,
 	};
-}
-
-static void *worker_main(void *ctx)
-{
-	struct net_server *s = (struct net_server *)ctx;
-	for (;;) {
-		struct net_exchange *x = (struct net_exchange *)os_queue_pop(s->jobs, INT64_MAX);
-		if (!x)
-			return NULL;
-		net_exchange_run(x);
-		net_loop_done(s, x);
-	}
 }
 
 static void server_free(struct net_server *s)
@@ -47,16 +33,13 @@ static void server_free(struct net_server *s)
 		pthread_join(s->loop, NULL);
 	}
 	net_stream_join_all(s);
-	if (s->jobs)
-		os_queue_close(s->jobs);
-	for (uint32_t i = 0; i < s->worker_count; i++)
-		pthread_join(s->workers[i], NULL);
+	for (size_t i = 0; i < NET_LANES; i++)
+		net_lane_stop(&s->lanes[i]);
 	while (s->done) {
 		struct net_exchange *x = s->done;
 		s->done = x->done_next;
 		net_exchange_unref(x);
 	}
-	os_queue_free(s->jobs);
 	pthread_mutex_destroy(&s->done_lock);
 	pthread_mutex_destroy(&s->streams_lock);
 	pthread_cond_destroy(&s->streams_gone);
@@ -65,26 +48,17 @@ static void server_free(struct net_server *s)
 	fd_cleanup(&s->event_fd);
 	net_tls_free(s->tls);
 	free(s->scratch);
-	free(s->workers);
 	free(s->routes);
 	free(s);
 }
 
 static enum status start_workers(struct net_server *s, struct err *e)
 {
-	if (s->config.workers == 0 || s->config.workers > WORKERS_MAX)
-		return err_set(e, E_INVALID, "workers must be 1 to %d", WORKERS_MAX);
-	s->workers = calloc(s->config.workers, sizeof(*s->workers));
-	if (!s->workers || os_queue_new(JOBS_MAX, &s->jobs) != OK)
-		return err_set(e, E_NOMEM, "workers");
-	while (s->worker_count < s->config.workers) {
-		enum status st = os_thread_start(
-			&s->workers[s->worker_count], "net-worker", worker_main, s, e);
-		if (st != OK)
-			return st;
-		s->worker_count++;
-	}
-	return OK;
+	enum status st = net_lane_start(&s->lanes[0], s, s->config.workers, e);
+	for (size_t i = 1; st == OK && i < NET_LANES; i++)
+		if (s->config.lane_workers[i])
+			st = net_lane_start(&s->lanes[i], s, s->config.lane_workers[i], e);
+	return st;
 }
 
 static enum status open_listener(struct net_server *s, struct err *e)

@@ -231,15 +231,11 @@ static void take_unit_of_selector(struct loader *l, const struct side *side, boo
 	l->s->period_unit = keep_text(l, type[4]);
 }
 
-/* `other`: what was summed before it of the same question, or NULL. */
-static enum status sum_side(
-	struct loader *l, const struct query_side *of, const struct side *other, struct side *out)
+static enum status sum_side(struct loader *l, const struct query_side *of, struct side *out)
 {
 	enum status s = open_side(l, of, out);
 	if (s != OK)
 		return s;
-	if (other && out->plan->view->ops->pair)
-		out->plan->view->ops->pair(out->plan->view, other->plan->view);
 	if (out->plan->empty)
 		return OK;
 	s = out->plan->view->ops->sum_stacks(out->plan->view, &out->plan->store, &out->tree, l->e);
@@ -283,7 +279,7 @@ static enum status take_tree(struct loader *l, struct side *side)
 static enum status load_merge(struct loader *l)
 {
 	CLEANUP(side_deinit) struct side side = { .factor = 1 };
-	enum status s = sum_side(l, &l->r->side, NULL, &side);
+	enum status s = sum_side(l, &l->r->side, &side);
 	if (s != OK)
 		return s;
 	take_unit_of_selector(l, &side, l->r->side.single);
@@ -432,10 +428,10 @@ static double total_of(const struct side *s)
 static enum status load_diff(struct loader *l)
 {
 	CLEANUP(side_deinit) struct side side = { .factor = 1 }, base = { .factor = 1 };
-	enum status s = sum_side(l, &l->r->side, NULL, &side);
+	enum status s = sum_side(l, &l->r->side, &side);
 	if (s != OK)
 		return err_prefix(l->e, s, "compared profile");
-	s = sum_side(l, &l->r->base, &side, &base);
+	s = sum_side(l, &l->r->base, &base);
 	if (s != OK)
 		return err_prefix(l->e, s, "base profile");
 	take_unit_of_selector(l, &side, l->r->side.single);

@@ -196,10 +196,6 @@ struct samples_ops {
 	 * idle; returns when all that were begun have. So fn takes its work from a common list.
 	 * NULL: there are no other threads. */
 	void (*beside)(struct samples_view *v, samples_work_fn *fn, void *ctx);
-
-	/* Both views are of one question, until one of them is closed: what one has is not had by
-	 * others. Neither has a partner yet. NULL: nobody counts. */
-	void (*pair)(struct samples_view *a, struct samples_view *b);
 };
 
 /* An implementation's own structures begin with these. */

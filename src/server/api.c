@@ -21,7 +21,6 @@ struct question {
 	struct arena arena;
 	struct query_request request;
 	enum query_format format;
-	int64_t begun_ns;
 };
 
 static void question_deinit(struct question *q)
@@ -161,24 +160,37 @@ static enum status take_question(const struct net_request *r, struct question *q
 typedef enum status answer_fn(const struct query_engine *engine, const struct net_request *r,
 	struct question *q, struct buf *out, struct err *e);
 
-enum status server_query_begin(struct server *s, int64_t *out_begun_ns, struct err *e)
+enum status server_query_begin(
+	struct server *s, const struct net_request *r, struct server_query *out, struct err *e)
 {
+	*out = (struct server_query){
+		.s = s, .begun_ns = clock_monotonic_ns(), .engine = s->engine
+	};
 	metric_add(&s->metrics.queries, 1);
-	*out_begun_ns = clock_monotonic_ns();
-	/* The last workers are for those who send samples. */
-	uint64_t running = atomic_fetch_add(&s->metrics.queries_running, 1);
-	if (running >= s->queries_max)
-		return err_set(
-			e, E_UNAVAILABLE, "%u questions are under way, try again", s->queries_max);
-	return OK;
+	atomic_fetch_add(&s->metrics.queries_running, 1);
+	if (!s->store)
+		return OK;
+	int64_t until = MIN(out->begun_ns + SERVER_TURN_MAX_NS, r->deadline_ns);
+	enum status st = store_query_init(
+		&out->query, s->store, until, client_gone, (void *)(uintptr_t)r, e);
+	out->engine.samples = &out->query.base;
+	return st;
 }
 
-void server_query_end(struct server *s, int64_t begun_ns, enum status status)
+bool server_query_again(struct server_query *q, enum status status)
 {
-	atomic_fetch_sub(&s->metrics.queries_running, 1);
+	return status == E_UNAVAILABLE && q->s->store && store_query_again(&q->query);
+}
+
+void server_query_end(struct server_query *q, enum status status)
+{
+	struct server_metrics *m = &q->s->metrics;
+	if (q->s->store)
+		store_query_deinit(&q->query);
+	atomic_fetch_sub(&m->queries_running, 1);
 	if (status != OK)
-		metric_add(&s->metrics.queries_failed, 1);
-	metric_add(&s->metrics.query_ms, (uint64_t)((clock_monotonic_ns() - begun_ns) / NS_PER_MS));
+		metric_add(&m->queries_failed, 1);
+	metric_add(&m->query_ms, (uint64_t)((clock_monotonic_ns() - q->begun_ns) / NS_PER_MS));
 }
 
 /* `defaults` holds what differs between questions. */
@@ -190,14 +202,18 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 		return;
 	CLEANUP(question_deinit) struct question q = { .request = *defaults };
 	arena_init(&q.arena, ARENA_BYTES_MAX);
-	enum status status = server_query_begin(s, &q.begun_ns, &e);
+	struct server_query query;
+	enum status status = server_query_begin(s, r, &query, &e);
 	if (status == OK)
 		status = take_question(r, &q, &e);
 	if (status == OK)
 		status = server_tenant(s, r, &q.request.tenant, &e);
 	if (status == OK)
-		status = fn(&s->engine, r, &q, &out->body, &e);
-	server_query_end(s, q.begun_ns, status);
+		do {
+			buf_clear(&out->body);
+			status = fn(&query.engine, r, &q, &out->body, &e);
+		} while (server_query_again(&query, status));
+	server_query_end(&query, status);
 	if (status != OK) {
 		net_fail(out, status, &e);
 		if (status == E_LIMIT) /* no use asking the same again later */

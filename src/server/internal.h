@@ -83,13 +83,13 @@
 	X(stacks_cut, COUNTER, "firn_ingest_cut_stacks_total",                                     \
 		"Stacks that were cut because they were too deep.")                                \
 	X(panics, COUNTER, "firn_agent_panics_total", "Panics that agents reported.")              \
-	X(queries, COUNTER, "firn_queries_total", "Questions answered or refused.")                \
-	X(queries_failed, COUNTER, "firn_queries_failed_total", "Questions refused or given up.")  \
-	X(queries_running, GAUGE, "firn_queries_running", "Questions under way.")                  \
+	X(queries, COUNTER, "firn_queries_total", "Queries answered or refused.")                  \
+	X(queries_failed, COUNTER, "firn_queries_failed_total", "Queries refused or given up.")    \
+	X(queries_running, GAUGE, "firn_queries_running", "Queries under way.")                    \
 	X(shared, COUNTER, "firn_shared_profiles_total", "Profiles kept for sharing.")             \
 	X(shared_dropped, COUNTER, "firn_shared_profiles_dropped_total",                           \
 		"Shared profiles that gave way to younger ones.")                                  \
-	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on questions.")          \
+	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on queries.")            \
 	X(handover_files, COUNTER, "firn_handover_files_total",                                    \
 		"Executables taken from the agent.")                                               \
 	X(handover_figures, COUNTER, "firn_handover_figures_total",                                \
@@ -103,6 +103,16 @@
 struct server_metrics {
 	SERVER_METRICS(METRIC_FIELD)
 };
+
+/* Lanes of requests (net.h): a report may wait long for memory, a batch for seconds; neither holds
+ * up the others, nor what is cheap. */
+enum server_lane {
+	SERVER_LANE_OTHERS,
+	SERVER_LANE_WRITES,
+	SERVER_LANE_LOOKUPS,
+	SERVER_LANE_REPORTS
+};
+static_assert(SERVER_LANE_REPORTS < NET_LANES, "a lane without workers");
 
 #define SERVER_PATH_BYTES 160
 #define SERVER_WATCHERS_MAX 32 /* streams of health and reflection; more are refused */
@@ -120,7 +130,6 @@ struct server {
 	struct debuginfo_uploads *uploads;
 	struct ingest ingest;
 	atomic_bool ready;
-	uint32_t queries_max;
 	int handover_fd;
 	int handover_stop_fd; /* while handover_runs */
 	pthread_t handover;
@@ -161,10 +170,20 @@ net_stream_fn server_health_watch;
 net_stream_fn server_reflect;
 
 /* api.c: GET /api/… */
-/* Around each question to the store: counted, timed, and no more at a time than leave a thread for
- * those who write. The second always follows the first. */
-NODISCARD enum status server_query_begin(struct server *s, int64_t *out_begun_ns, struct err *e);
-void server_query_end(struct server *s, int64_t begun_ns, enum status status);
+/* Around each query: counted, timed; it waits its turn for memory as long as its client does, at
+ * most SERVER_TURN_MAX_NS. server_query_end() always follows; while server_query_again() says so,
+ * the answer is made anew. */
+#define SERVER_TURN_MAX_NS ((int64_t)30 * 1000000000)
+struct server_query {
+	struct server *s;
+	int64_t begun_ns;
+	struct store_query query;
+	struct query_engine engine; /* over it */
+};
+NODISCARD enum status server_query_begin(
+	struct server *s, const struct net_request *r, struct server_query *out, struct err *e);
+bool server_query_again(struct server_query *q, enum status status);
+void server_query_end(struct server_query *q, enum status status);
 net_handler_fn server_handle_types;
 net_handler_fn server_handle_labels;
 net_handler_fn server_handle_label_values;
@@ -191,9 +210,9 @@ net_handler_fn server_parca_query_range;
 net_handler_fn server_parca_query;
 net_handler_fn server_parca_has_profile_data;
 /* The report of a decoded request, as QueryResponse's member of its kind. */
-NODISCARD enum status server_parca_report(const struct server *s, const struct net_request *r,
-	const struct parca_query_request *q, struct arena *a, struct buf *out,
-	struct query_report *info, struct err *e);
+NODISCARD enum status server_parca_report(const struct server *s, const struct query_engine *engine,
+	const struct net_request *r, const struct parca_query_request *q, struct arena *a,
+	struct buf *out, struct query_report *info, struct err *e);
 
 /* share.c */
 net_handler_fn server_parca_share;

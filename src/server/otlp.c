@@ -135,15 +135,14 @@ static enum status store_message(struct server *s, const struct net_request *r, 
 		st = ingest_profile_init(&s->ingest, tenant, &p, message.len, e);
 	if (st != OK)
 		return st;
-	uint64_t admitted = STORE_ADMIT_BYTES(message.len);
-	st = store_admit(s->store, admitted, e);
-	if (st != OK)
-		return st;
-	st = otlp_decode(message, &p, rejects, e);
+	struct store_entry *entry = NULL;
+	st = store_admit(s->store, STORE_ADMIT_BYTES(message.len), &entry, e);
+	if (st == OK)
+		st = otlp_decode(message, &p, rejects, e);
 	if (st == OK)
 		st = ingest_store(
 			s, INGEST_OTLP, tenant, &p, hash128(message.p, message.len), &refused, e);
-	store_admit_end(s->store, admitted);
+	store_admit_end(s->store, entry);
 	if (st == OK) {
 		count_rejects(s, rejects, &refused);
 		merge_rejects(rejects, &refused);

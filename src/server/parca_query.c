@@ -29,6 +29,7 @@ static bool client_gone(void *ctx)
 
 struct call {
 	const struct server *s;
+	const struct query_engine *engine;
 	const struct net_request *r;
 	struct str tenant;
 	struct arena a;
@@ -42,20 +43,25 @@ static void answer(void *ctx, const struct net_request *r, struct net_response *
 {
 	struct server *s = (struct server *)ctx;
 	struct err e = { 0 };
-	int64_t begun_ns = 0;
+	struct server_query query;
 	if (!server_is_ready(s, out))
 		return;
-	struct call c = { .s = s, .r = r, .out = &out->body, .e = &e };
+	struct call c = { .s = s, .engine = &query.engine, .r = r, .out = &out->body, .e = &e };
 	arena_init(&c.a, ARENA_BYTES_MAX);
-	enum status status = server_query_begin(s, &begun_ns, &e);
+	enum status status = server_query_begin(s, r, &query, &e);
 	if (status == OK)
 		status = server_tenant(s, r, &c.tenant, &e);
 	if (status == OK)
-		status = fn(&c);
+		do {
+			arena_deinit(&c.a);
+			arena_init(&c.a, ARENA_BYTES_MAX);
+			buf_clear(&out->body);
+			status = fn(&c);
+		} while (server_query_again(&query, status));
 	if (status == OK && buf_status(&out->body) != OK)
 		status = err_set(&e, buf_status(&out->body), "the answer is larger than %zu MiB",
 			out->body.max >> 20);
-	server_query_end(s, begun_ns, status);
+	server_query_end(&query, status);
 	arena_deinit(&c.a);
 	if (status != OK)
 		net_fail(out, status, &e);
@@ -143,7 +149,7 @@ static enum status profile_types(struct call *c)
 	size_t count = 0;
 	enum status s = index_request(c, PARCA_PROFILE_TYPES, &q, &unused);
 	if (s == OK)
-		s = query_list_types(&c->s->engine, &q, &c->a, &types, &count, c->e);
+		s = query_list_types(c->engine, &q, &c->a, &types, &count, c->e);
 	for (size_t i = 0; s == OK && i < count; i++) {
 		const struct samples_type *t = &types[i];
 		const struct parca_profile_type type = { t->name, t->sample_type, t->sample_unit,
@@ -160,7 +166,7 @@ static enum status labels(struct call *c)
 	size_t count = 0;
 	enum status s = index_request(c, PARCA_LABELS, &q, &unused);
 	if (s == OK)
-		s = query_list_labels(&c->s->engine, &q, &c->a, &names, &count, c->e);
+		s = query_list_labels(c->engine, &q, &c->a, &names, &count, c->e);
 	if (s == OK)
 		parca_names_encode(names, count, c->out);
 	return bad_query(c->e, s);
@@ -175,7 +181,7 @@ static enum status values(struct call *c)
 	if (s == OK && name.len == 0)
 		s = err_set(c->e, E_INVALID, "label_name: cannot be blank.");
 	if (s == OK)
-		s = query_list_values(&c->s->engine, &q, name, &c->a, &found, &count, c->e);
+		s = query_list_values(c->engine, &q, name, &c->a, &found, &count, c->e);
 	if (s == OK)
 		parca_names_encode(found, count, c->out);
 	return bad_query(c->e, s);
@@ -189,7 +195,7 @@ static enum status series(struct call *c)
 	size_t count = 0;
 	enum status s = index_request(c, PARCA_SERIES, &q, &unused);
 	if (s == OK)
-		s = query_list_labels(&c->s->engine, &q, &c->a, &names, &count, c->e);
+		s = query_list_labels(c->engine, &q, &c->a, &names, &count, c->e);
 	return bad_query(c->e, s);
 }
 
@@ -199,7 +205,7 @@ static enum status has_profile_data(struct call *c)
 	struct query_request q = request_of(c, STR("{}"));
 	struct samples_type *types = NULL;
 	size_t count = 0;
-	enum status s = query_list_types(&c->s->engine, &q, &c->a, &types, &count, c->e);
+	enum status s = query_list_types(c->engine, &q, &c->a, &types, &count, c->e);
 	if (s == OK)
 		pb_put_bool(c->out, 1, count > 0);
 	return s;
@@ -263,7 +269,7 @@ static enum status range(struct call *c)
 	q.limit = in.limit;
 	for (uint32_t i = 0; i < in.sum_by.count; i++)
 		plain_label(&in.sum_by.v[i]);
-	s = query_range(&c->s->engine, &q, in.sum_by.v, in.sum_by.count, &c->a, &found, c->e);
+	s = query_range(c->engine, &q, in.sum_by.v, in.sum_by.count, &c->a, &found, c->e);
 	if (s == OK && found.count == 0)
 		s = err_set(c->e, E_NOTFOUND, NO_DATA);
 	for (size_t i = 0; s == OK && i < found.count; i++)
@@ -446,9 +452,9 @@ static enum status make_report(struct recorder *w)
 	UNREACHABLE();
 }
 
-enum status server_parca_report(const struct server *s, const struct net_request *r,
-	const struct parca_query_request *q, struct arena *a, struct buf *out,
-	struct query_report *info, struct err *e)
+enum status server_parca_report(const struct server *s, const struct query_engine *engine,
+	const struct net_request *r, const struct parca_query_request *q, struct arena *a,
+	struct buf *out, struct query_report *info, struct err *e)
 {
 	struct query_report_request request;
 	struct str tenant;
@@ -457,7 +463,7 @@ enum status server_parca_report(const struct server *s, const struct net_request
 		st = report_request(r, tenant, q, &request, e);
 	if (st != OK)
 		return st;
-	struct recorder w = { s, &s->engine, q, &request, a, out, info, e };
+	struct recorder w = { s, engine, q, &request, a, out, info, e };
 	st = make_report(&w);
 	if (st == OK && q->mode == PARCA_SINGLE && !info->found)
 		return err_set(e, E_NOTFOUND, NO_SINGLE);
@@ -479,7 +485,7 @@ static enum status query(struct call *c)
 		return OK;
 	}
 	if (s == OK)
-		s = server_parca_report(c->s, c->r, &q, &c->a, &report, &info, c->e);
+		s = server_parca_report(c->s, c->engine, c->r, &q, &c->a, &report, &info, c->e);
 	if (s != OK)
 		return s;
 	bool has_total = q.report != PARCA_PPROF && q.report != PARCA_PROFILE_METADATA;

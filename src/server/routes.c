@@ -15,6 +15,7 @@ struct rpc {
 	net_stream_fn *stream_fn;
 	const char *rest; /* "GET /api/profiles/types"; NULL: none */
 	int64_t patience_s;
+	enum server_lane lane;
 };
 
 static const struct rpc rpcs[] = {
@@ -25,29 +26,31 @@ static const struct rpc rpcs[] = {
 	{ &schema_reflection_alpha, "ServerReflectionInfo", .stream_fn = server_reflect,
 		.patience_s = 600 },
 	{ &schema_parca_query, "ProfileTypes", .fn = server_parca_profile_types,
-		.rest = "GET /api/profiles/types" },
+		.rest = "GET /api/profiles/types", .lane = SERVER_LANE_LOOKUPS },
 	{ &schema_parca_query, "Labels", .fn = server_parca_labels,
-		.rest = "GET /api/profiles/labels" },
+		.rest = "GET /api/profiles/labels", .lane = SERVER_LANE_LOOKUPS },
 	{ &schema_parca_query, "Values", .fn = server_parca_values,
-		.rest = "GET /api/profiles/labels/{label_name}/values" },
+		.rest = "GET /api/profiles/labels/{label_name}/values",
+		.lane = SERVER_LANE_LOOKUPS },
 	{ &schema_parca_query, "Series", .fn = server_parca_series,
-		.rest = "GET /api/profiles/series" },
+		.rest = "GET /api/profiles/series", .lane = SERVER_LANE_LOOKUPS },
 	{ &schema_parca_query, "QueryRange", .fn = server_parca_query_range,
-		.rest = "GET /api/profiles/query_range" },
-	{ &schema_parca_query, "Query", .fn = server_parca_query,
-		.rest = "GET /api/profiles/query" },
+		.rest = "GET /api/profiles/query_range", .lane = SERVER_LANE_REPORTS },
+	{ &schema_parca_query, "Query", .fn = server_parca_query, .rest = "GET /api/profiles/query",
+		.lane = SERVER_LANE_REPORTS },
 	{ &schema_parca_query, "ShareProfile", .fn = server_parca_share,
-		.rest = "POST /api/profiles/share" },
+		.rest = "POST /api/profiles/share", .lane = SERVER_LANE_REPORTS },
 	{ &schema_parca_query, "HasProfileData", .fn = server_parca_has_profile_data,
-		.rest = "GET /api/profiles/has_profile_data" },
-	{ &schema_otlp_profiles_service, "Export", .fn = server_handle_otlp },
+		.rest = "GET /api/profiles/has_profile_data", .lane = SERVER_LANE_LOOKUPS },
+	{ &schema_otlp_profiles_service, "Export", .fn = server_handle_otlp,
+		.lane = SERVER_LANE_WRITES },
 	{ &schema_otlp_trace_service, "Export", .fn = server_otlp_traces },
 	{ &schema_otlp_logs_service, "Export", .fn = server_otlp_logs },
 	{ &schema_otlp_metrics_service, "Export", .fn = server_otlp_metrics },
 	{ &schema_parca_profilestore, "WriteRaw", .fn = server_write_raw,
-		.rest = "POST /api/profiles/writeraw" },
+		.rest = "POST /api/profiles/writeraw", .lane = SERVER_LANE_WRITES },
 	{ &schema_parca_profilestore, "WriteArrow", .fn = server_write_arrow,
-		.rest = "POST /api/profiles/writearrow" },
+		.rest = "POST /api/profiles/writearrow", .lane = SERVER_LANE_WRITES },
 	{ &schema_parca_profilestore, "Write", .stream_fn = server_write,
 		.rest = "POST /api/profiles/write", .patience_s = 30 },
 	{ &schema_parca_agents, "Agents", .fn = server_agents, .rest = "GET /api/agents" },
@@ -64,32 +67,35 @@ static const struct rpc rpcs[] = {
 		.rest = "POST /api/telemetry/panic" },
 };
 
+/* clang-format off */
+#define ROW(m, p, f, l) { .method = m, .path = p, .fn = f, .lane = SERVER_LANE_##l }
 static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/healthy", .fn = server_handle_healthy, .on_loop = true },
 	{ .method = "GET", .path = "/ready", .fn = server_handle_ready, .on_loop = true },
 	{ .method = "GET", .path = "/-/ready", .fn = server_handle_ready, .on_loop = true },
 	{ .method = "GET", .path = "/-/healthy", .fn = server_handle_healthy, .on_loop = true },
-	{ .method = "GET", .path = "/metrics", .fn = server_handle_metrics },
-	{ .method = "GET", .path = "/agent", .fn = server_handle_agent },
-	{ .method = "POST", .path = SERVER_OTLP_HTTP, .fn = server_handle_otlp },
-	{ .method = "GET", .path = "/shared/*", .fn = server_handle_shared },
-	{ .method = "POST", .path = "/v1/traces", .fn = server_otlp_traces },
-	{ .method = "POST", .path = "/v1/logs", .fn = server_otlp_logs },
-	{ .method = "POST", .path = "/v1/metrics", .fn = server_otlp_metrics },
-	{ .method = "POST", .path = "/api/push", .fn = server_push },
-	{ .method = "GET", .path = "/api/types", .fn = server_handle_types },
-	{ .method = "GET", .path = "/api/labels", .fn = server_handle_labels },
-	{ .method = "GET", .path = "/api/labels/*", .fn = server_handle_label_values },
-	{ .method = "GET", .path = "/api/series", .fn = server_handle_series },
-	{ .method = "GET", .path = "/api/flamegraph", .fn = server_handle_flamegraph },
-	{ .method = "GET", .path = "/api/top", .fn = server_handle_top },
-	{ .method = "GET", .path = "/api/functions", .fn = server_handle_functions },
-	{ .method = "GET", .path = "/api/diff", .fn = server_handle_diff },
-	{ .method = "GET", .path = "/api/pprof", .fn = server_handle_pprof },
-	{ .method = "POST", .path = "/api/admin/delete", .fn = server_handle_delete },
-	{ .method = "GET", .path = "/api/admin/export", .fn = server_handle_export },
-	{ .method = "POST", .path = "/api/admin/import", .fn = server_handle_import },
+	ROW("GET", "/metrics", server_handle_metrics, OTHERS),
+	ROW("GET", "/agent", server_handle_agent, OTHERS),
+	ROW("POST", SERVER_OTLP_HTTP, server_handle_otlp, WRITES),
+	ROW("GET", "/shared/*", server_handle_shared, OTHERS),
+	ROW("POST", "/v1/traces", server_otlp_traces, OTHERS),
+	ROW("POST", "/v1/logs", server_otlp_logs, OTHERS),
+	ROW("POST", "/v1/metrics", server_otlp_metrics, OTHERS),
+	ROW("POST", "/api/push", server_push, WRITES),
+	ROW("GET", "/api/types", server_handle_types, LOOKUPS),
+	ROW("GET", "/api/labels", server_handle_labels, LOOKUPS),
+	ROW("GET", "/api/labels/*", server_handle_label_values, LOOKUPS),
+	ROW("GET", "/api/series", server_handle_series, REPORTS),
+	ROW("GET", "/api/flamegraph", server_handle_flamegraph, REPORTS),
+	ROW("GET", "/api/top", server_handle_top, REPORTS),
+	ROW("GET", "/api/functions", server_handle_functions, REPORTS),
+	ROW("GET", "/api/diff", server_handle_diff, REPORTS),
+	ROW("GET", "/api/pprof", server_handle_pprof, REPORTS),
+	ROW("POST", "/api/admin/delete", server_handle_delete, OTHERS),
+	ROW("GET", "/api/admin/export", server_handle_export, OTHERS),
+	ROW("POST", "/api/admin/import", server_handle_import, OTHERS),
 };
+/* clang-format on */
 
 const char *server_service(size_t n)
 {
@@ -114,6 +120,7 @@ static size_t add_rpc(struct server *s, const struct rpc *rpc, char path[SERVER_
 		.stream_fn = rpc->stream_fn,
 		.ctx = s,
 		.is_rpc = true,
+		.lane = (uint8_t)rpc->lane,
 		.rpc = pb_service_find(rpc->service, rpc->method),
 		.patience_ns = rpc->patience_s * 1000000000 };
 	assert(out[0].rpc);

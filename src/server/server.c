@@ -17,7 +17,9 @@
 #define DESCRIPTORS_MIN 16384
 #define WORKERS_MIN 8
 #define WORKERS_MAX 32
-#define WORKERS_FOR_WRITES 2
+#define LOOKUP_WORKERS 4
+#define REPORT_WORKERS_MIN 4
+#define REPORT_WORKERS_MAX 16
 /* Bodies take a share of --storage-memory; a single one may be larger, up to a quarter and what
  * gRPC's clients of Parca send (NET_BODY_MAX), but then it is the only one. */
 #define BODY_BYTES_MIN ((size_t)4 << 20)
@@ -75,8 +77,14 @@ static enum status listen_now(struct server *s, struct err *e)
 	c.tls_key_file = s->config->tls_key_file;
 	c.tls_client_ca_file = s->config->tls_client_ca_file;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	c.workers = (uint32_t)MIN(MAX(2 * cpus, (long)WORKERS_MIN), (long)WORKERS_MAX);
-	s->queries_max = c.workers - WORKERS_FOR_WRITES;
+	c.workers = WORKERS_MIN;
+	c.lane_workers[SERVER_LANE_WRITES] =
+		(uint32_t)MIN(MAX(2 * cpus, (long)WORKERS_MIN), (long)WORKERS_MAX);
+	c.lane_workers[SERVER_LANE_LOOKUPS] = LOOKUP_WORKERS;
+	c.lane_workers[SERVER_LANE_REPORTS] =
+		(uint32_t)MIN(MAX(2 * cpus, (long)REPORT_WORKERS_MIN), (long)REPORT_WORKERS_MAX);
+	c.turn_timeout_ns = SERVER_TURN_MAX_NS;
+	c.share_header = s->config->tenant_header;
 	size_t memory = s->config->storage_memory_bytes;
 	c.memory_max = MAX(memory / 8, BODY_BYTES_MIN);
 	c.handshakes_max = (uint32_t)MAX(memory / 8 / NET_HANDSHAKE_BYTES, (size_t)HANDSHAKES_MIN);

@@ -232,8 +232,8 @@ static void put_link(struct buf *out, struct server *s, const struct net_request
 	pb_put_str(out, 1, buf_view(&link)); /* ShareProfileResponse { link = 1 } */
 }
 
-static enum status share(
-	struct server *s, const struct net_request *r, struct buf *out, struct err *e)
+static enum status share(struct server *s, const struct query_engine *engine,
+	const struct net_request *r, struct buf *out, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
 	CLEANUP(buf_deinit) struct buf profile;
@@ -247,7 +247,7 @@ static enum status share(
 	if (st == OK)
 		st = parca_share_decode(r->body, &a, &q, e);
 	if (st == OK)
-		st = server_parca_report(s, r, &q.query, &a, &profile, &info, e);
+		st = server_parca_report(s, engine, r, &q.query, &a, &profile, &info, e);
 	if (st == OK)
 		st = keep(s, tenant, buf_view(&profile), id, e);
 	if (st == OK)
@@ -259,13 +259,15 @@ void server_parca_share(void *ctx, const struct net_request *r, struct net_respo
 {
 	struct server *s = (struct server *)ctx;
 	struct err e = { 0 };
-	int64_t begun_ns = 0;
+	struct server_query query;
 	if (!server_is_ready(s, out))
 		return;
-	enum status st = server_query_begin(s, &begun_ns, &e);
+	enum status st = server_query_begin(s, r, &query, &e);
 	if (st == OK)
-		st = share(s, r, &out->body, &e);
-	server_query_end(s, begun_ns, st);
+		do
+			st = share(s, &query.engine, r, &out->body, &e);
+		while (server_query_again(&query, st));
+	server_query_end(&query, st);
 	if (st != OK)
 		net_fail(out, st, &e);
 }

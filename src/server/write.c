@@ -22,8 +22,8 @@ struct push {
 	struct str tenant;
 	enum ingest_protocol how;
 	int64_t begin_ns;
-	uint64_t admitted; /* bytes of the store's memory */
-	bool stored;       /* what passed the limits */
+	struct store_entry *entry; /* of the store's memory */
+	bool stored;               /* what passed the limits */
 	struct profile p;
 	struct parca_arrow_stats stats;
 };
@@ -31,11 +31,7 @@ struct push {
 /* Asks for the memory that a message of that many bytes takes. */
 static enum status push_admit(struct push *w, size_t message_bytes, struct err *e)
 {
-	uint64_t bytes = STORE_ADMIT_BYTES(message_bytes);
-	enum status st = store_admit(w->s->store, bytes, e);
-	if (st == OK)
-		w->admitted += bytes;
-	return st;
+	return store_admit(w->s->store, STORE_ADMIT_BYTES(message_bytes), &w->entry, e);
 }
 
 static enum status push_begin(struct push *w, void *ctx, const struct net_request *r,
@@ -80,8 +76,7 @@ static void push_end(struct push *w, struct net_response *out, enum status st, c
 		agent_list_note(&w->s->ingest.agents, w->tenant, &w->p, w->peer, w->begin_ns,
 			clock_realtime_ns(), st == OK ? "" : err_text(e, st));
 	profile_deinit(&w->p);
-	if (w->admitted)
-		store_admit_end(w->s->store, w->admitted);
+	store_admit_end(w->s->store, w->entry);
 }
 
 void server_write_raw(void *ctx, const struct net_request *r, struct net_response *out)

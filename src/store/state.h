@@ -18,6 +18,8 @@
 /* Rewriting and merging never happen at once (merge_lock): they have one share of it. */
 #define REWRITE_MEMORY_SHARE 4
 #define REWRITE_BYTES(s) ((s)->config.memory_bytes / REWRITE_MEMORY_SHARE)
+/* Of the memory, in sixteenths: what queries may take, all together. */
+#define QUERIES_SIXTEENTHS 4
 #define MERGE_RETRY_NS (600LL * 1000000000LL)
 
 struct part_groups; /* retain.c */
@@ -42,7 +44,8 @@ struct store {
 	struct pool *pool;             /* of queries; NULL: they run on their callers' threads */
 	struct log *log;
 	struct dedupe dedupe;
-	struct memory_shares memory;
+	struct memory_share queries_memory;
+	struct memory_share ingest_memory;
 	atomic_int_fast64_t looked_ns;  /* monotonic: when the process was measured */
 	atomic_int_fast64_t trimmed_ns; /* and free memory given back */
 	atomic_bool pressed;            /* as found then */
@@ -67,10 +70,7 @@ struct store {
 	pthread_cond_t flush_wake;
 	pthread_cond_t merge_wake;
 	pthread_cond_t relieved; /* a memtable was written */
-	pthread_cond_t admitted; /* a batch on its way in gave memory back */
-	pthread_cond_t answered; /* a question did */
 	unsigned views;          /* that are open */
-	unsigned asking;         /* questions that wait for memory */
 	struct age_clock age;
 	struct memtable *active;
 	struct memtable *frozen; /* being written, or waiting for a disk with room */
@@ -83,9 +83,8 @@ struct store {
 	uint64_t next_part;
 	uint64_t reserved_bytes; /* of the active table, by appends under way */
 	unsigned waiting;        /* appends that wait for room */
-	unsigned admitting;      /* batches that wait for memory before they are decoded */
 	bool flush_wanted;
-	bool stopping;
+	atomic_bool stopping;     /* set with `lock` held */
 	enum status flush_status; /* of the last try */
 	struct err flush_err;
 	pthread_t flusher;

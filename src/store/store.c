@@ -26,8 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PRESSURE_WAIT_NS (1 * NS_PER_SEC)
-#define ADMIT_WAIT_NS (NS_PER_SEC / 2)
+#define ADMIT_LOOK_NS (50 * NS_PER_MS)
 #define FLUSH_RETRY_NS (5 * NS_PER_SEC)
 #define UPKEEP_INTERVAL_NS (60 * NS_PER_SEC)
 #define MEMORY_BYTES_MIN ((uint64_t)16 << 20)
@@ -53,6 +52,7 @@ void store_config_default(struct store_config *c)
 		.retention_ns = 0,
 		.retention_bytes = 0,
 		.flush_interval_ns = 120 * NS_PER_SEC,
+		.wait_ns = 10 * NS_PER_SEC,
 		.resolution_ns = 10 * NS_PER_SEC,
 		.log_segment_bytes = LOG_SEGMENT_BYTES,
 	};
@@ -302,8 +302,8 @@ static void store_free(struct store *s)
 	pthread_cond_destroy(&s->flush_wake);
 	pthread_cond_destroy(&s->merge_wake);
 	pthread_cond_destroy(&s->relieved);
-	pthread_cond_destroy(&s->admitted);
-	pthread_cond_destroy(&s->answered);
+	memory_share_deinit(&s->queries_memory);
+	memory_share_deinit(&s->ingest_memory);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->path);
@@ -328,8 +328,6 @@ static void init_locks(struct store *s)
 	pthread_cond_init(&s->flush_wake, &ca);
 	pthread_cond_init(&s->merge_wake, &ca);
 	pthread_cond_init(&s->relieved, &ca);
-	pthread_cond_init(&s->admitted, &ca);
-	pthread_cond_init(&s->answered, &ca);
 	pthread_condattr_destroy(&ca);
 }
 
@@ -364,8 +362,6 @@ static void stop_threads(struct store *s)
 	pthread_cond_broadcast(&s->flush_wake);
 	pthread_cond_broadcast(&s->merge_wake);
 	pthread_cond_broadcast(&s->relieved);
-	pthread_cond_broadcast(&s->admitted);
-	pthread_cond_broadcast(&s->answered);
 	pthread_mutex_unlock(&s->lock);
 	if (s->flusher_runs)
 		pthread_join(s->flusher, NULL);
@@ -390,7 +386,8 @@ enum status store_open(const struct store_config *c, store_notice_fn *notice, vo
 	s->notice_ctx = ctx;
 	s->lock_fd = -1;
 	init_locks(s);
-	memory_init(&s->memory, s->config.memory_bytes);
+	memory_share_init(&s->queries_memory, s->config.memory_bytes / 16 * QUERIES_SIXTEENTHS);
+	memory_share_init(&s->ingest_memory, s->config.memory_bytes / 16);
 	dedupe_init(&s->dedupe, s->config.memory_bytes / 32);
 	s->path = strdup(c->path);
 	s->config.path = s->path;
@@ -443,7 +440,7 @@ static enum status reserve_room(struct store *s, uint64_t need, struct err *e)
 			"a batch that takes %llu bytes; the memory budget allows "
 			"%llu",
 			(unsigned long long)need, (unsigned long long)s->memtable_bytes);
-	int64_t deadline = clock_monotonic_ns() + PRESSURE_WAIT_NS;
+	int64_t deadline = clock_monotonic_ns() + s->config.wait_ns;
 	enum status st = OK;
 	pthread_mutex_lock(&s->lock);
 	while (!has_room(s, need)) {
@@ -582,45 +579,57 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 	return OK;
 }
 
-/* While the process is near its limit one batch at a time. */
-static enum status take_in(struct store *s, uint64_t bytes, bool pressed, struct err *e)
-{
-	if (pressed && memory_used(&s->memory, MEMORY_INGEST))
-		return err_set(e, E_UNAVAILABLE, "there is no memory for another batch: try again");
-	return memory_take(&s->memory, MEMORY_INGEST, bytes, e);
-}
+/* ---- before appending ---- */
 
-/* Its turn comes soon, mostly: a short wait costs less than sending it all again. */
-enum status store_admit(struct store *s, uint64_t bytes, struct err *e)
+struct store_entry {
+	struct memory_holder holder;
+};
+
+/* What fills up meanwhile is better on the disk. */
+static bool look_at_pressure(struct store *s)
 {
-	int64_t deadline = clock_monotonic_ns() + ADMIT_WAIT_NS;
 	bool pressed = store_relieve(s);
-	enum status st = take_in(s, bytes, pressed, e);
-	if (st == OK)
-		return OK;
+	if (!pressed)
+		return false;
 	pthread_mutex_lock(&s->lock);
-	s->admitting++;
-	if (pressed) { /* what fills up meanwhile is better on the disk */
-		s->flush_wanted |= atomic_load(&s->active->bytes) > s->memtable_bytes / 4;
-		pthread_cond_signal(&s->flush_wake);
-	}
-	while ((st = take_in(s, bytes, atomic_load(&s->pressed), e)) != OK && !s->stopping &&
-		clock_monotonic_ns() < deadline)
-		wait_until(&s->admitted, &s->lock, deadline);
-	s->admitting--;
+	s->flush_wanted |= atomic_load(&s->active->bytes) > s->memtable_bytes / 4;
+	pthread_cond_signal(&s->flush_wake);
 	pthread_mutex_unlock(&s->lock);
-	if (st != OK)
-		metric_add(&s->metrics.refused_memory, 1);
-	return st;
+	return true;
 }
 
-void store_admit_end(struct store *s, uint64_t bytes)
+/* Its turn comes soon, mostly: to wait costs less than to send it all again. */
+enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e)
 {
-	memory_give(&s->memory, MEMORY_INGEST, bytes);
-	pthread_mutex_lock(&s->lock);
-	if (s->admitting)
-		pthread_cond_broadcast(&s->admitted);
-	pthread_mutex_unlock(&s->lock);
+	if (!*entry)
+		*entry = calloc(1, sizeof(**entry));
+	if (!*entry)
+		return err_set(e, E_NOMEM, "a batch");
+	struct memory_holder *h = &(*entry)->holder;
+	int64_t deadline = clock_monotonic_ns() + s->config.wait_ns, until = 0;
+	enum memory_got got;
+	do {
+		bool pressed = look_at_pressure(s);
+		got = memory_take(&s->ingest_memory, h, bytes, pressed, until);
+		until = MIN(clock_monotonic_ns() + ADMIT_LOOK_NS, deadline);
+	} while (got == MEMORY_WAIT && clock_monotonic_ns() < deadline &&
+		 !atomic_load(&s->stopping));
+	if (got == MEMORY_GOT)
+		return OK;
+	memory_leave(&s->ingest_memory, h);
+	metric_add(&s->metrics.refused_memory, 1);
+	return err_set(e, E_UNAVAILABLE,
+		"batches on their way in hold their %llu MiB of memory, %llu more do not fit: try "
+		"again",
+		(unsigned long long)(s->ingest_memory.limit >> 20),
+		(unsigned long long)(bytes >> 20));
+}
+
+void store_admit_end(struct store *s, struct store_entry *entry)
+{
+	if (entry)
+		memory_give(&s->ingest_memory, &entry->holder, entry->holder.held);
+	free(entry);
 }
 
 enum status store_append(struct store *s, struct str tenant, const struct profile *p,
@@ -660,7 +669,7 @@ void store_write_metrics(struct store *s, struct buf *out)
 	pthread_mutex_unlock(&s->lock);
 	metric_set(&s->metrics.memtable_bytes, bytes);
 	metric_set(&s->metrics.memtable_rows, rows);
-	metric_set(&s->metrics.ingest_bytes, memory_used(&s->memory, MEMORY_INGEST));
-	metric_set(&s->metrics.query_bytes, memory_used(&s->memory, MEMORY_QUERIES));
+	metric_set(&s->metrics.ingest_bytes, memory_used(&s->ingest_memory));
+	metric_set(&s->metrics.query_bytes, memory_used(&s->queries_memory));
 	metrics_write(out, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
 }

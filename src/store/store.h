@@ -58,6 +58,7 @@ struct store_config {
 	const struct store_thin_rule *thin;
 	size_t thin_count;
 	int64_t flush_interval_ns;  /* a memtable older than this becomes a part */
+	int64_t wait_ns;            /* how long a batch waits for memory, twice at the most */
 	int64_t resolution_ns;      /* sample times are rounded down to this in merged parts */
 	uint64_t log_segment_bytes; /* a segment of the log is preallocated with this */
 };
@@ -74,11 +75,15 @@ NODISCARD enum status store_open(const struct store_config *c, store_notice_fn *
 void store_close(struct store *s);
 
 /* A batch on its way in takes memory: its message, what is decoded of it, what is encoded for the
- * log. Whoever receives it asks for that before decoding, and gives it back when store_append() has
- * returned. E_UNAVAILABLE: others have it; the batch may be sent again. */
+ * log. Whoever receives it asks for that before decoding (*entry is NULL at first; more may be
+ * asked for later), and gives it back when store_append() has returned, or anything has failed.
+ * Waits its turn for up to ten seconds; what is larger than the share comes in alone.
+ * E_UNAVAILABLE: others have it all the same; the batch may be sent again. */
 #define STORE_ADMIT_BYTES(message_len) ((message_len)*6ull + 65536)
-NODISCARD enum status store_admit(struct store *s, uint64_t bytes, struct err *e);
-void store_admit_end(struct store *s, uint64_t bytes);
+struct store_entry;
+NODISCARD enum status store_admit(
+	struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e);
+void store_admit_end(struct store *s, struct store_entry *entry); /* NULL is fine */
 
 /* All samples of `p` under `tenant`, durable when this returns OK (group commit with concurrent
  * callers). `batch_id` makes a retry harmless: the same id within the last hour is acknowledged and
@@ -93,6 +98,27 @@ NODISCARD enum status store_append(struct store *s, struct str tenant, const str
 
 /* As reports ask it; valid as long as the store is open. */
 struct samples_db *store_samples(struct store *s);
+
+/* What reports ask for one query, and whose memory is counted together: its views are opened in
+ * `base`. They wait their turn for memory that other queries hold until `until_ns` (monotonic), or
+ * until `cancel` says that nobody wants the answer. Those of store_samples() do not wait. */
+struct memory_holder;
+struct store_query {
+	struct samples_db base; /* the first member */
+	struct store *store;
+	struct memory_holder *holder;
+	samples_cancel_fn *cancel; /* may be NULL */
+	void *cancel_ctx;
+	int64_t until_ns;
+	int64_t pressed_ns; /* when the process was first seen near its limit; 0: never */
+	bool again;
+};
+NODISCARD enum status store_query_init(struct store_query *q, struct store *s, int64_t until_ns,
+	samples_cancel_fn *cancel, void *ctx, struct err *e);
+void store_query_deinit(struct store_query *q);
+/* After a failure, with all views closed: true when memory was the reason, an older query needed
+ * it, and it is there now: make the report anew. */
+bool store_query_again(struct store_query *q);
 
 /* The same functions by name. */
 struct store_view;
@@ -198,7 +224,9 @@ NODISCARD enum status store_export_split(
 	X(memtable_rows, GAUGE, "firn_store_memtable_rows", "Rows of the memtable.")               \
 	X(ingest_bytes, GAUGE, "firn_store_ingest_bytes",                                          \
 		"Memory held by batches on their way in.")                                         \
-	X(query_bytes, GAUGE, "firn_store_query_bytes", "Memory held by questions.")               \
+	X(query_bytes, GAUGE, "firn_store_query_bytes", "Memory held by queries.")                 \
+	X(query_restarts, COUNTER, "firn_store_query_restarts_total",                              \
+		"Times that a query gave its memory to an older one, and began anew.")             \
 	X(pressed, COUNTER, "firn_store_memory_pressed_total",                                     \
 		"Times that the process was near its limit of memory.")                            \
 	X(flushes, COUNTER, "firn_store_flushes_total", "Memtables written as parts.")             \

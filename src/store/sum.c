@@ -585,13 +585,13 @@ enum status store_sum_stacks(struct store_view *v, const struct samples_query *q
 {
 	struct err local = { 0 };
 	e = e ? e : &local;
-	unsigned width = pool_width(v->store->pool);
+	unsigned width = view_width(v);
 	enum status s = query_check(q, e);
 	if (s != OK)
 		return s;
 	do {
 		s = sum_stacks(v, q, width, out, e);
-		if ((s == E_LIMIT || s == E_UNAVAILABLE) && width > 1) {
+		if (s == E_LIMIT && width > 1) {
 			width = 1;
 			s = sum_stacks(v, q, width, out, e);
 		}

@@ -10,8 +10,8 @@
 #define HOLD_STEP_BYTES ((uint64_t)1 << 20)
 #define WARM_WAIT_NS (2 * NS_PER_SEC) /* in all */
 #define WARM_STEP_NS (20 * NS_PER_MS)
-#define HOLD_WAIT_NS NS_PER_SEC
 #define HOLD_STEP_NS (50 * NS_PER_MS)
+#define PRESSED_WAIT_NS NS_PER_SEC
 /* Tables of parts that are kept: the share that memory.h leaves them. */
 #define CACHE_SHARE 8
 
@@ -27,62 +27,72 @@ void budget_give(struct budget *b, uint64_t bytes)
 	assert(before >= bytes);
 }
 
-/* While the process is near its limit who is not alone gets no more; who is, waits a little. */
-static enum status take_more(
-	struct store_view *v, uint64_t own, uint64_t bytes, bool waited, struct err *e)
+static enum status stopped_waiting(const struct store_query *q, uint64_t bytes, struct err *e)
 {
-	struct memory_shares *m = &v->store->memory;
-	if (store_relieve(v->store) && (!waited || memory_used(m, MEMORY_QUERIES) > own))
-		return err_set(
-			e, E_UNAVAILABLE, "there is no memory for another question: try again");
-	return memory_take_more(m, MEMORY_QUERIES, own, bytes, e);
+	struct memory_share *m = &q->store->queries_memory;
+	if (q->cancel && q->cancel(q->cancel_ctx))
+		return err_set(e, E_CANCELED, "the caller went away");
+	if (clock_monotonic_ns() < q->until_ns && !atomic_load(&q->store->stopping))
+		return OK;
+	return err_set(e, E_UNAVAILABLE,
+		"other queries hold %llu of the %llu MiB of memory that queries have, and %llu "
+		"more "
+		"were not free in time: try again, or raise --storage-memory",
+		(unsigned long long)(memory_used(m) >> 20), (unsigned long long)(m->limit >> 20),
+		(unsigned long long)(bytes >> 20));
+}
+
+/* Near the limit of the process each query waits this once, for what is written or given back. */
+static bool waits_for_room(struct store_query *q)
+{
+	int64_t now = clock_monotonic_ns();
+	if (!q->pressed_ns)
+		q->pressed_ns = now;
+	return now < q->pressed_ns + PRESSED_WAIT_NS;
+}
+
+static void sleep_until(int64_t at_ns)
+{
+	struct timespec t = { at_ns / NS_PER_SEC, at_ns % NS_PER_SEC };
+	(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
 /* Others are done soon, mostly. */
-static enum status take_or_wait(struct store_view *v, uint64_t own, uint64_t bytes, struct err *e)
+static enum status take_or_wait(struct store_query *q, uint64_t bytes, struct err *e)
 {
-	struct store *s = v->store;
-	int64_t deadline = clock_monotonic_ns() + HOLD_WAIT_NS;
-	bool waited = false;
-	enum status st = take_more(v, own, bytes, false, e);
-	if (st == OK)
-		return OK;
-	pthread_mutex_lock(&s->lock);
-	s->asking++;
-	while (st != OK && !waited && !s->stopping) {
-		int64_t until = MIN(deadline, clock_monotonic_ns() + HOLD_STEP_NS);
-		struct timespec t = { until / NS_PER_SEC, until % NS_PER_SEC };
-		(void)pthread_cond_timedwait(&s->answered, &s->lock, &t);
-		waited = clock_monotonic_ns() >= deadline;
-		pthread_mutex_unlock(&s->lock);
-		st = take_more(v, own, bytes, waited, e);
-		pthread_mutex_lock(&s->lock);
+	struct memory_share *m = &q->store->queries_memory;
+	enum status s = OK;
+	int64_t until = 0;
+	for (;;) {
+		bool pressed = store_relieve(q->store);
+		enum memory_got got = MEMORY_WAIT;
+		if (pressed && q->until_ns && waits_for_room(q))
+			sleep_until(until);
+		else
+			got = memory_take(m, q->holder, bytes, pressed, until);
+		if (got == MEMORY_GOT)
+			return OK;
+		if (got == MEMORY_YIELD) {
+			q->again = true;
+			s = err_set(e, E_UNAVAILABLE,
+				"an older query needs the memory of this one: try again");
+		} else {
+			s = stopped_waiting(q, bytes, e);
+		}
+		if (s != OK)
+			break;
+		until = MIN(clock_monotonic_ns() + HOLD_STEP_NS, q->until_ns);
 	}
-	s->asking--;
-	pthread_mutex_unlock(&s->lock);
-	return st;
+	memory_leave(m, q->holder);
+	return s;
 }
 
 static void give_back(struct store_view *v, uint64_t bytes)
 {
-	struct store *s = v->store;
-	memory_give(&s->memory, MEMORY_QUERIES, bytes);
-	if (bytes == 0)
-		return;
-	pthread_mutex_lock(&s->lock);
-	if (s->asking)
-		pthread_cond_broadcast(&s->answered);
-	pthread_mutex_unlock(&s->lock);
+	memory_give(&v->store->queries_memory, v->query->holder, bytes);
 }
 
-/* Of the share, by the view's question. */
-static uint64_t own_bytes(const struct store_view *v, uint64_t held)
-{
-	const struct store_view *p = v->partner;
-	return held + v->kept + (p ? p->held + p->kept : 0);
-}
-
-/* At least `bytes` of the share for questions. */
+/* At least `bytes` of the share for queries. */
 static enum status hold(struct store_view *v, uint64_t bytes, struct err *e)
 {
 	if (bytes <= __atomic_load_n(&v->held, __ATOMIC_RELAXED))
@@ -91,7 +101,7 @@ static enum status hold(struct store_view *v, uint64_t bytes, struct err *e)
 	pthread_mutex_lock(&v->hold_lock);
 	uint64_t held = v->held, want = (bytes / HOLD_STEP_BYTES + 1) * HOLD_STEP_BYTES;
 	if (want > held)
-		s = take_or_wait(v, own_bytes(v, held), want - held, e);
+		s = take_or_wait(v->query, want - held, e);
 	if (s == OK && want > held)
 		__atomic_store_n(&v->held, want, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&v->hold_lock);
@@ -102,8 +112,9 @@ enum status budget_fail(const struct budget *b, enum status s, struct err *e)
 {
 	if (s == E_LIMIT)
 		return err_set(e, s,
-			"the query needs more than its %llu MiB of memory: narrow the time range "
-			"or the selector",
+			"the query needs more than the %llu MiB of memory that queries have: a "
+			"shorter time range or a narrower selector fits, or a larger "
+			"--storage-memory",
 			(unsigned long long)(b->limit >> 20));
 	return s == E_NOMEM ? err_set(e, s, "there is no memory for the answer") : s;
 }
@@ -153,12 +164,55 @@ enum status query_check(const struct samples_query *q, struct err *e)
 	return samples_stopped(q, e); /* once at least, whichever thread then does the work */
 }
 
-static const struct samples_ops ops;
+unsigned view_width(struct store_view *v)
+{
+	struct memory_share *m = &v->store->queries_memory;
+	return memory_used(m) > m->limit / 2 ? 1 : pool_width(v->store->pool);
+}
+
+static const struct samples_ops ops, query_ops;
 
 struct samples_db *store_samples(struct store *s)
 {
 	s->samples.ops = &ops;
 	return &s->samples;
+}
+
+/* ---- one query ---- */
+
+enum status store_query_init(struct store_query *q, struct store *s, int64_t until_ns,
+	samples_cancel_fn *cancel, void *ctx, struct err *e)
+{
+	*q = (struct store_query){ .base = { &query_ops },
+		.store = s,
+		.holder = calloc(1, sizeof(*q->holder)),
+		.cancel = cancel,
+		.cancel_ctx = ctx,
+		.until_ns = until_ns };
+	return q->holder ? OK : err_set(e, E_NOMEM, "a query");
+}
+
+void store_query_deinit(struct store_query *q)
+{
+	if (q->holder)
+		memory_leave(&q->store->queries_memory, q->holder);
+	free(q->holder);
+	q->holder = NULL;
+}
+
+bool store_query_again(struct store_query *q)
+{
+	bool again = q->again;
+	q->again = false;
+	if (!again)
+		return false;
+	metric_add(&q->store->metrics.query_restarts, 1);
+	while (stopped_waiting(q, 0, NULL) == OK) {
+		int64_t until = MIN(clock_monotonic_ns() + HOLD_STEP_NS, q->until_ns);
+		if (memory_await(&q->store->queries_memory, q->holder, until) == MEMORY_GOT)
+			return true;
+	}
+	return false;
 }
 
 /* ---- life ---- */
@@ -191,6 +245,9 @@ enum status store_view_open(
 		return err_set(e, E_NOMEM, "a view");
 	v->base.ops = &ops;
 	v->store = s;
+	v->own_query.store = s;
+	v->own_query.holder = &v->own_holder;
+	v->query = &v->own_query;
 	pthread_mutex_init(&v->hold_lock, NULL);
 	memcpy(v->tenant_text, tenant.p ? tenant.p : "", tenant.len);
 	v->tenant = str_make(v->tenant_text, tenant.len);
@@ -326,8 +383,6 @@ void store_view_close(struct store_view *v)
 {
 	if (!v)
 		return;
-	if (v->partner)
-		v->partner->partner = NULL;
 	view_release(v);
 	give_back(v, v->kept);
 	store_trim_caches(v->store);
@@ -493,6 +548,16 @@ static enum status view_open(
 	return s;
 }
 
+static enum status query_view_open(
+	struct samples_db *db, struct str tenant, struct samples_view **out, struct err *e)
+{
+	struct store_query *q = (struct store_query *)db;
+	enum status s = view_open(&q->store->samples, tenant, out, e);
+	if (s == OK)
+		mine(*out)->query = q;
+	return s;
+}
+
 static void view_close(struct samples_view *v)
 {
 	store_view_close(mine(v));
@@ -501,7 +566,7 @@ static void view_close(struct samples_view *v)
 /* An answer is there until the view is closed, and counts as long. */
 static void keep(struct store_view *v, uint64_t bytes)
 {
-	memory_take_anyway(&v->store->memory, MEMORY_QUERIES, bytes);
+	memory_take_anyway(&v->store->queries_memory, v->query->holder, bytes);
 	v->kept += bytes;
 }
 
@@ -511,17 +576,11 @@ static enum status hold_more(struct samples_view *view, uint64_t bytes, struct e
 	uint64_t limit = v->store->config.memory_bytes / 4;
 	if (bytes > limit || v->kept > limit - bytes)
 		return err_set(e, E_LIMIT,
-			"the answer needs more than the %llu MiB of memory that a question has: "
-			"narrow the time range or the selector",
+			"the answer needs more than the %llu MiB of memory that queries have: a "
+			"shorter time range or a narrower selector fits, or a larger "
+			"--storage-memory",
 			(unsigned long long)(limit >> 20));
 	return hold(v, bytes, e);
-}
-
-static void pair(struct samples_view *a, struct samples_view *b)
-{
-	assert(!mine(a)->partner && !mine(b)->partner);
-	mine(a)->partner = mine(b);
-	mine(b)->partner = mine(a);
 }
 
 /* What a client reads says nothing of where the server keeps its files. */
@@ -610,18 +669,13 @@ static void beside(struct samples_view *v, samples_work_fn *fn, void *ctx)
 	pool_run(mine(v)->store->pool, 2, fn, ctx);
 }
 
-static const struct samples_ops ops = {
-	.beside = beside,
-	.hold = hold_more,
-	.pair = pair,
-	.where = where,
-	.view_open = view_open,
-	.view_close = view_close,
-	.types = types,
-	.label_names = label_names,
-	.label_values = label_values,
-	.sum_stacks = sum_stacks,
-	.sum_cells = sum_cells,
-	.sum_series = sum_series,
-	.collect = collect,
-};
+/* What differs is how a view is opened. */
+#define OPS(open)                                                                               \
+	{                                                                                       \
+		.beside = beside, .hold = hold_more, .where = where, .view_open = (open),       \
+		.view_close = view_close, .types = types, .label_names = label_names,           \
+		.label_values = label_values, .sum_stacks = sum_stacks, .sum_cells = sum_cells, \
+		.sum_series = sum_series, .collect = collect,                                   \
+	}
+static const struct samples_ops ops = OPS(view_open);
+static const struct samples_ops query_ops = OPS(query_view_open);

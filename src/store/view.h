@@ -14,7 +14,7 @@
 struct store_view;
 
 /* Memory of one query; taken and given by any of its threads. What a view's budget takes is held in
- * the store's share for questions (memory.h), in steps, until view_release(). */
+ * the store's share for queries (memory.h), in steps, until view_release(). */
 struct budget {
 	struct store_view *view; /* NULL: none of the share is held */
 	uint64_t limit;
@@ -23,6 +23,8 @@ struct budget {
 NODISCARD enum status budget_take(struct budget *b, uint64_t bytes, struct err *e);
 void budget_give(struct budget *b, uint64_t bytes);
 uint64_t budget_left(const struct budget *b);
+/* Threads that a query may use: one where the memory is scarce. */
+unsigned view_width(struct store_view *v);
 /* For who asks: E_LIMIT and E_NOMEM of something within the budget say no more than that. */
 enum status budget_fail(const struct budget *b, enum status s, struct err *e);
 /* calloc within the budget. */
@@ -50,13 +52,14 @@ struct store_view {
 	struct dictionary *dictionary; /* may be NULL */
 	struct source *sources;
 	size_t source_count;
-	struct part *damaged; /* what the last operation stumbled over; atomic */
-	uint64_t held;        /* of the share for questions; with hold_lock held */
-	uint64_t kept;        /* of it, by answers that were given, until the view is closed */
+	struct part *damaged;         /* what the last operation stumbled over; atomic */
+	struct store_query *query;    /* whose memory is counted together, and who waits; or */
+	struct store_query own_query; /* this view alone, which does not wait */
+	struct memory_holder own_holder;
+	uint64_t held;   /* of the share for queries; with hold_lock held */
+	uint64_t kept;   /* of it, by answers that were given, until the view is closed */
+	uint64_t cached; /* bytes of tables that this view left loaded; atomic */
 	pthread_mutex_t hold_lock;
-	struct store_view
-		*partner; /* of the same question: idle while this one works; may be NULL */
-	uint64_t cached;  /* bytes of tables that this view left loaded; atomic */
 };
 
 /* Load groups of a source and pin them until the operation's end (view_release). */

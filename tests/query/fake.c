@@ -7,7 +7,6 @@
 struct profile fake_profile;
 uint32_t fake_pending;
 int fake_views;
-int fake_pairs;
 enum status fake_error;
 struct query_engine fake_engine;
 
@@ -27,7 +26,6 @@ void fake_begin(void)
 	fake_engine = (struct query_engine){ &the_db, &the_symbolizer };
 	fake_pending = 0;
 	fake_views = 0;
-	fake_pairs = 0;
 	fake_error = OK;
 	the_view.ops = &fake_ops;
 }
@@ -603,15 +601,7 @@ static enum status fake_where(struct samples_view *v, const struct samples_query
 	return status;
 }
 
-static void fake_pair(struct samples_view *a, struct samples_view *b)
-{
-	(void)a, (void)b;
-	CHECK(fake_views == 2);
-	fake_pairs++;
-}
-
 static const struct samples_ops fake_ops = {
-	.pair = fake_pair,
 	.where = fake_where,
 	.view_open = fake_view_open,
 	.view_close = fake_view_close,

@@ -23,7 +23,6 @@
 extern struct profile fake_profile;
 extern uint32_t fake_pending;  /* what symbolizer_resolve() says */
 extern int fake_views;         /* open ones */
-extern int fake_pairs;         /* of views that are of one question */
 extern enum status fake_error; /* of every report's function */
 extern struct query_engine fake_engine;
 

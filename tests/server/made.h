@@ -83,7 +83,7 @@ static inline int made_setup(void **state)
 	CHECK_OK(store_open(&c, NULL, NULL, &made_store, &e), &e);
 	server_config_default(&made_config);
 	made_config.storage_path = made_dir;
-	made = (struct server){ .config = &made_config, .queries_max = 4 };
+	made = (struct server){ .config = &made_config };
 	made.engine.samples = store_samples(made_store);
 	atomic_store(&made.ready, true);
 	ask_gone_value = false;

@@ -183,14 +183,11 @@ static void finds_single_profiles(void **state)
 		"could not find profile at requested time and selectors");
 }
 
-static void refuses_while_it_opens_and_when_busy(void **state)
+static void refuses_while_it_opens(void **state)
 {
 	(void)state;
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, 1 << 16);
-	made.queries_max = 0;
-	call(server_parca_labels, &b, E_UNAVAILABLE);
-	made.queries_max = 4;
 	atomic_store(&made.ready, false);
 	call(server_parca_labels, &b, E_UNAVAILABLE);
 	ask_deinit(&asked);
@@ -200,4 +197,4 @@ static void refuses_while_it_opens_and_when_busy(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, made_setup, made_teardown)
 TEST_MAIN(TEST(lists_what_there_is), TEST(sums_ranges), TEST(makes_every_report),
 	TEST(answers_sources), TEST(groups_and_refuses), TEST(finds_single_profiles),
-	TEST(refuses_while_it_opens_and_when_busy))
+	TEST(refuses_while_it_opens))

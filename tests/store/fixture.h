@@ -84,6 +84,7 @@ static inline struct store_config fixture_config(const char *dir)
 	c.path = dir;
 	c.flush_interval_ns = 3600 * SEC; /* tests flush when they want to */
 	c.log_segment_bytes = FIXTURE_SEGMENT_BYTES;
+	c.wait_ns = SEC / 2; /* for memory that does not come */
 	return c;
 }
 

@@ -1,73 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/memory.h"
 
+#include "base/clock.h"
 #include "tests/test.h"
 
-#include <pthread.h>
+#include <unistd.h>
 
-enum { BUDGET = 16 << 20, THREADS = 4, ROUNDS = 20000, PIECE = 300 << 10 };
+enum { MIB = 1 << 20, THREADS = 4, ROUNDS = 300 };
+#define SOON (clock_monotonic_ns() + 60 * NS_PER_SEC) /* for ever, if it does not come */
 
-static void shares_have_limits(void **state)
+static struct memory_share share;
+
+static int setup(void **state)
 {
 	(void)state;
-	struct memory_shares m;
-	struct err e = { 0 };
-	memory_init(&m, BUDGET);
-	CHECK_OK(memory_take(&m, MEMORY_INGEST, 600 << 10, &e), &e);
-	CHECK(memory_take(&m, MEMORY_INGEST, 600 << 10, &e) == E_UNAVAILABLE);
-	CHECK(strstr(e.text, "batches on their way in") != NULL);
-	CHECK_OK(memory_take(&m, MEMORY_INGEST, 400 << 10, &e), &e);
-	CHECK_OK(memory_take(&m, MEMORY_QUERIES, 4 << 20, &e), &e); /* a share of its own */
-	CHECK(memory_take(&m, MEMORY_QUERIES, 1, &e) == E_UNAVAILABLE);
-	CHECK(atomic_load(&m.refused[MEMORY_QUERIES]) == 1);
-	memory_give(&m, MEMORY_QUERIES, 4 << 20);
-	CHECK(memory_used(&m, MEMORY_QUERIES) == 0);
-	CHECK(memory_take(&m, MEMORY_INGEST, UINT64_MAX, &e) == E_UNAVAILABLE);
+	memory_share_init(&share, 4 * MIB);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	CHECK(memory_used(&share) == 0);
+	memory_share_deinit(&share);
+	return 0;
+}
+
+static void what_fits_is_given(void **state)
+{
+	(void)state;
+	struct memory_holder a = { 0 }, b = { 0 };
+	CHECK(memory_take(&share, &a, 3 * MIB, false, 0) == MEMORY_GOT);
+	CHECK(memory_take(&share, &b, 2 * MIB, false, 0) == MEMORY_WAIT);
+	memory_leave(&share, &b);
+	CHECK(memory_take(&share, &b, MIB, false, 0) == MEMORY_GOT);
+	memory_take_anyway(&share, &a, MIB);
+	CHECK(memory_used(&share) == 5 * MIB);
+	memory_give(&share, &a, 4 * MIB);
+	memory_give(&share, &b, MIB);
 }
 
 static void alone_is_served(void **state)
 {
 	(void)state;
-	struct memory_shares m;
-	struct err e = { 0 };
-	memory_init(&m, BUDGET);
-	CHECK_OK(memory_take(&m, MEMORY_QUERIES, 5 << 20, &e), &e);
-	CHECK_OK(memory_take_more(&m, MEMORY_QUERIES, 5 << 20, 5 << 20, &e), &e);
-	CHECK(memory_take(&m, MEMORY_QUERIES, 1, &e) == E_UNAVAILABLE);
-	memory_give(&m, MEMORY_QUERIES, 10 << 20);
-	CHECK_OK(memory_take(&m, MEMORY_QUERIES, 1, &e), &e);
-	CHECK(memory_take_more(&m, MEMORY_QUERIES, 0, 5 << 20, &e) == E_UNAVAILABLE);
+	struct memory_holder a = { 0 }, b = { 0 };
+	CHECK(memory_take(&share, &a, 5 * MIB, false, 0) == MEMORY_GOT);
+	CHECK(memory_take(&share, &a, 5 * MIB, true, 0) == MEMORY_GOT);
+	CHECK(memory_take(&share, &b, 1, false, 0) == MEMORY_WAIT);
+	memory_give(&share, &a, 10 * MIB);
+	CHECK(memory_take(&share, &b, 1, false, 0) == MEMORY_GOT);
+	memory_give(&share, &b, 1);
 }
 
-static void *take_and_give(void *ctx)
+static void near_the_limit_the_oldest_gets_more(void **state)
 {
-	struct memory_shares *m = ctx;
+	(void)state;
+	struct memory_holder a = { 0 }, b = { 0 };
+	CHECK(memory_take(&share, &a, MIB, false, 0) == MEMORY_GOT);
+	CHECK(memory_take(&share, &b, MIB, false, 0) == MEMORY_GOT);
+	CHECK(memory_take(&share, &b, 1, true, 0) == MEMORY_WAIT);
+	CHECK(memory_take(&share, &a, 1, true, 0) == MEMORY_GOT);
+	memory_give(&share, &a, MIB + 1);
+	CHECK(memory_take(&share, &b, 1, true, 0) == MEMORY_GOT);
+	memory_give(&share, &b, MIB + 1);
+}
+
+/* A large one that waits is not passed by small ones that come later. */
+static void who_waits_goes_first(void **state)
+{
+	(void)state;
+	struct memory_holder a = { 0 }, large = { 0 }, small = { 0 };
+	CHECK(memory_take(&share, &a, MIB, false, 0) == MEMORY_GOT);
+	CHECK(memory_take(&share, &large, 4 * MIB, false, 0) == MEMORY_WAIT);
+	CHECK(memory_take(&share, &small, 1, false, 0) == MEMORY_WAIT);
+	CHECK(memory_take(&share, &a, MIB, false, 0) == MEMORY_GOT); /* who is in gets done */
+	memory_give(&share, &a, 2 * MIB);
+	CHECK(memory_take(&share, &small, 1, false, 0) == MEMORY_WAIT);
+	CHECK(memory_take(&share, &large, 4 * MIB, false, 0) == MEMORY_GOT);
+	memory_give(&share, &large, 4 * MIB);
+	CHECK(memory_take(&share, &small, 1, false, 0) == MEMORY_GOT);
+	memory_give(&share, &small, 1);
+}
+
+/* Two that each hold half: the younger gives way, and comes back when the older one is done. */
+static void the_youngest_yields(void **state)
+{
+	(void)state;
+	struct memory_holder a = { 0 }, b = { 0 }, c = { 0 };
+	CHECK(memory_take(&share, &a, 2 * MIB, false, 0) == MEMORY_GOT);
+	CHECK(memory_take(&share, &b, 2 * MIB, false, 0) == MEMORY_GOT);
+	CHECK(memory_take(&share, &b, MIB, false, 0) == MEMORY_WAIT);
+	CHECK(memory_take(&share, &a, MIB, false, 0) == MEMORY_WAIT);
+	CHECK(memory_take(&share, &b, MIB, false, 0) == MEMORY_YIELD);
+	memory_leave(&share, &b);
+	memory_give(&share, &b, 2 * MIB);
+	CHECK(memory_take(&share, &a, MIB, false, 0) == MEMORY_GOT);
+	CHECK(memory_await(&share, &b, 0) == MEMORY_WAIT); /* it needed three */
+	CHECK(memory_take(&share, &c, 1, false, 0) == MEMORY_WAIT);
+	memory_give(&share, &a, 3 * MIB);
+	CHECK(memory_await(&share, &b, SOON) == MEMORY_GOT);
+	CHECK(memory_take(&share, &b, 3 * MIB, false, 0) == MEMORY_GOT);
+	CHECK(b.age < c.age);
+	memory_leave(&share, &c);
+	memory_give(&share, &b, 3 * MIB);
+}
+
+/* Each needs more than half, in steps: all of them get it. */
+static void *take_in_steps(void *ctx)
+{
+	(void)ctx;
 	for (int i = 0; i < ROUNDS; i++) {
-		if (memory_take(m, MEMORY_INGEST, PIECE, NULL) != OK)
-			continue;
-		uint64_t used = memory_used(m, MEMORY_INGEST);
-		if (used > m->limit[MEMORY_INGEST])
-			return m;
-		memory_give(m, MEMORY_INGEST, PIECE);
+		struct memory_holder h = { 0 };
+		uint64_t want = (uint64_t)(1 + i % 5) * MIB;
+		while (h.held < want) {
+			enum memory_got got = memory_take(&share, &h, MIB / 2, false, SOON);
+			CHECK(got != MEMORY_WAIT);
+			if (got == MEMORY_GOT)
+				continue;
+			memory_leave(&share, &h);
+			memory_give(&share, &h, h.held);
+			CHECK(memory_await(&share, &h, SOON) == MEMORY_GOT);
+		}
+		memory_give(&share, &h, h.held);
 	}
 	return NULL;
 }
 
-static void many_stay_within(void **state)
+static void all_are_served(void **state)
 {
 	(void)state;
-	struct memory_shares m;
 	pthread_t threads[THREADS];
-	memory_init(&m, BUDGET);
 	for (int i = 0; i < THREADS; i++)
-		CHECK(pthread_create(&threads[i], NULL, take_and_give, &m) == 0);
-	for (int i = 0; i < THREADS; i++) {
-		void *wrong;
-		CHECK(pthread_join(threads[i], &wrong) == 0);
-		CHECK(wrong == NULL);
-	}
-	CHECK(memory_used(&m, MEMORY_INGEST) == 0);
+		CHECK(pthread_create(&threads[i], NULL, take_in_steps, NULL) == 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-TEST_MAIN(cmocka_unit_test(shares_have_limits), cmocka_unit_test(alone_is_served),
-	cmocka_unit_test(many_stay_within))
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+TEST_MAIN(TEST(what_fits_is_given), TEST(alone_is_served),
+	TEST(near_the_limit_the_oldest_gets_more), TEST(who_waits_goes_first),
+	TEST(the_youngest_yields), TEST(all_are_served))

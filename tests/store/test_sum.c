@@ -128,7 +128,7 @@ static void many_points_of_a_gauge(void **state)
 			samples_tree_deinit(&t);
 		}
 	}
-	CHECK(memory_used(&s->memory, MEMORY_QUERIES) == 0);
+	CHECK(memory_used(&s->queries_memory) == 0);
 	fx_query_end(&f);
 	store_view_close(v);
 	store_close(s);

@@ -347,46 +347,160 @@ static void answers_count_while_they_live(void **state)
 	CHECK_OK(db->ops->view_open(db, STR(""), &v, &e), &e);
 	CHECK_OK(db->ops->view_open(db, STR(""), &other, &e), &e);
 	CHECK_OK(v->ops->sum_stacks(v, q, &t, &e), &e);
-	CHECK(memory_used(&s->memory, MEMORY_QUERIES) > 0);
+	CHECK(memory_used(&s->queries_memory) > 0);
 	CHECK(v->ops->hold(v, limit, &e) == E_LIMIT && strstr(e.text, "memory") != NULL);
 	CHECK_OK(v->ops->hold(v, limit / 4 * 3, &e), &e);
-	CHECK(memory_used(&s->memory, MEMORY_QUERIES) > limit / 4 * 3);
+	CHECK(memory_used(&s->queries_memory) > limit / 4 * 3);
 	CHECK(other->ops->hold(other, limit / 2, &e) == E_UNAVAILABLE);
 	v->ops->view_close(v);
 	CHECK_OK(other->ops->hold(other, limit / 2, &e), &e);
 	other->ops->view_close(other);
-	CHECK(memory_used(&s->memory, MEMORY_QUERIES) == 0);
+	CHECK(memory_used(&s->queries_memory) == 0);
 	samples_tree_deinit(&t);
 	fx_query_end(&f);
 	store_close(s);
 	fixture_clean(dir);
 }
 
-/* A comparison has two views: neither is another's question to the other. */
-static void partners_are_one_question(void **state)
+/* A comparison has two views: neither is another's query to the other. */
+static void views_of_a_query_count_together(void **state)
 {
 	(void)state;
 	char dir[64];
 	struct samples_view *v[3];
+	struct store_query q;
 	struct err e = { 0 };
 	fixture_dir(dir);
 	struct store *s = open_with_parts(dir, 0);
 	struct samples_db *db = store_samples(s);
 	uint64_t limit = s->config.memory_bytes / 4;
-	for (int i = 0; i < 3; i++)
-		CHECK_OK(db->ops->view_open(db, STR(""), &v[i], &e), &e);
+	CHECK_OK(store_query_init(&q, s, 0, NULL, NULL, &e), &e);
+	for (int i = 0; i < 3; i++) {
+		struct samples_db *of = i < 2 ? &q.base : db;
+		CHECK_OK(of->ops->view_open(of, STR(""), &v[i], &e), &e);
+	}
 	CHECK_OK(db->ops->hold(v[0], limit / 4 * 3, &e), &e);
-	CHECK(db->ops->hold(v[1], limit / 2, &e) == E_UNAVAILABLE);
-	db->ops->pair(v[0], v[1]);
 	CHECK_OK(db->ops->hold(v[1], limit / 2, &e), &e);
 	CHECK_OK(db->ops->hold(v[0], limit / 5 * 4, &e), &e);
 	CHECK(db->ops->hold(v[2], limit / 2, &e) == E_UNAVAILABLE);
+	CHECK(strstr(e.text, "--storage-memory"));
 	db->ops->view_close(v[1]);
 	CHECK_OK(db->ops->hold(v[0], limit / 7 * 6, &e), &e);
 	db->ops->view_close(v[0]);
 	CHECK_OK(db->ops->hold(v[2], limit / 2, &e), &e);
 	db->ops->view_close(v[2]);
-	CHECK(memory_used(&s->memory, MEMORY_QUERIES) == 0);
+	CHECK(!store_query_again(&q));
+	store_query_deinit(&q);
+	CHECK(memory_used(&s->queries_memory) == 0);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+struct asker {
+	struct store *s;
+	struct store_query q;
+	struct samples_view *v;
+	uint64_t bytes;
+	enum status status;
+	struct err e;
+	atomic_bool done;
+};
+
+static void *hold_more_of_it(void *ctx)
+{
+	struct asker *a = ctx;
+	a->status = a->v->ops->hold(a->v, a->bytes, &a->e);
+	atomic_store(&a->done, true);
+	return NULL;
+}
+
+static void asker_open(struct asker *a, struct store *s, samples_cancel_fn *cancel, void *ctx)
+{
+	struct err e = { 0 };
+	*a = (struct asker){ .s = s };
+	CHECK_OK(
+		store_query_init(&a->q, s, clock_monotonic_ns() + 60 * NS_PER_SEC, cancel, ctx, &e),
+		&e);
+	CHECK_OK(a->q.base.ops->view_open(&a->q.base, STR(""), &a->v, &e), &e);
+}
+
+static void asker_wait(struct asker *a, pthread_t thread, enum status status)
+{
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(a->status == status);
+}
+
+/* Two queries that together need more than there is: the younger begins anew once the older one is
+ * done, and neither is refused. */
+static void queries_wait_for_each_other(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct asker old, young;
+	pthread_t threads[2];
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 0);
+	uint64_t limit = s->config.memory_bytes / 4;
+	asker_open(&old, s, NULL, NULL);
+	asker_open(&young, s, NULL, NULL);
+	CHECK_OK(old.v->ops->hold(old.v, limit / 2, &e), &e);
+	CHECK_OK(young.v->ops->hold(young.v, limit / 3, &e), &e);
+	old.bytes = young.bytes = limit / 4 * 3;
+	CHECK(pthread_create(&threads[0], NULL, hold_more_of_it, &old) == 0);
+	CHECK(pthread_create(&threads[1], NULL, hold_more_of_it, &young) == 0);
+	asker_wait(&young, threads[1], E_UNAVAILABLE);
+	young.v->ops->view_close(young.v);
+	asker_wait(&old, threads[0], OK);
+	old.v->ops->view_close(old.v);
+	CHECK(store_query_again(&young.q));
+	CHECK(metric_get(&s->metrics.query_restarts) == 1);
+	CHECK_OK(young.q.base.ops->view_open(&young.q.base, STR(""), &young.v, &e), &e);
+	CHECK_OK(young.v->ops->hold(young.v, limit / 4 * 3, &e), &e);
+	young.v->ops->view_close(young.v);
+	store_query_deinit(&old.q);
+	store_query_deinit(&young.q);
+	CHECK(memory_used(&s->queries_memory) == 0);
+	store_close(s);
+	fixture_clean(dir);
+}
+
+static bool has_gone(void *ctx)
+{
+	return atomic_load((atomic_bool *)ctx);
+}
+
+static void who_goes_leaves_the_queue(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct asker first, second, third;
+	atomic_bool gone = false;
+	pthread_t threads[2];
+	struct err e = { 0 };
+	fixture_dir(dir);
+	struct store *s = open_with_parts(dir, 0);
+	uint64_t limit = s->config.memory_bytes / 4;
+	asker_open(&first, s, NULL, NULL);
+	asker_open(&second, s, has_gone, &gone);
+	asker_open(&third, s, NULL, NULL);
+	CHECK_OK(first.v->ops->hold(first.v, limit / 2, &e), &e);
+	second.bytes = limit / 4 * 3;
+	third.bytes = limit / 4;
+	CHECK(pthread_create(&threads[0], NULL, hold_more_of_it, &second) == 0);
+	while (s->queries_memory.next_age < 3) /* it stands in the queue */
+		usleep(1000);
+	CHECK(pthread_create(&threads[1], NULL, hold_more_of_it, &third) == 0);
+	CHECK(!atomic_load(&second.done));
+	atomic_store(&gone, true);
+	asker_wait(&second, threads[0], E_CANCELED);
+	asker_wait(&third, threads[1], OK); /* it stood behind */
+	struct asker *all[] = { &first, &second, &third };
+	for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+		all[i]->v->ops->view_close(all[i]->v);
+		store_query_deinit(&all[i]->q);
+	}
+	CHECK(memory_used(&s->queries_memory) == 0);
 	store_close(s);
 	fixture_clean(dir);
 }
@@ -447,11 +561,13 @@ static void limits_say_what_to_do(void **state)
 			CHECK_OK(db->ops->view_open(db, STR(""), &v, &e), &e);
 			q->memory_bytes = bytes;
 			enum status st = ask(v, k, q, &e);
-			if (st != OK && !strstr(e.text, "narrow the time range or the selector"))
+			if (st != OK &&
+				!strstr(e.text, "a shorter time range or a narrower selector"))
 				print_error("question %d, %llu bytes: %s\n", k,
 					(unsigned long long)bytes, e.text);
 			CHECK(st == OK || (st == E_LIMIT && !strstr(e.text, dir)));
-			CHECK(st == OK || strstr(e.text, "narrow the time range or the selector"));
+			CHECK(st == OK ||
+				strstr(e.text, "a shorter time range or a narrower selector"));
 			refused[k] += st != OK;
 			answered += st == OK;
 			v->ops->view_close(v);
@@ -518,11 +634,12 @@ static void near_the_limit_one_at_a_time(void **state)
 	struct store *s = open_with_parts(dir, 1);
 	struct samples_db *db = store_samples(s);
 	usleep(10000);
-	CHECK_OK(store_admit(s, 1000, &e), &e);
-	CHECK(store_admit(s, 1000, &e) == E_UNAVAILABLE);
-	store_admit_end(s, 1000);
-	CHECK_OK(store_admit(s, 1000, &e), &e);
-	store_admit_end(s, 1000);
+	struct store_entry *first = NULL, *second = NULL;
+	CHECK_OK(store_admit(s, 1000, &first, &e), &e);
+	CHECK(store_admit(s, 1000, &second, &e) == E_UNAVAILABLE);
+	store_admit_end(s, first);
+	CHECK_OK(store_admit(s, 1000, &second, &e), &e);
+	store_admit_end(s, second);
 	CHECK_OK(db->ops->view_open(db, STR(""), &v, &e), &e);
 	CHECK_OK(db->ops->view_open(db, STR(""), &other, &e), &e);
 	CHECK_OK(v->ops->hold(v, 1000, &e), &e);
@@ -540,5 +657,7 @@ TEST_MAIN(cmocka_unit_test(each_sample_once), cmocka_unit_test(loading_a_part_st
 	cmocka_unit_test(tables_go_when_nobody_needs_them),
 	cmocka_unit_test(answers_are_the_same_where_no_labels_stay),
 	cmocka_unit_test(answers_count_while_they_live),
-	cmocka_unit_test(partners_are_one_question), cmocka_unit_test(limits_say_what_to_do),
-	cmocka_unit_test(failures_name_no_path), cmocka_unit_test(near_the_limit_one_at_a_time))
+	cmocka_unit_test(views_of_a_query_count_together),
+	cmocka_unit_test(queries_wait_for_each_other), cmocka_unit_test(who_goes_leaves_the_queue),
+	cmocka_unit_test(limits_say_what_to_do), cmocka_unit_test(failures_name_no_path),
+	cmocka_unit_test(near_the_limit_one_at_a_time))

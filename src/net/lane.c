@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests that wait for a worker, in the order in which they came; but who of several tenants has
+ * the fewest running goes first, so that one with many requests does not keep the others waiting.
+ *
+ * A request in the list is the lane's: whoever takes it out (a worker, or the loop when it is late
+ * or its client has gone) has it, and its reference.
+ */
+#include "base/hash.h"
+#include "net/internal.h"
+
+#include <stdlib.h>
+
+#define WORKERS_MAX 256
+#define WAITING_MAX 1024
+
+static void *worker_main(void *ctx)
+{
+	struct net_lane_worker *w = ctx;
+	struct net_server *s = w->lane->server;
+	struct net_exchange *x;
+	while ((x = net_lane_pop(w))) {
+		net_exchange_run(x);
+		net_loop_done(s, x);
+	}
+	return NULL;
+}
+
+enum status net_lane_start(
+	struct net_lane *l, struct net_server *s, uint32_t workers, struct err *e)
+{
+	l->server = s;
+	if (workers == 0 || workers > WORKERS_MAX)
+		return err_set(e, E_INVALID, "workers must be 1 to %d", WORKERS_MAX);
+	l->workers = calloc(workers, sizeof(*l->workers));
+	if (!l->workers)
+		return err_set(e, E_NOMEM, "workers");
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->changed, NULL);
+	TAILQ_INIT(&l->waiting);
+	while (l->worker_count < workers) {
+		struct net_lane_worker *w = &l->workers[l->worker_count];
+		w->lane = l;
+		enum status st = os_thread_start(&w->thread, "net-worker", worker_main, w, e);
+		if (st != OK)
+			return st;
+		l->worker_count++;
+	}
+	return OK;
+}
+
+void net_lane_stop(struct net_lane *l)
+{
+	if (!l->workers)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->closed = true;
+	pthread_cond_broadcast(&l->changed);
+	pthread_mutex_unlock(&l->lock);
+	for (uint32_t i = 0; i < l->worker_count; i++)
+		pthread_join(l->workers[i].thread, NULL);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->changed);
+	free(l->workers);
+	l->workers = NULL;
+}
+
+static uint64_t share_of(const struct net_exchange *x)
+{
+	const char *name = x->server->config.share_header;
+	struct str value = name ? str_trim(net_header_find(&x->request, name)) : STR("");
+	return hash64(value.p, value.len);
+}
+
+bool net_lane_push(struct net_lane *l, struct net_exchange *x)
+{
+	x->share = share_of(x);
+	pthread_mutex_lock(&l->lock);
+	bool room = !l->closed && l->waiting_count < WAITING_MAX;
+	if (room) {
+		x->lane = l;
+		TAILQ_INSERT_TAIL(&l->waiting, x, turn);
+		l->waiting_count++;
+		pthread_cond_signal(&l->changed);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return room;
+}
+
+/* With the lock held, as what follows. */
+static uint32_t running(const struct net_lane *l, uint64_t share)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < l->worker_count; i++)
+		n += l->workers[i].busy && l->workers[i].share == share;
+	return n;
+}
+
+static struct net_exchange *next_of(struct net_lane *l)
+{
+	struct net_exchange *x, *best = NULL;
+	uint32_t least = UINT32_MAX;
+	TAILQ_FOREACH(x, &l->waiting, turn)
+	{
+		if (best && x->share == best->share)
+			continue;
+		uint32_t n = running(l, x->share);
+		if (n < least) {
+			least = n;
+			best = x;
+		}
+		if (least == 0)
+			break;
+	}
+	return best;
+}
+
+static void take_out(struct net_lane *l, struct net_exchange *x)
+{
+	TAILQ_REMOVE(&l->waiting, x, turn);
+	l->waiting_count--;
+	x->lane = NULL;
+}
+
+struct net_exchange *net_lane_pop(struct net_lane_worker *w)
+{
+	struct net_lane *l = w->lane;
+	pthread_mutex_lock(&l->lock);
+	w->busy = false;
+	struct net_exchange *x;
+	while (!(x = next_of(l)) && !l->closed)
+		pthread_cond_wait(&l->changed, &l->lock);
+	if (x) {
+		take_out(l, x);
+		w->busy = true;
+		w->share = x->share;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return x;
+}
+
+bool net_lane_remove(struct net_lane *l, struct net_exchange *x)
+{
+	pthread_mutex_lock(&l->lock);
+	bool there = x->lane == l;
+	if (there)
+		take_out(l, x);
+	pthread_mutex_unlock(&l->lock);
+	return there;
+}
