@@ -149,4 +149,38 @@ export const graphChecks = {
 		await page.goBack();
 		await waitParameter(page, "focus", null);
 	},
+
+	async "the table leads to the callers of a function, by mouse and by key"({ page, url }) {
+		await open(page, url, "?paused=1");
+		await named(page);
+		const first = page.locator("tbody tr").first();
+		const name = (await first.locator(".cell-name").textContent()).trim();
+		await first.click({ button: "right" });
+		await page.getByRole("menuitem", { name: "Show its callers" }).click();
+		await waitParameter(page, "focus", "set");
+		assert.ok(new URL(page.url()).searchParams.get("focus").includes(name));
+		await page.goBack();
+		await waitParameter(page, "focus", null);
+		await page.focus(".table-scroll");
+		await page.keyboard.press("ArrowDown");
+		await waitParameter(page, "mark", "set");
+		await page.keyboard.press("Enter");
+		await page.waitForSelector("[role=menu]");
+		await page.keyboard.press("Escape");
+		await page.waitForSelector("[role=menu]", { state: "detached" });
+		assert.ok(await page.evaluate(() => document.activeElement.classList.contains("table-scroll")));
+	},
+
+	async "Ctrl and the wheel magnify the graph, Esc goes back"({ page, url }) {
+		await open(page, url, STILL);
+		const at = await frameAt(page, 3, 0.5);
+		await page.mouse.move(at.x, at.y);
+		await page.keyboard.down("Control");
+		await page.mouse.wheel(0, -240);
+		await page.keyboard.up("Control");
+		await page.waitForSelector(".magnified");
+		await page.focus(".flame-scroll");
+		await page.keyboard.press("Escape");
+		await page.waitForSelector(".magnified", { state: "detached" });
+	},
 };

@@ -209,6 +209,14 @@ export const pageChecks = {
 		assert.match(parameter(page, "query"), /^memory:alloc_space/);
 	},
 
+	async "an unknown profile type says which exist"({ page, url }) {
+		await page.goto(`${url}/?query=nothing:of:this:kind:here:delta`);
+		await page.waitForSelector("[data-testid=no-type]", { timeout: 60_000 });
+		await page.getByRole("button", { name: /^CPU/ }).first().click();
+		await painted(page);
+		assert.match(await page.title(), /^CPU, Last 15 minutes/);
+	},
+
 	async "help opens and closes from the keyboard"({ page, url }) {
 		await open(page, url);
 		await page.keyboard.press("?");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compileSearch } from "../src/model/search.ts";
-import { arrangeRows, nextSort, type Row, tableOf, visibleRows } from "../src/model/table.ts";
+import { arrangeRows, nextSort, type Row, tableOf, usualValue, visibleRows } from "../src/model/table.ts";
 import { grow, sample } from "./make.ts";
 
 const brief = (rows: Row[]) => rows.map((r) => [r.name, r.self, r.total]);
@@ -64,4 +64,13 @@ test("only rows near the view are in the document", () => {
 	const [first, last] = visibleRows(260_000, 260, 26, 20_000);
 	assert.ok(first <= 10_000 && last >= 10_010 && last - first < 30);
 	assert.deepEqual(visibleRows(1e9, 260, 26, 5), [5, 5]);
+});
+
+test("the unit of a column suits its rows", () => {
+	const row = (self: number) => ({ name: "", binary: "", file: "", kind: "", self, total: self });
+	const h = 3600e9;
+	assert.equal(usualValue([]), 0);
+	assert.equal(usualValue([row(17 * h), ...Array.from({ length: 20 }, () => row(30e9))]), 30e9);
+	assert.equal(usualValue([row(17 * h), ...Array.from({ length: 20 }, () => row(1))]), 17 * h / 1e4);
+	assert.equal(usualValue([row(5)]), 5);
 });

@@ -78,6 +78,7 @@ test("axes have round values and round times", () => {
 	assert.deepEqual(valueTicks(4.1, 4), [0, 2, 4]);
 	assert.deepEqual(valueTicks(1, 5), [0, 0.2, 0.4, 0.6000000000000001, 0.8, 1]);
 	assert.deepEqual(valueTicks(0, 4), [0]);
+	assert.deepEqual(valueTicks(80 * 2 ** 20, 4, true), [0, 2 ** 25, 2 ** 26], "32 and 64 MiB");
 	const { stepMs, atMs } = timeTicks(NOW + 5000, NOW + 905_000, 10);
 	assert.equal(stepMs, 120_000);
 	assert.ok(atMs.length >= 7 && atMs.every((ms) => ms % 60_000 === 0));

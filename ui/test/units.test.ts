@@ -5,7 +5,7 @@ import {
 	formatIn,
 	formatRate,
 	formatShare,
-	formatTick,
+	formatTicks,
 	formatValue,
 	rateOf,
 	scaleFor,
@@ -28,6 +28,7 @@ test("a column has one unit", () => {
 	assert.equal(scale.name, "s");
 	assert.equal(formatIn(63.24e9, scale, 2700e9), "63.2");
 	assert.equal(formatIn(63.24e9, scale, 100e9), "63.24");
+	assert.equal(formatIn(42_480e9, scale, 42_480e9), "42,480", "a sum in the unit of its rows");
 	assert.equal(scaleFor(100 * 3600e9, "nanoseconds").name, "h");
 	assert.equal(formatIn(12345, scaleFor(99999, "count"), 99999), "12,345");
 });
@@ -47,11 +48,18 @@ test("nanoseconds of CPU over a step are cores", () => {
 	assert.equal(cores.label, "cores");
 	assert.equal(5e9 * cores.factor, 0.5);
 	assert.equal(formatRate(1.25, cores), "1.25");
-	assert.equal(formatTick(0.6000000000000001, cores), "0.6");
+	assert.deepEqual(formatTicks([0, 0.2, 0.4, 0.6000000000000001], cores), ["0", "0.2", "0.4", "0.6"]);
 	assert.equal(rateOf("process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta", "nanoseconds", true, 1).label, "cores");
 	const waits = rateOf("parca_agent:wallclock:nanoseconds:samples:count:delta", "nanoseconds", true, 10_000);
-	assert.equal(formatRate(32e9 * waits.factor, waits), "3.20 s/s");
+	assert.equal(formatRate(32e9 * waits.factor, waits), "3.20");
+	assert.equal(waits.label, "at once");
 	const bytes = rateOf("memory:alloc_space:bytes:space:bytes:delta", "bytes", true, 10_000);
 	assert.equal(formatRate(10240 * bytes.factor, bytes), "1.00 KiB/s");
+	assert.deepEqual(formatTicks([0, 2 ** 25, 2 ** 26], { ...bytes, label: "bytes" }), ["0", "32 MiB", "64 MiB"]);
+	assert.deepEqual(formatTicks([0, 512 * 1024, 1024 * 1024], bytes), ["0", "0.5 MiB/s", "1 MiB/s"]);
+	const counts = rateOf("x:contentions:count:contentions:count:delta", "count", true, 10_000);
+	assert.deepEqual(formatTicks([0, 0.5, 1], counts), ["0", "0.5/s", "1/s"]);
+	assert.equal(formatRate(0.25, counts), "0.25/s");
+	assert.equal(formatRate(2500, counts), "2,500/s");
 	assert.equal(rateOf("memory:inuse_space:bytes:space:bytes", "bytes", false, 10_000).factor, 1);
 });

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The questions the page asks, made from its state. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { getFlame, getSeries, getTop, getTypes, type Question } from "../api/client.ts";
+import { getFlame, getTop, getTypes, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
-import type { ProfileType, SeriesAnswer, TopAnswer } from "../api/types.ts";
+import type { ProfileType, TopAnswer } from "../api/types.ts";
 import { type Flame, findKey, relocateNear } from "../model/flame.ts";
 import { calleesOf, callersOf } from "../model/merge.ts";
 import {
 	apiEnd,
-	chartSpan,
 	graphEvery,
 	isLive,
 	rangeProblem,
 	refreshEvery,
 	type Span,
 	spanOf,
-	stepFor,
 	toApiTime,
 	usedMs,
 } from "../model/time.ts";
+import { usualType } from "../model/types.ts";
 import { joinQuery, type State } from "../model/url.ts";
 import { useHeld, useReading } from "./hold.ts";
+import { type SeriesData, useLabels, useSeries } from "./series.ts";
 import { useTicks } from "./ticks.ts";
 import { type Query, useQuery } from "./use_query.ts";
 
@@ -28,23 +28,14 @@ import { type Query, useQuery } from "./use_query.ts";
 const TRIM = 0.00002;
 const TRIM_STEP = 8;
 const LEVEL_MAX = 7;
-/** Series of the chart that have a line of their own. */
-export const SERIES_MAX = 8;
 /** Rows of the table. */
 const ROWS_MAX = 20_000;
-/** Points of the chart at most. */
-const POINTS_MAX = 240;
 /** How often the server is asked whether it is there and has newer samples, in milliseconds. */
 const BEAT_MS = 5000;
 /** An answer to that which takes longer will not come, in milliseconds. */
 const BEAT_LATE_MS = 10_000;
 /** A range moves also where nothing new comes: then it is asked for this often. */
 const MOVED_MS = 60_000;
-
-/** Series with the span they were asked for. */
-export interface SeriesData extends SeriesAnswer {
-	span: Span;
-}
 
 /** Everything the page shows. */
 export interface Data {
@@ -53,6 +44,10 @@ export interface Data {
 	type: ProfileType | null;
 	/** What is wrong with the range, or "". */
 	problem: string;
+	/** Labels that samples of the type have, the usual ones first. */
+	labels: string[];
+	/** The label the chart is split by: the one of the state, or one that there is. */
+	by: string;
 	series: Query<SeriesData>;
 	flame: Query<Flame>;
 	/** What the graph shows: `flame`, or the callers or callees of the focused function. */
@@ -87,7 +82,7 @@ function pickType(types: ProfileType[] | null, wanted: string): ProfileType | nu
 	}
 	const found = types.find((t) => t.type === wanted);
 	if (found || wanted === "") {
-		return found ?? types.find((t) => t.type.startsWith("parca_agent:")) ?? types[0]!;
+		return found ?? usualType(types);
 	}
 	const delta = wanted.endsWith(":delta");
 	return { type: wanted, unit: "", delta, first: 0, last: 0 };
@@ -145,20 +140,6 @@ function useZoom(flame: Flame | null, key: string): number {
 		}
 		return node;
 	}, [flame, key]);
-}
-
-/** Use over time. */
-function useSeries(state: State, type: ProfileType | null, query: string, tick: number) {
-	const rangeLive = isLive(state.range);
-	const now = serverNow();
-	const range = spanOf(state.range, now);
-	const stepMs = stepFor(usedMs(range, rangeLive, type?.first ?? 0), POINTS_MAX);
-	const id = query && JSON.stringify(["series", query, state.by, stepMs, state.range]);
-	return useQuery<SeriesData>(id || null, tick, async (signal) => {
-		const span = chartSpan(spanOf(state.range, serverNow()), stepMs, rangeLive, type?.first ?? 0);
-		const asked = { query, from: toApiTime(span.fromMs), to: toApiTime(span.toMs) };
-		return { ...(await getSeries(asked, state.by, stepMs, SERIES_MAX, signal)), span };
-	});
 }
 
 /** What graph and table are about, with its ends as they are now. */
@@ -237,7 +218,8 @@ export function useData(state: State): Data {
 	const running = type !== null && problem === "" && isLive(state.range) && !state.paused;
 	const query = type && problem === "" ? joinQuery(type.type, state.matchers) : "";
 	const [tick, refresh] = useTicks(refreshEvery(used), running);
-	const series = useSeries(state, type, query, tick);
+	const { labels, by } = useLabels(state, type?.type ?? "");
+	const series = useSeries(state, type, query, by, tick);
 	const live = running && state.select === null;
 	const took = useRef(0);
 	const [graphTick, refreshGraph] = useTicks(graphEvery(used, took.current), live);
@@ -261,6 +243,8 @@ export function useData(state: State): Data {
 		types,
 		type,
 		problem,
+		labels,
+		by: by ?? state.by,
 		series,
 		flame,
 		shown,

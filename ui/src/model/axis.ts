@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where the lines of a chart's axes stand. */
+import { formatClock, toLocalText } from "./time.ts";
 
-/** Values from 0 up to at most `max`, about `count` of them, at 1, 2 or 5 times a power of ten. */
-export function valueTicks(max: number, count: number): number[] {
+/**
+ * Values from 0 up to at most `max`, about `count` of them, at 1, 2 or 5 times a power of ten, or, for
+ * bytes, at powers of two.
+ */
+export function valueTicks(max: number, count: number, binary = false): number[] {
 	if (!(max > 0) || count < 1) {
 		return [0];
 	}
 	const rough = max / count;
 	const power = 10 ** Math.floor(Math.log10(rough));
-	const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999)!;
+	const step = binary
+		? 2 ** Math.max(0, Math.ceil(Math.log2(rough) - 0.001))
+		: [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999)!;
 	const ticks: number[] = [];
 	for (let i = 0; i * step <= max * 1.0001; i++) {
 		ticks.push(i * step);
@@ -41,4 +47,16 @@ export function timeTicks(fromMs: number, toMs: number, count: number): TimeTick
 		atMs.push(ms);
 	}
 	return { stepMs, atMs };
+}
+
+/** What stands at the instants of a time axis: the clock, and the day where another one begins. */
+export function timeLabels(ticks: TimeTicks): { ms: number; label: string }[] {
+	let day = "";
+	return ticks.atMs.map((ms) => {
+		const text = toLocalText(ms);
+		const clock = formatClock(ms).slice(0, ticks.stepMs >= 60_000 ? 5 : 8);
+		const newDay = day !== "" && day !== text.slice(0, 10);
+		day = text.slice(0, 10);
+		return { ms, label: newDay || ticks.stepMs >= 86_400_000 ? text.slice(5, 10) : clock };
+	});
 }

@@ -16,6 +16,8 @@ export interface Grid {
 	timesS: number[];
 	stepMs: number;
 	lines: Line[];
+	/** 1 for steps in which there is anything to average: all of them but for gauges. */
+	there: Uint8Array;
 }
 
 /** One series on the grid. */
@@ -34,13 +36,15 @@ export interface Line {
  * that is further than twice its interval, the median of the distances; after the last one for one
  * interval.
  */
-function holdValues(values: number[], points: readonly number[]) {
+function holdValues(values: number[], points: readonly number[], there: Uint8Array) {
 	const gaps = points.slice(1).map((p, i) => p - points[i]!);
 	const interval = gaps.sort((a, b) => a - b)[gaps.length >> 1] ?? 1;
 	points.forEach((at, k) => {
 		const next = points[k + 1];
 		const isThere = next !== undefined && next - at <= 2 * interval;
-		values.fill(values[at]!, at, isThere ? next : Math.min(at + interval, next ?? Infinity));
+		const end = isThere ? next : Math.min(at + interval, next ?? Infinity);
+		values.fill(values[at]!, at, end);
+		there.fill(1, at, end);
 	});
 }
 
@@ -61,24 +65,25 @@ export function gridOf(
 	const first = Math.floor((fromMs - phase) / stepMs) * stepMs + phase;
 	const count = Math.max(0, Math.floor((toMs - first) / stepMs));
 	const timesS = Array.from({ length: count }, (_, i) => (first + i * stepMs) / 1000);
+	const there = new Uint8Array(count).fill(delta ? 1 : 0);
 	const lines = series.map((s) => {
 		const values = new Array<number>(count).fill(0);
-		const there: number[] = [];
+		const points: number[] = [];
 		for (const [ms, value] of s.points) {
 			const i = Math.round((ms - first) / stepMs);
 			if (i >= 0 && i < count) {
 				values[i] = values[i]! + value;
-				there.push(i);
+				points.push(i);
 			}
 		}
 		if (!delta) {
-			holdValues(values, there);
+			holdValues(values, points, there);
 		}
 		const sum = values.reduce((a, b) => a + b, 0);
 		return { value: s.labels?.[by] ?? "", other: s.other === true, values, sum };
 	});
 	lines.sort((a, b) => Number(a.other) - Number(b.other) || b.sum - a.sum);
-	return { timesS, stepMs, lines };
+	return { timesS, stepMs, lines, there };
 }
 
 /** For each line, its value plus those of all lines after it: the top edge of a stacked area. */
@@ -104,13 +109,16 @@ export function totals(lines: readonly Line[], count: number): number[] {
 	return sums;
 }
 
-/** Mean of a line over the steps that lie in `[fromMs, toMs)`; all steps for no range. */
+/**
+ * Mean of a line over the steps that lie in `[fromMs, toMs)`; all steps for no range. Gauges are
+ * averaged over the time in which any of them is there, as the server does it.
+ */
 export function meanOf(grid: Grid, line: Line, span: { fromMs: number; toMs: number } | null) {
 	let sum = 0;
 	let n = 0;
 	for (let i = 0; i < grid.timesS.length; i++) {
 		const ms = grid.timesS[i]! * 1000;
-		if (!span || (ms + grid.stepMs > span.fromMs && ms < span.toMs)) {
+		if (grid.there[i] && (!span || (ms + grid.stepMs > span.fromMs && ms < span.toMs))) {
 			sum += line.values[i]!;
 			n++;
 		}

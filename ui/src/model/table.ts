@@ -71,6 +71,12 @@ export function arrangeRows(rows: readonly Row[], matcher: Matcher | null, sort:
 	});
 }
 
+/** A value that the unit of a column should suit: rows further down are read too. */
+export function usualValue(rows: readonly Row[]): number {
+	const values = rows.map((row) => row.self).sort((a, b) => b - a);
+	return Math.max(values[Math.min(9, values.length - 1)] ?? 0, (values[0] ?? 0) / 1e4);
+}
+
 /** A click on a heading: turns the order around, or begins with the useful end. */
 export function nextSort(sort: Sort, key: SortKey): Sort {
 	if (sort.key === key) {

@@ -68,7 +68,7 @@ export function formatValue(value: number, unit: string): string {
 	return unit === "" || unit === "count" ? number : `${number} ${unit}`;
 }
 
-/** One unit for a column whose largest value is `max`. */
+/** One unit for a column whose usual large value is `max`: that of its rows, not of their sum. */
 export function scaleFor(max: number, unit: string): Scale {
 	if (unit === "nanoseconds") {
 		return pick(max, COLUMN_TIME);
@@ -83,7 +83,10 @@ export function formatIn(value: number, scale: Scale, max: number): string {
 	}
 	const top = max / scale.size;
 	const decimals = top >= 10_000 ? 0 : top >= 1000 ? 1 : 2;
-	return (value / scale.size).toFixed(decimals);
+	return (value / scale.size).toLocaleString("en-US", {
+		minimumFractionDigits: decimals,
+		maximumFractionDigits: decimals,
+	});
 }
 
 /** An integer with separators: "12,345". */
@@ -110,7 +113,10 @@ export function formatShare(part: number, whole: number): string {
 export interface Rate {
 	/** Multiplies a sum over one step. */
 	factor: number;
-	/** "cores" for CPU time; else a unit, "/s" appended for what accumulates. */
+	/**
+	 * "cores" for CPU time, "at once" for other times (seconds of waiting in a second are how many
+	 * wait); else a unit, "/s" appended for what accumulates.
+	 */
 	label: string;
 }
 
@@ -120,25 +126,40 @@ export function isCpuTime(type: string): boolean {
 	return parts[1] === "cpu" || parts[3] === "cpu";
 }
 
-/** A sum over `stepMs` as a rate: nanoseconds of CPU become cores; other times seconds a second. */
+/** A sum over `stepMs` as a rate: nanoseconds of CPU become cores. */
 export function rateOf(type: string, unit: string, delta: boolean, stepMs: number): Rate {
-	if (unit === "nanoseconds" && delta && isCpuTime(type)) {
-		return { factor: 1 / (stepMs * 1e6), label: "cores" };
+	if (unit === "nanoseconds" && delta) {
+		return { factor: 1 / (stepMs * 1e6), label: isCpuTime(type) ? "cores" : "at once" };
 	}
 	return delta ? { factor: 1000 / stepMs, label: `${unit}/s` } : { factor: 1, label: unit };
 }
 
+const isBare = (rate: Rate) => rate.label === "cores" || rate.label === "at once";
+
 /** A value on the chart: "1.25" for cores, "4.00 MiB/s". */
 export function formatRate(value: number, rate: Rate): string {
-	if (rate.label === "cores") {
+	if (isBare(rate)) {
 		return value === 0 ? "0" : value < 0.0005 ? "< 0.001" : round(value);
 	}
 	const perSecond = rate.label.endsWith("/s");
 	const unit = perSecond ? rate.label.slice(0, -2) : rate.label;
-	return formatValue(value, unit) + (perSecond ? "/s" : "");
+	const isCount = unit !== "bytes" && unit !== "nanoseconds";
+	const few = isCount && value < 100 && !Number.isInteger(value);
+	const name = unit === "count" || unit === "" ? "" : ` ${unit}`;
+	return (few ? `${Number(value.toPrecision(3))}${name}` : formatValue(value, unit)) + (perSecond ? "/s" : "");
 }
 
-/** A value at a line of the axis: as few digits as say it. */
-export function formatTick(value: number, rate: Rate): string {
-	return rate.label === "cores" ? String(Number(value.toPrecision(3))) : formatRate(value, rate);
+/** The values at the lines of an axis: all in one unit, with as few digits as tell them apart. */
+export function formatTicks(ticks: readonly number[], rate: Rate): string[] {
+	const perSecond = rate.label.endsWith("/s");
+	const unit = perSecond ? rate.label.slice(0, -2) : rate.label;
+	const max = ticks.at(-1) ?? 0;
+	const bare = { size: 1, name: isBare(rate) || unit === "count" ? "" : unit };
+	const time = unit === "nanoseconds";
+	const scale = time ? pick(max, TIME) : unit === "bytes" ? pick(max, BYTES) : bare;
+	const name = (scale.name && ` ${scale.name}`) + (perSecond ? "/s" : "");
+	return ticks.map((tick) => {
+		const value = Number((tick / scale.size).toPrecision(6));
+		return value === 0 ? "0" : value.toLocaleString("en-US", { maximumFractionDigits: 6 }) + name;
+	});
 }

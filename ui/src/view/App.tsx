@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useState } from "preact/hooks";
 import type { ApiError } from "../api/client.ts";
+import { serverNow } from "../api/clock.ts";
 import { type Data, useData } from "../app/data.ts";
 import { go, stateNow, useAppState } from "../app/store.ts";
 import { useTheme } from "../app/theme.ts";
 import type { Theme } from "../model/colour.ts";
 import { ofMatchers } from "../model/selector.ts";
-import { isLive } from "../model/time.ts";
+import { isLive, rangeName } from "../model/time.ts";
+import { meaningOf } from "../model/types.ts";
 import { DEFAULTS, type State } from "../model/url.ts";
-import { BadRange, Loading, NoAnswer, NoSamples, NotThere, Problem, Waiting } from "./Empty.tsx";
+import { BadRange, Loading, NoAnswer, NoSamples, NoType, NotThere, Problem, Waiting } from "./Empty.tsx";
 import { FlamePanel } from "./FlamePanel.tsx";
 import { Help } from "./Help.tsx";
 import { Timeline } from "./Timeline.tsx";
@@ -77,6 +79,13 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 			</section>
 		);
 	}
+	if (flame.data.total <= 0 && data.type?.last === 0) {
+		return (
+			<section class="panel profile">
+				<NoType type={data.type.type} data={data} />
+			</section>
+		);
+	}
 	if (flame.data.total <= 0) {
 		return (
 			<section class="panel profile">
@@ -103,11 +112,16 @@ function errorsOf(data: Data): { selector: string; other: ApiError | null } {
 	return { selector, other: errors.find((e) => e.status !== 400) ?? null };
 }
 
-function useTitle(state: State, waiting: boolean): void {
+/** "main.main · CPU, last 15 minutes · firn" */
+function useTitle(state: State, data: Data): string {
+	const what = data.type ? meaningOf(data.type.type).name : "";
 	const about = state.focus || state.matchers;
+	const range = data.problem === "" ? rangeName(state.range, serverNow()) : "";
+	const title = [about, what && range ? `${what}, ${range}` : what].filter(Boolean).join(" · ");
 	useEffect(() => {
-		document.title = waiting ? "firn" : about ? `${about} · firn` : "firn";
-	}, [about, waiting]);
+		document.title = title ? `${title} · firn` : "firn";
+	}, [title]);
+	return title;
 }
 
 /** The page. */
@@ -118,12 +132,13 @@ export function App() {
 	const data = useData(state);
 	useKeys(data, setHelp);
 	const waiting = data.type === null;
-	useTitle(state, waiting);
+	const title = useTitle(state, data);
 	const errors = errorsOf(data);
 	const started = data.types.data !== null || data.types.error !== null;
 	const shownMs = data.flame.atMs;
 	return (
 		<div class={`app ${state.view === DEFAULTS.view ? "" : `app-${state.view}`}`}>
+			<h1 class="visually-hidden">firn: {title}</h1>
 			<TopBar
 				state={state}
 				data={data}

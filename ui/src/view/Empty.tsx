@@ -6,8 +6,8 @@ import { serverNow } from "../api/clock.ts";
 import type { Data } from "../app/data.ts";
 import { go } from "../app/store.ts";
 import { formatClock, formatLength, formatSpan, isLive, toApiTime } from "../model/time.ts";
+import { meaningOf, typeName } from "../model/types.ts";
 import type { State } from "../model/url.ts";
-import { typeName } from "./TopBar.tsx";
 
 /** After this the page says what may be wrong, in seconds. */
 const LONG_S = 20;
@@ -107,6 +107,33 @@ export function Waiting({ error }: { error: ApiError | null }) {
 	);
 }
 
+/** A link with a profile type that there is none of. */
+export function NoType({ type, data }: { type: string; data: Data }) {
+	const types = data.types.data ?? [];
+	const all = types.map((t) => t.type);
+	return (
+		<div class="blank in-panel" role="status" data-testid="no-type">
+			<h1>No such profile type</h1>
+			<p>
+				There is no <code>{type}</code> here. There {types.length === 1 ? "is" : "are"}
+			</p>
+			<div class="blank-ways">
+				{types.map((t) => (
+					<button
+						type="button"
+						class="button"
+						key={t.type}
+						title={t.type}
+						onClick={() => go({ type: t.type, zoom: "" })}
+					>
+						{typeName(t.type, all)}
+					</button>
+				))}
+			</div>
+		</div>
+	);
+}
+
 /** A question without samples: which, and how to ask for more. */
 export function NoSamples({ state, data }: { state: State; data: Data }) {
 	const { type, span } = data;
@@ -138,7 +165,7 @@ export function NoSamples({ state, data }: { state: State; data: Data }) {
 		<div class="blank in-panel" role="status" data-testid="no-samples">
 			<h1>No samples here</h1>
 			<p>
-				No {type ? typeName(type.type).name : ""} sample
+				No {type ? meaningOf(type.type).name : ""} sample
 				{state.matchers !== "" && (
 					<>
 						{" with "}

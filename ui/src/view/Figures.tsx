@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Data } from "../app/data.ts";
 import type { Flame } from "../model/flame.ts";
+import { meaningOf } from "../model/types.ts";
 import { formatCount, formatShare, formatValue } from "../model/units.ts";
 
 /** What is shown, in one line of figures. */
@@ -13,8 +14,7 @@ export function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; dat
 	return (
 		<p class="figures" data-testid="figures">
 			<span>
-				<b>{formatValue(value, unit)}</b>
-				{unit === "nanoseconds" && data.type?.type.includes(":cpu:") && " of CPU time"}
+				<b>{formatValue(value, unit)}</b> {meaningOf(data.type?.type ?? "").after}
 			</span>
 			<span>{value < total ? `${formatShare(value, total)} of ${samples}` : samples}</span>
 			{trimmed > 0 && (

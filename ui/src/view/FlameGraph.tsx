@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The canvas of the flame graph with its pointer, keyboard and transitions. */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { usePlace } from "../app/place.ts";
-import { cssValue, hexPixel } from "../app/theme.ts";
-import { paintFlame, type Slots, type Theme } from "../model/colour.ts";
+import type { Slots, Theme } from "../model/colour.ts";
 import { type Flame, nodeName } from "../model/flame.ts";
 import { nextFocus } from "../model/focus.ts";
-import { formatShare, formatValue } from "../model/units.ts";
+import { formatCount, formatShare, formatValue } from "../model/units.ts";
 import type { Words } from "../model/words.ts";
-import { type Colours, FlameRenderer, ROW_PX } from "./flame_renderer.ts";
+import { ROW_PX } from "./flame_renderer.ts";
+import { useLongPress } from "./long_press.ts";
 import { kindText, type Point, Tooltip } from "./Tooltip.tsx";
-import { Transition } from "./transition.ts";
+import { useRenderer } from "./use_renderer.ts";
 
 /** What the graph shows and tells. */
 export interface FlameGraphProps {
@@ -29,22 +29,6 @@ export interface FlameGraphProps {
 	openMenu: (node: number, at: Point) => void;
 	onHover: (node: number) => void;
 	copy: (node: number) => void;
-}
-
-function readColours(): Colours {
-	return {
-		back: cssValue("--panel"),
-		backPixel: hexPixel(cssValue("--panel")),
-		text: cssValue("--frame-text"),
-		textDim: cssValue("--frame-text-dim"),
-		textMark: cssValue("--text"),
-		line: cssValue("--line"),
-		hatch: cssValue("--hatch"),
-		rest: hexPixel(cssValue("--frame-rest")),
-		focus: cssValue("--accent"),
-		hover: cssValue("--text"),
-		font: cssValue("--mono"),
-	};
 }
 
 /** The deepest row below a node. */
@@ -67,62 +51,11 @@ export function describe(f: Flame, node: number, all: number): string {
 	return `${nodeName(f, node)}, ${kindText(f, node)}, total ${total}, ${self}, depth ${f.depth[node]}`;
 }
 
-/** Renderer and transition for the canvases of this component. */
-function useRenderer(props: FlameGraphProps) {
-	const scroll = useRef<HTMLDivElement>(null);
-	const canvas = useRef<HTMLCanvasElement>(null);
-	const overlay = useRef<HTMLCanvasElement>(null);
-	const renderer = useRef<FlameRenderer | null>(null);
-	const transition = useRef<Transition | null>(null);
-	const marks = useRef({ hover: -1, focus: -1 });
-	const drawOverlay = () => renderer.current?.drawOverlay(marks.current.hover, marks.current.focus);
-	const draw = () => {
-		const r = renderer.current;
-		if (r && scroll.current) {
-			r.scrollPx = scroll.current.scrollTop;
-			r.draw();
-			drawOverlay();
-			performance.mark("firn:flame", { detail: { ms: r.lastMs } });
-		}
-	};
-	const { flame, words, slots, theme, zoom, hit } = props;
-	const paint = useMemo(
-		() => paintFlame(flame, words, theme, slots),
-		[flame, words, theme, slots],
-	);
-	const colours = useMemo(readColours, [theme]);
-	useLayoutEffect(() => {
-		renderer.current = new FlameRenderer(canvas.current!, overlay.current!);
-		transition.current = new Transition(scroll.current!, renderer.current, draw);
-		const fit = () => {
-			const { clientWidth, clientHeight } = scroll.current!;
-			renderer.current!.resize(clientWidth, clientHeight, window.devicePixelRatio || 1);
-			draw();
-		};
-		fit();
-		const observer = new ResizeObserver(fit);
-		observer.observe(scroll.current!);
-		return () => {
-			observer.disconnect();
-			transition.current?.stop();
-		};
-	}, []);
-	const shown = useRef<Flame | null>(null);
-	useLayoutEffect(() => {
-		renderer.current!.show({ flame, paint, colours, hit, zoom });
-		const target = { x0: flame.start[zoom]!, x1: flame.start[zoom]! + flame.value[zoom]! };
-		const animate = shown.current === flame;
-		const follow = animate || shown.current === null;
-		shown.current = flame;
-		transition.current!.go(target, flame.depth[zoom]! * ROW_PX, animate, follow);
-	}, [flame, paint, colours, hit, zoom]);
-	return { scroll, canvas, overlay, renderer, marks, draw, drawOverlay };
-}
-
 /** The graph itself. */
 export function FlameGraph(props: FlameGraphProps) {
 	const { flame, zoom, focus, setFocus, zoomTo, openMenu, onHover } = props;
-	const { scroll, canvas, overlay, renderer, marks, draw, drawOverlay } = useRenderer(props);
+	const graph = useRenderer(props);
+	const { scroll, canvas, overlay, renderer, marks, draw, drawOverlay, times } = graph;
 	const [hover, setHoverNode] = usePlace(flame);
 	const [at, setAt] = useState<Point>({ x: 0, y: 0 });
 	const setHover = (node: number, where = at) => {
@@ -162,6 +95,27 @@ export function FlameGraph(props: FlameGraphProps) {
 		}
 		setHover(node, below(node));
 	};
+	const menuAt = (x: number, y: number) => {
+		const box = canvas.current!.getBoundingClientRect();
+		const node = renderer.current!.nodeAt(x - box.left, y - box.top);
+		if (node >= 0) {
+			setHover(-1);
+			setFocus(node);
+			openMenu(node, { x, y });
+		}
+	};
+	const press = useLongPress(menuAt);
+	const click = (e: MouseEvent) => {
+		if (press.wasLong()) {
+			return;
+		}
+		const box = canvas.current!.getBoundingClientRect();
+		const node = pointAt(e);
+		if (!graph.openRun(e.clientX - box.left, e.clientY - box.top) && node >= 0) {
+			setFocus(node);
+			zoomTo(node);
+		}
+	};
 	const onKeyDown = (e: KeyboardEvent) => {
 		if (e.ctrlKey || e.metaKey || e.altKey) {
 			return;
@@ -178,6 +132,9 @@ export function FlameGraph(props: FlameGraphProps) {
 			openMenu(at, below(at));
 		} else if (e.key === "c") {
 			props.copy(at);
+		} else if (e.key === "Escape" && times > 1) {
+			graph.reset();
+			e.stopPropagation();
 		} else {
 			return;
 		}
@@ -203,25 +160,28 @@ export function FlameGraph(props: FlameGraphProps) {
 						ref={overlay}
 						onMouseMove={onMove}
 						onMouseLeave={leave}
-						onClick={(e) => {
-							const node = pointAt(e);
-							if (node >= 0) {
-								setFocus(node);
-								zoomTo(node);
-							}
-						}}
+						onClick={click}
 						onContextMenu={(e) => {
-							const node = pointAt(e);
-							if (node >= 0) {
-								e.preventDefault();
-								setHover(-1);
-								setFocus(node);
-								openMenu(node, { x: e.clientX, y: e.clientY });
-							}
+							e.preventDefault();
+							menuAt(e.clientX, e.clientY);
 						}}
+						onPointerDown={(e) => e.pointerType === "touch" && press.start(e)}
+						onPointerMove={(e) => e.pointerType === "touch" && press.move(e)}
+						onPointerUp={press.stop}
+						onPointerCancel={press.stop}
 					/>
 				</div>
 			</div>
+			{times > 1 && (
+				<button
+					type="button"
+					class="button magnified"
+					title="Ctrl and the wheel magnify, Shift and the wheel move, Esc goes back"
+					onClick={graph.reset}
+				>
+					{times < 10 ? times.toFixed(1) : formatCount(times)} times wider: back
+				</button>
+			)}
 			<div id="flame-live" class="visually-hidden" aria-live="polite">
 				{focus >= 0 ? describe(flame, focus, props.total) : ""}
 			</div>

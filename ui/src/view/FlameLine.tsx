@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { go } from "../app/store.ts";
 import { readSetting, writeSetting } from "../app/theme.ts";
 import type { Flame } from "../model/flame.ts";
+import { meaningOf } from "../model/types.ts";
 import type { State } from "../model/url.ts";
 import { Breadcrumb } from "./Breadcrumb.tsx";
 import { Icon } from "./icons.tsx";
@@ -10,8 +11,15 @@ import { Icon } from "./icons.tsx";
 const HINT_KEY = "firn.hint";
 
 /** The line below the toolbar: one sentence for newcomers, or the way to the zoomed frame. */
-export function FlameLine(props: { flame: Flame; zoom: number; state: State; zoomTo: (n: number) => void }) {
-	const { flame, zoom, state, zoomTo } = props;
+export function FlameLine(props: {
+	flame: Flame;
+	zoom: number;
+	state: State;
+	/** Profile type. */
+	type: string;
+	zoomTo: (n: number) => void;
+}) {
+	const { flame, zoom, state, type, zoomTo } = props;
 	const [seen, setSeen] = useState(() => readSetting(HINT_KEY) === "seen");
 	const hide = () => {
 		writeSetting(HINT_KEY, "seen");
@@ -41,7 +49,7 @@ export function FlameLine(props: { flame: Flame; zoom: number; state: State; zoo
 					<p class="hint">
 						{state.invert
 							? "Each bar on top is a function that ran; below it are the functions that called it."
-							: "Each bar is a function, as wide as the CPU time it took; below it are the functions it called. Click a bar to zoom in."}
+							: `Each bar is a function, as wide as ${meaningOf(type).width}; below it are the functions it called. Click a bar to zoom in.`}
 						<button type="button" class="bare" title="Do not show this again" onClick={hide}>
 							<Icon name="close" />
 						</button>

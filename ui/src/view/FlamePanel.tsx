@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Graph and table side by side, with what steers both. */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { copyText } from "../app/copy.ts";
 import type { Data } from "../app/data.ts";
-import { keepReading, stopReading } from "../app/hold.ts";
+import { keepReading } from "../app/hold.ts";
 import { useSlots } from "../app/palette.ts";
 import { usePlace } from "../app/place.ts";
 import { go, stateNow } from "../app/store.ts";
@@ -18,11 +18,11 @@ import { BinaryLegend } from "./BinaryLegend.tsx";
 import { Figures } from "./Figures.tsx";
 import { FlameGraph } from "./FlameGraph.tsx";
 import { FlameLine } from "./FlameLine.tsx";
-import { menuItems } from "./frame_menu.ts";
+import { menuItems, rowItems } from "./frame_menu.ts";
 import { Menu } from "./Menu.tsx";
+import { useFrameMenu, useReader, useRowMenu } from "./menus.ts";
 import { SearchBox } from "./SearchBox.tsx";
 import { Segments } from "./Segments.tsx";
-import type { Point } from "./Tooltip.tsx";
 import { TopTable } from "./TopTable.tsx";
 
 const VIEWS: readonly { value: View; name: string }[] = [
@@ -86,50 +86,6 @@ function useWords(data: Data, flame: Flame, state: State) {
 	return { words, slots: useSlots(commonest) };
 }
 
-/** The open menu of a frame, and how it opens; what is shown stays meanwhile. */
-function useMenu(flame: Flame) {
-	const [node, setNode] = usePlace(flame);
-	const [at, setAt] = useState<Point>({ x: 0, y: 0 });
-	const open = (wanted: number, where: Point) => {
-		keepReading(true);
-		setNode(wanted);
-		setAt(where);
-	};
-	const close = () => {
-		keepReading();
-		setNode(-1);
-	};
-	return { node, at, open, close };
-}
-
-/** Tells whether somebody points at graph or table. */
-function useReader(hasMenu: boolean): void {
-	useEffect(() => {
-		const look = (e: PointerEvent) => {
-			const inside = e.target instanceof Element && e.target.closest(".profile-body, .menu");
-			const left = e.type === "pointerout" && e.relatedTarget === null;
-			if (hasMenu || (e.type === "pointerout" && !left)) {
-				return;
-			}
-			if (inside && !left) {
-				keepReading();
-			} else if (e.pointerType === "mouse") {
-				stopReading();
-			}
-		};
-		const kinds = ["pointermove", "pointerdown", "pointerout"] as const;
-		for (const kind of kinds) {
-			document.addEventListener(kind, look);
-		}
-		return () => {
-			for (const kind of kinds) {
-				document.removeEventListener(kind, look);
-			}
-		};
-	}, [hasMenu]);
-	useEffect(() => stopReading, []);
-}
-
 /** The lower half of the page. `flame` has samples in it. */
 export function FlamePanel(props: { data: Data; flame: Flame; state: State; theme: Theme }) {
 	const { data, flame, state, theme } = props;
@@ -137,8 +93,10 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 	const [focus, setFocus] = usePlace(flame);
 	const [match, setMatch] = usePlace(flame);
 	const [hover, setHover] = useState({ table: "", graph: "" });
-	const menu = useMenu(flame);
-	useReader(menu.node >= 0);
+	const menu = useFrameMenu(flame);
+	const row = useRowMenu();
+	const hasMenu = menu.node >= 0 || row.menu !== null;
+	useReader(hasMenu);
 	const { words, slots } = useWords(data, flame, state);
 	const { search, found, hit, inZoom } = useMarks(flame, words, zoom, state, hover.table);
 	const { rows, whole } = useRows(data, flame, zoom, state);
@@ -200,7 +158,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 			</div>
 			<div
 				class={`profile-body view-${state.view} ${data.flame.slow ? "slow" : ""}`}
-				onKeyDown={() => menu.node < 0 && keepReading()}
+				onKeyDown={() => !hasMenu && keepReading()}
 			>
 				{state.view !== "table" && (
 					<div class="flame">
@@ -213,7 +171,13 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 							theme={theme}
 							binary={state.binary}
 						/>
-						<FlameLine flame={flame} zoom={zoom} state={state} zoomTo={zoomTo} />
+						<FlameLine
+							flame={flame}
+							zoom={zoom}
+							state={state}
+							type={data.type?.type ?? ""}
+							zoomTo={zoomTo}
+						/>
 						<FlameGraph
 							flame={flame}
 							words={words}
@@ -246,6 +210,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 						sort={state.sort}
 						mark={state.mark}
 						hover={hover.graph}
+						openMenu={row.open}
 						onHover={(table) => setHover((h) => (h.table === table ? h : { ...h, table }))}
 					/>
 				)}
@@ -256,6 +221,14 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 					title={nodeName(flame, menu.node)}
 					items={menuItems(flame, menu.node, zoomTo)}
 					close={menu.close}
+				/>
+			)}
+			{row.menu && (
+				<Menu
+					at={row.menu.at}
+					title={row.menu.name}
+					items={rowItems(row.menu.name)}
+					close={row.close}
 				/>
 			)}
 		</section>

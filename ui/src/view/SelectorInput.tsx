@@ -12,14 +12,16 @@ import {
 	quote,
 	rank,
 } from "../model/selector.ts";
+import { orderLabels } from "../model/types.ts";
 import { joinQuery, splitQuery } from "../model/url.ts";
 
 const SHOWN_MAX = 200;
-const USUAL = ["comm", "executable", "container_id", "node", "pid"];
 
 interface Choice {
 	text: string;
 	note: string;
+	/** Stands below the choice. */
+	after?: string;
 }
 
 /** The other finished matchers, so that values are those that can still occur. */
@@ -59,13 +61,15 @@ function useChoices(
 			}));
 		}
 		if (kind === "label") {
-			const known = labels.data ?? [];
-			const usual = USUAL.filter((l) => known.includes(l));
-			const ordered = [...usual, ...known.filter((l) => !usual.includes(l))];
-			return rank(ordered, context.prefix, SHOWN_MAX).map((text) => ({ text, note: "" }));
+			return rank(orderLabels(labels.data ?? []), context.prefix, SHOWN_MAX).map((text) => ({ text, note: "" }));
 		}
-		const found = kind === "value" ? rank(values.data ?? [], context.prefix, SHOWN_MAX) : [];
-		return found.map((text) => ({ text, note: "" }));
+		const found = kind === "value" ? rank(values.data ?? [], context.prefix, Infinity) : [];
+		const more = found.length - SHOWN_MAX;
+		return found.slice(0, SHOWN_MAX).map((text, i) => ({
+			text,
+			note: "",
+			after: more > 0 && i === SHOWN_MAX - 1 ? `${more} more: type to narrow them down` : "",
+		}));
 	}, [context?.kind, context?.prefix, context?.label, labels.data, values.data]);
 }
 
@@ -86,6 +90,7 @@ function Choices(props: { choices: Choice[]; at: number; choose: (text: string) 
 			{props.choices.map((choice, i) => (
 				<div
 					key={choice.text}
+					data-after={choice.after || undefined}
 					id={`choice-${i}`}
 					role="option"
 					aria-selected={i === props.at}

@@ -1,41 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Use over time, split by a label. A range that is dragged is what graph and table show. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { getLabels } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
-import { type Data, SERIES_MAX } from "../app/data.ts";
+import type { Data } from "../app/data.ts";
 import { useSlots } from "../app/palette.ts";
+import { SERIES_MAX } from "../app/series.ts";
 import { go, stateNow } from "../app/store.ts";
 import { cssValue } from "../app/theme.ts";
-import { useQuery } from "../app/use_query.ts";
 import { lineColour, type Theme } from "../model/colour.ts";
 import { splitValue } from "../model/names.ts";
 import { withMatcher } from "../model/selector.ts";
 import { type Grid, gridOf, type Line, meanOf } from "../model/series.ts";
 import { formatClock, formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
-import { formatRate, formatTick, type Rate, rateOf } from "../model/units.ts";
+import { meaningOf } from "../model/types.ts";
+import { formatRate, formatTicks, type Rate, rateOf } from "../model/units.ts";
 import type { State } from "../model/url.ts";
 import { baseName } from "../model/words.ts";
 import { Chart } from "./chart.ts";
 import { Cut } from "./Cut.tsx";
 import { Icon } from "./icons.tsx";
 import { Segments } from "./Segments.tsx";
-
-/** Labels that are offered first, where samples have them. */
-const USUAL = ["comm", "executable", "container_id", "cgroup", "node", "pid", "thread_name", "cpu"];
-
-function useLabels(data: Data): string[] {
-	const type = data.type?.type ?? "";
-	const minute = Math.floor(serverNow() / 60_000);
-	const labels = useQuery(type && `labels ${type}`, minute, (signal) =>
-		getLabels({ query: type, from: "now-7d", to: "now" }, signal),
-	);
-	return useMemo(() => {
-		const known = labels.data ?? [];
-		const usual = USUAL.filter((l) => known.includes(l));
-		return [...usual, ...known.filter((l) => !usual.includes(l))];
-	}, [labels.data]);
-}
 
 function nameOf(line: Line, by: string): string {
 	if (line.other) {
@@ -173,7 +157,8 @@ function useChart(
 				line: cssValue("--line"),
 				shade: cssValue("--shade"),
 				accent: cssValue("--accent"),
-				formatY: (v) => formatTick(v, rate),
+				binary: rate.label.startsWith("bytes"),
+				formatY: (ticks) => formatTicks(ticks, rate),
 			});
 		}
 	}, [grid, theme, state.lines, state.select, colours.join(), strong]);
@@ -183,7 +168,7 @@ function useChart(
 /** The upper half of the page. */
 export function Timeline({ state, data, theme }: { state: State; data: Data; theme: Theme }) {
 	const answer = data.series.data;
-	const labels = useLabels(data);
+	const { labels } = data;
 	const [strong, setStrong] = useState(-1);
 	const grid = useMemo(
 		() =>
@@ -223,14 +208,14 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 		return formatRate(value * rate.factor, rate);
 	};
 	const by = answer?.by[0] ?? "";
-	const choices = labels.includes(state.by) || state.by === "" ? labels : [state.by, ...labels];
+	const choices = labels.includes(data.by) || data.by === "" ? labels : [data.by, ...labels];
 	return (
 		<section class="panel timeline" aria-label="Over time">
 			<div class="timeline-bar">
-				<h2>{rate.label === "cores" ? "CPU" : data.type?.type.split(":")[1]}</h2>
+				<h2 title={data.type?.type}>{meaningOf(data.type?.type ?? "").name}</h2>
 				<label class="by">
 					by
-					<select value={state.by} onChange={(e) => go({ by: e.currentTarget.value })}>
+					<select value={data.by} onChange={(e) => go({ by: e.currentTarget.value })}>
 						{choices.map((l) => (
 							<option key={l} value={l}>
 								{l}
@@ -252,7 +237,7 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 				<span class="legend-head">
 					{cursor >= 0 && grid
 						? formatSpan(stepSpan(grid, cursor), serverNow())
-						: `mean, ${rate.label}`}
+						: meanText(rate)}
 				</span>
 			</div>
 			<div class="timeline-body">
@@ -281,6 +266,11 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 			</div>
 		</section>
 	);
+}
+
+/** What the values of the legend are; bytes and counts carry their unit themselves. */
+function meanText({ label }: Rate): string {
+	return label === "cores" || label === "at once" ? `mean, ${label}` : "mean";
 }
 
 function stepSpan(grid: Grid, index: number): Span {

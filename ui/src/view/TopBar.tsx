@@ -7,6 +7,7 @@ import type { Data } from "../app/data.ts";
 import { go } from "../app/store.ts";
 import type { ThemeChoice } from "../app/theme.ts";
 import { formatClock, isLive, toApiTime } from "../model/time.ts";
+import { typeName } from "../model/types.ts";
 import { formatUrl, type State } from "../model/url.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { RangePicker } from "./RangePicker.tsx";
@@ -18,15 +19,9 @@ const THEMES: Record<ThemeChoice, { icon: IconName; next: ThemeChoice; name: str
 	light: { icon: "sun", next: "auto", name: "light" },
 };
 
-/** "cpu" and "parca_agent" out of a profile type: what it measures, and who measured it. */
-export function typeName(type: string): { name: string; source: string } {
-	const [source = "", sample = "", , period = ""] = type.split(":");
-	const name = sample === "samples" && period !== "" ? period : sample || source;
-	return { name: name === "cpu" ? "CPU" : name.replace(/_/g, " "), source };
-}
-
 function TypePicker({ types, type }: { types: ProfileType[]; type: ProfileType }) {
 	const known = types.some((t) => t.type === type.type) ? types : [type, ...types];
+	const all = known.map((t) => t.type);
 	return (
 		<label class="type">
 			<span class="visually-hidden">Profile type</span>
@@ -35,14 +30,11 @@ function TypePicker({ types, type }: { types: ProfileType[]; type: ProfileType }
 				title={type.type}
 				onChange={(e) => go({ type: e.currentTarget.value, zoom: "", select: null })}
 			>
-				{known.map((t) => {
-					const { name, source } = typeName(t.type);
-					return (
-						<option key={t.type} value={t.type} title={t.type}>
-							{name} · {source}
-						</option>
-					);
-				})}
+				{known.map((t) => (
+					<option key={t.type} value={t.type} title={t.type}>
+						{typeName(t.type, all)}
+					</option>
+				))}
 			</select>
 		</label>
 	);

@@ -10,11 +10,13 @@ import {
 	type Row,
 	type Sort,
 	type SortKey,
+	usualValue,
 	visibleRows,
 } from "../model/table.ts";
 import { formatCount, formatIn, formatShare, type Scale, scaleFor } from "../model/units.ts";
 import type { Words } from "../model/words.ts";
 import { Cut } from "./Cut.tsx";
+import type { Point } from "./Tooltip.tsx";
 
 const ROW_PX = 26;
 const NO_ROWS: readonly Row[] = [];
@@ -55,21 +57,34 @@ interface TableProps {
 	mark: string;
 	hover: string;
 	onHover: (name: string) => void;
+	openMenu: (name: string, at: Point) => void;
 }
 
-function Value({ value, whole, scale }: { value: number; whole: number; scale: Scale }) {
-	const share = whole > 0 ? Math.min(1, value / whole) : 0;
+/** A column: its unit, and its largest value, which fills the bar. */
+interface Column {
+	scale: Scale;
+	max: number;
+}
+
+function Value({ value, whole, column }: { value: number; whole: number; column: Column }) {
+	const share = column.max > 0 ? Math.min(1, Math.max(0, value / column.max)) : 0;
 	return (
 		<td class="cell-value">
 			<span class="bar" style={{ transform: `scaleX(${share.toFixed(4)})` }} />
-			<span class="cell-number">{formatIn(value, scale, whole)}</span>
+			<span class="cell-number">{formatIn(value, column.scale, column.max)}</span>
 			<span class="cell-share">{formatShare(value, whole)}</span>
 		</td>
 	);
 }
 
-function TableRow(props: { row: Row; index: number; table: TableProps; scale: Scale }) {
-	const { row, index, table, scale } = props;
+function TableRow(props: {
+	row: Row;
+	index: number;
+	table: TableProps;
+	self: Column;
+	total: Column;
+}) {
+	const { row, index, table, self, total } = props;
 	const marked = row.name === table.mark;
 	const toggle = () => go({ mark: marked ? "" : row.name }, "replace");
 	const { word, kernel } = table.words.ofRow(row);
@@ -81,17 +96,32 @@ function TableRow(props: { row: Row; index: number; table: TableProps; scale: Sc
 			aria-rowindex={index + 2}
 			aria-selected={marked}
 			onClick={toggle}
+			onContextMenu={(e) => {
+				e.preventDefault();
+				table.openMenu(row.name, { x: e.clientX, y: e.clientY });
+			}}
 			onMouseEnter={() => table.onHover(row.name)}
 		>
 			<td class="cell-name" title={row.file ? `${row.name}\n${row.file}` : row.name}>
 				<span class="swatch" style={{ background: toHex(colour) }} />
 				<Cut parts={splitName(row.name || "(no name)")} />
+				<button
+					type="button"
+					class="bare row-menu"
+					tabIndex={-1}
+					title="Callers, callees and more (right click, or Enter on the marked row)"
+					aria-label={`Menu of ${row.name}`}
+					onClick={(e) => {
+						e.stopPropagation();
+						table.openMenu(row.name, { x: e.clientX, y: e.clientY });
+					}}
+				/>
 			</td>
 			<td class="cell-binary" title={row.binary}>
 				<Cut parts={splitValue(row.binary, 8)} />
 			</td>
-			<Value value={row.self} whole={table.whole} scale={scale} />
-			<Value value={row.total} whole={table.whole} scale={scale} />
+			<Value value={row.self} whole={table.whole} column={self} />
+			<Value value={row.total} whole={table.whole} column={total} />
 		</tr>
 	);
 }
@@ -159,12 +189,24 @@ export function TopTable(props: TableProps) {
 	};
 	const onKeyDown = (e: KeyboardEvent) => {
 		const by = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
-		if (by !== 0 && e.target === scroll.current) {
+		if (e.target !== scroll.current || e.ctrlKey || e.metaKey || e.altKey) {
+			return;
+		}
+		if (by !== 0) {
 			e.preventDefault();
 			step(by);
+		} else if ((e.key === "Enter" || e.key === "m" || e.key === "ContextMenu") && mark !== "") {
+			e.preventDefault();
+			const row = scroll.current!.querySelector(".marked");
+			const box = (row ?? scroll.current!).getBoundingClientRect();
+			props.openMenu(mark, { x: box.left + 24, y: box.top + ROW_PX });
 		}
 	};
-	const scale = scaleFor(props.whole, props.unit);
+	const [self, total] = useMemo<[Column, Column]>(() => {
+		const most = (key: "self" | "total") => rows.reduce((max, row) => Math.max(max, row[key]), 0);
+		const scale = scaleFor(usualValue(rows) || props.whole, props.unit);
+		return [{ scale, max: most("self") }, { scale, max: most("total") }];
+	}, [rows, props.unit, props.whole]);
 	const [first, last] = visibleRows(view.top, view.height, ROW_PX, arranged.length);
 	return (
 		<section
@@ -177,7 +219,7 @@ export function TopTable(props: TableProps) {
 			onMouseLeave={() => props.onHover("")}
 		>
 			<table class="top" aria-rowcount={arranged.length + 1}>
-				<Head sort={sort} unit={scale.name} />
+				<Head sort={sort} unit={self.scale.name} />
 				<tbody style={{ height: `${arranged.length * ROW_PX}px` }}>
 					{arranged.slice(first, last).map((row, i) => (
 						<TableRow
@@ -185,7 +227,8 @@ export function TopTable(props: TableProps) {
 							row={row}
 							index={first + i}
 							table={props}
-							scale={scale}
+							self={self}
+							total={total}
 						/>
 					))}
 				</tbody>

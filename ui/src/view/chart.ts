@@ -4,9 +4,9 @@
  * pointer. A step is drawn over its whole width: what is summed over ten seconds is ten seconds
  * wide.
  */
-import { timeTicks, valueTicks } from "../model/axis.ts";
+import { timeLabels, timeTicks, valueTicks } from "../model/axis.ts";
 import { type Grid, snapSpan, stackUp } from "../model/series.ts";
-import { formatClock, type Span, toLocalText } from "../model/time.ts";
+import type { Span } from "../model/time.ts";
 
 /** Everything that is drawn. */
 export interface ChartScene {
@@ -23,7 +23,9 @@ export interface ChartScene {
 	line: string;
 	shade: string;
 	accent: string;
-	formatY: (value: number) => string;
+	/** Ticks are powers of two. */
+	binary: boolean;
+	formatY: (ticks: number[]) => string[];
 }
 
 /** What the chart tells. */
@@ -37,7 +39,7 @@ export interface ChartEvents {
 }
 
 /** Room around the plot, in CSS pixels. */
-const LEFT = 48;
+const LEFT_MIN = 36;
 const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 22;
@@ -49,6 +51,8 @@ export class Chart {
 	private scene: ChartScene | null = null;
 	private edges: number[][] = [];
 	private max = 1;
+	private left = LEFT_MIN;
+	private ticks: { value: number; text: string }[] = [];
 	private width = 0;
 	private height = 0;
 	private pointer = -1;
@@ -95,36 +99,48 @@ export class Chart {
 		for (const row of this.edges) {
 			this.max = row.reduce((a, b) => Math.max(a, b), this.max);
 		}
-		this.max = this.max > 0 ? this.max * 1.06 : 1;
+		this.max *= 1.06;
 		this.draw();
 	}
 
 	private x(ms: number): number {
 		const { fromMs, toMs } = this.scene!.span;
-		return LEFT + ((ms - fromMs) / (toMs - fromMs)) * (this.width - LEFT - RIGHT);
+		return this.left + ((ms - fromMs) / (toMs - fromMs)) * (this.width - this.left - RIGHT);
 	}
 
 	private y(value: number): number {
-		return this.height - BOTTOM - (value / this.max) * (this.height - TOP - BOTTOM);
+		return this.height - BOTTOM - (value / (this.max || 1)) * (this.height - TOP - BOTTOM);
 	}
 
 	private msAt(x: number): number {
 		const { fromMs, toMs } = this.scene!.span;
-		const share = (x - LEFT) / (this.width - LEFT - RIGHT);
+		const share = (x - this.left) / (this.width - this.left - RIGHT);
 		return fromMs + Math.min(Math.max(share, 0), 1) * (toMs - fromMs);
+	}
+
+	/** Chooses the lines of the axis, and makes room for the widest of their texts. */
+	private fitAxis(ctx: CanvasRenderingContext2D, scene: ChartScene): void {
+		const wanted = Math.max(2, (this.height - TOP - BOTTOM) / 34);
+		const values = valueTicks(this.max, wanted, scene.binary);
+		const texts = scene.formatY(values);
+		this.ticks = values.map((value, i) => ({ value, text: texts[i]! }));
+		ctx.font = FONT;
+		const widest = Math.max(...texts.map((text) => ctx.measureText(text).width));
+		this.left = Math.max(LEFT_MIN, Math.ceil(widest) + 14);
 	}
 
 	private draw(): void {
 		const scene = this.scene;
-		if (!scene || this.width <= LEFT + RIGHT) {
+		if (!scene || this.width <= 2 * LEFT_MIN) {
 			return;
 		}
+		this.fitAxis(this.canvas.getContext("2d")!, scene);
 		const ctx = this.canvas.getContext("2d")!;
 		ctx.clearRect(0, 0, this.width, this.height);
 		this.drawAxes(ctx, scene);
 		ctx.save();
 		ctx.beginPath();
-		ctx.rect(LEFT, 0, this.width - LEFT - RIGHT, this.height - BOTTOM + 1);
+		ctx.rect(this.left, 0, this.width - this.left - RIGHT, this.height - BOTTOM + 1);
 		ctx.clip();
 		for (let k = this.edges.length - 1; k >= 0; k--) {
 			this.drawLine(ctx, scene, k);
@@ -142,24 +158,18 @@ export class Chart {
 		ctx.textAlign = "right";
 		ctx.textBaseline = "middle";
 		ctx.beginPath();
-		for (const value of valueTicks(this.max, Math.max(2, (this.height - TOP - BOTTOM) / 34))) {
+		for (const { value, text } of this.ticks) {
 			const y = Math.round(this.y(value)) + 0.5;
-			ctx.moveTo(LEFT, y);
+			ctx.moveTo(this.left, y);
 			ctx.lineTo(this.width - RIGHT, y);
-			ctx.fillText(scene.formatY(value), LEFT - 8, y);
+			ctx.fillText(text, this.left - 8, y);
 		}
 		ctx.stroke();
 		ctx.textAlign = "center";
 		ctx.textBaseline = "alphabetic";
 		const { fromMs, toMs } = scene.span;
-		const ticks = timeTicks(fromMs, toMs, Math.max(2, (this.width - LEFT - RIGHT) / 84));
-		let day = "";
-		for (const ms of ticks.atMs) {
-			const text = toLocalText(ms);
-			const clock = formatClock(ms).slice(0, ticks.stepMs >= 60_000 ? 5 : 8);
-			const newDay = day !== "" && day !== text.slice(0, 10);
-			day = text.slice(0, 10);
-			const label = newDay || ticks.stepMs >= 86_400_000 ? text.slice(5, 10) : clock;
+		const wanted = Math.max(2, (this.width - this.left - RIGHT) / 84);
+		for (const { ms, label } of timeLabels(timeTicks(fromMs, toMs, wanted))) {
 			const x = this.x(ms);
 			if (x + ctx.measureText(label).width / 2 <= this.width) {
 				ctx.fillText(label, x, this.height - 5);
@@ -238,7 +248,7 @@ export class Chart {
 	private drawOverlay(): void {
 		const ctx = this.overlay.getContext("2d")!;
 		ctx.clearRect(0, 0, this.width, this.height);
-		if (!this.scene || this.pointer < LEFT || this.pointer > this.width - RIGHT) {
+		if (!this.scene || this.pointer < this.left || this.pointer > this.width - RIGHT) {
 			return;
 		}
 		const height = this.height - BOTTOM;
@@ -267,9 +277,9 @@ export class Chart {
 	}
 
 	private move(x: number): void {
-		this.pointer = this.dragFrom >= 0 ? Math.min(Math.max(x, LEFT), this.width - RIGHT) : x;
+		this.pointer = this.dragFrom >= 0 ? Math.min(Math.max(x, this.left), this.width - RIGHT) : x;
 		this.drawOverlay();
-		if (!this.scene || x < LEFT || x > this.width - RIGHT) {
+		if (!this.scene || x < this.left || x > this.width - RIGHT) {
 			this.events.moved(-1);
 			return;
 		}

@@ -4,9 +4,9 @@
  * then repeated, so the time depends on the size of the canvas and not on the number of frames;
  * text is drawn only where it fits. An overlay canvas has what follows the pointer.
  */
-import type { Paint } from "../model/colour.ts";
-import { type Flame, Kind, nodeAt, nodeName } from "../model/flame.ts";
+import { Kind, nodeAt, nodeName } from "../model/flame.ts";
 import { type Layout, layoutFrames, newLayout } from "../model/layout.ts";
+import type { Extent, Scene } from "./flame_scene.ts";
 import { type Label, labelIn, newLabel } from "./frame_label.ts";
 
 /** Height of a row in CSS pixels, the gap below it included. */
@@ -18,38 +18,6 @@ const PAD_PX = 5;
 const TEXT_MIN_PX = 26;
 /** What stands on a run of frames that are too narrow to be drawn. */
 const REST = newLabel("frames too small to draw", "small");
-
-/** Colours from the style sheet, as CSS texts; `back` as a pixel too. */
-export interface Colours {
-	back: string;
-	backPixel: number;
-	text: string;
-	textDim: string;
-	textMark: string;
-	line: string;
-	hatch: string;
-	rest: number;
-	focus: string;
-	hover: string;
-	font: string;
-}
-
-/** What is drawn. */
-export interface Scene {
-	flame: Flame;
-	paint: Paint;
-	colours: Colours;
-	/** 1 for frames that keep their colour while others are dimmed; null: all do. */
-	hit: Uint8Array | null;
-	/** The frame that fills the width; its ancestors are drawn as its frame. */
-	zoom: number;
-}
-
-/** A window on the value axis. */
-export interface Extent {
-	x0: number;
-	x1: number;
-}
 
 export class FlameRenderer {
 	/** CSS pixels. */
@@ -113,6 +81,21 @@ export class FlameRenderer {
 		const { x0, x1 } = this.extent;
 		const depth = Math.floor((y + this.scrollPx) / ROW_PX);
 		return nodeAt(this.scene.flame, x0 + (x / this.width) * (x1 - x0), depth);
+	}
+
+	/** The run of frames that are too narrow to be drawn at a point, on the value axis; or null. */
+	runAt(x: number, y: number): Extent | null {
+		const depth = Math.floor((y + this.scrollPx) / ROW_PX);
+		const { layout, ratio } = this;
+		for (let k = 0; k < layout.count; k++) {
+			const left = layout.left[k]! / ratio;
+			const right = layout.right[k]! / ratio;
+			if (layout.node[k]! < 0 && layout.depth[k] === depth && x >= left && x < right) {
+				const scale = (this.extent.x1 - this.extent.x0) / this.width;
+				return { x0: this.extent.x0 + left * scale, x1: this.extent.x0 + right * scale };
+			}
+		}
+		return null;
 	}
 
 	/** Rectangle of a node in CSS pixels of the canvas, cut to its sides. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Moves the window of a flame graph from where it is to where it should be. */
-import { type Extent, type FlameRenderer, ROW_PX } from "./flame_renderer.ts";
+import { type FlameRenderer, ROW_PX } from "./flame_renderer.ts";
+import type { Extent } from "./flame_scene.ts";
 
 const LENGTH_MS = 180;
 const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");

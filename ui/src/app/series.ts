@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The questions of the chart. */
+import { useMemo } from "preact/hooks";
+import { getLabels, getSeries } from "../api/client.ts";
+import { serverNow } from "../api/clock.ts";
+import type { ProfileType, SeriesAnswer } from "../api/types.ts";
+import { chartSpan, isLive, type Span, spanOf, stepFor, toApiTime, usedMs } from "../model/time.ts";
+import { orderLabels } from "../model/types.ts";
+import { DEFAULTS, type State } from "../model/url.ts";
+import { useQuery } from "./use_query.ts";
+
+/** Series of the chart that have a line of their own. */
+export const SERIES_MAX = 8;
+/** Points of the chart at most. */
+const POINTS_MAX = 240;
+
+/** Series with the span they were asked for. */
+export interface SeriesData extends SeriesAnswer {
+	span: Span;
+}
+
+/** Labels of a type, and the one the chart is split by; null while nothing is known of them. */
+export function useLabels(state: State, type: string): { labels: string[]; by: string | null } {
+	const minute = Math.floor(serverNow() / 60_000);
+	const query = useQuery(type ? `labels ${type}` : null, minute, (signal) =>
+		getLabels({ query: type, from: "now-7d", to: "now" }, signal),
+	);
+	const labels = useMemo(() => orderLabels(query.data ?? []), [query.data]);
+	if (state.by !== DEFAULTS.by || type.startsWith("parca_agent:") || labels.includes(state.by)) {
+		return { labels, by: state.by };
+	}
+	return { labels, by: query.data || query.error ? (labels[0] ?? state.by) : null };
+}
+
+/** Use over time. */
+export function useSeries(
+	state: State,
+	type: ProfileType | null,
+	query: string,
+	by: string | null,
+	tick: number,
+) {
+	const rangeLive = isLive(state.range);
+	const now = serverNow();
+	const range = spanOf(state.range, now);
+	const stepMs = stepFor(usedMs(range, rangeLive, type?.first ?? 0), POINTS_MAX);
+	const id = query && by !== null && JSON.stringify(["series", query, by, stepMs, state.range]);
+	return useQuery<SeriesData>(id || null, tick, async (signal) => {
+		const span = chartSpan(spanOf(state.range, serverNow()), stepMs, rangeLive, type?.first ?? 0);
+		const asked = { query, from: toApiTime(span.fromMs), to: toApiTime(span.toMs) };
+		return { ...(await getSeries(asked, by!, stepMs, SERIES_MAX, signal)), span };
+	});
+}

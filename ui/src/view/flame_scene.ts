@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a flame graph is drawn from. */
+import type { Paint } from "../model/colour.ts";
+import type { Flame } from "../model/flame.ts";
+
+/** Colours from the style sheet, as CSS texts; `back` as a pixel too. */
+export interface Colours {
+	back: string;
+	backPixel: number;
+	text: string;
+	textDim: string;
+	textMark: string;
+	line: string;
+	hatch: string;
+	rest: number;
+	focus: string;
+	hover: string;
+	font: string;
+}
+
+/** What is drawn. */
+export interface Scene {
+	flame: Flame;
+	paint: Paint;
+	colours: Colours;
+	/** 1 for frames that keep their colour while others are dimmed; null: all do. */
+	hit: Uint8Array | null;
+	/** The frame that fills the width; its ancestors are drawn as its frame. */
+	zoom: number;
+}
+
+/** A window on the value axis. */
+export interface Extent {
+	x0: number;
+	x1: number;
+}
