@@ -225,11 +225,36 @@ export const pageChecks = {
 		await page.waitForSelector("dialog[open]", { state: "detached" });
 	},
 
-	async "usable in 800 pixels: nothing is wider than the window"({ page, url }) {
+	async "usable in 800, 390 and 320 pixels: nothing is wider than the window"({ page, url }) {
 		await page.setViewportSize({ width: 800, height: 700 });
 		await open(page, url);
-		const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-		assert.ok(wide <= 800, `${wide} px wide`);
+		for (const width of [800, 390, 320]) {
+			await page.setViewportSize({ width, height: 844 });
+			await page.waitForFunction((w) => document.querySelector(".flame-canvas").clientWidth < w, width);
+			const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+			assert.ok(wide <= width, `${wide} px wide in ${width}`);
+		}
+		const chart = await page.locator(".chart").boundingBox();
+		const legend = await page.locator(".legend").boundingBox();
+		assert.ok(legend.y >= chart.y + chart.height, "the legend stands below the chart");
+	},
+
+	async "a finger that rests on a frame opens its menu, with its figures"({ browser, url }) {
+		const phone = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true });
+		const page = await phone.newPage();
+		try {
+			await open(page, url, "?paused=1");
+			const at = await frameAt(page, 1);
+			const touch = await phone.newCDPSession(page);
+			const point = { x: Math.round(at.x), y: Math.round(at.y) };
+			await touch.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [point] });
+			await page.waitForSelector("[role=menu]");
+			await touch.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+			assert.match(await page.locator(".menu-note").textContent(), /Total .*%.*self/);
+			assert.equal(parameter(page, "zoom"), null);
+		} finally {
+			await phone.close();
+		}
 	},
 
 	async "the page holds its own policy"({ page, url }) {

@@ -55,7 +55,7 @@ async function one(name, run) {
 	page.setDefaultTimeout(60_000);
 	const seen = watch(page);
 	try {
-		await run({ page, context, url: server.url, root });
+		await run({ page, context, browser, url: server.url, root });
 		const problems = seen.problems(server.url);
 		if (problems.length > 0) {
 			throw new Error(problems.join("; "));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go } from "../app/store.ts";
 import { type Slots, type Theme, toHex, wordColour } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
@@ -14,6 +14,25 @@ const OPEN_MAX = 200;
 /** Name of a binary for people. */
 export function binaryName(b: WordShare): string {
 	return b.word || (b.kernel ? "kernel" : "no binary");
+}
+
+/** Chips that do not fit the one row are hidden: what is not seen must not get the focus. */
+function useOneRow(open: boolean) {
+	const list = useRef<HTMLUListElement>(null);
+	const fit = () => {
+		const chips = [...(list.current?.children ?? [])] as HTMLElement[];
+		for (const chip of chips) {
+			const isBelow = !open && chip.offsetTop > chips[0]!.offsetTop;
+			chip.style.visibility = isBelow ? "hidden" : "";
+		}
+	};
+	useLayoutEffect(fit);
+	useLayoutEffect(() => {
+		const observer = new ResizeObserver(fit);
+		observer.observe(list.current!);
+		return () => observer.disconnect();
+	}, [open]);
+	return list;
 }
 
 /** Which colour is which binary, with its share of the self time; a click marks its frames. */
@@ -40,9 +59,10 @@ export function BinaryLegend(props: {
 	if (marked && !shown.includes(marked)) {
 		shown.push(marked);
 	}
+	const list = useOneRow(open);
 	return (
 		<div class={`binaries ${open ? "open" : ""}`}>
-			<ul aria-label="Binaries or packages, by self value">
+			<ul ref={list} aria-label="Binaries or packages, by self value">
 				{shown.map((b) => (
 					<li key={`${b.word}${b.kernel}`}>
 						<button

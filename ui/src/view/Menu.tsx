@@ -12,8 +12,15 @@ export interface MenuItem {
 }
 
 /** A menu at a point: arrows move, Enter chooses, Esc or a click elsewhere closes. */
-export function Menu(props: { at: Point; title: string; items: MenuItem[]; close: () => void }) {
-	const { at, title, items, close } = props;
+export function Menu(props: {
+	at: Point;
+	title: string;
+	/** Figures, for those who have no pointer to hover with. */
+	note?: string;
+	items: MenuItem[];
+	close: () => void;
+}) {
+	const { at, title, note, items, close } = props;
 	const element = useRef<HTMLDivElement>(null);
 	useLayoutEffect(() => {
 		const menu = element.current!;
@@ -43,6 +50,7 @@ export function Menu(props: { at: Point; title: string; items: MenuItem[]; close
 	return (
 		<div class="menu floating" role="menu" ref={element} onKeyDown={onKeyDown} tabIndex={-1}>
 			<div class="menu-title">{title}</div>
+			{note && <div class="menu-note">{note}</div>}
 			{items.map((item) => (
 				<button
 					type="button"
