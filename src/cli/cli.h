@@ -30,6 +30,7 @@ int cli_top(int argc, char **argv);
 int cli_diff(int argc, char **argv);
 int cli_types(int argc, char **argv);
 int cli_labels(int argc, char **argv);
+int cli_open(int argc, char **argv);
 int cli_push(int argc, char **argv);
 int cli_store(int argc, char **argv);
 int cli_debuginfo(int argc, char **argv);

@@ -11,6 +11,7 @@ static const struct cli_verb verbs[] = {
 	{ "server",  cli_server,  "keep profiles and answer questions about them" },
 	{ "agent",   cli_agent,   "profile this host and send it to a server" },
 	{ "record",  cli_record,  "record a command, a process or the host to a file" },
+	{ "open",    cli_open,    "look at a pprof, folded or perf script file in the browser" },
 	{ "query",   cli_query,   "ask a server for a flame graph, a series or a pprof file" },
 	{ "top",     cli_top,     "ask a server for the functions that cost most" },
 	{ "diff",    cli_diff,    "compare two selectors or time ranges by function" },

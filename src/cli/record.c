@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "cli/flags.h"
 #include "cli/launch.h"
 #include "cli/supervise.h"
+#include "cli/tempdir.h"
 #include "net/net.h"
 
 #define PROFILE_TYPE "parca_agent:samples:count:cpu:nanoseconds:delta"
@@ -45,7 +45,7 @@ struct record {
 	char *const *command;
 	int pid;    /* of -p */
 	int pid_fd; /* readable when it has ended, also as a zombie; -1 */
-	char dir[64];
+	char dir[CLI_TEMP_DIR_BYTES];
 	char address[96];
 	char cache[PATH_MAX];
 	struct launch launch;
@@ -363,33 +363,17 @@ static bool settle_target(struct record *r, int argc, char **argv, int at)
 	return false;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *walk)
-{
-	(void)st;
-	(void)kind;
-	(void)walk;
-	return remove(path);
-}
-
 static void clean_up(struct record *r)
 {
 	launch_end(&r->launch);
 	fd_cleanup(&r->pid_fd);
-	if (r->dir[0] && nftw(r->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) < 0)
-		cli_complain("%s is left behind: %m", r->dir);
+	cli_temp_dir_remove(r->dir);
 }
 
 static bool make_dir(struct record *r)
 {
-	const char *tmp = getenv("TMPDIR");
-	if (!tmp || tmp[0] != '/' || strlen(tmp) > 32)
-		tmp = "/tmp";
-	snprintf(r->dir, sizeof(r->dir), "%s/firn-record-XXXXXX", tmp);
-	if (!mkdtemp(r->dir)) {
-		cli_complain("%s: %m", r->dir);
-		r->dir[0] = 0;
+	if (!cli_temp_dir_make("record", r->dir))
 		return false;
-	}
 	snprintf(r->address, sizeof(r->address), "unix:%s/socket", r->dir);
 	return true;
 }
