@@ -676,6 +676,10 @@ void debuginfo_read_dwarf(struct debuginfo_builder *b, Elf *elf, Elf *alt,
 		b->flags |= SYMTAB_DWARF_CUT;
 		return;
 	}
+	if (debuginfo_repair_lines(elf) != OK) {
+		b->flags |= SYMTAB_DWARF_CUT;
+		return;
+	}
 	CLEANUP(reader_deinit) struct dwarf_reader r = { .b = b, .limits = limits };
 	Dwarf *alt_dw = alt ? dwarf_begin_elf(alt, DWARF_C_READ, NULL) : NULL;
 	read_all(&r, elf, alt_dw);

@@ -131,6 +131,12 @@ NODISCARD enum status debuginfo_read_gopclntab(struct debuginfo_builder *b, Elf 
 NODISCARD enum status debuginfo_read_minidebuginfo(
 	struct debuginfo_builder *b, Elf *elf, struct buf *bytes, Elf **out);
 
+/* ---- lines.c ---- */
+
+/* Where there are line programs that libdw misreads: a copy without them, which it takes from now
+ * on. E_NOMEM. */
+NODISCARD enum status debuginfo_repair_lines(Elf *elf);
+
 /* ---- dwarf.c ---- */
 
 struct debuginfo_dwarf_limits {
