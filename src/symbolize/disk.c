@@ -163,6 +163,18 @@ void symbolize_disk_used(const char *path)
 		(void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
+void symbolize_disk_remove(struct symbolize_disk *d, const char *id)
+{
+	char path[SYMBOLIZE_PATH_MAX];
+	struct stat st;
+	if (!symbolize_disk_path(d, id, false, path) || lstat(path, &st) < 0 || unlink(path) < 0)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->bytes -= MIN(d->bytes, (uint64_t)st.st_blocks * 512);
+	metric_set(&d->metrics->disk_bytes, d->bytes);
+	pthread_mutex_unlock(&d->lock);
+}
+
 void symbolize_disk_added(struct symbolize_disk *d, const char *path)
 {
 	struct stat st;

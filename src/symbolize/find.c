@@ -91,6 +91,12 @@ static int open_with_id(const char *path, const char *build_id, struct objfile *
 	return STEAL_FD(fd);
 }
 
+int symbolize_file_open(const char *path, const char *build_id)
+{
+	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
+	return open_with_id(path, build_id, &obj);
+}
+
 static bool has_section(const struct objfile *obj, const char *name)
 {
 	const struct objfile_section *s = obj ? objfile_section(obj, name) : NULL;

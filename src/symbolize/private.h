@@ -40,6 +40,9 @@ void symbolize_files_deinit(struct symbolize_files *f);
 NODISCARD enum status symbolize_files_find(
 	const struct symbolize_request *r, struct symbolize_files *out, struct err *e);
 
+/* The file at `path` if it carries the id, else -1. */
+int symbolize_file_open(const char *path, const char *build_id);
+
 /* ---- disk.c: the folder with the tables, and how much may lie there ---- */
 
 struct symbolize_disk {
@@ -58,6 +61,7 @@ void symbolize_disk_deinit(struct symbolize_disk *d);
 bool symbolize_disk_path(
 	const struct symbolize_disk *d, const char *id, bool folder, char out[SYMBOLIZE_PATH_MAX]);
 void symbolize_disk_used(const char *path);
+void symbolize_disk_remove(struct symbolize_disk *d, const char *id);
 /* A table was built: others may go for it. */
 void symbolize_disk_added(struct symbolize_disk *d, const char *path);
 

@@ -30,6 +30,7 @@ void symbolizer_config_default(struct symbolizer_config *c)
 		.workers = 1,
 		.wants_min = 1,
 		.look_ns = 10 * NS_PER_SEC,
+		.brief_ns = 3600 * NS_PER_SEC,
 	};
 	debuginfo_limits_default(&c->limits);
 }

@@ -34,6 +34,9 @@ struct symbolizer_config {
 	 * asks, and when the file that waits cannot be had again: it is removed, or not the one at
 	 * its path. */
 	uint32_t wants_min;
+	/* A table that was made before only because of a question goes when none used it for so
+	 * long, if its file can be had again. */
+	int64_t brief_ns;
 	int64_t look_ns; /* how often the files that wait are looked at */
 };
 void symbolizer_config_default(struct symbolizer_config *c);
@@ -89,6 +92,8 @@ struct str symbolize_demangle(struct str name, struct arena *a);
 	X(disk_bytes, GAUGE, "firn_symbolizer_disk_bytes", "Bytes of symbol tables on disk.") \
 	X(dropped, COUNTER, "firn_symbolizer_tables_dropped_total",                           \
 		"Symbol tables removed for want of room (--symbols-storage-size).")           \
+	X(unused, COUNTER, "firn_symbolizer_tables_unused_total",                             \
+		"Symbol tables removed because no question used them for an hour.")           \
 	X(open_tables, GAUGE, "firn_symbolizer_open_tables", "Symbol tables mapped.")
 struct symbolize_metrics {
 	SYMBOLIZE_METRICS(METRIC_FIELD)

@@ -9,7 +9,8 @@
  *	want: so often -> queue it
  *	look again: the same without a descriptor, whatever is known
  *	worker: takes the first of the queue that was asked for, else the first; opens or builds;
- *		done. Now and then: files that wait and had samples, but are removed -> queue them
+ *		done. Now and then: files that wait and had samples, but are removed -> queue them;
+ *		tables that a question had made, and none used for long -> wait again
  *
  * One lock for everything; it is not held while files are opened or built. Open tables are counted
  * by their bytes; beyond the budget the one not used for the longest time is closed, unless it is
@@ -59,7 +60,10 @@ struct entry {
 	bool replace;               /* even where it has DWARF */
 	bool is_done;               /* a job of it ended, and nothing was offered since */
 	bool is_found;              /* the file that waits lies where its path says */
+	bool is_brief;              /* its table goes when no question uses it */
 	uint32_t wants;             /* messages with samples */
+	int64_t asked_ns;           /* monotonic: when a question used it last */
+	char *home;                 /* of a brief one: the path of its file */
 	struct symbolize_ref *open; /* may be NULL */
 	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
 	uint64_t last_used;
@@ -124,7 +128,8 @@ static void forget_job(struct symbolize_tables *t, struct entry *en)
 {
 	t->held -= en->state == IDLE && en->fd >= 0;
 	free(en->path);
-	en->path = NULL;
+	free(en->home);
+	en->path = en->home = NULL;
 	fd_cleanup(&en->fd);
 }
 
@@ -277,6 +282,7 @@ struct job {
 	char *path;
 	int fd;
 	bool look, replace;
+	bool is_local; /* a table was made of a file that was not uploaded */
 	struct symbolize_ref *result;
 	int64_t retry_ns; /* 0: at once */
 };
@@ -305,6 +311,7 @@ static void run_job(struct symbolize_tables *t, struct job *j)
 		j->retry_ns = MISSING_RETRY_NS;
 	} else if (s == OK && (!old || files.has_dwarf || (j->look && files.uploaded))) {
 		s = build(t, j->id, &files, NULL);
+		j->is_local = s == OK && !files.uploaded;
 		if (s == OK)
 			metric_add(&t->metrics->built, 1);
 	}
@@ -328,6 +335,12 @@ static void finish_job(struct symbolize_tables *t, struct entry *en, const struc
 	en->not_before_ns = j->retry_ns ? clock_monotonic_ns() + j->retry_ns : 0;
 	en->state = IDLE;
 	en->is_done = true;
+	free(en->home);
+	en->home = NULL;
+	en->is_brief = j->is_local && t->config.on_demand && t->config.local_files && en->wanted &&
+		       en->wants < t->config.wants_min && j->path;
+	if (en->is_brief)
+		en->home = strdup(j->path);
 	if (en->again) {
 		en->again = false;
 		en->not_before_ns = 0;
@@ -381,6 +394,45 @@ static void look_at_held(struct symbolize_tables *t)
 	}
 }
 
+static bool is_unused(const struct symbolize_tables *t, const struct entry *en)
+{
+	return en->is_brief && en->state == IDLE && en->home && t->held < SYMBOLIZER_HELD_MAX &&
+	       !(en->open && en->open->refs > 1) &&
+	       clock_monotonic_ns() - en->asked_ns > t->config.brief_ns;
+}
+
+/* With the lock held, but not while files are looked at: tables that a question had made go where
+ * their file can be had again, which waits from then on as it did before. */
+static void drop_unused(struct symbolize_tables *t)
+{
+	for (size_t i = 0; i < t->entries.len && !t->stop; i++) {
+		struct entry *en = t->entries.v[i];
+		char id[sizeof(en->id)], path[SYMBOLIZE_PATH_MAX];
+		if (!is_unused(t, en))
+			continue;
+		memcpy(id, en->id, sizeof(id));
+		snprintf(path, sizeof(path), "%s", en->home);
+		pthread_mutex_unlock(&t->lock);
+		CLEANUP(fd_cleanup) int fd = symbolize_file_open(path, id);
+		pthread_mutex_lock(&t->lock);
+		if (strcmp(en->id, id) != 0 || !is_unused(t, en))
+			continue;
+		en->is_brief = false;
+		if (fd < 0 || en->fd >= 0)
+			continue; /* kept */
+		close_table(t, en);
+		metric_add(&t->metrics->unused, 1);
+		symbolize_disk_remove(&t->disk, id);
+		en->fd = STEAL_FD(fd);
+		free(en->path);
+		en->path = STEAL_PTR(en->home);
+		t->held++;
+		en->is_done = en->wanted = false;
+		en->is_found = true;
+		en->wants = MAX(en->wants, 1u);
+	}
+}
+
 /* Until there is work; false: it is time to look at what waits. */
 static bool wait_for_work(struct symbolize_tables *t)
 {
@@ -405,8 +457,10 @@ static void *work(void *ctx)
 	pthread_mutex_lock(&t->lock);
 	while (!t->stop) {
 		if (t->queue_len == 0) {
-			if (!wait_for_work(t))
+			if (!wait_for_work(t)) {
 				look_at_held(t);
+				drop_unused(t);
+			}
 			continue;
 		}
 		struct entry *en = dequeue(t);
@@ -419,10 +473,10 @@ static void *work(void *ctx)
 		memcpy(j.id, en->id, sizeof(j.id));
 		pthread_mutex_unlock(&t->lock);
 		run_job(t, &j);
-		free(j.path);
 		fd_cleanup(&j.fd);
 		pthread_mutex_lock(&t->lock);
 		finish_job(t, en, &j);
+		free(j.path);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return NULL;
@@ -617,6 +671,8 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	pthread_mutex_lock(&t->lock);
 	struct entry *en = find_or_add(t, build_id);
 	*out = en ? take(en) : NULL;
+	if (en)
+		en->asked_ns = clock_monotonic_ns();
 	bool tell = *out && is_to_be_told(en);
 	bool look = en && !*out && en->state == IDLE && clock_monotonic_ns() >= en->not_before_ns;
 	pthread_mutex_unlock(&t->lock);
@@ -647,11 +703,13 @@ void symbolize_tables_want(struct symbolize_tables *t, struct str build_id, stru
 	pthread_mutex_lock(&t->lock);
 	struct entry *en = find_or_add(t, build_id);
 	bool pending = false;
-	if (en && !en->open && !en->is_done) {
+	if (en)
 		en->wants += en->wants < UINT32_MAX;
-		if (en->wants >= t->config.wants_min)
-			queue_for(t, en, path, &pending);
-	}
+	bool enough = en && en->wants >= t->config.wants_min;
+	if (enough)
+		en->is_brief = false;
+	if (enough && !en->open && !en->is_done)
+		queue_for(t, en, path, &pending);
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -185,6 +185,63 @@ static void builds_what_is_not_at_its_path(void **state)
 	wait_for_built(1);
 }
 
+static bool has_table(const char *id)
+{
+	char path[1024];
+	snprintf(path, sizeof(path), "%s/%.2s/%s.sym", t.dir, id, id + 2);
+	return access(path, F_OK) == 0;
+}
+
+static void wait_until_dropped(const char *id)
+{
+	int64_t end = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
+	while (has_table(id) && clock_monotonic_ns() < end)
+		usleep(1000);
+	CHECK(!has_table(id));
+}
+
+/* A question's table goes when it is not used, and not where that was the last of its names. */
+static void drops_what_no_question_uses(void **state)
+{
+	(void)state;
+	const char *libc;
+	char id[129], copy[128];
+	find_libc(id, &libc);
+	snprintf(copy, sizeof(copy), "%s/copy", t.dir);
+	shell("cp %s %s", libc, copy);
+	t.config.brief_ns = 3600 * NS_PER_SEC;
+	start_on_demand(3, true);
+	offer(t.build_id, t.exe);
+	offer(id, copy);
+	add_location(add_mapping(copy, id, 0, 0, 0), 0x1234, FRAME_NATIVE);
+	add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), 1, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	CHECK(has_table(id) && has_table(t.build_id));
+	symbolizer_free(t.s);
+	shell("rm -r %s/??", t.dir);
+
+	t.config.brief_ns = 0;
+	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
+	for (int round = 1; round <= 2; round++) {
+		CHECK_OK(profile_clear(&t.p), NULL);
+		offer(t.build_id, t.exe);
+		uint32_t a = add_location(add_mapping(t.exe, t.build_id, 0, 0, 0),
+			outer_function(1) - base(), FRAME_NATIVE);
+		CHECK(resolve(WAIT_MS) == 0);
+		check_own(a);
+		wait_until_dropped(t.build_id);
+	}
+	int fd = open(copy, O_RDONLY | O_CLOEXEC);
+	unlink(copy);
+	CHECK_OK(symbolizer_offer(t.s, id, copy, fd, NULL), NULL);
+	add_location(add_mapping(copy, id, 0, 0, 0), 0x1234, FRAME_NATIVE);
+	add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), 2, FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	wait_until_dropped(t.build_id);
+	CHECK(has_table(id));
+	CHECK(metric("firn_symbolizer_tables_unused_total") >= 3);
+}
+
 /* Many threads, tables that do not fit together, offers in between: each answer is whole or not yet
  * there, never wrong. */
 #define THREADS 4
@@ -240,4 +297,5 @@ static void answers_many_threads(void **state)
 
 TEST_MAIN_WITH(debuginfo_child_main, CASE(first_asks_then_answers), CASE(remembers_what_is_missing),
 	CASE(works_on_a_budget), CASE(makes_a_damaged_table_again), CASE(builds_on_demand),
-	CASE(builds_what_goes), CASE(builds_what_is_not_at_its_path), CASE(answers_many_threads))
+	CASE(builds_what_goes), CASE(builds_what_is_not_at_its_path),
+	CASE(drops_what_no_question_uses), CASE(answers_many_threads))
