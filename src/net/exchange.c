@@ -341,7 +341,7 @@ static void set_deadline(struct net_exchange *x)
 	struct str ms = net_header_find(&x->request, "connect-timeout-ms");
 	int64_t timeout;
 	uint64_t n;
-	bool connect = x->framing == NET_CONNECT || x->framing == NET_CONNECT_JSON;
+	bool connect = x->framing >= NET_CONNECT_STREAM && x->framing <= NET_CONNECT_JSON;
 	if (connect && ms.len <= 10 && str_parse_u64(ms, 10, &n))
 		timeout = (int64_t)n * NS_PER_MS;
 	else if (connect || !http_grpc_parse_timeout(text, &timeout))
@@ -360,12 +360,16 @@ static bool check_type(struct net_exchange *x, const struct http_request *h)
 		return false;
 	}
 	bool json = x->framing == NET_CONNECT_JSON;
-	bool streams = x->route->stream_fn && (json || x->framing == NET_CONNECT);
-	if ((x->framing == NET_PLAIN && x->route->is_rpc) || (json && !x->route->rpc) || streams) {
+	bool unary = json || x->framing == NET_CONNECT;
+	bool stream = x->framing == NET_CONNECT_STREAM || x->framing == NET_CONNECT_STREAM_JSON;
+	bool other = x->route->stream_fn ? unary : stream;
+	if ((x->framing == NET_PLAIN && x->route->is_rpc) || (json && !x->route->rpc) || other) {
 		x->framing = NET_PLAIN;
 		err_set(&e, E_UNSUPPORTED,
 			"content-type must be application/grpc, application/grpc-web%s",
-			x->route->stream_fn ? " or application/grpc-web-text"
+			x->route->stream_fn ? ", application/grpc-web-text, "
+					      "application/connect+proto or "
+					      "application/connect+json"
 			: x->route->rpc     ? ", application/grpc-web-text, application/proto or "
 					      "application/json"
 					    : ", application/grpc-web-text or application/proto");
@@ -388,7 +392,8 @@ static bool check_type(struct net_exchange *x, const struct http_request *h)
 static size_t body_max(const struct net_exchange *x)
 {
 	size_t most = x->server->config.body_max;
-	if (x->framing == NET_GRPC || x->framing == NET_GRPC_WEB)
+	if (x->framing == NET_GRPC || x->framing == NET_GRPC_WEB ||
+		x->framing == NET_CONNECT_STREAM || x->framing == NET_CONNECT_STREAM_JSON)
 		return most + HTTP_GRPC_PREFIX_BYTES;
 	if (x->framing == NET_GRPC_WEB_TEXT)
 		return (most + HTTP_GRPC_PREFIX_BYTES + 2) / 3 * 4;
@@ -414,15 +419,21 @@ static void start_stream(struct net_exchange *x)
 	refuse(x, 0, E_LIMIT, &e);
 }
 
-/* Over gRPC the handler runs while messages come; the other framings send all of them first. */
+/* Over gRPC, and Connect's streams on HTTP/2, the handler runs while messages come; the other
+ * framings send all of them first. */
 static void open_stream(struct net_exchange *x)
 {
 	struct err e;
+	bool connect = x->framing == NET_CONNECT_STREAM || x->framing == NET_CONNECT_STREAM_JSON;
+	bool live = x->framing == NET_GRPC ||
+		    (connect && http_stream_request(x->stream)->version == HTTP_2);
 	enum status s = net_stream_new(x, &e);
-	if (s != OK)
+	if (s != OK) {
 		refuse(x, 0, s, &e);
-	else if (x->framing == NET_GRPC)
+	} else if (live) {
+		x->rpc_stream->live = true;
 		start_stream(x);
+	}
 }
 
 /* Host, origin and prefix, and then the route; false: it was answered. */

@@ -41,10 +41,18 @@ enum net_framing {
 	NET_GRPC,
 	NET_GRPC_WEB,
 	NET_GRPC_WEB_TEXT,
-	NET_CONNECT,
+	NET_CONNECT_STREAM,
+	NET_CONNECT_STREAM_JSON,
+	NET_CONNECT, /* of one message each way, as are the rest */
 	NET_CONNECT_JSON,
 	NET_REST,
 };
+
+/* Frames both ways, in protobuf or JSON. */
+static inline bool net_is_connect_stream(enum net_framing f)
+{
+	return f == NET_CONNECT_STREAM || f == NET_CONNECT_STREAM_JSON;
+}
 
 struct net_answer {
 	int http_status;
@@ -204,6 +212,7 @@ struct net_stream {
 	struct buf scratch;
 	/* the loop's */
 	bool compress;
+	bool live; /* the handler runs while messages come */
 	bool running;
 	bool begun; /* the head of the answer went out */
 };

@@ -2,7 +2,8 @@
 /*
  * The framings of one unary call. gRPC: length-prefixed message, status in trailers, or in the
  * headers alone when there is no message. gRPC-Web: the same with the trailers as a last frame, as
- * text in base64. Connect: the bare message; errors are HTTP errors with a JSON body.
+ * text in base64. Connect: the bare message; errors are HTTP errors with a JSON body; streams have
+ * gRPC's frames, in protobuf or JSON, and their end is a last frame in JSON.
  * Source: grpc/doc/PROTOCOL-HTTP2.md, PROTOCOL-WEB.md, connectrpc.com/docs/protocol.
  */
 #include "base/clock.h"
@@ -13,6 +14,9 @@
 
 /* What deflate may need while it works, on bytes that do not compress. */
 #define NET_COMPRESSED_MAX(len) ((len) + (len) / 8 + 1024)
+
+/* Of a frame in Connect's streams: the last one. */
+#define CONNECT_END 0x02
 
 /* ---- requests ---- */
 
@@ -33,6 +37,10 @@ enum net_framing net_framing_of(struct str content_type)
 	if (type_is(content_type, "application/grpc-web-text") ||
 		type_is(content_type, "application/grpc-web-text+proto"))
 		return NET_GRPC_WEB_TEXT;
+	if (type_is(content_type, "application/connect+proto"))
+		return NET_CONNECT_STREAM;
+	if (type_is(content_type, "application/connect+json"))
+		return NET_CONNECT_STREAM_JSON;
 	if (type_is(content_type, "application/proto"))
 		return NET_CONNECT;
 	if (type_is(content_type, "application/json"))
@@ -290,6 +298,47 @@ static void put_rest_error(struct buf *out, const struct net_response *response)
 	buf_cstr(out, ",\"details\":[]}");
 }
 
+static const char *connect_code(int grpc_status)
+{
+	static const char *const names[] = { "ok", "canceled", "unknown", "invalid_argument",
+		"deadline_exceeded", "not_found", "already_exists", "permission_denied",
+		"resource_exhausted", "failed_precondition", "aborted", "out_of_range",
+		"unimplemented", "internal", "unavailable", "data_loss", "unauthenticated" };
+	return grpc_status >= 0 && (size_t)grpc_status < ARRAY_COUNT(names) ? names[grpc_status]
+									    : "unknown";
+}
+
+static void put_connect_error(struct buf *out, const struct net_response *response)
+{
+	buf_printf(
+		out, "{\"code\":\"%s\",\"message\":", connect_code(status_grpc(response->status)));
+	buf_json_str(out, message_of(response));
+	buf_cstr(out, "}");
+}
+
+/* EndStreamResponse: always, and last. */
+static void put_connect_end(struct buf *out, const struct net_response *response)
+{
+	CLEANUP(buf_deinit) struct buf end;
+	buf_init(&end, 8 * ERR_TEXT_MAX);
+	buf_cstr(&end, response->status == OK ? "{" : "{\"error\":");
+	if (response->status != OK)
+		put_connect_error(&end, response);
+	buf_cstr(&end, "}");
+	http_grpc_put(out, CONNECT_END, buf_view(&end));
+}
+
+static struct str connect_type(enum net_framing f)
+{
+	return f == NET_CONNECT_STREAM ? STR("application/connect+proto")
+				       : STR("application/connect+json");
+}
+
+static bool is_connect_stream(enum net_framing f)
+{
+	return f == NET_CONNECT_STREAM || f == NET_CONNECT_STREAM_JSON;
+}
+
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)
 {
 	*a = (struct net_answer){ .http_status = 200, .framing = f };
@@ -299,6 +348,8 @@ void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)
 		net_answer_add(a, STR("content-type"), STR("application/grpc"));
 	else if (f == NET_REST)
 		net_answer_add(a, STR("content-type"), STR("application/json"));
+	else if (is_connect_stream(f))
+		net_answer_add(a, STR("content-type"), connect_type(f));
 	else if (f == NET_GRPC_WEB)
 		net_answer_add(a, STR("content-type"), STR("application/grpc-web+proto"));
 	else
@@ -327,6 +378,10 @@ void net_answer_end(struct net_answer *a, const struct net_response *response)
 		buf_cstr(&a->body, "}\n");
 		return;
 	}
+	if (is_connect_stream(a->framing)) {
+		put_connect_end(&a->body, response);
+		return;
+	}
 	CLEANUP(buf_deinit) struct buf last;
 	buf_init(&last, 4096);
 	http_grpc_put_trailers(&last, status_grpc(response->status),
@@ -335,16 +390,6 @@ void net_answer_end(struct net_answer *a, const struct net_response *response)
 		http_base64_encode(&a->body, buf_view(&last));
 	else
 		buf_str(&a->body, buf_view(&last));
-}
-
-static const char *connect_code(int grpc_status)
-{
-	static const char *const names[] = { "ok", "canceled", "unknown", "invalid_argument",
-		"deadline_exceeded", "not_found", "already_exists", "permission_denied",
-		"resource_exhausted", "failed_precondition", "aborted", "out_of_range",
-		"unimplemented", "internal", "unavailable", "data_loss", "unauthenticated" };
-	return grpc_status >= 0 && (size_t)grpc_status < ARRAY_COUNT(names) ? names[grpc_status]
-									    : "unknown";
 }
 
 /* Connect's errors name the code, those of REST (grpc-gateway's) its number. */
@@ -364,10 +409,7 @@ static void make_unary(
 	if (a->framing == NET_REST) {
 		put_rest_error(body, response);
 	} else {
-		buf_printf(body, "{\"code\":\"%s\",\"message\":",
-			connect_code(status_grpc(response->status)));
-		buf_json_str(body, message_of(response));
-		buf_cstr(body, "}");
+		put_connect_error(body, response);
 	}
 	if (!own)
 		response->http_status = status_http(response->status);
@@ -394,6 +436,12 @@ void net_answer_make(struct net_answer *a, enum net_framing f, const struct http
 	case NET_GRPC_WEB:
 	case NET_GRPC_WEB_TEXT:
 		make_web(a, f == NET_GRPC_WEB_TEXT, response);
+		break;
+	case NET_CONNECT_STREAM:
+	case NET_CONNECT_STREAM_JSON:
+		/* Refused before it began. */
+		net_answer_add(a, STR("content-type"), connect_type(f));
+		put_connect_end(&a->body, response);
 		break;
 	case NET_CONNECT:
 	case NET_CONNECT_JSON:

@@ -145,6 +145,24 @@ static enum status await_frame(struct net_stream *st, bool *out_end, struct err 
 	}
 }
 
+/* The message in a frame, in protobuf. */
+static enum status open_frame(
+	struct net_stream *st, const struct http_grpc_frame *f, struct str *out, struct err *e)
+{
+	struct net_exchange *x = st->x;
+	bool json = x->framing == NET_CONNECT_STREAM_JSON;
+	bool connect = json || x->framing == NET_CONNECT_STREAM;
+	const char *header = connect ? "connect-content-encoding" : "grpc-encoding";
+	struct str encoding = http_request_header(http_stream_request(x->stream), header);
+	enum status s = http_grpc_message(f, encoding, &st->scratch, out, e);
+	if (s != OK || !json)
+		return s;
+	buf_clear(&x->message);
+	s = pb_json_decode(x->route->rpc->input, *out, 0, &x->message, e);
+	*out = buf_view(&x->message);
+	return s;
+}
+
 enum status net_stream_receive(struct net_stream *st, struct str *out, bool *out_end, struct err *e)
 {
 	struct http_grpc_frame f = { 0 };
@@ -161,9 +179,7 @@ enum status net_stream_receive(struct net_stream *st, struct str *out, bool *out
 	struct str message = STR("");
 	buf_clear(&st->scratch);
 	if (s == OK && !end)
-		s = http_grpc_message(&f,
-			http_request_header(http_stream_request(st->x->stream), "grpc-encoding"),
-			&st->scratch, &message, e);
+		s = open_frame(st, &f, &message, e);
 	if (s != OK)
 		return s;
 	*out = message;
@@ -183,6 +199,12 @@ static enum status make_piece(
 	CLEANUP(buf_deinit) struct buf small;
 	buf_init(&small, NET_ANSWER_MAX);
 	uint8_t flags = 0;
+	if (st->x->framing == NET_CONNECT_STREAM_JSON) {
+		enum status s = pb_json_encode(st->x->route->rpc->output, message, 0, &small, e);
+		if (s != OK)
+			return s == E_INVALID ? E_IO : s;
+		message = buf_view(&small);
+	}
 	if (st->compress && message.len >= NET_COMPRESS_MIN &&
 		codec_gzip(message.p, message.len, NET_COMPRESS_LEVEL, &small) == OK &&
 		small.len < message.len) {
@@ -258,7 +280,7 @@ static void *stream_main(void *ctx)
 	struct net_server *server = x->server;
 	const struct net_route *route = x->route;
 	struct err e = { 0 };
-	enum status s = x->framing == NET_GRPC ? OK : fill(st, &e);
+	enum status s = st->live ? OK : fill(st, &e);
 	if (s != OK) {
 		net_fail(&x->response, s, &e);
 	} else {

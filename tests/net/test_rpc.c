@@ -18,6 +18,8 @@ static void knows_content_types(void **state)
 		{ "application/grpc-web-text", NET_GRPC_WEB_TEXT },
 		{ "application/grpc-web-text+proto", NET_GRPC_WEB_TEXT },
 		{ "application/proto", NET_CONNECT },       { "application/json", NET_CONNECT_JSON },
+		{ "application/connect+proto", NET_CONNECT_STREAM },
+		{ "application/connect+json", NET_CONNECT_STREAM_JSON },
 		{ "application/x-protobuf", NET_PLAIN },    { "", NET_PLAIN },
 	};
 	/* clang-format on */

@@ -150,15 +150,21 @@ static nghttp2_nv nv(const char *name, const char *value)
 }
 
 /* A call; its id. `more` may be NULL. */
-static int32_t call(struct client *c, const char *path, const char *more, const char *value)
+static int32_t call_as(
+	struct client *c, const char *path, const char *type, const char *more, const char *value)
 {
 	nghttp2_nv head[] = { nv(":method", "POST"), nv(":path", path), nv(":scheme", "http"),
-		nv(":authority", "h"), nv("content-type", "application/grpc"), nv("te", "trailers"),
+		nv(":authority", "h"), nv("content-type", type), nv("te", "trailers"),
 		nv(more ? more : "x-none", more ? value : "1") };
 	nghttp2_data_provider up = { .read_callback = read_up };
 	int32_t id = nghttp2_submit_request(c->h2, NULL, head, ARRAY_COUNT(head), &up, NULL);
 	CHECK(id > 0);
 	return id;
+}
+
+static int32_t call(struct client *c, const char *path, const char *more, const char *value)
+{
+	return call_as(c, path, "application/grpc", more, value);
 }
 
 static void push(struct client *c, int32_t id, const void *bytes, size_t len, bool last)
@@ -455,7 +461,11 @@ static void goes_over_web_too(void **state)
 		{ "as text", "/api/t.Test/Sum", "application/grpc-web-text", "AAAAAAFhAAAAAAJiYw==", 20, "gAAAABBncnBjLXN0YXR1czogMA0K", 28 },
 		{ "no base64", "/t.Test/Sum", "application/grpc-web-text", "AAA?", 4, "", 0 },
 		{ "an error", "/t.Test/Chat", "application/grpc-web", "\0\0\0\0\4fail", 9, "grpc-status: 3\r\ngrpc-message: as you wish\r\n", 43 },
-		{ "connect is unary", "/t.Test/Chat", "application/proto", "", 0, "UNSUPPORTED\"}\n", 14 },
+		{ "connect's unary type", "/t.Test/Chat", "application/proto", "", 0, "UNSUPPORTED\"}\n", 14 },
+		{ "connect", "/t.Test/Chat", "application/connect+proto", "\0\0\0\0\1a\0\0\0\0\2bc", 13, "\2\0\0\0\2{}", 7 },
+		{ "connect, an error", "/t.Test/Chat", "application/connect+proto", "\0\0\0\0\4fail", 9,
+			"\2\0\0\0\75{\"error\":{\"code\":\"invalid_argument\",\"message\":\"as you wish\"}}", 66 },
+		{ "connect, unary", "/t.Test/Json", "application/connect+proto", "", 0, "UNSUPPORTED\"}\n", 14 },
 	};
 	/* clang-format on */
 	FOR_EACH_CASE (c, cases) {
@@ -477,6 +487,60 @@ static void goes_over_web_too(void **state)
 			print_error("%.*s\n", STR_ARG(got));
 		CHECK_CASE(c, str_ends(got, str_make(c->end, c->end_len)));
 	}
+	net_server_stop(s);
+}
+
+/* JSON in each of Connect's frames, both ways. */
+static void goes_over_connect_in_json(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	static const struct {
+		const char *name, *path, *body, *want;
+	} cases[] = {
+		{ "an answer for each", "/t.Test/Chat", "{\"count\":1}", "{\"count\":\"1\"}" },
+		{ "a bad one", "/t.Test/Chat", "{\"count\":\"x\"}",
+			"{\"error\":{\"code\":\"invalid_argument\",\"message\":\"count: " },
+	};
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf request;
+		CLEANUP(buf_deinit) struct buf out;
+		buf_init(&request, 1 << 20);
+		buf_init(&out, 1 << 20);
+		buf_printf(&request,
+			"POST %s HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-type: "
+			"application/connect+json\r\ncontent-length: %zu\r\n\r\n",
+			c->path, strlen(c->body) + 5);
+		http_grpc_put(&request, 0, str_of(c->body));
+		peer_exchange(s, request.data, request.len, &out);
+		CHECK_CASE(c, memmem(out.data, out.len, c->want, strlen(c->want)));
+		CHECK_CASE(
+			c, memmem(out.data, out.len, "content-type: application/connect+json", 38));
+	}
+	net_server_stop(s);
+}
+
+/* On HTTP/2 both sides go on, as in gRPC. */
+static void goes_over_connect_while_messages_come(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct client c;
+	client_open(&c, s);
+	int32_t id = call_as(&c, "/t.Test/Chat", "application/connect+proto", NULL, NULL);
+	for (size_t i = 1; i <= 3; i++) {
+		push(&c, id, "ping", 4, false);
+		CLIENT_UNTIL(&c, c.in[0].len == i * 9);
+	}
+	push(&c, id, NULL, 0, true);
+	CLIENT_UNTIL(&c, c.closed[0]);
+	CHECK(str_eq(str_sub(buf_view(&c.in[0]), 27, 100), str_make("\2\0\0\0\2{}", 7)));
+	id = call_as(&c, "/t.Test/Chat", "application/connect+proto", "connect-timeout-ms", "50");
+	CLIENT_UNTIL(&c, c.closed[1]);
+	CHECK(memmem(c.in[1].data, c.in[1].len, "deadline_exceeded", 17));
+	client_close(&c);
 	net_server_stop(s);
 }
 
@@ -525,4 +589,6 @@ TEST_MAIN(cmocka_unit_test(answers_while_messages_come),
 	cmocka_unit_test(ends_with_the_client_or_the_deadline),
 	cmocka_unit_test(ends_where_no_message_comes), cmocka_unit_test(bounds_how_many_there_are),
 	cmocka_unit_test(stops_with_the_server), cmocka_unit_test(goes_over_web_too),
+	cmocka_unit_test(goes_over_connect_in_json),
+	cmocka_unit_test(goes_over_connect_while_messages_come),
 	cmocka_unit_test(goes_over_rest_too))

@@ -318,6 +318,35 @@ def check_table(c, firn):
     client.close()
 
 
+def connect_stream(c, firn, form, rest):
+    """An upload as Connect's clients stream it: frames up, frames down, the last one the end in JSON."""
+    build_id = ("6f" if form == "proto" else "7f") * 20
+    told = rest("/api/initiateupload", json.dumps({"buildId": build_id, "size": "4", "hash": "h", "type": 3}))[1]
+    upload_id = told["uploadInstructions"]["uploadId"]
+    info = {"info": {"buildId": build_id, "uploadId": upload_id, "type": 3}}
+    pieces = [json.dumps(info).encode(), json.dumps({"chunkData": base64.b64encode(b"1234").decode()}).encode()]
+    if form == "proto":
+        pieces = [text(1, text(1, build_id) + text(2, upload_id) + number(3, 3)), text(2, b"1234")]
+    for ask, want in ((pieces, 4), (pieces[1:], "invalid_argument")):
+        status, headers, data = grpcwire.post(firn.address, DEBUGINFO + "Upload", b"".join(map(grpcwire.frame, ask)),
+            {"content-type": f"application/connect+{form}"})
+        frames = []
+        while data:
+            size = int.from_bytes(data[1:5], "big")
+            frames.append((data[0], data[5 : 5 + size]))
+            data = data[5 + size :]
+        flag, end = frames.pop()
+        end = json.loads(end)
+        if want == 4:
+            answer = frames[0][1]
+            size = parse(answer)[2] if form == "proto" else int(json.loads(answer)["size"])
+            c.check(status == 200 and flag == 2 and end == {} and size == 4, f"Connect's stream, {form}: {size} {end}")
+            told = rest("/api/markuploadfinished", json.dumps({"buildId": build_id, "uploadId": upload_id, "type": 3}))
+            c.check(told == (200, {}), f"finished: {told}")
+        else:
+            c.check(flag == 2 and not frames and end["error"]["code"] == want, f"the same, an error: {end}")
+
+
 def check_framings(c, firn):
     """The unary calls and the stream by each framing."""
     for i, text_form in enumerate((False, True)):
@@ -347,6 +376,8 @@ def check_framings(c, firn):
     status, answer = rest("/api/markuploadfinished", json.dumps({"buildId": build_id, "uploadId": told["uploadId"], "type": 3}))
     c.check(status == 200 and answer == {}, f"REST, finished: {status} {answer}")
     status, answer = rest("/api/initiateupload", json.dumps({"buildId": build_id, "size": "4", "hash": "h", "type": 3}))
+    for form in ("proto", "json"):
+        connect_stream(c, firn, form, rest)
     c.check(status == 400 and answer["code"] == 9 and THERE in answer["message"], f"REST, again: {status} {answer}")
     client = Client(firn)
     c.check(client.call(TARGETS, b"")[::2] == (0, {}) and client.call(TARGETS, b"\x08\x01")[::2] == (0, {}), "no targets, gRPC")
