@@ -361,7 +361,7 @@ static bool check_type(struct net_exchange *x, const struct http_request *h)
 	}
 	bool json = x->framing == NET_CONNECT_JSON;
 	bool unary = json || x->framing == NET_CONNECT;
-	bool stream = x->framing == NET_CONNECT_STREAM || x->framing == NET_CONNECT_STREAM_JSON;
+	bool stream = net_is_connect_stream(x->framing);
 	bool other = x->route->stream_fn ? unary : stream;
 	if ((x->framing == NET_PLAIN && x->route->is_rpc) || (json && !x->route->rpc) || other) {
 		x->framing = NET_PLAIN;
@@ -393,7 +393,7 @@ static size_t body_max(const struct net_exchange *x)
 {
 	size_t most = x->server->config.body_max;
 	if (x->framing == NET_GRPC || x->framing == NET_GRPC_WEB ||
-		x->framing == NET_CONNECT_STREAM || x->framing == NET_CONNECT_STREAM_JSON)
+		net_is_connect_stream(x->framing))
 		return most + HTTP_GRPC_PREFIX_BYTES;
 	if (x->framing == NET_GRPC_WEB_TEXT)
 		return (most + HTTP_GRPC_PREFIX_BYTES + 2) / 3 * 4;
@@ -424,7 +424,7 @@ static void start_stream(struct net_exchange *x)
 static void open_stream(struct net_exchange *x)
 {
 	struct err e;
-	bool connect = x->framing == NET_CONNECT_STREAM || x->framing == NET_CONNECT_STREAM_JSON;
+	bool connect = net_is_connect_stream(x->framing);
 	bool live = x->framing == NET_GRPC ||
 		    (connect && http_stream_request(x->stream)->version == HTTP_2);
 	enum status s = net_stream_new(x, &e);

@@ -334,11 +334,6 @@ static struct str connect_type(enum net_framing f)
 				       : STR("application/connect+json");
 }
 
-static bool is_connect_stream(enum net_framing f)
-{
-	return f == NET_CONNECT_STREAM || f == NET_CONNECT_STREAM_JSON;
-}
-
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)
 {
 	*a = (struct net_answer){ .http_status = 200, .framing = f };
@@ -348,7 +343,7 @@ void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)
 		net_answer_add(a, STR("content-type"), STR("application/grpc"));
 	else if (f == NET_REST)
 		net_answer_add(a, STR("content-type"), STR("application/json"));
-	else if (is_connect_stream(f))
+	else if (net_is_connect_stream(f))
 		net_answer_add(a, STR("content-type"), connect_type(f));
 	else if (f == NET_GRPC_WEB)
 		net_answer_add(a, STR("content-type"), STR("application/grpc-web+proto"));
@@ -378,7 +373,7 @@ void net_answer_end(struct net_answer *a, const struct net_response *response)
 		buf_cstr(&a->body, "}\n");
 		return;
 	}
-	if (is_connect_stream(a->framing)) {
+	if (net_is_connect_stream(a->framing)) {
 		put_connect_end(&a->body, response);
 		return;
 	}

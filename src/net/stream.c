@@ -151,7 +151,7 @@ static enum status open_frame(
 {
 	struct net_exchange *x = st->x;
 	bool json = x->framing == NET_CONNECT_STREAM_JSON;
-	bool connect = json || x->framing == NET_CONNECT_STREAM;
+	bool connect = net_is_connect_stream(x->framing);
 	const char *header = connect ? "connect-content-encoding" : "grpc-encoding";
 	struct str encoding = http_request_header(http_stream_request(x->stream), header);
 	enum status s = http_grpc_message(f, encoding, &st->scratch, out, e);
