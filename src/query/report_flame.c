@@ -6,8 +6,8 @@
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
- * kept children, its own one 0, as that of a group of labels; integers are as narrow as their
- * largest value allows; without any row but the root, its values are null.
+ * kept children, its own one 0; integers are as narrow as their largest value allows; without any
+ * row but the root, its values are null.
  */
 #include "query/report.h"
 
@@ -334,7 +334,7 @@ static void put_values(struct flame *f)
 		f->ints[i] = i ? call_of(f, i)->total : f->root_total;
 	put_ints(f, STR("cumulative"), alone ? 64 : 0, false, alone);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = is_frame(f, i) ? call_of(f, i)->self : 0;
+		f->ints[i] = i ? call_of(f, i)->self : 0;
 	put_ints(f, STR("flat"), 0, false, alone);
 	for (size_t i = 0; i < f->count; i++)
 		f->ints[i] = f->r->diff ? call_of(f, i)->total_diff : 0;
