@@ -205,6 +205,37 @@ def check_page(checks, server):
     checks.check("<script" not in page and page.endswith("</body></html>\n"), "/agent: whole, without a script")
 
 
+def check_room(checks, server, storage):
+    """Compilers, each a file of its own, whose tables do not fit all: what is missing is said everywhere."""
+    cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True).stdout.strip()
+    source = os.path.join(storage, "source.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.writelines(f"int f{i}(int *p) {{ return p[{i}] * p[{i + 1}] + {i}; }}\n" for i in range(20000))
+    begin, running = time.time(), []
+    try:
+        for i in range(6):
+            copy = os.path.join(storage, f"cc1-{i}")
+            shutil.copy(cc1, copy)
+            loop = f"while :; do {copy} -O2 -quiet {source} -o /dev/null; done"
+            running.append(subprocess.Popen(["sh", "-c", loop], start_new_session=True))
+        cut = 'firn_agent_stacks_total{end="NO_ROOM"}'
+        firn.wait_until(lambda: (server.metric(cut) or 0) > 0)
+        said = firn.wait_until(lambda: "more_by=--bpf-table-memory" in server.log_text())
+        missing = r"What it does not see, and why</h2><table>.*had no room in 4 MiB: .* --bpf-table-memory</td>"
+        page = firn.wait_until(lambda: re.search(missing, server.get("/agent").decode()))
+    finally:
+        for process in running:
+            os.killpg(process.pid, 9)
+            process.wait()
+    checks.check(server.metric(cut) > 0, f"no room: {server.metric(cut):.0f} stacks are counted as cut for it")
+    checks.check(said, "no room: a warning on the terminal names the flag")
+    checks.check(page, "no room: the status page says how many stacks, and which flag gives more")
+    server.settle(time.time())
+    names = {r["name"] for r in flame(server, "", begin, time.time()) if r["kind"] == MARKER}
+    marker = "[unwind: no room for this file's table: --bpf-table-memory]"
+    checks.check(marker in names, f"no room: the stacks say so ({sorted(names)})")
+
+
 def check_unprivileged(checks, program, storage):
     """As another user: one sentence what is missing, and the server part runs."""
     home = os.path.join(storage, "unprivileged")
@@ -250,11 +281,13 @@ def main():
         checks.check(server.stop() == 0, "Ctrl-C stops it with status 0")
         alive = [pid for pid in children if os.path.exists(f"/proc/{pid}")]
         checks.check(not alive, f"no process is left behind ({alive})")
-        server = firn.Firn(program, "up", storage)
+        few = ["--bpf-table-memory=4MiB", f"--profiling-cpu-sampling-frequency={FREQUENCY_HZ}"]
+        server = firn.Firn(program, "up", storage, *few)
         after = server.json("/api/top", query=TYPE, limit=0, **{"from": begin, "to": end})["total"]
         # And what was still to be finished when it was stopped.
         same = before <= after <= 1.02 * before
         checks.check(same, f"after a restart the same samples are there ({before / 1e9:.2f} s, {after / 1e9:.2f} s)")
+        check_room(checks, server, storage)
         checks.check(server.stop() == 0, "stops again")
         check_unprivileged(checks, program, storage)
     finally:
