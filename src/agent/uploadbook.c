@@ -234,6 +234,7 @@ bool uploadbook_take(struct uploadbook *b, int64_t now_ns, struct upload_job *ou
 		.is_begun = x->is_begun,
 		.is_refused = x->is_refused,
 		.is_probe = x->state == UPLOAD_THERE,
+		.attempts = x->attempts,
 	};
 	memcpy(out->build_id, x->build_id, sizeof(out->build_id));
 	memcpy(out->path, x->path, sizeof(out->path));
@@ -294,8 +295,13 @@ static void conclude(struct uploadbook *b, struct upload_entry *x, const struct 
 	case UPLOAD_REFUSED:
 		put_off(x, UPLOAD_LATER, t->refused_ns, now_ns);
 		break;
-	case UPLOAD_CHANGED:
 	case UPLOAD_BROKEN:
+		if (x->attempts + 1 >= UPLOADBOOK_BROKEN_MAX)
+			settle(x, UPLOAD_GONE, now_ns + t->again_ns);
+		else
+			put_off(x, UPLOAD_LATER, t->retry_ns, now_ns);
+		break;
+	case UPLOAD_CHANGED:
 		put_off(x, UPLOAD_LATER, t->retry_ns, now_ns);
 		break;
 	case UPLOAD_AWAY: /* a probe is asked when the server is there */

@@ -25,6 +25,8 @@
 #define UPLOADBOOK_PATH_MAX 256
 #define UPLOADBOOK_DROPPED_MAX (2 * UPLOADBOOK_FRESH_MAX)
 #define UPLOADBOOK_SHIFT_MAX 8u /* of what is doubled each time */
+/* What broke off so often in a row is left until samples have it after again_ns. */
+#define UPLOADBOOK_BROKEN_MAX 5u
 
 enum upload_state {
 	UPLOAD_UNMET,   /* mapped, and in no sample yet */
@@ -113,7 +115,8 @@ struct upload_job {
 	int fd; /* the taker's; -1: none */
 	bool is_begun;
 	bool is_refused;
-	bool is_probe; /* the server had it: does it still? */
+	bool is_probe;     /* the server had it: does it still? */
+	uint32_t attempts; /* in vain, so far */
 };
 bool uploadbook_take(struct uploadbook *b, int64_t now_ns, struct upload_job *out);
 

@@ -26,8 +26,10 @@
 /* One more thread at most so often. */
 #define THREAD_INTERVAL_NS (5 * NS_PER_SEC)
 #define NICE 19
-/* A pause for the sake of others is cut to this. */
+/* A pause in the middle of a file, for the sake of others, is cut to this. */
 #define PAUSE_NS_MAX (2 * NS_PER_SEC)
+/* One between files to this. */
+#define REST_NS_MAX (60 * NS_PER_SEC)
 /* Of the time of a file system that lets us wait we take one part in so many. */
 #define SLOW_PARTS 20
 /* A server is asked whether it is a new one at most so often. */
@@ -70,6 +72,7 @@ void uploader_config_default(struct uploader_config *c)
 		.source = { .strip = true },
 		.parallel_max = 25,
 		.queue_max = 4096,
+		.bytes_per_second = UPLOADER_BYTES_PER_SECOND,
 		.call_ns = 300 * NS_PER_SEC,
 		.patience_ns = UPLOADER_PATIENCE_NS,
 		.backoff_min_ns = NS_PER_SEC,
@@ -88,8 +91,9 @@ struct worker {
 	struct upload_limits limits;
 	struct upload_source source;
 	struct upload_job job;
-	enum status read_status; /* of the file, not of the server */
-	int64_t cpu_mark_ns, wall_mark_ns;
+	enum status read_status;           /* of the file, not of the server */
+	int64_t cpu_mark_ns, wall_mark_ns; /* what was before is paid for */
+	uint64_t burst_bytes;              /* of this file that were sent */
 };
 
 static void unlock_cleanup(pthread_mutex_t **m)
@@ -115,22 +119,49 @@ static void wait_for_news(struct uploader *u, int64_t until_ns)
 		pthread_cond_timedwait(&u->news, &u->lock, &t);
 }
 
-/* So that all threads together stay below their share, however much was sent by now. */
-static void pause_for_others(struct worker *w, uint64_t bytes)
+/* With the lock: until that long after the mark. */
+static void pause_from_mark(struct worker *w, int64_t wanted_ns)
+{
+	struct uploader *u = w->u;
+	while (!u->stops && clock_monotonic_ns() < w->wall_mark_ns + wanted_ns)
+		wait_for_news(u, w->wall_mark_ns + wanted_ns);
+	w->source.slow_ns = 0;
+	w->cpu_mark_ns = clock_thread_cpu_ns();
+	w->wall_mark_ns = clock_monotonic_ns();
+}
+
+static int64_t byte_time_ns(const struct uploader *u, uint64_t bytes)
+{
+	return (int64_t)((double)bytes / (double)u->c.bytes_per_second * (double)NS_PER_SEC);
+}
+
+/* Between files, so that all threads together stay below their share: for what was done since the
+ * mark, and for `bytes` that are to be sent. */
+static void rest(struct worker *w, uint64_t bytes)
 {
 	struct uploader *u = w->u;
 	int64_t cpu = clock_thread_cpu_ns() - w->cpu_mark_ns;
 	LOCKED(&u->lock);
 	int64_t active = MAX((int64_t)u->threads - u->idle, (int64_t)1);
-	int64_t by_cpu = cpu * 100 / UPLOADER_CPU_PERCENT * active;
-	int64_t by_bytes = (int64_t)(bytes * NS_PER_SEC / UPLOADER_BYTES_PER_SECOND) * active;
+	int64_t by_cpu = cpu * 100 / UPLOADER_CPU_PERCENT;
+	int64_t by_bytes = byte_time_ns(u, MIN(bytes, UPLOADER_BURST_BYTES_MAX));
+	pause_from_mark(w, MIN(MAX(by_cpu, by_bytes) * active, REST_NS_MAX));
+}
+
+/* In the middle of a file: for a device that lets us wait, and for what is too much for once. */
+static void pause_for_others(struct worker *w, uint64_t bytes)
+{
+	struct uploader *u = w->u;
+	w->burst_bytes += bytes;
+	bool is_paid = w->burst_bytes <= UPLOADER_BURST_BYTES_MAX;
+	if (is_paid && !w->source.slow_ns)
+		return;
+	LOCKED(&u->lock);
+	int64_t active = MAX((int64_t)u->threads - u->idle, (int64_t)1);
+	int64_t by_bytes = is_paid ? 0 : byte_time_ns(u, bytes) * active;
 	int64_t by_device = w->source.slow_ns * SLOW_PARTS;
-	int64_t wanted = MIN(MAX(MAX(by_cpu, by_bytes), by_device), PAUSE_NS_MAX);
-	while (!u->stops && clock_monotonic_ns() < w->wall_mark_ns + wanted)
-		wait_for_news(u, w->wall_mark_ns + wanted);
-	w->source.slow_ns = 0;
-	w->cpu_mark_ns = clock_thread_cpu_ns();
-	w->wall_mark_ns = clock_monotonic_ns();
+	int64_t wanted = MIN(MAX(by_bytes, by_device), PAUSE_NS_MAX);
+	pause_from_mark(w, wanted);
 }
 
 /* Of the form of upload_key_fn, ctx being the uploader. Whoever knows the keys is there no longer
@@ -291,6 +322,7 @@ static enum upload_outcome work(struct worker *w, struct err *e)
 	enum status s = upload_source_open(&w->job, &u->c.source, find_key, u, &w->source, e);
 	if (s != OK)
 		return s == E_UNSUPPORTED ? UPLOAD_NO_NAMES : UPLOAD_NO_FILE;
+	rest(w, w->source.bytes);
 	o = send_file(w, &f, e);
 	upload_source_close(&w->source);
 	return o;
@@ -321,8 +353,12 @@ static void note_outcome(struct uploader *u, const struct upload_job *job, enum 
 		o == UPLOAD_AWAY)
 		return;
 	char why[2 * ERR_TEXT_MAX];
-	log_debug("debug file not sent", "build_id=%s path=%s reason=%s", job->build_id, path,
-		log_quote(str_of(e->text), why, sizeof(why)));
+	log_quote(str_of(e->text), why, sizeof(why));
+	if (o == UPLOAD_BROKEN && job->attempts + 1 == UPLOADBOOK_BROKEN_MAX)
+		log_warn("debug file not sent, and left for hours: its names are missing",
+			"build_id=%s path=%s times=%u reason=%s", job->build_id, path,
+			UPLOADBOOK_BROKEN_MAX, why);
+	log_debug("debug file not sent", "build_id=%s path=%s reason=%s", job->build_id, path, why);
 	snprintf(what, sizeof(what), "%s (build id %s)", job->path, job->build_id);
 	problems_add(u->c.problems, PROBLEM_NAMES, what, e->text);
 }
@@ -396,8 +432,9 @@ static void run(struct worker *w)
 		struct err e = { 0 };
 		w->cpu_mark_ns = clock_thread_cpu_ns();
 		w->wall_mark_ns = clock_monotonic_ns();
+		w->burst_bytes = 0;
 		enum upload_outcome o = work(w, &e);
-		pause_for_others(w, 0);
+		rest(w, 0);
 		pthread_mutex_lock(&u->lock);
 		if (!u->stops)
 			note_outcome(u, &w->job, o, &e);

@@ -4,8 +4,10 @@
  * that samples had, and sends what it lacks (upload/upload.h, docs/agent.md). Private to agent/.
  *
  * Its threads are made when there is something to do, and end when there is nothing; they are nice
- * to others, and together take at most UPLOADER_CPU_PERCENT of a CPU and UPLOADER_BYTES_PER_SECOND.
- * Of a file UPLOAD_CHUNK_BYTES are in memory.
+ * to others, and together take at most UPLOADER_CPU_PERCENT of a CPU and UPLOADER_BYTES_PER_SECOND
+ * in the mean: the time that a file may take is waited for before it is sent, and then it goes as
+ * fast as the server takes it, since servers end calls that last (Parca's after 5 seconds). Of a
+ * file UPLOAD_CHUNK_BYTES are in memory.
  *
  * Thread safety: all functions from any thread, but for uploader_free().
  */
@@ -19,6 +21,8 @@
 #define UPLOADER_THREADS_MAX 64
 #define UPLOADER_CPU_PERCENT 3
 #define UPLOADER_BYTES_PER_SECOND ((uint64_t)16 << 20)
+/* So much of a file goes at once; what is behind it at that pace. */
+#define UPLOADER_BURST_BYTES_MAX ((uint64_t)512 << 20)
 /* An upload ends, too, when nothing has gone for so long, or all in all. */
 #define UPLOADER_PATIENCE_NS (60 * NS_PER_SEC)
 #define UPLOADER_STOP_NS NS_PER_SEC
@@ -29,7 +33,8 @@ struct uploader_config {
 	struct upload_source_config source;
 	uint32_t parallel_max; /* files at a time */
 	uint32_t queue_max;    /* files that wait */
-	int64_t call_ns;       /* of each call but the one with the bytes */
+	uint64_t bytes_per_second;
+	int64_t call_ns; /* of each call but the one with the bytes */
 	int64_t patience_ns;
 	int64_t backoff_min_ns, backoff_max_ns; /* while the server is away */
 	int64_t unsupported_ns;                 /* one that takes no debug files */

@@ -106,6 +106,24 @@ static void tries_again_when_it_may_help(void **state)
 	setup(NULL);
 }
 
+/* A server that cuts every upload of a file is not driven for ever. */
+static void leaves_what_always_breaks_off(void **state)
+{
+	(void)state;
+	int64_t now = 100000;
+	CHECK(met("aaa", now));
+	for (uint32_t i = 0; i < UPLOADBOOK_BROKEN_MAX; i++) {
+		CHECK(take(now) && job.attempts == i);
+		finish(UPLOAD_BROKEN, now);
+		now += 10 << i;
+	}
+	CHECK(uploadbook_next_ns(&book) == INT64_MAX && uploadbook_waiting(&book) == 0);
+	CHECK(!met("aaa", now) && !take(now));
+	CHECK(met("aaa", now + 1000) && take(now + 1000)); /* after times.again_ns */
+	CHECK(job.attempts == 0);
+	finish(UPLOAD_SENT, now + 1000);
+}
+
 /* No fault of the file's: it waits on, and keeps what it had. */
 static void waits_while_the_server_is_away(void **state)
 {
@@ -232,8 +250,8 @@ static void doubts_a_server_that_may_be_new(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { TEST(takes_what_samples_had_in_order),
-		TEST(tries_again_when_it_may_help), TEST(waits_while_the_server_is_away),
-		TEST(keeps_descriptors_for_a_while), TEST(counts_what_is_too_much),
-		TEST(doubts_a_server_that_may_be_new) };
+		TEST(tries_again_when_it_may_help), TEST(leaves_what_always_breaks_off),
+		TEST(waits_while_the_server_is_away), TEST(keeps_descriptors_for_a_while),
+		TEST(counts_what_is_too_much), TEST(doubts_a_server_that_may_be_new) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ static char address[128];
 static struct net_server *server;
 static _Atomic int asked, forced, begun, finished, hanging;
 static _Atomic uint64_t bytes_came;
+static _Atomic int64_t first_bytes_ns;
 static _Atomic int answers;     /* enum status, to the first question */
 static _Atomic int in_progress; /* so many times */
 static atomic_bool has_all;     /* the server wants nothing */
@@ -103,6 +104,8 @@ static void serve_bytes(
 	(void)ctx;
 	(void)r;
 	while ((s = net_stream_receive(stream, &message, &end, &e)) == OK && !end) {
+		if (bytes_came == 0)
+			first_bytes_ns = clock_monotonic_ns();
 		bytes_came += message.len;
 		hanging++;
 		while (hangs && s == OK)
@@ -327,6 +330,27 @@ static void sends_what_the_server_lacks(void **state)
 	CHECK(memmem(text.data, text.len, "debuginfo_failed_total{reason=\"file\"} 1", 39));
 	CHECK(memmem(text.data, text.len, "firn_agent_debuginfo_files 9", 28));
 	buf_deinit(&text);
+	end_uploader(u);
+}
+
+#define SLOW_BYTES_PER_SECOND 500000
+
+static void slow(struct uploader_config *c)
+{
+	c->bytes_per_second = SLOW_BYTES_PER_SECOND;
+}
+
+/* Before a file goes, and not in its middle: servers end calls that last. */
+static void waits_before_it_sends(void **state)
+{
+	(void)state;
+	server_start(true);
+	struct uploader *u = make(slow);
+	int64_t begin = clock_monotonic_ns();
+	close(meet(u, 1, SLOW_BYTES_PER_SECOND / 2));
+	WAIT_FOR(finished == 1);
+	/* 64 KiB of four times that were the first to come, and all of it was paid for by then. */
+	CHECK(first_bytes_ns - begin >= NS_PER_SEC / 2);
 	end_uploader(u);
 }
 
@@ -720,8 +744,8 @@ static void refuses_what_is_no_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { TEST(sends_what_the_server_lacks),
-		TEST(ends_threads_that_have_nothing_to_do), TEST(waits_for_a_server_that_is_away),
-		TEST(leaves_a_server_alone_that_takes_none),
+		TEST(waits_before_it_sends), TEST(ends_threads_that_have_nothing_to_do),
+		TEST(waits_for_a_server_that_is_away), TEST(leaves_a_server_alone_that_takes_none),
 		TEST(asks_later_where_somebody_else_sends_it), TEST(begins_anew_what_broke_off),
 		TEST(gives_up_where_the_server_hangs), TEST(does_not_finish_what_changed),
 		TEST(asks_again_a_server_that_forgot), TEST(ends_in_the_middle),
