@@ -1,29 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "cli/ask.h"
+#include "cli/flags.h"
+#include "cli/plain.h"
+
+#define HEAD_LINES 4 /* above the functions, and the prompt below them */
+#define WATCHED "now-1m"
 
 struct top {
 	struct cli_ask ask;
-	const char *limit;
+	uint32_t limit;
+	const char *sort;
+	bool watch;
+	int64_t interval_ns;
 };
 
 /* clang-format off */
 static const struct cli_option options[] = {
-	{ .name = "limit", .kind = CLI_TEXT, .at = offsetof(struct top, limit), .value = "N",
-	  .otherwise = "20", .help = "How many functions; 0 for all." },
+	{ .name = "limit", .kind = CLI_NUMBER, .at = offsetof(struct top, limit), .value = "N",
+	  .otherwise = "20", .most = 1000000, .help = "How many functions; 0 for all." },
+	{ .name = "sort", .kind = CLI_CHOICE, .at = offsetof(struct top, sort), .value = "COLUMN",
+	  .otherwise = "self", .choices = "self total",
+	  .help = "By what functions cost themselves, or with all that they call." },
+	{ .name = "watch", .letter = 'w', .kind = CLI_BOOL, .at = offsetof(struct top, watch),
+	  .help = "Ask again and again, until Ctrl-C; of the last minute, unless --from is given." },
+	{ .name = "interval", .kind = CLI_DURATION, .at = offsetof(struct top, interval_ns),
+	  .value = "DURATION", .otherwise = "2s", .help = "How often with --watch." },
 };
 /* clang-format on */
 
 static const struct cli_command command = {
 	.name = "top",
-	.summary = "firn top: the functions that cost most, by their own time.",
+	.summary = "firn top: the functions that cost most.",
 	.args = "[SELECTOR]",
 	.args_most = 1,
 	.text = "Self is what a function cost itself, total is that with everything it called.\n"
 		"\n"
 		"  firn top\n"
-		"  firn top '{comm=\"python3\"}' --from now-1h\n"
+		"  firn top --watch '{comm=\"python3\"}'\n"
+		"  firn top --sort total --from now-1h\n"
 		"  firn top --match malloc --limit 50",
 	.groups = { { "The question", cli_ask_table_options, CLI_ASK_OPTIONS,
 			    offsetof(struct top, ask) },
@@ -31,17 +54,93 @@ static const struct cli_command command = {
 	.group_count = 2,
 };
 
+static void put_url(const struct top *t, uint32_t limit, struct buf *url)
+{
+	char text[16];
+	cli_url_begin(url, "/api/top");
+	snprintf(text, sizeof(text), "%u", limit);
+	cli_url_add(url, "limit", text);
+	cli_url_add(url, "sort", t->sort);
+}
+
+/* As many as the terminal has lines for. */
+static uint32_t shown_functions(const struct top *t)
+{
+	struct winsize size = { 0 };
+	bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > HEAD_LINES;
+	uint32_t room = known ? (uint32_t)size.ws_row - HEAD_LINES : t->limit;
+	return t->limit && t->limit < room ? t->limit : room;
+}
+
+/* Over what was there before, line by line, so that nothing flickers. */
+static bool redraw(struct str text)
+{
+	CLEANUP(buf_deinit) struct buf plain;
+	CLEANUP(buf_deinit) struct buf screen;
+	struct str line;
+	buf_init(&plain, CLI_ANSWER_BYTES_MAX);
+	buf_init(&screen, CLI_ANSWER_BYTES_MAX);
+	cli_plain(text, "\n", &plain);
+	text = buf_view(&plain);
+	while (str_split(&text, '\n', &line)) {
+		buf_str(&screen, line);
+		buf_cstr(&screen, "\033[K\n");
+	}
+	return fputs("\033[H", stdout) >= 0 &&
+	       fwrite(screen.data, 1, screen.len, stdout) == screen.len &&
+	       fputs("\033[J", stdout) >= 0 && fflush(stdout) == 0;
+}
+
+static int watch(const struct top *t)
+{
+	bool drawn = false;
+	cli_stop_on_signals();
+	while (!cli_stop) {
+		CLEANUP(buf_deinit) struct buf url;
+		CLEANUP(buf_deinit) struct buf body;
+		buf_init(&url, 1 << 20);
+		buf_init(&body, CLI_ANSWER_BYTES_MAX);
+		put_url(t, shown_functions(t), &url);
+		cli_url_add_width(&url, t->ask.format);
+		int code = cli_ask_body(&t->ask, &url, t->ask.format, &body);
+		if (code == CLI_USAGE || (code != CLI_OK && code != CLI_NOTHING && !drawn))
+			return code;
+		if (code == CLI_OK) {
+			if (!drawn && fputs("\033[2J", stdout) < 0)
+				return CLI_FAILED;
+			if (!redraw(buf_view(&body)))
+				return CLI_FAILED;
+			drawn = true;
+		}
+		const struct timespec pause = { .tv_sec = t->interval_ns / NS_PER_SEC,
+			.tv_nsec = t->interval_ns % NS_PER_SEC };
+		if (!cli_stop)
+			nanosleep(&pause, NULL);
+	}
+	return CLI_OK;
+}
+
 int cli_top(int argc, char **argv)
 {
 	struct top t = { 0 };
 	int at = 0, code = CLI_OK;
+	bool has_from = false;
+	for (int i = 1; i < argc; i++)
+		has_from |= strncmp(argv[i], "--from", strlen("--from")) == 0;
 	if (!cli_parse(&command, argc, argv, &t, &at, &code))
 		return code;
 	if (at < argc)
 		t.ask.query = argv[at];
+	if (t.watch && (!isatty(STDOUT_FILENO) || strcmp(t.ask.format, "text") != 0)) {
+		cli_complain("--watch is for a table on a terminal");
+		return CLI_USAGE;
+	}
+	if (t.watch && !has_from)
+		t.ask.from = WATCHED;
+	if (t.watch)
+		return watch(&t);
 	CLEANUP(buf_deinit) struct buf url;
 	buf_init(&url, 1 << 20);
-	cli_url_begin(&url, "/api/top");
-	cli_url_add(&url, "limit", t.limit);
+	put_url(&t, t.limit, &url);
 	return cli_ask(&t.ask, &url, t.ask.format, NULL);
 }

@@ -36,6 +36,7 @@ struct query_request {
 	struct str by[8]; /* series: sum by these labels; pprof: labels to keep (none: all but those
 			   * of threads and CPUs) */
 	uint32_t by_count;
+	bool by_total;  /* rows of a table by total, else by self */
 	bool required;  /* a report without samples is E_NOTFOUND and says why; else it is empty */
 	bool invert;    /* flame graph from the leaves up */
 	uint32_t width; /* of a table as text, in characters; 0: as wide as it comes */
@@ -83,7 +84,8 @@ struct query_row {
 	int64_t total; /* it is anywhere in the stack: once, however often it recurs */
 };
 struct query_table {
-	struct query_row *rows; /* by self, descending, then by total and name */
+	struct query_row
+		*rows; /* by self, descending, then by total and name; or by total, then self */
 	uint32_t count;
 	uint32_t functions; /* rows before the limit */
 	int64_t total;

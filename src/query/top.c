@@ -53,13 +53,17 @@ static void walk(struct walker *w)
 	}
 }
 
-static int compare_rows(const void *pa, const void *pb)
+static int compare_rows(const void *pa, const void *pb, void *ctx)
 {
 	const struct query_row *a = pa, *b = pb;
-	if (a->self != b->self)
-		return a->self > b->self ? -1 : 1;
-	if (a->total != b->total)
-		return a->total > b->total ? -1 : 1;
+	bool by_total = ((const struct query_request *)ctx)->by_total;
+	int64_t x = by_total ? a->total : a->self, y = by_total ? b->total : b->self;
+	if (x == y) {
+		x = by_total ? a->self : a->total;
+		y = by_total ? b->self : b->total;
+	}
+	if (x != y)
+		return x > y ? -1 : 1;
 	int by_text = str_cmp(a->name, b->name);
 	if (by_text == 0)
 		by_text = str_cmp(a->binary, b->binary);
@@ -110,7 +114,7 @@ static enum status table_of(const struct query_tree *t, const struct query_reque
 		row.total = query_scale(row.total, t->unit.factor);
 		rows[count++] = row;
 	}
-	qsort(rows, count, sizeof(*rows), compare_rows);
+	qsort_r(rows, count, sizeof(*rows), compare_rows, (void *)(uintptr_t)r);
 	out->functions = count;
 	if (r->limit && count > r->limit)
 		count = r->limit;

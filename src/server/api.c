@@ -141,6 +141,12 @@ static enum status take_question(const struct net_request *r, struct question *q
 	struct str text;
 	(void)net_query_param(r, "query", 0, &q->arena, &request->selector);
 	(void)net_query_param(r, "match", 0, &q->arena, &request->match);
+	if (net_query_param(r, "sort", 0, &q->arena, &text) && text.len) {
+		request->by_total = str_eq(text, STR("total"));
+		if (!request->by_total && !str_eq(text, STR("self")))
+			return err_set(e, E_INVALID, "sort: \"%.*s\" is neither self nor total",
+				STR_ARG(str_sub(text, 0, 40)));
+	}
 	request->required = net_query_param(r, "required", 0, &q->arena, &text) &&
 			    (str_eq(text, STR("1")) || str_eq(text, STR("true")));
 	request->invert = net_query_param(r, "invert", 0, &q->arena, &text) &&

@@ -44,6 +44,12 @@ static void counts_recursion_once(void **state)
 	CHECK(t.count == 2 && t.functions == 4 && t.total == 18);
 	check_row(&t, 1, "f", 2, 2);
 	arena_deinit(&a);
+	r.by_total = true;
+	ask(&a, &r, &t);
+	check_row(&t, 0, "main", 0, 16);
+	check_row(&t, 1, "f", 15, 15);
+	arena_deinit(&a);
+	r.by_total = false;
 	r.match = STR("G");
 	ask(&a, &r, &t);
 	CHECK(t.total == 6);

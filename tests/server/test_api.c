@@ -88,7 +88,7 @@ static void passes_parameters(void **state)
 	struct ask a;
 	ask_init(&a, "/api/series",
 		"query=x%3Ay%7Ba%3D%22b%22%7D&from=1000&to=2000.5&match=foo+bar&by=comm&by=&by=cpu&"
-		"limit=7&trim=0.25&step=15s&invert=1&format=text&width=80");
+		"limit=7&trim=0.25&step=15s&invert=1&format=text&width=80&sort=total");
 	server_handle_series(&server, &a.r, &a.out);
 	assert_int_equal(a.out.status, OK);
 	CHECK_STR(buf_view(&a.out.body), "answer");
@@ -103,7 +103,7 @@ static void passes_parameters(void **state)
 	assert_int_equal(asked.limit, 7);
 	assert_int_equal(asked.step_ns, 15 * NS_PER_SEC);
 	CHECK(asked.trim == 0.25 && asked.invert && asked_format == QUERY_TEXT && !asked_gone);
-	CHECK(asked.width == 80);
+	CHECK(asked.width == 80 && asked.by_total);
 	assert_string_equal(a.out.content_type, "text/plain; charset=utf-8");
 	ask_deinit(&a);
 }
@@ -179,7 +179,7 @@ static void refuses_parameters(void **state)
 		{ "trim=2", "trim", E_INVALID },          { "trim=nan", "trim", E_INVALID },
 		{ "step=0", "step", E_INVALID },          { "step=abc", "step", E_INVALID },
 		{ "format=xml", "format", E_INVALID },    { "width=wide", "width", E_INVALID },
-		{ "width=100001", "width", E_INVALID },
+		{ "width=100001", "width", E_INVALID },   { "sort=name", "sort", E_INVALID },
 		{ "by=1&by=2&by=3&by=4&by=5&by=6&by=7&by=8&by=9", "by", E_LIMIT },
 	};
 	/* clang-format on */
