@@ -56,6 +56,9 @@ static int refused(const char *file, int http_status, struct str answer)
 	buf_init(&text, ANSWER_BYTES_MAX);
 	cli_error_text(answer, &text);
 	cli_complain("%s: %.*s", file, STR_ARG(buf_view(&text)));
+	buf_u8(&text, 0);
+	if (text.data && strstr((const char *)text.data, "where retention begins"))
+		cli_complain("`firn open %s` shows a file of any age", file);
 	return http_status == 400 ? CLI_USAGE : CLI_FAILED;
 }
 

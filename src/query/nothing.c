@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define TYPES_SHOWN_MAX 8
+#define TYPES_SHOWN_MAX 2
 
 struct asked {
 	const struct query_plan *plan; /* of the question, all time */
@@ -49,7 +49,7 @@ static enum status no_such_type(
 		write_type(&text, &types[i]);
 	}
 	if (count > TYPES_SHOWN_MAX)
-		buf_printf(&text, " and %zu more", count - TYPES_SHOWN_MAX);
+		buf_printf(&text, " and %zu more (`firn types`)", count - TYPES_SHOWN_MAX);
 	return err_set(x->e, E_NOTFOUND, "%.*s", STR_ARG(buf_view(&text)));
 }
 

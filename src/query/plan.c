@@ -35,16 +35,23 @@ static void use_type(struct selector *s, const struct samples_type *t)
 
 static enum status which_type(const struct samples_type *types, size_t count, struct err *e)
 {
-	CLEANUP(buf_deinit) struct buf names;
-	buf_init(&names, 4096);
-	for (size_t i = 0; i < count && names.len < ERR_TEXT_MAX; i++) {
-		struct selector s = { 0 };
-		use_type(&s, &types[i]);
-		buf_cstr(&names, i ? ", " : "");
-		selector_write(&names, &s);
+	CLEANUP(buf_deinit) struct buf name;
+	struct selector s = { 0 };
+	size_t example = 0;
+	int best = 0; /* CPU time, and that of an agent before others' */
+	for (size_t i = 0; i < count; i++) {
+		int fit = str_eq(types[i].period_type, STR("cpu")) +
+			  str_eq(types[i].name, STR("parca_agent"));
+		example = fit > best ? i : example;
+		best = MAX(best, fit);
 	}
-	return err_set(e, E_INVALID, "the selector names no profile type, and there are %zu: %.*s",
-		count, STR_ARG(buf_view(&names)));
+	buf_init(&name, SELECTOR_BYTES_MAX);
+	use_type(&s, &types[example]);
+	selector_write(&name, &s);
+	return err_set(e, E_INVALID,
+		"the selector names no profile type, and there are %zu (`firn types` lists them): "
+		"put one before the braces, such as %.*s",
+		count, STR_ARG(buf_view(&name)));
 }
 
 static enum status find_type(struct query_plan *p, struct arena *a, struct err *e)
