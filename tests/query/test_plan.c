@@ -42,7 +42,8 @@ static void asks_which_of_several(void **state)
 	fake_sample(HEAP, 5, 1, 0, "", "a@a");
 	CHECK(open_plan(&r, true, &a, &p, &e) == E_INVALID);
 	CHECK(strstr(e.text, "names no profile type, and there are 2 "));
-	CHECK(strstr(e.text, "such as " CPU)); /* what most look for, not the first by the alphabet */
+	CHECK(strstr(
+		e.text, "such as " CPU)); /* what most look for, not the first by the alphabet */
 	arena_deinit(&a);
 	CHECK_OK(open_plan(&r, false, &a, &p, &e), &e);
 	CHECK(!p.selector.has_type);
