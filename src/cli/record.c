@@ -255,7 +255,7 @@ static void count_samples(struct record *r)
 static void summarize(const struct record *r)
 {
 	double seconds = seconds_since(r->began_ns, r->ended_ns);
-	if (r->exit_code == CLI_OK)
+	if (r->samples != 0 && r->exit_code == CLI_OK)
 		fprintf(stderr, "%.0f sample%s in %.1f s -> %s\n", r->samples,
 			r->samples == 1 ? "" : "s", seconds, r->output);
 	else if (r->samples == 0)
@@ -295,6 +295,7 @@ static void on_agent_end(void *ctx, const char *dial)
 	/* A reader that ends early (`| head`) does not end us: there is a folder to remove. Not
 	 * before, since the command would have inherited it. */
 	signal(SIGPIPE, SIG_IGN);
+	r->exit_code = CLI_OK; /* who slept all the time is recorded, too: nothing is */
 	if (r->samples != 0)
 		r->exit_code = cli_ask(&ask, &url, pprof ? NULL : format, r->output);
 	summarize(r);
