@@ -179,6 +179,26 @@ int main(int argc, char **argv)
 """
 
 
+def nullified(whole):
+    """What Parca's agent makes of a 64-bit file by default: sections that name nothing keep a header of size 0
+    (SHT_NOBITS), links are lost but for symbols', and no program header is left (its PT_NOTE has no say)."""
+    ident, shoff, = whole[:40], struct.unpack_from("<Q", whole, 40)[0]
+    shnum, shstrndx = struct.unpack_from("<HH", whole, 60)
+    headers = [list(struct.unpack_from("<IIQQQQIIQQ", whole, shoff + 64 * i)) for i in range(shnum)]
+    texts = whole[headers[shstrndx][4]:]
+    names = [texts[h[0]:texts.index(b"\0", h[0])].decode() for h in headers]
+    link = {".symtab": ".strtab", ".dynsym": ".dynstr"}
+    out = bytearray(64)
+    for i, (name, h) in enumerate(zip(names, headers)):
+        kept = i == shstrndx or h[1] in (0, 2, 3, 4, 7, 11) or name.startswith(".debug_") or name in (".plt", ".plt.got")
+        data = whole[h[4]:h[4] + h[5]] if kept and h[1] != 0 else b""
+        h[1], h[4], h[5] = h[1] if kept else 8, len(out), len(data)
+        h[6] = names.index(link[name]) if name in link else 0
+        out += data
+    out[:64] = ident[:24] + struct.pack("<QQQIHHHHHH", 0, 0, len(out), 0, 64, 56, 0, 64, shnum, shstrndx)
+    return bytes(out) + b"".join(struct.pack("<IIQQQQIIQQ", *h) for h in headers)
+
+
 class Subject:
     """A C++ program, stripped, its debug file, and addresses in it."""
 
@@ -195,6 +215,8 @@ class Subject:
             parts = line.split(" ", 2)
             if len(parts) == 3:
                 self.symbols[parts[2]] = int(parts[0], 16) if parts[0].strip() else 0
+        with open(self.path, "rb") as file:
+            self.nullified = nullified(file.read())
         debug = self.path + ".debug"
         run("objcopy", "--only-keep-debug", self.path, debug)
         run("objcopy", "--strip-all", self.path)
@@ -428,6 +450,19 @@ def check_names(c, firn, subject):
     client.close()
 
 
+def check_nullified(c, storage, subject, options):
+    """The debug file that Parca's agent sends by default gives the same names."""
+    firn = Firn(PROGRAM, "server", storage, *options)
+    client = Client(firn)
+    c.check(client.call(STORE + "WriteRaw", pprof(subject))[0] == 0, "samples of a program that is nowhere")
+    client.upload(subject.build_id, subject.nullified)
+    want = ["spin<long>", "work"]
+    named = wait_for(lambda: [n.split("(")[0] for n in names(firn)] == want)
+    c.check(named, f"named by what Parca's agent sends: {names(firn)}")
+    client.close()
+    c.check(firn.stop() == 0, "it stops")
+
+
 def check_hash(c, firn, subject):
     """A file without symbols by the hash that an agent gave it; its debug file by its build id."""
     client = Client(firn)
@@ -606,6 +641,7 @@ def main():
         check_killed(c, os.path.join(directory, "b"), subject, options)
         check_tenants(c, os.path.join(directory, "c"), subject, options)
         check_verb(c, os.path.join(directory, "d"), subject, options)
+        check_nullified(c, os.path.join(directory, "e"), subject, options)
     c.finish()
 
 
