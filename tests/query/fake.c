@@ -415,8 +415,11 @@ static enum status fake_sum_series(struct samples_view *v, const struct samples_
 	struct samples_series *series =
 		ARENA_ARRAY(a, struct samples_series, fake_profile.samples.len + 1);
 	const struct selector *sel = q->selector;
-	size_t count = 0;
+	size_t count = 0, most = fake_profile.samples.len + 1;
 	int64_t period = 0;
+	/* Of each series and point: times, and the last of them. */
+	int64_t *times = ARENA_ARRAY(a, int64_t, most * most);
+	int64_t *at = ARENA_ARRAY(a, int64_t, most * most);
 	EACH_SAMPLE(s)
 	{
 		if (!wanted(q, s))
@@ -429,14 +432,17 @@ static enum status fake_sum_series(struct samples_view *v, const struct samples_
 			last = &one->points[one->point_count++];
 			*last = (struct samples_point){ .time_ns = begin };
 		}
+		size_t place = (size_t)(one - series) * most + one->point_count;
+		times[place] += last->count == 0 || at[place] != s->time_ns;
+		at[place] = s->time_ns;
 		last->value = query_add(last->value, s->value);
 		last->count++;
 		period = fake_profile.heads.v[s->head].period;
 	}
-	/* A gauge's points are averages: of samples, which are one a point in time here. */
+	/* A gauge's points are averages over their times. */
 	for (size_t i = 0; i < count && !sel->delta; i++)
 		for (size_t k = 0; k < series[i].point_count; k++)
-			series[i].points[k].value /= (int64_t)series[i].points[k].count;
+			series[i].points[k].value /= times[i * most + k + 1];
 	if (out_period)
 		*out_period = period;
 	if (out_type)
