@@ -61,8 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* A sender whose samples were refused is told so. */
 	FUZZ_CHECK(samples == 0 || out.status != OK || out.body.len > 0);
 	/* Who is alone may have all: nothing is held any more. */
-	FUZZ_CHECK(store_admit(fuzz_server.store, UINT64_MAX / 2, &e) == OK);
-	store_admit_end(fuzz_server.store, UINT64_MAX / 2);
+	struct store_entry *entry = NULL;
+	FUZZ_CHECK(store_admit(fuzz_server.store, UINT64_MAX / 2, &entry, &e) == OK);
+	store_admit_end(fuzz_server.store, entry);
 	buf_deinit(&out.body);
 	return 0;
 }

@@ -139,7 +139,7 @@ static void fuzz_server_open(void)
 	fuzz_config.storage_path = fuzz_dir;
 	fuzz_config.tenant_header = "x-scope-orgid";
 	fuzz_config.retention_ns = 0;
-	fuzz_server = (struct server){ .config = &fuzz_config, .queries_max = 4 };
+	fuzz_server = (struct server){ .config = &fuzz_config };
 	FUZZ_CHECK(ingest_init(&fuzz_server.ingest, &fuzz_config.limits, NULL, &e) == OK);
 	FUZZ_CHECK(store_open(&c, NULL, NULL, &fuzz_server.store, &e) == OK);
 	fuzz_server.engine.samples = store_samples(fuzz_server.store);

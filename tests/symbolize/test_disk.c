@@ -18,7 +18,7 @@ static void put_table(int number, int kib, int hours)
 
 static bool has_table(const char *name)
 {
-	char path[256];
+	char path[1024];
 	snprintf(path, sizeof(path), "%s/%s", t.dir, name);
 	return access(path, F_OK) == 0;
 }
@@ -88,7 +88,7 @@ static void makes_room_for_a_new_one(void **state)
 	start_again(1);
 	CHECK(bytes_on_disk() == 0);
 	ask_for_own();
-	char own[256];
+	char own[1024];
 	snprintf(own, sizeof(own), "%.2s/%s.sym", t.build_id, t.build_id + 2);
 	CHECK(has_table(own));
 	put_table(1, 100, 5);
@@ -101,7 +101,7 @@ static void makes_room_for_a_new_one(void **state)
 static void knows_what_is_used(void **state)
 {
 	(void)state;
-	char own[256];
+	char own[1024];
 	struct stat st;
 	ask_for_own();
 	snprintf(own, sizeof(own), "%s/%.2s/%s.sym", t.dir, t.build_id, t.build_id + 2);
