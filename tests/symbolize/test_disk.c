@@ -18,7 +18,7 @@ static void put_table(int number, int kib, int hours)
 
 static bool has_table(const char *name)
 {
-	char path[1024];
+	char path[1100];
 	snprintf(path, sizeof(path), "%s/%s", t.dir, name);
 	return access(path, F_OK) == 0;
 }
