@@ -574,7 +574,8 @@ static uint32_t list_wanted(const struct tables *t, uint32_t *out)
 	uint32_t count = 0;
 	for (uint32_t i = 1; i < t->slot_end; i++) {
 		const struct slot *slot = &t->slots[i];
-		if (slot->state == SLOT_LIVE && slot->wanted_bytes && slot->hits)
+		if (slot->state == SLOT_LIVE && slot->wanted_bytes && slot->hits &&
+			i != t->maps.settings->vdso_slot)
 			out[count++] = i;
 	}
 	qsort_r(out, count, sizeof(*out), by_heat_falling, (void *)(uintptr_t)t);
