@@ -29,8 +29,6 @@
 
 #define POLL_MS 250
 #define LARGE_BLOCK_BYTES (256 << 10)
-/* Of a limit of memory, one part in so many is for samples that wait for their files. */
-#define MEMORY_PARTS_DEFERRED 4
 /* The first batch is sent early, so that a page that waits fills at once. */
 #define FIRST_INTERVAL_NS NS_PER_SEC
 #define STOP_TIMEOUT_NS (10 * NS_PER_SEC)
@@ -541,7 +539,8 @@ static enum status open_upload(struct agent *a, struct err *e)
 static enum status agent_open(struct agent *a, struct err *e)
 {
 	const struct deferred_config deferred = { find_deferred, on_finished, a,
-		a->config.frequency_hz, a->config.memory_bytes / MEMORY_PARTS_DEFERRED };
+		a->config.frequency_hz,
+		deferred_bytes(os_host_memory_bytes(), a->config.memory_bytes) };
 	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns,
 		a->config.off_cpu_probability, on_away, a };
 	enum status s = check_config(a, e);

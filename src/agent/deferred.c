@@ -19,6 +19,8 @@
 #include <string.h>
 
 #define CPUS_MAX 8192
+/* Of a limit of memory, one part in so many is for samples that wait for their files. */
+#define DEFERRED_LIMIT_PARTS 4
 /* As in agent/bpf/walk.h. */
 #define STACK_BASE_SLACK_BYTES 64
 
@@ -314,6 +316,13 @@ void deferred_run(struct deferred *d, int64_t now_ns, bool all)
 }
 
 /* ---- life ---- */
+
+uint64_t deferred_bytes(uint64_t host_bytes, uint64_t limit_bytes)
+{
+	uint64_t bytes = MAX(host_bytes / DEFERRED_HOST_PARTS, DEFERRED_BYTES_LEAST);
+	bytes = MIN(bytes, DEFERRED_BYTES_MAX);
+	return limit_bytes ? MIN(bytes, limit_bytes / DEFERRED_LIMIT_PARTS) : bytes;
+}
 
 enum status deferred_new(const struct deferred_config *c, struct deferred **out, struct err *e)
 {

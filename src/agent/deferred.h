@@ -11,12 +11,15 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* Samples waiting, of up to 28 KiB each: so many up to DEFERRED_LEAST_HZ samples a second and CPU,
+/* Samples waiting, of up to 84 KiB each: so many up to DEFERRED_LEAST_HZ samples a second and CPU,
  * and in proportion above, so that about as many seconds of one busy thread find room at any rate;
- * within a number of bytes. More are delivered as they stand, and counted. */
+ * within a number of bytes: a part of the host's memory, between two bounds. More are delivered as
+ * they stand, and counted. */
 #define DEFERRED_LEAST 256
 #define DEFERRED_LEAST_HZ 19
-#define DEFERRED_BYTES_MAX ((uint64_t)64 << 20)
+#define DEFERRED_BYTES_LEAST ((uint64_t)64 << 20)
+#define DEFERRED_BYTES_MAX ((uint64_t)512 << 20)
+#define DEFERRED_HOST_PARTS 128
 /* So long a sample waits for its file. */
 #define DEFERRED_WAIT_NS (10 * NS_PER_SEC)
 
@@ -36,6 +39,9 @@ struct deferred_config {
 	uint32_t frequency_hz; /* samples a second and CPU, at most */
 	uint64_t bytes_max;    /* below DEFERRED_BYTES_MAX; 0: that */
 };
+/* On a host of so much memory, of which the agent may have `limit_bytes` (0: as much as it needs).
+ */
+uint64_t deferred_bytes(uint64_t host_bytes, uint64_t limit_bytes);
 
 #define DEFERRED_METRICS(X)                                                   \
 	X(taken, COUNTER, "firn_agent_deferred_samples_total",                \

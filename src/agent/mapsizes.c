@@ -22,9 +22,9 @@
 #define RING_BYTES_MAX (32u << 20)
 #define RING_BYTES_LEAST_HZ (2u << 20) /* the most at LEAST_HZ */
 #define SEEN_SLOTS_LEAST_HZ 512        /* five times the samples of an epoch */
-/* At LEAST_HZ of 192 CPUs twelve share one, and of a thousand copies some two are in the way of
+/* At LEAST_HZ of 192 CPUs 96 share one, and of a thousand copies some 20 are in the way of
  * another. */
-#define STACK_COPIES_LEAST_HZ 16
+#define STACK_COPIES_LEAST_HZ 2
 #define STACK_COPIES_MAX 1024
 
 #define EVENT_BYTES_MAX                \

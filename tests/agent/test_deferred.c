@@ -180,10 +180,10 @@ static const struct {
 	{ "the stack ends", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 1024, 0, STACK_END_READ_ERROR, 2 },
 	{ "in the middle of a word", { UNWIND_CFA_SP, 0, 32, 0, -8 }, APP + 0x2001, 44, 0, STACK_END_READ_ERROR, 2 },
 	{ "nothing was copied", { 0 }, APP + 0x2001, 0, 0, STACK_END_READ_ERROR, 1 },
-	{ "over a page that is not there", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 4096, 2, STACK_END_ZERO, 2 },
-	{ "in a page that is not there", { UNWIND_CFA_SP, 0, 2000, 0, -8 }, APP + 0x2001, 4096, 8, STACK_END_READ_ERROR, 2 },
-	{ "half of a word", { UNWIND_CFA_SP, 0, 2036, 0, -8 }, APP + 0x2001, 4096, 16, STACK_END_READ_ERROR, 2 },
-	{ "deeper than the copy", { UNWIND_CFA_SP, 0, 16384, 0, -8 }, APP + 0x2001, STACK_BYTES_MAX, 0, STACK_END_COPY, 2 },
+	{ "over a page that is not there", { UNWIND_CFA_SP, 0, 5000, 0, -8 }, APP + 0x2001, 8192, 2, STACK_END_ZERO, 2 },
+	{ "in a page that is not there", { UNWIND_CFA_SP, 0, 7000, 0, -8 }, APP + 0x2001, 8192, 8, STACK_END_READ_ERROR, 2 },
+	{ "half of a word", { UNWIND_CFA_SP, 0, 4084, 0, -8 }, APP + 0x2001, 8192, 4, STACK_END_READ_ERROR, 2 },
+	{ "deeper than the copy", { UNWIND_CFA_SP_WORDS, 0, STACK_BYTES_MAX / 8, 0, 0 }, APP + 0x2001, STACK_BYTES_MAX, 0, STACK_END_COPY, 2 },
 	{ "below the copy", { UNWIND_CFA_SWITCH, 0, -20000, 0, -8 }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
 	{ "Go's registers", { UNWIND_CFA_GO_MORESTACK, 0, 0, 0, 0 }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
 	{ "by a pointer beyond it", { .cfa = UNWIND_CFA_FRAME_POINTER }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
@@ -205,6 +205,8 @@ static void ends_as_a_walk_in_the_kernel(void **state)
 		m.stack->stack_bytes = c->stack_bytes;
 		m.stack->missing = c->missing;
 		m.stack->fp = SP + STACK_BYTES_MAX; /* its caller's lies beyond */
+		if (c->app.cfa == UNWIND_CFA_SWITCH)
+			m.stack->fp = SP + 16384;
 		memcpy(m.stack->stack + 8, &c->caller, 8);
 		add(&m);
 		deferred_run(m.d, 2000, false);
@@ -343,6 +345,16 @@ static void walks_when_there_is_news(void **state)
 	end(&m);
 }
 
+static void follows_the_host(void **state)
+{
+	(void)state;
+	const uint64_t mib = 1 << 20;
+	CHECK(deferred_bytes(0, 0) == 64 * mib && deferred_bytes(1024 * mib, 0) == 64 * mib);
+	CHECK(deferred_bytes(16384 * mib, 0) == 128 * mib);
+	CHECK(deferred_bytes(1024 * 1024 * mib, 0) == 512 * mib);
+	CHECK(deferred_bytes(16384 * mib, 100 * mib) == 25 * mib);
+}
+
 /* A stack that goes on for ever is cut like in the kernel. */
 static void cuts_what_is_too_deep(void **state)
 {
@@ -369,4 +381,4 @@ TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
 	cmocka_unit_test(knows_a_list_that_was_cut),
 	cmocka_unit_test(takes_only_what_belongs_together),
 	cmocka_unit_test(has_room_by_rate_and_bytes), cmocka_unit_test(walks_when_there_is_news),
-	cmocka_unit_test(cuts_what_is_too_deep))
+	cmocka_unit_test(follows_the_host), cmocka_unit_test(cuts_what_is_too_deep))

@@ -64,12 +64,12 @@ static const struct {
 	const char *name; uint32_t cpus, hz; bool is_off_cpu; struct mapsizes want;
 } choices[] = {
 	{ "small", 1, 19, false, { 256 << 10, 512, 1 } },
-	{ "this many", 6, 19, false, { 1 << 20, 512, 8 } },
-	{ "large", 128, 19, false, { 2 << 20, 512, 16 } },
-	{ "as large as can be", 8192, 1, false, { 2 << 20, 512, 16 } },
+	{ "this many", 6, 19, false, { 1 << 20, 512, 2 } },
+	{ "large", 128, 19, false, { 2 << 20, 512, 2 } },
+	{ "as large as can be", 8192, 1, false, { 2 << 20, 512, 2 } },
 	{ "small and quick", 2, 997, false, { 16 << 20, 1024, 2 } },
 	{ "large and quick", 128, 997, false, { 32 << 20, 1024, 128 } },
-	{ "off the CPU", 128, 19, true, { 16 << 20, 1024, 16 } },
+	{ "off the CPU", 128, 19, true, { 16 << 20, 1024, 2 } },
 	{ "everything", 8192, 10000, true, { 32 << 20, 1024, 1024 } },
 };
 /* clang-format on */

@@ -153,8 +153,8 @@ struct event_sample {
 /* What is needed to go on where a walk ended with NO_FILE, once the file is known: the frame there,
  * where executable memory is mapped, and the memory from sp on. That is copied in aligned chunks,
  * so that none lies in two pages: of a large frame that was never filled pages may not be there. */
-#define STACK_BYTES_MAX 16384
-#define STACK_CHUNK_BYTES 512
+#define STACK_BYTES_MAX 65536
+#define STACK_CHUNK_BYTES 2048
 #define STACK_CHUNKS_MAX (STACK_BYTES_MAX / STACK_CHUNK_BYTES)
 #define STACK_MAPPINGS_MAX 128 /* a browser has 112, most programs a dozen */
 #define STACK_REGISTERS 17
