@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
 /*
- * Four ways, in this order:
+ * Five ways, in this order:
  *
  *   /proc/PID/map_files/START-END   the mapped file itself, whatever its path says by now. Needs
  *                                   CAP_CHECKPOINT_RESTORE (Linux 5.9) or CAP_SYS_ADMIN
  *   the same for another mapping    the one of the notice may have been split or moved since: by
  *   of the same file                key, in /proc/PID/maps
+ *   the folders of its other files  for a library that was mapped for a moment: a file with that
+ *                                   inode, where the file system answers by itself (filesearch.c)
  *   /proc/PID/root/PATH             needs CAP_SYS_PTRACE only. The path may lead elsewhere by now,
  *                                   or through a link that the process made, so the file must have
  *                                   the inode that the kernel named
@@ -237,14 +239,18 @@ struct search {
 	uint64_t start;
 	uint64_t end;
 	char path[PATH_MAX];
+	struct filesearch_beside beside; /* where its other files lie */
 };
 
 static bool is_key(void *ctx, const struct procfs_map *m)
 {
 	struct search *s = ctx;
 	if (m->inode != s->key->inode ||
-		(m->dev_major << KERNEL_MINOR_BITS | m->dev_minor) != s->key->dev)
+		(m->dev_major << KERNEL_MINOR_BITS | m->dev_minor) != s->key->dev) {
+		if (m->exec)
+			filesearch_beside_add(&s->beside, m->path);
 		return true;
+	}
 	s->found = true;
 	s->start = m->start;
 	s->end = m->end;
@@ -305,6 +311,8 @@ static enum status open_in_process(int pid, const struct file_notice *n, struct 
 	st = fileopen_maps(pid, is_key, &s, e);
 	if (st != OK)
 		return st;
+	if (!s.found && filesearch_beside(&s.beside, &n->key, out, path))
+		return OK;
 	if (!s.found)
 		return err_set(e, E_NOTFOUND, "process %d has inode %llu mapped no more", pid,
 			(unsigned long long)n->key.inode);

@@ -50,9 +50,14 @@ struct place {
 	bool may_hang;
 };
 
+#define PLACES_MAX 16
+static_assert(ARRAY_COUNT(folders) <= PLACES_MAX && FILESEARCH_BESIDE_MAX <= PLACES_MAX, "room");
+
 struct places {
 	const struct file_key *key;
-	struct place v[ARRAY_COUNT(folders)];
+	const char *const *folders;
+	size_t count;
+	struct place v[PLACES_MAX];
 };
 
 static bool is_below(struct str path, struct str above)
@@ -72,7 +77,7 @@ static bool look_at_mount(void *ctx, const struct procfs_mount *m)
 {
 	struct places *p = ctx;
 	bool answers = procfs_mount_answers(m) || str_eq(m->point, STR("/"));
-	for (size_t i = 0; i < ARRAY_COUNT(p->v); i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		struct place *x = &p->v[i];
 		bool covers = is_below(x->fixed, m->point);
 		if (covers || is_below(m->point, x->fixed))
@@ -88,9 +93,9 @@ static bool look_at_mount(void *ctx, const struct procfs_mount *m)
 
 static bool choose_places(const char *root, struct places *p)
 {
-	for (size_t i = 0; i < ARRAY_COUNT(p->v); i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		struct place *x = &p->v[i];
-		snprintf(x->text, sizeof(x->text), "%s%s", root, folders[i]);
+		snprintf(x->text, sizeof(x->text), "%s%s", root, p->folders[i]);
 		size_t fixed = strcspn(x->text, "*");
 		while (x->text[fixed]) /* back to the component's beginning */
 			if (x->text[--fixed] == '/')
@@ -209,21 +214,50 @@ static bool search_below(struct search *s, int place, const char *pattern, const
 	return found;
 }
 
-bool filesearch(const char *root, const struct file_key *key, struct openfile *out,
-	char path[FILEOPEN_PATH_MAX])
+static bool search_all(const char *root, const char *const *in, size_t count,
+	const struct file_key *key, struct openfile *out, char path[FILEOPEN_PATH_MAX])
 {
 	struct search s = { key, out, path };
 	CLEANUP(free_cleanup) struct places *p = calloc(1, sizeof(*p));
 	if (!p)
 		return false;
 	p->key = key;
+	p->folders = in;
+	p->count = count;
 	CLEANUP(fd_cleanup)
 	int top = open(root[0] ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (top < 0 || !choose_places(root, p))
 		return false;
-	for (size_t i = 0; i < ARRAY_COUNT(p->v); i++)
+	for (size_t i = 0; i < p->count; i++)
 		if (p->v[i].is_there && !p->v[i].may_hang &&
-			search_below(&s, top, folders[i], root))
+			search_below(&s, top, p->folders[i], root))
 			return true;
 	return false;
+}
+
+bool filesearch(const char *root, const struct file_key *key, struct openfile *out,
+	char path[FILEOPEN_PATH_MAX])
+{
+	return search_all(root, folders, ARRAY_COUNT(folders), key, out, path);
+}
+
+void filesearch_beside_add(struct filesearch_beside *b, struct str path)
+{
+	size_t len = str_rindex(path, '/');
+	if (len == 0 || len >= path.len || len >= sizeof(b->folders[0]) || path.p[0] != '/' ||
+		memchr(path.p, '*', len) || b->count == FILESEARCH_BESIDE_MAX)
+		return;
+	for (size_t i = 0; i < b->count; i++)
+		if (str_eq(str_of(b->folders[i]), str_sub(path, 0, len)))
+			return;
+	snprintf(b->folders[b->count++], sizeof(b->folders[0]), "%.*s", (int)len, path.p);
+}
+
+bool filesearch_beside(const struct filesearch_beside *b, const struct file_key *key,
+	struct openfile *out, char path[FILEOPEN_PATH_MAX])
+{
+	const char *in[FILESEARCH_BESIDE_MAX];
+	for (size_t i = 0; i < b->count; i++)
+		in[i] = b->folders[i];
+	return search_all("", in, b->count, key, out, path);
 }

@@ -99,6 +99,24 @@ static void another_file_at_the_same_address_is_refused(void **state)
 	unmap_it(&b);
 }
 
+/* It was there for a moment, as plugins are that are loaded for one call: beside the program. */
+static void a_library_that_is_mapped_no_more(void **state)
+{
+	(void)state;
+	char self[200] = "", path[256];
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	snprintf(path, sizeof(path), "%.*s/firn-test-plugin-XXXXXX",
+		(int)(strrchr(self, '/') - self), self);
+	int fd = mkstemp(path);
+	CHECK(fd >= 0);
+	close(fd);
+	struct file_notice n = { .key = key_of(path), .vma_start = 4096, .vma_end = 8192 };
+	expect(getpid(), &n, path);
+	n.key.dev ^= 1;
+	refuse(getpid(), &n);
+	unlink(path);
+}
+
 static int dead_child(void)
 {
 	int pid = fork();
@@ -174,7 +192,8 @@ static void says_what_is_no_elf_file(void **state)
 	broker_stop();
 }
 
-TEST_MAIN(cmocka_unit_test(says_what_is_no_elf_file), cmocka_unit_test(opens_the_mapping),
+TEST_MAIN(cmocka_unit_test(says_what_is_no_elf_file),
+	cmocka_unit_test(a_library_that_is_mapped_no_more), cmocka_unit_test(opens_the_mapping),
 	cmocka_unit_test(opens_a_mapping_that_was_split),
 	cmocka_unit_test(another_file_at_the_same_address_is_refused),
 	cmocka_unit_test(a_process_that_is_gone), cmocka_unit_test(the_program_itself))
