@@ -347,7 +347,8 @@ void net_conn_pump(struct net_conn *c)
 	while (progress) {
 		progress = false;
 		http_conn_feed(c->http, NULL, 0);
-		while (may_read(c) && http_conn_wants_input(c->http) && reads < READS_MAX) {
+		while (may_read(c) && !c->paused && http_conn_wants_input(c->http) &&
+			reads < READS_MAX) {
 			reads++;
 			progress |= conn_read(c);
 		}
@@ -386,7 +387,7 @@ static bool too_slow(int64_t since_ns, size_t bytes, int64_t now_ns)
 /* INT64_MAX: nothing is waited for. */
 static int64_t body_deadline(const struct net_conn *c, const struct net_exchange *x)
 {
-	if (x->whole || x->answered || (x->rpc_stream && x->rpc_stream->running))
+	if (x->whole || x->answered || x->paused || (x->rpc_stream && x->rpc_stream->running))
 		return INT64_MAX;
 	return MIN(x->pace_ns + c->server->config.stall_timeout_ns, x->request.deadline_ns);
 }
@@ -444,7 +445,7 @@ static bool abort_unread(struct net_conn *c, int64_t now_ns)
 
 static int64_t turn_deadline(const struct net_exchange *x)
 {
-	return x->queued && !x->answered ? x->turn_ns : INT64_MAX;
+	return (x->queued || x->paused) && !x->answered ? x->turn_ns : INT64_MAX;
 }
 
 int64_t net_conn_deadline(const struct net_conn *c)

@@ -126,6 +126,7 @@ static void refuse(struct net_exchange *x, int http_status, enum status s, const
 {
 	if (x->answered)
 		return;
+	net_pause_forget(x);
 	net_fail(&x->response, s, e);
 	if (http_status)
 		x->response.http_status = http_status;
@@ -219,6 +220,7 @@ void net_exchange_deliver(struct net_exchange *x)
 		deliver_stream(x);
 		return;
 	}
+	x->server->at_work--;
 	if (x->conn && !x->answered) {
 		struct net_conn *c = x->conn;
 		send_answer(x);
@@ -488,10 +490,12 @@ static void check_head(struct net_exchange *x, const struct http_request *h)
 	struct net_server *server = x->server;
 	if (h->content_length > 0 && (uint64_t)h->content_length > body_max(x))
 		refuse_large(x);
-	else if (!x->route->on_loop && atomic_load(&server->memory) > server->config.memory_max)
+	else if (x->route->stream_fn && atomic_load(&server->memory) > server->config.memory_max)
 		refuse_busy(x);
 	else if (x->route->stream_fn)
 		open_stream(x);
+	else if (!x->route->on_loop)
+		net_pause(x);
 }
 
 static void on_head(void *ctx, struct http_stream *stream)
@@ -510,10 +514,14 @@ static void on_head(void *ctx, struct http_stream *stream)
 
 /* ---- the body ---- */
 
-/* What began below the limit goes on until there is twice as much; the first one always may. */
+/* What began below the limit, or was slowed down above it, goes on until there is a multiple of it;
+ * one always may. */
 static bool others_fill_memory(const struct net_exchange *x)
 {
-	return atomic_load(&x->server->memory) - x->accounted > 2 * x->server->config.memory_max;
+	size_t times = x->rpc_stream ? 2 : 4;
+	return atomic_load(&x->server->favoured) != x &&
+	       atomic_load(&x->server->memory) - x->accounted >
+		       times * x->server->config.memory_max;
 }
 
 /* A message says its length first: one that is too long is not waited for. */
@@ -549,8 +557,16 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 		stream_data(x, bytes, len);
 		return;
 	}
-	http_consume(stream, len);
-	if (!x || x->answered)
+	bool running = x && !x->answered;
+	if (running)
+		net_pause(x);
+	if (running && x->paused) {
+		http_consume_held(stream, len);
+		x->window_held += len;
+	} else {
+		http_consume(stream, len);
+	}
+	if (!running)
 		return;
 	if (x->body.len + len > x->body.max) {
 		refuse_large(x);
@@ -583,7 +599,7 @@ static void end_stream(struct net_exchange *x)
 	start_stream(x);
 }
 
-static void await_turn(struct net_exchange *x)
+void net_exchange_await_turn(struct net_exchange *x)
 {
 	struct net_server *s = x->server;
 	struct net_lane *lane = &s->lanes[x->route->lane];
@@ -591,6 +607,7 @@ static void await_turn(struct net_exchange *x)
 	x->queued = lane->workers ? lane : &s->lanes[0];
 	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
 	if (net_lane_push(x->queued, x)) {
+		s->at_work++;
 		net_loop_look_at(s, x->turn_ns);
 		return;
 	}
@@ -603,12 +620,19 @@ static bool leave_queue(struct net_exchange *x)
 {
 	struct net_lane *lane = x->queued;
 	x->queued = NULL;
-	return lane && net_lane_remove(lane, x);
+	if (!lane || !net_lane_remove(lane, x))
+		return false;
+	x->server->at_work--;
+	return true;
 }
 
 bool net_exchange_refuse_waiting(struct net_exchange *x)
 {
 	struct err e;
+	if (x->paused) {
+		refuse_busy(x);
+		return true;
+	}
 	if (!leave_queue(x))
 		return false;
 	bool is_over = clock_monotonic_ns() >= x->request.deadline_ns;
@@ -638,7 +662,8 @@ static void on_end(void *ctx, struct http_stream *stream)
 		send_answer(x);
 		return;
 	}
-	await_turn(x);
+	if (!x->paused)
+		net_exchange_await_turn(x);
 }
 
 static void on_close(void *ctx, struct http_stream *stream, bool answered)
@@ -649,6 +674,7 @@ static void on_close(void *ctx, struct http_stream *stream, bool answered)
 		return;
 	if (!answered)
 		metric_add(&c->server->metrics.canceled, 1);
+	net_pause_forget(x);
 	*x->link = x->next;
 	if (x->next)
 		x->next->link = x->link;
@@ -697,6 +723,7 @@ static enum status decode(struct net_exchange *x, struct err *e)
 void net_exchange_run(struct net_exchange *x)
 {
 	struct err e = { 0 };
+	net_pause_begun(x);
 	if (atomic_load_explicit(&x->closed, memory_order_relaxed))
 		return;
 	enum status s = decode(x, &e);

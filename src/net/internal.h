@@ -120,6 +120,20 @@ struct net_exchange *net_lane_pop(struct net_lane_worker *w);
 /* True: it was waiting, and is the caller's now. */
 NODISCARD bool net_lane_remove(struct net_lane *l, struct net_exchange *x);
 
+/* ---- pause.c: where bodies and answers take too much memory; the loop's ---- */
+
+/* Before the handler has it: it goes on when others have given memory back. One at a time goes on
+ * nevertheless. */
+void net_pause(struct net_exchange *x);
+/* A worker has it; any thread. */
+void net_pause_begun(struct net_exchange *x);
+/* The exchange is over, or refused. */
+void net_pause_forget(struct net_exchange *x);
+/* Those that may go on do. */
+void net_pause_look(struct net_server *s);
+/* In exchange.c: the whole request waits for a worker. */
+void net_exchange_await_turn(struct net_exchange *x);
+
 /* ---- exchange.c: one request, from its head to its answer ---- */
 
 struct net_conn;
@@ -136,7 +150,10 @@ struct net_exchange {
 	struct net_lane *lane;          /* with its lock held; else NULL */
 	struct net_lane *queued;        /* the loop's: where it was pushed */
 	uint64_t share;
-	int64_t turn_ns; /* when it has waited long enough */
+	int64_t turn_ns;                 /* when it has waited long enough */
+	TAILQ_ENTRY(net_exchange) pause; /* while `paused`; the loop's */
+	bool paused;
+	size_t window_held; /* bytes by which the stream's window is to be opened */
 	const struct net_route *route;
 	enum net_framing framing;
 	char *path_text;
@@ -308,6 +325,7 @@ struct net_conn {
 	bool shaking;                /* the handshake is not over */
 	struct net_exchange *exchanges;
 	int fd;
+	uint32_t paused; /* exchanges of HTTP/1: nothing is read */
 	bool readable;
 	bool writable;
 	bool eof;
@@ -372,6 +390,10 @@ struct net_server {
 	int64_t look_ns;         /* next look at deadlines */
 	struct net_conn *conns;
 	struct net_conn *again;
+	TAILQ_HEAD(, net_exchange) paused; /* in the order in which they go on */
+	uint32_t at_work;                  /* exchanges that wait for a worker, or have one */
+	/* Goes on however little memory there is, until a worker has it. */
+	_Atomic(struct net_exchange *) favoured;
 	uint32_t conn_count;
 	uint8_t *scratch; /* HTTP_FEED_MAX */
 	pthread_mutex_t done_lock;

@@ -128,8 +128,9 @@ struct net_server_config {
 	 * oldest is closed once it is a second old; until then no more are accepted. */
 	uint32_t handshakes_max;
 	size_t body_max;
-	/* Bodies of requests and answers in memory, all together; a request that begins above it is
-	 * answered with 503. */
+	/* Bodies of requests and answers in memory, all together. Above it requests without a
+	 * worker are slowed down, one at a time goes on; after turn_timeout_ns, and above twice as
+	 * much, they are answered with 503. */
 	size_t memory_max;
 	int64_t idle_timeout_ns;
 	int64_t header_timeout_ns;
@@ -191,6 +192,8 @@ void net_server_stop(struct net_server *s);
 		"Requests whose body is longer than the limit.")                                  \
 	X(overloaded, COUNTER, "firn_net_overloaded_total",                                       \
 		"Requests refused because queue or memory were full.")                            \
+	X(paused, COUNTER, "firn_net_paused_total",                                               \
+		"Times that a request was slowed down because bodies took too much memory.")      \
 	X(turns_late, COUNTER, "firn_net_turns_late_total",                                       \
 		"Requests refused because they had waited too long for their turn.")              \
 	X(timeouts, COUNTER, "firn_net_timeouts_total", "Connections ended for being too slow.")  \

@@ -80,6 +80,7 @@ enum status net_server_start(const struct net_server_config *c, const struct net
 	s->config = *c;
 	s->listen_fd = s->epoll_fd = s->event_fd = -1;
 	TAILQ_INIT(&s->shakes);
+	TAILQ_INIT(&s->paused);
 	pthread_mutex_init(&s->done_lock, NULL);
 	pthread_mutex_init(&s->streams_lock, NULL);
 	pthread_cond_init(&s->streams_gone, NULL);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who sends faster than the server stores is slowed down: while bodies and answers take more than
+ * memory_max, requests that have no worker yet stop. Of HTTP/2 the stream's window stays closed, of
+ * HTTP/1 the socket is not read. The first of them is favoured and goes on all the same, so that
+ * something always does; once a worker has it, it is the next one's turn.
+ */
+#include "base/clock.h"
+#include "net/internal.h"
+
+static bool is_http1(const struct net_exchange *x)
+{
+	return http_stream_request(x->stream)->version != HTTP_2;
+}
+
+static bool is_full(const struct net_server *s)
+{
+	return atomic_load(&s->memory) > s->config.memory_max;
+}
+
+/* Above twice as much those that are with the workers come first. */
+static bool may_favour(const struct net_server *s)
+{
+	bool few = atomic_load(&s->memory) <= 2 * s->config.memory_max;
+	return !atomic_load(&s->favoured) && (few || s->at_work == 0);
+}
+
+void net_pause(struct net_exchange *x)
+{
+	struct net_server *s = x->server;
+	if (x->paused || x->rpc_stream || !is_full(s) || atomic_load(&s->favoured) == x)
+		return;
+	if (may_favour(s)) {
+		atomic_store(&s->favoured, x);
+		return;
+	}
+	x->paused = true;
+	x->conn->paused += is_http1(x);
+	x->turn_ns = MIN(clock_monotonic_ns() + s->config.turn_timeout_ns, x->request.deadline_ns);
+	metric_add(&s->metrics.paused, 1);
+	TAILQ_INSERT_TAIL(&s->paused, x, pause);
+	net_loop_look_at(s, x->turn_ns);
+}
+
+static void take_out(struct net_exchange *x)
+{
+	TAILQ_REMOVE(&x->server->paused, x, pause);
+	x->paused = false;
+	x->conn->paused -= is_http1(x);
+}
+
+static bool unfavour(struct net_exchange *x)
+{
+	struct net_exchange *it = x;
+	return atomic_compare_exchange_strong(&x->server->favoured, &it, NULL);
+}
+
+void net_pause_begun(struct net_exchange *x)
+{
+	if (unfavour(x))
+		net_loop_wake(x->server);
+}
+
+void net_pause_forget(struct net_exchange *x)
+{
+	if (x->paused)
+		take_out(x);
+	(void)unfavour(x);
+}
+
+static void go_on(struct net_exchange *x)
+{
+	size_t held = x->window_held;
+	take_out(x);
+	x->window_held = 0;
+	x->pace_ns = clock_monotonic_ns();
+	x->pace_bytes = x->body.len;
+	if (held)
+		http_open_window(x->stream, held);
+	if (x->whole)
+		net_exchange_await_turn(x);
+	net_conn_pump(x->conn);
+}
+
+void net_pause_look(struct net_server *s)
+{
+	struct net_exchange *x;
+	while ((x = TAILQ_FIRST(&s->paused)) && (!is_full(s) || may_favour(s))) {
+		if (is_full(s))
+			atomic_store(&s->favoured, x);
+		go_on(x);
+	}
+}
