@@ -130,7 +130,7 @@ enum status query_export_html(const struct query_flame *f, struct buf *b, struct
 {
 	CLEANUP(buf_deinit) struct buf json;
 	buf_init(&json, b->max);
-	query_flame_json(f, &json);
+	query_flame_json(f, false, &json);
 	enum status s = query_written(&json, e);
 	if (s != OK)
 		return s;

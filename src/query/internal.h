@@ -182,7 +182,7 @@ NODISCARD enum status query_written(const struct buf *out, struct err *e);
 
 /* ---- write_flame.c, export.c, html.c ---- */
 
-void query_flame_json(const struct query_flame *f, struct buf *b);
+void query_flame_json(const struct query_flame *f, bool depth, struct buf *b);
 NODISCARD enum status query_export_speedscope(const struct query_flame *f, struct str name,
 	struct arena *a, struct buf *b, struct err *e);
 NODISCARD enum status query_export_firefox(const struct query_flame *f, struct str name,

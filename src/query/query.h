@@ -39,6 +39,7 @@ struct query_request {
 	bool by_total;  /* rows of a table by total, else by self */
 	bool required;  /* a report without samples is E_NOTFOUND and says why; else it is empty */
 	bool invert;    /* flame graph from the leaves up */
+	bool depth;     /* flame graph as JSON: the depth of each node in place of its parent */
 	uint32_t width; /* of a table as text, in characters; 0: as wide as it comes */
 	struct str
 		match; /* keep stacks with a function whose name contains this (no case); "": all */

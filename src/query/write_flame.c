@@ -58,7 +58,25 @@ static void column_i64(struct buf *b, const char *key, const int64_t *v, uint32_
 	buf_u8(b, ']');
 }
 
-void query_flame_json(const struct query_flame *f, struct buf *b)
+/* Depths are small and alike, so they compress to a tenth of the parents. */
+static void column_depth(struct buf *b, const struct query_flame *f)
+{
+	uint32_t depth = 0;
+	query_json_key(b, "depth");
+	buf_u8(b, '[');
+	for (uint32_t i = 0; i < f->count; i++) {
+		if (i > 0) {
+			buf_u8(b, ',');
+			depth++;
+			for (uint32_t at = i - 1; at != f->parent[i]; at = f->parent[at])
+				depth--;
+		}
+		query_json_i64(b, depth);
+	}
+	buf_u8(b, ']');
+}
+
+void query_flame_json(const struct query_flame *f, bool depth, struct buf *b)
 {
 	buf_u8(b, '{');
 	query_json_pair_str(b, "unit", f->unit);
@@ -84,7 +102,10 @@ void query_flame_json(const struct query_flame *f, struct buf *b)
 	buf_u8(b, ']');
 	query_json_key(b, "nodes");
 	buf_u8(b, '{');
-	column_u32(b, "parent", f->parent, f->count);
+	if (depth)
+		column_depth(b, f);
+	else
+		column_u32(b, "parent", f->parent, f->count);
 	column_u32(b, "name", f->name, f->count);
 	column_u32(b, "file", f->file, f->count);
 	column_u32(b, "line", f->line, f->count);
@@ -268,15 +289,15 @@ static enum status write_text(
 	return OK;
 }
 
-static enum status write_as(const struct query_flame *f, enum query_format format, uint32_t width,
-	struct arena *a, struct buf *out, struct err *e)
+static enum status write_as(const struct query_flame *f, const struct query_request *r,
+	enum query_format format, struct arena *a, struct buf *out, struct err *e)
 {
 	switch (format) {
 	case QUERY_JSON:
-		query_flame_json(f, out);
+		query_flame_json(f, r->depth, out);
 		return OK;
 	case QUERY_TEXT:
-		return write_text(f, width, a, out, e);
+		return write_text(f, r->width, a, out, e);
 	case QUERY_FOLDED:
 		return write_folded(f, a, out, e);
 	case QUERY_HTML:
@@ -300,6 +321,6 @@ enum status query_write_flame(const struct query_engine *q, const struct query_r
 		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)
 		return s;
-	s = write_as(&f, format, r->width, &a, out, e);
+	s = write_as(&f, r, format, &a, out, e);
 	return s == OK ? query_written(out, e) : s;
 }

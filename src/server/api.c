@@ -151,6 +151,7 @@ static enum status take_question(const struct net_request *r, struct question *q
 			    (str_eq(text, STR("1")) || str_eq(text, STR("true")));
 	request->invert = net_query_param(r, "invert", 0, &q->arena, &text) &&
 			  (str_eq(text, STR("1")) || str_eq(text, STR("true")));
+	request->depth = net_query_param(r, "depth", 0, &q->arena, &text) && str_eq(text, STR("1"));
 	request->cancel = client_gone;
 	request->cancel_ctx = (void *)(uintptr_t)r;
 	enum status s = take_range(r, q, e);

@@ -41,6 +41,25 @@ static void writes_json(void **state)
 		"\"self\":[0,0,0,20000000],\"total\":[20000000,20000000,20000000,20000000]}}");
 }
 
+static void writes_depths(void **state)
+{
+	(void)state;
+	struct query_request r = fake_request(CPU);
+	fake_sample(CPU, 1, 4, PERIOD, "", "main@/bin/app;a;b");
+	fake_sample(CPU, 1, 3, PERIOD, "", "main@/bin/app;c");
+	fake_sample(CPU, 1, 2, PERIOD, "", "sys@[kernel]%kernel");
+	r.depth = true;
+	CHECK_ANSWER(query_write_flame, &r, QUERY_JSON,
+		"{\"unit\":\"nanoseconds\",\"total\":90000000,\"trimmed\":0,\"samples\":3,"
+		"\"pending\":0,\"pending_files\":[],\"strings\":[\"\",\"main\",\"/src/main.c\","
+		"\"app\",\"a\",\"/src/a.c\",\"b\",\"/src/b.c\",\"c\",\"/src/c.c\",\"sys\","
+		"\"/src/sys.c\",\"[kernel]\"],\"nodes\":{\"depth\":[0,1,2,3,2,1],"
+		"\"name\":[0,1,4,6,8,10],\"file\":[0,2,5,7,9,11],\"line\":[0,40,10,10,10,30],"
+		"\"binary\":[0,3,0,0,0,12],\"kind\":[0,1,1,1,1,2],\"inlined\":[0,0,0,0,0,0],"
+		"\"self\":[0,0,0,40000000,30000000,20000000],\"total\":[90000000,70000000,"
+		"40000000,40000000,30000000,20000000]}}");
+}
+
 static void writes_folded(void **state)
 {
 	(void)state;
@@ -132,5 +151,6 @@ static void fails(void **state)
 	check_failures(query_write_flame, true);
 }
 
-TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_folded), WITH_STORE(folds_no_control_bytes),
-	WITH_STORE(writes_text), WITH_STORE(draws_a_tree), WITH_STORE(fails))
+TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_depths), WITH_STORE(writes_folded),
+	WITH_STORE(folds_no_control_bytes), WITH_STORE(writes_text), WITH_STORE(draws_a_tree),
+	WITH_STORE(fails))

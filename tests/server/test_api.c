@@ -88,7 +88,7 @@ static void passes_parameters(void **state)
 	struct ask a;
 	ask_init(&a, "/api/series",
 		"query=x%3Ay%7Ba%3D%22b%22%7D&from=1000&to=2000.5&match=foo+bar&by=comm&by=&by=cpu&"
-		"limit=7&trim=0.25&step=15s&invert=1&format=text&width=80&sort=total");
+		"limit=7&trim=0.25&step=15s&invert=1&depth=1&format=text&width=80&sort=total");
 	server_handle_series(&server, &a.r, &a.out);
 	assert_int_equal(a.out.status, OK);
 	CHECK_STR(buf_view(&a.out.body), "answer");
@@ -103,7 +103,7 @@ static void passes_parameters(void **state)
 	assert_int_equal(asked.limit, 7);
 	assert_int_equal(asked.step_ns, 15 * NS_PER_SEC);
 	CHECK(asked.trim == 0.25 && asked.invert && asked_format == QUERY_TEXT && !asked_gone);
-	CHECK(asked.width == 80 && asked.by_total);
+	CHECK(asked.width == 80 && asked.by_total && asked.depth);
 	assert_string_equal(a.out.content_type, "text/plain; charset=utf-8");
 	ask_deinit(&a);
 }
@@ -119,7 +119,8 @@ static void has_defaults(void **state)
 	int64_t after = clock_realtime_ns();
 	CHECK(asked.to_ns >= before && asked.to_ns <= after);
 	assert_int_equal(asked.to_ns - asked.from_ns, 15 * 60 * NS_PER_SEC);
-	CHECK(asked.trim == 0.0001 && asked.limit == 0 && !asked.invert && asked_gone);
+	CHECK(asked.trim == 0.0001 && asked.limit == 0 && !asked.invert && !asked.depth &&
+		asked_gone);
 	assert_int_equal(asked.step_ns, 20 * NS_PER_SEC);
 	assert_int_equal(asked_format, QUERY_JSON);
 	assert_string_equal(a.out.content_type, "application/json");

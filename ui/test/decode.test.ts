@@ -15,7 +15,8 @@ test("a good answer is taken", () => {
 
 test("a broken answer is an error with a sentence, not a broken page", () => {
 	const broken: [RegExp, (a: ReturnType<typeof good>) => void][] = [
-		[/0 nodes/, (a) => a.nodes.parent.splice(0)],
+		[/0 nodes/, (a) => a.nodes.name.splice(0)],
+		[/column parent does not have 5/, (a) => a.nodes.parent.splice(0)],
 		[/column self does not have 5/, (a) => a.nodes.self.pop()],
 		[/name 99 of/, (a) => a.nodes.name.splice(1, 1, 99)],
 		[/binary -1 of/, (a) => a.nodes.binary.splice(1, 1, -1)],
@@ -30,6 +31,19 @@ test("a broken answer is an error with a sentence, not a broken page", () => {
 		breakIt(answer);
 		assert.throws(() => decodeFlame(answer), message);
 	}
+});
+
+test("depths say the same as parents", () => {
+	const deep = (depth: number[]) => {
+		const answer = good();
+		return decodeFlame({ ...answer, nodes: { ...answer.nodes, parent: [], depth } });
+	};
+	const { parent, depth } = decodeFlame(good());
+	assert.deepEqual([...deep([...depth]).parent], [...parent]);
+	assert.throws(() => deep([0, 2, 1, 1, 1]), /node 1 is not in depth-first order/);
+	assert.throws(() => deep([0, 1, 2, 4, 1]), /node 3 is not in depth-first order/);
+	assert.throws(() => deep([0, 1, 0, 1, 1]), /node 2 is not in depth-first order/);
+	assert.throws(() => deep([0, 1]), /column depth does not have 5/);
 });
 
 test("a question becomes a URL", () => {

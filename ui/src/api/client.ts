@@ -116,7 +116,7 @@ export async function getFlame(
 	trim: number,
 	signal: AbortSignal,
 ): Promise<Flame> {
-	const parameters = { ...q, trim, invert: invert ? 1 : undefined };
+	const parameters = { ...q, trim, depth: 1, invert: invert ? 1 : undefined };
 	return decodeFlame(await get<FlameAnswer>("api/flamegraph", parameters, signal));
 }
 

@@ -20,15 +20,14 @@ function column(answer: FlameAnswer, name: keyof FlameAnswer["nodes"], count: nu
 
 /** Checks order and indexes, and derives the rest. */
 export function decodeFlame(answer: FlameAnswer): Flame {
-	const count = answer.nodes?.parent?.length ?? 0;
+	const count = answer.nodes?.name?.length ?? 0;
 	if (count < 1 || count > NODES_MAX) {
 		fail(`${count} nodes`);
 	}
 	if (!Array.isArray(answer.strings)) {
 		fail("no strings");
 	}
-	const parent = Int32Array.from(column(answer, "parent", count));
-	checkOrder(parent);
+	const parent = parentsOf(answer, count);
 	const strings = answer.strings;
 	const indexes = (name: "name" | "file" | "binary") => {
 		const ids = Int32Array.from(column(answer, name, count));
@@ -56,6 +55,29 @@ export function decodeFlame(answer: FlameAnswer): Flame {
 		self: Float64Array.from(column(answer, "self", count)),
 		value: Float64Array.from(column(answer, "total", count)),
 	});
+}
+
+/** The parents; where depths came in their place, each node hangs below the one before it. */
+function parentsOf(answer: FlameAnswer, count: number): Int32Array {
+	if (!answer.nodes?.depth) {
+		const parent = Int32Array.from(column(answer, "parent", count));
+		checkOrder(parent);
+		return parent;
+	}
+	const depth = column(answer, "depth", count);
+	const parent = new Int32Array(count);
+	/** By depth: the latest node. */
+	const latest = [0];
+	for (let i = 1; i < count; i++) {
+		const d = depth[i]!;
+		if (!(d >= 1 && d <= latest.length)) {
+			fail(`node ${i} is not in depth-first order`);
+		}
+		parent[i] = latest[d - 1]!;
+		latest.length = d;
+		latest.push(i);
+	}
+	return parent;
 }
 
 /** Depth-first order: a node's parent is the node before it or one of that node's ancestors. */

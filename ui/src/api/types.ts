@@ -31,6 +31,8 @@ export interface FlameAnswer {
 	strings: string[];
 	nodes: {
 		parent: number[];
+		/** In place of `parent`, where it was asked for. */
+		depth?: number[];
 		name: number[];
 		file: number[];
 		line: number[];
