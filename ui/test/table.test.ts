@@ -72,5 +72,13 @@ test("the unit of a column suits its rows", () => {
 	assert.equal(usualValue([]), 0);
 	assert.equal(usualValue([row(17 * h), ...Array.from({ length: 20 }, () => row(30e9))]), 30e9);
 	assert.equal(usualValue([row(17 * h), ...Array.from({ length: 20 }, () => row(1))]), 17 * h / 1e4);
-	assert.equal(usualValue([row(5)]), 5);
+	assert.equal(usualValue([row(5), row(0)]), 5);
+});
+
+test("a graph of callers has the same table", () => {
+	const stacks = [["main", "a", "b"], ["main", "b", "a"], ["main", "a"], ["main", "a", "a"]];
+	const sorted = (rows: Row[]) => rows.sort((x, y) => (x.name < y.name ? -1 : 1));
+	const down = sorted(tableOf(grow(stacks), 0));
+	const up = sorted(tableOf(grow(stacks.map((s) => [...s].reverse())), 0, true));
+	assert.deepEqual(up, down);
 });

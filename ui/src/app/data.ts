@@ -156,8 +156,8 @@ function needsTop(state: State, flame: Flame | null): boolean {
 	if (state.view === "flame" || !flame) {
 		return false;
 	}
-	const ofGraph = state.focus !== "" || state.zoom !== "" || flame.trimmed === 0;
-	return state.invert || !ofGraph;
+	const isPart = !state.invert && (state.focus !== "" || state.zoom !== "");
+	return flame.trimmed > 0 && !isPart;
 }
 
 /** Graph and table of what the state selects. */

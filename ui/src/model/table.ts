@@ -23,8 +23,11 @@ export interface Sort {
 	descending: boolean;
 }
 
-/** Adds the functions of the subtree of `root` up, by name and binary; ordered by self. */
-export function tableOf(f: Flame, root: number): Row[] {
+/**
+ * Adds the functions of the subtree of `root` up, by name and binary; ordered by self. In a graph of
+ * callers the functions that ran stand below the root.
+ */
+export function tableOf(f: Flame, root: number, callers = false): Row[] {
 	const rows = new Map<number, Row>();
 	/** End of the outermost subtree of this function that is being walked. */
 	const covered = new Map<number, number>();
@@ -36,7 +39,7 @@ export function tableOf(f: Flame, root: number): Row[] {
 			row = newRow(f, i);
 			rows.set(key, row);
 		}
-		row.self += f.self[i]!;
+		row.self += !callers ? f.self[i]! : f.depth[i] === 1 ? f.value[i]! : 0;
 		if (i >= (covered.get(key) ?? 0)) {
 			row.total += f.value[i]!;
 			covered.set(key, f.end[i]!);
@@ -73,7 +76,8 @@ export function arrangeRows(rows: readonly Row[], matcher: Matcher | null, sort:
 
 /** A value that the unit of a column should suit: rows further down are read too. */
 export function usualValue(rows: readonly Row[]): number {
-	const values = rows.map((row) => row.self).sort((a, b) => b - a);
+	const values = rows.map((row) => row.self).filter((v) => v > 0);
+	values.sort((a, b) => b - a);
 	return Math.max(values[Math.min(9, values.length - 1)] ?? 0, (values[0] ?? 0) / 1e4);
 }
 

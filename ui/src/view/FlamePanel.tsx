@@ -49,8 +49,11 @@ function useMarks(flame: Flame, words: Words, zoom: number, state: State, hoverN
 		if (name !== "") {
 			return searchFlame(flame, (s) => s === name, zoom);
 		}
+		if (state.binary === "") {
+			return null;
+		}
 		const marked = markFlame(flame, zoom, (i) => (words.word(i) === state.binary ? 1 : 0));
-		return state.binary === "" || marked.count === 0 ? null : marked;
+		return marked.count === 0 ? null : marked;
 	}, [flame, words, zoom, hoverName, state.mark, state.binary]);
 	return { search, found, inZoom, hit: (other ?? found)?.hit ?? null };
 }
@@ -63,14 +66,16 @@ function useRows(
 	state: State,
 ): { rows: Row[] | null; whole: number } {
 	const { top } = data;
+	const all = data.flame.data;
 	return useMemo(() => {
-		const part = !state.invert && (state.focus !== "" || zoom > 0 || flame.trimmed === 0);
-		const isThere = top.data !== null && data.flame.id.startsWith(top.id);
-		if (part || (!isThere && !state.invert)) {
+		if (!all || (!state.invert && (state.focus !== "" || zoom > 0))) {
 			return { rows: tableOf(flame, zoom), whole: flame.value[zoom]! };
 		}
-		return { rows: top.data?.rows ?? null, whole: top.data?.total ?? 0 };
-	}, [flame, zoom, data.flame.id, top.data, top.id, state.focus, state.invert]);
+		if (top.data && all.trimmed > 0 && data.flame.id.startsWith(top.id)) {
+			return { rows: top.data.rows, whole: top.data.total };
+		}
+		return { rows: tableOf(all, 0, state.invert && state.focus === ""), whole: all.value[0]! };
+	}, [flame, all, zoom, data.flame.id, top.data, top.id, state.focus, state.invert]);
 }
 
 /** What frames are coloured by, and the colours of the commonest. */

@@ -8,7 +8,9 @@ const POINTER: readonly [string, string][] = [
 	["Click a name beside the chart", "only its samples; with Alt: all but its"],
 	["Click a bar of the graph", "zoom in: it fills the width"],
 	["Click a bar above it", "zoom out to that caller"],
-	["Right click on a bar", "its callers, its callees, copy, search"],
+	["Right click on a bar or a row", "its callers, its callees, copy, search; on a touch screen, rest on it"],
+	["Ctrl and the wheel", "make the graph wider there; Shift and the wheel move it"],
+	["Click \u201cframes too small to draw\u201d", "make them wider"],
 	["Click a binary above the graph", "mark its frames"],
 	["Click a row of the table", "mark the function wherever it occurs"],
 ];
@@ -16,7 +18,7 @@ const POINTER: readonly [string, string][] = [
 const KEYS: readonly [string, string][] = [
 	["/ or Ctrl F", "search; Enter and Shift Enter go from match to match"],
 	["↓ ↑ ← →", "in the graph: callee, caller, neighbours; in the chart: move the range"],
-	["Enter", "zoom to the frame in focus"],
+	["Enter", "zoom to the frame in focus; in the table: menu of the marked row"],
 	["Backspace", "zoom out by one"],
 	["m · c", "menu of the frame · copy its name"],
 	["Esc", "step by step back to everything"],
@@ -72,8 +74,9 @@ export function Help({ close }: { close: () => void }) {
 					nothing below them.
 				</p>
 				<p>
-					The colour says which binary the code is from. The kernel is orange, code without a name
-					is pale, and hatched bars say why a stack ends.
+					The colour says which binary the code is from, or which package where one binary is nearly
+					all there is. The kernel is orange, rare binaries and code without a name are pale, and
+					hatched bars say why a stack ends. A live graph waits while you point at it.
 				</p>
 				<div class="help-columns">
 					<section>

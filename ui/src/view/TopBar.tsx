@@ -99,7 +99,7 @@ function LiveButtons({ state, data }: { state: State; data: Data }) {
 			>
 				<Icon name="refresh" />
 			</button>
-			{isLive(state.range) && (
+			{isLive(state.range) && data.problem === "" && (
 				<button
 					type="button"
 					class={`button live ${live.class}`}
