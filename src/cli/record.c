@@ -105,8 +105,7 @@ static const struct cli_command command = {
 		"everything that it starts; the exit code is the command's.\n"
 		"\n"
 		"  sudo firn record -o build.html -- make -j2\n"
-		"  sudo firn record -p 4711 -d 30s -o app.pb.gz && go tool pprof -http : "
-		"app.pb.gz\n"
+		"  sudo firn record -p 4711 -d 30s -o app.pb.gz && firn open app.pb.gz\n"
 		"  sudo firn record -a -d 10s --format text -o /dev/stdout",
 	.groups = { { "Recording", options, ARRAY_COUNT(options), 0 } },
 	.group_count = 1,
