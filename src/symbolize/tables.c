@@ -6,92 +6,33 @@
  *	get:    open table -> use it; else table on disk -> open it; else idle -> queue it
  *	offer:  idle -> queue it with the descriptor; being built -> queued again afterwards;
  *		on demand: idle -> keep the descriptor until it is asked for
- *	want: so often -> queue it
+ *	want:   so often -> queue it
  *	look again: the same without a descriptor, whatever is known
  *	worker: takes the first of the queue that was asked for, else the first; opens or builds;
- *		done. Now and then: files that wait and had samples, but are removed -> queue them;
- *		tables that a question had made, and none used for long -> wait again
+ *		done. Now and then it looks at the files that wait (held.c)
  *
  * One lock for everything; it is not held while files are opened or built. Open tables are counted
  * by their bytes; beyond the budget the one not used for the longest time is closed, unless it is
  * in use.
  */
-#include "symbolize/private.h"
+#include "symbolize/tables.h"
 
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "os/os.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define ENTRIES_MAX 65536
-/* Builds waiting; each may hold a descriptor. */
-#define QUEUE_MAX 512
-#define WORKERS_MAX 16
 /* How long a build id without a file, or with a bad one, is left alone. */
 #define MISSING_RETRY_NS (300 * NS_PER_SEC)
 #define FAILED_RETRY_NS (3600 * NS_PER_SEC)
 #define TELL_USE_NS (3600 * NS_PER_SEC)
-
-enum entry_state { IDLE, QUEUED, BUILDING };
-
-struct symbolize_ref {
-	struct debuginfo_table *table;
-	uint64_t bytes;
-	uint32_t refs;                      /* users, and one of the entry */
-	bool has_dwarf;                     /* all of it, or none to be had */
-	char carried[SYMBOLIZE_ID_MAX + 1]; /* build id in the file, which may not be the entry's */
-};
-
-struct entry {
-	char id[SYMBOLIZE_ID_MAX + 1];
-	enum entry_state state;
-	bool wanted;                /* somebody asked for it */
-	bool again;                 /* an offer came while it was being built */
-	bool look;                  /* even where there is a table */
-	bool replace;               /* even where it has DWARF */
-	bool is_done;               /* a job of it ended, and nothing was offered since */
-	bool is_found;              /* the file that waits lies where its path says */
-	bool is_brief;              /* its table goes when no question uses it */
-	uint32_t wants;             /* messages with samples */
-	int64_t asked_ns;           /* monotonic: when a question used it last */
-	char *home;                 /* of a brief one: the path of its file */
-	struct symbolize_ref *open; /* may be NULL */
-	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
-	uint64_t last_used;
-	int64_t told_ns; /* monotonic: when the file of the open table was said to be in use */
-	char *path;      /* may be NULL */
-	int fd;          /* offered, or -1 */
-};
-
-struct symbolize_tables {
-	struct symbolizer_config config; /* texts are copies */
-	struct symbolize_disk disk;
-	struct symbolize_metrics *metrics;
-	pthread_mutex_t lock;
-	pthread_cond_t work; /* the queue grew, or stop */
-	pthread_cond_t done; /* a build ended */
-	atomic_bool stop;
-	VEC(struct entry *) entries;
-	struct map index; /* of entries, by id */
-	struct entry *queue[QUEUE_MAX];
-	uint32_t queue_first, queue_len;
-	uint32_t held;       /* descriptors of idle entries */
-	int64_t look_at_ns;  /* monotonic: when those are looked at again */
-	uint64_t uses;       /* a clock for last_used */
-	uint64_t ended;      /* builds */
-	uint64_t open_bytes; /* of the tables that entries hold open */
-	pthread_t workers[WORKERS_MAX];
-	uint32_t worker_count;
-};
 
 const struct debuginfo_table *symbolize_ref_table(const struct symbolize_ref *r)
 {
@@ -114,7 +55,7 @@ static void unref(struct symbolize_ref *r)
 	free(r);
 }
 
-static void close_table(struct symbolize_tables *t, struct entry *en)
+void symbolize_entry_close(struct symbolize_tables *t, struct symbolize_entry *en)
 {
 	if (!en->open)
 		return;
@@ -124,9 +65,9 @@ static void close_table(struct symbolize_tables *t, struct entry *en)
 	en->open = NULL;
 }
 
-static void forget_job(struct symbolize_tables *t, struct entry *en)
+static void forget_job(struct symbolize_tables *t, struct symbolize_entry *en)
 {
-	t->held -= en->state == IDLE && en->fd >= 0;
+	t->held -= en->state == ENTRY_IDLE && en->fd >= 0;
 	free(en->path);
 	free(en->home);
 	en->path = en->home = NULL;
@@ -138,26 +79,26 @@ static uint32_t recycle(struct symbolize_tables *t)
 {
 	uint32_t oldest = MAP_NONE;
 	for (uint32_t i = 0; i < t->entries.len; i++) {
-		const struct entry *en = t->entries.v[i];
-		if (en->state == IDLE && !en->open &&
+		const struct symbolize_entry *en = t->entries.v[i];
+		if (en->state == ENTRY_IDLE && !en->open &&
 			(oldest == MAP_NONE || en->last_used < t->entries.v[oldest]->last_used))
 			oldest = i;
 	}
 	if (oldest != MAP_NONE) {
-		struct entry *en = t->entries.v[oldest];
+		struct symbolize_entry *en = t->entries.v[oldest];
 		map_remove(&t->index, hash64(en->id, strlen(en->id)), oldest);
 		forget_job(t, en);
 	}
 	return oldest;
 }
 
-static struct entry *find_or_add(struct symbolize_tables *t, struct str id)
+static struct symbolize_entry *find_or_add(struct symbolize_tables *t, struct str id)
 {
 	uint64_t h = hash64(id.p, id.len);
 	uint32_t at = map_find(&t->index, h, id_equal, t, &id);
 	if (at == MAP_NONE) {
 		if (t->entries.len < ENTRIES_MAX) {
-			struct entry *fresh = calloc(1, sizeof(*fresh));
+			struct symbolize_entry *fresh = calloc(1, sizeof(*fresh));
 			if (!fresh || !VEC_PUSH(&t->entries, fresh)) {
 				free(fresh);
 				return NULL;
@@ -168,37 +109,37 @@ static struct entry *find_or_add(struct symbolize_tables *t, struct str id)
 		}
 		if (at == MAP_NONE || !map_insert(&t->index, h, at))
 			return NULL;
-		struct entry *en = t->entries.v[at];
-		*en = (struct entry){ .fd = -1 };
+		struct symbolize_entry *en = t->entries.v[at];
+		*en = (struct symbolize_entry){ .fd = -1 };
 		memcpy(en->id, id.p, id.len);
 	}
 	t->entries.v[at]->last_used = ++t->uses;
 	return t->entries.v[at];
 }
 
-static bool enqueue(struct symbolize_tables *t, struct entry *en)
+bool symbolize_entry_queue(struct symbolize_tables *t, struct symbolize_entry *en)
 {
-	if (t->queue_len == QUEUE_MAX)
+	if (t->queue_len == SYMBOLIZE_QUEUE_MAX)
 		return false;
-	t->queue[(t->queue_first + t->queue_len++) % QUEUE_MAX] = en;
-	t->held -= en->state == IDLE && en->fd >= 0;
-	en->state = QUEUED;
+	t->queue[(t->queue_first + t->queue_len++) % SYMBOLIZE_QUEUE_MAX] = en;
+	t->held -= en->state == ENTRY_IDLE && en->fd >= 0;
+	en->state = ENTRY_QUEUED;
 	pthread_cond_signal(&t->work);
 	return true;
 }
 
 /* The first that was asked for, or the first; the others stay in order. */
-static struct entry *dequeue(struct symbolize_tables *t)
+static struct symbolize_entry *dequeue(struct symbolize_tables *t)
 {
 	uint32_t at = 0;
-	while (at < t->queue_len && !t->queue[(t->queue_first + at) % QUEUE_MAX]->wanted)
+	while (at < t->queue_len && !t->queue[(t->queue_first + at) % SYMBOLIZE_QUEUE_MAX]->wanted)
 		at++;
 	at = at < t->queue_len ? at : 0;
-	struct entry *en = t->queue[(t->queue_first + at) % QUEUE_MAX];
+	struct symbolize_entry *en = t->queue[(t->queue_first + at) % SYMBOLIZE_QUEUE_MAX];
 	for (; at > 0; at--)
-		t->queue[(t->queue_first + at) % QUEUE_MAX] =
-			t->queue[(t->queue_first + at - 1) % QUEUE_MAX];
-	t->queue_first = (t->queue_first + 1) % QUEUE_MAX;
+		t->queue[(t->queue_first + at) % SYMBOLIZE_QUEUE_MAX] =
+			t->queue[(t->queue_first + at - 1) % SYMBOLIZE_QUEUE_MAX];
+	t->queue_first = (t->queue_first + 1) % SYMBOLIZE_QUEUE_MAX;
 	t->queue_len--;
 	return en;
 }
@@ -206,16 +147,16 @@ static struct entry *dequeue(struct symbolize_tables *t)
 static void evict(struct symbolize_tables *t)
 {
 	while (t->open_bytes > t->config.memory_bytes) {
-		struct entry *oldest = NULL;
+		struct symbolize_entry *oldest = NULL;
 		for (size_t i = 0; i < t->entries.len; i++) {
-			struct entry *en = t->entries.v[i];
+			struct symbolize_entry *en = t->entries.v[i];
 			if (en->open && en->open->refs == 1 &&
 				(!oldest || en->last_used < oldest->last_used))
 				oldest = en;
 		}
 		if (!oldest)
 			return; /* all in use */
-		close_table(t, oldest);
+		symbolize_entry_close(t, oldest);
 	}
 }
 
@@ -234,9 +175,9 @@ static struct symbolize_ref *ref_new(struct debuginfo_table *table)
 }
 
 /* Takes `r` over. */
-static void attach(struct symbolize_tables *t, struct entry *en, struct symbolize_ref *r)
+static void attach(struct symbolize_tables *t, struct symbolize_entry *en, struct symbolize_ref *r)
 {
-	close_table(t, en);
+	symbolize_entry_close(t, en);
 	en->open = r;
 	t->open_bytes += r->bytes;
 	atomic_fetch_add(&t->metrics->open_tables, 1);
@@ -328,12 +269,12 @@ static void run_job(struct symbolize_tables *t, struct job *j)
 	}
 }
 
-static void finish_job(struct symbolize_tables *t, struct entry *en, const struct job *j)
+static void finish_job(struct symbolize_tables *t, struct symbolize_entry *en, const struct job *j)
 {
 	if (j->result)
 		attach(t, en, j->result);
 	en->not_before_ns = j->retry_ns ? clock_monotonic_ns() + j->retry_ns : 0;
-	en->state = IDLE;
+	en->state = ENTRY_IDLE;
 	en->is_done = true;
 	free(en->home);
 	en->home = NULL;
@@ -345,92 +286,11 @@ static void finish_job(struct symbolize_tables *t, struct entry *en, const struc
 		en->again = false;
 		en->not_before_ns = 0;
 		t->held += en->fd >= 0;
-		if (!enqueue(t, en))
+		if (!symbolize_entry_queue(t, en))
 			forget_job(t, en);
 	}
 	t->ended++;
 	pthread_cond_broadcast(&t->done);
-}
-
-/* ---- files that wait ---- */
-
-/* Is the file that waits the one at its path, so that it can be had again? */
-static bool lies_at(const char *path, const struct stat *of)
-{
-	struct stat st;
-	CLEANUP(fd_cleanup) int fd = -1;
-	return os_open_regular(AT_FDCWD, path, &fd, NULL) == OK && fstat(fd, &st) == 0 &&
-	       st.st_dev == of->st_dev && st.st_ino == of->st_ino;
-}
-
-static bool waits(const struct entry *en)
-{
-	return en->state == IDLE && en->fd >= 0 && en->wants > 0;
-}
-
-/* With the lock held, but not while a path is followed. What had samples and cannot be had again
- * gets its table now. */
-static void look_at_held(struct symbolize_tables *t)
-{
-	for (size_t i = 0; i < t->entries.len && !t->stop; i++) {
-		struct entry *en = t->entries.v[i];
-		struct stat st;
-		char id[sizeof(en->id)], path[SYMBOLIZE_PATH_MAX];
-		if (!waits(en) || fstat(en->fd, &st) != 0)
-			continue;
-		bool is_there = st.st_nlink > 0 && t->config.local_files;
-		if (is_there && !en->is_found) {
-			memcpy(id, en->id, sizeof(id));
-			snprintf(path, sizeof(path), "%s", en->path ? en->path : "");
-			pthread_mutex_unlock(&t->lock);
-			is_there = lies_at(path, &st);
-			pthread_mutex_lock(&t->lock);
-			if (strcmp(en->id, id) != 0 || !waits(en))
-				continue;
-			en->is_found = is_there;
-		}
-		if (!is_there && !enqueue(t, en))
-			return;
-	}
-}
-
-static bool is_unused(const struct symbolize_tables *t, const struct entry *en)
-{
-	return en->is_brief && en->state == IDLE && en->home && t->held < SYMBOLIZER_HELD_MAX &&
-	       !(en->open && en->open->refs > 1) &&
-	       clock_monotonic_ns() - en->asked_ns > t->config.brief_ns;
-}
-
-/* With the lock held, but not while files are looked at: tables that a question had made go where
- * their file can be had again, which waits from then on as it did before. */
-static void drop_unused(struct symbolize_tables *t)
-{
-	for (size_t i = 0; i < t->entries.len && !t->stop; i++) {
-		struct entry *en = t->entries.v[i];
-		char id[sizeof(en->id)], path[SYMBOLIZE_PATH_MAX];
-		if (!is_unused(t, en))
-			continue;
-		memcpy(id, en->id, sizeof(id));
-		snprintf(path, sizeof(path), "%s", en->home);
-		pthread_mutex_unlock(&t->lock);
-		CLEANUP(fd_cleanup) int fd = symbolize_file_open(path, id);
-		pthread_mutex_lock(&t->lock);
-		if (strcmp(en->id, id) != 0 || !is_unused(t, en))
-			continue;
-		en->is_brief = false;
-		if (fd < 0 || en->fd >= 0)
-			continue; /* kept */
-		close_table(t, en);
-		metric_add(&t->metrics->unused, 1);
-		symbolize_disk_remove(&t->disk, id);
-		en->fd = STEAL_FD(fd);
-		free(en->path);
-		en->path = STEAL_PTR(en->home);
-		t->held++;
-		en->is_done = en->wanted = false;
-		en->is_found = true;
-		en->wants = MAX(en->wants, 1u);
-	}
 }
 
 /* Until there is work; false: it is time to look at what waits. */
@@ -458,13 +318,13 @@ static void *work(void *ctx)
 	while (!t->stop) {
 		if (t->queue_len == 0) {
 			if (!wait_for_work(t)) {
-				look_at_held(t);
-				drop_unused(t);
+				symbolize_held_look(t);
+				symbolize_held_drop_unused(t);
 			}
 			continue;
 		}
-		struct entry *en = dequeue(t);
-		en->state = BUILDING;
+		struct symbolize_entry *en = dequeue(t);
+		en->state = ENTRY_BUILDING;
 		struct job j = { .path = STEAL_PTR(en->path),
 			.fd = STEAL_FD(en->fd),
 			.look = en->look,
@@ -515,7 +375,7 @@ enum status symbolize_tables_new(const struct symbolizer_config *c,
 	if (!t->config.debug_dirs)
 		return err_set(e, E_NOMEM, "symbol tables");
 	enum status s = symbolize_disk_init(&t->disk, c->dir, c->disk_bytes, metrics, e);
-	uint32_t workers = MIN(MAX(c->workers, 1u), (uint32_t)WORKERS_MAX);
+	uint32_t workers = MIN(MAX(c->workers, 1u), (uint32_t)SYMBOLIZE_WORKERS_MAX);
 	for (; s == OK && t->worker_count < workers; t->worker_count++) {
 		s = os_thread_start(&t->workers[t->worker_count], "symbols", work, t, e);
 		if (s != OK)
@@ -537,7 +397,7 @@ void symbolize_tables_free(struct symbolize_tables *t)
 	for (uint32_t i = 0; i < t->worker_count; i++)
 		pthread_join(t->workers[i], NULL);
 	for (size_t i = 0; i < t->entries.len; i++) {
-		close_table(t, t->entries.v[i]);
+		symbolize_entry_close(t, t->entries.v[i]);
 		forget_job(t, t->entries.v[i]);
 		free(t->entries.v[i]);
 	}
@@ -559,18 +419,19 @@ enum status symbolize_tables_offer(
 		return err_set(e, E_INVALID, "not a build id: %.100s", build_id);
 	enum status s = OK;
 	pthread_mutex_lock(&t->lock);
-	struct entry *en = find_or_add(t, str_of(build_id));
+	struct symbolize_entry *en = find_or_add(t, str_of(build_id));
 	if (!en) {
 		s = err_set(e, E_NOMEM, "build id %s", build_id);
 	} else if (en->fd < 0 && !(en->open && en->open->has_dwarf)) {
 		bool hold = t->config.on_demand && !en->wanted && t->held < SYMBOLIZER_HELD_MAX;
-		if (en->state == IDLE && !hold && !enqueue(t, en))
-			s = err_set(e, E_LIMIT, "%d symbol tables wait already", QUEUE_MAX);
+		if (en->state == ENTRY_IDLE && !hold && !symbolize_entry_queue(t, en))
+			s = err_set(
+				e, E_LIMIT, "%d symbol tables wait already", SYMBOLIZE_QUEUE_MAX);
 		if (s == OK) {
-			en->again = en->state == BUILDING;
+			en->again = en->state == ENTRY_BUILDING;
 			en->is_done = en->is_found = false;
 			en->fd = STEAL_FD(own);
-			t->held += en->state == IDLE;
+			t->held += en->state == ENTRY_IDLE;
 			free(en->path);
 			en->path = strdup(path);
 		}
@@ -583,13 +444,13 @@ enum status symbolize_tables_offer(
 static void look_at_others(struct symbolize_tables *t, const char *build_id)
 {
 	for (size_t i = 0; i < t->entries.len; i++) {
-		struct entry *en = t->entries.v[i];
+		struct symbolize_entry *en = t->entries.v[i];
 		if (!en->open || en->open->has_dwarf || strcmp(en->open->carried, build_id) != 0)
 			continue;
 		en->not_before_ns = 0;
 		en->look = true;
-		en->again |= en->state == BUILDING;
-		if (en->state == IDLE && !enqueue(t, en))
+		en->again |= en->state == ENTRY_BUILDING;
+		if (en->state == ENTRY_IDLE && !symbolize_entry_queue(t, en))
 			return;
 	}
 }
@@ -601,16 +462,17 @@ enum status symbolize_tables_look_again(
 		return err_set(e, E_INVALID, "not a build id: %.100s", build_id);
 	enum status s = OK;
 	pthread_mutex_lock(&t->lock);
-	struct entry *en = find_or_add(t, str_of(build_id));
+	struct symbolize_entry *en = find_or_add(t, str_of(build_id));
 	if (!en) {
 		s = err_set(e, E_NOMEM, "build id %s", build_id);
 	} else {
 		en->not_before_ns = 0;
 		en->look = true;
 		en->replace |= replace;
-		en->again |= en->state == BUILDING;
-		if (en->state == IDLE && !enqueue(t, en))
-			s = err_set(e, E_LIMIT, "%d symbol tables wait already", QUEUE_MAX);
+		en->again |= en->state == ENTRY_BUILDING;
+		if (en->state == ENTRY_IDLE && !symbolize_entry_queue(t, en))
+			s = err_set(
+				e, E_LIMIT, "%d symbol tables wait already", SYMBOLIZE_QUEUE_MAX);
 		look_at_others(t, build_id);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -618,7 +480,7 @@ enum status symbolize_tables_look_again(
 }
 
 /* With the lock held: the open table, or what else is to do. */
-static struct symbolize_ref *take(struct entry *en)
+static struct symbolize_ref *take(struct symbolize_entry *en)
 {
 	if (en->open)
 		en->open->refs++;
@@ -626,7 +488,7 @@ static struct symbolize_ref *take(struct entry *en)
 }
 
 /* With the lock held: is the file of an open table to be told that it is in use? */
-static bool is_to_be_told(struct entry *en)
+static bool is_to_be_told(struct symbolize_entry *en)
 {
 	int64_t now = clock_monotonic_ns();
 	if (en->told_ns && now - en->told_ns < TELL_USE_NS)
@@ -635,16 +497,17 @@ static bool is_to_be_told(struct entry *en)
 	return true;
 }
 
-static void queue_for(struct symbolize_tables *t, struct entry *en, struct str path, bool *pending)
+static void queue_for(
+	struct symbolize_tables *t, struct symbolize_entry *en, struct str path, bool *pending)
 {
 	en->wanted = true;
-	if (en->state == IDLE && clock_monotonic_ns() >= en->not_before_ns) {
+	if (en->state == ENTRY_IDLE && clock_monotonic_ns() >= en->not_before_ns) {
 		free(en->path);
 		en->path = strndup(path.p ? path.p : "", path.len);
-		if (!enqueue(t, en))
+		if (!symbolize_entry_queue(t, en))
 			return;
 	}
-	*pending = en->state != IDLE;
+	*pending = en->state != ENTRY_IDLE;
 }
 
 /* Profiles have build ids as they were sent; tables go by lower-case hex. */
@@ -669,12 +532,13 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	if (!symbolize_id_is_valid(build_id))
 		return;
 	pthread_mutex_lock(&t->lock);
-	struct entry *en = find_or_add(t, build_id);
+	struct symbolize_entry *en = find_or_add(t, build_id);
 	*out = en ? take(en) : NULL;
 	if (en)
 		en->asked_ns = clock_monotonic_ns();
 	bool tell = *out && is_to_be_told(en);
-	bool look = en && !*out && en->state == IDLE && clock_monotonic_ns() >= en->not_before_ns;
+	bool look =
+		en && !*out && en->state == ENTRY_IDLE && clock_monotonic_ns() >= en->not_before_ns;
 	pthread_mutex_unlock(&t->lock);
 	char id[SYMBOLIZE_ID_MAX + 1], file[SYMBOLIZE_PATH_MAX];
 	memcpy(id, build_id.p, build_id.len);
@@ -696,12 +560,14 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	pthread_mutex_unlock(&t->lock);
 }
 
-void symbolize_tables_want(struct symbolize_tables *t, struct str build_id, struct str path)
+void symbolize_tables_want(struct symbolize_tables *t, struct str sent_id, struct str path)
 {
+	char room[SYMBOLIZE_ID_MAX];
+	struct str build_id = table_id(sent_id, room);
 	if (!symbolize_id_is_valid(build_id))
 		return;
 	pthread_mutex_lock(&t->lock);
-	struct entry *en = find_or_add(t, build_id);
+	struct symbolize_entry *en = find_or_add(t, build_id);
 	bool pending = false;
 	if (en)
 		en->wants += en->wants < UINT32_MAX;
@@ -721,8 +587,8 @@ bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str sent_id)
 		return false;
 	pthread_mutex_lock(&t->lock);
 	uint32_t at = map_find(&t->index, hash64(build_id.p, build_id.len), id_equal, t, &build_id);
-	const struct entry *en = at == MAP_NONE ? NULL : t->entries.v[at];
-	bool pending = en && en->wanted && en->state != IDLE;
+	const struct symbolize_entry *en = at == MAP_NONE ? NULL : t->entries.v[at];
+	bool pending = en && en->wanted && en->state != ENTRY_IDLE;
 	pthread_mutex_unlock(&t->lock);
 	return pending;
 }

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tables: what tables.c and held.c share. */
+#pragma once
+
+#include "symbolize/private.h"
+
+/* Builds waiting; each may hold a descriptor. */
+#define SYMBOLIZE_QUEUE_MAX 512
+#define SYMBOLIZE_WORKERS_MAX 16
+
+enum symbolize_state { ENTRY_IDLE, ENTRY_QUEUED, ENTRY_BUILDING };
+
+struct symbolize_ref {
+	struct debuginfo_table *table;
+	uint64_t bytes;
+	uint32_t refs;                      /* users, and one of the entry */
+	bool has_dwarf;                     /* all of it, or none to be had */
+	char carried[SYMBOLIZE_ID_MAX + 1]; /* build id in the file, which may not be the entry's */
+};
+
+struct symbolize_entry {
+	char id[SYMBOLIZE_ID_MAX + 1];
+	enum symbolize_state state;
+	bool wanted;                /* somebody asked for it */
+	bool again;                 /* an offer came while it was being built */
+	bool look;                  /* even where there is a table */
+	bool replace;               /* even where it has DWARF */
+	bool is_done;               /* a job of it ended, and nothing was offered since */
+	bool is_found;              /* the file that waits lies where its path says */
+	bool is_brief;              /* its table goes when no question uses it */
+	uint32_t wants;             /* messages with samples */
+	int64_t asked_ns;           /* monotonic: when a question used it last */
+	char *home;                 /* of a brief one: the path of its file */
+	struct symbolize_ref *open; /* may be NULL */
+	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
+	uint64_t last_used;
+	int64_t told_ns; /* monotonic: when the file of the open table was said to be in use */
+	char *path;      /* may be NULL */
+	int fd;          /* offered, or -1 */
+};
+
+struct symbolize_tables {
+	struct symbolizer_config config; /* texts are copies */
+	struct symbolize_disk disk;
+	struct symbolize_metrics *metrics;
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* the queue grew, or stop */
+	pthread_cond_t done; /* a build ended */
+	atomic_bool stop;
+	VEC(struct symbolize_entry *) entries;
+	struct map index; /* of entries, by id */
+	struct symbolize_entry *queue[SYMBOLIZE_QUEUE_MAX];
+	uint32_t queue_first, queue_len;
+	uint32_t held;       /* descriptors of idle entries */
+	int64_t look_at_ns;  /* monotonic: when those are looked at again */
+	uint64_t uses;       /* a clock for last_used */
+	uint64_t ended;      /* builds */
+	uint64_t open_bytes; /* of the tables that entries hold open */
+	pthread_t workers[SYMBOLIZE_WORKERS_MAX];
+	uint32_t worker_count;
+};
+
+/* ---- tables.c; the lock is held ---- */
+
+/* False: too many wait. */
+bool symbolize_entry_queue(struct symbolize_tables *t, struct symbolize_entry *en);
+void symbolize_entry_close(struct symbolize_tables *t, struct symbolize_entry *en);
+
+/* ---- held.c; the lock is held, but not while files are looked at ---- */
+
+/* What had samples and cannot be had again gets its table now. */
+void symbolize_held_look(struct symbolize_tables *t);
+/* Tables that a question had made, and none used for long, go where their file can be had again,
+ * which waits from then on as it did before. */
+void symbolize_held_drop_unused(struct symbolize_tables *t);
