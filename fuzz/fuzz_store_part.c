@@ -180,6 +180,9 @@ static void query(struct part *p)
 	struct samples_type *types;
 	size_t n;
 	v.tenant = STR("");
+	v.own_query.store = &store;
+	v.own_query.holder = &v.own_holder;
+	v.query = &v.own_query;
 	pthread_mutex_init(&store.lock, NULL);
 	arena_init(&a, 1 << 20);
 	store.config.memory_bytes = MEMORY_BYTES;

@@ -281,12 +281,12 @@ static inline int64_t peer_metric(struct net_server *s, const char *name)
 }
 
 /* Waits up to half a minute for something that another thread brings about. */
-#define PEER_UNTIL(x)                                                  \
-	do {                                                           \
-		int64_t end_ = clock_monotonic_ns() + 30 * NS_PER_SEC; \
-		while (!(x) && clock_monotonic_ns() < end_)            \
-			usleep(2000);                                  \
-		CHECK(x);                                              \
+#define PEER_UNTIL(x)                                                   \
+	do {                                                            \
+		int64_t end_ = clock_monotonic_ns() + 120 * NS_PER_SEC; \
+		while (!(x) && clock_monotonic_ns() < end_)             \
+			usleep(2000);                                   \
+		CHECK(x);                                               \
 	} while (0)
 
 /* ---- raw sockets ---- */
