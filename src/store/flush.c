@@ -16,7 +16,7 @@
 static enum status freeze(struct store *s, struct err *e)
 {
 	struct memtable *fresh;
-	enum status st = memtable_new(s->memtable_bytes * 2, &fresh);
+	enum status st = memtable_new(s->memtable_bytes * MEMTABLE_LIMIT, &fresh);
 	if (st != OK)
 		return err_set(e, st, "no memory for a new table");
 	pthread_rwlock_wrlock(&s->gate);

@@ -20,6 +20,8 @@
 #define REWRITE_BYTES(s) ((s)->config.memory_bytes / REWRITE_MEMORY_SHARE)
 /* Of the memory, in sixteenths: what queries may take, all together. */
 #define QUERIES_SIXTEENTHS 4
+/* A memtable takes so many times memtable_bytes at most: of a batch that is alone in it. */
+#define MEMTABLE_LIMIT 2
 #define MERGE_RETRY_NS (600LL * 1000000000LL)
 
 struct part_groups; /* retain.c */

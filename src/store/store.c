@@ -393,7 +393,7 @@ enum status store_open(const struct store_config *c, store_notice_fn *notice, vo
 	s->config.path = s->path;
 	enum status st = s->path ? OK : err_set(e, E_NOMEM, "%s", c->path);
 	if (st == OK)
-		st = memtable_new(s->memtable_bytes * 2, &s->active);
+		st = memtable_new(s->memtable_bytes * MEMTABLE_LIMIT, &s->active);
 	if (st == OK)
 		st = make_layout(s, e);
 	if (st == OK)
@@ -435,11 +435,12 @@ static bool has_room(struct store *s, uint64_t need)
 /* Reserves `need` bytes of the memtable, if need be after a short wait. */
 static enum status reserve_room(struct store *s, uint64_t need, struct err *e)
 {
-	if (need > s->memtable_bytes)
+	uint64_t most = s->memtable_bytes * MEMTABLE_LIMIT;
+	if (need > most)
 		return err_set(e, E_LIMIT,
-			"a batch that takes %llu bytes; the memory budget allows "
-			"%llu",
-			(unsigned long long)need, (unsigned long long)s->memtable_bytes);
+			"a batch that takes %llu bytes; the memory budget allows %llu: send "
+			"smaller ones, or raise --storage-memory",
+			(unsigned long long)need, (unsigned long long)most);
 	int64_t deadline = clock_monotonic_ns() + s->config.wait_ns;
 	enum status st = OK;
 	pthread_mutex_lock(&s->lock);

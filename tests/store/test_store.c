@@ -186,7 +186,19 @@ static void memory_has_a_limit(void **state)
 	while ((st = append_stacks(s, &address, 50, &e)) == E_UNAVAILABLE)
 		;
 	CHECK_OK(st, &e);
-	CHECK(total(s, CPU, 0, INT64_MAX) == stored + 50);
+	stored += 50;
+	CHECK(total(s, CPU, 0, INT64_MAX) == stored);
+	/* A batch that is larger than the share comes in alone. */
+	uint64_t largest = 0;
+	for (int n = 100; st == OK; n += n / 4) {
+		CHECK_OK(store_flush(s, &e), &e);
+		st = append_stacks(s, &address, n, &e);
+		largest = MAX(largest, atomic_load(&s->active->bytes));
+		stored += st == OK ? n : 0;
+	}
+	CHECK(st == E_LIMIT && strstr(e.text, "--storage-memory"));
+	CHECK(largest > s->memtable_bytes);
+	CHECK(metric_get(&s->metrics.samples) == (uint64_t)stored);
 	store_close(s);
 	fixture_clean(dir);
 }
