@@ -5,13 +5,18 @@
 
 #include "base/clock.h"
 
+#include <dirent.h>
+
 #include "ask.h"
+#include "temp_dir.h"
 
 static struct query_request asked;
 static enum query_format asked_format;
 static char asked_name[16], asked_texts[6][64], asked_label[64];
 static bool asked_gone;
 static enum status fail_with;
+static int yields; /* so often an older query needs the memory of this one */
+static const struct query_engine *asked_engine;
 
 static enum status note(const char *name, const struct query_request *r, enum query_format f,
 	struct buf *out, struct err *e)
@@ -25,6 +30,11 @@ static enum status note(const char *name, const struct query_request *r, enum qu
 		snprintf(asked_texts[2 + i], 64, "%.*s", STR_ARG(r->by[i]));
 	asked_gone = r->cancel(r->cancel_ctx);
 	buf_cstr(out, "answer");
+	if (yields > 0) {
+		yields--;
+		((struct store_query *)asked_engine->samples)->again = true;
+		return err_set(e, E_UNAVAILABLE, "later");
+	}
 	return fail_with == OK ? OK : err_set(e, fail_with, "it failed");
 }
 
@@ -32,7 +42,7 @@ static enum status note(const char *name, const struct query_request *r, enum qu
 	enum status fn(const struct query_engine *q, const struct query_request *r, \
 		enum query_format f, struct buf *out, struct err *e)                \
 	{                                                                           \
-		(void)q;                                                            \
+		asked_engine = q;                                                   \
 		return note(name, r, f, out, e);                                    \
 	}
 STAND_IN(query_write_types, "types")
@@ -229,6 +239,40 @@ static void is_not_ready(void **state)
 	ask_deinit(&a);
 }
 
+/* A query whose memory an older one needed is asked anew, and its client sees one answer. */
+static void asks_anew_after_giving_way(void **state)
+{
+	(void)state;
+	struct ask a;
+	struct temp_dir dir;
+	struct store_config c;
+	struct err e = { 0 };
+	temp_dir_init(&dir);
+	store_config_default(&c);
+	char path[80];
+	snprintf(path, sizeof(path), "%s/store", dir.path);
+	c.path = path;
+	CHECK_OK(store_open(&c, NULL, NULL, &server.store, &e), &e);
+	yields = 2;
+	ask_init(&a, "/api/top", "");
+	server_handle_top(&server, &a.r, &a.out);
+	CHECK(a.out.status == OK && yields == 0);
+	CHECK_STR(buf_view(&a.out.body), "answer");
+	ask_deinit(&a);
+	CHECK(metric_get(&server.metrics.queries) == 1);
+	ask_gone_value = true; /* nobody waits for it any more */
+	yields = 2;
+	ask_init(&a, "/api/top", "");
+	server_handle_top(&server, &a.r, &a.out);
+	CHECK(a.out.status == E_UNAVAILABLE && yields == 1);
+	ask_deinit(&a);
+	store_close(server.store);
+	server.store = NULL;
+	char command[128];
+	snprintf(command, sizeof(command), "rm -rf %s", dir.path);
+	CHECK(system(command) == 0);
+}
+
 static void compares_two_questions(void **state)
 {
 	(void)state;
@@ -273,4 +317,5 @@ TEST_MAIN(cmocka_unit_test_setup(compares_two_questions, setup),
 	cmocka_unit_test_setup(finds_the_label, setup),
 	cmocka_unit_test_setup(refuses_parameters, setup),
 	cmocka_unit_test_setup(answers_pprof_as_go_expects, setup),
+	cmocka_unit_test_setup(asks_anew_after_giving_way, setup),
 	cmocka_unit_test_setup(is_not_ready, setup))

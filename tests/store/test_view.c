@@ -470,6 +470,14 @@ static bool has_gone(void *ctx)
 	return atomic_load((atomic_bool *)ctx);
 }
 
+static bool stands_in_queue(struct memory_share *m, const struct memory_holder *h)
+{
+	pthread_mutex_lock(&m->lock);
+	bool waits = h->wants > 0;
+	pthread_mutex_unlock(&m->lock);
+	return waits;
+}
+
 static void who_goes_leaves_the_queue(void **state)
 {
 	(void)state;
@@ -488,7 +496,7 @@ static void who_goes_leaves_the_queue(void **state)
 	second.bytes = limit / 4 * 3;
 	third.bytes = limit / 4;
 	CHECK(pthread_create(&threads[0], NULL, hold_more_of_it, &second) == 0);
-	while (s->queries_memory.next_age < 3) /* it stands in the queue */
+	while (!stands_in_queue(&s->queries_memory, second.q.holder))
 		usleep(1000);
 	CHECK(pthread_create(&threads[1], NULL, hold_more_of_it, &third) == 0);
 	CHECK(!atomic_load(&second.done));
