@@ -242,7 +242,7 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 			</div>
 			<div class="timeline-body">
 				<div
-					class="chart"
+					class={`chart ${answer ? "" : "waits"}`}
 					ref={root}
 					tabIndex={0}
 					role="application"
