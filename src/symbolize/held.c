@@ -13,6 +13,15 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+/* Files that changed lately are under development: they will be written over, some linkers do that
+ * in place. */
+#define YOUNG_NS (24 * 3600 * NS_PER_SEC)
+
+static bool is_young(const struct stat *st)
+{
+	return clock_realtime_ns() - st->st_mtim.tv_sec * NS_PER_SEC < YOUNG_NS;
+}
+
 /* Is the file that waits the one at its path, so that it can be had again? */
 static bool lies_at(const char *path, const struct stat *of)
 {
@@ -35,7 +44,7 @@ void symbolize_held_look(struct symbolize_tables *t)
 		char id[sizeof(en->id)], path[SYMBOLIZE_PATH_MAX];
 		if (!waits(en) || fstat(en->fd, &st) != 0)
 			continue;
-		bool is_there = st.st_nlink > 0 && t->config.local_files;
+		bool is_there = st.st_nlink > 0 && t->config.local_files && !is_young(&st);
 		if (is_there && !en->is_found) {
 			memcpy(id, en->id, sizeof(id));
 			snprintf(path, sizeof(path), "%s", en->path ? en->path : "");
@@ -72,6 +81,11 @@ void symbolize_held_drop_unused(struct symbolize_tables *t)
 		pthread_mutex_lock(&t->lock);
 		if (strcmp(en->id, id) != 0 || !is_unused(t, en))
 			continue;
+		struct stat st;
+		if (fd >= 0 && fstat(fd, &st) == 0 && is_young(&st)) {
+			en->asked_ns = clock_monotonic_ns(); /* later */
+			continue;
+		}
 		en->is_brief = false;
 		if (fd < 0 || en->fd >= 0)
 			continue; /* kept */

@@ -32,7 +32,7 @@ struct symbolizer_config {
 	bool on_demand;
 	/* After so many symbolizer_want() the table is made. Before that it is made when a question
 	 * asks, and when the file that waits cannot be had again: it is removed, or not the one at
-	 * its path. */
+	 * its path, or changed so lately that it may be written over. */
 	uint32_t wants_min;
 	/* A table that was made before only because of a question goes when none used it for so
 	 * long, if its file can be had again. */

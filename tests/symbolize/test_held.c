@@ -18,6 +18,13 @@ static void find_libc(char id[129], const char **out_path)
 	*out_path = libc.dli_fname;
 }
 
+/* A copy in the folder that has not been changed for long. */
+static void make_old(const char *from, const char *name, char out[128])
+{
+	snprintf(out, 128, "%s/%s", t.dir, name);
+	shell("cp %s %s && touch -d '2 days ago' %s", from, out, out);
+}
+
 static void start_on_demand(uint32_t wants_min, bool local_files)
 {
 	t.config.on_demand = true;
@@ -68,29 +75,31 @@ static void builds_on_demand(void **state)
 	CHECK(symbolizer_list_pending(t.s, &t.p, pending, ARRAY_COUNT(pending)) == 0);
 }
 
-/* A file that had few samples waits as long as it is there; not when it goes, or is another one. */
+/* A file that had few samples waits as long as it is there; not when it goes, or is another one, or
+ * may be written over. */
 static void builds_what_goes(void **state)
 {
 	(void)state;
-	static const char *const makes_it_go[] = { "rm copy", "cp copy new && mv new copy" };
+	static const char *const makes_it_go[] = { "rm copy", "cp copy new && mv new copy",
+		"touch copy" };
 	const char *libc;
-	char id[129], copy[128];
+	char id[129], copy[128], exe[128];
 	find_libc(id, &libc);
-	snprintf(copy, sizeof(copy), "%s/copy", t.dir);
 	for (size_t i = 0; i < ARRAY_COUNT(makes_it_go); i++) {
 		shell("rm -rf %s/*", t.dir);
 		start_on_demand(3, true);
-		shell("cp %s %s", libc, copy);
-		offer(t.build_id, t.exe); /* stays */
+		make_old(libc, "copy", copy);
+		make_old(t.exe, "exe", exe);
+		offer(t.build_id, exe); /* stays */
 		offer(id, copy);
-		symbolizer_want(t.s, str_of(t.build_id), str_of(t.exe));
+		symbolizer_want(t.s, str_of(t.build_id), str_of(exe));
 		symbolizer_want(t.s, str_of(id), str_of(copy));
 		shell("cd %s && %s", t.dir, makes_it_go[i]);
 		wait_for_built(1);
-		symbolizer_want(t.s, str_of(t.build_id), str_of(t.exe));
+		symbolizer_want(t.s, str_of(t.build_id), str_of(exe));
 		symbolizer_want(t.s, str_of(id), str_of(copy)); /* no other time */
 		CHECK(metric("firn_symbolizer_tables_built_total") == 1);
-		symbolizer_want(t.s, str_of(t.build_id), str_of(t.exe));
+		symbolizer_want(t.s, str_of(t.build_id), str_of(exe));
 		wait_for_built(2);
 	}
 }
@@ -99,8 +108,10 @@ static void builds_what_goes(void **state)
 static void builds_what_is_not_at_its_path(void **state)
 {
 	(void)state;
+	char exe[128];
+	make_old(t.exe, "exe", exe);
 	start_on_demand(3, true);
-	int fd = open(t.exe, O_RDONLY | O_CLOEXEC);
+	int fd = open(exe, O_RDONLY | O_CLOEXEC);
 	CHECK_OK(symbolizer_offer(t.s, t.build_id, "/nowhere/exe", fd, NULL), NULL);
 	symbolizer_want(t.s, str_of(t.build_id), STR("/nowhere/exe"));
 	wait_for_built(1);
@@ -126,16 +137,16 @@ static void drops_what_no_question_uses(void **state)
 {
 	(void)state;
 	const char *libc;
-	char id[129], copy[128];
+	char id[129], copy[128], exe[128];
 	find_libc(id, &libc);
-	snprintf(copy, sizeof(copy), "%s/copy", t.dir);
-	shell("cp %s %s", libc, copy);
+	make_old(libc, "copy", copy);
+	make_old(t.exe, "exe", exe);
 	t.config.brief_ns = 3600 * NS_PER_SEC;
 	start_on_demand(3, true);
-	offer(t.build_id, t.exe);
+	offer(t.build_id, exe);
 	offer(id, copy);
 	add_location(add_mapping(copy, id, 0, 0, 0), 0x1234, FRAME_NATIVE);
-	add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), 1, FRAME_NATIVE);
+	add_location(add_mapping(exe, t.build_id, 0, 0, 0), 1, FRAME_NATIVE);
 	CHECK(resolve(WAIT_MS) == 0);
 	CHECK(has_table(id) && has_table(t.build_id));
 	symbolizer_free(t.s);
@@ -145,8 +156,8 @@ static void drops_what_no_question_uses(void **state)
 	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
 	for (int round = 1; round <= 2; round++) {
 		CHECK_OK(profile_clear(&t.p), NULL);
-		offer(t.build_id, t.exe);
-		uint32_t a = add_location(add_mapping(t.exe, t.build_id, 0, 0, 0),
+		offer(t.build_id, exe);
+		uint32_t a = add_location(add_mapping(exe, t.build_id, 0, 0, 0),
 			outer_function(1) - base(), FRAME_NATIVE);
 		CHECK(resolve(WAIT_MS) == 0);
 		check_own(a);
@@ -156,7 +167,7 @@ static void drops_what_no_question_uses(void **state)
 	unlink(copy);
 	CHECK_OK(symbolizer_offer(t.s, id, copy, fd, NULL), NULL);
 	add_location(add_mapping(copy, id, 0, 0, 0), 0x1234, FRAME_NATIVE);
-	add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), 2, FRAME_NATIVE);
+	add_location(add_mapping(exe, t.build_id, 0, 0, 0), 2, FRAME_NATIVE);
 	CHECK(resolve(WAIT_MS) == 0);
 	wait_until_dropped(t.build_id);
 	CHECK(has_table(id));
