@@ -280,7 +280,7 @@ static inline int64_t peer_metric(struct net_server *s, const char *name)
 	return -1;
 }
 
-/* Waits up to half a minute for something that another thread brings about. */
+/* Waits up to two minutes for something that another thread brings about. */
 #define PEER_UNTIL(x)                                                   \
 	do {                                                            \
 		int64_t end_ = clock_monotonic_ns() + 120 * NS_PER_SEC; \
