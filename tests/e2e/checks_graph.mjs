@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the graph and the table: zoom, search, tooltip, order, marks.
 import assert from "node:assert/strict";
-import { frameAt, hoverName, named, open, until, untilName, waitParameter } from "./page.mjs";
+import { frameAt, hoverName, named, open, someFrame, until, untilName, waitParameter } from "./page.mjs";
 
 // Names and numbers are compared with what was there a moment before: nothing new comes meanwhile.
 const STILL = "?view=flame&paused=1";
@@ -10,8 +10,8 @@ export const graphChecks = {
 	async "zoom by click, back by history, Backspace and breadcrumb"({ page, url }) {
 		await open(page, url, STILL);
 		await named(page);
-		const name = await hoverName(page, await frameAt(page, 2));
-		const at = await frameAt(page, 2);
+		const at = await someFrame(page, 2);
+		const name = await hoverName(page, at);
 		await page.mouse.click(at.x, at.y);
 		await waitParameter(page, "zoom", "set");
 		await untilName(page, 2, 0.97, name, "it fills the width");
@@ -140,7 +140,7 @@ export const graphChecks = {
 	async "callers of a function from the menu of a frame"({ page, url }) {
 		await open(page, url, STILL);
 		await named(page);
-		const at = await frameAt(page, 4);
+		const at = await someFrame(page, 4);
 		const name = await hoverName(page, at);
 		await page.mouse.click(at.x, at.y, { button: "right" });
 		await page.getByRole("menuitem", { name: "Show its callers" }).click();

@@ -2,7 +2,7 @@
 // What a person does on the page, one check each. `page` is a fresh page of a fresh browser.
 import assert from "node:assert/strict";
 import { startMock } from "./harness.mjs";
-import { frameAt, named, open, painted, parameter, waitParameter } from "./page.mjs";
+import { frameAt, named, open, painted, parameter, someFrame, waitParameter } from "./page.mjs";
 
 /** Checks that need samples or faults that only the server of made samples has. */
 export const mockOnly = new Set([
@@ -156,7 +156,7 @@ export const pageChecks = {
 	async "a link brings everything back"({ page, context, url }) {
 		await open(page, url, "?view=flame&by=node&chart=lines&from=now-1h");
 		await named(page);
-		const at = await frameAt(page, 3);
+		const at = await someFrame(page, 3);
 		await page.mouse.click(at.x, at.y);
 		await waitParameter(page, "zoom", "set");
 		const crumbs = await page.locator(".crumbs").textContent();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page does not fight its reader: refreshes, refusals, a server that goes, addresses of others.
 import assert from "node:assert/strict";
-import { frameAt, hoverName, named, open, painted, until } from "./page.mjs";
+import { hoverName, named, open, painted, someFrame, until } from "./page.mjs";
 
 /** Counts the answers to a question; `next()` waits for one more after a step. */
 function answersOf(page, path) {
@@ -33,7 +33,7 @@ export const readerChecks = {
 			await beats.next(() => page.clock.fastForward(6000));
 			await flames.next(() => page.clock.fastForward(ms - 6000));
 		};
-		const name = await hoverName(page, await frameAt(page, 3));
+		const name = await hoverName(page, await someFrame(page, 3));
 		await pass(16_000);
 		await page.waitForSelector("[data-testid=held]");
 		assert.equal(await textOf(page, ".tooltip-name"), name, "the tooltip stays");

@@ -32,6 +32,19 @@ export async function frameAt(page, row, share = 0.1) {
 	return { x: box.x + box.width * share, y: box.y + row * 20 + 9 };
 }
 
+/** A point in a frame of a row that is wide enough to be drawn: a real host has them anywhere. */
+export async function someFrame(page, row) {
+	for (let share = 0.04; share < 1; share += 0.04) {
+		const at = await frameAt(page, row, share);
+		await page.mouse.move(at.x, at.y);
+		await page.evaluate(() => new Promise((done) => setTimeout(done, 30)));
+		if ((await page.locator(".tooltip-name").count()) > 0) {
+			return at;
+		}
+	}
+	throw new Error(`row ${row} has no frame that is drawn`);
+}
+
 /** The name in the tooltip of the frame at a point. */
 export async function hoverName(page, at) {
 	await page.mouse.move(at.x, at.y);

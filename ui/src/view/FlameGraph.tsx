@@ -73,7 +73,10 @@ export function FlameGraph(props: FlameGraphProps) {
 		return renderer.current!.nodeAt(e.clientX - box.left, e.clientY - box.top);
 	};
 	const onMove = (e: MouseEvent) => {
-		const node = pointAt(e);
+		const box = canvas.current!.getBoundingClientRect();
+		const run = renderer.current!.runAt(e.clientX - box.left, e.clientY - box.top) !== null;
+		overlay.current!.title = run ? "Frames too small to draw: click to make them wider" : "";
+		const node = run ? -1 : pointAt(e);
 		setHover(node, { x: e.clientX, y: e.clientY });
 		onHover(node);
 	};
