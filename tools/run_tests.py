@@ -141,6 +141,8 @@ def wanted(build, mode, folders, suites):
     name = build[0]
     if "long" in suites and mode != "long":
         return False
+    if "emulated" in suites and mode not in ("long", "folders"):
+        return False
     if name == "build":
         if mode == "changed":
             return bool(suites & folders) and "host" not in suites

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bundles the page into dist/: index.html, app-HASH.js, app-HASH.css, icon.svg. `--dev` leaves the
-// code readable. Nothing but esbuild is needed; everything is deterministic.
+// code readable, `--check` writes nothing and says whether dist/ is what the sources give. Nothing but
+// esbuild is needed; everything is deterministic.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,9 +12,8 @@ const root = dirname(fileURLToPath(import.meta.url));
 /** The whole page as it travels, in bytes: a promise of the design. */
 const GZIP_MAX_BYTES = 60_000;
 
-/** Builds into ui/dist and returns the sizes: `{files: {name: bytes}, gzipBytes}`. */
-export async function buildPage({ dev = false } = {}) {
-	const dist = join(root, "dist");
+/** The files of the page by name. */
+async function makePage(dev) {
 	const result = await build({
 		absWorkingDir: root,
 		entryPoints: { app: "src/main.tsx" },
@@ -30,17 +30,38 @@ export async function buildPage({ dev = false } = {}) {
 		banner: { js: "/* firn, Apache-2.0; with preact, MIT. */" },
 		logLevel: "warning",
 	});
-	rmSync(dist, { recursive: true, force: true });
-	mkdirSync(dist, { recursive: true });
+	const files = {};
 	let html = readFileSync(join(root, "src/index.html"), "utf8");
 	for (const file of result.outputFiles) {
 		const name = file.path.slice(file.path.lastIndexOf("/") + 1);
 		html = html.replace(name.endsWith(".js") ? "app.js" : "app.css", name);
-		writeFileSync(join(dist, name), file.contents);
+		files[name] = Buffer.from(file.contents);
 	}
-	writeFileSync(join(dist, "index.html"), html);
-	writeFileSync(join(dist, "icon.svg"), readFileSync(join(root, "src/icon.svg")));
+	files["index.html"] = Buffer.from(html);
+	files["icon.svg"] = readFileSync(join(root, "src/icon.svg"));
+	return files;
+}
+
+/** Builds into ui/dist and returns the sizes: `{files: {name: bytes}, gzipBytes}`. */
+export async function buildPage({ dev = false } = {}) {
+	const dist = join(root, "dist");
+	const files = await makePage(dev);
+	rmSync(dist, { recursive: true, force: true });
+	mkdirSync(dist, { recursive: true });
+	for (const [name, bytes] of Object.entries(files)) {
+		writeFileSync(join(dist, name), bytes);
+	}
 	return measurePage(dist);
+}
+
+/** Names of the files in ui/dist that differ from what the sources give. */
+async function staleFiles() {
+	const dist = join(root, "dist");
+	const files = await makePage(false);
+	const there = readdirSync(dist).filter((n) => !n.startsWith("."));
+	return [...new Set([...there, ...Object.keys(files)])].filter(
+		(name) => !there.includes(name) || !files[name]?.equals(readFileSync(join(dist, name))),
+	);
 }
 
 /** Sizes of a built page. */
@@ -57,7 +78,13 @@ export function measurePage(dist) {
 	return { files, gzipBytes };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv.includes("--check")) {
+	const stale = await staleFiles();
+	for (const name of stale) {
+		console.error(`ui/dist/${name} is not what ui/src gives: scripts/setup test builds it`);
+	}
+	process.exit(stale.length > 0 ? 1 : 0);
+} else if (process.argv[1] === fileURLToPath(import.meta.url)) {
 	const { files, gzipBytes } = await buildPage({ dev: process.argv.includes("--dev") });
 	for (const [name, bytes] of Object.entries(files)) {
 		console.log(`dist/${name} ${bytes}`);
