@@ -540,7 +540,8 @@ static enum status agent_open(struct agent *a, struct err *e)
 {
 	const struct deferred_config deferred = { find_deferred, on_finished, a,
 		a->config.frequency_hz,
-		deferred_bytes(os_host_memory_bytes(), a->config.memory_bytes) };
+		deferred_bytes(MIN(os_host_memory_bytes(), os_cgroup_memory_bytes("")),
+			a->config.memory_bytes) };
 	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns,
 		a->config.off_cpu_probability, on_away, a };
 	enum status s = check_config(a, e);

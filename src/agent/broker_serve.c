@@ -197,7 +197,15 @@ static int slab_for(struct broker *b)
 	pthread_mutex_lock(&b->slabs_lock);
 	bool may = slabs_give(&b->slabs, b->config.slabs_max, clock_monotonic_ns());
 	pthread_mutex_unlock(&b->slabs_lock);
-	return may ? slabs_open_one() : fail(EDQUOT);
+	int fd = may ? slabs_open_one() : fail(EDQUOT);
+	if (may && fd < 0) { /* one that could not be made is not given */
+		int error = errno;
+		pthread_mutex_lock(&b->slabs_lock);
+		b->slabs.count -= b->slabs.count > 0;
+		pthread_mutex_unlock(&b->slabs_lock);
+		errno = error;
+	}
+	return fd;
 }
 
 /* ---- one request ---- */

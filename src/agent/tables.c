@@ -38,8 +38,8 @@
 #define HITS_NEW 2
 #define HEAT_OF_HIT 16u
 #define HEAT_DECAY_SHIFT 2 /* a quarter each epoch */
-/* How long a file is without its table at least, so that its heat is known. */
-#define WANTED_EPOCHS_MIN 2
+/* After the kernel or the broker refused a slab: so long tables count on those that are there. */
+#define REFUSED_EPOCHS 60u
 #define PROMOTED_MAX 16     /* in an epoch */
 #define IDLE_EVICTED_MAX 64 /* likewise */
 /* Holes between blobs: what is kept free by those that wait for room. */
@@ -83,6 +83,7 @@ struct tables {
 	VEC(struct blob) left; /* that were copied elsewhere, to be freed like what is RETIRED */
 	uint32_t live_count;
 	uint32_t wanted_count;
+	uint32_t refused_epoch; /* in which a slab was refused last; 0: never */
 	uint64_t bytes;
 	uint64_t evicted;
 };
@@ -355,6 +356,7 @@ static enum status table_place_hard(
 			if (slabs_add(&t->slabs, e) == OK)
 				continue;
 			slabs_max = t->slabs.count; /* what the kernel or the broker says */
+			t->refused_epoch = MAX(epoch_now(t), 1u);
 		}
 		if (table->blob_bytes > (uint64_t)slabs_max * SLAB_BYTES ||
 			!evict_cold(t, table->blob_bytes))
@@ -588,6 +590,12 @@ static uint64_t bytes_within(uint32_t slab_count)
 	return bytes - (bytes >> SPARE_SHIFT);
 }
 
+static uint32_t slabs_to_be_had(const struct tables *t)
+{
+	bool refused = t->refused_epoch && epoch_now(t) - t->refused_epoch < REFUSED_EPOCHS;
+	return refused ? t->slabs.count : t->slabs.max;
+}
+
 /* Evict what was hot and had no room, so that it comes again, with the coldest tables whose room it
  * needs, as long as these are not half as hot together. */
 static void promote(struct tables *t)
@@ -601,7 +609,7 @@ static void promote(struct tables *t)
 	reclaim(t);
 	uint32_t wanted_count = list_wanted(t, wanted);
 	uint32_t cold_count = wanted_count ? list_tables(t, cold) : 0;
-	int64_t room = (int64_t)bytes_within(t->slabs.max) - (int64_t)t->bytes;
+	int64_t room = (int64_t)bytes_within(slabs_to_be_had(t)) - (int64_t)t->bytes;
 	int64_t pages = t->pages.count - t->pages.used;
 	uint32_t next = 0;
 	for (uint32_t k = 0; k < MIN(wanted_count, (uint32_t)PROMOTED_MAX); k++) {

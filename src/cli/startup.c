@@ -105,6 +105,7 @@ void cli_complain_of_start(
 {
 	const char *text = err_text(e, s);
 	const char *colon = c->http_address ? strrchr(c->http_address, ':') : NULL;
+	const char *rest = strstr(text, ": ");
 	const char *path = c->storage_path ? c->storage_path : "";
 	const char *used = used_path && used_path[0] ? strstr(text, used_path) : NULL;
 	bool of_path = used || (path[0] && strstr(text, path));
@@ -113,7 +114,7 @@ void cli_complain_of_start(
 		str_parse_u64(str_of(colon + 1), 10, &port) && port > 0 && port <= 65535)
 		complain_of_port(c, (unsigned)port);
 	else if (c->http_address && str_starts(str_of(text), STR("listen on ")))
-		cli_complain("--http-address: %s", s == E_INVALID ? strstr(text, ": ") + 2 : text);
+		cli_complain("--http-address: %s", s == E_INVALID && rest ? rest + 2 : text);
 	else if (of_path && (s == E_DENIED || s == E_IO))
 		cli_complain("%.*s%s%s; --storage-path names another directory",
 			used ? (int)(used - text) : 0, text, used ? path : "",

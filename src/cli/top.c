@@ -135,6 +135,10 @@ int cli_top(int argc, char **argv)
 		cli_complain("--watch is for a table on a terminal");
 		return CLI_USAGE;
 	}
+	if (t.watch && t.interval_ns < NS_PER_SEC / 10) {
+		cli_complain("--interval: at least 100ms");
+		return CLI_USAGE;
+	}
 	if (t.watch && !has_from)
 		t.ask.from = WATCHED;
 	if (t.watch)

@@ -463,6 +463,12 @@ static bool admit(struct net_exchange *x, const struct http_request *h)
 	return !x->answered;
 }
 
+/* It brings no body that fills the memory: senders do not hold up those who ask. */
+static bool asks_only(const struct net_exchange *x)
+{
+	return str_eq(x->request.method, STR("GET"));
+}
+
 static void check_head(struct net_exchange *x, const struct http_request *h)
 {
 	struct err e;
@@ -494,7 +500,7 @@ static void check_head(struct net_exchange *x, const struct http_request *h)
 		refuse_busy(x);
 	else if (x->route->stream_fn)
 		open_stream(x);
-	else if (!x->route->on_loop)
+	else if (!x->route->on_loop && (!asks_only(x) || net_pause_is_pressed(server)))
 		net_pause(x);
 }
 
@@ -558,7 +564,7 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 		return;
 	}
 	bool running = x && !x->answered;
-	if (running)
+	if (running && !x->route->on_loop)
 		net_pause(x);
 	if (running && x->paused) {
 		http_consume_held(stream, len);

@@ -125,6 +125,8 @@ NODISCARD bool net_lane_remove(struct net_lane *l, struct net_exchange *x);
 /* Before the handler has it: it goes on when others have given memory back. One at a time goes on
  * nevertheless. */
 void net_pause(struct net_exchange *x);
+/* Bodies and answers take more than twice what they may. */
+bool net_pause_is_pressed(const struct net_server *s);
 /* A worker has it; any thread. */
 void net_pause_begun(struct net_exchange *x);
 /* The exchange is over, or refused. */

@@ -233,9 +233,9 @@ static void *loop_main(void *ctx)
 		for (int i = 0; i < n; i++)
 			handle(s, &events[i]);
 		deliver_all(s);
-		net_pause_look(s);
 		look_at_deadlines(s, clock_monotonic_ns());
 		run_again(s);
+		net_pause_look(s); /* behind all that may end a request */
 		if (!s->accept_again_ns && !s->draining &&
 			s->conn_count < s->config.connections_max)
 			accept_on(s, true);

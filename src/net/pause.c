@@ -18,11 +18,15 @@ static bool is_full(const struct net_server *s)
 	return atomic_load(&s->memory) > s->config.memory_max;
 }
 
+bool net_pause_is_pressed(const struct net_server *s)
+{
+	return atomic_load(&s->memory) > 2 * s->config.memory_max;
+}
+
 /* Above twice as much those that are with the workers come first. */
 static bool may_favour(const struct net_server *s)
 {
-	bool few = atomic_load(&s->memory) <= 2 * s->config.memory_max;
-	return !atomic_load(&s->favoured) && (few || s->at_work == 0);
+	return !atomic_load(&s->favoured) && (!net_pause_is_pressed(s) || s->at_work == 0);
 }
 
 void net_pause(struct net_exchange *x)

@@ -110,7 +110,10 @@ static enum status not_then(struct asked *x, const struct query_request *r, stru
 			"no stack in this time range has a function whose name contains \"%.*s\"",
 			STR_ARG(str_sub(r->match, 0, 200)));
 	return err_set(x->e, E_NOTFOUND,
-		"no sample in this time range meets the selector; a longer one (--from) may help");
+		"no sample of %.*s:%.*s in this time range meets the selector; a longer range "
+		"(--from) "
+		"or another profile type (`firn types`) may help",
+		STR_ARG(s->type[0]), STR_ARG(s->type[1]));
 }
 
 enum status query_nothing(const struct query_engine *q, const struct query_request *r,

@@ -33,20 +33,20 @@ static void use_type(struct selector *s, const struct samples_type *t)
 	s->has_type = true;
 }
 
-static enum status which_type(const struct samples_type *types, size_t count, struct err *e)
+/* CPU time before others, and that of firn's own agent before all. */
+static int fit_of(const struct samples_type *t)
+{
+	return str_eq(t->period_type, STR("cpu")) + 2 * str_eq(t->name, STR("parca_agent"));
+}
+
+enum { FIT_AGENTS_CPU = 3 };
+
+static enum status which_type(const struct samples_type *type, size_t count, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf name;
 	struct selector s = { 0 };
-	size_t example = 0;
-	int best = 0; /* CPU time, and that of an agent before others' */
-	for (size_t i = 0; i < count; i++) {
-		int fit = str_eq(types[i].period_type, STR("cpu")) +
-			  str_eq(types[i].name, STR("parca_agent"));
-		example = fit > best ? i : example;
-		best = MAX(best, fit);
-	}
 	buf_init(&name, SELECTOR_BYTES_MAX);
-	use_type(&s, &types[example]);
+	use_type(&s, type);
 	selector_write(&name, &s);
 	return err_set(e, E_INVALID,
 		"the selector names no profile type, and there are %zu (`firn types` lists them): "
@@ -54,6 +54,7 @@ static enum status which_type(const struct samples_type *types, size_t count, st
 		count, STR_ARG(buf_view(&name)));
 }
 
+/* Where none is named: the only one there is, or the CPU time that firn's agent samples. */
 static enum status find_type(struct query_plan *p, struct arena *a, struct err *e)
 {
 	struct samples_type *types = NULL;
@@ -61,11 +62,15 @@ static enum status find_type(struct query_plan *p, struct arena *a, struct err *
 	enum status s = p->view->ops->types(p->view, INT64_MIN, INT64_MAX, a, &types, &count, e);
 	if (s != OK)
 		return s;
-	if (count > 1)
-		return which_type(types, count, e);
-	if (count == 1)
-		use_type(&p->selector, &types[0]);
 	p->empty = count == 0;
+	if (count == 0)
+		return OK;
+	const struct samples_type *best = &types[0];
+	for (size_t i = 1; i < count; i++)
+		best = fit_of(&types[i]) > fit_of(best) ? &types[i] : best;
+	if (count > 1 && fit_of(best) < FIT_AGENTS_CPU)
+		return which_type(best, count, e);
+	use_type(&p->selector, best);
 	return OK;
 }
 

@@ -19,6 +19,8 @@
 #define BINARY_PADDED_MAX 32
 #define BINARY_CUT_MIN 16
 #define NAME_CUT_MIN 20
+/* In longer names brackets stay: each one that is never closed is looked for up to the end. */
+#define BRACKETS_BYTES_MAX 4096
 #define BRACKETS_KEPT_MAX 8 /* characters in brackets that are not worth cutting */
 
 void query_text_begin(struct query_text *t, uint32_t columns, size_t max_bytes)
@@ -181,7 +183,7 @@ void query_text_shorten(struct str name, uint32_t width, struct buf *out)
 	}
 	CLEANUP(buf_deinit) struct buf bare;
 	buf_init(&bare, out->max);
-	if (too_long) {
+	if (too_long && s.len <= BRACKETS_BYTES_MAX) {
 		without_brackets(s, &bare);
 		s = buf_view(&bare);
 		too_long = width_of_str(s) > room;

@@ -19,7 +19,7 @@
 
 static bool is_young(const struct stat *st)
 {
-	return clock_realtime_ns() - st->st_mtim.tv_sec * NS_PER_SEC < YOUNG_NS;
+	return clock_realtime_ns() / NS_PER_SEC - st->st_mtim.tv_sec < YOUNG_NS / NS_PER_SEC;
 }
 
 /* Is the file that waits the one at its path, so that it can be had again? */

@@ -517,7 +517,8 @@ static void apply_lea(struct known *k, const struct insn *i, const struct operan
 		sp_from_fp(k, i->displacement);
 	else if (o->reg == RSP)
 		k->depth = -1;
-	else if (o->reg == RBP && o->by_rsp && k->fp_off && k->depth >= i->displacement)
+	else if (o->reg == RBP && o->by_rsp && k->fp_off && i->displacement >= 0 &&
+		 k->depth >= i->displacement)
 		k->fp_depth = k->depth - (int32_t)i->displacement;
 	else if (o->reg == RBP)
 		k->fp_depth = -1;

@@ -45,7 +45,7 @@ static void watches(void **state)
 	fflush(NULL);
 	pid_t watcher = fork();
 	if (watcher == 0) {
-		char verb[] = "top", flag[] = "--watch", often[] = "--interval=1ms";
+		char verb[] = "top", flag[] = "--watch", often[] = "--interval=100ms";
 		char *argv[] = { verb, flag, often, NULL };
 		fake_body = "1s\x1b[31m\n\nSELF FUNCTION\n";
 		if (dup2(end, 1) != 1)

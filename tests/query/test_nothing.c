@@ -52,8 +52,8 @@ static void says_why(void **state)
 		{ "a pattern", series, CPU "{comm=~\"x.\"}", "", 0,
 			"no sample has comm=~\"x.\"; comm has 2 other values" },
 		{ "both", query_pprof, CPU "{comm=\"a\",node=\"m\"}", "", 0,
-			"no sample in this time range meets the selector; a longer one (--from) "
-			"may help" },
+			"no sample of parca_agent:samples in this time range meets the selector; a "
+			"longer range (--from) or another profile type (`firn types`) may help" },
 		{ "a time", flame, CPU, "", 5 * NS_PER_SEC,
 			"no samples in this time range: there are some from 1970-01-01 00:00:01Z "
 			"to 1970-01-01 00:00:01Z" },

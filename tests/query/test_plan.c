@@ -38,12 +38,12 @@ static void asks_which_of_several(void **state)
 	struct query_plan p;
 	struct err e = { 0 };
 	struct query_request r = fake_request("");
-	fake_sample(CPU, 5, 1, PERIOD, "", "a@a");
-	fake_sample(HEAP, 5, 1, 0, "", "a@a");
+	fake_sample("go:samples:count:cpu:nanoseconds:delta", 5, 1, PERIOD, "", "a@a");
+	fake_sample("aaa:b:c:d:e", 5, 1, 0, "", "a@a");
 	CHECK(open_plan(&r, true, &a, &p, &e) == E_INVALID);
 	CHECK(strstr(e.text, "names no profile type, and there are 2 "));
-	CHECK(strstr(
-		e.text, "such as " CPU)); /* what most look for, not the first by the alphabet */
+	/* What most look for, not the first by the alphabet. */
+	CHECK(strstr(e.text, "such as go:samples:count:cpu:nanoseconds:delta"));
 	arena_deinit(&a);
 	CHECK_OK(open_plan(&r, false, &a, &p, &e), &e);
 	CHECK(!p.selector.has_type);
@@ -56,6 +56,22 @@ static void asks_which_of_several(void **state)
 	arena_deinit(&a);
 	CHECK(open_plan(&r, true, &a, &p, &e) == E_INVALID);
 	CHECK(strstr(e.text, "there are 22 "));
+}
+
+/* One pushed file does not change what `firn top` means on a host that is sampled. */
+static void prefers_the_agents_cpu_time(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_plan p;
+	struct err e = { 0 };
+	struct query_request r = fake_request("{comm=\"a\"}");
+	fake_sample(HEAP, 5, 1, 0, "", "a@a");
+	fake_sample(CPU, 5, 1, PERIOD, "", "a@a");
+	fake_sample("go:samples:count:cpu:nanoseconds:delta", 5, 1, PERIOD, "", "a@a");
+	CHECK_OK(open_plan(&r, true, &a, &p, &e), &e);
+	CHECK_STR(p.selector.type[0], "parca_agent");
+	query_plan_close(&p);
 }
 
 static void is_empty_with_an_empty_store(void **state)
@@ -166,5 +182,6 @@ static void counts_memory(void **state)
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 TEST_MAIN(WITH_STORE(takes_the_only_type), WITH_STORE(asks_which_of_several),
-	WITH_STORE(is_empty_with_an_empty_store), WITH_STORE(refuses),
-	cmocka_unit_test(scales_counted_samples), cmocka_unit_test(counts_memory))
+	WITH_STORE(prefers_the_agents_cpu_time), WITH_STORE(is_empty_with_an_empty_store),
+	WITH_STORE(refuses), cmocka_unit_test(scales_counted_samples),
+	cmocka_unit_test(counts_memory))
