@@ -183,6 +183,10 @@ static void query(struct part *p)
 	v.own_query.store = &store;
 	v.own_query.holder = &v.own_holder;
 	v.query = &v.own_query;
+	static bool ready;
+	if (!ready)
+		memory_share_init(&store.queries_memory, MEMORY_BYTES);
+	ready = true;
 	pthread_mutex_init(&store.lock, NULL);
 	arena_init(&a, 1 << 20);
 	store.config.memory_bytes = MEMORY_BYTES;
