@@ -16,7 +16,7 @@ import {
 } from "../src/model/colour.ts";
 import { hashString, Kind } from "../src/model/flame.ts";
 import { assignSlots, SLOTS } from "../src/model/series.ts";
-import { mainBinary, packageOf, Words, wordShares } from "../src/model/words.ts";
+import { binaryText, mainBinary, packageOf, Words, wordShares } from "../src/model/words.ts";
 import { grow, nodeNamed, sample } from "./make.ts";
 
 function luminance(rgb: readonly number[]): number {
@@ -126,6 +126,7 @@ test("shares of words are by self value and sum to the whole", () => {
 
 test("one binary, or none, is shown by its packages", () => {
 	assert.equal(packageOf("runtime.mallocgc"), "runtime");
+	assert.equal(packageOf("python3.11+0x1a2b"), "", "a file is not a package");
 	assert.equal(packageOf("github.com/polarsignals/frostdb/dynparquet.(*Schema).Cmp"), "dynparquet");
 	assert.equal(packageOf("github.com/grpc-ecosystem/go-grpc-middleware/v2.Unary"), "go-grpc-middleware");
 	assert.equal(packageOf("<alloc::vec::Vec<T> as core::ops::Drop>::drop"), "alloc");
@@ -142,4 +143,12 @@ test("one binary, or none, is shown by its packages", () => {
 	assert.equal(new Words(f, binary).ofRow({ name: "net.read", binary, kind: "native" }).word, "net");
 	const kernel = { name: "do_idle", binary: "[kernel.kallsyms]", kind: "native" };
 	assert.ok(new Words(f, "").ofRow(kernel).kernel);
+});
+
+test("a column names the kernel by its name, and a binary by its file", () => {
+	assert.equal(binaryText("[kernel.kallsyms]"), "kernel");
+	assert.equal(binaryText("vmlinux"), "kernel");
+	assert.equal(binaryText("/usr/lib/libglib-2.0.so.0.7400.6"), "libglib-2.0.so.0.7400.6");
+	assert.equal(binaryText("[vdso]"), "[vdso]");
+	assert.equal(binaryText(""), "");
 });

@@ -40,6 +40,20 @@ test("a cut name keeps its useful end", () => {
 	assert.equal(fitName("a.b", 1), "b");
 });
 
+test("the dots of a place in a file are not those of namespaces", () => {
+	const glib = "libglib-2.0.so.0.7400.6+0x547a0";
+	assert.equal(shortName(glib), glib);
+	assert.equal(fitName(glib, 31), glib);
+	assert.equal(fitName(glib, 20), "libglib-2.0…+0x547a0");
+	assert.equal(fitName(glib, 14), "libglib-2.0.s…");
+	assert.equal(fitName("python3.11+0x1a2b3c", 18), "python3.…+0x1a2b3c");
+	assert.equal(fitName("python3.11+0x1a2b3c", 12), "python3.11");
+	assert.equal(fitName("libbpf.so.1.1.2+0x9f10", 8), "libbpf.…");
+	assert.equal(fitName("/usr/lib/libc.so.6+0x10", 14), "libc.so.6+0x10");
+	assert.equal(fitName("[anon]+0x7f0010", 7), "[anon]");
+	assert.deepEqual(splitName(glib), ["libglib-2.0.so.0.7400.6", "+0x547a0"]);
+});
+
 test("names are split where they may be cut", () => {
 	assert.deepEqual(splitName(GRPC), [
 		"github.com/grpc-ecosystem/go-grpc-middleware/v2/",

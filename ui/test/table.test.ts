@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compileSearch } from "../src/model/search.ts";
-import { arrangeRows, nextSort, type Row, tableOf, usualValue, visibleRows } from "../src/model/table.ts";
+import { arrangeRows, columnsOf, nextSort, type Row, tableOf, usualValue, visibleRows } from "../src/model/table.ts";
+import { formatIn } from "../src/model/units.ts";
 import { grow, sample } from "./make.ts";
 
 const brief = (rows: Row[]) => rows.map((r) => [r.name, r.self, r.total]);
@@ -73,6 +74,14 @@ test("the unit of a column suits its rows", () => {
 	assert.equal(usualValue([row(17 * h), ...Array.from({ length: 20 }, () => row(30e9))]), 30e9);
 	assert.equal(usualValue([row(17 * h), ...Array.from({ length: 20 }, () => row(1))]), 17 * h / 1e4);
 	assert.equal(usualValue([row(5), row(0)]), 5);
+});
+
+test("self and total have the same decimals", () => {
+	const row = (self: number, total: number) => ({ name: "", binary: "", file: "", kind: "", self, total });
+	const [self, total] = columnsOf([row(368.42e9, 368.42e9), row(0, 2948e9)], "nanoseconds", 2948e9);
+	assert.deepEqual([self.top, self.max, total.top, total.max], [2948e9, 368.42e9, 2948e9, 2948e9]);
+	const text = [self, total].map((c) => formatIn(368.42e9, c.scale, c.top));
+	assert.deepEqual(text, ["368.4", "368.4"]);
 });
 
 test("a graph of callers has the same table", () => {

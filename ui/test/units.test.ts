@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+	formatExact,
 	formatIn,
 	formatRate,
 	formatShare,
@@ -31,6 +32,27 @@ test("a column has one unit", () => {
 	assert.equal(formatIn(42_480e9, scale, 42_480e9), "42,480", "a sum in the unit of its rows");
 	assert.equal(scaleFor(100 * 3600e9, "nanoseconds").name, "h");
 	assert.equal(formatIn(12345, scaleFor(99999, "count"), 99999), "12,345");
+});
+
+test("large counts have a scale, and no cell has more than nine characters", () => {
+	const most = 213_105_259_322;
+	const scale = scaleFor(26_600_000_000, "count");
+	assert.equal(scale.name, "G");
+	assert.equal(formatIn(most, scale, most), "213.11");
+	assert.equal(formatIn(26_600_000_000, scale, most), "26.60");
+	assert.equal(scaleFor(5e7, "goroutines").name, "M goroutines");
+	assert.equal(scaleFor(9_999_999, "count").name, "");
+	const bare = scaleFor(1000, "count");
+	assert.equal(formatIn(9_999_999, bare, most), "9,999,999");
+	assert.equal(formatIn(most, bare, most), "213 G", "far above the usual value of the column");
+	assert.equal(formatIn(26_600_000_000, bare, most), "26.6 G");
+	assert.equal(formatIn(1e17, scaleFor(1e9, "nanoseconds"), 1e17), "100 M");
+	for (let value = 1; value < 1e16; value *= 7) {
+		const text = formatIn(value, scaleFor(value, "count"), value);
+		assert.ok(text.length <= 9, text);
+	}
+	assert.equal(formatExact(most, "count"), "213,105,259,322");
+	assert.equal(formatExact(1500, "nanoseconds"), "1,500 nanoseconds");
 });
 
 test("shares", () => {

@@ -9,6 +9,26 @@ export function fitText(text: string, room: number): string {
 	return room < 2 ? "" : `${text.slice(0, room - 1)}…`;
 }
 
+/** A place in a file of which no function is known: "libc.so.6+0x1234". Its dots are the file's. */
+const PLACE = /^(?:.*\/)?([^/]+)(\+0x[0-9a-f]+)$/i;
+/** With less room than this for the file, the offset goes. */
+const FILE_MIN = 6;
+
+/** File and offset of a name that is a place in a file; else null. */
+export function placeOf(name: string): { file: string; offset: string } | null {
+	const [, file, offset] = PLACE.exec(name) ?? [];
+	return file && offset ? { file, offset } : null;
+}
+
+/** A place keeps the begin of its file and its offset, or the file alone. */
+function fitPlace(file: string, offset: string, room: number): string {
+	if (file.length + offset.length <= room) {
+		return file + offset;
+	}
+	const left = room - offset.length;
+	return left > FILE_MIN ? fitText(file, left) + offset : fitText(file, room);
+}
+
 /** Groups that belong to a name: Go's receivers and type arguments, namespaces without a name. */
 function isPartOfName(name: string, at: number): boolean {
 	const before = name[at - 1];
@@ -37,7 +57,7 @@ function groupEnd(name: string, at: number): number {
  * receivers stay: "net.(*conn).Read".
  */
 export function shortName(name: string): string {
-	if (/(^|[^\w])operator\b/.test(name) || name.startsWith("<")) {
+	if (/(^|[^\w])operator\b/.test(name) || name.startsWith("<") || placeOf(name)) {
 		return name;
 	}
 	let out = "";
@@ -94,6 +114,10 @@ export function fitName(name: string, room: number, short = shortName(name)): st
 	if (short.length <= room) {
 		return short;
 	}
+	const place = placeOf(name);
+	if (place) {
+		return fitPlace(place.file, place.offset, room);
+	}
 	const places = starts(short);
 	for (const at of places) {
 		if (short.length - at + 1 <= room) {
@@ -108,6 +132,10 @@ export function fitName(name: string, room: number, short = shortName(name)): st
  * second says which function it is.
  */
 export function splitName(name: string): [string, string] {
+	const place = placeOf(name);
+	if (place) {
+		return [place.file, place.offset];
+	}
 	const short = shortName(name);
 	const places = starts(short);
 	const slash = short.lastIndexOf("/");

@@ -13,6 +13,11 @@ export function isPassing(status: number, code: string): boolean {
 	return (status === 0 && code !== "CLIENT") || [408, 429, 502, 503, 504].includes(status);
 }
 
+/** Whether an answer is still to come: there is none yet, and asking again may bring it. */
+export function isAwaited(answer: unknown, error: { status: number; code: string } | null): boolean {
+	return !answer && (error === null || isPassing(error.status, error.code));
+}
+
 /**
  * The wait before attempt `count` (1 is the first one after a failure), in milliseconds. `random` in
  * [0, 1) keeps pages apart that were refused together. What the server asks for is the least.

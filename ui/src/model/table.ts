@@ -2,6 +2,7 @@
 /** The table of functions: rows, order, filter. */
 import { type Flame, Kind } from "./flame.ts";
 import type { Matcher } from "./search.ts";
+import { type Scale, scaleFor } from "./units.ts";
 
 /** A function; values in the unit of the profile. */
 export interface Row {
@@ -79,6 +80,27 @@ export function usualValue(rows: readonly Row[]): number {
 	const values = rows.map((row) => row.self).filter((v) => v > 0);
 	values.sort((a, b) => b - a);
 	return Math.max(values[Math.min(9, values.length - 1)] ?? 0, (values[0] ?? 0) / 1e4);
+}
+
+/** A column of values: unit and decimals are the same in both, so that a row can be compared. */
+export interface Column {
+	unit: string;
+	scale: Scale;
+	/** The largest value of both columns. */
+	top: number;
+	/** That of this one, which fills the bar. */
+	max: number;
+}
+
+/** The columns of self and total; `whole` gives the unit where no row has a value. */
+export function columnsOf(rows: readonly Row[], unit: string, whole: number): [Column, Column] {
+	const most = (key: "self" | "total") => rows.reduce((max, row) => Math.max(max, row[key]), 0);
+	const [self, total] = [most("self"), most("total")];
+	const both = { unit, scale: scaleFor(usualValue(rows) || whole, unit), top: Math.max(self, total) };
+	return [
+		{ ...both, max: self },
+		{ ...both, max: total },
+	];
 }
 
 /** A click on a heading: turns the order around, or begins with the useful end. */

@@ -56,6 +56,14 @@ const BYTES = [
 	[1, "B"],
 ] as const;
 
+const COUNTS = [
+	[1e12, "T"],
+	[1e9, "G"],
+	[1e6, "M"],
+] as const;
+/** From here on a count is shown in M, G or T: a column has no room for more digits. */
+const LARGE = 1e7;
+
 /** A value with its unit: "12.3 s", "4.00 MiB", "1,234". */
 export function formatValue(value: number, unit: string): string {
 	if (unit === "nanoseconds") {
@@ -64,8 +72,7 @@ export function formatValue(value: number, unit: string): string {
 	if (unit === "bytes") {
 		return scaled(value, BYTES);
 	}
-	const number = formatCount(value);
-	return unit === "" || unit === "count" ? number : `${number} ${unit}`;
+	return formatExact(value, unit);
 }
 
 /** One unit for a column whose usual large value is `max`: that of its rows, not of their sum. */
@@ -73,11 +80,22 @@ export function scaleFor(max: number, unit: string): Scale {
 	if (unit === "nanoseconds") {
 		return pick(max, COLUMN_TIME);
 	}
-	return unit === "bytes" ? pick(max, BYTES) : { size: 1, name: unit === "count" ? "" : unit };
+	if (unit === "bytes") {
+		return pick(max, BYTES);
+	}
+	const scale = max >= LARGE ? pick(max, COUNTS) : { size: 1, name: "" };
+	const name = unit === "count" ? "" : unit;
+	return { size: scale.size, name: [scale.name, name].filter((s) => s !== "").join(" ") };
 }
 
-/** A value in a unit that stands elsewhere. */
+/**
+ * A value in a unit that stands elsewhere; with as many decimals as suit `max`. One that would have
+ * more than seven digits gets a letter of its own: "213 G".
+ */
 export function formatIn(value: number, scale: Scale, max: number): string {
+	if (Math.abs(value / scale.size) >= LARGE) {
+		return scaled(value / scale.size, COUNTS);
+	}
 	if (scale.size === 1) {
 		return formatCount(value);
 	}
@@ -92,6 +110,12 @@ export function formatIn(value: number, scale: Scale, max: number): string {
 /** An integer with separators: "12,345". */
 export function formatCount(n: number): string {
 	return Math.round(n).toLocaleString("en-US");
+}
+
+/** All digits of a value: "213,105,259,322", "1,500 nanoseconds". */
+export function formatExact(value: number, unit: string): string {
+	const number = formatCount(value);
+	return unit === "" || unit === "count" ? number : `${number} ${unit}`;
 }
 
 /** A share as percent: "12.3 %", "< 0.01 %". */

@@ -4,6 +4,7 @@
  * there is, the package of the function.
  */
 import { type Flame, Kind } from "./flame.ts";
+import { placeOf } from "./names.ts";
 
 /** A binary with more than this share of the samples is shown by its packages. */
 const ONE_BINARY = 0.75;
@@ -12,6 +13,9 @@ const KERNEL = /^(\[kernel|\[vmlinux|vmlinux$|\[guest\.kernel)/;
 
 /** "grpc" of "google.golang.org/grpc.(*Server).Serve", "std" of "std::vector<int>::at"; or "". */
 export function packageOf(name: string): string {
+	if (placeOf(name)) {
+		return "";
+	}
 	const base = /^[<&*\s]*(?:(?:mut|dyn) )?([^\s<([]*)/.exec(name)?.[1] ?? "";
 	const path = base.split("/");
 	const first = /^([\w~$-]+?)(?:::|\.)./.exec(`${path.at(-1)}.`)?.[1] ?? "";
@@ -24,6 +28,11 @@ export function packageOf(name: string): string {
 /** The last part of a path: what a binary and a label have in common. */
 export function baseName(path: string): string {
 	return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** A binary in a column: its file, or "kernel". */
+export function binaryText(binary: string): string {
+	return /^(\[kernel|\[?vmlinux)/.test(binary) ? "kernel" : baseName(binary);
 }
 
 /** The words of the nodes of a graph. */

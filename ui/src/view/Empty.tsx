@@ -48,13 +48,13 @@ function Bars() {
 	);
 }
 
-/** A link with a time that is none. */
+/** A link with a time range that is not valid. */
 export function BadRange({ problem, state }: { problem: string; state: State }) {
 	const last = (length: string) => () =>
 		go({ range: { from: `now-${length}`, to: "now" }, select: null });
 	return (
 		<div class="blank" role="alert" data-testid="bad-range">
-			<h1>The time range of this link is none</h1>
+			<h1>This link's time range is not valid</h1>
 			<p>
 				{problem}. The link asks for samples from <code>{state.range.from}</code> to{" "}
 				<code>{state.range.to}</code>.

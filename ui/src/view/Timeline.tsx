@@ -9,6 +9,7 @@ import { go, stateNow } from "../app/store.ts";
 import { cssValue } from "../app/theme.ts";
 import { lineColour, type Theme } from "../model/colour.ts";
 import { splitValue } from "../model/names.ts";
+import { isAwaited } from "../model/retry.ts";
 import { withMatcher } from "../model/selector.ts";
 import { type Grid, gridOf, type Line, meanOf } from "../model/series.ts";
 import { formatClock, formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
@@ -242,7 +243,7 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 			</div>
 			<div class="timeline-body">
 				<div
-					class={`chart ${answer ? "" : "waits"}`}
+					class={`chart ${isAwaited(answer, data.series.error) ? "waits" : ""}`}
 					ref={root}
 					tabIndex={0}
 					role="application"

@@ -2,19 +2,20 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go } from "../app/store.ts";
 import { type Slots, type Theme, toHex, wordColour } from "../model/colour.ts";
-import { splitName, splitValue } from "../model/names.ts";
+import { splitName } from "../model/names.ts";
 import type { Matcher } from "../model/search.ts";
 import {
 	arrangeRows,
+	type Column,
+	columnsOf,
 	nextSort,
 	type Row,
 	type Sort,
 	type SortKey,
-	usualValue,
 	visibleRows,
 } from "../model/table.ts";
-import { formatCount, formatIn, formatShare, type Scale, scaleFor } from "../model/units.ts";
-import type { Words } from "../model/words.ts";
+import { formatCount, formatExact, formatIn, formatShare } from "../model/units.ts";
+import { binaryText, type Words } from "../model/words.ts";
 import { Cut } from "./Cut.tsx";
 import type { Point } from "./Tooltip.tsx";
 
@@ -60,18 +61,12 @@ interface TableProps {
 	openMenu: (name: string, at: Point) => void;
 }
 
-/** A column: its unit, and its largest value, which fills the bar. */
-interface Column {
-	scale: Scale;
-	max: number;
-}
-
 function Value({ value, whole, column }: { value: number; whole: number; column: Column }) {
 	const share = column.max > 0 ? Math.min(1, Math.max(0, value / column.max)) : 0;
 	return (
-		<td class="cell-value">
+		<td class="cell-value" title={formatExact(value, column.unit)}>
 			<span class="bar" style={{ transform: `scaleX(${share.toFixed(4)})` }} />
-			<span class="cell-number">{formatIn(value, column.scale, column.max)}</span>
+			<span class="cell-number">{formatIn(value, column.scale, column.top)}</span>
 			<span class="cell-share">{formatShare(value, whole)}</span>
 		</td>
 	);
@@ -118,7 +113,7 @@ function TableRow(props: {
 				/>
 			</td>
 			<td class="cell-binary" title={row.binary}>
-				<Cut parts={splitValue(row.binary, 8)} />
+				{binaryText(row.binary)}
 			</td>
 			<Value value={row.self} whole={table.whole} column={self} />
 			<Value value={row.total} whole={table.whole} column={total} />
@@ -202,11 +197,10 @@ export function TopTable(props: TableProps) {
 			props.openMenu(mark, { x: box.left + 24, y: box.top + ROW_PX });
 		}
 	};
-	const [self, total] = useMemo<[Column, Column]>(() => {
-		const most = (key: "self" | "total") => rows.reduce((max, row) => Math.max(max, row[key]), 0);
-		const scale = scaleFor(usualValue(rows) || props.whole, props.unit);
-		return [{ scale, max: most("self") }, { scale, max: most("total") }];
-	}, [rows, props.unit, props.whole]);
+	const [self, total] = useMemo(
+		() => columnsOf(rows, props.unit, props.whole),
+		[rows, props.unit, props.whole],
+	);
 	const [first, last] = visibleRows(view.top, view.height, ROW_PX, arranged.length);
 	return (
 		<section
