@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that wait for a worker, in the order in which they came; but who of several tenants has
- * the fewest running goes first, so that one with many requests does not keep the others waiting.
+ * Requests that wait for a worker, in the order in which they came. The tenant with the fewest
+ * running requests goes first, so that one with many does not keep the others waiting.
  *
- * A request in the list is the lane's: whoever takes it out (a worker, or the loop when it is late
- * or its client has gone) has it, and its reference.
+ * The lane owns a request in its list. A worker, or the loop when the request is late or its client
+ * has gone, takes it out and then owns it and its reference.
  */
 #include "base/hash.h"
 #include "net/internal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who sends faster than the server stores is slowed down: while bodies and answers take more than
+ * Senders that are faster than the store are slowed down: while bodies and answers take more than
  * memory_max, requests that have no worker yet stop. Of HTTP/2 the stream's window stays closed, of
  * HTTP/1 the socket is not read. The first of them is favoured and goes on all the same, so that
  * something always does; once a worker has it, it is the next one's turn.

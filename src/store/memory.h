@@ -34,10 +34,10 @@ struct memory_holder {
 
 /* A share, and those who hold some of it or wait for it, the oldest first.
  *
- * - What fits is given, but to nobody new while another one waits: so those who are there get done.
- * - Who is alone gets what it asks for: a single batch or query has limits of its own.
- * - When all who hold some wait for more, the youngest yields. So the oldest is always served, and
- *   everybody becomes the oldest in the end.
+ * - A holder gets what fits. While one waits, newcomers get nothing, so that the others get done.
+ * - A holder that is alone gets all it asks for: a single batch or query has limits of its own.
+ * - When all holders wait for more, the youngest yields. So the oldest is always served, and each
+ *   becomes the oldest in the end.
  */
 struct memory_share {
 	pthread_mutex_t lock;
