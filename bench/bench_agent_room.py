@@ -28,6 +28,7 @@ COPIES = 25
 VERSIONS = 200
 BYTES_MIN = 30000  # smaller ones have hardly a table
 NOBODY = "65534"
+LOAD_SECONDS_MORE = 300  # to start and to stop in
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "nice", "-n", "19"]
 FOLDERS = ("/usr/bin", "/usr/lib/llvm-*/bin", "/usr/lib/git-core", "/usr/local/go/pkg/tool/*")
 # Programs that do their work also when they are asked for their version.
@@ -73,16 +74,16 @@ def version_commands():
     return [[p, "--version"] for p in paths[:: max(1, len(paths) // VERSIONS)][:VERSIONS]]
 
 
-def start_load(home):
-    """All in one session, which is one group for the scheduler, too."""
+def start_load(home, seconds):
+    """All in one session, which is one group for the scheduler, too. It ends by itself, at the latest."""
     os.chmod(home, 0o755)
     lines = [(c, 3, 12) for c in busy_commands(home)] + [(c, 2, 4) for c in version_commands()]
     script = "".join(
-        f"(sleep {i % 12}; while :; do timeout --foreground {most} {shlex.join(c)}; sleep {rest}; done) &\n"
+        f"(sleep {i % 12}; while [ $(date +%s) -lt $end ]; do timeout --foreground {most} {shlex.join(c)}; sleep {rest}; done) &\n"
         for i, (c, most, rest) in enumerate(lines)
     )
     path = os.path.join(home, "load.sh")
-    pathlib.Path(path).write_text(script + "wait\n", encoding="utf-8")
+    pathlib.Path(path).write_text(f"end=$(($(date +%s) + {seconds + LOAD_SECONDS_MORE}))\n{script}wait\n", encoding="utf-8")
     null = subprocess.DEVNULL
     load = subprocess.Popen(
         [*AS_NOBODY, "sh", path], start_new_session=True, stdin=null, stdout=null, stderr=null, cwd=home
@@ -99,23 +100,26 @@ def run(build, home, seconds, size):
     """(programs, processes, first metrics, last metrics)"""
     server_at, agent_at = whole.free_address(), whole.free_address()
     firn = os.path.join(build, "firn")
-    load, count = start_load(home)
-    time.sleep(15)
-    server = whole.start([firn, "server", "--http-address", server_at, "--storage-path", f"{home}/store"], home, "server.log")
+    started = []
+    load, count = start_load(home, seconds)
     command = [firn, "agent", "--remote-store-address", server_at, "--remote-store-insecure"]
     command += ["--debuginfo-upload-disable", "--http-address", agent_at, "--profiling-cpu-sampling-frequency", FREQUENCY]
     command += ["--spool-path", f"{home}/spool", "--cache-path", f"{home}/cache", "--agent-cpu-limit", "0"]
     command += ["--bpf-table-memory", size] if size else []
-    agent = whole.start(command, home, "agent.log")
     try:
+        time.sleep(15)
+        server = [firn, "server", "--http-address", server_at, "--storage-path", f"{home}/store"]
+        started.append(whole.start(server, home, "server.log"))
+        agent = whole.start(command, home, "agent.log")
+        started.append(agent)
         whole.wait_sampling(agent, agent_at, home)
         time.sleep(seconds)
         processes = sum(name.isdigit() for name in os.listdir("/proc"))
         return count, processes, whole.metrics(agent_at)
     finally:
         stop_load(load)
-        whole.stop(agent)
-        whole.stop(server)
+        for process in reversed(started):
+            whole.stop(process)
 
 
 def report(result, seconds, size):
