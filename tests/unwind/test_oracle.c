@@ -36,7 +36,8 @@ struct oracle {
 	uint64_t compared;
 	uint64_t different;
 	uint64_t not_expressible;
-	uint64_t context_start; /* __start_context, of which the information is wrong */
+	bool is_libc;
+	uint64_t context_start; /* libc's __start_context, of which the information is wrong */
 	char columns[COLUMNS_MAX][8];
 	size_t column_count;
 };
@@ -95,7 +96,7 @@ static void compare(struct oracle *o, uint64_t at)
 	if (agrees(&rule, &o->row) ||
 		(rule.cfa == UNWIND_CFA_STOP && o->fde_begin == objfile_entry(o->obj).v))
 		return;
-	if (rule.cfa == UNWIND_CFA_STOP &&
+	if (o->is_libc && rule.cfa == UNWIND_CFA_STOP &&
 		(!o->context_start || o->context_start == o->fde_begin)) {
 		o->context_start = o->fde_begin;
 		return;
@@ -197,6 +198,7 @@ static void compare_file(const char *path, struct oracle *o)
 {
 	struct err e = { 0 };
 	CHECK_OK(objfile_open(path, &o->obj, &e), &e);
+	o->is_libc = strstr(path, "/libc.so") != NULL;
 	CHECK_OK(unwind_table_build(o->obj, &o->table, &e), &e);
 	CHECK_OK(unwind_table_check(o->table, &e), &e);
 	char command[4096];
