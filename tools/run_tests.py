@@ -50,7 +50,8 @@ RUNTIME = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
-LONG = {"FIRN_FAULTS_ALL": "1", "FIRN_TEST_HOTPLUG": "1"}
+LONG = {"FIRN_SWEEP": "all", "FIRN_TEST_HOTPLUG": "1"}
+CHANGED = {"FIRN_SWEEP": "few"}
 
 TOTAL = re.compile(r"^\[==========\] (\d+) test\(s\) run\.", re.M)
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) test\(s\)\.", re.M)
@@ -212,8 +213,7 @@ def run_build(build, mode, folders, skipped_lines):
     """Compile and run one build's share of the tests; returns (passed, failed, skipped)."""
     name = build[0]
     env = dict(configure(build), **RUNTIME)
-    if mode == "long":
-        env.update(LONG)
+    env.update({"long": LONG, "changed": CHANGED}.get(mode, {}))
     tests = [t for t in introspect(name, "--tests") if wanted(build, mode, folders, suites_of(t))]
     if not tests:
         known = set().union(*(suites_of(t) for t in introspect(name, "--tests")))

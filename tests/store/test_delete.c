@@ -8,6 +8,7 @@
 #include "tests/store/countdown.h"
 #include "tests/store/counted.h"
 #include "tests/store/model_check.h"
+#include "tests/store/sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -323,7 +324,7 @@ static void exit_at_each_operation(void **state)
 {
 	(void)state;
 	int rc = 9, at;
-	for (at = 1; rc == 9; at++) {
+	for (at = 1; rc == 9; at += sweep_each()) {
 		char dir[64];
 		bool told[ANSWERED + 1] = { 0 };
 		fixture_dir(dir);
@@ -358,7 +359,7 @@ static void failures_are_told(void **state)
 	(void)state;
 	bool failed = true;
 	int at = 1;
-	for (; failed; at++) {
+	for (; failed; at += sweep_each()) {
 		char dir[64];
 		bool told[ANSWERED + 1] = { 0 };
 		struct fx_query f;

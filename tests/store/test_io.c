@@ -5,12 +5,13 @@
  * until there is room again. Nothing acknowledged is lost or doubled, nothing wrong is answered,
  * nothing sound is set aside, and the store goes on. (test_recover.c does the same to recovery.)
  *
- * The calls are a few thousand: by default some of them, with FIRN_FAULTS_ALL=1 each.
+ * The calls are a few thousand: sweep.h says how many of them are tried.
  */
 #include "store/io.h"
 
 #include "tests/store/counted.h"
 #include "tests/store/faults.h"
+#include "tests/store/sweep.h"
 
 enum { STEPS = 9, CALLS_TRIED = 100 };
 
@@ -180,8 +181,8 @@ static void each_fails_once(unsigned classes, int error, int calls_min)
 	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
 	CHECK(acknowledged != NULL);
 	int all = calls_of(classes, acknowledged), tried = 0;
-	int step = getenv("FIRN_FAULTS_ALL") ? 1 : MAX(1, all / CALLS_TRIED);
-	uint64_t random = (uint64_t)getpid();
+	int step = sweep_step(all, CALLS_TRIED);
+	uint64_t random = sweep_seed();
 	int at = 1 + (int)rnd_below(&random, (uint64_t)step);
 	struct faults f;
 	do {

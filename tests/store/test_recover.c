@@ -10,6 +10,7 @@
 #include "store/merge.h"
 #include "tests/store/counted.h"
 #include "tests/store/powercut.h"
+#include "tests/store/sweep.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -118,7 +119,7 @@ static void kill_under_load(void **state)
 	const char *env = getenv("FIRN_CRASH_ROUNDS");
 	int rounds = env ? (int)strtol(env, NULL, 10) : DEFAULT_ROUNDS;
 	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
-	uint64_t random = (uint64_t)getpid();
+	uint64_t random = sweep_seed();
 	uint32_t from = 0, acks = 0;
 	CHECK(acknowledged != NULL);
 	fixture_disk_dir(dir);
@@ -208,7 +209,7 @@ static void exit_at_each_operation(void **state)
 	int rc = 9, at;
 	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
 	CHECK(acknowledged != NULL);
-	for (at = 1; rc == 9; at++) {
+	for (at = 1; rc == 9; at += sweep_each()) {
 		char dir[64];
 		struct store *s;
 		struct err e = { 0 };
@@ -310,7 +311,7 @@ static void power_fails_behind_each_change(void **state)
 {
 	(void)state;
 	char dir[64], what[64];
-	uint64_t random = (uint64_t)getpid();
+	uint64_t random = sweep_seed();
 	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
 	CHECK(acknowledged != NULL);
 	fixture_dir(dir);
@@ -319,7 +320,7 @@ static void power_fails_behind_each_change(void **state)
 	powercut_end();
 	fixture_clean(dir);
 	size_t n = powercut.events.len, states = 0;
-	size_t step = getenv("FIRN_FAULTS_ALL") ? 1 : 6;
+	size_t step = sweep_all() ? 1 : (size_t)(6 * sweep_each());
 	for (size_t end = rnd_below(&random, step); end <= n; end += step)
 		for (int luck = 0; luck < POWER_LUCKS; luck++, states++) {
 			powercut_acknowledged(end, acknowledged, COUNTED_MAX);
@@ -610,27 +611,27 @@ static void damage_at(const char *dir, struct damage_file *files, size_t n, stru
 	check_damaged(dir, what);
 }
 
-/* Four hundred places, or with FIRN_FAULTS_ALL every byte and every length of every file. */
+/* Four hundred places, or with FIRN_SWEEP=all every byte and every length of every file. */
 static void damage_is_contained(void **state)
 {
 	(void)state;
 	enum { ROUNDS = 400 };
 	char dir[64];
 	struct damage_file files[DAMAGE_FILES_MAX];
-	uint64_t random = (uint64_t)getpid();
+	uint64_t random = sweep_seed();
 	size_t places = 0;
 	fixture_dir(dir);
 	make_digits(dir);
 	size_t n = load_files(dir, files);
 	CHECK(n >= 5);
-	for (int round = 0; round < ROUNDS && !getenv("FIRN_FAULTS_ALL"); round++, places++) {
+	for (int round = 0; round < sweep_tried(ROUNDS) && !sweep_all(); round++, places++) {
 		struct damage_file *f = &files[rnd_below(&random, n)];
 		size_t used = used_bytes(f);
 		if (used)
 			damage_at(dir, files, n, f, rnd_below(&random, used), round % 8 == 7,
 				(unsigned)rnd_below(&random, 8));
 	}
-	for (size_t i = 0; i < n && getenv("FIRN_FAULTS_ALL"); i++)
+	for (size_t i = 0; i < n && sweep_all(); i++)
 		for (size_t at = 0; at < used_bytes(&files[i]); at++, places += 2) {
 			damage_at(dir, files, n, &files[i], at, false,
 				(unsigned)rnd_below(&random, 8));
@@ -728,8 +729,8 @@ static void each_call_of_recovery_fails(void **state)
 	fixture_dir(dir);
 	size_t n = make_all_kinds(dir, files);
 	for (size_t k = 0; k < ARRAY_COUNT(kinds); k++) {
-		bool few = kinds[k].classes == FAULT_WRITE || getenv("FIRN_FAULTS_ALL");
-		int at = 1, step = few ? 1 : 9;
+		bool each = sweep_all() || (kinds[k].classes == FAULT_WRITE && !sweep_is("few"));
+		int at = 1, step = each ? 1 : 9;
 		struct faults f;
 		do {
 			f = (struct faults){ .classes = kinds[k].classes,

@@ -7,6 +7,7 @@
 #include "tests/store/countdown.h"
 #include "tests/store/counted.h"
 #include "tests/store/model_check.h"
+#include "tests/store/sweep.h"
 
 #include <sys/wait.h>
 
@@ -274,7 +275,7 @@ static void exit_at_each_operation(void **state)
 	struct err e = { 0 };
 	int rc = 9, at;
 	make_rules(rules, by_type, 2);
-	for (at = 1; rc == 9; at++) {
+	for (at = 1; rc == 9; at += sweep_each()) {
 		char dir[64];
 		struct model m = { .random = 8 };
 		fixture_dir(dir);

@@ -4,11 +4,12 @@
  * turn, and a power cut behind each change of the disk: what was answered holds, what was not is
  * there as a whole or not at all, the rest stays what it was, and asking again does it.
  *
- * By default some of the calls are tried, others each time; with FIRN_FAULTS_ALL=1 each.
+ * sweep.h says how many of the calls are tried.
  */
 #include "tests/store/counted.h"
 #include "tests/store/faults.h"
 #include "tests/store/powercut.h"
+#include "tests/store/sweep.h"
 
 enum {
 	BATCHES = 7,
@@ -169,9 +170,9 @@ static void each_fails(const struct deed *d, unsigned classes, int error, bool s
 {
 	struct faults none = { .classes = classes }; /* counts */
 	run(d, &none);
-	int all = none.at, step = getenv("FIRN_FAULTS_ALL") ? 1 : MAX(all / CALLS_TRIED, 1), n = 0;
+	int all = none.at, step = sweep_step(all, CALLS_TRIED), n = 0;
 	static uint64_t random;
-	random = random ? random : (uint64_t)getpid();
+	random = random ? random : sweep_seed();
 	for (int at = 1 + (int)rnd_below(&random, (uint64_t)step); at <= all; at += step, n++) {
 		struct faults f = {
 			.classes = classes, .at = at, .error = error, .sticky = sticky
@@ -200,7 +201,7 @@ static void each_call_fails(void **state)
 static void cut_behind_each_change(const struct deed *d)
 {
 	char dir[64];
-	uint64_t random = (uint64_t)getpid();
+	uint64_t random = sweep_seed();
 	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
 	CHECK(acknowledged != NULL);
 	fixture_dir(dir);

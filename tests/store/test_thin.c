@@ -4,6 +4,7 @@
  */
 #include "tests/store/countdown.h"
 #include "tests/store/model_check.h"
+#include "tests/store/sweep.h"
 
 #include <sys/wait.h>
 
@@ -269,7 +270,7 @@ static void exit_at_each_operation(void **state)
 	(void)state;
 	struct err e = { 0 };
 	int rc = 9, at;
-	for (at = 1; rc == 9; at++) {
+	for (at = 1; rc == 9; at += sweep_each()) {
 		char dir[64];
 		struct model m = { .random = 8 };
 		int64_t t0 = begin();
