@@ -1,15 +1,35 @@
 #!/usr/bin/env python3
-"""Hold src/LAYERS: a folder includes only what its line allows, and only public headers."""
+"""Hold src/LAYERS: a folder includes only what its line allows, and only public headers.
+
+A folder may have sub-folders, each with a line of its own ("9 agent/send: base os agent/host").
+A folder's line names the folders that it may include: those of a lower layer, and sub-folders of
+its own top folder. A sub-folder may also name its top folder, for that folder's public header.
+Circles are errors: of folders by their lines, of files by their includes. A file is a .c with its
+.h; a folder's public header stands alone, because several files implement it.
+
+What does not hold yet stands in src/LAYERS_OPEN, which may only shrink: "private agent/a/b.h" is
+included from outside its sub-folder, "circle agent/a/b agent/a/c" are files in one circle. A line
+that is not needed any more is an error.
+"""
 
 import pathlib
 import re
 import sys
 
+SRC = pathlib.Path("src")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-# Headers besides <folder>/<folder>.h that other folders may include.
+# Headers besides <folder>/<name of the folder>.h that other folders may include.
 PUBLIC = {"unwind/rule.h"}
 # Written by the build.
 GENERATED = re.compile(r"\.skel\.h$")
+
+
+def top(folder):
+    return folder.split("/")[0]
+
+
+def public_header(folder):
+    return f"{folder}/{folder.split('/')[-1]}.h"
 
 
 def read_layers(path):
@@ -18,7 +38,7 @@ def read_layers(path):
         line = line.split("#")[0].strip()
         if not line:
             continue
-        match = re.fullmatch(r"(\d+) (\w+):((?: \w+)*)", line)
+        match = re.fullmatch(r"(\d+) (\w+(?:/\w+)?):((?: \w+(?:/\w+)?)*)", line)
         if not match:
             sys.exit(f"{path}:{number}: not of the form 'layer folder: folders'")
         layer, folder, names = match.groups()
@@ -26,33 +46,136 @@ def read_layers(path):
     return layers, allowed
 
 
-def main():
-    src = pathlib.Path("src")
-    layers, allowed = read_layers(src / "LAYERS")
-    problems = []
+def read_open(path):
+    """The private headers and the circles that are still allowed."""
+    private, circles = set(), set()
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        if words[0] == "private" and len(words) == 2:
+            private.add(words[1])
+        elif words[0] == "circle" and len(words) > 2:
+            circles.add(tuple(sorted(words[1:])))
+        else:
+            sys.exit(f"{path}:{number}: neither 'private header' nor 'circle files'")
+    return private, circles
+
+
+def find_circles(edges):
+    """The strongly connected components of more than one node (Tarjan)."""
+    index, low, stack, on_stack, found = {}, {}, [], set(), []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on_stack.add(node)
+        for other in sorted(edges.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in on_stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            on_stack.difference_update(stack[at:])
+            if len(stack) - at > 1:
+                found.append(tuple(sorted(stack[at:])))
+            del stack[at:]
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def check_lines(layers, allowed):
+    problems, edges = [], {}
     for folder, names in allowed.items():
+        if "/" in folder and top(folder) not in layers:
+            problems.append(f"src/LAYERS: {folder}: {top(folder)} has no line")
         for name in names:
             if name not in layers:
                 problems.append(f"src/LAYERS: {folder} names {name}, which has no line")
+            elif top(name) == top(folder):
+                if name != top(folder):  # a public header alone, not what implements it
+                    edges.setdefault(folder, set()).add(name)
+            elif "/" in name:
+                problems.append(f"src/LAYERS: {folder} may not use {name}: private to {top(name)}")
             elif layers[name] >= layers[folder] and folder != "cli":
                 problems.append(f"src/LAYERS: {folder} may not use {name}: not a lower layer")
-    for path in sorted(p for p in src.rglob("*") if p.suffix in (".c", ".h", ".cc")):
-        folder = path.relative_to(src).parts[0]
-        if folder not in layers:
-            problems.append(f"{path}: folder {folder} has no line in src/LAYERS")
+    for circle in find_circles(edges):
+        problems.append(f"src/LAYERS: a circle of folders: {' '.join(circle)}")
+    return problems
+
+
+def folder_of(path, layers):
+    """The folder with a line that a path below src/ lies in, or None."""
+    parts = path.split("/")
+    if len(parts) > 3:
+        return None
+    folder = "/".join(parts[:-1])
+    return folder if folder in layers else None
+
+
+def resolve(path, include):
+    """What an include names, below src/; None when it is not there."""
+    for base in (SRC, path.parent):
+        target = base / include
+        if target.exists():
+            return str(target.resolve().relative_to(SRC.resolve()))
+    return None
+
+
+def unit(name, layers):
+    """The node of a file in the graph of includes: a .c and its .h are one."""
+    folder = folder_of(name, layers)
+    if folder and name == public_header(folder):
+        return name
+    return re.sub(r"\.\w+$", "", name)
+
+
+def check_files(layers, allowed, private):
+    problems, edges, used = [], {}, set()
+    for path in sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h", ".cc")):
+        name = str(path.relative_to(SRC))
+        folder = folder_of(name, layers)
+        if not folder:
+            problems.append(f"{path}: its folder has no line in src/LAYERS")
             continue
         for include in INCLUDE.findall(path.read_text()):
             if GENERATED.search(include):
                 continue
-            target = include.split("/")[0] if "/" in include else folder
-            public = include == f"{target}/{target}.h" or include in PUBLIC or target == "base"
-            if target == folder:
-                if not (src / include).exists() and not (path.parent / include).exists():
-                    problems.append(f'{path}: "{include}" does not exist')
-            elif target not in allowed[folder]:
+            target = resolve(path, include)
+            if not target:
+                problems.append(f'{path}: "{include}" does not exist')
+                continue
+            other = folder_of(target, layers)
+            if top(target) == top(name) and unit(target, layers) != unit(name, layers):
+                edges.setdefault(unit(name, layers), set()).add(unit(target, layers))
+            if other == folder:
+                continue
+            if other not in allowed[folder]:
                 problems.append(f'{path}: {folder} may not include "{include}"')
-            elif not public:
-                problems.append(f'{path}: "{include}" is private to {target}')
+            elif target in private:
+                used.add(target)
+            elif target not in PUBLIC | {public_header(other)} and other != "base":
+                problems.append(f'{path}: "{include}" is private to {other}')
+    return problems, find_circles(edges), used
+
+
+def main():
+    layers, allowed = read_layers(SRC / "LAYERS")
+    private, open_circles = read_open(SRC / "LAYERS_OPEN")
+    problems = check_lines(layers, allowed)
+    found, circles, used = check_files(layers, allowed, private)
+    problems += found
+    for circle in sorted(set(circles) - open_circles):
+        problems.append(f"a circle of files: {' '.join(circle)}")
+    for circle in sorted(open_circles - set(circles)):
+        problems.append(f"src/LAYERS_OPEN: not a circle (any more): {' '.join(circle)}")
+    for header in sorted(private - used):
+        problems.append(f"src/LAYERS_OPEN: not included from outside (any more): {header}")
     for problem in problems:
         print(problem)
     return 1 if problems else 0

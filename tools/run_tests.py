@@ -106,12 +106,13 @@ def reasons_of(name, record):
 
 
 def read_layers():
-    """The folders that each folder may include, from src/LAYERS."""
+    """The top folders that each top folder may include, from src/LAYERS."""
     includes = {}
     for line in pathlib.Path("src/LAYERS").read_text().splitlines():
         words = line.split("#")[0].split()
         if words:
-            includes[words[1].rstrip(":")] = set(words[2:])
+            folder, *names = (word.rstrip(":").split("/")[0] for word in words[1:])
+            includes.setdefault(folder, set()).update(names)
     return includes
 
 
