@@ -1,30 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What reflection looks up in the tables that the build makes. */
 #include "schema/schema.h"
-
-const struct pb_file *const schema_files[] = {
-	&pb_file_timestamp,
-	&pb_file_duration,
-	&schema_file_health,
-	&schema_file_reflection,
-	&schema_file_reflection_alpha,
-	&schema_file_metastore,
-	&schema_file_profilestore,
-	&schema_file_query,
-	&schema_file_debuginfo,
-	&schema_file_scrape,
-	&schema_file_telemetry,
-	&schema_file_otlp_common,
-	&schema_file_otlp_resource,
-	&schema_file_otlp_profiles,
-	&schema_file_otlp_export,
-	&schema_file_otlp_trace,
-	&schema_file_otlp_trace_export,
-	&schema_file_otlp_logs,
-	&schema_file_otlp_logs_export,
-	&schema_file_otlp_metrics,
-	&schema_file_otlp_metrics_export,
-	NULL,
-};
 
 /* "package.Service" itself, or one of its methods. */
 static bool service_has(const struct pb_service *s, struct str symbol)

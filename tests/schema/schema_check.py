@@ -3,14 +3,18 @@
 
 Random messages of every type (the seed is printed): protobuf's bytes become JSON by our encoder and
 by protobuf's, which must mean the same; protobuf's JSON becomes bytes by our decoder, which protobuf
-must read as the message it was.
+must read as the message it was. Where protoc is there, it must make the same descriptors of the
+files in proto/ as tools/proto.py did.
 """
 
 import json
+import pathlib
 import random
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 try:
     from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
@@ -19,6 +23,7 @@ except ImportError:
     sys.exit(77)
 
 DUMP = sys.argv[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 EACH = 25
 HEX = ("traceId", "spanId")
 
@@ -144,7 +149,41 @@ def check_type(rng, kind, name):
     return 2 * len(messages)
 
 
+def by_protoc(names):
+    """What protoc makes of proto/, by name; None without protoc."""
+    if not shutil.which("protoc"):
+        return None
+    folder = ROOT / "proto"
+    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*.proto")}
+    assert there == set(names), (there ^ set(names), "is in one of proto/ and meson.build only")
+    with tempfile.NamedTemporaryFile() as out:
+        command = ["protoc", "-I", folder, f"--descriptor_set_out={out.name}", *sorted(there)]
+        subprocess.run(command, check=True)
+        files = descriptor_pb2.FileDescriptorSet.FromString(out.read()).file
+    return {f.name: f for f in files}
+
+
+def check_refusals():
+    """What tools/proto.py does not know is an error with its line."""
+    head = 'syntax = "proto3";\npackage a.v1;\n'
+    bad = {
+        head + "message M {\n  string s = 1 [deprecated = true];\n}": "a.proto:4: '[deprecate' is not known",
+        head + "message M { Gone g = 1; }": "Gone is not declared",
+        head + "service S {}": "a.proto:3: service S has no comment",
+        head + 'import "gone.proto";': "gone.proto is not there",
+        head + "message M { group G = 1 {} }": "a.proto:3: '{'",
+        head + "message M {": "the file ends here",
+    }
+    for text, sentence in bad.items():
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "a.proto").write_text(text)
+            command = [sys.executable, ROOT / "tools/proto.py", folder + "/o", folder, "a.proto"]
+            run = subprocess.run(command, capture_output=True, text=True)
+        assert run.returncode == 1 and sentence in run.stderr, (text, run.stderr)
+
+
 def main():
+    check_refusals()
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**9)
     rng = random.Random(seed)
     print(f"seed {seed}")
@@ -152,6 +191,9 @@ def main():
     files = [descriptor_pb2.FileDescriptorProto.FromString(raw) for raw in run([])]
     for proto in files:
         pool.Add(proto)
+    theirs = by_protoc([f.name for f in files])
+    for proto in files if theirs else []:
+        assert proto == theirs[proto.name], (proto, theirs[proto.name])
     checked = types = 0
     for proto in files:
         file = pool.FindFileByName(proto.name)
@@ -164,6 +206,7 @@ def main():
             checked += check_type(rng, kind, descriptor.full_name)
             types += 1
     print(f"{len(files)} files, {types} messages, {checked} conversions agree")
+    print("protoc makes the same descriptors" if theirs else "protoc is not there to compare with")
 
 
 main()
