@@ -5,7 +5,7 @@
  */
 #include "fuzz/fuzz.h"
 
-#include "agent/broker_request.h"
+#include "agent/broker/broker_request.h"
 
 #include <string.h>
 

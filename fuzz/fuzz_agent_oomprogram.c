@@ -6,7 +6,7 @@
  */
 #include "fuzz/fuzz.h"
 
-#include "agent/oomprogram.h"
+#include "agent/oom/oomprogram.h"
 #include "tests/gen/elf.h"
 
 #define STACK 64

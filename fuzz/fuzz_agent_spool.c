@@ -5,7 +5,7 @@
  */
 #include "fuzz/fuzz.h"
 
-#include "agent/spool.h"
+#include "agent/send/spool.h"
 #include "codec/codec.h"
 
 #include <string.h>

@@ -12,11 +12,11 @@
  */
 #include "agent/agent.h"
 
-#include "agent/broker.h"
-#include "agent/mapsizes.h"
+#include "agent/broker/broker.h"
 #include "agent/own_http.h"
 #include "agent/parts.h"
-#include "agent/slabs.h"
+#include "agent/sample/mapsizes.h"
+#include "agent/tables/slabs.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/net.h"
@@ -135,11 +135,11 @@ static enum deferred_file find_deferred(void *ctx, const struct file_key *key, u
 	*out_file_id = FRAME_FILE_VDSO;
 	if (key->inode)
 		state = files_look_up(a->files, key, out_file_id);
-	enum sampler_found found = SAMPLER_NOT_FOUND;
+	enum tables_found found = TABLES_NOT_FOUND;
 	if (state == FILES_KNOWN)
 		found = sampler_find_rule(a->sampler, key, offset, out_rule);
-	if (found != SAMPLER_NOT_FOUND)
-		return found == SAMPLER_FOUND ? DEFERRED_KNOWN : DEFERRED_NO_ROOM;
+	if (found != TABLES_NOT_FOUND)
+		return found == TABLES_FOUND ? DEFERRED_KNOWN : DEFERRED_NO_ROOM;
 	return state == FILES_FAILED || !key->inode ? DEFERRED_NEVER : DEFERRED_NOT_YET;
 }
 

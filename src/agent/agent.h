@@ -26,10 +26,11 @@ struct agent_config {
 	const char *remote_store_token_file;     /* it, read again each time */
 	const char *const *remote_store_headers; /* "name=value", NULL at the end; or NULL */
 	/* Names of functions are sent to a server that has the executables of this host not itself
-	 * (agent/uploader.h). */
+	 * (agent/upload/uploader.h). */
 	bool debuginfo_upload;
 	bool debuginfo_no_strip; /* whole files instead of what gives names */
-	/* Where separate debug files are (agent/uploadsource.h); NULL: where they usually are. */
+	/* Where separate debug files are (agent/upload/uploadsource.h); NULL: where they usually
+	 * are. */
 	const char *const *debuginfo_folders;
 	uint32_t debuginfo_parallel_max, debuginfo_queue_max;
 	int64_t remote_store_call_ns; /* of each question about them */
@@ -49,7 +50,7 @@ struct agent_config {
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */
 	/* Who is left out, and who alone is not, by environment variables and by "label=value";
-	 * each NULL at the end, or NULL (agent/optout.h). */
+	 * each NULL at the end, or NULL (agent/process/optout.h). */
 	const char *const *opt_out_env_vars;
 	const char *const *opt_in_env_vars;
 	const char *const *opt_out_labels;

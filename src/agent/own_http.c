@@ -2,8 +2,8 @@
 /* The handlers run on the server's threads: they read counters, and lists under their own locks. */
 #include "agent/own_http.h"
 
-#include "agent/broker.h"
-#include "agent/status.h"
+#include "agent/broker/broker.h"
+#include "agent/status/status.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/net.h"

@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "agent/deferred.h"
-#include "agent/files.h"
-#include "agent/sampler.h"
+#include "agent/files/files.h"
+#include "agent/sample/deferred.h"
+#include "agent/sample/sampler.h"
 #include "base/clock.h"
 
 /* On a busy machine it takes its time. */

@@ -2,7 +2,7 @@
 /* kernel_bytes: does the kernel charge what mapsizes.h says? Of the running one. */
 #pragma once
 
-#include "agent/mapsizes.h"
+#include "agent/sample/mapsizes.h"
 #include "live.h"
 #include "test.h"
 

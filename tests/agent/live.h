@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/sampler.h"
+#include "agent/sample/sampler.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/vec.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/batch.h"
+#include "agent/send/batch.h"
 #include "base/clock.h"
 #include "otlp/otlp.h"
 
@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* Three files, by id; all others are gone. Stands in for agent/files.c. */
+/* Three files, by id; all others are gone. Stands in for agent/files/files.c. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 {
 	(void)f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A real broker, which has what this test has: as root everything, as another user nothing much. */
-#include "agent/broker.h"
+#include "agent/broker/broker.h"
 #include "hanging_mount.h"
 #include "os/os.h"
 #include "temp_dir.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/broker_held.h"
+#include "agent/broker/broker_held.h"
 #include "os/os.h"
 #include "test.h"
 

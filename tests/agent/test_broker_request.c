@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/broker_request.h"
+#include "agent/broker/broker_request.h"
 #include "test.h"
 
 static const struct broker_config config = { .own_files = { "", NULL, "/etc/firn/agent.yaml" } };

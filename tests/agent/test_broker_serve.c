@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The broker's side alone, by what goes over its sockets. */
-#include "agent/broker_request.h"
-#include "agent/broker_serve.h"
+#include "agent/broker/broker_request.h"
+#include "agent/broker/broker_serve.h"
 #include "os/os.h"
 #include "test.h"
 

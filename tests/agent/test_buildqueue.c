@@ -2,7 +2,7 @@
 /* Turns and debts at made-up times; and that waiting ends. */
 #include "test.h"
 
-#include "agent/buildqueue.h"
+#include "agent/files/buildqueue.h"
 
 #include <pthread.h>
 

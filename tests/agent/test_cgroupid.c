@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/cgroupid.h"
+#include "agent/broker/cgroupid.h"
 #include "test.h"
 
 #include <sys/stat.h>

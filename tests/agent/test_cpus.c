@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of CPUs; attaching is tested with the sampler. */
-#include "agent/cpus.h"
+#include "agent/sample/cpus.h"
 #include "test.h"
 
 /* clang-format off */

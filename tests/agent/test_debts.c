@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/debts.h"
+#include "agent/broker/debts.h"
 #include "test.h"
 
 #define BEGIN_NS (1000 * NS_PER_SEC)

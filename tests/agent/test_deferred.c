@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Made stacks over two files, of which the second becomes known late. */
-#include "agent/deferred.h"
+#include "agent/sample/deferred.h"
 #include "base/clock.h"
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program under test is this one, and what objcopy makes of it. */
-#include "agent/executable.h"
+#include "agent/process/executable.h"
 
 #include "procfs/procfs.h"
 #include "test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "agent/filebook.h"
+#include "agent/files/filebook.h"
 
 #define SECOND NS_PER_SEC
 

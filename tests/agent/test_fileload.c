@@ -2,7 +2,7 @@
 /* What an opened file is taken for, and what is cached. The cache itself: test_tablecache.c. */
 #include "test.h"
 
-#include "agent/fileload.h"
+#include "agent/files/fileload.h"
 #include "base/log.h"
 #include "gen/elf.h"
 #include "os/os.h"

@@ -2,7 +2,7 @@
 /* What whoever names addresses is shown. Over whole files.c: test_files.c. */
 #include "test.h"
 
-#include "agent/fileoffer.h"
+#include "agent/files/fileoffer.h"
 #include "gen/elf.h"
 #include "os/os.h"
 

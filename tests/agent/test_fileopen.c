@@ -2,7 +2,7 @@
 /* Opening what this process, or a dead one, has mapped. test_files.c has the rest. */
 #include "test.h"
 
-#include "agent/fileopen.h"
+#include "agent/files/fileopen.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -2,8 +2,8 @@
 /* The files of this very process, with a sampler that only writes down what it is told. */
 #include "test.h"
 
-#include "agent/broker.h"
-#include "agent/files.h"
+#include "agent/broker/broker.h"
+#include "agent/files/files.h"
 #include "gen/elf.h"
 #include "hanging_mount.h"
 #include "os/os.h"

@@ -2,7 +2,7 @@
 /* In folders of its own, as below "/": what is found, and what is not even looked at. */
 #include "test.h"
 
-#include "agent/filesearch.h"
+#include "agent/files/filesearch.h"
 #include "os/os.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/governor.h"
+#include "agent/sample/governor.h"
 #include "test.h"
 
 static const struct governor_config plain = { .frequency_hz = 19,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/handover.h"
+#include "agent/send/handover.h"
 #include "base/reader.h"
 
 #include "test.h"

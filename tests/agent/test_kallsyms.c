@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/kallsyms.h"
+#include "agent/names/kallsyms.h"
 #include "os/os.h"
 
 #include "test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Against the running kernel: small BPF programs are loaded, and must be told of. */
-#include "agent/kallsyms.h"
-#include "agent/ksymbols.h"
+#include "agent/names/kallsyms.h"
+#include "agent/names/ksymbols.h"
 
 #include "test.h"
 

@@ -3,7 +3,7 @@
  * Stacks of Rust, Go and musl on the real kernel: programs of tests/workloads that do what is hard
  * of each language. Nearly all reach the root, and functions lie where they must.
  */
-#include "agent/probe.h"
+#include "agent/sample/probe.h"
 #include "live.h"
 #include "test.h"
 #include "whole.h"

@@ -5,8 +5,8 @@
  * tests/kernels/.
  */
 #include "agent/bpf/layout.h"
-#include "agent/mapsizes.h"
-#include "agent/sampler.h"
+#include "agent/sample/mapsizes.h"
+#include "agent/sample/sampler.h"
 #include "test.h"
 
 static uint64_t maps_bytes(uint32_t cpus, uint32_t frequency_hz)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/metadata.h"
+#include "agent/process/metadata.h"
 #include "base/buf.h"
 #include "test.h"
 

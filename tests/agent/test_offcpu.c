@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/offcpu.h"
+#include "agent/sample/offcpu.h"
 #include "test.h"
 
 #define S NS_PER_SEC

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/oomheap.h"
+#include "agent/oom/oomheap.h"
 
 #include "otlp/otlp.h"
 #include "profile/profile.h"

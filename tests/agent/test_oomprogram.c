@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/oomprogram.h"
+#include "agent/oom/oomprogram.h"
 
 #include "gen/elf.h"
 #include "test.h"

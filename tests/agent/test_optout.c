@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/optout.h"
+#include "agent/process/optout.h"
 #include "test.h"
 
 static const char *const names[] = { "FIRN_PROFILE", "DD_PROFILING_ENABLED", NULL };

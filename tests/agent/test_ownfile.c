@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that flags name, by a real broker, on a disk and on a file system that hangs. */
-#include "agent/broker.h"
-#include "agent/metadata.h"
-#include "agent/ownfile.h"
+#include "agent/broker/broker.h"
+#include "agent/broker/ownfile.h"
+#include "agent/process/metadata.h"
 #include "hanging_mount.h"
 #include "temp_dir.h"
 #include "test.h"

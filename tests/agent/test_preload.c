@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/preload.h"
+#include "agent/files/preload.h"
 #include "test.h"
 
 #include <signal.h>

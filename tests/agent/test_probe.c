@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a user is told who cannot sample. */
-#include "agent/probe.h"
+#include "agent/sample/probe.h"
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/problems.h"
+#include "agent/status/problems.h"
 #include "test.h"
 
 static void counts_and_sorts(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/process.h"
+#include "agent/process/process.h"
 #include "procfs/procfs.h"
 
 #include "test.h"

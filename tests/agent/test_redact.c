@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/redact.h"
+#include "agent/process/redact.h"
 #include "test.h"
 
 /* '|' stands for the NUL between arguments. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Against a real server on a Unix socket, which keeps the headers that came. */
-#include "agent/remote.h"
+#include "agent/send/remote.h"
 #include "os/os.h"
 #include "temp_dir.h"
 #include "test.h"

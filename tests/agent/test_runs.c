@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/runs.h"
+#include "agent/tables/runs.h"
 #include "test.h"
 
 static void takes_the_first_run_that_fits(void **state)

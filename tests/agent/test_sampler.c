@@ -3,7 +3,7 @@
  * The sampler on the real kernel, over programs of known shape (tests/workloads). Counts samples,
  * not seconds: on a busy machine it takes longer, and finds the same.
  */
-#include "agent/probe.h"
+#include "agent/sample/probe.h"
 #include "kernel_bytes.h"
 #include "live.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/sandbox.h"
+#include "agent/broker/sandbox.h"
 #include "os/os.h"
 #include "test.h"
 

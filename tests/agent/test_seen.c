@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/seen.h"
+#include "agent/sample/seen.h"
 #include "test.h"
 
 static struct event_sample *make_sample(uint64_t hash, uint16_t kernel, uint16_t user)

@@ -3,7 +3,7 @@
 #include "temp_dir.h"
 #include "test.h"
 
-#include "agent/send.h"
+#include "agent/send/send.h"
 #include "base/clock.h"
 #include "net/net.h"
 #include "otlp/otlp.h"

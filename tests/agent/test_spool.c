@@ -2,7 +2,7 @@
 #include "temp_dir.h"
 #include "test.h"
 
-#include "agent/spool.h"
+#include "agent/send/spool.h"
 #include "os/os.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/status.h"
+#include "agent/status/status.h"
 #include "test.h"
 
 static const char *text_of(struct buf *b)

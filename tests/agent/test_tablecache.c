@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "agent/tablecache.h"
+#include "agent/files/tablecache.h"
 #include "gen/elf.h"
 #include "os/os.h"
 

@@ -3,9 +3,10 @@
  * Room for tables within a budget, on real eBPF maps: what the program would find for a key is read
  * back through the maps. That it is never wrong while it changes is in test_sampler.c.
  */
-#include "agent/probe.h"
-#include "agent/slabs.h"
-#include "agent/tables.h"
+#include "agent/broker/slab_grants.h"
+#include "agent/sample/probe.h"
+#include "agent/tables/slabs.h"
+#include "agent/tables/tables.h"
 #include "test.h"
 
 #include <bpf/bpf.h>
@@ -231,7 +232,7 @@ static void check_no_room(struct fixture *f, uint64_t inode)
 	assert_non_null(slot);
 	CHECK(slot->value.page_count == 0 && slot->value.page_base == FILE_NO_ROOM);
 	CHECK(slot->value.file_id == inode + 2);
-	CHECK(tables_find_rule(f->tables, &key, 0, &rule) == SAMPLER_NO_ROOM);
+	CHECK(tables_find_rule(f->tables, &key, 0, &rule) == TABLES_NO_ROOM);
 }
 
 /* So many samples in it, if the program knows it. */
@@ -378,7 +379,7 @@ static void gives_memory_back_when_idle(void **state)
 	tables_read_stats(f.tables, &stats);
 	CHECK(stats.files == FILES && stats.evicted == 0);
 	uint32_t before = SLABS;
-	int64_t turn_ns = slabs_turn_ns(SLABS);
+	int64_t turn_ns = slab_grants_turn_ns(SLABS);
 	for (uint32_t epoch = 0; epoch < 200 && count_slabs(&f, SLABS) > IDLE; epoch++) {
 		int64_t last_ns = f.now_ns;
 		for (uint64_t inode = 8; inode <= FILES; inode += 8)

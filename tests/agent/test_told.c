@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "agent/told.h"
+#include "agent/status/told.h"
 
 static void tells_each_once(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "agent/uploadbook.h"
+#include "agent/upload/uploadbook.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

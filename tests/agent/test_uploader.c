@@ -4,8 +4,8 @@
 #include "temp_dir.h"
 #include "test.h"
 
-#include "agent/broker.h"
-#include "agent/uploader.h"
+#include "agent/broker/broker.h"
+#include "agent/upload/uploader.h"
 #include "gen/elf.h"
 #include "net/net.h"
 #include "os/os.h"

@@ -2,7 +2,7 @@
 /* Which bytes are sent of a file, and of which file. Without a broker, as its own user. */
 #include "test.h"
 
-#include "agent/uploadsource.h"
+#include "agent/upload/uploadsource.h"
 #include "gen/elf.h"
 #include "os/os.h"
 

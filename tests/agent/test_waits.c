@@ -3,8 +3,8 @@
  * Off-CPU time on the real kernel: of a program that sleeps, waits for a mutex, a pipe and a disk
  * (tests/workloads/waiter.c), against its own clock.
  */
-#include "agent/offcpu.h"
-#include "agent/probe.h"
+#include "agent/sample/offcpu.h"
+#include "agent/sample/probe.h"
 #include "live.h"
 #include "test.h"
 

@@ -3,7 +3,7 @@
 #include "profile_example.h"
 #include "temp_dir.h"
 
-#include "agent/spool.h"
+#include "agent/send/spool.h"
 #include "codec/codec.h"
 #include "os/os.h"
 #include "otlp/otlp.h"

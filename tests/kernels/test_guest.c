@@ -4,9 +4,9 @@
  * samples of programs of known shape are right. The machine is emulated, some fifty times slower
  * than a real one, so everything is counted and nothing is timed.
  */
-#include "agent/deferred.h"
-#include "agent/offcpu.h"
-#include "agent/oom.h"
+#include "agent/oom/oom.h"
+#include "agent/sample/deferred.h"
+#include "agent/sample/offcpu.h"
 #include "live.h"
 #include "test.h"
 

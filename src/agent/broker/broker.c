@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's side. A channel is taken from the request to its answer. While an answer is overdue
+ * nothing else is asked on its channel, where it would wait behind it, nor of its device. Whoever
+ * asks next looks whether it has come, and drops it.
+ *
+ * Disks may be waited for without a limit: nobody makes one be slow at will, and what lies on a
+ * busy one shall not lose its names. Any other device may run into debts.
+ *
+ * A file that is held is to be dropped, once: now, or when its device may be asked again (`late`).
+ * One of which the handle comes when nobody waits for it any more, too.
+ */
+#include "agent/broker/broker.h"
+
+#include "agent/broker/broker_request.h"
+#include "agent/broker/broker_serve.h"
+#include "agent/broker/debts.h"
+#include "agent/broker/ownfile.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A second, altogether. */
+#define STOP_TRIES_MAX 200
+#define STOP_TRY_US 5000
+#define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
+
+/* Whom a request makes wait. Numbers of devices are less. */
+#define DEVICE_NONE UINT64_MAX
+/* The files that were named at the start, wherever they lie: each its own, down from this. */
+#define DEVICE_OWN (UINT64_MAX - 1)
+/* A process whose memory map is asked for. */
+#define DEVICE_PROCESS ((uint64_t)1 << 40)
+#define DEVICE_PROCESS_END ((uint64_t)1 << 41)
+
+struct channel {
+	int fd;
+	bool busy;    /* somebody waits for its answer */
+	bool overdue; /* the answer to `number`, for which nobody waits any more */
+	enum broker_kind kind;
+	uint32_t number;
+	uint64_t device;
+	int64_t asked_ns;
+};
+
+struct late_drop {
+	uint32_t handle;
+	uint64_t whom;
+};
+
+struct broker {
+	pid_t pid;
+	const char *own_files[BROKER_OWN_FILES_MAX];
+	pthread_mutex_t lock; /* guards what channels and debts say; not held while waiting */
+	pthread_cond_t given_back;
+	struct channel channels[BROKER_CHANNELS];
+	struct debts debts;
+	struct late_drop late[BROKER_HELD_MAX]; /* as many as there are handles */
+	uint32_t late_count;
+	_Atomic bool gone;
+	struct broker_metrics metrics;
+};
+
+static struct broker *the_broker; /* set while there is one thread */
+
+/* ---- one answer ---- */
+
+struct answer {
+	void *text; /* the caller's */
+	size_t text_size, text_len;
+	int fd; /* -1: none */
+};
+
+/* The first descriptor; others are closed. */
+static int take_descriptors(struct msghdr *m)
+{
+	int first = -1;
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(fd));
+			if (first < 0)
+				first = fd;
+			else
+				close(fd);
+		}
+	}
+	return first;
+}
+
+/* errno, 0 when an answer is there. */
+static int wait_for_answer(struct channel *c, int64_t deadline_ns)
+{
+	for (;;) {
+		int ms = (int)MAX((deadline_ns - clock_monotonic_ns()) / NS_PER_MS, (int64_t)0);
+		struct pollfd p = { .fd = c->fd, .events = POLLIN };
+		int n = poll(&p, 1, ms);
+		if (n > 0)
+			return 0;
+		if (n == 0)
+			return ETIMEDOUT;
+		if (errno != EINTR)
+			return errno;
+	}
+}
+
+/* A file system may fail with any number: with none of those by which we say that the broker is not
+ * there, or hangs. */
+static int error_of(uint32_t told)
+{
+	bool is_ours = told == ENOSYS || told == EPIPE || told == ECONNRESET || told == ETIMEDOUT;
+	return is_ours ? EIO : told <= 4095 ? (int)told : EBADMSG;
+}
+
+/* errno */
+static int receive(struct channel *c, struct answer *out)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	uint32_t head[2]; /* number, error */
+	struct iovec iov[] = { { head, sizeof(head) }, { out->text, out->text_size } };
+	struct msghdr m = { .msg_iov = iov,
+		.msg_iovlen = out->text_size ? 2 : 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes) };
+	ssize_t n;
+	do {
+		n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? errno : EPIPE;
+	CLEANUP(fd_cleanup) int fd = take_descriptors(&m);
+	if ((size_t)n < sizeof(head) || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return EBADMSG;
+	if (head[0] != c->number)
+		return EBADMSG;
+	if (head[1])
+		return error_of(head[1]);
+	out->text_len = (size_t)n - sizeof(head);
+	out->fd = STEAL_FD(fd);
+	return 0;
+}
+
+/* ---- which channel ---- */
+
+static bool is_disk(uint64_t device)
+{
+	bool is_process = device >= DEVICE_PROCESS && device < DEVICE_PROCESS_END;
+	return !is_process && device >> KERNEL_MINOR_BITS != 0;
+}
+
+static void drop_later(struct broker *b, uint64_t handle, uint64_t whom)
+{
+	/* A broker that says more than there are is none of ours. */
+	if (b->late_count < BROKER_HELD_MAX)
+		b->late[b->late_count++] = (struct late_drop){ (uint32_t)handle, whom };
+}
+
+/* Drop the answer for which nobody waits any more, if it has come. */
+static void take_late_answer(struct broker *b, struct channel *c)
+{
+	struct broker_held_answer held;
+	struct answer late = { .text = &held, .text_size = sizeof(held), .fd = -1 };
+	if (!c->overdue || wait_for_answer(c, 0) != 0)
+		return;
+	if (receive(c, &late) == 0 && c->kind == BROKER_HOLD && late.text_len == sizeof(held))
+		drop_later(b, held.handle, c->device);
+	fd_cleanup(&late.fd);
+	c->overdue = false;
+}
+
+static void take_late_answers(struct broker *b)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		take_late_answer(b, &b->channels[i]);
+}
+
+/* It owes an answer, or is in debt. */
+static bool is_resting(struct broker *b, uint64_t device)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		if (b->channels[i].overdue && b->channels[i].device == device)
+			return true;
+	return debts_has(&b->debts, device, clock_monotonic_ns());
+}
+
+/* The channels that a device may have: [*out_first, end). */
+static int channels_of(uint64_t device, int *out_first)
+{
+	*out_first = device == DEVICE_NONE ? 0 : 1;
+	if (device == DEVICE_NONE)
+		return 1;
+	return is_disk(device) ? BROKER_CHANNELS : BROKER_CHANNELS - 1;
+}
+
+/* NULL: not now, ETIMEDOUT. Else the caller gives it back. */
+static struct channel *channel_take(struct broker *b, uint64_t device, enum broker_kind kind)
+{
+	int first, end = channels_of(device, &first);
+	struct channel *found = NULL;
+	bool wait = true;
+	pthread_mutex_lock(&b->lock);
+	while (!found && wait) {
+		take_late_answers(b);
+		wait = false;
+		if (is_resting(b, device))
+			break;
+		for (int i = first; i < end && !found; i++) {
+			struct channel *c = &b->channels[i];
+			wait |= c->busy;
+			if (!c->busy && !c->overdue)
+				found = c;
+		}
+		if (!found && wait)
+			pthread_cond_wait(&b->given_back, &b->lock);
+	}
+	if (found) {
+		found->busy = true;
+		found->device = device;
+		found->kind = kind;
+		found->asked_ns = clock_monotonic_ns();
+	}
+	pthread_mutex_unlock(&b->lock);
+	return found;
+}
+
+static void channel_give_back(struct broker *b, struct channel *c, int error)
+{
+	pthread_mutex_lock(&b->lock);
+	c->busy = false;
+	c->overdue = error == ETIMEDOUT;
+	int64_t now = clock_monotonic_ns();
+	if (!is_disk(c->device))
+		debts_charge(&b->debts, c->device, now - c->asked_ns, now);
+	pthread_cond_broadcast(&b->given_back);
+	pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- one request ---- */
+
+/* errno. Called with a channel that was taken. */
+static int ask(struct channel *c, struct str payload, struct answer *out)
+{
+	CLEANUP(buf_deinit) struct buf message;
+	buf_init(&message, BROKER_MESSAGE_BYTES_MAX);
+	buf_u32(&message, c->kind);
+	buf_u32(&message, ++c->number);
+	buf_str(&message, payload);
+	if (buf_status(&message) != OK)
+		return ENOMEM;
+	int64_t deadline_ns = clock_monotonic_ns() + BROKER_PATIENCE_NS;
+	if (send(c->fd, message.data, message.len, MSG_NOSIGNAL) < 0)
+		return errno;
+	int error = wait_for_answer(c, deadline_ns);
+	return error ? error : receive(c, out);
+}
+
+static void count(struct broker *b, int error)
+{
+	metric_add(&b->metrics.requests, 1);
+	if (error == EPIPE || error == ECONNRESET)
+		atomic_store(&b->gone, true);
+	else if (error == ETIMEDOUT)
+		metric_add(&b->metrics.timeouts, 1);
+	else if (error == EPERM || error == EBADMSG)
+		metric_add(&b->metrics.refused, 1);
+	else if (error)
+		metric_add(&b->metrics.failed, 1);
+}
+
+/* errno. *out_asked: it was, so that it is done, or will be. */
+static int exchange(uint64_t device, enum broker_kind kind, struct str payload, struct answer *out,
+	bool *out_asked)
+{
+	struct broker *b = the_broker;
+	*out_asked = false;
+	if (!b)
+		return ENOSYS;
+	struct channel *c = channel_take(b, device, kind);
+	int error = c ? ask(c, payload, out) : ETIMEDOUT;
+	if (c)
+		channel_give_back(b, c, error);
+	count(b, error);
+	*out_asked = c != NULL;
+	return error;
+}
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+/* The descriptor; -1 with errno. */
+static int request_fd(uint64_t device, enum broker_kind kind, struct str payload)
+{
+	struct answer a = { .fd = -1 };
+	bool asked;
+	int error = exchange(device, kind, payload, &a, &asked);
+	if (error == 0 && a.fd < 0)
+		error = EBADMSG;
+	return error ? fail(error) : a.fd;
+}
+
+/* The length of the text, cut to fit; -1 with errno. */
+static ssize_t request_text(
+	uint64_t device, enum broker_kind kind, struct str payload, char *out, size_t size)
+{
+	char text[PATH_MAX];
+	struct answer a = { .text = text, .text_size = sizeof(text), .fd = -1 };
+	bool asked;
+	int error = exchange(device, kind, payload, &a, &asked);
+	fd_cleanup(&a.fd);
+	if (error == 0 && a.text_len == 0)
+		error = EBADMSG;
+	if (error)
+		return fail(error);
+	size_t len = MIN(a.text_len, size);
+	memcpy(out, text, len);
+	return (ssize_t)len;
+}
+
+/* ---- questions ---- */
+
+static int open_on(const char *path, uint64_t device)
+{
+	if (strlen(path) > BROKER_PATH_MAX) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	return request_fd(device, BROKER_OPEN, str_of(path));
+}
+
+static uint64_t own_device(const char *path)
+{
+	for (uint32_t i = 0; the_broker && i < BROKER_OWN_FILES_MAX; i++) {
+		const char *own = the_broker->own_files[i];
+		if (own && strcmp(own, path) == 0)
+			return DEVICE_OWN - i;
+	}
+	return DEVICE_OWN;
+}
+
+static int open_path(const char *path)
+{
+	return open_on(path, broker_may_hang(path) ? own_device(path) : DEVICE_NONE);
+}
+
+static ssize_t read_path(const char *path, char *out, size_t size)
+{
+	/* Reading a link asks no file system. */
+	return request_text(DEVICE_NONE, BROKER_LINK, str_of(path), out, size);
+}
+
+bool broker_cgroup_path(uint64_t id, char out[PATH_MAX])
+{
+	ssize_t n = request_text(
+		DEVICE_NONE, BROKER_CGROUP, str_make(&id, sizeof(id)), out, PATH_MAX - 1);
+	if (n <= 0)
+		return false;
+	out[n] = 0;
+	return true;
+}
+
+int broker_perf_event(uint32_t cpu, uint32_t frequency_hz)
+{
+	const uint32_t payload[] = { cpu, frequency_hz };
+	return request_fd(DEVICE_NONE, BROKER_PERF_EVENT, str_make(payload, sizeof(payload)));
+}
+
+int broker_slab(void)
+{
+	return request_fd(DEVICE_NONE, BROKER_SLAB, STR(""));
+}
+
+/* ---- files that are held ---- */
+
+static int hold(const char *path, uint64_t whom, bool below_is_disk, struct broker_file *out)
+{
+	struct broker_held_answer held;
+	struct answer a = { .text = &held, .text_size = sizeof(held), .fd = -1 };
+	CLEANUP(buf_deinit) struct buf payload;
+	bool asked;
+	if (strlen(path) > BROKER_PATH_MAX)
+		return fail(ENAMETOOLONG);
+	buf_init(&payload, BROKER_MESSAGE_BYTES_MAX);
+	buf_u32(&payload, below_is_disk);
+	buf_cstr(&payload, path);
+	if (buf_status(&payload) != OK)
+		return fail(ENOMEM);
+	int error = exchange(whom, BROKER_HOLD, buf_view(&payload), &a, &asked);
+	if (error)
+		return fail(error);
+	if (a.fd >= 0)
+		return a.fd;
+	if (a.text_len != sizeof(held) || held.handle >= BROKER_HELD_MAX)
+		return fail(EBADMSG);
+	*out = (struct broker_file){ (uint32_t)held.handle, whom, held.stat };
+	return BROKER_IS_HELD;
+}
+
+int broker_open_executable(const char *path, uint32_t device, struct broker_file *out)
+{
+	return hold(path, device, is_disk(device), out);
+}
+
+int broker_open_own(const char *path, struct broker_file *out)
+{
+	return hold(path, own_device(path), false, out);
+}
+
+int broker_open_maps(int pid, struct broker_file *out)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	return hold(path, DEVICE_PROCESS | (uint32_t)pid, false, out);
+}
+
+ssize_t broker_read_mapping(int pid, const char *link, char *out, size_t size)
+{
+	return request_text(DEVICE_PROCESS | (uint32_t)pid, BROKER_LINK, str_of(link), out, size);
+}
+
+ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset)
+{
+	const struct {
+		uint32_t handle, len;
+		uint64_t offset;
+	} payload = { f->handle, (uint32_t)MIN(len, (size_t)BROKER_READ_BYTES_MAX), offset };
+	struct answer a = { .text = out, .text_size = payload.len, .fd = -1 };
+	bool asked;
+	if (len == 0)
+		return 0;
+	int error = exchange(f->whom, BROKER_READ, str_make(&payload, sizeof(payload)), &a, &asked);
+	fd_cleanup(&a.fd);
+	return error ? fail(error) : (ssize_t)a.text_len;
+}
+
+static void drop(uint32_t handle, uint64_t whom)
+{
+	struct broker *b = the_broker;
+	struct answer a = { .fd = -1 };
+	bool asked;
+	if (!b)
+		return;
+	(void)exchange(whom, BROKER_DROP, str_make(&handle, sizeof(handle)), &a, &asked);
+	fd_cleanup(&a.fd);
+	if (asked)
+		return;
+	pthread_mutex_lock(&b->lock);
+	drop_later(b, handle, whom);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void broker_drop(const struct broker_file *f)
+{
+	drop(f->handle, f->whom);
+}
+
+/* The first of them whose device may be asked. */
+static bool take_late_drop(struct broker *b, struct late_drop *out)
+{
+	bool found = false;
+	pthread_mutex_lock(&b->lock);
+	take_late_answers(b);
+	for (uint32_t i = 0; i < b->late_count && !found; i++) {
+		*out = b->late[i];
+		found = !is_resting(b, out->whom);
+		if (found)
+			b->late[i] = b->late[--b->late_count];
+	}
+	pthread_mutex_unlock(&b->lock);
+	return found;
+}
+
+void broker_drop_late(void)
+{
+	struct late_drop late;
+	/* One that could not be asked is late again. */
+	for (int i = 0; i < BROKER_HELD_MAX && the_broker && take_late_drop(the_broker, &late); i++)
+		drop(late.handle, late.whom);
+}
+
+/* The first channel's end is seen while nothing is asked; a question ends it by itself. */
+static bool is_hung_up(const struct broker *b)
+{
+	struct pollfd p = { .fd = b->channels[0].fd, .events = POLLRDHUP };
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLRDHUP | POLLERR);
+}
+
+/* What is asked on the first channel does not hang. A broker that was killed while another of its
+ * threads is in an open() that nothing ends keeps its channels, and answers on none. */
+static bool is_silent(struct broker *b)
+{
+	const struct channel *c = &b->channels[0];
+	pthread_mutex_lock(&b->lock);
+	take_late_answer(b, &b->channels[0]);
+	bool silent = c->overdue && clock_monotonic_ns() - c->asked_ns > BROKER_SILENCE_NS;
+	pthread_mutex_unlock(&b->lock);
+	return silent;
+}
+
+bool broker_is_gone(void)
+{
+	struct broker *b = the_broker;
+	return b && (atomic_load(&b->gone) || is_hung_up(b) || is_silent(b));
+}
+
+pid_t broker_pid(void)
+{
+	return the_broker ? the_broker->pid : 0;
+}
+
+int64_t broker_cpu_ns(void)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (!the_broker || clock_getcpuclockid(the_broker->pid, &clock) != 0 ||
+		clock_gettime(clock, &t) < 0)
+		return 0;
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+void broker_write_metrics(struct buf *out)
+{
+	static const struct metric_def defs[] = { BROKER_METRICS(METRIC_DEF) };
+	struct broker *b = the_broker;
+	if (!b)
+		return;
+	uint64_t overdue = 0;
+	pthread_mutex_lock(&b->lock);
+	take_late_answers(b);
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		overdue += b->channels[i].overdue;
+	pthread_mutex_unlock(&b->lock);
+	metric_set(&b->metrics.overdue, overdue);
+	metrics_write(out, defs, &b->metrics.requests, ARRAY_COUNT(defs));
+}
+
+/* ---- life ---- */
+
+static void channels_close(struct broker *b)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		fd_cleanup(&b->channels[i].fd);
+	pthread_cond_destroy(&b->given_back);
+	pthread_mutex_destroy(&b->lock);
+}
+
+static enum status split_off(
+	struct broker *b, const struct broker_config *c, int ends[BROKER_CHANNELS], struct err *e)
+{
+	for (int i = 0; i < BROKER_CHANNELS; i++) {
+		int pair[2];
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+			return err_os(e, "socket pair of the broker");
+		b->channels[i].fd = pair[0];
+		ends[i] = pair[1];
+	}
+	b->pid = fork();
+	if (b->pid < 0)
+		return err_os(e, "fork the broker");
+	if (b->pid == 0)
+		broker_serve(c, ends);
+	return OK;
+}
+
+enum status broker_start(const struct broker_config *c, struct err *e)
+{
+	assert(!the_broker);
+	struct broker *b = calloc(1, sizeof(*b));
+	if (!b)
+		return err_set(e, E_NOMEM, "broker");
+	int ends[BROKER_CHANNELS];
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		ends[i] = b->channels[i].fd = -1;
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->given_back, NULL);
+	enum status s = split_off(b, c, ends, e);
+	for (int i = 0; i < BROKER_CHANNELS; i++)
+		fd_cleanup(&ends[i]);
+	if (s != OK) {
+		channels_close(b);
+		free(b);
+		return s;
+	}
+	memcpy(b->own_files, c->own_files, sizeof(b->own_files));
+	the_broker = b;
+	os_set_broker(open_path, read_path);
+	os_set_own_reader(ownfile_read);
+	return OK;
+}
+
+void broker_hang_up(void)
+{
+	for (int i = 0; the_broker && i < BROKER_CHANNELS; i++)
+		(void)shutdown(the_broker->channels[i].fd, SHUT_RDWR);
+}
+
+void broker_stop(void)
+{
+	struct broker *b = the_broker;
+	if (!b)
+		return;
+	os_set_broker(NULL, NULL);
+	os_set_own_reader(NULL);
+	the_broker = NULL;
+	channels_close(b);
+	/* It sees the end of the channels. What hangs in an open() that nothing ends is left. */
+	for (int i = 0; i < STOP_TRIES_MAX && waitpid(b->pid, NULL, WNOHANG) == 0; i++)
+		usleep(STOP_TRY_US);
+	free(b);
+}

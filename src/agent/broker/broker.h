@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * broker: the process that opens what the agent may not (docs/formats/broker.md). Private to
+ * agent/.
+ *
+ * broker_start() splits it off and makes os_open_read() and its like ask it. There is at most one
+ * in a process. Thread safety: all functions may be called from any thread but for broker_start()
+ * and broker_stop(). An answer is waited for BROKER_PATIENCE_NS (ETIMEDOUT). What may hang with a
+ * file system has channels of its own: a device (docs/formats/broker.md) that owes an answer, or
+ * that made us wait for more than its share, is not asked (ETIMEDOUT at once), others are.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/metrics.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+#define BROKER_PATIENCE_NS (5 * NS_PER_SEC)
+/* So long after a question that no file system can hold up, one without an answer has ended. */
+#define BROKER_SILENCE_NS (20 * NS_PER_SEC)
+#define BROKER_PATH_MAX 4095
+#define BROKER_OWN_FILES_MAX 16
+/* Devices that are asked at once; of them the last is kept for disks, since of other file systems
+ * anybody may mount as many as he likes. */
+#define BROKER_SLOW_MAX 8
+#define BROKER_MESSAGE_BYTES_MAX (12 + BROKER_PATH_MAX + 1)
+/* Files that stay open in the broker. */
+#define BROKER_HELD_MAX 256
+/* Of a file at once. */
+#define BROKER_READ_BYTES_MAX 65536
+#define BROKER_FREQUENCY_MAX_HZ 10000
+
+struct broker_config {
+	const char *own_files[BROKER_OWN_FILES_MAX]; /* that may be opened; NULL and "" are none */
+	bool environment;                            /* of processes may be read */
+	uint32_t slabs_max;                          /* that may be asked for */
+};
+
+#define BROKER_METRICS(X)                                                                   \
+	X(requests, COUNTER, "firn_agent_broker_requests_total", "Requests to the broker.") \
+	X(failed, COUNTER, "firn_agent_broker_failures_total",                              \
+		"Requests that the broker could not do: most often the process is gone.")   \
+	X(refused, COUNTER, "firn_agent_broker_refused_total",                              \
+		"Requests that the broker does not do for anybody.")                        \
+	X(timeouts, COUNTER, "firn_agent_broker_timeouts_total",                            \
+		"Requests that were not answered in time, or not asked of such a device.")  \
+	X(overdue, GAUGE, "firn_agent_broker_overdue",                                      \
+		"Answers that have not come in time and not yet: file systems that hang.")
+struct broker_metrics {
+	BROKER_METRICS(METRIC_FIELD)
+};
+
+/* Splits the broker off; to be called while there is one thread. It keeps of this process'
+ * capabilities those in the format's table, and ends when this process does. */
+NODISCARD enum status broker_start(const struct broker_config *c, struct err *e);
+/* Whoever waits for an answer gets none. */
+void broker_hang_up(void);
+void broker_stop(void);
+/* It was started, and has ended, or has answered nothing for BROKER_SILENCE_NS. */
+bool broker_is_gone(void);
+pid_t broker_pid(void); /* 0: there is none */
+/* CPU time that it has used; 0: there is none. */
+int64_t broker_cpu_ns(void);
+void broker_write_metrics(struct buf *out);
+
+struct broker_stat { /* of stat(2) and statfs(2) */
+	uint64_t device, inode, bytes;
+	int64_t modified_s, modified_ns, changed_s, changed_ns;
+	uint64_t user, type;
+};
+struct broker_file {
+	uint32_t handle;
+	uint64_t whom; /* its device, or a process */
+	struct broker_stat stat;
+};
+
+/* What broker_open_executable() answers where the file stays open in the broker. */
+#define BROKER_IS_HELD (-2)
+/* Opens a file that may be mapped for execution, of which it is known that it lies on `device` (the
+ * kernel's number, as in struct file_key; 0: not known). A descriptor, or -1 with errno; ENOSYS:
+ * there is no broker. On a file system on which reading and closing may hang it stays open in the
+ * broker, to be read by broker_read(): BROKER_IS_HELD, and *out. */
+int broker_open_executable(const char *path, uint32_t device, struct broker_file *out);
+/* The same for a file that was named to broker_start(), whatever is in it. */
+int broker_open_own(const char *path, struct broker_file *out);
+/* The memory map of a process (/proc/PID/maps), and what is mapped at one of its links, as
+ * readlink(2). Both wait for a lock of the process, which a thread of it may hold while it waits
+ * for a file system. */
+int broker_open_maps(int pid, struct broker_file *out);
+ssize_t broker_read_mapping(int pid, const char *link, char *out, size_t size);
+/* As pread(2), at most BROKER_READ_BYTES_MAX. ETIMEDOUT: it hangs. */
+ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset);
+/* To be closed: now, or where it is not to be asked now by broker_drop_late(). */
+void broker_drop(const struct broker_file *f);
+/* To be called from time to time: drops what could not be dropped. */
+void broker_drop_late(void);
+/* False: it does not know, or there is no broker. */
+bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);
+/* The event that samples a CPU, or with a frequency of 0 the one that tells of its symbols
+ * (ksymbols.h); -1 with errno (ENOSYS: there is no broker). */
+int broker_perf_event(uint32_t cpu, uint32_t frequency_hz);
+/* Kernel memory for unwind tables, as privileged_open_slab(); EDQUOT: as many as there may be were
+ * given out in a short time. */
+int broker_slab(void);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * broker_request: what the agent asks the broker for, and whether that is anything it does
+ * (docs/formats/broker.md). Private to agent/. No I/O.
+ */
+#pragma once
+
+#include "agent/broker/broker.h"
+
+enum broker_kind {
+	BROKER_OPEN = 1,
+	BROKER_LINK = 2,
+	BROKER_CGROUP = 3,
+	BROKER_PERF_EVENT = 4,
+	BROKER_SLAB = 5,
+	BROKER_HOLD = 6,
+	BROKER_READ = 7,
+	BROKER_DROP = 8,
+};
+
+struct broker_request {
+	enum broker_kind kind;
+	uint32_t number;
+	char path[BROKER_PATH_MAX + 1]; /* kinds 1, 2 and 6 */
+	uint64_t cgroup_id;
+	uint32_t cpu, frequency_hz;
+	bool below_is_disk;
+	uint32_t handle, len;
+	uint64_t offset;
+};
+
+/* The answer of kind 6 where the file is held. */
+struct broker_held_answer {
+	uint64_t handle;
+	struct broker_stat stat;
+};
+static_assert(sizeof(struct broker_held_answer) == 80, "docs/formats/broker.md");
+
+/* E_INVALID: not a request. */
+NODISCARD enum status broker_request_parse(
+	struct str message, struct broker_request *out, struct err *e);
+
+enum broker_place {
+	BROKER_NOWHERE, /* nothing is opened there */
+	BROKER_TEXT,    /* a file of /proc */
+	BROKER_MAPPED,  /* a link of /proc to an executable */
+	BROKER_IN_ROOT, /* a file below /proc/PID/root */
+	BROKER_OWN,     /* named at the start */
+};
+
+/* Where a path of kind BROKER_OPEN leads. *out_below: what is behind "/proc/PID/root/". */
+enum broker_place broker_place_of(
+	const struct broker_config *c, const char *path, const char **out_below);
+/* Is that a link that is read? */
+bool broker_is_link(const char *path);
+/* Like the broker's threads: does opening it depend on a file system? */
+bool broker_may_hang(const char *path);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * broker_serve: the broker's own side. Private to agent/.
+ */
+#pragma once
+
+#include "agent/broker/broker.h"
+
+#define BROKER_CHANNELS (1 + BROKER_SLOW_MAX) /* the first: for what does not hang */
+
+/* In the forked process; gives up what it does not need, and answers until an end is closed. */
+_Noreturn void broker_serve(const struct broker_config *c, const int channels[BROKER_CHANNELS]);
+/* The capabilities that a broker keeps if it has them. */
+uint64_t broker_capabilities(void);

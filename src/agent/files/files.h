@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files: every executable file that a sample met: bound by the kernel's own key, its build id, its
+ * segments, its unwind table. Private to agent/.
+ *
+ * Notices go into a bounded queue; one thread opens the file (/proc/PID/map_files, then the path in
+ * the process' root), another builds its table or takes it from the cache on disk, and publishes it
+ * to the sampler. Thread safety: all functions may be called from any thread.
+ */
+#pragma once
+
+#include "agent/sample/sampler.h"
+#include "agent/status/problems.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/metrics.h"
+#include "objfile/objfile.h"
+
+/* Notices waiting; more are dropped and counted, and come again with the next sample. */
+#define FILES_QUEUE_MAX 1024
+/* Files known at a time; the longest unused ones go first. */
+#define FILES_KNOWN_MAX 16384
+/* Kernel keys remembered: several may name one file, some name none that can be read. */
+#define FILES_KEYS_MAX 65536
+/* A file that was forgotten leaves its id unused for so long: samples under way still name it. */
+#define FILES_ID_REST_NS (60 * NS_PER_SEC)
+#define FILES_SEGMENTS_MAX 16
+
+struct file_info {
+	char build_id[129]; /* hex; content id ("x…") when the file has none; "" if it is no ELF */
+	char path[256];     /* as the process sees it, end cut */
+	uint32_t file_id;
+	bool has_table;
+	uint32_t segment_count; /* executable ones */
+	struct objfile_segment segments[FILES_SEGMENTS_MAX];
+};
+
+/* Called once for each new file (build id and content), and for each that is offered again
+ * (files_offer), by a thread of files', with a descriptor of the file that the callee must dup() to
+ * keep: `firn up` hands it to the server's symbol tables. */
+typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, int fd);
+
+struct files_config {
+	const char *cache_dir; /* "" or NULL: no cache */
+	/* Of one CPU for building tables of each owner after the first pass (buildqueue.h); 0: no
+	 * limit. */
+	uint32_t cpu_percent;
+	uint64_t build_bytes_max;  /* of memory while a table is built; 0: UNWIND_BUILD_BYTES_MAX */
+	uint64_t table_bytes_max;  /* a larger table is given up; 0: no limit */
+	struct problems *problems; /* may be NULL */
+	int only_pid; /* the first pass is over it and its descendants; 0: over all processes */
+	files_seen_fn *seen; /* may be NULL */
+	void *seen_ctx;
+	bool no_copies; /* `seen` is not shown what would have to be copied for it */
+	/* Called for each ELF file that is made known, with the key it was met with, by a thread of
+	 * files'; may be NULL. */
+	void (*known)(void *ctx, const struct file_key *key, const struct objfile *obj,
+		const char *build_id, const char *path);
+	void *known_ctx;
+};
+
+#define FILES_METRICS(X)                                                                           \
+	X(known, GAUGE, "firn_agent_files", "Executable files known.")                             \
+	X(tables, GAUGE, "firn_agent_files_with_table", "Files with an unwind table.")             \
+	X(rows, GAUGE, "firn_agent_unwind_rows", "Rows of all unwind tables.")                     \
+	X(built, COUNTER, "firn_agent_unwind_tables_built_total", "Tables built from .eh_frame.")  \
+	X(cached, COUNTER, "firn_agent_unwind_tables_cached_total", "Tables read from the cache.") \
+	X(build_ns, COUNTER, "firn_agent_unwind_build_nanoseconds_total", "CPU time of building.") \
+	X(open_failed, COUNTER, "firn_agent_files_open_failed_total",                              \
+		"Files that were gone or not readable.")                                           \
+	X(bad_elf, COUNTER, "firn_agent_files_not_elf_total",                                      \
+		"Mapped files that are no ELF files.")                                             \
+	X(no_info, COUNTER, "firn_agent_files_without_unwind_total",                               \
+		"ELF files without .eh_frame.")                                                    \
+	X(gave_up, COUNTER, "firn_agent_unwind_gave_up_total",                                     \
+		"ELF files whose unwind tables take more work or memory than they may.")           \
+	X(over_budget, COUNTER, "firn_agent_unwind_over_budget_total",                             \
+		"Tables that had no room when they were made.")                                    \
+	X(notices_dropped, COUNTER, "firn_agent_file_notices_dropped_total",                       \
+		"Notices lost: too many wait, or too many of the same owner.")                     \
+	X(not_shared, COUNTER, "firn_agent_files_not_copied_total",                                \
+		"Executables not handed to the server: their file systems may hang, and they "     \
+		"could not be copied, or are too large for it.")                                   \
+	X(forgotten, COUNTER, "firn_agent_files_forgotten_total",                                  \
+		"Files forgotten, since too many were known.")
+struct files_metrics {
+	FILES_METRICS(METRIC_FIELD)
+};
+
+struct files;
+
+NODISCARD enum status files_new(
+	const struct files_config *c, struct sampler *sampler, struct files **out, struct err *e);
+void files_free(struct files *f);
+/* Bind and load the vDSO and every executable mapping of every process there is, those of the most
+ * processes first, before sampling starts. Waits for the threads that do it; E_TIMEOUT: they go on,
+ * e.g. behind a file system that hangs. */
+NODISCARD enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e);
+/* `seen` is called again for each file that is mapped for execution now; later, by files' own
+ * thread. False: too much waits for it, to be asked again. */
+NODISCARD bool files_offer(struct files *f);
+/* A stack ended in an unknown file, or a program was executed. Never blocks. */
+void files_notice(struct files *f, const struct file_notice *n, int pid);
+/* Look a file id up; false when there is none. */
+bool files_get(struct files *f, uint32_t file_id, struct file_info *out);
+enum files_state {
+	FILES_UNKNOWN, /* nobody told of it, or it waits for the worker */
+	FILES_KNOWN,
+	FILES_FAILED, /* it could not be read; it is tried again some time */
+};
+enum files_state files_look_up(struct files *f, const struct file_key *key, uint32_t *out_id);
+/* The file id that a kernel key is bound to; 0: none (yet). */
+uint32_t files_find(struct files *f, const struct file_key *key);
+/* A kernel key that is bound to this file; false: none is. */
+bool files_key(struct files *f, uint32_t file_id, struct file_key *out);
+/* A user frame's ELF virtual address; false when the offset lies in no segment. */
+bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr);
+const struct files_metrics *files_metrics(const struct files *f);
+void files_write_metrics(const struct files *f, struct buf *out);

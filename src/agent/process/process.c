@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of slots with a hash index by (pid, start time). Most programs live for milliseconds and
+ * are never sampled, so what begins is only noted (`fresh`), and read with its first sample, or
+ * when the ring is empty and it is alive still. `used` holds the tick of the last event;
+ * processes_tick() drops what ended a tick ago or was not seen for UNUSED_TICKS_MAX.
+ *
+ * Trust: pid, start time, comm and cgroup id come from the kernel's event. /proc/PID is read
+ * afterwards, when the pid may be another process' already: field 22 of /proc/PID/stat (start time
+ * in clock ticks, rounded down) is read last, and if it does not agree everything read is dropped.
+ */
+#include "agent/process/process.h"
+
+#include "agent/broker/broker.h"
+#include "agent/broker/cgroupid.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "procfs/procfs.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define UNUSED_TICKS_MAX 120 /* ten minutes at five seconds */
+#define CGROUPS_MAX 8192
+#define READ_ARENA_BYTES ((size_t)2 << 20)
+#define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
+
+struct slot {
+	struct process process;
+	uint64_t used;       /* tick */
+	int64_t labelled_ns; /* monotonic */
+	uint64_t generation; /* of containers, when looked at last */
+	uint64_t version;    /* of its container's labels */
+	bool program_asked;  /* its program's labels are still to come */
+	uint64_t program_generation;
+	bool free;
+	bool ended;
+	bool fresh;   /* it began another program, and /proc was not read since */
+	bool doubted; /* it may have, unseen */
+};
+
+struct cgroup {
+	uint64_t id;
+	struct str path;
+};
+
+struct processes {
+	struct metadata *metadata;
+	struct containers *containers;
+	struct executables *executables;
+	int64_t label_ttl_ns;
+	struct relabel_set *set; /* of the process that is being described */
+	VEC(struct slot) slots;
+	VEC(uint32_t) unused;
+	VEC(struct event_header) fresh; /* what began another program lately; some have ended */
+	struct map index;
+	VEC(struct cgroup) cgroups;
+	struct map cgroup_index;
+	struct strtab texts;
+	struct cgroupid cgroup_root;
+	uint64_t ticks_per_second;
+	uint64_t tick;
+	struct process_metrics metrics;
+};
+
+struct key {
+	uint32_t pid;
+	uint64_t start_ns;
+};
+
+static uint64_t hash_of(const struct key *k)
+{
+	return hash_u64(k->start_ns ^ (uint64_t)k->pid << 40);
+}
+
+static bool slot_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct processes *p = ctx;
+	const struct key *k = key;
+	const struct process *x = &p->slots.v[value].process;
+	return x->pid == k->pid && x->start_ns == k->start_ns;
+}
+
+static bool cgroup_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct processes *p = ctx;
+	return p->cgroups.v[value].id == *(const uint64_t *)key;
+}
+
+void processes_doubt(struct processes *p)
+{
+	for (size_t i = 0; i < p->slots.len; i++)
+		p->slots.v[i].doubted = true;
+}
+
+void processes_forget(struct processes *p)
+{
+	metric_add(&p->metrics.evicted, p->slots.len - p->unused.len);
+	for (size_t i = 0; i < p->slots.len; i++)
+		free(p->slots.v[i].process.labels);
+	VEC_CLEAR(&p->slots);
+	VEC_CLEAR(&p->unused);
+	VEC_CLEAR(&p->cgroups);
+	map_clear(&p->index);
+	map_clear(&p->cgroup_index);
+	if (strtab_clear(&p->texts) != OK)
+		UNREACHABLE(); /* an empty text always fits */
+}
+
+/* The text with the lifetime of the table; "" where there is no room. */
+static struct str keep(struct processes *p, struct str s)
+{
+	uint32_t id;
+	if (strtab_intern(&p->texts, s, &id) != OK)
+		return STR("");
+	return strtab_get(&p->texts, id);
+}
+
+static struct str event_comm(const struct event_header *h)
+{
+	return str_make(h->comm, strnlen(h->comm, sizeof(h->comm)));
+}
+
+/* ---- control groups ---- */
+
+static void cgroup_remember(struct processes *p, uint64_t id, struct str path)
+{
+	if (p->cgroups.len >= CGROUPS_MAX) {
+		VEC_CLEAR(&p->cgroups);
+		map_clear(&p->cgroup_index);
+	}
+	uint32_t at = (uint32_t)p->cgroups.len;
+	struct cgroup c = { id, keep(p, path) };
+	if (VEC_PUSH(&p->cgroups, c) && !map_insert(&p->cgroup_index, hash_u64(id), at))
+		p->cgroups.len--;
+}
+
+/* The path of the event's control group, from the cache or by its id; "" when not known. */
+static struct str cgroup_find(struct processes *p, uint64_t id)
+{
+	if (id == 0)
+		return STR("");
+	uint32_t at = map_find(&p->cgroup_index, hash_u64(id), cgroup_equal, p, &id);
+	if (at != MAP_NONE)
+		return p->cgroups.v[at].path;
+	char path[PATH_MAX];
+	if (!cgroupid_path(&p->cgroup_root, id, path) && !broker_cgroup_path(id, path)) {
+		metric_add(&p->metrics.cgroup_unknown, 1);
+		return STR("");
+	}
+	cgroup_remember(p, id, str_of(path));
+	return keep(p, str_of(path));
+}
+
+/* ---- /proc ---- */
+
+struct seen {
+	char comm[64];
+	uint32_t ppid;
+	struct str executable;
+	struct str cgroup;
+	struct str command_line;
+	struct str environment;
+	struct executable program;
+	enum executables_answer program_is;
+};
+
+/* As the kernel's nsec_to_clock_t(). */
+static uint64_t start_ticks_of(const struct processes *p, const struct event_header *h)
+{
+	return h->process_start_ns / (1000000000ULL / p->ticks_per_second);
+}
+
+static bool is_wanted(const void *ctx, struct str name)
+{
+	return metadata_wants_variable(ctx, name);
+}
+
+/* Only what somebody asked for. */
+static void read_private(
+	struct processes *p, const struct event_header *h, struct arena *a, struct seen *out)
+{
+	int pid = (int)h->pid;
+	if (metadata_wants_command_line(p->metadata) &&
+		procfs_arguments(pid, COMMAND_LINE_BYTES_MAX, a, &out->command_line, NULL) != OK)
+		out->command_line = STR("");
+	if (metadata_wants_program(p->metadata))
+		out->program_is =
+			executables_find(p->executables, pid, start_ticks_of(p, h), &out->program);
+	if (metadata_wants_environment(p->metadata) &&
+		procfs_environment(pid, is_wanted, p->metadata, a, &out->environment, NULL) != OK)
+		out->environment = STR("");
+}
+
+/* What /proc says of this very process; false when it is gone or is another one. */
+static bool read_proc(
+	struct processes *p, const struct event_header *h, struct arena *a, struct seen *out)
+{
+	int pid = (int)h->pid;
+	struct procfs_stat stat;
+	*out = (struct seen){ .comm = "" };
+	if (procfs_comm(pid, pid, out->comm, NULL) != OK)
+		return false;
+	/* A kernel thread has no executable, and that is no error. */
+	if (procfs_exe(pid, a, &out->executable, NULL) != OK)
+		out->executable = STR("");
+	if (procfs_cgroup(pid, a, &out->cgroup, NULL) != OK)
+		out->cgroup = STR("");
+	read_private(p, h, a, out);
+	if (procfs_stat(pid, &stat, NULL) != OK)
+		return false;
+	out->ppid = (uint32_t)stat.ppid;
+	return stat.start_ticks == start_ticks_of(p, h);
+}
+
+/* Without memory it has no labels, and the sample's own are all there is. */
+static void keep_labels(struct processes *p, struct process *x)
+{
+	uint32_t count = p->set->count;
+	free(x->labels);
+	x->labels = malloc(MAX(count, 1u) * sizeof(*x->labels));
+	x->label_count = x->labels ? count : 0;
+	for (uint32_t i = 0; i < x->label_count; i++)
+		x->labels[i] = (struct relabel_label){ keep(p, p->set->v[i].name),
+			keep(p, p->set->v[i].value) };
+}
+
+static void set_labels(struct processes *p, struct process *x, const struct event_header *h,
+	const struct seen *seen, struct arena *a)
+{
+	struct container_label *container;
+	uint32_t container_count;
+	/* Without memory for them it goes without, until something changes. */
+	(void)!containers_find(p->containers, x->cgroup, a, &container, &container_count);
+	const struct metadata_process facts = {
+		.h = h,
+		.ppid = x->ppid,
+		.comm = x->comm,
+		.executable = x->executable,
+		.cgroup = x->cgroup,
+		.container_id = x->container_id,
+		.command_line = seen->command_line,
+		.environment = seen->environment,
+		.container = container,
+		.container_count = container_count,
+		.program = seen->program_is == EXECUTABLES_KNOWN ? &seen->program : NULL,
+	};
+	relabel_set_init(p->set, a);
+	x->dropped = !metadata_label(p->metadata, &facts, p->set);
+	keep_labels(p, x);
+}
+
+static void describe_dead(struct processes *p, struct process *x, const struct event_header *h)
+{
+	metric_add(&p->metrics.gone, 1);
+	/* exec() names the main thread after the file, so comm is the next best name. Of a
+	 * thread that is not the main one it is the thread's, and better than nothing. */
+	if (!x->comm.len || h->tid == h->pid)
+		x->comm = keep(p, event_comm(h));
+	if (!x->executable.len)
+		x->executable = x->comm;
+	x->cgroup = cgroup_find(p, h->cgroup_id);
+}
+
+/* Before what is asked is answered, so that no change is missed. */
+static void note_version(struct processes *p, struct slot *s)
+{
+	s->labelled_ns = clock_monotonic_ns();
+	s->doubted = false;
+	s->generation = containers_generation(p->containers);
+	s->version = containers_version(p->containers, s->process.cgroup);
+}
+
+/* `again`: it was described before. When it has died since, only what was kept is known, and
+ * without its command line and environment new labels could be poorer than the old ones. */
+static void describe(struct processes *p, struct slot *s, const struct event_header *h, bool again)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, READ_ARENA_BYTES);
+	struct process *x = &s->process;
+	struct seen seen;
+	/* Before it is asked for, so that no answer is missed. */
+	s->program_generation = executables_generation(p->executables);
+	metric_add(again ? &p->metrics.relabelled : &p->metrics.read, 1);
+	if (read_proc(p, h, &a, &seen)) {
+		x->comm = keep(p, str_of(seen.comm));
+		x->executable = keep(p, seen.executable);
+		x->cgroup = keep(p, seen.cgroup);
+		x->ppid = seen.ppid;
+	} else {
+		seen = (struct seen){ .comm = "" }; /* another process' may be in it */
+		if (!again)
+			describe_dead(p, x, h);
+	}
+	bool poorer = again && !seen.comm[0] &&
+		      (metadata_wants_command_line(p->metadata) ||
+			      metadata_wants_environment(p->metadata) ||
+			      metadata_wants_program(p->metadata));
+	x->container_id = keep(p, procfs_container_id(x->cgroup));
+	s->program_asked = seen.program_is == EXECUTABLES_ASKED;
+	note_version(p, s);
+	if (!poorer)
+		set_labels(p, x, h, &seen, &a);
+}
+
+/* Is it time to label a process anew? Cheap: it is asked at each sample. */
+static bool is_outdated(struct processes *p, struct slot *s)
+{
+	uint64_t now = containers_generation(p->containers);
+	if (s->generation != now) {
+		s->generation = now;
+		uint64_t version = containers_version(p->containers, s->process.cgroup);
+		if (version && version != s->version)
+			return true;
+	}
+	if (s->program_asked && s->program_generation != executables_generation(p->executables))
+		return true;
+	return s->doubted ||
+	       (p->label_ttl_ns > 0 && clock_monotonic_ns() - s->labelled_ns > p->label_ttl_ns);
+}
+
+/* ---- the table ---- */
+
+static void slot_drop(struct processes *p, uint32_t at)
+{
+	struct slot *s = &p->slots.v[at];
+	struct key k = { s->process.pid, s->process.start_ns };
+	bool was = map_remove(&p->index, hash_of(&k), at);
+	assert(was && !s->free);
+	free(s->process.labels);
+	s->process.labels = NULL;
+	s->free = true;
+	/* Cannot fail: room for every slot is reserved when the slot is made. */
+	bool pushed = VEC_PUSH(&p->unused, at);
+	assert(pushed);
+}
+
+static void evict_longest_unused(struct processes *p)
+{
+	uint64_t oldest = UINT64_MAX;
+	for (size_t i = 0; i < p->slots.len; i++)
+		if (!p->slots.v[i].free)
+			oldest = MIN(oldest, p->slots.v[i].used);
+	for (uint32_t i = 0; i < p->slots.len; i++) {
+		if (p->slots.v[i].free || p->slots.v[i].used != oldest)
+			continue;
+		slot_drop(p, i);
+		metric_add(&p->metrics.evicted, 1);
+	}
+}
+
+static struct slot *slot_new(struct processes *p, const struct key *k)
+{
+	if (p->unused.len == 0 && p->slots.len >= PROCESSES_MAX)
+		evict_longest_unused(p);
+	uint32_t at;
+	if (p->unused.len) {
+		at = p->unused.v[--p->unused.len];
+	} else {
+		at = (uint32_t)p->slots.len;
+		if (!VEC_RESERVE(&p->unused, p->slots.len + 1) ||
+			!VEC_PUSH(&p->slots, (struct slot){ .free = true }))
+			return NULL;
+	}
+	struct slot *s = &p->slots.v[at];
+	*s = (struct slot){ .process = { .pid = k->pid, .start_ns = k->start_ns },
+		.used = p->tick };
+	if (map_insert(&p->index, hash_of(k), at))
+		return s;
+	s->free = true;
+	p->unused.v[p->unused.len++] = at;
+	return NULL;
+}
+
+static struct slot *slot_of(struct processes *p, const struct key *k)
+{
+	uint32_t at = map_find(&p->index, hash_of(k), slot_equal, p, k);
+	return at == MAP_NONE ? NULL : &p->slots.v[at];
+}
+
+static struct slot *slot_find(struct processes *p, const struct event_header *h)
+{
+	return slot_of(p, &(struct key){ h->pid, h->process_start_ns });
+}
+
+const struct process *processes_find(struct processes *p, const struct event_header *h)
+{
+	struct slot *s = slot_find(p, h);
+	if (!s)
+		s = slot_new(p, &(struct key){ h->pid, h->process_start_ns });
+	if (!s)
+		return NULL;
+	if (s->doubted)
+		executables_forget(p->executables, (int)h->pid, start_ticks_of(p, h));
+	if (s->fresh || !s->labelled_ns)
+		describe(p, s, h, false);
+	else if (is_outdated(p, s))
+		describe(p, s, h, true);
+	s->fresh = false;
+	s->used = p->tick;
+	return &s->process;
+}
+
+void processes_exec(struct processes *p, const struct event_header *h)
+{
+	struct key k = { h->pid, h->process_start_ns };
+	struct slot *s = slot_of(p, &k);
+	if (s)
+		executables_forget(p->executables, (int)h->pid, start_ticks_of(p, h));
+	else
+		s = slot_new(p, &k);
+	if (!s)
+		return;
+	/* What it was called before is no help if /proc is gone already. */
+	s->process.comm = keep(p, event_comm(h));
+	s->process.executable = STR("");
+	s->used = p->tick;
+	/* Without memory for the list it is read with its first sample. */
+	if (!s->fresh)
+		(void)!VEC_PUSH(&p->fresh, *h);
+	s->fresh = true;
+}
+
+void processes_exit(struct processes *p, const struct event_header *h)
+{
+	struct slot *s = slot_find(p, h);
+	if (!s)
+		return;
+	s->ended = true;
+	/* Nobody has asked for it, and what it was before may be asked for still. */
+	if (s->fresh && !s->labelled_ns)
+		slot_drop(p, (uint32_t)(s - p->slots.v));
+}
+
+void processes_settle(struct processes *p)
+{
+	for (size_t i = 0; i < p->fresh.len; i++) {
+		struct slot *s = slot_find(p, &p->fresh.v[i]);
+		if (!s || !s->fresh || s->ended)
+			continue;
+		describe(p, s, &p->fresh.v[i], false);
+		s->fresh = false;
+	}
+	VEC_CLEAR(&p->fresh);
+}
+
+void processes_tick(struct processes *p)
+{
+	for (uint32_t i = 0; i < p->slots.len; i++) {
+		const struct slot *s = &p->slots.v[i];
+		if (s->free)
+			continue;
+		uint64_t age = p->tick - s->used;
+		if ((s->ended && age > 1) || age > UNUSED_TICKS_MAX)
+			slot_drop(p, i);
+	}
+	p->tick++;
+	if (p->texts.arena.used > p->texts.arena.limit / 4 * 3)
+		processes_forget(p);
+	metric_set(&p->metrics.known, p->slots.len - p->unused.len);
+}
+
+/* ---- life ---- */
+
+enum status processes_new(const struct processes_config *c, struct processes **out, struct err *e)
+{
+	struct processes *p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_set(e, E_NOMEM, "processes");
+	p->metadata = c->metadata;
+	p->containers = c->containers;
+	p->label_ttl_ns = c->label_ttl_ns;
+	cgroupid_open(&p->cgroup_root);
+	p->set = malloc(sizeof(*p->set));
+	if (!p->set) {
+		processes_free(p);
+		return err_set(e, E_NOMEM, "processes");
+	}
+	enum status s = strtab_init(&p->texts, PROCESS_TEXT_BYTES_MAX);
+	if (s == OK)
+		s = executables_new(&p->executables, e);
+	if (s != OK) {
+		processes_free(p);
+		return err_set(e, s, "processes");
+	}
+	long ticks = sysconf(_SC_CLK_TCK);
+	p->ticks_per_second = ticks > 0 ? (uint64_t)ticks : 100;
+	*out = p;
+	return OK;
+}
+
+void processes_free(struct processes *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->slots.len; i++)
+		free(p->slots.v[i].process.labels);
+	free(p->set);
+	executables_free(p->executables);
+	VEC_FREE(&p->slots);
+	VEC_FREE(&p->unused);
+	VEC_FREE(&p->fresh);
+	VEC_FREE(&p->cgroups);
+	map_deinit(&p->index);
+	map_deinit(&p->cgroup_index);
+	strtab_deinit(&p->texts);
+	cgroupid_close(&p->cgroup_root);
+	free(p);
+}
+
+const struct process_metrics *processes_metrics(const struct processes *p)
+{
+	return &p->metrics;
+}
+
+void processes_write_metrics(const struct processes *p, struct buf *out)
+{
+	static const struct metric_def defs[] = { PROCESS_METRICS(METRIC_DEF) };
+	metrics_write(out, defs, &p->metrics.known, ARRAY_COUNT(defs));
+}

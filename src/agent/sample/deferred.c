@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stack of a sample comes right before it from the same CPU, so one for each CPU is kept until
+ * its sample is there; then both are one item of a short list, oldest first.
+ *
+ * A walk is tried when the list is run and the file in which it ended last is not unknown any more,
+ * from where it ended in the kernel. It mirrors
+ * agent/bpf/walk.h, with unwind_step() for the steps, the copied words for memory, and the list of
+ * mappings for the tree.
+ */
+#include "agent/sample/deferred.h"
+
+#include "base/clock.h"
+#include "base/vec.h"
+#include "unwind/unwind.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPUS_MAX 8192
+/* Of a limit of memory, one part in so many is for samples that wait for their files. */
+#define DEFERRED_LIMIT_PARTS 4
+/* As in agent/bpf/walk.h. */
+#define STACK_BASE_SLACK_BYTES 64
+
+struct item {
+	struct event_stack *stack; /* only stack_bytes of its memory */
+	struct event_sample *sample;
+	const struct stack_mapping
+		*unknown; /* of `stack`: it waits for this file; NULL: not tried */
+	int64_t deadline_ns;
+};
+
+struct deferred {
+	struct deferred_config config;
+	VEC(struct event_stack *) pending; /* by CPU; NULL: none */
+	VEC(struct item) items;            /* in order of arrival */
+	uint32_t items_max;
+	uint64_t bytes; /* of their stacks and samples */
+	uint64_t bytes_max;
+	struct event_sample *out; /* room for the longest one */
+	struct deferred_metrics metrics;
+};
+
+static const struct metric_def metric_defs[] = { DEFERRED_METRICS(METRIC_DEF) };
+
+static size_t stack_len(const struct event_stack *s)
+{
+	return offsetof(struct event_stack, stack) + s->stack_bytes;
+}
+
+static size_t sample_len(const struct event_sample *s)
+{
+	return sizeof(*s) + ((size_t)s->kernel_count + s->user_count) * sizeof(s->frames[0]);
+}
+
+static void *copy_of(const void *from, size_t len)
+{
+	void *to = malloc(len);
+	if (to)
+		memcpy(to, from, len);
+	return to;
+}
+
+/* ---- in ---- */
+
+void deferred_stack(struct deferred *d, const struct event_stack *stack)
+{
+	uint32_t cpu = stack->h.cpu;
+	if (cpu >= CPUS_MAX || stack->stack_bytes > STACK_BYTES_MAX ||
+		stack->mapping_count > STACK_MAPPINGS_MAX)
+		return;
+	while (d->pending.len <= cpu) {
+		if (!VEC_PUSH(&d->pending, NULL))
+			return;
+	}
+	free(d->pending.v[cpu]);
+	d->pending.v[cpu] = copy_of(stack, stack_len(stack));
+}
+
+/* The stack that came for this sample; the caller's now. NULL: it was lost. */
+static struct event_stack *take_stack(struct deferred *d, const struct event_sample *s)
+{
+	if (s->h.cpu >= d->pending.len)
+		return NULL;
+	struct event_stack *stack = d->pending.v[s->h.cpu];
+	d->pending.v[s->h.cpu] = NULL;
+	if (stack && (stack->h.time_ns != s->h.time_ns || stack->h.tid != s->h.tid)) {
+		free(stack);
+		return NULL;
+	}
+	return stack;
+}
+
+static uint64_t item_bytes(const struct item *item)
+{
+	return stack_len(item->stack) + sample_len(item->sample);
+}
+
+static bool has_room(
+	const struct deferred *d, const struct event_stack *stack, const struct event_sample *s)
+{
+	return d->items.len < d->items_max &&
+	       stack_len(stack) + sample_len(s) <= d->bytes_max - d->bytes;
+}
+
+bool deferred_add(struct deferred *d, const struct event_sample *s, int64_t now_ns)
+{
+	if (!(s->h.flags & EVENT_FLAG_STACK))
+		return false;
+	struct item item = { take_stack(d, s), NULL, NULL, now_ns + DEFERRED_WAIT_NS };
+	if (item.stack && has_room(d, item.stack, s) && s->user_count > 0)
+		item.sample = copy_of(s, sample_len(s));
+	if (!item.sample || !VEC_PUSH(&d->items, item)) {
+		free(item.stack);
+		free(item.sample);
+		metric_add(&d->metrics.refused, 1);
+		return false;
+	}
+	d->bytes += item_bytes(&item);
+	metric_add(&d->metrics.taken, 1);
+	metric_set(&d->metrics.waiting, d->items.len);
+	return true;
+}
+
+/* ---- one walk ---- */
+
+struct rewalk {
+	const struct deferred *d;
+	const struct event_stack *stack;
+	struct unwind_frame frame;
+	struct event_sample *out;
+	const struct stack_mapping *unknown; /* the file that it ended in */
+	bool left_copy;                      /* the word read last lies beyond what was copied */
+};
+
+static bool is_missing(const struct event_stack *s, uint64_t at)
+{
+	return s->missing >> at / STACK_CHUNK_BYTES & 1;
+}
+
+static bool read_copy(void *ctx, uint64_t address, uint64_t *out)
+{
+	struct rewalk *w = ctx;
+	const struct event_stack *s = w->stack;
+	uint64_t at = address - s->stack_at;
+	/* Nobody tried to read there. */
+	w->left_copy = at > STACK_BYTES_MAX - sizeof(*out);
+	if (at > s->stack_bytes || s->stack_bytes - at < sizeof(*out) || is_missing(s, at) ||
+		is_missing(s, at + sizeof(*out) - 1))
+		return false;
+	memcpy(out, s->stack + at, sizeof(*out));
+	return true;
+}
+
+static struct unwind_frame first_frame(const struct event_stack *s)
+{
+	/* The order of regs[], by DWARF's numbers; the last is pc. */
+	static const uint8_t order[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7 };
+	struct unwind_frame f = { .pc = s->pc, .is_exact = s->pc_is_exact };
+	for (size_t i = 0; i < ARRAY_COUNT(order) && f.is_exact; i++) {
+		f.registers[order[i]] = s->regs[i];
+		f.known |= 1u << order[i];
+	}
+	f.registers[3] = s->bx;
+	f.registers[6] = s->fp;
+	f.registers[7] = s->sp;
+	f.known |= (s->bx_is_known ? 1u << 3 : 0) | 1u << 6 | 1u << 7;
+	return f;
+}
+
+static const struct stack_mapping *mapping_of(const struct event_stack *s, uint64_t address)
+{
+	for (uint32_t i = 0; i < s->mapping_count; i++) {
+		const struct stack_mapping *m = &s->mappings[i];
+		if (address >= m->start && address < m->end)
+			return m;
+	}
+	return NULL;
+}
+
+static void record(struct rewalk *w, uint32_t file_id, uint64_t offset)
+{
+	struct event_sample *o = w->out;
+	o->frames[o->kernel_count + o->user_count++] =
+		(uint64_t)file_id << FRAME_FILE_SHIFT | (offset & FRAME_OFFSET_MASK);
+}
+
+static enum stack_end step_by(struct rewalk *w, const struct unwind_rule *rule)
+{
+	static const enum stack_end ends[] = {
+		[UNWIND_STEP_ON] = STACK_END_NONE,
+		[UNWIND_STEP_ROOT] = STACK_END_ROOT,
+		[UNWIND_STEP_ROOT_ZERO] = STACK_END_ROOT_ZERO,
+		[UNWIND_STEP_NO_RULE] = STACK_END_NO_TABLE,
+		[UNWIND_STEP_UNSUPPORTED] = STACK_END_UNSUPPORTED,
+		[UNWIND_STEP_READ_ERROR] = STACK_END_READ_ERROR,
+		[UNWIND_STEP_LOOP] = STACK_END_LOOP,
+		[UNWIND_STEP_ZERO] = STACK_END_ZERO,
+	};
+	uint64_t below = w->stack->stack_start - w->frame.registers[7];
+	bool is_at_base = below + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES;
+	bool has_zero_fp = !w->frame.is_exact && w->frame.known >> 6 & 1 && !w->frame.registers[6];
+	if (is_at_base && (rule->cfa == UNWIND_CFA_NONE ||
+				  (rule->cfa == UNWIND_CFA_FRAME_POINTER && has_zero_fp)))
+		return STACK_END_ROOT_NO_INFO;
+	w->left_copy = rule->cfa == UNWIND_CFA_GO_MORESTACK; /* what it needs is on no stack */
+	enum stack_end end = ends[unwind_step(EM_X86_64, rule, &w->frame, read_copy, w)];
+	bool needed_more = end == STACK_END_READ_ERROR || end == STACK_END_UNSUPPORTED ||
+			   end == STACK_END_NO_TABLE;
+	return needed_more && w->left_copy ? STACK_END_COPY : end;
+}
+
+/* Record the frame, and go to its caller. */
+static enum stack_end rewalk_frame(struct rewalk *w)
+{
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
+	uint64_t address = w->frame.is_exact ? w->frame.pc : w->frame.pc - 1;
+	const struct stack_mapping *m = mapping_of(w->stack, address);
+	if (w->out->user_count >= SAMPLE_USER_FRAMES_MAX)
+		return STACK_END_DEPTH;
+	if (!m && w->stack->mapping_count == STACK_MAPPINGS_MAX)
+		return STACK_END_COPY; /* there may be more */
+	if (!m)
+		return w->frame.is_guess ? STACK_END_NO_TABLE : STACK_END_NO_VMA;
+	bool is_vdso = w->stack->vdso && m->start == w->stack->vdso;
+	uint32_t file_id = FRAME_FILE_ADDRESS;
+	uint64_t offset = address - m->start + (is_vdso ? 0 : m->offset);
+	if (m->key.inode || is_vdso) {
+		enum deferred_file found =
+			w->d->config.find(w->d->config.ctx, &m->key, offset, &file_id, &rule);
+		if (found == DEFERRED_NO_ROOM) {
+			record(w, file_id, offset);
+			return STACK_END_NO_ROOM;
+		}
+		if (found != DEFERRED_KNOWN) {
+			record(w, FRAME_FILE_ADDRESS, address);
+			w->unknown = m;
+			return STACK_END_NO_FILE;
+		}
+	}
+	bool is_early = (rule.cfa == UNWIND_CFA_SIGNAL || rule.cfa == UNWIND_CFA_STOP) &&
+			rule.cfa_off == UNWIND_OFF_EARLY && !w->frame.is_exact;
+	record(w, file_id, file_id == FRAME_FILE_ADDRESS ? address : offset + is_early);
+	return step_by(w, &rule);
+}
+
+/* The sample with the frames that can be found now, in d->out. *unknown: where it ended. */
+static enum stack_end rewalk(
+	struct deferred *d, const struct item *item, const struct stack_mapping **unknown)
+{
+	struct rewalk w = { d, item->stack, first_frame(item->stack), d->out, NULL, false };
+	memcpy(d->out, item->sample, sample_len(item->sample));
+	d->out->user_count--; /* the last frame again, by its file */
+	enum stack_end end = STACK_END_NONE;
+	while (end == STACK_END_NONE)
+		end = rewalk_frame(&w);
+	*unknown = w.unknown;
+	return end;
+}
+
+/* ---- out ---- */
+
+static bool is_unknown(const struct deferred *d, const struct stack_mapping *m)
+{
+	uint32_t id;
+	struct unwind_rule rule;
+	return d->config.find(d->config.ctx, &m->key, 0, &id, &rule) == DEFERRED_NOT_YET;
+}
+
+static void item_free(struct item *item)
+{
+	free(item->stack);
+	free(item->sample);
+}
+
+/* True: it is emitted and freed. */
+static bool try_item(struct deferred *d, struct item *item, bool is_last_time)
+{
+	if (item->unknown && !is_last_time && is_unknown(d, item->unknown))
+		return false;
+	const struct stack_mapping *unknown = NULL;
+	enum stack_end end = rewalk(d, item, &unknown);
+	item->unknown = unknown;
+	if (unknown && !is_last_time && is_unknown(d, unknown))
+		return false;
+	if (stack_end_is_whole(end))
+		metric_add(&d->metrics.whole, 1);
+	else if (d->out->user_count > item->sample->user_count)
+		metric_add(&d->metrics.longer, 1);
+	else
+		metric_add(&d->metrics.expired, 1);
+	d->out->h.stack_end = (uint8_t)end;
+	d->out->h.flags &= EVENT_STATE_MASK;
+	d->out->notice = (struct file_notice){ 0 };
+	if (unknown)
+		d->out->notice = (struct file_notice){ unknown->key, unknown->start, unknown->end,
+			unknown->offset };
+	d->config.emit(d->config.ctx, d->out);
+	d->bytes -= item_bytes(item);
+	item_free(item);
+	return true;
+}
+
+void deferred_run(struct deferred *d, int64_t now_ns, bool all)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < d->items.len; i++) {
+		struct item *item = &d->items.v[i];
+		if (!try_item(d, item, all || now_ns >= item->deadline_ns))
+			d->items.v[kept++] = *item;
+	}
+	d->items.len = kept;
+	metric_set(&d->metrics.waiting, kept);
+}
+
+/* ---- life ---- */
+
+uint64_t deferred_bytes(uint64_t host_bytes, uint64_t limit_bytes)
+{
+	uint64_t bytes = MAX(host_bytes / DEFERRED_HOST_PARTS, DEFERRED_BYTES_LEAST);
+	bytes = MIN(bytes, DEFERRED_BYTES_MAX);
+	return limit_bytes ? MIN(bytes, limit_bytes / DEFERRED_LIMIT_PARTS) : bytes;
+}
+
+enum status deferred_new(const struct deferred_config *c, struct deferred **out, struct err *e)
+{
+	struct deferred *d = calloc(1, sizeof(*d));
+	if (d)
+		d->out = calloc(
+			1, sizeof(*d->out) + (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX) *
+						     sizeof(uint64_t));
+	if (!d || !d->out) {
+		deferred_free(d);
+		return err_set(e, E_NOMEM, "deferred samples");
+	}
+	d->config = *c;
+	uint64_t count = (uint64_t)DEFERRED_LEAST * c->frequency_hz / DEFERRED_LEAST_HZ;
+	d->items_max = (uint32_t)MIN(MAX(count, (uint64_t)DEFERRED_LEAST), (uint64_t)UINT32_MAX);
+	d->bytes_max = MIN(c->bytes_max ? c->bytes_max : UINT64_MAX, DEFERRED_BYTES_MAX);
+	*out = d;
+	return OK;
+}
+
+void deferred_free(struct deferred *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->items.len; i++)
+		item_free(&d->items.v[i]);
+	VEC_FREE(&d->items);
+	for (size_t i = 0; i < d->pending.len; i++)
+		free(d->pending.v[i]);
+	VEC_FREE(&d->pending);
+	free(d->out);
+	free(d);
+}
+
+const struct deferred_metrics *deferred_metrics(const struct deferred *d)
+{
+	return &d->metrics;
+}
+
+void deferred_write_metrics(const struct deferred *d, struct buf *out)
+{
+	metrics_write(
+		out, metric_defs, (const metric_value *)&d->metrics, ARRAY_COUNT(metric_defs));
+}

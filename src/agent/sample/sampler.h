@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sampler: the BPF program in the kernel: loads it, attaches it to every CPU (also those that come
+ * online later), keeps its maps, and hands its events over. Private to agent/.
+ *
+ * Thread safety: sampler_start(), _stop(), _poll() and _next_epoch() from one thread;
+ * sampler_publish(), sampler_retract() and the counters from any.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "agent/tables/tables.h"
+#include "base/err.h"
+#include "unwind/unwind.h"
+
+struct sampler_config {
+	uint32_t frequency_hz;    /* samples a second and CPU; 1 to 10000 */
+	uint32_t ring_bytes;      /* power of two; 0: chosen by CPUs and frequency */
+	uint32_t table_bytes_max; /* kernel memory for unwind tables in use, in slabs of 2 MiB */
+	bool stats;               /* measure the program's run time (needs CAP_SYS_ADMIN) */
+	/* Unless 0: only this process and its descendants are sampled (pid as the initial pid
+	 * namespace has it). */
+	int only_pid;
+	/* Of all threads that leave their CPU, the share that is sampled at first; 0: none, and the
+	 * scheduler is not watched at all. */
+	double off_cpu_probability;
+};
+
+struct sampler;
+
+/* What the kernel will charge for all maps but unwind tables, on a host of so many possible CPUs.
+ */
+NODISCARD enum status sampler_kernel_bytes(
+	const struct sampler_config *c, uint32_t cpus, uint64_t *out, struct err *e);
+/* What tables that are not used may take of `table_bytes_max`, so that all together takes 16 MiB at
+ * most on up to KERNEL_CPUS_MAX possible CPUs (mapsizes.h); 12 MiB where there is room for them,
+ * never less than 8. */
+uint32_t sampler_idle_table_bytes(const struct sampler_config *c);
+
+/* Can this process sample? OK, or in `e` one sentence: which capability, kernel option or sysctl is
+ * missing, and how to get it. Leaves nothing behind. */
+NODISCARD enum status sampler_probe(struct err *e);
+
+/* Loads the programs of a skeleton. It was opened with `log`, zeroed, for the verifier to tell what
+ * it does not like: Linux 5.10 tells each step, and only what is written becomes memory. */
+#define SAMPLER_LOG_BYTES (64u << 20)
+struct bpf_object_skeleton;
+NODISCARD enum status sampler_load(
+	struct bpf_object_skeleton *skeleton, const char *log, struct err *e);
+
+/* `frames` as in event_sample; for EVENT_SAMPLE_SEEN the sampler has put the frames of the earlier
+ * event back, so the receiver never sees the difference. The event is valid during the call. */
+struct sampler_events {
+	void *ctx;
+	void (*sample)(void *ctx, const struct event_sample *s);
+	void (*process)(void *ctx, const struct event_process *p);
+	/* The stack of the sample that comes next from its CPU, which has EVENT_FLAG_STACK. NULL:
+	 * stacks are not copied. */
+	void (*stack)(void *ctx, const struct event_stack *s);
+	/* A thread runs again; its sample, whose state is not ON_CPU, came before. NULL with
+	 * off_cpu_probability 0. */
+	void (*resume)(void *ctx, const struct event_resume *r);
+};
+
+/* What is missing when this fails is in `e`, as by sampler_probe(). */
+NODISCARD enum status sampler_open(const struct sampler_config *c,
+	const struct sampler_events *events, struct sampler **out, struct err *e);
+void sampler_close(struct sampler *s);
+/* Begin sampling. */
+NODISCARD enum status sampler_start(struct sampler *s, struct err *e);
+/* Stop the perf events; what is in the ring can still be polled. */
+void sampler_stop(struct sampler *s);
+/* While paused nothing is sampled; may be called before sampler_start(). */
+void sampler_pause(struct sampler *s, bool paused);
+/* From now on so many samples a second and CPU, 1 to what the kernel allows. */
+NODISCARD enum status sampler_set_frequency(
+	struct sampler *s, uint32_t frequency_hz, struct err *e);
+/* From now on such a share of the threads that leave their CPU is sampled, where any is. */
+void sampler_set_off_cpu(struct sampler *s, double probability);
+/* Can its maps be looked into and changed, with the privileges that are left? */
+bool sampler_works(struct sampler *s);
+/* Wait up to timeout_ms for events and deliver them; 0: only what is there. Also notices CPUs that
+ * came online. */
+NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e);
+/* From now on sampler_poll() reads another ring, too, and hands its events to `handle`, which
+ * answers 0. */
+NODISCARD enum status sampler_read_too(struct sampler *s, int ring_fd,
+	int (*handle)(void *ctx, void *data, size_t size), void *ctx, struct err *e);
+/* An end of the interval: hashes sent before are sent with frames again, and the room for tables is
+ * divided anew. */
+void sampler_next_epoch(struct sampler *s);
+
+/* Make a file known: from now on its frames carry `file_id`, and `t` (NULL: none, frame pointers)
+ * unwinds them. Replaces an earlier one of the same inode and device. `t` is copied.
+ * FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's, by offset in its image.
+ * E_LIMIT: over table_bytes_max after the coldest tables were evicted; then the file is known, and
+ * stacks end in it with NO_ROOM, until it is found hotter than others and evicted for that.
+ * E_UNAVAILABLE: too many files are in use; then it is not known. A file that was evicted is not
+ * known any more: when it is met again there is a notice as for a new one, and it is to be
+ * published again. */
+NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
+	uint32_t file_id, const struct unwind_table *t, struct err *e);
+void sampler_retract(struct sampler *s, const struct file_key *key);
+/* Is this file published, and was not evicted since? */
+bool sampler_knows(struct sampler *s, const struct file_key *key);
+
+/* The rule in force at an offset of a published file (key.inode 0: the vDSO), as the program finds
+ * it; FRAME_POINTER for one without a table. Memory that this maps is given back by sampler_rest().
+ */
+enum tables_found sampler_find_rule(struct sampler *s, const struct file_key *key,
+	uint64_t file_offset, struct unwind_rule *out);
+void sampler_rest(struct sampler *s);
+
+#define SAMPLER_PROGRAMS_MAX 8
+
+struct sampler_program {
+	char name[16];
+	uint32_t verified_insns; /* 0: the kernel does not say (5.16) */
+	uint64_t run_count;      /* with config.stats */
+	uint64_t run_ns;
+};
+
+/* bpf.samples = bpf.delivered + bpf.seen + the bpf.lost_…; what was handed over is
+ * bpf.delivered + bpf.seen - lost_seen, once the ring is empty. */
+struct sampler_stats {
+	struct bpf_counters bpf; /* summed over CPUs */
+	uint64_t lost_seen;      /* samples sent by a hash whose frames were not kept */
+	uint32_t cpus;           /* with a perf event */
+	uint64_t cpus_renewed;   /* events that had died, and were made anew */
+	uint32_t files;          /* published */
+	uint32_t without_room;   /* of these, whose tables had no room */
+	uint64_t table_bytes;    /* in use in slabs */
+	uint64_t kernel_bytes;   /* all maps and programs, as the kernel accounts them */
+	uint64_t slab_bytes;     /* of these, what unwind tables are for */
+	uint64_t evicted_tables;
+	uint64_t run_count; /* of the program that the timer runs, with config.stats */
+	uint64_t run_ns;
+	struct sampler_program programs[SAMPLER_PROGRAMS_MAX];
+	uint32_t program_count;
+};
+void sampler_read_stats(struct sampler *s, struct sampler_stats *out);

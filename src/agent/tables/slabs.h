@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slabs: the kernel memory that unwind tables lie in. It grows and shrinks by slabs of 2 MiB, each
+ * an eBPF map of its own; a blob lies in one chunk of 64 KiB. Private to agent/ (tables.c).
+ *
+ * Slabs are in our address space only while they are written or read, until slabs_rest(): their
+ * pages are the kernel's memory, and would count as ours too. Not thread safe.
+ */
+#pragma once
+
+#include "agent/bpf/layout.h"
+#include "agent/tables/runs.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+#define BLOB_UNIT_BYTES 8
+#define CHUNK_UNITS (SLAB_CHUNK_BYTES / BLOB_UNIT_BYTES)
+
+struct blob {
+	uint32_t chunk; /* RUNS_NONE: a page without rows */
+	uint16_t start; /* units in the chunk */
+	uint16_t units; /* 0: 65536 bytes */
+};
+
+struct slabs {
+	int outer; /* the array of maps; the caller's */
+	uint32_t max;
+	uint32_t count;
+	int fds[SLABS_MAX];
+	uint8_t *memory[SLABS_MAX]; /* NULL: not mapped */
+	uint32_t mapped;
+	struct runs *chunks; /* of all slabs there may be; SLAB_CHUNKS each */
+	uint32_t hint;       /* the chunk where the last blob went */
+};
+
+/* Slabs that a budget allows; at least one. */
+uint32_t slabs_of_bytes(uint64_t bytes);
+
+NODISCARD enum status slabs_init(struct slabs *s, int outer, uint32_t max, struct err *e);
+void slabs_deinit(struct slabs *s);
+/* One more, of which there may be `max`. */
+NODISCARD enum status slabs_add(struct slabs *s, struct err *e);
+/* Gives back the last one, which is empty; there is another one. */
+void slabs_drop(struct slabs *s);
+/* Waits until every program that runs now has ended. */
+NODISCARD bool slabs_wait(struct slabs *s);
+
+/* Room in the first `slab_count` slabs. */
+NODISCARD bool slabs_take(struct slabs *s, uint32_t slab_count, uint32_t units, struct blob *out);
+void slabs_release(struct slabs *s, const struct blob *b);
+uint64_t slabs_used_bytes(const struct slabs *s, uint32_t slab);
+/* Where a blob lies, until slabs_rest(). */
+NODISCARD enum status slabs_map(
+	struct slabs *s, const struct blob *b, uint8_t **out, struct err *e);
+void slabs_rest(struct slabs *s);
+
+static inline uint32_t blob_slab(const struct blob *b)
+{
+	return b->chunk >> SLAB_CHUNK_SHIFT;
+}
+
+static inline uint32_t blob_bytes(const struct blob *b)
+{
+	return (b->units ? b->units : CHUNK_UNITS) * BLOB_UNIT_BYTES;
+}
