@@ -18,8 +18,8 @@
 #include "bench_store.h"
 #include "codec/codec.h"
 #include "pprof/pprof.h"
-#include "store/state.h"
-#include "store/view.h"
+#include "store/read/view.h"
+#include "store/state/state.h"
 
 #include <dirent.h>
 

@@ -16,7 +16,7 @@
 #include "debuginfo/debuginfo.h"
 #include "objfile/objfile.h"
 #include "query/query.h"
-#include "store/state.h"
+#include "store/state/state.h"
 
 #include <dirent.h>
 

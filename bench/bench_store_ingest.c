@@ -8,7 +8,7 @@
  *     bench_store_ingest ingest     the first of the two only
  */
 #include "bench_store.h"
-#include "store/state.h"
+#include "store/state/state.h"
 
 #include <fcntl.h>
 

@@ -7,7 +7,7 @@
  * slowest of all that has no regular expression is the figure.
  */
 #include "bench_store.h"
-#include "store/state.h"
+#include "store/state/state.h"
 
 enum { DAYS = 30, NODES = 50, PODS = 200, SERIES_BATCH = 1000, RUNS = 9, STARTS = 5 };
 #define DAY_NS (24 * 3600 * NS_PER_SEC)

@@ -8,7 +8,7 @@
  *	bench_store_sum [DIRECTORY [MILLIONS]]    of samples (10); keeps the store there
  */
 #include "bench_store.h"
-#include "store/state.h"
+#include "store/state/state.h"
 
 enum { SAMPLES = 200, RUNS = 9 };
 #define BATCH_SAMPLES ((uint64_t)SAMPLES * FLEET_SERIES)

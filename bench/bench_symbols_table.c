@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "debuginfo/debuginfo.h"
-#include "debuginfo/format.h"
+#include "debuginfo/symtab/format.h"
 #include "objfile/objfile.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * passes its own checks. (libelf reads the file; DWARF is libdw's and not looked at here.) */
 #include "fuzz/fuzz.h"
 
-#include "debuginfo/private.h"
+#include "debuginfo/symtab/private.h"
 #include "objfile/objfile.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/hash.h"
-#include "debuginfo/private.h"
+#include "debuginfo/symtab/private.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "fuzz/fuzz.h"
 
 #include "codec/codec.h"
-#include "store/column.h"
+#include "store/part/column.h"
 
 /* Instead of codec's. */
 uint32_t codec_crc32c(uint32_t crc, const void *bytes, size_t len)

@@ -7,9 +7,9 @@
 #include "fuzz/fuzz.h"
 
 #include "codec/codec.h"
-#include "store/batch.h"
-#include "store/log.h"
-#include "store/state.h"
+#include "store/log/batch.h"
+#include "store/log/log.h"
+#include "store/state/state.h"
 
 #define PROFILE_BYTES ((size_t)16 << 20)
 

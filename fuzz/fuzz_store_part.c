@@ -7,8 +7,8 @@
 #include "fuzz/fuzz.h"
 
 #include "codec/codec.h"
-#include "store/merge.h"
-#include "store/view.h"
+#include "store/merge/merge.h"
+#include "store/read/view.h"
 
 #include <fcntl.h>
 #include <stdio.h>

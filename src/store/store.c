@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "codec/codec.h"
-#include "store/batch.h"
-#include "store/pool.h"
-#include "store/state.h"
+#include "store/log/batch.h"
+#include "store/read/pool.h"
+#include "store/state/state.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "test.h"
 
 #include "base/hash.h"
-#include "debuginfo/private.h"
+#include "debuginfo/symtab/private.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "debuginfo/private.h"
+#include "debuginfo/symtab/private.h"
 
 /* clang-format off */
 static const struct { const char *name, *dir, *path, *want; } cases[] = {

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/hash.h"
-#include "debuginfo/record.h"
+#include "debuginfo/uploads/record.h"
 
 #include <inttypes.h>
 

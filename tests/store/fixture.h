@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "store/state.h"
+#include "store/state/state.h"
 #include "tests/test.h"
 
 #include <errno.h>

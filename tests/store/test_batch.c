@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/batch.h"
+#include "store/log/batch.h"
 
 #include "tests/store/model.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that pass, and their sums, are the same from columns as they lie as from rows one by one. */
-#include "store/block_keep.h"
+#include "store/part/block_keep.h"
 
-#include "store/merge.h"
+#include "store/merge/merge.h"
 #include "tests/store/model.h"
 
 enum { FILTERS = 24 };

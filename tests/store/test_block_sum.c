@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block summed from its columns as they lie is the same as its rows summed one by one. */
-#include "store/merge.h"
+#include "store/merge/merge.h"
 #include "tests/store/model.h"
 
 static int encodings[COLUMN_ENCODINGS];

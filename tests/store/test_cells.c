@@ -2,7 +2,7 @@
 /* Sums of random cells equal those of a plain table, however little memory there is for them. */
 #include "tests/store/fixture.h"
 
-#include "store/cells.h"
+#include "store/read/cells.h"
 
 enum { NODES = 300, GROUPS = 20 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever is written is read again; which encoding is chosen; what is refused. */
-#include "store/column.h"
+#include "store/part/column.h"
 
 #include "base/hash.h"
 #include "codec/codec.h"
-#include "store/varints.h"
+#include "store/part/varints.h"
 #include "tests/test.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Times of timers are read as they were written, and take little; what is damaged is refused. */
 #include "base/hash.h"
 #include "codec/codec.h"
-#include "store/column.h"
+#include "store/part/column.h"
 #include "tests/test.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * The average over time of a gauge's sum: series that live all the time count as they do alone,
  * those that follow each other share the time.
  */
-#include "store/cover.h"
+#include "store/read/cover.h"
 
 #include "base/vec.h"
 #include "tests/test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/dedupe.h"
+#include "store/state/dedupe.h"
 
 #include "tests/store/fixture.h"
 

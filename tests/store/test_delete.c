@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 #include "codec/codec.h"
-#include "store/merge.h"
+#include "store/merge/merge.h"
 #include "tests/store/countdown.h"
 #include "tests/store/counted.h"
 #include "tests/store/model_check.h"

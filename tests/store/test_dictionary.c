@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Equal texts, equal numbers, from any thread; a full dictionary says so, and stays as it is. */
-#include "store/dictionary.h"
+#include "store/memory/dictionary.h"
 
 #include "os/os.h"
 #include "tests/store/fixture.h"

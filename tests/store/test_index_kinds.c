@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What parts' lists of labels answer is what a look at every series answers. */
-#include "store/index_kinds.h"
+#include "store/read/index_kinds.h"
 
 #include "tests/store/model.h"
 

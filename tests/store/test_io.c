@@ -7,7 +7,7 @@
  *
  * The calls are a few thousand: sweep.h says how many of them are tried.
  */
-#include "store/io.h"
+#include "store/disk/io.h"
 
 #include "tests/store/counted.h"
 #include "tests/store/faults.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/log.h"
+#include "store/log/log.h"
 
 #include "tests/store/fixture.h"
 

@@ -4,10 +4,10 @@
  * written from docs/formats/log.md; and the samples of the log are those of the part that the
  * memtable became.
  */
-#include "store/log.h"
+#include "store/log/log.h"
 
 #include "codec/codec.h"
-#include "store/batch.h"
+#include "store/log/batch.h"
 #include "tests/store/model.h"
 #include "tests/store/python.h"
 

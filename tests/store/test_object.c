@@ -3,9 +3,9 @@
  * A part is read the same from a file and from anything else that gives bytes at an offset: here
  * from memory, also when each of its reads fails in turn, and when it is shorter than it says.
  */
-#include "store/object.h"
+#include "store/disk/object.h"
 
-#include "store/view.h"
+#include "store/read/view.h"
 #include "tests/store/model.h"
 
 /* Bytes in memory; the read with number `fail_at` fails. */

@@ -3,7 +3,7 @@
  * Exports that have samples in common: each sample is stored once, or the import is refused and
  * says what is there already.
  */
-#include "store/overlap.h"
+#include "store/admin/overlap.h"
 #include "tests/store/model_check.h"
 
 static const struct store_import_wish everything_again = { true, INT64_MIN, INT64_MAX };

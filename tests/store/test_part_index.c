@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of what occurs with what, whatever the order of rows, against a table of bits. */
-#include "store/part_index.h"
+#include "store/part/part_index.h"
 
 #include "tests/store/fixture.h"
 

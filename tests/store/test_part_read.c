@@ -5,7 +5,7 @@
  * merged.
  */
 #include "codec/codec.h"
-#include "store/part.h"
+#include "store/part/part.h"
 
 #include "tests/store/model_check.h"
 #include "tests/store/python.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each item is done once, by at most as many threads as there are, whoever else asks. */
-#include "store/pool.h"
+#include "store/read/pool.h"
 
 #include "os/os.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In order, and stable, whatever the number of items and digits. */
 #include "base/hash.h"
-#include "store/radix.h"
+#include "store/part/radix.h"
 #include "tests/test.h"
 
 enum { N_MAX = 6000 };

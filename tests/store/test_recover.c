@@ -7,7 +7,7 @@
  */
 #include "base/clock.h"
 #include "codec/codec.h"
-#include "store/merge.h"
+#include "store/merge/merge.h"
 #include "tests/store/counted.h"
 #include "tests/store/powercut.h"
 #include "tests/store/sweep.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/rules.h"
+#include "store/retain/rules.h"
 
 #include "tests/store/fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/store.h"
 
-#include "store/state.h"
+#include "store/state/state.h"
 #include "tests/store/fixture.h"
 
 static const char *const alice[] = { "comm", "alice", "node", "a", "pid", "1", NULL };

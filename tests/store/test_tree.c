@@ -3,9 +3,9 @@
  * Random tries are put into one tree, one after the other or as two trees that become one: each
  * stack is there once, with the sum over all of them.
  */
-#include "store/tree.h"
+#include "store/read/tree.h"
 
-#include "store/canon.h"
+#include "store/memory/canon.h"
 #include "tests/store/fixture.h"
 
 enum { SOURCES = 6, STACKS = 300, LOCATIONS = 40, DEPTH = 6 };

@@ -3,9 +3,9 @@
  * A view is one instant: whatever is appended, flushed and merged at the same time, it counts each
  * sample once. Built with -fsanitize=thread, this is the test of the locks.
  */
-#include "store/merge.h"
-#include "store/part_table.h"
-#include "store/view.h"
+#include "store/merge/merge.h"
+#include "store/part/part_table.h"
+#include "store/read/view.h"
 #include "tests/store/counted.h"
 #include "tests/store/model.h"
 

@@ -4,7 +4,7 @@
  * and no location is shown that none of them had, least of all another tenant's; and which sets a
  * series has: the values of pid that a selector on comm leaves, and of comm that one on pid does.
  */
-#include "store/merge.h"
+#include "store/merge/merge.h"
 #include "tests/store/model.h"
 
 static bool has_location(int stack, const char *text)

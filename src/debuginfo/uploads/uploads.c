@@ -1,0 +1,746 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the records say is true; memory holds only sums, and who arrives. So a process that ends at
+ * any point leaves either what was, or what is (docs/formats/debuginfo.md):
+ *
+ *	begin:   record {upload, uploading}
+ *	arrive:  BASE.UPLOAD.part grows; whole: synced, renamed to BASE.UPLOAD
+ *	finish:  looked at; record {uploaded, ready = upload}; the file before it goes
+ *
+ * One lock for records and whole files; bytes arrive without it.
+ */
+#include "debuginfo/uploads/uploads.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "objfile/objfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NO_RECORD "no debuginfo metadata found for build id"
+/* How far ahead of what came room is made: as much again, within these. */
+#define AHEAD_MIN ((uint64_t)64 << 10)
+#define AHEAD_MAX ((uint64_t)16 << 20)
+
+void debuginfo_uploads_config_default(struct debuginfo_uploads_config *c)
+{
+	*c = (struct debuginfo_uploads_config){
+		.dir = "",
+		.bytes_max = (uint64_t)4 << 30,
+		.upload_bytes_max = 1000000000,
+		.stale_ns = 17 * 60 * NS_PER_SEC,
+	};
+}
+
+/* ---- places ---- */
+
+static bool is_hex(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!((s.p[i] >= '0' && s.p[i] <= '9') ||
+			    ((s.p[i] | 32) >= 'a' && (s.p[i] | 32) <= 'f')))
+			return false;
+	return true;
+}
+
+static enum status check_id(struct str id, struct err *e)
+{
+	if (id.len < DEBUGINFO_ID_MIN)
+		return err_set(e, E_INVALID, "unexpectedly short input");
+	if (id.len > DEBUGINFO_ID_MAX)
+		return err_set(e, E_INVALID, "build_id: %zu bytes, %d are the limit", id.len,
+			DEBUGINFO_ID_MAX);
+	for (size_t i = 0; i < id.len; i++)
+		if (id.p[i] <= ' ' || id.p[i] > '~')
+			return err_set(e, E_INVALID, "build_id: byte 0x%02x at +%zu",
+				(unsigned char)id.p[i], i);
+	return OK;
+}
+
+enum status debuginfo_place_of(const struct debuginfo_uploads *u, const struct debuginfo_key *key,
+	struct debuginfo_place *out, struct err *e)
+{
+	char lower[DEBUGINFO_ID_MAX];
+	enum status s = check_id(key->build_id, e);
+	if (s != OK)
+		return s;
+	if ((unsigned)key->type >= DEBUGINFO_TYPES)
+		return err_set(e, E_INVALID, "type: %d is not known", (int)key->type);
+	if (key->tenant.len > DEBUGINFO_TENANT_MAX)
+		return err_set(e, E_INVALID, "tenant: more than %d bytes", DEBUGINFO_TENANT_MAX);
+	bool hex = is_hex(key->build_id);
+	for (size_t i = 0; i < key->build_id.len; i++)
+		lower[i] = (char)(key->build_id.p[i] | (hex ? 32 : 0));
+	CLEANUP(buf_deinit) struct buf name;
+	buf_init(&name, DEBUGINFO_NAME_MAX);
+	debuginfo_put_name(&name, str_make(lower, key->build_id.len));
+	if (name.failed)
+		return err_set(e, E_INVALID, "build_id: too long for a file's name");
+	if (snprintf(out->dir, sizeof(out->dir), "%s/%.*s", u->config.dir,
+		    STR_ARG(buf_view(&name))) >= (int)sizeof(out->dir))
+		return err_set(e, E_INVALID, "the storage path is too long");
+	buf_clear(&name);
+	name.max = DEBUGINFO_NAME_MAX - DEBUGINFO_UPLOAD_ID_LEN - strlen("..part");
+	buf_cstr(&name, debuginfo_type_name(key->type));
+	if (key->tenant.len)
+		buf_u8(&name, '@');
+	debuginfo_put_name(&name, key->tenant);
+	if (name.failed)
+		return err_set(e, E_INVALID, "tenant: too long for a file's name");
+	snprintf(out->base, sizeof(out->base), "%.*s", STR_ARG(buf_view(&name)));
+	return OK;
+}
+
+struct debuginfo_key debuginfo_key_of(const struct debuginfo_record *r)
+{
+	return (struct debuginfo_key){ str_of(r->build_id), str_of(r->tenant), r->type };
+}
+
+void debuginfo_path(const struct debuginfo_place *p, const char *suffix, bool part,
+	char out[DEBUGINFO_PATH_BYTES])
+{
+	snprintf(out, DEBUGINFO_PATH_BYTES, "%s/%s.%s%s", p->dir, p->base, suffix,
+		part ? ".part" : "");
+}
+
+/* ---- records ---- */
+
+static void copy_text(char *out, size_t size, struct str s)
+{
+	size_t n = MIN(s.len, size - 1);
+	memcpy(out, s.p ? s.p : "", n);
+	out[n] = 0;
+}
+
+static void new_record(const struct debuginfo_key *key, struct debuginfo_record *out)
+{
+	*out = (struct debuginfo_record){ .type = key->type };
+	copy_text(out->build_id, sizeof(out->build_id), key->build_id);
+	copy_text(out->tenant, sizeof(out->tenant), key->tenant);
+	if (is_hex(key->build_id))
+		for (char *c = out->build_id; *c; c++)
+			*c = (char)(*c | 32);
+}
+
+enum status debuginfo_record_read(struct debuginfo_uploads *u, const struct debuginfo_key *key,
+	struct debuginfo_record *out, struct err *e)
+{
+	struct debuginfo_place place;
+	char path[DEBUGINFO_PATH_BYTES];
+	CLEANUP(buf_deinit) struct buf bytes;
+	buf_init(&bytes, DEBUGINFO_RECORD_BYTES_MAX);
+	enum status s = debuginfo_place_of(u, key, &place, e);
+	if (s != OK)
+		return s;
+	new_record(key, out);
+	debuginfo_path(&place, "record", false, path);
+	s = os_read_file(path, &bytes, e);
+	if (s == E_NOTFOUND)
+		return OK;
+	if (s != OK)
+		return s;
+	struct debuginfo_record r;
+	s = debuginfo_record_decode(buf_view(&bytes), &r, e);
+	if (s != OK || strcmp(r.build_id, out->build_id) || strcmp(r.tenant, out->tenant) ||
+		r.type != out->type) {
+		metric_add(&u->metrics.damaged, 1);
+		return debuginfo_room_set_aside(u, &place, e);
+	}
+	*out = r;
+	return OK;
+}
+
+enum status debuginfo_record_write(
+	struct debuginfo_uploads *u, const struct debuginfo_record *r, struct err *e)
+{
+	struct debuginfo_place place;
+	struct debuginfo_key key = debuginfo_key_of(r);
+	char path[DEBUGINFO_PATH_BYTES];
+	CLEANUP(buf_deinit) struct buf bytes;
+	buf_init(&bytes, DEBUGINFO_RECORD_BYTES_MAX);
+	enum status s = debuginfo_place_of(u, &key, &place, e);
+	if (s != OK)
+		return s;
+	debuginfo_record_encode(r, &bytes);
+	if (buf_status(&bytes) != OK)
+		return err_set(e, buf_status(&bytes), "record of build id %s", r->build_id);
+	debuginfo_path(&place, "record", false, path);
+	return os_replace_file(path, bytes.data, bytes.len, 0640, e);
+}
+
+enum status debuginfo_uploads_find(struct debuginfo_uploads *u, const struct debuginfo_key *key,
+	struct debuginfo_record *out, struct err *e)
+{
+	pthread_mutex_lock(&u->lock);
+	enum status s = debuginfo_record_read(u, key, out, e);
+	pthread_mutex_unlock(&u->lock);
+	return s;
+}
+
+bool debuginfo_upload_is_stale(
+	const struct debuginfo_uploads *u, const struct debuginfo_record *r, int64_t now_ns)
+{
+	return r->state == DEBUGINFO_BROKEN ||
+	       (r->state == DEBUGINFO_UPLOADING && now_ns - r->started_ns > u->config.stale_ns);
+}
+
+/* ---- open and close ---- */
+
+static void uploads_cleanup(struct debuginfo_uploads **u)
+{
+	debuginfo_uploads_close(*u);
+}
+
+enum status debuginfo_uploads_open(
+	const struct debuginfo_uploads_config *c, struct debuginfo_uploads **out, struct err *e)
+{
+	CLEANUP(uploads_cleanup) struct debuginfo_uploads *u = calloc(1, sizeof(*u));
+	if (!u)
+		return err_set(e, E_NOMEM, "uploads");
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&u->lock, NULL);
+	pthread_cond_init(&u->left, &attr);
+	pthread_condattr_destroy(&attr);
+	u->config = *c;
+	u->config.dir = strdup(c->dir);
+	if (!u->config.dir)
+		return err_set(e, E_NOMEM, "uploads");
+	enum status s = os_make_dirs(u->config.dir, e);
+	pthread_mutex_lock(&u->lock);
+	if (s == OK)
+		s = debuginfo_room_begin(u, e);
+	pthread_mutex_unlock(&u->lock);
+	if (s == OK)
+		*out = STEAL_PTR(u);
+	return s;
+}
+
+void debuginfo_uploads_close(struct debuginfo_uploads *u)
+{
+	if (!u)
+		return;
+	assert(!u->arriving);
+	pthread_mutex_destroy(&u->lock);
+	pthread_cond_destroy(&u->left);
+	free((char *)(uintptr_t)u->config.dir);
+	free(u);
+}
+
+void debuginfo_uploads_write_metrics(struct debuginfo_uploads *u, struct buf *out)
+{
+	static const struct metric_def defs[] = { DEBUGINFO_METRICS(METRIC_DEF) };
+	pthread_mutex_lock(&u->lock);
+	metric_set(&u->metrics.bytes, u->bytes);
+	metric_set(&u->metrics.ids, u->ids);
+	metric_set(&u->metrics.arriving, u->arriving_count);
+	pthread_mutex_unlock(&u->lock);
+	metrics_write(out, defs, (const metric_value *)&u->metrics, ARRAY_COUNT(defs));
+}
+
+/* ---- begin ---- */
+
+/* RFC 9562, version 4. */
+static enum status make_upload_id(char out[DEBUGINFO_UPLOAD_ID_LEN + 1], struct err *e)
+{
+	uint8_t b[16];
+	if (getrandom(b, sizeof(b), 0) != sizeof(b))
+		return err_os(e, "random bytes");
+	b[6] = (b[6] & 0x0F) | 0x40;
+	b[8] = (b[8] & 0x3F) | 0x80;
+	snprintf(out, DEBUGINFO_UPLOAD_ID_LEN + 1,
+		"%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+		b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+		b[15]);
+	return OK;
+}
+
+static struct debuginfo_upload *find_arriving(struct debuginfo_uploads *u, const char *upload)
+{
+	struct debuginfo_upload *up = u->arriving;
+	while (up && strcmp(up->record.upload, upload) != 0)
+		up = up->next;
+	return up;
+}
+
+/* The file of an upload that nobody will finish. */
+static void drop_unfinished(struct debuginfo_uploads *u, const struct debuginfo_record *r)
+{
+	struct debuginfo_place place;
+	struct debuginfo_key key = debuginfo_key_of(r);
+	char path[DEBUGINFO_PATH_BYTES];
+	struct stat st;
+	if (!r->upload[0] || strcmp(r->upload, r->ready) == 0 || find_arriving(u, r->upload) ||
+		debuginfo_place_of(u, &key, &place, NULL) != OK)
+		return;
+	debuginfo_path(&place, r->upload, false, path);
+	if (stat(path, &st) == 0 && unlink(path) == 0)
+		u->bytes -= MIN(u->bytes, (uint64_t)st.st_size);
+}
+
+static enum status make_folder(
+	struct debuginfo_uploads *u, const struct debuginfo_key *key, struct err *e)
+{
+	struct debuginfo_place place;
+	enum status s = debuginfo_place_of(u, key, &place, e);
+	if (s != OK || access(place.dir, F_OK) == 0)
+		return s;
+	s = debuginfo_room_for_id(u, e);
+	if (s == OK)
+		s = os_make_dirs(place.dir, e);
+	if (s == OK)
+		u->ids++;
+	return s;
+}
+
+static enum status begin(struct debuginfo_uploads *u, const struct debuginfo_key *key,
+	struct debuginfo_record *r, struct str hash, uint64_t size_bytes, struct err *e)
+{
+	struct debuginfo_record old = *r;
+	if (size_bytes > u->config.bytes_max)
+		return err_set(e, E_LIMIT, "size: %llu bytes; all uploads together may have %llu",
+			(unsigned long long)size_bytes, (unsigned long long)u->config.bytes_max);
+	enum status s = make_folder(u, key, e);
+	if (s == OK)
+		s = make_upload_id(r->upload, e);
+	if (s != OK)
+		return s;
+	copy_text(r->hash, sizeof(r->hash), hash);
+	r->size_bytes = size_bytes;
+	r->state = DEBUGINFO_UPLOADING;
+	r->started_ns = clock_realtime_ns();
+	r->finished_ns = 0;
+	r->invalid = false;
+	s = debuginfo_record_write(u, r, e);
+	if (s == OK)
+		drop_unfinished(u, &old);
+	return s;
+}
+
+enum status debuginfo_uploads_begin(struct debuginfo_uploads *u, const struct debuginfo_key *key,
+	struct str hash, uint64_t size_bytes, debuginfo_may_begin_fn *may, void *ctx,
+	struct debuginfo_record *out, struct err *e)
+{
+	struct debuginfo_record r;
+	if (hash.len > DEBUGINFO_HASH_MAX || str_index(hash, 0) < hash.len)
+		return err_set(e, E_INVALID, "hash: more than %d bytes, or a NUL among them",
+			DEBUGINFO_HASH_MAX);
+	pthread_mutex_lock(&u->lock);
+	enum status s = debuginfo_record_read(u, key, &r, e);
+	if (s == OK)
+		s = may(ctx, &r, e);
+	if (s == OK)
+		s = begin(u, key, &r, hash, size_bytes, e);
+	pthread_mutex_unlock(&u->lock);
+	if (s == OK)
+		*out = r;
+	return s;
+}
+
+/* ---- arrive ---- */
+
+static enum status may_arrive(struct debuginfo_uploads *u, const struct debuginfo_record *r,
+	struct str upload_id, struct err *e)
+{
+	if (r->state == DEBUGINFO_NOT_SEEN || !r->upload[0])
+		return err_set(e, E_NOTFOUND, NO_RECORD);
+	if (!str_eq(upload_id, str_of(r->upload)))
+		return err_set(e, E_INVALID, "upload id mismatch");
+	if (r->state == DEBUGINFO_UPLOADED || r->state == DEBUGINFO_PURGED)
+		return err_set(e, E_PRECONDITION, "the upload is finished");
+	if (find_arriving(u, r->upload))
+		return err_set(e, E_PRECONDITION, "the upload arrives already");
+	return OK;
+}
+
+/* With the lock held: a place among those that arrive. */
+static enum status wait_for_place(struct debuginfo_uploads *u, int64_t deadline_ns, struct err *e)
+{
+	struct timespec at = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
+	int rc = u->waiting_count < DEBUGINFO_WAITING_MAX ? 0 : ETIMEDOUT;
+	u->waiting_count++;
+	while (u->arriving_count >= DEBUGINFO_ARRIVING_MAX && rc != ETIMEDOUT)
+		rc = pthread_cond_timedwait(&u->left, &u->lock, &at);
+	u->waiting_count--;
+	return u->arriving_count < DEBUGINFO_ARRIVING_MAX
+		       ? OK
+		       : err_set(e, E_UNAVAILABLE, "%d uploads arrive already, try again",
+				 DEBUGINFO_ARRIVING_MAX);
+}
+
+static enum status start_arriving(struct debuginfo_uploads *u, struct debuginfo_upload *up,
+	const struct debuginfo_key *key, struct str upload_id, struct err *e)
+{
+	struct debuginfo_place place;
+	char path[DEBUGINFO_PATH_BYTES];
+	enum status s = debuginfo_record_read(u, key, &up->record, e);
+	if (s == OK)
+		s = may_arrive(u, &up->record, upload_id, e);
+	if (s == OK)
+		s = debuginfo_place_of(u, key, &place, e);
+	if (s != OK)
+		return s;
+	drop_unfinished(u, &up->record); /* sent a second time */
+	if (up->record.state == DEBUGINFO_BROKEN) {
+		up->record.state = DEBUGINFO_UPLOADING;
+		s = debuginfo_record_write(u, &up->record, e);
+	}
+	if (s != OK)
+		return s;
+	debuginfo_path(&place, up->record.upload, true, path);
+	up->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	if (up->fd < 0)
+		return err_os(e, "create %s", path);
+	up->u = u;
+	up->next = u->arriving;
+	u->arriving = up;
+	u->arriving_count++;
+	return OK;
+}
+
+/* With the lock held: nothing came of it, so its sender need not wait until it is stale. */
+static void may_try_again(
+	struct debuginfo_uploads *u, const struct debuginfo_key *key, struct str upload_id)
+{
+	struct debuginfo_record r;
+	if (debuginfo_record_read(u, key, &r, NULL) != OK || r.state != DEBUGINFO_UPLOADING ||
+		may_arrive(u, &r, upload_id, NULL) != OK)
+		return;
+	r.state = DEBUGINFO_BROKEN;
+	(void)!debuginfo_record_write(u, &r, NULL);
+}
+
+enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debuginfo_key *key,
+	struct str upload_id, int64_t deadline_ns, struct debuginfo_upload **out, struct err *e)
+{
+	struct debuginfo_record known;
+	struct debuginfo_upload *up = calloc(1, sizeof(*up));
+	if (!up)
+		return err_set(e, E_NOMEM, "an upload");
+	up->fd = -1;
+	pthread_mutex_lock(&u->lock);
+	/* Before the wait too: who has no business here is told at once. */
+	enum status s = debuginfo_record_read(u, key, &known, e);
+	if (s == OK)
+		s = may_arrive(u, &known, upload_id, e);
+	if (s == OK) {
+		s = wait_for_place(u, deadline_ns, e);
+		if (s != OK)
+			may_try_again(u, key, upload_id);
+	}
+	if (s == OK)
+		s = start_arriving(u, up, key, upload_id, e);
+	pthread_mutex_unlock(&u->lock);
+	if (s == OK)
+		*out = up;
+	else
+		free(up);
+	return s;
+}
+
+/* Room for what has come when these have. What was announced and does not come takes none. */
+static enum status reserve(struct debuginfo_upload *up, uint64_t bytes, struct err *e)
+{
+	if (bytes <= up->reserved)
+		return OK;
+	uint64_t ahead = MIN(MAX(bytes, AHEAD_MIN), AHEAD_MAX);
+	uint64_t more = MIN(bytes + ahead, up->record.size_bytes) - up->reserved;
+	pthread_mutex_lock(&up->u->lock);
+	enum status s = debuginfo_room_make(up->u, more, e);
+	if (s == OK) {
+		up->u->bytes += more;
+		up->reserved += more;
+	}
+	pthread_mutex_unlock(&up->u->lock);
+	return s;
+}
+
+/* Who sends a few bytes now and then would keep one of few places for ever. */
+enum status debuginfo_upload_write(struct debuginfo_upload *up, struct str bytes, struct err *e)
+{
+	int64_t took_ns = clock_realtime_ns() - up->record.started_ns;
+	if (took_ns > up->u->config.stale_ns)
+		return err_set(e, E_TIMEOUT,
+			"the upload was begun %lld s ago, %lld s are the limit",
+			(long long)(took_ns / NS_PER_SEC),
+			(long long)(up->u->config.stale_ns / NS_PER_SEC));
+	if (bytes.len > up->record.size_bytes - up->bytes)
+		return err_set(e, E_INVALID, "more than the %llu bytes that were announced",
+			(unsigned long long)up->record.size_bytes);
+	enum status s = reserve(up, up->bytes + bytes.len, e);
+	if (s == OK)
+		s = os_write_full(up->fd, bytes.p, bytes.len, "the upload", e);
+	if (s != OK)
+		return s;
+	up->bytes += bytes.len;
+	metric_add(&up->u->metrics.upload_bytes, bytes.len);
+	return OK;
+}
+
+static enum status make_whole(struct debuginfo_upload *up, struct err *e)
+{
+	struct debuginfo_record now;
+	struct debuginfo_place place;
+	struct debuginfo_key key = debuginfo_key_of(&up->record);
+	char part[DEBUGINFO_PATH_BYTES], whole[DEBUGINFO_PATH_BYTES];
+	enum status s = debuginfo_record_read(up->u, &key, &now, e);
+	if (s == OK)
+		s = debuginfo_place_of(up->u, &key, &place, e);
+	if (s != OK)
+		return s;
+	if (strcmp(now.upload, up->record.upload) != 0)
+		return err_set(e, E_PRECONDITION, "another upload was begun meanwhile");
+	debuginfo_path(&place, up->record.upload, true, part);
+	debuginfo_path(&place, up->record.upload, false, whole);
+	if (rename(part, whole) != 0)
+		return err_os(e, "rename %s", part);
+	return os_fsync_dir(place.dir, e);
+}
+
+enum status debuginfo_upload_end(struct debuginfo_upload *up, uint64_t *out_bytes, struct err *e)
+{
+	if (up->bytes != up->record.size_bytes)
+		return err_set(e, E_INVALID, "%llu bytes came, %llu were announced",
+			(unsigned long long)up->bytes, (unsigned long long)up->record.size_bytes);
+	if (fsync(up->fd) != 0)
+		return err_os(e, "fsync the upload");
+	pthread_mutex_lock(&up->u->lock);
+	enum status s = make_whole(up, e);
+	up->whole = s == OK;
+	pthread_mutex_unlock(&up->u->lock);
+	if (s == OK)
+		*out_bytes = up->bytes;
+	return s;
+}
+
+/* With the lock held: no one needs what came, and the sender may try again. */
+static void give_up(struct debuginfo_upload *up)
+{
+	struct debuginfo_record now;
+	struct debuginfo_place place;
+	struct debuginfo_key key = debuginfo_key_of(&up->record);
+	char path[DEBUGINFO_PATH_BYTES];
+	metric_add(&up->u->metrics.broken, 1);
+	up->u->bytes -= MIN(up->u->bytes, up->reserved);
+	if (debuginfo_place_of(up->u, &key, &place, NULL) == OK) {
+		debuginfo_path(&place, up->record.upload, true, path);
+		unlink(path);
+	}
+	if (debuginfo_record_read(up->u, &key, &now, NULL) != OK ||
+		strcmp(now.upload, up->record.upload) != 0)
+		return;
+	now.state = DEBUGINFO_BROKEN;
+	/* When even that cannot be written it is stale some time later. */
+	(void)!debuginfo_record_write(up->u, &now, NULL);
+}
+
+/* With the lock held: another upload was begun after this one was whole, and took it for one that
+ * arrives; nobody will finish it. */
+static void drop_superseded(const struct debuginfo_upload *up)
+{
+	struct debuginfo_record now;
+	struct debuginfo_key key = debuginfo_key_of(&up->record);
+	if (debuginfo_record_read(up->u, &key, &now, NULL) == OK &&
+		strcmp(now.upload, up->record.upload) != 0)
+		drop_unfinished(up->u, &up->record);
+}
+
+void debuginfo_upload_close(struct debuginfo_upload *up)
+{
+	struct debuginfo_uploads *u = up->u;
+	pthread_mutex_lock(&u->lock);
+	struct debuginfo_upload **link = &u->arriving;
+	while (*link != up)
+		link = &(*link)->next;
+	*link = up->next;
+	u->arriving_count--;
+	if (up->whole)
+		drop_superseded(up);
+	else
+		give_up(up);
+	pthread_cond_signal(&u->left);
+	pthread_mutex_unlock(&u->lock);
+	close(up->fd);
+	free(up);
+}
+
+/* ---- finish ---- */
+
+/* A 64-bit ELF file for files of code, which does not carry another build id; a compressed archive
+ * for sources. Source maps are not looked at. */
+static bool is_what_it_says(int fd, const struct debuginfo_record *r)
+{
+	uint8_t magic[4] = { 0 };
+	if (r->type == DEBUGINFO_SOURCE_MAP)
+		return true;
+	if (r->type == DEBUGINFO_SOURCES)
+		return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+		       ((magic[0] == 0x1f && magic[1] == 0x8b && magic[2] == 8) ||
+			       memcmp(magic, "\x28\xb5\x2f\xfd", 4) == 0);
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct objfile *obj = NULL;
+	if (copy < 0)
+		return true; /* whoever reads it will see */
+	if (objfile_open_fd(copy, "", &obj, NULL) != OK) {
+		close(copy);
+		return false;
+	}
+	const char *id = objfile_build_id(obj);
+	/* Ids of other kinds (Go's, hashes) are not in the file in this form. */
+	bool same = !id[0] || strlen(id) != strlen(r->build_id) || strcmp(id, r->build_id) == 0;
+	objfile_close(obj);
+	return same;
+}
+
+static enum status may_finish(struct debuginfo_uploads *u, const struct debuginfo_record *r,
+	struct str upload_id, struct err *e)
+{
+	if (r->state == DEBUGINFO_NOT_SEEN)
+		return err_set(e, E_NOTFOUND, NO_RECORD);
+	if (!str_eq(upload_id, str_of(r->upload)))
+		return err_set(e, E_INVALID, "upload id mismatch");
+	if (r->state == DEBUGINFO_BROKEN || find_arriving(u, r->upload))
+		return err_set(e, E_PRECONDITION, "the file of this upload is not whole");
+	return OK;
+}
+
+static void remove_file(struct debuginfo_uploads *u, const struct debuginfo_place *place,
+	const char *upload, uint64_t bytes)
+{
+	char path[DEBUGINFO_PATH_BYTES];
+	debuginfo_path(place, upload, false, path);
+	if (unlink(path) == 0)
+		u->bytes -= MIN(u->bytes, bytes);
+}
+
+static enum status finish(struct debuginfo_uploads *u, struct debuginfo_record *r, struct err *e)
+{
+	struct debuginfo_place place;
+	struct debuginfo_key key = debuginfo_key_of(r);
+	char path[DEBUGINFO_PATH_BYTES];
+	enum status s = debuginfo_place_of(u, &key, &place, e);
+	if (s != OK)
+		return s;
+	debuginfo_path(&place, r->upload, false, path);
+	CLEANUP(fd_cleanup) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return err_set(e, E_PRECONDITION, "no file came for this upload");
+	struct debuginfo_record old = *r;
+	r->invalid = !is_what_it_says(fd, r);
+	r->state = DEBUGINFO_UPLOADED;
+	r->finished_ns = clock_realtime_ns();
+	if (!r->invalid) {
+		copy_text(r->ready, sizeof(r->ready), str_of(r->upload));
+		r->ready_bytes = (uint64_t)st.st_size;
+	}
+	s = debuginfo_record_write(u, r, e);
+	if (s != OK)
+		return s;
+	metric_add(&u->metrics.uploads, 1);
+	if (r->invalid) {
+		metric_add(&u->metrics.invalid, 1);
+		remove_file(u, &place, r->upload, (uint64_t)st.st_size);
+	} else if (old.ready[0] && strcmp(old.ready, r->ready) != 0) {
+		remove_file(u, &place, old.ready, old.ready_bytes);
+	}
+	return OK;
+}
+
+enum status debuginfo_uploads_finish(struct debuginfo_uploads *u, const struct debuginfo_key *key,
+	struct str upload_id, struct debuginfo_record *out, struct err *e)
+{
+	struct debuginfo_record r;
+	pthread_mutex_lock(&u->lock);
+	enum status s = debuginfo_record_read(u, key, &r, e);
+	if (s == OK)
+		s = may_finish(u, &r, upload_id, e);
+	if (s == OK && r.state == DEBUGINFO_UPLOADING)
+		s = finish(u, &r, e);
+	pthread_mutex_unlock(&u->lock);
+	if (s == OK)
+		*out = r;
+	return s;
+}
+
+/* ---- use ---- */
+
+static enum status open_ready(struct debuginfo_uploads *u, const struct debuginfo_record *r,
+	int *out_fd, uint64_t *out_bytes, struct err *e)
+{
+	struct debuginfo_place place;
+	struct debuginfo_key key = debuginfo_key_of(r);
+	char path[DEBUGINFO_PATH_BYTES];
+	enum status s = debuginfo_place_of(u, &key, &place, e);
+	if (s != OK)
+		return s;
+	if (!r->ready[0])
+		return err_set(e, E_NOTFOUND, "no %s of build id %s was uploaded",
+			debuginfo_type_name(r->type), r->build_id);
+	debuginfo_path(&place, r->ready, false, path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_os(e, "open %s", path);
+	(void)utimensat(AT_FDCWD, path, NULL, 0); /* used now */
+	*out_fd = fd;
+	*out_bytes = r->ready_bytes;
+	return OK;
+}
+
+enum status debuginfo_uploads_file(struct debuginfo_uploads *u, const struct debuginfo_key *key,
+	int *out_fd, uint64_t *out_bytes, struct err *e)
+{
+	struct debuginfo_record r;
+	pthread_mutex_lock(&u->lock);
+	enum status s = debuginfo_record_read(u, key, &r, e);
+	if (s == OK)
+		s = open_ready(u, &r, out_fd, out_bytes, e);
+	pthread_mutex_unlock(&u->lock);
+	return s;
+}
+
+/* The tenant in a record's name, where it is one of this type. */
+static bool tenant_of(struct str name, enum debuginfo_type type, char out[DEBUGINFO_TENANT_MAX + 1])
+{
+	struct str begin = str_of(debuginfo_type_name(type)), end = STR(".record");
+	if (!str_starts(name, begin) || !str_ends(name, end) || name.len < begin.len + end.len)
+		return false;
+	name = str_sub(name, begin.len, name.len - begin.len - end.len);
+	if (name.len && name.p[0] != '@')
+		return false;
+	return debuginfo_take_name(str_sub(name, 1, name.len), out, DEBUGINFO_TENANT_MAX);
+}
+
+enum status debuginfo_uploads_any(struct debuginfo_uploads *u, struct str build_id,
+	enum debuginfo_type type, int *out_fd, struct err *e)
+{
+	struct debuginfo_place place;
+	struct debuginfo_key key = { build_id, STR(""), type };
+	CLEANUP(arena_deinit) struct arena a;
+	struct str *names;
+	size_t count;
+	uint64_t bytes;
+	arena_init(&a, (size_t)4 << 20);
+	enum status s = debuginfo_place_of(u, &key, &place, e);
+	if (s == OK)
+		s = os_list_dir(place.dir, &a, &names, &count, e);
+	if (s != OK)
+		return s;
+	for (size_t i = 0; i < count; i++) {
+		char tenant[DEBUGINFO_TENANT_MAX + 1];
+		if (!tenant_of(names[i], type, tenant))
+			continue;
+		key.tenant = str_of(tenant);
+		if (debuginfo_uploads_file(u, &key, out_fd, &bytes, NULL) == OK)
+			return OK;
+	}
+	return err_set(e, E_NOTFOUND, "nothing of build id %.*s was uploaded", STR_ARG(build_id));
+}

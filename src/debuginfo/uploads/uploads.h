@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uploads: what uploads.c and room.c share. Private to debuginfo/. */
+#pragma once
+
+#include "debuginfo/uploads/record.h"
+
+#include <limits.h>
+
+/* A folder's and a file's name: what the texts become (three bytes for one), and the rest. */
+#define DEBUGINFO_NAME_MAX 255
+#define DEBUGINFO_PATH_BYTES (PATH_MAX + 2 * DEBUGINFO_NAME_MAX)
+
+struct debuginfo_upload {
+	struct debuginfo_uploads *u;
+	struct debuginfo_upload *next; /* of those that arrive */
+	struct debuginfo_record record;
+	int fd;
+	uint64_t bytes;
+	uint64_t reserved; /* of debuginfo_uploads.bytes: what came and a little more */
+	bool whole;
+};
+
+struct debuginfo_uploads {
+	struct debuginfo_uploads_config config; /* dir is a copy */
+	struct debuginfo_metrics metrics;
+	pthread_mutex_t lock; /* of all that follows, and of records and whole files */
+	pthread_cond_t left;  /* one of those that arrive has ended */
+	struct debuginfo_upload *arriving;
+	uint32_t arriving_count;
+	uint32_t waiting_count;
+	uint64_t bytes; /* of files that are kept, and of those that arrive */
+	uint32_t ids;
+	int64_t swept_ns; /* monotonic */
+};
+
+/* Where an upload lies: its folder, and what its files' names begin with. */
+struct debuginfo_place {
+	char dir[PATH_MAX];
+	char base[DEBUGINFO_NAME_MAX + 1];
+};
+NODISCARD enum status debuginfo_place_of(const struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct debuginfo_place *out, struct err *e);
+struct debuginfo_key debuginfo_key_of(const struct debuginfo_record *r);
+/* DIR/BASE.SUFFIX, of an upload's file with ".part" behind it where it is not whole. */
+void debuginfo_path(const struct debuginfo_place *p, const char *suffix, bool part,
+	char out[DEBUGINFO_PATH_BYTES]);
+
+/* ---- records; with the lock held ---- */
+
+/* NOT_SEEN where there is none, or a damaged one (counted and set aside with its files). */
+NODISCARD enum status debuginfo_record_read(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct debuginfo_record *out, struct err *e);
+NODISCARD enum status debuginfo_record_write(
+	struct debuginfo_uploads *u, const struct debuginfo_record *r, struct err *e);
+
+/* ---- room.c; with the lock held ---- */
+
+/* Moves the record of a place, which cannot be read, and its whole files out of the way. */
+NODISCARD enum status debuginfo_room_set_aside(
+	struct debuginfo_uploads *u, const struct debuginfo_place *place, struct err *e);
+/* Removes what no record names, sets aside what cannot be read, and counts the rest. */
+NODISCARD enum status debuginfo_room_begin(struct debuginfo_uploads *u, struct err *e);
+/* Room for so many bytes more: files that were not used for the longest time go. E_LIMIT. */
+NODISCARD enum status debuginfo_room_make(
+	struct debuginfo_uploads *u, uint64_t bytes, struct err *e);
+/* Room for one build id more. */
+NODISCARD enum status debuginfo_room_for_id(struct debuginfo_uploads *u, struct err *e);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/memory/dictionary: one number for each text of labels and types, in all parts at hand, so
+ * that questions about thousands of series in many parts compare numbers, and ask a regular
+ * expression once for each text.
+ *
+ * Layer 3, private to store/. Thread safe. Counted references. It only grows; when it is full,
+ * another one takes its place, and goes with those who still use it.
+ */
+#pragma once
+
+#include "base/map.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct dictionary {
+	atomic_uint refs;
+	pthread_mutex_t lock;
+	struct strtab texts; /* with the lock held */
+};
+
+NODISCARD enum status dictionary_new(size_t limit_bytes, struct dictionary **out);
+struct dictionary *dictionary_ref(struct dictionary *d);
+void dictionary_unref(struct dictionary *d); /* NULL is fine */
+
+/* One more than the largest number so far; 0 is "". */
+uint32_t dictionary_count(struct dictionary *d);
+/* MAP_NONE when nobody has it. */
+uint32_t dictionary_find(struct dictionary *d, struct str text);
+
+/* The numbers of some texts, shared by those who hold them. */
+struct label_ids {
+	atomic_uint refs;
+	struct dictionary *dictionary;
+	uint32_t v[];
+};
+/* E_LIMIT: the dictionary is full. */
+NODISCARD enum status label_ids_new(
+	struct dictionary *d, const struct str *texts, uint32_t count, struct label_ids **out);
+struct label_ids *label_ids_ref(struct label_ids *ids);
+void label_ids_unref(struct label_ids *ids); /* NULL is fine */

@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adding a profile translates its indices into the memtable's, each at most once, through arrays
+ * as long as the profile's tables (UNSET: not yet). Only what samples use is taken over, and of
+ * stacks only those that are new: a stack is found by a hash of what its frames are, which is made
+ * from the profile alone, so a known one costs no look into the memtable's symbols. Rows are
+ * appended at the end, and become visible by row counts that a snapshot copies under the lock; a
+ * failure cuts them off again (what was interned stays: it costs room and nothing else).
+ */
+#include "store/memory/memtable.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define UNSET UINT32_MAX
+#define KIND_STEP 0x9E3779B97F4A7C15ull
+#define SECRETS (2 * (PROFILE_STACK_MAX + 1)) /* two of each frame, and of one more */
+
+/* Series and set of a combination of head, label sets and link. */
+struct combination {
+	uint32_t head, resource, own, link;
+	uint32_t series, set;
+};
+
+struct adding {
+	struct memtable *m;
+	struct tables *t;
+	const struct profile *p;
+	uint32_t tenant;
+	uint32_t *strings;
+	uint32_t *functions;
+	uint32_t *mappings;
+	uint32_t *locations;
+	uint32_t *stacks;
+	struct hash128 *string_keys; /* by content; 0: not made yet */
+	struct hash128 *function_keys;
+	struct hash128 *mapping_keys;
+	struct hash128 *location_keys; /* all made */
+	VEC(struct combination) combinations;
+	struct map combination_index;
+	uint32_t *last_of; /* combination, by own label set */
+};
+
+/* From few random bytes; without these, keys are as good, but known. */
+static enum status make_secrets(struct memtable *m)
+{
+	(void)!getrandom(&m->salt, sizeof(m->salt), 0);
+	m->secrets = calloc(SECRETS, sizeof(*m->secrets));
+	for (uint64_t i = 0; m->secrets && i < SECRETS; i++) {
+		const uint64_t words[] = { m->salt.lo, m->salt.hi, i };
+		m->secrets[i] = hash64(words, sizeof(words));
+	}
+	return m->secrets ? OK : E_NOMEM;
+}
+
+enum status memtable_new(size_t limit_bytes, struct memtable **out)
+{
+	struct memtable *m = calloc(1, sizeof(*m));
+	if (!m)
+		return E_NOMEM;
+	atomic_init(&m->refs, 1);
+	pthread_mutex_init(&m->lock, NULL);
+	m->first_ns = INT64_MAX;
+	m->last_ns = INT64_MIN;
+	enum status s =
+		tables_init(&m->tables, limit_bytes, store_sample_names, store_sample_name_count);
+	if (s == OK)
+		s = make_secrets(m);
+	size_t n = limit_bytes / 8;
+	if (s == OK && !(GROW_INIT(&m->time_ns, n) && GROW_INIT(&m->value, n) &&
+			       GROW_INIT(&m->series, n) && GROW_INIT(&m->node, n) &&
+			       GROW_INIT(&m->set, n)))
+		s = E_NOMEM;
+	if (s != OK) {
+		memtable_unref(m);
+		return s;
+	}
+	atomic_store(&m->bytes, tables_bytes(&m->tables));
+	*out = m;
+	return OK;
+}
+
+struct memtable *memtable_ref(struct memtable *m)
+{
+	atomic_fetch_add(&m->refs, 1);
+	return m;
+}
+
+void memtable_unref(struct memtable *m)
+{
+	if (!m || atomic_fetch_sub(&m->refs, 1) != 1)
+		return;
+	tables_deinit(&m->tables);
+	VEC_FREE(&m->batches);
+	free(m->secrets);
+	GROW_DEINIT(&m->time_ns);
+	GROW_DEINIT(&m->value);
+	GROW_DEINIT(&m->series);
+	GROW_DEINIT(&m->node);
+	GROW_DEINIT(&m->set);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+uint64_t memtable_estimate_bytes(const struct profile *p)
+{
+	return p->samples.len * 28 + p->strings.arena.used + p->strings.len * 24ull +
+	       p->locations.len * 40 + p->lines.len * 12 + p->functions.len * 24 +
+	       p->stack_locations.len * 16 + p->labels.len * 16;
+}
+
+/* ---- translation ---- */
+
+static enum status map_string(struct adding *a, uint32_t id, uint32_t *out)
+{
+	if (a->strings[id] == UNSET) {
+		enum status s = tables_add_string(a->t, profile_str(a->p, id), &a->strings[id]);
+		if (s != OK) {
+			a->strings[id] = UNSET;
+			return s;
+		}
+	}
+	*out = a->strings[id];
+	return OK;
+}
+
+static enum status map_function(struct adding *a, uint32_t id, uint32_t *out)
+{
+	if (a->functions[id] == UNSET) {
+		const struct profile_function *f = &a->p->functions.v[id];
+		struct profile_function mapped = { .start_line = f->start_line };
+		enum status s = map_string(a, f->name, &mapped.name);
+		if (s == OK)
+			s = map_string(a, f->system_name, &mapped.system_name);
+		if (s == OK)
+			s = map_string(a, f->filename, &mapped.filename);
+		if (s == OK)
+			s = tables_add_function(a->t, &mapped, &a->functions[id]);
+		if (s != OK)
+			return s;
+	}
+	*out = a->functions[id];
+	return OK;
+}
+
+static enum status map_mapping(struct adding *a, uint32_t id, uint32_t *out)
+{
+	if (a->mappings[id] == UNSET) {
+		struct profile_mapping m = a->p->mappings.v[id];
+		enum status s = map_string(a, m.filename, &m.filename);
+		if (s == OK)
+			s = map_string(a, m.build_id, &m.build_id);
+		if (s == OK)
+			s = tables_add_mapping(a->t, &m, &a->mappings[id]);
+		if (s != OK)
+			return s;
+	}
+	*out = a->mappings[id];
+	return OK;
+}
+
+static enum status map_location(struct adding *a, uint32_t id, uint32_t *out)
+{
+	if (a->locations[id] == UNSET) {
+		struct profile_location l = a->p->locations.v[id];
+		struct profile_line lines[PROFILE_LINES_MAX];
+		enum status s = map_mapping(a, l.mapping, &l.mapping);
+		for (uint32_t i = 0; i < l.line_count && s == OK; i++) {
+			lines[i] = a->p->lines.v[l.line_first + i];
+			s = map_function(a, lines[i].function, &lines[i].function);
+		}
+		if (s == OK)
+			s = tables_add_location(a->t, &l, lines, l.line_count, &a->locations[id]);
+		if (s != OK)
+			return s;
+	}
+	*out = a->locations[id];
+	return OK;
+}
+
+/* ---- keys ---- */
+
+static bool is_unset(struct hash128 k)
+{
+	return k.lo == 0 && k.hi == 0;
+}
+
+static struct hash128 string_key(struct adding *a, uint32_t id)
+{
+	struct hash128 *k = &a->string_keys[id];
+	if (is_unset(*k)) {
+		struct str s = profile_str(a->p, id);
+		*k = hash128(s.p, s.len);
+	}
+	return *k;
+}
+
+static struct hash128 function_key(struct adding *a, uint32_t id)
+{
+	struct hash128 *k = &a->function_keys[id];
+	if (is_unset(*k)) {
+		const struct profile_function *f = &a->p->functions.v[id];
+		const struct {
+			struct hash128 name, system_name, filename;
+			uint64_t start_line;
+		} content = { string_key(a, f->name), string_key(a, f->system_name),
+			string_key(a, f->filename), f->start_line };
+		*k = hash128(&content, sizeof(content));
+	}
+	return *k;
+}
+
+static struct hash128 mapping_key(struct adding *a, uint32_t id)
+{
+	struct hash128 *k = &a->mapping_keys[id];
+	if (is_unset(*k)) {
+		const struct profile_mapping *m = &a->p->mappings.v[id];
+		const struct {
+			struct hash128 salt, filename, build_id;
+			uint64_t start, limit, offset;
+		} content = { a->m->salt, string_key(a, m->filename), string_key(a, m->build_id),
+			m->start, m->limit, m->offset };
+		*k = hash128(&content, sizeof(content));
+	}
+	return *k;
+}
+
+static struct hash128 location_key(struct adding *a, const struct profile_location *l)
+{
+	/* Bijections of the address: two of one mapping never meet, whatever the mapping's key,
+	 * which nobody outside knows; two of different ones need 128 equal bits. */
+	struct hash128 m = mapping_key(a, l->mapping);
+	struct hash128 k = { hash_u64(l->address + m.lo),
+		hash_u64((l->address ^ m.hi) + (l->kind + 1) * KIND_STEP) };
+	for (uint32_t i = 0; i < l->line_count; i++) {
+		const struct profile_line *line = &a->p->lines.v[l->line_first + i];
+		const struct {
+			struct hash128 before, function;
+			uint64_t line, column;
+		} more = { k, function_key(a, line->function), line->line, line->column };
+		k = hash128(&more, sizeof(more));
+	}
+	return k;
+}
+
+/* Of all of them: most are in stacks. */
+static void make_location_keys(struct adding *a)
+{
+	const struct profile_location *v = a->p->locations.v;
+	for (size_t i = 0; i < a->p->locations.len; i++)
+		a->location_keys[i] = location_key(a, &v[i]);
+}
+
+/* NH of UMAC (RFC 4418 section 5.2.2) with words of 64 bits, twice with other secrets: two stacks
+ * of one depth have equal sums with a probability of 2^-128, whoever chose their frames. */
+static struct hash128 stack_key(const struct adding *a, const struct profile_stack *st)
+{
+	const struct hash128 *keys = a->location_keys;
+	const uint64_t *secret = a->m->secrets;
+	struct {
+		unsigned __int128 sums[2];
+		uint64_t count[2];
+	} all = { { 0 }, { st->count } };
+	for (uint32_t i = 0; i < st->count; i++, secret += 2) {
+		struct hash128 k = keys[a->p->stack_locations.v[st->first + i]];
+		all.sums[0] += (unsigned __int128)(k.lo + secret[0]) * (k.hi + secret[1]);
+		all.sums[1] += (unsigned __int128)(k.lo + secret[2]) * (k.hi + secret[3]);
+	}
+	return hash128(&all, sizeof(all));
+}
+
+static enum status add_stack(
+	struct adding *a, const struct profile_stack *st, struct hash128 key, uint32_t *out)
+{
+	uint32_t locations[PROFILE_STACK_MAX];
+	enum status s = OK;
+	for (uint32_t i = 0; i < st->count && s == OK; i++)
+		s = map_location(a, a->p->stack_locations.v[st->first + i], &locations[i]);
+	if (s == OK)
+		s = tables_add_stack(a->t, locations, st->count, out);
+	return s == OK ? tables_name_stack(a->t, key, *out) : s;
+}
+
+/* Stacks are looked for some at a time, so that the waits for memory run beside each other. */
+#define STACKS_AT_ONCE 32
+
+static enum status map_some_stacks(struct adding *a, const uint32_t *ids, size_t n)
+{
+	struct hash128 keys[STACKS_AT_ONCE];
+	for (size_t i = 0; i < n; i++) {
+		keys[i] = stack_key(a, &a->p->stacks.v[ids[i]]);
+		tables_prefetch_stack(a->t, keys[i]);
+	}
+	for (size_t i = 0; i < n; i++)
+		tables_prefetch_stack_entry(a->t, keys[i]);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t node = tables_find_stack(a->t, keys[i]);
+		enum status s = OK;
+		if (node == MAP_NONE)
+			s = add_stack(a, &a->p->stacks.v[ids[i]], keys[i], &node);
+		if (s != OK)
+			return s;
+		a->stacks[ids[i]] = node;
+	}
+	return OK;
+}
+
+/* Those that samples have, in the order in which they come. */
+static enum status map_stacks(struct adding *a)
+{
+	uint32_t ids[STACKS_AT_ONCE];
+	size_t n = 0, count = a->p->samples.len;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t id = a->p->samples.v[i].stack;
+		if (a->stacks[id] != UNSET)
+			continue;
+		a->stacks[id] = 0; /* until it is looked for */
+		ids[n++] = id;
+		if (n < STACKS_AT_ONCE)
+			continue;
+		enum status s = map_some_stacks(a, ids, n);
+		if (s != OK)
+			return s;
+		n = 0;
+	}
+	return map_some_stacks(a, ids, n);
+}
+
+/* ---- labels ---- */
+
+static struct str hex_text(const uint8_t *bytes, size_t len, char *out)
+{
+	for (size_t i = 0; i < len; i++) {
+		out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+		out[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+	}
+	return str_make(out, 2 * len);
+}
+
+static int sample_name_find(const struct tables *t, struct str name)
+{
+	for (uint32_t i = 0; i < t->name_count; i++)
+		if (str_eq(t->names[i], name))
+			return (int)i;
+	return -1;
+}
+
+static enum status add_link(struct adding *a, uint32_t link, uint32_t *values)
+{
+	static const uint8_t none[16];
+	const struct profile_link *l = &a->p->links.v[link];
+	char text[32];
+	int trace = sample_name_find(a->t, STR("trace_id"));
+	int span = sample_name_find(a->t, STR("span_id"));
+	enum status s = OK;
+	if (trace >= 0 && !values[1 + trace] && memcmp(l->trace_id, none, 16) != 0)
+		s = tables_add_string(a->t, hex_text(l->trace_id, 16, text), &values[1 + trace]);
+	if (s == OK && span >= 0 && !values[1 + span] && memcmp(l->span_id, none, 8) != 0)
+		s = tables_add_string(a->t, hex_text(l->span_id, 8, text), &values[1 + span]);
+	return s;
+}
+
+struct split {
+	struct profile_label labels[2 * PROFILE_LABELS_MAX];
+	uint32_t label_count;
+	uint32_t values[1 + TABLES_NAMES_MAX];
+};
+
+static enum status split_label(struct adding *a, const struct profile_label *l, struct split *out)
+{
+	uint32_t value;
+	enum status s = map_string(a, l->value, &value);
+	if (s != OK)
+		return s;
+	int at = sample_name_find(a->t, profile_str(a->p, l->name));
+	if (at >= 0) {
+		out->values[1 + at] = value;
+		return OK;
+	}
+	struct profile_label *added = &out->labels[out->label_count++];
+	added->value = value;
+	return map_string(a, l->name, &added->name);
+}
+
+/* Both sets are sorted by name: merge them, the resource's label first where both have one. */
+static enum status split_labels(
+	struct adding *a, const struct profile_sample *sample, struct split *out)
+{
+	const struct profile *p = a->p;
+	const struct profile_labels *r = &p->label_sets.v[sample->resource];
+	const struct profile_labels *o = &p->label_sets.v[sample->own];
+	uint32_t i = 0, j = 0;
+	enum status s = OK;
+	while (s == OK && (i < r->count || j < o->count)) {
+		const struct profile_label *x = i < r->count ? &p->labels.v[r->first + i] : NULL;
+		const struct profile_label *y = j < o->count ? &p->labels.v[o->first + j] : NULL;
+		int order = !x   ? 1
+			    : !y ? -1
+				 : str_cmp(profile_str(p, x->name), profile_str(p, y->name));
+		s = split_label(a, order <= 0 ? x : y, out);
+		i += order <= 0;
+		j += order >= 0;
+	}
+	out->values[0] = a->tenant;
+	return s == OK && sample->link ? add_link(a, sample->link, out->values) : s;
+}
+
+static bool combination_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct adding *a = ctx;
+	const struct combination *c = &a->combinations.v[value], *k = key;
+	return c->head == k->head && c->resource == k->resource && c->own == k->own &&
+	       c->link == k->link;
+}
+
+static enum status add_combination(
+	struct adding *a, const struct profile_sample *sample, struct combination *c)
+{
+	struct split split;
+	split.label_count = 0;
+	memset(split.values, 0, sizeof(split.values));
+	enum status s = split_labels(a, sample, &split);
+	if (s != OK)
+		return s;
+	const struct profile_head *head = &a->p->heads.v[sample->head];
+	const struct profile_type *type = &a->p->types.v[head->type];
+	struct tab_series key = {
+		.tenant = a->tenant, .delta = type->delta, .period = head->period
+	};
+	const uint32_t parts[TABLES_TYPE_PARTS] = { type->name, type->sample_type,
+		type->sample_unit, type->period_type, type->period_unit };
+	for (int i = 0; i < TABLES_TYPE_PARTS && s == OK; i++)
+		s = map_string(a, parts[i], &key.type[i]);
+	if (s == OK)
+		s = tables_add_series(a->t, &key, split.labels, split.label_count, &c->series);
+	if (s == OK)
+		s = tables_add_set(a->t, split.values, &c->set);
+	return s;
+}
+
+/* Samples with the same labels mostly have the rest in common as well: the last combination with
+ * these labels is looked at first. */
+static enum status map_combination(
+	struct adding *a, const struct profile_sample *sample, uint32_t *out)
+{
+	struct combination key = { sample->head, sample->resource, sample->own, sample->link, 0,
+		0 };
+	uint32_t at = a->last_of[sample->own];
+	if (at != UNSET && combination_equal(a, at, &key)) {
+		*out = at;
+		return OK;
+	}
+	uint64_t h = hash_u64((uint64_t)key.resource << 32 | key.own) ^
+		     hash_u64((uint64_t)key.head << 32 | key.link) * 3;
+	at = map_find(&a->combination_index, h, combination_equal, a, &key);
+	if (at == MAP_NONE) {
+		enum status s = add_combination(a, sample, &key);
+		if (s != OK)
+			return s;
+		at = (uint32_t)a->combinations.len;
+		if (!VEC_RESERVE(&a->combinations, a->combinations.len + 1) ||
+			!map_insert(&a->combination_index, h, at))
+			return E_NOMEM;
+		a->combinations.v[a->combinations.len++] = key;
+	}
+	a->last_of[sample->own] = at;
+	*out = at;
+	return OK;
+}
+
+/* ---- rows ---- */
+
+static uint32_t *unset_array(size_t n)
+{
+	uint32_t *v = malloc(MAX(n, (size_t)1) * sizeof(*v));
+	for (size_t i = 0; v && i < n; i++)
+		v[i] = UNSET;
+	return v;
+}
+
+static void adding_deinit(struct adding *a)
+{
+	free(a->strings);
+	free(a->functions);
+	free(a->mappings);
+	free(a->locations);
+	free(a->stacks);
+	free(a->string_keys);
+	free(a->function_keys);
+	free(a->mapping_keys);
+	free(a->location_keys);
+	free(a->last_of);
+	VEC_FREE(&a->combinations);
+	map_deinit(&a->combination_index);
+}
+
+static enum status adding_init(struct adding *a, struct memtable *m, const struct profile *p)
+{
+	a->m = m;
+	a->t = &m->tables;
+	a->p = p;
+	a->strings = unset_array(p->strings.len);
+	a->functions = unset_array(p->functions.len);
+	a->mappings = unset_array(p->mappings.len);
+	a->locations = unset_array(p->locations.len);
+	a->stacks = unset_array(p->stacks.len);
+	a->last_of = unset_array(p->label_sets.len);
+	a->string_keys = calloc(p->strings.len, sizeof(struct hash128));
+	a->function_keys = calloc(p->functions.len, sizeof(struct hash128));
+	a->mapping_keys = calloc(p->mappings.len, sizeof(struct hash128));
+	a->location_keys = malloc(p->locations.len * sizeof(struct hash128));
+	bool ok = a->strings && a->functions && a->mappings && a->locations && a->stacks;
+	ok = ok && a->last_of && a->string_keys && a->function_keys && a->mapping_keys &&
+	     a->location_keys;
+	return ok ? OK : E_NOMEM;
+}
+
+static enum status reserve_rows(struct memtable *m, size_t more)
+{
+	size_t need = m->time_ns.len + more;
+	if (need > m->time_ns.max)
+		return E_LIMIT;
+	return GROW_RESERVE(&m->time_ns, need) && GROW_RESERVE(&m->value, need) &&
+			       GROW_RESERVE(&m->series, need) && GROW_RESERVE(&m->node, need) &&
+			       GROW_RESERVE(&m->set, need)
+		       ? OK
+		       : E_NOMEM;
+}
+
+static enum status add_rows(struct adding *a)
+{
+	struct memtable *m = a->m;
+	size_t n = m->time_ns.len;
+	make_location_keys(a);
+	enum status st = map_stacks(a);
+	if (st != OK)
+		return st;
+	for (size_t i = 0; i < a->p->samples.len; i++, n++) {
+		const struct profile_sample *sample = &a->p->samples.v[i];
+		uint32_t at;
+		enum status s = map_combination(a, sample, &at);
+		if (s != OK)
+			return s;
+		const struct combination *c = &a->combinations.v[at];
+		m->time_ns.v[n] = sample->time_ns;
+		m->value.v[n] = sample->value;
+		m->series.v[n] = c->series;
+		m->node.v[n] = a->stacks[sample->stack];
+		m->set.v[n] = c->set;
+	}
+	return OK;
+}
+
+/* Nothing fails from here on. */
+static void publish_rows(struct memtable *m, size_t more)
+{
+	size_t from = m->time_ns.len, to = from + more;
+	for (size_t i = from, end; i < to; i = end) {
+		uint32_t series = m->series.v[i];
+		int64_t first = m->time_ns.v[i], last = first;
+		for (end = i + 1; end < to && m->series.v[end] == series; end++) {
+			first = MIN(first, m->time_ns.v[end]);
+			last = MAX(last, m->time_ns.v[end]);
+		}
+		m->first_ns = MIN(m->first_ns, first);
+		m->last_ns = MAX(m->last_ns, last);
+		tables_count_row(&m->tables, series, first, last, end - i);
+	}
+	m->time_ns.len = m->value.len = m->series.len = m->node.len = m->set.len = to;
+}
+
+enum status memtable_add(struct memtable *m, struct str tenant, const struct profile *p,
+	struct batch_seen batch, struct err *e)
+{
+	bool has_id = batch.id.lo || batch.id.hi;
+	CLEANUP(adding_deinit) struct adding a = { 0 };
+	enum status s = adding_init(&a, m, p);
+	if (s != OK)
+		return err_set(e, s, "no memory for a batch of %zu samples", p->samples.len);
+	pthread_mutex_lock(&m->lock);
+	s = reserve_rows(m, p->samples.len);
+	if (s == OK && has_id && !VEC_RESERVE(&m->batches, m->batches.len + 1))
+		s = E_NOMEM;
+	if (s == OK)
+		s = tables_add_string(&m->tables, tenant, &a.tenant);
+	if (s == OK)
+		s = add_rows(&a);
+	if (s == OK) {
+		publish_rows(m, p->samples.len);
+		if (has_id)
+			m->batches.v[m->batches.len++] = batch;
+		if (!m->born_ns)
+			__atomic_store_n(&m->born_ns, clock_monotonic_ns(), __ATOMIC_RELAXED);
+	}
+	atomic_store(&m->bytes,
+		tables_bytes(&m->tables) + m->time_ns.len * 28 + m->batches.len * sizeof(batch));
+	pthread_mutex_unlock(&m->lock);
+	if (s != OK)
+		return err_set(
+			e, s, "the table in memory takes no batch of %zu samples", p->samples.len);
+	return OK;
+}
+
+void memtable_snapshot(struct memtable *m, struct memtable_snapshot *out)
+{
+	out->table = memtable_ref(m);
+	pthread_mutex_lock(&m->lock);
+	tables_view(&m->tables, &out->tabs);
+	out->row_count = m->time_ns.len;
+	out->first_ns = m->first_ns;
+	out->last_ns = m->last_ns;
+	pthread_mutex_unlock(&m->lock);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/memory/tables: what the rows of samples refer to: strings, series, sets of sample labels,
+ * symbols, and the trie of stacks. `struct tables` is written (memtable, merge), `struct tabs` is
+ * the same seen by a reader, whether it came from memory or from a part.
+ *
+ * Layer 3, private to store/. One writer. Element 0 of every table is its null element.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "profile/profile.h"
+#include "store/memory/grow.h"
+#include "store/store.h"
+
+#define TABLES_NAMES_MAX 32 /* sample labels of one part */
+#define TABLES_TYPE_PARTS 5 /* name, sample type, sample unit, period type, period unit */
+
+struct tab_series {
+	uint32_t tenant;
+	uint32_t type[TABLES_TYPE_PARTS];
+	uint32_t delta;
+	uint32_t label_first; /* labels[first .. + count), names ascending */
+	uint32_t label_count;
+	int64_t period;
+	int64_t first_ns; /* in a memtable these three change: relaxed atomics */
+	int64_t last_ns;
+	uint64_t rows;
+};
+
+/* The series of one tenant and type in a part: which labels they have, and when there are samples.
+ */
+struct tab_kind {
+	uint32_t tenant;
+	uint32_t type[TABLES_TYPE_PARTS];
+	uint32_t delta;
+	uint32_t name_first; /* kind_names[first .. + count), names ascending */
+	uint32_t name_count;
+	int64_t first_ns;
+	int64_t last_ns;
+};
+struct tab_kind_name {
+	uint32_t name;
+	uint32_t value_first; /* kind_values[first .. + count), ascending */
+	uint32_t value_count;
+};
+
+struct tabs {
+	const struct str *names; /* sample labels */
+	const struct str *label_strings;
+	const struct str *sample_strings;
+	const struct str *symbol_strings;
+	const struct tab_series *series;
+	const struct profile_label *labels;
+	const uint32_t *sets; /* (1 + name_count) strings each: tenant, values */
+	const struct profile_function *functions;
+	const struct profile_mapping *mappings;
+	const struct profile_location *locations;
+	const struct profile_line *lines;
+	const uint32_t *parent; /* of trie nodes; smaller than the node, but for the root */
+	const uint32_t *node_location;
+	/* The index of a part, NULL where there is none: series_sets[set_first[s] .. set_first[s +
+	 * 1]), and likewise by location. */
+	const uint32_t *set_first;
+	const uint32_t *series_sets;
+	const uint32_t *location_first;
+	const uint32_t *location_series;
+	/* Of a part, NULL where they were not written. */
+	const struct tab_kind *kinds;
+	const struct tab_kind_name *kind_names;
+	const uint32_t *kind_values;
+	uint32_t kind_count;
+	uint32_t name_count;
+	uint32_t label_string_count;
+	uint32_t sample_string_count;
+	uint32_t symbol_string_count;
+	uint32_t series_count;
+	uint32_t label_count;
+	uint32_t set_count;
+	uint32_t function_count;
+	uint32_t mapping_count;
+	uint32_t location_count;
+	uint32_t line_count;
+	uint32_t node_count;
+};
+
+/* The node of a whole stack, by what its frames are. */
+struct stack_entry {
+	struct hash128 key;
+	uint32_t node;
+};
+
+struct tables {
+	struct arena text;
+	struct str names[TABLES_NAMES_MAX];
+	uint32_t name_count;
+	GROW(struct str) strings;
+	GROW(struct tab_series) series;
+	GROW(struct profile_label) labels;
+	GROW(uint32_t) sets;
+	GROW(struct profile_function) functions;
+	GROW(struct profile_mapping) mappings;
+	GROW(struct profile_location) locations;
+	GROW(struct profile_line) lines;
+	GROW(uint32_t) parent;
+	GROW(uint32_t) node_location;
+	GROW(struct stack_entry) stacks;
+	uint32_t set_count;
+	struct map string_index;
+	struct map series_index;
+	struct map set_index;
+	struct map function_index;
+	struct map mapping_index;
+	struct map location_index;
+	struct map node_index;
+	struct map stack_index;
+};
+
+/* Names are copied. `limit_bytes` bounds each table. */
+NODISCARD enum status tables_init(
+	struct tables *t, size_t limit_bytes, const struct str *names, uint32_t name_count);
+void tables_deinit(struct tables *t);
+/* Memory in use. */
+uint64_t tables_bytes(const struct tables *t);
+void tables_view(const struct tables *t, struct tabs *out);
+
+/* Interning: equal content, equal index. E_NOMEM, E_LIMIT. */
+NODISCARD enum status tables_add_string(struct tables *t, struct str s, uint32_t *out);
+NODISCARD enum status tables_add_function(
+	struct tables *t, const struct profile_function *f, uint32_t *out);
+NODISCARD enum status tables_add_mapping(
+	struct tables *t, const struct profile_mapping *m, uint32_t *out);
+NODISCARD enum status tables_add_location(struct tables *t, const struct profile_location *l,
+	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
+NODISCARD enum status tables_add_node(
+	struct tables *t, uint32_t parent, uint32_t location, uint32_t *out);
+/* One that is not there yet, as the caller knows; tables_add_node() does not find it. */
+NODISCARD enum status tables_append_node(struct tables *t, uint32_t parent, uint32_t location);
+/* A stack by its key, the hash of its frames' contents: MAP_NONE when nobody named it yet. */
+uint32_t tables_find_stack(const struct tables *t, struct hash128 key);
+/* Before several are looked for: brings what is read first, and then what is read next, nearer. */
+void tables_prefetch_stack(const struct tables *t, struct hash128 key);
+void tables_prefetch_stack_entry(const struct tables *t, struct hash128 key);
+NODISCARD enum status tables_name_stack(struct tables *t, struct hash128 key, uint32_t node);
+/* The node of a whole stack, leaf first. */
+NODISCARD enum status tables_add_stack(
+	struct tables *t, const uint32_t *locations, uint32_t count, uint32_t *out);
+/* label_first, label_count, first_ns, last_ns and rows of `key` are ignored. */
+NODISCARD enum status tables_add_series(struct tables *t, const struct tab_series *key,
+	const struct profile_label *labels, uint32_t label_count, uint32_t *out);
+/* `values`: tenant and one string for each name; no value at all gives set 0. */
+NODISCARD enum status tables_add_set(struct tables *t, const uint32_t *values, uint32_t *out);
+/* A row was added to the series. */
+void tables_count_row(
+	struct tables *t, uint32_t series, int64_t first_ns, int64_t last_ns, uint64_t rows);
+
+/* The names of PROFILE_SAMPLE_LABELS, sorted. */
+extern const struct str store_sample_names[];
+extern const uint32_t store_sample_name_count;
+
+/* -1 when `name` is not a sample label of these tables. */
+int tabs_name_find(const struct tabs *t, struct str name);
+/* The value of a label of the series, "" when absent. */
+struct str tabs_series_label(const struct tabs *t, uint32_t series, struct str name);

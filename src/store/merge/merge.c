@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables of all sources are interned into one, and canonically numbered; then the rows of all
+ * sources come out of one k-way merge, equal ones summed, into the new part. The new part says
+ * which it replaces; it takes their place in one step under the lock; then their files go.
+ *
+ * Memory is a budget: tables, and the rows that have to be sorted, of all sources together. What
+ * does not fit is tried with fewer sources, at last with one that is not sorted yet (sorted
+ * ones are read as they lie, so they take little afterwards); what does not fit even then is left
+ * alone.
+ */
+#include "store/merge/merge.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+#define STOP_CHECK_ROWS 65536
+#define ROWS_AT_ONCE 1024
+#define LEFT_ALONE_MAX 4096
+/* Of a row: in a block that is read (struct part_rows); gathered and sorted. */
+#define BLOCK_ROW_BYTES 36
+#define SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))
+/* A series that does not fit is sorted in pieces of this at least, and not in many. */
+#define SORT_ROWS_MIN 16384
+#define SORT_PIECES_MAX 32
+/* Coarser times are the same for many rows, and lie best behind the stack; finer ones ascend. */
+#define FINE_NS NS_PER_SEC
+/* What was merged before will hardly be merged often again. */
+#define KEPT_LEVEL_MIN 2
+
+struct merging {
+	struct store *s;
+	struct merge_cursor cursors[MERGE_SOURCES_MAX];
+	size_t count;
+	struct merge_cursor *heap[MERGE_SOURCES_MAX]; /* those with rows left, the least first */
+	size_t heap_count;
+	struct merge_pace pace;
+	struct tables tables;
+	bool has_tables;
+	struct tabs tabs;
+	struct canon canon;
+	uint8_t *delta;
+	uint8_t *keep_time;
+	struct part_meta meta;
+	VEC(struct batch_seen) batches;
+	struct part *damaged;
+	struct part *unfit; /* its tables are in another order */
+	uint64_t budget;
+	bool too_large;    /* for it */
+	size_t fits;       /* then: so many of the sources would not be; 0: not known */
+	bool has_unsorted; /* among several sources */
+};
+
+static void merging_deinit(struct merging *m)
+{
+	for (size_t i = 0; i < m->count; i++)
+		merge_cursor_deinit(&m->cursors[i]);
+	canon_deinit(&m->canon);
+	if (m->has_tables)
+		tables_deinit(&m->tables);
+	free(m->delta);
+	free(m->keep_time);
+	part_meta_deinit(&m->meta);
+	VEC_FREE(&m->batches);
+}
+
+static bool is_left_alone(const struct store *s, uint64_t id)
+{
+	for (size_t i = 0; i < s->left_alone.len; i++)
+		if (s->left_alone.v[i] == id)
+			return true;
+	return false;
+}
+
+/* With merge_lock held: not tried again until the next start. */
+static void leave_alone(struct store *s, const struct part *p)
+{
+	if (s->left_alone.len < LEFT_ALONE_MAX)
+		(void)!VEC_PUSH(&s->left_alone, part_meta(p)->id);
+	metric_add(&s->metrics.parts_left_alone, 1);
+}
+
+/* At most `most` sources; one alone is one that is not sorted. */
+static enum status choose(struct merging *m, int64_t now_ns, size_t most)
+{
+	struct store *s = m->s;
+	size_t chosen[MERGE_SOURCES_MAX];
+	pthread_mutex_lock(&s->lock);
+	CLEANUP(free_cleanup)
+	struct merge_candidate *v = calloc(MAX(s->parts.len, (size_t)1), sizeof(*v));
+	for (size_t i = 0; v && i < s->parts.len; i++) {
+		const struct part_meta *meta = part_meta(s->parts.v[i]);
+		v[i] = (struct merge_candidate){ s->parts.v[i], part_file_bytes(s->parts.v[i]),
+			meta->level, meta->last_ns };
+		if (is_left_alone(s, meta->id))
+			v[i].bytes = UINT64_MAX;
+	}
+	size_t n = v ? merge_choose(v, s->parts.len, now_ns, chosen) : 0;
+	for (size_t i = 0; i < n; i++)
+		m->has_unsorted |= v[chosen[i]].level == 0;
+	for (size_t i = 0; i < n && m->count < most; i++) {
+		if (most == 1 && m->has_unsorted && v[chosen[i]].level != 0)
+			continue;
+		struct merge_cursor *c = &m->cursors[m->count++];
+		c->part = part_ref(v[chosen[i]].part);
+		part_rows_init(&c->rows);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return v ? OK : E_NOMEM;
+}
+
+/* ---- tables ---- */
+
+static enum status pin_sources(struct merging *m, struct err *e)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		struct merge_cursor *c = &m->cursors[i];
+		enum status s = part_pin(
+			c->part, PART_LOAD_LABELS | PART_LOAD_SETS, m->budget, &c->tabs, e);
+		if (s != OK) {
+			m->damaged = c->part;
+			return s;
+		}
+		c->pinned = PART_LOAD_LABELS | PART_LOAD_SETS;
+	}
+	return OK;
+}
+
+static enum status union_of_names(struct merging *m, struct str *names, uint32_t *count)
+{
+	*count = 0;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct tabs *t = &m->cursors[i].tabs;
+		for (uint32_t k = 0; k < t->name_count; k++) {
+			uint32_t at = 0;
+			while (at < *count && str_cmp(names[at], t->names[k]) < 0)
+				at++;
+			if (at < *count && str_eq(names[at], t->names[k]))
+				continue;
+			if (*count == TABLES_NAMES_MAX)
+				return E_LIMIT;
+			for (uint32_t j = (*count)++; j > at; j--)
+				names[j] = names[j - 1];
+			names[at] = t->names[k];
+		}
+	}
+	return OK;
+}
+
+/* Within the budget, with `more` bytes? */
+static enum status check_budget(const struct merging *m, uint64_t more, struct err *e)
+{
+	uint64_t bytes = tables_bytes(&m->tables) + more;
+	if (bytes <= m->budget)
+		return OK;
+	return err_set(e, E_LIMIT, "merging %zu parts takes %llu MiB of memory; %llu are allowed",
+		m->count, (unsigned long long)(bytes >> 20), (unsigned long long)(m->budget >> 20));
+}
+
+/* Of the largest series of a source that does not lie sorted: so many are gathered at most. */
+static uint64_t series_rows(const struct merge_cursor *c)
+{
+	uint64_t rows = 0;
+	for (uint32_t i = 0; i < c->tabs.series_count && !c->sorted; i++)
+		rows = MAX(rows, c->tabs.series[i].rows);
+	return MIN(rows, part_meta(c->part)->rows);
+}
+
+/* Of what its rows refer to, the numbers in the merged part. */
+static uint64_t source_bytes(const struct merge_cursor *c)
+{
+	return ((uint64_t)c->tabs.series_count + c->tabs.node_count + c->tabs.set_count) *
+	       sizeof(uint32_t);
+}
+
+/* What reading the rows of a source takes: a block; unless they lie sorted, a whole series too. */
+static uint64_t row_bytes(const struct merge_cursor *c)
+{
+	uint64_t block = 0;
+	for (size_t i = 0; i < c->block_count; i++)
+		block = MAX(block, (uint64_t)c->blocks[i].rows);
+	return block * BLOCK_ROW_BYTES + series_rows(c) * SORT_ROW_BYTES;
+}
+
+/* A series of more rows than a memtable had is sorted piece by piece. */
+static enum status limit_series(const struct merging *m, struct merge_cursor *c, struct err *e)
+{
+	uint64_t most = MAX(m->budget / SORT_ROW_BYTES, (uint64_t)SORT_ROWS_MIN);
+	uint64_t rows = series_rows(c);
+	if (rows / most >= SORT_PIECES_MAX)
+		return err_set(e, E_LIMIT, "%s: a series of %llu rows that are not sorted",
+			part_path(c->part), (unsigned long long)rows);
+	c->pending_max = rows > most ? (size_t)most : 0;
+	return OK;
+}
+
+static enum status check_rows(struct merging *m, struct err *e)
+{
+	uint64_t bytes = (uint64_t)m->tabs.node_count * PART_TOTAL_NODE_BYTES;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct merge_cursor *c = &m->cursors[i];
+		bytes += row_bytes(c) + source_bytes(c);
+	}
+	/* One source alone cannot be made smaller, and is no larger than a memtable was; but one
+	 * that was imported may have any number of rows in a series. */
+	return m->count == 1 ? limit_series(m, &m->cursors[0], e) : check_budget(m, bytes, e);
+}
+
+/* When the tables of the first `n` are there, but not their stacks: is it worth going on? */
+static enum status check_sources(struct merging *m, size_t n, struct err *e)
+{
+	uint64_t bytes = 0, nodes = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct merge_cursor *c = &m->cursors[i];
+		const struct part_meta *meta = part_meta(c->part);
+		bool sorted = meta->order == m->meta.order && meta->slice_ns == m->meta.slice_ns;
+		bytes += source_bytes(c) + c->tabs.node_count * sizeof(*c->depths);
+		bytes += sorted ? 0 : row_bytes(c);
+		nodes = MAX(nodes, (uint64_t)c->tabs.node_count);
+	}
+	/* At least as many nodes as the largest has; one source alone may take what it takes. */
+	bytes += nodes * (2 * sizeof(uint32_t) + CANON_ITEM_BYTES + PART_TOTAL_NODE_BYTES);
+	enum status s = check_budget(m, n > 1 ? bytes : 0, e);
+	if (s == E_LIMIT)
+		m->fits = n - 1;
+	return s;
+}
+
+static enum status merge_tables(struct merging *m, struct err *e)
+{
+	const unsigned kept = PART_LOAD_LABELS | PART_LOAD_BLOCKS;
+	struct str names[TABLES_NAMES_MAX];
+	uint32_t name_count;
+	enum status s = pin_sources(m, e);
+	if (s == OK)
+		s = union_of_names(m, names, &name_count);
+	if (s == OK)
+		s = tables_init(&m->tables, m->budget, names, name_count);
+	m->has_tables = s == OK;
+	for (size_t i = 0; i < m->count && s == OK; i++) {
+		struct merge_cursor *c = &m->cursors[i];
+		unsigned more = PART_LOAD_ALL & ~c->pinned;
+		s = part_pin(c->part, more, m->budget, &c->tabs, e);
+		if (s == OK) {
+			c->pinned |= more;
+			c->blocks = part_blocks(c->part, &c->block_count);
+			s = merge_tables_add(&m->tables, &c->tabs, c, e);
+			if (s == OK)
+				s = check_sources(m, i + 1, e);
+			part_forget(c->part, c->pinned & ~kept);
+			c->pinned &= kept;
+		}
+		if (s == E_CORRUPT)
+			m->damaged = c->part;
+	}
+	if (s != OK)
+		return s;
+	tables_view(&m->tables, &m->tabs);
+	s = canon_init(&m->canon, &m->tabs);
+	return s == OK ? OK : err_set(e, s, "no memory for the order of a part");
+}
+
+static enum status merge_stacks(struct merging *m, struct err *e)
+{
+	size_t unfit;
+	enum status s = merge_tries(&m->tables, &m->canon, m->cursors, m->count, &unfit);
+	if (s == E_UNSUPPORTED) {
+		m->unfit = m->cursors[unfit].part;
+		return err_set(
+			e, s, "%s: its stacks are not in canonical order", part_path(m->unfit));
+	}
+	for (size_t i = 0; i < m->count; i++) {
+		free(m->cursors[i].depths);
+		m->cursors[i].depths = NULL;
+	}
+	tables_view(&m->tables, &m->tabs);
+	return s == OK ? check_budget(m, 0, e) : err_set(e, s, "merging the stacks of parts");
+}
+
+static bool ascends(const uint32_t *v, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (v[i] <= v[i - 1])
+			return false;
+	return true;
+}
+
+static void renumber(uint32_t *v, uint32_t n, const struct renumbering *r)
+{
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = r->to[v[i]];
+}
+
+static enum status prepare_rows(struct merging *m, struct err *e)
+{
+	const struct tabs *t = &m->tabs;
+	m->delta = calloc(MAX(t->series_count, 1u), 1);
+	m->keep_time = calloc(MAX(t->set_count, 1u), 1);
+	if (!m->delta || !m->keep_time)
+		return err_set(e, E_NOMEM, "merging");
+	for (uint32_t i = 0; i < t->series_count; i++)
+		m->delta[m->canon.series.to[i]] = t->series[i].delta != 0;
+	size_t width = 1 + t->name_count;
+	for (uint32_t k = 0; k < t->name_count; k++) {
+		if (!str_eq(t->names[k], STR("trace_id")) && !str_eq(t->names[k], STR("span_id")))
+			continue;
+		for (uint32_t i = 0; i < t->set_count; i++)
+			m->keep_time[m->canon.sets.to[i]] |= t->sets[i * width + 1 + k] != 0;
+	}
+	for (size_t i = 0; i < m->count; i++) {
+		struct merge_cursor *c = &m->cursors[i];
+		const struct part_meta *meta = part_meta(c->part);
+		renumber(c->series, c->tabs.series_count, &m->canon.series);
+		renumber(c->sets, c->tabs.set_count, &m->canon.sets);
+		c->delta = m->delta;
+		c->keep_time = m->keep_time;
+		c->resolution_ns = m->meta.resolution_ns;
+		c->order = m->meta.order;
+		c->slice_ns = m->meta.slice_ns;
+		c->passes = meta->slice_ns != c->slice_ns;
+		merge_cursor_begin(c);
+		c->sorted = meta->order == c->order && !c->passes &&
+			    meta->resolution_ns == c->resolution_ns &&
+			    ascends(c->sets, c->tabs.set_count);
+		if (!ascends(c->series, c->tabs.series_count)) {
+			m->unfit = c->part;
+			return err_set(e, E_UNSUPPORTED,
+				"%s: its series are not in canonical order", part_path(c->part));
+		}
+	}
+	return OK;
+}
+
+/* What all sources have in common, where they were thinned to it; else what is configured. */
+static int64_t merged_resolution(const struct merging *m)
+{
+	int64_t common = part_meta(m->cursors[0].part)->resolution_ns;
+	for (size_t i = 1; i < m->count; i++)
+		if (part_meta(m->cursors[i].part)->resolution_ns != common)
+			common = 0;
+	return MAX(common, m->s->config.resolution_ns);
+}
+
+/* ---- rows ---- */
+
+static enum status start_cursors(struct merging *m, struct err *e)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		enum status s = merge_cursor_next(&m->cursors[i], e);
+		if (s != OK) {
+			m->damaged = m->cursors[i].part;
+			return s;
+		}
+	}
+	return OK;
+}
+
+static void sift_down(struct merging *m, size_t i)
+{
+	for (;;) {
+		size_t least = i, child = 2 * i + 1;
+		for (size_t k = child; k < child + 2 && k < m->heap_count; k++)
+			if (merge_key_compare(&m->heap[k]->key, &m->heap[least]->key) < 0)
+				least = k;
+		if (least == i)
+			return;
+		struct merge_cursor *c = m->heap[i];
+		m->heap[i] = m->heap[least];
+		m->heap[least] = c;
+		i = least;
+	}
+}
+
+static void heap_init(struct merging *m)
+{
+	m->heap_count = 0;
+	for (size_t i = 0; i < m->count; i++)
+		if (!m->cursors[i].done)
+			m->heap[m->heap_count++] = &m->cursors[i];
+	for (size_t i = m->heap_count; i-- > 0;)
+		sift_down(m, i);
+}
+
+/* Rows on their way into the new part: those before the last are whole; equal ones may follow it.
+ */
+struct outgoing {
+	struct row rows[ROWS_AT_ONCE]; /* of one series and slice */
+	size_t count;
+	struct merge_key key; /* of the last */
+	uint64_t taken;
+};
+
+static enum status write_out(struct outgoing *o, struct part_writer *w, struct err *e)
+{
+	size_t n = o->count;
+	o->count = 0;
+	return n ? part_writer_rows(w, o->rows, n, e) : OK;
+}
+
+static enum status take_row(
+	struct outgoing *o, const struct merge_cursor *c, struct part_writer *w, struct err *e)
+{
+	enum status s = OK;
+	struct row *last = &o->rows[o->count - (o->count > 0)];
+	if (o->count && merge_key_compare(&o->key, &c->key) == 0) {
+		last->value = (int64_t)((uint64_t)last->value + (uint64_t)c->head.value);
+		last->count = (int64_t)((uint64_t)last->count + (uint64_t)c->head.count);
+		return OK;
+	}
+	if (o->count == ROWS_AT_ONCE ||
+		(o->count && (last->series != c->head.series || o->key.w[0] != c->key.w[0])))
+		s = write_out(o, w, e);
+	o->rows[o->count++] = c->head;
+	o->key = c->key;
+	return s;
+}
+
+/* The rows of the first cursor, as long as the others' come later: in stretches, of parts that
+ * follow each other. */
+static enum status take_rows(
+	struct merging *m, struct outgoing *o, struct part_writer *w, struct err *e)
+{
+	struct merge_cursor *c = m->heap[0];
+	const struct merge_key *until = NULL;
+	for (size_t i = 1; i < 3 && i < m->heap_count; i++)
+		if (!until || merge_key_compare(&m->heap[i]->key, until) < 0)
+			until = &m->heap[i]->key;
+	enum status s = OK;
+	do {
+		s = take_row(o, c, w, e);
+		if (s != OK)
+			return s;
+		s = merge_cursor_next(c, e);
+		if (s == E_CORRUPT)
+			m->damaged = c->part;
+		if (++o->taken % STOP_CHECK_ROWS == 0 && s == OK &&
+			!merge_pace_wait(&m->pace, m->s, part_writer_bytes(w)))
+			s = err_set(e, E_CANCELED, "the store is closing");
+	} while (s == OK && !c->done && (!until || merge_key_compare(&c->key, until) <= 0));
+	if (c->done)
+		m->heap[0] = m->heap[--m->heap_count];
+	sift_down(m, 0);
+	return s;
+}
+
+static enum status merge_rows(struct merging *m, struct part_writer *w, struct err *e)
+{
+	CLEANUP(free_cleanup) struct outgoing *o = calloc(1, sizeof(*o));
+	if (!o)
+		return err_set(e, E_NOMEM, "merging");
+	enum status s = start_cursors(m, e);
+	if (s == OK)
+		heap_init(m);
+	while (s == OK && m->heap_count)
+		s = take_rows(m, o, w, e);
+	return s == OK ? write_out(o, w, e) : s;
+}
+
+/* ---- what the new part says of itself ---- */
+
+static int by_first(const void *a, const void *b)
+{
+	const struct sequence_range *x = a, *y = b;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static enum status merge_covers(struct merging *m)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		const struct part_meta *from = part_meta(m->cursors[i].part);
+		if (!hash128_eq(from->store_id, m->s->id))
+			continue;
+		for (size_t k = 0; k < from->covers.len; k++)
+			if (!VEC_PUSH(&m->meta.covers, from->covers.v[k]))
+				return E_NOMEM;
+	}
+	struct sequence_range *v = m->meta.covers.v;
+	size_t n = m->meta.covers.len, kept = 0;
+	if (n)
+		qsort(v, n, sizeof(*v), by_first);
+	for (size_t i = 0; i < n; i++) {
+		if (kept && v[i].first <= v[kept - 1].last + 1)
+			v[kept - 1].last = MAX(v[kept - 1].last, v[i].last);
+		else
+			v[kept++] = v[i];
+	}
+	m->meta.covers.len = kept;
+	return OK;
+}
+
+static enum status merge_batches(struct merging *m, int64_t now_ns, struct err *e)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		struct batch_seen *v;
+		size_t n;
+		enum status s = part_read_batches(m->cursors[i].part, &v, &n, e);
+		if (s != OK) {
+			m->damaged = m->cursors[i].part;
+			return s;
+		}
+		for (size_t k = 0; k < n && s == OK; k++)
+			if (v[k].arrived_ns > now_ns - DEDUPE_AGE_NS &&
+				!VEC_PUSH(&m->batches, v[k]))
+				s = err_set(e, E_NOMEM, "merging batches");
+		free(v);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+static enum status make_meta(struct merging *m, int64_t now_ns, struct err *e)
+{
+	m->meta.store_id = m->s->id;
+	enum status s = merge_covers(m);
+	for (size_t i = 0; i < m->count; i++) {
+		const struct part_meta *from = part_meta(m->cursors[i].part);
+		m->meta.level = MAX(m->meta.level, from->level + 1);
+		if (s == OK && !VEC_PUSH(&m->meta.replaces, from->id))
+			s = E_NOMEM;
+		if (s == OK)
+			s = part_meta_inherit(&m->meta, from);
+	}
+	if (s != OK)
+		return err_set(e, s, "a part's META");
+	s = store_add_doubtful(m->s, &m->meta, e);
+	return s == OK ? merge_batches(m, now_ns, e) : s;
+}
+
+static void writer_cleanup(struct part_writer **w)
+{
+	part_writer_close(*w);
+}
+
+static enum status write_part(struct merging *m, uint64_t id, struct err *e)
+{
+	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
+	enum status s = part_writer_open(m->s->parts_dir, id, &m->tabs, &m->canon, &w, e);
+	if (s == OK)
+		s = part_writer_total(w, m->tabs.node_count, m->meta.slice_ns, e);
+	if (s == OK && m->meta.level >= KEPT_LEVEL_MIN)
+		part_writer_keep(w);
+	if (s == OK)
+		s = merge_rows(m, w, e);
+	if (s == OK)
+		s = part_writer_finish(
+			w, &m->tabs, &m->canon, &m->meta, m->batches.v, m->batches.len, e);
+	return s;
+}
+
+/* ---- taking their place ---- */
+
+static size_t find_live(struct store *s, const struct part *p)
+{
+	size_t i = 0;
+	while (i < s->parts.len && s->parts.v[i] != p)
+		i++;
+	return i;
+}
+
+/* False when a source left the set meanwhile: then the merge does not count. */
+static bool install(struct merging *m, struct part *fresh)
+{
+	struct store *s = m->s;
+	pthread_mutex_lock(&s->lock);
+	bool all = true;
+	for (size_t i = 0; i < m->count; i++)
+		all &= find_live(s, m->cursors[i].part) < s->parts.len;
+	for (size_t i = 0; all && i < m->count; i++) {
+		size_t at = find_live(s, m->cursors[i].part);
+		s->parts.v[at] = s->parts.v[--s->parts.len];
+		part_unref(m->cursors[i].part); /* the set's reference; the cursor has its own */
+	}
+	if (all) {
+		s->parts.v[s->parts.len++] = fresh; /* at least one has left */
+		store_count_parts(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return all;
+}
+
+static void remove_sources(struct merging *m)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (store_io_unlink(part_path(m->cursors[i].part), NULL) != OK)
+			store_doubt(m->s, part_meta(m->cursors[i].part)->id);
+}
+
+static enum status run(struct merging *m, int64_t now_ns, struct err *e)
+{
+	char path[STORE_PATH_MAX];
+	struct part *fresh = NULL;
+	uint64_t id = store_next_part(m->s);
+	m->meta.resolution_ns = merged_resolution(m);
+	m->meta.slice_ns = PART_SLICE_NS;
+	m->meta.order = m->meta.resolution_ns < FINE_NS ? PART_ORDER_TIME : PART_ORDER_STACK;
+	merge_pace_begin(&m->pace);
+	enum status s = store_check_home(m->s, e);
+	if (s == OK)
+		s = merge_tables(m, e);
+	if (s == OK)
+		s = merge_stacks(m, e);
+	if (s == OK)
+		s = prepare_rows(m, e);
+	if (s == OK)
+		s = check_rows(m, e);
+	if (s == OK)
+		s = make_meta(m, now_ns, e);
+	m->too_large = s == E_LIMIT;
+	if (s != OK)
+		return s;
+	s = write_part(m, id, e);
+	if (s == OK)
+		s = store_part_path(m->s, id, path, e);
+	if (s == OK)
+		s = part_open(path, &fresh, e);
+	if (s != OK || !install(m, fresh)) {
+		part_unref(fresh);
+		store_doubt(m->s, id);
+		return s;
+	}
+	store_trust(m->s, &m->meta);
+	remove_sources(m);
+	metric_add(&m->s->metrics.merges, 1);
+	store_manifest_write(m->s);
+	return OK;
+}
+
+/* With merge_lock held: one merge of *most sources at most. *out_again: there was no memory for so
+ * many, and *most says what to try next. */
+static enum status merge_some(struct store *s, int64_t now_ns, size_t *most, bool *out_any,
+	bool *out_again, struct err *e)
+{
+	struct merging *m = calloc(1, sizeof(*m));
+	*out_again = false;
+	if (!m)
+		return err_set(e, E_NOMEM, "a merge");
+	m->s = s;
+	m->budget = store_upkeep_bytes(s);
+	bool pressed = m->budget < REWRITE_BYTES(s);
+	enum status st = choose(m, now_ns, *most);
+	*out_any = st == OK && m->count > 0;
+	if (*out_any)
+		st = run(m, now_ns, e);
+	if (st == E_CORRUPT && m->damaged) {
+		store_quarantine(s, m->damaged, err_text(e, st));
+		st = OK; /* the others may be merged next */
+	}
+	/* As many as fit, or half of them; one alone only to sort it. */
+	if (m->too_large && m->count > (m->has_unsorted ? 1 : 2)) {
+		*most = m->count <= 2 ? 1 : m->fits >= 2 ? m->fits : (m->count + 1) / 2;
+		*out_again = true;
+	} else if (m->too_large) {
+		for (size_t i = 0; i < m->count && !pressed; i++)
+			leave_alone(s, m->cursors[i].part);
+		*out_any &= !pressed; /* else it is tried again later */
+		st = OK;
+	} else if (m->unfit) {
+		store_say(s, "a part is not merged with others: %s", err_text(e, st));
+		leave_alone(s, m->unfit);
+		st = OK;
+	}
+	merging_deinit(m);
+	free(m);
+	return st;
+}
+
+enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e)
+{
+	*out = false;
+	size_t most = MERGE_SOURCES_MAX;
+	bool any = false, again = false;
+	enum status st = OK;
+	pthread_mutex_lock(&s->merge_lock);
+	if (clock_monotonic_ns() >= s->merge_retry_ns)
+		do
+			st = merge_some(s, now_ns, &most, &any, &again, e);
+		while (again);
+	if (st == E_CANCELED) {
+		any = false;
+		st = OK;
+	}
+	if (st != OK)
+		s->merge_retry_ns = clock_monotonic_ns() + MERGE_RETRY_NS;
+	pthread_mutex_unlock(&s->merge_lock);
+	*out = any && st == OK;
+	return st;
+}

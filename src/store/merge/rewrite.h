@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/merge/rewrite: rows of one or several sources, some left out, some made coarser, as a new
+ * part with tables that hold what these rows need and nothing else. Deleting, retention by type,
+ * thinning, exporting and importing are all this.
+ *
+ * Layer 3, private to store/. One thread's.
+ */
+#pragma once
+
+#include "store/read/view.h"
+
+/* Which rows match, and whether those or the others are taken. */
+struct rewrite_rule {
+	const uint8_t *series; /* one byte for each series of the source; NULL: none matches */
+	const uint8_t *sets;   /* NULL: all match */
+	int64_t from_ns;       /* both inclusive */
+	int64_t last_ns;
+	bool take_matching;
+};
+
+/* How far what has to be kept together while it is sorted reaches. */
+enum rewrite_group { REWRITE_ROW, REWRITE_STACK, REWRITE_SERIES };
+
+struct rewrite_source {
+	struct source *from; /* all groups loaded and pinned by the caller */
+	struct rewrite_rule rule;
+	uint64_t rows, samples; /* taken; set by rewrite_look() */
+	uint64_t left_rows, left_samples;
+	uint8_t *used_series, *used_nodes, *used_sets;
+	uint32_t *series, *nodes, *sets; /* numbers in the new part */
+	/* reading */
+	struct part_rows block;
+	const struct part_block *blocks;
+	size_t block_count, next_block;
+	uint32_t *order; /* of a memtable's rows */
+	size_t at, end;
+	struct row head;
+	struct part_slice slice; /* of head */
+	/* where the part's slices are others than the new one's */
+	bool writing;
+	int64_t first_ns, last_ns; /* of the rows taken */
+	struct part_slice pass;
+	int64_t later_ns;
+	bool any_later;
+	uint32_t pass_count;
+	bool has_head;
+};
+
+struct rewrite {
+	struct store *s;
+	struct rewrite_source *sources;
+	size_t count;
+	/* Times of delta types without trace or span are rounded down to this; 0: as they are. */
+	int64_t resolution_ns;
+	const struct str *drop; /* sample labels that are left out */
+	size_t drop_count;
+	uint64_t memory_bytes; /* of rows being sorted */
+	samples_cancel_fn *cancel;
+	void *cancel_ctx;
+	struct part_meta meta; /* all but what the writer sets; the caller's to free */
+	const struct batch_seen *batches;
+	size_t batch_count;
+	struct part *damaged; /* what an E_CORRUPT was about */
+	bool removed;         /* rewrite_part(): the old file is gone, if it had to go */
+	bool too_large;       /* an E_LIMIT was about memory, not about the disk */
+	/* private */
+	struct tables tables;
+	bool has_tables;
+	struct tabs tabs;
+	struct canon canon;
+	uint8_t *delta, *keep_time; /* by new series, new set */
+	enum rewrite_group group;
+	VEC(struct row) rows;
+};
+
+/* One source of each. The struct itself is zeroed first. */
+NODISCARD enum status rewrite_init(
+	struct rewrite *w, struct store *s, size_t source_count, struct err *e);
+void rewrite_deinit(struct rewrite *w);
+/* Reads all rows: how many are taken, and what they use. */
+NODISCARD enum status rewrite_look(struct rewrite *w, struct err *e);
+/* After rewrite_look(), when rows are taken: durable under its name when OK. */
+NODISCARD enum status rewrite_write(struct rewrite *w, const char *dir, uint64_t id, struct err *e);
+/* A status of writing for who may ask again: a full disk is E_UNAVAILABLE, too much stays E_LIMIT.
+ */
+NODISCARD enum status rewrite_refused(const struct rewrite *w, enum status s, struct err *e);
+/* Numbers, canonical order: between the two; for rewrite_write(). */
+NODISCARD enum status rewrite_make_tables(struct rewrite *w, struct err *e);
+
+/* Parts that were looked at under these rules, and stay as they are until the next start. With
+ * retain_lock held. */
+bool rewrite_was_seen(const struct store *s, uint64_t id, uint64_t rules);
+void rewrite_remember(struct store *s, uint64_t id, uint64_t rules);
+#define REWRITE_RETAINED UINT64_MAX /* by retention: no set of rules for thinning */
+
+/* A part's META as that of the part which takes its place. */
+NODISCARD enum status rewrite_meta_from(
+	struct part_meta *to, struct store *s, const struct part_meta *from, struct err *e);
+/* `fresh` (NULL: nothing) takes the place of `old` in the set, then the old file goes: *out_removed
+ * tells whether it could be. E_UNAVAILABLE: the old one left the set meanwhile. */
+NODISCARD enum status rewrite_install(
+	struct store *s, struct part *old, struct part *fresh, bool *out_removed, struct err *e);
+/* The whole of it for one part that is in the set: look, and then nothing (no row left out, no
+ * change asked), removal (no row taken) or rewriting. With merge_lock held. `w` has its rule. */
+NODISCARD enum status rewrite_part(struct rewrite *w, bool always, struct err *e);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/part/block_keep: which rows of a block a query wants, without making arrays of rows.
+ *
+ * Layer 3, private to store/.
+ */
+#pragma once
+
+#include "store/part/part.h"
+
+/* What rows must be like to pass. */
+struct part_filter {
+	const uint8_t *series; /* by series: not 0 passes; NULL: all do */
+	const uint8_t *sets;   /* by set; NULL: all do */
+	bool times;            /* whether times matter: from_ns <= time < to_ns */
+	int64_t from_ns, to_ns;
+};
+
+struct part_kept {
+	size_t rows;
+	int64_t first_ns, last_ns; /* of these, where times matter and there are any */
+};
+/* scratch->keep has 1 for each row that passes, else 0. */
+NODISCARD enum status part_keep_rows(struct part *p, const struct tabs *t,
+	const struct part_block *b, const struct part_filter *f, struct part_rows *scratch,
+	struct part_kept *out, struct err *e);
+
+/* As part_sum_block(), of the rows that pass. */
+NODISCARD enum status part_sum_kept(struct part *p, const struct tabs *t,
+	const struct part_block *b, const struct part_filter *f, struct part_rows *scratch,
+	int64_t *sums, uint64_t *samples, struct part_kept *out, struct err *e);

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows come first: they are gathered to blocks, whose columns are encoded and written at once, so a
+ * writer needs the memory of one block, whatever the part's size. The tables follow, then the table
+ * of contents. The file has a temporary name until it is whole and durable.
+ */
+#include "store/part/part_writer.h"
+
+#include "base/clock.h"
+#include "codec/codec.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define HEADER_BYTES 32
+/* Tables of merged parts stay for long: an eighth less of the trie for a little of the background's
+ * time. */
+#define TABLES_LEVEL_MERGED 6
+
+void part_meta_deinit(struct part_meta *m)
+{
+	VEC_FREE(&m->covers);
+	VEC_FREE(&m->replaces);
+	VEC_FREE(&m->imports);
+	VEC_FREE(&m->origins);
+}
+
+static bool touch(const struct part_origin *a, const struct part_origin *b)
+{
+	return hash128_eq(a->store_id, b->store_id) &&
+	       (a->first_ns <= b->last_ns || a->first_ns - 1 == b->last_ns) &&
+	       (b->first_ns <= a->last_ns || b->first_ns - 1 == a->last_ns);
+}
+
+/* Times that meet, or follow each other, become one entry. */
+enum status part_meta_add_origin(struct part_meta *m, struct part_origin o)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < m->origins.len; i++) {
+		struct part_origin x = m->origins.v[i];
+		if (touch(&x, &o)) {
+			o.first_ns = MIN(x.first_ns, o.first_ns);
+			o.last_ns = MAX(x.last_ns, o.last_ns);
+		} else {
+			m->origins.v[kept++] = x;
+		}
+	}
+	m->origins.len = kept;
+	if (kept >= PART_ORIGINS_MAX)
+		return E_LIMIT;
+	return VEC_PUSH(&m->origins, o) ? OK : E_NOMEM;
+}
+
+enum status part_meta_inherit(struct part_meta *to, const struct part_meta *from)
+{
+	enum status s = OK;
+	if (to->imports.len + from->imports.len > PART_IMPORTS_MAX)
+		return E_LIMIT;
+	for (size_t i = 0; s == OK && i < from->imports.len; i++)
+		s = VEC_PUSH(&to->imports, from->imports.v[i]) ? OK : E_NOMEM;
+	for (size_t i = 0; s == OK && i < from->origins.len; i++)
+		s = part_meta_add_origin(to, from->origins.v[i]);
+	return s;
+}
+
+enum status part_write_bytes(struct part_writer *w, struct str bytes, struct err *e)
+{
+	enum status s = store_io_pwrite(w->fd, bytes.p, bytes.len, w->at, w->tmp, e);
+	if (s == OK)
+		w->at += bytes.len;
+	return s;
+}
+
+static enum status write_header(struct part_writer *w, struct err *e)
+{
+	uint8_t h[HEADER_BYTES] = "FIRNPART";
+	h[8] = 1;  /* major */
+	h[10] = 5; /* minor */
+	memcpy(h + 16, &w->id, 8);
+	uint32_t crc = codec_crc32c(0, h, HEADER_BYTES - 4);
+	memcpy(h + HEADER_BYTES - 4, &crc, 4);
+	return part_write_bytes(w, str_make(h, sizeof(h)), e);
+}
+
+static bool same_kind(const struct tab_series *a, const struct tab_series *b)
+{
+	return a->tenant == b->tenant && memcmp(a->type, b->type, sizeof(a->type)) == 0 &&
+	       a->delta == b->delta;
+}
+
+/* Series of one tenant and type follow each other in canonical order. */
+static void take_kinds(struct part_writer *w, const struct tabs *t, const struct canon *c)
+{
+	for (uint32_t i = 1; i < t->series_count; i++)
+		w->kinds[i] = w->kinds[i - 1] + !same_kind(&t->series[c->series.order[i - 1]],
+							&t->series[c->series.order[i]]);
+}
+
+static void take_periods(struct part_writer *w, const struct tabs *t, const struct canon *c)
+{
+	for (uint32_t i = 0; i < t->series_count; i++) {
+		const struct tab_series *x = &t->series[i];
+		struct str unit = t->label_strings[x->type[TABLES_TYPE_PARTS - 1]];
+		if (str_eq(unit, STR("nanoseconds")) && x->period > 0)
+			w->periods_ns[c->series.to[i]] = (uint64_t)x->period;
+	}
+}
+
+enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
+	const struct canon *c, struct part_writer **out, struct err *e)
+{
+	struct part_writer *w = calloc(1, sizeof(*w));
+	if (!w)
+		return err_set(e, E_NOMEM, "a part's writer");
+	w->fd = -1;
+	w->id = id;
+	w->series_count = t->series_count;
+	w->first_ns = INT64_MAX;
+	w->last_ns = INT64_MIN;
+	column_writer_init(&w->columns);
+	buf_init(&w->data, PART_SECTION_BYTES_MAX);
+	buf_init(&w->header, PART_SECTION_BYTES_MAX);
+	buf_init(&w->blocks, PART_SECTION_BYTES_MAX);
+	buf_init(&w->toc, PART_SECTION_BYTES_MAX);
+	w->spans = calloc(MAX(t->series_count, 1u), sizeof(*w->spans));
+	w->periods_ns = calloc(MAX(t->series_count, 1u), sizeof(*w->periods_ns));
+	w->kinds = calloc(MAX(t->series_count, 1u), sizeof(*w->kinds));
+	buf_init(&w->totals, PART_SECTION_BYTES_MAX);
+	buf_init(&w->total_of_all, PART_SECTION_BYTES_MAX);
+	bool ok = w->spans && w->periods_ns && w->kinds;
+	for (int i = ROW_SERIES; i < ROW_COLUMNS; i++) {
+		w->rows_of[i] = malloc(BLOCK_ROWS_MAX * sizeof(int64_t));
+		ok &= w->rows_of[i] != NULL;
+	}
+	if (ok) {
+		take_periods(w, t, c);
+		take_kinds(w, t, c);
+	}
+	unsigned long long name = id;
+	enum status s = ok ? OK : err_set(e, E_NOMEM, "a part's writer");
+	if (s == OK)
+		s = store_path(w->dir, e, "%s", dir);
+	if (s == OK)
+		s = store_path(w->tmp, e, "%s/%016llx.tmp", dir, name);
+	if (s == OK)
+		s = store_path(w->path, e, "%s/%016llx.part", dir, name);
+	if (s == OK)
+		s = store_io_open(w->tmp, O_CREAT | O_EXCL | O_WRONLY, 0640, &w->fd, e);
+	if (s == OK)
+		s = write_header(w, e);
+	if (s != OK) {
+		part_writer_close(w);
+		return s;
+	}
+	*out = w;
+	return OK;
+}
+
+void part_writer_close(struct part_writer *w)
+{
+	if (!w)
+		return;
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->fd >= 0 && !w->finished)
+		(void)!store_io_unlink(w->tmp, NULL);
+	column_writer_deinit(&w->columns);
+	buf_deinit(&w->data);
+	buf_deinit(&w->header);
+	buf_deinit(&w->blocks);
+	buf_deinit(&w->toc);
+	for (int i = 0; i < ROW_COLUMNS; i++)
+		free(w->rows_of[i]);
+	free(w->spans);
+	free(w->periods_ns);
+	free(w->kinds);
+	free(w->stretch.sums);
+	free(w->whole.sums);
+	buf_deinit(&w->totals);
+	buf_deinit(&w->total_of_all);
+	free(w->values);
+	part_index_deinit(&w->index);
+	free(w);
+}
+
+/* ---- blocks ---- */
+
+static void bounds(const int64_t *v, size_t n, int64_t *min, int64_t *max)
+{
+	*min = *max = v[0];
+	for (size_t i = 1; i < n; i++) {
+		*min = MIN(*min, v[i]);
+		*max = MAX(*max, v[i]);
+	}
+}
+
+static bool all_equal(const int64_t *v, size_t n, int64_t x)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] != x)
+			return false;
+	return true;
+}
+
+/* The factor that makes values of counts; 0: there is none. */
+static int64_t factor_of(const struct part_writer *w, size_t n)
+{
+	const int64_t *value = w->rows_of[ROW_VALUE], *count = w->rows_of[ROW_COUNT];
+	int64_t k = count[0] > 0 ? value[0] / count[0] : 0;
+	for (size_t i = 0; k && i < n; i++)
+		if ((uint64_t)count[i] * (uint64_t)k != (uint64_t)value[i])
+			return 0;
+	return k;
+}
+
+static enum status encode_row_column(struct part_writer *w, int id, size_t n, uint32_t *count)
+{
+	const int64_t *v = w->rows_of[id];
+	struct column c;
+	if ((id == ROW_COUNT && all_equal(v, n, 1)) || (id == ROW_SET && all_equal(v, n, 0)))
+		return OK;
+	int64_t factor = id == ROW_VALUE && !all_equal(v, n, v[0]) ? factor_of(w, n) : 0;
+	if (factor) {
+		c = (struct column){
+			.id = ROW_VALUE, .encoding = COLUMN_SCALE, .base = factor, .unit = ROW_COUNT
+		};
+	} else {
+		enum column_hint hint =
+			id == ROW_NODE || id == ROW_SET ? COLUMN_TRY_DICT : COLUMN_PLAIN;
+		enum status s =
+			id == ROW_TIME
+				? column_encode_times(&w->columns, (uint8_t)id, v, n,
+					  w->periods_ns[w->rows_of[ROW_SERIES][n / 2]], &w->data,
+					  &c)
+				: column_encode(&w->columns, (uint8_t)id, v, n, hint, &w->data, &c);
+		if (s != OK)
+			return s;
+	}
+	w->needs_ticks |= c.encoding == COLUMN_TICKS;
+	c.offset += w->at;
+	column_write_header(&w->header, &c);
+	++*count;
+	return buf_status(&w->header);
+}
+
+enum status part_write_block(struct part_writer *w, struct err *e)
+{
+	size_t n = w->block_rows;
+	if (n == 0)
+		return OK;
+	buf_clear(&w->data);
+	buf_clear(&w->header);
+	uint32_t count = 0;
+	enum status s = OK;
+	for (int id = ROW_SERIES; id < ROW_COLUMNS && s == OK; id++)
+		s = encode_row_column(w, id, n, &count);
+	buf_varint(&w->blocks, n);
+	static const int bounded[] = { ROW_SERIES, ROW_TIME, ROW_NODE };
+	for (size_t i = 0; i < ARRAY_COUNT(bounded); i++) {
+		int64_t min, max;
+		bounds(w->rows_of[bounded[i]], n, &min, &max);
+		if (bounded[i] == ROW_TIME)
+			buf_zigzag(&w->blocks, min);
+		else
+			buf_varint(&w->blocks, (uint64_t)min);
+		buf_varint(&w->blocks, (uint64_t)max - (uint64_t)min);
+	}
+	buf_varint(&w->blocks, count);
+	buf_str(&w->blocks, buf_view(&w->header));
+	if (s == OK)
+		s = buf_status(&w->blocks);
+	if (s != OK)
+		return err_set(e, s, "encoding a block of %zu rows", n);
+	w->block_count++;
+	w->block_rows = 0;
+	return part_write_bytes(w, buf_view(&w->data), e);
+}
+
+static void take_span(struct part_writer *w, const struct row *v, size_t n)
+{
+	struct series_span *span = &w->spans[v->series];
+	int64_t first = v->time_ns, last = first;
+	uint64_t samples = 0;
+	for (size_t i = 0; i < n; i++) {
+		first = MIN(first, v[i].time_ns);
+		last = MAX(last, v[i].time_ns);
+		samples += (uint64_t)v[i].count;
+	}
+	span->first_ns = span->rows ? MIN(span->first_ns, first) : first;
+	span->last_ns = span->rows ? MAX(span->last_ns, last) : last;
+	span->rows += n;
+	w->first_ns = MIN(w->first_ns, first);
+	w->last_ns = MAX(w->last_ns, last);
+	w->rows += n;
+	w->samples += samples;
+	part_totals_rows(w, v, n, samples);
+}
+
+static void take_columns(struct part_writer *w, const struct row *v, size_t n)
+{
+	int64_t *const *to = w->rows_of;
+	size_t at = w->block_rows;
+	for (size_t i = 0; i < n; i++, at++) {
+		to[ROW_SERIES][at] = v[i].series;
+		to[ROW_TIME][at] = v[i].time_ns;
+		to[ROW_NODE][at] = v[i].node;
+		to[ROW_VALUE][at] = v[i].value;
+		to[ROW_SET][at] = v[i].set;
+		to[ROW_COUNT][at] = v[i].count;
+	}
+	w->block_rows = at;
+}
+
+enum status part_writer_rows(struct part_writer *w, const struct row *rows, size_t n, struct err *e)
+{
+	assert(n && rows->series < w->series_count);
+	enum status s = part_totals_before(w, rows, e);
+	while (n && s == OK) {
+		size_t take = MIN(n, BLOCK_ROWS_MAX - w->block_rows);
+		take_span(w, rows, take);
+		for (size_t i = 0; i < take && s == OK; i++)
+			s = part_index_row(&w->index, rows[i].series, rows[i].node, rows[i].set);
+		if (s != OK)
+			return err_set(e, s, "the index of a part");
+		take_columns(w, rows, take);
+		if (w->block_rows == BLOCK_ROWS_MAX)
+			s = part_write_block(w, e);
+		rows += take;
+		n -= take;
+	}
+	return s;
+}
+
+enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e)
+{
+	return part_writer_rows(w, row, 1, e);
+}
+
+void part_writer_keep(struct part_writer *w)
+{
+	assert(w->rows == 0);
+	w->columns.level = TABLES_LEVEL_MERGED;
+}
+
+void part_writer_young(struct part_writer *w)
+{
+	assert(w->rows == 0);
+	w->columns.level = COLUMN_LEVEL_YOUNG;
+}
+
+uint64_t part_writer_bytes(const struct part_writer *w)
+{
+	return w->at;
+}
+
+/* ---- sections ---- */
+
+enum status part_write_section(
+	struct part_writer *w, enum part_section kind, struct str bytes, struct err *e)
+{
+	buf_u16(&w->toc, (uint16_t)kind);
+	buf_u16(&w->toc, kind == PART_NEEDS ? PART_FLAG_MUST_KNOW : 0);
+	buf_u32(&w->toc, codec_crc32c(0, bytes.p, bytes.len));
+	buf_u64(&w->toc, w->at);
+	buf_u64(&w->toc, bytes.len);
+	w->toc_count++;
+	return part_write_bytes(w, bytes, e);
+}
+
+static enum status write_blocks(struct part_writer *w, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, PART_SECTION_BYTES_MAX);
+	buf_varint(&out, w->block_count);
+	buf_str(&out, buf_view(&w->blocks));
+	enum status s = buf_status(&out);
+	if (s != OK)
+		return err_set(
+			e, s, "the index of %llu blocks", (unsigned long long)w->block_count);
+	return part_write_section(w, PART_BLOCKS, buf_view(&out), e);
+}
+
+/* ---- META and the end ---- */
+
+static void meta_number(struct buf *out, unsigned tag, uint64_t v)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 16);
+	buf_varint(&b, v);
+	buf_varint(out, tag);
+	buf_varint(out, b.len);
+	buf_str(out, buf_view(&b));
+	out->failed |= b.failed;
+}
+
+static uint64_t zigzag(int64_t v)
+{
+	return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+}
+
+static void meta_bytes(struct buf *out, unsigned tag, const struct buf *b)
+{
+	buf_varint(out, tag);
+	buf_varint(out, b->len);
+	buf_str(out, buf_view(b));
+	out->failed |= b->failed;
+}
+
+static enum status write_meta(struct part_writer *w, const struct part_meta *m, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf out, list;
+	buf_init(&out, PART_SECTION_BYTES_MAX);
+	buf_init(&list, PART_SECTION_BYTES_MAX);
+	buf_put(&list, &m->store_id, 16);
+	meta_bytes(&out, 1, &list);
+	meta_number(&out, 2, m->level);
+	meta_number(&out, 3, m->order);
+	meta_number(&out, 4, (uint64_t)m->resolution_ns);
+	meta_number(&out, 5, m->rows);
+	meta_number(&out, 6, m->samples);
+	meta_number(&out, 7, zigzag(m->first_ns));
+	meta_number(&out, 8, zigzag(m->last_ns));
+	meta_number(&out, 9, zigzag(m->written_ns));
+	buf_clear(&list);
+	for (size_t i = 0; i < m->covers.len; i++) {
+		buf_varint(&list, m->covers.v[i].first);
+		buf_varint(&list, m->covers.v[i].last - m->covers.v[i].first);
+	}
+	meta_bytes(&out, 10, &list);
+	buf_clear(&list);
+	for (size_t i = 0; i < m->replaces.len; i++)
+		buf_varint(&list, m->replaces.v[i]);
+	meta_bytes(&out, 11, &list);
+	buf_clear(&list);
+	buf_cstr(&list, "firn " FIRN_VERSION);
+	meta_bytes(&out, 12, &list);
+	buf_clear(&list);
+	buf_put(&list, m->imports.v, m->imports.len * sizeof(*m->imports.v));
+	if (list.len)
+		meta_bytes(&out, 13, &list);
+	if (m->slice_ns)
+		meta_number(&out, 14, (uint64_t)m->slice_ns);
+	if (m->step_ns)
+		meta_number(&out, 15, (uint64_t)m->step_ns);
+	buf_clear(&list);
+	for (size_t i = 0; i < m->origins.len; i++) {
+		const struct part_origin *o = &m->origins.v[i];
+		buf_put(&list, &o->store_id, 16);
+		buf_zigzag(&list, o->first_ns);
+		buf_varint(&list, (uint64_t)o->last_ns - (uint64_t)o->first_ns);
+	}
+	if (list.len)
+		meta_bytes(&out, 16, &list);
+	enum status s = buf_status(&out);
+	if (s != OK)
+		return err_set(e, s, "encoding a part's META");
+	return part_write_section(w, PART_META, buf_view(&out), e);
+}
+
+static enum status write_needs(struct part_writer *w, const struct part_meta *m, struct err *e)
+{
+	uint8_t needs[PART_NEED_MAX];
+	size_t n = 0;
+	if (w->needs_ticks)
+		needs[n++] = PART_NEED_TICKS;
+	if (w->needs_shared)
+		needs[n++] = PART_NEED_SHARED;
+	if (m->slice_ns)
+		needs[n++] = PART_NEED_SLICES;
+	return n ? part_write_section(w, PART_NEEDS, str_make(needs, n), e) : OK;
+}
+
+static enum status write_end(struct part_writer *w, uint64_t samples_end, struct err *e)
+{
+	buf_u16(&w->toc, PART_SAMPLES);
+	buf_u16(&w->toc, PART_FLAG_PIECEWISE);
+	buf_u32(&w->toc, 0);
+	buf_u64(&w->toc, HEADER_BYTES);
+	buf_u64(&w->toc, samples_end - HEADER_BYTES);
+	w->toc_count++;
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, PART_SECTION_BYTES_MAX);
+	buf_u32(&out, w->toc_count);
+	buf_str(&out, buf_view(&w->toc));
+	uint32_t toc_len = (uint32_t)out.len;
+	uint32_t crc = out.failed ? 0 : codec_crc32c(0, out.data, out.len);
+	buf_u64(&out, w->at);
+	buf_u32(&out, toc_len);
+	buf_u32(&out, crc);
+	buf_u64(&out, w->at + toc_len + 32);
+	buf_put(&out, "FIRNPEND", 8);
+	enum status s = buf_status(&w->toc);
+	if (s == OK)
+		s = buf_status(&out);
+	if (s != OK)
+		return err_set(e, s, "encoding a part's table of contents");
+	return part_write_bytes(w, buf_view(&out), e);
+}
+
+enum status part_writer_finish(struct part_writer *w, const struct tabs *t, const struct canon *c,
+	struct part_meta *meta, const struct batch_seen *batches, size_t batch_count, struct err *e)
+{
+	enum status s = part_write_block(w, e);
+	if (s == OK)
+		s = part_totals_end(w, e);
+	uint64_t samples_end = w->at;
+	meta->id = w->id;
+	meta->rows = w->rows;
+	meta->samples = w->samples;
+	meta->first_ns = w->rows ? w->first_ns : 0;
+	meta->last_ns = w->rows ? w->last_ns : 0;
+	meta->written_ns = clock_realtime_ns();
+	w->columns.level = meta->level ? TABLES_LEVEL_MERGED : COLUMN_LEVEL;
+	if (s == OK)
+		s = part_write_tables(w, t, c, e);
+	if (s == OK && batch_count)
+		s = part_write_batches(w, batches, batch_count, e);
+	if (s == OK)
+		s = write_blocks(w, e);
+	if (s == OK)
+		s = part_totals_section(w, e);
+	if (s == OK)
+		s = write_needs(w, meta, e);
+	if (s == OK)
+		s = write_meta(w, meta, e);
+	if (s == OK)
+		s = write_end(w, samples_end, e);
+	if (s == OK)
+		s = store_io_sync(w->fd, w->tmp, e);
+	if (s == OK)
+		s = store_io_rename(w->tmp, w->path, e);
+	if (s != OK)
+		return s;
+	w->finished = true;
+	s = store_io_sync_dir(w->dir, e);
+	if (s != OK)
+		(void)!store_io_unlink(w->path, NULL);
+	return s;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/part/radix: sorting by numbers, digit by digit from the lowest; digits that are equal in
+ * all are skipped. Stable.
+ *
+ * Layer 3, private to store/.
+ */
+#pragma once
+
+#include "base/status.h"
+
+/* A key and whose it is. */
+struct radix_item {
+	uint64_t key;
+	uint32_t index;
+};
+
+/* `scratch` has room for as many. The result is in `v`. */
+void radix_sort(struct radix_item *v, struct radix_item *scratch, size_t n);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/read/cover: how much of the time a series of a gauge was there, so that the average over
+ * time of a sum is one: series that live one after the other do not add up (docs/api.md, "Gauges").
+ *
+ * Layer 3, private to store/.
+ */
+#pragma once
+
+#include "base/err.h"
+
+struct cover_point {
+	int64_t time_ns;
+	uint32_t series;
+};
+
+/* Memory that these take for each point, at most. */
+#define COVER_POINT_BYTES 32
+
+/* How far apart points mostly are. */
+struct cover_intervals {
+	uint64_t *
+		of; /* by series: the median of the distances of its points; else `usual`; free() */
+	uint64_t usual; /* the median of what is known; 0: no series has two points */
+};
+/* `p`: distinct, by series and time. */
+NODISCARD enum status cover_intervals(const struct cover_point *p, size_t n, uint32_t series_count,
+	struct cover_intervals *out, struct err *e);
+/* What a value of each of the series at hand counts, that those of its points add up to its share
+ * of the average: `out` by series, of others left alone. `p` as above, of the same series or some.
+ */
+NODISCARD enum status cover_weights(const struct cover_point *p, size_t n,
+	const struct cover_intervals *x, double *out, struct err *e);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/read/index_kinds: what labels and types there are, from the lists that parts keep of them
+ * (KINDS in docs/formats/part.md), without a look at any series.
+ *
+ * Layer 3, private to store/ (index.c). The lists answer only questions that leave no series out by
+ * a label, of parts that lie in the time range whole.
+ */
+#pragma once
+
+#include "store/read/view.h"
+
+/* A question, and what was found so far. */
+struct kinds_question {
+	struct store_view *view;
+	const struct samples_query *query;
+	bool types;      /* only loading: the kinds are then looked at one by one */
+	struct str name; /* whose values; "": names */
+	struct budget *budget;
+};
+
+/* Texts, ascending, each once: of sources whose labels stay pinned. */
+struct kinds_texts {
+	struct str *v;
+	size_t len;
+	size_t cap; /* taken from the budget */
+};
+void kinds_texts_deinit(struct kinds_texts *t, struct budget *b);
+/* In turn: each of `n` ascending texts that is not there yet. */
+NODISCARD enum status kinds_texts_add(
+	struct kinds_texts *t, const struct str *texts, size_t n, struct budget *b, struct err *e);
+
+/* Whether the kind is one that the selector and the view's tenant are about. */
+bool kinds_wanted(const struct kinds_question *k, const struct tabs *t, const struct tab_kind *x);
+/* `done` by source: 1 where the lists tell all; nobody need ask the source anything else. */
+NODISCARD enum status kinds_ask(
+	struct kinds_question *k, uint8_t *done, struct kinds_texts *out, struct err *e);

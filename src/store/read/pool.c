@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs that want more threads stand in a list; an idle thread takes a place in the first one. A
+ * caller whose own part is done withdraws its job, so that nobody joins any more, and waits for
+ * those who did.
+ */
+#include "store/read/pool.h"
+
+#include "os/os.h"
+
+#include <stdlib.h>
+
+struct job {
+	pool_fn *fn;
+	void *ctx;
+	unsigned next;    /* number of the next worker */
+	unsigned end;     /* one more than the last */
+	unsigned running; /* on threads of the pool */
+	struct job *after;
+};
+
+struct pool {
+	pthread_mutex_t lock;
+	pthread_cond_t wanted;
+	pthread_cond_t left; /* a worker has returned */
+	struct job *first;   /* jobs with places */
+	bool stopping;
+	unsigned count;
+	pthread_t threads[POOL_THREADS_MAX];
+};
+
+/* With the lock held. */
+static void withdraw(struct pool *p, const struct job *j)
+{
+	struct job **at = &p->first;
+	while (*at && *at != j)
+		at = &(*at)->after;
+	if (*at)
+		*at = j->after;
+}
+
+static void *pool_main(void *ctx)
+{
+	struct pool *p = ctx;
+	pthread_mutex_lock(&p->lock);
+	while (!p->stopping) {
+		struct job *j = p->first;
+		if (!j) {
+			pthread_cond_wait(&p->wanted, &p->lock);
+			continue;
+		}
+		unsigned worker = j->next++;
+		j->running++;
+		if (j->next == j->end)
+			withdraw(p, j);
+		pthread_mutex_unlock(&p->lock);
+		j->fn(j->ctx, worker);
+		pthread_mutex_lock(&p->lock);
+		j->running--;
+		pthread_cond_broadcast(&p->left);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+enum status pool_new(unsigned threads, struct pool **out, struct err *e)
+{
+	struct pool *p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_set(e, E_NOMEM, "threads of queries");
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->wanted, NULL);
+	pthread_cond_init(&p->left, NULL);
+	enum status s = OK;
+	while (s == OK && p->count < MIN(threads, (unsigned)POOL_THREADS_MAX)) {
+		s = os_thread_start(&p->threads[p->count], "store-query", pool_main, p, e);
+		p->count += s == OK;
+	}
+	if (s != OK) {
+		pool_free(p);
+		return s;
+	}
+	*out = p;
+	return OK;
+}
+
+void pool_free(struct pool *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	assert(!p->first);
+	p->stopping = true;
+	pthread_cond_broadcast(&p->wanted);
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < p->count; i++)
+		pthread_join(p->threads[i], NULL);
+	pthread_mutex_destroy(&p->lock);
+	pthread_cond_destroy(&p->wanted);
+	pthread_cond_destroy(&p->left);
+	free(p);
+}
+
+unsigned pool_width(const struct pool *p)
+{
+	return p ? p->count + 1 : 1;
+}
+
+void pool_run(struct pool *p, unsigned n, pool_fn *fn, void *ctx)
+{
+	struct job j = { .fn = fn, .ctx = ctx, .next = 1, .end = MIN(n, pool_width(p)) };
+	if (j.end <= 1) {
+		fn(ctx, 0);
+		return;
+	}
+	pthread_mutex_lock(&p->lock);
+	struct job **last = &p->first;
+	while (*last)
+		last = &(*last)->after;
+	*last = &j;
+	for (unsigned i = 1; i < j.end; i++)
+		pthread_cond_signal(&p->wanted);
+	pthread_mutex_unlock(&p->lock);
+	fn(ctx, 0);
+	pthread_mutex_lock(&p->lock);
+	withdraw(p, &j);
+	while (j.running)
+		pthread_cond_wait(&p->left, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/state/state: what an open store is made of, and the steps that change it.
+ *
+ * Layer 3, private to store/. Locks, in the order in which they are taken: retain_lock,
+ * flush_lock, merge_lock, gate, lock, dedupe's, a memtable's or part's own.
+ */
+#pragma once
+
+#include "store/log/log.h"
+#include "store/memory/memory.h"
+#include "store/part/part.h"
+#include "store/state/age_clock.h"
+#include "store/state/dedupe.h"
+
+/* The dictionary of labels may take so much of the memory: one part in so many. */
+#define DICTIONARY_SHARE 16
+/* Rewriting and merging never happen at once (merge_lock): they have one share of it. */
+#define REWRITE_MEMORY_SHARE 4
+#define REWRITE_BYTES(s) ((s)->config.memory_bytes / REWRITE_MEMORY_SHARE)
+/* Of the memory, in sixteenths: what queries may take, all together. */
+#define QUERIES_SIXTEENTHS 4
+/* A memtable takes so many times memtable_bytes at most: of a batch that is alone in it. */
+#define MEMTABLE_LIMIT 2
+#define MERGE_RETRY_NS (600LL * 1000000000LL)
+
+struct part_groups; /* retain.c */
+struct thin_seen {
+	uint64_t id;
+	uint64_t rules;
+};
+
+struct store {
+	struct samples_db samples; /* the first member */
+	struct store_config config;
+	char *path;
+	char parts_dir[STORE_PATH_MAX];
+	char log_dir[STORE_PATH_MAX];
+	char quarantine_dir[STORE_PATH_MAX];
+	int lock_fd;
+	struct hash128 id;
+	store_notice_fn *notice;
+	void *notice_ctx;
+	struct store_metrics metrics;
+	struct dictionary *dictionary; /* of labels; with `lock` held; NULL: none */
+	struct pool *pool;             /* of queries; NULL: they run on their callers' threads */
+	struct log *log;
+	struct dedupe dedupe;
+	struct memory_share queries_memory;
+	struct memory_share ingest_memory;
+	atomic_int_fast64_t looked_ns;  /* monotonic: when the process was measured */
+	atomic_int_fast64_t trimmed_ns; /* and free memory given back */
+	atomic_bool pressed;            /* as found then */
+	uint64_t memtable_bytes;        /* a memtable that is larger becomes a part */
+
+	pthread_mutex_t manifest_lock; /* held while it is written */
+	atomic_bool manifest_stale;    /* it could not be */
+
+	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
+	pthread_mutex_t flush_lock;
+	pthread_mutex_t merge_lock;
+	int64_t merge_retry_ns;      /* monotonic, after a failure; with merge_lock held */
+	VEC(uint64_t) left_alone;    /* parts that are not merged; with merge_lock held */
+	pthread_mutex_t retain_lock; /* guards what follows, of retain.c and thin.c */
+	int64_t rewrite_retry_ns;    /* monotonic, after a failure */
+	struct part_groups *groups;
+	size_t group_count;
+	VEC(struct thin_seen)
+	thin_seen;
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t flush_wake;
+	pthread_cond_t merge_wake;
+	pthread_cond_t relieved; /* a memtable was written */
+	unsigned views;          /* that are open */
+	struct age_clock age;
+	struct memtable *active;
+	struct memtable *frozen; /* being written, or waiting for a disk with room */
+	uint64_t frozen_until;   /* records up to here are in parts or in `frozen` */
+	VEC(struct part *) parts;
+	VEC(struct batch_seen) removed; /* batches that went with whole parts, oldest first */
+	VEC(uint64_t) newer;            /* parts of a newer firn, left alone; set at the start */
+	VEC(uint64_t)
+	doubtful; /* files that may have outlived a failure: replaced by the next part */
+	uint64_t next_part;
+	uint64_t reserved_bytes; /* of the active table, by appends under way */
+	unsigned waiting;        /* appends that wait for room */
+	bool flush_wanted;
+	atomic_bool stopping;     /* set with `lock` held */
+	enum status flush_status; /* of the last try */
+	struct err flush_err;
+	pthread_t flusher;
+	pthread_t merger;
+	bool flusher_runs;
+	bool merger_runs;
+};
+
+void store_say(struct store *s, const char *fmt, ...) PRINTF(2, 3);
+
+/* E_UNAVAILABLE: the directory's lock is not the one that this store holds (the directory was
+ * removed, or made anew by somebody): nothing may be written there. */
+NODISCARD enum status store_check_home(struct store *s, struct err *e);
+
+/* ---- parts ---- */
+
+/* The paths of a part's file. */
+NODISCARD enum status store_part_path(
+	struct store *s, uint64_t id, char out[STORE_PATH_MAX], struct err *e);
+/* A number for a new part. */
+uint64_t store_next_part(struct store *s);
+/* What the next part has to replace besides its own sources. */
+NODISCARD enum status store_add_doubtful(struct store *s, struct part_meta *m, struct err *e);
+void store_doubt(struct store *s, uint64_t id);
+void store_trust(struct store *s, const struct part_meta *written);
+/* Set the file aside with a reason beside it, and forget the part. */
+void store_quarantine(struct store *s, struct part *p, const char *reason);
+NODISCARD enum status store_quarantine_file(
+	struct store *s, const char *path, const char *reason, bool copy, struct err *e);
+/* With `lock` held. */
+void store_count_parts(struct store *s);
+/* Before a part goes with nothing in its place: what was sent again within the hour is not stored
+ * anew. The next manifest says so. */
+void store_remember_batches(struct store *s, struct part *p);
+
+/* ---- steps ---- */
+
+NODISCARD enum status store_recover(struct store *s, struct err *e);
+/* The memtable as a part. OK when there was nothing to do. */
+NODISCARD enum status store_flush_now(struct store *s, struct err *e);
+/* Records up to this number are in parts: none of them needs the log any more. */
+uint64_t store_written_until(struct store *s);
+/* One merge, if one is due; *out tells whether there was. */
+NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
+/* The time for the next two, by the clocks of the machine; what there is to say of them is said.
+ * AGE_UNKNOWN: nobody can tell yet. */
+int64_t store_age_now(struct store *s);
+/* Drops what is too old or too much. AGE_UNKNOWN: too much only. */
+void store_retain(struct store *s, int64_t now_ns);
+/* One part made coarser, if one is due; *out tells whether there was. AGE_UNKNOWN: none is. */
+NODISCARD enum status store_thin_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
+
+/* Looks at what the process has resident, at most each few milliseconds; near the limit gives free
+ * memory back to the system. True: it is near the limit all the same. */
+bool store_relieve(struct store *s);
+/* What merging or rewriting may take now: its share, less when the process is near its limit. */
+uint64_t store_upkeep_bytes(struct store *s);
+
+/* Forgets tables of parts that no query used for a minute, and what is beyond a quarter of the
+ * memory. */
+void store_trim_caches(struct store *s);
+/* Loads the labels of the newest parts, as many as the caches have room for: so that the first who
+ * asks need not wait for them. */
+void store_warm(struct store *s);
+
+/* ---- manifest ---- */
+
+struct manifest_part {
+	uint64_t id;
+	uint64_t bytes;
+	uint64_t rows;
+	uint64_t samples;
+	int64_t first_ns;
+	int64_t last_ns;
+	int64_t resolution_ns;
+	uint32_t level;
+};
+
+struct manifest {
+	struct hash128 store_id;
+	uint64_t next_part;
+	uint64_t next_segment;
+	uint64_t next_sequence;
+	VEC(struct manifest_part) parts;
+	VEC(struct batch_seen) removed;
+	int64_t trusted_ns; /* age_clock.h; 0: none */
+};
+#define MANIFEST_REMOVED_MAX 65536
+void manifest_deinit(struct manifest *m);
+NODISCARD enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e);
+void manifest_encode(const struct manifest *m, struct buf *out);
+/* E_NOTFOUND when there is none. */
+NODISCARD enum status store_manifest_read(struct store *s, struct manifest *out, struct err *e);
+/* The state as it is. A failure is reported by a notice only, the first one: the manifest is no
+ * authority. The merging thread tries again. */
+void store_manifest_write(struct store *s);
