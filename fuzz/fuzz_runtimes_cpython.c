@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Properties: a record that was found reads no more of a structure than its block; texts are UTF-8;
+ * a line does not depend on what follows its entry, and is found for any table without reading past
+ * it. */
+#include "fuzz/fuzz.h"
+
+#include "runtimes/runtimes.h"
+
+static void fuzz_file(const uint8_t *data, size_t size)
+{
+	struct objfile *obj = NULL;
+	struct runtime_record r;
+	if (objfile_open_bytes(data, size, "fuzz", &obj, NULL) != OK)
+		return;
+	if (runtimes_find(obj, &r, NULL) == OK) {
+		const struct cpython_layout *l = &r.layout.cpython;
+		FUZZ_CHECK(runtime_name(r.kind)[0]);
+		FUZZ_CHECK(l->thread_next + 8u <= CPYTHON_THREAD_BYTES);
+		FUZZ_CHECK(l->thread_id + 8u <= CPYTHON_THREAD_BYTES);
+		FUZZ_CHECK(l->code_name + 8u <= CPYTHON_CODE_BYTES);
+		FUZZ_CHECK(l->code_lines + 8u <= CPYTHON_CODE_BYTES);
+		FUZZ_CHECK(l->frame_owner < CPYTHON_FRAME_BYTES);
+	}
+	objfile_close(obj);
+}
+
+static void fuzz_lines(const uint8_t *data, size_t size)
+{
+	uint16_t version = (uint16_t)(3 << 8 | (7 + data[0] % 8));
+	uint32_t index = data[1] | (uint32_t)data[2] << 8;
+	struct str table = str_make(data + 3, size - 3);
+	uint32_t line = 0, again = 0;
+	if (!cpython_line(version, 1000, table, index, &line)) {
+		FUZZ_CHECK(line == 0);
+		return;
+	}
+	FUZZ_CHECK(line > 0);
+	if (version > (3 << 8 | 9) && table.len < 4096) {
+		uint8_t longer[4096 + 16] = { 0 };
+		memcpy(longer, table.p, table.len);
+		FUZZ_CHECK(cpython_line(
+			version, 1000, str_make(longer, table.len + 16), index, &again));
+		FUZZ_CHECK(again == line);
+	}
+}
+
+static void fuzz_text(const uint8_t *data, size_t size)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 8 * size + 1);
+	if (runtimes_text(&out, str_make(data + 1, size - 1), data[0] & 7))
+		FUZZ_CHECK(!out.failed && str_is_utf8(buf_view(&out)));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_file(data, size);
+	if (size >= 3)
+		fuzz_lines(data, size);
+	if (size >= 1)
+		fuzz_text(data, size);
+	return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each runtime is asked in turn, until one knows the file. Two in one file are not told apart: the
+ * first one wins.
+ */
+#include "runtimes/private.h"
+
+static const struct {
+	const char *name;
+	enum status (*find)(const struct objfile *obj, struct runtime_record *out, struct err *e);
+} runtimes[] = {
+	[RUNTIME_CPYTHON] = { "cpython", cpython_find },
+};
+static_assert(ARRAY_COUNT(runtimes) == RUNTIME_KIND_COUNT, "each kind is found by somebody");
+static_assert(sizeof(struct cpython_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
+
+const char *runtime_name(unsigned kind)
+{
+	return kind > RUNTIME_NONE && kind < RUNTIME_KIND_COUNT ? runtimes[kind].name : "";
+}
+
+enum status runtimes_find(const struct objfile *obj, struct runtime_record *out, struct err *e)
+{
+	for (size_t i = RUNTIME_NONE + 1; i < ARRAY_COUNT(runtimes); i++) {
+		enum status s = runtimes[i].find(obj, out, e);
+		if (s != E_NOTFOUND)
+			return s;
+	}
+	return err_set(e, E_NOTFOUND, "%s: no runtime", objfile_name(obj));
+}

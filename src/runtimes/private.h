@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * private: what the files of runtimes/ share: symbols by their names, and what each runtime gives
+ * to find.c.
+ */
+#pragma once
+
+#include "runtimes/runtimes.h"
+
+struct runtime_symbol {
+	const char *name;
+	uint64_t address; /* 0: it is not there */
+	uint64_t size;
+};
+
+/* Fills in those of `wanted` that are still missing and defined in the section of this type
+ * (SHT_DYNSYM, SHT_SYMTAB), by one pass over it; of several of one name the first. */
+NODISCARD enum status symbols_find(const struct objfile *obj, uint32_t section_type,
+	struct runtime_symbol *wanted, uint32_t count, struct err *e);
+
+/* Exactly `len` bytes of the file at an address; E_INVALID where no segment has them. */
+NODISCARD enum status bytes_at(
+	const struct objfile *obj, uint64_t address, void *out, size_t len, struct err *e);
+
+/* Where the segment of code lies that has the byte at `text`, and from there the variable:
+ * text_from, text_bytes and delta of a record. E_INVALID: no segment of code has it. */
+NODISCARD enum status place_root(const struct objfile *obj, uint64_t variable, uint64_t text,
+	struct runtime_record *out, struct err *e);
+
+enum status cpython_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

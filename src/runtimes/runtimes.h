@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runtimes: language runtimes in ELF files, and what is made of their own data: which runtime a
+ * file holds, in which version, where its structures are; lines of its instructions; its texts.
+ *
+ * Layer 3 (may use base, os, codec, objfile). Used by agent. Thread safety: no state.
+ *
+ * To add a runtime:
+ *   record.h             its number, and the layout that the walk needs
+ *   <name>.c             finds it in a file; a row in the table of find.c
+ *   agent/…/bpf/<name>.h its walk; a row in the dispatch of agent/…/bpf/runtime.h
+ *   lines, texts         here, where it has its own
+ * Nothing else knows it by name, but for the kinds of frames (profile/profile.h) and
+ * docs/runtimes.md.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "objfile/objfile.h"
+#include "runtimes/record.h"
+
+/* Symbols of one table that are looked at; a table with more is of no runtime that is known. */
+#define RUNTIMES_SYMBOLS_MAX (1u << 20)
+/* Bytes of a table of symbols, and of its names. */
+#define RUNTIMES_SYMBOLS_BYTES_MAX ((size_t)64 << 20)
+/* Of constants that are searched for a version. */
+#define RUNTIMES_CONSTANTS_BYTES_MAX ((size_t)32 << 20)
+
+/* "cpython"; "" for none. As frame kinds have it (profile.h). */
+const char *runtime_name(unsigned kind);
+
+/* Which runtime this file holds. E_NOTFOUND: none that is known, the answer for nearly all files.
+ * E_UNSUPPORTED: one that cannot be walked; `e` says which, in which version, and why. E_INVALID:
+ * its tables are broken. Reads the symbols of the dynamic linker; the others only where these name
+ * a runtime. */
+NODISCARD enum status runtimes_find(
+	const struct objfile *obj, struct runtime_record *out, struct err *e);
+
+/* The line of an instruction of CPython: `index` counts units of two bytes from the code's first
+ * one. `table` is co_lnotab (to 3.9) or co_linetable, or the beginning of it. False: it is not
+ * said, or lies behind what there is of the table. Source: CPython, Objects/lnotab_notes.txt,
+ * Objects/locations.md, Python/assemble.c. */
+bool cpython_line(uint16_t version, uint32_t first_line, struct str table, uint32_t index,
+	uint32_t *out_line);
+
+/* Characters of 1, 2 or 4 bytes each (Latin-1, UCS-2, UCS-4), as UTF-8, appended. What is no
+ * character becomes U+FFFD, control characters '?'. False: there is no such size. */
+bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes);

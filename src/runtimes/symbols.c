@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of symbols is read whole and gone through once: a file's names are asked for once in its
+ * life, and that costs less than building its unwind rows.
+ */
+#include "runtimes/private.h"
+
+#include "base/reader.h"
+
+#include <elf.h>
+
+static const struct objfile_section *section_of_type(
+	const struct objfile *obj, uint32_t type, const struct objfile_section **out_names)
+{
+	uint32_t count;
+	const struct objfile_section *s = objfile_sections(obj, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (s[i].type != type || s[i].link >= count)
+			continue;
+		*out_names = &s[s[i].link];
+		return &s[i];
+	}
+	return NULL;
+}
+
+static void take_symbol(const struct buf *names, const Elf64_Sym *symbol,
+	struct runtime_symbol *wanted, uint32_t count)
+{
+	struct reader r = reader_over(names->data, names->len);
+	reader_seek(&r, symbol->st_name);
+	struct str name = reader_cstr(&r);
+	if (r.failed || symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0)
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		if (wanted[i].address || !str_eq(name, str_of(wanted[i].name)))
+			continue;
+		wanted[i].address = symbol->st_value;
+		wanted[i].size = symbol->st_size;
+	}
+}
+
+enum status symbols_find(const struct objfile *obj, uint32_t section_type,
+	struct runtime_symbol *wanted, uint32_t count, struct err *e)
+{
+	const struct objfile_section *names_section;
+	const struct objfile_section *section = section_of_type(obj, section_type, &names_section);
+	if (!section)
+		return OK;
+	if (section->size / sizeof(Elf64_Sym) > RUNTIMES_SYMBOLS_MAX)
+		return err_set(e, E_LIMIT, "%s: more than %u symbols", objfile_name(obj),
+			RUNTIMES_SYMBOLS_MAX);
+	CLEANUP(buf_deinit) struct buf table;
+	CLEANUP(buf_deinit) struct buf names;
+	buf_init(&table, RUNTIMES_SYMBOLS_BYTES_MAX);
+	buf_init(&names, RUNTIMES_SYMBOLS_BYTES_MAX);
+	enum status s = objfile_read_section(obj, section, &table, e);
+	if (s == OK)
+		s = objfile_read_section(obj, names_section, &names, e);
+	if (s != OK)
+		return s;
+	struct reader r = reader_over(table.data, table.len);
+	while (reader_left(&r) >= sizeof(Elf64_Sym)) {
+		Elf64_Sym symbol;
+		memcpy(&symbol, reader_bytes(&r, sizeof(symbol)), sizeof(symbol));
+		take_symbol(&names, &symbol, wanted, count);
+	}
+	return OK;
+}
+
+enum status bytes_at(
+	const struct objfile *obj, uint64_t address, void *out, size_t len, struct err *e)
+{
+	struct fileoff off;
+	if (!objfile_fileoff_of(obj, (struct vaddr){ address }, &off))
+		return err_set(e, E_INVALID, "%s: nothing in the file is at address %llx",
+			objfile_name(obj), (unsigned long long)address);
+	return objfile_read(obj, off.v, out, len, e);
+}
+
+enum status place_root(const struct objfile *obj, uint64_t variable, uint64_t text,
+	struct runtime_record *out, struct err *e)
+{
+	uint32_t count;
+	const struct objfile_segment *s = objfile_segments(obj, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!(s[i].flags & PF_X) || text < s[i].vaddr ||
+			text - s[i].vaddr >= s[i].file_size)
+			continue;
+		if (s[i].offset > UINT32_MAX || s[i].file_size > UINT32_MAX)
+			break;
+		out->text_from = (uint32_t)s[i].offset;
+		out->text_bytes = (uint32_t)s[i].file_size;
+		out->delta = variable - (s[i].vaddr - s[i].offset);
+		return OK;
+	}
+	return err_set(e, E_INVALID, "%s: no code is at address %llx", objfile_name(obj),
+		(unsigned long long)text);
+}

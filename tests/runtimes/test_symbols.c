@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtimes/private.h"
+#include "test.h"
+
+#include "gen/elf.h"
+
+#define TEXT 0x401000
+
+static void make(struct gen_elf *g, const Elf64_Sym *symbols, size_t count, uint32_t link)
+{
+	static const uint8_t code[256];
+	gen_elf_init(g);
+	uint32_t text = gen_section(
+		g, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, code, sizeof(code));
+	uint32_t table = gen_section(
+		g, ".dynsym", SHT_DYNSYM, SHF_ALLOC, 0, symbols, count * sizeof(*symbols));
+	uint32_t names = gen_section(g, ".dynstr", SHT_STRTAB, SHF_ALLOC, 0, "\0one\0two\0cut", 12);
+	g->sections[table].header.sh_link = link ? link : names;
+	gen_load(g, text, PF_R | PF_X);
+	gen_elf_finish(g);
+}
+
+static const Elf64_Sym symbols[] = {
+	{ 0 },
+	{ .st_name = 5, .st_shndx = SHN_UNDEF, .st_value = 1 },
+	{ .st_name = 5, .st_shndx = 1, .st_value = TEXT + 8, .st_size = 4 },
+	{ .st_name = 5, .st_shndx = 1, .st_value = TEXT + 16, .st_size = 5 },
+	{ .st_name = 9, .st_shndx = 1, .st_value = TEXT + 24 },
+	{ .st_name = 9000, .st_shndx = 1, .st_value = TEXT + 32 },
+};
+
+static void finds_what_is_defined(void **state)
+{
+	(void)state;
+	struct gen_elf g;
+	struct objfile *obj = NULL;
+	struct err e = { 0 };
+	make(&g, symbols, ARRAY_COUNT(symbols), 0);
+	CHECK_OK(objfile_open_bytes(g.file.data, g.file.len, "made", &obj, &e), &e);
+	struct runtime_symbol wanted[] = { { .name = "two" }, { .name = "one" },
+		{ .name = "cut" } };
+	CHECK_OK(symbols_find(obj, SHT_DYNSYM, wanted, 3, &e), &e);
+	/* The first definition; a name whose end is not there is none. */
+	CHECK(wanted[0].address == TEXT + 8 && wanted[0].size == 4);
+	CHECK(wanted[1].address == 0 && wanted[2].address == 0);
+	CHECK_OK(symbols_find(obj, SHT_SYMTAB, wanted, 3, &e), &e); /* there is none */
+	objfile_close(obj);
+	gen_elf_deinit(&g);
+}
+
+static void takes_no_names_from_nowhere(void **state)
+{
+	(void)state;
+	struct gen_elf g;
+	struct objfile *obj = NULL;
+	struct err e = { 0 };
+	make(&g, symbols, ARRAY_COUNT(symbols), 60);
+	struct runtime_symbol wanted[] = { { .name = "two" } };
+	if (objfile_open_bytes(g.file.data, g.file.len, "made", &obj, &e) == OK)
+		CHECK_OK(symbols_find(obj, SHT_DYNSYM, wanted, 1, &e), &e);
+	CHECK(wanted[0].address == 0);
+	objfile_close(obj);
+	gen_elf_deinit(&g);
+}
+
+static void places_a_variable_beside_the_code(void **state)
+{
+	(void)state;
+	struct gen_elf g;
+	struct objfile *obj = NULL;
+	struct err e = { 0 };
+	struct runtime_record r = { 0 };
+	make(&g, symbols, ARRAY_COUNT(symbols), 0);
+	CHECK_OK(objfile_open_bytes(g.file.data, g.file.len, "made", &obj, &e), &e);
+	CHECK_OK(place_root(obj, 0x500000, TEXT + 8, &r, &e), &e);
+	CHECK(r.text_bytes == 256 && r.delta == r.text_from + (0x500000 - TEXT));
+	CHECK(place_root(obj, 0x500000, TEXT + 256, &r, &e) == E_INVALID);
+	uint32_t word;
+	CHECK_OK(bytes_at(obj, TEXT + 252, &word, sizeof(word), &e), &e);
+	CHECK(bytes_at(obj, TEXT - 1, &word, sizeof(word), &e) == E_INVALID);
+	objfile_close(obj);
+	gen_elf_deinit(&g);
+}
+
+TEST_MAIN(cmocka_unit_test(finds_what_is_defined), cmocka_unit_test(takes_no_names_from_nowhere),
+	cmocka_unit_test(places_a_variable_beside_the_code))
