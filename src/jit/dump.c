@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A header, then records: what each is, how long, and when. The lines of a piece of code come right
+ * before it. Machine code and unwinding information are passed over without being read.
+ */
+#include "base/reader.h"
+#include "jit/map.h"
+
+#include <elf.h>
+
+#define MAGIC 0x4A695444u
+#define VERSION 1
+#define HEADER_BYTES 40
+#define HEADER_BYTES_MAX 4096
+#define RECORD_BYTES 16
+#define FLAG_OTHER_CLOCK 1u /* times are the processor's own */
+/* V8 gives addresses of places as in the ELF file that perf makes of a jitdump: behind its header.
+ */
+#define V8_PLACES_AHEAD 64
+
+enum record_kind {
+	CODE_LOAD = 0,
+	CODE_MOVE = 1,
+	CODE_DEBUG_INFO = 2,
+};
+
+struct record {
+	uint32_t kind, size; /* size: all of it */
+	uint64_t time_ns;
+};
+
+static enum status read_header(
+	struct jit_dump *d, struct reader *r, uint64_t *out_taken, struct err *e)
+{
+	uint32_t magic = reader_u32(r), version = reader_u32(r);
+	uint32_t size = reader_u32(r), machine = reader_u32(r);
+	reader_skip(r, 4 + 4 + 8); /* padding, pid, time */
+	uint64_t flags = reader_u64(r);
+	if (r->failed)
+		return OK; /* not yet written */
+	if (magic != MAGIC || size < HEADER_BYTES || size > HEADER_BYTES_MAX)
+		return err_set(e, E_CORRUPT, "jitdump: magic %x, header of %u bytes", magic, size);
+	if (version != VERSION || machine != EM_X86_64)
+		return err_set(
+			e, E_UNSUPPORTED, "jitdump: version %u of machine %u", version, machine);
+	d->has_header = true;
+	d->other_clock = flags & FLAG_OTHER_CLOCK;
+	*out_taken = size;
+	return OK;
+}
+
+/* Lines of code that comes next. */
+static void read_places(struct jit_dump *d, struct jit_map *m, struct reader r)
+{
+	uint64_t base = reader_u64(&r), count = reader_u64(&r);
+	struct str file = STR("");
+	d->has_places = true;
+	d->places_of = base;
+	d->place_first = jit_map_place_count(m);
+	for (uint64_t i = 0; i < count && !reader_done(&r); i++) {
+		struct jit_place p = { .address = reader_u64(&r) };
+		int32_t line = reader_i32(&r);
+		reader_skip(&r, 4); /* discriminator */
+		struct str name = reader_cstr(&r);
+		if (r.failed)
+			break;
+		if (!str_eq(name, STR("\xff"))) /* else as the one before */
+			file = name;
+		p.file = file;
+		p.line = line > 0 ? (uint32_t)line : 0;
+		(void)jit_map_add_place(m, &p, base);
+	}
+	d->place_count = jit_map_place_count(m) - d->place_first;
+	if (r.failed)
+		jit_map_add_bad(m);
+}
+
+/* V8's names say so: "JS:*f file:1:2", "LazyCompile:~f …". */
+static bool is_of_v8(struct str name)
+{
+	return jit_name_parse(name).kind == FRAME_V8JS;
+}
+
+/* A longer one is cut. */
+static struct str take_name(struct reader *r)
+{
+	struct reader cut = *r;
+	struct str name = reader_cstr(r);
+	if (!r->failed || reader_left(&cut) < JIT_NAME_BYTES_MAX)
+		return name;
+	*r = cut;
+	return reader_str(r, JIT_NAME_BYTES_MAX);
+}
+
+static void read_load(
+	struct jit_dump *d, struct jit_map *m, const struct record *rec, struct reader r)
+{
+	reader_skip(&r, 4 + 4 + 8); /* pid, tid, address in the file */
+	struct jit_code c = { .since_ns = rec->time_ns };
+	c.start = reader_u64(&r);
+	c.size = reader_u64(&r);
+	reader_skip(&r, 8); /* number */
+	c.name = take_name(&r);
+	bool has_places = d->has_places && d->places_of == c.start;
+	d->has_places = false;
+	if (r.failed) {
+		jit_map_add_bad(m);
+		return;
+	}
+	if (has_places && is_of_v8(c.name))
+		jit_map_shift_places(m, d->place_first, d->place_count, V8_PLACES_AHEAD);
+	jit_map_add_lines(m, &c, has_places ? d->place_first : 0, has_places ? d->place_count : 0);
+}
+
+static void read_move(struct jit_map *m, const struct record *rec, struct reader r)
+{
+	reader_skip(&r, 4 + 4 + 8);
+	uint64_t from = reader_u64(&r);
+	struct jit_code c = { .since_ns = rec->time_ns };
+	c.start = reader_u64(&r);
+	c.size = reader_u64(&r);
+	if (r.failed)
+		jit_map_add_bad(m);
+	else
+		(void)jit_map_add_moved(m, from, &c);
+}
+
+/* Bytes of a record that must be there before it is read. */
+static size_t needed(const struct record *rec)
+{
+	size_t most = RECORD_BYTES + 40 + JIT_NAME_BYTES_MAX + 1;
+	switch (rec->kind) {
+	case CODE_LOAD:
+	case CODE_MOVE:
+		return MIN((size_t)rec->size, most);
+	case CODE_DEBUG_INFO:
+		return rec->size <= JIT_DUMP_WINDOW_BYTES ? rec->size : RECORD_BYTES;
+	default:
+		return RECORD_BYTES;
+	}
+}
+
+static void read_record(
+	struct jit_dump *d, struct jit_map *m, const struct record *rec, struct reader body)
+{
+	switch (rec->kind) {
+	case CODE_LOAD:
+		read_load(d, m, rec, body);
+		break;
+	case CODE_MOVE:
+		read_move(m, rec, body);
+		break;
+	case CODE_DEBUG_INFO:
+		if (rec->size <= JIT_DUMP_WINDOW_BYTES)
+			read_places(d, m, body);
+		else
+			jit_map_add_bad(m);
+		break;
+	default: /* its end, unwinding information, what comes to be */
+		break;
+	}
+}
+
+enum status jit_dump_read(struct jit_dump *d, struct jit_map *m, struct str window, uint64_t now_ns,
+	uint64_t *out_taken, struct err *e)
+{
+	struct reader r = reader_over(window.p, window.len);
+	uint64_t taken = 0;
+	if (!d->has_header) {
+		enum status s = read_header(d, &r, &taken, e);
+		if (s != OK)
+			return s;
+	}
+	while (d->has_header && taken <= window.len) {
+		r = reader_over(window.p, window.len);
+		reader_seek(&r, (size_t)taken);
+		struct record rec = { .kind = reader_u32(&r), .size = reader_u32(&r) };
+		rec.time_ns = reader_u64(&r);
+		if (r.failed)
+			break;
+		if (rec.size < RECORD_BYTES)
+			return err_set(e, E_CORRUPT, "jitdump: a record of %u bytes", rec.size);
+		size_t need = needed(&rec) - RECORD_BYTES;
+		if (reader_left(&r) < need)
+			break;
+		if (d->other_clock)
+			rec.time_ns = now_ns;
+		read_record(d, m, &rec, reader_over(r.at, need));
+		taken += rec.size;
+	}
+	*out_taken = taken;
+	return OK;
+}

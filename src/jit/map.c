@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pieces of code, most of them sorted by address, the newest in a short unsorted tail that is
+ * merged from time to time. Code overlaps: memory is used again. So a search goes down from the
+ * last piece that begins at or before the address, over blocks of which the highest end is known,
+ * and takes of all that cover it the one that was there at the time: the latest. Who makes
+ * everything overlap makes searches end at STEPS_MAX.
+ */
+#include "jit/map.h"
+
+#include <stdlib.h>
+
+#define TAIL_MAX 2048
+#define BLOCK_CODES 64
+#define STEPS_MAX 4096
+/* A sample may be a little older than the record of its code: runtimes write after they made it. */
+#define EARLY_NS ((uint64_t)1000000000)
+
+struct code {
+	uint64_t start, since_ns;
+	uint32_t size, name, order;
+	uint32_t line_first, line_count;
+};
+
+struct block {
+	uint64_t end;      /* highest of the block */
+	uint64_t end_down; /* and of all blocks before */
+};
+
+struct jit_map {
+	VEC(struct code) codes;
+	size_t sorted; /* codes[0 .. sorted) */
+	VEC(struct block) blocks;
+	VEC(struct code) merging; /* memory of settle() */
+	VEC(struct line) lines;
+	struct strtab texts;
+	uint32_t orders;
+	uint64_t newest_ns;
+	uint64_t bad, refused;
+};
+
+static uint64_t end_of(const struct code *c)
+{
+	return c->start + c->size;
+}
+
+static bool covers(const struct code *c, uint64_t address)
+{
+	return address >= c->start && address - c->start < c->size;
+}
+
+/* ---- sorting ---- */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct code *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static bool make_blocks(struct jit_map *m)
+{
+	size_t count = (m->codes.len + BLOCK_CODES - 1) / BLOCK_CODES;
+	if (!VEC_RESERVE(&m->blocks, count))
+		return false;
+	uint64_t down = 0;
+	for (size_t b = 0; b < count; b++) {
+		uint64_t end = 0;
+		size_t last = MIN((b + 1) * BLOCK_CODES, m->codes.len);
+		for (size_t i = b * BLOCK_CODES; i < last; i++)
+			end = MAX(end, end_of(&m->codes.v[i]));
+		down = MAX(down, end);
+		m->blocks.v[b] = (struct block){ end, down };
+	}
+	m->blocks.len = count;
+	return true;
+}
+
+/* Merges the tail. Without memory it stays one, and searches take longer. */
+static void settle(struct jit_map *m)
+{
+	size_t tail = m->codes.len - m->sorted;
+	if (tail == 0 || !VEC_RESERVE(&m->merging, tail) ||
+		!VEC_RESERVE(&m->blocks, m->codes.len / BLOCK_CODES + 1))
+		return;
+	struct code *v = m->codes.v, *t = m->merging.v;
+	memcpy(t, v + m->sorted, tail * sizeof(*t));
+	qsort(t, tail, sizeof(*t), by_start);
+	size_t at = m->codes.len, left = m->sorted;
+	while (tail) {
+		if (left && by_start(&v[left - 1], &t[tail - 1]) > 0)
+			v[--at] = v[--left];
+		else
+			v[--at] = t[--tail];
+	}
+	m->sorted = m->codes.len;
+	bool made = make_blocks(m);
+	assert(made); /* reserved above */
+}
+
+/* ---- finding ---- */
+
+struct search {
+	uint64_t address, time_ns;
+	const struct code *best, *early; /* early: the first that came after the time */
+	uint32_t steps;
+};
+
+static bool is_later(const struct code *a, const struct code *b)
+{
+	return a->since_ns != b->since_ns ? a->since_ns > b->since_ns : a->order > b->order;
+}
+
+static void consider(struct search *s, const struct code *c)
+{
+	s->steps++;
+	if (!covers(c, s->address))
+		return;
+	if (c->since_ns <= s->time_ns) {
+		if (!s->best || is_later(c, s->best))
+			s->best = c;
+	} else if (c->since_ns - s->time_ns < EARLY_NS && (!s->early || is_later(s->early, c))) {
+		s->early = c;
+	}
+}
+
+/* How many of the sorted begin at or before the address. */
+static size_t count_before(const struct jit_map *m, uint64_t address)
+{
+	size_t low = 0, high = m->sorted;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (m->codes.v[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static const struct code *find_at(const struct jit_map *m, uint64_t address, uint64_t time_ns)
+{
+	struct search s = { .address = address, .time_ns = time_ns };
+	for (size_t i = m->codes.len; i-- > m->sorted;)
+		consider(&s, &m->codes.v[i]);
+	s.steps = 0;
+	size_t i = count_before(m, address);
+	while (i > 0 && s.steps < STEPS_MAX) {
+		const struct block *b = &m->blocks.v[(i - 1) / BLOCK_CODES];
+		size_t first = (i - 1) / BLOCK_CODES * BLOCK_CODES;
+		if (b->end_down <= address)
+			break;
+		s.steps++;
+		if (b->end <= address) {
+			i = first;
+			continue;
+		}
+		for (; i > first; i--)
+			consider(&s, &m->codes.v[i - 1]);
+	}
+	return s.best ? s.best : s.early;
+}
+
+bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct jit_found *out)
+{
+	if (m->codes.len - m->sorted > TAIL_MAX)
+		settle(m);
+	const struct code *c = find_at(m, address, time_ns);
+	if (!c)
+		return false;
+	*out = (struct jit_found){ .name = strtab_get(&m->texts, c->name), .start = c->start };
+	const struct line *lines = m->lines.v + c->line_first;
+	uint32_t low = 0, high = c->line_count; /* lines[low - 1] is the one */
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (lines[middle].offset <= address - c->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low) {
+		out->file = strtab_get(&m->texts, lines[low - 1].file);
+		out->line = lines[low - 1].line;
+	}
+	return true;
+}
+
+/* ---- adding ---- */
+
+/* In code that is gone for long another piece begins, or covers its beginning. */
+static bool is_dead(const struct jit_map *m, const struct code *c)
+{
+	uint64_t horizon = m->newest_ns > JIT_KEEP_NS ? m->newest_ns - JIT_KEEP_NS : 0;
+	if (c->since_ns > horizon)
+		return false;
+	const struct code *now = find_at(m, c->start, horizon);
+	return now && now != c && is_later(now, c);
+}
+
+static void forget_dead(struct jit_map *m)
+{
+	settle(m);
+	if (m->sorted != m->codes.len || !VEC_RESERVE(&m->merging, m->codes.len))
+		return;
+	size_t kept = 0;
+	for (size_t i = 0; i < m->codes.len; i++)
+		if (!is_dead(m, &m->codes.v[i]))
+			m->merging.v[kept++] = m->codes.v[i];
+	memcpy(m->codes.v, m->merging.v, kept * sizeof(*m->codes.v));
+	m->codes.len = m->sorted = kept;
+	bool made = make_blocks(m);
+	assert(made); /* there are no more than there were */
+}
+
+/* UTF-8 without control characters: others become "?". */
+static enum status intern(struct jit_map *m, struct str s, uint32_t *out)
+{
+	char clean[JIT_NAME_BYTES_MAX];
+	s = str_sub(s, 0, sizeof(clean));
+	bool is_text = str_is_utf8(s);
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+		clean[i] = c < ' ' || c == 0x7f || (c >= 0x80 && !is_text) ? '?' : s.p[i];
+	}
+	return strtab_intern(&m->texts, str_make(clean, s.len), out);
+}
+
+bool jit_map_add_place(struct jit_map *m, const struct jit_place *p, uint64_t base)
+{
+	struct line l = { .offset = (uint32_t)(p->address - base), .line = p->line };
+	if (p->address < base || p->address - base >= JIT_CODE_BYTES_MAX) {
+		m->bad++;
+		return false;
+	}
+	if (m->lines.len >= JIT_LINES_MAX || intern(m, p->file, &l.file) != OK ||
+		!VEC_PUSH(&m->lines, l)) {
+		m->refused++;
+		return false;
+	}
+	return true;
+}
+
+void jit_map_shift_places(struct jit_map *m, uint32_t first, uint32_t count, uint32_t ahead)
+{
+	for (uint32_t i = first; i < first + count; i++)
+		m->lines.v[i].offset -= MIN(m->lines.v[i].offset, ahead);
+}
+
+uint32_t jit_map_place_count(const struct jit_map *m)
+{
+	return (uint32_t)m->lines.len;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+bool jit_map_add_lines(
+	struct jit_map *m, const struct jit_code *c, uint32_t line_first, uint32_t line_count)
+{
+	if (c->size == 0 || c->size > JIT_CODE_BYTES_MAX || c->start + c->size < c->start ||
+		c->name.len == 0) {
+		m->bad++;
+		return false;
+	}
+	struct code new = { .start = c->start,
+		.since_ns = c->since_ns,
+		.size = (uint32_t)c->size,
+		.order = m->orders,
+		.line_first = line_first,
+		.line_count = line_count };
+	if (m->codes.len >= JIT_CODES_MAX)
+		forget_dead(m);
+	if (m->codes.len >= JIT_CODES_MAX || m->orders == UINT32_MAX ||
+		intern(m, c->name, &new.name) != OK || !VEC_PUSH(&m->codes, new)) {
+		m->refused++;
+		return false;
+	}
+	m->orders++;
+	m->newest_ns = MAX(m->newest_ns, c->since_ns);
+	if (line_count)
+		qsort(m->lines.v + line_first, line_count, sizeof(*m->lines.v), by_offset);
+	return true;
+}
+
+bool jit_map_add(struct jit_map *m, const struct jit_code *c)
+{
+	uint32_t first = (uint32_t)m->lines.len;
+	for (uint32_t i = 0; i < c->place_count; i++)
+		(void)jit_map_add_place(m, &c->places[i], c->start);
+	return jit_map_add_lines(m, c, first, (uint32_t)m->lines.len - first);
+}
+
+void jit_map_add_bad(struct jit_map *m)
+{
+	m->bad++;
+}
+
+bool jit_map_add_moved(struct jit_map *m, uint64_t from, const struct jit_code *to)
+{
+	const struct code *c = find_at(m, from, to->since_ns);
+	if (!c || c->start != from) {
+		m->bad++;
+		return false;
+	}
+	struct jit_code moved = *to;
+	struct code was = *c;
+	moved.name = strtab_get(&m->texts, was.name);
+	return jit_map_add_lines(m, &moved, was.line_first, was.line_count);
+}
+
+/* ---- life ---- */
+
+enum status jit_map_new(struct jit_map **out)
+{
+	struct jit_map *m = calloc(1, sizeof(*m));
+	if (!m)
+		return E_NOMEM;
+	enum status s = strtab_init(&m->texts, JIT_TEXT_BYTES_MAX);
+	if (s != OK) {
+		free(m);
+		return s;
+	}
+	*out = m;
+	return OK;
+}
+
+void jit_map_free(struct jit_map *m)
+{
+	if (!m)
+		return;
+	VEC_FREE(&m->codes);
+	VEC_FREE(&m->blocks);
+	VEC_FREE(&m->merging);
+	VEC_FREE(&m->lines);
+	strtab_deinit(&m->texts);
+	free(m);
+}
+
+size_t jit_map_bytes(const struct jit_map *m)
+{
+	return m->codes.cap * sizeof(*m->codes.v) + m->merging.cap * sizeof(*m->merging.v) +
+	       m->blocks.cap * sizeof(*m->blocks.v) + m->lines.cap * sizeof(*m->lines.v) +
+	       m->texts.cap * (sizeof(struct str) + 32) + m->texts.arena.used;
+}
+
+uint32_t jit_map_len(const struct jit_map *m)
+{
+	return (uint32_t)m->codes.len;
+}
+
+uint64_t jit_map_bad(const struct jit_map *m)
+{
+	return m->bad;
+}
+
+uint64_t jit_map_refused(const struct jit_map *m)
+{
+	return m->refused;
+}

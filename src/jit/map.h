@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * map: what the readers of this folder put into a table of code, piece by piece. Private to jit/.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "jit/jit.h"
+
+struct line {
+	uint32_t offset; /* bytes behind the code's beginning */
+	uint32_t line;
+	uint32_t file; /* text */
+};
+
+/* Places are added first, then the code that they belong to, at `base`. */
+bool jit_map_add_place(struct jit_map *m, const struct jit_place *p, uint64_t base);
+/* Places that were added with addresses so much too high; those below it are at the beginning. */
+void jit_map_shift_places(struct jit_map *m, uint32_t first, uint32_t count, uint32_t ahead);
+uint32_t jit_map_place_count(const struct jit_map *m);
+bool jit_map_add_lines(
+	struct jit_map *m, const struct jit_code *c, uint32_t line_first, uint32_t line_count);
+/* What begins at `from` is at to->start now, under its name. False: nothing begins there. */
+bool jit_map_add_moved(struct jit_map *m, uint64_t from, const struct jit_code *to);
+/* Something could not be read. */
+void jit_map_add_bad(struct jit_map *m);
