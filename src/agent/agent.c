@@ -32,6 +32,10 @@
 /* The first batch is sent early, so that a page that waits fills at once. */
 #define FIRST_INTERVAL_NS NS_PER_SEC
 #define STOP_TIMEOUT_NS (10 * NS_PER_SEC)
+/* How long samples wait in the end for tables that are being built: of an agent, of a recording. */
+#define LAST_TABLES_NS (500 * NS_PER_MS)
+#define RECORDING_TABLES_NS (8 * NS_PER_SEC)
+#define LAST_TABLES_NAP_US 5000
 /* How long the first pass over all files waits for the server to take them. */
 #define HANDOVER_PATIENCE_NS (2 * NS_PER_SEC)
 /* A server that is started again and again is offered all files no more often. */
@@ -347,7 +351,7 @@ static enum status open_files(struct agent *a, struct err *e)
 {
 	const struct files_config c = {
 		.cache_dir = a->cache_dir.path,
-		.cpu_percent = FILES_CPU_PERCENT,
+		.cpu_percent = a->config.is_recording ? 0 : FILES_CPU_PERCENT,
 		.build_bytes_max = MIN(a->config.memory_bytes / 2, UNWIND_BUILD_BYTES_MAX),
 		.table_bytes_max = (uint64_t)slabs_of_bytes(a->config.table_bytes_max) * SLAB_BYTES,
 		.problems = a->problems,
@@ -607,13 +611,20 @@ static void change_off_cpu(struct agent *a, const struct governor_decision *d)
 	a->off_cpu_halvings = d->off_cpu_halvings;
 }
 
+/* They have a budget of their own, and sampling less would not make them cheaper. */
+static int64_t tables_cpu_ns(const struct agent *a)
+{
+	return (int64_t)metric_get(&files_metrics(a->files)->work_ns);
+}
+
 static void govern(struct agent *a)
 {
 	struct sampler_stats stats;
 	sampler_read_stats(a->sampler, &stats);
 	const struct governor_usage usage = {
 		.now_ns = clock_monotonic_ns(),
-		.cpu_ns = os_self_cpu_ns() + broker_cpu_ns() + (int64_t)stats.bpf.run_ns,
+		.cpu_ns = os_self_cpu_ns() - tables_cpu_ns(a) + broker_cpu_ns() +
+			  (int64_t)stats.bpf.run_ns,
 		.resident_bytes = os_self_rss_bytes(),
 		.samples = stats.bpf.samples,
 		.off_cpu_samples = stats.bpf.off_cpu,
@@ -856,13 +867,26 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 	return s;
 }
 
+/* The last samples of a program that was never met before are as whole as the first. */
+static void finish_deferred(struct agent *a)
+{
+	const metric_value *waiting = &deferred_metrics(a->deferred)->waiting;
+	int64_t patience = a->config.is_recording ? RECORDING_TABLES_NS : LAST_TABLES_NS;
+	int64_t end = clock_monotonic_ns() + patience;
+	while (metric_get(waiting) && clock_monotonic_ns() < end) {
+		run_deferred(a, false);
+		usleep(LAST_TABLES_NAP_US);
+	}
+	run_deferred(a, true);
+}
+
 static void agent_stop(struct agent *a)
 {
 	sampler_stop(a->sampler);
 	struct err e;
 	if (sampler_poll(a->sampler, 0, &e) != OK)
 		log_warn("the last samples could not be read", "err=%s", LOG_QUOTED(e.text));
-	run_deferred(a, true);
+	finish_deferred(a);
 	offcpu_finish(a->offcpu, clock_monotonic_ns());
 	if (a->oom)
 		oom_finish(a->oom);

@@ -400,6 +400,7 @@ static int run(struct record *r)
 	agent_config_default(&c.agent);
 	c.agent.frequency_hz = r->frequency_hz;
 	c.agent.flush_interval_ns = FLUSH_INTERVAL_NS;
+	c.agent.is_recording = true;
 	c.agent.only_pid = r->command ? r->launch.pid : r->pid;
 	c.agent.cache_dir = cli_cache_path(r->cache, "unwind") ? r->cache : "";
 	c.watch_pid = r->launch.pid;

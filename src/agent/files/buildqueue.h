@@ -16,12 +16,13 @@
 #include "base/err.h"
 
 /* Waiting at a time: of all, and of one owner. */
-#define BUILDQUEUE_MAX 128
-#define BUILDQUEUE_OWNER_MAX 32
+#define BUILDQUEUE_MAX 512
+#define BUILDQUEUE_OWNER_MAX 256
 /* Owners whose debts are known; beyond them the smallest debt is forgotten. */
 #define BUILDQUEUE_OWNERS_MAX 128
-/* An owner may be ahead of its share by so much CPU time, and so may all together. */
-#define BUILDQUEUE_BURST_NS (1 * NS_PER_SEC)
+/* An owner may be ahead of its share by so much CPU time, and so may all together: some thousand
+ * tables of ordinary programs that are started at once, and a browser and two compilers. */
+#define BUILDQUEUE_BURST_NS (10 * NS_PER_SEC)
 /* Where all together are over their share: the longest rest between two tables. */
 #define BUILDQUEUE_REST_MAX_NS (1 * NS_PER_SEC)
 

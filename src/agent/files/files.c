@@ -256,6 +256,7 @@ static void build_one(struct files *f, struct request *r, const struct build_tic
 	finish(f, r, id, s, &e);
 	int64_t spent = clock_thread_cpu_ns() - begin;
 	buildqueue_charge(f->opened, ticket->owner, spent - f->between_ns);
+	metric_add(&f->metrics.work_ns, (uint64_t)(spent - f->between_ns));
 	f->between_ns = spent;
 }
 

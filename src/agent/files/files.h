@@ -66,6 +66,9 @@ struct files_config {
 	X(built, COUNTER, "firn_agent_unwind_tables_built_total", "Tables built from .eh_frame.")  \
 	X(cached, COUNTER, "firn_agent_unwind_tables_cached_total", "Tables read from the cache.") \
 	X(build_ns, COUNTER, "firn_agent_unwind_build_nanoseconds_total", "CPU time of building.") \
+	X(work_ns, COUNTER, "firn_agent_unwind_tables_nanoseconds_total",                          \
+		"CPU time of making tables: built or read, and published. Has a budget of its "    \
+		"own, and is not counted by --agent-cpu-limit.")                                   \
 	X(open_failed, COUNTER, "firn_agent_files_open_failed_total",                              \
 		"Files that were gone or not readable.")                                           \
 	X(bad_elf, COUNTER, "firn_agent_files_not_elf_total",                                      \
