@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Every global function and table of src/<folder> is declared in a header of that folder.
+"""What the symbols of the built libraries tell, of each folder of src/.
 
-What no header declares should have been static. Symbols for the tests of their own file end in
-_portable or begin with test_.
+Every global function and table is declared in a header of its folder: what no header declares
+should have been static. Symbols for the tests of their own file end in _portable or begin with
+test_. No files call one another in a circle, but for those that src/LAYERS_OPEN still allows
+(tools/check_layers.py). A library that is older than one of its sources is left out.
 """
 
 import pathlib
@@ -10,24 +12,65 @@ import re
 import subprocess
 import sys
 
+from check_layers import compare_circles, find_circles, read_open
+
+SRC = pathlib.Path("src")
+SYMBOL = re.compile(r"^.*?(?:lib\w+\.a(?:\.p)?[:/])([^:]+)\.o: *[0-9a-f]* ([A-Za-z]) (\S+)$")
+
+
+def is_current(library, folder):
+    built = library.stat().st_mtime
+    return all(p.stat().st_mtime <= built for p in (SRC / folder).rglob("*.[ch]"))
+
+
+def symbols_of(library, folder):
+    """(file, kind, name) of each global symbol; the file as "agent/send/spool"."""
+    sources = {}
+    for path in (SRC / folder).rglob("*.c*"):
+        sources[str(path.relative_to(SRC / folder)).replace("/", "_")] = path
+    command = ["nm", "-A", "-g", str(library)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    for line in run.stdout.splitlines():
+        match = SYMBOL.match(line)
+        if match and pathlib.Path(match[1]).name in sources:
+            path = sources[pathlib.Path(match[1]).name]
+            yield str(path.relative_to(SRC).with_suffix("")), match[2], match[3]
+
+
+def check_declared(library, folder, symbols):
+    problems = []
+    headers = "\n".join(p.read_text() for p in (SRC / folder).rglob("*.h"))
+    for _, kind, name in symbols:
+        if kind not in "TDBR":
+            continue
+        if name.startswith(("_Z", "__", "test_")) or name.endswith("_portable"):
+            continue
+        if not re.search(r"\b%s\b" % re.escape(name), headers):
+            problems.append(f"{library}: {name} is global, but no header of {folder} declares it")
+    return problems
+
+
+def circles_of(symbols):
+    home = {name: file for file, kind, name in symbols if kind in "TDBRVW"}
+    calls = {}
+    for file, kind, name in symbols:
+        if kind == "U" and home.get(name, file) != file:
+            calls.setdefault(file, set()).add(home[name])
+    return find_circles(calls)
+
 
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build")
+    _, _, still_open = read_open(SRC / "LAYERS_OPEN")
     problems = []
     for library in sorted(build.glob("src/*/lib*.a")):
         folder = library.parent.name
-        headers = "\n".join(p.read_text() for p in pathlib.Path("src", folder).rglob("*.h"))
-        command = ["nm", "-g", "--defined-only", str(library)]
-        run = subprocess.run(command, capture_output=True, text=True)
-        for line in run.stdout.splitlines():
-            fields = line.split()
-            if len(fields) != 3 or fields[1] not in "TDBR":
-                continue
-            name = fields[2]
-            if name.startswith(("_Z", "__", "test_")) or name.endswith("_portable"):
-                continue
-            if not re.search(r"\b%s\b" % re.escape(name), headers):
-                problems.append(f"{library}: {name} is global, but no header of {folder} declares it")
+        if not is_current(library, folder):
+            continue
+        symbols = list(symbols_of(library, folder))
+        problems += check_declared(library, folder, symbols)
+        of_folder = {line for line in still_open if line[0].startswith(f"{folder}/")}
+        problems += compare_circles("call one another", circles_of(symbols), of_folder)
     for problem in problems:
         print(problem)
     return 1 if problems else 0
