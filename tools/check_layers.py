@@ -20,7 +20,7 @@ import sys
 SRC = pathlib.Path("src")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # Headers besides <folder>/<name of the folder>.h that other folders may include.
-PUBLIC = {"unwind/rule.h", "runtimes/record.h"}
+PUBLIC = {"unwind/rule.h", "runtimes/record.h", "samples/sink.h"}
 # Written by the build.
 GENERATED = re.compile(r"\.skel\.h$")
 

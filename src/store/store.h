@@ -11,9 +11,10 @@
 #include "base/metrics.h"
 #include "profile/profile.h"
 #include "samples/samples.h"
+#include "samples/sink.h"
 #include "selector/selector.h"
 
-#define STORE_TENANT_MAX 64 /* bytes of a tenant's name; "" is the default tenant */
+#define STORE_TENANT_MAX SAMPLES_TENANT_MAX
 
 struct store;
 
@@ -93,6 +94,10 @@ void store_admit_end(struct store *s, struct store_entry *entry); /* NULL is fin
  * batch is sound, and may be sent again. */
 NODISCARD enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e);
+
+/* The same as samples/sink.h has it, valid as long as the store is open. health() says no while the
+ * memtable is full and cannot be written. */
+struct samples_sink *store_sink(struct store *s);
 
 /* ---- reading: one consistent snapshot of memtable and parts (samples/samples.h) ---- */
 

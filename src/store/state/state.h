@@ -32,6 +32,7 @@ struct thin_seen {
 
 struct store {
 	struct samples_db samples; /* the first member */
+	struct samples_sink sink;
 	struct store_config config;
 	char *path;
 	char parts_dir[STORE_PATH_MAX];
