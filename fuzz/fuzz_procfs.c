@@ -53,6 +53,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct procfs_stat stat;
 	if (procfs_stat_parse(text, &stat, NULL) == OK)
 		FUZZ_CHECK(memchr(stat.comm, 0, sizeof(stat.comm)));
+	int pid;
+	if (procfs_inner_pid_parse(text, &pid, NULL) == OK)
+		FUZZ_CHECK(pid > 0);
 	inside(procfs_container_id(text));
 	inside(procfs_systemd_unit(text));
 	inside(procfs_systemd_slice(text));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define STAT_BYTES_MAX 4096
+#define STATUS_BYTES_MAX 16384
 #define COMM_BYTES_MAX 64
 /* Fields of /proc/PID/stat counted from the state, which is field 3. */
 #define STAT_FIELD_STATE 3
@@ -56,6 +57,36 @@ enum status procfs_stat(int pid, struct procfs_stat *out, struct err *e)
 	if (s != OK)
 		return s;
 	s = procfs_stat_parse(buf_view(&text), out, e);
+	return s == OK ? OK : err_prefix(e, s, "%s", path);
+}
+
+enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e)
+{
+	struct str line;
+	while (str_split(&text, '\n', &line)) {
+		if (!str_starts(line, STR("NSpid:")))
+			continue;
+		size_t tab = str_rindex(line, '\t');
+		uint64_t pid;
+		if (!str_parse_u64(str_sub(line, tab + 1, line.len), 10, &pid) || pid == 0 ||
+			pid > INT_MAX)
+			break;
+		*out = (int)pid;
+		return OK;
+	}
+	return err_set(e, E_INVALID, "status: no pid in NSpid");
+}
+
+enum status procfs_inner_pid(int pid, int *out, struct err *e)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, STATUS_BYTES_MAX);
+	enum status s = os_read_file(path, &text, e);
+	if (s != OK)
+		return s;
+	s = procfs_inner_pid_parse(buf_view(&text), out, e);
 	return s == OK ? OK : err_prefix(e, s, "%s", path);
 }
 

@@ -63,6 +63,10 @@ struct procfs_stat {
 NODISCARD enum status procfs_stat_parse(struct str text, struct procfs_stat *out, struct err *e);
 NODISCARD enum status procfs_stat(int pid, struct procfs_stat *out, struct err *e);
 
+/* Its pid as it sees it itself: the last number of NSpid in /proc/PID/status. */
+NODISCARD enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e);
+NODISCARD enum status procfs_inner_pid(int pid, int *out, struct err *e);
+
 /* The process' cgroup path from /proc/PID/cgroup: the v2 line ("0::/…"), else the line whose
  * controllers contain cpu, else the first; a line that says more than "/" before one that does not.
  * Text in `a`. */

@@ -36,6 +36,34 @@ static void parses_stat(void **state)
 	}
 }
 
+/* clang-format off */
+static const struct { const char *name; const char *text; int want; } statuses[] = {
+	{ "on the host", "Name:\ta\nPid:\t7\nNSpid:\t7\nNSpgid:\t8\n", 7 },
+	{ "in two namespaces", "NSpid:\t900\t30\t1\n", 1 },
+	{ "a name like it", "Name:\tNSpid:\t9\nNSpid:\t7\n", 7 },
+	{ "none", "Name:\ta\n", 0 },
+	{ "no number", "NSpid:\tx\n", 0 },
+	{ "nothing", "NSpid:\n", 0 },
+	{ "zero", "NSpid:\t0\n", 0 },
+	{ "too large", "NSpid:\t4294967296\n", 0 },
+};
+/* clang-format on */
+
+static void knows_the_pid_within(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, statuses) {
+		int pid = 0;
+		enum status s = procfs_inner_pid_parse(str_of(c->text), &pid, NULL);
+		CHECK_CASE(c, s == (c->want ? OK : E_INVALID));
+		CHECK_CASE(c, pid == c->want);
+	}
+	struct err e;
+	int pid;
+	CHECK_OK(procfs_inner_pid((int)getpid(), &pid, &e), &e);
+	CHECK(pid == (int)getpid());
+}
+
 static void reads_itself(void **state)
 {
 	(void)state;
@@ -160,4 +188,5 @@ static void finds_variables_behind_many_bytes(void **state)
 
 TEST_MAIN(cmocka_unit_test(reads_the_beginning),
 	cmocka_unit_test(finds_variables_behind_many_bytes), cmocka_unit_test(parses_stat),
-	cmocka_unit_test(reads_itself), cmocka_unit_test(lists_processes))
+	cmocka_unit_test(knows_the_pid_within), cmocka_unit_test(reads_itself),
+	cmocka_unit_test(lists_processes))

@@ -16,6 +16,7 @@
 #include "agent/broker/broker_serve.h"
 #include "agent/broker/debts.h"
 #include "agent/broker/ownfile.h"
+#include "agent/broker/perfmap_open.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -419,6 +420,14 @@ int broker_open_executable(const char *path, uint32_t device, struct broker_file
 int broker_open_own(const char *path, struct broker_file *out)
 {
 	return hold(path, own_device(path), false, out);
+}
+
+int broker_open_perfmap(int pid, int inner_pid, struct broker_file *out)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", pid, inner_pid);
+	int fd = hold(path, DEVICE_PROCESS | (uint32_t)pid, false, out);
+	return fd == -1 && errno == ENOSYS ? perfmap_open(path) : fd;
 }
 
 int broker_open_maps(int pid, struct broker_file *out)

@@ -87,6 +87,9 @@ struct broker_file {
 int broker_open_executable(const char *path, uint32_t device, struct broker_file *out);
 /* The same for a file that was named to broker_start(), whatever is in it. */
 int broker_open_own(const char *path, struct broker_file *out);
+/* The perf map of process `pid`, which is `inner_pid` in its own pid namespace: perfmap_open(). As
+ * broker_open_executable(). */
+int broker_open_perfmap(int pid, int inner_pid, struct broker_file *out);
 /* The memory map of a process (/proc/PID/maps), and what is mapped at one of its links, as
  * readlink(2). Both wait for a lock of the process, which a thread of it may hold while it waits
  * for a file system. */

@@ -73,6 +73,11 @@ static bool is_task_text(struct str s)
 	       is_one_of(s, names, ARRAY_COUNT(names));
 }
 
+static bool is_perfmap(struct str s)
+{
+	return take_text(&s, "root/tmp/perf-") && take_number(&s) && str_eq(s, STR(".map"));
+}
+
 static bool is_own(const struct broker_config *c, const char *path)
 {
 	for (size_t i = 0; i < BROKER_OWN_FILES_MAX; i++)
@@ -99,6 +104,8 @@ enum broker_place broker_place_of(
 		return BROKER_TEXT;
 	if (is_mapped(s))
 		return BROKER_MAPPED;
+	if (is_perfmap(s))
+		return BROKER_PERFMAP;
 	if (!take_text(&s, "root/") || !is_plain(s))
 		return BROKER_NOWHERE;
 	*out_below = path + strlen(path) - s.len;

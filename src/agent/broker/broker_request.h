@@ -45,6 +45,7 @@ enum broker_place {
 	BROKER_TEXT,    /* a file of /proc */
 	BROKER_MAPPED,  /* a link of /proc to an executable */
 	BROKER_IN_ROOT, /* a file below /proc/PID/root */
+	BROKER_PERFMAP, /* names of code that a process makes: /proc/PID/root/tmp/perf-N.map */
 	BROKER_OWN,     /* named at the start */
 };
 

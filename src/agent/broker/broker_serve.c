@@ -9,6 +9,7 @@
 #include "agent/broker/broker_held.h"
 #include "agent/broker/broker_request.h"
 #include "agent/broker/cgroupid.h"
+#include "agent/broker/perfmap_open.h"
 #include "agent/broker/privileged_open.h"
 #include "agent/broker/sandbox.h"
 #include "agent/broker/slab_grants.h"
@@ -88,10 +89,23 @@ static int reopen(int place, int flags)
 	return open(link, O_CLOEXEC | flags);
 }
 
-static bool begins_as_elf(int fd)
+/* What an open file must be for the agent to get it. */
+enum wanted {
+	WANTED_ELF,
+	WANTED_CODE, /* that, or a jitdump: names of code that a process makes */
+	WANTED_ANY,
+};
+
+static bool is_wanted(int fd, enum wanted what)
 {
+	static const char jitdump[] = "DTiJ";
 	char magic[SELFMAG];
-	return pread(fd, magic, SELFMAG, 0) == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0;
+	if (what == WANTED_ANY)
+		return true;
+	if (pread(fd, magic, SELFMAG, 0) != SELFMAG)
+		return false;
+	return memcmp(magic, ELFMAG, SELFMAG) == 0 ||
+	       (what == WANTED_CODE && memcmp(magic, jitdump, SELFMAG) == 0);
 }
 
 static int fail(int error)
@@ -100,10 +114,10 @@ static int fail(int error)
 	return -1;
 }
 
-/* What `place` (O_PATH) names, if it is an ELF file or `any`. Others are not passed as O_PATH
+/* What `place` (O_PATH) names, if it is what is wanted. Others are not passed as O_PATH
  * either: such a descriptor can be opened again by the file's own mode, past the folders above it.
  */
-static int open_place(int place, bool any)
+static int open_place(int place, enum wanted what)
 {
 	struct stat st;
 	if (place < 0 || fstat(place, &st) < 0)
@@ -113,7 +127,7 @@ static int open_place(int place, bool any)
 	CLEANUP(fd_cleanup) int fd = reopen(place, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -1;
-	if (any || begins_as_elf(fd))
+	if (is_wanted(fd, what))
 		return STEAL_FD(fd);
 	return fail(ENOEXEC);
 }
@@ -134,7 +148,7 @@ static int open_in_root(const char *path, const char *below)
 	if (root < 0)
 		return -1;
 	CLEANUP(fd_cleanup) int place = open_below(root, below);
-	return open_place(place, false);
+	return open_place(place, WANTED_ELF);
 }
 
 static int open_for(const struct broker *b, const char *path)
@@ -147,8 +161,10 @@ static int open_for(const struct broker *b, const char *path)
 		return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (where == BROKER_IN_ROOT)
 		return open_in_root(path, below);
+	if (where == BROKER_PERFMAP)
+		return perfmap_open(path);
 	CLEANUP(fd_cleanup) int place = open(path, O_PATH | O_CLOEXEC);
-	return open_place(place, where == BROKER_OWN);
+	return open_place(place, where == BROKER_OWN ? WANTED_ANY : WANTED_CODE);
 }
 
 static struct broker_stat stat_of(const struct stat *st, const struct statfs *fs)
