@@ -540,12 +540,19 @@ static enum status open_upload(struct agent *a, struct err *e)
 	return s == OK ? open_sender(a, e) : s;
 }
 
-static enum status agent_open(struct agent *a, struct err *e)
+static enum status open_deferred(struct agent *a, struct err *e)
 {
-	const struct deferred_config deferred = { find_deferred, on_finished, a,
-		a->config.frequency_hz,
+	struct sampler_stats stats;
+	sampler_read_stats(a->sampler, &stats);
+	const struct deferred_config c = { find_deferred, on_finished, a,
+		a->config.frequency_hz * MAX(stats.cpus, 1u),
 		deferred_bytes(MIN(os_host_memory_bytes(), os_cgroup_memory_bytes("")),
 			a->config.memory_bytes) };
+	return deferred_new(&c, &a->deferred, e);
+}
+
+static enum status agent_open(struct agent *a, struct err *e)
+{
 	const struct offcpu_config offcpu = { a->config.off_cpu_min_ns,
 		a->config.off_cpu_probability, on_away, a };
 	enum status s = check_config(a, e);
@@ -557,7 +564,7 @@ static enum status agent_open(struct agent *a, struct err *e)
 	if (s == OK)
 		s = open_processes(a, e);
 	if (s == OK)
-		s = deferred_new(&deferred, &a->deferred, e);
+		s = open_deferred(a, e);
 	if (s == OK)
 		s = offcpu_new(&offcpu, &a->offcpu, e);
 	if (s == OK)

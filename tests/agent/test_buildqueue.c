@@ -65,7 +65,7 @@ static void the_most_wanted_of_an_owner_first(void **state)
 	CHECK_STR(str_of(take(q, now, &wait)), "a");
 	CHECK_STR(str_of(take(q, now, &wait)), "b");
 	/* An owner in debt does not come first by being wanted. */
-	buildqueue_charge_at(q, 1, 10 * NS_PER_SEC, now);
+	buildqueue_charge_at(q, 1, BUILDQUEUE_BURST_NS + NS_PER_SEC, now);
 	CHECK(push(q, "a", 1, 1) && push(q, "b", 2, 1) && push(q, "c", 2, 1));
 	buildqueue_want(q, 'a');
 	buildqueue_want(q, 'c');
@@ -76,13 +76,36 @@ static void the_most_wanted_of_an_owner_first(void **state)
 	buildqueue_free(q);
 }
 
-/* One whose file costs ten seconds waits for minutes, and the others for a second. */
+/* Hundreds of programs that are started at once: each table is made as it comes. */
+static void a_burst_does_not_wait(void **state)
+{
+	(void)state;
+	struct buildqueue *q = make(PERCENT);
+	int64_t wait, now = clock_monotonic_ns();
+	int64_t each = BUILDQUEUE_BURST_NS / BUILDQUEUE_OWNER_MAX;
+	for (int i = 0; i < BUILDQUEUE_OWNER_MAX; i++)
+		CHECK(push(q, "a", 1, 1));
+	for (int i = 0; i < BUILDQUEUE_OWNER_MAX; i++) {
+		CHECK_STR(str_of(take(q, now, &wait)), "a");
+		now += each;
+		buildqueue_charge_at(q, 1, each, now);
+	}
+	/* Then only what the share earns. */
+	int64_t hour = 3600 * NS_PER_SEC;
+	buildqueue_charge_at(q, 1, BUILDQUEUE_BURST_NS, now);
+	CHECK(push(q, "b", 1, 1));
+	CHECK_STR(str_of(take(q, now, &wait)), "");
+	CHECK_STR(str_of(take(q, now + hour, &wait)), "b");
+	buildqueue_free(q);
+}
+
+/* One whose file costs ten seconds beyond its burst waits for minutes, others for a second. */
 static void who_has_a_debt_waits_alone(void **state)
 {
 	(void)state;
 	struct buildqueue *q = make(PERCENT);
 	int64_t wait, now = clock_monotonic_ns();
-	buildqueue_charge_at(q, 1, 10 * NS_PER_SEC, now);
+	buildqueue_charge_at(q, 1, BUILDQUEUE_BURST_NS + 9 * NS_PER_SEC, now);
 	CHECK(push(q, "hog", 1, 1) && push(q, "other", 2, 1));
 	CHECK_STR(str_of(take(q, now, &wait)), "");
 	CHECK(wait > now && wait <= now + BUILDQUEUE_REST_MAX_NS);
@@ -107,7 +130,7 @@ static void small_ones_go_between(void **state)
 	struct buildqueue *q = make(PERCENT);
 	struct build_ticket t;
 	int64_t now = clock_monotonic_ns();
-	buildqueue_charge_at(q, 1, 10 * NS_PER_SEC, now);
+	buildqueue_charge_at(q, 1, BUILDQUEUE_BURST_NS + NS_PER_SEC, now);
 	CHECK(push(q, "hog", 1, 1) && push(q, "large", 2, 1000) && push(q, "small", 2, 10));
 	const char *item = buildqueue_try_pop_small(q, 10, &t);
 	CHECK(item && item[0] == 's' && t.owner == 2 && t.bytes == 10);
@@ -136,7 +159,7 @@ static void without_shares_nobody_waits(void **state)
 	struct buildqueue *q[] = { make(0), make(PERCENT) };
 	buildqueue_keep_shares(q[1], false);
 	for (size_t i = 0; i < ARRAY_COUNT(q); i++) {
-		buildqueue_charge_at(q[i], 1, 10 * NS_PER_SEC, now);
+		buildqueue_charge_at(q[i], 1, BUILDQUEUE_BURST_NS + NS_PER_SEC, now);
 		CHECK(push(q[i], "a", 1, 1));
 		CHECK_STR(str_of(take(q[i], now, &wait)), "a");
 		buildqueue_free(q[i]);
@@ -151,7 +174,7 @@ static void large_debts_are_kept(void **state)
 	int64_t wait, now = clock_monotonic_ns();
 	buildqueue_charge_at(q, 1, 1000 * NS_PER_SEC, now);
 	for (uint64_t i = 0; i < 2 * BUILDQUEUE_OWNERS_MAX; i++)
-		buildqueue_charge_at(q, 100 + i, 2 * NS_PER_SEC, now);
+		buildqueue_charge_at(q, 100 + i, BUILDQUEUE_BURST_NS + NS_PER_SEC, now);
 	CHECK(push(q, "hog", 1, 1));
 	CHECK_STR(str_of(take(q, now + 100 * NS_PER_SEC, &wait)), "");
 	buildqueue_free(q);
@@ -185,6 +208,7 @@ static void waiting_ends(void **state)
 
 TEST_MAIN(cmocka_unit_test(in_order_of_arrival),
 	cmocka_unit_test(the_most_wanted_of_an_owner_first),
-	cmocka_unit_test(who_has_a_debt_waits_alone), cmocka_unit_test(small_ones_go_between),
-	cmocka_unit_test(one_owner_cannot_fill_it), cmocka_unit_test(without_shares_nobody_waits),
-	cmocka_unit_test(large_debts_are_kept), cmocka_unit_test(waiting_ends))
+	cmocka_unit_test(a_burst_does_not_wait), cmocka_unit_test(who_has_a_debt_waits_alone),
+	cmocka_unit_test(small_ones_go_between), cmocka_unit_test(one_owner_cannot_fill_it),
+	cmocka_unit_test(without_shares_nobody_waits), cmocka_unit_test(large_debts_are_kept),
+	cmocka_unit_test(waiting_ends))

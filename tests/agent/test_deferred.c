@@ -284,10 +284,10 @@ static const struct {
 	uint64_t bytes_max;
 } rooms[] = {
 	{ "at a low rate", 1, DEFERRED_LEAST, 0 },
-	{ "by default", 19, DEFERRED_LEAST, 0 },
-	{ "at ten times the rate", 190, 10 * DEFERRED_LEAST, 0 },
+	{ "on two CPUs by default", 2 * 19, 380, 0 },
+	{ "at ten times the rate", 10 * 2 * 19, 3800, 0 },
 	{ "by bytes", 190, 100, 600000 },
-	{ "by bytes at any rate", 10000, UINT32_MAX, 0 },
+	{ "by bytes at any rate", 100000, UINT32_MAX, 0 },
 };
 /* clang-format on */
 
@@ -306,7 +306,8 @@ static void has_room_by_rate_and_bytes(void **state)
 			want = c->bytes_max / each;
 		else if (want == UINT32_MAX)
 			want = DEFERRED_BYTES_MAX / each;
-		CHECK_CASE(c, want < (uint64_t)DEFERRED_LEAST * MAX(c->frequency_hz, 19u) / 19 + 1);
+		CHECK_CASE(
+			c, want <= MAX((uint64_t)c->frequency_hz * 10, (uint64_t)DEFERRED_LEAST));
 		for (int round = 0; round < 2; round++) { /* what is emitted makes room */
 			for (uint64_t i = 0; i < want; i++)
 				add(&m);

@@ -97,6 +97,16 @@ def check_orphan(checks, program, workloads, home):
     check_burned(checks, out, used, stolen, "an orphan")
 
 
+def check_never_met(checks, program, home):
+    """A large program that ends before its unwind table is built: its samples wait for that."""
+    out, empty = os.path.join(home, "never.folded"), {**os.environ, "XDG_CACHE_HOME": os.path.join(home, "cache")}
+    run = record(program, "-F", "4999", "-o", out, "--", "clang", "--version", env=empty)
+    checks.check(run.returncode == 0, f"a program that was never met ({run.stderr.strip()})")
+    ends = [frames[0] for frames, _ in stacks(out)]
+    cut = [end for end in ends if "not loaded yet" in end]
+    checks.check(ends and not cut, f"{len(cut)} of its {len(ends)} stacks are cut for want of a table")
+
+
 def check_process(checks, program, workloads, home):
     out = os.path.join(home, "process.pb.gz")
     child = subprocess.Popen([os.path.join(workloads, "burner"), "60"], stdout=subprocess.DEVNULL)
@@ -141,6 +151,7 @@ def main():
     try:
         check_command(checks, program, workloads, home)
         check_orphan(checks, program, workloads, home)
+        check_never_met(checks, program, home)
         check_process(checks, program, workloads, home)
         check_interrupt(checks, program, home)
         left = [name for name in os.listdir(home) if name.startswith("firn-record")]

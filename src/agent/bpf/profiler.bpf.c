@@ -147,7 +147,9 @@ static __always_inline int sample_send(struct walk *w, struct bpf_counters *c)
 	if (frames > SAMPLE_FRAMES_MAX)
 		frames = SAMPLE_FRAMES_MAX;
 	__u64 bytes = sizeof(w->event) + frames * sizeof(__u64);
-	if (bpf_ringbuf_output(&events, &w->event, bytes, ring_flags())) {
+	/* A file not met before is to be opened while its process lives: at once. */
+	__u64 flags = has_stack ? BPF_RB_FORCE_WAKEUP : ring_flags();
+	if (bpf_ringbuf_output(&events, &w->event, bytes, flags)) {
 		c->lost_ring++;
 		return 0;
 	}

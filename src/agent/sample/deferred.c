@@ -336,7 +336,7 @@ enum status deferred_new(const struct deferred_config *c, struct deferred **out,
 		return err_set(e, E_NOMEM, "deferred samples");
 	}
 	d->config = *c;
-	uint64_t count = (uint64_t)DEFERRED_LEAST * c->frequency_hz / DEFERRED_LEAST_HZ;
+	uint64_t count = (uint64_t)c->frequency_hz * (DEFERRED_WAIT_NS / NS_PER_SEC);
 	d->items_max = (uint32_t)MIN(MAX(count, (uint64_t)DEFERRED_LEAST), (uint64_t)UINT32_MAX);
 	d->bytes_max = MIN(c->bytes_max ? c->bytes_max : UINT64_MAX, DEFERRED_BYTES_MAX);
 	*out = d;

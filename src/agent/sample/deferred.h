@@ -11,12 +11,10 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* Samples waiting, of up to 84 KiB each: so many up to DEFERRED_LEAST_HZ samples a second and CPU,
- * and in proportion above, so that about as many seconds of one busy thread find room at any rate;
- * within a number of bytes: a part of the host's memory, between two bounds. More are delivered as
- * they stand, and counted. */
+/* Samples waiting, of up to 84 KiB each: as many as are taken while one waits, and so many at
+ * least; within a number of bytes: a part of the host's memory, between two bounds. More are
+ * delivered as they stand, and counted. */
 #define DEFERRED_LEAST 256
-#define DEFERRED_LEAST_HZ 19
 #define DEFERRED_BYTES_LEAST ((uint64_t)64 << 20)
 #define DEFERRED_BYTES_MAX ((uint64_t)512 << 20)
 #define DEFERRED_HOST_PARTS 128
@@ -36,7 +34,7 @@ struct deferred_config {
 		uint32_t *out_file_id, struct unwind_rule *out_rule);
 	void (*emit)(void *ctx, const struct event_sample *s);
 	void *ctx;
-	uint32_t frequency_hz; /* samples a second and CPU, at most */
+	uint32_t frequency_hz; /* samples a second, of all CPUs, at most */
 	uint64_t bytes_max;    /* below DEFERRED_BYTES_MAX; 0: that */
 };
 /* On a host of so much memory, of which the agent may have `limit_bytes` (0: as much as it needs).
