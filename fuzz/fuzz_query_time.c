@@ -16,10 +16,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int64_t ns = -1, again = -1;
 	uint64_t bytes = 0, bytes_again = 0;
 	char form[UNITS_TEXT_MAX];
-	if (query_parse_time(text, NOW, &ns, &e) == OK)
-		FUZZ_CHECK(ns >= 0);
-	else
-		FUZZ_CHECK(e.text[0] && ns == -1);
+	for (unsigned flags = 0; flags <= (QUERY_TIME_END | QUERY_TIME_LOCAL); flags++) {
+		ns = -1;
+		if (query_parse_time(text, NOW, flags, &ns, &e) == OK)
+			FUZZ_CHECK(ns >= 0);
+		else
+			FUZZ_CHECK(e.text[0] && ns == -1);
+	}
 	if (query_parse_duration(text, &ns, NULL) == OK) {
 		FUZZ_CHECK(ns >= 0);
 		FUZZ_CHECK(query_parse_duration(

@@ -19,6 +19,7 @@ try {
 		bundle: true,
 		platform: "node",
 		format: "esm",
+		loader: { ".tsv": "text" },
 		target: "node18",
 		sourcemap: "inline",
 		logLevel: "warning",

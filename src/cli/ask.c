@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -19,12 +20,15 @@
 #include "cli/plain.h"
 #include "net/net.h"
 #include "os/os.h"
+#include "query/query.h"
 
 #define ANSWER_TIMEOUT_NS (120 * NS_PER_SEC)
 #define ERROR_SHOWN_MAX 800
 
 /* clang-format off */
-#define FROM_HELP "Begin of the time range: now-15m, unix seconds, or RFC 3339"
+#define FROM_HELP                                                                                  \
+	"Begin of the time range: now-15m, now/d (today), now-7d/d, 2026-01-31, '2026-01-31 "     \
+	"14:05', RFC 3339 or unix time; local time where no zone is given"
 #define TABLE_HELP "text (a table) or json."
 #define MATCH                                                                                      \
 	{ .name = "match", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, match),                \
@@ -42,7 +46,8 @@
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, from),                  \
 	  .value = "TIME", .otherwise = from_otherwise, .help = from_help },                       \
 	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, to),                      \
-	  .value = "TIME", .otherwise = "now", .help = "End of the time range." },                 \
+	  .value = "TIME", .otherwise = "now",                                                     \
+	  .help = "End of the time range, in the same forms." },                 \
 	{ .name = "format", .kind = CLI_CHOICE, .at = offsetof(struct cli_ask, format),            \
 	  .value = "FORMAT", .choices = format_choices, .otherwise = format_otherwise,             \
 	  .help = format_help }
@@ -108,6 +113,28 @@ void cli_url_add(struct buf *url, const char *key, const char *value)
 	buf_cstr(url, key);
 	buf_u8(url, '=');
 	cli_url_escape(url, value);
+}
+
+bool cli_url_add_time(struct buf *url, const char *key, const char *flag, const char *text)
+{
+	struct err e = { 0 };
+	char exact[32];
+	int64_t now = clock_realtime_ns(), here = 0, utc = 0;
+	unsigned end = str_ends(str_of(key), STR("to")) ? QUERY_TIME_END : 0;
+	if (!text || !text[0])
+		return true;
+	enum status s = query_parse_time(str_of(text), now, end | QUERY_TIME_LOCAL, &here, &e);
+	if (s == OK)
+		s = query_parse_time(str_of(text), now, end, &utc, &e);
+	if (s != OK) {
+		cli_complain("--%s: %s", flag, err_text(&e, s));
+		return false;
+	}
+	/* What means the same everywhere is left to the server, whose clock it is about. */
+	snprintf(exact, sizeof(exact), "%lld.%09lld", (long long)(here / NS_PER_SEC),
+		(long long)(here % NS_PER_SEC));
+	cli_url_add(url, key, here == utc ? text : exact);
+	return true;
 }
 
 /* ---- the answer ---- */
@@ -269,13 +296,20 @@ static bool selector_is_one(const char *s)
 	return false;
 }
 
+const char *cli_server_source(const char *server)
+{
+	const char *env = getenv("FIRN_SERVER");
+	return env && env == server ? "FIRN_SERVER" : "--server";
+}
+
 int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format, struct buf *out)
 {
 	if (!selector_is_one(ask->query))
 		return CLI_USAGE;
 	cli_url_add(url, "query", ask->query);
-	cli_url_add(url, "from", ask->from);
-	cli_url_add(url, "to", ask->to);
+	if (!cli_url_add_time(url, "from", "from", ask->from) ||
+		!cli_url_add_time(url, "to", "to", ask->to))
+		return CLI_USAGE;
 	cli_url_add(url, "match", ask->match);
 	cli_url_add(url, "format", format);
 	cli_url_add(url, "required", "1");
@@ -288,13 +322,18 @@ int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format,
 	int http_status = 0;
 	enum status s = fetch(ask->server, (const char *)url->data, &http_status, out, &e);
 	if (s == E_INVALID) {
-		cli_complain("--server: %s", err_text(&e, s));
+		cli_complain("%s: %s", cli_server_source(ask->server), err_text(&e, s));
 		return CLI_USAGE;
 	}
 	if (s != OK) {
 		bool plain =
 			strncmp(ask->server, "https:", 6) == 0 && strstr(e.text, "not speak it");
-		cli_complain("no firn server answers at %s: %s. %s", ask->server, err_text(&e, s),
+		const char *why = err_text(&e, s); /* "ADDRESS: connect: …" */
+		size_t len = strlen(ask->server);
+		bool named =
+			strncmp(why, ask->server, len) == 0 && strncmp(why + len, ": ", 2) == 0;
+		cli_complain("no firn server answers at %s: %s. %s", ask->server,
+			named ? why + len + 2 : why,
 			plain ? "http:// asks without TLS"
 			      : "`firn up` starts one; --server or FIRN_SERVER names another");
 		return CLI_UNREACHABLE;

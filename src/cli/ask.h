@@ -28,6 +28,11 @@ extern const struct cli_option cli_ask_index_options[]; /* without match, and ov
 void cli_url_begin(struct buf *url, const char *path);
 void cli_url_add(struct buf *url, const char *key, const char *value); /* NULL, "": left out */
 void cli_url_escape(struct buf *url, const char *text);
+/* An end of a time range as people type it (query_parse_time()), local where it has no zone. False:
+ * it is none, and that was said. A key that ends in "to" is the later end. */
+bool cli_url_add_time(struct buf *url, const char *key, const char *flag, const char *text);
+/* Where the address of the server came from: "--server", "FIRN_SERVER". */
+const char *cli_server_source(const char *server);
 
 #define CLI_ANSWER_BYTES_MAX ((size_t)1 << 30)
 

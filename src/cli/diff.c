@@ -64,8 +64,9 @@ int cli_diff(int argc, char **argv)
 	cli_url_begin(&url, "/api/diff");
 	cli_url_add(&url, "limit", d.limit);
 	cli_url_add(&url, "base_query", d.base_query);
-	cli_url_add(&url, "base_from", d.base_from);
-	cli_url_add(&url, "base_to", d.base_to);
+	if (!cli_url_add_time(&url, "base_from", "base-from", d.base_from) ||
+		!cli_url_add_time(&url, "base_to", "base-to", d.base_to))
+		return CLI_USAGE;
 	cli_url_add(&url, "worse_above", d.fail_above);
 	cli_url_add_width(&url, d.ask.format);
 	code = cli_ask_body(&d.ask, &url, d.ask.format, &body);

@@ -94,7 +94,8 @@ static enum status take_time(const char *text, const char *flag, int64_t *out, s
 {
 	if (!text || !text[0])
 		return OK;
-	enum status s = query_parse_time(str_of(text), clock_realtime_ns(), out, e);
+	unsigned flags = QUERY_TIME_LOCAL | (strcmp(flag, "to") == 0 ? QUERY_TIME_END : 0);
+	enum status s = query_parse_time(str_of(text), clock_realtime_ns(), flags, out, e);
 	return s == OK ? OK : err_prefix(e, s, "--%s", flag);
 }
 
@@ -207,8 +208,8 @@ static int finish(enum status s, const struct err *e)
 		  "the server had that wrote it. Tables of a part have a quarter of it." }
 #define PICK_OPTIONS                                                                               \
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct options, from),                  \
-	  .value = "TIME", .help = "Begin of the time range: now-15m, unix seconds, or RFC 3339. " \
-		  "Default: the first sample." },                                                  \
+	  .value = "TIME", .help = "Begin of the time range: now-15m, now/d, 2026-01-31, RFC 3339 " \
+		  "or unix time. Default: the first sample." },                                    \
 	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct options, to),                      \
 	  .value = "TIME", .help = "End of the time range. Default: the last sample." },           \
 	{ .name = "tenant", .kind = CLI_TEXT, .at = offsetof(struct options, tenant),              \

@@ -48,8 +48,13 @@ struct query_request {
 	int64_t deadline_ns; /* monotonic: E_TIMEOUT after it; 0: QUERY_TIME_MAX_NS from now */
 };
 
-/* Time as people write it: unix seconds (with a fraction), RFC 3339, "now", "now-15m". */
-NODISCARD enum status query_parse_time(struct str s, int64_t now_ns, int64_t *out, struct err *e);
+/* Time as people and other tools write it: "now", "now-15m", "now-1M", "now/d", "now-7d/d"; RFC
+ * 3339, also without seconds, time of day or zone; unix time in seconds (with a fraction) down to
+ * nanoseconds, by the number of its digits. Years 1970 to 2261; shifts of "now" end there. */
+#define QUERY_TIME_END 0x1u   /* the later end of a range: "now/d" is the day's end, or now */
+#define QUERY_TIME_LOCAL 0x2u /* months, days and what has no zone are local; else in UTC */
+NODISCARD enum status query_parse_time(
+	struct str s, int64_t now_ns, unsigned flags, int64_t *out, struct err *e);
 /* "15m", "1h30m", "2d", "250ms". */
 NODISCARD enum status query_parse_duration(struct str s, int64_t *out, struct err *e);
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: three readers tried by the first character: "now…", a number that ends there, a date. Dates
- * are counted with Hinnant's days-from-civil (proleptic Gregorian), without libc's time zones.
+ * How: three readers tried by the first character: "now…", a number that ends there, a date. The
+ * calendar (months, days, dates without a zone) is libc's, in UTC or in the local time zone. The
+ * page reads the same forms (ui/src/model/instant.ts); tests/query/times.tsv holds both to it.
  */
 #include "query/query.h"
+
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -11,12 +14,15 @@
 #define SHOWN_MAX 60
 /* Seconds that fit in int64 nanoseconds: up to the year 2262. */
 #define SECONDS_MAX (INT64_MAX / NS_PER_SEC - 1)
+/* Shifts are smaller than this, so that an instant with one added fits as well. */
+#define SHIFT_MAX_NS (INT64_MAX / 4)
+#define SHIFT_YEARS_MAX 73
 
 static enum status bad_time(struct err *e, struct str s, const char *why)
 {
 	return err_set(e, E_INVALID,
-		"'%.*s' is not a time%s: expected unix seconds, RFC 3339 "
-		"(2026-01-02T03:04:05Z), now, or now-15m",
+		"'%.*s' is not a time%s: expected now, now-15m, now/d (the day's begin), "
+		"2026-01-31, 2026-01-31 14:05, 2026-01-31T14:05:00Z or unix time",
 		(int)MIN(s.len, (size_t)SHOWN_MAX), s.p ? s.p : "", why);
 }
 
@@ -43,35 +49,178 @@ static bool parse_fraction(struct str digits, int64_t *out_ns)
 	return digits.len > 0;
 }
 
-static enum status parse_seconds(struct str s, int64_t *out, struct err *e)
+/* Unix time: with more digits than seconds have these are milli-, micro- or nanoseconds. */
+static enum status parse_unix(struct str s, int64_t *out, struct err *e)
 {
 	size_t dot = str_index(s, '.');
-	uint64_t seconds = 0;
-	int64_t ns = 0;
-	if (!str_parse_u64(str_sub(s, 0, dot), 10, &seconds) ||
-		(dot < s.len && !parse_fraction(str_sub(s, dot + 1, s.len), &ns)))
+	struct str whole = str_sub(s, 0, dot);
+	uint64_t count = 0;
+	int64_t fraction_ns = 0, unit = NS_PER_SEC;
+	if (!str_parse_u64(whole, 10, &count) ||
+		(dot < s.len && !parse_fraction(str_sub(s, dot + 1, s.len), &fraction_ns)))
 		return bad_time(e, s, "");
-	if (seconds > (uint64_t)SECONDS_MAX)
-		return bad_time(e, s, " (too large; are these milliseconds?)");
-	*out = (int64_t)seconds * NS_PER_SEC + ns;
+	if (count >= 100000000000000000)
+		unit = 1;
+	else if (count >= 100000000000000)
+		unit = 1000;
+	else if (count >= 100000000000)
+		unit = NS_PER_MS;
+	if (count > (uint64_t)(SECONDS_MAX * (NS_PER_SEC / unit)))
+		return bad_time(e, s, " (years 1970 to 2261)");
+	*out = (int64_t)count * unit + fraction_ns / (NS_PER_SEC / unit);
 	return OK;
 }
 
-static enum status parse_now(struct str s, int64_t now_ns, int64_t *out, struct err *e)
+/* ---- the calendar ---- */
+
+static struct tm calendar_of(int64_t ns, unsigned flags)
+{
+	struct tm tm = { 0 };
+	time_t seconds = ns / NS_PER_SEC;
+	if (flags & QUERY_TIME_LOCAL)
+		(void)localtime_r(&seconds, &tm);
+	else
+		(void)gmtime_r(&seconds, &tm);
+	tm.tm_isdst = -1;
+	return tm;
+}
+
+/* Fields beyond their range are carried, as mktime() does: month 12 is January of the next year. */
+static int64_t seconds_of(struct tm tm, unsigned flags)
+{
+	return flags & QUERY_TIME_LOCAL ? mktime(&tm) : timegm(&tm);
+}
+
+static int64_t shift_months(int64_t ns, int64_t months, unsigned flags)
+{
+	struct tm tm = calendar_of(ns, flags);
+	tm.tm_year += (int)(months / 12);
+	tm.tm_mon += (int)(months % 12);
+	return MIN(seconds_of(tm, flags), SECONDS_MAX) * NS_PER_SEC + ns % NS_PER_SEC;
+}
+
+/* The begin of the unit that `ns` lies in, or of the next; weeks begin on Monday. */
+static int64_t round_to(int64_t ns, char unit, bool up, unsigned flags)
+{
+	struct tm tm = calendar_of(ns, flags);
+	int one = up ? 1 : 0;
+	tm.tm_sec = unit == 's' ? tm.tm_sec + one : 0;
+	if (unit == 's')
+		return seconds_of(tm, flags) * NS_PER_SEC;
+	tm.tm_min = unit == 'm' ? tm.tm_min + one : unit == 'h' ? 60 * one : 0;
+	if (unit != 'm' && unit != 'h')
+		tm.tm_hour = 0;
+	if (unit == 'd')
+		tm.tm_mday += one;
+	else if (unit == 'w')
+		tm.tm_mday += 7 * one - (tm.tm_wday + 6) % 7;
+	else if (unit == 'M' || unit == 'y')
+		tm.tm_mday = 1;
+	if (unit == 'M')
+		tm.tm_mon += one;
+	if (unit == 'y') {
+		tm.tm_mon = 0;
+		tm.tm_year += one;
+	}
+	return seconds_of(tm, flags) * NS_PER_SEC;
+}
+
+/* ---- now, with shifts and a rounding ---- */
+
+static const struct {
+	const char *name;
+	int64_t ns; /* 0: so many months */
+	int months;
+} shifts[] = {
+	{ "w", 604800 * NS_PER_SEC, 0 },
+	{ "d", 86400 * NS_PER_SEC, 0 },
+	{ "h", 3600 * NS_PER_SEC, 0 },
+	{ "m", 60 * NS_PER_SEC, 0 },
+	{ "s", NS_PER_SEC, 0 },
+	{ "ms", NS_PER_MS, 0 },
+	{ "us", 1000, 0 },
+	{ "ns", 1, 0 },
+	{ "M", 0, 1 },
+	{ "y", 0, 12 },
+};
+
+static struct str cut_letters(struct str *rest)
+{
+	size_t len = 0;
+	while (len < rest->len && (rest->p[len] | 32) >= 'a' && (rest->p[len] | 32) <= 'z')
+		len++;
+	struct str letters = str_sub(*rest, 0, len);
+	*rest = str_sub(*rest, len, rest->len);
+	return letters;
+}
+
+static struct str cut_digits(struct str *rest)
+{
+	size_t len = 0;
+	while (len < rest->len && is_digit(rest->p[len]))
+		len++;
+	struct str digits = str_sub(*rest, 0, len);
+	*rest = str_sub(*rest, len, rest->len);
+	return digits;
+}
+
+/* One "1.5h" cut from the front. Times that leave what can be told end at its edge. */
+static bool shift_one(struct str *rest, bool back, unsigned flags, int64_t *ns)
+{
+	uint64_t count = 0;
+	int64_t fraction_ns = 0;
+	struct str digits = cut_digits(rest);
+	if (!str_parse_u64(digits, 10, &count))
+		return false;
+	if (rest->len > 0 && rest->p[0] == '.') {
+		*rest = str_sub(*rest, 1, rest->len);
+		if (!parse_fraction(cut_digits(rest), &fraction_ns))
+			return false;
+	}
+	size_t i = 0;
+	struct str unit = cut_letters(rest);
+	while (i < ARRAY_COUNT(shifts) && !str_eq(unit, str_of(shifts[i].name)))
+		i++;
+	if (i == ARRAY_COUNT(shifts))
+		return false;
+	if (shifts[i].months) {
+		int64_t months = (int64_t)MIN(count, 12ull * SHIFT_YEARS_MAX) * shifts[i].months;
+		months = MIN(months, (int64_t)12 * SHIFT_YEARS_MAX);
+		*ns = shift_months(*ns, back ? -months : months, flags);
+	} else {
+		__int128 by = (__int128)count * shifts[i].ns +
+			      (__int128)fraction_ns * shifts[i].ns / NS_PER_SEC;
+		*ns += (int64_t)MIN(by, (__int128)SHIFT_MAX_NS) * (back ? -1 : 1);
+	}
+	*ns = MIN(MAX(*ns, (int64_t)0), SECONDS_MAX * NS_PER_SEC);
+	return true;
+}
+
+static enum status parse_now(
+	struct str s, int64_t now_ns, unsigned flags, int64_t *out, struct err *e)
 {
 	struct str rest = str_sub(s, 3, s.len);
-	if (rest.len == 0) {
-		*out = now_ns;
-		return OK;
+	int64_t ns = now_ns;
+	while (rest.len > 0 && (rest.p[0] == '-' || rest.p[0] == '+' || rest.p[0] == ' ')) {
+		bool back = rest.p[0] == '-'; /* a '+' of a URL that was not escaped is a blank */
+		rest = str_sub(rest, 1, rest.len);
+		do {
+			if (!shift_one(&rest, back, flags, &ns))
+				return bad_time(e, s, "");
+		} while (rest.len > 0 && is_digit(rest.p[0]));
 	}
-	int64_t ago = 0;
-	if (rest.p[0] != '-' || units_parse_duration(str_sub(rest, 1, rest.len), &ago, NULL) != OK)
+	if (rest.len == 2 && rest.p[0] == '/' && memchr("smhdwMy", rest.p[1], 7)) {
+		bool up = flags & QUERY_TIME_END;
+		ns = round_to(ns, rest.p[1], up, flags);
+		ns = MAX(up ? MIN(ns, now_ns) : ns, (int64_t)0);
+	} else if (rest.len > 0) {
 		return bad_time(e, s, "");
-	if (ago > now_ns)
-		return bad_time(e, s, " (before 1970)");
-	*out = now_ns - ago;
+	}
+	*out = ns;
 	return OK;
 }
+
+/* ---- dates ---- */
 
 /* `pattern`: 'd' is a digit of the next number; anything else stands for itself, no case. */
 static bool scan(struct str *s, const char *pattern, int *numbers)
@@ -102,34 +251,40 @@ static int days_in_month(int year, int month)
 	return month == 2 && leap ? 29 : days[month - 1];
 }
 
-static int64_t days_since_1970(int year, int month, int day)
+/* What follows the day: nothing, or hours and minutes, seconds, a fraction. *whole: up to seconds.
+ */
+static bool parse_clock(struct str *rest, int *hms, int64_t *out_ns, bool *whole)
 {
-	int64_t y = month <= 2 ? year - 1 : year;
-	int64_t era = y / 400, yoe = y - era * 400;
-	int64_t doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
+	*whole = false;
+	if (rest->len == 0)
+		return true;
+	if ((rest->p[0] | 32) != 't' && rest->p[0] != ' ')
+		return false;
+	*rest = str_sub(*rest, 1, rest->len);
+	if (!scan(rest, "dd:dd", hms))
+		return false;
+	if (rest->len == 0 || rest->p[0] != ':')
+		return true;
+	if (!scan(rest, ":dd", hms + 2))
+		return false;
+	*whole = true;
+	if (rest->len == 0 || rest->p[0] != '.')
+		return true;
+	*rest = str_sub(*rest, 1, rest->len);
+	return parse_fraction(cut_digits(rest), out_ns);
 }
 
-/* What follows the seconds: a fraction, then Z or ±hh:mm, as seconds east of UTC. */
-static bool parse_tail(struct str rest, int64_t *out_ns, int *out_east)
+/* Z or ±hh:mm, as seconds east of UTC. */
+static bool parse_zone(struct str rest, int *out_east)
 {
-	*out_ns = 0;
+	int zone[2] = { 0 };
 	*out_east = 0;
-	if (rest.len > 0 && rest.p[0] == '.') {
-		size_t len = 1;
-		while (len < rest.len && is_digit(rest.p[len]))
-			len++;
-		if (!parse_fraction(str_sub(rest, 1, len - 1), out_ns))
-			return false;
-		rest = str_sub(rest, len, rest.len);
-	}
 	if (str_eq_nocase(rest, STR("z")))
 		return true;
 	/* A '+' in a URL that was not escaped arrives as a blank. */
-	if (rest.len == 0 || (rest.p[0] != '+' && rest.p[0] != '-' && rest.p[0] != ' '))
+	if (rest.p[0] != '+' && rest.p[0] != '-' && rest.p[0] != ' ')
 		return false;
 	bool west = rest.p[0] == '-';
-	int zone[2] = { 0 };
 	rest = str_sub(rest, 1, rest.len);
 	if (!scan(&rest, "dd:dd", zone) || rest.len > 0 || zone[0] > 23 || zone[1] > 59)
 		return false;
@@ -137,31 +292,42 @@ static bool parse_tail(struct str rest, int64_t *out_ns, int *out_east)
 	return true;
 }
 
-static enum status parse_date(struct str s, int64_t *out, struct err *e)
+static enum status parse_date(struct str s, unsigned flags, int64_t *out, struct err *e)
 {
-	int n[6] = { 0 }, east = 0;
+	int day[3] = { 0 }, hms[3] = { 0 }, east = 0;
 	int64_t ns = 0;
+	bool whole;
 	struct str rest = s;
-	if (!scan(&rest, "dddd-dd-ddTdd:dd:dd", n) || !parse_tail(rest, &ns, &east))
+	if (!scan(&rest, "dddd-dd-dd", day) || !parse_clock(&rest, hms, &ns, &whole))
 		return bad_time(e, s, "");
-	if (n[0] < 1970 || n[0] > 2261)
+	bool zoned = rest.len > 0;
+	if (zoned && (!whole || !parse_zone(rest, &east)))
+		return bad_time(e, s, "");
+	if (day[0] < 1970 || day[0] > 2261)
 		return bad_time(e, s, " (years 1970 to 2261)");
-	if (n[1] < 1 || n[1] > 12 || n[2] < 1 || n[2] > days_in_month(n[0], n[1]) || n[3] > 23 ||
-		n[4] > 59 || n[5] > 60)
+	if (day[1] < 1 || day[1] > 12 || day[2] < 1 || day[2] > days_in_month(day[0], day[1]) ||
+		hms[0] > 23 || hms[1] > 59 || hms[2] > 60)
 		return bad_time(e, s, " (no such day or hour)");
-	int64_t seconds =
-		days_since_1970(n[0], n[1], n[2]) * 86400 + n[3] * 3600 + n[4] * 60 + n[5] - east;
+	struct tm tm = { .tm_year = day[0] - 1900,
+		.tm_mon = day[1] - 1,
+		.tm_mday = day[2],
+		.tm_hour = hms[0],
+		.tm_min = hms[1],
+		.tm_sec = hms[2],
+		.tm_isdst = -1 };
+	int64_t seconds = seconds_of(tm, zoned ? 0 : flags) - east;
 	if (seconds < 0)
 		return bad_time(e, s, " (before 1970)");
 	*out = seconds * NS_PER_SEC + ns;
 	return OK;
 }
 
-enum status query_parse_time(struct str s, int64_t now_ns, int64_t *out, struct err *e)
+enum status query_parse_time(
+	struct str s, int64_t now_ns, unsigned flags, int64_t *out, struct err *e)
 {
 	if (str_starts(s, STR("now")))
-		return parse_now(s, now_ns, out, e);
+		return parse_now(s, now_ns, flags, out, e);
 	if (s.len > 4 && s.p[4] == '-')
-		return parse_date(s, out, e);
-	return parse_seconds(s, out, e);
+		return parse_date(s, flags, out, e);
+	return parse_unix(s, out, e);
 }

@@ -41,7 +41,8 @@ static enum status take_time(
 	struct str text;
 	if (!net_query_param(r, key, 0, a, &text) || text.len == 0)
 		return OK;
-	enum status s = query_parse_time(text, clock_realtime_ns(), out, e);
+	unsigned flags = str_ends(str_of(key), STR("to")) ? QUERY_TIME_END : 0;
+	enum status s = query_parse_time(text, clock_realtime_ns(), flags, out, e);
 	return s == OK ? OK : err_prefix(e, s, "%s", key);
 }
 

@@ -34,7 +34,8 @@ static enum status take_time(const struct net_request *r, struct question *q, co
 	struct str text;
 	if (!net_query_param(r, key, 0, &q->arena, &text) || text.len == 0)
 		return OK;
-	enum status s = query_parse_time(text, now, out, e);
+	unsigned flags = str_ends(str_of(key), STR("to")) ? QUERY_TIME_END : 0;
+	enum status s = query_parse_time(text, now, flags, out, e);
 	return s == OK ? OK : err_prefix(e, s, "%s", key);
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 static struct cli_ask question;
 static const char *output;
@@ -45,6 +46,27 @@ static void asks(void **state)
 	fake_body = "text\n";
 	capture_run(&c, ask, "x");
 	CHECK_STR(str_of(c.out), "text\n");
+}
+
+/* Times that depend on the time zone are those of this host, not the server's. */
+static void reads_times_here(void **state)
+{
+	(void)state;
+	struct capture c;
+	setenv("TZ", "TST-3", 1);
+	tzset();
+	question.from = "2026-01-31 14:05";
+	question.to = "1767323045000";
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_STR(str_of(fake_url), "/api/x?from=1769857500.000000000&to=1767323045000&format=json"
+				    "&required=1");
+	question.from = "yesterday";
+	capture_run(&c, ask, "x");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "--from: 'yesterday' is not a time: expected now");
+	unsetenv("TZ");
+	tzset();
 }
 
 static void writes_a_file(void **state)
@@ -131,6 +153,11 @@ static void tells_who_is_to_blame(void **state)
 	capture_run(&c, ask, "x");
 	assert_int_equal(c.code, CLI_USAGE);
 	CHECK_HAS(c.err, "--server: https://here: TLS is not spoken");
+	setenv("FIRN_SERVER", "https://here", 1);
+	question.server = getenv("FIRN_SERVER"); /* as cli_parse() fills it */
+	capture_run(&c, ask, "x");
+	CHECK_HAS(c.err, "firn: FIRN_SERVER: https://here: TLS is not spoken");
+	unsetenv("FIRN_SERVER");
 }
 
 /* What is typed first has its answer at once. */
@@ -182,7 +209,8 @@ static void refuses_a_long_question(void **state)
 	CHECK_HAS(c.err, "too long");
 }
 
-TEST_MAIN(cmocka_unit_test_setup(asks, setup), cmocka_unit_test_setup(writes_a_file, setup),
+TEST_MAIN(cmocka_unit_test_setup(asks, setup), cmocka_unit_test_setup(reads_times_here, setup),
+	cmocka_unit_test_setup(writes_a_file, setup),
 	cmocka_unit_test_setup(never_replaces_what_is_no_file, setup),
 	cmocka_unit_test_setup(tells_who_is_to_blame, setup),
 	cmocka_unit_test_setup(knows_what_is_no_selector, setup),

@@ -103,8 +103,8 @@ export function parseInstant(text: string, nowMs: number, isEnd = false): number
 		const local = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?$/.exec(s);
 		if (local) {
 			ms = new Date(`${local[1]}T${local[2] ?? "00:00"}`).getTime();
-		} else if (/^\d{4}-\d\d-\d\dT/.test(s)) {
-			ms = Date.parse(s);
+		} else if (/^\d{4}-\d\d-\d\d[T ]/.test(s)) {
+			ms = Date.parse(s.replace(" ", "T"));
 		}
 	}
 	return ms >= 0 && ms <= MS_MAX ? ms : Number.NaN;

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+declare module "*.tsv" {
+	const text: string;
+	export default text;
+}
