@@ -206,8 +206,7 @@ int child_run_server(const struct server_config *c, pid_t parent)
 		s = server_run(&own.config, &stop, &e);
 	if (s == OK)
 		return CLI_OK;
-	cli_complain_of_start(c, own.storage_path, s, &e);
-	return CLI_FAILED;
+	return cli_complain_of_start(c, own.storage_path, s, &e);
 }
 
 int child_run_agent(const struct agent_config *c, pid_t parent)

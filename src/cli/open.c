@@ -272,8 +272,9 @@ static void on_server(void *ctx, const char *address, const char *dial)
 		show(o);
 }
 
-static bool on_second(void *ctx)
+static bool on_second(void *ctx, int64_t *next_ns)
 {
+	(void)next_ns;
 	return ((const struct open *)ctx)->failed;
 }
 

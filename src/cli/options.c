@@ -31,6 +31,8 @@ struct parsing {
 	uint32_t count;
 };
 
+struct buf *cli_complaints;
+
 void cli_complain(const char *fmt, ...)
 {
 	char text[1024];
@@ -42,7 +44,10 @@ void cli_complain(const char *fmt, ...)
 	CLEANUP(buf_deinit) struct buf plain;
 	buf_init(&plain, 9 * sizeof(text));
 	cli_plain(str_of(text), "\n\t", &plain);
-	fprintf(stderr, "firn: %.*s\n", STR_ARG(buf_view(&plain)));
+	if (cli_complaints)
+		buf_str(cli_complaints, buf_view(&plain));
+	else
+		fprintf(stderr, "firn: %.*s\n", STR_ARG(buf_view(&plain)));
 }
 
 /* ---- values ---- */

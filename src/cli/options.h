@@ -87,5 +87,7 @@ const char *cli_nearest(const char *typed, const char *const *names);
 /* `text` broken at blanks into lines of at most `width`, each after `indent` blanks. */
 void cli_wrap(struct buf *out, const char *text, size_t indent, size_t width);
 
+/* Takes sentences in place of standard error, where it is not NULL; without an end of line. */
+extern struct buf *cli_complaints;
 /* One sentence on standard error: "firn: …", without what a terminal obeys. */
 void cli_complain(const char *fmt, ...) PRINTF(1, 2);

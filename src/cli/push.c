@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
+#include "codec/codec.h"
 #include "net/net.h"
 #include "os/os.h"
+#include "stacktext/stacktext.h"
 
 #define PUSH_TIMEOUT_NS (120 * NS_PER_SEC)
 #define ANSWER_BYTES_MAX ((size_t)1 << 20)
@@ -62,6 +64,32 @@ static int refused(const char *file, int http_status, struct str answer)
 	return http_status == 400 ? CLI_USAGE : CLI_FAILED;
 }
 
+/* A text, which no pprof file is. */
+static bool complain_of_text(const char *file, struct str bytes)
+{
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf plain;
+	buf_init(&plain, CLI_PUSH_BYTES_MAX);
+	bool packed = codec_is_gzip(bytes.p, bytes.len);
+	if (packed && codec_gunzip(bytes.p, bytes.len, &plain, &e) != OK)
+		return false; /* the server says why */
+	switch (stacktext_guess(packed ? buf_view(&plain) : bytes)) {
+	case STACKTEXT_NONE:
+		return false;
+	case STACKTEXT_PERF:
+		cli_complain("%s is what `perf script` prints; push takes pprof files only. `firn "
+			     "open %s` shows it",
+			file, file);
+		return true;
+	case STACKTEXT_FOLDED:
+		cli_complain("%s is a text; push takes pprof files (profile.proto, with gzip or "
+			     "without). `firn open` shows folded stacks",
+			file);
+		return true;
+	}
+	UNREACHABLE();
+}
+
 static uint64_t samples_of(struct str answer)
 {
 	struct str head = STR("{\"samples\":");
@@ -82,7 +110,7 @@ int cli_push_bytes(const char *server, const char *path_and_query, const char *f
 	buf_init(&answer, ANSWER_BYTES_MAX);
 	enum status s = net_client_new(server, &client, &e);
 	if (s != OK) {
-		cli_complain("--server: %s", err_text(&e, s));
+		cli_complain("%s: %s", cli_server_source(server), err_text(&e, s));
 		return CLI_USAGE;
 	}
 	s = net_client_post(
@@ -109,6 +137,8 @@ static int push_file(const struct push *p, const char *path_and_query, const cha
 		cli_complain("%s", err_text(&e, s));
 		return CLI_FAILED;
 	}
+	if (complain_of_text(file, buf_view(&bytes)))
+		return CLI_USAGE;
 	int code = cli_push_bytes(p->server, path_and_query, file, buf_view(&bytes), &samples);
 	if (code == CLI_OK)
 		printf("%s: %llu sample%s stored\n", file, (unsigned long long)samples,

@@ -226,7 +226,7 @@ static void show_progress(const struct record *r)
 	fflush(stderr);
 }
 
-static bool on_second(void *ctx)
+static bool on_second(void *ctx, int64_t *next_ns)
 {
 	struct record *r = ctx;
 	if (!r->began_ns)
@@ -236,7 +236,11 @@ static bool on_second(void *ctx)
 	struct pollfd target = { .fd = r->pid_fd, .events = POLLIN };
 	if (r->pid_fd >= 0 && poll(&target, 1, 0) == 1)
 		return true;
-	return r->duration_ns && clock_monotonic_ns() - r->began_ns >= r->duration_ns;
+	if (!r->duration_ns)
+		return false;
+	int64_t left = r->duration_ns - (clock_monotonic_ns() - r->began_ns);
+	*next_ns = MIN(*next_ns, clock_monotonic_ns() + left);
+	return left <= 0;
 }
 
 static void count_samples(struct record *r)

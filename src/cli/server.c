@@ -79,8 +79,7 @@ static int run(struct server_config *config, const struct server_config *typed)
 	}
 	if (s == OK)
 		return CLI_OK;
-	cli_complain_of_start(typed, config->storage_path, s, &e);
-	return CLI_FAILED;
+	return cli_complain_of_start(typed, config->storage_path, s, &e);
 }
 
 int cli_server(int argc, char **argv)
@@ -107,6 +106,5 @@ int cli_server(int argc, char **argv)
 	fd_cleanup(&own.storage_fd);
 	if (s == OK)
 		return code;
-	cli_complain_of_start(&config, NULL, s, &e);
-	return CLI_FAILED;
+	return cli_complain_of_start(&config, NULL, s, &e);
 }

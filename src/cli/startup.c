@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/supervise.h"
 
@@ -100,7 +101,7 @@ static void complain_of_port(const struct server_config *c, unsigned port)
 		port < 65535 ? port + 1 : port - 1);
 }
 
-void cli_complain_of_start(
+int cli_complain_of_start(
 	const struct server_config *c, const char *used_path, enum status s, const struct err *e)
 {
 	const char *text = err_text(e, s);
@@ -121,4 +122,6 @@ void cli_complain_of_start(
 			used ? used + strlen(used_path) : text);
 	else
 		cli_complain("%s", text);
+	return s == E_INVALID && str_starts(str_of(text), STR("listen on ")) ? CLI_USAGE
+									     : CLI_FAILED;
 }

@@ -9,6 +9,7 @@
 #include "server/server.h"
 
 /* Says on standard error what `e` means to whoever typed the flags of `c`. used_path: what the
- * storage directory was called in between; or NULL. */
-void cli_complain_of_start(
+ * storage directory was called in between; or NULL. The exit code: CLI_USAGE where the address is
+ * none. */
+int cli_complain_of_start(
 	const struct server_config *c, const char *used_path, enum status s, const struct err *e);

@@ -187,10 +187,12 @@ static void read_ready(struct supervisor *s, enum which which)
 	if (n <= 0)
 		return; /* it died, or will; SIGCHLD tells */
 	child->ready = true;
-	if (which == SERVER)
+	if (which == SERVER) {
 		server_is_ready(s, line);
-	else
-		s->c->on_agent(s->c->ctx);
+		return;
+	}
+	s->c->on_agent(s->c->ctx);
+	s->second_at_ns = 0;
 }
 
 /* ---- stopping ---- */
@@ -283,7 +285,9 @@ static void died(struct supervisor *s, enum which which, pid_t pid, int wait_sta
 		if (!first)
 			log_error("the server dies again and again: giving up", "deaths=%u last=%s",
 				child->deaths, quoted);
-		s->exit_code = CLI_FAILED;
+		bool usage =
+			first && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CLI_USAGE;
+		s->exit_code = usage ? CLI_USAGE : CLI_FAILED;
 		begin_stop(s);
 		return;
 	}
@@ -365,7 +369,7 @@ static void tell_the_second(struct supervisor *s)
 	if (!s->c->on_second || s->phase != RUNNING || now < s->second_at_ns)
 		return;
 	s->second_at_ns = now + NS_PER_SEC;
-	if (s->c->on_second(s->c->ctx))
+	if (s->c->on_second(s->c->ctx, &s->second_at_ns))
 		begin_stop(s);
 }
 

@@ -32,8 +32,9 @@ struct supervise_config {
 	void (*on_server)(void *ctx, const char *address, const char *dial);
 	/* Sampling has begun. Both may be called again after a restart. */
 	void (*on_agent)(void *ctx);
-	/* About once a second; true: stop now. May be NULL, as the two below. */
-	bool (*on_second)(void *ctx);
+	/* When sampling begins, and then about once a second, or at *next_ns (monotonic) where it
+	 * makes that earlier; true: stop now. May be NULL, as the two below. */
+	bool (*on_second)(void *ctx, int64_t *next_ns);
 	/* Another child of the caller's, whose end stops everything; 0: none. */
 	pid_t watch_pid;
 	void (*on_watch_end)(void *ctx, int wait_status);

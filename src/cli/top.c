@@ -14,6 +14,8 @@
 
 #define HEAD_LINES 4 /* above the functions, and the prompt below them */
 #define WATCHED "now-1m"
+#define INTERVAL_NS (2 * NS_PER_SEC)
+#define INTERVAL_MIN_NS (NS_PER_SEC / 10)
 
 struct top {
 	struct cli_ask ask;
@@ -33,7 +35,7 @@ static const struct cli_option options[] = {
 	{ .name = "watch", .letter = 'w', .kind = CLI_BOOL, .at = offsetof(struct top, watch),
 	  .help = "Ask again and again, until Ctrl-C; of the last minute, unless --from is given." },
 	{ .name = "interval", .kind = CLI_DURATION, .at = offsetof(struct top, interval_ns),
-	  .value = "DURATION", .otherwise = "2s", .help = "How often with --watch." },
+	  .value = "DURATION", .help = "How often with --watch. Default: 2s." },
 };
 /* clang-format on */
 
@@ -72,9 +74,10 @@ static uint32_t shown_functions(const struct top *t)
 	return t->limit && t->limit < room ? t->limit : room;
 }
 
-/* Over what was there before, line by line, so that nothing flickers. */
-static bool redraw(struct str text)
+/* Over what was there before, line by line, so that nothing flickers. `trouble`: in one line. */
+static bool redraw(struct str text, struct str trouble)
 {
+	struct winsize size = { 0 };
 	CLEANUP(buf_deinit) struct buf plain;
 	CLEANUP(buf_deinit) struct buf screen;
 	struct str line;
@@ -86,6 +89,8 @@ static bool redraw(struct str text)
 		buf_str(&screen, line);
 		buf_cstr(&screen, "\033[K\n");
 	}
+	bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+	buf_str(&screen, str_sub(trouble, 0, known ? size.ws_col - 1u : trouble.len));
 	return fputs("\033[H", stdout) >= 0 &&
 	       fwrite(screen.data, 1, screen.len, stdout) == screen.len &&
 	       fputs("\033[J", stdout) >= 0 && fflush(stdout) == 0;
@@ -94,24 +99,32 @@ static bool redraw(struct str text)
 static int watch(const struct top *t)
 {
 	bool drawn = false;
+	CLEANUP(buf_deinit) struct buf shown, trouble;
+	buf_init(&shown, CLI_ANSWER_BYTES_MAX);
+	buf_init(&trouble, 1 << 16);
 	cli_stop_on_signals();
 	while (!cli_stop) {
 		CLEANUP(buf_deinit) struct buf url;
 		CLEANUP(buf_deinit) struct buf body;
 		buf_init(&url, 1 << 20);
 		buf_init(&body, CLI_ANSWER_BYTES_MAX);
+		buf_clear(&trouble);
 		put_url(t, shown_functions(t), &url);
 		cli_url_add_width(&url, t->ask.format);
+		cli_complaints = drawn ? &trouble : NULL;
 		int code = cli_ask_body(&t->ask, &url, t->ask.format, &body);
+		cli_complaints = NULL;
 		if (code == CLI_USAGE || (code != CLI_OK && code != CLI_NOTHING && !drawn))
 			return code;
 		if (code == CLI_OK) {
 			if (!drawn && fputs("\033[2J", stdout) < 0)
 				return CLI_FAILED;
-			if (!redraw(buf_view(&body)))
-				return CLI_FAILED;
+			buf_clear(&shown);
+			buf_str(&shown, buf_view(&body));
 			drawn = true;
 		}
+		if (drawn && !redraw(buf_view(&shown), buf_view(&trouble)))
+			return CLI_FAILED;
 		const struct timespec pause = { .tv_sec = t->interval_ns / NS_PER_SEC,
 			.tv_nsec = t->interval_ns % NS_PER_SEC };
 		if (!cli_stop)
@@ -135,7 +148,13 @@ int cli_top(int argc, char **argv)
 		cli_complain("--watch is for a table on a terminal");
 		return CLI_USAGE;
 	}
-	if (t.watch && t.interval_ns < NS_PER_SEC / 10) {
+	if (!t.watch && t.interval_ns) {
+		cli_complain("--interval is for --watch, which is not given");
+		return CLI_USAGE;
+	}
+	if (!t.interval_ns)
+		t.interval_ns = INTERVAL_NS;
+	if (t.interval_ns < INTERVAL_MIN_NS) {
 		cli_complain("--interval: at least 100ms");
 		return CLI_USAGE;
 	}

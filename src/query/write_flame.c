@@ -137,6 +137,11 @@ static enum status write_folded(
 	uint32_t *ends = ARENA_ARRAY(a, uint32_t, f->count); /* of the node's path */
 	if (!ends)
 		return err_set(e, arena_status(a), "folded stacks of %u nodes", f->count);
+	if (f->unit.len) { /* which the stacks do not say; `firn open` reads it (stacktext) */
+		buf_cstr(b, "# unit: ");
+		folded_name(b, f->unit);
+		buf_u8(b, '\n');
+	}
 	for (uint32_t i = 0; i < f->count && !b->failed; i++) {
 		if (i > 0) {
 			path.len = ends[f->parent[i]];

@@ -176,12 +176,29 @@ static void reverse(struct decoder *d)
 	}
 }
 
+/* "# unit: nanoseconds", which firn writes above its folded stacks. */
+static enum status folded_comment(struct decoder *d, struct str line)
+{
+	static const struct {
+		const char *unit, *type;
+	} units[] = { { "nanoseconds", "time" }, { "microseconds", "time" },
+		{ "milliseconds", "time" }, { "seconds", "time" }, { "bytes", "space" } };
+	struct str key = STR("# unit: ");
+	struct str unit = str_starts(line, key) ? str_sub(line, key.len, line.len) : STR("");
+	for (size_t i = 0; i < ARRAY_COUNT(units); i++)
+		if (str_eq(unit, str_of(units[i].unit)))
+			return add_head(d, STR("folded"), str_of(units[i].type), unit, &d->head);
+	return OK;
+}
+
 static enum status folded_line(struct decoder *d, struct str line)
 {
 	struct str stack, frame;
 	line = trimmed(line);
-	if (line.len == 0 || line.p[0] == '#')
+	if (line.len == 0)
 		return OK;
+	if (line.p[0] == '#')
+		return folded_comment(d, line);
 	size_t blank = line.len;
 	while (blank > 0 && !is_blank(line.p[blank - 1]))
 		blank--;
@@ -197,6 +214,8 @@ static enum status folded_line(struct decoder *d, struct str line)
 		if (frame.len)
 			s = add_frame(d, frame, STR(""));
 	reverse(d);
+	if (s == OK && !d->head) /* no unit was named */
+		s = add_head(d, STR("folded"), STR("samples"), STR("count"), &d->head);
 	return s == OK && d->value ? add_sample(d) : s;
 }
 
@@ -359,8 +378,6 @@ enum status stacktext_decode(struct str text, enum stacktext_format f, int64_t t
 	*d.e = (struct err){ 0 };
 	if (f == STACKTEXT_NONE)
 		return err_set(d.e, E_INVALID, "this is no text");
-	if (f == STACKTEXT_FOLDED)
-		s = add_head(&d, STR("folded"), STR("samples"), STR("count"), &d.head);
 	for (d.line = 1; s == OK && str_split(&text, '\n', &line); d.line++)
 		s = f == STACKTEXT_PERF ? perf_line(&d, line) : folded_line(&d, line);
 	if (s == OK)

@@ -24,8 +24,9 @@ struct stacktext_stats {
 	uint64_t first_skipped; /* line, from 1 on */
 };
 
-/* Adds to `out`, at time_ns. Folded: type folded:samples:count. perf: a type for each event, its
- * values the periods where they are printed (of clocks nanoseconds), else one a sample; comm, pid
- * and tid are labels. No samples on failure. */
+/* Adds to `out`, at time_ns. Folded: type folded:samples:count, or of the
+ * unit in a comment above them ("# unit: nanoseconds": folded:time:nanoseconds). perf: a type for
+ * each event, its values the periods where they are printed (of clocks nanoseconds), else one a
+ * sample; comm, pid and tid are labels. No samples on failure. */
 NODISCARD enum status stacktext_decode(struct str text, enum stacktext_format f, int64_t time_ns,
 	struct profile *out, struct stacktext_stats *stats, struct err *e);

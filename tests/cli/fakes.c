@@ -11,7 +11,7 @@
 int fake_posts;
 char fake_posted[256], fake_url[8192], fake_server[256], fake_store_call[512];
 enum status fake_status, fake_probe, fake_store_status;
-int fake_http_status = 200;
+int fake_http_status = 200, fake_answers = -1;
 const char *fake_body = "{}";
 struct agent_config fake_agent;
 int fake_uploads;
@@ -53,6 +53,8 @@ enum status net_client_get(struct net_client *c, const char *path_and_query, int
 	(void)c;
 	(void)timeout_ns;
 	snprintf(fake_url, sizeof(fake_url), "%s", path_and_query);
+	if (fake_answers > 0 && --fake_answers == 0)
+		fake_status = E_UNAVAILABLE;
 	if (fake_status != OK)
 		return err_set(e, fake_status, "connect: Connection refused");
 	*out_http_status = fake_http_status;

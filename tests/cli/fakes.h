@@ -17,6 +17,7 @@ extern char fake_posted[256];   /* the beginning of the last one's body */
 extern char fake_server[256];   /* address of the last client */
 extern enum status fake_status; /* of the GET */
 extern int fake_http_status;
+extern int fake_answers; /* above 0: this one is not given, and the server has gone */
 extern const char *fake_body;
 
 /* ---- net_client_rpc(), net_client_send() ---- */

@@ -10,14 +10,14 @@ static void pushes_files(void **state)
 	struct capture c;
 	char path[] = "/tmp/firn-test-push-XXXXXX", line[256];
 	int fd = mkstemp(path);
-	CHECK(fd >= 0 && write(fd, "bytes", 5) == 5);
+	CHECK(fd >= 0 && write(fd, "\x01proto", 6) == 6);
 	close(fd);
 	fake_body = "{\"samples\":42}";
 	snprintf(line, sizeof(line), "push %s --labels a=b,c=d -l e=f --name n", path);
 	capture_run(&c, cli_push, line);
 	assert_int_equal(c.code, CLI_OK);
 	CHECK_STR(str_of(fake_url), "/api/push?name=n&labels=a%3Db&labels=c%3Dd&labels=e%3Df");
-	CHECK_STR(str_of(fake_posted), "bytes");
+	CHECK_STR(str_of(fake_posted), "\x01proto");
 	CHECK_HAS(c.out, ": 42 samples stored");
 
 	/* The others go on. */
@@ -41,6 +41,32 @@ static void pushes_files(void **state)
 	unlink(path);
 }
 
+/* A text is named as what it is, and not sent. */
+static void knows_what_is_no_pprof(void **state)
+{
+	(void)state;
+	struct capture c;
+	static const struct {
+		const char *bytes, *want;
+	} files[] = {
+		{ "main;f 3\n", " is a text; push takes pprof files" },
+		{ "a 1 1.0: 5 cycles:\n\t1 f (a)\n", " is what `perf script` prints; push takes" },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+		char path[] = "/tmp/firn-test-push-XXXXXX", line[256];
+		int fd = mkstemp(path);
+		ssize_t len = (ssize_t)strlen(files[i].bytes);
+		CHECK(fd >= 0 && write(fd, files[i].bytes, (size_t)len) == len);
+		close(fd);
+		fake_posts = 0;
+		snprintf(line, sizeof(line), "push %s", path);
+		capture_run(&c, cli_push, line);
+		CHECK(c.code == CLI_USAGE && fake_posts == 0);
+		CHECK_HAS(c.err, files[i].want);
+		unlink(path);
+	}
+}
+
 static void helps(void **state)
 {
 	(void)state;
@@ -54,4 +80,5 @@ static void helps(void **state)
 	assert_int_equal(c.code, CLI_USAGE);
 }
 
-TEST_MAIN(cmocka_unit_test(pushes_files), cmocka_unit_test(helps))
+TEST_MAIN(cmocka_unit_test(pushes_files), cmocka_unit_test(knows_what_is_no_pprof),
+	cmocka_unit_test(helps))

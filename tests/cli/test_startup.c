@@ -14,8 +14,7 @@ static int complain(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	cli_complain_of_start(&config, used_path, error.status, &error);
-	return 0;
+	return cli_complain_of_start(&config, used_path, error.status, &error);
 }
 
 static void names_who_has_the_port(void **state)
@@ -60,9 +59,11 @@ static void says_what_was_typed(void **state)
 	CHECK(err_set(&error, E_INVALID, "listen on x: address \"x\" has no :PORT") != OK);
 	capture_run(&c, complain, "up");
 	CHECK_STR(str_of(c.err), "firn: --http-address: address \"x\" has no :PORT\n");
+	assert_int_equal(c.code, CLI_USAGE);
 	CHECK(err_set(&error, E_CORRUPT, "something else") != OK);
 	capture_run(&c, complain, "up");
 	CHECK_STR(str_of(c.err), "firn: something else\n");
+	assert_int_equal(c.code, CLI_FAILED);
 }
 
 TEST_MAIN(cmocka_unit_test(names_who_has_the_port), cmocka_unit_test(says_what_was_typed))

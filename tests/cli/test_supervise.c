@@ -255,9 +255,10 @@ static void on_agent_end(void *ctx, const char *dial)
 	note(AGENT_END_SAID);
 }
 
-static bool on_second(void *ctx)
+static bool on_second(void *ctx, int64_t *next_ns)
 {
 	(void)ctx;
+	*next_ns = clock_monotonic_ns();
 	if (noted(AGENT_SAID) && !noted(SECOND))
 		note(SECOND);
 	return noted(SECOND) > 0;

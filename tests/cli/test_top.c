@@ -36,6 +36,9 @@ static void watches(void **state)
 	capture_run(&c, cli_top, "top --watch");
 	assert_int_equal(c.code, CLI_USAGE);
 	CHECK_HAS(c.err, "--watch is for a table on a terminal");
+	capture_run(&c, cli_top, "top --interval 5s");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "--interval is for --watch");
 
 	int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	CHECK(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
@@ -47,6 +50,8 @@ static void watches(void **state)
 	if (watcher == 0) {
 		char verb[] = "top", flag[] = "--watch", often[] = "--interval=100ms";
 		char *argv[] = { verb, flag, often, NULL };
+		alarm(60); /* where the test fails */
+		fake_answers = 4;
 		fake_body = "1s\x1b[31m\n\nSELF FUNCTION\n";
 		if (dup2(end, 1) != 1)
 			_exit(99);
@@ -66,6 +71,22 @@ static void watches(void **state)
 		at = at + n > text + 3000 ? text : at + n;
 	}
 	CHECK_HAS(text, "\033[H1s\xEF\xBF\xBD[31m\033[K");
+	/* The server goes: that is one line below what is shown, no wider than the terminal. */
+	static const char gone[] =
+		"FUNCTION\033[K\r\nno firn server answers at http://127.0.0.1:7070: "
+		"connect: Connection refused. `firn up` s\033[J";
+	int seen = 0;
+	text[0] = 0;
+	for (at = text; seen < 2;) {
+		ssize_t n = read(terminal, at, (size_t)(text + sizeof(text) - 1 - at));
+		CHECK(n > 0);
+		at += n;
+		*at = 0;
+		seen = 0;
+		for (char *p = text; (p = strstr(p, gone)); p++)
+			seen++;
+		CHECK(at < text + 3500);
+	}
 	int wait_status = 0;
 	CHECK(kill(watcher, SIGINT) == 0);
 	close(end);

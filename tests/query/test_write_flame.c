@@ -67,13 +67,14 @@ static void writes_folded(void **state)
 	some_samples();
 	fake_sample(CPU, 1, 3, PERIOD, "", "");
 	CHECK_ANSWER(query_write_flame, &r, QUERY_FOLDED,
+		"# unit: nanoseconds\n"
 		"[no stack] 30000000\n"
 		"main 50000000\n"
 		"main;work;inl 20000000\n"
 		"main;a;b  10000000\n");
 	r.trim = 0.2;
 	CHECK_ANSWER(query_write_flame, &r, QUERY_FOLDED,
-		"[no stack] 30000000\nmain 50000000\n[trimmed] 30000000\n");
+		"# unit: nanoseconds\n[no stack] 30000000\nmain 50000000\n[trimmed] 30000000\n");
 }
 
 static void folds_no_control_bytes(void **state)
@@ -81,7 +82,7 @@ static void folds_no_control_bytes(void **state)
 	(void)state;
 	struct query_request r = fake_request(CPU);
 	fake_sample(CPU, 1, 1, PERIOD, "", "a\x1b[2J\x7f");
-	CHECK_ANSWER(query_write_flame, &r, QUERY_FOLDED, "a [2J  10000000\n");
+	CHECK_ANSWER(query_write_flame, &r, QUERY_FOLDED, "# unit: nanoseconds\na [2J  10000000\n");
 }
 
 static void writes_text(void **state)

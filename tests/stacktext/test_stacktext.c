@@ -67,6 +67,12 @@ static void reads_folded_stacks(void **state)
 		FOLDED " main;f;g 12\n" FOLDED " main;std::map<a, b>::at (int) 4\n" FOLDED
 		       " alone 7\n",
 		2, 6);
+	/* With the unit that firn writes above its own; one that is none of these is a comment. */
+	check("# unit: nanoseconds\nmain;f 12\n", STACKTEXT_FOLDED,
+		"folded:time:nanoseconds:samples:count:delta main;f 12\n", 0, 0);
+	check("# unit: bytes\n# unit: furlongs\nmain 3\n", STACKTEXT_FOLDED,
+		"folded:space:bytes:samples:count:delta main 3\n", 0, 0);
+	check("# unit: count\nmain 3\n", STACKTEXT_FOLDED, FOLDED " main 3\n", 0, 0);
 }
 
 static void reads_perf_script(void **state)

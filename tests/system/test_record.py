@@ -27,6 +27,8 @@ def stacks(path):
     """(frames from the root, value) of each line of a folded file."""
     with open(path, encoding="utf-8") as lines:
         for line in lines:
+            if line.startswith("# "):
+                continue
             frames, _, value = line.rstrip("\n").rpartition(" ")
             yield frames.split(";"), int(value)
 
