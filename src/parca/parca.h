@@ -187,6 +187,8 @@ struct str parca_session_stack_id(const struct parca_session *s, uint32_t i);
 void parca_session_set_stack(struct parca_session *s, uint32_t i, uint32_t stack);
 /* The one of the profile's that stack i is; false: not known. */
 bool parca_session_stack(const struct parca_session *s, uint32_t i, uint32_t *out);
+/* What the session takes, without the profile. */
+uint64_t parca_session_bytes(const struct parca_session *s);
 /* Asks for those that are not known. *out_any is false when there are none: nothing is written. */
 NODISCARD enum status parca_session_ask(
 	const struct parca_session *s, struct buf *out, bool *out_any, struct err *e);

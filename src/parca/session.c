@@ -54,6 +54,13 @@ void parca_session_free(struct parca_session *s)
 	free(s);
 }
 
+uint64_t parca_session_bytes(const struct parca_session *s)
+{
+	/* An id in its table: itself, and its place in two slots of eight bytes. */
+	return s->d.arena.used + s->ids.arena.used + s->ids.cap * (sizeof(*s->ids.v) + 16ull) +
+	       s->stacks.cap * sizeof(*s->stacks.v) + s->pending.cap * sizeof(*s->pending.v);
+}
+
 uint32_t parca_session_stack_count(const struct parca_session *s)
 {
 	return s->ids.len;

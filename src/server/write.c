@@ -23,15 +23,18 @@ struct push {
 	enum ingest_protocol how;
 	int64_t begin_ns;
 	struct store_entry *entry; /* of the store's memory */
+	uint64_t lent;             /* of it, given back while the sender is waited for */
 	bool stored;               /* what passed the limits */
 	struct profile p;
 	struct parca_arrow_stats stats;
 };
 
-/* Asks for the memory that a message of that many bytes takes. */
+/* Asks for the memory that a message of that many bytes takes, and for what was given back. */
 static enum status push_admit(struct push *w, size_t message_bytes, struct err *e)
 {
-	return store_admit(w->s->store, STORE_ADMIT_BYTES(message_bytes), &w->entry, e);
+	uint64_t bytes = STORE_ADMIT_BYTES(message_bytes) + w->lent;
+	w->lent = 0;
+	return store_admit(w->s->store, bytes, &w->entry, e);
 }
 
 static enum status push_begin(struct push *w, void *ctx, const struct net_request *r,
@@ -200,6 +203,12 @@ static enum status ask_stacks(
 	if (st != OK)
 		return err_set(e, st, "the list of stacks to ask for");
 	st = net_stream_send(stream, buf_view(&message), e);
+	/* The sender may take its time, or never answer: others get what is not in use meanwhile.
+	 */
+	buf_deinit(&message);
+	buf_deinit(&record);
+	w->lent = store_admit_keep(
+		w->s->store, w->entry, parca_session_bytes(session) + profile_bytes(&w->p));
 	if (st == OK)
 		st = receive(w, stream, "the stacks that were asked for came", &stacks, e);
 	if (st != OK)

@@ -626,6 +626,13 @@ enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **en
 		(unsigned long long)(bytes >> 20));
 }
 
+uint64_t store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes)
+{
+	uint64_t given = entry->holder.held - MIN(bytes, entry->holder.held);
+	memory_give(&s->ingest_memory, &entry->holder, given);
+	return given;
+}
+
 void store_admit_end(struct store *s, struct store_entry *entry)
 {
 	if (entry)

@@ -84,6 +84,9 @@ void store_close(struct store *s);
 struct store_entry;
 NODISCARD enum status store_admit(
 	struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e);
+/* Gives back all but `bytes`, for as long as the sender is waited for. Returns how much that is: to
+ * be asked for again before decoding goes on. */
+uint64_t store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes);
 void store_admit_end(struct store *s, struct store_entry *entry); /* NULL is fine */
 
 /* All samples of `p` under `tenant`, durable when this returns OK (group commit with concurrent
