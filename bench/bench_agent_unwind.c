@@ -575,7 +575,7 @@ int main(int argc, char **argv)
 		{ "languages", bench_languages }, { "memory", bench_memory },
 		{ "churn", bench_churn }, { "off_cpu", bench_off_cpu } };
 	struct err e = { 0 };
-	if (sampler_probe(&e) != OK) {
+	if (probe_sampling(&e) != OK) {
 		(void)fprintf(stderr, "skipped: %s\n", e.text);
 		return 0;
 	}

@@ -15,8 +15,8 @@
 #include "agent/broker/broker.h"
 #include "agent/own_http.h"
 #include "agent/parts.h"
-#include "agent/sample/mapsizes.h"
-#include "agent/tables/slabs.h"
+#include "agent/sample/sample.h"
+#include "agent/tables/tables.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/net.h"
@@ -77,7 +77,7 @@ void agent_config_default(struct agent_config *c)
 
 enum status agent_probe(struct err *e)
 {
-	return sampler_probe(e);
+	return probe_sampling(e);
 }
 
 /* ---- events ---- */
@@ -532,7 +532,7 @@ static enum status open_upload(struct agent *a, struct err *e)
 	enum status s = OK;
 	bool drops = !a->config.keep_privileges && os_capabilities();
 	if (drops)
-		s = broker_start(&broker, e);
+		s = privilege_start_broker(&broker, e);
 	if (s == OK)
 		s = privilege_dir_open(a->config.spool_dir, &a->spool_dir, e);
 	if (s == OK && drops)
@@ -738,7 +738,7 @@ static void tell_of_containers(struct agent *a)
 		containers_write_problems(a->containers, &lines);
 	rest = buf_view(&lines);
 	while (str_split(&rest, '\n', &line))
-		if (told_is_new(&a->told, line))
+		if (log_once_is_new(&a->containers_logged, line))
 			log_warn("labels of containers may be missing", "reason=%s",
 				log_quote(line, text, sizeof(text)));
 }

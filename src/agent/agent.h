@@ -26,10 +26,10 @@ struct agent_config {
 	const char *remote_store_token_file;     /* it, read again each time */
 	const char *const *remote_store_headers; /* "name=value", NULL at the end; or NULL */
 	/* Names of functions are sent to a server that has the executables of this host not itself
-	 * (agent/upload/uploader.h). */
+	 * (agent/uploader/uploader.h). */
 	bool debuginfo_upload;
 	bool debuginfo_no_strip; /* whole files instead of what gives names */
-	/* Where separate debug files are (agent/upload/uploadsource.h); NULL: where they usually
+	/* Where separate debug files are (agent/uploader/upload_source.h); NULL: where they usually
 	 * are. */
 	const char *const *debuginfo_folders;
 	uint32_t debuginfo_parallel_max, debuginfo_queue_max;

@@ -6,22 +6,15 @@
 #pragma once
 
 #include "agent/agent.h"
-#include "agent/broker/privilege.h"
+#include "agent/broker/broker.h"
 #include "agent/files/files.h"
-#include "agent/names/kallsyms.h"
+#include "agent/names/names.h"
 #include "agent/oom/oom.h"
-#include "agent/process/metadata.h"
 #include "agent/process/process.h"
-#include "agent/sample/deferred.h"
-#include "agent/sample/governor.h"
-#include "agent/sample/offcpu.h"
-#include "agent/sample/sampler.h"
-#include "agent/send/batch.h"
-#include "agent/send/handover.h"
+#include "agent/sample/sample.h"
 #include "agent/send/send.h"
-#include "agent/status/problems.h"
-#include "agent/status/told.h"
-#include "agent/upload/uploader.h"
+#include "agent/status/status.h"
+#include "agent/uploader/uploader.h"
 
 #include <limits.h>
 
@@ -37,7 +30,7 @@ struct agent {
 	uint32_t missing; /* of privilege_wants */
 	struct metadata *metadata;
 	struct containers *containers;
-	struct told told; /* of what is wrong with them */
+	struct log_once containers_logged; /* what is wrong with them */
 	struct processes *processes;
 	struct handover *handover;
 	struct sampler *sampler;

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/sample/sampler.h"
+#include "agent/sample/sample.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/vec.h"

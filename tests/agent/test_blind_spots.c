@@ -245,7 +245,7 @@ static void sees_programs_in_every_place(void **state)
 {
 	(void)state;
 	struct err e = { 0 };
-	if (sampler_probe(&e) != OK)
+	if (probe_sampling(&e) != OK)
 		SKIP("%s", e.text);
 	struct counted h = { .name = "" };
 	struct host host = { .ctx = &h, .count = count };

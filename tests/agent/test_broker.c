@@ -165,7 +165,7 @@ struct asked {
 	int error;
 };
 
-/* One that is not held. */
+/* One that is not pinned. */
 static int open_on(const char *path, uint32_t device)
 {
 	struct broker_file f;
@@ -244,7 +244,7 @@ static void opens_others_while_devices_hang(void **state)
 	int got;
 	while ((got = broker_open_executable(mapped, DEVICE_OTHER, &late)) == -1)
 		CHECK(errno == ETIMEDOUT);
-	CHECK(got == BROKER_IS_HELD && broker_read(&late, magic, sizeof(magic), 0) == 4);
+	CHECK(got == BROKER_IS_PINNED && broker_read(&late, magic, sizeof(magic), 0) == 4);
 	CHECK(memcmp(magic, content, sizeof(magic)) == 0);
 	broker_drop(&late);
 	broker_stop();
@@ -324,8 +324,8 @@ static void reads_what_it_holds(void **state)
 	const char *why = reading_init(&r, 0);
 	if (why)
 		SKIP("%s", why);
-	CHECK(broker_open_executable(r.link, DEVICE_OTHER, &f) == BROKER_IS_HELD);
-	CHECK(broker_open_executable(r.link, DEVICE_OTHER, &again) == BROKER_IS_HELD);
+	CHECK(broker_open_executable(r.link, DEVICE_OTHER, &f) == BROKER_IS_PINNED);
+	CHECK(broker_open_executable(r.link, DEVICE_OTHER, &again) == BROKER_IS_PINNED);
 	CHECK(f.handle != again.handle && f.stat.bytes == CONTENT_BYTES && f.stat.inode == 1);
 	CHECK(broker_read(&f, bytes, sizeof(bytes), 0) == sizeof(bytes));
 	CHECK(memcmp(bytes, r.at, sizeof(bytes)) == 0);
@@ -365,7 +365,7 @@ static void reads_memory_maps(void **state)
 	struct broker_file f;
 	char exe[64], path[PATH_MAX] = "", want[PATH_MAX] = "";
 	CHECK_OK(broker_start(&c, &e), &e);
-	CHECK(broker_open_maps(getpid(), &f) == BROKER_IS_HELD);
+	CHECK(broker_open_maps(getpid(), &f) == BROKER_IS_PINNED);
 	CHECK(has_code(&f));
 	broker_drop(&f);
 	CHECK(broker_open_maps(INT_MAX, &f) == -1 && errno == ENOENT);
@@ -389,8 +389,8 @@ static void waits_no_more_for_what_hangs(struct reading *r, bool in_reading)
 {
 	struct broker_file f, other;
 	char bytes[CONTENT_BYTES];
-	CHECK(broker_open_executable(r->link, DEVICE_OTHER, &f) == BROKER_IS_HELD);
-	CHECK(broker_open_executable(r->link, DEVICE_OTHER, &other) == BROKER_IS_HELD);
+	CHECK(broker_open_executable(r->link, DEVICE_OTHER, &f) == BROKER_IS_PINNED);
+	CHECK(broker_open_executable(r->link, DEVICE_OTHER, &other) == BROKER_IS_PINNED);
 	if (in_reading)
 		CHECK(broker_read(&f, bytes, sizeof(bytes), 0) == -1 && errno == ETIMEDOUT);
 	broker_drop(&f);

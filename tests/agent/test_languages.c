@@ -153,7 +153,7 @@ static void check_program(const struct program *p)
 	char path[512];
 	struct err e = { 0 };
 	(void)snprintf(path, sizeof(path), "%s/%s", WORKLOADS_DIR, p->file);
-	if (sampler_probe(&e) != OK) {
+	if (probe_sampling(&e) != OK) {
 		print_message("%s\n", e.text);
 		SKIP("cannot sample here");
 	}

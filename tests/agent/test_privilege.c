@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/broker/privilege.h"
+#include "agent/broker/broker.h"
 #include "os/os.h"
 #include "temp_dir.h"
 #include "test.h"

@@ -53,7 +53,7 @@ static int probe_with(uint64_t capabilities, const char *want)
 		if (prctl(PR_SET_KEEPCAPS, 1) != 0 || setresuid(65534, 65534, 65534) != 0 ||
 			set_capabilities(capabilities) != 0)
 			_exit(3);
-		enum status s = sampler_probe(&e);
+		enum status s = probe_sampling(&e);
 		if (!want)
 			_exit(s == OK ? 0 : 1);
 		(void)fprintf(stderr, "%s\n", e.text);
@@ -70,7 +70,7 @@ static void names_the_missing_capability(void **state)
 	uint64_t bpf = 1ull << 39, perfmon = 1ull << 38;
 	if (geteuid() != 0 || !probe_has_capability(CAP_SYS_ADMIN))
 		SKIP("must be root to give capabilities up");
-	if (sampler_probe(NULL) != OK)
+	if (probe_sampling(NULL) != OK)
 		SKIP("not even root can sample here");
 	assert_int_equal(probe_with(0, "CAP_BPF and CAP_PERFMON"), 0);
 	assert_int_equal(probe_with(bpf, "CAP_PERFMON is missing"), 0);

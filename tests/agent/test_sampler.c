@@ -25,7 +25,7 @@
 static bool can_sample(void)
 {
 	struct err e = { 0 };
-	if (sampler_probe(&e) == OK)
+	if (probe_sampling(&e) == OK)
 		return true;
 	print_message("%s\n", e.text);
 	return false;

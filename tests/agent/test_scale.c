@@ -27,11 +27,11 @@ static bool goes_on(int64_t begin_ns, uint64_t samples)
 	return spent < duration_ns(4) || (samples < 2 * SAMPLES_NEEDED && spent < LATE_NS);
 }
 
-#define NEED_SAMPLING()                            \
-	do {                                       \
-		struct err need_e_ = { 0 };        \
-		if (sampler_probe(&need_e_) != OK) \
-			SKIP("%s", need_e_.text);  \
+#define NEED_SAMPLING()                             \
+	do {                                        \
+		struct err need_e_ = { 0 };         \
+		if (probe_sampling(&need_e_) != OK) \
+			SKIP("%s", need_e_.text);   \
 	} while (0)
 
 static const char *workload(const char *name)

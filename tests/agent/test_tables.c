@@ -76,7 +76,7 @@ static void end(struct fixture *f)
 static bool may_use_maps(void)
 {
 	struct err e = { 0 };
-	if (sampler_probe(&e) == OK)
+	if (probe_sampling(&e) == OK)
 		return true;
 	print_message("%s\n", e.text);
 	return false;

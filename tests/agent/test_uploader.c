@@ -5,7 +5,7 @@
 #include "test.h"
 
 #include "agent/broker/broker.h"
-#include "agent/upload/uploader.h"
+#include "agent/uploader/uploader.h"
 #include "gen/elf.h"
 #include "net/net.h"
 #include "os/os.h"

@@ -15,7 +15,7 @@ static const char *const names[FUNCTIONS_MAX] = { "sleeps", "locks", "reads", "s
 static bool can_sample(void)
 {
 	struct err e = { 0 };
-	if (sampler_probe(&e) == OK)
+	if (probe_sampling(&e) == OK)
 		return true;
 	print_message("%s\n", e.text);
 	return false;

@@ -5,17 +5,16 @@
  * asks next looks whether it has come, and drops it.
  *
  * Disks may be waited for without a limit: nobody makes one be slow at will, and what lies on a
- * busy one shall not lose its names. Any other device may run into debts.
+ * busy one shall not lose its names. Any other device may spend its credit.
  *
- * A file that is held is to be dropped, once: now, or when its device may be asked again (`late`).
- * One of which the handle comes when nobody waits for it any more, too.
+ * A file that is pinned is to be dropped, once: now, or when its device may be asked again
+ * (`late`). One of which the handle comes when nobody waits for it any more, too.
  */
 #include "agent/broker/broker.h"
 
 #include "agent/broker/broker_request.h"
 #include "agent/broker/broker_serve.h"
-#include "agent/broker/debts.h"
-#include "agent/broker/ownfile.h"
+#include "agent/broker/device_credits.h"
 #include "agent/broker/perfmap_open.h"
 #include "os/os.h"
 
@@ -59,11 +58,11 @@ struct late_drop {
 struct broker {
 	pid_t pid;
 	const char *own_files[BROKER_OWN_FILES_MAX];
-	pthread_mutex_t lock; /* guards what channels and debts say; not held while waiting */
+	pthread_mutex_t lock; /* guards what channels and credits say; not held while waiting */
 	pthread_cond_t given_back;
 	struct channel channels[BROKER_CHANNELS];
-	struct debts debts;
-	struct late_drop late[BROKER_HELD_MAX]; /* as many as there are handles */
+	struct device_credits credits;
+	struct late_drop late[BROKER_PINNED_MAX]; /* as many as there are handles */
 	uint32_t late_count;
 	_Atomic bool gone;
 	struct broker_metrics metrics;
@@ -165,19 +164,19 @@ static bool is_disk(uint64_t device)
 static void drop_later(struct broker *b, uint64_t handle, uint64_t whom)
 {
 	/* A broker that says more than there are is none of ours. */
-	if (b->late_count < BROKER_HELD_MAX)
+	if (b->late_count < BROKER_PINNED_MAX)
 		b->late[b->late_count++] = (struct late_drop){ (uint32_t)handle, whom };
 }
 
 /* Drop the answer for which nobody waits any more, if it has come. */
 static void take_late_answer(struct broker *b, struct channel *c)
 {
-	struct broker_held_answer held;
-	struct answer late = { .text = &held, .text_size = sizeof(held), .fd = -1 };
+	struct pinned_files_answer pinned;
+	struct answer late = { .text = &pinned, .text_size = sizeof(pinned), .fd = -1 };
 	if (!c->overdue || wait_for_answer(c, 0) != 0)
 		return;
-	if (receive(c, &late) == 0 && c->kind == BROKER_HOLD && late.text_len == sizeof(held))
-		drop_later(b, held.handle, c->device);
+	if (receive(c, &late) == 0 && c->kind == BROKER_HOLD && late.text_len == sizeof(pinned))
+		drop_later(b, pinned.handle, c->device);
 	fd_cleanup(&late.fd);
 	c->overdue = false;
 }
@@ -194,7 +193,7 @@ static bool is_resting(struct broker *b, uint64_t device)
 	for (int i = 0; i < BROKER_CHANNELS; i++)
 		if (b->channels[i].overdue && b->channels[i].device == device)
 			return true;
-	return debts_has(&b->debts, device, clock_monotonic_ns());
+	return device_credits_are_spent(&b->credits, device, clock_monotonic_ns());
 }
 
 /* The channels that a device may have: [*out_first, end). */
@@ -244,7 +243,7 @@ static void channel_give_back(struct broker *b, struct channel *c, int error)
 	c->overdue = error == ETIMEDOUT;
 	int64_t now = clock_monotonic_ns();
 	if (!is_disk(c->device))
-		debts_charge(&b->debts, c->device, now - c->asked_ns, now);
+		device_credits_charge(&b->credits, c->device, now - c->asked_ns, now);
 	pthread_cond_broadcast(&b->given_back);
 	pthread_mutex_unlock(&b->lock);
 }
@@ -386,12 +385,12 @@ int broker_slab(void)
 	return request_fd(DEVICE_NONE, BROKER_SLAB, STR(""));
 }
 
-/* ---- files that are held ---- */
+/* ---- files that are pinned ---- */
 
 static int hold(const char *path, uint64_t whom, bool below_is_disk, struct broker_file *out)
 {
-	struct broker_held_answer held;
-	struct answer a = { .text = &held, .text_size = sizeof(held), .fd = -1 };
+	struct pinned_files_answer pinned;
+	struct answer a = { .text = &pinned, .text_size = sizeof(pinned), .fd = -1 };
 	CLEANUP(buf_deinit) struct buf payload;
 	bool asked;
 	if (strlen(path) > BROKER_PATH_MAX)
@@ -406,10 +405,10 @@ static int hold(const char *path, uint64_t whom, bool below_is_disk, struct brok
 		return fail(error);
 	if (a.fd >= 0)
 		return a.fd;
-	if (a.text_len != sizeof(held) || held.handle >= BROKER_HELD_MAX)
+	if (a.text_len != sizeof(pinned) || pinned.handle >= BROKER_PINNED_MAX)
 		return fail(EBADMSG);
-	*out = (struct broker_file){ (uint32_t)held.handle, whom, held.stat };
-	return BROKER_IS_HELD;
+	*out = (struct broker_file){ (uint32_t)pinned.handle, whom, pinned.stat };
+	return BROKER_IS_PINNED;
 }
 
 int broker_open_executable(const char *path, uint32_t device, struct broker_file *out)
@@ -498,7 +497,8 @@ void broker_drop_late(void)
 {
 	struct late_drop late;
 	/* One that could not be asked is late again. */
-	for (int i = 0; i < BROKER_HELD_MAX && the_broker && take_late_drop(the_broker, &late); i++)
+	for (int i = 0; i < BROKER_PINNED_MAX && the_broker && take_late_drop(the_broker, &late);
+		i++)
 		drop(late.handle, late.whom);
 }
 
@@ -608,7 +608,6 @@ enum status broker_start(const struct broker_config *c, struct err *e)
 	memcpy(b->own_files, c->own_files, sizeof(b->own_files));
 	the_broker = b;
 	os_set_broker(open_path, read_path);
-	os_set_own_reader(ownfile_read);
 	return OK;
 }
 

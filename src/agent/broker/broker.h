@@ -11,6 +11,10 @@
  */
 #pragma once
 
+#include "agent/broker/cgroupid.h"
+#include "agent/broker/privilege.h"
+#include "agent/broker/privileged_open.h"
+#include "agent/broker/slab_grants.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -29,7 +33,7 @@
 #define BROKER_SLOW_MAX 8
 #define BROKER_MESSAGE_BYTES_MAX (12 + BROKER_PATH_MAX + 1)
 /* Files that stay open in the broker. */
-#define BROKER_HELD_MAX 256
+#define BROKER_PINNED_MAX 256
 /* Of a file at once. */
 #define BROKER_READ_BYTES_MAX 65536
 #define BROKER_FREQUENCY_MAX_HZ 10000
@@ -79,11 +83,11 @@ struct broker_file {
 };
 
 /* What broker_open_executable() answers where the file stays open in the broker. */
-#define BROKER_IS_HELD (-2)
+#define BROKER_IS_PINNED (-2)
 /* Opens a file that may be mapped for execution, of which it is known that it lies on `device` (the
  * kernel's number, as in struct file_key; 0: not known). A descriptor, or -1 with errno; ENOSYS:
  * there is no broker. On a file system on which reading and closing may hang it stays open in the
- * broker, to be read by broker_read(): BROKER_IS_HELD, and *out. */
+ * broker, to be read by broker_read(): BROKER_IS_PINNED, and *out. */
 int broker_open_executable(const char *path, uint32_t device, struct broker_file *out);
 /* The same for a file that was named to broker_start(), whatever is in it. */
 int broker_open_own(const char *path, struct broker_file *out);

@@ -29,12 +29,12 @@ struct broker_request {
 	uint64_t offset;
 };
 
-/* The answer of kind 6 where the file is held. */
-struct broker_held_answer {
+/* The answer of kind 6 where the file is pinned. */
+struct pinned_files_answer {
 	uint64_t handle;
 	struct broker_stat stat;
 };
-static_assert(sizeof(struct broker_held_answer) == 80, "docs/formats/broker.md");
+static_assert(sizeof(struct pinned_files_answer) == 80, "docs/formats/broker.md");
 
 /* E_INVALID: not a request. */
 NODISCARD enum status broker_request_parse(

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread a channel: receive, look at the form of the request, open, answer. Nothing is kept
- * between requests but the files that are held, no byte of an opened file is looked at but for the
- * first four, and no memory is asked for.
+ * between requests but the files that are pinned, no byte of an opened file is looked at but for
+ * the first four, and no memory is asked for.
  */
 #include "agent/broker/broker_serve.h"
 
-#include "agent/broker/broker_held.h"
 #include "agent/broker/broker_request.h"
 #include "agent/broker/cgroupid.h"
 #include "agent/broker/perfmap_open.h"
+#include "agent/broker/pinned_files.h"
 #include "agent/broker/privileged_open.h"
 #include "agent/broker/sandbox.h"
 #include "agent/broker/slab_grants.h"
@@ -47,7 +47,7 @@
 struct broker {
 	struct broker_config config;
 	struct cgroupid cgroups;
-	struct broker_held held;
+	struct pinned_files pinned;
 	pthread_mutex_t slabs_lock;
 	struct slab_grants slabs;
 };
@@ -58,7 +58,7 @@ struct channel {
 	struct broker_request request;
 	uint8_t message[BROKER_MESSAGE_BYTES_MAX + 1];
 	char text[BROKER_READ_BYTES_MAX];
-	struct broker_held_answer held;
+	struct pinned_files_answer pinned;
 };
 static_assert(BROKER_READ_BYTES_MAX >= PATH_MAX, "the text of a link");
 
@@ -174,7 +174,7 @@ static struct broker_stat stat_of(const struct stat *st, const struct statfs *fs
 		st->st_uid, (uint64_t)fs->f_type };
 }
 
-/* The descriptor; or -1, and an answer that says that it is held, or errno. */
+/* The descriptor; or -1, and an answer that says that it is pinned, or errno. */
 static int hold_for(struct channel *c, struct str *out_text)
 {
 	const struct broker_request *r = &c->request;
@@ -191,13 +191,13 @@ static int hold_for(struct channel *c, struct str *out_text)
 		fs = (struct statfs){ 0 };
 	/* A path below a root may lead to another file than the one that was meant. */
 	bool below_is_disk = r->below_is_disk && where == BROKER_MAPPED;
-	if (!broker_held_may_hang((uint64_t)fs.f_type, below_is_disk))
+	if (!pinned_files_may_hang((uint64_t)fs.f_type, below_is_disk))
 		return STEAL_FD(fd);
-	int handle = broker_held_add(&c->b->held, STEAL_FD(fd));
+	int handle = pinned_files_add(&c->b->pinned, STEAL_FD(fd));
 	if (handle < 0)
 		return -1;
-	c->held = (struct broker_held_answer){ (uint64_t)handle, stat_of(&st, &fs) };
-	*out_text = str_make(&c->held, sizeof(c->held));
+	c->pinned = (struct pinned_files_answer){ (uint64_t)handle, stat_of(&st, &fs) };
+	*out_text = str_make(&c->pinned, sizeof(c->pinned));
 	return -1;
 }
 
@@ -300,13 +300,13 @@ static void handle(struct channel *c, size_t len)
 		done = fd >= 0 || text.len;
 		break;
 	case BROKER_READ: {
-		ssize_t n = broker_held_read(&c->b->held, r->handle, c->text, r->len, r->offset);
+		ssize_t n = pinned_files_read(&c->b->pinned, r->handle, c->text, r->len, r->offset);
 		done = n >= 0;
 		text = str_make(c->text, done ? (size_t)n : 0);
 		break;
 	}
 	case BROKER_DROP:
-		done = broker_held_drop(&c->b->held, r->handle) == 0;
+		done = pinned_files_drop(&c->b->pinned, r->handle) == 0;
 		break;
 	}
 	answer(c, done ? 0 : errno ? errno : ENOENT, text, fd);
@@ -400,7 +400,7 @@ _Noreturn void broker_serve(const struct broker_config *c, const int channels[BR
 	pthread_mutex_init(&b.slabs_lock, NULL);
 	enum status s = settle(&e);
 	cgroupid_open(&b.cgroups);
-	broker_held_init(&b.held);
+	pinned_files_init(&b.pinned);
 	for (int i = 0; i < BROKER_CHANNELS; i++) {
 		each[i].b = &b;
 		each[i].fd = fds[i];

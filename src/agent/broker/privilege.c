@@ -6,7 +6,9 @@
  */
 #include "agent/broker/privilege.h"
 
+#include "agent/broker/broker.h"
 #include "agent/broker/broker_serve.h"
+#include "agent/broker/flag_file.h"
 #include "agent/broker/sandbox.h"
 #include "base/arena.h"
 #include "base/log.h"
@@ -77,9 +79,17 @@ void privilege_log_missing(uint32_t missing)
 			is_admin ? " note=\"CAP_SYS_ADMIN does not stand for them\"" : "");
 }
 
+enum status privilege_start_broker(const struct broker_config *c, struct err *e)
+{
+	enum status s = broker_start(c, e);
+	if (s == OK)
+		os_set_own_reader(flag_file_read);
+	return s;
+}
+
 enum status privilege_split(const struct broker_config *c, struct err *e)
 {
-	return broker_capabilities() ? broker_start(c, e) : OK;
+	return broker_capabilities() ? privilege_start_broker(c, e) : OK;
 }
 
 /* ---- folders ---- */

@@ -5,7 +5,11 @@
  */
 #pragma once
 
-#include "agent/broker/broker.h"
+#include "base/err.h"
+
+#include <limits.h>
+
+struct broker_config;
 
 /* A folder that the agent writes to: it is made, becomes ours, and can be reached later although
  * folders above it may be closed to us then. */
@@ -29,7 +33,9 @@ extern const struct privilege_want privilege_wants[PRIVILEGE_WANTS];
 uint32_t privilege_missing(bool keeps_all);
 /* One line that names them; none where nothing is missing. */
 void privilege_log_missing(uint32_t missing);
-/* Starts the broker, if this process has anything that one could keep. */
+/* Starts the broker, and has it read the files that flags name. */
+NODISCARD enum status privilege_start_broker(const struct broker_config *c, struct err *e);
+/* The same, if this process has anything that one could keep. */
 NODISCARD enum status privilege_split(const struct broker_config *c, struct err *e);
 /* "" or NULL: no folder. */
 NODISCARD enum status privilege_dir_open(const char *dir, struct privilege_dir *out, struct err *e);

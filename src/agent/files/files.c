@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A notice names a file by the kernel's key. What is remembered of keys and files is in
- * filebook.h; this is the way of a notice through two threads:
+ * known_files.h; this is the way of a notice through two threads:
  *
  *	notice -> WAITING -> opener: open -> builder: know, table, publish -> BOUND or FAILED
  *
@@ -17,10 +17,11 @@
  */
 #include "agent/files/files.h"
 
+#include "agent/files/announce.h"
 #include "agent/files/buildqueue.h"
-#include "agent/files/filebook.h"
-#include "agent/files/fileload.h"
-#include "agent/files/fileoffer.h"
+#include "agent/files/elf_load.h"
+#include "agent/files/known_files.h"
+#include "agent/files/mapped_file.h"
 #include "agent/files/preload.h"
 #include "base/log.h"
 #include "os/os.h"
@@ -74,14 +75,14 @@ struct files {
 	bool is_offer_due; /* the opener's own */
 	atomic_bool stop;
 	pthread_mutex_t work;
-	struct fileload load; /* under `work` */
-	struct fileoffer offer;
+	struct elf_load load; /* under `work` */
+	struct announce offer;
 	int64_t between_ns; /* the builder's own: CPU time of what was built in between */
 	pthread_cond_t first_pass_done; /* with `lock` */
 	uint32_t first_pass_left;       /* requests, and one for what is not listed yet */
 	enum status first_pass_status;
 	pthread_mutex_t lock;
-	struct filebook book; /* under `lock` */
+	struct known_files book; /* under `lock` */
 	struct files_metrics metrics;
 };
 
@@ -130,21 +131,21 @@ static enum status know(
 	struct files *f, const struct opened *o, uint32_t *out_id, bool *out_is_new, struct err *e)
 {
 	LOCKED(&f->lock);
-	const struct filebook_content content = { o->identity, o->build_id, o->path, o->obj };
-	return filebook_know(&f->book, &content, clock_monotonic_ns(), out_id, out_is_new, e);
+	const struct known_file_content content = { o->identity, o->build_id, o->path, o->obj };
+	return known_files_know(&f->book, &content, clock_monotonic_ns(), out_id, out_is_new, e);
 }
 
 static void set_table(struct files *f, uint32_t id, const struct unwind_table *t)
 {
 	LOCKED(&f->lock);
-	filebook_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
+	known_files_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
 static enum status publish(struct files *f, struct request *r, uint32_t *out_id, struct err *e)
 {
 	struct opened *o = &r->opened;
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
-	enum status s = fileload_table(&f->load, o, &t, e);
+	enum status s = elf_load_table(&f->load, o, &t, e);
 	if (s != OK)
 		return s;
 	uint32_t id = 0;
@@ -155,8 +156,8 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	if (f->config.known && o->obj)
 		f->config.known(f->config.known_ctx, &r->notice.key, o->obj, o->build_id, o->path);
 	is_new &= o->obj != NULL;
-	if (is_new && !o->file.is_held)
-		fileoffer_show(&f->offer, o);
+	if (is_new && !o->file.is_pinned)
+		announce_show(&f->offer, o);
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
 	r->is_published = s == OK || s == E_LIMIT;
 	if (s == E_LIMIT) { /* it is known then, without a table */
@@ -166,8 +167,8 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	} else if (s == OK) {
 		set_table(f, id, t);
 	}
-	if (is_new && o->file.is_held) /* it is copied, and others wait */
-		fileoffer_show(&f->offer, o);
+	if (is_new && o->file.is_pinned) /* it is copied, and others wait */
+		announce_show(&f->offer, o);
 	*out_id = id;
 	return s;
 }
@@ -194,7 +195,7 @@ static void count_first_pass(struct files *f)
 
 static void note_failure(struct files *f, const struct request *r, const char *why)
 {
-	char what[FILEOPEN_PATH_MAX + 64];
+	char what[OPEN_FILE_PATH_MAX + 64];
 	if (r->opened.path[0])
 		snprintf(what, sizeof(what), "%s", r->opened.path);
 	else
@@ -313,7 +314,7 @@ static void cancel_request(struct files *f, uint32_t binding, bool is_replaced)
 	} else {
 		if (b->file_id)
 			sampler_retract(f->sampler, &b->key);
-		filebook_unbind(&f->book, binding);
+		known_files_unbind(&f->book, binding);
 	}
 	metric_add(&f->metrics.notices_dropped, 1);
 }
@@ -326,7 +327,7 @@ static uint32_t wanted_so_far(struct files *f, uint32_t binding)
 
 static void pass_on(struct files *f, struct request *r)
 {
-	const struct build_ticket ticket = { r->opened.owner, fileload_bytes(&r->opened),
+	const struct build_ticket ticket = { r->opened.owner, elf_load_bytes(&r->opened),
 		r->binding, wanted_so_far(f, r->binding) };
 	if (buildqueue_push(f->opened, r, &ticket, clock_monotonic_ns() + PUSH_WAIT_NS))
 		return;
@@ -348,11 +349,11 @@ static void open_one(struct files *f, struct request *r)
 		finish(f, r, id, OK, &e);
 		return;
 	}
-	enum status s = fileopen(r->pid, &r->notice, &r->opened.file, r->opened.path, &e);
+	enum status s = mapped_file_open(r->pid, &r->notice, &r->opened.file, r->opened.path, &e);
 	if (s == OK)
-		s = fileload_examine(&f->load, &r->opened, &e);
+		s = elf_load_examine(&f->load, &r->opened, &e);
 	else if (s == E_INVALID && r->opened.path[0]) { /* known, without a table */
-		fileload_examine_other(&f->load, &r->opened);
+		elf_load_examine_other(&f->load, &r->opened);
 		s = OK;
 	}
 	if (s != OK) {
@@ -430,9 +431,9 @@ static bool begin_request(struct files *f, struct request *r)
 	LOCKED(&f->lock);
 	int64_t now = clock_monotonic_ns();
 	const struct file_key *key = &r->notice.key;
-	uint32_t i = filebook_find(&f->book, key);
+	uint32_t i = known_files_find(&f->book, key);
 	if (i == MAP_NONE) {
-		i = filebook_bind(&f->book, key, now);
+		i = known_files_bind(&f->book, key, now);
 		if (i == MAP_NONE) {
 			metric_add(&f->metrics.notices_dropped, 1);
 			return false;
@@ -486,12 +487,12 @@ static enum status load_vdso(struct files *f, struct err *e)
 {
 	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
 	struct str image;
-	enum status s = fileoffer_vdso(&obj, &image, e);
+	enum status s = open_file_vdso(&obj, &image, e);
 	if (s == OK && !obj)
 		return OK;
 	CLEANUP(table_cleanup) struct unwind_table *t = NULL;
 	if (s == OK)
-		s = fileload_build(&f->load, obj, &t, e);
+		s = elf_load_build(&f->load, obj, &t, e);
 	struct file_key none = { 0 };
 	if (s == OK)
 		s = sampler_publish(f->sampler, &none, FRAME_FILE_VDSO, t, e);
@@ -500,12 +501,12 @@ static enum status load_vdso(struct files *f, struct err *e)
 	const char *build_id = objfile_build_id(obj);
 	{
 		LOCKED(&f->lock);
-		const struct filebook_content vdso = { "[vdso]", build_id, "[vdso]", obj };
-		if (!filebook_know_vdso(&f->book, &vdso))
+		const struct known_file_content vdso = { "[vdso]", build_id, "[vdso]", obj };
+		if (!known_files_know_vdso(&f->book, &vdso))
 			return err_set(e, E_NOMEM, "vDSO");
 	}
 	set_table(f, FRAME_FILE_VDSO, t);
-	fileoffer_show_vdso(&f->offer, obj, image);
+	announce_show_vdso(&f->offer, obj, image);
 	return OK;
 }
 
@@ -576,7 +577,7 @@ enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
 static void offer_all(struct files *f)
 {
 	f->is_offer_due = false;
-	fileoffer_show_all(&f->offer, &f->load, goes_on, f);
+	announce_show_all(&f->offer, &f->load, goes_on, f);
 }
 
 bool files_offer(struct files *f)
@@ -614,14 +615,14 @@ enum status files_new(
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&f->first_pass_done, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	if (filebook_init(&f->book, sampler, &f->metrics) != OK)
+	if (known_files_init(&f->book, sampler, &f->metrics) != OK)
 		return err_set(e, E_NOMEM, "files");
-	f->load = (struct fileload){
-		.cache_cpu_ns = FILELOAD_CACHE_CPU_NS,
+	f->load = (struct elf_load){
+		.cache_cpu_ns = ELF_LOAD_CACHE_CPU_NS,
 		.metrics = &f->metrics,
 		.problems = c->problems,
 	};
-	f->offer = (struct fileoffer){
+	f->offer = (struct announce){
 		.seen = c->seen,
 		.seen_ctx = c->seen_ctx,
 		.cache_dir = c->cache_dir,
@@ -678,7 +679,7 @@ void files_free(struct files *f)
 		pthread_join(f->builder, NULL);
 	drain(f);
 	tablecache_close(f->load.cache);
-	filebook_deinit(&f->book);
+	known_files_deinit(&f->book);
 	pthread_cond_destroy(&f->first_pass_done);
 	pthread_mutex_destroy(&f->lock);
 	pthread_mutex_destroy(&f->work);
@@ -688,7 +689,7 @@ void files_free(struct files *f)
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 {
 	LOCKED(&f->lock);
-	struct known_file *k = filebook_get(&f->book, file_id);
+	struct known_file *k = known_files_get(&f->book, file_id);
 	if (!k)
 		return false;
 	k->used_ns = clock_monotonic_ns();
@@ -711,7 +712,7 @@ static bool is_same_file(const struct binding *b, const struct file_key *key)
 uint32_t files_find(struct files *f, const struct file_key *key)
 {
 	LOCKED(&f->lock);
-	uint32_t i = filebook_find(&f->book, key);
+	uint32_t i = known_files_find(&f->book, key);
 	const struct binding *b = i == MAP_NONE ? NULL : &f->book.bindings.v[i];
 	/* While it waits again it is known still. */
 	return b && b->state != BINDING_FAILED && is_same_file(b, key) ? b->file_id : 0;
@@ -720,7 +721,7 @@ uint32_t files_find(struct files *f, const struct file_key *key)
 enum files_state files_look_up(struct files *f, const struct file_key *key, uint32_t *out_id)
 {
 	LOCKED(&f->lock);
-	uint32_t i = filebook_find(&f->book, key);
+	uint32_t i = known_files_find(&f->book, key);
 	if (i == MAP_NONE)
 		return FILES_UNKNOWN;
 	const struct binding *b = &f->book.bindings.v[i];

@@ -9,8 +9,10 @@
  */
 #pragma once
 
-#include "agent/sample/sampler.h"
-#include "agent/status/problems.h"
+#include "agent/files/mapped_file.h"
+#include "agent/files/open_file.h"
+#include "agent/sample/sample.h"
+#include "agent/status/status.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/metrics.h"

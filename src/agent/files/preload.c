@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/files/preload.h"
 
-#include "agent/files/fileopen.h"
+#include "agent/files/mapped_file.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "procfs/procfs.h"
@@ -70,7 +70,7 @@ static bool count_process(void *ctx, int pid)
 	if (p->only_pid && !is_below(pid, p->only_pid))
 		return true;
 	p->pid = pid;
-	(void)!fileopen_maps(pid, count_mapping, p, NULL); /* it may be gone by now */
+	(void)!mapped_file_each(pid, count_mapping, p, NULL); /* it may be gone by now */
 	return p->files.len < PRELOAD_MAX && p->go_on(p->ctx);
 }
 

@@ -7,8 +7,7 @@
 #include "agent/names/ksymbols.h"
 
 #include "agent/broker/broker.h"
-#include "agent/broker/privileged_open.h"
-#include "agent/sample/cpus.h"
+#include "agent/sample/sample.h"
 #include "os/os.h"
 
 #include <errno.h>

@@ -8,8 +8,7 @@
  */
 #include "agent/oom/oom.h"
 
-#include "agent/sample/mapsizes.h"
-#include "agent/sample/probe.h"
+#include "agent/sample/sample.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"

@@ -13,7 +13,7 @@
 
 #include "agent/oom/oomheap.h"
 #include "agent/process/process.h"
-#include "agent/sample/sampler.h"
+#include "agent/sample/sample.h"
 #include "base/metrics.h"
 
 /* Different Go executables that are known; of more, the one longest not met goes. */

@@ -7,8 +7,8 @@
  */
 #include "agent/oom/oomheap.h"
 
-#include "agent/process/metadata.h"
-#include "agent/send/batch.h"
+#include "agent/process/process.h"
+#include "agent/send/send.h"
 #include "base/arena.h"
 #include "otlp/otlp.h"
 #include "profile/profile.h"

@@ -6,7 +6,7 @@
  */
 #include "agent/process/executable.h"
 
-#include "agent/files/fileopen.h"
+#include "agent/files/files.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/os.h"
@@ -260,16 +260,16 @@ static bool read_program(struct executables *x, int pid, struct executable *out)
 {
 	char path[32];
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	CLEANUP(openfile_close) struct openfile file = { .fd = -1 };
-	if (openfile_open(path, DEVICE_UNKNOWN, &file, NULL) != OK)
+	CLEANUP(open_file_close) struct open_file file = { .fd = -1 };
+	if (open_file_open(path, DEVICE_UNKNOWN, &file, NULL) != OK)
 		return false;
-	const struct broker_stat *st = &file.held.stat;
+	const struct broker_stat *st = &file.pinned.stat;
 	struct known k = { .stamp = { st->device, st->inode, st->bytes, st->modified_s,
 				   st->modified_ns } };
 	uint32_t at = map_find(&x->index, hash_u64(st->inode), stamp_equal, x, &k.stamp);
 	if (at == MAP_NONE) {
 		struct objfile *obj = NULL;
-		enum status s = openfile_objfile(&file, path, &obj, NULL);
+		enum status s = open_file_objfile(&file, path, &obj, NULL);
 		if (s == OK)
 			s = executable_read(obj, &k.executable, NULL);
 		objfile_close(obj);

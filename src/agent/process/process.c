@@ -12,7 +12,6 @@
 #include "agent/process/process.h"
 
 #include "agent/broker/broker.h"
-#include "agent/broker/cgroupid.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/hash.h"

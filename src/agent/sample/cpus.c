@@ -9,7 +9,6 @@
 #include "agent/sample/cpus.h"
 
 #include "agent/broker/broker.h"
-#include "agent/broker/privileged_open.h"
 #include "base/clock.h"
 #include "os/os.h"
 

@@ -156,7 +156,7 @@ static enum status probe_perf_event(struct err *e)
 	return OK;
 }
 
-enum status sampler_probe(struct err *e)
+enum status probe_sampling(struct err *e)
 {
 #ifndef __x86_64__
 	return err_set(e, E_UNSUPPORTED, "sampling is implemented for x86-64 only");

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probe: why the kernel does not let us sample, in a sentence for people. Private to agent/.
- * sampler_probe() is in sampler.h.
  */
 #pragma once
 
-#include "agent/sample/sampler.h"
+#include "base/err.h"
+
+/* Can this process sample? OK, or in `e` one sentence: which capability, kernel option or sysctl is
+ * missing, and how to get it. Leaves nothing behind. */
+NODISCARD enum status probe_sampling(struct err *e);
 
 /* `what` (a gerund: "loading an eBPF program") failed with errno `error`: the sentence and its
  * status. */

@@ -6,16 +6,15 @@
  * The reader wakes by its own timer, the program wakes it only when the ring is half full: at 19 Hz
  * the system calls of the reader, not the samples, are the cost.
  *
- * Samples whose stack was sent before in this epoch come without frames; seen.h has kept those.
- * When it has kept enough, the program is told to send all frames until the next epoch.
+ * Samples whose stack was sent before in this epoch come without frames; stack_cache.h has kept
+ * those. When it has kept enough, the program is told to send all frames until the next epoch.
  */
 #include "agent/sample/sampler.h"
 
 #include "agent/sample/cpus.h"
 #include "agent/sample/mapsizes.h"
 #include "agent/sample/probe.h"
-#include "agent/sample/seen.h"
-#include "agent/tables/slabs.h"
+#include "agent/sample/stack_cache.h"
 #include "agent/tables/tables.h"
 #include "base/clock.h"
 #include "os/os.h"
@@ -51,7 +50,7 @@ struct sampler {
 	struct bpf_link *exec_link;
 	struct bpf_link *exit_link;
 	struct bpf_link *switch_link; /* with off_cpu_probability */
-	struct seen seen;
+	struct stack_cache seen;
 	struct event_sample *restored; /* EVENT_BYTES_MAX: a SEEN sample with its frames */
 	uint64_t lost_seen;
 	uint64_t fixed_kernel_bytes; /* maps that do not grow, and programs */
@@ -323,7 +322,7 @@ enum status sampler_open(const struct sampler_config *c, const struct sampler_ev
 {
 	enum status status = check_config(c, e);
 	if (status == OK)
-		status = sampler_probe(e);
+		status = probe_sampling(e);
 	if (status != OK)
 		return status;
 	CLEANUP(sampler_cleanup) struct sampler *s = calloc(1, sizeof(*s));
@@ -377,7 +376,7 @@ void sampler_close(struct sampler *s)
 	tables_free(s->tables);
 	profiler_bpf__destroy(s->skeleton);
 	fd_cleanup(&s->stats_fd);
-	seen_deinit(&s->seen);
+	stack_cache_deinit(&s->seen);
 	free(s->restored);
 	free(s);
 }
@@ -445,7 +444,7 @@ static void set_seen_enabled(struct sampler *s, uint32_t on)
 static void deliver_sample(struct sampler *s, const struct event_sample *sample)
 {
 	if (sample->h.flags & EVENT_FLAG_KEEP) {
-		if (!seen_keep(&s->seen, sample) || seen_is_full(&s->seen))
+		if (!stack_cache_keep(&s->seen, sample) || stack_cache_is_full(&s->seen))
 			set_seen_enabled(s, 0);
 	}
 	s->events.sample(s->events.ctx, sample);
@@ -454,7 +453,7 @@ static void deliver_sample(struct sampler *s, const struct event_sample *sample)
 static void deliver_seen(struct sampler *s, const struct event_sample *sample)
 {
 	const uint64_t *frames;
-	const struct seen_stack *stack = seen_find(&s->seen, sample->stack_hash, &frames);
+	const struct cached_stack *stack = stack_cache_find(&s->seen, sample->stack_hash, &frames);
 	if (!stack || stack->kernel_count != sample->kernel_count ||
 		stack->user_count != sample->user_count) {
 		__atomic_fetch_add(&s->lost_seen, 1, __ATOMIC_RELAXED);
@@ -557,9 +556,9 @@ void sampler_next_epoch(struct sampler *s)
 	__atomic_store_n(&settings->epoch, settings->epoch + 1, __ATOMIC_RELAXED);
 	/* Hashes of the epoch before the last are forgotten only when none can be in the ring. */
 	if (s->polled)
-		seen_turn(&s->seen);
+		stack_cache_turn(&s->seen);
 	s->polled = false;
-	if (!seen_is_full(&s->seen))
+	if (!stack_cache_is_full(&s->seen))
 		set_seen_enabled(s, 1);
 	tables_next_epoch(s->tables, clock_monotonic_ns());
 }

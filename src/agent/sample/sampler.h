@@ -37,10 +37,6 @@ NODISCARD enum status sampler_kernel_bytes(
  * never less than 8. */
 uint32_t sampler_idle_table_bytes(const struct sampler_config *c);
 
-/* Can this process sample? OK, or in `e` one sentence: which capability, kernel option or sysctl is
- * missing, and how to get it. Leaves nothing behind. */
-NODISCARD enum status sampler_probe(struct err *e);
-
 /* Loads the programs of a skeleton. It was opened with `log`, zeroed, for the verifier to tell what
  * it does not like: Linux 5.10 tells each step, and only what is written becomes memory. */
 #define SAMPLER_LOG_BYTES (64u << 20)
@@ -62,7 +58,7 @@ struct sampler_events {
 	void (*resume)(void *ctx, const struct event_resume *r);
 };
 
-/* What is missing when this fails is in `e`, as by sampler_probe(). */
+/* What is missing when this fails is in `e`, as by probe_sampling(). */
 NODISCARD enum status sampler_open(const struct sampler_config *c,
 	const struct sampler_events *events, struct sampler **out, struct err *e);
 void sampler_close(struct sampler *s);

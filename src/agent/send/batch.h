@@ -17,7 +17,7 @@
 
 #include "agent/bpf/shared.h"
 #include "agent/files/files.h"
-#include "agent/names/kallsyms.h"
+#include "agent/names/names.h"
 #include "agent/process/process.h"
 #include "base/buf.h"
 

@@ -13,7 +13,7 @@
 #define KIND_FIGURES 2
 #define KIND_PAGE 3
 #define KIND_NEW_SERVER 4 /* the only one that comes from the other side */
-#define TOLD_MAX 16       /* read at a time */
+#define LOG_ONCE_MAX 16   /* read at a time */
 #define BUILD_ID_BYTES_MAX 128
 #define PATH_BYTES_MAX 4096
 
@@ -162,7 +162,7 @@ bool handover_server_is_new(struct handover *h)
 	static const uint8_t new_server[4] = { KIND_NEW_SERVER };
 	bool is_new = false;
 	pthread_mutex_lock(&h->lock);
-	for (uint32_t i = 0; h->socket >= 0 && i < TOLD_MAX; i++) {
+	for (uint32_t i = 0; h->socket >= 0 && i < LOG_ONCE_MAX; i++) {
 		uint8_t told[sizeof(new_server) + 1];
 		ssize_t n = recv(h->socket, told, sizeof(told), MSG_DONTWAIT);
 		if (n <= 0)

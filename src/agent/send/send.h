@@ -14,6 +14,8 @@
  */
 #pragma once
 
+#include "agent/send/batch.h"
+#include "agent/send/handover.h"
 #include "agent/send/remote.h"
 #include "base/buf.h"
 #include "base/err.h"

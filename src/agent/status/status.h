@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "agent/status/log_once.h"
 #include "agent/status/problems.h"
 #include "base/buf.h"
 

@@ -2,7 +2,6 @@
 #include "agent/tables/slabs.h"
 
 #include "agent/broker/broker.h"
-#include "agent/broker/privileged_open.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -27,12 +26,12 @@ enum status slabs_add(struct slabs *s, struct err *e)
 		return err_os(e, "cannot allocate 2 MiB of kernel memory for unwind tables");
 	enum status status = OK;
 	for (uint32_t c = 0; status == OK && c < SLAB_CHUNKS; c++)
-		status = runs_init(&s->chunks[i * SLAB_CHUNKS + c], CHUNK_UNITS);
+		status = bitmap_init(&s->chunks[i * SLAB_CHUNKS + c], CHUNK_UNITS);
 	if (status == OK && bpf_map_update_elem(s->outer, &i, &fd, BPF_ANY) != 0)
 		status = err_os(e, "cannot add kernel memory for unwind tables");
 	if (status != OK) {
 		for (uint32_t c = 0; c < SLAB_CHUNKS; c++)
-			runs_deinit(&s->chunks[i * SLAB_CHUNKS + c]);
+			bitmap_deinit(&s->chunks[i * SLAB_CHUNKS + c]);
 		fd_cleanup(&fd);
 		return status;
 	}
@@ -59,7 +58,7 @@ void slabs_drop(struct slabs *s)
 	unmap(s, i);
 	fd_cleanup(&s->fds[i]);
 	for (uint32_t c = 0; c < SLAB_CHUNKS; c++)
-		runs_deinit(&s->chunks[i * SLAB_CHUNKS + c]);
+		bitmap_deinit(&s->chunks[i * SLAB_CHUNKS + c]);
 	s->hint = 0;
 }
 
@@ -73,8 +72,8 @@ bool slabs_wait(struct slabs *s)
 
 static bool take_in(struct slabs *s, uint32_t chunk, uint32_t units, struct blob *out)
 {
-	uint32_t start = runs_take(&s->chunks[chunk], units);
-	if (start == RUNS_NONE)
+	uint32_t start = bitmap_take(&s->chunks[chunk], units);
+	if (start == BITMAP_NONE)
 		return false;
 	*out = (struct blob){ chunk, (uint16_t)start,
 		(uint16_t)(units == CHUNK_UNITS ? 0 : units) };
@@ -96,7 +95,7 @@ bool slabs_take(struct slabs *s, uint32_t slab_count, uint32_t units, struct blo
 
 void slabs_release(struct slabs *s, const struct blob *b)
 {
-	runs_release(&s->chunks[b->chunk], b->start, blob_bytes(b) / BLOB_UNIT_BYTES);
+	bitmap_release(&s->chunks[b->chunk], b->start, blob_bytes(b) / BLOB_UNIT_BYTES);
 }
 
 uint64_t slabs_used_bytes(const struct slabs *s, uint32_t slab)
@@ -143,7 +142,7 @@ void slabs_deinit(struct slabs *s)
 	for (uint32_t i = 0; i < s->count; i++)
 		fd_cleanup(&s->fds[i]);
 	for (uint32_t i = 0; s->chunks && i < s->max * SLAB_CHUNKS; i++)
-		runs_deinit(&s->chunks[i]);
+		bitmap_deinit(&s->chunks[i]);
 	free(s->chunks);
 	s->chunks = NULL;
 }

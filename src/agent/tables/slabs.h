@@ -9,7 +9,7 @@
 #pragma once
 
 #include "agent/bpf/layout.h"
-#include "agent/tables/runs.h"
+#include "agent/tables/bitmap.h"
 #include "base/clock.h"
 #include "base/err.h"
 
@@ -17,7 +17,7 @@
 #define CHUNK_UNITS (SLAB_CHUNK_BYTES / BLOB_UNIT_BYTES)
 
 struct blob {
-	uint32_t chunk; /* RUNS_NONE: a page without rows */
+	uint32_t chunk; /* BITMAP_NONE: a page without rows */
 	uint16_t start; /* units in the chunk */
 	uint16_t units; /* 0: 65536 bytes */
 };
@@ -29,8 +29,8 @@ struct slabs {
 	int fds[SLABS_MAX];
 	uint8_t *memory[SLABS_MAX]; /* NULL: not mapped */
 	uint32_t mapped;
-	struct runs *chunks; /* of all slabs there may be; SLAB_CHUNKS each */
-	uint32_t hint;       /* the chunk where the last blob went */
+	struct bitmap *chunks; /* of all slabs there may be; SLAB_CHUNKS each */
+	uint32_t hint;         /* the chunk where the last blob went */
 };
 
 /* Slabs that a budget allows; at least one. */

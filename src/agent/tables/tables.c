@@ -21,7 +21,7 @@
  */
 #include "agent/tables/tables.h"
 
-#include "agent/broker/slab_grants.h"
+#include "agent/broker/broker.h"
 #include "agent/tables/slabs.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -73,7 +73,7 @@ struct tables {
 	struct slabs slabs;
 	uint32_t slabs_idle;
 	int64_t given_back_ns;
-	struct runs pages;
+	struct bitmap pages;
 	uint64_t *page_memory;         /* struct unwind_page each */
 	struct file_slot *slot_memory; /* [FILES_MAX] */
 	struct slot slots[FILES_MAX];
@@ -123,7 +123,7 @@ enum status tables_new(const struct tables_maps *maps, uint32_t slabs_idle, uint
 	t->maps = *maps;
 	t->slabs_idle = slabs_idle;
 	t->slot_hint = t->slot_end = 1;
-	if (runs_init(&t->pages, TABLE_PAGES_MAX) != OK)
+	if (bitmap_init(&t->pages, TABLE_PAGES_MAX) != OK)
 		return err_set(e, E_NOMEM, "tables");
 	enum status s =
 		map_memory(maps->pages, TABLE_PAGES_MAX * sizeof(uint64_t), &t->page_memory, e);
@@ -143,7 +143,7 @@ void tables_free(struct tables *t)
 	if (!t)
 		return;
 	slabs_deinit(&t->slabs);
-	runs_deinit(&t->pages);
+	bitmap_deinit(&t->pages);
 	if (t->page_memory)
 		(void)munmap(t->page_memory, TABLE_PAGES_MAX * sizeof(uint64_t));
 	if (t->slot_memory)
@@ -194,11 +194,11 @@ static uint32_t slot_unused(struct tables *t)
 static void table_unplace(struct tables *t, struct slot *slot)
 {
 	for (uint32_t i = 0; i < slot->page_count; i++) {
-		if (slot->blobs[i].chunk != RUNS_NONE)
+		if (slot->blobs[i].chunk != BITMAP_NONE)
 			slabs_release(&t->slabs, &slot->blobs[i]);
 	}
 	if (slot->page_count)
-		runs_release(&t->pages, slot->page_base, slot->page_count);
+		bitmap_release(&t->pages, slot->page_base, slot->page_count);
 	slot->page_base = 0;
 	slot->page_count = 0;
 	slot->bytes = 0;
@@ -320,13 +320,13 @@ enum placed {
 static enum placed table_place(
 	struct tables *t, const struct unwind_table *table, struct slot *slot)
 {
-	uint32_t base = runs_take(&t->pages, table->page_count);
-	if (base == RUNS_NONE)
+	uint32_t base = bitmap_take(&t->pages, table->page_count);
+	if (base == BITMAP_NONE)
 		return NO_PAGES;
 	slot->page_base = base;
 	slot->page_count = table->page_count;
 	for (uint32_t i = 0; i < table->page_count; i++)
-		slot->blobs[i].chunk = RUNS_NONE;
+		slot->blobs[i].chunk = BITMAP_NONE;
 	for (uint32_t i = 0; i < table->page_count; i++) {
 		uint32_t units = blob_units(&table->pages[i]);
 		if (units == 0)
@@ -387,7 +387,7 @@ static enum status table_write(
 		const struct unwind_table_page *page = &table->pages[i];
 		const struct blob *b = &slot->blobs[i];
 		uint8_t *to;
-		if (b->chunk == RUNS_NONE) {
+		if (b->chunk == BITMAP_NONE) {
 			__atomic_store_n(&t->page_memory[slot->page_base + i], 0, __ATOMIC_RELAXED);
 			continue;
 		}
@@ -645,7 +645,7 @@ static void empty_last_slab(struct tables *t)
 			struct blob *b = &slot->blobs[k];
 			struct blob to;
 			uint8_t *from_bytes, *to_bytes;
-			if (b->chunk == RUNS_NONE || blob_slab(b) != last)
+			if (b->chunk == BITMAP_NONE || blob_slab(b) != last)
 				continue;
 			if (!VEC_RESERVE(&t->left, t->left.len + 1) ||
 				!slabs_take(&t->slabs, last, blob_bytes(b) / BLOB_UNIT_BYTES, &to))

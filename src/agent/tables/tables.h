@@ -8,6 +8,7 @@
 #pragma once
 
 #include "agent/bpf/layout.h"
+#include "agent/tables/slabs.h"
 #include "base/err.h"
 #include "unwind/unwind.h"
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_credits: how long the broker may still be waited for, by device. Private to agent/
+ * (broker.c). No clock and no lock of its own.
+ *
+ * A device that answers late each time holds up whoever reads one file after the other no less than
+ * one that never answers. So each has a credit of time that it may be waited for: DEVICE_CREDIT_NS,
+ * which grows again by DEVICE_CREDIT_SHARE_PERCENT of the time that passes.
+ */
+#pragma once
+
+#include "base/clock.h"
+
+#define DEVICE_CREDIT_NS (2 * NS_PER_SEC)
+#define DEVICE_CREDIT_SHARE_PERCENT 10
+/* What any answer may take. */
+#define DEVICE_CREDIT_FREE_NS (10 * NS_PER_MS)
+/* Devices that are remembered; of more the one with the most credit is forgotten. */
+#define DEVICE_CREDITS_MAX 64
+
+struct device_credit {
+	uint64_t device;
+	int64_t credit_ns; /* at `at_ns` */
+	int64_t at_ns;     /* 0: the record is free */
+};
+
+struct device_credits {
+	struct device_credit of[DEVICE_CREDITS_MAX];
+};
+
+void device_credits_charge(
+	struct device_credits *d, uint64_t device, int64_t waited_ns, int64_t now_ns);
+/* The device has used up more than its credit: it is not to be waited for now. */
+bool device_credits_are_spent(const struct device_credits *d, uint64_t device, int64_t now_ns);

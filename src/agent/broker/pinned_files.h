@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pinned_files: files that stay open in the broker, for whoever reads or closes one waits for its
+ * file system, and cannot even be killed meanwhile. Private to agent/ (broker_serve.c).
+ *
+ * Thread safety: all functions but pinned_files_init() may be called from any thread. No memory is
+ * asked for.
+ */
+#pragma once
+
+#include "agent/broker/broker.h"
+
+#include <pthread.h>
+
+struct pinned_file {
+	int fd; /* -1: the place is free */
+	uint32_t users;
+	bool dropped; /* closed by the last user */
+};
+
+struct pinned_files {
+	pthread_mutex_t lock;
+	struct pinned_file files[BROKER_PINNED_MAX];
+};
+
+void pinned_files_init(struct pinned_files *h);
+/* Does reading, closing and asking for its status wait for anybody but the kernel and its disks?
+ * `type` as statfs(2) has it. What an overlay answers for is known where the layer below is. */
+bool pinned_files_may_hang(uint64_t type, bool below_is_disk);
+/* Takes the descriptor over: its handle, or -1 with errno (ENFILE: too many are pinned). */
+int pinned_files_add(struct pinned_files *h, int fd);
+/* As pread(2). EBADF: no such handle. */
+ssize_t pinned_files_read(
+	struct pinned_files *h, uint32_t handle, void *out, size_t len, uint64_t offset);
+/* It is closed once nobody reads it; the handle is free after that. -1 with errno. */
+int pinned_files_drop(struct pinned_files *h, uint32_t handle);

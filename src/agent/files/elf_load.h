@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * elf_load: what an opened executable is, and its unwind table, built or from the cache on disk.
+ * Private to agent/. Not thread safe: one at a time.
+ */
+#pragma once
+
+#include "agent/files/files.h"
+#include "agent/files/open_file.h"
+#include "agent/files/tablecache.h"
+
+/* What took so much CPU time to build is cached however small it is. */
+#define ELF_LOAD_CACHE_CPU_NS (10 * NS_PER_MS)
+
+struct elf_load {
+	struct tablecache *cache; /* NULL: none */
+	int64_t cache_cpu_ns;     /* ELF_LOAD_CACHE_CPU_NS */
+	struct files_metrics *metrics;
+	struct problems *problems; /* may be NULL */
+	struct unwind_build limits;
+	bool is_between; /* building while another is built, whose CPU time counts */
+};
+
+struct opened {
+	struct open_file file;
+	struct objfile *obj; /* NULL: no ELF file for us */
+	uint64_t owner;      /* its user, on its file system */
+	char path[OPEN_FILE_PATH_MAX];
+	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1]; /* "": no ELF file */
+	/* Of what is known of it: build id, size, first and last bytes; and from elf_load_table()
+	 * on its table, so that nobody's table is taken for that of another file. */
+	char identity[2 * OBJFILE_BUILD_ID_MAX + 96];
+	/* Of the file itself, for the cache on disk; "": not cached. */
+	char cache_name[2 * OBJFILE_BUILD_ID_MAX + 160];
+};
+
+void opened_close(struct opened *o);
+/* Sees what it is; o->path and o->file are set, and it stays where it is. What is no ELF file is
+ * known by its path, and counted. E_TIMEOUT: its file system does not answer. */
+NODISCARD enum status elf_load_examine(const struct elf_load *l, struct opened *o, struct err *e);
+/* The same of what is known to be no ELF file, and was not opened: o->path is set. */
+void elf_load_examine_other(const struct elf_load *l, struct opened *o);
+/* A descriptor of it for others: its own, or of a copy below `dir` that vanishes when it is closed
+ * ("": in memory), since whoever had the file itself might hang with its file system. E_LIMIT: more
+ * than ELF_LOAD_COPY_BYTES_MAX. */
+#define ELF_LOAD_COPY_BYTES_MAX ((uint64_t)256 << 20)
+NODISCARD enum status elf_load_share(
+	const struct opened *o, const char *dir, int *out_fd, struct err *e);
+/* What its table is made of, about. */
+uint64_t elf_load_bytes(const struct opened *o);
+/* *out stays NULL where there is no information: counted, and said to `problems`. */
+NODISCARD enum status elf_load_build(const struct elf_load *l, const struct objfile *obj,
+	struct unwind_table **out, struct err *e);
+/* The same, from the cache if it is there; tables that are large or took long are put into it.
+ * o->identity is complete then. */
+NODISCARD enum status elf_load_table(
+	const struct elf_load *l, struct opened *o, struct unwind_table **out, struct err *e);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * known_files: what files.c remembers of files: the kernel's keys that were met (bindings), and the
+ * contents behind them (known files), which have ids. Private to agent/. No thread and no lock of
+ * its own: whoever calls holds one.
+ */
+#pragma once
+
+#include "agent/files/files.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+enum binding_state { BINDING_FREE, BINDING_WAITING, BINDING_BOUND, BINDING_FAILED };
+
+struct binding {
+	struct file_key key;
+	enum binding_state state;
+	uint32_t file_id;    /* once BOUND; 0: never was */
+	uint32_t generation; /* of the file of that id; key.generation is what was met last */
+	uint32_t wanted;     /* notices since it waits */
+	uint32_t attempts;
+	int64_t retry_ns;    /* not before, */
+	int64_t finished_ns; /* but for another generation shortly after this */
+};
+
+struct known_file {
+	char *identity;
+	char *build_id;
+	char *path;
+	struct objfile_segment *segments;
+	uint32_t segment_count;
+	bool has_table;
+	bool live; /* false: the id rests, or was never used */
+	uint64_t rows;
+	int64_t used_ns; /* live: last asked for; not live: since when it rests */
+};
+
+struct known_files {
+	struct sampler *sampler;       /* told of each key that is forgotten */
+	struct files_metrics *metrics; /* gauges of what is known */
+	VEC(struct binding) bindings;
+	uint32_t binding_count;
+	uint32_t binding_hint; /* where the search for a free one goes on */
+	uint32_t drop_hint;    /* and for one that may go */
+	struct map by_key;
+	VEC(struct known_file) known; /* by id */
+	uint32_t live_count;
+	struct map by_identity;
+};
+
+/* E_NOMEM. Both arguments stay the caller's. */
+NODISCARD enum status known_files_init(
+	struct known_files *b, struct sampler *sampler, struct files_metrics *metrics);
+void known_files_deinit(struct known_files *b);
+
+/* The number of the binding of a key (its inode and device); MAP_NONE: none. */
+uint32_t known_files_find(const struct known_files *b, const struct file_key *key);
+/* A new one, FREE; of FILES_KEYS_MAX one that failed or is bound gives way. MAP_NONE: none of those
+ * looked at does, or no memory. */
+uint32_t known_files_bind(struct known_files *b, const struct file_key *key, int64_t now_ns);
+void known_files_unbind(struct known_files *b, uint32_t binding);
+
+/* What is to be known of a file. `obj` NULL: it is no ELF file. */
+struct known_file_content {
+	const char *identity; /* equal for files of equal content */
+	const char *build_id;
+	const char *path;
+	const struct objfile *obj;
+};
+
+/* The id of a content, which is known from then on; *out_is_new: it was not before. Where too many
+ * are known the longest unused is forgotten. E_LIMIT: every id is in use or rests. */
+NODISCARD enum status known_files_know(struct known_files *b,
+	const struct known_file_content *content, int64_t now_ns, uint32_t *out_id,
+	bool *out_is_new, struct err *e);
+/* The vDSO's id is not given out. */
+NODISCARD bool known_files_know_vdso(
+	struct known_files *b, const struct known_file_content *content);
+/* NULL: the id names nothing. */
+struct known_file *known_files_get(struct known_files *b, uint32_t id);
+/* Its table in the kernel now; `rows` of it. */
+void known_files_set_table(struct known_files *b, uint32_t id, bool has_table, uint64_t rows);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mapped_file: the file behind a mapping of a process, opened, and sure to be the one that the
+ * kernel named. Private to agent/ (files.c).
+ */
+#pragma once
+
+#include "agent/files/open_file.h"
+#include "procfs/procfs.h"
+
+/* Open what process `pid` has mapped at [n->vma_start, n->vma_end), of identity n->key. vma_start
+ * 0: the program that it runs. `path` receives the path as the process sees it, " (deleted)" cut
+ * off, its end cut to fit. E_NOTFOUND: the process, the mapping or the file is gone; E_DENIED;
+ * E_TIMEOUT: its file system does not answer; E_INVALID: it is no ELF file, and `path` is there if
+ * it is surely the one that is mapped, else as it was. */
+NODISCARD enum status mapped_file_open(int pid, const struct file_notice *n, struct open_file *out,
+	char path[OPEN_FILE_PATH_MAX], struct err *e);
+/* As procfs_maps(). E_TIMEOUT: a thread of it waits for a file system, and holds the lock of its
+ * memory map. */
+NODISCARD enum status mapped_file_each(int pid, procfs_map_fn *fn, void *ctx, struct err *e);

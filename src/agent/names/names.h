@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names: names of kernel addresses. What the agent's other sub-folders include of it. */
+#pragma once
+
+#include "agent/names/kallsyms.h"
+#include "agent/names/ksymbols.h"
