@@ -34,6 +34,30 @@ def fixed64(field, value):
     return varint(field << 3 | 1) + struct.pack("<Q", value)
 
 
+# ---- Pyroscope: /ingest and Push ----
+
+
+def push(profile):
+    pairs = [("__name__", "process_cpu"), ("service_name", "app"), ("a.b", "c"), ("__session_id__", "7")]
+    labels = [message(1, text(1, k) + text(2, v)) for k, v in pairs]
+    return message(1, b"".join(labels) + message(2, message(1, profile) + text(2, "id")))
+
+
+def ingests(pprof):
+    """A line of format and name (or time), then the body."""
+    config = b'{"cpu":{"units":"samples","aggregation":"average","display-name":"cpu"}}'
+    parts = [(b"profile", pprof), (b"sample_type_config", config)]
+    body = b"".join(b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % p for p in parts)
+    trie = b"\0\0\1\1a\0\2\2;b\1\0\2;c\2\0"
+    yield "folded", b"groups app.cpu{k=v}\nmain;f 2\nmain;g h 3\n"
+    yield "lines", b"lines now-1h\nmain;f\nmain;g\n"
+    yield "trie", b"trie app.alloc_space{k=v}\n" + trie
+    yield "tree", b"tree 1700000000123\n" + trie
+    yield "pprof", b"pprof 20260131\n" + pprof
+    yield "multipart", b"multipart {a=b}\n" + body + b"--b--\r\n"
+    yield "parts", b"multipart app{service_name=s}\n" + body + b"--b--\r\n"
+
+
 # ---- OTLP profiles, in the numbering of each version ----
 
 
@@ -436,6 +460,8 @@ def seeds():
     plain = gzip.decompress(pprof)
     yield "pprof_decode", [("made", plain)]
     yield "parca_raw", [("plain", raw(plain)), ("gzip", raw(pprof))]
+    yield "pyroscope_push", [("plain", push(plain)), ("gzip", push(pprof))]
+    yield "pyroscope_ingest", list(ingests(pprof))
     yield "otlp_decode", [(f"v{v}", otlp(v)) for v in ("1.7", "1.9", "1.11")]
     yield "server_limits", [("all", LIMITS.encode())]
     yield "server_query", list(server_queries())

@@ -508,7 +508,10 @@ static enum status decode_label(
 		return dangling(d, PPROF_SAMPLE, sample, "a label's key", key);
 	if (value == NO_ID)
 		return dangling(d, PPROF_SAMPLE, sample, "a label's str", text);
-	enum status s = profile_add_name(d->out, profile_str(d->out, name), &out->name);
+	struct str text_name = profile_str(d->out, name);
+	if (d->options->profile_id_is_span && str_eq(text_name, STR("profile_id")))
+		text_name = STR("span_id");
+	enum status s = profile_add_name(d->out, text_name, &out->name);
 	if (s == OK && d->options->resource)
 		s = export_name(d, &out->name);
 	out->value = value;

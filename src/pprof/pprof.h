@@ -32,7 +32,9 @@ struct pprof_options {
 	 * "exported_NAME", as Prometheus does. */
 	uint32_t resource;
 	int64_t time_ns; /* when the message has none */
-	bool is_vaddr;   /* addresses are those of the ELF files already */
+	/* The label profile_id is span_id by the name that Pyroscope's older SDKs gave it. */
+	bool profile_id_is_span;
+	bool is_vaddr; /* addresses are those of the ELF files already */
 	/* None, or one for each mapping: addresses become those of the ELF files. */
 	const struct pprof_segment *segments;
 	size_t segment_count;

@@ -67,7 +67,8 @@ static void count(struct server *s, enum ingest_protocol how, const struct profi
 	const struct profile_refused *r, uint64_t no_series)
 {
 	metric_value *const samples[] = { &s->metrics.samples_otlp, &s->metrics.samples_raw,
-		&s->metrics.samples_arrow_v1, &s->metrics.samples_arrow_v2 };
+		&s->metrics.samples_arrow_v1, &s->metrics.samples_arrow_v2,
+		&s->metrics.samples_push, &s->metrics.samples_ingest };
 	metric_value *const refused[] = { &s->metrics.refused_labels,
 		&s->metrics.refused_label_name, &s->metrics.refused_label_value,
 		&s->metrics.refused_old, &s->metrics.refused_future, &s->metrics.refused_period };

@@ -80,7 +80,14 @@ uint64_t agent_list_count(struct agent_list *l, int64_t now_ns);
 
 /* ---- the way in ---- */
 
-enum ingest_protocol { INGEST_OTLP, INGEST_RAW, INGEST_ARROW_V1, INGEST_ARROW_V2 };
+enum ingest_protocol {
+	INGEST_OTLP,
+	INGEST_RAW,
+	INGEST_ARROW_V1,
+	INGEST_ARROW_V2,
+	INGEST_PYROSCOPE_PUSH,
+	INGEST_PYROSCOPE_INGEST
+};
 
 struct ingest {
 	struct series_guard series;

@@ -42,6 +42,12 @@
 		"Bytes of messages of Parca's agents, decompressed.")                              \
 	X(write_failed, COUNTER, "firn_write_failed_total",                                        \
 		"Requests of Parca's agents that were answered with an error.")                    \
+	X(pyroscope_requests, COUNTER, "firn_pyroscope_requests_total",                            \
+		"Requests of Pyroscope's clients that bring profiles.")                            \
+	X(pyroscope_bytes, COUNTER, "firn_pyroscope_bytes_total",                                  \
+		"Bytes of those, before what is packed inside is unpacked.")                       \
+	X(pyroscope_failed, COUNTER, "firn_pyroscope_failed_total",                                \
+		"Those that were answered with an error.")                                         \
 	X(samples_otlp, COUNTER, "firn_ingest_samples_total{protocol=\"otlp\"}",                   \
 		"Samples accepted.")                                                               \
 	X(samples_raw, COUNTER, "firn_ingest_samples_total{protocol=\"parca_raw\"}",               \
@@ -49,6 +55,10 @@
 	X(samples_arrow_v1, COUNTER, "firn_ingest_samples_total{protocol=\"parca_arrow_v1\"}",     \
 		"Samples accepted.")                                                               \
 	X(samples_arrow_v2, COUNTER, "firn_ingest_samples_total{protocol=\"parca_arrow_v2\"}",     \
+		"Samples accepted.")                                                               \
+	X(samples_push, COUNTER, "firn_ingest_samples_total{protocol=\"pyroscope_push\"}",         \
+		"Samples accepted.")                                                               \
+	X(samples_ingest, COUNTER, "firn_ingest_samples_total{protocol=\"pyroscope_ingest\"}",     \
 		"Samples accepted.")                                                               \
 	X(samples_zero, COUNTER, "firn_ingest_zero_samples_total",                                 \
 		"Samples of value 0, left out.")                                                   \
@@ -193,6 +203,10 @@ net_handler_fn server_handle_top;
 net_handler_fn server_handle_functions;
 net_handler_fn server_handle_pprof;
 net_handler_fn server_handle_diff;
+
+/* pyroscope.c: push.v1 and POST /ingest */
+net_handler_fn server_pyroscope_push;
+net_handler_fn server_pyroscope_ingest;
 
 /* admin.c: /api/admin/… */
 net_handler_fn server_handle_delete;

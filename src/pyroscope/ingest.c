@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * POST /ingest. What the body is, `format` says, else the content type, in Pyroscope's order; a
+ * body of neither is folded stacks. A gzip body, or part, is unpacked by its first bytes.
+ */
+#include "codec/codec.h"
+#include "pprof/pprof.h"
+#include "pyroscope/internal.h"
+
+#include <string.h>
+
+#define RATE_DEFAULT 100
+#define RATE_MAX 1000000000u
+
+enum format { GROUPS, LINES, TRIE, TREE, PPROF, PPROF_PARTS, JFR, SPEEDSCOPE };
+
+struct ingest {
+	const struct pyroscope_ingest *q;
+	struct profile *out;
+	struct err *e;
+	int64_t now_ns, from_ns, duration_ns;
+	struct str app;
+	struct series_labels labels;
+	struct type_configs configs;
+	struct buf plain; /* of the profile */
+};
+
+static bool type_has(const struct pyroscope_ingest *q, const char *part)
+{
+	return q->content_type.len &&
+	       memmem(q->content_type.p, q->content_type.len, part, strlen(part));
+}
+
+static enum format format_of(const struct pyroscope_ingest *q)
+{
+	static const struct {
+		const char *name;
+		enum format format;
+	} names[] = { { "trie", TRIE }, { "tree", TREE }, { "lines", LINES }, { "jfr", JFR },
+		{ "pprof", PPROF }, { "speedscope", SPEEDSCOPE } };
+	if (type_has(q, "binary/octet-stream+trie"))
+		return TRIE;
+	if (type_has(q, "binary/octet-stream+tree"))
+		return TREE;
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_eq(q->format, str_of(names[i].name)))
+			return names[i].format;
+	return type_has(q, "multipart/form-data") ? PPROF_PARTS : GROUPS;
+}
+
+static uint32_t rate_of(const struct pyroscope_ingest *q)
+{
+	uint64_t rate;
+	if (!str_parse_u64(q->sample_rate, 10, &rate) || rate == 0 || rate > RATE_MAX)
+		return RATE_DEFAULT;
+	return (uint32_t)rate;
+}
+
+/* The set of labels of all samples. */
+static enum status intern_labels(struct ingest *in, uint32_t *out)
+{
+	struct str spy = in->q->spy.len ? in->q->spy : STR("unknown");
+	enum status s = labels_add(&in->labels, in->out, STR("pyroscope_spy"), spy, in->e);
+	if (s == OK && in->labels.has_service)
+		s = labels_add(&in->labels, in->out, STR("app_name"), in->app, in->e);
+	return s == OK ? labels_intern(&in->labels, in->out, in->app, out, in->e) : s;
+}
+
+static enum status unpack(struct ingest *in, struct str packed, struct str *out)
+{
+	*out = packed;
+	if (!codec_is_gzip(packed.p, packed.len))
+		return OK;
+	buf_clear(&in->plain);
+	enum status s = codec_gunzip(packed.p, packed.len, &in->plain, in->e);
+	if (s != OK)
+		return s == E_CORRUPT ? err_prefix(in->e, E_INVALID, "gzip") : s;
+	*out = buf_view(&in->plain);
+	return OK;
+}
+
+/* ---- pprof ---- */
+
+static enum status read_pprof(struct ingest *in, struct str packed)
+{
+	struct pprof_options options = {
+		.name = STR("unknown"), .time_ns = in->from_ns, .profile_id_is_span = true
+	};
+	struct added a = { (uint32_t)in->out->heads.len, in->out->samples.len };
+	struct made made = { .from_ns = in->from_ns,
+		.duration_ns = in->duration_ns,
+		.average = str_eq(in->q->aggregation, STR("average")),
+		.configs = &in->configs };
+	struct str plain;
+	if (packed.len == 0)
+		return err_set(in->e, E_INVALID, "profile: it is empty");
+	enum status s = unpack(in, packed, &plain);
+	if (s == OK)
+		s = intern_labels(in, &options.resource);
+	if (s == OK)
+		s = pprof_decode_with(plain, &options, in->out, in->e);
+	if (s != OK)
+		return err_prefix(in->e, s, "profile");
+	s = types_finish(in->out, a, &made);
+	return s == OK ? OK : err_set(in->e, s, "types: %s", status_text(s));
+}
+
+static enum status read_parts(struct ingest *in, struct str body)
+{
+	struct parts parts;
+	enum status s = parts_read(in->q->content_type, body, &parts, in->e);
+	if (s != OK)
+		return s;
+	const struct part *profile = parts_find(&parts, "profile");
+	const struct part *config = parts_find(&parts, "sample_type_config");
+	const struct part *before = parts_find(&parts, "prev_profile");
+	if (before && before->body.len)
+		return err_set(in->e, E_UNSUPPORTED,
+			"prev_profile: this version of the SDK sends sums since its start; please "
+			"update github.com/grafana/pyroscope-go");
+	if (!profile)
+		return err_set(in->e, E_INVALID, "multipart: no part \"profile\"");
+	if (config) {
+		s = type_configs_read(config->body, &in->configs, in->e);
+		if (s != OK)
+			return s;
+	}
+	return read_pprof(in, profile->body);
+}
+
+/* ---- text ---- */
+
+static enum status read_text(struct ingest *in, enum text_format format, struct str packed)
+{
+	struct text_body b = { .format = format,
+		.rate = rate_of(in->q),
+		.time_ns = in->from_ns,
+		.duration_ns = in->duration_ns };
+	enum status s = unpack(in, packed, &b.bytes);
+	if (s == OK)
+		s = text_type_of(&in->app, &b.type, in->e);
+	if (s == OK)
+		s = intern_labels(in, &b.resource);
+	return s == OK ? text_decode(&b, in->out, in->e) : s;
+}
+
+/* ---- all ---- */
+
+static enum status read_body(struct ingest *in, struct str body)
+{
+	switch (format_of(in->q)) {
+	case GROUPS:
+		return read_text(in, TEXT_GROUPS, body);
+	case LINES:
+		return read_text(in, TEXT_LINES, body);
+	case TRIE:
+		return read_text(in, TEXT_TRIE, body);
+	case TREE:
+		return read_text(in, TEXT_TREE, body);
+	case PPROF_PARTS:
+		return read_parts(in, body);
+	case PPROF:
+		return type_has(in->q, "multipart/form-data") ? read_parts(in, body)
+							      : read_pprof(in, body);
+	case JFR:
+	case SPEEDSCOPE:
+		break;
+	}
+	return err_set(in->e, E_UNSUPPORTED, "format \"%.*s\" is not read",
+		STR_ARG(str_sub(in->q->format, 0, 32)));
+}
+
+static void read_times(struct ingest *in)
+{
+	in->from_ns = pyroscope_time(in->q->from, in->now_ns);
+	int64_t until = pyroscope_time(in->q->until, in->now_ns);
+	if (until > in->from_ns)
+		in->duration_ns = until - in->from_ns;
+}
+
+enum status pyroscope_ingest_check(const struct pyroscope_ingest *q, struct err *e)
+{
+	struct str app, labels;
+	if (!name_split(q->name, &app, &labels))
+		return err_set(e, E_INVALID, "name: it has to be app{key=value,…}");
+	return OK;
+}
+
+enum status pyroscope_ingest_decode(const struct pyroscope_ingest *q, struct str body,
+	int64_t now_ns, struct profile *out, struct err *e)
+{
+	struct err none = { 0 };
+	struct ingest in = { .q = q, .out = out, .e = e ? e : &none, .now_ns = now_ns };
+	struct str labels;
+	size_t samples = out->samples.len;
+	*in.e = (struct err){ 0 };
+	buf_init(&in.plain, PYROSCOPE_BYTES_MAX);
+	read_times(&in);
+	enum status s = name_split(q->name, &in.app, &labels)
+				? labels_add_text(&in.labels, out, labels, in.e)
+				: err_set(in.e, E_INVALID, "name: no application");
+	if (s == OK)
+		s = read_body(&in, body);
+	if (s != OK) {
+		out->samples.len = samples;
+		if (!in.e->text[0])
+			err_set(in.e, s, "%s", status_text(s));
+	}
+	buf_deinit(&in.plain);
+	buf_deinit(&in.configs.text);
+	return s;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pyroscope's own: labels of a series, parts of a body, and what is done to decoded profiles. */
+#pragma once
+
+#include "base/err.h"
+#include "pyroscope/pyroscope.h"
+
+/* ---- labels.c ---- */
+
+struct series_labels {
+	struct profile_label v[PROFILE_LABELS_MAX];
+	uint32_t count;
+	struct str name; /* __name__; "" for none */
+	bool has_service;
+};
+/* As the header says; of a name given twice the first counts. */
+NODISCARD enum status labels_add(struct series_labels *l, struct profile *p, struct str name,
+	struct str value, struct err *e);
+/* The set's id; with `service` where none was given. */
+NODISCARD enum status labels_intern(struct series_labels *l, struct profile *p, struct str service,
+	uint32_t *out, struct err *e);
+/* "app{key=value,…}": *out_app, and the text between the braces. False: no app. */
+bool name_split(struct str name, struct str *out_app, struct str *out_labels);
+NODISCARD enum status labels_add_text(
+	struct series_labels *l, struct profile *p, struct str text, struct err *e);
+
+/* ---- multipart.c ---- */
+
+struct part {
+	struct str name;
+	struct str body;
+};
+struct parts {
+	struct part v[PYROSCOPE_PARTS_MAX];
+	size_t count;
+};
+/* multipart/form-data (RFC 7578), in place. */
+NODISCARD enum status parts_read(
+	struct str content_type, struct str body, struct parts *out, struct err *e);
+/* NULL: absent. */
+const struct part *parts_find(const struct parts *p, const char *name);
+
+/* ---- types.c ---- */
+
+/* What sample_type_config says of a sample type of a pprof file. */
+struct type_config {
+	struct str type;
+	struct str display_name;
+	bool average;
+};
+#define TYPE_CONFIGS_MAX 64
+struct type_configs {
+	struct type_config v[TYPE_CONFIGS_MAX];
+	size_t count;
+	struct buf text; /* of the names; deinit is the caller's */
+};
+NODISCARD enum status type_configs_read(struct str json, struct type_configs *out, struct err *e);
+
+/* What was added to a profile: heads from `head` on, samples from `sample` on. */
+struct added {
+	uint32_t head;
+	size_t sample;
+};
+struct made {
+	int64_t from_ns;     /* of profiles whose time is none, or of a clock that was never set */
+	int64_t duration_ns; /* of profiles that do not say; 0: not known */
+	bool average;        /* all of them are gauges */
+	const struct type_configs *configs; /* NULL: names stay as they are */
+};
+/* Gives the types their names, and tells gauges from deltas. */
+NODISCARD enum status types_finish(struct profile *p, struct added a, const struct made *m);
+
+/* ---- stacks.c ---- */
+
+enum text_format { TEXT_GROUPS, TEXT_LINES, TEXT_TRIE, TEXT_TREE };
+/* A body without types of its own: one head, whose type the last part of the application's name
+ * says, which is taken off *io_app. */
+struct text_type {
+	const char *name, *sample_type, *unit, *period_type, *period_unit;
+	bool gauge;
+	bool by_period; /* values are samples, each of 1e9 / rate ns */
+};
+NODISCARD enum status text_type_of(struct str *io_app, struct text_type *out, struct err *e);
+struct text_body {
+	enum text_format format;
+	struct str bytes;
+	struct text_type type;
+	uint32_t rate;
+	int64_t time_ns, duration_ns;
+	uint32_t resource;
+};
+NODISCARD enum status text_decode(const struct text_body *b, struct profile *out, struct err *e);

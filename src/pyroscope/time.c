@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Times of Pyroscope's parameters ("attime", which Graphite had first): a number is of the unit
+ * that its digits say, a word is now, an offset goes back or forth from it.
+ */
+#include "base/clock.h"
+#include "pyroscope/pyroscope.h"
+
+#include <time.h>
+
+/* "3h", "30min": the whole, in nanoseconds; false for other words. A month has 30 days. */
+static bool read_offset(struct str text, int64_t *out)
+{
+	static const struct {
+		const char *unit;
+		int64_t seconds;
+	} units[] = { { "s", 1 }, { "sec", 1 }, { "m", 60 }, { "min", 60 }, { "h", 3600 },
+		{ "hour", 3600 }, { "d", 86400 }, { "day", 86400 }, { "w", 604800 },
+		{ "week", 604800 }, { "M", 2592000 }, { "mon", 2592000 }, { "y", 31536000 },
+		{ "year", 31536000 } };
+	size_t digits = 0;
+	uint64_t n;
+	while (digits < text.len && text.p[digits] >= '0' && text.p[digits] <= '9')
+		digits++;
+	if (!str_parse_u64(str_sub(text, 0, digits), 10, &n) || n > 1000000)
+		return false;
+	struct str unit = str_sub(text, digits, text.len);
+	for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
+		struct str u = str_of(units[i].unit);
+		/* "hours" too */
+		if (!str_eq(unit, u) && !(u.len > 2 && unit.len == u.len + 1 &&
+						str_starts(unit, u) && unit.p[u.len] == 's'))
+			continue;
+		if ((int64_t)n > INT64_MAX / NS_PER_SEC / 4 / units[i].seconds)
+			return false;
+		*out = (int64_t)n * units[i].seconds * NS_PER_SEC;
+		return true;
+	}
+	return false;
+}
+
+static bool read_day(uint64_t n, int64_t *out)
+{
+	struct tm t = { .tm_year = (int)(n / 10000) - 1900,
+		.tm_mon = (int)(n / 100 % 100) - 1,
+		.tm_mday = (int)(n % 100) };
+	if (t.tm_year < 70 || t.tm_year > 300 || t.tm_mon < 0 || t.tm_mon > 11 || t.tm_mday < 1 ||
+		t.tm_mday > 31)
+		return false;
+	*out = (int64_t)timegm(&t) * NS_PER_SEC;
+	return true;
+}
+
+int64_t pyroscope_time(struct str text, int64_t now_ns)
+{
+	static const int64_t units[] = { NS_PER_SEC, NS_PER_SEC / 1000, NS_PER_SEC / 1000000, 1 };
+	uint64_t n;
+	int64_t ns;
+	text = str_trim(text);
+	if (str_parse_u64(text, 10, &n)) {
+		if (text.len == 8 && read_day(n, &ns))
+			return ns;
+		/* To 10 digits seconds, to 13 milliseconds, to 16 microseconds. */
+		int64_t unit = units[text.len <= 10   ? 0
+				     : text.len <= 13 ? 1
+				     : text.len <= 16 ? 2
+						      : 3];
+		return n <= (uint64_t)(INT64_MAX / unit) ? (int64_t)n * unit : now_ns;
+	}
+	if (!str_starts(text, STR("now")) || text.len < 5)
+		return now_ns;
+	if (!read_offset(str_sub(text, 4, text.len), &ns))
+		return now_ns;
+	return text.p[3] == '-' ? now_ns - ns : text.p[3] == '+' ? now_ns + ns : now_ns;
+}

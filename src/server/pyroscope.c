@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What Pyroscope's SDKs, Alloy and profilecli send: push.v1.PusherService/Push, and POST /ingest.
+ * Answered when the samples are durable; a message sent again is stored once.
+ *
+ * Most SDKs do not try again, so only what is wrong is refused. /ingest answers as Pyroscope does:
+ * exactly 200 without a body (Alloy's forwarder takes nothing else for success), 400 for a query
+ * that says nothing, 422 for a body that cannot be read.
+ */
+#include "pyroscope/pyroscope.h"
+#include "base/clock.h"
+#include "server/ingest.h"
+#include "server/internal.h"
+
+#define PARAMETERS_BYTES_MAX ((size_t)64 << 10)
+/* Profiles are compressed inside, most of them to a quarter. */
+#define COMPRESSED_FACTOR 4
+
+struct message {
+	struct server *s;
+	const struct net_request *r;
+	struct str tenant;
+	enum ingest_protocol how;
+	int64_t begin_ns;
+	struct store_entry *entry; /* of the store's memory */
+	bool stored;               /* what passed the limits */
+	struct profile p;
+};
+
+static enum status message_begin(struct message *m, void *ctx, const struct net_request *r,
+	enum ingest_protocol how, struct err *e)
+{
+	*m = (struct message){ .s = ctx, .r = r, .how = how };
+	m->begin_ns = clock_realtime_ns();
+	metric_add(&m->s->metrics.pyroscope_requests, 1);
+	metric_add(&m->s->metrics.pyroscope_bytes, r->body.len);
+	if (!atomic_load_explicit(&m->s->ready, memory_order_acquire))
+		return err_set(e, E_UNAVAILABLE, "the store is being opened");
+	enum status st = server_tenant(m->s, r, &m->tenant, e);
+	if (st == OK)
+		st = ingest_check_size(&m->s->ingest, m->tenant, r->body.len, e);
+	if (st == OK)
+		st = ingest_profile_init(
+			&m->s->ingest, m->tenant, &m->p, r->body.len * COMPRESSED_FACTOR, e);
+	if (st != OK)
+		return st;
+	return store_admit(
+		m->s->store, STORE_ADMIT_BYTES(r->body.len * COMPRESSED_FACTOR), &m->entry, e);
+}
+
+static enum status message_store(struct message *m, struct hash128 id, struct err *e)
+{
+	struct profile_refused refused;
+	enum status st = ingest_store(m->s, m->how, m->tenant, &m->p, id, &refused, e);
+	m->stored = st == OK;
+	return st == OK ? ingest_verdict(&refused, e) : st;
+}
+
+static void message_end(struct message *m, enum status st, const struct err *e)
+{
+	if (st != OK)
+		metric_add(&m->s->metrics.pyroscope_failed, 1);
+	if (st != OK && !m->stored)
+		ingest_count_refused(m->s, st);
+	if (m->p.strings.v)
+		agent_list_note(&m->s->ingest.agents, m->tenant, &m->p, m->r->peer, m->begin_ns,
+			clock_realtime_ns(), st == OK ? "" : err_text(e, st));
+	profile_deinit(&m->p);
+	store_admit_end(m->s->store, m->entry);
+}
+
+/* What a decoder refuses for its size or its kind is no better the next time: nobody is to send it
+ * again. */
+static enum status final(enum status st, struct err *e)
+{
+	if (st != E_LIMIT && st != E_UNSUPPORTED)
+		return st;
+	e->status = E_INVALID;
+	return E_INVALID;
+}
+
+void server_pyroscope_push(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct message m;
+	struct err e = { 0 };
+	enum status st = message_begin(&m, ctx, r, INGEST_PYROSCOPE_PUSH, &e);
+	if (st == OK)
+		st = final(pyroscope_push_decode(r->body, m.begin_ns, &m.p, &e), &e);
+	if (st == OK)
+		st = message_store(&m, hash128(r->body.p, r->body.len), &e);
+	if (st != OK)
+		net_fail(out, st, &e);
+	message_end(&m, st, &e);
+}
+
+/* ---- POST /ingest ---- */
+
+static enum status read_query(
+	const struct net_request *r, struct arena *a, struct pyroscope_ingest *q, struct err *e)
+{
+	const struct {
+		const char *key;
+		struct str *to;
+	} keys[] = { { "name", &q->name }, { "format", &q->format }, { "from", &q->from },
+		{ "until", &q->until }, { "sampleRate", &q->sample_rate }, { "spyName", &q->spy },
+		{ "aggregationType", &q->aggregation } };
+	*q = (struct pyroscope_ingest){ .content_type = net_header_find(r, "content-type") };
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
+		if (!net_query_param(r, keys[i].key, 0, a, keys[i].to))
+			*keys[i].to = STR("");
+	if (arena_status(a) == E_LIMIT)
+		return err_set(e, E_LIMIT, "the query is too long");
+	return pyroscope_ingest_check(q, e);
+}
+
+/* The same body by another name, or of another time, is another profile. */
+static struct hash128 message_id(const struct net_request *r)
+{
+	struct hash128 body = hash128(r->body.p, r->body.len);
+	struct hash128 query = hash128(r->query.p, r->query.len);
+	return (struct hash128){ .lo = hash_u64(body.lo ^ query.lo),
+		.hi = hash_u64(body.hi ^ query.hi) };
+}
+
+static const char *connect_code(enum status st)
+{
+	switch (st) {
+	case E_INVALID:
+		return "invalid_argument";
+	case E_LIMIT:
+		return "resource_exhausted";
+	case E_UNAVAILABLE:
+		return "unavailable";
+	default:
+		return "unknown";
+	}
+}
+
+/* {"code":"invalid_argument","message":"…"} */
+static void refuse(struct net_response *out, enum status st, int http_status, const struct err *e)
+{
+	net_fail(out, st, e);
+	if (http_status)
+		out->http_status = http_status;
+	buf_clear(&out->body);
+	buf_printf(&out->body, "{\"code\":\"%s\",\"message\":", connect_code(st));
+	buf_json_str(&out->body, str_of(err_text(e, st)));
+	buf_cstr(&out->body, "}\n");
+}
+
+void server_pyroscope_ingest(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct message m;
+	struct pyroscope_ingest q;
+	struct err e = { 0 };
+	int http_status = 0;
+	CLEANUP(arena_deinit) struct arena a;
+	arena_init(&a, PARAMETERS_BYTES_MAX);
+	enum status st = message_begin(&m, ctx, r, INGEST_PYROSCOPE_INGEST, &e);
+	if (st == OK)
+		st = read_query(r, &a, &q, &e);
+	if (st == OK) {
+		st = final(pyroscope_ingest_decode(&q, r->body, m.begin_ns, &m.p, &e), &e);
+		if (st == OK)
+			st = message_store(&m, message_id(r), &e);
+		http_status = st == E_INVALID ? 422 : 0;
+	}
+	if (st != OK)
+		refuse(out, st, http_status, &e);
+	message_end(&m, st, &e);
+}

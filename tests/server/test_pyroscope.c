@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Push and /ingest: which status for which request, what reaches the store. What becomes of bodies:
+ * tests/pyroscope. The store is stood in for. */
+#include "test.h"
+
+#include "../pyroscope/say.h"
+#include "ask.h"
+#include "base/clock.h"
+#include "limits.h"
+#include "pb/pb.h"
+
+static size_t stored;
+static struct hash128 last_id;
+static enum status admit_status, append_status;
+static uint64_t admitted; /* bytes, not given back yet */
+
+enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e)
+{
+	(void)s;
+	if (admit_status != OK)
+		return err_set(e, admit_status, "no memory now");
+	admitted += bytes;
+	*entry = (struct store_entry *)&admitted;
+	return OK;
+}
+
+void store_admit_end(struct store *s, struct store_entry *entry)
+{
+	(void)s;
+	CHECK((entry != NULL) == (admitted > 0));
+	admitted = 0;
+}
+
+enum status store_append(struct store *s, struct str tenant, const struct profile *p,
+	struct hash128 batch_id, struct err *e)
+{
+	(void)s;
+	(void)tenant;
+	CHECK_OK(profile_validate(p, e), e);
+	if (append_status != OK)
+		return err_set(e, append_status, "no disk");
+	stored += p->samples.len;
+	last_id = batch_id;
+	return OK;
+}
+
+static struct server server;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	atomic_store(&server.ready, true);
+	admit_status = append_status = OK;
+	stored = 0;
+	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ingest_deinit(&server.ingest);
+	CHECK(admitted == 0);
+	return 0;
+}
+
+static void ingest(struct ask *a, const char *query, struct str body)
+{
+	ask_init(a, "/ingest", query);
+	a->r.body = body;
+	server_pyroscope_ingest(&server, &a->r, &a->out);
+}
+
+static void answers_ingest(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *query, *body;
+		int status; /* 0: not set, which is 200 */
+		const char *says;
+	} cases[] = {
+		{ "folded", "name=app.cpu%7Bk%3Dv%7D&from=now-10s", "a;b 2", 0, NULL },
+		{ "nothing", "name=app", "", 0, NULL },
+		{ "no name", "from=1", "a 1", 400, "\"code\":\"invalid_argument\"" },
+		{ "no type", "name=my.app", "a 1", 422, "unknown profile type" },
+		{ "no format", "name=app&format=speedscope", "{}", 422, "is not read" },
+		{ "bad pprof", "name=app&format=pprof", "hello", 422, "profile: " },
+		{ "long", "name=app&format=trie", "\x01\x61\x01", 422, "malformed" },
+		{ "old", "name=app&from=1000000000", "a 1", 0, NULL },
+	};
+	FOR_EACH_CASE (c, cases) {
+		struct ask a;
+		ingest(&a, c->query, str_of(c->body));
+		struct str body = buf_view(&a.out.body);
+		CHECK_CASE(c, a.out.http_status == c->status);
+		CHECK_CASE(c, (body.len == 0) == (c->status == 0));
+		if (c->says) {
+			buf_u8(&a.out.body, 0);
+			CHECK_CASE(c, strstr((const char *)a.out.body.data, c->says));
+			CHECK_CASE(c, strcmp(a.out.content_type, "application/json") == 0);
+		}
+		ask_deinit(&a);
+	}
+	CHECK(stored == 2 && server.metrics.samples_ingest == 2);
+	CHECK(server.metrics.pyroscope_failed == 5 && server.metrics.messages_malformed == 5);
+	CHECK(server.metrics.pyroscope_requests == ARRAY_COUNT(cases));
+}
+
+/* Another query is another profile; the same one is stored once, by its id. */
+static void tells_messages_apart(void **state)
+{
+	(void)state;
+	struct ask a;
+	ingest(&a, "name=app&from=1700000000", STR("a 1"));
+	struct hash128 first = last_id;
+	ask_deinit(&a);
+	ingest(&a, "name=app&from=1700000000", STR("a 1"));
+	CHECK(first.lo == last_id.lo && first.hi == last_id.hi);
+	ask_deinit(&a);
+	ingest(&a, "name=app&from=1700000001", STR("a 1"));
+	CHECK(first.lo != last_id.lo);
+	ask_deinit(&a);
+}
+
+static void says_when_to_come_again(void **state)
+{
+	(void)state;
+	struct ask a;
+	admit_status = E_UNAVAILABLE;
+	ingest(&a, "name=app", STR("a 1"));
+	CHECK(a.out.http_status == 503);
+	ask_deinit(&a);
+	admit_status = OK;
+	append_status = E_IO;
+	ingest(&a, "name=app", STR("a 1"));
+	CHECK(a.out.http_status == 500);
+	ask_deinit(&a);
+	atomic_store(&server.ready, false);
+	ingest(&a, "name=app", STR("a 1"));
+	CHECK(a.out.http_status == 503);
+	ask_deinit(&a);
+}
+
+static void push(struct ask *a, int64_t time_ns, bool named)
+{
+	CLEANUP(buf_deinit) struct buf message;
+	CLEANUP(buf_deinit) struct buf file;
+	buf_init(&message, 4096);
+	buf_init(&file, 4096);
+	say_pprof(&file, &(struct pprof_example){ "cpu", NULL, time_ns, 1000 });
+	size_t series = pb_begin(&message, 1);
+	size_t label = pb_begin(&message, 1);
+	pb_put_str(&message, 1, STR("__name__"));
+	pb_put_str(&message, 2, named ? STR("process_cpu") : STR(""));
+	pb_end(&message, label);
+	size_t sample = pb_begin(&message, 2);
+	pb_put_str(&message, 1, buf_view(&file));
+	pb_end(&message, sample);
+	pb_end(&message, series);
+	ask_init(a, "/push.v1.PusherService/Push", "");
+	a->r.is_rpc = true;
+	a->r.body = buf_view(&message);
+	server_pyroscope_push(&server, &a->r, &a->out);
+	a->r.body = STR("");
+}
+
+static void answers_push(void **state)
+{
+	(void)state;
+	struct ask a;
+	push(&a, clock_realtime_ns(), true);
+	CHECK(a.out.status == OK && a.out.body.len == 0 && stored == 1);
+	CHECK(server.metrics.samples_push == 1);
+	ask_deinit(&a);
+	push(&a, clock_realtime_ns(), false);
+	CHECK(a.out.status == E_INVALID && strstr(a.out.message, "__name__"));
+	ask_deinit(&a);
+	/* In the future: told so, and not to be sent again. */
+	push(&a, clock_realtime_ns() + 48 * 3600 * NS_PER_SEC, true);
+	CHECK(a.out.status == E_INVALID && stored == 1);
+	CHECK(server.metrics.refused_future == 1);
+	ask_deinit(&a);
+}
+
+#define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+TEST_MAIN(UNIT(answers_ingest), UNIT(tells_messages_apart), UNIT(says_when_to_come_again),
+	UNIT(answers_push))
