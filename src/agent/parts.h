@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parts: what a running agent consists of. Private to agent/: agent.c makes, runs and ends it,
- * own_http.c shows it.
+ * parts: what a running agent consists of. Private to agent/: open.c makes and ends it,
+ * agent.c runs it, own_http.c shows it.
  */
 #pragma once
 
@@ -19,6 +19,11 @@
 #include <limits.h>
 
 struct net_server;
+
+/* The poll thread looks at the ring no less often. */
+#define AGENT_POLL_MS 250
+/* How long a pass over all files waits for the server to take them. */
+#define AGENT_HANDOVER_PATIENCE_NS (2 * NS_PER_SEC)
 
 struct agent {
 	struct agent_config config;

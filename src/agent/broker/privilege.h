@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * privilege: from what the agent was started with to what it needs (docs/formats/broker.md).
- * Private to agent/ (agent.c). To be used while there is one thread.
+ * Private to agent/. To be used while there is one thread.
  */
 #pragma once
 
