@@ -55,6 +55,7 @@ void agent_config_default(struct agent_config *c)
 		.chance_ns = 60 * NS_PER_SEC,
 		.chance_percent = 100,
 		.label_ttl_ns = 600 * NS_PER_SEC,
+		.runtimes = AGENT_RUNTIMES_ALL,
 		.handover_fd = -1,
 		.ready_fd = -1,
 	};

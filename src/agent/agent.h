@@ -14,6 +14,8 @@
 /* Of kernel memory for unwind tables. */
 #define AGENT_TABLE_BYTES_MAX (2u << 30)
 
+#define AGENT_RUNTIMES_ALL UINT32_MAX
+
 struct agent_config {
 	const char *node;                 /* "": the host's name */
 	const char *remote_store_address; /* HOST:PORT, https://HOST:PORT or unix:/path */
@@ -63,8 +65,10 @@ struct agent_config {
 	const char *kubernetes_token_file;
 	const char *kubernetes_ca_file;
 	bool kubernetes_insecure;
-	bool no_containers;   /* nobody is asked */
-	int64_t label_ttl_ns; /* labels of a process are found anew after so long */
+	bool no_containers;     /* nobody is asked */
+	int64_t label_ttl_ns;   /* labels of a process are found anew after so long */
+	uint32_t runtimes;      /* language runtimes that are walked: 1 << enum runtime_kind each */
+	bool keep_interpreters; /* the native frames that run theirs are shown, too */
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	double cpu_share;        /* of all CPUs, that the agent may cost; 0: no limit */
 	uint64_t memory_bytes;   /* resident, that it may have; 0: no limit */

@@ -34,6 +34,12 @@ void events_resume(void *ctx, const struct event_resume *r)
 	offcpu_resume(a->offcpu, r);
 }
 
+void events_code(void *ctx, const struct event_code *c)
+{
+	struct agent *a = ctx;
+	codes_add(a->codes, c);
+}
+
 void events_away(void *ctx, const struct event_sample *s, int64_t away_ns)
 {
 	struct agent *a = ctx;
@@ -79,6 +85,8 @@ void events_process(void *ctx, const struct event_process *p)
 	struct agent *a = ctx;
 	if (p->h.type == EVENT_EXIT) {
 		processes_exit(a->processes, &p->h);
+		if (a->codes)
+			codes_process_ended(a->codes, &p->h);
 		return;
 	}
 	processes_exec(a->processes, &p->h);

@@ -12,6 +12,7 @@ void events_sample(void *ctx, const struct event_sample *s);
 void events_process(void *ctx, const struct event_process *p);
 void events_stack(void *ctx, const struct event_stack *s);
 void events_resume(void *ctx, const struct event_resume *r);
+void events_code(void *ctx, const struct event_code *c);
 /* A sample that is as whole as it gets, of deferred; the rule at an offset of a file, for it. */
 void events_finished(void *ctx, const struct event_sample *s);
 enum deferred_file events_find_rule(void *ctx, const struct file_key *key, uint64_t offset,

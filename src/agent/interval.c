@@ -127,12 +127,22 @@ void interval_offer_files(struct agent *a, int64_t now_ns)
 	log_info("a server was started again, and is offered all executables", "%s", "");
 }
 
+static void follow_codes(struct agent *a)
+{
+	if (!a->codes)
+		return;
+	codes_next_epoch(a->codes);
+	if (codes_missed(a->codes))
+		sampler_ask_codes(a->sampler);
+}
+
 void interval_end(struct agent *a)
 {
 	run_off_cpu(a);
 	sampler_next_epoch(a->sampler);
 	bool missed = batch_finish(a->batch);
 	processes_tick(a->processes);
+	follow_codes(a);
 	reload_rules(a);
 	tell_of_containers(a);
 	tell_of_room(a);

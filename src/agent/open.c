@@ -33,6 +33,7 @@ void agent_close(struct agent *a)
 	deferred_free(a->deferred);
 	offcpu_free(a->offcpu);
 	batch_free(a->batch);
+	codes_free(a->codes);
 	sender_free(a->sender);
 	uploader_free(a->uploader);
 	handover_free(a->handover);
@@ -119,6 +120,7 @@ static struct sampler_config sampler_config_of(const struct agent *a)
 		.table_bytes_max = a->config.table_bytes_max,
 		.only_pid = a->config.only_pid,
 		.off_cpu_probability = a->config.off_cpu_probability,
+		.keep_interpreters = a->config.keep_interpreters,
 	};
 }
 
@@ -136,7 +138,7 @@ static enum status open_sampler(struct agent *a, struct err *e)
 {
 	const struct sampler_config c = sampler_config_of(a);
 	const struct sampler_events events = { a, events_sample, events_process, events_stack,
-		events_resume };
+		events_resume, a->codes ? events_code : NULL };
 	return sampler_open(&c, &events, &a->sampler, e);
 }
 
@@ -152,6 +154,7 @@ static enum status open_files(struct agent *a, struct err *e)
 		.seen = a->uploader || a->config.handover_fd >= 0 ? events_new_file : NULL,
 		.seen_ctx = a,
 		.no_copies = a->config.handover_fd < 0,
+		.runtimes = a->config.runtimes,
 		.known = a->oom ? events_known_file : NULL,
 		.known_ctx = a,
 	};
@@ -168,6 +171,7 @@ static enum status open_batch(struct agent *a, struct err *e)
 		.wall_clock = a->config.wall_clock,
 		.files = a->files,
 		.kallsyms = a->kallsyms,
+		.codes = a->codes,
 		.processes = a->processes,
 		.problems = a->problems,
 		.emit = events_message,
@@ -350,6 +354,8 @@ enum status agent_open(struct agent *a, struct err *e)
 		a->config.off_cpu_probability, events_away, a };
 	enum status s = check_config(a, e);
 	a->problems = problems_new(); /* without them it runs, too */
+	if (s == OK && a->config.runtimes)
+		s = codes_new(CODES_BYTES_MAX, &a->codes, e);
 	if (s == OK)
 		s = open_privileged(a, e);
 	if (s == OK)

@@ -100,6 +100,8 @@ void own_http_metrics(struct agent *a, struct buf *out)
 {
 	write_sampler_metrics(a, out);
 	batch_write_metrics(a->batch, out);
+	if (a->codes)
+		codes_write_metrics(a->codes, out);
 	processes_write_metrics(a->processes, out);
 	metadata_write_metrics(a->metadata, out);
 	if (a->containers)
@@ -313,6 +315,9 @@ static void write_page(struct agent *a, struct buf *page, uint32_t rows_max)
 	status_section(page, "Executables without an unwind table",
 		"Their frames are walked by frame pointers.");
 	status_problems(page, a->problems, PROBLEM_TABLE, "file", "why", rows_max);
+	status_section(page, "Executables with a language runtime that cannot be walked",
+		"Their frames are those of the interpreter.");
+	status_problems(page, a->problems, PROBLEM_RUNTIME, "file", "why", rows_max);
 	write_names(a, page, rows_max);
 	if (a->containers) {
 		CLEANUP(buf_deinit) struct buf lines;

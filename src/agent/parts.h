@@ -43,6 +43,7 @@ struct agent {
 	struct problems *problems;
 	struct sender *sender;
 	struct uploader *uploader; /* NULL: no names are sent */
+	struct codes *codes;       /* NULL: runtimes are not walked */
 	struct batch *batch;
 	struct deferred *deferred;
 	struct offcpu *offcpu;

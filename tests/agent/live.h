@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "os/os.h"
+#include "runtimes/runtimes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +37,13 @@ struct live_sample {
 	uint32_t first_frame; /* in frames, kernel and user */
 };
 
+/* A function of a language runtime. */
+struct live_code {
+	uint64_t number;
+	uint32_t pid;
+	struct event_code event; /* data[] as far as it was sent */
+};
+
 struct live {
 	struct sampler *sampler;
 	VEC(struct live_file) files; /* file id - FRAME_FILE_FIRST */
@@ -43,6 +51,8 @@ struct live {
 	VEC(uint64_t) frames;
 	VEC(struct event_process) processes;
 	VEC(struct event_resume) resumes;
+	VEC(struct live_code) codes;
+	uint32_t runtimes; /* files with one */
 	uint64_t rows;
 	struct file_notice last_notice; /* of a sample that ended in an unknown file */
 };
@@ -79,6 +89,16 @@ static inline void live_on_resume(void *ctx, const struct event_resume *r)
 {
 	struct live *l = ctx;
 	if (!VEC_PUSH(&l->resumes, *r))
+		live_fail("memory", NULL);
+}
+
+static inline void live_on_code(void *ctx, const struct event_code *c)
+{
+	struct live *l = ctx;
+	struct live_code code = { .number = c->code, .pid = c->pid };
+	memcpy(&code.event, c,
+		offsetof(struct event_code, data) + c->name_bytes + c->file_bytes + c->lines_bytes);
+	if (!VEC_PUSH(&l->codes, code))
 		live_fail("memory", NULL);
 }
 
@@ -135,6 +155,11 @@ static inline uint32_t live_publish_fd(struct live *l, int fd, const char *path)
 	if (objfile_open(path, &obj, &e) == OK && unwind_table_build(obj, &table, &e) == OK)
 		l->rows += table->row_count;
 	enum status s = sampler_publish(l->sampler, &key, id, table, &e);
+	struct runtime_record runtime;
+	if (s == OK && obj && runtimes_find(obj, &runtime, NULL) == OK) {
+		s = sampler_set_runtime(l->sampler, &key, &runtime, &e);
+		l->runtimes++;
+	}
 	unwind_table_free(table);
 	objfile_close(obj);
 	if (s != OK || !VEC_PUSH(&l->files, file))
@@ -212,7 +237,7 @@ static inline void live_begin_with(struct live *l, const struct sampler_config *
 	config.table_bytes_max = 64u << 20;
 	config.stats = true;
 	const struct sampler_events events = { l, live_on_sample, live_on_process, NULL,
-		live_on_resume };
+		live_on_resume, live_on_code };
 	if (sampler_open(&config, &events, &l->sampler, &e) != OK)
 		live_fail("sampler_open", &e);
 	live_publish_vdso(l);
@@ -254,6 +279,7 @@ static inline void live_end(struct live *l)
 	VEC_FREE(&l->frames);
 	VEC_FREE(&l->processes);
 	VEC_FREE(&l->resumes);
+	VEC_FREE(&l->codes);
 }
 
 /* Start a program, whose output goes to `out_fd` (below 0: nowhere). */

@@ -63,6 +63,7 @@ static void keep(void *ctx, struct buf *message, uint32_t sample_count)
 struct fixture {
 	struct metadata *metadata;
 	struct processes *processes;
+	struct codes *codes;
 	struct batch *batch;
 	struct got got;
 };
@@ -90,12 +91,14 @@ static void setup(struct fixture *f, const char *const *external)
 	CHECK_OK(processes_new(
 			 &(struct processes_config){ .metadata = f->metadata }, &f->processes, &e),
 		&e);
+	CHECK_OK(codes_new(CODES_BYTES_MAX, &f->codes, &e), &e);
 	f->got = (struct got){ .messages = 0 };
 	CHECK(profile_init(&f->got.profile, 64 << 20) == OK);
 	struct batch_config c = { .frequency_hz = 19,
 		.no_cpu = no_cpu,
 		.wall_clock = off_cpu.wall_clock,
 		.processes = f->processes,
+		.codes = f->codes,
 		.emit = keep,
 		.realtime_ns = fake_realtime,
 		.ctx = &f->got };
@@ -105,6 +108,7 @@ static void setup(struct fixture *f, const char *const *external)
 static void teardown(struct fixture *f)
 {
 	batch_free(f->batch);
+	codes_free(f->codes);
 	processes_free(f->processes);
 	metadata_free(f->metadata);
 	profile_deinit(&f->got.profile);
@@ -486,7 +490,71 @@ static void says_how_often_it_was_sampled(void **state)
 	teardown(&f);
 }
 
-TEST_MAIN(cmocka_unit_test(keeps_the_time_that_held),
+/* ---- language runtimes ---- */
+
+#define CODE (FRAME_CODE_REAL | 0x77)
+
+static uint64_t runtime_frame(uint64_t code, uint64_t position)
+{
+	return FRAME_RUNTIME | code << FRAME_CODE_SHIFT | position;
+}
+
+static void tell_code(struct fixture *f)
+{
+	static const char texts[] = "Work.methodwork.py\x87\x12\xdf\x01\x02";
+	struct event_code *e = calloc(1, sizeof(*e));
+	CHECK(e);
+	*e = (struct event_code){ .kind = RUNTIME_CPYTHON,
+		.version = 3 << 8 | 11,
+		.name_bytes = 11,
+		.file_bytes = 7,
+		.lines_bytes = 5,
+		.name_unit = 1,
+		.file_unit = 1,
+		.pid = 1u << 30,
+		.first_line = 40,
+		.code = CODE };
+	memcpy(e->data, texts, sizeof(texts) - 1);
+	codes_add(f->codes, e);
+	free(e);
+}
+
+static void names_frames_of_runtimes(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	tell_code(&f);
+	struct event_sample *s = sample(STACK_END_ROOT, 0, 5);
+	s->frames[0] = frame(2, 0x1010);
+	s->frames[1] = runtime_frame(CODE, 9);
+	s->frames[2] = runtime_frame(CODE, FRAME_POSITION_NONE);
+	s->frames[3] = runtime_frame(CODE + 1, 9); /* nobody told its name */
+	s->frames[4] = runtime_frame(RUNTIME_CPYTHON << 16 | 0x30b, RUNTIME_GAP_FRAME);
+	batch_add(f.batch, s);
+	(void)batch_finish(f.batch);
+	const struct profile *p = &f.got.profile;
+	const struct profile_stack *stack = &p->stacks.v[p->samples.v[0].stack];
+	CHECK(p->samples.len == 1 && stack->count == 5);
+	const uint32_t *at = &p->stack_locations.v[stack->first];
+	const struct profile_location *l = &p->locations.v[at[1]];
+	const struct profile_line *line = &p->lines.v[l->line_first];
+	const struct profile_function *function = &p->functions.v[line->function];
+	CHECK(p->locations.v[at[0]].kind == FRAME_NATIVE && l->kind == FRAME_CPYTHON);
+	CHECK(line->line == 41 && function->start_line == 40);
+	CHECK_STR(profile_str(p, function->name), "Work.method");
+	CHECK_STR(profile_str(p, function->filename), "work.py");
+	CHECK(p->lines.v[p->locations.v[at[2]].line_first].line == 0);
+	CHECK_STR(function_of(p, at[2]), "Work.method");
+	CHECK_STR(function_of(p, at[3]), "[a function whose name was not told]");
+	CHECK_STR(function_of(p, at[4]), "[cpython: a frame could not be read]");
+	CHECK(p->locations.v[at[4]].kind == FRAME_MARKER);
+	CHECK(codes_missed(f.codes));
+	free(s);
+	teardown(&f);
+}
+
+TEST_MAIN(cmocka_unit_test(names_frames_of_runtimes), cmocka_unit_test(keeps_the_time_that_held),
 	cmocka_unit_test(says_how_often_it_was_sampled), cmocka_unit_test(counts_time_off_the_cpu),
 	cmocka_unit_test(makes_locations_of_frames),
 	cmocka_unit_test(places_frames_of_files_read_late), cmocka_unit_test(labels_each_sample),

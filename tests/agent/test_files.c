@@ -33,6 +33,7 @@ static struct {
 	struct published v[PUBLISHED_MAX];
 	size_t count;
 	size_t retracted;
+	struct runtime_record runtime; /* that was set last */
 	bool over_budget;
 	bool evicts;          /* what was published is not there any more */
 	pthread_mutex_t gate; /* held by a test: the worker waits in sampler_publish() */
@@ -52,6 +53,18 @@ enum status sampler_publish(struct sampler *s, const struct file_key *key, uint3
 	bool over = fake.over_budget;
 	pthread_mutex_unlock(&fake.lock);
 	return over ? err_set(e, E_LIMIT, "over the budget") : OK;
+}
+
+enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
+	const struct runtime_record *r, struct err *e)
+{
+	(void)s;
+	(void)key;
+	(void)e;
+	pthread_mutex_lock(&fake.lock);
+	fake.runtime = *r;
+	pthread_mutex_unlock(&fake.lock);
+	return OK;
 }
 
 void sampler_rest(struct sampler *s)

@@ -46,6 +46,8 @@ static void begin_with(struct fixture *f, uint32_t slabs_idle, uint32_t slabs)
 		.file_slots = make_map(BPF_MAP_TYPE_ARRAY, sizeof(struct file_slot), FILES_MAX,
 			BPF_F_MMAPABLE, -1),
 		.files = make_map(BPF_MAP_TYPE_HASH, 4, FILES_MAX, 0, -1),
+		.runtime_records = make_map(BPF_MAP_TYPE_ARRAY, sizeof(struct runtime_record),
+			RUNTIME_RECORDS_MAX, 0, -1),
 		.settings = &f->settings,
 	};
 	(void)close(inner);
@@ -71,6 +73,7 @@ static void end(struct fixture *f)
 	(void)close(f->maps.pages);
 	(void)close(f->maps.file_slots);
 	(void)close(f->maps.files);
+	(void)close(f->maps.runtime_records);
 }
 
 static bool may_use_maps(void)
@@ -480,7 +483,51 @@ static void survives_a_long_life(void **state)
 	end(&f);
 }
 
-TEST_MAIN(cmocka_unit_test(publishes_replaces_and_retracts), cmocka_unit_test(keeps_the_vdso_apart),
+/* ---- runtimes ---- */
+
+static enum status set_runtime(struct fixture *f, uint64_t inode, uint64_t delta)
+{
+	struct file_key key = key_of(inode);
+	const struct runtime_record r = { .kind = RUNTIME_CPYTHON, .delta = delta };
+	return tables_set_runtime(f->tables, &key, &r, NULL);
+}
+
+static void keeps_a_record_for_each_build(void **state)
+{
+	(void)state;
+	NEED_MAPS();
+	struct fixture f;
+	begin(&f, 1);
+	CHECK(set_runtime(&f, 1, 100) == OK &&
+		!look_up(&f, 1)); /* not published: nothing is done */
+	for (uint64_t inode = 1; inode <= RUNTIME_RECORDS_MAX + 2; inode++)
+		CHECK(publish(&f, inode, 1, 64, 1) == OK);
+	/* Two files of one build share a record. */
+	CHECK(set_runtime(&f, 1, 100) == OK && set_runtime(&f, 2, 100) == OK);
+	uint32_t index = look_up(&f, 1)->value.runtime - 1u;
+	CHECK(look_up(&f, 2)->value.runtime == index + 1);
+	struct runtime_record r;
+	CHECK(bpf_map_lookup_elem(f.maps.runtime_records, &index, &r) == 0 && r.delta == 100);
+	for (uint64_t inode = 3; inode <= RUNTIME_RECORDS_MAX + 1; inode++)
+		CHECK(set_runtime(&f, inode, 100 * inode) == OK);
+	CHECK(set_runtime(&f, RUNTIME_RECORDS_MAX + 2, 7) == E_LIMIT);
+	CHECK(look_up(&f, RUNTIME_RECORDS_MAX + 2)->value.runtime == 0);
+	/* A record goes with the last file that has it, once nobody can be reading it. */
+	struct file_key one = key_of(1), three = key_of(3);
+	tables_retract(f.tables, &one);
+	tables_retract(f.tables, &three);
+	for (uint64_t inode = 5000; inode < 5000 + 1024; inode++) {
+		CHECK(publish(&f, inode, 1, 64, 1) == OK);
+		struct file_key key = key_of(inode);
+		tables_retract(f.tables, &key);
+	}
+	CHECK(set_runtime(&f, RUNTIME_RECORDS_MAX + 2, 7) == OK);
+	CHECK(look_up(&f, 2)->value.runtime == index + 1);
+	end(&f);
+}
+
+TEST_MAIN(cmocka_unit_test(keeps_a_record_for_each_build),
+	cmocka_unit_test(publishes_replaces_and_retracts), cmocka_unit_test(keeps_the_vdso_apart),
 	cmocka_unit_test(refuses_what_makes_no_sense),
 	cmocka_unit_test(stays_within_the_budget_and_evicts_the_coldest),
 	cmocka_unit_test(gives_room_to_the_hottest), cmocka_unit_test(gives_memory_back_when_idle),

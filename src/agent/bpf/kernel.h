@@ -126,6 +126,9 @@ struct task_struct {
 	__u64 start_boottime;
 	__u64 self_exec_id; /* another one with each exec() */
 	struct signal_struct *signal;
+	struct {
+		unsigned long fsbase; /* arch/x86: the thread pointer */
+	} thread;
 };
 
 #ifdef __bpf__

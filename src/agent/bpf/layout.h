@@ -31,6 +31,15 @@
 /* Stack hashes that a CPU remembers to have sent: a power of two up to this. */
 #define SEEN_SLOTS 1024
 
+/* Builds of language runtimes that are in use at a time. */
+#define RUNTIME_RECORDS_MAX 64
+/* Functions that are remembered to have been told, of all processes: a power of two of pairs up to
+ * this. */
+#define CODES_TOLD_MAX 32768
+/* Of functions that one sample tells of, bytes: what is new beyond that is told by later ones.
+ * Bounds what a program that makes up functions costs. */
+#define CODE_BYTES_OF_SAMPLE_MAX 32768
+
 /* Threads that are off their CPUs and were sampled then. */
 #define OFF_CPU_THREADS_MAX 32768
 
@@ -49,11 +58,13 @@ struct file_slot {
 /* Fixed while the program is loaded (.rodata). */
 struct profiler_config {
 	__u64 hash_seed;
-	__u32 only_pid;    /* and its descendants; 0: all */
-	__u32 wake_bytes;  /* ring: wake the reader when more than this waits */
-	__u32 copy_stacks; /* send what is needed to finish a walk later */
-	__u32 seen_mask;   /* of the slots in seen_hashes, a power of two */
-	__u32 stack_mask;  /* of those in stack_copies, too */
+	__u32 only_pid;          /* and its descendants; 0: all */
+	__u32 wake_bytes;        /* ring: wake the reader when more than this waits */
+	__u32 copy_stacks;       /* send what is needed to finish a walk later */
+	__u32 seen_mask;         /* of the slots in seen_hashes, a power of two */
+	__u32 stack_mask;        /* of those in stack_copies, too */
+	__u32 codes_mask;        /* of those in codes_told, too */
+	__u32 keep_interpreters; /* the native frames that run those of a runtime are shown, too */
 	__u32 pad;
 	__u64 stack_interval_ns; /* STACK_INTERVAL_NS, or shorter */
 };
@@ -66,6 +77,7 @@ struct profiler_settings {
 	__u32 thread_size; /* bytes of a kernel stack, where bpf_task_pt_regs() is missing */
 	__u32 off_cpu_enabled;
 	__u32 off_cpu_last; /* of the 2^32 random numbers, the last that has a switch sampled */
+	__u32 codes_epoch;  /* with another one all functions are told again */
 };
 
 /* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the

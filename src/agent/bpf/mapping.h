@@ -18,6 +18,7 @@ static __always_inline void mapping_use_slot(struct mapping *m, struct file_slot
 	m->page_base = slot->value.page_base;
 	m->page_count = slot->value.page_count;
 	m->first_page = slot->value.first_page;
+	m->runtime = slot->value.runtime;
 	slot->hits++;
 }
 

@@ -55,6 +55,14 @@ struct {
 	__type(value, __u32); /* index in file_slots */
 } files SEC(".maps");
 
+/* What files with a language runtime say of it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RUNTIME_RECORDS_MAX);
+	__type(key, __u32);
+	__type(value, struct runtime_record);
+} runtime_records SEC(".maps");
+
 /* ---- to user space ---- */
 
 struct {
@@ -77,6 +85,15 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } seen_hashes SEC(".maps");
+
+/* Functions of runtimes that were told: a slot holds the marks of the last two, 32 bits each.
+ * Shared by all CPUs without a lock: a lost race tells one twice. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* by the frequency, before loading, where runtimes are walked */
+	__type(key, __u32);
+	__type(value, __u64);
+} codes_told SEC(".maps");
 
 /* By thread: when it left its CPU. Whoever is here was sampled then. */
 struct {
@@ -102,10 +119,10 @@ struct mapping {
 	__u32 page_base;
 	__u32 page_count;
 	__u32 first_page;
-	__u32 kind;   /* enum mapping_kind */
-	__u32 slot;   /* MAPPING_FILE: its index in file_slots */
-	__u32 sample; /* the sample that looked at slot and inode last */
-	__u32 pad;
+	__u32 kind;          /* enum mapping_kind */
+	__u32 slot;          /* MAPPING_FILE: its index in file_slots */
+	__u32 sample;        /* the sample that looked at slot and inode last */
+	__u32 runtime;       /* 1 + index of the runtime_record; 0: it holds no runtime */
 	__u64 inode;         /* MAPPING_FILE: its struct inode */
 	struct file_key key; /* as in the slot */
 };
@@ -137,6 +154,27 @@ struct mapping_owner {
 #define SIGCONTEXT_OF_DWARF 0x76543210fa89becdULL
 
 #define WINDOW_NONE 1 /* not aligned: no word's address */
+
+/* Whose frame is next. */
+enum runtime_stage {
+	RUNTIME_NATIVE = 0, /* a native one */
+	RUNTIME_LOOK = 1,   /* none: the runtime looks for the native frame of its next run */
+	RUNTIME_FRAMES = 2, /* the runtime's */
+};
+
+/* The runtime that a stack has frames of: the first one that was met. */
+struct runtime_walk {
+	__u32 record;     /* 1 + its index in runtime_records; 0: none was met */
+	__u32 stage;      /* enum runtime_stage */
+	__u32 code_bytes; /* told by this sample */
+	__u32 count;      /* frames recorded */
+	__u64 root;       /* address of its root variable */
+	__u64 frame;      /* the next of its frames; 0: there are no more */
+	__u64 owner;      /* lies on the stack of the native frame that runs it */
+	__u64 look;       /* where looking has come to */
+	__u64 last_code;  /* address and number of the function recorded last */
+	__u64 last_number;
+};
 
 /* The walk of one user stack and the event that it fills. */
 struct walk {
@@ -173,6 +211,7 @@ struct walk {
 	struct mapping mappings[MAPPING_CACHE_SIZE];
 	__u64 window_start; /* user address of window[0]; WINDOW_NONE: nothing read yet */
 	__u64 window[STACK_WINDOW_WORDS];
+	struct runtime_walk runtime;
 	struct event_sample event; /* its frames[] are the next member */
 	__u64 frames[SAMPLE_FRAMES_MAX];
 };
@@ -205,6 +244,23 @@ PROFILER_RODATA struct profiler_config config = { 0 };
 struct profiler_settings settings = { 0 };
 struct profiler_check check = { 0 };
 
+static __always_inline struct walk *walk_here(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&walks, &zero);
+}
+
+static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+	return hash ^ (hash >> 32);
+}
+
+static __always_inline int read_user(void *out, __u32 bytes, __u64 address)
+{
+	return bpf_probe_read_user(out, bytes, (const void *)address) == 0;
+}
+
 static __always_inline struct task_struct *current_task(void)
 {
 	if (TASK_IS_TYPED())
@@ -224,4 +280,25 @@ static __always_inline __u64 ring_flags(void)
 	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes
 		       ? BPF_RB_FORCE_WAKEUP
 		       : BPF_RB_NO_WAKEUP;
+}
+
+/* ---- the memory for what is rare and large ---- */
+
+static __always_inline struct stack_copy *stack_copy_here(void)
+{
+	__u32 i = bpf_get_smp_processor_id() & config.stack_mask;
+	return bpf_map_lookup_elem(&stack_copies, &i);
+}
+
+/* 1: it is this CPU's until stack_copy_leave(). Linux 5.10 has no exchange: of two who come at the
+ * same time none may be alone, and then none has it. */
+static __always_inline int stack_copy_enter(struct stack_copy *copy)
+{
+	(void)__sync_fetch_and_add(&copy->users, 1);
+	return *(volatile __u64 *)&copy->users == 1;
+}
+
+static __always_inline void stack_copy_leave(struct stack_copy *copy)
+{
+	(void)__sync_fetch_and_add(&copy->users, -1);
 }

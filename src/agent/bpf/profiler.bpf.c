@@ -74,6 +74,7 @@ static __always_inline void sample_reset(struct walk *w, struct task_struct *tas
 	w->is_new = 0;
 	w->may_be_new = 0;
 	w->window_start = WINDOW_NONE;
+	__builtin_memset(&w->runtime, 0, sizeof(w->runtime));
 	const struct mm_struct *mm = TASK_READ(task, mm);
 	w->mm = (__u64)mm;
 	w->vdso = mm ? (__u64)TASK_READ(mm, context.vdso) : 0;
@@ -113,7 +114,7 @@ static __always_inline enum stack_end sample_user_stack(
 		return STACK_END_NONE;
 	if (w->in_exec && !stack_is_there(w))
 		return STACK_END_EXEC;
-	end = walk_user_stack();
+	end = walk_user_stack(w);
 	return w->may_be_new && w->user_count == 1 && end == STACK_END_NO_VMA ? STACK_END_ROOT
 									      : end;
 }

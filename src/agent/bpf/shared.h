@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "runtimes/record.h"
 #include "unwind/rule.h"
 
 #define SAMPLE_USER_FRAMES_MAX 1024
@@ -22,8 +23,42 @@ enum frame_file {
 		0,            /* anonymous memory (JIT code) or a file not known yet: an address */
 	FRAME_FILE_VDSO = 1,  /* offset into the vDSO */
 	FRAME_FILE_FIRST = 2, /* ids of files from here on, given out by user space */
-	FRAME_FILE_MAX = 65535,
+	FRAME_FILE_MAX = 0xefff,
 };
+
+/* A frame of a language runtime: 0xf << 60 | code << 16 | position. `code` is the function's number
+ * in its process, which an EVENT_CODE tells; `position` where it was in it (CPython: instructions
+ * of two bytes), FRAME_POSITION_NONE: not known, or too far. */
+#define FRAME_RUNTIME (0xfULL << 60)
+#define FRAME_CODE_SHIFT 16
+#define FRAME_CODE_MASK ((1ULL << 44) - 1)
+#define FRAME_CODE_REAL (1ULL << 43)
+#define FRAME_POSITION_NONE 0xffff
+/* No frame, without FRAME_CODE_REAL: here frames of a runtime are missing. `code` is kind << 16 |
+ * version, `position` one of these. */
+/* clang-format off */
+#define RUNTIME_GAP_LIST(X)                                                              \
+	X(THREADS, 1, "more threads than are searched for the one that was sampled")     \
+	X(FRAME, 2, "a frame could not be read")                                         \
+	X(CODE, 3, "the function of a frame could not be read")                          \
+	X(OWNER, 4, "no native frame was found that runs these frames")
+/* clang-format on */
+enum runtime_gap {
+#define RUNTIME_GAP_ENUM(name, number, text) RUNTIME_GAP_##name = number,
+	RUNTIME_GAP_LIST(RUNTIME_GAP_ENUM)
+#undef RUNTIME_GAP_ENUM
+		RUNTIME_GAP_COUNT
+};
+
+static inline int frame_is_runtime(__u64 frame)
+{
+	return (frame & FRAME_RUNTIME) == FRAME_RUNTIME;
+}
+
+static inline __u64 frame_code(__u64 frame)
+{
+	return frame >> FRAME_CODE_SHIFT & FRAME_CODE_MASK;
+}
 
 /* The kernel's identity of a mapped file: inode and device. Inode numbers are given again, and
  * files are written over: `generation` (a hash of the inode's generation, its size and the time it
@@ -36,7 +71,8 @@ struct file_key {
 };
 
 struct file_value {
-	__u32 file_id;
+	__u16 file_id;
+	__u16 runtime;    /* 1 + index of its runtime_record; 0: it holds none */
 	__u32 page_base;  /* index of the first page in the pages array */
 	__u32 page_count; /* 0: the file has no table: frame pointers, but with FILE_NO_ROOM */
 	__u32 first_page; /* file offset >> UNWIND_PAGE_SHIFT of page_base */
@@ -85,6 +121,7 @@ enum event_type {
 	EVENT_EXIT = 4,        /* the last thread of a process ended */
 	EVENT_STACK = 5,       /* the stack of the sample that this CPU sends next */
 	EVENT_RESUME = 6,      /* a thread that was sampled when it left its CPU runs again */
+	EVENT_CODE = 7,        /* a function of a runtime, before the first sample that has it */
 };
 
 /* Private to the sampler: the frames will be asked for again by their hash. */
@@ -204,6 +241,33 @@ struct event_resume {
 	__u64 time_ns;
 };
 
+/* Name, file and table of lines of a function, as they lay in the process' memory: texts of 1, 2 or
+ * 4 bytes a character, and what the runtime finds lines by; each cut at its limit. */
+#define CODE_NAME_BYTES_MAX 256
+#define CODE_FILE_BYTES_MAX 512
+#define CODE_LINES_BYTES_MAX 4096
+
+/* Has no event_header. */
+struct event_code {
+	__u16 type;
+	__u16 kind;    /* enum runtime_kind */
+	__u16 version; /* as in runtime_record */
+	__u16 name_bytes;
+	__u16 file_bytes;
+	__u16 lines_bytes;
+	__u8 name_unit; /* bytes a character */
+	__u8 file_unit;
+	__u16 pad;
+	__u32 pid;
+	__u32 first_line;
+	__u64 process_start_ns;
+	__u64 code; /* as in frames, in this process */
+	__u8 data[CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX +
+		  CODE_LINES_BYTES_MAX]; /* in this
+					    order, without
+					    gaps */
+};
+
 /* Per-CPU counters of the BPF program. samples = delivered + seen + Σ lost. */
 /* clang-format off */
 #define BPF_COUNTER_LIST(X)                                                        \
@@ -225,6 +289,12 @@ struct event_resume {
 	X(stacks_lost, "stacks not copied: the ring was too full")                 \
 	X(stacks_refused, "stacks not copied: too many in a short time")           \
 	X(notices_lost, "process events lost: the ring was full")                  \
+	X(runtime_samples, "samples with a frame in a language runtime")           \
+	X(runtime_threads, "of these, in threads that the runtime does not know")  \
+	X(runtime_frames, "frames of language runtimes walked")                    \
+	X(codes, "functions of runtimes told")                                     \
+	X(codes_lost, "of these, not told: the ring was full")                     \
+	X(codes_put_off, "functions left to later samples: many are new at once")  \
 	X(run_ns, "nanoseconds from the beginning of a sample to its end")
 /* clang-format on */
 struct bpf_counters {

@@ -13,25 +13,6 @@
 #include "vma.h"
 #include "walk.h"
 
-static __always_inline struct stack_copy *stack_copy_here(void)
-{
-	__u32 i = bpf_get_smp_processor_id() & config.stack_mask;
-	return bpf_map_lookup_elem(&stack_copies, &i);
-}
-
-/* 1: it is this CPU's until stack_copy_leave(). Linux 5.10 has no exchange: of two who come at the
- * same time none may be alone, and then none has it. */
-static __always_inline int stack_copy_enter(struct stack_copy *copy)
-{
-	(void)__sync_fetch_and_add(&copy->users, 1);
-	return *(volatile __u64 *)&copy->users == 1;
-}
-
-static __always_inline void stack_copy_leave(struct stack_copy *copy)
-{
-	(void)__sync_fetch_and_add(&copy->users, -1);
-}
-
 /* Append a VMA if it is executable, and of our mm. */
 static __always_inline void stack_add_mapping(
 	struct event_stack *e, struct vma_search *s, const struct vm_area_struct *vma)

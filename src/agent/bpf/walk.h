@@ -19,6 +19,7 @@
 #include "mapping.h"
 #include "maps.h"
 #include "registers.h"
+#include "runtimes.h"
 #include "table.h"
 #include "vma.h"
 
@@ -34,24 +35,7 @@
 #define UCONTEXT_REGS_OFFSET 40
 #define DWARF_RBX 3
 
-static __always_inline struct walk *walk_here(void)
-{
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&walks, &zero);
-}
-
-static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
-	return hash ^ (hash >> 32);
-}
-
 /* ---- steps ---- */
-
-static __always_inline int read_user(void *out, __u32 bytes, __u64 address)
-{
-	return bpf_probe_read_user(out, bytes, (const void *)address) == 0;
-}
 
 /* A word of the user's stack; 0 when it cannot be read. One read of user memory costs as much as
  * all the rest of a step (33 ns of 60), and frames lie close together, so the aligned block around
@@ -381,6 +365,9 @@ __noinline int walk_frame(__u32 unused)
 	w->pc_is_guess = 0;
 	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
 	__u64 offset = address - m->start + m->offset;
+	__u64 hash = w->hash;
+	if (m->runtime && !w->runtime.record && runtime_begin(m, offset))
+		return STACK_END_NONE; /* here again, when it is known what this one runs */
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
 	if (m->page_count)
 		table_find(m, offset, &rule);
@@ -397,16 +384,36 @@ __noinline int walk_frame(__u32 unused)
 		return STACK_END_ROOT;
 	if (!m->page_count && m->page_base == FILE_NO_ROOM)
 		return STACK_END_NO_ROOM;
-	return step_by_rule(w, &rule);
+	__u64 sp = w->sp;
+	enum stack_end end = step_by_rule(w, &rule);
+	if (m->runtime && end == STACK_END_NONE && runtime_owned(w, m, offset, sp))
+		runtime_replace(w, hash);
+	return end;
 }
 
-static __always_inline enum stack_end walk_user_stack(void)
+/* One frame more, whoever's, or a step towards it. Global, so that the loop stays small. `zero`: an
+ * argument that is not used the compiler leaves undefined, which the verifier refuses. */
+__noinline int walk_step(__u32 zero)
+{
+	const struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	if (!w)
+		return STACK_END_NO_REGS;
+	return w->runtime.stage == RUNTIME_NATIVE ? walk_frame(0) : runtime_step(0);
+}
+
+/* Each frame of a runtime may have been looked at once before. */
+#define WALK_STEPS_MAX (2 * SAMPLE_USER_FRAMES_MAX)
+
+static __always_inline enum stack_end walk_user_stack(struct walk *w)
 {
 	int end = STACK_END_NONE;
-	for (int i = 0; i <= SAMPLE_USER_FRAMES_MAX; i++) {
-		end = walk_frame(0);
+	for (int i = 0; i <= WALK_STEPS_MAX; i++) {
+		end = walk_step(0);
 		if (end != STACK_END_NONE)
 			break;
 	}
+	if (end == STACK_END_NONE)
+		end = STACK_END_DEPTH;
+	runtime_finish(w, end);
 	return end;
 }

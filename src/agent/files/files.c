@@ -25,6 +25,7 @@
 #include "agent/files/preload.h"
 #include "base/log.h"
 #include "os/os.h"
+#include "runtimes/runtimes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,25 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 	known_files_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
+/* Of a file that is published: does it hold a language runtime? */
+static void publish_runtime(struct files *f, const struct request *r)
+{
+	struct err e;
+	struct runtime_record record;
+	if (!f->config.runtimes || !r->opened.obj)
+		return;
+	enum status s = runtimes_find(r->opened.obj, &record, &e);
+	if (s == OK && !(f->config.runtimes >> record.kind & 1))
+		return;
+	if (s == OK)
+		s = sampler_set_runtime(f->sampler, &r->notice.key, &record, &e);
+	if (s == E_NOTFOUND)
+		return;
+	metric_add(s == OK ? &f->metrics.runtimes : &f->metrics.runtimes_refused, 1);
+	if (s != OK)
+		problems_add(f->config.problems, PROBLEM_RUNTIME, r->opened.path, err_text(&e, s));
+}
+
 static enum status publish(struct files *f, struct request *r, uint32_t *out_id, struct err *e)
 {
 	struct opened *o = &r->opened;
@@ -160,6 +180,8 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 		announce_show(&f->offer, o);
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
 	r->is_published = s == OK || s == E_LIMIT;
+	if (r->is_published)
+		publish_runtime(f, r);
 	if (s == E_LIMIT) { /* it is known then, without a table */
 		metric_add(&f->metrics.over_budget, t != NULL);
 		s = OK;

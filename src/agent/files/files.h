@@ -50,6 +50,7 @@ struct files_config {
 	uint64_t build_bytes_max;  /* of memory while a table is built; 0: UNWIND_BUILD_BYTES_MAX */
 	uint64_t table_bytes_max;  /* a larger table is given up; 0: no limit */
 	struct problems *problems; /* may be NULL */
+	uint32_t runtimes;         /* that are walked: 1 << enum runtime_kind each */
 	int only_pid; /* the first pass is over it and its descendants; 0: over all processes */
 	files_seen_fn *seen; /* may be NULL */
 	void *seen_ctx;
@@ -79,6 +80,10 @@ struct files_config {
 		"ELF files without .eh_frame.")                                                    \
 	X(gave_up, COUNTER, "firn_agent_unwind_gave_up_total",                                     \
 		"ELF files whose unwind tables take more work or memory than they may.")           \
+	X(runtimes, COUNTER, "firn_agent_runtime_files_total",                                     \
+		"Files with a language runtime that is walked.")                                   \
+	X(runtimes_refused, COUNTER, "firn_agent_runtime_files_refused_total",                     \
+		"Files with a language runtime that cannot be walked.")                            \
 	X(over_budget, COUNTER, "firn_agent_unwind_over_budget_total",                             \
 		"Tables that had no room when they were made.")                                    \
 	X(notices_dropped, COUNTER, "firn_agent_file_notices_dropped_total",                       \

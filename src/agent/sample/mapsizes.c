@@ -26,6 +26,9 @@
  * another. */
 #define STACK_COPIES_LEAST_HZ 2
 #define STACK_COPIES_MAX 1024
+/* Pairs: the functions of some 40 Python programs; three that share a pair are told again and
+ * again. */
+#define CODES_TOLD_LEAST_HZ 2048
 
 #define EVENT_BYTES_MAX                \
 	(sizeof(struct event_sample) + \
@@ -53,6 +56,7 @@ void mapsizes_choose(uint32_t cpus, uint32_t frequency_hz, bool is_off_cpu, stru
 	*out = (struct mapsizes){
 		.ring_bytes = power_of_two(ring, RING_BYTES_MIN, ring_max),
 		.seen_slots = is_seldom ? SEEN_SLOTS_LEAST_HZ : SEEN_SLOTS,
+		.codes_told = is_seldom ? CODES_TOLD_LEAST_HZ : CODES_TOLD_MAX,
 		.stack_copies = power_of_two(MIN(copies, (uint64_t)cpus), 1, STACK_COPIES_MAX),
 	};
 }

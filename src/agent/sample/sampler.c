@@ -119,9 +119,11 @@ static enum status size_maps(
 	skeleton->rodata->config.wake_bytes = ring / 2;
 	skeleton->rodata->config.seen_mask = sizes.seen_slots - 1;
 	skeleton->rodata->config.stack_mask = sizes.stack_copies - 1;
+	skeleton->rodata->config.codes_mask = sizes.codes_told - 1;
 	int failed = bpf_map__set_max_entries(skeleton->maps.events, ring) |
 		     bpf_map__set_max_entries(skeleton->maps.seen_hashes, sizes.seen_slots) |
-		     bpf_map__set_max_entries(skeleton->maps.stack_copies, sizes.stack_copies);
+		     bpf_map__set_max_entries(skeleton->maps.stack_copies, sizes.stack_copies) |
+		     bpf_map__set_max_entries(skeleton->maps.codes_told, sizes.codes_told);
 	if (is_off_cpu)
 		failed |= bpf_map__set_max_entries(skeleton->maps.off_cpu, OFF_CPU_THREADS_MAX);
 	return failed ? err_os(e, "size the eBPF maps") : OK;
@@ -161,6 +163,7 @@ static enum status set_up(struct sampler *s, struct err *e)
 	skeleton->rodata->config.only_pid = (uint32_t)s->config.only_pid;
 	skeleton->rodata->config.stack_interval_ns = MIN(interval_ns, (uint32_t)STACK_INTERVAL_NS);
 	skeleton->rodata->config.copy_stacks = s->events.stack != NULL;
+	skeleton->rodata->config.keep_interpreters = s->config.keep_interpreters;
 	skeleton->bss->settings.seen_enabled = 1;
 	uint32_t slabs = slabs_of_bytes(s->config.table_bytes_max);
 	int failed = bpf_map__set_max_entries(skeleton->maps.slabs, slabs);
@@ -347,6 +350,7 @@ enum status sampler_open(const struct sampler_config *c, const struct sampler_ev
 		.pages = bpf_map__fd(s->skeleton->maps.pages),
 		.file_slots = bpf_map__fd(s->skeleton->maps.file_slots),
 		.files = bpf_map__fd(s->skeleton->maps.files),
+		.runtime_records = bpf_map__fd(s->skeleton->maps.runtime_records),
 		.settings = &s->skeleton->bss->settings,
 	};
 	uint32_t slabs_max = slabs_of_bytes(c->table_bytes_max);
@@ -490,6 +494,15 @@ static int on_event(void *ctx, void *data, size_t size)
 		assert(size >= sizeof(struct event_resume));
 		s->events.resume(s->events.ctx, data);
 		break;
+	case EVENT_CODE: {
+		const struct event_code *c = data;
+		assert(size >= offsetof(struct event_code, data));
+		assert(size - offsetof(struct event_code, data) >=
+			(size_t)c->name_bytes + c->file_bytes + c->lines_bytes);
+		if (s->events.code)
+			s->events.code(s->events.ctx, c);
+		break;
+	}
 	case EVENT_EXEC:
 	case EVENT_EXIT:
 		assert(size >= sizeof(struct event_process));
@@ -519,6 +532,12 @@ static enum status listen_to_cpus(struct sampler *s, int64_t now_ns, struct err 
 	for (size_t i = 0; i < count; i++)
 		fired[i] = each[i].samples - each[i].off_cpu + each[i].idle;
 	return cpus_listen(s->cpus, fired, now_ns, e);
+}
+
+void sampler_ask_codes(struct sampler *s)
+{
+	uint32_t *epoch = &s->skeleton->bss->settings.codes_epoch;
+	__atomic_store_n(epoch, *epoch + 1, __ATOMIC_RELAXED);
 }
 
 enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e)
@@ -574,6 +593,12 @@ enum status sampler_publish(struct sampler *s, const struct file_key *key, uint3
 void sampler_retract(struct sampler *s, const struct file_key *key)
 {
 	tables_retract(s->tables, key);
+}
+
+enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
+	const struct runtime_record *r, struct err *e)
+{
+	return s->events.code ? tables_set_runtime(s->tables, key, r, e) : OK;
 }
 
 bool sampler_knows(struct sampler *s, const struct file_key *key)

@@ -24,6 +24,8 @@ struct sampler_config {
 	/* Of all threads that leave their CPU, the share that is sampled at first; 0: none, and the
 	 * scheduler is not watched at all. */
 	double off_cpu_probability;
+	/* Show the native frames of an interpreter's loop, too, before the frames that they run. */
+	bool keep_interpreters;
 };
 
 struct sampler;
@@ -56,6 +58,9 @@ struct sampler_events {
 	/* A thread runs again; its sample, whose state is not ON_CPU, came before. NULL with
 	 * off_cpu_probability 0. */
 	void (*resume)(void *ctx, const struct event_resume *r);
+	/* A function of a runtime, before the first sample that has it. NULL: runtimes are not
+	 * walked. */
+	void (*code)(void *ctx, const struct event_code *c);
 };
 
 /* What is missing when this fails is in `e`, as by probe_sampling(). */
@@ -82,6 +87,8 @@ NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err
  * answers 0. */
 NODISCARD enum status sampler_read_too(struct sampler *s, int ring_fd,
 	int (*handle)(void *ctx, void *data, size_t size), void *ctx, struct err *e);
+/* Functions of runtimes were forgotten here, or lost on the way: all are told again. */
+void sampler_ask_codes(struct sampler *s);
 /* An end of the interval: hashes sent before are sent with frames again, and the room for tables is
  * divided anew. */
 void sampler_next_epoch(struct sampler *s);
@@ -97,6 +104,10 @@ void sampler_next_epoch(struct sampler *s);
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
+/* A published file holds a language runtime: from now on its frames are walked, too. Holds until
+ * the file is published again. E_LIMIT: RUNTIME_RECORDS_MAX builds are in use. */
+NODISCARD enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
+	const struct runtime_record *r, struct err *e);
 /* Is this file published, and was not evicted since? */
 bool sampler_knows(struct sampler *s, const struct file_key *key);
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "otlp/otlp.h"
 #include "profile/profile.h"
+#include "runtimes/runtimes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -264,8 +265,58 @@ static void resolve_late(struct batch *b)
 	}
 }
 
+static enum frame_kind kind_of_runtime(unsigned runtime)
+{
+	static const enum frame_kind kinds[RUNTIME_KIND_COUNT] = {
+		[RUNTIME_CPYTHON] = FRAME_CPYTHON,
+	};
+	return runtime < RUNTIME_KIND_COUNT ? kinds[runtime] : FRAME_UNKNOWN;
+}
+
+/* Frames of a runtime are missing here. */
+static enum status gap_location(struct batch *b, uint64_t frame, uint32_t *out)
+{
+	static const char *const texts[RUNTIME_GAP_COUNT] = {
+#define GAP_TEXT(name, number, text) [number] = text,
+		RUNTIME_GAP_LIST(GAP_TEXT)
+#undef GAP_TEXT
+	};
+	unsigned why = frame & FRAME_POSITION_NONE;
+	const char *text = why < RUNTIME_GAP_COUNT ? texts[why] : NULL;
+	char name[160];
+	snprintf(name, sizeof(name), "[%s: %s]", runtime_name(frame_code(frame) >> 16 & 0xff),
+		text ? text : "?");
+	return profile_add_marker(&b->profile, str_of(name), out);
+}
+
+/* A frame of a language runtime: its function, file and line. */
+static enum status runtime_location(struct batch *b, uint64_t frame, uint32_t *out)
+{
+	uint64_t number = frame_code(frame);
+	if (!(number & FRAME_CODE_REAL))
+		return gap_location(b, frame, out);
+	const struct code *c =
+		b->config.codes ? codes_find(b->config.codes, (uint32_t)b->pid, number) : NULL;
+	if (!c)
+		return profile_add_marker(
+			&b->profile, STR("[a function whose name was not told]"), out);
+	struct profile_location loc = { .kind = (uint8_t)kind_of_runtime(c->kind) };
+	struct profile_function f = { .start_line = c->first_line };
+	struct profile_line line = { .line = codes_line(c, frame & FRAME_POSITION_NONE) };
+	struct str name = c->name.len ? c->name : STR("[no name]");
+	enum status s = profile_add_string(&b->profile, name, &f.name);
+	f.system_name = f.name;
+	if (s == OK)
+		s = profile_add_string(&b->profile, c->file, &f.filename);
+	if (s == OK)
+		s = profile_add_function(&b->profile, &f, &line.function);
+	return s == OK ? profile_add_location(&b->profile, &loc, &line, 1, out) : s;
+}
+
 static enum status user_location(struct batch *b, uint64_t frame, uint32_t *out)
 {
+	if (frame_is_runtime(frame))
+		return runtime_location(b, frame, out);
 	uint32_t file_id = (uint32_t)(frame >> FRAME_FILE_SHIFT);
 	uint64_t offset = frame & FRAME_OFFSET_MASK;
 	struct profile_location loc = { .address = offset, .kind = FRAME_NATIVE };

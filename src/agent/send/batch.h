@@ -53,6 +53,7 @@ struct batch_config {
 	bool wall_clock;
 	struct files *files;
 	struct kallsyms *kallsyms; /* NULL: kernel frames are "[kernel]+0x…" */
+	struct codes *codes;       /* NULL: there are no frames of runtimes */
 	struct processes *processes;
 	/* A finished message; takes the bytes over (buf_steal). */
 	void (*emit)(void *ctx, struct buf *message, uint32_t sample_count);

@@ -15,10 +15,11 @@
 #define PROBLEMS_MAX 64
 
 enum problem_kind {
-	PROBLEM_FILE,  /* an executable that could not be opened or read */
-	PROBLEM_TABLE, /* one that was, and has no unwind table */
-	PROBLEM_NAMES, /* one whose names could not be sent to the server */
-	PROBLEM_STACK, /* a process, whose stacks do not reach their root */
+	PROBLEM_FILE,    /* an executable that could not be opened or read */
+	PROBLEM_TABLE,   /* one that was, and has no unwind table */
+	PROBLEM_NAMES,   /* one whose names could not be sent to the server */
+	PROBLEM_RUNTIME, /* one with a language runtime that cannot be walked */
+	PROBLEM_STACK,   /* a process, whose stacks do not reach their root */
 	PROBLEM_KINDS
 };
 

@@ -65,6 +65,13 @@ struct slot {
 	uint32_t hits;         /* file_slot.hits an epoch ago */
 	uint32_t heat;         /* its samples, those of long ago for less */
 	uint32_t hit_epoch;    /* in which it had samples last, or was published */
+	uint32_t runtime;      /* 1 + index in the records; 0: none */
+};
+
+/* A runtime's record, of all files that hold the same build of it. */
+struct kept_record {
+	struct runtime_record record;
+	uint32_t users; /* slots, also RETIRED ones; 0: free */
 };
 
 struct tables {
@@ -87,6 +94,7 @@ struct tables {
 	uint32_t refused_epoch; /* in which a slab was refused last; 0: never */
 	uint64_t bytes;
 	uint64_t evicted;
+	struct kept_record records[RUNTIME_RECORDS_MAX];
 };
 
 static_assert(sizeof(struct unwind_page) == sizeof(uint64_t), "one store");
@@ -208,6 +216,8 @@ static void slot_clear(struct tables *t, struct slot *slot)
 {
 	table_unplace(t, slot);
 	free(slot->blobs);
+	if (slot->runtime)
+		t->records[slot->runtime - 1].users--;
 	*slot = (struct slot){ 0 };
 	t->slot_hint = MIN(t->slot_hint, (uint32_t)(slot - t->slots));
 }
@@ -482,8 +492,8 @@ static enum status publish_locked(struct tables *t, const struct file_key *key, 
 	slot->hit_epoch = epoch_now(t);
 	t->slot_memory[i] = (struct file_slot){
 		.key = *key,
-		.value = { file_id, placed == OK ? slot->page_base : FILE_NO_ROOM, slot->page_count,
-			placed == OK && table ? table->first_page : 0 },
+		.value = { (uint16_t)file_id, 0, placed == OK ? slot->page_base : FILE_NO_ROOM,
+			slot->page_count, placed == OK && table ? table->first_page : 0 },
 	};
 	enum status s = slot_publish(t, i, key, file_id == FRAME_FILE_VDSO, e);
 	if (s != OK) {
@@ -519,6 +529,51 @@ void tables_retract(struct tables *t, const struct file_key *key)
 	if (t->retired_count >= RETIRED_MAX)
 		reclaim(t);
 	(void)pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- runtimes ---- */
+
+/* Where the record is, or may be put; RUNTIME_RECORDS_MAX: nowhere. */
+static uint32_t record_place(const struct tables *t, const struct runtime_record *r)
+{
+	uint32_t place = RUNTIME_RECORDS_MAX;
+	for (uint32_t i = 0; i < RUNTIME_RECORDS_MAX; i++) {
+		const struct kept_record *k = &t->records[i];
+		if (k->users && memcmp(&k->record, r, sizeof(*r)) == 0)
+			return i;
+		if (!k->users && place == RUNTIME_RECORDS_MAX)
+			place = i;
+	}
+	return place;
+}
+
+static enum status set_runtime_locked(
+	struct tables *t, const struct file_key *key, const struct runtime_record *r, struct err *e)
+{
+	uint32_t i = slot_find(t, key);
+	if (i == 0 || t->slots[i].runtime)
+		return OK; /* evicted meanwhile; or it has it */
+	uint32_t at = record_place(t, r);
+	if (at == RUNTIME_RECORDS_MAX)
+		return err_set(e, E_LIMIT, "more than %d builds of language runtimes in use",
+			RUNTIME_RECORDS_MAX);
+	struct kept_record *k = &t->records[at];
+	if (!k->users && bpf_map_update_elem(t->maps.runtime_records, &at, r, BPF_ANY) != 0)
+		return err_os(e, "cannot make a runtime known to the eBPF program");
+	k->record = *r;
+	k->users++;
+	t->slots[i].runtime = at + 1;
+	__atomic_store_n(&t->slot_memory[i].value.runtime, (uint16_t)(at + 1), __ATOMIC_RELEASE);
+	return OK;
+}
+
+enum status tables_set_runtime(
+	struct tables *t, const struct file_key *key, const struct runtime_record *r, struct err *e)
+{
+	(void)pthread_mutex_lock(&t->lock);
+	enum status s = set_runtime_locked(t, key, r, e);
+	(void)pthread_mutex_unlock(&t->lock);
+	return s;
 }
 
 /* ---- each epoch ---- */

@@ -25,6 +25,7 @@ struct tables_maps {
 	int pages;
 	int file_slots;
 	int files;
+	int runtime_records;
 	struct profiler_settings *settings;
 };
 
@@ -46,6 +47,9 @@ void tables_free(struct tables *t);
 NODISCARD enum status tables_publish(struct tables *t, const struct file_key *key, uint32_t file_id,
 	const struct unwind_table *table, struct err *e);
 void tables_retract(struct tables *t, const struct file_key *key);
+/* As sampler_set_runtime(). */
+NODISCARD enum status tables_set_runtime(struct tables *t, const struct file_key *key,
+	const struct runtime_record *r, struct err *e);
 /* The settings' epoch has become the next one: room goes to the hottest, and what is idle is given
  * back. */
 void tables_next_epoch(struct tables *t, int64_t now_ns);

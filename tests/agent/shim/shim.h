@@ -14,6 +14,7 @@
 
 #define SHIM_REGIONS_MAX 4096
 #define SHIM_EVENTS_MAX 64
+#define SHIM_CODES_TOLD 64 /* of pairs */
 
 struct shim_region {
 	uint64_t start;
@@ -76,7 +77,9 @@ static struct shim_map shim_arrays[] = {
 	{ &seen_hashes, sizeof(uint64_t), SEEN_SLOTS, NULL },
 	{ &vma_searches, sizeof(struct vma_search), VMA_SEARCH_USERS, NULL },
 	{ &stack_copies, sizeof(struct stack_copy), 1, NULL },
-	{ &stack_copies, sizeof(struct stack_copy), 1, NULL },
+	{ &runtime_records, sizeof(struct runtime_record), RUNTIME_RECORDS_MAX, NULL },
+	{ &codes_told, sizeof(uint64_t), SHIM_CODES_TOLD, NULL },
+	{ &runtime_scratches, sizeof(struct runtime_scratch), 1, NULL },
 	{ &walks, sizeof(struct walk), 1, NULL },
 };
 

@@ -272,6 +272,7 @@ static void world_begin(void)
 	config.hash_seed = 7;
 	config.wake_bytes = 1000;
 	config.seen_mask = SEEN_SLOTS - 1;
+	config.codes_mask = SHIM_CODES_TOLD - 1;
 	config.stack_interval_ns = STACK_INTERVAL_NS;
 }
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * runtime: what the walks of all language runtimes have in common: frames, gaps, and functions that
+ * are told to user space before the first sample that has them.
+ *
+ * A function's number is a hash of where it lies and of what it points to, so that another one that
+ * gets its memory has another number. It is told with its name while its process surely lives: in
+ * the interrupt that met it.
+ */
+#pragma once
+
+#include "maps.h"
+
+/* Where structures of a process are read to. */
+#define RUNTIME_BLOCK_WORDS 32 /* power of two */
+#define RUNTIME_CODE_WORDS (CPYTHON_CODE_BYTES / 8)
+
+struct runtime_scratch {
+	__u64 block[RUNTIME_BLOCK_WORDS];
+	__u64 code[RUNTIME_CODE_WORDS];
+	__u64 thread; /* in a list of threads: the one that is looked at, and what it hangs on */
+	__u64 threads_of;
+	__u64 thread_pointer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct runtime_scratch);
+} runtime_scratches SEC(".maps");
+
+static __always_inline struct runtime_scratch *runtime_scratch_here(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&runtime_scratches, &zero);
+}
+
+static __always_inline const struct runtime_record *runtime_record_of(const struct walk *w)
+{
+	__u32 index = w->runtime.record - 1;
+	return bpf_map_lookup_elem(&runtime_records, &index);
+}
+
+/* A word of the process; 0 where it cannot be read. */
+static __always_inline __u64 runtime_word(__u64 address)
+{
+	__u64 word = 0;
+	(void)read_user(&word, sizeof(word), address);
+	return word;
+}
+
+/* The word at an offset of what was read; 0 behind its end. */
+static __always_inline __u64 block_word(const __u64 *block, __u32 words, __u32 offset)
+{
+	__u32 i = offset / 8;
+	if (i >= words)
+		return 0;
+	return *(const volatile __u64 *)&block[i & (RUNTIME_BLOCK_WORDS - 1)];
+}
+
+static __always_inline __u32 block_half(const __u64 *block, __u32 words, __u32 offset)
+{
+	__u64 word = block_word(block, words, offset);
+	return offset & 4 ? word >> 32 : (__u32)word;
+}
+
+static __always_inline __u32 block_byte(const __u64 *block, __u32 words, __u32 offset)
+{
+	return block_word(block, words, offset) >> (offset & 7) * 8 & 0xff;
+}
+
+/* ---- frames ---- */
+
+static __always_inline void runtime_record_word(struct walk *w, __u64 code, __u64 position)
+{
+	__u32 at = w->kernel_count + w->user_count;
+	if (at >= SAMPLE_FRAMES_MAX)
+		return;
+	__u64 frame = FRAME_RUNTIME | (code & FRAME_CODE_MASK) << FRAME_CODE_SHIFT | position;
+	w->frames[at] = frame;
+	w->user_count++;
+	w->hash = hash_mix(w->hash, frame);
+}
+
+static __always_inline void runtime_record_frame(struct walk *w, __u64 code, __u64 position)
+{
+	if (position > FRAME_POSITION_NONE)
+		position = FRAME_POSITION_NONE;
+	runtime_record_word(w, code | FRAME_CODE_REAL, position);
+	w->runtime.count++;
+}
+
+/* Frames are missing here. */
+static __always_inline void runtime_record_gap(
+	struct walk *w, const struct runtime_record *r, enum runtime_gap why)
+{
+	runtime_record_word(w, (__u64)r->kind << 16 | r->version, why);
+}
+
+/* ---- functions ---- */
+
+static __always_inline __u64 code_number_begin(const struct walk *w, __u64 address)
+{
+	__u64 process = hash_mix(config.hash_seed, w->event.h.pid);
+	return hash_mix(hash_mix(process, w->event.h.process_start_ns), address);
+}
+
+static __always_inline __u64 *codes_told_pair(__u64 number)
+{
+	__u32 pair = number & config.codes_mask;
+	return bpf_map_lookup_elem(&codes_told, &pair);
+}
+
+static __always_inline __u32 code_mark(__u64 number)
+{
+	return hash_mix(number, settings.codes_epoch) >> 32;
+}
+
+/* Is it still to be told, and may this sample tell it? */
+static __always_inline int code_is_due(const struct walk *w, __u64 number)
+{
+	__u64 *pair = codes_told_pair(number);
+	struct bpf_counters *c = counters_here();
+	if (!pair || !c)
+		return 0;
+	__u64 marks = *(const volatile __u64 *)pair;
+	__u32 mark = code_mark(number);
+	if ((__u32)marks == mark || marks >> 32 == mark)
+		return 0;
+	if (w->runtime.code_bytes < CODE_BYTES_OF_SAMPLE_MAX)
+		return 1;
+	c->codes_put_off++;
+	return 0;
+}
+
+/* Memory to put an event together in, which is code_end()'s to give back; NULL: another CPU has it.
+ */
+static __always_inline struct event_code *code_begin(void)
+{
+	struct stack_copy *copy = stack_copy_here();
+	struct bpf_counters *c = counters_here();
+	if (!copy || !c)
+		return NULL;
+	if (stack_copy_enter(copy))
+		return (struct event_code *)copy->event.stack;
+	stack_copy_leave(copy);
+	c->codes_put_off++;
+	return NULL;
+}
+
+/* The texts are in place, `bytes` of them: tell it. */
+static __always_inline void code_end(struct walk *w, const struct runtime_record *r,
+	struct event_code *e, __u64 number, __u32 bytes)
+{
+	struct stack_copy *copy = stack_copy_here();
+	struct bpf_counters *c = counters_here();
+	__u64 *pair = codes_told_pair(number);
+	if (!copy || !c || !pair)
+		return;
+	e->type = EVENT_CODE;
+	e->kind = r->kind;
+	e->version = r->version;
+	e->pad = 0;
+	e->pid = w->event.h.pid;
+	e->process_start_ns = w->event.h.process_start_ns;
+	e->code = (number & FRAME_CODE_MASK) | FRAME_CODE_REAL;
+	if (bytes > sizeof(e->data))
+		bytes = sizeof(e->data);
+	__u64 size = __builtin_offsetof(struct event_code, data) + bytes;
+	w->runtime.code_bytes += size;
+	long lost = bpf_ringbuf_output(&events, e, size, BPF_RB_NO_WAKEUP);
+	stack_copy_leave(copy);
+	if (lost) {
+		c->codes_lost++;
+		return;
+	}
+	c->codes++;
+	*pair = *(const volatile __u64 *)pair << 32 | code_mark(number);
+}

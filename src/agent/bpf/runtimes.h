@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * runtimes: how the walk of native frames (walk.h) and those of the language runtimes take turns.
+ *
+ * The first frame that lies in a file with a runtime finds this thread's state in it. From then on
+ * a native frame that was stepped over is asked whether it runs the runtime's next frames: if so it
+ * gives way to them, and after them native frames go on with its caller.
+ *
+ * A further runtime adds a case to each of the four switches here, and nothing to walk.h:
+ *   begin   from w->runtime.root to this thread's innermost frame
+ *   owned   does a native frame run the next ones?
+ *   step    RUNTIME_LOOK: a step of a search; RUNTIME_FRAMES: one frame
+ */
+#pragma once
+
+#include "python.h"
+#include "runtime.h"
+
+/* Global functions: each is verified once. */
+__noinline int runtime_enter(__u32 zero)
+{
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	struct runtime_scratch *s = runtime_scratch_here();
+	struct bpf_counters *c = counters_here();
+	const struct runtime_record *r = w ? runtime_record_of(w) : NULL;
+	if (!w || !s || !c || !r)
+		return 0;
+	c->runtime_samples++;
+	w->runtime.root += r->delta;
+	switch (r->kind) {
+	case RUNTIME_CPYTHON:
+		python_begin(w, r, s, c);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* The first frame in a runtime's file. 1: the runtime looks for what it runs before the frame can
+ * be recorded. */
+static __always_inline int runtime_begin(const struct mapping *m, __u64 offset)
+{
+	struct walk *w = walk_here();
+	__u32 index = m->runtime - 1;
+	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
+	if (!w || !r || offset - r->text_from >= r->text_bytes)
+		return 0;
+	w->runtime.record = m->runtime;
+	w->runtime.root = m->start - m->offset;
+	runtime_enter(0);
+	return w->runtime.stage != RUNTIME_NATIVE;
+}
+
+/* The native frame at `offset` of the mapping, from `sp` on, was stepped over: does it run frames?
+ */
+static __always_inline int runtime_owned(
+	const struct walk *w, const struct mapping *m, __u64 offset, __u64 sp)
+{
+	if (!w->runtime.frame || m->runtime != w->runtime.record)
+		return 0;
+	const struct runtime_record *r = runtime_record_of(w);
+	if (!r)
+		return 0;
+	switch (r->kind) {
+	case RUNTIME_CPYTHON:
+		return python_owned(w, &r->layout.cpython, offset, sp, w->sp);
+	default:
+		return 0;
+	}
+}
+
+/* The native frame recorded last gives way to those that it runs. `hash`: as it was before. */
+static __always_inline void runtime_replace(struct walk *w, __u64 hash)
+{
+	if (!config.keep_interpreters) {
+		w->user_count--;
+		w->hash = hash;
+	}
+	w->runtime.stage = RUNTIME_FRAMES;
+}
+
+__noinline int runtime_step(__u32 zero)
+{
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	struct runtime_scratch *s = runtime_scratch_here();
+	const struct runtime_record *r = w ? runtime_record_of(w) : NULL;
+	if (!w || !s || !r)
+		return STACK_END_NO_REGS;
+	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
+		return STACK_END_DEPTH;
+	switch (r->kind) {
+	case RUNTIME_CPYTHON:
+		if (w->runtime.stage == RUNTIME_LOOK)
+			python_look(w, &r->layout.cpython, s);
+		else
+			python_frame(w, r, s);
+		break;
+	default:
+		w->runtime.stage = RUNTIME_NATIVE;
+	}
+	return STACK_END_NONE;
+}
+
+/* The stack has ended: a whole one has shown all frames of its runtime. */
+static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
+{
+	struct bpf_counters *c = counters_here();
+	if (!w->runtime.record || !c)
+		return;
+	c->runtime_frames += w->runtime.count;
+	const struct runtime_record *r = runtime_record_of(w);
+	if (w->runtime.frame && stack_end_is_whole(end) && r &&
+		w->user_count < SAMPLE_USER_FRAMES_MAX)
+		runtime_record_gap(w, r, RUNTIME_GAP_OWNER);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A function's texts are one block of memory. The place of a function that was forgotten is taken
+ * by the next one, so that indexes stay.
+ */
+#include "agent/names/codes.h"
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "runtimes/runtimes.h"
+
+#include <stdlib.h>
+
+/* A text of one byte a character may become twice as long, one of two three halves. */
+#define TEXT_BYTES_MAX (2 * (CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX) + CODE_LINES_BYTES_MAX)
+/* Room is made until this share is left, of eighths. */
+#define ROOM_EIGHTHS 7
+
+/* A process that has ended. */
+struct ended {
+	uint64_t start_ns;
+	uint32_t pid;
+};
+
+/* In one interval; of more the functions stay until they are the oldest. */
+#define ENDED_MAX 65536
+
+struct codes {
+	VEC(struct code) v;      /* number 0: free */
+	VEC(uint32_t) unused;    /* indexes of free ones */
+	VEC(struct ended) ended; /* in this interval */
+	struct map index;
+	struct buf text;
+	size_t bytes, bytes_max;
+	uint32_t count;
+	uint32_t epoch;
+	bool missed;
+	struct codes_metrics metrics;
+};
+
+struct code_key {
+	uint64_t number;
+	uint32_t pid;
+};
+
+static uint64_t key_hash(uint32_t pid, uint64_t number)
+{
+	return hash_u64(number + ((uint64_t)pid << 44));
+}
+
+static bool key_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct codes *c = ctx;
+	const struct code_key *k = key;
+	return c->v.v[value].number == k->number && c->v.v[value].pid == k->pid;
+}
+
+static uint32_t find(const struct codes *c, uint32_t pid, uint64_t number)
+{
+	const struct code_key key = { number, pid };
+	return map_find(&c->index, key_hash(pid, number), key_equal, c, &key);
+}
+
+static size_t bytes_of(const struct code *x)
+{
+	return sizeof(*x) + x->name.len + x->file.len + x->lines.len;
+}
+
+static void note_size(struct codes *c)
+{
+	metric_set(&c->metrics.known, c->count);
+	metric_set(&c->metrics.bytes, c->bytes);
+}
+
+static void forget(struct codes *c, uint32_t i)
+{
+	struct code *x = &c->v.v[i];
+	(void)map_remove(&c->index, key_hash(x->pid, x->number), i);
+	c->bytes -= bytes_of(x);
+	c->count--;
+	free((void *)(uintptr_t)x->name.p);
+	*x = (struct code){ 0 };
+	if (!VEC_PUSH(&c->unused, i))
+		return; /* its place is lost */
+}
+
+static bool is_full(const struct codes *c)
+{
+	return c->bytes > c->bytes_max / 8 * ROOM_EIGHTHS ||
+	       c->count > CODES_MAX / 8 * ROOM_EIGHTHS;
+}
+
+/* Those that were not used for longest go, until some room is left. */
+static void make_room(struct codes *c)
+{
+	for (uint32_t age = 64; is_full(c); age /= 2) {
+		for (uint32_t i = 0; i < c->v.len && is_full(c); i++) {
+			const struct code *x = &c->v.v[i];
+			if (!x->number || c->epoch - x->used_epoch < age)
+				continue;
+			forget(c, i);
+			metric_add(&c->metrics.forgotten, 1);
+		}
+		if (age == 0)
+			break;
+	}
+}
+
+/* The event's texts, in one block that begins with the name. */
+static bool take_texts(struct codes *c, const struct event_code *e, struct code *out)
+{
+	const uint8_t *at = e->data;
+	buf_clear(&c->text);
+	(void)runtimes_text(&c->text, str_make(at, e->name_bytes), e->name_unit);
+	size_t name = c->text.len;
+	at += e->name_bytes;
+	(void)runtimes_text(&c->text, str_make(at, e->file_bytes), e->file_unit);
+	size_t file = c->text.len - name;
+	at += e->file_bytes;
+	buf_put(&c->text, at, e->lines_bytes);
+	if (buf_status(&c->text) != OK)
+		return false;
+	char *block = malloc(c->text.len + 1);
+	if (!block)
+		return false;
+	if (c->text.len)
+		memcpy(block, c->text.data, c->text.len);
+	out->name = str_make(block, name);
+	out->file = str_make(block + name, file);
+	out->lines = str_make(block + name + file, e->lines_bytes);
+	return true;
+}
+
+static bool keep(struct codes *c, const struct code *x)
+{
+	uint32_t i = c->unused.len ? c->unused.v[c->unused.len - 1] : (uint32_t)c->v.len;
+	if (i == c->v.len && !VEC_PUSH(&c->v, (struct code){ 0 }))
+		return false;
+	if (c->unused.len && c->unused.v[c->unused.len - 1] == i)
+		c->unused.len--;
+	c->v.v[i] = *x;
+	if (!map_insert(&c->index, key_hash(x->pid, x->number), i)) {
+		c->v.v[i] = (struct code){ 0 };
+		return false;
+	}
+	c->bytes += bytes_of(x);
+	c->count++;
+	return true;
+}
+
+void codes_add(struct codes *c, const struct event_code *e)
+{
+	metric_add(&c->metrics.told, 1);
+	uint32_t i = find(c, e->pid, e->code);
+	if (i != MAP_NONE) {
+		c->v.v[i].used_epoch = c->epoch;
+		return;
+	}
+	struct code x = { .number = e->code,
+		.pid = e->pid,
+		.kind = e->kind,
+		.version = e->version,
+		.first_line = e->first_line,
+		.process_start_ns = e->process_start_ns,
+		.used_epoch = c->epoch };
+	if (c->bytes > c->bytes_max - TEXT_BYTES_MAX || c->count >= CODES_MAX)
+		make_room(c);
+	bool taken = take_texts(c, e, &x);
+	if (!taken || !keep(c, &x)) {
+		if (taken)
+			free((void *)(uintptr_t)x.name.p);
+		metric_add(&c->metrics.refused, 1);
+		return;
+	}
+	note_size(c);
+}
+
+const struct code *codes_find(struct codes *c, uint32_t pid, uint64_t number)
+{
+	uint32_t i = find(c, pid, number);
+	if (i == MAP_NONE) {
+		c->missed = true;
+		metric_add(&c->metrics.unknown, 1);
+		return NULL;
+	}
+	c->v.v[i].used_epoch = c->epoch;
+	return &c->v.v[i];
+}
+
+uint32_t codes_line(const struct code *x, uint64_t position)
+{
+	uint32_t line = 0;
+	if (position >= FRAME_POSITION_NONE)
+		return 0;
+	if (x->kind == RUNTIME_CPYTHON)
+		(void)cpython_line(x->version, x->first_line, x->lines, (uint32_t)position, &line);
+	return line;
+}
+
+void codes_process_ended(struct codes *c, const struct event_header *exit)
+{
+	const struct ended x = { exit->process_start_ns, exit->pid };
+	if (c->count && c->ended.len < ENDED_MAX && !VEC_PUSH(&c->ended, x))
+		return; /* they stay until they are the oldest */
+}
+
+static int compare_ended(const void *pa, const void *pb)
+{
+	const struct ended *a = pa, *b = pb;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+void codes_next_epoch(struct codes *c)
+{
+	if (c->ended.len > 1)
+		qsort(c->ended.v, c->ended.len, sizeof(*c->ended.v), compare_ended);
+	for (uint32_t i = 0; i < c->v.len; i++) {
+		struct code *x = &c->v.v[i];
+		const struct ended key = { x->process_start_ns, x->pid };
+		if (x->number && c->ended.len && !x->ended_epoch &&
+			bsearch(&key, c->ended.v, c->ended.len, sizeof(key), compare_ended))
+			x->ended_epoch = c->epoch;
+		else if (x->ended_epoch && c->epoch - x->ended_epoch >= CODES_REST_EPOCHS)
+			forget(c, i);
+	}
+	VEC_CLEAR(&c->ended);
+	c->epoch++;
+	note_size(c);
+}
+
+bool codes_missed(struct codes *c)
+{
+	bool missed = c->missed;
+	c->missed = false;
+	return missed;
+}
+
+enum status codes_new(size_t bytes_max, struct codes **out, struct err *e)
+{
+	struct codes *c = calloc(1, sizeof(*c));
+	if (!c)
+		return err_set(e, E_NOMEM, "codes");
+	c->bytes_max = bytes_max;
+	c->epoch = 1;
+	buf_init(&c->text, TEXT_BYTES_MAX);
+	*out = c;
+	return OK;
+}
+
+void codes_free(struct codes *c)
+{
+	if (!c)
+		return;
+	for (uint32_t i = 0; i < c->v.len; i++)
+		free((void *)(uintptr_t)c->v.v[i].name.p);
+	VEC_FREE(&c->v);
+	VEC_FREE(&c->unused);
+	VEC_FREE(&c->ended);
+	map_deinit(&c->index);
+	buf_deinit(&c->text);
+	free(c);
+}
+
+const struct codes_metrics *codes_metrics(const struct codes *c)
+{
+	return &c->metrics;
+}
+
+void codes_write_metrics(const struct codes *c, struct buf *out)
+{
+	static const struct metric_def defs[] = { CODES_METRICS(METRIC_DEF) };
+	metrics_write(out, defs, (const metric_value *)&c->metrics, ARRAY_COUNT(defs));
+}
