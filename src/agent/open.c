@@ -33,6 +33,7 @@ void agent_close(struct agent *a)
 	deferred_free(a->deferred);
 	offcpu_free(a->offcpu);
 	batch_free(a->batch);
+	jitnames_free(a->jitnames);
 	codes_free(a->codes);
 	sender_free(a->sender);
 	uploader_free(a->uploader);
@@ -163,6 +164,9 @@ static enum status open_files(struct agent *a, struct err *e)
 
 static enum status open_batch(struct agent *a, struct err *e)
 {
+	enum status s = jitnames_new(&a->jitnames, e);
+	if (s != OK)
+		return s;
 	const struct batch_config c = {
 		.no_thread_id = a->config.no_thread_id,
 		.no_thread_name = a->config.no_thread_name,
@@ -172,6 +176,7 @@ static enum status open_batch(struct agent *a, struct err *e)
 		.files = a->files,
 		.kallsyms = a->kallsyms,
 		.codes = a->codes,
+		.jitnames = a->jitnames,
 		.processes = a->processes,
 		.problems = a->problems,
 		.emit = events_message,

@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/broker/broker.h"
 #include "agent/files/files.h"
+#include "agent/jitnames/jitnames.h"
 #include "agent/names/names.h"
 #include "agent/oom/oom.h"
 #include "agent/process/process.h"
@@ -37,6 +38,7 @@ struct agent {
 	struct containers *containers;
 	struct log_once containers_logged; /* what is wrong with them */
 	struct processes *processes;
+	struct jitnames *jitnames;
 	struct handover *handover;
 	struct sampler *sampler;
 	struct files *files;

@@ -49,6 +49,44 @@ static enum status read_header(
 	return OK;
 }
 
+static struct jit_place take_place(struct reader *r)
+{
+	struct jit_place p = { .address = reader_u64(r) };
+	int32_t line = reader_i32(r);
+	reader_skip(r, 4); /* discriminator */
+	p.line = line > 0 ? (uint32_t)line : 0;
+	return p;
+}
+
+static bool is_near(uint64_t base, const struct jit_place *p)
+{
+	return p->address + JIT_CODE_BYTES_MAX - base < 2 * JIT_CODE_BYTES_MAX;
+}
+
+/* V8 (Node 20) writes names of files that it has freed: their beginnings are anything, with zeros.
+ * All have one length, so places are found by that; the file is in the name of the code. The length
+ * of a place, or 0: names are as they should be. */
+static size_t even_length(struct reader r, uint64_t base, uint64_t count)
+{
+	size_t head = 8 + 4 + 4, length = count ? reader_left(&r) / count : 0;
+	bool is_wrong = false;
+	struct reader named = r;
+	for (uint64_t i = 0; i < count && !is_wrong && !reader_done(&named); i++) {
+		struct jit_place p = take_place(&named);
+		is_wrong = !is_near(base, &p);
+		(void)reader_cstr(&named);
+	}
+	if (!(is_wrong || named.failed) || length <= head)
+		return 0;
+	for (uint64_t i = 0; i < count; i++) {
+		struct reader one = reader_sub(&r, length);
+		struct jit_place p = take_place(&one);
+		if (one.failed || !is_near(base, &p))
+			return 0;
+	}
+	return length;
+}
+
 /* Lines of code that comes next. */
 static void read_places(struct jit_dump *d, struct jit_map *m, struct reader r)
 {
@@ -57,17 +95,20 @@ static void read_places(struct jit_dump *d, struct jit_map *m, struct reader r)
 	d->has_places = true;
 	d->places_of = base;
 	d->place_first = jit_map_place_count(m);
+	size_t even = even_length(r, base, count);
 	for (uint64_t i = 0; i < count && !reader_done(&r); i++) {
-		struct jit_place p = { .address = reader_u64(&r) };
-		int32_t line = reader_i32(&r);
-		reader_skip(&r, 4); /* discriminator */
-		struct str name = reader_cstr(&r);
-		if (r.failed)
+		struct reader one = even ? reader_sub(&r, even) : r;
+		struct jit_place p = take_place(&one);
+		struct str name = even ? STR("") : reader_cstr(&one);
+		if (one.failed) {
+			r.failed = true;
 			break;
+		}
+		if (!even)
+			r = one;
 		if (!str_eq(name, STR("\xff"))) /* else as the one before */
 			file = name;
 		p.file = file;
-		p.line = line > 0 ? (uint32_t)line : 0;
 		(void)jit_map_add_place(m, &p, base);
 	}
 	d->place_count = jit_map_place_count(m) - d->place_first;

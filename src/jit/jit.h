@@ -22,7 +22,7 @@
 /* Places (address, file, line) of one process. */
 #define JIT_LINES_MAX 262144
 /* Bytes of all names of one process. */
-#define JIT_TEXT_BYTES_MAX ((size_t)16 << 20)
+#define JIT_TEXT_BYTES_MAX ((size_t)8 << 20)
 /* A longer name is cut. */
 #define JIT_NAME_BYTES_MAX 1024
 /* A larger piece of code is none. */

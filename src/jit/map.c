@@ -229,7 +229,9 @@ static enum status intern(struct jit_map *m, struct str s, uint32_t *out)
 bool jit_map_add_place(struct jit_map *m, const struct jit_place *p, uint64_t base)
 {
 	struct line l = { .offset = (uint32_t)(p->address - base), .line = p->line };
-	if (p->address < base || p->address - base >= JIT_CODE_BYTES_MAX) {
+	if (p->address < base) /* BEAM begins with the last place of the function before */
+		return true;
+	if (p->address - base >= JIT_CODE_BYTES_MAX) {
 		m->bad++;
 		return false;
 	}

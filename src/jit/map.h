@@ -14,7 +14,8 @@ struct line {
 	uint32_t file; /* text */
 };
 
-/* Places are added first, then the code that they belong to, at `base`. */
+/* Places are added first, then the code that they belong to, at `base`; those before it are left
+ * out. */
 bool jit_map_add_place(struct jit_map *m, const struct jit_place *p, uint64_t base);
 /* Places that were added with addresses so much too high; those below it are at the beginning. */
 void jit_map_shift_places(struct jit_map *m, uint32_t first, uint32_t count, uint32_t ahead);

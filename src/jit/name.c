@@ -158,14 +158,19 @@ static bool parse_jvm(struct str s, struct jit_name *out)
 	return true;
 }
 
-/* BEAM: "$lists:foldl/3" */
+/* BEAM: "$lists:foldl/3" in perf maps, "lists:foldl/3-CodeInfoPrologue" in jitdumps */
 static bool parse_beam(struct str s, struct jit_name *out)
 {
-	size_t slash = str_rindex(s, '/');
+	size_t slash;
 	uint64_t arity;
-	if (!take(&s, STR("$")) || str_index(s, ':') == s.len)
+	bool is_beam = take(&s, STR("$")) || str_ends(s, STR("-CodeInfoPrologue")) ||
+		       (str_index(s, '(') == s.len && str_index(s, ' ') == s.len);
+	size_t colon = str_index(s, ':');
+	if (!is_beam || colon == 0 || colon == s.len || find(s, STR("::")) < s.len)
 		return false;
 	slash = str_rindex(s, '/');
+	if (slash < colon)
+		return false;
 	size_t digits = slash + 1;
 	while (digits < s.len && s.p[digits] >= '0' && s.p[digits] <= '9')
 		digits++;

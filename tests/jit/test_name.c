@@ -28,6 +28,8 @@ static const struct { const char *name; const char *function; const char *file; 
 	{ "I2C/C2I adapters", "I2C/C2I adapters", "", 0, FRAME_JIT },
 	{ "$lists:map/2", "lists:map/2", "", 0, FRAME_BEAM },
 	{ "$lists:map/2-CodeInfoPrologue", "lists:map/2", "", 0, FRAME_BEAM },
+	{ "fib:fib/1", "fib:fib/1", "", 0, FRAME_BEAM },
+	{ "fib:fib/1-CodeInfoPrologue", "fib:fib/1", "", 0, FRAME_BEAM },
 	{ "$global::apply_fun_shared", "$global::apply_fun_shared", "", 0, FRAME_JIT },
 	{ "void [System.Console] System.Console::WriteLine(string)[OptimizedTier1]",
 		"System.Console::WriteLine", "", 0, FRAME_DOTNET },

@@ -7,6 +7,7 @@
  */
 #include "agent/send/batch.h"
 
+#include "agent/send/jitframes.h"
 #include "base/clock.h"
 #include "otlp/otlp.h"
 #include "profile/profile.h"
@@ -52,6 +53,7 @@ struct batch {
 	VEC(struct file_entry) files;
 	struct map file_index;
 	VEC(struct late_location) late;
+	struct jitframes jit;
 	bool missed_kernel;
 	int pid; /* of the sample that is added */
 	struct batch_metrics metrics;
@@ -99,6 +101,7 @@ static enum status begin(struct batch *b)
 		return s;
 	VEC_CLEAR(&b->files);
 	VEC_CLEAR(&b->late);
+	jitframes_clear(&b->jit);
 	map_clear(&b->file_index);
 	int64_t now = clock_monotonic_ns();
 	b->looked_ns = now;
@@ -125,6 +128,7 @@ static void emit(struct batch *b)
 			p->heads.v[b->wall_head].duration_ns = end - b->begin_ns;
 		for (size_t i = 0; i < p->samples.len; i++)
 			p->samples.v[i].time_ns = MIN(p->samples.v[i].time_ns, end);
+		jitframes_resolve(&b->jit, p);
 		resolve_late(b);
 		CLEANUP(buf_deinit) struct buf message;
 		buf_init(&message, BATCH_MESSAGE_BYTES_MAX);
@@ -313,7 +317,20 @@ static enum status runtime_location(struct batch *b, uint64_t frame, uint32_t *o
 	return s == OK ? profile_add_location(&b->profile, &loc, &line, 1, out) : s;
 }
 
-static enum status user_location(struct batch *b, uint64_t frame, uint32_t *out)
+/* Code that the process has made; `loc` is what is known of it without its runtime. */
+static enum status jit_location(struct batch *b, const struct event_header *h, uint32_t file_id,
+	uint64_t at, const struct profile_location *loc, uint32_t *out)
+{
+	struct jitnames_place place = {
+		.pid = (int)h->pid, .start_ns = h->process_start_ns, .at = at, .time_ns = h->time_ns
+	};
+	if (file_id != FRAME_FILE_ADDRESS && !files_key(b->config.files, file_id, &place.key))
+		return profile_add_location(&b->profile, loc, NULL, 0, out);
+	return jitframes_location(&b->jit, &b->profile, &place, loc, out);
+}
+
+static enum status user_location(
+	struct batch *b, const struct event_header *h, uint64_t frame, uint32_t *out)
 {
 	if (frame_is_runtime(frame))
 		return runtime_location(b, frame, out);
@@ -325,6 +342,8 @@ static enum status user_location(struct batch *b, uint64_t frame, uint32_t *out)
 		loc.kind = FRAME_JIT;
 	else
 		s = place_in_file(b, file_id, offset, &loc);
+	if (s == OK && loc.kind == FRAME_JIT && b->jit.names)
+		return jit_location(b, h, file_id, offset, &loc, out);
 	return s == OK ? profile_add_location(&b->profile, &loc, NULL, 0, out) : s;
 }
 
@@ -424,7 +443,7 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 			st = late_location(b, frame - s->notice.vma_start + s->notice.offset,
 				&s->notice.key, &locations[n++]);
 		else
-			st = user_location(b, frame, &locations[n++]);
+			st = user_location(b, &s->h, frame, &locations[n++]);
 	}
 	unsigned end = MIN((unsigned)s->h.stack_end, (unsigned)STACK_END_COUNT - 1);
 	if (st == OK && !stack_end_is_whole(end))
@@ -629,6 +648,7 @@ enum status batch_new(const struct batch_config *c, struct batch **out, struct e
 	if (!b)
 		return err_set(e, E_NOMEM, "batch");
 	b->config = *c;
+	b->jit.names = c->jitnames;
 	enum status s = profile_init(&b->profile, PROFILE_BYTES_MAX);
 	if (s == OK)
 		s = begin(b);
@@ -647,6 +667,7 @@ void batch_free(struct batch *b)
 	profile_deinit(&b->profile);
 	VEC_FREE(&b->files);
 	VEC_FREE(&b->late);
+	jitframes_deinit(&b->jit);
 	map_deinit(&b->file_index);
 	free(b);
 }

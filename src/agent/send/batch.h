@@ -55,6 +55,7 @@ struct batch_config {
 	struct kallsyms *kallsyms; /* NULL: kernel frames are "[kernel]+0x…" */
 	struct codes *codes;       /* NULL: there are no frames of runtimes */
 	struct processes *processes;
+	struct jitnames *jitnames; /* NULL: JIT code is addresses */
 	/* A finished message; takes the bytes over (buf_steal). */
 	void (*emit)(void *ctx, struct buf *message, uint32_t sample_count);
 	/* An ELF file that a sample of `pid` has (0: not known), once a batch; NULL: nobody asks.

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A perf map has a name that is known, in the process' own /tmp, under its pid in its own
+ * namespace. Where a process with that pid was there before, its file may be there still: one that
+ * was written last before this process began is not taken. A jitdump lies anywhere; the process has
+ * a page of it mapped as executable, only so that it is found.
+ *
+ * An open file is read even when the process has ended or its file was removed. The perf map of a
+ * process that had ended before it was looked at is looked for in the agent's own root, where it is
+ * the agent's own user's.
+ */
+#include "agent/jitnames/jitfile.h"
+
+#include "agent/files/files.h"
+#include "os/os.h"
+#include "procfs/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
+/* Clocks of files tick, and that of a process' start too. */
+#define STALE_NS (2 * NS_PER_SEC)
+
+/* ---- one file ---- */
+
+static void jitfile_close(struct jitfile *f)
+{
+	if (f->is_open && f->is_pinned)
+		broker_drop(&f->pinned);
+	else if (f->is_open)
+		close(f->fd);
+	*f = (struct jitfile){ .fd = -1 };
+}
+
+static ssize_t jitfile_pread(const struct jitfile *f, void *out, size_t len, uint64_t at)
+{
+	if (f->is_pinned)
+		return broker_read(&f->pinned, out, len, at);
+	return pread(f->fd, out, len, (off_t)at);
+}
+
+/* As the broker answers. The time of its last change, by the real time clock. */
+static bool jitfile_take(
+	struct jitfile *f, int fd, const struct broker_file *pinned, int64_t *out_ns)
+{
+	struct stat st;
+	*f = (struct jitfile){ .fd = -1 };
+	if (fd == BROKER_IS_PINNED) {
+		f->pinned = *pinned;
+		f->is_pinned = true;
+		f->device = pinned->stat.device;
+		f->inode = pinned->stat.inode;
+		*out_ns = pinned->stat.modified_s * NS_PER_SEC + pinned->stat.modified_ns;
+	} else if (fd < 0) {
+		return false;
+	} else if (fstat(fd, &st) < 0) {
+		close(fd);
+		return false;
+	} else {
+		f->fd = fd;
+		f->device = st.st_dev;
+		f->inode = st.st_ino;
+		*out_ns = st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec;
+	}
+	f->is_open = true;
+	return true;
+}
+
+/* Have the bytes before our place changed? Then it is another file with the same name. */
+static bool is_written_anew(const struct jitfile *f)
+{
+	uint8_t now[JITFILE_MARK_BYTES];
+	if (f->mark_len == 0)
+		return false;
+	ssize_t n = jitfile_pread(f, now, f->mark_len, f->at - f->mark_len);
+	return n >= 0 && (n != (ssize_t)f->mark_len || memcmp(now, f->mark, f->mark_len) != 0);
+}
+
+static void remember(struct jitfile *f, const uint8_t *read, size_t len)
+{
+	f->mark_len = (uint32_t)MIN(len, sizeof(f->mark));
+	memcpy(f->mark, read + len - f->mark_len, f->mark_len);
+}
+
+/* ---- finding ---- */
+
+/* When the process began, by the real time clock. */
+static int64_t started_at_ns(const struct jitfiles *f)
+{
+	struct timespec boot;
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	int64_t now = boot.tv_sec * NS_PER_SEC + boot.tv_nsec;
+	return clock_realtime_ns() - (now - (int64_t)f->start_ns);
+}
+
+/* The pid is still that of the process that was sampled. */
+static bool is_same_process(const struct jitfiles *f)
+{
+	struct procfs_stat stat;
+	long ticks = sysconf(_SC_CLK_TCK);
+	uint64_t ticks_per_second = ticks > 0 ? (uint64_t)ticks : 100;
+	return procfs_stat(f->pid, &stat, NULL) == OK &&
+	       stat.start_ticks == f->start_ns / ((uint64_t)NS_PER_SEC / ticks_per_second);
+}
+
+static void open_perfmap(struct jitfiles *f)
+{
+	struct broker_file pinned;
+	struct jitfile found;
+	int inner;
+	int64_t written_ns;
+	bool is_there = procfs_inner_pid(f->pid, &inner, NULL) == OK;
+	int fd = is_there ? broker_open_perfmap(f->pid, inner, &pinned)
+			  : broker_open_perfmap((int)getpid(), f->pid, &pinned);
+	if (!jitfile_take(&found, fd, &pinned, &written_ns))
+		return;
+	bool is_known = f->perfmap.is_open && f->perfmap.device == found.device &&
+			f->perfmap.inode == found.inode;
+	if (is_known || written_ns < started_at_ns(f) - STALE_NS ||
+		(is_there && !is_same_process(f))) {
+		jitfile_close(&found);
+		return;
+	}
+	jitfile_close(&f->perfmap);
+	f->perfmap = found;
+}
+
+struct seen_maps {
+	struct jitfile_mapping v[JITFILE_MAPPINGS_MAX];
+	uint32_t count;
+	struct jitfile_mapping dump; /* end 0: none */
+};
+
+/* ".../jit-PID.dump", as the format's description has it. */
+static bool is_dump(struct str path)
+{
+	size_t slash = str_rindex(path, '/');
+	return slash < path.len && str_starts(str_sub(path, slash + 1, path.len), STR("jit-")) &&
+	       (str_ends(path, STR(".dump")) || str_ends(path, STR(".dump (deleted)")));
+}
+
+static bool on_mapping(void *ctx, const struct procfs_map *m)
+{
+	struct seen_maps *seen = ctx;
+	if (!m->exec || m->inode == 0)
+		return true;
+	const struct jitfile_mapping mapping = {
+		{ .inode = m->inode, .dev = m->dev_major << KERNEL_MINOR_BITS | m->dev_minor },
+		m->start, m->end, m->offset
+	};
+	if (is_dump(m->path))
+		seen->dump = mapping;
+	else if (seen->count < JITFILE_MAPPINGS_MAX)
+		seen->v[seen->count++] = mapping;
+	return true;
+}
+
+static void open_dump(struct jitfiles *f, const struct jitfile_mapping *m)
+{
+	char link[96];
+	struct broker_file pinned;
+	struct jitfile found;
+	int64_t written_ns;
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", f->pid,
+		(unsigned long long)m->start, (unsigned long long)m->end);
+	int fd = broker_open_executable(link, m->key.dev, &pinned);
+	if (fd == -1 && errno == ENOSYS && os_open_regular(AT_FDCWD, link, &fd, NULL) != OK)
+		fd = -1;
+	if (!jitfile_take(&found, fd, &pinned, &written_ns))
+		return;
+	if (!is_same_process(f)) {
+		jitfile_close(&found);
+		return;
+	}
+	f->dump = found;
+	f->dump_state = (struct jit_dump){ 0 };
+}
+
+void jitfiles_open(struct jitfiles *f, pthread_mutex_t *lock)
+{
+	struct seen_maps *seen = calloc(1, sizeof(*seen));
+	if (!seen)
+		return;
+	bool is_read = mapped_file_each(f->pid, on_mapping, seen, NULL) == OK && is_same_process(f);
+	if (is_read) {
+		pthread_mutex_lock(lock);
+		memcpy(f->mappings, seen->v, seen->count * sizeof(*seen->v));
+		f->mapping_count = seen->count;
+		pthread_mutex_unlock(lock);
+	}
+	if (is_read && seen->dump.end && !f->dump.is_open)
+		open_dump(f, &seen->dump);
+	free(seen);
+	open_perfmap(f);
+}
+
+bool jitfiles_address(const struct jitfiles *f, const struct file_key *key, uint64_t offset,
+	uint64_t *out_address)
+{
+	for (uint32_t i = 0; i < f->mapping_count; i++) {
+		const struct jitfile_mapping *m = &f->mappings[i];
+		if (m->key.inode != key->inode || m->key.dev != key->dev || offset < m->offset ||
+			offset - m->offset >= m->end - m->start)
+			continue;
+		*out_address = m->start + (offset - m->offset);
+		return true;
+	}
+	return false;
+}
+
+/* ---- reading ---- */
+
+/* One window; how many bytes were read, 0: there is nothing new, or nothing whole. */
+static uint64_t read_perfmap(
+	struct jitfiles *f, pthread_mutex_t *lock, uint8_t *window, size_t len, int64_t since_ns)
+{
+	struct jitfile *p = &f->perfmap;
+	ssize_t n = p->at < JITFILE_BYTES_MAX ? jitfile_pread(p, window, len, p->at) : 0;
+	if (n <= 0)
+		return 0;
+	pthread_mutex_lock(lock);
+	size_t taken = jit_perfmap_read(f->map, str_make(window, (size_t)n), (uint64_t)since_ns);
+	pthread_mutex_unlock(lock);
+	p->at += taken;
+	if (taken)
+		remember(p, window, taken);
+	return taken;
+}
+
+static uint64_t read_dump(
+	struct jitfiles *f, pthread_mutex_t *lock, uint8_t *window, size_t len, int64_t now_ns)
+{
+	struct jitfile *d = &f->dump;
+	uint64_t taken = 0;
+	ssize_t n = d->is_broken ? 0 : jitfile_pread(d, window, len, d->at);
+	if (n <= 0)
+		return 0;
+	pthread_mutex_lock(lock);
+	enum status s = jit_dump_read(&f->dump_state, f->map, str_make(window, (size_t)n),
+		(uint64_t)now_ns, &taken, NULL);
+	pthread_mutex_unlock(lock);
+	d->is_broken = s != OK;
+	d->at += taken;
+	return taken ? (uint64_t)n : 0;
+}
+
+uint64_t jitfiles_read(struct jitfiles *f, pthread_mutex_t *lock, uint64_t budget)
+{
+	uint8_t *window = malloc(JIT_DUMP_WINDOW_BYTES);
+	int64_t now = clock_monotonic_ns();
+	uint64_t done = 0, n = 1;
+	if (!window)
+		return 0;
+	if (f->perfmap.is_open && is_written_anew(&f->perfmap))
+		f->perfmap.at = f->perfmap.mark_len = 0;
+	while (f->perfmap.is_open && n && done < budget) {
+		n = read_perfmap(f, lock, window, JIT_DUMP_WINDOW_BYTES, f->read_ns);
+		done += n;
+	}
+	f->read_ns = now;
+	n = 1;
+	while (f->dump.is_open && n && done < budget) {
+		n = read_dump(f, lock, window, JIT_DUMP_WINDOW_BYTES, now);
+		done += n;
+	}
+	free(window);
+	return done;
+}
+
+/* ---- life ---- */
+
+enum status jitfiles_init(struct jitfiles *f, int pid, uint64_t start_ns)
+{
+	*f = (struct jitfiles){ .pid = pid, .start_ns = start_ns, .perfmap.fd = -1, .dump.fd = -1 };
+	return jit_map_new(&f->map);
+}
+
+void jitfiles_deinit(struct jitfiles *f)
+{
+	jitfile_close(&f->perfmap);
+	jitfile_close(&f->dump);
+	jit_map_free(f->map);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jitfile: the files in which one process names its code: found, opened, and read as they grow.
+ * Private to agent/jitnames. Not thread safe, but for the table of code, which is changed under the
+ * caller's lock.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "agent/broker/broker.h"
+#include "jit/jit.h"
+
+#include <pthread.h>
+
+/* Executable mappings of files that are no programs: code of .NET, BEAM, PHP lies in such. */
+#define JITFILE_MAPPINGS_MAX 64
+/* A perf map is read so far. */
+#define JITFILE_BYTES_MAX ((uint64_t)256 << 20)
+/* The last bytes that were read: when they are others, the file was written anew. */
+#define JITFILE_MARK_BYTES 64
+
+struct jitfile {
+	bool is_open, is_pinned, is_broken;
+	int fd;
+	struct broker_file pinned;
+	uint64_t device, inode;
+	uint64_t at; /* read so far */
+	uint8_t mark[JITFILE_MARK_BYTES];
+	uint32_t mark_len;
+};
+
+struct jitfile_mapping {
+	struct file_key key; /* no generation */
+	uint64_t start, end, offset;
+};
+
+struct jitfiles { /* of a process */
+	int pid;
+	uint64_t start_ns; /* boot time clock */
+	struct jit_map *map;
+	struct jitfile perfmap, dump;
+	struct jit_dump dump_state;
+	struct jitfile_mapping mappings[JITFILE_MAPPINGS_MAX];
+	uint32_t mapping_count;
+	int64_t read_ns; /* when the perf map was read last; monotonic */
+};
+
+NODISCARD enum status jitfiles_init(struct jitfiles *f, int pid, uint64_t start_ns);
+void jitfiles_deinit(struct jitfiles *f);
+/* Looks for files that are not open yet. What is mapped is changed under `lock`. */
+void jitfiles_open(struct jitfiles *f, pthread_mutex_t *lock);
+/* Reads what is new, at most `budget` bytes; how many were read. */
+uint64_t jitfiles_read(struct jitfiles *f, pthread_mutex_t *lock, uint64_t budget);
+static inline bool jitfiles_has_any(const struct jitfiles *f)
+{
+	return f->perfmap.is_open || f->dump.is_open;
+}
+/* Where an offset in a mapped file is in memory; false: it is not known to be mapped. */
+bool jitfiles_address(const struct jitfiles *f, const struct file_key *key, uint64_t offset,
+	uint64_t *out_address);
