@@ -4,6 +4,7 @@
  * body of neither is folded stacks. A gzip body, or part, is unpacked by its first bytes.
  */
 #include "codec/codec.h"
+#include "jfr/jfr.h"
 #include "pprof/pprof.h"
 #include "pyroscope/internal.h"
 
@@ -23,6 +24,7 @@ struct ingest {
 	struct series_labels labels;
 	struct type_configs configs;
 	struct buf plain; /* of the profile */
+	struct buf labels_plain;
 };
 
 static bool type_has(const struct pyroscope_ingest *q, const char *part)
@@ -66,16 +68,15 @@ static enum status intern_labels(struct ingest *in, uint32_t *out)
 	return s == OK ? labels_intern(&in->labels, in->out, in->app, out, in->e) : s;
 }
 
-static enum status unpack(struct ingest *in, struct str packed, struct str *out)
+static enum status unpack(struct ingest *in, struct buf *plain, struct str packed, struct str *out)
 {
 	*out = packed;
 	if (!codec_is_gzip(packed.p, packed.len))
 		return OK;
-	buf_clear(&in->plain);
-	enum status s = codec_gunzip(packed.p, packed.len, &in->plain, in->e);
+	enum status s = codec_gunzip(packed.p, packed.len, plain, in->e);
 	if (s != OK)
 		return s == E_CORRUPT ? err_prefix(in->e, E_INVALID, "gzip") : s;
-	*out = buf_view(&in->plain);
+	*out = buf_view(plain);
 	return OK;
 }
 
@@ -94,7 +95,7 @@ static enum status read_pprof(struct ingest *in, struct str packed)
 	struct str plain;
 	if (packed.len == 0)
 		return err_set(in->e, E_INVALID, "profile: it is empty");
-	enum status s = unpack(in, packed, &plain);
+	enum status s = unpack(in, &in->plain, packed, &plain);
 	if (s == OK)
 		s = intern_labels(in, &options.resource);
 	if (s == OK)
@@ -136,12 +137,57 @@ static enum status read_text(struct ingest *in, enum text_format format, struct 
 		.rate = rate_of(in->q),
 		.time_ns = in->from_ns,
 		.duration_ns = in->duration_ns };
-	enum status s = unpack(in, packed, &b.bytes);
+	enum status s = unpack(in, &in->plain, packed, &b.bytes);
 	if (s == OK)
 		s = text_type_of(&in->app, &b.type, in->e);
 	if (s == OK)
 		s = intern_labels(in, &b.resource);
 	return s == OK ? text_decode(&b, in->out, in->e) : s;
+}
+
+/* ---- JFR ---- */
+
+/* The labels of contexts, too, may be packed. */
+static enum status read_contexts(struct ingest *in, struct str packed, struct contexts *out)
+{
+	struct str plain;
+	enum status s = unpack(in, &in->labels_plain, packed, &plain);
+	return s == OK ? contexts_read(plain, out, in->e) : s;
+}
+
+static enum status read_jfr(struct ingest *in, struct str packed, struct str labels)
+{
+	bool has_time = in->q->from.len > 0;
+	struct contexts contexts = { 0 };
+	struct jfr_options options = { .period_ns = 1000000000 / rate_of(in->q),
+		.time_ns = has_time ? in->from_ns : 0,
+		.duration_ns = in->duration_ns,
+		.context = contexts_labels,
+		.ctx = &contexts };
+	struct str plain;
+	enum status s = unpack(in, &in->plain, packed, &plain);
+	if (s == OK)
+		s = read_contexts(in, labels, &contexts);
+	if (s == OK)
+		s = intern_labels(in, &options.resource);
+	if (s == OK)
+		s = jfr_decode(plain, &options, in->out, in->e);
+	contexts_deinit(&contexts);
+	return s;
+}
+
+static enum status read_jfr_parts(struct ingest *in, struct str body)
+{
+	struct parts parts;
+	if (!type_has(in->q, "multipart/form-data"))
+		return read_jfr(in, body, STR(""));
+	enum status s = parts_read(in->q->content_type, body, &parts, in->e);
+	if (s != OK)
+		return s;
+	const struct part *jfr = parts_find(&parts, "jfr"), *labels = parts_find(&parts, "labels");
+	if (!jfr)
+		return err_set(in->e, E_INVALID, "multipart: no part \"jfr\"");
+	return read_jfr(in, jfr->body, labels ? labels->body : STR(""));
 }
 
 /* ---- all ---- */
@@ -163,6 +209,7 @@ static enum status read_body(struct ingest *in, struct str body)
 		return type_has(in->q, "multipart/form-data") ? read_parts(in, body)
 							      : read_pprof(in, body);
 	case JFR:
+		return read_jfr_parts(in, body);
 	case SPEEDSCOPE:
 		break;
 	}
@@ -195,6 +242,7 @@ enum status pyroscope_ingest_decode(const struct pyroscope_ingest *q, struct str
 	size_t samples = out->samples.len;
 	*in.e = (struct err){ 0 };
 	buf_init(&in.plain, PYROSCOPE_BYTES_MAX);
+	buf_init(&in.labels_plain, PYROSCOPE_BYTES_MAX);
 	read_times(&in);
 	enum status s = name_split(q->name, &in.app, &labels)
 				? labels_add_text(&in.labels, out, labels, in.e)
@@ -207,6 +255,7 @@ enum status pyroscope_ingest_decode(const struct pyroscope_ingest *q, struct str
 			err_set(in.e, s, "%s", status_text(s));
 	}
 	buf_deinit(&in.plain);
+	buf_deinit(&in.labels_plain);
 	buf_deinit(&in.configs.text);
 	return s;
 }

@@ -2,7 +2,9 @@
 /* pyroscope's own: labels of a series, parts of a body, and what is done to decoded profiles. */
 #pragma once
 
-#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "jfr/jfr.h"
 #include "pyroscope/pyroscope.h"
 
 /* ---- labels.c ---- */
@@ -39,6 +41,26 @@ NODISCARD enum status parts_read(
 	struct str content_type, struct str body, struct parts *out, struct err *e);
 /* NULL: absent. */
 const struct part *parts_find(const struct parts *p, const char *name);
+
+/* ---- contexts.c ---- */
+
+/* Labels of async-profiler's contexts, by Pyroscope's Java agent: LabelsSnapshot { contexts = 1:
+ * map<int64, Context>; strings = 2: map<int64, string> }, Context { labels = 1: map<int64, int64>
+ * }.
+ */
+#define CONTEXTS_MAX 1000000u
+struct context_entry {
+	bool is_string;
+	uint64_t id;
+	struct str bytes; /* Context, or the text */
+};
+struct contexts {
+	struct map index;
+	VEC(struct context_entry) entries;
+};
+NODISCARD enum status contexts_read(struct str message, struct contexts *out, struct err *e);
+void contexts_deinit(struct contexts *c);
+jfr_context_fn contexts_labels; /* of a struct contexts */
 
 /* ---- types.c ---- */
 

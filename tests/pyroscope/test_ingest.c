@@ -2,6 +2,7 @@
 /* POST /ingest: what a body is taken for, names of types, times, and each way to be refused. */
 #include "test.h"
 
+#include "../jfr/maker.h"
 #include "codec/codec.h"
 #include "pyroscope/pyroscope.h"
 #include "say.h"
@@ -158,6 +159,78 @@ static void reads_bodies(void **state)
 	}
 }
 
+/* Java's agent: parts "jfr" and "labels", both gzip; others send the file as it is. */
+static void reads_jfr(void **state)
+{
+	(void)state;
+	struct maker m;
+	CLEANUP(buf_deinit) struct buf packed;
+	CLEANUP(buf_deinit) struct buf labels;
+	CLEANUP(buf_deinit) struct buf b;
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&packed, 65536);
+	buf_init(&labels, 4096);
+	buf_init(&b, 65536);
+	buf_init(&text, 65536);
+	size_t at = pb_begin(&labels, 1);
+	pb_put_u64(&labels, 1, 9);
+	size_t context = pb_begin(&labels, 2);
+	say_pair(&labels, 1, 1, 2);
+	pb_end(&labels, context);
+	pb_end(&labels, at);
+	for (uint64_t i = 1; i <= 2; i++) {
+		at = pb_begin(&labels, 2);
+		pb_put_u64(&labels, 1, i);
+		pb_put_str(&labels, 2, i == 1 ? STR("controller") : STR("slow"));
+		pb_end(&labels, at);
+	}
+	maker_begin(&m);
+	maker_constants(&m);
+	maker_execution(&m, 1, 2, 1, 9);
+	struct str file = maker_end(&m);
+	CHECK(codec_gzip(file.p, file.len, 6, &packed) == OK);
+	put_part(&b, "jfr", buf_view(&packed));
+	buf_clear(&packed);
+	CHECK(codec_gzip(labels.data, labels.len, 6, &packed) == OK);
+	put_part(&b, "labels", buf_view(&packed));
+	buf_cstr(&b, "--b0--\r\n");
+	for (int parts = 0; parts < 3; parts++) {
+		struct profile p;
+		struct err e;
+		struct pyroscope_ingest q = { .name = STR("app"),
+			.format = STR("jfr"),
+			.content_type = parts ? STR(MULTIPART) : STR("application/octet-stream"),
+			.sample_rate = STR("50"),
+			.from = parts ? STR(FROM) : STR(""),
+			.until = STR(UNTIL),
+			.spy = STR("javaspy") };
+		if (parts == 2) {
+			buf_clear(&b);
+			put_part(&b, "labels", buf_view(&packed));
+			buf_cstr(&b, "--b0--\r\n");
+		}
+		CHECK_OK(profile_init(&p, MEMORY), &e);
+		enum status s =
+			pyroscope_ingest_decode(&q, parts ? buf_view(&b) : file, NOW, &p, &e);
+		CHECK(s == (parts == 2 ? E_INVALID : OK));
+		if (parts == 2)
+			CHECK(strstr(e.text, "no part \"jfr\""));
+		else
+			CHECK_STR(say(&text, &p),
+				parts ? "20000000 "
+					"process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta " TIMES
+					"{pyroscope_spy=javaspy,service_name=app,}{controller=slow,"
+					"span_id=0000000000abcdef,thread_name=worker,} App.main\n"
+				      : "20000000 "
+					"process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta "
+					"5000000000 1700000000000000000 "
+					"{pyroscope_spy=javaspy,service_name=app,}{"
+					"span_id=0000000000abcdef,thread_name=worker,} App.main\n");
+		profile_deinit(&p);
+	}
+	maker_deinit(&m);
+}
+
 static void needs_a_name(void **state)
 {
 	(void)state;
@@ -167,4 +240,5 @@ static void needs_a_name(void **state)
 	CHECK(strstr(e.text, "name: "));
 }
 
-TEST_MAIN(cmocka_unit_test(reads_bodies), cmocka_unit_test(needs_a_name))
+TEST_MAIN(
+	cmocka_unit_test(reads_bodies), cmocka_unit_test(reads_jfr), cmocka_unit_test(needs_a_name))

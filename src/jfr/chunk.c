@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A chunk is a header, and events one behind the other, among which are its metadata (type 0) and
+ * checkpoints (type 1) with constants. Everything in it is by itself: ids and keys of another chunk
+ * mean something else. Integers of the header are big endian, all others packed.
+ */
+#include "jfr/internal.h"
+
+#define HEADER_BYTES 68
+#define FEATURE_PACKED 0x1
+#define TYPE_METADATA 0
+#define TYPE_CHECKPOINT 1
+/* Texts that had to be written anew, of a chunk. */
+#define TEXTS_FACTOR 4
+
+static uint64_t big(struct reader *r, size_t bytes)
+{
+	uint64_t v = 0;
+	for (size_t i = 0; i < bytes; i++)
+		v = v << 8 | reader_u8(r);
+	return v;
+}
+
+bool jfr_is(struct str bytes)
+{
+	return bytes.len >= 4 && memcmp(bytes.p, "FLR\0", 4) == 0;
+}
+
+static enum status read_header(struct jfr_chunk *c, struct str bytes, size_t *out_bytes)
+{
+	struct reader r = reader_over(bytes.p, bytes.len);
+	if (bytes.len < HEADER_BYTES || !jfr_is(bytes))
+		return err_set(c->e, E_INVALID, "not a chunk: it does not begin with \"FLR\"");
+	reader_skip(&r, 4);
+	uint64_t major = big(&r, 2), minor = big(&r, 2), size = big(&r, 8);
+	big(&r, 8); /* the last checkpoint; they are found in order here */
+	uint64_t metadata = big(&r, 8), start = big(&r, 8), duration = big(&r, 8);
+	big(&r, 8); /* ticks at the start */
+	c->ticks_per_second = big(&r, 8);
+	uint64_t features = big(&r, 4);
+	if (major < 1 || major > 2)
+		return err_set(c->e, E_UNSUPPORTED, "version %u.%u; 1 and 2 are read",
+			(unsigned)major, (unsigned)minor);
+	if (!(features & FEATURE_PACKED))
+		return err_set(c->e, E_UNSUPPORTED, "integers that are not compressed");
+	if (size == 0)
+		return err_set(c->e, E_INVALID, "the recording was not finished");
+	if (size < HEADER_BYTES || size > bytes.len)
+		return err_set(c->e, E_INVALID, "a chunk of %llu bytes, of which %zu are there",
+			(unsigned long long)size, bytes.len);
+	if (metadata < HEADER_BYTES || metadata >= size || c->ticks_per_second == 0 ||
+		start > INT64_MAX / 2 || duration > INT64_MAX / 2)
+		return err_set(c->e, E_INVALID, "the header's offsets or times mean nothing");
+	c->bytes = str_sub(bytes, 0, (size_t)size);
+	c->metadata_offset = (size_t)metadata;
+	c->start_ns = (int64_t)start;
+	c->duration_ns = (int64_t)duration;
+	*out_bytes = (size_t)size;
+	return OK;
+}
+
+/* ---- constants ---- */
+
+static enum status add_constant(struct jfr_chunk *c, uint32_t class, uint64_t key, size_t offset)
+{
+	struct jfr_constant *old = jfr_constant_find(c, class, key);
+	if (old) {
+		old->offset = offset;
+		return OK;
+	}
+	struct jfr_constant k = { .class = class, .key = key, .offset = offset };
+	if (c->constants.len == MAP_NONE - 1 ||
+		!map_insert(&c->constant_index, hash_u64(key ^ (uint64_t) class << 48),
+			(uint32_t)c->constants.len) ||
+		!VEC_PUSH(&c->constants, k))
+		return err_set(c->e, E_NOMEM, "constants");
+	return OK;
+}
+
+static enum status read_checkpoint(struct jfr_chunk *c, struct reader *r)
+{
+	enum status s = OK;
+	for (int i = 0; i < 3; i++) /* start, duration, where the one before is */
+		jfr_varint(r);
+	reader_u8(r); /* flush */
+	uint64_t pools = jfr_varint(r);
+	for (uint64_t i = 0; s == OK && i < pools; i++) {
+		uint32_t class = jfr_class_find(c, jfr_varint(r));
+		uint64_t count = jfr_varint(r);
+		if (r->failed || class == MAP_NONE)
+			return jfr_torn(c, r, "constants");
+		for (uint64_t k = 0; s == OK && k < count; k++) {
+			uint64_t key = jfr_varint(r);
+			size_t offset = (size_t)((const char *)r->at - c->bytes.p);
+			s = jfr_skip(c, r, class);
+			if (s == OK)
+				s = add_constant(c, class, key, offset);
+		}
+	}
+	return s == OK && r->failed ? jfr_torn(c, r, "constants") : s;
+}
+
+static enum status read_constants(struct jfr_chunk *c)
+{
+	struct jfr_event event;
+	bool end = false;
+	enum status s = OK;
+	for (size_t at = 0; s == OK && !end;) {
+		s = jfr_chunk_next(c, &at, &event, &end);
+		if (s == OK && !end && event.type == TYPE_CHECKPOINT)
+			s = read_checkpoint(c, &event.r);
+	}
+	return s;
+}
+
+/* ---- events ---- */
+
+enum status jfr_chunk_next(
+	struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out, bool *out_end)
+{
+	size_t begin = *io_offset ? *io_offset : HEADER_BYTES;
+	struct reader r = jfr_at(c, begin);
+	*out_end = r.at == r.end;
+	if (*out_end)
+		return OK;
+	uint64_t size = jfr_varint(&r);
+	if (r.failed || size == 0 || size > c->bytes.len - begin ||
+		begin + size < reader_offset(&r))
+		return jfr_torn(c, &r, "an event");
+	out->r = reader_sub(&r, begin + (size_t)size - reader_offset(&r));
+	out->type = jfr_varint(&out->r);
+	if (out->r.failed)
+		return jfr_torn(c, &out->r, "an event");
+	*io_offset = begin + (size_t)size;
+	return OK;
+}
+
+enum status jfr_chunk_open(struct jfr_chunk *c, struct str bytes, size_t *out_bytes, struct err *e)
+{
+	*c = (struct jfr_chunk){ .e = e };
+	enum status s = read_header(c, bytes, out_bytes);
+	arena_init(&c->arena, TEXTS_FACTOR * c->bytes.len + 4096);
+	if (s == OK)
+		s = jfr_metadata_read(c);
+	return s == OK ? read_constants(c) : s;
+}
+
+void jfr_chunk_deinit(struct jfr_chunk *c)
+{
+	arena_deinit(&c->arena);
+	VEC_FREE(&c->classes);
+	VEC_FREE(&c->fields);
+	VEC_FREE(&c->constants);
+	map_deinit(&c->class_index);
+	map_deinit(&c->constant_index);
+}

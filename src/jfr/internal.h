@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jfr's own: one chunk, its classes and constants, and how values are read by them. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/reader.h"
+#include "base/vec.h"
+#include "jfr/jfr.h"
+
+/* How a value of a class lies in the file. */
+enum jfr_kind { JFR_OBJECT, JFR_INTEGER, JFR_BYTE, JFR_FLOAT, JFR_DOUBLE, JFR_STRING };
+
+struct jfr_field {
+	struct str name;
+	uint32_t class;   /* classes[] */
+	bool is_constant; /* the value is the key of a constant */
+	bool is_array;
+	int8_t slot; /* of what is asked for now; -1: skipped */
+};
+struct jfr_class {
+	uint64_t id;
+	struct str name; /* "jdk.types.StackTrace" */
+	enum jfr_kind kind;
+	uint32_t first_field, field_count;
+	const char *const *asked; /* what the slots of its fields are for */
+	int event;                /* decode.c's: 0 is not looked up yet */
+};
+struct jfr_constant {
+	uint32_t class;
+	uint64_t key;
+	size_t offset;   /* of the value, in the chunk */
+	uint32_t made;   /* what was made of it */
+	uint8_t made_as; /* decode.c's; 0: nothing yet */
+};
+
+struct jfr_chunk {
+	struct str bytes;
+	int64_t start_ns, duration_ns;
+	uint64_t ticks_per_second;
+	size_t metadata_offset;
+	struct arena arena; /* texts that do not lie in the file as they are */
+	struct err *e;
+	VEC(struct jfr_class) classes;
+	VEC(struct jfr_field) fields;
+	struct map class_index;
+	uint32_t string_class; /* java.lang.String; MAP_NONE: there is none */
+	VEC(struct jfr_constant) constants;
+	struct map constant_index;
+};
+
+/* ---- value.c ---- */
+
+enum jfr_value_kind { JFR_ABSENT, JFR_NUMBER, JFR_TEXT, JFR_LIST };
+struct jfr_value {
+	enum jfr_value_kind kind;
+	uint64_t number; /* integer, or key of a constant; of a list, its length */
+	struct str text;
+	uint32_t class; /* of a constant, of the elements of a list */
+	bool is_constant;
+	size_t at; /* of a list: offset of the first element */
+};
+#define JFR_VALUES_MAX 10
+
+/* LEB128 whose ninth byte has eight bits. */
+uint64_t jfr_varint(struct reader *r);
+/* A string in whichever of its six forms. */
+NODISCARD enum status jfr_text(struct jfr_chunk *c, struct reader *r, struct str *out);
+/* Reads an object at the reader: values of the fields of these names (NULL at the end), which must
+ * be a constant array of the program's. */
+NODISCARD enum status jfr_read(struct jfr_chunk *c, struct reader *r, uint32_t class,
+	const char *const *names, struct jfr_value *out);
+/* Past a value of a class. */
+NODISCARD enum status jfr_skip(struct jfr_chunk *c, struct reader *r, uint32_t class);
+struct reader jfr_at(const struct jfr_chunk *c, size_t offset);
+NODISCARD enum status jfr_torn(struct jfr_chunk *c, const struct reader *r, const char *what);
+/* NULL: absent (keys of null are 0). */
+struct jfr_constant *jfr_constant_find(struct jfr_chunk *c, uint32_t class, uint64_t key);
+
+/* ---- chunk.c ---- */
+
+struct jfr_event {
+	uint64_t type;
+	struct reader r; /* behind size and type */
+};
+/* Header, classes and constants of the first chunk of `bytes`; *out_bytes is its length.
+ * jfr_chunk_deinit() is due after a failure too. */
+NODISCARD enum status jfr_chunk_open(
+	struct jfr_chunk *c, struct str bytes, size_t *out_bytes, struct err *e);
+void jfr_chunk_deinit(struct jfr_chunk *c);
+/* Begin with *io_offset 0. *out_end: there is none. */
+NODISCARD enum status jfr_chunk_next(
+	struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out, bool *out_end);
+/* MAP_NONE: no such class. */
+uint32_t jfr_class_find(const struct jfr_chunk *c, uint64_t id);
+
+/* ---- metadata.c ---- */
+
+NODISCARD enum status jfr_metadata_read(struct jfr_chunk *c);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jfr: recordings of the JDK's Flight Recorder and of async-profiler, made into samples.
+ *
+ * Layer 2 (may use base, profile). No I/O; a gzip around it is the caller's. Format 1.0 to 2.x with
+ * compressed integers, one or several chunks. Source: the JDK's jdk.jfr.internal.consumer (parsers
+ *of metadata, constants and events), async-profiler's flightRecorder.cpp; which event gives which
+ *type, grafana/jfr-parser.
+ *
+ *	jdk.ExecutionSample (not sleeping)  process_cpu:cpu:nanoseconds:cpu:nanoseconds
+ *	   the same, of a recording of wall; profiler.WallClockSample
+ *	                                    wall:wall:nanoseconds:wall:nanoseconds
+ *	jdk.ObjectAllocationInNewTLAB
+ *memory:alloc_in_new_tlab_{objects:count,bytes:bytes}:space:bytes jdk.ObjectAllocationOutsideTLAB
+ *memory:alloc_outside_tlab_{objects:count,bytes:bytes}:space:bytes jdk.ObjectAllocationSample
+ *memory:alloc_sample_{objects:count,bytes:bytes}:space:bytes profiler.Malloc
+ *memory:malloc_{objects:count,bytes:bytes}:space:bytes profiler.LiveObject
+ *memory:live:count:objects:count, a gauge jdk.JavaMonitorEnter
+ *mutex:{contentions:count,delay:nanoseconds}:mutex:count jdk.ThreadPark
+ *block:{contentions:count,delay:nanoseconds}:block:count
+ *
+ * Frames are "package/Class.method" with their line. Labels of a sample: thread_name, jfr_event
+ *(what async-profiler sampled by) and what the caller knows of its context.
+ */
+#pragma once
+
+#include "profile/profile.h"
+
+#define JFR_CLASSES_MAX 65536u
+#define JFR_FIELDS_MAX 256u      /* of a class */
+#define JFR_STRINGS_MAX 1000000u /* of the metadata of a chunk */
+#define JFR_DEPTH_MAX 16         /* objects in objects */
+#define JFR_TEXT_MAX ((size_t)1 << 20)
+#define JFR_CHUNKS_MAX 4096
+#define JFR_FRAMES_MAX 65536u /* of a stack; those that profile.h allows are kept */
+/* Labels that a context may have. */
+#define JFR_CONTEXT_LABELS_MAX 32
+
+/* Labels of an event: the numbers of its fields contextId, spanId and spanName, which are not 0 all
+ * three; written to out[0 .. room), *out_count. */
+typedef enum status jfr_context_fn(void *ctx, uint64_t context_id, uint64_t span_id,
+	uint64_t span_name, struct profile *p, struct profile_label *out, uint32_t room,
+	uint32_t *out_count);
+
+struct jfr_options {
+	int64_t period_ns; /* of a sample of cpu and wall */
+	int64_t time_ns;   /* of all samples; 0: of each chunk, its own, and its duration too */
+	int64_t duration_ns;
+	uint32_t resource;       /* label_sets[] of every sample */
+	jfr_context_fn *context; /* NULL: none */
+	void *ctx;
+};
+
+bool jfr_is(struct str bytes);
+
+/* Adds to `out` one sample for each distinct type, stack and labels; no samples on failure.
+ * E_INVALID names chunk and byte, E_LIMIT the limit, E_UNSUPPORTED what is not read. */
+NODISCARD enum status jfr_decode(
+	struct str bytes, const struct jfr_options *options, struct profile *out, struct err *e);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The metadata event: texts, and a tree of elements with attributes whose names and values are
+ * texts. root > metadata > class (id, name) > field (name, class, constantPool, dimension). Fields
+ * name their classes by id, so they are looked up when all are there.
+ */
+#include "jfr/internal.h"
+
+struct metadata {
+	struct jfr_chunk *c;
+	struct reader r;
+	VEC(struct str) texts;
+	VEC(uint64_t) field_classes; /* ids, by field */
+};
+
+struct element {
+	struct str name;
+	struct str attribute_name, attribute_id, attribute_class;
+	bool is_constant, is_array;
+};
+
+static enum status read_texts(struct metadata *m)
+{
+	uint64_t count = jfr_varint(&m->r);
+	if (count > JFR_STRINGS_MAX)
+		return err_set(m->c->e, E_LIMIT, "metadata: %llu texts", (unsigned long long)count);
+	enum status s = OK;
+	for (uint64_t i = 0; s == OK && i < count; i++) {
+		struct str text;
+		s = jfr_text(m->c, &m->r, &text);
+		if (s == OK && !VEC_PUSH(&m->texts, text))
+			s = err_set(m->c->e, E_NOMEM, "metadata");
+	}
+	return s;
+}
+
+static struct str text_at(struct metadata *m)
+{
+	uint64_t i = jfr_varint(&m->r);
+	if (i >= m->texts.len) {
+		m->r.failed = true;
+		return STR("");
+	}
+	return m->texts.v[i];
+}
+
+/* Its name and attributes, and how many children follow. */
+static enum status read_element(struct metadata *m, struct element *out, uint64_t *out_children)
+{
+	*out = (struct element){ .name = text_at(m) };
+	uint64_t attributes = jfr_varint(&m->r);
+	for (uint64_t i = 0; i < attributes && !m->r.failed; i++) {
+		struct str name = text_at(m), value = text_at(m);
+		if (str_eq(name, STR("name")))
+			out->attribute_name = value;
+		else if (str_eq(name, STR("id")))
+			out->attribute_id = value;
+		else if (str_eq(name, STR("class")))
+			out->attribute_class = value;
+		else if (str_eq(name, STR("constantPool")))
+			out->is_constant = str_eq(value, STR("true"));
+		else if (str_eq(name, STR("dimension")))
+			out->is_array = str_eq(value, STR("1"));
+	}
+	*out_children = jfr_varint(&m->r);
+	return m->r.failed ? jfr_torn(m->c, &m->r, "metadata") : OK;
+}
+
+static enum jfr_kind kind_of(struct str name)
+{
+	static const struct {
+		const char *name;
+		enum jfr_kind kind;
+	} kinds[] = { { "long", JFR_INTEGER }, { "int", JFR_INTEGER }, { "short", JFR_INTEGER },
+		{ "char", JFR_INTEGER }, { "byte", JFR_BYTE }, { "boolean", JFR_BYTE },
+		{ "float", JFR_FLOAT }, { "double", JFR_DOUBLE },
+		{ "java.lang.String", JFR_STRING } };
+	for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+		if (str_eq(name, str_of(kinds[i].name)))
+			return kinds[i].kind;
+	return JFR_OBJECT;
+}
+
+static bool id_equal(const void *ctx, uint32_t value, const void *key)
+{
+	return ((const struct jfr_chunk *)ctx)->classes.v[value].id == *(const uint64_t *)key;
+}
+
+uint32_t jfr_class_find(const struct jfr_chunk *c, uint64_t id)
+{
+	return map_find(&c->class_index, hash_u64(id), id_equal, c, &id);
+}
+
+static enum status add_class(struct metadata *m, const struct element *e)
+{
+	struct jfr_chunk *c = m->c;
+	struct jfr_class k = { .name = e->attribute_name,
+		.kind = kind_of(e->attribute_name),
+		.first_field = (uint32_t)c->fields.len };
+	if (!str_parse_u64(e->attribute_id, 10, &k.id) || jfr_class_find(c, k.id) != MAP_NONE)
+		return err_set(c->e, E_INVALID, "metadata: class \"%.*s\" has no id of its own",
+			STR_ARG(str_sub(k.name, 0, 64)));
+	if (c->classes.len == JFR_CLASSES_MAX)
+		return err_set(c->e, E_LIMIT, "metadata: more than %u classes", JFR_CLASSES_MAX);
+	if (k.kind == JFR_STRING)
+		c->string_class = (uint32_t)c->classes.len;
+	if (!map_insert(&c->class_index, hash_u64(k.id), (uint32_t)c->classes.len) ||
+		!VEC_PUSH(&c->classes, k))
+		return err_set(c->e, E_NOMEM, "metadata");
+	return OK;
+}
+
+static enum status add_field(struct metadata *m, const struct element *e)
+{
+	struct jfr_chunk *c = m->c;
+	struct jfr_class *k = &c->classes.v[c->classes.len - 1];
+	struct jfr_field f = {
+		.name = e->attribute_name, .is_constant = e->is_constant, .is_array = e->is_array
+	};
+	uint64_t class;
+	if (!str_parse_u64(e->attribute_class, 10, &class))
+		return err_set(c->e, E_INVALID, "metadata: field \"%.*s\" has no class",
+			STR_ARG(str_sub(f.name, 0, 64)));
+	if (k->field_count == JFR_FIELDS_MAX)
+		return err_set(c->e, E_LIMIT, "metadata: more than %u fields", JFR_FIELDS_MAX);
+	k->field_count++;
+	if (!VEC_PUSH(&c->fields, f) || !VEC_PUSH(&m->field_classes, class))
+		return err_set(c->e, E_NOMEM, "metadata");
+	return OK;
+}
+
+/* Whatever is neither class nor field has nothing that is needed. */
+static enum status read_tree(struct metadata *m, bool in_class, int depth)
+{
+	struct element e;
+	uint64_t children;
+	enum status s = read_element(m, &e, &children);
+	bool is_class = str_eq(e.name, STR("class"));
+	if (s == OK && depth == JFR_DEPTH_MAX)
+		s = jfr_torn(m->c, &m->r, "metadata");
+	if (s == OK && is_class && !in_class)
+		s = add_class(m, &e);
+	else if (s == OK && in_class && str_eq(e.name, STR("field")))
+		s = add_field(m, &e);
+	for (uint64_t i = 0; s == OK && i < children; i++)
+		s = read_tree(m, is_class && !in_class, depth + 1);
+	return s;
+}
+
+static enum status find_classes(struct metadata *m)
+{
+	for (size_t i = 0; i < m->field_classes.len; i++) {
+		struct jfr_field *f = &m->c->fields.v[i];
+		f->class = jfr_class_find(m->c, m->field_classes.v[i]);
+		if (f->class == MAP_NONE)
+			return err_set(m->c->e, E_INVALID,
+				"metadata: the class of field \"%.*s\" is not there",
+				STR_ARG(str_sub(f->name, 0, 64)));
+	}
+	return OK;
+}
+
+enum status jfr_metadata_read(struct jfr_chunk *c)
+{
+	struct metadata m = { .c = c, .r = jfr_at(c, c->metadata_offset) };
+	uint64_t size = jfr_varint(&m.r);
+	uint64_t type = jfr_varint(&m.r);
+	enum status s = OK;
+	c->string_class = MAP_NONE;
+	for (int i = 0; i < 3; i++) /* start, duration, id */
+		jfr_varint(&m.r);
+	if (m.r.failed || type != 0 || size > c->bytes.len - c->metadata_offset)
+		s = jfr_torn(c, &m.r, "metadata");
+	if (s == OK)
+		s = read_texts(&m);
+	if (s == OK)
+		s = read_tree(&m, false, 0);
+	if (s == OK)
+		s = find_classes(&m);
+	VEC_FREE(&m.texts);
+	VEC_FREE(&m.field_classes);
+	return s;
+}
