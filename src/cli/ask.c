@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/plain.h"
-#include "net/net.h"
+#include "fetch/fetch.h"
 #include "os/os.h"
 #include "query/query.h"
 
@@ -268,15 +268,15 @@ void cli_url_add_width(struct buf *url, const char *format)
 	cli_url_add(url, "width", text);
 }
 
-static enum status fetch(
+static enum status get(
 	const char *server, const char *url, int *http_status, struct buf *body, struct err *e)
 {
-	struct net_client *client = NULL;
-	enum status s = net_client_new(server, &client, e);
+	struct fetch *f = NULL;
+	enum status s = fetch_new(&(struct fetch_config){ .address = server }, &f, e);
 	if (s != OK)
 		return s;
-	s = net_client_get(client, url, ANSWER_TIMEOUT_NS, http_status, body, e);
-	net_client_free(client);
+	s = fetch_get(f, url, ANSWER_TIMEOUT_NS, http_status, body, e);
+	fetch_free(f);
 	return s;
 }
 
@@ -320,7 +320,7 @@ int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format,
 	}
 	struct err e = { 0 };
 	int http_status = 0;
-	enum status s = fetch(ask->server, (const char *)url->data, &http_status, out, &e);
+	enum status s = get(ask->server, (const char *)url->data, &http_status, out, &e);
 	if (s == E_INVALID) {
 		cli_complain("%s: %s", cli_server_source(ask->server), err_text(&e, s));
 		return CLI_USAGE;

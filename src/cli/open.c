@@ -20,7 +20,7 @@
 #include "cli/supervise.h"
 #include "cli/tempdir.h"
 #include "codec/codec.h"
-#include "net/net.h"
+#include "fetch/fetch.h"
 #include "os/os.h"
 #include "pprof/pprof.h"
 #include "stacktext/stacktext.h"
@@ -201,12 +201,12 @@ static void browse(const char *address)
 static bool get(const struct open *o, const char *path, struct buf *out)
 {
 	struct err e = { 0 };
-	struct net_client *client = NULL;
+	struct fetch *f = NULL;
 	int http_status = 0;
-	enum status s = net_client_new(o->server, &client, &e);
+	enum status s = fetch_new(&(struct fetch_config){ .address = o->server }, &f, &e);
 	if (s == OK)
-		s = net_client_get(client, path, ASK_TIMEOUT_NS, &http_status, out, &e);
-	net_client_free(client);
+		s = fetch_get(f, path, ASK_TIMEOUT_NS, &http_status, out, &e);
+	fetch_free(f);
 	buf_u8(out, 0);
 	return s == OK && http_status == 200 && buf_status(out) == OK;
 }

@@ -8,7 +8,7 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "codec/codec.h"
-#include "net/net.h"
+#include "fetch/fetch.h"
 #include "os/os.h"
 #include "stacktext/stacktext.h"
 
@@ -104,18 +104,17 @@ int cli_push_bytes(const char *server, const char *path_and_query, const char *f
 	struct str bytes, uint64_t *out_samples)
 {
 	CLEANUP(buf_deinit) struct buf answer;
-	struct net_client *client = NULL;
+	struct fetch *f = NULL;
 	struct err e = { 0 };
 	int http_status = 0;
 	buf_init(&answer, ANSWER_BYTES_MAX);
-	enum status s = net_client_new(server, &client, &e);
+	enum status s = fetch_new(&(struct fetch_config){ .address = server }, &f, &e);
 	if (s != OK) {
 		cli_complain("%s: %s", cli_server_source(server), err_text(&e, s));
 		return CLI_USAGE;
 	}
-	s = net_client_post(
-		client, path_and_query, bytes, PUSH_TIMEOUT_NS, &http_status, &answer, &e);
-	net_client_free(client);
+	s = fetch_post(f, path_and_query, NULL, bytes, PUSH_TIMEOUT_NS, &http_status, &answer, &e);
+	fetch_free(f);
 	if (s != OK) {
 		cli_complain("no firn server answers at %s: %s", server, err_text(&e, s));
 		return CLI_UNREACHABLE;

@@ -21,7 +21,7 @@
 #include "cli/launch.h"
 #include "cli/supervise.h"
 #include "cli/tempdir.h"
-#include "net/net.h"
+#include "fetch/fetch.h"
 
 #define PROFILE_TYPE "parca_agent:samples:count:cpu:nanoseconds:delta"
 #define STORE_MEMORY_BYTES ((uint64_t)512 << 20)
@@ -116,12 +116,12 @@ static const struct cli_command command = {
 static bool get(const struct record *r, const char *path, struct buf *out)
 {
 	struct err e = { 0 };
-	struct net_client *client = NULL;
+	struct fetch *f = NULL;
 	int http_status = 0;
-	enum status s = net_client_new(r->address, &client, &e);
+	enum status s = fetch_new(&(struct fetch_config){ .address = r->address }, &f, &e);
 	if (s == OK)
-		s = net_client_get(client, path, ASK_TIMEOUT_NS, &http_status, out, &e);
-	net_client_free(client);
+		s = fetch_get(f, path, ASK_TIMEOUT_NS, &http_status, out, &e);
+	fetch_free(f);
 	return s == OK && http_status == 200;
 }
 

@@ -18,7 +18,7 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/plain.h"
-#include "net/net.h"
+#include "fetch/fetch.h"
 #include "os/os.h"
 #include "query/query.h"
 #include "selector/selector.h"
@@ -40,8 +40,8 @@ struct options {
 
 struct target {
 	const char *name;
-	struct net_client *client; /* of a server */
-	struct store *store;       /* of a directory */
+	struct fetch *client; /* of a server */
+	struct store *store;  /* of a directory */
 	struct arena arena;
 	struct selector selector;
 	struct samples_query q;
@@ -122,13 +122,13 @@ static enum status target_open(
 	arena_init(&t->arena, SELECTOR_ARENA_BYTES);
 	if (str_starts(str_of(name), STR("http:")) || str_starts(str_of(name), STR("https:")) ||
 		str_starts(str_of(name), STR("unix:")))
-		return net_client_new(name, &t->client, e);
+		return fetch_new(&(struct fetch_config){ .address = name }, &t->client, e);
 	return open_directory(t, o, e);
 }
 
 static void target_close(struct target *t)
 {
-	net_client_free(t->client);
+	fetch_free(t->client);
 	store_close(t->store);
 	selector_deinit(&t->selector);
 	arena_deinit(&t->arena);
@@ -171,8 +171,8 @@ static enum status ask(
 		return err_set(e, E_LIMIT, "the question is too long");
 	const char *path = (const char *)url->data;
 	enum status s =
-		body ? net_client_post(t->client, path, *body, TIMEOUT_NS, &http_status, out, e)
-		     : net_client_get(t->client, path, TIMEOUT_NS, &http_status, out, e);
+		body ? fetch_post(t->client, path, NULL, *body, TIMEOUT_NS, &http_status, out, e)
+		     : fetch_get(t->client, path, TIMEOUT_NS, &http_status, out, e);
 	if (s == E_UNAVAILABLE || s == E_TIMEOUT)
 		return err_prefix(e, E_UNAVAILABLE, "no firn server answers at %s", t->name);
 	if (s != OK || http_status == 200)

@@ -85,7 +85,7 @@ static enum status ask_in(struct container_peer *p, struct str space, const char
 	buf_init(&request, 1024);
 	buf_init(&answer, CONTAINER_ANSWER_BYTES_MAX);
 	pb_put_str(&request, 1, str_of(id));
-	enum status s = net_client_header(p->client, "containerd-namespace", name, e);
+	enum status s = net_client_header(p->grpc, "containerd-namespace", name, e);
 	if (s == OK)
 		s = container_peer_rpc(
 			p, SERVICES "containers.v1.Containers/Get", buf_view(&request), &answer, e);
@@ -103,7 +103,7 @@ enum status container_containerd_ask(struct container_peer *p, const struct cont
 	buf_init(&spaces, CONTAINER_ANSWER_BYTES_MAX);
 	if (q->is_pod)
 		return err_set(e, E_NOTFOUND, "it has no pods");
-	enum status s = net_client_header(p->client, "containerd-namespace", NULL, e);
+	enum status s = net_client_header(p->grpc, "containerd-namespace", NULL, e);
 	if (s == OK)
 		s = container_peer_rpc(
 			p, SERVICES "namespaces.v1.Namespaces/List", STR(""), &spaces, e);

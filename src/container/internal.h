@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "container/container.h"
+#include "fetch/fetch.h"
 #include "net/net.h"
 #include "procfs/procfs.h"
 
@@ -113,12 +114,14 @@ struct container_query {
 
 /* A socket or a server that answers. The thread's alone. */
 struct container_peer {
-	char address[256]; /* as net_client_new() */
+	char address[256]; /* as fetch_new(); of gRPC as net_client_new() */
 	/* Of an address "unix:…" in a user's folder: as much of it as is no user's; 0: all. */
 	size_t trusted_len;
 	bool has_socket;
 	int socket; /* named by a descriptor, where it is a user's */
-	struct net_client *client;
+	bool speaks_grpc;
+	struct fetch *http; /* one of both, once it is ready */
+	struct net_client *grpc;
 	int64_t rest_until_ns; /* it failed: left alone until then */
 	int64_t rest_ns;
 	int code;                   /* the status of its last answer by HTTP; 0: none came */

@@ -443,7 +443,7 @@ static enum status present_token(struct container_kubernetes *k, struct err *e)
 	if (!header)
 		return err_set(e, E_NOMEM, "token");
 	snprintf(header, text.len + 16, "Bearer %.*s", STR_ARG(text));
-	s = net_client_header(k->peer.client, "authorization", header, e);
+	s = fetch_header(k->peer.http, "authorization", header, e);
 	explicit_bzero(header, text.len + 16);
 	explicit_bzero(token.data, token.len);
 	free(header);
@@ -453,10 +453,10 @@ static enum status present_token(struct container_kubernetes *k, struct err *e)
 enum status container_kubernetes_ready(struct container_kubernetes *k, struct err *e)
 {
 	if (k->insecure)
-		net_client_trust_anybody(k->peer.client);
+		fetch_trust(k->peer.http, NULL, true);
 	else if (k->ca_needed)
-		net_client_trust(k->peer.client, k->ca_file);
-	net_client_limit(k->peer.client, CONTAINER_PODS_BYTES_MAX);
+		fetch_trust(k->peer.http, k->ca_file, false);
+	fetch_limit(k->peer.http, CONTAINER_PODS_BYTES_MAX);
 	return present_token(k, e);
 }
 

@@ -16,6 +16,11 @@
 #define UNIX "unix:"
 #define SENTENCE_BYTES_MAX ((size_t)64 << 10) /* of the JSON that it is in */
 
+static bool is_open(const struct container_peer *p)
+{
+	return p->http || p->grpc;
+}
+
 /* Of a user's it is not asked again while we speak to it: looking is not for free. */
 static bool is_there(struct container_peer *p)
 {
@@ -24,7 +29,7 @@ static bool is_there(struct container_peer *p)
 		return true;
 	if (!p->trusted_len)
 		return access(p->address + strlen(UNIX), F_OK) == 0;
-	if (p->client)
+	if (is_open(p))
 		return true;
 	snprintf(trusted, sizeof(trusted), "%.*s", (int)(p->trusted_len - strlen(UNIX)),
 		p->address + strlen(UNIX));
@@ -43,12 +48,15 @@ bool container_peer_ready(struct container_peer *p, int64_t now_ns)
 		p->problem[0] = 0;
 		return false;
 	}
-	if (p->client)
+	if (is_open(p))
 		return true;
 	char by_descriptor[64];
 	snprintf(by_descriptor, sizeof(by_descriptor), "unix:/proc/self/fd/%d", p->socket);
 	struct err e;
-	enum status s = net_client_new(p->has_socket ? by_descriptor : p->address, &p->client, &e);
+	const char *address = p->has_socket ? by_descriptor : p->address;
+	const struct fetch_config config = { .address = address };
+	enum status s = p->speaks_grpc ? net_client_new(address, &p->grpc, &e)
+				       : fetch_new(&config, &p->http, &e);
 	if (s != OK)
 		container_peer_note(p, s, &e);
 	return s == OK;
@@ -69,8 +77,10 @@ void container_peer_note(struct container_peer *p, enum status s, const struct e
 
 void container_peer_close(struct container_peer *p)
 {
-	net_client_free(p->client);
-	p->client = NULL;
+	fetch_free(p->http);
+	net_client_free(p->grpc);
+	p->http = NULL;
+	p->grpc = NULL;
 	if (p->has_socket)
 		close(p->socket);
 	p->has_socket = false;
@@ -102,8 +112,8 @@ enum status container_peer_get(struct container_peer *p, const char *path, size_
 	char sentence[CONTAINER_SENTENCE_MAX];
 	size_t before = out->len;
 	p->code = 0;
-	net_client_limit(p->client, answer_max);
-	enum status s = net_client_get(p->client, path, ANSWER_TIMEOUT_NS, &p->code, out, e);
+	fetch_limit(p->http, answer_max);
+	enum status s = fetch_get(p->http, path, ANSWER_TIMEOUT_NS, &p->code, out, e);
 	if (s != OK)
 		return s;
 	if (p->code == 200)
@@ -119,5 +129,5 @@ enum status container_peer_rpc(struct container_peer *p, const char *path, struc
 	struct buf *out, struct err *e)
 {
 	bool retry;
-	return net_client_rpc(p->client, path, message, ANSWER_TIMEOUT_NS, out, &retry, e);
+	return net_client_rpc(p->grpc, path, message, ANSWER_TIMEOUT_NS, out, &retry, e);
 }

@@ -18,6 +18,8 @@ static void place_add(
 	struct container_place *p = &c->v[c->count++];
 	container_peer_close(&p->peer);
 	*p = (struct container_place){ .engine = engine, .user = user };
+	p->peer.speaks_grpc =
+		engine == CONTAINER_ENGINE_CRI || engine == CONTAINER_ENGINE_CONTAINERD;
 	snprintf(p->peer.address, sizeof(p->peer.address), "unix:%s%s", c->root, path);
 	if (user)
 		p->peer.trusted_len = strlen("unix:") + strlen(c->root) + strlen(USERS_FOLDER);

@@ -235,8 +235,8 @@ static enum status refusal(struct container_watch *w, int code, struct err *e)
 	int64_t until = clock_monotonic_ns() + ANSWER_TIMEOUT_NS;
 	enum status s = OK;
 	while (s == OK && !end)
-		s = net_client_more(w->k.peer.client, w->wake_fd, until - clock_monotonic_ns(),
-			&answer, &end, NULL);
+		s = fetch_more(w->k.peer.http, w->wake_fd, until - clock_monotonic_ns(), &answer,
+			&end, NULL);
 	container_sentence(buf_view(&answer), sentence);
 	if (code == 410)
 		return err_set(e, E_NOTFOUND, "watch: the version is gone");
@@ -256,7 +256,7 @@ static enum status begin(struct container_watch *w, int64_t *out_end_ns, struct 
 	*out_end_ns = clock_monotonic_ns() + seconds * NS_PER_SEC + WATCH_PATIENCE_NS;
 	int *code = &w->k.peer.code;
 	*code = 0;
-	enum status s = net_client_begin(w->k.peer.client, path, ANSWER_TIMEOUT_NS, code, e);
+	enum status s = fetch_begin(w->k.peer.http, path, ANSWER_TIMEOUT_NS, code, e);
 	return s != OK || *code == 200 ? s : refusal(w, *code, e);
 }
 
@@ -316,8 +316,8 @@ static enum status follow(struct container_watch *w, int64_t end_ns, struct err 
 		int64_t left = wait_until(w, end_ns) - clock_monotonic_ns();
 		uint64_t count;
 		enum status s = left <= 0 ? E_TIMEOUT
-					  : net_client_more(w->k.peer.client, w->wake_fd, left,
-						    &w->bytes, &end, e);
+					  : fetch_more(w->k.peer.http, w->wake_fd, left, &w->bytes,
+						    &end, e);
 		if (s == E_CANCELED) {
 			(void)!read(w->wake_fd, &count, sizeof(count));
 			continue;
@@ -435,7 +435,7 @@ enum status container_watch_start(
 	arena_init(&w->node_arena, CONTAINER_ANSWER_BYTES_MAX);
 	arena_init(&w->node_now_arena, CONTAINER_ANSWER_BYTES_MAX);
 	/* An event, and what came of the next in the same read. */
-	buf_init(&w->bytes, CONTAINER_ANSWER_BYTES_MAX + HTTP_FEED_MAX);
+	buf_init(&w->bytes, CONTAINER_ANSWER_BYTES_MAX + 2 * FETCH_PIECE_MAX);
 	w->node = calloc(1, sizeof(*w->node));
 	w->node_now = calloc(1, sizeof(*w->node_now));
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -145,25 +145,6 @@ static int parse_request_line(struct cursor *c, struct http_head *out)
 	return 0;
 }
 
-static int parse_status_line(struct cursor *c, struct http_head *out)
-{
-	if (!take(c, STR("HTTP/1.")) || (*c->at != '0' && *c->at != '1'))
-		return refuse(c, 400, "not an HTTP/1 status line");
-	out->minor = *c->at++ - '0';
-	if (!take(c, STR(" ")))
-		return refuse(c, 400, "malformed status line");
-	for (int i = 0; i < 3; i++, c->at++) {
-		if (*c->at < '0' || *c->at > '9')
-			return refuse(c, 400, "malformed status code");
-		out->http_status = out->http_status * 10 + (*c->at - '0');
-	}
-	while (*c->at != '\r' && value_byte(*c->at))
-		c->at++;
-	if (!take(c, STR("\r\n")) || out->http_status < 100)
-		return refuse(c, 400, "malformed status line");
-	return 0;
-}
-
 static int parse_header(struct cursor *c, struct http_head *out)
 {
 	if (out->header_count == HTTP_HEADERS_MAX)
@@ -261,7 +242,7 @@ int http_head_parse_request(const uint8_t *p, size_t len, struct http_head *out,
 	struct cursor c = { p, p + len, why };
 	struct framing f = { 0 };
 	out->method = out->target = out->authority = str_make(NULL, 0);
-	out->minor = out->http_status = 0;
+	out->minor = 0;
 	out->header_count = 0;
 	out->chunked = out->keep_alive = out->expect_continue = false;
 	int refused = parse_request_line(&c, out);
@@ -272,16 +253,4 @@ int http_head_parse_request(const uint8_t *p, size_t len, struct http_head *out,
 	if (f.hosts > 1 || (out->minor > 0 && f.hosts == 0))
 		return refuse(&c, 400, "exactly one Host header is required");
 	return 0;
-}
-
-int http_head_parse_answer(const uint8_t *p, size_t len, struct http_head *out, const char **why)
-{
-	struct cursor c = { p, p + len, why };
-	struct framing f = { 0 };
-	out->method = out->target = out->authority = str_make(NULL, 0);
-	out->minor = out->http_status = 0;
-	out->header_count = 0;
-	out->chunked = out->keep_alive = out->expect_continue = false;
-	int refused = parse_status_line(&c, out);
-	return refused ? refused : parse_headers(&c, &f, out);
 }

@@ -135,10 +135,10 @@ void http_finish(struct http_stream *s, const struct http_header *trailers, size
 /* Answer nothing: reset the stream (HTTP/1: end the connection). */
 void http_abort(struct http_stream *s);
 
-/* ---- client side: one request at a time ---- */
+/* ---- client side: HTTP/2, one request at a time ---- */
 
 struct http_client;
-NODISCARD enum status http_client_new(bool http2, size_t body_max, struct http_client **out);
+NODISCARD enum status http_client_new(size_t body_max, struct http_client **out);
 void http_client_free(struct http_client *c);
 /* `prefix` and `body` together are the body; they stay the caller's and must live until
  * http_client_done(). */
@@ -148,13 +148,13 @@ NODISCARD enum status http_client_start(struct http_client *c, const char *metho
 /* The next pieces of a body that is not there as a whole; they live until the next call. Not OK:
  * the request is reset. */
 typedef enum status http_more_fn(void *ctx, struct str *prefix, struct str *body, bool *out_end);
-/* HTTP/2: the body of the next request goes on, behind prefix and body, until `more` says that it
+/* The body of the next request goes on, behind prefix and body, until `more` says that it
  * ends. */
 void http_client_continue(struct http_client *c, http_more_fn *more, void *ctx);
 /* E_INVALID: the peer broke the protocol; E_LIMIT: the body is longer than body_max. */
 NODISCARD enum status http_client_feed(
 	struct http_client *c, const void *bytes, size_t len, struct err *e);
-/* The peer closed. OK when the answer was whole by that. */
+/* The peer closed. OK when the answer was whole before. */
 NODISCARD enum status http_client_eof(struct http_client *c, struct err *e);
 NODISCARD size_t http_client_output(struct http_client *c, struct str *pieces, size_t max);
 void http_client_sent(struct http_client *c, size_t len);
@@ -165,9 +165,6 @@ int http_client_status(const struct http_client *c); /* 0: no answer yet */
 /* Header or trailer; "" when absent. Valid until the next http_client_start(). */
 struct str http_client_header(const struct http_client *c, const char *name);
 struct str http_client_body(const struct http_client *c);
-/* What of the body has come is done with: body_max is then a limit of what waits, and no more of
- * the whole. */
-void http_client_drop_body(struct http_client *c);
 
 /* ---- gRPC and gRPC-Web framing ---- */
 

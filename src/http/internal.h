@@ -43,7 +43,6 @@ struct http_head {
 	struct str method; /* request */
 	struct str target;
 	struct str authority;
-	int http_status; /* answer */
 	int minor;
 	struct http_header headers[HTTP_HEADERS_MAX]; /* names as they came */
 	uint32_t header_count;
@@ -58,7 +57,6 @@ struct http_head {
 size_t http_head_find_end(const uint8_t *p, size_t len, size_t *scanned, int *out_refuse);
 /* `len` ends with the blank line. 0, or the HTTP status to refuse with and why. */
 int http_head_parse_request(const uint8_t *p, size_t len, struct http_head *out, const char **why);
-int http_head_parse_answer(const uint8_t *p, size_t len, struct http_head *out, const char **why);
 bool http_value_ok(struct str value);
 
 /* ---- chunked.c ---- */

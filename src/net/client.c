@@ -23,20 +23,11 @@ struct kept_header {
 	char *name, *value;
 };
 
-/* A body of HTTP/1 that is not there as a whole; its length is in a header of the call. */
-struct plain_body {
-	net_message_fn *next; /* NULL: there is none, or that was all */
-	void *ctx;
-	struct str piece;
-	enum status status; /* of `next` */
-};
-
 struct net_client {
 	char *address;
 	char authority[256];
 	char host[256]; /* of it, as certificates name it */
 	int fd;
-	bool http2;
 	bool used;   /* a request was answered on this connection */
 	bool secure; /* https */
 	struct net_tls_trust trust;
@@ -47,17 +38,10 @@ struct net_client {
 	int wake_fd;         /* -1: none */
 	int64_t patience_ns; /* 0: none */
 	uint64_t connects;
-	struct plain_body body;   /* of the call under way */
 	struct net_tls_conn *tls; /* with `secure`, while connected */
 	struct http_client *http;
 	uint8_t scratch[HTTP_FEED_MAX];
 };
-
-struct str net_client_authority(struct str host, bool secure)
-{
-	struct str port = secure ? STR(":443") : STR(":80");
-	return str_ends(host, port) ? str_sub(host, 0, host.len - port.len) : host;
-}
 
 enum status net_client_new(const char *address, struct net_client **out, struct err *e)
 {
@@ -83,8 +67,7 @@ enum status net_client_new(const char *address, struct net_client **out, struct 
 	c->answer_max = NET_ANSWER_MAX;
 	c->secure = secure;
 	c->address = copy;
-	struct str authority = net_client_authority(host, secure);
-	snprintf(c->authority, sizeof(c->authority), "%.*s", STR_ARG(authority));
+	snprintf(c->authority, sizeof(c->authority), "%.*s", STR_ARG(host));
 	struct str name = str_sub(host, 0, str_rindex(host, ':'));
 	if (name.len > 2 && name.p[0] == '[')
 		name = str_sub(name, 1, name.len - 2);
@@ -201,18 +184,20 @@ void net_client_free(struct net_client *c)
 	free(c);
 }
 
-/* OK when one of `events` (or an error) is there; E_TIMEOUT; E_CANCELED: `wake_fd` can be read. */
-static enum status wait_or_wake(
-	int fd, short events, int wake_fd, int64_t deadline_ns, struct err *e)
+/* OK when one of `events` (or an error) is there, E_TIMEOUT when the client is no longer patient,
+ * and E_CANCELED when its wake_fd can be read. */
+static enum status wait_for(
+	const struct net_client *c, int fd, short events, int64_t deadline_ns, struct err *e)
 {
+	int64_t patient_ns = c->patience_ns ? clock_monotonic_ns() + c->patience_ns : INT64_MAX;
+	int64_t until_ns = MIN(deadline_ns, patient_ns);
 	for (;;) {
-		int64_t left =
-			deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns - clock_monotonic_ns();
+		int64_t left = until_ns == INT64_MAX ? INT64_MAX : until_ns - clock_monotonic_ns();
 		if (left <= 0)
 			return err_set(e, E_TIMEOUT, "no answer in time");
 		int ms = (int)MIN(left / NS_PER_MS + 1, (int64_t)3600000);
 		struct pollfd p[] = { { .fd = fd, .events = events },
-			{ .fd = wake_fd, .events = POLLIN } };
+			{ .fd = c->wake_fd, .events = POLLIN } };
 		int n = poll(p, ARRAY_COUNT(p), ms);
 		if (n > 0 && p[1].revents)
 			return err_set(e, E_CANCELED, "woken");
@@ -221,14 +206,6 @@ static enum status wait_or_wake(
 		if (n < 0 && errno != EINTR)
 			return err_os(e, "poll");
 	}
-}
-
-/* For our peer, as long as the client is patient. */
-static enum status wait_for(
-	const struct net_client *c, int fd, short events, int64_t deadline_ns, struct err *e)
-{
-	int64_t patient_ns = c->patience_ns ? clock_monotonic_ns() + c->patience_ns : INT64_MAX;
-	return wait_or_wake(fd, events, c->wake_fd, MIN(deadline_ns, patient_ns), e);
 }
 
 static enum status connect_to(const struct net_client *c, const struct net_address *a,
@@ -261,10 +238,9 @@ static enum status connect_to(const struct net_client *c, const struct net_addre
 	return OK;
 }
 
-static enum status ensure_connected(
-	struct net_client *c, bool http2, int64_t deadline_ns, struct err *e)
+static enum status ensure_connected(struct net_client *c, int64_t deadline_ns, struct err *e)
 {
-	if (c->http && (c->http2 != http2 || !http_client_reusable(c->http)))
+	if (c->http && !http_client_reusable(c->http))
 		disconnect(c);
 	if (c->http)
 		return OK;
@@ -281,10 +257,9 @@ static enum status ensure_connected(
 	if (s != OK)
 		return err_prefix(e, s, "%s", c->address);
 	c->connects++;
-	c->http2 = http2;
 	c->used = false;
 	if (c->secure)
-		s = net_tls_connect(&c->trust, &c->identity, c->host, http2, &c->tls, e);
+		s = net_tls_connect(&c->trust, &c->identity, c->host, &c->tls, e);
 	/* Files that somebody may put right: nothing that the request could help. */
 	if (s == E_INVALID) {
 		s = E_UNAVAILABLE;
@@ -293,52 +268,26 @@ static enum status ensure_connected(
 		s = err_prefix(e, s, "%s", c->address);
 	}
 	if (s == OK)
-		s = http_client_new(http2, c->answer_max, &c->http);
+		s = http_client_new(c->answer_max, &c->http);
 	if (s != OK)
 		disconnect(c);
 	return s;
 }
 
-/* The body goes behind the head, as HTTP/1 has it. *out_is_body: of it, and not of `http`. */
-static bool next_plain(struct net_client *c, struct str *out, bool *out_is_body)
-{
-	struct plain_body *b = &c->body;
-	*out_is_body = false;
-	if (http_client_output(c->http, out, 1))
-		return true;
-	while (b->next && b->status == OK && b->piece.len == 0) {
-		bool end = false;
-		b->status = b->next(b->ctx, &b->piece, &end, NULL);
-		if (end)
-			b->next = NULL;
-	}
-	*out = b->piece;
-	*out_is_body = b->status == OK && b->piece.len > 0;
-	return *out_is_body;
-}
-
-static void plain_sent(struct net_client *c, bool is_body, size_t len)
-{
-	if (is_body)
-		c->body.piece = str_sub(c->body.piece, len, c->body.piece.len);
-	else
-		http_client_sent(c->http, len);
-}
-
 /* What is to be sent next, encrypted where it must be. */
-static bool next_piece(struct net_client *c, struct str *out, bool *out_is_body)
+static bool next_piece(struct net_client *c, struct str *out)
 {
 	struct str piece;
 	if (!c->tls)
-		return next_plain(c, out, out_is_body);
+		return http_client_output(c->http, out, 1) > 0;
 	/* The first read makes the client's hello; later ones do no harm. */
 	if (!net_tls_ready(c->tls))
 		(void)net_tls_read(c->tls, c->scratch, sizeof(c->scratch));
-	while (net_tls_ready(c->tls) && next_plain(c, &piece, out_is_body)) {
+	while (net_tls_ready(c->tls) && http_client_output(c->http, &piece, 1)) {
 		size_t n = net_tls_write(c->tls, piece.p, piece.len);
 		if (n == 0)
 			break;
-		plain_sent(c, *out_is_body, n);
+		http_client_sent(c->http, n);
 	}
 	*out = net_tls_output(c->tls);
 	return out->len > 0;
@@ -349,10 +298,9 @@ static bool next_piece(struct net_client *c, struct str *out, bool *out_is_body)
 static enum status send_some(struct net_client *c, bool *out_left, struct err *e)
 {
 	struct str piece;
-	bool is_body = false;
 	size_t sent = 0;
 	*out_left = false;
-	while (next_piece(c, &piece, &is_body)) {
+	while (next_piece(c, &piece)) {
 		ssize_t n = send(c->fd, piece.p, piece.len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -366,14 +314,14 @@ static enum status send_some(struct net_client *c, bool *out_left, struct err *e
 		if (c->tls)
 			net_tls_sent(c->tls, (size_t)n);
 		else
-			plain_sent(c, is_body, (size_t)n);
+			http_client_sent(c->http, (size_t)n);
 		sent += (size_t)n;
 		if (sent >= SEND_ONCE_BYTES) {
 			*out_left = true;
 			break;
 		}
 	}
-	return c->body.status == OK ? OK : err_set(e, c->body.status, "the body of a request");
+	return OK;
 }
 
 /* All that TLS has decrypted. */
@@ -409,9 +357,8 @@ static enum status receive_some(struct net_client *c, struct err *e)
 	return err_set(e, E_UNAVAILABLE, "receive from %s: %m", c->address);
 }
 
-/* Until the answer is whole, or its head. */
-static enum status exchange(
-	struct net_client *c, bool head_only, int64_t deadline_ns, struct err *e)
+/* Until the answer is whole. */
+static enum status exchange(struct net_client *c, int64_t deadline_ns, struct err *e)
 {
 	for (;;) {
 		bool left;
@@ -421,7 +368,7 @@ static enum status exchange(
 			enum status received = receive_some(c, NULL);
 			return received == OK && http_client_done(c->http) ? OK : s;
 		}
-		if (http_client_done(c->http) || (head_only && http_client_status(c->http)))
+		if (http_client_done(c->http))
 			return OK;
 		s = wait_for(c, c->fd, left ? POLLIN | POLLOUT : POLLIN, deadline_ns, e);
 		if (s == OK)
@@ -432,18 +379,16 @@ static enum status exchange(
 }
 
 struct call {
-	const char *method;
 	struct str target;
 	const struct http_header *headers;
 	size_t header_count;
 	struct str prefix, body;
-	bool head_only;     /* the body is asked for piece by piece */
 	http_more_fn *more; /* behind `body`; NULL: that is all */
 	void *more_ctx;
 };
 
-static enum status run_call(struct net_client *c, bool http2, const struct call *call,
-	int64_t deadline_ns, struct err *e)
+static enum status run_call(
+	struct net_client *c, const struct call *call, int64_t deadline_ns, struct err *e)
 {
 	struct http_header headers[OWN_HEADERS_MAX + NET_CLIENT_HEADERS_MAX];
 	size_t count = 0;
@@ -454,16 +399,16 @@ static enum status run_call(struct net_client *c, bool http2, const struct call 
 		headers[count++] = (struct http_header){ str_of(c->headers[i].name),
 			str_of(c->headers[i].value) };
 	for (int attempt = 0;; attempt++) {
-		enum status s = ensure_connected(c, http2, deadline_ns, e);
+		enum status s = ensure_connected(c, deadline_ns, e);
 		if (s != OK)
 			return s;
 		bool kept = c->used;
 		if (call->more)
 			http_client_continue(c->http, call->more, call->more_ctx);
-		s = http_client_start(c->http, call->method, str_of(c->authority), call->target,
-			headers, count, call->prefix, call->body, e);
+		s = http_client_start(c->http, "POST", str_of(c->authority), call->target, headers,
+			count, call->prefix, call->body, e);
 		if (s == OK)
-			s = exchange(c, call->head_only, deadline_ns, e);
+			s = exchange(c, deadline_ns, e);
 		if (s == OK) {
 			c->used = true;
 			return OK;
@@ -581,11 +526,10 @@ static enum status run_grpc(struct net_client *c, const char *path, struct call 
 		snprintf(timeout, sizeof(timeout), "%lldm", (long long)ms);
 		headers[count++] = (struct http_header){ STR("grpc-timeout"), str_of(timeout) };
 	}
-	call.method = "POST";
 	call.target = str_of(path);
 	call.headers = headers;
 	call.header_count = count;
-	enum status s = run_call(c, true, &call, deadline_of(timeout_ns), e);
+	enum status s = run_call(c, &call, deadline_of(timeout_ns), e);
 	return s == OK ? take_answer(c, out, e) : s;
 }
 
@@ -648,127 +592,4 @@ enum status net_client_send(struct net_client *c, const char *path, net_message_
 	disconnect(c);
 	*out_retry = worth_retrying(s);
 	return s;
-}
-
-static enum status plain_call(struct net_client *c, const struct call *call, int64_t timeout_ns,
-	int *out_http_status, struct buf *out, struct err *e)
-{
-	enum status s = run_call(c, false, call, deadline_of(timeout_ns), e);
-	if (s != OK)
-		return s;
-	buf_str(out, http_client_body(c->http));
-	s = buf_status(out);
-	if (s == OK)
-		*out_http_status = http_client_status(c->http);
-	return s;
-}
-
-static const struct http_header get_headers[] = {
-	{ { "user-agent", 10 }, { "firn/" FIRN_VERSION, sizeof("firn/" FIRN_VERSION) - 1 } },
-	{ { "accept", 6 }, { "*/*", 3 } },
-};
-
-enum status net_client_get(struct net_client *c, const char *path_and_query, int64_t timeout_ns,
-	int *out_http_status, struct buf *out, struct err *e)
-{
-	const struct call call = { "GET", str_of(path_and_query), get_headers,
-		ARRAY_COUNT(get_headers), STR(""), STR(""), false };
-	return plain_call(c, &call, timeout_ns, out_http_status, out, e);
-}
-
-/* ---- an answer without an end ---- */
-
-enum status net_client_begin(struct net_client *c, const char *path_and_query, int64_t timeout_ns,
-	int *out_http_status, struct err *e)
-{
-	const struct call call = { "GET", str_of(path_and_query), get_headers,
-		ARRAY_COUNT(get_headers), STR(""), STR(""), true };
-	enum status s = run_call(c, false, &call, deadline_of(timeout_ns), e);
-	if (s == OK)
-		*out_http_status = http_client_status(c->http);
-	return s;
-}
-
-/* One read; TLS may have something to say, too. */
-static enum status receive_more(struct net_client *c, struct err *e)
-{
-	bool left;
-	enum status s = receive_some(c, e);
-	return s == OK ? send_some(c, &left, e) : s;
-}
-
-enum status net_client_more(struct net_client *c, int wake_fd, int64_t timeout_ns, struct buf *out,
-	bool *out_end, struct err *e)
-{
-	int64_t deadline_ns = deadline_of(timeout_ns);
-	*out_end = false;
-	if (!c->http)
-		return err_set(e, E_UNAVAILABLE, "%s: no answer is under way", c->address);
-	for (;;) {
-		struct str body = http_client_body(c->http);
-		if (body.len || http_client_done(c->http)) {
-			buf_str(out, body);
-			http_client_drop_body(c->http);
-			*out_end = http_client_done(c->http);
-			return buf_status(out);
-		}
-		enum status s = wait_or_wake(c->fd, POLLIN, wake_fd, deadline_ns, e);
-		if (s == E_TIMEOUT || s == E_CANCELED)
-			return s;
-		if (s == OK)
-			s = receive_more(c, e);
-		if (s == OK || http_client_body(c->http).len)
-			continue;
-		disconnect(c);
-		return s;
-	}
-}
-
-struct put {
-	net_message_fn *next;
-	void *ctx;
-	struct err err; /* what `next` said */
-};
-
-static enum status put_piece(void *ctx, struct str *out, bool *out_end, struct err *e)
-{
-	struct put *p = ctx;
-	(void)e;
-	return p->next(p->ctx, out, out_end, &p->err);
-}
-
-enum status net_client_put(struct net_client *c, const char *path_and_query, uint64_t bytes,
-	net_message_fn *next, void *ctx, int64_t timeout_ns, int *out_http_status, struct buf *out,
-	struct err *e)
-{
-	char length[24];
-	snprintf(length, sizeof(length), "%llu", (unsigned long long)bytes);
-	const struct http_header headers[] = {
-		{ STR("user-agent"), STR("firn/" FIRN_VERSION) },
-		{ STR("content-length"), str_of(length) },
-	};
-	const struct call call = { "PUT", str_of(path_and_query), headers, ARRAY_COUNT(headers),
-		STR(""), STR(""), false };
-	struct put put = { next, ctx, { 0 } };
-	disconnect(c); /* a kept connection may be gone, and pieces come once */
-	c->body = (struct plain_body){ .next = put_piece, .ctx = &put };
-	enum status s = plain_call(c, &call, timeout_ns, out_http_status, out, e);
-	if (c->body.status != OK)
-		s = err_set(e, c->body.status, "%s", put.err.text);
-	c->body = (struct plain_body){ 0 };
-	disconnect(c);
-	return s;
-}
-
-enum status net_client_post(struct net_client *c, const char *path_and_query, struct str body,
-	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e)
-{
-	const struct http_header headers[] = {
-		{ STR("user-agent"), STR("firn/" FIRN_VERSION) },
-		{ STR("accept"), STR("*/*") },
-		{ STR("content-type"), STR("application/octet-stream") },
-	};
-	const struct call call = { "POST", str_of(path_and_query), headers, ARRAY_COUNT(headers),
-		STR(""), body, false };
-	return plain_call(c, &call, timeout_ns, out_http_status, out, e);
 }

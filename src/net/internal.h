@@ -293,7 +293,7 @@ struct net_tls_identity {
 };
 /* The client's side. */
 NODISCARD enum status net_tls_connect(const struct net_tls_trust *t,
-	const struct net_tls_identity *i, const char *host, bool http2, struct net_tls_conn **out,
+	const struct net_tls_identity *i, const char *host, struct net_tls_conn **out,
 	struct err *e);
 /* Why net_tls_failed(). */
 const char *net_tls_why(const struct net_tls_conn *c);
@@ -405,9 +405,3 @@ struct net_server {
 	uint32_t streams; /* handlers that run */
 	struct net_metrics metrics;
 };
-
-/* ---- client.c ---- */
-
-/* "host:port" as requests name it: a default port is left out, since signatures of addresses count
- * on that. */
-struct str net_client_authority(struct str host, bool secure);

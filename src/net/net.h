@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net: sockets, a loop and workers around http: a server of handlers on one port (HTTP/1.1, HTTP/2;
- * gRPC, gRPC-Web, Connect and REST in JSON), and a small client.
+ * gRPC, gRPC-Web, Connect and REST in JSON), and a
+ * client of gRPC.
  *
  * Layer 3 (may use base, os, codec, http, pb). Handlers run on worker threads and see whole,
  * already decompressed messages in protobuf, whatever framing they came in; the loop's thread does
@@ -217,7 +218,7 @@ struct net_metrics {
 };
 void net_server_write_metrics(struct net_server *s, struct buf *out);
 
-/* ---- client: one connection, one request at a time; blocking; not thread safe ---- */
+/* ---- client of gRPC: one connection, one request at a time; blocking; not thread safe ---- */
 
 struct net_client;
 /* "HOST:PORT", "http://HOST:PORT", "https://HOST:PORT", "unix:/path". Connects lazily, again after
@@ -258,24 +259,3 @@ typedef enum status net_message_fn(void *ctx, struct str *out, bool *out_end, st
  * of its own and is not tried again; where `next` fails, its status is that of the call. */
 NODISCARD enum status net_client_send(struct net_client *c, const char *path, net_message_fn *next,
 	void *ctx, int64_t timeout_ns, struct buf *out, bool *out_retry, struct err *e);
-/* HTTP/1.1 POST of a body, otherwise as net_client_get(). */
-NODISCARD enum status net_client_post(struct net_client *c, const char *path_and_query,
-	struct str body, int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);
-/* HTTP/1.1 PUT of a body of `bytes`, which `next` gives in pieces, all in all as many. It has a
- * connection of its own and is not tried again; where `next` fails, its status is that of the call.
- */
-NODISCARD enum status net_client_put(struct net_client *c, const char *path_and_query,
-	uint64_t bytes, net_message_fn *next, void *ctx, int64_t timeout_ns, int *out_http_status,
-	struct buf *out, struct err *e);
-/* HTTP/1.1 GET of path and query; the body is appended to `out` whatever the HTTP status. */
-NODISCARD enum status net_client_get(struct net_client *c, const char *path_and_query,
-	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);
-/* The same for an answer that goes on for as long as the server likes: returns when its head has
- * come. The next call of another kind ends it. */
-NODISCARD enum status net_client_begin(struct net_client *c, const char *path_and_query,
-	int64_t timeout_ns, int *out_http_status, struct err *e);
-/* Waits for more of that answer and appends it; *out_end: that was the last. At most
- * answer_bytes_max come at a time. E_TIMEOUT: nothing came; E_CANCELED: `wake_fd` (-1: none) can be
- * read; after either it may be called again. Others: the connection is lost. */
-NODISCARD enum status net_client_more(struct net_client *c, int wake_fd, int64_t timeout_ns,
-	struct buf *out, bool *out_end, struct err *e);

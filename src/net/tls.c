@@ -333,7 +333,7 @@ static enum status identify(SSL_CTX *ctx, const struct net_tls_identity *i, stru
 }
 
 enum status net_tls_connect(const struct net_tls_trust *t, const struct net_tls_identity *i,
-	const char *host, bool http2, struct net_tls_conn **out, struct err *e)
+	const char *host, struct net_tls_conn **out, struct err *e)
 {
 	ERR_clear_error();
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -349,8 +349,7 @@ enum status net_tls_connect(const struct net_tls_trust *t, const struct net_tls_
 	SSL_CTX_free(ctx);
 	if (!c)
 		return s != OK ? s : err_set(e, E_NOMEM, "TLS");
-	const char *alpn = http2 ? "\2h2" : "\10http/1.1";
-	(void)SSL_set_alpn_protos(c->ssl, (const unsigned char *)alpn, (unsigned)strlen(alpn));
+	(void)SSL_set_alpn_protos(c->ssl, (const unsigned char *)"\2h2", 3);
 	if (!expect_name(c->ssl, host, !t->any_name && !t->anybody)) {
 		net_tls_conn_free(c);
 		return err_set(e, E_INVALID, "%s is not a host's name", host);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "upload/upload.h"
 
+#include "fetch/fetch.h"
 #include "pb/pb.h"
 #include "upload/wire.h"
 
@@ -124,27 +125,27 @@ static enum status send_to_server(struct net_client *c, const struct upload_limi
 	return s == OK ? OK : err_prefix(e, s, "Upload");
 }
 
-/* The headers of our server, a token among them, are nobody else's business: so it is another
- * client. What is behind the host is a secret, and in no message. */
+/* The headers of our server, a token among them, are nobody else's business: so they are
+ * not sent there. What is behind the host is a secret, and in no message. */
 static enum status send_to_address(
 	const struct upload_limits *limits, struct sending *x, bool *out_retry, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf answer;
 	CLEANUP(free_cleanup) struct upload_url *url = calloc(1, sizeof(*url));
-	struct net_client *c = NULL;
+	struct fetch *f = NULL;
 	int code = 0;
 	buf_init(&answer, UPLOAD_ANSWER_BYTES_MAX);
 	enum status s = url ? upload_url_parse(x->ticket->url, limits->clear_text, url, e)
 			    : err_set(e, E_NOMEM, "signed address");
 	if (s == OK)
-		s = net_client_new(url->server, &c, e);
+		s = fetch_new(&(struct fetch_config){ .address = url->server }, &f, e);
 	if (s != OK)
 		return err_prefix(e, s, "Upload");
-	net_client_limit(c, UPLOAD_ANSWER_BYTES_MAX);
-	net_client_interrupt(c, limits->wake_fd, limits->patience_ns);
-	s = net_client_put(
-		c, url->target, x->file->bytes, next_piece, x, limits->bytes_ns, &code, &answer, e);
-	net_client_free(c);
+	fetch_limit(f, UPLOAD_ANSWER_BYTES_MAX);
+	fetch_interrupt(f, limits->wake_fd, limits->patience_ns);
+	s = fetch_put(
+		f, url->target, x->file->bytes, next_piece, x, limits->bytes_ns, &code, &answer, e);
+	fetch_free(f);
 	*out_retry = s == E_UNAVAILABLE || s == E_TIMEOUT || code >= 500;
 	if (s != OK)
 		return err_prefix(e, s, "Upload to the signed address");

@@ -13,7 +13,7 @@ NODISCARD enum status upload_ticket_decode(
 	struct str message, struct upload_ticket *out, struct err *e);
 
 struct upload_url {
-	char server[512]; /* as net_client_new() */
+	char server[512]; /* as fetch_new() */
 	char target[UPLOAD_URL_MAX + 1];
 };
 /* "https://HOST[:PORT]/PATH?QUERY". E_UNSUPPORTED: another scheme, or clear text that is not

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fetch/fetch.h"
 #include "net/net.h"
 #include "store/store.h"
 
@@ -47,12 +48,31 @@ void net_client_free(struct net_client *c)
 	free(c);
 }
 
-enum status net_client_get(struct net_client *c, const char *path_and_query, int64_t timeout_ns,
-	int *out_http_status, struct buf *out, struct err *e)
+struct fetch {
+	int unused;
+};
+
+enum status fetch_new(const struct fetch_config *c, struct fetch **out, struct err *e)
 {
-	(void)c;
+	if (strcmp(c->address, "https://here") == 0)
+		return err_set(e, E_INVALID, "%s: TLS is not spoken", c->address);
+	fake_headers[0] = 0;
+	snprintf(fake_server, sizeof(fake_server), "%s", c->address);
+	*out = calloc(1, sizeof(**out));
+	return OK;
+}
+
+void fetch_free(struct fetch *f)
+{
+	free(f);
+}
+
+enum status fetch_get(struct fetch *f, const char *target, int64_t timeout_ns, int *out_http_status,
+	struct buf *out, struct err *e)
+{
+	(void)f;
 	(void)timeout_ns;
-	snprintf(fake_url, sizeof(fake_url), "%s", path_and_query);
+	snprintf(fake_url, sizeof(fake_url), "%s", target);
 	if (fake_answers > 0 && --fake_answers == 0)
 		fake_status = E_UNAVAILABLE;
 	if (fake_status != OK)
@@ -62,12 +82,13 @@ enum status net_client_get(struct net_client *c, const char *path_and_query, int
 	return OK;
 }
 
-enum status net_client_post(struct net_client *c, const char *path_and_query, struct str body,
-	int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e)
+enum status fetch_post(struct fetch *f, const char *target, const char *content_type,
+	struct str body, int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e)
 {
+	(void)content_type;
 	fake_posts++;
 	snprintf(fake_posted, sizeof(fake_posted), "%.*s", STR_ARG(body));
-	return net_client_get(c, path_and_query, timeout_ns, out_http_status, out, e);
+	return fetch_get(f, target, timeout_ns, out_http_status, out, e);
 }
 
 enum status (*fake_rpc)(const char *path, struct str message, struct buf *out, struct err *e);
@@ -111,6 +132,25 @@ enum status net_client_header(
 	return OK;
 }
 
+enum status fetch_header(struct fetch *f, const char *name, const char *value, struct err *e)
+{
+	(void)f;
+	return net_client_header(NULL, name, value, e);
+}
+
+void fetch_limit(struct fetch *f, size_t answer_bytes_max)
+{
+	(void)f;
+	(void)answer_bytes_max;
+}
+
+void fetch_interrupt(struct fetch *f, int wake_fd, int64_t patience_ns)
+{
+	(void)f;
+	(void)wake_fd;
+	(void)patience_ns;
+}
+
 void net_client_limit(struct net_client *c, size_t answer_bytes_max)
 {
 	(void)c;
@@ -125,15 +165,14 @@ void net_client_interrupt(struct net_client *c, int wake_fd, int64_t patience_ns
 }
 
 /* As one message to the path. */
-enum status net_client_put(struct net_client *c, const char *path_and_query, uint64_t bytes,
-	net_message_fn *next, void *ctx, int64_t timeout_ns, int *out_http_status, struct buf *out,
-	struct err *e)
+enum status fetch_put(struct fetch *f, const char *target, uint64_t bytes, fetch_piece_fn *next,
+	void *ctx, int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e)
 {
 	uint64_t sum = 0;
 	bool end = false;
-	(void)c;
+	(void)f;
 	(void)timeout_ns;
-	snprintf(fake_url, sizeof(fake_url), "%s", path_and_query);
+	snprintf(fake_url, sizeof(fake_url), "%s", target);
 	for (;;) {
 		struct str piece = STR("");
 		enum status s = next(ctx, &piece, &end, e);

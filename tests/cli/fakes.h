@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "server/server.h"
 
-/* ---- net_client_get(), net_client_post() ---- */
+/* ---- fetch_get(), fetch_post() ---- */
 
 extern char fake_url[8192];     /* path and query of the last GET or POST */
 extern int fake_posts;          /* how many POSTs */

@@ -9,11 +9,11 @@ static void rests_after_failures(void **state)
 	err_set(&e, E_TIMEOUT, "no answer in time");
 	CHECK(!container_peer_ready(&p, 1)); /* no address */
 	snprintf(p.address, sizeof(p.address), "unix:%s/none.sock", engines_dir);
-	CHECK(!container_peer_ready(&p, 1) && !p.client);
+	CHECK(!container_peer_ready(&p, 1) && !p.http);
 	struct net_server *s = engine_at("/docker.sock", serve_docker, false);
 	snprintf(p.address, sizeof(p.address), "unix:%s/docker.sock", engines_dir);
 	int64_t now = clock_monotonic_ns();
-	CHECK(container_peer_ready(&p, now) && p.client);
+	CHECK(container_peer_ready(&p, now) && p.http);
 	int64_t rest = 0;
 	for (int i = 0; i < 10; i++) {
 		int64_t noted = clock_monotonic_ns();
@@ -45,7 +45,7 @@ static void tells_statuses_apart(void **state)
 	CHECK(container_peer_ready(&p, clock_monotonic_ns()));
 	CHECK(container_peer_get(&p, "/pods?x=y", 65536, &out, &e) == E_DENIED);
 	CHECK_STR(str_of(e.text), "HTTP status 401 for /pods");
-	CHECK_OK(net_client_header(p.client, "authorization", "Bearer secret-1", &e), &e);
+	CHECK_OK(fetch_header(p.http, "authorization", "Bearer secret-1", &e), &e);
 	CHECK(container_peer_get(&p, "/other", 65536, &out, &e) == E_IO);
 	buf_clear(&out);
 	CHECK_OK(container_peer_get(&p, "/pods", 65536, &out, &e), &e);

@@ -34,13 +34,13 @@ static void is_connected_to_by_its_descriptor(void **state)
 	snprintf(p.address, sizeof(p.address), "unix:%s",
 		in_folder("/run/user/1234/podman/podman.sock"));
 	p.trusted_len = strlen("unix:") + strlen(in_folder("/run/user"));
-	CHECK(container_peer_ready(&p, clock_monotonic_ns()) && p.client);
+	CHECK(container_peer_ready(&p, clock_monotonic_ns()) && p.http);
 	CHECK_OK(container_peer_get(&p, "/containers/" ID "/json", 65536, &out, &e), &e);
 	/* One that ends is one that is not there. */
 	net_server_stop(s);
 	CHECK(container_peer_get(&p, "/containers/" ID "/json", 65536, &out, &e) != OK);
 	container_peer_note(&p, E_UNAVAILABLE, &e);
-	CHECK(!container_peer_ready(&p, INT64_MAX) && !p.client && !p.problem[0]);
+	CHECK(!container_peer_ready(&p, INT64_MAX) && !p.http && !p.problem[0]);
 	container_peer_close(&p);
 }
 

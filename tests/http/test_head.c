@@ -180,32 +180,6 @@ static void limits_headers(void **state)
 	assert_int_equal(http_head_parse_request(b.data, b.len, &h, &why), 431);
 }
 
-static void reads_answers(void **state)
-{
-	(void)state;
-	/* clang-format off */
-	static const struct { const char *name, *head; int refused, status; } heads[] = {
-		{ "plain",       "HTTP/1.1 200 OK\r\n\r\n", 0, 200 },
-		{ "no reason",   "HTTP/1.1 204 \r\n\r\n", 0, 204 },
-		{ "no space",    "HTTP/1.1 204\r\n\r\n", 0, 204 },
-		{ "1.0",         "HTTP/1.0 404 Not Found\r\nA: b\r\n\r\n", 0, 404 },
-		{ "two digits",  "HTTP/1.1 20 OK\r\n\r\n", 400, 0 },
-		{ "four digits", "HTTP/1.1 2000 OK\r\n\r\n", 0, 200 }, /* "0 OK" is the reason */
-		{ "version 2",   "HTTP/2 200 OK\r\n\r\n", 400, 0 },
-		{ "below 100",   "HTTP/1.1 099 X\r\n\r\n", 400, 0 },
-		{ "CL and TE",   "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400, 0 },
-	};
-	/* clang-format on */
-	FOR_EACH_CASE (c, heads) {
-		struct http_head h;
-		const char *why;
-		int got =
-			http_head_parse_answer((const uint8_t *)c->head, strlen(c->head), &h, &why);
-		CHECK_CASE(c, got == c->refused);
-		CHECK_CASE(c, got || h.http_status == c->status);
-	}
-}
-
 TEST_MAIN(cmocka_unit_test(judges_heads), cmocka_unit_test(reads_all_of_a_head),
 	cmocka_unit_test(keeps_alive_by_version), cmocka_unit_test(finds_the_end),
-	cmocka_unit_test(limits_headers), cmocka_unit_test(reads_answers))
+	cmocka_unit_test(limits_headers))

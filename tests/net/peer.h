@@ -23,6 +23,12 @@ static void peer_echo(void *ctx, const struct net_request *r, struct net_respons
 	out->content_type = "text/plain";
 }
 
+static void peer_own(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	buf_str(&out->body, net_header_find(r, "x-own"));
+}
+
 static void peer_show(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	(void)ctx;
@@ -191,6 +197,7 @@ static const struct net_route peer_routes[] = {
 	{ .method = "GET", .path = "/large", .fn = peer_large },
 	{ .method = "GET", .path = "/text", .fn = peer_text },
 	{ .method = "GET", .path = "/fail", .fn = peer_fail },
+	{ .method = "POST", .path = "/t.Test/Own", .fn = peer_own, .is_rpc = true },
 	{ .method = "POST", .path = "/t.Test/Echo", .fn = peer_echo, .is_rpc = true },
 	{ .method = "POST", .path = "/t.Test/Large", .fn = peer_large, .is_rpc = true },
 	{ .method = "POST", .path = "/t.Test/Text", .fn = peer_text, .is_rpc = true },

@@ -124,84 +124,6 @@ static void sends_streams(void **state)
 	net_server_stop(s);
 }
 
-static void puts_bodies_in_pieces(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *name;
-		struct source source;
-		const char *path;
-		enum status status;
-		int code;
-		const char *says;
-	} cases[] = {
-		{ "empty", { .count = 0 }, "/put?sig=a%2Fb", OK, 200, "0 bytes, last -1" },
-		{ "short", { .count = 1, .len = 1 }, "/put", OK, 200, "1 bytes, last 0" },
-		{ "pieces", { .count = 5000, .len = 7 }, "/put", OK, 200, "35000 bytes, last 0" },
-		{ "long", { .count = 300, .len = 65536 }, "/put", OK, 200,
-			"19660800 bytes, last 0" },
-		{ "unknown", { .count = 1, .len = 10 }, "/nowhere", OK, 404, "" },
-		{ "broken", { .count = 30, .len = 9000, .fails_at = 20 }, "/put", E_IO, 0,
-			"the disk is gone" },
-	};
-	struct net_server_config config = peer_config();
-	struct net_server *s = peer_start(&config);
-	struct net_client *c = client_of(net_server_address(s));
-	CLEANUP(buf_deinit) struct buf out;
-	buf_init(&out, 1 << 20);
-	FOR_EACH_CASE (x, cases) {
-		static struct source source;
-		struct err e = { 0 };
-		int code = 0;
-		source = x->source;
-		buf_clear(&out);
-		enum status st = net_client_put(c, x->path, x->source.count * x->source.len,
-			next_message, &source, MINUTE, &code, &out, &e);
-		CHECK_CASE(x, st == x->status && code == x->code);
-		CHECK_CASE(x, code != 200 || str_eq(buf_view(&out), str_of(x->says)));
-		CHECK_CASE(x, st == OK || strstr(e.text, x->says));
-		/* The client is good for other calls. */
-		buf_clear(&out);
-		CHECK_OK(net_client_get(c, "/show/x", MINUTE, &code, &out, &e), &e);
-		assert_int_equal(code, 200);
-	}
-	net_client_free(c);
-	net_server_stop(s);
-}
-
-static void gets(void **state)
-{
-	(void)state;
-	struct net_server_config config = peer_config();
-	struct net_server *s = peer_start(&config);
-	char url[200];
-	snprintf(url, sizeof(url), "http://%s/", net_server_address(s));
-	struct net_client *c = client_of(url);
-	CLEANUP(buf_deinit) struct buf out;
-	buf_init(&out, 64 << 20);
-	struct err e;
-	int code;
-	for (int i = 0; i < 3; i++) {
-		buf_clear(&out);
-		CHECK_OK(net_client_get(c, "/show/x?y", MINUTE, &code, &out, &e), &e);
-		assert_int_equal(code, 200);
-		CHECK_STR(buf_view(&out), "GET /show/x?y");
-	}
-	buf_clear(&out);
-	CHECK_OK(net_client_get(c, "/none", MINUTE, &code, &out, &e), &e);
-	assert_int_equal(code, 404);
-	buf_clear(&out);
-	CHECK_OK(net_client_get(c, "/large", MINUTE, &code, &out, &e), &e);
-	assert_int_equal(out.len, 8 << 20);
-	assert_int_equal(peer_metric(s, "firn_net_connections_accepted_total"), 1);
-	/* Another protocol on the same client: another connection. */
-	bool retry;
-	buf_clear(&out);
-	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
-	net_client_free(c);
-	net_server_stop(s);
-}
-
 static void sends_headers_of_its_own(void **state)
 {
 	(void)state;
@@ -211,15 +133,15 @@ static void sends_headers_of_its_own(void **state)
 	CLEANUP(buf_deinit) struct buf out;
 	buf_init(&out, 64 << 20);
 	struct err e;
-	int code;
+	bool retry;
 	CHECK_OK(net_client_header(c, "X-Own", "one", &e), &e);
 	CHECK_OK(net_client_header(c, "x-own", "two", &e), &e);
-	CHECK_OK(net_client_get(c, "/show/x", MINUTE, &code, &out, &e), &e);
-	CHECK_STR(buf_view(&out), "GET /show/x? two");
+	CHECK_OK(net_client_rpc(c, "/t.Test/Own", STR(""), MINUTE, &out, &retry, &e), &e);
+	CHECK_STR(buf_view(&out), "two");
 	CHECK_OK(net_client_header(c, "X-OWN", NULL, &e), &e);
 	buf_clear(&out);
-	CHECK_OK(net_client_get(c, "/show/x", MINUTE, &code, &out, &e), &e);
-	CHECK_STR(buf_view(&out), "GET /show/x?");
+	CHECK_OK(net_client_rpc(c, "/t.Test/Own", STR(""), MINUTE, &out, &retry, &e), &e);
+	CHECK_STR(buf_view(&out), "");
 	assert_int_equal(net_client_header(c, "a:b", "c", &e), E_INVALID);
 	assert_int_equal(net_client_header(c, "token", "secret\r\nx: y", &e), E_INVALID);
 	CHECK(!strstr(e.text, "secret"));
@@ -229,12 +151,11 @@ static void sends_headers_of_its_own(void **state)
 		CHECK_OK(net_client_header(c, name, "x", &e), &e);
 	}
 	assert_int_equal(net_client_header(c, "more", "x", &e), E_LIMIT);
-	bool retry;
-	buf_clear(&out);
 	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
 	net_client_limit(c, 1 << 20);
 	buf_clear(&out);
-	assert_int_equal(net_client_get(c, "/large", MINUTE, &code, &out, &e), E_LIMIT);
+	assert_int_equal(
+		net_client_rpc(c, "/t.Test/Large", STR(""), MINUTE, &out, &retry, &e), E_LIMIT);
 	net_client_free(c);
 	net_server_stop(s);
 }
@@ -249,7 +170,6 @@ static void times_out(void **state)
 	buf_init(&out, 1000);
 	struct err e;
 	bool retry = false;
-	int code;
 	/* Whoever is first: the client gives up, or the server says that the deadline passed; also
 	 * before a handler had the time to begin, and then there is more of it. */
 	for (int64_t ns = 200 * NS_PER_MS; ns < MINUTE && !atomic_load(&peer_calls); ns *= 2) {
@@ -260,29 +180,10 @@ static void times_out(void **state)
 	int calls = atomic_load(&peer_calls);
 	CHECK(calls > 0);
 	PEER_UNTIL(atomic_load(&peer_canceled) >= calls);
-	assert_int_equal(net_client_get(c, "/wait", 200 * NS_PER_MS, &code, &out, &e), E_TIMEOUT);
-	PEER_UNTIL(atomic_load(&peer_canceled) >= calls + 1);
 	/* And goes on with a new connection. */
 	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
 	net_client_free(c);
 	net_server_stop(s);
-}
-
-struct waker {
-	int fd;
-	int given;
-	char bytes[1000];
-};
-
-static enum status next_or_wake(void *ctx, struct str *out, bool *out_end, struct err *e)
-{
-	struct waker *w = ctx;
-	(void)e;
-	*out_end = false;
-	*out = str_make(w->bytes, sizeof(w->bytes));
-	if (++w->given == 20)
-		CHECK(write(w->fd, "x", 1) == 1);
-	return OK;
 }
 
 /* While the server holds still: nothing goes any more, or somebody does not want to wait. */
@@ -316,14 +217,6 @@ static void can_be_interrupted(void **state)
 		net_client_send(c, "/t.Test/Sum", next_message, &source, MINUTE, &out, &retry, &e),
 		E_CANCELED);
 	atomic_store(&peer_hold, false);
-	/* Also while the socket always takes more: it is we who are slow. */
-	char byte;
-	CHECK(read(wake[0], &byte, 1) == 1);
-	struct waker waker = { .fd = wake[1] };
-	assert_int_equal(net_client_put(c, "/put", 30000 * sizeof(waker.bytes), next_or_wake,
-				 &waker, MINUTE, &(int){ 0 }, &out, &e),
-		E_CANCELED);
-	CHECK(waker.given >= 20 && waker.given < 300);
 	atomic_store(&peer_release, true);
 	net_client_interrupt(c, -1, 0);
 	CHECK_OK(net_client_rpc(c, "/t.Test/Echo", STR("x"), MINUTE, &out, &retry, &e), &e);
@@ -417,26 +310,6 @@ static void meets_other_servers(void **state)
 	CHECK(strstr(e.text, "200") != NULL);
 }
 
-/* Signatures of addresses count on it. */
-static void leaves_default_ports_out(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *name;
-		bool secure;
-		const char *want;
-	} cases[] = {
-		{ "bucket.example:443", true, "bucket.example" },
-		{ "bucket.example:80", true, "bucket.example:80" },
-		{ "bucket.example:80", false, "bucket.example" },
-		{ "bucket.example:8080", false, "bucket.example:8080" },
-		{ "[::1]:443", true, "[::1]" },
-		{ "bucket.example:9000", true, "bucket.example:9000" },
-	};
-	FOR_EACH_CASE (x, cases)
-		CHECK_STR(net_client_authority(str_of(x->name), x->secure), x->want);
-}
-
 static void refuses_addresses(void **state)
 {
 	(void)state;
@@ -465,8 +338,6 @@ static void refuses_addresses(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(calls), cmocka_unit_test(sends_streams),
-	cmocka_unit_test(puts_bodies_in_pieces), cmocka_unit_test(gets),
 	cmocka_unit_test(sends_headers_of_its_own), cmocka_unit_test(times_out),
 	cmocka_unit_test(can_be_interrupted), cmocka_unit_test(reconnects),
-	cmocka_unit_test(meets_other_servers), cmocka_unit_test(refuses_addresses),
-	cmocka_unit_test(leaves_default_ports_out))
+	cmocka_unit_test(meets_other_servers), cmocka_unit_test(refuses_addresses))

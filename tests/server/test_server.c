@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "codec/codec.h"
+#include "fetch/fetch.h"
 #include "os/os.h"
 #include "otlp/otlp.h"
 
@@ -24,6 +25,7 @@ struct run {
 	int ready[2];
 	char address[160];
 	struct net_client *client;
+	struct fetch *http;
 	struct buf out;
 	int http_status;
 	enum status status;
@@ -53,6 +55,7 @@ static void start(struct run *r)
 	CHECK(n > 1 && r->address[n - 1] == '\n');
 	r->address[n - 1] = 0;
 	CHECK_OK(net_client_new(r->address, &r->client, &e), &e);
+	CHECK_OK(fetch_new(&(struct fetch_config){ .address = r->address }, &r->http, &e), &e);
 	buf_init(&r->out, 64 << 20);
 }
 
@@ -65,6 +68,7 @@ static __attribute__((no_sanitize("thread"))) void raise_stop(struct run *r)
 static void stop(struct run *r)
 {
 	net_client_free(r->client);
+	fetch_free(r->http);
 	buf_deinit(&r->out);
 	raise_stop(r);
 	pthread_join(r->thread, NULL);
@@ -86,7 +90,7 @@ static const char *get(struct run *r, const char *path)
 {
 	struct err e;
 	buf_clear(&r->out);
-	CHECK_OK(net_client_get(r->client, path, MINUTE, &r->http_status, &r->out, &e), &e);
+	CHECK_OK(fetch_get(r->http, path, MINUTE, &r->http_status, &r->out, &e), &e);
 	buf_u8(&r->out, 0);
 	r->out.len--;
 	return r->out.data ? (const char *)r->out.data : "";
