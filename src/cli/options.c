@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/nearest.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/plain.h"
 
 #define HELP_WIDTH 80
-#define NEAREST_LENGTH_MAX 64
 /* getopt_long's values: above every letter. */
 #define OPTION_BASE 1000
 #define OPTION_HELP 999
@@ -168,46 +168,6 @@ static bool set_defaults(struct parsing *p)
 
 /* ---- names that were meant ---- */
 
-/* Levenshtein's distance, where two neighbours that changed places are one error. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t la = strlen(a), lb = strlen(b);
-	size_t rows[3][NEAREST_LENGTH_MAX + 1]; /* of the matrix, in turn */
-	if (la > NEAREST_LENGTH_MAX || lb > NEAREST_LENGTH_MAX)
-		return SIZE_MAX;
-	for (size_t i = 0; i <= la; i++) {
-		size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *top = rows[(i + 1) % 3];
-		for (size_t k = 0; k <= lb; k++) {
-			if (i == 0 || k == 0) {
-				row[k] = i + k;
-				continue;
-			}
-			row[k] = MIN(above[k - 1] + (a[i - 1] != b[k - 1]),
-				MIN(above[k], row[k - 1]) + 1);
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
-				row[k] = MIN(row[k], top[k - 2] + 1);
-		}
-	}
-	return rows[la % 3][lb];
-}
-
-const char *cli_nearest(const char *typed, const char *const *names)
-{
-	const char *best = NULL;
-	size_t least = strlen(typed) / 3 + 2; /* typing errors, not other words */
-	for (; *names; names++) {
-		size_t d = distance(typed, *names);
-		/* What was cut short or left out in front is meant too: --address. */
-		if (strlen(typed) >= 3 && strstr(*names, typed))
-			d = MIN(d, (size_t)1);
-		if (d < least) {
-			least = d;
-			best = *names;
-		}
-	}
-	return best;
-}
-
 static void bad_flag(const struct parsing *p, const char *typed)
 {
 	const char *names[CLI_OPTIONS_MAX + 2];
@@ -217,13 +177,13 @@ static void bad_flag(const struct parsing *p, const char *typed)
 			names[count++] = p->options[i]->name;
 	names[count++] = "help";
 	names[count] = NULL;
-	char name[NEAREST_LENGTH_MAX + 1];
+	char name[NEAREST_WORD_MAX + 1];
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(typed, "="), typed);
 	if (strcmp(name, "--help") == 0) {
 		cli_complain("--help takes no value");
 		return;
 	}
-	const char *nearest = cli_nearest(name + strspn(name, "-"), names);
+	const char *nearest = nearest_word(name + strspn(name, "-"), names);
 	if (nearest)
 		cli_complain("%s has no flag %s; did you mean --%s?", p->c->name, name, nearest);
 	else

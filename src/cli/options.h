@@ -81,9 +81,6 @@ bool cli_parse(const struct cli_command *c, int argc, char **argv, void *out, in
 /* The text of --help. */
 void cli_help(const struct cli_command *c, struct buf *out);
 
-/* The name among `names` (NULL at the end) that `typed` was probably meant to be; NULL: none. */
-const char *cli_nearest(const char *typed, const char *const *names);
-
 /* `text` broken at blanks into lines of at most `width`, each after `indent` blanks. */
 void cli_wrap(struct buf *out, const char *text, size_t indent, size_t width);
 

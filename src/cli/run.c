@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/options.h"
 
 #define VERBS_MAX 32
@@ -54,7 +55,7 @@ static int unknown_verb(const struct cli_verb *verbs, const char *name)
 			names[count++] = verbs->name;
 	names[count++] = "help";
 	names[count] = NULL;
-	const char *nearest = cli_nearest(name, names);
+	const char *nearest = nearest_word(name, names);
 	if (nearest)
 		cli_complain("there is no verb '%s'; did you mean `firn %s`?", name, nearest);
 	else

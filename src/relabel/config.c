@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * libyaml loads the document as a table of nodes, in which an alias is one more reference to a
- * node, so that a small file cannot become a large one. Errors name the line.
- */
+/* From conf's tree to rules. Errors name line and column. */
 #include "relabel/private.h"
 
-#include <yaml.h>
-
 struct reader {
-	yaml_document_t *doc;
 	struct relabel *out;
 	struct err *e;
 };
@@ -19,118 +13,109 @@ static const char *const actions[] = {
 #undef RELABEL_ACTION_TEXT
 };
 
-static unsigned line_of(const yaml_node_t *n)
+static const char *const fields[] = { "source_labels", "separator", "target_label", "replacement",
+	"regex", "action", "modulus", NULL };
+
+static enum status limit(struct err *e, const struct conf_node *n, const char *what, size_t most)
 {
-	return (unsigned)n->start_mark.line + 1;
+	return err_set(
+		e, E_LIMIT, "line %u, column %u: more than %zu %s", n->line, n->column, most, what);
 }
 
-static const yaml_node_t *node_at(const struct reader *r, int index)
+static enum status read_text(
+	struct reader *r, const struct conf_node *n, const char *what, struct str *out)
 {
-	return yaml_document_get_node(r->doc, index);
-}
-
-static struct str scalar_text(const yaml_node_t *n)
-{
-	return str_make(n->data.scalar.value, n->data.scalar.length);
-}
-
-static enum status read_scalar(
-	struct reader *r, const yaml_node_t *n, const char *what, struct str *out)
-{
-	if (n->type != YAML_SCALAR_NODE)
-		return err_set(r->e, E_INVALID, "line %u: %s must be a text", line_of(n), what);
-	struct str text = scalar_text(n);
+	struct str text;
+	enum status s = conf_text(n, what, &text, r->e);
+	if (s != OK)
+		return s;
 	if (text.len > RELABEL_VALUE_BYTES_MAX)
-		return err_set(r->e, E_LIMIT, "line %u: %s is longer than %zu bytes", line_of(n),
-			what, RELABEL_VALUE_BYTES_MAX);
+		return limit(r->e, n, "bytes", RELABEL_VALUE_BYTES_MAX);
 	char *copy = arena_copy(&r->out->arena, text.p, text.len);
 	if (!copy)
-		return err_set(r->e, arena_status(&r->out->arena), "line %u", line_of(n));
+		return err_set(r->e, arena_status(&r->out->arena), "line %u", n->line);
 	*out = str_make(copy, text.len);
 	return OK;
 }
 
-static enum status read_sources(struct reader *r, const yaml_node_t *n, struct relabel_rule *rule)
+static enum status read_sources(
+	struct reader *r, const struct conf_node *n, struct relabel_rule *rule)
 {
-	if (n->type != YAML_SEQUENCE_NODE)
-		return err_set(
-			r->e, E_INVALID, "line %u: source_labels must be a list", line_of(n));
-	for (yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top;
-		i++) {
-		const yaml_node_t *item = node_at(r, *i);
+	if (n->kind != CONF_LIST)
+		return conf_wrong(r->e, n, "source_labels must be a list");
+	for (uint32_t i = 0; i < n->count; i++) {
+		const struct conf_node *item = n->v[i].value;
 		if (rule->source_count == RELABEL_SOURCES_MAX)
-			return err_set(r->e, E_LIMIT, "line %u: more than %d source_labels",
-				line_of(item), RELABEL_SOURCES_MAX);
+			return limit(r->e, item, "source_labels", RELABEL_SOURCES_MAX);
 		struct str *to = &rule->sources[rule->source_count];
-		enum status s = read_scalar(r, item, "a source label", to);
+		enum status s = read_text(r, item, "a source label", to);
 		if (s != OK)
 			return s;
 		if (!relabel_name_ok(*to))
-			return err_set(r->e, E_INVALID, "line %u: \"%.*s\" is no label name",
-				line_of(item), STR_ARG(*to));
+			return conf_wrong(r->e, item, "\"%.*s\" is no label name", STR_ARG(*to));
 		rule->source_count++;
 	}
 	return OK;
 }
 
-static enum status read_regex(struct reader *r, struct str text, unsigned line, struct regex **out)
+static enum status read_regex(
+	struct reader *r, struct str text, const struct conf_node *n, struct regex **out)
 {
 	char why[200] = "";
 	struct regex *fresh = regex_new_capturing(text.p, text.len, why, sizeof(why));
+	if (!fresh && !why[0])
+		return err_set(r->e, E_NOMEM, "line %u: regex: no memory", n->line);
 	if (!fresh)
-		return err_set(r->e, why[0] ? E_INVALID : E_NOMEM, "line %u: regex: %s", line,
-			why[0] ? why : "no memory");
+		return conf_wrong(r->e, n, "regex: %s", why);
 	regex_free(*out);
 	*out = fresh;
 	return OK;
 }
 
 static enum status read_action(
-	struct reader *r, struct str text, unsigned line, enum relabel_action *out)
+	struct reader *r, struct str text, const struct conf_node *n, enum relabel_action *out)
 {
 	for (int i = 0; i < RELABEL_ACTION_COUNT; i++)
 		if (str_eq_nocase(text, str_of(actions[i]))) {
 			*out = (enum relabel_action)i;
 			return OK;
 		}
-	return err_set(
-		r->e, E_INVALID, "line %u: there is no action \"%.*s\"", line, STR_ARG(text));
+	return conf_wrong(r->e, n, "there is no action \"%.*s\"", STR_ARG(text));
 }
 
 static enum status read_field(
-	struct reader *r, struct str key, const yaml_node_t *value, struct relabel_rule *rule)
+	struct reader *r, const struct conf_entry *x, struct relabel_rule *rule)
 {
-	struct str text;
-	unsigned line = line_of(value);
+	struct str text, key = x->key;
+	const struct conf_node *n = x->value;
 	if (str_eq(key, STR("source_labels")))
-		return read_sources(r, value, rule);
-	char name[64];
-	snprintf(name, sizeof(name), "%.*s", STR_ARG(key));
-	enum status s = read_scalar(r, value, name, &text);
+		return read_sources(r, n, rule);
+	bool known = false;
+	for (size_t i = 0; fields[i]; i++)
+		known |= str_eq(key, str_of(fields[i]));
+	if (!known)
+		return conf_unknown(r->e, x, fields);
+	enum status s = read_text(r, n, (const char *)key.p, &text);
 	if (s != OK)
 		return s;
-	if (str_eq(key, STR("separator"))) {
+	if (str_eq(key, STR("separator")))
 		rule->separator = text;
-	} else if (str_eq(key, STR("target_label"))) {
+	else if (str_eq(key, STR("target_label")))
 		rule->target = text;
-	} else if (str_eq(key, STR("replacement"))) {
+	else if (str_eq(key, STR("replacement")))
 		rule->replacement = text;
-	} else if (str_eq(key, STR("regex"))) {
-		s = read_regex(r, text, line, &rule->regex);
-	} else if (str_eq(key, STR("action"))) {
-		s = read_action(r, text, line, &rule->action);
-	} else if (str_eq(key, STR("modulus"))) {
-		if (!str_parse_u64(text, 10, &rule->modulus))
-			s = err_set(r->e, E_INVALID, "line %u: modulus is not a number", line);
-	} else {
-		s = err_set(r->e, E_INVALID, "line %u: relabel_configs has no field \"%s\"", line,
-			name);
-	}
+	else if (str_eq(key, STR("regex")))
+		s = read_regex(r, text, n, &rule->regex);
+	else if (str_eq(key, STR("action")))
+		s = read_action(r, text, n, &rule->action);
+	else
+		s = conf_number(n, "modulus", 0, UINT64_MAX, &rule->modulus, r->e);
 	return s;
 }
 
 /* As Prometheus' Config.UnmarshalYAML() and Validate(). */
-static enum status check_rule(struct reader *r, const struct relabel_rule *rule, unsigned line)
+static enum status check_rule(
+	struct reader *r, const struct relabel_rule *rule, const struct conf_node *n)
 {
 	const char *action = actions[rule->action];
 	bool needs_target = rule->action == RELABEL_REPLACE || rule->action == RELABEL_HASHMOD ||
@@ -140,160 +125,67 @@ static enum status check_rule(struct reader *r, const struct relabel_rule *rule,
 	bool template =
 		rule->action == RELABEL_REPLACE && str_index(rule->target, '$') < rule->target.len;
 	if (needs_target && !rule->target.len)
-		return err_set(
-			r->e, E_INVALID, "line %u: action %s needs target_label", line, action);
+		return conf_wrong(r->e, n, "action %s needs target_label", action);
 	if (needs_target && !template && !relabel_name_ok(rule->target))
-		return err_set(r->e, E_INVALID, "line %u: target_label \"%.*s\" is no label name",
-			line, STR_ARG(rule->target));
+		return conf_wrong(
+			r->e, n, "target_label \"%.*s\" is no label name", STR_ARG(rule->target));
 	if (rule->action == RELABEL_HASHMOD && rule->modulus == 0)
-		return err_set(
-			r->e, E_INVALID, "line %u: action hashmod needs a modulus above 0", line);
+		return conf_wrong(r->e, n, "action hashmod needs a modulus above 0");
 	return OK;
 }
 
-static enum status read_rule(struct reader *r, const yaml_node_t *n)
+static enum status read_rule(struct reader *r, const struct conf_node *n)
 {
-	if (n->type != YAML_MAPPING_NODE)
-		return err_set(r->e, E_INVALID, "line %u: a rule must be a mapping", line_of(n));
+	if (n->kind != CONF_MAP)
+		return conf_wrong(r->e, n, "a rule must be a mapping");
 	if (r->out->rules.len == RELABEL_RULES_MAX)
-		return err_set(r->e, E_LIMIT, "line %u: more than %d rules", line_of(n),
-			RELABEL_RULES_MAX);
+		return limit(r->e, n, "rules", RELABEL_RULES_MAX);
 	if (!VEC_PUSH(&r->out->rules,
 		    (struct relabel_rule){ .separator = STR(";"), .replacement = STR("$1") }))
-		return err_set(r->e, E_NOMEM, "line %u", line_of(n));
+		return err_set(r->e, E_NOMEM, "line %u", n->line);
 	struct relabel_rule *rule = &r->out->rules.v[r->out->rules.len - 1];
-	enum status s = read_regex(r, STR("(.*)"), line_of(n), &rule->regex);
-	for (yaml_node_pair_t *p = n->data.mapping.pairs.start;
-		s == OK && p < n->data.mapping.pairs.top; p++) {
-		const yaml_node_t *key = node_at(r, p->key);
-		if (key->type != YAML_SCALAR_NODE)
-			return err_set(
-				r->e, E_INVALID, "line %u: a key must be a text", line_of(key));
-		s = read_field(r, scalar_text(key), node_at(r, p->value), rule);
-	}
-	return s == OK ? check_rule(r, rule, line_of(n)) : s;
+	enum status s = read_regex(r, STR("(.*)"), n, &rule->regex);
+	for (uint32_t i = 0; s == OK && i < n->count; i++)
+		s = read_field(r, &n->v[i], rule);
+	return s == OK ? check_rule(r, rule, n) : s;
 }
 
-static enum status read_rules(struct reader *r, const yaml_node_t *n)
+static enum status read_rules(struct reader *r, const struct conf_node *n)
 {
-	/* "relabel_configs:" with nothing behind it. */
-	if (n->type == YAML_SCALAR_NODE && n->data.scalar.length == 0)
+	if (conf_is_empty(n)) /* "relabel_configs:" with nothing behind it */
 		return OK;
-	if (n->type != YAML_SEQUENCE_NODE)
-		return err_set(
-			r->e, E_INVALID, "line %u: relabel_configs must be a list", line_of(n));
+	if (n->kind != CONF_LIST)
+		return conf_wrong(r->e, n, "relabel_configs must be a list");
 	enum status s = OK;
-	for (yaml_node_item_t *i = n->data.sequence.items.start;
-		s == OK && i < n->data.sequence.items.top; i++)
-		s = read_rule(r, node_at(r, *i));
+	for (uint32_t i = 0; s == OK && i < n->count; i++)
+		s = read_rule(r, n->v[i].value);
 	return s;
 }
 
-static enum status read_document(struct reader *r)
+enum status relabel_read(const struct conf_node *list, struct relabel **out, struct err *e)
 {
-	const yaml_node_t *root = yaml_document_get_root_node(r->doc);
-	if (!root || (root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0))
-		return OK; /* empty */
-	if (root->type != YAML_MAPPING_NODE)
-		return err_set(
-			r->e, E_INVALID, "line %u: expected \"relabel_configs:\"", line_of(root));
-	enum status s = OK;
-	for (yaml_node_pair_t *p = root->data.mapping.pairs.start;
-		s == OK && p < root->data.mapping.pairs.top; p++) {
-		const yaml_node_t *key = node_at(r, p->key);
-		bool known = key->type == YAML_SCALAR_NODE &&
-			     str_eq(scalar_text(key), STR("relabel_configs"));
-		if (!known)
-			return err_set(r->e, E_INVALID,
-				"line %u: only relabel_configs can be configured here",
-				line_of(key));
-		s = read_rules(r, node_at(r, p->value));
-	}
-	return s;
-}
-
-static enum status not_yaml(const yaml_parser_t *p, struct err *e)
-{
-	size_t line = p->problem_mark.line ? p->problem_mark.line : p->context_mark.line;
-	return err_set(e, p->error == YAML_MEMORY_ERROR ? E_NOMEM : E_INVALID, "line %u: %s",
-		(unsigned)line + 1, p->problem ? p->problem : "not YAML");
-}
-
-static enum status parser_over(yaml_parser_t *p, struct str yaml, struct err *e)
-{
-	if (!yaml_parser_initialize(p))
-		return err_set(e, E_NOMEM, "YAML");
-	yaml_parser_set_input_string(p, (const uint8_t *)(yaml.p ? yaml.p : ""), yaml.len);
-	return OK;
-}
-
-/* How much deeper it is after this event. */
-static int deeper(yaml_event_type_t type)
-{
-	if (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT)
-		return 1;
-	return type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT ? -1 : 0;
-}
-
-/* libyaml takes time with the square of the depth: 50 kB of '[' are ten seconds. */
-static enum status check_depth(struct str yaml, struct err *e)
-{
-	yaml_parser_t parser;
-	enum status s = parser_over(&parser, yaml, e);
-	if (s != OK)
-		return s;
-	int depth = 0;
-	for (bool more = true; s == OK && more;) {
-		yaml_event_t event;
-		if (!yaml_parser_parse(&parser, &event)) {
-			s = not_yaml(&parser, e);
-			break;
-		}
-		depth += deeper(event.type);
-		if (depth > RELABEL_DEPTH_MAX)
-			s = err_set(e, E_LIMIT, "line %u: nested deeper than %d",
-				(unsigned)event.start_mark.line + 1, RELABEL_DEPTH_MAX);
-		more = event.type != YAML_STREAM_END_EVENT;
-		yaml_event_delete(&event);
-	}
-	yaml_parser_delete(&parser);
-	return s;
-}
-
-static enum status load(struct str yaml, yaml_document_t *doc, struct err *e)
-{
-	yaml_parser_t parser;
-	enum status s = check_depth(yaml, e);
-	if (s == OK)
-		s = parser_over(&parser, yaml, e);
-	if (s != OK)
-		return s;
-	if (!yaml_parser_load(&parser, doc))
-		s = not_yaml(&parser, e);
-	yaml_parser_delete(&parser);
-	return s;
-}
-
-enum status relabel_parse(struct str yaml, struct relabel **out, struct err *e)
-{
-	yaml_document_t doc;
-	if (yaml.len > RELABEL_CONFIG_BYTES_MAX)
-		return err_set(e, E_LIMIT, "longer than %zu bytes", RELABEL_CONFIG_BYTES_MAX);
-	enum status s = load(yaml, &doc, e);
-	if (s != OK)
-		return s;
 	struct relabel *r = calloc(1, sizeof(*r));
-	if (r) {
-		arena_init(&r->arena, 2 * RELABEL_CONFIG_BYTES_MAX);
-		s = read_document(&(struct reader){ &doc, r, e });
-	} else {
-		s = err_set(e, E_NOMEM, "relabelling");
-	}
-	yaml_document_delete(&doc);
+	if (!r)
+		return err_set(e, E_NOMEM, "relabelling");
+	arena_init(&r->arena, 2 * RELABEL_CONFIG_BYTES_MAX);
+	enum status s = list ? read_rules(&(struct reader){ r, e }, list) : OK;
 	if (s != OK) {
 		relabel_free(r);
 		return s;
 	}
 	*out = r;
 	return OK;
+}
+
+enum status relabel_parse(struct str yaml, struct relabel **out, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	const struct conf_node *root = NULL;
+	if (yaml.len > RELABEL_CONFIG_BYTES_MAX)
+		return err_set(e, E_LIMIT, "longer than %zu bytes", RELABEL_CONFIG_BYTES_MAX);
+	arena_init(&a, CONF_ARENA_BYTES);
+	enum status s = conf_parse(yaml, &a, &root, e);
+	if (s == OK && root && root->kind != CONF_MAP)
+		s = conf_wrong(e, root, "expected \"relabel_configs:\"");
+	return s == OK ? relabel_read(conf_find(root, "relabel_configs"), out, e) : s;
 }

@@ -2,8 +2,8 @@
 /*
  * relabel: Prometheus' relabel_configs: rules that change a set of labels, or drop what has it.
  *
- * Layer 2 (may use base, regex). Rules are immutable once parsed: any number of threads may apply
- * them. Source: https://prometheus.io/docs/prometheus/latest/configuration/configuration/
+ * Layer 2 (may use base, regex, conf). Rules are immutable once parsed: any number of threads may
+ * apply them. Source: https://prometheus.io/docs/prometheus/latest/configuration/configuration/
  * #relabel_config and the order and the defaults of its implementation.
  */
 #pragma once
@@ -11,9 +11,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "conf/conf.h"
 
 #define RELABEL_CONFIG_BYTES_MAX ((size_t)1 << 20)
-#define RELABEL_DEPTH_MAX 16 /* lists and maps inside others */
 #define RELABEL_RULES_MAX 256
 #define RELABEL_SOURCES_MAX 32 /* source_labels of one rule */
 #define RELABEL_LABELS_MAX 512 /* of one set */
@@ -47,9 +47,12 @@ void relabel_set_put(struct relabel_set *s, struct str name, struct str value);
 
 struct relabel;
 
-/* A YAML document with the key relabel_configs. E_INVALID: what is wrong, and in which line. No
- * rules are no error. */
+/* A YAML document with the key relabel_configs; other keys are other readers'. E_INVALID: what is
+ * wrong, and where. No rules are no error. */
 NODISCARD enum status relabel_parse(struct str yaml, struct relabel **out, struct err *e);
+/* The list behind such a key; NULL: no rules. */
+NODISCARD enum status relabel_read(
+	const struct conf_node *list, struct relabel **out, struct err *e);
 void relabel_free(struct relabel *r);
 uint32_t relabel_count(const struct relabel *r);
 /* Do the rules look at this label? Then it is worth finding its value. */

@@ -183,7 +183,7 @@ static void reads_changed_rules(void **state)
 	CHECK(!metadata_reload(m, &e));
 	write_rules("relabel_configs:\n- nonsense\n");
 	CHECK(!metadata_reload(m, &e)); /* the old ones stay */
-	CHECK(strstr(e.text, "line 2: a rule must be a mapping") && strstr(e.text, path));
+	CHECK(strstr(e.text, "line 2, column 3: a rule must be a mapping") && strstr(e.text, path));
 	CHECK_STR(str_of(labels_of(m)), "dropped");
 	e.text[0] = 0;
 	CHECK(!metadata_reload(m, &e) && !e.text[0]); /* told once */

@@ -182,23 +182,6 @@ static void helps(void **state)
 	assert_int_equal(c.code, CLI_OK);
 }
 
-static void finds_what_was_meant(void **state)
-{
-	(void)state;
-	static const char *const names[] = { "http-address", "storage-path", "top", NULL };
-	CHECK(cli_nearest("mass", names) == NULL);
-	CHECK_STR(str_of(cli_nearest("address", names)), "http-address");
-	static const char *const verbs[] = { "up", "top", NULL }; /* neighbours change places */
-	CHECK_STR(str_of(cli_nearest("tpo", verbs)), "top");
-	CHECK_STR(str_of(cli_nearest("tpo", names)), "top");
-	CHECK_STR(str_of(cli_nearest("storage_path", names)), "storage-path");
-	CHECK(cli_nearest("xyz", names) == NULL);
-	char longer[200];
-	memset(longer, 'x', sizeof(longer) - 1);
-	longer[sizeof(longer) - 1] = 0;
-	CHECK(cli_nearest(longer, names) == NULL);
-}
-
 static void wraps(void **state)
 {
 	(void)state;
@@ -210,4 +193,4 @@ static void wraps(void **state)
 
 TEST_MAIN(cmocka_unit_test(sets_defaults), cmocka_unit_test(takes_values),
 	cmocka_unit_test(reads_the_environment), cmocka_unit_test(says_what_is_wrong),
-	cmocka_unit_test(helps), cmocka_unit_test(finds_what_was_meant), cmocka_unit_test(wraps))
+	cmocka_unit_test(helps), cmocka_unit_test(wraps))

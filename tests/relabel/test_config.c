@@ -8,17 +8,17 @@ static const struct bad_case {
 	const char *says;
 } bad[] = {
 	{ "not YAML", "relabel_configs: [", "did not find expected" },
-	{ "a list", "- a\n", "line 1: expected \"relabel_configs:\"" },
-	{ "another key", "relabel_configs: []\nscrape_configs: []\n",
-		"line 2: only relabel_configs" },
-	{ "no list", "relabel_configs: {a: b}\n", "line 1: relabel_configs must be a list" },
-	{ "no mapping", "relabel_configs:\n- x\n", "line 2: a rule must be a mapping" },
+	{ "a list", "- a\n", "line 1, column 1: expected \"relabel_configs:\"" },
+	{ "no list", "relabel_configs: {a: b}\n",
+		"line 1, column 18: relabel_configs must be a list" },
+	{ "no mapping", "relabel_configs:\n- x\n", "line 2, column 3: a rule must be a mapping" },
 	{ "unknown field", "relabel_configs:\n- target_label: a\n  replace: b\n",
-		"line 3: relabel_configs has no field \"replace\"" },
+		"line 3, column 3: there is no key \"replace\" here; did you mean "
+		"\"replacement\"?" },
 	{ "unknown action", "relabel_configs:\n- action: rename\n",
-		"line 2: there is no action \"rename\"" },
+		"line 2, column 11: there is no action \"rename\"" },
 	{ "no target", "relabel_configs:\n- source_labels: [a]\n",
-		"line 2: action replace needs target_label" },
+		"line 2, column 3: action replace needs target_label" },
 	{ "bad target", "relabel_configs:\n- target_label: a-b\n", "\"a-b\" is no label name" },
 	{ "bad target of a hash",
 		"relabel_configs:\n- {target_label: $1, action: hashmod, modulus: 2}\n",
@@ -26,16 +26,17 @@ static const struct bad_case {
 	{ "no modulus", "relabel_configs:\n- {target_label: a, action: hashmod}\n",
 		"needs a modulus" },
 	{ "bad modulus", "relabel_configs:\n- {target_label: a, modulus: -1}\n",
-		"modulus is not a number" },
+		"modulus must be a whole number" },
 	{ "bad source", "relabel_configs:\n- {source_labels: [a b], target_label: a}\n",
 		"\"a b\" is no label name" },
 	{ "source no list", "relabel_configs:\n- {source_labels: a, target_label: a}\n",
 		"source_labels must be a list" },
 	{ "bad regex", "relabel_configs:\n- {regex: 'a**', action: labeldrop}\n",
-		"line 2: regex: bad repetition operator: **" },
+		"line 2, column 11: regex: bad repetition operator: **" },
 	{ "regex no text", "relabel_configs:\n- {regex: [a], action: labeldrop}\n",
-		"line 2: regex must be a text" },
-	{ "key no text", "relabel_configs:\n- {[a]: b}\n", "line 2: a key must be a text" },
+		"line 2, column 11: regex must be a text" },
+	{ "key no text", "relabel_configs:\n- {[a]: b}\n",
+		"line 2, column 4: a key must be a text" },
 };
 
 static void says_what_is_wrong(void **state)
@@ -75,13 +76,13 @@ static void has_limits(void **state)
 	for (int i = 0; i < 1000; i++)
 		n += snprintf(yaml + n, sizeof(yaml) - (size_t)n, "- *x\n");
 	CHECK(relabel_parse(str_of(yaml), &r, &e) == E_LIMIT);
-	CHECK_STR(str_of(e.text), "line 2: more than 256 rules");
+	CHECK_STR(str_of(e.text), "line 2, column 3: more than 256 rules");
 	static char big[RELABEL_CONFIG_BYTES_MAX + 1];
 	memset(big, '#', sizeof(big));
 	CHECK(relabel_parse(str_make(big, sizeof(big)), &r, &e) == E_LIMIT);
 	memset(big, '[', 100000);
 	CHECK(relabel_parse(str_make(big, 100000), &r, &e) == E_LIMIT);
-	CHECK_STR(str_of(e.text), "line 1: nested deeper than 16");
+	CHECK_STR(str_of(e.text), "line 1, column 17: nested deeper than 16");
 }
 
 TEST_MAIN(cmocka_unit_test(says_what_is_wrong), cmocka_unit_test(takes_nothing),

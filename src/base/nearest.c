@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The least distance wins; three rows of the matrix are kept, which is all that it looks at. */
+#include "base/nearest.h"
+
+#include <string.h>
+
+#include "base/status.h"
+
+/* Levenshtein's distance, where two neighbours that changed places are one error. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t la = strlen(a), lb = strlen(b);
+	size_t rows[3][NEAREST_WORD_MAX + 1]; /* of the matrix, in turn */
+	if (la > NEAREST_WORD_MAX || lb > NEAREST_WORD_MAX)
+		return SIZE_MAX;
+	for (size_t i = 0; i <= la; i++) {
+		size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *top = rows[(i + 1) % 3];
+		for (size_t k = 0; k <= lb; k++) {
+			if (i == 0 || k == 0) {
+				row[k] = i + k;
+				continue;
+			}
+			row[k] = MIN(above[k - 1] + (a[i - 1] != b[k - 1]),
+				MIN(above[k], row[k - 1]) + 1);
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+				row[k] = MIN(row[k], top[k - 2] + 1);
+		}
+	}
+	return rows[la % 3][lb];
+}
+
+const char *nearest_word(const char *typed, const char *const *names)
+{
+	const char *best = NULL;
+	size_t least = strlen(typed) / 3 + 2; /* typing errors, not other words */
+	for (; *names; names++) {
+		size_t d = distance(typed, *names);
+		/* What was cut short or left out in front is meant too: --address. */
+		if (strlen(typed) >= 3 && strstr(*names, typed))
+			d = MIN(d, (size_t)1);
+		if (d < least) {
+			least = d;
+			best = *names;
+		}
+	}
+	return best;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conf: a YAML document as a tree of texts, lists and maps that know where they stand, for files
+ * that people write.
+ *
+ * Layer 1 (may use base). Every value is a text: what it means is its reader's business. Errors
+ * begin with "line 3, column 5: ". The tree lies in the caller's arena, together with its texts.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#define CONF_BYTES_MAX ((size_t)1 << 20)
+#define CONF_ARENA_BYTES ((size_t)32 << 20) /* what a document of that size may take */
+#define CONF_DEPTH_MAX 16                   /* lists and maps inside others */
+#define CONF_NODES_MAX 100000               /* an alias counts as all that it stands for */
+
+enum conf_kind { CONF_TEXT, CONF_LIST, CONF_MAP };
+
+struct conf_node {
+	enum conf_kind kind;
+	struct str text; /* ends with a NUL that is not counted; "" for null */
+	bool quoted;
+	struct conf_entry *v; /* items, or members in their order */
+	uint32_t count;
+	uint32_t line, column; /* from 1 */
+	uint32_t weight;       /* nodes in it, itself too */
+	uint32_t height;       /* 0: a text, else one more than its highest value */
+};
+
+struct conf_entry {
+	struct str key;        /* of a map; ends with a NUL */
+	uint32_t line, column; /* of the key, or of the item */
+	const struct conf_node *value;
+};
+
+/* E_INVALID: not YAML, a key twice, more than one document; E_LIMIT: one of the limits. *out is
+ * NULL for an empty document. */
+NODISCARD enum status conf_parse(
+	struct str yaml, struct arena *a, const struct conf_node **out, struct err *e);
+/* The member of a map; NULL: none, or `n` is no map. */
+const struct conf_node *conf_find(const struct conf_node *n, const char *key);
+/* "key:" with nothing behind it. */
+bool conf_is_empty(const struct conf_node *n);
+
+/* E_INVALID with its place. */
+enum status conf_wrong(struct err *e, const struct conf_node *n, const char *fmt, ...) PRINTF(3, 4);
+/* E_INVALID for a key that is none of `names` (NULL at the end), with the nearest of them. */
+enum status conf_unknown(struct err *e, const struct conf_entry *x, const char *const *names);
+
+/* What a member is: a text, a whole number from least to most, true or false, a duration in Go's
+ * and Prometheus' form, a size. `what` names it in errors. */
+NODISCARD enum status conf_text(
+	const struct conf_node *n, const char *what, struct str *out, struct err *e);
+NODISCARD enum status conf_number(const struct conf_node *n, const char *what, uint64_t least,
+	uint64_t most, uint64_t *out, struct err *e);
+NODISCARD enum status conf_bool(
+	const struct conf_node *n, const char *what, bool *out, struct err *e);
+NODISCARD enum status conf_duration(
+	const struct conf_node *n, const char *what, int64_t *out_ns, struct err *e);
