@@ -12,18 +12,19 @@
 
 static const struct {
 	net_handler_fn *fn;
-	const char *content_type; /* NULL: an RPC */
+	const char *content_type;               /* NULL: an RPC */
+	const struct server_protocol *protocol; /* NULL: the server is its ctx */
 } calls[] = {
-	{ server_handle_otlp, NULL },
-	{ server_handle_otlp, "application/json" },
-	{ server_write_raw, NULL },
-	{ server_write_arrow, NULL },
-	{ server_otlp_traces, NULL },
-	{ server_otlp_logs, NULL },
-	{ server_otlp_metrics, NULL },
+	{ server_handle_otlp, NULL, &server_protocol_otlp },
+	{ server_handle_otlp, "application/json", &server_protocol_otlp },
+	{ server_write_raw, NULL, &server_protocol_raw },
+	{ server_write_arrow, NULL, &server_protocol_arrow_v2 },
+	{ server_otlp_traces, NULL, NULL },
+	{ server_otlp_logs, NULL, NULL },
+	{ server_otlp_metrics, NULL, NULL },
 };
 
-static uint64_t refused(const struct server_metrics *m)
+static uint64_t refused(const struct ingest_metrics *m)
 {
 	const metric_value *const v[] = { &m->refused_labels, &m->refused_label_name,
 		&m->refused_label_value, &m->refused_old, &m->refused_future, &m->refused_period,
@@ -54,9 +55,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r.header_count = 1;
 	out = (struct net_response){ 0 };
 	buf_init(&out.body, NET_ANSWER_MAX);
-	uint64_t before = refused(&fuzz_server.metrics);
-	calls[call].fn(&fuzz_server, &r, &out);
-	uint64_t samples = refused(&fuzz_server.metrics) - before;
+	uint64_t before = refused(&fuzz_server.ingest.metrics);
+	struct server_inlet *inlet = NULL;
+	if (calls[call].protocol)
+		FUZZ_CHECK(server_inlet_of(&fuzz_server, calls[call].protocol, &inlet, &e) == OK);
+	calls[call].fn(inlet ? (void *)inlet : &fuzz_server, &r, &out);
+	uint64_t samples = refused(&fuzz_server.ingest.metrics) - before;
 	FUZZ_CHECK(out.status == OK || out.message[0]);
 	/* A sender whose samples were refused is told so. */
 	FUZZ_CHECK(samples == 0 || out.status != OK || out.body.len > 0);

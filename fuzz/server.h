@@ -111,6 +111,7 @@ static void fuzz_server_close(void)
 	if (!fuzz_server.store)
 		return;
 	store_close(fuzz_server.store);
+	server_inlets_close(&fuzz_server);
 	ingest_deinit(&fuzz_server.ingest);
 	fuzz_server.store = NULL;
 	snprintf(command, sizeof(command), "rm -r %s", fuzz_dir);
@@ -140,8 +141,10 @@ static void fuzz_server_open(void)
 	fuzz_config.tenant_header = "x-scope-orgid";
 	fuzz_config.retention_ns = 0;
 	fuzz_server = (struct server){ .config = &fuzz_config };
-	FUZZ_CHECK(ingest_init(&fuzz_server.ingest, &fuzz_config.limits, NULL, &e) == OK);
+	const struct ingest_config ingest = { .limits = fuzz_config.limits };
+	FUZZ_CHECK(ingest_init(&fuzz_server.ingest, &ingest, &e) == OK);
 	FUZZ_CHECK(store_open(&c, NULL, NULL, &fuzz_server.store, &e) == OK);
+	ingest_open(&fuzz_server.ingest, store_sink(fuzz_server.store), NULL);
 	fuzz_server.engine.samples = store_samples(fuzz_server.store);
 	atomic_store(&fuzz_server.ready, true);
 	fuzz_fill(fuzz_server.store);

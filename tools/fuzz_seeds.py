@@ -463,7 +463,7 @@ def seeds():
     yield "pyroscope_push", [("plain", push(plain)), ("gzip", push(pprof))]
     yield "pyroscope_ingest", list(ingests(pprof))
     yield "otlp_decode", [(f"v{v}", otlp(v)) for v in ("1.7", "1.9", "1.11")]
-    yield "server_limits", [("all", LIMITS.encode())]
+    yield "ingest_limits", [("all", LIMITS.encode())]
     yield "server_query", list(server_queries())
     arrows = [(f"arrow_{name}", b"\3" + message(1, data[3:])) for name, data in parca_streams(TESTS) if data[:1] == b"\0"]
     yield "server_ingest", arrows + [("raw", b"\2" + raw(pprof)), ("json", b"\1" + JSON_OTLP.encode())] + [

@@ -128,7 +128,7 @@ static const struct cli_option server_options[] = {
 	  .help = "Longer messages, before or after decompression, are refused. A quarter of "
 		  "--storage-memory is a limit too." },
 	{ .name = "http-max-connections", .kind = CLI_NUMBER, .least = 1, .most = 1000000,
-	  .at = offsetof(struct cli_server_flags, limits.connections), .value = "COUNT",
+	  .at = offsetof(struct cli_server_flags, connections), .value = "COUNT",
 	  .otherwise = "8192", .help = "Further ones wait to be accepted." },
 	{ .name = "debuginfo-upload-max-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, debuginfo_upload_bytes), .value = "SIZE",
@@ -497,6 +497,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->tenant_header = f->tenant[0] ? f->tenant : NULL;
 	out->tenant_limits_file = f->tenant_limits;
 	out->limits = f->limits;
+	out->connections = f->connections;
 	out->debuginfo_bytes = f->debuginfo_bytes;
 	out->symbols_bytes = f->symbols_bytes;
 	out->debuginfo_upload_bytes = f->debuginfo_upload_bytes;

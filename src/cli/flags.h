@@ -43,7 +43,8 @@ struct cli_server_flags {
 	bool admin_api;
 	const char *tenant_header;
 	const char *tenant_limits;
-	struct server_limits limits;
+	struct ingest_limits limits;
+	uint32_t connections;
 	uint64_t debuginfo_bytes;
 	uint64_t symbols_bytes;
 	uint64_t debuginfo_upload_bytes;

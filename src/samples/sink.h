@@ -34,6 +34,9 @@ struct samples_sink_ops {
 	 * message may be sent again. */
 	enum status (*admit)(struct samples_sink *s, uint64_t message_bytes,
 		struct samples_entry **entry, struct err *e);
+	/* Gives back all but `bytes`, for as long as the sender is waited for. The next admit()
+	 * asks for it again. */
+	void (*keep)(struct samples_sink *s, struct samples_entry *entry, uint64_t bytes);
 	/* Gives it all back. NULL is fine. */
 	void (*admit_end)(struct samples_sink *s, struct samples_entry *entry);
 

@@ -4,111 +4,43 @@
 
 #include "base/metrics.h"
 #include "debuginfo/debuginfo.h"
+#include "ingest/ingest.h"
 #include "net/net.h"
 #include "query/query.h"
-#include "server/ingest.h"
 #include "server/server.h"
 #include "store/store.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
-#define SERVER_METRICS(X)                                                                          \
-	X(otlp_requests, COUNTER, "firn_otlp_requests_total", "OTLP requests.")                    \
-	X(otlp_bytes, COUNTER, "firn_otlp_bytes_total", "Bytes of OTLP messages, decompressed.")   \
-	X(otlp_failed, COUNTER, "firn_otlp_failed_total", "OTLP requests refused.")                \
-	X(otlp_rejected_index, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"index\"}",     \
-		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
-	X(otlp_rejected_time, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"time\"}",       \
-		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
-	X(otlp_rejected_period, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"period\"}",   \
-		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
-	X(otlp_rejected_type, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"type\"}",       \
-		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
-	X(otlp_rejected_values, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"values\"}",   \
-		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
-	X(otlp_rejected_limit, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"limit\"}",     \
-		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
-	X(otlp_rejected_samples, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"samples\"}", \
-		"Profiles left out of OTLP messages, whole or (samples) in part.")                 \
-	X(otlp_spans, COUNTER, "firn_otlp_ignored_total{signal=\"spans\"}",                        \
-		"Items of other signals, acknowledged and not kept.")                              \
-	X(otlp_logs, COUNTER, "firn_otlp_ignored_total{signal=\"logs\"}",                          \
-		"Items of other signals, acknowledged and not kept.")                              \
-	X(otlp_metrics, COUNTER, "firn_otlp_ignored_total{signal=\"metrics\"}",                    \
-		"Items of other signals, acknowledged and not kept.")                              \
-	X(write_requests, COUNTER, "firn_write_requests_total", "Requests of Parca's agents.")     \
-	X(write_bytes, COUNTER, "firn_write_bytes_total",                                          \
-		"Bytes of messages of Parca's agents, decompressed.")                              \
-	X(write_failed, COUNTER, "firn_write_failed_total",                                        \
-		"Requests of Parca's agents that were answered with an error.")                    \
-	X(pyroscope_requests, COUNTER, "firn_pyroscope_requests_total",                            \
-		"Requests of Pyroscope's clients that bring profiles.")                            \
-	X(pyroscope_bytes, COUNTER, "firn_pyroscope_bytes_total",                                  \
-		"Bytes of those, before what is packed inside is unpacked.")                       \
-	X(pyroscope_failed, COUNTER, "firn_pyroscope_failed_total",                                \
-		"Those that were answered with an error.")                                         \
-	X(samples_otlp, COUNTER, "firn_ingest_samples_total{protocol=\"otlp\"}",                   \
-		"Samples accepted.")                                                               \
-	X(samples_raw, COUNTER, "firn_ingest_samples_total{protocol=\"parca_raw\"}",               \
-		"Samples accepted.")                                                               \
-	X(samples_arrow_v1, COUNTER, "firn_ingest_samples_total{protocol=\"parca_arrow_v1\"}",     \
-		"Samples accepted.")                                                               \
-	X(samples_arrow_v2, COUNTER, "firn_ingest_samples_total{protocol=\"parca_arrow_v2\"}",     \
-		"Samples accepted.")                                                               \
-	X(samples_push, COUNTER, "firn_ingest_samples_total{protocol=\"pyroscope_push\"}",         \
-		"Samples accepted.")                                                               \
-	X(samples_ingest, COUNTER, "firn_ingest_samples_total{protocol=\"pyroscope_ingest\"}",     \
-		"Samples accepted.")                                                               \
-	X(samples_zero, COUNTER, "firn_ingest_zero_samples_total",                                 \
-		"Samples of value 0, left out.")                                                   \
-	X(refused_labels, COUNTER, "firn_ingest_refused_samples_total{reason=\"labels\"}",         \
-		"Samples refused.")                                                                \
-	X(refused_label_name, COUNTER, "firn_ingest_refused_samples_total{reason=\"label_name\"}", \
-		"Samples refused.")                                                                \
-	X(refused_label_value, COUNTER,                                                            \
-		"firn_ingest_refused_samples_total{reason=\"label_value\"}", "Samples refused.")   \
-	X(refused_old, COUNTER, "firn_ingest_refused_samples_total{reason=\"old\"}",               \
-		"Samples refused.")                                                                \
-	X(refused_future, COUNTER, "firn_ingest_refused_samples_total{reason=\"future\"}",         \
-		"Samples refused.")                                                                \
-	X(refused_period, COUNTER, "firn_ingest_refused_samples_total{reason=\"period\"}",         \
-		"Samples refused.")                                                                \
-	X(refused_series, COUNTER, "firn_ingest_refused_samples_total{reason=\"series\"}",         \
-		"Samples refused.")                                                                \
-	X(messages_malformed, COUNTER, "firn_ingest_refused_messages_total{reason=\"malformed\"}", \
-		"Messages of which nothing was stored.")                                           \
-	X(messages_limit, COUNTER, "firn_ingest_refused_messages_total{reason=\"limit\"}",         \
-		"Messages of which nothing was stored.")                                           \
-	X(messages_busy, COUNTER, "firn_ingest_refused_messages_total{reason=\"busy\"}",           \
-		"Messages of which nothing was stored.")                                           \
-	X(messages_canceled, COUNTER, "firn_ingest_refused_messages_total{reason=\"canceled\"}",   \
-		"Messages of which nothing was stored.")                                           \
-	X(messages_failed, COUNTER, "firn_ingest_refused_messages_total{reason=\"failed\"}",       \
-		"Messages of which nothing was stored.")                                           \
-	X(stacks_known, COUNTER, "firn_ingest_known_stacks_total",                                 \
-		"Stacks that a sender of schema v1 need not send again.")                          \
-	X(stacks_unknown, COUNTER, "firn_ingest_unknown_stacks_total",                             \
-		"Samples stored without their stack: the sender had it no more.")                  \
-	X(stacks_cut, COUNTER, "firn_ingest_cut_stacks_total",                                     \
-		"Stacks that were cut because they were too deep.")                                \
-	X(panics, COUNTER, "firn_agent_panics_total", "Panics that agents reported.")              \
-	X(queries, COUNTER, "firn_queries_total", "Queries answered or refused.")                  \
-	X(queries_failed, COUNTER, "firn_queries_failed_total", "Queries refused or given up.")    \
-	X(queries_running, GAUGE, "firn_queries_running", "Queries under way.")                    \
-	X(shared, COUNTER, "firn_shared_profiles_total", "Profiles kept for sharing.")             \
-	X(shared_dropped, COUNTER, "firn_shared_profiles_dropped_total",                           \
-		"Shared profiles that gave way to younger ones.")                                  \
-	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on queries.")            \
-	X(handover_files, COUNTER, "firn_handover_files_total",                                    \
-		"Executables taken from the agent.")                                               \
-	X(handover_figures, COUNTER, "firn_handover_figures_total",                                \
-		"Times that the agent's figures were taken.")                                      \
-	X(handover_pages, COUNTER, "firn_handover_pages_total",                                    \
-		"Times that the agent's status page was taken.")                                   \
-	X(handover_refused, COUNTER, "firn_handover_refused_total",                                \
-		"Messages of the agent that were not of the right form.")                          \
-	X(handover_dropped, COUNTER, "firn_handover_dropped_total",                                \
+#define SERVER_METRICS(X)                                                                       \
+	X(otlp_requests, COUNTER, "firn_otlp_requests_total",                                   \
+		"Requests of OTLP's traces, logs and metrics.")                                 \
+	X(otlp_bytes, COUNTER, "firn_otlp_bytes_total", "Bytes of these, decompressed.")        \
+	X(otlp_failed, COUNTER, "firn_otlp_failed_total", "Of these requests, refused ones.")   \
+	X(otlp_spans, COUNTER, "firn_otlp_ignored_total{signal=\"spans\"}",                     \
+		"Items of other signals, acknowledged and not kept.")                           \
+	X(otlp_logs, COUNTER, "firn_otlp_ignored_total{signal=\"logs\"}",                       \
+		"Items of other signals, acknowledged and not kept.")                           \
+	X(otlp_metrics, COUNTER, "firn_otlp_ignored_total{signal=\"metrics\"}",                 \
+		"Items of other signals, acknowledged and not kept.")                           \
+	X(panics, COUNTER, "firn_agent_panics_total", "Panics that agents reported.")           \
+	X(queries, COUNTER, "firn_queries_total", "Queries answered or refused.")               \
+	X(queries_failed, COUNTER, "firn_queries_failed_total", "Queries refused or given up.") \
+	X(queries_running, GAUGE, "firn_queries_running", "Queries under way.")                 \
+	X(shared, COUNTER, "firn_shared_profiles_total", "Profiles kept for sharing.")          \
+	X(shared_dropped, COUNTER, "firn_shared_profiles_dropped_total",                        \
+		"Shared profiles that gave way to younger ones.")                               \
+	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on queries.")         \
+	X(handover_files, COUNTER, "firn_handover_files_total",                                 \
+		"Executables taken from the agent.")                                            \
+	X(handover_figures, COUNTER, "firn_handover_figures_total",                             \
+		"Times that the agent's figures were taken.")                                   \
+	X(handover_pages, COUNTER, "firn_handover_pages_total",                                 \
+		"Times that the agent's status page was taken.")                                \
+	X(handover_refused, COUNTER, "firn_handover_refused_total",                             \
+		"Messages of the agent that were not of the right form.")                       \
+	X(handover_dropped, COUNTER, "firn_handover_dropped_total",                             \
 		"Executables that the symbolizer had no room for.")
 struct server_metrics {
 	SERVER_METRICS(METRIC_FIELD)
@@ -123,6 +55,24 @@ enum server_lane {
 	SERVER_LANE_REPORTS
 };
 static_assert(SERVER_LANE_REPORTS < NET_LANES, "a lane without workers");
+
+/* A protocol that brings samples: what rows of routes.c name. Its handlers get a server_inlet as
+ * ctx: they know neither the server nor where samples go. */
+struct server_protocol {
+	struct ingest_protocol ingest;
+	/* What it keeps between messages: E_NOMEM. NULL: nothing. */
+	enum status (*open)(void **out_state);
+	void (*close)(void *state);
+};
+struct server_inlet {
+	const struct server_protocol *protocol;
+	struct ingest_inlet *in;
+	const char *tenant_header; /* NULL: all are of the tenant without a name */
+	void *state;
+};
+/* inlet.c: whose message it is, and ingest_batch_begin(). The text lies in the request. */
+NODISCARD enum status server_batch_begin(struct ingest_batch *b, const struct server_inlet *in,
+	const struct net_request *r, size_t message_bytes, struct err *e);
 
 #define SERVER_PATH_BYTES 160
 #define SERVER_WATCHERS_MAX 32 /* streams of health and reflection; more are refused */
@@ -139,6 +89,8 @@ struct server {
 	struct query_engine engine; /* over it */
 	struct debuginfo_uploads *uploads;
 	struct ingest ingest;
+	struct server_inlet inlets[INGEST_PROTOCOLS_MAX];
+	size_t inlet_count;
 	atomic_bool ready;
 	int handover_fd;
 	int handover_stop_fd; /* while handover_runs */
@@ -163,14 +115,18 @@ static inline bool server_is_ready(struct server *s, struct net_response *out)
 	return false;
 }
 
-/* tenant.c: 1 to STORE_TENANT_MAX letters, digits and !-_.*'(). */
-bool server_is_tenant(struct str name);
-/* Whose samples the request is about; the text lies in it. E_INVALID names the header. */
+/* tenant.c: whose samples the request is about; the text lies in it. E_INVALID names the header. */
+NODISCARD enum status server_tenant_by(
+	const char *header, const struct net_request *r, struct str *out, struct err *e);
 NODISCARD enum status server_tenant(
 	const struct server *s, const struct net_request *r, struct str *out, struct err *e);
 
 /* routes.c: every URL and RPC. */
 NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);
+/* inlet.c: the inlet of a protocol, made when it is asked for first. */
+NODISCARD enum status server_inlet_of(struct server *s, const struct server_protocol *p,
+	struct server_inlet **out, struct err *e);
+void server_inlets_close(struct server *s);
 /* The n-th service that is served, from 0; NULL: no more. */
 const char *server_service(size_t n);
 
@@ -204,7 +160,9 @@ net_handler_fn server_handle_functions;
 net_handler_fn server_handle_pprof;
 net_handler_fn server_handle_diff;
 
-/* pyroscope.c: push.v1 and POST /ingest */
+/* pyroscope.c: push.v1 and POST /ingest; ctx: the server_inlet */
+extern const struct server_protocol server_protocol_pyroscope_push,
+	server_protocol_pyroscope_ingest;
 net_handler_fn server_pyroscope_push;
 net_handler_fn server_pyroscope_ingest;
 
@@ -231,7 +189,9 @@ NODISCARD enum status server_parca_report(const struct server *s, const struct q
 /* share.c */
 net_handler_fn server_parca_share;
 net_handler_fn server_handle_shared;
-/* write.c: parca.profilestore.v1alpha1 */
+/* write.c: parca.profilestore.v1alpha1, and POST /api/push; ctx: the server_inlet */
+extern const struct server_protocol server_protocol_raw, server_protocol_push,
+	server_protocol_arrow_v1, server_protocol_arrow_v2;
 net_handler_fn server_write_raw;
 net_handler_fn server_push;
 net_handler_fn server_write_arrow;
@@ -258,7 +218,8 @@ NODISCARD enum status server_source_text(const struct server *s, struct str tena
 	struct buf *out, struct err *e);
 bool server_has_sources(const struct server *s, struct str tenant, struct str build_id);
 
-/* otlp.c */
+/* otlp.c; ctx: the server_inlet */
+extern const struct server_protocol server_protocol_otlp;
 net_handler_fn server_handle_otlp;
 /* The message of a request of any signal, whatever it came in. */
 struct server_otlp_body {

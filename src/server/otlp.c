@@ -6,10 +6,8 @@
  * errors, Retry-After; JSON with ids in hexadecimal, unknown fields ignored.
  */
 #include "otlp/otlp.h"
-#include "base/clock.h"
 #include "pb/pb.h"
 #include "schema/schema.h"
-#include "server/ingest.h"
 #include "server/internal.h"
 
 #include <stdio.h>
@@ -97,6 +95,30 @@ void server_otlp_answer(const struct net_request *r, const struct server_otlp_bo
 
 /* ---- profiles ---- */
 
+#define OTLP_METRICS(X)                                                              \
+	X(index, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"index\"}",     \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")   \
+	X(time, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"time\"}",       \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")   \
+	X(period, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"period\"}",   \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")   \
+	X(type, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"type\"}",       \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")   \
+	X(values, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"values\"}",   \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")   \
+	X(limit, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"limit\"}",     \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")   \
+	X(samples, COUNTER, "firn_otlp_rejected_profiles_total{reason=\"samples\"}", \
+		"Profiles left out of OTLP messages, whole or (samples) in part.")
+struct otlp_metrics {
+	OTLP_METRICS(METRIC_FIELD)
+};
+static const struct metric_def otlp_defs[] = { OTLP_METRICS(METRIC_DEF) };
+
+const struct server_protocol server_protocol_otlp = {
+	.ingest = { .name = "otlp", .own = otlp_defs, .own_count = ARRAY_COUNT(otlp_defs) },
+};
+
 /* Samples that were refused are profiles that were not taken whole: the first reason counts. */
 static void merge_rejects(struct otlp_rejects *rejects, const struct profile_refused *refused)
 {
@@ -108,70 +130,48 @@ static void merge_rejects(struct otlp_rejects *rejects, const struct profile_ref
 	rejects->profiles += rejects->profiles == 0;
 }
 
-static void count_rejects(
-	struct server *s, const struct otlp_rejects *rejects, const struct profile_refused *refused)
+static void count_rejects(struct otlp_metrics *m, const struct otlp_rejects *rejects,
+	const struct profile_refused *refused)
 {
-	metric_value *const reasons[] = { &s->metrics.otlp_rejected_index,
-		&s->metrics.otlp_rejected_time, &s->metrics.otlp_rejected_period,
-		&s->metrics.otlp_rejected_type, &s->metrics.otlp_rejected_values,
-		&s->metrics.otlp_rejected_limit };
+	metric_value *const reasons[] = { &m->index, &m->time, &m->period, &m->type, &m->values,
+		&m->limit };
 	static_assert(ARRAY_COUNT(reasons) == OTLP_REJECTS_COUNT, "a reason without a counter");
 	for (size_t i = 0; i < ARRAY_COUNT(reasons); i++)
 		metric_add(reasons[i], rejects->by_reason[i]);
-	metric_add(&s->metrics.otlp_rejected_samples, refused->samples > 0);
+	metric_add(&m->samples, refused->samples > 0);
 }
 
-static enum status store_message(struct server *s, const struct net_request *r, struct str message,
-	struct otlp_rejects *rejects, struct err *e)
+static enum status store_message(struct ingest_batch *b, const struct server_inlet *in,
+	const struct net_request *r, struct str message, struct otlp_rejects *rejects,
+	struct err *e)
 {
-	CLEANUP(profile_deinit) struct profile p = { 0 };
-	struct profile_refused refused = { 0 };
-	struct str tenant;
-	int64_t begin = clock_realtime_ns();
-	enum status st = server_tenant(s, r, &tenant, e);
+	enum status st = server_batch_begin(b, in, r, message.len, e);
 	if (st == OK)
-		st = ingest_check_size(&s->ingest, tenant, message.len, e);
+		st = otlp_decode(message, &b->profile, rejects, e);
 	if (st == OK)
-		st = ingest_profile_init(&s->ingest, tenant, &p, message.len, e);
+		st = ingest_batch_put(b, hash128(message.p, message.len), e);
 	if (st != OK)
 		return st;
-	struct store_entry *entry = NULL;
-	st = store_admit(s->store, STORE_ADMIT_BYTES(message.len), &entry, e);
-	if (st == OK)
-		st = otlp_decode(message, &p, rejects, e);
-	if (st == OK)
-		st = ingest_store(
-			s, INGEST_OTLP, tenant, &p, hash128(message.p, message.len), &refused, e);
-	store_admit_end(s->store, entry);
-	if (st == OK) {
-		count_rejects(s, rejects, &refused);
-		merge_rejects(rejects, &refused);
-	}
-	agent_list_note(&s->ingest.agents, tenant, &p, r->peer, begin, clock_realtime_ns(),
-		st == OK ? rejects->reason : err_text(e, st));
-	return st;
+	count_rejects(ingest_own(in->in), rejects, &b->refused);
+	merge_rejects(rejects, &b->refused);
+	return OK;
 }
 
 void server_handle_otlp(void *ctx, const struct net_request *r, struct net_response *out)
 {
-	struct server *s = (struct server *)ctx;
+	struct server_inlet *in = ctx;
 	const struct pb_method *method = &schema_otlp_profiles_service.methods[0];
 	struct otlp_rejects rejects = { 0 };
 	struct server_otlp_body body;
+	struct ingest_batch b;
 	struct err e = { 0 };
-	metric_add(&s->metrics.otlp_requests, 1);
-	metric_add(&s->metrics.otlp_bytes, r->body.len);
+	ingest_batch_init(&b, in->in, r->peer, r->body.len);
 	enum status st = server_otlp_body_read(r, method->input, &body, &e);
-	if (st == OK && !atomic_load_explicit(&s->ready, memory_order_acquire))
-		st = err_set(&e, E_UNAVAILABLE, "the store is being opened");
 	if (st == OK)
-		st = store_message(s, r, body.message, &rejects, &e);
-	if (st == OK) {
+		st = store_message(&b, in, r, body.message, &rejects, &e);
+	if (st == OK)
 		otlp_encode_response(&rejects, &out->body);
-	} else {
-		metric_add(&s->metrics.otlp_failed, 1);
-		ingest_count_refused(s, st);
-	}
+	ingest_batch_end(&b, st, st == OK ? rejects.reason : err_text(&e, st));
 	server_otlp_answer(r, &body, method->output, st, &e, out);
 	server_otlp_body_deinit(&body);
 }

@@ -8,65 +8,31 @@
  * that says nothing, 422 for a body that cannot be read.
  */
 #include "pyroscope/pyroscope.h"
-#include "base/clock.h"
-#include "server/ingest.h"
 #include "server/internal.h"
 
 #define PARAMETERS_BYTES_MAX ((size_t)64 << 10)
 /* Profiles are compressed inside, most of them to a quarter. */
 #define COMPRESSED_FACTOR 4
 
-struct message {
-	struct server *s;
-	const struct net_request *r;
-	struct str tenant;
-	enum ingest_protocol how;
-	int64_t begin_ns;
-	struct store_entry *entry; /* of the store's memory */
-	bool stored;               /* what passed the limits */
-	struct profile p;
+const struct server_protocol server_protocol_pyroscope_push = {
+	.ingest = { .name = "pyroscope_push", .expansion = COMPRESSED_FACTOR },
+};
+const struct server_protocol server_protocol_pyroscope_ingest = {
+	.ingest = { .name = "pyroscope_ingest", .expansion = COMPRESSED_FACTOR },
 };
 
-static enum status message_begin(struct message *m, void *ctx, const struct net_request *r,
-	enum ingest_protocol how, struct err *e)
+static enum status message_begin(
+	struct ingest_batch *b, void *ctx, const struct net_request *r, struct err *e)
 {
-	*m = (struct message){ .s = ctx, .r = r, .how = how };
-	m->begin_ns = clock_realtime_ns();
-	metric_add(&m->s->metrics.pyroscope_requests, 1);
-	metric_add(&m->s->metrics.pyroscope_bytes, r->body.len);
-	if (!atomic_load_explicit(&m->s->ready, memory_order_acquire))
-		return err_set(e, E_UNAVAILABLE, "the store is being opened");
-	enum status st = server_tenant(m->s, r, &m->tenant, e);
-	if (st == OK)
-		st = ingest_check_size(&m->s->ingest, m->tenant, r->body.len, e);
-	if (st == OK)
-		st = ingest_profile_init(
-			&m->s->ingest, m->tenant, &m->p, r->body.len * COMPRESSED_FACTOR, e);
-	if (st != OK)
-		return st;
-	return store_admit(
-		m->s->store, STORE_ADMIT_BYTES(r->body.len * COMPRESSED_FACTOR), &m->entry, e);
+	const struct server_inlet *in = ctx;
+	ingest_batch_init(b, in->in, r->peer, r->body.len);
+	return server_batch_begin(b, in, r, r->body.len, e);
 }
 
-static enum status message_store(struct message *m, struct hash128 id, struct err *e)
+static enum status message_put(struct ingest_batch *b, struct hash128 id, struct err *e)
 {
-	struct profile_refused refused;
-	enum status st = ingest_store(m->s, m->how, m->tenant, &m->p, id, &refused, e);
-	m->stored = st == OK;
-	return st == OK ? ingest_verdict(&refused, e) : st;
-}
-
-static void message_end(struct message *m, enum status st, const struct err *e)
-{
-	if (st != OK)
-		metric_add(&m->s->metrics.pyroscope_failed, 1);
-	if (st != OK && !m->stored)
-		ingest_count_refused(m->s, st);
-	if (m->p.strings.v)
-		agent_list_note(&m->s->ingest.agents, m->tenant, &m->p, m->r->peer, m->begin_ns,
-			clock_realtime_ns(), st == OK ? "" : err_text(e, st));
-	profile_deinit(&m->p);
-	store_admit_end(m->s->store, m->entry);
+	enum status st = ingest_batch_put(b, id, e);
+	return st == OK ? ingest_batch_verdict(b, e) : st;
 }
 
 /* What a decoder refuses for its size or its kind is no better the next time: nobody is to send it
@@ -81,16 +47,16 @@ static enum status final(enum status st, struct err *e)
 
 void server_pyroscope_push(void *ctx, const struct net_request *r, struct net_response *out)
 {
-	struct message m;
+	struct ingest_batch b;
 	struct err e = { 0 };
-	enum status st = message_begin(&m, ctx, r, INGEST_PYROSCOPE_PUSH, &e);
+	enum status st = message_begin(&b, ctx, r, &e);
 	if (st == OK)
-		st = final(pyroscope_push_decode(r->body, m.begin_ns, &m.p, &e), &e);
+		st = final(pyroscope_push_decode(r->body, b.begun_ns, &b.profile, &e), &e);
 	if (st == OK)
-		st = message_store(&m, hash128(r->body.p, r->body.len), &e);
+		st = message_put(&b, hash128(r->body.p, r->body.len), &e);
 	if (st != OK)
 		net_fail(out, st, &e);
-	message_end(&m, st, &e);
+	ingest_batch_end(&b, st, st == OK ? "" : err_text(&e, st));
 }
 
 /* ---- POST /ingest ---- */
@@ -150,22 +116,22 @@ static void refuse(struct net_response *out, enum status st, int http_status, co
 
 void server_pyroscope_ingest(void *ctx, const struct net_request *r, struct net_response *out)
 {
-	struct message m;
+	struct ingest_batch b;
 	struct pyroscope_ingest q;
 	struct err e = { 0 };
 	int http_status = 0;
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, PARAMETERS_BYTES_MAX);
-	enum status st = message_begin(&m, ctx, r, INGEST_PYROSCOPE_INGEST, &e);
+	enum status st = message_begin(&b, ctx, r, &e);
 	if (st == OK)
 		st = read_query(r, &a, &q, &e);
 	if (st == OK) {
-		st = final(pyroscope_ingest_decode(&q, r->body, m.begin_ns, &m.p, &e), &e);
+		st = final(pyroscope_ingest_decode(&q, r->body, b.begun_ns, &b.profile, &e), &e);
 		if (st == OK)
-			st = message_store(&m, message_id(r), &e);
+			st = message_put(&b, message_id(r), &e);
 		http_status = st == E_INVALID ? 422 : 0;
 	}
 	if (st != OK)
 		refuse(out, st, http_status, &e);
-	message_end(&m, st, &e);
+	ingest_batch_end(&b, st, st == OK ? "" : err_text(&e, st));
 }

@@ -16,6 +16,7 @@ struct rpc {
 	const char *rest; /* "GET /api/profiles/types"; NULL: none */
 	int64_t patience_s;
 	enum server_lane lane;
+	const struct server_protocol *protocol; /* NULL: the handler's ctx is the server */
 };
 
 static const struct rpc rpcs[] = {
@@ -43,17 +44,21 @@ static const struct rpc rpcs[] = {
 	{ &schema_parca_query, "HasProfileData", .fn = server_parca_has_profile_data,
 		.rest = "GET /api/profiles/has_profile_data", .lane = SERVER_LANE_LOOKUPS },
 	{ &schema_otlp_profiles_service, "Export", .fn = server_handle_otlp,
-		.lane = SERVER_LANE_WRITES },
+		.lane = SERVER_LANE_WRITES, .protocol = &server_protocol_otlp },
 	{ &schema_otlp_trace_service, "Export", .fn = server_otlp_traces },
 	{ &schema_otlp_logs_service, "Export", .fn = server_otlp_logs },
 	{ &schema_otlp_metrics_service, "Export", .fn = server_otlp_metrics },
 	{ &schema_parca_profilestore, "WriteRaw", .fn = server_write_raw,
-		.rest = "POST /api/profiles/writeraw", .lane = SERVER_LANE_WRITES },
+		.rest = "POST /api/profiles/writeraw", .lane = SERVER_LANE_WRITES,
+		.protocol = &server_protocol_raw },
 	{ &schema_parca_profilestore, "WriteArrow", .fn = server_write_arrow,
-		.rest = "POST /api/profiles/writearrow", .lane = SERVER_LANE_WRITES },
+		.rest = "POST /api/profiles/writearrow", .lane = SERVER_LANE_WRITES,
+		.protocol = &server_protocol_arrow_v2 },
 	{ &schema_parca_profilestore, "Write", .stream_fn = server_write,
-		.rest = "POST /api/profiles/write", .patience_s = 30 },
-	{ &schema_pyroscope_push, "Push", .fn = server_pyroscope_push, .lane = SERVER_LANE_WRITES },
+		.rest = "POST /api/profiles/write", .patience_s = 30,
+		.protocol = &server_protocol_arrow_v1 },
+	{ &schema_pyroscope_push, "Push", .fn = server_pyroscope_push, .lane = SERVER_LANE_WRITES,
+		.protocol = &server_protocol_pyroscope_push },
 	{ &schema_parca_agents, "Agents", .fn = server_agents, .rest = "GET /api/agents" },
 	{ &schema_parca_debuginfo, "Upload", .stream_fn = server_debuginfo_upload,
 		.rest = "POST /api/upload" },
@@ -70,6 +75,16 @@ static const struct rpc rpcs[] = {
 
 /* clang-format off */
 #define ROW(m, p, f, l) { .method = m, .path = p, .fn = f, .lane = SERVER_LANE_##l }
+/* Samples, by a protocol. */
+static const struct taking {
+	struct net_route route;
+	const struct server_protocol *protocol;
+} taking[] = {
+	{ ROW("POST", SERVER_OTLP_HTTP, server_handle_otlp, WRITES), &server_protocol_otlp },
+	{ ROW("POST", "/api/push", server_push, WRITES), &server_protocol_push },
+	{ ROW("POST", "/ingest", server_pyroscope_ingest, WRITES), &server_protocol_pyroscope_ingest },
+	{ ROW("POST", "/pyroscope/ingest", server_pyroscope_ingest, WRITES), &server_protocol_pyroscope_ingest },
+};
 static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/healthy", .fn = server_handle_healthy, .on_loop = true },
 	{ .method = "GET", .path = "/ready", .fn = server_handle_ready, .on_loop = true },
@@ -77,14 +92,10 @@ static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/-/healthy", .fn = server_handle_healthy, .on_loop = true },
 	ROW("GET", "/metrics", server_handle_metrics, OTHERS),
 	ROW("GET", "/agent", server_handle_agent, OTHERS),
-	ROW("POST", SERVER_OTLP_HTTP, server_handle_otlp, WRITES),
 	ROW("GET", "/shared/*", server_handle_shared, OTHERS),
 	ROW("POST", "/v1/traces", server_otlp_traces, OTHERS),
 	ROW("POST", "/v1/logs", server_otlp_logs, OTHERS),
 	ROW("POST", "/v1/metrics", server_otlp_metrics, OTHERS),
-	ROW("POST", "/api/push", server_push, WRITES),
-	ROW("POST", "/ingest", server_pyroscope_ingest, WRITES),
-	ROW("POST", "/pyroscope/ingest", server_pyroscope_ingest, WRITES),
 	ROW("GET", "/api/types", server_handle_types, LOOKUPS),
 	ROW("GET", "/api/labels", server_handle_labels, LOOKUPS),
 	ROW("GET", "/api/labels/*", server_handle_label_values, LOOKUPS),
@@ -112,8 +123,22 @@ const char *server_service(size_t n)
 	return NULL;
 }
 
+/* What a handler is given: the server, or its protocol's inlet. */
+static enum status ctx_of(
+	struct server *s, const struct server_protocol *p, void **out, struct err *e)
+{
+	struct server_inlet *in;
+	*out = s;
+	if (!p)
+		return OK;
+	enum status st = server_inlet_of(s, p, &in, e);
+	if (st == OK)
+		*out = in;
+	return st;
+}
+
 /* The RPC's routes: its own, and that of REST with its path behind the method in `rest`. */
-static size_t add_rpc(struct server *s, const struct rpc *rpc, char path[SERVER_PATH_BYTES],
+static size_t add_rpc(void *ctx, const struct rpc *rpc, char path[SERVER_PATH_BYTES],
 	char rest[SERVER_PATH_BYTES], struct net_route *out)
 {
 	snprintf(path, SERVER_PATH_BYTES, "/%s/%s", rpc->service->name, rpc->method);
@@ -121,7 +146,7 @@ static size_t add_rpc(struct server *s, const struct rpc *rpc, char path[SERVER_
 		.path = path,
 		.fn = rpc->fn,
 		.stream_fn = rpc->stream_fn,
-		.ctx = s,
+		.ctx = ctx,
 		.is_rpc = true,
 		.lane = (uint8_t)rpc->lane,
 		.rpc = pb_service_find(rpc->service, rpc->method),
@@ -146,13 +171,24 @@ enum status server_make_routes(struct server *s, size_t *out_count, struct err *
 	size_t assets = 0, n = 0;
 	while (server_assets[assets].path)
 		assets++;
-	size_t most = 2 * ARRAY_COUNT(rpcs) + ARRAY_COUNT(plain) + assets + 1;
+	size_t most = 2 * ARRAY_COUNT(rpcs) + ARRAY_COUNT(plain) + ARRAY_COUNT(taking) + assets + 1;
 	s->routes = calloc(most, sizeof(*s->routes));
 	s->paths = calloc(2 * ARRAY_COUNT(rpcs), sizeof(*s->paths));
 	if (!s->routes || !s->paths)
 		return err_set(e, E_NOMEM, "routes");
-	for (size_t i = 0; i < ARRAY_COUNT(rpcs); i++)
-		n += add_rpc(s, &rpcs[i], s->paths[2 * i], s->paths[2 * i + 1], s->routes + n);
+	enum status st = OK;
+	void *ctx;
+	for (size_t i = 0; st == OK && i < ARRAY_COUNT(rpcs); i++) {
+		st = ctx_of(s, rpcs[i].protocol, &ctx, e);
+		n += add_rpc(ctx, &rpcs[i], s->paths[2 * i], s->paths[2 * i + 1], s->routes + n);
+	}
+	for (size_t i = 0; st == OK && i < ARRAY_COUNT(taking); i++) {
+		st = ctx_of(s, taking[i].protocol, &ctx, e);
+		s->routes[n] = taking[i].route;
+		s->routes[n++].ctx = ctx;
+	}
+	if (st != OK)
+		return st;
 	for (size_t i = 0; i < ARRAY_COUNT(plain); i++) {
 		s->routes[n] = plain[i];
 		s->routes[n++].ctx = s;

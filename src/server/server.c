@@ -45,8 +45,8 @@ void server_config_default(struct server_config *c)
 			.label_value_bytes = 4096,
 			.stack_frames = PROFILE_STACK_MAX,
 			.series = 1000000,
-			.message_bytes = NET_BODY_MAX,
-			.connections = 8192 },
+			.message_bytes = NET_BODY_MAX },
+		.connections = 8192,
 		.debuginfo_bytes = (uint64_t)4 << 30,
 		.debuginfo_upload_bytes = 1000000000,
 		.symbols_bytes = (uint64_t)8 << 30,
@@ -90,7 +90,7 @@ static enum status listen_now(struct server *s, struct err *e)
 	c.handshakes_max = (uint32_t)MAX(memory / 8 / NET_HANDSHAKE_BYTES, (size_t)HANDSHAKES_MIN);
 	c.body_max = MIN(MAX(memory / 4, BODY_BYTES_MIN), NET_BODY_MAX);
 	c.body_max = MIN(c.body_max, (size_t)s->config->limits.message_bytes);
-	c.connections_max = s->config->limits.connections;
+	c.connections_max = s->config->connections;
 	st = net_server_start(&c, s->routes, count, &s->net, e);
 	if (st != OK)
 		return st;
@@ -177,8 +177,11 @@ static enum status open_store(struct server *s, struct err *e)
 
 static enum status start(struct server *s, struct err *e)
 {
-	enum status st =
-		ingest_init(&s->ingest, &s->config->limits, s->config->tenant_limits_file, e);
+	const struct ingest_config c = { .limits = s->config->limits,
+		.tenant_limits_file = s->config->tenant_limits_file,
+		.retention_ns = store_retention_longest(s->config->retention_ns,
+			s->config->retention_rules, s->config->retention_rule_count) };
+	enum status st = ingest_init(&s->ingest, &c, e);
 	if (st == OK)
 		st = listen_now(s, e);
 	if (st == OK)
@@ -189,6 +192,8 @@ static enum status start(struct server *s, struct err *e)
 		st = open_store(s, e);
 	if (st != OK)
 		return st;
+	ingest_open(&s->ingest, store_sink(s->store),
+		s->config->symbols_on_demand ? s->engine.symbolizer : NULL);
 	atomic_store_explicit(&s->ready, true, memory_order_release);
 	st = server_handover_start(s, e);
 	if (st == OK && s->config->ready_fd >= 0) {
@@ -207,6 +212,7 @@ static void stop_all(struct server *s)
 		store_close(s->store);
 	symbolizer_free(s->engine.symbolizer);
 	debuginfo_uploads_close(s->uploads);
+	server_inlets_close(s);
 	ingest_deinit(&s->ingest);
 	free(s->routes);
 	free(s->paths);
@@ -225,8 +231,8 @@ static void tame_malloc(void)
 static void raise_descriptors(const struct server_config *c)
 {
 	struct rlimit limit;
-	rlim_t wanted = MAX(
-		(rlim_t)c->limits.connections * DESCRIPTORS_OF_CONNECTION, (rlim_t)DESCRIPTORS_MIN);
+	rlim_t wanted =
+		MAX((rlim_t)c->connections * DESCRIPTORS_OF_CONNECTION, (rlim_t)DESCRIPTORS_MIN);
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
 		return;
 	limit.rlim_cur = MIN(limit.rlim_max, wanted);

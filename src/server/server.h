@@ -7,23 +7,12 @@
 #pragma once
 
 #include "base/err.h"
+#include "ingest/ingest.h"
 
 #include <signal.h>
 
 struct store_retention_rule;
 struct store_thin_rule;
-
-/* Of each tenant, but for the last. Beyond one a sample or message is refused, and the answer
- * names the flag; stacks are cut. */
-struct server_limits {
-	uint32_t labels; /* of a sample */
-	uint32_t label_name_bytes;
-	uint32_t label_value_bytes;
-	uint32_t stack_frames;  /* 2 to 2,048 */
-	uint32_t series;        /* in one to two hours; 0: no limit */
-	uint64_t message_bytes; /* at most 64 MiB, and what storage_memory_bytes allow */
-	uint32_t connections;
-};
 
 struct server_config {
 	const char *http_address; /* 127.0.0.1:7070 */
@@ -50,7 +39,8 @@ struct server_config {
 	/* Header, in lower case, that says whose samples a request brings or asks for; NULL: all
 	 * are of the tenant without a name. */
 	const char *tenant_header;
-	struct server_limits limits;
+	struct ingest_limits limits;     /* of each tenant */
+	uint32_t connections;            /* at most */
 	const char *tenant_limits_file;  /* NULL: none; read when it starts */
 	uint64_t debuginfo_bytes;        /* of all uploads */
 	uint64_t debuginfo_upload_bytes; /* of one */

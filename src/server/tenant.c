@@ -5,23 +5,9 @@
  */
 #include "server/internal.h"
 
-bool server_is_tenant(struct str s)
+enum status server_tenant_by(
+	const char *header, const struct net_request *r, struct str *out, struct err *e)
 {
-	if (s.len == 0 || s.len > STORE_TENANT_MAX || str_eq(s, STR(".")) || str_eq(s, STR("..")))
-		return false;
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.p[i];
-		bool letter = (c | 32) >= 'a' && (c | 32) <= 'z', digit = c >= '0' && c <= '9';
-		if (!letter && !digit && (c == 0 || !strchr("!-_.*'()", c)))
-			return false;
-	}
-	return true;
-}
-
-enum status server_tenant(
-	const struct server *s, const struct net_request *r, struct str *out, struct err *e)
-{
-	const char *header = s->config ? s->config->tenant_header : NULL;
 	struct str found = STR("");
 	*out = STR("");
 	for (size_t i = 0; header && i < r->header_count; i++) {
@@ -32,11 +18,17 @@ enum status server_tenant(
 		if (found.len && !str_eq(found, value))
 			return err_set(e, E_INVALID, "%s: given twice", header);
 		found = value;
-		if (!server_is_tenant(found))
+		if (!ingest_is_tenant(found))
 			return err_set(e, E_INVALID,
 				"%s: a tenant's name has 1 to %d letters, digits and !-_.*'()",
-				header, STORE_TENANT_MAX);
+				header, SAMPLES_TENANT_MAX);
 	}
 	*out = found;
 	return OK;
+}
+
+enum status server_tenant(
+	const struct server *s, const struct net_request *r, struct str *out, struct err *e)
+{
+	return server_tenant_by(s->config ? s->config->tenant_header : NULL, r, out, e);
 }

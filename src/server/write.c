@@ -6,92 +6,95 @@
  *
  * POST /api/push is WriteRaw with one file, for people: the file is the body as it is.
  */
-#include "base/clock.h"
 #include "parca/parca.h"
 #include "pb/pb.h"
-#include "server/ingest.h"
 #include "server/internal.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 /* Messages that are compressed inside, against what comes out; most take less. */
 #define COMPRESSED_FACTOR 4
 
+/* Stacks of schema v1 that are remembered. */
+#define KNOWN_STACKS_BYTES ((size_t)64 << 20)
+
+#define ARROW_V1_METRICS(X)                                                       \
+	X(stacks_known, COUNTER, "firn_ingest_known_stacks_total",                \
+		"Stacks that a sender of schema v1 need not send again.")         \
+	X(stacks_unknown, COUNTER, "firn_ingest_unknown_stacks_total",            \
+		"Samples stored without their stack: the sender had it no more.") \
+	X(stacks, GAUGE, "firn_ingest_stacks",                                    \
+		"Stacks that senders of schema v1 need not send again.")
+struct arrow_v1_metrics {
+	ARROW_V1_METRICS(METRIC_FIELD)
+};
+static const struct metric_def arrow_v1_defs[] = { ARROW_V1_METRICS(METRIC_DEF) };
+
+static enum status stacks_open(void **out_state)
+{
+	return parca_stacks_new(KNOWN_STACKS_BYTES, (struct parca_stacks **)out_state);
+}
+
+static void stacks_close(void *state)
+{
+	parca_stacks_free(state);
+}
+
+const struct server_protocol server_protocol_raw = {
+	.ingest = { .name = "parca_raw", .expansion = COMPRESSED_FACTOR },
+};
+const struct server_protocol server_protocol_push = {
+	.ingest = { .name = "push", .expansion = COMPRESSED_FACTOR },
+};
+const struct server_protocol server_protocol_arrow_v2 = {
+	.ingest = { .name = "parca_arrow_v2", .expansion = COMPRESSED_FACTOR },
+};
+const struct server_protocol server_protocol_arrow_v1 = {
+	.ingest = { .name = "parca_arrow_v1",
+		.own = arrow_v1_defs,
+		.own_count = ARRAY_COUNT(arrow_v1_defs) },
+	.open = stacks_open,
+	.close = stacks_close,
+};
+
 struct push {
-	struct server *s;
-	const char *peer;
-	struct str tenant;
-	enum ingest_protocol how;
-	int64_t begin_ns;
-	struct store_entry *entry; /* of the store's memory */
-	uint64_t lent;             /* of it, given back while the sender is waited for */
-	bool stored;               /* what passed the limits */
-	struct profile p;
+	struct server_inlet *in;
+	struct ingest_batch b;
 	struct parca_arrow_stats stats;
 };
 
-/* Asks for the memory that a message of that many bytes takes, and for what was given back. */
-static enum status push_admit(struct push *w, size_t message_bytes, struct err *e)
+/* `message_bytes` 0: not known yet. */
+static enum status push_begin(
+	struct push *w, void *ctx, const struct net_request *r, size_t message_bytes, struct err *e)
 {
-	uint64_t bytes = STORE_ADMIT_BYTES(message_bytes) + w->lent;
-	w->lent = 0;
-	return store_admit(w->s->store, bytes, &w->entry, e);
+	*w = (struct push){ .in = ctx };
+	ingest_batch_init(&w->b, w->in->in, r->peer, message_bytes);
+	return server_batch_begin(&w->b, w->in, r, message_bytes, e);
 }
 
-static enum status push_begin(struct push *w, void *ctx, const struct net_request *r,
-	enum ingest_protocol how, size_t message_bytes, struct err *e)
+static enum status push_put(struct push *w, struct hash128 batch_id, struct err *e)
 {
-	*w = (struct push){ .s = ctx, .peer = r->peer, .how = how };
-	w->begin_ns = clock_realtime_ns();
-	metric_add(&w->s->metrics.write_requests, 1);
-	if (!atomic_load_explicit(&w->s->ready, memory_order_acquire))
-		return err_set(e, E_UNAVAILABLE, "the store is being opened");
-	enum status st = server_tenant(w->s, r, &w->tenant, e);
-	if (st == OK)
-		st = ingest_check_size(&w->s->ingest, w->tenant, r->body.len, e);
-	if (st == OK)
-		st = ingest_profile_init(&w->s->ingest, w->tenant, &w->p, message_bytes, e);
-	if (st != OK)
-		return st;
-	return push_admit(w, r->body.len * COMPRESSED_FACTOR, e);
-}
-
-static enum status push_store(struct push *w, struct hash128 batch_id, struct err *e)
-{
-	struct profile_refused refused;
-	enum status st = ingest_store(w->s, w->how, w->tenant, &w->p, batch_id, &refused, e);
-	w->stored = st == OK;
-	return st == OK ? ingest_verdict(&refused, e) : st;
+	w->b.profile.zero_samples += w->stats.zero_values;
+	enum status st = ingest_batch_put(&w->b, batch_id, e);
+	return st == OK ? ingest_batch_verdict(&w->b, e) : st;
 }
 
 /* Counts, and tells the sender when it failed. */
 static void push_end(struct push *w, struct net_response *out, enum status st, const struct err *e)
 {
-	struct server_metrics *m = &w->s->metrics;
-	metric_add(&m->stacks_unknown, w->stats.no_stack);
-	metric_add(&m->samples_zero, w->stats.zero_values);
-	if (st != OK) {
-		metric_add(&m->write_failed, 1);
+	if (st != OK)
 		net_fail(out, st, e);
-	}
-	if (st != OK && !w->stored)
-		ingest_count_refused(w->s, st);
-	if (w->p.strings.v)
-		agent_list_note(&w->s->ingest.agents, w->tenant, &w->p, w->peer, w->begin_ns,
-			clock_realtime_ns(), st == OK ? "" : err_text(e, st));
-	profile_deinit(&w->p);
-	store_admit_end(w->s->store, w->entry);
+	ingest_batch_end(&w->b, st, st == OK ? "" : err_text(e, st));
 }
 
 void server_write_raw(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	struct push w;
 	struct err e = { 0 };
-	enum status st = push_begin(&w, ctx, r, INGEST_RAW, r->body.len, &e);
-	metric_add(&w.s->metrics.write_bytes, r->body.len);
+	enum status st = push_begin(&w, ctx, r, r->body.len, &e);
 	if (st == OK)
-		st = parca_raw_decode(r->body, w.begin_ns, &w.p, &e);
+		st = parca_raw_decode(r->body, w.b.begun_ns, &w.b.profile, &e);
 	if (st == OK)
-		st = push_store(&w, hash128(r->body.p, r->body.len), &e);
+		st = push_put(&w, hash128(r->body.p, r->body.len), &e);
 	push_end(&w, out, st, &e);
 }
 
@@ -115,17 +118,16 @@ void server_write_arrow(void *ctx, const struct net_request *r, struct net_respo
 	struct push w;
 	struct str ipc;
 	struct err e = { 0 };
-	enum status st = push_begin(&w, ctx, r, INGEST_ARROW_V2, r->body.len, &e);
-	metric_add(&w.s->metrics.write_bytes, r->body.len);
+	enum status st = push_begin(&w, ctx, r, r->body.len, &e);
 	if (st == OK)
 		st = first_field(r->body, "ipc_buffer", &ipc, &e);
 	if (st == OK) {
-		st = parca_arrow_decode(ipc, ingest_memory(ipc.len), &w.p, &w.stats, &e);
+		st = parca_arrow_decode(ipc, ingest_memory(ipc.len), &w.b.profile, &w.stats, &e);
 		if (st != OK)
 			err_prefix(&e, st, "ipc_buffer");
 	}
 	if (st == OK)
-		st = push_store(&w, hash128(ipc.p, ipc.len), &e);
+		st = push_put(&w, hash128(ipc.p, ipc.len), &e);
 	push_end(&w, out, st, &e);
 }
 
@@ -134,11 +136,11 @@ void server_write_arrow(void *ctx, const struct net_request *r, struct net_respo
 /* Stacks are known by who sent them, so that no one gives another's stack a name. */
 static struct hash128 stack_key(const struct push *w, struct str id)
 {
-	struct str address = str_of(w->peer);
+	struct str address = str_of(w->b.peer);
 	address = str_sub(address, 0, str_rindex(address, ':'));
 	uint8_t key[STORE_TENANT_MAX + 1 + 128 + 1 + PARCA_STACK_ID_MAX];
-	size_t n = w->tenant.len;
-	memcpy(key, n ? w->tenant.p : "", n);
+	size_t n = w->b.tenant.len;
+	memcpy(key, n ? w->b.tenant.p : "", n);
 	key[n++] = 0;
 	address = str_sub(address, 0, 128);
 	memcpy(key + n, address.p, address.len);
@@ -148,15 +150,20 @@ static struct hash128 stack_key(const struct push *w, struct str id)
 	return hash128(key, n + id.len);
 }
 
+static struct arrow_v1_metrics *stack_metrics(const struct push *w)
+{
+	return ingest_own(w->in->in);
+}
+
 static void recall_stacks(struct push *w, struct parca_session *session)
 {
 	uint32_t stack;
 	for (uint32_t i = 1; i < parca_session_stack_count(session); i++) {
 		struct str id = parca_session_stack_id(session, i);
-		if (!parca_stacks_find(w->s->ingest.stacks, stack_key(w, id), &w->p, &stack))
+		if (!parca_stacks_find(w->in->state, stack_key(w, id), &w->b.profile, &stack))
 			continue;
 		parca_session_set_stack(session, i, stack);
-		metric_add(&w->s->metrics.stacks_known, 1);
+		metric_add(&stack_metrics(w)->stacks_known, 1);
 	}
 }
 
@@ -165,8 +172,10 @@ static void remember_stacks(struct push *w, struct parca_session *session)
 	uint32_t stack;
 	for (uint32_t i = 1; i < parca_session_stack_count(session); i++)
 		if (parca_session_stack(session, i, &stack))
-			parca_stacks_add(w->s->ingest.stacks,
-				stack_key(w, parca_session_stack_id(session, i)), &w->p, stack);
+			parca_stacks_add(w->in->state,
+				stack_key(w, parca_session_stack_id(session, i)), &w->b.profile,
+				stack);
+	metric_set(&stack_metrics(w)->stacks, parca_stacks_count(w->in->state));
 }
 
 static enum status receive(
@@ -179,10 +188,7 @@ static enum status receive(
 		return st;
 	if (end)
 		return err_set(e, E_INVALID, "the stream ended before %s", what);
-	metric_add(&w->s->metrics.write_bytes, message.len);
-	st = ingest_check_size(&w->s->ingest, w->tenant, message.len, e);
-	if (st == OK)
-		st = push_admit(w, message.len, e);
+	st = ingest_batch_more(&w->b, message.len, e);
 	return st == OK ? first_field(message, "record", out, e) : st;
 }
 
@@ -207,8 +213,7 @@ static enum status ask_stacks(
 	 */
 	buf_deinit(&message);
 	buf_deinit(&record);
-	w->lent = store_admit_keep(
-		w->s->store, w->entry, parca_session_bytes(session) + profile_bytes(&w->p));
+	ingest_batch_wait(&w->b, parca_session_bytes(session));
 	if (st == OK)
 		st = receive(w, stream, "the stacks that were asked for came", &stacks, e);
 	if (st != OK)
@@ -225,7 +230,7 @@ static enum status write_stream(struct push *w, struct net_stream *stream, struc
 	if (st != OK)
 		return st;
 	struct hash128 batch_id = hash128(samples.p, samples.len);
-	st = parca_session_new(ingest_memory(samples.len), &w->p, &w->stats, &session);
+	st = parca_session_new(ingest_memory(samples.len), &w->b.profile, &w->stats, &session);
 	if (st != OK)
 		return err_set(e, st, "%s", status_text(st));
 	st = parca_session_samples(session, samples, e);
@@ -240,7 +245,7 @@ static enum status write_stream(struct push *w, struct net_stream *stream, struc
 		st = parca_session_finish(session, e);
 	}
 	parca_session_free(session);
-	return st == OK ? push_store(w, batch_id, e) : st;
+	return st == OK ? push_put(w, batch_id, e) : st;
 }
 
 void server_write(
@@ -248,10 +253,10 @@ void server_write(
 {
 	struct push w;
 	struct err e = { 0 };
-	/* How long the messages will be is not known yet. */
-	enum status st = push_begin(&w, ctx, r, INGEST_ARROW_V1, NET_BODY_MAX / 4, &e);
+	enum status st = push_begin(&w, ctx, r, 0, &e);
 	if (st == OK)
 		st = write_stream(&w, stream, &e);
+	metric_add(&stack_metrics(&w)->stacks_unknown, w.stats.no_stack);
 	push_end(&w, out, st, &e);
 }
 
@@ -347,21 +352,20 @@ void server_push(void *ctx, const struct net_request *r, struct net_response *ou
 	bool named = false;
 	CLEANUP(buf_deinit) struct buf message;
 	buf_init(&message, r->body.len + PUSH_HEAD_BYTES);
-	enum status st = push_begin(&w, ctx, r, INGEST_RAW, r->body.len, &e);
-	metric_add(&w.s->metrics.write_bytes, r->body.len);
+	enum status st = push_begin(&w, ctx, r, r->body.len, &e);
 	if (st == OK)
 		st = wrap(r, &message, &named, &e);
 	if (st == OK) {
-		st = parca_raw_decode(buf_view(&message), w.begin_ns, &w.p, &e);
+		st = parca_raw_decode(buf_view(&message), w.b.begun_ns, &w.b.profile, &e);
 		if (st != OK)
 			err_without(&e, PUSH_PREFIX);
 	}
 	if (st == OK && !named)
-		st = name_types(&w.p, &e);
+		st = name_types(&w.b.profile, &e);
 	if (st == OK)
-		st = push_store(&w, hash128(message.data, message.len), &e);
+		st = push_put(&w, hash128(message.data, message.len), &e);
 	if (st == OK)
-		buf_printf(&out->body, "{\"samples\":%zu}", w.p.samples.len);
+		buf_printf(&out->body, "{\"samples\":%zu}", w.b.profile.samples.len);
 	out->content_type = "application/json";
 	push_end(&w, out, st, &e);
 }

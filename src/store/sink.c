@@ -3,6 +3,9 @@
 #include "samples/sink.h"
 #include "store/state/state.h"
 
+/* What a message takes on its way in, decoded and encoded again. */
+#define ADMIT_BYTES(message_len) ((message_len)*6ull + 65536)
+
 static struct store *store_of(struct samples_sink *sink)
 {
 	return (struct store *)((char *)sink - offsetof(struct store, sink));
@@ -12,9 +15,14 @@ static enum status sink_admit(struct samples_sink *sink, uint64_t message_bytes,
 	struct samples_entry **entry, struct err *e)
 {
 	struct store_entry *own = (struct store_entry *)*entry;
-	enum status s = store_admit(store_of(sink), STORE_ADMIT_BYTES(message_bytes), &own, e);
+	enum status s = store_admit(store_of(sink), ADMIT_BYTES(message_bytes), &own, e);
 	*entry = (struct samples_entry *)own;
 	return s;
+}
+
+static void sink_keep(struct samples_sink *sink, struct samples_entry *entry, uint64_t bytes)
+{
+	store_admit_keep(store_of(sink), (struct store_entry *)entry, bytes);
 }
 
 static void sink_admit_end(struct samples_sink *sink, struct samples_entry *entry)
@@ -44,6 +52,7 @@ static enum status sink_health(struct samples_sink *sink, struct err *e)
 
 static const struct samples_sink_ops ops = {
 	.admit = sink_admit,
+	.keep = sink_keep,
 	.admit_end = sink_admit_end,
 	.put = sink_put,
 	.health = sink_health,

@@ -584,6 +584,7 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 
 struct store_entry {
 	struct memory_holder holder;
+	uint64_t lent; /* bytes given back, until more are asked for */
 };
 
 /* What fills up meanwhile is better on the disk. */
@@ -607,6 +608,8 @@ enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **en
 	if (!*entry)
 		return err_set(e, E_NOMEM, "a batch");
 	struct memory_holder *h = &(*entry)->holder;
+	bytes += (*entry)->lent;
+	(*entry)->lent = 0;
 	int64_t deadline = clock_monotonic_ns() + s->config.wait_ns, until = 0;
 	enum memory_got got;
 	do {
@@ -626,11 +629,11 @@ enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **en
 		(unsigned long long)(bytes >> 20));
 }
 
-uint64_t store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes)
+void store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes)
 {
 	uint64_t given = entry->holder.held - MIN(bytes, entry->holder.held);
 	memory_give(&s->ingest_memory, &entry->holder, given);
-	return given;
+	entry->lent += given;
 }
 
 void store_admit_end(struct store *s, struct store_entry *entry)

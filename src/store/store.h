@@ -33,6 +33,10 @@ struct store_retention_rule {
 NODISCARD enum status store_retention_parse(
 	struct str text, struct store_retention_rule *out, struct err *e);
 
+/* The longest time for which anything is kept; 0: for ever. `all_ns`: of what no rule names. */
+int64_t store_retention_longest(
+	int64_t all_ns, const struct store_retention_rule *rules, size_t count);
+
 /* What becomes of samples older than `age_ns`: times are rounded down to multiples of the
  * resolution, and some sample labels are dropped. Sums by series and stack stay exact. */
 #define STORE_THIN_NAMES_MAX 32
@@ -80,13 +84,12 @@ void store_close(struct store *s);
  * asked for later), and gives it back when store_append() has returned, or anything has failed.
  * Waits its turn for up to ten seconds; what is larger than the share comes in alone.
  * E_UNAVAILABLE: others have it all the same; the batch may be sent again. */
-#define STORE_ADMIT_BYTES(message_len) ((message_len)*6ull + 65536)
 struct store_entry;
 NODISCARD enum status store_admit(
 	struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e);
-/* Gives back all but `bytes`, for as long as the sender is waited for. Returns how much that is: to
- * be asked for again before decoding goes on. */
-uint64_t store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes);
+/* Gives back all but `bytes`, for as long as the sender is waited for. The next store_admit() asks
+ * for it again. */
+void store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes);
 void store_admit_end(struct store *s, struct store_entry *entry); /* NULL is fine */
 
 /* All samples of `p` under `tenant`, durable when this returns OK (group commit with concurrent

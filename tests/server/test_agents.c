@@ -102,29 +102,6 @@ static void lists_who_pushed(void **state)
 	assert_string_equal(list().text, "[::1]||1|500000000;a||1|500000000;b||1|500000000;");
 }
 
-static void forgets(void **state)
-{
-	(void)state;
-	int64_t now = clock_realtime_ns();
-	push("old", "10.0.0.1:1", now - AGENT_FORGOTTEN_NS - NS_PER_SEC, "");
-	push("new", "10.0.0.1:1", now - AGENT_FORGOTTEN_NS / 2, "");
-	assert_string_equal(list().text, "new||1|500000000;");
-	assert_int_equal(agent_list_count(&server.ingest.agents, now), 1);
-	assert_int_equal(agent_list_count(&server.ingest.agents, now + AGENT_FORGOTTEN_NS), 0);
-}
-
-static void has_a_limit(void **state)
-{
-	(void)state;
-	int64_t now = clock_realtime_ns();
-	for (int i = 0; i < AGENTS_MAX + 10; i++) {
-		char node[16];
-		snprintf(node, sizeof(node), "%d", i);
-		push(node, "10.0.0.1:1", now - NS_PER_SEC + i, "");
-	}
-	assert_int_equal(agent_list_count(&server.ingest.agents, now), AGENTS_MAX);
-}
-
 #define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
-TEST_MAIN(UNIT(lists_who_pushed), UNIT(forgets), UNIT(has_a_limit))
+TEST_MAIN(UNIT(lists_who_pushed))

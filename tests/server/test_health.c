@@ -2,39 +2,7 @@
 #include "test.h"
 
 #include "ask.h"
-#include "limits.h"
-
-enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e)
-{
-	(void)s;
-	(void)bytes;
-	(void)entry;
-	(void)e;
-	return OK;
-}
-
-uint64_t store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes)
-{
-	(void)s;
-	(void)entry;
-	return bytes;
-}
-
-void store_admit_end(struct store *s, struct store_entry *entry)
-{
-	(void)s;
-	(void)entry;
-}
-
-enum status store_append(struct store *s, struct str tenant, const struct profile *p,
-	struct hash128 batch_id, struct err *e)
-{
-	(void)s;
-	(void)tenant;
-	(void)p;
-	(void)batch_id;
-	return err_set(e, E_IO, "not here");
-}
+#include "sink.h"
 
 void store_write_metrics(struct store *s, struct buf *out)
 {
@@ -63,12 +31,14 @@ void symbolizer_write_metrics(struct symbolizer *s, struct buf *out)
 }
 
 static struct server server;
+static struct fake_sink sink;
 
 static int setup(void **state)
 {
 	(void)state;
 	memset(&server, 0, sizeof(server));
-	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
+	fake_sink_ingest(&sink, &server.ingest);
+	return 0;
 }
 
 static int teardown(void **state)
@@ -113,7 +83,10 @@ static void writes_figures(void **state)
 	net_server_config_default(&config);
 	config.address = "127.0.0.1:0";
 	CHECK_OK(net_server_start(&config, NULL, 0, &server.net, &e), &e);
-	metric_add(&server.metrics.samples_otlp, 42);
+	static const struct ingest_protocol protocol = { .name = "otlp" };
+	struct ingest_inlet *inlet;
+	CHECK_OK(ingest_inlet(&server.ingest, &protocol, &inlet, &e), &e);
+	metric_add(&inlet->samples, 42);
 	for (int ready = 0; ready < 2; ready++) {
 		struct ask a;
 		double cpu, cpu_before = own_cpu_seconds();

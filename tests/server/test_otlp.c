@@ -1,69 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statuses and bodies of OTLP's answers. store_append() is stood in for: it says what the test
- * wants and keeps what it was given. */
+/* Statuses and bodies of OTLP's answers. A sink stands in for the store. */
 #include "test.h"
 
 #include "otlp/otlp.h"
 #include "pb/pb.h"
 
 #include "ask.h"
-#include "limits.h"
-
-static enum status append_status;
-static uint32_t appends;
-static size_t appended_samples;
-static struct hash128 appended_id;
-static struct profile_link appended_link;
-
-enum status store_append(struct store *s, struct str tenant, const struct profile *p,
-	struct hash128 batch_id, struct err *e)
-{
-	(void)s;
-	(void)tenant;
-	appends++;
-	appended_samples = p->samples.len;
-	appended_id = batch_id;
-	appended_link = p->links.v[p->samples.v[0].link];
-	return append_status == OK ? OK : err_set(e, append_status, "the store says no");
-}
-
-static enum status admit_status;
-static uint64_t admitted; /* bytes, not given back yet */
-
-enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e)
-{
-	(void)s;
-	if (admit_status != OK)
-		return err_set(e, admit_status, "no memory now");
-	admitted += bytes;
-	*entry = (struct store_entry *)&admitted;
-	return OK;
-}
-
-void store_admit_end(struct store *s, struct store_entry *entry)
-{
-	(void)s;
-	CHECK((entry != NULL) == (admitted > 0));
-	admitted = 0;
-}
+#include "sink.h"
 
 static struct server server;
+static struct server_inlet *inlet;
+static struct fake_sink sink;
+static size_t put_samples;
+static struct profile_link put_link;
+
+static void look(const struct profile *p)
+{
+	put_samples = p->samples.len;
+	put_link = p->links.v[p->samples.v[0].link];
+}
 
 static int setup(void **state)
 {
 	(void)state;
+	struct err e = { 0 };
 	memset(&server, 0, sizeof(server));
-	atomic_store(&server.ready, true);
-	append_status = admit_status = OK;
-	appends = 0;
-	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
+	fake_sink_ingest(&sink, &server.ingest);
+	sink.look = look;
+	CHECK_OK(server_inlet_of(&server, &server_protocol_otlp, &inlet, &e), &e);
+	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
+	server_inlets_close(&server);
 	ingest_deinit(&server.ingest);
-	CHECK(admitted == 0);
+	CHECK(sink.admitted == 0);
 	return 0;
 }
 
@@ -96,7 +69,7 @@ static void post(struct ask *a, struct str body, bool rpc, const char *type)
 	a->r.is_rpc = rpc;
 	if (type)
 		ask_header(a, "content-type", type);
-	server_handle_otlp(&server, &a->r, &a->out);
+	server_handle_otlp(inlet, &a->r, &a->out);
 }
 
 static void stores_messages(void **state)
@@ -114,17 +87,17 @@ static void stores_messages(void **state)
 		assert_string_equal(a.out.content_type, "application/x-protobuf");
 		CHECK_OK(otlp_decode_response(buf_view(&a.out.body), &rejects, &e), &e);
 		assert_int_equal(rejects.profiles, 0);
-		assert_int_equal(appended_samples, 1);
+		assert_int_equal(put_samples, 1);
 		/* The same bytes have the same id, however they came. */
-		CHECK(hash128_eq(appended_id, hash128(message.data, message.len)));
+		CHECK(hash128_eq(sink.id, hash128(message.data, message.len)));
 		ask_deinit(&a);
 	}
-	assert_int_equal(appends, 2);
-	assert_int_equal(metric_get(&server.metrics.samples_otlp), 2);
+	assert_int_equal(sink.puts, 2);
+	assert_int_equal(metric_get(&inlet->in->samples), 2);
 	struct ask a;
 	post(&a, STR(""), true, NULL);
 	assert_int_equal(a.out.status, OK);
-	assert_int_equal(appends, 2);
+	assert_int_equal(sink.puts, 2);
 	ask_deinit(&a);
 }
 
@@ -152,10 +125,9 @@ static void takes_json(void **state)
 	assert_int_equal(a.out.status, OK);
 	assert_string_equal(a.out.content_type, "application/json");
 	CHECK_STR(buf_view(&a.out.body), "{}");
-	assert_int_equal(appended_samples, 2);
-	CHECK(memcmp(appended_link.trace_id, "\1\2\3\4\5\6\7\x8\x9\xA\xB\xC\xD\xE\xF\x10", 16) ==
-		0);
-	CHECK(memcmp(appended_link.span_id, "\x11\x12\x13\x14\x15\x16\x17\x18", 8) == 0);
+	assert_int_equal(put_samples, 2);
+	CHECK(memcmp(put_link.trace_id, "\1\2\3\4\5\6\7\x8\x9\xA\xB\xC\xD\xE\xF\x10", 16) == 0);
+	CHECK(memcmp(put_link.span_id, "\x11\x12\x13\x14\x15\x16\x17\x18", 8) == 0);
 	ask_deinit(&a);
 }
 
@@ -169,15 +141,14 @@ static void says_what_it_left_out(void **state)
 	struct err e;
 	buf_init(&message, 1 << 20);
 	make_message(&message);
-	struct server_config config = { .retention_ns = (int64_t)86400 * 1000000000 };
-	server.config = &config; /* the sample is of 2023 */
+	server.ingest.retention_ns = (int64_t)86400 * 1000000000; /* the sample is of 2023 */
 	post(&a, buf_view(&message), true, NULL);
 	assert_int_equal(a.out.status, OK);
 	CHECK_OK(otlp_decode_response(buf_view(&a.out.body), &rejects, &e), &e);
 	assert_int_equal(rejects.profiles, 1);
 	CHECK(strstr(rejects.reason, "1 samples were refused: time 2023-11-14T22:13:20Z"));
-	assert_int_equal(appends, 0);
-	assert_int_equal(metric_get(&server.metrics.refused_old), 1);
+	assert_int_equal(sink.puts, 0);
+	assert_int_equal(metric_get(&server.ingest.metrics.refused_old), 1);
 	ask_deinit(&a);
 	post(&a, str_of(json_message), false, "application/json");
 	CHECK(str_starts(buf_view(&a.out.body), STR("{\"partialSuccess\":{\"rejectedProfiles\":"
@@ -200,7 +171,7 @@ static void maps_statuses(void **state)
 	make_message(&message);
 	FOR_EACH_CASE (c, cases) {
 		struct ask a;
-		append_status = c->s;
+		sink.put = c->s;
 		post(&a, buf_view(&message), false, "application/x-protobuf");
 		CHECK_CASE(c, a.out.status == c->s);
 		CHECK_CASE(c, a.out.http_status == c->http);
@@ -216,9 +187,9 @@ static void maps_statuses(void **state)
 		CHECK_CASE(c, strcmp(a.out.message, "the store says no") == 0);
 		ask_deinit(&a);
 	}
-	assert_int_equal(metric_get(&server.metrics.otlp_failed), 8);
-	CHECK(metric_get(&server.metrics.messages_busy) > 0);
-	CHECK(metric_get(&server.metrics.messages_failed) > 0);
+	assert_int_equal(metric_get(&inlet->in->failed), 8);
+	CHECK(metric_get(&server.ingest.metrics.messages_busy) > 0);
+	CHECK(metric_get(&server.ingest.metrics.messages_failed) > 0);
 }
 
 static void refuses(void **state)
@@ -237,11 +208,11 @@ static void refuses(void **state)
 	CHECK(str_starts(buf_view(&a.out.body), STR("{\"code\":3,\"message\":")));
 	CHECK(strstr(a.out.message, "resource"));
 	ask_deinit(&a);
-	atomic_store(&server.ready, false);
+	sink.health = E_UNAVAILABLE;
 	post(&a, STR(""), true, NULL);
 	assert_int_equal(a.out.status, E_UNAVAILABLE);
 	ask_deinit(&a);
-	assert_int_equal(appends, 0);
+	assert_int_equal(sink.puts, 0);
 }
 
 /* Nothing is decoded without memory for it; what was admitted is given back. */
@@ -252,15 +223,15 @@ static void asks_for_memory_first(void **state)
 	buf_init(&message, 1 << 20);
 	make_message(&message);
 	struct ask a;
-	admit_status = E_UNAVAILABLE;
+	sink.admit = E_UNAVAILABLE;
 	post(&a, buf_view(&message), false, "application/x-protobuf");
 	assert_int_equal(a.out.http_status, 503);
-	assert_int_equal(appends, 0);
+	assert_int_equal(sink.puts, 0);
 	ask_deinit(&a);
-	admit_status = OK;
+	sink.admit = OK;
 	post(&a, buf_view(&message), false, "application/x-protobuf");
-	assert_int_equal(appends, 1);
-	assert_int_equal(admitted, 0);
+	assert_int_equal(sink.puts, 1);
+	assert_int_equal(sink.admitted, 0);
 	ask_deinit(&a);
 }
 

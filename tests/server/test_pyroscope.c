@@ -6,61 +6,30 @@
 #include "../pyroscope/say.h"
 #include "ask.h"
 #include "base/clock.h"
-#include "limits.h"
 #include "pb/pb.h"
-
-static size_t stored;
-static struct hash128 last_id;
-static enum status admit_status, append_status;
-static uint64_t admitted; /* bytes, not given back yet */
-
-enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e)
-{
-	(void)s;
-	if (admit_status != OK)
-		return err_set(e, admit_status, "no memory now");
-	admitted += bytes;
-	*entry = (struct store_entry *)&admitted;
-	return OK;
-}
-
-void store_admit_end(struct store *s, struct store_entry *entry)
-{
-	(void)s;
-	CHECK((entry != NULL) == (admitted > 0));
-	admitted = 0;
-}
-
-enum status store_append(struct store *s, struct str tenant, const struct profile *p,
-	struct hash128 batch_id, struct err *e)
-{
-	(void)s;
-	(void)tenant;
-	CHECK_OK(profile_validate(p, e), e);
-	if (append_status != OK)
-		return err_set(e, append_status, "no disk");
-	stored += p->samples.len;
-	last_id = batch_id;
-	return OK;
-}
+#include "sink.h"
 
 static struct server server;
+static struct server_inlet *pushes, *ingests;
+static struct fake_sink sink;
 
 static int setup(void **state)
 {
 	(void)state;
+	struct err e = { 0 };
 	memset(&server, 0, sizeof(server));
-	atomic_store(&server.ready, true);
-	admit_status = append_status = OK;
-	stored = 0;
-	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
+	fake_sink_ingest(&sink, &server.ingest);
+	CHECK_OK(server_inlet_of(&server, &server_protocol_pyroscope_push, &pushes, &e), &e);
+	CHECK_OK(server_inlet_of(&server, &server_protocol_pyroscope_ingest, &ingests, &e), &e);
+	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
+	server_inlets_close(&server);
 	ingest_deinit(&server.ingest);
-	CHECK(admitted == 0);
+	CHECK(sink.admitted == 0);
 	return 0;
 }
 
@@ -68,7 +37,7 @@ static void ingest(struct ask *a, const char *query, struct str body)
 {
 	ask_init(a, "/ingest", query);
 	a->r.body = body;
-	server_pyroscope_ingest(&server, &a->r, &a->out);
+	server_pyroscope_ingest(ingests, &a->r, &a->out);
 }
 
 static void answers_ingest(void **state)
@@ -101,9 +70,9 @@ static void answers_ingest(void **state)
 		}
 		ask_deinit(&a);
 	}
-	CHECK(stored == 2 && server.metrics.samples_ingest == 2);
-	CHECK(server.metrics.pyroscope_failed == 5 && server.metrics.messages_malformed == 5);
-	CHECK(server.metrics.pyroscope_requests == ARRAY_COUNT(cases));
+	CHECK(sink.samples == 2 && ingests->in->samples == 2);
+	CHECK(ingests->in->failed == 5 && server.ingest.metrics.messages_malformed == 5);
+	CHECK(ingests->in->requests == ARRAY_COUNT(cases));
 }
 
 /* Another query is another profile; the same one is stored once, by its id. */
@@ -112,13 +81,13 @@ static void tells_messages_apart(void **state)
 	(void)state;
 	struct ask a;
 	ingest(&a, "name=app&from=1700000000", STR("a 1"));
-	struct hash128 first = last_id;
+	struct hash128 first = sink.id;
 	ask_deinit(&a);
 	ingest(&a, "name=app&from=1700000000", STR("a 1"));
-	CHECK(first.lo == last_id.lo && first.hi == last_id.hi);
+	CHECK(first.lo == sink.id.lo && first.hi == sink.id.hi);
 	ask_deinit(&a);
 	ingest(&a, "name=app&from=1700000001", STR("a 1"));
-	CHECK(first.lo != last_id.lo);
+	CHECK(first.lo != sink.id.lo);
 	ask_deinit(&a);
 }
 
@@ -126,16 +95,16 @@ static void says_when_to_come_again(void **state)
 {
 	(void)state;
 	struct ask a;
-	admit_status = E_UNAVAILABLE;
+	sink.admit = E_UNAVAILABLE;
 	ingest(&a, "name=app", STR("a 1"));
 	CHECK(a.out.http_status == 503);
 	ask_deinit(&a);
-	admit_status = OK;
-	append_status = E_IO;
+	sink.admit = OK;
+	sink.put = E_IO;
 	ingest(&a, "name=app", STR("a 1"));
 	CHECK(a.out.http_status == 500);
 	ask_deinit(&a);
-	atomic_store(&server.ready, false);
+	sink.health = E_UNAVAILABLE;
 	ingest(&a, "name=app", STR("a 1"));
 	CHECK(a.out.http_status == 503);
 	ask_deinit(&a);
@@ -160,7 +129,7 @@ static void push(struct ask *a, int64_t time_ns, bool named)
 	ask_init(a, "/push.v1.PusherService/Push", "");
 	a->r.is_rpc = true;
 	a->r.body = buf_view(&message);
-	server_pyroscope_push(&server, &a->r, &a->out);
+	server_pyroscope_push(pushes, &a->r, &a->out);
 	a->r.body = STR("");
 }
 
@@ -169,16 +138,16 @@ static void answers_push(void **state)
 	(void)state;
 	struct ask a;
 	push(&a, clock_realtime_ns(), true);
-	CHECK(a.out.status == OK && a.out.body.len == 0 && stored == 1);
-	CHECK(server.metrics.samples_push == 1);
+	CHECK(a.out.status == OK && a.out.body.len == 0 && sink.samples == 1);
+	CHECK(pushes->in->samples == 1);
 	ask_deinit(&a);
 	push(&a, clock_realtime_ns(), false);
 	CHECK(a.out.status == E_INVALID && strstr(a.out.message, "__name__"));
 	ask_deinit(&a);
 	/* In the future: told so, and not to be sent again. */
 	push(&a, clock_realtime_ns() + 48 * 3600 * NS_PER_SEC, true);
-	CHECK(a.out.status == E_INVALID && stored == 1);
-	CHECK(server.metrics.refused_future == 1);
+	CHECK(a.out.status == E_INVALID && sink.samples == 1);
+	CHECK(server.ingest.metrics.refused_future == 1);
 	ask_deinit(&a);
 }
 

@@ -13,6 +13,8 @@ static void are_sound(void **state)
 	struct err e;
 	size_t count;
 	server_config_default(&config);
+	CHECK_OK(
+		ingest_init(&s.ingest, &(struct ingest_config){ .limits = config.limits }, &e), &e);
 	CHECK_OK(server_make_routes(&s, &count, &e), &e);
 	for (size_t i = 0; i < count; i++) {
 		const struct net_route *r = &s.routes[i];
@@ -25,6 +27,8 @@ static void are_sound(void **state)
 			CHECK(strcmp(r->path, s.routes[k].path) != 0 ||
 				strcmp(r->method, s.routes[k].method) != 0);
 	}
+	server_inlets_close(&s);
+	ingest_deinit(&s.ingest);
 	free(s.routes);
 	free(s.paths);
 }

@@ -7,61 +7,20 @@
 
 #include "ask.h"
 #include "base/clock.h"
-#include "limits.h"
 #include "os/os.h"
 #include "parca/parca.h"
 #include "pb/pb.h"
+#include "sink.h"
 #include "temp_dir.h"
 
 #define MEMORY ((size_t)64 << 20)
 
-static size_t stored;
-static uint32_t appends;
-static struct hash128 last_id;
+static struct fake_sink sink;
 static char last_type[512]; /* of the first sample */
 static uint32_t last_labels;
 
-static enum status admit_status;
-static uint32_t admit_from; /* the call from which on it holds */
-static uint32_t admits;
-static uint64_t admitted; /* bytes, not given back yet */
-static uint64_t most_admitted;
-
-enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e)
+static void look(const struct profile *p)
 {
-	(void)s;
-	if (admit_status != OK && admits++ >= admit_from)
-		return err_set(e, admit_status, "no memory now");
-	admitted += bytes;
-	most_admitted = MAX(most_admitted, admitted);
-	*entry = (struct store_entry *)&admitted;
-	return OK;
-}
-
-static uint64_t waited_with; /* bytes, while the second message is waited for */
-
-uint64_t store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes)
-{
-	(void)s;
-	CHECK(entry && bytes > 0 && bytes < admitted);
-	uint64_t given = admitted - bytes;
-	admitted = waited_with = bytes;
-	return given;
-}
-
-void store_admit_end(struct store *s, struct store_entry *entry)
-{
-	(void)s;
-	CHECK((entry != NULL) == (admitted > 0));
-	admitted = 0;
-}
-
-enum status store_append(struct store *s, struct str tenant, const struct profile *p,
-	struct hash128 batch_id, struct err *e)
-{
-	(void)s;
-	(void)tenant;
-	CHECK_OK(profile_validate(p, e), e);
 	CLEANUP(buf_deinit) struct buf type;
 	buf_init(&type, sizeof(last_type));
 	if (p->samples.len)
@@ -70,10 +29,6 @@ enum status store_append(struct store *s, struct str tenant, const struct profil
 	const struct profile_labels *set =
 		p->samples.len ? &p->label_sets.v[p->samples.v[0].resource] : NULL;
 	last_labels = set ? set->count : 0;
-	stored += p->samples.len;
-	appends++;
-	last_id = batch_id;
-	return OK;
 }
 
 /* ---- the stream: messages that the client sends, and what it is sent ---- */
@@ -110,6 +65,7 @@ enum status net_stream_send(struct net_stream *stream, struct str message, struc
 }
 
 static struct server server;
+static struct server_inlet *raw, *pushed, *arrow_v1, *arrow_v2;
 static struct buf v1, stacks, longer, longer_stacks, v2, bad; /* wrapped in their messages */
 
 static void load(const char *dir, const char *name, struct buf *out)
@@ -159,24 +115,39 @@ static int unmake(void **state)
 static int setup(void **state)
 {
 	(void)state;
+	struct err e = { 0 };
 	memset(&server, 0, sizeof(server));
-	atomic_store(&server.ready, true);
-	admit_status = receive_status = send_status = OK;
-	admit_from = admits = 0;
-	most_admitted = waited_with = 0;
-	receive_from = 0;
-	stored = incoming_count = incoming_next = 0;
-	appends = outgoing_count = 0;
+	fake_sink_ingest(&sink, &server.ingest);
+	sink.look = look;
+	CHECK_OK(server_inlet_of(&server, &server_protocol_raw, &raw, &e), &e);
+	CHECK_OK(server_inlet_of(&server, &server_protocol_push, &pushed, &e), &e);
+	CHECK_OK(server_inlet_of(&server, &server_protocol_arrow_v1, &arrow_v1, &e), &e);
+	CHECK_OK(server_inlet_of(&server, &server_protocol_arrow_v2, &arrow_v2, &e), &e);
+	receive_status = send_status = OK;
+	receive_from = incoming_count = incoming_next = 0;
+	outgoing_count = 0;
 	buf_init(&outgoing, MEMORY);
-	return ingest_init(&server.ingest, &test_limits, NULL, NULL) == OK ? 0 : -1;
+	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	buf_deinit(&outgoing);
+	server_inlets_close(&server);
 	ingest_deinit(&server.ingest);
-	CHECK(admitted == 0);
+	CHECK(sink.admitted == 0);
+	return 0;
+}
+
+/* A counter of schema v1's own. */
+static uint64_t own(const char *name)
+{
+	const struct ingest_protocol *p = arrow_v1->in->protocol;
+	for (size_t i = 0; i < p->own_count; i++)
+		if (strcmp(p->own[i].name, name) == 0)
+			return metric_get(&arrow_v1->in->own[i]);
+	fail();
 	return 0;
 }
 
@@ -188,7 +159,7 @@ static void call(struct ask *a, struct str first, struct str second)
 		incoming[incoming_count++] = first;
 	if (second.len)
 		incoming[incoming_count++] = second;
-	server_write(&server, &a->r, NULL, &a->out);
+	server_write(arrow_v1, &a->r, NULL, &a->out);
 }
 
 static void writes_schema_v1(void **state)
@@ -197,19 +168,18 @@ static void writes_schema_v1(void **state)
 	struct ask a;
 	call(&a, buf_view(&v1), buf_view(&stacks));
 	assert_int_equal(a.out.status, OK);
-	CHECK(stored > 100 && appends == 1 && outgoing_count == 1);
+	CHECK(sink.samples > 100 && sink.puts == 1 && outgoing_count == 1);
 	/* While it waited it held what it had made of the message, and later all again. */
-	CHECK(waited_with > 0 && waited_with < STORE_ADMIT_BYTES(v1.len));
-	CHECK(most_admitted == 65536 + STORE_ADMIT_BYTES(v1.len) + STORE_ADMIT_BYTES(stacks.len));
-	size_t once = stored;
-	assert_int_equal(metric_get(&server.metrics.samples_arrow_v1), once);
-	struct hash128 id = last_id;
+	CHECK(sink.kept > 0 && sink.kept < fake_sink_bytes(v1.len) && sink.lent == 0);
+	size_t once = sink.samples;
+	assert_int_equal(metric_get(&arrow_v1->in->samples), once);
+	struct hash128 id = sink.id;
 	ask_deinit(&a);
 	/* Again: the stacks are known, nothing is asked, the batch has the same id. */
 	call(&a, buf_view(&v1), STR(""));
 	assert_int_equal(a.out.status, OK);
-	CHECK(stored == 2 * once && outgoing_count == 1 && hash128_eq(id, last_id));
-	CHECK(metric_get(&server.metrics.stacks_known) > 5);
+	CHECK(sink.samples == 2 * once && outgoing_count == 1 && hash128_eq(id, sink.id));
+	CHECK(own("firn_ingest_known_stacks_total") > 5);
 	ask_deinit(&a);
 	/* Another sender's stacks are its own. */
 	ask_init(&a, "/", "");
@@ -217,7 +187,7 @@ static void writes_schema_v1(void **state)
 	incoming_next = 0;
 	incoming_count = 2;
 	incoming[1] = buf_view(&stacks);
-	server_write(&server, &a.r, NULL, &a.out);
+	server_write(arrow_v1, &a.r, NULL, &a.out);
 	assert_int_equal(a.out.status, OK);
 	assert_int_equal(outgoing_count, 2);
 	ask_deinit(&a);
@@ -232,7 +202,7 @@ static void call_from(const char *peer, struct str first, struct str second)
 	incoming_count = 2;
 	incoming[0] = first;
 	incoming[1] = second;
-	server_write(&server, &a.r, NULL, &a.out);
+	server_write(arrow_v1, &a.r, NULL, &a.out);
 	assert_int_equal(a.out.status, OK);
 	ask_deinit(&a);
 }
@@ -245,7 +215,7 @@ static void keeps_senders_apart(void **state)
 	assert_int_equal(outgoing_count, 1);
 	call_from("10.0.0.12:5", buf_view(&v1), buf_view(&stacks));
 	assert_int_equal(outgoing_count, 2);
-	assert_int_equal(metric_get(&server.metrics.stacks_known), 0);
+	assert_int_equal(own("firn_ingest_known_stacks_total"), 0);
 	call_from("10.0.0.12:6", buf_view(&v1), buf_view(&stacks));
 	assert_int_equal(outgoing_count, 2);
 }
@@ -275,9 +245,9 @@ static void refuses_half_a_stream(void **state)
 		}
 		ask_deinit(&a);
 	}
-	assert_int_equal(stored, 0);
-	assert_int_equal(metric_get(&server.metrics.write_failed), ARRAY_COUNT(cases));
-	assert_int_equal(metric_get(&server.metrics.messages_malformed), ARRAY_COUNT(cases));
+	assert_int_equal(sink.samples, 0);
+	assert_int_equal(metric_get(&arrow_v1->in->failed), ARRAY_COUNT(cases));
+	assert_int_equal(metric_get(&server.ingest.metrics.messages_malformed), ARRAY_COUNT(cases));
 }
 
 /* The status and the sentence of the stream become those of the call; nothing is stored, nothing is
@@ -310,37 +280,37 @@ static void ends_with_the_stream(void **state)
 		receive_status = c->receive;
 		receive_from = c->receive_from;
 		send_status = c->send;
-		admit_status = c->admit;
-		admit_from = c->admit_from;
-		admits = 0;
+		sink.admit = c->admit;
+		sink.admit_from = c->admit_from;
+		sink.admits = 0;
 		call(&a, buf_view(&v1), buf_view(&stacks));
 		CHECK_CASE(c, a.out.status == c->receive + c->send + c->admit); /* one of them */
 		CHECK_CASE(c, strcmp(a.out.message, c->says) == 0);
-		CHECK_CASE(c, admitted == 0 && stored == 0);
-		CHECK_CASE(c, parca_stacks_count(server.ingest.stacks) == 0);
+		CHECK_CASE(c, sink.admitted == 0 && sink.samples == 0);
+		CHECK_CASE(c, parca_stacks_count(arrow_v1->state) == 0);
 		ask_deinit(&a);
 	}
-	assert_int_equal(metric_get(&server.metrics.write_failed), ARRAY_COUNT(cases));
-	assert_int_equal(metric_get(&server.metrics.messages_canceled), 4);
-	assert_int_equal(metric_get(&server.metrics.messages_limit), 1);
-	assert_int_equal(metric_get(&server.metrics.messages_busy), 3);
-	admit_status = receive_status = send_status = OK;
+	assert_int_equal(metric_get(&arrow_v1->in->failed), ARRAY_COUNT(cases));
+	assert_int_equal(metric_get(&server.ingest.metrics.messages_canceled), 4);
+	assert_int_equal(metric_get(&server.ingest.metrics.messages_limit), 1);
+	assert_int_equal(metric_get(&server.ingest.metrics.messages_busy), 3);
+	sink.admit = receive_status = send_status = OK;
 	struct ask a;
-	atomic_store(&server.ready, false);
+	sink.health = E_UNAVAILABLE;
 	call(&a, buf_view(&v1), buf_view(&stacks));
 	assert_int_equal(a.out.status, E_UNAVAILABLE);
 	ask_deinit(&a);
-	atomic_store(&server.ready, true);
+	sink.health = OK;
 	call(&a, buf_view(&v1), buf_view(&stacks)); /* as if nothing had been */
 	assert_int_equal(a.out.status, OK);
-	CHECK(stored > 100);
+	CHECK(sink.samples > 100);
 	ask_deinit(&a);
 }
 
 static void holds_to_the_limits_of_a_tenant(void **state)
 {
 	(void)state;
-	struct server_limits base = test_limits;
+	struct ingest_limits base = fake_sink_config.limits;
 	struct ask a;
 	struct err e = { 0 };
 	base.message_bytes = 64 << 20;
@@ -362,7 +332,7 @@ static void post(struct ask *a, net_handler_fn *fn, struct str body)
 {
 	ask_init(a, "/", "");
 	a->r.body = body;
-	fn(&server, &a->r, &a->out);
+	fn(fn == server_write_raw ? raw : arrow_v2, &a->r, &a->out);
 }
 
 static void writes_schema_v2(void **state)
@@ -371,10 +341,10 @@ static void writes_schema_v2(void **state)
 	struct ask a;
 	post(&a, server_write_arrow, buf_view(&v2));
 	assert_int_equal(a.out.status, OK);
-	CHECK(a.out.body.len == 0 && stored > 100);
-	assert_int_equal(metric_get(&server.metrics.samples_arrow_v2), stored);
-	CHECK(metric_get(&server.metrics.samples_zero) > 0);
-	CHECK(metric_get(&server.metrics.stacks_cut) > 0);
+	CHECK(a.out.body.len == 0 && sink.samples > 100);
+	assert_int_equal(metric_get(&arrow_v2->in->samples), sink.samples);
+	CHECK(metric_get(&server.ingest.metrics.samples_zero) > 0);
+	CHECK(metric_get(&server.ingest.metrics.stacks_cut) > 0);
 	ask_deinit(&a);
 	post(&a, server_write_arrow, buf_view(&bad));
 	assert_int_equal(a.out.status, E_INVALID);
@@ -390,16 +360,15 @@ static void writes_schema_v2(void **state)
 static void tells_what_it_refused(void **state)
 {
 	(void)state;
-	struct server_config config = { .retention_ns = (int64_t)86400 * NS_PER_SEC };
 	struct ask a;
-	server.config = &config;
+	server.ingest.retention_ns = (int64_t)86400 * NS_PER_SEC;
 	post(&a, server_write_arrow, buf_view(&v2));
 	assert_int_equal(a.out.status, E_INVALID);
 	CHECK(strstr(a.out.message, "samples were refused") &&
 		strstr(a.out.message, "where retention begins"));
-	assert_int_equal(stored, 0);
+	assert_int_equal(sink.samples, 0);
 	/* Its samples are counted, by their own reason. */
-	assert_int_equal(metric_get(&server.metrics.messages_malformed), 0);
+	assert_int_equal(metric_get(&server.ingest.metrics.messages_malformed), 0);
 	ask_deinit(&a);
 }
 
@@ -413,12 +382,12 @@ static void writes_pprof(void **state)
 	post(&a, server_write_raw, STR("")); /* no series: nothing to do */
 	assert_int_equal(a.out.status, OK);
 	ask_deinit(&a);
-	admit_status = E_UNAVAILABLE;
+	sink.admit = E_UNAVAILABLE;
 	post(&a, server_write_raw, STR(""));
 	assert_int_equal(a.out.status, E_UNAVAILABLE);
 	ask_deinit(&a);
-	admit_status = OK;
-	atomic_store(&server.ready, false);
+	sink.admit = OK;
+	sink.health = E_UNAVAILABLE;
 	post(&a, server_write_raw, STR(""));
 	assert_int_equal(a.out.status, E_UNAVAILABLE);
 	ask_deinit(&a);
@@ -457,7 +426,7 @@ static void push(struct ask *a, const char *query, struct str body)
 {
 	ask_init(a, "/api/push", query);
 	a->r.body = body;
-	server_push(&server, &a->r, &a->out);
+	server_push(pushed, &a->r, &a->out);
 }
 
 static void takes_a_pprof_file(void **state)
@@ -481,16 +450,16 @@ static void takes_a_pprof_file(void **state)
 		buf_clear(&file);
 		make_pprof(k->name, "bytes", &file);
 		push(&a, k->query, buf_view(&file));
-		CHECK_CASE(k, a.out.status == OK && stored == 1);
+		CHECK_CASE(k, a.out.status == OK && sink.samples == 1);
 		CHECK_STR(buf_view(&a.out.body), "{\"samples\":1}");
 		CHECK_STR(str_of(last_type), k->type);
 		assert_int_equal(last_labels, k->labels);
 		ask_deinit(&a);
-		stored = 0;
+		sink.samples = 0;
 	}
-	struct hash128 before = last_id; /* with other labels it is another one */
+	struct hash128 before = sink.id; /* with other labels it is another one */
 	push(&a, "name=mine&labels=x=y", buf_view(&file));
-	CHECK(a.out.status == OK && memcmp(&before, &last_id, sizeof(before)) != 0);
+	CHECK(a.out.status == OK && memcmp(&before, &sink.id, sizeof(before)) != 0);
 	ask_deinit(&a);
 }
 
@@ -510,8 +479,8 @@ static void refuses_other_files(void **state)
 	push(&a, "labels=x=1&labels=x=2", STR("x"));
 	CHECK(a.out.status == E_INVALID && strstr(a.out.message, "label x occurs twice"));
 	ask_deinit(&a);
-	assert_int_equal(metric_get(&server.metrics.messages_malformed), 4);
-	assert_int_equal(appends, 0);
+	assert_int_equal(metric_get(&server.ingest.metrics.messages_malformed), 4);
+	assert_int_equal(sink.puts, 0);
 }
 
 #define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

@@ -87,5 +87,18 @@ static void thin_rules(void **state)
 		CHECK(store_thin_parse(str_of(bad[i]), &r[0], &e) == E_INVALID);
 }
 
-TEST_MAIN(
-	cmocka_unit_test(patterns), cmocka_unit_test(retention_rules), cmocka_unit_test(thin_rules))
+/* A rule may keep some types for longer than the others. */
+static void finds_the_longest_retention(void **state)
+{
+	(void)state;
+	const struct store_retention_rule rules[] = { { .time_ns = 50 }, { .time_ns = 20 },
+		{ .time_ns = 0 } };
+	CHECK(store_retention_longest(10, NULL, 0) == 10);
+	CHECK(store_retention_longest(10, rules, 2) == 50);
+	CHECK(store_retention_longest(60, rules, 2) == 60);
+	CHECK(store_retention_longest(10, rules, 3) == 0); /* 0: for ever */
+	CHECK(store_retention_longest(0, rules, 2) == 0);
+}
+
+TEST_MAIN(cmocka_unit_test(patterns), cmocka_unit_test(retention_rules),
+	cmocka_unit_test(thin_rules), cmocka_unit_test(finds_the_longest_retention))

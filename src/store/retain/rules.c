@@ -185,3 +185,12 @@ enum status store_thin_parse(struct str text, struct store_thin_rule *out, struc
 		*out = r;
 	return s;
 }
+
+int64_t store_retention_longest(
+	int64_t all_ns, const struct store_retention_rule *rules, size_t count)
+{
+	int64_t longest = all_ns;
+	for (size_t i = 0; longest && i < count; i++)
+		longest = rules[i].time_ns ? MAX(longest, rules[i].time_ns) : 0;
+	return longest;
+}

@@ -3,7 +3,7 @@
  */
 #include "test.h"
 
-#include "server/ingest.h"
+#include "ingest/ingest.h"
 
 #define MEMORY ((size_t)64 << 20)
 #define HOUR SERIES_WINDOW_NS

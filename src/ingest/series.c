@@ -7,11 +7,10 @@
  * A batch has far fewer series than samples, and fewer label sets than either, so each set is
  * hashed once and each combination is looked up once.
  */
-#include "server/ingest.h"
+#include "ingest/ingest.h"
 
 #include "base/hash.h"
 #include "base/map.h"
-#include "server/internal.h"
 
 #include <stdlib.h>
 
@@ -21,7 +20,7 @@ struct series_set {
 };
 
 struct series_tenant {
-	char name[STORE_TENANT_MAX + 1];
+	char name[SAMPLES_TENANT_MAX + 1];
 	int64_t since_ns; /* of `now` */
 	struct series_set now;
 	struct series_set before;
@@ -80,7 +79,7 @@ static struct series_tenant *find_tenant(struct series_guard *g, struct str tena
 	if (g->tenant_count == SERIES_TENANTS_MAX)
 		return &g->tenants[SERIES_TENANTS_MAX - 1];
 	struct series_tenant *t = &g->tenants[g->tenant_count++];
-	memcpy(t->name, tenant.p ? tenant.p : "", MIN(tenant.len, (size_t)STORE_TENANT_MAX));
+	memcpy(t->name, tenant.p ? tenant.p : "", MIN(tenant.len, (size_t)SAMPLES_TENANT_MAX));
 	return t;
 }
 

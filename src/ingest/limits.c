@@ -4,10 +4,9 @@
  * letters; its words have the names of the flags whose place they take. The first line that fits
  * counts.
  */
-#include "server/ingest.h"
+#include "ingest/ingest.h"
 
 #include "base/units.h"
-#include "server/internal.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -15,21 +14,35 @@
 
 static const struct limit_word {
 	const char *name;
-	size_t at; /* in struct server_limits; uint32_t, but for the size */
+	size_t at; /* in struct ingest_limits; uint32_t, but for the size */
 	uint64_t least, most;
 	bool is_size;
 } words[] = {
-	{ "max-label-names-per-series", offsetof(struct server_limits, labels), 1, 256, false },
-	{ "max-label-name-length", offsetof(struct server_limits, label_name_bytes), 1, 1024,
+	{ "max-label-names-per-series", offsetof(struct ingest_limits, labels), 1, 256, false },
+	{ "max-label-name-length", offsetof(struct ingest_limits, label_name_bytes), 1, 1024,
 		false },
-	{ "max-label-value-length", offsetof(struct server_limits, label_value_bytes), 1, 65536,
+	{ "max-label-value-length", offsetof(struct ingest_limits, label_value_bytes), 1, 65536,
 		false },
-	{ "max-series-per-tenant", offsetof(struct server_limits, series), 0, 100000000, false },
-	{ "max-profile-stacktrace-depth", offsetof(struct server_limits, stack_frames), 2, 2048,
+	{ "max-series-per-tenant", offsetof(struct ingest_limits, series), 0, 100000000, false },
+	{ "max-profile-stacktrace-depth", offsetof(struct ingest_limits, stack_frames), 2, 2048,
 		false },
-	{ "max-profile-size", offsetof(struct server_limits, message_bytes), 64 << 10, 64 << 20,
+	{ "max-profile-size", offsetof(struct ingest_limits, message_bytes), 64 << 10, 64 << 20,
 		true },
 };
+
+/* The rule of Pyroscope and of Grafana's other stores. */
+bool ingest_is_tenant(struct str s)
+{
+	if (s.len == 0 || s.len > SAMPLES_TENANT_MAX || str_eq(s, STR(".")) || str_eq(s, STR("..")))
+		return false;
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.p[i];
+		bool letter = (c | 32) >= 'a' && (c | 32) <= 'z', digit = c >= '0' && c <= '9';
+		if (!letter && !digit && (c == 0 || !strchr("!-_.*'()", c)))
+			return false;
+	}
+	return true;
+}
 
 static struct str next_word(struct str *line)
 {
@@ -43,7 +56,7 @@ static struct str next_word(struct str *line)
 }
 
 static enum status take_word(
-	struct str word, const struct server_limits *base, struct server_limits *out, struct err *e)
+	struct str word, const struct ingest_limits *base, struct ingest_limits *out, struct err *e)
 {
 	size_t equals = str_index(word, '=');
 	struct str name = str_sub(word, 0, equals), value = str_sub(word, equals + 1, word.len);
@@ -76,7 +89,7 @@ static enum status take_tenant(struct str name, struct tenant_rule *out, struct 
 		name = str_sub(name, 0, name.len - 1);
 	if (str_eq(name, STR("\"\"")))
 		name = STR("");
-	else if (!server_is_tenant(name) && !(out->is_prefix && name.len == 0))
+	else if (!ingest_is_tenant(name) && !(out->is_prefix && name.len == 0))
 		return err_set(e, E_INVALID,
 			"\"%.*s\" is no tenant's name (\"\" is the one without a name)",
 			STR_ARG(str_sub(name, 0, 80)));
@@ -85,7 +98,7 @@ static enum status take_tenant(struct str name, struct tenant_rule *out, struct 
 }
 
 static enum status take_line(
-	struct str line, const struct server_limits *base, struct tenant_rules *out, struct err *e)
+	struct str line, const struct ingest_limits *base, struct tenant_rules *out, struct err *e)
 {
 	struct tenant_rule rule = { .limits = *base };
 	line = str_sub(line, 0, str_index(line, '#'));
@@ -103,7 +116,7 @@ static enum status take_line(
 }
 
 enum status tenant_rules_parse(
-	struct str text, const struct server_limits *base, struct tenant_rules *out, struct err *e)
+	struct str text, const struct ingest_limits *base, struct tenant_rules *out, struct err *e)
 {
 	CLEANUP(tenant_rules_deinit) struct tenant_rules rules = { 0 };
 	struct str line;

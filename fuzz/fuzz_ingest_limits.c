@@ -3,11 +3,11 @@
  * refused with the number of a line. */
 #include "fuzz/fuzz.h"
 
-#include "server/ingest.h"
+#include "ingest/ingest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct server_limits base = { .labels = 128,
+	static const struct ingest_limits base = { .labels = 128,
 		.label_name_bytes = 256,
 		.label_value_bytes = 4096,
 		.stack_frames = 2048,
@@ -20,10 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	for (size_t i = 0; i < r.v.len; i++) {
-		const struct server_limits *l = &r.v.v[i].limits;
+		const struct ingest_limits *l = &r.v.v[i].limits;
 		FUZZ_CHECK(l->labels >= 1 && l->labels <= 256 && l->stack_frames >= 2);
 		FUZZ_CHECK(l->message_bytes >= 65536 && l->message_bytes <= base.message_bytes);
-		FUZZ_CHECK(strlen(r.v.v[i].tenant) <= STORE_TENANT_MAX);
+		FUZZ_CHECK(strlen(r.v.v[i].tenant) <= SAMPLES_TENANT_MAX);
 		FUZZ_CHECK(tenant_rules_find(&r, str_of(r.v.v[i].tenant)));
 	}
 	tenant_rules_deinit(&r);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list of agents: an entry for each tenant, label `node` and address, the last push of each. It
+ * is short, so entries are found by looking at all of them.
+ */
+#include "base/clock.h"
+#include "ingest/ingest.h"
+
+#include <stdlib.h>
+
+#define NODES_MAX 16 /* of one message */
+
+void agent_list_init(struct agent_list *l)
+{
+	*l = (struct agent_list){ 0 };
+	pthread_mutex_init(&l->lock, NULL);
+}
+
+void agent_list_deinit(struct agent_list *l)
+{
+	free(l->v);
+	l->v = NULL;
+	pthread_mutex_destroy(&l->lock);
+}
+
+static void copy_text(char *out, size_t size, struct str s)
+{
+	size_t n = MIN(s.len, size - 1);
+	memcpy(out, s.p ? s.p : "", n);
+	out[n] = 0;
+}
+
+static void forget(struct agent_list *l, int64_t now_ns)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < l->count; i++)
+		if (l->v[i].last_ns > now_ns - AGENT_FORGOTTEN_NS)
+			l->v[kept++] = l->v[i];
+	l->count = kept;
+}
+
+/* The entry of that agent, or a fresh one; NULL: no memory. */
+static struct agent_entry *entry_of(struct agent_list *l, const struct agent_entry *e)
+{
+	struct agent_entry *oldest = l->v;
+	for (size_t i = 0; i < l->count; i++) {
+		if (strcmp(l->v[i].node, e->node) == 0 &&
+			strcmp(l->v[i].address, e->address) == 0 &&
+			strcmp(l->v[i].tenant, e->tenant) == 0)
+			return &l->v[i];
+		if (l->v[i].last_ns < oldest->last_ns)
+			oldest = &l->v[i];
+	}
+	if (l->count == AGENTS_MAX)
+		return oldest;
+	if (l->count == l->cap && !vec_grow(&l->v, &l->cap, l->count + 1, sizeof(*l->v)))
+		return NULL;
+	return &l->v[l->count++];
+}
+
+/* Distinct values of the label node, as string ids. */
+static size_t find_nodes(const struct profile *p, uint32_t nodes[NODES_MAX])
+{
+	uint32_t name = strtab_find(&p->strings, STR("node"));
+	size_t count = 0;
+	for (size_t i = 0; name != MAP_NONE && i < p->labels.len; i++) {
+		bool seen = p->labels.v[i].name != name;
+		for (size_t j = 0; j < count; j++)
+			seen |= nodes[j] == p->labels.v[i].value;
+		if (!seen && count < NODES_MAX)
+			nodes[count++] = p->labels.v[i].value;
+	}
+	return count;
+}
+
+static void note(struct agent_list *l, const struct agent_entry *e)
+{
+	struct agent_entry *to = entry_of(l, e);
+	if (to)
+		*to = *e;
+}
+
+void agent_list_note(struct agent_list *l, struct str tenant, const struct profile *p,
+	const char *peer, int64_t begin_ns, int64_t end_ns, const char *error)
+{
+	uint32_t nodes[NODES_MAX];
+	size_t count = find_nodes(p, nodes);
+	struct agent_entry e = { .last_ns = begin_ns,
+		.took_ns = MAX(end_ns - begin_ns, (int64_t)0) };
+	struct str address = str_of(peer);
+	copy_text(e.tenant, sizeof(e.tenant), tenant);
+	copy_text(e.address, sizeof(e.address), str_sub(address, 0, str_rindex(address, ':')));
+	copy_text(e.error, sizeof(e.error), str_of(error));
+	pthread_mutex_lock(&l->lock);
+	forget(l, begin_ns);
+	if (count == 0)
+		note(l, &e);
+	for (size_t i = 0; i < count; i++) {
+		copy_text(e.node, sizeof(e.node), profile_str(p, nodes[i]));
+		note(l, &e);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+uint64_t agent_list_count(struct agent_list *l, int64_t now_ns)
+{
+	pthread_mutex_lock(&l->lock);
+	forget(l, now_ns);
+	uint64_t n = l->count;
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct agent_entry *x = a, *y = b;
+	int order = strcmp(x->node, y->node);
+	return order ? order : strcmp(x->address, y->address);
+}
+
+void agent_list_each(
+	struct agent_list *l, struct str tenant, int64_t now_ns, agent_fn *fn, void *ctx)
+{
+	pthread_mutex_lock(&l->lock);
+	forget(l, now_ns);
+	if (l->count)
+		qsort(l->v, l->count, sizeof(*l->v), by_name);
+	for (size_t i = 0; i < l->count; i++)
+		if (str_eq(str_of(l->v[i].tenant), tenant))
+			fn(ctx, &l->v[i]);
+	pthread_mutex_unlock(&l->lock);
+}
