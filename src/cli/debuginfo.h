@@ -5,10 +5,14 @@
 #include "base/err.h"
 #include "objfile/objfile.h"
 
+#include <limits.h>
+
 int cli_debuginfo_upload(int argc, char **argv);
 
 /* Says what went wrong, if anything did, and what to exit with. */
 int cli_debuginfo_code(enum status s, const struct err *e);
+/* A pattern of mkstemp() in TMPDIR. */
+NODISCARD enum status cli_debuginfo_temporary_name(char out[PATH_MAX], struct err *e);
 /* A file without a name in TMPDIR. */
 NODISCARD enum status cli_debuginfo_temporary(int *out_fd, struct err *e);
 /* E_NOTFOUND: it should have a build id, and has none. */

@@ -14,7 +14,6 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "cli/supervise.h"
 
 #define TCP_LISTEN 0x0A
 #define FDS_MAX 65536 /* of one process */
@@ -89,12 +88,25 @@ static bool holder_of(unsigned port, char *out, size_t size)
 	return firn;
 }
 
+void cli_dial_address(const char *address, char *out, size_t out_size)
+{
+	const char *port = strrchr(address, ':');
+	size_t host_len = port ? (size_t)(port - address) : 0;
+	struct str host = str_make(address, host_len);
+	if (port && (host_len == 0 || str_eq(host, STR("0.0.0.0")) || str_eq(host, STR("*"))))
+		snprintf(out, out_size, "127.0.0.1%s", port);
+	else if (port && str_eq(host, STR("[::]")))
+		snprintf(out, out_size, "[::1]%s", port);
+	else
+		snprintf(out, out_size, "%s", address);
+}
+
 static void complain_of_port(const struct server_config *c, unsigned port)
 {
 	char holder[128], dial[256];
 	bool firn = holder_of(port, holder, sizeof(holder));
 	const char *colon = strrchr(c->http_address, ':');
-	supervise_dial_address(c->http_address, dial, sizeof(dial));
+	cli_dial_address(c->http_address, dial, sizeof(dial));
 	cli_complain("%s is taken by %s%s%s; another port: --http-address %.*s:%u", c->http_address,
 		holder, firn ? ", which is to be seen at http://" : "", firn ? dial : "",
 		(int)(colon - c->http_address), c->http_address,

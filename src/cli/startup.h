@@ -8,6 +8,8 @@
 
 #include "server/server.h"
 
+/* Where a client on this host reaches `address`: wildcards become loopback. */
+void cli_dial_address(const char *address, char *out, size_t out_size);
 /* Says on standard error what `e` means to whoever typed the flags of `c`. used_path: what the
  * storage directory was called in between; or NULL. The exit code: CLI_USAGE where the address is
  * none. */

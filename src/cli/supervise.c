@@ -29,6 +29,7 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/startup.h"
 
 #define ADDRESS_MAX 256
 #define NEVER INT64_MAX
@@ -61,19 +62,6 @@ struct supervisor {
 	int64_t second_at_ns;
 	int exit_code;
 };
-
-void supervise_dial_address(const char *address, char *out, size_t out_size)
-{
-	const char *port = strrchr(address, ':');
-	size_t host_len = port ? (size_t)(port - address) : 0;
-	struct str host = str_make(address, host_len);
-	if (port && (host_len == 0 || str_eq(host, STR("0.0.0.0")) || str_eq(host, STR("*"))))
-		snprintf(out, out_size, "127.0.0.1%s", port);
-	else if (port && str_eq(host, STR("[::]")))
-		snprintf(out, out_size, "[::1]%s", port);
-	else
-		snprintf(out, out_size, "%s", address);
-}
 
 /* ---- starting ---- */
 
@@ -168,7 +156,7 @@ static void server_is_ready(struct supervisor *s, const char *line)
 	if (s->address[0])
 		tell_of_new_server(s);
 	snprintf(s->address, sizeof(s->address), "%.*s", (int)strcspn(line, "\n"), line);
-	supervise_dial_address(s->address, s->dial, sizeof(s->dial));
+	cli_dial_address(s->address, s->dial, sizeof(s->dial));
 	s->c->on_server(s->c->ctx, s->address, s->dial);
 	struct child *agent = &s->children[AGENT];
 	if (s->c->with_agent && agent->pid == 0 && agent->start_at_ns == NEVER)

@@ -49,6 +49,3 @@ struct supervise_config {
 
 /* Runs until a signal stops it or it gives up. Returns the exit code. */
 int supervise_run(const struct supervise_config *c);
-
-/* Where a client on this host reaches `address`: wildcards become loopback. */
-void supervise_dial_address(const char *address, char *out, size_t out_size);

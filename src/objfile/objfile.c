@@ -37,26 +37,6 @@ void objfile_close(struct objfile *obj)
 	free(obj);
 }
 
-enum status objfile_read(
-	const struct objfile *obj, uint64_t offset, void *out, size_t len, struct err *e)
-{
-	if (offset > obj->size || len > obj->size - offset)
-		return err_set(e, E_INVALID, "%s: %zu bytes at +%llu: the file has %llu", obj->name,
-			len, (unsigned long long)offset, (unsigned long long)obj->size);
-	if (len == 0)
-		return OK;
-	if (obj->bytes) {
-		memcpy(out, obj->bytes + offset, len);
-		return OK;
-	}
-	if (obj->source.read)
-		return obj->source.read(obj->source.ctx, offset, out, len, e);
-	enum status s = os_pread_full(obj->fd, out, len, offset, obj->name, e);
-	if (s == E_CORRUPT) /* cut short since it was opened */
-		return e ? (e->status = E_INVALID) : E_INVALID;
-	return s;
-}
-
 /* `count` records of `size` bytes each at `offset`, in new memory. */
 static enum status table_load(const struct objfile *obj, const char *what, uint64_t offset,
 	uint64_t count, size_t size, void *out, struct err *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: JSON is the columns as they are. Folded stacks keep the path as one text that grows and
+ * How: JSON is in flame_json.c. Folded stacks keep the path as one text that grows and
  * shrinks with the walk. The table for a terminal is the tree itself, down to nodes of half a per
  * cent: lines are drawn where it branches, and an only child stands right below its parent:
  *
@@ -19,103 +19,6 @@
 #define TEXT_ROWS_MAX 200
 #define TEXT_INDENT_MAX 60 /* characters; what lies deeper is not indented further */
 #define PATH_BYTES_MAX ((size_t)4 << 20)
-
-/* ---- JSON ---- */
-
-static void column_u32(struct buf *b, const char *key, const uint32_t *v, uint32_t count)
-{
-	query_json_key(b, key);
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < count; i++) {
-		if (i > 0)
-			buf_u8(b, ',');
-		query_json_i64(b, v[i]);
-	}
-	buf_u8(b, ']');
-}
-
-static void column_u8(struct buf *b, const char *key, const uint8_t *v, uint32_t count)
-{
-	query_json_key(b, key);
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < count; i++) {
-		if (i > 0)
-			buf_u8(b, ',');
-		query_json_i64(b, v[i]);
-	}
-	buf_u8(b, ']');
-}
-
-static void column_i64(struct buf *b, const char *key, const int64_t *v, uint32_t count)
-{
-	query_json_key(b, key);
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < count; i++) {
-		if (i > 0)
-			buf_u8(b, ',');
-		query_json_i64(b, v[i]);
-	}
-	buf_u8(b, ']');
-}
-
-/* Depths are small and alike, so they compress to a tenth of the parents. */
-static void column_depth(struct buf *b, const struct query_flame *f)
-{
-	uint32_t depth = 0;
-	query_json_key(b, "depth");
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < f->count; i++) {
-		if (i > 0) {
-			buf_u8(b, ',');
-			depth++;
-			for (uint32_t at = i - 1; at != f->parent[i]; at = f->parent[at])
-				depth--;
-		}
-		query_json_i64(b, depth);
-	}
-	buf_u8(b, ']');
-}
-
-void query_flame_json(const struct query_flame *f, bool depth, struct buf *b)
-{
-	buf_u8(b, '{');
-	query_json_pair_str(b, "unit", f->unit);
-	query_json_pair_i64(b, "total", f->total[0]);
-	query_json_pair_i64(b, "trimmed", f->trimmed);
-	query_json_pair_i64(b, "samples", (int64_t)f->sample_count);
-	query_json_pair_i64(b, "pending", f->pending);
-	query_json_key(b, "pending_files");
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < f->pending_file_count; i++) {
-		if (i > 0)
-			buf_u8(b, ',');
-		buf_json_str(b, f->pending_files[i]);
-	}
-	buf_u8(b, ']');
-	query_json_key(b, "strings");
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < f->string_count; i++) {
-		if (i > 0)
-			buf_u8(b, ',');
-		buf_json_str(b, f->strings[i]);
-	}
-	buf_u8(b, ']');
-	query_json_key(b, "nodes");
-	buf_u8(b, '{');
-	if (depth)
-		column_depth(b, f);
-	else
-		column_u32(b, "parent", f->parent, f->count);
-	column_u32(b, "name", f->name, f->count);
-	column_u32(b, "file", f->file, f->count);
-	column_u32(b, "line", f->line, f->count);
-	column_u32(b, "binary", f->binary, f->count);
-	column_u8(b, "kind", f->kind, f->count);
-	column_u8(b, "inlined", f->inlined, f->count);
-	column_i64(b, "self", f->self, f->count);
-	column_i64(b, "total", f->total, f->count);
-	buf_cstr(b, "}}");
-}
 
 /* ---- folded ---- */
 

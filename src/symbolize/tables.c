@@ -28,7 +28,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ENTRIES_MAX 65536
 /* How long a build id without a file, or with a bad one, is left alone. */
 #define MISSING_RETRY_NS (300 * NS_PER_SEC)
 #define FAILED_RETRY_NS (3600 * NS_PER_SEC)
@@ -40,93 +39,6 @@ const struct debuginfo_table *symbolize_ref_table(const struct symbolize_ref *r)
 }
 
 /* ---- entries; the lock is held ---- */
-
-static bool id_equal(const void *ctx, uint32_t value, const void *key)
-{
-	const struct symbolize_tables *t = ctx;
-	return str_eq(str_of(t->entries.v[value]->id), *(const struct str *)key);
-}
-
-static void unref(struct symbolize_ref *r)
-{
-	if (!r || --r->refs)
-		return;
-	debuginfo_table_close(r->table);
-	free(r);
-}
-
-void symbolize_entry_close(struct symbolize_tables *t, struct symbolize_entry *en)
-{
-	if (!en->open)
-		return;
-	t->open_bytes -= en->open->bytes;
-	atomic_fetch_sub(&t->metrics->open_tables, 1);
-	unref(en->open);
-	en->open = NULL;
-}
-
-static void forget_job(struct symbolize_tables *t, struct symbolize_entry *en)
-{
-	t->held -= en->state == ENTRY_IDLE && en->fd >= 0;
-	free(en->path);
-	free(en->home);
-	en->path = en->home = NULL;
-	fd_cleanup(&en->fd);
-}
-
-/* The oldest entry that nobody needs, taken out of the index; MAP_NONE when all are needed. */
-static uint32_t recycle(struct symbolize_tables *t)
-{
-	uint32_t oldest = MAP_NONE;
-	for (uint32_t i = 0; i < t->entries.len; i++) {
-		const struct symbolize_entry *en = t->entries.v[i];
-		if (en->state == ENTRY_IDLE && !en->open &&
-			(oldest == MAP_NONE || en->last_used < t->entries.v[oldest]->last_used))
-			oldest = i;
-	}
-	if (oldest != MAP_NONE) {
-		struct symbolize_entry *en = t->entries.v[oldest];
-		map_remove(&t->index, hash64(en->id, strlen(en->id)), oldest);
-		forget_job(t, en);
-	}
-	return oldest;
-}
-
-static struct symbolize_entry *find_or_add(struct symbolize_tables *t, struct str id)
-{
-	uint64_t h = hash64(id.p, id.len);
-	uint32_t at = map_find(&t->index, h, id_equal, t, &id);
-	if (at == MAP_NONE) {
-		if (t->entries.len < ENTRIES_MAX) {
-			struct symbolize_entry *fresh = calloc(1, sizeof(*fresh));
-			if (!fresh || !VEC_PUSH(&t->entries, fresh)) {
-				free(fresh);
-				return NULL;
-			}
-			at = (uint32_t)t->entries.len - 1;
-		} else {
-			at = recycle(t);
-		}
-		if (at == MAP_NONE || !map_insert(&t->index, h, at))
-			return NULL;
-		struct symbolize_entry *en = t->entries.v[at];
-		*en = (struct symbolize_entry){ .fd = -1 };
-		memcpy(en->id, id.p, id.len);
-	}
-	t->entries.v[at]->last_used = ++t->uses;
-	return t->entries.v[at];
-}
-
-bool symbolize_entry_queue(struct symbolize_tables *t, struct symbolize_entry *en)
-{
-	if (t->queue_len == SYMBOLIZE_QUEUE_MAX)
-		return false;
-	t->queue[(t->queue_first + t->queue_len++) % SYMBOLIZE_QUEUE_MAX] = en;
-	t->held -= en->state == ENTRY_IDLE && en->fd >= 0;
-	en->state = ENTRY_QUEUED;
-	pthread_cond_signal(&t->work);
-	return true;
-}
 
 /* The first that was asked for, or the first; the others stay in order. */
 static struct symbolize_entry *dequeue(struct symbolize_tables *t)
@@ -263,7 +175,7 @@ static void run_job(struct symbolize_tables *t, struct job *j)
 	j->result = s == OK ? open_from_disk(t, j->id) : NULL;
 	if (j->result) {
 		if (old)
-			unref(old);
+			symbolize_unref(old);
 	} else {
 		j->result = old;
 	}
@@ -287,7 +199,7 @@ static void finish_job(struct symbolize_tables *t, struct symbolize_entry *en, c
 		en->not_before_ns = 0;
 		t->held += en->fd >= 0;
 		if (!symbolize_entry_queue(t, en))
-			forget_job(t, en);
+			symbolize_entry_forget(t, en);
 	}
 	t->ended++;
 	pthread_cond_broadcast(&t->done);
@@ -398,7 +310,7 @@ void symbolize_tables_free(struct symbolize_tables *t)
 		pthread_join(t->workers[i], NULL);
 	for (size_t i = 0; i < t->entries.len; i++) {
 		symbolize_entry_close(t, t->entries.v[i]);
-		forget_job(t, t->entries.v[i]);
+		symbolize_entry_forget(t, t->entries.v[i]);
 		free(t->entries.v[i]);
 	}
 	VEC_FREE(&t->entries);
@@ -419,7 +331,7 @@ enum status symbolize_tables_offer(
 		return err_set(e, E_INVALID, "not a build id: %.100s", build_id);
 	enum status s = OK;
 	pthread_mutex_lock(&t->lock);
-	struct symbolize_entry *en = find_or_add(t, str_of(build_id));
+	struct symbolize_entry *en = symbolize_entry_make(t, str_of(build_id));
 	if (!en) {
 		s = err_set(e, E_NOMEM, "build id %s", build_id);
 	} else if (en->fd < 0 && !(en->open && en->open->has_dwarf)) {
@@ -462,7 +374,7 @@ enum status symbolize_tables_look_again(
 		return err_set(e, E_INVALID, "not a build id: %.100s", build_id);
 	enum status s = OK;
 	pthread_mutex_lock(&t->lock);
-	struct symbolize_entry *en = find_or_add(t, str_of(build_id));
+	struct symbolize_entry *en = symbolize_entry_make(t, str_of(build_id));
 	if (!en) {
 		s = err_set(e, E_NOMEM, "build id %s", build_id);
 	} else {
@@ -532,7 +444,7 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	if (!symbolize_id_is_valid(build_id))
 		return;
 	pthread_mutex_lock(&t->lock);
-	struct symbolize_entry *en = find_or_add(t, build_id);
+	struct symbolize_entry *en = symbolize_entry_make(t, build_id);
 	*out = en ? take(en) : NULL;
 	if (en)
 		en->asked_ns = clock_monotonic_ns();
@@ -550,13 +462,13 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 
 	struct symbolize_ref *found = look ? open_from_disk(t, id) : NULL;
 	pthread_mutex_lock(&t->lock);
-	en = find_or_add(t, build_id); /* it may have been recycled meanwhile */
+	en = symbolize_entry_make(t, build_id); /* it may have been recycled meanwhile */
 	if (en && found && !en->open)
 		attach(t, en, STEAL_PTR(found));
 	*out = en ? take(en) : NULL;
 	if (en && !*out)
 		queue_for(t, en, path, out_pending);
-	unref(found);
+	symbolize_unref(found);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -567,7 +479,7 @@ void symbolize_tables_want(struct symbolize_tables *t, struct str sent_id, struc
 	if (!symbolize_id_is_valid(build_id))
 		return;
 	pthread_mutex_lock(&t->lock);
-	struct symbolize_entry *en = find_or_add(t, build_id);
+	struct symbolize_entry *en = symbolize_entry_make(t, build_id);
 	bool pending = false;
 	if (en)
 		en->wants += en->wants < UINT32_MAX;
@@ -586,7 +498,7 @@ bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str sent_id)
 	if (!symbolize_id_is_valid(build_id))
 		return false;
 	pthread_mutex_lock(&t->lock);
-	uint32_t at = map_find(&t->index, hash64(build_id.p, build_id.len), id_equal, t, &build_id);
+	uint32_t at = symbolize_entry_find(t, build_id);
 	const struct symbolize_entry *en = at == MAP_NONE ? NULL : t->entries.v[at];
 	bool pending = en && en->wanted && en->state != ENTRY_IDLE;
 	pthread_mutex_unlock(&t->lock);
@@ -598,7 +510,7 @@ void symbolize_ref_release(struct symbolize_tables *t, struct symbolize_ref *r)
 	if (!r)
 		return;
 	pthread_mutex_lock(&t->lock);
-	unref(r);
+	symbolize_unref(r);
 	evict(t);
 	pthread_mutex_unlock(&t->lock);
 }

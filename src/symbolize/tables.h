@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tables: what tables.c and held.c share. */
+/* tables: what tables.c, entry.c and held.c share. */
 #pragma once
 
 #include "symbolize/private.h"
@@ -60,7 +60,16 @@ struct symbolize_tables {
 	uint32_t worker_count;
 };
 
-/* ---- tables.c; the lock is held ---- */
+/* ---- entry.c; the lock is held ---- */
+
+void symbolize_unref(struct symbolize_ref *r); /* NULL is fine */
+/* Its number in `entries`; MAP_NONE: there is none. */
+uint32_t symbolize_entry_find(const struct symbolize_tables *t, struct str id);
+/* The one of this build id, made where there is none, and the one used last; NULL: no memory, or
+ * every other one is needed. */
+struct symbolize_entry *symbolize_entry_make(struct symbolize_tables *t, struct str id);
+/* What it waits to be made of. */
+void symbolize_entry_forget(struct symbolize_tables *t, struct symbolize_entry *en);
 
 /* False: too many wait. */
 bool symbolize_entry_queue(struct symbolize_tables *t, struct symbolize_entry *en);

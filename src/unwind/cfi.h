@@ -86,6 +86,17 @@ struct cfi_entry {
 	size_t cie_offset; /* of an FDE */
 };
 
+/* How a pointer is encoded: Linux Standard Base, Core 10.5.1. */
+#define DW_EH_PE_OMIT 0xff
+#define DW_EH_PE_INDIRECT 0x80
+#define DW_EH_PE_FORMAT 0x0f
+#define DW_EH_PE_BASE 0x70
+enum { DW_EH_PE_ABSPTR = 0x00, DW_EH_PE_ULEB128 = 0x01, DW_EH_PE_UDATA2 = 0x02 };
+enum { DW_EH_PE_UDATA4 = 0x03, DW_EH_PE_UDATA8 = 0x04, DW_EH_PE_SIGNED = 0x08 };
+enum { DW_EH_PE_SLEB128 = 0x09, DW_EH_PE_SDATA2 = 0x0a, DW_EH_PE_SDATA4 = 0x0b };
+enum { DW_EH_PE_SDATA8 = 0x0c, DW_EH_PE_PCREL = 0x10, DW_EH_PE_TEXTREL = 0x20 };
+enum { DW_EH_PE_DATAREL = 0x30, DW_EH_PE_ALIGNED = 0x50 };
+
 /* Read the entry at *offset and move *offset behind it. False at the end; *broken is set when the
  * end is not where it should be: an entry passes it, so nothing behind it can be found. */
 bool cfi_next_entry(

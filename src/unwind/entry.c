@@ -9,16 +9,6 @@
 #define LENGTH_64_BIT 0xffffffffu
 #define LENGTH_RESERVED 0xfffffff0u
 
-#define DW_EH_PE_OMIT 0xff
-#define DW_EH_PE_INDIRECT 0x80
-#define DW_EH_PE_FORMAT 0x0f
-#define DW_EH_PE_BASE 0x70
-enum { DW_EH_PE_ABSPTR = 0x00, DW_EH_PE_ULEB128 = 0x01, DW_EH_PE_UDATA2 = 0x02 };
-enum { DW_EH_PE_UDATA4 = 0x03, DW_EH_PE_UDATA8 = 0x04, DW_EH_PE_SIGNED = 0x08 };
-enum { DW_EH_PE_SLEB128 = 0x09, DW_EH_PE_SDATA2 = 0x0a, DW_EH_PE_SDATA4 = 0x0b };
-enum { DW_EH_PE_SDATA8 = 0x0c, DW_EH_PE_PCREL = 0x10, DW_EH_PE_TEXTREL = 0x20 };
-enum { DW_EH_PE_DATAREL = 0x30, DW_EH_PE_ALIGNED = 0x50 };
-
 static struct reader section_reader(const struct cfi_section *s, size_t from, size_t to)
 {
 	struct reader r = reader_over(s->bytes.p, to);
@@ -65,67 +55,6 @@ bool cfi_next_entry(
 		}
 		return true;
 	}
-}
-
-uint64_t cfi_read_pointer(const struct cfi_section *s, struct reader *r, uint8_t encoding)
-{
-	uint64_t field = s->address + reader_offset(r);
-	uint64_t v = 0;
-	if (encoding == DW_EH_PE_OMIT || encoding & DW_EH_PE_INDIRECT) {
-		r->failed = true;
-		return 0;
-	}
-	if (encoding == DW_EH_PE_ALIGNED) {
-		reader_skip(r, -field & 7);
-		return reader_u64(r);
-	}
-	switch (encoding & DW_EH_PE_FORMAT) {
-	case DW_EH_PE_ABSPTR:
-	case DW_EH_PE_SIGNED:
-	case DW_EH_PE_UDATA8:
-	case DW_EH_PE_SDATA8:
-		v = reader_u64(r);
-		break;
-	case DW_EH_PE_ULEB128:
-		v = reader_uleb(r);
-		break;
-	case DW_EH_PE_SLEB128:
-		v = (uint64_t)reader_sleb(r);
-		break;
-	case DW_EH_PE_UDATA2:
-		v = reader_u16(r);
-		break;
-	case DW_EH_PE_SDATA2:
-		v = (uint64_t)(int64_t)reader_i16(r);
-		break;
-	case DW_EH_PE_UDATA4:
-		v = reader_u32(r);
-		break;
-	case DW_EH_PE_SDATA4:
-		v = (uint64_t)(int64_t)reader_i32(r);
-		break;
-	default:
-		r->failed = true;
-		return 0;
-	}
-	uint64_t base = 0;
-	switch (encoding & DW_EH_PE_BASE) {
-	case 0:
-		return v;
-	case DW_EH_PE_PCREL:
-		return v + field;
-	case DW_EH_PE_TEXTREL:
-		base = s->text_base;
-		break;
-	case DW_EH_PE_DATAREL:
-		base = s->data_base;
-		break;
-	default:
-		break;
-	}
-	if (base == 0)
-		r->failed = true;
-	return v + base;
 }
 
 /* The augmentation's data. What follows a letter that is not known cannot be read, but with 'z'

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/startup.h"
 #include "cli/supervise.h"
 #include "fakes.h"
 #include "test.h"
@@ -459,7 +460,7 @@ static void dials(void **state)
 	(void)state;
 	FOR_EACH_CASE (c, addresses) {
 		char got[64];
-		supervise_dial_address(c->in, got, sizeof(got));
+		cli_dial_address(c->in, got, sizeof(got));
 		CHECK_CASE(c, strcmp(got, c->want) == 0);
 	}
 }
