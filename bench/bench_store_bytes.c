@@ -18,7 +18,7 @@
 #include "bench_store.h"
 #include "codec/codec.h"
 #include "pprof/pprof.h"
-#include "store/read/view.h"
+#include "store/read/remap.h"
 #include "store/state/state.h"
 
 #include <dirent.h>

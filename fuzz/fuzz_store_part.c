@@ -7,8 +7,8 @@
 #include "fuzz/fuzz.h"
 
 #include "codec/codec.h"
-#include "store/merge/merge.h"
-#include "store/read/view.h"
+#include "store/merge/merge_cursor.h"
+#include "store/read/queries.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -180,9 +180,7 @@ static void query(struct part *p)
 	struct samples_type *types;
 	size_t n;
 	v.tenant = STR("");
-	v.own_query.store = &store;
-	v.own_query.holder = &v.own_holder;
-	v.query = &v.own_query;
+	query_memory_init(&v.memory, &store);
 	static bool ready;
 	if (!ready)
 		memory_share_init(&store.queries_memory, MEMORY_BYTES);
@@ -203,6 +201,7 @@ static void query(struct part *p)
 	(void)!store_types(&v, q.from_ns, q.to_ns, &a, &types, &n, NULL);
 	arena_deinit(&a);
 	view_release(&v);
+	query_memory_deinit(&v.memory);
 	if (v.source_count) /* else it was found damaged, and let go */
 		part_unref(p);
 }

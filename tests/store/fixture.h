@@ -5,6 +5,10 @@
  */
 #pragma once
 
+#include "store/merge/merge.h"
+#include "store/read/queries.h"
+#include "store/read/read.h"
+#include "store/retain/retain.h"
 #include "store/state/state.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/merge/merge.h"
+#include "store/merge/merge_choose.h"
 #include "tests/store/fixture.h"
 
 #define MINUTE (60 * SEC)

@@ -3,7 +3,7 @@
  * Samples of many hours come out of merging, thinning and exporting in slices of an hour, whatever
  * slices and order their parts were in, and none is lost.
  */
-#include "store/merge/merge.h"
+#include "store/merge/merge_cursor.h"
 #include "tests/store/model_check.h"
 
 #define HOUR (3600 * SEC)

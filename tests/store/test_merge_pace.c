@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a merge waits: half of a processor, 64 MiB a second, whichever is slower. */
-#include "store/merge/merge.h"
+#include "store/merge/merge_pace.h"
 #include "tests/test.h"
 
 #define MS 1000000LL

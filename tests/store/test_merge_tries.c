@@ -3,7 +3,8 @@
  * Random tries become one: each node of each is found in it by its path, it has no other node, and
  * is in canonical order; a trie that is not is named.
  */
-#include "store/merge/merge.h"
+#include "store/merge/merge_choose.h"
+#include "store/merge/merge_cursor.h"
 #include "tests/test.h"
 
 #include <stdlib.h>

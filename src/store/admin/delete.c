@@ -12,7 +12,7 @@
  * A crash leaves some parts rewritten and others not: then there was no answer, and asking again
  * does the rest.
  */
-#include "store/merge/rewrite.h"
+#include "store/merge/merge.h"
 
 #include <stdlib.h>
 #include <sys/statvfs.h>

@@ -3,7 +3,7 @@
  * A part is written into a directory of its own (never parts/, where the next start would take it
  * for the store's), read back, and removed.
  */
-#include "store/merge/rewrite.h"
+#include "store/merge/merge.h"
 
 #include "base/reader.h"
 

@@ -5,7 +5,7 @@
  * which carries the import's identity: that part being durable is the import.
  */
 #include "store/admin/overlap.h"
-#include "store/merge/rewrite.h"
+#include "store/merge/merge.h"
 
 #include <stdlib.h>
 

@@ -6,8 +6,6 @@
  */
 #include "base/clock.h"
 #include "store/admin/look.h"
-#include "store/log/batch.h"
-#include "store/part/part_table.h"
 
 #include <errno.h>
 #include <limits.h>

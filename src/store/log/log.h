@@ -7,7 +7,8 @@
 #pragma once
 
 #include "base/hash.h"
-#include "store/disk/io.h"
+#include "store/disk/disk.h"
+#include "store/log/batch.h"
 
 #define LOG_SEGMENT_BYTES ((uint64_t)16 << 20) /* by default */
 #define LOG_SEGMENT_BYTES_MIN ((uint64_t)64 << 10)

@@ -10,6 +10,9 @@
  * alone.
  */
 #include "store/merge/merge.h"
+#include "store/merge/merge_choose.h"
+#include "store/merge/merge_cursor.h"
+#include "store/merge/merge_pace.h"
 
 #include "base/clock.h"
 

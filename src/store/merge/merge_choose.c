@@ -5,7 +5,7 @@
  * not paid many times. When a window has closed, its parts become one, unless one of them is so
  * much larger than the others that rewriting it is not worth it yet.
  */
-#include "store/merge/merge.h"
+#include "store/merge/merge_choose.h"
 
 #include "base/clock.h"
 

@@ -7,7 +7,7 @@
  * again for the next. A part with other slices (older versions had none) is gone through once for
  * each slice that it has rows in.
  */
-#include "store/merge/merge.h"
+#include "store/merge/merge_cursor.h"
 
 #include <stdlib.h>
 

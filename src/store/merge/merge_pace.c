@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/merge/merge.h"
+#include "store/merge/merge_pace.h"
 
 #include "base/clock.h"
 

@@ -5,7 +5,8 @@
  * come next in each trie, all parents lie on the path to the node that came last; so the deepest
  * is the next of all, and of the deepest the one of the least location.
  */
-#include "store/merge/merge.h"
+#include "store/merge/merge_choose.h"
+#include "store/merge/merge_cursor.h"
 
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
 #include "store/merge/rewrite.h"
 
 #include "base/clock.h"
-#include "store/merge/merge.h"
+#include "store/merge/merge_cursor.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "store/read/view.h"
+#include "store/read/read.h"
 
 /* Which rows match, and whether those or the others are taken. */
 struct rewrite_rule {

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "store/part/part.h"
+#include "store/part/part_read.h"
 
 /* What rows must be like to pass. */
 struct part_filter {
@@ -29,3 +29,9 @@ NODISCARD enum status part_keep_rows(struct part *p, const struct tabs *t,
 NODISCARD enum status part_sum_kept(struct part *p, const struct tabs *t,
 	const struct part_block *b, const struct part_filter *f, struct part_rows *scratch,
 	int64_t *sums, uint64_t *samples, struct part_kept *out, struct err *e);
+
+/* Each row's value is added to sums[node], the number of samples to *samples. After a failure the
+ * sums are spoilt. */
+NODISCARD enum status part_sum_block(struct part *p, const struct tabs *t,
+	const struct part_block *b, struct part_rows *scratch, int64_t *sums, uint64_t *samples,
+	struct err *e);

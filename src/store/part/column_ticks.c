@@ -9,8 +9,8 @@
  * what the phases would cost in bits decides. One table for all rows serves a host with many
  * series, a table for each ascending stretch (a series) serves many hosts.
  */
+#include "base/radix.h"
 #include "store/part/column.h"
-#include "store/part/radix.h"
 
 #include <stdlib.h>
 #include <string.h>

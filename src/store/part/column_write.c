@@ -8,8 +8,8 @@
 #include "store/part/column.h"
 
 #include "base/hash.h"
+#include "base/radix.h"
 #include "codec/codec.h"
-#include "store/part/radix.h"
 
 #include <stdlib.h>
 #include <string.h>

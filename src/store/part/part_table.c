@@ -4,6 +4,7 @@
  * when it is read, so that queries need no checks of their own.
  */
 #include "store/part/part_table.h"
+#include "store/part/part_blocks.h"
 
 #include <stdlib.h>
 

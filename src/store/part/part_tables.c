@@ -2,8 +2,8 @@
 /*
  * The tables of a part that is being written, column by column, in canonical order.
  */
+#include "base/radix.h"
 #include "store/part/part_writer.h"
-#include "store/part/radix.h"
 
 #include <stdlib.h>
 

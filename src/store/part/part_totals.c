@@ -3,6 +3,7 @@
  * TOTALS of a part that is being written: rows are added up by stack while they come, and where a
  * stretch ends, so does a block: a total is of whole blocks.
  */
+#include "store/part/part_write.h"
 #include "store/part/part_writer.h"
 
 #include <stdlib.h>

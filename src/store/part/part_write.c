@@ -4,6 +4,7 @@
  * writer needs the memory of one block, whatever the part's size. The tables follow, then the table
  * of contents. The file has a temporary name until it is whole and durable.
  */
+#include "store/part/part_write.h"
 #include "store/part/part_writer.h"
 
 #include "base/clock.h"
@@ -17,60 +18,6 @@
 /* Tables of merged parts stay for long: an eighth less of the trie for a little of the background's
  * time. */
 #define TABLES_LEVEL_MERGED 6
-
-void part_meta_deinit(struct part_meta *m)
-{
-	VEC_FREE(&m->covers);
-	VEC_FREE(&m->replaces);
-	VEC_FREE(&m->imports);
-	VEC_FREE(&m->origins);
-}
-
-static bool touch(const struct part_origin *a, const struct part_origin *b)
-{
-	return hash128_eq(a->store_id, b->store_id) &&
-	       (a->first_ns <= b->last_ns || a->first_ns - 1 == b->last_ns) &&
-	       (b->first_ns <= a->last_ns || b->first_ns - 1 == a->last_ns);
-}
-
-/* Times that meet, or follow each other, become one entry. */
-enum status part_meta_add_origin(struct part_meta *m, struct part_origin o)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < m->origins.len; i++) {
-		struct part_origin x = m->origins.v[i];
-		if (touch(&x, &o)) {
-			o.first_ns = MIN(x.first_ns, o.first_ns);
-			o.last_ns = MAX(x.last_ns, o.last_ns);
-		} else {
-			m->origins.v[kept++] = x;
-		}
-	}
-	m->origins.len = kept;
-	if (kept >= PART_ORIGINS_MAX)
-		return E_LIMIT;
-	return VEC_PUSH(&m->origins, o) ? OK : E_NOMEM;
-}
-
-enum status part_meta_inherit(struct part_meta *to, const struct part_meta *from)
-{
-	enum status s = OK;
-	if (to->imports.len + from->imports.len > PART_IMPORTS_MAX)
-		return E_LIMIT;
-	for (size_t i = 0; s == OK && i < from->imports.len; i++)
-		s = VEC_PUSH(&to->imports, from->imports.v[i]) ? OK : E_NOMEM;
-	for (size_t i = 0; s == OK && i < from->origins.len; i++)
-		s = part_meta_add_origin(to, from->origins.v[i]);
-	return s;
-}
-
-enum status part_write_bytes(struct part_writer *w, struct str bytes, struct err *e)
-{
-	enum status s = store_io_pwrite(w->fd, bytes.p, bytes.len, w->at, w->tmp, e);
-	if (s == OK)
-		w->at += bytes.len;
-	return s;
-}
 
 static enum status write_header(struct part_writer *w, struct err *e)
 {
@@ -186,97 +133,6 @@ void part_writer_close(struct part_writer *w)
 
 /* ---- blocks ---- */
 
-static void bounds(const int64_t *v, size_t n, int64_t *min, int64_t *max)
-{
-	*min = *max = v[0];
-	for (size_t i = 1; i < n; i++) {
-		*min = MIN(*min, v[i]);
-		*max = MAX(*max, v[i]);
-	}
-}
-
-static bool all_equal(const int64_t *v, size_t n, int64_t x)
-{
-	for (size_t i = 0; i < n; i++)
-		if (v[i] != x)
-			return false;
-	return true;
-}
-
-/* The factor that makes values of counts; 0: there is none. */
-static int64_t factor_of(const struct part_writer *w, size_t n)
-{
-	const int64_t *value = w->rows_of[ROW_VALUE], *count = w->rows_of[ROW_COUNT];
-	int64_t k = count[0] > 0 ? value[0] / count[0] : 0;
-	for (size_t i = 0; k && i < n; i++)
-		if ((uint64_t)count[i] * (uint64_t)k != (uint64_t)value[i])
-			return 0;
-	return k;
-}
-
-static enum status encode_row_column(struct part_writer *w, int id, size_t n, uint32_t *count)
-{
-	const int64_t *v = w->rows_of[id];
-	struct column c;
-	if ((id == ROW_COUNT && all_equal(v, n, 1)) || (id == ROW_SET && all_equal(v, n, 0)))
-		return OK;
-	int64_t factor = id == ROW_VALUE && !all_equal(v, n, v[0]) ? factor_of(w, n) : 0;
-	if (factor) {
-		c = (struct column){
-			.id = ROW_VALUE, .encoding = COLUMN_SCALE, .base = factor, .unit = ROW_COUNT
-		};
-	} else {
-		enum column_hint hint =
-			id == ROW_NODE || id == ROW_SET ? COLUMN_TRY_DICT : COLUMN_PLAIN;
-		enum status s =
-			id == ROW_TIME
-				? column_encode_times(&w->columns, (uint8_t)id, v, n,
-					  w->periods_ns[w->rows_of[ROW_SERIES][n / 2]], &w->data,
-					  &c)
-				: column_encode(&w->columns, (uint8_t)id, v, n, hint, &w->data, &c);
-		if (s != OK)
-			return s;
-	}
-	w->needs_ticks |= c.encoding == COLUMN_TICKS;
-	c.offset += w->at;
-	column_write_header(&w->header, &c);
-	++*count;
-	return buf_status(&w->header);
-}
-
-enum status part_write_block(struct part_writer *w, struct err *e)
-{
-	size_t n = w->block_rows;
-	if (n == 0)
-		return OK;
-	buf_clear(&w->data);
-	buf_clear(&w->header);
-	uint32_t count = 0;
-	enum status s = OK;
-	for (int id = ROW_SERIES; id < ROW_COLUMNS && s == OK; id++)
-		s = encode_row_column(w, id, n, &count);
-	buf_varint(&w->blocks, n);
-	static const int bounded[] = { ROW_SERIES, ROW_TIME, ROW_NODE };
-	for (size_t i = 0; i < ARRAY_COUNT(bounded); i++) {
-		int64_t min, max;
-		bounds(w->rows_of[bounded[i]], n, &min, &max);
-		if (bounded[i] == ROW_TIME)
-			buf_zigzag(&w->blocks, min);
-		else
-			buf_varint(&w->blocks, (uint64_t)min);
-		buf_varint(&w->blocks, (uint64_t)max - (uint64_t)min);
-	}
-	buf_varint(&w->blocks, count);
-	buf_str(&w->blocks, buf_view(&w->header));
-	if (s == OK)
-		s = buf_status(&w->blocks);
-	if (s != OK)
-		return err_set(e, s, "encoding a block of %zu rows", n);
-	w->block_count++;
-	w->block_rows = 0;
-	return part_write_bytes(w, buf_view(&w->data), e);
-}
-
 static void take_span(struct part_writer *w, const struct row *v, size_t n)
 {
 	struct series_span *span = &w->spans[v->series];
@@ -355,18 +211,6 @@ uint64_t part_writer_bytes(const struct part_writer *w)
 }
 
 /* ---- sections ---- */
-
-enum status part_write_section(
-	struct part_writer *w, enum part_section kind, struct str bytes, struct err *e)
-{
-	buf_u16(&w->toc, (uint16_t)kind);
-	buf_u16(&w->toc, kind == PART_NEEDS ? PART_FLAG_MUST_KNOW : 0);
-	buf_u32(&w->toc, codec_crc32c(0, bytes.p, bytes.len));
-	buf_u64(&w->toc, w->at);
-	buf_u64(&w->toc, bytes.len);
-	w->toc_count++;
-	return part_write_bytes(w, bytes, e);
-}
 
 static enum status write_blocks(struct part_writer *w, struct err *e)
 {

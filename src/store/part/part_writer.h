@@ -7,7 +7,10 @@
  */
 #pragma once
 
-#include "store/part/part.h"
+#include "store/disk/disk.h"
+#include "store/memory/memory.h"
+#include "store/part/column.h"
+#include "store/part/part_format.h"
 #include "store/part/part_index.h"
 
 #define PART_SECTION_BYTES_MAX ((size_t)4 << 30)

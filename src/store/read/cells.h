@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "store/read/view.h"
+#include "store/read/pick.h"
 
 struct cells {
 	struct samples_cell *v;

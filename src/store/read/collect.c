@@ -4,7 +4,11 @@
  * are made once, and the sums added to the profile's samples by (stack, group, period). Each period
  * is a head of the profile. Where times are kept apart they are part of these keys.
  */
+#include "store/read/gauge.h"
 #include "store/read/groups.h"
+#include "store/read/queries.h"
+#include "store/read/remap.h"
+#include "store/read/scan.h"
 
 #include <math.h>
 #include <stdlib.h>

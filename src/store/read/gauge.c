@@ -4,8 +4,9 @@
  * one pass gathers (series, time) pairs, which are sorted, each once, and say what time the series
  * covers of that of all (cover.h).
  */
+#include "store/read/gauge.h"
 #include "store/read/cover.h"
-#include "store/read/view.h"
+#include "store/read/scan.h"
 
 #include <stdlib.h>
 

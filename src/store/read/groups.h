@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "store/read/view.h"
+#include "store/read/pick.h"
 
 #define GROUP_LABELS_MAX PROFILE_LABELS_MAX
 

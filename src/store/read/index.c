@@ -6,6 +6,8 @@
  * old part), the rows' series and sets are looked at, if the selector leaves series out.
  */
 #include "store/read/index_kinds.h"
+#include "store/read/queries.h"
+#include "store/read/scan.h"
 
 #include <stdlib.h>
 

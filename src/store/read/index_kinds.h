@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "store/read/view.h"
+#include "store/read/pick.h"
 
 /* A question, and what was found so far. */
 struct kinds_question {

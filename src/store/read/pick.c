@@ -4,8 +4,8 @@
  * asked once for each distinct value: `verdicts` remembers by string, or, for all parts together,
  * by its number in the view's dictionary. Loading and picking are dealt to the query's threads.
  */
+#include "store/read/pick.h"
 #include "store/read/pool.h"
-#include "store/read/view.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/read/view.h"
 
+#include "store/read/remap.h"
 #include <stdlib.h>
 
 #define UNSET UINT32_MAX

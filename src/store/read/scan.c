@@ -4,8 +4,8 @@
  * the others, rows pass by series, set and time. Where all rows of a block pass, no selection is
  * made.
  */
-#include "store/read/view.h"
 
+#include "store/read/scan.h"
 #include <stdlib.h>
 
 #define MEMTABLE_STEP 65536u

@@ -5,7 +5,10 @@
  * averaged over the time of the step (cover.h).
  */
 #include "store/read/cover.h"
+#include "store/read/gauge.h"
 #include "store/read/groups.h"
+#include "store/read/queries.h"
+#include "store/read/scan.h"
 
 #include <math.h>
 #include <stdlib.h>

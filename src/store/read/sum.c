@@ -10,6 +10,9 @@
  * So there are never more sources at hand than threads, and the memory is theirs. Where it does not
  * suffice for all threads, the query is run again by one alone.
  */
+#include "store/read/gauge.h"
+#include "store/read/queries.h"
+#include "store/read/scan.h"
 #include "store/read/tree.h"
 
 #include "store/read/pool.h"
@@ -585,7 +588,7 @@ enum status store_sum_stacks(struct store_view *v, const struct samples_query *q
 {
 	struct err local = { 0 };
 	e = e ? e : &local;
-	unsigned width = view_width(v);
+	unsigned width = query_memory_width(&v->memory);
 	enum status s = query_check(q, e);
 	if (s != OK)
 		return s;

@@ -5,7 +5,10 @@
  * array, those of the source at hand behind those of the sources before it.
  */
 #include "store/read/cells.h"
+#include "store/read/gauge.h"
 #include "store/read/groups.h"
+#include "store/read/queries.h"
+#include "store/read/scan.h"
 #include "store/read/tree.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
  * needed.
  */
 #include "store/read/tree.h"
+#include "store/read/remap.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,11 @@
  * which series have a location; where there is none, the nodes of the rows are looked at. Times are
  * those of the series in the source.
  */
-#include "store/read/view.h"
 
+#include "store/read/gauge.h"
+#include "store/read/queries.h"
+#include "store/read/remap.h"
+#include "store/read/scan.h"
 #include <stdlib.h>
 
 /* No wanted series has it. */

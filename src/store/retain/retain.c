@@ -9,8 +9,9 @@
  *
  * The total size counts everything in the directory; only parts can go, the oldest first.
  */
+#include "store/retain/retain.h"
 #include "base/clock.h"
-#include "store/merge/rewrite.h"
+#include "store/merge/merge.h"
 #include "store/retain/rules.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "store/memory/tables.h"
+#include "store/memory/memory.h"
 
 /* `pattern` with '*' for any characters. */
 bool rules_match(struct str pattern, struct str text);

@@ -5,7 +5,8 @@
  * sample has the age and META's resolution is finer than wanted, or its names have one to drop.
  */
 #include "base/clock.h"
-#include "store/merge/rewrite.h"
+#include "store/merge/merge.h"
+#include "store/retain/retain.h"
 #include "store/retain/rules.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * A failure leaves everything as it was; the next try writes the same table under a new number.
  */
 #include "base/clock.h"
-#include "store/part/radix.h"
+#include "base/radix.h"
 #include "store/state/state.h"
 
 #include <stdlib.h>

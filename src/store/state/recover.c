@@ -4,7 +4,6 @@
  * 1): parts that no other part replaces, and the records of the log that no part covers.
  */
 #include "base/clock.h"
-#include "store/log/batch.h"
 #include "store/state/state.h"
 
 #include <errno.h>

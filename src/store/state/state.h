@@ -130,28 +130,14 @@ NODISCARD enum status store_recover(struct store *s, struct err *e);
 NODISCARD enum status store_flush_now(struct store *s, struct err *e);
 /* Records up to this number are in parts: none of them needs the log any more. */
 uint64_t store_written_until(struct store *s);
-/* One merge, if one is due; *out tells whether there was. */
-NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
-/* The time for the next two, by the clocks of the machine; what there is to say of them is said.
- * AGE_UNKNOWN: nobody can tell yet. */
+/* The time by which samples grow old, by the clocks of the machine. Notices tell when they
+ * disagree. AGE_UNKNOWN: nobody can tell yet. */
 int64_t store_age_now(struct store *s);
-/* Drops what is too old or too much. AGE_UNKNOWN: too much only. */
-void store_retain(struct store *s, int64_t now_ns);
-/* One part made coarser, if one is due; *out tells whether there was. AGE_UNKNOWN: none is. */
-NODISCARD enum status store_thin_step(struct store *s, int64_t now_ns, bool *out, struct err *e);
-
 /* Looks at what the process has resident, at most each few milliseconds; near the limit gives free
  * memory back to the system. True: it is near the limit all the same. */
 bool store_relieve(struct store *s);
 /* What merging or rewriting may take now: its share, less when the process is near its limit. */
 uint64_t store_upkeep_bytes(struct store *s);
-
-/* Forgets tables of parts that no query used for a minute, and what is beyond a quarter of the
- * memory. */
-void store_trim_caches(struct store *s);
-/* Loads the labels of the newest parts, as many as the caches have room for: so that the first who
- * asks need not wait for them. */
-void store_warm(struct store *s);
 
 /* ---- manifest ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/memory/memory.h"
+#include "store/memory/memory_share.h"
 
 #include "base/clock.h"
 #include "tests/test.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/part/radix: sorting by numbers, digit by digit from the lowest; digits that are equal in
- * all are skipped. Stable.
+ * radix: sorting by numbers, digit by digit from the lowest; digits that are equal in all are
+ * skipped. Stable.
  *
- * Layer 3, private to store/.
+ * Layer 0.
  */
 #pragma once
 

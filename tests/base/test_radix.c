@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In order, and stable, whatever the number of items and digits. */
 #include "base/hash.h"
-#include "store/part/radix.h"
-#include "tests/test.h"
+#include "base/radix.h"
+#include "test.h"
 
 enum { N_MAX = 6000 };
 

@@ -3,7 +3,7 @@
  * A counting pass and a moving pass for each digit. Keys that ascend already are left alone, which
  * is how most samples arrive; few are sorted by insertion.
  */
-#include "store/part/radix.h"
+#include "base/radix.h"
 
 #include <string.h>
 

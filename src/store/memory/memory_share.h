@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/memory/memory_share: who may hold how much of the memory budget (--storage-memory), so that
+ * all together stay within it, whatever the load. In sixteenths:
+ *
+ *   2  the memtable that is being filled (store.c reserves)   1  batches on their way in
+ *   2  the one that is being written                          4  queries, all together
+ *   2  what writing it takes                                  1  tables of parts that are kept
+ *   4  merging (merge.c)
+ *
+ * Batches on their way in and queries take from here before they allocate, and give back after
+ * they have freed; the others are bounded where they are used. What nobody counts (free pieces of
+ * the heap, the program) is measured: near the limit of the process as a whole (store_relieve())
+ * free pieces go back to the system, and who comes is let in one at a time.
+ *
+ * Layer 3, private to store/. Thread safe.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+/* One batch or query. Its first bytes make it a holder; it has all it holds until it is done. */
+struct memory_holder {
+	uint64_t age;   /* of those who came earlier it is smaller; 0: not known yet */
+	uint64_t held;  /* bytes */
+	uint64_t wants; /* bytes more that it waits for; 0: it does not wait */
+	uint64_t needs; /* bytes that it was known to need when it had to give way */
+	bool yields;    /* all that hold memory wait: this one gives its back, and begins anew */
+	TAILQ_ENTRY(memory_holder) link;
+};
+
+/* A share, and those who hold some of it or wait for it, the oldest first.
+ *
+ * - A holder gets what fits. While one waits, newcomers get nothing, so that the others get done.
+ * - A holder that is alone gets all it asks for: a single batch or query has limits of its own.
+ * - When all holders wait for more, the youngest yields. So the oldest is always served, and each
+ *   becomes the oldest in the end.
+ */
+struct memory_share {
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* CLOCK_MONOTONIC */
+	TAILQ_HEAD(memory_holders, memory_holder) holders;
+	uint64_t limit;
+	uint64_t used;
+	uint64_t next_age;
+};
+
+enum memory_got {
+	MEMORY_GOT,
+	MEMORY_WAIT,  /* not within the time; its place in the queue is kept */
+	MEMORY_YIELD, /* yields: see above; everything is to be given back */
+};
+
+void memory_share_init(struct memory_share *m, uint64_t limit_bytes);
+void memory_share_deinit(struct memory_share *m); /* nobody holds any of it */
+/* `bytes` more. `pressed`: the process is near its limit, and only the oldest gets more. Waits
+ * until `until_ns` (monotonic) at most. */
+enum memory_got memory_take(struct memory_share *m, struct memory_holder *h, uint64_t bytes,
+	bool pressed, int64_t until_ns);
+/* It waits no more. */
+void memory_leave(struct memory_share *m, struct memory_holder *h);
+/* What is there already, whatever the others hold. */
+void memory_take_anyway(struct memory_share *m, struct memory_holder *h, uint64_t bytes);
+void memory_give(struct memory_share *m, struct memory_holder *h, uint64_t bytes);
+/* After a yield, with nothing held: waits until what it needed would fit. MEMORY_GOT: begin anew.
+ */
+enum memory_got memory_await(struct memory_share *m, struct memory_holder *h, int64_t until_ns);
+uint64_t memory_used(struct memory_share *m);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/merge/merge_cursor: the rows and tables of one source of a merge, in the order and the
+ * numbers of the merged part.
+ *
+ * Layer 3, private to store/.
+ */
+#pragma once
+
+#include "base/radix.h"
+#include "store/part/part.h"
+
+/* Where a row belongs in a part's order: compared word by word. */
+struct merge_key {
+	uint64_t w[4];
+};
+/* `slice_first_ns`: of the row's slice. */
+struct merge_key merge_key_of(const struct row *r, enum part_order order, int64_t slice_first_ns);
+static inline int merge_key_compare(const struct merge_key *a, const struct merge_key *b)
+{
+	for (int i = 0; i < 3; i++)
+		if (a->w[i] != b->w[i])
+			return a->w[i] < b->w[i] ? -1 : 1;
+	return a->w[3] < b->w[3] ? -1 : a->w[3] > b->w[3];
+}
+/* -1, 0, 1 by series, stack, time, set: of rows of one slice. */
+int merge_row_compare(const struct row *a, const struct row *b);
+
+/* Where a cursor is in its blocks. */
+struct merge_place {
+	size_t next_block;
+	size_t at;               /* in the block that was read last */
+	struct part_slice slice; /* of the row read last; with passes, of this one */
+	int64_t later_ns;        /* with passes: the least time seen that is beyond it */
+	bool any_later;
+	uint32_t pass_count;
+	uint64_t taken;   /* rows, with passes */
+	struct row ahead; /* read, and of the next series or slice */
+	bool has_ahead;
+};
+
+/* The rows of one source in the order of the merged part, and in its numbers. */
+struct merge_cursor {
+	struct part *part;
+	struct tabs tabs;
+	unsigned pinned; /* groups */
+	bool sorted;     /* rows come as they lie; else series by series of a slice, sorted here */
+	bool passes;     /* its slices are others: all blocks are gone through for each of ours */
+	enum part_order order;
+	int64_t slice_ns;
+	int64_t resolution_ns;
+	uint32_t *series;
+	uint32_t *nodes;
+	uint16_t *depths; /* of the nodes, until the tries are merged */
+	uint32_t *sets;
+	const uint8_t *delta;     /* by merged series */
+	const uint8_t *keep_time; /* by merged set */
+	const struct part_block *blocks;
+	size_t block_count;
+	struct part_rows rows;
+	struct merge_place place;
+	int64_t rounded_ns;      /* of the row that was rounded last, without regard to slices */
+	size_t pending_max;      /* rows; 0: as many as there are */
+	VEC(struct row) pending; /* a series in a slice, or the next of its rows */
+	VEC(struct radix_item) sorting; /* twice as many */
+	size_t pending_at;
+	struct merge_place series_begin; /* of the series that is pending */
+	bool cut;                        /* it has more rows than are pending */
+	struct merge_key cut_at;         /* the first of them */
+	struct row head;
+	struct merge_key key; /* of head */
+	bool done;
+};
+/* When all but rows is known: before the first row. */
+void merge_cursor_begin(struct merge_cursor *c);
+/* The first row; and each next one. */
+NODISCARD enum status merge_cursor_next(struct merge_cursor *c, struct err *e);
+void merge_cursor_deinit(struct merge_cursor *c);
+
+/* All of a source's tables into `t`, but for the nodes of its trie; the cursor's arrays get the
+ * numbers there, `nodes` those of the nodes' locations. */
+NODISCARD enum status merge_tables_add(
+	struct tables *t, const struct tabs *from, struct merge_cursor *c, struct err *e);
+/* When that was done with all sources, and `canon` is of their tables: the tries too, so that the
+ * nodes in `t` are in canonical order; and `nodes` of the cursors. E_UNSUPPORTED: the trie of
+ * cursors[*out_unfit] is not in canonical order. E_NOMEM, E_LIMIT. */
+NODISCARD enum status merge_tries(struct tables *t, struct canon *canon,
+	struct merge_cursor *cursors, size_t count, size_t *out_unfit);

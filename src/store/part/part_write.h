@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/part/part_write: a part is written once, in the order of its rows.
+ *
+ * Layer 3, private to store/.
+ */
+#pragma once
+
+#include "store/disk/disk.h"
+#include "store/memory/memory.h"
+#include "store/part/part_format.h"
+
+struct part_writer;
+/* A file of the same id in `dir` is an error of ours. */
+NODISCARD enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
+	const struct canon *c, struct part_writer **out, struct err *e);
+/* Memory for each node of the part, of what comes next. */
+#define PART_TOTAL_NODE_BYTES (2 * sizeof(int64_t))
+/* Before the first row, of parts that last: the part shall have TOTALS, by slices. */
+NODISCARD enum status part_writer_total(
+	struct part_writer *w, uint32_t node_count, int64_t slice_ns, struct err *e);
+/* Before the first row, of parts that stay for long: they are packed harder; and of those that are
+ * merged soon, and written anew: what takes least time. */
+void part_writer_keep(struct part_writer *w);
+void part_writer_young(struct part_writer *w);
+/* In the order of the part; numbers are canonical. */
+NODISCARD enum status part_writer_row(struct part_writer *w, const struct row *row, struct err *e);
+/* Several of one series and slice. */
+NODISCARD enum status part_writer_rows(
+	struct part_writer *w, const struct row *rows, size_t n, struct err *e);
+/* Of the file so far. */
+uint64_t part_writer_bytes(const struct part_writer *w);
+/* Durable under its name when OK. Rows, samples and times of `meta` are set here. */
+NODISCARD enum status part_writer_finish(struct part_writer *w, const struct tabs *t,
+	const struct canon *c, struct part_meta *meta, const struct batch_seen *batches,
+	size_t batch_count, struct err *e);
+/* Also after success; a file that was not finished is removed. */
+void part_writer_close(struct part_writer *w);

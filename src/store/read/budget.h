@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/read/budget: memory of one query: of its answers, and of each operation while it goes on.
+ *
+ * Layer 3, private to store/. A budget may be taken from by several threads, a query_memory may be
+ * held by several; everything else of it is one thread's.
+ */
+#pragma once
+
+#include "store/state/state.h"
+
+/* What a query holds of the share for queries (memory_share.h). */
+struct query_memory {
+	struct store *store;
+	struct store_query *query; /* whose memory is counted together, and who waits; or */
+	struct store_query own;    /* this alone, which does not wait */
+	struct memory_holder own_holder;
+	pthread_mutex_t lock;
+	uint64_t held; /* by the operation under way; with `lock` held */
+	uint64_t kept; /* by answers that were given */
+};
+void query_memory_init(struct query_memory *m, struct store *s);
+void query_memory_deinit(struct query_memory *m);
+/* At least `bytes` for the operation under way. E_UNAVAILABLE: others have it. E_CANCELED: nobody
+ * wants the answer any more. */
+NODISCARD enum status query_memory_hold(struct query_memory *m, uint64_t bytes, struct err *e);
+/* The operation has ended. */
+void query_memory_release(struct query_memory *m);
+/* An answer is there until the end, and counts as long. */
+void query_memory_keep(struct query_memory *m, uint64_t bytes);
+/* Threads that a query may use: one where the memory is scarce. */
+unsigned query_memory_width(const struct query_memory *m);
+/* As store_query_again() says. */
+bool query_memory_again(struct store_query *q);
+
+/* Memory of one operation; taken and given by any of its threads. */
+struct budget {
+	struct query_memory *memory; /* NULL: none of the share is held */
+	uint64_t limit;
+	uint64_t used; /* atomic */
+};
+NODISCARD enum status budget_take(struct budget *b, uint64_t bytes, struct err *e);
+void budget_give(struct budget *b, uint64_t bytes);
+uint64_t budget_left(const struct budget *b);
+/* The sentence for the sender of the query: E_LIMIT and E_NOMEM of something within the budget say
+ * no more than that. */
+enum status budget_fail(const struct budget *b, enum status s, struct err *e);
+/* calloc within the budget. */
+NODISCARD enum status budget_array(
+	struct budget *b, size_t count, size_t size, void *out_ptr, struct err *e);
