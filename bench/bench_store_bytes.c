@@ -18,6 +18,7 @@
 #include "bench_store.h"
 #include "codec/codec.h"
 #include "pprof/pprof.h"
+#include "store/merge/merge.h"
 #include "store/read/remap.h"
 #include "store/state/state.h"
 

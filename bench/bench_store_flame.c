@@ -16,6 +16,7 @@
 #include "debuginfo/debuginfo.h"
 #include "objfile/objfile.h"
 #include "query/query.h"
+#include "store/merge/merge.h"
 #include "store/state/state.h"
 
 #include <dirent.h>

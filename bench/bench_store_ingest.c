@@ -8,6 +8,7 @@
  *     bench_store_ingest ingest     the first of the two only
  */
 #include "bench_store.h"
+#include "store/merge/merge.h"
 #include "store/state/state.h"
 
 #include <fcntl.h>

@@ -7,6 +7,8 @@
  * slowest of all that has no regular expression is the figure.
  */
 #include "bench_store.h"
+#include "store/merge/merge.h"
+#include "store/read/queries.h"
 #include "store/state/state.h"
 
 enum { DAYS = 30, NODES = 50, PODS = 200, SERIES_BATCH = 1000, RUNS = 9, STARTS = 5 };

@@ -8,6 +8,8 @@
  *	bench_store_sum [DIRECTORY [MILLIONS]]    of samples (10); keeps the store there
  */
 #include "bench_store.h"
+#include "store/merge/merge.h"
+#include "store/read/queries.h"
 #include "store/state/state.h"
 
 enum { SAMPLES = 200, RUNS = 9 };
