@@ -6,7 +6,9 @@
  * its processor time and memory are its alone. The peer's figures (Parca, same load, same kind of
  * machine) are constants: it is not built here.
  *
- *   bench_server_heavy [FIRN [SECONDS [FLAG...]]]
+ *   [FIRN_BENCH_STACKS=40000] bench_server_heavy [FIRN [SECONDS [FLAG...]]]
+ *
+ * With FIRN_BENCH_STACKS there are that many distinct stacks: each call has the next 10,000.
  */
 #include "bench_store.h"
 #include "codec/codec.h"
@@ -20,7 +22,8 @@
 enum {
 	SENDERS = 4,
 	SERIES = 10,
-	STACKS = 10000,
+	STACKS = 10000, /* of a call */
+	STACKS_MAX = 200000,
 	FUNCTIONS = 4096,
 	DEPTH_LEAST = 10,
 	DEPTH_MOST = 45
@@ -33,7 +36,7 @@ enum {
 #define QUERY "/parca.query.v1alpha1.QueryService/Query"
 #define TYPE "process_cpu:samples:count:cpu:nanoseconds:delta"
 
-static uint32_t stacks[STACKS][DEPTH_MOST], depths[STACKS];
+static uint32_t stacks[STACKS_MAX][DEPTH_MOST], depths[STACKS_MAX], stack_count = STACKS;
 static char address[128];
 static atomic_bool stop;
 static atomic_ullong accepted, refused, calls, call_ns;
@@ -47,7 +50,7 @@ static uint32_t random_below(uint64_t *state, uint32_t n)
 static void make_stacks(void)
 {
 	uint64_t state = 7;
-	for (int i = 0; i < STACKS; i++) {
+	for (uint32_t i = 0; i < stack_count; i++) {
 		depths[i] = DEPTH_LEAST + random_below(&state, DEPTH_MOST - DEPTH_LEAST + 1);
 		for (uint32_t d = 0; d < depths[i]; d++)
 			stacks[i][d] = 1 + random_below(&state, FUNCTIONS);
@@ -100,15 +103,17 @@ static void put_symbols(struct buf *out)
 	}
 }
 
-/* profile.proto of a tenth of the stacks. */
-static void put_profile(struct buf *out, int series, int64_t time_ns, uint64_t *state)
+/* profile.proto of a tenth of the call's stacks, which begin with `first`. */
+static void put_profile(
+	struct buf *out, uint32_t first, uint32_t series, int64_t time_ns, uint64_t *state)
 {
 	CLEANUP(buf_deinit) struct buf m;
 	buf_init(&m, 1024);
 	put_type(out, 1, TEXT_SAMPLES, TEXT_COUNT);
-	for (int i = series; i < STACKS; i += SERIES) {
+	for (uint32_t i = series; i < STACKS; i += SERIES) {
 		uint64_t value = 1 + random_below(state, 20);
-		pb_put_packed_u32(&m, 1, stacks[i], depths[i]);
+		uint32_t stack = (first + i) % stack_count;
+		pb_put_packed_u32(&m, 1, stacks[stack], depths[stack]);
 		pb_put_packed_u64(&m, 2, &value, 1);
 		put_message(out, 2, &m);
 	}
@@ -137,11 +142,11 @@ static void make_call(struct buf *out, uint64_t *state)
 	unsigned number = atomic_fetch_add(&sequence, 1);
 	for (size_t i = 0; i < ARRAY_COUNT(all); i++)
 		buf_init(all[i], CALL_BYTES_MAX);
-	for (int i = 0; i < SERIES; i++) {
-		put_profile(&profile, i, clock_realtime_ns(), state);
+	for (uint32_t i = 0; i < SERIES; i++) {
+		put_profile(&profile, number * STACKS % stack_count, i, clock_realtime_ns(), state);
 		BENCH_CHECK(codec_gzip(profile.data, profile.len, 1, &packed) == OK);
 		buf_clear(&profile);
-		snprintf(value, sizeof(value), "%u", number % SENDERS * SERIES + (unsigned)i);
+		snprintf(value, sizeof(value), "%u", number % SENDERS * SERIES + i);
 		put_label(&labels, "__name__", "process_cpu");
 		put_label(&labels, "instance", value);
 		put_message(&series, 1, &labels);
@@ -314,6 +319,9 @@ int main(int argc, char **argv)
 	char dir[64], note[256];
 	pthread_t threads[SENDERS];
 	struct err e;
+	const char *wanted = getenv("FIRN_BENCH_STACKS");
+	if (wanted)
+		stack_count = (uint32_t)MIN(MAX(atoi(wanted), (int)STACKS), (int)STACKS_MAX);
 	bench_dir(dir);
 	make_stacks();
 	pid_t pid = start_server(firn, dir, argv + 3, argc > 3 ? argc - 3 : 0);

@@ -6,6 +6,8 @@
  */
 #include "base/arena.h"
 
+#include "base/pages.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +54,7 @@ static struct arena_block *grow(struct arena *a, size_t need)
 	struct arena_block *b = calloc(1, sizeof(*b) + size);
 	if (!b)
 		return NULL;
+	pages_prefer_large(b, size);
 	b->size = size;
 	b->next = a->head;
 	a->head = b;

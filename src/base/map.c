@@ -6,6 +6,8 @@
  */
 #include "base/map.h"
 
+#include "base/pages.h"
+
 #include <stdlib.h>
 
 #define MAP_SLOTS_MIN 16
@@ -76,6 +78,7 @@ static bool rehash(struct map *m)
 	struct map_slot *slots = malloc(size * sizeof(*slots));
 	if (!slots)
 		return false;
+	pages_prefer_large(slots, size * sizeof(*slots));
 	for (size_t i = 0; i < size; i++)
 		slots[i] = (struct map_slot){ 0, MAP_NONE };
 	for (size_t i = 0; i < old; i++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/vec.h"
 
+#include "base/pages.h"
+
 #include <string.h>
 
 #define VEC_CAP_MIN 8
@@ -19,6 +21,7 @@ bool vec_grow(void *v, size_t *cap, size_t need, size_t elem_size)
 	void *grown = realloc(old, bytes);
 	if (!grown)
 		return false;
+	pages_prefer_large(grown, bytes);
 	memcpy(v, &grown, sizeof(grown));
 	*cap = want;
 	return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: from the root down, a stack's place in the tree of calls follows from its parent's place, so
- * each node of the store's tree costs one search for each of its frames, however many stacks run
- * through it. What a stack needs to know of the frames above it (conditions seen, where the
- * sandwich's function is) goes down the same way.
+ * each node of the store's tree costs one search among the calls below its parent's for each of its
+ * frames, however many stacks run through it. What a stack needs to know of the frames above it
+ * (conditions seen, where the sandwich's function is) goes down the same way.
  *
  * Inverted, a stack is walked from its leaf to its root; the sandwich then begins where the
  * function is, and all stacks below share that walk.
@@ -26,12 +26,12 @@ struct builder {
 	struct arena *a;
 	struct err *e;
 	size_t memory_max;
-	uint32_t *place;      /* by stack: its call; QUERY_LINE_NONE: none */
-	uint64_t *seen;       /* by stack */
-	uint8_t *live;        /* by stack: something below it is kept */
-	uint32_t *group_call; /* by group: its node */
-	uint32_t *last_child; /* of a chart, by call */
-	size_t last_child_cap;
+	uint32_t *place;           /* by stack: its call; QUERY_LINE_NONE: none */
+	uint64_t *seen;            /* by stack */
+	uint8_t *live;             /* by stack: something below it is kept */
+	uint32_t *group_call;      /* by group: its node */
+	struct children *children; /* by call */
+	size_t children_cap;
 };
 
 void query_calls_deinit(struct query_calls *c)
@@ -60,8 +60,16 @@ static enum status canceled(struct builder *b)
 
 /* ---- calls ---- */
 
-/* Of a call beside itself: the index, its place among children. */
-#define CALL_BYTES 24
+/* Of a call beside itself: the index, its children, its place among them. */
+#define CALL_BYTES 32
+/* Children of a call that are looked through; more are looked up in the index. Most calls of deep
+ * stacks have one, and that was the call before it: nothing else of memory is touched. */
+#define CHILDREN_MAX 4
+
+struct children {
+	uint32_t last; /* child; 0: none */
+	uint32_t next; /* the child of the same parent that came before this call; 0: none */
+};
 
 struct call_key {
 	uint32_t parent, key;
@@ -86,7 +94,14 @@ static enum status push_call(struct builder *b, const struct query_call *call, u
 		if (s != OK)
 			return s;
 	}
-	return VEC_PUSH(&b->c->v, *call) ? OK : no_room(b, E_NOMEM);
+	size_t had = b->children_cap;
+	if (!VEC_PUSH(&b->c->v, *call) ||
+		(had < b->c->v.len && !vec_grow(&b->children, &b->children_cap, b->c->v.len,
+					      sizeof(*b->children))))
+		return no_room(b, E_NOMEM);
+	if (b->children_cap > had)
+		memset(b->children + had, 0, (b->children_cap - had) * sizeof(*b->children));
+	return OK;
 }
 
 /* The call stands for one more frame: what differs is known no more. */
@@ -130,17 +145,29 @@ static enum status find_call(
 	struct builder *b, uint32_t parent, const struct query_line *line, uint32_t *out)
 {
 	struct call_key key = { parent, line->key };
-	uint64_t hash = hash_u64((uint64_t)parent << 32 | line->key);
-	*out = map_find(&b->c->index, hash, call_equal, b->c, &key);
-	if (*out != MAP_NONE) {
-		mix(b, &b->c->v.v[*out], line);
+	uint64_t hash = 0;
+	uint32_t child = b->children[parent].last, count = 0;
+	for (; child && b->c->v.v[child].key != line->key; child = b->children[child].next)
+		count++;
+	bool indexed = !child && count >= CHILDREN_MAX;
+	if (indexed) {
+		hash = hash_u64((uint64_t)parent << 32 | line->key);
+		child = map_find(&b->c->index, hash, call_equal, b->c, &key);
+	}
+	if (child && child != MAP_NONE) {
+		mix(b, &b->c->v.v[child], line);
+		*out = child;
 		return OK;
 	}
 	struct query_call call = call_of(b, parent, line);
 	enum status s = push_call(b, &call, out);
-	if (s == OK && !map_insert(&b->c->index, hash, *out))
-		s = no_room(b, E_NOMEM);
-	return s;
+	if (s != OK)
+		return s;
+	if (indexed)
+		return map_insert(&b->c->index, hash, *out) ? OK : no_room(b, E_NOMEM);
+	b->children[*out].next = b->children[parent].last;
+	b->children[parent].last = *out;
+	return OK;
 }
 
 static enum status find_group(struct builder *b, uint32_t group, uint32_t *out)
@@ -338,22 +365,11 @@ static bool goes_on(const struct builder *b, const struct query_call *last,
 	return gap - b->c->stacks.period / 10 <= 0;
 }
 
-static bool grow_last(struct builder *b)
-{
-	size_t had = b->last_child_cap;
-	if (b->c->v.len <= had)
-		return true;
-	if (!vec_grow(&b->last_child, &b->last_child_cap, b->c->v.len, sizeof(uint32_t)))
-		return false;
-	memset(b->last_child + had, 0, (b->last_child_cap - had) * sizeof(uint32_t));
-	return true;
-}
-
 static enum status chart_frame(struct builder *b, uint32_t *at, const struct query_line *line,
 	const struct query_event *event)
 {
 	struct query_calls *c = b->c;
-	uint32_t last = b->last_child[*at], parent = *at;
+	uint32_t last = b->children[*at].last, parent = *at;
 	if (last && goes_on(b, &c->v.v[last], line, event->time_ns)) {
 		*at = last;
 		mix(b, &c->v.v[last], line);
@@ -363,9 +379,7 @@ static enum status chart_frame(struct builder *b, uint32_t *at, const struct que
 		enum status s = push_call(b, &call, at);
 		if (s != OK)
 			return s;
-		if (!grow_last(b))
-			return no_room(b, E_NOMEM);
-		b->last_child[parent] = *at;
+		b->children[parent].last = *at;
 	}
 	c->v.v[*at].total = query_add(c->v.v[*at].total, event->value);
 	return OK;
@@ -388,8 +402,6 @@ static enum status chart_event(struct builder *b, const struct query_event *even
 	struct query_calls *c = b->c;
 	uint32_t depth = path_of(c, event->stack, path), at = 0;
 	enum status s = find_group(b, c->stacks.v.v[event->stack].group, &at);
-	if (s == OK && !grow_last(b))
-		s = no_room(b, E_NOMEM);
 	bool in = !c->cut;
 	for (uint32_t i = 0; s == OK && i < depth; i++) {
 		uint32_t count;
@@ -523,7 +535,7 @@ enum status query_calls_make(struct query_calls *c, const struct query_engine *q
 	s = query_lines_make(&c->stacks, r, a, &c->lines, e);
 	if (s == OK)
 		s = build(&b);
-	free(b.last_child);
+	free(b.children);
 	if (s != OK)
 		query_calls_deinit(c);
 	return s;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: rows are numbered breadth first by walking them in their own order: the kept children of row
- * i are appended behind all rows there are. Then what each row says of its frame, in one walk over
- * the calls, and column by column; dictionaries hold what the column uses.
+ * i are appended behind all rows there are, and what they say is taken then: calls lie in another
+ * order, and each look at one of a million is a miss of the cache. Then column by column;
+ * dictionaries hold what the column uses.
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
@@ -19,6 +20,9 @@ enum text { TEXT_MAPPING, TEXT_BUILD_ID, TEXT_NAME, TEXT_SYSTEM_NAME, TEXT_FILE,
 #define HAS_ADDRESS 0x1u
 #define HAS_LINE 0x2u
 #define HAS_START_LINE 0x4u
+#define HAS_INLINED 0x8u
+#define IS_INLINED 0x10u
+#define IS_FRAME 0x20u
 
 struct row {
 	uint32_t call;
@@ -27,6 +31,7 @@ struct row {
 	uint32_t child_count; /* their rows follow each other: BFS keeps siblings together */
 	uint32_t first_child;
 	int64_t offset; /* of value, from the left */
+	int64_t total, self;
 };
 
 /* What a row says of its frame; texts are numbers of tables.strings + 1, 0: null. */
@@ -34,7 +39,7 @@ struct cells {
 	uint64_t address;
 	uint32_t texts[TEXT_COUNT];
 	uint32_t line, start_line;
-	uint8_t has; /* HAS_… */
+	uint8_t has; /* HAS_…, IS_… */
 };
 
 struct flame {
@@ -59,75 +64,7 @@ struct flame {
 	bool no_memory;
 };
 
-/* ---- rows ---- */
-
-static int64_t least_of(int64_t total, double share)
-{
-	float least = (float)total * (float)share;
-	return least >= 0x1p63f ? INT64_MAX : (int64_t)least;
-}
-
-static void add_children(struct flame *f, size_t i)
-{
-	const struct query_calls *c = f->c;
-	struct row *row = &f->rows[i];
-	int64_t least = least_of(c->v.v[row->call].total, f->r->trim), offset = row->offset;
-	row->first_child = (uint32_t)f->count;
-	for (uint32_t k = c->first_child[row->call]; k < c->first_child[row->call + 1]; k++) {
-		const struct query_call *child = &c->v.v[c->child[k]];
-		if (child->total <= least) {
-			f->trimmed = query_add(f->trimmed, child->total);
-			continue;
-		}
-		f->rows[f->count++] = (struct row){ .call = c->child[k],
-			.parent = (uint32_t)i,
-			.depth = row->depth + 1,
-			.offset = offset };
-		offset = query_add(offset, child->total);
-		f->height = MAX(f->height, row->depth + 1);
-	}
-	row->child_count = (uint32_t)f->count - row->first_child;
-}
-
-static enum status make_rows(struct flame *f, struct err *e)
-{
-	const struct query_calls *c = f->c;
-	f->rows = ARENA_ARRAY(f->a, struct row, c->v.len);
-	if (!f->rows)
-		return err_set(e, arena_status(f->a), "flame graph of %zu calls", c->v.len);
-	f->rows[0] = (struct row){ 0 };
-	f->count = 1;
-	for (size_t i = 0; i < f->count; i++)
-		add_children(f, i);
-	for (uint32_t i = 0; i < f->rows[0].child_count; i++)
-		f->root_total = query_add(f->root_total, c->v.v[f->rows[1 + i].call].total);
-	if (f->count > QUERY_FLAME_NODES_MAX)
-		return err_set(e, E_LIMIT,
-			"a flame graph of %zu rows, at most %u are answered: set "
-			"node_trim_threshold, or choose a shorter time range",
-			f->count, QUERY_FLAME_NODES_MAX);
-	f->ints = ARENA_ARRAY(f->a, int64_t, f->count);
-	f->valid = ARENA_ARRAY(f->a, uint8_t, f->count);
-	f->indices = ARENA_ARRAY(f->a, uint32_t, f->count + 1);
-	f->texts = ARENA_ARRAY(f->a, struct str, f->count);
-	f->cells = ARENA_ARRAY(f->a, struct cells, f->count);
-	f->numbers = ARENA_ARRAY(f->a, uint32_t, c->stacks.tables.strings.len);
-	if (!f->ints || !f->valid || !f->indices || !f->texts || !f->cells || !f->numbers)
-		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
-	return OK;
-}
-
-/* ---- columns ---- */
-
-static const struct query_call *call_of(const struct flame *f, size_t i)
-{
-	return &f->c->v.v[f->rows[i].call];
-}
-
-static bool is_frame(const struct flame *f, size_t i)
-{
-	return call_of(f, i)->key != QUERY_LINE_NONE;
-}
+/* ---- what a row says of its frame ---- */
 
 static uint32_t text_unless(bool unknown, uint32_t id)
 {
@@ -155,26 +92,128 @@ static void fill_function(const struct flame *f, const struct query_call *call, 
 }
 
 /* A mapping without a build id has an empty one. */
-static void fill_cells(struct flame *f)
+static void fill_cells(const struct flame *f, const struct query_call *call, struct cells *out)
 {
 	const struct profile *p = &f->c->stacks.tables;
-	for (size_t i = 0; i < f->count; i++) {
-		const struct query_call *call = call_of(f, i);
-		struct cells *out = &f->cells[i];
-		if (!is_frame(f, i))
+	*out = (struct cells){ 0 };
+	if (call->inlined)
+		out->has |= IS_INLINED;
+	if (call->key == QUERY_LINE_NONE)
+		return;
+	const struct profile_location *l = &p->locations.v[call->location];
+	const struct profile_mapping *m = &p->mappings.v[l->mapping];
+	out->has |= IS_FRAME;
+	out->address = l->address;
+	if (!(call->mixed & QUERY_MIXED_INLINED))
+		out->has |= HAS_INLINED;
+	if (!(call->mixed & QUERY_MIXED_ADDRESS))
+		out->has |= HAS_ADDRESS;
+	out->texts[TEXT_MAPPING] =
+		text_unless(l->mapping == 0 || (call->mixed & QUERY_MIXED_MAPPING), m->filename);
+	out->texts[TEXT_BUILD_ID] =
+		text_unless(l->mapping == 0 || (call->mixed & QUERY_MIXED_BUILD_ID), m->build_id);
+	if (call->line != QUERY_LINE_NONE)
+		fill_function(f, call, out);
+}
+
+/* ---- rows ---- */
+
+static int64_t least_of(int64_t total, double share)
+{
+	float least = (float)total * (float)share;
+	return least >= 0x1p63f ? INT64_MAX : (int64_t)least;
+}
+
+static void add_children(struct flame *f, size_t i)
+{
+	const struct query_calls *c = f->c;
+	struct row *row = &f->rows[i];
+	int64_t least = least_of(row->total, f->r->trim), offset = row->offset;
+	row->first_child = (uint32_t)f->count;
+	for (uint32_t k = c->first_child[row->call]; k < c->first_child[row->call + 1]; k++) {
+		const struct query_call *child = &c->v.v[c->child[k]];
+		if (child->total <= least) {
+			f->trimmed = query_add(f->trimmed, child->total);
 			continue;
-		const struct profile_location *l = &p->locations.v[call->location];
-		const struct profile_mapping *m = &p->mappings.v[l->mapping];
-		out->address = l->address;
-		if (!(call->mixed & QUERY_MIXED_ADDRESS))
-			out->has |= HAS_ADDRESS;
-		out->texts[TEXT_MAPPING] = text_unless(
-			l->mapping == 0 || (call->mixed & QUERY_MIXED_MAPPING), m->filename);
-		out->texts[TEXT_BUILD_ID] = text_unless(
-			l->mapping == 0 || (call->mixed & QUERY_MIXED_BUILD_ID), m->build_id);
-		if (call->line != QUERY_LINE_NONE)
-			fill_function(f, call, out);
+		}
+		fill_cells(f, child, &f->cells[f->count]);
+		f->rows[f->count++] = (struct row){ .call = c->child[k],
+			.parent = (uint32_t)i,
+			.depth = row->depth + 1,
+			.offset = offset,
+			.total = child->total,
+			.self = child->self };
+		offset = query_add(offset, child->total);
+		f->height = MAX(f->height, row->depth + 1);
 	}
+	row->child_count = (uint32_t)f->count - row->first_child;
+}
+
+/* What rows are about to need, far enough ahead for memory to bring it: where the children of a call
+ * are listed, the list, the first child. */
+#define AHEAD 8u
+
+static void prefetch_children(const struct flame *f, size_t i)
+{
+	const struct query_calls *c = f->c;
+	if (i + 3 * AHEAD < f->count)
+		__builtin_prefetch(&c->first_child[f->rows[i + 3 * AHEAD].call]);
+	if (i + 2 * AHEAD < f->count)
+		__builtin_prefetch(&c->child[c->first_child[f->rows[i + 2 * AHEAD].call]]);
+	if (i + AHEAD >= f->count)
+		return;
+	uint32_t call = f->rows[i + AHEAD].call;
+	if (c->first_child[call] == c->first_child[call + 1])
+		return;
+	const struct query_call *child = &c->v.v[c->child[c->first_child[call]]];
+	__builtin_prefetch(child);
+	__builtin_prefetch((const char *)(child + 1) - 1);
+}
+
+static enum status make_rows(struct flame *f, struct err *e)
+{
+	const struct query_calls *c = f->c;
+	f->rows = ARENA_ARRAY(f->a, struct row, c->v.len);
+	f->cells = ARENA_ARRAY(f->a, struct cells, c->v.len);
+	if (!f->rows || !f->cells)
+		return err_set(e, arena_status(f->a), "flame graph of %zu calls", c->v.len);
+	f->rows[0] = (struct row){ .total = c->v.v[0].total };
+	fill_cells(f, &c->v.v[0], &f->cells[0]);
+	f->count = 1;
+	for (size_t i = 0; i < f->count; i++) {
+		prefetch_children(f, i);
+		add_children(f, i);
+	}
+	for (uint32_t i = 0; i < f->rows[0].child_count; i++)
+		f->root_total = query_add(f->root_total, f->rows[1 + i].total);
+	if (f->count > QUERY_FLAME_NODES_MAX)
+		return err_set(e, E_LIMIT,
+			"a flame graph of %zu rows, at most %u are answered: set "
+			"node_trim_threshold, or choose a shorter time range",
+			f->count, QUERY_FLAME_NODES_MAX);
+	f->ints = ARENA_ARRAY(f->a, int64_t, f->count);
+	f->valid = ARENA_ARRAY(f->a, uint8_t, f->count);
+	f->indices = ARENA_ARRAY(f->a, uint32_t, f->count + 1);
+	/* Each text once, and no more than there are rows. */
+	size_t texts = MAX((size_t)c->stacks.tables.strings.len,
+		(size_t)c->stacks.group_count * f->r->label_count);
+	f->texts = ARENA_ARRAY(f->a, struct str, MIN(texts, f->count));
+	f->numbers = ARENA_ARRAY(f->a, uint32_t, c->stacks.tables.strings.len);
+	if (!f->ints || !f->valid || !f->indices || !f->texts || !f->numbers)
+		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
+	return OK;
+}
+
+/* ---- columns ---- */
+
+static const struct query_call *call_of(const struct flame *f, size_t i)
+{
+	return &f->c->v.v[f->rows[i].call];
+}
+
+static bool is_frame(const struct flame *f, size_t i)
+{
+	return (f->cells[i].has & IS_FRAME) != 0;
 }
 
 /* ints[] with valid[]; bits 0: as narrow as possible. */
@@ -242,9 +281,8 @@ static void put_inlined(struct flame *f)
 {
 	uint8_t *flags = (uint8_t *)f->ints;
 	for (size_t i = 0; i < f->count; i++) {
-		const struct query_call *call = call_of(f, i);
-		f->valid[i] = i == 0 || (is_frame(f, i) && !(call->mixed & QUERY_MIXED_INLINED));
-		flags[i] = call->inlined;
+		f->valid[i] = i == 0 || (f->cells[i].has & HAS_INLINED);
+		flags[i] = (f->cells[i].has & IS_INLINED) != 0;
 	}
 	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = STR("inlined"),
 					  .kind = ARROW_WRITE_BOOL,
@@ -331,16 +369,16 @@ static void put_values(struct flame *f)
 {
 	bool alone = set_alone(f);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = i ? call_of(f, i)->total : f->root_total;
+		f->ints[i] = i ? f->rows[i].total : f->root_total;
 	put_ints(f, STR("cumulative"), alone ? 64 : 0, false, alone);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = i ? call_of(f, i)->self : 0;
+		f->ints[i] = i ? f->rows[i].self : 0;
 	put_ints(f, STR("flat"), 0, false, alone);
 	for (size_t i = 0; i < f->count; i++)
 		f->ints[i] = f->r->diff ? call_of(f, i)->total_diff : 0;
 	put_ints(f, STR("diff"), 0, true, alone);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = call_of(f, i)->time_ns;
+		f->ints[i] = f->r->chart ? call_of(f, i)->time_ns : 0;
 	put_ints(f, STR("timestamp"), 64, true, alone);
 	for (size_t i = 0; i < f->count; i++)
 		f->ints[i] = f->rows[i].depth;
@@ -374,7 +412,6 @@ static void put_labels(struct flame *f)
 
 static enum status write_record(struct flame *f, struct buf *out, struct err *e)
 {
-	fill_cells(f);
 	arrow_write_begin(&f->w, f->count, ARROW_WRITE_LZ4, RECORD_BYTES_MAX);
 	put_labels_only(f);
 	put_address(f);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: madvise() over all pages of the piece. glibc gives large pieces mappings of their own, so
+ * that this is the whole of a mapping: no mapping is split, and realloc() can still move it as one.
+ */
+#include "base/pages.h"
+
+#include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void pages_prefer_large(void *allocated, size_t bytes)
+{
+	if (!allocated || bytes < PAGES_LARGE_BYTES_MIN)
+		return;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)allocated;
+	uintptr_t begin = at & ~(page - 1);
+	uintptr_t end = (at + malloc_usable_size(allocated) + page - 1) & ~(page - 1);
+	(void)madvise((char *)allocated - (at - begin), end - begin, MADV_HUGEPAGE);
+}
