@@ -135,6 +135,24 @@ static enum status list_pending(const struct query_engine *q, const struct query
 	return out->pending_files ? OK : err_set(e, arena_status(a), "names of executables");
 }
 
+/* Samples that were taken: values that count them, or the time that each stands for. What else
+ * there is (bytes, goroutines, contentions) says nothing of how often somebody looked. */
+static int64_t samples_taken(const struct query_tree *t, int64_t total)
+{
+	const struct profile *p = &t->store.tables;
+	const struct profile_type *type = &t->store.type;
+	bool counts = str_eq(profile_str(p, type->sample_type), STR("samples")) &&
+		      str_eq(profile_str(p, type->sample_unit), STR("count"));
+	bool is_bytes = str_eq(profile_str(p, type->sample_unit), STR("bytes"));
+	/* 1: of several periods, by which the values are multiplied already. */
+	if (counts && t->store.period != 1)
+		return total / t->unit.factor;
+	if (!counts && t->store.period > 1 && type->sample_type == type->period_type &&
+		type->sample_unit == type->period_unit && !is_bytes)
+		return total / t->store.period;
+	return -1;
+}
+
 enum status query_flame(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct query_flame *out, struct err *e)
 {
@@ -157,6 +175,7 @@ enum status query_flame(const struct query_engine *q, const struct query_request
 	if (s == OK) {
 		made.unit = str_make(unit, t.unit.name.len);
 		made.sample_count = t.has_store ? t.store.sample_count : 0;
+		made.taken = t.has_store ? samples_taken(&t, made.total[0]) : 0;
 		made.pending = t.pending;
 		*out = made;
 	}

@@ -62,7 +62,12 @@ void query_flame_json(const struct query_flame *f, bool depth, struct buf *b)
 	query_json_pair_str(b, "unit", f->unit);
 	query_json_pair_i64(b, "total", f->total[0]);
 	query_json_pair_i64(b, "trimmed", f->trimmed);
-	query_json_pair_i64(b, "samples", (int64_t)f->sample_count);
+	if (f->taken < 0) {
+		query_json_key(b, "samples");
+		buf_cstr(b, "null");
+	} else {
+		query_json_pair_i64(b, "samples", f->taken);
+	}
 	query_json_pair_i64(b, "pending", f->pending);
 	query_json_key(b, "pending_files");
 	buf_u8(b, '[');

@@ -119,8 +119,8 @@ static const char tail[] =
 	"$('found').textContent=value(sum)+', '+share(sum,N.total[0])}draw()};\n"
 	"$('reset').onclick=()=>{$('search').value='';hit=null;$('found')."
 	"textContent='';zoom(0)};\n"
-	"$('title').textContent=value(D.total)+' in '+D.samples.toLocaleString()+' "
-	"samples';\n"
+	"$('title').textContent=value(D.total)+(D.samples==null?'':' in '+"
+	"D.samples.toLocaleString()+' samples');\n"
 	"addEventListener('resize',draw);matchMedia('(prefers-color-scheme:dark)')."
 	"onchange=draw;select(0)})();\n"
 	"</script>\n";

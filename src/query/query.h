@@ -73,9 +73,10 @@ struct query_flame {
 	int64_t *total;
 	struct str *strings;
 	uint32_t string_count;
-	struct str unit; /* of the values, after scaling: "nanoseconds" */
-	int64_t trimmed; /* value of what was left out */
-	uint64_t sample_count;
+	struct str unit;           /* of the values, after scaling: "nanoseconds" */
+	int64_t trimmed;           /* value of what was left out */
+	uint64_t sample_count;     /* rows found, before `match`; 0: nothing is there */
+	int64_t taken;             /* samples that were taken, of what is shown; -1: not known */
 	uint32_t pending;          /* locations whose symbols are on their way */
 	struct str *pending_files; /* names of their executables, at most QUERY_PENDING_FILES_MAX */
 	uint32_t pending_file_count;

@@ -187,8 +187,9 @@ static enum status write_text(
 	if (s != OK)
 		return s;
 	char total[UNITS_TEXT_MAX];
-	buf_printf(b, "%s in %llu sample%s", units_format(f->total[0], f->unit, total),
-		(unsigned long long)f->sample_count, f->sample_count == 1 ? "" : "s");
+	buf_cstr(b, units_format(f->total[0], f->unit, total));
+	if (f->taken >= 0)
+		buf_printf(b, " in %lld sample%s", (long long)f->taken, f->taken == 1 ? "" : "s");
 	if (f->pending)
 		buf_printf(b, "; symbols of %u addresses are still being read", f->pending);
 	buf_cstr(b, "\n");

@@ -23,7 +23,7 @@ static void writes_json(void **state)
 	fake_pending = 4;
 	r.trim = 0.5;
 	CHECK_ANSWER(query_write_flame, &r, QUERY_JSON,
-		"{\"unit\":\"nanoseconds\",\"total\":50000000,\"trimmed\":20000000,\"samples\":2,"
+		"{\"unit\":\"nanoseconds\",\"total\":50000000,\"trimmed\":20000000,\"samples\":5,"
 		"\"pending\":4,\"pending_files\":[\"/bin/app\"],\"strings\":[\"\",\"sys\",\"/src/"
 		"sys.c\",\"[kernel]\"],\"nodes\":{"
 		"\"parent\":[0,0],\"name\":[0,1],\"file\":[0,2],\"line\":[0,30],\"binary\":[0,3],"
@@ -50,7 +50,7 @@ static void writes_depths(void **state)
 	fake_sample(CPU, 1, 2, PERIOD, "", "sys@[kernel]%kernel");
 	r.depth = true;
 	CHECK_ANSWER(query_write_flame, &r, QUERY_JSON,
-		"{\"unit\":\"nanoseconds\",\"total\":90000000,\"trimmed\":0,\"samples\":3,"
+		"{\"unit\":\"nanoseconds\",\"total\":90000000,\"trimmed\":0,\"samples\":9,"
 		"\"pending\":0,\"pending_files\":[],\"strings\":[\"\",\"main\",\"/src/main.c\","
 		"\"app\",\"a\",\"/src/a.c\",\"b\",\"/src/b.c\",\"c\",\"/src/c.c\",\"sys\","
 		"\"/src/sys.c\",\"[kernel]\"],\"nodes\":{\"depth\":[0,1,2,3,2,1],"
@@ -93,7 +93,7 @@ static void writes_text(void **state)
 	some_samples();
 	fake_pending = 2;
 	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT,
-		"80.0ms in 3 samples; symbols of 2 addresses are still being read\n"
+		"80.0ms in 8 samples; symbols of 2 addresses are still being read\n"
 		"\n"
 		" SHARE   TOTAL    SELF  BINARY    FUNCTION\n"
 		"100.0%  80.0ms  50.0ms  app       main\n"
@@ -101,6 +101,38 @@ static void writes_text(void **state)
 		" 25.0%  20.0ms  20.0ms  app        │  inl\n"
 		" 12.5%  10.0ms     0ns             └ a\n"
 		" 12.5%  10.0ms  10.0ms  [kernel]      b?\n");
+}
+
+/* Samples that were taken, of what is shown: not rows, which a file has one of for each stack. */
+static void counts_samples_where_values_tell(void **state)
+{
+	(void)state;
+#define COUNTED(type, value, period, want)                                \
+	do {                                                              \
+		struct query_request of = fake_request(type);             \
+		struct query_flame f;                                     \
+		CLEANUP(arena_deinit) struct arena a;                     \
+		struct err e;                                             \
+		arena_init(&a, 1 << 20);                                  \
+		fake_sample(type, 1, value, period, "", "main;f");        \
+		of.match = STR("f");                                      \
+		CHECK_OK(query_flame(&fake_engine, &of, &a, &f, &e), &e); \
+		assert_int_equal(f.taken, want);                          \
+	} while (0)
+	fake_sample(CPU, 1, 100, PERIOD, "", "main;g");
+	COUNTED(CPU, 7, PERIOD, 7);
+	COUNTED("process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta", 5 * PERIOD, PERIOD, 5);
+	COUNTED("other:samples:count:x:y:delta", 6, 0, 6);
+	COUNTED("memory:alloc_space:bytes:space:bytes:delta", 4096, 512, -1);
+	COUNTED("memory:space:bytes:space:bytes:delta", 4096, 512, -1);
+	COUNTED(HEAP, 1000, 0, -1);
+	struct query_request r = fake_request(HEAP);
+	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT,
+		"1000B\n"
+		"\n"
+		" SHARE  TOTAL   SELF  BINARY  FUNCTION\n"
+		"100.0%  1000B     0B          main\n"
+		"100.0%  1000B  1000B           f\n");
 }
 
 /* Children stand beneath their parent, brothers beside each other, at any depth. */
@@ -113,7 +145,7 @@ static void draws_a_tree(void **state)
 	fake_sample(CPU, 1, 4, PERIOD, "", "r;b;b1");
 	fake_sample(CPU, 1, 2, PERIOD, "", "s;t");
 	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT,
-		"200ms in 4 samples\n"
+		"200ms in 20 samples\n"
 		"\n"
 		"SHARE   TOTAL    SELF  BINARY  FUNCTION\n"
 		"90.0%   180ms     0ns          r\n"
@@ -153,5 +185,5 @@ static void fails(void **state)
 }
 
 TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_depths), WITH_STORE(writes_folded),
-	WITH_STORE(folds_no_control_bytes), WITH_STORE(writes_text), WITH_STORE(draws_a_tree),
-	WITH_STORE(fails))
+	WITH_STORE(counts_samples_where_values_tell), WITH_STORE(folds_no_control_bytes),
+	WITH_STORE(writes_text), WITH_STORE(draws_a_tree), WITH_STORE(fails))

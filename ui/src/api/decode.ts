@@ -42,7 +42,7 @@ export function decodeFlame(answer: FlameAnswer): Flame {
 		unit: String(answer.unit ?? ""),
 		total: answer.total || 0,
 		trimmed: answer.trimmed || 0,
-		samples: answer.samples || 0,
+		samples: answer.samples ?? null,
 		pending: answer.pending || 0,
 		strings,
 		parent,

@@ -26,7 +26,8 @@ export interface FlameAnswer {
 	unit: string;
 	total: number;
 	trimmed: number;
-	samples: number;
+	/** That were taken, of what is shown; null where the values do not say. */
+	samples: number | null;
 	pending: number;
 	strings: string[];
 	nodes: {

@@ -15,7 +15,8 @@ export interface Flame {
 	/** Value of frames that were too small to send. */
 	trimmed: number;
 	/** Samples that were summed. */
-	samples: number;
+	/** That were taken, of what is shown; null where the values do not say. */
+	samples: number | null;
 	/** Locations whose symbols are still being read. */
 	pending: number;
 	strings: string[];

@@ -9,14 +9,17 @@ export function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; dat
 	const { trimmed, unit } = flame;
 	const total = data.flame.data?.total ?? flame.total;
 	const value = flame.value[zoom]!;
-	const samples = `${formatCount(flame.samples)} samples`;
+	const { samples } = flame;
+	const taken = samples === null ? "" : `${formatCount(samples)} samples`;
+	const share = value < total ? formatShare(value, total) : "";
+	const parts = share && `${share} of ${taken || "all"}`;
 	const pending = data.flame.data?.pending ?? 0;
 	return (
 		<p class="figures" data-testid="figures">
 			<span>
 				<b>{formatValue(value, unit)}</b> {meaningOf(data.type?.type ?? "").after}
 			</span>
-			<span>{value < total ? `${formatShare(value, total)} of ${samples}` : samples}</span>
+			{(parts || taken) && <span>{parts || taken}</span>}
 			{trimmed > 0 && (
 				<span title="In frames too small to send; zoom in to see them">
 					{formatShare(trimmed, total)} in tiny frames
