@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples with the same stack and labels become one row of values, a column for each sample type.
- * Locations, functions and strings get their ids in order of first use; mappings of files come
- * before those of the kernel and other pseudo files ("[…]"), since readers take the first mapping
- * for the main program.
+ * Locations, functions and strings get their ids in order of first use. Readers take the first
+ * mapping for the main program: that is the program whose stacks have the largest values; then come
+ * other programs, shared libraries, the kernel and other pseudo files ("[…]").
  *
  * The two label sets of a sample are united (`resource` wins); sets that are equal when united are
  * one, so that the rows are distinct.
@@ -40,9 +40,13 @@ struct set_pair {
 	uint32_t set; /* sets[] */
 };
 
-/* What a mapping's flags say of its locations. */
+enum mapping_rank { RANK_MAIN, RANK_PROGRAM, RANK_LIBRARY, RANK_PSEUDO, RANK_COUNT };
+
+/* What a mapping's flags say of its locations, and its place among mappings. */
 struct mapping_flags {
 	bool functions, filenames, lines, inlined;
+	uint8_t rank;    /* enum mapping_rank */
+	uint64_t weight; /* values of the stacks whose outermost program it is */
 };
 
 struct encoder {
@@ -146,21 +150,51 @@ static void take_stack(struct encoder *c, uint32_t stack)
 		take_location(c, c->p->stack_locations.v[s->first + i]);
 }
 
-static bool is_pseudo_file(const struct encoder *c, uint32_t mapping)
+/* "libc.so.6", "/usr/lib/x.so", "ld-linux-x86-64.so.2" */
+static bool is_library(struct str file)
 {
-	return str_starts(profile_str(c->p, c->p->mappings.v[mapping].filename), STR("["));
+	size_t slash = str_rindex(file, '/');
+	for (size_t i = slash < file.len ? slash : 0; i + 3 <= file.len; i++)
+		if (str_starts(str_sub(file, i, file.len), STR(".so")) &&
+			(i + 3 == file.len || file.p[i + 3] == '.' || file.p[i + 3] == ' '))
+			return true;
+	return false;
 }
 
-/* Files first; the order within both kinds stays. */
+static uint8_t rank_of(struct str file)
+{
+	if (file.len == 0 || file.p[0] == '[')
+		return RANK_PSEUDO;
+	return is_library(file) ? RANK_LIBRARY : RANK_PROGRAM;
+}
+
+/* Leaf first. */
+static void weigh(struct encoder *c, const uint32_t *locations, uint32_t count, int64_t value)
+{
+	while (count-- > 0) {
+		struct mapping_flags *m = &c->flags[c->p->locations.v[locations[count]].mapping];
+		if (m->rank != RANK_PROGRAM)
+			continue;
+		m->weight += value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+		return;
+	}
+}
+
+/* The order within a rank stays. */
 static void order_mappings(struct encoder *c)
 {
-	uint32_t id = 0;
-	for (int pseudo = 0; pseudo < 2; pseudo++)
-		for (size_t i = 0; i < c->mappings.list.len; i++) {
-			uint32_t m = c->mappings.list.v[i];
-			if (is_pseudo_file(c, m) == pseudo)
-				c->mappings.index[m] = ++id;
-		}
+	uint32_t id = 0, main = 0;
+	for (size_t i = 0; i < c->mappings.list.len; i++) {
+		uint32_t m = c->mappings.list.v[i];
+		if (c->flags[m].rank == RANK_PROGRAM && c->flags[m].weight > c->flags[main].weight)
+			main = m;
+	}
+	if (main)
+		c->flags[main].rank = RANK_MAIN;
+	for (int rank = 0; rank < RANK_COUNT; rank++)
+		for (size_t i = 0; i < c->mappings.list.len; i++)
+			if (c->flags[c->mappings.list.v[i]].rank == rank)
+				c->mappings.index[c->mappings.list.v[i]] = ++id;
 }
 
 /* ---- columns ---- */
@@ -318,6 +352,8 @@ static bool add_to_row(struct encoder *c, const struct profile_sample *s)
 	}
 	int64_t *v = &c->values.v[(size_t)i * c->column_count + c->head_column[s->head]];
 	*v = add_clamped(*v, s->value);
+	const struct profile_stack *stack = &c->p->stacks.v[s->stack];
+	weigh(c, c->p->stack_locations.v + stack->first, stack->count, s->value);
 	return true;
 }
 
@@ -545,9 +581,9 @@ static void put_types(struct encoder *c)
 /* What the samples refer to, but for strings. */
 static void put_tables(struct encoder *c)
 {
-	for (int pseudo = 0; pseudo < 2; pseudo++)
+	for (int rank = 0; rank < RANK_COUNT; rank++)
 		for (size_t i = 0; i < c->mappings.list.len; i++)
-			if (is_pseudo_file(c, c->mappings.list.v[i]) == pseudo)
+			if (c->flags[c->mappings.list.v[i]].rank == rank)
 				put_mapping(c, c->mappings.list.v[i]);
 	for (size_t i = 0; i < c->locations.list.len; i++)
 		put_location(c, c->locations.list.v[i]);
@@ -602,6 +638,8 @@ static bool encoder_init(struct encoder *c, const struct profile *p, struct buf 
 		return false;
 	for (size_t i = 0; i < p->heads.len; i++)
 		c->head_column[i] = UINT32_MAX;
+	for (uint32_t i = 1; i < p->mappings.len; i++)
+		c->flags[i].rank = rank_of(profile_str(p, p->mappings.v[i].filename));
 	return true;
 }
 
@@ -664,8 +702,9 @@ void pprof_stream_sample(struct pprof_stream *s, const uint32_t *locations, uint
 	struct encoder *c = &s->c;
 	const struct profile_labels *set = &c->p->label_sets.v[labels];
 	c->out = out;
-	for (uint32_t i = count; i-- > 0;) /* the first mapping is the program's, mostly */
+	for (uint32_t i = count; i-- > 0;)
 		take_location(c, locations[i]);
+	weigh(c, locations, count, values[0]);
 	put_row(c, &(struct row_parts){
 			   .locations = locations,
 			   .location_count = count,

@@ -158,7 +158,39 @@ static void sample_types_are_columns(void **state)
 	CHECK(pprof_decode(buf_view(&message), STR("memory"), &back, NULL) == OK);
 	CHECK(back.stacks.len == 3 && back.samples.len == 3);
 	/* The file comes before the kernel, though the kernel's frame came first. */
-	CHECK_STR(profile_str(&back, back.mappings.v[1].filename), "/usr/bin/stress");
+	CHECK_STR(profile_str(&back, back.mappings.v[1].filename), "/x\"y");
+}
+
+/* `go tool pprof` shows the first mapping as the file that the profile is of. */
+static void the_main_program_comes_first(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *file;
+		int64_t value;
+	} stacks[] = { { "[kernel.kallsyms]", 90 }, { "/lib/libc.so.6", 80 }, { "libx.so", 70 },
+		{ "/bin/small.sock", 3 }, { "/usr/bin/large", 5 }, { "", 60 } };
+	CLEANUP(profile_deinit) struct profile p, back;
+	CLEANUP(buf_deinit) struct buf message;
+	CHECK(profile_init(&p, 1 << 20) == OK && profile_init(&back, 1 << 20) == OK);
+	buf_init(&message, 1 << 20);
+	uint32_t head = example_head(&p, "cpu", "samples", "count", 10);
+	for (uint32_t i = 0; i < ARRAY_COUNT(stacks); i++) {
+		struct profile_mapping m = { 0 };
+		struct profile_location l = { .address = 16 + i };
+		uint32_t location, stack;
+		CHECK(profile_add_string(&p, str_of(stacks[i].file), &m.filename) == OK);
+		CHECK(profile_add_mapping(&p, &m, &l.mapping) == OK);
+		CHECK(profile_add_location(&p, &l, NULL, 0, &location) == OK);
+		CHECK(profile_add_stack(&p, &location, 1, &stack) == OK);
+		example_add(&p, stacks[i].value, 0, head, stack, 0, 0, 0);
+	}
+	CHECK(pprof_encode(&p, &message, NULL) == OK);
+	CHECK(pprof_decode(buf_view(&message), STR("cpu"), &back, NULL) == OK);
+	static const char *const want[] = { "/usr/bin/large", "/bin/small.sock", "/lib/libc.so.6",
+		"libx.so", "[kernel.kallsyms]" };
+	for (size_t i = 0; i < ARRAY_COUNT(want); i++)
+		CHECK_STR(profile_str(&back, back.mappings.v[i + 1].filename), want[i]);
 }
 
 static void refuses_what_one_file_cannot_hold(void **state)
@@ -261,8 +293,9 @@ static void a_stream_says_the_same(void **state)
 	CHECK(want.len > 0);
 }
 
-TEST_MAIN(cmocka_unit_test(numbers_stay_numbers), cmocka_unit_test(comments_stay_comments),
-	cmocka_unit_test(a_stream_says_the_same), cmocka_unit_test(rows_are_read_back),
-	cmocka_unit_test(label_sets_are_united), cmocka_unit_test(sample_types_are_columns),
+TEST_MAIN(cmocka_unit_test(the_main_program_comes_first), cmocka_unit_test(numbers_stay_numbers),
+	cmocka_unit_test(comments_stay_comments), cmocka_unit_test(a_stream_says_the_same),
+	cmocka_unit_test(rows_are_read_back), cmocka_unit_test(label_sets_are_united),
+	cmocka_unit_test(sample_types_are_columns),
 	cmocka_unit_test(refuses_what_one_file_cannot_hold), cmocka_unit_test(no_samples_is_a_file),
 	cmocka_unit_test(durations_are_clamped))
