@@ -205,7 +205,9 @@ static bool write_page(struct server *s, struct buf *out)
 	int64_t age_ns = clock_monotonic_ns() - s->page_at_ns;
 	if (is_there) {
 		buf_str(out, buf_view(&s->page));
-		buf_printf(out, "<p>Told by the agent %lld s ago%s. <a href=\"./\">firn</a></p>",
+		buf_printf(out,
+			"<p>Told by the agent %lld s ago%s. <a href=\"./\">Back to the "
+			"profiles</a></p>",
 			(long long)(age_ns / NS_PER_SEC),
 			age_ns > PAGE_OLD_NS ? ": it does not run, or is stuck" : "");
 		buf_cstr(out, "</body></html>\n");

@@ -27,6 +27,26 @@ test("the matched value counts a stack once", () => {
 	assert.equal(searchFlame(chain(50), matcher("f"), 0).value, 1);
 });
 
+test("what no function is called is looked for among binaries and files", () => {
+	const f = grow([["main", "read"], ["main", "write"]]);
+	f.strings.push("libc.so.6", "fd_unix.go");
+	f.binary[2] = f.strings.length - 2;
+	f.file[3] = f.strings.length - 1;
+	const search = (text: string) => {
+		const { matcher: found, field } = compileSearch(text);
+		const { value, field: by } = searchFlame(f, found!, 0, field);
+		return [value, by];
+	};
+	assert.deepEqual(search("main"), [2, "name"]);
+	assert.deepEqual(search("libc.so"), [1, "binary"]);
+	assert.deepEqual(search("fd_unix"), [1, "file"]);
+	assert.deepEqual(search("binary:/^libc/"), [1, "binary"]);
+	assert.deepEqual(search("file:main"), [0, "file"]);
+	assert.deepEqual(search("nothing of this"), [0, "name"]);
+	assert.equal(compileSearch("file:").matcher, null);
+	assert.ok(matcher("std::file:x")("std::file:x"), "no prefix within a name");
+});
+
 test("places come by descending value", () => {
 	const f = sample();
 	const found = searchFlame(f, matcher("/read|write|wait/"), 0);

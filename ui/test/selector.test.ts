@@ -101,4 +101,6 @@ test("columns of the server's sentence are those of what was typed", () => {
 		'selector: expected the " that ends the value of column 6 at column 10, got the end',
 	);
 	assert.equal(ofMatchers("type at column 3", type), "type at column 3");
+	const bare = '"python3" is no condition: comm="python3" is a program of this name';
+	assert.equal(ofMatchers(said, type, " python3 "), bare);
 });

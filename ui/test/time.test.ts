@@ -94,7 +94,9 @@ test("the chart of a live range has whole steps, and begins where samples begin"
 	const young = chartSpan(span, 10_000, true, NOW - 200_500);
 	assert.deepEqual(young, { fromMs: NOW - 210_000, toMs: NOW - 10_000 });
 	const newborn = chartSpan(span, 10_000, true, NOW - 3000);
-	assert.deepEqual(newborn, { fromMs: NOW - 130_000, toMs: NOW - 10_000 });
+	assert.deepEqual(newborn, { fromMs: NOW - 110_000, toMs: NOW + 10_000 }, "a step begins");
+	const none = chartSpan(span, 10_000, true, Number.POSITIVE_INFINITY);
+	assert.deepEqual(none, { fromMs: NOW - 130_000, toMs: NOW - 10_000 });
 	assert.equal(chartSpan(span, 10_000, false, NOW), span);
 });
 

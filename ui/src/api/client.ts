@@ -120,6 +120,20 @@ export async function getFlame(
 	return decodeFlame(await get<FlameAnswer>("api/flamegraph", parameters, signal));
 }
 
+/** What of a question nothing meets (a label, a value, the time), as the command line says it; "" where
+ * there are samples. */
+export async function getReason(q: Question, signal: AbortSignal): Promise<string> {
+	try {
+		await get("api/top", { ...q, limit: 1, required: 1 }, signal);
+	} catch (e) {
+		if (e instanceof ApiError && e.status === 404) {
+			return e.message;
+		}
+		throw e;
+	}
+	return "";
+}
+
 /** The functions, by self value. */
 export function getTop(q: Question, limit: number, signal: AbortSignal): Promise<TopAnswer> {
 	return get("api/top", { ...q, limit }, signal);

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Search in names. Plain text is a substring without regard to case, "quoted" is the whole name,
- * /slashes/ hold a regular expression.
+ * /slashes/ hold a regular expression. What no function is called is looked for among binaries, then
+ * among source files; "binary:" and "file:" in front say where.
  */
 import type { Flame } from "./flame.ts";
 
 /** Says whether a name matches. */
 export type Matcher = (name: string) => boolean;
 
+/** What of a frame is looked at. */
+export type Field = "name" | "binary" | "file";
+
 /** A compiled search: no matcher for an empty text, an error for a broken expression. */
 export interface Search {
 	matcher: Matcher | null;
+	/** Where the text says; null: anywhere, functions first. */
+	field: Field | null;
 	error: string;
 }
 
@@ -19,24 +25,26 @@ export const SEARCH_MAX = 500;
 
 /** Compiles what stands in the search box. */
 export function compileSearch(text: string): Search {
-	const s = text.trim().slice(0, SEARCH_MAX);
+	const [, where, rest] = /^(?:(binary|file):)?\s*(.*)$/s.exec(text.trim().slice(0, SEARCH_MAX))!;
+	const field = (where ?? null) as Field | null;
+	const s = rest!;
 	if (s === "") {
-		return { matcher: null, error: "" };
+		return { matcher: null, field, error: "" };
 	}
 	if (s.length > 2 && s.startsWith("/") && s.endsWith("/")) {
 		try {
 			const pattern = new RegExp(s.slice(1, -1), "i");
-			return { matcher: (name) => pattern.test(name), error: "" };
+			return { matcher: (name) => pattern.test(name), field, error: "" };
 		} catch {
-			return { matcher: null, error: "not a regular expression" };
+			return { matcher: null, field, error: "not a regular expression" };
 		}
 	}
 	if (s.length > 2 && s.startsWith('"') && s.endsWith('"')) {
 		const exact = s.slice(1, -1);
-		return { matcher: (name) => name === exact, error: "" };
+		return { matcher: (name) => name === exact, field, error: "" };
 	}
 	const lower = s.toLowerCase();
-	return { matcher: (name) => name.toLowerCase().includes(lower), error: "" };
+	return { matcher: (name) => name.toLowerCase().includes(lower), field, error: "" };
 }
 
 /** What a search found in a graph. */
@@ -49,6 +57,8 @@ export interface Found {
 	outer: number[];
 	/** Value under `root` in stacks with a match; nothing is counted twice. */
 	value: number;
+	/** What matched. */
+	field: Field;
 }
 
 function namesThatMatch(f: Flame, matcher: Matcher): Uint8Array {
@@ -56,12 +66,25 @@ function namesThatMatch(f: Flame, matcher: Matcher): Uint8Array {
 }
 
 /**
- * Finds the nodes whose function matches; `value` is measured below `root`. A match above `root`
- * makes every stack below it one with a match.
+ * Finds the nodes whose function matches, or where none does, binary or file; `value` is measured
+ * below `root`. A match above `root` makes every stack below it one with a match.
  */
-export function searchFlame(f: Flame, matcher: Matcher, root: number): Found {
+export function searchFlame(
+	f: Flame,
+	matcher: Matcher,
+	root: number,
+	field: Field | null = null,
+): Found {
 	const names = namesThatMatch(f, matcher);
-	return markFlame(f, root, (node) => names[f.name[node]!]!);
+	let first: Found | null = null;
+	for (const one of field ? [field] : (["name", "binary", "file"] as const)) {
+		const found = { ...markFlame(f, root, (node) => names[f[one][node]!]!), field: one };
+		if (found.count > 0) {
+			return found;
+		}
+		first ??= found;
+	}
+	return first!;
 }
 
 /** The same for any property of a node: `test` answers 1 or 0. */
@@ -90,5 +113,5 @@ export function markFlame(f: Flame, root: number, test: (node: number) => number
 		}
 	}
 	outer.sort((a, b) => f.value[b]! - f.value[a]! || a - b);
-	return { hit, count, outer, value };
+	return { hit, count, outer, value, field: "name" };
 }

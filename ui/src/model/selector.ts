@@ -166,7 +166,11 @@ export function rank(candidates: readonly string[], prefix: string, limit: numbe
  * The server's sentence about a selector, with columns of what was typed between the braces: it got
  * `type{matchers}`.
  */
-export function ofMatchers(message: string, type: string): string {
+export function ofMatchers(message: string, type: string, typed = ""): string {
+	const word = typed.trim();
+	if (word !== "" && !/[=!~{},"]/.test(word)) {
+		return `"${word}" is no condition: ${withMatcher("", "comm", word)} is a program of this name`;
+	}
 	const before = type.length + 1;
 	return message.replace(/\b(column|byte) (\d+)\b/g, (all, word: string, n: string) =>
 		Number(n) > before ? `${word} ${Number(n) - before}` : all,

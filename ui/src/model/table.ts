@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The table of functions: rows, order, filter. */
 import { type Flame, Kind } from "./flame.ts";
-import type { Matcher } from "./search.ts";
+import type { Field, Matcher } from "./search.ts";
 import { type Scale, scaleFor } from "./units.ts";
 
 /** A function; values in the unit of the profile. */
@@ -61,8 +61,13 @@ function newRow(f: Flame, i: number): Row {
 }
 
 /** Filters and orders; the input is left as it is. */
-export function arrangeRows(rows: readonly Row[], matcher: Matcher | null, sort: Sort): Row[] {
-	const kept = matcher ? rows.filter((row) => matcher(row.name)) : [...rows];
+export function arrangeRows(
+	rows: readonly Row[],
+	matcher: Matcher | null,
+	sort: Sort,
+	field: Field = "name",
+): Row[] {
+	const kept = matcher ? rows.filter((row) => matcher(row[field])) : [...rows];
 	const sign = sort.descending ? -1 : 1;
 	const { key } = sort;
 	return kept.sort((a, b) => {

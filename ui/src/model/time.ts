@@ -144,14 +144,17 @@ const STEPS_MIN = 12;
 
 /**
  * The span of the chart. A live range is moved to whole steps that are complete, and does not reach
- * back before the first sample there is.
+ * back before the first sample there is. In the first seconds, when no step is complete, it has the
+ * one that is being filled.
  */
 export function chartSpan(span: Span, stepMs: number, live: boolean, firstMs: number): Span {
 	if (!live) {
 		return span;
 	}
 	const down = (ms: number) => Math.floor(ms / stepMs) * stepMs;
-	const toMs = down(span.toMs - LAG_MS);
+	const whole = down(span.toMs - LAG_MS);
+	const isYoung = firstMs >= whole && firstMs <= span.toMs;
+	const toMs = isYoung ? down(span.toMs) + stepMs : whole;
 	const begin = Math.min(firstMs, toMs - STEPS_MIN * stepMs);
 	return { fromMs: down(Math.max(span.fromMs, begin)), toMs };
 }

@@ -68,7 +68,7 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 	if (!flame.data && flame.error) {
 		return (
 			<section class="panel profile">
-				<NoAnswer error={flame.error} />
+				<NoAnswer error={flame.error} state={state} data={data} />
 			</section>
 		);
 	}
@@ -104,11 +104,11 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 }
 
 /** Errors of what is shown; those about the question belong to the selector. */
-function errorsOf(data: Data): { selector: string; other: ApiError | null } {
+function errorsOf(data: Data, matchers: string): { selector: string; other: ApiError | null } {
 	const { types, flame, series, top } = data;
 	const errors = [types.error, flame.error, series.error, top.error].filter((e) => e !== null);
 	const bad = errors.find((e) => e.status === 400);
-	const selector = bad ? ofMatchers(bad.message, data.type?.type ?? "") : "";
+	const selector = bad ? ofMatchers(bad.message, data.type?.type ?? "", matchers) : "";
 	return { selector, other: errors.find((e) => e.status !== 400) ?? null };
 }
 
@@ -133,7 +133,7 @@ export function App() {
 	useKeys(data, setHelp);
 	const waiting = data.type === null;
 	const title = useTitle(state, data);
-	const errors = errorsOf(data);
+	const errors = errorsOf(data, state.matchers);
 	const started = data.types.data !== null || data.types.error !== null;
 	const shownMs = data.flame.atMs;
 	return (

@@ -13,7 +13,7 @@ const OPEN_MAX = 200;
 
 /** Name of a binary for people. */
 export function binaryName(b: WordShare): string {
-	return b.word || (b.kernel ? "kernel" : "no binary");
+	return b.kernel ? "kernel" : b.word || "no binary";
 }
 
 /** Chips that do not fit the one row are hidden: what is not seen must not get the focus. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What stands where there is nothing to show, with the reason and what to do. */
 import { useEffect, useState } from "preact/hooks";
-import type { ApiError } from "../api/client.ts";
+import { type ApiError, getReason, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { Data } from "../app/data.ts";
 import { go } from "../app/store.ts";
+import { ofMatchers } from "../model/selector.ts";
 import { formatClock, formatLength, formatSpan, isLive, toApiTime } from "../model/time.ts";
 import { meaningOf, typeName } from "../model/types.ts";
 import type { State } from "../model/url.ts";
@@ -134,10 +135,26 @@ export function NoType({ type, data }: { type: string; data: Data }) {
 	);
 }
 
+/** What of the question nothing meets, in the server's words; "" until it is known. */
+function useReason(question: Question | null): string {
+	const [reason, setReason] = useState("");
+	const { query = "", from = "", to = "" } = question ?? {};
+	useEffect(() => {
+		const control = new AbortController();
+		setReason("");
+		if (query !== "") {
+			getReason({ query, from, to }, control.signal).then(setReason, () => undefined);
+		}
+		return () => control.abort();
+	}, [query, from, to]);
+	return reason;
+}
+
 /** A question without samples: which, and how to ask for more. */
 export function NoSamples({ state, data }: { state: State; data: Data }) {
 	const { type, span } = data;
 	const now = serverNow();
+	const reason = useReason(data.question);
 	const known = type && type.last > 0 ? { fromMs: type.first, toMs: type.last } : null;
 	const outside = known !== null && (span.toMs < known.fromMs || span.fromMs > known.toMs);
 	const ways: { name: string; run: () => void }[] = [];
@@ -175,6 +192,7 @@ export function NoSamples({ state, data }: { state: State; data: Data }) {
 				was taken in {formatSpan(span, now)}.
 				{outside && known && ` Samples of this type exist from ${formatSpan(known, now)}.`}
 			</p>
+			{reason && <p data-testid="reason">{reason}</p>}
 			<div class="blank-ways">
 				{ways.map((way) => (
 					<button type="button" class="button" key={way.name} onClick={way.run}>
@@ -187,12 +205,13 @@ export function NoSamples({ state, data }: { state: State; data: Data }) {
 }
 
 /** The first question failed: there is nothing older to show. */
-export function NoAnswer({ error }: { error: ApiError }) {
+export function NoAnswer({ error, state, data }: { error: ApiError; state: State; data: Data }) {
 	const bad = error.status === 400;
+	const said = bad ? ofMatchers(error.message, data.type?.type ?? "", state.matchers) : error.message;
 	return (
 		<div class="blank in-panel" role="status">
 			<h1>{bad ? "The server did not understand the question" : "No answer yet"}</h1>
-			<p>{error.message}</p>
+			<p>{said}</p>
 			{!bad && error.status !== 422 && <p class="quiet">The page asks again by itself.</p>}
 			{bad && (
 				<div class="blank-ways">

@@ -40,14 +40,15 @@ const DIRECTIONS = [
 function useMarks(flame: Flame, words: Words, zoom: number, state: State, hoverName: string) {
 	const search = useMemo(() => compileSearch(state.search), [state.search]);
 	const [found, inZoom] = useMemo<[Found | null, number]>(() => {
-		const all = search.matcher ? searchFlame(flame, search.matcher, 0) : null;
-		const part = zoom > 0 && search.matcher ? searchFlame(flame, search.matcher, zoom) : all;
+		const { matcher, field } = search;
+		const all = matcher ? searchFlame(flame, matcher, 0, field) : null;
+		const part = zoom > 0 && matcher ? searchFlame(flame, matcher, zoom, field) : all;
 		return [all, part?.value ?? 0];
 	}, [flame, zoom, search]);
 	const other = useMemo<Found | null>(() => {
 		const name = hoverName || state.mark;
 		if (name !== "") {
-			return searchFlame(flame, (s) => s === name, zoom);
+			return searchFlame(flame, (s) => s === name, zoom, "name");
 		}
 		if (state.binary === "") {
 			return null;
@@ -135,7 +136,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 		}
 	};
 	const share = found
-		? `${formatShare(found.value, flame.value[0]!)} matched${zoom > 0 ? `, ${formatShare(inZoom, flame.value[zoom]!)} here` : ""}`
+		? `${formatShare(found.value, flame.value[0]!)} matched${found.field === "name" ? "" : ` by ${found.field}`}${zoom > 0 ? `, ${formatShare(inZoom, flame.value[zoom]!)} here` : ""}`
 		: "";
 	const place = found
 		? match >= 0
@@ -212,6 +213,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 						words={words}
 						slots={slots}
 						matcher={search.matcher}
+						field={found?.field ?? "name"}
 						sort={state.sort}
 						mark={state.mark}
 						hover={hover.graph}

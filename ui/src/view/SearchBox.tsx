@@ -89,7 +89,7 @@ export function SearchBox(props: {
 				value={draft}
 				placeholder="Search functions"
 				aria-label="Search functions"
-				title={'Text, "exact name" or /expression/   (Ctrl+F or /)'}
+				title={'Text, "exact name" or /expression/; binary:libc, file:net.c   (Ctrl+F or /)'}
 				spellcheck={false}
 				autocomplete="off"
 				onInput={(e) => change(e.currentTarget.value)}

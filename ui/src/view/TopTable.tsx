@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { go } from "../app/store.ts";
 import { type Slots, type Theme, toHex, wordColour } from "../model/colour.ts";
 import { splitName } from "../model/names.ts";
-import type { Matcher } from "../model/search.ts";
+import type { Field, Matcher } from "../model/search.ts";
 import {
 	arrangeRows,
 	type Column,
@@ -53,6 +53,8 @@ interface TableProps {
 	words: Words;
 	slots: Slots;
 	matcher: Matcher | null;
+	/** What of a row it looks at. */
+	field: Field;
 	sort: string;
 	/** The function that is marked, and the one under the pointer in the graph. */
 	mark: string;
@@ -152,10 +154,10 @@ function Head({ sort, unit }: { sort: Sort; unit: string }) {
 
 /** Functions with self and total; only the rows that are seen are in the document. */
 export function TopTable(props: TableProps) {
-	const { matcher, mark } = props;
+	const { matcher, field, mark } = props;
 	const rows = props.rows ?? NO_ROWS;
 	const sort = useMemo(() => parseSort(props.sort), [props.sort]);
-	const arranged = useMemo(() => arrangeRows(rows, matcher, sort), [rows, matcher, sort]);
+	const arranged = useMemo(() => arrangeRows(rows, matcher, sort, field), [rows, matcher, sort, field]);
 	const scroll = useRef<HTMLDivElement>(null);
 	const [view, setView] = useState({ top: 0, height: 400 });
 	const look = () => {
