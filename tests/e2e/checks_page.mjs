@@ -102,6 +102,13 @@ export const pageChecks = {
 		await page.goto(`${url}/?query=${encodeURIComponent('{comm="no such program"}')}`);
 		await page.waitForSelector("[data-testid=no-samples]", { timeout: 60_000 });
 		assert.match(await page.locator("[data-testid=no-samples]").textContent(), /no such program/);
+		const query = encodeURIComponent('{comm="no such program"}');
+		const said = await page.request.get(`${url}/api/top?query=${query}&required=1`);
+		if (said.status() === 404) {
+			await page.waitForSelector("[data-testid=reason]");
+			const { error } = await said.json();
+			assert.equal(await page.locator("[data-testid=reason]").textContent(), error);
+		}
 		await page.getByRole("button", { name: "Without the selector" }).click();
 		await painted(page);
 	},

@@ -110,7 +110,9 @@ export function watch(page) {
 	/** Answers with a status that a check wants to see. */
 	page.expected = [];
 	page.on("console", (message) => {
-		if (message.type() === "error" || message.type() === "warning") {
+		// why nothing was found is asked for so, and told by a 404
+		const reason = message.location().url.includes("required=1") && message.text().includes("404");
+		if ((message.type() === "error" || message.type() === "warning") && !reason) {
 			found.push(`console: ${message.text()}`);
 		}
 	});

@@ -7,6 +7,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { edgeChecks } from "./checks_edges.mjs";
 import { graphChecks } from "./checks_graph.mjs";
 import { mockOnly, pageChecks } from "./checks_page.mjs";
 import { readerChecks } from "./checks_reader.mjs";
@@ -73,7 +74,8 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	for (const [name, run] of Object.entries({ ...pageChecks, ...graphChecks, ...readerChecks })) {
+	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks };
+	for (const [name, run] of Object.entries(checks)) {
 		await one(name, run);
 	}
 } finally {
