@@ -42,10 +42,11 @@ static const struct cli_option sending_options[] = {
 		  "so is HOST:PORT where one of the flags below asks for it." },
 	{ .name = "remote-store-insecure", .kind = CLI_BOOL,
 	  .at = offsetof(struct sending_flags, insecure),
-	  .help = "Send without TLS, whatever else is said; a token goes in clear text then." },
+	  .help = "Send without TLS, whatever the other flags say. A bearer token is then sent in "
+		  "clear text." },
 	{ .name = "remote-store-insecure-skip-verify", .kind = CLI_BOOL,
 	  .at = offsetof(struct sending_flags, skip_verify),
-	  .help = "Use TLS, and trust whoever answers." },
+	  .help = "Use TLS, but do not check the server's certificate." },
 	{ .name = "remote-store-ca-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, ca_file), .value = "FILE",
 	  .help = "Use TLS, and trust servers that these authorities (PEM) have signed, instead "
@@ -64,17 +65,18 @@ static const struct cli_option sending_options[] = {
 		  "is for all to see: better a file." },
 	{ .name = "remote-store-bearer-token-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, token_file), .value = "FILE",
-	  .help = "The same from a file, which is read again for each batch." },
+	  .help = "A file that holds the token. It is read again for each batch." },
 	{ .name = "remote-store-grpc-headers", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct sending_flags, headers), .value = "NAME=VALUE;...",
 	  .help = "Headers that are sent with each batch; may be repeated." },
 	{ .name = "remote-store-rpc-unary-timeout", .kind = CLI_DURATION,
 	  .at = offsetof(struct sending_flags, call_ns), .value = "DURATION", .otherwise = "5m",
-	  .help = "Of each question about debug files. (Batches are tried again after 10s.)" },
+	  .help = "Time limit of each request about debug files. (Batches of samples are sent "
+		  "again after 10s.)" },
 	{ .name = "debuginfo-upload-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct sending_flags, no_names),
-	  .help = "Do not send the server what names the functions of executables that it has "
-		  "no names of." },
+	  .help = "Do not upload debug information of executables for which the server has none. "
+		  "Their functions then have no names." },
 	{ .name = "debuginfo-strip", .kind = CLI_BOOL,
 	  .at = offsetof(struct sending_flags, strips), .otherwise = "true",
 	  .help = "Send of an executable only what gives names (the default). "
@@ -82,19 +84,20 @@ static const struct cli_option sending_options[] = {
 	{ .name = "debuginfo-directories", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct sending_flags, debug_folders), .value = "DIR,...",
 	  .otherwise = "/usr/lib/debug",
-	  .help = "Where the debug file of a stripped executable is looked for, in this order: "
-		  "DIR/.build-id/ab/cdef….debug. It is sent instead." },
+	  .help = "Directories that are searched, in this order, for the debug file of a stripped "
+		  "executable: DIR/.build-id/ab/cdef….debug. The debug file is uploaded in place "
+		  "of the executable." },
 	{ .name = "debuginfo-upload-max-parallel", .kind = CLI_NUMBER, .least = 1, .most = 64,
 	  .at = offsetof(struct sending_flags, names_parallel), .value = "N", .otherwise = "25",
-	  .help = "Executables sent at a time, where the server is slow. All together take 3% of "
-		  "a CPU and 16MiB a second at most." },
+	  .help = "Uploads at a time, where the server is slow. All together take at most 3% of a "
+		  "CPU and 16MiB a second." },
 	{ .name = "debuginfo-upload-queue-size", .kind = CLI_NUMBER, .least = 1, .most = 4096,
 	  .at = offsetof(struct sending_flags, names_queue), .value = "N", .otherwise = "4096",
-	  .help = "Executables that wait to be asked for or sent." },
+	  .help = "Executables that may wait for their upload." },
 	{ .name = "offline-mode-storage-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, offline_path), .value = "DIR",
-	  .help = "Send nothing: keep the samples in this directory, within --spool-size, for "
-		  "--offline-mode-upload some day." },
+	  .help = "Send nothing: keep the samples in this directory, up to --spool-size, for a "
+		  "later --offline-mode-upload." },
 	{ .name = "offline-mode-upload", .kind = CLI_BOOL,
 	  .at = offsetof(struct sending_flags, upload),
 	  .help = "Sample nothing: send what is in --offline-mode-storage-path to the server, "
@@ -102,8 +105,8 @@ static const struct cli_option sending_options[] = {
 	{ .name = "http-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, http_address), .value = "HOST:PORT",
 	  .otherwise = "127.0.0.1:7071",
-	  .help = "Where the agent's status page, /metrics, /healthy and /ready are served; empty: "
-		  "nowhere." },
+	  .help = "The address that serves the agent's status page, /metrics, /healthy and "
+		  "/ready; empty: none." },
 	{ .name = "spool-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct sending_flags, spool_path), .value = "DIR",
 	  .help = "Where samples wait that could not be sent. Default: /var/lib/firn/spool for "

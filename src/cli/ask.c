@@ -33,7 +33,8 @@
 #define MATCH                                                                                      \
 	{ .name = "match", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, match),                \
 	  .value = "TEXT",                                                                         \
-	  .help = "Only stacks with a function whose name contains TEXT, in upper or lower case." }
+	  .help = "Only stacks with a function whose name contains TEXT, in upper or lower case. " \
+		  "Not for series." }
 #define ASK_OPTIONS(from_otherwise, from_help, format_choices, format_otherwise, format_help)      \
 	{ .name = "server", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, server),              \
 	  .value = "URL", .otherwise = "http://127.0.0.1:7070", .env = "FIRN_SERVER",              \
@@ -41,8 +42,8 @@
 	{ .name = "query", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, query),                \
 	  .value = "SELECTOR",                                                                     \
 	  .help = "What to look at: a profile type, conditions on labels in braces, or both: "     \
-		  "'{comm=\"python3\",node=~\"a.*\"}'. The type may be left out where the server " \
-		  "holds only one." },                                                             \
+		  "'{comm=\"python3\",node=~\"a.*\"}'. Without a type: the only one that the "     \
+		  "server holds, or the CPU time that agents sample." },                                                             \
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, from),                  \
 	  .value = "TIME", .otherwise = from_otherwise, .help = from_help },                       \
 	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, to),                      \

@@ -26,8 +26,8 @@ static const struct cli_option options[] = {
 	  .otherwise = "20", .help = "How many functions; 0 for all." },
 	{ .name = "fail-above", .kind = CLI_TEXT, .at = offsetof(struct diff, fail_above),
 	  .value = "SHARE",
-	  .help = "Exit with 4 when some function's own share of the whole grew by more than "
-		  "this, from 0 to 1: 0.02 is two per cent of all." },
+	  .help = "Exit with 4 when the self share of some function grew by more than this, from 0 to "
+		  "1: 0.02 is two percent of the total." },
 };
 /* clang-format on */
 
@@ -36,9 +36,9 @@ static const struct cli_command command = {
 	.summary = "firn diff: the functions whose share of the whole changed most.",
 	.args = "[SELECTOR]",
 	.args_most = 1,
-	.text = "Compares a selector and time range with another one, the base: without a flag of "
-		"it, with the same selector over as long a time right before. Shares are of each "
-		"side's own total. Where one side has no samples nothing is compared: exit code "
+	.text = "Compares a selector and time range with a base. Without a --base flag the base is "
+		"the same selector over as long a time right before. A share is of its own side's "
+		"total. Where one side has no samples nothing is compared, and the exit code is "
 		"6.\n"
 		"\n"
 		"  firn diff --from now-5m\n"

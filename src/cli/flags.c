@@ -31,33 +31,36 @@ static const struct cli_option server_options[] = {
 	{ .name = "http-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, http_address), .value = "HOST:PORT",
 	  .otherwise = "127.0.0.1:7070",
-	  .help = "Where the page, the API and senders of profiles are served. Port 0: any free "
-		  "one. There is no authentication: think before it is more than 127.0.0.1." },
+	  .help = "The address that serves the page and the API, and takes profiles. Port 0 takes "
+		  "any free port. There is no authentication: whoever reaches the address can "
+		  "read and write profiles." },
 	{ .name = "path-prefix", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, path_prefix), .value = "/PATH",
-	  .help = "Serve everything below this path, behind a proxy that does not cut it off. gRPC "
-		  "is served at the root too." },
+	  .help = "Serve everything below this path, for a proxy that passes the path on as it "
+		  "is. gRPC is served at the root as well." },
 	{ .name = "cors-allowed-origins", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_server_flags, cors_origins), .value = "ORIGIN,...",
-	  .help = "Origins of other pages that may use this server, such as "
-		  "https://grafana.example.com; * for all. May be repeated." },
+	  .help = "Origins of other web pages that may use this server, such as "
+		  "https://grafana.example.com; * allows all. May be repeated." },
 	{ .name = "http-allowed-hosts", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_server_flags, http_hosts), .value = "NAME,...",
-	  .help = "Names, besides localhost and addresses, that requests to a loopback address may "
-		  "be for. Others are refused, so that no page can pass for this server." },
+	  .help = "Host names that requests to a loopback address may carry, besides localhost "
+		  "and IP addresses. Requests with other names are refused, which keeps foreign "
+		  "web pages out (DNS rebinding)." },
 	{ .name = "tls-cert-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, tls_cert_file), .value = "FILE",
-	  .help = "Certificate chain in PEM: speak TLS on the address, and nothing else. Read again "
-		  "when it changes, as the user that the server runs as." },
+	  .help = "Certificate chain (PEM). The address then speaks TLS only. The file is read "
+		  "again when it changes, by the user that the server runs as." },
 	{ .name = "tls-key-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, tls_key_file), .value = "FILE",
-	  .help = "Its private key." },
+	  .help = "The private key (PEM) of --tls-cert-file." },
 	{ .name = "tls-client-ca-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, tls_client_ca_file), .value = "FILE",
-	  .help = "Ask clients for a certificate that one of these authorities has signed." },
+	  .help = "Accept only clients with a certificate that one of these authorities (PEM) has "
+		  "signed." },
 	{ .name = "storage-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, storage_path), .value = "DIR",
-	  .help = "Where profiles and symbols lie. Default: /var/lib/firn for root, else "
+	  .help = "The directory of profiles and symbols. Default: /var/lib/firn for root, else "
 		  "$XDG_STATE_HOME/firn or ~/.local/state/firn." },
 	{ .name = "storage-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, storage_memory_bytes), .value = "SIZE",
@@ -70,87 +73,94 @@ static const struct cli_option server_options[] = {
 	{ .name = "storage-retention-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, retention_bytes), .value = "SIZE",
 	  .otherwise = "10GiB",
-	  .help = "When the storage directory passes this, the oldest samples are dropped; 0: no "
-		  "limit. What is not samples (symbols, log, damaged files) counts up to half of it." },
+	  .help = "When the storage directory grows beyond this, the oldest samples are dropped; "
+		  "0: no limit. Symbols, the log and damaged files count too, up to half of it." },
 	{ .name = "storage-retention", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct cli_server_flags, retention_rules), .value = "RULE;...",
-	  .help = "Other limits for some tenants or profile types; may be repeated, the first rule "
-		  "that fits counts: 'type=\"memory:*\"=30d', 'tenant=\"a\",type=\"process_cpu:*\"="
-		  "7d/10GB' (a duration, a size, or both; * stands for any characters; 0s: for "
-		  "ever). Samples go by whole parts: up to a day later than asked." },
+	  .help = "Other limits for some tenants or profile types: 'type=\"memory:*\"=30d', "
+		  "'tenant=\"a\",type=\"process_cpu:*\"=7d/10GB'. A limit is a duration, a size, "
+		  "or both; 0s keeps for ever; * stands for any characters. The first rule that "
+		  "fits counts. Samples are removed up to a day later. May be repeated." },
 	{ .name = "storage-resolution", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_server_flags, resolution_ns), .value = "DURATION",
 	  .otherwise = "10s",
-	  .help = "Times of samples that are merged (within the hour) are rounded down to this; "
-		  "gauges and samples of a trace are not. 1us, 0s: as they came, which takes some "
-		  "times the disk." },
+	  .help = "Times of samples are rounded down to this when they are merged, within the "
+		  "hour. Gauges and samples of a trace keep their times. 0s keeps all times, and "
+		  "takes several times the disk." },
 	{ .name = "storage-thin", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct cli_server_flags, thin_rules), .value = "RULE;...",
-	  .help = "Make old samples coarser, sums by series and stack stay exact; may be repeated: "
-		  "'7d=5m' rounds times of samples older than 7 days down to 5 minutes, "
-		  "'7d=5m/thread_id+cpu' drops these labels too, '30d=0s/*' all that lie beside "
-		  "samples (pid, thread_id, thread_name, cpu, span_id, trace_id)." },
+	  .help = "Make old samples coarser; sums by series and stack stay exact. '7d=5m' rounds "
+		  "times of samples older than 7 days down to 5 minutes, '7d=5m/thread_id+cpu' "
+		  "also drops these labels, '30d=0s/*' drops all labels that are kept beside "
+		  "samples (pid, thread_id, thread_name, cpu, span_id, trace_id). May be "
+		  "repeated." },
 	{ .name = "enable-admin-api", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_server_flags, admin_api),
-	  .help = "Allow /api/admin/: deleting, exporting and importing samples (firn store). "
-		  "Whoever reaches the address may do it then." },
+	  .help = "Allow /api/admin/, by which `firn store` deletes, exports and imports samples. "
+		  "Whoever reaches the address can use it." },
 	{ .name = "tenant-header", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, tenant_header), .value = "NAME",
-	  .help = "Header, such as X-Scope-OrgID, that names the tenant whose samples a request "
-		  "brings or asks for. No tenant sees another's; limits count for each. Without "
-		  "the header: the tenant without a name. Let a proxy set it that knows who asks. "
-		  "Default: none, everybody is the same tenant." },
+	  .help = "A header, such as X-Scope-OrgID, that names the tenant of a request. A tenant "
+		  "sees its own samples only, and limits count for each. A request without the "
+		  "header is of the tenant without a name. The proxy that knows the sender should "
+		  "set it. Default: none, all are one tenant." },
 	{ .name = "tenant-limits", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, tenant_limits), .value = "FILE",
-	  .help = "Limits of single tenants in place of those below: lines such as 'ci-* "
-		  "max-series-per-tenant=10000 max-profile-size=8MiB' (docs/api.md). Read at "
-		  "start." },
+	  .help = "A file with limits of single tenants, in place of the limits below: lines such "
+		  "as 'ci-* max-series-per-tenant=10000 max-profile-size=8MiB' (docs/api.md). It "
+		  "is read at start." },
 	{ .name = "max-label-names-per-series", .kind = CLI_NUMBER, .least = 1, .most = 256,
 	  .at = offsetof(struct cli_server_flags, limits.labels), .value = "COUNT",
 	  .otherwise = "128", .help = "Samples with more labels are refused." },
 	{ .name = "max-label-name-length", .kind = CLI_NUMBER, .least = 1, .most = 1024,
 	  .at = offsetof(struct cli_server_flags, limits.label_name_bytes), .value = "BYTES",
-	  .otherwise = "256", .help = "Samples with a longer name of a label are refused." },
+	  .otherwise = "256",
+	  .help = "Samples with a longer label name are refused." },
 	{ .name = "max-label-value-length", .kind = CLI_NUMBER, .least = 1, .most = 65536,
 	  .at = offsetof(struct cli_server_flags, limits.label_value_bytes), .value = "BYTES",
-	  .otherwise = "4096", .help = "Samples with a longer value of a label are refused." },
+	  .otherwise = "4096",
+	  .help = "Samples with a longer label value are refused." },
 	{ .name = "max-series-per-tenant", .kind = CLI_NUMBER, .least = 0, .most = 100000000,
 	  .at = offsetof(struct cli_server_flags, limits.series), .value = "COUNT",
 	  .otherwise = "1000000",
-	  .help = "Series that get samples within an hour or two; samples of further ones are "
-		  "refused. 0: no limit." },
+	  .help = "How many series may get samples within an hour or two; samples of more series "
+		  "are refused. 0: no limit." },
 	{ .name = "max-profile-stacktrace-depth", .kind = CLI_NUMBER, .least = 2, .most = 2048,
 	  .at = offsetof(struct cli_server_flags, limits.stack_frames), .value = "FRAMES",
 	  .otherwise = "2048", .help = "Deeper stacks are cut at the root." },
 	{ .name = "max-profile-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, limits.message_bytes), .value = "SIZE",
 	  .otherwise = "64MiB",
-	  .help = "Longer messages, before or after decompression, are refused. A quarter of "
+	  .help = "Larger messages are refused, before and after decompression. A quarter of "
 		  "--storage-memory is a limit too." },
 	{ .name = "http-max-connections", .kind = CLI_NUMBER, .least = 1, .most = 1000000,
 	  .at = offsetof(struct cli_server_flags, connections), .value = "COUNT",
-	  .otherwise = "8192", .help = "Further ones wait to be accepted." },
+	  .otherwise = "8192",
+	  .help = "Connections at a time; more wait until one ends." },
 	{ .name = "debuginfo-upload-max-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, debuginfo_upload_bytes), .value = "SIZE",
-	  .otherwise = "1000000000", .help = "Of one uploaded debug file or archive." },
+	  .otherwise = "1000000000",
+	  .help = "The largest debug file or archive that may be uploaded, in bytes." },
 	{ .name = "debuginfo-upload-max-duration", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_server_flags, debuginfo_upload_ns), .value = "DURATION",
-	  .otherwise = "15m", .help = "Uploads that take two minutes longer may be begun anew." },
+	  .otherwise = "15m",
+	  .help = "How long an upload may take. Two minutes later the file may be uploaded anew." },
 	{ .name = "debuginfo-storage-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, debuginfo_bytes), .value = "SIZE",
 	  .otherwise = "4GiB",
-	  .help = "Of all uploads: beyond it those not used for the longest time go. The names "
-		  "that were made of them stay." },
+	  .help = "Disk space of uploaded debug files. Beyond it the least recently used are "
+		  "removed; the names that were made of them stay." },
 	{ .name = "symbols-storage-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, symbols_bytes), .value = "SIZE",
 	  .otherwise = "8GiB",
-	  .help = "Of the symbol tables that were made of executables and debug files, and at most "
-		  "a quarter of --storage-retention-size: beyond it those not used for the longest "
-		  "time go, and are made again where the file is still there." },
+	  .help = "Disk space of symbol tables, which are made of executables and debug files; at "
+		  "most a quarter of --storage-retention-size. Beyond it the least recently used "
+		  "are removed. They are made again where the file is still there." },
 	{ .name = "debug-directories", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, debug_dirs), .value = "DIR:...",
 	  .otherwise = "/usr/lib/debug",
-	  .help = "Where separate debug files are looked for, by build id and by name." },
+	  .help = "Directories that are searched for separate debug files, by build id and by "
+		  "name." },
 };
 
 static const struct cli_option profiling_options[] = {
@@ -159,30 +169,34 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "profiling-cpu-sampling-frequency", .kind = CLI_NUMBER,
 	  .at = offsetof(struct cli_profiling_flags, frequency_hz), .value = "HERTZ",
 	  .otherwise = "19", .least = 1, .most = 1000,
-	  .help = "Samples a second and CPU. A prime does not beat with other timers." },
+	  .help = "Samples a second on each CPU. A prime number falls in step with no other "
+		  "timer." },
 	{ .name = "off-cpu-threshold", .kind = CLI_SHARE,
 	  .at = offsetof(struct cli_profiling_flags, off_cpu_probability), .value = "0..1",
 	  .otherwise = "0",
-	  .help = "Profile the time that threads are off the CPU, too: the probability that a "
-		  "thread is sampled when it leaves its CPU. 0: none is, and nothing is paid; "
-		  "0.01 is cheap on any host; 1: each one. Time is scaled to what all would have "
-		  "given; its type is parca_agent:wallclock:nanoseconds:samples:count:delta." },
+	  .help = "Also profile the time that threads wait off the CPU: the probability, from 0 "
+		  "to 1, with which a thread is sampled when it leaves its CPU. 0 costs nothing, "
+		  "0.01 is cheap on any host, 1 samples every wait. Values are scaled up to stand "
+		  "for all waits. The profile type is "
+		  "parca_agent:wallclock:nanoseconds:samples:count:delta." },
 	{ .name = "off-cpu-min-duration", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_profiling_flags, off_cpu_min_ns), .value = "DURATION",
-	  .otherwise = "0s", .help = "Leave out what was off the CPU for less." },
+	  .otherwise = "0s",
+	  .help = "Leave out shorter waits." },
 	{ .name = "wall-clock", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, wall_clock),
-	  .help = "Add the time on the CPU to the type of the time off it, with state=\"on-cpu\"; "
-		  "the others are runnable, sleeping, blocked and off-cpu. Needs "
-		  "--off-cpu-threshold." },
+	  .help = "Add the time on the CPU to the off-CPU profile type, with the label "
+		  "state=\"on-cpu\". Waits have the states runnable, sleeping, blocked and "
+		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "enable-oom-prof", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, oom),
-	  .help = "Send the heaps of Go programs that the kernel ends for want of memory: what "
-		  "was in use, by where it was allocated, as memory:inuse_space:bytes:space:bytes "
-		  "and inuse_objects, with the label job=\"oomprof\"." },
+	  .help = "When the kernel ends a Go program for want of memory, send the program's heap: "
+		  "what was in use, by where it was allocated, as "
+		  "memory:inuse_space:bytes:space:bytes and inuse_objects, with the label "
+		  "job=\"oomprof\"." },
 	{ .name = "enable-oom-prof-allocs", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, oom_allocs),
-	  .help = "With --enable-oom-prof: alloc_space and alloc_objects, too." },
+	  .help = "With --enable-oom-prof, also send alloc_space and alloc_objects." },
 	{ .name = "profiling-duration", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_profiling_flags, duration_ns), .value = "DURATION",
 	  .otherwise = "5s", .help = "How long samples are gathered before they are sent." },
@@ -210,51 +224,54 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "profiling-opt-out-env-var", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, opt_out_env), .value = "NAME,...",
 	  .help = "Leave out processes whose environment sets one of these variables to off, "
-		  "false, 0, no, disable or disabled, such as FIRN_PROFILE=off; may be repeated. "
-		  "Without this, the next one and --include-env-var no environment is read." },
+		  "false, 0, no, disable or disabled, such as FIRN_PROFILE=off. May be repeated. "
+		  "An environment is read only where this flag, the next one or --include-env-var "
+		  "is given." },
 	{ .name = "profiling-opt-in-env-var", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, opt_in_env), .value = "NAME,...",
-	  .help = "Leave out all processes but those whose environment sets one of these to on, "
+	  .help = "Profile only processes whose environment sets one of these variables to on, "
 		  "true, 1, yes, enable or enabled." },
 	{ .name = "profiling-opt-out-label", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct cli_profiling_flags, opt_out_labels), .value = "NAME=VALUE;...",
-	  .help = "Leave out processes with this value of a label, or of a meta label, such as "
-		  "__meta_kubernetes_pod_label_profile=off; before relabel_configs. An empty "
-		  "value stands for no such label. May be repeated." },
+	  .help = "Leave out processes with this value of a label or meta label, such as "
+		  "__meta_kubernetes_pod_label_profile=off. An empty value stands for no such "
+		  "label. Looked at before relabel_configs. May be repeated." },
 	{ .name = "profiling-opt-in-label", .kind = CLI_LIST, .separator = ';',
 	  .at = offsetof(struct cli_profiling_flags, opt_in_labels), .value = "NAME=VALUE;...",
-	  .help = "Leave out all processes but those with one of these, or opted in by their "
+	  .help = "Profile only processes with one of these labels, and those opted in by their "
 		  "environment." },
 	{ .name = "profiling-label-ttl", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_profiling_flags, label_ttl_ns), .value = "DURATION",
 	  .otherwise = "10m",
-	  .help = "How old the labels of a process get before they are found anew." },
+	  .help = "How long the labels of a process are used before they are looked up again." },
 	{ .name = "metadata-container-runtime-socket-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, container_socket), .value = "PATH",
-	  .help = "Socket of the container engine (Docker's or podman's API, containerd, CRI). "
-		  "Default: all of them where they usually are, also those of users." },
+	  .help = "Socket of the container engine (Docker, podman, containerd, CRI). Default: all "
+		  "sockets at their usual places, those of users too." },
 	{ .name = "metadata-kubernetes-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_address),
 	  .value = "https://HOST:PORT",
-	  .help = "The Kubernetes API, which tells of the pods of --node. Default: in a pod, the "
-		  "one that the pod is told of; else none." },
+	  .help = "The Kubernetes API that is asked for the pods of --node. Default: in a pod, "
+		  "the API that its environment names; else none." },
 	{ .name = "metadata-kubelet-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, kubelet_address), .value = "https://HOST:PORT",
-	  .help = "Ask this node's kubelet for its pods, rather than the API." },
+	  .help = "Ask the kubelet of this node for its pods, in place of the Kubernetes API." },
 	{ .name = "metadata-kubernetes-token-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_token), .value = "FILE",
-	  .help = "Token for either; read each time. Default: the pod's service account." },
+	  .help = "Token for the API or the kubelet. The file is read for each request. Default: "
+		  "that of the pod's service account." },
 	{ .name = "metadata-kubernetes-ca-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_ca), .value = "FILE",
-	  .help = "Authorities that either is trusted by. Default: the pod's service account's; "
-		  "outside of a pod, those that this host trusts." },
+	  .help = "Certificate authorities (PEM) for the API or the kubelet. Default: those of "
+		  "the pod's service account; outside of a pod, those that this host trusts." },
 	{ .name = "metadata-kubernetes-insecure-skip-verify", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_insecure),
-	  .help = "Believe whoever answers: a kubelet often has a certificate of its own." },
+	  .help = "Do not check the certificate of the API or the kubelet. A kubelet often has "
+		  "one that it signed itself." },
 	{ .name = "metadata-disable-containers", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_containers),
-	  .help = "Ask no container engine and no Kubernetes: what the control group's path says "
-		  "is all that is known of a container." },
+	  .help = "Ask no container engine and no Kubernetes. The labels of a container are then "
+		  "those that the path of its control group gives." },
 	{ .name = "metadata-disable-cpu-label", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_cpu), .help = "Leave out the label cpu." },
 	{ .name = "metadata-disable-thread-id-label", .kind = CLI_BOOL,
@@ -265,40 +282,41 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Leave out the label thread_name." },
 	{ .name = "bpf-table-memory", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_profiling_flags, table_bytes), .value = "SIZE",
-	  .help = "Kernel memory that the tables which unwind stacks may take, in steps of 2MiB "
-		  "as programs need it, the hottest first; what is not used is given back. Default: "
-		  "1 percent of the host's memory, at least 64MiB." },
+	  .help = "The most kernel memory for unwind tables. It is taken in steps of 2MiB as "
+		  "programs need it, the hottest programs first, and given back when it is not "
+		  "used. Default: 1 percent of the host's memory, at least 64MiB." },
 	{ .name = "profiling-probabilistic-threshold", .kind = CLI_NUMBER,
 	  .at = offsetof(struct cli_profiling_flags, chance_percent), .value = "PERCENT",
 	  .otherwise = "100", .least = 1, .most = 100,
-	  .help = "Sample this host in so many of 100 intervals, drawn anew for each: for fleets "
-		  "in which each host costs less, and all together show the same." },
+	  .help = "How much of the time this host is sampled, in percent: in so many of 100 "
+		  "intervals, chosen at random. In a fleet each host then costs less, and all "
+		  "hosts together show the same." },
 	{ .name = "profiling-probabilistic-interval", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_profiling_flags, chance_ns), .value = "DURATION",
-	  .otherwise = "1m", .help = "How long such an interval is, 1m to 5m." },
+	  .otherwise = "1m",
+	  .help = "The length of an interval of --profiling-probabilistic-threshold, 1m to 5m." },
 	{ .name = "agent-cpu-limit", .kind = CLI_SHARE,
 	  .at = offsetof(struct cli_profiling_flags, cpu_share), .value = "SHARE",
 	  .otherwise = "0.05",
-	  .help = "What the agent, its broker and its eBPF programs as they sample may use of all "
-		  "CPUs of the host, 0.05 being 5 percent: above it samples are taken half as often, until "
-		  "there is room again. 0: no limit." },
+	  .help = "The most CPU time that the agent, its broker and its eBPF programs may use, as "
+		  "a share of all CPUs: 0.05 is 5 percent. Above it samples are taken half as "
+		  "often, until there is room again. 0: no limit." },
 	{ .name = "agent-memory-limit", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_profiling_flags, memory_bytes), .value = "SIZE",
 	  .otherwise = "512MiB",
-	  .help = "Resident memory of the agent; above it samples are taken half as often, and "
-		  "what can be read again is forgotten. 0: no limit." },
+	  .help = "The most memory of the agent (resident). Above it samples are taken half as "
+		  "often, and caches are emptied. 0: no limit." },
 	{ .name = "keep-privileges", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, keep_privileges),
-	  .help = "Run the agent as one process that keeps all that it was started with, without "
-		  "the broker that opens files for it and without seccomp: where these are in the "
-		  "way of a debugger." },
+	  .help = "Do not give up privileges: the agent runs as one process, without the broker "
+		  "that opens files for it and without seccomp. For debuggers." },
 	{ .name = "bpf-map-scale-factor", .kind = CLI_NUMBER, .value = "N", .otherwise = "0",
 	  .at = offsetof(struct cli_profiling_flags, table_scale), .least = 0, .most = 8,
-	  .help = "Double --bpf-table-memory so often." },
+	  .help = "Double --bpf-table-memory this many times." },
 	{ .name = "cache-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, cache_path), .value = "DIR",
-	  .help = "Where unwind tables are kept between starts; may be deleted. Default: "
-		  "/var/cache/firn for root, else $XDG_CACHE_HOME/firn or ~/.cache/firn." },
+	  .help = "The directory that keeps unwind tables between starts. It may be deleted. "
+		  "Default: /var/cache/firn for root, else $XDG_CACHE_HOME/firn or ~/.cache/firn." },
 };
 /* clang-format on */
 

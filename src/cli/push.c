@@ -43,8 +43,8 @@ static const struct cli_command command = {
 	.args_most = 4096,
 	.text = "Files of profile.proto, with gzip or without, as Go's pprof and others write "
 		"them. "
-		"Samples are of the time that is in the file; a file that is there already is not "
-		"stored twice.\n"
+		"Samples get the time that is in the file. A file that the server has already is "
+		"not stored twice.\n"
 		"\n"
 		"  firn push cpu.pb.gz --labels job=api,version=2\n"
 		"  curl -s localhost:6060/debug/pprof/heap > heap.pb.gz && firn push heap.pb.gz",

@@ -76,7 +76,7 @@ static const struct record_format {
 static const struct cli_option options[] = {
 	{ .name = "frequency", .letter = 'F', .kind = CLI_NUMBER,
 	  .at = offsetof(struct record, frequency_hz), .value = "HZ", .otherwise = "997",
-	  .least = 1, .most = 10000, .help = "Samples a second and CPU." },
+	  .least = 1, .most = 10000, .help = "Samples a second on each CPU." },
 	{ .name = "duration", .letter = 'd', .kind = CLI_DURATION,
 	  .at = offsetof(struct record, duration_ns), .value = "TIME",
 	  .help = "Stop after this time: 30s, 5m. Default: when the command or the process ends, "
@@ -86,7 +86,7 @@ static const struct cli_option options[] = {
 	{ .name = "all", .letter = 'a', .kind = CLI_BOOL, .at = offsetof(struct record, all),
 	  .help = "Record every process and the kernel." },
 	{ .name = "output", .letter = 'o', .kind = CLI_TEXT, .at = offsetof(struct record, output),
-	  .value = "FILE", .help = "Where the profile goes. Default: firn with the format's suffix." },
+	  .value = "FILE", .help = "Where the profile goes. Default: firn.pb.gz, or firn with the suffix of --format." },
 	{ .name = "format", .kind = CLI_CHOICE, .at = offsetof(struct record, format),
 	  .value = "FORMAT", .choices = "pprof html folded speedscope firefox text",
 	  .help = "pprof (.pb.gz), html (a flame graph in one file), folded, speedscope "

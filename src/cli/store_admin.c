@@ -204,8 +204,8 @@ static int finish(enum status s, const struct err *e)
 /* clang-format off */
 #define MEMORY_OPTION                                                                              \
 	{ .name = "storage-memory", .kind = CLI_SIZE, .at = offsetof(struct options, memory_bytes), \
-	  .value = "SIZE", .otherwise = "256MiB", .help = "Where TARGET is a directory: as much as " \
-		  "the server had that wrote it. Tables of a part have a quarter of it." }
+	  .value = "SIZE", .otherwise = "256MiB", .help = "Memory, where TARGET is a directory. " \
+		  "Best as much as the server had that wrote it." }
 #define PICK_OPTIONS                                                                               \
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct options, from),                  \
 	  .value = "TIME", .help = "Begin of the time range: now-15m, now/d, 2026-01-31, RFC 3339 " \
