@@ -55,3 +55,84 @@ NODISCARD enum status pyroscope_ingest_check(const struct pyroscope_ingest *q, s
  * E_UNSUPPORTED: a format that is not known, or an SDK from before 2023. */
 NODISCARD enum status pyroscope_ingest_decode(const struct pyroscope_ingest *q, struct str body,
 	int64_t now_ns, struct profile *out, struct err *e);
+
+/* ---- querier.v1 and /pyroscope/render ---- */
+
+/* Elements of a repeated field of a request. */
+#define PYROSCOPE_LIST_MAX 64
+/* Names of a flame graph that is not limited by its request, and the most that may be asked for, as
+ * in Pyroscope. */
+#define PYROSCOPE_NODES_DEFAULT 8192
+#define PYROSCOPE_NODES_MAX 1048576
+
+enum pyroscope_request {
+	PYROSCOPE_PROFILE_TYPES,
+	PYROSCOPE_LABEL_VALUES,
+	PYROSCOPE_LABEL_NAMES,
+	PYROSCOPE_SERIES,
+	PYROSCOPE_STACKTRACES,
+	PYROSCOPE_SPAN_PROFILE,
+	PYROSCOPE_PROFILE,
+	PYROSCOPE_SELECT_SERIES,
+	PYROSCOPE_REQUEST_COUNT
+};
+enum pyroscope_format { PYROSCOPE_FLAMEGRAPH = 1, PYROSCOPE_TREE, PYROSCOPE_DOT, PYROSCOPE_PPROF };
+struct pyroscope_list {
+	struct str v[PYROSCOPE_LIST_MAX];
+	uint32_t count;
+};
+/* What all requests have together; texts lie in the message. */
+struct pyroscope_query {
+	struct str type, selector, label;
+	int64_t start_ms, end_ms;
+	int64_t nodes_max; /* 0: not said */
+	int64_t series_max;
+	uint64_t format; /* 0: not said */
+	bool average;
+	double step_s;
+	struct pyroscope_list matchers, names, spans, traces, profiles;
+};
+/* E_INVALID: malformed; E_LIMIT: a list is too long. */
+NODISCARD enum status pyroscope_query_decode(struct str message, enum pyroscope_request kind,
+	struct pyroscope_query *out, struct err *e);
+/* DiffRequest. */
+NODISCARD enum status pyroscope_diff_decode(struct str message, struct pyroscope_query *left,
+	struct pyroscope_query *right, struct err *e);
+
+/* One side of a flame graph, nodes behind their parents; node 0 is the root, whose name is not
+ * read. Nodes of one parent may have the same name. */
+struct pyroscope_side {
+	uint32_t count;
+	const uint32_t *parent;
+	const uint32_t *name; /* strings */
+	const struct str *strings;
+	const int64_t *self;
+};
+/* Levels of tuples as Pyroscope's: (x - end of the one before, total, self, name), or for two sides
+ * (x, total, self, x, total, self, name). Nodes that are not among the nodes_max largest are
+ * "other". */
+struct pyroscope_level {
+	int64_t *v;
+	size_t count;
+};
+struct pyroscope_flame {
+	struct str *names; /* [0]: "total" */
+	size_t name_count;
+	struct pyroscope_level *levels;
+	size_t level_count;
+	int64_t total, max_self;
+	int64_t side_totals[2];
+	int sides;
+};
+/* Everything lies in `a`; texts of names are the sides'. `right` NULL: one side. */
+struct arena;
+NODISCARD enum status pyroscope_flame_make(const struct pyroscope_side *left,
+	const struct pyroscope_side *right, int64_t nodes_max, struct arena *a,
+	struct pyroscope_flame *out, struct err *e);
+/* FlameGraph or FlameGraphDiff as a field of a message. */
+void pyroscope_flame_encode(const struct pyroscope_flame *f, uint32_t field, struct buf *out);
+
+/* The answer of /pyroscope/render and render-diff, without a timeline. `name` is the sample type,
+ * `unit` its unit. */
+void pyroscope_flamebearer_write(
+	const struct pyroscope_flame *f, struct str name, struct str unit, struct buf *out);

@@ -18,6 +18,7 @@ extern const struct pb_service schema_parca_debuginfo;
 extern const struct pb_service schema_parca_scrape;
 extern const struct pb_service schema_parca_telemetry;
 extern const struct pb_service schema_pyroscope_push;
+extern const struct pb_service schema_pyroscope_querier;
 extern const struct pb_service schema_otlp_profiles_service;
 /* Without what the items hold. */
 extern const struct pb_service schema_otlp_trace_service;

@@ -166,6 +166,20 @@ extern const struct server_protocol server_protocol_pyroscope_push,
 net_handler_fn server_pyroscope_push;
 net_handler_fn server_pyroscope_ingest;
 
+/* querier.c: querier.v1 and /pyroscope/render */
+net_handler_fn server_querier_profile_types;
+net_handler_fn server_querier_label_names;
+net_handler_fn server_querier_label_values;
+net_handler_fn server_querier_series;
+net_handler_fn server_querier_select_series;
+net_handler_fn server_querier_merge_stacktraces;
+net_handler_fn server_querier_merge_span_profile;
+net_handler_fn server_querier_merge_profile;
+net_handler_fn server_querier_diff;
+net_handler_fn server_querier_profile_stats;
+net_handler_fn server_pyroscope_render;
+net_handler_fn server_pyroscope_render_diff;
+
 /* admin.c: /api/admin/… */
 net_handler_fn server_handle_delete;
 net_handler_fn server_handle_export;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of querier.v1: a table says which number means what in which of them. */
+#include "base/reader.h"
+#include "pb/pb.h"
+#include "pyroscope/pyroscope.h"
+
+#include <string.h>
+
+#define NUMBERS_MAX 12
+
+enum meaning {
+	NOTHING,
+	TYPE,
+	SELECTOR,
+	LABEL,
+	START,
+	END,
+	NODES,
+	LIMIT,
+	FORMAT,
+	AGGREGATION,
+	STEP,
+	MATCHER,
+	NAME,
+	SPAN,
+	TRACE,
+	PROFILE
+};
+
+static const uint8_t meanings[PYROSCOPE_REQUEST_COUNT][NUMBERS_MAX] = {
+	[PYROSCOPE_PROFILE_TYPES] = { [1] = START, [2] = END },
+	[PYROSCOPE_LABEL_VALUES] = { [1] = LABEL, [2] = MATCHER, [3] = START, [4] = END },
+	[PYROSCOPE_LABEL_NAMES] = { [1] = MATCHER, [2] = START, [3] = END },
+	[PYROSCOPE_SERIES] = { [1] = MATCHER, [2] = NAME, [3] = START, [4] = END },
+	[PYROSCOPE_STACKTRACES] = { [1] = TYPE,
+		[2] = SELECTOR,
+		[3] = START,
+		[4] = END,
+		[5] = NODES,
+		[6] = FORMAT,
+		[8] = PROFILE,
+		[10] = TRACE,
+		[11] = SPAN },
+	[PYROSCOPE_SPAN_PROFILE] = { [1] = TYPE,
+		[2] = SELECTOR,
+		[3] = SPAN,
+		[4] = START,
+		[5] = END,
+		[6] = NODES,
+		[7] = FORMAT },
+	[PYROSCOPE_PROFILE] = { [1] = TYPE,
+		[2] = SELECTOR,
+		[3] = START,
+		[4] = END,
+		[5] = NODES,
+		[7] = PROFILE,
+		[8] = TRACE },
+	[PYROSCOPE_SELECT_SERIES] = { [1] = TYPE,
+		[2] = SELECTOR,
+		[3] = START,
+		[4] = END,
+		[5] = NAME,
+		[6] = STEP,
+		[7] = AGGREGATION,
+		[9] = LIMIT },
+};
+
+static bool add(struct pyroscope_list *l, struct str text)
+{
+	if (l->count == PYROSCOPE_LIST_MAX)
+		return false;
+	l->v[l->count++] = text;
+	return true;
+}
+
+/* False: a list is full. */
+static bool take_text(struct pyroscope_query *q, enum meaning m, struct str text)
+{
+	switch (m) {
+	case TYPE:
+		q->type = text;
+		return true;
+	case SELECTOR:
+		q->selector = text;
+		return true;
+	case LABEL:
+		q->label = text;
+		return true;
+	case MATCHER:
+		return add(&q->matchers, text);
+	case NAME:
+		return add(&q->names, text);
+	case SPAN:
+		return add(&q->spans, text);
+	case TRACE:
+		return add(&q->traces, text);
+	case PROFILE:
+		return add(&q->profiles, text);
+	default:
+		return true;
+	}
+}
+
+static void take_number(struct pyroscope_query *q, enum meaning m, uint64_t v)
+{
+	if (m == START)
+		q->start_ms = (int64_t)v;
+	else if (m == END)
+		q->end_ms = (int64_t)v;
+	else if (m == NODES)
+		q->nodes_max = (int64_t)v;
+	else if (m == LIMIT)
+		q->series_max = (int64_t)v;
+	else if (m == FORMAT)
+		q->format = v;
+	else if (m == AGGREGATION)
+		q->average = v == 1;
+	else if (m == STEP)
+		memcpy(&q->step_s, &v, sizeof(v));
+}
+
+enum status pyroscope_query_decode(
+	struct str message, enum pyroscope_request kind, struct pyroscope_query *out, struct err *e)
+{
+	struct reader r = reader_over(message.p, message.len);
+	struct pb_field f;
+	*out = (struct pyroscope_query){ 0 };
+	while (pb_next(&r, &f)) {
+		enum meaning m = f.number < NUMBERS_MAX ? meanings[kind][f.number] : NOTHING;
+		if (f.wire == PB_BYTES && !take_text(out, m, f.bytes))
+			return err_set(e, E_LIMIT, "field %u: more than %d values", f.number,
+				PYROSCOPE_LIST_MAX);
+		if (f.wire == (m == STEP ? PB_FIXED64 : PB_VARINT))
+			take_number(out, m, f.u64);
+	}
+	return r.failed ? err_set(e, E_INVALID, "the request is malformed at byte %zu",
+				  reader_offset(&r))
+			: OK;
+}
+
+enum status pyroscope_diff_decode(struct str message, struct pyroscope_query *left,
+	struct pyroscope_query *right, struct err *e)
+{
+	struct str sides[2] = { STR(""), STR("") };
+	struct reader r = reader_over(message.p, message.len);
+	struct pb_field f;
+	while (pb_next(&r, &f))
+		if (f.wire == PB_BYTES && (f.number == 1 || f.number == 2))
+			sides[f.number - 1] = f.bytes;
+	if (r.failed)
+		return err_set(
+			e, E_INVALID, "the request is malformed at byte %zu", reader_offset(&r));
+	enum status s = pyroscope_query_decode(sides[0], PYROSCOPE_STACKTRACES, left, e);
+	return s == OK ? pyroscope_query_decode(sides[1], PYROSCOPE_STACKTRACES, right, e)
+		       : err_prefix(e, s, "left");
+}
