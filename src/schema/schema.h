@@ -19,6 +19,10 @@ extern const struct pb_service schema_parca_scrape;
 extern const struct pb_service schema_parca_telemetry;
 extern const struct pb_service schema_pyroscope_push;
 extern const struct pb_service schema_pyroscope_querier;
+extern const struct pb_service schema_pyroscope_settings;
+extern const struct pb_service schema_pyroscope_rules;
+extern const struct pb_service schema_pyroscope_features;
+extern const struct pb_service schema_pyroscope_version;
 extern const struct pb_service schema_otlp_profiles_service;
 /* Without what the items hold. */
 extern const struct pb_service schema_otlp_trace_service;

@@ -177,6 +177,10 @@ net_handler_fn server_querier_merge_span_profile;
 net_handler_fn server_querier_merge_profile;
 net_handler_fn server_querier_diff;
 net_handler_fn server_querier_profile_stats;
+/* What firn has nothing of: an empty message. */
+net_handler_fn server_pyroscope_nothing;
+net_handler_fn server_pyroscope_version;
+net_handler_fn server_pyroscope_label_values;
 net_handler_fn server_pyroscope_render;
 net_handler_fn server_pyroscope_render_diff;
 

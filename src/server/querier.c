@@ -21,6 +21,8 @@
 /* Sets of labels in one answer. */
 #define SETS_MAX 10000
 #define RENDER_NODES_DEFAULT 8192
+/* The version of querier.v1's messages, as Pyroscope counts it. */
+#define QUERIER_API 1
 /* __name__ while firn's own parser reads it. */
 #define NAME_LABEL "__type_name__"
 
@@ -312,14 +314,24 @@ static int by_text(const void *a, const void *b)
 	return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-/* Sorted, each once, as field 1. */
-static void put_texts(struct texts *t, struct buf *out)
+/* Each once. */
+static void sort_texts(struct texts *t)
 {
+	size_t kept = 0;
 	if (t->count > 1)
 		qsort(t->v, t->count, sizeof(*t->v), by_text);
 	for (size_t i = 0; i < t->count; i++)
-		if (i == 0 || !str_eq(t->v[i], t->v[i - 1]))
-			pb_put_str_always(out, 1, t->v[i]);
+		if (i == 0 || !str_eq(t->v[i], t->v[kept - 1]))
+			t->v[kept++] = t->v[i];
+	t->count = kept;
+}
+
+/* As field 1. */
+static void put_texts(struct texts *t, struct buf *out)
+{
+	sort_texts(t);
+	for (size_t i = 0; i < t->count; i++)
+		pb_put_str_always(out, 1, t->v[i]);
 }
 
 /* ---- types, labels, values ---- */
@@ -884,6 +896,31 @@ static enum status render_diff(struct call *c)
 	return s == OK ? write_flame(c, &left, &flame) : s;
 }
 
+/* ---- GET /pyroscope/label-values ---- */
+
+/* ?label=…: a list of texts in JSON. */
+static enum status plain_label_values(struct call *c)
+{
+	struct pyroscope_query all = { .start_ms = 0 };
+	struct texts values = { 0 };
+	struct str label = STR("");
+	if (!net_query_param(c->r, "label", 0, &c->a, &label) || label.len == 0)
+		return err_set(c->e, E_INVALID, "label: cannot be blank");
+	struct str name = plain_name(c, label);
+	enum status s =
+		each_selector(c, &all, is_type_label(name) ? NULL : add_values, name, &values);
+	if (s != OK)
+		return s;
+	sort_texts(&values);
+	buf_u8(c->out, '[');
+	for (size_t i = 0; i < values.count; i++) {
+		buf_cstr(c->out, i ? "," : "");
+		buf_json_str(c->out, values.v[i]);
+	}
+	buf_u8(c->out, ']');
+	return OK;
+}
+
 /* ---- handlers ---- */
 
 #define HANDLER(name)                                                             \
@@ -903,6 +940,27 @@ HANDLER(merge_span_profile)
 HANDLER(merge_profile)
 HANDLER(diff)
 HANDLER(profile_stats)
+
+void server_pyroscope_nothing(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	(void)out;
+}
+
+/* VersionResponse { QuerierAPI = 1 } */
+void server_pyroscope_version(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	pb_put_u64(&out->body, 1, QUERIER_API);
+}
+
+void server_pyroscope_label_values(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	out->content_type = "application/json";
+	answer(ctx, r, out, plain_label_values);
+}
 
 void server_pyroscope_render(void *ctx, const struct net_request *r, struct net_response *out)
 {

@@ -205,6 +205,13 @@ static void renders(void **state)
 		OK);
 	CHECK(strstr(text.p, "\"format\":\"double\""));
 	CHECK(strstr(text.p, "\"leftTicks\":50000000,\"rightTicks\":30000000"));
+	CHECK(str_starts(
+		get(server_pyroscope_label_values, "label=comm", OK), STR("[\"a\",\"b\"]")));
+	get(server_pyroscope_label_values, "", E_INVALID);
+	CLEANUP(buf_deinit) struct buf none;
+	buf_init(&none, 16);
+	CHECK(made_find(call(server_pyroscope_version, &none, OK), 1, 0).u64 == 1);
+	CHECK(call(server_pyroscope_nothing, &none, OK).len == 0);
 	get(server_pyroscope_render, "from=now-1h", E_INVALID);
 	get(server_pyroscope_render, "query=" TYPE "&format=dot", E_UNSUPPORTED);
 }
