@@ -94,9 +94,9 @@ enum status query_plan_open(const struct query_engine *q, const struct query_req
 		.cancel_ctx = r->cancel_ctx,
 		.deadline_ns =
 			r->deadline_ns ? r->deadline_ns : clock_monotonic_ns() + QUERY_TIME_MAX_NS,
-		.times_period =
-			query_unit_of(p.selector.type[1], p.selector.type[2], p.selector.type[4], 2)
-				.factor == 2,
+		.times_period = !r->counts && query_unit_of(p.selector.type[1], p.selector.type[2],
+						      p.selector.type[4], 2)
+							      .factor == 2,
 	};
 	*out = p;
 	out->store.selector = &out->selector;

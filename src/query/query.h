@@ -36,7 +36,9 @@ struct query_request {
 	struct str by[8]; /* series: sum by these labels; pprof: labels to keep (none: all but those
 			   * of threads and CPUs) */
 	uint32_t by_count;
-	bool by_total;  /* rows of a table by total, else by self */
+	bool by_total; /* rows of a table by total, else by self */
+	/* Values of a `samples:count` type stay counts; of a flame graph and query_range() only. */
+	bool counts;
 	bool required;  /* a report without samples is E_NOTFOUND and says why; else it is empty */
 	bool invert;    /* flame graph from the leaves up */
 	bool depth;     /* flame graph as JSON: the depth of each node in place of its parent */

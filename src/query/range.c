@@ -134,8 +134,8 @@ enum status query_range(const struct query_engine *q, const struct query_request
 			step_ns, a, &found, &count, &type, &period, e);
 	if (s != OK)
 		return s;
-	struct query_unit unit =
-		query_unit_of(type.sample_type, type.sample_unit, type.period_unit, period);
+	struct query_unit unit = query_unit_of(
+		type.sample_type, type.sample_unit, type.period_unit, r->counts ? 0 : period);
 	bool scaled = !str_eq(unit.name, type.sample_unit);
 	made.delta = plan.selector.delta;
 	made.unit = unit.name;

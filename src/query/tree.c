@@ -141,7 +141,7 @@ static enum status fill(struct query_tree *t, const struct query_engine *q,
 	const struct profile_type *type = &t->store.type;
 	t->unit = query_unit_of(profile_str(tables, type->sample_type),
 		profile_str(tables, type->sample_unit), profile_str(tables, type->period_unit),
-		t->store.period);
+		r->counts ? 0 : t->store.period);
 	if (ops->beside)
 		ops->beside(t->plan.view, frame_or_index, &f);
 	else

@@ -4,7 +4,7 @@
  * /pyroscope/render. Their selectors are Prometheus': regular expressions are anchored, and the
  * parts of a profile type are labels too (__profile_type__, __name__, __type__, __unit__,
  * __period_type__, __period_unit__). Their types do not say whether they are deltas: of a type that
- * is there both ways, the delta is meant.
+ * is there both ways, the delta is meant. Counts stay counts: the unit is that of the type.
  */
 #include "base/clock.h"
 #include "codec/codec.h"
@@ -83,6 +83,7 @@ static struct query_request request_of(struct call *c, struct str selector)
 		.selector = selector,
 		.from_ns = INT64_MIN,
 		.to_ns = INT64_MAX,
+		.counts = true,
 		.cancel = client_gone,
 		.cancel_ctx = (void *)(uintptr_t)c->r };
 }
@@ -652,7 +653,10 @@ static enum status pprof_of(struct call *c, const struct pyroscope_query *in, st
 	if (s != OK || !found)
 		return s;
 	struct query_report_request r = { .tenant = c->tenant,
-		.side = { .selector = q.selector, .from_ns = q.from_ns, .to_ns = q.to_ns },
+		.side = { .selector = q.selector,
+			.from_ns = q.from_ns,
+			.to_ns = q.to_ns,
+			.single = true },
 		.cancel = q.cancel,
 		.cancel_ctx = q.cancel_ctx };
 	s = query_report_pprof(c->engine, &r, &packed, &info, c->e);
