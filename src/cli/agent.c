@@ -6,118 +6,15 @@
 #include <strings.h>
 
 #include "cli/flags.h"
+#include "cli/sending.h"
 
 #define REMOTE_BYTES_MAX 512
 
-struct sending_flags {
-	const char *remote;
-	bool insecure, skip_verify;
-	const char *ca_file, *client_cert, *client_key;
-	const char *token, *token_file;
-	struct cli_list headers;
-	int64_t call_ns;
-	bool no_names, strips;
-	struct cli_list debug_folders;
-	uint32_t names_parallel, names_queue;
-	const char *offline_path;
-	bool upload;
-	const char *http_address;
-	const char *spool_path;
-	uint64_t spool_bytes;
-	bool version;
-};
-
 struct agent {
-	struct sending_flags sending;
+	struct cli_sending_flags sending;
 	struct cli_profiling_flags profiling;
 	struct cli_log_flags log;
 };
-
-/* clang-format off */
-static const struct cli_option sending_options[] = {
-	{ .name = "remote-store-address", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, remote), .value = "HOST:PORT",
-	  .help = "The server that gets the samples: a firn server, or anything else that takes "
-		  "OTLP profiles over gRPC. Required. https://HOST:PORT is spoken to with TLS, and "
-		  "so is HOST:PORT where one of the flags below asks for it." },
-	{ .name = "remote-store-insecure", .kind = CLI_BOOL,
-	  .at = offsetof(struct sending_flags, insecure),
-	  .help = "Send without TLS, whatever the other flags say. A bearer token is then sent in "
-		  "clear text." },
-	{ .name = "remote-store-insecure-skip-verify", .kind = CLI_BOOL,
-	  .at = offsetof(struct sending_flags, skip_verify),
-	  .help = "Use TLS, but do not check the server's certificate." },
-	{ .name = "remote-store-ca-file", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, ca_file), .value = "FILE",
-	  .help = "Use TLS, and trust servers that these authorities (PEM) have signed, instead "
-		  "of those that this host trusts." },
-	{ .name = "remote-store-client-cert", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, client_cert), .value = "FILE",
-	  .help = "Use TLS, with this certificate (PEM) for servers that ask for one. Read for "
-		  "each connection." },
-	{ .name = "remote-store-client-key", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, client_key), .value = "FILE",
-	  .help = "Its private key." },
-	{ .name = "remote-store-bearer-token", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, token), .value = "TOKEN",
-	  .env = "PARCA_BEARER_TOKEN",
-	  .help = "Use TLS, and send this as \"authorization: Bearer TOKEN\". The command line "
-		  "is for all to see: better a file." },
-	{ .name = "remote-store-bearer-token-file", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, token_file), .value = "FILE",
-	  .help = "A file that holds the token. It is read again for each batch." },
-	{ .name = "remote-store-grpc-headers", .kind = CLI_LIST, .separator = ';',
-	  .at = offsetof(struct sending_flags, headers), .value = "NAME=VALUE;...",
-	  .help = "Headers that are sent with each batch; may be repeated." },
-	{ .name = "remote-store-rpc-unary-timeout", .kind = CLI_DURATION,
-	  .at = offsetof(struct sending_flags, call_ns), .value = "DURATION", .otherwise = "5m",
-	  .help = "Time limit of each request about debug files. (Batches of samples are sent "
-		  "again after 10s.)" },
-	{ .name = "debuginfo-upload-disable", .kind = CLI_BOOL,
-	  .at = offsetof(struct sending_flags, no_names),
-	  .help = "Do not upload debug information of executables for which the server has none. "
-		  "Their functions then have no names." },
-	{ .name = "debuginfo-strip", .kind = CLI_BOOL,
-	  .at = offsetof(struct sending_flags, strips), .otherwise = "true",
-	  .help = "Send of an executable only what gives names (the default). "
-		  "--debuginfo-strip=false sends it whole, with its code and data." },
-	{ .name = "debuginfo-directories", .kind = CLI_LIST, .separator = ',',
-	  .at = offsetof(struct sending_flags, debug_folders), .value = "DIR,...",
-	  .otherwise = "/usr/lib/debug",
-	  .help = "Directories that are searched, in this order, for the debug file of a stripped "
-		  "executable: DIR/.build-id/ab/cdef….debug. The debug file is uploaded in place "
-		  "of the executable." },
-	{ .name = "debuginfo-upload-max-parallel", .kind = CLI_NUMBER, .least = 1, .most = 64,
-	  .at = offsetof(struct sending_flags, names_parallel), .value = "N", .otherwise = "25",
-	  .help = "Uploads at a time, where the server is slow. All together take at most 3% of a "
-		  "CPU and 16MiB a second." },
-	{ .name = "debuginfo-upload-queue-size", .kind = CLI_NUMBER, .least = 1, .most = 4096,
-	  .at = offsetof(struct sending_flags, names_queue), .value = "N", .otherwise = "4096",
-	  .help = "Executables that may wait for their upload." },
-	{ .name = "offline-mode-storage-path", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, offline_path), .value = "DIR",
-	  .help = "Send nothing: keep the samples in this directory, up to --spool-size, for a "
-		  "later --offline-mode-upload." },
-	{ .name = "offline-mode-upload", .kind = CLI_BOOL,
-	  .at = offsetof(struct sending_flags, upload),
-	  .help = "Sample nothing: send what is in --offline-mode-storage-path to the server, "
-		  "remove what it took, and end." },
-	{ .name = "http-address", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, http_address), .value = "HOST:PORT",
-	  .otherwise = "127.0.0.1:7071",
-	  .help = "The address that serves the agent's status page, /metrics, /healthy and "
-		  "/ready; empty: none." },
-	{ .name = "spool-path", .kind = CLI_TEXT,
-	  .at = offsetof(struct sending_flags, spool_path), .value = "DIR",
-	  .help = "Where samples wait that could not be sent. Default: /var/lib/firn/spool for "
-		  "root, else spool below the user's state directory." },
-	{ .name = "spool-size", .kind = CLI_SIZE,
-	  .at = offsetof(struct sending_flags, spool_bytes), .value = "SIZE",
-	  .otherwise = "256MiB", .help = "When more than this waits, the oldest is dropped." },
-	{ .name = "version", .kind = CLI_BOOL, .at = offsetof(struct sending_flags, version),
-	  .help = "Print the version and end." },
-};
-/* clang-format on */
 
 static const struct cli_command command = {
 	.name = "agent",
@@ -132,12 +29,10 @@ static const struct cli_command command = {
 		"\n"
 		"Flags are parca-agent's where it has one. Those of its flags that have nothing to "
 		"do here are taken, too, and say why they do nothing (docs/agent.md lists them).",
-	.groups = { { "Sending", sending_options, ARRAY_COUNT(sending_options),
-		offsetof(struct agent, sending) } },
-	.group_count = 1,
+	.file_groups = cli_file_groups,
 };
 
-static bool check_credentials(const struct sending_flags *f)
+static bool check_credentials(const struct cli_sending_flags *f)
 {
 	if (!f->client_cert != !f->client_key) {
 		cli_complain("--remote-store-client-cert and --remote-store-client-key belong "
@@ -156,7 +51,7 @@ static bool check_credentials(const struct sending_flags *f)
 	return true;
 }
 
-static bool has_secret_header(const struct sending_flags *f)
+static bool has_secret_header(const struct cli_sending_flags *f)
 {
 	for (uint32_t i = 0; i < f->headers.count; i++)
 		if (strncasecmp(f->headers.v[i], "authorization=", 14) == 0)
@@ -165,7 +60,7 @@ static bool has_secret_header(const struct sending_flags *f)
 }
 
 /* A token, or a name for ourselves, is nothing to be shown to everybody on the way. */
-static bool wants_tls(const struct sending_flags *f)
+static bool wants_tls(const struct cli_sending_flags *f)
 {
 	return !f->insecure && !strstr(f->remote, "://") && strncmp(f->remote, "unix:", 5) != 0 &&
 	       (f->skip_verify || f->ca_file || f->client_cert || f->token_file ||
@@ -173,7 +68,7 @@ static bool wants_tls(const struct sending_flags *f)
 }
 
 static bool apply_remote(
-	const struct sending_flags *f, struct agent_config *out, char address[REMOTE_BYTES_MAX])
+	const struct cli_sending_flags *f, struct agent_config *out, char address[REMOTE_BYTES_MAX])
 {
 	if (!check_credentials(f))
 		return false;
@@ -193,7 +88,7 @@ static bool apply_remote(
 	return true;
 }
 
-static bool apply_sending(const struct sending_flags *f, struct agent_config *out, char *spool,
+static bool apply_sending(const struct cli_sending_flags *f, struct agent_config *out, char *spool,
 	char address[REMOTE_BYTES_MAX])
 {
 	if (f->offline_path && !f->upload) {
@@ -242,6 +137,8 @@ int cli_agent(int argc, char **argv)
 {
 	struct agent v = { 0 };
 	struct cli_command c = command;
+	c.groups[0] = cli_sending_group;
+	c.groups[0].at = offsetof(struct agent, sending);
 	c.groups[1] = cli_profiling_group;
 	c.groups[1].at = offsetof(struct agent, profiling);
 	c.groups[2] = cli_log_group;

@@ -35,6 +35,7 @@ int cli_push(int argc, char **argv);
 int cli_store(int argc, char **argv);
 int cli_debuginfo(int argc, char **argv);
 int cli_convert(int argc, char **argv);
+int cli_config(int argc, char **argv);
 int cli_version(int argc, char **argv);
 
 struct cli_verb {

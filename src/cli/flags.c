@@ -211,7 +211,8 @@ static const struct cli_option profiling_options[] = {
 	  .help = "The label machine_id of all samples." },
 	{ .name = "config-path", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, config_path), .value = "FILE",
-	  .help = "YAML with Prometheus' relabel_configs, which change the labels of each process "
+	  .help = "YAML in which each flag is a key (`node` for --node), and Prometheus' "
+		  "relabel_configs, which change the labels of each process "
 		  "or drop its samples. Read again when it changes. They see node, comm, "
 		  "executable, cgroup, container_id, namespace, pod, container, systemd_unit, the "
 		  "external labels, and parca-agent's meta labels: __meta_process_*, "

@@ -21,6 +21,7 @@ static const struct cli_verb verbs[] = {
 	{ "store",   cli_store,   "verify or inspect the files of a store" },
 	{ "debuginfo", cli_debuginfo, "send programs' debug information to a server" },
 	{ "convert", cli_convert, "make a pprof file of what an agent kept on disk" },
+	{ "config",  cli_config,  "check a configuration file, or show what is in force" },
 	{ "version", cli_version, "print the version" },
 	{ NULL,      NULL,        NULL },
 };

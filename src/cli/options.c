@@ -3,7 +3,7 @@
  * How: getopt_long does the walking; its table is made from ours, with the flag's number in our
  * table as its value. getopt_long also takes prefixes of flags: those are refused here, so that a
  * script does not break when a flag is added. Every value, from wherever it comes, goes through
- * set_value(), so a default that is wrong is found by the first test that parses anything.
+ * cli_set_value(), so a default that is wrong is found by the first test that parses anything.
  */
 #include "cli/options.h"
 
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #include "base/nearest.h"
-#include "base/units.h"
 #include "cli/cli.h"
+#include "cli/configfile.h"
 #include "cli/plain.h"
 
 #define HELP_WIDTH 80
@@ -28,10 +28,13 @@ struct parsing {
 	const struct cli_option *options[CLI_OPTIONS_MAX];
 	size_t offsets[CLI_OPTIONS_MAX];
 	bool given[CLI_OPTIONS_MAX];
+	enum cli_source source[CLI_OPTIONS_MAX];
+	const struct conf_node *from[CLI_OPTIONS_MAX]; /* of the file */
 	uint32_t count;
 };
 
 struct buf *cli_complaints;
+struct buf *cli_shown;
 
 void cli_complain(const char *fmt, ...)
 {
@@ -52,88 +55,6 @@ void cli_complain(const char *fmt, ...)
 
 /* ---- values ---- */
 
-static bool one_of(const char *value, const char *choices)
-{
-	struct str rest = str_of(choices), part;
-	while (str_split(&rest, ' ', &part))
-		if (str_eq(part, str_of(value)))
-			return true;
-	return false;
-}
-
-static enum status set_number(
-	const struct cli_option *o, const char *value, uint32_t *field, struct err *e)
-{
-	uint64_t number = 0;
-	if (!str_parse_u64(str_of(value), 10, &number) || number < o->least || number > o->most)
-		return err_set(e, E_INVALID, "'%s' is not a whole number from %u to %u", value,
-			o->least, o->most);
-	*field = (uint32_t)number;
-	return OK;
-}
-
-static enum status set_bool(const char *value, bool *field, struct err *e)
-{
-	bool yes = !value || strcmp(value, "true") == 0;
-	if (!yes && strcmp(value, "false") != 0)
-		return err_set(e, E_INVALID, "'%s' is neither true nor false", value);
-	*field = yes;
-	return OK;
-}
-
-static enum status add_to_list(
-	const struct cli_option *o, const char *value, struct cli_list *list, struct err *e)
-{
-	size_t len = strlen(value);
-	if (len >= sizeof(list->text) - list->used)
-		return err_set(e, E_LIMIT, "more than %zu bytes", sizeof(list->text));
-	char *at = memcpy(list->text + list->used, value, len + 1);
-	list->used += len + 1;
-	while (at) {
-		char *end = o->separator ? strchr(at, o->separator) : NULL;
-		if (end)
-			*end++ = 0;
-		if (list->count == CLI_LIST_MAX)
-			return err_set(e, E_LIMIT, "more than %d values", CLI_LIST_MAX);
-		if (*at)
-			list->v[list->count++] = at;
-		at = end;
-	}
-	return OK;
-}
-
-static enum status set_value(
-	const struct cli_option *o, const char *value, void *field, struct err *e)
-{
-	double share = 0;
-	switch (o->kind) {
-	case CLI_TEXT:
-		*(const char **)field = value;
-		return OK;
-	case CLI_BOOL:
-		return set_bool(value, field, e);
-	case CLI_NUMBER:
-		return set_number(o, value, field, e);
-	case CLI_SHARE:
-		if (!str_parse_double(str_of(value), &share) || !(share >= 0 && share <= 1))
-			return err_set(e, E_INVALID, "'%s' is not a number from 0 to 1", value);
-		*(double *)field = share;
-		return OK;
-	case CLI_DURATION:
-		return units_parse_duration(str_of(value), field, e);
-	case CLI_SIZE:
-		return units_parse_bytes(str_of(value), field, e);
-	case CLI_CHOICE:
-		if (!one_of(value, o->choices))
-			return err_set(e, E_INVALID, "'%s' is not one of: %s", value, o->choices);
-		*(const char **)field = value;
-		return OK;
-	case CLI_LIST:
-		return add_to_list(o, value, field, e);
-	}
-	UNREACHABLE();
-}
-
 static bool set_option(struct parsing *p, uint32_t i, const char *value, const char *from)
 {
 	struct err e = { 0 };
@@ -142,28 +63,113 @@ static bool set_option(struct parsing *p, uint32_t i, const char *value, const c
 		cli_complain("--%s does nothing: %s", o->name, o->gone);
 		return true;
 	}
-	enum status s = set_value(o, value, (char *)p->out + p->offsets[i], &e);
+	enum status s = cli_set_value(o, value, (char *)p->out + p->offsets[i], &e);
 	if (s == OK)
 		return true;
 	cli_complain("%s%s: %s", from, o->name, err_text(&e, s));
 	return false;
 }
 
+/* The variable that sets it: its own, or in a configurable verb FIRN_ and its name. NULL: none is
+ * set. */
+static const char *env_of(const struct parsing *p, const struct cli_option *o, char name[96])
+{
+	const char *value = NULL;
+	snprintf(name, 96, "%s", o->env ? o->env : "");
+	if (o->env)
+		value = getenv(o->env);
+	if ((!value || !value[0]) && p->c->file_groups) {
+		cli_config_env(o, name);
+		value = getenv(name);
+	}
+	return value && value[0] ? value : NULL;
+}
+
+static bool set_from_file(struct parsing *p, uint32_t i)
+{
+	struct err e = { 0 };
+	enum status s =
+		cli_config_set(p->options[i], p->from[i], (char *)p->out + p->offsets[i], &e);
+	if (s != OK)
+		cli_complain("%s", err_text(&e, s));
+	return s == OK;
+}
+
+static bool set_default(struct parsing *p, uint32_t i)
+{
+	const struct cli_option *o = p->options[i];
+	char name[96], from[128];
+	if (p->given[i]) {
+		p->source[i] = CLI_FROM_FLAG;
+		return true;
+	}
+	const char *value = env_of(p, o, name);
+	if (value) {
+		p->source[i] = CLI_FROM_ENV;
+		snprintf(from, sizeof(from), "%s, the environment's --", name);
+		return set_option(p, i, value, from);
+	}
+	if (p->from[i]) {
+		p->source[i] = CLI_FROM_FILE;
+		return set_from_file(p, i);
+	}
+	p->source[i] = o->otherwise ? CLI_FROM_DEFAULT : CLI_FROM_NOWHERE;
+	return !o->otherwise || set_option(p, i, o->otherwise, "default of --");
+}
+
+/* What the file has of this verb's flags. */
+static bool read_file(struct parsing *p)
+{
+	struct err e = { 0 };
+	for (uint32_t i = 0; p->c->file_groups && i < p->count; i++) {
+		char name[96];
+		if (strcmp(p->options[i]->name, "config-path") != 0)
+			continue;
+		const char *path = p->given[i] ? *(const char **)((char *)p->out + p->offsets[i])
+					       : env_of(p, p->options[i], name);
+		enum status s = cli_config_load(path, p->c->file_groups, &e);
+		for (uint32_t k = 0; s == OK && k < p->count; k++)
+			p->from[k] = cli_config_find(p->options[k]);
+		if (s != OK)
+			cli_complain("%s", err_text(&e, s));
+		return s == OK;
+	}
+	return true;
+}
+
 static bool set_defaults(struct parsing *p)
+{
+	bool good = read_file(p);
+	for (uint32_t i = 0; good && i < p->count; i++)
+		good = set_default(p, i);
+	return good;
+}
+
+/* ---- `firn config show` ---- */
+
+static void show(const struct parsing *p)
 {
 	for (uint32_t i = 0; i < p->count; i++) {
 		const struct cli_option *o = p->options[i];
-		const char *value = o->env ? getenv(o->env) : NULL;
-		bool from_env = value && value[0];
-		if (p->given[i] || (!from_env && !o->otherwise))
+		if (o->gone || o->hidden || p->source[i] == CLI_FROM_NOWHERE)
 			continue;
-		char from[80];
-		snprintf(from, sizeof(from), "%s%s--", from_env ? o->env : "",
-			from_env ? ", the environment's " : "default of ");
-		if (!set_option(p, i, from_env ? value : o->otherwise, from))
-			return false;
+		char name[96];
+		cli_config_show(cli_shown, o, (const char *)p->out + p->offsets[i]);
+		switch (p->source[i]) {
+		case CLI_FROM_FLAG:
+			buf_printf(cli_shown, "  # --%s\n", o->name);
+			break;
+		case CLI_FROM_ENV:
+			(void)!env_of(p, o, name);
+			buf_printf(cli_shown, "  # %s\n", name);
+			break;
+		case CLI_FROM_FILE:
+			buf_printf(cli_shown, "  # line %u of the file\n", p->from[i]->line);
+			break;
+		default:
+			buf_cstr(cli_shown, "  # default\n");
+		}
 	}
-	return true;
 }
 
 /* ---- names that were meant ---- */
@@ -322,7 +328,11 @@ bool cli_parse(
 	if (!set_defaults(&p) || !count_args(c, argc, argv, optind))
 		return false;
 	*out_args = optind;
-	return true;
+	if (!cli_shown || !c->file_groups)
+		return true;
+	show(&p);
+	*out_exit = CLI_OK;
+	return false;
 }
 
 /* ---- help ---- */

@@ -12,53 +12,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/option.h"
 
 #define CLI_GROUPS_MAX 8
 #define CLI_OPTIONS_MAX 192 /* of all groups */
-#define CLI_LIST_MAX 64     /* values of one repeated flag */
-#define CLI_LIST_BYTES_MAX 8192
-
-enum cli_kind {
-	CLI_TEXT,     /* const char * */
-	CLI_BOOL,     /* bool; --flag, --flag=false */
-	CLI_NUMBER,   /* uint32_t, from least to most */
-	CLI_SHARE,    /* double, 0 to 1 */
-	CLI_DURATION, /* int64_t ns */
-	CLI_SIZE,     /* uint64_t bytes */
-	CLI_CHOICE,   /* const char *, one of `choices` */
-	CLI_LIST      /* struct cli_list; repeated, or several with `separator` between */
-};
-
-struct cli_list {
-	const char *v[CLI_LIST_MAX + 1]; /* in text; NULL behind the last. Do not copy the struct */
-	uint32_t count;
-	size_t used;
-	char text[CLI_LIST_BYTES_MAX];
-};
-
-struct cli_option {
-	const char *name; /* without the dashes */
-	enum cli_kind kind;
-	size_t at;             /* of the field, in the group's struct */
-	const char *value;     /* what --help calls the value: "HOST:PORT" */
-	const char *help;      /* sentences; the default is added */
-	const char *otherwise; /* the default, read like a value; NULL: the field stays zero */
-	const char *env;       /* environment variable that comes before the default; or NULL */
-	const char *choices;   /* "json text" */
-	char letter;           /* -o; 0: none */
-	char separator;        /* of a list */
-	uint32_t least, most;
-	bool hidden; /* accepted, not shown */
-	const char
-		*gone; /* the flag does nothing, and this says why; or NULL. The field is not set */
-};
-
-struct cli_group {
-	const char *title; /* "": all of it is hidden */
-	const struct cli_option *options;
-	size_t count;
-	size_t at; /* of its struct, in the verb's struct */
-};
 
 struct cli_command {
 	const char *name;    /* "up" */
@@ -70,13 +27,22 @@ struct cli_command {
 				  * a blank, which are kept as they are */
 	struct cli_group groups[CLI_GROUPS_MAX];
 	size_t group_count;
+	/* Not NULL: each flag is a variable FIRN_… and a key of the file that --config-path names;
+	 * the file may have the keys of all these groups (NULL at the end). */
+	const struct cli_group *const *file_groups;
 };
 
-/* Fill `out` from defaults, environment and argv (argv[0] is the verb). argv is permuted so that
- * what is no flag comes last, from *out_args on. False: the verb is done and its exit code is in
- * *out_exit: help was printed, or a sentence on what is wrong. */
+/* Fill `out` from argv, the environment, the configuration file and defaults (argv[0] is the verb).
+ * argv is permuted so that what is no flag comes last, from *out_args on. False: the verb is done
+ * and its exit code is in *out_exit: help was printed, or a sentence on what is wrong. */
 bool cli_parse(const struct cli_command *c, int argc, char **argv, void *out, int *out_args,
 	int *out_exit);
+
+/* Where a value comes from; the first that has it wins. */
+enum cli_source { CLI_FROM_FLAG, CLI_FROM_ENV, CLI_FROM_FILE, CLI_FROM_DEFAULT, CLI_FROM_NOWHERE };
+/* Not NULL: cli_parse() of a verb with file_groups writes all values and their sources here, and
+ * returns false with CLI_OK. */
+extern struct buf *cli_shown;
 
 /* The text of --help. */
 void cli_help(const struct cli_command *c, struct buf *out);

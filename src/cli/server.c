@@ -12,16 +12,36 @@
 #include <unistd.h>
 
 #include "cli/flags.h"
+#include "cli/sending.h"
 #include "cli/startup.h"
 #include "os/os.h"
 
+struct server_own {
+	const char *config_path;
+};
+
 struct server {
+	struct server_own own;
 	struct cli_server_flags server;
 	struct cli_log_flags log;
 };
 
+/* clang-format off */
+static const struct cli_option own_options[] = {
+	{ .name = "config-path", .kind = CLI_TEXT, .at = offsetof(struct server_own, config_path),
+	  .value = "FILE",
+	  .help = "YAML in which each flag is a key (`http_address` for --http-address), with "
+		  "Parca's object_storage and scrape_configs. A flag wins over the environment "
+		  "(FIRN_HTTP_ADDRESS), and that over the file. `firn config check FILE` reads "
+		  "it only." },
+};
+/* clang-format on */
+static const struct cli_group own_group = { "Configuration", own_options, ARRAY_COUNT(own_options),
+	0 };
+
 static const struct cli_command command = {
 	.name = "server",
+	.file_groups = cli_file_groups,
 	.summary = "firn server: keep profiles and answer questions about them.",
 	.args = "",
 	.text = "Takes OTLP profiles over gRPC and HTTP from agents and other senders, keeps them "
@@ -90,7 +110,9 @@ int cli_server(int argc, char **argv)
 	c.groups[0].at = offsetof(struct server, server);
 	c.groups[1] = cli_log_group;
 	c.groups[1].at = offsetof(struct server, log);
-	c.group_count = 2;
+	c.groups[2] = own_group;
+	c.groups[2].at = offsetof(struct server, own);
+	c.group_count = 3;
 	int at = 0, code = CLI_OK;
 	if (!cli_parse(&c, argc, argv, &v, &at, &code))
 		return code;

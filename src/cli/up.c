@@ -15,20 +15,16 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/flags.h"
+#include "cli/sending.h"
 #include "cli/supervise.h"
 
 /* Messages, of five seconds each: a program that ran for less is named when somebody asks. */
 #define SYMBOLS_WANTS_MIN 12
 
-struct up_flags {
-	const char *agent_http_address;
-	const char *client_cert, *client_key;
-};
-
 struct up {
 	struct cli_server_flags server;
 	struct cli_profiling_flags profiling;
-	struct up_flags own;
+	struct cli_up_flags own;
 	struct cli_log_flags log;
 	struct supervise_config supervise;
 	char spool[PATH_MAX];
@@ -37,24 +33,9 @@ struct up {
 	bool profiling_announced;
 };
 
-/* clang-format off */
-static const struct cli_option up_options[] = {
-	{ .name = "agent-http-address", .kind = CLI_TEXT,
-	  .at = offsetof(struct up_flags, agent_http_address), .value = "HOST:PORT",
-	  .help = "Where the agent serves its status page and a /metrics of its own; the server's "
-		  "/agent and /metrics show the same. Default: nowhere." },
-	{ .name = "remote-store-client-cert", .kind = CLI_TEXT,
-	  .at = offsetof(struct up_flags, client_cert), .value = "FILE",
-	  .help = "The certificate (PEM) that the agent shows to the server, where "
-		  "--tls-client-ca-file asks for one." },
-	{ .name = "remote-store-client-key", .kind = CLI_TEXT,
-	  .at = offsetof(struct up_flags, client_key), .value = "FILE",
-	  .help = "Its private key." },
-};
-/* clang-format on */
-
 static const struct cli_command command = {
 	.name = "up",
+	.file_groups = cli_file_groups,
 	.summary = "firn up: profile this host and show it in a browser.",
 	.args = "",
 	.text = "Runs the server, and an agent that samples the stacks of every process and of "
@@ -136,8 +117,7 @@ static void on_agent(void *ctx)
 static bool parse(struct up *up, int argc, char **argv, int *out_code)
 {
 	struct cli_command c = command;
-	const struct cli_group own = { "Agent", up_options, ARRAY_COUNT(up_options), 0 };
-	const struct cli_group groups[] = { cli_server_group, cli_profiling_group, own,
+	const struct cli_group groups[] = { cli_server_group, cli_profiling_group, cli_up_group,
 		cli_quiet_log_group };
 	const size_t places[] = { offsetof(struct up, server), offsetof(struct up, profiling),
 		offsetof(struct up, own), offsetof(struct up, log) };

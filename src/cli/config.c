@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* show runs the verb itself, which then prints its values instead of starting. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/configfile.h"
+#include "cli/sending.h"
+
+static int check(const char *path)
+{
+	struct err e = { 0 };
+	uint32_t keys = 0;
+	enum status s = cli_config_load(path, cli_file_groups, &e);
+	if (s == OK)
+		s = cli_config_check(cli_file_groups, &keys, &e);
+	if (s != OK) {
+		cli_complain("%s", err_text(&e, s));
+		return CLI_FAILED;
+	}
+	printf("%s: %u keys, all of them known\n", path, keys);
+	return CLI_OK;
+}
+
+static int show(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+	} verbs[] = { { "server", cli_server }, { "agent", cli_agent }, { "up", cli_up } };
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 20);
+	for (size_t i = 0; argc > 0 && i < ARRAY_COUNT(verbs); i++) {
+		if (strcmp(argv[0], verbs[i].name) != 0)
+			continue;
+		cli_shown = &out;
+		int code = verbs[i].run(argc, argv);
+		cli_shown = NULL;
+		if (out.len)
+			printf("%.*s", STR_ARG(buf_view(&out)));
+		return code;
+	}
+	cli_complain("usage: firn config show server|agent|up [that verb's flags]");
+	return CLI_USAGE;
+}
+
+int cli_config(int argc, char **argv)
+{
+	static const struct cli_command command = {
+		.name = "config",
+		.summary = "firn config: the configuration file of server, agent and up.",
+		.args = "check FILE | show server|agent|up",
+		.text = "check reads a file and says what is wrong with it: exit code 1. show "
+			"prints what is in force for that verb, with where each value comes from; "
+			"it takes the verb's flags. Secrets are not shown.\n"
+			"\n"
+			"  firn config check firn.yaml\n"
+			"  firn config show server --config-path firn.yaml",
+		.args_least = 2,
+		.args_most = 2,
+	};
+	if (argc >= 3 && strcmp(argv[1], "show") == 0)
+		return show(argc - 2, argv + 2);
+	int none, at = 0, code = CLI_OK;
+	if (!cli_parse(&command, argc, argv, &none, &at, &code))
+		return code;
+	if (strcmp(argv[at], "check") == 0)
+		return check(argv[at + 1]);
+	cli_complain("usage: firn config %s", command.args);
+	return CLI_USAGE;
+}

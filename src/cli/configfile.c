@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How: conf makes the tree, and the tables of flags say what its keys are. Whatever the verb, the
+ * keys of all of them are known, so that one file serves a host.
+ */
+#include "cli/configfile.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "os/os.h"
+#include "relabel/relabel.h"
+
+#define KEY_MAX 96
+#define KEYS_MAX 512
+
+static struct {
+	char path[PATH_MAX];
+	struct arena arena;
+	const struct conf_node *root;
+} file;
+
+/* Of Parca, and of Prometheus. */
+static const char *const further[] = { "object_storage", "scrape_configs", "relabel_configs" };
+
+static void key_of(const struct cli_option *o, char out[KEY_MAX])
+{
+	snprintf(out, KEY_MAX, "%s", o->name);
+	for (char *c = out; *c; c++)
+		*c = *c == '-' ? '_' : *c;
+}
+
+void cli_config_env(const struct cli_option *o, char out[96])
+{
+	snprintf(out, KEY_MAX, "FIRN_%s", o->name);
+	for (char *c = out; *c; c++)
+		*c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+/* These make no sense in a file. */
+static bool is_key(const struct cli_option *o)
+{
+	return strcmp(o->name, "config-path") != 0 && strcmp(o->name, "version") != 0;
+}
+
+static const struct cli_option *option_of(const struct cli_group *const *groups, struct str key)
+{
+	char name[KEY_MAX];
+	for (size_t g = 0; groups[g]; g++)
+		for (size_t i = 0; i < groups[g]->count; i++) {
+			key_of(&groups[g]->options[i], name);
+			if (str_eq(key, str_of(name)) && is_key(&groups[g]->options[i]))
+				return &groups[g]->options[i];
+		}
+	return NULL;
+}
+
+static enum status unknown_key(
+	const struct cli_group *const *groups, const struct conf_entry *x, struct err *e)
+{
+	static char keys[KEYS_MAX][KEY_MAX];
+	static const char *names[KEYS_MAX + ARRAY_COUNT(further) + 1];
+	size_t count = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(further); i++)
+		names[count++] = further[i];
+	for (size_t g = 0; groups[g]; g++)
+		for (size_t i = 0; i < groups[g]->count && count < KEYS_MAX; i++)
+			if (is_key(&groups[g]->options[i])) {
+				key_of(&groups[g]->options[i], keys[count]);
+				names[count] = keys[count];
+				count++;
+			}
+	names[count] = NULL;
+	return conf_unknown(e, x, names);
+}
+
+/* ---- values ---- */
+
+static enum status wrong(
+	const struct cli_option *o, const struct conf_node *n, const char *why, struct err *e)
+{
+	char key[KEY_MAX];
+	struct err at = { 0 };
+	key_of(o, key);
+	enum status s = conf_wrong(&at, n, "%s: %s", key, why);
+	return err_set(e, s, "%s: %s", file.path, at.text);
+}
+
+static enum status set_one(const struct cli_option *o, const struct conf_node *n, const char *text,
+	void *field, struct err *e)
+{
+	struct err why = { 0 };
+	enum status s = cli_set_value(o, text, field, &why);
+	return s == OK ? OK : wrong(o, n, err_text(&why, s), e);
+}
+
+enum status cli_config_set(
+	const struct cli_option *o, const struct conf_node *n, void *field, struct err *e)
+{
+	if (o->gone)
+		return OK;
+	if (n->kind == CONF_TEXT)
+		return set_one(o, n, (const char *)n->text.p, field, e);
+	if (o->kind != CLI_LIST)
+		return wrong(o, n, "one value is expected", e);
+	for (uint32_t i = 0; i < n->count; i++) {
+		const struct conf_node *item = n->v[i].value;
+		char text[CLI_LIST_BYTES_MAX];
+		if (item->kind != CONF_TEXT)
+			return wrong(o, item, "a text is expected", e);
+		int len = snprintf(text, sizeof(text), "%s%s%.*s",
+			n->kind == CONF_MAP ? (const char *)n->v[i].key.p : "",
+			n->kind == CONF_MAP ? "=" : "", STR_ARG(item->text));
+		if (len >= (int)sizeof(text))
+			return wrong(o, item, "it is too long", e);
+		enum status s = set_one(o, item, text, field, e);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+void cli_config_show(struct buf *out, const struct cli_option *o, const void *field)
+{
+	char key[KEY_MAX], text[UNITS_TEXT_MAX];
+	const struct cli_list *list = field;
+	key_of(o, key);
+	buf_printf(out, "%s: ", key);
+	if (o->secret) {
+		buf_cstr(out, "(secret)");
+		return;
+	}
+	switch (o->kind) {
+	case CLI_TEXT:
+	case CLI_CHOICE:
+		buf_json_str(out, str_of(*(char *const *)field ? *(char *const *)field : ""));
+		break;
+	case CLI_BOOL:
+		buf_cstr(out, *(const bool *)field ? "true" : "false");
+		break;
+	case CLI_NUMBER:
+		buf_printf(out, "%u", *(const uint32_t *)field);
+		break;
+	case CLI_SHARE:
+		buf_json_double(out, *(const double *)field);
+		break;
+	case CLI_DURATION:
+		buf_cstr(out, units_format_duration(*(const int64_t *)field, text));
+		break;
+	case CLI_SIZE:
+		buf_cstr(out, units_format_bytes(*(const uint64_t *)field, text));
+		break;
+	case CLI_LIST:
+		buf_cstr(out, "[");
+		for (uint32_t i = 0; i < list->count; i++) {
+			buf_cstr(out, i ? ", " : "");
+			buf_json_str(out, str_of(list->v[i]));
+		}
+		buf_cstr(out, "]");
+	}
+}
+
+/* ---- the file ---- */
+
+/* What other readers will make of it, found before anything starts. */
+static enum status check_further(struct err *e)
+{
+	struct relabel *rules = NULL;
+	enum status s = relabel_read(conf_find(file.root, "relabel_configs"), &rules, e);
+	if (s == OK)
+		relabel_free(rules);
+	const struct conf_node *scrape = conf_find(file.root, "scrape_configs");
+	const struct conf_node *object = conf_find(file.root, "object_storage");
+	if (s == OK && scrape && scrape->kind != CONF_LIST && !conf_is_empty(scrape))
+		s = conf_wrong(e, scrape, "scrape_configs must be a list");
+	if (s == OK && object && object->kind != CONF_MAP && !conf_is_empty(object))
+		s = conf_wrong(e, object, "object_storage must be a mapping");
+	return s;
+}
+
+static enum status check_keys(const struct cli_group *const *groups, struct err *e)
+{
+	if (file.root && file.root->kind != CONF_MAP)
+		return conf_wrong(e, file.root, "expected lines of the form \"key: value\"");
+	for (uint32_t i = 0; file.root && i < file.root->count; i++) {
+		const struct conf_entry *x = &file.root->v[i];
+		bool known = option_of(groups, x->key) != NULL;
+		for (size_t k = 0; k < ARRAY_COUNT(further); k++)
+			known |= str_eq(x->key, str_of(further[k]));
+		if (!known)
+			return unknown_key(groups, x, e);
+	}
+	return check_further(e);
+}
+
+enum status cli_config_load(const char *path, const struct cli_group *const *groups, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	struct err why = { 0 };
+	buf_init(&text, CONF_BYTES_MAX);
+	arena_deinit(&file.arena);
+	file.root = NULL;
+	if (!path || !path[0])
+		return OK;
+	snprintf(file.path, sizeof(file.path), "%s", path);
+	arena_init(&file.arena, CONF_ARENA_BYTES);
+	enum status s = os_read_own(path, &text, NULL, &why);
+	if (s != OK)
+		return err_set(e, s, "--config-path: %s", err_text(&why, s));
+	s = conf_parse(buf_view(&text), &file.arena, &file.root, &why);
+	if (s == OK)
+		s = check_keys(groups, &why);
+	if (s != OK)
+		file.root = NULL;
+	return s == OK ? OK : err_set(e, s, "%s: %s", path, err_text(&why, s));
+}
+
+const struct conf_node *cli_config_find(const struct cli_option *o)
+{
+	char key[KEY_MAX];
+	key_of(o, key);
+	const struct conf_node *n = is_key(o) ? conf_find(file.root, key) : NULL;
+	return n && !conf_is_empty(n) ? n : NULL;
+}
+
+enum status cli_config_check(
+	const struct cli_group *const *groups, uint32_t *out_keys, struct err *e)
+{
+	static union {
+		struct cli_list list;
+		uint64_t number;
+		double share;
+		const char *text;
+	} field;
+	enum status s = OK;
+	*out_keys = file.root ? file.root->count : 0;
+	for (uint32_t i = 0; s == OK && i < *out_keys; i++) {
+		const struct cli_option *o = option_of(groups, file.root->v[i].key);
+		memset(&field, 0, sizeof(field));
+		if (o && !conf_is_empty(file.root->v[i].value))
+			s = cli_config_set(o, file.root->v[i].value, &field, e);
+	}
+	return s;
+}

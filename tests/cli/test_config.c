@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "capture.h"
+#include "cli/cli.h"
+
+#include <unistd.h>
+
+static char path[] = "/tmp/firn-config-XXXXXX";
+
+static void put(const char *text)
+{
+	FILE *f = fopen(path, "w");
+	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static int make(void **state)
+{
+	(void)state;
+	int fd = mkstemp(path);
+	return fd < 0 || close(fd) != 0;
+}
+
+static int drop(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+/* `line`, the path, and what may follow it. */
+static void run(struct capture *c, int (*verb)(int, char **), const char *line, const char *rest)
+{
+	char text[512];
+	snprintf(text, sizeof(text), "%s %s%s", line, path, rest);
+	capture_run(c, verb, text);
+}
+
+/* A flag wins over the environment, that over the file, and that over the default. */
+static void shows_what_wins(void **state)
+{
+	(void)state;
+	struct capture c;
+	put("node: of-file\nprofiling_duration: 9s\nmetadata_external_labels: {a: b, c: d}\n"
+	    "include_env_var: [X, Y]\nagent_cpu_limit: 0.5\n\nbpf_table_memory: 64MiB\n"
+	    "remote_store_bearer_token: secret-1\nwall_clock: true\ncache_path:\n");
+	setenv("FIRN_PROFILING_DURATION", "8s", 1);
+	setenv("FIRN_AGENT_CPU_LIMIT", "0.25", 1);
+	run(&c, cli_config, "config show agent --config-path", " --agent-cpu-limit 0.75");
+	unsetenv("FIRN_PROFILING_DURATION");
+	unsetenv("FIRN_AGENT_CPU_LIMIT");
+	CHECK_STR(str_of(c.err), "");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_HAS(c.out, "node: \"of-file\"  # line 1 of the file\n");
+	CHECK_HAS(c.out, "profiling_duration: 8s  # FIRN_PROFILING_DURATION\n");
+	CHECK_HAS(c.out, "agent_cpu_limit: 0.75  # --agent-cpu-limit\n");
+	CHECK_HAS(c.out, "profiling_cpu_sampling_frequency: 19  # default\n");
+	CHECK_HAS(c.out, "metadata_external_labels: [\"a=b\", \"c=d\"]  # line 3 of the file\n");
+	CHECK_HAS(c.out, "include_env_var: [\"X\", \"Y\"]  # line 4 of the file\n");
+	CHECK_HAS(c.out, "bpf_table_memory: 64MiB  # line 7 of the file\n");
+	CHECK_HAS(c.out, "wall_clock: true  # line 9 of the file\n");
+	CHECK(!strstr(c.out, "secret-1") && !strstr(c.out, "cache_path"));
+	CHECK_HAS(c.out, "remote_store_bearer_token: (secret)  # line 8 of the file\n");
+	/* What is printed is a file again, but for secrets. */
+	run(&c, cli_config, "config show nothing --config-path", "");
+	assert_int_equal(c.code, CLI_USAGE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(shows_what_wins) };
+	return cmocka_run_group_tests(tests, make, drop);
+}
