@@ -14,6 +14,8 @@
 /* Of kernel memory for unwind tables. */
 #define AGENT_TABLE_BYTES_MAX (2u << 30)
 
+/* Language runtimes that are walked. */
+#define AGENT_RUNTIME_PYTHON 2u
 #define AGENT_RUNTIMES_ALL UINT32_MAX
 
 struct agent_config {
@@ -67,8 +69,8 @@ struct agent_config {
 	bool kubernetes_insecure;
 	bool no_containers;     /* nobody is asked */
 	int64_t label_ttl_ns;   /* labels of a process are found anew after so long */
-	uint32_t runtimes;      /* language runtimes that are walked: 1 << enum runtime_kind each */
-	bool keep_interpreters; /* the native frames that run theirs are shown, too */
+	uint32_t runtimes;      /* AGENT_RUNTIME_… */
+	bool keep_interpreters; /* native frames of interpreters that run theirs are shown, too */
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	double cpu_share;        /* of all CPUs, that the agent may cost; 0: no limit */
 	uint64_t memory_bytes;   /* resident, that it may have; 0: no limit */

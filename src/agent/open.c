@@ -135,6 +135,8 @@ static void settle_table_bytes(struct agent *a)
 	a->config.table_bytes_max = (uint32_t)MIN(bytes, (uint64_t)AGENT_TABLE_BYTES_MAX);
 }
 
+static_assert(AGENT_RUNTIME_PYTHON == 1u << RUNTIME_CPYTHON, "as records have it");
+
 static enum status open_sampler(struct agent *a, struct err *e)
 {
 	const struct sampler_config c = sampler_config_of(a);
@@ -176,6 +178,7 @@ static enum status open_batch(struct agent *a, struct err *e)
 		.files = a->files,
 		.kallsyms = a->kallsyms,
 		.codes = a->codes,
+		.keep_interpreters = a->config.keep_interpreters,
 		.jitnames = a->jitnames,
 		.processes = a->processes,
 		.problems = a->problems,

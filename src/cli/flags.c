@@ -188,6 +188,17 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Add the time on the CPU to the off-CPU profile type, with the label "
 		  "state=\"on-cpu\". Waits have the states runnable, sleeping, blocked and "
 		  "off-cpu. Needs --off-cpu-threshold." },
+	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
+	  .help = "Show the functions of these language runtimes: python, all or none. Default: "
+		  "all. The names of parca-agent's other tracers are accepted and do nothing." },
+	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_python),
+	  .help = "Show Python programs by the native frames of the interpreter." },
+	{ .name = "interpreter-frames", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, keep_interpreters),
+	  .help = "Also show the interpreter's own native frames that call functions of its "
+		  "language. By default they are left out." },
 	{ .name = "enable-oom-prof", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, oom),
 	  .help = "When the kernel ends a Go program for want of memory, send the program's heap: "
@@ -578,6 +589,32 @@ static void apply_opting(struct cli_profiling_flags *f, struct agent_config *out
 	out->opt_in_labels = f->opt_in_labels.count ? f->opt_in_labels.v : NULL;
 }
 
+/* parca-agent's names of tracers; most have no runtime here. */
+static const struct {
+	const char *name;
+	uint32_t runtimes;
+} tracers[] = { { "all", AGENT_RUNTIMES_ALL }, { "none", 0 }, { "native", 0 },
+	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", 0 }, { "php", 0 }, { "hotspot", 0 },
+	{ "ruby", 0 }, { "v8", 0 }, { "dotnet", 0 }, { "go", 0 }, { "labels", 0 }, { "beam", 0 },
+	{ "luajit", 0 } };
+
+static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
+{
+	uint32_t runtimes = f->tracers.count ? 0 : AGENT_RUNTIMES_ALL;
+	for (size_t i = 0; i < f->tracers.count; i++) {
+		size_t k = 0;
+		while (k < ARRAY_COUNT(tracers) && strcmp(f->tracers.v[i], tracers[k].name) != 0)
+			k++;
+		if (k == ARRAY_COUNT(tracers)) {
+			cli_complain("--tracers: %s is none that is known", f->tracers.v[i]);
+			return false;
+		}
+		runtimes |= tracers[k].runtimes;
+	}
+	out->runtimes = runtimes & ~(f->no_python ? AGENT_RUNTIME_PYTHON : 0);
+	return true;
+}
+
 bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out)
 {
 	if (!check_labels("metadata-external-labels", &f->labels) ||
@@ -613,6 +650,9 @@ bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out
 	out->off_cpu_probability = f->off_cpu_probability;
 	out->off_cpu_min_ns = f->off_cpu_min_ns;
 	out->wall_clock = f->wall_clock;
+	out->keep_interpreters = f->keep_interpreters;
+	if (!apply_tracers(f, out))
+		return false;
 	out->oom = f->oom;
 	out->oom_allocs = f->oom_allocs;
 	out->flush_interval_ns = f->duration_ns;

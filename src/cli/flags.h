@@ -62,6 +62,8 @@ struct cli_profiling_flags {
 	double off_cpu_probability;
 	int64_t off_cpu_min_ns;
 	bool wall_clock;
+	struct cli_list tracers;
+	bool no_python, keep_interpreters;
 	bool oom, oom_allocs;
 	int64_t duration_ns;
 	struct cli_list labels;

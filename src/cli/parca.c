@@ -8,7 +8,7 @@
 #define MEMORY "kernel memory is --bpf-table-memory, and needs no limit raised"
 #define NO_RUNTIME "this is no Go program"
 #define POLLING "the ring is read four times a second, whatever is in it"
-#define NO_TRACERS "interpreters have no unwinders of their own here, native frames are whole"
+#define NO_TRACERS "this runtime has no unwinder of its own here, native frames are whole"
 #define NO_FILES "what is sent of a file is read as it is sent: no temporary file is made"
 #define NO_CACHE                                                                                 \
 	"the server is asked once for each build id, and again after six hours, or when it has " \
@@ -29,7 +29,6 @@
 
 static const struct cli_option parca_options[] = {
 	GONE_VALUE("otel-tags", "use --metadata-external-labels")
-	GONE_VALUE("tracers", NO_TRACERS)
 	GONE_VALUE("memlock-rlimit", MEMORY)
 	GONE_VALUE("mutex-profile-fraction", NO_RUNTIME)
 	GONE_VALUE("block-profile-rate", NO_RUNTIME)
@@ -59,7 +58,6 @@ static const struct cli_option parca_options[] = {
 	GONE_SWITCH("symbolizer-jit-disable", "the agent names kernel functions only")
 	GONE_SWITCH("dwarf-unwinding-disable", ALWAYS_TABLES)
 	GONE_SWITCH("dwarf-unwinding-mixed", ALWAYS_TABLES)
-	GONE_SWITCH("python-unwinding-disable", NO_TRACERS)
 	GONE_SWITCH("ruby-unwinding-disable", NO_TRACERS)
 	GONE_SWITCH("java-unwinding-disable", NO_TRACERS)
 	GONE_VALUE("object-file-pool-eviction-policy", "files are closed when they are read")

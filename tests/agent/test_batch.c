@@ -18,6 +18,7 @@ bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 	if (file_id != 2 && file_id != 3)
 		return false;
 	*out = (struct file_info){ .file_id = file_id, .segment_count = 1 };
+	out->runtime = file_id == 3 ? RUNTIME_CPYTHON : RUNTIME_NONE;
 	out->segments[0] = (struct objfile_segment){
 		.offset = 0x1000, .vaddr = 0x401000, .file_size = 0x10000, .mem_size = 0x10000
 	};
@@ -531,17 +532,20 @@ static void names_frames_of_runtimes(void **state)
 	struct fixture f;
 	setup(&f, NULL);
 	tell_code(&f);
-	struct event_sample *s = sample(STACK_END_ROOT, 0, 5);
-	s->frames[0] = frame(2, 0x1010);
+	struct event_sample *s = sample(STACK_END_ROOT, 0, 8);
+	s->frames[0] = frame(3, 0x1010); /* where the interpreter is: stays */
 	s->frames[1] = runtime_frame(CODE, 9);
 	s->frames[2] = runtime_frame(CODE, FRAME_POSITION_NONE);
 	s->frames[3] = runtime_frame(CODE + 1, 9); /* nobody told its name */
 	s->frames[4] = runtime_frame(RUNTIME_CPYTHON << 16 | 0x30b, RUNTIME_GAP_FRAME);
+	s->frames[5] = frame(3, 0x1020); /* what of it leads to its own frames does not */
+	s->frames[6] = frame(2, 0x1030);
+	s->frames[7] = frame(3, 0x1040);
 	batch_add(f.batch, s);
 	(void)batch_finish(f.batch);
 	const struct profile *p = &f.got.profile;
 	const struct profile_stack *stack = &p->stacks.v[p->samples.v[0].stack];
-	CHECK(p->samples.len == 1 && stack->count == 5);
+	CHECK(p->samples.len == 1 && stack->count == 6);
 	const uint32_t *at = &p->stack_locations.v[stack->first];
 	const struct profile_location *l = &p->locations.v[at[1]];
 	const struct profile_line *line = &p->lines.v[l->line_first];
@@ -555,6 +559,8 @@ static void names_frames_of_runtimes(void **state)
 	CHECK_STR(function_of(p, at[3]), "[a function whose name was not told]");
 	CHECK_STR(function_of(p, at[4]), "[cpython: a frame could not be read]");
 	CHECK(p->locations.v[at[4]].kind == FRAME_MARKER);
+	CHECK(p->locations.v[at[5]].kind == FRAME_NATIVE);
+	CHECK(p->locations.v[at[5]].address == 0x401030);
 	CHECK(codes_missed(f.codes));
 	free(s);
 	teardown(&f);

@@ -65,7 +65,7 @@ struct profiler_config {
 	__u32 stack_mask;        /* of those in stack_copies, too */
 	__u32 codes_mask;        /* of those in codes_told, too */
 	__u32 keep_interpreters; /* the native frames that run those of a runtime are shown, too */
-	__u32 pad;
+	__u32 walk_runtimes;     /* 0: the verifier leaves all of it out */
 	__u64 stack_interval_ns; /* STACK_INTERVAL_NS, or shorter */
 };
 

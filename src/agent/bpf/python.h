@@ -37,7 +37,7 @@ __noinline int python_thread_step(__u32 index)
 {
 	struct runtime_scratch *s = runtime_scratch_here();
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
-	if (!s || !r)
+	if (!s || !r || !config.walk_runtimes)
 		return -1;
 	const struct cpython_layout *l = &r->layout.cpython;
 	if (!s->thread) {

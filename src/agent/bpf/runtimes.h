@@ -22,7 +22,7 @@ __noinline int runtime_enter(__u32 zero)
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 	struct runtime_scratch *s = runtime_scratch_here();
 	struct bpf_counters *c = counters_here();
-	const struct runtime_record *r = w ? runtime_record_of(w) : NULL;
+	const struct runtime_record *r = w && config.walk_runtimes ? runtime_record_of(w) : NULL;
 	if (!w || !s || !c || !r)
 		return 0;
 	c->runtime_samples++;
@@ -84,7 +84,7 @@ __noinline int runtime_step(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 	struct runtime_scratch *s = runtime_scratch_here();
-	const struct runtime_record *r = w ? runtime_record_of(w) : NULL;
+	const struct runtime_record *r = w && config.walk_runtimes ? runtime_record_of(w) : NULL;
 	if (!w || !s || !r)
 		return STACK_END_NO_REGS;
 	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)

@@ -142,8 +142,16 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 	known_files_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
+static void set_runtime(struct files *f, uint32_t id, uint16_t kind)
+{
+	LOCKED(&f->lock);
+	struct known_file *k = known_files_get(&f->book, id);
+	if (k)
+		k->runtime = kind;
+}
+
 /* Of a file that is published: does it hold a language runtime? */
-static void publish_runtime(struct files *f, const struct request *r)
+static void publish_runtime(struct files *f, const struct request *r, uint32_t id)
 {
 	struct err e;
 	struct runtime_record record;
@@ -156,6 +164,8 @@ static void publish_runtime(struct files *f, const struct request *r)
 		s = sampler_set_runtime(f->sampler, &r->notice.key, &record, &e);
 	if (s == E_NOTFOUND)
 		return;
+	if (s == OK)
+		set_runtime(f, id, record.kind);
 	metric_add(s == OK ? &f->metrics.runtimes : &f->metrics.runtimes_refused, 1);
 	if (s != OK)
 		problems_add(f->config.problems, PROBLEM_RUNTIME, r->opened.path, err_text(&e, s));
@@ -181,7 +191,7 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	s = sampler_publish(f->sampler, &r->notice.key, id, t, e);
 	r->is_published = s == OK || s == E_LIMIT;
 	if (r->is_published)
-		publish_runtime(f, r);
+		publish_runtime(f, r, id);
 	if (s == E_LIMIT) { /* it is known then, without a table */
 		metric_add(&f->metrics.over_budget, t != NULL);
 		s = OK;
@@ -717,6 +727,7 @@ bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 	k->used_ns = clock_monotonic_ns();
 	*out = (struct file_info){
 		.file_id = file_id,
+		.runtime = k->runtime,
 		.has_table = k->has_table,
 		.segment_count = k->segment_count,
 	};

@@ -32,6 +32,7 @@ struct file_info {
 	char build_id[129]; /* hex; content id ("x…") when the file has none; "" if it is no ELF */
 	char path[256];     /* as the process sees it, end cut */
 	uint32_t file_id;
+	uint16_t runtime; /* enum runtime_kind: it holds one, whose frames are walked */
 	bool has_table;
 	uint32_t segment_count; /* executable ones */
 	struct objfile_segment segments[FILES_SEGMENTS_MAX];

@@ -17,6 +17,7 @@
 #include "agent/sample/stack_cache.h"
 #include "agent/tables/tables.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "os/os.h"
 
 #include <bpf/bpf.h>
@@ -164,6 +165,7 @@ static enum status set_up(struct sampler *s, struct err *e)
 	skeleton->rodata->config.stack_interval_ns = MIN(interval_ns, (uint32_t)STACK_INTERVAL_NS);
 	skeleton->rodata->config.copy_stacks = s->events.stack != NULL;
 	skeleton->rodata->config.keep_interpreters = s->config.keep_interpreters;
+	skeleton->rodata->config.walk_runtimes = s->events.code != NULL;
 	skeleton->bss->settings.seen_enabled = 1;
 	uint32_t slabs = slabs_of_bytes(s->config.table_bytes_max);
 	int failed = bpf_map__set_max_entries(skeleton->maps.slabs, slabs);
@@ -202,7 +204,7 @@ enum status sampler_load(struct bpf_object_skeleton *skeleton, const char *log, 
 	return probe_explain("loading the eBPF programs", error, e);
 }
 
-static enum status load(struct sampler *s, struct err *e)
+static enum status load_once(struct sampler *s, struct err *e)
 {
 	CLEANUP(free_cleanup) char *log = calloc(1, SAMPLER_LOG_BYTES);
 	if (!log)
@@ -216,6 +218,23 @@ static enum status load(struct sampler *s, struct err *e)
 
 	enum status status = set_up(s, e);
 	return status == OK ? sampler_load(s->skeleton->skeleton, log, e) : status;
+}
+
+/* A kernel that refuses the walk of language runtimes still samples: the programs are loaded
+ * without it, which then has no code that the verifier sees. */
+static enum status load(struct sampler *s, struct err *e)
+{
+	enum status status = load_once(s, e);
+	if (status != E_UNSUPPORTED || !s->events.code)
+		return status;
+	struct err first = *e;
+	profiler_bpf__destroy(STEAL_PTR(s->skeleton));
+	s->events.code = NULL;
+	status = load_once(s, e);
+	if (status == OK)
+		log_warn("frames of language runtimes are not walked", "reason=%s",
+			LOG_QUOTED(first.text));
+	return status;
 }
 
 /* The mapping of `address` as /proc tells it. */

@@ -216,17 +216,23 @@ static enum status file_add(struct batch *b, uint32_t file_id, uint32_t *out)
 	return OK;
 }
 
+static enum status file_find(struct batch *b, uint32_t file_id, const struct file_entry **out)
+{
+	uint32_t at = map_find(&b->file_index, hash_u64(file_id), file_equal, b, &file_id);
+	enum status s = at == MAP_NONE ? file_add(b, file_id, &at) : OK;
+	if (s == OK)
+		*out = &b->files.v[at];
+	return s;
+}
+
 /* Mapping and address of an offset in a file. */
 static enum status place_in_file(
 	struct batch *b, uint32_t file_id, uint64_t offset, struct profile_location *loc)
 {
-	uint32_t at = map_find(&b->file_index, hash_u64(file_id), file_equal, b, &file_id);
-	if (at == MAP_NONE) {
-		enum status s = file_add(b, file_id, &at);
-		if (s != OK)
-			return s;
-	}
-	const struct file_entry *f = &b->files.v[at];
+	const struct file_entry *f;
+	enum status s = file_find(b, file_id, &f);
+	if (s != OK)
+		return s;
 	loc->mapping = f->mapping;
 	if (!f->known || !file_info_vaddr(&f->info, offset, &loc->address))
 		loc->address = offset;
@@ -347,6 +353,15 @@ static enum status user_location(
 	return s == OK ? profile_add_location(&b->profile, &loc, NULL, 0, out) : s;
 }
 
+/* A native frame in the file of a language runtime. */
+static bool is_interpreter(struct batch *b, uint64_t frame)
+{
+	uint32_t file_id = (uint32_t)(frame >> FRAME_FILE_SHIFT);
+	const struct file_entry *f;
+	return file_id >= FRAME_FILE_FIRST && file_id <= FRAME_FILE_MAX &&
+	       file_find(b, file_id, &f) == OK && f->known && f->info.runtime;
+}
+
 /* The last frame of a stack that ended in a file nobody knew. */
 static bool is_late(const struct event_sample *s, uint64_t frame)
 {
@@ -437,8 +452,13 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 	uint32_t user = MIN((uint32_t)s->user_count, (uint32_t)SAMPLE_USER_FRAMES_MAX);
 	for (uint32_t i = first_kernel_frame(b, s); i < kernel && st == OK; i++)
 		st = kernel_location(b, s->frames[i] - (i > 0), &locations[n++]);
+	bool leads_to_runtime = false;
 	for (uint32_t i = 0; i < user && st == OK; i++) {
 		uint64_t frame = s->frames[s->kernel_count + i];
+		if (frame_is_runtime(frame))
+			leads_to_runtime = !b->config.keep_interpreters;
+		else if (leads_to_runtime && is_interpreter(b, frame))
+			continue;
 		if (i + 1 == user && is_late(s, frame))
 			st = late_location(b, frame - s->notice.vma_start + s->notice.offset,
 				&s->notice.key, &locations[n++]);

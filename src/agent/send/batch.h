@@ -51,6 +51,8 @@ struct batch_config {
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	uint32_t frequency_hz;
 	bool wall_clock;
+	/* Native frames in an interpreter's own file that lead to a frame of its language stay. */
+	bool keep_interpreters;
 	struct files *files;
 	struct kallsyms *kallsyms; /* NULL: kernel frames are "[kernel]+0x…" */
 	struct codes *codes;       /* NULL: there are no frames of runtimes */

@@ -273,6 +273,7 @@ static void world_begin(void)
 	config.wake_bytes = 1000;
 	config.seen_mask = SEEN_SLOTS - 1;
 	config.codes_mask = SHIM_CODES_TOLD - 1;
+	config.walk_runtimes = 1;
 	config.stack_interval_ns = STACK_INTERVAL_NS;
 }
 
