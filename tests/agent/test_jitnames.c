@@ -55,7 +55,8 @@ static struct str name_at(uint64_t at)
 {
 	static struct jitnames_name n;
 	place.at = at;
-	return jitnames_find(names, &place, &n) ? str_of(n.function) : STR("none");
+	return jitnames_find(names, &place, true, &n) == JITNAMES_FOUND ? str_of(n.function)
+									: STR("none");
 }
 
 /* By then all files were looked at. */

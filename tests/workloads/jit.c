@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jit SECONDS [MEMORY]: machine code written into executable memory, with frame pointers as JIT
- * compilers emit them: main -> run -> outer (made here) -> inner (made here), which burns.
+ * jit SECONDS [MEMORY [NAMES NAME]]: machine code written into executable memory, with frame
+ * pointers as JIT compilers emit them: main -> run -> outer (made here) -> inner (made here), which
+ * burns.
  *
  * MEMORY is "private" (anonymous, if nothing is said), "shared" (anonymous: PHP), "memfd" (BEAM,
  * .NET) or a file to write it to (SBCL). "zero": private, and code that keeps no frame pointer: rbp
  * is zero in it, and it calls `burn` here.
+ *
+ * NAMES: "map" writes NAME_outer and NAME_inner into a perf map, "dump" into a jitdump in the
+ * current folder, in V8's form. "again": as dump, and after half of the time the same code is
+ * written anew, from then on as NAME_again_outer and NAME_again_inner.
  */
 #include "workload.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define INNER_OFFSET 64
@@ -91,6 +99,77 @@ static void write_code(uint8_t *code, bool is_zero)
 	memcpy(code + 5, &distance, sizeof(distance));
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void tell_map(const uint8_t *code, const char *name)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	FILE *f = fopen(path, "w");
+	if (!f)
+		exit(1);
+	fprintf(f, "%lx %zx JS:*%s_outer /srv/app.js:3:1\n", (long)code, sizeof(outer_code), name);
+	fprintf(f, "%lx %zx JS:*%s_inner /srv/app.js:7:1\n", (long)code + INNER_OFFSET,
+		sizeof(inner_code), name);
+	fclose(f);
+}
+
+/* Its first page is mapped as executable: so it is found. */
+static FILE *dump_new(void)
+{
+	const uint32_t head[] = { 0x4A695444, 1, 40, EM_X86_64, 0, (uint32_t)getpid(), 0, 0, 0, 0 };
+	char path[64];
+	snprintf(path, sizeof(path), "jit-%d.dump", (int)getpid());
+	FILE *f = fopen(path, "w+");
+	if (!f || fwrite(head, sizeof(head), 1, f) != 1 || fflush(f) != 0 ||
+		mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(f), 0) == MAP_FAILED)
+		exit(1);
+	return f;
+}
+
+static void dump_load(
+	FILE *f, const uint8_t *code, size_t size, const char *name, const char *part, int line)
+{
+	char text[256];
+	size_t len = (size_t)snprintf(
+			     text, sizeof(text), "JS:*%s_%s /srv/app.js:%d:1", name, part, line) +
+		     1;
+	const uint32_t kind_and_size[] = { 0, (uint32_t)(16 + 40 + len + size) };
+	const uint64_t time_ns = now_ns();
+	const uint64_t body[] = { (uint64_t)getpid(), (uintptr_t)code, (uintptr_t)code, size, 1 };
+	fwrite(kind_and_size, sizeof(kind_and_size), 1, f);
+	fwrite(&time_ns, sizeof(time_ns), 1, f);
+	fwrite(body, sizeof(body), 1, f);
+	fwrite(text, len, 1, f);
+	fwrite(code, size, 1, f);
+}
+
+static void tell_dump(FILE *f, const uint8_t *code, const char *name)
+{
+	dump_load(f, code, sizeof(outer_code), name, "outer", 3);
+	dump_load(f, code + INNER_OFFSET, sizeof(inner_code), name, "inner", 7);
+	if (fflush(f) != 0)
+		exit(1);
+}
+
+/* The same code, in the same place. */
+static void write_again(uint8_t *code, FILE *dump, const char *name)
+{
+	char again[128];
+	snprintf(again, sizeof(again), "%s_again", name);
+	if (mprotect(code, 4096, PROT_READ | PROT_WRITE) != 0)
+		exit(1);
+	write_code(code, false);
+	if (mprotect(code, 4096, PROT_READ | PROT_EXEC) != 0)
+		exit(1);
+	tell_dump(dump, code, again);
+}
+
 int main(int argc, char **argv)
 {
 	workload_begin(argc, argv, 1);
@@ -101,10 +180,23 @@ int main(int argc, char **argv)
 	write_code(code, strcmp(kind, "zero") == 0);
 	if (mprotect(code, 4096, PROT_READ | PROT_EXEC) != 0)
 		return 1;
+	const char *names = argc > 4 ? argv[3] : "";
+	bool is_twice = strcmp(names, "again") == 0;
+	FILE *dump = is_twice || strcmp(names, "dump") == 0 ? dump_new() : NULL;
+	if (strcmp(names, "map") == 0)
+		tell_map(code, argv[4]);
+	if (dump)
+		tell_dump(dump, code, argv[4]);
+	uint64_t half = now_ns() + (uint64_t)(atof(argv[1]) * 0.5e9);
 	uint64_t (*entry)(burn_fn *);
 	memcpy(&entry, &code, sizeof(entry));
 	uint64_t x = 0;
-	while (!workload_is_over())
+	while (!workload_is_over()) {
+		if (is_twice && now_ns() >= half) {
+			write_again(code, dump, argv[4]);
+			is_twice = false;
+		}
 		x += run(entry);
+	}
 	return x == 42;
 }

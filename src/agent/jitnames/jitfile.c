@@ -250,6 +250,26 @@ static uint64_t read_dump(
 	return taken ? (uint64_t)n : 0;
 }
 
+static bool has_grown(const struct jitfile *f)
+{
+	struct stat st;
+	return f->is_open && !f->is_pinned && !f->is_broken && fstat(f->fd, &st) == 0 &&
+	       (uint64_t)st.st_size != f->bytes;
+}
+
+bool jitfiles_have_grown(const struct jitfiles *f)
+{
+	return has_grown(&f->perfmap) || has_grown(&f->dump);
+}
+
+/* Before it is read: what is added meanwhile is new. */
+static void note_size(struct jitfile *f)
+{
+	struct stat st;
+	if (f->is_open && !f->is_pinned && fstat(f->fd, &st) == 0)
+		f->bytes = (uint64_t)st.st_size;
+}
+
 uint64_t jitfiles_read(struct jitfiles *f, pthread_mutex_t *lock, uint64_t budget)
 {
 	uint8_t *window = malloc(JIT_DUMP_WINDOW_BYTES);
@@ -257,6 +277,8 @@ uint64_t jitfiles_read(struct jitfiles *f, pthread_mutex_t *lock, uint64_t budge
 	uint64_t done = 0, n = 1;
 	if (!window)
 		return 0;
+	note_size(&f->perfmap);
+	note_size(&f->dump);
 	if (f->perfmap.is_open && is_written_anew(&f->perfmap))
 		f->perfmap.at = f->perfmap.mark_len = 0;
 	while (f->perfmap.is_open && n && done < budget) {

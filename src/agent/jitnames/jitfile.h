@@ -24,7 +24,8 @@ struct jitfile {
 	int fd;
 	struct broker_file pinned;
 	uint64_t device, inode;
-	uint64_t at; /* read so far */
+	uint64_t at;    /* read so far */
+	uint64_t bytes; /* as long as it was when it was read last */
 	uint8_t mark[JITFILE_MARK_BYTES];
 	uint32_t mark_len;
 };
@@ -55,6 +56,8 @@ static inline bool jitfiles_has_any(const struct jitfiles *f)
 {
 	return f->perfmap.is_open || f->dump.is_open;
 }
+/* Something was added that was not read yet; a file that may hang is not asked. */
+bool jitfiles_have_grown(const struct jitfiles *f);
 /* Where an offset in a mapped file is in memory; false: it is not known to be mapped. */
 bool jitfiles_address(const struct jitfiles *f, const struct file_key *key, uint64_t offset,
 	uint64_t *out_address);

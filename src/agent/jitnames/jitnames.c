@@ -231,30 +231,41 @@ static void tell(const struct jit_found *f, struct jitnames_name *out)
 	out->line = is_own_line ? f->line : 0;
 }
 
-bool jitnames_find(struct jitnames *j, const struct jitnames_place *p, struct jitnames_name *out)
+/* Under the lock. */
+static enum jitnames_answer find(
+	struct entry *x, const struct jitnames_place *p, bool last, struct jitnames_name *out)
+{
+	uint64_t address = p->at;
+	struct jit_found found;
+	/* While its files are read, they are about to say more. */
+	if (!last && (x->busy ? x->looked_ns != 0 : jitfiles_have_grown(&x->files)))
+		return JITNAMES_LATER;
+	bool is_placed = !p->key.inode || jitfiles_address(&x->files, &p->key, p->at, &address);
+	if (!is_placed || !jit_map_find(x->files.map, address, p->time_ns, &found))
+		return JITNAMES_NONE;
+	tell(&found, out);
+	return JITNAMES_FOUND;
+}
+
+enum jitnames_answer jitnames_find(
+	struct jitnames *j, const struct jitnames_place *p, bool last, struct jitnames_name *out)
 {
 	int64_t now = clock_monotonic_ns();
 	uint32_t at;
-	struct jit_found found;
-	uint64_t address = p->at;
-	bool is_found = false;
+	enum jitnames_answer answer = JITNAMES_NONE;
 	pthread_mutex_lock(&j->lock);
 	struct entry *x = entry_find(j, p->pid, p->start_ns, &at);
 	if (!x)
 		x = entry_new(j, p);
 	if (x) {
 		x->used = j->tick;
-		bool is_placed =
-			!p->key.inode || jitfiles_address(&x->files, &p->key, p->at, &address);
-		is_found = is_placed && jit_map_find(x->files.map, address, p->time_ns, &found);
-		if (is_found)
-			tell(&found, out);
-		x->missed |= !is_found;
+		answer = find(x, p, last, out);
+		x->missed |= answer != JITNAMES_FOUND;
 		want(j, x, now, JITNAMES_LOOK_NS);
 	}
 	pthread_mutex_unlock(&j->lock);
-	metric_add(is_found ? &j->metrics.found : &j->metrics.missed, 1);
-	return is_found;
+	metric_add(answer == JITNAMES_FOUND ? &j->metrics.found : &j->metrics.missed, 1);
+	return answer;
 }
 
 static bool is_idle(const struct jitnames *j)

@@ -70,8 +70,14 @@ struct jitnames;
 
 NODISCARD enum status jitnames_new(struct jitnames **out, struct err *e);
 void jitnames_free(struct jitnames *j);
-/* False: not known now; its files are looked at soon. Never waits for a file. */
-bool jitnames_find(struct jitnames *j, const struct jitnames_place *p, struct jitnames_name *out);
+enum jitnames_answer {
+	JITNAMES_NONE, /* not known now; its files are looked at soon */
+	JITNAMES_FOUND,
+	JITNAMES_LATER, /* its files have grown, and may say something else of it: ask again */
+};
+/* `last`: with what is known by now; it is never JITNAMES_LATER. Never waits for a file. */
+enum jitnames_answer jitnames_find(
+	struct jitnames *j, const struct jitnames_place *p, bool last, struct jitnames_name *out);
 /* Has the files of those that were asked for in vain looked at, and waits so long for it. */
 void jitnames_settle(struct jitnames *j, int64_t patience_ns);
 /* The process has ended: its names stay for a while. */

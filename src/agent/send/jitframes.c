@@ -2,7 +2,8 @@
 /*
  * A name is all that a frame says of code that is made anew each time a program runs: its location
  * has no address, so that equal functions are equal wherever they lie. Those without a name yet are
- * told apart by process, by a mapping of a name that no other has.
+ * told apart by process, by a mapping of a name that no other has; and by sample while its runtime
+ * writes of other code, which may lie where this one was.
  */
 #include "agent/send/jitframes.h"
 
@@ -11,7 +12,7 @@
 
 #define MAPPING_NAME STR("[jit]")
 /* For the thread that reads the files: it mostly has nothing to do. */
-#define PATIENCE_NS (200 * NS_PER_MS)
+#define PATIENCE_NS (500 * NS_PER_MS)
 
 static enum status add_mapping(struct profile *p, struct str name, uint32_t *out)
 {
@@ -37,11 +38,14 @@ static enum status named(struct profile *p, const struct jitnames_name *n, uint3
 }
 
 static enum status nameless(struct jitframes *f, struct profile *p,
-	const struct jitnames_place *place, const struct profile_location *plain, uint32_t *out)
+	const struct jitnames_place *place, const struct profile_location *plain, bool is_changing,
+	uint32_t *out)
 {
-	char name[128];
-	snprintf(name, sizeof(name), "[code of %d:%" PRIu64 " in %u:%" PRIu64 ", not named yet]",
-		place->pid, place->start_ns, place->key.dev, (uint64_t)place->key.inode);
+	char name[160];
+	snprintf(name, sizeof(name),
+		"[code of %d:%" PRIu64 " in %u:%" PRIu64 " at %" PRIu64 ", not named yet]",
+		place->pid, place->start_ns, place->key.dev, (uint64_t)place->key.inode,
+		is_changing ? place->time_ns : 0);
 	struct profile_location loc = { .address = place->at, .kind = plain->kind };
 	enum status s = add_mapping(p, str_of(name), &loc.mapping);
 	size_t before = p->locations.len;
@@ -57,9 +61,10 @@ enum status jitframes_location(struct jitframes *f, struct profile *p,
 	const struct jitnames_place *place, const struct profile_location *plain, uint32_t *out)
 {
 	struct jitnames_name name;
-	if (jitnames_find(f->names, place, &name))
+	enum jitnames_answer answer = jitnames_find(f->names, place, false, &name);
+	if (answer == JITNAMES_FOUND)
 		return named(p, &name, out);
-	return nameless(f, p, place, plain, out);
+	return nameless(f, p, place, plain, answer == JITNAMES_LATER, out);
 }
 
 void jitframes_resolve(struct jitframes *f, struct profile *p)
@@ -72,7 +77,8 @@ void jitframes_resolve(struct jitframes *f, struct profile *p)
 		struct profile_location loc = l->plain;
 		struct jitnames_name name;
 		uint32_t id;
-		if (jitnames_find(f->names, &l->place, &name) && named(p, &name, &id) == OK)
+		if (jitnames_find(f->names, &l->place, true, &name) == JITNAMES_FOUND &&
+			named(p, &name, &id) == OK)
 			loc = p->locations.v[id];
 		p->locations.v[l->location] = loc;
 	}
