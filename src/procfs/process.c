@@ -113,6 +113,8 @@ enum status procfs_exe(int pid, struct arena *a, struct str *out, struct err *e)
 	char path[64], target[PATH_MAX];
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	ssize_t n = os_read_link(path, target, sizeof(target));
+	if (n < 0 && errno == ETIMEDOUT)
+		return err_set(e, E_TIMEOUT, "read link %s: the process does not answer", path);
 	if (n < 0)
 		return err_os(e, "read link %s", path);
 	struct str name = str_make(target, (size_t)n);

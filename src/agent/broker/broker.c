@@ -353,15 +353,22 @@ static uint64_t own_device(const char *path)
 	return DEVICE_OWN;
 }
 
+/* Files of a process wait for locks of it. */
+static uint64_t process_of(const char *path)
+{
+	int pid = 0;
+	return sscanf(path, "/proc/%d/", &pid) == 1 ? DEVICE_PROCESS | (uint32_t)pid : DEVICE_NONE;
+}
+
 static int open_path(const char *path)
 {
-	return open_on(path, broker_may_hang(path) ? own_device(path) : DEVICE_NONE);
+	return open_on(path, broker_may_hang(path) ? own_device(path) : process_of(path));
 }
 
 static ssize_t read_path(const char *path, char *out, size_t size)
 {
 	/* Reading a link asks no file system. */
-	return request_text(DEVICE_NONE, BROKER_LINK, str_of(path), out, size);
+	return request_text(process_of(path), BROKER_LINK, str_of(path), out, size);
 }
 
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX])

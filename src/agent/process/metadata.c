@@ -150,7 +150,7 @@ bool metadata_wants_environment(const struct metadata *m)
 
 bool metadata_wants_variable(const struct metadata *m, struct str name)
 {
-	for (const char *const *v = m->config.env_vars; m->rules && v && *v; v++)
+	for (const char *const *v = m->config.env_vars; v && *v; v++)
 		if (str_eq(str_of(*v), name))
 			return true;
 	return optout_wants_variable(&m->config.optout, name);

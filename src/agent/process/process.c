@@ -12,6 +12,7 @@
 #include "agent/process/process.h"
 
 #include "agent/broker/broker.h"
+#include "agent/process/procread.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -28,7 +29,8 @@
 #define UNUSED_TICKS_MAX 120 /* ten minutes at five seconds */
 #define CGROUPS_MAX 8192
 #define READ_ARENA_BYTES ((size_t)2 << 20)
-#define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
+/* What did not answer is asked again after so long. */
+#define LATE_RETRY_NS (1 * NS_PER_SEC)
 
 struct slot {
 	struct process process;
@@ -42,6 +44,7 @@ struct slot {
 	bool ended;
 	bool fresh;   /* it began another program, and /proc was not read since */
 	bool doubted; /* it may have, unseen */
+	bool late;    /* /proc did not answer: asked again after LATE_RETRY_NS */
 };
 
 struct cgroup {
@@ -53,6 +56,7 @@ struct processes {
 	struct metadata *metadata;
 	struct containers *containers;
 	struct executables *executables;
+	struct procread *procread;
 	int64_t label_ttl_ns;
 	struct relabel_set *set; /* of the process that is being described */
 	VEC(struct slot) slots;
@@ -159,63 +163,34 @@ static struct str cgroup_find(struct processes *p, uint64_t id)
 
 /* ---- /proc ---- */
 
-struct seen {
-	char comm[64];
-	uint32_t ppid;
-	struct str executable;
-	struct str cgroup;
-	struct str command_line;
-	struct str environment;
-	struct executable program;
-	enum executables_answer program_is;
-};
-
 /* As the kernel's nsec_to_clock_t(). */
 static uint64_t start_ticks_of(const struct processes *p, const struct event_header *h)
 {
 	return h->process_start_ns / (1000000000ULL / p->ticks_per_second);
 }
 
+static void answer_cleanup(struct procread_answer **a)
+{
+	procread_answer_free(*a);
+}
+
+/* By another thread: it asks for what does not change. */
 static bool is_wanted(const void *ctx, struct str name)
 {
 	return metadata_wants_variable(ctx, name);
 }
 
-/* Only what somebody asked for. */
-static void read_private(
-	struct processes *p, const struct event_header *h, struct arena *a, struct seen *out)
+/* What /proc says of this very process; NULL: it does not answer now. */
+static struct procread_answer *read_proc(struct processes *p, const struct event_header *h)
 {
-	int pid = (int)h->pid;
-	if (metadata_wants_command_line(p->metadata) &&
-		procfs_arguments(pid, COMMAND_LINE_BYTES_MAX, a, &out->command_line, NULL) != OK)
-		out->command_line = STR("");
-	if (metadata_wants_program(p->metadata))
-		out->program_is =
-			executables_find(p->executables, pid, start_ticks_of(p, h), &out->program);
-	if (metadata_wants_environment(p->metadata) &&
-		procfs_environment(pid, is_wanted, p->metadata, a, &out->environment, NULL) != OK)
-		out->environment = STR("");
-}
-
-/* What /proc says of this very process; false when it is gone or is another one. */
-static bool read_proc(
-	struct processes *p, const struct event_header *h, struct arena *a, struct seen *out)
-{
-	int pid = (int)h->pid;
-	struct procfs_stat stat;
-	*out = (struct seen){ .comm = "" };
-	if (procfs_comm(pid, pid, out->comm, NULL) != OK)
-		return false;
-	/* A kernel thread has no executable, and that is no error. */
-	if (procfs_exe(pid, a, &out->executable, NULL) != OK)
-		out->executable = STR("");
-	if (procfs_cgroup(pid, a, &out->cgroup, NULL) != OK)
-		out->cgroup = STR("");
-	read_private(p, h, a, out);
-	if (procfs_stat(pid, &stat, NULL) != OK)
-		return false;
-	out->ppid = (uint32_t)stat.ppid;
-	return stat.start_ticks == start_ticks_of(p, h);
+	const struct procread_wish wish = {
+		.pid = (int)h->pid,
+		.start_ticks = start_ticks_of(p, h),
+		.command_line = metadata_wants_command_line(p->metadata),
+		.wants_variable = metadata_wants_environment(p->metadata) ? is_wanted : NULL,
+		.wants_ctx = p->metadata,
+	};
+	return procread_ask(p->procread, &wish);
 }
 
 /* Without memory it has no labels, and the sample's own are all there is. */
@@ -231,7 +206,7 @@ static void keep_labels(struct processes *p, struct process *x)
 }
 
 static void set_labels(struct processes *p, struct process *x, const struct event_header *h,
-	const struct seen *seen, struct arena *a)
+	const struct procread_answer *seen, const struct executable *program, struct arena *a)
 {
 	struct container_label *container;
 	uint32_t container_count;
@@ -244,20 +219,19 @@ static void set_labels(struct processes *p, struct process *x, const struct even
 		.executable = x->executable,
 		.cgroup = x->cgroup,
 		.container_id = x->container_id,
-		.command_line = seen->command_line,
-		.environment = seen->environment,
+		.command_line = seen ? seen->command_line : STR(""),
+		.environment = seen ? seen->environment : STR(""),
 		.container = container,
 		.container_count = container_count,
-		.program = seen->program_is == EXECUTABLES_KNOWN ? &seen->program : NULL,
+		.program = program,
 	};
 	relabel_set_init(p->set, a);
 	x->dropped = !metadata_label(p->metadata, &facts, p->set);
 	keep_labels(p, x);
 }
 
-static void describe_dead(struct processes *p, struct process *x, const struct event_header *h)
+static void describe_by_event(struct processes *p, struct process *x, const struct event_header *h)
 {
-	metric_add(&p->metrics.gone, 1);
 	/* exec() names the main thread after the file, so comm is the next best name. Of a
 	 * thread that is not the main one it is the thread's, and better than nothing. */
 	if (!x->comm.len || h->tid == h->pid)
@@ -276,36 +250,60 @@ static void note_version(struct processes *p, struct slot *s)
 	s->version = containers_version(p->containers, s->process.cgroup);
 }
 
-/* `again`: it was described before. When it has died since, only what was kept is known, and
- * without its command line and environment new labels could be poorer than the old ones. */
+static void describe_by_proc(
+	struct processes *p, struct process *x, const struct procread_answer *seen)
+{
+	x->comm = keep(p, str_of(seen->comm));
+	x->executable = keep(p, seen->executable);
+	x->cgroup = keep(p, seen->cgroup);
+	x->ppid = seen->ppid;
+}
+
+static enum executables_answer find_program(
+	struct processes *p, const struct event_header *h, struct executable *out)
+{
+	if (!metadata_wants_program(p->metadata))
+		return EXECUTABLES_NONE;
+	return executables_find(p->executables, (int)h->pid, start_ticks_of(p, h), out);
+}
+
+/* New labels could be poorer than those it has. */
+static bool is_poorer(const struct processes *p)
+{
+	return metadata_wants_command_line(p->metadata) ||
+	       metadata_wants_environment(p->metadata) || metadata_wants_program(p->metadata);
+}
+
+/* `again`: it was described before. When it has died since, or does not answer, only what was kept
+ * is known, without its command line and environment. */
 static void describe(struct processes *p, struct slot *s, const struct event_header *h, bool again)
 {
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, READ_ARENA_BYTES);
 	struct process *x = &s->process;
-	struct seen seen;
+	struct executable program;
+	enum executables_answer program_is = EXECUTABLES_NONE;
 	/* Before it is asked for, so that no answer is missed. */
 	s->program_generation = executables_generation(p->executables);
 	metric_add(again ? &p->metrics.relabelled : &p->metrics.read, 1);
-	if (read_proc(p, h, &a, &seen)) {
-		x->comm = keep(p, str_of(seen.comm));
-		x->executable = keep(p, seen.executable);
-		x->cgroup = keep(p, seen.cgroup);
-		x->ppid = seen.ppid;
-	} else {
-		seen = (struct seen){ .comm = "" }; /* another process' may be in it */
-		if (!again)
-			describe_dead(p, x, h);
+	CLEANUP(answer_cleanup) struct procread_answer *seen = read_proc(p, h);
+	s->late = !seen;
+	metric_add(&p->metrics.late, s->late);
+	if (seen && !seen->is_it) { /* another process' may be in it */
+		procread_answer_free(STEAL_PTR(seen));
+		metric_add(&p->metrics.gone, !again);
 	}
-	bool poorer = again && !seen.comm[0] &&
-		      (metadata_wants_command_line(p->metadata) ||
-			      metadata_wants_environment(p->metadata) ||
-			      metadata_wants_program(p->metadata));
+	if (seen)
+		describe_by_proc(p, x, seen);
+	else if (!again)
+		describe_by_event(p, x, h);
+	if (seen)
+		program_is = find_program(p, h, &program);
 	x->container_id = keep(p, procfs_container_id(x->cgroup));
-	s->program_asked = seen.program_is == EXECUTABLES_ASKED;
+	s->program_asked = program_is == EXECUTABLES_ASKED;
 	note_version(p, s);
-	if (!poorer)
-		set_labels(p, x, h, &seen, &a);
+	if (seen || !again || !is_poorer(p))
+		set_labels(p, x, h, seen, program_is == EXECUTABLES_KNOWN ? &program : NULL, &a);
 }
 
 /* Is it time to label a process anew? Cheap: it is asked at each sample. */
@@ -320,8 +318,9 @@ static bool is_outdated(struct processes *p, struct slot *s)
 	}
 	if (s->program_asked && s->program_generation != executables_generation(p->executables))
 		return true;
-	return s->doubted ||
-	       (p->label_ttl_ns > 0 && clock_monotonic_ns() - s->labelled_ns > p->label_ttl_ns);
+	int64_t age_ns = clock_monotonic_ns() - s->labelled_ns;
+	return s->doubted || (s->late && age_ns > LATE_RETRY_NS) ||
+	       (p->label_ttl_ns > 0 && age_ns > p->label_ttl_ns);
 }
 
 /* ---- the table ---- */
@@ -484,6 +483,8 @@ enum status processes_new(const struct processes_config *c, struct processes **o
 	enum status s = strtab_init(&p->texts, PROCESS_TEXT_BYTES_MAX);
 	if (s == OK)
 		s = executables_new(&p->executables, e);
+	if (s == OK)
+		s = procread_new(&p->procread, e);
 	if (s != OK) {
 		processes_free(p);
 		return err_set(e, s, "processes");
@@ -502,6 +503,7 @@ void processes_free(struct processes *p)
 		free(p->slots.v[i].process.labels);
 	free(p->set);
 	executables_free(p->executables);
+	procread_free(p->procread);
 	VEC_FREE(&p->slots);
 	VEC_FREE(&p->unused);
 	VEC_FREE(&p->fresh);

@@ -41,6 +41,9 @@ struct process {
 		"Processes labelled anew, since more is known of their container.")            \
 	X(gone, COUNTER, "firn_agent_processes_gone_total",                                    \
 		"Processes that had died before /proc was read: labels from the event alone.") \
+	X(late, COUNTER, "firn_agent_processes_late_total",                                    \
+		"Processes that /proc did not tell of in time: named by the event, and asked " \
+		"for again.")                                                                  \
 	X(evicted, COUNTER, "firn_agent_processes_evicted_total", "Forgotten for room.")       \
 	X(cgroup_unknown, COUNTER, "firn_agent_cgroups_unknown_total",                         \
 		"Control groups that were gone before their path was read.")

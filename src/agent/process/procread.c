@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * There is at most one question that nobody has taken yet. Each thread takes it, reads without the
+ * lock, and then either gives the answer to who still waits for it, or throws it away. Threads are
+ * started when all there are wait for a process, and are not joined, since one may wait for ever:
+ * the last one, or procread_free() where there is none, frees what they share.
+ *
+ * The start time is read last: if it is another process' by then, all that was read is dropped.
+ */
+#include "agent/process/procread.h"
+
+#include "os/os.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct question {
+	struct procread_wish wish;
+	struct procread_answer *answer;
+	bool is_answered;
+	bool is_given_up; /* whoever answers it frees it */
+};
+
+struct procread {
+	pthread_mutex_t lock;
+	pthread_cond_t asked, answered; /* the second when a thread ends, too */
+	struct question *question;      /* not taken yet */
+	uint32_t threads;               /* that are there, */
+	uint32_t busy;                  /* that read, */
+	uint32_t late;                  /* and that nobody waits for any more */
+	bool is_over;                   /* the last thread frees it */
+};
+
+/* ---- reading ---- */
+
+static enum status read_texts(const struct procread_wish *w, struct procread_answer *out)
+{
+	struct arena *a = &out->arena;
+	enum status s = procfs_comm(w->pid, w->pid, out->comm, NULL);
+	if (s != OK)
+		return s;
+	/* A kernel thread has no executable, and that is no error. */
+	s = procfs_exe(w->pid, a, &out->executable, NULL);
+	if (s == E_TIMEOUT)
+		return s;
+	if (s != OK)
+		out->executable = STR("");
+	if (procfs_cgroup(w->pid, a, &out->cgroup, NULL) != OK)
+		out->cgroup = STR("");
+	if (!w->command_line || procfs_arguments(w->pid, PROCREAD_COMMAND_LINE_BYTES_MAX, a,
+					&out->command_line, NULL) != OK)
+		out->command_line = STR("");
+	if (!w->wants_variable || procfs_environment(w->pid, w->wants_variable, w->wants_ctx, a,
+					  &out->environment, NULL) != OK)
+		out->environment = STR("");
+	return OK;
+}
+
+/* NULL: there is no answer yet; its process is not asked now (broker.h), or there is no memory. */
+static struct procread_answer *read_process(const struct procread_wish *w)
+{
+	struct procfs_stat stat;
+	struct procread_answer *out = calloc(1, sizeof(*out));
+	if (!out)
+		return NULL;
+	arena_init(&out->arena, PROCREAD_ARENA_BYTES);
+	enum status s = read_texts(w, out);
+	if (s == E_TIMEOUT) {
+		procread_answer_free(out);
+		return NULL;
+	}
+	out->is_it = s == OK && procfs_stat(w->pid, &stat, NULL) == OK &&
+		     stat.start_ticks == w->start_ticks;
+	out->ppid = out->is_it ? (uint32_t)stat.ppid : 0;
+	return out;
+}
+
+void procread_answer_free(struct procread_answer *a)
+{
+	if (!a)
+		return;
+	arena_deinit(&a->arena);
+	free(a);
+}
+
+/* ---- threads ---- */
+
+static void question_free(struct question *q)
+{
+	procread_answer_free(q->answer);
+	free(q);
+}
+
+static void destroy(struct procread *p)
+{
+	pthread_cond_destroy(&p->answered);
+	pthread_cond_destroy(&p->asked);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* Takes the question; `lock` is held, but not while it reads. */
+static void answer_one(struct procread *p)
+{
+	struct question *q = STEAL_PTR(p->question);
+	p->busy++;
+	pthread_mutex_unlock(&p->lock);
+	struct procread_answer *answer = read_process(&q->wish);
+	pthread_mutex_lock(&p->lock);
+	p->busy--;
+	q->answer = answer;
+	q->is_answered = true;
+	if (q->is_given_up) {
+		p->late--;
+		question_free(q);
+	}
+	pthread_cond_signal(&p->answered);
+}
+
+static void *run(void *ctx)
+{
+	struct procread *p = ctx;
+	pthread_mutex_lock(&p->lock);
+	while (!p->is_over) {
+		if (p->question)
+			answer_one(p);
+		else
+			pthread_cond_wait(&p->asked, &p->lock);
+	}
+	bool is_last = --p->threads == 0;
+	pthread_mutex_unlock(&p->lock);
+	if (is_last)
+		destroy(p);
+	return NULL;
+}
+
+/* False: all that there may be are busy. */
+static bool has_thread(struct procread *p)
+{
+	pthread_t thread;
+	if (p->busy < p->threads)
+		return true;
+	if (p->threads == PROCREAD_THREADS_MAX ||
+		os_thread_start(&thread, "procread", run, p, NULL) != OK)
+		return false;
+	pthread_detach(thread);
+	p->threads++;
+	return true;
+}
+
+/* ---- questions ---- */
+
+/* `lock` is held. */
+static bool wait_for(struct procread *p, const struct question *q, int64_t deadline_ns)
+{
+	const struct timespec at = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
+	int error = 0;
+	while (!q->is_answered && error == 0)
+		error = pthread_cond_timedwait(&p->answered, &p->lock, &at);
+	return q->is_answered;
+}
+
+struct procread_answer *procread_ask(struct procread *p, const struct procread_wish *wish)
+{
+	struct question *q = calloc(1, sizeof(*q));
+	struct procread_answer *answer = NULL;
+	if (!q)
+		return NULL;
+	q->wish = *wish;
+	pthread_mutex_lock(&p->lock);
+	int64_t patience = p->late ? PROCREAD_IMPATIENCE_NS : PROCREAD_PATIENCE_NS;
+	bool is_asked = has_thread(p);
+	if (is_asked) {
+		p->question = q;
+		pthread_cond_signal(&p->asked);
+	}
+	if (!is_asked || wait_for(p, q, clock_monotonic_ns() + patience)) {
+		answer = STEAL_PTR(q->answer);
+		question_free(q);
+	} else if (p->question == q) { /* the host is so busy that no thread has run */
+		p->question = NULL;
+		question_free(q);
+	} else {
+		q->is_given_up = true;
+		p->late++;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return answer;
+}
+
+/* ---- life ---- */
+
+enum status procread_new(struct procread **out, struct err *e)
+{
+	struct procread *p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_set(e, E_NOMEM, "procread");
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->asked, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->answered, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	*out = p;
+	return OK;
+}
+
+void procread_free(struct procread *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->is_over = true;
+	pthread_cond_broadcast(&p->asked);
+	bool is_last = p->threads == 0;
+	pthread_mutex_unlock(&p->lock);
+	if (is_last)
+		destroy(p);
+}

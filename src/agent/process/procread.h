@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * procread: what /proc says of a process, read by threads of their own. Private to agent/process.
+ *
+ * Most files of /proc/PID wait for a lock that a process holds while it executes another program
+ * (exec_update_lock; for /proc/PID/stat and the link exe since Linux 6.17): as long as the host is
+ * too busy to go on with it, or for ever, where a file system does not answer as it closes a file.
+ * Whoever reads samples waits PROCREAD_PATIENCE_NS for an answer, and less while an earlier one is
+ * still to come.
+ *
+ * Thread safety: one thread asks. What stands in a wish is used by another thread, also after
+ * procread_ask() has given up.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "procfs/procfs.h"
+
+#define PROCREAD_PATIENCE_NS (20 * NS_PER_MS)
+#define PROCREAD_IMPATIENCE_NS (4 * NS_PER_MS)
+/* So many processes may make us wait at once; then nothing is read until one of them answers. */
+#define PROCREAD_THREADS_MAX 4
+/* All texts of one process. */
+#define PROCREAD_ARENA_BYTES ((size_t)2 << 20)
+#define PROCREAD_COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
+
+struct procread_wish {
+	int pid;
+	uint64_t start_ticks; /* of the process that is meant */
+	bool command_line;
+	procfs_wanted_fn *wants_variable; /* of its environment; NULL: none of it */
+	const void *wants_ctx;
+};
+
+struct procread_answer {
+	bool is_it; /* false: it is gone, or another process by now: nothing else is set */
+	uint32_t ppid;
+	char comm[64];
+	/* "" where there is none. */
+	struct str executable, cgroup, command_line, environment;
+	struct arena arena; /* of the texts */
+};
+
+struct procread;
+
+NODISCARD enum status procread_new(struct procread **out, struct err *e);
+/* NULL is fine. A thread that waits for a process ends when that answers. */
+void procread_free(struct procread *p);
+/* NULL: not in time, or no memory. Else the caller's, to be freed. */
+struct procread_answer *procread_ask(struct procread *p, const struct procread_wish *wish);
+void procread_answer_free(struct procread_answer *a);
