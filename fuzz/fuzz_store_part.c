@@ -87,11 +87,13 @@ static void make_sound_part(void)
 	struct memtable *m = make_samples();
 	struct memtable_snapshot snap;
 	struct canon c;
+	struct place *place;
 	struct part_writer *w;
 	struct part_meta meta = { .order = PART_ORDER_TIME, .slice_ns = PART_SLICE_NS };
 	memtable_snapshot(m, &snap);
 	FUZZ_CHECK(canon_init(&c, &snap.tabs) == OK);
-	FUZZ_CHECK(part_writer_open(dir, 1, &snap.tabs, &c, &w, NULL) == OK);
+	FUZZ_CHECK(place_open_directory(dir, &place, NULL) == OK);
+	FUZZ_CHECK(part_writer_open(place, 1, &snap.tabs, &c, &w, NULL) == OK);
 	FUZZ_CHECK(part_writer_total(w, snap.tabs.node_count, PART_SLICE_NS, NULL) == OK);
 	for (size_t i = 0; i < snap.row_count; i++) {
 		struct row r = { m->time_ns.v[i], m->value.v[i], 1, c.series.to[m->series.v[i]],
@@ -101,6 +103,7 @@ static void make_sound_part(void)
 	FUZZ_CHECK(part_writer_finish(
 			   w, &snap.tabs, &c, &meta, m->batches.v, m->batches.len, NULL) == OK);
 	part_writer_close(w);
+	place_close(place);
 	canon_deinit(&c);
 	part_meta_deinit(&meta);
 	memtable_unref(snap.table);

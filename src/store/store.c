@@ -199,6 +199,8 @@ static enum status make_layout(struct store *s, struct err *e)
 	if (st == OK)
 		st = store_io_make_dirs(s->parts_dir, e);
 	if (st == OK)
+		st = place_open_directory(s->parts_dir, &s->place, e);
+	if (st == OK)
 		st = store_io_make_dirs(s->log_dir, e);
 	if (st == OK)
 		st = store_io_make_dirs(s->quarantine_dir, e);
@@ -215,6 +217,7 @@ static void store_free(struct store *s)
 	for (size_t i = 0; i < s->parts.len; i++)
 		part_unref(s->parts.v[i]);
 	VEC_FREE(&s->parts);
+	place_close(s->place);
 	VEC_FREE(&s->doubtful);
 	VEC_FREE(&s->newer);
 	VEC_FREE(&s->removed);

@@ -58,6 +58,15 @@ static inline void fixture_disk_dir(char out[64])
 	CHECK(mkdtemp(out) != NULL);
 }
 
+/* Of parts, in that directory. */
+static inline struct place *fixture_place(const char *dir)
+{
+	struct place *p = NULL;
+	struct err e = { 0 };
+	CHECK_OK(place_open_directory(dir, &p, &e), &e);
+	return p;
+}
+
 /* ---- notices ---- */
 
 struct notices {

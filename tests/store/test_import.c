@@ -225,7 +225,9 @@ static void make_false_resolution(struct buf *out)
 	w.meta.store_id = (struct hash128){ 1, 2 };
 	w.meta.resolution_ns = 10 * SEC;
 	CHECK_OK(rewrite_look(&w, &e), &e);
-	CHECK_OK(rewrite_write(&w, dir, 0x77, &e), &e);
+	struct place *place = fixture_place(dir);
+	CHECK_OK(rewrite_write(&w, place, 0x77, &e), &e);
+	place_close(place);
 	snprintf(path, sizeof(path), "%s/0000000000000077.part", dir);
 	buf_init(out, 1 << 20);
 	CHECK_OK(os_read_file(path, out, &e), &e);
@@ -280,13 +282,15 @@ static void make_count(int64_t count, int64_t value, struct buf *out)
 	struct tabs t;
 	CHECK_OK(part_pin(p, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
 	CHECK(canon_init(&c, &t) == OK);
-	CHECK_OK(part_writer_open(dir, 0x77, &t, &c, &w, &e), &e);
+	struct place *place = fixture_place(dir);
+	CHECK_OK(part_writer_open(place, 0x77, &t, &c, &w, &e), &e);
 	for (int i = 0; i < 2; i++) {
 		struct row r = { .time_ns = T0 + i, .value = value + i, .count = count };
 		CHECK_OK(part_writer_row(w, &r, &e), &e);
 	}
 	CHECK_OK(part_writer_finish(w, &t, &c, &meta, NULL, 0, &e), &e);
 	part_writer_close(w);
+	place_close(place);
 	snprintf(path, sizeof(path), "%s/0000000000000077.part", dir);
 	buf_init(out, 1 << 20);
 	CHECK_OK(os_read_file(path, out, &e), &e);

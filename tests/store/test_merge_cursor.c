@@ -152,11 +152,13 @@ static void write_old(const char *dir, struct part *from)
 	}
 	CHECK(rows.len > 0);
 	qsort(rows.v, rows.len, sizeof(*rows.v), by_old_order);
-	CHECK_OK(part_writer_open(dir, 1, &t, &c, &w, &e), &e);
+	struct place *place = fixture_place(dir);
+	CHECK_OK(part_writer_open(place, 1, &t, &c, &w, &e), &e);
 	for (size_t i = 0; i < rows.len; i++)
 		CHECK_OK(part_writer_row(w, &rows.v[i], &e), &e);
 	CHECK_OK(part_writer_finish(w, &t, &c, &meta, NULL, 0, &e), &e);
 	part_writer_close(w);
+	place_close(place);
 	canon_deinit(&c);
 	part_unpin(from, PART_LOAD_ALL);
 	part_rows_deinit(&r);

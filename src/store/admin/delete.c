@@ -155,7 +155,7 @@ static enum status delete_rows(struct deleting *d, struct str tenant, struct err
 	} while (st == E_UNAVAILABLE && unfit && unfit < before);
 	if (d->done.parts == 0)
 		return st;
-	enum status synced = store_io_sync_dir(s->parts_dir, st == OK ? e : NULL);
+	enum status synced = place_sync(s->place, st == OK ? e : NULL);
 	store_manifest_write(s);
 	metric_add(&s->metrics.deleted_rows, d->done.rows);
 	if (st == OK && synced == OK && d->stuck)
@@ -169,16 +169,16 @@ static enum status delete_rows(struct deleting *d, struct str tenant, struct err
 /* Samples of a part that this firn does not read would come back with the firn that does. */
 static enum status check_newer(struct store *s, struct err *e)
 {
-	char path[STORE_PATH_MAX];
 	for (size_t i = 0; i < s->newer.len; i++) {
-		enum status st = store_part_path(s, s->newer.v[i], path, e);
-		if (st != OK)
-			return st;
-		if (access(path, F_OK) == 0)
-			return err_set(e, E_UNSUPPORTED,
-				"nothing is deleted: %s is of a newer firn, and may hold such "
-				"samples; ask that firn, or move the file away first",
-				path);
+		struct object *o;
+		if (place_open(s->place, s->newer.v[i], &o, NULL) != OK)
+			continue; /* moved away meanwhile */
+		enum status st = err_set(e, E_UNSUPPORTED,
+			"nothing is deleted: %s is of a newer firn, and may hold such samples; ask "
+			"that firn, or move the file away first",
+			o->name);
+		object_close(o);
+		return st;
 	}
 	return OK;
 }

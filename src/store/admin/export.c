@@ -113,22 +113,44 @@ static enum status set_meta(struct exporting *x, struct err *e)
 				 m->origins.len);
 }
 
+static void place_cleanup(struct place **p)
+{
+	place_close(*p);
+}
+
+static enum status read_whole(struct place *place, uint64_t id, struct buf *out, struct err *e)
+{
+	struct object *o;
+	enum status st = place_open(place, id, &o, e);
+	if (st != OK)
+		return st;
+	size_t before = out->len;
+	void *to = o->bytes <= SIZE_MAX ? buf_reserve(out, (size_t)o->bytes) : NULL;
+	st = to ? object_read(o, 0, to, (size_t)o->bytes, e)
+		: err_set(e, buf_status(out), "%s", o->name);
+	if (st == OK)
+		out->len = before + (size_t)o->bytes;
+	object_close(o);
+	return st;
+}
+
 static enum status write_and_read(struct exporting *x, struct buf *out, struct err *e)
 {
 	struct store *s = x->v->store;
-	char dir[STORE_PATH_MAX], path[STORE_PATH_MAX];
+	char dir[STORE_PATH_MAX];
+	CLEANUP(place_cleanup) struct place *place = NULL;
 	uint64_t id = store_next_part(s);
 	enum status st = store_path(dir, e, "%s/export", s->path);
 	if (st == OK)
-		st = store_path(path, e, "%s/%016llx.part", dir, (unsigned long long)id);
-	if (st == OK)
 		st = rewrite_refused(&x->w, store_io_make_dirs(dir, e), e);
 	if (st == OK)
-		st = rewrite_refused(&x->w, rewrite_write(&x->w, dir, id, e), e);
+		st = place_open_directory(dir, &place, e);
+	if (st == OK)
+		st = rewrite_refused(&x->w, rewrite_write(&x->w, place, id, e), e);
 	if (st != OK)
 		return st;
-	st = os_read_file(path, out, e);
-	enum status removed = store_io_unlink(path, st == OK ? e : NULL);
+	st = read_whole(place, id, out, e);
+	enum status removed = place_remove(place, id, st == OK ? e : NULL);
 	return st == OK ? removed : st;
 }
 

@@ -174,14 +174,11 @@ static enum status install(struct store *s, struct part *p, struct err *e)
 static enum status write_part(struct rewrite *w, struct err *e)
 {
 	struct store *s = w->s;
-	char path[STORE_PATH_MAX];
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(s);
-	enum status st = rewrite_refused(w, rewrite_write(w, s->parts_dir, id, e), e);
+	enum status st = rewrite_refused(w, rewrite_write(w, s->place, id, e), e);
 	if (st == OK)
-		st = store_part_path(s, id, path, e);
-	if (st == OK)
-		st = part_open(path, &fresh, e);
+		st = part_open_at(s->place, id, &fresh, e);
 	if (st == OK)
 		st = install(s, fresh, e);
 	if (st != OK) {

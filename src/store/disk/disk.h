@@ -5,3 +5,4 @@
 
 #include "store/disk/io.h"
 #include "store/disk/object.h"
+#include "store/disk/place.h"

@@ -539,7 +539,7 @@ static void writer_cleanup(struct part_writer **w)
 static enum status write_part(struct merging *m, uint64_t id, struct err *e)
 {
 	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
-	enum status s = part_writer_open(m->s->parts_dir, id, &m->tabs, &m->canon, &w, e);
+	enum status s = part_writer_open(m->s->place, id, &m->tabs, &m->canon, &w, e);
 	if (s == OK)
 		s = part_writer_total(w, m->tabs.node_count, m->meta.slice_ns, e);
 	if (s == OK && m->meta.level >= KEPT_LEVEL_MIN)
@@ -585,14 +585,15 @@ static bool install(struct merging *m, struct part *fresh)
 
 static void remove_sources(struct merging *m)
 {
-	for (size_t i = 0; i < m->count; i++)
-		if (store_io_unlink(part_path(m->cursors[i].part), NULL) != OK)
-			store_doubt(m->s, part_meta(m->cursors[i].part)->id);
+	for (size_t i = 0; i < m->count; i++) {
+		uint64_t id = part_meta(m->cursors[i].part)->id;
+		if (place_remove(m->s->place, id, NULL) != OK)
+			store_doubt(m->s, id);
+	}
 }
 
 static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 {
-	char path[STORE_PATH_MAX];
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(m->s);
 	m->meta.resolution_ns = merged_resolution(m);
@@ -615,9 +616,7 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 		return s;
 	s = write_part(m, id, e);
 	if (s == OK)
-		s = store_part_path(m->s, id, path, e);
-	if (s == OK)
-		s = part_open(path, &fresh, e);
+		s = part_open_at(m->s->place, id, &fresh, e);
 	if (s != OK || !install(m, fresh)) {
 		part_unref(fresh);
 		store_doubt(m->s, id);

@@ -495,7 +495,7 @@ static void writer_cleanup(struct part_writer **w)
 	part_writer_close(*w);
 }
 
-enum status rewrite_write(struct rewrite *w, const char *dir, uint64_t id, struct err *e)
+enum status rewrite_write(struct rewrite *w, struct place *place, uint64_t id, struct err *e)
 {
 	CLEANUP(writer_cleanup) struct part_writer *out = NULL;
 	enum status s = rewrite_make_tables(w, e);
@@ -505,7 +505,7 @@ enum status rewrite_write(struct rewrite *w, const char *dir, uint64_t id, struc
 		return s;
 	if (w->group != REWRITE_ROW)
 		w->meta.order = PART_ORDER_STACK;
-	s = part_writer_open(dir, id, &w->tabs, &w->canon, &out, e);
+	s = part_writer_open(place, id, &w->tabs, &w->canon, &out, e);
 	if (s == OK && w->meta.level)
 		s = part_writer_total(out, w->tabs.node_count, w->meta.slice_ns, e);
 	if (s == OK)
@@ -571,7 +571,7 @@ enum status rewrite_install(
 		store_trust(s, part_meta(fresh));
 	else
 		store_manifest_write(s); /* or the next start would miss it */
-	*out_removed = store_io_unlink(part_path(old), NULL) == OK;
+	*out_removed = place_remove(s->place, part_meta(old)->id, NULL) == OK;
 	if (!*out_removed)
 		store_doubt(s, part_meta(old)->id);
 	part_unref(old); /* the set's reference */
@@ -581,14 +581,11 @@ enum status rewrite_install(
 static enum status write_and_install(struct rewrite *w, struct part *old, struct err *e)
 {
 	struct store *s = w->s;
-	char path[STORE_PATH_MAX];
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(s);
-	enum status st = rewrite_write(w, s->parts_dir, id, e);
-	if (st == OK)
-		st = store_part_path(s, id, path, e);
+	enum status st = rewrite_write(w, s->place, id, e);
 	if (st == OK) {
-		st = part_open(path, &fresh, e);
+		st = part_open_at(s->place, id, &fresh, e);
 		if (st == E_CORRUPT) /* of the fresh one: the old one is sound, and stays */
 			st = err_prefix(e, E_IO, "what was just written");
 	}

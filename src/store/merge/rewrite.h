@@ -81,7 +81,8 @@ void rewrite_deinit(struct rewrite *w);
 /* Reads all rows: how many are taken, and what they use. */
 NODISCARD enum status rewrite_look(struct rewrite *w, struct err *e);
 /* After rewrite_look(), when rows are taken: durable under its name when OK. */
-NODISCARD enum status rewrite_write(struct rewrite *w, const char *dir, uint64_t id, struct err *e);
+NODISCARD enum status rewrite_write(
+	struct rewrite *w, struct place *place, uint64_t id, struct err *e);
 /* A status of writing for who may ask again: a full disk is E_UNAVAILABLE, too much stays E_LIMIT.
  */
 NODISCARD enum status rewrite_refused(const struct rewrite *w, enum status s, struct err *e);

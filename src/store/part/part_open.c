@@ -257,6 +257,13 @@ enum status part_open(const char *path, struct part **out, struct err *e)
 	return s == OK ? part_open_object(o, out, e) : s;
 }
 
+enum status part_open_at(struct place *place, uint64_t id, struct part **out, struct err *e)
+{
+	struct object *o;
+	enum status s = place_open(place, id, &o, e);
+	return s == OK ? part_open_object(o, out, e) : s;
+}
+
 enum status part_open_object(struct object *o, struct part **out, struct err *e)
 {
 	struct part *p = calloc(1, sizeof(*p));

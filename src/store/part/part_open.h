@@ -16,6 +16,9 @@
 struct part;
 /* Checks header, trailer, table of contents and META. E_CORRUPT, E_UNSUPPORTED (newer version). */
 NODISCARD enum status part_open(const char *path, struct part **out, struct err *e);
+/* The same of a part in its place. */
+NODISCARD enum status part_open_at(
+	struct place *place, uint64_t id, struct part **out, struct err *e);
 /* The same wherever it lies; `o` is the part's from here on, also after a failure. */
 NODISCARD enum status part_open_object(struct object *o, struct part **out, struct err *e);
 struct part *part_ref(struct part *p);

@@ -2,7 +2,7 @@
 /*
  * Rows come first: they are gathered to blocks, whose columns are encoded and written at once, so a
  * writer needs the memory of one block, whatever the part's size. The tables follow, then the table
- * of contents. The file has a temporary name until it is whole and durable.
+ * of contents. Nobody sees the part in its place until it is whole and durable.
  */
 #include "store/part/part_write.h"
 #include "store/part/part_writer.h"
@@ -10,9 +10,7 @@
 #include "base/clock.h"
 #include "codec/codec.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define HEADER_BYTES 32
 /* Tables of merged parts stay for long: an eighth less of the trie for a little of the background's
@@ -54,13 +52,12 @@ static void take_periods(struct part_writer *w, const struct tabs *t, const stru
 	}
 }
 
-enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
+enum status part_writer_open(struct place *place, uint64_t id, const struct tabs *t,
 	const struct canon *c, struct part_writer **out, struct err *e)
 {
 	struct part_writer *w = calloc(1, sizeof(*w));
 	if (!w)
 		return err_set(e, E_NOMEM, "a part's writer");
-	w->fd = -1;
 	w->id = id;
 	w->series_count = t->series_count;
 	w->first_ns = INT64_MAX;
@@ -84,16 +81,9 @@ enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
 		take_periods(w, t, c);
 		take_kinds(w, t, c);
 	}
-	unsigned long long name = id;
 	enum status s = ok ? OK : err_set(e, E_NOMEM, "a part's writer");
 	if (s == OK)
-		s = store_path(w->dir, e, "%s", dir);
-	if (s == OK)
-		s = store_path(w->tmp, e, "%s/%016llx.tmp", dir, name);
-	if (s == OK)
-		s = store_path(w->path, e, "%s/%016llx.part", dir, name);
-	if (s == OK)
-		s = store_io_open(w->tmp, O_CREAT | O_EXCL | O_WRONLY, 0640, &w->fd, e);
+		s = place_put_open(place, id, &w->put, e);
 	if (s == OK)
 		s = write_header(w, e);
 	if (s != OK) {
@@ -108,10 +98,7 @@ void part_writer_close(struct part_writer *w)
 {
 	if (!w)
 		return;
-	if (w->fd >= 0)
-		close(w->fd);
-	if (w->fd >= 0 && !w->finished)
-		(void)!store_io_unlink(w->tmp, NULL);
+	place_put_close(w->put);
 	column_writer_deinit(&w->columns);
 	buf_deinit(&w->data);
 	buf_deinit(&w->header);
@@ -370,15 +357,5 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 		s = write_meta(w, meta, e);
 	if (s == OK)
 		s = write_end(w, samples_end, e);
-	if (s == OK)
-		s = store_io_sync(w->fd, w->tmp, e);
-	if (s == OK)
-		s = store_io_rename(w->tmp, w->path, e);
-	if (s != OK)
-		return s;
-	w->finished = true;
-	s = store_io_sync_dir(w->dir, e);
-	if (s != OK)
-		(void)!store_io_unlink(w->path, NULL);
-	return s;
+	return s == OK ? place_put_finish(w->put, e) : s;
 }

@@ -11,8 +11,8 @@
 #include "store/part/part_format.h"
 
 struct part_writer;
-/* A file of the same id in `dir` is an error of ours. */
-NODISCARD enum status part_writer_open(const char *dir, uint64_t id, const struct tabs *t,
+/* E_EXISTS: a part of the same id is being written there. */
+NODISCARD enum status part_writer_open(struct place *place, uint64_t id, const struct tabs *t,
 	const struct canon *c, struct part_writer **out, struct err *e);
 /* Memory for each node of the part, of what comes next. */
 #define PART_TOTAL_NODE_BYTES (2 * sizeof(int64_t))

@@ -10,7 +10,7 @@
 
 enum status part_write_bytes(struct part_writer *w, struct str bytes, struct err *e)
 {
-	enum status s = store_io_pwrite(w->fd, bytes.p, bytes.len, w->at, w->tmp, e);
+	enum status s = place_put_write(w->put, bytes.p, bytes.len, e);
 	if (s == OK)
 		w->at += bytes.len;
 	return s;

@@ -29,11 +29,7 @@ struct total {
 };
 
 struct part_writer {
-	char dir[STORE_PATH_MAX];
-	char tmp[STORE_PATH_MAX];
-	char path[STORE_PATH_MAX];
-	bool finished;
-	int fd;
+	struct place_put *put;
 	uint64_t id;
 	uint64_t at; /* bytes of the file so far */
 	struct column_writer columns;

@@ -215,7 +215,7 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
 	if (st == OK)
 		st = store_add_doubtful(s, &meta, e);
 	if (st == OK)
-		st = part_writer_open(s->parts_dir, id, &snap.tabs, &c, &w, e);
+		st = part_writer_open(s->place, id, &snap.tabs, &c, &w, e);
 	if (st == OK)
 		part_writer_young(w);
 	if (st == OK)
@@ -255,7 +255,6 @@ uint64_t store_written_until(struct store *s)
 
 static enum status flush_frozen(struct store *s, struct memtable *m, struct err *e)
 {
-	char path[STORE_PATH_MAX];
 	struct part *p = NULL;
 	uint64_t id = store_next_part(s), last = m->last_sequence;
 	enum status st = store_check_home(s, e);
@@ -263,9 +262,7 @@ static enum status flush_frozen(struct store *s, struct memtable *m, struct err 
 		return st;
 	st = write_part(s, m, id, e);
 	if (st == OK)
-		st = store_part_path(s, id, path, e);
-	if (st == OK)
-		st = part_open(path, &p, e);
+		st = part_open_at(s->place, id, &p, e);
 	if (st == OK)
 		st = install(s, p, m);
 	if (st != OK) {

@@ -17,11 +17,6 @@
 #define DOUBTFUL_MAX (PART_REPLACES_MAX / 2) /* a part replaces its sources as well */
 #define DOUBTS_AHEAD 16
 
-enum status store_part_path(struct store *s, uint64_t id, char out[STORE_PATH_MAX], struct err *e)
-{
-	return store_path(out, e, "%s/%016llx.part", s->parts_dir, (unsigned long long)id);
-}
-
 uint64_t store_next_part(struct store *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -34,12 +29,10 @@ uint64_t store_next_part(struct store *s)
  * one for each try on a full one. */
 static bool settle(struct store *s, const uint64_t *ids, size_t n)
 {
-	char path[STORE_PATH_MAX];
 	for (size_t i = 0; i < n; i++)
-		if (store_part_path(s, ids[i], path, NULL) != OK ||
-			store_io_unlink(path, NULL) != OK)
+		if (place_remove(s->place, ids[i], NULL) != OK)
 			return false;
-	return store_io_sync_dir(s->parts_dir, NULL) == OK;
+	return place_sync(s->place, NULL) == OK;
 }
 
 static int by_number(const void *a, const void *b)
@@ -127,15 +120,13 @@ void store_trust(struct store *s, const struct part_meta *written)
 	VEC(uint64_t) gone = { 0 };
 	for (size_t i = 0; i < written->replaces.len; i++) {
 		uint64_t id = written->replaces.v[i];
-		char path[STORE_PATH_MAX];
 		pthread_mutex_lock(&s->lock);
 		bool doubted = is_in(s->doubtful.v, s->doubtful.len, id);
 		pthread_mutex_unlock(&s->lock);
-		if (doubted && store_part_path(s, id, path, NULL) == OK &&
-			store_io_unlink(path, NULL) == OK)
+		if (doubted && place_remove(s->place, id, NULL) == OK)
 			(void)!VEC_PUSH(&gone, id); /* else it stays doubtful */
 	}
-	if (gone.len && store_io_sync_dir(s->parts_dir, NULL) == OK)
+	if (gone.len && place_sync(s->place, NULL) == OK)
 		forget_doubts(s, gone.v, gone.len);
 	VEC_FREE(&gone);
 }
@@ -221,20 +212,35 @@ static void write_reason(struct store *s, const char *path, const char *reason)
 		(void)!store_io_replace(s->quarantine_dir, name, buf_view(&b), NULL);
 }
 
-enum status store_quarantine_file(
-	struct store *s, const char *path, const char *reason, bool copy, struct err *e)
+static enum status set_aside(struct store *s, enum status st, const char *to, const char *reason)
+{
+	if (st != OK)
+		return st;
+	metric_add(&s->metrics.quarantined, 1);
+	write_reason(s, to, reason);
+	return OK;
+}
+
+enum status store_quarantine_part(struct store *s, uint64_t id, const char *reason, struct err *e)
+{
+	char to[STORE_PATH_MAX];
+	enum status st =
+		store_path(to, e, "%s/%016llx.part", s->quarantine_dir, (unsigned long long)id);
+	if (st == OK)
+		st = place_take_out(s->place, id, to, e);
+	return set_aside(s, st, to, reason);
+}
+
+enum status store_quarantine_copy(
+	struct store *s, const char *path, const char *reason, struct err *e)
 {
 	char to[STORE_PATH_MAX];
 	struct str name = str_of(path);
 	name = str_sub(name, str_rindex(name, '/') + 1, name.len);
 	enum status st = store_path(to, e, "%s/%.*s", s->quarantine_dir, STR_ARG(name));
 	if (st == OK)
-		st = copy ? copy_file(path, to, e) : store_io_rename(path, to, e);
-	if (st != OK)
-		return st;
-	metric_add(&s->metrics.quarantined, 1);
-	write_reason(s, to, reason);
-	return OK;
+		st = copy_file(path, to, e);
+	return set_aside(s, st, to, reason);
 }
 
 static bool forget_part(struct store *s, struct part *p)
@@ -257,7 +263,7 @@ void store_quarantine(struct store *s, struct part *p, const char *reason)
 	struct err e = { 0 };
 	if (!forget_part(s, p))
 		return; /* merged, expired or set aside by somebody else meanwhile */
-	enum status st = store_quarantine_file(s, part_path(p), reason, false, &e);
+	enum status st = store_quarantine_part(s, part_meta(p)->id, reason, &e);
 	store_say(s, "%.300s; the part is in quarantine%s%s", reason,
 		st == OK ? "" : ", but: ", st == OK ? "" : err_text(&e, st));
 	part_unref(p);

@@ -67,16 +67,12 @@ static bool file_id(struct str name, const char *suffix, uint64_t *id)
 
 static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
 {
-	char path[STORE_PATH_MAX];
 	struct part *p;
 	if (!VEC_PUSH(&r->seen, id) || !VEC_RESERVE(&r->found, r->found.len + 1))
 		return err_set(e, E_NOMEM, "the list of parts");
-	r->s->next_part = MAX(r->s->next_part, id + 1);
-	enum status s = store_part_path(r->s, id, path, e);
-	if (s == OK)
-		s = part_open(path, &p, e);
+	enum status s = part_open_at(r->s->place, id, &p, e);
 	if (s == OK && part_meta(p)->id != id) {
-		s = err_set(e, E_CORRUPT, "%s: holds part %016llx", path,
+		s = err_set(e, E_CORRUPT, "%s: holds part %016llx", part_path(p),
 			(unsigned long long)part_meta(p)->id);
 		part_unref(p);
 	}
@@ -91,7 +87,7 @@ static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
 	if (s == E_CORRUPT) {
 		char reason[ERR_TEXT_MAX];
 		(void)snprintf(reason, sizeof(reason), "%s", err_text(e, s));
-		s = store_quarantine_file(r->s, path, reason, false, e);
+		s = store_quarantine_part(r->s, id, reason, e);
 		store_say(r->s, "%s; the part is %s%s", reason,
 			s == OK ? "in quarantine" : "left where it is, and not read: ",
 			s == OK ? "" : err_text(e, s));
@@ -102,17 +98,11 @@ static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
 	return s;
 }
 
-static enum status found_name(struct recovery *r, struct str name, struct err *e)
+static enum status found_id(void *ctx, uint64_t id, bool whole, struct err *e)
 {
-	uint64_t id;
-	if (file_id(name, ".part", &id))
-		return found_part(r, id, e);
-	if (!file_id(name, ".tmp", &id))
-		return OK;
+	struct recovery *r = ctx;
 	r->s->next_part = MAX(r->s->next_part, id + 1);
-	char path[STORE_PATH_MAX];
-	enum status s = store_path(path, e, "%s/%.*s", r->s->parts_dir, STR_ARG(name));
-	return s == OK ? store_io_unlink(path, e) : s;
+	return whole ? found_part(r, id, e) : OK;
 }
 
 static enum status find_parts(struct recovery *r, struct err *e)
@@ -127,11 +117,7 @@ static enum status find_parts(struct recovery *r, struct err *e)
 		if (file_id(names[i], ".part", &id))
 			r->s->next_part = MAX(r->s->next_part, id + 1);
 	}
-	if (s == OK)
-		s = os_list_dir(r->s->parts_dir, &a, &names, &n, e);
-	for (size_t i = 0; s == OK && i < n; i++)
-		s = found_name(r, names[i], e);
-	return s;
+	return s == OK ? place_list(r->s->place, found_id, r, e) : s;
 }
 
 static enum status choose_identity(struct recovery *r, struct err *e)
@@ -199,7 +185,7 @@ static enum status adopt(struct recovery *r, struct part *p, struct err *e)
 	const struct part_meta *m = part_meta(p);
 	bool ours = hash128_eq(m->store_id, s->id);
 	if (contains(r->replaced.v, r->replaced.len, m->id) && ours) {
-		enum status st = store_io_unlink(part_path(p), e);
+		enum status st = place_remove(s->place, m->id, e);
 		part_unref(p);
 		return st;
 	}
@@ -292,7 +278,7 @@ static void keep_copy(
 {
 	struct err e = { 0 };
 	if (!r->copied && !r->copy_failed) {
-		enum status st = store_quarantine_file(r->s, path, reason, true, &e);
+		enum status st = store_quarantine_copy(r->s, path, reason, &e);
 		r->copied = st == OK;
 		r->copy_failed = st != OK;
 		if (st != OK)

@@ -35,7 +35,8 @@ struct store {
 	struct samples_sink sink;
 	struct store_config config;
 	char *path;
-	char parts_dir[STORE_PATH_MAX];
+	char parts_dir[STORE_PATH_MAX]; /* for people; parts are reached by: */
+	struct place *place;
 	char log_dir[STORE_PATH_MAX];
 	char quarantine_dir[STORE_PATH_MAX];
 	int lock_fd;
@@ -104,9 +105,6 @@ NODISCARD enum status store_check_home(struct store *s, struct err *e);
 
 /* ---- parts ---- */
 
-/* The paths of a part's file. */
-NODISCARD enum status store_part_path(
-	struct store *s, uint64_t id, char out[STORE_PATH_MAX], struct err *e);
 /* A number for a new part. */
 uint64_t store_next_part(struct store *s);
 /* What the next part has to replace besides its own sources. */
@@ -115,8 +113,11 @@ void store_doubt(struct store *s, uint64_t id);
 void store_trust(struct store *s, const struct part_meta *written);
 /* Set the file aside with a reason beside it, and forget the part. */
 void store_quarantine(struct store *s, struct part *p, const char *reason);
-NODISCARD enum status store_quarantine_file(
-	struct store *s, const char *path, const char *reason, bool copy, struct err *e);
+NODISCARD enum status store_quarantine_part(
+	struct store *s, uint64_t id, const char *reason, struct err *e);
+/* A copy of a file of the log; the file stays where it is. */
+NODISCARD enum status store_quarantine_copy(
+	struct store *s, const char *path, const char *reason, struct err *e);
 /* With `lock` held. */
 void store_count_parts(struct store *s);
 /* Before a part goes with nothing in its place: what was sent again within the hour is not stored

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store/disk/place: where parts lie: objects by number, each put once and never changed. A local
+ * directory here; a bucket is another implementation.
+ *
+ * Layer 3, private to store/. Thread safety: a place is used by any thread at any time, a place_put
+ * by one.
+ *
+ * What an implementation owes:
+ *
+ * - An object is there whole or not at all, also after a crash: place_put_finish() makes it durable
+ *   under its number. When that fails, nobody knows whether it is there; remove() and sync() tell.
+ * - A number is put once: E_EXISTS while it is being put already. Whoever puts takes a new number
+ *   each time.
+ * - remove() takes the name away at once; an object that is open can be read on. A removal may be
+ *   undone by a crash until sync() was OK.
+ * - Errors are those of object.h, E_NOTFOUND where there is no such object, and E_UNAVAILABLE or
+ *   E_LIMIT where there is no room.
+ */
+#pragma once
+
+#include "store/disk/object.h"
+
+struct place;
+struct place_put;
+
+/* `whole` false: something that was put and not finished; it is removed, but its number is not to
+ * be used again. What is not OK ends the list. */
+typedef enum status place_fn(void *ctx, uint64_t id, bool whole, struct err *e);
+
+struct place_ops {
+	/* All that is there, in any order. */
+	enum status (*list)(struct place *p, place_fn *fn, void *ctx, struct err *e);
+	enum status (*open)(struct place *p, uint64_t id, struct object **out, struct err *e);
+	enum status (*put)(struct place *p, uint64_t id, struct place_put **out, struct err *e);
+	/* Absent is fine. */
+	enum status (*remove)(struct place *p, uint64_t id, struct err *e);
+	/* What was removed stays removed. */
+	enum status (*sync)(struct place *p, struct err *e);
+	/* As remove(), but what was there is a local file at `to` then, for people to look at. */
+	enum status (*take_out)(struct place *p, uint64_t id, const char *to, struct err *e);
+	void (*close)(struct place *p);
+
+	/* Bytes behind those that were written before. */
+	enum status (*write)(struct place_put *u, const void *bytes, size_t len, struct err *e);
+	enum status (*finish)(struct place_put *u, struct err *e);
+	/* Also after finish(). What was not finished is removed. */
+	void (*put_close)(struct place_put *u);
+};
+
+/* An implementation's own structures begin with these. */
+struct place {
+	const struct place_ops *ops;
+};
+struct place_put {
+	struct place *place;
+	uint64_t bytes; /* written so far */
+};
+
+/* A directory that exists: <id>.part are the objects, <id>.tmp is being put (id: 16 hexadecimal
+ * digits). */
+NODISCARD enum status place_open_directory(const char *dir, struct place **out, struct err *e);
+void place_close(struct place *p); /* NULL is fine */
+
+NODISCARD enum status place_list(struct place *p, place_fn *fn, void *ctx, struct err *e);
+NODISCARD enum status place_open(struct place *p, uint64_t id, struct object **out, struct err *e);
+NODISCARD enum status place_remove(struct place *p, uint64_t id, struct err *e);
+NODISCARD enum status place_sync(struct place *p, struct err *e);
+NODISCARD enum status place_take_out(struct place *p, uint64_t id, const char *to, struct err *e);
+
+NODISCARD enum status place_put_open(
+	struct place *p, uint64_t id, struct place_put **out, struct err *e);
+NODISCARD enum status place_put_write(
+	struct place_put *u, const void *bytes, size_t len, struct err *e);
+NODISCARD enum status place_put_finish(struct place_put *u, struct err *e);
+void place_put_close(struct place_put *u); /* NULL is fine */
