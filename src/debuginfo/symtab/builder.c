@@ -151,6 +151,19 @@ int debuginfo_span_cmp(const void *pa, const void *pb)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
+size_t debuginfo_symbols_at(const struct debuginfo_builder *b, uint64_t vaddr)
+{
+	size_t lo = 0, hi = b->symbols.len; /* the first one with end > vaddr */
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (b->symbols.v[mid].end <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 const struct debuginfo_span *debuginfo_span_find(
 	const struct debuginfo_span *v, size_t count, uint64_t vaddr)
 {

@@ -89,6 +89,9 @@ NODISCARD enum status debuginfo_builder_symbol(
 const struct debuginfo_span *debuginfo_span_find(
 	const struct debuginfo_span *v, size_t count, uint64_t vaddr);
 int debuginfo_span_cmp(const void *a, const void *b); /* by start, for qsort */
+/* After debuginfo_symbols_settle(): index of the symbol that holds `vaddr`, or of the first one
+ * after it. */
+size_t debuginfo_symbols_at(const struct debuginfo_builder *b, uint64_t vaddr);
 /* Is it code? NULL when no executable section holds it. */
 const struct debuginfo_span *debuginfo_builder_code(
 	const struct debuginfo_builder *b, uint64_t vaddr);
@@ -107,8 +110,6 @@ NODISCARD enum status debuginfo_read_symbols(
 	struct debuginfo_builder *b, Elf *elf, enum symtab_flag flag);
 /* Sort, choose among those at one address, give unsized ones an end, make them disjoint. */
 NODISCARD enum status debuginfo_symbols_settle(struct debuginfo_builder *b);
-/* Index of the symbol that holds `vaddr`, or of the first one after it. */
-size_t debuginfo_symbols_at(const struct debuginfo_builder *b, uint64_t vaddr);
 
 /* ---- plt.c ---- */
 

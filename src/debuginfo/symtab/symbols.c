@@ -334,16 +334,3 @@ enum status debuginfo_symbols_settle(struct debuginfo_builder *b)
 	VEC_FREE(&in);
 	return good ? OK : E_NOMEM;
 }
-
-size_t debuginfo_symbols_at(const struct debuginfo_builder *b, uint64_t vaddr)
-{
-	size_t lo = 0, hi = b->symbols.len; /* the first one with end > vaddr */
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (b->symbols.v[mid].end <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uploads: what uploads.c and room.c share. Private to debuginfo/. */
+/* uploads: what uploads.c, room.c and places.c share. Private to debuginfo/. */
 #pragma once
 
 #include "debuginfo/uploads/record.h"
@@ -44,6 +44,11 @@ struct debuginfo_key debuginfo_key_of(const struct debuginfo_record *r);
 /* DIR/BASE.SUFFIX, of an upload's file with ".part" behind it where it is not whole. */
 void debuginfo_path(const struct debuginfo_place *p, const char *suffix, bool part,
 	char out[DEBUGINFO_PATH_BYTES]);
+
+/* As a text with NUL at its end; what does not fit is cut. */
+void debuginfo_copy_text(char *out, size_t size, struct str s);
+/* A record of which nothing is known yet. */
+void debuginfo_record_begin(const struct debuginfo_key *key, struct debuginfo_record *out);
 
 /* ---- records; with the lock held ---- */
 
