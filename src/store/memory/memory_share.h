@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/memory/memory_share: who may hold how much of the memory budget (--storage-memory), so that
- * all together stay within it, whatever the load. In sixteenths:
+ * store/memory/memory_share: who may hold how much of the memory budget, whatever the load. In
+ * sixteenths of store_config.memory_bytes:
  *
  *   2  the memtable that is being filled (store.c reserves)   1  batches on their way in
  *   2  the one that is being written                          4  queries, all together
- *   2  what writing it takes                                  1  tables of parts that are kept
- *   4  merging (merge.c)
+ *   2  what writing it takes                                  2  tables of parts (CACHE_SHARE)
+ *   4  merging (merge.c)                                      1  label texts (DICTIONARY_SHARE)
+ *                                                            ½  identities of batches (dedupe.h)
+ *
+ * That is 18½: the limits are upper bounds, each on its own. Whoever opens the store leaves room
+ * for it (server.c gives it 11 sixteenths of --storage-memory).
  *
  * Batches on their way in and queries take from here before they allocate, and give back after
  * they have freed; the others are bounded where they are used. What nobody counts (free pieces of

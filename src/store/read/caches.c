@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of parts stay loaded while queries use them: those that no query used for a minute go, and
- * the least recently used where all together take too much. After a start the labels of the newest
+ * others, labels last, where all together take too much. After a start the labels of the newest
  * parts are loaded before somebody asks for them.
  */
 #include "store/read/caches.h"

@@ -12,8 +12,8 @@
  * keep pinned. */
 #define CACHE_SHARE 8
 
-/* Forgets tables of parts that no query used for a minute, and what is beyond a quarter of the
- * memory. */
+/* Forgets tables of parts that no query used for a minute, and others while all together take more
+ * than the share: labels last. */
 void store_trim_caches(struct store *s);
 /* Loads the labels of the newest parts, as many as the caches have room for, so that the first
  * query need not wait for them. */

@@ -133,7 +133,7 @@ void store_view_close(struct store_view *v)
 	(void)store_relieve(s);
 }
 
-/* Those who use the full one keep it. */
+/* A full dictionary is replaced by an empty one; views that have it open keep it. */
 static void replace_dictionary(struct store *s, const struct dictionary *full)
 {
 	struct dictionary *fresh = NULL;
