@@ -160,6 +160,7 @@ enum runtime_stage {
 	RUNTIME_NATIVE = 0, /* a native one */
 	RUNTIME_LOOK = 1,   /* none: the runtime looks for the native frame of its next run */
 	RUNTIME_FRAMES = 2, /* the runtime's */
+	RUNTIME_ENTER = 3,  /* none: the runtime was met, and is asked for this thread */
 };
 
 /* The runtime that a stack has frames of: the first one that was met. */

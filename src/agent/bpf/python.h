@@ -109,10 +109,14 @@ static __always_inline void python_look_from(struct walk *w, __u64 frame)
 	w->runtime.stage = frame ? RUNTIME_LOOK : RUNTIME_NATIVE;
 }
 
-static __always_inline void python_begin(struct walk *w, const struct runtime_record *r,
-	struct runtime_scratch *s, struct bpf_counters *c)
+static __always_inline void python_begin(
+	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
 	const struct cpython_layout *l = &r->layout.cpython;
+	struct bpf_counters *c = counters_here();
+	if (!c)
+		return;
+	c->runtime_samples++;
 	__u64 thread = python_thread(w, r, s, c);
 	__u64 frame = thread ? runtime_word(thread + l->thread_frame) : 0;
 	if (l->frames == CPYTHON_ENTRIES || l->frames == CPYTHON_CFRAMES)
@@ -138,7 +142,6 @@ static __always_inline void python_look(
 	struct walk *w, const struct cpython_layout *l, struct runtime_scratch *s)
 {
 	__u64 frame = w->runtime.look;
-	w->runtime.stage = RUNTIME_NATIVE;
 	if (!frame || !read_user(s->block, CPYTHON_FRAME_BYTES, frame))
 		return;
 	if (block_byte(s->block, PYTHON_FRAME_WORDS, l->frame_owner) >= l->owner_loop) {
@@ -246,13 +249,12 @@ static __always_inline __u64 python_position(
 static __always_inline int python_end_run(
 	struct walk *w, const struct cpython_layout *l, __u64 previous, __u32 owner)
 {
-	if (l->frames == CPYTHON_OBJECTS) {
-		w->runtime.stage = RUNTIME_NATIVE;
+	if (l->frames == CPYTHON_OBJECTS)
+		return 0;
+	if (owner < l->owner_loop) {
+		w->runtime.stage = RUNTIME_FRAMES;
 		return 0;
 	}
-	if (owner < l->owner_loop)
-		return 0;
-	w->runtime.stage = RUNTIME_NATIVE;
 	if (l->frames == CPYTHON_OWNED)
 		python_look_from(w, previous);
 	else
@@ -276,7 +278,6 @@ static __always_inline void python_frame(
 	if (!frame || !python_read_frame(l, s, frame)) {
 		if (frame)
 			runtime_record_gap(w, r, RUNTIME_GAP_FRAME);
-		w->runtime.stage = RUNTIME_NATIVE;
 		w->runtime.frame = 0;
 		return;
 	}
@@ -292,4 +293,16 @@ static __always_inline void python_frame(
 		runtime_record_frame(w, number, python_position(l, s, code));
 	else
 		runtime_record_gap(w, r, RUNTIME_GAP_CODE);
+}
+
+/* The stage that is next is native, unless this sets another. */
+static __always_inline void python_step(
+	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s, __u32 stage)
+{
+	if (stage == RUNTIME_ENTER)
+		python_begin(w, r, s);
+	else if (stage == RUNTIME_LOOK)
+		python_look(w, &r->layout.cpython, s);
+	else
+		python_frame(w, r, s);
 }

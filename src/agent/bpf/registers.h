@@ -82,16 +82,17 @@ static __always_inline enum stack_end registers_begin(
 		/* Right behind a system call (sysret: ip in cx): a timer that came due in it. */
 		w->may_be_new = interrupted->cx == interrupted->ip && has_new_stack(interrupted);
 	} else {
-		struct x86_regs regs;
-		if (!saved_registers(task, &regs))
+		/* Nothing is in the window yet, and our own stack is short. */
+		struct x86_regs *regs = (struct x86_regs *)w->window;
+		if (!saved_registers(task, regs))
 			return STACK_END_NO_REGS;
-		cs = regs.cs;
-		if (regs.ip && (cs & X86_RPL_MASK) != X86_RPL_USER)
+		cs = regs->cs;
+		if (regs->ip && (cs & X86_RPL_MASK) != X86_RPL_USER)
 			return STACK_END_NO_REGS;
-		REGISTERS_FILL(w, regs);
-		w->in_exec = regs.orig_ax == X86_NR_EXECVE || regs.orig_ax == X86_NR_EXECVEAT;
-		w->is_new = (regs.orig_ax == X86_NR_CLONE || regs.orig_ax == X86_NR_CLONE3) &&
-			    has_new_stack(&regs);
+		REGISTERS_FILL(w, *regs);
+		w->in_exec = regs->orig_ax == X86_NR_EXECVE || regs->orig_ax == X86_NR_EXECVEAT;
+		w->is_new = (regs->orig_ax == X86_NR_CLONE || regs->orig_ax == X86_NR_CLONE3) &&
+			    has_new_stack(regs);
 	}
 	w->compat = (__u16)cs == X86_USER32_CS;
 	walk_begin_at_registers(w);

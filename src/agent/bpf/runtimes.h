@@ -6,50 +6,29 @@
  * a native frame that was stepped over is asked whether it runs the runtime's next frames: if so it
  * gives way to them, and after them native frames go on with its caller.
  *
- * A further runtime adds a case to each of the four switches here, and nothing to walk.h:
- *   begin   from w->runtime.root to this thread's innermost frame
+ * A further runtime adds a case to each of the two switches here, and nothing to walk.h:
  *   owned   does a native frame run the next ones?
- *   step    RUNTIME_LOOK: a step of a search; RUNTIME_FRAMES: one frame
+ *   step    RUNTIME_ENTER: from w->runtime.root to this thread's innermost frame; RUNTIME_LOOK: a
+ * step of a search; RUNTIME_FRAMES: one frame. It sets the stage that is next: native otherwise.
  */
 #pragma once
 
 #include "python.h"
 #include "runtime.h"
 
-/* Global functions: each is verified once. */
-__noinline int runtime_enter(__u32 zero)
+/* The first frame in a runtime's file. 1: the runtime is asked before the frame can be recorded;
+ * not from here, where the stacks of the functions that call one another would add up to more than
+ * the 512 bytes that the kernel allows. */
+static __always_inline int runtime_begin(struct walk *w, const struct mapping *m, __u64 offset)
 {
-	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
-	struct runtime_scratch *s = runtime_scratch_here();
-	struct bpf_counters *c = counters_here();
-	const struct runtime_record *r = w && config.walk_runtimes ? runtime_record_of(w) : NULL;
-	if (!w || !s || !c || !r)
-		return 0;
-	c->runtime_samples++;
-	w->runtime.root += r->delta;
-	switch (r->kind) {
-	case RUNTIME_CPYTHON:
-		python_begin(w, r, s, c);
-		break;
-	default:
-		break;
-	}
-	return 0;
-}
-
-/* The first frame in a runtime's file. 1: the runtime looks for what it runs before the frame can
- * be recorded. */
-static __always_inline int runtime_begin(const struct mapping *m, __u64 offset)
-{
-	struct walk *w = walk_here();
 	__u32 index = m->runtime - 1;
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
-	if (!w || !r || offset - r->text_from >= r->text_bytes)
+	if (!config.walk_runtimes || !r || offset - r->text_from >= r->text_bytes)
 		return 0;
 	w->runtime.record = m->runtime;
-	w->runtime.root = m->start - m->offset;
-	runtime_enter(0);
-	return w->runtime.stage != RUNTIME_NATIVE;
+	w->runtime.root = m->start - m->offset + r->delta;
+	w->runtime.stage = RUNTIME_ENTER;
+	return 1;
 }
 
 /* The native frame at `offset` of the mapping, from `sp` on, was stepped over: does it run frames?
@@ -80,6 +59,7 @@ static __always_inline void runtime_replace(struct walk *w, __u64 hash)
 	w->runtime.stage = RUNTIME_FRAMES;
 }
 
+/* A step of whatever the stage is. Global: verified once. */
 __noinline int runtime_step(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
@@ -89,15 +69,14 @@ __noinline int runtime_step(__u32 zero)
 		return STACK_END_NO_REGS;
 	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
 		return STACK_END_DEPTH;
+	__u32 stage = w->runtime.stage;
+	w->runtime.stage = RUNTIME_NATIVE;
 	switch (r->kind) {
 	case RUNTIME_CPYTHON:
-		if (w->runtime.stage == RUNTIME_LOOK)
-			python_look(w, &r->layout.cpython, s);
-		else
-			python_frame(w, r, s);
+		python_step(w, r, s, stage);
 		break;
 	default:
-		w->runtime.stage = RUNTIME_NATIVE;
+		break;
 	}
 	return STACK_END_NONE;
 }

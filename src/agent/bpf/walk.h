@@ -366,7 +366,7 @@ __noinline int walk_frame(__u32 unused)
 	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
 	__u64 offset = address - m->start + m->offset;
 	__u64 hash = w->hash;
-	if (m->runtime && !w->runtime.record && runtime_begin(m, offset))
+	if (m->runtime && !w->runtime.record && runtime_begin(w, m, offset))
 		return STACK_END_NONE; /* here again, when it is known what this one runs */
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
 	if (m->page_count)
