@@ -38,6 +38,7 @@ struct call {
 	const struct query_engine *engine;
 	const struct net_request *r;
 	struct str tenant;
+	int64_t deadline_ns; /* monotonic: of all that one call asks the store */
 	struct arena a;
 	struct buf *out;
 	struct err *e;
@@ -61,6 +62,7 @@ static void answer(void *ctx, const struct net_request *r, struct net_response *
 			arena_deinit(&c.a);
 			arena_init(&c.a, ARENA_BYTES_MAX);
 			buf_clear(&out->body);
+			c.deadline_ns = clock_monotonic_ns() + QUERY_TIME_MAX_NS;
 			status = fn(&c);
 		} while (server_query_again(&query, status));
 	if (status == OK && buf_status(&out->body) != OK)
@@ -84,6 +86,7 @@ static struct query_request request_of(struct call *c, struct str selector)
 		.from_ns = INT64_MIN,
 		.to_ns = INT64_MAX,
 		.counts = true,
+		.deadline_ns = c->deadline_ns,
 		.cancel = client_gone,
 		.cancel_ctx = (void *)(uintptr_t)c->r };
 }
@@ -514,6 +517,10 @@ static enum status choose(struct sets *x, uint32_t at)
 		at++;
 	if (at == x->in->names.count)
 		return put_set(x);
+	if (client_gone((void *)(uintptr_t)c->r))
+		return err_set(c->e, E_CANCELED, "the caller went away");
+	if (clock_monotonic_ns() > c->deadline_ns)
+		return err_set(c->e, E_TIMEOUT, "too many sets of labels: narrow the selector");
 	struct selector_matcher *m = &x->chosen[x->chosen_count];
 	*m = (struct selector_matcher){ .name = plain_name(c, x->in->names.v[at]) };
 	set_range(&q, x->in->start_ms, x->in->end_ms);

@@ -109,6 +109,9 @@ static void lists_sets(void **state)
 	CHECK_STR(made_find(made_find(set, 1, 0).bytes, 2, 0).bytes, "b");
 	CHECK_STR(made_find(made_find(set, 1, 1).bytes, 2, 0).bytes, TYPE);
 	CHECK(made_find(sets, 2, 2).number == 0);
+	ask_gone_value = true;
+	call(server_querier_series, &b, E_CANCELED);
+	ask_gone_value = false;
 }
 
 static void put_merge(struct buf *b, const char *type, const char *selector)
