@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "os/os.h"
 #include "relabel/relabel.h"
+#include "scrape/scrape.h"
 
 #define KEY_MAX 96
 #define KEYS_MAX 512
@@ -172,10 +173,9 @@ static enum status check_further(struct err *e)
 	enum status s = relabel_read(conf_find(file.root, "relabel_configs"), &rules, e);
 	if (s == OK)
 		relabel_free(rules);
-	const struct conf_node *scrape = conf_find(file.root, "scrape_configs");
 	const struct conf_node *object = conf_find(file.root, "object_storage");
-	if (s == OK && scrape && scrape->kind != CONF_LIST && !conf_is_empty(scrape))
-		s = conf_wrong(e, scrape, "scrape_configs must be a list");
+	if (s == OK)
+		s = scrape_check(conf_find(file.root, "scrape_configs"), e);
 	if (s == OK && object && object->kind != CONF_MAP && !conf_is_empty(object))
 		s = conf_wrong(e, object, "object_storage must be a mapping");
 	return s;

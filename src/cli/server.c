@@ -102,6 +102,12 @@ static int run(struct server_config *config, const struct server_config *typed)
 	return cli_complain_of_start(typed, config->storage_path, s, &e);
 }
 
+static void on_hangup(int number)
+{
+	(void)number;
+	server_reload_wanted = 1;
+}
+
 int cli_server(int argc, char **argv)
 {
 	struct server v = { 0 };
@@ -119,7 +125,9 @@ int cli_server(int argc, char **argv)
 	struct server_config config;
 	if (!cli_log_apply(&v.log) || !cli_server_apply(&v.server, &config))
 		return CLI_USAGE;
+	config.config_path = v.own.config_path;
 	cli_stop_on_signals();
+	sigaction(SIGHUP, &(struct sigaction){ .sa_handler = on_hangup }, NULL);
 	struct err e = { 0 };
 	struct child_server own = { 0 };
 	enum status s = child_give_up(&config, &own, &e);

@@ -141,6 +141,7 @@ static bool configure(struct up *up)
 			     "--remote-store-client-key");
 		return false;
 	}
+	c->server.config_path = up->profiling.config_path;
 	c->with_agent = agent_probe(&up->missing) == OK;
 	if (!c->with_agent)
 		return true;

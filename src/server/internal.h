@@ -7,6 +7,7 @@
 #include "ingest/ingest.h"
 #include "net/net.h"
 #include "query/query.h"
+#include "scrape/scrape.h"
 #include "server/server.h"
 #include "store/store.h"
 
@@ -89,6 +90,7 @@ struct server {
 	struct query_engine engine; /* over it */
 	struct debuginfo_uploads *uploads;
 	struct ingest ingest;
+	struct scrape *scrape; /* NULL: no configuration file */
 	struct server_inlet inlets[INGEST_PROTOCOLS_MAX];
 	size_t inlet_count;
 	atomic_bool ready;
@@ -222,8 +224,10 @@ net_handler_fn server_otlp_traces;
 net_handler_fn server_otlp_logs;
 net_handler_fn server_otlp_metrics;
 
-/* targets.c: parca.scrape.v1alpha1.ScrapeService */
+/* targets.c: parca.scrape.v1alpha1.ScrapeService, and POST /-/reload */
 net_handler_fn server_targets;
+net_handler_fn server_handle_reload;
+void server_reloaded(enum status s, const struct err *e);
 
 /* debuginfo.c: parca.debuginfo.v1alpha1.DebuginfoService */
 net_handler_fn server_debuginfo_should_initiate;

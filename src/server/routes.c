@@ -116,6 +116,7 @@ static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/-/ready", .fn = server_handle_ready, .on_loop = true },
 	{ .method = "GET", .path = "/-/healthy", .fn = server_handle_healthy, .on_loop = true },
 	ROW("GET", "/metrics", server_handle_metrics, OTHERS),
+	ROW("POST", "/-/reload", server_handle_reload, OTHERS),
 	ROW("GET", "/agent", server_handle_agent, OTHERS),
 	ROW("GET", "/shared/*", server_handle_shared, OTHERS),
 	ROW("POST", "/v1/traces", server_otlp_traces, OTHERS),

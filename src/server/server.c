@@ -175,6 +175,29 @@ static enum status open_store(struct server *s, struct err *e)
 
 /* ---- up and down ---- */
 
+volatile sig_atomic_t server_reload_wanted;
+
+static enum status start_scraping(struct server *s, struct err *e)
+{
+	struct ingest_inlet *inlet = NULL;
+	if (!s->config->config_path || !s->config->config_path[0])
+		return OK;
+	enum status st = ingest_inlet(&s->ingest, &scrape_protocol, &inlet, e);
+	if (st == OK)
+		st = scrape_start(s->config->config_path, inlet, server_reloaded, &s->scrape, e);
+	return st;
+}
+
+static void reload_if_wanted(struct server *s)
+{
+	struct err e = { 0 };
+	if (!server_reload_wanted)
+		return;
+	server_reload_wanted = 0;
+	if (s->scrape)
+		server_reloaded(scrape_reload(s->scrape, &e), &e);
+}
+
 static enum status start(struct server *s, struct err *e)
 {
 	const struct ingest_config c = { .limits = s->config->limits,
@@ -194,6 +217,9 @@ static enum status start(struct server *s, struct err *e)
 		return st;
 	ingest_open(&s->ingest, store_sink(s->store),
 		s->config->symbols_on_demand ? s->engine.symbolizer : NULL);
+	st = start_scraping(s, e);
+	if (st != OK)
+		return st;
 	atomic_store_explicit(&s->ready, true, memory_order_release);
 	st = server_handover_start(s, e);
 	if (st == OK && s->config->ready_fd >= 0) {
@@ -208,6 +234,7 @@ static void stop_all(struct server *s)
 {
 	net_server_stop(s->net);
 	server_handover_stop(s);
+	scrape_stop(s->scrape);
 	if (s->store)
 		store_close(s->store);
 	symbolizer_free(s->engine.symbolizer);
@@ -254,8 +281,10 @@ enum status server_run(
 	enum status st = start(&s, e);
 	/* Signals come to this thread only, and end the sleep; the second is for one that comes
 	 * just before it. */
-	while (st == OK && !*stop)
+	while (st == OK && !*stop) {
+		reload_if_wanted(&s);
 		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	}
 	log_info("stopping", "status=%s", status_name(st));
 	stop_all(&s);
 	log_info("stopped", "cpu_ms=%lld", (long long)(os_self_cpu_ns() / NS_PER_MS));

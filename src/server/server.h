@@ -41,6 +41,7 @@ struct server_config {
 	const char *tenant_header;
 	struct ingest_limits limits;     /* of each tenant */
 	uint32_t connections;            /* at most */
+	const char *config_path;         /* its scrape_configs are scraped; NULL: nothing is */
 	const char *tenant_limits_file;  /* NULL: none; read when it starts */
 	uint64_t debuginfo_bytes;        /* of all uploads */
 	uint64_t debuginfo_upload_bytes; /* of one */
@@ -65,5 +66,7 @@ struct server_config {
 uint64_t server_memory_default(uint64_t host_bytes, uint64_t cgroup_bytes);
 void server_config_default(struct server_config *c);
 /* Runs until *stop becomes non-zero, then drains, flushes and returns. */
+/* Set by a handler of SIGHUP: the configuration file is read again. */
+extern volatile sig_atomic_t server_reload_wanted;
 NODISCARD enum status server_run(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e);

@@ -19,6 +19,7 @@ int fake_uploads;
 struct server_config fake_server_config;
 enum status (*fake_agent_run)(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
+volatile sig_atomic_t server_reload_wanted;
 enum status (*fake_server_run)(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e);
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scrape's own. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/vec.h"
+#include "conf/conf.h"
+#include "fetch/fetch.h"
+#include "os/os.h"
+#include "relabel/relabel.h"
+#include "scrape/scrape.h"
+
+#define SCRAPE_KEEP_MAX 16
+#define SCRAPE_SOURCES_MAX 64 /* of a job */
+#define SCRAPE_PARAMS_MAX 32
+#define SCRAPE_GROUPS_BYTES ((size_t)16 << 20) /* of what one discovery found */
+
+/* ---- config.c ---- */
+
+struct scrape_profile {
+	const char *name, *path; /* "process_cpu", "/debug/pprof/profile" */
+	bool enabled, delta;
+	uint64_t seconds; /* 0: as the interval */
+	struct {
+		const char *type, *unit;
+	} keep[SCRAPE_KEEP_MAX];
+	uint32_t keep_count; /* 0: all sample types */
+};
+
+/* How a server is spoken to. Texts are the configuration's. */
+struct scrape_client {
+	const char *username, *username_file, *password, *password_file;
+	const char *auth_type, *credentials, *credentials_file;
+	const char *ca_file, *cert_file, *key_file;
+	bool insecure, follow, proxy_from_environment;
+	const char *proxy_url, *no_proxy;
+	struct scrape_label headers[FETCH_HEADERS_MAX - 2];
+	uint32_t header_count;
+};
+
+enum scrape_source_kind { SCRAPE_STATIC, SCRAPE_FILE, SCRAPE_HTTP };
+
+struct scrape_group {
+	const struct conf_node *targets;    /* a list of texts */
+	const struct conf_node *labels;     /* a map; NULL */
+	const char *meta_name, *meta_value; /* one label more, or NULL */
+};
+
+/* Where targets come from. What it found is replaced as a whole. */
+struct scrape_source {
+	enum scrape_source_kind kind;
+	const char *files[16]; /* patterns */
+	uint32_t file_count;
+	const char *url;
+	struct scrape_client client;
+	int64_t refresh_ns;
+	/* pool.c's */
+	uint64_t seen; /* hash of what was read */
+	struct arena arena;
+	VEC(struct scrape_group) groups;
+	pthread_t thread; /* of SCRAPE_HTTP */
+	bool runs;
+	int wake_fd;
+	struct scrape *pool;
+	char problem[ERR_TEXT_MAX]; /* its last failure, told once */
+};
+
+struct scrape_job {
+	const char *name, *scheme, *path_prefix;
+	int64_t interval_ns, timeout_ns;
+	struct {
+		const char *name;
+		const struct conf_node *values;
+	} params[SCRAPE_PARAMS_MAX];
+	uint32_t param_count;
+	struct scrape_profile profiles[SCRAPE_PROFILES_MAX];
+	uint32_t profile_count;
+	struct scrape_client client;
+	struct relabel *rules;
+	struct scrape_source sources[SCRAPE_SOURCES_MAX];
+	uint32_t source_count;
+	uint64_t settings; /* hash of all but what finds targets */
+};
+
+struct scrape_config {
+	atomic_uint refs;
+	struct arena arena;
+	VEC(struct scrape_job *) jobs;
+};
+NODISCARD enum status scrape_config_read(
+	const struct conf_node *list, struct scrape_config *c, struct err *e);
+NODISCARD enum status scrape_config_load(
+	const char *path, struct scrape_config **out, struct os_stamp *stamp, struct err *e);
+void scrape_config_unref(struct scrape_config *c);
+/* [{targets: [], labels: {}}, …], of a file or an answer. */
+NODISCARD enum status scrape_groups_read(const struct conf_node *list, const char *meta_name,
+	const char *meta_value, struct scrape_source *to, struct err *e);
+
+/* ---- target.c ---- */
+
+struct scrape_target {
+	struct scrape *pool;
+	struct scrape_config *config; /* referenced; owns the next two */
+	const struct scrape_job *job;
+	const struct scrape_profile *profile;
+	uint64_t key;
+	struct arena arena; /* of the texts */
+	struct scrape_label *discovered, *labels;
+	size_t discovered_count, label_count;
+	const char *url, *name; /* name: __name__ */
+	bool dropped;
+	/* run.c's; status is under the pool's lock */
+	pthread_t thread;
+	bool runs;
+	int wake_fd;
+	int64_t last_ns, next_ns, took_ns;
+	enum scrape_health health;
+	char error[ERR_TEXT_MAX];
+};
+/* *out NULL: there is nothing left of it. E_INVALID: no target that could be scraped. */
+NODISCARD enum status scrape_target_make(struct scrape_config *c, const struct scrape_job *job,
+	const struct scrape_profile *profile, const struct scrape_group *g, struct str address,
+	struct scrape_target **out, struct err *e);
+void scrape_target_free(struct scrape_target *t);
+
+/* ---- run.c ---- */
+
+NODISCARD enum status scrape_target_start(struct scrape_target *t, struct err *e);
+/* scrape_target_stop() may be called for many before the first is joined. */
+void scrape_target_wake(struct scrape_target *t);
+void scrape_target_join(struct scrape_target *t);
+/* A fetch for whole URLs, and its headers of this moment. */
+NODISCARD enum status scrape_client_open(
+	const struct scrape_client *c, struct fetch **out, struct err *e);
+NODISCARD enum status scrape_client_present(
+	const struct scrape_client *c, struct fetch *f, struct err *e);
+
+/* ---- pool.c ---- */
+
+struct scrape {
+	const char *path;
+	struct ingest_inlet *inlet;
+	scrape_told_fn *told;
+	struct scrape_metrics metrics;
+	pthread_mutex_t lock; /* of all below */
+	struct scrape_config *config;
+	struct os_stamp stamp;
+	VEC(struct scrape_target *) targets; /* NULL only within sync_targets() */
+	bool changed;                        /* a discovery found something else */
+	pthread_mutex_t reload_lock;         /* one reload at a time; taken before `lock` */
+	pthread_t thread;
+	bool runs;
+	int wake_fd;
+	atomic_bool stopping;
+};

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A target's thread: wait for the moment, fetch, decode, hand over, note how it went. The moment
+ * within the interval is drawn from the target's hash, so that scrapes of many targets spread over
+ * it and stay where they were after a restart.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "codec/codec.h"
+#include "pprof/pprof.h"
+#include "scrape/internal.h"
+
+#define SECRET_BYTES_MAX ((size_t)64 << 10)
+#define EXPANSION 4 /* most profiles are gzip */
+#define SHOWN_BYTES 80
+
+const struct ingest_protocol scrape_protocol = { .name = "scrape", .expansion = EXPANSION };
+
+/* ---- how a server is spoken to ---- */
+
+enum status scrape_client_open(const struct scrape_client *c, struct fetch **out, struct err *e)
+{
+	const struct fetch_config config = { .ca_file = c->ca_file,
+		.cert_file = c->cert_file,
+		.key_file = c->key_file,
+		.trust_anybody = c->insecure,
+		.proxy_url = c->proxy_url                ? c->proxy_url
+			     : c->proxy_from_environment ? NULL
+							 : "",
+		.no_proxy = c->no_proxy,
+		.follow_redirects = c->follow };
+	enum status s = fetch_new(&config, out, e);
+	for (uint32_t i = 0; s == OK && i < c->header_count; i++)
+		s = fetch_header(*out, c->headers[i].name, c->headers[i].value, e);
+	return s;
+}
+
+/* A secret, from its file when there is one. */
+static enum status secret(const char *given, const char *file, struct buf *out, struct err *e)
+{
+	if (!file) {
+		buf_cstr(out, given ? given : "");
+		return OK;
+	}
+	size_t at = out->len;
+	enum status s = os_read_own(file, out, NULL, e);
+	if (s != OK)
+		return s;
+	while (out->len > at && strchr(" \t\r\n", out->data[out->len - 1]))
+		out->len--;
+	return OK;
+}
+
+static void put_base64(struct buf *out, struct str s)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	for (size_t i = 0; i < s.len; i += 3) {
+		uint32_t v = 0;
+		for (size_t k = 0; k < 3; k++)
+			v = v << 8 | (i + k < s.len ? (unsigned char)s.p[i + k] : 0u);
+		for (size_t k = 0; k < 4; k++)
+			buf_u8(out, i + k > s.len ? (uint8_t)'='
+						  : (uint8_t)digits[v >> (18 - 6 * k) & 63]);
+	}
+}
+
+enum status scrape_client_present(const struct scrape_client *c, struct fetch *f, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf value, pair;
+	enum status s;
+	buf_init(&value, 2 * SECRET_BYTES_MAX);
+	buf_init(&pair, SECRET_BYTES_MAX);
+	if (c->username || c->username_file) {
+		s = secret(c->username, c->username_file, &pair, e);
+		buf_u8(&pair, ':');
+		if (s == OK)
+			s = secret(c->password, c->password_file, &pair, e);
+		buf_cstr(&value, "Basic ");
+		put_base64(&value, buf_view(&pair));
+	} else if (c->credentials || c->credentials_file) {
+		buf_printf(&value, "%s ", c->auth_type ? c->auth_type : "Bearer");
+		s = secret(c->credentials, c->credentials_file, &value, e);
+	} else {
+		return OK;
+	}
+	buf_u8(&value, 0);
+	if (s == OK && (buf_status(&value) != OK || buf_status(&pair) != OK))
+		s = err_set(e, E_LIMIT, "a secret is too long");
+	if (s == OK)
+		s = fetch_header(f, "Authorization", (const char *)value.data, e);
+	explicit_bzero(value.data, value.len);
+	if (pair.data)
+		explicit_bzero(pair.data, pair.len);
+	return s;
+}
+
+/* ---- one scrape ---- */
+
+static enum status refused(int code, const struct buf *body, struct err *e)
+{
+	struct str line = str_sub(buf_view(body), 0, SHOWN_BYTES);
+	line = str_trim(str_sub(line, 0, str_index(line, '\n')));
+	bool html = line.len && line.p[0] == '<';
+	return err_set(e, E_INVALID, "server returned HTTP status %d%s%.*s", code,
+		line.len && !html ? ": " : "", html ? 0 : (int)line.len, line.p ? line.p : "");
+}
+
+static bool kept(const struct scrape_profile *sp, const struct profile *p, uint32_t type)
+{
+	const struct profile_type *t = &p->types.v[type];
+	for (uint32_t i = 0; i < sp->keep_count; i++)
+		if (str_eq(strtab_get(&p->strings, t->sample_type), str_of(sp->keep[i].type)) &&
+			str_eq(strtab_get(&p->strings, t->sample_unit), str_of(sp->keep[i].unit)))
+			return true;
+	return sp->keep_count == 0;
+}
+
+static void drop_types(const struct scrape_profile *sp, struct profile *p)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->samples.len; i++)
+		if (kept(sp, p, p->heads.v[p->samples.v[i].head].type))
+			p->samples.v[n++] = p->samples.v[i];
+	p->samples.len = n;
+}
+
+static enum status add_labels(
+	const struct scrape_target *t, struct profile *p, uint32_t *out, struct err *e)
+{
+	struct profile_label v[PROFILE_LABELS_MAX];
+	uint32_t n = 0;
+	if (t->label_count > ARRAY_COUNT(v))
+		return err_set(e, E_LIMIT, "more than %zu labels", ARRAY_COUNT(v));
+	for (size_t i = 0; i < t->label_count; i++, n++) {
+		enum status s = profile_add_name(p, str_of(t->labels[i].name), &v[n].name);
+		if (s == OK)
+			s = profile_add_string(p, str_of(t->labels[i].value), &v[n].value);
+		if (s != OK)
+			return err_set(e, s, "labels");
+	}
+	return profile_add_labels(p, v, n, out);
+}
+
+static enum status decode(
+	struct scrape_target *t, struct str body, struct ingest_batch *b, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf plain;
+	struct pprof_options o = { .name = str_of(t->name), .time_ns = b->begun_ns };
+	buf_init(&plain, SCRAPE_ANSWER_MAX);
+	enum status s = add_labels(t, &b->profile, &o.resource, e);
+	if (s == OK && codec_is_gzip(body.p, body.len)) {
+		s = codec_gunzip(body.p, body.len, &plain, e);
+		body = buf_view(&plain);
+	}
+	if (s == OK && body.len && body.p[0] == '<')
+		return err_set(e, E_INVALID, "the answer is HTML, and no profile");
+	if (s == OK)
+		s = pprof_decode_with(body, &o, &b->profile, e);
+	if (s != OK)
+		return err_prefix(e, s, "the answer is no profile");
+	drop_types(t->profile, &b->profile);
+	return OK;
+}
+
+static enum status take(struct scrape_target *t, struct str body, struct err *e)
+{
+	struct ingest_batch b;
+	ingest_batch_init(&b, t->pool->inlet, t->url, body.len);
+	enum status s = ingest_batch_begin(&b, STR(""), body.len, e);
+	if (s == OK)
+		s = decode(t, body, &b, e);
+	if (s == OK)
+		s = ingest_batch_put(&b, hash128(body.p, body.len), e);
+	if (s == OK)
+		s = ingest_batch_verdict(&b, e);
+	ingest_batch_end(&b, s, s == OK ? "" : err_text(e, s));
+	return s;
+}
+
+static enum status scrape_once(struct scrape_target *t, struct fetch *f, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf body;
+	int code = 0;
+	buf_init(&body, SCRAPE_ANSWER_MAX);
+	enum status s = scrape_client_present(&t->job->client, f, e);
+	if (s == OK)
+		s = fetch_get(f, t->url, t->job->timeout_ns, &code, &body, e);
+	if (s == OK && code != 200)
+		s = refused(code, &body, e);
+	if (s == OK && !body.len)
+		s = err_set(e, E_INVALID, "the answer is empty");
+	return s == OK ? take(t, buf_view(&body), e) : s;
+}
+
+/* ---- the thread ---- */
+
+/* True: it is to end. */
+static bool wait_until(struct scrape_target *t, int64_t at_ns)
+{
+	for (;;) {
+		int64_t left = at_ns - clock_realtime_ns();
+		struct pollfd p = { .fd = t->wake_fd, .events = POLLIN };
+		if (left <= 0)
+			left = 0;
+		/* The clock may be set. */
+		int ms = (int)MIN(left / NS_PER_MS + (left > 0), (int64_t)10000);
+		if (poll(&p, 1, ms) > 0)
+			return true;
+		if (at_ns - clock_realtime_ns() <= 0)
+			return false;
+	}
+}
+
+static void note(struct scrape_target *t, enum status s, int64_t begun_ns, int64_t took_ns,
+	const struct err *e)
+{
+	metric_add(&t->pool->metrics.scrapes, 1);
+	if (s != OK)
+		metric_add(&t->pool->metrics.failed, 1);
+	pthread_mutex_lock(&t->pool->lock);
+	t->last_ns = begun_ns;
+	t->took_ns = took_ns;
+	t->health = s == OK ? SCRAPE_GOOD : SCRAPE_BAD;
+	snprintf(t->error, sizeof(t->error), "%s", s == OK ? "" : err_text(e, s));
+	pthread_mutex_unlock(&t->pool->lock);
+}
+
+/* The next moment of this target. */
+static int64_t next_time(const struct scrape_target *t)
+{
+	int64_t interval = t->job->interval_ns;
+	int64_t offset = (int64_t)(t->key % (uint64_t)interval);
+	int64_t now = clock_realtime_ns();
+	int64_t at = now - now % interval + offset;
+	return at > now ? at : at + interval;
+}
+
+static void *run(void *ctx)
+{
+	struct scrape_target *t = ctx;
+	struct fetch *f = NULL;
+	struct err e = { 0 };
+	enum status s = scrape_client_open(&t->job->client, &f, &e);
+	if (s != OK) {
+		note(t, s, clock_realtime_ns(), 0, &e);
+		fetch_free(f);
+		return NULL;
+	}
+	fetch_limit(f, SCRAPE_ANSWER_MAX);
+	fetch_interrupt(f, t->wake_fd, 0);
+	for (;;) {
+		int64_t at = next_time(t);
+		pthread_mutex_lock(&t->pool->lock);
+		t->next_ns = at;
+		pthread_mutex_unlock(&t->pool->lock);
+		if (wait_until(t, at))
+			break;
+		int64_t begun = clock_realtime_ns(), from = clock_monotonic_ns();
+		e = (struct err){ 0 };
+		s = scrape_once(t, f, &e);
+		if (s == E_CANCELED)
+			break;
+		note(t, s, begun, clock_monotonic_ns() - from, &e);
+	}
+	fetch_free(f);
+	return NULL;
+}
+
+enum status scrape_target_start(struct scrape_target *t, struct err *e)
+{
+	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->wake_fd < 0)
+		return err_os(e, "eventfd");
+	enum status s = os_thread_start(&t->thread, "scrape", run, t, e);
+	t->runs = s == OK;
+	return s;
+}
+
+void scrape_target_wake(struct scrape_target *t)
+{
+	uint64_t one = 1;
+	if (t->runs)
+		(void)!write(t->wake_fd, &one, sizeof(one));
+}
+
+void scrape_target_join(struct scrape_target *t)
+{
+	if (t->runs)
+		pthread_join(t->thread, NULL);
+	t->runs = false;
+}

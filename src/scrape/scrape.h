@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scrape: fetches pprof profiles from programs that serve them (/debug/pprof/…), as the
+ * scrape_configs of a configuration file say: the form and the meaning are Parca's, which are
+ * Prometheus'. Targets are found by static, file and HTTP discovery.
+ *
+ * Layer 6 (may use base, os, conf, fetch, codec, relabel, profile, pprof, ingest). Thread safe.
+ * Each target has a thread of its own, so that one that hangs costs nobody else anything.
+ */
+#pragma once
+
+#include "base/metrics.h"
+#include "ingest/ingest.h"
+
+#define SCRAPE_JOBS_MAX 256
+#define SCRAPE_PROFILES_MAX 64  /* of a job */
+#define SCRAPE_TARGETS_MAX 1000 /* a thread each; further ones are not scraped, and counted */
+#define SCRAPE_DROPPED_MAX 1000 /* that are remembered, for people to see */
+#define SCRAPE_ANSWER_MAX ((size_t)64 << 20)
+#define SCRAPE_LOOK_NS ((int64_t)1000000000) /* how often files are looked at */
+
+#define SCRAPE_METRICS(X)                                                                   \
+	X(targets, GAUGE, "firn_scrape_targets", "Targets that are scraped.")               \
+	X(over, GAUGE, "firn_scrape_targets_over_limit",                                    \
+		"Targets that are not scraped because there are too many.")                 \
+	X(scrapes, COUNTER, "firn_scrapes_total", "Scrapes.")                               \
+	X(failed, COUNTER, "firn_scrapes_failed_total", "Scrapes that brought no profile.") \
+	X(discovery_failed, COUNTER, "firn_scrape_discovery_failures_total",                \
+		"Times that targets could not be found out; the last ones stay.")           \
+	X(reloads, COUNTER, "firn_config_reloads_total",                                    \
+		"Times that the configuration file was read again.")                        \
+	X(reload_ok, GAUGE, "firn_config_last_reload_successful",                           \
+		"1: the last reading of the configuration file went well.")                 \
+	X(reload_time, GAUGE, "firn_config_last_reload_success_timestamp_seconds",          \
+		"When it last went well.")
+struct scrape_metrics {
+	SCRAPE_METRICS(METRIC_FIELD)
+};
+
+extern const struct ingest_protocol scrape_protocol;
+
+struct scrape;
+/* What came of reading a changed file. */
+typedef void scrape_told_fn(enum status s, const struct err *e);
+/* Reads the file and begins. Samples go to `inlet`, which outlives it. E_INVALID: what is wrong
+ * with the file, and where. */
+NODISCARD enum status scrape_start(const char *path, struct ingest_inlet *inlet,
+	scrape_told_fn *told, struct scrape **out, struct err *e);
+/* Reads the file again, as it also does by itself when it has changed. A wrong file changes
+ * nothing. Targets that stay as they were go on undisturbed. */
+NODISCARD enum status scrape_reload(struct scrape *x, struct err *e);
+void scrape_stop(struct scrape *x); /* NULL is fine */
+void scrape_write_metrics(struct scrape *x, struct buf *out);
+/* What is wrong with scrape_configs, without starting anything; `list` may be NULL. */
+struct conf_node;
+NODISCARD enum status scrape_check(const struct conf_node *list, struct err *e);
+
+/* ---- what is scraped ---- */
+
+enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_GOOD, SCRAPE_BAD }; /* numbers as in Parca's API */
+struct scrape_label {
+	const char *name, *value;
+};
+struct scrape_view {
+	const char *job;
+	const struct scrape_label *discovered, *labels; /* sorted; labels: after relabelling */
+	size_t discovered_count, label_count;
+	const char *url;
+	const char *error;        /* "" */
+	int64_t last_ns, next_ns; /* since 1970; 0: none yet */
+	int64_t took_ns;
+	enum scrape_health health;
+	bool dropped; /* by relabelling: it is not scraped */
+};
+/* For each target, by job; they are locked meanwhile. */
+typedef void scrape_view_fn(void *ctx, const struct scrape_view *v);
+void scrape_each(struct scrape *x, scrape_view_fn *fn, void *ctx);
