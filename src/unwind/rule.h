@@ -102,9 +102,78 @@ struct unwind_rule {
 		       * BX_SAVED: there the address is at cfa - 8). arm64: 0 means in lr */
 };
 
+/* ---- what a rule means, for all who step by it: agent/bpf/walk.h, step.c, sample/deferred.c ----
+ */
+
+/* Inlined into the BPF program, whose verifier would look at each call. */
+#define UNWIND_INLINE static inline __attribute__((always_inline))
+
+#define UNWIND_STACK_ALIGN_BYTES 16 /* of a canonical frame address, by the ABIs */
+/* How far from the top of the stack, as execve left it, entry code without unwind information may
+ * have moved sp: ld.so aligns it, and moves it up when it was run as a command. */
+#define UNWIND_STACK_BASE_SLACK_BYTES 64
+
+/* sp is where execve left the stack. */
+UNWIND_INLINE int unwind_is_at_stack_base(__u64 stack_start, __u64 sp)
+{
+	return stack_start - sp + UNWIND_STACK_BASE_SLACK_BYTES <=
+	       2 * UNWIND_STACK_BASE_SLACK_BYTES;
+}
+
+/* The CFA is found by the frame pointer, not by sp. */
+UNWIND_INLINE int unwind_rule_is_by_fp(const struct unwind_rule *rule)
+{
+	return rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ||
+	       rule->cfa == UNWIND_CFA_SWITCH;
+}
+
+/* UNWIND_CFA_PLT */
+UNWIND_INLINE __u64 unwind_rule_plt_cfa(const struct unwind_rule *rule, __u64 sp, __u64 pc)
+{
+	return sp + 8 + ((__s64)(pc & 15) >= rule->cfa_off ? 8 : 0);
+}
+
+/* UNWIND_CFA_SP_WORDS */
+UNWIND_INLINE __u64 unwind_rule_words_cfa(const struct unwind_rule *rule, __u64 sp)
+{
+	return sp + 8 * ((__u64)(__u16)rule->cfa_off + ((__s64)rule->ra_off << 16));
+}
+
+/* Where ra_off is what its name says; else the return address lies below the CFA. */
+UNWIND_INLINE __s64 unwind_rule_ra_off(const struct unwind_rule *rule)
+{
+	int is_plain = rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP;
+	return is_plain && (rule->fp & UNWIND_BX_MASK) != UNWIND_BX_SAVED ? rule->ra_off : -8;
+}
+
+/* A helper that has put nothing on the stack leaves the registers alone by which its caller,
+ * assembly as well, finds its frame. `is_exact`: this is the interrupted frame. */
+UNWIND_INLINE int unwind_rule_keeps_registers(const struct unwind_rule *rule, int is_exact)
+{
+	return is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8;
+}
+
+/* A caller at zero, with this sp and frame pointer, is where a stack ends, and not a wrong rule: of
+ * a frame that has called somebody, aligned, by information that somebody wrote down. */
+UNWIND_INLINE int unwind_rule_may_end(
+	const struct unwind_rule *rule, int is_exact, __u64 sp, __u64 fp)
+{
+	return !is_exact && !(rule->fp & UNWIND_FP_READ) && fp == 0 &&
+	       !(sp & (UNWIND_STACK_ALIGN_BYTES - 1));
+}
+
+/* From the byte that was looked up to the one that names the frame. */
+UNWIND_INLINE __u64 unwind_rule_early_bytes(const struct unwind_rule *rule, int is_exact)
+{
+	int is_early = (rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_STOP) &&
+		       rule->cfa_off == UNWIND_OFF_EARLY;
+	return is_early && !is_exact;
+}
+
 /* Where a page's blob lies in kernel memory. 8 bytes; all zero: nothing known of this page. */
 struct unwind_page {
-	__u16 chunk; /* 64 KiB chunk: slab << 6 | chunk in slab */
+	__u16 chunk; /* 64 KiB chunk: slab << SLAB_CHUNK_SHIFT (agent/bpf/layout.h) | chunk in slab
+		      */
 	__u16 off8;  /* offset in the chunk / 8 */
 	__u16 rule_count;
 	__u16 row_count; /* 0: dense */

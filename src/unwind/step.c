@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same steps as agent/bpf/walk.h, for a stack that is at hand in memory. What differs between
+ * The same steps as agent/bpf/walk.h, for a stack that is at hand in memory; what a rule means is
+ * in unwind/rule.h, for both. What differs between
  * machines is in `machines`: which registers are meant, whether a call pushes its return address,
  * and the layout of a signal frame. Source: System V ABI x86-64; AAPCS64; the kernel's
  * arch/x86/include/uapi/asm/sigcontext.h and arch/arm64/include/uapi/asm/sigcontext.h.
@@ -10,7 +11,6 @@
 #include <elf.h>
 
 #define FP_ALIGN_MASK 7
-#define STACK_ALIGN_BYTES 16 /* of a canonical frame address, by both ABIs */
 #define X86_RBX 3
 
 /* A signal frame: at sp + registers_at the machine's registers in the order of `registers`, one
@@ -118,21 +118,18 @@ static enum unwind_step step_frame_pointer(
 static enum unwind_step find_cfa(const struct machine *m, const struct unwind_frame *f,
 	const struct unwind_rule *rule, unwind_read_fn *read, void *ctx, uint64_t *out)
 {
-	bool by_fp = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ||
-		     rule->cfa == UNWIND_CFA_SWITCH;
-	unsigned reg = by_fp ? m->fp : m->sp;
+	unsigned reg = unwind_rule_is_by_fp(rule) ? m->fp : m->sp;
 	if (rule->cfa == UNWIND_CFA_REGISTER)
 		reg = (unsigned)rule->ra_off;
 	if (!is_known(f, reg))
 		return UNWIND_STEP_UNSUPPORTED;
 	uint64_t base = f->registers[reg];
 	if (rule->cfa == UNWIND_CFA_PLT) {
-		*out = base + 8 + ((int)(f->pc & 15) >= rule->cfa_off ? 8 : 0);
+		*out = unwind_rule_plt_cfa(rule, base, f->pc);
 		return UNWIND_STEP_ON;
 	}
 	if (rule->cfa == UNWIND_CFA_SP_WORDS) {
-		*out = base +
-		       8 * (uint64_t)((uint16_t)rule->cfa_off + ((int64_t)rule->ra_off << 16));
+		*out = unwind_rule_words_cfa(rule, base);
 		return UNWIND_STEP_ON;
 	}
 	base += (uint64_t)(int64_t)rule->cfa_off;
@@ -151,9 +148,7 @@ static bool ra_in_memory(
 {
 	if (rule->cfa == UNWIND_CFA_RA_REGISTER || (m->lr && rule->ra_off == 0))
 		return false;
-	bool is_plain = (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP) &&
-			(rule->fp & UNWIND_BX_MASK) != UNWIND_BX_SAVED;
-	*out = cfa + (uint64_t)(int64_t)(is_plain ? rule->ra_off : -8);
+	*out = cfa + (uint64_t)unwind_rule_ra_off(rule);
 	return true;
 }
 
@@ -220,9 +215,7 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 		s = find_pc(m, f, rule, cfa, read, ctx, &next);
 	if (s != UNWIND_STEP_ON)
 		return s;
-	/* A helper that has put nothing on the stack leaves the registers alone by which its
-	 * caller, assembly as well, finds its frame. */
-	if (m == &x86 && f->is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8) {
+	if (m == &x86 && unwind_rule_keeps_registers(rule, f->is_exact)) {
 		uint64_t fp = next.registers[m->fp];
 		bool has_fp = is_known(&next, m->fp);
 		memcpy(next.registers, f->registers, sizeof(next.registers));
@@ -230,8 +223,8 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 		next.registers[m->fp] = has_fp ? fp : f->registers[m->fp];
 	}
 	set(&next, m->sp, cfa);
-	bool may_end = !f->is_exact && !(rule->fp & UNWIND_FP_READ) && is_known(&next, m->fp) &&
-		       next.registers[m->fp] == 0 && cfa % STACK_ALIGN_BYTES == 0;
+	bool may_end = is_known(&next, m->fp) &&
+		       unwind_rule_may_end(rule, f->is_exact, cfa, next.registers[m->fp]);
 	*f = next;
 	if (next.pc)
 		return UNWIND_STEP_ON;

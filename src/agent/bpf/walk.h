@@ -25,10 +25,6 @@
 
 #define FP_UNKNOWN 1 /* rbp is lost: not aligned, so no chain begins here */
 #define FP_ALIGN_MASK 7
-#define STACK_ALIGN_BYTES 16 /* of a canonical frame address, by the ABI */
-/* How far from the top of the stack, as execve left it, entry code without unwind information may
- * have moved sp: ld.so aligns it, and moves it up when it was run as a command. */
-#define STACK_BASE_SLACK_BYTES 64
 
 /* arch/x86/include/uapi/asm/ucontext.h: the handler returns with sp at the ucontext; its sigcontext
  * begins at byte 40. */
@@ -77,8 +73,7 @@ static __always_inline enum stack_end step_to(struct walk *w, __u64 pc, __u64 sp
 static __always_inline enum stack_end step_by(
 	struct walk *w, const struct unwind_rule *rule, __u64 pc, __u64 sp, __u64 fp)
 {
-	int may_end = !w->pc_is_exact && !(rule->fp & UNWIND_FP_READ) && fp == 0 &&
-		      !(sp & (STACK_ALIGN_BYTES - 1));
+	int may_end = unwind_rule_may_end(rule, w->pc_is_exact, sp, fp);
 	enum stack_end end = step_to(w, pc, sp, fp);
 	return end == STACK_END_ZERO && may_end ? STACK_END_ROOT_ZERO : end;
 }
@@ -86,7 +81,7 @@ static __always_inline enum stack_end step_by(
 /* The stack as execve left it. */
 static __always_inline int is_at_stack_base(const struct walk *w)
 {
-	return w->stack_start - w->sp + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES;
+	return unwind_is_at_stack_base(w->stack_start, w->sp);
 }
 
 static __always_inline enum stack_end step_signal(struct walk *w)
@@ -143,11 +138,11 @@ static __always_inline enum stack_end rule_cfa(
 	if (rule->cfa == UNWIND_CFA_REGISTER && !read_register(w, (__u16)rule->ra_off, &base))
 		return STACK_END_UNSUPPORTED;
 	if (rule->cfa == UNWIND_CFA_PLT) {
-		*out = base + 8 + ((__s64)(w->pc & 15) >= rule->cfa_off ? 8 : 0);
+		*out = unwind_rule_plt_cfa(rule, base, w->pc);
 		return STACK_END_NONE;
 	}
 	if (rule->cfa == UNWIND_CFA_SP_WORDS) {
-		*out = base + 8 * ((__u64)(__u16)rule->cfa_off + ((__s64)rule->ra_off << 16));
+		*out = unwind_rule_words_cfa(rule, base);
 		return STACK_END_NONE;
 	}
 	base += (__s64)rule->cfa_off;
@@ -173,13 +168,6 @@ static __always_inline int rule_bx(struct walk *w, const struct unwind_rule *rul
 	return 1;
 }
 
-/* Where ra_off is what its name says; else the return address lies below the CFA. */
-static __always_inline __s64 rule_ra_off(const struct unwind_rule *rule)
-{
-	int is_plain = rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP;
-	return is_plain && (rule->fp & UNWIND_BX_MASK) != UNWIND_BX_SAVED ? rule->ra_off : -8;
-}
-
 static __always_inline enum stack_end step_table(struct walk *w, const struct unwind_rule *rule)
 {
 	__u64 cfa;
@@ -203,10 +191,10 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	if (in_register) {
 		if (!read_register(w, (__u16)rule->ra_off, &pc))
 			return STACK_END_UNSUPPORTED;
-	} else if (!read_stack(w, cfa + rule_ra_off(rule), &pc)) {
+	} else if (!read_stack(w, cfa + unwind_rule_ra_off(rule), &pc)) {
 		return STACK_END_READ_ERROR;
 	}
-	w->regs_are_kept = w->pc_is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8;
+	w->regs_are_kept = unwind_rule_keeps_registers(rule, w->pc_is_exact);
 	return step_by(w, rule, pc, cfa, fp);
 }
 
@@ -264,7 +252,7 @@ static __always_inline enum stack_end step_plain(struct walk *w, const struct un
 	if (!read_stack(w, cfa + (__s64)rule->ra_off, &pc))
 		return STACK_END_READ_ERROR;
 	w->bx_is_known = 0;
-	w->regs_are_kept = w->pc_is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8;
+	w->regs_are_kept = unwind_rule_keeps_registers(rule, w->pc_is_exact);
 	return step_by(w, rule, pc, cfa, fp);
 }
 

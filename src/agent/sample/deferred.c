@@ -21,8 +21,6 @@
 #define CPUS_MAX 8192
 /* Of a limit of memory, one part in so many is for samples that wait for their files. */
 #define DEFERRED_LIMIT_PARTS 4
-/* As in agent/bpf/walk.h. */
-#define STACK_BASE_SLACK_BYTES 64
 
 struct item {
 	struct event_stack *stack; /* only stack_bytes of its memory */
@@ -199,8 +197,7 @@ static enum stack_end step_by(struct rewalk *w, const struct unwind_rule *rule)
 		[UNWIND_STEP_LOOP] = STACK_END_LOOP,
 		[UNWIND_STEP_ZERO] = STACK_END_ZERO,
 	};
-	uint64_t below = w->stack->stack_start - w->frame.registers[7];
-	bool is_at_base = below + STACK_BASE_SLACK_BYTES <= 2 * STACK_BASE_SLACK_BYTES;
+	bool is_at_base = unwind_is_at_stack_base(w->stack->stack_start, w->frame.registers[7]);
 	bool has_zero_fp = !w->frame.is_exact && w->frame.known >> 6 & 1 && !w->frame.registers[6];
 	if (is_at_base && (rule->cfa == UNWIND_CFA_NONE ||
 				  (rule->cfa == UNWIND_CFA_FRAME_POINTER && has_zero_fp)))
@@ -240,9 +237,8 @@ static enum stack_end rewalk_frame(struct rewalk *w)
 			return STACK_END_NO_FILE;
 		}
 	}
-	bool is_early = (rule.cfa == UNWIND_CFA_SIGNAL || rule.cfa == UNWIND_CFA_STOP) &&
-			rule.cfa_off == UNWIND_OFF_EARLY && !w->frame.is_exact;
-	record(w, file_id, file_id == FRAME_FILE_ADDRESS ? address : offset + is_early);
+	uint64_t early = unwind_rule_early_bytes(&rule, w->frame.is_exact);
+	record(w, file_id, file_id == FRAME_FILE_ADDRESS ? address : offset + early);
 	return step_by(w, &rule);
 }
 
