@@ -180,7 +180,7 @@ static __always_inline __u32 python_copy_text(struct event_code *e, const struct
 	if (bytes == 0 || bytes > max || where > CODE_NAME_BYTES_MAX)
 		return 0;
 	__u64 from = at + (state & PYTHON_TEXT_ASCII ? l->text_ascii : l->text_compact);
-	return read_user(&e->data[where], bytes, from) ? bytes : 0;
+	return read_user(&e->data[bounded(where, 1024)], bounded(bytes, 1024), from) ? bytes : 0;
 }
 
 /* The function whose code object was read to s->code. */
@@ -204,7 +204,8 @@ static __always_inline void python_tell(
 	bytes = length > CODE_LINES_BYTES_MAX ? CODE_LINES_BYTES_MAX : length;
 	if (bytes == 0 || bytes > CODE_LINES_BYTES_MAX ||
 		at > CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX ||
-		!read_user(&e->data[at], bytes, lines + PYTHON_BYTES_DATA))
+		!read_user(&e->data[bounded(at, 1024)], bounded(bytes, 8192),
+			lines + PYTHON_BYTES_DATA))
 		bytes = 0;
 	e->lines_bytes = bytes;
 	code_end(w, r, e, number, at + bytes);

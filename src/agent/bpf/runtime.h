@@ -70,6 +70,14 @@ static __always_inline __u32 block_byte(const __u64 *block, __u32 words, __u32 o
 	return block_word(block, words, offset) >> (offset & 7) * 8 & 0xff;
 }
 
+/* A length that is known to be below `limit`, a power of two, as Linux 5.10's verifier wants to see
+ * it: the compiler must not know, or it leaves the mask out. */
+static __always_inline __u64 bounded(__u64 length, __u64 limit)
+{
+	asm volatile("" : "+r"(length));
+	return length & (limit - 1);
+}
+
 /* ---- frames ---- */
 
 static __always_inline void runtime_record_word(struct walk *w, __u64 code, __u64 position)
@@ -169,7 +177,7 @@ static __always_inline void code_end(struct walk *w, const struct runtime_record
 		bytes = sizeof(e->data);
 	__u64 size = __builtin_offsetof(struct event_code, data) + bytes;
 	w->runtime.code_bytes += size;
-	long lost = bpf_ringbuf_output(&events, e, size, BPF_RB_NO_WAKEUP);
+	long lost = bpf_ringbuf_output(&events, e, bounded(size, 8192), BPF_RB_NO_WAKEUP);
 	stack_copy_leave(copy);
 	if (lost) {
 		c->codes_lost++;
