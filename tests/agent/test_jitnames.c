@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_NS (5 * NS_PER_SEC)
+#define PATIENCE_NS (30 * NS_PER_SEC)
 
 static char path[64];
 static struct jitnames *names;
