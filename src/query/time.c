@@ -14,8 +14,7 @@
 #define SHOWN_MAX 60
 /* Seconds that fit in int64 nanoseconds: up to the year 2262. */
 #define SECONDS_MAX (INT64_MAX / NS_PER_SEC - 1)
-/* Shifts are smaller than this, so that an instant with one added fits as well. */
-#define SHIFT_MAX_NS (INT64_MAX / 4)
+/* Shifts by the calendar are no longer than this, so that it can be reckoned with them. */
 #define SHIFT_YEARS_MAX 73
 
 static enum status bad_time(struct err *e, struct str s, const char *why)
@@ -91,12 +90,18 @@ static int64_t seconds_of(struct tm tm, unsigned flags)
 	return flags & QUERY_TIME_LOCAL ? mktime(&tm) : timegm(&tm);
 }
 
+/* The same in nanoseconds, at most the latest that can be told. */
+static int64_t whole_ns(struct tm tm, unsigned flags)
+{
+	return MIN(seconds_of(tm, flags), SECONDS_MAX) * NS_PER_SEC;
+}
+
 static int64_t shift_months(int64_t ns, int64_t months, unsigned flags)
 {
 	struct tm tm = calendar_of(ns, flags);
 	tm.tm_year += (int)(months / 12);
 	tm.tm_mon += (int)(months % 12);
-	return MIN(seconds_of(tm, flags), SECONDS_MAX) * NS_PER_SEC + ns % NS_PER_SEC;
+	return whole_ns(tm, flags) + ns % NS_PER_SEC;
 }
 
 /* The begin of the unit that `ns` lies in, or of the next; weeks begin on Monday. */
@@ -106,7 +111,7 @@ static int64_t round_to(int64_t ns, char unit, bool up, unsigned flags)
 	int one = up ? 1 : 0;
 	tm.tm_sec = unit == 's' ? tm.tm_sec + one : 0;
 	if (unit == 's')
-		return seconds_of(tm, flags) * NS_PER_SEC;
+		return whole_ns(tm, flags);
 	tm.tm_min = unit == 'm' ? tm.tm_min + one : unit == 'h' ? 60 * one : 0;
 	if (unit != 'm' && unit != 'h')
 		tm.tm_hour = 0;
@@ -122,7 +127,7 @@ static int64_t round_to(int64_t ns, char unit, bool up, unsigned flags)
 		tm.tm_mon = 0;
 		tm.tm_year += one;
 	}
-	return seconds_of(tm, flags) * NS_PER_SEC;
+	return whole_ns(tm, flags);
 }
 
 /* ---- now, with shifts and a rounding ---- */
@@ -190,7 +195,8 @@ static bool shift_one(struct str *rest, bool back, unsigned flags, int64_t *ns)
 	} else {
 		__int128 by = (__int128)count * shifts[i].ns +
 			      (__int128)fraction_ns * shifts[i].ns / NS_PER_SEC;
-		*ns += (int64_t)MIN(by, (__int128)SHIFT_MAX_NS) * (back ? -1 : 1);
+		by = *ns + (back ? -by : by);
+		*ns = (int64_t)MIN(MAX(by, (__int128)0), (__int128)SECONDS_MAX * NS_PER_SEC);
 	}
 	*ns = MIN(MAX(*ns, (int64_t)0), SECONDS_MAX * NS_PER_SEC);
 	return true;

@@ -42,6 +42,8 @@ static const struct {
 	{ "long before 1970", "now-99999999999w", 0, NULL },
 	{ "years before 1970", "now-100y", 0, NULL },
 	{ "after 2261", "now+999y+999y+999y+999y+999y", 9223372035 * NS_PER_SEC, NULL },
+	{ "far ahead, by weeks", "now+73y+73y+73y+73y+99999999999w", 9223372035 * NS_PER_SEC, NULL },
+	{ "far ahead, to the year", "now+73y+73y+73y+73y/y", 9214646400 * NS_PER_SEC, NULL },
 	{ "seconds and more", "99999999999", -1, "years 1970 to 2261" },
 	{ "nanoseconds and more", "9999999999999999999", -1, "years 1970 to 2261" },
 	{ "more than a number", "99999999999999999999999", -1, "is not a time" },
