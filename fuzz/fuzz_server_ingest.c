@@ -22,6 +22,7 @@ static const struct {
 	{ server_otlp_traces, NULL, NULL },
 	{ server_otlp_logs, NULL, NULL },
 	{ server_otlp_metrics, NULL, NULL },
+	{ server_pyroscope_push, NULL, &server_protocol_pyroscope_push },
 };
 
 static uint64_t refused(const struct ingest_metrics *m)

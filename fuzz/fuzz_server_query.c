@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Property: each question to a small store, in Parca's messages or as a URL, gets an answer, or a
- * sentence that says why not; an answer in JSON is UTF-8; the same question has the same answer.
- * The first byte chooses the call.
+ * Property: each question to a small store, in Parca's or Pyroscope's messages or as a URL, gets an
+ * answer, or a sentence that says why not; an answer in JSON is UTF-8; the same question has the
+ * same answer. The first byte chooses the call.
  */
 #include "fuzz/mutate_pb.h"
 #include "fuzz/server.h"
@@ -27,6 +27,19 @@ static const struct {
 	{ server_handle_functions, "/api/functions" },
 	{ server_handle_diff, "/api/diff" },
 	{ server_handle_pprof, "/api/pprof" },
+	{ server_querier_profile_types, NULL },
+	{ server_querier_label_names, NULL },
+	{ server_querier_label_values, NULL },
+	{ server_querier_series, NULL },
+	{ server_querier_select_series, NULL },
+	{ server_querier_merge_stacktraces, NULL },
+	{ server_querier_merge_span_profile, NULL },
+	{ server_querier_merge_profile, NULL },
+	{ server_querier_diff, NULL },
+	{ server_querier_profile_stats, NULL },
+	{ server_pyroscope_render, "/pyroscope/render" },
+	{ server_pyroscope_render_diff, "/pyroscope/render-diff" },
+	{ server_pyroscope_label_values, "/pyroscope/label-values" },
 };
 
 #define LONGEST 2048
