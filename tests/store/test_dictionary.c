@@ -5,6 +5,8 @@
 #include "os/os.h"
 #include "tests/store/fixture.h"
 
+#include <sched.h>
+
 enum { TEXTS = 500 };
 
 static char texts[TEXTS][16];
@@ -55,6 +57,31 @@ static void equal_texts(void **state)
 	dictionary_unref(NULL);
 }
 
+/* Finds without ever adding: nothing but the dictionary's own lock orders the two threads. */
+static void *find_the_last(void *ctx)
+{
+	while (dictionary_find(ctx, views[TEXTS - 1]) == MAP_NONE)
+		sched_yield();
+	return NULL;
+}
+
+static void found_while_added(void **state)
+{
+	(void)state;
+	struct dictionary *d;
+	pthread_t reader;
+	struct err e = { 0 };
+	CHECK(dictionary_new(1 << 20, &d) == OK);
+	CHECK_OK(os_thread_start(&reader, "finds", find_the_last, d, &e), &e);
+	for (int i = 0; i < TEXTS; i++) {
+		struct label_ids *ids;
+		CHECK(label_ids_new(d, views + i, 1, &ids) == OK);
+		label_ids_unref(ids);
+	}
+	pthread_join(reader, NULL);
+	dictionary_unref(d);
+}
+
 static void a_full_one(void **state)
 {
 	(void)state;
@@ -68,4 +95,5 @@ static void a_full_one(void **state)
 	dictionary_unref(d);
 }
 
-TEST_MAIN(cmocka_unit_test(equal_texts), cmocka_unit_test(a_full_one))
+TEST_MAIN(cmocka_unit_test(equal_texts), cmocka_unit_test(found_while_added),
+	cmocka_unit_test(a_full_one))
