@@ -35,6 +35,13 @@ def needed_libraries(path):
     return re.findall(r"(/\S+) \(0x", said)
 
 
+def loaded_by_name(library):
+    """The same of a library that a program loads while it runs."""
+    known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    found = re.findall(rf"^\s*{re.escape(library)} \(libc6,x86-64.*=> (\S+)$", known, re.M)[:1]
+    return found + [needed for path in found for needed in needed_libraries(path)]
+
+
 class Archive:
     """An initial file system: a cpio archive of the "newc" form."""
 
@@ -87,6 +94,8 @@ def make_archive(programs, init, workloads, commands):
     for name in WORKLOADS:
         archive.program(f"workloads/{name}", os.path.join(workloads, name))
     archive.program("bin/cat", "/bin/cat")
+    for library in loaded_by_name("libcurl.so.4"):
+        archive.file(library, library)
     for name in ("proc", "sys", "dev", "tmp", "var/tmp"):
         archive.directory(name)
     archive.bytes("etc/passwd", b"root:x:0:0::/:/\nnobody:x:65534:65534::/:/\n", 0o100644)
