@@ -191,7 +191,7 @@ static void write_text(const struct changes *c, const struct query_request *side
 		query_text_share(&t, x->base_self, c->base_total);
 		query_text_value(&t, x->self, c->unit);
 		query_text_value(&t, x->base_self, c->unit);
-		query_text_cell(&t, x->binary);
+		query_text_binary(&t, x->binary, x->kind);
 		query_text_cell(&t, x->name);
 	}
 	buf_cstr(b, c->worse ? "worse: a function's share grew beyond the limit\n\n" : "");

@@ -227,6 +227,8 @@ void query_text_fit(struct query_text *t, uint32_t binary, uint32_t width);
 void query_text_shorten(struct str name, uint32_t width, struct buf *out);
 /* Control characters become '?'. */
 void query_text_cell(struct query_text *t, struct str s);
+/* The binary of a frame; "[cpython]" for a frame of a language runtime, which has none. */
+void query_text_binary(struct query_text *t, struct str binary, uint8_t kind);
 void query_text_value(struct query_text *t, int64_t value, struct str unit);
 void query_text_share(struct query_text *t, int64_t part, int64_t whole); /* "45.6%" */
 void query_text_end(struct query_text *t, struct buf *out);

@@ -75,6 +75,17 @@ void query_text_cell(struct query_text *t, struct str s)
 	buf_u8(&t->cells, 0);
 }
 
+void query_text_binary(struct query_text *t, struct str binary, uint8_t kind)
+{
+	char text[32];
+	if (binary.len || kind <= FRAME_KERNEL || kind >= FRAME_MARKER) {
+		query_text_cell(t, binary);
+		return;
+	}
+	snprintf(text, sizeof(text), "[%s]", frame_kind_name((enum frame_kind)kind));
+	query_text_cell(t, str_of(text));
+}
+
 void query_text_value(struct query_text *t, int64_t value, struct str unit)
 {
 	char text[UNITS_TEXT_MAX];

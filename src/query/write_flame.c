@@ -147,7 +147,7 @@ static void text_row(
 	query_text_share(t, f->total[i], f->total[0]);
 	query_text_value(t, f->total[i], f->unit);
 	query_text_value(t, f->self[i], f->unit);
-	query_text_cell(t, f->strings[f->binary[i]]);
+	query_text_binary(t, f->strings[f->binary[i]], f->kind[i]);
 	query_text_cell(t, buf_view(name));
 }
 

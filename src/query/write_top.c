@@ -41,7 +41,7 @@ static void write_text(const struct query_table *table, uint32_t width, struct b
 		query_text_share(&t, row->self, table->total);
 		query_text_value(&t, row->total, table->unit);
 		query_text_share(&t, row->total, table->total);
-		query_text_cell(&t, row->binary);
+		query_text_binary(&t, row->binary, row->kind);
 		query_text_cell(&t, row->name);
 	}
 	char total[UNITS_TEXT_MAX];

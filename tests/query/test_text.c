@@ -28,6 +28,22 @@ static void aligns(void **state)
 				" 0.0%  longer  \n");
 }
 
+static void names_the_runtime_where_no_binary_is(void **state)
+{
+	(void)state;
+	CLEANUP(query_text_deinit) struct query_text t;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1000);
+	query_text_begin(&t, 1, 1000);
+	query_text_binary(&t, STR("/bin/x"), FRAME_NATIVE);
+	query_text_binary(&t, STR(""), FRAME_NATIVE);
+	query_text_binary(&t, STR(""), FRAME_CPYTHON);
+	query_text_binary(&t, STR("app.so"), FRAME_JVM);
+	query_text_binary(&t, STR(""), FRAME_MARKER);
+	query_text_end(&t, &b);
+	CHECK_STR(buf_view(&b), "/bin/x\n\n[cpython]\napp.so\n\n");
+}
+
 static void fits(void **state)
 {
 	(void)state;
@@ -134,6 +150,7 @@ static void writes_times(void **state)
 	CHECK_STR(str_of(text), "2262-04-11 23:47:16Z");
 }
 
-TEST_MAIN(cmocka_unit_test(aligns), cmocka_unit_test(fits),
-	cmocka_unit_test(keeps_columns_together), cmocka_unit_test(cannot_drive_the_terminal),
-	cmocka_unit_test(keeps_to_the_limit), cmocka_unit_test(writes_times))
+TEST_MAIN(cmocka_unit_test(aligns), cmocka_unit_test(names_the_runtime_where_no_binary_is),
+	cmocka_unit_test(fits), cmocka_unit_test(keeps_columns_together),
+	cmocka_unit_test(cannot_drive_the_terminal), cmocka_unit_test(keeps_to_the_limit),
+	cmocka_unit_test(writes_times))
