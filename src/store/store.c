@@ -263,7 +263,7 @@ static void init_locks(struct store *s)
 	pthread_condattr_destroy(&ca);
 }
 
-/* Beside those who ask. */
+/* Threads of the query pool. The thread of the query works too, so one fewer than CPUs. */
 static unsigned query_threads(void)
 {
 	cpu_set_t set;

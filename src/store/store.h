@@ -33,7 +33,8 @@ struct store_retention_rule {
 NODISCARD enum status store_retention_parse(
 	struct str text, struct store_retention_rule *out, struct err *e);
 
-/* The longest time for which anything is kept; 0: for ever. `all_ns`: of what no rule names. */
+/* The longest retention of all rules; 0: for ever. `all_ns`: the retention of samples that no rule
+ * names. */
 int64_t store_retention_longest(
 	int64_t all_ns, const struct store_retention_rule *rules, size_t count);
 
@@ -110,9 +111,9 @@ struct samples_sink *store_sink(struct store *s);
 /* As reports ask it; valid as long as the store is open. */
 struct samples_db *store_samples(struct store *s);
 
-/* What reports ask for one query, and whose memory is counted together: its views are opened in
- * `base`. They wait their turn for memory that other queries hold until `until_ns` (monotonic), or
- * until `cancel` says that nobody wants the answer. Those of store_samples() do not wait. */
+/* One query of a report: its views are opened in `base`, and their memory is counted together. They
+ * wait for memory that other queries hold, until `until_ns` (monotonic) or until `cancel` says that
+ * the client has gone. Views of store_samples() do not wait. */
 struct memory_holder;
 struct store_query {
 	struct samples_db base; /* the first member */

@@ -99,7 +99,7 @@ static enum status found_file(struct log *l, struct str name, struct err *e)
 	if (stat(path, &st) < 0)
 		return err_os(e, "stat %s", path);
 	l->next_segment = MAX(l->next_segment, id + 1);
-	if (!S_ISREG(st.st_mode)) /* a pipe: who opens it, waits */
+	if (!S_ISREG(st.st_mode)) /* a pipe: opening it would wait */
 		return OK;
 	if (is_free && l->free_files.len >= LOG_FREE_MAX)
 		return store_io_unlink(path, e);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store/memory/dictionary: one number for each text of labels and types, in all parts at hand, so
- * that questions about thousands of series in many parts compare numbers, and ask a regular
+ * that a query over thousands of series in many parts compares numbers, and runs a regular
  * expression once for each text.
  *
- * Layer 3, private to store/. Thread safe. Counted references. It only grows; when it is full,
- * another one takes its place, and goes with those who still use it.
+ * Layer 3, private to store/. Thread safe. Counted references. It only grows. When it is full a new
+ * one replaces it; the old one is freed with its last reference.
  */
 #pragma once
 
@@ -26,10 +26,10 @@ void dictionary_unref(struct dictionary *d); /* NULL is fine */
 
 /* One more than the largest number so far; 0 is "". */
 uint32_t dictionary_count(struct dictionary *d);
-/* MAP_NONE when nobody has it. */
+/* MAP_NONE when the text is not in it. */
 uint32_t dictionary_find(struct dictionary *d, struct str text);
 
-/* The numbers of some texts, shared by those who hold them. */
+/* The numbers of some texts, with a count of references. */
 struct label_ids {
 	atomic_uint refs;
 	struct dictionary *dictionary;

@@ -74,7 +74,7 @@ static bool may_have(
 	return fits(m, bytes) && (h->held || !others_wait);
 }
 
-/* All who hold some wait: the youngest of several gives way. */
+/* All holders wait: the youngest of several gives way. */
 static void resolve(struct memory_share *m)
 {
 	struct memory_holder *h, *youngest = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/memory/memory_share: who may hold how much of the memory budget, whatever the load. In
- * sixteenths of store_config.memory_bytes:
+ * store/memory/memory_share: the quotas of the memory budget, whatever the load. In sixteenths of
+ * store_config.memory_bytes:
  *
  *   2  the memtable that is being filled (store.c reserves)   1  batches on their way in
  *   2  the one that is being written                          4  queries, all together
@@ -9,13 +9,13 @@
  *   4  merging (merge.c)                                      1  label texts (DICTIONARY_SHARE)
  *                                                            ½  identities of batches (dedupe.h)
  *
- * That is 18½: the limits are upper bounds, each on its own. Whoever opens the store leaves room
- * for it (server.c gives it 11 sixteenths of --storage-memory).
+ * That is 18½: the limits are upper bounds, each on its own. The caller that opens the store leaves
+ * room for it (server.c gives it 11 sixteenths of --storage-memory).
  *
  * Batches on their way in and queries take from here before they allocate, and give back after
- * they have freed; the others are bounded where they are used. What nobody counts (free pieces of
- * the heap, the program) is measured: near the limit of the process as a whole (store_relieve())
- * free pieces go back to the system, and who comes is let in one at a time.
+ * they have freed; the others are bounded where they are used. Memory that is not counted (free
+ * pieces of the heap, the program) is measured: near the limit of the process (store_relieve())
+ * free pieces go back to the system, and batches and queries are let in one at a time.
  *
  * Layer 3, private to store/. Thread safe.
  */
@@ -26,9 +26,9 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
-/* One batch or query. Its first bytes make it a holder; it has all it holds until it is done. */
+/* One batch or query. Its first bytes make it a holder; it keeps all it holds until it is done. */
 struct memory_holder {
-	uint64_t age;   /* of those who came earlier it is smaller; 0: not known yet */
+	uint64_t age;   /* smaller in holders that came earlier; 0: not known yet */
 	uint64_t held;  /* bytes */
 	uint64_t wants; /* bytes more that it waits for; 0: it does not wait */
 	uint64_t needs; /* bytes that it was known to need when it had to give way */
@@ -36,7 +36,7 @@ struct memory_holder {
 	TAILQ_ENTRY(memory_holder) link;
 };
 
-/* A share, and those who hold some of it or wait for it, the oldest first.
+/* A quota, and the batches or queries that hold some of it or wait for it, the oldest first.
  *
  * - A holder gets what fits. While one waits, newcomers get nothing, so that the others get done.
  * - A holder that is alone gets all it asks for: a single batch or query has limits of its own.

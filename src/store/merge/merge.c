@@ -629,8 +629,8 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	return OK;
 }
 
-/* With merge_lock held: one merge of *most sources at most. *out_again: there was no memory for so
- * many, and *most says what to try next. */
+/* With merge_lock held: one merge of at most *most sources. *out_again: memory was short; try again
+ * with the new *most. */
 static enum status merge_some(struct store *s, int64_t now_ns, size_t *most, bool *out_any,
 	bool *out_again, struct err *e)
 {

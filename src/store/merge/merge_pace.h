@@ -9,8 +9,8 @@
 #include "store/state/state.h"
 
 /* Background merging takes at most this share of one processor and writes at most so many bytes a
- * second: it waits when it was faster. Not when it is far behind those who ingest: each part more
- * makes every question dearer. */
+ * second: it waits when it was faster. Not when it is far behind ingest: each part more makes every
+ * query slower. */
 #define MERGE_CPU_PERCENT 50
 #define MERGE_BEHIND_PARTS 48 /* of level 0 */
 #define MERGE_BYTES_PER_SECOND (64.0 * (1 << 20))

@@ -420,7 +420,8 @@ static bool in_order(const struct rewrite *w, const struct row *a, int64_t a_sli
 	return a->node != b->node ? a->node < b->node : a->set < b->set;
 }
 
-/* For one more row: what is full has to shrink by half when it is summed. */
+/* Makes room for one more row. A full table is summed up; if more than half of it is left, it is
+ * too large. */
 static enum status make_room(struct rewrite *w, struct err *e)
 {
 	size_t most = w->memory_bytes / sizeof(*w->rows.v);

@@ -83,14 +83,14 @@ NODISCARD enum status rewrite_look(struct rewrite *w, struct err *e);
 /* After rewrite_look(), when rows are taken: durable under its name when OK. */
 NODISCARD enum status rewrite_write(
 	struct rewrite *w, struct place *place, uint64_t id, struct err *e);
-/* A status of writing for who may ask again: a full disk is E_UNAVAILABLE, too much stays E_LIMIT.
- */
+/* Turns a status of writing into one for a client that may retry: a full disk is E_UNAVAILABLE, too
+ * much data stays E_LIMIT. */
 NODISCARD enum status rewrite_refused(const struct rewrite *w, enum status s, struct err *e);
 /* Numbers, canonical order: between the two; for rewrite_write(). */
 NODISCARD enum status rewrite_make_tables(struct rewrite *w, struct err *e);
 
-/* Parts that were looked at under these rules, and stay as they are until the next start. With
- * retain_lock held. */
+/* Parts that need no rewrite under these rules, or are too large for one: they are not looked at
+ * again until the next start. With retain_lock held. */
 bool rewrite_was_seen(const struct store *s, uint64_t id, uint64_t rules);
 void rewrite_remember(struct store *s, uint64_t id, uint64_t rules);
 #define REWRITE_RETAINED UINT64_MAX /* by retention: no set of rules for thinning */

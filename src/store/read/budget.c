@@ -43,7 +43,8 @@ static enum status stopped_waiting(const struct store_query *q, uint64_t bytes, 
 		(unsigned long long)(bytes >> 20));
 }
 
-/* Near the limit of the process each query waits this once, for what is written or given back. */
+/* Near the limit of the process each query waits once, until a memtable is written or memory given
+ * back. */
 static bool waits_for_room(struct store_query *q)
 {
 	int64_t now = clock_monotonic_ns();
@@ -58,7 +59,7 @@ static void sleep_until(int64_t at_ns)
 	(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
-/* Others are done soon, mostly. */
+/* Waits a little: other queries are mostly done soon. */
 static enum status take_or_wait(struct store_query *q, uint64_t bytes, struct err *e)
 {
 	struct memory_share *m = &q->store->queries_memory;

@@ -12,7 +12,7 @@
 /* What a query holds of the share for queries (memory_share.h). */
 struct query_memory {
 	struct store *store;
-	struct store_query *query; /* whose memory is counted together, and who waits; or */
+	struct store_query *query; /* memory is counted for all of its views, and it waits; or */
 	struct store_query own;    /* this alone, which does not wait */
 	struct memory_holder own_holder;
 	pthread_mutex_t lock;
@@ -21,12 +21,12 @@ struct query_memory {
 };
 void query_memory_init(struct query_memory *m, struct store *s);
 void query_memory_deinit(struct query_memory *m);
-/* At least `bytes` for the operation under way. E_UNAVAILABLE: others have it. E_CANCELED: nobody
- * wants the answer any more. */
+/* At least `bytes` for the operation under way. E_UNAVAILABLE: other queries have it. E_CANCELED:
+ * the client does not want the answer any more. */
 NODISCARD enum status query_memory_hold(struct query_memory *m, uint64_t bytes, struct err *e);
 /* The operation has ended. */
 void query_memory_release(struct query_memory *m);
-/* An answer is there until the end, and counts as long. */
+/* Counts an answer's memory; it stays counted until query_memory_deinit(). */
 void query_memory_keep(struct query_memory *m, uint64_t bytes);
 /* Threads that a query may use: one where the memory is scarce. */
 unsigned query_memory_width(const struct query_memory *m);

@@ -38,7 +38,8 @@ static int newest_first(const void *a, const void *b)
 	return tx > ty ? -1 : tx < ty;
 }
 
-/* Bytes that the part keeps loaded. What cannot be loaded is for those to find who ask. */
+/* Loads tables of a part ahead of queries and returns the bytes it keeps. A failure is left to the
+ * query that needs them. */
 static uint64_t warm_part(
 	struct part *p, unsigned groups, struct dictionary *d, uint64_t limit_bytes)
 {
@@ -53,7 +54,7 @@ static uint64_t warm_part(
 	return bytes;
 }
 
-/* Questions go first, for a while: they load what they need. True: go on. */
+/* Queries go first, for a while: they load the tables that they need. True: go on. */
 static bool may_warm(struct store *s, int64_t deadline_ns)
 {
 	pthread_mutex_lock(&s->lock);

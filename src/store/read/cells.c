@@ -178,7 +178,8 @@ static enum status resize(struct cells *c, size_t cap, struct err *e)
 	return OK;
 }
 
-/* Twice as much, or what there is of it; where there is nothing, it is sorted again and again. */
+/* Doubles the array, or takes the memory that is left. If none is left, the cells are sorted and
+ * summed up each time the array is full. */
 enum status cells_make_room(struct cells *c, struct err *e)
 {
 	struct err ignored = { 0 };

@@ -21,16 +21,17 @@ struct cells {
 void cells_init(struct cells *c, bool is_gauge, struct budget *b);
 void cells_deinit(struct cells *c);
 
-/* Those of the source at hand: ascending by node, then by group, each once. Gives back the memory
- * that is not needed. */
+/* Sorts and sums up the cells of the current source: ascending by node, then by group, each once.
+ * Gives back memory that is not needed. */
 void cells_settle(struct cells *c);
-/* The source is done: its nodes are those of the answer now. */
+/* The current source is done: from now on its cells have the answer's nodes. */
 void cells_set_aside(struct cells *c);
-/* All of them: ascending, each once. */
+/* Sorts and sums up the cells of all sources: ascending, each once. */
 void cells_finish(struct cells *c);
 /* Hand them over, in no more memory than they need; the caller free()s it. */
 NODISCARD struct samples_cell *cells_steal(struct cells *c, size_t *out_len);
-/* Room for one more, at least. E_LIMIT, E_UNAVAILABLE: what there is takes all of the memory. */
+/* Makes room for at least one more cell. E_LIMIT, E_UNAVAILABLE: the cells take all of the memory.
+ */
 NODISCARD enum status cells_make_room(struct cells *c, struct err *e);
 
 static inline int64_t cells_plus(const struct cells *c, int64_t a, int64_t b)

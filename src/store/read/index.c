@@ -407,7 +407,7 @@ static void asking_cleanup(struct asking *a)
 	free(a->seen);
 }
 
-/* What was found one by one goes to what is in lists. */
+/* Adds the texts that were found one by one to the sorted lists. */
 static enum status add_found(struct asking *a, struct err *e)
 {
 	size_t n = a->found.len - 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Jobs that want more threads stand in a list; an idle thread takes a place in the first one. A
- * caller whose own part is done withdraws its job, so that nobody joins any more, and waits for
- * those who did.
+ * caller whose own part is done withdraws its job, so that no thread joins any more, and waits for
+ * the threads that did.
  */
 #include "store/read/pool.h"
 

@@ -450,7 +450,7 @@ static enum status sum_help(struct summing *s, struct share *h, struct worker *w
 	return st;
 }
 
-/* The next source for a thread; `loading` is seen by those who look for somebody to help. */
+/* Gives a thread its next source. `loading` tells idle threads that they may soon help with it. */
 static bool take_source(struct summing *s, struct share *h)
 {
 	pthread_mutex_lock(&s->lock);

@@ -110,8 +110,8 @@ void view_release(struct store_view *v)
 		unpin(&v->sources[i]);
 }
 
-/* What parts keep loaded is a cache: an eighth of the budget, and only while it is used; labels,
- * which every page asks for, as long as there is room. */
+/* Tables that parts keep loaded are a cache: an eighth of the budget, and only while they are used.
+ * Labels, which every page needs, stay as long as there is room. */
 void store_view_close(struct store_view *v)
 {
 	if (!v)

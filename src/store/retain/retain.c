@@ -124,7 +124,7 @@ static const struct part_groups *find_known(const struct part_groups *v, size_t 
 	return NULL;
 }
 
-/* Without rules there is one group, and a part's META says all about it. */
+/* Without rules all rows are one group; META has its rows and times. */
 static void group_of_all(const struct part *p, struct part_groups *out)
 {
 	const struct part_meta *m = part_meta(p);
@@ -380,7 +380,7 @@ static bool log_is_behind(struct store *s)
 	return false;
 }
 
-/* What goes of a part that stays. */
+/* Deletes rows of a part that is kept. */
 static enum status shorten(struct retaining *r, struct candidate *c, struct err *e)
 {
 	struct store *s = r->s;

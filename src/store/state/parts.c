@@ -25,8 +25,8 @@ uint64_t store_next_part(struct store *s)
 	return id;
 }
 
-/* A disk that makes a removal durable settles it at once: what stays is of a disk that fails, not
- * one for each try on a full one. */
+/* On a sound disk each removal is made durable at once. So entries remain only if the disk fails,
+ * and not one for each try on a full disk. */
 static bool settle(struct store *s, const uint64_t *ids, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

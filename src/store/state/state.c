@@ -12,11 +12,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The process is measured so often, and gives free memory back so often. */
+/* How often the process is measured, and how often free memory is given back. */
 #define LOOK_INTERVAL_NS (5 * NS_PER_MS)
 #define TRIM_INTERVAL_NS (NS_PER_SEC / 10)
-/* Near the limit: this much is left of it, a part or, of a small one, what one more part that is
- * written takes. Free memory is given back earlier. */
+/* The process is near its limit when less than this is left: three sixteenths, or at least what
+ * writing one more part takes. Free memory is given back above thirteen sixteenths. */
 #define SPARE_SIXTEENTHS 3
 #define SPARE_BYTES_MIN ((uint64_t)20 << 20)
 #define TRIM_SIXTEENTHS 13

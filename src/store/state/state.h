@@ -15,14 +15,15 @@
 #include "store/state/age_clock.h"
 #include "store/state/dedupe.h"
 
-/* The dictionary of labels may take so much of the memory: one part in so many. */
+/* The dictionary of labels takes at most this fraction of the memory budget: 1/16. */
 #define DICTIONARY_SHARE 16
-/* Rewriting and merging never happen at once (merge_lock): they have one share of it. */
+/* Rewriting and merging never run at the same time (merge_lock), so they have one quota: 1/4. */
 #define REWRITE_MEMORY_SHARE 4
 #define REWRITE_BYTES(s) ((s)->config.memory_bytes / REWRITE_MEMORY_SHARE)
 /* Of the memory, in sixteenths: what queries may take, all together. */
 #define QUERIES_SIXTEENTHS 4
-/* A memtable takes so many times memtable_bytes at most: of a batch that is alone in it. */
+/* A memtable takes at most this many times memtable_bytes. Only a batch that is alone in it makes
+ * it that large. */
 #define MEMTABLE_LIMIT 2
 #define MERGE_RETRY_NS (600LL * 1000000000LL)
 
