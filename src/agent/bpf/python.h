@@ -32,7 +32,8 @@
 
 /* ---- the thread ---- */
 
-/* One of the list. 1: it is this one; below 0: there are no more. */
+/* One of the list. 1: it is this one; below 0: there are no more, or (s->thread is not 0) it cannot
+ * be read. */
 __noinline int python_thread_step(__u32 index)
 {
 	struct runtime_scratch *s = runtime_scratch_here();
@@ -87,6 +88,8 @@ static __always_inline __u64 python_thread(struct walk *w, const struct runtime_
 	c->runtime_threads++;
 	if (!found)
 		runtime_record_gap(w, r, RUNTIME_GAP_THREADS);
+	else if (s->thread)
+		runtime_record_gap(w, r, RUNTIME_GAP_THREAD);
 	return 0;
 }
 
@@ -94,10 +97,13 @@ static __always_inline __u64 python_thread(struct walk *w, const struct runtime_
 
 /* 3.11, 3.12: the frames that the _PyCFrame at `cframe` leads to. */
 static __always_inline void python_use_cframe(
-	struct walk *w, const struct cpython_layout *l, __u64 cframe)
+	struct walk *w, const struct runtime_record *r, __u64 cframe)
 {
 	w->runtime.owner = cframe;
-	w->runtime.frame = cframe ? runtime_word(cframe + l->cframe_frame) : 0;
+	w->runtime.frame = 0;
+	if (cframe && !read_user(&w->runtime.frame, sizeof(w->runtime.frame),
+			      cframe + r->layout.cpython.cframe_frame))
+		runtime_record_gap(w, r, RUNTIME_GAP_FRAME);
 }
 
 /* 3.13 on: where the run that begins with `frame` ends is still to be found. */
@@ -120,7 +126,7 @@ static __always_inline void python_begin(
 	__u64 thread = python_thread(w, r, s, c);
 	__u64 frame = thread ? runtime_word(thread + l->thread_frame) : 0;
 	if (l->frames == CPYTHON_ENTRIES || l->frames == CPYTHON_CFRAMES)
-		python_use_cframe(w, l, frame);
+		python_use_cframe(w, r, frame);
 	else if (l->frames == CPYTHON_OWNED)
 		python_look_from(w, frame);
 	else
@@ -219,6 +225,7 @@ static __always_inline __u64 python_code(
 	if (code == w->runtime.last_code)
 		return w->runtime.last_number;
 	w->runtime.last_code = 0;
+	w->runtime.last_number = 0; /* of code 0, which is none */
 	if (!read_user(s->code, CPYTHON_CODE_BYTES, code))
 		return 0;
 	__u64 number = code_number_begin(w, code);
@@ -248,8 +255,9 @@ static __always_inline __u64 python_position(
 
 /* The frame in s->block ends its run. 1: it is the loop's own, and not shown. */
 static __always_inline int python_end_run(
-	struct walk *w, const struct cpython_layout *l, __u64 previous, __u32 owner)
+	struct walk *w, const struct runtime_record *r, __u64 previous, __u32 owner)
 {
+	const struct cpython_layout *l = &r->layout.cpython;
 	if (l->frames == CPYTHON_OBJECTS)
 		return 0;
 	if (owner < l->owner_loop) {
@@ -259,7 +267,7 @@ static __always_inline int python_end_run(
 	if (l->frames == CPYTHON_OWNED)
 		python_look_from(w, previous);
 	else
-		python_use_cframe(w, l, runtime_word(w->runtime.owner + l->cframe_previous));
+		python_use_cframe(w, r, runtime_word(w->runtime.owner + l->cframe_previous));
 	return l->frames != CPYTHON_ENTRIES;
 }
 
@@ -285,7 +293,7 @@ static __always_inline void python_frame(
 	__u64 previous = block_word(s->block, PYTHON_FRAME_WORDS, l->frame_previous);
 	__u32 owner = block_byte(s->block, PYTHON_FRAME_WORDS, l->frame_owner);
 	w->runtime.frame = previous;
-	if (python_end_run(w, l, previous, owner))
+	if (python_end_run(w, r, previous, owner))
 		return;
 	__u64 code =
 		block_word(s->block, PYTHON_FRAME_WORDS, l->frame_code) & ~(__u64)PYTHON_CODE_TAG;

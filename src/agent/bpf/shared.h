@@ -41,7 +41,8 @@ enum frame_file {
 	X(THREADS, 1, "more threads than are searched for the one that was sampled")     \
 	X(FRAME, 2, "a frame could not be read")                                         \
 	X(CODE, 3, "the function of a frame could not be read")                          \
-	X(OWNER, 4, "no native frame was found that runs these frames")
+	X(OWNER, 4, "no native frame was found that runs these frames")                  \
+	X(THREAD, 5, "the list of threads could not be read")
 /* clang-format on */
 enum runtime_gap {
 #define RUNTIME_GAP_ENUM(name, number, text) RUNTIME_GAP_##name = number,

@@ -56,6 +56,8 @@ static struct {
 	uint32_t kernel_count;
 	struct shim_region user[SHIM_REGIONS_MAX];
 	uint32_t user_count;
+	uint64_t user_reads;
+	void (*before_read)(uint64_t address); /* of user memory: another thread changes it */
 	struct shim_file files[16];
 	uint32_t file_count;
 	struct shim_map inner;
@@ -180,6 +182,9 @@ long bpf_probe_read_kernel(void *out, uint32_t bytes, const void *from)
 
 long bpf_probe_read_user(void *out, uint32_t bytes, const void *from)
 {
+	shim.user_reads++;
+	if (shim.before_read)
+		shim.before_read((uintptr_t)from);
 	return shim_read(shim.user, shim.user_count, out, bytes, (uintptr_t)from);
 }
 
