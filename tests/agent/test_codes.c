@@ -108,6 +108,98 @@ static void makes_room_for_new_ones(void **state)
 	codes_free(c);
 }
 
+/* ---- what a program may have forged ---- */
+
+/* Takes an event of exactly these bytes, so that a sanitizer sees one that is read behind its end.
+ */
+static void add_exact(struct codes *c, const struct event_code *e)
+{
+	size_t size =
+		offsetof(struct event_code, data) + e->name_bytes + e->file_bytes + e->lines_bytes;
+	struct event_code *exact = malloc(size);
+	CHECK(exact);
+	memcpy(exact, e, size);
+	codes_add(c, exact);
+	free(exact);
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	uint8_t name_unit, byte; uint16_t name_bytes, file_bytes, lines_bytes;
+	size_t kept; /* of the name, as UTF-8 */
+} forged_cases[] = {
+	{ "nothing", 1, 0, 0, 0, 0, 0 },
+	{ "characters of no bytes", 0, 'x', 8, 8, 8, 0 },
+	{ "characters of 3 bytes", 3, 'x', 9, 8, 8, 0 },
+	{ "characters of 7 bytes", 7, 'x', 14, 8, 8, 0 },
+	{ "characters of 255 bytes", 255, 'x', 255, 8, 8, 0 },
+	{ "half a character", 2, 1, 1, 1, 1, 0 },
+	{ "two characters and a half", 2, 1, 5, 3, 1, 4 },
+	{ "no characters", 4, 0xff, 16, 16, 16, 12 },
+	{ "control characters", 1, 27, 16, 16, 16, 16 },
+	{ "all that there is room for", 1, 0xff, CODE_NAME_BYTES_MAX, CODE_FILE_BYTES_MAX,
+		CODE_LINES_BYTES_MAX, 2 * CODE_NAME_BYTES_MAX },
+	{ "half characters, all that there is room for", 2, 0xd8, CODE_NAME_BYTES_MAX,
+		CODE_FILE_BYTES_MAX, CODE_LINES_BYTES_MAX, CODE_NAME_BYTES_MAX / 2 * 3 },
+};
+/* clang-format on */
+
+static void takes_forged_texts(void **state)
+{
+	(void)state;
+	struct event_code *e = malloc(sizeof(*e));
+	CHECK(e);
+	FOR_EACH_CASE (f, forged_cases) {
+		struct codes *c = new_codes(CODES_BYTES_MAX);
+		fill(e, PID, NUMBER, "");
+		memset(e->data, f->byte, sizeof(e->data));
+		e->name_unit = e->file_unit = f->name_unit;
+		e->name_bytes = f->name_bytes;
+		e->file_bytes = f->file_bytes;
+		e->lines_bytes = f->lines_bytes;
+		add_exact(c, e);
+		const struct code *x = codes_find(c, PID, NUMBER);
+		CHECK_CASE(f, x && x->name.len == f->kept && x->lines.len == f->lines_bytes);
+		for (size_t i = 0; i < x->name.len; i++)
+			CHECK_CASE(f, (uint8_t)x->name.p[i] >= 0x20);
+		CHECK_CASE(f, metric_get(&codes_metrics(c)->refused) == 0);
+		codes_free(c);
+	}
+	free(e);
+}
+
+/* Tables of any bytes: each position has a line or none, and is found in bounded time. */
+static void reads_forged_lines(void **state)
+{
+	(void)state;
+	uint32_t seed = 1;
+	struct event_code *e = malloc(sizeof(*e));
+	CHECK(e);
+	for (uint32_t n = 0; n < 600; n++) {
+		struct codes *c = new_codes(CODES_BYTES_MAX);
+		fill(e, PID, NUMBER, "");
+		e->version = (uint16_t)(3 << 8 | (6 + n % 10));
+		e->kind = n % 50 == 0 ? UINT16_MAX : RUNTIME_CPYTHON;
+		e->first_line = n % 3 ? 10 : UINT32_MAX;
+		e->file_bytes = 0;
+		e->lines_bytes = (uint16_t)(n % 7 ? n : CODE_LINES_BYTES_MAX);
+		for (size_t i = 0; i < e->lines_bytes; i++) {
+			seed = seed * 1664525u + 1013904223u;
+			e->data[i] = n % 5 ? (uint8_t)(seed >> 24) : 0xff;
+		}
+		add_exact(c, e);
+		const struct code *x = codes_find(c, PID, NUMBER);
+		CHECK(x && codes_line(x, FRAME_POSITION_NONE) == 0);
+		for (uint64_t at = 0; at < FRAME_POSITION_NONE; at += 1 + at / 2)
+			(void)codes_line(x, at);
+		CHECK(e->kind == RUNTIME_CPYTHON || codes_line(x, 0) == 0);
+		codes_free(c);
+	}
+	free(e);
+}
+
 TEST_MAIN(cmocka_unit_test(keeps_what_was_told),
 	cmocka_unit_test(forgets_those_of_processes_that_ended),
-	cmocka_unit_test(makes_room_for_new_ones))
+	cmocka_unit_test(makes_room_for_new_ones), cmocka_unit_test(takes_forged_texts),
+	cmocka_unit_test(reads_forged_lines))
