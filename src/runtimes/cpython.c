@@ -333,7 +333,9 @@ static enum status find_symbols(
 		return s;
 	if (!symbols[SYMBOL_RUNTIME].address)
 		return err_set(e, E_NOTFOUND, "%s: no CPython", objfile_name(obj));
-	return symbols_find(obj, SHT_SYMTAB, symbols, SYMBOL_COUNT, e);
+	s = symbols_find(obj, SHT_SYMTAB, symbols, SYMBOL_COUNT, e);
+	/* The second table adds to what the first one has; too large, it adds nothing. */
+	return s == E_LIMIT && symbols[SYMBOL_LOOP].address ? OK : s;
 }
 
 /* Where its code lies in the file: the loop and its cold part. */

@@ -8,7 +8,7 @@
  * To add a runtime:
  *   record.h             its number, and the layout that the walk needs
  *   <name>.c             finds it in a file; a row in the table of find.c
- *   agent/…/bpf/<name>.h its walk; a row in the dispatch of agent/…/bpf/runtime.h
+ *   agent/bpf/<name>.h   its walk; a case in the dispatch of agent/bpf/runtimes.h
  *   lines, texts         here, where it has its own
  * Nothing else knows it by name, but for the kinds of frames (profile/profile.h) and
  * docs/runtimes.md.
@@ -20,10 +20,10 @@
 #include "objfile/objfile.h"
 #include "runtimes/record.h"
 
-/* Symbols of one table that are looked at; a table with more is of no runtime that is known. */
-#define RUNTIMES_SYMBOLS_MAX (1u << 20)
-/* Bytes of a table of symbols, and of its names. */
-#define RUNTIMES_SYMBOLS_BYTES_MAX ((size_t)64 << 20)
+/* Symbols of one table that are looked at; a file with a larger one is refused (E_LIMIT). */
+#define RUNTIMES_SYMBOLS_MAX (1u << 19)
+/* Bytes of their names. */
+#define RUNTIMES_NAMES_BYTES_MAX ((size_t)32 << 20)
 /* Of constants that are searched for a version. */
 #define RUNTIMES_CONSTANTS_BYTES_MAX ((size_t)32 << 20)
 

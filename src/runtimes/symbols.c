@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of symbols is read whole and gone through once: a file's names are asked for once in its
- * life, and that costs less than building its unwind rows.
+ * life, and that costs less than building its unwind rows. A symbol costs a comparison with each
+ * wanted name, whatever the file says: nothing looks for the end of a name in it.
  */
 #include "runtimes/private.h"
 
@@ -23,16 +24,21 @@ static const struct objfile_section *section_of_type(
 	return NULL;
 }
 
+/* Does the name at `at` read `want`, with the NUL behind it? */
+static bool is_name(const struct buf *names, uint32_t at, const char *want)
+{
+	size_t len = strlen(want) + 1;
+	return at <= names->len && len <= names->len - at &&
+	       memcmp(names->data + at, want, len) == 0;
+}
+
 static void take_symbol(const struct buf *names, const Elf64_Sym *symbol,
 	struct runtime_symbol *wanted, uint32_t count)
 {
-	struct reader r = reader_over(names->data, names->len);
-	reader_seek(&r, symbol->st_name);
-	struct str name = reader_cstr(&r);
-	if (r.failed || symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0)
+	if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		if (wanted[i].address || !str_eq(name, str_of(wanted[i].name)))
+		if (wanted[i].address || !is_name(names, symbol->st_name, wanted[i].name))
 			continue;
 		wanted[i].address = symbol->st_value;
 		wanted[i].size = symbol->st_size;
@@ -46,13 +52,13 @@ enum status symbols_find(const struct objfile *obj, uint32_t section_type,
 	const struct objfile_section *section = section_of_type(obj, section_type, &names_section);
 	if (!section)
 		return OK;
-	if (section->size / sizeof(Elf64_Sym) > RUNTIMES_SYMBOLS_MAX)
+	if (section->size > RUNTIMES_SYMBOLS_MAX * sizeof(Elf64_Sym))
 		return err_set(e, E_LIMIT, "%s: more than %u symbols", objfile_name(obj),
 			RUNTIMES_SYMBOLS_MAX);
 	CLEANUP(buf_deinit) struct buf table;
 	CLEANUP(buf_deinit) struct buf names;
-	buf_init(&table, RUNTIMES_SYMBOLS_BYTES_MAX);
-	buf_init(&names, RUNTIMES_SYMBOLS_BYTES_MAX);
+	buf_init(&table, RUNTIMES_SYMBOLS_MAX * sizeof(Elf64_Sym));
+	buf_init(&names, RUNTIMES_NAMES_BYTES_MAX);
 	enum status s = objfile_read_section(obj, section, &table, e);
 	if (s == OK)
 		s = objfile_read_section(obj, names_section, &names, e);

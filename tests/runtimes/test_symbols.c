@@ -4,6 +4,8 @@
 
 #include "gen/elf.h"
 
+#include <stdlib.h>
+
 #define TEXT 0x401000
 
 static void make(struct gen_elf *g, const Elf64_Sym *symbols, size_t count, uint32_t link)
@@ -82,5 +84,37 @@ static void places_a_variable_beside_the_code(void **state)
 	gen_elf_deinit(&g);
 }
 
+/* As many symbols as there may be, all at the beginning of names that never end: looking for the
+ * end would go over 10^13 bytes. */
+static void ends_with_names_that_never_do(void **state)
+{
+	(void)state;
+	size_t len = RUNTIMES_NAMES_BYTES_MAX, count = RUNTIMES_SYMBOLS_MAX;
+	char *names = malloc(len);
+	Elf64_Sym *table = calloc(count, sizeof(*table));
+	CHECK(names && table);
+	memset(names, 'x', len);
+	for (size_t i = 0; i < count; i++)
+		table[i] = (Elf64_Sym){ .st_shndx = 1, .st_value = TEXT };
+	struct gen_elf g;
+	gen_elf_init(&g);
+	uint32_t section =
+		gen_section(&g, ".dynsym", SHT_DYNSYM, SHF_ALLOC, 0, table, count * sizeof(*table));
+	g.sections[section].header.sh_link =
+		gen_section(&g, ".dynstr", SHT_STRTAB, SHF_ALLOC, 0, names, len);
+	gen_elf_finish(&g);
+	struct objfile *obj = NULL;
+	struct err e = { 0 };
+	CHECK_OK(objfile_open_bytes(g.file.data, g.file.len, "made", &obj, &e), &e);
+	struct runtime_symbol wanted[] = { { .name = "two" }, { .name = "xx" } };
+	CHECK_OK(symbols_find(obj, SHT_DYNSYM, wanted, 2, &e), &e);
+	CHECK(wanted[0].address == 0 && wanted[1].address == 0);
+	objfile_close(obj);
+	gen_elf_deinit(&g);
+	free(table);
+	free(names);
+}
+
 TEST_MAIN(cmocka_unit_test(finds_what_is_defined), cmocka_unit_test(takes_no_names_from_nowhere),
+	cmocka_unit_test(ends_with_names_that_never_do),
 	cmocka_unit_test(places_a_variable_beside_the_code))
