@@ -205,8 +205,9 @@ static void places_frames_of_files_read_late(void **state)
 	(void)state;
 	struct fixture f;
 	setup(&f, NULL);
-	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_NO_FILE, 0, 1);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_NO_FILE, 0, 2);
 	s->frames[0] = 0x7f0000000234;
+	s->frames[1] = FRAME_RUNTIME | 0x1030bULL << FRAME_CODE_SHIFT | RUNTIME_GAP_OWNER;
 	for (uint64_t inode = 77; inode <= 78; inode++) {
 		s->notice = (struct file_notice){ .key = { .inode = inode, .dev = 8 },
 			.vma_start = 0x7f0000000000,
@@ -219,7 +220,7 @@ static void places_frames_of_files_read_late(void **state)
 	CHECK(p->samples.len == 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct profile_stack *stack = &p->stacks.v[p->samples.v[i].stack];
-		CHECK(stack->count == 2); /* and the marker */
+		CHECK(stack->count == 3); /* and the gap, and the marker */
 		const struct profile_location *l =
 			&p->locations.v[p->stack_locations.v[stack->first]];
 		struct str name = profile_str(p, p->mappings.v[l->mapping].filename);

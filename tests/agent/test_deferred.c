@@ -65,7 +65,7 @@ static void begin(struct made *m)
 	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 32, 0, -8 };
 	CHECK_OK(deferred_new(&c, &m->d, &e), &e);
 	m->stack = calloc(1, sizeof(*m->stack));
-	m->sample = calloc(1, sizeof(*m->sample) + 3 * 8);
+	m->sample = calloc(1, sizeof(*m->sample) + 4 * 8);
 	CHECK(m->stack && m->sample);
 	*m->stack = (struct event_stack){ .h = { .type = EVENT_STACK, .cpu = 3, .tid = 8 },
 		.pc = NEW + 0x123,
@@ -137,6 +137,29 @@ static void finishes_when_the_file_is_known(void **state)
 	deferred_run(m.d, 4000, true);
 	CHECK(world.emitted == 1);
 	end(&m);
+}
+
+/* Frames of a language runtime that the kernel had not come to yet: its gap is no frame to walk
+ * from, and stays the last. */
+static void keeps_the_gap_of_a_runtime(void **state)
+{
+	(void)state;
+	const uint64_t gap = FRAME_RUNTIME | 0x1030bULL << FRAME_CODE_SHIFT | RUNTIME_GAP_OWNER;
+	for (int is_known = 0; is_known < 2; is_known++) {
+		struct made m;
+		begin(&m);
+		m.sample->user_count = 2;
+		m.sample->frames[3] = gap;
+		add(&m);
+		world.state = is_known ? DEFERRED_KNOWN : DEFERRED_NEVER;
+		deferred_run(m.d, 2000, false);
+		CHECK(world.emitted == 1 && world.last->user_count == (is_known ? 4 : 2));
+		CHECK(user_frame(0) == (is_known ? frame(NEW_ID, 0x123) : NEW + 0x123));
+		if (is_known)
+			CHECK(user_frame(2) == frame(APP_ID, 0x97ff));
+		CHECK(user_frame(is_known ? 3 : 1) == gap);
+		end(&m);
+	}
 }
 
 static void says_that_a_table_had_no_room(void **state)
@@ -376,6 +399,7 @@ static void cuts_what_is_too_deep(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
+	cmocka_unit_test(keeps_the_gap_of_a_runtime),
 	cmocka_unit_test(says_that_a_table_had_no_room),
 	cmocka_unit_test(gives_up_in_time_or_at_once),
 	cmocka_unit_test(ends_as_a_walk_in_the_kernel), cmocka_unit_test(names_what_is_returned_to),

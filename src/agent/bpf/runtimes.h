@@ -81,7 +81,8 @@ __noinline int runtime_step(__u32 zero)
 	return STACK_END_NONE;
 }
 
-/* The stack has ended: a whole one has shown all frames of its runtime. */
+/* The stack has ended: a whole one has shown all frames of its runtime, and user space goes on with
+ * one that ended in a file nobody knew by its native frames only. */
 static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 {
 	struct bpf_counters *c = counters_here();
@@ -89,7 +90,7 @@ static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 		return;
 	c->runtime_frames += w->runtime.count;
 	const struct runtime_record *r = runtime_record_of(w);
-	if (w->runtime.frame && stack_end_is_whole(end) && r &&
-		w->user_count < SAMPLE_USER_FRAMES_MAX)
+	int is_last = stack_end_is_whole(end) || end == STACK_END_NO_FILE;
+	if (w->runtime.frame && is_last && r && w->user_count < SAMPLE_USER_FRAMES_MAX)
 		runtime_record_gap(w, r, RUNTIME_GAP_OWNER);
 }

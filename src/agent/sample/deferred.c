@@ -6,7 +6,8 @@
  * A walk is tried when the list is run and the file in which it ended last is not unknown any more,
  * from where it ended in the kernel. It mirrors
  * agent/bpf/walk.h, with unwind_step() for the steps, the copied words for memory, and the list of
- * mappings for the tree.
+ * mappings for the tree. Frames of a language runtime are not walked again: where the kernel has
+ * left a gap for them, it stays behind the last frame.
  */
 #include "agent/sample/deferred.h"
 
@@ -242,16 +243,29 @@ static enum stack_end rewalk_frame(struct rewalk *w)
 	return step_by(w, &rule);
 }
 
+/* The gap that follows the frame where the walk ended, taken off; 0: there is none. */
+static uint64_t take_gap(struct event_sample *s)
+{
+	uint64_t last = s->frames[s->kernel_count + s->user_count - 1];
+	if (s->user_count < 2 || !frame_is_runtime(last))
+		return 0;
+	s->user_count--;
+	return last;
+}
+
 /* The sample with the frames that can be found now, in d->out. *unknown: where it ended. */
 static enum stack_end rewalk(
 	struct deferred *d, const struct item *item, const struct stack_mapping **unknown)
 {
 	struct rewalk w = { d, item->stack, first_frame(item->stack), d->out, NULL, false };
 	memcpy(d->out, item->sample, sample_len(item->sample));
+	uint64_t gap = take_gap(d->out);
 	d->out->user_count--; /* the last frame again, by its file */
 	enum stack_end end = STACK_END_NONE;
 	while (end == STACK_END_NONE)
 		end = rewalk_frame(&w);
+	if (gap && d->out->user_count < SAMPLE_USER_FRAMES_MAX)
+		d->out->frames[d->out->kernel_count + d->out->user_count++] = gap;
 	*unknown = w.unknown;
 	return end;
 }

@@ -362,7 +362,7 @@ static bool is_interpreter(struct batch *b, uint64_t frame)
 	       file_find(b, file_id, &f) == OK && f->known && f->info.runtime;
 }
 
-/* The last frame of a stack that ended in a file nobody knew. */
+/* The frame at which a stack ended, in a file nobody knew. */
 static bool is_late(const struct event_sample *s, uint64_t frame)
 {
 	const struct file_notice *n = &s->notice;
@@ -459,7 +459,7 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 			leads_to_runtime = !b->config.keep_interpreters;
 		else if (leads_to_runtime && is_interpreter(b, frame))
 			continue;
-		if (i + 1 == user && is_late(s, frame))
+		if (is_late(s, frame))
 			st = late_location(b, frame - s->notice.vma_start + s->notice.offset,
 				&s->notice.key, &locations[n++]);
 		else
