@@ -133,6 +133,9 @@ NODISCARD enum status scrape_target_start(struct scrape_target *t, struct err *e
 /* scrape_target_stop() may be called for many before the first is joined. */
 void scrape_target_wake(struct scrape_target *t);
 void scrape_target_join(struct scrape_target *t);
+/* The moment behind `last_ns` (0: there was none), which may be past by less than an interval.
+ * Where it is further away, the clock was set or scraping took too long: the next one by `key`. */
+int64_t scrape_moment(uint64_t key, int64_t interval_ns, int64_t last_ns, int64_t now_ns);
 /* A fetch for whole URLs, and its headers of this moment. */
 NODISCARD enum status scrape_client_open(
 	const struct scrape_client *c, struct fetch **out, struct err *e);

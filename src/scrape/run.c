@@ -2,7 +2,8 @@
 /*
  * A target's thread: wait for the moment, fetch, decode, hand over, note how it went. The moment
  * within the interval is drawn from the target's hash, so that scrapes of many targets spread over
- * it and stay where they were after a restart.
+ * it and stay where they were after a restart. A profile over the whole interval ends just behind
+ * the next moment: that one is late then, not left out.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -200,20 +201,23 @@ static enum status scrape_once(struct scrape_target *t, struct fetch *f, struct 
 
 /* ---- the thread ---- */
 
-/* True: it is to end. */
-static bool wait_until(struct scrape_target *t, int64_t at_ns)
+enum wake { WAKE_DUE, WAKE_CLOCK_SET, WAKE_END };
+
+static enum wake wait_until(struct scrape_target *t, int64_t at_ns)
 {
 	for (;;) {
 		int64_t left = at_ns - clock_realtime_ns();
 		struct pollfd p = { .fd = t->wake_fd, .events = POLLIN };
+		if (left > t->job->interval_ns)
+			return WAKE_CLOCK_SET;
 		if (left <= 0)
 			left = 0;
 		/* The clock may be set. */
 		int ms = (int)MIN(left / NS_PER_MS + (left > 0), (int64_t)10000);
 		if (poll(&p, 1, ms) > 0)
-			return true;
+			return WAKE_END;
 		if (at_ns - clock_realtime_ns() <= 0)
-			return false;
+			return WAKE_DUE;
 	}
 }
 
@@ -231,14 +235,13 @@ static void note(struct scrape_target *t, enum status s, int64_t begun_ns, int64
 	pthread_mutex_unlock(&t->pool->lock);
 }
 
-/* The next moment of this target. */
-static int64_t next_time(const struct scrape_target *t)
+int64_t scrape_moment(uint64_t key, int64_t interval_ns, int64_t last_ns, int64_t now_ns)
 {
-	int64_t interval = t->job->interval_ns;
-	int64_t offset = (int64_t)(t->key % (uint64_t)interval);
-	int64_t now = clock_realtime_ns();
-	int64_t at = now - now % interval + offset;
-	return at > now ? at : at + interval;
+	int64_t next = last_ns + interval_ns;
+	if (next > now_ns - interval_ns && next <= now_ns + interval_ns)
+		return next;
+	int64_t at = now_ns - now_ns % interval_ns + (int64_t)(key % (uint64_t)interval_ns);
+	return at > now_ns ? at : at + interval_ns;
 }
 
 static void *run(void *ctx)
@@ -254,13 +257,17 @@ static void *run(void *ctx)
 	}
 	fetch_limit(f, SCRAPE_ANSWER_MAX);
 	fetch_interrupt(f, t->wake_fd, 0);
-	for (;;) {
-		int64_t at = next_time(t);
+	for (int64_t last = 0;;) {
+		int64_t at = scrape_moment(t->key, t->job->interval_ns, last, clock_realtime_ns());
 		pthread_mutex_lock(&t->pool->lock);
 		t->next_ns = at;
 		pthread_mutex_unlock(&t->pool->lock);
-		if (wait_until(t, at))
+		enum wake wake = wait_until(t, at);
+		if (wake == WAKE_END)
 			break;
+		if (wake == WAKE_CLOCK_SET)
+			continue;
+		last = at;
 		int64_t begun = clock_realtime_ns(), from = clock_monotonic_ns();
 		e = (struct err){ 0 };
 		s = scrape_once(t, f, &e);

@@ -46,4 +46,35 @@ static void presents_itself(void **state)
 	CHECK(unlink(secret) == 0);
 }
 
-TEST_MAIN(cmocka_unit_test(presents_itself))
+static void keeps_its_moments(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int64_t last, now, want;
+	} cases[] = {
+		{ "the first", 0, 1005, 1007 },
+		{ "the first, later", 0, 1008, 1017 },
+		{ "at the first itself", 0, 1007, 1017 },
+		{ "in time", 1007, 1009, 1017 },
+		{ "a whole interval", 1007, 1018, 1017 },
+		{ "nearly two", 1007, 1026, 1017 },
+		{ "two", 1007, 1027, 1037 },
+		{ "many", 1007, 1041, 1047 },
+		{ "set back a little", 1007, 1007, 1017 },
+		{ "set back", 1007, 905, 907 },
+		{ "set forward", 1007, 5005, 5007 },
+	};
+	FOR_EACH_CASE (c, cases)
+		CHECK_CASE(c, scrape_moment(27, 10, c->last, c->now) == c->want);
+	/* Each of a hundred windows, when every scrape takes a bit more than one. */
+	int64_t at = 0, now = 2000000;
+	at = scrape_moment(5, 1000, 0, now);
+	for (int64_t first = at, i = 1; i < 100; i++) {
+		now = MAX(now, at) + 1002;
+		at = scrape_moment(5, 1000, at, now);
+		CHECK(at == first + i * 1000);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(presents_itself), cmocka_unit_test(keeps_its_moments))
