@@ -170,6 +170,8 @@ bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct 
 	if (!c)
 		return false;
 	*out = (struct jit_found){ .name = strtab_get(&m->texts, c->name), .start = c->start };
+	if (c->line_count == 0)
+		return true;
 	const struct line *lines = m->lines.v + c->line_first;
 	uint32_t low = 0, high = c->line_count; /* lines[low - 1] is the one */
 	while (low < high) {

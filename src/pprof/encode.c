@@ -353,7 +353,8 @@ static bool add_to_row(struct encoder *c, const struct profile_sample *s)
 	int64_t *v = &c->values.v[(size_t)i * c->column_count + c->head_column[s->head]];
 	*v = add_clamped(*v, s->value);
 	const struct profile_stack *stack = &c->p->stacks.v[s->stack];
-	weigh(c, c->p->stack_locations.v + stack->first, stack->count, s->value);
+	if (stack->count > 0)
+		weigh(c, c->p->stack_locations.v + stack->first, stack->count, s->value);
 	return true;
 }
 

@@ -5,6 +5,7 @@
  * text is looked at after this.
  */
 #include "query/internal.h"
+#include "query/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -73,6 +74,20 @@ static enum status name_by_address(
 		m->tables, query_address_name(binary, l->address, text), out_name);
 }
 
+/* Code without a binary, as that of an interpreter, goes by the name of its source file: two
+ * functions of one name are two where they stand in two files. "requests/__init__.py", for there
+ * are many of these. */
+static enum status name_by_source(struct maker *m, uint32_t filename, uint32_t *out_binary)
+{
+	struct str path = profile_str(m->tables, filename), name = query_base_name(path);
+	if (str_eq(name, STR("__init__.py")) && path.len > name.len) {
+		struct str folder = str_sub(path, 0, path.len - name.len - 1);
+		size_t from = folder.len - query_base_name(folder).len;
+		name = str_sub(path, from, path.len);
+	}
+	return profile_add_string(m->tables, name, out_binary);
+}
+
 static enum status line_frame(struct maker *m, const struct profile_location *l,
 	const struct profile_line *line, struct query_frame *out)
 {
@@ -86,7 +101,11 @@ static enum status line_frame(struct maker *m, const struct profile_location *l,
 				       : 0,
 		.kind = l->kind,
 	};
-	return out->name ? OK : name_by_address(m, l, &out->name);
+	enum status s = out->name ? OK : name_by_address(m, l, &out->name);
+	bool machine_code = l->kind == FRAME_NATIVE || l->kind == FRAME_KERNEL;
+	if (s == OK && !out->binary && out->file && !machine_code)
+		s = name_by_source(m, out->file, &out->binary);
+	return s;
 }
 
 static enum status add_location(struct maker *m, uint32_t number, uint32_t *at)
@@ -117,10 +136,8 @@ static enum status find_binaries(struct maker *m)
 		return err_set(m->e, arena_status(m->a), "%zu mappings", m->tables->mappings.len);
 	for (size_t i = 0; i < m->tables->mappings.len; i++) {
 		struct str path = profile_str(m->tables, m->tables->mappings.v[i].filename);
-		size_t slash = str_rindex(path, '/');
-		if (slash < path.len)
-			path = str_sub(path, slash + 1, path.len);
-		enum status s = profile_add_string(m->tables, path, &m->binaries[i]);
+		enum status s =
+			profile_add_string(m->tables, query_base_name(path), &m->binaries[i]);
 		if (s != OK)
 			return err_set(m->e, s, "name of mapping %zu", i);
 	}

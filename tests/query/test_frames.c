@@ -28,6 +28,37 @@ static void lists_frames_outermost_first(void **state)
 	CHECK(f.count == 4); /* and the null location's */
 }
 
+static uint32_t add_python(const char *name, const char *file)
+{
+	struct profile_function f = { 0 };
+	struct profile_line line = { 0 };
+	struct profile_location l = { .kind = FRAME_CPYTHON };
+	uint32_t id = 0;
+	CHECK(profile_add_string(&fake_profile, str_of(name), &f.name) == OK);
+	CHECK(profile_add_string(&fake_profile, str_of(file), &f.filename) == OK);
+	CHECK(profile_add_function(&fake_profile, &f, &line.function) == OK);
+	CHECK(profile_add_location(&fake_profile, &l, &line, 1, &id) == OK);
+	return id;
+}
+
+static void tells_functions_apart_by_their_file(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_frames f;
+	struct err e = { 0 };
+	arena_init(&a, 1 << 20);
+	uint32_t here = add_python("process", "/srv/a.py"),
+		 there = add_python("process", "/srv/b.py"),
+		 package = add_python("<module>", "/srv/shop/__init__.py");
+	CHECK_OK(query_frames_make(&fake_profile, STR(""), &a, &f, &e), &e);
+	CHECK(f.ids[f.first[here]] != f.ids[f.first[there]]);
+	CHECK_STR(profile_str(&fake_profile, f.v[f.ids[f.first[here]]].binary), "a.py");
+	CHECK_STR(profile_str(&fake_profile, f.v[f.ids[f.first[there]]].binary), "b.py");
+	CHECK_STR(profile_str(&fake_profile, f.v[f.ids[f.first[package]]].binary),
+		"shop/__init__.py");
+}
+
 static void names_what_has_no_name(void **state)
 {
 	(void)state;
@@ -88,4 +119,5 @@ static void keeps_to_the_limit(void **state)
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 TEST_MAIN(WITH_STORE(lists_frames_outermost_first), WITH_STORE(names_what_has_no_name),
-	WITH_STORE(marks_matches), WITH_STORE(keeps_to_the_limit))
+	WITH_STORE(tells_functions_apart_by_their_file), WITH_STORE(marks_matches),
+	WITH_STORE(keeps_to_the_limit))
