@@ -73,6 +73,12 @@ struct str str_sub(struct str s, size_t from, size_t len)
 	return str_make(s.p ? s.p + from : s.p, MIN(len, s.len - from));
 }
 
+struct str str_base_name(struct str path)
+{
+	size_t slash = str_rindex(path, '/');
+	return slash < path.len ? str_sub(path, slash + 1, path.len) : path;
+}
+
 bool str_split(struct str *s, char c, struct str *out_part)
 {
 	if (s->len == 0)

@@ -44,6 +44,7 @@ size_t str_index(struct str s, char c);
 size_t str_rindex(struct str s, char c);                   /* the last one, or s.len */
 struct str str_trim(struct str s);                         /* ASCII white space at both ends */
 struct str str_sub(struct str s, size_t from, size_t len); /* clamped to s */
+struct str str_base_name(struct str path);                 /* without its folders */
 /* Cut up to the first `c` off the front of *s; false when *s is empty. The separator goes. */
 bool str_split(struct str *s, char c, struct str *out_part);
 

@@ -5,7 +5,6 @@
  * text is looked at after this.
  */
 #include "query/internal.h"
-#include "query/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,10 +78,10 @@ static enum status name_by_address(
  * are many of these. */
 static enum status name_by_source(struct maker *m, uint32_t filename, uint32_t *out_binary)
 {
-	struct str path = profile_str(m->tables, filename), name = query_base_name(path);
+	struct str path = profile_str(m->tables, filename), name = str_base_name(path);
 	if (str_eq(name, STR("__init__.py")) && path.len > name.len) {
 		struct str folder = str_sub(path, 0, path.len - name.len - 1);
-		size_t from = folder.len - query_base_name(folder).len;
+		size_t from = folder.len - str_base_name(folder).len;
 		name = str_sub(path, from, path.len);
 	}
 	return profile_add_string(m->tables, name, out_binary);
@@ -136,8 +135,7 @@ static enum status find_binaries(struct maker *m)
 		return err_set(m->e, arena_status(m->a), "%zu mappings", m->tables->mappings.len);
 	for (size_t i = 0; i < m->tables->mappings.len; i++) {
 		struct str path = profile_str(m->tables, m->tables->mappings.v[i].filename);
-		enum status s =
-			profile_add_string(m->tables, query_base_name(path), &m->binaries[i]);
+		enum status s = profile_add_string(m->tables, str_base_name(path), &m->binaries[i]);
 		if (s != OK)
 			return err_set(m->e, s, "name of mapping %zu", i);
 	}

@@ -14,12 +14,6 @@ struct maker {
 	struct err *e;
 };
 
-struct str query_base_name(struct str path)
-{
-	size_t slash = str_rindex(path, '/');
-	return slash < path.len ? str_sub(path, slash + 1, path.len) : path;
-}
-
 struct query_line_texts query_line_texts(
 	const struct query_stacks *s, uint32_t location, uint32_t line)
 {
@@ -60,7 +54,7 @@ static bool condition_holds(
 		return filter_text_holds(c, t->file);
 	case FILTER_BINARY:
 		*out_has = t->has_mapping;
-		return filter_text_holds(c, query_base_name(t->mapping));
+		return filter_text_holds(c, str_base_name(t->mapping));
 	case FILTER_ADDRESS:
 		*out_has = true;
 		return filter_number_holds(c, t->address);
@@ -71,7 +65,7 @@ static bool condition_holds(
 		if (t->has_function)
 			return filter_text_holds(c, t->function);
 		return filter_text_holds(
-			c, query_address_name(query_base_name(t->mapping), t->address, name));
+			c, query_address_name(str_base_name(t->mapping), t->address, name));
 	}
 	UNREACHABLE();
 }

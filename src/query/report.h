@@ -97,8 +97,6 @@ struct query_line_texts {
 };
 struct query_line_texts query_line_texts(
 	const struct query_stacks *s, uint32_t location, uint32_t line);
-/* The binary as filters see it: without folders. */
-struct str query_base_name(struct str path);
 
 /* ---- calls.c ---- */
 

@@ -79,6 +79,9 @@ static void cuts_and_compares(void **state)
 	CHECK_STR(str_trim(STR(" \t x y \n")), "x y");
 	CHECK_STR(str_sub(STR("abc"), 1, 100), "bc");
 	CHECK(str_sub(STR("abc"), 9, 1).len == 0);
+	CHECK_STR(str_base_name(STR("/usr/bin/x")), "x");
+	CHECK_STR(str_base_name(STR("x")), "x");
+	CHECK_STR(str_base_name(STR("/usr/")), "");
 	CHECK(str_eq_nocase(STR("GET"), STR("get")) && !str_eq_nocase(STR("GET"), STR("ge")));
 }
 
