@@ -10,8 +10,7 @@
  *   <name>.c             finds it in a file; a row in the table of find.c
  *   agent/bpf/<name>.h   its walk; a case in the dispatch of agent/bpf/runtimes.h
  *   lines, texts         here, where it has its own
- * Nothing else knows it by name, but for the kinds of frames (profile/profile.h) and
- * docs/runtimes.md.
+ * docs/extending.md has the other places: its kind of frame, its flags, its tests.
  */
 #pragma once
 
