@@ -23,8 +23,8 @@ struct agent_config {
 	const char *remote_store_address; /* HOST:PORT, https://HOST:PORT or unix:/path */
 	const char *remote_store_cert; /* https: the server's own certificate; NULL: trusted ones */
 	const char *remote_store_ca_file;     /* https: authorities instead of this host's */
-	bool remote_store_trust_anybody;      /* https: whoever answers */
-	const char *remote_store_client_cert; /* https: who we are; PEM */
+	bool remote_store_trust_anybody;      /* https: accept any certificate */
+	const char *remote_store_client_cert; /* https: the agent's certificate, PEM */
 	const char *remote_store_client_key;
 	const char *remote_store_token;          /* sent with each batch */
 	const char *remote_store_token_file;     /* it, read again each time */
@@ -53,8 +53,8 @@ struct agent_config {
 	uint32_t table_doublings;   /* of that, up to AGENT_TABLE_BYTES_MAX; 8 at most */
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */
-	/* Who is left out, and who alone is not, by environment variables and by "label=value";
-	 * each NULL at the end, or NULL (agent/process/optout.h). */
+	/* Processes that opt out or in, by environment variables and by "label=value"
+	 * (agent/process/optout.h). Each list ends with NULL, or is NULL. */
 	const char *const *opt_out_env_vars;
 	const char *const *opt_in_env_vars;
 	const char *const *opt_out_labels;

@@ -92,7 +92,7 @@ static void watch_symbols(struct agent *a)
 			log_quote(str_of(e.text), text, sizeof(text)));
 }
 
-/* Those who stay off their CPUs long are told of in pieces. */
+/* Emits pieces of the time of threads that stay off their CPUs for long. */
 static void run_off_cpu(struct agent *a)
 {
 	struct sampler_stats s;

@@ -33,11 +33,10 @@
 
 /* Builds of language runtimes that are in use at a time. */
 #define RUNTIME_RECORDS_MAX 64
-/* Functions that are remembered to have been told, of all processes: a power of two of pairs up to
- * this. */
+/* Functions of all processes that were sent already: a power of two of pairs up to this. */
 #define CODES_TOLD_MAX 32768
-/* Of functions that one sample tells of, bytes: what is new beyond that is told by later ones.
- * Bounds what a program that makes up functions costs. */
+/* Bytes of new functions that one sample sends; later samples send the rest. Limits the cost of a
+ * program that makes up functions. */
 #define CODE_BYTES_OF_SAMPLE_MAX 32768
 
 /* Threads that are off their CPUs and were sampled then. */

@@ -227,7 +227,7 @@ struct {
 /* The stack that a CPU is about to send. Several CPUs share one where there are many: a copy is
  * rare and large, and takes some microseconds. */
 struct stack_copy {
-	__u64 users; /* who are in it, or try: it is theirs who finds himself alone */
+	__u64 users; /* CPUs inside or trying to enter; one that counts 1 owns the copy */
 	struct event_stack event;
 };
 
@@ -291,8 +291,8 @@ static __always_inline struct stack_copy *stack_copy_here(void)
 	return bpf_map_lookup_elem(&stack_copies, &i);
 }
 
-/* 1: it is this CPU's until stack_copy_leave(). Linux 5.10 has no exchange: of two who come at the
- * same time none may be alone, and then none has it. */
+/* 1: it is this CPU's until stack_copy_leave(). Linux 5.10 has no atomic exchange: two CPUs that
+ * come at the same time may both fail to enter. */
 static __always_inline int stack_copy_enter(struct stack_copy *copy)
 {
 	(void)__sync_fetch_and_add(&copy->users, 1);

@@ -223,7 +223,8 @@ static __always_inline void sample_off_cpu(struct bpf_raw_tracepoint_args *ctx, 
 	c->run_ns += bpf_ktime_get_ns() - w->event.h.time_ns;
 }
 
-/* Not loaded unless it is asked for. Arguments: is it preempted, who goes, who comes. */
+/* Loaded only with --off-cpu-threshold. Arguments: whether the thread was preempted, the thread
+ * that leaves the CPU, the one that gets it. */
 SEC("raw_tp/sched_switch")
 int thread_switch(struct bpf_raw_tracepoint_args *ctx)
 {

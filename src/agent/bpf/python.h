@@ -3,15 +3,15 @@
  * python: the frames of CPython, 3.7 to 3.14, found from the mapping of its code alone.
  *
  * _PyRuntime is at a fixed distance from the code; from it lead the interpreters to their threads.
- * This thread's is the one whose thread_id is the thread pointer: who holds the global lock is
- * asked first, then the list. A thread leads to its innermost frame, and each frame to the one
- * before.
+ * This thread's state is the one whose thread_id is the thread pointer: the state of the global
+ * lock's holder is tried first, then the list. A thread leads to its innermost frame, and each
+ * frame to the one before.
  *
- * Native frames and Python's are put together by who owns the stack: what the interpreter's loop
- * has on its own stack (a _PyCFrame, or the frame that begins a run) lies between sp and the CFA of
- * its native frame, whatever the compiler has made of the loop. That frame gives way to the run of
- * Python frames that it executes. Only to 3.10 nothing lies there: then it is the loop's code that
- * tells.
+ * Native frames and Python's are put together by the owner of the stack: what the interpreter's
+ * loop has on its own stack (a _PyCFrame, or the frame that begins a run) lies between sp and the
+ * CFA of its native frame, whatever the compiler has made of the loop. That frame gives way to the
+ * run of Python frames that it executes. Only to 3.10 nothing lies there: then it is the loop's
+ * code that tells.
  */
 #pragma once
 

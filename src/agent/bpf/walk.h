@@ -379,8 +379,9 @@ __noinline int walk_frame(__u32 unused)
 	return end;
 }
 
-/* One frame more, whoever's, or a step towards it. Global, so that the loop stays small. `zero`: an
- * argument that is not used the compiler leaves undefined, which the verifier refuses. */
+/* Walks one more frame, native or of a runtime, or a step towards it. Global, so that the loop
+ * stays small. `zero`: the compiler leaves unused arguments undefined, and the verifier refuses
+ * that. */
 __noinline int walk_step(__u32 zero)
 {
 	const struct walk *w = bpf_map_lookup_elem(&walks, &zero);

@@ -3,9 +3,9 @@
  * device_credits: how long the broker may still be waited for, by device. Private to agent/
  * (broker.c). No clock and no lock of its own.
  *
- * A device that answers late each time holds up whoever reads one file after the other no less than
- * one that never answers. So each has a credit of time that it may be waited for: DEVICE_CREDIT_NS,
- * which grows again by DEVICE_CREDIT_SHARE_PERCENT of the time that passes.
+ * A device that answers late each time holds up a thread that reads one file after the other as
+ * much as one that never answers. So each has a credit of time that it may be waited for:
+ * DEVICE_CREDIT_NS, which grows again by DEVICE_CREDIT_SHARE_PERCENT of the time that passes.
  */
 #pragma once
 

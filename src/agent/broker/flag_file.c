@@ -36,7 +36,8 @@ static enum status read_pinned(
 	}
 }
 
-/* What it is not asked for, and what is no regular file (a pipe), is the caller's own affair. */
+/* The caller reads the file itself where the broker is not to be asked, or the file is no regular
+ * one (a pipe). */
 static bool is_for_others(int error)
 {
 	return error == ENOSYS || error == EPERM || error == EACCES || error == EINVAL;

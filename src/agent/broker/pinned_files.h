@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pinned_files: files that stay open in the broker, for whoever reads or closes one waits for its
- * file system, and cannot even be killed meanwhile. Private to agent/ (broker_serve.c).
+ * pinned_files: files that stay open in the broker. A process that reads or closes one waits for
+ * its file system, and cannot be killed meanwhile. Private to agent/ (broker_serve.c).
  *
  * Thread safety: all functions but pinned_files_init() may be called from any thread. No memory is
  * asked for.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * announce: shows executables, opened, to whoever names their addresses: each once when it is met,
- * and all that are mapped now once more when somebody asks. Private to agent/ (files.c).
+ * announce: shows opened executables to the part that names their addresses: each once when it is
+ * met, and all that are mapped now again on request. Private to agent/ (files.c).
  *
  * Not thread safe but for announce_show(), which may be called from any thread.
  */

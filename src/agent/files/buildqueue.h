@@ -44,10 +44,10 @@ NODISCARD bool buildqueue_push(
 	struct buildqueue *q, void *item, const struct build_ticket *ticket, int64_t deadline_ns);
 /* One more sample met the item of this id, if it waits here. */
 void buildqueue_want(struct buildqueue *q, uint32_t id);
-/* Waits for one whose turn it is. NULL: closed and empty. */
+/* Waits for an item of the owner whose turn it is. NULL: closed and empty. */
 void *buildqueue_pop(struct buildqueue *q, struct build_ticket *out);
-/* The first of at most so many bytes whose owner has no debt, whatever is being built; NULL: none.
- */
+/* The first item of at most bytes_max whose owner has no debt, also while another one is built;
+ * NULL: none. */
 void *buildqueue_try_pop_small(struct buildqueue *q, uint64_t bytes_max, struct build_ticket *out);
 /* What a table has cost. */
 void buildqueue_charge(struct buildqueue *q, uint64_t owner, int64_t cpu_ns);

@@ -24,8 +24,8 @@ void opened_close(struct opened *o)
 	open_file_close(&o->file);
 }
 
-/* The file itself, as its file system sees it: whoever changes it or makes a copy has another time
- * of change, which nobody can choose. */
+/* Identifies the file by its file system's data. A changed file or a copy has another time of
+ * change, which no user can set. */
 static struct hash128 stamp_file(const struct broker_stat *st)
 {
 	const uint64_t stamp[] = {
@@ -72,7 +72,7 @@ static uint64_t owner_of(const struct opened *o)
 	return hash_u64(o->file.pinned.stat.device) + o->file.pinned.stat.user;
 }
 
-/* Memory that has no name of its own; what a path says of it is no file's. */
+/* Names memory without a file: its path is no path of a file. */
 static void name_memory(struct opened *o)
 {
 	struct str path = str_of(o->path), memfd = STR("/memfd:");

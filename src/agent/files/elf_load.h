@@ -9,7 +9,7 @@
 #include "agent/files/open_file.h"
 #include "agent/files/tablecache.h"
 
-/* What took so much CPU time to build is cached however small it is. */
+/* A table that took this much CPU time to build is cached, however small it is. */
 #define ELF_LOAD_CACHE_CPU_NS (10 * NS_PER_MS)
 
 struct elf_load {

@@ -55,7 +55,7 @@ struct files_config {
 	int only_pid; /* the first pass is over it and its descendants; 0: over all processes */
 	files_seen_fn *seen; /* may be NULL */
 	void *seen_ctx;
-	bool no_copies; /* `seen` is not shown what would have to be copied for it */
+	bool no_copies; /* `seen` is not called for files that would have to be copied first */
 	/* Called for each ELF file that is made known, with the key it was met with, by a thread of
 	 * files'; may be NULL. */
 	void (*known)(void *ctx, const struct file_key *key, const struct objfile *obj,

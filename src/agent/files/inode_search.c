@@ -3,8 +3,8 @@
  * First /proc/self/mountinfo says which folders may be looked at, without asking any file system.
  * Of these only those are that lie on the device of the key; on an overlay and on btrfs files say
  * another device than their mount does. A folder is opened component by component, without
- * following links: what is a link ("/bin" of a merged /usr) leads to another folder of the list, or
- * who knows where.
+ * following links: a link ("/bin" of a merged /usr) leads to another folder of the list, or to a
+ * place that is not searched.
  */
 #include "agent/files/inode_search.h"
 

@@ -56,8 +56,8 @@ static void bindings_sweep(struct known_files *f, int64_t now)
 	}
 }
 
-/* Copies of one file have many keys and one content: of the next few keys the one that was longest
- * not looked at goes. It comes again when it is met. */
+/* Copies of one file have many keys and one content. Of the next few keys the least recently used
+ * is removed; it is added again when it is met. */
 static void bindings_drop_one(struct known_files *f)
 {
 	const struct binding *oldest = NULL;

@@ -2,7 +2,7 @@
 /*
  * known_files: what files.c remembers of files: the kernel's keys that were met (bindings), and the
  * contents behind them (known files), which have ids. Private to agent/. No thread and no lock of
- * its own: whoever calls holds one.
+ * its own: the caller holds one.
  */
 #pragma once
 

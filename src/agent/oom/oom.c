@@ -114,7 +114,7 @@ static struct content *content_find(struct oom *o, const char *build_id, const c
 	return NULL;
 }
 
-/* A free place, or that of the content that was met the longest time ago and no victim holds. */
+/* A free place, or that of the least recently met content that no victim uses. */
 static struct content *content_place(struct oom *o)
 {
 	struct content *oldest = NULL;

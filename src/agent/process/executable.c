@@ -295,7 +295,7 @@ static struct question *question_find(struct executables *x, int pid, uint64_t s
 	return NULL;
 }
 
-/* Without the lock. Who has this pid by now is not who was asked for. */
+/* Without the lock. The pid may belong to another process by now: the start time tells. */
 static void answer(struct executables *x, struct question *q)
 {
 	struct procfs_stat stat;

@@ -204,7 +204,7 @@ static struct str container_value(const struct metadata_process *p, const char *
 	return STR("");
 }
 
-/* The names that people use, whoever gave them. */
+/* The labels that people use, from whichever engine gave them. */
 static void put_container(const struct metadata_process *p, struct relabel_set *s)
 {
 	static const char *const names[] = { "__meta_kubernetes_pod_container_name",
@@ -236,7 +236,7 @@ static void put_plain(
 	put_container(p, s);
 	for (const char *const *l = m->config.external_labels; l && *l; l++) {
 		struct str value = str_of(*l), name;
-		/* What is known of the process comes before what is said of the host. */
+		/* Labels of the process win over those of the host. */
 		if (str_split(&value, '=', &name) && !relabel_set_get(s, name).len)
 			relabel_set_put(s, name, value);
 	}

@@ -76,7 +76,7 @@ void processes_settle(struct processes *p);
 void processes_exit(struct processes *p, const struct event_header *h);
 /* Once an interval: forgets the dead and the unused. */
 void processes_tick(struct processes *p);
-/* Some began other programs, and nobody knows who: /proc is read again with the next sample. */
+/* Notices of execve() were lost: /proc is read again with each process' next sample. */
 void processes_doubt(struct processes *p);
 /* The rules changed: all are read and labelled again. */
 void processes_forget(struct processes *p);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * There is at most one question that nobody has taken yet. Each thread takes it, reads without the
- * lock, and then either gives the answer to who still waits for it, or throws it away. Threads are
- * started when all there are wait for a process, and are not joined, since one may wait for ever:
- * the last one, or procread_free() where there is none, frees what they share.
+ * lock, and then either gives the answer to the caller that still waits, or throws it away. Threads
+ * are started when all there are wait for a process, and are not joined, since one may wait for
+ * ever: the last one, or procread_free() where there is none, frees what they share.
  *
  * The start time is read last: if it is another process' by then, all that was read is dropped.
  */
@@ -19,7 +19,7 @@ struct question {
 	struct procread_wish wish;
 	struct procread_answer *answer;
 	bool is_answered;
-	bool is_given_up; /* whoever answers it frees it */
+	bool is_given_up; /* the thread that answers it frees it */
 };
 
 struct procread {

@@ -57,8 +57,9 @@ void offcpu_set_probability(struct offcpu *o, double probability, int64_t since_
 void offcpu_left(struct offcpu *o, const struct event_sample *s);
 /* It runs again. May come before its sample. May emit. */
 void offcpu_resume(struct offcpu *o, const struct event_resume *r);
-/* Now and then: emits pieces of long stays. `resumed_lost`: how often the end of a stay was lost so
- * far; when it grew nobody knows whose, and all who are away are forgotten. */
+/* Now and then: emits pieces of long stays. `resumed_lost`: how many ends of stays were lost so
+ * far. When it grew, all threads that are off their CPUs are forgotten, since any of them may be
+ * running. */
 void offcpu_tick(struct offcpu *o, int64_t now_ns, uint64_t resumed_lost);
 /* The end: emits what is left, up to now. */
 void offcpu_finish(struct offcpu *o, int64_t now_ns);

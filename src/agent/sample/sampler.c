@@ -178,8 +178,8 @@ static enum status set_up(struct sampler *s, struct err *e)
 	return size_maps(&s->config, skeleton, (uint32_t)s->possible_cpus, e);
 }
 
-/* The verifier gives up when a signal comes (EAGAIN), and libbpf begins anew five times and no
- * more: whoever wants us to stop waits until it is done. */
+/* The verifier gives up when a signal comes (EAGAIN), and libbpf tries five times only. So signals
+ * are blocked: a request to stop waits until the programs are loaded. */
 static int load_undisturbed(struct bpf_object_skeleton *skeleton)
 {
 	sigset_t all, old;

@@ -213,7 +213,8 @@ static enum status encode_file(struct str message, uint32_t samples, struct buf 
 	return OK;
 }
 
-/* Somebody removed the folder. What was in it counts as damaged when its turn comes. */
+/* Makes the folder again after a user removed it. Its batches count as damaged when their turn
+ * comes. */
 static enum status make_again(struct spool *s)
 {
 	enum status st = os_make_dirs(s->dir, NULL);

@@ -38,9 +38,9 @@ uint32_t slabs_of_bytes(uint64_t bytes);
 
 NODISCARD enum status slabs_init(struct slabs *s, int outer, uint32_t max, struct err *e);
 void slabs_deinit(struct slabs *s);
-/* One more, of which there may be `max`. */
+/* Adds a slab; there may be `max`. */
 NODISCARD enum status slabs_add(struct slabs *s, struct err *e);
-/* Gives back the last one, which is empty; there is another one. */
+/* Gives back the last slab, which is empty. At least one other remains. */
 void slabs_drop(struct slabs *s);
 /* Waits until every program that runs now has ended. */
 NODISCARD bool slabs_wait(struct slabs *s);

@@ -350,7 +350,8 @@ static enum placed table_place(
 	return PLACED;
 }
 
-/* The same, making room: what is retired, another slab, what is cold. E_LIMIT: there is none. */
+/* The same, but makes room: by freeing retired tables, then by another slab, then by evicting cold
+ * tables. E_LIMIT: there is none. */
 static enum status table_place_hard(
 	struct tables *t, const struct unwind_table *table, struct slot *slot, struct err *e)
 {
@@ -690,7 +691,7 @@ static void promote(struct tables *t)
 	reclaim(t);
 }
 
-/* What lies in the last slab goes to the others, as far as there is room. */
+/* Moves tables of the last slab to the others, as far as there is room. */
 static void empty_last_slab(struct tables *t)
 {
 	uint32_t last = t->slabs.count - 1;
@@ -720,7 +721,7 @@ static void empty_last_slab(struct tables *t)
 	}
 }
 
-/* What is not used goes, above what may stay; then a slab at a time. */
+/* Evicts unused tables above the size that may stay, then gives back a slab at a time. */
 static void give_back(struct tables *t, int64_t now_ns)
 {
 	uint32_t i, count = 0;

@@ -89,7 +89,7 @@ static bool may_go(const struct upload_entry *x)
 	return x->state != UPLOAD_BUSY && x->state != UPLOAD_WAITING;
 }
 
-/* The place of the one that was not met for the longest time; MAP_NONE: none may go. */
+/* The place of the least recently met file; MAP_NONE: none may be removed. */
 static uint32_t make_place(struct upload_queue *b)
 {
 	uint32_t oldest = MAP_NONE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * upload_queue: which executables the server should have the names of, what became of each, and
- * when it is its turn. Private to agent/ (uploader.c). No thread and no lock of its own: whoever
- * calls holds one.
+ * when it is its turn. Private to agent/ (uploader.c). No thread and no lock of its own: the caller
+ * holds one.
  *
  * A file is known by its build id. It is asked for once samples had it, not because it is mapped.
  */
@@ -14,11 +14,11 @@
 #include "base/vec.h"
 #include "debuginfo/debuginfo.h"
 
-/* Build ids; of more, those go first that no sample had for the longest time. */
+/* Build ids; beyond that the least recently sampled are removed. */
 #define UPLOAD_QUEUE_FILES_MAX 4096
-/* Descriptors of files that were just met, so that one of a program that ends soon can be sent: of
- * so many, for so long, since whoever holds one keeps its file system from being unmounted. A file
- * without a name can be had in no other way, and is kept for longer. */
+/* Descriptors of files that were just met, so that the file of a program that ends soon can be
+ * sent. Their number and time are limited, since an open descriptor keeps its file system from
+ * being unmounted. A file without a name can be had in no other way, and is kept for longer. */
 #define UPLOAD_QUEUE_FRESH_MAX 64
 #define UPLOAD_QUEUE_FRESH_NS (3 * NS_PER_SEC)
 #define UPLOAD_QUEUE_NAMELESS_NS (60 * NS_PER_SEC)
@@ -105,7 +105,7 @@ uint32_t upload_queue_dropped(struct upload_queue *b, int out[UPLOAD_QUEUE_DROPP
 /* When there is something to take: INT64_MAX: never, unless something is met. */
 int64_t upload_queue_next_ns(const struct upload_queue *b);
 
-/* One whose turn it is; it is BUSY until upload_queue_finish(). */
+/* The file whose turn it is; it is BUSY until upload_queue_finish(). */
 struct upload_job {
 	uint32_t entry;
 	char build_id[DEBUGINFO_ID_MAX + 2];

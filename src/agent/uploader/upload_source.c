@@ -5,8 +5,8 @@
  * was opened must have the build id of the job: for names that is enough.
  *
  * What lies on a file system that may hang is read by the broker, in pieces. Such a device may be
- * asked for a part of the time only (docs/formats/broker.md), which others need too: so whoever
- * sends it waits much longer than it does.
+ * read for a part of the time only (docs/formats/broker.md), and others need it too: so the sender
+ * pauses much longer than it reads.
  */
 #include "agent/uploader/upload_source.h"
 
@@ -105,7 +105,7 @@ static bool take_debug_file(struct upload_source *x, const struct upload_job *jo
 	bool is_content = false;
 	if (open_in_root(path, &f, NULL) != OK)
 		return false;
-	/* One that is pinned must stay where it is, which `f` does not. */
+	/* A pinned file must stay at its address, and `f` does not. */
 	if (f.is_pinned || open_file_objfile(&f, path, &obj, NULL) != OK ||
 		check_id(obj, job, &is_content, NULL) != OK || !names_itself(obj)) {
 		objfile_close(obj);

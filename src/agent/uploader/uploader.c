@@ -30,9 +30,9 @@
 #define PAUSE_NS_MAX (2 * NS_PER_SEC)
 /* One between files to this. */
 #define REST_NS_MAX (60 * NS_PER_SEC)
-/* Of the time of a file system that lets us wait we take one part in so many. */
+/* A slow file system is read for this fraction of the time only: 1/20. */
 #define SLOW_PARTS 20
-/* A server is asked whether it is a new one at most so often. */
+/* How often, at most, a server is asked whether it is a new one. */
 #define PROBE_INTERVAL_NS (5 * NS_PER_SEC)
 
 enum slot_state { SLOT_FREE, SLOT_RUNS, SLOT_ENDED };

@@ -21,7 +21,7 @@
 #define UPLOADER_THREADS_MAX 64
 #define UPLOADER_CPU_PERCENT 3
 #define UPLOADER_BYTES_PER_SECOND ((uint64_t)16 << 20)
-/* So much of a file goes at once; what is behind it at that pace. */
+/* This much of a file is sent at once, the rest at that pace. */
 #define UPLOADER_BURST_BYTES_MAX ((uint64_t)512 << 20)
 /* An upload ends, too, when nothing has gone for so long, or all in all. */
 #define UPLOADER_PATIENCE_NS (60 * NS_PER_SEC)
