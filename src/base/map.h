@@ -26,8 +26,9 @@ void map_clear(struct map *m); /* memory kept */
 /* MAP_NONE when absent. */
 uint32_t map_find(
 	const struct map *m, uint64_t hash, map_equal_fn *equal, const void *ctx, const void *key);
-/* What stands where a value of this hash is looked for first, which may be another's; MAP_NONE:
- * nothing. For those who look for many: the first one brings the memory of it nearer. */
+/* For a caller that looks for many values. map_prefetch() brings the slot of a hash into the CPU's
+ * cache. map_peek() returns the value in that slot, which may have another hash; MAP_NONE: the slot
+ * is free. */
 void map_prefetch(const struct map *m, uint64_t hash);
 uint32_t map_peek(const struct map *m, uint64_t hash);
 /* Add a value that is not there yet (the caller looked). False: no memory. */

@@ -3,7 +3,7 @@
  * metrics: counters and gauges of a module, written as Prometheus text (version 0.0.4).
  *
  * Layer 0. A module keeps a struct of `metric_value`s made by an X-macro and a table of the same
- * list; whoever serves /metrics calls metrics_write() for each. Adding is atomic and relaxed.
+ * list; the server of /metrics calls metrics_write() for each. Adding is atomic and relaxed.
  *
  *	#define STORE_METRICS(X) X(samples, COUNTER, "firn_store_samples_total", "Samples stored.")
  *	struct store_metrics { STORE_METRICS(METRIC_FIELD) };

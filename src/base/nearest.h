@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nearest: the word that somebody who mistyped one meant.
+ * nearest: the known word that is most like a mistyped one.
  *
  * Layer 0. A pure function.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: GET, once. The exit code says who is to blame: 3 when nobody answered, 2 when the server
+ * How: GET, once. The exit code says what failed: 3 when no server answered, 2 when the server
  * found the question wrong (400), 6 when nothing is what it asks for (404), 1 for the rest.
  */
 #include "cli/ask.h"
@@ -131,7 +131,8 @@ bool cli_url_add_time(struct buf *url, const char *key, const char *flag, const 
 		cli_complain("--%s: %s", flag, err_text(&e, s));
 		return false;
 	}
-	/* What means the same everywhere is left to the server, whose clock it is about. */
+	/* A time that does not depend on the time zone goes to the server as it is, since the
+	 * server's clock counts. */
 	snprintf(exact, sizeof(exact), "%lld.%09lld", (long long)(here / NS_PER_SEC),
 		(long long)(here % NS_PER_SEC));
 	cli_url_add(url, key, here == utc ? text : exact);

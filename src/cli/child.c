@@ -79,9 +79,7 @@ static bool is_firns(const char *name)
 	return str_starts(str_of(name), STR("MANIFEST.")); /* as os_replace_file() makes them */
 }
 
-/* A directory with somebody's own files in it is nobody's to take: a home that was named by
- * mistake.
- */
+/* Refuses a directory that holds files of others, such as a home that was named by mistake. */
 static enum status check_storage(int dir, const char *path, uid_t from, struct err *e)
 {
 	CLEANUP(fd_cleanup) int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -154,7 +152,7 @@ static enum status take_storage(const char *path, int *out_fd, struct err *e)
 	return OK;
 }
 
-/* A port, or a folder, that may be closed to who has no capabilities. */
+/* A port or a folder that may need capabilities to open. */
 static bool wants_privileges(const char *address)
 {
 	const char *colon = strrchr(address, ':');

@@ -184,7 +184,7 @@ static bool type_is(const struct profile *p, uint32_t type, const char *name)
 	return str_eq(buf_view(&text), str_of(name));
 }
 
-/* All but the one, those without samples too where it is 0. */
+/* Lists all types but one. Where `but` is 0, types without samples are listed too. */
 static void list_types(const struct profile *p, uint32_t but)
 {
 	for (uint32_t t = 1; t < p->types.len; t++) {
@@ -215,7 +215,7 @@ static void say_what_is_left_out(const struct conversion *v, uint32_t type)
 	list_types(p, type);
 }
 
-/* Leaves the samples of one type; false: which one is not clear, and has been said. */
+/* Keeps the samples of one type only; false: the choice was not clear, and an error was printed. */
 static bool choose_type(struct conversion *v)
 {
 	struct profile *p = &v->profile;

@@ -35,7 +35,7 @@ static void run_command(char *const *argv, int go_fd, int failed_fd, const sigse
 		n = read(go_fd, &byte, 1);
 	} while (n < 0 && errno == EINTR);
 	if (n != 1)
-		_exit(LAUNCH_NOT_STARTED); /* whoever prepared it has ended */
+		_exit(LAUNCH_NOT_STARTED); /* the parent has ended */
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	int why = errno;

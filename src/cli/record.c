@@ -58,7 +58,7 @@ struct record {
 	int exit_code;
 };
 
-/* What -o's name ends in says what is written. */
+/* The suffix of -o's name gives the format. */
 static const struct record_format {
 	const char *name;
 	const char *suffix;
@@ -298,7 +298,7 @@ static void on_agent_end(void *ctx, const char *dial)
 	/* A reader that ends early (`| head`) does not end us: there is a folder to remove. Not
 	 * before, since the command would have inherited it. */
 	signal(SIGPIPE, SIG_IGN);
-	r->exit_code = CLI_OK; /* who slept all the time is recorded, too: nothing is */
+	r->exit_code = CLI_OK; /* also for a program that only slept: no samples */
 	if (r->samples != 0)
 		r->exit_code = cli_ask(&ask, &url, pprof ? NULL : format, r->output);
 	summarize(r);

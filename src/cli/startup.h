@@ -10,8 +10,7 @@
 
 /* Where a client on this host reaches `address`: wildcards become loopback. */
 void cli_dial_address(const char *address, char *out, size_t out_size);
-/* Says on standard error what `e` means to whoever typed the flags of `c`. used_path: what the
- * storage directory was called in between; or NULL. The exit code: CLI_USAGE where the address is
- * none. */
+/* Prints what `e` means in terms of the flags of `c`. used_path: another name that the storage
+ * directory had meanwhile; or NULL. Returns the exit code: CLI_USAGE where the address is none. */
 int cli_complain_of_start(
 	const struct server_config *c, const char *used_path, enum status s, const struct err *e);

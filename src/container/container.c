@@ -101,11 +101,11 @@ static void look_for(struct containers *c, struct str key, const struct containe
 /* What a path asks for; outermost first, the pod last. */
 struct wanted {
 	struct procfs_container containers[PROCFS_CONTAINERS_MAX];
-	uint32_t users[PROCFS_CONTAINERS_MAX]; /* who may have named them; 0: root alone */
+	uint32_t users[PROCFS_CONTAINERS_MAX]; /* that may have named them; 0: root alone */
 	size_t count;
 	char uid_text[PROCFS_POD_UID_MAX];
 	struct str uid;
-	uint32_t user; /* who may have named the outermost, and the pod */
+	uint32_t user; /* the user that may have named the outermost, and the pod */
 };
 
 static bool is_asked_for(const struct procfs_container *x)
@@ -134,7 +134,7 @@ static void read_path(struct containers *c, struct str path, struct wanted *w)
 	w->user = container_owner_by_name(path);
 	w->count = procfs_containers(path, w->containers);
 	w->uid = procfs_pod_uid(path, w->uid_text);
-	/* What is in one that nobody is asked for is not asked for either. */
+	/* Containers inside one that no engine is asked about are not asked for either. */
 	if (w->count && !is_asked_for(&w->containers[0]))
 		w->count = 1;
 	for (size_t i = 0; i < w->count; i++) {
@@ -250,8 +250,8 @@ enum status containers_find(struct containers *c, struct str cgroup_path, struct
 			container_record_put(&c->records, l, r);
 		pthread_mutex_unlock(&c->lock);
 	}
-	/* What was told of a container goes before what its path says: outside of it, it has
-	 * another id. */
+	/* An engine's labels of a container win over those of its path: outside of the container it
+	 * has another id. */
 	struct container_labels *own = ARENA_NEW(a, struct container_labels);
 	if (!own)
 		return arena_status(a);
@@ -429,8 +429,8 @@ static void note_problem(struct containers *c, const struct container_peer *p)
 	note_problem_text(c, p->address, p->problem);
 }
 
-/* Kubernetes tells of pods, but of none of those that control groups say are here: the uid of one
- * that has been asked for for a while; NULL: it is not so. */
+/* The uid of a pod that control groups show on this host, but Kubernetes has not listed for a
+ * while, nor any other of this host's pods; NULL: there is none. */
 static const char *strange_pod(const struct containers *c)
 {
 	const char *uid = NULL;

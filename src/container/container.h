@@ -31,8 +31,7 @@
 #include "base/metrics.h"
 #include "base/str.h"
 
-/* Containers and pods remembered; of more, those go that nobody looked for, nor told of, longest.
- */
+/* Containers and pods remembered; beyond that the least recently used are removed. */
 #define CONTAINERS_MAX 4096
 /* Bytes of all their texts. At three quarters those go that nobody has any more; if half is left,
  * values over 128 bytes are left out from then on, and counted; if that does not help either,
@@ -63,7 +62,7 @@ struct containers_config {
 	const char *kubelet_address;
 	const char *token_file; /* "" or NULL: a pod's */
 	const char *ca_file;    /* "" or NULL: a pod's */
-	bool insecure;          /* whoever answers is believed */
+	bool insecure;          /* accept any certificate */
 	int64_t ttl_ns;         /* asked again when the answer is as old; 0: ten minutes */
 };
 

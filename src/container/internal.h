@@ -29,8 +29,8 @@ void container_put_pair(
 	struct container_labels *l, const char *what, struct str key, struct str value);
 /* The pairs of a map<string, string>, one entry's bytes at a time. */
 void container_put_entry(struct container_labels *l, const char *what, struct str entry);
-/* What the kubelet and engines add to a pod's own labels and annotations, so that they are the same
- * whoever was asked: Kubernetes' API knows nothing of it, and one is a time. */
+/* Removes what the kubelet and engines add to a pod's own labels and annotations. So the result is
+ * the same from each source: Kubernetes' API does not have these, and one of them is a time. */
 void container_drop_kubelets(struct container_labels *l);
 /* "" when absent. */
 struct str container_get(const struct container_labels *l, const char *name);
@@ -76,7 +76,7 @@ NODISCARD enum status container_pods_decode(struct str json, const struct contai
 
 enum container_event_kind {
 	CONTAINER_EVENT_OTHER, /* DELETED, and what is yet to be thought of */
-	CONTAINER_EVENT_POD,   /* there is one, or it is another now */
+	CONTAINER_EVENT_POD,   /* a pod was added or changed */
 	CONTAINER_EVENT_BOOKMARK,
 	CONTAINER_EVENT_ERROR
 };
@@ -137,8 +137,8 @@ void container_peer_close(struct container_peer *p);
  * the server's own sentence where it has one. */
 NODISCARD enum status container_peer_get(struct container_peer *p, const char *path,
 	size_t answer_max, struct buf *out, struct err *e);
-/* What an answer by HTTP that is none of those wanted says for people: the "message" of its JSON,
- * in one line; "" when it has none. */
+/* The sentence of an HTTP error for people: the "message" of its JSON, in one line; "" when it has
+ * none. */
 #define CONTAINER_SENTENCE_MAX 192
 void container_sentence(struct str json, char out[CONTAINER_SENTENCE_MAX]);
 NODISCARD enum status container_peer_rpc(struct container_peer *p, const char *path,
@@ -213,11 +213,11 @@ bool container_watch_node_is_unknown(struct container_watch *w);
 /* "" when all is well. */
 void container_watch_problem(struct container_watch *w, char out[ERR_TEXT_MAX]);
 
-/* ---- owner.c: who may have made a control group, and given it its name ---- */
+/* ---- owner.c: the user that may have made a control group and named it ---- */
 
 /* "/user.slice/user-1000.slice/…": 1000; 0: no user's. */
 uint32_t container_owner_by_name(struct str path);
-/* Who owns the group above that one, below `root`/sys/fs/cgroup; 0: root, or nobody can say. */
+/* The owner of the group above that one, below `root`/sys/fs/cgroup; 0: root, or not known. */
 uint32_t container_owner(const char *root, struct str group);
 
 /* ---- usersocket.c: sockets that a user put there ---- */
@@ -241,7 +241,7 @@ enum container_engine {
 
 struct container_place {
 	enum container_engine engine;
-	uint32_t user; /* who runs it; 0: root */
+	uint32_t user; /* the user that runs it; 0: root */
 	struct container_peer peer;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A name of a control group proves something only as far as others could not have made a group of
- * that name. Who may make one is who owns the group above it: root, or the user to whom systemd or
- * a container engine gave it. What is below user-UID.slice is that user's, whoever owns it.
+ * that name. Only the owner of the group above may make one: root, or the user to whom systemd or a
+ * container engine gave it. Groups below user-UID.slice count as that user's, whatever their owner.
  *
  * Of a group that is gone already the nearest one above it that is still there counts.
  */
@@ -36,7 +36,7 @@ static bool leads_out(struct str path)
 	return false;
 }
 
-/* Is there such a group in any hierarchy, and who owns it. */
+/* Finds such a group in any hierarchy, and its owner. */
 static bool owner_of(const char *root, struct str path, uint32_t *out)
 {
 	static const char *const places[] = { "", "/unified", "/systemd", "/cpu", "/cpu,cpuacct",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer that does not answer, or not in time, is left alone for a second, then two, up to a
- * minute: whoever hangs costs one timeout in a while. "There is no such container" is an answer.
+ * minute: a peer that hangs costs one timeout in a while. "There is no such container" is an
+ * answer.
  */
 #include "base/reader.h"
 #include "container/internal.h"

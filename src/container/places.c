@@ -47,7 +47,7 @@ static void usual_places(struct container_places *c)
 		place_add(c, usual[i].engine, 0, usual[i].path);
 }
 
-/* One socket by flag: what it is, its name says, or else it is tried as each. */
+/* One socket, named by a flag. Its name gives the engine, or else each engine's API is tried. */
 static void only_place(struct container_places *c, const char *path)
 {
 	bool podman = strstr(path, "podman") != NULL;
@@ -119,8 +119,8 @@ enum status container_places_ask(struct container_places *c, const struct contai
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct container_place *p = &c->v[i];
 		struct err e = { 0 };
-		/* Who can listen there may say what he likes: of his own containers alone. And what
-		 * he calls his groups is nothing to ask root's engines by. */
+		/* A user's engine may answer anything, so it is asked about that user's containers
+		 * only. And names that a user gave to groups are not asked of root's engines. */
 		if (p->user != q->user && !c->only)
 			continue;
 		/* Names within containerd's namespaces nobody else has. */

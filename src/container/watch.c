@@ -34,7 +34,7 @@
 #define BACKOFF_MAX_NS (30 * NS_PER_SEC)
 /* A watch shorter than this that brought nothing is a failure. */
 #define WATCH_SHORT_NS NS_PER_SEC
-/* Where we may list, and not watch: that is somebody's mistake, who may be about to mend it. */
+/* The API allows listing and refuses watching: a mistake in its roles, which may be mended soon. */
 #define REFUSED_MIN_NS (30 * NS_PER_SEC)
 #define REFUSED_MAX_NS (300 * NS_PER_SEC)
 /* How often the file of a token that was refused is looked at. */
@@ -42,7 +42,7 @@
 #define ANSWER_BYTES_MAX ((size_t)64 << 10) /* of a refusal */
 #define AGAIN_PAUSE_NS (60 * NS_PER_SEC)
 #define DEPTH_MAX 200
-/* Errors told in a row, whatever they say, after which a new list is asked for. */
+/* Errors in a row, of any kind, after which a new list is asked for. */
 #define ERRORS_MAX 3
 
 struct container_watch {

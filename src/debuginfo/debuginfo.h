@@ -142,7 +142,7 @@ void debuginfo_table_describe(const struct debuginfo_table *t, struct debuginfo_
 #define DEBUGINFO_IDS_MAX 65536
 /* Files that arrive at a time; the next one waits. */
 #define DEBUGINFO_ARRIVING_MAX 8
-/* Those that wait; one more is told to try again, since each keeps a thread. */
+/* Uploads that wait. Beyond that a client is told to try again, since each keeps a thread. */
 #define DEBUGINFO_WAITING_MAX 64
 
 /* Numbers are those of parca.debuginfo.v1alpha1.DebuginfoType. */
@@ -189,7 +189,7 @@ NODISCARD enum status debuginfo_record_decode(
 
 struct debuginfo_uploads_config {
 	const char *dir;           /* is made; copied */
-	uint64_t bytes_max;        /* of all files; the one not used for the longest time goes */
+	uint64_t bytes_max;        /* of all files; beyond it the least recently used is removed */
 	uint64_t upload_bytes_max; /* of one */
 	int64_t stale_ns;          /* since it began: an upload may be tried again */
 };
@@ -207,8 +207,8 @@ NODISCARD enum status debuginfo_uploads_find(struct debuginfo_uploads *u,
 /* Decides on what is known whether an upload may begin. */
 typedef enum status debuginfo_may_begin_fn(
 	void *ctx, const struct debuginfo_record *known, struct err *e);
-/* Begins one when `may` says OK, else its status; nobody else begins one in between. *out->upload
- * is its id. E_LIMIT: there is no room for it. */
+/* Begins an upload when `may` returns OK, else returns its status. No other upload begins in
+ * between. *out->upload is its id. E_LIMIT: there is no room for it. */
 NODISCARD enum status debuginfo_uploads_begin(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct str hash, uint64_t size_bytes,
 	debuginfo_may_begin_fn *may, void *ctx, struct debuginfo_record *out, struct err *e);
@@ -244,7 +244,7 @@ NODISCARD enum status debuginfo_uploads_finish(struct debuginfo_uploads *u,
 /* A descriptor of the file, the caller's. E_NOTFOUND: there is none. */
 NODISCARD enum status debuginfo_uploads_file(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, int *out_fd, uint64_t *out_bytes, struct err *e);
-/* The same, whoever uploaded it: names are the same for all. */
+/* The same, from any tenant: names are the same for all. */
 NODISCARD enum status debuginfo_uploads_any(struct debuginfo_uploads *u, struct str build_id,
 	enum debuginfo_type type, int *out_fd, struct err *e);
 

@@ -31,7 +31,7 @@ struct fetch_config {
 	const char *address;
 	/* https: PEM files, read for each call. */
 	const char *ca_file;              /* NULL: SSL_CERT_FILE, or else what this host trusts */
-	const char *cert_file, *key_file; /* who we are; NULL: nobody */
+	const char *cert_file, *key_file; /* the client's certificate; NULL: none */
 	bool trust_anybody;               /* https: nothing is checked */
 	const char *proxy_url;            /* NULL: of the environment; "": none */
 	const char *no_proxy;             /* NULL: of the environment */

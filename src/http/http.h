@@ -57,7 +57,7 @@ struct http_events {
 	void (*on_end)(void *ctx, struct http_stream *s); /* the request is whole */
 	/* The stream is over: answered, reset by the peer, or its connection is going. Exactly once
 	 * for every on_head. From here on no http_ function may be called with it but
-	 * http_stream_request() and http_stream_unref(), by those who hold a reference. */
+	 * http_stream_request() and http_stream_unref(), by holders of a reference. */
 	void (*on_close)(void *ctx, struct http_stream *s, bool answered);
 	/* The connection is about to end with this HTTP status (400, 431, …), or 0: a protocol
 	 * error of HTTP/2. */

@@ -122,7 +122,7 @@ static const struct ingest_limits *limits_of(const struct ingest *in, struct str
 	return rule ? &rule->limits : &in->limits;
 }
 
-/* A server's limit holds for all, and whoever read the message has looked at it. */
+/* Only the tenant's limit: the protocol that read the message has checked the server's. */
 static enum status check_size(
 	const struct ingest *in, struct str tenant, size_t message_bytes, struct err *e)
 {
@@ -395,7 +395,7 @@ void ingest_batch_end(struct ingest_batch *b, enum status s, const char *error)
 		if (!b->stored)
 			count_refused(&in->metrics, s);
 	}
-	/* Until then nobody knows whose it is. */
+	/* Only a decoded batch names its agent. */
 	if (b->profile.strings.v)
 		agent_list_note(&in->agents, b->tenant, &b->profile, b->peer, b->begun_ns,
 			clock_realtime_ns(), error);

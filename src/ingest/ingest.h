@@ -208,7 +208,7 @@ void ingest_deinit(struct ingest *in);
 NODISCARD enum status ingest_inlet(struct ingest *in, const struct ingest_protocol *p,
 	struct ingest_inlet **out, struct err *e);
 /* From now on samples go there; before that ingest_health() says that the store is being opened.
- * `wants` is told which executables have samples (symbolizer_want()); NULL: nobody is. */
+ * `wants` is told which executables have samples (symbolizer_want()); NULL: none. */
 void ingest_open(struct ingest *in, struct samples_sink *sink, struct symbolizer *wants);
 /* OK, or why no message can be taken now (E_UNAVAILABLE). */
 NODISCARD enum status ingest_health(struct ingest *in, struct err *e);

@@ -293,8 +293,8 @@ static bool next_piece(struct net_client *c, struct str *out)
 	return out->len > 0;
 }
 
-/* What waits goes out as far as the socket takes it, SEND_ONCE_BYTES at most, so that who sends for
- * long looks at his deadline in between; *out_left: not all did. */
+/* Sends queued bytes as far as the socket takes them, SEND_ONCE_BYTES at most, so that the caller
+ * of a long send checks its deadline in between. *out_left: some are left. */
 static enum status send_some(struct net_client *c, bool *out_left, struct err *e)
 {
 	struct str piece;

@@ -463,7 +463,7 @@ static bool admit(struct net_exchange *x, const struct http_request *h)
 	return !x->answered;
 }
 
-/* It brings no body that fills the memory: senders do not hold up those who ask. */
+/* A request without a body that fills the memory: senders do not hold up queries. */
 static bool asks_only(const struct net_exchange *x)
 {
 	return str_eq(x->request.method, STR("GET"));
@@ -520,8 +520,8 @@ static void on_head(void *ctx, struct http_stream *stream)
 
 /* ---- the body ---- */
 
-/* What began below the limit, or was slowed down above it, goes on until there is a multiple of it;
- * one always may. */
+/* A body that began below the limit, or was slowed down above it, goes on until memory is a
+ * multiple of the limit. One exchange always may. */
 static bool others_fill_memory(const struct net_exchange *x)
 {
 	size_t times = x->rpc_stream ? 2 : 4;

@@ -286,7 +286,7 @@ struct net_tls_trust {
 	bool any_name;       /* the server's certificate may be for another name */
 	bool anybody;        /* nothing is checked */
 };
-/* Who a client says it is: PEM; NULL: nobody. */
+/* The client's certificate and key: PEM; NULL: none. */
 struct net_tls_identity {
 	const char *cert_file;
 	const char *key_file;

@@ -80,7 +80,7 @@ NODISCARD enum status net_stream_send(struct net_stream *stream, struct str mess
  * E_UNAVAILABLE; OK: neither has happened. */
 NODISCARD enum status net_stream_wait(struct net_stream *stream, int64_t until_ns, struct err *e);
 
-/* Each lane has workers of its own, so that what waits in one holds up nobody in another. */
+/* Each lane has workers of its own, so that requests of one do not wait for those of another. */
 #define NET_LANES 4
 
 struct net_route {
@@ -121,8 +121,8 @@ struct net_server_config {
 	/* A request waits so long for a worker (or until its deadline), then it is answered with
 	 * 503. */
 	int64_t turn_timeout_ns;
-	/* Of requests with different values of this header (in lower case; NULL: none) that wait in
-	 * a lane, one goes first whose value has the fewest running. */
+	/* Among the requests that wait in a lane, those go first whose value of this header (in
+	 * lower case; NULL: none) has the fewest running. */
 	const char *share_header;
 	uint32_t connections_max;
 	/* TLS: connections whose handshake is not over, each NET_HANDSHAKE_BYTES. Of more the
@@ -230,7 +230,7 @@ void net_client_pin(struct net_client *c, const char *cert_file);
 /* https: trust what the authorities in this file (PEM) have signed, and not the host's; the name is
  * checked. The text is kept. */
 void net_client_trust(struct net_client *c, const char *ca_file);
-/* https: trust whoever answers. */
+/* https: accept any certificate. */
 void net_client_trust_anybody(struct net_client *c);
 /* https: the certificate (chain) and key that we show to a server that asks; PEM, read for each
  * connection. The texts are kept. */

@@ -207,7 +207,7 @@ static struct net_tls_conn *conn_new(SSL_CTX *ctx)
 
 /* ---- the client's context ---- */
 
-/* Through os.h, which may have another process open what this one may not. */
+/* Reads through os.h, so that the broker can open a file that this process may not. */
 static enum status open_pem(const char *file, struct buf *bytes, BIO **out, struct err *e)
 {
 	struct err why = { 0 };
@@ -382,7 +382,7 @@ void net_tls_conn_free(struct net_tls_conn *c)
 	ERR_clear_error();
 }
 
-/* What OpenSSL has made goes behind what waits. */
+/* Appends the bytes that OpenSSL has made to those that wait to be sent. */
 static void collect(struct net_tls_conn *c)
 {
 	char *p;

@@ -55,8 +55,8 @@ typedef ssize_t os_broker_link_fn(const char *path, char *out, size_t size);
 void os_set_broker(os_broker_open_fn *open_fn, os_broker_link_fn *link_fn);
 /* open(path, O_RDONLY | O_CLOEXEC): -1 with errno. */
 int os_open_read(const char *path);
-/* What opens for anybody but says more to the privileged: the broker alone. ENOSYS: there is none.
- */
+/* For files that any user can open, but that tell more to the privileged: only the broker opens
+ * them. ENOSYS: there is no broker. */
 int os_open_by_broker(const char *path);
 ssize_t os_read_link(const char *path, char *out, size_t size);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capset(2) knows the calling thread alone: whoever drops something does it while it is the only
- * one. */
+/* capset(2) changes the calling thread only: capabilities are dropped while there is one thread. */
 #include "os/os.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /*
  * The queue is a ring under one mutex with two conditions on the monotonic clock. Waiters re-check
  * after every wake-up, so spurious ones do no harm. Waking a thread costs more than a small item's
- * work: a signal goes out only where somebody waits and no other signal is on its way, and whoever
- * was woken passes it on if there is more.
+ * work: a signal is sent only when a thread waits and no other signal is on its way. The woken
+ * thread passes it on if there is more.
  */
 #include "os/os.h"
 

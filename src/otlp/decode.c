@@ -34,7 +34,7 @@ static PRINTF(3, 4) enum status
 	return E_INVALID;
 }
 
-/* So many profiles are left out for what reject() said, which stands in `place`. */
+/* Counts profiles that are left out for the reason that reject() gave, found in `place`. */
 static void count_rejected(struct decoder *d, uint64_t profiles, const char *place)
 {
 	struct otlp_rejects *r = d->rejects;

@@ -6,8 +6,8 @@
  * elements together, so each byte is looked at about twice.
  *
  * Element 0 of each table is its null element whatever it holds (from 1.8 on). An element with a
- * reference out of range becomes BAD: it harms only those who use it. An element that is not a
- * message ends the decoding.
+ * reference out of range becomes BAD: it harms only the samples that use it. An element that is not
+ * a message ends the decoding.
  */
 #include "otlp/decoder.h"
 

@@ -216,8 +216,8 @@ bool parca_label_is_own(struct str name);
 /* A frame_type of parca-agent. */
 enum frame_kind parca_frame_kind(struct str name);
 
-/* Stacks that an agent sent before, by a hash of who it is and the stack's id: what it need not
- * send again. Within memory_bytes: the least recently used half goes. Thread safe. */
+/* Stacks that an agent sent before and need not send again, by a hash of the agent and the stack's
+ * id. Within memory_bytes: the least recently used half goes. Thread safe. */
 struct parca_stacks;
 NODISCARD enum status parca_stacks_new(size_t memory_bytes, struct parca_stacks **out);
 void parca_stacks_free(struct parca_stacks *s);

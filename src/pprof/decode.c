@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profile.proto refers to elements by ids that the writer chose (1, 2, 3, … for nearly all, any
- * distinct non-zero number for some) and to strings by index; a table may come after those who use
- * it. So one scan notes where each table lies and how many elements it has, and the tables are
- * then read in the order of their dependencies.
+ * distinct non-zero number for some) and to strings by index; a table may come after the fields
+ * that use it. So one scan notes where each table lies and how many elements it has, and the tables
+ * are then read in the order of their dependencies.
  */
 #include "base/arena.h"
 #include "pb/pb.h"

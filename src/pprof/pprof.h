@@ -62,7 +62,7 @@ void pprof_stream_types(struct pprof_stream *s, struct buf *out);
 /* locations[] leaf first, PROFILE_STACK_MAX at the most; a value for each type; label_sets[]. */
 void pprof_stream_sample(struct pprof_stream *s, const uint32_t *locations, uint32_t count,
 	const int64_t *values, uint32_t labels, struct buf *out);
-/* Any time behind the types: a string of the profile for whoever reads it. */
+/* Any time behind the types: a string of the profile, for people. */
 void pprof_stream_comment(struct pprof_stream *s, uint32_t string, struct buf *out);
 /* Last. */
 void pprof_stream_tables(struct pprof_stream *s, int64_t time_ns, int64_t duration_ns,

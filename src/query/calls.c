@@ -104,7 +104,7 @@ static enum status push_call(struct builder *b, const struct query_call *call, u
 	return OK;
 }
 
-/* The call stands for one more frame: what differs is known no more. */
+/* Adds a frame to the call: fields in which its frames differ become unknown. */
 static void mix(struct builder *b, struct query_call *call, const struct query_line *line)
 {
 	const struct query_stacks *s = &b->c->stacks;

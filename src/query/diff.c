@@ -98,8 +98,8 @@ static enum status make_changes(struct query_table *side, struct query_table *ba
 	return OK;
 }
 
-/* Who asks whether something got worse is not told "no" where nothing was compared. A filter may
- * leave one side without samples: then a function came, or went. */
+/* A check for "got worse" is an error where there was nothing to compare. A filter may leave one
+ * side without samples: then a function came, or went. */
 static enum status check_sides(const struct query_engine *q, const struct query_request *side,
 	const struct query_request *base, const struct changes *c, struct err *e)
 {

@@ -5,8 +5,8 @@
  *
  * Private to query/.
  *
- * Sums are taken modulo 2^64 (query_add(), query_scale()): whoever sends values near the edge gets
- * figures that wrap, and the equations between them hold all the same.
+ * Sums are taken modulo 2^64 (query_add(), query_scale()): values near the edge give figures that
+ * wrap, and the equations between them hold all the same.
  */
 #pragma once
 
@@ -52,12 +52,12 @@ struct query_plan {
 NODISCARD enum status query_plan_open(const struct query_engine *q, const struct query_request *r,
 	bool need_type, struct arena *a, struct query_plan *out, struct err *e);
 void query_plan_close(struct query_plan *p);
-/* What the report takes for itself is so many bytes in all, until the plan is closed: they count
- * among what all questions together may have. Asked before it is taken; less than before changes
- * nothing. E_UNAVAILABLE: others have it. E_LIMIT: more than one question may have. */
+/* Counts `bytes` in all for the report's own memory, until the plan is closed, in the quota of all
+ * queries. To be called before it is allocated; fewer bytes than before change nothing.
+ * E_UNAVAILABLE: other queries have it. E_LIMIT: more than one query may have. */
 NODISCARD enum status query_hold(const struct query_plan *p, uint64_t bytes, struct err *e);
-/* The same for what has a limit of its own (an arena's): beyond what one question may have it goes
- * on, and what was counted until then stays counted. */
+/* The same for memory with a limit of its own (an arena's): beyond the query's limit it succeeds,
+ * and what was counted until then stays counted. */
 NODISCARD enum status query_count(const struct query_plan *p, uint64_t bytes, struct err *e);
 
 /* Another thread of the plan's view, as the symbolizer wants it; nothing where there is none. */

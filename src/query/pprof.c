@@ -78,7 +78,8 @@ static void writer_deinit(struct writer *w)
 	buf_deinit(&w->plain);
 }
 
-/* What is there goes on. Small profiles are compressed at once, which is faster. */
+/* Compresses the bytes written so far. Small profiles are compressed in one piece, which is faster.
+ */
 static enum status drain(struct writer *w, bool last, struct err *e)
 {
 	enum status s = buf_status(&w->plain);
@@ -169,7 +170,7 @@ static uint32_t path_of(const struct samples_tree *t, uint32_t node, uint32_t *o
 	return n;
 }
 
-/* Those of one node and equal labels are one sample. */
+/* Cells of one node with equal labels become one sample. */
 static enum status write_samples(struct writer *w, struct err *e)
 {
 	const struct samples_cells *c = w->cells;

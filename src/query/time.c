@@ -169,7 +169,7 @@ static struct str cut_digits(struct str *rest)
 	return digits;
 }
 
-/* One "1.5h" cut from the front. Times that leave what can be told end at its edge. */
+/* One "1.5h" cut from the front. Times before 0 or beyond SECONDS_MAX end there. */
 static bool shift_one(struct str *rest, bool back, unsigned flags, int64_t *ns)
 {
 	uint64_t count = 0;

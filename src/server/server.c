@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_OF_CONNECTION 2 /* its own, and one for what it asks */
+#define DESCRIPTORS_OF_CONNECTION 2 /* its own, and one for a file that its request opens */
 #define DESCRIPTORS_MIN 16384
 #define WORKERS_MIN 8
 #define WORKERS_MAX 32

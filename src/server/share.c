@@ -4,7 +4,7 @@
  * /shared/ID; nothing leaves for another host. Above the limits the oldest go: a tenant's own, so
  * that nobody pushes another's out by sharing more.
  *
- * A tenant's profile is ID@TENANT.pb.gz: whoever asks as another one does not find it.
+ * A tenant's profile is ID@TENANT.pb.gz: a request of another tenant does not find it.
  *
  * A file is written whole under another name and then renamed, so that a reader never sees half of
  * one. Ids are random: a link cannot be guessed.

@@ -133,7 +133,7 @@ void server_write_arrow(void *ctx, const struct net_request *r, struct net_respo
 
 /* ---- Write ---- */
 
-/* Stacks are known by who sent them, so that no one gives another's stack a name. */
+/* The key has the sender's address, so that one sender cannot define another's stack. */
 static struct hash128 stack_key(const struct push *w, struct str id)
 {
 	struct str address = str_of(w->b.peer);

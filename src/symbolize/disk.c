@@ -2,9 +2,9 @@
 /*
  * One file a table: DIR/xx/rest.sym. When it was used last is told by its time of modification,
  * which opening it sets anew, at most once an hour. The folders are read when the symbolizer
- * starts, and when what was built since is beyond the limit: then the tables go that were not used
- * for the longest time, until a quarter of the limit is free, so that this is rare. What is mapped
- * while it goes stays readable.
+ * starts, and when what was built since is beyond the limit: then the least recently used tables
+ * are removed, until a quarter of the limit is free, so that this is rare. A table that is mapped
+ * meanwhile stays readable.
  */
 #include "symbolize/private.h"
 

@@ -23,19 +23,19 @@ struct symbolizer_config {
 	bool local_files; /* look at a mapping's own path on this host (its build id must agree) */
 	struct debuginfo_uploads *uploads; /* outlives the symbolizer; NULL: none */
 	uint64_t memory_bytes;             /* for open tables and caches */
-	/* On disk: beyond it those tables go that were not used for the longest time. */
+	/* On disk; beyond it the least recently used tables are removed. */
 	uint64_t disk_bytes;
 	struct debuginfo_limits limits;
 	uint32_t workers; /* builds at a time */
 	/* What is offered waits, with its descriptor, until it is asked for; more than
 	 * SYMBOLIZER_HELD_MAX are built at once. */
 	bool on_demand;
-	/* After so many symbolizer_want() the table is made. Before that it is made when a question
+	/* After so many symbolizer_want() the table is made. Before that it is made when a query
 	 * asks, and when the file that waits cannot be had again: it is removed, or not the one at
 	 * its path, or changed so lately that it may be written over. */
 	uint32_t wants_min;
-	/* A table that was made before only because of a question goes when none used it for so
-	 * long, if its file can be had again. */
+	/* A table that was made before only because of a query is removed when no query used it for
+	 * so long, if its file can be had again. */
 	int64_t brief_ns;
 	int64_t look_ns; /* how often the files that wait are looked at */
 };

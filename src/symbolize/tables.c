@@ -12,8 +12,7 @@
  *		done. Now and then it looks at the files that wait (held.c)
  *
  * One lock for everything; it is not held while files are opened or built. Open tables are counted
- * by their bytes; beyond the budget the one not used for the longest time is closed, unless it is
- * in use.
+ * by their bytes; beyond the budget the least recently used one is closed, unless it is in use.
  */
 #include "symbolize/tables.h"
 

@@ -217,7 +217,7 @@ static enum status read_sources(struct builder *b, struct err *e)
 			continue;
 		struct source *src = &b->sources[i];
 		enum status s = add_source(b, names[i], src, e);
-		/* What .eh_frame says is worth more than what this would add. */
+		/* .eh_frame is worth more than what this section would add. */
 		if (s == E_LIMIT && i == DEBUG_FRAME && !is_empty)
 			buf_deinit(&src->bytes);
 		else if (s != OK)
@@ -454,8 +454,8 @@ static enum status make_index(struct builder *b, struct err *e)
 
 /* ---- second pass: the rows ---- */
 
-/* libgcc's functions that go to who catches an exception overwrite their own frame before they
- * leave it: from where on, in the file, and the rule there. UINT64_MAX: nowhere. */
+/* libgcc's functions that jump to an exception's handler overwrite their own frame before they
+ * leave it. Finds from where on, in the file, and the rule there. UINT64_MAX: nowhere. */
 static uint64_t find_context(struct builder *b, const struct cfi_fde *fde, uint64_t begin,
 	uint64_t end, struct unwind_rule *out)
 {

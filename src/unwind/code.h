@@ -23,7 +23,7 @@
 /* At a time: functions are shorter. */
 #define CODE_READ_BYTES ((size_t)256 << 10)
 
-/* What is read for a short gap is read with so much behind it, for the next one. */
+/* A read for a short gap also reads this much behind it, for the next gaps. */
 #define CODE_WINDOW_BYTES ((size_t)64 << 10)
 
 /* Executable segments and sections that are looked at; files have one to three, and a dozen. */

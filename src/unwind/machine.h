@@ -29,8 +29,8 @@ struct unwind_machine {
 	/* Does a function that these instructions describe leave by __builtin_eh_return? NULL: not
 	 * known for this machine. */
 	bool (*is_eh_return)(struct str instructions);
-	/* From which offset of its code it is on its way to who catches, and the rule there. False:
-	 * it does not look like libgcc's. */
+	/* From which offset of its code it is on its way to an exception's handler, and the rule
+	 * there. False: it does not look like libgcc's. */
 	bool (*find_context)(
 		const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule);
 	/* Is it the function that a context of makecontext() returns to, and whose caller is none?

@@ -51,7 +51,7 @@ enum unwind_cfa {
 	/* Go's morestack: the goroutine's pc and sp are in its g: r14 of the interrupted frame is
 	 * g0 or m.curg; cfa_off is where curg is in an m, fp_off where sched.bp is in a g */
 	UNWIND_CFA_GO_MORESTACK = 14,
-	/* libgcc on its way to who catches an exception: its own frame is overwritten by then, and
+	/* libgcc on its way to an exception's handler: its own frame is overwritten by then, and
 	 * the registers to go on with are in the _Unwind_Context at fp + cfa_off */
 	UNWIND_CFA_CONTEXT = 15,
 	UNWIND_CFA_COUNT
@@ -102,8 +102,7 @@ struct unwind_rule {
 		       * BX_SAVED: there the address is at cfa - 8). arm64: 0 means in lr */
 };
 
-/* ---- what a rule means, for all who step by it: agent/bpf/walk.h, step.c, sample/deferred.c ----
- */
+/* ---- what a rule means, for each walker: agent/bpf/walk.h, step.c, sample/deferred.c ---- */
 
 /* Inlined into the BPF program, whose verifier would look at each call. */
 #define UNWIND_INLINE static inline __attribute__((always_inline))

@@ -42,7 +42,7 @@ static const struct machine x86 = {
 };
 
 /* siginfo 128 bytes, ucontext's head 176, fault_address 8. Addresses of user space mostly have 48
- * bits (52 only for who asks mmap() for it); a signature is above them. */
+ * bits (52 only for a program that asks mmap() for it); a signature is above them. */
 static const struct machine arm64 = {
 	.sp = 31,
 	.fp = 29,
@@ -231,7 +231,7 @@ static enum unwind_step step_table(const struct machine *m, struct unwind_frame 
 	return may_end ? UNWIND_STEP_ROOT_ZERO : UNWIND_STEP_ZERO;
 }
 
-/* libgcc's _Unwind_Context: rbp, which it points to, sp, and the first instruction of who catches.
+/* libgcc's _Unwind_Context: rbp, which it points to, sp, and the first instruction of the handler.
  */
 static enum unwind_step step_context(const struct machine *m, struct unwind_frame *f,
 	const struct unwind_rule *rule, unwind_read_fn *read, void *ctx)

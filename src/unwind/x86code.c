@@ -554,8 +554,8 @@ static void apply_modrm(struct known *k, const struct insn *i)
 	}
 }
 
-/* System V ABI 3.4.1: who clears rbp, and has not kept it for a caller, is the outermost frame from
- * there on (musl's clone, the entry of a program). */
+/* System V ABI 3.4.1: a function that clears rbp, and has not kept it for a caller, is the
+ * outermost frame from there on (musl's clone, the entry of a program). */
 static void apply_clear(struct known *k)
 {
 	k->is_outermost = !k->fp_off && !k->has_kept_fp && k->depth >= 0;
@@ -720,7 +720,7 @@ static struct known known_behind(const struct known *k)
 /* What a call says of the function. */
 static void note_call(struct function *f, struct known *k)
 {
-	if (k->ra_reg >= 0) /* who calls knows no registers */
+	if (k->ra_reg >= 0) /* registers are not known after a call */
 		lose(k);
 	if (!k->aligned)
 		k->cfa_reg = -1;

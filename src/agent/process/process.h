@@ -76,7 +76,7 @@ void processes_settle(struct processes *p);
 void processes_exit(struct processes *p, const struct event_header *h);
 /* Once an interval: forgets the dead and the unused. */
 void processes_tick(struct processes *p);
-/* Notices of execve() were lost: /proc is read again with each process' next sample. */
+/* Notices of execve() may have been lost: /proc is read again with each process' next sample. */
 void processes_doubt(struct processes *p);
 /* The rules changed: all are read and labelled again. */
 void processes_forget(struct processes *p);

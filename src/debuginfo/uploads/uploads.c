@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the records say is true; memory holds only sums, and who arrives. So a process that ends at
- * any point leaves either what was, or what is (docs/formats/debuginfo.md):
+ * Records are the truth; memory holds only sums, and the uploads that arrive. So a process that
+ * ends at any point leaves either the old state or the new one (docs/formats/debuginfo.md):
  *
  *	begin:   record {upload, uploading}
  *	arrive:  BASE.UPLOAD.part grows; whole: synced, renamed to BASE.UPLOAD
@@ -314,7 +314,7 @@ enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debu
 		return err_set(e, E_NOMEM, "an upload");
 	up->fd = -1;
 	pthread_mutex_lock(&u->lock);
-	/* Before the wait too: who has no business here is told at once. */
+	/* Checked before the wait too, so that a wrong upload is refused at once. */
 	enum status s = debuginfo_record_read(u, key, &known, e);
 	if (s == OK)
 		s = may_arrive(u, &known, upload_id, e);
@@ -475,7 +475,7 @@ static bool is_what_it_says(int fd, const struct debuginfo_record *r)
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	struct objfile *obj = NULL;
 	if (copy < 0)
-		return true; /* whoever reads it will see */
+		return true; /* the reader of the file will see */
 	if (objfile_open_fd(copy, "", &obj, NULL) != OK) {
 		close(copy);
 		return false;

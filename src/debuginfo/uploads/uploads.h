@@ -65,7 +65,7 @@ NODISCARD enum status debuginfo_room_set_aside(
 	struct debuginfo_uploads *u, const struct debuginfo_place *place, struct err *e);
 /* Removes what no record names, sets aside what cannot be read, and counts the rest. */
 NODISCARD enum status debuginfo_room_begin(struct debuginfo_uploads *u, struct err *e);
-/* Room for so many bytes more: files that were not used for the longest time go. E_LIMIT. */
+/* Makes room for `bytes` more: the least recently used files are removed. E_LIMIT. */
 NODISCARD enum status debuginfo_room_make(
 	struct debuginfo_uploads *u, uint64_t bytes, struct err *e);
 /* Room for one build id more. */
