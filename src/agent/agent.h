@@ -37,7 +37,7 @@ struct agent_config {
 	 * are. */
 	const char *const *debuginfo_folders;
 	uint32_t debuginfo_parallel_max, debuginfo_queue_max;
-	int64_t remote_store_call_ns; /* of each question about them */
+	int64_t remote_store_call_ns; /* of each request about them */
 	const char *http_address;     /* the agent's own /metrics and /healthy; "": none */
 	const char *cache_dir;        /* unwind tables; "": none */
 	const char *spool_dir;        /* batches that could not be sent; "": kept in memory only */

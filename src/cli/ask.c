@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: GET, once. The exit code says what failed: 3 when no server answered, 2 when the server
- * found the question wrong (400), 6 when nothing is what it asks for (404), 1 for the rest.
+ * refused the query (400), 6 when the answer is empty (404), 1 for the rest.
  */
 #include "cli/ask.h"
 

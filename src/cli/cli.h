@@ -13,11 +13,11 @@
 enum cli_exit {
 	CLI_OK = 0,
 	CLI_FAILED = 1,
-	CLI_USAGE = 2,       /* the command line, or the question, is wrong */
+	CLI_USAGE = 2,       /* the command line, or the query, is wrong */
 	CLI_UNREACHABLE = 3, /* no server answers */
 	CLI_WORSE = 4,       /* `firn diff --fail-above`: something grew by more */
 	CLI_UNREADABLE = 5,  /* `firn store verify`, `inspect`: something could not be read */
-	CLI_NOTHING = 6,     /* no samples are what the question asks for */
+	CLI_NOTHING = 6,     /* no samples match the query */
 	CLI_NEWER = 7        /* `firn store verify`: written by a newer firn */
 };
 

@@ -41,7 +41,7 @@
 #define CONTAINER_LABELS_MAX 400
 /* A longer value is left out, and counted. */
 #define CONTAINER_VALUE_BYTES_MAX ((size_t)16 << 10)
-/* An engine's answer to one question, an event of a watch; Kubernetes' list of this node's pods. */
+/* An engine's answer to one request, an event of a watch; Kubernetes' list of this node's pods. */
 #define CONTAINER_ANSWER_BYTES_MAX ((size_t)4 << 20)
 #define CONTAINER_PODS_BYTES_MAX ((size_t)32 << 20)
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two questions compared by function. What counts is a function's share of its own side's total, so
+ * Two queries compared by function. What counts is a function's share of its own side's total, so
  * that runs of different length compare; values are as they are.
  *
  * How: two tables as query_top() makes them, so that a frame has the same name and value in all
  * three, put together by what makes a row one: name, binary and kind. One is made after the other:
- * neither question holds anything while the other one waits.
+ * neither query holds memory while the other one waits.
  */
 #include "query/internal.h"
 

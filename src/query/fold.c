@@ -21,7 +21,7 @@
 #define NODES_MAX (1u << 30)
 /* Groups of up to so many places are sorted by insertion. */
 #define INSERTION_MAX 24
-/* Nodes between two questions whether the answer is still wanted. */
+/* Nodes between two checks whether the client still wants the answer. */
 #define STOP_CHECK_NODES 4096
 
 struct place {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal: what the files of query/ share: the opened question, the frames of its locations, the
+ * internal: what the files of query/ share: the opened query, the frames of its locations, the
  * folded tree of frames.
  *
  * Private to query/.
@@ -199,8 +199,8 @@ void query_json_pair_str(struct buf *b, const char *key, struct str v);
 
 /* ---- text.c ---- */
 
-/* What of a question nothing met: E_NOTFOUND, with a sentence for people. label: whose values were
- * asked for; else "". */
+/* Says which condition of a query matches nothing: E_NOTFOUND, with a sentence for people. label:
+ * whose values were asked for; else "". */
 NODISCARD enum status query_nothing(const struct query_engine *q, const struct query_request *r,
 	struct str label, struct err *e);
 

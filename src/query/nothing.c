@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why an answer is empty, from the index: what the selector names and nothing has, in the order in
- * which it is read, else the time range.
+ * Finds from the index why an answer is empty: the first condition of the selector that no sample
+ * matches, else the time range.
  */
 #include "query/internal.h"
 
@@ -10,7 +10,7 @@
 #define TYPES_SHOWN_MAX 2
 
 struct asked {
-	const struct query_plan *plan; /* of the question, all time */
+	const struct query_plan *plan; /* of the query, all time */
 	struct arena *a;
 	struct err *e;
 };

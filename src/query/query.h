@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query: questions to what keeps the samples (samples/samples.h) and the reports that answer them.
+ * query: reports over the samples of a database (samples/samples.h).
  *
  * Layer 5 (may use base, codec, profile, pprof, samples, selector, symbolize). Thread safety: one
  * query is one thread's; many may run at a time.
@@ -14,7 +14,7 @@
 #include "samples/samples.h"
 #include "symbolize/symbolize.h"
 
-/* How long one question may take. */
+/* How long one query may take. */
 #define QUERY_TIME_MAX_NS (60 * NS_PER_SEC)
 /* Nodes of one flame graph after trimming. */
 #define QUERY_FLAME_NODES_MAX (4u << 20)
@@ -147,7 +147,7 @@ NODISCARD enum status query_range(const struct query_engine *q, const struct que
 
 #define QUERY_LABELS_MAX 16 /* to group by */
 
-/* One side of a comparison, or the whole question. */
+/* One side of a comparison, or the whole query. */
 struct query_side {
 	struct str selector;
 	int64_t from_ns, to_ns; /* from <= time < to */
@@ -221,7 +221,7 @@ NODISCARD enum status query_mapping_files(const struct query_engine *q,
 	const struct query_report_request *r, struct arena *a, struct str **out, size_t *out_count,
 	struct err *e);
 
-/* The same questions with the answer as text for an HTTP body or a terminal. From QUERY_FOLDED on
+/* The same queries with the answer as text for an HTTP body or a terminal. From QUERY_FOLDED on
  * they are for flame graphs (E_INVALID elsewhere): one line "root;…;leaf value" a stack; a page of
  * its own; speedscope's and the Firefox profiler's files. */
 enum query_format {

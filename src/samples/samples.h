@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * samples: the questions that reports ask of whatever keeps the samples. The store in a directory
- * answers them (store/store.h, store_samples()); a distributed database may do so too: reports
- * (query/) know this header only.
+ * samples: the queries that reports make to a database of samples. The store in a directory answers
+ * them (store/store.h, store_samples()); a distributed database may do so too: reports (query/)
+ * know this header only.
  *
  * Layer 2 (may use base, profile, selector). Thread safety: a samples_db is used by any thread at
  * any time, a samples_view by one.
@@ -10,7 +10,7 @@
  * What an implementation owes:
  *
  * - A view is one instant: each sample that was acknowledged before it was opened is counted
- *   exactly once by each question to it, whatever is written, merged or dropped meanwhile; no
+ *   exactly once by each query of it, whatever is written, merged or dropped meanwhile; no
  *   sample of another tenant ever is.
  * - Samples are picked by type and labels as selector.h says, and by from_ns <= time < to_ns. Times
  *   may have been rounded down to a documented resolution when they were stored.
@@ -188,7 +188,7 @@ struct samples_ops {
 		size_t *out_count, struct err *e);
 
 	/* Memory that the report takes for itself while it is made from the answer, so many bytes
-	 * in all until the view is closed; NULL: nobody counts. E_LIMIT: more than a question may
+	 * in all until the view is closed; NULL: it is not counted. E_LIMIT: more than a query may
 	 * take; E_UNAVAILABLE: others have it. */
 	enum status (*hold)(struct samples_view *v, uint64_t bytes, struct err *e);
 

@@ -56,7 +56,7 @@ void selector_write(struct buf *out, const struct selector *s);
  * A condition is about one frame. Texts are compared without regard to the case of ASCII letters.
  */
 
-/* Conditions of all filters of one question. */
+/* Conditions of all filters of one query. */
 #define FILTER_CONDITIONS_MAX 64
 
 enum filter_field {

@@ -163,7 +163,7 @@ static enum status take_question(const struct net_request *r, struct question *q
 	return s == OK ? take_labels(r, q, e) : s;
 }
 
-/* ---- the frame around each question ---- */
+/* ---- the frame around each query ---- */
 
 typedef enum status answer_fn(const struct query_engine *engine, const struct net_request *r,
 	struct question *q, struct buf *out, struct err *e);
@@ -201,7 +201,7 @@ void server_query_end(struct server_query *q, enum status status)
 	metric_add(&m->query_ms, (uint64_t)((clock_monotonic_ns() - q->begun_ns) / NS_PER_MS));
 }
 
-/* `defaults` holds what differs between questions. */
+/* `defaults` holds what differs between queries. */
 static void answer(struct server *s, const struct net_request *r, struct net_response *out,
 	const struct query_request *defaults, answer_fn *fn)
 {
@@ -233,7 +233,7 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 		q.format == QUERY_HTML ? PAGE_POLICY : "");
 }
 
-/* ---- the questions ---- */
+/* ---- the queries ---- */
 
 #define ANSWER(name, call)                                                                       \
 	static enum status answer_##name(const struct query_engine *engine,                      \
@@ -279,7 +279,7 @@ void server_handle_label_values(void *ctx, const struct net_request *r, struct n
 	answer((struct server *)ctx, r, out, &defaults_labels, answer_values);
 }
 
-/* ---- two questions compared ---- */
+/* ---- two queries compared ---- */
 
 /* base_query, base_from, base_to: what is not given is as on the other side; where none of them is,
  * the base is as long a time right before. */

@@ -151,7 +151,7 @@ static enum status open_store(struct server *s, struct err *e)
 	store_config_default(&c);
 	c.path = s->config->storage_path;
 	/* The rest is for what nobody counts: bodies, pieces of the heap that are free and not the
-	 * system's, tables that a question began with. */
+	 * system's, tables that a query began with. */
 	uint64_t memory = s->config->storage_memory_bytes;
 	c.memory_bytes = (memory - MIN(memory / 2, FIXED_BYTES)) / 16 * 11;
 	c.resident_bytes = memory;

@@ -49,7 +49,7 @@ struct server_config {
 	int64_t debuginfo_upload_ns;     /* an upload that takes longer may be tried again */
 	bool local_files;                /* symbolize from this host's files */
 	/* Of executables that were handed over: when samples come. In so many messages (0 is 1);
-	 * before that, when a question asks, or the file is removed. */
+	 * before that, when a query asks, or the file is removed. */
 	bool symbols_on_demand;
 	uint32_t symbols_wants_min;
 	/* The other end of agent_config.handover_fd (docs/formats/handover.md); -1: none. Taken

@@ -52,7 +52,7 @@ NODISCARD enum status symbolizer_offer(
 
 /* Files of this build id were uploaded: whatever was found (or not found) before, they are looked
  * at. `replace`: also where there is a table with DWARF. E_INVALID: no build id that a mapping may
- * have. E_LIMIT: as above; then the next question looks. */
+ * have. E_LIMIT: as above; then the next query looks. */
 NODISCARD enum status symbolizer_look_again(
 	struct symbolizer *s, const char *build_id, bool replace, struct err *e);
 

@@ -27,9 +27,9 @@ struct symbolize_entry {
 	bool replace;               /* even where it has DWARF */
 	bool is_done;               /* a job of it ended, and nothing was offered since */
 	bool is_found;              /* the file that waits lies where its path says */
-	bool is_brief;              /* its table goes when no question uses it */
+	bool is_brief;              /* its table is removed when no query uses it */
 	uint32_t wants;             /* messages with samples */
-	int64_t asked_ns;           /* monotonic: when a question used it last */
+	int64_t asked_ns;           /* monotonic: when a query used it last */
 	char *home;                 /* of a brief one: the path of its file */
 	struct symbolize_ref *open; /* may be NULL */
 	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
@@ -79,6 +79,6 @@ void symbolize_entry_close(struct symbolize_tables *t, struct symbolize_entry *e
 
 /* What had samples and cannot be had again gets its table now. */
 void symbolize_held_look(struct symbolize_tables *t);
-/* Tables that a question had made, and none used for long, go where their file can be had again,
- * which waits from then on as it did before. */
+/* Removes tables that a query had made and no query has used for long, where their file can be had
+ * again, which waits from then on as it did before. */
 void symbolize_held_drop_unused(struct symbolize_tables *t);

@@ -509,7 +509,7 @@ void broker_drop_late(void)
 		drop(late.handle, late.whom);
 }
 
-/* The first channel's end is seen while nothing is asked; a question ends it by itself. */
+/* The first channel's end is seen while no request is under way; a request ends it by itself. */
 static bool is_hung_up(const struct broker *b)
 {
 	struct pollfd p = { .fd = b->channels[0].fd, .events = POLLRDHUP };

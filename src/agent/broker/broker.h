@@ -24,7 +24,8 @@
 #include <sys/types.h>
 
 #define BROKER_PATIENCE_NS (5 * NS_PER_SEC)
-/* So long after a question that no file system can hold up, one without an answer has ended. */
+/* A broker that does not answer a request within this time, which no file system can hold up,
+ * counts as ended. */
 #define BROKER_SILENCE_NS (20 * NS_PER_SEC)
 #define BROKER_PATH_MAX 4095
 #define BROKER_OWN_FILES_MAX 16

@@ -4,8 +4,8 @@
  * when files wait and those there are have been busy for a while: a slow server is what makes
  * several worth it. The last one stays as long as anything is to be tried again.
  *
- * A server that does not even answer the first question is away, for all files: nothing is asked
- * until `not_before_ns`, longer each time. One that does not know the question (an OTLP collector)
+ * A server that does not even answer the first request is away, for all files: nothing is asked
+ * until `not_before_ns`, longer each time. One that does not know the request (an OTLP collector)
  * is left alone for long.
  *
  * A server that was restarted may have lost what it had. It is not asked for all of it: one file
@@ -57,7 +57,7 @@ struct uploader {
 	bool is_probe_due;
 	int64_t probe_at_ns; /* not before */
 	bool was_connected;
-	bool has_answered;      /* the first question, once */
+	bool has_answered;      /* the first request, once */
 	bool is_unsupported;    /* by the server */
 	char why[ERR_TEXT_MAX]; /* "": the server answers */
 	bool stops;

@@ -3,14 +3,14 @@
  * store/read/index_kinds: what labels and types there are, from the lists that parts keep of them
  * (KINDS in docs/formats/part.md), without a look at any series.
  *
- * Layer 3, private to store/ (index.c). The lists answer only questions that leave no series out by
- * a label, of parts that lie in the time range whole.
+ * Layer 3, private to store/ (index.c). The lists answer only queries that leave no series out by a
+ * label, of parts that lie in the time range whole.
  */
 #pragma once
 
 #include "store/read/pick.h"
 
-/* A question, and what was found so far. */
+/* A query, and what was found so far. */
 struct kinds_question {
 	struct store_view *view;
 	const struct samples_query *query;

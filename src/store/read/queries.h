@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/queries: the questions of samples/samples.h, asked of a view; each is answered by the
+ * store/read/queries: the queries of samples/samples.h, made to a view; each is answered by the
  * file of its name.
  *
  * Layer 3, private to store/.
