@@ -115,7 +115,7 @@ void interval_look_for_lost_execs(struct agent *a, int64_t now_ns)
 	a->execs_lost = s.bpf.notices_lost;
 }
 
-/* What a server had taken and not read when it died is gone, so the next one is offered all. */
+/* A server that died may have taken files without reading them, so the next one is offered all. */
 void interval_offer_files(struct agent *a, int64_t now_ns)
 {
 	a->is_offer_due |= handover_server_is_new(a->handover);

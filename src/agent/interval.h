@@ -12,5 +12,6 @@
 void interval_end(struct agent *a);
 /* Labels are doubted once notices of programs that began may have been lost. */
 void interval_look_for_lost_execs(struct agent *a, int64_t now_ns);
-/* What a server had taken and not read when it died is gone: the next one is offered all files. */
+/* A server that died may have taken files without reading them: the next one is offered all files.
+ */
 void interval_offer_files(struct agent *a, int64_t now_ns);

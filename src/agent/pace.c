@@ -28,7 +28,7 @@ static void change_frequency(struct agent *a, const struct governor_decision *d)
 	a->frequency_hz = d->frequency_hz;
 }
 
-/* What left before is told apart by its time. */
+/* Threads that left their CPU before the change are told by their time. */
 static void change_off_cpu(struct agent *a, const struct governor_decision *d)
 {
 	double share = a->config.off_cpu_probability / (1 << d->off_cpu_halvings);

@@ -61,7 +61,7 @@ enum status err_os(struct err *e, const char *fmt, ...)
 	return s;
 }
 
-/* What went wrong stands at the end: where it does not fit, its beginning gives way. */
+/* The end of the reason says what went wrong. If it does not fit, its beginning is cut. */
 static void append_reason(char *to, size_t room, const char *reason)
 {
 	static const char plain[] = ": ", cut[] = ": …";

@@ -166,7 +166,7 @@ void cli_config_show(struct buf *out, const struct cli_option *o, const void *fi
 
 /* ---- the file ---- */
 
-/* What other readers will make of it, found before anything starts. */
+/* Checks the sections that other parts read later, so that errors show before anything starts. */
 static enum status check_further(struct err *e)
 {
 	struct relabel *rules = NULL;

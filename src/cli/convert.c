@@ -200,7 +200,7 @@ static void list_types(const struct profile *p, uint32_t but)
 	}
 }
 
-/* Whoever named no type may not know that there are others. */
+/* A user who named no type may not know that there are others. */
 static void say_what_is_left_out(const struct conversion *v, uint32_t type)
 {
 	const struct profile *p = &v->profile;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: a server of its own on a free port of this host, with a store that lives as long as the
- * verb. What is no pprof file is made one; then the files are pushed to it, as any other would be.
+ * verb. Files of other formats become pprof files first. Then all are pushed to the server like any
+ * profile.
  */
 #include "cli/cli.h"
 
@@ -165,7 +166,7 @@ static void put_time(struct buf *url, const char *key, int64_t ms)
 		cli_url_add(url, key, text);
 }
 
-/* What people open a profile for, where it is in it; else the first type. */
+/* Chooses the type that people mostly look for, if the profile has it; else the first type. */
 static void put_type(struct buf *url, const char *json)
 {
 	static const char *const wanted[] = { ":cpu:nanoseconds:", ":inuse_space:", ":samples:" };

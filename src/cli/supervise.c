@@ -306,7 +306,7 @@ static void reap(struct supervisor *s)
 			continue;
 		pid_t pid = child->pid;
 		child->pid = 0; /* from here on the number may be somebody else's */
-		/* What it said before it died: an address that is about to be gone. */
+		/* Drops what it wrote before it died: an address that no longer holds. */
 		if (child->ready_fd >= 0) {
 			close(child->ready_fd);
 			child->ready_fd = -1;

@@ -417,7 +417,7 @@ static void note_problem_text(struct containers *c, const char *address, const c
 	char line[sizeof(c->problems[0])];
 	if (!problem[0] || c->problem_count == ARRAY_COUNT(c->problems))
 		return;
-	/* What the network says begins with it. */
+	/* The network's errors begin with the address. */
 	bool is_named = str_starts(str_of(problem), str_of(address));
 	snprintf(line, sizeof(line), "%s%s%s", is_named ? "" : address, is_named ? "" : ": ",
 		problem);

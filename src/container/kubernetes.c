@@ -208,7 +208,7 @@ static struct str id_of(struct str container_status)
 	return id.len < CONTAINER_ID_MAX ? id : STR("");
 }
 
-/* What the pod asked for, rather than what the engine made of it. */
+/* The image that the pod asked for, and not the engine's name of it. */
 static struct str image_of(struct str pod_spec, uint32_t list, struct str name)
 {
 	struct reader r = reader_over(pod_spec.p, pod_spec.len);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define NAME_BYTES_MAX 512
-/* What its maker gave it, however much, leaves room for its name, id and image. */
+/* Limits the labels that its maker gave it, so that its name, id and image always have room. */
 #define PAIRS_MAX (CONTAINER_LABELS_MAX - 32)
 #define ADDED_ALWAYS 4 /* of what the kubelet adds */
 

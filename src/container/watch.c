@@ -195,7 +195,7 @@ static bool look_at_node(struct container_watch *w)
 	enum status s = container_kubernetes_node(&w->k, w->node_now);
 	if (atomic_exchange(&w->node_is_unknown, w->k.node_is_unknown) != w->k.node_is_unknown)
 		w->c.changed(w->c.sink.ctx);
-	/* What it was holds until the API says otherwise. */
+	/* The old labels hold until the API gives others. */
 	bool unsaid = s != OK && s != E_DENIED && s != E_NOTFOUND && w->node->count;
 	if (unsaid || same_labels(w->node, w->node_now))
 		return false;

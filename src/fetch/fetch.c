@@ -678,7 +678,7 @@ enum status fetch_begin(struct fetch *f, const char *target, int64_t timeout_ns,
 	return OK;
 }
 
-/* What waits goes to the caller, and the transfer on. */
+/* Gives the bytes that wait to the caller, and lets the transfer go on. */
 static enum status hand_over(struct fetch *f, struct buf *out)
 {
 	buf_str(out, buf_view(&f->body));

@@ -22,7 +22,8 @@ void jit_map_shift_places(struct jit_map *m, uint32_t first, uint32_t count, uin
 uint32_t jit_map_place_count(const struct jit_map *m);
 bool jit_map_add_lines(
 	struct jit_map *m, const struct jit_code *c, uint32_t line_first, uint32_t line_count);
-/* What begins at `from` is at to->start now, under its name. False: nothing begins there. */
+/* The code that began at `from` is at to->start now and keeps its name. False: no code begins
+ * there. */
 bool jit_map_add_moved(struct jit_map *m, uint64_t from, const struct jit_code *to);
 /* Something could not be read. */
 void jit_map_add_bad(struct jit_map *m);

@@ -274,7 +274,7 @@ static enum status ensure_connected(struct net_client *c, int64_t deadline_ns, s
 	return s;
 }
 
-/* What is to be sent next, encrypted where it must be. */
+/* The bytes to send next, encrypted under TLS. */
 static bool next_piece(struct net_client *c, struct str *out)
 {
 	struct str piece;

@@ -179,7 +179,7 @@ static void begin_stream_answer(struct net_exchange *x)
 		HTTP_LENGTH_UNKNOWN);
 }
 
-/* What the handler of a stream has sent, its window, its end. */
+/* Delivers what the handler of a stream has sent: messages, its window, its end. */
 static void deliver_stream(struct net_exchange *x)
 {
 	struct net_stream *st = x->rpc_stream;

@@ -131,7 +131,7 @@ bool net_pause_is_pressed(const struct net_server *s);
 void net_pause_begun(struct net_exchange *x);
 /* The exchange is over, or refused. */
 void net_pause_forget(struct net_exchange *x);
-/* Those that may go on do. */
+/* Lets exchanges go on that may. */
 void net_pause_look(struct net_server *s);
 /* In exchange.c: the whole request waits for a worker. */
 void net_exchange_await_turn(struct net_exchange *x);

@@ -88,9 +88,9 @@ struct procfs_container {
 };
 /* Containers in containers that are told apart; of more, the outermost. */
 #define PROCFS_CONTAINERS_MAX 4
-/* The containers that a control group's path names, outermost first, ids in place; how many.
- * Whoever runs in a container may make groups with any name inside of it: those behind the first
- * are his word alone. */
+/* The containers that a control group's path names, outermost first, ids in place; how many. A
+ * process in a container may make groups with any name inside of it: containers behind the first
+ * are not proved. */
 size_t procfs_containers(
 	struct str cgroup_path, struct procfs_container out[PROCFS_CONTAINERS_MAX]);
 /* The id of the outermost one, if it is sure to be one; "" when none. */

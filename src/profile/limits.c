@@ -36,7 +36,7 @@ const char *profile_refusal_name(enum profile_refusal r)
 	return (size_t)r < ARRAY_COUNT(names) ? names[r] : "";
 }
 
-/* What a decoder packed into one label is bounded by itself. */
+/* A label that a decoder packed from several has a limit of its own. */
 static size_t value_bytes_max(const struct checker *c, struct str name)
 {
 	size_t most = c->l->label_value_bytes_max;

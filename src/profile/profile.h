@@ -201,7 +201,7 @@ NODISCARD enum status profile_add_mapping(
 /* loc->line_first and line_count are ignored: the lines are given. */
 NODISCARD enum status profile_add_location(struct profile *p, const struct profile_location *loc,
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
-/* The same of one that is not there, which the caller knows: it is not looked for. */
+/* The same for a location that the caller knows to be new: the index is not searched. */
 NODISCARD enum status profile_append_location(struct profile *p, const struct profile_location *loc,
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
 /* A location that is no code: kind MARKER, one line whose function is `name` ("[truncated]"). */

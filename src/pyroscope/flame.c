@@ -2,7 +2,7 @@
 /*
  * A flame graph as Pyroscope lays it out. Nodes of one parent and one name are one, of both sides
  * too; children are in the order of their names, the space of the parent's own value before them.
- * Those below the smallest of the nodes_max largest totals are one child "other", the last.
+ * Children below the smallest of the nodes_max largest totals become one last child, "other".
  * Walking depth first gives each level's tuples from left to right.
  */
 #include "base/arena.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /ingest. What the body is, `format` says, else the content type, in Pyroscope's order; a
- * body of neither is folded stacks. A gzip body, or part, is unpacked by its first bytes.
+ * POST /ingest. `format` gives the body's format, else the content type, in Pyroscope's order.
+ * Without either it is folded stacks. A gzip body, or part, is unpacked by its first bytes.
  */
 #include "codec/codec.h"
 #include "jfr/jfr.h"

@@ -2,8 +2,8 @@
 /*
  * How: from the root down, a stack's place in the tree of calls follows from its parent's place, so
  * each node of the store's tree costs one search among the calls below its parent's for each of its
- * frames, however many stacks run through it. What a stack needs to know of the frames above it
- * (conditions seen, where the sandwich's function is) goes down the same way.
+ * frames, however many stacks run through it. Facts about the frames above a stack (conditions
+ * seen, where the sandwich's function is) are passed down the same way.
  *
  * Inverted, a stack is walked from its leaf to its root; the sandwich then begins where the
  * function is, and all stacks below share that walk.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: the fold comes in the order of the answer; here it becomes columns, with the texts that are
- * used numbered anew. What is not in the graph is its total less the sum of its own values.
+ * used numbered anew. The part that is not in the graph is its total less the sum of its own
+ * values.
  */
 #include "query/internal.h"
 
@@ -135,8 +136,8 @@ static enum status list_pending(const struct query_engine *q, const struct query
 	return out->pending_files ? OK : err_set(e, arena_status(a), "names of executables");
 }
 
-/* Samples that were taken: values that count them, or the time that each stands for. What else
- * there is (bytes, goroutines, contentions) says nothing of how often somebody looked. */
+/* The number of samples that were taken, from values that count them or from the time that each
+ * stands for. Other values (bytes, goroutines, contentions) do not tell it. */
 static int64_t samples_taken(const struct query_tree *t, int64_t total)
 {
 	const struct profile *p = &t->store.tables;

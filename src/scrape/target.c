@@ -55,7 +55,7 @@ static const char *keep(struct arena *a, struct str s)
 	return arena_copy(a, s.p ? s.p : "", s.len); /* ends with a NUL */
 }
 
-/* What of the set is stored, or all of it. */
+/* Copies the labels of the set that are stored, or all. */
 static enum status copy_labels(const struct relabel_set *set, bool all, struct arena *a,
 	struct scrape_label **out, size_t *out_count)
 {

@@ -173,7 +173,8 @@ void server_handover_write_figures(struct server *s, struct buf *out)
 	pthread_mutex_unlock(&s->figures_lock);
 }
 
-/* UTF-8 in lines. What it says is the agent's affair, which has more privileges than we. */
+/* Takes the page as UTF-8 in lines. Its content is trusted, since the agent has more privileges
+ * than the server. */
 static bool parse_page(const struct message *m, struct str *out)
 {
 	struct reader r = reader_over(m->bytes, m->len);

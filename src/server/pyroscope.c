@@ -35,8 +35,8 @@ static enum status message_put(struct ingest_batch *b, struct hash128 id, struct
 	return st == OK ? ingest_batch_verdict(b, e) : st;
 }
 
-/* What a decoder refuses for its size or its kind is no better the next time: nobody is to send it
- * again. */
+/* A body that a decoder refuses for its size or its kind will be refused again: the sender must not
+ * retry. */
 static enum status final(enum status st, struct err *e)
 {
 	if (st != E_LIMIT && st != E_UNSUPPORTED)

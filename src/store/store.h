@@ -81,10 +81,10 @@ NODISCARD enum status store_open(const struct store_config *c, store_notice_fn *
 void store_close(struct store *s);
 
 /* A batch on its way in takes memory: its message, what is decoded of it, what is encoded for the
- * log. Whoever receives it asks for that before decoding (*entry is NULL at first; more may be
- * asked for later), and gives it back when store_append() has returned, or anything has failed.
- * Waits its turn for up to ten seconds; what is larger than the share comes in alone.
- * E_UNAVAILABLE: others have it all the same; the batch may be sent again. */
+ * log. The receiver asks for that before decoding (*entry is NULL at first; more may be asked for
+ * later), and gives it back when store_append() has returned, or anything has failed. Waits its
+ * turn for up to ten seconds. A batch larger than the quota is let in alone. E_UNAVAILABLE: others
+ * have it all the same; the batch may be sent again. */
 struct store_entry;
 NODISCARD enum status store_admit(
 	struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e);

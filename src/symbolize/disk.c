@@ -181,7 +181,7 @@ void symbolize_disk_added(struct symbolize_disk *d, const char *path)
 	if (lstat(path, &st) < 0)
 		return;
 	pthread_mutex_lock(&d->lock);
-	/* What it has replaced is counted until the folders are read. */
+	/* The table that it replaced stays counted until the folders are read. */
 	d->bytes += (uint64_t)st.st_blocks * 512;
 	metric_set(&d->metrics->disk_bytes, d->bytes);
 	if (d->bytes > d->bytes_max)

@@ -27,8 +27,7 @@ struct symbolize_request {
 	struct debuginfo_uploads *uploads; /* NULL: none */
 };
 
-/* What is there for a build id, every file checked to carry it. The descriptors are the caller's.
- */
+/* The files of a build id; each was checked to carry it. The descriptors are the caller's. */
 struct symbolize_files {
 	struct debuginfo_files files;
 	bool has_dwarf; /* one of them has .debug_info */

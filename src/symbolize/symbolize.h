@@ -27,8 +27,8 @@ struct symbolizer_config {
 	uint64_t disk_bytes;
 	struct debuginfo_limits limits;
 	uint32_t workers; /* builds at a time */
-	/* What is offered waits, with its descriptor, until it is asked for; more than
-	 * SYMBOLIZER_HELD_MAX are built at once. */
+	/* An offered file waits, with its descriptor, until a query needs its names. Beyond
+	 * SYMBOLIZER_HELD_MAX files the table is built at once. */
 	bool on_demand;
 	/* After so many symbolizer_want() the table is made. Before that it is made when a query
 	 * asks, and when the file that waits cannot be had again: it is removed, or not the one at

@@ -68,7 +68,7 @@ uint32_t symbolize_entry_find(const struct symbolize_tables *t, struct str id);
 /* The one of this build id, made where there is none, and the one used last; NULL: no memory, or
  * every other one is needed. */
 struct symbolize_entry *symbolize_entry_make(struct symbolize_tables *t, struct str id);
-/* What it waits to be made of. */
+/* Closes the files that it waits to be made of. */
 void symbolize_entry_forget(struct symbolize_tables *t, struct symbolize_entry *en);
 
 /* False: too many wait. */
@@ -77,7 +77,7 @@ void symbolize_entry_close(struct symbolize_tables *t, struct symbolize_entry *e
 
 /* ---- held.c; the lock is held, but not while files are looked at ---- */
 
-/* What had samples and cannot be had again gets its table now. */
+/* Makes tables of files that had samples and cannot be opened again. */
 void symbolize_held_look(struct symbolize_tables *t);
 /* Removes tables that a query had made and no query has used for long, where their file can be had
  * again, which waits from then on as it did before. */

@@ -7,7 +7,7 @@
 
 #include "unwind/unwind.h"
 
-/* What costs more than its bytes. */
+/* Costs of steps that take more than their bytes. */
 #define WORK_ENTRY 16 /* an entry, or a function of Go, is looked at */
 #define WORK_READ 256 /* something is read from the file, and one unit for each 16 bytes of it */
 #define WORK_READ_SHIFT 4

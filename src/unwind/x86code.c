@@ -709,8 +709,8 @@ static void begin_function(struct function *f, size_t at)
 	begin_reading(f);
 }
 
-/* What is known at an instruction behind one that does not lead to it, and to which no branch that
- * was read leads. Behind a return nothing; behind a jump as before it, since compilers lay blocks
+/* The state at an instruction that neither the one before it nor a known branch leads to. Behind a
+ * return nothing is known. Behind a jump the state before it is taken, since compilers lay blocks
  * of equal depth side by side. */
 static struct known known_behind(const struct known *k)
 {

@@ -17,8 +17,8 @@
 #define OOM_VICTIMS_MAX 256
 /* Buckets of one victim; of more, the oldest are left out. */
 #define OOM_BUCKETS_MAX 65536
-/* Of these, by one thread of the victim, which has interrupts off meanwhile: the next thread that
- * ends goes on. */
+/* Buckets that one thread of the victim reads, with interrupts off; the next thread that ends goes
+ * on. */
 #define OOM_BUCKETS_A_THREAD 16384
 /* Frames of one bucket: Go records 32 before 1.23, 128 from then on, and up to 1,024 by request; of
  * more, those at the root are left out. */

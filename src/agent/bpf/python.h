@@ -56,7 +56,7 @@ __noinline int python_thread_step(__u32 index)
 	return 0;
 }
 
-/* Who holds the lock of the first interpreter, or held it last. */
+/* The thread that holds the lock of the first interpreter, or held it last. */
 static __always_inline __u64 python_lock_holder(
 	const struct cpython_layout *l, __u64 root, __u64 interp)
 {
@@ -143,7 +143,8 @@ static __always_inline int python_owned(
 	       (offset >= l->loop[2] && offset < l->loop[3]);
 }
 
-/* One frame towards the end of the run. What cannot be read is told when the run is shown. */
+/* One frame towards the end of the run. A frame that cannot be read is reported when the run is
+ * shown. */
 static __always_inline void python_look(
 	struct walk *w, const struct cpython_layout *l, struct runtime_scratch *s)
 {

@@ -19,7 +19,7 @@ static __always_inline struct vma_search *vma_search_at(__u32 which)
 }
 
 /* A field of a structure of the kernel, of which `copy` has the first STRUCT_COPY_BYTES: out of the
- * copy if it is there. What is there is known when the program is loaded. */
+ * copy if it is there. Which fields it has is known when the program is loaded. */
 #define COPY_READ(copy, from, type, field)                                                    \
 	(bpf_core_field_offset(type, field) + sizeof(((type *)0)->field) <= STRUCT_COPY_BYTES \
 			? ((const type *)(const void *)(copy))->field                         \

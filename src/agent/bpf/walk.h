@@ -237,8 +237,8 @@ static __always_inline enum stack_end step_context(struct walk *w, const struct 
 	return step_to(w, to[1] + 1, to[0], fp); /* it is looked up by the byte before */
 }
 
-/* Nine of ten frames: CFA by sp or rbp, the return address by the CFA. What step_table() does, and
- * nothing of it that is for the others. */
+/* Nine of ten frames: CFA by sp or rbp, the return address by the CFA. Does what step_table() does
+ * for these, and nothing else. */
 static __always_inline enum stack_end step_plain(struct walk *w, const struct unwind_rule *rule)
 {
 	__u64 pc, fp = w->fp;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's side. A channel is taken from the request to its answer. While an answer is overdue
- * nothing else is asked on its channel, where it would wait behind it, nor of its device. Whoever
- * asks next looks whether it has come, and drops it.
+ * The agent's side. A channel is taken from the request to its answer. While an answer is overdue,
+ * no other request is sent on its channel, where it would wait, or for its device. The next caller
+ * checks whether the answer has come, and drops it.
  *
- * Disks may be waited for without a limit: nobody makes one be slow at will, and what lies on a
- * busy one shall not lose its names. Any other device may spend its credit.
+ * Disks may be waited for without a limit: no user makes one slow at will, and files on a busy disk
+ * shall not lose their names. Any other device may spend its credit.
  *
- * A file that is pinned is to be dropped, once: now, or when its device may be asked again
- * (`late`). One of which the handle comes when nobody waits for it any more, too.
+ * A pinned file is to be dropped once: now, or when its device may be asked again (`late`). This
+ * holds also for a file whose handle comes when no caller waits for it any more.
  */
 #include "agent/broker/broker.h"
 

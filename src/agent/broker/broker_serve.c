@@ -114,9 +114,9 @@ static int fail(int error)
 	return -1;
 }
 
-/* What `place` (O_PATH) names, if it is what is wanted. Others are not passed as O_PATH
- * either: such a descriptor can be opened again by the file's own mode, past the folders above it.
- */
+/* Opens the file of `place` (O_PATH) if it is of the wanted kind. Other files are not passed as
+ * O_PATH either: such a descriptor can be opened again by the file's own mode, past the folders
+ * above it. */
 static int open_place(int place, enum wanted what)
 {
 	struct stat st;
@@ -206,7 +206,7 @@ static ssize_t link_for(const char *path, char *out, size_t size)
 	return broker_is_link(path) ? readlink(path, out, size) : fail(EPERM);
 }
 
-/* Those of an agent that was started again do not count: its broker ended with it. */
+/* Slabs of an agent before a restart do not count: its broker ended with it. */
 static int slab_for(struct broker *b)
 {
 	pthread_mutex_lock(&b->slabs_lock);

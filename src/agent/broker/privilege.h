@@ -35,7 +35,7 @@ uint32_t privilege_missing(bool keeps_all);
 void privilege_log_missing(uint32_t missing);
 /* Starts the broker, and has it read the files that flags name. */
 NODISCARD enum status privilege_start_broker(const struct broker_config *c, struct err *e);
-/* The same, if this process has anything that one could keep. */
+/* The same, if this process has a capability that a broker could keep. */
 NODISCARD enum status privilege_split(const struct broker_config *c, struct err *e);
 /* "" or NULL: no folder. */
 NODISCARD enum status privilege_dir_open(const char *dir, struct privilege_dir *out, struct err *e);

@@ -205,7 +205,8 @@ static enum status publish(struct files *f, struct request *r, uint32_t *out_id,
 	return s;
 }
 
-/* What it was bound to is published still: that it could not be read again takes nothing away. */
+/* The file that the key was bound to is still published: a failure to read it again does not remove
+ * it. */
 static bool is_kept(struct files *f, const struct request *r, const struct binding *b)
 {
 	return b->file_id && !r->is_replaced && sampler_knows(f->sampler, &r->notice.key);

@@ -326,7 +326,8 @@ void kallsyms_add(void *ctx, const struct ksymbol *s)
 		.end = s->start + s->len,
 		.time = s->time,
 		.is_exact = str_starts(s->name, STR(EXACT_PREFIX)) };
-	/* Those that it lies on are gone, or it is, as CPUs do not tell in order. */
+	/* The symbols that it overlaps are gone, or it is: notices of several CPUs are not in
+	 * order. */
 	uint64_t last = new.is_exact ? new.end - 1 : new.start;
 	size_t end = later_count(k, last), first = end;
 	while (first > 0) {

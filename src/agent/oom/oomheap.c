@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As in batch.c: a struct profile is filled, and cleared when it was encoded. What its labels are
- * is kept apart, since the process is gone by then, and forgotten by others.
+ * As in batch.c: a struct profile is filled, and cleared when it was encoded. The labels are kept
+ * apart, since the process has ended by then and other parts have forgotten it.
  *
  * Source: Go, src/runtime/pprof/protomem.go (scaleHeapSample).
  */

@@ -11,14 +11,14 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* Samples waiting, of up to 84 KiB each: as many as are taken while one waits, and so many at
- * least; within a number of bytes: a part of the host's memory, between two bounds. More are
- * delivered as they stand, and counted. */
+/* Samples that wait, of up to 84 KiB each: as many as are taken while one waits, and at least
+ * DEFERRED_LEAST. Their bytes are limited to a part of the host's memory, between two bounds. More
+ * samples are delivered as they are, and counted. */
 #define DEFERRED_LEAST 256
 #define DEFERRED_BYTES_LEAST ((uint64_t)64 << 20)
 #define DEFERRED_BYTES_MAX ((uint64_t)512 << 20)
 #define DEFERRED_HOST_PARTS 128
-/* So long a sample waits for its file. */
+/* How long a sample waits for its file. */
 #define DEFERRED_WAIT_NS (10 * NS_PER_SEC)
 
 enum deferred_file {

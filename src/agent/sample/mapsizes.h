@@ -35,10 +35,11 @@ struct mapsizes {
 void mapsizes_choose(uint32_t cpus, uint32_t frequency_hz, bool is_off_cpu, struct mapsizes *out);
 /* What the kernel will charge for the maps of an object whose sizes are set, without slabs. */
 uint64_t mapsizes_estimate(const struct bpf_object *object, uint32_t cpus);
-/* What it charges for the maps and programs of one that is loaded, and where it does not say, as
- * estimated; without slabs. */
+/* What the kernel charges for the maps and programs of a loaded object, or the estimate where it
+ * does not say; without slabs. */
 uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus);
-/* What that leaves to unwind tables that are not used. */
+/* Bytes that this leaves to unused unwind tables. */
 uint32_t mapsizes_idle_table_bytes(uint64_t maps_bytes);
-/* What those in use may take by default; `limit_bytes`: of the control group, UINT64_MAX: none. */
+/* Bytes that tables in use may take by default; `limit_bytes`: of the control group, UINT64_MAX:
+ * none. */
 uint64_t mapsizes_table_bytes(uint64_t host_bytes, uint64_t limit_bytes);

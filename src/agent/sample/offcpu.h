@@ -19,7 +19,7 @@
 #define OFFCPU_THREADS_MAX 32768
 #define OFFCPU_STACK_BYTES_MAX ((size_t)16 << 20)
 #define OFFCPU_PIECE_NS (60 * NS_PER_SEC)
-/* So long the end of a stay waits for its sample, which may be with deferred.h. */
+/* How long the end of a stay waits for its sample, which may be a deferred one. */
 #define OFFCPU_WAIT_NS (20 * NS_PER_SEC)
 
 struct offcpu_config {

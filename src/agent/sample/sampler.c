@@ -285,7 +285,8 @@ static enum status check_address(struct sampler *s, const void *address, struct 
 	return OK;
 }
 
-/* What no BTF describes, tried on ourselves before anything is believed of others. */
+/* Checks the kernel layouts that no BTF describes on this process, before they are used for others.
+ */
 static enum status check_kernel(struct sampler *s, struct err *e)
 {
 	int on_stack = 0;

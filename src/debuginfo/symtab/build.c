@@ -135,7 +135,8 @@ static enum status start(
 	return OK;
 }
 
-/* What the child says until it closes the pipe, which is when it ends. False: stop came first. */
+/* Reads the child's sentence until the child ends and so closes the pipe. False: stop came first.
+ */
 static bool read_sentence(int fd, const atomic_bool *stop, char out[SENTENCE_MAX])
 {
 	size_t len = 0;

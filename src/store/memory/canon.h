@@ -31,6 +31,6 @@ struct canon {
 };
 
 NODISCARD enum status canon_init(struct canon *c, const struct tabs *t);
-/* So many nodes were added in canonical order since: each keeps its number. */
+/* `count` nodes were added in canonical order since then: each keeps its number. */
 NODISCARD enum status canon_keep_nodes(struct canon *c, uint32_t count);
 void canon_deinit(struct canon *c);

@@ -64,9 +64,9 @@ void memory_share_deinit(struct memory_share *m); /* nobody holds any of it */
  * until `until_ns` (monotonic) at most. */
 enum memory_got memory_take(struct memory_share *m, struct memory_holder *h, uint64_t bytes,
 	bool pressed, int64_t until_ns);
-/* It waits no more. */
+/* Ends its wait. */
 void memory_leave(struct memory_share *m, struct memory_holder *h);
-/* What is there already, whatever the others hold. */
+/* Counts memory that is in use already, even beyond the limit. */
 void memory_take_anyway(struct memory_share *m, struct memory_holder *h, uint64_t bytes);
 void memory_give(struct memory_share *m, struct memory_holder *h, uint64_t bytes);
 /* After a yield, with nothing held: waits until what it needed would fit. MEMORY_GOT: begin anew.

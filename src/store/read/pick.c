@@ -292,7 +292,7 @@ static struct str move_text(struct str s, char **to)
 	return str_make(at, s.len);
 }
 
-/* What is asked of a source's labels later, before they go. */
+/* Keeps what is needed of a source's labels later, before they are dropped. */
 static enum status keep_type(const struct source *s, struct pick *p, struct err *e)
 {
 	struct pick_type x = type_of(&s->tabs, p);
