@@ -47,7 +47,7 @@ NODISCARD enum status cli_output_check(const char *path, struct err *e);
 /* Adds query, from, to, match and format, asks, writes the body to `path` (NULL: standard output)
  * and returns the exit code; says on standard error what went wrong. */
 int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, const char *path);
-/* What a file of this name holds: "html"; NULL: its ending says nothing. */
+/* The format of a file of this name: "html"; NULL: its suffix names none. */
 const char *cli_format_of(const char *path);
 /* Adds the width of the terminal that standard output is, for a table. */
 void cli_url_add_width(struct buf *url, const char *format);

@@ -9,7 +9,7 @@
 
 int cli_debuginfo_upload(int argc, char **argv);
 
-/* Says what went wrong, if anything did, and what to exit with. */
+/* Prints the error, if there is one, and returns the exit code. */
 int cli_debuginfo_code(enum status s, const struct err *e);
 /* A pattern of mkstemp() in TMPDIR. */
 NODISCARD enum status cli_debuginfo_temporary_name(char out[PATH_MAX], struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables only: what becomes of the values is told where the verbs are. */
+/* Tables only: the files of the verbs say what becomes of the values. */
 #include "cli/sending.h"
 
 #include "cli/flags.h"

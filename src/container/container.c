@@ -186,7 +186,7 @@ static void look_for_all(struct containers *c, const struct wanted *w)
 
 /* ---- answers to the agent ---- */
 
-/* What the path says without anybody's help. */
+/* Takes the labels that the path gives, without an engine. */
 static void put_path(struct container_labels *l, const struct wanted *w)
 {
 	if (w->uid.len)

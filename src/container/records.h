@@ -32,7 +32,7 @@ struct container_record {
 	int64_t due_ns; /* when to ask */
 	int64_t retry_ns;
 	int64_t used_ns;    /* when somebody looked last; 0: never */
-	int64_t touched_ns; /* when somebody looked, or something was told of it, last */
+	int64_t touched_ns; /* when it was last looked up, or an engine last listed it */
 	bool listed;        /* Kubernetes told of it: engines know less */
 	uint64_t version;
 	struct container_text_pair *labels;

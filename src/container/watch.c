@@ -225,7 +225,7 @@ static enum status list(struct container_watch *w, struct err *e)
 	return s == E_NOTFOUND ? err_set(e, E_IO, "list of pods: HTTP status 404") : s;
 }
 
-/* What the server says instead of watching. */
+/* The server's answer in place of a watch. */
 static enum status refusal(struct container_watch *w, int code, struct err *e)
 {
 	char sentence[CONTAINER_SENTENCE_MAX];

@@ -415,8 +415,8 @@ static void renew_deadlines(struct net_conn *c, int64_t now_ns)
 	}
 }
 
-/* What goes out waits for the windows of streams and not for the socket: those streams are given
- * up, and not the others of their connection. */
+/* Output waits for the windows of streams, not for the socket: those streams are given up, and the
+ * connection's others go on. */
 static bool abort_unread(struct net_conn *c, int64_t now_ns)
 {
 	int64_t old_ns = now_ns - c->server->config.stall_timeout_ns;

@@ -250,7 +250,7 @@ static enum status trust(SSL_CTX *ctx, const struct net_tls_trust *t, struct err
 	enum status s = add_authorities(ctx, t->ca_file, e);
 	if (s != OK)
 		return s;
-	/* The server's own certificate is enough, whoever signed it. */
+	/* It is enough that the server's own certificate is trusted, whatever its signer. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
 	return OK;
 }

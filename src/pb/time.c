@@ -119,7 +119,7 @@ static void put_fraction(struct buf *out, int64_t nanos)
 void pb_timestamp_write(struct buf *out, int64_t seconds, int32_t nanos)
 {
 	int64_t first = days_of(1, 1, 1) * DAY_SECONDS, last = days_of(10000, 1, 1) * DAY_SECONDS;
-	/* What JSON cannot say is said as the nearest that it can. */
+	/* A time that JSON cannot express becomes the nearest that it can. */
 	seconds = MIN(MAX(seconds, first), last - 1);
 	nanos = MIN(MAX(nanos, 0), 999999999);
 	int64_t z = (seconds - first) / DAY_SECONDS + days_of(1, 1, 1) + 719468;

@@ -126,7 +126,7 @@ static enum status torn(struct decoder *d, const struct reader *r)
 	return err_set(d->e, E_INVALID, "a node is malformed at byte %zu", reader_offset(r));
 }
 
-/* The node's name goes behind those above it; what it stands for is added. */
+/* Appends the node's name to those above it, and adds its value. */
 static enum status take_node(
 	struct decoder *d, bool tree, struct str name, uint64_t value, bool is_root)
 {

@@ -187,7 +187,7 @@ static enum status values(struct call *c)
 	return bad_query(c->e, s);
 }
 
-/* SeriesResponse has no fields: what can be wrong with the request is said. */
+/* SeriesResponse has no fields: only errors of the request are reported. */
 static enum status series(struct call *c)
 {
 	struct query_request q;

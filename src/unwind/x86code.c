@@ -717,7 +717,7 @@ static struct known known_behind(const struct known *k)
 	return k->depth == 0 && k->fp_depth < 0 ? unreached : *k;
 }
 
-/* What a call says of the function. */
+/* Notes what a call proves about the function. */
 static void note_call(struct function *f, struct known *k)
 {
 	if (k->ra_reg >= 0) /* registers are not known after a call */

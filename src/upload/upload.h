@@ -55,7 +55,7 @@ struct upload_limits {
 
 struct upload_answer {
 	bool wanted;
-	bool in_progress;                   /* somebody else's upload goes on: ask later */
+	bool in_progress;                   /* another client's upload goes on: ask later */
 	char reason[UPLOAD_REASON_MAX + 1]; /* the server's; bytes as they came, end cut */
 };
 /* *out_retry of these: it makes sense to try again later. */

@@ -45,7 +45,7 @@ static void show_file(
 {
 	struct err e;
 	struct opened o = { .file.fd = -1 };
-	/* What is gone by now is shown by nobody. */
+	/* Files that are gone by now are not shown. */
 	if (mapped_file_open(file->pid, &file->notice, &o.file, o.path, &e) == OK &&
 		elf_load_examine(load, &o, &e) == OK && o.obj)
 		announce_show(f, &o);

@@ -60,7 +60,7 @@ struct kallsyms {
 	uint64_t modules_hash;
 	struct ksymbols *loaded; /* NULL: nobody tells */
 	VEC(struct later) later; /* by start */
-	bool is_stale;           /* something was loaded that nobody told of */
+	bool is_stale;           /* something was loaded without a notice */
 	uint64_t unnamed;        /* the address that had no name last */
 	int64_t read_ns;
 	int64_t pause_ns;

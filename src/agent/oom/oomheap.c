@@ -32,7 +32,7 @@ struct oomheap {
 	uint32_t own;
 };
 
-/* What a victim's memory says may be any number. */
+/* A victim's memory may hold any number. */
 static uint64_t whole(double x)
 {
 	return x < 0x1p62 ? (uint64_t)x : (uint64_t)1 << 62;

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "relabel/relabel.h"
 
-/* What Go samples with unless it is told otherwise. */
+/* Go's sampling rate unless the program sets another. */
 #define OOMHEAP_RATE_BYTES 524288
 
 struct oomheap_config {

@@ -29,7 +29,7 @@
 #define UNUSED_TICKS_MAX 120 /* ten minutes at five seconds */
 #define CGROUPS_MAX 8192
 #define READ_ARENA_BYTES ((size_t)2 << 20)
-/* What did not answer is asked again after so long. */
+/* How long until a process that did not answer is asked again. */
 #define LATE_RETRY_NS (1 * NS_PER_SEC)
 
 struct slot {
@@ -180,7 +180,7 @@ static bool is_wanted(const void *ctx, struct str name)
 	return metadata_wants_variable(ctx, name);
 }
 
-/* What /proc says of this very process; NULL: it does not answer now. */
+/* Asks /proc about exactly this process; NULL: there is no answer now. */
 static struct procread_answer *read_proc(struct processes *p, const struct event_header *h)
 {
 	const struct procread_wish wish = {

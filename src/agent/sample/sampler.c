@@ -152,7 +152,7 @@ uint32_t sampler_idle_table_bytes(const struct sampler_config *c)
 	return mapsizes_idle_table_bytes(bytes);
 }
 
-/* What the programs are told before they are loaded. */
+/* The programs' configuration, set before they are loaded. */
 static enum status set_up(struct sampler *s, struct err *e)
 {
 	struct profiler_bpf *skeleton = s->skeleton;

@@ -34,7 +34,7 @@ static void inspect_columns(const struct part *p, struct buf *out)
 	}
 }
 
-/* What somebody sent, on somebody else's terminal: no quote, no control character. */
+/* Writes a sender's text for a user's terminal: without quotes and control characters. */
 static void show_text(struct buf *out, struct str s)
 {
 	for (size_t i = 0; i < s.len; i++) {

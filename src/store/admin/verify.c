@@ -154,7 +154,7 @@ static enum status verify_one(struct verifying *v, uint64_t len, uint64_t *rows,
 	}
 	*rows += part_meta(p)->rows;
 	verify_number(v, len, part_meta(p)->id);
-	/* What it replaces may be gone before the manifest says so. */
+	/* The parts that it replaces may be removed before the manifest says so. */
 	const struct part_meta *m = part_meta(p);
 	for (size_t i = 0; i < m->replaces.len; i++)
 		(void)!VEC_PUSH(&v->looking->parts, m->replaces.v[i]);

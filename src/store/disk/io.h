@@ -30,7 +30,7 @@ NODISCARD enum status store_io_unlink(const char *path, struct err *e);
 /* Room on the disk for the bytes 0 to len, where the file system can promise it. */
 NODISCARD enum status store_io_allocate(int fd, uint64_t len, const char *name, struct err *e);
 NODISCARD enum status store_io_truncate(int fd, uint64_t len, const char *name, struct err *e);
-/* False: what `fd` was opened as is no longer what `path` names. */
+/* False: `path` no longer names the file that is open as `fd`. */
 bool store_io_same(const char *path, int fd);
 NODISCARD enum status store_io_sync_dir(const char *path, struct err *e);
 NODISCARD enum status store_io_make_dirs(const char *path, struct err *e);

@@ -599,7 +599,7 @@ static enum status write_and_install(struct rewrite *w, struct part *old, struct
 	return st;
 }
 
-/* What arrived more than an hour ago is nobody's retry any more. */
+/* A batch that arrived more than an hour ago is not sent again. */
 static size_t forget_old(struct batch_seen *v, size_t n)
 {
 	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;

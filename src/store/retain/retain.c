@@ -175,7 +175,7 @@ static enum status learn_groups(struct retaining *r)
 	return OK;
 }
 
-/* ---- what goes ---- */
+/* ---- what is deleted ---- */
 
 static uint64_t share(const struct candidate *c, uint64_t groups)
 {
