@@ -7,7 +7,7 @@
  * Machines have slow minutes: what is compared runs in the same ones, and of the rounds the median
  * counts.
  *
- *	bench_agent_unwind [frame|cold|languages|memory|churn|off_cpu]
+ *	bench_agent_unwind [frame|python|cold|languages|memory|churn|off_cpu]
  */
 #include "live.h"
 #include "whole.h"
@@ -316,6 +316,52 @@ static void bench_frame(void)
 	}
 }
 
+/* Recurses to this depth, and stays there. */
+static const char python_script[] = "import sys\n"
+				    "def recurse(n):\n"
+				    "    x = 0\n"
+				    "    if n > 2: recurse(n - 1)\n"
+				    "    while True: x = (x + n) & 1023\n"
+				    "recurse(int(sys.argv[1]))\n";
+
+/* CPython's functions, one for each, beside a native stack of as many frames as the whole has. */
+static void bench_python(void)
+{
+	static const uint32_t depths[] = { 10, 30, 100 };
+	char name[64], note[256], against[256], depth[16];
+	for (size_t i = 0; i < ARRAY_COUNT(depths); i++) {
+		struct contest c;
+		(void)snprintf(depth, sizeof(depth), "%u", depths[i]);
+		int pid = start_group((const char *const[]){
+			"/usr/bin/python3", "-S", "-c", python_script, depth, NULL });
+		(void)usleep(300000);
+		contest_begin(&c, pid, pid);
+		live_publish_program(&c.live, "/usr/bin/python3");
+		struct sampler_stats s;
+		struct outcome o = contest_run(&c, ROUNDS);
+		sampler_read_stats(c.live.sampler, &s);
+		kill_group(pid);
+		contest_end(&c);
+		if (o.ours.samples == 0 || s.bpf.runtime_frames == 0) {
+			(void)fprintf(stderr, "skipped: no sample of %u functions\n", depths[i]);
+			continue;
+		}
+		uint32_t frames = (uint32_t)(o.ours.frames_per_sample + 0.5);
+		struct outcome native = contest_deep(frames);
+		(void)snprintf(against, sizeof(against),
+			"a native stack of %.1f frames, in the seconds after: %.2f us",
+			native.ours.frames_per_sample, native.ns[OURS] / 1000);
+		(void)snprintf(note, sizeof(note),
+			"%llu samples of %.1f frames, %.1f of them Python's; %.1f %% whole",
+			(unsigned long long)o.ours.samples, o.ours.frames_per_sample,
+			(double)s.bpf.runtime_frames / (double)s.bpf.runtime_samples,
+			o.ours.whole_percent);
+		(void)snprintf(name, sizeof(name), "runtimes.python_us_per_sample_%u", depths[i]);
+		print_result(name, o.ns[OURS] / 1000, "us", against,
+			native.ns[OURS] > 0 ? o.ns[OURS] / native.ns[OURS] : 0, note);
+	}
+}
+
 /* A source that keeps the compiler busy for half a minute. False: no room for it. */
 static bool write_source(char *path, size_t path_bytes)
 {
@@ -571,7 +617,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = { { "frame", bench_frame }, { "cold", bench_cold },
+	} cases[] = { { "frame", bench_frame }, { "python", bench_python }, { "cold", bench_cold },
 		{ "languages", bench_languages }, { "memory", bench_memory },
 		{ "churn", bench_churn }, { "off_cpu", bench_off_cpu } };
 	struct err e = { 0 };
