@@ -24,17 +24,20 @@ enum form {
 	FORM_NONE = 15,
 };
 
-static bool line_to_3_9(int64_t line, struct reader *r, uint64_t wanted, int64_t *out)
+/* The last line goes on to the code's end, unless the table is cut. */
+static bool line_to_3_9(int64_t line, struct reader *r, uint64_t wanted, bool is_cut, int64_t *out)
 {
 	uint64_t at = 0;
 	while (reader_left(r) >= 2) {
 		at += reader_u8(r);
-		if (at > wanted)
-			break;
+		if (at > wanted) {
+			*out = line;
+			return true;
+		}
 		line += reader_i8(r);
 	}
 	*out = line;
-	return true;
+	return !is_cut;
 }
 
 static bool line_of_3_10(int64_t line, struct reader *r, uint64_t wanted, int64_t *out)
@@ -121,7 +124,8 @@ bool cpython_line(
 	else if (version == (3 << 8 | 10))
 		found = line_of_3_10(first_line, &r, (uint64_t)index * 2, &line);
 	else
-		found = line_to_3_9(first_line, &r, (uint64_t)index * 2, &line);
+		found = line_to_3_9(first_line, &r, (uint64_t)index * 2,
+			table.len >= CPYTHON_LINES_BYTES_MAX, &line);
 	if (!found || line <= 0 || line > UINT32_MAX)
 		return false;
 	*out_line = (uint32_t)line;

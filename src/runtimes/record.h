@@ -33,6 +33,9 @@ enum cpython_frames {
 #define CPYTHON_FRAME_OBJECT_BYTES 112
 #define CPYTHON_CODE_BYTES 144
 
+/* A table of lines is read up to here: one of this length may be cut. Even. */
+#define CPYTHON_LINES_BYTES_MAX 4096
+
 struct cpython_layout {
 	__u32 loop[4]; /* file offsets, CPYTHON_OBJECTS only: the loop from, to; its cold part */
 	__u16 frames;  /* enum cpython_frames */

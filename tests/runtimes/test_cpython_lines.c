@@ -57,4 +57,22 @@ static void says_no_line_below_one(void **state)
 	CHECK(!cpython_line(0x309, 10, STR("\x00\x80"), 0, &line) && line == 77);
 }
 
-TEST_MAIN(cmocka_unit_test(finds_lines), cmocka_unit_test(says_no_line_below_one))
+/* To 3.9 the last line goes on to the end of the code: not where the table was cut. */
+static void ends_where_a_table_was_cut(void **state)
+{
+	(void)state;
+	static uint8_t table[CPYTHON_LINES_BYTES_MAX];
+	for (size_t i = 0; i < sizeof(table); i++)
+		table[i] = i % 2 ? 1 : 2; /* each instruction a line */
+	uint32_t line = 77, entries = sizeof(table) / 2;
+	CHECK(cpython_line(0x309, 10, str_make(table, sizeof(table)), entries - 1, &line));
+	CHECK(line == 10 + entries - 1);
+	line = 77;
+	CHECK(!cpython_line(0x309, 10, str_make(table, sizeof(table)), entries, &line));
+	CHECK(line == 77);
+	CHECK(cpython_line(0x309, 10, str_make(table, sizeof(table) - 2), entries, &line));
+	CHECK(line == 10 + entries - 1);
+}
+
+TEST_MAIN(cmocka_unit_test(finds_lines), cmocka_unit_test(says_no_line_below_one),
+	cmocka_unit_test(ends_where_a_table_was_cut))

@@ -246,7 +246,7 @@ struct event_resume {
  * 4 bytes a character, and what the runtime finds lines by; each cut at its limit. */
 #define CODE_NAME_BYTES_MAX 256
 #define CODE_FILE_BYTES_MAX 512
-#define CODE_LINES_BYTES_MAX 4096
+#define CODE_LINES_BYTES_MAX CPYTHON_LINES_BYTES_MAX
 
 /* Has no event_header. */
 struct event_code {
