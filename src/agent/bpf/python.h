@@ -23,6 +23,9 @@
 #define PYTHON_FRAME_WORDS (CPYTHON_FRAME_OBJECT_BYTES / 8)
 #define PYTHON_OBJECT_LENGTH 16 /* of a text or of bytes, behind the object's head */
 #define PYTHON_BYTES_DATA 32
+/* Of a code object, behind its head: how many instructions it has (from 3.11 on), or its counts of
+ * arguments. */
+#define PYTHON_CODE_SIZE 16
 /* The state of a text, without `interned`: bytes a character in three bits, and these. */
 #define PYTHON_TEXT_STATE_SHIFT 2
 #define PYTHON_TEXT_UNIT 7
@@ -229,7 +232,11 @@ static __always_inline __u64 python_code(
 	w->runtime.last_number = 0; /* of code 0, which is none */
 	if (!read_user(s->code, CPYTHON_CODE_BYTES, code))
 		return 0;
+	/* A module that is freed may leave its blocks to the next one's code: so all that is told
+	 * of a function is in it. */
 	__u64 number = code_number_begin(w, code);
+	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, PYTHON_CODE_SIZE));
+	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_file));
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_name));
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_lines));
 	number = hash_mix(number, block_half(s->code, RUNTIME_CODE_WORDS, l->code_first_line));
