@@ -199,7 +199,46 @@ static void reads_forged_lines(void **state)
 	free(e);
 }
 
+/* ---- room ---- */
+
+/* A process with few functions keeps them, used or not. */
+static void takes_room_from_those_that_have_most(void **state)
+{
+	(void)state;
+	struct codes *c = new_codes(64 << 10);
+	for (uint32_t i = 0; i < 20; i++)
+		add(c, PID + i % 2, NUMBER + i, "small");
+	for (int i = 0; i < 100; i++)
+		codes_next_epoch(c);
+	for (uint32_t i = 0; i < 5000; i++) {
+		add(c, PID + 2, NUMBER + i, "many");
+		CHECK(codes_find(c, PID + 2, NUMBER + i));
+		CHECK(metric_get(&codes_metrics(c)->bytes) <= 64 << 10);
+	}
+	for (uint32_t i = 0; i < 20; i++)
+		CHECK(codes_find(c, PID + i % 2, NUMBER + i));
+	CHECK(metric_get(&codes_metrics(c)->forgotten) > 4000);
+	codes_free(c);
+}
+
+/* Nor does the count let one drive out another. */
+static void counts_those_that_are_small(void **state)
+{
+	(void)state;
+	struct codes *c = new_codes((size_t)1 << 30);
+	add(c, PID, NUMBER, "small");
+	codes_next_epoch(c);
+	for (uint32_t i = 0; i < CODES_MAX + 10; i++)
+		add(c, PID + 1, NUMBER + i, "");
+	CHECK(codes_find(c, PID, NUMBER));
+	CHECK(metric_get(&codes_metrics(c)->known) <= CODES_MAX);
+	CHECK(metric_get(&codes_metrics(c)->forgotten) >= CODES_MAX / 8);
+	codes_free(c);
+}
+
 TEST_MAIN(cmocka_unit_test(keeps_what_was_told),
 	cmocka_unit_test(forgets_those_of_processes_that_ended),
 	cmocka_unit_test(makes_room_for_new_ones), cmocka_unit_test(takes_forged_texts),
-	cmocka_unit_test(reads_forged_lines))
+	cmocka_unit_test(reads_forged_lines),
+	cmocka_unit_test(takes_room_from_those_that_have_most),
+	cmocka_unit_test(counts_those_that_are_small))

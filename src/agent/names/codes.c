@@ -2,6 +2,9 @@
 /*
  * A function's texts are one block of memory. The place of a function that was forgotten is taken
  * by the next one, so that indexes stay.
+ *
+ * Room is made by a limit that is the same for all processes, as large as can be: one that has few
+ * functions keeps them whatever another does.
  */
 #include "agent/names/codes.h"
 
@@ -10,11 +13,14 @@
 #include "runtimes/runtimes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A text of one byte a character may become twice as long, one of two three halves. */
 #define TEXT_BYTES_MAX (2 * (CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX) + CODE_LINES_BYTES_MAX)
 /* Room is made until this share is left, of eighths. */
 #define ROOM_EIGHTHS 7
+/* Processes are told apart by so many hashes of their pids when room is made. */
+#define SHARES 1024
 
 /* A process that has ended. */
 struct ended {
@@ -32,6 +38,7 @@ struct codes {
 	struct map index;
 	struct buf text;
 	size_t bytes, bytes_max;
+	uint64_t shares[SHARES]; /* of make_room_by() */
 	uint32_t count;
 	uint32_t epoch;
 	bool missed;
@@ -84,26 +91,55 @@ static void forget(struct codes *c, uint32_t i)
 		return; /* its place is lost */
 }
 
-static bool is_full(const struct codes *c)
+static uint64_t *share_of(struct codes *c, uint32_t pid)
 {
-	return c->bytes > c->bytes_max / 8 * ROOM_EIGHTHS ||
-	       c->count > CODES_MAX / 8 * ROOM_EIGHTHS;
+	return &c->shares[hash_u64(pid) % SHARES];
 }
 
-/* Those that were not used for longest go, until some room is left. */
-static void make_room(struct codes *c)
+/* The most that a share may be for all together to be within `room`. */
+static uint64_t fair_share(const struct codes *c, uint64_t room)
 {
-	for (uint32_t age = 64; is_full(c); age /= 2) {
-		for (uint32_t i = 0; i < c->v.len && is_full(c); i++) {
+	uint64_t fits = room / SHARES, over = room + 1;
+	while (over - fits > 1) {
+		uint64_t middle = fits + (over - fits) / 2, sum = 0;
+		for (size_t i = 0; i < SHARES; i++)
+			sum += MIN(c->shares[i], middle);
+		*(sum <= room ? &fits : &over) = middle;
+	}
+	return fits;
+}
+
+/* Of processes that have more than a fair share those go that were not used for longest. */
+static void make_room_by(struct codes *c, bool by_bytes, uint64_t room)
+{
+	memset(c->shares, 0, sizeof(c->shares));
+	for (uint32_t i = 0; i < c->v.len; i++) {
+		if (c->v.v[i].number)
+			*share_of(c, c->v.v[i].pid) += by_bytes ? bytes_of(&c->v.v[i]) : 1;
+	}
+	uint64_t fair = fair_share(c, room);
+	for (uint32_t age = 64;; age /= 2) {
+		for (uint32_t i = 0; i < c->v.len; i++) {
 			const struct code *x = &c->v.v[i];
-			if (!x->number || c->epoch - x->used_epoch < age)
+			uint64_t *share = share_of(c, x->pid);
+			if (!x->number || *share <= fair || c->epoch - x->used_epoch < age)
 				continue;
+			*share -= by_bytes ? bytes_of(x) : 1;
 			forget(c, i);
 			metric_add(&c->metrics.forgotten, 1);
 		}
 		if (age == 0)
-			break;
+			return;
 	}
+}
+
+static void make_room(struct codes *c)
+{
+	uint64_t bytes = c->bytes_max / 8 * ROOM_EIGHTHS, count = CODES_MAX / 8 * ROOM_EIGHTHS;
+	if (c->bytes > bytes)
+		make_room_by(c, true, bytes);
+	if (c->count > count)
+		make_room_by(c, false, count);
 }
 
 /* The event's texts, in one block that begins with the name. */
