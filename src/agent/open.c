@@ -157,7 +157,7 @@ static enum status open_files(struct agent *a, struct err *e)
 		.seen = a->uploader || a->config.handover_fd >= 0 ? events_new_file : NULL,
 		.seen_ctx = a,
 		.no_copies = a->config.handover_fd < 0,
-		.runtimes = a->config.runtimes,
+		.runtimes = sampler_walks_runtimes(a->sampler) ? a->config.runtimes : 0,
 		.known = a->oom ? events_known_file : NULL,
 		.known_ctx = a,
 	};

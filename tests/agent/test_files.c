@@ -172,6 +172,8 @@ static void make_library(struct gen_elf *g, uint32_t functions, uint8_t build_id
 		gen_fde(&c, cie, text + n * 32, 32, rows, sizeof(rows));
 	gen_section(g, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, frames, c.bytes.data, c.bytes.len);
 	buf_deinit(&c.bytes);
+	/* Those that ask see a CPython that does not say its version. */
+	gen_section(g, ".PyRuntime", SHT_PROGBITS, 0, 0x10, "runtime", 8);
 	struct buf notes;
 	buf_init(&notes, 4096);
 	uint8_t id[20] = { build_id, 2, 3 };
@@ -496,7 +498,7 @@ static void gives_up_slowly_on_what_cannot_be_made_sure_of(void **state)
 static void a_program_executed_again_is_loaded_again_only_when_evicted(void **state)
 {
 	(void)state;
-	struct files_config c = { 0 };
+	struct files_config c = { .runtimes = 1u << RUNTIME_CPYTHON };
 	struct files *f = make_files(&c);
 	struct mapped m = map_library("lib.so", 10, 1);
 	struct published p;
@@ -519,6 +521,12 @@ static void a_program_executed_again_is_loaded_again_only_when_evicted(void **st
 		nap();
 	}
 	CHECK(published_of(&m.notice.key, &p) == 2);
+	/* It is not looked into for a runtime again; another one is. */
+	struct mapped last = map_library("last.so", 10, 2);
+	files_notice(f, &last.notice, getpid());
+	wait_for(&files_metrics(f)->runtimes_refused, 2);
+	CHECK(metric_get(&files_metrics(f)->runtimes_refused) == 2);
+	unmap_file(&last);
 	unmap_file(&m);
 	files_free(f);
 }

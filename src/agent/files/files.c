@@ -142,12 +142,22 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 	known_files_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
+/* RUNTIME_NONE: it holds none that can be walked. */
 static void set_runtime(struct files *f, uint32_t id, uint16_t kind)
 {
 	LOCKED(&f->lock);
 	struct known_file *k = known_files_get(&f->book, id);
-	if (k)
-		k->runtime = kind;
+	if (!k)
+		return;
+	k->runtime = kind;
+	k->has_no_runtime = kind == RUNTIME_NONE;
+}
+
+static bool may_have_runtime(struct files *f, uint32_t id)
+{
+	LOCKED(&f->lock);
+	const struct known_file *k = known_files_get(&f->book, id);
+	return f->config.runtimes && (!k || !k->has_no_runtime);
 }
 
 /* Of a file that is published: does it hold a language runtime? */
@@ -155,9 +165,11 @@ static void publish_runtime(struct files *f, const struct request *r, uint32_t i
 {
 	struct err e;
 	struct runtime_record record;
-	if (!f->config.runtimes || !r->opened.obj)
+	if (!r->opened.obj || !may_have_runtime(f, id))
 		return;
 	enum status s = runtimes_find(r->opened.obj, &record, &e);
+	if (s == E_NOTFOUND || s == E_UNSUPPORTED)
+		set_runtime(f, id, RUNTIME_NONE);
 	if (s == OK && !(f->config.runtimes >> record.kind & 1))
 		return;
 	if (s == OK)

@@ -29,7 +29,8 @@ struct known_file {
 	char *path;
 	struct objfile_segment *segments;
 	uint32_t segment_count;
-	uint16_t runtime; /* enum runtime_kind, of one that is walked */
+	uint16_t runtime;    /* enum runtime_kind, of one that is walked */
+	bool has_no_runtime; /* it was looked for, in vain */
 	bool has_table;
 	bool live; /* false: the id rests, or was never used */
 	uint64_t rows;

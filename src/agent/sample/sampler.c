@@ -615,10 +615,15 @@ void sampler_retract(struct sampler *s, const struct file_key *key)
 	tables_retract(s->tables, key);
 }
 
+bool sampler_walks_runtimes(const struct sampler *s)
+{
+	return s->events.code != NULL;
+}
+
 enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
 	const struct runtime_record *r, struct err *e)
 {
-	return s->events.code ? tables_set_runtime(s->tables, key, r, e) : OK;
+	return sampler_walks_runtimes(s) ? tables_set_runtime(s->tables, key, r, e) : OK;
 }
 
 bool sampler_knows(struct sampler *s, const struct file_key *key)

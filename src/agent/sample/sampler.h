@@ -104,6 +104,8 @@ void sampler_next_epoch(struct sampler *s);
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
+/* False: nobody asked for it, or the kernel refused it. */
+bool sampler_walks_runtimes(const struct sampler *s);
 /* A published file holds a language runtime: from now on its frames are walked, too. Holds until
  * the file is published again. E_LIMIT: RUNTIME_RECORDS_MAX builds are in use. */
 NODISCARD enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
