@@ -13,6 +13,12 @@
 #define TAIL_MAX 2048
 #define BLOCK_CODES 64
 #define STEPS_MAX 4096
+/* Of one look for dead code; what it did not come to stays. */
+#define FORGET_STEPS_MAX (256u * JIT_CODES_MAX)
+/* A look for dead code that found little pays no more than so often: both must have passed. */
+#define FORGET_LITTLE (JIT_CODES_MAX / 8)
+#define FORGET_PAUSE_NS ((uint64_t)5 * 1000000000)
+#define FORGET_PAUSE_CODES 2048
 /* A sample may be a little older than the record of its code: runtimes write after they made it. */
 #define EARLY_NS ((uint64_t)1000000000)
 
@@ -36,6 +42,7 @@ struct jit_map {
 	struct strtab texts;
 	uint32_t orders;
 	uint64_t newest_ns;
+	uint64_t forget_ns, forget_refused; /* dead code is not looked for before these */
 	uint64_t bad, refused;
 };
 
@@ -139,33 +146,44 @@ static size_t count_before(const struct jit_map *m, uint64_t address)
 	return low;
 }
 
-static const struct code *find_at(const struct jit_map *m, uint64_t address, uint64_t time_ns)
+static void search_run(const struct jit_map *m, struct search *s)
 {
-	struct search s = { .address = address, .time_ns = time_ns };
+	uint64_t address = s->address;
 	for (size_t i = m->codes.len; i-- > m->sorted;)
-		consider(&s, &m->codes.v[i]);
-	s.steps = 0;
+		consider(s, &m->codes.v[i]);
+	s->steps = 0;
 	size_t i = count_before(m, address);
-	while (i > 0 && s.steps < STEPS_MAX) {
+	while (i > 0 && s->steps < STEPS_MAX) {
 		const struct block *b = &m->blocks.v[(i - 1) / BLOCK_CODES];
 		size_t first = (i - 1) / BLOCK_CODES * BLOCK_CODES;
 		if (b->end_down <= address)
 			break;
-		s.steps++;
+		s->steps++;
 		if (b->end <= address) {
 			i = first;
 			continue;
 		}
 		for (; i > first; i--)
-			consider(&s, &m->codes.v[i - 1]);
+			consider(s, &m->codes.v[i - 1]);
 	}
+}
+
+static const struct code *find_at(const struct jit_map *m, uint64_t address, uint64_t time_ns)
+{
+	struct search s = { .address = address, .time_ns = time_ns };
+	search_run(m, &s);
 	return s.best ? s.best : s.early;
+}
+
+static void settle_long_tail(struct jit_map *m)
+{
+	if (m->codes.len - m->sorted > TAIL_MAX)
+		settle(m);
 }
 
 bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct jit_found *out)
 {
-	if (m->codes.len - m->sorted > TAIL_MAX)
-		settle(m);
+	settle_long_tail(m);
 	const struct code *c = find_at(m, address, time_ns);
 	if (!c)
 		return false;
@@ -191,13 +209,15 @@ bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct 
 /* ---- adding ---- */
 
 /* In code that is gone for long another piece begins, or covers its beginning. */
-static bool is_dead(const struct jit_map *m, const struct code *c)
+static bool is_dead(const struct jit_map *m, const struct code *c, uint32_t *steps)
 {
 	uint64_t horizon = m->newest_ns > JIT_KEEP_NS ? m->newest_ns - JIT_KEEP_NS : 0;
-	if (c->since_ns > horizon)
+	if (c->since_ns > horizon || *steps >= FORGET_STEPS_MAX)
 		return false;
-	const struct code *now = find_at(m, c->start, horizon);
-	return now && now != c && is_later(now, c);
+	struct search s = { .address = c->start, .time_ns = horizon };
+	search_run(m, &s);
+	*steps += s.steps;
+	return s.best && s.best != c && is_later(s.best, c);
 }
 
 static void forget_dead(struct jit_map *m)
@@ -205,14 +225,24 @@ static void forget_dead(struct jit_map *m)
 	settle(m);
 	if (m->sorted != m->codes.len || !VEC_RESERVE(&m->merging, m->codes.len))
 		return;
-	size_t kept = 0;
+	size_t kept = 0, before = m->codes.len;
+	uint32_t steps = 0;
 	for (size_t i = 0; i < m->codes.len; i++)
-		if (!is_dead(m, &m->codes.v[i]))
+		if (!is_dead(m, &m->codes.v[i], &steps))
 			m->merging.v[kept++] = m->codes.v[i];
 	memcpy(m->codes.v, m->merging.v, kept * sizeof(*m->codes.v));
 	m->codes.len = m->sorted = kept;
 	bool made = make_blocks(m);
 	assert(made); /* there are no more than there were */
+	if (before - kept < FORGET_LITTLE) {
+		m->forget_ns = m->newest_ns + FORGET_PAUSE_NS;
+		m->forget_refused = m->refused + FORGET_PAUSE_CODES;
+	}
+}
+
+static bool may_forget(const struct jit_map *m)
+{
+	return m->newest_ns >= m->forget_ns && m->refused >= m->forget_refused;
 }
 
 /* UTF-8 without control characters: others become "?". */
@@ -262,7 +292,8 @@ static int by_offset(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-bool jit_map_add_lines(
+/* The lines are sorted. */
+static bool add_code(
 	struct jit_map *m, const struct jit_code *c, uint32_t line_first, uint32_t line_count)
 {
 	if (c->size == 0 || c->size > JIT_CODE_BYTES_MAX || c->start + c->size < c->start ||
@@ -276,7 +307,8 @@ bool jit_map_add_lines(
 		.order = m->orders,
 		.line_first = line_first,
 		.line_count = line_count };
-	if (m->codes.len >= JIT_CODES_MAX)
+	m->newest_ns = MAX(m->newest_ns, c->since_ns);
+	if (m->codes.len >= JIT_CODES_MAX && may_forget(m))
 		forget_dead(m);
 	if (m->codes.len >= JIT_CODES_MAX || m->orders == UINT32_MAX ||
 		intern(m, c->name, &new.name) != OK || !VEC_PUSH(&m->codes, new)) {
@@ -284,10 +316,16 @@ bool jit_map_add_lines(
 		return false;
 	}
 	m->orders++;
-	m->newest_ns = MAX(m->newest_ns, c->since_ns);
+	settle_long_tail(m);
+	return true;
+}
+
+bool jit_map_add_lines(
+	struct jit_map *m, const struct jit_code *c, uint32_t line_first, uint32_t line_count)
+{
 	if (line_count)
 		qsort(m->lines.v + line_first, line_count, sizeof(*m->lines.v), by_offset);
-	return true;
+	return add_code(m, c, line_first, line_count);
 }
 
 bool jit_map_add(struct jit_map *m, const struct jit_code *c)
@@ -313,7 +351,7 @@ bool jit_map_add_moved(struct jit_map *m, uint64_t from, const struct jit_code *
 	struct jit_code moved = *to;
 	struct code was = *c;
 	moved.name = strtab_get(&m->texts, was.name);
-	return jit_map_add_lines(m, &moved, was.line_first, was.line_count);
+	return add_code(m, &moved, was.line_first, was.line_count);
 }
 
 /* ---- life ---- */

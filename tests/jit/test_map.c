@@ -111,7 +111,24 @@ static void refuses_more_than_there_is_room_for(void **state)
 	jit_map_free(m);
 }
 
+/* As a large program does: what a full table refuses costs next to nothing, and what is written
+ * over at last makes room. */
+static void does_not_search_for_dead_code_at_each_refusal(void **state)
+{
+	(void)state;
+	struct jit_map *m = new_map();
+	const uint64_t later = JIT_KEEP_NS * 2;
+	for (uint32_t i = 0; i < JIT_CODES_MAX; i++)
+		CHECK(add(m, 0x1000 + (uint64_t)i * 16, 16, 1, "f"));
+	for (uint32_t i = 0; i < 1000000; i++)
+		CHECK(!add(m, 1, 16, later, "f"));
+	assert_int_equal(jit_map_refused(m), 1000000);
+	assert_int_equal(jit_map_len(m), JIT_CODES_MAX);
+	jit_map_free(m);
+}
+
 TEST_MAIN(cmocka_unit_test(finds_what_was_there),
 	cmocka_unit_test(takes_code_that_was_told_of_a_little_later), cmocka_unit_test(finds_lines),
 	cmocka_unit_test(forgets_what_was_written_over_when_full),
-	cmocka_unit_test(refuses_more_than_there_is_room_for))
+	cmocka_unit_test(refuses_more_than_there_is_room_for),
+	cmocka_unit_test(does_not_search_for_dead_code_at_each_refusal))

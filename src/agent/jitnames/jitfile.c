@@ -26,6 +26,9 @@
 #define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
 /* Clocks of files tick, and that of a process' start too. */
 #define STALE_NS (2 * NS_PER_SEC)
+/* Read under the lock at once, some hundred records; a longer record is read as a whole. */
+#define SLICE_BYTES ((size_t)2 * JIT_PERFMAP_LINE_MAX)
+#define GIVE_WAY_US 50
 
 /* ---- one file ---- */
 
@@ -216,17 +219,28 @@ bool jitfiles_address(const struct jitfiles *f, const struct file_key *key, uint
 
 /* ---- reading ---- */
 
+/* Who waits for the lock has it by then. */
+static void give_way(void)
+{
+	usleep(GIVE_WAY_US);
+}
+
 /* One window; how many bytes were read, 0: there is nothing new, or nothing whole. */
 static uint64_t read_perfmap(
 	struct jitfiles *f, pthread_mutex_t *lock, uint8_t *window, size_t len, int64_t since_ns)
 {
 	struct jitfile *p = &f->perfmap;
 	ssize_t n = p->at < JITFILE_BYTES_MAX ? jitfile_pread(p, window, len, p->at) : 0;
-	if (n <= 0)
-		return 0;
-	pthread_mutex_lock(lock);
-	size_t taken = jit_perfmap_read(f->map, str_make(window, (size_t)n), (uint64_t)since_ns);
-	pthread_mutex_unlock(lock);
+	size_t taken = 0, more = n > 0;
+	while (more) {
+		size_t slice = MIN((size_t)n - taken, SLICE_BYTES);
+		pthread_mutex_lock(lock);
+		more = jit_perfmap_read(
+			f->map, str_make(window + taken, slice), (uint64_t)since_ns);
+		pthread_mutex_unlock(lock);
+		taken += more;
+		give_way();
+	}
 	p->at += taken;
 	if (taken)
 		remember(p, window, taken);
@@ -239,12 +253,20 @@ static uint64_t read_dump(
 	struct jitfile *d = &f->dump;
 	uint64_t taken = 0;
 	ssize_t n = d->is_broken ? 0 : jitfile_pread(d, window, len, d->at);
-	if (n <= 0)
-		return 0;
-	pthread_mutex_lock(lock);
-	enum status s = jit_dump_read(&f->dump_state, f->map, str_make(window, (size_t)n),
-		(uint64_t)now_ns, &taken, NULL);
-	pthread_mutex_unlock(lock);
+	size_t slice = SLICE_BYTES;
+	enum status s = OK;
+	while (s == OK && n > 0 && taken < (uint64_t)n) {
+		uint64_t more = 0, left = (uint64_t)n - taken;
+		pthread_mutex_lock(lock);
+		s = jit_dump_read(&f->dump_state, f->map,
+			str_make(window + taken, MIN(left, slice)), (uint64_t)now_ns, &more, NULL);
+		pthread_mutex_unlock(lock);
+		give_way();
+		if (s == OK && !more && slice >= left)
+			break; /* the rest of a record comes later */
+		slice = more ? SLICE_BYTES : 2 * slice;
+		taken += more;
+	}
 	d->is_broken = s != OK;
 	d->at += taken;
 	return taken ? (uint64_t)n : 0;
