@@ -108,6 +108,30 @@ static void keeps_the_names_of_a_process_that_has_ended(void **state)
 	}
 }
 
+static bool is_open(void)
+{
+	bool is = false;
+	for (int fd = 0; fd < 256 && !is; fd++) {
+		char link[32], target[128] = "";
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		is = readlink(link, target, sizeof(target) - 1) > 0 && strcmp(target, path) == 0;
+	}
+	return is;
+}
+
+static void closes_the_files_of_what_it_forgets(void **state)
+{
+	(void)state;
+	tell("w", "1000 10 first\n");
+	CHECK_STR(name_then(0x1000), "first");
+	CHECK(is_open());
+	jitnames_forget(names, place.pid, place.start_ns);
+	for (int i = 0; i < 3000 && is_open(); i++)
+		usleep(10000);
+	CHECK(!is_open());
+	CHECK_STR(name_then(0x1000), "first");
+}
+
 static uint64_t metric(const char *name)
 {
 	CLEANUP(buf_deinit) struct buf out;
@@ -146,4 +170,5 @@ static void forgets_the_longest_unused(void **state)
 
 TEST_MAIN(cmocka_unit_test_setup_teardown(reads_what_is_added, begin, end),
 	cmocka_unit_test_setup_teardown(keeps_the_names_of_a_process_that_has_ended, begin, end),
+	cmocka_unit_test_setup_teardown(closes_the_files_of_what_it_forgets, begin, end),
 	cmocka_unit_test_setup_teardown(forgets_the_longest_unused, begin, end))

@@ -2,7 +2,9 @@
 /*
  * One lock over the table of processes and their tables of code. The thread takes a process (busy),
  * opens and reads without the lock, and puts what it read into the table under it, a window at a
- * time. Nobody frees a process that is busy: it is marked, and the thread does.
+ * time. Nobody frees a process that is busy: it is marked, and the thread does. Closing a file may
+ * wait for its file system: the files of a process that is dropped go on a list, and the thread
+ * closes them, without the lock and before it opens others, so that the list is short.
  */
 #include "agent/jitnames/jitnames.h"
 
@@ -24,7 +26,8 @@ struct share { /* of reading */
 
 struct entry {
 	struct jitfiles files;
-	uint64_t used; /* tick */
+	struct entry *next; /* of those to be closed */
+	uint64_t used;      /* tick */
 	bool wanted, busy, dropped, ended, missed;
 	int64_t looked_ns, opened_ns, open_wait_ns; /* opened_ns 0: never */
 	struct share share;
@@ -40,6 +43,7 @@ struct jitnames {
 	struct entry *entries[JITNAMES_PROCESSES_MAX];
 	uint32_t count, last; /* last: found last time */
 	uint32_t turn;        /* of the thread */
+	struct entry *gone;   /* their files are to be closed */
 	uint64_t tick;
 	size_t bytes;
 	struct share share;
@@ -48,6 +52,27 @@ struct jitnames {
 
 /* ---- entries; under the lock ---- */
 
+static void entry_release(struct jitnames *j, struct entry *x)
+{
+	j->bytes -= x->bytes;
+	jit_map_free(STEAL_PTR(x->files.map));
+	x->next = j->gone;
+	j->gone = x;
+	pthread_cond_signal(&j->wake);
+}
+
+/* Without the lock. */
+static void close_all(struct entry *gone)
+{
+	while (gone) {
+		struct entry *x = gone;
+		gone = x->next;
+		jitfiles_deinit(&x->files);
+		free(x);
+	}
+}
+
+/* It has no file. */
 static void entry_free(struct jitnames *j, struct entry *x)
 {
 	j->bytes -= x->bytes;
@@ -61,6 +86,8 @@ static void entry_drop(struct jitnames *j, uint32_t at)
 	j->entries[at] = j->entries[--j->count];
 	if (x->busy)
 		x->dropped = true;
+	else if (jitfiles_has_any(&x->files))
+		entry_release(j, x);
 	else
 		entry_free(j, x);
 }
@@ -175,7 +202,7 @@ static void look(struct jitnames *j, struct entry *x)
 	x->busy = false;
 	count_codes(j, x);
 	if (x->dropped)
-		entry_free(j, x);
+		entry_release(j, x);
 	else
 		while (j->bytes > JITNAMES_BYTES_MAX && evict(j, x))
 			;
@@ -193,11 +220,23 @@ static struct entry *next_wanted(struct jitnames *j)
 	return NULL;
 }
 
+/* Called with the lock, gives it back in between. */
+static void close_gone(struct jitnames *j)
+{
+	while (j->gone) {
+		struct entry *gone = STEAL_PTR(j->gone);
+		pthread_mutex_unlock(&j->lock);
+		close_all(gone);
+		pthread_mutex_lock(&j->lock);
+	}
+}
+
 static void *run(void *ctx)
 {
 	struct jitnames *j = ctx;
 	pthread_mutex_lock(&j->lock);
 	while (!j->stopping) {
+		close_gone(j);
 		struct entry *x = next_wanted(j);
 		if (x) {
 			look(j, x);
@@ -372,6 +411,7 @@ void jitnames_free(struct jitnames *j)
 	pthread_join(j->thread, NULL);
 	while (j->count)
 		entry_drop(j, j->count - 1);
+	close_all(j->gone);
 	pthread_cond_destroy(&j->wake);
 	pthread_cond_destroy(&j->idle);
 	pthread_mutex_destroy(&j->lock);
