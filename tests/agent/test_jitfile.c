@@ -173,8 +173,42 @@ static void reads_no_more_than_it_may(void **state)
 	assert_int_equal(jit_map_len(files.map), sizeof(text) / 64);
 }
 
+/* As one that is pinned in a broker is closed for another's sake, and opened again. */
+static void reads_on_in_a_file_that_was_closed(void **state)
+{
+	(void)state;
+	struct jitfile taken;
+	tell("w", "1000 10 first\n");
+	CHECK_STR(name_then(0x1000), "first");
+	CHECK(!jitfiles_take_pinned(&files, &taken));
+	close(files.perfmap.fd);
+	files.perfmap.is_pinned = true;
+	CHECK(jitfiles_take_pinned(&files, &taken));
+	jitfile_close(&taken); /* there is no broker */
+	CHECK(!jitfiles_has_any(&files));
+	CHECK_STR(name_at(0x1000), "first");
+	tell("a", "2000 10 second\n");
+	CHECK_STR(name_then(0x2000), "second");
+	assert_int_equal(jit_map_len(files.map), 2);
+}
+
+static void takes_a_pinned_file_to_have_grown(void **state)
+{
+	(void)state;
+	tell("w", "1000 10 first\n");
+	CHECK_STR(name_then(0x1000), "first");
+	uint64_t read = (uint64_t)files.read_ns;
+	CHECK(!jitfiles_have_grown(&files, read + 1000, 100));
+	files.perfmap.is_pinned = true;
+	CHECK(!jitfiles_have_grown(&files, read + 100, 100));
+	CHECK(jitfiles_have_grown(&files, read + 101, 100));
+	files.perfmap.is_pinned = false;
+}
+
 TEST_MAIN(cmocka_unit_test_setup_teardown(reads_a_file_that_was_written_anew, begin, end),
 	cmocka_unit_test_setup_teardown(takes_no_file_of_a_process_before, begin, end),
 	cmocka_unit_test_setup_teardown(finds_a_jitdump_by_its_mapping, begin, end),
+	cmocka_unit_test_setup_teardown(reads_on_in_a_file_that_was_closed, begin, end),
+	cmocka_unit_test_setup_teardown(takes_a_pinned_file_to_have_grown, begin, end),
 	cmocka_unit_test_setup_teardown(knows_where_a_file_is_mapped, begin, end),
 	cmocka_unit_test_setup_teardown(reads_no_more_than_it_may, begin, end))

@@ -32,7 +32,7 @@
 
 /* ---- one file ---- */
 
-static void jitfile_close(struct jitfile *f)
+void jitfile_close(struct jitfile *f)
 {
 	if (f->is_open && f->is_pinned)
 		broker_drop(&f->pinned);
@@ -112,6 +112,16 @@ static bool is_same_process(const struct jitfiles *f)
 	       stat.start_ticks == f->start_ns / ((uint64_t)NS_PER_SEC / ticks_per_second);
 }
 
+/* The file that was closed to make room is read on from its place. */
+static void go_on(struct jitfile *f, const struct jitfile *kept)
+{
+	if (f->device != kept->device || f->inode != kept->inode)
+		return;
+	f->at = kept->at;
+	f->mark_len = kept->mark_len;
+	memcpy(f->mark, kept->mark, sizeof(f->mark));
+}
+
 static void open_perfmap(struct jitfiles *f)
 {
 	struct broker_file pinned;
@@ -131,6 +141,7 @@ static void open_perfmap(struct jitfiles *f)
 		return;
 	}
 	jitfile_close(&f->perfmap);
+	go_on(&found, &f->kept);
 	f->perfmap = found;
 }
 
@@ -279,9 +290,23 @@ static bool has_grown(const struct jitfile *f)
 	       (uint64_t)st.st_size != f->bytes;
 }
 
-bool jitfiles_have_grown(const struct jitfiles *f)
+bool jitfiles_have_grown(const struct jitfiles *f, uint64_t time_ns, int64_t look_ns)
 {
-	return has_grown(&f->perfmap) || has_grown(&f->dump);
+	/* Of a file that may hang only the time is known at which it was read. */
+	bool is_old = jitfiles_has_pinned(f) && (int64_t)time_ns - f->read_ns > look_ns;
+	return is_old || has_grown(&f->perfmap) || has_grown(&f->dump);
+}
+
+bool jitfiles_take_pinned(struct jitfiles *f, struct jitfile *out)
+{
+	struct jitfile *from = f->perfmap.is_pinned ? &f->perfmap : &f->dump;
+	if (!from->is_pinned)
+		return false;
+	*out = *from;
+	if (from == &f->perfmap)
+		f->kept = *from;
+	*from = (struct jitfile){ .fd = -1 };
+	return true;
 }
 
 /* Before it is read: what is added meanwhile is new. */

@@ -40,6 +40,7 @@ struct jitfiles { /* of a process */
 	uint64_t start_ns; /* boot time clock */
 	struct jit_map *map;
 	struct jitfile perfmap, dump;
+	struct jitfile kept; /* the perf map that jitfiles_take_pinned() took: its place only */
 	struct jit_dump dump_state;
 	struct jitfile_mapping mappings[JITFILE_MAPPINGS_MAX];
 	uint32_t mapping_count;
@@ -56,8 +57,18 @@ static inline bool jitfiles_has_any(const struct jitfiles *f)
 {
 	return f->perfmap.is_open || f->dump.is_open;
 }
-/* Something was added that was not read yet; a file that may hang is not asked. */
-bool jitfiles_have_grown(const struct jitfiles *f);
+static inline bool jitfiles_has_pinned(const struct jitfiles *f)
+{
+	return f->perfmap.is_pinned || f->dump.is_pinned;
+}
+/* Something was added that was not read yet. A file that may hang is not asked: that was so if it
+ * was read more than `look_ns` before `time_ns` (monotonic). */
+bool jitfiles_have_grown(const struct jitfiles *f, uint64_t time_ns, int64_t look_ns);
+/* Takes a file out that is pinned in the broker, to be closed by jitfile_close(); false: there is
+ * none. What was read of it stays, and a perf map that is opened again is read on. */
+bool jitfiles_take_pinned(struct jitfiles *f, struct jitfile *out);
+/* May wait for a file system. */
+void jitfile_close(struct jitfile *f);
 /* Where an offset in a mapped file is in memory; false: it is not known to be mapped. */
 bool jitfiles_address(const struct jitfiles *f, const struct file_key *key, uint64_t offset,
 	uint64_t *out_address);

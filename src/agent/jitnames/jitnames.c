@@ -178,6 +178,34 @@ static void count_codes(struct jitnames *j, struct entry *x)
 	x->refused = jit_map_refused(m);
 }
 
+/* The longest unused with a pinned file, if there are too many of them. */
+static struct entry *find_pinned(struct jitnames *j)
+{
+	struct entry *oldest = NULL;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < j->count; i++) {
+		struct entry *x = j->entries[i];
+		if (!jitfiles_has_pinned(&x->files))
+			continue;
+		count += x->files.perfmap.is_pinned + x->files.dump.is_pinned;
+		if (!oldest || x->used < oldest->used)
+			oldest = x;
+	}
+	return count > JITNAMES_PINNED_MAX ? oldest : NULL;
+}
+
+/* Called with the lock while nobody is busy, gives it back in between. */
+static void close_pinned(struct jitnames *j)
+{
+	struct entry *x;
+	struct jitfile file;
+	while ((x = find_pinned(j)) && jitfiles_take_pinned(&x->files, &file)) {
+		pthread_mutex_unlock(&j->lock);
+		jitfile_close(&file);
+		pthread_mutex_lock(&j->lock);
+	}
+}
+
 /* Called with the lock, gives it back in between. */
 static void look(struct jitnames *j, struct entry *x)
 {
@@ -206,6 +234,7 @@ static void look(struct jitnames *j, struct entry *x)
 	else
 		while (j->bytes > JITNAMES_BYTES_MAX && evict(j, x))
 			;
+	close_pinned(j);
 }
 
 static struct entry *next_wanted(struct jitnames *j)
@@ -277,7 +306,8 @@ static enum jitnames_answer find(
 	uint64_t address = p->at;
 	struct jit_found found;
 	/* While its files are read, they are about to say more. */
-	if (!last && (x->busy ? x->looked_ns != 0 : jitfiles_have_grown(&x->files)))
+	if (!last && (x->busy ? x->looked_ns != 0
+			      : jitfiles_have_grown(&x->files, p->time_ns, JITNAMES_LOOK_NS)))
 		return JITNAMES_LATER;
 	bool is_placed = !p->key.inode || jitfiles_address(&x->files, &p->key, p->at, &address);
 	if (!is_placed || !jit_map_find(x->files.map, address, p->time_ns, &found))

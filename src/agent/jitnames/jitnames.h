@@ -22,6 +22,9 @@
 #define JITNAMES_PROCESSES_MAX 256
 /* Memory of all tables; beyond it the longest unused go. */
 #define JITNAMES_BYTES_MAX ((size_t)48 << 20)
+/* Files of theirs that stay open in the broker, which has 256 places for everybody; of more, those
+ * of the longest unused are closed. */
+#define JITNAMES_PINNED_MAX 64
 /* What was added to a file is looked for so often, while there are samples. */
 #define JITNAMES_LOOK_NS (200 * NS_PER_MS)
 /* A process without files is asked again after so long, then after twice as long each time. */
