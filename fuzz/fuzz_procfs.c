@@ -54,6 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (procfs_stat_parse(text, &stat, NULL) == OK)
 		FUZZ_CHECK(memchr(stat.comm, 0, sizeof(stat.comm)));
 	int pid;
+	uint32_t user = 0;
+	(void)!procfs_user_parse(text, &user, NULL);
 	if (procfs_inner_pid_parse(text, &pid, NULL) == OK)
 		FUZZ_CHECK(pid > 0);
 	inside(procfs_container_id(text));

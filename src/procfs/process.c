@@ -77,17 +77,49 @@ enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e)
 	return err_set(e, E_INVALID, "status: no pid in NSpid");
 }
 
-enum status procfs_inner_pid(int pid, int *out, struct err *e)
+static enum status read_status(int pid, struct buf *text, struct err *e)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	buf_init(text, STATUS_BYTES_MAX);
+	return os_read_file(path, text, e);
+}
+
+enum status procfs_inner_pid(int pid, int *out, struct err *e)
+{
 	CLEANUP(buf_deinit) struct buf text;
-	buf_init(&text, STATUS_BYTES_MAX);
-	enum status s = os_read_file(path, &text, e);
+	enum status s = read_status(pid, &text, e);
 	if (s != OK)
 		return s;
 	s = procfs_inner_pid_parse(buf_view(&text), out, e);
-	return s == OK ? OK : err_prefix(e, s, "%s", path);
+	return s == OK ? OK : err_prefix(e, s, "process %d", pid);
+}
+
+enum status procfs_user_parse(struct str text, uint32_t *out, struct err *e)
+{
+	struct str line, real;
+	uint64_t user;
+	while (str_split(&text, '\n', &line)) {
+		if (!str_starts(line, STR("Uid:\t")))
+			continue;
+		line = str_sub(line, strlen("Uid:\t"), line.len);
+		if (!str_split(&line, '\t', &real) || !str_parse_u64(real, 10, &user) ||
+			user > UINT32_MAX)
+			break;
+		*out = (uint32_t)user;
+		return OK;
+	}
+	return err_set(e, E_INVALID, "status: no user in Uid");
+}
+
+enum status procfs_user(int pid, uint32_t *out, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	enum status s = read_status(pid, &text, e);
+	if (s != OK)
+		return s;
+	s = procfs_user_parse(buf_view(&text), out, e);
+	return s == OK ? OK : err_prefix(e, s, "process %d", pid);
 }
 
 enum status procfs_comm(int pid, int tid, char out[64], struct err *e)

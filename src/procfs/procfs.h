@@ -67,6 +67,10 @@ NODISCARD enum status procfs_stat(int pid, struct procfs_stat *out, struct err *
 NODISCARD enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e);
 NODISCARD enum status procfs_inner_pid(int pid, int *out, struct err *e);
 
+/* Its real user: Uid in /proc/PID/status. */
+NODISCARD enum status procfs_user_parse(struct str text, uint32_t *out, struct err *e);
+NODISCARD enum status procfs_user(int pid, uint32_t *out, struct err *e);
+
 /* The process' cgroup path from /proc/PID/cgroup: the v2 line ("0::/…"), else the line whose
  * controllers contain cpu, else the first; a line that says more than "/" before one that does not.
  * Text in `a`. */

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define OTHER_USER 65534
+
 static uint64_t start_of(pid_t pid)
 {
 	struct procfs_stat stat;
@@ -107,6 +109,32 @@ static bool answers_in_exec(struct procread *p, const struct procread_wish *w)
 	}
 }
 
+/* Of another user, and without a file that hangs. */
+static pid_t start_other(void)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(100);
+		if (setuid(OTHER_USER) == 0)
+			pause();
+		_exit(1);
+	}
+	CHECK(child > 0);
+	uint32_t user = 0;
+	while (user != OTHER_USER)
+		CHECK(procfs_user(child, &user, NULL) == OK);
+	return child;
+}
+
+/* Those of root that hang have not taken all threads. */
+static void answers_for_another_user(struct procread *p, pid_t other)
+{
+	const struct procread_wish w = { .pid = other, .start_ticks = start_of(other) };
+	struct procread_answer *a = ask(p, &w);
+	CHECK(a && a->is_it);
+	procread_answer_free(a);
+}
+
 static void waits_for_nobody(void **state)
 {
 	(void)state;
@@ -125,6 +153,7 @@ static void waits_for_nobody(void **state)
 	}
 	alarm(100); /* whoever looks at such a process by another way waits for ever */
 	CHECK(pipe2(go, O_CLOEXEC) == 0);
+	pid_t other = start_other();
 	/* From the second on closing hangs. */
 	int files[] = { open(m.path, O_RDONLY | O_CLOEXEC), open(m.path, O_RDONLY | O_CLOEXEC) };
 	CHECK(files[0] >= 0 && files[1] >= 0);
@@ -144,8 +173,10 @@ static void waits_for_nobody(void **state)
 	/* Where these wait for no lock, what follows is as it always is. */
 	printf("/proc %s while execve() hangs\n", hangs ? "does not answer" : "answers");
 	w[PROCREAD_THREADS_MAX] = (struct procread_wish){ getpid(), start_of(getpid()) };
-	if (hangs)
+	if (hangs) {
 		procread_answer_free(procread_ask(p, &w[PROCREAD_THREADS_MAX]));
+		answers_for_another_user(p, other);
+	}
 	hanging_mount_let_go(&m);
 	for (size_t i = 0; i <= PROCREAD_THREADS_MAX; i++) {
 		struct procread_answer *a = ask(p, &w[i]);
@@ -157,6 +188,7 @@ static void waits_for_nobody(void **state)
 	procread_free(p);
 	for (size_t i = 0; i < PROCREAD_THREADS_MAX; i++)
 		CHECK(kill(children[i], SIGKILL) == 0 && waitpid(children[i], NULL, 0) > 0);
+	CHECK(kill(other, SIGKILL) == 0 && waitpid(other, NULL, 0) == other);
 	close(files[0]);
 	close(files[1]);
 	alarm(0);

@@ -186,7 +186,22 @@ static void finds_variables_behind_many_bytes(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(reads_the_beginning),
+static void reads_the_user(void **state)
+{
+	(void)state;
+	struct err e;
+	uint32_t user = 7;
+	CHECK(procfs_user_parse(STR("Name:\tUid:\nUid:\t1000\t0\t0\t0\n"), &user, NULL) == OK);
+	assert_int_equal(user, 1000);
+	CHECK(procfs_user_parse(STR("Uid:\t4294967296\t0\n"), &user, NULL) == E_INVALID);
+	CHECK(procfs_user_parse(STR("Uid:\tx\t0\n"), &user, NULL) == E_INVALID);
+	CHECK(procfs_user_parse(STR("Name:\tx\n"), &user, NULL) == E_INVALID);
+	assert_int_equal(user, 1000);
+	CHECK_OK(procfs_user((int)getpid(), &user, &e), &e);
+	assert_int_equal(user, getuid());
+}
+
+TEST_MAIN(cmocka_unit_test(reads_the_user), cmocka_unit_test(reads_the_beginning),
 	cmocka_unit_test(finds_variables_behind_many_bytes), cmocka_unit_test(parses_stat),
 	cmocka_unit_test(knows_the_pid_within), cmocka_unit_test(reads_itself),
 	cmocka_unit_test(lists_processes))

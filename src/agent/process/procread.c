@@ -18,6 +18,7 @@
 struct question {
 	struct procread_wish wish;
 	struct procread_answer *answer;
+	uint32_t user; /* of the process, once it is read */
 	bool is_answered;
 	bool is_given_up; /* the thread that answers it frees it */
 };
@@ -28,7 +29,9 @@ struct procread {
 	struct question *question;      /* not taken yet */
 	uint32_t threads;               /* that are there, */
 	uint32_t busy;                  /* that read, */
-	uint32_t late;                  /* and that nobody waits for any more */
+	uint32_t late;                  /* and that nobody waits for any more: */
+	struct question *given_up[PROCREAD_THREADS_MAX];
+	int64_t vain_since_ns, vain_ns; /* waited in vain in this second */
 	bool is_over;                   /* the last thread frees it */
 };
 
@@ -100,19 +103,45 @@ static void destroy(struct procread *p)
 	free(p);
 }
 
+/* The user has not as many processes that do not answer as it may have. */
+static bool may_read(const struct procread *p, const struct question *asked)
+{
+	uint32_t late = 0;
+	for (uint32_t i = 0; i < p->late; i++)
+		late += p->given_up[i] != asked && p->given_up[i]->user == asked->user;
+	return late < PROCREAD_USER_THREADS_MAX;
+}
+
+static void remove_late(struct procread *p, const struct question *q)
+{
+	uint32_t at = 0;
+	while (p->given_up[at] != q)
+		at++;
+	p->given_up[at] = p->given_up[--p->late];
+}
+
 /* Takes the question; `lock` is held, but not while it reads. */
 static void answer_one(struct procread *p)
 {
 	struct question *q = STEAL_PTR(p->question);
+	struct procread_answer *answer = NULL;
+	uint32_t user = 0;
 	p->busy++;
 	pthread_mutex_unlock(&p->lock);
-	struct procread_answer *answer = read_process(&q->wish);
+	/* This file waits for no lock. Of a process that is gone the rest says so, too. */
+	bool is_there = procfs_user(q->wish.pid, &user, NULL) == OK;
+	pthread_mutex_lock(&p->lock);
+	q->user = user;
+	bool may = !is_there || may_read(p, q);
+	pthread_mutex_unlock(&p->lock);
+	if (may)
+		answer = read_process(&q->wish);
 	pthread_mutex_lock(&p->lock);
 	p->busy--;
 	q->answer = answer;
 	q->is_answered = true;
 	if (q->is_given_up) {
-		p->late--;
+		remove_late(p, q);
 		question_free(q);
 	}
 	pthread_cond_signal(&p->answered);
@@ -161,6 +190,30 @@ static bool wait_for(struct procread *p, const struct question *q, int64_t deadl
 	return q->is_answered;
 }
 
+static void give_up(struct procread *p, struct question *q)
+{
+	if (p->question == q) { /* the host is so busy that no thread has run */
+		p->question = NULL;
+		question_free(q);
+	} else {
+		q->is_given_up = true;
+		p->given_up[p->late++] = q;
+	}
+}
+
+/* How long an answer is waited for now; 0: it is not asked. */
+static int64_t patience_now(struct procread *p)
+{
+	int64_t now = clock_monotonic_ns();
+	if (now - p->vain_since_ns >= PROCREAD_VAIN_EACH_NS) {
+		p->vain_since_ns = now;
+		p->vain_ns = 0;
+	}
+	if (p->vain_ns >= PROCREAD_VAIN_NS)
+		return 0;
+	return p->late || p->vain_ns ? PROCREAD_IMPATIENCE_NS : PROCREAD_PATIENCE_NS;
+}
+
 struct procread_answer *procread_ask(struct procread *p, const struct procread_wish *wish)
 {
 	struct question *q = calloc(1, sizeof(*q));
@@ -169,8 +222,8 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 		return NULL;
 	q->wish = *wish;
 	pthread_mutex_lock(&p->lock);
-	int64_t patience = p->late ? PROCREAD_IMPATIENCE_NS : PROCREAD_PATIENCE_NS;
-	bool is_asked = has_thread(p);
+	int64_t patience = patience_now(p);
+	bool is_asked = patience && has_thread(p);
 	if (is_asked) {
 		p->question = q;
 		pthread_cond_signal(&p->asked);
@@ -178,12 +231,9 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 	if (!is_asked || wait_for(p, q, clock_monotonic_ns() + patience)) {
 		answer = STEAL_PTR(q->answer);
 		question_free(q);
-	} else if (p->question == q) { /* the host is so busy that no thread has run */
-		p->question = NULL;
-		question_free(q);
 	} else {
-		q->is_given_up = true;
-		p->late++;
+		p->vain_ns += patience;
+		give_up(p, q);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return answer;

@@ -6,7 +6,7 @@
  * (exec_update_lock; for /proc/PID/stat and the link exe since Linux 6.17): as long as the host is
  * too busy to go on with it, or for ever, where a file system does not answer as it closes a file.
  * Whoever reads samples waits PROCREAD_PATIENCE_NS for an answer, and less while an earlier one is
- * still to come.
+ * still to come or has not come within this second.
  *
  * Thread safety: one thread asks. What stands in a wish is used by another thread, also after
  * procread_ask() has given up.
@@ -19,8 +19,13 @@
 
 #define PROCREAD_PATIENCE_NS (20 * NS_PER_MS)
 #define PROCREAD_IMPATIENCE_NS (4 * NS_PER_MS)
+/* Waiting in vain: for so long each second; then nothing is asked until the next. */
+#define PROCREAD_VAIN_NS (40 * NS_PER_MS)
+#define PROCREAD_VAIN_EACH_NS NS_PER_SEC
 /* So many processes may make us wait at once; then nothing is read until one of them answers. */
 #define PROCREAD_THREADS_MAX 4
+/* Of these, of one user (the real one). */
+#define PROCREAD_USER_THREADS_MAX 2
 /* All texts of one process. */
 #define PROCREAD_ARENA_BYTES ((size_t)2 << 20)
 #define PROCREAD_COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
