@@ -96,7 +96,8 @@ static void read_places(struct jit_dump *d, struct jit_map *m, struct reader r)
 	d->places_of = base;
 	d->place_first = jit_map_place_count(m);
 	size_t even = even_length(r, base, count);
-	for (uint64_t i = 0; i < count && !reader_done(&r); i++) {
+	uint64_t refused = jit_map_refused(m);
+	for (uint64_t i = 0; i < count && !reader_done(&r) && jit_map_refused(m) == refused; i++) {
 		struct reader one = even ? reader_sub(&r, even) : r;
 		struct jit_place p = take_place(&one);
 		struct str name = even ? STR("") : reader_cstr(&one);
@@ -111,6 +112,8 @@ static void read_places(struct jit_dump *d, struct jit_map *m, struct reader r)
 		p.file = file;
 		(void)jit_map_add_place(m, &p, base);
 	}
+	if (jit_map_refused(m) != refused) /* the first of them alone would be wrong behind it */
+		jit_map_drop_places(m, d->place_first);
 	d->place_count = jit_map_place_count(m) - d->place_first;
 	if (r.failed)
 		jit_map_add_bad(m);

@@ -286,6 +286,11 @@ uint32_t jit_map_place_count(const struct jit_map *m)
 	return (uint32_t)m->lines.len;
 }
 
+void jit_map_drop_places(struct jit_map *m, uint32_t first)
+{
+	m->lines.len = first;
+}
+
 static int by_offset(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;
@@ -331,8 +336,11 @@ bool jit_map_add_lines(
 bool jit_map_add(struct jit_map *m, const struct jit_code *c)
 {
 	uint32_t first = (uint32_t)m->lines.len;
-	for (uint32_t i = 0; i < c->place_count; i++)
+	uint64_t refused = m->refused;
+	for (uint32_t i = 0; i < c->place_count && m->refused == refused; i++)
 		(void)jit_map_add_place(m, &c->places[i], c->start);
+	if (m->refused != refused)
+		jit_map_drop_places(m, first);
 	return jit_map_add_lines(m, c, first, (uint32_t)m->lines.len - first);
 }
 

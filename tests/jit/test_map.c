@@ -127,7 +127,32 @@ static void does_not_search_for_dead_code_at_each_refusal(void **state)
 	jit_map_free(m);
 }
 
-TEST_MAIN(cmocka_unit_test(finds_what_was_there),
+/* All lines of a function or none: the first ones would stand for the rest. */
+static void leaves_out_lines_without_room(void **state)
+{
+	(void)state;
+	static struct jit_place places[1000];
+	struct jit_map *m = new_map();
+	struct jit_found f;
+	const uint32_t whole = JIT_LINES_MAX / 1000;
+	for (uint32_t i = 0; i <= whole; i++) {
+		uint64_t start = 0x100000 * (uint64_t)(i + 1);
+		for (uint32_t k = 0; k < 1000; k++)
+			places[k] = (struct jit_place){ start + k, STR("a.js"), k + 1 };
+		CHECK(jit_map_add(m, &(struct jit_code){ .start = start,
+					     .size = 1000,
+					     .name = STR("f"),
+					     .places = places,
+					     .place_count = 1000 }));
+	}
+	CHECK(jit_map_find(m, 0x100000 * (uint64_t)whole + 999, 0, &f) && f.line == 1000);
+	CHECK(jit_map_find(m, 0x100000 * (uint64_t)(whole + 1) + 999, 0, &f));
+	CHECK(f.file.len == 0 && f.line == 0);
+	assert_int_equal(jit_map_refused(m), 1);
+	jit_map_free(m);
+}
+
+TEST_MAIN(cmocka_unit_test(leaves_out_lines_without_room), cmocka_unit_test(finds_what_was_there),
 	cmocka_unit_test(takes_code_that_was_told_of_a_little_later), cmocka_unit_test(finds_lines),
 	cmocka_unit_test(forgets_what_was_written_over_when_full),
 	cmocka_unit_test(refuses_more_than_there_is_room_for),
