@@ -69,9 +69,10 @@ static enum status add_constant(struct jfr_chunk *c, uint32_t class, uint64_t ke
 		return OK;
 	}
 	struct jfr_constant k = { .class = class, .key = key, .offset = offset };
-	if (c->constants.len == MAP_NONE - 1 ||
-		!map_insert(&c->constant_index, hash_u64(key ^ (uint64_t) class << 48),
-			(uint32_t)c->constants.len) ||
+	if (c->constants.len == JFR_CONSTANTS_MAX)
+		return err_set(c->e, E_LIMIT, "more than %u constants", JFR_CONSTANTS_MAX);
+	if (!map_insert(&c->constant_index, hash_u64(key ^ (uint64_t) class << 48),
+		    (uint32_t)c->constants.len) ||
 		!VEC_PUSH(&c->constants, k))
 		return err_set(c->e, E_NOMEM, "constants");
 	return OK;

@@ -27,9 +27,10 @@
 #include "profile/profile.h"
 
 #define JFR_CLASSES_MAX 65536u
-#define JFR_FIELDS_MAX 256u      /* of a class */
-#define JFR_STRINGS_MAX 1000000u /* of the metadata of a chunk */
-#define JFR_DEPTH_MAX 16         /* objects in objects */
+#define JFR_FIELDS_MAX 256u        /* of a class */
+#define JFR_STRINGS_MAX 1000000u   /* of the metadata of a chunk */
+#define JFR_CONSTANTS_MAX 2000000u /* of a chunk; some 100 bytes each */
+#define JFR_DEPTH_MAX 16           /* objects in objects */
 #define JFR_TEXT_MAX ((size_t)1 << 20)
 #define JFR_CHUNKS_MAX 4096
 #define JFR_FRAMES_MAX 65536u /* of a stack; those that profile.h allows are kept */

@@ -65,4 +65,34 @@ static void finds_constants(void **state)
 	maker_deinit(&m);
 }
 
-TEST_MAIN(cmocka_unit_test(reads_headers), cmocka_unit_test(finds_constants))
+/* One more than there may be, in three checkpoints. */
+static void limits_constants(void **state)
+{
+	(void)state;
+	struct maker m;
+	struct jfr_chunk c;
+	size_t length;
+	struct err e = { 0 };
+	maker_begin(&m);
+	for (uint64_t k = 0, total = JFR_CONSTANTS_MAX + 1ull; k < total;) {
+		uint64_t n = MIN(total - k, (uint64_t)1000000);
+		struct buf *b = maker_event(&m, 1);
+		buf_zero(b, 4);
+		maker_packed(b, 1);
+		maker_pool(b, ID_INT, n);
+		for (; n; n--) {
+			maker_packed(b, ++k);
+			buf_u8(b, 0);
+		}
+		maker_event_end(&m);
+	}
+	struct str bytes = maker_end(&m);
+	CHECK(buf_status(&m.out) == OK);
+	CHECK(jfr_chunk_open(&c, bytes, &length, &e) == E_LIMIT);
+	CHECK_STR(str_of(e.text), "more than 2000000 constants");
+	jfr_chunk_deinit(&c);
+	maker_deinit(&m);
+}
+
+TEST_MAIN(cmocka_unit_test(reads_headers), cmocka_unit_test(finds_constants),
+	cmocka_unit_test(limits_constants))
