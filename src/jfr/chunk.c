@@ -141,6 +141,7 @@ enum status jfr_chunk_open(struct jfr_chunk *c, struct str bytes, size_t *out_by
 	*c = (struct jfr_chunk){ .e = e };
 	enum status s = read_header(c, bytes, out_bytes);
 	arena_init(&c->arena, TEXTS_FACTOR * c->bytes.len + 4096);
+	c->reread_bytes = JFR_REREAD_FACTOR * c->bytes.len;
 	if (s == OK)
 		s = jfr_metadata_read(c);
 	return s == OK ? read_constants(c) : s;

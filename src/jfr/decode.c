@@ -103,7 +103,7 @@ static enum status added(struct decoder *d, enum status s, const char *what)
 /* ---- constants: each made once ---- */
 
 /* What was made of a constant; a hostile file may name one as two things. */
-enum made { MADE_FUNCTION = 1, MADE_STACK, MADE_THREAD };
+enum made { MADE_FUNCTION = 1, MADE_STACK, MADE_THREAD, MADE_CLASS, MADE_STATE, MADE_KIND };
 
 /* NULL: the value is none. */
 static struct jfr_constant *constant_of(struct decoder *d, const struct jfr_value *key)
@@ -128,10 +128,9 @@ static enum status constant_text(
 	*out = key->text;
 	if (!k)
 		return OK;
-	struct reader r = jfr_at(d->c, k->offset);
 	if (d->c->classes.v[key->class].kind == JFR_STRING)
-		return jfr_text(d->c, &r, out);
-	enum status s = jfr_read(d->c, &r, key->class, names, v);
+		return jfr_constant_text(d->c, k, out);
+	enum status s = jfr_constant_read(d->c, k, names, v);
 	for (size_t i = 0; s == OK && names[i]; i++)
 		if (v[i].kind == JFR_TEXT && v[i].text.len && !out->len)
 			*out = v[i].text;
@@ -149,9 +148,19 @@ static enum status class_name(struct decoder *d, const struct jfr_value *key, st
 	struct jfr_constant *k = constant_of(d, key);
 	if (!k)
 		return OK;
-	struct reader r = jfr_at(d->c, k->offset);
-	enum status s = jfr_read(d->c, &r, key->class, fields, v);
-	return s == OK ? constant_text(d, &v[0], symbol_fields, out) : s;
+	if (k->made_as == MADE_CLASS) {
+		*out = profile_str(d->out, k->made);
+		return jfr_spend(d->c, out->len); /* it is copied */
+	}
+	uint32_t string;
+	enum status s = jfr_constant_read(d->c, k, fields, v);
+	if (s == OK)
+		s = constant_text(d, &v[0], symbol_fields, out);
+	if (s == OK)
+		s = profile_add_string(d->out, *out, &string);
+	if (s == OK)
+		keep_made(k, MADE_CLASS, string);
+	return s;
 }
 
 /* functions[] of a method. */
@@ -168,8 +177,7 @@ static enum status make_function(struct decoder *d, const struct jfr_value *key,
 		return OK;
 	}
 	if (k) {
-		struct reader r = jfr_at(d->c, k->offset);
-		s = jfr_read(d->c, &r, key->class, fields, v);
+		s = jfr_constant_read(d->c, k, fields, v);
 		if (s == OK)
 			s = class_name(d, &v[0], &class);
 		if (s == OK)
@@ -193,13 +201,29 @@ static enum status make_function(struct decoder *d, const struct jfr_value *key,
 	return added(d, s, "functions");
 }
 
-static enum status frame_kind(struct decoder *d, const struct jfr_value *key, uint8_t *out)
+/* Calls `of` once for the text of a constant. */
+static enum status make_number(struct decoder *d, const struct jfr_value *key, enum made as,
+	const char *const *names, uint32_t (*of)(struct str), uint32_t *out)
 {
 	struct str text;
-	enum status s = constant_text(d, key, symbol_fields, &text);
+	struct jfr_constant *k = constant_of(d, key);
+	if (k && k->made_as == as) {
+		*out = k->made;
+		return OK;
+	}
+	enum status s = constant_text(d, key, names, &text);
+	if (s != OK)
+		return s;
+	*out = of(text);
+	if (k)
+		keep_made(k, as, *out);
+	return OK;
+}
+
+static uint32_t kind_of(struct str text)
+{
 	bool native = str_eq(text, STR("Native")) || str_eq(text, STR("C++"));
-	*out = native ? FRAME_NATIVE : str_eq(text, STR("Kernel")) ? FRAME_KERNEL : FRAME_JVM;
-	return s;
+	return native ? FRAME_NATIVE : str_eq(text, STR("Kernel")) ? FRAME_KERNEL : FRAME_JVM;
 }
 
 static enum status add_frame(struct decoder *d, struct reader *r, uint32_t class)
@@ -208,12 +232,13 @@ static enum status add_frame(struct decoder *d, struct reader *r, uint32_t class
 	struct jfr_value v[JFR_VALUES_MAX];
 	struct profile_location l = { 0 };
 	struct profile_line line = { 0 };
-	uint32_t location;
+	uint32_t location, kind = FRAME_JVM;
 	enum status s = jfr_read(d->c, r, class, fields, v);
 	if (s == OK)
 		s = make_function(d, &v[0], &line.function);
 	if (s == OK)
-		s = frame_kind(d, &v[2], &l.kind);
+		s = make_number(d, &v[2], MADE_KIND, symbol_fields, kind_of, &kind);
+	l.kind = (uint8_t)kind;
 	/* Of native frames the line is an address or nothing. */
 	if (l.kind == FRAME_JVM && v[1].number <= INT32_MAX)
 		line.line = (uint32_t)v[1].number;
@@ -237,15 +262,14 @@ static enum status make_stack(struct decoder *d, const struct jfr_value *key, ui
 		*out = k->made;
 		return OK;
 	}
-	struct reader r = jfr_at(d->c, k->offset);
-	enum status s = jfr_read(d->c, &r, key->class, fields, v);
+	enum status s = jfr_constant_read(d->c, k, fields, v);
 	if (s != OK)
 		return s;
 	if (v[0].kind == JFR_LIST && (v[0].number > JFR_FRAMES_MAX || v[0].is_constant))
 		return err_set(
 			d->e, E_LIMIT, "a stack of %llu frames", (unsigned long long)v[0].number);
 	VEC_CLEAR(&d->frames);
-	r = jfr_at(d->c, v[0].at);
+	struct reader r = jfr_at(d->c, v[0].at);
 	for (uint64_t i = 0; s == OK && v[0].kind == JFR_LIST && i < v[0].number; i++)
 		s = add_frame(d, &r, v[0].class);
 	if (s == OK)
@@ -387,21 +411,18 @@ static enum status make_labels(struct decoder *d, const struct jfr_value *v, uin
 	return added(d, s, "labels");
 }
 
-static enum status is_sleeping(struct decoder *d, const struct jfr_value *state, bool *out)
+static uint32_t is_sleeping(struct str state)
 {
-	static const char *const fields[] = { "name", NULL };
-	struct str text;
-	enum status s = constant_text(d, state, fields, &text);
-	*out = str_eq(text, STR("STATE_SLEEPING"));
-	return s;
+	return str_eq(state, STR("STATE_SLEEPING"));
 }
 
 static enum status add_execution(
 	struct decoder *d, const struct jfr_value *v, uint32_t stack, uint32_t own)
 {
-	bool sleeping;
+	static const char *const fields[] = { "name", NULL };
+	uint32_t sleeping = 0;
 	uint64_t period = (uint64_t)d->options->period_ns;
-	enum status s = is_sleeping(d, &v[SLOT_STATE], &sleeping);
+	enum status s = make_number(d, &v[SLOT_STATE], MADE_STATE, fields, is_sleeping, &sleeping);
 	if (s == OK && !sleeping)
 		s = add_value(d, TYPE_CPU, stack, own, period);
 	if (s == OK && str_eq(str_of(d->event), STR("wall")))

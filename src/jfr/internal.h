@@ -46,6 +46,7 @@ struct jfr_chunk {
 	uint32_t string_class; /* java.lang.String; MAP_NONE: there is none */
 	VEC(struct jfr_constant) constants;
 	struct map constant_index;
+	size_t reread_bytes; /* that constants may still be read */
 };
 
 /* ---- value.c ---- */
@@ -75,6 +76,14 @@ struct reader jfr_at(const struct jfr_chunk *c, size_t offset);
 NODISCARD enum status jfr_torn(struct jfr_chunk *c, const struct reader *r, const char *what);
 /* NULL: absent (keys of null are 0). */
 struct jfr_constant *jfr_constant_find(struct jfr_chunk *c, uint32_t class, uint64_t key);
+/* Due for the bytes of a constant whenever they were read. E_LIMIT: JFR_REREAD_FACTOR. */
+NODISCARD enum status jfr_spend(struct jfr_chunk *c, size_t bytes);
+/* jfr_read() of a constant. */
+NODISCARD enum status jfr_constant_read(struct jfr_chunk *c, const struct jfr_constant *k,
+	const char *const *names, struct jfr_value *out);
+/* jfr_text() of a constant. */
+NODISCARD enum status jfr_constant_text(
+	struct jfr_chunk *c, const struct jfr_constant *k, struct str *out);
 
 /* ---- chunk.c ---- */
 

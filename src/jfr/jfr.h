@@ -30,7 +30,9 @@
 #define JFR_FIELDS_MAX 256u        /* of a class */
 #define JFR_STRINGS_MAX 1000000u   /* of the metadata of a chunk */
 #define JFR_CONSTANTS_MAX 2000000u /* of a chunk; some 100 bytes each */
-#define JFR_DEPTH_MAX 16           /* objects in objects */
+/* Events read the constants that they name: so many times the length of a chunk, all together. */
+#define JFR_REREAD_FACTOR 8
+#define JFR_DEPTH_MAX 16 /* objects in objects */
 #define JFR_TEXT_MAX ((size_t)1 << 20)
 #define JFR_CHUNKS_MAX 4096
 #define JFR_FRAMES_MAX 65536u /* of a stack; those that profile.h allows are kept */

@@ -3,7 +3,8 @@
  * Values lie one behind the other in the order of their class' fields: integers packed, constants
  * by their keys, other objects in place. What is asked for by name is noted on the way, what is not
  * is passed over. Every object that lies in place has at least a field, so it takes a byte at
- * least; with the depth limited, the work is bounded by the bytes.
+ * least; with the depth limited, the work is bounded by the bytes. Constants are read as often as
+ * they are named, so their bytes are counted.
  */
 #include "jfr/internal.h"
 
@@ -109,7 +110,7 @@ static enum status read_constant_text(struct jfr_chunk *c, uint64_t key, struct 
 	struct reader r = jfr_at(c, k->offset);
 	if (r.at < r.end && *r.at == TEXT_CONSTANT)
 		return jfr_torn(c, &r, "a text that names another");
-	return jfr_text(c, &r, out);
+	return jfr_constant_text(c, k, out);
 }
 
 enum status jfr_text(struct jfr_chunk *c, struct reader *r, struct str *out)
@@ -289,4 +290,33 @@ struct jfr_constant *jfr_constant_find(struct jfr_chunk *c, uint32_t class, uint
 	uint32_t at = map_find(
 		&c->constant_index, hash_u64(key ^ (uint64_t) class << 48), constant_equal, c, &k);
 	return at == MAP_NONE ? NULL : &c->constants.v[at];
+}
+
+enum status jfr_spend(struct jfr_chunk *c, size_t bytes)
+{
+	if (bytes > c->reread_bytes)
+		return err_set(c->e, E_LIMIT, "constants are read more than %d times over",
+			JFR_REREAD_FACTOR);
+	c->reread_bytes -= bytes;
+	return OK;
+}
+
+static enum status spend_to(struct jfr_chunk *c, const struct jfr_constant *k, struct reader r)
+{
+	return jfr_spend(c, reader_offset(&r) - k->offset);
+}
+
+enum status jfr_constant_read(struct jfr_chunk *c, const struct jfr_constant *k,
+	const char *const *names, struct jfr_value *out)
+{
+	struct reader r = jfr_at(c, k->offset);
+	enum status s = jfr_read(c, &r, k->class, names, out);
+	return s == OK ? spend_to(c, k, r) : s;
+}
+
+enum status jfr_constant_text(struct jfr_chunk *c, const struct jfr_constant *k, struct str *out)
+{
+	struct reader r = jfr_at(c, k->offset);
+	enum status s = jfr_text(c, &r, out);
+	return s == OK ? spend_to(c, k, r) : s;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events name a context by its number; the snapshot that came with them says its labels. */
+/*
+ * Events name a context by its number; the snapshot that came with them says its labels. What many
+ * events name is made once: labels of a context, and strings of a text.
+ */
 #include "pb/pb.h"
 #include "pyroscope/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 struct key {
 	bool is_string;
@@ -23,12 +27,12 @@ static uint64_t key_hash(struct key k)
 	return hash_u64(k.id ^ (uint64_t)k.is_string << 63);
 }
 
-/* "" for what is not there. */
-static struct str find(const struct contexts *c, bool is_string, uint64_t id)
+/* NULL: it is not there. */
+static struct context_entry *find(const struct contexts *c, bool is_string, uint64_t id)
 {
 	struct key k = { is_string, id };
 	uint32_t at = map_find(&c->index, key_hash(k), key_equal, c, &k);
-	return at == MAP_NONE ? STR("") : c->entries.v[at].bytes;
+	return at == MAP_NONE ? NULL : &c->entries.v[at];
 }
 
 /* An entry of either map: key = 1, value = 2. */
@@ -77,51 +81,97 @@ void contexts_deinit(struct contexts *c)
 {
 	map_deinit(&c->index);
 	VEC_FREE(&c->entries);
+	VEC_FREE(&c->labels);
 }
 
-/* A label whose value is not there is left out by profile_add_labels(). */
-static enum status add(struct profile *p, struct str name, struct str value,
-	struct profile_label *out, uint32_t room, uint32_t *count)
+/* strings[] of the value of that number; 0: it is not there. */
+static enum status value_of(const struct contexts *c, uint64_t id, struct profile *p, uint32_t *out)
 {
-	struct profile_label *l = &out[*count];
-	if (name.len == 0 || str_starts(name, STR("__")))
-		return OK;
-	if (*count == room)
-		return E_LIMIT;
-	enum status s = profile_add_name(p, name, &l->name);
-	if (s == OK)
-		s = profile_add_string(p, value, &l->value);
-	*count += s == OK;
+	struct context_entry *e = find(c, true, id);
+	enum status s = OK;
+	if (e && !e->value)
+		s = profile_add_string(p, e->bytes, &e->value);
+	*out = e ? e->value : 0;
 	return s;
 }
 
-enum status contexts_labels(void *ctx, uint64_t context_id, uint64_t span_id, uint64_t span_name,
-	struct profile *p, struct profile_label *out, uint32_t room, uint32_t *out_count)
+/* The same of a name; 0 for one that is left out, too. */
+static enum status name_of(const struct contexts *c, uint64_t id, struct profile *p, uint32_t *out)
 {
-	const struct contexts *c = ctx;
-	struct str context = find(c, false, context_id);
-	struct reader r = reader_over(context.p, context.len);
+	struct context_entry *e = find(c, true, id);
+	enum status s = OK;
+	*out = 0;
+	if (!e || e->bytes.len == 0 || str_starts(e->bytes, STR("__")))
+		return OK;
+	if (!e->name)
+		s = profile_add_name(p, e->bytes, &e->name);
+	*out = e->name;
+	return s;
+}
+
+/* A label whose value is not there is left out by profile_add_labels(). */
+static enum status make_labels(struct contexts *c, struct context_entry *e, struct profile *p)
+{
+	struct reader r = reader_over(e->bytes.p, e->bytes.len);
 	struct pb_field f;
 	enum status s = OK;
-	*out_count = 0;
-	if (span_id) {
-		char text[20];
-		snprintf(text, sizeof(text), "%016" PRIx64, span_id);
-		s = add(p, STR("span_id"), str_of(text), out, room, out_count);
-		if (s == OK)
-			s = add(p, STR("span_name"), find(c, true, span_name), out, room,
-				out_count);
-	}
+	e->made = true;
+	e->first = (uint32_t)c->labels.len;
 	while (s == OK && pb_next(&r, &f)) {
 		struct reader pair = pb_message(&f);
 		struct pb_field g;
+		struct profile_label l = { 0 };
 		uint64_t ids[2] = { 0 };
 		if (f.number != 1 || f.wire != PB_BYTES)
 			continue;
 		while (pb_next(&pair, &g))
 			if (g.wire == PB_VARINT && (g.number == 1 || g.number == 2))
 				ids[g.number - 1] = g.u64;
-		s = add(p, find(c, true, ids[0]), find(c, true, ids[1]), out, room, out_count);
+		s = name_of(c, ids[0], p, &l.name);
+		if (s == OK && l.name)
+			s = value_of(c, ids[1], p, &l.value);
+		if (s != OK || !l.name)
+			continue;
+		if (e->count == JFR_CONTEXT_LABELS_MAX)
+			return E_LIMIT;
+		e->count++;
+		s = VEC_PUSH(&c->labels, l) ? OK : E_NOMEM;
 	}
 	return s;
+}
+
+static enum status add_span(const struct contexts *c, uint64_t span_id, uint64_t span_name,
+	struct profile *p, struct profile_label out[2])
+{
+	char text[20];
+	snprintf(text, sizeof(text), "%016" PRIx64, span_id);
+	enum status s = profile_add_name(p, STR("span_id"), &out[0].name);
+	if (s == OK)
+		s = profile_add_string(p, str_of(text), &out[0].value);
+	if (s == OK)
+		s = profile_add_name(p, STR("span_name"), &out[1].name);
+	return s == OK ? value_of(c, span_name, p, &out[1].value) : s;
+}
+
+enum status contexts_labels(void *ctx, uint64_t context_id, uint64_t span_id, uint64_t span_name,
+	struct profile *p, struct profile_label *out, uint32_t room, uint32_t *out_count)
+{
+	struct contexts *c = ctx;
+	struct context_entry *e = find(c, false, context_id);
+	uint32_t spans = span_id ? 2 : 0;
+	enum status s = OK;
+	*out_count = 0;
+	if (e && !e->made)
+		s = make_labels(c, e, p);
+	uint32_t count = e ? e->count : 0;
+	if (s == OK && (room < spans || count > room - spans))
+		s = E_LIMIT;
+	if (s == OK && spans)
+		s = add_span(c, span_id, span_name, p, out);
+	if (s != OK)
+		return s;
+	if (count)
+		memcpy(out + spans, c->labels.v + e->first, count * sizeof(*out));
+	*out_count = spans + count;
+	return OK;
 }

@@ -53,14 +53,18 @@ struct context_entry {
 	bool is_string;
 	uint64_t id;
 	struct str bytes; /* Context, or the text */
+	bool made;        /* of a context: labels[first .. first + count) are its */
+	uint32_t first, count;
+	uint32_t name, value; /* of a text: the strings of the profile; 0: not made yet */
 };
 struct contexts {
 	struct map index;
 	VEC(struct context_entry) entries;
+	VEC(struct profile_label) labels;
 };
 NODISCARD enum status contexts_read(struct str message, struct contexts *out, struct err *e);
 void contexts_deinit(struct contexts *c);
-jfr_context_fn contexts_labels; /* of a struct contexts */
+jfr_context_fn contexts_labels; /* of a struct contexts, which is for one profile */
 
 /* ---- types.c ---- */
 

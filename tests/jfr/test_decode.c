@@ -146,6 +146,47 @@ static void refuse(struct str bytes, const char *sentence, enum status want)
 	profile_deinit(&p);
 }
 
+/* Small events that name a large constant. */
+static void limits_what_is_read_again(void **state)
+{
+	(void)state;
+	struct maker m;
+	maker_begin(&m);
+	struct buf *b = maker_event(&m, 1);
+	buf_zero(b, 4);
+	maker_packed(b, 2);
+	maker_pool(b, ID_STRING, 1);
+	maker_packed(b, 1);
+	buf_u8(b, 3);
+	maker_packed(b, 1 << 20);
+	buf_zero(b, 1 << 20);
+	maker_pool(b, ID_STATE, 1);
+	buf_put(b, "\x01\x02\x01", 3); /* names that text */
+	maker_event_end(&m);
+	for (int i = 0; i < 1000; i++)
+		maker_execution(&m, 1, 1, 1, 0); /* the state is read once */
+	decode(maker_end(&m), (struct jfr_options){ 0 }, "10000000000 " CPU "{} \n");
+	maker_deinit(&m);
+	/* A setting reads its texts each time. */
+	maker_begin(&m);
+	b = maker_event(&m, 1);
+	buf_zero(b, 4);
+	maker_packed(b, 1);
+	maker_pool(b, ID_STRING, 1);
+	maker_packed(b, 1);
+	buf_u8(b, 3);
+	maker_packed(b, 1 << 20);
+	buf_zero(b, 1 << 20);
+	maker_event_end(&m);
+	for (int i = 0; i < 9; i++) {
+		b = maker_event(&m, ID_SETTING);
+		buf_put(b, "\x02\x01\x00", 3);
+		maker_event_end(&m);
+	}
+	refuse(maker_end(&m), "constants are read more than 8 times over", E_LIMIT);
+	maker_deinit(&m);
+}
+
 /* Whatever is cut off, it says so; and no byte makes it fall over. */
 static void refuses_torn_files(void **state)
 {
@@ -180,4 +221,4 @@ static void refuses_torn_files(void **state)
 
 TEST_MAIN(cmocka_unit_test(sums_samples), cmocka_unit_test(tells_wall),
 	cmocka_unit_test(tells_events), cmocka_unit_test(reads_chunks),
-	cmocka_unit_test(refuses_torn_files))
+	cmocka_unit_test(limits_what_is_read_again), cmocka_unit_test(refuses_torn_files))
