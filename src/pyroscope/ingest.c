@@ -23,6 +23,7 @@ struct ingest {
 	struct str app;
 	struct series_labels labels;
 	struct type_configs configs;
+	size_t plain_max; /* of the next two, together */
 	struct buf plain; /* of the profile */
 	struct buf labels_plain;
 };
@@ -151,6 +152,7 @@ static enum status read_text(struct ingest *in, enum text_format format, struct 
 static enum status read_contexts(struct ingest *in, struct str packed, struct contexts *out)
 {
 	struct str plain;
+	buf_init(&in->labels_plain, in->plain_max - in->plain.len);
 	enum status s = unpack(in, &in->labels_plain, packed, &plain);
 	return s == OK ? contexts_read(plain, out, in->e) : s;
 }
@@ -241,8 +243,9 @@ enum status pyroscope_ingest_decode(const struct pyroscope_ingest *q, struct str
 	struct str labels;
 	size_t samples = out->samples.len;
 	*in.e = (struct err){ 0 };
-	buf_init(&in.plain, PYROSCOPE_BYTES_MAX);
-	buf_init(&in.labels_plain, PYROSCOPE_BYTES_MAX);
+	in.plain_max = MIN(MAX(PYROSCOPE_EXPANSION_MAX * body.len, PYROSCOPE_EXPANDED_MIN),
+		PYROSCOPE_BYTES_MAX);
+	buf_init(&in.plain, in.plain_max);
 	read_times(&in);
 	enum status s = name_split(q->name, &in.app, &labels)
 				? labels_add_text(&in.labels, out, labels, in.e)

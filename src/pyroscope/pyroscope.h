@@ -20,6 +20,10 @@
 
 /* All profiles of a message, decompressed. */
 #define PYROSCOPE_BYTES_MAX ((size_t)256 << 20)
+/* A body of POST /ingest, decompressed: so many times its length, but this much is always allowed.
+ */
+#define PYROSCOPE_EXPANSION_MAX 16
+#define PYROSCOPE_EXPANDED_MIN ((size_t)16 << 20)
 /* Parts of a multipart body, and bytes of the head of one. */
 #define PYROSCOPE_PARTS_MAX 16
 #define PYROSCOPE_PART_HEAD_MAX 4096

@@ -231,6 +231,47 @@ static void reads_jfr(void **state)
 	maker_deinit(&m);
 }
 
+/* The file and the labels may be 16 MiB together, however small they were. */
+static void limits_what_is_unpacked(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		size_t file, labels;
+		bool fits;
+	} sizes[] = {
+		{ "a file", (size_t)17 << 20, 0, false },
+		{ "labels", 0, (size_t)17 << 20, false },
+		{ "both", (size_t)9 << 20, (size_t)9 << 20, false },
+		{ "less", (size_t)7 << 20, (size_t)7 << 20, true },
+	};
+	char *zero = calloc(1, (size_t)17 << 20);
+	CHECK(zero);
+	FOR_EACH_CASE (c, sizes) {
+		CLEANUP(buf_deinit) struct buf packed;
+		CLEANUP(buf_deinit) struct buf b;
+		struct profile p;
+		struct err e;
+		struct pyroscope_ingest q = {
+			.name = STR("app"), .format = STR("jfr"), .content_type = STR(MULTIPART)
+		};
+		buf_init(&packed, 32 << 20);
+		buf_init(&b, 1 << 20);
+		CHECK(codec_gzip(zero, c->file, 6, &packed) == OK);
+		put_part(&b, "jfr", buf_view(&packed));
+		buf_clear(&packed);
+		CHECK(codec_gzip(zero, c->labels, 6, &packed) == OK);
+		put_part(&b, "labels", buf_view(&packed));
+		buf_cstr(&b, "--b0--\r\n");
+		CHECK_OK(profile_init(&p, MEMORY), &e);
+		enum status s = pyroscope_ingest_decode(&q, buf_view(&b), NOW, &p, &e);
+		CHECK_CASE(c, s == (c->fits ? E_INVALID : E_LIMIT));
+		CHECK_CASE(c, !strstr(e.text, "gzip") == c->fits);
+		profile_deinit(&p);
+	}
+	free(zero);
+}
+
 static void needs_a_name(void **state)
 {
 	(void)state;
@@ -240,5 +281,5 @@ static void needs_a_name(void **state)
 	CHECK(strstr(e.text, "name: "));
 }
 
-TEST_MAIN(
-	cmocka_unit_test(reads_bodies), cmocka_unit_test(reads_jfr), cmocka_unit_test(needs_a_name))
+TEST_MAIN(cmocka_unit_test(reads_bodies), cmocka_unit_test(reads_jfr),
+	cmocka_unit_test(limits_what_is_unpacked), cmocka_unit_test(needs_a_name))
