@@ -78,6 +78,8 @@ static enum status place(struct parsing *p, const struct conf_node *n)
 	struct conf_entry x = map ? l->next : (struct conf_entry){ STR(""), n->line, n->column, n };
 	x.value = n;
 	l->has_key = false;
+	if (l->node->weight + n->weight > CONF_NODES_MAX)
+		return wrong_at(p->e, n->line, n->column, E_LIMIT, "too many values");
 	l->node->weight += n->weight;
 	l->node->height = MAX(l->node->height, n->height + 1);
 	if (!VEC_PUSH(&l->entries, x))
@@ -150,8 +152,6 @@ static enum status close_level(struct parsing *p)
 	struct conf_node *n = l->node;
 	size_t bytes = l->entries.len * sizeof(*n->v);
 	enum status s = OK;
-	if (n->weight > CONF_NODES_MAX)
-		s = wrong_at(p->e, n->line, n->column, E_LIMIT, "too many values");
 	n->count = (uint32_t)l->entries.len;
 	n->v = bytes ? arena_alloc(p->arena, bytes, _Alignof(struct conf_entry)) : NULL;
 	if (s == OK && bytes && !n->v)

@@ -229,6 +229,9 @@ enum status scrape_groups_read(const struct conf_node *list, const char *meta_na
 				return conf_unknown(e, &n->v[k], names);
 		if (!g.targets || g.targets->kind != CONF_LIST)
 			return conf_wrong(e, n, "targets must be a list");
+		to->found += g.targets->count;
+		if (to->found > SCRAPE_FOUND_MAX)
+			return err_set(e, E_LIMIT, "more than %u targets", SCRAPE_FOUND_MAX);
 		for (uint32_t k = 0; k < g.targets->count; k++)
 			if (g.targets->v[k].value->kind != CONF_TEXT)
 				return conf_wrong(

@@ -17,6 +17,7 @@
 #define SCRAPE_KEEP_MAX 16
 #define SCRAPE_SOURCES_MAX 64 /* of a job */
 #define SCRAPE_PARAMS_MAX 32
+#define SCRAPE_FOUND_MAX 100000u               /* addresses that one discovery found */
 #define SCRAPE_GROUPS_BYTES ((size_t)16 << 20) /* of what one discovery found */
 
 /* ---- config.c ---- */
@@ -62,6 +63,7 @@ struct scrape_source {
 	uint64_t seen; /* hash of what was read */
 	struct arena arena;
 	VEC(struct scrape_group) groups;
+	uint32_t found;   /* addresses in the groups */
 	pthread_t thread; /* of SCRAPE_HTTP */
 	bool runs;
 	int wake_fd;
