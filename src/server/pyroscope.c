@@ -79,12 +79,26 @@ static enum status read_query(
 	return pyroscope_ingest_check(q, e);
 }
 
+/* Neither the query nor the body says when it was: it is of now. */
+static bool is_of_now(const struct pyroscope_ingest *q, const struct ingest_batch *b)
+{
+	int64_t from = pyroscope_time(q->from, b->begun_ns);
+	if (from == pyroscope_time(q->from, b->begun_ns + 1))
+		return false;
+	for (size_t i = 0; i < b->profile.heads.len; i++)
+		if (b->profile.heads.v[i].time_ns == from)
+			return true;
+	return false;
+}
+
 /* The same body by another name, or of another time, is another profile. */
-static struct hash128 message_id(const struct net_request *r)
+static struct hash128 message_id(
+	const struct net_request *r, const struct pyroscope_ingest *q, const struct ingest_batch *b)
 {
 	struct hash128 body = hash128(r->body.p, r->body.len);
 	struct hash128 query = hash128(r->query.p, r->query.len);
-	return (struct hash128){ .lo = hash_u64(body.lo ^ query.lo),
+	uint64_t now = is_of_now(q, b) ? hash_u64((uint64_t)b->begun_ns) : 0;
+	return (struct hash128){ .lo = hash_u64(body.lo ^ query.lo ^ now),
 		.hi = hash_u64(body.hi ^ query.hi) };
 }
 
@@ -128,7 +142,7 @@ void server_pyroscope_ingest(void *ctx, const struct net_request *r, struct net_
 	if (st == OK) {
 		st = final(pyroscope_ingest_decode(&q, r->body, b.begun_ns, &b.profile, &e), &e);
 		if (st == OK)
-			st = message_put(&b, message_id(r), &e);
+			st = message_put(&b, message_id(r, &q, &b), &e);
 		http_status = st == E_INVALID ? 422 : 0;
 	}
 	if (st != OK)

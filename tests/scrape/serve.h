@@ -85,6 +85,8 @@ static inline struct net_server *serve_start(void)
 /* ---- the sink ---- */
 
 static atomic_int sink_samples, sink_labels;
+static atomic_uint_fast64_t sink_id; /* of the last batch */
+static atomic_int sink_equal_ids;    /* batches that had the id of the one before */
 
 static inline enum status sink_admit(
 	struct samples_sink *s, uint64_t bytes, struct samples_entry **entry, struct err *e)
@@ -113,7 +115,8 @@ static inline enum status sink_put(struct samples_sink *s, struct str tenant,
 {
 	(void)s;
 	(void)tenant;
-	(void)id;
+	if (atomic_exchange(&sink_id, id.lo ^ id.hi) == (id.lo ^ id.hi))
+		atomic_fetch_add(&sink_equal_ids, 1);
 	CHECK_OK(profile_validate(p, e), e);
 	atomic_fetch_add(&sink_samples, (int)p->samples.len);
 	for (size_t i = 0; i < p->samples.len; i++)

@@ -75,20 +75,40 @@ static void answers_ingest(void **state)
 	CHECK(ingests->in->requests == ARRAY_COUNT(cases));
 }
 
-/* Another query is another profile; the same one is stored once, by its id. */
+/* Another query is another profile; the same one is stored once, by its id, if it says its time. */
 static void tells_messages_apart(void **state)
 {
 	(void)state;
-	struct ask a;
-	ingest(&a, "name=app&from=1700000000", STR("a 1"));
-	struct hash128 first = sink.id;
-	ask_deinit(&a);
-	ingest(&a, "name=app&from=1700000000", STR("a 1"));
-	CHECK(first.lo == sink.id.lo && first.hi == sink.id.hi);
-	ask_deinit(&a);
-	ingest(&a, "name=app&from=1700000001", STR("a 1"));
-	CHECK(first.lo != sink.id.lo);
-	ask_deinit(&a);
+	static const struct {
+		const char *name, *query, *again;
+		bool has_time; /* the body */
+		bool same;
+	} cases[] = {
+		{ "the same", "name=app&from=1700000000", NULL, false, true },
+		{ "of another time", "name=app&from=1700000000", "name=app&from=1700000001", false,
+			false },
+		{ "of now", "name=app", NULL, false, false },
+		{ "of now, too", "name=app&from=now-10s", NULL, false, false },
+		{ "the body says it", "name=app&format=pprof", NULL, true, true },
+		{ "nobody says it", "name=app&format=pprof", NULL, false, false },
+	};
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf file;
+		struct ask a;
+		buf_init(&file, 4096);
+		if (strstr(c->query, "pprof"))
+			say_pprof(&file, &(struct pprof_example){ "cpu", NULL,
+						 c->has_time ? clock_realtime_ns() : 0, 1000 });
+		else
+			buf_cstr(&file, "a 1");
+		ingest(&a, c->query, buf_view(&file));
+		CHECK_CASE(c, a.out.http_status == 0);
+		struct hash128 first = sink.id;
+		ask_deinit(&a);
+		ingest(&a, c->again ? c->again : c->query, buf_view(&file));
+		CHECK_CASE(c, (first.lo == sink.id.lo && first.hi == sink.id.hi) == c->same);
+		ask_deinit(&a);
+	}
 }
 
 static void says_when_to_come_again(void **state)
