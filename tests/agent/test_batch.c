@@ -95,9 +95,9 @@ static void setup(struct fixture *f, const char *const *external)
 		.node = "host-1", .external_labels = external, .config_path = rules_path
 	};
 	CHECK_OK(metadata_new(&m, &f->metadata, &e), &e);
-	CHECK_OK(processes_new(
-			 &(struct processes_config){ .metadata = f->metadata }, &f->processes, &e),
-		&e);
+	const struct processes_config pc = { .metadata = f->metadata,
+		.patience_ns = 30 * NS_PER_SEC };
+	CHECK_OK(processes_new(&pc, &f->processes, &e), &e);
 	CHECK_OK(codes_new(CODES_BYTES_MAX, &f->codes, &e), &e);
 	f->got = (struct got){ .messages = 0 };
 	CHECK(profile_init(&f->got.profile, 64 << 20) == OK);

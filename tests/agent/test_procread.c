@@ -26,7 +26,7 @@ static struct procread *make(void)
 {
 	struct procread *p;
 	struct err e;
-	CHECK_OK(procread_new(&p, &e), &e);
+	CHECK_OK(procread_new(0, &p, &e), &e);
 	return p;
 }
 

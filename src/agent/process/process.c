@@ -484,7 +484,7 @@ enum status processes_new(const struct processes_config *c, struct processes **o
 	if (s == OK)
 		s = executables_new(&p->executables, e);
 	if (s == OK)
-		s = procread_new(&p->procread, e);
+		s = procread_new(c->patience_ns, &p->procread, e);
 	if (s != OK) {
 		processes_free(p);
 		return err_set(e, s, "processes");

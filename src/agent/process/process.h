@@ -58,6 +58,8 @@ struct processes_config {
 	struct containers *containers; /* knows containers; NULL: only their paths are known */
 	/* /proc is read again for the labels of a process when they are as old; 0: never. */
 	int64_t label_ttl_ns;
+	/* How long /proc is waited for; 0: PROCREAD_PATIENCE_NS. */
+	int64_t patience_ns;
 };
 
 /* What the configuration names stays the caller's. */

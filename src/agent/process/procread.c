@@ -31,6 +31,7 @@ struct procread {
 	uint32_t busy;                  /* that read, */
 	uint32_t late;                  /* and that nobody waits for any more: */
 	struct question *given_up[PROCREAD_THREADS_MAX];
+	int64_t patience_ns;
 	int64_t vain_since_ns, vain_ns; /* waited in vain in this second */
 	bool is_over;                   /* the last thread frees it */
 };
@@ -211,7 +212,7 @@ static int64_t patience_now(struct procread *p)
 	}
 	if (p->vain_ns >= PROCREAD_VAIN_NS)
 		return 0;
-	return p->late || p->vain_ns ? PROCREAD_IMPATIENCE_NS : PROCREAD_PATIENCE_NS;
+	return p->late || p->vain_ns ? PROCREAD_IMPATIENCE_NS : p->patience_ns;
 }
 
 struct procread_answer *procread_ask(struct procread *p, const struct procread_wish *wish)
@@ -241,11 +242,12 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 
 /* ---- life ---- */
 
-enum status procread_new(struct procread **out, struct err *e)
+enum status procread_new(int64_t patience_ns, struct procread **out, struct err *e)
 {
 	struct procread *p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(e, E_NOMEM, "procread");
+	p->patience_ns = patience_ns ? patience_ns : PROCREAD_PATIENCE_NS;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->asked, NULL);
 	pthread_condattr_t monotonic;

@@ -49,7 +49,8 @@ struct procread_answer {
 
 struct procread;
 
-NODISCARD enum status procread_new(struct procread **out, struct err *e);
+/* `patience_ns`: how long an answer is waited for; 0: PROCREAD_PATIENCE_NS. */
+NODISCARD enum status procread_new(int64_t patience_ns, struct procread **out, struct err *e);
 /* NULL is fine. A thread that waits for a process ends when that answers. */
 void procread_free(struct procread *p);
 /* NULL: not in time, or no memory. Else the caller's, to be freed. */
