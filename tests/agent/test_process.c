@@ -2,6 +2,7 @@
 #include "agent/process/process.h"
 #include "procfs/procfs.h"
 
+#include "base/clock.h"
 #include "test.h"
 
 #include <signal.h>
