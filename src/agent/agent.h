@@ -70,6 +70,7 @@ struct agent_config {
 	bool no_containers;     /* nobody is asked */
 	int64_t label_ttl_ns;   /* labels of a process are found anew after so long */
 	uint32_t runtimes;      /* AGENT_RUNTIME_… */
+	bool no_jit_names;      /* perf maps and jitdumps are not read */
 	bool keep_interpreters; /* native frames of interpreters that run theirs are shown, too */
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
 	double cpu_share;        /* of all CPUs, that the agent may cost; 0: no limit */

@@ -87,11 +87,13 @@ void events_process(void *ctx, const struct event_process *p)
 		processes_exit(a->processes, &p->h);
 		if (a->codes)
 			codes_process_ended(a->codes, &p->h);
-		jitnames_ended(a->jitnames, (int)p->h.pid, p->h.process_start_ns);
+		if (a->jitnames)
+			jitnames_ended(a->jitnames, (int)p->h.pid, p->h.process_start_ns);
 		return;
 	}
 	processes_exec(a->processes, &p->h);
-	jitnames_forget(a->jitnames, (int)p->h.pid, p->h.process_start_ns);
+	if (a->jitnames)
+		jitnames_forget(a->jitnames, (int)p->h.pid, p->h.process_start_ns);
 	if (p->notice.key.inode)
 		files_notice(a->files, &p->notice, (int)p->h.pid);
 }

@@ -142,7 +142,8 @@ void interval_end(struct agent *a)
 	sampler_next_epoch(a->sampler);
 	bool missed = batch_finish(a->batch);
 	processes_tick(a->processes);
-	jitnames_tick(a->jitnames);
+	if (a->jitnames)
+		jitnames_tick(a->jitnames);
 	follow_codes(a);
 	reload_rules(a);
 	tell_of_containers(a);

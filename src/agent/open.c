@@ -166,7 +166,7 @@ static enum status open_files(struct agent *a, struct err *e)
 
 static enum status open_batch(struct agent *a, struct err *e)
 {
-	enum status s = jitnames_new(&a->jitnames, e);
+	enum status s = a->config.no_jit_names ? OK : jitnames_new(&a->jitnames, e);
 	if (s != OK)
 		return s;
 	const struct batch_config c = {

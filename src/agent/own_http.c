@@ -103,7 +103,8 @@ void own_http_metrics(struct agent *a, struct buf *out)
 	if (a->codes)
 		codes_write_metrics(a->codes, out);
 	processes_write_metrics(a->processes, out);
-	jitnames_write_metrics(a->jitnames, out);
+	if (a->jitnames)
+		jitnames_write_metrics(a->jitnames, out);
 	metadata_write_metrics(a->metadata, out);
 	if (a->containers)
 		containers_write_metrics(a->containers, out);

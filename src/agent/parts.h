@@ -38,7 +38,7 @@ struct agent {
 	struct containers *containers;
 	struct log_once containers_logged; /* what is wrong with them */
 	struct processes *processes;
-	struct jitnames *jitnames;
+	struct jitnames *jitnames; /* NULL: JIT code has no names */
 	struct handover *handover;
 	struct sampler *sampler;
 	struct files *files;

@@ -191,7 +191,8 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
 	  .help = "Show the functions of these language runtimes: python, all or none. Default: "
-		  "all. The names of parca-agent's other tracers are accepted and do nothing." },
+		  "all. parca-agent's other names are accepted and select nothing. none also leaves "
+		  "out the names of JIT code." },
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_python),
 	  .help = "Show Python programs by the native frames of the interpreter." },
@@ -601,6 +602,7 @@ static const struct {
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {
 	uint32_t runtimes = f->tracers.count ? 0 : AGENT_RUNTIMES_ALL;
+	out->no_jit_names = f->tracers.count > 0;
 	for (size_t i = 0; i < f->tracers.count; i++) {
 		size_t k = 0;
 		while (k < ARRAY_COUNT(tracers) && strcmp(f->tracers.v[i], tracers[k].name) != 0)
@@ -610,6 +612,7 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 			return false;
 		}
 		runtimes |= tracers[k].runtimes;
+		out->no_jit_names &= strcmp(tracers[k].name, "none") == 0;
 	}
 	out->runtimes = runtimes & ~(f->no_python ? AGENT_RUNTIME_PYTHON : 0);
 	return true;

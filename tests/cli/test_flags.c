@@ -120,6 +120,33 @@ static void has_defaults(void **state)
 	CHECK_STR(str_of(agent.node), "");
 }
 
+static const struct {
+	const char *name, *flags;
+	bool python, no_jit_names;
+} tracers[] = {
+	{ "by default", "", true, false },
+	{ "all", "--tracers all", true, false },
+	{ "none", "--tracers none", false, true },
+	{ "one of parca-agent's", "--tracers v8", false, false },
+	{ "some", "--tracers none,python", true, false },
+	{ "Python switched off", "--python-unwinding-disable", false, false },
+};
+
+static void chooses_tracers(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (t, tracers) {
+		struct capture c;
+		char line[256];
+		snprintf(line, sizeof(line), "verb --storage-path %s --cache-path %s %s", dir, dir,
+			t->flags);
+		capture_run(&c, verb, line);
+		CHECK_CASE(t, c.code == 99);
+		CHECK_CASE(t, !(agent.runtimes & AGENT_RUNTIME_PYTHON) == !t->python);
+		CHECK_CASE(t, agent.no_jit_names == t->no_jit_names);
+	}
+}
+
 /* clang-format off */
 static const struct {
 	const char *name, *flags, *want;
@@ -219,5 +246,6 @@ static void stops_on_signals(void **state)
 
 TEST_MAIN(cmocka_unit_test_setup_teardown(applies, setup, teardown),
 	cmocka_unit_test_setup_teardown(has_defaults, setup, teardown),
+	cmocka_unit_test_setup_teardown(chooses_tracers, setup, teardown),
 	cmocka_unit_test_setup_teardown(refuses, setup, teardown), cmocka_unit_test(finds_places),
 	cmocka_unit_test(stops_on_signals))
