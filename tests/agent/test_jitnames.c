@@ -4,6 +4,7 @@
 #include "procfs/procfs.h"
 #include "test.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,7 +169,64 @@ static void forgets_the_longest_unused(void **state)
 	assert_int_equal(metric("processes"), 0);
 }
 
-TEST_MAIN(cmocka_unit_test_setup_teardown(reads_what_is_added, begin, end),
+static pid_t start_child(void)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(60);
+		pause();
+		_exit(0);
+	}
+	CHECK(child > 0);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)child);
+	place.pid = (int)child;
+	place.start_ns = start_of((int)child);
+	return child;
+}
+
+static void end_child(pid_t child)
+{
+	char map[64];
+	snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)child);
+	unlink(map);
+	CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+}
+
+static void tell_much(void)
+{
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	for (unsigned i = 1; i <= JIT_CODES_MAX; i++)
+		fprintf(f, "%x 10 %060u\n", i * 16, i);
+	fclose(f);
+}
+
+/* They are far above the limit together; it is the longest unused. */
+static void keeps_small_tables_beside_large_ones(void **state)
+{
+	(void)state;
+	pid_t children[4];
+	children[0] = start_child();
+	struct jitnames_place small = place;
+	tell("w", "1000 10 small\n");
+	CHECK_STR(name_then(0x1000), "small");
+	for (int i = 1; i < 4; i++) {
+		jitnames_tick(names);
+		children[i] = start_child();
+		tell_much();
+		CHECK(!str_eq(name_then(0x1000), STR("none")));
+	}
+	jitnames_tick(names);
+	CHECK(metric("evicted_total") > 0);
+	CHECK(metric("bytes") <= JITNAMES_BYTES_MAX);
+	place = small;
+	CHECK_STR(name_at(0x1000), "small");
+	for (int i = 0; i < 4; i++)
+		end_child(children[i]);
+}
+
+TEST_MAIN(cmocka_unit_test_setup_teardown(keeps_small_tables_beside_large_ones, begin, end),
+	cmocka_unit_test_setup_teardown(reads_what_is_added, begin, end),
 	cmocka_unit_test_setup_teardown(keeps_the_names_of_a_process_that_has_ended, begin, end),
 	cmocka_unit_test_setup_teardown(closes_the_files_of_what_it_forgets, begin, end),
 	cmocka_unit_test_setup_teardown(forgets_the_longest_unused, begin, end))

@@ -105,14 +105,16 @@ static struct entry *entry_find(struct jitnames *j, int pid, uint64_t start_ns, 
 	return NULL;
 }
 
-/* The longest unused but `keep`; false: there is no other. */
-static bool evict(struct jitnames *j, const struct entry *keep)
+/* The longest unused of those with so many bytes, `last` after all others; false: there is none. */
+static bool evict(struct jitnames *j, size_t bytes_least, const struct entry *last)
 {
 	uint32_t oldest = UINT32_MAX;
 	for (uint32_t i = 0; i < j->count; i++) {
 		const struct entry *x = j->entries[i];
-		if (x != keep && !x->busy &&
-			(oldest == UINT32_MAX || x->used < j->entries[oldest]->used))
+		if (x->busy || x->bytes < bytes_least)
+			continue;
+		if (oldest == UINT32_MAX || j->entries[oldest] == last ||
+			(x != last && x->used < j->entries[oldest]->used))
 			oldest = i;
 	}
 	if (oldest == UINT32_MAX)
@@ -124,7 +126,7 @@ static bool evict(struct jitnames *j, const struct entry *keep)
 
 static struct entry *entry_new(struct jitnames *j, const struct jitnames_place *p)
 {
-	if (j->count == JITNAMES_PROCESSES_MAX && !evict(j, NULL))
+	if (j->count == JITNAMES_PROCESSES_MAX && !evict(j, 0, NULL))
 		return NULL;
 	struct entry *x = calloc(1, sizeof(*x));
 	if (!x)
@@ -176,6 +178,13 @@ static void count_codes(struct jitnames *j, struct entry *x)
 	metric_add(&j->metrics.refused, jit_map_refused(m) - x->refused);
 	x->bad = jit_map_bad(m);
 	x->refused = jit_map_refused(m);
+}
+
+/* Only who has more than an equal share loses it. */
+static void make_room(struct jitnames *j, const struct entry *last)
+{
+	while (j->bytes > JITNAMES_BYTES_MAX && evict(j, JITNAMES_BYTES_MAX / j->count, last))
+		;
 }
 
 /* The longest unused with a pinned file, if there are too many of them. */
@@ -232,8 +241,7 @@ static void look(struct jitnames *j, struct entry *x)
 	if (x->dropped)
 		entry_release(j, x);
 	else
-		while (j->bytes > JITNAMES_BYTES_MAX && evict(j, x))
-			;
+		make_room(j, x);
 	close_pinned(j);
 }
 

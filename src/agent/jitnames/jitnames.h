@@ -6,7 +6,8 @@
  * A thread of its own finds and reads the files, since a file system may hang: first soon after the
  * first sample of such code, then what was added, at most each JITNAMES_LOOK_NS. A file stays open,
  * so that a process that has ended has its names. A process that forges its files spoils its own
- * names and spends its own share of reading. Thread safety: all functions from one thread, but for
+ * names and spends its own share of reading and of memory; there is no share of the number of
+ * processes. Thread safety: all functions from one thread, but for
  * jitnames_write_metrics().
  */
 #pragma once
@@ -20,7 +21,8 @@
 
 /* Processes known at a time; of more, the longest unused go. */
 #define JITNAMES_PROCESSES_MAX 256
-/* Memory of all tables; beyond it the longest unused go. */
+/* Memory of all tables; beyond it the longest unused go of those that have more than an equal
+ * share. */
 #define JITNAMES_BYTES_MAX ((size_t)48 << 20)
 /* Files of theirs that stay open in the broker, which has 256 places for everybody; of more, those
  * of the longest unused are closed. */
