@@ -156,6 +156,7 @@ struct scrape {
 	struct os_stamp stamp;
 	VEC(struct scrape_target *) targets; /* NULL only within sync_targets() */
 	bool changed;                        /* a discovery found something else */
+	char problem[ERR_TEXT_MAX];          /* sync_targets()'s: with a target, told once */
 	pthread_mutex_t reload_lock;         /* one reload at a time; taken before `lock` */
 	pthread_t thread;
 	bool runs;

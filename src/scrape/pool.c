@@ -26,6 +26,18 @@ struct target_list {
 	VEC(struct scrape_target *) v;
 };
 
+/* Tells of a problem, unless it is the one that is known. True: it is another. */
+static bool tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e)
+{
+	const char *text = s == OK ? "" : err_text(e, s);
+	if (strcmp(known, text) == 0)
+		return false;
+	snprintf(known, ERR_TEXT_MAX, "%s", text);
+	if (s != OK && x->told)
+		x->told(SCRAPE_TARGETS, s, e);
+	return s != OK;
+}
+
 /* ---- targets ---- */
 
 /* One of the old targets that is the same; it is taken out. */
@@ -45,7 +57,8 @@ struct round {
 	struct scrape *x;
 	struct target_list fresh;
 	size_t active, dropped, over;
-	struct err problem; /* of a target, the last */
+	enum status failed; /* of a target, the last */
+	struct err problem;
 };
 
 static void add_target(struct round *r, struct scrape_target *t)
@@ -75,14 +88,18 @@ static void add_group(struct round *r, const struct scrape_job *job, const struc
 	for (uint32_t i = 0; i < g->targets->count; i++)
 		for (uint32_t k = 0; k < job->profile_count; k++) {
 			struct scrape_target *t = NULL;
+			struct err e = { 0 };
 			if (!job->profiles[k].enabled)
 				continue;
 			enum status s = scrape_target_make(r->x->config, job, &job->profiles[k], g,
-				g->targets->v[i].value->text, &t, &r->problem);
-			if (s == OK)
+				g->targets->v[i].value->text, &t, &e);
+			if (s == OK) {
 				add_target(r, t);
-			else
-				metric_add(&r->x->metrics.discovery_failed, 1);
+				continue;
+			}
+			metric_add(&r->x->metrics.discovery_failed, 1);
+			r->failed = err_prefix(&e, s, "job \"%s\"", job->name);
+			r->problem = e;
 		}
 }
 
@@ -128,6 +145,7 @@ static void sync_targets(struct scrape *x)
 		}
 	}
 	pthread_mutex_unlock(&x->lock);
+	tell(x, x->problem, r.failed, &r.problem);
 	end_targets(&gone);
 }
 
@@ -197,9 +215,8 @@ static void look_at_files(struct scrape *x, struct scrape_source *s)
 	uint64_t seen = 1;
 	arena_init(&fresh.arena, SCRAPE_GROUPS_BYTES);
 	enum status st = read_files(s, &fresh, &seen, &e);
-	if (st != OK && strcmp(s->problem, e.text) != 0)
+	if (tell(x, s->problem, st, &e))
 		metric_add(&x->metrics.discovery_failed, 1);
-	snprintf(s->problem, sizeof(s->problem), "%s", st == OK ? "" : e.text);
 	if (st == OK && seen != s->seen)
 		replace(x, s, &fresh);
 	else
@@ -218,6 +235,15 @@ static enum status ask(struct scrape_source *s, struct fetch *f, struct buf *bod
 	return st != OK || code == 200 ? st : err_set(e, E_INVALID, "HTTP status %d", code);
 }
 
+/* A user and password before the host are nobody's to read. */
+static void tell_of_server(struct scrape_source *s, enum status st, struct err *e)
+{
+	const char *at = strrchr(s->url, '@');
+	if (st != OK)
+		err_prefix(e, st, "%s", at ? at + 1 : s->url);
+	tell(s->pool, s->problem, st, e);
+}
+
 static void *discover(void *ctx)
 {
 	struct scrape_source *s = ctx;
@@ -230,10 +256,13 @@ static void *discover(void *ctx)
 	if (opened == OK) {
 		fetch_limit(f, CONF_BYTES_MAX);
 		fetch_interrupt(f, s->wake_fd, 0);
+	} else {
+		tell_of_server(s, opened, &e);
 	}
 	for (bool ends = opened != OK; !ends;) {
 		struct scrape_source fresh = { 0 };
 		arena_init(&fresh.arena, SCRAPE_GROUPS_BYTES);
+		e = (struct err){ 0 };
 		enum status st = ask(s, f, &body, &e);
 		uint64_t seen = hash64(body.data, body.len);
 		bool same = st == OK && seen == s->seen;
@@ -241,6 +270,8 @@ static void *discover(void *ctx)
 			st = read_document(&fresh, buf_view(&body), "__meta_url", s->url, &e);
 		if (st != OK && st != E_CANCELED)
 			metric_add(&x->metrics.discovery_failed, 1);
+		if (st != E_CANCELED)
+			tell_of_server(s, st, &e);
 		if (st == OK && !same) {
 			s->seen = seen;
 			replace(x, s, &fresh);
@@ -385,7 +416,7 @@ static void *run(void *ctx)
 		if (file_changed(x)) {
 			enum status s = scrape_reload(x, &e);
 			if (x->told)
-				x->told(s, &e);
+				x->told(SCRAPE_CONFIG, s, &e);
 		}
 		look(x);
 	}

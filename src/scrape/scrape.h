@@ -40,10 +40,13 @@ struct scrape_metrics {
 extern const struct ingest_protocol scrape_protocol;
 
 struct scrape;
-/* What came of reading a changed file. */
-typedef void scrape_told_fn(enum status s, const struct err *e);
-/* Reads the file and begins. Samples go to `inlet`, which outlives it. E_INVALID: what is wrong
- * with the file, and where. */
+/* SCRAPE_CONFIG: what came of reading a changed file. SCRAPE_TARGETS: why targets could not be
+ * found out, or an address is none, when that is another reason than before. Called by several
+ * threads. */
+enum scrape_news { SCRAPE_CONFIG, SCRAPE_TARGETS };
+typedef void scrape_told_fn(enum scrape_news of, enum status s, const struct err *e);
+/* Reads the file and begins. Samples go to `inlet`, which outlives it. `told` may be NULL.
+ * E_INVALID: what is wrong with the file, and where. */
 NODISCARD enum status scrape_start(const char *path, struct ingest_inlet *inlet,
 	scrape_told_fn *told, struct scrape **out, struct err *e);
 /* Reads the file again, as it also does by itself when it has changed. A wrong file changes

@@ -228,6 +228,7 @@ net_handler_fn server_otlp_metrics;
 net_handler_fn server_targets;
 net_handler_fn server_handle_reload;
 void server_reloaded(enum status s, const struct err *e);
+void server_scrape_told(enum scrape_news of, enum status s, const struct err *e);
 
 /* debuginfo.c: parca.debuginfo.v1alpha1.DebuginfoService */
 net_handler_fn server_debuginfo_should_initiate;

@@ -184,7 +184,7 @@ static enum status start_scraping(struct server *s, struct err *e)
 		return OK;
 	enum status st = ingest_inlet(&s->ingest, &scrape_protocol, &inlet, e);
 	if (st == OK)
-		st = scrape_start(s->config->config_path, inlet, server_reloaded, &s->scrape, e);
+		st = scrape_start(s->config->config_path, inlet, server_scrape_told, &s->scrape, e);
 	return st;
 }
 

@@ -117,6 +117,14 @@ void server_reloaded(enum status s, const struct err *e)
 			log_quote(str_of(err_text(e, s)), text, sizeof(text)));
 }
 
+void server_scrape_told(enum scrape_news of, enum status s, const struct err *e)
+{
+	if (of == SCRAPE_CONFIG)
+		server_reloaded(s, e);
+	else
+		log_warn("targets cannot be found", "err=%s", LOG_QUOTED(err_text(e, s)));
+}
+
 void server_handle_reload(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	struct server *s = ctx;

@@ -45,11 +45,21 @@ static struct seen look(struct scrape *x, const char *path)
 	return s;
 }
 
+static atomic_int told;
+
+static void tell(enum scrape_news of, enum status s, const struct err *e)
+{
+	bool known = strstr(e->text, "found.yaml: ") || strstr(e->text, "/sd: ") ||
+		     strstr(e->text, "job \"f\": ");
+	if (of == SCRAPE_TARGETS && s != OK && known)
+		atomic_fetch_add(&told, 1);
+}
+
 static struct scrape *start(void)
 {
 	struct scrape *x = NULL;
 	struct err e = { 0 };
-	CHECK_OK(scrape_start(config_path, sink_open(&in), NULL, &x, &e), &e);
+	CHECK_OK(scrape_start(config_path, sink_open(&in), tell, &x, &e), &e);
 	return x;
 }
 
@@ -132,8 +142,11 @@ static void finds_targets(void **state)
 	/* What is wrong changes nothing. */
 	put(found_path, "- targets: x\n");
 	snprintf(serve_sd, sizeof(serve_sd), "no list");
-	SERVE_UNTIL(metric_get(&x->metrics.discovery_failed) >= 2);
+	SERVE_UNTIL(metric_get(&x->metrics.discovery_failed) >= 4);
+	CHECK(atomic_load(&told) == 2); /* each once */
 	CHECK(look(x, "127.0.0.1:3/good").count == 1 && look(x, "127.0.0.1:4/good").count == 1);
+	put(found_path, "- targets: ['no/address']\n");
+	SERVE_UNTIL(atomic_load(&told) == 3);
 	scrape_stop(x);
 	ingest_deinit(&in);
 }
