@@ -109,6 +109,10 @@ static enum status not_then(struct asked *x, const struct query_request *r, stru
 		return err_set(x->e, E_NOTFOUND,
 			"no stack in this time range has a function whose name contains \"%.*s\"",
 			STR_ARG(str_sub(r->match, 0, 200)));
+	if (s->type[0].len == 0)
+		return err_set(x->e, E_NOTFOUND,
+			"no sample in this time range meets the selector; a longer range (--from) "
+			"or another profile type (`firn types`) may help");
 	return err_set(x->e, E_NOTFOUND,
 		"no sample of %.*s:%.*s in this time range meets the selector; a longer range "
 		"(--from) "

@@ -319,6 +319,7 @@ enum symbol {
 	SYMBOL_LOOP,
 	SYMBOL_VERSION,
 	SYMBOL_COLD,
+	SYMBOL_OLD, /* of 2.7 to 3.6, which are not walked */
 	SYMBOL_COUNT,
 };
 
@@ -331,6 +332,8 @@ static enum status find_symbols(
 		symbols[SYMBOL_RUNTIME].address = section->addr;
 	if (s != OK)
 		return s;
+	if (!symbols[SYMBOL_RUNTIME].address && symbols[SYMBOL_OLD].address)
+		return err_set(e, E_UNSUPPORTED, "%s: CPython before 3.7", objfile_name(obj));
 	if (!symbols[SYMBOL_RUNTIME].address)
 		return err_set(e, E_NOTFOUND, "%s: no CPython", objfile_name(obj));
 	s = symbols_find(obj, SHT_SYMTAB, symbols, SYMBOL_COUNT, e);
@@ -361,6 +364,7 @@ enum status cpython_find(const struct objfile *obj, struct runtime_record *out, 
 		[SYMBOL_LOOP] = { .name = "_PyEval_EvalFrameDefault" },
 		[SYMBOL_VERSION] = { .name = "Py_Version" },
 		[SYMBOL_COLD] = { .name = "_PyEval_EvalFrameDefault.cold" },
+		[SYMBOL_OLD] = { .name = "_PyThreadState_Current" },
 	};
 	unsigned minor = 0;
 	struct runtime_record r = { .kind = RUNTIME_CPYTHON };

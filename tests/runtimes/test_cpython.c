@@ -16,7 +16,7 @@ struct made {
 	size_t constants_len;
 	uint32_t version;        /* Py_Version; 0: the file has none */
 	const uint64_t *offsets; /* 49 numbers at _PyRuntime */
-	bool no_runtime, no_loop, no_symbol;
+	bool no_runtime, no_loop, no_symbol, old;
 };
 
 static uint32_t add_name(struct buf *names, const char *name)
@@ -55,6 +55,8 @@ static void make(struct gen_elf *g, const struct made *m)
 	buf_init(&symbols, 4096);
 	buf_init(&names, 4096);
 	add_symbol(&symbols, &names, "", 0, 0);
+	if (m->old)
+		add_symbol(&symbols, &names, "_PyThreadState_Current", DATA, 8);
 	if (!m->no_runtime && !m->no_symbol)
 		add_symbol(&symbols, &names, "_PyRuntime", DATA, 700);
 	if (!m->no_loop)
@@ -165,6 +167,7 @@ static void refuses_what_it_does_not_know(void **state)
 	uint64_t huge[49] = { [4] = UINT64_MAX };
 	uint64_t free_threaded[49] = { [1] = 1 };
 	refuses(&(struct made){ .no_runtime = true }, E_NOTFOUND, "no runtime");
+	refuses(&(struct made){ .no_runtime = true, .old = true }, E_UNSUPPORTED, "before 3.7");
 	refuses(&(struct made){ CONST("nothing") }, E_UNSUPPORTED, "does not say its version");
 	refuses(&(struct made){ CONST("python3.8 python3.9") }, E_UNSUPPORTED, "not say");
 	refuses(&(struct made){ CONST("python3.6") }, E_UNSUPPORTED, "3.6 is not known");
