@@ -19,7 +19,6 @@
 
 static struct buf serve_profile; /* time/ns and other/count, one sample each */
 static atomic_int serve_asked;
-static char serve_sd[400];
 
 static inline void serve_make_profile(void)
 {
@@ -43,6 +42,19 @@ static inline void serve_make_profile(void)
 	profile_deinit(&p);
 }
 
+/* What /sd answers: sets it, or appends it to `out`. By any thread. */
+static inline void serve_list(const char *set, struct buf *out)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char list[400];
+	pthread_mutex_lock(&lock);
+	if (set)
+		snprintf(list, sizeof(list), "%s", set);
+	else
+		buf_cstr(out, list);
+	pthread_mutex_unlock(&lock);
+}
+
 static inline void serve(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	(void)ctx;
@@ -55,7 +67,7 @@ static inline void serve(void *ctx, const struct net_request *r, struct net_resp
 	else if (str_eq(r->path, STR("/wrong")))
 		buf_cstr(&out->body, "\xff\xff\xff");
 	else if (str_eq(r->path, STR("/sd")))
-		buf_cstr(&out->body, serve_sd);
+		serve_list(NULL, &out->body);
 	else if (str_eq(r->path, STR("/who")))
 		buf_str(&out->body, net_header_find(r, "authorization"));
 	else if (str_eq(r->path, STR("/loop"))) {

@@ -127,7 +127,7 @@ static void put_config(const char *more)
 static void finds_targets(void **state)
 {
 	(void)state;
-	snprintf(serve_sd, sizeof(serve_sd), "[{\"targets\": [\"127.0.0.1:1\"]}]");
+	serve_list("[{\"targets\": [\"127.0.0.1:1\"]}]", NULL);
 	put(found_path, "[{targets: ['127.0.0.1:2', 'drop:1'], labels: {a: b}}]");
 	put_config("");
 	struct scrape *x = start();
@@ -135,13 +135,13 @@ static void finds_targets(void **state)
 	CHECK(look(x, "127.0.0.1:2/good").count == 1 && look(x, "").dropped == 1);
 	/* What is found anew comes and goes. */
 	put(found_path, "- targets: ['127.0.0.1:2', '127.0.0.1:3']\n  labels: {a: b}\n");
-	snprintf(serve_sd, sizeof(serve_sd), "[{\"targets\": [\"127.0.0.1:4\"]}]");
+	serve_list("[{\"targets\": [\"127.0.0.1:4\"]}]", NULL);
 	SERVE_UNTIL(look(x, "127.0.0.1:3/good").count == 1);
 	SERVE_UNTIL(look(x, "127.0.0.1:4/good").count == 1);
 	CHECK(look(x, "127.0.0.1:1/good").count == 0 && look(x, "").dropped == 0);
 	/* What is wrong changes nothing. */
 	put(found_path, "- targets: x\n");
-	snprintf(serve_sd, sizeof(serve_sd), "no list");
+	serve_list("no list", NULL);
 	SERVE_UNTIL(metric_get(&x->metrics.discovery_failed) >= 4);
 	CHECK(atomic_load(&told) == 2); /* each once */
 	CHECK(look(x, "127.0.0.1:3/good").count == 1 && look(x, "127.0.0.1:4/good").count == 1);
@@ -157,8 +157,9 @@ static void reloads(void **state)
 	(void)state;
 	struct err e = { 0 };
 	put(found_path, "[{targets: ['%s']}]", net_server_address(server));
-	snprintf(serve_sd, sizeof(serve_sd), "[{\"targets\": [\"%s\"]}]",
-		net_server_address(server));
+	char list[400];
+	snprintf(list, sizeof(list), "[{\"targets\": [\"%s\"]}]", net_server_address(server));
+	serve_list(list, NULL);
 	put_config("");
 	struct scrape *x = start();
 	SERVE_UNTIL(look(x, "/good").count == 2);

@@ -37,6 +37,7 @@ static inline void serve_stop(struct serve *v)
 	net_client_free(v->client);
 	net_server_stop(v->s.net);
 	server_inlets_close(&v->s);
+	ingest_deinit(&v->s.ingest);
 	free(v->s.routes);
 	free(v->s.paths);
 	buf_deinit(&v->out);
