@@ -175,7 +175,14 @@ static enum status set_up(struct sampler *s, struct err *e)
 		failed |= bpf_program__set_autoload(skeleton->progs.thread_switch, false);
 	if (failed)
 		return err_os(e, "size the eBPF maps");
-	return size_maps(&s->config, skeleton, (uint32_t)s->possible_cpus, e);
+	enum status status = size_maps(&s->config, skeleton, (uint32_t)s->possible_cpus, e);
+	if (status != OK || s->events.code)
+		return status;
+	/* Nobody is told of functions. */
+	skeleton->rodata->config.codes_mask = 0;
+	return bpf_map__set_max_entries(skeleton->maps.codes_told, 1)
+		       ? err_os(e, "size the eBPF maps")
+		       : OK;
 }
 
 /* The verifier gives up when a signal comes (EAGAIN), and libbpf tries five times only. So signals
