@@ -45,7 +45,7 @@ static void change_off_cpu(struct agent *a, const struct governor_decision *d)
 /* They have a budget of their own, and sampling less would not make them cheaper. */
 static int64_t tables_cpu_ns(const struct agent *a)
 {
-	return (int64_t)metric_get(&files_metrics(a->files)->work_ns);
+	return files_work_ns(a->files);
 }
 
 void pace_step(struct agent *a)

@@ -512,6 +512,8 @@ static void a_program_executed_again_is_loaded_again_only_when_evicted(void **st
 	}
 	CHECK(published_of(&m.notice.key, &p) == 1);
 	CHECK(metric_get(&files_metrics(f)->built) == 1);
+	int64_t work_ns = files_work_ns(f); /* also of what is not done */
+	CHECK(work_ns > 0 && (uint64_t)work_ns >= metric_get(&files_metrics(f)->build_ns));
 	pthread_mutex_lock(&fake.lock);
 	fake.evicts = true;
 	pthread_mutex_unlock(&fake.lock);

@@ -807,6 +807,15 @@ const struct files_metrics *files_metrics(const struct files *f)
 	return &f->metrics;
 }
 
+int64_t files_work_ns(const struct files *f)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (pthread_getcpuclockid(f->builder, &clock) != 0 || clock_gettime(clock, &t) != 0)
+		return (int64_t)metric_get(&f->metrics.work_ns);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
 void files_write_metrics(const struct files *f, struct buf *out)
 {
 	metrics_write(
