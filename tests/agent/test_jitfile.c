@@ -140,6 +140,10 @@ static void knows_where_a_file_is_mapped(void **state)
 	struct stat st;
 	int fd = memfd_create("code", MFD_CLOEXEC);
 	CHECK(fd >= 0 && ftruncate(fd, 3 * 4096) == 0 && fstat(fd, &st) == 0);
+	/* As each region of a large program is one. */
+	void *others[200];
+	for (size_t i = 0; i < ARRAY_COUNT(others); i++)
+		others[i] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
 	void *at = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 4096);
 	CHECK(at != MAP_FAILED);
 	snprintf(text, sizeof(text), "%lx 100 mapped\n", (long)at + 0x200);
@@ -150,6 +154,9 @@ static void knows_where_a_file_is_mapped(void **state)
 	CHECK_STR(name_then(0x1134), "none");
 	CHECK_STR(name_then(0x4000), "nowhere");
 	munmap(at, 8192);
+	CHECK(files.mapping_count >= ARRAY_COUNT(others));
+	for (size_t i = 0; i < ARRAY_COUNT(others); i++)
+		munmap(others[i], 4096);
 	close(fd);
 }
 

@@ -159,6 +159,13 @@ static bool is_dump(struct str path)
 	       (str_ends(path, STR(".dump")) || str_ends(path, STR(".dump (deleted)")));
 }
 
+/* By its name, as nothing is opened for this; shared memory is none. */
+static bool is_library(const struct procfs_map *m)
+{
+	struct str name = str_sub(m->path, str_rindex(m->path, '/'), m->path.len);
+	return !m->shared && (str_ends(name, STR(".so")) || memmem(name.p, name.len, ".so.", 4));
+}
+
 static bool on_mapping(void *ctx, const struct procfs_map *m)
 {
 	struct seen_maps *seen = ctx;
@@ -170,7 +177,7 @@ static bool on_mapping(void *ctx, const struct procfs_map *m)
 	};
 	if (is_dump(m->path))
 		seen->dump = mapping;
-	else if (seen->count < JITFILE_MAPPINGS_MAX)
+	else if (seen->count < JITFILE_MAPPINGS_MAX && !is_library(m))
 		seen->v[seen->count++] = mapping;
 	return true;
 }
@@ -196,18 +203,30 @@ static void open_dump(struct jitfiles *f, const struct jitfile_mapping *m)
 	f->dump_state = (struct jit_dump){ 0 };
 }
 
+/* Without memory those from before stay. */
+static void keep_mappings(struct jitfiles *f, const struct seen_maps *seen, pthread_mutex_t *lock)
+{
+	size_t bytes = seen->count * sizeof(*seen->v);
+	struct jitfile_mapping *fresh = malloc(MAX(bytes, (size_t)1));
+	if (!fresh)
+		return;
+	memcpy(fresh, seen->v, bytes);
+	pthread_mutex_lock(lock);
+	struct jitfile_mapping *old = f->mappings;
+	f->mappings = fresh;
+	f->mapping_count = seen->count;
+	pthread_mutex_unlock(lock);
+	free(old);
+}
+
 void jitfiles_open(struct jitfiles *f, pthread_mutex_t *lock)
 {
 	struct seen_maps *seen = calloc(1, sizeof(*seen));
 	if (!seen)
 		return;
 	bool is_read = mapped_file_each(f->pid, on_mapping, seen, NULL) == OK && is_same_process(f);
-	if (is_read) {
-		pthread_mutex_lock(lock);
-		memcpy(f->mappings, seen->v, seen->count * sizeof(*seen->v));
-		f->mapping_count = seen->count;
-		pthread_mutex_unlock(lock);
-	}
+	if (is_read)
+		keep_mappings(f, seen, lock);
 	if (is_read && seen->dump.end && !f->dump.is_open)
 		open_dump(f, &seen->dump);
 	free(seen);
@@ -355,4 +374,5 @@ void jitfiles_deinit(struct jitfiles *f)
 	jitfile_close(&f->perfmap);
 	jitfile_close(&f->dump);
 	jit_map_free(f->map);
+	free(f->mappings);
 }

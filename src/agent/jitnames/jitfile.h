@@ -12,8 +12,8 @@
 
 #include <pthread.h>
 
-/* Executable mappings of files that are no programs: code of .NET, BEAM, PHP lies in such. */
-#define JITFILE_MAPPINGS_MAX 64
+/* Executable mappings of files that are no libraries: code of .NET, BEAM, PHP lies in such. */
+#define JITFILE_MAPPINGS_MAX 4096
 /* A perf map is read so far. */
 #define JITFILE_BYTES_MAX ((uint64_t)256 << 20)
 /* The last bytes that were read: when they are others, the file was written anew. */
@@ -42,7 +42,7 @@ struct jitfiles { /* of a process */
 	struct jitfile perfmap, dump;
 	struct jitfile kept; /* the perf map that jitfiles_take_pinned() took: its place only */
 	struct jit_dump dump_state;
-	struct jitfile_mapping mappings[JITFILE_MAPPINGS_MAX];
+	struct jitfile_mapping *mappings;
 	uint32_t mapping_count;
 	int64_t read_ns; /* when the perf map was read last; monotonic */
 };

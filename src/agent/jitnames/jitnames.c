@@ -171,7 +171,8 @@ static uint64_t share_of(struct share *s, uint64_t factor, int64_t now_ns)
 static void count_codes(struct jitnames *j, struct entry *x)
 {
 	const struct jit_map *m = x->files.map;
-	size_t bytes = sizeof(*x) + jit_map_bytes(m);
+	size_t bytes =
+		sizeof(*x) + jit_map_bytes(m) + x->files.mapping_count * sizeof(*x->files.mappings);
 	j->bytes += bytes - x->bytes;
 	x->bytes = bytes;
 	metric_add(&j->metrics.bad, jit_map_bad(m) - x->bad);
