@@ -148,12 +148,11 @@ bool metadata_wants_environment(const struct metadata *m)
 	       optout_wants_environment(&m->config.optout);
 }
 
-bool metadata_wants_variable(const struct metadata *m, struct str name)
+void metadata_write_variables(const struct metadata *m, struct buf *out)
 {
 	for (const char *const *v = m->config.env_vars; v && *v; v++)
-		if (str_eq(str_of(*v), name))
-			return true;
-	return optout_wants_variable(&m->config.optout, name);
+		buf_cstr(out, *v);
+	optout_write_variables(&m->config.optout, out);
 }
 
 bool metadata_wants_program(const struct metadata *m)

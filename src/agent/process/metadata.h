@@ -25,6 +25,7 @@
 #include "agent/bpf/shared.h"
 #include "agent/process/executable.h"
 #include "agent/process/optout.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "container/container.h"
@@ -77,7 +78,8 @@ void metadata_free(struct metadata *m);
 /* Is the command line, the environment, or the program's file worth reading? */
 bool metadata_wants_command_line(const struct metadata *m);
 bool metadata_wants_environment(const struct metadata *m);
-bool metadata_wants_variable(const struct metadata *m, struct str name);
+/* Names of the variables that are read, a NUL after each. */
+void metadata_write_variables(const struct metadata *m, struct buf *out);
 bool metadata_wants_program(const struct metadata *m);
 /* The labels of a process, in `out`, texts in its arena or those of `p`. False: it opted out, or
  * the rules drop it. */

@@ -49,16 +49,16 @@ bool optout_wants_environment(const struct optout_config *c)
 	return given(c->out_env) || given(c->in_env);
 }
 
-static bool names_one(const char *const *list, struct str name)
+static void write_names(const char *const *list, struct buf *out)
 {
-	while (list && *list && !str_eq(str_of(*list), name))
-		list++;
-	return list && *list;
+	for (; list && *list; list++)
+		buf_cstr(out, *list);
 }
 
-bool optout_wants_variable(const struct optout_config *c, struct str name)
+void optout_write_variables(const struct optout_config *c, struct buf *out)
 {
-	return names_one(c->out_env, name) || names_one(c->in_env, name);
+	write_names(c->out_env, out);
+	write_names(c->in_env, out);
 }
 
 bool optout_is_empty(const struct optout_config *c)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "relabel/relabel.h"
@@ -28,8 +29,8 @@ struct optout_config {
 /* E_INVALID: the sentence names what is no name, or no name=value. */
 NODISCARD enum status optout_check(const struct optout_config *c, struct err *e);
 bool optout_wants_environment(const struct optout_config *c);
-/* Is that one of the variables? */
-bool optout_wants_variable(const struct optout_config *c, struct str name);
+/* Names of the variables, a NUL after each. */
+void optout_write_variables(const struct optout_config *c, struct buf *out);
 /* Is there anything to be asked at all? */
 bool optout_is_empty(const struct optout_config *c);
 /* `environment` as in /proc: a NUL after each entry. */

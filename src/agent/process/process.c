@@ -174,12 +174,6 @@ static void answer_cleanup(struct procread_answer **a)
 	procread_answer_free(*a);
 }
 
-/* By another thread: it asks for what does not change. */
-static bool is_wanted(const void *ctx, struct str name)
-{
-	return metadata_wants_variable(ctx, name);
-}
-
 /* Asks /proc about exactly this process; NULL: there is no answer now. */
 static struct procread_answer *read_proc(struct processes *p, const struct event_header *h)
 {
@@ -187,8 +181,7 @@ static struct procread_answer *read_proc(struct processes *p, const struct event
 		.pid = (int)h->pid,
 		.start_ticks = start_ticks_of(p, h),
 		.command_line = metadata_wants_command_line(p->metadata),
-		.wants_variable = metadata_wants_environment(p->metadata) ? is_wanted : NULL,
-		.wants_ctx = p->metadata,
+		.environment = metadata_wants_environment(p->metadata),
 	};
 	return procread_ask(p->procread, &wish);
 }
@@ -466,6 +459,15 @@ void processes_tick(struct processes *p)
 
 /* ---- life ---- */
 
+static enum status start_reading(struct processes *p, int64_t patience_ns, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf names;
+	buf_init(&names, PROCESS_TEXT_BYTES_MAX);
+	metadata_write_variables(p->metadata, &names);
+	enum status s = buf_status(&names);
+	return s == OK ? procread_new(patience_ns, buf_view(&names), &p->procread, e) : s;
+}
+
 enum status processes_new(const struct processes_config *c, struct processes **out, struct err *e)
 {
 	struct processes *p = calloc(1, sizeof(*p));
@@ -484,7 +486,7 @@ enum status processes_new(const struct processes_config *c, struct processes **o
 	if (s == OK)
 		s = executables_new(&p->executables, e);
 	if (s == OK)
-		s = procread_new(c->patience_ns, &p->procread, e);
+		s = start_reading(p, c->patience_ns, e);
 	if (s != OK) {
 		processes_free(p);
 		return err_set(e, s, "processes");

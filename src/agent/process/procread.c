@@ -34,11 +34,22 @@ struct procread {
 	int64_t patience_ns;
 	int64_t vain_since_ns, vain_ns; /* waited in vain in this second */
 	bool is_over;                   /* the last thread frees it */
+	struct str variables;           /* its own, as nothing else outlives the agent */
 };
 
 /* ---- reading ---- */
 
-static enum status read_texts(const struct procread_wish *w, struct procread_answer *out)
+static bool is_wanted(const void *ctx, struct str name)
+{
+	struct str left = *(const struct str *)ctx, one;
+	while (str_split(&left, 0, &one))
+		if (str_eq(one, name))
+			return true;
+	return false;
+}
+
+static enum status read_texts(
+	const struct procread_wish *w, const struct str *variables, struct procread_answer *out)
 {
 	struct arena *a = &out->arena;
 	enum status s = procfs_comm(w->pid, w->pid, out->comm, NULL);
@@ -55,21 +66,22 @@ static enum status read_texts(const struct procread_wish *w, struct procread_ans
 	if (!w->command_line || procfs_arguments(w->pid, PROCREAD_COMMAND_LINE_BYTES_MAX, a,
 					&out->command_line, NULL) != OK)
 		out->command_line = STR("");
-	if (!w->wants_variable || procfs_environment(w->pid, w->wants_variable, w->wants_ctx, a,
-					  &out->environment, NULL) != OK)
+	if (!w->environment ||
+		procfs_environment(w->pid, is_wanted, variables, a, &out->environment, NULL) != OK)
 		out->environment = STR("");
 	return OK;
 }
 
 /* NULL: there is no answer yet; its process is not asked now (broker.h), or there is no memory. */
-static struct procread_answer *read_process(const struct procread_wish *w)
+static struct procread_answer *read_process(
+	const struct procread_wish *w, const struct str *variables)
 {
 	struct procfs_stat stat;
 	struct procread_answer *out = calloc(1, sizeof(*out));
 	if (!out)
 		return NULL;
 	arena_init(&out->arena, PROCREAD_ARENA_BYTES);
-	enum status s = read_texts(w, out);
+	enum status s = read_texts(w, variables, out);
 	if (s == E_TIMEOUT) {
 		procread_answer_free(out);
 		return NULL;
@@ -101,6 +113,7 @@ static void destroy(struct procread *p)
 	pthread_cond_destroy(&p->answered);
 	pthread_cond_destroy(&p->asked);
 	pthread_mutex_destroy(&p->lock);
+	free((void *)(uintptr_t)p->variables.p);
 	free(p);
 }
 
@@ -136,7 +149,7 @@ static void answer_one(struct procread *p)
 	bool may = !is_there || may_read(p, q);
 	pthread_mutex_unlock(&p->lock);
 	if (may)
-		answer = read_process(&q->wish);
+		answer = read_process(&q->wish, &p->variables);
 	pthread_mutex_lock(&p->lock);
 	p->busy--;
 	q->answer = answer;
@@ -242,12 +255,19 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 
 /* ---- life ---- */
 
-enum status procread_new(int64_t patience_ns, struct procread **out, struct err *e)
+enum status procread_new(
+	int64_t patience_ns, struct str variables, struct procread **out, struct err *e)
 {
 	struct procread *p = calloc(1, sizeof(*p));
-	if (!p)
+	char *copy = malloc(variables.len + 1);
+	if (!p || !copy) {
+		free(p);
+		free(copy);
 		return err_set(e, E_NOMEM, "procread");
+	}
 	p->patience_ns = patience_ns ? patience_ns : PROCREAD_PATIENCE_NS;
+	memcpy(copy, variables.len ? variables.p : "", variables.len);
+	p->variables = str_make(copy, variables.len);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->asked, NULL);
 	pthread_condattr_t monotonic;

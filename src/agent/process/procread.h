@@ -8,8 +8,7 @@
  * Whoever reads samples waits PROCREAD_PATIENCE_NS for an answer, and less while an earlier one is
  * still to come or has not come within this second.
  *
- * Thread safety: one thread asks. What stands in a wish is used by another thread, also after
- * procread_ask() has given up.
+ * Thread safety: one thread asks.
  */
 #pragma once
 
@@ -34,8 +33,7 @@ struct procread_wish {
 	int pid;
 	uint64_t start_ticks; /* of the process that is meant */
 	bool command_line;
-	procfs_wanted_fn *wants_variable; /* of its environment; NULL: none of it */
-	const void *wants_ctx;
+	bool environment; /* the variables named to procread_new() */
 };
 
 struct procread_answer {
@@ -49,8 +47,10 @@ struct procread_answer {
 
 struct procread;
 
-/* `patience_ns`: how long an answer is waited for; 0: PROCREAD_PATIENCE_NS. */
-NODISCARD enum status procread_new(int64_t patience_ns, struct procread **out, struct err *e);
+/* `patience_ns`: how long an answer is waited for; 0: PROCREAD_PATIENCE_NS. `variables`: names of
+ * the environment, a NUL after each; copied. */
+NODISCARD enum status procread_new(
+	int64_t patience_ns, struct str variables, struct procread **out, struct err *e);
 /* NULL is fine. A thread that waits for a process ends when that answers. */
 void procread_free(struct procread *p);
 /* NULL: not in time, or no memory. Else the caller's, to be freed. */
