@@ -93,6 +93,7 @@ struct pyroscope_query {
 	int64_t series_max;
 	uint64_t format; /* 0: not said */
 	bool average;
+	bool by_calls; /* a stack_trace_selector that says something */
 	double step_s;
 	struct pyroscope_list matchers, names, spans, traces, profiles;
 };

@@ -24,7 +24,8 @@ enum meaning {
 	NAME,
 	SPAN,
 	TRACE,
-	PROFILE
+	PROFILE,
+	CALLS
 };
 
 static const uint8_t meanings[PYROSCOPE_REQUEST_COUNT][NUMBERS_MAX] = {
@@ -38,6 +39,7 @@ static const uint8_t meanings[PYROSCOPE_REQUEST_COUNT][NUMBERS_MAX] = {
 		[4] = END,
 		[5] = NODES,
 		[6] = FORMAT,
+		[7] = CALLS,
 		[8] = PROFILE,
 		[10] = TRACE,
 		[11] = SPAN },
@@ -53,6 +55,7 @@ static const uint8_t meanings[PYROSCOPE_REQUEST_COUNT][NUMBERS_MAX] = {
 		[3] = START,
 		[4] = END,
 		[5] = NODES,
+		[6] = CALLS,
 		[7] = PROFILE,
 		[8] = TRACE },
 	[PYROSCOPE_SELECT_SERIES] = { [1] = TYPE,
@@ -62,6 +65,7 @@ static const uint8_t meanings[PYROSCOPE_REQUEST_COUNT][NUMBERS_MAX] = {
 		[5] = NAME,
 		[6] = STEP,
 		[7] = AGGREGATION,
+		[8] = CALLS,
 		[9] = LIMIT },
 };
 
@@ -96,6 +100,9 @@ static bool take_text(struct pyroscope_query *q, enum meaning m, struct str text
 		return add(&q->traces, text);
 	case PROFILE:
 		return add(&q->profiles, text);
+	case CALLS:
+		q->by_calls |= text.len > 0;
+		return true;
 	default:
 		return true;
 	}

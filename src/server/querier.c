@@ -601,6 +601,10 @@ static enum status selection(struct call *c, const struct pyroscope_query *in,
 	set_range(out, in->start_ms, in->end_ms);
 	if (in->profiles.count)
 		return err_set(c->e, E_UNSUPPORTED, "profile_id_selector: ids are not kept");
+	if (in->by_calls)
+		return err_set(c->e, E_UNSUPPORTED, "stack_trace_selector is not known");
+	if (in->average)
+		return err_set(c->e, E_UNSUPPORTED, "aggregation: only sums");
 	enum status s = all_types(c, 0, 0, &types);
 	if (s == OK)
 		s = read_filter(c, in->selector, &f);

@@ -168,6 +168,17 @@ static void merges(void **state)
 	CHECK(made_find(flame, 3, 0).u64 == 0);
 	pb_put_str(&b, 11, STR("be.*"));
 	call(server_querier_merge_stacktraces, &b, E_INVALID);
+	/* A selector of calls, which says nothing or something. */
+	buf_clear(&b);
+	put_merge(&b, TYPE, "{}");
+	pb_put_str(&b, 6, STR(""));
+	call(server_querier_merge_profile, &b, OK);
+	pb_put_str(&b, 6, STR("\x0a\x00"));
+	call(server_querier_merge_profile, &b, E_UNSUPPORTED);
+	buf_clear(&b);
+	put_merge(&b, TYPE, "{}");
+	pb_put_str(&b, 7, STR("\x0a\x00"));
+	call(server_querier_merge_stacktraces, &b, E_UNSUPPORTED);
 }
 
 static void sums_series(void **state)
@@ -193,6 +204,10 @@ static void sums_series(void **state)
 	struct str label = made_find(made_find(answer, 1, 0).bytes, 1, 0).bytes;
 	CHECK_STR(made_find(label, 2, 0).bytes, "a");
 	CHECK(made_find(answer, 1, 1).number == 0);
+	pb_put_u64(&b, 7, 0);
+	call(server_querier_select_series, &b, OK);
+	pb_put_u64(&b, 7, 1);
+	call(server_querier_select_series, &b, E_UNSUPPORTED);
 }
 
 static void renders(void **state)
