@@ -174,6 +174,8 @@ static void set_key(struct scrape_target *t)
 	}
 	if (t->url)
 		h = hash_u64(h ^ hash64(t->url, strlen(t->url)));
+	if (t->name)
+		h = hash_u64(h ^ hash64(t->name, strlen(t->name)));
 	t->key = h;
 }
 

@@ -97,9 +97,14 @@ static void labels_targets(void **state)
 	struct scrape_target *again =
 		make("  static_configs: [{targets: ['h:1']}]\n", "memory", &e);
 	CHECK(again && same->key == again->key);
+	struct scrape_target *named = make(
+		"  static_configs: [{targets: ['h:1'], labels: {__name__: n}}]\n", "memory", &e);
+	CHECK(named && named->key != same->key && strcmp(named->name, "n") == 0);
+	CHECK(strcmp(named->url, same->url) == 0 && named->label_count == same->label_count);
 	scrape_target_free(t);
 	scrape_target_free(same);
 	scrape_target_free(again);
+	scrape_target_free(named);
 }
 
 static void drops_and_refuses(void **state)
