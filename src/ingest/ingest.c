@@ -395,8 +395,8 @@ void ingest_batch_end(struct ingest_batch *b, enum status s, const char *error)
 		if (!b->stored)
 			count_refused(&in->metrics, s);
 	}
-	/* Only a decoded batch names its agent. */
-	if (b->profile.strings.v)
+	/* Only a decoded batch names its agent; what was scraped has none. */
+	if (b->profile.strings.v && !b->inlet->protocol->asks)
 		agent_list_note(&in->agents, b->tenant, &b->profile, b->peer, b->begun_ns,
 			clock_realtime_ns(), error);
 	profile_deinit(&b->profile);

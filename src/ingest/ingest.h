@@ -158,6 +158,7 @@ struct ingest_protocol {
 	/* A message may be compressed inside: it takes the memory of one so many times as long;
 	 * 0 is 1. */
 	uint32_t expansion;
+	bool asks; /* firn asks for the messages: whoever answers is no agent */
 	const struct metric_def *own;
 	size_t own_count;
 };
@@ -255,6 +256,6 @@ NODISCARD enum status ingest_batch_put(
 /* For a sender whose protocol knows no partial success: E_INVALID (E_LIMIT where too many series
  * are the reason) when samples were refused. */
 NODISCARD enum status ingest_batch_verdict(const struct ingest_batch *b, struct err *e);
-/* Counts, notes the agent and gives back all memory, the profile's too. `error`: what the list of
- * agents says of this push; "" for nothing. */
+/* Counts, notes the agent (if it is one) and gives back all memory, the profile's too. `error`:
+ * what the list of agents says of this push; "" for nothing. */
 void ingest_batch_end(struct ingest_batch *b, enum status s, const char *error);

@@ -21,7 +21,9 @@
 #define EXPANSION 4 /* most profiles are gzip */
 #define SHOWN_BYTES 80
 
-const struct ingest_protocol scrape_protocol = { .name = "scrape", .expansion = EXPANSION };
+const struct ingest_protocol scrape_protocol = {
+	.name = "scrape", .expansion = EXPANSION, .asks = true
+};
 
 /* ---- how a server is spoken to ---- */
 

@@ -108,6 +108,7 @@ static void costs_only_whoever_fails(void **state)
 	SERVE_UNTIL(atomic_load(&sink_samples) >= 4);
 	CHECK(atomic_load(&sink_equal_ids) == 0 && atomic_load(&sink_labels) == 3);
 	CHECK(metric_get(&x->metrics.targets) == 7);
+	CHECK(agent_list_count(&in.agents, clock_realtime_ns()) == 0);
 	scrape_stop(x);
 	ingest_deinit(&in);
 }
