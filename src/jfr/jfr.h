@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
  * jfr: recordings of the JDK's Flight Recorder and of async-profiler, made into samples.
  *
  * Layer 2 (may use base, profile). No I/O; a gzip around it is the caller's. Format 1.0 to 2.x with
  * compressed integers, one or several chunks. Source: the JDK's jdk.jfr.internal.consumer (parsers
- *of metadata, constants and events), async-profiler's flightRecorder.cpp; which event gives which
- *type, grafana/jfr-parser.
+ * of metadata, constants and events), async-profiler's flightRecorder.cpp; which event gives which
+ * type, grafana/jfr-parser.
  *
  *	jdk.ExecutionSample (not sleeping)  process_cpu:cpu:nanoseconds:cpu:nanoseconds
  *	   the same, of a recording of wall; profiler.WallClockSample
  *	                                    wall:wall:nanoseconds:wall:nanoseconds
- *	jdk.ObjectAllocationInNewTLAB
- *memory:alloc_in_new_tlab_{objects:count,bytes:bytes}:space:bytes jdk.ObjectAllocationOutsideTLAB
- *memory:alloc_outside_tlab_{objects:count,bytes:bytes}:space:bytes jdk.ObjectAllocationSample
- *memory:alloc_sample_{objects:count,bytes:bytes}:space:bytes profiler.Malloc
- *memory:malloc_{objects:count,bytes:bytes}:space:bytes profiler.LiveObject
- *memory:live:count:objects:count, a gauge jdk.JavaMonitorEnter
- *mutex:{contentions:count,delay:nanoseconds}:mutex:count jdk.ThreadPark
- *block:{contentions:count,delay:nanoseconds}:block:count
+ *	jdk.ObjectAllocationInNewTLAB       memory:alloc_in_new_tlab_{objects:count,bytes:bytes}:space:bytes
+ *	jdk.ObjectAllocationOutsideTLAB     memory:alloc_outside_tlab_{objects:count,bytes:bytes}:space:bytes
+ *	jdk.ObjectAllocationSample          memory:alloc_sample_{objects:count,bytes:bytes}:space:bytes
+ *	profiler.Malloc                     memory:malloc_{objects:count,bytes:bytes}:space:bytes
+ *	profiler.LiveObject                 memory:live:count:objects:count, a gauge
+ *	jdk.JavaMonitorEnter                mutex:{contentions:count,delay:nanoseconds}:mutex:count
+ *	jdk.ThreadPark                      block:{contentions:count,delay:nanoseconds}:block:count
  *
  * Frames are "package/Class.method" with their line. Labels of a sample: thread_name, jfr_event
- *(what async-profiler sampled by) and what the caller knows of its context.
+ * (what async-profiler sampled by) and what the caller knows of its context.
  */
+/* clang-format on */
 #pragma once
 
 #include "profile/profile.h"
