@@ -47,11 +47,11 @@ void server_handle_metrics(void *ctx, const struct net_request *r, struct net_re
 	write_process(&out->body);
 	metrics_write(&out->body, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
 	ingest_write_metrics(&s->ingest, &out->body);
-	scrape_write_metrics(s->scrape, &out->body);
 	net_server_write_metrics(s->net, &out->body);
 	server_handover_write_figures(s, &out->body);
 	if (!atomic_load_explicit(&s->ready, memory_order_acquire))
 		return;
+	scrape_write_metrics(s->scrape, &out->body);
 	store_write_metrics(s->store, &out->body);
 	symbolizer_write_metrics(s->engine.symbolizer, &out->body);
 	if (s->uploads)
