@@ -562,6 +562,7 @@ static enum status read_job(const struct conf_node *n, struct scrape_config *c, 
 	*job = (struct scrape_job){ .scheme = "http",
 		.path_prefix = "",
 		.interval_ns = INTERVAL_DEFAULT_NS,
+		.client = { .follow = true },
 		.profile_count = ARRAY_COUNT(default_profiles) };
 	memcpy(job->profiles, default_profiles, sizeof(default_profiles));
 	if (n->kind != CONF_MAP)

@@ -33,7 +33,7 @@ static void reads_jobs(void **state)
 			 "  basic_auth: {username: u, password_file: /p}\n"
 			 "  tls_config: {ca_file: /ca, insecure_skip_verify: true}\n"
 			 "  http_headers: {X-A: {values: [b]}}\n"
-			 "  follow_redirects: true\n"
+			 "  follow_redirects: false\n"
 			 "  profiling_config:\n"
 			 "    path_prefix: /in\n"
 			 "    pprof_config:\n"
@@ -51,7 +51,7 @@ static void reads_jobs(void **state)
 	CHECK(c->jobs.len == 2);
 	const struct scrape_job *a = c->jobs.v[0], *b = c->jobs.v[1];
 	CHECK(a->interval_ns == 10 * NS_PER_SEC && a->timeout_ns == 13 * NS_PER_SEC);
-	CHECK(a->profile_count == 5 && a->profiles[4].delta && !a->client.follow);
+	CHECK(a->profile_count == 5 && a->profiles[4].delta && a->client.follow);
 	CHECK(b->timeout_ns == 18 * NS_PER_SEC && b->profile_count == 6);
 	CHECK(!b->profiles[0].enabled);
 	/* As in Parca, delta is not taken over from the default. */
@@ -61,7 +61,7 @@ static void reads_jobs(void **state)
 	CHECK_STR(str_of(b->client.username), "u");
 	CHECK_STR(str_of(b->client.password_file), "/p");
 	CHECK_STR(str_of(b->client.headers[0].value), "b");
-	CHECK(b->client.insecure && b->client.follow);
+	CHECK(b->client.insecure && !b->client.follow);
 	CHECK(b->source_count == 3 && b->sources[0].groups.len == 1);
 	CHECK(b->sources[1].kind == SCRAPE_FILE && b->sources[2].kind == SCRAPE_HTTP);
 	CHECK_STR(str_of(b->sources[2].client.credentials), "t");

@@ -65,7 +65,7 @@ static struct scrape *start(void)
 
 /* Jobs whose only profile is `path`. */
 #define ONLY                                                                            \
-	"scrape_interval: 1s, scrape_timeout: 1500ms, follow_redirects: true, "         \
+	"scrape_interval: 1s, scrape_timeout: 1500ms, "                                 \
 	"profiling_config: {pprof_config: {memory: {enabled: false}, block: {enabled: " \
 	"false}, goroutine: {enabled: false}, mutex: {enabled: false}, process_cpu: "   \
 	"{enabled: false}, x: {path: %s}}}"
