@@ -562,11 +562,13 @@ static enum status drive(struct fetch *f, enum until until, int wake_fd, int64_t
 		}
 		if (is_enough(f, until))
 			return OK;
-		int64_t now = clock_monotonic_ns(), left = MIN(deadline_ns, patient_ns) - now;
-		if (progress(f) != before && patience_ns) {
+		int64_t now = clock_monotonic_ns();
+		if (patience_ns && progress(f) != before) {
 			before = progress(f);
 			patient_ns = now + patience_ns;
-		} else if (left <= 0) {
+		}
+		int64_t left = MIN(deadline_ns, patient_ns) - now;
+		if (left <= 0) {
 			char server[300];
 			return err_set(e, E_TIMEOUT, "%s: no answer in time", server_of(f, server));
 		}

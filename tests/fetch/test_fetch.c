@@ -211,6 +211,7 @@ struct fake {
 	int fd;
 	const char *answer;
 	size_t repeat; /* the answer's last part again and again, until nobody takes it */
+	int slow;      /* so often only, with 20 ms in between; 0: see above */
 	pthread_t thread;
 	char url[64];
 };
@@ -223,9 +224,11 @@ static void *fake_main(void *ctx)
 	size_t len = strlen(f->answer);
 	if (fd >= 0 && recv(fd, request, sizeof(request), 0) > 0 &&
 		send(fd, f->answer, len, MSG_NOSIGNAL) == (ssize_t)len)
-		while (f->repeat && send(fd, f->answer + len - f->repeat, f->repeat,
-					    MSG_NOSIGNAL) == (ssize_t)f->repeat)
-			continue;
+		for (int n = 1; f->repeat && n != f->slow &&
+				send(fd, f->answer + len - f->repeat, f->repeat, MSG_NOSIGNAL) ==
+					(ssize_t)f->repeat;
+			n++)
+			usleep(f->slow ? 20000 : 0);
 	close(fd);
 	return NULL;
 }
@@ -339,6 +342,23 @@ static void reads_answers_without_an_end(void **state)
 	}
 }
 
+/* A deadline holds for answers that come slowly, too. */
+static void holds_to_deadlines(void **state)
+{
+	(void)state;
+	struct fake x = { .answer = "HTTP/1.1 200 OK\r\n\r\nx", .repeat = 1, .slow = 200 };
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf out;
+	int code = 0;
+	buf_init(&out, 1000);
+	fake_start(&x);
+	struct fetch *f = fetch_of(x.url);
+	fetch_interrupt(f, -1, MINUTE);
+	CHECK(fetch_get(f, "/x", 300 * NS_PER_MS, &code, &out, &e) == E_TIMEOUT);
+	fetch_free(f);
+	fake_stop(&x);
+}
+
 static void follows_redirects_if_told(void **state)
 {
 	(void)state;
@@ -433,6 +453,6 @@ static void speaks_tls(void **state)
 TEST_MAIN(cmocka_unit_test(gets_and_posts), cmocka_unit_test(puts_bodies_in_pieces),
 	cmocka_unit_test(sends_headers_of_its_own), cmocka_unit_test(can_be_interrupted),
 	cmocka_unit_test(judges_answers), cmocka_unit_test(reads_answers_without_an_end),
-	cmocka_unit_test(follows_redirects_if_told), cmocka_unit_test(refuses_addresses),
-	cmocka_unit_test(makes_its_files), cmocka_unit_test(speaks_tls),
-	cmocka_unit_test(removes_its_files))
+	cmocka_unit_test(holds_to_deadlines), cmocka_unit_test(follows_redirects_if_told),
+	cmocka_unit_test(refuses_addresses), cmocka_unit_test(makes_its_files),
+	cmocka_unit_test(speaks_tls), cmocka_unit_test(removes_its_files))
