@@ -106,8 +106,11 @@ export const pageChecks = {
 		const said = await page.request.get(`${url}/api/top?query=${query}&required=1`);
 		if (said.status() === 404) {
 			await page.waitForSelector("[data-testid=reason]");
+			/* Programs come and go between the two answers: their number may differ. */
+			const plain = (text) => text.replace(/\d+/g, "N");
 			const { error } = await said.json();
-			assert.equal(await page.locator("[data-testid=reason]").textContent(), error);
+			const shown = await page.locator("[data-testid=reason]").textContent();
+			assert.equal(plain(shown), plain(error));
 		}
 		await page.getByRole("button", { name: "Without the selector" }).click();
 		await painted(page);
