@@ -30,6 +30,18 @@ OPEN_END = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 LOGGED = re.compile(r"\blog_(?:debug|info|warn|error)\(([^;]*)\);")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.S)
 
+# A variable that is cleaned up when its block is left, without a value.
+CLEANED = re.compile(r"CLEANUP\(\w+\) [\w ]+?\*?(\w+);")
+
+
+def cleaned_too_early(text):
+    """(line, variable) where a function returns before such a variable has a value."""
+    for m in CLEANED.finditer(text):
+        rest = text[m.end() : text.find("\n}", m.end())]
+        left, used = rest.find("return"), re.search(rf"\b{m[1]}\b", rest)
+        if left >= 0 and not (used and used.start() < left):
+            yield text.count("\n", 0, m.start()) + 1, m[1]
+
 
 def read_limits():
     limits, exceptions = {}, {}
@@ -64,6 +76,8 @@ def check_text(path, text):
         if r"\"%" in call.group(1):
             number = text.count("\n", 0, call.start()) + 1
             problems.append(f"{path}:{number}: a text in quotes of its own: use LOG_QUOTED")
+    for number, name in cleaned_too_early(bare):
+        problems.append(f"{path}:{number}: {name} is cleaned up by a return before it has a value")
     for number, line in enumerate(text.splitlines(), 1):
         if OPEN_END.search(line):
             problems.append(f"{path}:{number}: an open end")

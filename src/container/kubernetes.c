@@ -495,7 +495,7 @@ enum status container_kubernetes_pods(struct container_kubernetes *k, bool newes
 static enum status ask_pods(
 	struct container_kubernetes *k, const struct container_sink *sink, struct err *e)
 {
-	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(arena_deinit) struct arena a = { 0 };
 	struct container_labels *node = malloc(sizeof(*node));
 	if (!node)
 		return err_set(e, E_NOMEM, "list of pods");

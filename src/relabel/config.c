@@ -179,7 +179,7 @@ enum status relabel_read(const struct conf_node *list, struct relabel **out, str
 
 enum status relabel_parse(struct str yaml, struct relabel **out, struct err *e)
 {
-	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(arena_deinit) struct arena a = { 0 };
 	const struct conf_node *root = NULL;
 	if (yaml.len > RELABEL_CONFIG_BYTES_MAX)
 		return err_set(e, E_LIMIT, "longer than %zu bytes", RELABEL_CONFIG_BYTES_MAX);

@@ -606,7 +606,7 @@ void scrape_config_unref(struct scrape_config *c)
 enum status scrape_config_load(
 	const char *path, struct scrape_config **out, struct os_stamp *stamp, struct err *e)
 {
-	CLEANUP(buf_deinit) struct buf bytes;
+	CLEANUP(buf_deinit) struct buf bytes = { 0 };
 	const struct conf_node *root = NULL;
 	struct err why = { 0 };
 	struct scrape_config *c = calloc(1, sizeof(*c));

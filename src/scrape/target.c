@@ -131,6 +131,7 @@ static bool has_port(struct str address)
 static enum status make_url(struct scrape_target *t, struct relabel_set *set, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, FETCH_URL_MAX - 1);
 	struct str scheme = relabel_set_get(set, STR("__scheme__"));
 	struct str address = relabel_set_get(set, STR("__address__"));
 	struct str path = relabel_set_get(set, STR("__profile_path__"));
@@ -142,7 +143,6 @@ static enum status make_url(struct scrape_target *t, struct relabel_set *set, st
 				STR_ARG(str_sub(address, 0, 200)));
 	if (!str_eq(scheme, STR("http")) && !str_eq(scheme, STR("https")))
 		return err_set(e, E_INVALID, "__scheme__ is neither http nor https");
-	buf_init(&b, FETCH_URL_MAX - 1);
 	buf_printf(&b, "%.*s://%.*s%s", STR_ARG(scheme), STR_ARG(address),
 		has_port(address)              ? ""
 		: str_eq(scheme, STR("https")) ? ":443"
@@ -207,7 +207,7 @@ enum status scrape_target_make(struct scrape_config *c, const struct scrape_job 
 	const struct scrape_profile *profile, const struct scrape_group *g, struct str address,
 	struct scrape_target **out, struct err *e)
 {
-	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(arena_deinit) struct arena a = { 0 };
 	struct scrape_target *t = calloc(1, sizeof(*t));
 	struct relabel_set *set = calloc(1, sizeof(*set));
 	if (!t || !set) {

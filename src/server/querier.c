@@ -572,7 +572,7 @@ static enum status series(struct call *c)
 static enum status one_of(struct call *c, const char *label, const struct pyroscope_list *list,
 	struct selector_matcher *out, uint32_t *count)
 {
-	CLEANUP(buf_deinit) struct buf text;
+	CLEANUP(buf_deinit) struct buf text = { 0 };
 	if (list->count == 0)
 		return OK;
 	buf_init(&text, SELECTOR_TEXT_MAX);

@@ -398,7 +398,7 @@ static int hold(const char *path, uint64_t whom, bool below_is_disk, struct brok
 {
 	struct pinned_files_answer pinned;
 	struct answer a = { .text = &pinned, .text_size = sizeof(pinned), .fd = -1 };
-	CLEANUP(buf_deinit) struct buf payload;
+	CLEANUP(buf_deinit) struct buf payload = { 0 };
 	bool asked;
 	if (strlen(path) > BROKER_PATH_MAX)
 		return fail(ENAMETOOLONG);
