@@ -311,6 +311,7 @@ static void is_told_of_new_pods(void **state)
 	CHECK(!has(c, POD_PATH, "kubernetes_pod_phase"));
 	api_say(&api, POD_EVENT, API_GOES_ON);
 	wait_for(c, POD_PATH, "kubernetes_pod_phase=Running\n");
+	usleep(200000); /* the engine's answers that are under way come in */
 	uint64_t version = containers_version(c, STR(POD_PATH));
 	int asked = atomic_load(&cri_asked);
 	/* Old enough to be asked for again, many times over. */
