@@ -163,7 +163,9 @@ static void what_does_not_fit_is_left(void **state)
 	}
 	s->merge_retry_ns = INT64_MAX; /* they stay two */
 	uint64_t memory = s->config.memory_bytes;
+	pthread_mutex_lock(&s->lock);
 	s->config.memory_bytes = 4096;
+	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->merge_lock);
 	for (int i = 0; i < 2; i++) {
 		CHECK(thin_all(s, t0 + 2 * DAY) == 0);
@@ -172,7 +174,9 @@ static void what_does_not_fit_is_left(void **state)
 	}
 	CHECK(has_name(s, "cpu"));
 	pthread_mutex_lock(&s->merge_lock);
+	pthread_mutex_lock(&s->lock);
 	s->config.memory_bytes = memory;
+	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->merge_lock);
 	CHECK(thin_all(s, t0 + 2 * DAY) == 0);
 	store_close(s);
