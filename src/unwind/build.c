@@ -470,6 +470,19 @@ static uint64_t find_context(struct builder *b, const struct cfi_fde *fde, uint6
 	return begin + from;
 }
 
+/* Of a function's first byte: does it begin as one that is called? */
+static bool is_called(const struct unwind_machine *m, const struct unwind_rule *rule)
+{
+	return rule->cfa == UNWIND_CFA_SP && rule->cfa_off == m->called_cfa_off;
+}
+
+/* Kinds of which nothing but cfa is read: equal rules stay equal bytes. */
+static bool keeps_zero(const struct unwind_rule *rule)
+{
+	return rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_STOP ||
+	       rule->cfa == UNWIND_CFA_UNSUPPORTED;
+}
+
 /* Rows of one function: [begin, end) in the file. */
 static void put_function(struct builder *b, const struct cfi_section *section,
 	const struct cfi_cie *cie, const struct cfi_fde *fde, uint64_t begin, uint64_t end)
@@ -480,6 +493,7 @@ static void put_function(struct builder *b, const struct cfi_section *section,
 	}
 	struct cfi_rows rows;
 	struct unwind_rule context;
+	uint8_t no_end = 0;
 	uint64_t leaves = find_context(b, fde, begin, end, &context);
 	work_add(&b->work, fde->instructions.len);
 	cfi_rows_begin(&rows, section, b->machine->registers, cie, fde);
@@ -488,6 +502,9 @@ static void put_function(struct builder *b, const struct cfi_section *section,
 		if (at >= end)
 			return;
 		struct unwind_rule rule = b->machine->rule(&rows.state, cie->is_signal, b->with_bx);
+		if (at == begin && !is_called(b->machine, &rule))
+			no_end = UNWIND_FP_NO_END;
+		rule.fp |= keeps_zero(&rule) ? 0 : no_end;
 		pages_put(b->pages, at, rule);
 		/* Up to the next row: there the information is true again. */
 		if (leaves > at && leaves - at < rows.next - rows.at && leaves < end &&

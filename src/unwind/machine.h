@@ -22,6 +22,7 @@ struct unwind_machine {
 	uint16_t elf; /* EM_… */
 	const struct cfi_registers *registers;
 	size_t sigreturn_bytes_max;
+	int16_t called_cfa_off; /* of the CFA from sp at a function's first byte */
 	/* A row of call frame information. with_bx: say also where registers->bx is. */
 	struct unwind_rule (*rule)(const struct cfi_state *state, bool is_signal, bool with_bx);
 	/* Does the row find its CFA by registers->bx? */

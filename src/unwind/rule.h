@@ -84,9 +84,11 @@ enum unwind_bx {
 	UNWIND_BX_MASK = 0x30,
 };
 
-/* In the upper half of `fp`: the rule was read from the code, and nobody wrote it down. A return
- * address of zero says that it is wrong, and not that the stack ends. */
-#define UNWIND_FP_READ 0x40
+/* In the upper half of `fp`: a return address of zero says that the rule is wrong, and not that the
+ * stack ends. The rule was read from the code, and nobody wrote it down; or it is of a piece of
+ * code that nobody calls at its first byte, and nothing begins a stack there: a cold part of a
+ * function, or an interpreter in assembly, whose one rule is not true all the way (LuaJIT). */
+#define UNWIND_FP_NO_END 0x40
 
 /* SIGNAL, STOP: the byte before a function that is returned to, and that nobody calls. A return
  * address is looked up by the byte before it; the frame's name is that of the next byte. */
@@ -94,7 +96,7 @@ enum unwind_bx {
 
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
-	__u8 fp;  /* enum unwind_fp | enum unwind_bx | UNWIND_FP_READ */
+	__u8 fp;  /* enum unwind_fp | enum unwind_bx | UNWIND_FP_NO_END */
 	__s16 cfa_off;
 	__s16 fp_off;
 	__s16 ra_off; /* return address at cfa + ra_off (x86-64: -8, except for DEREF, where it
@@ -157,7 +159,7 @@ UNWIND_INLINE int unwind_rule_keeps_registers(const struct unwind_rule *rule, in
 UNWIND_INLINE int unwind_rule_may_end(
 	const struct unwind_rule *rule, int is_exact, __u64 sp, __u64 fp)
 {
-	return !is_exact && !(rule->fp & UNWIND_FP_READ) && fp == 0 &&
+	return !is_exact && !(rule->fp & UNWIND_FP_NO_END) && fp == 0 &&
 	       !(sp & (UNWIND_STACK_ALIGN_BYTES - 1));
 }
 

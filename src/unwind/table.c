@@ -94,7 +94,7 @@ static enum status check_rules(const uint8_t *rules, uint32_t count, uint32_t pa
 		struct unwind_rule rule = rule_at(rules, i);
 		if (rule.cfa >= UNWIND_CFA_COUNT || (rule.fp & UNWIND_FP_MASK) >= UNWIND_FP_COUNT ||
 			(rule.fp & UNWIND_BX_MASK) > UNWIND_BX_SAVED ||
-			rule.fp & ~(UNWIND_FP_MASK | UNWIND_BX_MASK | UNWIND_FP_READ))
+			rule.fp & ~(UNWIND_FP_MASK | UNWIND_BX_MASK | UNWIND_FP_NO_END))
 			return page_broken(page, "a rule of no known kind", e);
 	}
 	return OK;

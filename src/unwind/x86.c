@@ -432,6 +432,7 @@ const struct unwind_machine x86_machine = {
 	.elf = EM_X86_64,
 	.registers = &x86_registers,
 	.sigreturn_bytes_max = X86_SIGRETURN_BYTES_MAX,
+	.called_cfa_off = 8,
 	.rule = x86_rule,
 	.needs_bx = x86_needs_bx,
 	.is_eh_return = x86_is_eh_return,

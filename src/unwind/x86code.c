@@ -334,7 +334,7 @@ static struct unwind_rule rule_of_aligned(const struct known *k)
 {
 	bool is_by_fp = k->aligned == ALIGNED_BY_FP;
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_REGISTER,
-		.fp = UNWIND_FP_READ | (is_by_fp ? UNWIND_FP_AT_FP : UNWIND_FP_SAME),
+		.fp = UNWIND_FP_NO_END | (is_by_fp ? UNWIND_FP_AT_FP : UNWIND_FP_SAME),
 		.ra_off = dwarf_of((uint32_t)k->cfa_reg) };
 	if (is_by_fp && k->cfa_slot) {
 		rule.cfa = UNWIND_CFA_DEREF_FP;
@@ -352,12 +352,12 @@ static struct unwind_rule rule_of(const struct known *k)
 		return rule_of_aligned(k);
 	if (k->ra_reg >= 0)
 		return (struct unwind_rule){ .cfa = UNWIND_CFA_RA_REGISTER,
-			.fp = UNWIND_FP_READ,
+			.fp = UNWIND_FP_NO_END,
 			.ra_off = dwarf_of((uint32_t)k->ra_reg) };
 	bool by_fp = k->fp_depth >= 0;
 	int32_t depth = by_fp ? k->fp_depth : k->depth;
 	struct unwind_rule rule = { .cfa = by_fp ? UNWIND_CFA_FP : UNWIND_CFA_SP,
-		.fp = UNWIND_FP_READ,
+		.fp = UNWIND_FP_NO_END,
 		.cfa_off = (int16_t)(depth + 8),
 		.ra_off = -8 };
 	if (depth < 0)

@@ -402,7 +402,25 @@ static void reads_the_code_of_a_file_without_information(void **state)
 	CHECK(cfa_at(&m, TEXT + 0x100) == UNWIND_CFA_STOP);
 	CHECK(cfa_at(&m, TEXT + 0x108) == UNWIND_CFA_STOP);
 	CHECK(cfa_off_at(&m, TEXT + 0x110) == 8 && cfa_off_at(&m, TEXT + 0x111) == 16);
-	CHECK(unwind_table_find(m.t, TEXT + 0x111).fp & UNWIND_FP_READ);
+	CHECK(unwind_table_find(m.t, TEXT + 0x111).fp & UNWIND_FP_NO_END);
+	end(&m);
+}
+
+/* LuaJIT's interpreter: one entry for all of it, with one CFA. Its zeros are no end of a stack. */
+static void an_entry_that_nobody_calls_ends_no_stack(void **state)
+{
+	(void)state;
+	static const uint8_t frame[] = { 0x0e, 80, 0x86, 2 }; /* CFA sp + 80, rbp at CFA - 16 */
+	static const uint8_t pushed[] = { 0x41, 0x0e, 16 };   /* sp + 8; from byte 1 on sp + 16 */
+	struct made m;
+	begin(&m);
+	gen_fde(&m.c, m.cie, TEXT + 0x100, 0x40, frame, sizeof(frame));
+	gen_fde(&m.c, m.cie, TEXT + 0x140, 0x40, pushed, sizeof(pushed));
+	CHECK_OK(finish(&m), &m.e);
+	CHECK(cfa_off_at(&m, TEXT + 0x120) == 80 && cfa_off_at(&m, TEXT + 0x150) == 16);
+	CHECK(unwind_table_find(m.t, TEXT + 0x120).fp & UNWIND_FP_NO_END);
+	CHECK(!(unwind_table_find(m.t, TEXT + 0x140).fp & UNWIND_FP_NO_END));
+	CHECK(!(unwind_table_find(m.t, TEXT + 0x150).fp & UNWIND_FP_NO_END));
 	end(&m);
 }
 
@@ -462,6 +480,7 @@ TEST_MAIN(cmocka_unit_test(functions_and_gaps), cmocka_unit_test(functions_in_an
 	cmocka_unit_test(overlaps), cmocka_unit_test(a_broken_function_costs_itself_only),
 	cmocka_unit_test(the_entry_of_a_program_is_the_root),
 	cmocka_unit_test(reads_the_code_of_a_file_without_information),
+	cmocka_unit_test(an_entry_that_nobody_calls_ends_no_stack),
 	cmocka_unit_test(the_entry_of_a_library_must_look_like_one),
 	cmocka_unit_test(pie_and_interpreter_make_a_program),
 	cmocka_unit_test(signal_returns_are_a_byte_longer),

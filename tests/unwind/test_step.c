@@ -76,7 +76,7 @@ static const struct {
 	{ "the same, not aligned", &x86, { UNWIND_CFA_SP, 0, 24, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "the same in the leaf", &x86, { UNWIND_CFA_SP, 0, 16, 0, -8 }, true, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "the same, fp lost", &x86, { UNWIND_CFA_SP, UNWIND_FP_UNDEFINED, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
-	{ "the same, read from the code", &x86, { UNWIND_CFA_SP, UNWIND_FP_READ, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
+	{ "the same, read from the code", &x86, { UNWIND_CFA_SP, UNWIND_FP_NO_END, 16, 0, -8 }, false, 0, { { 0 } }, UNWIND_STEP_ZERO, 0, 0 },
 	{ "outermost", &x86, { .cfa = UNWIND_CFA_STOP }, false, 1, { { 0 } }, UNWIND_STEP_ROOT, 0, 0 },
 	{ "not supported", &x86, { .cfa = UNWIND_CFA_UNSUPPORTED }, false, 1, { { 0 } }, UNWIND_STEP_UNSUPPORTED, 0, 0 },
 	{ "of the future", &x86, { .cfa = 99 }, false, 1, { { 0 } }, UNWIND_STEP_UNSUPPORTED, 0, 0 },

@@ -259,7 +259,7 @@ static __always_inline enum stack_end step_plain(struct walk *w, const struct un
 static __always_inline int rule_is_plain(const struct unwind_rule *rule)
 {
 	return (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP) &&
-	       (rule->fp & ~UNWIND_FP_READ) <= UNWIND_FP_SAVED;
+	       (rule->fp & ~UNWIND_FP_NO_END) <= UNWIND_FP_SAVED;
 }
 
 static __always_inline enum stack_end step_by_rule(struct walk *w, const struct unwind_rule *rule)
