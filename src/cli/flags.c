@@ -595,9 +595,9 @@ static const struct {
 	const char *name;
 	uint32_t runtimes;
 } tracers[] = { { "all", AGENT_RUNTIMES_ALL }, { "none", 0 }, { "native", 0 },
-	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", 0 }, { "php", 0 }, { "hotspot", 0 },
-	{ "ruby", 0 }, { "v8", 0 }, { "dotnet", 0 }, { "go", 0 }, { "labels", 0 }, { "beam", 0 },
-	{ "luajit", 0 } };
+	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", 0 }, { "php", 0 },
+	{ "hotspot", AGENT_RUNTIME_HOTSPOT }, { "ruby", 0 }, { "v8", 0 }, { "dotnet", 0 },
+	{ "go", 0 }, { "labels", 0 }, { "beam", 0 }, { "luajit", 0 } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {

@@ -27,4 +27,5 @@ NODISCARD enum status bytes_at(
 NODISCARD enum status place_root(const struct objfile *obj, uint64_t variable, uint64_t text,
 	struct runtime_record *out, struct err *e);
 
+enum status hotspot_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status cpython_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

@@ -14,6 +14,7 @@
 enum runtime_kind {
 	RUNTIME_NONE = 0,
 	RUNTIME_CPYTHON = 1,
+	RUNTIME_HOTSPOT = 2,
 	RUNTIME_KIND_COUNT,
 };
 
@@ -66,7 +67,53 @@ struct cpython_layout {
 	__u16 pad;
 };
 
-#define RUNTIME_LAYOUT_WORDS 14
+/* How a build of HotSpot differs from others. */
+enum hotspot_flags {
+	HOTSPOT_ONE_HEAP = 1,         /* the root is CodeCache._heap (8), else ._heaps */
+	HOTSPOT_CODE_POINTER = 2,     /* blob_code holds an address (9 to 22), else an offset */
+	HOTSPOT_DEOPT_POINTER = 4,    /* so does nmethod_deopt */
+	HOTSPOT_SCOPES_POINTER = 8,   /* and nmethod_scopes */
+	HOTSPOT_IMMUTABLE = 16,       /* pcs and scopes lie where nmethod_immutable says (23) */
+	HOTSPOT_MUTABLE = 32,         /* metadata behind the relocations, in blob_mutable (25) */
+	HOTSPOT_METADATA_SHORT = 64,  /* nmethod_metadata is a u16, from blob_data on (23, 24) */
+	HOTSPOT_COMPLETE_SHORT = 128, /* blob_complete is an s16 (23) */
+	HOTSPOT_NO_ZEROS = 256,       /* compressed numbers have no bytes of zero (19) */
+	HOTSPOT_OLD_FRAMES = 512,     /* an interpreter's frame has one word less (8) */
+};
+
+/* Bytes that are read of each structure; all offsets in it lie below. */
+#define HOTSPOT_NMETHOD_BYTES 384
+#define HOTSPOT_BLOB_BYTES 128
+#define HOTSPOT_CONST_METHOD_BYTES 64
+#define HOTSPOT_POOL_BYTES 96
+
+/* A table of lines is read up to here. */
+#define HOTSPOT_LINES_BYTES_MAX CPYTHON_LINES_BYTES_MAX
+
+struct hotspot_layout {
+	__s32 interpreter;               /* AbstractInterpreter._code, from the root on */
+	__s32 call_stub;                 /* StubRoutines._call_stub_return_address, too */
+	__u16 flags;                     /* enum hotspot_flags */
+	__u16 array_length, array_data;  /* of _heaps: how many, where */
+	__u16 heap_low, heap_high;       /* of a CodeHeap: bounds of its memory */
+	__u16 heap_segments;             /* where its map of segments begins */
+	__u16 heap_shift;                /* log2 of a segment's bytes */
+	__u16 block_bytes;               /* what lies before each blob */
+	__u16 queue_buffer, queue_bytes; /* of a StubQueue: where the interpreter is */
+	/* CodeBlob and nmethod */
+	__u16 blob_name, blob_bytes, blob_code, blob_data, blob_frame_words, blob_complete;
+	__u16 blob_mutable, blob_relocation_bytes;
+	__u16 nmethod_method, nmethod_deopt, nmethod_original_pc, nmethod_compile_id;
+	__u16 nmethod_scopes, nmethod_pcs, nmethod_pcs_end, nmethod_metadata, nmethod_immutable;
+	/* Method and what it leads to */
+	__u16 method_const;
+	__u16 const_pool, const_words, const_code_bytes, const_name, const_size;
+	__u16 pool_class, pool_file, pool_size; /* pool_file 0: the class has it */
+	__u16 class_name, class_file;
+	__u16 symbol_length, symbol_text;
+};
+
+#define RUNTIME_LAYOUT_WORDS 16
 
 struct runtime_record {
 	__u16 kind;    /* enum runtime_kind */
@@ -80,6 +127,7 @@ struct runtime_record {
 	__u64 delta;
 	union {
 		struct cpython_layout cpython;
+		struct hotspot_layout hotspot;
 		__u64 words[RUNTIME_LAYOUT_WORDS];
 	} layout;
 };

@@ -23,7 +23,8 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 {
 	__u32 index = m->runtime - 1;
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
-	if (!config.walk_runtimes || !r || offset - r->text_from >= r->text_bytes)
+	if (!config.walk_runtimes || !r || r->kind == RUNTIME_HOTSPOT ||
+		offset - r->text_from >= r->text_bytes)
 		return 0;
 	w->runtime.record = m->runtime;
 	w->runtime.root = m->start - m->offset + r->delta;
