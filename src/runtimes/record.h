@@ -38,8 +38,8 @@ enum cpython_frames {
 #define CPYTHON_LINES_BYTES_MAX 4096
 
 struct cpython_layout {
-	__u32 loop[4]; /* file offsets, CPYTHON_OBJECTS only: the loop from, to; its cold part */
-	__u16 frames;  /* enum cpython_frames */
+	__u32 loop[4];         /* file offsets: the loop from, to; its cold part */
+	__u16 frames;          /* enum cpython_frames */
 	__u16 runtime_head;    /* _PyRuntimeState.interpreters.head */
 	__u16 runtime_current; /* .gilstate.tstate_current; 0: there is none (3.12) */
 	__u16 interp_threads;  /* PyInterpreterState.threads.head */

@@ -163,7 +163,7 @@ enum runtime_stage {
 	RUNTIME_ENTER = 3,  /* none: the runtime was met, and is asked for this thread */
 };
 
-/* The runtime that a stack has frames of: the first one that was met. */
+/* The language runtime of this stack. A stack that meets several shows the frames of the first. */
 struct runtime_walk {
 	__u32 record;     /* 1 + its index in runtime_records; 0: none was met */
 	__u32 stage;      /* enum runtime_stage */
@@ -173,6 +173,7 @@ struct runtime_walk {
 	__u64 frame;      /* the next of its frames; 0: there are no more */
 	__u64 owner;      /* lies on the stack of the native frame that runs it */
 	__u64 look;       /* where looking has come to */
+	__u64 looks;      /* frames that were looked at for it */
 	__u64 last_code;  /* address and number of the function recorded last */
 	__u64 last_number;
 };

@@ -10,8 +10,8 @@
  * Native frames and Python's are put together by the owner of the stack: what the interpreter's
  * loop has on its own stack (a _PyCFrame, or the frame that begins a run) lies between sp and the
  * CFA of its native frame, whatever the compiler has made of the loop. That frame gives way to the
- * run of Python frames that it executes. Only to 3.10 nothing lies there: then it is the loop's
- * code that tells.
+ * run of Python frames that it executes. To 3.10 nothing lies there: then the code of the native
+ * frame tells whether it is the loop. So it does where the end of a run was not found.
  */
 #pragma once
 
@@ -32,6 +32,8 @@
 #define PYTHON_TEXT_COMPACT 8
 #define PYTHON_TEXT_ASCII 16
 #define PYTHON_CODE_TAG 7 /* bits of f_executable that are no address (3.14) */
+/* As an owner, which is an aligned address: the next native frame of the loop's code. */
+#define PYTHON_OWNER_IS_LOOP 1
 
 /* ---- the thread ---- */
 
@@ -114,6 +116,7 @@ static __always_inline void python_look_from(struct walk *w, __u64 frame)
 {
 	w->runtime.frame = frame;
 	w->runtime.look = frame;
+	w->runtime.looks = 0;
 	w->runtime.owner = 0;
 	w->runtime.stage = frame ? RUNTIME_LOOK : RUNTIME_NATIVE;
 }
@@ -140,20 +143,23 @@ static __always_inline void python_begin(
 static __always_inline int python_owned(
 	const struct walk *w, const struct cpython_layout *l, __u64 offset, __u64 sp, __u64 cfa)
 {
-	if (l->frames != CPYTHON_OBJECTS)
+	if (l->frames != CPYTHON_OBJECTS && w->runtime.owner != PYTHON_OWNER_IS_LOOP)
 		return w->runtime.owner >= sp && w->runtime.owner < cfa;
 	return (offset >= l->loop[0] && offset < l->loop[1]) ||
 	       (offset >= l->loop[2] && offset < l->loop[3]);
 }
 
-/* One frame towards the end of the run. A frame that cannot be read is reported when the run is
- * shown. */
+/* One frame towards the end of the run. Where a run has more frames than the stack has room for, or
+ * one that cannot be read, its upper part is shown all the same, and then what is wrong. */
 static __always_inline void python_look(
 	struct walk *w, const struct cpython_layout *l, struct runtime_scratch *s)
 {
 	__u64 frame = w->runtime.look;
-	if (!frame || !read_user(s->block, CPYTHON_FRAME_BYTES, frame))
+	if (w->user_count + w->runtime.looks++ >= SAMPLE_USER_FRAMES_MAX || !frame ||
+		!read_user(s->block, CPYTHON_FRAME_BYTES, frame)) {
+		w->runtime.owner = PYTHON_OWNER_IS_LOOP;
 		return;
+	}
 	if (block_byte(s->block, PYTHON_FRAME_WORDS, l->frame_owner) >= l->owner_loop) {
 		w->runtime.owner = frame;
 		return;
