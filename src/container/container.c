@@ -114,21 +114,27 @@ static bool is_asked_for(const struct procfs_container *x)
 	       x->id.len < CONTAINER_ID_MAX && x->space.len < CONTAINER_ID_MAX;
 }
 
-/* The owner of the group above, remembered for a while: many processes lie in few groups. Under the
- * lock. */
+/* The owner of the group above, remembered for a while: many processes lie in few groups. Looks at
+ * files; without the lock. */
 static uint32_t owner_of(struct containers *c, struct str group)
 {
 	struct str above = str_sub(group, 0, str_rindex(group, '/'));
 	uint64_t hash = hash64(above.p, above.len);
-	struct owner *o = &c->owners[hash % ARRAY_COUNT(c->owners)];
+	struct owner *place = &c->owners[hash % ARRAY_COUNT(c->owners)];
 	int64_t now = clock_monotonic_ns();
-	if (o->hash != hash || now >= o->until_ns)
-		*o = (struct owner){ hash, now + OWNER_TTL_NS,
-			container_owner(c->places.root, group) };
-	return o->user;
+	pthread_mutex_lock(&c->lock);
+	struct owner o = *place;
+	pthread_mutex_unlock(&c->lock);
+	if (o.hash == hash && now < o.until_ns)
+		return o.user;
+	o = (struct owner){ hash, now + OWNER_TTL_NS, container_owner(c->places.root, group) };
+	pthread_mutex_lock(&c->lock);
+	*place = o;
+	pthread_mutex_unlock(&c->lock);
+	return o.user;
 }
 
-/* Under the lock, where there is one. */
+/* `c` may be NULL. Without the lock. */
 static void read_path(struct containers *c, struct str path, struct wanted *w)
 {
 	w->user = container_owner_by_name(path);
@@ -229,11 +235,7 @@ enum status containers_find(struct containers *c, struct str cgroup_path, struct
 	struct container_label **out, uint32_t *out_count)
 {
 	struct wanted w;
-	if (c)
-		pthread_mutex_lock(&c->lock);
 	read_path(c, cgroup_path, &w);
-	if (c)
-		pthread_mutex_unlock(&c->lock);
 	*out = NULL;
 	*out_count = 0;
 	if (!w.count && !w.uid.len)
@@ -277,8 +279,8 @@ uint64_t containers_version(struct containers *c, struct str cgroup_path)
 	uint64_t version = 0;
 	if (!c)
 		return 0;
-	pthread_mutex_lock(&c->lock);
 	read_path(c, cgroup_path, &w);
+	pthread_mutex_lock(&c->lock);
 	look_for_all(c, &w);
 	for (size_t i = 0; i < w.count; i++) {
 		const struct container_record *r = container_record_find(
@@ -509,8 +511,8 @@ static bool look_at_process(void *ctx, int pid)
 	if (procfs_cgroup(pid, &a, &path, NULL) != OK)
 		return true;
 	struct wanted w;
-	pthread_mutex_lock(&c->lock);
 	read_path(c, path, &w);
+	pthread_mutex_lock(&c->lock);
 	look_for_all(c, &w);
 	bool go_on = !c->stopping;
 	pthread_mutex_unlock(&c->lock);
