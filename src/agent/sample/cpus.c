@@ -10,12 +10,14 @@
 
 #include "agent/broker/broker.h"
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "os/os.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -26,9 +28,9 @@
 struct cpus {
 	const struct bpf_program *program;
 	uint32_t frequency_hz;
-	uint32_t count; /* possible CPUs */
-	uint32_t attached;
-	uint64_t renewed;
+	uint32_t count;            /* possible CPUs */
+	_Atomic uint32_t attached; /* read by any thread */
+	metric_value renewed;      /* likewise */
 	int online_fd;
 	bool paused;
 	struct bpf_link **links; /* [count]; NULL: no event */
@@ -103,7 +105,10 @@ static void set_silent(struct cpus *c, uint32_t cpu, bool silent)
 	if (c->silent[cpu] == silent)
 		return;
 	c->silent[cpu] = silent;
-	__atomic_fetch_add(&c->attached, silent ? UINT32_MAX : 1, __ATOMIC_RELAXED);
+	if (silent)
+		atomic_fetch_sub(&c->attached, 1);
+	else
+		atomic_fetch_add(&c->attached, 1);
 }
 
 static void detach(struct cpus *c, uint32_t cpu)
@@ -113,7 +118,7 @@ static void detach(struct cpus *c, uint32_t cpu)
 	set_silent(c, cpu, false);
 	(void)bpf_link__destroy(c->links[cpu]);
 	c->links[cpu] = NULL;
-	__atomic_fetch_sub(&c->attached, 1, __ATOMIC_RELAXED);
+	atomic_fetch_sub(&c->attached, 1);
 }
 
 void cpus_detach(struct cpus *c)
@@ -169,7 +174,7 @@ static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 	c->fired_at_ns[cpu] = clock_monotonic_ns(); /* not yet, and it is not late */
 	if (c->paused)                              /* attaching has enabled it */
 		(void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	__atomic_fetch_add(&c->attached, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add(&c->attached, 1);
 	return OK;
 }
 
@@ -246,8 +251,8 @@ static enum status renew(struct cpus *c, uint32_t cpu, struct err *e)
 		return s;
 	}
 	(void)bpf_link__destroy(link);
-	__atomic_fetch_sub(&c->attached, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&c->renewed, 1, __ATOMIC_RELAXED);
+	atomic_fetch_sub(&c->attached, 1);
+	metric_add(&c->renewed, 1);
 	return OK;
 }
 
@@ -277,10 +282,10 @@ enum status cpus_listen(struct cpus *c, const uint64_t *fired, int64_t now_ns, s
 
 uint64_t cpus_renewed(const struct cpus *c)
 {
-	return __atomic_load_n(&c->renewed, __ATOMIC_RELAXED); /* from any thread */
+	return metric_get(&c->renewed);
 }
 
 uint32_t cpus_attached(const struct cpus *c)
 {
-	return __atomic_load_n(&c->attached, __ATOMIC_RELAXED); /* from any thread */
+	return atomic_load(&c->attached);
 }

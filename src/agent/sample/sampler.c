@@ -18,6 +18,7 @@
 #include "agent/tables/tables.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "os/os.h"
 
 #include <bpf/bpf.h>
@@ -53,7 +54,7 @@ struct sampler {
 	struct bpf_link *switch_link; /* with off_cpu_probability */
 	struct stack_cache seen;
 	struct event_sample *restored; /* EVENT_BYTES_MAX: a SEEN sample with its frames */
-	uint64_t lost_seen;
+	metric_value lost_seen;
 	uint64_t fixed_kernel_bytes; /* maps that do not grow, and programs */
 	uint64_t slab_kernel_bytes;  /* of one slab */
 	int64_t cpus_checked_ns;
@@ -487,7 +488,7 @@ static void deliver_seen(struct sampler *s, const struct event_sample *sample)
 	const struct cached_stack *stack = stack_cache_find(&s->seen, sample->stack_hash, &frames);
 	if (!stack || stack->kernel_count != sample->kernel_count ||
 		stack->user_count != sample->user_count) {
-		__atomic_fetch_add(&s->lost_seen, 1, __ATOMIC_RELAXED);
+		metric_add(&s->lost_seen, 1);
 		return;
 	}
 	size_t count = (size_t)stack->kernel_count + stack->user_count;
@@ -685,7 +686,7 @@ void sampler_read_stats(struct sampler *s, struct sampler_stats *out)
 	read_counters(s, &out->bpf);
 	struct tables_stats tables;
 	tables_read_stats(s->tables, &tables);
-	out->lost_seen = __atomic_load_n(&s->lost_seen, __ATOMIC_RELAXED);
+	out->lost_seen = metric_get(&s->lost_seen);
 	out->cpus = cpus_attached(s->cpus);
 	out->cpus_renewed = cpus_renewed(s->cpus);
 	out->files = tables.files;
