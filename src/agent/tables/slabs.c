@@ -15,15 +15,21 @@ uint32_t slabs_of_bytes(uint64_t bytes)
 	return (uint32_t)MIN(MAX(slabs, (uint64_t)1), (uint64_t)SLABS_MAX);
 }
 
-enum status slabs_add(struct slabs *s, struct err *e)
+enum status slabs_ask(int *out_fd, struct err *e)
 {
-	uint32_t i = s->count;
-	assert(i < s->max);
 	int fd = broker_slab();
 	if (fd < 0 && errno == ENOSYS) /* there is none: we may do it ourselves */
 		fd = privileged_open_slab();
 	if (fd < 0)
 		return err_os(e, "cannot allocate 2 MiB of kernel memory for unwind tables");
+	*out_fd = fd;
+	return OK;
+}
+
+enum status slabs_add(struct slabs *s, int fd, struct err *e)
+{
+	uint32_t i = s->count;
+	assert(i < s->max);
 	enum status status = OK;
 	for (uint32_t c = 0; status == OK && c < SLAB_CHUNKS; c++)
 		status = bitmap_init(&s->chunks[i * SLAB_CHUNKS + c], CHUNK_UNITS);
@@ -133,7 +139,11 @@ enum status slabs_init(struct slabs *s, int outer, uint32_t max, struct err *e)
 	s->outer = outer;
 	s->max = max;
 	s->chunks = calloc((size_t)max * SLAB_CHUNKS, sizeof(*s->chunks));
-	return s->chunks ? slabs_add(s, e) : err_set(e, E_NOMEM, "slabs");
+	if (!s->chunks)
+		return err_set(e, E_NOMEM, "slabs");
+	int fd;
+	enum status status = slabs_ask(&fd, e);
+	return status == OK ? slabs_add(s, fd, e) : status;
 }
 
 void slabs_deinit(struct slabs *s)

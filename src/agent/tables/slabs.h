@@ -38,8 +38,10 @@ uint32_t slabs_of_bytes(uint64_t bytes);
 
 NODISCARD enum status slabs_init(struct slabs *s, int outer, uint32_t max, struct err *e);
 void slabs_deinit(struct slabs *s);
-/* Adds a slab; there may be `max`. */
-NODISCARD enum status slabs_add(struct slabs *s, struct err *e);
+/* Memory for one more, of the broker or of the kernel: may wait. */
+NODISCARD enum status slabs_ask(int *out_fd, struct err *e);
+/* Adds it, below `max`; takes `fd` over. */
+NODISCARD enum status slabs_add(struct slabs *s, int fd, struct err *e);
 /* Gives back the last slab, which is empty. At least one other remains. */
 void slabs_drop(struct slabs *s);
 /* Waits until every program that runs now has ended. */

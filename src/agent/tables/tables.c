@@ -21,7 +21,6 @@
  */
 #include "agent/tables/tables.h"
 
-#include "agent/broker/broker.h"
 #include "agent/tables/slabs.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -99,6 +98,14 @@ struct tables {
 
 static_assert(sizeof(struct unwind_page) == sizeof(uint64_t), "one store");
 static_assert(sizeof(struct file_slot) == 40, "shared with the BPF program");
+
+/* One more slab for a table that is published. It is asked for without the lock, since the broker
+ * may take its time; then the table is placed once more. */
+struct slab_offer {
+	bool is_wanted;
+	bool is_refused; /* the kernel or the broker has no more */
+	int fd;          /* it is here; -1 */
+};
 
 /* ---- memory ---- */
 
@@ -350,25 +357,31 @@ static enum placed table_place(
 	return PLACED;
 }
 
-/* The same, but makes room: by freeing retired tables, then by another slab, then by evicting cold
- * tables. E_LIMIT: there is none. */
-static enum status table_place_hard(
-	struct tables *t, const struct unwind_table *table, struct slot *slot, struct err *e)
+static void take_offer(struct tables *t, struct slab_offer *offer)
 {
-	uint32_t slabs_max = t->slabs.max;
+	if (offer->fd >= 0 && t->slabs.count < t->slabs.max)
+		offer->is_refused = slabs_add(&t->slabs, STEAL_FD(offer->fd), NULL) != OK;
+	if (offer->is_refused)
+		t->refused_epoch = MAX(epoch_now(t), 1u);
+}
+
+/* The same, but makes room: by freeing retired tables, then by another slab, then by evicting cold
+ * tables. E_LIMIT: there is none, or a slab is wanted. */
+static enum status table_place_hard(struct tables *t, const struct unwind_table *table,
+	struct slot *slot, struct slab_offer *offer, struct err *e)
+{
 	enum placed placed = table_place(t, table, slot);
 	if (placed == PLACED)
 		return OK;
 	reclaim(t);
+	uint32_t slabs_max = offer->is_refused ? t->slabs.count : t->slabs.max;
 	for (;;) {
 		placed = table_place(t, table, slot);
 		if (placed == PLACED)
 			return OK;
 		if (placed == NO_CHUNK && t->slabs.count < slabs_max) {
-			if (slabs_add(&t->slabs, e) == OK)
-				continue;
-			slabs_max = t->slabs.count; /* what the kernel or the broker says */
-			t->refused_epoch = MAX(epoch_now(t), 1u);
+			offer->is_wanted = true;
+			return err_set(e, E_LIMIT, "another slab is needed");
 		}
 		if (table->blob_bytes > (uint64_t)slabs_max * SLAB_BYTES ||
 			!evict_cold(t, table->blob_bytes))
@@ -462,8 +475,9 @@ static enum status slot_publish(
 }
 
 static enum status publish_locked(struct tables *t, const struct file_key *key, uint32_t file_id,
-	const struct unwind_table *table, struct err *e)
+	const struct unwind_table *table, struct slab_offer *offer, struct err *e)
 {
+	take_offer(t, offer);
 	uint32_t i = slot_unused(t);
 	if (i == 0) {
 		reclaim(t);
@@ -480,7 +494,11 @@ static enum status publish_locked(struct tables *t, const struct file_key *key, 
 		slot->blobs = calloc(table->page_count, sizeof(*slot->blobs));
 		if (!slot->blobs)
 			return err_set(e, E_NOMEM, "tables: %u pages", table->page_count);
-		placed = table_place_hard(t, table, slot, e);
+		placed = table_place_hard(t, table, slot, offer, e);
+		if (offer->is_wanted) {
+			slot_clear(t, slot);
+			return placed;
+		}
 		if (placed == OK)
 			placed = table_write(t, table, slot, e);
 		if (placed != OK)
@@ -504,6 +522,11 @@ static enum status publish_locked(struct tables *t, const struct file_key *key, 
 	return placed;
 }
 
+static void offer_close(struct slab_offer *offer)
+{
+	fd_cleanup(&offer->fd);
+}
+
 enum status tables_publish(struct tables *t, const struct file_key *key, uint32_t file_id,
 	const struct unwind_table *table, struct err *e)
 {
@@ -515,10 +538,16 @@ enum status tables_publish(struct tables *t, const struct file_key *key, uint32_
 			(unsigned long long)key->inode);
 	if (table && !table_is_sound(table))
 		return err_set(e, E_INVALID, "unwind table of file %u is not sound", file_id);
-	(void)pthread_mutex_lock(&t->lock);
-	enum status s = publish_locked(t, key, file_id, table, e);
-	(void)pthread_mutex_unlock(&t->lock);
-	return s;
+	CLEANUP(offer_close) struct slab_offer offer = { .fd = -1 };
+	for (;;) {
+		(void)pthread_mutex_lock(&t->lock);
+		enum status s = publish_locked(t, key, file_id, table, &offer, e);
+		(void)pthread_mutex_unlock(&t->lock);
+		if (!offer.is_wanted)
+			return s;
+		offer.is_wanted = false;
+		offer.is_refused = slabs_ask(&offer.fd, e) != OK;
+	}
 }
 
 void tables_retract(struct tables *t, const struct file_key *key)
