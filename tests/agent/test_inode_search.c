@@ -118,6 +118,32 @@ static int mount_silent(const char *folder)
 	return -1;
 }
 
+/* The last four folders are looked at, but for those that are looked at always. */
+static void finds_it_in_folders_of_late(void **state)
+{
+	(void)state;
+	static const char *const folders[] = { "/a", "/b", "/c", "/a", "/d", "/e" };
+	struct inode_search_beside recent = { 0 };
+	struct file_key keys[ARRAY_COUNT(folders)];
+	for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
+		char path[PATH_MAX];
+		keys[i] = make(folders[i], "program");
+		snprintf(path, sizeof(path), "%s%s/other", root, folders[i]);
+		inode_search_beside_note(&recent, str_of(path));
+		inode_search_beside_note(&recent, STR("/usr/bin/other"));
+		inode_search_beside_note(&recent, STR("/usr/lib/x86_64-linux-gnu/other.so"));
+		inode_search_beside_note(&recent, STR("[vdso]"));
+	}
+	CHECK(recent.count == INODE_SEARCH_BESIDE_MAX);
+	for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
+		struct open_file f = { .fd = -1 };
+		char path[OPEN_FILE_PATH_MAX];
+		bool found = inode_search_beside(&recent, &keys[i], &f, path);
+		CHECK(found == (i != 1) && (!found || f.pinned.stat.inode == keys[i].inode));
+		open_file_close(&f);
+	}
+}
+
 static void unmount(const char *folder, int fuse)
 {
 	char path[PATH_MAX];
@@ -146,4 +172,5 @@ static void looks_at_nothing_that_hangs(void **state)
 
 TEST_MAIN(cmocka_unit_test_setup_teardown(finds_it_in_the_usual_folders, setup, teardown),
 	cmocka_unit_test_setup_teardown(follows_no_link, setup, teardown),
+	cmocka_unit_test_setup_teardown(finds_it_in_folders_of_late, setup, teardown),
 	cmocka_unit_test_setup_teardown(looks_at_nothing_that_hangs, setup, teardown))

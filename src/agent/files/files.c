@@ -20,6 +20,7 @@
 #include "agent/files/announce.h"
 #include "agent/files/buildqueue.h"
 #include "agent/files/elf_load.h"
+#include "agent/files/inode_search.h"
 #include "agent/files/known_files.h"
 #include "agent/files/mapped_file.h"
 #include "agent/files/preload.h"
@@ -73,7 +74,8 @@ struct files {
 	pthread_t builder;
 	bool opener_runs;
 	bool builder_runs;
-	bool is_offer_due; /* the opener's own */
+	bool is_offer_due;                 /* the opener's own */
+	struct inode_search_beside recent; /* folders of files that it opened lately */
 	atomic_bool stop;
 	pthread_mutex_t work;
 	struct elf_load load; /* under `work` */
@@ -384,6 +386,20 @@ static void pass_on(struct files *f, struct request *r)
 	request_free(r);
 }
 
+/* A program that has ended before it could be opened often lies beside others that are run now, as
+ * those of a build or of a test do. */
+static enum status open_file_of(struct files *f, struct request *r, struct err *e)
+{
+	struct opened *o = &r->opened;
+	enum status s = mapped_file_open(r->pid, &r->notice, &o->file, o->path, e);
+	if (mapped_file_is_gone(s) &&
+		inode_search_beside(&f->recent, &r->notice.key, &o->file, o->path))
+		s = OK;
+	if (s == OK)
+		inode_search_beside_note(&f->recent, str_of(o->path));
+	return s;
+}
+
 /* Open a file and pass it on; takes the request over. A process may end any moment, and a mount may
  * hang: so this waits for no table, and nobody but the builder waits for this. */
 static void open_one(struct files *f, struct request *r)
@@ -394,7 +410,7 @@ static void open_one(struct files *f, struct request *r)
 		finish(f, r, id, OK, &e);
 		return;
 	}
-	enum status s = mapped_file_open(r->pid, &r->notice, &r->opened.file, r->opened.path, &e);
+	enum status s = open_file_of(f, r, &e);
 	if (s == OK)
 		s = elf_load_examine(&f->load, &r->opened, &e);
 	else if (s == E_INVALID && r->opened.path[0]) { /* known, without a table */

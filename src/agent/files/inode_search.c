@@ -254,6 +254,26 @@ void inode_search_beside_add(struct inode_search_beside *b, struct str path)
 	snprintf(b->folders[b->count++], sizeof(b->folders[0]), "%.*s", (int)len, path.p);
 }
 
+static bool is_usual(const char *folder)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(folders); i++)
+		if (fnmatch(folders[i], folder, FNM_PATHNAME) == 0)
+			return true;
+	return false;
+}
+
+void inode_search_beside_note(struct inode_search_beside *b, struct str path)
+{
+	struct inode_search_beside fresh = { 0 };
+	inode_search_beside_add(&fresh, path);
+	if (fresh.count == 0 || is_usual(fresh.folders[0]))
+		return;
+	for (size_t i = 0; i < b->count && fresh.count < INODE_SEARCH_BESIDE_MAX; i++)
+		if (strcmp(b->folders[i], fresh.folders[0]) != 0)
+			memcpy(fresh.folders[fresh.count++], b->folders[i], sizeof(b->folders[i]));
+	*b = fresh;
+}
+
 bool inode_search_beside(const struct inode_search_beside *b, const struct file_key *key,
 	struct open_file *out, char path[OPEN_FILE_PATH_MAX])
 {

@@ -27,6 +27,8 @@ struct inode_search_beside {
 };
 /* The folder of a mapped file's path; more than INODE_SEARCH_BESIDE_MAX are left out. */
 void inode_search_beside_add(struct inode_search_beside *b, struct str path);
+/* The same, in front of the others, of which the last one goes; but for the usual folders. */
+void inode_search_beside_note(struct inode_search_beside *b, struct str path);
 /* As inode_search() in these, as this process sees them. */
 bool inode_search_beside(const struct inode_search_beside *b, const struct file_key *key,
 	struct open_file *out, char path[OPEN_FILE_PATH_MAX]);

@@ -223,9 +223,5 @@ enum status mapped_file_open(int pid, const struct file_notice *n, struct open_f
 	char path[OPEN_FILE_PATH_MAX], struct err *e)
 {
 	enum status s = open_in_process(pid, n, out, path, e);
-	/* E_INVALID: it is there, and nothing that has an unwind table. */
-	bool is_gone = s != OK && s != E_NOMEM && s != E_INVALID && s != E_TIMEOUT;
-	if (is_gone && inode_search("", &n->key, out, path))
-		return OK;
-	return s;
+	return mapped_file_is_gone(s) && inode_search("", &n->key, out, path) ? OK : s;
 }
