@@ -196,6 +196,10 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_python),
 	  .help = "Show Python programs by the native frames of the interpreter." },
+	{ .name = "symbolizer-jit-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_jit_names),
+	  .help = "Do not read perf maps and jitdump files: code that a program makes while it runs "
+		  "is shown by its addresses." },
 	{ .name = "interpreter-frames", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, keep_interpreters),
 	  .help = "Also show the interpreter's own native frames that call functions of its "
@@ -614,6 +618,7 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 		runtimes |= tracers[k].runtimes;
 		out->no_jit_names &= strcmp(tracers[k].name, "none") == 0;
 	}
+	out->no_jit_names |= f->no_jit_names;
 	out->runtimes = runtimes & ~(f->no_python ? AGENT_RUNTIME_PYTHON : 0);
 	return true;
 }

@@ -63,7 +63,7 @@ struct cli_profiling_flags {
 	int64_t off_cpu_min_ns;
 	bool wall_clock;
 	struct cli_list tracers;
-	bool no_python, keep_interpreters;
+	bool no_python, no_jit_names, keep_interpreters;
 	bool oom, oom_allocs;
 	int64_t duration_ns;
 	struct cli_list labels;

@@ -55,7 +55,6 @@ static const struct cli_option parca_options[] = {
 	GONE_VALUE("debuginfo-upload-timeout-duration", "an upload ends when nothing has gone for a minute")
 	GONE_VALUE("debuginfo-upload-cache-duration", NO_CACHE)
 	GONE_SWITCH("debuginfo-disable-caching", NO_CACHE)
-	GONE_SWITCH("symbolizer-jit-disable", "the agent names kernel functions only")
 	GONE_SWITCH("dwarf-unwinding-disable", ALWAYS_TABLES)
 	GONE_SWITCH("dwarf-unwinding-mixed", ALWAYS_TABLES)
 	GONE_SWITCH("ruby-unwinding-disable", NO_TRACERS)

@@ -130,6 +130,8 @@ static const struct {
 	{ "one of parca-agent's", "--tracers v8", false, false },
 	{ "some", "--tracers none,python", true, false },
 	{ "Python switched off", "--python-unwinding-disable", false, false },
+	{ "names of JIT code switched off", "--symbolizer-jit-disable", true, true },
+	{ "the same with a tracer", "--symbolizer-jit-disable --tracers python", true, true },
 };
 
 static void chooses_tracers(void **state)
