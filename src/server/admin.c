@@ -29,12 +29,6 @@ static void picked_deinit(struct picked *p)
 	arena_deinit(&p->arena);
 }
 
-static bool client_gone(void *ctx)
-{
-	const struct net_request *r = (const struct net_request *)ctx;
-	return r->gone(r);
-}
-
 static enum status take_time(
 	const struct net_request *r, struct arena *a, const char *key, int64_t *out, struct err *e)
 {
@@ -59,7 +53,7 @@ static enum status take_question(const struct net_request *r, struct picked *p, 
 	p->query = (struct samples_query){ .selector = &p->selector,
 		.from_ns = INT64_MIN,
 		.to_ns = INT64_MAX,
-		.cancel = client_gone,
+		.cancel = server_client_gone,
 		.cancel_ctx = (void *)(uintptr_t)r };
 	s = take_time(r, &p->arena, "from", &p->query.from_ns, e);
 	return s == OK ? take_time(r, &p->arena, "to", &p->query.to_ns, e) : s;

@@ -9,12 +9,6 @@
 #define DEFAULT_SERIES_LIMIT 20
 #define WIDTH_MAX 100000 /* characters of a line */
 
-static bool client_gone(void *ctx)
-{
-	const struct net_request *r = (const struct net_request *)ctx;
-	return r->gone(r);
-}
-
 /* ---- parameters ---- */
 
 struct question {
@@ -153,7 +147,7 @@ static enum status take_question(const struct net_request *r, struct question *q
 	request->invert = net_query_param(r, "invert", 0, &q->arena, &text) &&
 			  (str_eq(text, STR("1")) || str_eq(text, STR("true")));
 	request->depth = net_query_param(r, "depth", 0, &q->arena, &text) && str_eq(text, STR("1"));
-	request->cancel = client_gone;
+	request->cancel = server_client_gone;
 	request->cancel_ctx = (void *)(uintptr_t)r;
 	enum status s = take_range(r, q, e);
 	if (s == OK)
@@ -167,39 +161,6 @@ static enum status take_question(const struct net_request *r, struct question *q
 
 typedef enum status answer_fn(const struct query_engine *engine, const struct net_request *r,
 	struct question *q, struct buf *out, struct err *e);
-
-enum status server_query_begin(
-	struct server *s, const struct net_request *r, struct server_query *out, struct err *e)
-{
-	*out = (struct server_query){
-		.s = s, .begun_ns = clock_monotonic_ns(), .engine = s->engine
-	};
-	metric_add(&s->metrics.queries, 1);
-	atomic_fetch_add(&s->metrics.queries_running, 1);
-	if (!s->store)
-		return OK;
-	int64_t until = MIN(out->begun_ns + SERVER_TURN_MAX_NS, r->deadline_ns);
-	enum status st = store_query_init(
-		&out->query, s->store, until, client_gone, (void *)(uintptr_t)r, e);
-	out->engine.samples = &out->query.base;
-	return st;
-}
-
-bool server_query_again(struct server_query *q, enum status status)
-{
-	return status == E_UNAVAILABLE && q->s->store && store_query_again(&q->query);
-}
-
-void server_query_end(struct server_query *q, enum status status)
-{
-	struct server_metrics *m = &q->s->metrics;
-	if (q->s->store)
-		store_query_deinit(&q->query);
-	atomic_fetch_sub(&m->queries_running, 1);
-	if (status != OK)
-		metric_add(&m->queries_failed, 1);
-	metric_add(&m->query_ms, (uint64_t)((clock_monotonic_ns() - q->begun_ns) / NS_PER_MS));
-}
 
 /* `defaults` holds what differs between queries. */
 static void answer(struct server *s, const struct net_request *r, struct net_response *out,

@@ -137,7 +137,7 @@ net_handler_fn server_health_check;
 net_stream_fn server_health_watch;
 net_stream_fn server_reflect;
 
-/* api.c: GET /api/… */
+/* call.c */
 /* Around each query: counted, timed; it waits its turn for memory as long as its client does, at
  * most SERVER_TURN_MAX_NS. server_query_end() always follows; while server_query_again() says so,
  * the answer is made anew. */
@@ -152,6 +152,10 @@ NODISCARD enum status server_query_begin(
 	struct server *s, const struct net_request *r, struct server_query *out, struct err *e);
 bool server_query_again(struct server_query *q, enum status status);
 void server_query_end(struct server_query *q, enum status status);
+/* Of a net_request as ctx, for whoever may be canceled by it. */
+bool server_client_gone(void *ctx);
+
+/* api.c: GET /api/… */
 net_handler_fn server_handle_types;
 net_handler_fn server_handle_labels;
 net_handler_fn server_handle_label_values;
@@ -168,7 +172,7 @@ extern const struct server_protocol server_protocol_pyroscope_push,
 net_handler_fn server_pyroscope_push;
 net_handler_fn server_pyroscope_ingest;
 
-/* querier.c: querier.v1 and /pyroscope/render */
+/* querier_labels.c, querier.c, querier_render.c: querier.v1 and /pyroscope/render */
 net_handler_fn server_querier_profile_types;
 net_handler_fn server_querier_label_names;
 net_handler_fn server_querier_label_values;

@@ -4,12 +4,10 @@
  * texts are those that its clients act upon: an empty range of QueryRange and a single profile that
  * is not there are NOT_FOUND, an empty merge is an empty report.
  */
-#include "base/clock.h"
 #include "parca/parca.h"
 #include "pb/pb.h"
-#include "server/internal.h"
+#include "server/call.h"
 
-#define ARENA_BYTES_MAX ((size_t)256 << 20)
 #define SELECTOR_TEXT_MAX ((size_t)SELECTOR_BYTES_MAX + 1024)
 #define RECORD_BYTES_MAX NET_ANSWER_MAX
 
@@ -19,54 +17,6 @@
 #define NO_SINGLE "could not find profile at requested time and selectors"
 #define NO_SOURCE "no sources for this build id have been uploaded"
 
-static bool client_gone(void *ctx)
-{
-	const struct net_request *r = (const struct net_request *)ctx;
-	return r->gone(r);
-}
-
-/* ---- the frame around each call ---- */
-
-struct call {
-	const struct server *s;
-	const struct query_engine *engine;
-	const struct net_request *r;
-	struct str tenant;
-	struct arena a;
-	struct buf *out;
-	struct err *e;
-};
-
-typedef enum status call_fn(struct call *c);
-
-static void answer(void *ctx, const struct net_request *r, struct net_response *out, call_fn *fn)
-{
-	struct server *s = (struct server *)ctx;
-	struct err e = { 0 };
-	struct server_query query;
-	if (!server_is_ready(s, out))
-		return;
-	struct call c = { .s = s, .engine = &query.engine, .r = r, .out = &out->body, .e = &e };
-	arena_init(&c.a, ARENA_BYTES_MAX);
-	enum status status = server_query_begin(s, r, &query, &e);
-	if (status == OK)
-		status = server_tenant(s, r, &c.tenant, &e);
-	if (status == OK)
-		do {
-			arena_deinit(&c.a);
-			arena_init(&c.a, ARENA_BYTES_MAX);
-			buf_clear(&out->body);
-			status = fn(&c);
-		} while (server_query_again(&query, status));
-	if (status == OK && buf_status(&out->body) != OK)
-		status = err_set(&e, buf_status(&out->body), "the answer is larger than %zu MiB",
-			out->body.max >> 20);
-	server_query_end(&query, status);
-	arena_deinit(&c.a);
-	if (status != OK)
-		net_fail(out, status, &e);
-}
-
 /* Selectors in Parca's words. */
 static enum status bad_query(struct err *e, enum status s)
 {
@@ -75,13 +25,13 @@ static enum status bad_query(struct err *e, enum status s)
 		       : s;
 }
 
-static struct query_request request_of(const struct call *c, struct str selector)
+static struct query_request request_of(const struct server_call *c, struct str selector)
 {
 	return (struct query_request){ .tenant = c->tenant,
 		.selector = selector,
 		.from_ns = INT64_MIN,
 		.to_ns = INT64_MAX,
-		.cancel = client_gone,
+		.cancel = server_client_gone,
 		.cancel_ctx = (void *)(uintptr_t)c->r };
 }
 
@@ -100,7 +50,7 @@ static void set_range(struct query_request *q, const struct parca_index_request 
 
 /* type{match,match}. A match that is a whole selector stands for itself. */
 static enum status selector_of(
-	struct call *c, const struct parca_index_request *in, struct str *out)
+	struct server_call *c, const struct parca_index_request *in, struct str *out)
 {
 	struct buf text;
 	buf_init(&text, SELECTOR_TEXT_MAX);
@@ -125,8 +75,8 @@ static enum status selector_of(
 	return copy ? OK : err_set(c->e, E_INVALID, "match: too long");
 }
 
-static enum status index_request(
-	struct call *c, enum parca_index_kind kind, struct query_request *out, struct str *out_name)
+static enum status index_request(struct server_call *c, enum parca_index_kind kind,
+	struct query_request *out, struct str *out_name)
 {
 	struct parca_index_request in;
 	struct str selector = STR("");
@@ -141,7 +91,7 @@ static enum status index_request(
 	return OK;
 }
 
-static enum status profile_types(struct call *c)
+static enum status profile_types(struct server_call *c)
 {
 	struct query_request q;
 	struct samples_type *types = NULL;
@@ -159,7 +109,7 @@ static enum status profile_types(struct call *c)
 	return s;
 }
 
-static enum status labels(struct call *c)
+static enum status labels(struct server_call *c)
 {
 	struct query_request q;
 	struct str *names = NULL, unused;
@@ -172,7 +122,7 @@ static enum status labels(struct call *c)
 	return bad_query(c->e, s);
 }
 
-static enum status values(struct call *c)
+static enum status values(struct server_call *c)
 {
 	struct query_request q;
 	struct str *found = NULL, name;
@@ -188,7 +138,7 @@ static enum status values(struct call *c)
 }
 
 /* SeriesResponse has no fields: only errors of the request are reported. */
-static enum status series(struct call *c)
+static enum status series(struct server_call *c)
 {
 	struct query_request q;
 	struct str *names = NULL, unused;
@@ -200,7 +150,7 @@ static enum status series(struct call *c)
 }
 
 /* HasProfileDataResponse { has_data = 1 } */
-static enum status has_profile_data(struct call *c)
+static enum status has_profile_data(struct server_call *c)
 {
 	struct query_request q = request_of(c, STR("{}"));
 	struct samples_type *types = NULL;
@@ -225,8 +175,8 @@ static void plain_label(struct str *name)
 		*name = str_sub(*name, strlen("labels."), name->len);
 }
 
-static enum status put_series(
-	struct call *c, const struct query_range *range, const struct query_range_series *from)
+static enum status put_series(struct server_call *c, const struct query_range *range,
+	const struct query_range_series *from)
 {
 	struct parca_label *named = ARENA_ARRAY(&c->a, struct parca_label, range->name_count);
 	struct parca_sample *samples = ARENA_ARRAY(&c->a, struct parca_sample, from->point_count);
@@ -255,7 +205,7 @@ static enum status put_series(
 	return OK;
 }
 
-static enum status range(struct call *c)
+static enum status range(struct server_call *c)
 {
 	struct parca_range_request in;
 	struct query_range found = { 0 };
@@ -337,7 +287,7 @@ static enum status report_request(const struct net_request *r, struct str tenant
 		.invert = q->invert,
 		.sandwich = q->sandwich,
 		.trim = q->trim_percent / 100,
-		.cancel = client_gone,
+		.cancel = server_client_gone,
 		.cancel_ctx = (void *)(uintptr_t)r };
 	enum status s = group_by(&q->group_by, out, e);
 	if (s != OK)
@@ -470,7 +420,7 @@ enum status server_parca_report(const struct server *s, const struct query_engin
 	return bad_query(e, st);
 }
 
-static enum status query(struct call *c)
+static enum status query(struct server_call *c)
 {
 	CLEANUP(buf_deinit) struct buf report;
 	struct parca_query_request q;
@@ -496,16 +446,10 @@ static enum status query(struct call *c)
 
 /* ---- handlers ---- */
 
-#define HANDLER(name, fn)                                                                          \
-	void server_parca_##name(void *ctx, const struct net_request *r, struct net_response *out) \
-	{                                                                                          \
-		answer(ctx, r, out, fn);                                                           \
-	}
-
-HANDLER(profile_types, profile_types)
-HANDLER(labels, labels)
-HANDLER(values, values)
-HANDLER(series, series)
-HANDLER(query_range, range)
-HANDLER(query, query)
-HANDLER(has_profile_data, has_profile_data)
+SERVER_CALL_HANDLER(server_parca_profile_types, profile_types)
+SERVER_CALL_HANDLER(server_parca_labels, labels)
+SERVER_CALL_HANDLER(server_parca_values, values)
+SERVER_CALL_HANDLER(server_parca_series, series)
+SERVER_CALL_HANDLER(server_parca_query_range, range)
+SERVER_CALL_HANDLER(server_parca_query, query)
+SERVER_CALL_HANDLER(server_parca_has_profile_data, has_profile_data)

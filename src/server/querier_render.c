@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /pyroscope/render and /pyroscope/render-diff: flame graphs by the parameters of a URL. */
+#include "server/querier.h"
+
+#include "base/clock.h"
+
+#define RENDER_NODES_DEFAULT 8192
+
+/* "TYPE{labels}" of the parameters with that prefix. */
+static enum status render_query(
+	struct server_call *c, const char *const keys[3], struct pyroscope_query *q)
+{
+	struct str text = STR(""), from = STR(""), until = STR(""), nodes = STR("");
+	int64_t now = clock_realtime_ns();
+	uint64_t n;
+	*q = (struct pyroscope_query){ .nodes_max = RENDER_NODES_DEFAULT };
+	net_query_param(c->r, keys[0], 0, &c->a, &text);
+	net_query_param(c->r, keys[1], 0, &c->a, &from);
+	net_query_param(c->r, keys[2], 0, &c->a, &until);
+	if (!net_query_param(c->r, "max-nodes", 0, &c->a, &nodes))
+		net_query_param(c->r, "maxNodes", 0, &c->a, &nodes);
+	if (str_parse_u64(nodes, 10, &n) && n > 0)
+		q->nodes_max = (int64_t)MIN(n, (uint64_t)PYROSCOPE_NODES_MAX);
+	size_t brace = str_index(text, '{');
+	q->type = str_trim(str_sub(text, 0, brace));
+	q->selector = str_sub(text, brace, text.len);
+	if (q->type.len == 0)
+		return err_set(
+			c->e, E_INVALID, "%s: it has to be TYPE{label=\"value\",…}", keys[0]);
+	q->start_ms = (from.len ? pyroscope_time(from, now) : now - 3600 * NS_PER_SEC) / NS_PER_MS;
+	q->end_ms = pyroscope_time(until, now) / NS_PER_MS;
+	return OK;
+}
+
+/* The n-th part of a type's id. */
+static struct str part_of(struct str id, int n)
+{
+	struct str part = STR("");
+	for (int i = 0; i <= n; i++)
+		if (!str_split(&id, ':', &part))
+			return STR("");
+	return part;
+}
+
+static enum status write_flame(
+	struct server_call *c, const struct pyroscope_query *q, const struct pyroscope_flame *flame)
+{
+	pyroscope_flamebearer_write(flame, part_of(q->type, 1), part_of(q->type, 2), c->out);
+	return OK;
+}
+
+static enum status render(struct server_call *c)
+{
+	static const char *const keys[] = { "query", "from", "until" };
+	struct pyroscope_query q;
+	struct pyroscope_flame flame;
+	struct str format = STR("");
+	net_query_param(c->r, "format", 0, &c->a, &format);
+	if (format.len && !str_eq(format, STR("json")))
+		return err_set(c->e, E_UNSUPPORTED, "format \"%.*s\": only json",
+			STR_ARG(str_sub(format, 0, 32)));
+	enum status s = render_query(c, keys, &q);
+	if (s == OK)
+		s = querier_flame(c, &q, &flame);
+	return s == OK ? write_flame(c, &q, &flame) : s;
+}
+
+static enum status render_diff(struct server_call *c)
+{
+	static const char *const left_keys[] = { "leftQuery", "leftFrom", "leftUntil" };
+	static const char *const right_keys[] = { "rightQuery", "rightFrom", "rightUntil" };
+	struct pyroscope_query left, right;
+	struct pyroscope_flame flame;
+	enum status s = render_query(c, left_keys, &left);
+	if (s == OK)
+		s = render_query(c, right_keys, &right);
+	if (s == OK)
+		s = querier_flame_diff(c, &left, &right, &flame);
+	return s == OK ? write_flame(c, &left, &flame) : s;
+}
+
+void server_pyroscope_render(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	out->content_type = "application/json";
+	server_call_answer(ctx, r, out, render);
+}
+
+void server_pyroscope_render_diff(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	out->content_type = "application/json";
+	server_call_answer(ctx, r, out, render_diff);
+}

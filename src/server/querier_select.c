@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a request of querier.v1 selects, as a request to query. The selector is parsed twice: as it
+ * came, and again with its regular expressions anchored and __name__ under another name, which
+ * firn's own parser keeps for the whole type. Matchers of types are then taken out of it, and
+ * decide which types are asked.
+ */
+#include "server/querier.h"
+
+#include "base/clock.h"
+
+#define SELECTOR_TEXT_MAX ((size_t)SELECTOR_BYTES_MAX + 4096)
+/* __name__ while firn's own parser reads it. */
+#define NAME_LABEL "__type_name__"
+
+struct query_request querier_request(struct server_call *c, struct str selector)
+{
+	return (struct query_request){ .tenant = c->tenant,
+		.selector = selector,
+		.from_ns = INT64_MIN,
+		.to_ns = INT64_MAX,
+		.counts = true,
+		.deadline_ns = c->deadline_ns,
+		.cancel = server_client_gone,
+		.cancel_ctx = (void *)(uintptr_t)c->r };
+}
+
+void querier_set_range(struct query_request *q, int64_t start_ms, int64_t end_ms)
+{
+	int64_t most = INT64_MAX / NS_PER_MS - 1;
+	if (start_ms == 0 && end_ms == 0)
+		return;
+	q->from_ns = MIN(MAX(start_ms, 0), most) * NS_PER_MS;
+	q->to_ns = (MIN(MAX(end_ms, 0), most) + 1) * NS_PER_MS;
+}
+
+/* ---- selectors ---- */
+
+void querier_filter_deinit(struct querier_filter *f)
+{
+	selector_deinit(&f->parsed);
+}
+
+struct str querier_type_part(const struct samples_type *t, struct str name, struct server_call *c)
+{
+	const struct {
+		const char *name;
+		struct str part;
+	} parts[] = { { "__name__", t->name }, { NAME_LABEL, t->name },
+		{ "__type__", t->sample_type }, { "__unit__", t->sample_unit },
+		{ "__period_type__", t->period_type }, { "__period_unit__", t->period_unit } };
+	for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
+		if (str_eq(name, str_of(parts[i].name)))
+			return parts[i].part;
+	char *id = arena_printf(&c->a, "%.*s:%.*s:%.*s:%.*s:%.*s", STR_ARG(t->name),
+		STR_ARG(t->sample_type), STR_ARG(t->sample_unit), STR_ARG(t->period_type),
+		STR_ARG(t->period_unit));
+	return id ? str_of(id) : STR("");
+}
+
+const char *const querier_type_labels[QUERIER_TYPE_LABELS] = { "__name__", "__period_type__",
+	"__period_unit__", "__profile_type__", "__type__", "__unit__" };
+
+bool querier_is_type_label(struct str name)
+{
+	for (size_t i = 0; i < QUERIER_TYPE_LABELS; i++)
+		if (str_eq(name, str_of(querier_type_labels[i])))
+			return true;
+	return str_eq(name, STR(NAME_LABEL));
+}
+
+static enum status copy_text(struct server_call *c, struct buf *text, struct str *out)
+{
+	enum status s = buf_status(text);
+	char *copy = s == OK ? arena_copy(&c->a, text->data, text->len) : NULL;
+	if (!copy)
+		return err_set(
+			c->e, s == OK ? arena_status(&c->a) : E_INVALID, "a selector is too long");
+	*out = str_make(copy, text->len);
+	return OK;
+}
+
+/* A label's name as firn has it. */
+struct str querier_plain_name(struct server_call *c, struct str name)
+{
+	if (str_eq(name, STR("__service_name__")))
+		return STR("service_name");
+	char *copy = arena_copy(&c->a, name.p, name.len);
+	for (size_t i = 0; copy && i < name.len; i++)
+		if (copy[i] == '.' || copy[i] == '-' || copy[i] == '/')
+			copy[i] = '_';
+	return copy ? str_make(copy, name.len) : STR("");
+}
+
+/* The same selector with regular expressions that match whole values. */
+static enum status anchor(struct server_call *c, struct selector *s, struct str *out)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, SELECTOR_TEXT_MAX);
+	for (uint32_t i = 0; i < s->matcher_count; i++) {
+		struct selector_matcher *m = &s->matchers[i];
+		m->name = querier_plain_name(c, m->name);
+		if (m->op != SELECTOR_RE && m->op != SELECTOR_NRE)
+			continue;
+		char *value = arena_printf(&c->a, "^(?:%.*s)$", STR_ARG(m->value));
+		if (!value)
+			return server_call_no_memory(c);
+		m->value = str_of(value);
+	}
+	selector_write(&text, s);
+	return copy_text(c, &text, out);
+}
+
+/* In firn's selectors __name__ is the whole type; here it is the first part of it. */
+static enum status rename_names(struct server_call *c, struct str text, struct str *out)
+{
+	const struct str name = STR("__name__");
+	CLEANUP(buf_deinit) struct buf b;
+	char quote = 0;
+	buf_init(&b, SELECTOR_TEXT_MAX);
+	for (size_t i = 0; i < text.len; i++) {
+		char ch = text.p[i];
+		bool escaped = quote && quote != '`' && ch == '\\' && i + 1 < text.len;
+		if (!quote && str_starts(str_sub(text, i, text.len), name)) {
+			buf_cstr(&b, NAME_LABEL);
+			i += name.len - 1;
+			continue;
+		}
+		buf_u8(&b, (uint8_t)ch);
+		if (escaped)
+			buf_u8(&b, (uint8_t)text.p[++i]);
+		else if (quote ? ch == quote : ch == '"' || ch == '\'' || ch == '`')
+			quote = quote ? 0 : ch;
+	}
+	return copy_text(c, &b, out);
+}
+
+enum status querier_filter_read(struct server_call *c, struct str text, struct querier_filter *out)
+{
+	struct selector first = { 0 };
+	*out = (struct querier_filter){ 0 };
+	text = str_trim(text);
+	enum status s = rename_names(c, text.len ? text : STR("{}"), &text);
+	if (s == OK)
+		s = selector_parse(text, &c->a, &first, c->e);
+	if (s == OK)
+		s = anchor(c, &first, &text);
+	selector_deinit(&first);
+	if (s == OK)
+		s = selector_parse(text, &c->a, &out->parsed, c->e);
+	if (s != OK)
+		return s;
+	for (uint32_t i = 0; i < out->parsed.matcher_count; i++) {
+		const struct selector_matcher *m = &out->parsed.matchers[i];
+		if (querier_is_type_label(m->name))
+			out->types[out->type_count++] = *m;
+		else
+			out->labels[out->label_count++] = *m;
+	}
+	return OK;
+}
+
+bool querier_type_fits(
+	struct server_call *c, const struct querier_filter *f, const struct samples_type *t)
+{
+	for (uint32_t i = 0; i < f->type_count; i++)
+		if (!selector_matches(&f->types[i], querier_type_part(t, f->types[i].name, c)))
+			return false;
+	return true;
+}
+
+/* The labels of a filter, of a type (NULL: of any), and more matchers. */
+enum status querier_filter_text(struct server_call *c, const struct querier_filter *f,
+	const struct samples_type *t, const struct selector_matcher *more, uint32_t more_count,
+	struct str *out)
+{
+	struct selector_matcher all[2 * SELECTOR_MATCHERS_MAX];
+	struct selector s = { .has_type = t != NULL, .matchers = all };
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, SELECTOR_TEXT_MAX);
+	for (uint32_t i = 0; i < f->label_count; i++)
+		all[s.matcher_count++] = f->labels[i];
+	for (uint32_t i = 0; i < more_count; i++)
+		all[s.matcher_count++] = more[i];
+	if (t) {
+		s.delta = t->delta;
+		const struct str parts[] = { t->name, t->sample_type, t->sample_unit,
+			t->period_type, t->period_unit };
+		memcpy(s.type, parts, sizeof(parts));
+	}
+	selector_write(&text, &s);
+	return copy_text(c, &text, out);
+}
+
+enum status querier_types_list(
+	struct server_call *c, int64_t start_ms, int64_t end_ms, struct querier_types *out)
+{
+	struct query_request q = querier_request(c, STR("{}"));
+	querier_set_range(&q, start_ms, end_ms);
+	return query_list_types(c->engine, &q, &c->a, &out->v, &out->count, c->e);
+}
+
+/* "process_cpu:cpu:nanoseconds:cpu:nanoseconds"; NULL: there is none. */
+static const struct samples_type *find_type(
+	struct server_call *c, const struct querier_types *types, struct str id)
+{
+	const struct samples_type *found = NULL;
+	for (size_t i = 0; i < types->count; i++)
+		if (str_eq(querier_type_part(&types->v[i], STR("__profile_type__"), c), id) &&
+			(!found || types->v[i].delta))
+			found = &types->v[i];
+	return found;
+}
+
+/* ---- one selection ---- */
+
+/* span_id=~"^(?:a|b)$" and the like. */
+static enum status one_of(struct server_call *c, const char *label,
+	const struct pyroscope_list *list, struct selector_matcher *out, uint32_t *count)
+{
+	CLEANUP(buf_deinit) struct buf text = { 0 };
+	if (list->count == 0)
+		return OK;
+	buf_init(&text, SELECTOR_TEXT_MAX);
+	buf_cstr(&text, "^(?:");
+	for (uint32_t i = 0; i < list->count; i++) {
+		for (size_t k = 0; k < list->v[i].len; k++)
+			if (!strchr("0123456789abcdefABCDEF-", list->v[i].p[k]))
+				return err_set(c->e, E_INVALID, "%s: not hexadecimal", label);
+		buf_cstr(&text, i ? "|" : "");
+		buf_str(&text, list->v[i]);
+	}
+	buf_cstr(&text, ")$");
+	out[*count] = (struct selector_matcher){ .name = str_of(label), .op = SELECTOR_RE };
+	return copy_text(c, &text, &out[(*count)++].value);
+}
+
+/* The selector for query; *out_found false: there is no such type, so the answer is empty. */
+enum status querier_select(struct server_call *c, const struct pyroscope_query *in,
+	struct query_request *out, bool *out_found)
+{
+	CLEANUP(querier_filter_deinit) struct querier_filter f = { 0 };
+	struct querier_types types = { 0 };
+	struct selector_matcher more[2];
+	uint32_t count = 0;
+	*out = querier_request(c, STR(""));
+	querier_set_range(out, in->start_ms, in->end_ms);
+	if (in->profiles.count)
+		return err_set(c->e, E_UNSUPPORTED, "profile_id_selector: ids are not kept");
+	if (in->by_calls)
+		return err_set(c->e, E_UNSUPPORTED, "stack_trace_selector is not known");
+	if (in->average)
+		return err_set(c->e, E_UNSUPPORTED, "aggregation: only sums");
+	enum status s = querier_types_list(c, 0, 0, &types);
+	if (s == OK)
+		s = querier_filter_read(c, in->selector, &f);
+	if (s == OK)
+		s = one_of(c, "span_id", &in->spans, more, &count);
+	if (s == OK)
+		s = one_of(c, "trace_id", &in->traces, more, &count);
+	if (s != OK)
+		return s;
+	const struct samples_type *t = find_type(c, &types, in->type);
+	*out_found = t && querier_type_fits(c, &f, t);
+	return *out_found ? querier_filter_text(c, &f, t, more, count, &out->selector) : OK;
+}

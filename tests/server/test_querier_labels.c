@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Types, labels and sets of labels as querier.v1 lists them. */
+#include "querier_ask.h"
+
+static void lists_types(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	struct str type = made_find(querier_call(server_querier_profile_types, &b, OK), 1, 0).bytes;
+	CHECK_STR(made_find(type, 1, 0).bytes, TYPE);
+	CHECK_STR(made_find(type, 4, 0).bytes, "samples");
+	struct str stats = querier_call(server_querier_profile_stats, &b, OK);
+	CHECK(made_find(stats, 1, 0).u64 == 1 && (int64_t)made_find(stats, 2, 0).u64 == MS);
+	CHECK((int64_t)made_find(stats, 3, 0).u64 == MS + 1000);
+	/* Another time has none. */
+	pb_put_i64(&b, 1, MS - 5000);
+	pb_put_i64(&b, 2, MS - 1);
+	CHECK(querier_call(server_querier_profile_types, &b, OK).len == 0);
+}
+
+static void lists_sets(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	querier_call(server_querier_series, &b, E_UNSUPPORTED);
+	pb_put_str(&b, 2, STR("service_name"));
+	pb_put_str(&b, 2, STR("comm"));
+	pb_put_str(&b, 2, STR("__profile_type__"));
+	struct str sets = querier_call(server_querier_series, &b, OK);
+	/* No service_name: left out. */
+	struct str set = made_find(sets, 2, 1).bytes;
+	CHECK_STR(made_find(made_find(set, 1, 0).bytes, 2, 0).bytes, "b");
+	CHECK_STR(made_find(made_find(set, 1, 1).bytes, 2, 0).bytes, TYPE);
+	CHECK(made_find(sets, 2, 2).number == 0);
+	ask_gone_value = true;
+	querier_call(server_querier_series, &b, E_CANCELED);
+	ask_gone_value = false;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(lists_types),
+		cmocka_unit_test(lists_sets) };
+	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /pyroscope/render, render-diff and label-values. */
+#include "querier_ask.h"
+
+static void renders(void **state)
+{
+	(void)state;
+	struct str text = querier_get(server_pyroscope_render,
+		"query=" TYPE "%7Bcomm%3D%22a%22%7D&from=1767323040&until=1767323050", OK);
+	CHECK(strstr(text.p, "\"names\":[\"total\",\"main\",\"f\"]"));
+	CHECK(strstr(text.p, "\"levels\":[[0,3,0,0],[0,3,0,1],"));
+	text = querier_get(server_pyroscope_render_diff,
+		"leftQuery=" TYPE "&leftFrom=1767323040&leftUntil=1767323050&rightQuery=" TYPE
+		"%7Bcomm%3D%22a%22%7D&rightFrom=1767323040000&rightUntil=1767323050000",
+		OK);
+	CHECK(strstr(text.p, "\"format\":\"double\""));
+	CHECK(strstr(text.p, "\"leftTicks\":5,\"rightTicks\":3"));
+	CHECK(str_starts(querier_get(server_pyroscope_label_values, "label=comm", OK),
+		STR("[\"a\",\"b\"]")));
+	querier_get(server_pyroscope_label_values, "", E_INVALID);
+	CLEANUP(buf_deinit) struct buf none;
+	buf_init(&none, 16);
+	CHECK(made_find(querier_call(server_pyroscope_version, &none, OK), 1, 0).u64 == 1);
+	CHECK(querier_call(server_pyroscope_nothing, &none, OK).len == 0);
+	querier_get(server_pyroscope_render, "from=now-1h", E_INVALID);
+	querier_get(server_pyroscope_render, "query=" TYPE "&format=dot", E_UNSUPPORTED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(renders) };
+	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
+}

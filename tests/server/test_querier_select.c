@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selectors of querier.v1: by Prometheus' rules, with the labels of types. */
+#include "querier_ask.h"
+
+static void selects_by_prometheus_rules(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name; /* the selector */
+		const char *label, *first;
+		enum status want;
+	} cases[] = {
+		{ "", "comm", "a", OK },
+		{ "{}", "comm", "a", OK },
+		{ "{comm=\"b\",}", "comm", "b", OK },
+		{ "{comm=~\"b|x\"}", "comm", "b", OK },
+		{ "{comm=~\"\"}", "comm", NULL, OK },
+		{ "{comm!~\"a\"}", "comm", "b", OK },
+		{ "{__profile_type__=\"" TYPE "\"}", "comm", "a", OK },
+		{ "{__profile_type__=\"cpu:other:count:cpu:nanoseconds\"}", "comm", NULL, OK },
+		{ "{__name__=~\"c.u\", __unit__=\"count\"}", "comm", "a", OK },
+		{ "{__name__=~\"pu\"}", "comm", NULL, OK }, /* anchored */
+		{ "{__type__!=\"samples\"}", "comm", NULL, OK },
+		{ "{\"process.name\"=\"\"}", "comm", "a", OK },
+		{ "{}", "__profile_type__", TYPE, OK },
+		{ "{}", "__period_unit__", "nanoseconds", OK },
+		{ "{}", "service.name", NULL, OK },
+		{ "{comm=\"b\"", "comm", NULL, E_INVALID },
+		{ "{comm=~\"(\"}", "comm", NULL, E_INVALID },
+		{ "{}", "", NULL, E_INVALID },
+	};
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf b;
+		buf_init(&b, 1 << 16);
+		pb_put_str(&b, 1, str_of(c->label));
+		if (c->name[0])
+			pb_put_str(&b, 2, str_of(c->name));
+		struct str values = querier_call(server_querier_label_values, &b, c->want);
+		if (c->want != OK)
+			continue;
+		CHECK_STR(made_find(values, 1, 0).bytes, c->first ? c->first : "");
+	}
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	struct str names = querier_call(server_querier_label_names, &b, OK);
+	CHECK_STR(made_find(names, 1, 0).bytes, "__name__");
+	CHECK_STR(made_find(names, 1, 6).bytes, "comm");
+	CHECK(made_find(names, 1, 7).number == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(selects_by_prometheus_rules) };
+	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
+}
