@@ -7,6 +7,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { compareChecks } from "./checks_compare.mjs";
 import { edgeChecks } from "./checks_edges.mjs";
 import { graphChecks } from "./checks_graph.mjs";
 import { mockOnly, pageChecks } from "./checks_page.mjs";
@@ -74,7 +75,7 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks };
+	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks };
 	for (const [name, run] of Object.entries(checks)) {
 		await one(name, run);
 	}

@@ -4,6 +4,7 @@ import "./style/base.css";
 import "./style/controls.css";
 import "./style/panels.css";
 import "./style/table.css";
+import "./style/compare.css";
 import "./style/small.css";
 import { App } from "./view/App.tsx";
 

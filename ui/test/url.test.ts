@@ -19,6 +19,7 @@ test("an empty URL is the default, and the default is an empty URL", () => {
 
 test("every part of the state goes there and back", () => {
 	const state: State = {
+		page: "compare",
 		type: TYPE,
 		matchers: 'comm="a b", node=~"x|y&z"',
 		range: { from: "2026-03-05T10:00:00Z", to: "2026-03-05T11:00:00Z" },
@@ -34,6 +35,11 @@ test("every part of the state goes there and back", () => {
 		binary: "libc.so.6",
 		sort: "-name",
 		paused: true,
+		baseMatchers: "",
+		baseRange: { from: "now-2h", to: "now-1h" },
+		shift: "1d",
+		absolute: true,
+		byTotal: true,
 	};
 	assert.deepEqual(parseUrl(formatUrl(state)), state);
 });

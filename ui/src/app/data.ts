@@ -55,6 +55,8 @@ export interface Data {
 	/** The node that `shown` is zoomed to. */
 	zoom: number;
 	top: Query<TopAnswer>;
+	/** Frames below this share of the total are not in `flame`. */
+	trim: number;
 	/** Newer answers wait because somebody reads. */
 	held: boolean;
 	/** Samples of this question are shown. */
@@ -125,7 +127,7 @@ export function levelFor(f: Flame, zoom: number): number {
 }
 
 /** The node with the key of the URL; where a newer graph has lost it, its nearest caller. */
-function useZoom(flame: Flame | null, key: string): number {
+export function useZoom(flame: Flame | null, key: string): number {
 	const last = useRef<{ flame: Flame; key: string; node: number } | null>(null);
 	return useMemo(() => {
 		if (!flame) {
@@ -204,7 +206,16 @@ function useGraph(state: State, query: string, tick: number) {
 	const top = useQuery(table.current === id && id ? id : null, tableTick.current, (signal) =>
 		getTop(questionOf(state, query), ROWS_MAX, signal),
 	);
-	return { flame: held, newer: flame.data !== held.data, shown, zoom, top: useHeld(top, reading, manual), more };
+	const asked = held.data ? (levels.current.get(held.data) ?? 0) : 0;
+	return {
+		flame: held,
+		trim: TRIM / TRIM_STEP ** asked,
+		newer: flame.data !== held.data,
+		shown,
+		zoom,
+		top: useHeld(top, reading, manual),
+		more,
+	};
 }
 
 /** Asks for everything that the state wants to see. */
@@ -223,7 +234,7 @@ export function useData(state: State): Data {
 	const live = running && state.select === null;
 	const took = useRef(0);
 	const [graphTick, refreshGraph] = useTicks(graphEvery(used, took.current), live);
-	const { flame, newer, shown, zoom, top, more } = useGraph(
+	const { flame, trim, newer, shown, zoom, top, more } = useGraph(
 		state,
 		query,
 		useNews(graphTick, type?.last ?? 0),
@@ -247,6 +258,7 @@ export function useData(state: State): Data {
 		by: by ?? state.by,
 		series,
 		flame,
+		trim,
 		shown,
 		zoom,
 		top,

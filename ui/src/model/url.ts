@@ -5,8 +5,17 @@ import type { Range } from "./time.ts";
 /** What stands beside what. */
 export type View = "both" | "flame" | "table";
 
+/** The pages of the navigation bar. */
+export const PAGES = ["explore", "compare"] as const;
+export type Page = (typeof PAGES)[number];
+
+/** How long before the range its base lies; "": right before it. */
+export const SHIFTS = ["", "1h", "1d", "7d"] as const;
+export type Shift = (typeof SHIFTS)[number];
+
 /** Everything that a link carries. */
 export interface State {
+	page: Page;
 	/** Profile type; "" until the server's types are known. */
 	type: string;
 	/** Matchers between the braces of the selector. */
@@ -33,10 +42,20 @@ export interface State {
 	sort: string;
 	/** Refreshing is paused. */
 	paused: boolean;
+	/** Matchers of what is compared with; null: the same as those of this side. */
+	baseMatchers: string | null;
+	/** The range that is compared with; null: as `shift` says. */
+	baseRange: Range | null;
+	shift: Shift;
+	/** Values are compared as they are, not as shares of their side. */
+	absolute: boolean;
+	/** Rows of the comparison are by total, not by self value. */
+	byTotal: boolean;
 }
 
 /** The state of a URL without parameters. */
 export const DEFAULTS: State = {
+	page: "explore",
 	type: "",
 	matchers: "",
 	range: { from: "now-15m", to: "now" },
@@ -52,6 +71,11 @@ export const DEFAULTS: State = {
 	binary: "",
 	sort: "",
 	paused: false,
+	baseMatchers: null,
+	baseRange: null,
+	shift: "",
+	absolute: false,
+	byTotal: false,
 };
 
 /** Splits `type{matchers}`; either part may be missing. */
@@ -82,12 +106,23 @@ function parseSelect(text: string | null): State["select"] {
 	return { fromMs: from, toMs: to };
 }
 
+/** One of a list, or its first. */
+function oneOf<T extends string>(text: string | null, known: readonly T[]): T {
+	return known.find((k) => k === text) ?? known[0]!;
+}
+
+function parseBaseRange(from: string | null, to: string | null): Range | null {
+	return from && to ? { from, to } : null;
+}
+
 /** Reads the parameters of a URL; what makes no sense is left at its default. */
 export function parseUrl(search: string): State {
 	const p = new URLSearchParams(search);
 	const { type, matchers } = splitQuery(p.get("query") ?? "");
 	const view = p.get("view");
+	const base = p.get("base_query");
 	return {
+		page: oneOf(p.get("page"), PAGES),
 		type,
 		matchers,
 		range: {
@@ -106,6 +141,11 @@ export function parseUrl(search: string): State {
 		binary: p.get("binary") ?? "",
 		sort: p.get("sort") ?? "",
 		paused: p.get("paused") === "1",
+		baseMatchers: base === null ? null : splitQuery(base).matchers,
+		baseRange: parseBaseRange(p.get("base_from"), p.get("base_to")),
+		shift: oneOf(p.get("base_shift"), SHIFTS),
+		absolute: p.get("values") === "absolute",
+		byTotal: p.get("rows") === "total",
 	};
 }
 
@@ -117,6 +157,7 @@ export function formatUrl(s: State): string {
 			p.set(name, value);
 		}
 	};
+	put("page", s.page, DEFAULTS.page);
 	put("query", joinQuery(s.type, s.matchers));
 	put("from", s.range.from, DEFAULTS.range.from);
 	put("to", s.range.to, DEFAULTS.range.to);
@@ -135,6 +176,14 @@ export function formatUrl(s: State): string {
 	put("binary", s.binary);
 	put("sort", s.sort);
 	put("paused", s.paused ? "1" : "");
+	if (s.baseMatchers !== null) {
+		p.set("base_query", `{${s.baseMatchers}}`);
+	}
+	put("base_from", s.baseRange?.from ?? "");
+	put("base_to", s.baseRange?.to ?? "");
+	put("base_shift", s.shift);
+	put("values", s.absolute ? "absolute" : "");
+	put("rows", s.byTotal ? "total" : "");
 	const text = p.toString();
 	return text === "" ? "" : `?${text}`;
 }

@@ -1,60 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+/** The navigation bar, and the page that is open. */
 import { useEffect, useState } from "preact/hooks";
-import type { ApiError } from "../api/client.ts";
-import { serverNow } from "../api/clock.ts";
-import { type Data, useData } from "../app/data.ts";
-import { go, stateNow, useAppState } from "../app/store.ts";
+import { useAppState } from "../app/store.ts";
 import { useTheme } from "../app/theme.ts";
-import type { Theme } from "../model/colour.ts";
-import { ofMatchers } from "../model/selector.ts";
-import { isLive, rangeName } from "../model/time.ts";
-import { meaningOf } from "../model/types.ts";
-import { DEFAULTS, type State } from "../model/url.ts";
-import { BadRange, Loading, NoAnswer, NoSamples, NoType, NotThere, Problem, Waiting } from "./Empty.tsx";
-import { FlamePanel } from "./FlamePanel.tsx";
+import { Explore } from "./Explore.tsx";
 import { Help } from "./Help.tsx";
-import { Timeline } from "./Timeline.tsx";
-import { TopBar } from "./TopBar.tsx";
+import { Rail } from "./Nav.tsx";
 
-/** What Esc takes back, one step at a time: what was added last is the narrowest. */
-function stepBack(): void {
-	const s = stateNow();
-	if (s.mark !== "" || s.binary !== "") {
-		go({ mark: "", binary: "" }, "replace");
-	} else if (s.search !== "") {
-		go({ search: "" }, "replace");
-	} else if (s.zoom !== "") {
-		go({ zoom: "" });
-	} else if (s.focus !== "") {
-		go({ focus: "", invert: false });
-	} else if (s.select) {
-		go({ select: null });
-	}
-}
-
-function useKeys(data: Data, help: (on: boolean) => void): void {
+/** "?" opens the help, wherever nobody types. */
+function useHelpKey(show: () => void): void {
 	useEffect(() => {
-		const views = { "1": "both", "2": "flame", "3": "table" } as const;
 		const listen = (e: KeyboardEvent) => {
-			const target = e.target as HTMLElement;
-			if (e.defaultPrevented || target.closest?.("input, select, textarea, dialog")) {
-				return;
-			}
-			if (e.ctrlKey || e.metaKey || e.altKey) {
-				return;
-			}
-			if (e.key === "Escape") {
-				stepBack();
-			} else if (e.key === "?") {
-				help(true);
-			} else if (e.key === "r") {
-				data.refresh();
-			} else if (e.key === "p" && isLive(stateNow().range)) {
-				go({ paused: !stateNow().paused }, "replace");
-			} else if (e.key === "i") {
-				go({ invert: !stateNow().invert, zoom: "" });
-			} else if (e.key in views) {
-				go({ view: views[e.key as keyof typeof views] });
+			const typing = (e.target as HTMLElement).closest?.("input, select, textarea, dialog");
+			if (e.key === "?" && !e.defaultPrevented && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {
+				show();
 			}
 		};
 		window.addEventListener("keydown", listen);
@@ -62,112 +21,17 @@ function useKeys(data: Data, help: (on: boolean) => void): void {
 	});
 }
 
-/** Graph and table, or why there are none. */
-function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme }) {
-	const { flame, shown } = data;
-	if (!flame.data && flame.error) {
-		return (
-			<section class="panel profile">
-				<NoAnswer error={flame.error} state={state} data={data} />
-			</section>
-		);
-	}
-	if (!flame.data) {
-		return (
-			<section class="panel profile" aria-busy="true">
-				<Loading text="Asking for the flame graph" trouble={flame.trouble} />
-			</section>
-		);
-	}
-	if (flame.data.total <= 0 && data.type?.last === 0) {
-		return (
-			<section class="panel profile">
-				<NoType type={data.type.type} data={data} />
-			</section>
-		);
-	}
-	if (flame.data.total <= 0) {
-		return (
-			<section class="panel profile">
-				<NoSamples state={state} data={data} />
-			</section>
-		);
-	}
-	if (!shown) {
-		return (
-			<section class="panel profile">
-				<NotThere name={state.focus} />
-			</section>
-		);
-	}
-	return <FlamePanel data={data} flame={shown} state={state} theme={theme} />;
-}
-
-/** Errors of what is shown; those about the question belong to the selector. */
-function errorsOf(data: Data, matchers: string): { selector: string; other: ApiError | null } {
-	const { types, flame, series, top } = data;
-	const errors = [types.error, flame.error, series.error, top.error].filter((e) => e !== null);
-	const bad = errors.find((e) => e.status === 400);
-	const selector = bad ? ofMatchers(bad.message, data.type?.type ?? "", matchers) : "";
-	return { selector, other: errors.find((e) => e.status !== 400) ?? null };
-}
-
-/** "main.main · CPU, last 15 minutes · firn" */
-function useTitle(state: State, data: Data): string {
-	const what = data.type ? meaningOf(data.type.type).name : "";
-	const about = state.focus || state.matchers;
-	const range = data.problem === "" ? rangeName(state.range, serverNow()) : "";
-	const title = [about, what && range ? `${what}, ${range}` : what].filter(Boolean).join(" · ");
-	useEffect(() => {
-		document.title = title ? `${title} · firn` : "firn";
-	}, [title]);
-	return title;
-}
-
-/** The page. */
+/** Everything. */
 export function App() {
 	const state = useAppState();
 	const [choice, theme, setTheme] = useTheme();
 	const [help, setHelp] = useState(false);
-	const data = useData(state);
-	useKeys(data, setHelp);
-	const waiting = data.type === null;
-	const title = useTitle(state, data);
-	const errors = errorsOf(data, state.matchers);
-	const started = data.types.data !== null || data.types.error !== null;
-	const shownMs = data.flame.atMs;
+	const showHelp = () => setHelp(true);
+	useHelpKey(showHelp);
 	return (
-		<div class={`app ${state.view === DEFAULTS.view ? "" : `app-${state.view}`}`}>
-			<h1 class="visually-hidden">firn: {title}</h1>
-			<TopBar
-				state={state}
-				data={data}
-				selectorError={errors.selector}
-				choice={choice}
-				setTheme={setTheme}
-				showHelp={() => setHelp(true)}
-			/>
-			{waiting ? (
-				<main class="waiting">
-					{started ? (
-						<Waiting error={data.types.error} />
-					) : (
-						<Loading text="Asking the server what it has" trouble={data.types.trouble} />
-					)}
-				</main>
-			) : data.problem !== "" ? (
-				<main class="waiting">
-					<BadRange problem={data.problem} state={state} />
-				</main>
-			) : (
-				<main>
-					<Timeline state={state} data={data} theme={theme} />
-					<Lower data={data} state={state} theme={theme} />
-					{errors.other && shownMs > 0 && (
-						<Problem error={errors.other} shownMs={shownMs} retry={data.refresh} />
-					)}
-				</main>
-			)}
+		<div class="shell">
+			<Rail page={state.page} />
+			<Explore state={state} theme={theme} choice={choice} setTheme={setTheme} showHelp={showHelp} />
 			{help && <Help close={() => setHelp(false)} />}
 		</div>
 	);

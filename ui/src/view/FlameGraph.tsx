@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The canvas of the flame graph with its pointer, keyboard and transitions. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { usePlace } from "../app/place.ts";
-import type { Slots, Theme } from "../model/colour.ts";
+import type { Paint, Theme } from "../model/colour.ts";
 import { type Flame, nodeName } from "../model/flame.ts";
 import { nextFocus } from "../model/focus.ts";
 import { formatCount, formatShare, formatValue } from "../model/units.ts";
-import type { Words } from "../model/words.ts";
 import { ROW_PX } from "./flame_renderer.ts";
 import { useLongPress } from "./long_press.ts";
 import { kindText, type Point, Tooltip } from "./Tooltip.tsx";
@@ -16,8 +16,8 @@ import { useRenderer } from "./use_renderer.ts";
 export interface FlameGraphProps {
 	flame: Flame;
 	theme: Theme;
-	words: Words;
-	slots: Slots;
+	/** Colours of the frames. */
+	paint: Paint;
 	zoom: number;
 	/** Value of all samples; the graph may be about a part of them. */
 	total: number;
@@ -29,6 +29,9 @@ export interface FlameGraphProps {
 	openMenu: (node: number, at: Point) => void;
 	onHover: (node: number) => void;
 	copy: (node: number) => void;
+	/** What floats beside a frame, and one sentence about it; the usual ones if left out. */
+	tip?: (node: number, at: Point) => ComponentChildren;
+	say?: (node: number) => string;
 }
 
 /** The deepest row below a node. */
@@ -186,11 +189,14 @@ export function FlameGraph(props: FlameGraphProps) {
 				</button>
 			)}
 			<div id="flame-live" class="visually-hidden" aria-live="polite">
-				{focus >= 0 ? describe(flame, focus, props.total) : ""}
+				{focus < 0 ? "" : props.say ? props.say(focus) : describe(flame, focus, props.total)}
 			</div>
-			{hover >= 0 && (
-				<Tooltip flame={flame} node={hover} zoom={zoom} total={props.total} at={at} />
-			)}
+			{hover >= 0 &&
+				(props.tip ? (
+					props.tip(hover, at)
+				) : (
+					<Tooltip flame={flame} node={hover} zoom={zoom} total={props.total} at={at} />
+				))}
 		</div>
 	);
 }

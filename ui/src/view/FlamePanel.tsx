@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Graph and table side by side, with what steers both. */
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { copyText } from "../app/copy.ts";
 import type { Data } from "../app/data.ts";
 import { keepReading } from "../app/hold.ts";
 import { useSlots } from "../app/palette.ts";
-import { usePlace } from "../app/place.ts";
-import { go, stateNow } from "../app/store.ts";
-import type { Theme } from "../model/colour.ts";
-import { type Flame, nodeKey, nodeName } from "../model/flame.ts";
+import { go } from "../app/store.ts";
+import { paintFlame, type Theme } from "../model/colour.ts";
+import { type Flame, nodeName } from "../model/flame.ts";
 import { compileSearch, type Found, markFlame, searchFlame } from "../model/search.ts";
 import { type Row, tableOf } from "../model/table.ts";
-import { formatCount, formatShare, formatValue } from "../model/units.ts";
+import { formatShare, formatValue } from "../model/units.ts";
 import type { State, View } from "../model/url.ts";
 import { commonWords, mainBinary, Words } from "../model/words.ts";
 import { BinaryLegend } from "./BinaryLegend.tsx";
@@ -24,20 +23,21 @@ import { useFrameMenu, useReader, useRowMenu } from "./menus.ts";
 import { SearchBox } from "./SearchBox.tsx";
 import { Segments } from "./Segments.tsx";
 import { TopTable } from "./TopTable.tsx";
+import { shareText, useSteps } from "./use_steps.ts";
 
-const VIEWS: readonly { value: View; name: string }[] = [
+export const VIEWS: readonly { value: View; name: string }[] = [
 	{ value: "both", name: "Both" },
 	{ value: "flame", name: "Graph" },
 	{ value: "table", name: "Table" },
 ];
 
-const DIRECTIONS = [
+export const DIRECTIONS = [
 	{ value: "down", name: "Callees", title: "Callers on top, what they call below" },
 	{ value: "up", name: "Callers", title: "Turned around: each function, and below it its callers" },
 ] as const;
 
 /** Search, marks and hover: which frames keep their colour. */
-function useMarks(flame: Flame, words: Words, zoom: number, state: State, hoverName: string) {
+export function useMarks(flame: Flame, words: Words, zoom: number, state: State, hoverName: string) {
 	const search = useMemo(() => compileSearch(state.search), [state.search]);
 	const [found, inZoom] = useMemo<[Found | null, number]>(() => {
 		const { matcher, field } = search;
@@ -96,62 +96,28 @@ function useWords(data: Data, flame: Flame, state: State) {
 export function FlamePanel(props: { data: Data; flame: Flame; state: State; theme: Theme }) {
 	const { data, flame, state, theme } = props;
 	const { zoom } = data;
-	const [focus, setFocus] = usePlace(flame);
-	const [match, setMatch] = usePlace(flame);
 	const [hover, setHover] = useState({ table: "", graph: "" });
 	const menu = useFrameMenu(flame);
 	const row = useRowMenu();
 	const hasMenu = menu.node >= 0 || row.menu !== null;
 	useReader(hasMenu);
 	const { words, slots } = useWords(data, flame, state);
+	const paint = useMemo(
+		() => paintFlame(flame, words, theme, slots),
+		[flame, words, theme, slots],
+	);
 	const { search, found, hit, inZoom } = useMarks(flame, words, zoom, state, hover.table);
 	const { rows, whole } = useRows(data, flame, zoom, state);
-	/** Where the first step of a search began, to go back there. */
-	const stepped = useRef({ from: "", to: "" });
-	// before the effect of the search box, which may step at once
-	useLayoutEffect(() => {
-		setFocus(-1);
-		setMatch(-1);
-		const { from, to } = stepped.current;
-		if (state.search === "" && from !== to && state.zoom === to) {
-			go({ zoom: from }, "replace");
-		}
-		stepped.current = { from: "", to: "" };
-	}, [state.search]);
-	const zoomTo = (node: number) => {
-		const key = nodeKey(flame, node);
-		if (key !== state.zoom) {
-			go({ zoom: key });
-		}
-	};
-	const stepMatch = (by: number) => {
-		const outer = found?.outer ?? [];
-		const next = outer.at((outer.indexOf(match) + (match < 0 && by < 0 ? 0 : by)) % outer.length);
-		if (next !== undefined) {
-			const { from, to } = stepped.current;
-			setMatch(next);
-			setFocus(next);
-			showNode(flame, zoom, next, zoomTo);
-			stepped.current = { from: from === to ? state.zoom : from, to: stateNow().zoom };
-		}
-	};
-	const share = found
-		? `${formatShare(found.value, flame.value[0]!)} matched${found.field === "name" ? "" : ` by ${found.field}`}${zoom > 0 ? `, ${formatShare(inZoom, flame.value[zoom]!)} here` : ""}`
-		: "";
-	const place = found
-		? match >= 0
-			? `${found.outer.indexOf(match) + 1} of ${formatCount(found.outer.length)}`
-			: `${formatCount(found.outer.length)} ${found.outer.length === 1 ? "frame" : "frames"}`
-		: "";
+	const { focus, setFocus, zoomTo, step, place } = useSteps(flame, zoom, state, found);
 	return (
 		<section class="panel profile" aria-label="Profile">
 			<div class="profile-bar">
 				<SearchBox
 					text={state.search}
 					error={search.error}
-					share={share}
+					share={shareText(flame, zoom, found, inZoom)}
 					place={place}
-					step={stepMatch}
+					step={step}
 				/>
 				<Figures flame={flame} zoom={zoom} data={data} />
 				<Segments
@@ -186,8 +152,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 						/>
 						<FlameGraph
 							flame={flame}
-							words={words}
-							slots={slots}
+							paint={paint}
 							theme={theme}
 							zoom={zoom}
 							total={data.flame.data?.total ?? flame.total}
@@ -247,21 +212,4 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 function frameFigures(f: Flame, node: number, all: number): string {
 	const total = `${formatValue(f.value[node]!, f.unit)} (${formatShare(f.value[node]!, all)})`;
 	return `Total ${total}, self ${formatValue(f.self[node]!, f.unit)}`;
-}
-
-/** Zooms so that a node can be seen: out if it is elsewhere, in if it would be too narrow. */
-function showNode(f: Flame, zoom: number, node: number, zoomTo: (node: number) => void): void {
-	const inside = node >= zoom && node < f.end[zoom]!;
-	const root = inside ? zoom : 0;
-	if (f.value[node]! >= f.value[root]! * 0.02) {
-		if (root !== zoom) {
-			zoomTo(root);
-		}
-		return;
-	}
-	let up = node;
-	while (f.parent[up]! !== root && f.value[f.parent[up]!]! < f.value[node]! * 30) {
-		up = f.parent[up]!;
-	}
-	zoomTo(up);
 }

@@ -4,6 +4,7 @@ import { Icon } from "./icons.tsx";
 
 const POINTER: readonly [string, string][] = [
 	["Drag in the chart", "look at that time only"],
+	["Shift and a drag in the chart", "compare with that time"],
 	["Double click in the chart", "back to the whole range"],
 	["Click a name beside the chart", "only its samples; with Alt: all but its"],
 	["Click a bar of the graph", "zoom in: it fills the width"],

@@ -113,6 +113,8 @@ export function SelectorInput(props: {
 	type: string;
 	matchers: string;
 	error: string;
+	/** What it is called; "Selector" if left out. */
+	label?: string;
 	range: Omit<Question, "query">;
 	commit: (matchers: string, type: string) => void;
 }) {
@@ -186,7 +188,7 @@ export function SelectorInput(props: {
 				type="text"
 				value={draft}
 				placeholder={'all samples; for example  comm="python3", node=~"web.*"'}
-				aria-label="Selector"
+				aria-label={props.label ?? "Selector"}
 				role="combobox"
 				aria-expanded={open && choices.length > 0}
 				aria-controls="selector-choices"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Use over time, split by a label. A range that is dragged is what graph and table show. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { serverNow } from "../api/clock.ts";
 import type { Data } from "../app/data.ts";
@@ -12,14 +13,14 @@ import { splitValue } from "../model/names.ts";
 import { isAwaited } from "../model/retry.ts";
 import { withMatcher } from "../model/selector.ts";
 import { type Grid, gridOf, type Line, meanOf } from "../model/series.ts";
-import { formatClock, formatLength, formatSpan, type Span, toApiTime } from "../model/time.ts";
+import { formatSpan, type Span, toApiTime } from "../model/time.ts";
 import { meaningOf } from "../model/types.ts";
 import { formatRate, formatTicks, type Rate, rateOf } from "../model/units.ts";
 import type { State } from "../model/url.ts";
 import { baseName } from "../model/words.ts";
 import { Chart } from "./chart.ts";
 import { Cut } from "./Cut.tsx";
-import { Icon } from "./icons.tsx";
+import { InForce, moveSelect } from "./InForce.tsx";
 import { Segments } from "./Segments.tsx";
 
 function nameOf(line: Line, by: string): string {
@@ -70,56 +71,22 @@ function LegendRow(props: {
 	);
 }
 
-/** The range in force, and the way back to the whole. */
-function InForce({ state, data, rate }: { state: State; data: Data; rate: Rate }) {
-	const { select } = state;
-	if (!select) {
-		const first = data.type?.first ?? 0;
-		const began = first > data.span.fromMs && first < data.span.toMs;
-		return (
-			<span class="range-note">
-				{began && `Recording began at ${formatClock(first)}. `}
-				Drag in the chart to look at a part of it
-			</span>
-		);
-	}
-	const text = formatSpan(select, serverNow());
-	return (
-		<span class="focus-chip" data-testid="selection" data-unit={rate.label}>
-			<b>{text}</b>
-			<span>{formatLength(select.toMs - select.fromMs)}</span>
-			<button
-				type="button"
-				class="bare"
-				title="Back to the whole range (Esc, or a double click in the chart)"
-				onClick={() => go({ select: null })}
-			>
-				<Icon name="close" />
-			</button>
-			{data.flame.slow && <span class="visually-hidden">loading</span>}
-		</span>
-	);
+/** What a comparison adds to the chart. */
+export interface TimelineBase {
+	span: Span;
+	/** Gets the range that was dragged; undefined: it is that of this side. */
+	choose: ((span: Span) => void) | undefined;
+	/** Stands in the bar above the chart. */
+	control: ComponentChildren;
 }
 
-/** Arrow keys on the chart move the range in force by a step; with Shift they move its end. */
-function moveSelect(e: KeyboardEvent, grid: Grid, span: Span): void {
-	const by = e.key === "ArrowLeft" ? -1 : e.key === "ArrowRight" ? 1 : 0;
-	if (by === 0) {
-		return;
-	}
-	e.preventDefault();
-	const now = stateNow().select;
-	const shift = by * grid.stepMs;
-	if (!now) {
-		const end = (grid.timesS.at(-1) ?? 0) * 1000 + grid.stepMs;
-		go({ select: { fromMs: end - 3 * grid.stepMs, toMs: end } });
-		return;
-	}
-	const fromMs = e.shiftKey ? now.fromMs : now.fromMs + shift;
-	const toMs = now.toMs + shift;
-	if (fromMs >= span.fromMs - grid.stepMs && toMs <= span.toMs + grid.stepMs && toMs > fromMs) {
-		go({ select: { fromMs, toMs } }, "replace");
-	}
+const select = (span: Span) => go({ select: span });
+
+/** A second range, dragged in the chart: what the first one is compared with. */
+export function compareWith(span: Span): void {
+	const baseRange = { from: toApiTime(span.fromMs), to: toApiTime(span.toMs) };
+	const there = stateNow().page === "compare";
+	go({ page: "compare", baseRange, shift: "", ...(there ? {} : { zoom: "", sort: "" }) });
 }
 
 function useChart(
@@ -130,13 +97,16 @@ function useChart(
 	rate: Rate,
 	colours: string[],
 	strong: number,
+	base: TimelineBase | null,
 ) {
 	const root = useRef<HTMLDivElement>(null);
 	const chart = useRef<Chart | null>(null);
 	const [cursor, setCursor] = useState(-1);
+	const choose = useRef(base?.choose);
+	choose.current = base?.choose;
 	useLayoutEffect(() => {
 		chart.current = new Chart(root.current!, {
-			selected: (select) => go({ select }),
+			selected: (span, shift) => (shift ? compareWith(span) : (choose.current ?? select)(span)),
 			reset: () => stateNow().select && go({ select: null }),
 			moved: setCursor,
 		});
@@ -153,6 +123,8 @@ function useChart(
 				stacked: !state.lines,
 				span,
 				select: state.select,
+				base: base?.span ?? null,
+				baseColour: cssValue("--base"),
 				strong,
 				axis: cssValue("--text-2"),
 				line: cssValue("--line"),
@@ -162,12 +134,18 @@ function useChart(
 				formatY: (ticks) => formatTicks(ticks, rate),
 			});
 		}
-	}, [grid, theme, state.lines, state.select, colours.join(), strong]);
+	}, [grid, theme, state.lines, state.select, colours.join(), strong, base?.span.fromMs, base?.span.toMs]);
 	return { root, cursor };
 }
 
 /** The upper half of the page. */
-export function Timeline({ state, data, theme }: { state: State; data: Data; theme: Theme }) {
+export function Timeline(props: {
+	state: State;
+	data: Data;
+	theme: Theme;
+	base: TimelineBase | null;
+}) {
+	const { state, data, theme, base } = props;
 	const answer = data.series.data;
 	const { labels } = data;
 	const [strong, setStrong] = useState(-1);
@@ -201,7 +179,7 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 		answer?.step ?? 10_000,
 	);
 	const span = answer?.span ?? data.span;
-	const { root, cursor } = useChart(state, theme, grid, span, rate, colours, strong);
+	const { root, cursor } = useChart(state, theme, grid, span, rate, colours, strong, base);
 	const recorded = { fromMs: Math.max(span.fromMs, data.type?.first ?? 0), toMs: span.toMs };
 	const valueText = (line: Line): string => {
 		const value =
@@ -234,6 +212,7 @@ export function Timeline({ state, data, theme }: { state: State; data: Data; the
 					]}
 					choose={(v) => go({ lines: v === "lines" }, "replace")}
 				/>
+				{base?.control}
 				<InForce state={state} data={data} rate={rate} />
 				<span class="legend-head">
 					{cursor >= 0 && grid

@@ -10,6 +10,7 @@ import { formatClock, isLive, toApiTime } from "../model/time.ts";
 import { typeName } from "../model/types.ts";
 import { formatUrl, type State } from "../model/url.ts";
 import { Icon, type IconName } from "./icons.tsx";
+import { NavMenu } from "./Nav.tsx";
 import { RangePicker } from "./RangePicker.tsx";
 import { SelectorInput } from "./SelectorInput.tsx";
 
@@ -130,10 +131,7 @@ export function TopBar(props: {
 	const theme = THEMES[choice];
 	return (
 		<header class="top-bar">
-			<a class="brand" href={location.pathname} title="firn: start over">
-				<img src="icon.svg" alt="" width="22" height="22" />
-				firn
-			</a>
+			<NavMenu page={state.page} />
 			{type && (
 				<>
 					<TypePicker types={data.types.data ?? []} type={type} />

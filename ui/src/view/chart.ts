@@ -7,6 +7,7 @@
 import { timeLabels, timeTicks, valueTicks } from "../model/axis.ts";
 import { type Grid, snapSpan, stackUp } from "../model/series.ts";
 import type { Span } from "../model/time.ts";
+import { drawRanges } from "./chart_ranges.ts";
 
 /** Everything that is drawn. */
 export interface ChartScene {
@@ -17,6 +18,9 @@ export interface ChartScene {
 	stacked: boolean;
 	span: Span;
 	select: Span | null;
+	/** The range that is compared with. */
+	base: Span | null;
+	baseColour: string;
 	/** Line that stands out, or -1. */
 	strong: number;
 	axis: string;
@@ -30,8 +34,8 @@ export interface ChartScene {
 
 /** What the chart tells. */
 export interface ChartEvents {
-	/** A range was dragged. */
-	selected: (span: Span) => void;
+	/** A range was dragged, with Shift or without. */
+	selected: (span: Span, shift: boolean) => void;
 	/** A double click. */
 	reset: () => void;
 	/** Index of the step under the pointer, or -1. */
@@ -69,7 +73,7 @@ export class Chart {
 		this.overlay.className = "chart-overlay";
 		this.overlay.addEventListener("pointerdown", (e) => this.down(e));
 		this.overlay.addEventListener("pointermove", (e) => this.move(e.offsetX));
-		this.overlay.addEventListener("pointerup", (e) => this.up(e.offsetX));
+		this.overlay.addEventListener("pointerup", (e) => this.up(e));
 		this.overlay.addEventListener("pointerleave", () => this.move(-1));
 		this.overlay.addEventListener("dblclick", () => events.reset());
 	}
@@ -145,7 +149,8 @@ export class Chart {
 		for (let k = this.edges.length - 1; k >= 0; k--) {
 			this.drawLine(ctx, scene, k);
 		}
-		this.drawSelect(ctx, scene);
+		const x = (ms: number) => this.x(ms);
+		drawRanges(ctx, scene, x, this.left, this.width, this.height - BOTTOM);
 		ctx.restore();
 		this.drawOverlay();
 	}
@@ -229,22 +234,6 @@ export class Chart {
 		ctx.stroke();
 	}
 
-	/** Shades what lies outside the range in force, and draws its edges. */
-	private drawSelect(ctx: CanvasRenderingContext2D, scene: ChartScene): void {
-		if (!scene.select) {
-			return;
-		}
-		const from = this.x(scene.select.fromMs);
-		const to = this.x(scene.select.toMs);
-		const height = this.height - BOTTOM;
-		ctx.fillStyle = scene.shade;
-		ctx.fillRect(0, 0, from, height);
-		ctx.fillRect(to, 0, this.width - to, height);
-		ctx.fillStyle = scene.accent;
-		ctx.fillRect(from - 1, 0, 1.5, height);
-		ctx.fillRect(to - 0.5, 0, 1.5, height);
-	}
-
 	private drawOverlay(): void {
 		const ctx = this.overlay.getContext("2d")!;
 		ctx.clearRect(0, 0, this.width, this.height);
@@ -288,13 +277,14 @@ export class Chart {
 		this.events.moved(index >= 0 && index < timesS.length ? index : -1);
 	}
 
-	private up(x: number): void {
+	private up(e: PointerEvent): void {
+		const x = e.offsetX;
 		const meant = this.dragFrom >= 0 && Math.abs(x - this.dragFrom) >= DRAG_MIN_PX;
 		const span = meant ? this.dragged(x) : null;
 		this.dragFrom = -1;
 		this.drawOverlay();
 		if (span) {
-			this.events.selected(span);
+			this.events.selected(span, e.shiftKey);
 		}
 	}
 }

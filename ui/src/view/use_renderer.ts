@@ -2,7 +2,6 @@
 /** Renderer and transitions for the canvases of the flame graph, and the magnifier. */
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { cssValue, hexPixel } from "../app/theme.ts";
-import { paintFlame } from "../model/colour.ts";
 import { magnify, type Part, WHOLE } from "../model/magnify.ts";
 import { type Flame, nodeKey } from "../model/flame.ts";
 import type { FlameGraphProps } from "./FlameGraph.tsx";
@@ -44,11 +43,7 @@ export function useRenderer(props: FlameGraphProps) {
 			performance.mark("firn:flame", { detail: { ms: r.lastMs } });
 		}
 	};
-	const { flame, words, slots, theme, zoom, hit } = props;
-	const paint = useMemo(
-		() => paintFlame(flame, words, theme, slots),
-		[flame, words, theme, slots],
-	);
+	const { flame, paint, theme, zoom, hit } = props;
 	const colours = useMemo(readColours, [theme]);
 	useLayoutEffect(() => {
 		renderer.current = new FlameRenderer(canvas.current!, overlay.current!);

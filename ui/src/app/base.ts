@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The question that is compared with, and its graph. */
+import { getFlame, type Question } from "../api/client.ts";
+import { serverNow } from "../api/clock.ts";
+import { baseSpan } from "../model/compare.ts";
+import type { Flame } from "../model/flame.ts";
+import { rangeProblem, type Span, toApiTime } from "../model/time.ts";
+import { joinQuery, type State } from "../model/url.ts";
+import type { Data } from "./data.ts";
+import { type Query, useQuery } from "./use_query.ts";
+
+/** What is compared with. */
+export interface Base {
+	flame: Query<Flame>;
+	span: Span;
+	matchers: string;
+	/** What is wrong with its range, or "". */
+	problem: string;
+	question: Question;
+}
+
+/** Asks for the base, again when this side was asked anew. */
+export function useBase(state: State, data: Data): Base {
+	const matchers = state.baseMatchers ?? state.matchers;
+	const query = joinQuery(data.type?.type ?? state.type, matchers);
+	const problem = state.baseRange ? rangeProblem(state.baseRange, serverNow()) : "";
+	const inverted = state.invert && state.focus === "";
+	const about = [query, state.baseRange ?? [state.shift, state.select ?? state.range]];
+	const ask = (): Question => {
+		const { fromMs, toMs } = baseSpan(state, serverNow());
+		return { query, from: toApiTime(fromMs), to: toApiTime(toMs) };
+	};
+	const id = problem === "" && data.type ? JSON.stringify(["base", about, inverted, data.trim]) : null;
+	const flame = useQuery(id, data.flame.atMs, (signal) => getFlame(ask(), inverted, data.trim, signal));
+	return { flame, matchers, problem, span: baseSpan(state, serverNow()), question: ask() };
+}

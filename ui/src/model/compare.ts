@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is compared with what, and the rows of the table. */
+import type { Diff } from "./diff.ts";
+import type { Flame } from "./flame.ts";
+import { type Row, tableOf } from "./table.ts";
+import { type Span, spanOf } from "./time.ts";
+import type { Shift, State } from "./url.ts";
+import { verdictOf } from "./verdict.ts";
+
+const SHIFT_MS: Record<Shift, number> = { "": 0, "1h": 3_600_000, "1d": 86_400_000, "7d": 604_800_000 };
+
+/** The range of this side. */
+export function sideSpan(state: State, nowMs: number): Span {
+	return state.select ?? spanOf(state.range, nowMs);
+}
+
+/** The range that is compared with. */
+export function baseSpan(state: State, nowMs: number): Span {
+	if (state.baseRange) {
+		return spanOf(state.baseRange, nowMs);
+	}
+	const { fromMs, toMs } = sideSpan(state, nowMs);
+	const by = SHIFT_MS[state.shift] || toMs - fromMs;
+	return { fromMs: fromMs - by, toMs: toMs - by };
+}
+
+/** A function on both sides. */
+export interface DiffRow {
+	name: string;
+	binary: string;
+	file: string;
+	kind: string;
+	/** This side and the base, as they are. */
+	a: number;
+	b: number;
+	/** This side less the base: of shares a share, else in the unit. */
+	change: number;
+	verdict: number;
+}
+
+/** Functions below `root` by self or total value, the largest change first. */
+export function diffRows(d: Diff, root: number, of: "self" | "total", callers: boolean): DiffRow[] {
+	const side = (k: 0 | 1): Row[] => {
+		const seen: Flame = { ...d.flame, value: d.value[k], self: d.self[k] };
+		return tableOf(seen, root, callers);
+	};
+	const key = (row: Row) => `${row.name}\n${row.binary}`;
+	const base = new Map(side(1).map((row) => [key(row), row]));
+	const rows = side(0).map((row): DiffRow => {
+		const a = row[of];
+		const b = base.get(key(row))?.[of] ?? 0;
+		const change = d.absolute ? a - b : share(a, d.total[0]) - share(b, d.total[1]);
+		const { name, binary, file, kind } = row;
+		return { name, binary, file, kind, a, b, change, verdict: verdictOf(d, a, b) };
+	});
+	return rows
+		.filter((row) => row.a > 0 || row.b > 0)
+		.sort((x, y) => Math.abs(y.change) - Math.abs(x.change) || (x.name < y.name ? -1 : 1));
+}
+
+const share = (part: number, whole: number) => (whole > 0 ? part / whole : 0);

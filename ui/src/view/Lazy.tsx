@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Views that are fetched when they are opened. */
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Loading } from "./Empty.tsx";
+
+/** A view that is not here yet. */
+export interface LazyView<P> {
+	load: () => Promise<ComponentType<P>>;
+	there: ComponentType<P> | null;
+}
+
+/** Names a view of another file of the page: `lazy(() => import("./x.tsx"), (m) => m.X)`. */
+export function lazy<M, P>(fetch: () => Promise<M>, pick: (m: M) => ComponentType<P>): LazyView<P> {
+	const view: LazyView<P> = {
+		there: null,
+		load: async () => {
+			view.there ??= pick(await fetch());
+			return view.there;
+		},
+	};
+	return view;
+}
+
+/** The view once it is here. A file that does not come is asked for again by a button. */
+export function Lazy<P extends object>(props: { of: LazyView<P> } & P) {
+	const { of, ...rest } = props;
+	const [state, set] = useState<"" | "failed">("");
+	const [tries, again] = useState(0);
+	const [, render] = useState(0);
+	useEffect(() => {
+		set("");
+		of.load().then(
+			() => render((n) => n + 1),
+			() => set("failed"),
+		);
+	}, [of, tries]);
+	const View = of.there as ComponentType<object> | null;
+	if (View) {
+		return <View {...rest} />;
+	}
+	return (
+		<section class="panel profile" aria-busy={state === ""}>
+			{state === "failed" ? (
+				<div class="blank in-panel" role="alert">
+					<h1>This part of the page did not come</h1>
+					<p>The server was not reached, or another version of it runs now.</p>
+					<div class="blank-ways">
+						<button type="button" class="button primary" onClick={() => again((n) => n + 1)}>
+							Ask again
+						</button>
+						<button type="button" class="button" onClick={() => location.reload()}>
+							Load the page anew
+						</button>
+					</div>
+				</div>
+			) : (
+				<Loading text="Fetching this view" trouble={null} />
+			)}
+		</section>
+	);
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Graph and table of the differences between two sides. */
+import { useMemo, useState } from "preact/hooks";
+import { copyText } from "../../app/copy.ts";
+import { useZoom, type Data } from "../../app/data.ts";
+import { keepReading } from "../../app/hold.ts";
+import { go } from "../../app/store.ts";
+import type { Theme } from "../../model/colour.ts";
+import { diffRows } from "../../model/compare.ts";
+import { diffFlames } from "../../model/diff.ts";
+import { emptyFlame, type Flame, nodeName } from "../../model/flame.ts";
+import { calleesOf, callersOf } from "../../model/merge.ts";
+import { formatShare, formatValue } from "../../model/units.ts";
+import type { State } from "../../model/url.ts";
+import { formatChange, paintDiff } from "../../model/verdict.ts";
+import { Words } from "../../model/words.ts";
+import { Breadcrumb } from "../Breadcrumb.tsx";
+import { NotThere } from "../Empty.tsx";
+import { FlameGraph } from "../FlameGraph.tsx";
+import { DIRECTIONS, useMarks, VIEWS } from "../FlamePanel.tsx";
+import { menuItems, rowItems } from "../frame_menu.ts";
+import { Icon } from "../icons.tsx";
+import { Menu } from "../Menu.tsx";
+import { useFrameMenu, useReader, useRowMenu } from "../menus.ts";
+import { SearchBox } from "../SearchBox.tsx";
+import { Segments } from "../Segments.tsx";
+import { shareText, useSteps } from "../use_steps.ts";
+import { DiffTable } from "./DiffTable.tsx";
+import { DiffTip, sayDiff } from "./DiffTip.tsx";
+import { Verdicts } from "./Verdicts.tsx";
+
+const VALUES = [
+	{ value: "shares", name: "Shares", title: "Each side is 100 %: for sides of different length or load" },
+	{ value: "absolute", name: "Values", title: "Values as they are: for sides of the same length" },
+] as const;
+
+/** Both sides as one graph; null where neither has the function that is in focus. */
+function useDiff(state: State, a: Flame, b: Flame) {
+	const { focus, invert, absolute } = state;
+	return useMemo(() => {
+		const part = (f: Flame) => (focus === "" ? f : (invert ? callersOf : calleesOf)(f, focus));
+		const [x, y] = [part(a), part(b)];
+		if (!x && !y) {
+			return null;
+		}
+		const side = (f: Flame, whole: Flame) => ({ flame: f, total: whole.total, samples: whole.samples });
+		const none = emptyFlame(a.unit);
+		return diffFlames(side(x ?? none, a), side(y ?? none, b), absolute);
+	}, [a, b, focus, invert, absolute]);
+}
+
+interface PanelProps {
+	state: State;
+	data: Data;
+	/** Both sides, with samples in them. */
+	a: Flame;
+	b: Flame;
+	slow: boolean;
+	theme: Theme;
+}
+
+/** Graph and table of the differences. */
+export function DiffPanel(props: PanelProps) {
+	const diff = useDiff(props.state, props.a, props.b);
+	if (!diff) {
+		return (
+			<section class="panel profile">
+				<NotThere name={props.state.focus} />
+			</section>
+		);
+	}
+	return <Panel {...props} diff={diff} />;
+}
+
+/** Both totals in one line. */
+function Totals({ diff }: { diff: NonNullable<ReturnType<typeof useDiff>> }) {
+	const { unit } = diff.flame;
+	const [a, b] = diff.total;
+	const [n, m] = diff.samples;
+	const few = (n !== null && n < 100) || (m !== null && m < 100);
+	return (
+		<p class="figures" data-testid="figures">
+			<span>
+				This <b>{formatValue(a, unit)}</b>
+			</span>
+			<span>
+				Base <b>{formatValue(b, unit)}</b>
+			</span>
+			<span>{formatChange(a, b)}</span>
+			{n !== null && m !== null && (
+				<span class={few ? "few" : ""}>
+					{n.toLocaleString("en-US")} and {m.toLocaleString("en-US")} samples
+					{few && ": few, small changes cannot be told"}
+				</span>
+			)}
+		</p>
+	);
+}
+
+function Line(props: { flame: Flame; zoom: number; state: State; zoomTo: (node: number) => void }) {
+	const { flame, zoom, state, zoomTo } = props;
+	return (
+		<div class="flame-line">
+			{state.focus !== "" && (
+				<span class="focus-chip">
+					{state.invert ? "Callers of " : "Callees of "}
+					<b title={state.focus}>{state.focus}</b>
+					<button
+						type="button"
+						class="bare"
+						title="Show everything again (Esc)"
+						onClick={() => go({ focus: "", invert: false, zoom: "" })}
+					>
+						<Icon name="close" />
+					</button>
+				</span>
+			)}
+			{zoom > 0 ? (
+				<Breadcrumb flame={flame} zoom={zoom} zoomTo={zoomTo} />
+			) : (
+				state.focus === "" && (
+					<p class="hint">A bar is as wide as the mean of both sides; orange takes more than in the base, blue less.</p>
+				)
+			)}
+		</div>
+	);
+}
+
+function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff>> }) {
+	const { state, data, diff, theme } = props;
+	const { flame } = diff;
+	const zoom = useZoom(flame, state.zoom);
+	const [hover, setHover] = useState({ table: "", graph: "" });
+	const menu = useFrameMenu(flame);
+	const row = useRowMenu();
+	const hasMenu = menu.node >= 0 || row.menu !== null;
+	useReader(hasMenu);
+	const { paint, verdicts } = useMemo(() => paintDiff(diff, theme), [diff, theme]);
+	const words = useMemo(() => new Words(flame, ""), [flame]);
+	const { search, found, hit, inZoom } = useMarks(flame, words, zoom, state, hover.table);
+	const { focus, setFocus, zoomTo, step, place } = useSteps(flame, zoom, state, found);
+	const of = state.byTotal ? "total" : "self";
+	const callers = state.invert && state.focus === "";
+	const part = callers || state.invert ? 0 : zoom;
+	const rows = useMemo(() => diffRows(diff, part, of, state.invert), [diff, part, of, state.invert]);
+	return (
+		<section class="panel profile" aria-label="Differences">
+			<div class="profile-bar">
+				<SearchBox
+					text={state.search}
+					error={search.error}
+					share={shareText(flame, zoom, found, inZoom)}
+					place={place}
+					step={step}
+				/>
+				<Totals diff={diff} />
+				<Segments
+					label="What is compared"
+					value={state.absolute ? "absolute" : "shares"}
+					choices={VALUES}
+					choose={(v) => go({ absolute: v === "absolute" }, "replace")}
+				/>
+				<Segments
+					label="Direction"
+					value={state.invert ? "up" : "down"}
+					choices={DIRECTIONS}
+					choose={(v) => go({ invert: v === "up", zoom: "" })}
+				/>
+				<Segments label="View" value={state.view} choices={VIEWS} choose={(view) => go({ view })} />
+			</div>
+			<div
+				class={`profile-body diff-body view-${state.view} ${props.slow ? "slow" : ""}`}
+				onKeyDown={() => !hasMenu && keepReading()}
+			>
+				{state.view !== "table" && (
+					<div class="flame">
+						<Verdicts theme={theme} />
+						<Line flame={flame} zoom={zoom} state={state} zoomTo={zoomTo} />
+						<FlameGraph
+							flame={flame}
+							paint={paint}
+							theme={theme}
+							zoom={zoom}
+							total={flame.value[0]!}
+							hit={hit}
+							focus={focus}
+							setFocus={setFocus}
+							zoomTo={zoomTo}
+							openMenu={menu.open}
+							onHover={(node) => {
+								const graph = node > 0 ? nodeName(flame, node) : "";
+								setHover((h) => (h.graph === graph ? h : { ...h, graph }));
+							}}
+							copy={(node) => copyText(nodeName(flame, node))}
+							tip={(node, at) => <DiffTip diff={diff} node={node} verdict={verdicts[node]!} at={at} />}
+							say={(node) => sayDiff(diff, node, verdicts[node]!)}
+						/>
+					</div>
+				)}
+				{state.view !== "flame" && (
+					<DiffTable
+						rows={rows}
+						diff={diff}
+						theme={theme}
+						matcher={search.matcher}
+						field={found?.field ?? "name"}
+						state={state}
+						hover={hover.graph}
+						openMenu={row.open}
+						onHover={(table) => setHover((h) => (h.table === table ? h : { ...h, table }))}
+					/>
+				)}
+			</div>
+			{menu.node >= 0 && (
+				<Menu
+					at={menu.at}
+					title={nodeName(flame, menu.node)}
+					note={`Total ${formatShare(diff.value[0][menu.node]!, diff.total[0])} of this side, ${formatShare(diff.value[1][menu.node]!, diff.total[1])} of the base`}
+					items={menuItems(flame, menu.node, zoomTo)}
+					close={menu.close}
+				/>
+			)}
+			{row.menu && (
+				<Menu at={row.menu.at} title={row.menu.name} items={rowItems(row.menu.name)} close={row.close} />
+			)}
+			{data.held && <p class="visually-hidden">Newer samples wait while you read</p>}
+		</section>
+	);
+}
