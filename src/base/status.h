@@ -28,7 +28,8 @@
 	X(TIMEOUT,      504,  4, "the deadline passed")               \
 	X(CANCELED,     499,  1, "the caller went away")              \
 	X(UNSUPPORTED,  501, 12, "valid, but not implemented here")   \
-	X(PRECONDITION, 400,  9, "not in this order, or not any more")
+	X(PRECONDITION, 400,  9, "not in this order, or not any more") \
+	X(UNAUTHENTICATED, 401, 16, "the caller has not said who it is")
 /* clang-format on */
 
 enum status {

@@ -32,8 +32,20 @@ static const struct cli_option server_options[] = {
 	  .at = offsetof(struct cli_server_flags, http_address), .value = "HOST:PORT",
 	  .otherwise = "127.0.0.1:7070",
 	  .help = "The address that serves the page and the API, and takes profiles. Port 0 takes "
-		  "any free port. There is no authentication: whoever reaches the address can "
-		  "read and write profiles." },
+		  "any free port. An address that other hosts reach needs --web-config-file, "
+		  "--tls-client-ca-file or --http-allow-unauthenticated." },
+	{ .name = "web-config-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, web_config_file), .value = "FILE",
+	  .help = "Users, passwords, tokens, what each may do, and TLS, in the format of "
+		  "Prometheus' web.config.file (docs/authentication.md). Users and tokens are "
+		  "read again when the file changes. Default: none, everybody may do everything." },
+	{ .name = "web.config.file", .kind = CLI_TEXT, .hidden = true,
+	  .at = offsetof(struct cli_server_flags, web_config_file), .value = "FILE",
+	  .help = "Prometheus' name of --web-config-file." },
+	{ .name = "http-allow-unauthenticated", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_server_flags, allow_unauthenticated),
+	  .help = "Serve an address that other hosts reach without asking who they are: whoever "
+		  "reaches it can read and write profiles." },
 	{ .name = "path-prefix", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, path_prefix), .value = "/PATH",
 	  .help = "Serve everything below this path, for a proxy that passes the path on as it "
@@ -495,6 +507,21 @@ static bool settle_rules(struct cli_server_flags *f)
 	return s == OK;
 }
 
+/* TLS of the web-config file: the agent of `firn up` has to know of it. */
+static bool settle_web(struct cli_server_flags *f)
+{
+	struct err e = { 0 };
+	if (!f->web_config_file || !f->web_config_file[0])
+		return true;
+	enum status s = auth_check_file(f->web_config_file, f->web_cert, &e);
+	if (s != OK)
+		cli_complain("--web-config-file: %s", err_text(&e, s));
+	else if (f->web_cert[0] && f->tls_cert_file)
+		cli_complain("--tls-cert-file, and tls_server_config in --web-config-file: one of "
+			     "them is enough");
+	return s == OK && !(f->web_cert[0] && f->tls_cert_file);
+}
+
 bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 {
 	if (!settle_dir("storage-path", f->storage_path, cli_state_path, f->path) ||
@@ -508,15 +535,17 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 		cli_complain("--storage-memory: expected 128MiB to 16TiB");
 		return false;
 	}
-	if (!check_http(f) || !check_limits(f) || !settle_tenant(f))
+	if (!check_http(f) || !check_limits(f) || !settle_tenant(f) || !settle_web(f))
 		return false;
 	server_config_default(out);
 	out->path_prefix = f->path_prefix;
 	out->cors_origins = f->cors_origins.count ? f->cors_origins.v : NULL;
 	out->http_hosts = f->http_hosts.count ? f->http_hosts.v : NULL;
-	out->tls_cert_file = f->tls_cert_file;
+	out->tls_cert_file = f->web_cert[0] ? f->web_cert : f->tls_cert_file;
 	out->tls_key_file = f->tls_key_file;
 	out->tls_client_ca_file = f->tls_client_ca_file;
+	out->web_config_file = f->web_config_file;
+	out->allow_unauthenticated = f->allow_unauthenticated;
 	out->http_address = f->http_address;
 	out->storage_path = f->path;
 	out->storage_memory_bytes = f->storage_memory_bytes;

@@ -10,6 +10,7 @@
 #include <signal.h>
 
 #include "agent/agent.h"
+#include "auth/auth.h"
 #include "cli/options.h"
 #include "server/server.h"
 #include "store/store.h"
@@ -30,6 +31,8 @@ struct cli_server_flags {
 	const char *tls_cert_file;
 	const char *tls_key_file;
 	const char *tls_client_ca_file;
+	const char *web_config_file;
+	bool allow_unauthenticated;
 	const char *storage_path; /* NULL: cli_storage_path() */
 	uint64_t storage_memory_bytes;
 	int64_t retention_ns;
@@ -49,8 +52,9 @@ struct cli_server_flags {
 	uint64_t symbols_bytes;
 	uint64_t debuginfo_upload_bytes;
 	int64_t debuginfo_upload_ns;
-	char tenant[64];     /* the header, in lower case */
-	char path[PATH_MAX]; /* where the data lies */
+	char tenant[64];                /* the header, in lower case */
+	char path[PATH_MAX];            /* where the data lies */
+	char web_cert[AUTH_PATH_BYTES]; /* certificate that the web-config file names; "" */
 };
 extern const struct cli_group cli_server_group;
 /* Makes the storage directory. *out points into *f. */

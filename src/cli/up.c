@@ -28,8 +28,9 @@ struct up {
 	struct cli_log_flags log;
 	struct supervise_config supervise;
 	char spool[PATH_MAX];
-	struct err missing; /* why there is no agent */
-	bool announced;     /* each of them once; later it is a message */
+	char token[AUTH_SESSION_TEXT]; /* of the agent, for a server that asks who comes */
+	struct err missing;            /* why there is no agent */
+	bool announced;                /* each of them once; later it is a message */
 	bool profiling_announced;
 };
 
@@ -45,7 +46,7 @@ static const struct cli_command command = {
 		"nothing; a second Ctrl-C ends at once.\n"
 		"\n"
 		"  sudo firn up\n"
-		"  sudo firn up --http-address :7070 --storage-path /srv/firn",
+		"  sudo firn up --http-address :7070 --web-config-file /etc/firn/web.yml",
 };
 
 /* ---- what a person reads ---- */
@@ -130,6 +131,20 @@ static bool parse(struct up *up, int argc, char **argv, int *out_code)
 	return cli_parse(&c, argc, argv, up, &at, out_code);
 }
 
+/* Known to both children, and to nobody else. */
+static bool settle_token(struct up *up)
+{
+	struct err e = { 0 };
+	if (!up->server.web_config_file || !up->server.web_config_file[0])
+		return true;
+	enum status s = auth_random_text(up->token, &e);
+	if (s != OK)
+		cli_complain("%s", err_text(&e, s));
+	up->supervise.server.own_token = up->token;
+	up->supervise.agent.remote_store_token = up->token;
+	return s == OK;
+}
+
 static bool configure(struct up *up)
 {
 	struct supervise_config *c = &up->supervise;
@@ -147,7 +162,7 @@ static bool configure(struct up *up)
 		return true;
 	c->server.symbols_on_demand = true;
 	c->server.symbols_wants_min = SYMBOLS_WANTS_MIN;
-	if (!cli_profiling_apply(&up->profiling, &c->agent))
+	if (!cli_profiling_apply(&up->profiling, &c->agent) || !settle_token(up))
 		return false;
 	/* Beside the data that the batches will become: another store has another spool. */
 	int len = snprintf(up->spool, sizeof(up->spool), "%s/agent-spool", up->server.path);

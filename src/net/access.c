@@ -104,13 +104,33 @@ enum status net_access_check(
 	return OK;
 }
 
-/* ---- CORS ---- */
+/* ---- the guard ---- */
+
+bool net_access_guard(struct net_exchange *x)
+{
+	const struct net_server_config *c = &x->server->config;
+	char challenge[NET_CHALLENGE_BYTES] = "";
+	struct err e = { 0 };
+	if (!x->unguarded)
+		return true;
+	if (c->guard(c->guard_ctx, &x->request, x->route->scope, true, &x->request.caller,
+		    challenge, &e) == NET_GUARD_YES)
+		return true;
+	snprintf(x->response.headers, sizeof(x->response.headers), "%s", challenge);
+	net_fail(&x->response, e.status, &e);
+	return false;
+}
+
+/* ---- headers of all answers, and CORS ---- */
 
 void net_access_put(struct net_exchange *x)
 {
 	struct net_answer *a = &x->answer;
 	bool any;
 	struct str origin = net_header_find(&x->request, "origin");
+	const struct net_server_config *c = &x->server->config;
+	for (size_t i = 0; i < c->header_count; i++)
+		net_answer_add(a, c->headers[i].name, c->headers[i].value);
 	if (!x->server->config.cors_origins || !x->server->config.cors_origins[0])
 		return;
 	net_answer_add(a, STR("vary"), STR("origin"));

@@ -463,6 +463,24 @@ static bool admit(struct net_exchange *x, const struct http_request *h)
 	return !x->answered;
 }
 
+/* By the head alone; false: it was answered. */
+static bool guard_lets_in(struct net_exchange *x)
+{
+	const struct net_server_config *c = &x->server->config;
+	char challenge[NET_CHALLENGE_BYTES] = "";
+	struct err e = { 0 };
+	if (!c->guard)
+		return true;
+	enum net_verdict v = c->guard(c->guard_ctx, &x->request, x->route->scope, false,
+		&x->request.caller, challenge, &e);
+	x->unguarded = v == NET_GUARD_BLOCKS;
+	if (v != NET_GUARD_NO)
+		return true;
+	snprintf(x->response.headers, sizeof(x->response.headers), "%s", challenge);
+	refuse(x, 0, e.status, &e);
+	return false;
+}
+
 /* A request without a body that fills the memory: senders do not hold up queries. */
 static bool asks_only(const struct net_exchange *x)
 {
@@ -490,8 +508,9 @@ static void check_head(struct net_exchange *x, const struct http_request *h)
 		refuse_no_route(x);
 		return;
 	}
-	if (!check_type(x, h))
+	if (!guard_lets_in(x) || !check_type(x, h))
 		return;
+	assert(!x->unguarded || !x->route->on_loop);
 	x->body.max = body_max(x);
 	struct net_server *server = x->server;
 	if (h->content_length > 0 && (uint64_t)h->content_length > body_max(x))
@@ -732,6 +751,11 @@ void net_exchange_run(struct net_exchange *x)
 	net_pause_begun(x);
 	if (atomic_load_explicit(&x->closed, memory_order_relaxed))
 		return;
+	if (!net_access_guard(x)) {
+		net_answer_make(
+			&x->answer, x->framing, http_stream_request(x->stream), &x->response);
+		return;
+	}
 	enum status s = decode(x, &e);
 	if (s == OK) {
 		x->route->fn(x->route->ctx, &x->request, &x->response);

@@ -169,6 +169,7 @@ struct net_exchange {
 	size_t pace_bytes; /* and what had come by then */
 	int64_t answered_ns;
 	bool whole;          /* the request's body is */
+	bool unguarded;      /* the guard is to be asked where it may block */
 	bool answered;       /* nothing more to do for the loop */
 	atomic_bool closed;  /* the stream is gone: no answer will be sent */
 	atomic_bool hung_up; /* the peer will send no more, and has probably gone */
@@ -263,6 +264,9 @@ struct net_stream_news net_stream_take_news(struct net_stream *st);
 /* E_DENIED: not by this name, or not from that page. */
 NODISCARD enum status net_access_check(
 	const struct net_exchange *x, const struct http_request *h, struct err *e);
+/* Worker or the thread of a stream: what the guard could not say on the loop. False: refused, with
+ * x->response. */
+bool net_access_guard(struct net_exchange *x);
 /* What a page of another origin may see of the answer. */
 void net_access_put(struct net_exchange *x);
 bool net_access_is_preflight(const struct net_exchange *x);

@@ -23,16 +23,27 @@
 #define NET_HANDSHAKE_BYTES ((size_t)48 << 10)
 #define NET_COMPRESS_MIN 1024 /* answers shorter than this are not compressed */
 
+/* Who sent a request, as the guard says. */
+#define NET_TENANT_BYTES 65
+#define NET_NAME_BYTES 129
+struct net_caller {
+	uint32_t scopes;
+	bool has_tenant; /* it may speak for `tenant` only */
+	char tenant[NET_TENANT_BYTES];
+	char name[NET_NAME_BYTES];
+};
+
 struct net_request {
 	struct str method;
 	struct str path;                   /* percent-decoded, without the query */
 	struct str query;                  /* raw, after '?' */
 	const struct http_header *headers; /* names in lower case */
 	size_t header_count;
-	struct str body;     /* RPC: the message alone, decompressed */
-	bool is_rpc;         /* came as gRPC, gRPC-Web or Connect */
-	int64_t deadline_ns; /* monotonic; INT64_MAX: none */
-	const char *peer;    /* "127.0.0.1:1234" */
+	struct str body;          /* RPC: the message alone, decompressed */
+	bool is_rpc;              /* came as gRPC, gRPC-Web or Connect */
+	int64_t deadline_ns;      /* monotonic; INT64_MAX: none */
+	const char *peer;         /* "127.0.0.1:1234" */
+	struct net_caller caller; /* all 0 without a guard */
 	/* True once the client has gone or the deadline has passed: a handler that works long asks
 	 * now and then, and ends with E_CANCELED. A client that only shut down its sending side
 	 * counts as gone, as in most servers. */
@@ -99,7 +110,17 @@ struct net_route {
 	/* Instead of `fn` when either side streams. */
 	net_stream_fn *stream_fn;
 	int64_t patience_ns; /* of a stream without a message; 0: config.stream_idle_ns */
+	uint32_t scope;      /* the guard's */
 };
+
+/* Who may ask, in front of every route. First on the loop, by the head alone, where it must not
+ * block and may say NET_GUARD_BLOCKS; then it is asked again with `may_block` on the thread of the
+ * handler. NET_GUARD_NO: the error says why, `challenge` (of so many bytes) may get further header
+ * lines "name: value\r\n". */
+enum net_verdict { NET_GUARD_YES, NET_GUARD_NO, NET_GUARD_BLOCKS };
+#define NET_CHALLENGE_BYTES 128
+typedef enum net_verdict net_guard_fn(void *ctx, const struct net_request *r, uint32_t scope,
+	bool may_block, struct net_caller *out, char challenge[NET_CHALLENGE_BYTES], struct err *e);
 
 /* First header of that (lower-case) name; "" when absent. */
 struct str net_header_find(const struct net_request *r, const char *name);
@@ -145,6 +166,13 @@ struct net_server_config {
 	const char *tls_cert_file;
 	const char *tls_key_file;
 	const char *tls_client_ca_file;
+	bool tls_client_optional; /* they need not have one */
+	bool tls13_only;
+	net_guard_fn *guard; /* NULL: everybody may do everything */
+	void *guard_ctx;
+	/* Names and values that each answer gets; they outlive the server. */
+	const struct http_header *headers;
+	size_t header_count;
 	/* "/firn": only paths below it are served, but gRPC at the root too. "" or NULL: none. */
 	const char *path_prefix;
 	/* Origins of other pages that may use this server, "*" for all; NULL at the end. */
@@ -156,6 +184,9 @@ struct net_server_config {
 };
 void net_server_config_default(struct net_server_config *c);
 
+/* Whether only processes of this host reach what listens there: a socket file, or loopback
+ * addresses. False also for what is no address. */
+bool net_address_is_local(const char *text);
 /* Binds and listens, and no more: for a port that needs privileges, before they are given up.
  * *out_text is where, as net_server_address(). */
 NODISCARD enum status net_listen(

@@ -280,8 +280,11 @@ static void *stream_main(void *ctx)
 	struct net_server *server = x->server;
 	const struct net_route *route = x->route;
 	struct err e = { 0 };
-	enum status s = st->live ? OK : fill(st, &e);
-	if (s != OK) {
+	bool admitted = net_access_guard(x);
+	enum status s = st->live || !admitted ? OK : fill(st, &e);
+	if (!admitted) {
+		s = x->response.status;
+	} else if (s != OK) {
 		net_fail(&x->response, s, &e);
 	} else {
 		route->stream_fn(route->ctx, &x->request, st, &x->response);

@@ -29,6 +29,7 @@ struct stamp {
 
 struct net_tls {
 	const char *files[3]; /* certificate, key, clients' CA or NULL */
+	bool client_optional, tls13_only;
 	struct stamp stamps[3];
 	SSL_CTX *ctx;
 	int64_t looked_ns;
@@ -90,7 +91,8 @@ static enum status fill(SSL_CTX *ctx, const struct net_tls *t, struct err *e)
 		return fail(e, "certificate authority", t->files[2]);
 	}
 	SSL_CTX_set_client_CA_list(ctx, names);
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	int must = t->client_optional ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | must, NULL);
 	return OK;
 }
 
@@ -100,7 +102,7 @@ static enum status load(const struct net_tls *t, SSL_CTX **out, struct err *e)
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 	if (!ctx)
 		return err_set(e, E_NOMEM, "TLS");
-	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+	SSL_CTX_set_min_proto_version(ctx, t->tls13_only ? TLS1_3_VERSION : TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx,
 		SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -140,6 +142,8 @@ enum status net_tls_new(const struct net_server_config *c, struct net_tls **out,
 	t->files[0] = c->tls_cert_file;
 	t->files[1] = c->tls_key_file;
 	t->files[2] = c->tls_client_ca_file;
+	t->client_optional = c->tls_client_optional;
+	t->tls13_only = c->tls13_only;
 	t->looked_ns = clock_monotonic_ns();
 	take_stamps(t, t->stamps);
 	enum status s = load(t, &t->ctx, e);

@@ -48,6 +48,8 @@ void server_handle_metrics(void *ctx, const struct net_request *r, struct net_re
 	metrics_write(&out->body, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
 	ingest_write_metrics(&s->ingest, &out->body);
 	net_server_write_metrics(s->net, &out->body);
+	if (s->auth)
+		auth_write_metrics(s->auth, &out->body);
 	server_handover_write_figures(s, &out->body);
 	if (!atomic_load_explicit(&s->ready, memory_order_acquire))
 		return;

@@ -2,6 +2,7 @@
 /* server's own: what the handlers share. Handlers run on net's threads. */
 #pragma once
 
+#include "auth/auth.h"
 #include "base/metrics.h"
 #include "debuginfo/debuginfo.h"
 #include "ingest/ingest.h"
@@ -81,6 +82,8 @@ NODISCARD enum status server_batch_begin(struct ingest_batch *b, const struct se
 struct server {
 	const struct server_config *config;
 	struct net_server *net;
+	struct auth *auth; /* NULL: everybody may do everything */
+	struct http_header headers[AUTH_HEADERS_MAX];
 	struct net_route *routes;
 	char (*paths)[SERVER_PATH_BYTES]; /* of RPCs, one each */
 	atomic_uint watchers;             /* of health and reflection */
@@ -122,6 +125,15 @@ NODISCARD enum status server_tenant_by(
 	const char *header, const struct net_request *r, struct str *out, struct err *e);
 NODISCARD enum status server_tenant(
 	const struct server *s, const struct net_request *r, struct str *out, struct err *e);
+
+/* guard.c: in front of the routes. */
+/* What a route needs: none of the others, as the page and what says whether a server is alive. */
+#define SERVER_SCOPE_OPEN (1u << 31)
+/* E_DENIED: others reach the address, and nobody has to say who they are. */
+NODISCARD enum status server_guard_open(struct server *s, struct err *e);
+void server_guard_config(struct server *s, struct net_server_config *c);
+/* About once a second: the file may have changed. */
+void server_guard_look(struct server *s);
 
 /* routes.c: every URL and RPC. */
 NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);

@@ -17,11 +17,14 @@ struct rpc {
 	int64_t patience_s;
 	enum server_lane lane;
 	const struct server_protocol *protocol; /* NULL: the handler's ctx is the server */
+	uint32_t scope;                         /* 0: as scope_of() says */
 };
 
+#define OPEN SERVER_SCOPE_OPEN
+
 static const struct rpc rpcs[] = {
-	{ &schema_health, "Check", .fn = server_health_check },
-	{ &schema_health, "Watch", .stream_fn = server_health_watch },
+	{ &schema_health, "Check", .fn = server_health_check, .scope = OPEN },
+	{ &schema_health, "Watch", .stream_fn = server_health_watch, .scope = OPEN },
 	{ &schema_reflection, "ServerReflectionInfo", .stream_fn = server_reflect,
 		.patience_s = 600 },
 	{ &schema_reflection_alpha, "ServerReflectionInfo", .stream_fn = server_reflect,
@@ -45,9 +48,9 @@ static const struct rpc rpcs[] = {
 		.rest = "GET /api/profiles/has_profile_data", .lane = SERVER_LANE_LOOKUPS },
 	{ &schema_otlp_profiles_service, "Export", .fn = server_handle_otlp,
 		.lane = SERVER_LANE_WRITES, .protocol = &server_protocol_otlp },
-	{ &schema_otlp_trace_service, "Export", .fn = server_otlp_traces },
-	{ &schema_otlp_logs_service, "Export", .fn = server_otlp_logs },
-	{ &schema_otlp_metrics_service, "Export", .fn = server_otlp_metrics },
+	{ &schema_otlp_trace_service, "Export", .fn = server_otlp_traces, .scope = AUTH_WRITE },
+	{ &schema_otlp_logs_service, "Export", .fn = server_otlp_logs, .scope = AUTH_WRITE },
+	{ &schema_otlp_metrics_service, "Export", .fn = server_otlp_metrics, .scope = AUTH_WRITE },
 	{ &schema_parca_profilestore, "WriteRaw", .fn = server_write_raw,
 		.rest = "POST /api/profiles/writeraw", .lane = SERVER_LANE_WRITES,
 		.protocol = &server_protocol_raw },
@@ -86,42 +89,44 @@ static const struct rpc rpcs[] = {
 	{ &schema_pyroscope_version, "Version", .fn = server_pyroscope_version },
 	{ &schema_parca_agents, "Agents", .fn = server_agents, .rest = "GET /api/agents" },
 	{ &schema_parca_debuginfo, "Upload", .stream_fn = server_debuginfo_upload,
-		.rest = "POST /api/upload" },
+		.rest = "POST /api/upload", .scope = AUTH_WRITE },
 	{ &schema_parca_debuginfo, "ShouldInitiateUpload", .fn = server_debuginfo_should_initiate,
-		.rest = "POST /api/shouldinitiateupload" },
+		.rest = "POST /api/shouldinitiateupload", .scope = AUTH_WRITE },
 	{ &schema_parca_debuginfo, "InitiateUpload", .fn = server_debuginfo_initiate,
-		.rest = "POST /api/initiateupload" },
+		.rest = "POST /api/initiateupload", .scope = AUTH_WRITE },
 	{ &schema_parca_debuginfo, "MarkUploadFinished", .fn = server_debuginfo_mark_finished,
-		.rest = "POST /api/markuploadfinished" },
+		.rest = "POST /api/markuploadfinished", .scope = AUTH_WRITE },
 	{ &schema_parca_scrape, "Targets", .fn = server_targets, .rest = "GET /api/targets" },
 	{ &schema_parca_telemetry, "ReportPanic", .fn = server_report_panic,
-		.rest = "POST /api/telemetry/panic" },
+		.rest = "POST /api/telemetry/panic", .scope = AUTH_WRITE },
 };
 
 /* clang-format off */
-#define ROW(m, p, f, l) { .method = m, .path = p, .fn = f, .lane = SERVER_LANE_##l }
+#define ROW(m, p, f, l) { .method = m, .path = p, .fn = f, .lane = SERVER_LANE_##l, .scope = AUTH_READ }
+#define WRITING(m, p, f, l) { .method = m, .path = p, .fn = f, .lane = SERVER_LANE_##l, .scope = AUTH_WRITE }
+#define ADMIN(m, p, f, l) { .method = m, .path = p, .fn = f, .lane = SERVER_LANE_##l, .scope = AUTH_ADMIN }
 /* Samples, by a protocol. */
 static const struct taking {
 	struct net_route route;
 	const struct server_protocol *protocol;
 } taking[] = {
-	{ ROW("POST", SERVER_OTLP_HTTP, server_handle_otlp, WRITES), &server_protocol_otlp },
-	{ ROW("POST", "/api/push", server_push, WRITES), &server_protocol_push },
-	{ ROW("POST", "/ingest", server_pyroscope_ingest, WRITES), &server_protocol_pyroscope_ingest },
-	{ ROW("POST", "/pyroscope/ingest", server_pyroscope_ingest, WRITES), &server_protocol_pyroscope_ingest },
+	{ WRITING("POST", SERVER_OTLP_HTTP, server_handle_otlp, WRITES), &server_protocol_otlp },
+	{ WRITING("POST", "/api/push", server_push, WRITES), &server_protocol_push },
+	{ WRITING("POST", "/ingest", server_pyroscope_ingest, WRITES), &server_protocol_pyroscope_ingest },
+	{ WRITING("POST", "/pyroscope/ingest", server_pyroscope_ingest, WRITES), &server_protocol_pyroscope_ingest },
 };
 static const struct net_route plain[] = {
-	{ .method = "GET", .path = "/healthy", .fn = server_handle_healthy, .on_loop = true },
-	{ .method = "GET", .path = "/ready", .fn = server_handle_ready, .on_loop = true },
-	{ .method = "GET", .path = "/-/ready", .fn = server_handle_ready, .on_loop = true },
-	{ .method = "GET", .path = "/-/healthy", .fn = server_handle_healthy, .on_loop = true },
+	{ .method = "GET", .path = "/healthy", .fn = server_handle_healthy, .on_loop = true, .scope = OPEN },
+	{ .method = "GET", .path = "/ready", .fn = server_handle_ready, .on_loop = true, .scope = OPEN },
+	{ .method = "GET", .path = "/-/ready", .fn = server_handle_ready, .on_loop = true, .scope = OPEN },
+	{ .method = "GET", .path = "/-/healthy", .fn = server_handle_healthy, .on_loop = true, .scope = OPEN },
 	ROW("GET", "/metrics", server_handle_metrics, OTHERS),
-	ROW("POST", "/-/reload", server_handle_reload, OTHERS),
+	ADMIN("POST", "/-/reload", server_handle_reload, OTHERS),
 	ROW("GET", "/agent", server_handle_agent, OTHERS),
 	ROW("GET", "/shared/*", server_handle_shared, OTHERS),
-	ROW("POST", "/v1/traces", server_otlp_traces, OTHERS),
-	ROW("POST", "/v1/logs", server_otlp_logs, OTHERS),
-	ROW("POST", "/v1/metrics", server_otlp_metrics, OTHERS),
+	WRITING("POST", "/v1/traces", server_otlp_traces, OTHERS),
+	WRITING("POST", "/v1/logs", server_otlp_logs, OTHERS),
+	WRITING("POST", "/v1/metrics", server_otlp_metrics, OTHERS),
 	ROW("GET", "/pyroscope/label-values", server_pyroscope_label_values, LOOKUPS),
 	ROW("GET", "/pyroscope/render", server_pyroscope_render, REPORTS),
 	ROW("GET", "/pyroscope/render-diff", server_pyroscope_render_diff, REPORTS),
@@ -134,9 +139,9 @@ static const struct net_route plain[] = {
 	ROW("GET", "/api/functions", server_handle_functions, REPORTS),
 	ROW("GET", "/api/diff", server_handle_diff, REPORTS),
 	ROW("GET", "/api/pprof", server_handle_pprof, REPORTS),
-	ROW("POST", "/api/admin/delete", server_handle_delete, OTHERS),
-	ROW("GET", "/api/admin/export", server_handle_export, OTHERS),
-	ROW("POST", "/api/admin/import", server_handle_import, OTHERS),
+	ADMIN("POST", "/api/admin/delete", server_handle_delete, OTHERS),
+	ADMIN("GET", "/api/admin/export", server_handle_export, OTHERS),
+	ADMIN("POST", "/api/admin/import", server_handle_import, OTHERS),
 };
 /* clang-format on */
 
@@ -166,6 +171,14 @@ static enum status ctx_of(
 	return st;
 }
 
+/* Whoever brings samples writes; the rest is asked for. */
+static uint32_t scope_of(const struct rpc *rpc)
+{
+	if (rpc->scope)
+		return rpc->scope;
+	return rpc->protocol ? AUTH_WRITE : AUTH_READ;
+}
+
 /* The RPC's routes: its own, and that of REST with its path behind the method in `rest`. */
 static size_t add_rpc(void *ctx, const struct rpc *rpc, char path[SERVER_PATH_BYTES],
 	char rest[SERVER_PATH_BYTES], struct net_route *out)
@@ -179,7 +192,8 @@ static size_t add_rpc(void *ctx, const struct rpc *rpc, char path[SERVER_PATH_BY
 		.is_rpc = true,
 		.lane = (uint8_t)rpc->lane,
 		.rpc = pb_service_find(rpc->service, rpc->method),
-		.patience_ns = rpc->patience_s * 1000000000 };
+		.patience_ns = rpc->patience_s * 1000000000,
+		.scope = scope_of(rpc) };
 	assert(out[0].rpc);
 	if (!rpc->rest)
 		return 1;
@@ -227,11 +241,14 @@ enum status server_make_routes(struct server *s, size_t *out_count, struct err *
 			.path = server_assets[i].path,
 			.fn = server_handle_asset,
 			.ctx = (void *)(uintptr_t)&server_assets[i],
-			.on_loop = true };
+			.on_loop = true,
+			.scope = OPEN };
 	if (assets == 0)
-		s->routes[n++] = (struct net_route){
-			.method = "GET", .path = "/", .fn = server_handle_no_page, .on_loop = true
-		};
+		s->routes[n++] = (struct net_route){ .method = "GET",
+			.path = "/",
+			.fn = server_handle_no_page,
+			.on_loop = true,
+			.scope = OPEN };
 	assert(n <= most);
 	*out_count = n;
 	return OK;

@@ -76,6 +76,7 @@ static enum status listen_now(struct server *s, struct err *e)
 	c.tls_cert_file = s->config->tls_cert_file;
 	c.tls_key_file = s->config->tls_key_file;
 	c.tls_client_ca_file = s->config->tls_client_ca_file;
+	server_guard_config(s, &c);
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	c.workers = WORKERS_MIN;
 	c.lane_workers[SERVER_LANE_WRITES] =
@@ -206,6 +207,8 @@ static enum status start(struct server *s, struct err *e)
 			s->config->retention_rules, s->config->retention_rule_count) };
 	enum status st = ingest_init(&s->ingest, &c, e);
 	if (st == OK)
+		st = server_guard_open(s, e);
+	if (st == OK)
 		st = listen_now(s, e);
 	if (st == OK)
 		st = open_uploads(s, e);
@@ -241,6 +244,7 @@ static void stop_all(struct server *s)
 	debuginfo_uploads_close(s->uploads);
 	server_inlets_close(s);
 	ingest_deinit(&s->ingest);
+	auth_close(s->auth);
 	free(s->routes);
 	free(s->paths);
 }
@@ -283,6 +287,7 @@ enum status server_run(
 	 * just before it. */
 	while (st == OK && !*stop) {
 		reload_if_wanted(&s);
+		server_guard_look(&s);
 		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	}
 	log_info("stopping", "status=%s", status_name(st));

@@ -24,6 +24,9 @@ struct server_config {
 	const char *tls_cert_file;       /* NULL: no TLS */
 	const char *tls_key_file;
 	const char *tls_client_ca_file;
+	const char *web_config_file; /* who may do what (auth/auth.h); NULL: everybody everything */
+	const char *own_token;      /* of the agent of the same program, which may read and write */
+	bool allow_unauthenticated; /* on an address that others reach */
 	const char *storage_path;
 	uint64_t storage_memory_bytes;
 	int64_t retention_ns;

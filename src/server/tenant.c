@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose samples: the value of --tenant-header, as Pyroscope and Grafana's other stores have it in
+ * Whose samples: the tenant that the web-config file binds the sender to, or else the value of
+ * --tenant-header, as Pyroscope and Grafana's other stores have it in
  * X-Scope-OrgID. What names may hold is their rule; several tenants at a time (a|b) are not known.
  */
 #include "server/internal.h"
 
-enum status server_tenant_by(
+static enum status named_by(
 	const char *header, const struct net_request *r, struct str *out, struct err *e)
 {
 	struct str found = STR("");
@@ -24,6 +25,21 @@ enum status server_tenant_by(
 				header, SAMPLES_TENANT_MAX);
 	}
 	*out = found;
+	return OK;
+}
+
+/* Who is bound to a tenant may name it, and no other. */
+enum status server_tenant_by(
+	const char *header, const struct net_request *r, struct str *out, struct err *e)
+{
+	struct str named = STR("");
+	enum status s = named_by(header, r, &named, e);
+	if (s != OK)
+		return s;
+	struct str own = str_of(r->caller.tenant);
+	if (r->caller.has_tenant && named.len && !str_eq(named, own))
+		return err_set(e, E_DENIED, "%s: %s is of another tenant", header, r->caller.name);
+	*out = r->caller.has_tenant ? own : named;
 	return OK;
 }
 

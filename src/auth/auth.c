@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A claim is judged from the cheap to the dear: what is remembered (by a digest with a random salt,
+ * so that the time of the search says nothing), our own tokens (digests, each compared, in constant
+ * time), and only then, while its source has guesses left, a password: bcrypt, one at a time, on a
+ * thread that may block. An unknown user costs the same bcrypt as a known one.
+ *
+ * The configuration is immutable and counted; a reload replaces it, and forgets what was remembered
+ * of the old one by its generation. `lock` is held for short; nothing blocks under it.
+ */
+#include "auth/internal.h"
+
+#include <crypt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+
+#include "http/http.h"
+
+#define SALT_BYTES 32
+#define SESSION_BYTES 32
+#define PASSWORD_MAX 1024
+
+/* Of no password that anybody knows, with the cost that htpasswd and bcrypt's users choose most. */
+static const char nobody[] = "$2b$10$abcdefghijklmnopqrstuu4T826PRnz0Hu6YlprUuxkZxOOj5Fw5S";
+
+struct remembered {
+	uint8_t digest[AUTH_HASH_BYTES];
+	struct auth_caller caller;
+	uint64_t generation;
+	int64_t until_ns; /* 0: free */
+	int64_t used_ns;
+};
+
+struct auth {
+	char *path;
+	char *own_token;
+	auth_told_fn *told;
+	atomic_bool must; /* auth_require() */
+	pthread_mutex_t lock;
+	struct auth_config *config; /* the lock's, as what follows */
+	uint64_t generation;
+	struct remembered known[AUTH_REMEMBERED_MAX];
+	struct remembered sessions[AUTH_SESSIONS_MAX];
+	pthread_mutex_t look_lock;
+	pthread_mutex_t password_lock;
+	atomic_uint waiting;
+	struct auth_web web;
+	struct auth_config *first; /* whose texts `web` has */
+	uint8_t salt[SALT_BYTES];
+	struct auth_sources sources;
+	struct auth_metrics metrics;
+};
+
+/* ---- the configuration ---- */
+
+static bool is_required(const struct auth_config *c)
+{
+	return c->users.len || c->tokens.len;
+}
+
+static enum status load(struct auth *a, struct auth_config **out, struct err *e)
+{
+	struct auth_config *c = NULL;
+	enum status s = auth_config_load(a->path, &c, e);
+	if (s != OK)
+		return s;
+	bool required = is_required(c);
+	struct auth_caller agent = { .scopes = AUTH_READ | AUTH_WRITE, .name = "own agent" };
+	if (!required && atomic_load(&a->must))
+		s = err_set(e, E_INVALID,
+			"%s: neither users nor tokens: others reach this server, which does not "
+			"run with --http-allow-unauthenticated",
+			a->path);
+	if (s == OK && required && a->own_token)
+		s = auth_add_token(c, str_of(a->own_token), &agent, e);
+	if (s != OK) {
+		auth_config_unref(c);
+		return s;
+	}
+	*out = c;
+	return OK;
+}
+
+static struct auth_config *take(struct auth *a, uint64_t *out_generation)
+{
+	pthread_mutex_lock(&a->lock);
+	struct auth_config *c = a->config;
+	atomic_fetch_add(&c->refs, 1);
+	*out_generation = a->generation;
+	pthread_mutex_unlock(&a->lock);
+	return c;
+}
+
+bool auth_is_required(struct auth *a)
+{
+	pthread_mutex_lock(&a->lock);
+	bool yes = is_required(a->config);
+	pthread_mutex_unlock(&a->lock);
+	return yes;
+}
+
+bool auth_require(struct auth *a)
+{
+	atomic_store(&a->must, true);
+	return auth_is_required(a);
+}
+
+const struct auth_web *auth_web(const struct auth *a)
+{
+	return &a->web;
+}
+
+enum status auth_open(const char *path, const char *own_token, auth_told_fn *told,
+	struct auth **out, struct err *e)
+{
+	struct auth *a = calloc(1, sizeof(*a));
+	if (!a)
+		return err_set(e, E_NOMEM, "authentication");
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_mutex_init(&a->look_lock, NULL);
+	pthread_mutex_init(&a->password_lock, NULL);
+	pthread_mutex_init(&a->sources.lock, NULL);
+	a->told = told;
+	a->path = path ? strdup(path) : NULL;
+	a->own_token = own_token ? strdup(own_token) : NULL;
+	enum status s = OK;
+	if ((path && !a->path) || (own_token && !a->own_token))
+		s = err_set(e, E_NOMEM, "authentication");
+	else if (RAND_bytes(a->salt, sizeof(a->salt)) != 1)
+		s = err_set(e, E_IO, "no random numbers");
+	else
+		s = load(a, &a->config, e);
+	if (s != OK) {
+		auth_close(a);
+		return s;
+	}
+	a->web = a->config->web;
+	a->first = a->config;
+	atomic_fetch_add(&a->first->refs, 1);
+	*out = a;
+	return OK;
+}
+
+void auth_close(struct auth *a)
+{
+	if (!a)
+		return;
+	auth_config_unref(a->config);
+	auth_config_unref(a->first);
+	pthread_mutex_destroy(&a->lock);
+	pthread_mutex_destroy(&a->look_lock);
+	pthread_mutex_destroy(&a->password_lock);
+	pthread_mutex_destroy(&a->sources.lock);
+	free(a->path);
+	free(a->own_token);
+	free(a);
+}
+
+static bool has_changed(const struct auth_config *c)
+{
+	for (uint32_t i = 0; i < c->file_count; i++) {
+		struct os_stamp now = { 0 };
+		if (os_read_own(c->files[i].path, NULL, &now, NULL) != OK ||
+			!os_stamp_is_same(&now, &c->files[i].stamp))
+			return true;
+	}
+	return false;
+}
+
+enum status auth_look(struct auth *a, bool *out_changed, struct err *e)
+{
+	uint64_t generation;
+	struct auth_config *fresh = NULL;
+	enum status s = OK;
+	pthread_mutex_lock(&a->look_lock);
+	struct auth_config *old = take(a, &generation);
+	bool changed = has_changed(old);
+	if (changed)
+		s = load(a, &fresh, e);
+	if (changed && s == OK) {
+		metric_add(&a->metrics.reloads, 1);
+		pthread_mutex_lock(&a->lock);
+		a->config = fresh;
+		a->generation++;
+		pthread_mutex_unlock(&a->lock);
+		auth_config_unref(old); /* the auth's own */
+	} else if (changed) {
+		metric_add(&a->metrics.reload_failed, 1);
+	}
+	auth_config_unref(old);
+	pthread_mutex_unlock(&a->look_lock);
+	if (s == OK)
+		*out_changed = changed;
+	return s;
+}
+
+/* ---- what is remembered ---- */
+
+static void salted(const struct auth *a, struct str text, uint8_t out[AUTH_HASH_BYTES])
+{
+	uint8_t bytes[SALT_BYTES + AUTH_HASH_BYTES];
+	memcpy(bytes, a->salt, SALT_BYTES);
+	auth_digest(text, bytes + SALT_BYTES);
+	auth_digest(str_make(bytes, sizeof(bytes)), out);
+}
+
+static bool recall(struct auth *a, struct remembered *table, size_t count, struct str text,
+	struct auth_caller *out)
+{
+	uint8_t digest[AUTH_HASH_BYTES];
+	int64_t now = clock_monotonic_ns();
+	bool found = false;
+	salted(a, text, digest);
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < count && !found; i++) {
+		struct remembered *m = &table[i];
+		found = m->until_ns > now && m->generation == a->generation &&
+			CRYPTO_memcmp(m->digest, digest, sizeof(digest)) == 0;
+		if (!found)
+			continue;
+		m->used_ns = now;
+		*out = m->caller;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return found;
+}
+
+/* What is over goes first, then the least recently used. */
+static void keep(struct auth *a, struct remembered *table, size_t count, struct str text,
+	const struct auth_caller *caller, uint64_t generation, int64_t until_ns)
+{
+	struct remembered made = { .caller = *caller,
+		.generation = generation,
+		.until_ns = until_ns,
+		.used_ns = clock_monotonic_ns() };
+	salted(a, text, made.digest);
+	pthread_mutex_lock(&a->lock);
+	struct remembered *at = &table[0];
+	for (size_t i = 0; i < count; i++) {
+		struct remembered *m = &table[i];
+		if (m->until_ns <= made.used_ns || m->generation != a->generation)
+			m->used_ns = 0;
+		if (m->used_ns < at->used_ns)
+			at = m;
+	}
+	*at = made;
+	pthread_mutex_unlock(&a->lock);
+}
+
+enum status auth_random_text(char out[AUTH_SESSION_TEXT], struct err *e)
+{
+	uint8_t bytes[SESSION_BYTES];
+	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+		return err_set(e, E_IO, "no random numbers");
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	return OK;
+}
+
+enum status auth_session_new(struct auth *a, const struct auth_caller *caller,
+	char out[AUTH_SESSION_TEXT], struct err *e)
+{
+	char text[AUTH_SESSION_TEXT];
+	enum status s = auth_random_text(text, e);
+	if (s != OK)
+		return s;
+	pthread_mutex_lock(&a->lock);
+	uint64_t generation = a->generation;
+	pthread_mutex_unlock(&a->lock);
+	keep(a, a->sessions, AUTH_SESSIONS_MAX, str_of(text), caller, generation,
+		clock_monotonic_ns() + AUTH_SESSION_NS);
+	memcpy(out, text, sizeof(text));
+	return OK;
+}
+
+void auth_session_end(struct auth *a, struct str session)
+{
+	uint8_t digest[AUTH_HASH_BYTES];
+	salted(a, session, digest);
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < AUTH_SESSIONS_MAX; i++)
+		if (CRYPTO_memcmp(a->sessions[i].digest, digest, sizeof(digest)) == 0)
+			a->sessions[i].until_ns = 0;
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- tokens and passwords ---- */
+
+static bool token_is_known(const struct auth_config *c, struct str token, struct auth_caller *out)
+{
+	uint8_t digest[AUTH_HASH_BYTES];
+	size_t at = c->tokens.len;
+	auth_digest(token, digest);
+	for (size_t i = 0; i < c->tokens.len; i++)
+		if (CRYPTO_memcmp(c->tokens.v[i].digest, digest, sizeof(digest)) == 0)
+			at = i;
+	if (at == c->tokens.len)
+		return false;
+	*out = c->tokens.v[at].caller;
+	return true;
+}
+
+/* False: wrong, or libcrypt could not. */
+static bool password_is(const char *hash, const char *password)
+{
+	struct crypt_data *data = calloc(1, sizeof(*data));
+	const char *made = data ? crypt_r(password, hash, data) : NULL;
+	size_t len = strlen(hash);
+	bool good = made && strlen(made) == len && CRYPTO_memcmp(made, hash, len) == 0;
+	if (data)
+		explicit_bzero(data, sizeof(*data));
+	free(data);
+	return good;
+}
+
+/* "name:password" in base64. */
+static bool basic_is_known(
+	struct auth *a, const struct auth_config *c, struct str base64, struct auth_caller *out)
+{
+	char password[PASSWORD_MAX + 1];
+	CLEANUP(buf_deinit) struct buf text = { 0 };
+	const struct auth_user *user = NULL;
+	buf_init(&text, AUTH_CREDENTIAL_MAX);
+	if (!http_base64_decode(&text, base64))
+		return false;
+	struct str all = buf_view(&text);
+	size_t colon = str_index(all, ':');
+	struct str name = str_sub(all, 0, colon), rest = str_sub(all, colon + 1, all.len);
+	if (colon == all.len || rest.len > PASSWORD_MAX || str_index(rest, 0) < rest.len)
+		return false;
+	memcpy(password, rest.p, rest.len);
+	password[rest.len] = 0;
+	for (size_t i = 0; i < c->users.len; i++)
+		if (str_eq(c->users.v[i].name, name))
+			user = &c->users.v[i];
+	metric_add(&a->metrics.passwords, 1);
+	bool good = password_is(user ? user->hash : nobody, password) && user;
+	explicit_bzero(password, sizeof(password));
+	explicit_bzero(text.data, text.len);
+	if (good)
+		*out = user->caller;
+	return good;
+}
+
+/* ---- the verdict ---- */
+
+static enum auth_verdict refuse(struct auth *a, const struct auth_claim *c, metric_value *counter,
+	bool guess, const struct err *e)
+{
+	metric_add(counter, 1);
+	uint64_t count = auth_sources_add(&a->sources, c->source, guess, clock_monotonic_ns());
+	char name[48];
+	auth_source_name(c->source, name, sizeof(name));
+	if (count && a->told)
+		a->told(name, count, e->text);
+	return AUTH_NO;
+}
+
+static bool scheme_of(struct str header, struct str scheme, struct str *out_rest)
+{
+	if (header.len <= scheme.len || !str_eq_nocase(str_sub(header, 0, scheme.len), scheme) ||
+		header.p[scheme.len] != ' ')
+		return false;
+	*out_rest = str_trim(str_sub(header, scheme.len, header.len));
+	return true;
+}
+
+/* One password at a time. A page asks for several things at once with the same password: all but
+ * the first find it remembered. */
+static enum auth_verdict judge_password(struct auth *a, const struct auth_config *config,
+	const struct auth_claim *c, struct str base64, uint64_t generation, struct auth_caller *out,
+	struct err *e)
+{
+	if (atomic_fetch_add(&a->waiting, 1) >= AUTH_WAITING_MAX) {
+		atomic_fetch_sub(&a->waiting, 1);
+		err_set(e, E_UNAVAILABLE, "too many passwords to be checked, try again");
+		return refuse(a, c, &a->metrics.busy, false, e);
+	}
+	pthread_mutex_lock(&a->password_lock);
+	bool known = recall(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out);
+	bool over = !known && auth_sources_over(&a->sources, c->source, clock_monotonic_ns());
+	bool good = known || (!over && basic_is_known(a, config, base64, out));
+	if (good && !known)
+		keep(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out, generation,
+			clock_monotonic_ns() + AUTH_REMEMBER_NS);
+	pthread_mutex_unlock(&a->password_lock);
+	atomic_fetch_sub(&a->waiting, 1);
+	if (good)
+		return AUTH_YES;
+	err_set(e, E_UNAUTHENTICATED, "the name or the password is wrong");
+	return refuse(a, c, &a->metrics.wrong, true, e);
+}
+
+static enum auth_verdict identify(struct auth *a, const struct auth_config *config,
+	const struct auth_claim *c, bool may_block, uint64_t generation, struct auth_caller *out,
+	struct err *e)
+{
+	struct str rest;
+	if (c->authorization.len == 0) {
+		if (c->session.len && recall(a, a->sessions, AUTH_SESSIONS_MAX, c->session, out))
+			return AUTH_YES;
+		err_set(e, E_UNAUTHENTICATED, "this server asks for a password or a bearer token");
+		return refuse(a, c, &a->metrics.missing, false, e);
+	}
+	if (c->authorization.len <= AUTH_CREDENTIAL_MAX &&
+		recall(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out))
+		return AUTH_YES;
+	bool basic = scheme_of(c->authorization, STR("Basic"), &rest);
+	bool bearer = !basic && scheme_of(c->authorization, STR("Bearer"), &rest);
+	if (c->authorization.len > AUTH_CREDENTIAL_MAX || (!basic && !bearer)) {
+		err_set(e, E_UNAUTHENTICATED,
+			"the authorization header is neither Basic nor Bearer");
+		return refuse(a, c, &a->metrics.wrong, false, e);
+	}
+	if (bearer && token_is_known(config, rest, out))
+		return AUTH_YES;
+	if (auth_sources_over(&a->sources, c->source, clock_monotonic_ns())) {
+		err_set(e, E_LIMIT, "too many wrong passwords or tokens: try again in a minute");
+		return refuse(a, c, &a->metrics.guesses, false, e);
+	}
+	if (basic && !may_block)
+		return AUTH_BLOCKS;
+	if (basic)
+		return judge_password(a, config, c, rest, generation, out, e);
+	err_set(e, E_UNAUTHENTICATED, "the token is not known here");
+	return refuse(a, c, &a->metrics.wrong, true, e);
+}
+
+static const char *scope_name(uint32_t scope)
+{
+	return scope & AUTH_ADMIN ? "admin" : scope & AUTH_WRITE ? "write" : "read";
+}
+
+enum auth_verdict auth_judge(struct auth *a, const struct auth_claim *c, bool may_block,
+	struct auth_caller *out, struct err *e)
+{
+	struct auth_caller caller = { .scopes = AUTH_ALL };
+	struct err why = { 0 };
+	uint64_t generation;
+	struct auth_config *config = take(a, &generation);
+	enum auth_verdict v = AUTH_YES;
+	if (is_required(config)) {
+		v = identify(a, config, c, may_block, generation, &caller, &why);
+		if (v == AUTH_YES)
+			metric_add(&a->metrics.accepted, 1);
+	}
+	if (v == AUTH_YES && (c->scope & ~caller.scopes)) {
+		err_set(&why, E_DENIED, "this needs the scope \"%s\", which %s does not have",
+			scope_name(c->scope), caller.name);
+		v = refuse(a, c, &a->metrics.scope, false, &why);
+	}
+	auth_config_unref(config);
+	if (v == AUTH_YES)
+		*out = caller;
+	if (v == AUTH_NO && e)
+		*e = why;
+	return v;
+}
+
+static const struct metric_def defs[] = { AUTH_METRICS(METRIC_DEF) };
+
+void auth_write_metrics(struct auth *a, struct buf *out)
+{
+	metrics_write(out, defs, (const metric_value *)&a->metrics, ARRAY_COUNT(defs));
+}

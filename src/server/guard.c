@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may ask: auth's verdict in net's words. A browser sends the cookie of a session by itself;
+ * other sites cannot make it do so (SameSite), and what changes something has to come from our own
+ * page besides (net/access.c). A page that asks for data is not told that Basic is spoken here, or
+ * its browser would ask for a password in a window of its own.
+ */
+#include "base/log.h"
+#include "server/internal.h"
+
+#define COOKIE "firn_session"
+static_assert(NET_TENANT_BYTES == sizeof(((struct auth_caller *)0)->tenant), "tenant");
+static_assert(NET_NAME_BYTES == sizeof(((struct auth_caller *)0)->name), "name");
+
+static void told(const char *source, uint64_t count, const char *why)
+{
+	log_warn("requests refused", "source=%s count=%llu err=%s", source,
+		(unsigned long long)count, LOG_QUOTED(why));
+}
+
+static struct str session_of(const struct net_request *r)
+{
+	struct str cookies = net_header_find(r, "cookie"), part;
+	while (str_split(&cookies, ';', &part)) {
+		part = str_trim(part);
+		if (str_starts(part, STR(COOKIE "=")))
+			return str_sub(part, sizeof(COOKIE), part.len);
+	}
+	return STR("");
+}
+
+static void put_challenge(const struct net_request *r, char out[NET_CHALLENGE_BYTES])
+{
+	struct str mode = net_header_find(r, "sec-fetch-mode");
+	bool page = mode.len && !str_eq(mode, STR("navigate"));
+	snprintf(out, NET_CHALLENGE_BYTES, "www-authenticate: %s realm=\"firn\"\r\n",
+		page ? "Bearer" : "Basic");
+}
+
+static enum net_verdict guard(void *ctx, const struct net_request *r, uint32_t scope,
+	bool may_block, struct net_caller *out, char challenge[NET_CHALLENGE_BYTES], struct err *e)
+{
+	struct server *s = ctx;
+	struct auth_caller caller = { 0 };
+	if (scope & SERVER_SCOPE_OPEN)
+		return NET_GUARD_YES;
+	const struct auth_claim claim = { .authorization = net_header_find(r, "authorization"),
+		.session = session_of(r),
+		.source = r->peer,
+		.scope = scope };
+	enum auth_verdict v = auth_judge(s->auth, &claim, may_block, &caller, e);
+	if (v == AUTH_BLOCKS)
+		return NET_GUARD_BLOCKS;
+	if (v == AUTH_NO && e->status == E_UNAUTHENTICATED)
+		put_challenge(r, challenge);
+	if (v == AUTH_NO)
+		return NET_GUARD_NO;
+	out->scopes = caller.scopes;
+	out->has_tenant = caller.has_tenant;
+	memcpy(out->tenant, caller.tenant, sizeof(out->tenant));
+	memcpy(out->name, caller.name, sizeof(out->name));
+	return NET_GUARD_YES;
+}
+
+void server_guard_config(struct server *s, struct net_server_config *c)
+{
+	const struct auth_web *w = auth_web(s->auth);
+	c->guard = guard;
+	c->guard_ctx = s;
+	if (w->cert_file) {
+		c->tls_cert_file = w->cert_file;
+		c->tls_key_file = w->key_file;
+		c->tls_client_ca_file = w->client_ca_file;
+		c->tls_client_optional = w->client_cert_optional;
+		c->tls13_only = w->tls13_only;
+	}
+	for (uint32_t i = 0; i < w->header_count; i++)
+		s->headers[i] =
+			(struct http_header){ str_of(w->headers[i][0]), str_of(w->headers[i][1]) };
+	c->headers = s->headers;
+	c->header_count = w->header_count;
+}
+
+void server_guard_look(struct server *s)
+{
+	struct err e = { 0 };
+	bool changed = false;
+	enum status st = auth_look(s->auth, &changed, &e);
+	if (st != OK)
+		log_warn("web-config file stays as it was", "err=%s", LOG_QUOTED(err_text(&e, st)));
+	else if (changed)
+		log_info("web-config file read again", "authentication=%s",
+			auth_is_required(s->auth) ? "yes" : "no");
+}
+
+/* Others reach the address, and nobody has to say who they are. */
+static enum status check_address(const struct server *s, const char *address, struct err *e)
+{
+	const struct auth_web *w = auth_web(s->auth);
+	const char *ca = w->cert_file ? w->client_ca_file : s->config->tls_client_ca_file;
+	bool certificates = ca && !(w->cert_file && w->client_cert_optional);
+	if (net_address_is_local(address) || s->config->allow_unauthenticated || certificates)
+		return OK;
+	if (auth_require(s->auth))
+		return OK;
+	return err_set(e, E_DENIED,
+		"--http-address %.60s: others reach it, and could read and write without saying "
+		"who they are. --web-config-file names users and tokens; "
+		"--http-allow-unauthenticated leaves it open",
+		address);
+}
+
+enum status server_guard_open(struct server *s, struct err *e)
+{
+	const struct server_config *c = s->config;
+	enum status st = auth_open(c->web_config_file, c->own_token, told, &s->auth, e);
+	return st == OK ? check_address(s, c->http_address, e) : st;
+}
