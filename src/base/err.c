@@ -32,9 +32,10 @@ static enum status status_of_errno(int number)
 		return E_DENIED;
 	case ENOSPC:
 	case EDQUOT:
+		return E_NOSPACE;
 	case EMFILE:
 	case ENFILE:
-		return E_LIMIT;
+		return E_UNAVAILABLE;
 	default:
 		return E_IO;
 	}

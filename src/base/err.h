@@ -20,7 +20,8 @@ struct err {
 /* Set the sentence; returns `s`, so that `return err_set(e, E_INVALID, "…");` is one line. */
 enum status err_set(struct err *e, enum status s, const char *fmt, ...) PRINTF(3, 4);
 /* The same with errno's text appended: ENOMEM gives E_NOMEM, ENOENT E_NOTFOUND, EACCES and EPERM
- * E_DENIED, ENOSPC, EDQUOT, EMFILE and ENFILE E_LIMIT, all others E_IO. errno stays as it was. */
+ * E_DENIED, ENOSPC and EDQUOT E_NOSPACE, EMFILE and ENFILE E_UNAVAILABLE, all others E_IO. errno
+ * stays as it was. */
 enum status err_os(struct err *e, const char *fmt, ...) PRINTF(2, 3);
 /* Put "prefix: " before the sentence that `e` holds already; returns e's status. */
 enum status err_prefix(struct err *e, enum status s, const char *fmt, ...) PRINTF(3, 4);

@@ -23,7 +23,9 @@
 	X(CORRUPT,      500, 15, "bytes we stored are damaged")       \
 	X(NOTFOUND,     404,  5, "no such object")                    \
 	X(EXISTS,       409,  6, "the object is there already")       \
-	X(LIMIT,        429,  8, "a documented limit was reached")    \
+	X(LIMIT,        422,  8, "larger than a documented limit")    \
+	X(QUOTA,        429,  8, "a quota is used up for now")        \
+	X(NOSPACE,      503, 14, "no space is left on the disk")      \
 	X(UNAVAILABLE,  503, 14, "not now: try again")                \
 	X(TIMEOUT,      504,  4, "the deadline passed")               \
 	X(CANCELED,     499,  1, "the caller went away")              \

@@ -234,10 +234,11 @@ static void count_stored(struct ingest_batch *b, uint64_t no_series)
 static void count_refused(struct ingest_metrics *m, enum status why)
 {
 	bool malformed = why == E_INVALID || why == E_CORRUPT || why == E_UNSUPPORTED;
-	bool busy = why == E_UNAVAILABLE || why == E_NOMEM;
+	bool limit = why == E_LIMIT || why == E_QUOTA;
+	bool busy = why == E_UNAVAILABLE || why == E_NOMEM || why == E_NOSPACE;
 	bool canceled = why == E_CANCELED || why == E_TIMEOUT;
 	metric_add(malformed        ? &m->messages_malformed
-		   : why == E_LIMIT ? &m->messages_limit
+		   : limit          ? &m->messages_limit
 		   : busy           ? &m->messages_busy
 		   : canceled       ? &m->messages_canceled
 				    : &m->messages_failed,
@@ -382,7 +383,7 @@ enum status ingest_batch_verdict(const struct ingest_batch *b, struct err *e)
 		by_limits += r->by_reason[i];
 	if (r->samples == 0)
 		return OK;
-	return err_set(e, by_limits ? E_INVALID : E_LIMIT,
+	return err_set(e, by_limits ? E_INVALID : E_QUOTA,
 		"%" PRIu64 " samples were refused, the others are stored: %s", r->samples,
 		r->reason);
 }

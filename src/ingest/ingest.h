@@ -253,7 +253,7 @@ void ingest_batch_wait(struct ingest_batch *b, uint64_t bytes);
  * in b->refused (samples, first reason) and counted. OK too when none is left. */
 NODISCARD enum status ingest_batch_put(
 	struct ingest_batch *b, struct hash128 batch_id, struct err *e);
-/* For a sender whose protocol knows no partial success: E_INVALID (E_LIMIT where too many series
+/* For a sender whose protocol knows no partial success: E_INVALID (E_QUOTA where too many series
  * are the reason) when samples were refused. */
 NODISCARD enum status ingest_batch_verdict(const struct ingest_batch *b, struct err *e);
 /* Counts, notes the agent (if it is one) and gives back all memory, the profile's too. `error`:

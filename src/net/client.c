@@ -452,7 +452,7 @@ static enum status status_of_grpc(int code)
 	case 16:
 		return E_DENIED;
 	case 8:
-		return E_LIMIT;
+		return E_QUOTA;
 	case 12:
 		return E_UNSUPPORTED;
 	case 15:
@@ -468,7 +468,7 @@ static enum status status_of_grpc(int code)
 
 static bool worth_retrying(enum status s)
 {
-	return s == E_UNAVAILABLE || s == E_TIMEOUT || s == E_LIMIT || s == E_IO || s == E_CANCELED;
+	return s == E_UNAVAILABLE || s == E_TIMEOUT || s == E_QUOTA || s == E_IO || s == E_CANCELED;
 }
 
 static enum status no_grpc_status(int http_status, struct err *e)

@@ -416,9 +416,9 @@ static void start_stream(struct net_exchange *x)
 	if (net_stream_start(x))
 		return;
 	metric_add(&x->server->metrics.streams_refused, 1);
-	err_set(&e, E_LIMIT, "more than %u streaming calls at a time",
+	err_set(&e, E_QUOTA, "more than %u streaming calls at a time",
 		x->server->config.streams_max);
-	refuse(x, 0, E_LIMIT, &e);
+	refuse(x, 0, E_QUOTA, &e);
 }
 
 /* Over gRPC, and Connect's streams on HTTP/2, the handler runs while messages come; the other

@@ -94,8 +94,6 @@ static void answer(
 		return;
 	buf_clear(&out->body);
 	net_fail(out, st, &e);
-	if (st == E_LIMIT) /* no use asking the same again later */
-		out->http_status = 422;
 }
 
 static enum status delete_now(

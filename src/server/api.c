@@ -185,8 +185,6 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 	server_query_end(&query, status);
 	if (status != OK) {
 		net_fail(out, status, &e);
-		if (status == E_LIMIT) /* no use asking the same again later */
-			out->http_status = 422;
 		return;
 	}
 	out->content_type = formats[q.format].content_type;

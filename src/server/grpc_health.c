@@ -93,7 +93,7 @@ void server_health_watch(
 		st = err_set(&e, E_INVALID, "malformed request");
 	if (st == OK && atomic_fetch_add(&s->watchers, 1) >= SERVER_WATCHERS_MAX) {
 		atomic_fetch_sub(&s->watchers, 1);
-		st = err_set(&e, E_LIMIT, "more than %d watchers", SERVER_WATCHERS_MAX);
+		st = err_set(&e, E_QUOTA, "more than %d watchers", SERVER_WATCHERS_MAX);
 	} else if (st == OK) {
 		st = watch(s, stream, service, &e);
 		atomic_fetch_sub(&s->watchers, 1);

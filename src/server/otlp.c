@@ -51,9 +51,6 @@ static void fail(const struct net_request *r, const struct server_otlp_body *b, 
 	net_fail(out, st, e);
 	if (r->is_rpc)
 		return;
-	/* 429 would be sent again, as long as the sender likes (OTLP/HTTP, failures). */
-	if (st == E_LIMIT)
-		out->http_status = 413;
 	if (b->bad_type)
 		out->http_status = 415;
 	buf_clear(&out->body);

@@ -150,7 +150,7 @@ void server_reflect(
 	enum status st;
 	(void)r;
 	if (atomic_fetch_add(&s->watchers, 1) >= SERVER_WATCHERS_MAX)
-		st = err_set(&e, E_LIMIT, "more than %d such streams", SERVER_WATCHERS_MAX);
+		st = err_set(&e, E_QUOTA, "more than %d such streams", SERVER_WATCHERS_MAX);
 	else
 		st = reflect(stream, &e);
 	atomic_fetch_sub(&s->watchers, 1);

@@ -467,8 +467,8 @@ static enum status write_batch(struct store *s, struct str tenant, const struct 
 	pthread_rwlock_unlock(&s->gate);
 	if (lost)
 		store_say(s, "%s; what is in memory is written as a part", err_text(e, st));
-	/* E_LIMIT: of the disk, or of a table: encode() took care of the record's. */
-	if ((st == OK && first) || lost || st == E_LIMIT) {
+	/* E_LIMIT: of a table; encode() took care of the record's. */
+	if ((st == OK && first) || lost || st == E_NOSPACE || st == E_LIMIT) {
 		pthread_mutex_lock(&s->lock);
 		s->flush_wanted |= st != OK;
 		pthread_cond_signal(&s->flush_wake);

@@ -159,7 +159,7 @@ NODISCARD enum status store_delete(struct store *s, struct str tenant,
 
 /* The samples that `q` picks from the view, as one part (docs/formats/export.md), appended to
  * `out`; nothing is appended when there are none. E_LIMIT: more than `out` takes, or than fits into
- * memory while it is sorted: ask for a shorter range. E_UNAVAILABLE: the disk is full. */
+ * memory while it is sorted: ask for a shorter range. E_NOSPACE. */
 NODISCARD enum status store_export(
 	struct store_view *v, const struct samples_query *q, struct buf *out, struct err *e);
 
@@ -167,7 +167,7 @@ NODISCARD enum status store_export(
  * store holds already changes nothing (`known`). E_CORRUPT, E_UNSUPPORTED: the bytes are not (or no
  * longer) a part that this firn reads. E_EXISTS, unless `again`: the samples were exported from
  * this very store, or another import from the same store may have brought some of them.
- * E_UNAVAILABLE: the disk is full. */
+ * E_NOSPACE. */
 struct store_import_wish {
 	bool again;
 	int64_t from_ns; /* only what lies between: from inclusive, to exclusive */

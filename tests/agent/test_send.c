@@ -329,7 +329,7 @@ static void a_refused_batch_is_dropped(void **state)
 	CHECK(get(&m->lost_refused) == 4 && get(&m->reachable) == 1);
 
 	/* "Too much" for a long time means this batch. */
-	atomic_store(&server.answer, E_LIMIT);
+	atomic_store(&server.answer, E_QUOTA);
 	push(s, 6, 2);
 	WAIT_FOR(get(&m->lost_refused) == 6);
 	CHECK(atomic_load(&server.calls) == 2 + SEND_LIMIT_ANSWERS_MAX);

@@ -175,7 +175,7 @@ static void what_cannot_be_opened_now_stays(void **state)
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
 	enum status st = spool_oldest(s, &b, &samples, &damaged, &e);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(st == E_LIMIT && strstr(e.text, ".batch: Too many open files"));
+	CHECK(st == E_UNAVAILABLE && strstr(e.text, ".batch: Too many open files"));
 	CHECK(damaged.batches == 0 && spool_content(s).batches == 2);
 	expect_oldest(s, "a batch", 5);
 	/* And one that is gone is. */

@@ -16,7 +16,7 @@ static void says_what_failed(void **state)
 	/* A sentence of another failure is not this one's. */
 	CHECK_STR(str_of(err_text(&e, E_IO)), status_text(E_IO));
 	CHECK(err_set(NULL, E_LIMIT, "x") == E_LIMIT);
-	CHECK_STR(str_of(err_text(NULL, E_LIMIT)), "a documented limit was reached");
+	CHECK_STR(str_of(err_text(NULL, E_LIMIT)), "larger than a documented limit");
 }
 
 static void maps_errno(void **state)
@@ -27,7 +27,11 @@ static void maps_errno(void **state)
 	CHECK(err_os(&e, "open %s", "/x") == E_NOTFOUND && errno == ENOENT);
 	CHECK_STR(str_of(e.text), "open /x: No such file or directory");
 	errno = ENOSPC;
-	CHECK(err_os(NULL, "write") == E_LIMIT);
+	CHECK(err_os(NULL, "write") == E_NOSPACE);
+	errno = EDQUOT;
+	CHECK(err_os(NULL, "write") == E_NOSPACE);
+	errno = EMFILE;
+	CHECK(err_os(NULL, "open") == E_UNAVAILABLE);
 	errno = EIO;
 	CHECK(err_os(NULL, "write") == E_IO);
 	errno = EPERM;

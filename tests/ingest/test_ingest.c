@@ -123,7 +123,7 @@ static void refuses_by_series(void **state)
 	assert_int_equal(sink.samples, 4);
 	assert_int_equal(b.refused.samples, 6);
 	assert_int_equal(metric_get(&in.metrics.refused_series), 6);
-	assert_int_equal(ingest_batch_verdict(&b, &e), E_LIMIT);
+	assert_int_equal(ingest_batch_verdict(&b, &e), E_QUOTA);
 	CHECK(strstr(e.text, "more than 4 series"));
 	ingest_batch_end(&b, OK, "");
 }

@@ -94,8 +94,8 @@ static void peer_fail(void *ctx, const struct net_request *r, struct net_respons
 	(void)r;
 	struct err e;
 	buf_cstr(&out->body, "half an answer");
-	err_set(&e, E_LIMIT, "too much of \"it\" \xC3\xA9");
-	net_fail(out, E_LIMIT, &e);
+	err_set(&e, E_QUOTA, "too much of \"it\" \xC3\xA9");
+	net_fail(out, E_QUOTA, &e);
 }
 
 static const struct pb_member peer_pair_members[] = { PB_FIELD("label_name", 1, STRING),

@@ -48,7 +48,7 @@ static void calls(void **state)
 	assert_int_equal(peer_metric(s, "firn_net_connections_accepted_total"), 1);
 
 	assert_int_equal(
-		net_client_rpc(c, "/t.Test/Fail", STR(""), MINUTE, &out, &retry, &e), E_LIMIT);
+		net_client_rpc(c, "/t.Test/Fail", STR(""), MINUTE, &out, &retry, &e), E_QUOTA);
 	CHECK(retry);
 	assert_string_equal(e.text, "too much of \"it\" \xC3\xA9");
 	assert_int_equal(net_client_rpc(c, "/t.Test/None", STR(""), MINUTE, &out, &retry, &e),

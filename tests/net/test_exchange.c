@@ -30,7 +30,7 @@ static const struct { const char *name, *request, *status, *contains; } cases[] 
 	{ "unknown coding", HEAD("POST /echo") "content-encoding: br\r\ncontent-length: 1\r\n\r\nx", "415", "content-encoding" },
 	{ "no gzip", HEAD("POST /echo") "content-encoding: gzip\r\ncontent-length: 3\r\n\r\nabc", "400", "\"code\":\"INVALID\"" },
 	{ "too long by its length", HEAD("POST /echo") "content-length: 100001\r\n\r\n", "413", "\"code\":\"LIMIT\"" },
-	{ "handler's error", HEAD("GET /fail") "\r\n", "429", "{\"error\":\"too much of \\\"it\\\" \xC3\xA9\",\"code\":\"LIMIT\"}" },
+	{ "handler's error", HEAD("GET /fail") "\r\n", "429", "{\"error\":\"too much of \\\"it\\\" \xC3\xA9\",\"code\":\"QUOTA\"}" },
 	{ "retry after", HEAD("GET /fail") "\r\n", "429", "retry-after: 5\r\n" },
 	{ "malformed", "GET / HTTP/1.1\nhost: h\n\n", "400", "connection: close\r\n" },
 	{ "rpc without a framing", HEAD("POST /t.Test/Echo") "content-length: 0\r\n\r\n", "415", "application/grpc-web" },

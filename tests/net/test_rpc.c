@@ -271,11 +271,11 @@ static void refuses_answers_without_end(void **state)
 		bool no_body;
 		const char *says;
 	} cases[] = {
-		{ "plain", NET_PLAIN, 429, false, "\"code\":\"LIMIT\"" },
+		{ "plain", NET_PLAIN, 422, false, "\"code\":\"LIMIT\"" },
 		{ "grpc", NET_GRPC, 200, true, "" },
 		{ "web", NET_GRPC_WEB, 200, false, "grpc-status: 8\r\n" },
-		{ "connect", NET_CONNECT, 429, false, "\"resource_exhausted\"" },
-		{ "rest", NET_REST, 429, false, "{\"code\":8," },
+		{ "connect", NET_CONNECT, 422, false, "\"resource_exhausted\"" },
+		{ "rest", NET_REST, 422, false, "{\"code\":8," },
 	};
 	FOR_EACH_CASE (c, cases) {
 		static struct net_answer a;

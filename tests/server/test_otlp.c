@@ -162,7 +162,7 @@ static void maps_statuses(void **state)
 	(void)state;
 	/* clang-format off */
 	static const struct { const char *name; enum status s; int http, grpc; } cases[] = {
-		{ "invalid", E_INVALID, 400, 3 },         { "limit", E_LIMIT, 413, 8 },
+		{ "invalid", E_INVALID, 400, 3 },         { "limit", E_LIMIT, 422, 8 },
 		{ "unavailable", E_UNAVAILABLE, 503, 14 }, { "io", E_IO, 500, 13 },
 	};
 	/* clang-format on */

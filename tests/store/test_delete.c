@@ -445,7 +445,7 @@ static void a_full_disk_can_be_emptied(void **state)
 		CHECK(counts[0] == 0); /* it was in a part of its own */
 		CHECK(counts[1] && counts[2] && counts[4] && counts[5]);
 		if (!enough) {
-			CHECK(st == E_UNAVAILABLE && strstr(e.text, "disk") != NULL);
+			CHECK(st == E_NOSPACE && strstr(e.text, "disk") != NULL);
 			CHECK(counts[3] && counts[6]);
 			CHECK_OK(store_delete(s, STR(""), q, &d, &e), &e);
 			counted_read(s, counts);

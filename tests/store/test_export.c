@@ -240,8 +240,8 @@ static void a_full_disk_is_told(void **state)
 	struct samples_query *q = fx_query(&f, "{}", INT64_MIN, INT64_MAX);
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 	atomic_store(&is_full, true);
-	CHECK(store_export(v, q, &b, &e) == E_UNAVAILABLE && b.len == 0);
-	CHECK(strstr(e.text, "the disk is full") != NULL);
+	CHECK(store_export(v, q, &b, &e) == E_NOSPACE && b.len == 0);
+	CHECK(strstr(e.text, "No space left") != NULL);
 	atomic_store(&is_full, false);
 	CHECK_OK(store_export(v, q, &b, &e), &e);
 	CHECK(b.len > 0);

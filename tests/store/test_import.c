@@ -339,8 +339,8 @@ static void a_full_disk_is_told(void **state)
 	store_io_hook = (struct store_io_hook){ fixture_full_disk, &is_full };
 	struct store *s = open_store(dir);
 	atomic_store(&is_full, true);
-	CHECK(store_import(s, buf_view(&b), NULL, &done, &e) == E_UNAVAILABLE);
-	CHECK(strstr(e.text, "the disk is full") != NULL);
+	CHECK(store_import(s, buf_view(&b), NULL, &done, &e) == E_NOSPACE);
+	CHECK(strstr(e.text, "No space left") != NULL);
 	atomic_store(&is_full, false);
 	CHECK_OK(store_import(s, buf_view(&b), NULL, &done, &e), &e);
 	CHECK(!done.known);

@@ -194,7 +194,7 @@ static int64_t attempt_timeout(const struct sender *s)
 /* Not this batch's fault but the server's, the way there, or a setting that somebody may mend. */
 static bool is_for_later(struct sender *s, enum status st, bool retry)
 {
-	if (st == E_LIMIT && ++s->limit_answers >= SEND_LIMIT_ANSWERS_MAX)
+	if (st == E_QUOTA && ++s->limit_answers >= SEND_LIMIT_ANSWERS_MAX)
 		return false;
 	return retry || st == E_DENIED || st == E_UNSUPPORTED || st == E_NOMEM;
 }

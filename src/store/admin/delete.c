@@ -39,10 +39,10 @@ static enum status empty_log(struct store *s, bool *out_full, struct err *e)
 	if (st == OK)
 		st = log_forget_free(s->log, e);
 	enum status flushed = st == OK ? store_flush_now(s, &flush) : OK;
-	*out_full = flushed == E_LIMIT;
+	*out_full = flushed == E_NOSPACE;
 	if (flushed != OK && e)
 		*e = flush;
-	if (st == OK && flushed != OK && flushed != E_LIMIT)
+	if (st == OK && flushed != OK && flushed != E_NOSPACE)
 		return flushed;
 	if (st == OK)
 		st = log_release(s->log, store_written_until(s), e);
@@ -73,7 +73,7 @@ static enum status delete_from(struct deleting *d, struct source *src, struct er
 	s = rewrite_part(&w, false, e);
 	if (s == E_CORRUPT)
 		d->v->damaged = w.damaged;
-	if (s == E_LIMIT && !w.too_large) {
+	if (s == E_NOSPACE) {
 		if (d->unfit++ == 0)
 			d->smallest = src->part;
 		return OK;
@@ -119,7 +119,7 @@ static enum status no_room(const struct deleting *d, struct err *e)
 {
 	struct statvfs disk = { 0 };
 	(void)statvfs(d->s->path, &disk);
-	return err_set(e, E_UNAVAILABLE,
+	return err_set(e, E_NOSPACE,
 		"the disk is full: up to %llu bytes are needed to write %s without these rows, "
 		"%llu are free; some rows may be gone, ask again when there is room",
 		(unsigned long long)part_file_bytes(d->smallest), part_path(d->smallest),

@@ -176,7 +176,7 @@ static enum status write_part(struct rewrite *w, struct err *e)
 	struct store *s = w->s;
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(s);
-	enum status st = rewrite_refused(w, rewrite_write(w, s->place, id, e), e);
+	enum status st = rewrite_write(w, s->place, id, e);
 	if (st == OK)
 		st = part_open_at(s->place, id, &fresh, e);
 	if (st == OK)

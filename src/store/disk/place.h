@@ -15,7 +15,7 @@
  * - remove() takes the name away at once; an object that is open can be read on. A removal may be
  *   undone by a crash until sync() was OK.
  * - Errors are those of object.h, E_NOTFOUND where there is no such object, and E_UNAVAILABLE or
- *   E_LIMIT where there is no room.
+ *   E_NOSPACE where there is no room.
  */
 #pragma once
 

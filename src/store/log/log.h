@@ -84,7 +84,7 @@ uint64_t log_next_sequence(struct log *l);
 uint64_t log_next_segment(struct log *l);
 struct log_stats log_stats_get(struct log *l);
 
-/* Durable when OK. `payload` as coded. E_LIMIT: the disk is full. */
+/* Durable when OK. `payload` as coded. E_NOSPACE, E_LIMIT: longer than LOG takes. */
 NODISCARD enum status log_append(
 	struct log *l, struct log_record *record, uint64_t *out_sequence, struct err *e);
 /* The next record starts a segment. Returns the highest sequence number given so far. */

@@ -50,8 +50,7 @@ struct merging {
 	struct part *damaged;
 	struct part *unfit; /* its tables are in another order */
 	uint64_t budget;
-	bool too_large;    /* for it */
-	size_t fits;       /* then: so many of the sources would not be; 0: not known */
+	size_t fits;       /* E_LIMIT: so many of the sources would fit it; 0: not known */
 	bool has_unsorted; /* among several sources */
 };
 
@@ -611,7 +610,6 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 		s = check_rows(m, e);
 	if (s == OK)
 		s = make_meta(m, now_ns, e);
-	m->too_large = s == E_LIMIT;
 	if (s != OK)
 		return s;
 	s = write_part(m, id, e);
@@ -650,10 +648,10 @@ static enum status merge_some(struct store *s, int64_t now_ns, size_t *most, boo
 		st = OK; /* the others may be merged next */
 	}
 	/* As many as fit, or half of them; one alone only to sort it. */
-	if (m->too_large && m->count > (m->has_unsorted ? 1 : 2)) {
+	if (st == E_LIMIT && m->count > (m->has_unsorted ? 1 : 2)) {
 		*most = m->count <= 2 ? 1 : m->fits >= 2 ? m->fits : (m->count + 1) / 2;
 		*out_again = true;
-	} else if (m->too_large) {
+	} else if (st == E_LIMIT) {
 		for (size_t i = 0; i < m->count && !pressed; i++)
 			leave_alone(s, m->cursors[i].part);
 		*out_any &= !pressed; /* else it is tried again later */

@@ -430,7 +430,6 @@ static enum status make_room(struct rewrite *w, struct err *e)
 	compact(w);
 	if (w->rows.len <= most / 2)
 		return OK;
-	w->too_large = true;
 	return err_set(e, E_LIMIT,
 		"%zu rows of one series do not fit the memory for sorting: narrow the time range",
 		w->rows.len);
@@ -533,13 +532,6 @@ enum status rewrite_meta_from(
 	ok = ok && VEC_PUSH(&to->replaces, from->id);
 	enum status st = ok ? part_meta_inherit(to, from) : E_NOMEM;
 	return st == OK ? store_add_doubtful(s, to, e) : err_set(e, st, "a part's META");
-}
-
-enum status rewrite_refused(const struct rewrite *w, enum status s, struct err *e)
-{
-	if (s != E_LIMIT || w->too_large)
-		return s;
-	return err_prefix(e, E_UNAVAILABLE, "the disk is full, ask again when there is room");
 }
 
 /* The old part's place, or the end. With the lock held. */

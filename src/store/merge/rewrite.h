@@ -63,7 +63,6 @@ struct rewrite {
 	size_t batch_count;
 	struct part *damaged; /* what an E_CORRUPT was about */
 	bool removed;         /* rewrite_part(): the old file is gone, if it had to go */
-	bool too_large;       /* an E_LIMIT was about memory, not about the disk */
 	/* private */
 	struct tables tables;
 	bool has_tables;
@@ -83,9 +82,6 @@ NODISCARD enum status rewrite_look(struct rewrite *w, struct err *e);
 /* After rewrite_look(), when rows are taken: durable under its name when OK. */
 NODISCARD enum status rewrite_write(
 	struct rewrite *w, struct place *place, uint64_t id, struct err *e);
-/* Turns a status of writing into one for a client that may retry: a full disk is E_UNAVAILABLE, too
- * much data stays E_LIMIT. */
-NODISCARD enum status rewrite_refused(const struct rewrite *w, enum status s, struct err *e);
 /* Numbers, canonical order: between the two; for rewrite_write(). */
 NODISCARD enum status rewrite_make_tables(struct rewrite *w, struct err *e);
 

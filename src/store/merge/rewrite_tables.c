@@ -288,7 +288,6 @@ enum status rewrite_make_tables(struct rewrite *w, struct err *e)
 	w->has_tables = s == OK;
 	for (size_t i = 0; i < w->count && s == OK; i++)
 		s = take_source(w, &w->sources[i]);
-	w->too_large = s == E_LIMIT;
 	if (s != OK)
 		return err_set(e, s, "the tables of a part that is rewritten");
 	tables_view(&w->tables, &w->tabs);

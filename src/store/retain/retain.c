@@ -350,7 +350,7 @@ static enum status rewrite_without(
 		store_say(s, "of %s %llu rows have expired", part_path(c->part),
 			(unsigned long long)w.sources[0].left_rows);
 	part_unpin(c->part, PART_LOAD_ALL);
-	return st == E_LIMIT && w.too_large ? leave(s, c, e) : st;
+	return st == E_LIMIT ? leave(s, c, e) : st;
 }
 
 static void drop(struct retaining *r, struct candidate *c)

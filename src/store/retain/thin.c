@@ -40,15 +40,13 @@ static size_t names_to_drop(const struct tabs *t, const struct thinning *how, st
 	return n;
 }
 
-/* *out_too_large: an E_LIMIT is about memory. */
 static enum status thin_part(struct store *s, struct part *p, const struct thinning *how,
-	bool *out_done, bool *out_too_large, struct err *e)
+	bool *out_done, struct err *e)
 {
 	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
 	struct str names[TABLES_NAMES_MAX];
 	CLEANUP(rewrite_deinit) struct rewrite w = { 0 };
 	enum status st = part_pin(p, PART_LOAD_LABELS, REWRITE_BYTES(s), &src.tabs, e);
-	*out_too_large = st == E_LIMIT;
 	if (st != OK)
 		return st;
 	size_t n = names_to_drop(&src.tabs, how, names);
@@ -56,7 +54,6 @@ static enum status thin_part(struct store *s, struct part *p, const struct thinn
 	*out_done = n || finer;
 	if (*out_done)
 		st = part_pin(p, PART_LOAD_ALL, REWRITE_BYTES(s), &src.tabs, e);
-	*out_too_large = st == E_LIMIT;
 	if (st == OK && *out_done) {
 		st = rewrite_init(&w, s, 1, e);
 		if (st == OK) {
@@ -69,7 +66,6 @@ static enum status thin_part(struct store *s, struct part *p, const struct thinn
 			w.drop = names;
 			w.drop_count = n;
 			st = rewrite_part(&w, true, e);
-			*out_too_large = w.too_large;
 		}
 		part_unpin(p, PART_LOAD_ALL);
 	}
@@ -109,9 +105,9 @@ static bool may_be_due(
 
 /* What is wrong with one part is no reason to leave the others as they are. */
 static enum status settle(struct store *s, struct part *p, const struct thinning *how, bool done,
-	bool too_large, enum status st, struct err *e)
+	enum status st, struct err *e)
 {
-	bool leave = st == E_LIMIT && too_large;
+	bool leave = st == E_LIMIT;
 	if (st == E_CORRUPT) {
 		store_quarantine(s, p, err_text(e, st));
 		return OK;
@@ -144,11 +140,11 @@ static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct e
 			v[count++] = part_ref(s->parts.v[i]);
 	pthread_mutex_unlock(&s->lock);
 	for (size_t i = 0; i < count; i++) {
-		bool done = false, too_large = false;
+		bool done = false;
 		if (st == OK && !*out && may_be_due(s, part_meta(v[i]), now_ns, &how)) {
-			st = thin_part(s, v[i], &how, &done, &too_large, e);
+			st = thin_part(s, v[i], &how, &done, e);
 			*out = done && st == OK;
-			st = settle(s, v[i], &how, done, too_large, st, e);
+			st = settle(s, v[i], &how, done, st, e);
 		}
 		part_unref(v[i]);
 	}
