@@ -420,7 +420,7 @@ static enum auth_verdict identify(struct auth *a, const struct auth_config *conf
 	if (bearer && token_is_known(config, rest, out))
 		return AUTH_YES;
 	if (auth_sources_over(&a->sources, c->source, clock_monotonic_ns())) {
-		err_set(e, E_LIMIT, "too many wrong passwords or tokens: try again in a minute");
+		err_set(e, E_QUOTA, "too many wrong passwords or tokens: try again in a minute");
 		return refuse(a, c, &a->metrics.guesses, false, e);
 	}
 	if (basic && !may_block)

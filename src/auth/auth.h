@@ -105,7 +105,7 @@ struct auth_claim {
 };
 enum auth_verdict {
 	AUTH_YES,
-	AUTH_NO,    /* the error says why: E_UNAUTHENTICATED, E_DENIED, E_LIMIT, E_UNAVAILABLE */
+	AUTH_NO,    /* the error says why: E_UNAUTHENTICATED, E_DENIED, E_QUOTA, E_UNAVAILABLE */
 	AUTH_BLOCKS /* only with `may_block` */
 };
 enum auth_verdict auth_judge(struct auth *a, const struct auth_claim *c, bool may_block,

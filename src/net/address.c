@@ -122,23 +122,23 @@ void net_address_format(const struct sockaddr_storage *a, char *out, size_t out_
 		snprintf(out, out_size, "%s:%s", host, port);
 }
 
-bool net_address_is_local(const char *text)
+bool net_address_is_public(const char *text)
 {
 	struct net_address found[8];
 	size_t count;
 	if (net_address_parse(text, true, found, ARRAY_COUNT(found), &count, NULL) != OK)
 		return false;
-	bool local = true;
+	bool public = false;
 	for (size_t i = 0; i < count; i++) {
 		const struct sockaddr_storage *a = &found[i].storage;
 		const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
 		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
 		if (a->ss_family == AF_INET)
-			local &= ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+			public |= ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
 		else if (a->ss_family == AF_INET6)
-			local &= IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+			public |= !IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 	}
-	return local;
+	return public;
 }
 
 /* A socket file that nobody listens on is left from a server that was killed. */

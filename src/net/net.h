@@ -184,9 +184,9 @@ struct net_server_config {
 };
 void net_server_config_default(struct net_server_config *c);
 
-/* Whether only processes of this host reach what listens there: a socket file, or loopback
- * addresses. False also for what is no address. */
-bool net_address_is_local(const char *text);
+/* Whether other hosts reach what listens there. No: a socket file, loopback addresses, and what is
+ * no address. */
+bool net_address_is_public(const char *text);
 /* Binds and listens, and no more: for a port that needs privileges, before they are given up.
  * *out_text is where, as net_server_address(). */
 NODISCARD enum status net_listen(

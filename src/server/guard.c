@@ -99,7 +99,7 @@ static enum status check_address(const struct server *s, const char *address, st
 	const struct auth_web *w = auth_web(s->auth);
 	const char *ca = w->cert_file ? w->client_ca_file : s->config->tls_client_ca_file;
 	bool certificates = ca && !(w->cert_file && w->client_cert_optional);
-	if (net_address_is_local(address) || s->config->allow_unauthenticated || certificates)
+	if (!net_address_is_public(address) || s->config->allow_unauthenticated || certificates)
 		return OK;
 	if (auth_require(s->auth))
 		return OK;

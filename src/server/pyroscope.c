@@ -108,6 +108,7 @@ static const char *connect_code(enum status st)
 	case E_INVALID:
 		return "invalid_argument";
 	case E_LIMIT:
+	case E_QUOTA:
 		return "resource_exhausted";
 	case E_UNAVAILABLE:
 		return "unavailable";

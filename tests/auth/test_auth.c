@@ -128,9 +128,9 @@ static void limits_guesses(void **state)
 		CHECK(e.status == E_UNAUTHENTICATED);
 	}
 	CHECK(judge(a, basic("alice:guess"), AUTH_READ, false, &caller, &e) == AUTH_NO);
-	CHECK(e.status == E_LIMIT);
+	CHECK(e.status == E_QUOTA);
 	CHECK(judge(a, basic("bob:secret"), AUTH_READ, true, &caller, &e) == AUTH_NO);
-	CHECK(e.status == E_LIMIT);
+	CHECK(e.status == E_QUOTA);
 	/* Whoever was let in before, and tokens, which nobody guesses, stay. */
 	CHECK(judge(a, basic("alice:secret"), AUTH_READ, false, &caller, &e) == AUTH_YES);
 	CHECK(judge(a, "Bearer " TOKEN, AUTH_WRITE, false, &caller, &e) == AUTH_YES);

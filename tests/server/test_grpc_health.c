@@ -74,7 +74,7 @@ static void refuses_too_many_watchers(void **state)
 	struct serve v;
 	serve_start(&v);
 	atomic_store(&v.s.watchers, SERVER_WATCHERS_MAX);
-	assert_int_equal(serve_call(&v, WATCH_PATH, STR("")), E_LIMIT);
+	assert_int_equal(serve_call(&v, WATCH_PATH, STR("")), E_QUOTA);
 	CHECK(atomic_load(&v.s.watchers) == SERVER_WATCHERS_MAX);
 	serve_stop(&v);
 }
