@@ -2,9 +2,9 @@
 /*
  * Pieces of code, most of them sorted by address, the newest in a short unsorted tail that is
  * merged from time to time. Code overlaps: memory is used again. So a search goes down from the
- * last piece that begins at or before the address, over blocks of which the highest end is known,
- * and takes of all that cover it the one that was there at the time: the latest. Who makes
- * everything overlap makes searches end at STEPS_MAX.
+ * last piece that begins at or before the address, over blocks of which the highest end is known.
+ * Of all pieces that cover the address it takes the latest that was there at the time. Where a
+ * process makes all of its code overlap, a search ends at STEPS_MAX.
  */
 #include "jit/map.h"
 
@@ -38,6 +38,7 @@ struct jit_map {
 	size_t sorted; /* codes[0 .. sorted) */
 	VEC(struct block) blocks;
 	VEC(struct code) merging; /* memory of settle() */
+	size_t tail_steps;        /* of searches in the tail, since it was merged */
 	VEC(struct line) lines;
 	struct strtab texts;
 	uint32_t orders;
@@ -102,6 +103,7 @@ static void settle(struct jit_map *m)
 			v[--at] = t[--tail];
 	}
 	m->sorted = m->codes.len;
+	m->tail_steps = 0;
 	bool made = make_blocks(m);
 	assert(made); /* reserved above */
 }
@@ -183,7 +185,10 @@ static void settle_long_tail(struct jit_map *m)
 
 bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct jit_found *out)
 {
-	settle_long_tail(m);
+	/* Searches look at each piece of the tail: soon that has cost as much as merging it. */
+	m->tail_steps += m->codes.len - m->sorted;
+	if (m->tail_steps > m->codes.len)
+		settle(m);
 	const struct code *c = find_at(m, address, time_ns);
 	if (!c)
 		return false;
