@@ -21,6 +21,7 @@
  */
 #include "agent/tables/tables.h"
 
+#include "agent/broker/broker.h"
 #include "agent/tables/slabs.h"
 #include "base/map.h"
 #include "base/vec.h"
