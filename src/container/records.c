@@ -226,7 +226,7 @@ const struct container_record *container_records_next_due(
 		bool looked_for = r->used_ns && now - r->used_ns < CONTAINER_UNUSED_NS;
 		if (!looked_for && (r->state != CONTAINER_WANTED || !r->used_ns))
 			continue;
-		/* Who was never asked for comes first. */
+		/* A record that was never asked for comes first. */
 		bool better = !found ||
 			      (found->state != CONTAINER_WANTED && r->state == CONTAINER_WANTED);
 		if (r->due_ns <= now && better)

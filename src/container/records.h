@@ -16,7 +16,7 @@
 #include "base/vec.h"
 #include "container/internal.h"
 
-/* Who was not looked for during so long is not asked for again. */
+/* A container that was not looked for during so long is not asked for again. */
 #define CONTAINER_UNUSED_NS (120 * NS_PER_SEC)
 
 enum container_record_state { CONTAINER_WANTED, CONTAINER_KNOWN, CONTAINER_NOBODY };

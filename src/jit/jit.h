@@ -16,8 +16,8 @@
 #include "base/str.h"
 #include "profile/profile.h"
 
-/* Pieces of code of one process; of more, those that were written over are forgotten, then new ones
- * are refused. */
+/* Pieces of code of one process. Beyond that, pieces that were written over are forgotten; then new
+ * ones are refused. */
 #define JIT_CODES_MAX 131072
 /* Places (address, file, line) of one process. */
 #define JIT_LINES_MAX 262144

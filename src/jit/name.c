@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each runtime has its form, and none of them says whose it is: forms are tried one after the
- * other, the ones with the clearest signs first.
+ * Each runtime has its own form of names, and no name says which runtime wrote it. So the forms are
+ * tried one after the other, those with the clearest signs first.
  */
 #include "jit/jit.h"
 

@@ -83,8 +83,9 @@ NODISCARD enum status os_read_own(
 
 /* The effective set, a bit for each capability. */
 uint64_t os_capabilities(void);
-/* At most these remain to this thread and those that it starts; what programs it would execute get
- * becomes nothing: the inheritable and ambient sets, and the bounding set where that is allowed. */
+/* Leaves this thread, and threads that it starts, at most these. Programs that it executes get
+ * none: the inheritable and ambient sets become empty, and the bounding set where that is allowed.
+ */
 NODISCARD enum status os_set_capabilities(uint64_t effective, uint64_t permitted, struct err *e);
 /* Nothing that this process starts gains privileges, and no other of its user may look into it. */
 NODISCARD enum status os_harden(struct err *e);

@@ -114,8 +114,8 @@ static void put(struct os_queue *q, void *item)
 	q->len++;
 }
 
-/* Should one more be signalled, once the lock is free again? Who wakes up asks the same, so that
- * many items put at once wake one thread after the other, and none when the first ones suffice. */
+/* Should one more thread be signalled, once the lock is free again? A thread that wakes up asks the
+ * same: many items put at once wake one thread after the other, and no more than are needed. */
 static bool begin_waking(struct os_queue *q)
 {
 	bool wake = q->len > 0 && q->waiting > 0 && !q->waking;

@@ -38,7 +38,7 @@ NODISCARD enum status runtimes_find(
 
 /* The line of an instruction of CPython: `index` counts units of two bytes from the code's first
  * one. `table` is co_lnotab (to 3.9) or co_linetable, or its first CPYTHON_LINES_BYTES_MAX
- * bytes. False: it is not said, or lies behind what there is of the table. Source: CPython,
+ * bytes. False: the table has no line for it, or was cut before it. Source: CPython,
  * Objects/lnotab_notes.txt, Objects/locations.md, Python/assemble.c. */
 bool cpython_line(uint16_t version, uint32_t first_line, struct str table, uint32_t index,
 	uint32_t *out_line);

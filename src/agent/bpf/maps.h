@@ -95,7 +95,7 @@ struct {
 	__type(value, __u64);
 } codes_told SEC(".maps");
 
-/* By thread: when it left its CPU. Whoever is here was sampled then. */
+/* By thread: when it left its CPU. Only threads that were sampled then are here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* OFF_CPU_THREADS_MAX before loading, where it is asked for */

@@ -62,7 +62,7 @@ struct oom_begin {
 	__u32 pad;
 };
 
-/* Sums of all cycles of the collector, those that it has not published too. */
+/* Sums of all cycles of the collector, also of cycles that it has not published. */
 struct oom_bucket {
 	struct oom_header o;
 	__u64 allocs;

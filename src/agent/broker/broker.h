@@ -62,7 +62,7 @@ struct broker_metrics {
 /* Splits the broker off; to be called while there is one thread. It keeps of this process'
  * capabilities those in the format's table, and ends when this process does. */
 NODISCARD enum status broker_start(const struct broker_config *c, struct err *e);
-/* Whoever waits for an answer gets none. */
+/* Closes the channels: a thread that waits for an answer gets none. */
 void broker_hang_up(void);
 void broker_stop(void);
 /* It was started, and has ended, or has answered nothing for BROKER_SILENCE_NS. */

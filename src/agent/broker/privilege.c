@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Root without capabilities is a user like any other who happens to own root's files. So a folder
+ * Root without capabilities may do what any user may, and owns root's files. So a folder
  * that another user owns is made ours first, and one below a closed folder is used through its
  * descriptor.
  */

@@ -3,10 +3,10 @@
  * buildqueue: opened executables whose unwind tables are to be made, fair among their owners.
  * Private to agent/ (files.c).
  *
- * Each owner (a user, on one file system) has a share of a CPU of its own: whose files cost more
- * waits until it is paid for, while the files of others go on. They wait for one table at most, and
- * for a rest behind it of BUILDQUEUE_REST_MAX_NS at most. Owners take turns in order of arrival; of
- * the files of one, that which was wanted most often comes first.
+ * Each owner (a user, on one file system) has a share of a CPU of its own. When its files have cost
+ * more, its next file waits until the share has made up for it. Files of other owners go on: they
+ * wait for one table at most, and for a rest behind it of BUILDQUEUE_REST_MAX_NS at most. Owners
+ * take turns in order of arrival; of one owner's files the most wanted comes first.
  *
  * Thread safety: all functions may be called from any thread.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inode_search: a program or library of this host by its inode, in the usual folders: for a process
- * that has ended; and beside the other files of one that lives. Private to agent/ (mapped_file.c).
+ * inode_search: a program or library of this host by its inode. For a process that has ended: in
+ * the usual folders, and in those where files were opened lately. For one that lives: beside its
+ * other files. Private to agent/files (mapped_file.c, files.c).
  *
  * It runs in the agent itself, so that it looks at nothing that may hang: a folder on a file system
  * that asks somebody else (FUSE, NFS, …), below one, or with one mounted in it, is left out; links

@@ -46,7 +46,7 @@ void known_files_unbind(struct known_files *f, uint32_t i)
 	f->binding_count--;
 }
 
-/* Failed ones whose time has come are worth nothing. */
+/* Forgets failed ones that may be tried again: they are as good as new. */
 static void bindings_sweep(struct known_files *f, int64_t now)
 {
 	for (uint32_t i = 0; i < f->bindings.len; i++) {

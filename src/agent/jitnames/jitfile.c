@@ -249,7 +249,7 @@ bool jitfiles_address(const struct jitfiles *f, const struct file_key *key, uint
 
 /* ---- reading ---- */
 
-/* Who waits for the lock has it by then. */
+/* Long enough for a thread that waits for the lock to get it. */
 static void give_way(void)
 {
 	usleep(GIVE_WAY_US);

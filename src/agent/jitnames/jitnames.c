@@ -105,7 +105,8 @@ static struct entry *entry_find(struct jitnames *j, int pid, uint64_t start_ns, 
 	return NULL;
 }
 
-/* The longest unused of those with so many bytes, `last` after all others; false: there is none. */
+/* Removes the least recently used process of so many bytes at least, and `last` only if it is the
+ * only one; false: there is none. */
 static bool evict(struct jitnames *j, size_t bytes_least, const struct entry *last)
 {
 	uint32_t oldest = UINT32_MAX;
@@ -181,14 +182,14 @@ static void count_codes(struct jitnames *j, struct entry *x)
 	x->refused = jit_map_refused(m);
 }
 
-/* Only who has more than an equal share loses it. */
+/* A process that has no more than an equal share keeps its table. */
 static void make_room(struct jitnames *j, const struct entry *last)
 {
 	while (j->bytes > JITNAMES_BYTES_MAX && evict(j, JITNAMES_BYTES_MAX / j->count, last))
 		;
 }
 
-/* The longest unused with a pinned file, if there are too many of them. */
+/* The least recently used process with a pinned file, if too many files are pinned. */
 static struct entry *find_pinned(struct jitnames *j)
 {
 	struct entry *oldest = NULL;

@@ -19,13 +19,13 @@
 #include "base/metrics.h"
 #include "jit/jit.h"
 
-/* Processes known at a time; of more, the longest unused go. */
+/* Processes known at a time; beyond that the least recently used are removed. */
 #define JITNAMES_PROCESSES_MAX 256
-/* Memory of all tables; beyond it the longest unused go of those that have more than an equal
- * share. */
+/* Memory of all tables. Beyond it processes lose their tables, the least recently used first; one
+ * that has no more than an equal share keeps its table. */
 #define JITNAMES_BYTES_MAX ((size_t)48 << 20)
-/* Files of theirs that stay open in the broker, which has 256 places for everybody; of more, those
- * of the longest unused are closed. */
+/* Their files that stay open in the broker, which has 256 places for everybody. Beyond that the
+ * files of the least recently used process are closed. */
 #define JITNAMES_PINNED_MAX 64
 /* What was added to a file is looked for so often, while there are samples. */
 #define JITNAMES_LOOK_NS (200 * NS_PER_MS)
@@ -83,7 +83,8 @@ enum jitnames_answer {
 /* `last`: with what is known by now; it is never JITNAMES_LATER. Never waits for a file. */
 enum jitnames_answer jitnames_find(
 	struct jitnames *j, const struct jitnames_place *p, bool last, struct jitnames_name *out);
-/* Has the files of those that were asked for in vain looked at, and waits so long for it. */
+/* Lets the thread read the files of each process that jitnames_find() had no name of, and waits for
+ * it, at most so long. */
 void jitnames_settle(struct jitnames *j, int64_t patience_ns);
 /* The process has ended: its names stay for a while. */
 void jitnames_ended(struct jitnames *j, int pid, uint64_t start_ns);

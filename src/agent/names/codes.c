@@ -109,7 +109,7 @@ static uint64_t fair_share(const struct codes *c, uint64_t room)
 	return fits;
 }
 
-/* Of processes that have more than a fair share those go that were not used for longest. */
+/* Processes that have more than a fair share lose their least recently used functions. */
 static void make_room_by(struct codes *c, bool by_bytes, uint64_t room)
 {
 	memset(c->shares, 0, sizeof(c->shares));

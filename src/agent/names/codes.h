@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* All of them together; beyond it the processes that have most lose those that had no sample for
- * longest. */
+/* All of them together. Beyond it the processes with the most functions lose some: the least
+ * recently used first. */
 #define CODES_BYTES_MAX ((size_t)32 << 20)
 #define CODES_MAX (1u << 17)
 /* Intervals after the end of its process: samples that were put aside still name it. */

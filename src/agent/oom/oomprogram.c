@@ -214,7 +214,7 @@ uint32_t oomprogram_frames(
 			stack[i] -= 1 + bias;
 	count = hide_runtime(p, stack, count);
 	uint32_t kept = 0, last = NO_FUNCTION;
-	/* Read ahead of what is written, so that what a group has had is there still. */
+	/* Frames are read ahead of the place that is written, so none is lost before it is read. */
 	for (uint32_t i = 0, group = 0; i < count; i++) {
 		uint32_t f = function_of(p, stack[i]);
 		bool is_inlined =

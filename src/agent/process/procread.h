@@ -5,8 +5,8 @@
  * Most files of /proc/PID wait for a lock that a process holds while it executes another program
  * (exec_update_lock; for /proc/PID/stat and the link exe since Linux 6.17): as long as the host is
  * too busy to go on with it, or for ever, where a file system does not answer as it closes a file.
- * Whoever reads samples waits PROCREAD_PATIENCE_NS for an answer, and less while an earlier one is
- * still to come or has not come within this second.
+ * The poll thread waits PROCREAD_PATIENCE_NS for an answer, and less while an earlier one is still
+ * to come or has not come within this second.
  *
  * Thread safety: one thread asks.
  */

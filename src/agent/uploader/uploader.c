@@ -164,8 +164,8 @@ static void pause_for_others(struct worker *w, uint64_t bytes)
 	pause_from_mark(w, wanted);
 }
 
-/* Of the form of upload_key_fn, ctx being the uploader. Whoever knows the keys is there no longer
- * when uploader_stop() has left a thread to itself. */
+/* An upload_key_fn; `ctx` is the uploader. A thread that uploader_stop() has left behind gets no
+ * key: the files that know the keys are freed by then. */
 static bool find_key(void *ctx, uint32_t file_id, struct file_key *out)
 {
 	struct uploader *u = ctx;
