@@ -106,7 +106,7 @@ static void a_table_is_not_borrowed(void **state)
 	gen_elf_deinit(&g);
 }
 
-static void knows_what_is_no_elf_file_by_its_path(void **state)
+static void knows_what_is_no_elf_file_by_its_path_and_key(void **state)
 {
 	(void)state;
 	metrics = (struct files_metrics){ 0 };
@@ -117,6 +117,12 @@ static void knows_what_is_no_elf_file_by_its_path(void **state)
 	CHECK_STR(str_of(a.identity), b.identity);
 	CHECK(strcmp(a.identity, c.identity) != 0);
 	CHECK(metric_get(&metrics.bad_elf) == 3);
+	/* The code of another process, which has the same name. */
+	struct opened d = {
+		.file.fd = -1, .key = { .inode = 7, .dev = 1 }, .path = "/cache/jit.bin"
+	};
+	elf_load_examine_other(&load, &d);
+	CHECK(strcmp(a.identity, d.identity) != 0 && strcmp(d.path, a.path) == 0);
 	/* clang-format off */
 	static const struct { const char *name, *path, *want; } memory[] = {
 		{ "memfd", "/memfd:vmem", "[memfd:vmem]" },
@@ -254,7 +260,7 @@ static void a_path_makes_no_line_of_the_log(void **state)
 
 TEST_MAIN(cmocka_unit_test(knows_a_file_by_build_id_and_content),
 	cmocka_unit_test(a_table_is_not_borrowed),
-	cmocka_unit_test(knows_what_is_no_elf_file_by_its_path),
+	cmocka_unit_test(knows_what_is_no_elf_file_by_its_path_and_key),
 	cmocka_unit_test(builds_tables_of_this_machine_only),
 	cmocka_unit_test(counts_files_without_information), cmocka_unit_test(caches_what_took_long),
 	cmocka_unit_test(a_path_makes_no_line_of_the_log))

@@ -17,6 +17,7 @@ CASES = {
     "plain": ("private", "map", ""),
     "shared": ("shared", "map", ""),
     "memfd": ("memfd", "map", ""),
+    "beside": ("memfd", "map", ""),
     "dump": ("private", "dump", ""),
     "again": ("private", "again", ""),
     "within": ("private", "map", "unshare --mount --pid --fork"),
@@ -71,7 +72,7 @@ def main():
         checks.check(run.returncode == 0, f"recorded: {run.stderr[-300:]}")
         named, loops = shares(out)
         share = loops / len(CASES)
-        for name in ("plain", "shared", "memfd", "dump", "within"):
+        for name in ("plain", "shared", "memfd", "beside", "dump", "within"):
             checks.check(named.get(name, 0) > 0.5 * share, f"{name}: named, {named.get(name, 0)} of about {share:.0f}")
         first, second = named.get("again", 0), named.get("again_again", 0)
         checks.check(min(first, second) > 0.25 * (first + second) > 0,

@@ -96,8 +96,9 @@ void elf_load_examine_other(const struct elf_load *l, struct opened *o)
 	o->build_id[0] = 0;
 	name_memory(o);
 	struct hash128 h = hash128(o->path, strlen(o->path));
-	snprintf(o->identity, sizeof(o->identity), "path-%016llx%016llx", (unsigned long long)h.hi,
-		(unsigned long long)h.lo);
+	snprintf(o->identity, sizeof(o->identity), "path-%016llx%016llx-%x-%llx",
+		(unsigned long long)h.hi, (unsigned long long)h.lo, o->key.dev,
+		(unsigned long long)o->key.inode);
 }
 
 enum status elf_load_examine(const struct elf_load *l, struct opened *o, struct err *e)

@@ -23,6 +23,7 @@ struct elf_load {
 
 struct opened {
 	struct open_file file;
+	struct file_key key; /* as it was met; the caller's to set */
 	struct objfile *obj; /* NULL: no ELF file for us */
 	uint64_t owner;      /* its user, on its file system */
 	char path[OPEN_FILE_PATH_MAX];
@@ -36,12 +37,13 @@ struct opened {
 
 void opened_close(struct opened *o);
 /* Sees what it is; o->path and o->file are set, and it stays where it is. What is no ELF file is
- * known by its path, and counted. E_TIMEOUT: its file system does not answer. */
+ * known by its path and key, and counted: made code of two processes may have one path. E_TIMEOUT:
+ * its file system does not answer. */
 NODISCARD enum status elf_load_examine(const struct elf_load *l, struct opened *o, struct err *e);
 /* The same of what is known to be no ELF file, and was not opened: o->path is set. */
 void elf_load_examine_other(const struct elf_load *l, struct opened *o);
-/* A descriptor of it for others: its own, or of a copy below `dir` that vanishes when it is closed
- * ("": in memory), since whoever had the file itself might hang with its file system. E_LIMIT: more
+/* A descriptor of it for others: its own, or, where its file system may hang, that of a copy below
+ * `dir` ("": in memory), which vanishes when it is closed. E_LIMIT: more
  * than ELF_LOAD_COPY_BYTES_MAX. */
 #define ELF_LOAD_COPY_BYTES_MAX ((uint64_t)256 << 20)
 NODISCARD enum status elf_load_share(

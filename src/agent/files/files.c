@@ -40,7 +40,7 @@
 /* A file that could not be opened is tried again after so long, doubled each time. */
 #define RETRY_FAILED_NS (100 * NS_PER_MS)
 #define RETRY_SHIFT_MAX 4u
-/* While a table is built those made of so much at most are built in between. */
+/* While a large table is built, files with so many bytes to build from are built in between. */
 #define SMALL_BYTES_MAX ((uint64_t)1 << 20)
 /* Where too many wait to be built an opened file waits so long. */
 #define PUSH_WAIT_NS (1 * NS_PER_SEC)
@@ -57,7 +57,7 @@ struct request {
 	uint32_t binding;
 	int pid;
 	bool is_replaced;   /* the inode is another file than the one that is bound */
-	bool is_unsure;     /* it may be: whose inode was bound is not known */
+	bool is_unsure;     /* it may be replaced: the bound one's generation is not known */
 	bool is_published;  /* by this request */
 	bool is_first_pass; /* of files_preload() */
 	bool is_start;      /* the beginning of it, and no file */
@@ -479,6 +479,7 @@ static struct request *request_new(const struct file_notice *n, int pid)
 	struct request *r = calloc(1, sizeof(*r));
 	if (r) {
 		r->notice = *n;
+		r->opened.key = n->key;
 		r->pid = pid;
 		r->opened.file.fd = -1;
 	}
@@ -505,7 +506,7 @@ static bool begin_request(struct files *f, struct request *r)
 	bool is_bound = key->generation && b->file_id;
 	r->is_replaced = is_bound && b->generation && key->generation != b->generation;
 	r->is_unsure = is_bound && !b->generation;
-	/* Whoever writes to a mapped file all the time is not listened to each time. */
+	/* A mapped file may be written to all the time: it is not read again each time. */
 	bool is_news = key->generation && key->generation != b->key.generation;
 	int64_t due_ns = is_news ? b->finished_ns + RETRY_FAILED_NS : b->retry_ns;
 	if (b->state == BINDING_WAITING) {
@@ -798,7 +799,7 @@ bool files_key(struct files *f, uint32_t file_id, struct file_key *out)
 	LOCKED(&f->lock);
 	for (uint32_t i = 0; i < f->book.bindings.len; i++) {
 		const struct binding *b = &f->book.bindings.v[i];
-		if (b->state != BINDING_BOUND || b->file_id != file_id)
+		if (b->state == BINDING_FAILED || b->file_id != file_id)
 			continue;
 		*out = b->key;
 		return true;

@@ -29,7 +29,8 @@ static_assert(FRAMES_MAX <= PROFILE_STACK_MAX, "a whole sample fits a stack of t
 struct file_entry {
 	uint32_t file_id;
 	uint32_t mapping;
-	bool known; /* info is filled */
+	bool known;          /* info is filled */
+	struct file_key key; /* of code that a process has made; inode 0: not known any more */
 	struct file_info info;
 };
 
@@ -192,6 +193,8 @@ static enum status file_add(struct batch *b, uint32_t file_id, uint32_t *out)
 	struct profile *p = &b->profile;
 	struct file_entry f = { .file_id = file_id };
 	f.known = files_get(b->config.files, file_id, &f.info);
+	if (f.known && !f.info.build_id[0])
+		(void)files_key(b->config.files, file_id, &f.key);
 	struct str path = f.known                      ? str_of(f.info.path)
 			  : file_id == FRAME_FILE_VDSO ? STR("[vdso]")
 						       : STR("[file gone]");
@@ -331,7 +334,10 @@ static enum status jit_location(struct batch *b, const struct event_header *h, u
 	struct jitnames_place place = {
 		.pid = (int)h->pid, .start_ns = h->process_start_ns, .at = at, .time_ns = h->time_ns
 	};
-	if (file_id != FRAME_FILE_ADDRESS && !files_key(b->config.files, file_id, &place.key))
+	const struct file_entry *f = NULL;
+	if (file_id != FRAME_FILE_ADDRESS && file_find(b, file_id, &f) == OK)
+		place.key = f->key;
+	if (file_id != FRAME_FILE_ADDRESS && !place.key.inode)
 		return profile_add_location(&b->profile, loc, NULL, 0, out);
 	return jitframes_location(&b->jit, &b->profile, &place, loc, out);
 }
