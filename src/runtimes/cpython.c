@@ -32,6 +32,11 @@
 	.thread_frame = 24, .frame_code = 32, .frame_previous = 24, .text_ascii = 48,       \
 	.text_compact = 72
 
+/* From 3.8 to 3.10, likewise. */
+#define FROM_3_8                                                                                 \
+	FROM_3_7, .runtime_head = 32, .code_first_line = 40, .code_file = 104, .code_name = 112, \
+		  .code_lines = 120
+
 static const struct cpython_layout layouts[] = {
 	[7] = { FROM_3_7,
 		.runtime_head = 24,
@@ -42,33 +47,9 @@ static const struct cpython_layout layouts[] = {
 		.code_file = 96,
 		.code_name = 104,
 		.code_lines = 112 },
-	[8] = { FROM_3_7,
-		.runtime_head = 32,
-		.runtime_current = 1368,
-		.frame_instr = 104,
-		.instr_unit = 1,
-		.code_first_line = 40,
-		.code_file = 104,
-		.code_name = 112,
-		.code_lines = 120 },
-	[9] = { FROM_3_7,
-		.runtime_head = 32,
-		.runtime_current = 568,
-		.frame_instr = 104,
-		.instr_unit = 1,
-		.code_first_line = 40,
-		.code_file = 104,
-		.code_name = 112,
-		.code_lines = 120 },
-	[10] = { FROM_3_7,
-		.runtime_head = 32,
-		.runtime_current = 568,
-		.frame_instr = 96,
-		.instr_unit = 2,
-		.code_first_line = 40,
-		.code_file = 104,
-		.code_name = 112,
-		.code_lines = 120 },
+	[8] = { FROM_3_8, .runtime_current = 1368, .frame_instr = 104, .instr_unit = 1 },
+	[9] = { FROM_3_8, .runtime_current = 568, .frame_instr = 104, .instr_unit = 1 },
+	[10] = { FROM_3_8, .runtime_current = 568, .frame_instr = 96, .instr_unit = 2 },
 	[11] = {
 		.frames = CPYTHON_ENTRIES,
 		.runtime_head = 40,
