@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slabs: the kernel memory that unwind tables lie in. It grows and shrinks by slabs of 2 MiB, each
- * an eBPF map of its own; a blob lies in one chunk of 64 KiB. Private to agent/ (tables.c).
+ * an eBPF map of its own; a blob lies in one chunk of 64 KiB. Private to agent/tables.
  *
  * Slabs are in our address space only while they are written or read, until slabs_rest(): their
  * pages are the kernel's memory, and would count as ours too. Not thread safe.
