@@ -22,6 +22,7 @@
  * not return itself, is not believed to be a function of its own.
  */
 #include "unwind/x86.h"
+#include "unwind/x86insn.h"
 
 #include <stdlib.h>
 
@@ -33,214 +34,6 @@
 #define TIMES_MAX 3          /* a function is read */
 #define NEAR_BYTES 256       /* a branch of so much is no call in its own place */
 #define PADDING_ALIGN 16
-
-/* ---- length of an instruction ---- */
-
-struct insn {
-	size_t len;
-	uint8_t map; /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a */
-	uint8_t opcode;
-	uint8_t modrm;
-	bool has_modrm;
-	bool is_vector; /* VEX or EVEX */
-	uint8_t rex;
-	int64_t displacement; /* of modrm */
-	int64_t immediate;
-	uint8_t sib;
-	uint8_t imm_len;
-};
-
-struct cursor {
-	const uint8_t *p;
-	size_t len;
-	size_t at;
-	bool failed;
-};
-
-static uint8_t next(struct cursor *c)
-{
-	if (c->at >= c->len || c->failed) {
-		c->failed = true;
-		return 0;
-	}
-	return c->p[c->at++];
-}
-
-static int64_t next_signed(struct cursor *c, uint32_t bytes)
-{
-	uint64_t v = 0;
-	for (uint32_t i = 0; i < bytes; i++)
-		v |= (uint64_t)next(c) << 8 * i;
-	uint32_t shift = 64 - 8 * bytes;
-	return bytes ? (int64_t)(v << shift) >> shift : 0;
-}
-
-static bool has_modrm_0(uint8_t op)
-{
-	if (op < 0x40)
-		return (op & 7) < 4;
-	return op == 0x63 || op == 0x69 || op == 0x6b || (op >= 0x80 && op <= 0x8f) ||
-	       (op >= 0xc0 && op <= 0xc1) || op == 0xc6 || op == 0xc7 ||
-	       (op >= 0xd0 && op <= 0xd3) || (op >= 0xd8 && op <= 0xdf) || op == 0xf6 ||
-	       op == 0xf7 || op >= 0xfe;
-}
-
-static bool has_modrm_1(uint8_t op)
-{
-	return !((op >= 0x05 && op <= 0x0b) || op == 0x0e || (op >= 0x30 && op <= 0x37) ||
-		 op == 0x77 || (op >= 0x80 && op <= 0x8f) || (op >= 0xa0 && op <= 0xa2) ||
-		 (op >= 0xa8 && op <= 0xaa) || (op >= 0xc8 && op <= 0xcf));
-}
-
-/* Bytes of the immediate of a one-byte opcode; 0xff: no such instruction in 64-bit mode. */
-static uint32_t immediate_0(const struct insn *i, bool is_16)
-{
-	uint32_t z = is_16 ? 2 : 4;
-	uint8_t op = i->opcode;
-	if (op < 0x40) {
-		if ((op & 7) >= 6)
-			return 0xff;
-		return (op & 7) == 4 ? 1 : (op & 7) == 5 ? z : 0;
-	}
-	switch (op) {
-	case 0x60 ... 0x62:
-	case 0x82:
-	case 0x9a:
-	case 0xc4 ... 0xc5:
-	case 0xce:
-	case 0xd4 ... 0xd6:
-	case 0xea:
-		return 0xff;
-	case 0x68:
-	case 0x69:
-	case 0x81:
-	case 0xa9:
-	case 0xc7:
-		return z;
-	case 0x6a:
-	case 0x6b:
-	case 0x70 ... 0x7f:
-	case 0x80:
-	case 0x83:
-	case 0xa8:
-	case 0xb0 ... 0xb7:
-	case 0xc0 ... 0xc1:
-	case 0xc6:
-	case 0xcd:
-	case 0xe0 ... 0xe7:
-	case 0xeb:
-		return 1;
-	case 0xa0 ... 0xa3:
-		return 8;
-	case 0xb8 ... 0xbf:
-		return i->rex & 8 ? 8 : z;
-	case 0xc2:
-	case 0xca:
-		return 2;
-	case 0xc8:
-		return 3;
-	case 0xe8:
-	case 0xe9:
-		return 4;
-	case 0xf6:
-		return (i->modrm & 0x30) == 0 ? 1 : 0;
-	case 0xf7:
-		return (i->modrm & 0x30) == 0 ? z : 0;
-	default:
-		return 0;
-	}
-}
-
-static uint32_t immediate_1(uint8_t op)
-{
-	if (op >= 0x80 && op <= 0x8f)
-		return 4;
-	return (op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba || op == 0xc2 ||
-	       (op >= 0xc4 && op <= 0xc6) || op == 0x0f;
-}
-
-static void read_modrm(struct cursor *c, struct insn *i)
-{
-	i->modrm = next(c);
-	uint8_t mod = i->modrm >> 6;
-	uint8_t rm = i->modrm & 7;
-	uint32_t bytes = mod == 1 ? 1 : mod == 2 ? 4 : 0;
-	if (mod == 3)
-		return;
-	if (rm == 4)
-		i->sib = next(c);
-	if (mod == 0 && (rm == 5 || (rm == 4 && (i->sib & 7) == 5)))
-		bytes = 4;
-	i->displacement = next_signed(c, bytes);
-}
-
-/* VEX and EVEX: the prefix says the map; the opcode follows. */
-static void read_vector_prefix(struct cursor *c, struct insn *i, uint8_t first)
-{
-	i->is_vector = true;
-	uint8_t p0 = next(c);
-	i->map = first == 0xc5 ? 1 : p0 & (first == 0x62 ? 7 : 0x1f);
-	if (first != 0xc5)
-		next(c);
-	if (first == 0x62)
-		next(c);
-	i->opcode = next(c);
-	i->has_modrm = i->map != 1 || i->opcode != 0x77 || first == 0x62;
-	if (i->map == 0 || i->map == 4 || i->map > 6)
-		c->failed = true;
-}
-
-static void read_opcode(struct cursor *c, struct insn *i, uint8_t first)
-{
-	i->opcode = first;
-	if (first == 0xc4 || first == 0xc5 || first == 0x62) {
-		read_vector_prefix(c, i, first);
-		return;
-	}
-	if (first != 0x0f) {
-		i->has_modrm = has_modrm_0(first);
-		return;
-	}
-	i->opcode = next(c);
-	i->map = i->opcode == 0x38 ? 2 : i->opcode == 0x3a ? 3 : 1;
-	if (i->map > 1)
-		i->opcode = next(c);
-	i->has_modrm = i->map > 1 || has_modrm_1(i->opcode);
-}
-
-/* False: no instruction, or it passes the end. */
-static bool decode(const uint8_t *code, size_t len, struct insn *out)
-{
-	struct cursor c = { code, MIN(len, (size_t)15), 0, false };
-	struct insn i = { 0 };
-	bool is_16 = false;
-	uint8_t byte = next(&c);
-	while (byte == 0x66 || byte == 0x67 || byte == 0x2e || byte == 0x36 || byte == 0x3e ||
-		byte == 0x26 || byte == 0x64 || byte == 0x65 || byte == 0xf0 || byte == 0xf2 ||
-		byte == 0xf3) {
-		is_16 = is_16 || byte == 0x66;
-		byte = next(&c);
-		if (c.failed)
-			return false;
-	}
-	if ((byte & 0xf0) == 0x40) {
-		i.rex = byte;
-		byte = next(&c);
-	}
-	read_opcode(&c, &i, byte);
-	if (i.has_modrm)
-		read_modrm(&c, &i);
-	uint32_t bytes = i.map == 3 ? 1 : i.map == 1 ? immediate_1(i.opcode) : 0;
-	if (i.map == 0)
-		bytes = immediate_0(&i, is_16 && !(i.rex & 8));
-	if (bytes == 0xff)
-		return false;
-	i.imm_len = (uint8_t)bytes;
-	i.immediate = next_signed(&c, bytes);
-	i.len = c.at;
-	*out = i;
-	return !c.failed;
-}
 
 /* ---- one function ---- */
 
@@ -457,7 +250,7 @@ struct operands {
 	bool by_rsp;      /* memory at rsp + displacement */
 };
 
-static struct operands operands_of(const struct insn *i)
+static struct operands operands_of(const struct x86_insn *i)
 {
 	bool is_register = i->modrm >> 6 == 3;
 	return (struct operands){
@@ -469,7 +262,7 @@ static struct operands operands_of(const struct insn *i)
 }
 
 /* add, or, adc, sbb, and, sub, xor, cmp with an immediate */
-static void apply_immediate(struct known *k, const struct insn *i, const struct operands *o)
+static void apply_immediate(struct known *k, const struct x86_insn *i, const struct operands *o)
 {
 	uint32_t operation = o->reg & 7;
 	if (!o->is_register || o->rm != RSP)
@@ -503,7 +296,7 @@ static void apply_mov(struct known *k, uint32_t to, uint32_t from, bool is_regis
 		k->fp_depth = -1;
 }
 
-static void apply_lea(struct known *k, const struct insn *i, const struct operands *o)
+static void apply_lea(struct known *k, const struct x86_insn *i, const struct operands *o)
 {
 	if (o->reg != RSP && o->reg != RBP && o->by_rsp && k->depth >= 0 &&
 		i->displacement == k->depth + 8)
@@ -525,7 +318,7 @@ static void apply_lea(struct known *k, const struct insn *i, const struct operan
 }
 
 /* Opcodes of 64 bits with modrm, where they write rsp or rbp. */
-static void apply_modrm(struct known *k, const struct insn *i)
+static void apply_modrm(struct known *k, const struct x86_insn *i)
 {
 	struct operands o = operands_of(i);
 	if (i->opcode == 0x81 || i->opcode == 0x83) {
@@ -564,7 +357,7 @@ static void apply_clear(struct known *k)
 	k->fp_depth = -1;
 }
 
-static void apply(struct known *k, const struct insn *i)
+static void apply(struct known *k, const struct x86_insn *i)
 {
 	uint32_t reg = (i->opcode & 7) | (i->rex & 1) << 3;
 	if (i->is_vector || i->map != 0)
@@ -587,7 +380,7 @@ static void apply(struct known *k, const struct insn *i)
 }
 
 /* Free Pascal's linker fills with zeros: add %al, (%rax), which no compiler writes. */
-static bool is_padding(const struct insn *i)
+static bool is_padding(const struct x86_insn *i)
 {
 	bool is_zero = i->opcode == 0 && i->len == 2 && i->modrm == 0 && !i->rex;
 	return (i->map == 0 && (i->opcode == 0x90 || i->opcode == 0xcc || is_zero)) ||
@@ -597,7 +390,7 @@ static bool is_padding(const struct insn *i)
 enum flow { FLOW_ON, FLOW_ENDS };
 
 /* A jump or a branch with its target in the instruction. */
-static void follow_branch(struct function *f, const struct insn *i, size_t at,
+static void follow_branch(struct function *f, const struct x86_insn *i, size_t at,
 	const struct known *k, size_t len, bool is_jump)
 {
 	int64_t to = (int64_t)(at + i->len) + i->immediate;
@@ -618,7 +411,7 @@ static void follow_branch(struct function *f, const struct insn *i, size_t at,
 		f->returns = true;
 }
 
-static bool is_branch(const struct insn *i)
+static bool is_branch(const struct x86_insn *i)
 {
 	if (i->map == 1)
 		return (i->opcode & 0xf0) == 0x80;
@@ -626,20 +419,20 @@ static bool is_branch(const struct insn *i)
 	       ((i->opcode & 0xf0) == 0x70 || (i->opcode >= 0xe0 && i->opcode <= 0xe3));
 }
 
-static bool is_call(const struct insn *i)
+static bool is_call(const struct x86_insn *i)
 {
 	return !i->is_vector && i->map == 0 &&
 	       (i->opcode == 0xe8 || (i->opcode == 0xff && (i->modrm >> 3 & 7) == 2));
 }
 
-static bool is_syscall(const struct insn *i)
+static bool is_syscall(const struct x86_insn *i)
 {
 	return !i->is_vector && i->map == 1 && i->opcode == 0x05;
 }
 
 /* Does it call what does nothing but stop the program? (musl's __stack_chk_fail: nothing need be
  * between such a call and the next function.) */
-static bool calls_halt(const struct function *f, const struct insn *i, size_t at)
+static bool calls_halt(const struct function *f, const struct x86_insn *i, size_t at)
 {
 	if (i->map != 0 || i->opcode != 0xe8) /* of others the immediate may be any 64 bits */
 		return false;
@@ -649,7 +442,7 @@ static bool calls_halt(const struct function *f, const struct insn *i, size_t at
 
 /* What the instruction at `at` does to the flow; `k` is what is known before it. */
 static enum flow follow(
-	struct function *f, const struct insn *i, size_t at, const struct known *k, size_t len)
+	struct function *f, const struct x86_insn *i, size_t at, const struct known *k, size_t len)
 {
 	if (i->is_vector || i->map > 1)
 		return FLOW_ON;
@@ -735,8 +528,8 @@ static void note_call(struct function *f, struct known *k)
 /* A loop that begins aligned, behind a call that does return. */
 static bool is_padding_to_target(struct function *f, size_t at, size_t len)
 {
-	struct insn i;
-	while (at < len && decode(f->code + at, len - at, &i) && is_padding(&i))
+	struct x86_insn i;
+	while (at < len && x86_insn_decode(f->code + at, len - at, &i) && is_padding(&i))
 		at += i.len;
 	return f->target_count && target_slot(f, at)->offset;
 }
@@ -750,11 +543,11 @@ static size_t read_function(struct function *f, size_t len, bool calls_end)
 	bool ended = false; /* the instruction before does not lead here */
 	bool after_call = false;
 	while (at < len) {
-		struct insn i;
+		struct x86_insn i;
 		const struct target *t = f->target_count ? target_slot(f, at) : NULL;
 		bool is_target = t && t->offset;
 		f->steps++;
-		if (!decode(f->code + at, len - at, &i)) {
+		if (!x86_insn_decode(f->code + at, len - at, &i)) {
 			f->is_wrong = true;
 			return MIN((at | (PADDING_ALIGN - 1)) + 1, len);
 		}
@@ -795,8 +588,8 @@ static bool is_believed(const struct function *f)
 size_t x86_entry_bytes(const uint8_t *code, size_t len)
 {
 	size_t last_target = 0;
-	struct insn i;
-	for (size_t at = 0; at < len && decode(code + at, len - at, &i); at += i.len) {
+	struct x86_insn i;
+	for (size_t at = 0; at < len && x86_insn_decode(code + at, len - at, &i); at += i.len) {
 		bool is_plain = !i.is_vector && i.map == 0;
 		bool is_jump = is_plain && (i.opcode == 0xeb || i.opcode == 0xe9);
 		int64_t to = (int64_t)(at + i.len) + i.immediate;
@@ -804,8 +597,8 @@ size_t x86_entry_bytes(const uint8_t *code, size_t len)
 			last_target = MAX(last_target, (size_t)to);
 		bool is_left = is_jump || (is_plain && (i.opcode == 0xc3 || i.opcode == 0xf4)) ||
 			       (is_plain && i.opcode == 0xff && (i.modrm >> 3 & 7) == 4);
-		struct insn behind;
-		if (is_call(&i) && decode(code + at + i.len, len - at - i.len, &behind))
+		struct x86_insn behind;
+		if (is_call(&i) && x86_insn_decode(code + at + i.len, len - at - i.len, &behind))
 			is_left = is_padding(&behind);
 		if (is_left && last_target < at + i.len)
 			return at + i.len;
