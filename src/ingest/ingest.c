@@ -228,6 +228,7 @@ static void count_stored(struct ingest_batch *b, uint64_t no_series)
 	metric_add(&m->refused_series, no_series);
 	metric_add(&m->stacks_cut, b->profile.cut_stacks);
 	metric_add(&m->samples_zero, b->profile.zero_samples);
+	metric_add(&m->bad_lines, b->profile.bad_lines);
 }
 
 /* A message of which nothing was stored, by the reason. */

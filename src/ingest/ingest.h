@@ -122,6 +122,9 @@ void agent_list_each(
 #define INGEST_METRICS(X)                                                                          \
 	X(samples_zero, COUNTER, "firn_ingest_zero_samples_total",                                 \
 		"Samples of value 0, left out.")                                                   \
+	X(bad_lines, COUNTER, "firn_ingest_malformed_lines_total",                                 \
+		"Lines of folded stacks that end without a count; the other lines of the message " \
+		"are kept.")                                                                       \
 	X(refused_labels, COUNTER, "firn_ingest_refused_samples_total{reason=\"labels\"}",         \
 		"Samples refused.")                                                                \
 	X(refused_label_name, COUNTER, "firn_ingest_refused_samples_total{reason=\"label_name\"}", \
@@ -249,8 +252,8 @@ NODISCARD enum status ingest_batch_more(
 /* The sender is waited for: all memory but `bytes` and what the profile takes is given back, and
  * asked for again by the next ingest_batch_more(). */
 void ingest_batch_wait(struct ingest_batch *b, uint64_t bytes);
-/* Demangles names, and puts the samples that pass every limit into the sink; those that do not are
- * in b->refused (samples, first reason) and counted. OK too when none is left. */
+/* Demangles names, and puts the samples that pass every limit into the sink; the others are in
+ * b->refused (samples, first reason) and counted. OK too when none is left. */
 NODISCARD enum status ingest_batch_put(
 	struct ingest_batch *b, struct hash128 batch_id, struct err *e);
 /* For a sender whose protocol knows no partial success: E_INVALID (E_QUOTA where too many series

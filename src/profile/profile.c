@@ -118,7 +118,7 @@ void profile_deinit(struct profile *p)
 
 enum status profile_clear(struct profile *p)
 {
-	p->cut_stacks = p->zero_samples = p->label_work = 0;
+	p->cut_stacks = p->zero_samples = p->bad_lines = p->label_work = 0;
 	VEC_CLEAR(&p->functions);
 	VEC_CLEAR(&p->mappings);
 	VEC_CLEAR(&p->lines);

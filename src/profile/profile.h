@@ -173,6 +173,7 @@ struct profile {
 	struct map type_index;
 	uint64_t cut_stacks;     /* calls of profile_add_stack() that cut one */
 	uint64_t zero_samples;   /* left out by decoders: their value, 0, says nothing */
+	uint64_t bad_lines;      /* of text, left out by decoders: they cannot be read */
 	uint64_t label_work;     /* bytes compared and moved by profile_add_labels() */
 	uint64_t label_work_max; /* beyond it that gives E_LIMIT; 0: no matter */
 	uint32_t stack_max;      /* where it cuts: PROFILE_STACK_MAX, or less (2 at least) */

@@ -34,20 +34,23 @@ static bool type_has(const struct pyroscope_ingest *q, const char *part)
 	       memmem(q->content_type.p, q->content_type.len, part, strlen(part));
 }
 
+/* "" and the last three are no more than the default: multipart pprof, or folded stacks. */
+static const struct {
+	const char *name;
+	enum format format;
+} formats[] = { { "trie", TRIE }, { "tree", TREE }, { "lines", LINES }, { "jfr", JFR },
+	{ "pprof", PPROF }, { "speedscope", SPEEDSCOPE }, { "", GROUPS }, { "groups", GROUPS },
+	{ "folded", GROUPS }, { "collapsed", GROUPS } };
+
 static enum format format_of(const struct pyroscope_ingest *q)
 {
-	static const struct {
-		const char *name;
-		enum format format;
-	} names[] = { { "trie", TRIE }, { "tree", TREE }, { "lines", LINES }, { "jfr", JFR },
-		{ "pprof", PPROF }, { "speedscope", SPEEDSCOPE } };
 	if (type_has(q, "binary/octet-stream+trie"))
 		return TRIE;
 	if (type_has(q, "binary/octet-stream+tree"))
 		return TREE;
-	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-		if (str_eq(q->format, str_of(names[i].name)))
-			return names[i].format;
+	for (size_t i = 0; i < ARRAY_COUNT(formats); i++)
+		if (formats[i].format != GROUPS && str_eq(q->format, str_of(formats[i].name)))
+			return formats[i].format;
 	return type_has(q, "multipart/form-data") ? PPROF_PARTS : GROUPS;
 }
 
@@ -221,8 +224,11 @@ static enum status read_body(struct ingest *in, struct str body)
 
 static void read_times(struct ingest *in)
 {
-	in->from_ns = pyroscope_time(in->q->from, in->now_ns);
-	int64_t until = pyroscope_time(in->q->until, in->now_ns);
+	int64_t until = in->now_ns;
+	in->from_ns = in->now_ns;
+	if (!pyroscope_time(in->q->from, in->now_ns, &in->from_ns) ||
+		!pyroscope_time(in->q->until, in->now_ns, &until))
+		return; /* pyroscope_ingest_check() would have refused it */
 	if (until > in->from_ns)
 		in->duration_ns = until - in->from_ns;
 }
@@ -230,8 +236,22 @@ static void read_times(struct ingest *in)
 enum status pyroscope_ingest_check(const struct pyroscope_ingest *q, struct err *e)
 {
 	struct str app, labels;
+	int64_t unused;
+	size_t i = 0;
 	if (!name_split(q->name, &app, &labels))
 		return err_set(e, E_INVALID, "name: it has to be app{key=value,…}");
+	while (i < ARRAY_COUNT(formats) && !str_eq(q->format, str_of(formats[i].name)))
+		i++;
+	if (i == ARRAY_COUNT(formats))
+		return err_set(e, E_INVALID,
+			"format: \"%.*s\"; folded, lines, trie, tree, pprof and jfr are known",
+			STR_ARG(str_sub(q->format, 0, 32)));
+	if (!pyroscope_time(q->from, 0, &unused))
+		return err_set(e, E_INVALID, "from: \"%.*s\" is not a time",
+			STR_ARG(str_sub(q->from, 0, 32)));
+	if (!pyroscope_time(q->until, 0, &unused))
+		return err_set(e, E_INVALID, "until: \"%.*s\" is not a time",
+			STR_ARG(str_sub(q->until, 0, 32)));
 	return OK;
 }
 

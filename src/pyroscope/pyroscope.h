@@ -29,7 +29,7 @@
 #define PYROSCOPE_PART_HEAD_MAX 4096
 /* Bytes of stacks that a trie or a tree may spell out: their nodes share what is above them. */
 #define PYROSCOPE_SPELLED_MAX ((uint64_t)256 << 20)
-/* Frames of one stack; those that profile.h allows are kept. */
+/* Frames of one stack: more are refused. profile.h's limit, which is lower, cuts a stack. */
 #define PYROSCOPE_FRAMES_MAX 65536u
 
 /* push.v1.PushRequest. Adds to `out`, no samples on failure; now_ns is for profiles without a time.
@@ -38,8 +38,8 @@ NODISCARD enum status pyroscope_push_decode(
 	struct str message, int64_t now_ns, struct profile *out, struct err *e);
 
 /* "now", "now-3h", "20260131", seconds, milliseconds, microseconds or nanoseconds since 1970 by
- * their size. Anything else is now, as in Pyroscope. */
-int64_t pyroscope_time(struct str text, int64_t now_ns);
+ * their number of digits; "" is now. False: anything else, and *out stays as it was. */
+NODISCARD bool pyroscope_time(struct str text, int64_t now_ns, int64_t *out);
 
 /* The query of POST /ingest as it came, percent-decoded; "" for what is not there. */
 struct pyroscope_ingest {
@@ -52,8 +52,8 @@ struct pyroscope_ingest {
 	struct str spy;
 	struct str aggregation;
 };
-/* E_INVALID: the name says nothing. To be asked first: a wrong query and a wrong body have statuses
- * of their own. */
+/* E_INVALID: there is no name, or format, from or until is nothing that is known. To be asked
+ * first: a wrong query and a wrong body have statuses of their own. */
 NODISCARD enum status pyroscope_ingest_check(const struct pyroscope_ingest *q, struct err *e);
 /* Adds to `out`, no samples on failure. E_INVALID names part and place, E_LIMIT the limit;
  * E_UNSUPPORTED: a format that is not known, or an SDK from before 2023. */

@@ -96,26 +96,40 @@ static enum status add_stack(struct decoder *d, struct str stack, int64_t count)
 
 /* ---- lines ---- */
 
+/* Takes " 12" off the end. */
+static bool take_count(struct str *line, int64_t *out)
+{
+	size_t blank = str_rindex(*line, ' ');
+	if (blank == line->len || !str_parse_i64(str_sub(*line, blank + 1, line->len), out))
+		return false;
+	line->len = blank;
+	return true;
+}
+
+/* Lines without a count are left out, unless no line has one: then this is no such text. */
 static enum status read_lines(struct decoder *d, struct str rest, bool counted)
 {
+	uint64_t good = 0, bad = 0, first_bad = 0;
 	struct str line;
 	enum status s = OK;
 	for (uint64_t n = 1; s == OK && str_split(&rest, '\n', &line); n++) {
 		int64_t count = 1;
 		if (line.len && line.p[line.len - 1] == '\r')
 			line.len--;
-		if (counted) {
-			size_t blank = str_rindex(line, ' ');
-			if (blank == line.len)
-				continue;
-			if (!str_parse_i64(str_sub(line, blank + 1, line.len), &count))
-				return err_set(d->e, E_INVALID,
-					"line %llu: no count behind the last blank",
-					(unsigned long long)n);
-			line.len = blank;
+		if (line.len == 0)
+			continue;
+		if (counted && !take_count(&line, &count)) {
+			first_bad = first_bad ? first_bad : n;
+			bad++;
+			continue;
 		}
+		good++;
 		s = add_stack(d, line, count);
 	}
+	d->out->bad_lines += bad;
+	if (s == OK && bad && !good)
+		return err_set(d->e, E_INVALID, "line %llu: it does not end with a count",
+			(unsigned long long)first_bad);
 	return s;
 }
 

@@ -51,25 +51,34 @@ static bool read_day(uint64_t n, int64_t *out)
 	return true;
 }
 
-int64_t pyroscope_time(struct str text, int64_t now_ns)
+bool pyroscope_time(struct str text, int64_t now_ns, int64_t *out)
 {
 	static const int64_t units[] = { NS_PER_SEC, NS_PER_SEC / 1000, NS_PER_SEC / 1000000, 1 };
 	uint64_t n;
-	int64_t ns;
+	int64_t ns = 0;
 	text = str_trim(text);
 	if (str_parse_u64(text, 10, &n)) {
-		if (text.len == 8 && read_day(n, &ns))
-			return ns;
+		if (text.len == 8 && read_day(n, out))
+			return true;
 		/* To 10 digits seconds, to 13 milliseconds, to 16 microseconds. */
 		int64_t unit = units[text.len <= 10   ? 0
 				     : text.len <= 13 ? 1
 				     : text.len <= 16 ? 2
 						      : 3];
-		return n <= (uint64_t)(INT64_MAX / unit) ? (int64_t)n * unit : now_ns;
+		if (n > (uint64_t)(INT64_MAX / unit))
+			return false;
+		*out = (int64_t)n * unit;
+		return true;
 	}
-	if (!str_starts(text, STR("now")) || text.len < 5)
-		return now_ns;
+	if (text.len == 0 || str_eq(text, STR("now"))) {
+		*out = now_ns;
+		return true;
+	}
+	bool back = str_starts(text, STR("now-"));
+	if (!back && !str_starts(text, STR("now+")))
+		return false;
 	if (!read_offset(str_sub(text, 4, text.len), &ns))
-		return now_ns;
-	return text.p[3] == '-' ? now_ns - ns : text.p[3] == '+' ? now_ns + ns : now_ns;
+		return false;
+	*out = back ? now_ns - ns : now_ns + ns;
+	return true;
 }

@@ -45,6 +45,23 @@ static enum status final(enum status st, struct err *e)
 	return E_INVALID;
 }
 
+static bool has_time(const struct ingest_batch *b, int64_t time_ns)
+{
+	for (size_t i = 0; i < b->profile.heads.len; i++)
+		if (b->profile.heads.v[i].time_ns == time_ns)
+			return true;
+	return false;
+}
+
+/* The same message again is the same profiles, unless one of them does not say when it was. */
+static struct hash128 push_id(const struct net_request *r, const struct ingest_batch *b)
+{
+	struct hash128 id = hash128(r->body.p, r->body.len);
+	if (has_time(b, b->begun_ns))
+		id.lo = hash_u64(id.lo ^ (uint64_t)b->begun_ns);
+	return id;
+}
+
 void server_pyroscope_push(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	struct ingest_batch b;
@@ -53,7 +70,7 @@ void server_pyroscope_push(void *ctx, const struct net_request *r, struct net_re
 	if (st == OK)
 		st = final(pyroscope_push_decode(r->body, b.begun_ns, &b.profile, &e), &e);
 	if (st == OK)
-		st = message_put(&b, hash128(r->body.p, r->body.len), &e);
+		st = message_put(&b, push_id(r, &b), &e);
 	if (st != OK)
 		net_fail(out, st, &e);
 	ingest_batch_end(&b, st, st == OK ? "" : err_text(&e, st));
@@ -82,13 +99,10 @@ static enum status read_query(
 /* Neither the query nor the body says when it was: it is of now. */
 static bool is_of_now(const struct pyroscope_ingest *q, const struct ingest_batch *b)
 {
-	int64_t from = pyroscope_time(q->from, b->begun_ns);
-	if (from == pyroscope_time(q->from, b->begun_ns + 1))
-		return false;
-	for (size_t i = 0; i < b->profile.heads.len; i++)
-		if (b->profile.heads.v[i].time_ns == from)
-			return true;
-	return false;
+	int64_t from = 0, later = 0;
+	return pyroscope_time(q->from, b->begun_ns, &from) &&
+	       pyroscope_time(q->from, b->begun_ns + 1, &later) && from != later &&
+	       has_time(b, from);
 }
 
 /* The same body by another name, or of another time, is another profile. */

@@ -27,8 +27,15 @@ static enum status render_query(
 	if (q->type.len == 0)
 		return err_set(
 			c->e, E_INVALID, "%s: it has to be TYPE{label=\"value\",…}", keys[0]);
-	q->start_ms = (from.len ? pyroscope_time(from, now) : now - 3600 * NS_PER_SEC) / NS_PER_MS;
-	q->end_ms = pyroscope_time(until, now) / NS_PER_MS;
+	int64_t start = 0, end = 0;
+	if (!pyroscope_time(from.len ? from : STR("now-1h"), now, &start))
+		return err_set(c->e, E_INVALID, "%s: \"%.*s\" is not a time", keys[1],
+			STR_ARG(str_sub(from, 0, 32)));
+	if (!pyroscope_time(until, now, &end))
+		return err_set(c->e, E_INVALID, "%s: \"%.*s\" is not a time", keys[2],
+			STR_ARG(str_sub(until, 0, 32)));
+	q->start_ms = start / NS_PER_MS;
+	q->end_ms = end / NS_PER_MS;
 	return OK;
 }
 

@@ -13,12 +13,14 @@ struct text_case {
 	enum text_format format;
 	struct str bytes;
 	const char *want; /* NULL: E_INVALID */
+	uint64_t bad_lines;
 };
 
 static const struct text_case texts[] = {
-	{ "groups", TEXT_GROUPS, STR("a;b 2\nno count\n"), NULL },
-	{ "counts", TEXT_GROUPS, STR("a;b 2\nalone\na;b c; 3\r\n\nx 0\n"),
-		"20000000 " TYPE "a;b\n30000000 " TYPE "a;b c\n" },
+	{ "no count", TEXT_GROUPS, STR("a;b\nno count\n"), NULL },
+	{ "no text", TEXT_GROUPS, STR("\x0a\x04\x08\x01\x10\x02"), NULL },
+	{ "counts", TEXT_GROUPS, STR("a;b 2\nalone\na;b c; 3\r\n\nno count\nx 0\n"),
+		"20000000 " TYPE "a;b\n30000000 " TYPE "a;b c\n", 2 },
 	{ "huge", TEXT_GROUPS, STR("a 9223372036854775807\n"), NULL },
 	{ "lines", TEXT_LINES, STR("a;b 2\r\n\nx\n"),
 		"10000000 " TYPE "a;b 2\n10000000 " TYPE "x\n" },
@@ -58,6 +60,7 @@ static void reads_texts(void **state)
 		CHECK_CASE(c, s == (c->want ? OK : E_INVALID));
 		if (c->want)
 			CHECK_STR(say(&b, &p), c->want);
+		CHECK_CASE(c, !c->want || p.bad_lines == c->bad_lines);
 		CHECK_CASE(c, c->want || e.text[0]);
 		CHECK_OK(profile_validate(&p, &e), &e);
 		profile_deinit(&p);

@@ -50,6 +50,12 @@ static void answers_ingest(void **state)
 	} cases[] = {
 		{ "folded", "name=app.cpu%7Bk%3Dv%7D&from=now-10s", "a;b 2", 0, NULL },
 		{ "nothing", "name=app", "", 0, NULL },
+		{ "no such format", "name=app&format=banana", "a 1", 400,
+			"format: \\\"banana\\\"" },
+		{ "no time", "name=app&from=banana", "a 1", 400, "from: " },
+		{ "no time, too", "name=app&until=banana", "a 1", 400, "until: " },
+		{ "no stacks", "name=app", "hello", 422, "line 1: " },
+		{ "a line torn", "name=app", "a 1\nb\n", 0, NULL },
 		{ "no name", "from=1", "a 1", 400, "\"code\":\"invalid_argument\"" },
 		{ "no type", "name=my.app", "a 1", 422, "unknown profile type" },
 		{ "no format", "name=app&format=speedscope", "{}", 422, "is not read" },
@@ -70,8 +76,9 @@ static void answers_ingest(void **state)
 		}
 		ask_deinit(&a);
 	}
-	CHECK(sink.samples == 2 && ingests->in->samples == 2);
-	CHECK(ingests->in->failed == 5 && server.ingest.metrics.messages_malformed == 5);
+	CHECK(sink.samples == 3 && ingests->in->samples == 3);
+	CHECK(server.ingest.metrics.bad_lines == 1);
+	CHECK(ingests->in->failed == 9 && server.ingest.metrics.messages_malformed == 9);
 	CHECK(ingests->in->requests == ARRAY_COUNT(cases));
 }
 
@@ -171,6 +178,21 @@ static void answers_push(void **state)
 	ask_deinit(&a);
 }
 
+static void tells_pushes_apart(void **state)
+{
+	(void)state;
+	const int64_t times[] = { clock_realtime_ns(), 0 }; /* 0: the profile does not say it */
+	for (size_t i = 0; i < ARRAY_COUNT(times); i++) {
+		struct ask a;
+		push(&a, times[i], true);
+		struct hash128 first = sink.id;
+		ask_deinit(&a);
+		push(&a, times[i], true);
+		CHECK((first.lo == sink.id.lo && first.hi == sink.id.hi) == (times[i] != 0));
+		ask_deinit(&a);
+	}
+}
+
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 TEST_MAIN(UNIT(answers_ingest), UNIT(tells_messages_apart), UNIT(says_when_to_come_again),
-	UNIT(answers_push))
+	UNIT(answers_push), UNIT(tells_pushes_apart))
