@@ -60,7 +60,7 @@ struct scrape_source {
 	struct scrape_client client;
 	int64_t refresh_ns;
 	/* pool.c's */
-	uint64_t seen; /* hash of what was read */
+	uint64_t seen; /* hash of the files' stamps, or of the answer */
 	struct arena arena;
 	VEC(struct scrape_group) groups;
 	uint32_t found;   /* addresses in the groups */
@@ -122,6 +122,8 @@ struct scrape_target {
 	int64_t last_ns, next_ns, took_ns;
 	enum scrape_health health;
 	char error[ERR_TEXT_MAX];
+	bool told_bad; /* run.c's alone: what was told last, and when (monotonic, 0: never) */
+	int64_t told_ns;
 };
 /* *out NULL: there is nothing left of it. E_INVALID: no target that could be scraped. */
 NODISCARD enum status scrape_target_make(struct scrape_config *c, const struct scrape_job *job,
@@ -138,6 +140,9 @@ void scrape_target_join(struct scrape_target *t);
 /* The moment behind `last_ns` (0: there was none), which may be past by less than an interval.
  * Where it is further away, the clock was set or scraping took too long: the next one by `key`. */
 int64_t scrape_moment(uint64_t key, int64_t interval_ns, int64_t last_ns, int64_t now_ns);
+/* Whether to tell how a scrape went, which is then noted: a failure that lasts is told once, and of
+ * a target that comes and goes at most one change every SCRAPE_TOLD_NS. now_ns: monotonic. */
+bool scrape_is_news(struct scrape_target *t, bool bad, int64_t now_ns);
 /* A fetch for whole URLs, and its headers of this moment. */
 NODISCARD enum status scrape_client_open(
 	const struct scrape_client *c, struct fetch **out, struct err *e);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread looks at files every second: the configuration and those of file discovery; each HTTP
- * discovery has a thread, since its server may hang. Whatever was found anew, sync() makes all
- * targets, keeps the threads of those that are as before (same key), starts new ones, and ends
- * those that are gone.
+ * discovery has a thread, since its server may hang. When one of them finds something else than
+ * before, sync_targets() makes all targets again. A target whose key was there before keeps its
+ * thread; a new key gets a thread; the thread of a key that is gone ends.
  *
  * `lock` is held for short: threads are joined, and files read, without it.
  */
@@ -26,16 +26,15 @@ struct target_list {
 	VEC(struct scrape_target *) v;
 };
 
-/* Tells of a problem, unless it is the one that is known. True: it is another. */
-static bool tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e)
+/* Tells of a problem, unless it is the one that is known. */
+static void tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e)
 {
 	const char *text = s == OK ? "" : err_text(e, s);
 	if (strcmp(known, text) == 0)
-		return false;
+		return;
 	snprintf(known, ERR_TEXT_MAX, "%s", text);
 	if (s != OK && x->told)
 		x->told(SCRAPE_TARGETS, s, e);
-	return s != OK;
 }
 
 /* ---- targets ---- */
@@ -181,48 +180,66 @@ static void drop(struct scrape_source *fresh)
 	arena_deinit(&fresh->arena);
 }
 
-static enum status read_files(
-	struct scrape_source *s, struct scrape_source *fresh, uint64_t *seen, struct err *e)
+/* Calls fn for each file of the patterns, until it fails. */
+typedef enum status file_fn(const char *path, void *ctx, struct err *e);
+static enum status each_file(const struct scrape_source *s, file_fn *fn, void *ctx, struct err *e)
 {
 	enum status st = OK;
 	for (uint32_t i = 0; st == OK && i < s->file_count; i++) {
 		glob_t found;
 		if (glob(s->files[i], 0, NULL, &found) != 0)
 			continue;
-		for (size_t k = 0; st == OK && k < MIN(found.gl_pathc, (size_t)FILES_MAX); k++) {
-			CLEANUP(buf_deinit) struct buf bytes;
-			struct err why = { 0 };
-			buf_init(&bytes, CONF_BYTES_MAX);
-			st = os_read_own(found.gl_pathv[k], &bytes, NULL, &why);
-			*seen = hash_u64(*seen ^ hash64(bytes.data, bytes.len) ^
-					 hash64(found.gl_pathv[k], strlen(found.gl_pathv[k])));
-			if (st == OK)
-				st = read_document(fresh, buf_view(&bytes), "__meta_filepath",
-					found.gl_pathv[k], &why);
-			if (st != OK)
-				err_set(e, st, "%s: %s", found.gl_pathv[k], err_text(&why, st));
-		}
+		for (size_t k = 0; st == OK && k < MIN(found.gl_pathc, (size_t)FILES_MAX); k++)
+			st = fn(found.gl_pathv[k], ctx, e);
 		globfree(&found);
 	}
 	return st;
 }
 
-/* What is wrong stays in `problem`, and the last targets stay. */
+/* A file that cannot be opened counts as one without a stamp. */
+static enum status add_stamp(const char *path, void *ctx, struct err *e)
+{
+	uint64_t *seen = ctx;
+	struct os_stamp stamp = { 0 };
+	(void)e;
+	if (os_read_own(path, NULL, &stamp, NULL) != OK)
+		stamp = (struct os_stamp){ 0 };
+	*seen = hash_u64(*seen ^ hash64(&stamp, sizeof(stamp)) ^ hash64(path, strlen(path)));
+	return OK;
+}
+
+static enum status read_file(const char *path, void *ctx, struct err *e)
+{
+	struct scrape_source *fresh = ctx;
+	CLEANUP(buf_deinit) struct buf bytes;
+	struct err why = { 0 };
+	buf_init(&bytes, CONF_BYTES_MAX);
+	enum status s = os_read_own(path, &bytes, NULL, &why);
+	if (s == OK)
+		s = read_document(fresh, buf_view(&bytes), "__meta_filepath", path, &why);
+	return s == OK ? OK : err_set(e, s, "%s: %s", path, err_text(&why, s));
+}
+
+/* Files are read when one of them has changed. What is wrong stays in `problem`, and the last
+ * targets stay. */
 static void look_at_files(struct scrape *x, struct scrape_source *s)
 {
 	struct scrape_source fresh = { 0 };
 	struct err e = { 0 };
 	uint64_t seen = 1;
+	enum status st = each_file(s, add_stamp, &seen, NULL);
+	if (st == OK && seen == s->seen)
+		return;
+	s->seen = seen;
 	arena_init(&fresh.arena, SCRAPE_GROUPS_BYTES);
-	enum status st = read_files(s, &fresh, &seen, &e);
-	if (tell(x, s->problem, st, &e))
+	st = each_file(s, read_file, &fresh, &e);
+	if (st != OK)
 		metric_add(&x->metrics.discovery_failed, 1);
-	if (st == OK && seen != s->seen)
+	tell(x, s->problem, st, &e);
+	if (st == OK)
 		replace(x, s, &fresh);
 	else
 		drop(&fresh);
-	if (st == OK)
-		s->seen = seen;
 }
 
 static enum status ask(struct scrape_source *s, struct fetch *f, struct buf *body, struct err *e)

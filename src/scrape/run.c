@@ -247,6 +247,27 @@ static void note(struct scrape_target *t, enum status s, int64_t begun_ns, int64
 	pthread_mutex_unlock(&t->pool->lock);
 }
 
+bool scrape_is_news(struct scrape_target *t, bool bad, int64_t now_ns)
+{
+	if (bad == t->told_bad || (t->told_ns && now_ns - t->told_ns < SCRAPE_TOLD_NS))
+		return false;
+	t->told_bad = bad;
+	t->told_ns = now_ns;
+	return true;
+}
+
+static void tell(struct scrape_target *t, enum status s, const struct err *e)
+{
+	bool bad = s != OK;
+	const char *at = strrchr(t->url, '@'); /* a user and password are nobody's to read */
+	struct err told;
+	if (!t->pool->told || !scrape_is_news(t, bad, clock_monotonic_ns()))
+		return;
+	err_set(&told, s, "job \"%s\", %s%s%s", t->job->name, at ? at + 1 : t->url, bad ? ": " : "",
+		bad ? err_text(e, s) : "");
+	t->pool->told(bad ? SCRAPE_FAILS : SCRAPE_WORKS, s, &told);
+}
+
 int64_t scrape_moment(uint64_t key, int64_t interval_ns, int64_t last_ns, int64_t now_ns)
 {
 	int64_t next = last_ns + interval_ns;
@@ -264,6 +285,7 @@ static void *run(void *ctx)
 	enum status s = scrape_client_open(&t->job->client, &f, &e);
 	if (s != OK) {
 		note(t, s, clock_realtime_ns(), 0, &e);
+		tell(t, s, &e);
 		fetch_free(f);
 		return NULL;
 	}
@@ -286,6 +308,7 @@ static void *run(void *ctx)
 		if (s == E_CANCELED)
 			break;
 		note(t, s, begun, clock_monotonic_ns() - from, &e);
+		tell(t, s, &e);
 	}
 	fetch_free(f);
 	return NULL;

@@ -121,6 +121,10 @@ void server_scrape_told(enum scrape_news of, enum status s, const struct err *e)
 {
 	if (of == SCRAPE_CONFIG)
 		server_reloaded(s, e);
+	else if (of == SCRAPE_FAILS)
+		log_warn("a target gives no profile", "err=%s", LOG_QUOTED(err_text(e, s)));
+	else if (of == SCRAPE_WORKS)
+		log_info("a target gives profiles again", "target=%s", LOG_QUOTED(e->text));
 	else
 		log_warn("targets cannot be found", "err=%s", LOG_QUOTED(err_text(e, s)));
 }

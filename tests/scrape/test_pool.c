@@ -45,7 +45,7 @@ static struct seen look(struct scrape *x, const char *path)
 	return s;
 }
 
-static atomic_int told;
+static atomic_int told, failing;
 
 static void tell(enum scrape_news of, enum status s, const struct err *e)
 {
@@ -53,6 +53,8 @@ static void tell(enum scrape_news of, enum status s, const struct err *e)
 		     strstr(e->text, "job \"f\": ");
 	if (of == SCRAPE_TARGETS && s != OK && known)
 		atomic_fetch_add(&told, 1);
+	if (of == SCRAPE_FAILS && s != OK && strstr(e->text, "job \""))
+		atomic_fetch_add(&failing, 1);
 }
 
 static struct scrape *start(void)
@@ -108,6 +110,9 @@ static void costs_only_whoever_fails(void **state)
 	SERVE_UNTIL(atomic_load(&sink_samples) >= 4);
 	CHECK(atomic_load(&sink_equal_ids) == 0 && atomic_load(&sink_labels) == 3);
 	CHECK(metric_get(&x->metrics.targets) == 7);
+	/* Each failing target is told of once, however often it was asked. */
+	SERVE_UNTIL(atomic_load(&failing) >= 6);
+	CHECK(atomic_load(&failing) == 6);
 	CHECK(agent_list_count(&in.agents, clock_realtime_ns()) == 0);
 	scrape_stop(x);
 	ingest_deinit(&in);

@@ -46,6 +46,20 @@ static void presents_itself(void **state)
 	CHECK(unlink(secret) == 0);
 }
 
+static void tells_changes_once_a_minute(void **state)
+{
+	(void)state;
+	struct scrape_target t = { 0 };
+	int64_t now = 5 * NS_PER_SEC;
+	CHECK(!scrape_is_news(&t, false, now)); /* that it works is expected */
+	CHECK(scrape_is_news(&t, true, now) && !scrape_is_news(&t, true, now + 1));
+	CHECK(!scrape_is_news(&t, true, now + 10 * SCRAPE_TOLD_NS));
+	now += SCRAPE_TOLD_NS;
+	CHECK(!scrape_is_news(&t, false, now - 1));
+	CHECK(scrape_is_news(&t, false, now) && !scrape_is_news(&t, true, now + 1));
+	CHECK(scrape_is_news(&t, true, now + SCRAPE_TOLD_NS));
+}
+
 static void keeps_its_moments(void **state)
 {
 	(void)state;
@@ -77,4 +91,5 @@ static void keeps_its_moments(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(presents_itself), cmocka_unit_test(keeps_its_moments))
+TEST_MAIN(cmocka_unit_test(presents_itself), cmocka_unit_test(keeps_its_moments),
+	cmocka_unit_test(tells_changes_once_a_minute))
