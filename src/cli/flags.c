@@ -292,15 +292,16 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "metadata-kubernetes-ca-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_ca), .value = "FILE",
 	  .help = "Certificate authorities (PEM) for the API or the kubelet. Default: those of "
-		  "the pod's service account; outside of a pod, those that this host trusts." },
+		  "the pod's service account; outside of a pod, the authorities that this host "
+		  "trusts." },
 	{ .name = "metadata-kubernetes-insecure-skip-verify", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, kubernetes_insecure),
 	  .help = "Do not check the certificate of the API or the kubelet. A kubelet often has "
 		  "one that it signed itself." },
 	{ .name = "metadata-disable-containers", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_containers),
-	  .help = "Ask no container engine and no Kubernetes. The labels of a container are then "
-		  "those that the path of its control group gives." },
+	  .help = "Ask no container engine and no Kubernetes. A container then has only the labels "
+		  "that the path of its control group gives." },
 	{ .name = "metadata-disable-cpu-label", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_cpu), .help = "Leave out the label cpu." },
 	{ .name = "metadata-disable-thread-id-label", .kind = CLI_BOOL,

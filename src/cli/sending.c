@@ -20,8 +20,8 @@ static const struct cli_option sending_options[] = {
 	  .help = "Use TLS, but do not check the server's certificate." },
 	{ .name = "remote-store-ca-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_sending_flags, ca_file), .value = "FILE",
-	  .help = "Use TLS, and trust servers that these authorities (PEM) have signed, instead "
-		  "of those that this host trusts." },
+	  .help = "Use TLS, and accept a server's certificate only if one of these authorities "
+		  "(PEM) signed it. Default: the authorities that this host trusts." },
 	{ .name = "remote-store-client-cert", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_sending_flags, client_cert), .value = "FILE",
 	  .help = "Use TLS, with this certificate (PEM) for servers that ask for one. Read for "

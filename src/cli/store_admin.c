@@ -224,8 +224,8 @@ static const struct cli_option export_options[] = {
 };
 static const struct cli_option import_options[] = {
 	{ .name = "again", .kind = CLI_BOOL, .at = offsetof(struct options, again),
-	  .help = "Take samples that were exported from this very store, to undo a deletion, and "
-		  "those that another import may have brought." },
+	  .help = "Take samples even if they were exported from this very store (to undo a "
+		  "deletion), or if another import may have brought them already." },
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct options, from),
 	  .value = "TIME", .help = "Only samples from then on. Default: the first." },
 	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct options, to),

@@ -44,7 +44,7 @@ void debuginfo_limits_default(struct debuginfo_limits *l);
 #define DEBUGINFO_CHILD_VERB "__symtab"
 int debuginfo_child_main(int argc, char **argv);
 
-/* The files of one build id; -1 for those that are not there. They stay the caller's. */
+/* The files of one build id; -1: there is none. They stay the caller's. */
 struct debuginfo_files {
 	int fd;       /* the ELF file: executable, library, or a debug file alone */
 	int debug_fd; /* its separate debug file */

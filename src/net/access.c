@@ -98,8 +98,8 @@ enum status net_access_check(
 	if (origin.len && !changes_nothing(h->method) && !same_origin(x, origin, h->authority) &&
 		!origin_allowed(s, origin, &any))
 		return err_set(e, E_DENIED,
-			"pages of %.*s may not send here; --cors-allowed-origins names those that "
-			"may",
+			"pages of %.*s may not send here; --cors-allowed-origins names the origins "
+			"that may",
 			STR_ARG(str_sub(origin, 0, 80)));
 	return OK;
 }

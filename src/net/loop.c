@@ -172,7 +172,7 @@ static int wait_ms(const struct net_server *s, int64_t now)
 
 /* ---- the loop ---- */
 
-/* Connections that stopped in the middle for others' sake, and those that are to be freed. */
+/* Connections that stopped in the middle to let others go on, and connections to be freed. */
 static void run_again(struct net_server *s)
 {
 	struct net_conn *c = s->again;

@@ -23,7 +23,7 @@ bool net_pause_is_pressed(const struct net_server *s)
 	return atomic_load(&s->memory) > 2 * s->config.memory_max;
 }
 
-/* Above twice as much those that are with the workers come first. */
+/* Above twice the limit, requests that the workers have already come first. */
 static bool may_favour(const struct net_server *s)
 {
 	return !atomic_load(&s->favoured) && (!net_pause_is_pressed(s) || s->at_work == 0);

@@ -386,7 +386,7 @@ void net_tls_conn_free(struct net_tls_conn *c)
 	ERR_clear_error();
 }
 
-/* Appends the bytes that OpenSSL has made to those that wait to be sent. */
+/* Appends what OpenSSL has made to the bytes that wait to be sent. */
 static void collect(struct net_tls_conn *c)
 {
 	char *p;

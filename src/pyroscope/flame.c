@@ -164,8 +164,8 @@ static bool is_small(const struct maker *m, const struct node *n)
 	return larger(n) < m->smallest || n->name == m->other;
 }
 
-/* Children wait in `todo`, the last one first; those that are not shown are one, with nothing
- * below. */
+/* Children wait in `todo`, the last one first. All that are not shown become one node, without
+ * children. */
 static enum status lay_children(struct maker *m, const struct place *p, struct places *todo)
 {
 	struct node other = { .parent = p->node };

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-/* Names of functions that are listed: the first ones of those that match. */
+/* Names that are listed at most: the first that match. */
 #define NAMES_MAX 100
 
 struct asking {

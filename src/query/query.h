@@ -108,7 +108,7 @@ NODISCARD enum status query_pprof(const struct query_engine *q, const struct que
 	struct buf *out, struct err *e);
 
 /* From the index, sorted; texts in `a`. Types: of the time range, whatever the selector. Labels:
- * those that are texts, as Parca has them: without numeric ones. */
+ * only those with texts as values, as in Parca. */
 NODISCARD enum status query_list_types(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct samples_type **out, size_t *out_count, struct err *e);
 NODISCARD enum status query_list_labels(const struct query_engine *q, const struct query_request *r,

@@ -32,7 +32,7 @@ extern const struct pb_service schema_health;
 extern const struct pb_service schema_reflection;
 extern const struct pb_service schema_reflection_alpha; /* v1alpha */
 
-/* All of them, imported ones before those that import them; NULL at the end. */
+/* All of them; a file comes behind the files that it imports; NULL at the end. */
 extern const struct pb_file *const schema_files[];
 /* The file that declares a service, message, enum or method ("package.Service.Method"); NULL. */
 const struct pb_file *schema_find_symbol(struct str symbol);

@@ -20,7 +20,7 @@
 #define SENTENCE_MAX 200
 /* How often a waiting parent looks at limits->stop. */
 #define STOP_LOOK_MS 50
-/* Descriptors are moved above those that the child gets. */
+/* Our descriptors are moved above the numbers that the child's get. */
 #define SPAWN_FD_MIN 16
 
 void debuginfo_limits_default(struct debuginfo_limits *l)

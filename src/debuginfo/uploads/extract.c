@@ -181,7 +181,7 @@ struct piece {
 /* The section that holds `at`, or the zeros before the next one. */
 static struct piece section_piece(const struct debuginfo_extract *x, uint64_t at)
 {
-	uint32_t low = 0, high = x->kept_count; /* of those that begin behind `at`, the first */
+	uint32_t low = 0, high = x->kept_count; /* the first section that begins behind `at` */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		if (x->sections[x->kept[middle]].sh_offset <= at)

@@ -350,7 +350,7 @@ enum status debuginfo_room_make(struct debuginfo_uploads *u, uint64_t bytes, str
 		s = purge(u, all.v.v[i], e);
 	if (s == OK && u->bytes + bytes > most)
 		return err_set(e, E_LIMIT,
-			"no room for %llu bytes: those that arrive have %llu, %llu are the limit",
+			"no room for %llu bytes: uploads under way take %llu of at most %llu",
 			(unsigned long long)bytes, (unsigned long long)u->bytes,
 			(unsigned long long)most);
 	return s;

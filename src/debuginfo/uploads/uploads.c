@@ -248,7 +248,7 @@ static enum status may_arrive(struct debuginfo_uploads *u, const struct debuginf
 	return OK;
 }
 
-/* With the lock held: a place among those that arrive. */
+/* With the lock held: a place among the uploads under way. */
 static enum status wait_for_place(struct debuginfo_uploads *u, int64_t deadline_ns, struct err *e)
 {
 	struct timespec at = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };

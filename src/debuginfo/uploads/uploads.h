@@ -12,7 +12,7 @@
 
 struct debuginfo_upload {
 	struct debuginfo_uploads *u;
-	struct debuginfo_upload *next; /* of those that arrive */
+	struct debuginfo_upload *next; /* of the uploads under way */
 	struct debuginfo_record record;
 	int fd;
 	uint64_t bytes;
@@ -24,11 +24,11 @@ struct debuginfo_uploads {
 	struct debuginfo_uploads_config config; /* dir is a copy */
 	struct debuginfo_metrics metrics;
 	pthread_mutex_t lock; /* of all that follows, and of records and whole files */
-	pthread_cond_t left;  /* one of those that arrive has ended */
+	pthread_cond_t left;  /* an upload under way has ended */
 	struct debuginfo_upload *arriving;
 	uint32_t arriving_count;
 	uint32_t waiting_count;
-	uint64_t bytes; /* of files that are kept, and of those that arrive */
+	uint64_t bytes; /* of kept files and of uploads under way */
 	uint32_t ids;
 	int64_t swept_ns; /* monotonic */
 };

@@ -85,7 +85,7 @@ bool look_met(const struct looking *l, uint64_t part)
 	return false;
 }
 
-/* `again`: only those that were not met. */
+/* `again`: only files that were not met the first time. */
 static void directory(
 	struct looking *l, const char *path, const char *sub, const char *suffix, bool again)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Adding a profile translates its indices into the memtable's, each at most once, through arrays
- * as long as the profile's tables (UNSET: not yet). Only what samples use is taken over, and of
- * stacks only those that are new: a stack is found by a hash of what its frames are, which is made
- * from the profile alone, so a known one costs no look into the memtable's symbols. Rows are
+ * as long as the profile's tables (UNSET: not yet). Only what samples use is taken over. A
+ * stack is found by a hash of its frames' contents, which needs the profile alone: a stack that the
+ * memtable has already costs no look into its symbols. Rows are
  * appended at the end, and become visible by row counts that a snapshot copies under the lock; a
  * failure cuts them off again (what was interned stays: it costs room and nothing else).
  */

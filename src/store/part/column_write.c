@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which encoding is smallest is found by trying those that may be: each candidate is encoded and
- * packed stream by stream; the best one's bytes are kept. Of a large column the plain ones are
- * tried on some rows only. zstd's fastest level is used but where a part stays for long: a higher
- * one gains a sixth on times and sets, for some times the time of packing.
+ * The smallest encoding is found by trial: each encoding that can hold the column is encoded and
+ * packed stream by stream, and the smallest result is kept. Of a large column the plain encodings
+ * are tried on some rows only. zstd runs at its fastest level, but for parts that stay for long: a
+ * higher level takes several times as long, and makes times and sets a sixth smaller.
  */
 #include "store/part/column.h"
 

@@ -82,7 +82,7 @@ static enum status sort_pairs(uint64_t *v, size_t *count)
 	return OK;
 }
 
-/* Room for one more pair, by sorting out those that came again; *none: there are too many. */
+/* Room for one more pair, by leaving out pairs that are there twice; *none: there are too many. */
 static enum status make_room(uint64_t *v, size_t *count, bool *none)
 {
 	if (*count < PART_INDEX_PAIRS_MAX)

@@ -160,7 +160,7 @@ static uint32_t series_pairs(const struct tabs *t, uint32_t from, uint32_t to)
 	return different;
 }
 
-/* The kind of series[*at] and those that follow it, behind which *at is then. */
+/* The series of one kind, from series[*at] on; *at goes behind the last of them. */
 static bool verify_kind(const struct tabs *t, const struct tab_kind *x, uint32_t *at)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN;

@@ -19,8 +19,8 @@ NODISCARD enum status part_writer_open(struct place *place, uint64_t id, const s
 /* Before the first row, of parts that last: the part shall have TOTALS, by slices. */
 NODISCARD enum status part_writer_total(
 	struct part_writer *w, uint32_t node_count, int64_t slice_ns, struct err *e);
-/* Before the first row, of parts that stay for long: they are packed harder; and of those that are
- * merged soon, and written anew: what takes least time. */
+/* Before the first row. keep: the part stays for long, and is packed harder. young: it will be
+ * merged soon, and is packed as fast as can be. */
 void part_writer_keep(struct part_writer *w);
 void part_writer_young(struct part_writer *w);
 /* In the order of the part; numbers are canonical. */

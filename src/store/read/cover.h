@@ -26,8 +26,8 @@ struct cover_intervals {
 /* `p`: distinct, by series and time. */
 NODISCARD enum status cover_intervals(const struct cover_point *p, size_t n, uint32_t series_count,
 	struct cover_intervals *out, struct err *e);
-/* What a value of each of the series at hand counts, that those of its points add up to its share
- * of the average: `out` by series, of others left alone. `p` as above, of the same series or some.
- */
+/* For each series of `p` the weight of one value, so that weight times value, summed over its
+ * points, is the series' share of the average. out[series]; other series' stay as they are. `p` as
+ * above, of the same series or of some of them. */
 NODISCARD enum status cover_weights(const struct cover_point *p, size_t n,
 	const struct cover_intervals *x, double *out, struct err *e);

@@ -58,6 +58,6 @@ NODISCARD enum status found_type_put(const struct found_type *f, struct samples_
 /* One pick for each source. */
 struct pick *view_picks_new(const struct store_view *v);
 void view_picks_free(const struct store_view *v, struct pick *picks);
-/* `skip` by source: not 0 for those that need not be picked from; NULL: all are. */
+/* `skip`, a value for each source: not 0 leaves the source out; NULL: none is left out. */
 NODISCARD enum status view_pick(struct store_view *v, const struct samples_query *q,
 	const uint8_t *skip, struct budget *b, struct pick *picks, struct err *e);

@@ -2,8 +2,8 @@
 /*
  * store/read/pool: the few threads that queries share.
  *
- * Layer 3, private to store/. Thread safe. However many queries there are, there are no more of
- * these threads: a query runs on its caller's own thread, and on those that happen to be idle.
+ * Layer 3, private to store/. Thread safe. The number of these threads does not grow with
+ * that of queries: a query runs on its caller's thread, and on threads of the pool that are idle.
  */
 #pragma once
 

@@ -113,7 +113,7 @@ static bool is_in(const uint64_t *v, size_t n, uint64_t id)
 	return false;
 }
 
-/* Doubts are settled once their files are gone, durably. Only those that `written` has taken over
+/* Doubts are settled once their files are gone, durably. Only parts that `written` has replaced
  * are looked at; the disk works without the lock. */
 void store_trust(struct store *s, const struct part_meta *written)
 {
