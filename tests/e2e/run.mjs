@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compareChecks } from "./checks_compare.mjs";
 import { edgeChecks } from "./checks_edges.mjs";
+import { filterChecks } from "./checks_filters.mjs";
 import { graphChecks } from "./checks_graph.mjs";
 import { mockOnly, pageChecks } from "./checks_page.mjs";
 import { readerChecks } from "./checks_reader.mjs";
@@ -44,7 +45,7 @@ const url = argument("url");
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
 async function one(name, run) {
-	if (only && !name.includes(only)) {
+	if (only && !only.split("|").some((part) => name.includes(part))) {
 		return;
 	}
 	if ((firn || url) && mockOnly.has(name)) {
@@ -75,7 +76,7 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks };
+	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks };
 	for (const [name, run] of Object.entries(checks)) {
 		await one(name, run);
 	}

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The question that is compared with, and its graph. */
+import { useMemo } from "preact/hooks";
 import { getFlame, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import { baseSpan } from "../model/compare.ts";
+import { transform } from "../model/filter.ts";
 import type { Flame } from "../model/flame.ts";
 import { rangeProblem, type Span, toApiTime } from "../model/time.ts";
 import { joinQuery, type State } from "../model/url.ts";
@@ -31,6 +33,11 @@ export function useBase(state: State, data: Data): Base {
 		return { query, from: toApiTime(fromMs), to: toApiTime(toMs) };
 	};
 	const id = problem === "" && data.type ? JSON.stringify(["base", about, inverted, data.trim]) : null;
-	const flame = useQuery(id, data.flame.atMs, (signal) => getFlame(ask(), inverted, data.trim, signal));
+	const whole = useQuery(id, data.flame.atMs, (signal) => getFlame(ask(), inverted, data.trim, signal));
+	const through = useMemo(
+		() => whole.data && transform(whole.data, state.filters, state.group),
+		[whole.data, state.filters, state.group],
+	);
+	const flame = { ...whole, data: through };
 	return { flame, matchers, problem, span: baseSpan(state, serverNow()), question: ask() };
 }

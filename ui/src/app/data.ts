@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getFlame, getTop, getTypes, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { ProfileType, TopAnswer } from "../api/types.ts";
+import { transform } from "../model/filter.ts";
 import { type Flame, findKey, relocateNear } from "../model/flame.ts";
 import { calleesOf, callersOf } from "../model/merge.ts";
 import {
@@ -49,7 +50,9 @@ export interface Data {
 	/** The label the chart is split by: the one of the state, or one that there is. */
 	by: string;
 	series: Query<SeriesData>;
+	/** The graph through the filters, and as it came. */
 	flame: Query<Flame>;
+	whole: Flame | null;
 	/** What the graph shows: `flame`, or the callers or callees of the focused function. */
 	shown: Flame | null;
 	/** The node that `shown` is zoomed to. */
@@ -153,12 +156,17 @@ function questionOf(state: State, query: string): Question {
 	return { query, from, to };
 }
 
+/** Whether graph and table are about a part of what the server answers. */
+export function isFiltered(state: State): boolean {
+	return state.filters.length > 0 || state.group !== "function";
+}
+
 /** Whether the table needs rows that the graph does not have. */
 function needsTop(state: State, flame: Flame | null): boolean {
 	if (state.view === "flame" || !flame) {
 		return false;
 	}
-	const isPart = !state.invert && (state.focus !== "" || state.zoom !== "");
+	const isPart = isFiltered(state) || (!state.invert && (state.focus !== "" || state.zoom !== ""));
 	return flame.trimmed > 0 && !isPart;
 }
 
@@ -180,7 +188,12 @@ function useGraph(state: State, query: string, tick: number) {
 	const more = () => again((n) => n + 1);
 	usePending(flame, more);
 	const reading = useReading();
-	const held = useHeld(flame, reading, manual);
+	const raw = useHeld(flame, reading, manual);
+	const filtered = useMemo(
+		() => raw.data && transform(raw.data, state.filters, state.group),
+		[raw.data, state.filters, state.group],
+	);
+	const held = { ...raw, data: filtered };
 	const shown = useMemo(() => {
 		if (!held.data || state.focus === "") {
 			return held.data;
@@ -206,11 +219,12 @@ function useGraph(state: State, query: string, tick: number) {
 	const top = useQuery(table.current === id && id ? id : null, tableTick.current, (signal) =>
 		getTop(questionOf(state, query), ROWS_MAX, signal),
 	);
-	const asked = held.data ? (levels.current.get(held.data) ?? 0) : 0;
+	const asked = raw.data ? (levels.current.get(raw.data) ?? 0) : 0;
 	return {
 		flame: held,
 		trim: TRIM / TRIM_STEP ** asked,
-		newer: flame.data !== held.data,
+		whole: raw.data,
+		newer: flame.data !== raw.data,
 		shown,
 		zoom,
 		top: useHeld(top, reading, manual),
@@ -234,7 +248,7 @@ export function useData(state: State): Data {
 	const live = running && state.select === null;
 	const took = useRef(0);
 	const [graphTick, refreshGraph] = useTicks(graphEvery(used, took.current), live);
-	const { flame, trim, newer, shown, zoom, top, more } = useGraph(
+	const { flame, whole: graph, trim, newer, shown, zoom, top, more } = useGraph(
 		state,
 		query,
 		useNews(graphTick, type?.last ?? 0),
@@ -258,6 +272,7 @@ export function useData(state: State): Data {
 		by: by ?? state.by,
 		series,
 		flame,
+		whole: graph,
 		trim,
 		shown,
 		zoom,

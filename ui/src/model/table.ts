@@ -32,7 +32,8 @@ export function tableOf(f: Flame, root: number, callers = false): Row[] {
 	const rows = new Map<number, Row>();
 	/** End of the outermost subtree of this function that is being walked. */
 	const covered = new Map<number, number>();
-	const first = root === 0 ? 1 : root;
+	// the root of everything is no function; that of the callees of one is
+	const first = root === 0 && f.strings[f.name[0]!] === "" ? 1 : root;
 	for (let i = first; i < f.end[root]!; i++) {
 		const key = f.name[i]! * f.strings.length + f.binary[i]!;
 		let row = rows.get(key);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The state of the page and its form in the URL. What is at its default is left out. */
+import { type Filter, formatFilter, type Group, GROUPS, parseFilter, FILTERS_MAX } from "./filter.ts";
 import type { Range } from "./time.ts";
 
 /** What stands beside what. */
@@ -35,6 +36,12 @@ export interface State {
 	invert: boolean;
 	/** The function that the graph is about, from wherever it is called; "" for all. */
 	focus: string;
+	/** Callers above and callees below the function that the graph is about. */
+	sandwich: boolean;
+	/** What of the stacks is kept. */
+	filters: readonly Filter[];
+	/** What a bar is. */
+	group: Group;
 	/** The function that is marked in graph and table. */
 	mark: string;
 	/** The binary that is marked. */
@@ -67,6 +74,9 @@ export const DEFAULTS: State = {
 	view: "both",
 	invert: false,
 	focus: "",
+	sandwich: false,
+	filters: [],
+	group: "function",
 	mark: "",
 	binary: "",
 	sort: "",
@@ -137,6 +147,9 @@ export function parseUrl(search: string): State {
 		view: view === "flame" || view === "table" ? view : "both",
 		invert: p.get("invert") === "1",
 		focus: p.get("focus") ?? "",
+		sandwich: p.get("sandwich") === "1",
+		filters: p.getAll("filter").map(parseFilter).filter((f) => f !== null).slice(0, FILTERS_MAX),
+		group: oneOf(p.get("group"), GROUPS),
 		mark: p.get("mark") ?? "",
 		binary: p.get("binary") ?? "",
 		sort: p.get("sort") ?? "",
@@ -170,6 +183,11 @@ export function formatUrl(s: State): string {
 	put("view", s.view, DEFAULTS.view);
 	put("invert", s.invert ? "1" : "");
 	put("focus", s.focus);
+	put("sandwich", s.sandwich ? "1" : "");
+	for (const filter of s.filters) {
+		p.append("filter", formatFilter(filter));
+	}
+	put("group", s.group, DEFAULTS.group);
 	put("zoom", s.zoom);
 	put("search", s.search);
 	put("mark", s.mark);

@@ -12,6 +12,7 @@ import { isLive, rangeName } from "../model/time.ts";
 import { meaningOf } from "../model/types.ts";
 import { DEFAULTS, type State } from "../model/url.ts";
 import { BadRange, Loading, NoAnswer, NoSamples, NoType, NotThere, Problem, Waiting } from "./Empty.tsx";
+import { NoneLeft } from "./Filters.tsx";
 import { FlamePanel } from "./FlamePanel.tsx";
 import { Lazy, lazy } from "./Lazy.tsx";
 import { Timeline } from "./Timeline.tsx";
@@ -27,7 +28,9 @@ function stepBack(): void {
 	} else if (s.zoom !== "") {
 		go({ zoom: "" });
 	} else if (s.focus !== "") {
-		go({ focus: "", invert: false });
+		go({ focus: "", sandwich: false, invert: false });
+	} else if (s.filters.length > 0) {
+		go({ filters: s.filters.slice(0, -1), zoom: "" });
 	} else if (s.select) {
 		go({ select: null });
 	}
@@ -75,6 +78,13 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 		return (
 			<section class="panel profile" aria-busy="true">
 				<Loading text="Asking for the flame graph" trouble={flame.trouble} />
+			</section>
+		);
+	}
+	if (flame.data.total <= 0 && (data.whole?.total ?? 0) > 0) {
+		return (
+			<section class="panel profile">
+				<NoneLeft />
 			</section>
 		);
 	}

@@ -7,9 +7,9 @@ import { formatCount, formatShare, formatValue } from "../model/units.ts";
 /** What is shown, in one line of figures. */
 export function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; data: Data }) {
 	const { trimmed, unit } = flame;
-	const total = data.flame.data?.total ?? flame.total;
+	const total = data.whole?.total ?? flame.total;
 	const value = flame.value[zoom]!;
-	const { samples } = flame;
+	const samples = data.whole ? data.whole.samples : flame.samples;
 	const taken = samples === null ? "" : `${formatCount(samples)} samples`;
 	const share = value < total ? formatShare(value, total) : "";
 	const parts = share && `${share} of ${taken || "all"}`;

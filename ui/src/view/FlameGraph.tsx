@@ -23,12 +23,16 @@ export interface FlameGraphProps {
 	total: number;
 	/** Frames that keep their colour; null: all. */
 	hit: Uint8Array | null;
+	/** The root is below, what is deeper above it. */
+	flip?: boolean;
 	focus: number;
 	setFocus: (node: number) => void;
 	zoomTo: (node: number) => void;
 	openMenu: (node: number, at: Point) => void;
 	onHover: (node: number) => void;
 	copy: (node: number) => void;
+	/** Another key was pressed on a frame; whether it did something. */
+	onKey?: (key: string, node: number) => boolean;
 	/** What floats beside a frame, and one sentence about it; the usual ones if left out. */
 	tip?: (node: number, at: Point) => ComponentChildren;
 	say?: (node: number) => string;
@@ -58,6 +62,7 @@ export function describe(f: Flame, node: number, all: number): string {
 export function FlameGraph(props: FlameGraphProps) {
 	const { flame, zoom, focus, setFocus, zoomTo, openMenu, onHover } = props;
 	const graph = useRenderer(props);
+	const liveId = props.flip ? "flame-live-callers" : "flame-live";
 	const { scroll, canvas, overlay, renderer, marks, draw, drawOverlay, times } = graph;
 	const [hover, setHoverNode] = usePlace(flame);
 	const [at, setAt] = useState<Point>({ x: 0, y: 0 });
@@ -65,7 +70,10 @@ export function FlameGraph(props: FlameGraphProps) {
 		setHoverNode(node);
 		setAt(where);
 	};
-	const rows = useMemo(() => deepestBelow(flame, zoom) + 1, [flame, zoom]);
+	const rows = useMemo(
+		() => (props.flip ? flame.deepest : deepestBelow(flame, zoom)) + 1,
+		[flame, zoom, props.flip],
+	);
 	useEffect(() => setHoverNode(-1), [zoom]);
 	useLayoutEffect(() => {
 		marks.current = { hover, focus };
@@ -95,7 +103,7 @@ export function FlameGraph(props: FlameGraphProps) {
 	const moveFocus = (node: number) => {
 		setFocus(node);
 		const view = scroll.current!;
-		const top = flame.depth[node]! * ROW_PX;
+		const top = renderer.current!.topOf(node);
 		if (top < view.scrollTop || top + ROW_PX > view.scrollTop + view.clientHeight) {
 			view.scrollTop = Math.max(0, top - view.clientHeight / 3);
 		}
@@ -127,7 +135,8 @@ export function FlameGraph(props: FlameGraphProps) {
 			return;
 		}
 		const at = focus >= 0 ? focus : zoom;
-		const next = nextFocus(flame, at, e.key, focus >= 0);
+		const turned: Record<string, string> = props.flip ? { ArrowUp: "ArrowDown", ArrowDown: "ArrowUp" } : {};
+		const next = nextFocus(flame, at, turned[e.key] ?? e.key, focus >= 0);
 		if (next >= 0) {
 			moveFocus(next);
 		} else if (e.key === "Enter") {
@@ -141,7 +150,7 @@ export function FlameGraph(props: FlameGraphProps) {
 		} else if (e.key === "Escape" && times > 1) {
 			graph.reset();
 			e.stopPropagation();
-		} else {
+		} else if (!props.onKey?.(e.key, at)) {
 			return;
 		}
 		e.preventDefault();
@@ -153,12 +162,12 @@ export function FlameGraph(props: FlameGraphProps) {
 			tabIndex={0}
 			role="application"
 			aria-label="Flame graph. Arrow keys move between frames, Enter zooms, Backspace goes up."
-			aria-describedby="flame-live"
+			aria-describedby={liveId}
 			onScroll={draw}
 			onKeyDown={onKeyDown}
 			onBlur={leave}
 		>
-			<div class="flame-stage" style={{ height: `${rows * ROW_PX + 4}px` }}>
+			<div class="flame-stage" style={{ height: `${rows * ROW_PX + (props.flip ? 0 : 4)}px` }}>
 				<div class="flame-sticky">
 					<canvas class="flame-canvas" ref={canvas} />
 					<canvas
@@ -188,7 +197,7 @@ export function FlameGraph(props: FlameGraphProps) {
 					{times < 10 ? times.toFixed(1) : formatCount(times)} times wider: back
 				</button>
 			)}
-			<div id="flame-live" class="visually-hidden" aria-live="polite">
+			<div id={liveId} class="visually-hidden" aria-live="polite">
 				{focus < 0 ? "" : props.say ? props.say(focus) : describe(flame, focus, props.total)}
 			</div>
 			{hover >= 0 &&

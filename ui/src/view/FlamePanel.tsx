@@ -2,7 +2,7 @@
 /** Graph and table side by side, with what steers both. */
 import { useMemo, useState } from "preact/hooks";
 import { copyText } from "../app/copy.ts";
-import type { Data } from "../app/data.ts";
+import { type Data, isFiltered } from "../app/data.ts";
 import { keepReading } from "../app/hold.ts";
 import { useSlots } from "../app/palette.ts";
 import { go } from "../app/store.ts";
@@ -15,15 +15,17 @@ import type { State, View } from "../model/url.ts";
 import { commonWords, mainBinary, Words } from "../model/words.ts";
 import { BinaryLegend } from "./BinaryLegend.tsx";
 import { Figures } from "./Figures.tsx";
+import { FilterButton, FilterChips } from "./Filters.tsx";
 import { FlameGraph } from "./FlameGraph.tsx";
 import { FlameLine } from "./FlameLine.tsx";
-import { menuItems, rowItems } from "./frame_menu.ts";
+import { frameKey, menuItems, rowItems } from "./frame_menu.ts";
 import { Menu } from "./Menu.tsx";
 import { useFrameMenu, useReader, useRowMenu } from "./menus.ts";
+import { Sandwich } from "./Sandwich.tsx";
 import { SearchBox } from "./SearchBox.tsx";
 import { Segments } from "./Segments.tsx";
 import { TopTable } from "./TopTable.tsx";
-import { shareText, useSteps } from "./use_steps.ts";
+import { keepMatches, shareText, useSteps } from "./use_steps.ts";
 
 export const VIEWS: readonly { value: View; name: string }[] = [
 	{ value: "both", name: "Both" },
@@ -72,11 +74,11 @@ function useRows(
 		if (!all || (!state.invert && (state.focus !== "" || zoom > 0))) {
 			return { rows: tableOf(flame, zoom), whole: flame.value[zoom]! };
 		}
-		if (top.data && all.trimmed > 0 && data.flame.id.startsWith(top.id)) {
+		if (top.data && all.trimmed > 0 && !isFiltered(state) && data.flame.id.startsWith(top.id)) {
 			return { rows: top.data.rows, whole: top.data.total };
 		}
 		return { rows: tableOf(all, 0, state.invert && state.focus === ""), whole: all.value[0]! };
-	}, [flame, all, zoom, data.flame.id, top.data, top.id, state.focus, state.invert]);
+	}, [flame, all, zoom, data.flame.id, top.data, top.id, state.focus, state.invert, state.filters, state.group]);
 }
 
 /** What frames are coloured by, and the colours of the commonest. */
@@ -89,7 +91,7 @@ function useWords(data: Data, flame: Flame, state: State) {
 		const all = whole === flame ? words : new Words(whole, split);
 		return commonWords(whole, all, callers, split);
 	}, [whole, words, split, callers]);
-	return { words, slots: useSlots(commonest) };
+	return { words, split, slots: useSlots(commonest) };
 }
 
 /** The lower half of the page. `flame` has samples in it. */
@@ -101,7 +103,8 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 	const row = useRowMenu();
 	const hasMenu = menu.node >= 0 || row.menu !== null;
 	useReader(hasMenu);
-	const { words, slots } = useWords(data, flame, state);
+	const isSandwich = state.sandwich && state.focus !== "";
+	const { words, slots, split } = useWords(data, flame, state);
 	const paint = useMemo(
 		() => paintFlame(flame, words, theme, slots),
 		[flame, words, theme, slots],
@@ -118,21 +121,36 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 					share={shareText(flame, zoom, found, inZoom)}
 					place={place}
 					step={step}
+					keep={() => keepMatches(state, found)}
 				/>
+				<FilterButton state={state} />
 				<Figures flame={flame} zoom={zoom} data={data} />
 				<Segments
 					label="Direction"
 					value={state.invert ? "up" : "down"}
 					choices={DIRECTIONS}
-					choose={(v) => go({ invert: v === "up", zoom: "" })}
+					choose={(v) => go({ invert: v === "up", sandwich: false, zoom: "" })}
 				/>
 				<Segments label="View" value={state.view} choices={VIEWS} choose={(view) => go({ view })} />
 			</div>
+			<FilterChips state={state} />
 			<div
 				class={`profile-body view-${state.view} ${data.flame.slow ? "slow" : ""}`}
 				onKeyDown={() => !hasMenu && keepReading()}
 			>
-				{state.view !== "table" && (
+				{state.view !== "table" && isSandwich && (
+					<Sandwich
+						whole={data.flame.data ?? flame}
+						name={state.focus}
+						theme={theme}
+						split={split}
+						slots={slots}
+						search={search}
+						openMenu={row.open}
+						onHover={(graph) => setHover((h) => (h.graph === graph ? h : { ...h, graph }))}
+					/>
+				)}
+				{state.view !== "table" && !isSandwich && (
 					<div class="flame">
 						<BinaryLegend
 							flame={flame}
@@ -166,6 +184,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 								setHover((h) => (h.graph === graph ? h : { ...h, graph }));
 							}}
 							copy={(node) => copyText(nodeName(flame, node))}
+							onKey={(key, node) => frameKey(flame, key, node)}
 						/>
 					</div>
 				)}
@@ -200,7 +219,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 				<Menu
 					at={row.menu.at}
 					title={row.menu.name}
-					items={rowItems(row.menu.name)}
+					items={rowItems(row.menu.name, row.menu.binary)}
 					close={row.close}
 				/>
 			)}

@@ -12,6 +12,8 @@ export function SearchBox(props: {
 	/** "3 / 17", or "". */
 	place: string;
 	step: (by: number) => void;
+	/** Keeps only stacks with a match. */
+	keep: () => void;
 }) {
 	const { text, error, share, place, step } = props;
 	const [draft, setDraft] = useState(text);
@@ -66,7 +68,9 @@ export function SearchBox(props: {
 		if (e.key === "Enter") {
 			e.preventDefault();
 			const by = e.shiftKey ? -1 : 1;
-			if (draft === text) {
+			if (e.altKey && draft === text && draft !== "" && !error) {
+				props.keep();
+			} else if (draft === text) {
 				step(by);
 			} else {
 				wanted.current = by;
@@ -112,6 +116,16 @@ export function SearchBox(props: {
 					</button>
 					<button type="button" class="bare" title="Next match (Enter)" onClick={() => step(1)}>
 						<Icon name="right" />
+					</button>
+					<button
+						type="button"
+						class="bare"
+						title="Only stacks with a match: as a filter (Alt+Enter)"
+						aria-label="Only stacks with a match"
+						disabled={draft !== text}
+						onClick={props.keep}
+					>
+						<Icon name="filter" />
 					</button>
 				</>
 			)}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { type Flame, Kind, nodeBinary, nodeName, nodeSource } from "../model/flame.ts";
+import { kindName } from "../model/kinds.ts";
 import { formatShare, formatValue } from "../model/units.ts";
 
 /** Where something floats, in CSS pixels of the viewport. */
@@ -9,28 +10,9 @@ export interface Point {
 	y: number;
 }
 
-const KINDS = [
-	"",
-	"native",
-	"kernel",
-	"Python",
-	"JVM",
-	"JavaScript",
-	"Ruby",
-	"PHP",
-	"Perl",
-	".NET",
-	"BEAM",
-	"Go",
-	"Rust",
-	"LuaJIT",
-	"JIT",
-	"marker",
-];
-
 /** Kind of a node in words: "kernel", "native, inlined". */
 export function kindText(f: Flame, node: number): string {
-	const kind = KINDS[f.kind[node]!] ?? "";
+	const kind = kindName(f.kind[node]!);
 	return f.inlined[node] ? `${kind}, inlined` : kind;
 }
 

@@ -60,7 +60,7 @@ interface TableProps {
 	mark: string;
 	hover: string;
 	onHover: (name: string) => void;
-	openMenu: (name: string, at: Point) => void;
+	openMenu: (name: string, binary: string, at: Point) => void;
 }
 
 function Value({ value, whole, column }: { value: number; whole: number; column: Column }) {
@@ -95,7 +95,7 @@ function TableRow(props: {
 			onClick={toggle}
 			onContextMenu={(e) => {
 				e.preventDefault();
-				table.openMenu(row.name, { x: e.clientX, y: e.clientY });
+				table.openMenu(row.name, row.binary, { x: e.clientX, y: e.clientY });
 			}}
 			onMouseEnter={() => table.onHover(row.name)}
 		>
@@ -110,7 +110,7 @@ function TableRow(props: {
 					aria-label={`Menu of ${row.name}`}
 					onClick={(e) => {
 						e.stopPropagation();
-						table.openMenu(row.name, { x: e.clientX, y: e.clientY });
+						table.openMenu(row.name, row.binary, { x: e.clientX, y: e.clientY });
 					}}
 				/>
 			</td>
@@ -196,7 +196,7 @@ export function TopTable(props: TableProps) {
 			e.preventDefault();
 			const row = scroll.current!.querySelector(".marked");
 			const box = (row ?? scroll.current!).getBoundingClientRect();
-			props.openMenu(mark, { x: box.left + 24, y: box.top + ROW_PX });
+			props.openMenu(mark, arranged.find((r) => r.name === mark)?.binary ?? "", { x: box.left + 24, y: box.top + ROW_PX });
 		}
 	};
 	const [self, total] = useMemo(

@@ -4,14 +4,14 @@
  * then repeated, so the time depends on the size of the canvas and not on the number of frames;
  * text is drawn only where it fits. An overlay canvas has what follows the pointer.
  */
-import { Kind, nodeAt, nodeName } from "../model/flame.ts";
+import { nodeAt, nodeName } from "../model/flame.ts";
 import { type Layout, layoutFrames, newLayout } from "../model/layout.ts";
-import type { Extent, Scene } from "./flame_scene.ts";
+import { drawHatches, markEqual } from "./flame_marks.ts";
+import { type Extent, GAP_PX, ROW_PX, type Scene } from "./flame_scene.ts";
 import { type Label, labelIn, newLabel } from "./frame_label.ts";
 
-/** Height of a row in CSS pixels, the gap below it included. */
-export const ROW_PX = 20;
-const GAP_PX = 1;
+export { ROW_PX } from "./flame_scene.ts";
+
 const TEXT_PX = 11.5;
 const PAD_PX = 5;
 /** Narrowest frame with a text, in CSS pixels. */
@@ -79,8 +79,19 @@ export class FlameRenderer {
 			return -1;
 		}
 		const { x0, x1 } = this.extent;
-		const depth = Math.floor((y + this.scrollPx) / ROW_PX);
+		const depth = this.rowOf(Math.floor((y + this.scrollPx) / ROW_PX));
 		return nodeAt(this.scene.flame, x0 + (x / this.width) * (x1 - x0), depth);
+	}
+
+	/** The row of a depth, and the depth of a row. */
+	private rowOf(depth: number): number {
+		const { flip, flame } = this.scene!;
+		return flip ? Math.max(flame.deepest, Math.floor(this.height / ROW_PX) - 1) - depth : depth;
+	}
+
+	/** Where a row begins, in CSS pixels of what is scrolled. */
+	topOf(node: number): number {
+		return this.rowOf(this.scene!.flame.depth[node]!) * ROW_PX;
 	}
 
 	/** The run of frames that are too narrow to be drawn at a point, on the value axis; or null. */
@@ -106,7 +117,7 @@ export class FlameRenderer {
 		const right = (f.start[node]! + f.value[node]! - this.extent.x0) * scale;
 		return {
 			left,
-			top: f.depth[node]! * ROW_PX - this.scrollPx,
+			top: this.topOf(node) - this.scrollPx,
 			width: Math.min(right, this.width) - left,
 		};
 	}
@@ -121,14 +132,28 @@ export class FlameRenderer {
 		const row = Math.round(ROW_PX * this.ratio);
 		const top = Math.floor(this.scrollPx / ROW_PX);
 		const rows = Math.ceil((this.scrollPx + this.height) / ROW_PX) - top;
-		const window = { ...this.extent, width: this.canvas.width, top, bottom: top + rows - 1 };
+		const ends = [this.rowOf(top), this.rowOf(top + rows - 1)];
+		const window = { ...this.extent, width: this.canvas.width, top: Math.min(...ends), bottom: Math.max(...ends) };
 		layoutFrames(scene.flame, window, this.layout);
+		if (scene.flip) {
+			const { depth, count } = this.layout;
+			depth.subarray(0, count).forEach((d, k, all) => {
+				all[k] = this.rowOf(d);
+			});
+		}
 		this.fillLines(scene, top, rows);
 		this.spread(scene, row, top, rows);
 		this.ctx.putImageData(this.image, 0, 0);
-		this.drawHatches(scene, row);
+		drawHatches(this.ctx, scene, this.layout, row, this.ratio, this.scrollPx);
 		this.drawTexts(scene);
 		this.lastMs = performance.now() - begin;
+	}
+
+	/** Whether a rectangle belongs to a caller of the zoomed frame. */
+	private outside(scene: Scene): (k: number) => boolean {
+		const row = this.rowOf(scene.flame.depth[scene.zoom]!);
+		const { depth } = this.layout;
+		return scene.flip ? (k) => depth[k]! > row : (k) => depth[k]! < row;
 	}
 
 	/** One line of pixels for each visible row. */
@@ -139,7 +164,7 @@ export class FlameRenderer {
 		}
 		const { lines, layout } = this;
 		const { paint, hit, colours } = scene;
-		const zoomDepth = scene.flame.depth[scene.zoom]!;
+		const isOutside = this.outside(scene);
 		lines.fill(colours.backPixel, 0, width * rows);
 		const gap = Math.max(1, Math.round(this.ratio));
 		for (let k = 0; k < layout.count; k++) {
@@ -152,7 +177,7 @@ export class FlameRenderer {
 			const line = (layout.depth[k]! - top) * width;
 			let pixel = colours.rest;
 			if (node >= 0) {
-				const isDim = (hit && !hit[node]) || layout.depth[k]! < zoomDepth;
+				const isDim = (hit && !hit[node]) || isOutside(k);
 				pixel = isDim ? paint.dim[node]! : paint.full[node]!;
 			}
 			lines.fill(pixel, line + left, line + Math.max(right, left + 1));
@@ -176,33 +201,6 @@ export class FlameRenderer {
 		}
 	}
 
-	/** Markers (why a stack ended) are hatched: they are no functions. */
-	private drawHatches(scene: Scene, row: number): void {
-		const { layout, ctx, ratio } = this;
-		ctx.strokeStyle = scene.colours.hatch;
-		ctx.lineWidth = ratio;
-		for (let k = 0; k < layout.count; k++) {
-			const node = layout.node[k]!;
-			const width = layout.right[k]! - layout.left[k]!;
-			if (node < 0 || scene.flame.kind[node] !== Kind.marker || width < 4 * ratio) {
-				continue;
-			}
-			const y = layout.depth[k]! * row - Math.round(this.scrollPx * ratio);
-			const height = row - Math.round(GAP_PX * ratio);
-			ctx.save();
-			ctx.beginPath();
-			ctx.rect(layout.left[k]!, y, width - ratio, height);
-			ctx.clip();
-			ctx.beginPath();
-			for (let x = layout.left[k]! - row; x < layout.right[k]!; x += 6 * ratio) {
-				ctx.moveTo(x, y + row);
-				ctx.lineTo(x + row, y);
-			}
-			ctx.stroke();
-			ctx.restore();
-		}
-	}
-
 	private label(node: number): Label {
 		const f = this.scene!.flame;
 		const id = f.name[node]!;
@@ -223,7 +221,7 @@ export class FlameRenderer {
 		const least = TEXT_MIN_PX * ratio;
 		const pad = PAD_PX * ratio;
 		const middle = ((ROW_PX - GAP_PX) / 2 + 0.5) * ratio;
-		const zoomDepth = scene.flame.depth[scene.zoom]!;
+		const isOutside = this.outside(scene);
 		let style = "";
 		for (let k = 0; k < layout.count; k++) {
 			const node = layout.node[k]!;
@@ -231,7 +229,7 @@ export class FlameRenderer {
 			if (width < least) {
 				continue;
 			}
-			const dim = node < 0 || (scene.hit && !scene.hit[node]) || layout.depth[k]! < zoomDepth;
+			const dim = node < 0 || (scene.hit && !scene.hit[node]) || isOutside(k);
 			const wanted = dim ? scene.colours.textDim : scene.colours.text;
 			if (wanted !== style) {
 				ctx.fillStyle = wanted;
@@ -268,6 +266,9 @@ export class FlameRenderer {
 				ROW_PX - GAP_PX - line,
 			);
 		};
+		if (hover > 0) {
+			markEqual(over, scene, this.layout, hover, ratio, this.scrollPx);
+		}
 		if (hover >= 0) {
 			frame(hover, scene.colours.hover, 1.5);
 		}

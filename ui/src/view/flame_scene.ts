@@ -3,6 +3,10 @@
 import type { Paint } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
 
+/** Height of a row in CSS pixels, the gap below it included. */
+export const ROW_PX = 20;
+export const GAP_PX = 1;
+
 /** Colours from the style sheet, as CSS texts; `back` as a pixel too. */
 export interface Colours {
 	back: string;
@@ -27,6 +31,8 @@ export interface Scene {
 	hit: Uint8Array | null;
 	/** The frame that fills the width; its ancestors are drawn as its frame. */
 	zoom: number;
+	/** The root is the lowest row, and what is deeper above it. */
+	flip: boolean;
 }
 
 /** A window on the value axis. */

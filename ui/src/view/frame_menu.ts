@@ -1,23 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 import { copyText } from "../app/copy.ts";
 import { go, stateNow } from "../app/store.ts";
-import { type Flame, nodeName, pathTo } from "../model/flame.ts";
+import type { Op } from "../model/filter.ts";
+import { type Flame, nodeBinary, nodeName, pathTo } from "../model/flame.ts";
+import { addFilter } from "./Filters.tsx";
 import type { MenuItem } from "./Menu.tsx";
 
+/** A filter of this very function or binary. */
+const exactly = (text: string) => `"${text}"`;
+
+/** Callers above and callees below a function. */
+function openSandwich(name: string): void {
+	go({ focus: name, sandwich: true, invert: false, zoom: "", ...graph() });
+}
+
 /** What can be done with a function, wherever it occurs. */
-export function functionItems(name: string): MenuItem[] {
-	return [
+export function functionItems(name: string, binary: string): MenuItem[] {
+	const filter = (op: Op, field: "name" | "binary", text: string) => () =>
+		addFilter({ op, field, text: exactly(text) });
+	const items: MenuItem[] = [
+		{ name: "Callers and callees", hint: "s", run: () => openSandwich(name) },
 		{
 			name: "Show its callers",
-			run: () => go({ focus: name, invert: true, zoom: "", ...graph() }),
+			run: () => go({ focus: name, sandwich: false, invert: true, zoom: "", ...graph() }),
 		},
 		{
 			name: "Show its callees, from all callers",
-			run: () => go({ focus: name, invert: false, zoom: "", ...graph() }),
+			run: () => go({ focus: name, sandwich: false, invert: false, zoom: "", ...graph() }),
 		},
 		{ name: "Mark it everywhere", run: () => go({ mark: name }, "replace") },
-		{ name: "Search for it", run: () => go({ search: `"${name}"` }, "replace") },
+		{ name: "Search for it", run: () => go({ search: exactly(name) }, "replace") },
+		{ name: "Only stacks through it", hint: "o", run: filter("only", "name", name) },
+		{ name: "Drop stacks with it", hint: "d", run: filter("drop", "name", name) },
+		{ name: "Hide its frames", hint: "h", run: filter("hide", "name", name) },
 	];
+	if (binary !== "" && binary.length < 60) {
+		items.push(
+			{ name: `Only stacks through ${binary}`, run: filter("only", "binary", binary) },
+			{ name: `Hide frames of ${binary}`, run: filter("hide", "binary", binary) },
+		);
+	}
+	return items;
+}
+
+/** Keys on a frame that do what its menu does; whether this is one. */
+export function frameKey(flame: Flame, key: string, node: number): boolean {
+	const item = functionItems(nodeName(flame, node), "").find((one) => one.hint === key);
+	if (node > 0 && item) {
+		item.run();
+	}
+	return item !== undefined;
 }
 
 /** Callers and callees are seen in the graph: it is shown when only the table was. */
@@ -26,8 +58,8 @@ function graph(): { view?: "both" } {
 }
 
 /** What can be done with a row of the table. */
-export function rowItems(name: string): MenuItem[] {
-	return [...functionItems(name), { name: "Copy name", run: () => copyText(name) }];
+export function rowItems(name: string, binary: string): MenuItem[] {
+	return [...functionItems(name, binary), { name: "Copy name", run: () => copyText(name) }];
 }
 
 /** What can be done with a frame. */
@@ -35,7 +67,7 @@ export function menuItems(flame: Flame, node: number, zoomTo: (node: number) => 
 	const name = nodeName(flame, node);
 	const all: MenuItem[] = [{ name: "Zoom to this frame", hint: "Enter", run: () => zoomTo(node) }];
 	if (node > 0) {
-		all.push(...functionItems(name));
+		all.push(...functionItems(name, nodeBinary(flame, node)));
 	}
 	const stack = () => pathTo(flame, node).slice(1).reverse();
 	all.push(

@@ -52,10 +52,10 @@ export function useReader(hasMenu: boolean): void {
 
 /** The same for a row of the table. */
 export function useRowMenu() {
-	const [menu, set] = useState<{ name: string; at: Point } | null>(null);
-	const open = (name: string, at: Point) => {
+	const [menu, set] = useState<{ name: string; binary: string; at: Point } | null>(null);
+	const open = (name: string, binary: string, at: Point) => {
 		keepReading(true);
-		set({ name, at });
+		set({ name, binary, at });
 	};
 	const close = () => {
 		keepReading();

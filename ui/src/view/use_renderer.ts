@@ -5,7 +5,7 @@ import { cssValue, hexPixel } from "../app/theme.ts";
 import { magnify, type Part, WHOLE } from "../model/magnify.ts";
 import { type Flame, nodeKey } from "../model/flame.ts";
 import type { FlameGraphProps } from "./FlameGraph.tsx";
-import { FlameRenderer, ROW_PX } from "./flame_renderer.ts";
+import { FlameRenderer } from "./flame_renderer.ts";
 import type { Colours, Extent } from "./flame_scene.ts";
 import { Transition } from "./transition.ts";
 
@@ -76,7 +76,8 @@ export function useRenderer(props: FlameGraphProps) {
 	};
 	const shown = useRef<{ flame: Flame; key: string } | null>(null);
 	useLayoutEffect(() => {
-		renderer.current!.show({ flame, paint, colours, hit, zoom });
+		const flip = props.flip === true;
+		renderer.current!.show({ flame, paint, colours, hit, zoom, flip });
 		const key = nodeKey(flame, zoom);
 		if (shown.current && shown.current.key !== key) {
 			part.current = WHOLE;
@@ -85,7 +86,11 @@ export function useRenderer(props: FlameGraphProps) {
 		const animate = shown.current?.flame === flame;
 		const follow = animate || shown.current === null;
 		shown.current = { flame, key };
-		transition.current!.go(partExtent(), flame.depth[zoom]! * ROW_PX, animate, follow);
+		transition.current!.go(partExtent(), renderer.current!.topOf(zoom), animate, follow && !props.flip);
+		if (props.flip && !animate) {
+			// the root is the lowest row
+			scroll.current!.scrollTop = scroll.current!.scrollHeight;
+		}
 	}, [flame, paint, colours, hit, zoom]);
 	const wheel = useRef((_: WheelEvent) => {});
 	wheel.current = (e) => {

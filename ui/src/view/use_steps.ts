@@ -7,6 +7,7 @@ import { type Flame, nodeKey } from "../model/flame.ts";
 import type { Found } from "../model/search.ts";
 import { formatCount, formatShare } from "../model/units.ts";
 import type { State } from "../model/url.ts";
+import { addFilter } from "./Filters.tsx";
 
 /** Zooms so that a node can be seen: out if it is elsewhere, in if it would be too narrow. */
 function showNode(f: Flame, zoom: number, node: number, zoomTo: (node: number) => void): void {
@@ -44,6 +45,13 @@ export function shareText(flame: Flame, zoom: number, found: Found | null, inZoo
 	const by = found.field === "name" ? "" : ` by ${found.field}`;
 	const here = zoom > 0 ? `, ${formatShare(inZoom, flame.value[zoom]!)} here` : "";
 	return `${formatShare(found.value, flame.value[0]!)} matched${by}${here}`;
+}
+
+/** Keeps only stacks with a match of the search: the search becomes a filter. */
+export function keepMatches(state: State, found: Found | null): void {
+	const text = state.search.replace(/^\s*(binary|file):\s*/, "");
+	addFilter({ op: "only", field: found?.field ?? "name", text });
+	go({ search: "" }, "replace");
 }
 
 /** Focus, zoom, and steps through what a search found. */

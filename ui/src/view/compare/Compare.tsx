@@ -10,6 +10,7 @@ import type { Theme } from "../../model/colour.ts";
 import { formatClock, formatSpan, toApiTime } from "../../model/time.ts";
 import type { Shift, State } from "../../model/url.ts";
 import { Loading, NoAnswer, NoSamples } from "../Empty.tsx";
+import { NoneLeft } from "../Filters.tsx";
 import { Icon } from "../icons.tsx";
 import { RangePicker } from "../RangePicker.tsx";
 import { Segments } from "../Segments.tsx";
@@ -138,6 +139,13 @@ function Result(props: { state: State; data: Data; base: Base; theme: Theme }) {
 		return (
 			<section class="panel profile" aria-busy="true">
 				<Loading text="Asking for both sides" trouble={a.trouble ?? b.trouble} />
+			</section>
+		);
+	}
+	if (a.data.total <= 0 && (data.whole?.total ?? 0) > 0) {
+		return (
+			<section class="panel profile">
+				<NoneLeft />
 			</section>
 		);
 	}

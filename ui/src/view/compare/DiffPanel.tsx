@@ -16,15 +16,16 @@ import { formatChange, paintDiff } from "../../model/verdict.ts";
 import { Words } from "../../model/words.ts";
 import { Breadcrumb } from "../Breadcrumb.tsx";
 import { NotThere } from "../Empty.tsx";
+import { FilterButton, FilterChips } from "../Filters.tsx";
 import { FlameGraph } from "../FlameGraph.tsx";
 import { DIRECTIONS, useMarks, VIEWS } from "../FlamePanel.tsx";
-import { menuItems, rowItems } from "../frame_menu.ts";
+import { frameKey, menuItems, rowItems } from "../frame_menu.ts";
 import { Icon } from "../icons.tsx";
 import { Menu } from "../Menu.tsx";
 import { useFrameMenu, useReader, useRowMenu } from "../menus.ts";
 import { SearchBox } from "../SearchBox.tsx";
 import { Segments } from "../Segments.tsx";
-import { shareText, useSteps } from "../use_steps.ts";
+import { keepMatches, shareText, useSteps } from "../use_steps.ts";
 import { DiffTable } from "./DiffTable.tsx";
 import { DiffTip, sayDiff } from "./DiffTip.tsx";
 import { Verdicts } from "./Verdicts.tsx";
@@ -152,7 +153,9 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 					share={shareText(flame, zoom, found, inZoom)}
 					place={place}
 					step={step}
+					keep={() => keepMatches(state, found)}
 				/>
+				<FilterButton state={state} />
 				<Totals diff={diff} />
 				<Segments
 					label="What is compared"
@@ -168,6 +171,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 				/>
 				<Segments label="View" value={state.view} choices={VIEWS} choose={(view) => go({ view })} />
 			</div>
+			<FilterChips state={state} />
 			<div
 				class={`profile-body diff-body view-${state.view} ${props.slow ? "slow" : ""}`}
 				onKeyDown={() => !hasMenu && keepReading()}
@@ -192,6 +196,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 								setHover((h) => (h.graph === graph ? h : { ...h, graph }));
 							}}
 							copy={(node) => copyText(nodeName(flame, node))}
+							onKey={(key, node) => frameKey(flame, key, node)}
 							tip={(node, at) => <DiffTip diff={diff} node={node} verdict={verdicts[node]!} at={at} />}
 							say={(node) => sayDiff(diff, node, verdicts[node]!)}
 						/>
@@ -221,7 +226,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 				/>
 			)}
 			{row.menu && (
-				<Menu at={row.menu.at} title={row.menu.name} items={rowItems(row.menu.name)} close={row.close} />
+				<Menu at={row.menu.at} title={row.menu.name} items={rowItems(row.menu.name, row.menu.binary)} close={row.close} />
 			)}
 			{data.held && <p class="visually-hidden">Newer samples wait while you read</p>}
 		</section>

@@ -74,7 +74,7 @@ interface TableProps {
 	/** The function under the pointer in the graph. */
 	hover: string;
 	onHover: (name: string) => void;
-	openMenu: (name: string, at: Point) => void;
+	openMenu: (name: string, binary: string, at: Point) => void;
 }
 
 function TableRow({ row, index, max, table }: { row: DiffRow; index: number; max: number; table: TableProps }) {
@@ -90,7 +90,7 @@ function TableRow({ row, index, max, table }: { row: DiffRow; index: number; max
 			onClick={() => go({ mark: marked ? "" : row.name }, "replace")}
 			onContextMenu={(e) => {
 				e.preventDefault();
-				table.openMenu(row.name, { x: e.clientX, y: e.clientY });
+				table.openMenu(row.name, row.binary, { x: e.clientX, y: e.clientY });
 			}}
 			onMouseEnter={() => table.onHover(row.name)}
 		>

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of filters, groups and the sandwich: they mean the same in graph, table and comparison.
+import assert from "node:assert/strict";
+import { frameAt, hoverName, named, open, painted, parameter, someFrame, until, waitParameter } from "./page.mjs";
+
+const STILL = "?paused=1";
+const filters = (page) => new URL(page.url()).searchParams.getAll("filter");
+
+/** The value in the line of figures: "16.0 % of 57,103 samples". */
+async function shareOf(page) {
+	const text = await page.locator("[data-testid=figures]").textContent();
+	return Number(/([\d.]+) % of/.exec(text)?.[1] ?? 100);
+}
+
+export const filterChecks = {
+	async "a filter from the menu holds in graph, table and comparison"({ page, url }) {
+		await open(page, url, STILL);
+		await named(page);
+		const at = await someFrame(page, 4);
+		const name = await hoverName(page, at);
+		await page.mouse.click(at.x, at.y, { button: "right" });
+		await page.getByRole("menuitem", { name: "Only stacks through it" }).click();
+		await until(async () => ({ ok: filters(page).includes(`only:name:"${name}"`), said: page.url() }), "in the URL");
+		await until(async () => {
+			const share = await shareOf(page);
+			return { ok: share > 0 && share < 100, said: String(share) };
+		}, "less than all is left");
+		// each stack that is left goes through it: its total is all there is
+		await page.locator("th").getByRole("button", { name: /^Total/ }).click();
+		await until(async () => {
+			const rows = page.locator("tbody tr").filter({ has: page.locator(`td.cell-name[title^=${JSON.stringify(name)}]`) });
+			const share = await rows.first().locator("td:nth-child(4) .cell-share").textContent();
+			return { ok: share === "100 %", said: share };
+		}, "all is through it");
+		await page.locator(".rail").getByRole("link", { name: "Compare" }).click();
+		await waitParameter(page, "page", "compare");
+		await painted(page);
+		assert.equal(await page.locator("[data-testid=filters] .filter").count(), 1);
+		await page.getByRole("button", { name: "Total", exact: true }).click();
+		await page.locator(".top.diff th").getByRole("button", { name: /^This/ }).click();
+		await until(async () => {
+			const rows = page.locator(".top.diff tbody tr").filter({ has: page.locator(`td.cell-name[title^=${JSON.stringify(name)}]`) });
+			const cells = await rows.first().locator(".cell-value").allTextContents();
+			return { ok: cells[0] === "100 %", said: cells.join("|") };
+		}, "on this side of the comparison, too");
+		await page.locator("[title='Without this filter']").click();
+		await waitParameter(page, "filter", null);
+	},
+
+	async "a filter is written, changed and taken back by keys"({ page, url }) {
+		await open(page, url, STILL);
+		await named(page);
+		await page.getByRole("button", { name: "Filter", exact: true }).click();
+		await page.keyboard.type("/[/");
+		assert.ok(await page.getByRole("button", { name: "Add the filter" }).isDisabled());
+		await page.fill("[aria-label='Text of the filter']", "/^no such function$/");
+		await page.keyboard.press("Enter");
+		await page.waitForSelector("[data-testid=none-left]");
+		await page.getByRole("button", { name: "Without filters" }).click();
+		await painted(page);
+		await page.keyboard.press("/");
+		await page.keyboard.type("main");
+		await waitParameter(page, "search", "main");
+		await page.keyboard.press("Alt+Enter");
+		await until(async () => ({ ok: filters(page)[0] === "only:name:main", said: page.url() }), "the search is a filter");
+		assert.equal(parameter(page, "search"), null);
+		await page.selectOption("[data-testid=filters] select", "drop");
+		await until(async () => ({ ok: filters(page)[0] === "drop:name:main", said: page.url() }), "it drops");
+		await page.focus(".flame-scroll");
+		await page.keyboard.press("Escape");
+		await waitParameter(page, "filter", null);
+	},
+
+	async "bars are binaries or runtimes, and functions again"({ page, url }) {
+		await open(page, url, STILL);
+		await named(page);
+		const rows = () => page.locator("table.top").getAttribute("aria-rowcount");
+		const before = Number(await rows());
+		await page.getByRole("button", { name: "Filter", exact: true }).click();
+		await page.selectOption("[aria-label='Bars are']", "runtime");
+		await waitParameter(page, "group", "runtime");
+		await until(async () => ({ ok: Number(await rows()) < 17 && before > 20, said: `${before} ${await rows()}` }), "few rows");
+		const names = await page.locator("tbody tr .cell-name").allTextContents();
+		assert.ok(names.some((n) => n.trim() === "native" || n.trim() === "kernel"), names.join(", "));
+		await page.locator("[title='Bars are functions again']").click();
+		await waitParameter(page, "group", null);
+	},
+
+	async "callers stand above a function, and callees below it"({ page, url }) {
+		await open(page, url, STILL);
+		await named(page);
+		const at = await someFrame(page, 4);
+		const name = await hoverName(page, at);
+		await page.mouse.move(1, 1);
+		await page.mouse.click(at.x, at.y, { button: "right" });
+		await page.getByRole("menuitem", { name: /^Callers and callees/ }).click();
+		await waitParameter(page, "sandwich", "1");
+		await page.waitForSelector(".sandwich-half.callers .flame-overlay");
+		const upper = await page.locator(".sandwich-half.callers .flame-overlay").boundingBox();
+		const point = { x: upper.x + upper.width * 0.5, y: upper.y + Math.floor(upper.height / 20) * 20 - 9 };
+		await until(async () => {
+			await page.mouse.move(1, 1);
+			const said = await hoverName(page, point);
+			return { ok: said === name, said };
+		}, "the lowest row of the callers is the function");
+		const lower = await page.locator(".sandwich-half:not(.callers) .flame-overlay").boundingBox();
+		await page.mouse.move(1, 1);
+		assert.equal(await hoverName(page, { x: lower.x + 40, y: lower.y + 9 }), name);
+		await page.keyboard.press("Escape");
+		await waitParameter(page, "sandwich", null);
+	},
+
+	async "keys on a frame: only, drop, hide, sandwich"({ page, url }) {
+		await open(page, url, "?view=flame&paused=1");
+		await named(page);
+		await page.focus(".flame-scroll");
+		for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "h"]) {
+			await page.keyboard.press(key);
+		}
+		await until(async () => ({ ok: filters(page)[0]?.startsWith("hide:name:"), said: page.url() }), "hidden");
+		assert.equal(await hoverName(page, await frameAt(page, 0)), "all");
+	},
+};
