@@ -42,8 +42,8 @@
 	{ .name = "query", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, query),                \
 	  .value = "SELECTOR",                                                                     \
 	  .help = "What to look at: a profile type, conditions on labels in braces, or both: "     \
-		  "'{comm=\"python3\",node=~\"a.*\"}'. Without a type: the only one that the "     \
-		  "server holds, or the CPU time that agents sample." },                                                             \
+		  "'{comm=\"python3\",node=~\"a.*\"}'. Without a type: the CPU time that "         \
+		  "agents sample, or what is nearest to it of what the server holds." },                                                             \
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, from),                  \
 	  .value = "TIME", .otherwise = from_otherwise, .help = from_help },                       \
 	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct cli_ask, to),                      \

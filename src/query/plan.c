@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: parse the selector into the caller's arena, open the store's snapshot, and where a type is
- * needed and not named, take the only one there is.
+ * needed and not named, choose what is most looked for.
  */
 #include "query/internal.h"
 
@@ -33,29 +33,38 @@ static void use_type(struct selector *s, const struct samples_type *t)
 	s->has_type = true;
 }
 
-/* CPU time before others, and that of firn's own agent before all. */
-static int fit_of(const struct samples_type *t)
+/* Samples as new as the newest of all, nearly: somebody sends them now. */
+#define NOW_NS (3600 * NS_PER_SEC)
+
+/* What most look for, as the page has it (ui/src/model/types.ts): CPU time of firn's agent, CPU
+ * time, other times, anything; what is sent now before what was once. */
+static int fit_of(const struct samples_type *t, int64_t newest_ns)
 {
-	return str_eq(t->period_type, STR("cpu")) + 2 * str_eq(t->name, STR("parca_agent"));
+	bool period = str_eq(t->period_type, STR("cpu"));
+	bool cpu = str_eq(t->sample_type, STR("cpu")) || period;
+	bool time = str_eq(t->sample_unit, STR("nanoseconds")) || period;
+	bool agent = str_eq(t->name, STR("parca_agent")) &&
+		     str_eq(t->sample_type, STR("samples")) && period;
+	int fit = agent ? 6 : t->delta * (str_eq(t->sample_type, STR("cpu")) + cpu + time) + cpu;
+	return fit + (newest_ns - t->last_ns < NOW_NS ? 8 : 0);
 }
 
-enum { FIT_AGENTS_CPU = 3 };
-
-static enum status which_type(const struct samples_type *type, size_t count, struct err *e)
+static void tell_type(const struct query_plan *p, size_t count, struct buf *out)
 {
-	CLEANUP(buf_deinit) struct buf name;
-	struct selector s = { 0 };
-	buf_init(&name, SELECTOR_BYTES_MAX);
-	use_type(&s, type);
-	selector_write(&name, &s);
-	return err_set(e, E_INVALID,
-		"the selector names no profile type, and there are %zu (`firn types` lists them): "
-		"put one before the braces, such as %.*s",
-		count, STR_ARG(buf_view(&name)));
+	if (!out)
+		return;
+	buf_clear(out);
+	if (count < 2)
+		return;
+	struct selector s = p->selector;
+	s.matcher_count = 0;
+	selector_write(out, &s);
+	buf_printf(out, ", one of %zu profile types (`firn types` lists them)\n", count);
 }
 
-/* Where none is named: the only one there is, or the CPU time that firn's agent samples. */
-static enum status find_type(struct query_plan *p, struct arena *a, struct err *e)
+/* Where none is named. */
+static enum status find_type(
+	struct query_plan *p, const struct query_request *r, struct arena *a, struct err *e)
 {
 	struct samples_type *types = NULL;
 	size_t count = 0;
@@ -65,12 +74,15 @@ static enum status find_type(struct query_plan *p, struct arena *a, struct err *
 	p->empty = count == 0;
 	if (count == 0)
 		return OK;
+	int64_t newest_ns = types[0].last_ns;
+	for (size_t i = 1; i < count; i++)
+		newest_ns = MAX(newest_ns, types[i].last_ns);
 	const struct samples_type *best = &types[0];
 	for (size_t i = 1; i < count; i++)
-		best = fit_of(&types[i]) > fit_of(best) ? &types[i] : best;
-	if (count > 1 && fit_of(best) < FIT_AGENTS_CPU)
-		return which_type(best, count, e);
+		if (fit_of(&types[i], newest_ns) > fit_of(best, newest_ns))
+			best = &types[i];
 	use_type(&p->selector, best);
+	tell_type(p, count, r->chosen);
 	return OK;
 }
 
@@ -84,7 +96,7 @@ enum status query_plan_open(const struct query_engine *q, const struct query_req
 	if (s == OK)
 		s = q->samples->ops->view_open(q->samples, r->tenant, &p.view, e);
 	if (s == OK && need_type && !p.selector.has_type)
-		s = find_type(&p, a, e);
+		s = find_type(&p, r, a, e);
 	if (s != OK)
 		return s;
 	p.store = (struct samples_query){

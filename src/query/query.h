@@ -27,7 +27,8 @@ struct query_engine {
 
 struct query_request {
 	struct str tenant;
-	struct str selector; /* text; a report needs a profile type in it */
+	struct str selector; /* text; without a profile type in it a report chooses one: the CPU
+			      * time of firn's agent, CPU time, other time, anything */
 	int64_t from_ns;
 	int64_t to_ns;
 	double trim;      /* nodes below this share of the total are left out; 0: none */
@@ -45,6 +46,9 @@ struct query_request {
 	uint32_t width; /* of a table as text, in characters; 0: as wide as it comes */
 	struct str
 		match; /* keep stacks with a function whose name contains this (no case); "": all */
+	/* NULL, or gets a line for people that names the profile type, where several are there and
+	 * the selector names none. */
+	struct buf *chosen;
 	samples_cancel_fn *cancel;
 	void *cancel_ctx;
 	int64_t deadline_ns; /* monotonic: E_TIMEOUT after it; 0: QUERY_TIME_MAX_NS from now */
@@ -88,6 +92,7 @@ NODISCARD enum status query_flame(const struct query_engine *q, const struct que
 
 struct query_row {
 	struct str name, binary, file;
+	uint32_t line; /* where the function begins, else the smallest line seen; 0: not known */
 	uint8_t kind;
 	int64_t self;  /* the function is the leaf */
 	int64_t total; /* it is anywhere in the stack: once, however often it recurs */

@@ -257,11 +257,11 @@ static int days_in_month(int year, int month)
 	return month == 2 && leap ? 29 : days[month - 1];
 }
 
-/* What follows the day: nothing, or hours and minutes, seconds, a fraction. *whole: up to seconds.
+/* What follows the day: nothing, or hours and minutes, seconds, a fraction.
  */
-static bool parse_clock(struct str *rest, int *hms, int64_t *out_ns, bool *whole)
+static bool parse_clock(struct str *rest, int *hms, int64_t *out_ns, bool *has_clock)
 {
-	*whole = false;
+	*has_clock = rest->len > 0;
 	if (rest->len == 0)
 		return true;
 	if ((rest->p[0] | 32) != 't' && rest->p[0] != ' ')
@@ -273,14 +273,13 @@ static bool parse_clock(struct str *rest, int *hms, int64_t *out_ns, bool *whole
 		return true;
 	if (!scan(rest, ":dd", hms + 2))
 		return false;
-	*whole = true;
 	if (rest->len == 0 || rest->p[0] != '.')
 		return true;
 	*rest = str_sub(*rest, 1, rest->len);
 	return parse_fraction(cut_digits(rest), out_ns);
 }
 
-/* Z or ±hh:mm, as seconds east of UTC. */
+/* Z, ±hh:mm or ±hhmm, as seconds east of UTC. */
 static bool parse_zone(struct str rest, int *out_east)
 {
 	int zone[2] = { 0 };
@@ -292,7 +291,9 @@ static bool parse_zone(struct str rest, int *out_east)
 		return false;
 	bool west = rest.p[0] == '-';
 	rest = str_sub(rest, 1, rest.len);
-	if (!scan(&rest, "dd:dd", zone) || rest.len > 0 || zone[0] > 23 || zone[1] > 59)
+	const char *form = rest.len == 4 ? "dd" : "dd:"; /* and two more */
+	if (!scan(&rest, form, zone) || !scan(&rest, "dd", zone + 1) || rest.len > 0 ||
+		zone[0] > 23 || zone[1] > 59)
 		return false;
 	*out_east = (zone[0] * 3600 + zone[1] * 60) * (west ? -1 : 1);
 	return true;
@@ -302,12 +303,12 @@ static enum status parse_date(struct str s, unsigned flags, int64_t *out, struct
 {
 	int day[3] = { 0 }, hms[3] = { 0 }, east = 0;
 	int64_t ns = 0;
-	bool whole;
+	bool has_clock;
 	struct str rest = s;
-	if (!scan(&rest, "dddd-dd-dd", day) || !parse_clock(&rest, hms, &ns, &whole))
+	if (!scan(&rest, "dddd-dd-dd", day) || !parse_clock(&rest, hms, &ns, &has_clock))
 		return bad_time(e, s, "");
 	bool zoned = rest.len > 0;
-	if (zoned && (!whole || !parse_zone(rest, &east)))
+	if (zoned && (!has_clock || !parse_zone(rest, &east)))
 		return bad_time(e, s, "");
 	if (day[0] < 1970 || day[0] > 2261)
 		return bad_time(e, s, " (years 1970 to 2261)");
@@ -331,6 +332,7 @@ static enum status parse_date(struct str s, unsigned flags, int64_t *out, struct
 enum status query_parse_time(
 	struct str s, int64_t now_ns, unsigned flags, int64_t *out, struct err *e)
 {
+	s = str_trim(s);
 	if (str_starts(s, STR("now")))
 		return parse_now(s, now_ns, flags, out, e);
 	if (s.len > 4 && s.p[4] == '-')

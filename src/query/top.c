@@ -109,6 +109,7 @@ static enum status table_of(const struct query_tree *t, const struct query_reque
 		row.name = profile_str(tables, f->name);
 		row.binary = profile_str(tables, f->binary);
 		row.file = profile_str(tables, f->file);
+		row.line = f->line;
 		row.kind = f->kind;
 		row.self = query_scale(row.self, t->unit.factor);
 		row.total = query_scale(row.total, t->unit.factor);

@@ -3,6 +3,8 @@
 
 #include "base/units.h"
 
+#define PLACE_BYTES_MAX 4096
+
 static void write_json(const struct query_table *t, struct buf *b)
 {
 	buf_u8(b, '{');
@@ -16,12 +18,30 @@ static void write_json(const struct query_table *t, struct buf *b)
 		query_json_pair_str(b, "name", row->name);
 		query_json_pair_str(b, "binary", row->binary);
 		query_json_pair_str(b, "file", row->file);
+		if (row->line)
+			query_json_pair_i64(b, "line", row->line);
 		query_json_pair_str(b, "kind", str_of(frame_kind_name(row->kind)));
 		query_json_pair_i64(b, "self", row->self);
 		query_json_pair_i64(b, "total", row->total);
 		buf_u8(b, '}');
 	}
 	buf_cstr(b, "]}");
+}
+
+/* The binary; of code that has none, its source file and the line where the function begins: one
+ * file has many of a name ("run", "<lambda>"). */
+static void put_place(struct query_text *t, const struct query_row *row)
+{
+	bool is_source = row->line && row->binary.len && str_ends(row->file, row->binary);
+	if (!is_source) {
+		query_text_binary(t, row->binary, row->kind);
+		return;
+	}
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, PLACE_BYTES_MAX);
+	buf_str(&text, str_sub(row->binary, 0, PLACE_BYTES_MAX - 16));
+	buf_printf(&text, ":%u", row->line);
+	query_text_cell(t, buf_view(&text));
 }
 
 static void write_text(const struct query_table *table, uint32_t width, struct buf *b)
@@ -41,7 +61,7 @@ static void write_text(const struct query_table *table, uint32_t width, struct b
 		query_text_share(&t, row->self, table->total);
 		query_text_value(&t, row->total, table->unit);
 		query_text_share(&t, row->total, table->total);
-		query_text_binary(&t, row->binary, row->kind);
+		put_place(&t, row);
 		query_text_cell(&t, row->name);
 	}
 	char total[UNITS_TEXT_MAX];

@@ -15,10 +15,12 @@ struct question {
 	struct arena arena;
 	struct query_request request;
 	enum query_format format;
+	struct buf chosen; /* a line for the text: of which type the answer is */
 };
 
 static void question_deinit(struct question *q)
 {
+	buf_deinit(&q->chosen);
 	arena_deinit(&q->arena);
 }
 
@@ -162,6 +164,19 @@ static enum status take_question(const struct net_request *r, struct question *q
 typedef enum status answer_fn(const struct query_engine *engine, const struct net_request *r,
 	struct question *q, struct buf *out, struct err *e);
 
+/* A line above an answer that is a table of text. */
+static enum status put_above(const struct buf *line, struct buf *body, struct err *e)
+{
+	if (line->len == 0)
+		return OK;
+	size_t len = body->len;
+	if (!buf_extend(body, line->len))
+		return err_set(e, buf_status(body), "the answer is too large");
+	memmove(body->data + line->len, body->data, len);
+	memcpy(body->data, line->data, line->len);
+	return OK;
+}
+
 /* `defaults` holds what differs between queries. */
 static void answer(struct server *s, const struct net_request *r, struct net_response *out,
 	const struct query_request *defaults, answer_fn *fn)
@@ -171,6 +186,8 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 		return;
 	CLEANUP(question_deinit) struct question q = { .request = *defaults };
 	arena_init(&q.arena, ARENA_BYTES_MAX);
+	buf_init(&q.chosen, ARENA_BYTES_MAX);
+	q.request.chosen = &q.chosen;
 	struct server_query query;
 	enum status status = server_query_begin(s, r, &query, &e);
 	if (status == OK)
@@ -182,6 +199,8 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 			buf_clear(&out->body);
 			status = fn(&query.engine, r, &q, &out->body, &e);
 		} while (server_query_again(&query, status));
+	if (status == OK && q.format == QUERY_TEXT)
+		status = put_above(&q.chosen, &out->body, &e);
 	server_query_end(&query, status);
 	if (status != OK) {
 		net_fail(out, status, &e);
