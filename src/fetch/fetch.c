@@ -479,6 +479,14 @@ static enum status status_of(const struct fetch *f, CURLcode code)
 	}
 }
 
+/* As net/tls.c says it; OpenSSL takes the first bytes of plain HTTP for a version of TLS. */
+static const char *why_not(const struct fetch *f, CURLcode code)
+{
+	if (code == CURLE_SSL_CONNECT_ERROR && strstr(f->why, "wrong version number"))
+		return "TLS: the other side does not speak it";
+	return f->why[0] ? f->why : f->curl->easy_strerror(code);
+}
+
 static enum status judge(struct fetch *f, CURLcode code, struct err *e)
 {
 	char server[300];
@@ -497,8 +505,7 @@ static enum status judge(struct fetch *f, CURLcode code, struct err *e)
 	if (f->head_too_long)
 		return err_set(e, s, "%s: the answer's headers are longer than %zu bytes",
 			server_of(f, server), FETCH_HEAD_BYTES_MAX);
-	return err_set(e, s, "%s: %s", server_of(f, server),
-		f->why[0] ? f->why : f->curl->easy_strerror(code));
+	return err_set(e, s, "%s: %s", server_of(f, server), why_not(f, code));
 }
 
 /* Another number whenever something has come or gone. */

@@ -450,9 +450,28 @@ static void speaks_tls(void **state)
 	net_server_stop(s);
 }
 
+static void says_that_the_other_side_speaks_no_tls(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	struct err e = { 0 };
+	char url[200];
+	int code;
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 20);
+	snprintf(url, sizeof(url), "https://%s", net_server_address(s));
+	struct fetch *f = fetch_of(url);
+	assert_int_equal(fetch_get(f, "/show/x", MINUTE, &code, &out, &e), E_UNAVAILABLE);
+	CHECK(strstr(e.text, "TLS: the other side does not speak it"));
+	fetch_free(f);
+	net_server_stop(s);
+}
+
 TEST_MAIN(cmocka_unit_test(gets_and_posts), cmocka_unit_test(puts_bodies_in_pieces),
 	cmocka_unit_test(sends_headers_of_its_own), cmocka_unit_test(can_be_interrupted),
 	cmocka_unit_test(judges_answers), cmocka_unit_test(reads_answers_without_an_end),
 	cmocka_unit_test(holds_to_deadlines), cmocka_unit_test(follows_redirects_if_told),
 	cmocka_unit_test(refuses_addresses), cmocka_unit_test(makes_its_files),
-	cmocka_unit_test(speaks_tls), cmocka_unit_test(removes_its_files))
+	cmocka_unit_test(speaks_tls), cmocka_unit_test(says_that_the_other_side_speaks_no_tls),
+	cmocka_unit_test(removes_its_files))
