@@ -86,6 +86,8 @@ enum field {
 	CONST_WORDS,
 	CONST_CODE,
 	CONST_NAME,
+	CONST_FLAGS,
+	CONST_FLAGS_OLD,
 	POOL_CLASS,
 	POOL_FILE,
 	CLASS_NAME,
@@ -142,6 +144,8 @@ static const struct { const char *type, *name; } wanted_fields[FIELD_COUNT] = {
 	[CONST_WORDS] = { "ConstMethod", "_constMethod_size" },
 	[CONST_CODE] = { "ConstMethod", "_code_size" },
 	[CONST_NAME] = { "ConstMethod", "_name_index" },
+	[CONST_FLAGS] = { "ConstMethod", "_flags._flags" }, /* 21 */
+	[CONST_FLAGS_OLD] = { "ConstMethod", "_flags" },
 	[POOL_CLASS] = { "ConstantPool", "_pool_holder" },
 	[POOL_FILE] = { "ConstantPool", "_source_file_name_index" }, /* 17 */
 	[CLASS_NAME] = { "Klass", "_name" },
@@ -467,6 +471,8 @@ static enum status place_names(
 		{ CONST_WORDS, 4, HOTSPOT_CONST_METHOD_BYTES, false, &l->const_words },
 		{ CONST_CODE, 2, HOTSPOT_CONST_METHOD_BYTES, false, &l->const_code_bytes },
 		{ CONST_NAME, 2, HOTSPOT_CONST_METHOD_BYTES, false, &l->const_name },
+		{ one_of(t, CONST_FLAGS, CONST_FLAGS_OLD), 2, HOTSPOT_CONST_METHOD_BYTES, false,
+			&l->const_flags },
 		{ POOL_CLASS, 8, HOTSPOT_POOL_BYTES, false, &l->pool_class },
 		{ POOL_FILE, 2, HOTSPOT_POOL_BYTES, true, &l->pool_file },
 		{ CLASS_NAME, 8, BY_ITSELF, &l->class_name },

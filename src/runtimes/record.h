@@ -107,13 +107,13 @@ struct hotspot_layout {
 	__u16 nmethod_scopes, nmethod_pcs, nmethod_pcs_end, nmethod_metadata, nmethod_immutable;
 	/* Method and what it leads to */
 	__u16 method_const;
-	__u16 const_pool, const_words, const_code_bytes, const_name, const_size;
+	__u16 const_pool, const_words, const_code_bytes, const_name, const_size, const_flags;
 	__u16 pool_class, pool_file, pool_size; /* pool_file 0: the class has it */
 	__u16 class_name, class_file;
 	__u16 symbol_length, symbol_text;
 };
 
-#define RUNTIME_LAYOUT_WORDS 16
+#define RUNTIME_LAYOUT_WORDS 14
 
 struct runtime_record {
 	__u16 kind;    /* enum runtime_kind */

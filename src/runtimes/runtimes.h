@@ -46,3 +46,13 @@ bool cpython_line(uint16_t version, uint32_t first_line, struct str table, uint3
 /* Characters of 1, 2 or 4 bytes each (Latin-1, UCS-2, UCS-4), as UTF-8, appended. What is no
  * character becomes U+FFFD, control characters '?'. False: there is no such size. */
 bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes);
+
+/* The line of a bytecode of HotSpot, `index` bytes from the method's first one. `table` is the
+ * compressed table of the ConstMethod and what lies behind it, or its first
+ * HOTSPOT_LINES_BYTES_MAX bytes. False: it is not said, or lies behind what there is. */
+bool hotspot_line(uint16_t version, struct str table, uint32_t index, uint32_t *out_line);
+
+/* "class/of/Method.name" as people read it, appended as UTF-8. */
+void hotspot_name(struct buf *out, struct str name);
+/* The name of a stub, up to a NUL. */
+void hotspot_stub_name(struct buf *out, struct str name);

@@ -53,6 +53,7 @@ static const struct made_field {
 	{ "ConstMethod", "_constMethod_size", "int", 24, false },
 	{ "ConstMethod", "_code_size", "u2", 32, false },
 	{ "ConstMethod", "_name_index", "u2", 34, false },
+	{ "ConstMethod", "_flags", "u2", 30, false },
 	{ "ConstantPool", "_pool_holder", "InstanceKlass*", 24, false },
 	{ "ConstantPool", "_source_file_name_index", "u2", 54, false },
 	{ "Klass", "_name", "Symbol*", 24, false },

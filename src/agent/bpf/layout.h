@@ -39,6 +39,10 @@
  * program that makes up functions. */
 #define CODE_BYTES_OF_SAMPLE_MAX 32768
 
+/* Processes of which it is kept where their runtime's code is: a power of two. Two that fall on one
+ * place take turns. */
+#define CODE_PROCESSES_MAX 512
+
 /* Threads that are off their CPUs and were sampled then. */
 #define OFF_CPU_THREADS_MAX 32768
 
@@ -77,6 +81,7 @@ struct profiler_settings {
 	__u32 off_cpu_enabled;
 	__u32 off_cpu_last; /* of the 2^32 random numbers, the last that has a switch sampled */
 	__u32 codes_epoch;  /* with another one all functions are told again */
+	__u32 has_code_runtimes; /* one whose code lies in memory without a file was published */
 };
 
 /* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the

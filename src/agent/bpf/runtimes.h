@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "hotspot.h"
 #include "python.h"
 #include "runtime.h"
 
@@ -29,6 +30,22 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 	w->runtime.record = m->runtime;
 	w->runtime.root = m->start - m->offset + r->delta;
 	w->runtime.stage = RUNTIME_ENTER;
+	return 1;
+}
+
+/* Memory without a file at `address`: does a runtime walk what is there? */
+static __always_inline int runtime_has_code(struct walk *w, __u64 address)
+{
+	if (!config.walk_runtimes || !settings.has_code_runtimes)
+		return 0;
+	if (address - w->code.from < w->code.bytes) {
+		w->runtime.stage = RUNTIME_CODE;
+		return 1;
+	}
+	if (w->code.is_asked)
+		return 0;
+	w->code.is_asked = 1;
+	w->runtime.stage = RUNTIME_FIND;
 	return 1;
 }
 
@@ -65,11 +82,15 @@ __noinline int runtime_step(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 	struct runtime_scratch *s = runtime_scratch_here();
-	const struct runtime_record *r = w && config.walk_runtimes ? runtime_record_of(w) : NULL;
-	if (!w || !s || !r)
+	if (!w || !s || !config.walk_runtimes)
 		return STACK_END_NO_REGS;
 	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
 		return STACK_END_DEPTH;
+	if (w->runtime.stage >= RUNTIME_FIND)
+		return hotspot_step(0);
+	const struct runtime_record *r = runtime_record_of(w);
+	if (!r)
+		return STACK_END_NO_REGS;
 	__u32 stage = w->runtime.stage;
 	w->runtime.stage = RUNTIME_NATIVE;
 	switch (r->kind) {
@@ -87,9 +108,11 @@ __noinline int runtime_step(__u32 zero)
 static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 {
 	struct bpf_counters *c = counters_here();
-	if (!w->runtime.record || !c)
+	if (!c)
 		return;
 	c->runtime_frames += w->runtime.count;
+	if (!w->runtime.record)
+		return;
 	const struct runtime_record *r = runtime_record_of(w);
 	int is_last = stack_end_is_whole(end) || end == STACK_END_NO_FILE;
 	if (w->runtime.frame && is_last && r && w->user_count < SAMPLE_USER_FRAMES_MAX)

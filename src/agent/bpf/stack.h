@@ -37,30 +37,6 @@ static __always_inline void stack_add_mapping(
 	e->mapping_count = i + 1;
 }
 
-/* One node of the tree on the way to the leaf of `address`, with s->last kept. Global, to be
- * verified once. */
-__noinline int stack_step_maple(__u32 which, __u64 address)
-{
-	struct vma_search *s = vma_search_at(which);
-	if (!s || s->entry <= MAPLE_RESERVED_MAX)
-		return VMA_STEP_NONE;
-	__u32 type = (s->entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
-	__u32 pivots = type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
-	if (type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
-		return VMA_STEP_NONE;
-	if (bpf_probe_read_kernel(
-		    s->node, MAPLE_NODE_BYTES, (const void *)(s->entry & MAPLE_NODE_MASK)))
-		return VMA_STEP_NONE;
-	if (type == MAPLE_LEAF64)
-		return VMA_STEP_FOUND;
-	__u32 slot = maple_slot(s->node, pivots, address);
-	__u64 pivot = s->node[(1 + slot) & (MAPLE_NODE_WORDS - 1)];
-	if (slot < pivots && pivot != 0)
-		s->last = pivot;
-	s->entry = s->node[(1 + pivots + slot) & (MAPLE_NODE_WORDS - 1)];
-	return VMA_STEP_DOWN;
-}
-
 /* One mapping of the leaf in vma_searches[which]: slot number `slot`. */
 __noinline int stack_add_slot(__u32 which, __u32 slot)
 {
@@ -75,22 +51,11 @@ __noinline int stack_add_slot(__u32 which, __u32 slot)
 }
 
 /* The executable mappings of the leaf that tells of `address`; s->last is its last address. 0:
- * there is no such leaf. Asks for the tree itself: a global function is verified also where nobody
- * calls it, and a kernel without the tree has not the field. */
+ * there is no such leaf. */
 __noinline int stack_add_leaf(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
-	if (!s || !bpf_core_field_exists(struct mm_struct, mm_mt))
-		return 0;
-	struct mm_struct *mm = (struct mm_struct *)s->mm;
-	s->entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
-	s->last = ~0ULL;
-	if ((s->entry & MAPLE_ROOT_TAG_MASK) != MAPLE_ROOT_TAG_NODE)
-		return 0;
-	int step = VMA_STEP_DOWN;
-	for (int depth = 0; depth < MAPLE_DEPTH_MAX && step == VMA_STEP_DOWN; depth++)
-		step = stack_step_maple(which, address);
-	if (step != VMA_STEP_FOUND)
+	if (!s || !vma_leaf(which, address))
 		return 0;
 	for (__u32 slot = 0; slot <= MAPLE_RANGE64_PIVOTS; slot++) {
 		(void)stack_add_slot(which, slot);

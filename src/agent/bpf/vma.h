@@ -97,6 +97,49 @@ __noinline int vma_step_maple(__u32 which, __u64 address)
 	return VMA_STEP_DOWN;
 }
 
+/* One node of the tree on the way to the leaf of `address`, with s->last kept. Global, to be
+ * verified once. */
+__noinline int vma_leaf_step(__u32 which, __u64 address)
+{
+	struct vma_search *s = vma_search_at(which);
+	if (!s || s->entry <= MAPLE_RESERVED_MAX)
+		return VMA_STEP_NONE;
+	__u32 type = (s->entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
+	__u32 pivots = type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
+	if (type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
+		return VMA_STEP_NONE;
+	if (bpf_probe_read_kernel(
+		    s->node, MAPLE_NODE_BYTES, (const void *)(s->entry & MAPLE_NODE_MASK)))
+		return VMA_STEP_NONE;
+	if (type == MAPLE_LEAF64)
+		return VMA_STEP_FOUND;
+	__u32 slot = maple_slot(s->node, pivots, address);
+	__u64 pivot = s->node[(1 + slot) & (MAPLE_NODE_WORDS - 1)];
+	if (slot < pivots && pivot != 0)
+		s->last = pivot;
+	s->entry = s->node[(1 + pivots + slot) & (MAPLE_NODE_WORDS - 1)];
+	return VMA_STEP_DOWN;
+}
+
+/* s->node becomes the leaf that tells of `address`, s->last its last address. 0: there is no such
+ * leaf. Asks for the tree itself: a global function is verified also where nobody calls it, and a
+ * kernel without the tree has not the field. */
+__noinline int vma_leaf(__u32 which, __u64 address)
+{
+	struct vma_search *s = vma_search_at(which);
+	if (!s || !bpf_core_field_exists(struct mm_struct, mm_mt))
+		return 0;
+	struct mm_struct *mm = (struct mm_struct *)s->mm;
+	s->entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+	s->last = ~0ULL;
+	if ((s->entry & MAPLE_ROOT_TAG_MASK) != MAPLE_ROOT_TAG_NODE)
+		return 0;
+	int step = VMA_STEP_DOWN;
+	for (int depth = 0; depth < MAPLE_DEPTH_MAX && step == VMA_STEP_DOWN; depth++)
+		step = vma_leaf_step(which, address);
+	return step == VMA_STEP_FOUND;
+}
+
 static __always_inline int vma_find_maple(struct vma_search *s, __u32 which, __u64 address)
 {
 	struct mm_struct *mm = (struct mm_struct *)s->mm;

@@ -33,24 +33,6 @@
 
 /* ---- steps ---- */
 
-/* A word of the user's stack; 0 when it cannot be read. One read of user memory costs as much as
- * all the rest of a step (33 ns of 60), and frames lie close together, so the aligned block around
- * the word is read: never across a page, so it is there if the word is. */
-static __always_inline int read_stack(struct walk *w, __u64 at, __u64 *out)
-{
-	if (at & (sizeof(__u64) - 1)) /* nobody aligned the stack */
-		return read_user(out, sizeof(*out), at);
-	__u64 start = at & ~(__u64)(STACK_WINDOW_BYTES - 1);
-	if (start != w->window_start) {
-		w->window_start = WINDOW_NONE;
-		if (!read_user(w->window, STACK_WINDOW_BYTES, start))
-			return 0;
-		w->window_start = start;
-	}
-	*out = w->window[(at - start) / sizeof(__u64) & (STACK_WINDOW_WORDS - 1)];
-	return 1;
-}
-
 /* In exec the mm is the new program's from some moment on, and sp still the old one's. Two programs
  * that are not relocated lie at the same addresses, so pc may well be in a mapping of the new one;
  * but where the old stack was there is nothing. */
@@ -356,6 +338,8 @@ __noinline int walk_frame(__u32 unused)
 	__u64 hash = w->hash;
 	if (m->runtime && !w->runtime.record && runtime_begin(w, m, offset))
 		return STACK_END_NONE; /* here again, when it is known what this one runs */
+	if (m->kind == MAPPING_ANONYMOUS && runtime_has_code(w, address))
+		return STACK_END_NONE;
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
 	if (m->page_count)
 		table_find(m, offset, &rule);

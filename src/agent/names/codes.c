@@ -147,7 +147,13 @@ static bool take_texts(struct codes *c, const struct event_code *e, struct code 
 {
 	const uint8_t *at = e->data;
 	buf_clear(&c->text);
-	(void)runtimes_text(&c->text, str_make(at, e->name_bytes), e->name_unit);
+	struct str told = str_make(at, e->name_bytes);
+	if (e->kind != RUNTIME_HOTSPOT)
+		(void)runtimes_text(&c->text, told, e->name_unit);
+	else if (e->name_unit)
+		hotspot_name(&c->text, told);
+	else
+		hotspot_stub_name(&c->text, told);
 	size_t name = c->text.len;
 	at += e->name_bytes;
 	(void)runtimes_text(&c->text, str_make(at, e->file_bytes), e->file_unit);
@@ -202,6 +208,8 @@ void codes_add(struct codes *c, const struct event_code *e)
 	if (c->bytes > c->bytes_max - TEXT_BYTES_MAX || c->count >= CODES_MAX)
 		make_room(c);
 	bool taken = take_texts(c, e, &x);
+	if (taken && x.kind == RUNTIME_HOTSPOT)
+		(void)hotspot_line(x.version, x.lines, 0, &x.first_line);
 	if (!taken || !keep(c, &x)) {
 		if (taken)
 			free((void *)(uintptr_t)x.name.p);
@@ -230,6 +238,8 @@ uint32_t codes_line(const struct code *x, uint64_t position)
 		return 0;
 	if (x->kind == RUNTIME_CPYTHON)
 		(void)cpython_line(x->version, x->first_line, x->lines, (uint32_t)position, &line);
+	else if (x->kind == RUNTIME_HOTSPOT)
+		(void)hotspot_line(x->version, x->lines, (uint32_t)position, &line);
 	return line;
 }
 

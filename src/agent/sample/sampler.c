@@ -631,7 +631,11 @@ bool sampler_walks_runtimes(const struct sampler *s)
 enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
 	const struct runtime_record *r, struct err *e)
 {
-	return sampler_walks_runtimes(s) ? tables_set_runtime(s->tables, key, r, e) : OK;
+	if (!sampler_walks_runtimes(s))
+		return OK;
+	if (r->kind == RUNTIME_HOTSPOT)
+		s->skeleton->bss->settings.has_code_runtimes = 1;
+	return tables_set_runtime(s->tables, key, r, e);
 }
 
 bool sampler_knows(struct sampler *s, const struct file_key *key)
