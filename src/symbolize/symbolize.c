@@ -31,6 +31,7 @@ void symbolizer_config_default(struct symbolizer_config *c)
 		.wants_min = 1,
 		.look_ns = 10 * NS_PER_SEC,
 		.brief_ns = 3600 * NS_PER_SEC,
+		.close_ns = 120 * NS_PER_SEC,
 	};
 	debuginfo_limits_default(&c->limits);
 }

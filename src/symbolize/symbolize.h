@@ -37,7 +37,10 @@ struct symbolizer_config {
 	/* A table that was made before only because of a query is removed when no query used it for
 	 * so long, if its file can be had again. */
 	int64_t brief_ns;
-	int64_t look_ns; /* how often the files that wait are looked at */
+	/* An open table is closed when no query used it for so long: its pages are memory of the
+	 * process. The next query opens it again. */
+	int64_t close_ns;
+	int64_t look_ns; /* how often the files that wait, and what is open, are looked at */
 };
 void symbolizer_config_default(struct symbolizer_config *c);
 

@@ -90,6 +90,7 @@ static void attach(struct symbolize_tables *t, struct symbolize_entry *en, struc
 {
 	symbolize_entry_close(t, en);
 	en->open = r;
+	en->opened_ns = clock_monotonic_ns();
 	t->open_bytes += r->bytes;
 	atomic_fetch_add(&t->metrics->open_tables, 1);
 	r->refs++; /* not the one to go */
@@ -204,13 +205,20 @@ static void finish_job(struct symbolize_tables *t, struct symbolize_entry *en, c
 	pthread_cond_broadcast(&t->done);
 }
 
-/* Until there is work; false: it is time to look at what waits. */
+/* Closes what no query has used for long. */
+static void close_unused(struct symbolize_tables *t)
+{
+	int64_t since = clock_monotonic_ns() - t->config.close_ns;
+	for (size_t i = 0; i < t->entries.len; i++) {
+		struct symbolize_entry *en = t->entries.v[i];
+		if (en->open && en->open->refs == 1 && MAX(en->asked_ns, en->opened_ns) < since)
+			symbolize_entry_close(t, en);
+	}
+}
+
+/* Until there is work; false: it is time to look at what waits and what is open. */
 static bool wait_for_work(struct symbolize_tables *t)
 {
-	if (!t->config.on_demand) {
-		pthread_cond_wait(&t->work, &t->lock);
-		return true;
-	}
 	int64_t now = clock_monotonic_ns();
 	if (now >= t->look_at_ns) {
 		t->look_at_ns = now + t->config.look_ns;
@@ -221,6 +229,15 @@ static bool wait_for_work(struct symbolize_tables *t)
 	return true;
 }
 
+static void look_at_all(struct symbolize_tables *t)
+{
+	close_unused(t);
+	if (!t->config.on_demand)
+		return;
+	symbolize_held_look(t);
+	symbolize_held_drop_unused(t);
+}
+
 static void *work(void *ctx)
 {
 	struct symbolize_tables *t = ctx;
@@ -228,10 +245,8 @@ static void *work(void *ctx)
 	pthread_mutex_lock(&t->lock);
 	while (!t->stop) {
 		if (t->queue_len == 0) {
-			if (!wait_for_work(t)) {
-				symbolize_held_look(t);
-				symbolize_held_drop_unused(t);
-			}
+			if (!wait_for_work(t))
+				look_at_all(t);
 			continue;
 		}
 		struct symbolize_entry *en = dequeue(t);

@@ -32,6 +32,7 @@ struct symbolize_entry {
 	int64_t asked_ns;           /* monotonic: when a query used it last */
 	char *home;                 /* of a brief one: the path of its file */
 	struct symbolize_ref *open; /* may be NULL */
+	int64_t opened_ns;          /* monotonic */
 	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
 	uint64_t last_used;
 	int64_t told_ns; /* monotonic: when the file of the open table was said to be in use */

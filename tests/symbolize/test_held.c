@@ -174,5 +174,30 @@ static void drops_what_no_question_uses(void **state)
 	CHECK(metric("firn_symbolizer_tables_unused_total") >= 3);
 }
 
+/* Its pages are memory of the process; the next question has it back. */
+static void closes_what_no_question_uses(void **state)
+{
+	(void)state;
+	t.config.close_ns = 0;
+	t.config.look_ns = 10 * NS_PER_MS;
+	symbolizer_free(t.s);
+	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
+	offer(t.build_id, t.exe);
+	for (int round = 1; round <= 2; round++) {
+		CHECK_OK(profile_clear(&t.p), NULL);
+		uint32_t a = add_location(add_mapping("/nowhere/exe", t.build_id, 0, 0, 0),
+			outer_function(1) - base(), FRAME_NATIVE);
+		CHECK(resolve(WAIT_MS) == 0);
+		check_own(a);
+		int64_t end = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
+		while (metric("firn_symbolizer_open_tables") > 0 && clock_monotonic_ns() < end)
+			usleep(1000);
+		CHECK(metric("firn_symbolizer_open_tables") == 0);
+		CHECK(has_table(t.build_id));
+	}
+	CHECK(metric("firn_symbolizer_tables_built_total") == 1);
+}
+
 TEST_MAIN_WITH(debuginfo_child_main, CASE(builds_on_demand), CASE(builds_what_goes),
-	CASE(builds_what_is_not_at_its_path), CASE(drops_what_no_question_uses))
+	CASE(builds_what_is_not_at_its_path), CASE(drops_what_no_question_uses),
+	CASE(closes_what_no_question_uses))
