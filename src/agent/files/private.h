@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * private: what the files of agent/files share that see a notice on its way: a request, by whom it
+ * is opened (file_opener.c), built and published (file_builder.c), and what becomes of its binding
+ * (file_request.c).
+ */
+#pragma once
+
+#include "agent/files/announce.h"
+#include "agent/files/buildqueue.h"
+#include "agent/files/elf_load.h"
+#include "agent/files/files.h"
+#include "agent/files/inode_search.h"
+#include "agent/files/known_files.h"
+#include "os/os.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A notice on its way: opened by one thread, its table built and published by another. */
+struct file_request {
+	struct file_notice notice;
+	uint32_t binding;
+	int pid;
+	bool is_replaced;   /* the inode is another file than the one that is bound */
+	bool is_unsure;     /* it may be replaced: the bound one's generation is not known */
+	bool is_published;  /* by this request */
+	bool is_first_pass; /* of files_preload() */
+	bool is_start;      /* the beginning of it, and no file */
+	bool is_offer;      /* files_offer(), and no file */
+	struct opened opened;
+};
+
+struct files {
+	struct files_config config;
+	struct sampler *sampler;
+	struct os_queue *requests; /* to the opener */
+	struct buildqueue *opened; /* from it to the builder */
+	pthread_t opener;
+	pthread_t builder;
+	bool opener_runs;
+	bool builder_runs;
+	bool is_offer_due;                 /* the opener's own */
+	struct inode_search_beside recent; /* folders of files that it opened lately */
+	atomic_bool stop;
+	pthread_mutex_t work;
+	struct elf_load load; /* under `work` */
+	struct announce offer;
+	int64_t between_ns; /* the builder's own: CPU time of what was built in between */
+	pthread_cond_t first_pass_done; /* with `lock` */
+	uint32_t first_pass_left;       /* requests, and one for what is not listed yet */
+	enum status first_pass_status;
+	pthread_mutex_t lock;
+	struct known_files book; /* under `lock` */
+	struct files_metrics metrics;
+};
+
+static inline void unlock_cleanup(pthread_mutex_t **m)
+{
+	pthread_mutex_unlock(*m);
+}
+
+static inline pthread_mutex_t *locked(pthread_mutex_t *m)
+{
+	pthread_mutex_lock(m);
+	return m;
+}
+
+#define LOCKED(m) CLEANUP(unlock_cleanup) UNUSED pthread_mutex_t *locked_ = locked(m)
+
+/* ---- file_request.c ---- */
+
+/* NULL: no memory. */
+struct file_request *file_request_new(const struct file_notice *n, int pid);
+void file_request_free(struct file_request *r);
+void file_request_cleanup(struct file_request **r);
+/* Its binding becomes WAITING. False: it waits already, it is not its time yet, or there is no room
+ * (counted). */
+bool file_request_begin(struct files *f, struct file_request *r);
+/* The file of this request, published before and not evicted since; 0: it is to be loaded. */
+uint32_t file_request_published(struct files *f, struct file_request *r);
+/* The end of a request; frees it. `id`: the file's, with `s` OK. */
+void file_request_finish(
+	struct files *f, struct file_request *r, uint32_t id, enum status s, struct err *e);
+/* It comes again with the next notice. What was bound is published still, and stays bound, unless
+ * it is another file by now. */
+void file_request_cancel(struct files *f, uint32_t binding, bool is_replaced);
+/* One less of the first pass; with `lock`. */
+void file_request_count_first_pass(struct files *f);
+
+/* ---- file_builder.c ---- */
+
+/* A thread: builds and publishes what the opener has opened. */
+void *file_builder_run(void *files);
+/* Every few milliseconds of building a table: nobody's small file waits for the large one of
+ * another. */
+bool file_builder_between(void *files);
+/* Under `work`. */
+NODISCARD enum status file_builder_load_vdso(struct files *f, struct err *e);
+
+/* ---- file_opener.c ---- */
+
+/* A thread. */
+void *file_opener_run(void *files);
