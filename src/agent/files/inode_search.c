@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #define FOLDER_ENTRIES_MAX 65536
+/* Of a folder that is none of the usual ones: its owner may fill it. Some milliseconds. */
+#define BESIDE_ENTRIES_MAX 4096
 #define PATTERN_FOLDERS_MAX 16 /* that match one component */
 #define KERNEL_MINOR_BITS 20   /* include/linux/kdev_t.h */
 
@@ -112,6 +114,7 @@ struct search {
 	const struct file_key *key;
 	struct open_file *out;
 	char *path; /* the caller's */
+	uint32_t entries_max;
 };
 
 static int open_component(int folder, const char *name)
@@ -162,7 +165,7 @@ static bool search_folder(struct search *s, int place, const char *folder)
 {
 	CLEANUP(close_folder) DIR *d = read_folder(place);
 	const struct dirent *entry;
-	for (uint32_t n = 0; d && n < FOLDER_ENTRIES_MAX && (entry = readdir(d)); n++) {
+	for (uint32_t n = 0; d && n < s->entries_max && (entry = readdir(d)); n++) {
 		if (entry->d_ino != s->key->inode || !is_file(d, entry))
 			continue;
 		CLEANUP(open_file_close) struct open_file f = { .fd = -1 };
@@ -215,14 +218,14 @@ static bool search_below(struct search *s, int place, const char *pattern, const
 	return found;
 }
 
-static bool search_all(const char *root, const char *const *in, size_t count,
-	const struct file_key *key, struct open_file *out, char path[OPEN_FILE_PATH_MAX])
+static bool search_all(
+	const char *root, const char *const *in, size_t count, const struct search *search)
 {
-	struct search s = { key, out, path };
+	struct search s = *search;
 	CLEANUP(free_cleanup) struct places *p = calloc(1, sizeof(*p));
 	if (!p)
 		return false;
-	p->key = key;
+	p->key = s.key;
 	p->folders = in;
 	p->count = count;
 	CLEANUP(fd_cleanup)
@@ -239,7 +242,8 @@ static bool search_all(const char *root, const char *const *in, size_t count,
 bool inode_search(const char *root, const struct file_key *key, struct open_file *out,
 	char path[OPEN_FILE_PATH_MAX])
 {
-	return search_all(root, folders, ARRAY_COUNT(folders), key, out, path);
+	const struct search s = { key, out, path, FOLDER_ENTRIES_MAX };
+	return search_all(root, folders, ARRAY_COUNT(folders), &s);
 }
 
 void inode_search_beside_add(struct inode_search_beside *b, struct str path)
@@ -280,5 +284,6 @@ bool inode_search_beside(const struct inode_search_beside *b, const struct file_
 	const char *in[INODE_SEARCH_BESIDE_MAX];
 	for (size_t i = 0; i < b->count; i++)
 		in[i] = b->folders[i];
-	return search_all("", in, b->count, key, out, path);
+	const struct search s = { key, out, path, BESIDE_ENTRIES_MAX };
+	return search_all("", in, b->count, &s);
 }

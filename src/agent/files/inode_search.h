@@ -30,6 +30,6 @@ struct inode_search_beside {
 void inode_search_beside_add(struct inode_search_beside *b, struct str path);
 /* The same, in front of the others, of which the last one goes; but for the usual folders. */
 void inode_search_beside_note(struct inode_search_beside *b, struct str path);
-/* As inode_search() in these, as this process sees them. */
+/* As inode_search() in these, as this process sees them; in the first 4,096 entries of each. */
 bool inode_search_beside(const struct inode_search_beside *b, const struct file_key *key,
 	struct open_file *out, char path[OPEN_FILE_PATH_MAX]);
