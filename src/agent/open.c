@@ -288,7 +288,7 @@ static void raise_descriptors(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* What needs privileges, and then nothing any more. No thread is started here: it would keep them.
+/* Opens all that needs privileges, then drops them. No thread is started here: it would keep them.
  */
 static enum status open_privileged(struct agent *a, struct err *e)
 {

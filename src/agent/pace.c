@@ -8,7 +8,7 @@
 
 #include <malloc.h>
 
-/* What is in the ring was sampled at the rate before. */
+/* Samples that are in the ring by now were taken at the rate before. */
 static void change_frequency(struct agent *a, const struct governor_decision *d)
 {
 	struct err e = { 0 };

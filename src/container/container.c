@@ -59,7 +59,7 @@ static bool is_watched(const struct containers *c)
 	return c->watch && container_watch_state(c->watch) != CONTAINER_WATCH_REFUSED;
 }
 
-/* What was forgotten for room is to be told again. Under the lock. */
+/* Records that this removes are asked of the watch again. Under the lock. */
 static void make_room(struct containers *c)
 {
 	uint64_t before = c->records.forgotten;
@@ -406,7 +406,7 @@ static void ask(struct containers *c, struct str key, const struct container_que
 	pthread_mutex_lock(&c->lock);
 	make_room(c);
 	struct container_record *r = container_record_find(&c->records, key);
-	/* What Kubernetes has told meanwhile is more. */
+	/* Kubernetes may have told more of it meanwhile: that stays. */
 	if (r && s == OK && !r->listed)
 		take_answer(c, r, q, l);
 	else if (r && s != OK)

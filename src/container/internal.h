@@ -130,7 +130,7 @@ struct container_peer {
 
 /* Is it worth asking: a socket is there, and it has not just failed. */
 bool container_peer_ready(struct container_peer *p, int64_t now_ns);
-/* What came of it: a peer that does not answer is left alone for a while. */
+/* Notes how a request ended: a peer that does not answer is left alone for a while. */
 void container_peer_note(struct container_peer *p, enum status s, const struct err *e);
 void container_peer_close(struct container_peer *p);
 /* GET with a bounded answer; E_NOTFOUND for 404, E_DENIED for 401 and 403, E_IO for others, with
@@ -206,7 +206,8 @@ NODISCARD enum status container_watch_start(
 	const struct container_watch_config *c, struct container_watch **out, struct err *e);
 void container_watch_stop(struct container_watch *w); /* NULL is fine */
 enum container_watch_state container_watch_state(struct container_watch *w);
-/* What was told has been forgotten: all of it again, at most once a minute. From any thread. */
+/* Some of what it told was forgotten: it tells all of it again, at most once a minute. From any
+ * thread. */
 void container_watch_again(struct container_watch *w);
 /* The API knows no node of our name. */
 bool container_watch_node_is_unknown(struct container_watch *w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What does not fit is left out, and marked, rather than cut in the middle. */
+/* A label that does not fit is left out, and that is noted; none is cut in the middle. */
 #include "container/internal.h"
 
 #include <stdio.h>

@@ -366,7 +366,7 @@ static enum status go_round(struct container_watch *w, bool *out_long, struct er
 	return s == OK ? OK : err_set(e, s, "%s", err_text(&why, s));
 }
 
-/* What a round came to, and how long to rest after it. */
+/* Notes how a round ended, and how long to rest after it. */
 static void judge(struct container_watch *w, enum status s, bool was_long, const struct err *e)
 {
 	if (was_long)

@@ -32,8 +32,7 @@ NODISCARD enum status os_pwrite_full(
 NODISCARD enum status os_replace_file(
 	const char *path, const void *bytes, size_t len, unsigned mode, struct err *e);
 NODISCARD enum status os_fsync_dir(const char *dir, struct err *e);
-/* mkdir -p, mode 0750 for what is made. */
-/* What was made is durable. */
+/* mkdir -p, mode 0750 for folders that it makes, which are durable then. */
 NODISCARD enum status os_make_dirs(const char *path, struct err *e);
 
 /* Names in a directory without "." and "..", sorted; texts in the arena. */

@@ -127,8 +127,9 @@ struct mapping {
 	struct file_key key; /* as in the slot */
 };
 
-/* Whose mappings these are: while nothing of it changes, they are as they were. The mm alone does
- * not say it: its memory may be another one's now, with the same number. */
+/* The process that has these mappings, and its state: while no field changes, they are as they
+ * were. The mm alone does not say it: the same address may be that of another process' mm by now.
+ */
 struct mapping_owner {
 	__u64 mm;
 	__u64 process_start_ns;

@@ -188,7 +188,7 @@ struct event_sample {
 	__u64 frames[]; /* kernel_count addresses, leaf first, then user_count user frames */
 };
 
-/* What is needed to go on where a walk ended with NO_FILE, once the file is known: the frame there,
+/* All that a walk that ended with NO_FILE needs to go on once the file is known: the frame there,
  * where executable memory is mapped, and the memory from sp on. That is copied in aligned chunks,
  * so that none lies in two pages: of a large frame that was never filled pages may not be there. */
 #define STACK_BYTES_MAX 65536

@@ -199,7 +199,7 @@ static __always_inline __u64 generation_mix(__u64 h, __u64 value)
 
 #define INODE_READ(copy, from, field) COPY_READ(copy, from, struct inode, field)
 
-/* Whose the inode is now: its number may have been given again, and a file written over. */
+/* Which file the inode is now: its number may have been given again, and a file written over. */
 static __always_inline __u32 inode_generation_of(const __u64 *copy, __u64 at)
 {
 	__u64 h = generation_mix(

@@ -516,7 +516,7 @@ static bool is_hung_up(const struct broker *b)
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLRDHUP | POLLERR);
 }
 
-/* What is asked on the first channel does not hang. A broker that was killed while another of its
+/* No request on the first channel hangs. A broker that was killed while another of its
  * threads is in an open() that nothing ends keeps its channels, and answers on none. */
 static bool is_silent(struct broker *b)
 {

@@ -83,7 +83,7 @@ struct broker_file {
 	struct broker_stat stat;
 };
 
-/* What broker_open_executable() answers where the file stays open in the broker. */
+/* The answer of broker_open_executable() where the file stays open in the broker. */
 #define BROKER_IS_PINNED (-2)
 /* Opens a file that may be mapped for execution, of which it is known that it lies on `device` (the
  * kernel's number, as in struct file_key; 0: not known). A descriptor, or -1 with errno; ENOSYS:

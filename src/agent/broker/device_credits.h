@@ -13,7 +13,7 @@
 
 #define DEVICE_CREDIT_NS (2 * NS_PER_SEC)
 #define DEVICE_CREDIT_SHARE_PERCENT 10
-/* What any answer may take. */
+/* Any answer may take so long without using up credit. */
 #define DEVICE_CREDIT_FREE_NS (10 * NS_PER_MS)
 /* Devices that are remembered; of more the one with the most credit is forgotten. */
 #define DEVICE_CREDITS_MAX 64

@@ -19,7 +19,7 @@ struct privilege_dir {
 	bool sockets; /* only for sockets that are listened on */
 };
 
-/* What the agent sees less of without a capability. */
+/* A capability, and what the agent does not see without it. */
 struct privilege_want {
 	unsigned capability;
 	const char *name;

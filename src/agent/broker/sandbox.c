@@ -103,7 +103,7 @@ static const unsigned long ioctl_requests[] = {
 	FIONBIO, FIONREAD, FIOCLEX, TCGETS, TIOCGWINSZ, SIOCGIFINDEX,
 };
 
-/* What an open map and program are used by; nothing is made or loaded any more. */
+/* Commands that use a map or program that is open; none that makes or loads one. */
 static const int bpf_commands[] = {
 	BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY,
 	BPF_MAP_LOOKUP_BATCH, BPF_MAP_LOOKUP_AND_DELETE_ELEM, BPF_MAP_UPDATE_BATCH,

@@ -49,11 +49,11 @@ void *buildqueue_pop(struct buildqueue *q, struct build_ticket *out);
 /* The first item of at most bytes_max whose owner has no debt, also while another one is built;
  * NULL: none. */
 void *buildqueue_try_pop_small(struct buildqueue *q, uint64_t bytes_max, struct build_ticket *out);
-/* What a table has cost. */
+/* The CPU time that a table of this owner has cost. */
 void buildqueue_charge(struct buildqueue *q, uint64_t owner, int64_t cpu_ns);
 /* Without: in order of arrival, no debts. */
 void buildqueue_keep_shares(struct buildqueue *q, bool keep);
-/* What waits can still be popped, at once. */
+/* Items that wait can still be popped, at once. */
 void buildqueue_close(struct buildqueue *q);
 size_t buildqueue_len(struct buildqueue *q);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was opened gets an id, its table, and its place in the sampler; each owner pays for the time
- * of its tables (buildqueue.h). `work` is held meanwhile.
+ * An opened file gets its id and its table, and is published to the sampler. Each owner pays for
+ * the time of its tables (buildqueue.h). `work` is held meanwhile.
  */
 #include "agent/files/private.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of a path by file_info. */
+/* A file_info has room for so much of a path. */
 #define PATH_BYTES_MAX 255
 /* Keys among which the oldest is looked for. */
 #define LOOKED_AT_MAX 256u

@@ -16,8 +16,8 @@ struct preload_file {
 	uint32_t processes; /* that have */
 };
 
-/* Those that most processes have come first. only_pid: 0: all processes. go_on() is asked after
- * each process, and may do something else: the memory map of one that gets no CPU may be locked for
- * seconds. False: that is all. The array is the caller's, to free(). */
+/* Files that most processes have mapped come first. only_pid: 0: all processes. go_on() is asked
+ * after each process, and may do something else: the memory map of one that gets no CPU may be
+ * locked for seconds. False: that is all. The array is the caller's, to free(). */
 NODISCARD enum status preload_collect(int only_pid, bool (*go_on)(void *ctx), void *ctx,
 	struct preload_file **out, size_t *out_count, struct err *e);

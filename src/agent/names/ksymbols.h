@@ -33,7 +33,7 @@ NODISCARD enum status ksymbols_update(struct ksymbols *k, struct err *e);
 NODISCARD enum status ksymbols_update_to(struct ksymbols *k, struct str online, struct err *e);
 /* Events may have died with their CPUs: they are made anew; where that fails the old ones stay. */
 NODISCARD enum status ksymbols_renew(struct ksymbols *k, struct err *e);
-/* What was told since the last call, of each CPU in its order. False: more was lost, or may have
- * been while a CPU came or went. Costs one look
- * at memory a CPU when there is nothing. */
+/* Calls `fn` for each symbol that was told since the last call, of each CPU in its order. False:
+ * some were lost, or may have been while a CPU came or went. Costs one look at memory a CPU when
+ * there is nothing. */
 bool ksymbols_take(struct ksymbols *k, ksymbol_fn *fn, void *ctx);

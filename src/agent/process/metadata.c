@@ -223,7 +223,7 @@ static void put_container(const struct metadata_process *p, struct relabel_set *
 		relabel_set_put(s, STR("systemd_unit"), procfs_systemd_unit(p->cgroup));
 }
 
-/* What is there without rules, too. */
+/* Labels that need no rule. */
 static void put_plain(
 	const struct metadata *m, const struct metadata_process *p, struct relabel_set *s)
 {

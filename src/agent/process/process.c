@@ -408,7 +408,7 @@ void processes_exec(struct processes *p, const struct event_header *h)
 		s = slot_new(p, &k);
 	if (!s)
 		return;
-	/* What it was called before is no help if /proc is gone already. */
+	/* The name of the program before would be wrong, should /proc be gone already. */
 	s->process.comm = keep(p, event_comm(h));
 	s->process.executable = STR("");
 	s->used = p->tick;

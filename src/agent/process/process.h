@@ -28,7 +28,7 @@ struct process {
 	struct str executable;   /* base name; of a process that died unseen: its comm */
 	struct str cgroup;       /* path, "" when not known */
 	struct str container_id; /* "" when in none */
-	/* What its samples are labelled with, but for those of threads and CPUs. */
+	/* Labels of its samples, but for those of threads and CPUs. */
 	struct relabel_label *labels;
 	uint32_t label_count;
 	bool dropped; /* the rules want none of its samples */
@@ -62,7 +62,7 @@ struct processes_config {
 	int64_t patience_ns;
 };
 
-/* What the configuration names stays the caller's. */
+/* All that `c` points to stays the caller's. */
 NODISCARD enum status processes_new(
 	const struct processes_config *c, struct processes **out, struct err *e);
 void processes_free(struct processes *p);

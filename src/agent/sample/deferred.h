@@ -29,7 +29,7 @@ enum deferred_file {
 };
 
 struct deferred_config {
-	/* What is known of a file at an offset; key.inode 0: the vDSO. */
+	/* Finds the rule of a file at an offset; key.inode 0: the vDSO. */
 	enum deferred_file (*find)(void *ctx, const struct file_key *key, uint64_t offset,
 		uint32_t *out_file_id, struct unwind_rule *out_rule);
 	void (*emit)(void *ctx, const struct event_sample *s);

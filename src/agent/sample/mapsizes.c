@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What grows with CPUs is the ring and what each CPU has for itself. The reader empties the ring
- * four times a second, and is woken when it is half full: at 19 Hz and 128 CPUs 2 MiB are half of a
- * second of samples of 800 bytes, and a tenth of one of the largest there are.
+ * With the number of CPUs grow the ring, and the maps of which each CPU has a copy. The reader
+ * empties the ring four times a second, and is woken when it is half full: at 19 Hz and 128 CPUs 2
+ * MiB are half of a second of samples of 800 bytes, and a tenth of one of the largest there are.
  *
  * The estimate follows kernel/bpf/arraymap.c (array_map_mem_usage()), hashtab.c
  * (htab_map_mem_usage()) and ringbuf.c (ringbuf_map_mem_usage()) of Linux 6.6; the charges of 5.10

@@ -33,10 +33,11 @@ struct mapsizes {
 
 /* `cpus`: possible ones. */
 void mapsizes_choose(uint32_t cpus, uint32_t frequency_hz, bool is_off_cpu, struct mapsizes *out);
-/* What the kernel will charge for the maps of an object whose sizes are set, without slabs. */
+/* Memory that the kernel will charge for the maps of an object whose sizes are set, without slabs.
+ */
 uint64_t mapsizes_estimate(const struct bpf_object *object, uint32_t cpus);
-/* What the kernel charges for the maps and programs of a loaded object, or the estimate where it
- * does not say; without slabs. */
+/* Memory that the kernel charges for the maps and programs of a loaded object, or the estimate
+ * where it does not say; without slabs. */
 uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus);
 /* Bytes that this leaves to unused unwind tables. */
 uint32_t mapsizes_idle_table_bytes(uint64_t maps_bytes);

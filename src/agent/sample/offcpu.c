@@ -172,14 +172,14 @@ static void stay_end(struct offcpu *o, struct stay *s)
 	metric_set(&o->metrics.waiting, o->stays.len - o->free_stays.len);
 }
 
-/* What one sampled stay stands for. */
+/* The time of all stays that one sampled stay stands for. */
 static int64_t weighted(double probability, int64_t away_ns)
 {
 	return probability > 0 && probability < 1 ? (int64_t)((double)away_ns / probability)
 						  : away_ns;
 }
 
-/* What of the stay was not told yet, up to `until_ns`. */
+/* Emits the time of the stay up to `until_ns` that was not emitted yet. */
 static void stay_emit(struct offcpu *o, struct stay *s, int64_t until_ns)
 {
 	const struct stack *stack = &o->stacks.v[s->stack];

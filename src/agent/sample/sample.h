@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sample: the samples: taken in the kernel, finished, with their time off the CPU; and how often.
- * What the agent's other sub-folders include of it.
+ * The agent's other sub-folders include this header only.
  */
 #pragma once
 

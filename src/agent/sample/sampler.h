@@ -30,11 +30,11 @@ struct sampler_config {
 
 struct sampler;
 
-/* What the kernel will charge for all maps but unwind tables, on a host of so many possible CPUs.
- */
+/* Memory that the kernel will charge for all maps but unwind tables, on a host of so many possible
+ * CPUs. */
 NODISCARD enum status sampler_kernel_bytes(
 	const struct sampler_config *c, uint32_t cpus, uint64_t *out, struct err *e);
-/* What tables that are not used may take of `table_bytes_max`, so that all together takes 16 MiB at
+/* The part of `table_bytes_max` that unused tables may keep, so that all together takes 16 MiB at
  * most on up to KERNEL_CPUS_MAX possible CPUs (mapsizes.h); 12 MiB where there is room for them,
  * never less than 8. */
 uint32_t sampler_idle_table_bytes(const struct sampler_config *c);
@@ -63,7 +63,7 @@ struct sampler_events {
 	void (*code)(void *ctx, const struct event_code *c);
 };
 
-/* What is missing when this fails is in `e`, as by probe_sampling(). */
+/* On failure `e` says what is missing, as probe_sampling() does. */
 NODISCARD enum status sampler_open(const struct sampler_config *c,
 	const struct sampler_events *events, struct sampler **out, struct err *e);
 void sampler_close(struct sampler *s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The batch is a struct profile that is filled sample by sample and cleared when it was encoded.
- * What repeats from sample to sample is looked up once a batch: the mapping and segments of a file
- * id. A sample that runs into a limit or out of memory is left out whole and counted; the interned
- * pieces it left behind do no harm.
+ * The mapping and segments of a file id repeat from sample to sample, and are looked up once a
+ * batch. A sample that runs into a limit or out of memory is left out whole and counted; the
+ * interned pieces it left behind do no harm.
  */
 #include "agent/send/batch.h"
 
@@ -48,7 +48,7 @@ struct batch {
 	uint32_t wall_head;      /* of the wall clock's type; 0: not needed so far */
 	int64_t begin_ns;        /* realtime */
 	int64_t clock_offset_ns; /* realtime - monotonic */
-	/* What was sampled until `step_ns` (monotonic) belongs to the offset before. */
+	/* Samples until `step_ns` (monotonic) belong to the offset before. */
 	int64_t step_ns, offset_before_ns;
 	int64_t looked_ns; /* when the clocks were compared last; monotonic */
 	VEC(struct file_entry) files;

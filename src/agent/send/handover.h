@@ -29,7 +29,7 @@ NODISCARD enum status handover_new(int fd, struct handover **out, struct err *e)
 void handover_free(struct handover *h); /* NULL is fine; what waits is dropped */
 /* Never blocks. `fd` is duplicated. Of the form of files_seen_fn, ctx being the handover. */
 void handover_send(void *ctx, const char *build_id, const char *path, int fd);
-/* What waits is tried again. True while something waits. */
+/* Tries to send what waits. True while something waits. */
 bool handover_retry(struct handover *h);
 /* The agent's metrics as they are now; never blocks. What does not fit is left out: newer ones
  * follow. */

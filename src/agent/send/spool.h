@@ -12,7 +12,7 @@
 #define SPOOL_FILES_MAX 65536
 #define SPOOL_MESSAGE_BYTES_MAX AGENT_BATCH_BYTES_MAX
 
-/* What is in the spool, or was lost from it. */
+/* Counts of batches that are in the spool, or that were lost from it. */
 struct spool_sum {
 	uint64_t batches;
 	uint64_t samples;

@@ -39,6 +39,6 @@ void problems_free(struct problems *p);
  * of the others: of a path in `what`, or in `why`, only the last part is kept, unless it is one of
  * /proc. */
 void problems_add(struct problems *p, enum problem_kind kind, const char *what, const char *why);
-/* Those of a kind, the most frequent first. Returns how many. */
+/* The problems of a kind, the most frequent first. Returns how many. */
 uint32_t problems_list(
 	struct problems *p, enum problem_kind kind, struct problem out[PROBLEMS_MAX]);

@@ -25,7 +25,8 @@
 #define UPLOAD_QUEUE_PATH_MAX 256
 #define UPLOAD_QUEUE_DROPPED_MAX (2 * UPLOAD_QUEUE_FRESH_MAX)
 #define UPLOAD_QUEUE_SHIFT_MAX 8u /* of what is doubled each time */
-/* What broke off so often in a row is left until samples have it after again_ns. */
+/* After so many uploads in a row that broke off, a file is left alone until samples have it after
+ * again_ns. */
 #define UPLOAD_QUEUE_BROKEN_MAX 5u
 
 enum upload_state {
@@ -139,6 +140,6 @@ void upload_queue_finish(
 void upload_queue_probe(struct upload_queue *b);
 /* It is: all that it had waits again. */
 void upload_queue_doubt(struct upload_queue *b);
-/* Those to be asked for or sent, now or later. */
+/* How many files are to be asked for or sent, now or later. */
 uint32_t upload_queue_waiting(const struct upload_queue *b);
 void upload_queue_write_metrics(const struct upload_queue *b, struct buf *out);

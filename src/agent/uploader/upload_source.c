@@ -4,7 +4,7 @@
  * mapped_file_open(), or, where the process has ended, by its path as the host sees it. Whatever
  * was opened must have the build id of the job: for names that is enough.
  *
- * What lies on a file system that may hang is read by the broker, in pieces. Such a device may be
+ * A file on a file system that may hang is read by the broker, in pieces. Such a device may be
  * read for a part of the time only (docs/formats/broker.md), and others need it too: so the sender
  * pauses much longer than it reads.
  */
