@@ -24,7 +24,8 @@ static const struct cli_option options[] = {
 	  .help = "flamegraph: the tree of calls. series: the value over time. pprof: a gzipped "
 		  "profile.proto, for `go tool pprof` and others." },
 	{ .name = "output", .letter = 'o', .kind = CLI_TEXT, .at = offsetof(struct query, output),
-	  .value = "FILE", .help = "Write the answer to FILE instead of standard output." },
+	  .value = "FILE", .help = "Write the answer to FILE instead of standard output, in the format that its "
+		  "ending names." },
 	{ .name = "by", .kind = CLI_LIST, .separator = ',', .at = offsetof(struct query, by),
 	  .value = "LABEL,...",
 	  .help = "series: one series for each value of these labels. pprof: the labels to keep." },
@@ -55,6 +56,13 @@ static const struct cli_command command = {
 	.group_count = 2,
 };
 
+/* "graph.svg" with a table in it helps nobody. */
+static bool ending_is_known(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	return !strchr(name + (*name == '.'), '.') || str_ends(str_of(name), STR(".json"));
+}
+
 int cli_query(int argc, char **argv)
 {
 	struct query q = { 0 };
@@ -68,6 +76,18 @@ int cli_query(int argc, char **argv)
 	if (q.ask.format && strcmp(q.ask.format, "pprof") == 0)
 		q.report = "pprof";
 	bool pprof = strcmp(q.report, "pprof") == 0;
+	if (q.output && !q.ask.format && !pprof) {
+		if (!ending_is_known(q.output)) {
+			cli_complain(
+				"--output %s: its ending names none of the formats: .txt, .json, "
+				".html, .folded, .speedscope.json, .firefox.json, .pb.gz; "
+				"--format names one, whatever the ending",
+				q.output);
+			return CLI_USAGE;
+		}
+		if (str_ends(str_of(q.output), STR(".json")))
+			q.ask.format = "json";
+	}
 	if (pprof && !q.output && isatty(STDOUT_FILENO)) {
 		cli_complain("a pprof file is not for a terminal: -o FILE writes it to FILE");
 		return CLI_USAGE;

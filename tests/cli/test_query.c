@@ -31,6 +31,9 @@ static void goes_by_the_suffix(void **state)
 		{ "query -o /dev/null", "format=text" },
 		{ "query -o /nonexistent/a.html", "format=html" },
 		{ "query -o /nonexistent/a.speedscope.json", "format=speedscope" },
+		{ "query -o /nonexistent/a.json", "format=json" },
+		{ "query -o /nonexistent/a.svg --format folded", "format=folded" },
+		{ "query -o /nonexistent/a.prof --report pprof", "/api/pprof?" },
 		{ "query -o /nonexistent/a.pb.gz", "/api/pprof?" },
 		{ "query -o /nonexistent/a.html --format pprof", "/api/pprof?" },
 	};
@@ -39,6 +42,10 @@ static void goes_by_the_suffix(void **state)
 		capture_run(&c, cli_query, k->name);
 		CHECK_HAS(fake_url, k->asks);
 	}
+	struct capture c;
+	capture_run(&c, cli_query, "query -o /nonexistent/a.b/graph.svg");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "its ending names none of the formats");
 }
 
 static void helps(void **state)
