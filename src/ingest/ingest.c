@@ -238,11 +238,11 @@ static void count_refused(struct ingest_metrics *m, enum status why)
 	bool limit = why == E_LIMIT || why == E_QUOTA;
 	bool busy = why == E_UNAVAILABLE || why == E_NOMEM || why == E_NOSPACE;
 	bool canceled = why == E_CANCELED || why == E_TIMEOUT;
-	metric_add(malformed        ? &m->messages_malformed
-		   : limit          ? &m->messages_limit
-		   : busy           ? &m->messages_busy
-		   : canceled       ? &m->messages_canceled
-				    : &m->messages_failed,
+	metric_add(malformed  ? &m->messages_malformed
+		   : limit    ? &m->messages_limit
+		   : busy     ? &m->messages_busy
+		   : canceled ? &m->messages_canceled
+			      : &m->messages_failed,
 		1);
 }
 

@@ -12,7 +12,7 @@
  * Labels: dots become '_' as everywhere in firn; names that begin with "__" (__session_id__,
  * __delta__) are dropped, but for __name__. A series without service_name gets one: of /ingest the
  * application's name, else "unspecified". Types whose sums say nothing (inuse_*, goroutines, live)
- * are gauges, the others deltas.
+ * are gauges, and all types of a profile whose duration nobody says; the others are deltas.
  */
 #pragma once
 
@@ -78,9 +78,15 @@ enum pyroscope_request {
 	PYROSCOPE_SPAN_PROFILE,
 	PYROSCOPE_PROFILE,
 	PYROSCOPE_SELECT_SERIES,
+	PYROSCOPE_HEATMAP,
 	PYROSCOPE_REQUEST_COUNT
 };
 enum pyroscope_format { PYROSCOPE_FLAMEGRAPH = 1, PYROSCOPE_TREE, PYROSCOPE_DOT, PYROSCOPE_PPROF };
+enum pyroscope_exemplars {
+	PYROSCOPE_EXEMPLARS_NONE,
+	PYROSCOPE_EXEMPLARS_PROFILES,
+	PYROSCOPE_EXEMPLARS_SPANS
+};
 struct pyroscope_list {
 	struct str v[PYROSCOPE_LIST_MAX];
 	uint32_t count;
@@ -93,6 +99,8 @@ struct pyroscope_query {
 	int64_t series_max;
 	uint64_t format; /* 0: not said */
 	bool average;
+	bool by_span; /* of a heat map: its points are spans, else profiles */
+	enum pyroscope_exemplars exemplars;
 	bool by_calls; /* a stack_trace_selector that says something */
 	double step_s;
 	struct pyroscope_list matchers, names, spans, traces, profiles;
@@ -136,6 +144,12 @@ NODISCARD enum status pyroscope_flame_make(const struct pyroscope_side *left,
 	struct pyroscope_flame *out, struct err *e);
 /* FlameGraph or FlameGraphDiff as a field of a message. */
 void pyroscope_flame_encode(const struct pyroscope_flame *f, uint32_t field, struct buf *out);
+
+/* One side as Pyroscope's tree: nodes in preorder, each (length of the name, name, self, number of
+ * children), numbers as varints; the root has no name. Nothing where the total is 0. Scratch lies
+ * in `a`. */
+NODISCARD enum status pyroscope_tree_write(
+	const struct pyroscope_flame *f, struct arena *a, struct buf *out, struct err *e);
 
 /* The answer of /pyroscope/render and render-diff, without a timeline. `name` is the sample type,
  * `unit` its unit. */

@@ -25,7 +25,9 @@ enum meaning {
 	SPAN,
 	TRACE,
 	PROFILE,
-	CALLS
+	CALLS,
+	SPANS,
+	EXEMPLARS
 };
 
 static const uint8_t meanings[PYROSCOPE_REQUEST_COUNT][NUMBERS_MAX] = {
@@ -66,6 +68,16 @@ static const uint8_t meanings[PYROSCOPE_REQUEST_COUNT][NUMBERS_MAX] = {
 		[6] = STEP,
 		[7] = AGGREGATION,
 		[8] = CALLS,
+		[9] = LIMIT,
+		[10] = EXEMPLARS },
+	[PYROSCOPE_HEATMAP] = { [1] = TYPE,
+		[2] = SELECTOR,
+		[3] = START,
+		[4] = END,
+		[5] = STEP,
+		[6] = NAME,
+		[7] = SPANS,
+		[8] = EXEMPLARS,
 		[9] = LIMIT },
 };
 
@@ -122,6 +134,12 @@ static void take_number(struct pyroscope_query *q, enum meaning m, uint64_t v)
 		q->format = v;
 	else if (m == AGGREGATION)
 		q->average = v == 1;
+	else if (m == SPANS)
+		q->by_span = v == 2;
+	else if (m == EXEMPLARS)
+		q->exemplars = v == 2   ? PYROSCOPE_EXEMPLARS_PROFILES
+			       : v == 3 ? PYROSCOPE_EXEMPLARS_SPANS
+					: PYROSCOPE_EXEMPLARS_NONE;
 	else if (m == STEP)
 		memcpy(&q->step_s, &v, sizeof(v));
 }

@@ -184,12 +184,14 @@ extern const struct server_protocol server_protocol_pyroscope_push,
 net_handler_fn server_pyroscope_push;
 net_handler_fn server_pyroscope_ingest;
 
-/* querier_labels.c, querier.c, querier_render.c: querier.v1 and /pyroscope/render */
+/* querier_labels.c, querier.c, querier_profiles.c, querier_render.c: querier.v1 and
+ * /pyroscope/render */
 net_handler_fn server_querier_profile_types;
 net_handler_fn server_querier_label_names;
 net_handler_fn server_querier_label_values;
 net_handler_fn server_querier_series;
 net_handler_fn server_querier_select_series;
+net_handler_fn server_querier_select_heatmap;
 net_handler_fn server_querier_merge_stacktraces;
 net_handler_fn server_querier_merge_span_profile;
 net_handler_fn server_querier_merge_profile;

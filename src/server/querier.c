@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "codec/codec.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* The version of querier.v1's messages, as Pyroscope counts it. */
@@ -86,12 +85,18 @@ static enum status merge(struct server_call *c, enum pyroscope_request kind)
 		pb_end(c->out, pprof);
 		return s;
 	}
-	if (q.format > PYROSCOPE_FLAMEGRAPH)
-		return err_set(c->e, E_UNSUPPORTED, "format %llu: only flame graphs and pprof",
+	if (q.format > PYROSCOPE_TREE)
+		return err_set(c->e, E_UNSUPPORTED,
+			"format %llu: flame graphs, trees and pprof are known",
 			(unsigned long long)q.format);
 	s = querier_flame(c, &q, &flame);
-	if (s == OK)
+	if (s == OK && q.format == PYROSCOPE_TREE) {
+		size_t tree = pb_begin(c->out, 2);
+		s = pyroscope_tree_write(&flame, &c->a, c->out, c->e);
+		pb_end(c->out, tree);
+	} else if (s == OK) {
 		pyroscope_flame_encode(&flame, 1, c->out);
+	}
 	return s;
 }
 
@@ -169,17 +174,31 @@ static enum status smallest_sum(
 	return OK;
 }
 
+static double mean_of(const struct querier_points *p, size_t first, size_t count)
+{
+	double sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += (double)p->v[first + i].value;
+	return sum / (double)count;
+}
+
+/* `each`: the profiles or spans of all points, where the answer says something of them. */
 static void put_series(struct server_call *c, const struct pyroscope_query *in,
-	const struct query_range_series *s, int64_t step_ns)
+	const struct query_range_series *s, const struct querier_points *each, int64_t step_ns)
 {
 	size_t begun = pb_begin(c->out, 1);
 	for (uint32_t i = 0; i < in->names.count; i++)
 		if (s->values[i].len)
 			querier_put_pair(c->out, in->names.v[i], s->values[i]);
 	for (size_t i = 0; i < s->point_count; i++) {
-		size_t point = pb_begin(c->out, 2);
-		pb_put_double(c->out, 1, (double)s->points[i].value);
-		pb_put_i64(c->out, 2, (s->points[i].time_ns + step_ns) / NS_PER_MS);
+		const struct query_range_point *p = &s->points[i];
+		size_t point = pb_begin(c->out, 2), first = 0;
+		size_t count = each ? querier_points_of(each, s->values, p->time_ns, &first) : 0;
+		bool mean = in->average && count;
+		pb_put_double(c->out, 1, mean ? mean_of(each, first, count) : (double)p->value);
+		pb_put_i64(c->out, 2, (p->time_ns + step_ns) / NS_PER_MS);
+		if (in->exemplars && count)
+			querier_put_exemplar(c, each, first, 4);
 		pb_end(c->out, point);
 	}
 	pb_end(c->out, begun);
@@ -192,18 +211,18 @@ static enum status select_series(struct server_call *c)
 	struct pyroscope_query in;
 	struct query_request q;
 	struct query_range range = { 0 };
+	struct querier_points each;
 	struct str by[PYROSCOPE_LIST_MAX + 1];
 	bool found = false;
 	int64_t least = 0;
 	enum status s = pyroscope_query_decode(c->r->body, PYROSCOPE_SELECT_SERIES, &in, c->e);
-	if (s == OK && !(in.step_s >= 0.001 && in.step_s <= 1e9))
-		s = err_set(c->e, E_INVALID, "step: it has to be a millisecond at least");
+	if (s == OK && in.average && in.exemplars == PYROSCOPE_EXEMPLARS_SPANS)
+		s = err_set(c->e, E_UNSUPPORTED, "averages with exemplars of spans");
 	if (s == OK)
-		s = querier_select(c, &in, &q, &found);
+		s = querier_select_steps(c, &in, &q, &found);
 	if (s != OK || !found)
 		return s;
-	q.step_ns = llround(in.step_s * 1000) * NS_PER_MS;
-	q.from_ns = MAX(q.from_ns, 0) / q.step_ns * q.step_ns;
+	bool more = in.average || in.exemplars;
 	for (uint32_t i = 0; i < in.names.count; i++)
 		by[i] = querier_plain_name(c, in.names.v[i]);
 	/* A label that nothing has: all in one, gauges too. */
@@ -211,9 +230,12 @@ static enum status select_series(struct server_call *c)
 	s = query_range(c->engine, &q, by, MAX(in.names.count, 1u), &c->a, &range, c->e);
 	if (s == OK)
 		s = smallest_sum(c, &range, in.series_max, &least);
+	if (s == OK && more)
+		s = querier_points_find(c, &q, by, in.names.count,
+			in.exemplars == PYROSCOPE_EXEMPLARS_SPANS, &each);
 	for (size_t i = 0; s == OK && i < range.count; i++)
 		if (sum_of(&range.series[i]) >= least)
-			put_series(c, &in, &range.series[i], q.step_ns);
+			put_series(c, &in, &range.series[i], more ? &each : NULL, q.step_ns);
 	return s;
 }
 

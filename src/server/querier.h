@@ -62,6 +62,57 @@ NODISCARD enum status querier_flame(
 NODISCARD enum status querier_flame_diff(struct server_call *c, const struct pyroscope_query *left,
 	const struct pyroscope_query *right, struct pyroscope_flame *out);
 
+/* The same for SelectSeries and SelectHeatmap: in steps, whose times are multiples of the step. */
+NODISCARD enum status querier_select_steps(struct server_call *c, const struct pyroscope_query *in,
+	struct query_request *out, bool *out_found);
+
+/* ---- querier_id.c ---- */
+
+/* The names of labels that tell series apart, sorted. */
+NODISCARD enum status querier_series_labels(
+	struct server_call *c, const struct query_request *q, struct str **out, size_t *out_count);
+
+/* Of the labels that the series has: the same, whatever other series there are. */
+uint64_t querier_series_hash(const struct str *names, const struct str *values, size_t count);
+struct str querier_id_write(struct server_call *c, int64_t time_ns, int64_t step_ns, uint64_t hash);
+/* Narrows q to the profile of that id, by its time and these matchers of its labels; *out_found
+ * false: there is no such profile in q. E_INVALID: no id. */
+#define QUERIER_PROFILE_LABELS_MAX 48
+NODISCARD enum status querier_profile_select(struct server_call *c, struct str text,
+	struct query_request *q, struct selector_matcher *out, uint32_t *out_count,
+	bool *out_found);
+
+/* ---- querier_profiles.c: single profiles and spans ---- */
+
+/* What one profile or span has in one step of the request. */
+struct querier_point {
+	const struct str *values; /* of the names below */
+	uint32_t group_count;
+	int64_t bucket_ns; /* where the request's step begins */
+	int64_t time_ns;
+	int64_t value;
+};
+/* By groups, by step, the largest first. */
+struct querier_points {
+	struct querier_point *v;
+	size_t count;
+	struct str *names;  /* of groups, of series' labels, of spans */
+	size_t group_count; /* of the first */
+	size_t span_at;     /* where those of spans begin */
+	size_t name_count;
+	int64_t step_ns; /* the short one */
+	bool of_spans;
+};
+/* All profiles of a selection, or all its spans. Everything lies in the call's arena. */
+NODISCARD enum status querier_points_find(struct server_call *c, const struct query_request *q,
+	const struct str *groups, size_t group_count, bool of_spans, struct querier_points *out);
+/* How many there are of one group and step, from *out_first on. */
+size_t querier_points_of(const struct querier_points *p, const struct str *values,
+	int64_t bucket_ns, size_t *out_first);
+/* types.v1.Exemplar. */
+void querier_put_exemplar(
+	struct server_call *c, const struct querier_points *p, size_t at, uint32_t field);
+
 /* types.v1.LabelPair as field 1. */
 static inline void querier_put_pair(struct buf *out, struct str name, struct str value)
 {

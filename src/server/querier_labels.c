@@ -164,6 +164,11 @@ static enum status label_names(struct server_call *c)
 	enum status s = pyroscope_query_decode(c->r->body, PYROSCOPE_LABEL_NAMES, &q, c->e);
 	if (s == OK)
 		s = each_selector(c, &q, add_labels, STR(""), &names);
+	for (size_t i = 0; s == OK && i < names.count; i++)
+		if (str_eq(names.v[i], STR("service_name"))) { /* by its other name, too */
+			s = add_text(c, &names, STR("__service_name__"));
+			break;
+		}
 	for (size_t i = 0; s == OK && names.count && i < QUERIER_TYPE_LABELS; i++)
 		s = add_text(c, &names, str_of(querier_type_labels[i]));
 	if (s == OK)
@@ -259,14 +264,47 @@ static enum status choose(struct sets *x, uint32_t at)
 	return s;
 }
 
+/* Where no labels are named: each series with all its labels. */
+static enum status put_all_sets(struct sets *x)
+{
+	struct server_call *c = x->c;
+	struct query_request q = querier_request(c, STR(""));
+	struct query_range range = { 0 };
+	struct str *names = NULL;
+	size_t count = 0;
+	querier_set_range(&q, x->in->start_ms, x->in->end_ms);
+	q.from_ns = MAX(q.from_ns, x->type->first_ns);
+	q.to_ns = MIN(q.to_ns, x->type->last_ns + 1);
+	if (q.from_ns >= q.to_ns)
+		return OK;
+	q.step_ns = q.to_ns - q.from_ns;
+	enum status s = querier_filter_text(c, x->f, x->type, NULL, 0, &q.selector);
+	if (s == OK)
+		s = querier_series_labels(c, &q, &names, &count);
+	if (s == OK && count)
+		s = query_range(c->engine, &q, names, count, &c->a, &range, c->e);
+	for (size_t i = 0; s == OK && i < range.count; i++) {
+		if (++*x->count > SETS_MAX)
+			return err_set(c->e, E_LIMIT, "more than %d sets of labels", SETS_MAX);
+		size_t set = pb_begin(c->out, 2);
+		for (size_t k = 0; k < QUERIER_TYPE_LABELS; k++) {
+			struct str name = str_of(querier_type_labels[k]);
+			querier_put_pair(c->out, name, querier_type_part(x->type, name, c));
+		}
+		for (size_t k = 0; k < count; k++)
+			if (range.series[i].values[k].len)
+				querier_put_pair(c->out, names[k], range.series[i].values[k]);
+		pb_end(c->out, set);
+	}
+	return s;
+}
+
 static enum status series(struct server_call *c)
 {
 	struct pyroscope_query q;
 	struct querier_types types = { 0 };
 	size_t count = 0;
 	enum status s = pyroscope_query_decode(c->r->body, PYROSCOPE_SERIES, &q, c->e);
-	if (s == OK && q.names.count == 0)
-		s = err_set(c->e, E_UNSUPPORTED, "label_names: which labels has to be said");
 	if (s == OK)
 		s = querier_types_list(c, q.start_ms, q.end_ms, &types);
 	for (uint32_t i = 0; s == OK && i < MAX(q.matchers.count, 1u); i++) {
@@ -275,7 +313,7 @@ static enum status series(struct server_call *c)
 		for (size_t k = 0; s == OK && k < types.count; k++) {
 			struct sets x = { c, &q, &f, &types.v[k], .count = &count };
 			if (querier_type_fits(c, &f, &types.v[k]) && !is_twin(&types, k))
-				s = choose(&x, 0);
+				s = q.names.count ? choose(&x, 0) : put_all_sets(&x);
 		}
 	}
 	return s;

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 
+#include <math.h>
+
 #define SELECTOR_TEXT_MAX ((size_t)SELECTOR_BYTES_MAX + 4096)
 /* __name__ while firn's own parser reads it. */
 #define NAME_LABEL "__type_name__"
@@ -241,16 +243,14 @@ enum status querier_select(struct server_call *c, const struct pyroscope_query *
 {
 	CLEANUP(querier_filter_deinit) struct querier_filter f = { 0 };
 	struct querier_types types = { 0 };
-	struct selector_matcher more[2];
-	uint32_t count = 0;
+	struct selector_matcher more[2 + QUERIER_PROFILE_LABELS_MAX];
+	uint32_t count = 0, labels = 0;
 	*out = querier_request(c, STR(""));
 	querier_set_range(out, in->start_ms, in->end_ms);
-	if (in->profiles.count)
-		return err_set(c->e, E_UNSUPPORTED, "profile_id_selector: ids are not kept");
+	if (in->profiles.count > 1)
+		return err_set(c->e, E_UNSUPPORTED, "profile_id_selector: one at a time");
 	if (in->by_calls)
 		return err_set(c->e, E_UNSUPPORTED, "stack_trace_selector is not known");
-	if (in->average)
-		return err_set(c->e, E_UNSUPPORTED, "aggregation: only sums");
 	enum status s = querier_types_list(c, 0, 0, &types);
 	if (s == OK)
 		s = querier_filter_read(c, in->selector, &f);
@@ -262,5 +262,25 @@ enum status querier_select(struct server_call *c, const struct pyroscope_query *
 		return s;
 	const struct samples_type *t = find_type(c, &types, in->type);
 	*out_found = t && querier_type_fits(c, &f, t);
-	return *out_found ? querier_filter_text(c, &f, t, more, count, &out->selector) : OK;
+	if (*out_found)
+		s = querier_filter_text(c, &f, t, more, count, &out->selector);
+	if (s != OK || !*out_found || in->profiles.count == 0)
+		return s;
+	s = querier_profile_select(c, in->profiles.v[0], out, more + count, &labels, out_found);
+	if (s == OK && *out_found)
+		s = querier_filter_text(c, &f, t, more, count + labels, &out->selector);
+	return s;
+}
+
+enum status querier_select_steps(struct server_call *c, const struct pyroscope_query *in,
+	struct query_request *out, bool *out_found)
+{
+	if (!(in->step_s >= 0.001 && in->step_s <= 1e9))
+		return err_set(c->e, E_INVALID, "step: it has to be a millisecond at least");
+	enum status s = querier_select(c, in, out, out_found);
+	if (s != OK || !*out_found)
+		return s;
+	out->step_ns = llround(in->step_s * 1000) * NS_PER_MS;
+	out->from_ns = MAX(out->from_ns, 0) / out->step_ns * out->step_ns;
+	return OK;
 }

@@ -74,6 +74,8 @@ static const struct rpc rpcs[] = {
 		.lane = SERVER_LANE_LOOKUPS },
 	{ &schema_pyroscope_querier, "SelectSeries", .fn = server_querier_select_series,
 		.lane = SERVER_LANE_REPORTS },
+	{ &schema_pyroscope_querier, "SelectHeatmap", .fn = server_querier_select_heatmap,
+		.lane = SERVER_LANE_REPORTS },
 	{ &schema_pyroscope_querier, "SelectMergeStacktraces",
 		.fn = server_querier_merge_stacktraces, .lane = SERVER_LANE_REPORTS },
 	{ &schema_pyroscope_querier, "SelectMergeSpanProfile",

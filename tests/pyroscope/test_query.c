@@ -46,6 +46,15 @@ static void reads_requests(void **state)
 	pb_put_u64(&b, 9, 3);
 	CHECK_OK(pyroscope_query_decode(buf_view(&b), PYROSCOPE_SELECT_SERIES, &q, &e), &e);
 	CHECK(q.step_s == 15.5 && q.average && q.series_max == 3 && q.names.count == 1);
+	CHECK(q.exemplars == PYROSCOPE_EXEMPLARS_NONE);
+	buf_clear(&b);
+	pb_put_double(&b, 5, 15);
+	pb_put_str(&b, 6, STR("pod"));
+	pb_put_u64(&b, 7, 2);
+	pb_put_u64(&b, 8, 3);
+	CHECK_OK(pyroscope_query_decode(buf_view(&b), PYROSCOPE_HEATMAP, &q, &e), &e);
+	CHECK(q.step_s == 15 && q.by_span && q.names.count == 1);
+	CHECK(q.exemplars == PYROSCOPE_EXEMPLARS_SPANS);
 	CHECK_OK(pyroscope_query_decode(STR(""), PYROSCOPE_PROFILE_TYPES, &q, &e), &e);
 	CHECK(q.start_ms == 0 && q.end_ms == 0);
 }

@@ -40,6 +40,25 @@ static inline void querier_put_merge(struct buf *b, const char *type, const char
 	pb_put_i64(b, 4, MS + 1000); /* belongs to the range */
 }
 
+static inline void querier_put_steps(struct buf *b, const char *selector, double step)
+{
+	buf_clear(b);
+	querier_put_merge(b, TYPE, selector);
+	pb_put_double(b, 6, step);
+}
+
+static inline double querier_double(struct pb_field f)
+{
+	double value;
+	memcpy(&value, &f.u64, sizeof(value));
+	return value;
+}
+
+static inline struct str querier_first_point(struct str answer)
+{
+	return made_find(made_find(answer, 1, 0).bytes, 2, 0).bytes;
+}
+
 static inline int querier_teardown(void **state)
 {
 	ask_deinit(&asked);

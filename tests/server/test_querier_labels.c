@@ -24,7 +24,11 @@ static void lists_sets(void **state)
 	(void)state;
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, 1 << 16);
-	querier_call(server_querier_series, &b, E_UNSUPPORTED);
+	struct str all = querier_call(server_querier_series, &b, OK);
+	struct str last = made_find(made_find(all, 2, 1).bytes, 1, 6).bytes;
+	CHECK_STR(made_find(last, 1, 0).bytes, "comm");
+	CHECK_STR(made_find(last, 2, 0).bytes, "b");
+	CHECK(made_find(all, 2, 2).number == 0);
 	pb_put_str(&b, 2, STR("service_name"));
 	pb_put_str(&b, 2, STR("comm"));
 	pb_put_str(&b, 2, STR("__profile_type__"));

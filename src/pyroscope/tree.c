@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flame graph's levels as a tree in preorder. Within a level nodes lie from left to right, and
+ * the walk goes from left to right too, so each level is read once, by a cursor of its own: a
+ * node's children are those at its level's cursor that begin before the node ends.
+ */
+#include "base/arena.h"
+#include "pyroscope/pyroscope.h"
+
+#define TUPLE 4 /* x behind the node before, total, self, name */
+
+struct cursor {
+	size_t at;     /* in the level's values */
+	int64_t x;     /* where the node before ends */
+	uint64_t left; /* children of the open node one level above */
+};
+
+struct walk {
+	const struct pyroscope_flame *f;
+	struct cursor *levels; /* one more than the flame graph has */
+	struct buf *out;
+};
+
+static uint64_t children_before(const struct walk *w, size_t level, int64_t end)
+{
+	const struct cursor *c = &w->levels[level];
+	uint64_t count = 0;
+	if (level == w->f->level_count)
+		return 0;
+	const struct pyroscope_level *l = &w->f->levels[level];
+	int64_t x = c->x;
+	for (size_t i = c->at; i < l->count && x + l->v[i] < end; i += TUPLE, count++)
+		x += l->v[i] + l->v[i + 1];
+	return count;
+}
+
+/* The next node of a level, and how many children it has. */
+static void put_node(struct walk *w, size_t level)
+{
+	struct cursor *c = &w->levels[level];
+	const int64_t *v = w->f->levels[level].v + c->at;
+	struct str name = level ? w->f->names[v[3]] : STR("");
+	c->x += v[0] + v[1];
+	c->at += TUPLE;
+	uint64_t count = children_before(w, level + 1, c->x);
+	w->levels[level + 1].left = count;
+	buf_varint(w->out, name.len);
+	buf_str(w->out, name);
+	buf_varint(w->out, (uint64_t)v[2]);
+	buf_varint(w->out, count);
+}
+
+enum status pyroscope_tree_write(
+	const struct pyroscope_flame *f, struct arena *a, struct buf *out, struct err *e)
+{
+	struct walk w = { f, ARENA_ARRAY(a, struct cursor, f->level_count + 1), out };
+	if (!w.levels)
+		return err_set(e, arena_status(a), "%zu levels", f->level_count);
+	if (f->total == 0)
+		return OK;
+	put_node(&w, 0);
+	for (size_t level = 1; level > 0;) {
+		if (w.levels[level].left == 0) {
+			level--;
+			continue;
+		}
+		w.levels[level].left--;
+		put_node(&w, level++);
+	}
+	return OK;
+}
