@@ -11,6 +11,7 @@ import { compareChecks } from "./checks_compare.mjs";
 import { edgeChecks } from "./checks_edges.mjs";
 import { filterChecks } from "./checks_filters.mjs";
 import { graphChecks } from "./checks_graph.mjs";
+import { pagesChecks } from "./checks_pages.mjs";
 import { mockOnly, pageChecks } from "./checks_page.mjs";
 import { readerChecks } from "./checks_reader.mjs";
 import { openBrowser, startFirn, startMock, watch } from "./harness.mjs";
@@ -76,7 +77,7 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks };
+	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks, ...pagesChecks };
 	for (const [name, run] of Object.entries(checks)) {
 		await one(name, run);
 	}

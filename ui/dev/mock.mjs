@@ -183,7 +183,55 @@ function answer(path, p) {
 	if (path === "/api/top") {
 		return { ...topOf(stacksOf(ask(p)), Number(p.get("limit") ?? 0)), unit: ask(p).unit };
 	}
+	if (path === "/api/agents") {
+		const agent = (id, ago, lastError = "") => ({
+			id,
+			lastError,
+			lastPush: new Date(now - ago).toISOString(),
+			lastPushDuration: "0.004500s",
+		});
+		return {
+			agents: now < firstMs ? [] : [agent("web-1", 1200), agent("web-2", 190_000), agent("db-1", 2500, "quota: the series of this tenant are full")],
+		};
+	}
+	if (path === "/api/targets") {
+		return { targets: { api: { targets: [target("http://127.0.0.1:6060/debug/pprof/profile", ""), target("http://127.0.0.1:6061/debug/pprof/profile", "connection refused")] } } };
+	}
 	return null;
+}
+
+function target(url, lastError) {
+	return {
+		labels: { labels: [{ name: "job", value: "api" }, { name: "instance", value: new URL(url).host }] },
+		lastError,
+		lastScrape: new Date(Date.now() - 4000).toISOString(),
+		lastScrapeDuration: "1.002s",
+		url,
+		health: lastError ? "HEALTH_BAD" : "HEALTH_GOOD",
+	};
+}
+
+/** The figures of a server that takes 38 samples a second. */
+function metrics() {
+	const samples = 38 * Math.round((Date.now() - firstMs) / 1000);
+	return [
+		"# TYPE firn_store_samples_total counter",
+		`firn_store_samples_total ${samples}`,
+		`firn_store_log_bytes_total ${samples * 120}`,
+		"firn_store_parts 4",
+		"firn_store_part_bytes 733578",
+		"firn_store_part_rows 41044",
+		"firn_store_memtable_bytes 1584309",
+		"process_resident_memory_bytes 58806272",
+		`firn_agent_samples_taken_total ${samples}`,
+		"firn_agent_cpus 2",
+		"firn_agent_unwind_table_bytes 26445616",
+		"firn_agent_bpf_nanoseconds_total 1150716663",
+		'firn_agent_samples_lost_total{reason="ring"} 12',
+		'firn_agent_samples_lost_total{reason="busy"} 0',
+		'firn_ingest_refused_samples_total{reason="old"} 3',
+		"",
+	].join("\n");
 }
 
 const TYPES = {
@@ -225,6 +273,10 @@ const server = createServer((request, response) => {
 			}
 			send(request, response, status, "application/json", Buffer.from(JSON.stringify(body)));
 		}, delayMs);
+		return;
+	}
+	if (url.pathname === "/metrics") {
+		send(request, response, 200, "text/plain", Buffer.from(metrics()));
 		return;
 	}
 	const name = url.pathname === "/" ? "index.html" : url.pathname.slice(1);

@@ -5,6 +5,7 @@ import "./style/controls.css";
 import "./style/panels.css";
 import "./style/table.css";
 import "./style/compare.css";
+import "./style/pages.css";
 import "./style/small.css";
 import { App } from "./view/App.tsx";
 

@@ -3,7 +3,7 @@
 import type { Flame } from "../model/flame.ts";
 import { learnClock } from "./clock.ts";
 import { decodeFlame } from "./decode.ts";
-import type { FlameAnswer, ProfileType, SeriesAnswer, TopAnswer } from "./types.ts";
+import type { Agent, FlameAnswer, ProfileType, SeriesAnswer, Target, TopAnswer } from "./types.ts";
 
 /** An answer that is an error. `status` 0: the server was not reached. */
 export class ApiError extends Error {
@@ -53,6 +53,10 @@ async function errorOf(response: Response): Promise<ApiError> {
 }
 
 async function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
+	return (await (await ask(path, parameters, signal)).json()) as T;
+}
+
+async function ask(path: string, parameters: Parameters, signal: AbortSignal): Promise<Response> {
 	let response: Response;
 	try {
 		response = await fetch(apiUrl(path, parameters), { signal });
@@ -66,7 +70,7 @@ async function get<T>(path: string, parameters: Parameters, signal: AbortSignal)
 	if (!response.ok) {
 		throw await errorOf(response);
 	}
-	return (await response.json()) as T;
+	return response;
 }
 
 /** Which samples. */
@@ -142,4 +146,20 @@ export function getTop(q: Question, limit: number, signal: AbortSignal): Promise
 /** Where the samples can be had as gzipped profile.proto. */
 export function pprofUrl(q: Question): string {
 	return apiUrl("api/pprof", { ...q });
+}
+
+/** Who pushed lately. */
+export async function getAgents(signal: AbortSignal): Promise<Agent[]> {
+	return (await get<{ agents?: Agent[] }>("api/agents", {}, signal)).agents ?? [];
+}
+
+/** What is scraped, by job. */
+export async function getTargets(signal: AbortSignal): Promise<Record<string, Target[]>> {
+	const { targets } = await get<{ targets?: Record<string, { targets?: Target[] }> }>("api/targets", {}, signal);
+	return Object.fromEntries(Object.entries(targets ?? {}).map(([job, one]) => [job, one.targets ?? []]));
+}
+
+/** The server's own figures. */
+export async function getMetrics(signal: AbortSignal): Promise<string> {
+	return (await ask("metrics", {}, signal)).text();
 }

@@ -51,3 +51,23 @@ export interface TopAnswer {
 	total: number;
 	rows: Row[];
 }
+
+/** An agent of /api/agents: who pushed, and how the last push ended. */
+export interface Agent {
+	id: string;
+	lastError: string;
+	/** RFC 3339. */
+	lastPush: string;
+	/** "0.0225s" */
+	lastPushDuration: string;
+}
+
+/** A target of /api/targets. */
+export interface Target {
+	labels?: { labels?: { name: string; value: string }[] };
+	lastError: string;
+	lastScrape?: string;
+	lastScrapeDuration?: string;
+	url: string;
+	health: string;
+}

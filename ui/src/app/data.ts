@@ -71,7 +71,7 @@ export interface Data {
 }
 
 /** The profile types: asked each second until there is one, then as a sign of life. */
-function useTypes(): Query<ProfileType[]> {
+export function useTypes(): Query<ProfileType[]> {
 	const [wait, setWait] = useState(1000);
 	const [tick] = useTicks(wait, true);
 	const types = useQuery("types", tick, getTypes, BEAT_LATE_MS);
@@ -81,7 +81,7 @@ function useTypes(): Query<ProfileType[]> {
 }
 
 /** The types themselves, or those that the URL asks for although nothing is known of them. */
-function pickType(types: ProfileType[] | null, wanted: string): ProfileType | null {
+export function pickType(types: ProfileType[] | null, wanted: string): ProfileType | null {
 	if (!types || types.length === 0) {
 		return null;
 	}

@@ -7,7 +7,7 @@ import type { Range } from "./time.ts";
 export type View = "both" | "flame" | "table";
 
 /** The pages of the navigation bar. */
-export const PAGES = ["explore", "compare"] as const;
+export const PAGES = ["explore", "compare", "fleet", "agents", "targets", "symbols", "store"] as const;
 export type Page = (typeof PAGES)[number];
 
 /** How long before the range its base lies; "": right before it. */

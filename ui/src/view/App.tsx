@@ -3,9 +3,21 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAppState } from "../app/store.ts";
 import { useTheme } from "../app/theme.ts";
+import type { Page } from "../model/url.ts";
 import { Explore } from "./Explore.tsx";
 import { Help } from "./Help.tsx";
+import { Lazy, lazy, type LazyView } from "./Lazy.tsx";
 import { Rail } from "./Nav.tsx";
+import type { PageProps } from "./pages/Frame.tsx";
+
+const pages = () => import("./pages/pages.tsx");
+const OTHERS: Partial<Record<Page, LazyView<PageProps>>> = {
+	fleet: lazy(pages, (m) => m.Fleet),
+	agents: lazy(pages, (m) => m.Agents),
+	targets: lazy(pages, (m) => m.Targets),
+	symbols: lazy(pages, (m) => m.Symbols),
+	store: lazy(pages, (m) => m.Store),
+};
 
 /** "?" opens the help, wherever nobody types. */
 function useHelpKey(show: () => void): void {
@@ -28,10 +40,16 @@ export function App() {
 	const [help, setHelp] = useState(false);
 	const showHelp = () => setHelp(true);
 	useHelpKey(showHelp);
+	const shown = { state, theme, choice, setTheme, showHelp };
+	const other = OTHERS[state.page];
 	return (
 		<div class="shell">
 			<Rail page={state.page} />
-			<Explore state={state} theme={theme} choice={choice} setTheme={setTheme} showHelp={showHelp} />
+			{other ? (
+				<Lazy of={other} key={state.page} {...shown} />
+			) : (
+				<Explore {...shown} />
+			)}
 			{help && <Help close={() => setHelp(false)} />}
 		</div>
 	);

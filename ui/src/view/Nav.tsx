@@ -10,6 +10,11 @@ import { Popover } from "./Menu.tsx";
 const ENTRIES: readonly { page: Page; name: string; icon: IconName; title: string }[] = [
 	{ page: "explore", name: "Explore", icon: "flame", title: "Where the time goes" },
 	{ page: "compare", name: "Compare", icon: "compare", title: "What changed between two times or two selectors" },
+	{ page: "fleet", name: "Fleet", icon: "fleet", title: "Services and hosts, by what they use" },
+	{ page: "agents", name: "Agents", icon: "agents", title: "Who sends profiles, and how that goes" },
+	{ page: "targets", name: "Targets", icon: "targets", title: "What is scraped, and how that goes" },
+	{ page: "symbols", name: "Symbols", icon: "symbols", title: "Code without names, by what it costs" },
+	{ page: "store", name: "Store", icon: "store", title: "What is kept, how much, since when" },
 ];
 
 function Entries({ page, done }: { page: Page; done?: () => void }) {

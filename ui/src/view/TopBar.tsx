@@ -20,7 +20,7 @@ const THEMES: Record<ThemeChoice, { icon: IconName; next: ThemeChoice; name: str
 	light: { icon: "sun", next: "auto", name: "light" },
 };
 
-function TypePicker({ types, type }: { types: ProfileType[]; type: ProfileType }) {
+export function TypePicker({ types, type }: { types: ProfileType[]; type: ProfileType }) {
 	const known = types.some((t) => t.type === type.type) ? types : [type, ...types];
 	const all = known.map((t) => t.type);
 	return (
@@ -117,6 +117,38 @@ function LiveButtons({ state, data }: { state: State; data: Data }) {
 	);
 }
 
+/** What concerns the page itself. */
+export function PageButtons(props: {
+	choice: ThemeChoice;
+	setTheme: (choice: ThemeChoice) => void;
+	showHelp: () => void;
+}) {
+	const { setTheme, showHelp } = props;
+	const theme = THEMES[props.choice];
+	return (
+		<div class="group last">
+			<button
+				type="button"
+				class="button square"
+				title={`Theme: ${theme.name}`}
+				aria-label={`Theme: ${theme.name}`}
+				onClick={() => setTheme(theme.next)}
+			>
+				<Icon name={theme.icon} />
+			</button>
+			<button
+				type="button"
+				class="button square"
+				title="What to click, and keys (?)"
+				aria-label="Help"
+				onClick={showHelp}
+			>
+				?
+			</button>
+		</div>
+	);
+}
+
 /** Type, selector, range, and what concerns the page itself. */
 export function TopBar(props: {
 	state: State;
@@ -128,7 +160,6 @@ export function TopBar(props: {
 }) {
 	const { state, data, selectorError, choice, setTheme, showHelp } = props;
 	const { type } = data;
-	const theme = THEMES[choice];
 	return (
 		<header class="top-bar">
 			<NavMenu page={state.page} />
@@ -162,26 +193,7 @@ export function TopBar(props: {
 					</div>
 				</>
 			)}
-			<div class="group last">
-				<button
-					type="button"
-					class="button square"
-					title={`Theme: ${theme.name}`}
-					aria-label={`Theme: ${theme.name}`}
-					onClick={() => setTheme(theme.next)}
-				>
-					<Icon name={theme.icon} />
-				</button>
-				<button
-					type="button"
-					class="button square"
-					title="What to click, and keys (?)"
-					aria-label="Help"
-					onClick={showHelp}
-				>
-					?
-				</button>
-			</div>
+			<PageButtons choice={choice} setTheme={setTheme} showHelp={showHelp} />
 		</header>
 	);
 }
