@@ -51,7 +51,8 @@
 	  .help = "End of the time range, in the same forms." },                 \
 	{ .name = "format", .kind = CLI_CHOICE, .at = offsetof(struct cli_ask, format),            \
 	  .value = "FORMAT", .choices = format_choices, .otherwise = format_otherwise,             \
-	  .help = format_help }
+	  .help = format_help },                                                                  \
+	CLI_CREDENTIALS_OPTIONS(struct cli_ask, who)
 
 const struct cli_option cli_ask_index_options[] = {
 	ASK_OPTIONS("0", FROM_HELP "; 0: all time.", "text json", "text", TABLE_HELP) };
@@ -191,7 +192,8 @@ static int refused(int http_status, struct str body)
 	cli_error_text(body, &text);
 	if (text.len == 0)
 		buf_printf(&text, "the server answered with HTTP status %d", http_status);
-	cli_complain("%.*s", STR_ARG(buf_view(&text)));
+	cli_complain("%.*s%s", STR_ARG(buf_view(&text)),
+		http_status == 401 ? " (--bearer-token-file, --basic-auth)" : "");
 	return http_status == 400 ? CLI_USAGE : http_status == 404 ? CLI_NOTHING : CLI_FAILED;
 }
 
@@ -270,11 +272,11 @@ void cli_url_add_width(struct buf *url, const char *format)
 	cli_url_add(url, "width", text);
 }
 
-static enum status get(
-	const char *server, const char *url, int *http_status, struct buf *body, struct err *e)
+static enum status get(const struct cli_ask *ask, const char *url, int *http_status,
+	struct buf *body, struct err *e)
 {
 	struct fetch *f = NULL;
-	enum status s = fetch_new(&(struct fetch_config){ .address = server }, &f, e);
+	enum status s = cli_fetch_new(ask->server, &ask->who, &f, e);
 	if (s != OK)
 		return s;
 	s = fetch_get(f, url, ANSWER_TIMEOUT_NS, http_status, body, e);
@@ -322,7 +324,7 @@ int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format,
 	}
 	struct err e = { 0 };
 	int http_status = 0;
-	enum status s = get(ask->server, (const char *)url->data, &http_status, out, &e);
+	enum status s = get(ask, (const char *)url->data, &http_status, out, &e);
 	if (s == E_INVALID) {
 		cli_complain("%s: %s", cli_server_source(ask->server), err_text(&e, s));
 		return CLI_USAGE;

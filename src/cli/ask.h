@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "cli/credentials.h"
 #include "cli/options.h"
 
 struct cli_ask {
@@ -16,13 +17,14 @@ struct cli_ask {
 	const char *to;
 	const char *match;
 	const char *format;
+	struct cli_credentials who;
 };
 
 extern const struct cli_option cli_ask_options[];       /* of `firn query`: every format */
 extern const struct cli_option cli_ask_table_options[]; /* tables only */
 extern const struct cli_option cli_ask_index_options[]; /* without match, and over all time */
-#define CLI_ASK_OPTIONS 6
-#define CLI_ASK_INDEX_OPTIONS 5
+#define CLI_ASK_OPTIONS 9
+#define CLI_ASK_INDEX_OPTIONS 8
 
 /* A path with a query string that grows. */
 void cli_url_begin(struct buf *url, const char *path);

@@ -251,7 +251,7 @@ static void push_all(struct open *o)
 		if (o->count > 1)
 			cli_url_add(&url, "labels", label);
 		buf_u8(&url, 0);
-		o->failed = cli_push_bytes(o->server, (const char *)url.data, o->files[i],
+		o->failed = cli_push_bytes(o->server, NULL, (const char *)url.data, o->files[i],
 				    buf_view(&o->bodies[i]), &samples) != CLI_OK;
 		if (!o->failed && samples == 0) {
 			cli_complain("%s: there are no samples in it", o->files[i]);

@@ -19,6 +19,7 @@ struct push {
 	const char *server;
 	const char *name;
 	struct cli_list labels;
+	struct cli_credentials who;
 };
 
 /* clang-format off */
@@ -32,6 +33,7 @@ static const struct cli_option options[] = {
 	{ .name = "name", .kind = CLI_TEXT, .at = offsetof(struct push, name), .value = "NAME",
 	  .help = "The first part of the profile type: process_cpu, memory. Default: what Go calls "
 		  "such a profile." },
+	CLI_CREDENTIALS_OPTIONS(struct push, who),
 };
 /* clang-format on */
 
@@ -100,15 +102,15 @@ static uint64_t samples_of(struct str answer)
 	return counted ? n : 0;
 }
 
-int cli_push_bytes(const char *server, const char *path_and_query, const char *file,
-	struct str bytes, uint64_t *out_samples)
+int cli_push_bytes(const char *server, const struct cli_credentials *who,
+	const char *path_and_query, const char *file, struct str bytes, uint64_t *out_samples)
 {
 	CLEANUP(buf_deinit) struct buf answer;
 	struct fetch *f = NULL;
 	struct err e = { 0 };
 	int http_status = 0;
 	buf_init(&answer, ANSWER_BYTES_MAX);
-	enum status s = fetch_new(&(struct fetch_config){ .address = server }, &f, &e);
+	enum status s = cli_fetch_new(server, who, &f, &e);
 	if (s != OK) {
 		cli_complain("%s: %s", cli_server_source(server), err_text(&e, s));
 		return CLI_USAGE;
@@ -138,7 +140,8 @@ static int push_file(const struct push *p, const char *path_and_query, const cha
 	}
 	if (complain_of_text(file, buf_view(&bytes)))
 		return CLI_USAGE;
-	int code = cli_push_bytes(p->server, path_and_query, file, buf_view(&bytes), &samples);
+	int code = cli_push_bytes(
+		p->server, &p->who, path_and_query, file, buf_view(&bytes), &samples);
 	if (code == CLI_OK)
 		printf("%s: %llu sample%s stored\n", file, (unsigned long long)samples,
 			samples == 1 ? "" : "s");

@@ -11,6 +11,8 @@
 /* Of a file; what a server takes by default. */
 #define CLI_PUSH_BYTES_MAX ((size_t)64 << 20)
 
-/* POST of the bytes; says on standard error what went wrong with `file`. The exit code. */
-int cli_push_bytes(const char *server, const char *path_and_query, const char *file,
-	struct str bytes, uint64_t *out_samples);
+struct cli_credentials;
+/* POST of the bytes, as `who` (NULL: nobody); says on standard error what went wrong with `file`.
+ * The exit code. */
+int cli_push_bytes(const char *server, const struct cli_credentials *who,
+	const char *path_and_query, const char *file, struct str bytes, uint64_t *out_samples);

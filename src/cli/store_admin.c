@@ -36,6 +36,7 @@ struct options {
 	const char *tenant;
 	uint64_t memory_bytes; /* of a directory */
 	bool again;
+	struct cli_credentials who;
 };
 
 struct target {
@@ -122,7 +123,7 @@ static enum status target_open(
 	arena_init(&t->arena, SELECTOR_ARENA_BYTES);
 	if (str_starts(str_of(name), STR("http:")) || str_starts(str_of(name), STR("https:")) ||
 		str_starts(str_of(name), STR("unix:")))
-		return fetch_new(&(struct fetch_config){ .address = name }, &t->client, e);
+		return cli_fetch_new(name, &o->who, &t->client, e);
 	return open_directory(t, o, e);
 }
 
@@ -215,12 +216,13 @@ static int finish(enum status s, const struct err *e)
 	{ .name = "tenant", .kind = CLI_TEXT, .at = offsetof(struct options, tenant),              \
 	  .value = "NAME", .help = "Whose samples. Default: those without a tenant." }
 
-static const struct cli_option delete_options[] = { PICK_OPTIONS, MEMORY_OPTION };
+static const struct cli_option delete_options[] = { PICK_OPTIONS, MEMORY_OPTION,
+	CLI_CREDENTIALS_OPTIONS(struct options, who) };
 static const struct cli_option export_options[] = {
 	{ .name = "query", .kind = CLI_TEXT, .at = offsetof(struct options, query),
 	  .value = "SELECTOR", .otherwise = "{}", .help = "Which samples; {}: all." },
 	PICK_OPTIONS,
-	MEMORY_OPTION,
+	MEMORY_OPTION, CLI_CREDENTIALS_OPTIONS(struct options, who),
 };
 static const struct cli_option import_options[] = {
 	{ .name = "again", .kind = CLI_BOOL, .at = offsetof(struct options, again),
@@ -230,7 +232,7 @@ static const struct cli_option import_options[] = {
 	  .value = "TIME", .help = "Only samples from then on. Default: the first." },
 	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct options, to),
 	  .value = "TIME", .help = "Only samples before. Default: the last." },
-	MEMORY_OPTION,
+	MEMORY_OPTION, CLI_CREDENTIALS_OPTIONS(struct options, who),
 };
 #define OPTIONS(v) .groups = { { "What", v, ARRAY_COUNT(v), 0 } }, .group_count = 1
 /* clang-format on */
