@@ -5,6 +5,7 @@
  * page besides (net/access.c). A page that asks for data is not told that Basic is spoken here, or
  * its browser would ask for a password in a window of its own.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/internal.h"
 
@@ -115,4 +116,48 @@ enum status server_guard_open(struct server *s, struct err *e)
 	const struct server_config *c = s->config;
 	enum status st = auth_open(c->web_config_file, c->own_token, told, &s->auth, e);
 	return st == OK ? check_address(s, c->http_address, e) : st;
+}
+
+/* ---- sessions ---- */
+
+static void put_cookie(
+	const struct server *s, const char *value, long seconds, struct net_response *out)
+{
+	const char *prefix = s->config->path_prefix ? s->config->path_prefix : "";
+	bool tls = s->config->tls_cert_file || auth_web(s->auth)->cert_file;
+	snprintf(out->headers, sizeof(out->headers),
+		"set-cookie: " COOKIE "=%s; Path=%s/; Max-Age=%ld; HttpOnly; SameSite=Strict%s\r\n"
+		"cache-control: no-store\r\n",
+		value, prefix, seconds, tls ? "; Secure" : "");
+	out->content_type = "application/json";
+}
+
+void server_handle_login(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct server *s = ctx;
+	char session[AUTH_SESSION_TEXT];
+	struct err e = { 0 };
+	struct auth_caller caller = { .scopes = r->caller.scopes,
+		.has_tenant = r->caller.has_tenant };
+	memcpy(caller.tenant, r->caller.tenant, sizeof(caller.tenant));
+	memcpy(caller.name, r->caller.name, sizeof(caller.name));
+	enum status st = auth_session_new(s->auth, &caller, session, &e);
+	if (st != OK) {
+		net_fail(out, st, &e);
+		return;
+	}
+	put_cookie(s, session, (long)(AUTH_SESSION_NS / NS_PER_SEC), out);
+	buf_cstr(&out->body, "{\"name\":");
+	buf_json_str(&out->body, str_of(caller.name));
+	buf_cstr(&out->body, "}\n");
+}
+
+void server_handle_logout(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct server *s = ctx;
+	struct str session = session_of(r);
+	if (session.len)
+		auth_session_end(s->auth, session);
+	put_cookie(s, "", 0, out);
+	buf_cstr(&out->body, "{}\n");
 }

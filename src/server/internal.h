@@ -135,6 +135,11 @@ void server_guard_config(struct server *s, struct net_server_config *c);
 /* About once a second: the file may have changed. */
 void server_guard_look(struct server *s);
 
+/* POST /api/login makes a cookie of the credentials that it comes with; POST /api/logout forgets
+ * it. */
+net_handler_fn server_handle_login;
+net_handler_fn server_handle_logout;
+
 /* routes.c: every URL and RPC. */
 NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);
 /* inlet.c: the inlet of a protocol, made when it is asked for first. */

@@ -123,6 +123,8 @@ static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/-/ready", .fn = server_handle_ready, .on_loop = true, .scope = OPEN },
 	{ .method = "GET", .path = "/-/healthy", .fn = server_handle_healthy, .on_loop = true, .scope = OPEN },
 	ROW("GET", "/metrics", server_handle_metrics, OTHERS),
+	ROW("POST", "/api/login", server_handle_login, OTHERS),
+	{ .method = "POST", .path = "/api/logout", .fn = server_handle_logout, .scope = OPEN },
 	ADMIN("POST", "/-/reload", server_handle_reload, OTHERS),
 	ROW("GET", "/agent", server_handle_agent, OTHERS),
 	ROW("GET", "/shared/*", server_handle_shared, OTHERS),

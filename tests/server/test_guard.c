@@ -120,6 +120,45 @@ static void guards_http(void **state)
 	guarded_stop(&v);
 }
 
+/* A page: in by its password, then by the cookie alone, until it logs out. */
+static void keeps_a_session(void **state)
+{
+	(void)state;
+	struct serve v;
+	guarded_start(&v);
+	CHECK(ask(&v, "POST", "/api/login", "text/plain", BASIC_WRONG, NULL) == 401);
+	CHECK(ask(&v, "POST", "/api/login", "text/plain", BASIC_RIGHT, NULL) == 200);
+	CHECK_STR(buf_view(&v.out), "{\"name\":\"alice\"}\n");
+	struct net_response out = { 0 };
+	struct net_request r = { .caller = { .scopes = AUTH_READ, .name = "alice" } };
+	buf_init(&out.body, 1000);
+	server_handle_login(&v.s, &r, &out);
+	char cookie[100];
+	const char *set = strstr(out.headers, "firn_session=");
+	CHECK(set && strstr(out.headers, "; HttpOnly; SameSite=Strict\r\n"));
+	snprintf(cookie, sizeof(cookie), "a=b; %.*s", (int)strcspn(set, ";"), set);
+	struct net_server_config c;
+	net_server_config_default(&c);
+	server_guard_config(&v.s, &c);
+	struct http_header header = { STR("cookie"), str_of(cookie) };
+	struct net_caller caller = { 0 };
+	char challenge[NET_CHALLENGE_BYTES] = "";
+	r = (struct net_request){ .headers = &header, .header_count = 1, .peer = "unix" };
+	CHECK(c.guard(c.guard_ctx, &r, AUTH_READ, false, &caller, challenge, &v.e) ==
+		NET_GUARD_YES);
+	CHECK(strcmp(caller.name, "alice") == 0);
+	buf_clear(&out.body);
+	server_handle_logout(&v.s, &r, &out);
+	CHECK(c.guard(c.guard_ctx, &r, AUTH_READ, false, &caller, challenge, &v.e) == NET_GUARD_NO);
+	CHECK(strstr(challenge, "Basic"));
+	/* The browser of a page that asks is not made to open a window of its own. */
+	header = (struct http_header){ STR("sec-fetch-mode"), STR("cors") };
+	CHECK(c.guard(c.guard_ctx, &r, AUTH_READ, false, &caller, challenge, &v.e) == NET_GUARD_NO);
+	CHECK(strstr(challenge, "Bearer"));
+	buf_deinit(&out.body);
+	guarded_stop(&v);
+}
+
 static void guards_grpc(void **state)
 {
 	(void)state;
@@ -205,4 +244,5 @@ static void refuses_an_open_address(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(guards_http), cmocka_unit_test(guards_grpc),
-	cmocka_unit_test(binds_to_a_tenant), cmocka_unit_test(refuses_an_open_address))
+	cmocka_unit_test(keeps_a_session), cmocka_unit_test(binds_to_a_tenant),
+	cmocka_unit_test(refuses_an_open_address))

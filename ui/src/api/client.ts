@@ -37,7 +37,17 @@ export function apiUrl(path: string, parameters: Parameters): string {
 	return text === "" ? path : `${path}?${text}`;
 }
 
+let refused = () => {};
+
+/** Calls `listen` whenever the server asks who comes. */
+export function onRefused(listen: () => void): void {
+	refused = listen;
+}
+
 async function errorOf(response: Response): Promise<ApiError> {
+	if (response.status === 401) {
+		refused();
+	}
 	const text = await response.text();
 	const retryMs = 1000 * (Number(response.headers.get("retry-after")) || 0);
 	try {
@@ -71,6 +81,19 @@ async function ask(path: string, parameters: Parameters, signal: AbortSignal): P
 		throw await errorOf(response);
 	}
 	return response;
+}
+
+/** Shows the server a password or a token (a header's value); its cookie is all that stays. */
+export async function logIn(authorization: string): Promise<void> {
+	let response: Response;
+	try {
+		response = await fetch("api/login", { method: "POST", headers: { authorization } });
+	} catch {
+		throw new ApiError("The server does not answer.", 0, "");
+	}
+	if (!response.ok) {
+		throw await errorOf(response);
+	}
 }
 
 /** Which samples. */

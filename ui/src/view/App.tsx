@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The navigation bar, and the page that is open. */
 import { useEffect, useState } from "preact/hooks";
+import { onRefused } from "../api/client.ts";
 import { useAppState } from "../app/store.ts";
 import { useTheme } from "../app/theme.ts";
 import type { Page } from "../model/url.ts";
 import { Explore } from "./Explore.tsx";
 import { Help } from "./Help.tsx";
 import { Lazy, lazy, type LazyView } from "./Lazy.tsx";
+import { Login } from "./Login.tsx";
 import { Rail } from "./Nav.tsx";
 import type { PageProps } from "./pages/Frame.tsx";
 
@@ -38,10 +40,19 @@ export function App() {
 	const state = useAppState();
 	const [choice, theme, setTheme] = useTheme();
 	const [help, setHelp] = useState(false);
+	const [locked, setLocked] = useState(false);
+	useEffect(() => onRefused(() => setLocked(true)), []);
 	const showHelp = () => setHelp(true);
 	useHelpKey(showHelp);
 	const shown = { state, theme, choice, setTheme, showHelp };
 	const other = OTHERS[state.page];
+	if (locked) {
+		return (
+			<main class="waiting">
+				<Login done={() => location.reload()} />
+			</main>
+		);
+	}
 	return (
 		<div class="shell">
 			<Rail page={state.page} />

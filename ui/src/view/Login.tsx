@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Where the server asks who comes: a name and a password, or a token. Neither is kept, nor in a URL. */
+import { useState } from "preact/hooks";
+import { ApiError, logIn } from "../api/client.ts";
+
+/** Basic's text of any characters. */
+function basic(name: string, password: string): string {
+	const bytes = new TextEncoder().encode(`${name}:${password}`);
+	return `Basic ${btoa(String.fromCharCode(...bytes))}`;
+}
+
+export function Login({ done }: { done: () => void }) {
+	const [name, setName] = useState("");
+	const [secret, setSecret] = useState("");
+	const [error, setError] = useState("");
+	const [busy, setBusy] = useState(false);
+	const submit = async (e: Event) => {
+		e.preventDefault();
+		setBusy(true);
+		try {
+			await logIn(name === "" ? `Bearer ${secret}` : basic(name, secret));
+			setError("");
+			done();
+		} catch (problem) {
+			setError(problem instanceof ApiError ? problem.message : String(problem));
+		}
+		setBusy(false);
+	};
+	return (
+		<form class="blank login" data-testid="login" onSubmit={submit}>
+			<h1>This server asks who you are</h1>
+			<label>
+				Name
+				<input
+					autocomplete="username"
+					value={name}
+					onInput={(e) => setName(e.currentTarget.value)}
+				/>
+			</label>
+			<label>
+				Password, or a token without a name
+				<input
+					type="password"
+					autocomplete="current-password"
+					value={secret}
+					onInput={(e) => setSecret(e.currentTarget.value)}
+				/>
+			</label>
+			{error !== "" && <p role="alert">{error}</p>}
+			<button type="submit" class="button primary" disabled={busy || secret === ""}>
+				Log in
+			</button>
+		</form>
+	);
+}
