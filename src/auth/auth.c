@@ -11,9 +11,11 @@
 #include "auth/internal.h"
 
 #include <crypt.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
@@ -24,6 +26,7 @@
 #define SALT_BYTES 32
 #define SESSION_BYTES 32
 #define PASSWORD_MAX 1024
+#define KEYS_LOOK_MS 1000
 
 /* Of no password that anybody knows, with the cost that htpasswd and bcrypt's users choose most. */
 static const char nobody[] = "$2b$10$abcdefghijklmnopqrstuu4T826PRnz0Hu6YlprUuxkZxOOj5Fw5S";
@@ -49,6 +52,9 @@ struct auth {
 	pthread_mutex_t look_lock;
 	pthread_mutex_t password_lock;
 	atomic_uint waiting;
+	pthread_t keys; /* fetches those of issuers */
+	bool keys_run;
+	int stop_fd;
 	struct auth_web web;
 	struct auth_config *first; /* whose texts `web` has */
 	uint8_t salt[SALT_BYTES];
@@ -60,7 +66,7 @@ struct auth {
 
 static bool is_required(const struct auth_config *c)
 {
-	return c->users.len || c->tokens.len;
+	return c->users.len || c->tokens.len || c->issuer_count;
 }
 
 static enum status load(struct auth *a, struct auth_config **out, struct err *e)
@@ -115,6 +121,33 @@ const struct auth_web *auth_web(const struct auth *a)
 	return &a->web;
 }
 
+/* One thread for all issuers, those of later files too. */
+static void *keys_main(void *ctx)
+{
+	struct auth *a = ctx;
+	struct pollfd p = { .fd = a->stop_fd, .events = POLLIN };
+	do {
+		uint64_t generation;
+		struct auth_config *c = take(a, &generation);
+		for (uint32_t i = 0; i < c->issuer_count; i++)
+			auth_issuer_refresh(c->issuers[i], a->stop_fd, a->told);
+		auth_config_unref(c);
+	} while (poll(&p, 1, KEYS_LOOK_MS) == 0);
+	return NULL;
+}
+
+static enum status start_keys(struct auth *a, struct err *e)
+{
+	if (!a->path || !a->path[0])
+		return OK;
+	a->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (a->stop_fd < 0)
+		return err_os(e, "eventfd");
+	enum status s = os_thread_start(&a->keys, "auth-keys", keys_main, a, e);
+	a->keys_run = s == OK;
+	return s;
+}
+
 enum status auth_open(const char *path, const char *own_token, auth_told_fn *told,
 	struct auth **out, struct err *e)
 {
@@ -126,6 +159,7 @@ enum status auth_open(const char *path, const char *own_token, auth_told_fn *tol
 	pthread_mutex_init(&a->password_lock, NULL);
 	pthread_mutex_init(&a->sources.lock, NULL);
 	a->told = told;
+	a->stop_fd = -1;
 	a->path = path ? strdup(path) : NULL;
 	a->own_token = own_token ? strdup(own_token) : NULL;
 	enum status s = OK;
@@ -142,6 +176,11 @@ enum status auth_open(const char *path, const char *own_token, auth_told_fn *tol
 	a->web = a->config->web;
 	a->first = a->config;
 	atomic_fetch_add(&a->first->refs, 1);
+	s = start_keys(a, e);
+	if (s != OK) {
+		auth_close(a);
+		return s;
+	}
 	*out = a;
 	return OK;
 }
@@ -150,6 +189,11 @@ void auth_close(struct auth *a)
 {
 	if (!a)
 		return;
+	if (a->keys_run) {
+		if (eventfd_write(a->stop_fd, 1) == 0)
+			pthread_join(a->keys, NULL);
+	}
+	fd_cleanup(&a->stop_fd);
 	auth_config_unref(a->config);
 	auth_config_unref(a->first);
 	pthread_mutex_destroy(&a->lock);
@@ -396,6 +440,24 @@ static enum auth_verdict judge_password(struct auth *a, const struct auth_config
 	return refuse(a, c, &a->metrics.wrong, true, e);
 }
 
+/* A token of an issuer, remembered until it ends. The sentence is the last issuer's, or that of
+ * the one that it names. */
+static enum auth_verdict judge_signed(struct auth *a, const struct auth_config *config,
+	const struct auth_claim *c, struct str token, uint64_t generation, struct auth_caller *out,
+	struct err *e)
+{
+	int64_t until_ns = 0;
+	err_set(e, E_UNAUTHENTICATED, "the token is not known here");
+	for (uint32_t i = 0; i < config->issuer_count; i++) {
+		if (auth_issuer_check(config->issuers[i], token, out, &until_ns, e) != OK)
+			continue;
+		keep(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out, generation,
+			MIN(until_ns, clock_monotonic_ns() + AUTH_REMEMBER_NS));
+		return AUTH_YES;
+	}
+	return refuse(a, c, &a->metrics.wrong, true, e);
+}
+
 static enum auth_verdict identify(struct auth *a, const struct auth_config *config,
 	const struct auth_claim *c, bool may_block, uint64_t generation, struct auth_caller *out,
 	struct err *e)
@@ -423,12 +485,11 @@ static enum auth_verdict identify(struct auth *a, const struct auth_config *conf
 		err_set(e, E_QUOTA, "too many wrong passwords or tokens: try again in a minute");
 		return refuse(a, c, &a->metrics.guesses, false, e);
 	}
-	if (basic && !may_block)
+	if (!may_block && (basic || config->issuer_count))
 		return AUTH_BLOCKS;
 	if (basic)
 		return judge_password(a, config, c, rest, generation, out, e);
-	err_set(e, E_UNAUTHENTICATED, "the token is not known here");
-	return refuse(a, c, &a->metrics.wrong, true, e);
+	return judge_signed(a, config, c, rest, generation, out, e);
 }
 
 static const char *scope_name(uint32_t scope)

@@ -504,13 +504,134 @@ static enum status tokens(struct reading *r, const struct conf_node *n, void *ba
 	return OK;
 }
 
+/* ---- issuers ---- */
+
+static enum status issuer_name(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	return text_of(r, n, "issuer", &i->issuer);
+}
+
+static enum status audience(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	return text_of(r, n, "audience", &i->audience);
+}
+
+static enum status jwks_file(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	return file_of(r, n, "jwks_file", &i->jwks_file);
+}
+
+static enum status jwks_url(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	return text_of(r, n, "jwks_url", &i->jwks_url);
+}
+
+static enum status roles_claim(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	return text_of(r, n, "roles_claim", &i->roles_claim);
+}
+
+static enum status tenant_claim(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	return text_of(r, n, "tenant_claim", &i->tenant_claim);
+}
+
+static enum status issuer_scopes(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	return scopes(r, n, &i->caller);
+}
+
+static enum status issuer_tenant(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	return tenant(r, n, &i->caller);
+}
+
+static enum status roles(struct reading *r, const struct conf_node *n, void *base)
+{
+	struct auth_issuer *i = base;
+	if (n->kind != CONF_MAP || n->count > AUTH_ROLES_MAX)
+		return conf_wrong(r->e, n, "roles must be a mapping of at most %d", AUTH_ROLES_MAX);
+	for (uint32_t k = 0; k < n->count; k++) {
+		struct auth_caller caller = { 0 };
+		enum status s = scopes(r, n->v[k].value, &caller);
+		if (s != OK)
+			return s;
+		i->roles[i->role_count++] = (struct auth_role){ n->v[k].key.p, caller.scopes };
+	}
+	return OK;
+}
+
+static bool is_url(const char *text)
+{
+	return strncmp(text, "https://", 8) == 0 || strncmp(text, "http://", 7) == 0;
+}
+
+static enum status check_issuer(
+	struct reading *r, const struct conf_node *n, const struct auth_issuer *i)
+{
+	if (!i->issuer || !i->audience)
+		return conf_wrong(r->e, n, "issuer and audience are needed");
+	if (i->jwks_file && i->jwks_url)
+		return conf_wrong(r->e, n, "jwks_file and jwks_url: one of them is enough");
+	if (!i->jwks_file && !is_url(i->jwks_url ? i->jwks_url : i->issuer))
+		return conf_wrong(r->e, n, "%s must begin with https://",
+			i->jwks_url ? "jwks_url" : "issuer");
+	if (!i->roles_claim != !i->role_count)
+		return conf_wrong(r->e, n, "roles and roles_claim belong together");
+	if (!i->caller.scopes && !i->role_count)
+		return conf_wrong(r->e, n, "scopes are missing, or roles and roles_claim");
+	if (i->caller.has_tenant && i->tenant_claim)
+		return conf_wrong(r->e, n, "tenant and tenant_claim: one of them is enough");
+	return OK;
+}
+
+static enum status oidc(struct reading *r, const struct conf_node *n, void *base)
+{
+	static const struct key keys[] = { { "issuer", issuer_name, NULL },
+		{ "audience", audience, NULL }, { "jwks_file", jwks_file, NULL },
+		{ "jwks_url", jwks_url, NULL }, { "scopes", issuer_scopes, NULL },
+		{ "roles_claim", roles_claim, NULL }, { "roles", roles, NULL },
+		{ "tenant", issuer_tenant, NULL }, { "tenant_claim", tenant_claim, NULL }, { 0 } };
+	(void)base;
+	if (n->kind != CONF_LIST || n->count > AUTH_ISSUERS_MAX)
+		return conf_wrong(r->e, n, "oidc must be a list of at most %d", AUTH_ISSUERS_MAX);
+	for (uint32_t k = 0; k < n->count; k++) {
+		const struct conf_node *x = n->v[k].value;
+		struct auth_issuer *i = calloc(1, sizeof(*i));
+		if (!i)
+			return err_set(r->e, E_NOMEM, "oidc");
+		pthread_mutex_init(&i->lock, NULL);
+		r->c->issuers[r->c->issuer_count++] = i;
+		enum status s = x->kind == CONF_MAP ? read_map(r, x, keys, i)
+						    : conf_wrong(r->e, x, "a mapping is expected");
+		if (s == OK)
+			s = check_issuer(r, x, i);
+		if (s != OK)
+			return s;
+	}
+	return OK;
+}
+
+bool auth_is_tenant(struct str name)
+{
+	return ingest_is_tenant(name);
+}
+
 /* ---- the whole ---- */
 
 static enum status read_root(struct reading *r, const struct conf_node *root)
 {
 	static const struct key keys[] = { { "tls_server_config", tls, NULL },
 		{ "http_server_config", http, NULL }, { "basic_auth_users", basic_users, NULL },
-		{ "users", ignore, NULL }, { "tokens", tokens, NULL },
+		{ "users", ignore, NULL }, { "tokens", tokens, NULL }, { "oidc", oidc, NULL },
 		{ "rate_limit", NULL, "firn has limits of its own (docs/authentication.md)" },
 		{ 0 } };
 	if (!root)
@@ -579,6 +700,11 @@ void auth_config_unref(struct auth_config *c)
 		return;
 	VEC_FREE(&c->users);
 	VEC_FREE(&c->tokens);
+	for (uint32_t i = 0; i < c->issuer_count; i++) {
+		auth_keys_free(&c->issuers[i]->keys);
+		pthread_mutex_destroy(&c->issuers[i]->lock);
+		free(c->issuers[i]);
+	}
 	arena_deinit(&c->arena);
 	free(c);
 }

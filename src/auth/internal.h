@@ -34,12 +34,65 @@ struct auth_file {
 	struct os_stamp stamp;
 };
 
-/* Immutable once it is read; counted. */
+/* ---- jwt.c: signed tokens of others ---- */
+
+#define AUTH_KEYS_MAX 64  /* of an issuer */
+#define AUTH_ROLES_MAX 64 /* of an issuer, in the file */
+#define AUTH_ISSUERS_MAX 16
+
+typedef struct evp_pkey_st EVP_PKEY;
+
+enum auth_key_kind { AUTH_RS256, AUTH_ES256, AUTH_EDDSA };
+struct auth_key {
+	enum auth_key_kind kind;
+	char id[256]; /* "" for none */
+	EVP_PKEY *key;
+};
+struct auth_keys {
+	VEC(struct auth_key) v;
+};
+/* A JWK set. E_INVALID: it is none, or has no key for what we know. */
+NODISCARD enum status auth_keys_parse(struct str json, struct auth_keys *out, struct err *e);
+void auth_keys_free(struct auth_keys *k);
+
+struct auth_role {
+	const char *role;
+	uint32_t scopes;
+};
+struct auth_issuer {
+	const char *issuer, *audience;
+	const char *jwks_file, *jwks_url; /* NULL, both: by discovery */
+	const char *roles_claim, *tenant_claim;
+	struct auth_role roles[AUTH_ROLES_MAX];
+	uint32_t role_count;
+	struct auth_caller caller; /* scopes and tenant of all its tokens */
+	pthread_mutex_t lock;
+	struct auth_keys keys; /* the lock's, as what follows */
+	int64_t tried_ns;
+	bool wanted, failed;
+};
+/* Signature, issuer, audience, time (seconds since 1970), and who that makes. E_UNAUTHENTICATED;
+ * E_NOTFOUND: signed with a key that is not known. */
+NODISCARD enum status auth_jwt_check(const struct auth_issuer *i, const struct auth_keys *keys,
+	struct str token, int64_t now_s, struct auth_caller *out, int64_t *out_until_s,
+	struct err *e);
+bool auth_is_tenant(struct str name);
+
+/* ---- issuers.c: their keys ---- */
+
+/* Fetches keys where that is due; blocks. */
+void auth_issuer_refresh(struct auth_issuer *i, int wake_fd, auth_told_fn *told);
+NODISCARD enum status auth_issuer_check(struct auth_issuer *i, struct str token,
+	struct auth_caller *out, int64_t *out_until_ns, struct err *e);
+
+/* Immutable once it is read, but for the keys of issuers; counted. */
 struct auth_config {
 	atomic_uint refs;
 	struct arena arena;
 	VEC(struct auth_user) users;
 	VEC(struct auth_token) tokens;
+	struct auth_issuer *issuers[AUTH_ISSUERS_MAX];
+	uint32_t issuer_count;
 	struct auth_file files[AUTH_FILES_MAX]; /* the first is the web-config file itself */
 	uint32_t file_count;
 	struct auth_web web;
