@@ -12,7 +12,7 @@ static void fuzz_file(const uint8_t *data, size_t size)
 	struct runtime_record r;
 	if (objfile_open_bytes(data, size, "fuzz", &obj, NULL) != OK)
 		return;
-	if (runtimes_find(obj, &r, NULL) == OK) {
+	if (runtimes_find(obj, &r, NULL) == OK && r.kind == RUNTIME_CPYTHON) {
 		const struct cpython_layout *l = &r.layout.cpython;
 		FUZZ_CHECK(runtime_name(r.kind)[0]);
 		FUZZ_CHECK(l->thread_next + 8u <= CPYTHON_THREAD_BYTES);

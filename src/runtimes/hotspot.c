@@ -33,7 +33,7 @@
 #define ENTRIES_MAX 4096
 #define NAME_BYTES 64
 /* A library of 26 has 150,000. */
-#define RELOCATIONS_BYTES_MAX ((size_t)64 << 20)
+#define RELOCATIONS_BYTES_MAX ((size_t)16 << 20)
 /* Of code, searched piece by piece. */
 #define CODE_BYTES_MAX ((uint64_t)128 << 20)
 #define CODE_PIECE_BYTES ((size_t)1 << 20)

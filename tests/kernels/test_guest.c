@@ -37,6 +37,7 @@ static void loads_every_program(void **state)
 	print_message("loaded in %.1f s\n", (double)(clock_monotonic_ns() - begin) / 1e9);
 	sampler_read_stats(l.sampler, &s);
 	CHECK(s.program_count == 5);
+	CHECK(sampler_walks_runtimes(l.sampler)); /* the verifier took that, too */
 	for (uint32_t i = 0; i < s.program_count; i++) {
 		print_message("%s: %u instructions verified\n", s.programs[i].name,
 			s.programs[i].verified_insns);
