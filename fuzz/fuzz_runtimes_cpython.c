@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Properties: a record that was found reads no more of a structure than its block; texts are UTF-8;
- * a line does not depend on what follows its entry, and is found for any table without reading past
- * it. */
+ * so are
+ * names; a line does not depend on what follows its entry, and is found for any table without
+ * reading past it. */
 #include "fuzz/fuzz.h"
 
 #include "runtimes/runtimes.h"
@@ -12,7 +13,13 @@ static void fuzz_file(const uint8_t *data, size_t size)
 	struct runtime_record r;
 	if (objfile_open_bytes(data, size, "fuzz", &obj, NULL) != OK)
 		return;
-	if (runtimes_find(obj, &r, NULL) == OK && r.kind == RUNTIME_CPYTHON) {
+	enum status s = runtimes_find(obj, &r, NULL);
+	if (s == OK && r.kind == RUNTIME_PHP) {
+		const struct php_layout *l = &r.layout.php;
+		FUZZ_CHECK(l->loop[0] <= l->loop[1] && l->loop[2] <= l->loop[3]);
+		FUZZ_CHECK(l->function_file + 8u <= PHP_FUNCTION_BYTES);
+		FUZZ_CHECK(l->function_line + 4u <= PHP_FUNCTION_BYTES);
+	} else if (s == OK && r.kind == RUNTIME_CPYTHON) {
 		const struct cpython_layout *l = &r.layout.cpython;
 		FUZZ_CHECK(runtime_name(r.kind)[0]);
 		FUZZ_CHECK(l->thread_next + 8u <= CPYTHON_THREAD_BYTES);
@@ -52,11 +59,22 @@ static void fuzz_text(const uint8_t *data, size_t size)
 		FUZZ_CHECK(!out.failed && str_is_utf8(buf_view(&out)));
 }
 
+static void fuzz_name(const uint8_t *data, size_t size)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 3 * size + RUNTIMES_NAME_MORE_BYTES_MAX);
+	runtimes_name(&out, data[0] % RUNTIME_KIND_COUNT, data[1], data[2],
+		str_make(data + 3, size - 3), RUNTIME_TEXT_UTF8);
+	FUZZ_CHECK(!out.failed && str_is_utf8(buf_view(&out)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	fuzz_file(data, size);
 	if (size >= 3)
 		fuzz_lines(data, size);
+	if (size >= 3 && data[0] % RUNTIME_KIND_COUNT != RUNTIME_CPYTHON)
+		fuzz_name(data, size);
 	if (size >= 1)
 		fuzz_text(data, size);
 	return 0;

@@ -202,8 +202,8 @@ static const struct cli_option profiling_options[] = {
 		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
-	  .help = "Show the functions of these language runtimes: python, all or none. Default: "
-		  "all. parca-agent's other names are accepted and select nothing. none also leaves "
+	  .help = "Show the functions of these language runtimes: python, php, all or none. "
+		  "Default: all. parca-agent's other names are accepted and select nothing. none also leaves "
 		  "out the names of JIT code." },
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_python),
@@ -212,6 +212,9 @@ static const struct cli_option profiling_options[] = {
 	  .at = offsetof(struct cli_profiling_flags, no_jit_names),
 	  .help = "Do not read perf maps and jitdump files: code that a program makes while it runs "
 		  "is shown by its addresses." },
+	{ .name = "php-unwinding-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_php),
+	  .help = "Show PHP programs by the native frames of the interpreter." },
 	{ .name = "interpreter-frames", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, keep_interpreters),
 	  .help = "Also show the interpreter's own native frames that call functions of its "
@@ -629,7 +632,7 @@ static const struct {
 	const char *name;
 	uint32_t runtimes;
 } tracers[] = { { "all", AGENT_RUNTIMES_ALL }, { "none", 0 }, { "native", 0 },
-	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", 0 }, { "php", 0 },
+	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", 0 }, { "php", AGENT_RUNTIME_PHP },
 	{ "hotspot", AGENT_RUNTIME_HOTSPOT }, { "ruby", 0 }, { "v8", 0 }, { "dotnet", 0 },
 	{ "go", 0 }, { "labels", 0 }, { "beam", 0 }, { "luajit", 0 } };
 
@@ -649,7 +652,9 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 		out->no_jit_names &= strcmp(tracers[k].name, "none") == 0;
 	}
 	out->no_jit_names |= f->no_jit_names;
-	out->runtimes = runtimes & ~(f->no_python ? AGENT_RUNTIME_PYTHON : 0);
+	runtimes &= f->no_python ? ~AGENT_RUNTIME_PYTHON : UINT32_MAX;
+	runtimes &= f->no_php ? ~AGENT_RUNTIME_PHP : UINT32_MAX;
+	out->runtimes = runtimes;
 	return true;
 }
 

@@ -322,22 +322,6 @@ static enum status find_symbols(
 	return s == E_LIMIT && symbols[SYMBOL_LOOP].address ? OK : s;
 }
 
-/* Where its code lies in the file: the loop and its cold part. */
-static void place_loop(
-	const struct objfile *obj, const struct runtime_symbol *symbols, uint32_t out[4])
-{
-	for (unsigned i = 0; i < 2; i++) {
-		const struct runtime_symbol *s = &symbols[i ? SYMBOL_COLD : SYMBOL_LOOP];
-		struct fileoff off;
-		if (!s->address || s->size > UINT32_MAX / 2 ||
-			!objfile_fileoff_of(obj, (struct vaddr){ s->address }, &off) ||
-			off.v > UINT32_MAX / 2)
-			continue;
-		out[2 * i] = (uint32_t)off.v;
-		out[2 * i + 1] = (uint32_t)(off.v + s->size);
-	}
-}
-
 enum status cpython_find(const struct objfile *obj, struct runtime_record *out, struct err *e)
 {
 	struct runtime_symbol symbols[SYMBOL_COUNT] = {
@@ -370,7 +354,8 @@ enum status cpython_find(const struct objfile *obj, struct runtime_record *out, 
 	if (s != OK)
 		return s;
 	r.version = VERSION(minor);
-	place_loop(obj, symbols, r.layout.cpython.loop);
+	place_function(obj, &symbols[SYMBOL_LOOP], r.layout.cpython.loop);
+	place_function(obj, &symbols[SYMBOL_COLD], r.layout.cpython.loop + 2);
 	*out = r;
 	return OK;
 }

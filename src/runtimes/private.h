@@ -28,4 +28,17 @@ NODISCARD enum status place_root(const struct objfile *obj, uint64_t variable, u
 	struct runtime_record *out, struct err *e);
 
 enum status hotspot_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
+/* Where its code lies in the file: from, to; both stay as they are where that is not known. */
+void place_function(
+	const struct objfile *obj, const struct runtime_symbol *symbol, uint32_t out[2]);
+
+/* The same of a function's cold part, in a file that has no name for it. */
+void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2]);
+
+/* The bytes that follow `prefix` where it is first among the file's constants, up to a byte that is
+ * none of a version's ("8.2.36"), with a NUL. E_NOTFOUND: it is not there. */
+NODISCARD enum status version_in_constants(
+	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
+
+enum status php_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status cpython_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

@@ -15,7 +15,22 @@ enum runtime_kind {
 	RUNTIME_NONE = 0,
 	RUNTIME_CPYTHON = 1,
 	RUNTIME_HOTSPOT = 2,
+	RUNTIME_PHP = 3,
 	RUNTIME_KIND_COUNT,
+};
+
+/* A text's bytes a character: 1, 2, 4 (Latin-1, UCS-2, UCS-4), or this. */
+#define RUNTIME_TEXT_UTF8 8
+
+/* What a function without a name of its own is, or how its name is put together with its owner's.
+ */
+enum runtime_form {
+	RUNTIME_FORM_NAMED = 0,
+	RUNTIME_FORM_MAIN = 1,  /* the program's outermost code */
+	RUNTIME_FORM_FILE = 2,  /* the outermost code of another file that it loads */
+	RUNTIME_FORM_EVAL = 3,  /* of a text that it evaluates */
+	RUNTIME_FORM_CLASS = 4, /* of a class, not of its objects (Ruby) */
+	RUNTIME_FORM_COUNT,
 };
 
 /* How CPython keeps the frames of a thread. A run is what one native frame of the interpreter's
@@ -113,6 +128,20 @@ struct hotspot_layout {
 	__u16 symbol_length, symbol_text;
 };
 
+/* Of a zend_op_array that is read; all offsets in it lie below. */
+#define PHP_FUNCTION_BYTES 184
+
+struct php_layout {
+	__u32 loop[4];        /* file offsets: execute_ex from, to; its cold part */
+	__u32 resume[2];      /* the same of zend_generator_resume */
+	__u16 globals_frame;  /* zend_executor_globals.current_execute_data */
+	__u16 function_count; /* zend_op_array.last: u32, how many instructions it has */
+	__u16 function_code;  /* .opcodes */
+	__u16 function_file;  /* .filename */
+	__u16 function_line;  /* .line_start: u32 */
+	__u16 pad[3];
+};
+
 #define RUNTIME_LAYOUT_WORDS 14
 
 struct runtime_record {
@@ -128,6 +157,7 @@ struct runtime_record {
 	union {
 		struct cpython_layout cpython;
 		struct hotspot_layout hotspot;
+		struct php_layout php;
 		__u64 words[RUNTIME_LAYOUT_WORDS];
 	} layout;
 };

@@ -43,8 +43,17 @@ NODISCARD enum status runtimes_find(
 bool cpython_line(uint16_t version, uint32_t first_line, struct str table, uint32_t index,
 	uint32_t *out_line);
 
-/* Characters of 1, 2 or 4 bytes each (Latin-1, UCS-2, UCS-4), as UTF-8, appended. What is no
- * character becomes U+FFFD, control characters '?'. False: there is no such size. */
+/* The name of a function as people read it in its language, as UTF-8, appended: `text` has its
+ * owner's in its first `owner_bytes`; `form` is an enum runtime_form. Names that a runtime ends by
+ * a zero byte end there. */
+void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_bytes,
+	struct str text, unsigned character_bytes);
+/* What is added to a text at most. */
+#define RUNTIMES_NAME_MORE_BYTES_MAX 32
+
+/* Characters of 1, 2 or 4 bytes each (Latin-1, UCS-2, UCS-4), or RUNTIME_TEXT_UTF8, as UTF-8,
+ * appended. What is no character becomes U+FFFD, control characters '?'. False: there is no such
+ * size. */
 bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes);
 
 /* The line of a bytecode of HotSpot, `index` bytes from the method's first one. `table` is the

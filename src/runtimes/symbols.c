@@ -9,6 +9,7 @@
 #include "base/reader.h"
 
 #include <elf.h>
+#include <string.h>
 
 static const struct objfile_section *section_of_type(
 	const struct objfile *obj, uint32_t type, const struct objfile_section **out_names)
@@ -101,4 +102,38 @@ enum status place_root(const struct objfile *obj, uint64_t variable, uint64_t te
 	}
 	return err_set(e, E_INVALID, "%s: no code is at address %llx", objfile_name(obj),
 		(unsigned long long)text);
+}
+
+void place_function(const struct objfile *obj, const struct runtime_symbol *symbol, uint32_t out[2])
+{
+	struct fileoff off;
+	if (!symbol->address || symbol->size > UINT32_MAX / 2 ||
+		!objfile_fileoff_of(obj, (struct vaddr){ symbol->address }, &off) ||
+		off.v > UINT32_MAX / 2)
+		return;
+	out[0] = (uint32_t)off.v;
+	out[1] = (uint32_t)(off.v + symbol->size);
+}
+
+static bool is_of_version(uint8_t c)
+{
+	return (c >= '0' && c <= '9') || c == '.';
+}
+
+enum status version_in_constants(
+	const struct objfile *obj, const char *prefix, char out[16], struct err *e)
+{
+	const struct objfile_section *constants = objfile_section(obj, ".rodata");
+	CLEANUP(buf_deinit) struct buf bytes;
+	buf_init(&bytes, RUNTIMES_CONSTANTS_BYTES_MAX);
+	enum status s = constants ? objfile_read_section(obj, constants, &bytes, e) : E_NOTFOUND;
+	const uint8_t *at = s == OK ? memmem(bytes.data, bytes.len, prefix, strlen(prefix)) : NULL;
+	if (!at)
+		return err_set(
+			e, E_NOTFOUND, "%s: %s is not in its constants", objfile_name(obj), prefix);
+	size_t from = (size_t)(at - bytes.data) + strlen(prefix), len = 0;
+	for (; len < 15 && from + len < bytes.len && is_of_version(bytes.data[from + len]); len++)
+		out[len] = (char)bytes.data[from + len];
+	out[len] = 0;
+	return OK;
 }

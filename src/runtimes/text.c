@@ -30,8 +30,22 @@ static void put(struct buf *out, uint32_t c)
 	}
 }
 
+static void put_utf8(struct buf *out, struct str bytes)
+{
+	size_t from = out->len;
+	buf_utf8(out, bytes);
+	for (size_t i = from; i < out->len; i++) {
+		if (out->data[i] < 0x20 || out->data[i] == 0x7f)
+			out->data[i] = '?';
+	}
+}
+
 bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes)
 {
+	if (character_bytes == RUNTIME_TEXT_UTF8) {
+		put_utf8(out, bytes);
+		return true;
+	}
 	if (character_bytes != 1 && character_bytes != 2 && character_bytes != 4)
 		return false;
 	for (size_t at = 0; at + character_bytes <= bytes.len; at += character_bytes) {

@@ -120,18 +120,23 @@ static void has_defaults(void **state)
 	CHECK_STR(str_of(agent.node), "");
 }
 
+#define ALL (AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PHP)
+
 static const struct {
 	const char *name, *flags;
-	bool python, no_jit_names;
+	uint32_t runtimes; /* of ALL */
+	bool no_jit_names;
 } tracers[] = {
-	{ "by default", "", true, false },
-	{ "all", "--tracers all", true, false },
-	{ "none", "--tracers none", false, true },
-	{ "one of parca-agent's", "--tracers v8", false, false },
-	{ "some", "--tracers none,python", true, false },
-	{ "Python switched off", "--python-unwinding-disable", false, false },
-	{ "names of JIT code switched off", "--symbolizer-jit-disable", true, true },
-	{ "the same with a tracer", "--symbolizer-jit-disable --tracers python", true, true },
+	{ "names of JIT code switched off", "--symbolizer-jit-disable", ALL, true },
+	{ "the same with a tracer", "--symbolizer-jit-disable --tracers python",
+		AGENT_RUNTIME_PYTHON, true },
+	{ "by default", "", ALL, false },
+	{ "all", "--tracers all", ALL, false },
+	{ "none", "--tracers none", 0, true },
+	{ "one of parca-agent's", "--tracers v8", 0, false },
+	{ "some", "--tracers none,python,php", AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_PHP, false },
+	{ "Python switched off", "--python-unwinding-disable", ALL & ~AGENT_RUNTIME_PYTHON, false },
+	{ "PHP switched off", "--php-unwinding-disable", ALL & ~AGENT_RUNTIME_PHP, false },
 };
 
 static void chooses_tracers(void **state)
@@ -144,7 +149,7 @@ static void chooses_tracers(void **state)
 			t->flags);
 		capture_run(&c, verb, line);
 		CHECK_CASE(t, c.code == 99);
-		CHECK_CASE(t, !(agent.runtimes & AGENT_RUNTIME_PYTHON) == !t->python);
+		CHECK_CASE(t, (agent.runtimes & ALL) == t->runtimes);
 		CHECK_CASE(t, agent.no_jit_names == t->no_jit_names);
 	}
 }

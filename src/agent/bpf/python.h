@@ -145,8 +145,7 @@ static __always_inline int python_owned(
 {
 	if (l->frames != CPYTHON_OBJECTS && w->runtime.owner != PYTHON_OWNER_IS_LOOP)
 		return w->runtime.owner >= sp && w->runtime.owner < cfa;
-	return (offset >= l->loop[0] && offset < l->loop[1]) ||
-	       (offset >= l->loop[2] && offset < l->loop[3]);
+	return is_in_loop(l->loop, offset);
 }
 
 /* One frame towards the end of the run. Where a run has more frames than the stack has room for, or

@@ -13,7 +13,7 @@
 
 /* Where structures of a process are read to. */
 #define RUNTIME_BLOCK_WORDS 32 /* power of two */
-#define RUNTIME_CODE_WORDS (CPYTHON_CODE_BYTES / 8)
+#define RUNTIME_CODE_WORDS 24
 
 struct runtime_scratch {
 	__u64 block[RUNTIME_BLOCK_WORDS];
@@ -76,6 +76,12 @@ static __always_inline __u64 bounded(__u64 length, __u64 limit)
 {
 	asm volatile("" : "+r"(length));
 	return length & (limit - 1);
+}
+
+/* Is the byte at `offset` of the file in the interpreter's loop, or in its cold part? */
+static __always_inline int is_in_loop(const __u32 loop[4], __u64 offset)
+{
+	return (offset >= loop[0] && offset < loop[1]) || (offset >= loop[2] && offset < loop[3]);
 }
 
 /* ---- frames ---- */
@@ -150,11 +156,32 @@ static __always_inline struct event_code *code_begin(void)
 	struct bpf_counters *c = counters_here();
 	if (!copy || !c)
 		return NULL;
-	if (stack_copy_enter(copy))
-		return (struct event_code *)copy->event.stack;
+	if (stack_copy_enter(copy)) {
+		struct event_code *e = (struct event_code *)copy->event.stack;
+		e->name_bytes = 0;
+		e->file_bytes = 0;
+		e->lines_bytes = 0;
+		e->name_unit = RUNTIME_TEXT_UTF8;
+		e->file_unit = RUNTIME_TEXT_UTF8;
+		e->owner_bytes = 0;
+		e->form = RUNTIME_FORM_NAMED;
+		e->first_line = 0;
+		return e;
+	}
 	stack_copy_leave(copy);
 	c->codes_put_off++;
 	return NULL;
+}
+
+/* Copies `length` bytes of the process to data[at], at most `max` (a constant below 1,024); how
+ * many. 0: there are none, or they cannot be read. */
+static __always_inline __u32 code_copy(
+	struct event_code *e, __u32 at, __u64 from, __u64 length, __u32 max)
+{
+	__u64 bytes = length > max ? max : length;
+	if (bytes == 0 || at >= 1024)
+		return 0;
+	return read_user(&e->data[bounded(at, 1024)], bounded(bytes, 1024), from) ? bytes : 0;
 }
 
 /* The texts are in place, `bytes` of them: tell it. */
@@ -169,7 +196,6 @@ static __always_inline void code_end(struct walk *w, const struct runtime_record
 	e->type = EVENT_CODE;
 	e->kind = r->kind;
 	e->version = r->version;
-	e->pad = 0;
 	e->pid = w->event.h.pid;
 	e->process_start_ns = w->event.h.process_start_ns;
 	e->code = (number & FRAME_CODE_MASK) | FRAME_CODE_REAL;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "hotspot.h"
+#include "php.h"
 #include "python.h"
 #include "runtime.h"
 
@@ -62,6 +63,8 @@ static __always_inline int runtime_owned(
 	switch (r->kind) {
 	case RUNTIME_CPYTHON:
 		return python_owned(w, &r->layout.cpython, offset, sp, w->sp);
+	case RUNTIME_PHP:
+		return php_owned(w, &r->layout.php, offset);
 	default:
 		return 0;
 	}
@@ -96,6 +99,9 @@ __noinline int runtime_step(__u32 zero)
 	switch (r->kind) {
 	case RUNTIME_CPYTHON:
 		python_step(w, r, s, stage);
+		break;
+	case RUNTIME_PHP:
+		(void)php_step(stage);
 		break;
 	default:
 		break;

@@ -245,28 +245,28 @@ struct event_resume {
 /* Name, file and table of lines of a function, as they lay in the process' memory: texts of 1, 2 or
  * 4 bytes a character, and what the runtime finds lines by; each cut at its limit. */
 #define CODE_NAME_BYTES_MAX 256
+#define CODE_OWNER_BYTES_MAX 255 /* of a class or module in front of it */
 #define CODE_FILE_BYTES_MAX 512
 #define CODE_LINES_BYTES_MAX CPYTHON_LINES_BYTES_MAX
 
 /* Has no event_header. */
 struct event_code {
 	__u16 type;
-	__u16 kind;    /* enum runtime_kind */
-	__u16 version; /* as in runtime_record */
-	__u16 name_bytes;
+	__u16 kind;       /* enum runtime_kind */
+	__u16 version;    /* as in runtime_record */
+	__u16 name_bytes; /* with the owner's */
 	__u16 file_bytes;
 	__u16 lines_bytes;
 	__u8 name_unit; /* bytes a character */
 	__u8 file_unit;
-	__u16 pad;
+	__u8 owner_bytes; /* the first of name_bytes: the class or module that it belongs to */
+	__u8 form;        /* enum runtime_form */
 	__u32 pid;
 	__u32 first_line;
 	__u64 process_start_ns;
 	__u64 code; /* as in frames, in this process */
-	__u8 data[CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX +
-		  CODE_LINES_BYTES_MAX]; /* in this
-					    order, without
-					    gaps */
+	__u8 data[CODE_OWNER_BYTES_MAX + CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX +
+		  CODE_LINES_BYTES_MAX]; /* in this order, without gaps */
 };
 
 /* Per-CPU counters of the BPF program. samples = delivered + seen + Σ lost. */

@@ -15,8 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text of one byte a character may become twice as long, one of two three halves. */
-#define TEXT_BYTES_MAX (2 * (CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX) + CODE_LINES_BYTES_MAX)
+/* A text of one byte a character may become twice as long, one of two three halves; a byte that is
+ * no UTF-8 three bytes. */
+#define TEXT_BYTES_MAX                                                            \
+	(3 * (CODE_OWNER_BYTES_MAX + CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX) + \
+		RUNTIMES_NAME_MORE_BYTES_MAX + CODE_LINES_BYTES_MAX)
 /* Room is made until this share is left, of eighths. */
 #define ROOM_EIGHTHS 7
 /* Processes are told apart by so many hashes of their pids when room is made. */
@@ -149,7 +152,7 @@ static bool take_texts(struct codes *c, const struct event_code *e, struct code 
 	buf_clear(&c->text);
 	struct str told = str_make(at, e->name_bytes);
 	if (e->kind != RUNTIME_HOTSPOT)
-		(void)runtimes_text(&c->text, told, e->name_unit);
+		runtimes_name(&c->text, e->kind, e->form, e->owner_bytes, told, e->name_unit);
 	else if (e->name_unit)
 		hotspot_name(&c->text, told);
 	else
@@ -240,6 +243,8 @@ uint32_t codes_line(const struct code *x, uint64_t position)
 		(void)cpython_line(x->version, x->first_line, x->lines, (uint32_t)position, &line);
 	else if (x->kind == RUNTIME_HOTSPOT)
 		(void)hotspot_line(x->version, x->lines, (uint32_t)position, &line);
+	else
+		line = (uint32_t)position; /* the kernel has looked it up */
 	return line;
 }
 

@@ -283,6 +283,7 @@ static enum frame_kind kind_of_runtime(unsigned runtime)
 	static const enum frame_kind kinds[RUNTIME_KIND_COUNT] = {
 		[RUNTIME_CPYTHON] = FRAME_CPYTHON,
 		[RUNTIME_HOTSPOT] = FRAME_JVM,
+		[RUNTIME_PHP] = FRAME_PHP,
 	};
 	return runtime < RUNTIME_KIND_COUNT ? kinds[runtime] : FRAME_UNKNOWN;
 }

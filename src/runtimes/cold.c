@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GCC puts what is seldom executed of a function elsewhere, as NAME.cold, with the cold parts of
+ * other functions. The symbol is local: a stripped file has none. But the function jumps into its
+ * cold part, by jumps that depend on a condition, which lead to no other function; and the cold
+ * part has call frame information of its own, whose index says from where to where it goes. So it
+ * is what most of those jumps lead to that leave the function, behind its first byte.
+ *
+ * Code is not decoded: any two bytes that read as such a jump are taken for one. What they lead to
+ * by chance is spread over the file.
+ *
+ * Source: LSB 5.0 Core, 10.6.2 (.eh_frame_hdr).
+ */
+#include "runtimes/private.h"
+
+#include "base/reader.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOP_BYTES_MAX (1u << 20)
+#define JUMPS_MAX 16384
+#define JUMPS_LEAST 4
+#define JUMP_BYTES 6 /* 0f 80 to 0f 8f, and how far, from its end: s32 */
+#define INDEX_BYTES_MAX (16u << 20)
+#define INDEX_HEAD_BYTES 12
+#define INDEX_ENTRY_BYTES 8
+/* version 1; a pointer of 4 bytes relative to itself, a count of 4 bytes, and a table of pairs of 4
+ * bytes relative to the section, as all linkers write them. */
+static const uint8_t index_head[4] = { 1, 0x1b, 0x03, 0x3b };
+
+/* The functions' first addresses, ascending. */
+struct index {
+	struct buf bytes;
+	uint64_t base;
+	size_t count;
+};
+
+static bool index_read(const struct objfile *obj, struct index *out)
+{
+	const struct objfile_section *s = objfile_section(obj, ".eh_frame_hdr");
+	buf_init(&out->bytes, INDEX_BYTES_MAX);
+	if (!s || objfile_read_section(obj, s, &out->bytes, NULL) != OK ||
+		out->bytes.len < INDEX_HEAD_BYTES ||
+		memcmp(out->bytes.data, index_head, sizeof(index_head)) != 0)
+		return false;
+	struct reader r = reader_over(out->bytes.data + 8, 4);
+	uint32_t count = reader_u32(&r);
+	out->base = s->addr;
+	out->count = MIN(count, (out->bytes.len - INDEX_HEAD_BYTES) / INDEX_ENTRY_BYTES);
+	return true;
+}
+
+static uint64_t index_at(const struct index *x, size_t i)
+{
+	int32_t distance;
+	memcpy(&distance, x->bytes.data + INDEX_HEAD_BYTES + i * INDEX_ENTRY_BYTES,
+		sizeof(distance));
+	return x->base + (uint64_t)(int64_t)distance;
+}
+
+/* The function that has this byte behind its first one; x->count: none. */
+static size_t index_find(const struct index *x, uint64_t address)
+{
+	size_t from = 0, to = x->count;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		if (index_at(x, middle) < address)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	if (from == 0 || (from < x->count && index_at(x, from) == address))
+		return x->count;
+	return from - 1;
+}
+
+/* Which functions the jumps in the code of the one at `at` lead into, others than itself. */
+static size_t collect(struct str code, uint64_t at, const struct index *x, uint32_t out[JUMPS_MAX])
+{
+	size_t n = 0;
+	for (size_t i = 0; i + JUMP_BYTES <= code.len && n < JUMPS_MAX; i++) {
+		int32_t distance;
+		if ((uint8_t)code.p[i] != 0x0f || ((uint8_t)code.p[i + 1] & 0xf0) != 0x80)
+			continue;
+		memcpy(&distance, code.p + i + 2, sizeof(distance));
+		uint64_t to = at + i + JUMP_BYTES + (uint64_t)(int64_t)distance;
+		size_t found = to - at < code.len ? x->count : index_find(x, to);
+		if (found < x->count)
+			out[n++] = (uint32_t)found;
+	}
+	return n;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	return a < b ? -1 : a > b;
+}
+
+/* The one that is there most often; UINT32_MAX: none is there often enough. */
+static uint32_t choose(uint32_t *v, size_t count)
+{
+	uint32_t chosen = UINT32_MAX;
+	size_t most = JUMPS_LEAST - 1;
+	qsort(v, count, sizeof(*v), compare);
+	for (size_t from = 0, to = 0; from < count; from = to) {
+		while (to < count && v[to] == v[from])
+			to++;
+		if (to - from <= most)
+			continue;
+		most = to - from;
+		chosen = v[from];
+	}
+	return chosen;
+}
+
+static uint32_t find_part(const struct objfile *obj, uint64_t at, size_t len, const struct index *x)
+{
+	char *code = malloc(len + 1);
+	uint32_t *jumps = malloc(JUMPS_MAX * sizeof(*jumps));
+	uint32_t found = UINT32_MAX;
+	if (code && jumps && bytes_at(obj, at, code, len, NULL) == OK)
+		found = choose(jumps, collect(str_make(code, len), at, x, jumps));
+	free(code);
+	free(jumps);
+	return found;
+}
+
+void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2])
+{
+	struct index x;
+	bool is_read = index_read(obj, &x);
+	if (is_read && of->address && of->size <= LOOP_BYTES_MAX) {
+		uint32_t i = find_part(obj, of->address, of->size, &x);
+		if (i < x.count - 1 && x.count > 1) {
+			struct runtime_symbol cold = { .address = index_at(&x, i) };
+			cold.size = index_at(&x, i + 1) - cold.address;
+			place_function(obj, &cold, out);
+		}
+	}
+	buf_deinit(&x.bytes);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtimes/runtimes.h"
+#include "test.h"
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	unsigned kind, form;
+	struct str owner, function;
+	const char *want;
+} cases[] = {
+	{ "PHP: a function", RUNTIME_PHP, RUNTIME_FORM_NAMED, { "", sizeof("") - 1 }, { "A\\f", sizeof("A\\f") - 1 }, "A\\f" },
+	{ "PHP: a method", RUNTIME_PHP, RUNTIME_FORM_NAMED, { "A\\B", sizeof("A\\B") - 1 }, { "f", sizeof("f") - 1 }, "A\\B::f" },
+	{ "PHP: of a class without a name", RUNTIME_PHP, RUNTIME_FORM_NAMED,
+		{ "class@anonymous\0/srv/a.php:3$0", sizeof("class@anonymous\0/srv/a.php:3$0") - 1 }, { "f", sizeof("f") - 1 }, "class@anonymous::f" },
+	{ "PHP: a program", RUNTIME_PHP, RUNTIME_FORM_MAIN, { "", sizeof("") - 1 }, { "", sizeof("") - 1 }, "{main}" },
+	{ "PHP: another file", RUNTIME_PHP, RUNTIME_FORM_FILE, { "", sizeof("") - 1 }, { "", sizeof("") - 1 }, "include" },
+	{ "PHP: a text", RUNTIME_PHP, RUNTIME_FORM_EVAL, { "", sizeof("") - 1 }, { "", sizeof("") - 1 }, "eval" },
+	{ "PHP: no form", RUNTIME_PHP, RUNTIME_FORM_COUNT, { "", sizeof("") - 1 }, { "", sizeof("") - 1 }, "" },
+	{ "PHP: no UTF-8, a control character", RUNTIME_PHP, RUNTIME_FORM_NAMED, { "\xff", sizeof("\xff") - 1 },
+		{ "\n", sizeof("\n") - 1 }, "\xef\xbf\xbd::?" },
+	{ "Python: as it is", RUNTIME_CPYTHON, RUNTIME_FORM_MAIN, { "A.", sizeof("A.") - 1 }, { "f", sizeof("f") - 1 }, "A.f" },
+	{ "of no runtime", 999, 999, { "A.", sizeof("A.") - 1 }, { "f", sizeof("f") - 1 }, "A.f" },
+};
+/* clang-format on */
+
+static void puts_owner_and_name_together(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, cases) {
+		struct buf out, text;
+		buf_init(&out, 1024);
+		buf_init(&text, 1024);
+		buf_str(&text, c->owner);
+		buf_str(&text, c->function);
+		runtimes_name(
+			&out, c->kind, c->form, c->owner.len, buf_view(&text), RUNTIME_TEXT_UTF8);
+		CHECK_CASE(c, str_eq(buf_view(&out), str_of(c->want)));
+		CHECK_CASE(c, out.len <= 3 * text.len + RUNTIMES_NAME_MORE_BYTES_MAX);
+		buf_deinit(&out);
+		buf_deinit(&text);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(puts_owner_and_name_together))
