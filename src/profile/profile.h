@@ -81,6 +81,7 @@ struct profile_location {
 	uint32_t line_first; /* lines[line_first .. + line_count): innermost inlined call first */
 	uint32_t line_count; /* 0: not symbolized yet */
 	uint8_t kind;        /* enum frame_kind */
+	bool unnamed;        /* the symbolizer found no function: its line says where it is */
 };
 
 struct profile_stack {

@@ -3,7 +3,7 @@
  * Which series ran a function, and when. The samples' own index knows locations; which of them are
  * the function is known here, once they have names.
  */
-#include "query/internal.h"
+#include "query/report.h"
 
 #include "base/clock.h"
 
@@ -27,15 +27,16 @@ static int by_text(const void *a, const void *b)
 
 /* Texts of the functions that match, sorted. */
 static enum status list_names(
-	struct asking *x, const struct query_frames *f, const struct profile *tables, struct err *e)
+	struct asking *x, const struct query_lines *l, const struct profile *tables, struct err *e)
 {
-	struct str *v = ARENA_ARRAY(x->a, struct str, MAX(f->count, 1u));
-	uint32_t n = 0;
-	if (!v)
-		return err_set(e, arena_status(x->a), "%u functions", f->count);
-	for (uint32_t i = 0; i < f->count; i++)
-		if (f->matched[i])
-			v[n++] = profile_str(tables, f->v[i].name);
+	uint32_t n = 0, lines = l->first[tables->locations.len];
+	struct str *v = ARENA_ARRAY(x->a, struct str, MAX(l->key_count, 1u));
+	uint8_t *listed = ARENA_ARRAY(x->a, uint8_t, MAX(l->key_count, 1u));
+	if (!v || !listed)
+		return err_set(e, arena_status(x->a), "%u functions", l->key_count);
+	for (uint32_t i = 0; i < lines; i++)
+		if (l->v[i].seen && !listed[l->v[i].key]++)
+			v[n++] = profile_str(tables, l->keys[l->v[i].key].name);
 	qsort(v, n, sizeof(*v), by_text);
 	x->names = v;
 	x->name_count = x->matched = 0;
@@ -56,20 +57,22 @@ static enum status list_names(
 static enum status choose(void *ctx, struct profile *tables, uint8_t *chosen, struct err *e)
 {
 	struct asking *x = ctx;
-	struct query_frames f;
+	struct query_shown room;
+	struct query_report_request shown = query_shown_request(x->r, &room);
+	struct query_lines l;
 	uint32_t locations = (uint32_t)tables->locations.len;
 	enum status s = OK;
 	if (x->q->symbolizer)
 		s = symbolizer_resolve(
 			x->q->symbolizer, tables, QUERY_WAIT_MS, NULL, &x->pending, e);
 	if (s == OK)
-		s = query_frames_make(tables, x->r->match, x->a, &f, e);
+		s = query_lines_make(tables, &shown, x->a, &l, e);
 	if (s != OK)
 		return s;
-	for (uint32_t l = 1; l < locations; l++)
-		for (uint32_t k = f.first[l]; k < f.first[l + 1] && !chosen[l]; k++)
-			chosen[l] = f.matched[f.ids[k] & ~QUERY_FRAME_INLINED];
-	return list_names(x, &f, tables, e);
+	for (uint32_t i = 1; i < locations; i++)
+		for (uint32_t k = l.first[i]; k < l.first[i + 1] && !chosen[i]; k++)
+			chosen[i] = l.v[k].seen != 0;
+	return list_names(x, &l, tables, e);
 }
 
 static void write_type(const struct samples_type *t, struct buf *out)

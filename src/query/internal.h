@@ -71,89 +71,10 @@ struct query_unit {
 struct query_unit query_unit_of(
 	struct str sample_type, struct str sample_unit, struct str period_unit, int64_t period);
 
-/* ---- frames.c ---- */
-
-/* A function as a flame graph shows it: same name, binary and kind are the same frame. */
-struct query_frame {
-	uint32_t name; /* tables.strings */
-	uint32_t binary;
-	uint32_t file;
-	uint32_t line; /* where the function begins, else the smallest line seen; 0: not known */
-	uint8_t kind;
-};
-
-/* Or-ed to a frame's number where it was inlined into the frame before it. */
-#define QUERY_FRAME_INLINED 0x80000000u
-
-struct query_frames {
-	struct query_frame *v;
-	uint32_t count;
-	uint32_t *first;  /* frames of location l: ids[first[l] .. first[l + 1]), outermost first */
-	uint32_t *ids;    /* with QUERY_FRAME_INLINED */
-	uint8_t *matched; /* of v, where the request has a `match`; else NULL */
-};
 /* "binary+0xaddress", what has no name is shown by. */
 #define QUERY_ADDRESS_NAME_MAX 320
 struct str query_address_name(
 	struct str binary, uint64_t address, char text[QUERY_ADDRESS_NAME_MAX]);
-/* The frames of all locations of `tables`, which gets the names that were missing. */
-NODISCARD enum status query_frames_make(struct profile *tables, struct str match, struct arena *a,
-	struct query_frames *out, struct err *e);
-
-/* ---- tree.c: what flame and top begin with ---- */
-
-/* The store's tree with the sums and the children of its nodes. Values are not scaled yet. */
-struct query_tree {
-	struct query_plan plan;    /* open as long: its memory counts there */
-	uint64_t held;             /* by query_hold(), before the fold */
-	struct samples_query stop; /* whether to go on: samples_stopped() */
-	struct samples_tree store;
-	bool has_store; /* false: there is nothing, and what follows is empty */
-	struct query_frames frames;
-	struct query_unit unit;
-	uint32_t pending;
-	uint32_t count;
-	int64_t *self;         /* 0 where the stack does not match the request's `match` */
-	int64_t *total;        /* self and all below */
-	uint32_t *first_child; /* children of i: child[first_child[i] .. first_child[i + 1]) */
-	uint32_t *child;
-};
-/* `work` holds what only the making needs, texts included. */
-NODISCARD enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
-	const struct query_request *r, struct arena *work, struct err *e);
-void query_tree_deinit(struct query_tree *t);
-
-/* The frames of node i, outermost first. */
-static inline const uint32_t *query_tree_frames(
-	const struct query_tree *t, uint32_t i, uint32_t *out_count)
-{
-	const uint32_t *first = &t->frames.first[t->store.nodes.v[i].location];
-	*out_count = first[1] - first[0];
-	return t->frames.ids + first[0];
-}
-
-/* ---- fold.c ---- */
-
-struct query_fold_node {
-	uint32_t parent; /* always smaller; node 0 is the root, its own parent */
-	uint32_t frame;
-	int64_t self;
-	int64_t total;
-	bool inlined; /* each time */
-};
-/* A tree of frames: depth first, children by descending total. */
-struct query_fold {
-	VEC(struct query_fold_node) nodes;
-	size_t memory_max; /* bytes, of everything that grows in the making */
-};
-/* From the root down, nodes whose total is `least` (not 0) or more; their totals and own values are
- * exact. Free with query_fold_deinit(), also after a failure. */
-NODISCARD enum status query_fold_down(struct query_fold *f, const struct query_tree *t,
-	uint64_t least, size_t memory_max, struct err *e);
-/* The same from the leaves up. */
-NODISCARD enum status query_fold_up(struct query_fold *f, const struct query_tree *t,
-	uint64_t least, size_t memory_max, struct err *e);
-void query_fold_deinit(struct query_fold *f);
 
 /* ---- series.c ---- */
 

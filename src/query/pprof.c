@@ -5,7 +5,7 @@
  * a period have a second value in the period's unit, so that there are two columns, [samples count,
  * cpu nanoseconds], as Go's own CPU profiles have them; pprof shows the last one by default.
  */
-#include "query/internal.h"
+#include "query/report.h"
 
 #include "codec/codec.h"
 #include "pprof/pprof.h"
@@ -143,19 +143,21 @@ static enum status choose_types(struct writer *w, struct samples_tree *t, struct
 }
 
 /* A stack matches when a frame of it does: from the root down. */
-static enum status find_matches(
-	struct writer *w, struct samples_tree *t, struct str match, struct arena *a, struct err *e)
+static enum status find_matches(struct writer *w, struct samples_tree *t,
+	const struct query_request *r, struct arena *a, struct err *e)
 {
-	struct query_frames f;
-	enum status s = query_frames_make(&t->tables, match, a, &f, e);
+	struct query_shown room;
+	struct query_report_request shown = query_shown_request(r, &room);
+	struct query_lines l;
+	enum status s = query_lines_make(&t->tables, &shown, a, &l, e);
 	uint8_t *matched = s == OK ? ARENA_ARRAY(a, uint8_t, t->nodes.len) : NULL;
 	if (s == OK && !matched)
 		s = err_set(e, arena_status(a), "a tree of %zu locations", t->nodes.len);
 	for (size_t i = 1; s == OK && i < t->nodes.len; i++) {
 		const struct samples_node *n = &t->nodes.v[i];
 		matched[i] = matched[n->parent];
-		for (uint32_t k = f.first[n->location]; k < f.first[n->location + 1]; k++)
-			matched[i] |= f.matched[f.ids[k] & ~QUERY_FRAME_INLINED];
+		for (uint32_t k = l.first[n->location]; k < l.first[n->location + 1]; k++)
+			matched[i] |= l.v[k].seen != 0;
 	}
 	w->matched = matched;
 	return s;
@@ -214,7 +216,8 @@ static enum status add_comment(struct profile *p, size_t left_labels, uint32_t *
 }
 
 static enum status write_profile(const struct query_plan *plan, struct samples_cells *c,
-	size_t left_labels, struct str match, struct arena *a, struct buf *out, struct err *e)
+	size_t left_labels, const struct query_request *r, struct arena *a, struct buf *out,
+	struct err *e)
 {
 	CLEANUP(writer_deinit) struct writer w = { .plan = plan, .cells = c, .out = out };
 	struct samples_tree *t = &c->tree;
@@ -224,8 +227,8 @@ static enum status write_profile(const struct query_plan *plan, struct samples_c
 	for (size_t i = 0; i < c->groups.len; i++)
 		longest = MAX(longest, c->groups.v[i].period);
 	enum status s = choose_types(&w, t, e);
-	if (s == OK && match.len > 0)
-		s = find_matches(&w, t, match, a, e);
+	if (s == OK && r->match.len > 0)
+		s = find_matches(&w, t, r, a, e);
 	if (s == OK && left_labels)
 		s = add_comment(&t->tables, left_labels, &comment, e);
 	if (s == OK && pprof_stream_new(&t->tables, w.types, w.type_count, &w.stream) != OK)
@@ -280,7 +283,7 @@ enum status query_pprof(
 	if (s == OK && r->required && cells.v.len == 0)
 		s = query_nothing(q, r, STR(""), e);
 	if (s == OK)
-		s = write_profile(&plan, &cells, left_labels, r->match, &a, out, e);
+		s = write_profile(&plan, &cells, left_labels, r, &a, out, e);
 	samples_cells_deinit(&cells);
 	return s;
 }

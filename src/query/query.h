@@ -164,6 +164,7 @@ struct query_side {
 #define QUERY_BY_MAPPING 0x2u
 #define QUERY_BY_FILE 0x4u
 #define QUERY_BY_SOURCE 0x8u /* instead of the function: file and line */
+#define QUERY_BY_SHOWN 0x10u /* as firn shows it: name, base name of the binary, kind of frame */
 
 struct query_report_request {
 	struct str tenant;
@@ -184,6 +185,7 @@ struct query_report_request {
 	double trim;         /* calls at or below this share of their parent are left out */
 	samples_cancel_fn *cancel;
 	void *cancel_ctx;
+	int64_t deadline_ns; /* monotonic: E_TIMEOUT after it; 0: QUERY_TIME_MAX_NS from now */
 };
 
 /* What goes with each report. */

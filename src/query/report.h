@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report: what the reports of Parca's API are made from: stacks with values, and the tree of calls
- * that filters, grouping, inversion and comparison make of them.
+ * report: the one engine of all reports about stacks, whichever API asks for them. In this order:
+ *
+ *	stacks.c  the store's tree of locations with its values, its locations named
+ *	lines.c   the frames of each location, and which of them are one node: their keys
+ *	tree.c    which stacks are kept, their totals, their children
+ *	fold.c    a flame graph: places of the tree with the same path of keys are one node
+ *	chart.c   the same in the order of time
+ *	rows.c    a table: sums by key, and by caller and callee
+ *
+ * A report is what it writes from a fold, from rows, or from the stacks of the tree.
  *
  * Private to query/. Everything lies in the caller's arena but what has a _deinit.
  */
@@ -9,15 +17,17 @@
 
 #include "query/internal.h"
 
-/* ---- stacks.c: what the store has, symbolized ---- */
+/* ---- flame.c: a request of our own API as the engine takes it ---- */
 
-/* A tree of locations; 0 is the root, parents come before their children. */
-struct query_stack {
-	uint32_t parent;
-	uint32_t location;   /* 0: the root, or the node of a group of labels right below it */
-	uint32_t group;      /* 0: none */
-	int64_t value, diff; /* of the stacks that end here, in the report's unit */
+struct query_shown {
+	struct filter_condition condition;
+	struct frame_filter filter;
 };
+/* Frames as they are shown; `match` is a filter, which lies in `room`. */
+struct query_report_request query_shown_request(
+	const struct query_request *r, struct query_shown *room);
+
+/* ---- stacks.c: what the store has, symbolized ---- */
 
 /* A sample of a flame chart. */
 struct query_event {
@@ -30,16 +40,20 @@ struct query_stacks {
 	struct query_plan plan; /* of the shown side; open as long: its memory counts there */
 	uint64_t held;          /* by query_stacks_hold() */
 	struct profile tables;
-	VEC(struct query_stack) v;
+	/* 0 is the root, parents come before their children. Location 0: the root, or the node of
+	 * a group of labels right below it. Values are in the report's unit. */
+	VEC(struct samples_node) v;
+	VEC(int64_t) diff;              /* by stack, of a comparison; else empty */
+	VEC(uint32_t) group;            /* by stack, where labels are asked for; else empty */
 	VEC(struct query_event) events; /* by time; only where the request is a chart's */
 	struct map index;               /* of v, by (parent, location, group) */
 	struct str *groups;     /* values of the request's labels, group by group from 1 on */
 	uint32_t group_count;   /* with group 0 */
-	uint8_t *unnamed;       /* by location: it has no function */
 	struct str sample_type; /* what `unit` counts */
 	struct str unit;
 	struct str period_type, period_unit;
 	int64_t period;
+	int64_t per_sample; /* the value of one sample; 0: not known */
 	int64_t first_ns, last_ns;
 	uint64_t sample_count;
 	uint32_t pending;
@@ -51,14 +65,25 @@ void query_stacks_deinit(struct query_stacks *s);
 /* So many bytes more are taken for the report. */
 NODISCARD enum status query_stacks_hold(struct query_stacks *s, uint64_t bytes, struct err *e);
 
+static inline int64_t query_stack_diff(const struct query_stacks *s, uint32_t i)
+{
+	return s->diff.len ? s->diff.v[i] : 0;
+}
+
+static inline uint32_t query_stack_group(const struct query_stacks *s, uint32_t i)
+{
+	return s->group.len ? s->group.v[i] : 0;
+}
+
 /* ---- lines.c: the frames of locations, as keys and as filters see them ---- */
 
 #define QUERY_LINE_NONE UINT32_MAX
 
-/* What makes two frames one node. */
+/* What makes two frames one node. By QUERY_BY_SHOWN: name and binary as they are shown, and the
+ * kind of frame as `file`. */
 struct query_key {
-	uint32_t name; /* 0: no function, then mapping and address */
-	uint32_t mapping;
+	uint32_t name;    /* 0: no function, then mapping and address */
+	uint32_t mapping; /* the number of a mapping, or of a text about it */
 	uint32_t file;
 	uint32_t line;
 	uint64_t address;
@@ -75,18 +100,26 @@ struct query_line {
 	uint64_t seen; /* conditions of filters of stacks that hold, or negative ones that do not */
 };
 
+/* Where a function begins: of any of its frames; the smallest line that was seen. 0: not known. */
+struct query_origin {
+	uint32_t file;
+	uint32_t line;
+};
+
 struct query_lines {
 	struct query_line *v;
 	uint32_t *first; /* of location l: v[first[l] .. first[l + 1]), outermost first */
 	struct query_key *keys;
+	struct query_origin *origins; /* by key; only by QUERY_BY_SHOWN */
 	uint32_t key_count;
 	bool some_frame; /* a stack of none is not kept */
 	uint64_t must;   /* a stack is kept when all of these are seen */
 	uint64_t must_not;
 };
-NODISCARD enum status query_lines_make(const struct query_stacks *s,
-	const struct query_report_request *r, struct arena *a, struct query_lines *out,
-	struct err *e);
+/* The frames of all locations of `tables`, which gets the names that are missing. Of the request
+ * count: by, filters, sandwich. */
+NODISCARD enum status query_lines_make(struct profile *tables, const struct query_report_request *r,
+	struct arena *a, struct query_lines *out, struct err *e);
 
 /* The texts of a frame; "" where there is none. */
 struct query_line_texts {
@@ -95,12 +128,9 @@ struct query_line_texts {
 	uint64_t address;
 	bool has_mapping, has_function;
 };
-struct query_line_texts query_line_texts(
-	const struct query_stacks *s, uint32_t location, uint32_t line);
+struct query_line_texts query_line_texts(const struct profile *tables, const struct query_line *l);
 
-/* ---- calls.c ---- */
-
-/* Columns of a call that differ between the frames that it stands for. */
+/* Columns of a node that differ between the frames that it stands for. */
 #define QUERY_MIXED_MAPPING 0x01u
 #define QUERY_MIXED_BUILD_ID 0x02u
 #define QUERY_MIXED_ADDRESS 0x04u
@@ -109,37 +139,94 @@ struct query_line_texts query_line_texts(
 #define QUERY_MIXED_SYSTEM_NAME 0x20u
 #define QUERY_MIXED_FILE 0x40u
 #define QUERY_MIXED_INLINED 0x80u
+uint8_t query_lines_differ(
+	const struct profile *tables, const struct query_line *a, const struct query_line *b);
 
-struct query_call {
-	uint32_t parent;         /* always smaller; 0 is the root, its own parent */
-	uint32_t key;            /* QUERY_LINE_NONE: the root, or a group of labels */
-	uint32_t location, line; /* of the first frame */
+/* ---- tree.c: which stacks, and what they sum to ---- */
+
+struct query_tree {
+	struct query_stacks stacks; /* own values of those that are not kept are 0 */
+	struct query_lines lines;
+	uint32_t count;        /* of stacks */
+	int64_t *total;        /* by stack: own and all below, of a sandwich down to the next cut */
+	int64_t *total_diff;   /* NULL: not a comparison */
+	uint8_t *live;         /* by stack: it or something below it is kept and is not nothing */
+	uint32_t *first_child; /* children of i: child[first_child[i] .. first_child[i + 1]) */
+	uint32_t *child;
+	uint32_t *cut; /* by stack, of a sandwich: the one where the function is */
+	int64_t sum, sum_diff, filtered; /* of all stacks */
+};
+NODISCARD enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
+	const struct query_report_request *r, struct arena *a, struct err *e);
+void query_tree_deinit(struct query_tree *t);
+
+/* The frames of stack i: lines.v[first .. *out_end), outermost first. */
+static inline uint32_t query_tree_lines(const struct query_tree *t, uint32_t i, uint32_t *out_end)
+{
+	uint32_t location = t->stacks.v.v[i].location;
+	*out_end = location ? t->lines.first[location + 1] : 0;
+	return location ? t->lines.first[location] : 0;
+}
+
+/* Of the frames first .. end the one where the sandwich cuts: of a recursion the outermost for the
+ * callers, the innermost for the called. `end`: none does. */
+static inline uint32_t query_tree_cut_line(
+	const struct query_tree *t, uint32_t first, uint32_t end, bool outermost)
+{
+	uint32_t at = end;
+	for (uint32_t i = first; i < end && (at == end || !outermost); i++)
+		if (t->lines.v[i].sandwich)
+			at = i;
+	return at;
+}
+
+/* What goes with each report. */
+void query_tree_info(const struct query_tree *t, struct query_report *info);
+
+/* Which nodes are left out, with all that is below them. */
+enum query_trim {
+	QUERY_TRIM_WHOLE, /* |total| below `least`, which is not 0 */
+	QUERY_TRIM_ABOVE, /* total not above the request's share of the parent's, as a whole number
+			   */
+	QUERY_TRIM_LEAST, /* total below the request's share of the parent's, or nothing */
+};
+/* Whether a node of this total is kept below a parent of that one. */
+bool query_trim_keeps(enum query_trim trim, double share, uint64_t least, int64_t parent,
+	int64_t total, int64_t total_diff);
+
+/* ---- fold.c, chart.c ---- */
+
+struct query_fold_node {
+	uint32_t parent; /* always smaller; node 0 is the root, its own parent */
+	uint32_t line;   /* lines.v, of the first frame; QUERY_LINE_NONE: root, group of labels */
 	uint32_t group;
-	uint8_t mixed;
-	bool inlined;
-	int64_t self, total, self_diff, total_diff;
+	uint8_t mixed; /* QUERY_MIXED_… */
+	bool inlined;  /* the first frame */
+	int64_t self, total, total_diff;
 	int64_t time_ns; /* of a chart: when it began */
 };
-struct query_calls {
-	struct query_stacks stacks;
-	struct query_lines lines;
-	VEC(struct query_call) v;
-	struct map index;
-	uint32_t *first_child; /* children of i: child[first_child[i] .. first_child[i + 1]) */
-	uint32_t *child;       /* by descending total, of a chart by time */
-	uint8_t *kept;         /* by stack: it passes the filters and is not nothing */
-	uint32_t *cut;         /* by stack, of a sandwich: the one where the function is */
-	int64_t total, filtered, total_diff;
+/* A tree of frames: depth first, children by descending total, of a chart by time. */
+struct query_fold {
+	VEC(struct query_fold_node) nodes;
+	int64_t trimmed;   /* what the nodes that were left out sum to */
+	size_t memory_max; /* bytes, of everything that grows in the making */
 };
-NODISCARD enum status query_calls_make(struct query_calls *c, const struct query_engine *q,
-	const struct query_report_request *r, struct arena *a, struct err *e);
-void query_calls_deinit(struct query_calls *c);
 
-/* ---- rows.c: calls by function ---- */
+/* From the root down, or where the request says so from the leaves up; a chart. Free with
+ * query_fold_deinit(), also after a failure. */
+NODISCARD enum status query_fold_make(struct query_fold *f, const struct query_tree *t,
+	const struct query_report_request *r, enum query_trim trim, uint64_t least,
+	size_t memory_max, struct err *e);
+void query_fold_deinit(struct query_fold *f);
+
+NODISCARD enum status query_chart_make(struct query_fold *f, const struct query_tree *t,
+	enum query_trim trim, double share, struct err *e);
+
+/* ---- rows.c: sums by key ---- */
 
 struct query_key_row {
-	uint32_t call; /* the first */
-	uint32_t row;  /* number among those with a value, or QUERY_LINE_NONE */
+	uint32_t line; /* lines.v: of its frames in a mapping that with the smallest address */
+	uint32_t row;  /* number among those that occur, or QUERY_LINE_NONE */
 	int64_t total, total_diff, self, self_diff;
 	bool many; /* frames of more than one line, of more than one mapping */
 	bool many_mappings;
@@ -154,12 +241,7 @@ struct query_key_rows {
 	uint32_t count;
 	VEC(struct query_key_edge) edges; /* by caller, then callee */
 };
-/* A function counts once in a stack, however often it recurs. */
-NODISCARD enum status query_rows_make(
-	struct query_key_rows *r, const struct query_calls *c, struct arena *a, struct err *e);
+/* A function counts once in a stack, however often it recurs. edges: those are wanted, too. */
+NODISCARD enum status query_rows_make(struct query_key_rows *r, const struct query_tree *t,
+	bool edges, struct arena *a, struct err *e);
 void query_rows_deinit(struct query_key_rows *r);
-
-/* ---- report_flame.c ---- */
-
-/* What is the same for all reports. */
-void query_report_info(const struct query_calls *c, struct query_report *info);

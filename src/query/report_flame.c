@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: rows are numbered breadth first by walking them in their own order: the kept children of row
- * i are appended behind all rows there are, and what they say is taken then: calls lie in another
- * order, and each look at one of a million is a miss of the cache. Then column by column;
- * dictionaries hold what the column uses.
+ * How: the fold comes depth first, rows are numbered depth by depth: counting the nodes of each
+ * depth says where its rows begin. What a row says of its frame is taken then, in the order of the
+ * fold. Then column by column; dictionaries hold what the column uses.
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
@@ -25,13 +24,13 @@ enum text { TEXT_MAPPING, TEXT_BUILD_ID, TEXT_NAME, TEXT_SYSTEM_NAME, TEXT_FILE,
 #define IS_FRAME 0x20u
 
 struct row {
-	uint32_t call;
+	uint32_t node;   /* of the fold */
 	uint32_t parent; /* row */
 	uint32_t depth;
-	uint32_t child_count; /* their rows follow each other: BFS keeps siblings together */
+	uint32_t child_count; /* their rows follow each other */
 	uint32_t first_child;
 	int64_t offset; /* of value, from the left */
-	int64_t total, self;
+	int64_t next;   /* the same of the next child */
 };
 
 /* What a row says of its frame; texts are numbers of tables.strings + 1, 0: null. */
@@ -43,7 +42,8 @@ struct cells {
 };
 
 struct flame {
-	const struct query_calls *c;
+	const struct query_tree *t;
+	struct query_fold fold;
 	const struct query_report_request *r;
 	struct arena *a;
 	struct arrow_writer w;
@@ -51,7 +51,6 @@ struct flame {
 	struct cells *cells; /* by row */
 	size_t count;
 	int64_t root_total;
-	int64_t trimmed;
 	uint32_t height;
 	/* for one column at a time */
 	int64_t *ints;
@@ -72,136 +71,131 @@ static uint32_t text_unless(bool unknown, uint32_t id)
 }
 
 /* Texts of a function that are empty are null. */
-static void fill_function(const struct flame *f, const struct query_call *call, struct cells *out)
+static void fill_function(
+	const struct profile *p, const struct query_line *of, unsigned mixed, struct cells *out)
 {
-	const struct profile *p = &f->c->stacks.tables;
-	const struct profile_line *line = &p->lines.v[call->line];
+	const struct profile_line *line = &p->lines.v[of->line];
 	const struct profile_function *fn = &p->functions.v[line->function];
 	uint32_t name = fn->name ? fn->name : fn->system_name;
 	out->texts[TEXT_NAME] = text_unless(name == 0, name);
 	out->texts[TEXT_SYSTEM_NAME] = text_unless(
-		fn->system_name == 0 || (call->mixed & QUERY_MIXED_SYSTEM_NAME), fn->system_name);
+		fn->system_name == 0 || (mixed & QUERY_MIXED_SYSTEM_NAME), fn->system_name);
 	out->texts[TEXT_FILE] =
-		text_unless(fn->filename == 0 || (call->mixed & QUERY_MIXED_FILE), fn->filename);
+		text_unless(fn->filename == 0 || (mixed & QUERY_MIXED_FILE), fn->filename);
 	out->line = line->line;
 	out->start_line = fn->start_line;
-	if (!(call->mixed & QUERY_MIXED_LINE))
+	if (!(mixed & QUERY_MIXED_LINE))
 		out->has |= HAS_LINE;
-	if (!(call->mixed & QUERY_MIXED_START_LINE))
+	if (!(mixed & QUERY_MIXED_START_LINE))
 		out->has |= HAS_START_LINE;
 }
 
 /* A mapping without a build id has an empty one. */
-static void fill_cells(const struct flame *f, const struct query_call *call, struct cells *out)
+static void fill_cells(const struct flame *f, const struct query_fold_node *n, struct cells *out)
 {
-	const struct profile *p = &f->c->stacks.tables;
+	const struct profile *p = &f->t->stacks.tables;
 	*out = (struct cells){ 0 };
-	if (call->inlined)
+	if (n->inlined)
 		out->has |= IS_INLINED;
-	if (call->key == QUERY_LINE_NONE)
+	if (n->line == QUERY_LINE_NONE)
 		return;
-	const struct profile_location *l = &p->locations.v[call->location];
+	const struct query_line *line = &f->t->lines.v[n->line];
+	const struct profile_location *l = &p->locations.v[line->location];
 	const struct profile_mapping *m = &p->mappings.v[l->mapping];
 	out->has |= IS_FRAME;
 	out->address = l->address;
-	if (!(call->mixed & QUERY_MIXED_INLINED))
+	if (!(n->mixed & QUERY_MIXED_INLINED))
 		out->has |= HAS_INLINED;
-	if (!(call->mixed & QUERY_MIXED_ADDRESS))
+	if (!(n->mixed & QUERY_MIXED_ADDRESS))
 		out->has |= HAS_ADDRESS;
 	out->texts[TEXT_MAPPING] =
-		text_unless(l->mapping == 0 || (call->mixed & QUERY_MIXED_MAPPING), m->filename);
+		text_unless(l->mapping == 0 || (n->mixed & QUERY_MIXED_MAPPING), m->filename);
 	out->texts[TEXT_BUILD_ID] =
-		text_unless(l->mapping == 0 || (call->mixed & QUERY_MIXED_BUILD_ID), m->build_id);
-	if (call->line != QUERY_LINE_NONE)
-		fill_function(f, call, out);
+		text_unless(l->mapping == 0 || (n->mixed & QUERY_MIXED_BUILD_ID), m->build_id);
+	if (line->line != QUERY_LINE_NONE)
+		fill_function(p, line, n->mixed, out);
 }
 
 /* ---- rows ---- */
 
-static int64_t least_of(int64_t total, double share)
+/* rows[]: by node of the fold, its row; how many nodes of each depth there are says where the rows
+ * of a depth begin. */
+static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
 {
-	float least = (float)total * (float)share;
-	return least >= 0x1p63f ? INT64_MAX : (int64_t)least;
+	size_t count = f->fold.nodes.len;
+	const struct query_fold_node *v = f->fold.nodes.v;
+	uint32_t *depth = ARENA_ARRAY(f->a, uint32_t, count);
+	uint32_t *begin = ARENA_ARRAY(f->a, uint32_t, count + 2);
+	if (!depth || !begin)
+		return err_set(e, arena_status(f->a), "flame graph of %zu rows", count);
+	for (size_t i = 1; i < count; i++) {
+		depth[i] = depth[v[i].parent] + 1;
+		f->height = MAX(f->height, depth[i]);
+		begin[depth[i] + 1]++;
+	}
+	begin[1] = 1;
+	for (size_t d = 2; d <= f->height; d++)
+		begin[d] += begin[d - 1];
+	for (size_t i = 1; i < count; i++)
+		row_of[i] = begin[depth[i]]++;
+	return OK;
 }
 
-/* How many rows ahead memory is asked for what they need: in turn where the children of a call are
- * listed, the list, the first child. */
-#define AHEAD 8u
-
-static void add_children(struct flame *f, size_t i)
+/* Depth first is the order of the fold, depth by depth that of the rows: children of one parent
+ * follow each other in both. */
+static void fill_rows(struct flame *f, const uint32_t *row_of)
 {
-	const struct query_calls *c = f->c;
-	struct row *row = &f->rows[i];
-	/* (Not in a function of its own: gcc 12 takes one that only prefetches for one that does
-	 * nothing.) */
-	if (i + 3 * AHEAD < f->count)
-		__builtin_prefetch(&c->first_child[f->rows[i + 3 * AHEAD].call]);
-	if (i + 2 * AHEAD < f->count)
-		__builtin_prefetch(&c->child[c->first_child[f->rows[i + 2 * AHEAD].call]]);
-	if (i + AHEAD < f->count) {
-		uint32_t first = c->first_child[f->rows[i + AHEAD].call];
-		const struct query_call *child = &c->v.v[first < c->v.len ? c->child[first] : 0];
-		__builtin_prefetch(child);
-		__builtin_prefetch((const char *)(child + 1) - 1);
+	const struct query_fold_node *v = f->fold.nodes.v;
+	fill_cells(f, &v[0], &f->cells[0]);
+	f->rows[0] = (struct row){ .first_child = 1 };
+	for (uint32_t i = 1; i < f->count; i++) {
+		struct row *parent = &f->rows[row_of[v[i].parent]];
+		f->rows[row_of[i]] = (struct row){ .node = i,
+			.parent = row_of[v[i].parent],
+			.depth = parent->depth + 1,
+			.offset = parent->next,
+			.next = parent->next };
+		if (parent->child_count++ == 0)
+			parent->first_child = row_of[i];
+		parent->next = query_add(parent->next, v[i].total);
+		fill_cells(f, &v[i], &f->cells[row_of[i]]);
 	}
-	int64_t least = least_of(row->total, f->r->trim), offset = row->offset;
-	row->first_child = (uint32_t)f->count;
-	for (uint32_t k = c->first_child[row->call]; k < c->first_child[row->call + 1]; k++) {
-		const struct query_call *child = &c->v.v[c->child[k]];
-		if (child->total <= least) {
-			f->trimmed = query_add(f->trimmed, child->total);
-			continue;
-		}
-		fill_cells(f, child, &f->cells[f->count]);
-		f->rows[f->count++] = (struct row){ .call = c->child[k],
-			.parent = (uint32_t)i,
-			.depth = row->depth + 1,
-			.offset = offset,
-			.total = child->total,
-			.self = child->self };
-		offset = query_add(offset, child->total);
-		f->height = MAX(f->height, row->depth + 1);
-	}
-	row->child_count = (uint32_t)f->count - row->first_child;
+	f->root_total = f->rows[0].next;
 }
 
 static enum status make_rows(struct flame *f, struct err *e)
 {
-	const struct query_calls *c = f->c;
-	f->rows = ARENA_ARRAY(f->a, struct row, c->v.len);
-	f->cells = ARENA_ARRAY(f->a, struct cells, c->v.len);
-	if (!f->rows || !f->cells)
-		return err_set(e, arena_status(f->a), "flame graph of %zu calls", c->v.len);
-	f->rows[0] = (struct row){ .total = c->v.v[0].total };
-	fill_cells(f, &c->v.v[0], &f->cells[0]);
-	f->count = 1;
-	for (size_t i = 0; i < f->count; i++)
-		add_children(f, i);
-	for (uint32_t i = 0; i < f->rows[0].child_count; i++)
-		f->root_total = query_add(f->root_total, f->rows[1 + i].total);
+	const struct query_stacks *s = &f->t->stacks;
+	f->count = f->fold.nodes.len;
 	if (f->count > QUERY_FLAME_NODES_MAX)
 		return err_set(e, E_LIMIT,
 			"a flame graph of %zu rows, at most %u are answered: set "
 			"node_trim_threshold, or choose a shorter time range",
 			f->count, QUERY_FLAME_NODES_MAX);
+	f->rows = ARENA_ARRAY(f->a, struct row, f->count);
+	f->cells = ARENA_ARRAY(f->a, struct cells, f->count);
 	f->ints = ARENA_ARRAY(f->a, int64_t, f->count);
 	f->valid = ARENA_ARRAY(f->a, uint8_t, f->count);
 	f->indices = ARENA_ARRAY(f->a, uint32_t, f->count + 1);
 	/* Each text once, and no more than there are rows. */
-	size_t texts = MAX((size_t)c->stacks.tables.strings.len,
-		(size_t)c->stacks.group_count * f->r->label_count);
+	size_t texts =
+		MAX((size_t)s->tables.strings.len, (size_t)s->group_count * f->r->label_count);
 	f->texts = ARENA_ARRAY(f->a, struct str, MIN(texts, f->count));
-	f->numbers = ARENA_ARRAY(f->a, uint32_t, c->stacks.tables.strings.len);
-	if (!f->ints || !f->valid || !f->indices || !f->texts || !f->numbers)
+	f->numbers = ARENA_ARRAY(f->a, uint32_t, s->tables.strings.len);
+	if (!f->rows || !f->cells || !f->ints || !f->valid || !f->indices || !f->texts ||
+		!f->numbers)
 		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
-	return OK;
+	enum status st = number_rows(f, f->indices, e);
+	if (st == OK)
+		fill_rows(f, f->indices);
+	return st;
 }
 
 /* ---- columns ---- */
 
-static const struct query_call *call_of(const struct flame *f, size_t i)
+static const struct query_fold_node *node_of(const struct flame *f, size_t i)
 {
-	return &f->c->v.v[f->rows[i].call];
+	return &f->fold.nodes.v[f->rows[i].node];
 }
 
 static bool is_frame(const struct flame *f, size_t i)
@@ -306,7 +300,7 @@ static void put_line(struct flame *f, bool start)
 
 static void put_text(struct flame *f, struct str name, enum text which)
 {
-	const struct profile *p = &f->c->stacks.tables;
+	const struct profile *p = &f->t->stacks.tables;
 	f->text_count = 0;
 	memset(f->numbers, 0, p->strings.len * sizeof(*f->numbers));
 	for (size_t i = 0; i < f->count; i++) {
@@ -362,16 +356,16 @@ static void put_values(struct flame *f)
 {
 	bool alone = set_alone(f);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = i ? f->rows[i].total : f->root_total;
+		f->ints[i] = i ? node_of(f, i)->total : f->root_total;
 	put_ints(f, STR("cumulative"), alone ? 64 : 0, false, alone);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = i ? f->rows[i].self : 0;
+		f->ints[i] = i ? node_of(f, i)->self : 0;
 	put_ints(f, STR("flat"), 0, false, alone);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = f->r->diff ? call_of(f, i)->total_diff : 0;
+		f->ints[i] = f->r->diff ? node_of(f, i)->total_diff : 0;
 	put_ints(f, STR("diff"), 0, true, alone);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = f->r->chart ? call_of(f, i)->time_ns : 0;
+		f->ints[i] = f->r->chart ? node_of(f, i)->time_ns : 0;
 	put_ints(f, STR("timestamp"), 64, true, alone);
 	for (size_t i = 0; i < f->count; i++)
 		f->ints[i] = f->rows[i].depth;
@@ -384,13 +378,13 @@ static void put_values(struct flame *f)
 /* A column for each label that some row has. */
 static void put_labels(struct flame *f)
 {
-	const struct query_stacks *s = &f->c->stacks;
+	const struct query_stacks *s = &f->t->stacks;
 	for (uint32_t k = 0; k < f->r->label_count; k++) {
 		const char *name = arena_printf(f->a, "labels.%.*s", STR_ARG(f->r->labels[k]));
 		bool any = false;
 		begin_texts(f);
 		for (size_t i = 0; i < f->count; i++) {
-			uint32_t group = call_of(f, i)->group;
+			uint32_t group = node_of(f, i)->group;
 			struct str value =
 				group ? s->groups[group * f->r->label_count + k] : STR("");
 			if (value.len > 0)
@@ -426,35 +420,32 @@ static enum status write_record(struct flame *f, struct buf *out, struct err *e)
 	return s;
 }
 
-void query_report_info(const struct query_calls *c, struct query_report *info)
+static enum status flame(struct flame *f, struct buf *out, struct err *e)
 {
-	struct str unit = str_sub(c->stacks.unit, 0, sizeof(info->unit) - 1);
-	*info = (struct query_report){
-		.total = c->total, .filtered = c->filtered, .found = c->stacks.sample_count > 0
-	};
-	if (unit.len)
-		memcpy(info->unit, unit.p, unit.len);
+	enum status s = query_fold_make(
+		&f->fold, f->t, f->r, QUERY_TRIM_ABOVE, 0, QUERY_REPORT_BYTES_MAX, e);
+	if (s == OK)
+		s = make_rows(f, e);
+	return s == OK ? write_record(f, out, e) : s;
 }
 
 enum status query_flame_arrow(const struct query_engine *q, const struct query_report_request *r,
 	struct buf *out, struct query_report *info, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
-	struct query_calls c;
+	CLEANUP(query_tree_deinit) struct query_tree t = { 0 };
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
-	enum status s = query_calls_make(&c, q, r, &a, e);
+	enum status s = query_tree_make(&t, q, r, &a, e);
 	if (s != OK)
 		return s;
-	struct flame f = { .c = &c, .r = r, .a = &a };
-	s = make_rows(&f, e);
-	if (s == OK)
-		s = write_record(&f, out, e);
+	struct flame f = { .t = &t, .r = r, .a = &a };
+	s = flame(&f, out, e);
 	if (s == OK) {
-		query_report_info(&c, info);
+		query_tree_info(&t, info);
 		info->height = (int32_t)f.height + 1;
-		info->trimmed = f.trimmed;
+		info->trimmed = f.fold.trimmed;
 	}
 	map_deinit(&f.text_index);
-	query_calls_deinit(&c);
+	query_fold_deinit(&f.fold);
 	return s;
 }

@@ -18,11 +18,16 @@
 
 /* Callgraph, FlamegraphNode: a cycle or a depth that clients' decoders refuse is not made. */
 struct message {
-	const struct query_calls *c;
+	const struct query_tree *t;
 	const struct query_report_request *r;
 	struct arena *a;
 	struct buf *out;
 };
+
+static const struct profile *tables_of(const struct message *m)
+{
+	return &m->t->stacks.tables;
+}
 
 /* ---- metastore's messages ---- */
 
@@ -36,7 +41,7 @@ static void put_id(struct buf *out, uint32_t field, const char *kind, uint64_t n
 /* Location { id, address, mapping_id } */
 static void put_location(const struct message *m, uint32_t field, uint32_t location)
 {
-	const struct profile_location *l = &m->c->stacks.tables.locations.v[location];
+	const struct profile_location *l = &tables_of(m)->locations.v[location];
 	size_t begun = pb_begin(m->out, field);
 	put_id(m->out, 1, "l", location);
 	pb_put_u64(m->out, 2, l->address);
@@ -48,7 +53,7 @@ static void put_location(const struct message *m, uint32_t field, uint32_t locat
 /* Mapping { id, start, limit, offset, file, build_id, has_functions } */
 static void put_mapping(const struct message *m, uint32_t field, uint32_t mapping)
 {
-	const struct profile *p = &m->c->stacks.tables;
+	const struct profile *p = tables_of(m);
 	const struct profile_mapping *at = &p->mappings.v[mapping];
 	if (mapping == 0)
 		return;
@@ -64,13 +69,13 @@ static void put_mapping(const struct message *m, uint32_t field, uint32_t mappin
 }
 
 /* Function { id, start_line, name, system_name, filename } */
-static void put_function(const struct message *m, uint32_t field, const struct query_call *call)
+static void put_function(const struct message *m, uint32_t field, const struct query_line *line)
 {
-	struct query_line_texts t = query_line_texts(&m->c->stacks, call->location, call->line);
+	struct query_line_texts t = query_line_texts(tables_of(m), line);
 	if (!t.has_function)
 		return;
 	size_t begun = pb_begin(m->out, field);
-	put_id(m->out, 1, "f", m->c->stacks.tables.lines.v[call->line].function);
+	put_id(m->out, 1, "f", tables_of(m)->lines.v[line->line].function);
 	pb_put_u64(m->out, 2, t.start_line);
 	pb_put_str(m->out, 3, t.function);
 	pb_put_str(m->out, 4, t.system_name);
@@ -79,11 +84,11 @@ static void put_function(const struct message *m, uint32_t field, const struct q
 }
 
 /* Line { function_id, line } */
-static void put_line(const struct message *m, uint32_t field, const struct query_call *call)
+static void put_line(const struct message *m, uint32_t field, const struct query_line *line)
 {
-	if (call->line == QUERY_LINE_NONE)
+	if (line->line == QUERY_LINE_NONE)
 		return;
-	const struct profile_line *at = &m->c->stacks.tables.lines.v[call->line];
+	const struct profile_line *at = &tables_of(m)->lines.v[line->line];
 	size_t begun = pb_begin(m->out, field);
 	put_id(m->out, 1, "f", at->function);
 	pb_put_u64(m->out, 2, at->line);
@@ -93,17 +98,17 @@ static void put_line(const struct message *m, uint32_t field, const struct query
 /* TopNodeMeta, CallgraphNodeMeta: the same fields { location, mapping, function, line } */
 static void put_meta(const struct message *m, uint32_t field, const struct query_key_row *row)
 {
-	const struct query_call *call = &m->c->v.v[row->call];
-	uint32_t mapping = m->c->stacks.tables.locations.v[call->location].mapping;
+	const struct query_line *line = &m->t->lines.v[row->line];
+	uint32_t mapping = tables_of(m)->locations.v[line->location].mapping;
 	size_t begun = pb_begin(m->out, field);
-	put_location(m, 1, call->location);
-	if (row->many_mappings && call->line != QUERY_LINE_NONE)
+	put_location(m, 1, line->location);
+	if (row->many_mappings && line->line != QUERY_LINE_NONE)
 		pb_put_str_always(m->out, 2, STR(""));
 	else
 		put_mapping(m, 2, mapping);
-	put_function(m, 3, call);
+	put_function(m, 3, line);
 	if (!row->many)
-		put_line(m, 4, call);
+		put_line(m, 4, line);
 	pb_end(m->out, begun);
 }
 
@@ -113,28 +118,27 @@ typedef enum status rows_fn(
 	const struct message *m, const struct query_key_rows *rows, struct err *e);
 
 static enum status by_function(const struct query_engine *q, const struct query_report_request *r,
-	rows_fn *fn, struct buf *out, struct query_report *info, struct err *e)
+	bool edges, rows_fn *fn, struct buf *out, struct query_report *info, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(query_tree_deinit) struct query_tree t = { 0 };
 	struct query_report_request plain = *r;
 	struct query_key_rows rows = { 0 };
-	struct query_calls c;
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	plain.by = 0;
-	plain.chart = false;
-	enum status s = query_calls_make(&c, q, &plain, &a, e);
+	plain.chart = plain.invert = false;
+	enum status s = query_tree_make(&t, q, &plain, &a, e);
 	if (s != OK)
 		return s;
-	struct message m = { .c = &c, .r = r, .a = &a, .out = out };
-	s = query_rows_make(&rows, &c, &a, e);
+	struct message m = { .t = &t, .r = r, .a = &a, .out = out };
+	s = query_rows_make(&rows, &t, edges, &a, e);
 	if (s == OK)
 		s = fn(&m, &rows, e);
 	if (s == OK)
 		s = query_written(out, e);
 	if (s == OK)
-		query_report_info(&c, info);
+		query_tree_info(&t, info);
 	query_rows_deinit(&rows);
-	query_calls_deinit(&c);
 	return s;
 }
 
@@ -154,15 +158,15 @@ static enum status write_top(
 		pb_end(m->out, begun);
 	}
 	pb_put_u64(m->out, 2, rows->count);
-	pb_put_i64(m->out, 3, (int32_t)m->c->total);
-	pb_put_str(m->out, 4, m->c->stacks.unit);
+	pb_put_i64(m->out, 3, (int32_t)m->t->sum);
+	pb_put_str(m->out, 4, m->t->stacks.unit);
 	return OK;
 }
 
 enum status query_top_message(const struct query_engine *q, const struct query_report_request *r,
 	struct buf *out, struct query_report *info, struct err *e)
 {
-	return by_function(q, r, write_top, out, info, e);
+	return by_function(q, r, false, write_top, out, info, e);
 }
 
 /* ---- Callgraph { nodes, edges, cumulative } ---- */
@@ -192,7 +196,7 @@ static void put_edge(struct graph *g, uint32_t caller, uint32_t callee, int64_t 
  */
 static void choose_removed(struct graph *g)
 {
-	double least = (double)g->m->c->total * CALLGRAPH_SHARE;
+	double least = (double)g->m->t->sum * CALLGRAPH_SHARE;
 	for (uint32_t i = 0; i < g->rows->count; i++) {
 		uint32_t key = g->rows->order[i];
 		bool alone = g->in_count[key] == 1 && g->out_count[key] > 0 &&
@@ -236,7 +240,7 @@ static void put_edges(struct graph *g)
 static enum status write_graph(
 	const struct message *m, const struct query_key_rows *rows, struct err *e)
 {
-	size_t keys = m->c->lines.key_count;
+	size_t keys = m->t->lines.key_count;
 	struct graph g = { .m = m, .rows = rows };
 	g.in_count = ARENA_ARRAY(m->a, uint32_t, keys);
 	g.out_count = ARENA_ARRAY(m->a, uint32_t, keys);
@@ -262,7 +266,7 @@ static enum status write_graph(
 		pb_end(m->out, begun);
 	}
 	put_edges(&g);
-	pb_put_i64(m->out, 3, m->c->total);
+	pb_put_i64(m->out, 3, m->t->sum);
 	return OK;
 }
 
@@ -270,19 +274,17 @@ enum status query_callgraph_message(const struct query_engine *q,
 	const struct query_report_request *r, struct buf *out, struct query_report *info,
 	struct err *e)
 {
-	return by_function(q, r, write_graph, out, info, e);
+	return by_function(q, r, true, write_graph, out, info, e);
 }
 
 /* ---- Flamegraph ---- */
 
 struct nest {
 	struct message m;
-	uint64_t *size;     /* of a call's FlamegraphNode without its own tag and length */
-	uint8_t *kept;      /* by call */
-	uint32_t *next;     /* by call: which child comes next */
+	struct query_fold fold;
+	uint64_t *size;     /* of a node's FlamegraphNode without its own tag and length */
 	uint32_t *location; /* by location: its number in the message, from 1; 0: not used */
 	struct strtab strings;
-	int64_t trimmed;
 	uint32_t height;
 };
 
@@ -300,68 +302,49 @@ static uint32_t number_size(uint64_t v)
 	return v ? 1 + varint_size(v) : 0;
 }
 
-static uint32_t line_number(const struct nest *n, const struct query_call *call)
+static const struct query_line *line_of(const struct nest *n, const struct query_fold_node *node)
 {
-	const struct profile_location *l = &n->m.c->stacks.tables.locations.v[call->location];
-	return call->line == QUERY_LINE_NONE ? 0 : call->line - l->line_first;
+	return node->line == QUERY_LINE_NONE ? NULL : &n->m.t->lines.v[node->line];
+}
+
+static uint32_t line_number(const struct nest *n, const struct query_line *line)
+{
+	const struct profile_location *l = &tables_of(&n->m)->locations.v[line->location];
+	return line->line == QUERY_LINE_NONE ? 0 : line->line - l->line_first;
 }
 
 /* FlamegraphNodeMeta { location_index = 5, line_index = 6 } */
-static uint64_t meta_size(const struct nest *n, const struct query_call *call)
+static uint64_t meta_size(const struct nest *n, const struct query_fold_node *node)
 {
-	if (call->key == QUERY_LINE_NONE)
-		return 0;
-	return number_size(n->location[call->location]) + number_size(line_number(n, call));
+	const struct query_line *line = line_of(n, node);
+	return line ? number_size(n->location[line->location]) + number_size(line_number(n, line))
+		    : 0;
 }
 
-static int64_t diff_of(const struct nest *n, const struct query_call *call)
-{
-	return n->m.r->diff ? call->total_diff : 0;
-}
-
-static bool is_above(const struct nest *n, const struct query_call *call)
-{
-	const struct query_call *parent = &n->m.c->v.v[call->parent];
-	float least = (float)parent->total * (float)n->m.r->trim;
-	return (float)call->total >= least && (call->total != 0 || call->total_diff != 0);
-}
-
-/* Which calls are kept, and their locations' numbers: parents first. */
+/* The numbers of the locations that occur. */
 static bool number_locations(struct nest *n)
 {
-	const struct query_calls *c = n->m.c;
-	uint32_t count = 0;
-	uint32_t *depth = ARENA_ARRAY(n->m.a, uint32_t, c->v.len);
-	if (!depth)
-		return false;
-	n->kept[0] = 1;
-	for (uint32_t i = 1; i < c->v.len; i++) {
-		const struct query_call *call = &c->v.v[i];
-		n->kept[i] = n->kept[call->parent] && is_above(n, call);
-		if (n->kept[call->parent] && !n->kept[i])
-			n->trimmed = query_add(n->trimmed, call->total);
-		depth[i] = depth[call->parent] + 1;
-		if (!n->kept[i])
-			continue;
+	const struct query_fold_node *v = n->fold.nodes.v;
+	uint32_t count = 0, *depth = ARENA_ARRAY(n->m.a, uint32_t, n->fold.nodes.len);
+	for (uint32_t i = 1; depth && i < n->fold.nodes.len; i++) {
+		const struct query_line *line = line_of(n, &v[i]);
+		depth[i] = depth[v[i].parent] + 1;
 		n->height = MAX(n->height, depth[i]);
-		if (call->key != QUERY_LINE_NONE && n->location[call->location] == 0)
-			n->location[call->location] = ++count;
+		if (line && n->location[line->location] == 0)
+			n->location[line->location] = ++count;
 	}
-	return true;
+	return depth;
 }
 
 static void measure(struct nest *n)
 {
-	const struct query_calls *c = n->m.c;
-	for (size_t i = c->v.len; i-- > 1;) {
-		const struct query_call *call = &c->v.v[i];
-		if (!n->kept[i])
-			continue;
-		uint64_t meta = meta_size(n, call);
+	for (size_t i = n->fold.nodes.len; i-- > 1;) {
+		const struct query_fold_node *node = &n->fold.nodes.v[i];
+		uint64_t meta = meta_size(n, node);
 		n->size[i] += 1 + varint_size(meta) + meta;
-		n->size[i] += number_size((uint64_t)call->total);
-		n->size[i] += number_size((uint64_t)diff_of(n, call));
-		n->size[call->parent] += 1 + varint_size(n->size[i]) + n->size[i];
+		n->size[i] += number_size((uint64_t)node->total);
+		n->size[i] += number_size((uint64_t)node->total_diff);
+		n->size[node->parent] += 1 + varint_size(n->size[i]) + n->size[i];
 	}
 }
 
@@ -370,54 +353,38 @@ static void put_tag(struct buf *out, uint32_t field, enum pb_wire wire)
 	buf_varint(out, field << 3 | wire);
 }
 
-/* Everything of the node but its children, which are the last field. `field`: 3 in the root, 4 in a
- * node. */
-static void put_node(struct nest *n, uint32_t i)
+/* Everything of the node but its children, which are the last field, and follow: the fold's order
+ * is theirs. `field`: 3 in the root, 4 in a node. */
+static void put_node(struct nest *n, size_t i)
 {
-	const struct query_call *call = &n->m.c->v.v[i];
+	const struct query_fold_node *node = &n->fold.nodes.v[i];
+	const struct query_line *line = line_of(n, node);
 	struct buf *out = n->m.out;
-	put_tag(out, call->parent == 0 ? 3 : 4, PB_BYTES);
+	put_tag(out, node->parent == 0 ? 3 : 4, PB_BYTES);
 	buf_varint(out, n->size[i]);
 	put_tag(out, 1, PB_BYTES);
-	buf_varint(out, meta_size(n, call));
-	if (call->key != QUERY_LINE_NONE) {
-		pb_put_u64(out, 5, n->location[call->location]);
-		pb_put_u64(out, 6, line_number(n, call));
+	buf_varint(out, meta_size(n, node));
+	if (line) {
+		pb_put_u64(out, 5, n->location[line->location]);
+		pb_put_u64(out, 6, line_number(n, line));
 	}
-	pb_put_i64(out, 2, call->total);
-	pb_put_i64(out, 3, diff_of(n, call));
-}
-
-static void put_nodes(struct nest *n)
-{
-	const struct query_calls *c = n->m.c;
-	for (uint32_t at = 0;;) {
-		if (n->next[at] < c->first_child[at + 1]) {
-			uint32_t child = c->child[n->next[at]++];
-			if (!n->kept[child])
-				continue;
-			put_node(n, child);
-			at = child;
-			continue;
-		}
-		if (at == 0)
-			return;
-		at = c->v.v[at].parent;
-	}
+	pb_put_i64(out, 2, node->total);
+	pb_put_i64(out, 3, node->total_diff);
 }
 
 /* FlamegraphRootNode { cumulative, diff, children } */
 static void put_root(struct nest *n)
 {
-	const struct query_call *root = &n->m.c->v.v[0];
+	const struct query_fold_node *root = &n->fold.nodes.v[0];
 	struct buf *out = n->m.out;
-	uint64_t size = n->size[0] + number_size((uint64_t)n->m.c->total) +
-			number_size((uint64_t)diff_of(n, root));
+	uint64_t size = n->size[0] + number_size((uint64_t)root->total) +
+			number_size((uint64_t)root->total_diff);
 	put_tag(out, 1, PB_BYTES);
 	buf_varint(out, size);
-	pb_put_i64(out, 1, n->m.c->total);
-	pb_put_i64(out, 2, diff_of(n, root));
-	put_nodes(n);
+	pb_put_i64(out, 1, root->total);
+	pb_put_i64(out, 2, root->total_diff);
+	for (size_t i = 1; i < n->fold.nodes.len; i++)
+		put_node(n, i);
 }
 
 static uint64_t text_number(struct nest *n, struct str s)
@@ -431,7 +398,7 @@ static uint64_t text_number(struct nest *n, struct str s)
 static bool number_tables(struct nest *n, uint32_t **out_order, uint32_t **out_functions,
 	uint32_t **out_mappings, uint32_t *out_count)
 {
-	const struct profile *p = &n->m.c->stacks.tables;
+	const struct profile *p = tables_of(&n->m);
 	uint32_t *order = ARENA_ARRAY(n->m.a, uint32_t, p->locations.len);
 	*out_functions = ARENA_ARRAY(n->m.a, uint32_t, p->functions.len);
 	*out_mappings = ARENA_ARRAY(n->m.a, uint32_t, p->mappings.len);
@@ -451,10 +418,10 @@ static bool number_tables(struct nest *n, uint32_t **out_order, uint32_t **out_f
 static void put_flame_location(struct nest *n, uint32_t location, uint32_t *functions,
 	uint32_t *function_count, uint32_t *mappings, uint32_t *mapping_count)
 {
-	const struct profile *p = &n->m.c->stacks.tables;
+	const struct profile *p = tables_of(&n->m);
 	const struct profile_location *l = &p->locations.v[location];
 	struct buf *out = n->m.out;
-	bool unnamed = l->line_count == 0 || n->m.c->stacks.unnamed[location];
+	bool unnamed = l->line_count == 0 || l->unnamed;
 	size_t begun = pb_begin(out, 6);
 	pb_put_u64(out, 2, l->address);
 	for (uint32_t i = 0; i < l->line_count && !unnamed; i++) {
@@ -475,7 +442,7 @@ static void put_flame_location(struct nest *n, uint32_t location, uint32_t *func
 /* Function { start_line = 2, name_string_index = 6, system_name 7, filename 8 } */
 static void put_flame_function(struct nest *n, uint32_t id)
 {
-	const struct profile *p = &n->m.c->stacks.tables;
+	const struct profile *p = tables_of(&n->m);
 	const struct profile_function *f = &p->functions.v[id];
 	size_t begun = pb_begin(n->m.out, 8);
 	pb_put_u64(n->m.out, 2, f->start_line);
@@ -488,7 +455,7 @@ static void put_flame_function(struct nest *n, uint32_t id)
 /* Mapping { start = 2, limit, offset, file_string_index = 11, build_id_string_index = 12 } */
 static void put_flame_mapping(struct nest *n, uint32_t id)
 {
-	const struct profile *p = &n->m.c->stacks.tables;
+	const struct profile *p = tables_of(&n->m);
 	const struct profile_mapping *m = &p->mappings.v[id];
 	size_t begun = pb_begin(n->m.out, 7);
 	pb_put_u64(n->m.out, 2, m->start);
@@ -516,7 +483,7 @@ static bool put_numbered(struct nest *n, const uint32_t *numbers, size_t size, u
 
 static bool put_tables(struct nest *n)
 {
-	const struct profile *p = &n->m.c->stacks.tables;
+	const struct profile *p = tables_of(&n->m);
 	uint32_t *order, *functions, *mappings, count, function_count = 0, mapping_count = 0;
 	if (!number_tables(n, &order, &functions, &mappings, &count))
 		return false;
@@ -533,44 +500,47 @@ static bool put_tables(struct nest *n)
 
 static enum status write_nest(struct nest *n, struct err *e)
 {
-	const struct query_calls *c = n->m.c;
-	n->size = ARENA_ARRAY(n->m.a, uint64_t, c->v.len);
-	n->kept = ARENA_ARRAY(n->m.a, uint8_t, c->v.len);
-	n->next = ARENA_ARRAY(n->m.a, uint32_t, c->v.len);
-	n->location = ARENA_ARRAY(n->m.a, uint32_t, c->stacks.tables.locations.len);
-	if (!n->size || !n->kept || !n->next || !n->location || !number_locations(n) ||
+	const struct query_tree *t = n->m.t;
+	enum status s = query_fold_make(
+		&n->fold, t, n->m.r, QUERY_TRIM_LEAST, 0, QUERY_REPORT_BYTES_MAX, e);
+	if (s != OK)
+		return s;
+	n->size = ARENA_ARRAY(n->m.a, uint64_t, n->fold.nodes.len);
+	n->location = ARENA_ARRAY(n->m.a, uint32_t, t->stacks.tables.locations.len);
+	if (!n->size || !n->location || !number_locations(n) ||
 		strtab_init(&n->strings, QUERY_REPORT_BYTES_MAX) != OK)
-		return err_set(e, arena_status(n->m.a), "flame graph of %zu calls", c->v.len);
-	memcpy(n->next, c->first_child, c->v.len * sizeof(*n->next));
+		return err_set(
+			e, arena_status(n->m.a), "flame graph of %zu calls", n->fold.nodes.len);
 	measure(n);
 	put_root(n);
-	pb_put_i64(n->m.out, 2, c->total);
-	pb_put_str(n->m.out, 3, c->stacks.unit);
+	pb_put_i64(n->m.out, 2, t->sum);
+	pb_put_str(n->m.out, 3, t->stacks.unit);
 	pb_put_u64(n->m.out, 4, n->height + 1);
 	bool good = put_tables(n);
-	pb_put_i64(n->m.out, 9, c->total);
-	pb_put_i64(n->m.out, 10, n->trimmed);
+	pb_put_i64(n->m.out, 9, t->sum);
+	pb_put_i64(n->m.out, 10, n->fold.trimmed);
 	strtab_deinit(&n->strings);
 	return good ? query_written(n->m.out, e)
-		    : err_set(e, arena_status(n->m.a), "flame graph of %zu calls", c->v.len);
+		    : err_set(e, arena_status(n->m.a), "flame graph of %zu calls",
+			      n->fold.nodes.len);
 }
 
 enum status query_flame_message(const struct query_engine *q, const struct query_report_request *r,
 	struct buf *out, struct query_report *info, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
-	struct query_calls c;
+	CLEANUP(query_tree_deinit) struct query_tree t = { 0 };
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
-	enum status s = query_calls_make(&c, q, r, &a, e);
+	enum status s = query_tree_make(&t, q, r, &a, e);
 	if (s != OK)
 		return s;
-	struct nest n = { .m = { .c = &c, .r = r, .a = &a, .out = out } };
+	struct nest n = { .m = { .t = &t, .r = r, .a = &a, .out = out } };
 	s = write_nest(&n, e);
 	if (s == OK) {
-		query_report_info(&c, info);
+		query_tree_info(&t, info);
 		info->height = (int32_t)n.height + 1;
-		info->trimmed = n.trimmed;
+		info->trimmed = n.fold.trimmed;
 	}
-	query_calls_deinit(&c);
+	query_fold_deinit(&n.fold);
 	return s;
 }

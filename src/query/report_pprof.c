@@ -15,7 +15,7 @@
 #define GZIP_LEVEL 3
 
 struct maker {
-	struct query_calls *c;
+	const struct query_tree *t;
 	const struct query_report_request *r;
 	struct profile *p;
 	uint32_t *copies;     /* by location: + 1; 0: not made yet, 1: nothing is left */
@@ -29,9 +29,9 @@ struct maker {
 static enum status copy_location(struct maker *m, uint32_t location, uint32_t from, uint32_t to,
 	uint32_t *memo, uint32_t *out)
 {
-	const struct query_line *v = m->c->lines.v;
+	const struct query_line *v = m->t->lines.v;
 	struct profile_line lines[PROFILE_LINES_MAX];
-	uint32_t first = m->c->lines.first[location], end = m->c->lines.first[location + 1];
+	uint32_t first = m->t->lines.first[location], end = m->t->lines.first[location + 1];
 	uint32_t count = 0, kept = 0;
 	if (*memo) {
 		*out = *memo - 1;
@@ -66,23 +66,17 @@ static enum status copy_location(struct maker *m, uint32_t location, uint32_t fr
 /* Where the sandwich cuts: from its function inwards, or inverted outwards. */
 static enum status cut_location(struct maker *m, uint32_t location, uint32_t *out)
 {
-	const struct query_lines *l = &m->c->lines;
-	uint32_t first = l->first[location], end = l->first[location + 1], at = first;
-	if (m->r->invert) {
-		while (!l->v[at].sandwich)
-			at++;
-		return copy_location(m, location, first, at + 1, &m->cut_copies[location], out);
-	}
-	for (uint32_t i = first; i < end; i++)
-		if (l->v[i].sandwich)
-			at = i;
-	return copy_location(m, location, at, end, &m->cut_copies[location], out);
+	uint32_t first = m->t->lines.first[location], end = m->t->lines.first[location + 1];
+	uint32_t at = query_tree_cut_line(m->t, first, end, m->r->invert);
+	uint32_t *memo = &m->cut_copies[location];
+	return m->r->invert ? copy_location(m, location, first, at + 1, memo, out)
+			    : copy_location(m, location, at, end, memo, out);
 }
 
 /* The locations of stack i, leaf first. */
 static enum status path_of(struct maker *m, uint32_t i, uint32_t *out_count)
 {
-	const struct query_calls *c = m->c;
+	const struct query_tree *c = m->t;
 	uint32_t cut = c->cut ? c->cut[i] : QUERY_LINE_NONE, count = 0;
 	bool inside = c->cut && m->r->invert; /* of the function: left out until it comes */
 	for (uint32_t at = i; at > 0 && count < PROFILE_STACK_MAX; at = c->stacks.v.v[at].parent) {
@@ -124,7 +118,7 @@ static enum status labels_of(struct maker *m, uint32_t group, uint32_t *out)
 		s = profile_add_string(m->p, m->r->labels[i], &labels[i].name);
 		if (s == OK)
 			s = profile_add_string(
-				m->p, m->c->stacks.groups[group * n + i], &labels[i].value);
+				m->p, m->t->stacks.groups[group * n + i], &labels[i].value);
 	}
 	if (s == OK)
 		s = profile_add_labels(m->p, labels, n, out);
@@ -134,7 +128,7 @@ static enum status labels_of(struct maker *m, uint32_t group, uint32_t *out)
 
 static enum status add_head(struct maker *m, uint32_t *out)
 {
-	const struct query_stacks *s = &m->c->stacks;
+	const struct query_stacks *s = &m->t->stacks;
 	struct profile_type type = { .delta = true };
 	/* How long each profile took is not kept. The width of the range is another thing: shares
 	 * of it would say nothing. */
@@ -155,14 +149,16 @@ static enum status add_head(struct maker *m, uint32_t *out)
 
 static enum status add_sample(struct maker *m, uint32_t i, uint32_t head)
 {
-	const struct query_stack *stack = &m->c->stacks.v.v[i];
-	struct profile_sample sample = { .value = m->r->diff ? stack->diff : stack->value,
-		.head = head };
+	const struct query_stacks *stacks = &m->t->stacks;
+	struct profile_sample sample = { .head = head };
 	uint32_t count = 0;
+	sample.value = m->r->diff ? stacks->diff.v[i] : stacks->v.v[i].self;
+	if (sample.value == 0)
+		return OK;
 	enum status s = path_of(m, i, &count);
-	if (s != OK || count == 0 || sample.value == 0) /* pprof wants a location */
+	if (s != OK || count == 0) /* pprof wants a location */
 		return s;
-	s = labels_of(m, stack->group, &sample.own);
+	s = labels_of(m, query_stack_group(stacks, i), &sample.own);
 	if (s != OK)
 		return s;
 	s = profile_add_stack(m->p, m->path, count, &sample.stack);
@@ -177,7 +173,7 @@ static enum status add_samples(struct maker *m, struct arena *a)
 	uint32_t head = 0;
 	m->copies = ARENA_ARRAY(a, uint32_t, locations);
 	m->cut_copies = ARENA_ARRAY(a, uint32_t, locations);
-	m->sets = ARENA_ARRAY(a, uint32_t, m->c->stacks.group_count);
+	m->sets = ARENA_ARRAY(a, uint32_t, m->t->stacks.group_count);
 	if (!m->copies || !m->cut_copies || !m->sets)
 		return err_set(m->e, arena_status(a), "a profile of %zu locations", locations);
 	VEC_CLEAR(&m->p->samples);
@@ -185,9 +181,8 @@ static enum status add_samples(struct maker *m, struct arena *a)
 	enum status s = profile_add_head(m->p, &(struct profile_head){ 0 }, &head);
 	if (s == OK)
 		s = add_head(m, &head);
-	for (uint32_t i = 0; s == OK && i < m->c->stacks.v.len; i++)
-		if (m->c->kept[i])
-			s = add_sample(m, i, head);
+	for (uint32_t i = 0; s == OK && i < m->t->count; i++)
+		s = add_sample(m, i, head);
 	return s;
 }
 
@@ -206,25 +201,21 @@ enum status query_report_pprof(const struct query_engine *q, const struct query_
 	struct buf *out, struct query_report *info, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(query_tree_deinit) struct query_tree t = { 0 };
+	CLEANUP(free_cleanup) struct maker *m = calloc(1, sizeof(*m));
 	struct query_report_request plain = *r;
-	struct query_calls c;
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	plain.chart = false;
-	enum status s = query_calls_make(&c, q, &plain, &a, e);
+	enum status s =
+		m ? query_tree_make(&t, q, &plain, &a, e) : err_set(e, E_NOMEM, "a profile");
 	if (s != OK)
 		return s;
-	CLEANUP(free_cleanup) struct maker *m = calloc(1, sizeof(*m));
-	if (!m) {
-		query_calls_deinit(&c);
-		return err_set(e, E_NOMEM, "a profile");
-	}
-	*m = (struct maker){ .c = &c, .r = &plain, .p = &c.stacks.tables, .e = e };
+	*m = (struct maker){ .t = &t, .r = &plain, .p = &t.stacks.tables, .e = e };
 	s = add_samples(m, &a);
 	if (s == OK)
-		s = encode(&c.stacks.tables, out, e);
+		s = encode(m->p, out, e);
 	if (s == OK)
-		query_report_info(&c, info);
-	query_calls_deinit(&c);
+		query_tree_info(&t, info);
 	return s;
 }
 

@@ -11,7 +11,7 @@
 #define RECORD_BYTES_MAX ((size_t)1 << 30)
 
 struct table {
-	const struct query_calls *c;
+	const struct query_tree *t;
 	const struct query_report_request *r;
 	struct query_key_rows rows;
 	struct arena *a;
@@ -44,8 +44,7 @@ static const struct query_key_row *row_of(const struct table *t, size_t i)
 
 static struct query_line_texts texts_of(const struct table *t, size_t i)
 {
-	const struct query_call *call = &t->c->v.v[row_of(t, i)->call];
-	return query_line_texts(&t->c->stacks, call->location, call->line);
+	return query_line_texts(&t->t->stacks.tables, &t->t->lines.v[row_of(t, i)->line]);
 }
 
 /* ---- texts ---- */
@@ -250,27 +249,35 @@ static enum status write_table(struct table *t, struct buf *out, struct err *e)
 	return end_record(t, out, e);
 }
 
+/* The rows of a request that is not a chart's, by these keys. */
+static enum status make_table(struct table *t, const struct query_engine *q, unsigned by,
+	bool edges, struct query_tree *tree, struct err *e)
+{
+	struct query_report_request plain = *t->r;
+	plain.by = by;
+	plain.chart = plain.invert = false;
+	enum status s = query_tree_make(tree, q, &plain, t->a, e);
+	if (s != OK)
+		return s;
+	t->t = tree;
+	s = query_rows_make(&t->rows, tree, edges, t->a, e);
+	t->count = t->rows.count;
+	return s;
+}
+
 enum status query_table_arrow(const struct query_engine *q, const struct query_report_request *r,
 	struct buf *out, struct query_report *info, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
-	struct query_report_request plain = *r;
-	struct query_calls c;
+	CLEANUP(query_tree_deinit) struct query_tree tree = { 0 };
+	struct table t = { .r = r, .a = &a };
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
-	plain.by = 0;
-	plain.chart = false;
-	enum status s = query_calls_make(&c, q, &plain, &a, e);
-	if (s != OK)
-		return s;
-	struct table t = { .c = &c, .r = r, .a = &a };
-	s = query_rows_make(&t.rows, &c, &a, e);
-	t.count = t.rows.count;
+	enum status s = make_table(&t, q, 0, true, &tree, e);
 	if (s == OK)
 		s = write_table(&t, out, e);
 	if (s == OK)
-		query_report_info(&c, info);
+		query_tree_info(&tree, info);
 	query_rows_deinit(&t.rows);
-	query_calls_deinit(&c);
 	return s;
 }
 
@@ -293,9 +300,9 @@ struct source {
 static int compare_lines(const void *pa, const void *pb, void *ctx)
 {
 	const struct table *t = ctx;
-	const struct query_key *keys = t->c->lines.keys;
+	const struct query_key *keys = t->t->lines.keys;
 	const struct query_key *a = &keys[*(const uint32_t *)pa], *b = &keys[*(const uint32_t *)pb];
-	const struct profile *p = &t->c->stacks.tables;
+	const struct profile *p = &t->t->stacks.tables;
 	int by_file = str_cmp(profile_str(p, a->file), profile_str(p, b->file));
 	return by_file ? by_file : a->line < b->line ? -1 : a->line > b->line;
 }
@@ -306,10 +313,7 @@ static void keep_lines(struct source *s)
 	struct query_key_rows *r = &s->t.rows;
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < r->count; i++) {
-		const struct query_key_row *row = &r->v[r->order[i]];
-		const struct query_call *call = &s->t.c->v.v[row->call];
-		struct query_line_texts x =
-			query_line_texts(&s->t.c->stacks, call->location, call->line);
+		struct query_line_texts x = texts_of(&s->t, i);
 		bool from_it = s->build_id.len == 0 || str_eq(x.build_id, s->build_id);
 		if (x.has_function && x.has_mapping && from_it && is_file(x.file, s->filename))
 			r->order[kept++] = r->order[i];
@@ -348,25 +352,19 @@ enum status query_source_arrow(const struct query_engine *q, const struct query_
 	struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
-	struct query_report_request by_line = *r;
-	struct query_calls c;
-	arena_init(&a, QUERY_REPORT_BYTES_MAX);
-	by_line.by = QUERY_BY_SOURCE | (build_id.len ? QUERY_BY_MAPPING : 0);
-	by_line.chart = false;
-	enum status s = query_calls_make(&c, q, &by_line, &a, e);
-	if (s != OK)
-		return s;
+	CLEANUP(query_tree_deinit) struct query_tree tree = { 0 };
 	struct source source = {
-		.t = { .c = &c, .r = r, .a = &a }, .build_id = build_id, .filename = filename
+		.t = { .r = r, .a = &a }, .build_id = build_id, .filename = filename
 	};
-	s = query_rows_make(&source.t.rows, &c, &a, e);
+	arena_init(&a, QUERY_REPORT_BYTES_MAX);
+	unsigned by = QUERY_BY_SOURCE | (build_id.len ? QUERY_BY_MAPPING : 0);
+	enum status s = make_table(&source.t, q, by, false, &tree, e);
 	if (s == OK) {
 		keep_lines(&source);
 		s = write_source(&source, out, e);
 	}
 	if (s == OK)
-		query_report_info(&c, info);
+		query_tree_info(&tree, info);
 	query_rows_deinit(&source.t.rows);
-	query_calls_deinit(&c);
 	return s;
 }

@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: one walk over the tree of calls. A function's total is the sum of its topmost calls: a count
- * of how often it is on the path tells those from recursion. The same for the edges between
- * functions.
+ * How: one walk over the tree. A function's total is the sum of its topmost frames: a count of how
+ * often it is on the path tells those from recursion. The same for the edges between functions;
+ * most functions have one caller, so the edge that a function had last is tried first. A sandwich's
+ * walks begin at each stack that it cuts.
  */
 #include "query/report.h"
 
+/* A frame on the path, so that leaving it costs no search. */
+struct step {
+	uint32_t key;
+	uint32_t edge; /* QUERY_LINE_NONE: the frame has no caller */
+};
+
 struct walker {
-	const struct query_calls *c;
+	const struct query_tree *t;
 	struct query_key_rows *rows;
-	struct map index;  /* of edges */
-	uint32_t *on_path; /* by key */
-	uint32_t *edge_of; /* by call */
+	struct map index;    /* of edges */
+	uint32_t *on_path;   /* by key */
+	uint32_t *last_edge; /* by key, as callee: + 1 */
 	VEC(uint32_t) edge_on_path;
-	uint32_t *next; /* by call: which of its children comes next */
+	VEC(struct step) path;
+	uint32_t *next;  /* by stack: which of its children comes next */
+	uint32_t *depth; /* by stack: the path's length before it */
+	bool edges;
 	struct err *e;
 };
 
@@ -23,6 +33,13 @@ void query_rows_deinit(struct query_key_rows *r)
 	*r = (struct query_key_rows){ 0 };
 }
 
+static void walker_deinit(struct walker *w)
+{
+	map_deinit(&w->index);
+	VEC_FREE(&w->edge_on_path);
+	VEC_FREE(&w->path);
+}
+
 static bool edge_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct query_key_edge *have = &((const struct query_key_rows *)ctx)->edges.v[value];
@@ -30,91 +47,139 @@ static bool edge_equal(const void *ctx, uint32_t value, const void *key)
 	return have->caller == want->caller && have->callee == want->callee;
 }
 
-/* Between the call and the one above it; groups of labels and the root are no callers. */
-static enum status find_edge(struct walker *w, uint32_t call, uint32_t *out)
+static enum status find_edge(struct walker *w, uint32_t caller, uint32_t callee, uint32_t *out)
 {
-	const struct query_call *at = &w->c->v.v[call];
-	struct query_key_edge edge = { w->c->v.v[at->parent].key, at->key, 0 };
-	*out = QUERY_LINE_NONE;
-	if (edge.caller == QUERY_LINE_NONE || edge.callee == QUERY_LINE_NONE)
+	struct query_key_edge edge = { caller, callee, 0 };
+	uint32_t last = w->last_edge[callee];
+	if (last && edge_equal(w->rows, last - 1, &edge)) {
+		*out = last - 1;
 		return OK;
-	uint64_t hash = hash_u64((uint64_t)edge.caller << 32 | edge.callee);
-	*out = map_find(&w->index, hash, edge_equal, w->rows, &edge);
-	if (*out != MAP_NONE)
-		return OK;
-	*out = (uint32_t)w->rows->edges.len;
-	if (VEC_PUSH(&w->rows->edges, edge) && VEC_PUSH(&w->edge_on_path, 0) &&
-		map_insert(&w->index, hash, *out))
-		return OK;
-	return err_set(w->e, E_NOMEM, "%u callers", *out);
-}
-
-static void note_difference(struct walker *w, struct query_key_row *row, uint32_t call)
-{
-	const struct query_call *a = &w->c->v.v[row->call], *b = &w->c->v.v[call];
-	const struct profile *p = &w->c->stacks.tables;
-	row->many |= a->line != b->line || (b->mixed & (QUERY_MIXED_LINE | QUERY_MIXED_ADDRESS));
-	row->many_mappings |=
-		p->locations.v[a->location].mapping != p->locations.v[b->location].mapping ||
-		(b->mixed & (QUERY_MIXED_MAPPING | QUERY_MIXED_BUILD_ID));
-}
-
-static enum status enter(struct walker *w, uint32_t call)
-{
-	const struct query_call *at = &w->c->v.v[call];
-	if (at->key == QUERY_LINE_NONE)
-		return OK;
-	struct query_key_row *row = &w->rows->v[at->key];
-	if (row->call == 0)
-		row->call = call;
-	note_difference(w, row, call);
-	row->self = query_add(row->self, at->self);
-	row->self_diff = query_add(row->self_diff, at->self_diff);
-	if (w->on_path[at->key]++ == 0) {
-		row->total = query_add(row->total, at->total);
-		row->total_diff = query_add(row->total_diff, at->total_diff);
 	}
-	enum status s = find_edge(w, call, &w->edge_of[call]);
-	uint32_t edge = w->edge_of[call];
-	if (s == OK && edge != QUERY_LINE_NONE && w->edge_on_path.v[edge]++ == 0)
-		w->rows->edges.v[edge].total = query_add(w->rows->edges.v[edge].total, at->total);
+	uint64_t hash = hash_u64((uint64_t)caller << 32 | callee);
+	*out = map_find(&w->index, hash, edge_equal, w->rows, &edge);
+	if (*out == MAP_NONE) {
+		*out = (uint32_t)w->rows->edges.len;
+		if (!VEC_PUSH(&w->rows->edges, edge) || !VEC_PUSH(&w->edge_on_path, 0) ||
+			!map_insert(&w->index, hash, *out))
+			return err_set(w->e, E_NOMEM, "%u callers", *out);
+	}
+	w->last_edge[callee] = *out + 1;
+	return OK;
+}
+
+static void note_frame(struct walker *w, struct query_key_row *row, uint32_t line)
+{
+	const struct query_line *v = w->t->lines.v;
+	const struct profile_location *locations = w->t->stacks.tables.locations.v;
+	if (row->line == QUERY_LINE_NONE)
+		row->line = line;
+	if (row->line == line)
+		return;
+	const struct profile_location *a = &locations[v[row->line].location];
+	const struct profile_location *b = &locations[v[line].location];
+	row->many |= v[row->line].line != v[line].line || a->address != b->address;
+	row->many_mappings |= a->mapping != b->mapping;
+	bool better = b->address < a->address || (b->address == a->address && line < row->line);
+	if ((a->mapping != 0) == (b->mapping != 0) ? better : b->mapping != 0)
+		row->line = line;
+}
+
+static enum status enter_frame(struct walker *w, uint32_t stack, uint32_t line)
+{
+	const struct query_tree *t = w->t;
+	uint32_t key = t->lines.v[line].key;
+	struct query_key_row *row = &w->rows->v[key];
+	struct step step = { key, QUERY_LINE_NONE };
+	note_frame(w, row, line);
+	if (w->on_path[key]++ == 0) {
+		row->total = query_add(row->total, t->total[stack]);
+		if (t->total_diff)
+			row->total_diff = query_add(row->total_diff, t->total_diff[stack]);
+	}
+	if (w->edges && w->path.len > 0) {
+		uint32_t caller = w->path.v[w->path.len - 1].key;
+		enum status s = find_edge(w, caller, key, &step.edge);
+		if (s != OK)
+			return s;
+		struct query_key_edge *edge = &w->rows->edges.v[step.edge];
+		if (w->edge_on_path.v[step.edge]++ == 0)
+			edge->total = query_add(edge->total, t->total[stack]);
+	}
+	return VEC_PUSH(&w->path, step) ? OK : err_set(w->e, E_NOMEM, "a path of %zu", w->path.len);
+}
+
+/* What no frame of a stack is left for belongs to nobody. */
+static enum status enter(struct walker *w, uint32_t stack, uint32_t first, uint32_t end)
+{
+	const struct query_stacks *stacks = &w->t->stacks;
+	enum status s = OK;
+	w->depth[stack] = (uint32_t)w->path.len;
+	w->next[stack] = w->t->first_child[stack];
+	for (uint32_t i = first; s == OK && i < end; i++)
+		if (w->t->lines.v[i].kept)
+			s = enter_frame(w, stack, i);
+	if (s != OK || w->path.len == 0)
+		return s;
+	struct query_key_row *row = &w->rows->v[w->path.v[w->path.len - 1].key];
+	row->self = query_add(row->self, stacks->v.v[stack].self);
+	row->self_diff = query_add(row->self_diff, query_stack_diff(stacks, stack));
+	return OK;
+}
+
+static void leave(struct walker *w, uint32_t stack)
+{
+	while (w->path.len > w->depth[stack]) {
+		struct step step = w->path.v[--w->path.len];
+		w->on_path[step.key]--;
+		if (step.edge != QUERY_LINE_NONE)
+			w->edge_on_path.v[step.edge]--;
+	}
+}
+
+/* No recursion: from a stack to its next child, and back to its parent when there is none. */
+static enum status walk(struct walker *w, uint32_t from, uint32_t first, uint32_t end)
+{
+	const struct query_tree *t = w->t;
+	enum status s = enter(w, from, first, end);
+	for (uint32_t at = from; s == OK;) {
+		if (w->next[at] < t->first_child[at + 1]) {
+			uint32_t child = t->child[w->next[at]++];
+			if (!t->live[child] || (t->cut && t->cut[child] != from))
+				continue;
+			at = child;
+			first = query_tree_lines(t, at, &end);
+			s = enter(w, at, first, end);
+			continue;
+		}
+		leave(w, at);
+		if (at == from)
+			break;
+		at = t->stacks.v.v[at].parent;
+	}
 	return s;
 }
 
-static void leave(struct walker *w, uint32_t call)
+static enum status walk_all(struct walker *w)
 {
-	const struct query_call *at = &w->c->v.v[call];
-	if (at->key == QUERY_LINE_NONE)
-		return;
-	w->on_path[at->key]--;
-	if (w->edge_of[call] != QUERY_LINE_NONE)
-		w->edge_on_path.v[w->edge_of[call]]--;
-}
-
-/* No recursion: from a call to its next child, and back to its parent when there is none. */
-static enum status walk(struct walker *w)
-{
-	const struct query_calls *c = w->c;
-	for (uint32_t at = 0;;) {
-		if (w->next[at] < c->first_child[at + 1]) {
-			at = c->child[w->next[at]++];
-			enum status s = enter(w, at);
-			if (s != OK)
-				return s;
+	const struct query_tree *t = w->t;
+	enum status s = OK;
+	if (!t->cut)
+		return walk(w, 0, 0, 0);
+	for (uint32_t i = 0; s == OK && i < t->count; i++) {
+		if (!t->live[i] || t->cut[i] != i)
 			continue;
-		}
-		if (at == 0)
-			return OK;
-		leave(w, at);
-		at = c->v.v[at].parent;
+		uint32_t end, first = query_tree_lines(t, i, &end);
+		s = walk(w, i, query_tree_cut_line(t, first, end, false), end);
 	}
+	return s;
 }
 
 /* ---- order ---- */
 
 static uint64_t address_of(const struct walker *w, const struct query_key_row *row)
 {
-	return w->c->stacks.tables.locations.v[w->c->v.v[row->call].location].address;
+	uint32_t location = w->t->lines.v[row->line].location;
+	return w->t->stacks.tables.locations.v[location].address;
 }
 
 static int compare_keys(const void *pa, const void *pb, void *ctx)
@@ -139,11 +204,9 @@ static int compare_edges(const void *pa, const void *pb)
 static void put_in_order(struct walker *w)
 {
 	struct query_key_rows *r = w->rows;
-	for (uint32_t key = 0; key < w->c->lines.key_count; key++) {
-		r->v[key].row = QUERY_LINE_NONE;
-		if (r->v[key].call)
+	for (uint32_t key = 0; key < w->t->lines.key_count; key++)
+		if (r->v[key].line != QUERY_LINE_NONE)
 			r->order[r->count++] = key;
-	}
 	if (r->count > 1)
 		qsort_r(r->order, r->count, sizeof(*r->order), compare_keys, w);
 	for (uint32_t i = 0; i < r->count; i++)
@@ -152,26 +215,27 @@ static void put_in_order(struct walker *w)
 		qsort(r->edges.v, r->edges.len, sizeof(*r->edges.v), compare_edges);
 }
 
-enum status query_rows_make(
-	struct query_key_rows *r, const struct query_calls *c, struct arena *a, struct err *e)
+enum status query_rows_make(struct query_key_rows *r, const struct query_tree *t, bool edges,
+	struct arena *a, struct err *e)
 {
-	size_t keys = c->lines.key_count, calls = c->v.len;
-	struct walker w = { .c = c, .rows = r, .e = e };
+	size_t keys = t->lines.key_count;
+	CLEANUP(walker_deinit)
+	struct walker w = { .t = t, .rows = r, .edges = edges, .e = e };
 	*r = (struct query_key_rows){ 0 };
 	r->v = ARENA_ARRAY(a, struct query_key_row, keys);
 	r->order = ARENA_ARRAY(a, uint32_t, keys);
 	w.on_path = ARENA_ARRAY(a, uint32_t, keys);
-	w.edge_of = ARENA_ARRAY(a, uint32_t, calls);
-	w.next = ARENA_ARRAY(a, uint32_t, calls);
-	if (!r->v || !r->order || !w.on_path || !w.edge_of || !w.next)
+	w.last_edge = ARENA_ARRAY(a, uint32_t, keys);
+	w.next = ARENA_ARRAY(a, uint32_t, t->count);
+	w.depth = ARENA_ARRAY(a, uint32_t, t->count);
+	if (!r->v || !r->order || !w.on_path || !w.last_edge || !w.next || !w.depth)
 		return err_set(e, arena_status(a), "table of %zu functions", keys);
-	memcpy(w.next, c->first_child, calls * sizeof(*w.next));
-	enum status s = walk(&w);
+	for (size_t i = 0; i < keys; i++)
+		r->v[i].line = r->v[i].row = QUERY_LINE_NONE;
+	enum status s = walk_all(&w);
 	if (s == OK)
 		put_in_order(&w);
-	map_deinit(&w.index);
-	VEC_FREE(&w.edge_on_path);
-	if (s != OK)
+	else
 		query_rows_deinit(r);
 	return s;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: without labels and times the store's own tree of sums is taken as it is. With them samples
- * come as a list of stacks, and the tree is made here. Of a comparison the base's tree is grafted
- * onto the other's: a stack of both is one node, its value that of the compared side, its
- * difference the compared less the base.
+ * How: without labels and times the store's own tree of sums is taken as it is, not copied. With
+ * them samples come as a list of stacks, and the tree is made here. Of a comparison the base's tree
+ * is grafted onto the other's: a stack of both is one node, its value that of the compared side,
+ * its difference the compared less the base.
  *
  * Relative comparison: the side with the smaller total is scaled up, sums cut to whole numbers
  * stack by stack, as Parca does it.
@@ -17,6 +17,8 @@ void query_stacks_deinit(struct query_stacks *s)
 	if (s->has_tables)
 		profile_deinit(&s->tables);
 	VEC_FREE(&s->v);
+	VEC_FREE(&s->diff);
+	VEC_FREE(&s->group);
 	VEC_FREE(&s->events);
 	map_deinit(&s->index);
 	query_plan_close(&s->plan);
@@ -31,7 +33,7 @@ enum status query_stacks_hold(struct query_stacks *s, uint64_t bytes, struct err
 	return st;
 }
 
-/* Of an index of stacks or calls, each. */
+/* Of an index of stacks, each. */
 #define INDEX_BYTES 16
 
 struct loader {
@@ -51,10 +53,11 @@ struct stack_key {
 
 static bool stack_equal(const void *ctx, uint32_t value, const void *key)
 {
-	const struct query_stack *have = &((const struct query_stacks *)ctx)->v.v[value];
+	const struct query_stacks *s = ctx;
+	const struct samples_node *have = &s->v.v[value];
 	const struct stack_key *want = key;
 	return have->parent == want->parent && have->location == want->location &&
-	       have->group == want->group;
+	       query_stack_group(s, value) == want->group;
 }
 
 static uint64_t stack_hash(const struct stack_key *k)
@@ -68,23 +71,30 @@ static enum status no_room(struct loader *l, enum status s)
 		l->s->v.len);
 }
 
+/* What a stack takes in all of the arrays, with where to find it. */
+static uint64_t stack_bytes(const struct loader *l)
+{
+	return sizeof(struct samples_node) + INDEX_BYTES + (l->r->diff ? sizeof(int64_t) : 0) +
+	       (l->r->label_count ? sizeof(uint32_t) : 0);
+}
+
 static enum status push_stack(struct loader *l, const struct stack_key *k, uint32_t *out)
 {
 	struct query_stacks *s = l->s;
-	struct query_stack stack = {
-		.parent = k->parent, .location = k->location, .group = k->group
-	};
+	struct samples_node stack = { .parent = k->parent, .location = k->location };
 	*out = (uint32_t)s->v.len;
 	if (s->v.len >= SAMPLES_TREE_NODES_MAX || s->v.cap * sizeof(stack) > l->memory_max)
 		return no_room(l, E_LIMIT);
 	if (s->v.len == s->v.cap) {
-		/* Half as many more, and where to find them. */
-		enum status st = query_stacks_hold(
-			s, (s->v.cap / 2 + 8) * (sizeof(stack) + INDEX_BYTES), l->e);
+		/* Half as many more. */
+		enum status st = query_stacks_hold(s, (s->v.cap / 2 + 8) * stack_bytes(l), l->e);
 		if (st != OK)
 			return st;
 	}
-	return VEC_PUSH(&s->v, stack) ? OK : no_room(l, E_NOMEM);
+	if (!VEC_PUSH(&s->v, stack) || (l->r->diff && !VEC_PUSH(&s->diff, 0)) ||
+		(l->r->label_count && !VEC_PUSH(&s->group, k->group)))
+		return no_room(l, E_NOMEM);
+	return OK;
 }
 
 static enum status find_stack(struct loader *l, const struct stack_key *k, uint32_t *out)
@@ -107,46 +117,14 @@ static enum status begin_stacks(struct loader *l)
 
 /* ---- names ---- */
 
-static bool is_hex(struct str s)
-{
-	uint64_t n;
-	return str_parse_u64(s, 16, &n);
-}
-
-/* "libc.so.6+0x1234": what the symbolizer says where it knows no function. */
-static bool is_place(const struct profile *p, const struct profile_location *l)
-{
-	const struct profile_function *f = &p->functions.v[p->lines.v[l->line_first].function];
-	struct str name = profile_str(p, f->name);
-	if (l->line_count != 1 || f->system_name || f->filename)
-		return false;
-	size_t plus = str_rindex(name, '+');
-	struct str rest = str_sub(name, plus + 1, name.len);
-	return plus < name.len && str_starts(rest, STR("0x")) && is_hex(str_sub(rest, 2, rest.len));
-}
-
 static enum status resolve(struct loader *l)
 {
 	struct query_stacks *s = l->s;
-	struct profile *p = &s->tables;
-	s->unnamed = ARENA_ARRAY(l->a, uint8_t, p->locations.len);
-	if (!s->unnamed)
-		return err_set(l->e, arena_status(l->a), "%zu locations", p->locations.len);
-	for (size_t i = 0; i < p->locations.len; i++)
-		s->unnamed[i] = p->locations.v[i].line_count == 0;
-	if (l->q->symbolizer) {
-		struct symbolizer_beside beside = query_beside(&s->plan);
-		enum status st = symbolizer_resolve(
-			l->q->symbolizer, p, QUERY_WAIT_MS, &beside, &s->pending, l->e);
-		if (st != OK)
-			return st;
-	}
-	for (size_t i = 0; i < p->locations.len; i++) {
-		const struct profile_location *at = &p->locations.v[i];
-		if (s->unnamed[i] && at->line_count > 0)
-			s->unnamed[i] = is_place(p, at);
-	}
-	return OK;
+	struct symbolizer_beside beside = query_beside(&s->plan);
+	if (!l->q->symbolizer)
+		return OK;
+	return symbolizer_resolve(
+		l->q->symbolizer, &s->tables, QUERY_WAIT_MS, &beside, &s->pending, l->e);
 }
 
 /* ---- one side ---- */
@@ -173,6 +151,8 @@ static enum status open_side(struct loader *l, const struct query_side *of, stru
 		.selector = of->selector,
 		.from_ns = of->from_ns,
 		.to_ns = of->to_ns,
+		.deadline_ns = r->deadline_ns,
+		.trim = r->trim,
 		.cancel = r->cancel,
 		.cancel_ctx = r->cancel_ctx };
 	struct query_plan *plan = of == &r->side ? &l->s->plan : &out->own;
@@ -191,6 +171,22 @@ static struct str keep_text(struct loader *l, struct str text)
 {
 	char *copy = arena_copy(l->a, text.p, text.len);
 	return str_make(copy ? copy : "", copy ? text.len : 0);
+}
+
+/* Values that count samples, or the time that each stands for, tell how many were taken. Other
+ * values (bytes, goroutines, contentions) do not. */
+static int64_t value_of_sample(
+	const struct profile *p, const struct profile_type *type, int64_t period, int64_t factor)
+{
+	struct str unit = profile_str(p, type->sample_unit);
+	bool counts = str_eq(profile_str(p, type->sample_type), STR("samples")) &&
+		      str_eq(unit, STR("count"));
+	/* 1: of several periods, by which the values are multiplied already. */
+	if (counts)
+		return period != 1 ? factor : 0;
+	bool times = type->sample_type == type->period_type &&
+		     type->sample_unit == type->period_unit && !str_eq(unit, STR("bytes"));
+	return times && period > 1 ? period : 0;
 }
 
 /* The report's unit, from the shown side. */
@@ -214,6 +210,7 @@ static void take_unit(struct loader *l, struct side *side, const struct profile 
 	l->s->period_type = keep_text(l, profile_str(p, type->period_type));
 	l->s->period_unit = keep_text(l, period_unit);
 	l->s->period = period;
+	l->s->per_sample = value_of_sample(p, type, period, unit.factor);
 }
 
 /* Nothing was found: the unit is what the selector's type says. */
@@ -256,23 +253,16 @@ static enum status take_tree(struct loader *l, struct side *side)
 	size_t count = side->tree.nodes.len;
 	if (count > SAMPLES_TREE_NODES_MAX || count * sizeof(*s->v.v) > l->memory_max)
 		return no_room(l, E_LIMIT);
-	enum status st = query_stacks_hold(s, count * sizeof(*s->v.v), l->e);
-	if (st != OK)
-		return st;
-	if (!VEC_RESERVE(&s->v, count))
-		return no_room(l, E_NOMEM);
-	for (size_t i = 0; i < count; i++) {
-		const struct samples_node *n = &side->tree.nodes.v[i];
-		s->v.v[i] = (struct query_stack){ .parent = n->parent,
-			.location = n->location,
-			.value = query_scale(n->self, side->factor) };
-	}
+	s->v.v = side->tree.nodes.v;
 	s->v.len = count;
+	s->v.cap = side->tree.nodes.cap;
 	s->tables = side->tree.tables;
 	s->has_tables = true;
 	s->first_ns = side->tree.first_ns;
 	s->last_ns = side->tree.last_ns;
-	side->tree.tables = (struct profile){ 0 };
+	side->has_tree = false;
+	for (size_t i = 0; side->factor != 1 && i < count; i++)
+		s->v.v[i].self = query_scale(s->v.v[i].self, side->factor);
 	return OK;
 }
 
@@ -400,7 +390,7 @@ static enum status graft_base(struct loader *l, const struct side *base, double 
 		}
 		if (st != OK)
 			return st;
-		int64_t *diff = &s->v.v[to[i]].diff;
+		int64_t *diff = &s->diff.v[to[i]];
 		*diff = query_sub(*diff, scale_by(query_scale(n->self, base->factor), ratio));
 	}
 	return OK;
@@ -408,21 +398,34 @@ static enum status graft_base(struct loader *l, const struct side *base, double 
 
 static enum status index_stacks(struct loader *l)
 {
-	enum status s = query_stacks_hold(l->s, l->s->v.len * INDEX_BYTES, l->e);
+	enum status s =
+		query_stacks_hold(l->s, l->s->v.len * (INDEX_BYTES + sizeof(int64_t)), l->e);
 	if (s != OK)
 		return s;
 	for (uint32_t i = 1; i < l->s->v.len; i++) {
-		const struct query_stack *at = &l->s->v.v[i];
-		struct stack_key key = { at->parent, at->location, at->group };
+		const struct samples_node *at = &l->s->v.v[i];
+		struct stack_key key = { at->parent, at->location, 0 };
 		if (!map_insert(&l->s->index, stack_hash(&key), i))
 			return no_room(l, E_NOMEM);
 	}
 	return OK;
 }
 
+/* The difference begins with the compared side's own value. */
+static enum status scale_side(struct loader *l, double ratio)
+{
+	struct query_stacks *s = l->s;
+	if (!VEC_RESERVE(&s->diff, s->v.len))
+		return no_room(l, E_NOMEM);
+	s->diff.len = s->v.len;
+	for (size_t i = 0; i < s->v.len; i++)
+		s->v.v[i].self = s->diff.v[i] = scale_by(s->v.v[i].self, ratio);
+	return OK;
+}
+
 static double total_of(const struct side *s)
 {
-	return s->has_tree ? (double)s->tree.total * (double)s->factor : 0;
+	return (double)s->tree.total * (double)s->factor;
 }
 
 static enum status load_diff(struct loader *l)
@@ -445,13 +448,10 @@ static enum status load_diff(struct loader *l)
 		s = profile_init(&l->s->tables, QUERY_REPORT_BYTES_MAX);
 		l->s->has_tables = s == OK;
 	}
-	for (size_t i = 0; s == OK && i < l->s->v.len; i++) {
-		struct query_stack *at = &l->s->v.v[i];
-		at->value = scale_by(at->value, ratio_b);
-		at->diff = at->value;
-	}
 	if (s == OK)
 		s = index_stacks(l);
+	if (s == OK)
+		s = scale_side(l, ratio_b);
 	if (s == OK && base.has_tree)
 		s = graft_base(l, &base, ratio_a);
 	return s;
@@ -537,7 +537,7 @@ static enum status add_samples(struct loader *l, const uint32_t *groups, bool by
 		if (st != OK)
 			return st;
 		int64_t value = query_scale(sample->value, factors[sample->head]);
-		s->v.v[at].value = query_add(s->v.v[at].value, value);
+		s->v.v[at].self = query_add(s->v.v[at].self, value);
 		struct query_event event = { sample->time_ns, value, at };
 		if (l->r->chart && !VEC_PUSH(&s->events, event))
 			return no_room(l, E_NOMEM);

@@ -1,169 +1,225 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: the path that flame graph and table share: sum by stack in the store, names, frames; then
- * totals by one pass from the last node to the first, and lists of children by counting. These need
- * no frames, unless only some stacks count (`match`): another thread makes them beside the frames,
- * where one is idle.
+ * How: facts about the frames above a stack (conditions seen, where the sandwich's function is) are
+ * passed down from the root; totals are summed from the last stack to the first; lists of children
+ * are made by counting. Without filters these need no frames: another thread makes them beside the
+ * frames, where one is idle.
+ *
+ * What filters leave out gets the value 0, so that nobody else has to ask.
  */
-#include "query/internal.h"
+#include "query/report.h"
 
 #include <stdatomic.h>
 
+struct maker {
+	struct query_tree *t;
+	const struct query_report_request *r;
+	struct arena *a;
+	uint64_t *seen;       /* by stack; NULL: no filter of stacks, no sandwich */
+	atomic_bool indexing; /* somebody does, or did */
+	enum status status;   /* of the frames */
+	struct err *e;
+};
+
 void query_tree_deinit(struct query_tree *t)
 {
-	if (t->has_store)
-		samples_tree_deinit(&t->store);
-	query_plan_close(&t->plan);
+	query_stacks_deinit(&t->stacks);
+	*t = (struct query_tree){ 0 };
 }
 
-/* A stack matches when a frame of it does: from the root down. */
-static void keep_matches(struct query_tree *t, uint8_t *matched)
+/* ---- which stacks ---- */
+
+/* seen[] and cut[] of every stack: from the root down. */
+static void look_down(struct maker *m)
 {
-	for (uint32_t i = 1; i < t->count; i++) {
-		uint32_t count = 0;
-		const uint32_t *ids = query_tree_frames(t, i, &count);
-		matched[i] = matched[t->store.nodes.v[i].parent];
-		for (uint32_t k = 0; k < count && !matched[i]; k++)
-			matched[i] = t->frames.matched[ids[k] & ~QUERY_FRAME_INLINED];
-		if (!matched[i])
-			t->self[i] = 0;
+	struct query_tree *t = m->t;
+	for (uint32_t i = 0; i < t->count; i++) {
+		uint32_t end, parent = t->stacks.v.v[i].parent;
+		uint32_t first = query_tree_lines(t, i, &end);
+		m->seen[i] = i > 0 ? m->seen[parent] : 0;
+		for (uint32_t k = first; k < end; k++)
+			m->seen[i] |= t->lines.v[k].seen;
+		if (!t->cut)
+			continue;
+		/* The outermost of a recursion for the callers, the innermost for the called. */
+		t->cut[i] = i > 0 ? t->cut[parent] : QUERY_LINE_NONE;
+		if ((!m->r->invert || t->cut[i] == QUERY_LINE_NONE) &&
+			query_tree_cut_line(t, first, end, true) != end)
+			t->cut[i] = i;
 	}
-	t->self[0] = 0;
 }
 
-static void sum_up(struct query_tree *t)
+static bool passes(const struct maker *m, uint32_t i)
 {
-	const struct samples_node *nodes = t->store.nodes.v;
-	memcpy(t->total, t->self, t->count * sizeof(*t->total));
+	const struct query_lines *l = &m->t->lines;
+	/* A stack of no frames passes Parca's filters. */
+	bool no_frames = m->t->stacks.v.v[i].location == 0;
+	if (no_frames && l->some_frame)
+		return false;
+	if (!no_frames && ((m->seen[i] & l->must) != l->must || (m->seen[i] & l->must_not) != 0))
+		return false;
+	return !m->t->cut || m->t->cut[i] != QUERY_LINE_NONE;
+}
+
+static void choose_stacks(struct maker *m)
+{
+	struct query_stacks *s = &m->t->stacks;
+	for (uint32_t i = 0; i < m->t->count; i++) {
+		if (passes(m, i))
+			continue;
+		m->t->filtered = query_add(m->t->filtered, s->v.v[i].self);
+		s->v.v[i].self = 0;
+		if (s->diff.len)
+			s->diff.v[i] = 0;
+	}
+}
+
+/* ---- sums and children ---- */
+
+static void sum_up(struct maker *m)
+{
+	struct query_tree *t = m->t;
+	const struct samples_node *v = t->stacks.v.v;
+	/* What lies above the sandwich's function leads to no call of it. */
+	bool down = t->cut && !m->r->invert;
+	for (uint32_t i = 0; i < t->count; i++) {
+		t->total[i] = v[i].self;
+		t->live[i] = v[i].self != 0 || query_stack_diff(&t->stacks, i) != 0;
+		t->sum = query_add(t->sum, v[i].self);
+	}
 	for (uint32_t i = t->count; i-- > 1;) {
-		assert(nodes[i].parent < i);
-		t->total[nodes[i].parent] = query_add(t->total[nodes[i].parent], t->total[i]);
+		uint32_t parent = v[i].parent;
+		assert(parent < i);
+		if (down && t->cut[parent] != t->cut[i])
+			continue;
+		t->total[parent] = query_add(t->total[parent], t->total[i]);
+		t->live[parent] |= t->live[i];
+	}
+	if (!t->total_diff)
+		return;
+	memcpy(t->total_diff, t->stacks.diff.v, t->count * sizeof(*t->total_diff));
+	for (uint32_t i = t->count; i-- > 0;) {
+		uint32_t parent = v[i].parent;
+		t->sum_diff = query_add(t->sum_diff, t->stacks.diff.v[i]);
+		if (i > 0 && !(down && t->cut[parent] != t->cut[i]))
+			t->total_diff[parent] = query_add(t->total_diff[parent], t->total_diff[i]);
 	}
 }
 
 /* first_child[] is one ahead while the lists are filled: each ends where the next begins. */
 static void list_children(struct query_tree *t)
 {
-	const struct samples_node *nodes = t->store.nodes.v;
+	const struct samples_node *v = t->stacks.v.v;
 	for (uint32_t i = 1; i < t->count; i++)
-		t->first_child[nodes[i].parent + 2]++;
+		t->first_child[v[i].parent + 2]++;
 	for (uint32_t i = 2; i < t->count + 2; i++)
 		t->first_child[i] += t->first_child[i - 1];
 	for (uint32_t i = 1; i < t->count; i++)
-		t->child[t->first_child[nodes[i].parent + 1]++] = i;
+		t->child[t->first_child[v[i].parent + 1]++] = i;
 }
 
-/* Room for what index_nodes() makes. */
-static enum status reserve_nodes(
-	struct query_tree *t, bool match, uint8_t **out_matched, struct arena *work, struct err *e)
+static void index_stacks(struct maker *m)
 {
-	uint8_t *matched = NULL;
-	t->count = (uint32_t)t->store.nodes.len;
-	t->self = ARENA_ARRAY(work, int64_t, t->count);
-	t->total = ARENA_ARRAY(work, int64_t, t->count);
-	t->first_child = ARENA_ARRAY(work, uint32_t, (size_t)t->count + 2);
-	t->child = ARENA_ARRAY(work, uint32_t, t->count);
-	if (match)
-		matched = ARENA_ARRAY(work, uint8_t, t->count);
-	if (!t->self || !t->total || !t->first_child || !t->child || (match && !matched))
-		return err_set(e, arena_status(work),
-			"a tree of %u locations: choose a shorter time range or a narrower "
-			"selector",
-			t->count);
-	*out_matched = matched;
-	return OK;
+	sum_up(m);
+	list_children(m->t);
 }
 
-/* matched: NULL, or scratch for which nodes do; then frames are there. */
-static void index_nodes(struct query_tree *t, uint8_t *matched)
+/* ---- the making ---- */
+
+static enum status reserve(struct maker *m)
 {
-	for (uint32_t i = 0; i < t->count; i++)
-		t->self[i] = t->store.nodes.v[i].self;
-	if (matched)
-		keep_matches(t, matched);
-	sum_up(t);
-	list_children(t);
+	struct query_tree *t = m->t;
+	bool cut = m->r->sandwich.len > 0, judged = cut || m->r->filter_count > 0;
+	t->count = (uint32_t)t->stacks.v.len;
+	uint64_t each = 2 * sizeof(int64_t) + 2 * sizeof(uint32_t) + 1 + (judged ? 12 : 0);
+	uint64_t lines = t->stacks.tables.locations.len + t->stacks.tables.lines.len;
+	enum status s = query_stacks_hold(&t->stacks,
+		t->count * each + lines * (sizeof(struct query_line) + sizeof(struct query_key)),
+		m->e);
+	if (s != OK)
+		return s;
+	t->total = ARENA_ARRAY(m->a, int64_t, t->count);
+	t->live = ARENA_ARRAY(m->a, uint8_t, t->count);
+	t->first_child = ARENA_ARRAY(m->a, uint32_t, (size_t)t->count + 2);
+	t->child = ARENA_ARRAY(m->a, uint32_t, t->count);
+	bool good = t->total && t->live && t->first_child && t->child;
+	if (good && m->r->diff)
+		good = (t->total_diff = ARENA_ARRAY(m->a, int64_t, t->count)) != NULL;
+	if (good && judged)
+		good = (m->seen = ARENA_ARRAY(m->a, uint64_t, t->count)) != NULL;
+	if (good && cut)
+		good = (t->cut = ARENA_ARRAY(m->a, uint32_t, t->count)) != NULL;
+	return good ? OK
+		    : err_set(m->e, arena_status(m->a),
+			      "a tree of %u locations: choose a shorter time range or a narrower "
+			      "selector",
+			      t->count);
 }
-
-/* What frames and sums take, about: frames of each line, and their rows in a table. */
-static uint64_t own_bytes(const struct samples_tree *store)
-{
-	const struct profile *p = &store->tables;
-	uint64_t frames = p->locations.len + p->lines.len;
-	return store->nodes.len * (2 * sizeof(int64_t) + 2 * sizeof(uint32_t) + 1) +
-	       frames * (sizeof(struct query_frame) + 2 * sizeof(uint32_t) +
-				sizeof(struct query_row)) +
-	       p->strings.len * sizeof(uint32_t);
-}
-
-/* What two threads may do at the same time. */
-struct filling {
-	struct query_tree *t;
-	struct arena *work;
-	struct str match;     /* not empty: nodes are indexed later */
-	atomic_bool indexing; /* somebody does, or did */
-	enum status status;   /* of the frames */
-	struct err *e;
-};
 
 static void frame_or_index(void *ctx, unsigned worker)
 {
-	struct filling *f = ctx;
-	struct query_tree *t = f->t;
+	struct maker *m = ctx;
 	if (worker == 0)
-		f->status =
-			query_frames_make(&t->store.tables, f->match, f->work, &t->frames, f->e);
-	if (!f->match.len && !atomic_exchange(&f->indexing, true))
-		index_nodes(t, NULL);
+		m->status = query_lines_make(&m->t->stacks.tables, m->r, m->a, &m->t->lines, m->e);
+	if (!m->seen && !atomic_exchange(&m->indexing, true))
+		index_stacks(m);
 }
 
-static enum status fill(struct query_tree *t, const struct query_engine *q,
-	const struct query_request *r, struct arena *work, struct err *e)
+static enum status fill(struct maker *m)
 {
-	const struct samples_ops *ops = t->plan.view->ops;
-	struct profile *tables = &t->store.tables;
-	struct filling f = { .t = t, .work = work, .match = r->match, .e = e };
-	struct symbolizer_beside beside = query_beside(&t->plan);
-	uint8_t *matched = NULL;
-	enum status s = ops->sum_stacks(t->plan.view, &t->plan.store, &t->store, e);
+	const struct samples_view *view = m->t->stacks.plan.view;
+	enum status s = reserve(m);
 	if (s != OK)
 		return s;
-	t->has_store = true;
-	t->held = own_bytes(&t->store);
-	s = query_count(&t->plan, t->held, e);
-	if (s == OK)
-		s = reserve_nodes(t, r->match.len > 0, &matched, work, e);
-	if (s == OK && q->symbolizer)
-		s = symbolizer_resolve(
-			q->symbolizer, tables, QUERY_WAIT_MS, &beside, &t->pending, e);
-	if (s != OK)
-		return s;
-	const struct profile_type *type = &t->store.type;
-	t->unit = query_unit_of(profile_str(tables, type->sample_type),
-		profile_str(tables, type->sample_unit), profile_str(tables, type->period_unit),
-		r->counts ? 0 : t->store.period);
-	if (ops->beside)
-		ops->beside(t->plan.view, frame_or_index, &f);
+	if (view && view->ops->beside)
+		view->ops->beside(m->t->stacks.plan.view, frame_or_index, m);
 	else
-		frame_or_index(&f, 0);
-	if (f.status == OK && matched)
-		index_nodes(t, matched);
-	return f.status;
+		frame_or_index(m, 0);
+	if (m->status == OK)
+		m->status = samples_stopped(&m->t->stacks.plan.store, m->e);
+	if (m->status != OK || !m->seen)
+		return m->status;
+	look_down(m);
+	choose_stacks(m);
+	index_stacks(m);
+	return samples_stopped(&m->t->stacks.plan.store, m->e);
 }
 
 enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
-	const struct query_request *r, struct arena *work, struct err *e)
+	const struct query_report_request *r, struct arena *a, struct err *e)
 {
-	*t = (struct query_tree){ .unit = { STR("count"), 1 } };
-	enum status s = query_plan_open(q, r, true, work, &t->plan, e);
+	*t = (struct query_tree){ 0 };
+	enum status s = query_stacks_load(&t->stacks, q, r, a, e);
 	if (s != OK)
 		return s;
-	if (t->plan.empty)
-		return OK;
-	t->stop = t->plan.store;
-	t->stop.selector = NULL;
-	s = fill(t, q, r, work, e);
+	struct maker m = { .t = t, .r = r, .a = a, .e = e };
+	s = fill(&m);
 	if (s != OK)
 		query_tree_deinit(t);
 	return s;
+}
+
+void query_tree_info(const struct query_tree *t, struct query_report *info)
+{
+	struct str unit = str_sub(t->stacks.unit, 0, sizeof(info->unit) - 1);
+	*info = (struct query_report){
+		.total = t->sum, .filtered = t->filtered, .found = t->stacks.sample_count > 0
+	};
+	if (unit.len)
+		memcpy(info->unit, unit.p, unit.len);
+}
+
+bool query_trim_keeps(enum query_trim trim, double share, uint64_t least, int64_t parent,
+	int64_t total, int64_t total_diff)
+{
+	float part = (float)parent * (float)share;
+	switch (trim) {
+	case QUERY_TRIM_WHOLE:
+		return query_abs(total) >= least;
+	case QUERY_TRIM_ABOVE:
+		return total > (part >= 0x1p63f ? INT64_MAX : (int64_t)part);
+	case QUERY_TRIM_LEAST:
+		return (float)total >= part && (total != 0 || total_diff != 0);
+	}
+	UNREACHABLE();
 }

@@ -275,7 +275,10 @@ static enum status line_by_offset(
 	struct profile_line line = { 0 };
 	if (s == OK)
 		s = profile_add_function(n->to, &f, &line.function);
-	return s == OK ? set_lines(n, loc, &line, 1) : s;
+	if (s == OK)
+		s = set_lines(n, loc, &line, 1);
+	loc->unnamed = s == OK;
+	return s;
 }
 
 enum status symbolize_name(struct symbolize_namer *n, struct profile_location *loc)

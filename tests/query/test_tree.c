@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
+#include "query/report.h"
+
+static struct query_shown room;
+
 static void gathers(void **state)
 {
 	(void)state;
 	CLEANUP(arena_deinit) struct arena work;
 	struct query_tree t;
-	struct query_request r = fake_request(CPU);
+	struct query_request plain = fake_request(CPU);
+	struct query_report_request r = query_shown_request(&plain, &room);
 	struct err e = { 0 };
 	arena_init(&work, 16 << 20);
 	fake_sample(CPU, 1, 2, PERIOD, "", "main@a;0x10@a");
 	fake_pending = 1;
 	CHECK_OK(query_tree_make(&t, &fake_engine, &r, &work, &e), &e);
-	CHECK(t.has_store && t.pending == 1 && t.count == 3 && t.total[0] == 2);
-	CHECK(t.unit.factor == PERIOD && t.self[2] == 2 && t.total[1] == 2);
+	CHECK(t.stacks.pending == 1 && t.count == 3 && t.sum == 2 * PERIOD);
+	CHECK(t.stacks.v.v[2].self == 2 * PERIOD && t.total[1] == 2 * PERIOD);
+	CHECK(t.stacks.per_sample == PERIOD);
 	/* What the report takes counts with the view. */
 	CHECK(fake_views == 1);
-	CHECK_STR(t.unit.name, "nanoseconds");
+	CHECK_STR(t.stacks.unit, "nanoseconds");
 	query_tree_deinit(&t);
 	CHECK(fake_views == 0);
 }
@@ -27,14 +33,15 @@ static void keeps_counts_of_mixed_periods(void **state)
 	(void)state;
 	CLEANUP(arena_deinit) struct arena work;
 	struct query_tree t;
-	struct query_request r = fake_request(CPU);
+	struct query_request plain = fake_request(CPU);
+	struct query_report_request r = query_shown_request(&plain, &room);
 	struct err e = { 0 };
 	arena_init(&work, 16 << 20);
 	fake_sample(CPU, 1, 2, PERIOD, "", "main@a");
 	fake_sample(CPU, 1, 3, 2 * PERIOD, "", "main@a");
 	CHECK_OK(query_tree_make(&t, &fake_engine, &r, &work, &e), &e);
-	CHECK(t.total[0] == 5 && t.unit.factor == 1);
-	CHECK_STR(t.unit.name, "count");
+	CHECK(t.total[0] == 5 && t.stacks.per_sample == 1);
+	CHECK_STR(t.stacks.unit, "count");
 	query_tree_deinit(&t);
 }
 
@@ -42,7 +49,8 @@ static void fails_without_leaks(void **state)
 {
 	(void)state;
 	struct query_tree t;
-	struct query_request r = fake_request(CPU);
+	struct query_request plain = fake_request(CPU);
+	struct query_report_request r = query_shown_request(&plain, &room);
 	struct err e = { 0 };
 	fake_sample(CPU, 1, 2, PERIOD, "", "main@a;f@a;g@a");
 	for (size_t limit = 100; limit < 20000; limit += 100) {
@@ -64,20 +72,22 @@ static void check_tree(const char *match, int64_t total, int64_t of_first)
 {
 	CLEANUP(arena_deinit) struct arena work;
 	struct query_tree t;
-	struct query_request r = fake_request(CPU);
+	struct query_request plain = fake_request(CPU);
+	struct query_report_request r = query_shown_request(&plain, &room);
 	struct err e = { 0 };
-	uint32_t count = 0;
-	r.match = str_of(match);
+	uint32_t end;
+	plain.match = str_of(match);
+	r = query_shown_request(&plain, &room);
 	arena_init(&work, 16 << 20);
 	CHECK_OK(query_tree_make(&t, &fake_engine, &r, &work, &e), &e);
-	CHECK(t.count == 5 && t.total[0] == total && t.total[1] == of_first);
+	CHECK(t.count == 5 && t.total[0] == total * PERIOD && t.total[1] == of_first * PERIOD);
 	for (uint32_t i = 0; i < t.count; i++)
 		for (uint32_t k = t.first_child[i]; k < t.first_child[i + 1]; k++)
-			CHECK(t.store.nodes.v[t.child[k]].parent == i);
+			CHECK(t.stacks.v.v[t.child[k]].parent == i);
 	CHECK(t.first_child[t.count] == t.count - 1);
-	const uint32_t *frames = query_tree_frames(&t, 2, &count);
-	CHECK(count == 1);
-	CHECK_STR(profile_str(&t.store.tables, t.frames.v[frames[0]].name), "sym_0x10");
+	uint32_t first = query_tree_lines(&t, 2, &end);
+	CHECK(end == first + 1);
+	CHECK_STR(query_line_texts(&t.stacks.tables, &t.lines.v[first]).function, "sym_0x10");
 	query_tree_deinit(&t);
 }
 

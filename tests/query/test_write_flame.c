@@ -13,7 +13,7 @@ static void writes_json(void **state)
 	(void)state;
 	struct query_request r = fake_request(CPU);
 	CHECK_ANSWER(query_write_flame, &r, QUERY_JSON,
-		"{\"unit\":\"count\",\"total\":0,\"trimmed\":0,\"samples\":0,\"pending\":0,"
+		"{\"unit\":\"nanoseconds\",\"total\":0,\"trimmed\":0,\"samples\":0,\"pending\":0,"
 		"\"pending_files\":[],\"strings\":[\"\"],\"nodes\":{\"parent\":[0],\"name\":[0],"
 		"\"file\":[0],\"line\":["
 		"0],"
@@ -89,7 +89,7 @@ static void writes_text(void **state)
 {
 	(void)state;
 	struct query_request r = fake_request(CPU);
-	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT, "0 in 0 samples\n");
+	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT, "0ns in 0 samples\n");
 	some_samples();
 	fake_pending = 2;
 	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT,

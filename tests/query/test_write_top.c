@@ -5,8 +5,8 @@ static void writes_json(void **state)
 {
 	(void)state;
 	struct query_request r = fake_request(CPU);
-	CHECK_ANSWER(
-		query_write_top, &r, QUERY_JSON, "{\"unit\":\"count\",\"total\":0,\"rows\":[]}");
+	CHECK_ANSWER(query_write_top, &r, QUERY_JSON,
+		"{\"unit\":\"nanoseconds\",\"total\":0,\"rows\":[]}");
 	fake_sample(CPU, 1, 2, PERIOD, "", "main@/bin/app;sys@[kernel]%kernel");
 	CHECK_ANSWER(query_write_top, &r, QUERY_JSON,
 		"{\"unit\":\"nanoseconds\",\"total\":20000000,\"rows\":["
@@ -22,7 +22,7 @@ static void writes_text(void **state)
 {
 	(void)state;
 	struct query_request r = fake_request(CPU);
-	CHECK_ANSWER(query_write_top, &r, QUERY_TEXT, "0 in 0 functions\n");
+	CHECK_ANSWER(query_write_top, &r, QUERY_TEXT, "0ns in 0 functions\n");
 	fake_sample(CPU, 1, 123, PERIOD, "", "main@/bin/app;sys@[kernel]%kernel");
 	fake_sample(CPU, 1, 1, PERIOD, "", "main@/bin/app");
 	CHECK_ANSWER(query_write_top, &r, QUERY_TEXT,
