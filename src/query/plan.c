@@ -7,6 +7,9 @@
 
 #include <stdio.h>
 
+/* Steps of one series. */
+#define POINTS_MAX 20000
+
 static enum status check(const struct query_request *r, struct err *e)
 {
 	if (r->from_ns >= r->to_ns)
@@ -158,4 +161,34 @@ struct query_unit query_unit_of(
 		str_eq(sample_unit, STR("count")))
 		return (struct query_unit){ period_unit, period };
 	return (struct query_unit){ sample_unit, 1 };
+}
+
+/* Steps that are chosen: multiples of ten seconds, the resolution of merged parts, so that no
+ * step falls between two of them. */
+static const int64_t nice_steps_s[] = { 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200,
+	10800, 21600, 43200, 86400 };
+
+enum status query_choose_step(
+	const struct query_request *r, uint32_t wanted, int64_t *out_ns, struct err *e)
+{
+	uint64_t range_ns = (uint64_t)r->to_ns - (uint64_t)r->from_ns;
+	if (r->step_ns > 0) {
+		if (range_ns / (uint64_t)r->step_ns >= POINTS_MAX)
+			return err_set(e, E_INVALID,
+				"step: at most %d points are answered: choose a longer step, or a "
+				"shorter time range",
+				POINTS_MAX);
+		*out_ns = r->step_ns;
+		return OK;
+	}
+	size_t i = 0;
+	wanted = MIN(MAX(wanted, 1u), (uint32_t)POINTS_MAX - 1);
+	while (i < ARRAY_COUNT(nice_steps_s) &&
+		range_ns / (uint64_t)(nice_steps_s[i] * NS_PER_SEC) > wanted)
+		i++;
+	int64_t day_ns = 86400 * NS_PER_SEC;
+	*out_ns = i < ARRAY_COUNT(nice_steps_s)
+			  ? nice_steps_s[i] * NS_PER_SEC
+			  : (int64_t)(range_ns / wanted / (uint64_t)day_ns + 1) * day_ns;
+	return OK;
 }

@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parca's QueryRange (pkg/parcacol/querier.go): sums of a delta type by step and by some labels; of
- * a gauge, where no labels are named, one series for each set of labels. Where no step is given it
- * comes from the number of points that are wanted, at least ten seconds: the resolution of merged
- * parts.
+ * a gauge, where no labels are named, one series for each set of labels.
  */
 #include "query/internal.h"
 
 #include "base/clock.h"
-
-#define POINTS_WANTED 300
-#define POINTS_MAX 20000
-#define STEP_MIN_NS (10 * NS_PER_SEC)
-
-static enum status choose_step(const struct query_request *r, int64_t *out_ns, struct err *e)
-{
-	uint64_t range_ns = (uint64_t)r->to_ns - (uint64_t)r->from_ns;
-	uint64_t wanted = r->limit ? MIN(r->limit, (uint32_t)POINTS_MAX - 1) : POINTS_WANTED;
-	if (r->step_ns == 0) {
-		uint64_t step = MAX(range_ns / wanted, (uint64_t)STEP_MIN_NS);
-		/* A multiple, so that each step holds as many of those times as the others. */
-		*out_ns = (int64_t)(step + STEP_MIN_NS - 1) / STEP_MIN_NS * STEP_MIN_NS;
-		return OK;
-	}
-	if (range_ns / (uint64_t)r->step_ns >= POINTS_MAX)
-		return err_set(e, E_INVALID,
-			"step: at most %d points are answered: choose a longer step", POINTS_MAX);
-	*out_ns = r->step_ns;
-	return OK;
-}
 
 static enum status choose_labels(const struct query_plan *p, const struct str *by, size_t by_count,
 	struct arena *a, struct query_range *out, struct err *e)
@@ -126,7 +103,7 @@ enum status query_range(const struct query_engine *q, const struct query_request
 	if (s == OK && !plan.selector.has_type)
 		s = err_set(e, E_INVALID, "query must contain a profile-type selection");
 	if (s == OK)
-		s = choose_step(r, &step_ns, e);
+		s = query_choose_step(r, r->limit ? r->limit : QUERY_POINTS_WANTED, &step_ns, e);
 	if (s == OK)
 		s = choose_labels(&plan, by, by_count, a, &made, e);
 	if (s == OK)

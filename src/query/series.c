@@ -5,40 +5,6 @@
  */
 #include "query/internal.h"
 
-#include "base/clock.h"
-
-/* Points that a chosen step aims at, and steps of one series at most. */
-#define POINTS_WANTED 300
-#define POINTS_MAX 20000
-
-/* Steps that are chosen: multiples of ten seconds, the resolution of merged parts, so that no
- * step falls between two of them. */
-static const int64_t nice_steps_s[] = { 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200,
-	10800, 21600, 43200, 86400 };
-
-static enum status choose_step(const struct query_request *r, int64_t *out_ns, struct err *e)
-{
-	uint64_t range_ns = (uint64_t)r->to_ns - (uint64_t)r->from_ns;
-	if (r->step_ns > 0) {
-		if (range_ns / (uint64_t)r->step_ns >= POINTS_MAX)
-			return err_set(e, E_INVALID,
-				"the step is too short for this time range: at most %d points are "
-				"answered",
-				POINTS_MAX);
-		*out_ns = r->step_ns;
-		return OK;
-	}
-	size_t i = 0;
-	while (i < ARRAY_COUNT(nice_steps_s) &&
-		range_ns / (uint64_t)(nice_steps_s[i] * NS_PER_SEC) > POINTS_WANTED)
-		i++;
-	int64_t day_ns = 86400 * NS_PER_SEC;
-	*out_ns = i < ARRAY_COUNT(nice_steps_s)
-			  ? nice_steps_s[i] * NS_PER_SEC
-			  : (int64_t)(range_ns / POINTS_WANTED / (uint64_t)day_ns + 1) * day_ns;
-	return OK;
-}
-
 static int compare_series(const void *pa, const void *pb, void *ctx)
 {
 	const struct query_points *a = pa, *b = pb;
@@ -152,7 +118,7 @@ enum status query_series(const struct query_engine *q, const struct query_reques
 			"for a flame graph");
 	enum status s = query_plan_open(q, r, true, a, &plan, e);
 	if (s == OK)
-		s = choose_step(r, &made.step_ns, e);
+		s = query_choose_step(r, QUERY_POINTS_WANTED, &made.step_ns, e);
 	if (s != OK)
 		return s;
 	if (!plan.empty) {
