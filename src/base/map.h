@@ -17,6 +17,7 @@ struct map {
 	struct map_slot *slots;
 	uint32_t mask; /* slots - 1; 0 before the first insert */
 	uint32_t count;
+	uint32_t expected; /* the caller's own, 0 at first: the value that may come next */
 };
 
 typedef bool map_equal_fn(const void *ctx, uint32_t value, const void *key);
@@ -53,6 +54,11 @@ NODISCARD enum status strtab_clear(struct strtab *t);
 NODISCARD enum status strtab_intern(struct strtab *t, struct str s, uint32_t *out_id);
 /* MAP_NONE when absent. */
 uint32_t strtab_find(const struct strtab *t, struct str s);
+/* Whether it is there already, behind the text that was interned last. */
+static inline bool strtab_expects(const struct strtab *t, struct str s)
+{
+	return t->index.expected < t->len && str_eq(t->v[t->index.expected], s);
+}
 static inline struct str strtab_get(const struct strtab *t, uint32_t id)
 {
 	assert(id < t->len);

@@ -131,6 +131,10 @@ static inline uint64_t reader_varint(struct reader *r)
 		r->at = p + 1;
 		return *p;
 	}
+	if (r->end - p > 1 && p[1] < 0x80) {
+		r->at = p + 2;
+		return (uint64_t)p[1] << 7 | (p[0] & 0x7Fu);
+	}
 	uint64_t v = 0;
 	for (unsigned shift = 0; shift < 70 && p < r->end; shift += 7) {
 		uint8_t byte = *p++;

@@ -531,19 +531,31 @@ static enum status decode_label(
 	return s == OK ? OK : not_added(d, s, PPROF_SAMPLE, sample);
 }
 
-/* location_id or value, packed or not. */
+static enum status add_location_id(struct decoder *d, uint64_t id, size_t sample)
+{
+	uint32_t location = id_index(&d->locations, id);
+	if (id == 0 || location == NO_ID)
+		return dangling(d, PPROF_SAMPLE, sample, "location_id", id);
+	if (location != 0 && !VEC_PUSH(&d->stack, location))
+		return not_added(d, E_NOMEM, PPROF_SAMPLE, sample);
+	return OK;
+}
+
+/* location_id or value, packed or not. These are most of what a message has. */
 static enum status read_locations(struct decoder *d, const struct pb_field *f, size_t sample)
 {
-	struct pb_packed p = pb_packed(f, PB_VARINT);
-	uint64_t id;
-	while (pb_packed_next(&p, &id)) {
-		uint32_t location = id_index(&d->locations, id);
-		if (id == 0 || location == NO_ID)
-			return dangling(d, PPROF_SAMPLE, sample, "location_id", id);
-		if (location != 0 && !VEC_PUSH(&d->stack, location))
-			return not_added(d, E_NOMEM, PPROF_SAMPLE, sample);
+	enum status s = OK;
+	if (f->wire == PB_VARINT)
+		return add_location_id(d, f->u64, sample);
+	struct reader r = pb_message(f);
+	r.failed |= f->wire != PB_BYTES;
+	while (s == OK && !reader_done(&r)) {
+		uint64_t id = reader_varint(&r);
+		if (r.failed)
+			break;
+		s = add_location_id(d, id, sample);
 	}
-	return p.failed ? torn(d, &p.r, PPROF_SAMPLE, sample) : OK;
+	return s == OK && r.failed ? torn(d, &r, PPROF_SAMPLE, sample) : s;
 }
 
 static enum status read_values(

@@ -4,6 +4,9 @@
  * element is appended in three steps that leave the profile as it was when one of them fails:
  * reserve room, insert the index into the map, write the element.
  *
+ * A message with several profiles of one program has its tables several times, in one order: the
+ * element after the one that was found last is compared before anything is hashed.
+ *
  * Structures with padding are hashed as arrays of numbers, never as bytes.
  *
  * The null elements are appended like all others, so that equal content finds them: a function
@@ -181,8 +184,12 @@ enum status profile_add_function(struct profile *p, const struct profile_functio
 	assert(f->name < p->strings.len && f->system_name < p->strings.len &&
 		f->filename < p->strings.len);
 	const uint32_t words[] = { f->name, f->system_name, f->filename, f->start_line };
-	uint64_t h = hash64(words, sizeof(words));
-	uint32_t id = map_find(&p->function_index, h, function_equal, p, f);
+	uint32_t id = p->function_index.expected;
+	uint64_t h = 0;
+	if (id >= p->functions.len || !function_equal(p, id, f)) {
+		h = hash64(words, sizeof(words));
+		id = map_find(&p->function_index, h, function_equal, p, f);
+	}
 	if (id == MAP_NONE) {
 		enum status s = RESERVE_INDEXED(p, &p->functions, &p->function_index, h);
 		if (s != OK)
@@ -190,6 +197,7 @@ enum status profile_add_function(struct profile *p, const struct profile_functio
 		id = (uint32_t)p->functions.len;
 		p->functions.v[p->functions.len++] = *f;
 	}
+	p->function_index.expected = id + 1;
 	*out = id;
 	return OK;
 }
@@ -295,9 +303,13 @@ enum status profile_add_location(struct profile *p, const struct profile_locatio
 		s = index_locations(p);
 	if (s != OK)
 		return s;
-	uint64_t h = location_hash(loc, lines, line_count);
 	struct location_key key = { loc, lines, line_count };
-	uint32_t id = map_find(&p->location_index, h, location_equal, p, &key);
+	uint32_t id = p->location_index.expected;
+	uint64_t h = 0;
+	if (id >= p->locations.len || !location_equal(p, id, &key)) {
+		h = location_hash(loc, lines, line_count);
+		id = map_find(&p->location_index, h, location_equal, p, &key);
+	}
 	if (id == MAP_NONE) {
 		s = RESERVE(p, &p->lines, line_count);
 		if (s == OK)
@@ -306,6 +318,7 @@ enum status profile_add_location(struct profile *p, const struct profile_locatio
 			return s;
 		id = write_location(p, loc, lines, line_count);
 	}
+	p->location_index.expected = id + 1;
 	*out = id;
 	return OK;
 }

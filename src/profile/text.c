@@ -35,7 +35,8 @@ static size_t sound_length(struct str s)
 
 enum status profile_add_string(struct profile *p, struct str s, uint32_t *out)
 {
-	if (str_is_utf8(s))
+	/* What is there already was looked at then. */
+	if (strtab_expects(&p->strings, s) || str_is_utf8(s))
 		return strtab_intern(&p->strings, s, out);
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, TEXT_BYTES_MAX);
