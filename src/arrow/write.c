@@ -129,21 +129,45 @@ static uint8_t *begin_scratch(struct arrow_writer *w, size_t len)
 	return len ? buf_extend(&w->scratch, len) : NULL;
 }
 
+/* Eight flags as the bits of a byte: each byte that is not 0 becomes 1, and the product gathers
+ * them in its highest byte. */
+static uint8_t bits_of(const uint8_t *flags)
+{
+	const uint64_t low = 0x7F7F7F7F7F7F7F7F;
+	uint64_t x;
+	memcpy(&x, flags, sizeof(x));
+	x = ((((x & low) + low) | x) & ~low) >> 7;
+	return (uint8_t)(x * 0x0102040810204080 >> 56);
+}
+
 static void put_bits(struct arrow_writer *w, const uint8_t *flags, size_t count)
 {
 	uint8_t *bits = begin_scratch(w, (count + 7) / 8);
 	if (bits)
 		memset(bits, 0, (count + 7) / 8);
-	for (size_t i = 0; bits && i < count; i++)
+	size_t whole = count / 8 * 8;
+	for (size_t i = 0; bits && i < whole; i += 8)
+		bits[i / 8] = bits_of(flags + i);
+	for (size_t i = whole; bits && i < count; i++)
 		bits[i / 8] |= (uint8_t)((flags[i] != 0) << i % 8);
 	put_scratch(w);
 }
 
+/* Little endian; a loop for each width, so that the compiler knows it. */
+#define NARROW(type)                                           \
+	for (size_t i = 0; i < count; i++) {                   \
+		type x_ = (type)v[i];                          \
+		memcpy(out + i * sizeof(x_), &x_, sizeof(x_)); \
+	}
+
 static void narrow(uint8_t *out, const int64_t *v, size_t count, uint8_t bits)
 {
-	size_t size = bits / 8;
-	for (size_t i = 0; i < count; i++)
-		memcpy(out + i * size, &v[i], size); /* little endian */
+	if (bits == 8)
+		NARROW(uint8_t)
+	else if (bits == 16)
+		NARROW(uint16_t)
+	else
+		NARROW(uint32_t)
 }
 
 static void put_ints(struct arrow_writer *w, const int64_t *v, size_t count, uint8_t bits)
@@ -162,10 +186,16 @@ static void put_u32_as(
 	struct arrow_writer *w, const uint32_t *v, const uint8_t *valid, size_t count, uint8_t bits)
 {
 	size_t size = bits / 8;
+	assert(size <= 4);
 	uint8_t *out = begin_scratch(w, count * size);
 	for (size_t i = 0; out && i < count; i++) {
-		uint64_t x = !valid || valid[i] ? v[i] : 0;
-		memcpy(out + i * size, &x, size);
+		uint32_t x = !valid || valid[i] ? v[i] : 0;
+		if (size == 1)
+			out[i] = (uint8_t)x;
+		else if (size == 2)
+			memcpy(out + i * 2, &(uint16_t){ (uint16_t)x }, 2);
+		else
+			memcpy(out + i * 4, &x, 4);
 	}
 	put_scratch(w);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: the fold comes depth first, rows are numbered depth by depth: counting the nodes of each
- * depth says where its rows begin. What a row says of its frame is taken then, in the order of the
- * fold. Then column by column; dictionaries hold what the column uses.
+ * depth says where its rows begin. Then column by column; what a frame says is made ready once, and
+ * dictionaries hold what the column uses.
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
@@ -16,29 +16,13 @@
 #define RECORD_BYTES_MAX ((size_t)1 << 30)
 
 enum text { TEXT_MAPPING, TEXT_BUILD_ID, TEXT_NAME, TEXT_SYSTEM_NAME, TEXT_FILE, TEXT_COUNT };
-#define HAS_ADDRESS 0x1u
-#define HAS_LINE 0x2u
-#define HAS_START_LINE 0x4u
-#define HAS_INLINED 0x8u
-#define IS_INLINED 0x10u
-#define IS_FRAME 0x20u
 
-struct row {
-	uint32_t node;   /* of the fold */
-	uint32_t parent; /* row */
-	uint32_t depth;
-	uint32_t child_count; /* their rows follow each other */
-	uint32_t first_child;
-	int64_t offset; /* of value, from the left */
-	int64_t next;   /* the same of the next child */
-};
-
-/* What a row says of its frame; texts are numbers of tables.strings + 1, 0: null. */
+/* What a frame says; texts are numbers of tables.strings + 1, 0: null. */
 struct cells {
 	uint64_t address;
 	uint32_t texts[TEXT_COUNT];
 	uint32_t line, start_line;
-	uint8_t has; /* HAS_…, IS_… */
+	bool has_function;
 };
 
 struct flame {
@@ -47,10 +31,16 @@ struct flame {
 	const struct query_report_request *r;
 	struct arena *a;
 	struct arrow_writer w;
-	struct row *rows;
-	struct cells *cells; /* by row */
-	size_t count;
-	int64_t root_total;
+	struct cells *cells; /* by line */
+	size_t count;        /* of rows; each array below is by row */
+	uint32_t *node; /* of the fold; only where labels, times or differences are asked for */
+	uint32_t *line; /* lines.v, QUERY_LINE_NONE */
+	uint8_t *mixed;
+	uint32_t *parent, *depth;
+	uint32_t *first_child, *child_count; /* their rows follow each other */
+	int64_t *offset;                     /* of value, from the left */
+	int64_t *next;                       /* the same of the next child */
+	int64_t *total, *self;
 	uint32_t height;
 	/* for one column at a time */
 	int64_t *ints;
@@ -63,72 +53,58 @@ struct flame {
 	bool no_memory;
 };
 
-/* ---- what a row says of its frame ---- */
-
-static uint32_t text_unless(bool unknown, uint32_t id)
-{
-	return unknown ? 0 : id + 1;
-}
+/* ---- what a frame says ---- */
 
 /* Texts of a function that are empty are null. */
-static void fill_function(
-	const struct profile *p, const struct query_line *of, unsigned mixed, struct cells *out)
+static void fill_function(const struct profile *p, uint32_t number, struct cells *out)
 {
-	const struct profile_line *line = &p->lines.v[of->line];
+	const struct profile_line *line = &p->lines.v[number];
 	const struct profile_function *fn = &p->functions.v[line->function];
 	uint32_t name = fn->name ? fn->name : fn->system_name;
-	out->texts[TEXT_NAME] = text_unless(name == 0, name);
-	out->texts[TEXT_SYSTEM_NAME] = text_unless(
-		fn->system_name == 0 || (mixed & QUERY_MIXED_SYSTEM_NAME), fn->system_name);
-	out->texts[TEXT_FILE] =
-		text_unless(fn->filename == 0 || (mixed & QUERY_MIXED_FILE), fn->filename);
+	out->texts[TEXT_NAME] = name ? name + 1 : 0;
+	out->texts[TEXT_SYSTEM_NAME] = fn->system_name ? fn->system_name + 1 : 0;
+	out->texts[TEXT_FILE] = fn->filename ? fn->filename + 1 : 0;
 	out->line = line->line;
 	out->start_line = fn->start_line;
-	if (!(mixed & QUERY_MIXED_LINE))
-		out->has |= HAS_LINE;
-	if (!(mixed & QUERY_MIXED_START_LINE))
-		out->has |= HAS_START_LINE;
+	out->has_function = true;
 }
 
 /* A mapping without a build id has an empty one. */
-static void fill_cells(const struct flame *f, const struct query_fold_node *n, struct cells *out)
+static enum status make_cells(struct flame *f, struct err *e)
 {
 	const struct profile *p = &f->t->stacks.tables;
-	*out = (struct cells){ 0 };
-	if (n->inlined)
-		out->has |= IS_INLINED;
-	if (n->line == QUERY_LINE_NONE)
-		return;
-	const struct query_line *line = &f->t->lines.v[n->line];
-	const struct profile_location *l = &p->locations.v[line->location];
-	const struct profile_mapping *m = &p->mappings.v[l->mapping];
-	out->has |= IS_FRAME;
-	out->address = l->address;
-	if (!(n->mixed & QUERY_MIXED_INLINED))
-		out->has |= HAS_INLINED;
-	if (!(n->mixed & QUERY_MIXED_ADDRESS))
-		out->has |= HAS_ADDRESS;
-	out->texts[TEXT_MAPPING] =
-		text_unless(l->mapping == 0 || (n->mixed & QUERY_MIXED_MAPPING), m->filename);
-	out->texts[TEXT_BUILD_ID] =
-		text_unless(l->mapping == 0 || (n->mixed & QUERY_MIXED_BUILD_ID), m->build_id);
-	if (line->line != QUERY_LINE_NONE)
-		fill_function(p, line, n->mixed, out);
+	size_t count = f->t->lines.first[p->locations.len];
+	f->cells = ARENA_ARRAY(f->a, struct cells, count);
+	if (!f->cells)
+		return err_set(e, arena_status(f->a), "%zu frames", count);
+	for (size_t i = 0; i < count; i++) {
+		const struct query_line *line = &f->t->lines.v[i];
+		const struct profile_location *l = &p->locations.v[line->location];
+		const struct profile_mapping *m = &p->mappings.v[l->mapping];
+		struct cells *out = &f->cells[i];
+		*out = (struct cells){ .address = l->address };
+		if (l->mapping) {
+			out->texts[TEXT_MAPPING] = m->filename + 1;
+			out->texts[TEXT_BUILD_ID] = m->build_id + 1;
+		}
+		if (line->line != QUERY_LINE_NONE)
+			fill_function(p, line->line, out);
+	}
+	return OK;
 }
 
 /* ---- rows ---- */
 
-/* rows[]: by node of the fold, its row; how many nodes of each depth there are says where the rows
- * of a depth begin. */
+/* row_of[]: by node of the fold, its row; how many nodes of each depth there are says where the
+ * rows of a depth begin. */
 static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
 {
-	size_t count = f->fold.nodes.len;
 	const struct query_fold_node *v = f->fold.nodes.v;
-	uint32_t *depth = ARENA_ARRAY(f->a, uint32_t, count);
-	uint32_t *begin = ARENA_ARRAY(f->a, uint32_t, count + 2);
+	uint32_t *depth = ARENA_ARRAY(f->a, uint32_t, f->count);
+	uint32_t *begin = ARENA_ARRAY(f->a, uint32_t, f->count + 2);
 	if (!depth || !begin)
-		return err_set(e, arena_status(f->a), "flame graph of %zu rows", count);
-	for (size_t i = 1; i < count; i++) {
+		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
+	for (size_t i = 1; i < f->count; i++) {
 		depth[i] = depth[v[i].parent] + 1;
 		f->height = MAX(f->height, depth[i]);
 		begin[depth[i] + 1]++;
@@ -136,7 +112,7 @@ static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
 	begin[1] = 1;
 	for (size_t d = 2; d <= f->height; d++)
 		begin[d] += begin[d - 1];
-	for (size_t i = 1; i < count; i++)
+	for (size_t i = 1; i < f->count; i++)
 		row_of[i] = begin[depth[i]]++;
 	return OK;
 }
@@ -145,73 +121,96 @@ static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
  * follow each other in both. */
 static void fill_rows(struct flame *f, const uint32_t *row_of)
 {
-	const struct query_fold_node *v = f->fold.nodes.v;
-	fill_cells(f, &v[0], &f->cells[0]);
-	f->rows[0] = (struct row){ .first_child = 1 };
+	f->line[0] = QUERY_LINE_NONE;
+	f->first_child[0] = 1;
 	for (uint32_t i = 1; i < f->count; i++) {
-		struct row *parent = &f->rows[row_of[v[i].parent]];
-		f->rows[row_of[i]] = (struct row){ .node = i,
-			.parent = row_of[v[i].parent],
-			.depth = parent->depth + 1,
-			.offset = parent->next,
-			.next = parent->next };
-		if (parent->child_count++ == 0)
-			parent->first_child = row_of[i];
-		parent->next = query_add(parent->next, v[i].total);
-		fill_cells(f, &v[i], &f->cells[row_of[i]]);
+		const struct query_fold_node *n = &f->fold.nodes.v[i];
+		uint32_t row = row_of[i], parent = row_of[n->parent];
+		f->line[row] = n->line;
+		f->mixed[row] = n->mixed;
+		f->parent[row] = parent;
+		f->depth[row] = f->depth[parent] + 1;
+		f->offset[row] = f->next[row] = f->next[parent];
+		f->total[row] = n->total;
+		f->self[row] = n->self;
+		if (f->node)
+			f->node[row] = i;
+		if (f->child_count[parent]++ == 0)
+			f->first_child[parent] = row;
+		f->next[parent] = query_add(f->next[parent], n->total);
 	}
-	f->root_total = f->rows[0].next;
+	f->total[0] = f->next[0];
+}
+
+static bool reserve(struct flame *f)
+{
+	const struct query_stacks *s = &f->t->stacks;
+	bool nodes = f->r->label_count || f->r->chart || f->r->diff;
+	uint32_t **const columns[] = { &f->line, &f->parent, &f->depth, &f->first_child,
+		&f->child_count, &f->node };
+	int64_t **const numbers[] = { &f->offset, &f->next, &f->total, &f->self, &f->ints };
+	bool good = true;
+	for (size_t i = 0; good && i < ARRAY_COUNT(columns) - !nodes; i++)
+		good = (*columns[i] = ARENA_ARRAY(f->a, uint32_t, f->count)) != NULL;
+	for (size_t i = 0; good && i < ARRAY_COUNT(numbers); i++)
+		good = (*numbers[i] = ARENA_ARRAY(f->a, int64_t, f->count)) != NULL;
+	/* Each text once, and no more than there are rows. */
+	size_t texts =
+		MAX((size_t)s->tables.strings.len, (size_t)s->group_count * f->r->label_count);
+	f->mixed = ARENA_ARRAY(f->a, uint8_t, f->count);
+	f->valid = ARENA_ARRAY(f->a, uint8_t, f->count);
+	f->indices = ARENA_ARRAY(f->a, uint32_t, f->count + 1);
+	f->texts = ARENA_ARRAY(f->a, struct str, MIN(texts, f->count));
+	f->numbers = ARENA_ARRAY(f->a, uint32_t, s->tables.strings.len);
+	return good && f->mixed && f->valid && f->indices && f->texts && f->numbers;
 }
 
 static enum status make_rows(struct flame *f, struct err *e)
 {
-	const struct query_stacks *s = &f->t->stacks;
 	f->count = f->fold.nodes.len;
 	if (f->count > QUERY_FLAME_NODES_MAX)
 		return err_set(e, E_LIMIT,
 			"a flame graph of %zu rows, at most %u are answered: set "
 			"node_trim_threshold, or choose a shorter time range",
 			f->count, QUERY_FLAME_NODES_MAX);
-	f->rows = ARENA_ARRAY(f->a, struct row, f->count);
-	f->cells = ARENA_ARRAY(f->a, struct cells, f->count);
-	f->ints = ARENA_ARRAY(f->a, int64_t, f->count);
-	f->valid = ARENA_ARRAY(f->a, uint8_t, f->count);
-	f->indices = ARENA_ARRAY(f->a, uint32_t, f->count + 1);
-	/* Each text once, and no more than there are rows. */
-	size_t texts =
-		MAX((size_t)s->tables.strings.len, (size_t)s->group_count * f->r->label_count);
-	f->texts = ARENA_ARRAY(f->a, struct str, MIN(texts, f->count));
-	f->numbers = ARENA_ARRAY(f->a, uint32_t, s->tables.strings.len);
-	if (!f->rows || !f->cells || !f->ints || !f->valid || !f->indices || !f->texts ||
-		!f->numbers)
+	if (!reserve(f))
 		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
-	enum status st = number_rows(f, f->indices, e);
-	if (st == OK)
+	enum status s = make_cells(f, e);
+	if (s == OK)
+		s = number_rows(f, f->indices, e);
+	if (s == OK)
 		fill_rows(f, f->indices);
-	return st;
+	return s;
 }
 
 /* ---- columns ---- */
 
 static const struct query_fold_node *node_of(const struct flame *f, size_t i)
 {
-	return &f->fold.nodes.v[f->rows[i].node];
+	return &f->fold.nodes.v[f->node[i]];
 }
 
 static bool is_frame(const struct flame *f, size_t i)
 {
-	return (f->cells[i].has & IS_FRAME) != 0;
+	return f->line[i] != QUERY_LINE_NONE;
 }
 
-/* ints[] with valid[]; bits 0: as narrow as possible. */
-static void put_ints(struct flame *f, struct str name, uint8_t bits, bool is_signed, bool nulls)
+/* The frame's cells where its frames agree about a column; else NULL. */
+static const struct cells *cells_of(const struct flame *f, size_t i, unsigned mixed)
+{
+	return is_frame(f, i) && !(f->mixed[i] & mixed) ? &f->cells[f->line[i]] : NULL;
+}
+
+/* With valid[] where there may be nulls; bits 0: as narrow as possible. */
+static void put_ints(struct flame *f, struct str name, const int64_t *ints, uint8_t bits,
+	bool is_signed, bool nulls)
 {
 	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = name,
 					  .kind = ARROW_WRITE_INT,
 					  .bits = bits,
 					  .is_signed = is_signed,
 					  .valid = nulls ? f->valid : NULL,
-					  .ints = f->ints });
+					  .ints = ints });
 }
 
 static bool text_equal(const void *ctx, uint32_t value, const void *key)
@@ -268,8 +267,8 @@ static void put_inlined(struct flame *f)
 {
 	uint8_t *flags = (uint8_t *)f->ints;
 	for (size_t i = 0; i < f->count; i++) {
-		f->valid[i] = i == 0 || (f->cells[i].has & HAS_INLINED);
-		flags[i] = (f->cells[i].has & IS_INLINED) != 0;
+		f->valid[i] = i == 0 || (is_frame(f, i) && !(f->mixed[i] & QUERY_MIXED_INLINED));
+		flags[i] = is_frame(f, i) && f->t->lines.v[f->line[i]].inlined;
 	}
 	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = STR("inlined"),
 					  .kind = ARROW_WRITE_BOOL,
@@ -281,30 +280,33 @@ static void put_inlined(struct flame *f)
 static void put_address(struct flame *f)
 {
 	for (size_t i = 0; i < f->count; i++) {
-		f->valid[i] = (f->cells[i].has & HAS_ADDRESS) != 0;
-		f->ints[i] = f->valid[i] ? (int64_t)f->cells[i].address : 0;
+		const struct cells *c = cells_of(f, i, QUERY_MIXED_ADDRESS);
+		f->valid[i] = c != NULL;
+		f->ints[i] = c ? (int64_t)c->address : 0;
 	}
-	put_ints(f, STR("location_address"), 64, false, true);
+	put_ints(f, STR("location_address"), f->ints, 64, false, true);
 }
 
 static void put_line(struct flame *f, bool start)
 {
-	unsigned has = start ? HAS_START_LINE : HAS_LINE;
+	unsigned mixed = start ? QUERY_MIXED_START_LINE : QUERY_MIXED_LINE;
 	for (size_t i = 0; i < f->count; i++) {
-		const struct cells *c = &f->cells[i];
-		f->valid[i] = (c->has & has) != 0;
+		const struct cells *c = cells_of(f, i, mixed);
+		f->valid[i] = c && c->has_function;
 		f->ints[i] = !f->valid[i] ? 0 : start ? c->start_line : c->line;
 	}
-	put_ints(f, start ? STR("function_startline") : STR("location_line"), 0, false, true);
+	put_ints(f, start ? STR("function_startline") : STR("location_line"), f->ints, 0, false,
+		true);
 }
 
-static void put_text(struct flame *f, struct str name, enum text which)
+static void put_text(struct flame *f, struct str name, enum text which, unsigned mixed)
 {
 	const struct profile *p = &f->t->stacks.tables;
 	f->text_count = 0;
 	memset(f->numbers, 0, p->strings.len * sizeof(*f->numbers));
 	for (size_t i = 0; i < f->count; i++) {
-		uint32_t id = f->cells[i].texts[which];
+		const struct cells *c = cells_of(f, i, mixed);
+		uint32_t id = c ? c->texts[which] : 0;
 		f->valid[i] = id != 0;
 		if (id == 0)
 			continue;
@@ -323,11 +325,10 @@ static void put_children(struct flame *f)
 	uint32_t *offsets = f->indices;
 	size_t elements = 0;
 	for (size_t i = 0; i < f->count; i++) {
-		const struct row *row = &f->rows[i];
 		offsets[i] = (uint32_t)elements;
-		f->valid[i] = row->child_count > 0;
-		for (uint32_t k = 0; k < row->child_count; k++)
-			f->ints[elements++] = row->first_child + k;
+		f->valid[i] = f->child_count[i] > 0;
+		for (uint32_t k = 0; k < f->child_count[i]; k++)
+			f->ints[elements++] = f->first_child[i] + k;
 	}
 	offsets[f->count] = (uint32_t)elements;
 	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = STR("children"),
@@ -341,8 +342,8 @@ static void put_children(struct flame *f)
 static void put_parent(struct flame *f)
 {
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = i ? (int64_t)f->rows[i].parent : -1;
-	put_ints(f, STR("parent"), 32, true, false);
+		f->ints[i] = i ? (int64_t)f->parent[i] : -1;
+	put_ints(f, STR("parent"), f->ints, 32, true, false);
 }
 
 /* Without rows but the root there is nothing to say. */
@@ -355,24 +356,18 @@ static bool set_alone(struct flame *f)
 static void put_values(struct flame *f)
 {
 	bool alone = set_alone(f);
-	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = i ? node_of(f, i)->total : f->root_total;
-	put_ints(f, STR("cumulative"), alone ? 64 : 0, false, alone);
-	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = i ? node_of(f, i)->self : 0;
-	put_ints(f, STR("flat"), 0, false, alone);
+	put_ints(f, STR("cumulative"), f->total, alone ? 64 : 0, false, alone);
+	put_ints(f, STR("flat"), f->self, 0, false, alone);
 	for (size_t i = 0; i < f->count; i++)
 		f->ints[i] = f->r->diff ? node_of(f, i)->total_diff : 0;
-	put_ints(f, STR("diff"), 0, true, alone);
+	put_ints(f, STR("diff"), f->ints, 0, true, alone);
 	for (size_t i = 0; i < f->count; i++)
 		f->ints[i] = f->r->chart ? node_of(f, i)->time_ns : 0;
-	put_ints(f, STR("timestamp"), 64, true, alone);
+	put_ints(f, STR("timestamp"), f->ints, 64, true, alone);
 	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = f->rows[i].depth;
-	put_ints(f, STR("depth"), 0, false, alone);
-	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = f->rows[i].offset;
-	put_ints(f, STR("value_offset"), 0, false, false);
+		f->ints[i] = f->depth[i];
+	put_ints(f, STR("depth"), f->ints, 0, false, alone);
+	put_ints(f, STR("value_offset"), f->offset, 0, false, false);
 }
 
 /* A column for each label that some row has. */
@@ -402,14 +397,14 @@ static enum status write_record(struct flame *f, struct buf *out, struct err *e)
 	arrow_write_begin(&f->w, f->count, ARROW_WRITE_LZ4, RECORD_BYTES_MAX);
 	put_labels_only(f);
 	put_address(f);
-	put_text(f, STR("mapping_file"), TEXT_MAPPING);
-	put_text(f, STR("mapping_build_id"), TEXT_BUILD_ID);
+	put_text(f, STR("mapping_file"), TEXT_MAPPING, QUERY_MIXED_MAPPING);
+	put_text(f, STR("mapping_build_id"), TEXT_BUILD_ID, QUERY_MIXED_BUILD_ID);
 	put_line(f, false);
 	put_inlined(f);
 	put_line(f, true);
-	put_text(f, STR("function_name"), TEXT_NAME);
-	put_text(f, STR("function_system_name"), TEXT_SYSTEM_NAME);
-	put_text(f, STR("function_file_name"), TEXT_FILE);
+	put_text(f, STR("function_name"), TEXT_NAME, 0);
+	put_text(f, STR("function_system_name"), TEXT_SYSTEM_NAME, QUERY_MIXED_SYSTEM_NAME);
+	put_text(f, STR("function_file_name"), TEXT_FILE, QUERY_MIXED_FILE);
 	put_children(f);
 	put_parent(f);
 	put_values(f);
