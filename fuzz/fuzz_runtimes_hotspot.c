@@ -39,8 +39,9 @@ static void fuzz_names(const uint8_t *data, size_t size)
 {
 	CLEANUP(buf_deinit) struct buf out;
 	buf_init(&out, 8 * size + 64);
+	static const struct str files[] = { STR("A.java"), STR("A.scala"), STR("a.clj"), STR("") };
 	if (data[0] & 1)
-		hotspot_name(&out, str_make(data + 1, size - 1));
+		hotspot_name(&out, str_make(data + 1, size - 1), files[data[0] >> 1 & 3]);
 	else
 		hotspot_stub_name(&out, str_make(data + 1, size - 1));
 	FUZZ_CHECK(!out.failed && str_is_utf8(buf_view(&out)));

@@ -61,7 +61,7 @@ bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes);
  * HOTSPOT_LINES_BYTES_MAX bytes. False: it is not said, or lies behind what there is. */
 bool hotspot_line(uint16_t version, struct str table, uint32_t index, uint32_t *out_line);
 
-/* "class/of/Method.name" as people read it, appended as UTF-8. */
-void hotspot_name(struct buf *out, struct str name);
+/* "class/of/Method.name" as people read it, appended as UTF-8; `file` tells the language. */
+void hotspot_name(struct buf *out, struct str name, struct str file);
 /* The name of a stub, up to a NUL. */
 void hotspot_stub_name(struct buf *out, struct str name);

@@ -95,7 +95,7 @@ static bool frame_is(const struct event_code *e, uint64_t position, size_t n, bo
 	struct str table = str_make(e->data + e->name_bytes + e->file_bytes, e->lines_bytes);
 	struct str file = str_make(e->data + e->name_bytes, e->file_bytes);
 	buf_init(&name, 4096);
-	hotspot_name(&name, str_make(e->data, e->name_bytes));
+	hotspot_name(&name, str_make(e->data, e->name_bytes), file);
 	bool right = str_eq(buf_view(&name), str_of(shape[n].name));
 	if (right && shape[n].line && !is_innermost)
 		right = hotspot_line(e->version, table, (uint32_t)position, &line) &&
@@ -172,9 +172,15 @@ static void check_program(
 	t.samples = l.samples.len;
 	for (size_t i = 0; i < l.samples.len; i++)
 		look_at(&l, &l.samples.v[i], &t);
-	print_message("%s %s: %zu samples, %zu of main, %zu whole, %zu to the leaf, %zu wrong, "
+	struct sampler_stats stats;
+	sampler_read_stats(l.sampler, &stats);
+	double taken = (double)MAX(stats.bpf.delivered + stats.bpf.seen, (uint64_t)1);
+	print_message("%s %s: %.1f us a sample, %.1f frames; %zu samples, %zu of main, %zu whole, "
+		      "%zu to the leaf, %zu wrong, "
 		      "%zu without a name, %zu gaps\n",
-		java, mode, t.samples, t.java, t.whole, t.deep, t.wrong, t.unnamed, t.gaps);
+		java, mode, (double)stats.bpf.run_ns / 1e3 / taken,
+		(double)stats.bpf.user_frames / taken, t.samples, t.java, t.whole, t.deep, t.wrong,
+		t.unnamed, t.gaps);
 	live_kill(pid);
 	live_end(&l);
 	CHECK(t.samples >= SAMPLES_NEEDED);

@@ -154,7 +154,7 @@ static bool take_texts(struct codes *c, const struct event_code *e, struct code 
 	if (e->kind != RUNTIME_HOTSPOT)
 		runtimes_name(&c->text, e->kind, e->form, e->owner_bytes, told, e->name_unit);
 	else if (e->name_unit)
-		hotspot_name(&c->text, told);
+		hotspot_name(&c->text, told, str_make(at + e->name_bytes, e->file_bytes));
 	else
 		hotspot_stub_name(&c->text, told);
 	size_t name = c->text.len;
