@@ -101,12 +101,9 @@ NODISCARD enum status os_queue_new(size_t capacity, struct os_queue **out);
 void os_queue_free(struct os_queue *q);
 /* False when full or closed. */
 NODISCARD bool os_queue_try_push(struct os_queue *q, void *item);
-/* Waits for room until the deadline (monotonic ns); false on timeout and when closed. */
-NODISCARD bool os_queue_push(struct os_queue *q, void *item, int64_t deadline_ns);
-/* Waits; NULL at the deadline, or when closed and empty. INT64_MAX: no deadline. */
+/* Waits; NULL at the deadline (monotonic ns), or when closed and empty. INT64_MAX: no deadline. */
 void *os_queue_pop(struct os_queue *q, int64_t deadline_ns);
 void os_queue_close(struct os_queue *q);
-size_t os_queue_len(struct os_queue *q);
 
 /* ---- processes ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue is a ring under one mutex with two conditions on the monotonic clock. Waiters re-check
+ * The queue is a ring under one mutex with a condition on the monotonic clock. Waiters re-check
  * after every wake-up, so spurious ones do no harm. Waking a thread costs more than a small item's
  * work: a signal is sent only when a thread waits and no other signal is on its way. The woken
  * thread passes it on if there is more.
@@ -55,7 +55,6 @@ enum status os_thread_start(
 struct os_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t not_empty;
-	pthread_cond_t not_full;
 	size_t capacity;
 	size_t head; /* index of the oldest */
 	size_t len;
@@ -81,7 +80,6 @@ enum status os_queue_new(size_t capacity, struct os_queue **out)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&q->not_empty, &attr);
-	pthread_cond_init(&q->not_full, &attr);
 	pthread_condattr_destroy(&attr);
 	*out = q;
 	return OK;
@@ -92,7 +90,6 @@ void os_queue_free(struct os_queue *q)
 	if (!q)
 		return;
 	pthread_cond_destroy(&q->not_empty);
-	pthread_cond_destroy(&q->not_full);
 	pthread_mutex_destroy(&q->lock);
 	free(q);
 }
@@ -142,20 +139,6 @@ bool os_queue_try_push(struct os_queue *q, void *item)
 	return ok;
 }
 
-bool os_queue_push(struct os_queue *q, void *item, int64_t deadline_ns)
-{
-	assert(item);
-	pthread_mutex_lock(&q->lock);
-	bool in_time = true;
-	while (in_time && !q->closed && q->len == q->capacity)
-		in_time = wait_until(&q->not_full, &q->lock, deadline_ns);
-	bool ok = !q->closed && q->len < q->capacity;
-	if (ok)
-		put(q, item);
-	unlock_and_wake(q);
-	return ok;
-}
-
 void *os_queue_pop(struct os_queue *q, int64_t deadline_ns)
 {
 	pthread_mutex_lock(&q->lock);
@@ -171,7 +154,6 @@ void *os_queue_pop(struct os_queue *q, int64_t deadline_ns)
 		item = q->items[q->head];
 		q->head = (q->head + 1) % q->capacity;
 		q->len--;
-		pthread_cond_signal(&q->not_full);
 	}
 	unlock_and_wake(q);
 	return item;
@@ -182,14 +164,5 @@ void os_queue_close(struct os_queue *q)
 	pthread_mutex_lock(&q->lock);
 	q->closed = true;
 	pthread_cond_broadcast(&q->not_empty);
-	pthread_cond_broadcast(&q->not_full);
 	pthread_mutex_unlock(&q->lock);
-}
-
-size_t os_queue_len(struct os_queue *q)
-{
-	pthread_mutex_lock(&q->lock);
-	size_t n = q->len;
-	pthread_mutex_unlock(&q->lock);
-	return n;
 }

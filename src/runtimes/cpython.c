@@ -102,7 +102,6 @@ static const struct cpython_layout layouts[] = {
 /* ---- 3.13 and later: what the file tells ---- */
 
 #define COOKIE STR("xdebugpy")
-#define OFFSETS_BYTES_MAX 1024
 
 /* The numbers that are needed, by their index after the cookie. */
 struct offset_order {
