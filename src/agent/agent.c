@@ -190,7 +190,9 @@ static void agent_stop(struct agent *a)
 	sampler_read_stats(a->sampler, &stats);
 	const struct send_metrics *m = sender_metrics(a->sender);
 	log_info("agent stopped", "samples=%llu sent=%llu spooled=%llu",
-		(unsigned long long)stats.bpf.samples, (unsigned long long)metric_get(&m->sent),
+		/* A recording of one process takes no others. */
+		(unsigned long long)(stats.bpf.samples - stats.bpf.lost_excluded),
+		(unsigned long long)metric_get(&m->sent),
 		(unsigned long long)metric_get(&m->spooled));
 }
 
