@@ -12,6 +12,7 @@ nobody's, nice, and ends by itself. Needs root, 5 GB in the folder for temporary
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -113,6 +114,7 @@ def main():
         print("skipped: needs root to load BPF programs", file=sys.stderr)
         return
     build = os.environ.get("FIRN_BUILD") or os.path.join(os.path.dirname(__file__), "..", "build-release")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the load ends, too
     home = tempfile.mkdtemp(prefix="firn-bench-busy-")
     load = up = None
     try:
