@@ -50,14 +50,35 @@ static enum status add_key(struct parsing *p, struct level *l, const struct conf
 {
 	if (n->kind != CONF_TEXT)
 		return wrong_at(p->e, n->line, n->column, E_INVALID, "a key must be a text");
-	for (size_t i = 0; i < l->entries.len; i++)
-		if (str_eq(l->entries.v[i].key, n->text))
-			return err_set(p->e, E_INVALID,
-				"line %u, column %u: \"%.*s\" is there twice", n->line, n->column,
-				STR_ARG(n->text));
 	l->next = (struct conf_entry){ n->text, n->line, n->column, NULL };
 	l->has_key = true;
 	return OK;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct conf_entry *x = *(const struct conf_entry *const *)a;
+	const struct conf_entry *y = *(const struct conf_entry *const *)b;
+	int order = str_cmp(x->key, y->key);
+	return order ? order : (x > y) - (x < y);
+}
+
+/* Sorted, since a map of somebody else's may have many keys. */
+static enum status check_keys(const struct conf_node *map, struct err *e)
+{
+	enum status s = OK;
+	const struct conf_entry **v = calloc(map->count, sizeof(const struct conf_entry *));
+	if (!v)
+		return err_set(e, E_NOMEM, "YAML");
+	for (uint32_t i = 0; i < map->count; i++)
+		v[i] = &map->v[i];
+	qsort(v, map->count, sizeof(const struct conf_entry *), by_key);
+	for (uint32_t i = 1; s == OK && i < map->count; i++)
+		if (str_eq(v[i]->key, v[i - 1]->key))
+			s = err_set(e, E_INVALID, "line %u, column %u: \"%.*s\" is there twice",
+				v[i]->line, v[i]->column, STR_ARG(v[i]->key));
+	free(v);
+	return s;
 }
 
 /* A node is whole: it goes where it belongs. */
@@ -102,6 +123,8 @@ static enum status make(struct parsing *p, const yaml_event_t *event, enum conf_
 	*out = n;
 	if (!anchor)
 		return OK;
+	if (p->anchors.len == CONF_ANCHORS_MAX)
+		return wrong_at(p->e, n->line, n->column, E_LIMIT, "too many anchors");
 	size_t len = strlen((const char *)anchor);
 	char *name = arena_copy(p->arena, anchor, len);
 	if (!name || !VEC_PUSH(&p->anchors, ((struct anchor){ str_make(name, len), n })))
@@ -159,6 +182,8 @@ static enum status close_level(struct parsing *p)
 	if (s == OK && bytes)
 		memcpy(n->v, l->entries.v, bytes);
 	VEC_FREE(&l->entries);
+	if (s == OK && n->kind == CONF_MAP && n->count > 1)
+		s = check_keys(n, p->e);
 	return s == OK ? place(p, n) : s;
 }
 

@@ -15,6 +15,7 @@
 #define CONF_BYTES_MAX ((size_t)1 << 20)
 #define CONF_ARENA_BYTES ((size_t)32 << 20) /* what a document of that size may take */
 #define CONF_DEPTH_MAX 16                   /* lists and maps inside others */
+#define CONF_ANCHORS_MAX 1000               /* each alias is looked up among them */
 #define CONF_NODES_MAX 100000               /* an alias counts as all that it stands for */
 
 enum conf_kind { CONF_TEXT, CONF_LIST, CONF_MAP };

@@ -100,5 +100,30 @@ static void counts_what_aliases_stand_for(void **state)
 	CHECK(strstr(e.text, "too many values"));
 }
 
+/* As many keys as fit: compared with each other they would take half a minute. */
+static void reads_many_keys(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	CLEANUP(arena_deinit) struct arena a;
+	const struct conf_node *root = NULL;
+	struct err e = { 0 };
+	buf_init(&b, CONF_BYTES_MAX);
+	arena_init(&a, CONF_ARENA_BYTES);
+	for (int i = 0; i < 49000; i++)
+		buf_printf(&b, "k%d: 1\n", i);
+	CHECK_OK(conf_parse(buf_view(&b), &a, &root, &e), &e);
+	CHECK(root->count == 49000);
+	CHECK_STR(root->v[48999].key, "k48999");
+	buf_cstr(&b, "k77: 2\n");
+	CHECK(conf_parse(buf_view(&b), &a, &root, &e) == E_INVALID);
+	CHECK_STR(str_of(e.text), "line 49001, column 1: \"k77\" is there twice");
+	buf_clear(&b);
+	for (int i = 0; i <= CONF_ANCHORS_MAX; i++)
+		buf_printf(&b, "- &a%d x\n", i);
+	CHECK(conf_parse(buf_view(&b), &a, &root, &e) == E_LIMIT);
+	CHECK_STR(str_of(e.text), "line 1001, column 3: too many anchors");
+}
+
 TEST_MAIN(cmocka_unit_test(reads_a_tree), cmocka_unit_test(says_where_it_is_wrong),
-	cmocka_unit_test(counts_what_aliases_stand_for))
+	cmocka_unit_test(counts_what_aliases_stand_for), cmocka_unit_test(reads_many_keys))
