@@ -259,7 +259,7 @@ __noinline int hotspot_place_step(__u32 zero)
 	return 0;
 }
 
-/* The scope of the code at `pc`: the first place there or behind it. */
+/* The scope of the code at an offset: the first place there or behind it. */
 static __always_inline void hotspot_find_scope(struct walk *w, const struct hotspot_layout *l,
 	struct hotspot_scratch *h, __u64 blob, __u32 code_offset)
 {
@@ -321,8 +321,9 @@ static __always_inline enum stack_end hotspot_compiled(struct walk *w,
 						      : hotspot_frame_ends(b);
 	}
 	__u64 method = hotspot_word(h->blob, l->nmethod_method);
+	/* A place is where its instruction ends. */
 	if (!is_native)
-		hotspot_find_scope(w, l, h, blob, pc - code);
+		hotspot_find_scope(w, l, h, blob, pc - code + w->pc_is_exact);
 	enum stack_end end = hotspot_step_compiled(w, frame, (__u64)words * sizeof(__u64));
 	if (w->code.scope)
 		w->runtime.stage = RUNTIME_CODE;
