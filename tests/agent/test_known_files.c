@@ -33,15 +33,23 @@ static struct file_key key_of(uint64_t inode, uint32_t dev)
 	return (struct file_key){ .inode = inode, .dev = dev };
 }
 
-/* Of a content that is a number. */
-static uint32_t know(struct known_files *b, uint64_t content, int64_t now, bool *out_is_new)
+/* Of a content that is a number; 0: refused. */
+static uint32_t know_of(
+	struct known_files *b, uint64_t owner, uint64_t content, int64_t now, bool *out_is_new)
 {
 	char text[32];
 	uint32_t id = 0;
-	struct err e = { 0 };
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)content);
-	const struct known_file_content c = { text, "b1d", "/lib/a.so", NULL };
-	CHECK_OK(known_files_know(b, &c, now, &id, out_is_new, &e), &e);
+	const struct known_file_content c = { text, "b1d", "/lib/a.so", NULL, owner };
+	enum status s = known_files_know(b, &c, now, &id, out_is_new, NULL);
+	CHECK(s == OK || s == E_LIMIT);
+	return s == OK ? id : 0;
+}
+
+static uint32_t know(struct known_files *b, uint64_t content, int64_t now, bool *out_is_new)
+{
+	uint32_t id = know_of(b, 0, content, now, out_is_new);
+	CHECK(id);
 	return id;
 }
 
@@ -125,7 +133,7 @@ static void one_content_has_one_id(void **state)
 	CHECK(!known_files_get(&b, id + 2) && !known_files_get(&b, FRAME_FILE_ADDRESS));
 	CHECK(metric_get(&metrics.known) == 2);
 	/* The vDSO has an id of its own, and does not count as a file. */
-	const struct known_file_content vdso = { "[vdso]", "", "[vdso]", NULL };
+	const struct known_file_content vdso = { "[vdso]", "", "[vdso]", NULL, 0 };
 	CHECK(!known_files_get(&b, FRAME_FILE_VDSO));
 	CHECK(known_files_know_vdso(&b, &vdso) && known_files_know_vdso(&b, &vdso));
 	CHECK(known_files_get(&b, FRAME_FILE_VDSO) && metric_get(&metrics.known) == 2);
@@ -184,7 +192,23 @@ static void forgets_the_longest_unused_file(void **state)
 	known_files_deinit(&b);
 }
 
+/* Who makes new files all the time takes no ids from others. */
+static void leaves_ids_for_other_owners(void **state)
+{
+	(void)state;
+	struct known_files b = make();
+	bool is_new;
+	for (uint64_t n = 0; n < FILES_OWNER_IDS_MAX; n++)
+		CHECK(know_of(&b, 1, n, SECOND, &is_new));
+	CHECK(!know_of(&b, 1, FILES_OWNER_IDS_MAX, SECOND, &is_new));
+	CHECK(know_of(&b, 2, FILES_OWNER_IDS_MAX, SECOND, &is_new) && is_new);
+	CHECK(know_of(&b, 1, FILES_OWNER_IDS_MAX - 1, SECOND, &is_new) && !is_new);
+	CHECK(know_of(&b, 1, FILES_OWNER_IDS_MAX + 1, SECOND + FILES_ID_REST_NS, &is_new));
+	known_files_deinit(&b);
+}
+
 TEST_MAIN(cmocka_unit_test(finds_keys_by_inode_and_device),
 	cmocka_unit_test(drops_what_failed_when_there_are_too_many_keys),
 	cmocka_unit_test(lets_go_of_a_key_that_rests), cmocka_unit_test(one_content_has_one_id),
-	cmocka_unit_test(counts_tables), cmocka_unit_test(forgets_the_longest_unused_file))
+	cmocka_unit_test(counts_tables), cmocka_unit_test(forgets_the_longest_unused_file),
+	cmocka_unit_test(leaves_ids_for_other_owners))

@@ -25,7 +25,8 @@ static enum status know(
 	struct files *f, const struct opened *o, uint32_t *out_id, bool *out_is_new, struct err *e)
 {
 	LOCKED(&f->lock);
-	const struct known_file_content content = { o->identity, o->build_id, o->path, o->obj };
+	const struct known_file_content content = { o->identity, o->build_id, o->path, o->obj,
+		o->owner };
 	return known_files_know(&f->book, &content, clock_monotonic_ns(), out_id, out_is_new, e);
 }
 
@@ -128,7 +129,7 @@ enum status file_builder_load_vdso(struct files *f, struct err *e)
 	const char *build_id = objfile_build_id(obj);
 	{
 		LOCKED(&f->lock);
-		const struct known_file_content vdso = { "[vdso]", build_id, "[vdso]", obj };
+		const struct known_file_content vdso = { "[vdso]", build_id, "[vdso]", obj, 0 };
 		if (!known_files_know_vdso(&f->book, &vdso))
 			return err_set(e, E_NOMEM, "vDSO");
 	}

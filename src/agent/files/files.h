@@ -26,6 +26,9 @@
 #define FILES_KEYS_MAX 65536
 /* A file that was forgotten leaves its id unused for so long: samples under way still name it. */
 #define FILES_ID_REST_NS (60 * NS_PER_SEC)
+/* Ids of files of one owner (a user, on one file system) that are in use or rest. Beyond it this
+ * owner's new files are refused, so that there are some for the files of others. */
+#define FILES_OWNER_IDS_MAX 40000
 #define FILES_SEGMENTS_MAX 16
 
 struct file_info {

@@ -116,7 +116,7 @@ static void known_clear(struct known_file *k)
 	free(k->build_id);
 	free(k->path);
 	free(k->segments);
-	*k = (struct known_file){ .used_ns = k->used_ns };
+	*k = (struct known_file){ .used_ns = k->used_ns, .owner = k->owner };
 }
 
 static void known_forget(struct known_files *f, uint32_t id, int64_t now)
@@ -153,6 +153,18 @@ static void known_forget_longest_unused(struct known_files *f, int64_t now)
 		known_forget(f, oldest, now);
 }
 
+static bool owner_has_room(const struct known_files *f, uint64_t owner, int64_t now)
+{
+	uint32_t count = 0;
+	if (f->known.len < FILES_OWNER_IDS_MAX)
+		return true;
+	for (uint32_t i = FRAME_FILE_FIRST; i < f->known.len; i++) {
+		const struct known_file *k = &f->known.v[i];
+		count += k->owner == owner && (k->live || now - k->used_ns < FILES_ID_REST_NS);
+	}
+	return count < FILES_OWNER_IDS_MAX;
+}
+
 /* An id that nothing names; MAP_NONE: all are in use or rest. */
 static uint32_t known_new_id(struct known_files *f, int64_t now)
 {
@@ -186,7 +198,7 @@ static bool known_fill(
 {
 	struct known_file *k = &f->known.v[id];
 	struct objfile_segment segments[FILES_SEGMENTS_MAX];
-	*k = (struct known_file){ .used_ns = now };
+	*k = (struct known_file){ .used_ns = now, .owner = c->owner };
 	k->segment_count = c->obj ? exec_segments(c->obj, segments) : 0;
 	k->identity = strdup(c->identity);
 	k->build_id = strdup(c->build_id);
@@ -209,6 +221,8 @@ enum status known_files_know(struct known_files *f, const struct known_file_cont
 {
 	uint32_t id = known_find(f, c->identity);
 	bool is_new = id == MAP_NONE;
+	if (is_new && !owner_has_room(f, c->owner, now))
+		return err_set(e, E_LIMIT, "%s: too many files of this user came lately", c->path);
 	if (is_new) {
 		id = known_new_id(f, now);
 		if (id == MAP_NONE || !known_fill(f, id, c, now))

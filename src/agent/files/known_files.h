@@ -34,6 +34,7 @@ struct known_file {
 	bool has_table;
 	bool live; /* false: the id rests, or was never used */
 	uint64_t rows;
+	uint64_t owner;  /* as long as it rests, too */
 	int64_t used_ns; /* live: last asked for; not live: since when it rests */
 };
 
@@ -68,10 +69,12 @@ struct known_file_content {
 	const char *build_id;
 	const char *path;
 	const struct objfile *obj;
+	uint64_t owner; /* its user, on its file system */
 };
 
 /* The id of a content, which is known from then on; *out_is_new: it was not before. Where too many
- * are known the longest unused is forgotten. E_LIMIT: every id is in use or rests. */
+ * are known the longest unused is forgotten. E_LIMIT: every id, or too many of its owner, are in
+ * use or rest. */
 NODISCARD enum status known_files_know(struct known_files *b,
 	const struct known_file_content *content, int64_t now_ns, uint32_t *out_id,
 	bool *out_is_new, struct err *e);
