@@ -14,6 +14,7 @@ import { graphChecks } from "./checks_graph.mjs";
 import { pagesChecks } from "./checks_pages.mjs";
 import { mockOnly, pageChecks } from "./checks_page.mjs";
 import { readerChecks } from "./checks_reader.mjs";
+import { saveChecks } from "./checks_save.mjs";
 import { openBrowser, startFirn, startMock, watch } from "./harness.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -77,7 +78,7 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks, ...pagesChecks };
+	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks, ...pagesChecks, ...saveChecks };
 	for (const [name, run] of Object.entries(checks)) {
 		await one(name, run);
 	}

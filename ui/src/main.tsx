@@ -2,6 +2,7 @@
 import { render } from "preact";
 import "./style/base.css";
 import "./style/controls.css";
+import "./style/menus.css";
 import "./style/panels.css";
 import "./style/table.css";
 import "./style/compare.css";

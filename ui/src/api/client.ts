@@ -171,6 +171,11 @@ export function pprofUrl(q: Question): string {
 	return apiUrl("api/pprof", { ...q });
 }
 
+/** The flame graph in the form of another tool, with all its frames. */
+export function graphUrl(q: Question, format: string): string {
+	return apiUrl("api/flamegraph", { ...q, format });
+}
+
 /** Who pushed lately. */
 export async function getAgents(signal: AbortSignal): Promise<Agent[]> {
 	return (await get<{ agents?: Agent[] }>("api/agents", {}, signal)).agents ?? [];

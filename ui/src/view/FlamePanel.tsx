@@ -22,7 +22,9 @@ import { frameKey, menuItems, rowItems } from "./frame_menu.ts";
 import { Menu } from "./Menu.tsx";
 import { useFrameMenu, useReader, useRowMenu } from "./menus.ts";
 import { Sandwich } from "./Sandwich.tsx";
+import { SaveButton } from "./Save.tsx";
 import { SearchBox } from "./SearchBox.tsx";
+import { seenOf } from "./seen.ts";
 import { Segments } from "./Segments.tsx";
 import { TopTable } from "./TopTable.tsx";
 import { keepMatches, shareText, useSteps } from "./use_steps.ts";
@@ -112,6 +114,11 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 	const { search, found, hit, inZoom } = useMarks(flame, words, zoom, state, hover.table);
 	const { rows, whole } = useRows(data, flame, zoom, state);
 	const { focus, setFocus, zoomTo, step, place } = useSteps(flame, zoom, state, found);
+	const seen = () =>
+		seenOf(flame, paint, hit, zoom, [
+			["function", "binary", "file", "runtime", `self ${flame.unit}`, `total ${flame.unit}`],
+			...(rows ?? []).map((r) => [r.name, r.binary, r.file, r.kind, r.self, r.total]),
+		]);
 	return (
 		<section class="panel profile" aria-label="Profile">
 			<div class="profile-bar">
@@ -124,6 +131,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 					keep={() => keepMatches(state, found)}
 				/>
 				<FilterButton state={state} />
+				<SaveButton seen={seen} question={data.question} />
 				<Figures flame={flame} zoom={zoom} data={data} />
 				<Segments
 					label="Direction"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
-import { pprofUrl } from "../api/client.ts";
+import { serverNow } from "../api/clock.ts";
 import type { ProfileType } from "../api/types.ts";
 import { copyText } from "../app/copy.ts";
 import type { Data } from "../app/data.ts";
 import { go } from "../app/store.ts";
 import type { ThemeChoice } from "../app/theme.ts";
-import { formatClock, isLive, toApiTime } from "../model/time.ts";
+import { formatClock, isLive, spanOf, toApiTime } from "../model/time.ts";
 import { typeName } from "../model/types.ts";
 import { formatUrl, type State } from "../model/url.ts";
 import { Icon, type IconName } from "./icons.tsx";
@@ -48,7 +48,9 @@ function shareLink(state: State, data: Data): string {
 		? { from: toApiTime(fromMs), to: toApiTime(toMs) }
 		: state.range;
 	const type = data.type?.type ?? state.type;
-	return location.origin + location.pathname + formatUrl({ ...state, type, range });
+	const base = state.baseRange && spanOf(state.baseRange, serverNow());
+	const baseRange = base && { from: toApiTime(base.fromMs), to: toApiTime(base.toMs) };
+	return location.origin + location.pathname + formatUrl({ ...state, type, range, baseRange });
 }
 
 function ShareButton({ state, data }: { state: State; data: Data }) {
@@ -180,16 +182,6 @@ export function TopBar(props: {
 					<LiveButtons state={state} data={data} />
 					<div class="group">
 						<ShareButton state={state} data={data} />
-						{data.question && (
-							<a
-								class="button square"
-								href={pprofUrl(data.question)}
-								title="Download as pprof"
-								aria-label="Download as pprof"
-							>
-								<Icon name="save" />
-							</a>
-						)}
 					</div>
 				</>
 			)}

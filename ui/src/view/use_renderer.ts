@@ -9,7 +9,8 @@ import { FlameRenderer } from "./flame_renderer.ts";
 import type { Colours, Extent } from "./flame_scene.ts";
 import { Transition } from "./transition.ts";
 
-function readColours(): Colours {
+/** Colours of the style sheet, as they are now. */
+export function readColours(): Colours {
 	return {
 		back: cssValue("--panel"),
 		backPixel: hexPixel(cssValue("--panel")),

@@ -23,7 +23,9 @@ import { frameKey, menuItems, rowItems } from "../frame_menu.ts";
 import { Icon } from "../icons.tsx";
 import { Menu } from "../Menu.tsx";
 import { useFrameMenu, useReader, useRowMenu } from "../menus.ts";
+import { SaveButton } from "../Save.tsx";
 import { SearchBox } from "../SearchBox.tsx";
+import { seenOf } from "../seen.ts";
 import { Segments } from "../Segments.tsx";
 import { keepMatches, shareText, useSteps } from "../use_steps.ts";
 import { DiffTable } from "./DiffTable.tsx";
@@ -144,6 +146,12 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 	const callers = state.invert && state.focus === "";
 	const part = callers || state.invert ? 0 : zoom;
 	const rows = useMemo(() => diffRows(diff, part, of, state.invert), [diff, part, of, state.invert]);
+	const { unit } = flame;
+	const seen = () =>
+		seenOf(flame, paint, hit, zoom, [
+			["function", "binary", "file", `this ${of} ${unit}`, `base ${of} ${unit}`, "difference", "change"],
+			...rows.map((r) => [r.name, r.binary, r.file, r.a, r.b, r.change, formatChange(r.a, r.b * diff.scale)]),
+		]);
 	return (
 		<section class="panel profile" aria-label="Differences">
 			<div class="profile-bar">
@@ -156,6 +164,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 					keep={() => keepMatches(state, found)}
 				/>
 				<FilterButton state={state} />
+				<SaveButton seen={seen} question={data.question} />
 				<Totals diff={diff} />
 				<Segments
 					label="What is compared"

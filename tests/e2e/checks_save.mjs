@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of what can be taken away.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { named, open, until } from "./page.mjs";
+
+/** The bytes of what a click downloads. */
+async function download(page, name) {
+	await page.getByRole("button", { name: /^Save/ }).click();
+	const [file] = await Promise.all([
+		page.waitForEvent("download"),
+		page.locator(".menu-list button", { hasText: name }).first().click(),
+	]);
+	return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+}
+
+export const saveChecks = {
+	async "what is seen is saved as picture, table and stacks"({ page, url }) {
+		await open(page, url, "?paused=1&filter=only:name:main");
+		await named(page);
+		await page.waitForSelector("tbody tr .cell-number");
+		const png = await download(page, /^Picture.*PNG/);
+		assert.equal(png.name, "firn.png");
+		assert.deepEqual([...png.bytes.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
+		assert.ok(png.bytes.readUInt32BE(16) >= 1600 && png.bytes.length > 5000, `${png.bytes.length} bytes`);
+		const svg = (await download(page, /SVG/)).bytes.toString();
+		assert.match(svg, /^<svg .*xmlns/);
+		const wrong = await page.evaluate(
+			(text) => new DOMParser().parseFromString(text, "image/svg+xml").querySelector("parsererror")?.textContent ?? "",
+			svg,
+		);
+		assert.equal(wrong, "");
+		const rows = Number(await page.locator("table.top").getAttribute("aria-rowcount")) - 1;
+		const table = (await download(page, /CSV/)).bytes.toString().trim().split("\r\n");
+		assert.match(table[0], /^function,binary,file,runtime,self/);
+		assert.equal(table.length - 1, rows);
+		const stacks = (await download(page, /^Stacksfolded/)).bytes.toString().trim().split("\n");
+		assert.ok(stacks.every((line) => /main.* \d+(\.\d+)?$/i.test(line)), stacks[0]);
+	},
+
+	async "each form of other tools is there"({ page, url }) {
+		await open(page, url, "?paused=1");
+		await page.getByRole("button", { name: /^Save/ }).click();
+		const links = await page.locator(".menu-list a").evaluateAll((all) => all.map((a) => a.href));
+		assert.equal(links.length, 5);
+		for (const format of ["html", "speedscope", "firefox", "folded"]) {
+			assert.ok(links.some((href) => href.includes("/api/flamegraph") && href.includes(`format=${format}`)), format);
+		}
+		assert.ok(links.some((href) => href.includes("/api/pprof")));
+	},
+
+	async "a link has absolute times, filters and what is compared"({ page, context, url }) {
+		await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+		await open(page, url, "?page=compare&filter=hide:name:main&base_from=now-30m&base_to=now-20m&values=absolute");
+		await page.getByRole("button", { name: "Copy link" }).click();
+		let text = "";
+		await until(async () => {
+			text = await page.evaluate(() => navigator.clipboard.readText());
+			return { ok: text !== "", said: text };
+		}, "copied");
+		const p = new URL(text).searchParams;
+		assert.ok(Date.parse(p.get("from")) > 0 && Date.parse(p.get("to")) > 0, text);
+		assert.equal(Date.parse(p.get("base_to")) - Date.parse(p.get("base_from")), 600_000);
+		assert.deepEqual([p.get("page"), p.get("filter"), p.get("values")], ["compare", "hide:name:main", "absolute"]);
+	},
+};

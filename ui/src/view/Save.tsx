@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What can be taken away: pictures and tables as seen, profiles in the forms of other tools. */
+import { useState } from "preact/hooks";
+import { graphUrl, pprofUrl, type Question } from "../api/client.ts";
+import type { Seen } from "../app/save.ts";
+import { Icon } from "./icons.tsx";
+import { Popover } from "./Menu.tsx";
+
+const SEEN = [
+	{ form: "png", name: "Picture", note: "PNG, as wide as a page" },
+	{ form: "svg", name: "Drawing", note: "SVG, figures as titles" },
+	{ form: "csv", name: "Table", note: "CSV" },
+	{ form: "folded", name: "Stacks", note: "folded, a line each" },
+] as const;
+
+const WHOLE = [
+	{ format: "html", name: "Page of its own", note: "HTML, to send or keep", file: "firn.html" },
+	{ format: "speedscope", name: "speedscope", note: "speedscope.app", file: "firn.speedscope.json" },
+	{ format: "firefox", name: "Firefox Profiler", note: "profiler.firefox.com", file: "firn.firefox.json" },
+	{ format: "folded", name: "Stacks", note: "folded, a line each", file: "firn.folded.txt" },
+] as const;
+
+/** The button and its menu. `seen` is asked for when something is saved. */
+export function SaveButton({ seen, question }: { seen: () => Seen; question: Question | null }) {
+	const [open, setOpen] = useState(false);
+	const [failed, setFailed] = useState(false);
+	const take = (form: (typeof SEEN)[number]["form"]) => {
+		import("../app/save.ts").then(
+			(m) => {
+				m.save(form, seen());
+				setOpen(false);
+			},
+			() => setFailed(true),
+		);
+	};
+	return (
+		<Popover
+			class="save-menu"
+			title="Save or send what is seen"
+			open={open}
+			setOpen={setOpen}
+			label={
+				<>
+					<Icon name="save" />
+					<span class="save-name">Save</span>
+				</>
+			}
+		>
+			<div class="menu-list">
+				<h3>As it is seen</h3>
+				{SEEN.map((one) => (
+					<button type="button" key={one.form} onClick={() => take(one.form)}>
+						<span>{one.name}</span>
+						<small>{one.note}</small>
+					</button>
+				))}
+				{failed && <p class="range-help">That part of the page did not come; try again.</p>}
+				{question && (
+					<>
+						<h3>All stacks of the question, without filters</h3>
+						<a href={pprofUrl(question)} onClick={() => setOpen(false)}>
+							<span>pprof</span>
+							<small>go tool pprof</small>
+						</a>
+						{WHOLE.map((one) => (
+							<a
+								key={one.format}
+								href={graphUrl(question, one.format)}
+								download={one.file}
+								onClick={() => setOpen(false)}
+							>
+								<span>{one.name}</span>
+								<small>{one.note}</small>
+							</a>
+						))}
+					</>
+				)}
+			</div>
+		</Popover>
+	);
+}
