@@ -620,11 +620,6 @@ static enum status oidc(struct reading *r, const struct conf_node *n, void *base
 	return OK;
 }
 
-bool auth_is_tenant(struct str name)
-{
-	return ingest_is_tenant(name);
-}
-
 /* ---- the whole ---- */
 
 static enum status read_root(struct reading *r, const struct conf_node *root)

@@ -76,7 +76,6 @@ struct auth_issuer {
 NODISCARD enum status auth_jwt_check(const struct auth_issuer *i, const struct auth_keys *keys,
 	struct str token, int64_t now_s, struct auth_caller *out, int64_t *out_until_s,
 	struct err *e);
-bool auth_is_tenant(struct str name);
 
 /* ---- issuers.c: their keys ---- */
 

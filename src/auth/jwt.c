@@ -18,6 +18,7 @@
 
 #include "auth/internal.h"
 #include "http/http.h"
+#include "ingest/ingest.h"
 
 #define JWT_ARENA_BYTES ((size_t)1 << 20)
 #define JWK_ARENA_BYTES ((size_t)8 << 20)
@@ -341,7 +342,7 @@ static enum status make_caller(const struct auth_issuer *i, const struct conf_no
 	struct auth_caller made = i->caller;
 	if (i->tenant_claim) {
 		struct str tenant = text_at(claims, i->tenant_claim);
-		if (!auth_is_tenant(tenant))
+		if (!ingest_is_tenant(tenant))
 			return bad(e, "names no tenant");
 		made.has_tenant = true;
 		snprintf(made.tenant, sizeof(made.tenant), "%.*s", STR_ARG(tenant));
