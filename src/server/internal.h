@@ -33,6 +33,10 @@
 	X(shared, COUNTER, "firn_shared_profiles_total", "Profiles kept for sharing.")          \
 	X(shared_dropped, COUNTER, "firn_shared_profiles_dropped_total",                        \
 		"Shared profiles that gave way to younger ones.")                               \
+	X(debuginfod_sent, COUNTER, "firn_debuginfod_answers_total{result=\"sent\"}",           \
+		"Questions for a file by its build id.")                                        \
+	X(debuginfod_refused, COUNTER, "firn_debuginfod_answers_total{result=\"refused\"}",     \
+		"Questions for a file by its build id.")                                        \
 	X(query_ms, COUNTER, "firn_query_milliseconds_total", "Time spent on queries.")         \
 	X(handover_files, COUNTER, "firn_handover_files_total",                                 \
 		"Executables taken from the agent.")                                            \
@@ -252,6 +256,9 @@ net_handler_fn server_targets;
 net_handler_fn server_handle_reload;
 void server_reloaded(enum status s, const struct err *e);
 void server_scrape_told(enum scrape_news of, enum status s, const struct err *e);
+
+/* debuginfod.c: GET /buildid/… */
+net_handler_fn server_debuginfod;
 
 /* debuginfo.c: parca.debuginfo.v1alpha1.DebuginfoService */
 net_handler_fn server_debuginfo_should_initiate;

@@ -80,6 +80,11 @@ NODISCARD enum status symbolize_tables_offer(
 NODISCARD enum status symbolize_tables_look_again(
 	struct symbolize_tables *t, const char *build_id, bool replace, struct err *e);
 
+/* The files of a build id, as its table would be made of. */
+NODISCARD enum status symbolize_tables_files(struct symbolize_tables *t, struct str build_id,
+	struct symbolize_files *out, struct err *e);
+struct symbolize_tables *symbolizer_tables(struct symbolizer *s);
+
 /* A table in use: stays open until it is released. */
 struct symbolize_ref;
 const struct debuginfo_table *symbolize_ref_table(const struct symbolize_ref *r);

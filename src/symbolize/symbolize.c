@@ -61,6 +61,11 @@ void symbolizer_free(struct symbolizer *s)
 	free(s);
 }
 
+struct symbolize_tables *symbolizer_tables(struct symbolizer *s)
+{
+	return s->tables;
+}
+
 enum status symbolizer_offer(
 	struct symbolizer *s, const char *build_id, const char *path, int fd, struct err *e)
 {

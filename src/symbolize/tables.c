@@ -21,6 +21,7 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -130,6 +131,37 @@ static enum status build(struct symbolize_tables *t, const char *id,
 	return s;
 }
 
+enum status symbolize_tables_files(
+	struct symbolize_tables *t, struct str build_id, struct symbolize_files *out, struct err *e)
+{
+	char id[SYMBOLIZE_ID_MAX + 1];
+	char path[SYMBOLIZE_PATH_MAX] = "";
+	CLEANUP(fd_cleanup) int fd = -1;
+	if (!symbolize_id_is_valid(build_id))
+		return err_set(e, E_INVALID, "no build id");
+	snprintf(id, sizeof(id), "%.*s", STR_ARG(build_id));
+	pthread_mutex_lock(&t->lock);
+	uint32_t at = symbolize_entry_find(t, build_id);
+	if (at != MAP_NONE) {
+		const struct symbolize_entry *en = t->entries.v[at];
+		const char *known = en->path ? en->path : en->home;
+		if (known && strlen(known) < sizeof(path))
+			snprintf(path, sizeof(path), "%s", known);
+		if (en->fd >= 0)
+			fd = fcntl(en->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	pthread_mutex_unlock(&t->lock);
+	const struct symbolize_request request = {
+		.build_id = id,
+		.path = path,
+		.fd = fd,
+		.debug_dirs = t->config.debug_dirs,
+		.local_files = t->config.local_files,
+		.uploads = t->config.uploads,
+	};
+	return symbolize_files_find(&request, out, e);
+}
+
 struct job {
 	char id[SYMBOLIZE_ID_MAX + 1];
 	char *path;
@@ -188,12 +220,12 @@ static void finish_job(struct symbolize_tables *t, struct symbolize_entry *en, c
 	en->not_before_ns = j->retry_ns ? clock_monotonic_ns() + j->retry_ns : 0;
 	en->state = ENTRY_IDLE;
 	en->is_done = true;
-	free(en->home);
-	en->home = NULL;
 	en->is_brief = j->is_local && t->config.on_demand && t->config.local_files && en->wanted &&
 		       en->wants < t->config.wants_min && j->path;
-	if (en->is_brief)
+	if (t->config.local_files && j->path && j->path[0]) {
+		free(en->home);
 		en->home = strdup(j->path);
+	}
 	if (en->again) {
 		en->again = false;
 		en->not_before_ns = 0;

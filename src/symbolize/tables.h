@@ -30,7 +30,7 @@ struct symbolize_entry {
 	bool is_brief;              /* its table is removed when no query uses it */
 	uint32_t wants;             /* messages with samples */
 	int64_t asked_ns;           /* monotonic: when a query used it last */
-	char *home;                 /* of a brief one: the path of its file */
+	char *home;                 /* path that its file had last on this host, or NULL */
 	struct symbolize_ref *open; /* may be NULL */
 	int64_t opened_ns;          /* monotonic */
 	int64_t not_before_ns;      /* monotonic: do not look for files earlier */

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * debuginfod's protocol (elfutils 0.194, debuginfod(8)): what the server has of a build id, as a
+ * file: gdb, perf, elfutils and other servers of profiles name addresses by it.
+ *
+ * Files come from uploads, the host's own files and the debug directories, as the symbolizer finds
+ * them. Where there are tenants each gets its own uploads, and nothing else: what another has
+ * uploaded, and what lies on this host, is none of its business.
+ */
+#include "base/clock.h"
+#include "os/os.h"
+#include "server/internal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BUILDID "/buildid/"
+#define FILE_BYTES_MIN ((uint64_t)16 << 20)
+
+struct asked {
+	struct server *s;
+	const struct net_request *r;
+	struct str tenant;
+	char build_id[DEBUGINFO_ID_MAX + 1];
+	struct str what, rest; /* "source", "usr/src/a.c" */
+};
+
+/* As much of the server's memory as one answer may take. */
+static uint64_t bytes_max(const struct server *s)
+{
+	uint64_t share = s->config->storage_memory_bytes / 4;
+	return MIN(MAX(share, FILE_BYTES_MIN), (uint64_t)NET_ANSWER_MAX);
+}
+
+static bool has_tenants(const struct asked *a)
+{
+	return a->s->config->tenant_header || a->r->caller.has_tenant;
+}
+
+static enum status open_file(
+	const struct asked *a, enum debuginfo_type type, int *out_fd, struct err *e)
+{
+	const struct debuginfo_key key = { str_of(a->build_id), a->tenant, type };
+	uint64_t bytes;
+	if (has_tenants(a))
+		return debuginfo_uploads_file(a->s->uploads, &key, out_fd, &bytes, e);
+	return symbolizer_file(a->s->engine.symbolizer, key.build_id, type, out_fd, e);
+}
+
+/* "/buildid/ID/WHAT[/REST]" */
+static enum status read_path(struct asked *a, struct err *e)
+{
+	struct str path = str_sub(a->r->path, strlen(BUILDID), a->r->path.len), id;
+	if (!str_split(&path, '/', &id) || id.len < 8 || id.len > DEBUGINFO_ID_MAX)
+		return err_set(e, E_INVALID,
+			"expected " BUILDID "ID/WHAT, with a build id in "
+			"hexadecimal digits");
+	for (size_t i = 0; i < id.len; i++) {
+		char c = id.p[i];
+		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+			return err_set(e, E_INVALID, "a build id has digits and a to f only");
+		a->build_id[i] = c;
+	}
+	if (!str_split(&path, '/', &a->what))
+		return err_set(e, E_INVALID, "expected executable, debuginfo, source or section");
+	a->rest = path;
+	return OK;
+}
+
+static void put_headers(
+	const struct asked *a, const struct stat *st, const char *suffix, struct net_response *out)
+{
+	char date[64] = "", modified[96] = "";
+	struct tm tm;
+	if (st && gmtime_r(&st->st_mtime, &tm)) {
+		(void)strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+		snprintf(modified, sizeof(modified), "last-modified: %s\r\n", date);
+	}
+	out->content_type = "application/octet-stream";
+	out->no_compress = true;
+	snprintf(out->headers, sizeof(out->headers),
+		"%sx-debuginfod-size: %zu\r\nx-debuginfod-file: %s%s\r\n", modified, out->body.len,
+		a->build_id, suffix);
+}
+
+/* The client says how much it can take. */
+static enum status check_size(const struct asked *a, uint64_t bytes, int *out_http, struct err *e)
+{
+	uint64_t most;
+	struct str wanted = net_header_find(a->r, "x-debuginfod-maxsize");
+	if (wanted.len && str_parse_u64(wanted, 10, &most) && most && bytes > most) {
+		*out_http = 406;
+		return err_set(e, E_LIMIT, "%llu bytes, more than x-debuginfod-maxsize",
+			(unsigned long long)bytes);
+	}
+	if (bytes > bytes_max(a->s))
+		return err_set(e, E_LIMIT, "%llu bytes; files of up to %llu are sent",
+			(unsigned long long)bytes, (unsigned long long)bytes_max(a->s));
+	return OK;
+}
+
+static enum status send_file(const struct asked *a, enum debuginfo_type type,
+	struct net_response *out, int *out_http, struct err *e)
+{
+	CLEANUP(fd_cleanup) int fd = -1;
+	struct stat st;
+	enum status s = open_file(a, type, &fd, e);
+	if (s != OK)
+		return s;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(e, E_NOTFOUND, "no such file");
+	s = check_size(a, (uint64_t)st.st_size, out_http, e);
+	if (s != OK)
+		return s;
+	size_t len = (size_t)st.st_size;
+	uint8_t *to = len ? buf_reserve(&out->body, len) : NULL;
+	if (!to)
+		return err_set(e, E_NOMEM, "the file");
+	s = os_pread_full(fd, to, len, 0, a->build_id, e);
+	if (s != OK)
+		return s;
+	out->body.len = len;
+	put_headers(a, &st, type == DEBUGINFO_DEBUG ? ".debug" : "", out);
+	return OK;
+}
+
+/* Of the debug file, or where that has no bytes of it, the executable. */
+static enum status send_section(
+	const struct asked *a, struct net_response *out, int *out_http, struct err *e)
+{
+	static const enum debuginfo_type types[] = { DEBUGINFO_DEBUG, DEBUGINFO_EXECUTABLE };
+	enum status s = OK;
+	for (size_t i = 0; i < ARRAY_COUNT(types); i++) {
+		CLEANUP(fd_cleanup) int fd = -1;
+		s = open_file(a, types[i], &fd, e);
+		if (s == OK)
+			s = symbolizer_section(fd, a->rest, &out->body, e);
+		if (s != E_NOTFOUND)
+			break;
+	}
+	if (s == OK)
+		s = check_size(a, out->body.len, out_http, e);
+	if (s == OK)
+		put_headers(a, NULL, "", out);
+	return s;
+}
+
+static bool is_gone(void *ctx)
+{
+	const struct net_request *r = ctx;
+	return r->gone(r);
+}
+
+/* The path is absolute, without the slash that parted it from "source". */
+static enum status send_source(const struct asked *a, struct net_response *out, struct err *e)
+{
+	void *request = (void *)(uintptr_t)a->r;
+	enum status s = server_source_text(
+		a->s, a->tenant, str_of(a->build_id), a->rest, is_gone, request, &out->body, e);
+	if (s == OK)
+		put_headers(a, NULL, "", out);
+	return s;
+}
+
+static enum status answer(struct asked *a, struct net_response *out, int *out_http, struct err *e)
+{
+	enum status s = read_path(a, e);
+	if (s == OK)
+		s = server_tenant(a->s, a->r, &a->tenant, e);
+	if (s != OK)
+		return s;
+	if (a->rest.len == 0 && str_eq(a->what, STR("executable")))
+		return send_file(a, DEBUGINFO_EXECUTABLE, out, out_http, e);
+	if (a->rest.len == 0 && str_eq(a->what, STR("debuginfo")))
+		return send_file(a, DEBUGINFO_DEBUG, out, out_http, e);
+	if (a->rest.len && str_eq(a->what, STR("section")))
+		return send_section(a, out, out_http, e);
+	if (a->rest.len && str_eq(a->what, STR("source")))
+		return send_source(a, out, e);
+	return err_set(
+		e, E_NOTFOUND, "expected executable, debuginfo, source/PATH or section/NAME");
+}
+
+void server_debuginfod(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct asked a = { .s = ctx, .r = r };
+	struct err e = { 0 };
+	int http_status = 0;
+	if (!server_is_ready(a.s, out))
+		return;
+	enum status s = answer(&a, out, &http_status, &e);
+	metric_add(s == OK ? &a.s->metrics.debuginfod_sent : &a.s->metrics.debuginfod_refused, 1);
+	if (s == OK)
+		return;
+	if (s == E_INVALID && str_starts(str_of(e.text), STR("no build id")))
+		s = E_NOTFOUND;
+	net_fail(out, s, &e);
+	if (http_status)
+		out->http_status = http_status;
+}

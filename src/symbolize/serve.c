@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files for others, by build id: found as those that tables are made of (find.c), but handed out as
+ * they are. Which of them is the executable is told by its code: a debug file has the headers of
+ * code sections, and not their bytes.
+ */
+#include "symbolize/private.h"
+
+#include "os/os.h"
+
+#include <elf.h>
+#include <fcntl.h>
+
+static void objfile_cleanup(struct objfile **obj)
+{
+	objfile_close(*obj);
+}
+
+/* Over a copy of the descriptor. */
+static enum status read_elf(int fd, struct objfile **out, struct err *e)
+{
+	CLEANUP(fd_cleanup) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return err_os(e, "copy a descriptor");
+	enum status s = objfile_open_fd(copy, "", out, e);
+	if (s == OK)
+		(void)STEAL_FD(copy);
+	return s;
+}
+
+/* Whether a section has bytes: `flags` 0 for that of the name, else for any with these flags. */
+static bool has_bytes(int fd, const char *name, uint64_t flags)
+{
+	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
+	uint32_t count = 0;
+	if (fd < 0 || read_elf(fd, &obj, NULL) != OK)
+		return false;
+	const struct objfile_section *v = objfile_sections(obj, &count);
+	for (uint32_t i = 0; i < count; i++)
+		if (v[i].type == SHT_PROGBITS && v[i].size > 0 &&
+			(flags ? (v[i].flags & flags) == flags : str_eq(v[i].name, str_of(name))))
+			return true;
+	return false;
+}
+
+static bool is_wanted(int fd, enum debuginfo_type type)
+{
+	return type == DEBUGINFO_EXECUTABLE ? has_bytes(fd, "", SHF_ALLOC | SHF_EXECINSTR)
+					    : has_bytes(fd, ".debug_info", 0);
+}
+
+enum status symbolizer_file(struct symbolizer *s, struct str build_id, enum debuginfo_type type,
+	int *out_fd, struct err *e)
+{
+	CLEANUP(symbolize_files_deinit)
+	struct symbolize_files f = { { -1, -1, -1 }, false, false };
+	assert(type == DEBUGINFO_DEBUG || type == DEBUGINFO_EXECUTABLE);
+	enum status st = symbolize_tables_files(symbolizer_tables(s), build_id, &f, e);
+	if (st != OK)
+		return st;
+	int *const fds[] = { &f.files.debug_fd, &f.files.fd };
+	for (size_t i = 0; i < ARRAY_COUNT(fds); i++)
+		if (is_wanted(*fds[i], type)) {
+			*out_fd = STEAL_FD(*fds[i]);
+			return OK;
+		}
+	return err_set(e, E_NOTFOUND, "no %s of this build id",
+		type == DEBUGINFO_EXECUTABLE ? "executable" : "debug information");
+}
+
+enum status symbolizer_section(int fd, struct str name, struct buf *out, struct err *e)
+{
+	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
+	uint32_t count = 0;
+	enum status s = read_elf(fd, &obj, e);
+	if (s != OK)
+		return s;
+	const struct objfile_section *v = objfile_sections(obj, &count);
+	uint32_t i = 0;
+	while (i < count && (!str_eq(v[i].name, name) || v[i].type == SHT_NOBITS))
+		i++;
+	if (i == count)
+		return err_set(e, E_NOTFOUND, "no section %.*s", STR_ARG(str_sub(name, 0, 64)));
+	if (v[i].size > out->max - out->len)
+		return err_set(
+			e, E_LIMIT, "a section of %llu bytes", (unsigned long long)v[i].size);
+	uint8_t *to = v[i].size ? buf_reserve(out, v[i].size) : NULL;
+	if (v[i].size && !to)
+		return err_set(e, E_NOMEM, "a section");
+	if (to)
+		s = objfile_read(obj, v[i].offset, to, v[i].size, e);
+	if (s == OK)
+		out->len += v[i].size;
+	return s;
+}

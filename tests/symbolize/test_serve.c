@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files for others: which is the executable, which the debug information, and their sections. */
+#include "own.h"
+
+static uint64_t bytes_of(int fd)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+	CHECK(end > 0);
+	close(fd);
+	return (uint64_t)end;
+}
+
+static void gives_files_away(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	int fd = -1;
+	struct str id = str_of(t.build_id);
+	CHECK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, &fd, &e) == E_NOTFOUND);
+	CHECK(symbolizer_file(t.s, STR("../x"), DEBUGINFO_EXECUTABLE, &fd, &e) == E_INVALID);
+	/* This program has both in one file; its place is known once it was named. */
+	(void)add_location(
+		add_mapping(t.exe, t.build_id, 0, 0, 0), outer_function(1) - base(), FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, &fd, &e), &e);
+	uint64_t whole = bytes_of(fd);
+	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_DEBUG, &fd, &e), &e);
+	CHECK(bytes_of(fd) == whole);
+}
+
+static void tells_debug_files_from_executables(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	int fd = -1;
+	char debug_dirs[128];
+	CLEANUP(buf_deinit) struct buf out;
+	struct str id = str_of(t.build_id);
+	buf_init(&out, 64 << 20);
+	shell("mkdir -p %s/debug/.build-id/%.2s && objcopy --only-keep-debug %s "
+	      "%s/debug/.build-id/%.2s/%s.debug 2>/dev/null",
+		t.dir, t.build_id, t.exe, t.dir, t.build_id, t.build_id + 2);
+	snprintf(debug_dirs, sizeof(debug_dirs), "%s/debug", t.dir);
+	t.config.debug_dirs = debug_dirs;
+	symbolizer_free(t.s);
+	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
+	CHECK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, &fd, &e) == E_NOTFOUND);
+	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_DEBUG, &fd, &e), &e);
+	CHECK_OK(symbolizer_section(fd, STR(".debug_info"), &out, &e), &e);
+	CHECK(out.len > 0);
+	CHECK(symbolizer_section(fd, STR(".text"), &out, &e) == E_NOTFOUND); /* no bytes of it */
+	CHECK(symbolizer_section(fd, STR(".nothing"), &out, &e) == E_NOTFOUND);
+	CLEANUP(buf_deinit) struct buf small;
+	buf_init(&small, 4);
+	CHECK(symbolizer_section(fd, STR(".debug_info"), &small, &e) == E_LIMIT);
+	close(fd);
+}
+
+TEST_MAIN(cmocka_unit_test_setup_teardown(gives_files_away, set_up, tear_down),
+	cmocka_unit_test_setup_teardown(tells_debug_files_from_executables, set_up, tear_down))
