@@ -6,6 +6,7 @@
 #include "agent/status/status.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "net/net.h"
 #include "os/os.h"
 
@@ -170,15 +171,24 @@ static void status_number(struct status_table *t, const char *name, uint64_t val
 	t->count++;
 }
 
+/* A value of a unit for people: "6.7min", "118MiB". */
+static void status_figure(
+	struct status_table *t, const char *name, uint64_t value, const char *unit, const char *why)
+{
+	char *text = t->values[t->count];
+	static_assert(sizeof(t->values[0]) >= UNITS_TEXT_MAX, "a text of units_format()");
+	status_number(t, name, 0, why);
+	units_format((int64_t)value, str_of(unit), text);
+}
+
 static void write_seen(struct agent *a, struct buf *out, const struct sampler_stats *s)
 {
 	struct status_table t = { .count = 0 };
 	const struct files_metrics *f = files_metrics(a->files);
 	const struct send_metrics *m = sender_metrics(a->sender);
 	int64_t since = atomic_load(&a->sampling_since_ns);
-	status_number(&t, "seconds since it began",
-		since ? (uint64_t)((clock_monotonic_ns() - since) / NS_PER_SEC) : 0,
-		since ? "" : "the executables of what runs are read first");
+	status_figure(&t, "has sampled for", since ? (uint64_t)(clock_monotonic_ns() - since) : 0,
+		"nanoseconds", since ? "" : "the executables of what runs are read first");
 	status_number(&t, "CPUs sampled", s->cpus, "");
 	status_number(&t, "samples a second and CPU", metric_get(&a->governor.metrics.frequency_hz),
 		metric_get(&a->governor.metrics.frequency_hz) < a->config.frequency_hz
@@ -203,14 +213,14 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 		&t, "processes known", metric_get(&processes_metrics(a->processes)->known), "");
 	status_number(&t, "executables known", metric_get(&f->known), "");
 	status_number(&t, "of these with unwind tables", metric_get(&f->tables), "");
-	status_number(&t, "KiB of unwind tables in the kernel", s->table_bytes >> 10,
-		"--bpf-table-memory");
-	status_number(&t, "KiB of kernel memory, with these",
-		(s->kernel_bytes + oom_kernel_bytes(a->oom)) >> 10,
+	status_figure(
+		&t, "unwind tables in the kernel", s->table_bytes, "bytes", "--bpf-table-memory");
+	status_figure(&t, "kernel memory, with these", s->kernel_bytes + oom_kernel_bytes(a->oom),
+		"bytes",
 		a->oom ? "maps and programs; --enable-oom-prof among it" : "maps and programs");
-	status_number(&t, "KiB of the agent", os_self_rss_bytes() >> 10, "");
-	status_number(&t, "its CPU time in ms", (uint64_t)(os_self_cpu_ns() / NS_PER_MS), "");
-	status_number(&t, "and of its eBPF program", s->bpf.run_ns / NS_PER_MS, "");
+	status_figure(&t, "memory of the agent", os_self_rss_bytes(), "bytes", "");
+	status_figure(&t, "its CPU time", (uint64_t)os_self_cpu_ns(), "nanoseconds", "");
+	status_figure(&t, "and of its eBPF program", s->bpf.run_ns, "nanoseconds", "");
 	status_number(&t, "its broker's process id", (uint64_t)broker_pid(),
 		broker_pid() ? "" : "none: --keep-privileges, or started with none");
 	status_section(out, "What it sees", "");
@@ -289,7 +299,7 @@ static void write_names(struct agent *a, struct buf *page, uint32_t rows_max)
 	const struct uploader_metrics *m = uploader_metrics(a->uploader);
 	uint64_t waiting = uploader_waiting(a->uploader, why, sizeof(why));
 	status_number(&t, "executables whose names were sent", metric_get(&m->sent), "");
-	status_number(&t, "KiB of these", metric_get(&m->bytes) >> 10, "");
+	status_figure(&t, "bytes of these", metric_get(&m->bytes), "bytes", "");
 	status_number(&t, "that the server has, or gets elsewhere", metric_get(&m->there), "");
 	status_number(&t, "without anything that gives names", metric_get(&m->nothing), "");
 	status_number(&t, "that wait", waiting, why);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -199,13 +200,27 @@ static void keep_page(struct server *s, struct str html)
 	metric_add(&s->metrics.handover_pages, 1);
 }
 
+#define HEADING_END "</h1>"
+#define LINK_BACK "<p><a href=\"./\">Back to the profiles</a></p>"
+
+/* The agent's page, with a link below its heading: the agent knows of no profiles. */
+static void put_page(struct str page, struct buf *out)
+{
+	const char *end = memmem(page.p, page.len, HEADING_END, strlen(HEADING_END));
+	size_t head = end ? (size_t)(end - page.p) + strlen(HEADING_END) : 0;
+	buf_str(out, str_sub(page, 0, head));
+	if (head)
+		buf_cstr(out, LINK_BACK);
+	buf_str(out, str_sub(page, head, page.len));
+}
+
 static bool write_page(struct server *s, struct buf *out)
 {
 	pthread_mutex_lock(&s->figures_lock);
 	bool is_there = s->page.len && buf_status(&s->page) == OK;
 	int64_t age_ns = clock_monotonic_ns() - s->page_at_ns;
 	if (is_there) {
-		buf_str(out, buf_view(&s->page));
+		put_page(buf_view(&s->page), out);
 		buf_printf(out,
 			"<p>Told by the agent %lld s ago%s. <a href=\"./\">Back to the "
 			"profiles</a></p>",

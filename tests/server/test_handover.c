@@ -281,6 +281,12 @@ static void shows_the_agents_page(void **state)
 	CHECK(strstr(page, "<p>na\303\257ve\n<p>Told by the agent ") == page);
 	CHECK(strstr(page, "</body></html>\n") && !strstr(page, "stuck"));
 	buf_deinit(&out.body);
+	send_text(pair[0], 3, "<h1>a</h1>b", 11);
+	UNTIL(metric_get(&s.metrics.handover_pages) == 3);
+	page = get_page(&s, &out);
+	CHECK(strstr(page, "<h1>a</h1><p><a href=\"./\">Back to the profiles</a></p>b<p>Told") ==
+		page);
+	buf_deinit(&out.body);
 	hides_the_page_from_tenants(&s);
 
 	pthread_mutex_lock(&s.figures_lock);
@@ -295,7 +301,7 @@ static void shows_the_agents_page(void **state)
 	send_text(pair[0], 3, "na\357ve", 5);
 	send_text(pair[0], 3, big, sizeof(big));
 	UNTIL(metric_get(&s.metrics.handover_refused) == 5);
-	CHECK(metric_get(&s.metrics.handover_pages) == 2);
+	CHECK(metric_get(&s.metrics.handover_pages) == 3);
 	close(pair[0]);
 	server_handover_stop(&s);
 }
