@@ -6,10 +6,8 @@
  * Walking depth first gives each level's tuples from left to right.
  */
 #include "base/arena.h"
-#include "base/map.h"
-#include "base/vec.h"
 #include "pb/pb.h"
-#include "pyroscope/pyroscope.h"
+#include "pyroscope/internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -68,6 +66,11 @@ static enum status node_of(struct maker *m, uint32_t parent, uint32_t name, uint
 	return OK;
 }
 
+static void add_to(int64_t *sum, int64_t value)
+{
+	*sum = wrap_add(*sum, value);
+}
+
 static enum status add_side(struct maker *m, const struct pyroscope_side *from, int side)
 {
 	CLEANUP(free_cleanup) uint32_t *to = malloc(((size_t)from->count + 1) * sizeof(*to));
@@ -80,7 +83,7 @@ static enum status add_side(struct maker *m, const struct pyroscope_side *from, 
 		if (s == OK && i > 0)
 			s = node_of(m, to[from->parent[i]], name, &to[i]);
 		if (s == OK)
-			m->nodes.v[to[i]].self[side] += from->self[i];
+			add_to(&m->nodes.v[to[i]].self[side], from->self[i]);
 	}
 	return s;
 }
@@ -91,9 +94,9 @@ static void sum_totals(struct maker *m)
 	for (size_t i = m->nodes.len; i-- > 0;) {
 		struct node *n = &m->nodes.v[i];
 		for (int side = 0; side < SIDES; side++) {
-			n->total[side] += n->self[side];
+			add_to(&n->total[side], n->self[side]);
 			if (i > 0)
-				m->nodes.v[n->parent].total[side] += n->total[side];
+				add_to(&m->nodes.v[n->parent].total[side], n->total[side]);
 		}
 	}
 }
@@ -143,10 +146,10 @@ static enum status put_tuple(struct maker *m, const struct node *n, const struct
 			return E_NOMEM;
 	struct level *l = &m->levels.v[p->level];
 	for (int side = 0; side < m->sides; side++) {
-		if (!VEC_PUSH(&l->v, p->x[side] - l->end[side]) ||
+		if (!VEC_PUSH(&l->v, wrap_sub(p->x[side], l->end[side])) ||
 			!VEC_PUSH(&l->v, n->total[side]) || !VEC_PUSH(&l->v, n->self[side]))
 			return E_NOMEM;
-		l->end[side] = p->x[side] + n->total[side];
+		l->end[side] = wrap_add(p->x[side], n->total[side]);
 		m->max_self = MAX(m->max_self, n->self[side]);
 	}
 	return VEC_PUSH(&l->v, n->name) ? OK : E_NOMEM;
@@ -172,7 +175,7 @@ static enum status lay_children(struct maker *m, const struct place *p, struct p
 	struct place at = { .level = p->level + 1 };
 	bool any = false;
 	for (int side = 0; side < SIDES; side++)
-		at.x[side] = p->x[side] + m->nodes.v[p->node].self[side];
+		at.x[side] = wrap_add(p->x[side], m->nodes.v[p->node].self[side]);
 	VEC_CLEAR(&m->children);
 	for (uint32_t c = m->nodes.v[p->node].first; c; c = m->nodes.v[c].next) {
 		const struct node *child = &m->nodes.v[c];
@@ -183,7 +186,8 @@ static enum status lay_children(struct maker *m, const struct place *p, struct p
 		}
 		any = true;
 		for (int side = 0; side < SIDES; side++)
-			other.self[side] = other.total[side] += child->total[side];
+			other.self[side] = other.total[side] =
+				wrap_add(other.total[side], child->total[side]);
 	}
 	if (m->children.len > 1)
 		qsort_r(m->children.v, m->children.len, sizeof(*m->children.v), by_name, m);
@@ -198,7 +202,7 @@ static enum status lay_children(struct maker *m, const struct place *p, struct p
 		if (!VEC_PUSH(&todo->v, at))
 			return E_NOMEM;
 		for (int side = 0; side < SIDES; side++)
-			at.x[side] += m->nodes.v[at.node].total[side];
+			add_to(&at.x[side], m->nodes.v[at.node].total[side]);
 	}
 	for (size_t i = first, k = todo->v.len; i + 1 < k; i++) {
 		struct place swap = todo->v.v[i];
@@ -235,8 +239,10 @@ static enum status hand_over(struct maker *m, struct pyroscope_flame *out)
 		.sides = m->sides };
 	if (!out->names || !out->levels)
 		return arena_status(m->a);
-	for (int side = 0; side < m->sides; side++)
-		out->total += out->side_totals[side] = root->total[side];
+	for (int side = 0; side < m->sides; side++) {
+		out->side_totals[side] = root->total[side];
+		add_to(&out->total, root->total[side]);
+	}
 	for (uint32_t i = 0; i < m->names.len; i++) {
 		struct str name = i ? strtab_get(&m->names, i) : STR("total");
 		char *copy = arena_copy(m->a, name.p, name.len);

@@ -7,6 +7,17 @@
 #include "jfr/jfr.h"
 #include "pyroscope/pyroscope.h"
 
+/* Sums are taken modulo 2^64, as in all of firn: senders choose the values. */
+static inline int64_t wrap_add(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t wrap_sub(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
 /* ---- labels.c ---- */
 
 struct series_labels {

@@ -5,7 +5,7 @@
  * node's children are those at its level's cursor that begin before the node ends.
  */
 #include "base/arena.h"
-#include "pyroscope/pyroscope.h"
+#include "pyroscope/internal.h"
 
 #define TUPLE 4 /* x behind the node before, total, self, name */
 
@@ -29,8 +29,8 @@ static uint64_t children_before(const struct walk *w, size_t level, int64_t end)
 		return 0;
 	const struct pyroscope_level *l = &w->f->levels[level];
 	int64_t x = c->x;
-	for (size_t i = c->at; i < l->count && x + l->v[i] < end; i += TUPLE, count++)
-		x += l->v[i] + l->v[i + 1];
+	for (size_t i = c->at; i < l->count && wrap_add(x, l->v[i]) < end; i += TUPLE, count++)
+		x = wrap_add(x, wrap_add(l->v[i], l->v[i + 1]));
 	return count;
 }
 
@@ -40,7 +40,7 @@ static void put_node(struct walk *w, size_t level)
 	struct cursor *c = &w->levels[level];
 	const int64_t *v = w->f->levels[level].v + c->at;
 	struct str name = level ? w->f->names[v[3]] : STR("");
-	c->x += v[0] + v[1];
+	c->x = wrap_add(c->x, wrap_add(v[0], v[1]));
 	c->at += TUPLE;
 	uint64_t count = children_before(w, level + 1, c->x);
 	w->levels[level + 1].left = count;

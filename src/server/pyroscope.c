@@ -125,6 +125,7 @@ static const char *connect_code(enum status st)
 	case E_QUOTA:
 		return "resource_exhausted";
 	case E_UNAVAILABLE:
+	case E_NOSPACE:
 		return "unavailable";
 	default:
 		return "unknown";

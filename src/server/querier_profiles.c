@@ -179,7 +179,8 @@ struct scale {
 
 static int64_t row_min(const struct scale *s, size_t row)
 {
-	return s->least + (int64_t)((double)(s->most - s->least) / HEATMAP_ROWS * (double)row);
+	double height = ((double)s->most - (double)s->least) / HEATMAP_ROWS;
+	return (int64_t)((uint64_t)s->least + (uint64_t)(height * (double)row));
 }
 
 static size_t row_of(const struct scale *s, int64_t value)
@@ -229,7 +230,7 @@ static void put_heatmap(struct server_call *c, const struct pyroscope_query *in,
 		scale.least = MIN(scale.least, p->v[i].value);
 		scale.most = MAX(scale.most, p->v[i].value);
 	}
-	if (scale.least == scale.most)
+	if (scale.least == scale.most && scale.most < INT64_MAX)
 		scale.most++;
 	int64_t series_left = in->series_max > 0 ? in->series_max : INT64_MAX;
 	for (size_t i = 0; i < p->count && series_left-- > 0;) {

@@ -49,6 +49,26 @@ static void writes_trees(void **state)
 	}
 }
 
+/* Values that are too large to be added give figures that say nothing, and no more harm. */
+static void wraps(void **state)
+{
+	(void)state;
+	static const int64_t large[] = { 0, INT64_MAX, INT64_MAX, 1, INT64_MAX, INT64_MIN,
+		INT64_MAX };
+	const struct pyroscope_side wrong = { 7, parents, names, strings, large };
+	for (int64_t nodes = 0; nodes < 7; nodes++) {
+		CLEANUP(buf_deinit) struct buf b;
+		CLEANUP(arena_deinit) struct arena a;
+		struct pyroscope_flame f;
+		struct err e;
+		buf_init(&b, 4096);
+		arena_init(&a, 1 << 20);
+		CHECK_OK(pyroscope_flame_make(&wrong, NULL, nodes, &a, &f, &e), &e);
+		CHECK_OK(pyroscope_tree_write(&f, &a, &b, &e), &e);
+		CHECK_OK(pyroscope_flame_make(&wrong, &wrong, nodes, &a, &f, &e), &e);
+	}
+}
+
 static void writes_nothing(void **state)
 {
 	(void)state;
@@ -65,4 +85,4 @@ static void writes_nothing(void **state)
 	CHECK(b.len == 0);
 }
 
-TEST_MAIN(cmocka_unit_test(writes_trees), cmocka_unit_test(writes_nothing))
+TEST_MAIN(cmocka_unit_test(writes_trees), cmocka_unit_test(wraps), cmocka_unit_test(writes_nothing))
