@@ -15,7 +15,7 @@ struct charter {
 	VEC(uint32_t) last;                /* by node: its last child; 0: none */
 	uint32_t *group_node;              /* by group */
 	uint32_t path[PROFILE_STACK_MAX + 2];
-	uint64_t held;
+	size_t memory_max; /* bytes, of the nodes */
 	struct err *e;
 };
 
@@ -39,12 +39,12 @@ static enum status no_room(const struct charter *c, enum status s)
 static enum status push(struct charter *c, const struct query_fold_node *n, uint32_t *out)
 {
 	*out = (uint32_t)c->nodes.len;
-	if (c->nodes.len >= SAMPLES_TREE_NODES_MAX)
-		return no_room(c, E_LIMIT);
 	if (c->nodes.len == c->nodes.cap) {
 		/* Beside themselves what they are put in order by. */
 		uint64_t bytes = (c->nodes.cap + c->nodes.cap / 2 + 8) * 2 * sizeof(*n);
-		enum status s = query_hold(&c->t->stacks.plan, c->t->stacks.held + bytes, c->e);
+		if (bytes > c->memory_max)
+			return no_room(c, E_LIMIT);
+		enum status s = query_count(&c->t->stacks.plan, c->t->stacks.held + bytes, c->e);
 		if (s != OK)
 			return s;
 	}
@@ -196,6 +196,7 @@ enum status query_chart_make(struct query_fold *f, const struct query_tree *t, e
 	if (!c || !(c->group_node = calloc(t->stacks.group_count, sizeof(*c->group_node))))
 		return err_set(e, E_NOMEM, "a flame chart");
 	c->t = t;
+	c->memory_max = f->memory_max;
 	c->e = e;
 	enum status s = push(c, &root, &number);
 	if (s == OK)
