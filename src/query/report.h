@@ -241,7 +241,8 @@ struct query_key_rows {
 	uint32_t count;
 	VEC(struct query_key_edge) edges; /* by caller, then callee */
 };
-/* A function counts once in a stack, however often it recurs. edges: those are wanted, too. */
+/* A function counts once in a stack, however often it recurs. invert: as the tree was made. edges:
+ * those are wanted, too. */
 NODISCARD enum status query_rows_make(struct query_key_rows *r, const struct query_tree *t,
-	bool edges, struct arena *a, struct err *e);
+	bool invert, bool edges, struct arena *a, struct err *e);
 void query_rows_deinit(struct query_key_rows *r);

@@ -126,12 +126,12 @@ static enum status by_function(const struct query_engine *q, const struct query_
 	struct query_key_rows rows = { 0 };
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	plain.by = 0;
-	plain.chart = plain.invert = false;
+	plain.chart = false;
 	enum status s = query_tree_make(&t, q, &plain, &a, e);
 	if (s != OK)
 		return s;
 	struct message m = { .t = &t, .r = r, .a = &a, .out = out };
-	s = query_rows_make(&rows, &t, edges, &a, e);
+	s = query_rows_make(&rows, &t, r->invert, edges, &a, e);
 	if (s == OK)
 		s = fn(&m, &rows, e);
 	if (s == OK)

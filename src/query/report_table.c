@@ -255,12 +255,12 @@ static enum status make_table(struct table *t, const struct query_engine *q, uns
 {
 	struct query_report_request plain = *t->r;
 	plain.by = by;
-	plain.chart = plain.invert = false;
+	plain.chart = false;
 	enum status s = query_tree_make(tree, q, &plain, t->a, e);
 	if (s != OK)
 		return s;
 	t->t = tree;
-	s = query_rows_make(&t->rows, tree, edges, t->a, e);
+	s = query_rows_make(&t->rows, tree, plain.invert, edges, t->a, e);
 	t->count = t->rows.count;
 	return s;
 }

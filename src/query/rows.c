@@ -4,6 +4,9 @@
  * often it is on the path tells those from recursion. The same for the edges between functions;
  * most functions have one caller, so the edge that a function had last is tried first. A sandwich's
  * walks begin at each stack that it cuts.
+ *
+ * Inverted, a stack ends with its outermost frame: that one has the own value, and who calls is
+ * called. A sandwich's walk is one then, from the root to the stacks that it cuts.
  */
 #include "query/report.h"
 
@@ -24,6 +27,7 @@ struct walker {
 	uint32_t *next;  /* by stack: which of its children comes next */
 	uint32_t *depth; /* by stack: the path's length before it */
 	bool edges;
+	bool up; /* inverted */
 	struct err *e;
 };
 
@@ -98,7 +102,8 @@ static enum status enter_frame(struct walker *w, uint32_t stack, uint32_t line)
 	}
 	if (w->edges && w->path.len > 0) {
 		uint32_t caller = w->path.v[w->path.len - 1].key;
-		enum status s = find_edge(w, caller, key, &step.edge);
+		enum status s = w->up ? find_edge(w, key, caller, &step.edge)
+				      : find_edge(w, caller, key, &step.edge);
 		if (s != OK)
 			return s;
 		struct query_key_edge *edge = &w->rows->edges.v[step.edge];
@@ -108,21 +113,34 @@ static enum status enter_frame(struct walker *w, uint32_t stack, uint32_t line)
 	return VEC_PUSH(&w->path, step) ? OK : err_set(w->e, E_NOMEM, "a path of %zu", w->path.len);
 }
 
+/* The walk ends here: what is below is not asked for. */
+static bool is_end(const struct walker *w, uint32_t stack)
+{
+	return w->up && w->t->cut && w->t->cut[stack] == stack;
+}
+
 /* What no frame of a stack is left for belongs to nobody. */
 static enum status enter(struct walker *w, uint32_t stack, uint32_t first, uint32_t end)
 {
-	const struct query_stacks *stacks = &w->t->stacks;
+	const struct query_tree *t = w->t;
+	bool last = is_end(w, stack);
+	int64_t self = t->stacks.v.v[stack].self, diff = query_stack_diff(&t->stacks, stack);
 	enum status s = OK;
 	w->depth[stack] = (uint32_t)w->path.len;
-	w->next[stack] = w->t->first_child[stack];
+	w->next[stack] = t->first_child[last ? stack + 1 : stack];
+	if (last) {
+		end = query_tree_cut_line(t, first, end, true) + 1;
+		self = t->total[stack];
+		diff = t->total_diff ? t->total_diff[stack] : 0;
+	}
 	for (uint32_t i = first; s == OK && i < end; i++)
-		if (w->t->lines.v[i].kept)
+		if (t->lines.v[i].kept)
 			s = enter_frame(w, stack, i);
 	if (s != OK || w->path.len == 0)
 		return s;
-	struct query_key_row *row = &w->rows->v[w->path.v[w->path.len - 1].key];
-	row->self = query_add(row->self, stacks->v.v[stack].self);
-	row->self_diff = query_add(row->self_diff, query_stack_diff(stacks, stack));
+	struct query_key_row *row = &w->rows->v[w->path.v[w->up ? 0 : w->path.len - 1].key];
+	row->self = query_add(row->self, self);
+	row->self_diff = query_add(row->self_diff, diff);
 	return OK;
 }
 
@@ -144,7 +162,7 @@ static enum status walk(struct walker *w, uint32_t from, uint32_t first, uint32_
 	for (uint32_t at = from; s == OK;) {
 		if (w->next[at] < t->first_child[at + 1]) {
 			uint32_t child = t->child[w->next[at]++];
-			if (!t->live[child] || (t->cut && t->cut[child] != from))
+			if (!t->live[child] || (t->cut && !w->up && t->cut[child] != from))
 				continue;
 			at = child;
 			first = query_tree_lines(t, at, &end);
@@ -163,7 +181,7 @@ static enum status walk_all(struct walker *w)
 {
 	const struct query_tree *t = w->t;
 	enum status s = OK;
-	if (!t->cut)
+	if (!t->cut || w->up)
 		return walk(w, 0, 0, 0);
 	for (uint32_t i = 0; s == OK && i < t->count; i++) {
 		if (!t->live[i] || t->cut[i] != i)
@@ -215,12 +233,12 @@ static void put_in_order(struct walker *w)
 		qsort(r->edges.v, r->edges.len, sizeof(*r->edges.v), compare_edges);
 }
 
-enum status query_rows_make(struct query_key_rows *r, const struct query_tree *t, bool edges,
-	struct arena *a, struct err *e)
+enum status query_rows_make(struct query_key_rows *r, const struct query_tree *t, bool invert,
+	bool edges, struct arena *a, struct err *e)
 {
 	size_t keys = t->lines.key_count;
 	CLEANUP(walker_deinit)
-	struct walker w = { .t = t, .rows = r, .edges = edges, .e = e };
+	struct walker w = { .t = t, .rows = r, .edges = edges, .up = invert, .e = e };
 	*r = (struct query_key_rows){ 0 };
 	r->v = ARENA_ARRAY(a, struct query_key_row, keys);
 	r->order = ARENA_ARRAY(a, uint32_t, keys);

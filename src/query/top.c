@@ -53,7 +53,7 @@ static enum status table_of(const struct query_tree *t, const struct query_reque
 	struct arena *work, struct arena *a, struct query_table *out, struct err *e)
 {
 	CLEANUP(query_rows_deinit) struct query_key_rows keys = { 0 };
-	enum status s = query_rows_make(&keys, t, false, work, e);
+	enum status s = query_rows_make(&keys, t, false, false, work, e);
 	if (s != OK)
 		return s;
 	struct query_row *rows = ARENA_ARRAY(work, struct query_row, keys.count);

@@ -54,6 +54,32 @@ static void lists_functions(void **state)
 		check_column(text, columns[i]);
 }
 
+/* Inverted, a stack ends with its outermost frame; a sandwich's with the function, from outside. */
+static void turns_round(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf out;
+	struct query_report info;
+	struct err e = { 0 };
+	buf_init(&out, 1 << 20);
+	samples();
+	struct query_report_request r = request(HEAP);
+	r.invert = true;
+	CHECK_OK(query_table_arrow(&fake_engine, &r, &out, &info, &e), &e);
+	arrow_text(&out, text, sizeof(text));
+	check_column(text, "[\"function_name\", \"dictionary<uint32,utf8>\", false, [\"main\", ");
+	check_column(text, "[\"flat\", \"int64\", false, [351, 0, 0, 0, 0]]");
+	check_column(text, "[\"cumulative\", \"int64\", false, [351, ");
+	check_column(text, "[\"callees\", \"list<int64>\", false, [null, ");
+	r.sandwich = STR("inner");
+	buf_clear(&out);
+	CHECK_OK(query_table_arrow(&fake_engine, &r, &out, &info, &e), &e);
+	CHECK(info.total == 50 && info.filtered == 301);
+	arrow_text(&out, text, sizeof(text));
+	check_column(text, "[\"flat\", \"int64\", false, [50, 0, 0]]");
+	check_column(text, "[\"cumulative\", \"int64\", false, [50, 50, 50]]");
+}
+
 static void lists_lines_of_a_source(void **state)
 {
 	(void)state;
@@ -98,4 +124,4 @@ static void compares(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
-TEST_MAIN(TEST(lists_functions), TEST(lists_lines_of_a_source), TEST(compares))
+TEST_MAIN(TEST(lists_functions), TEST(turns_round), TEST(lists_lines_of_a_source), TEST(compares))
