@@ -58,6 +58,7 @@ enum field {
 	QUEUE_LIMIT,
 	CALL_STUB,
 	VERSION,
+	ENTRY,
 	BLOB_NAME,
 	BLOB_BYTES,
 	BLOB_CODE_AT,
@@ -115,6 +116,7 @@ static const struct { const char *type, *name; } wanted_fields[FIELD_COUNT] = {
 	[QUEUE_BUFFER] = { "StubQueue", "_stub_buffer" },
 	[QUEUE_LIMIT] = { "StubQueue", "_buffer_limit" },
 	[CALL_STUB] = { "StubRoutines", "_call_stub_return_address" },
+	[ENTRY] = { "ContinuationEntry", "_return_pc" }, /* 22 */
 	[VERSION] = { "Abstract_VM_Version", "_vm_major_version" },
 	[BLOB_NAME] = { "CodeBlob", "_name" },
 	[BLOB_BYTES] = { "CodeBlob", "_size" },
@@ -531,11 +533,13 @@ static enum status place_statics(
 	const struct tables *t, unsigned version, struct hotspot_layout *l, struct err *e)
 {
 	uint64_t root = t->found[one_of(t, CODE_HEAPS, CODE_HEAP)].value;
-	const enum field fields[] = { INTERPRETER, CALL_STUB };
-	__s32 *const to[] = { &l->interpreter, &l->call_stub };
+	const enum field fields[] = { INTERPRETER, CALL_STUB, ENTRY };
+	__s32 *const to[] = { &l->interpreter, &l->call_stub, &l->entry };
 	for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
 		const struct found_field *f = &t->found[fields[i]];
 		int64_t distance = (int64_t)(f->value - root);
+		if (!f->entry && fields[i] == ENTRY)
+			continue;
 		if (!f->entry || !f->is_static || distance > INT32_MAX || distance < INT32_MIN)
 			return missing(t, fields[i], version, e);
 		*to[i] = (int32_t)distance;

@@ -48,6 +48,9 @@ enum hotspot_frame_word {
 /* The first eight bytes of a blob's name. */
 #define HOTSPOT_NAME_NMETHOD 0x00646f6874656d6eULL /* "nmethod" */
 #define HOTSPOT_NAME_NATIVE 0x6e2065766974616eULL  /* "native nmethod" */
+/* "StubRoutines (continuation stubs)", from here on. */
+#define HOTSPOT_NAME_CONTINUATION_AT 13
+#define HOTSPOT_NAME_CONTINUATION 0x756e69746e6f6328ULL
 /* Registers of the interrupted frame, in w->regs. */
 #define HOTSPOT_REG_BYTECODE 5 /* r13 */
 #define HOTSPOT_REG_METHOD 11  /* rbx, while the interpreter begins a method */
@@ -397,6 +400,19 @@ static __always_inline void hotspot_record_stub(
 	runtime_record_frame(w, number, FRAME_POSITION_NONE);
 }
 
+/* A virtual thread's frames are brought back from the heap some at a time: the last of them returns
+ * to the stub that brings more. Behind it lies the frame of the method that entered the thread. */
+static __always_inline enum stack_end hotspot_barrier(
+	struct walk *w, const struct runtime_record *r, struct hotspot_scratch *h)
+{
+	runtime_record_gap(w, r, RUNTIME_GAP_FROZEN);
+	__u64 entry = h->process.entry ? runtime_word(h->process.entry) : 0;
+	if (!hotspot_is_code(w, entry))
+		return hotspot_by_fp(w);
+	w->pc = entry;
+	return STACK_END_NONE;
+}
+
 /* Stubs of all kinds: some have a frame of a size that is told, some a frame pointer, some none. */
 static __always_inline enum stack_end hotspot_stub(
 	struct walk *w, const struct runtime_record *r, struct hotspot_scratch *h, __u64 blob)
@@ -442,6 +458,10 @@ __noinline int hotspot_frame(__u32 zero)
 	name = runtime_word(hotspot_word(h->blob, r->layout.hotspot.blob_name));
 	if (name == HOTSPOT_NAME_NMETHOD || name == HOTSPOT_NAME_NATIVE)
 		return hotspot_compiled(w, r, h, blob, name == HOTSPOT_NAME_NATIVE);
+	name = runtime_word(
+		hotspot_word(h->blob, r->layout.hotspot.blob_name) + HOTSPOT_NAME_CONTINUATION_AT);
+	if (name == HOTSPOT_NAME_CONTINUATION && !w->pc_is_exact)
+		return hotspot_barrier(w, r, h);
 	return hotspot_stub(w, r, h, blob);
 }
 

@@ -31,7 +31,10 @@ struct hotspot_process {
 	__u64 interpreter_from;
 	__u64 interpreter_bytes;
 	__u64 call_stub; /* the return address of what C++ calls */
-	__u64 retry_ns;  /* without HotSpot: when it is asked again, and how long that was */
+	/* Where it is told which address a virtual thread's first frame returns to, from the first
+	 * such thread on; 0: it is not. */
+	__u64 entry;
+	__u64 retry_ns; /* without HotSpot: when it is asked again, and how long that was */
 	__u64 wait_ns;
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
 	__u64 check; /* of all before: two CPUs may have written at a time */
@@ -233,6 +236,7 @@ __noinline int hotspot_read_process(__u32 index)
 	__u64 heaps = runtime_word(h->root);
 	__u64 queue = runtime_word(h->root + (__s64)l->interpreter);
 	p->call_stub = runtime_word(h->root + (__s64)l->call_stub);
+	p->entry = l->entry ? h->root + (__s64)l->entry : 0;
 	p->interpreter_from = queue ? runtime_word(queue + l->queue_buffer) : 0;
 	p->interpreter_bytes = queue ? runtime_half(queue + l->queue_bytes) : 0;
 	if (!heaps || !p->call_stub || !p->interpreter_from || !p->interpreter_bytes)
