@@ -202,9 +202,9 @@ static const struct cli_option profiling_options[] = {
 		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
-	  .help = "Show the functions of these language runtimes: python, php, all or none. "
-		  "Default: all. parca-agent's other names are accepted and select nothing. none also leaves "
-		  "out the names of JIT code." },
+	  .help = "Show the functions of these language runtimes: python, hotspot, php, all or "
+		  "none. Default: all. parca-agent's other names are accepted and select nothing. "
+		  "none also leaves out the names of JIT code." },
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_python),
 	  .help = "Show Python programs by the native frames of the interpreter." },
@@ -212,6 +212,9 @@ static const struct cli_option profiling_options[] = {
 	  .at = offsetof(struct cli_profiling_flags, no_jit_names),
 	  .help = "Do not read perf maps and jitdump files: code that a program makes while it runs "
 		  "is shown by its addresses." },
+	{ .name = "java-unwinding-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_java),
+	  .help = "Show Java programs by native frames only." },
 	{ .name = "php-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_php),
 	  .help = "Show PHP programs by the native frames of the interpreter." },
@@ -654,6 +657,7 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 	out->no_jit_names |= f->no_jit_names;
 	runtimes &= f->no_python ? ~AGENT_RUNTIME_PYTHON : UINT32_MAX;
 	runtimes &= f->no_php ? ~AGENT_RUNTIME_PHP : UINT32_MAX;
+	runtimes &= f->no_java ? ~AGENT_RUNTIME_HOTSPOT : UINT32_MAX;
 	out->runtimes = runtimes;
 	return true;
 }

@@ -58,7 +58,6 @@ static const struct cli_option parca_options[] = {
 	GONE_SWITCH("dwarf-unwinding-disable", ALWAYS_TABLES)
 	GONE_SWITCH("dwarf-unwinding-mixed", ALWAYS_TABLES)
 	GONE_SWITCH("ruby-unwinding-disable", NO_TRACERS)
-	GONE_SWITCH("java-unwinding-disable", NO_TRACERS)
 	GONE_VALUE("object-file-pool-eviction-policy", "files are closed when they are read")
 	GONE_VALUE("object-file-pool-size", "files are closed when they are read")
 	GONE_VALUE("otlp-address", NO_OTLP)

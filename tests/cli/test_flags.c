@@ -134,8 +134,10 @@ static const struct {
 	{ "all", "--tracers all", ALL, false },
 	{ "none", "--tracers none", 0, true },
 	{ "one of parca-agent's", "--tracers v8", 0, false },
+	{ "Java", "--tracers hotspot", AGENT_RUNTIME_HOTSPOT, false },
 	{ "some", "--tracers none,python,php", AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_PHP, false },
 	{ "Python switched off", "--python-unwinding-disable", ALL & ~AGENT_RUNTIME_PYTHON, false },
+	{ "Java switched off", "--java-unwinding-disable", ALL & ~AGENT_RUNTIME_HOTSPOT, false },
 	{ "PHP switched off", "--php-unwinding-disable", ALL & ~AGENT_RUNTIME_PHP, false },
 };
 
