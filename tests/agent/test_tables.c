@@ -82,5 +82,30 @@ static void keeps_a_record_for_each_build(void **state)
 	end(&f);
 }
 
+/* A build that ran a minute ago gives way to one that runs now. */
+static void makes_room_for_a_new_build(void **state)
+{
+	(void)state;
+	NEED_MAPS();
+	struct fixture f;
+	struct tables_stats stats;
+	const uint64_t fresh = RUNTIME_RECORDS_MAX + 1;
+	begin(&f, 1);
+	for (uint64_t inode = 1; inode <= fresh; inode++)
+		CHECK(publish(&f, inode, 1, 64, 1) == OK);
+	for (uint64_t inode = 1; inode < fresh; inode++)
+		CHECK(set_runtime(&f, inode, 100 * inode) == OK);
+	CHECK(set_runtime(&f, fresh, 7) == E_LIMIT);
+	for (uint32_t epoch = 0; epoch < TABLES_EVICT_AGE_EPOCHS; epoch++) {
+		hit_all(&f, 1, fresh - 2, 1);
+		pass_epochs(&f, 1, fresh, 1);
+	}
+	CHECK(set_runtime(&f, fresh, 7) == OK && look_up(&f, fresh)->value.runtime);
+	tables_read_stats(f.tables, &stats);
+	CHECK(stats.evicted == 1 && !look_up(&f, fresh - 1));
+	end(&f);
+}
+
 TEST_MAIN(cmocka_unit_test(keeps_the_vdso_apart), cmocka_unit_test(refuses_what_makes_no_sense),
-	cmocka_unit_test(keeps_a_record_for_each_build))
+	cmocka_unit_test(keeps_a_record_for_each_build),
+	cmocka_unit_test(makes_room_for_a_new_build))

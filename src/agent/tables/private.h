@@ -123,4 +123,6 @@ NODISCARD enum status room_place(struct tables *t, const struct unwind_table *ta
 	struct slot *slot, struct slab_offer *offer, struct err *e);
 /* Makes room for `bytes` of tables (0: for one more slot). False: nothing is cold. */
 bool room_evict_cold(struct tables *t, uint64_t bytes);
+/* Makes room for a runtime's record, unless other files have the same. False: nothing is cold. */
+bool room_evict_cold_runtime(struct tables *t);
 void room_next_epoch(struct tables *t, int64_t now_ns);

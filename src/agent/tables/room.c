@@ -28,9 +28,20 @@
 
 /* ---- eviction ---- */
 
-/* Of the LIVE files (with a table, if asked for) the one that was not used for longest; 0: all of
- * them were in use within the last `epochs`. */
-static uint32_t coldest(const struct tables *t, bool with_table, uint32_t epochs)
+enum which {
+	ANY,
+	WITH_TABLE,
+	WITH_RUNTIME,
+};
+
+static bool is_of(const struct slot *slot, enum which which)
+{
+	return which == WITH_TABLE ? slot->bytes > 0 : which == ANY || slot->runtime;
+}
+
+/* Of these LIVE files the one that was not used for longest; 0: all of them were in use within the
+ * last `epochs`. */
+static uint32_t coldest(const struct tables *t, enum which which, uint32_t epochs)
 {
 	uint32_t epoch = tables_epoch(t);
 	uint32_t best = 0;
@@ -38,7 +49,7 @@ static uint32_t coldest(const struct tables *t, bool with_table, uint32_t epochs
 	for (uint32_t i = 1; i < t->slot_end; i++) {
 		const struct slot *slot = &t->slots[i];
 		if (slot->state != SLOT_LIVE || i == t->maps.settings->vdso_slot ||
-			(with_table && slot->bytes == 0))
+			!is_of(slot, which))
 			continue;
 		uint32_t age = epoch - slot->hit_epoch;
 		if (age > best_age && t->slot_memory[i].hits == slot->hits) {
@@ -60,7 +71,7 @@ bool room_evict_cold(struct tables *t, uint64_t bytes)
 	uint64_t freed = 0;
 	uint32_t count = 0;
 	while (count == 0 || (freed < bytes && count < RETIRED_MAX)) {
-		uint32_t i = coldest(t, bytes > 0, TABLES_EVICT_AGE_EPOCHS);
+		uint32_t i = coldest(t, bytes ? WITH_TABLE : ANY, TABLES_EVICT_AGE_EPOCHS);
 		if (i == 0)
 			break;
 		freed += t->slots[i].bytes;
@@ -69,6 +80,15 @@ bool room_evict_cold(struct tables *t, uint64_t bytes)
 	}
 	slots_reclaim(t);
 	return count > 0;
+}
+
+bool room_evict_cold_runtime(struct tables *t)
+{
+	uint32_t i = coldest(t, WITH_RUNTIME, TABLES_EVICT_AGE_EPOCHS);
+	if (i)
+		evict(t, i);
+	slots_reclaim(t);
+	return i != 0;
 }
 
 /* ---- room for a table ---- */
@@ -257,7 +277,7 @@ static void give_back(struct tables *t, int64_t now_ns)
 {
 	uint32_t i, count = 0;
 	while (t->bytes + SLAB_SPARE_BYTES > bytes_within(t->slabs_idle) &&
-		count < IDLE_EVICTED_MAX && (i = coldest(t, true, TABLES_IDLE_EPOCHS))) {
+		count < IDLE_EVICTED_MAX && (i = coldest(t, WITH_TABLE, TABLES_IDLE_EPOCHS))) {
 		evict(t, i);
 		count++;
 	}

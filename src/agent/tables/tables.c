@@ -199,6 +199,12 @@ static enum status set_runtime_locked(
 	if (i == 0 || t->slots[i].runtime)
 		return OK; /* evicted meanwhile; or it has it */
 	uint32_t at = record_place(t, r);
+	if (at == RUNTIME_RECORDS_MAX) {
+		slots_reclaim(t);
+		at = record_place(t, r);
+	}
+	while (at == RUNTIME_RECORDS_MAX && room_evict_cold_runtime(t))
+		at = record_place(t, r);
 	if (at == RUNTIME_RECORDS_MAX)
 		return err_set(e, E_LIMIT, "more than %d builds of language runtimes in use",
 			RUNTIME_RECORDS_MAX);
