@@ -2,7 +2,7 @@
 // Checks of what can be taken away.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { named, open, until } from "./page.mjs";
+import { frameAt, hoverName, named, open, until } from "./page.mjs";
 
 /** The bytes of what a click downloads. */
 async function download(page, name) {
@@ -62,5 +62,40 @@ export const saveChecks = {
 		assert.ok(Date.parse(p.get("from")) > 0 && Date.parse(p.get("to")) > 0, text);
 		assert.equal(Date.parse(p.get("base_to")) - Date.parse(p.get("base_from")), 600_000);
 		assert.deepEqual([p.get("page"), p.get("filter"), p.get("values")], ["compare", "hide:name:main", "absolute"]);
+	},
+
+	async "a file that is dropped is shown, and sent nowhere"({ page, url }) {
+		await open(page, url, "?paused=1");
+		const asked = [];
+		page.on("request", (r) => r.method() !== "GET" && asked.push(r.url()));
+		const drop = (name, text) =>
+			page.evaluate(
+				([n, t]) => {
+					const data = new DataTransfer();
+					data.items.add(new File([t], n));
+					for (const kind of ["dragover", "drop"]) {
+						window.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+					}
+				},
+				[name, text],
+			);
+		await drop("stacks.txt", "# unit: nanoseconds\nmain;parse;read 30000000\nmain;write 10000000\n");
+		await page.waitForSelector("[data-testid=local-file] .flame-overlay");
+		await until(async () => {
+			const names = await page.locator("tbody tr .cell-name").allTextContents();
+			const said = names.map((n) => n.trim()).join(",");
+			return { ok: said === "read,write,main,parse", said };
+		}, "functions by self");
+		await page.getByRole("button", { name: "Callers", exact: true }).click();
+		await until(async () => {
+			await page.mouse.move(1, 1);
+			const said = await hoverName(page, await frameAt(page, 1));
+			return { ok: said === "read", said };
+		}, "turned around");
+		await drop("wrong.txt", "no stacks here");
+		await page.waitForSelector("[data-testid=bad-file]");
+		await page.getByRole("button", { name: "Back to the server's samples" }).click();
+		await page.waitForSelector(".timeline");
+		assert.deepEqual(asked, []);
 	},
 };

@@ -2,6 +2,7 @@
 /** The navigation bar, and the page that is open. */
 import { useEffect, useState } from "preact/hooks";
 import { onRefused } from "../api/client.ts";
+import { useFile } from "../app/drop.ts";
 import { useAppState } from "../app/store.ts";
 import { useTheme } from "../app/theme.ts";
 import type { Page } from "../model/url.ts";
@@ -13,6 +14,7 @@ import { Rail } from "./Nav.tsx";
 import type { PageProps } from "./pages/Frame.tsx";
 
 const pages = () => import("./pages/pages.tsx");
+const LocalFile = lazy(() => import("./LocalFile.tsx"), (m) => m.LocalFile);
 const OTHERS: Partial<Record<Page, LazyView<PageProps>>> = {
 	fleet: lazy(pages, (m) => m.Fleet),
 	agents: lazy(pages, (m) => m.Agents),
@@ -44,6 +46,7 @@ export function App() {
 	useEffect(() => onRefused(() => setLocked(true)), []);
 	const showHelp = () => setHelp(true);
 	useHelpKey(showHelp);
+	const { file, over, close } = useFile();
 	const shown = { state, theme, choice, setTheme, showHelp };
 	const other = OTHERS[state.page];
 	if (locked) {
@@ -56,11 +59,14 @@ export function App() {
 	return (
 		<div class="shell">
 			<Rail page={state.page} />
-			{other ? (
+			{file ? (
+				<Lazy of={LocalFile} {...shown} file={file} close={close} />
+			) : other ? (
 				<Lazy of={other} key={state.page} {...shown} />
 			) : (
 				<Explore {...shown} />
 			)}
+			{over && <p class="drop-here">Drop a pprof, perf script, speedscope or folded file to look at it</p>}
 			{help && <Help close={() => setHelp(false)} />}
 		</div>
 	);

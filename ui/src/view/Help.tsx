@@ -92,6 +92,10 @@ export function Help({ close }: { close: () => void }) {
 					</section>
 				</div>
 				<p>
+					A pprof, perf script, speedscope or folded file that is dropped on the page is shown, and sent
+					nowhere.
+				</p>
+				<p>
 					What the agent on this host sees, and what it could not do: <a href="agent">status</a>.
 				</p>
 			</div>

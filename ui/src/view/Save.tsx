@@ -2,6 +2,7 @@
 /** What can be taken away: pictures and tables as seen, profiles in the forms of other tools. */
 import { useState } from "preact/hooks";
 import { graphUrl, pprofUrl, type Question } from "../api/client.ts";
+import { chooseFile } from "../app/drop.ts";
 import type { Seen } from "../app/save.ts";
 import { Icon } from "./icons.tsx";
 import { Popover } from "./Menu.tsx";
@@ -75,6 +76,17 @@ export function SaveButton({ seen, question }: { seen: () => Seen; question: Que
 						))}
 					</>
 				)}
+				<h3>A file of your own</h3>
+				<button
+					type="button"
+					onClick={() => {
+						setOpen(false);
+						chooseFile();
+					}}
+				>
+					<span>Open a file…</span>
+					<small>or drop it on the page</small>
+				</button>
 			</div>
 		</Popover>
 	);
