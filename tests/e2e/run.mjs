@@ -7,6 +7,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { axeChecks } from "./checks_axe.mjs";
 import { compareChecks } from "./checks_compare.mjs";
 import { edgeChecks } from "./checks_edges.mjs";
 import { filterChecks } from "./checks_filters.mjs";
@@ -78,7 +79,7 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks, ...pagesChecks, ...saveChecks };
+	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks, ...pagesChecks, ...saveChecks, ...axeChecks };
 	for (const [name, run] of Object.entries(checks)) {
 		await one(name, run);
 	}

@@ -59,6 +59,9 @@ export function meaningOf(type: string): Meaning {
 	if (found) {
 		return found;
 	}
+	if (type === "") {
+		return { name: "", width: "its share of all", after: "" };
+	}
 	const words = (what || source).replace(/_/g, " ");
 	const name = words.charAt(0).toUpperCase() + words.slice(1);
 	return { name, width: `its share of ${words}`, after: type.includes(":count:") ? words : "" };

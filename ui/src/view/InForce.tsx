@@ -12,6 +12,9 @@ import { Icon } from "./icons.tsx";
 /** The range in force, and the way back to the whole. */
 export function InForce({ state, data, rate }: { state: State; data: Data; rate: Rate }) {
 	const { select } = state;
+	if (!select && state.page === "compare") {
+		return null;
+	}
 	if (!select) {
 		const first = data.type?.first ?? 0;
 		const began = first > data.span.fromMs && first < data.span.toMs;
