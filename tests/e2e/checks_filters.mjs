@@ -120,4 +120,44 @@ export const filterChecks = {
 		await until(async () => ({ ok: filters(page)[0]?.startsWith("hide:name:"), said: page.url() }), "hidden");
 		assert.equal(await hoverName(page, await frameAt(page, 0)), "all");
 	},
+
+	async "the values of the chart's label stand below the root"({ page, url }) {
+		await open(page, url, "?paused=1&view=flame&group=label");
+		await named(page);
+		const legend = await page.locator(".legend-name").allTextContents();
+		const first = await hoverName(page, await frameAt(page, 1, 0.05));
+		assert.ok(legend.includes(first) || first === "everything else", `${first} is none of ${legend.join(", ")}`);
+		const share = await page.locator(".tooltip tbody tr:first-child td:last-child").textContent();
+		assert.doesNotMatch(share, /^(0|100) %$/);
+	},
+
+	async "a server that asks who comes gets a name and a password, never in an address"({ page, url }) {
+		page.expected.push("401");
+		let open = false;
+		const sent = [];
+		await page.route("**/api/**", (route) => {
+			const request = route.request();
+			if (new URL(request.url()).pathname === "/api/login") {
+				sent.push(request.headers().authorization);
+				open = sent.length > 1;
+				const body = JSON.stringify({ error: "wrong name or password", code: "UNAUTHENTICATED" });
+				return route.fulfill(open ? { status: 200, body: "{}" } : { status: 401, contentType: "application/json", body });
+			}
+			return open ? route.continue() : route.fulfill({ status: 401, contentType: "application/json", body: "{}" });
+		});
+		await page.goto(url);
+		await page.waitForSelector("[data-testid=login]");
+		for (const password of ["wrong", "right"]) {
+			await page.getByLabel("Name", { exact: true }).fill("ana");
+			await page.getByLabel(/^Password/).fill(password);
+			await page.getByRole("button", { name: "Log in" }).click();
+			await until(async () => ({ ok: sent.length === (password === "wrong" ? 1 : 2), said: String(sent.length) }), "sent");
+			if (password === "wrong") {
+				await page.waitForSelector("[data-testid=login] [role=alert]");
+			}
+		}
+		await painted(page);
+		assert.equal(Buffer.from(sent[1].slice(6), "base64").toString(), "ana:right");
+		assert.ok(!page.url().includes("ana"));
+	},
 };

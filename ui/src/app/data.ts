@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The questions the page asks, made from its state. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { getFlame, getTop, getTypes, type Question } from "../api/client.ts";
+import { getTop, getTypes, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { ProfileType, TopAnswer } from "../api/types.ts";
 import { transform } from "../model/filter.ts";
@@ -20,6 +20,7 @@ import {
 } from "../model/time.ts";
 import { usualType } from "../model/types.ts";
 import { joinQuery, type State } from "../model/url.ts";
+import { getGraph } from "./graph.ts";
 import { useHeld, useReading } from "./hold.ts";
 import { type SeriesData, useLabels, useSeries } from "./series.ts";
 import { useTicks } from "./ticks.ts";
@@ -171,17 +172,18 @@ function needsTop(state: State, flame: Flame | null): boolean {
 }
 
 /** Graph and table of what the state selects. */
-function useGraph(state: State, query: string, tick: number) {
+function useGraph(state: State, query: string, by: string | null, tick: number) {
 	const [manual, again] = useState(0);
 	const level = useRef(0);
 	const levels = useRef(new WeakMap<Flame, number>());
 	const id = query && JSON.stringify([query, state.select ?? state.range]);
 	// callers of one function are found in the whole graph, so that they are exact
 	const inverted = state.invert && state.focus === "";
-	const flame = useQuery(id ? `${id}${inverted}` : null, tick + manual * 1e6, async (signal) => {
+	const split = state.group === "label" ? (by ?? "") : "";
+	const flame = useQuery(id ? `${id}${inverted}${split}` : null, tick + manual * 1e6, async (signal) => {
 		const asked = level.current;
 		const trim = TRIM / TRIM_STEP ** asked;
-		const answer = await getFlame(questionOf(state, query), inverted, trim, signal);
+		const answer = await getGraph(questionOf(state, query), { inverted, trim, by: split }, signal);
 		levels.current.set(answer, asked);
 		return answer;
 	});
@@ -210,7 +212,7 @@ function useGraph(state: State, query: string, tick: number) {
 	}, [flame.data, zoom, state.focus]);
 	// after the graph: what it has suffices for most tables, and one question at a time is kinder
 	const table = useRef("");
-	const answered = id !== "" && flame.id === `${id}${inverted}`;
+	const answered = id !== "" && flame.id === `${id}${inverted}${split}`;
 	const tableTick = useRef(0);
 	if (answered && needsTop(state, flame.data)) {
 		table.current = id;
@@ -251,6 +253,7 @@ export function useData(state: State): Data {
 	const { flame, whole: graph, trim, newer, shown, zoom, top, more } = useGraph(
 		state,
 		query,
+		by,
 		useNews(graphTick, type?.last ?? 0),
 	);
 	took.current = flame.tookMs;

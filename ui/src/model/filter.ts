@@ -21,8 +21,8 @@ export interface Filter {
 	text: string;
 }
 
-/** What a bar of the graph is. */
-export const GROUPS = ["function", "binary", "file", "runtime"] as const;
+/** What a bar of the graph is; of "label": a function, below the values of the chart's label. */
+export const GROUPS = ["function", "binary", "file", "runtime", "label"] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** More filters than anybody reads. */
@@ -171,7 +171,9 @@ function arrange(f: Flame, grown: Grown, strings: string[], group: Group, exact:
 }
 
 /** The graph through filters, its frames grouped; the same graph where there is nothing to do. */
-export function transform(f: Flame, filters: readonly Filter[], group: Group): Flame {
+export function transform(f: Flame, filters: readonly Filter[], wanted: Group): Flame {
+	// the values of a label come with the graph
+	const group = wanted === "label" ? "function" : wanted;
 	const tests = filters
 		.slice(0, FILTERS_MAX)
 		.map((filter) => ({ op: filter.op, hits: hitsOf(f, filter) }))

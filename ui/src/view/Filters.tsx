@@ -30,6 +30,7 @@ const GROUP_NAMES: readonly { value: Group; name: string }[] = [
 	{ value: "binary", name: "binaries" },
 	{ value: "file", name: "source files" },
 	{ value: "runtime", name: "runtimes" },
+	{ value: "label", name: "functions, by the chart's label" },
 ];
 
 /** Adds a filter, once. */
