@@ -72,7 +72,7 @@ static int report(const char *name, enum status s, const struct err *e)
 static bool is_firns(const char *name)
 {
 	static const char *const names[] = { "LOCK", "MANIFEST", "agent-spool", "debuginfo",
-		"export", "log", "parts", "quarantine", "shared", "symbols" };
+		"debuginfod", "export", "log", "parts", "quarantine", "shared", "symbols" };
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;

@@ -168,6 +168,20 @@ static const struct cli_option server_options[] = {
 	  .help = "Disk space of symbol tables, which are made of executables and debug files; at "
 		  "most a quarter of --storage-retention-size. Beyond it the least recently used "
 		  "are removed. They are made again where the file is still there." },
+	{ .name = "debuginfod-upstream-servers", .kind = CLI_LIST, .separator = ',',
+	  .at = offsetof(struct cli_server_flags, debuginfod), .value = "URL,...",
+	  .env = "DEBUGINFOD_URLS",
+	  .help = "Debuginfod servers that are asked, in this order, for debug information that is "
+		  "not here, such as https://debuginfod.debian.net. They learn the build ids of "
+		  "programs that were profiled. Default: none is asked." },
+	{ .name = "debuginfod-http-request-timeout", .kind = CLI_DURATION,
+	  .at = offsetof(struct cli_server_flags, debuginfod_timeout_ns), .value = "DURATION",
+	  .otherwise = "5m", .help = "Time limit of each request to them." },
+	{ .name = "debuginfod-cache-size", .kind = CLI_SIZE,
+	  .at = offsetof(struct cli_server_flags, debuginfod_bytes), .value = "SIZE",
+	  .otherwise = "2GiB",
+	  .help = "Disk space of the files that came from them. Beyond it the oldest are removed; "
+		  "the names that were made of them stay." },
 	{ .name = "debug-directories", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, debug_dirs), .value = "DIR:...",
 	  .otherwise = "/usr/lib/debug",
@@ -564,6 +578,9 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->thin_rules = f->thin;
 	out->thin_rule_count = f->thin_rules.count;
 	out->debug_dirs = f->debug_dirs;
+	out->debuginfod_servers = f->debuginfod.count ? f->debuginfod.v : NULL;
+	out->debuginfod_timeout_ns = f->debuginfod_timeout_ns;
+	out->debuginfod_bytes = f->debuginfod_bytes;
 	out->admin_api = f->admin_api;
 	out->tenant_header = f->tenant[0] ? f->tenant : NULL;
 	out->tenant_limits_file = f->tenant_limits;

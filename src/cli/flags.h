@@ -43,6 +43,9 @@ struct cli_server_flags {
 	struct store_retention_rule retention[STORE_RULES_MAX]; /* the two lists, understood */
 	struct store_thin_rule thin[STORE_RULES_MAX];
 	const char *debug_dirs;
+	struct cli_list debuginfod;
+	int64_t debuginfod_timeout_ns;
+	uint64_t debuginfod_bytes;
 	bool admin_api;
 	const char *tenant_header;
 	const char *tenant_limits;

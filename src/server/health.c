@@ -56,6 +56,8 @@ void server_handle_metrics(void *ctx, const struct net_request *r, struct net_re
 	scrape_write_metrics(s->scrape, &out->body);
 	store_write_metrics(s->store, &out->body);
 	symbolizer_write_metrics(s->engine.symbolizer, &out->body);
+	if (s->debuginfod)
+		debuginfod_write_metrics(s->debuginfod, &out->body);
 	if (s->uploads)
 		debuginfo_uploads_write_metrics(s->uploads, &out->body);
 }

@@ -5,6 +5,7 @@
 #include "auth/auth.h"
 #include "base/metrics.h"
 #include "debuginfo/debuginfo.h"
+#include "debuginfod/debuginfod.h"
 #include "ingest/ingest.h"
 #include "net/net.h"
 #include "query/query.h"
@@ -96,6 +97,7 @@ struct server {
 	atomic_bool admin_busy;     /* a request of the admin API is under way */
 	struct query_engine engine; /* over it */
 	struct debuginfo_uploads *uploads;
+	struct debuginfod *debuginfod; /* NULL: no other server is asked */
 	struct ingest ingest;
 	struct scrape *scrape; /* NULL: no configuration file */
 	struct server_inlet inlets[INGEST_PROTOCOLS_MAX];

@@ -40,6 +40,8 @@ void server_config_default(struct server_config *c)
 		.retention_bytes = store.retention_bytes,
 		.resolution_ns = store.resolution_ns,
 		.debug_dirs = "/usr/lib/debug",
+		.debuginfod_bytes = (uint64_t)2 << 30,
+		.debuginfod_timeout_ns = 300 * NS_PER_SEC,
 		.limits = { .labels = PROFILE_LABELS_MAX,
 			.label_name_bytes = 256,
 			.label_value_bytes = 4096,
@@ -124,18 +126,59 @@ static enum status open_uploads(struct server *s, struct err *e)
 	return debuginfo_uploads_open(&c, &s->uploads, e);
 }
 
-static enum status open_symbolizer(struct server *s, struct err *e)
+static void debug_file_missing(void *ctx, const char *build_id, const char *wanted)
+{
+	struct server *s = ctx;
+	debuginfod_want(s->debuginfod, build_id, wanted);
+}
+
+/* Nothing can have been missing before the symbolizer was there. */
+static void debug_file_found(void *ctx, const char *build_id, const char *wanted)
+{
+	struct server *s = ctx;
+	struct err e = { 0 };
+	enum status st = symbolizer_look_again(
+		s->engine.symbolizer, build_id, strcmp(build_id, wanted) != 0, &e);
+	log_info("debug file fetched", "build_id=%s file=%s status=%s", build_id, wanted,
+		status_name(st));
+}
+
+/* `out_dirs`: the debug directories, with that of fetched files. */
+static enum status open_debuginfod(struct server *s, char out_dirs[8192], struct err *e)
 {
 	char dir[4096];
+	const struct server_config *c = s->config;
+	if (!c->debuginfod_servers || !c->debuginfod_servers[0])
+		return OK;
+	int n = snprintf(dir, sizeof(dir), "%s/debuginfod", c->storage_path);
+	int m = snprintf(out_dirs, 8192, "%s:%s", c->debug_dirs, dir);
+	if (n >= (int)sizeof(dir) || m >= 8192)
+		return err_set(e, E_INVALID, "the storage path is too long");
+	const struct debuginfod_config d = { .servers = c->debuginfod_servers,
+		.dir = dir,
+		.bytes_max = c->debuginfod_bytes,
+		.timeout_ns = c->debuginfod_timeout_ns,
+		.found = debug_file_found,
+		.ctx = s };
+	return debuginfod_open(&d, &s->debuginfod, e);
+}
+
+static enum status open_symbolizer(struct server *s, struct err *e)
+{
+	char dir[4096], dirs[8192];
 	if (snprintf(dir, sizeof(dir), "%s/symbols", s->config->storage_path) >= (int)sizeof(dir))
 		return err_set(e, E_INVALID, "the storage path is too long");
 	enum status st = os_make_dirs(dir, e);
+	if (st == OK)
+		st = open_debuginfod(s, dirs, e);
 	if (st != OK)
 		return st;
 	struct symbolizer_config c;
 	symbolizer_config_default(&c);
 	c.dir = dir;
-	c.debug_dirs = s->config->debug_dirs;
+	c.debug_dirs = s->debuginfod ? dirs : s->config->debug_dirs;
+	c.missing = s->debuginfod ? debug_file_missing : NULL;
+	c.missing_ctx = s;
 	c.local_files = s->config->local_files;
 	c.on_demand = s->config->symbols_on_demand;
 	c.wants_min = MAX(s->config->symbols_wants_min, 1u);
@@ -240,7 +283,9 @@ static void stop_all(struct server *s)
 	scrape_stop(s->scrape);
 	if (s->store)
 		store_close(s->store);
+	debuginfod_stop(s->debuginfod);
 	symbolizer_free(s->engine.symbolizer);
+	debuginfod_close(s->debuginfod);
 	debuginfo_uploads_close(s->uploads);
 	server_inlets_close(s);
 	ingest_deinit(&s->ingest);

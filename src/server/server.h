@@ -38,7 +38,12 @@ struct server_config {
 	const struct store_thin_rule *thin_rules;
 	size_t thin_rule_count;
 	const char *debug_dirs; /* /usr/lib/debug */
-	bool admin_api;         /* /api/admin/… is allowed */
+	/* Debuginfod servers that are asked for what is not there, in this order; NULL at the end,
+	 * or NULL. What came is kept within so many bytes. */
+	const char *const *debuginfod_servers;
+	uint64_t debuginfod_bytes;
+	int64_t debuginfod_timeout_ns;
+	bool admin_api; /* /api/admin/… is allowed */
 	/* Header, in lower case, that says whose samples a request brings or asks for; NULL: all
 	 * are of the tenant without a name. */
 	const char *tenant_header;

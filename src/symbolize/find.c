@@ -257,7 +257,8 @@ static int open_by_link(
 }
 
 /* By .gnu_debugaltlink: path and build id of the file that dwz made. */
-static int open_alt(const struct symbolize_request *r, const struct objfile *obj)
+static int open_alt(const struct symbolize_request *r, const struct objfile *obj,
+	char out_wanted[SYMBOLIZE_ID_MAX + 1])
 {
 	CLEANUP(buf_deinit) struct buf bytes;
 	struct reader rest;
@@ -283,6 +284,8 @@ static int open_alt(const struct symbolize_request *r, const struct objfile *obj
 	for (const char *list = r->debug_dirs; fd < 0 && from && next_dir(&list, dir);)
 		if (CONCAT(path, dir, "/", name.p + from))
 			fd = open_with_id(path, hex, &alt);
+	if (fd < 0)
+		memcpy(out_wanted, hex, sizeof(hex));
 	return fd;
 }
 
@@ -358,7 +361,7 @@ static void find_debug_file(const struct symbolize_request *r, const struct objf
 enum status symbolize_files_find(
 	const struct symbolize_request *r, struct symbolize_files *out, struct err *e)
 {
-	CLEANUP(symbolize_files_deinit) struct symbolize_files f = { { -1, -1, -1 }, false, false };
+	CLEANUP(symbolize_files_deinit) struct symbolize_files f = { .files = { -1, -1, -1 } };
 	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
 	CLEANUP(objfile_cleanup) struct objfile *debug = NULL;
 	enum status s = open_main(r, &f, &obj, e);
@@ -368,7 +371,7 @@ enum status symbolize_files_find(
 		find_debug_file(r, obj, &f, &debug);
 	if (f.files.fd < 0 && f.files.debug_fd < 0)
 		return err_set(e, E_NOTFOUND, "no file with build id %s", r->build_id);
-	f.files.alt_fd = open_alt(r, debug ? debug : obj);
+	f.files.alt_fd = open_alt(r, debug ? debug : obj, f.alt_wanted);
 	f.has_dwarf = has_section(obj, ".debug_info") || has_section(debug, ".debug_info");
 	if (f.files.fd < 0)
 		f.files.fd = STEAL_FD(f.files.debug_fd);

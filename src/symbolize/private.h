@@ -32,6 +32,8 @@ struct symbolize_files {
 	struct debuginfo_files files;
 	bool has_dwarf; /* one of them has .debug_info */
 	bool uploaded;  /* one of them was */
+	/* Build id of the file that the debug file shares with others, where it is not here. */
+	char alt_wanted[SYMBOLIZE_ID_MAX + 1];
 };
 void symbolize_files_deinit(struct symbolize_files *f);
 /* E_NOTFOUND when there is nothing at all; E_INVALID when the offered file is not what it is said

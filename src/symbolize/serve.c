@@ -53,7 +53,7 @@ enum status symbolizer_file(struct symbolizer *s, struct str build_id, enum debu
 	int *out_fd, struct err *e)
 {
 	CLEANUP(symbolize_files_deinit)
-	struct symbolize_files f = { { -1, -1, -1 }, false, false };
+	struct symbolize_files f = { .files = { -1, -1, -1 } };
 	assert(type == DEBUGINFO_DEBUG || type == DEBUGINFO_EXECUTABLE);
 	enum status st = symbolize_tables_files(symbolizer_tables(s), build_id, &f, e);
 	if (st != OK)

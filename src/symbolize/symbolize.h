@@ -41,6 +41,11 @@ struct symbolizer_config {
 	 * process. The next query opens it again. */
 	int64_t close_ns;
 	int64_t look_ns; /* how often the files that wait, and what is open, are looked at */
+	/* There is no debug information of `build_id` here: a file with the build id `wanted` (the
+	 * same, or that of one that it refers to) would give names. Must not wait; NULL: nobody is
+	 * told. Once it is in a debug directory: symbolizer_look_again(). */
+	void (*missing)(void *ctx, const char *build_id, const char *wanted);
+	void *missing_ctx;
 };
 void symbolizer_config_default(struct symbolizer_config *c);
 

@@ -172,6 +172,17 @@ struct job {
 	int64_t retry_ns; /* 0: at once */
 };
 
+static void tell_of_missing(const struct symbolize_tables *t, const char *id, enum status s,
+	const struct symbolize_files *files)
+{
+	if (!t->config.missing || (s != OK && s != E_NOTFOUND))
+		return;
+	if (!files->has_dwarf)
+		t->config.missing(t->config.missing_ctx, id, id);
+	else if (files->alt_wanted[0])
+		t->config.missing(t->config.missing_ctx, id, files->alt_wanted);
+}
+
 static void run_job(struct symbolize_tables *t, struct job *j)
 {
 	struct symbolize_ref *old = open_from_disk(t, j->id);
@@ -189,8 +200,9 @@ static void run_job(struct symbolize_tables *t, struct job *j)
 		.uploads = t->config.uploads,
 	};
 	CLEANUP(symbolize_files_deinit)
-	struct symbolize_files files = { { -1, -1, -1 }, false, false };
+	struct symbolize_files files = { .files = { -1, -1, -1 } };
 	enum status s = symbolize_files_find(&request, &files, NULL);
+	tell_of_missing(t, j->id, s, &files);
 	if (s == E_NOTFOUND) {
 		metric_add(&t->metrics->missing, 1);
 		j->retry_ns = MISSING_RETRY_NS;

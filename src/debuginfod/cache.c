@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No list is kept: the directory is looked through when a file has come, which is seldom. */
+#include "debuginfod/cache.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/os.h"
+
+#define SUFFIX ".debug"
+#define TEMPORARY "fetching"
+
+static enum status place_of(
+	const char *dir, const char *id, bool folder, char out[PATH_MAX], struct err *e)
+{
+	int n = folder ? snprintf(out, PATH_MAX, "%s/.build-id/%.2s", dir, id)
+		       : snprintf(out, PATH_MAX, "%s/.build-id/%.2s/%s" SUFFIX, dir, id, id + 2);
+	return n < PATH_MAX ? OK : err_set(e, E_INVALID, "the path of the cache is too long");
+}
+
+bool debuginfod_cache_has(const char *dir, const char *id)
+{
+	char path[PATH_MAX];
+	return place_of(dir, id, false, path, NULL) == OK && access(path, R_OK) == 0;
+}
+
+enum status debuginfod_cache_temporary(const char *dir, char out[PATH_MAX], struct err *e)
+{
+	int n = snprintf(out, PATH_MAX, "%s/" TEMPORARY, dir);
+	return n < PATH_MAX ? OK : err_set(e, E_INVALID, "the path of the cache is too long");
+}
+
+enum status debuginfod_cache_keep(
+	const char *dir, const char *temporary, const char *id, struct err *e)
+{
+	char folder[PATH_MAX], path[PATH_MAX];
+	enum status s = place_of(dir, id, true, folder, e);
+	if (s == OK)
+		s = place_of(dir, id, false, path, e);
+	if (s == OK)
+		s = os_make_dirs(folder, e);
+	if (s == OK && rename(temporary, path) < 0)
+		s = err_os(e, "%s", path);
+	return s;
+}
+
+struct look {
+	uint64_t bytes;
+	int64_t oldest;
+	char path[PATH_MAX]; /* of the oldest; "" */
+	const char *keep;
+};
+
+static void look_at(struct look *l, const char *folder, const char *two, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	size_t len = strlen(name);
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path) ||
+		lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	l->bytes += (uint64_t)st.st_blocks * 512;
+	bool keep = l->keep && len == strlen(l->keep) - 2 + strlen(SUFFIX) &&
+		    strncmp(two, l->keep, 2) == 0 &&
+		    strncmp(name, l->keep + 2, strlen(l->keep) - 2) == 0;
+	if (keep || (l->path[0] && st.st_mtime >= l->oldest))
+		return;
+	l->oldest = st.st_mtime;
+	snprintf(l->path, sizeof(l->path), "%s", path);
+}
+
+static void look_through(struct look *l, const char *dir)
+{
+	char root[PATH_MAX], folder[PATH_MAX];
+	if (snprintf(root, sizeof(root), "%s/.build-id", dir) >= (int)sizeof(root))
+		return;
+	DIR *outer = opendir(root);
+	for (struct dirent *two; outer && (two = readdir(outer));) {
+		if (two->d_name[0] == '.' || snprintf(folder, sizeof(folder), "%s/%s", root,
+						     two->d_name) >= (int)sizeof(folder))
+			continue;
+		DIR *inner = opendir(folder);
+		for (struct dirent *file; inner && (file = readdir(inner));)
+			look_at(l, folder, two->d_name, file->d_name);
+		if (inner)
+			closedir(inner);
+	}
+	if (outer)
+		closedir(outer);
+}
+
+uint64_t debuginfod_cache_trim(
+	const char *dir, uint64_t bytes_max, const char *keep, uint64_t *out_removed)
+{
+	char temporary[PATH_MAX];
+	if (debuginfod_cache_temporary(dir, temporary, NULL) == OK)
+		(void)unlink(temporary);
+	for (;;) {
+		struct look l = { .keep = keep };
+		look_through(&l, dir);
+		if (l.bytes <= bytes_max || !l.path[0] || unlink(l.path) < 0)
+			return l.bytes;
+		++*out_removed;
+	}
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * debuginfod: debug information from servers of debuginfod's protocol (elfutils), by build id, into
+ * a directory of the form that debuggers know: DIR/.build-id/ab/cdef….debug.
+ *
+ * Layer 4 (may use base, os, fetch). One thread asks the servers, one build id at a time and in the
+ * order in which they are named. Nobody is believed: what came has to be an ELF file here, and its
+ * reader (symbolize) checks that it carries the build id.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/metrics.h"
+
+#define DEBUGINFOD_SERVERS_MAX 16
+#define DEBUGINFOD_URL_MAX 1024
+#define DEBUGINFOD_WAITING_MAX 1024 /* build ids; more are asked for when they are wanted again */
+#define DEBUGINFOD_MISSES_MAX 16384 /* that are remembered */
+#define DEBUGINFOD_FILE_BYTES_MAX ((uint64_t)2 << 30)
+/* How long nobody is asked again: where each server said that it has no such file, and where one
+ * could not be asked. */
+#define DEBUGINFOD_MISS_NS ((int64_t)3600 * 1000000000)
+#define DEBUGINFOD_FAILED_NS ((int64_t)60 * 1000000000)
+/* A server that fails is left alone, twice as long each time. */
+#define DEBUGINFOD_BACKOFF_MIN_NS ((int64_t)10 * 1000000000)
+#define DEBUGINFOD_BACKOFF_MAX_NS ((int64_t)600 * 1000000000)
+
+#define DEBUGINFOD_METRICS(X)                                                                  \
+	X(found, COUNTER, "firn_debuginfod_fetches_total{result=\"found\"}",                   \
+		"Build ids asked for at other debuginfod servers.")                            \
+	X(missing, COUNTER, "firn_debuginfod_fetches_total{result=\"missing\"}",               \
+		"Build ids asked for at other debuginfod servers.")                            \
+	X(failed, COUNTER, "firn_debuginfod_fetches_total{result=\"failed\"}",                 \
+		"Build ids asked for at other debuginfod servers.")                            \
+	X(dropped, COUNTER, "firn_debuginfod_dropped_total",                                   \
+		"Build ids that were not asked for because too many wait.")                    \
+	X(fetched, COUNTER, "firn_debuginfod_fetched_bytes_total", "Bytes that came.")         \
+	X(evicted, COUNTER, "firn_debuginfod_evicted_total", "Files that gave way to others.") \
+	X(waiting, GAUGE, "firn_debuginfod_waiting", "Build ids that wait to be asked for.")   \
+	X(bytes, GAUGE, "firn_debuginfod_cache_bytes", "Bytes of the files that are kept.")
+struct debuginfod_metrics {
+	DEBUGINFOD_METRICS(METRIC_FIELD)
+};
+
+struct debuginfod_config {
+	/* NULL at the end; each "https://host[/path]", "host", or several with blanks between, as
+	 * DEBUGINFOD_URLS has them. */
+	const char *const *servers;
+	const char *dir;    /* is made */
+	uint64_t bytes_max; /* of it; beyond it the oldest files go */
+	int64_t timeout_ns; /* of one request */
+	/* A file for `build_id` has come (which is that of a file that it refers to: `wanted`).
+	 * Called by the thread. */
+	void (*found)(void *ctx, const char *build_id, const char *wanted);
+	void *ctx;
+};
+
+struct debuginfod;
+/* E_INVALID: no such server, with a sentence. */
+NODISCARD enum status debuginfod_open(
+	const struct debuginfod_config *c, struct debuginfod **out, struct err *e);
+/* From then on it asks nobody, and calls nobody. NULL is fine. */
+void debuginfod_stop(struct debuginfod *d);
+void debuginfod_close(struct debuginfod *d); /* NULL is fine */
+/* Asks for debug information with the build id `wanted`, for that of `build_id`; does not wait.
+ * What is no build id of hexadecimal digits is passed over. Any thread. */
+void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wanted);
+void debuginfod_write_metrics(struct debuginfod *d, struct buf *out);

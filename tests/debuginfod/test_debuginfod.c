@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two made servers: asked in their order, missing, failing, sending what is no ELF file. */
+#include "test.h"
+
+#include "base/clock.h"
+#include "debuginfod/debuginfod.h"
+#include "net/net.h"
+
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ID "aabbccddeeff0011"
+
+static atomic_int asked[2], status[2];
+static atomic_bool html;
+static _Atomic(const char *) found;
+
+static void answer(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	int which = ctx == &asked[1];
+	(void)r;
+	atomic_fetch_add(&asked[which], 1);
+	out->http_status = atomic_load(&status[which]);
+	out->content_type = "application/octet-stream";
+	buf_cstr(&out->body, atomic_load(&html) ? "<html>" : "\177ELF and more");
+}
+
+static void note(void *ctx, const char *build_id, const char *wanted)
+{
+	static char text[300];
+	(void)ctx;
+	snprintf(text, sizeof(text), "%s %s", build_id, wanted);
+	atomic_store(&found, text);
+}
+
+static uint64_t metric(struct debuginfod *d, const char *name)
+{
+	CLEANUP(buf_deinit) struct buf text;
+	uint64_t v = 0;
+	buf_init(&text, 1 << 16);
+	debuginfod_write_metrics(d, &text);
+	buf_u8(&text, 0);
+	const char *at = strstr((const char *)text.data, name);
+	CHECK(at);
+	struct str s = str_of(at + strlen(name) + 1);
+	CHECK(str_parse_u64(str_sub(s, 0, str_index(s, '\n')), 10, &v));
+	return v;
+}
+
+static void await(struct debuginfod *d, const char *name, uint64_t want)
+{
+	for (int i = 0; i < 2000 && metric(d, name) < want; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	CHECK(metric(d, name) == want);
+}
+
+#define RESULT(r) "\nfirn_debuginfod_fetches_total{result=\"" r "\"}"
+
+static void asks_in_order(void **state)
+{
+	(void)state;
+	struct net_server *servers[2];
+	char dir[64], url[2][100], both[240];
+	struct err e = { 0 };
+	for (int i = 0; i < 2; i++) {
+		struct net_server_config c;
+		const struct net_route route = {
+			.method = "GET", .path = "/buildid/*", .fn = answer, .ctx = &asked[i]
+		};
+		net_server_config_default(&c);
+		c.address = "127.0.0.1:0";
+		CHECK_OK(net_server_start(&c, &route, 1, &servers[i], &e), &e);
+		snprintf(url[i], sizeof(url[i]), "http://%s", net_server_address(servers[i]));
+	}
+	snprintf(dir, sizeof(dir), "/tmp/firn-test-debuginfod-XXXXXX");
+	CHECK(mkdtemp(dir));
+	snprintf(both, sizeof(both), "ima:enforcing %s/ %s/buildid/", url[0], url[1]);
+	const char *const list[] = { both, NULL };
+	const struct debuginfod_config config = { .servers = list,
+		.dir = dir,
+		.bytes_max = 1 << 20,
+		.timeout_ns = 20 * NS_PER_SEC,
+		.found = note };
+	struct debuginfod *d = NULL;
+	CHECK_OK(debuginfod_open(&config, &d, &e), &e);
+	/* The first has none, the second has it. */
+	atomic_store(&status[0], 404);
+	atomic_store(&status[1], 200);
+	debuginfod_want(d, ID, ID);
+	await(d, RESULT("found"), 1);
+	debuginfod_stop(d); /* so that the last call has returned */
+	CHECK(strcmp(atomic_load(&found), ID " " ID) == 0);
+	CHECK(atomic_load(&asked[0]) == 1 && atomic_load(&asked[1]) == 1);
+	debuginfod_close(d);
+	/* It is there: nobody is asked. */
+	CHECK_OK(debuginfod_open(&config, &d, &e), &e);
+	debuginfod_want(d, "1234567890", ID);
+	await(d, RESULT("found"), 1);
+	CHECK(atomic_load(&asked[1]) == 1);
+	/* Nobody has it: asked once. No build ids are passed over. */
+	atomic_store(&status[1], 404);
+	debuginfod_want(d, "00112233", "00112233");
+	await(d, RESULT("missing"), 1);
+	debuginfod_want(d, "00112233", "00112233");
+	debuginfod_want(d, "x0112233", "x0112233");
+	debuginfod_want(d, "../../../../etc", "../../../../etc");
+	/* What is no ELF file is none, and that server is left alone. */
+	atomic_store(&status[1], 200);
+	atomic_store(&html, true);
+	debuginfod_want(d, "00112244", "00112244");
+	await(d, RESULT("failed"), 1);
+	CHECK(atomic_load(&asked[0]) == 3 && atomic_load(&asked[1]) == 3);
+	debuginfod_want(d, "00112255", "00112255");
+	await(d, RESULT("failed"), 2);
+	CHECK(atomic_load(&asked[0]) == 4 && atomic_load(&asked[1]) == 3);
+	debuginfod_close(d);
+	for (int i = 0; i < 2; i++)
+		net_server_stop(servers[i]);
+	char command[100];
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	CHECK(system(command) == 0); /* NOLINT */
+}
+
+static void refuses_servers(void **state)
+{
+	(void)state;
+	static const char *const bad[] = { "file:///srv", "ftp://h", "", "ima:enforcing" };
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+		const char *const list[] = { bad[i], NULL };
+		const struct debuginfod_config config = { .servers = list,
+			.dir = "/tmp/firn-test-debuginfod-none" };
+		struct debuginfod *d = NULL;
+		struct err e = { 0 };
+		CHECK(debuginfod_open(&config, &d, &e) == E_INVALID && e.text[0]);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(asks_in_order), cmocka_unit_test(refuses_servers))
