@@ -151,6 +151,14 @@ void pyroscope_flame_encode(const struct pyroscope_flame *f, uint32_t field, str
 NODISCARD enum status pyroscope_tree_write(
 	const struct pyroscope_flame *f, struct arena *a, struct buf *out, struct err *e);
 
+/* One side as a graph of functions in Graphviz's language: own and whole values, and calls. The
+ * nodes_max functions with the largest whole values, PYROSCOPE_DOT_DEFAULT where that is not above
+ * 0. A function that calls itself counts once in a stack. Scratch lies in `a`. */
+#define PYROSCOPE_DOT_DEFAULT 100
+#define PYROSCOPE_DOT_MAX 8192
+NODISCARD enum status pyroscope_dot_write(const struct pyroscope_flame *f, struct str unit,
+	int64_t nodes_max, struct arena *a, struct buf *out, struct err *e);
+
 /* The answer of /pyroscope/render and render-diff, without a timeline. `name` is the sample type,
  * `unit` its unit. */
 void pyroscope_flamebearer_write(

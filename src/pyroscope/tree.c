@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph's levels as a tree in preorder. Within a level nodes lie from left to right, and
- * the walk goes from left to right too, so each level is read once, by a cursor of its own: a
+ * The levels of a flame graph as a tree, in preorder. Within a level nodes lie from left to right,
+ * and the walk goes from left to right too, so each level is read once, by a cursor of its own: a
  * node's children are those at its level's cursor that begin before the node ends.
  */
 #include "base/arena.h"
@@ -18,7 +18,8 @@ struct cursor {
 struct walk {
 	const struct pyroscope_flame *f;
 	struct cursor *levels; /* one more than the flame graph has */
-	struct buf *out;
+	tree_visit_fn *visit;
+	void *ctx;
 };
 
 static uint64_t children_before(const struct walk *w, size_t level, int64_t end)
@@ -34,38 +35,63 @@ static uint64_t children_before(const struct walk *w, size_t level, int64_t end)
 	return count;
 }
 
-/* The next node of a level, and how many children it has. */
-static void put_node(struct walk *w, size_t level)
+/* The next node of a level. */
+static void visit_node(struct walk *w, size_t level)
 {
 	struct cursor *c = &w->levels[level];
 	const int64_t *v = w->f->levels[level].v + c->at;
-	struct str name = level ? w->f->names[v[3]] : STR("");
 	c->x = wrap_add(c->x, wrap_add(v[0], v[1]));
 	c->at += TUPLE;
 	uint64_t count = children_before(w, level + 1, c->x);
 	w->levels[level + 1].left = count;
-	buf_varint(w->out, name.len);
-	buf_str(w->out, name);
-	buf_varint(w->out, (uint64_t)v[2]);
-	buf_varint(w->out, count);
+	const struct tree_node n = { .level = level,
+		.name = level ? (uint32_t)v[3] : 0,
+		.total = v[1],
+		.self = v[2],
+		.children = count };
+	w->visit(w->ctx, &n);
 }
 
-enum status pyroscope_tree_write(
-	const struct pyroscope_flame *f, struct arena *a, struct buf *out, struct err *e)
+enum status tree_walk(const struct pyroscope_flame *f, struct arena *a, tree_visit_fn *visit,
+	void *ctx, struct err *e)
 {
-	struct walk w = { f, ARENA_ARRAY(a, struct cursor, f->level_count + 1), out };
+	struct walk w = { f, ARENA_ARRAY(a, struct cursor, f->level_count + 1), visit, ctx };
 	if (!w.levels)
 		return err_set(e, arena_status(a), "%zu levels", f->level_count);
 	if (f->total == 0)
 		return OK;
-	put_node(&w, 0);
+	visit_node(&w, 0);
 	for (size_t level = 1; level > 0;) {
 		if (w.levels[level].left == 0) {
 			level--;
 			continue;
 		}
 		w.levels[level].left--;
-		put_node(&w, level++);
+		visit_node(&w, level++);
 	}
 	return OK;
+}
+
+/* ---- as Pyroscope's tree ---- */
+
+struct writer {
+	const struct pyroscope_flame *f;
+	struct buf *out;
+};
+
+static void put_node(void *ctx, const struct tree_node *n)
+{
+	const struct writer *w = ctx;
+	struct str name = n->level ? w->f->names[n->name] : STR("");
+	buf_varint(w->out, name.len);
+	buf_str(w->out, name);
+	buf_varint(w->out, (uint64_t)n->self);
+	buf_varint(w->out, n->children);
+}
+
+enum status pyroscope_tree_write(
+	const struct pyroscope_flame *f, struct arena *a, struct buf *out, struct err *e)
+{
+	struct writer w = { f, out };
+	return tree_walk(f, a, put_node, &w, e);
 }

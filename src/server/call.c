@@ -57,9 +57,12 @@ void server_call_answer(
 	struct server_query query;
 	if (!server_is_ready(s, out))
 		return;
-	struct server_call c = {
-		.s = s, .engine = &query.engine, .r = r, .out = &out->body, .e = &e
-	};
+	struct server_call c = { .s = s,
+		.engine = &query.engine,
+		.r = r,
+		.out = &out->body,
+		.content_type = &out->content_type,
+		.e = &e };
 	arena_init(&c.a, SERVER_CALL_BYTES_MAX);
 	enum status status = server_query_begin(s, r, &query, &e);
 	if (status == OK)

@@ -15,6 +15,7 @@ struct server_call {
 	int64_t deadline_ns; /* monotonic: of all that one call asks the store */
 	struct arena a;
 	struct buf *out;
+	const char **content_type; /* of the response, for a call with more than one */
 	struct err *e;
 };
 typedef enum status server_call_fn(struct server_call *c);

@@ -12,6 +12,8 @@
 
 /* The version of querier.v1's messages, as Pyroscope counts it. */
 #define QUERIER_API 1
+/* Nodes of the tree that a graph of functions is made of; smaller ones are "other". */
+#define DOT_TREE_NODES 65536
 
 /* ---- flame graphs and pprof ---- */
 
@@ -46,6 +48,17 @@ enum status querier_flame(
 	struct pyroscope_side side;
 	enum status s = side_of(c, in, &side);
 	return s == OK ? pyroscope_flame_make(&side, NULL, querier_nodes(in), &c->a, out, c->e) : s;
+}
+
+enum status querier_dot(struct server_call *c, const struct pyroscope_query *in, struct buf *out)
+{
+	struct pyroscope_query all = *in;
+	struct pyroscope_flame flame;
+	all.nodes_max = DOT_TREE_NODES;
+	enum status s = querier_flame(c, &all, &flame);
+	return s == OK ? pyroscope_dot_write(&flame, querier_type_unit(in->type), in->nodes_max,
+				 &c->a, out, c->e)
+		       : s;
 }
 
 /* profile.proto, not packed; empty where there is nothing. */
@@ -85,10 +98,15 @@ static enum status merge(struct server_call *c, enum pyroscope_request kind)
 		pb_end(c->out, pprof);
 		return s;
 	}
-	if (q.format > PYROSCOPE_TREE)
-		return err_set(c->e, E_UNSUPPORTED,
-			"format %llu: flame graphs, trees and pprof are known",
+	if (q.format > PYROSCOPE_PPROF)
+		return err_set(c->e, E_UNSUPPORTED, "format %llu is not known",
 			(unsigned long long)q.format);
+	if (q.format == PYROSCOPE_DOT) {
+		size_t dot = pb_begin(c->out, 3);
+		s = querier_dot(c, &q, c->out);
+		pb_end(c->out, dot);
+		return s;
+	}
 	s = querier_flame(c, &q, &flame);
 	if (s == OK && q.format == PYROSCOPE_TREE) {
 		size_t tree = pb_begin(c->out, 2);

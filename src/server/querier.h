@@ -23,6 +23,9 @@ extern const char *const querier_type_labels[QUERIER_TYPE_LABELS]; /* sorted */
 bool querier_is_type_label(struct str name);
 /* The value of such a label. */
 struct str querier_type_part(const struct samples_type *t, struct str name, struct server_call *c);
+/* The n-th of the five words of a type's id, from 0; "": it has fewer. Its unit is the third. */
+struct str querier_type_word(struct str id, int n);
+struct str querier_type_unit(struct str id);
 /* A label's name as firn has it. */
 struct str querier_plain_name(struct server_call *c, struct str name);
 
@@ -59,6 +62,8 @@ NODISCARD enum status querier_select(struct server_call *c, const struct pyrosco
 /* querier.c */
 NODISCARD enum status querier_flame(
 	struct server_call *c, const struct pyroscope_query *in, struct pyroscope_flame *out);
+NODISCARD enum status querier_dot(
+	struct server_call *c, const struct pyroscope_query *in, struct buf *out);
 NODISCARD enum status querier_flame_diff(struct server_call *c, const struct pyroscope_query *left,
 	const struct pyroscope_query *right, struct pyroscope_flame *out);
 

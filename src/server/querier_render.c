@@ -4,8 +4,6 @@
 
 #include "base/clock.h"
 
-#define RENDER_NODES_DEFAULT 8192
-
 /* "TYPE{labels}" of the parameters with that prefix. */
 static enum status render_query(
 	struct server_call *c, const char *const keys[3], struct pyroscope_query *q)
@@ -13,7 +11,7 @@ static enum status render_query(
 	struct str text = STR(""), from = STR(""), until = STR(""), nodes = STR("");
 	int64_t now = clock_realtime_ns();
 	uint64_t n;
-	*q = (struct pyroscope_query){ .nodes_max = RENDER_NODES_DEFAULT };
+	*q = (struct pyroscope_query){ 0 };
 	net_query_param(c->r, keys[0], 0, &c->a, &text);
 	net_query_param(c->r, keys[1], 0, &c->a, &from);
 	net_query_param(c->r, keys[2], 0, &c->a, &until);
@@ -39,20 +37,11 @@ static enum status render_query(
 	return OK;
 }
 
-/* The n-th part of a type's id. */
-static struct str part_of(struct str id, int n)
-{
-	struct str part = STR("");
-	for (int i = 0; i <= n; i++)
-		if (!str_split(&id, ':', &part))
-			return STR("");
-	return part;
-}
-
 static enum status write_flame(
 	struct server_call *c, const struct pyroscope_query *q, const struct pyroscope_flame *flame)
 {
-	pyroscope_flamebearer_write(flame, part_of(q->type, 1), part_of(q->type, 2), c->out);
+	pyroscope_flamebearer_write(
+		flame, querier_type_word(q->type, 1), querier_type_unit(q->type), c->out);
 	return OK;
 }
 
@@ -63,10 +52,15 @@ static enum status render(struct server_call *c)
 	struct pyroscope_flame flame;
 	struct str format = STR("");
 	net_query_param(c->r, "format", 0, &c->a, &format);
-	if (format.len && !str_eq(format, STR("json")))
-		return err_set(c->e, E_UNSUPPORTED, "format \"%.*s\": only json",
+	bool dot = str_eq(format, STR("dot"));
+	if (format.len && !dot && !str_eq(format, STR("json")))
+		return err_set(c->e, E_UNSUPPORTED, "format \"%.*s\": json and dot are known",
 			STR_ARG(str_sub(format, 0, 32)));
 	enum status s = render_query(c, keys, &q);
+	if (s == OK && dot) {
+		*c->content_type = "text/plain; charset=utf-8";
+		return querier_dot(c, &q, c->out);
+	}
 	if (s == OK)
 		s = querier_flame(c, &q, &flame);
 	return s == OK ? write_flame(c, &q, &flame) : s;

@@ -214,6 +214,20 @@ static const struct samples_type *find_type(
 	return found;
 }
 
+struct str querier_type_word(struct str id, int n)
+{
+	struct str part = STR("");
+	for (int i = 0; i <= n; i++)
+		if (!str_split(&id, ':', &part))
+			return STR("");
+	return part;
+}
+
+struct str querier_type_unit(struct str id)
+{
+	return querier_type_word(id, 2);
+}
+
 /* ---- one selection ---- */
 
 /* span_id=~"^(?:a|b)$" and the like. */

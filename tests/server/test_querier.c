@@ -25,7 +25,11 @@ static void merges(void **state)
 	struct str tree =
 		made_find(querier_call(server_querier_merge_stacktraces, &b, OK), 2, 0).bytes;
 	CHECK(str_eq(tree, STR("\0\0\1\4main\0\2\1f\3\0\1g\2\0")));
-	pb_put_u64(&b, 6, 3);
+	pb_put_u64(&b, 6, 3); /* as a graph */
+	struct str dot =
+		made_find(querier_call(server_querier_merge_stacktraces, &b, OK), 3, 0).bytes;
+	CHECK(str_starts(dot, STR("digraph \"count\" {")) && str_ends(dot, STR("}\n")));
+	pb_put_u64(&b, 6, 5);
 	querier_call(server_querier_merge_stacktraces, &b, E_UNSUPPORTED);
 	/* A comparison with one of them alone. */
 	buf_clear(&b);

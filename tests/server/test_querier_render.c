@@ -23,7 +23,11 @@ static void renders(void **state)
 	CHECK(made_find(querier_call(server_pyroscope_version, &none, OK), 1, 0).u64 == 1);
 	CHECK(querier_call(server_pyroscope_nothing, &none, OK).len == 0);
 	querier_get(server_pyroscope_render, "from=now-1h", E_INVALID);
-	querier_get(server_pyroscope_render, "query=" TYPE "&format=dot", E_UNSUPPORTED);
+	text = querier_get(server_pyroscope_render,
+		"query=" TYPE "&from=1767323040&until=1767323050&format=dot&max-nodes=1", OK);
+	CHECK(strstr(text.p, "N1 [label=\"main\\n0 (0.00%)\\nof 5 (100.00%)\"]\n}\n"));
+	CHECK(str_starts(str_of(asked.out.content_type), STR("text/plain")));
+	querier_get(server_pyroscope_render, "query=" TYPE "&format=svg", E_UNSUPPORTED);
 }
 
 int main(void)
