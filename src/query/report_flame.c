@@ -37,9 +37,8 @@ struct flame {
 	uint32_t *line; /* lines.v, QUERY_LINE_NONE */
 	uint8_t *mixed;
 	uint32_t *parent, *depth;
-	uint32_t *first_child, *child_count; /* their rows follow each other */
-	int64_t *offset;                     /* of value, from the left */
-	int64_t *next;                       /* the same of the next child */
+	uint32_t *child_count;
+	int64_t *offset; /* of value, from the left */
 	int64_t *total, *self;
 	uint32_t height;
 	/* for one column at a time */
@@ -95,25 +94,24 @@ static enum status make_cells(struct flame *f, struct err *e)
 
 /* ---- rows ---- */
 
-/* row_of[]: by node of the fold, its row; how many nodes of each depth there are says where the
- * rows of a depth begin. */
+/* row_of[]: by node of the fold its depth, then its row; how many nodes of each depth there are
+ * says where the rows of a depth begin. */
 static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
 {
 	const struct query_fold_node *v = f->fold.nodes.v;
-	uint32_t *depth = ARENA_ARRAY(f->a, uint32_t, f->count);
-	uint32_t *begin = ARENA_ARRAY(f->a, uint32_t, f->count + 2);
-	if (!depth || !begin)
-		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
 	for (size_t i = 1; i < f->count; i++) {
-		depth[i] = depth[v[i].parent] + 1;
-		f->height = MAX(f->height, depth[i]);
-		begin[depth[i] + 1]++;
+		row_of[i] = row_of[v[i].parent] + 1;
+		f->height = MAX(f->height, row_of[i]);
 	}
-	begin[1] = 1;
-	for (size_t d = 2; d <= f->height; d++)
+	uint32_t *begin = ARENA_ARRAY(f->a, uint32_t, f->height + 2);
+	if (!begin)
+		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
+	for (size_t i = 0; i < f->count; i++)
+		begin[row_of[i] + 1]++;
+	for (size_t d = 1; d <= f->height; d++)
 		begin[d] += begin[d - 1];
-	for (size_t i = 1; i < f->count; i++)
-		row_of[i] = begin[depth[i]]++;
+	for (size_t i = 0; i < f->count; i++)
+		row_of[i] = begin[row_of[i]]++;
 	return OK;
 }
 
@@ -121,8 +119,8 @@ static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
  * follow each other in both. */
 static void fill_rows(struct flame *f, const uint32_t *row_of)
 {
+	int64_t *next = f->ints; /* the offset of the next child */
 	f->line[0] = QUERY_LINE_NONE;
-	f->first_child[0] = 1;
 	for (uint32_t i = 1; i < f->count; i++) {
 		const struct query_fold_node *n = &f->fold.nodes.v[i];
 		uint32_t row = row_of[i], parent = row_of[n->parent];
@@ -130,25 +128,23 @@ static void fill_rows(struct flame *f, const uint32_t *row_of)
 		f->mixed[row] = n->mixed;
 		f->parent[row] = parent;
 		f->depth[row] = f->depth[parent] + 1;
-		f->offset[row] = f->next[row] = f->next[parent];
+		f->offset[row] = next[row] = next[parent];
 		f->total[row] = n->total;
 		f->self[row] = n->self;
+		f->child_count[parent]++;
+		next[parent] = query_add(next[parent], n->total);
 		if (f->node)
 			f->node[row] = i;
-		if (f->child_count[parent]++ == 0)
-			f->first_child[parent] = row;
-		f->next[parent] = query_add(f->next[parent], n->total);
 	}
-	f->total[0] = f->next[0];
+	f->total[0] = next[0];
 }
 
 static bool reserve(struct flame *f)
 {
 	const struct query_stacks *s = &f->t->stacks;
 	bool nodes = f->r->label_count || f->r->chart || f->r->diff;
-	uint32_t **const columns[] = { &f->line, &f->parent, &f->depth, &f->first_child,
-		&f->child_count, &f->node };
-	int64_t **const numbers[] = { &f->offset, &f->next, &f->total, &f->self, &f->ints };
+	uint32_t **const columns[] = { &f->line, &f->parent, &f->depth, &f->child_count, &f->node };
+	int64_t **const numbers[] = { &f->offset, &f->total, &f->self, &f->ints };
 	bool good = true;
 	for (size_t i = 0; good && i < ARRAY_COUNT(columns) - !nodes; i++)
 		good = (*columns[i] = ARENA_ARRAY(f->a, uint32_t, f->count)) != NULL;
@@ -319,7 +315,7 @@ static void put_text(struct flame *f, struct str name, enum text which, unsigned
 	put_texts(f, name);
 }
 
-/* Null for rows without children. */
+/* Null for rows without children. Depth by depth, every row but the root is the next child. */
 static void put_children(struct flame *f)
 {
 	uint32_t *offsets = f->indices;
@@ -327,10 +323,11 @@ static void put_children(struct flame *f)
 	for (size_t i = 0; i < f->count; i++) {
 		offsets[i] = (uint32_t)elements;
 		f->valid[i] = f->child_count[i] > 0;
-		for (uint32_t k = 0; k < f->child_count[i]; k++)
-			f->ints[elements++] = f->first_child[i] + k;
+		elements += f->child_count[i];
 	}
 	offsets[f->count] = (uint32_t)elements;
+	for (size_t i = 0; i < elements; i++)
+		f->ints[i] = (int64_t)i + 1;
 	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = STR("children"),
 					  .kind = ARROW_WRITE_LIST,
 					  .bits = 32,
