@@ -216,9 +216,9 @@ static const struct cli_option profiling_options[] = {
 		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
-	  .help = "Show the functions of these language runtimes: python, hotspot, php, all or "
-		  "none. Default: all. parca-agent's other names are accepted and select nothing. "
-		  "none also leaves out the names of JIT code." },
+	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, all "
+		  "or none. Default: all. parca-agent's other names are accepted and select "
+		  "nothing. none also leaves out the names of JIT code." },
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_python),
 	  .help = "Show Python programs by the native frames of the interpreter." },
@@ -229,6 +229,9 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "java-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_java),
 	  .help = "Show Java programs by native frames only." },
+	{ .name = "perl-unwinding-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_perl),
+	  .help = "Show Perl programs by the native frames of the interpreter." },
 	{ .name = "php-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_php),
 	  .help = "Show PHP programs by the native frames of the interpreter." },
@@ -652,9 +655,10 @@ static const struct {
 	const char *name;
 	uint32_t runtimes;
 } tracers[] = { { "all", AGENT_RUNTIMES_ALL }, { "none", 0 }, { "native", 0 },
-	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", 0 }, { "php", AGENT_RUNTIME_PHP },
-	{ "hotspot", AGENT_RUNTIME_HOTSPOT }, { "ruby", 0 }, { "v8", 0 }, { "dotnet", 0 },
-	{ "go", 0 }, { "labels", 0 }, { "beam", 0 }, { "luajit", 0 } };
+	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", AGENT_RUNTIME_PERL },
+	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT }, { "ruby", 0 },
+	{ "v8", 0 }, { "dotnet", 0 }, { "go", 0 }, { "labels", 0 }, { "beam", 0 },
+	{ "luajit", 0 } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {
@@ -673,6 +677,7 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 	}
 	out->no_jit_names |= f->no_jit_names;
 	runtimes &= f->no_python ? ~AGENT_RUNTIME_PYTHON : UINT32_MAX;
+	runtimes &= f->no_perl ? ~AGENT_RUNTIME_PERL : UINT32_MAX;
 	runtimes &= f->no_php ? ~AGENT_RUNTIME_PHP : UINT32_MAX;
 	runtimes &= f->no_java ? ~AGENT_RUNTIME_HOTSPOT : UINT32_MAX;
 	out->runtimes = runtimes;

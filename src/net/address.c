@@ -134,9 +134,8 @@ bool net_address_is_public(const char *text)
 		const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
 		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
 		if (a->ss_family == AF_INET)
-			public |= ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
-		else if (a->ss_family == AF_INET6)
-			public |= !IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+		public |= ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
+		else if (a->ss_family == AF_INET6) public |= !IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 	}
 	return public;
 }

@@ -12,10 +12,12 @@ static const struct {
 	[RUNTIME_CPYTHON] = { "cpython", cpython_find },
 	[RUNTIME_HOTSPOT] = { "hotspot", hotspot_find },
 	[RUNTIME_PHP] = { "php", php_find },
+	[RUNTIME_PERL] = { "perl", perl_find },
 };
 static_assert(ARRAY_COUNT(runtimes) == RUNTIME_KIND_COUNT, "each kind is found by somebody");
 static_assert(sizeof(struct cpython_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct hotspot_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
+static_assert(sizeof(struct perl_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct php_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 
 const char *runtime_name(unsigned kind)

@@ -11,6 +11,9 @@ static const struct words {
 	const char *of_class; /* separator of RUNTIME_FORM_CLASS; NULL: as the other */
 	const char *forms[RUNTIME_FORM_COUNT];
 } words_of[RUNTIME_KIND_COUNT] = {
+	[RUNTIME_PERL] = { .separator = "::",
+		.forms = { [RUNTIME_FORM_MAIN] = "main::RUNTIME", /* as Devel::NYTProf calls it */
+			[RUNTIME_FORM_EVAL] = "(eval)" } },
 	[RUNTIME_PHP] = { .separator = "::",
 		.forms = { [RUNTIME_FORM_MAIN] = "{main}",
 			[RUNTIME_FORM_FILE] = "include",

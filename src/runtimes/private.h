@@ -9,7 +9,7 @@
 
 struct runtime_symbol {
 	const char *name;
-	uint64_t address; /* 0: it is not there */
+	uint64_t address; /* 0: it is not there, or (with a size) the first variable of threads */
 	uint64_t size;
 };
 
@@ -40,5 +40,6 @@ void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint
 NODISCARD enum status version_in_constants(
 	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
 
+enum status perl_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status php_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status cpython_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

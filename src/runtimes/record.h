@@ -16,6 +16,7 @@ enum runtime_kind {
 	RUNTIME_CPYTHON = 1,
 	RUNTIME_HOTSPOT = 2,
 	RUNTIME_PHP = 3,
+	RUNTIME_PERL = 4,
 	RUNTIME_KIND_COUNT,
 };
 
@@ -143,6 +144,17 @@ struct php_layout {
 	__u16 pad[3];
 };
 
+struct perl_layout {
+	__u32 loop[4];      /* file offsets: Perl_runops_standard from, to */
+	__u32 sort[2];      /* the same of Perl_pp_sort */
+	__u16 interp_stack; /* PerlInterpreter.Icurstackinfo */
+	__u16 interp_cop;   /* .Icurcop */
+	__u16 has_body_aux; /* struct xpvhv_aux lies behind the XPVHV, not behind the array */
+	/* A thread's interpreter is so many bytes below the thread pointer; 0: it is not known, and
+	 * the root variable has the first thread's. */
+	__u16 thread_at;
+};
+
 #define RUNTIME_LAYOUT_WORDS 14
 
 struct runtime_record {
@@ -159,6 +171,7 @@ struct runtime_record {
 		struct cpython_layout cpython;
 		struct hotspot_layout hotspot;
 		struct php_layout php;
+		struct perl_layout perl;
 		__u64 words[RUNTIME_LAYOUT_WORDS];
 	} layout;
 };

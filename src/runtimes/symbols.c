@@ -36,7 +36,8 @@ static bool is_name(const struct buf *names, uint32_t at, const char *want)
 static void take_symbol(const struct buf *names, const Elf64_Sym *symbol,
 	struct runtime_symbol *wanted, uint32_t count)
 {
-	if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0)
+	bool is_of_threads = ELF64_ST_TYPE(symbol->st_info) == STT_TLS;
+	if (symbol->st_shndx == SHN_UNDEF || (symbol->st_value == 0 && !is_of_threads))
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		if (wanted[i].address || !is_name(names, symbol->st_name, wanted[i].name))

@@ -72,7 +72,7 @@ static bool script_frame_is(const struct script *s, const struct script_name *n,
 	if (is_innermost && !n->file[0] && n->kind == s->kind)
 		return true; /* a function of the language's library */
 	return at < s->depth && n->kind == s->kind && strcmp(n->text, want->name) == 0 &&
-	       n->first_line == want->first_line && (!want->first_line || !strcmp(n->file, path)) &&
+	       n->first_line == want->first_line && (!n->file[0] || !strcmp(n->file, path)) &&
 	       (is_innermost || !want->line || line == want->line);
 }
 
@@ -96,6 +96,9 @@ static void script_look_at(const struct live *l, struct codes *codes, const stru
 		struct script_name name = script_name_of(codes, s->h.pid, frame_code(f[i]));
 		uint32_t line = c ? codes_line(c, f[i] & FRAME_POSITION_NONE) : 0;
 		t->unnamed += !c;
+		if (!c)
+			print_message(
+				"untold frame %zu of %zu, sample %zu\n", n, total, t->samples);
 		t->rooted += n == 0 && strcmp(name.text, script->shape[0].name) == 0;
 		if (c && first_wrong == SIZE_MAX &&
 			!script_frame_is(script, &name, path, line, n, n + 1 == total)) {

@@ -120,7 +120,7 @@ static void has_defaults(void **state)
 	CHECK_STR(str_of(agent.node), "");
 }
 
-#define ALL (AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PHP)
+#define ALL (AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PERL | AGENT_RUNTIME_PHP)
 
 static const struct {
 	const char *name, *flags;
@@ -138,6 +138,7 @@ static const struct {
 	{ "some", "--tracers none,python,php", AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_PHP, false },
 	{ "Python switched off", "--python-unwinding-disable", ALL & ~AGENT_RUNTIME_PYTHON, false },
 	{ "Java switched off", "--java-unwinding-disable", ALL & ~AGENT_RUNTIME_HOTSPOT, false },
+	{ "Perl switched off", "--perl-unwinding-disable", ALL & ~AGENT_RUNTIME_PERL, false },
 	{ "PHP switched off", "--php-unwinding-disable", ALL & ~AGENT_RUNTIME_PHP, false },
 };
 

@@ -19,6 +19,9 @@ static const struct {
 	{ "PHP: no form", RUNTIME_PHP, RUNTIME_FORM_COUNT, { "", sizeof("") - 1 }, { "", sizeof("") - 1 }, "" },
 	{ "PHP: no UTF-8, a control character", RUNTIME_PHP, RUNTIME_FORM_NAMED, { "\xff", sizeof("\xff") - 1 },
 		{ "\n", sizeof("\n") - 1 }, "\xef\xbf\xbd::?" },
+	{ "Perl: a subroutine", RUNTIME_PERL, RUNTIME_FORM_NAMED, { "A::B", 4 }, { "f", 1 }, "A::B::f" },
+	{ "Perl: a program", RUNTIME_PERL, RUNTIME_FORM_MAIN, { "", 0 }, { "", 0 }, "main::RUNTIME" },
+	{ "Perl: a text", RUNTIME_PERL, RUNTIME_FORM_EVAL, { "", 0 }, { "", 0 }, "(eval)" },
 	{ "Python: as it is", RUNTIME_CPYTHON, RUNTIME_FORM_MAIN, { "A.", sizeof("A.") - 1 }, { "f", sizeof("f") - 1 }, "A.f" },
 	{ "of no runtime", 999, 999, { "A.", sizeof("A.") - 1 }, { "f", sizeof("f") - 1 }, "A.f" },
 };

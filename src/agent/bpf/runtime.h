@@ -184,6 +184,15 @@ static __always_inline __u32 code_copy(
 	return read_user(&e->data[bounded(at, 1024)], bounded(bytes, 1024), from) ? bytes : 0;
 }
 
+/* The same of a text that ends with a zero byte. */
+static __always_inline __u32 code_copy_string(struct event_code *e, __u32 at, __u64 from, __u32 max)
+{
+	if (!from || at >= 1024)
+		return 0;
+	long bytes = bpf_probe_read_user_str(&e->data[bounded(at, 1024)], max, (const void *)from);
+	return bytes > 1 && bytes <= max ? bytes - 1 : 0;
+}
+
 /* The texts are in place, `bytes` of them: tell it. */
 static __always_inline void code_end(struct walk *w, const struct runtime_record *r,
 	struct event_code *e, __u64 number, __u32 bytes)

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "hotspot.h"
+#include "perl.h"
 #include "php.h"
 #include "python.h"
 #include "runtime.h"
@@ -63,6 +64,8 @@ static __always_inline int runtime_owned(
 	switch (r->kind) {
 	case RUNTIME_CPYTHON:
 		return python_owned(w, &r->layout.cpython, offset, sp, w->sp);
+	case RUNTIME_PERL:
+		return perl_owned(w, &r->layout.perl, offset);
 	case RUNTIME_PHP:
 		return php_owned(w, &r->layout.php, offset);
 	default:
@@ -100,6 +103,9 @@ __noinline int runtime_step(__u32 zero)
 	case RUNTIME_CPYTHON:
 		python_step(w, r, s, stage);
 		break;
+	case RUNTIME_PERL:
+		(void)perl_step(stage);
+		break;
 	case RUNTIME_PHP:
 		(void)php_step(stage);
 		break;
@@ -120,6 +126,8 @@ static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 	if (!w->runtime.record)
 		return;
 	const struct runtime_record *r = runtime_record_of(w);
+	if (r && r->kind == RUNTIME_PERL && !perl_misses_owner(w))
+		return;
 	int is_last = stack_end_is_whole(end) || end == STACK_END_NO_FILE;
 	if (w->runtime.frame && is_last && r && w->user_count < SAMPLE_USER_FRAMES_MAX)
 		runtime_record_gap(w, r, RUNTIME_GAP_OWNER);

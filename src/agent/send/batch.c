@@ -284,6 +284,7 @@ static enum frame_kind kind_of_runtime(unsigned runtime)
 		[RUNTIME_CPYTHON] = FRAME_CPYTHON,
 		[RUNTIME_HOTSPOT] = FRAME_JVM,
 		[RUNTIME_PHP] = FRAME_PHP,
+		[RUNTIME_PERL] = FRAME_PERL,
 	};
 	return runtime < RUNTIME_KIND_COUNT ? kinds[runtime] : FRAME_UNKNOWN;
 }

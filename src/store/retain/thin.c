@@ -40,8 +40,8 @@ static size_t names_to_drop(const struct tabs *t, const struct thinning *how, st
 	return n;
 }
 
-static enum status thin_part(struct store *s, struct part *p, const struct thinning *how,
-	bool *out_done, struct err *e)
+static enum status thin_part(
+	struct store *s, struct part *p, const struct thinning *how, bool *out_done, struct err *e)
 {
 	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
 	struct str names[TABLES_NAMES_MAX];

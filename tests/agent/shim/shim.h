@@ -190,6 +190,20 @@ long bpf_probe_read_user(void *out, uint32_t bytes, const void *from)
 	return shim_read(shim.user, shim.user_count, out, bytes, (uintptr_t)from);
 }
 
+long bpf_probe_read_user_str(void *out, uint32_t bytes, const void *from)
+{
+	char *to = out;
+	for (uint32_t i = 0; i < bytes; i++) {
+		if (bpf_probe_read_user(to + i, 1, (const char *)from + i) != 0)
+			return -14; /* EFAULT */
+		if (!to[i])
+			return i + 1;
+	}
+	if (bytes)
+		to[bytes - 1] = 0;
+	return bytes;
+}
+
 uint64_t bpf_ktime_get_ns(void)
 {
 	shim.clock_ns += shim.clock_step_ns;

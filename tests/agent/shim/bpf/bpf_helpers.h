@@ -22,6 +22,7 @@ long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t
 long bpf_map_delete_elem(void *map, const void *key);
 uint32_t bpf_get_prandom_u32(void);
 long bpf_probe_read_kernel(void *out, uint32_t bytes, const void *from);
+long bpf_probe_read_user_str(void *out, uint32_t bytes, const void *from);
 long bpf_probe_read_user(void *out, uint32_t bytes, const void *from);
 uint64_t bpf_ktime_get_ns(void);
 uint64_t bpf_get_current_pid_tgid(void);
