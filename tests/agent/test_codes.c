@@ -236,7 +236,44 @@ static void counts_those_that_are_small(void **state)
 	codes_free(c);
 }
 
+static void names_methods_and_stubs_of_hotspot(void **state)
+{
+	(void)state;
+	static const char method[] = "a/B.c"
+				     "B.java"
+				     "\xff\x00\x18\x21\x00"; /* 12, then 13 */
+	struct codes *c = new_codes(CODES_BYTES_MAX);
+	struct event_code *e = calloc(1, sizeof(*e));
+	CHECK(e);
+	*e = (struct event_code){ .type = EVENT_CODE,
+		.kind = RUNTIME_HOTSPOT,
+		.version = 17 << 8,
+		.name_bytes = 5,
+		.file_bytes = 6,
+		.lines_bytes = 5,
+		.name_unit = 1,
+		.file_unit = 1,
+		.pid = PID,
+		.code = NUMBER };
+	memcpy(e->data, method, sizeof(method) - 1);
+	add_exact(c, e);
+	const struct code *x = codes_find(c, PID, NUMBER);
+	CHECK(x && str_eq(x->name, STR("a.B.c")) && str_eq(x->file, STR("B.java")));
+	CHECK(x->first_line == 12 && codes_line(x, 3) == 12 && codes_line(x, 4) == 13);
+	CHECK(codes_line(x, FRAME_POSITION_NONE) == 0);
+	e->code = NUMBER + 1;
+	e->name_unit = 0;
+	e->file_bytes = e->lines_bytes = 0;
+	memcpy(e->data, "stub\0", 5);
+	add_exact(c, e);
+	x = codes_find(c, PID, NUMBER + 1);
+	CHECK(x && str_eq(x->name, STR("stub")) && x->first_line == 0);
+	free(e);
+	codes_free(c);
+}
+
 TEST_MAIN(cmocka_unit_test(keeps_what_was_told),
+	cmocka_unit_test(names_methods_and_stubs_of_hotspot),
 	cmocka_unit_test(forgets_those_of_processes_that_ended),
 	cmocka_unit_test(makes_room_for_new_ones), cmocka_unit_test(takes_forged_texts),
 	cmocka_unit_test(reads_forged_lines),
