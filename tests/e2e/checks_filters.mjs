@@ -160,4 +160,23 @@ export const filterChecks = {
 		assert.equal(Buffer.from(sent[1].slice(6), "base64").toString(), "ana:right");
 		assert.ok(!page.url().includes("ana"));
 	},
+
+	async "a graph that is deeper than its window has a small one beside it"({ page, url }) {
+		await page.setViewportSize({ width: 1366, height: 620 });
+		await open(page, url, STILL);
+		await named(page);
+		const rows = await page.evaluate(() => document.querySelector(".flame-stage").clientHeight / 20);
+		const room = await page.evaluate(() => document.querySelector(".flame-scroll").clientHeight / 20);
+		assert.ok(rows > room + 9, `${rows} rows in room for ${room}`);
+		const box = await page.locator(".minimap").boundingBox();
+		await page.mouse.click(box.x + box.width / 2, box.y + box.height - 4);
+		await until(async () => {
+			const top = await page.evaluate(() => document.querySelector(".flame-scroll").scrollTop);
+			return { ok: top > 100, said: String(top) };
+		}, "it went down");
+		const mark = await page.locator(".minimap i").boundingBox();
+		assert.ok(mark.y + mark.height > box.y + box.height * 0.8, "the mark is at the end");
+		await page.setViewportSize({ width: 1366, height: 2400 });
+		await page.waitForSelector(".minimap", { state: "detached" });
+	},
 };

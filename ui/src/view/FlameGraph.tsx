@@ -8,6 +8,7 @@ import { type Flame, nodeName } from "../model/flame.ts";
 import { nextFocus } from "../model/focus.ts";
 import { formatCount, formatShare, formatValue } from "../model/units.ts";
 import { ROW_PX } from "./flame_renderer.ts";
+import { Minimap } from "./Minimap.tsx";
 import { useLongPress } from "./long_press.ts";
 import { kindText, type Point, Tooltip } from "./Tooltip.tsx";
 import { useRenderer } from "./use_renderer.ts";
@@ -156,56 +157,59 @@ export function FlameGraph(props: FlameGraphProps) {
 		e.preventDefault();
 	};
 	return (
-		<div
-			class="flame-scroll"
-			ref={scroll}
-			tabIndex={0}
-			role="application"
-			aria-label="Flame graph. Arrow keys move between frames, Enter zooms, Backspace goes up."
-			aria-describedby={liveId}
-			onScroll={draw}
-			onKeyDown={onKeyDown}
-			onBlur={leave}
-		>
-			<div class="flame-stage" style={{ height: `${rows * ROW_PX + (props.flip ? 0 : 4)}px` }}>
-				<div class="flame-sticky">
-					<canvas class="flame-canvas" ref={canvas} />
-					<canvas
-						class={`flame-overlay ${hover >= 0 ? "over-frame" : ""}`}
-						ref={overlay}
-						onMouseMove={onMove}
-						onMouseLeave={leave}
-						onClick={click}
-						onContextMenu={(e) => {
-							e.preventDefault();
-							menuAt(e.clientX, e.clientY);
-						}}
-						onPointerDown={(e) => e.pointerType === "touch" && press.start(e)}
-						onPointerMove={(e) => e.pointerType === "touch" && press.move(e)}
-						onPointerUp={press.stop}
-						onPointerCancel={press.stop}
-					/>
+		<div class="flame-view">
+			<div
+				class="flame-scroll"
+				ref={scroll}
+				tabIndex={0}
+				role="application"
+				aria-label="Flame graph. Arrow keys move between frames, Enter zooms, Backspace goes up."
+				aria-describedby={liveId}
+				onScroll={draw}
+				onKeyDown={onKeyDown}
+				onBlur={leave}
+			>
+				<div class="flame-stage" style={{ height: `${rows * ROW_PX + (props.flip ? 0 : 4)}px` }}>
+					<div class="flame-sticky">
+						<canvas class="flame-canvas" ref={canvas} />
+						<canvas
+							class={`flame-overlay ${hover >= 0 ? "over-frame" : ""}`}
+							ref={overlay}
+							onMouseMove={onMove}
+							onMouseLeave={leave}
+							onClick={click}
+							onContextMenu={(e) => {
+								e.preventDefault();
+								menuAt(e.clientX, e.clientY);
+							}}
+							onPointerDown={(e) => e.pointerType === "touch" && press.start(e)}
+							onPointerMove={(e) => e.pointerType === "touch" && press.move(e)}
+							onPointerUp={press.stop}
+							onPointerCancel={press.stop}
+						/>
+					</div>
 				</div>
+				{times > 1 && (
+					<button
+						type="button"
+						class="button magnified"
+						title="Ctrl and the wheel magnify, Shift and the wheel move, Esc goes back"
+						onClick={graph.reset}
+					>
+						{times < 10 ? times.toFixed(1) : formatCount(times)} times wider: back
+					</button>
+				)}
+				<div id={liveId} class="visually-hidden" aria-live="polite">
+					{focus < 0 ? "" : props.say ? props.say(focus) : describe(flame, focus, props.total)}
+				</div>
+				{hover >= 0 &&
+					(props.tip ? (
+						props.tip(hover, at)
+					) : (
+						<Tooltip flame={flame} node={hover} zoom={zoom} total={props.total} at={at} />
+					))}
 			</div>
-			{times > 1 && (
-				<button
-					type="button"
-					class="button magnified"
-					title="Ctrl and the wheel magnify, Shift and the wheel move, Esc goes back"
-					onClick={graph.reset}
-				>
-					{times < 10 ? times.toFixed(1) : formatCount(times)} times wider: back
-				</button>
-			)}
-			<div id={liveId} class="visually-hidden" aria-live="polite">
-				{focus < 0 ? "" : props.say ? props.say(focus) : describe(flame, focus, props.total)}
-			</div>
-			{hover >= 0 &&
-				(props.tip ? (
-					props.tip(hover, at)
-				) : (
-					<Tooltip flame={flame} node={hover} zoom={zoom} total={props.total} at={at} />
-				))}
+			{!props.flip && <Minimap flame={flame} paint={props.paint} zoom={zoom} rows={rows} scroll={scroll} />}
 		</div>
 	);
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The whole graph beside one that is much deeper than its window: where one is, and a way to go elsewhere. */
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Paint } from "../model/colour.ts";
+import type { Flame } from "../model/flame.ts";
+import { layoutFrames, newLayout } from "../model/layout.ts";
+import { ROW_PX } from "./flame_scene.ts";
+
+const WIDTH = 44;
+/** Rows that are out of sight before it is worth its room. */
+const HIDDEN_MIN = 8;
+
+/** Draws the part of the graph below `zoom`, as wide and high as the canvas. */
+function draw(canvas: HTMLCanvasElement, flame: Flame, paint: Paint, zoom: number, rows: number): void {
+	const { width, height } = canvas;
+	const image = new ImageData(width, height);
+	const pixels = new Uint32Array(image.data.buffer);
+	const layout = newLayout();
+	const x0 = flame.start[zoom]!;
+	layoutFrames(flame, { x0, x1: x0 + flame.value[zoom]!, width, top: 0, bottom: rows - 1 }, layout);
+	for (let k = 0; k < layout.count; k++) {
+		const node = layout.node[k]!;
+		const top = Math.floor((layout.depth[k]! * height) / rows);
+		const bottom = Math.max(top + 1, Math.floor(((layout.depth[k]! + 1) * height) / rows));
+		const [left, right] = [Math.round(layout.left[k]!), Math.round(layout.right[k]!)];
+		for (let y = top; node >= 0 && y < bottom; y++) {
+			pixels.fill(paint.full[node]!, y * width + left, y * width + Math.max(right, left + 1));
+		}
+	}
+	canvas.getContext("2d")!.putImageData(image, 0, 0);
+}
+
+/** Nothing where all rows, or nearly all, are seen. */
+export function Minimap(props: {
+	flame: Flame;
+	paint: Paint;
+	zoom: number;
+	rows: number;
+	scroll: { current: HTMLDivElement | null };
+}) {
+	const { flame, paint, zoom, rows, scroll } = props;
+	const canvas = useRef<HTMLCanvasElement>(null);
+	const [view, setView] = useState({ top: 0, height: 0 });
+	useLayoutEffect(() => {
+		const box = scroll.current!;
+		const look = () => setView({ top: box.scrollTop, height: box.clientHeight });
+		look();
+		const observer = new ResizeObserver(look);
+		observer.observe(box);
+		box.addEventListener("scroll", look);
+		return () => {
+			observer.disconnect();
+			box.removeEventListener("scroll", look);
+		};
+	}, []);
+	const all = rows * ROW_PX;
+	const shown = view.height > 0 && all > view.height + HIDDEN_MIN * ROW_PX;
+	useEffect(() => {
+		if (shown && canvas.current) {
+			draw(canvas.current, flame, paint, zoom, rows);
+		}
+	}, [shown, flame, paint, zoom, rows, view.height]);
+	if (!shown) {
+		return null;
+	}
+	const go = (e: PointerEvent) => {
+		const box = canvas.current!.getBoundingClientRect();
+		scroll.current!.scrollTop = ((e.clientY - box.top) / box.height) * all - view.height / 2;
+	};
+	return (
+		<div
+			class="minimap"
+			aria-hidden="true"
+			title="The whole graph; click or drag to go there"
+			onPointerDown={(e) => {
+				e.currentTarget.setPointerCapture(e.pointerId);
+				go(e);
+			}}
+			onPointerMove={(e) => e.buttons === 1 && go(e)}
+		>
+			<canvas ref={canvas} width={WIDTH} height={Math.round(view.height)} />
+			<i style={{ top: `${(100 * view.top) / all}%`, height: `${(100 * view.height) / all}%` }} />
+		</div>
+	);
+}
