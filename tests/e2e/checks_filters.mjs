@@ -36,6 +36,11 @@ export const filterChecks = {
 		await waitParameter(page, "page", "compare");
 		await painted(page);
 		assert.equal(await page.locator("[data-testid=filters] .filter").count(), 1);
+		const any = await frameAt(page, 1);
+		await page.mouse.click(any.x, any.y, { button: "right" });
+		await page.waitForSelector("[role=menuitem]");
+		assert.equal(await page.getByRole("menuitem", { name: /^Callers and callees/ }).count(), 0);
+		await page.keyboard.press("Escape");
 		await page.getByRole("button", { name: "Total", exact: true }).click();
 		await page.locator(".top.diff th").getByRole("button", { name: /^This/ }).click();
 		await until(async () => {

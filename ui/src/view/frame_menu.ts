@@ -40,7 +40,8 @@ export function functionItems(name: string, binary: string): MenuItem[] {
 			{ name: `Hide frames of ${binary}`, run: filter("hide", "binary", binary) },
 		);
 	}
-	return items;
+	// a comparison has no sandwich
+	return items.slice(stateNow().page === "compare" ? 1 : 0);
 }
 
 /** Keys on a frame that do what its menu does; whether this is one. */
