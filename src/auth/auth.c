@@ -349,11 +349,12 @@ static bool token_is_known(const struct auth_config *c, struct str token, struct
 	return true;
 }
 
-/* False: wrong, or libcrypt could not. */
+/* False: wrong, or libcrypt could not. (Not crypt_r(): the address sanitizer has one of its own,
+ * and with it libcrypt is not linked.) */
 static bool password_is(const char *hash, const char *password)
 {
 	struct crypt_data *data = calloc(1, sizeof(*data));
-	const char *made = data ? crypt_r(password, hash, data) : NULL;
+	const char *made = data ? crypt_rn(password, hash, data, (int)sizeof(*data)) : NULL;
 	size_t len = strlen(hash);
 	bool good = made && strlen(made) == len && CRYPTO_memcmp(made, hash, len) == 0;
 	if (data)
