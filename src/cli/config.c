@@ -12,9 +12,11 @@ static int check(const char *path)
 {
 	struct err e = { 0 };
 	uint32_t keys = 0;
-	enum status s = cli_config_load(path, cli_file_groups, &e);
+	static struct cli_config c;
+	enum status s = cli_config_load(&c, path, cli_file_groups, &e);
 	if (s == OK)
-		s = cli_config_check(cli_file_groups, &keys, &e);
+		s = cli_config_check(&c, cli_file_groups, &keys, &e);
+	cli_config_deinit(&c);
 	if (s != OK) {
 		cli_complain("%s", err_text(&e, s));
 		return CLI_FAILED;

@@ -6,8 +6,8 @@
 #include "cli/configfile.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -17,12 +17,6 @@
 
 #define KEY_MAX 96
 #define KEYS_MAX 512
-
-static struct {
-	char path[PATH_MAX];
-	struct arena arena;
-	const struct conf_node *root;
-} file;
 
 /* Of Parca, and of Prometheus. */
 static const char *const further[] = { "object_storage", "scrape_configs", "relabel_configs" };
@@ -62,17 +56,18 @@ static const struct cli_option *option_of(const struct cli_group *const *groups,
 static enum status unknown_key(
 	const struct cli_group *const *groups, const struct conf_entry *x, struct err *e)
 {
-	static char keys[KEYS_MAX][KEY_MAX];
-	static const char *names[KEYS_MAX + ARRAY_COUNT(further) + 1];
-	size_t count = 0;
+	const char *names[KEYS_MAX + ARRAY_COUNT(further) + 1];
+	CLEANUP(free_cleanup) char(*keys)[KEY_MAX] = calloc(KEYS_MAX, KEY_MAX);
+	size_t count = 0, made = 0;
+	if (!keys)
+		return err_set(e, E_NOMEM, "keys");
 	for (size_t i = 0; i < ARRAY_COUNT(further); i++)
 		names[count++] = further[i];
 	for (size_t g = 0; groups[g]; g++)
-		for (size_t i = 0; i < groups[g]->count && count < KEYS_MAX; i++)
+		for (size_t i = 0; i < groups[g]->count && made < KEYS_MAX; i++)
 			if (is_key(&groups[g]->options[i])) {
-				key_of(&groups[g]->options[i], keys[count]);
-				names[count] = keys[count];
-				count++;
+				key_of(&groups[g]->options[i], keys[made]);
+				names[count++] = keys[made++];
 			}
 	names[count] = NULL;
 	return conf_unknown(e, x, names);
@@ -80,44 +75,44 @@ static enum status unknown_key(
 
 /* ---- values ---- */
 
-static enum status wrong(
-	const struct cli_option *o, const struct conf_node *n, const char *why, struct err *e)
+static enum status wrong(const struct cli_config *c, const struct cli_option *o,
+	const struct conf_node *n, const char *why, struct err *e)
 {
 	char key[KEY_MAX];
 	struct err at = { 0 };
 	key_of(o, key);
 	enum status s = conf_wrong(&at, n, "%s: %s", key, why);
-	return err_set(e, s, "%s: %s", file.path, at.text);
+	return err_set(e, s, "%s: %s", c->path, at.text);
 }
 
-static enum status set_one(const struct cli_option *o, const struct conf_node *n, const char *text,
-	void *field, struct err *e)
+static enum status set_one(const struct cli_config *c, const struct cli_option *o,
+	const struct conf_node *n, const char *text, void *field, struct err *e)
 {
 	struct err why = { 0 };
 	enum status s = cli_set_value(o, text, field, &why);
-	return s == OK ? OK : wrong(o, n, err_text(&why, s), e);
+	return s == OK ? OK : wrong(c, o, n, err_text(&why, s), e);
 }
 
-enum status cli_config_set(
-	const struct cli_option *o, const struct conf_node *n, void *field, struct err *e)
+enum status cli_config_set(const struct cli_config *c, const struct cli_option *o,
+	const struct conf_node *n, void *field, struct err *e)
 {
 	if (o->gone)
 		return OK;
 	if (n->kind == CONF_TEXT)
-		return set_one(o, n, (const char *)n->text.p, field, e);
+		return set_one(c, o, n, (const char *)n->text.p, field, e);
 	if (o->kind != CLI_LIST)
-		return wrong(o, n, "one value is expected", e);
+		return wrong(c, o, n, "one value is expected", e);
 	for (uint32_t i = 0; i < n->count; i++) {
 		const struct conf_node *item = n->v[i].value;
 		char text[CLI_LIST_BYTES_MAX];
 		if (item->kind != CONF_TEXT)
-			return wrong(o, item, "a text is expected", e);
+			return wrong(c, o, item, "a text is expected", e);
 		int len = snprintf(text, sizeof(text), "%s%s%.*s",
 			n->kind == CONF_MAP ? (const char *)n->v[i].key.p : "",
 			n->kind == CONF_MAP ? "=" : "", STR_ARG(item->text));
 		if (len >= (int)sizeof(text))
-			return wrong(o, item, "it is too long", e);
-		enum status s = set_one(o, item, text, field, e);
+			return wrong(c, o, item, "it is too long", e);
+		enum status s = set_one(c, o, item, text, field, e);
 		if (s != OK)
 			return s;
 	}
@@ -167,81 +162,88 @@ void cli_config_show(struct buf *out, const struct cli_option *o, const void *fi
 /* ---- the file ---- */
 
 /* Checks the sections that other parts read later, so that errors show before anything starts. */
-static enum status check_further(struct err *e)
+static enum status check_further(const struct cli_config *c, struct err *e)
 {
 	struct relabel *rules = NULL;
-	enum status s = relabel_read(conf_find(file.root, "relabel_configs"), &rules, e);
+	enum status s = relabel_read(conf_find(c->root, "relabel_configs"), &rules, e);
 	if (s == OK)
 		relabel_free(rules);
-	const struct conf_node *object = conf_find(file.root, "object_storage");
+	const struct conf_node *object = conf_find(c->root, "object_storage");
 	if (s == OK)
-		s = scrape_check(conf_find(file.root, "scrape_configs"), e);
+		s = scrape_check(conf_find(c->root, "scrape_configs"), e);
 	if (s == OK && object && object->kind != CONF_MAP && !conf_is_empty(object))
 		s = conf_wrong(e, object, "object_storage must be a mapping");
 	return s;
 }
 
-static enum status check_keys(const struct cli_group *const *groups, struct err *e)
+static enum status check_keys(
+	const struct cli_config *c, const struct cli_group *const *groups, struct err *e)
 {
-	if (file.root && file.root->kind != CONF_MAP)
-		return conf_wrong(e, file.root, "expected lines of the form \"key: value\"");
-	for (uint32_t i = 0; file.root && i < file.root->count; i++) {
-		const struct conf_entry *x = &file.root->v[i];
+	if (c->root && c->root->kind != CONF_MAP)
+		return conf_wrong(e, c->root, "expected lines of the form \"key: value\"");
+	for (uint32_t i = 0; c->root && i < c->root->count; i++) {
+		const struct conf_entry *x = &c->root->v[i];
 		bool known = option_of(groups, x->key) != NULL;
 		for (size_t k = 0; k < ARRAY_COUNT(further); k++)
 			known |= str_eq(x->key, str_of(further[k]));
 		if (!known)
 			return unknown_key(groups, x, e);
 	}
-	return check_further(e);
+	return check_further(c, e);
 }
 
-enum status cli_config_load(const char *path, const struct cli_group *const *groups, struct err *e)
+void cli_config_deinit(struct cli_config *c)
+{
+	arena_deinit(&c->arena);
+	c->root = NULL;
+}
+
+enum status cli_config_load(struct cli_config *c, const char *path,
+	const struct cli_group *const *groups, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf text;
 	struct err why = { 0 };
 	buf_init(&text, CONF_BYTES_MAX);
-	arena_deinit(&file.arena);
-	file.root = NULL;
+	cli_config_deinit(c);
 	if (!path || !path[0])
 		return OK;
-	snprintf(file.path, sizeof(file.path), "%s", path);
-	arena_init(&file.arena, CONF_ARENA_BYTES);
+	snprintf(c->path, sizeof(c->path), "%s", path);
+	arena_init(&c->arena, CONF_ARENA_BYTES);
 	enum status s = os_read_own(path, &text, NULL, &why);
 	if (s != OK)
 		return err_set(e, s, "--config-path: %s", err_text(&why, s));
-	s = conf_parse(buf_view(&text), &file.arena, &file.root, &why);
+	s = conf_parse(buf_view(&text), &c->arena, &c->root, &why);
 	if (s == OK)
-		s = check_keys(groups, &why);
+		s = check_keys(c, groups, &why);
 	if (s != OK)
-		file.root = NULL;
+		c->root = NULL;
 	return s == OK ? OK : err_set(e, s, "%s: %s", path, err_text(&why, s));
 }
 
-const struct conf_node *cli_config_find(const struct cli_option *o)
+const struct conf_node *cli_config_find(const struct cli_config *c, const struct cli_option *o)
 {
 	char key[KEY_MAX];
 	key_of(o, key);
-	const struct conf_node *n = is_key(o) ? conf_find(file.root, key) : NULL;
+	const struct conf_node *n = is_key(o) ? conf_find(c->root, key) : NULL;
 	return n && !conf_is_empty(n) ? n : NULL;
 }
 
-enum status cli_config_check(
-	const struct cli_group *const *groups, uint32_t *out_keys, struct err *e)
+enum status cli_config_check(const struct cli_config *c, const struct cli_group *const *groups,
+	uint32_t *out_keys, struct err *e)
 {
-	static union {
+	union {
 		struct cli_list list;
 		uint64_t number;
 		double share;
 		const char *text;
 	} field;
 	enum status s = OK;
-	*out_keys = file.root ? file.root->count : 0;
+	*out_keys = c->root ? c->root->count : 0;
 	for (uint32_t i = 0; s == OK && i < *out_keys; i++) {
-		const struct cli_option *o = option_of(groups, file.root->v[i].key);
+		const struct cli_option *o = option_of(groups, c->root->v[i].key);
 		memset(&field, 0, sizeof(field));
-		if (o && !conf_is_empty(file.root->v[i].value))
-			s = cli_config_set(o, file.root->v[i].value, &field, e);
+		if (o && !conf_is_empty(c->root->v[i].value))
+			s = cli_config_set(c, o, c->root->v[i].value, &field, e);
 	}
 	return s;
 }

@@ -56,13 +56,26 @@ static enum status add_to_list(
 	return OK;
 }
 
+/* Of a value that --help calls HOST:PORT: what is no number is looked at when it is used. */
+static enum status set_text(
+	const struct cli_option *o, const char *value, const char **field, struct err *e)
+{
+	const char *colon = value ? strrchr(value, ':') : NULL;
+	uint64_t port;
+	if (o->value && strcmp(o->value, "HOST:PORT") == 0 && colon &&
+		!str_starts(str_of(value), STR("unix:")) &&
+		str_parse_u64(str_of(colon + 1), 10, &port) && port > 65535)
+		return err_set(e, E_INVALID, "'%s' is not a port (0 to 65535)", colon + 1);
+	*field = value;
+	return OK;
+}
+
 enum status cli_set_value(const struct cli_option *o, const char *value, void *field, struct err *e)
 {
 	double share = 0;
 	switch (o->kind) {
 	case CLI_TEXT:
-		*(const char **)field = value;
-		return OK;
+		return set_text(o, value, field, e);
 	case CLI_BOOL:
 		return set_bool(value, field, e);
 	case CLI_NUMBER:

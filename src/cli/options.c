@@ -22,6 +22,9 @@
 #define OPTION_BASE 1000
 #define OPTION_HELP 999
 
+/* The verb's own file: its texts are values until another one is loaded. */
+static struct cli_config file;
+
 struct parsing {
 	const struct cli_command *c;
 	void *out;
@@ -88,8 +91,8 @@ static const char *env_of(const struct parsing *p, const struct cli_option *o, c
 static bool set_from_file(struct parsing *p, uint32_t i)
 {
 	struct err e = { 0 };
-	enum status s =
-		cli_config_set(p->options[i], p->from[i], (char *)p->out + p->offsets[i], &e);
+	enum status s = cli_config_set(
+		&file, p->options[i], p->from[i], (char *)p->out + p->offsets[i], &e);
 	if (s != OK)
 		cli_complain("%s", err_text(&e, s));
 	return s == OK;
@@ -127,9 +130,9 @@ static bool read_file(struct parsing *p)
 			continue;
 		const char *path = p->given[i] ? *(const char **)((char *)p->out + p->offsets[i])
 					       : env_of(p, p->options[i], name);
-		enum status s = cli_config_load(path, p->c->file_groups, &e);
+		enum status s = cli_config_load(&file, path, p->c->file_groups, &e);
 		for (uint32_t k = 0; s == OK && k < p->count; k++)
-			p->from[k] = cli_config_find(p->options[k]);
+			p->from[k] = cli_config_find(&file, p->options[k]);
 		if (s != OK)
 			cli_complain("%s", err_text(&e, s));
 		return s == OK;

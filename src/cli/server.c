@@ -14,6 +14,7 @@
 #include "cli/flags.h"
 #include "cli/sending.h"
 #include "cli/startup.h"
+#include "cli/verify.h"
 #include "os/os.h"
 
 struct server_own {
@@ -126,6 +127,7 @@ int cli_server(int argc, char **argv)
 	if (!cli_log_apply(&v.log) || !cli_server_apply(&v.server, &config))
 		return CLI_USAGE;
 	config.config_path = v.own.config_path;
+	config.check_config = cli_config_verify;
 	cli_stop_on_signals();
 	sigaction(SIGHUP, &(struct sigaction){ .sa_handler = on_hangup }, NULL);
 	struct err e = { 0 };

@@ -17,6 +17,7 @@
 #include "cli/flags.h"
 #include "cli/sending.h"
 #include "cli/supervise.h"
+#include "cli/verify.h"
 
 /* Messages, of five seconds each: a program that ran for less is named when somebody asks. */
 #define SYMBOLS_WANTS_MIN 12
@@ -157,6 +158,7 @@ static bool configure(struct up *up)
 		return false;
 	}
 	c->server.config_path = up->profiling.config_path;
+	c->server.check_config = cli_config_verify;
 	c->with_agent = agent_probe(&up->missing) == OK;
 	if (!c->with_agent)
 		return true;

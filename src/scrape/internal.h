@@ -152,6 +152,7 @@ NODISCARD enum status scrape_client_present(
 /* ---- pool.c ---- */
 
 struct scrape {
+	scrape_check_fn *check; /* reload_lock's; NULL: none */
 	const char *path;
 	struct ingest_inlet *inlet;
 	scrape_told_fn *told;

@@ -379,11 +379,23 @@ static void put_config(struct scrape *x, struct scrape_config *c)
 	scrape_config_unref(old);
 }
 
+void scrape_check_by(struct scrape *x, scrape_check_fn *check)
+{
+	pthread_mutex_lock(&x->reload_lock);
+	x->check = check;
+	pthread_mutex_unlock(&x->reload_lock);
+}
+
 enum status scrape_reload(struct scrape *x, struct err *e)
 {
 	struct scrape_config *c = NULL;
 	pthread_mutex_lock(&x->reload_lock);
 	enum status s = scrape_config_load(x->path, &c, &x->stamp, e);
+	if (s == OK && x->check) {
+		s = x->check(x->path, e);
+		if (s != OK)
+			scrape_config_unref(c);
+	}
 	metric_add(&x->metrics.reloads, 1);
 	metric_set(&x->metrics.reload_ok, s == OK);
 	if (s == OK) {

@@ -54,6 +54,9 @@ NODISCARD enum status scrape_start(const char *path, struct ingest_inlet *inlet,
 /* Reads the file again, as it also does by itself when it has changed. A wrong file changes
  * nothing. Targets that stay as they were go on undisturbed. */
 NODISCARD enum status scrape_reload(struct scrape *x, struct err *e);
+/* From then on a changed file has to pass this as well: what the rest of it says. */
+typedef enum status scrape_check_fn(const char *path, struct err *e);
+void scrape_check_by(struct scrape *x, scrape_check_fn *check);
 void scrape_stop(struct scrape *x); /* NULL is fine */
 void scrape_write_metrics(struct scrape *x, struct buf *out);
 /* What is wrong with scrape_configs, without starting anything; `list` may be NULL. */

@@ -229,6 +229,8 @@ static enum status start_scraping(struct server *s, struct err *e)
 	enum status st = ingest_inlet(&s->ingest, &scrape_protocol, &inlet, e);
 	if (st == OK)
 		st = scrape_start(s->config->config_path, inlet, server_scrape_told, &s->scrape, e);
+	if (st == OK && s->config->check_config)
+		scrape_check_by(s->scrape, s->config->check_config);
 	return st;
 }
 

@@ -47,9 +47,11 @@ struct server_config {
 	/* Header, in lower case, that says whose samples a request brings or asks for; NULL: all
 	 * are of the tenant without a name. */
 	const char *tenant_header;
-	struct ingest_limits limits;     /* of each tenant */
-	uint32_t connections;            /* at most */
-	const char *config_path;         /* its scrape_configs are scraped; NULL: nothing is */
+	struct ingest_limits limits; /* of each tenant */
+	uint32_t connections;        /* at most */
+	const char *config_path;     /* its scrape_configs are scraped; NULL: nothing is */
+	/* What else is wrong with that file, where it has changed; NULL: nothing is looked at. */
+	enum status (*check_config)(const char *path, struct err *e);
 	const char *tenant_limits_file;  /* NULL: none; read when it starts */
 	uint64_t debuginfo_bytes;        /* of all uploads */
 	uint64_t debuginfo_upload_bytes; /* of one */

@@ -50,6 +50,8 @@ static void checks_files(void **state)
 		{ "not one value", "log_level: [a]\n",
 			": line 1, column 12: log_level: one value is expected" },
 		{ "choice", "log_level: loud\n", "'loud' is not one of: error warn info debug" },
+		{ "port", "http_address: 127.0.0.1:99999\n",
+			": line 1, column 15: http_address: '99999' is not a port (0 to 65535)" },
 		{ "rules", "relabel_configs: [{action: x}]\n", "there is no action \"x\"" },
 		{ "not YAML", "a: [", "did not find expected" },
 		{ "no keys", "- a\n", "expected lines of the form" },

@@ -28,4 +28,26 @@ static void reads_values(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(reads_values))
+static void looks_at_ports(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *value;
+		enum status status;
+	} cases[] = {
+		{ "good", "127.0.0.1:65535", OK },
+		{ "too large", "127.0.0.1:99999", E_INVALID },
+		{ "any host", ":70000", E_INVALID },
+		{ "socket", "unix:/run/a:99999", OK },
+		{ "nothing", "", OK },
+	};
+	const struct cli_option o = { .kind = CLI_TEXT, .value = "HOST:PORT" };
+	FOR_EACH_CASE (c, cases) {
+		struct err e = { 0 };
+		const char *field = NULL;
+		CHECK_CASE(c, cli_set_value(&o, c->value, &field, &e) == c->status);
+		CHECK_CASE(c, c->status != OK || field == c->value);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(reads_values), cmocka_unit_test(looks_at_ports))

@@ -158,6 +158,11 @@ static void finds_targets(void **state)
 }
 
 /* A thousand times: targets that stay go on, and nothing is left over. */
+static enum status refuse_file(const char *path, struct err *e)
+{
+	return err_set(e, E_DENIED, "%s: not this one", path);
+}
+
 static void reloads(void **state)
 {
 	(void)state;
@@ -186,6 +191,13 @@ static void reloads(void **state)
 	CHECK(strstr(e.text, config_path) && strstr(e.text, "there is another job \"f\""));
 	put_config("- {job_name: g}\n");
 	SERVE_UNTIL(metric_get(&x->metrics.reload_ok) == 1);
+	/* Nor does one that somebody else refuses. */
+	const struct scrape_config *config = x->config;
+	scrape_check_by(x, refuse_file);
+	CHECK(scrape_reload(x, &e) == E_DENIED && x->config == config);
+	CHECK(metric_get(&x->metrics.reload_ok) == 0);
+	scrape_check_by(x, NULL);
+	CHECK_OK(scrape_reload(x, &e), &e);
 	CHECK(look(x, "/good").count == 2);
 	put(config_path, "scrape_configs:\n");
 	SERVE_UNTIL(look(x, "").count == 0);

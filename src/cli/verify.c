@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Into a tree of its own: the one that the verb's values point into stays as it is. */
+#include "cli/verify.h"
+
+#include <stdlib.h>
+
+#include "cli/configfile.h"
+#include "cli/sending.h"
+
+enum status cli_config_verify(const char *path, struct err *e)
+{
+	uint32_t keys = 0;
+	CLEANUP(free_cleanup) struct cli_config *c = calloc(1, sizeof(*c));
+	if (!c)
+		return err_set(e, E_NOMEM, "configuration");
+	enum status s = cli_config_load(c, path, cli_file_groups, e);
+	if (s == OK)
+		s = cli_config_check(c, cli_file_groups, &keys, e);
+	cli_config_deinit(c);
+	return s;
+}
