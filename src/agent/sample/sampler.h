@@ -34,7 +34,7 @@ struct sampler;
  * CPUs. */
 NODISCARD enum status sampler_kernel_bytes(
 	const struct sampler_config *c, uint32_t cpus, uint64_t *out, struct err *e);
-/* The part of `table_bytes_max` that unused tables may keep, so that all together takes 16 MiB at
+/* The part of `table_bytes_max` that unused tables may keep, so that all together takes 18 MiB at
  * most on up to KERNEL_CPUS_MAX possible CPUs (mapsizes.h); 12 MiB where there is room for them,
  * never less than 8. */
 uint32_t sampler_idle_table_bytes(const struct sampler_config *c);
