@@ -36,6 +36,7 @@ int cli_store(int argc, char **argv);
 int cli_debuginfo(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_config(int argc, char **argv);
+int cli_manual(int argc, char **argv);
 int cli_version(int argc, char **argv);
 
 struct cli_verb {
@@ -43,6 +44,10 @@ struct cli_verb {
 	int (*run)(int argc, char **argv);
 	const char *summary; /* NULL: not shown in the help */
 };
+
+/* What cli_main() was given; NULL before. */
+extern const struct cli_verb *cli_verbs;
+extern const char cli_exit_codes[]; /* the sentence of the overview about them */
 
 /* The whole program: argv as main() gets it, verbs with a NULL name at the end. */
 int cli_main(int argc, char **argv, const struct cli_verb *verbs);

@@ -35,8 +35,7 @@ void cli_config_env(const struct cli_option *o, char out[96])
 		*c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
 }
 
-/* These make no sense in a file. */
-static bool is_key(const struct cli_option *o)
+bool cli_config_is_key(const struct cli_option *o)
 {
 	return strcmp(o->name, "config-path") != 0 && strcmp(o->name, "version") != 0;
 }
@@ -47,7 +46,7 @@ static const struct cli_option *option_of(const struct cli_group *const *groups,
 	for (size_t g = 0; groups[g]; g++)
 		for (size_t i = 0; i < groups[g]->count; i++) {
 			key_of(&groups[g]->options[i], name);
-			if (str_eq(key, str_of(name)) && is_key(&groups[g]->options[i]))
+			if (str_eq(key, str_of(name)) && cli_config_is_key(&groups[g]->options[i]))
 				return &groups[g]->options[i];
 		}
 	return NULL;
@@ -65,7 +64,7 @@ static enum status unknown_key(
 		names[count++] = further[i];
 	for (size_t g = 0; groups[g]; g++)
 		for (size_t i = 0; i < groups[g]->count && made < KEYS_MAX; i++)
-			if (is_key(&groups[g]->options[i])) {
+			if (cli_config_is_key(&groups[g]->options[i])) {
 				key_of(&groups[g]->options[i], keys[made]);
 				names[count++] = keys[made++];
 			}
@@ -224,7 +223,7 @@ const struct conf_node *cli_config_find(const struct cli_config *c, const struct
 {
 	char key[KEY_MAX];
 	key_of(o, key);
-	const struct conf_node *n = is_key(o) ? conf_find(c->root, key) : NULL;
+	const struct conf_node *n = cli_config_is_key(o) ? conf_find(c->root, key) : NULL;
 	return n && !conf_is_empty(n) ? n : NULL;
 }
 

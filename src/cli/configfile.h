@@ -34,6 +34,8 @@ const struct conf_node *cli_config_find(const struct cli_config *c, const struct
 NODISCARD enum status cli_config_set(const struct cli_config *c, const struct cli_option *o,
 	const struct conf_node *n, void *field, struct err *e);
 
+/* False: the flag makes no sense in a file. */
+bool cli_config_is_key(const struct cli_option *o);
 /* "FIRN_HTTP_ADDRESS" */
 void cli_config_env(const struct cli_option *o, char out[96]);
 /* "http_address: 127.0.0.1:7070", without an end of line. */

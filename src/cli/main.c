@@ -22,6 +22,7 @@ static const struct cli_verb verbs[] = {
 	{ "debuginfo", cli_debuginfo, "send programs' debug information to a server" },
 	{ "convert", cli_convert, "make a pprof file of what an agent kept on disk" },
 	{ "config",  cli_config,  "check a configuration file, or show what is in force" },
+	{ "manual",  cli_manual,  "write man pages and shell completions into a directory" },
 	{ "version", cli_version, "print the version" },
 	{ NULL,      NULL,        NULL },
 };

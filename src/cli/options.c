@@ -38,6 +38,7 @@ struct parsing {
 
 struct buf *cli_complaints;
 struct buf *cli_shown;
+void (*cli_described)(const struct cli_command *c);
 
 void cli_complain(const char *fmt, ...)
 {
@@ -254,6 +255,11 @@ static bool is_whole(const char *typed, const char *name)
 
 static bool print_help(const struct cli_command *c, int *out_exit)
 {
+	*out_exit = CLI_OK;
+	if (cli_described) {
+		cli_described(c);
+		return false;
+	}
 	CLEANUP(buf_deinit) struct buf text;
 	buf_init(&text, 1 << 20);
 	cli_help(c, &text);
@@ -387,6 +393,15 @@ static void help_text(struct buf *out, const char *text)
 	}
 }
 
+void cli_option_text(const struct cli_option *o, char *out, size_t out_size)
+{
+	size_t len = (size_t)snprintf(out, out_size, "%s", o->help);
+	if (o->otherwise && o->otherwise[0] && o->kind != CLI_BOOL && len < out_size)
+		len += (size_t)snprintf(out + len, out_size - len, " Default: %s.", o->otherwise);
+	if (o->env && len < out_size)
+		snprintf(out + len, out_size - len, " Environment: %s.", o->env);
+}
+
 static void help_option(struct buf *out, const struct cli_option *o)
 {
 	if (o->hidden)
@@ -397,12 +412,7 @@ static void help_option(struct buf *out, const struct cli_option *o)
 	buf_printf(out, "--%s%s%s\n", o->name, o->kind == CLI_BOOL ? "" : " ",
 		o->kind == CLI_BOOL ? "" : o->value);
 	char text[1024];
-	size_t len = (size_t)snprintf(text, sizeof(text), "%s", o->help);
-	if (o->otherwise && o->otherwise[0] && o->kind != CLI_BOOL && len < sizeof(text))
-		len += (size_t)snprintf(
-			text + len, sizeof(text) - len, " Default: %s.", o->otherwise);
-	if (o->env && len < sizeof(text))
-		snprintf(text + len, sizeof(text) - len, " Environment: %s.", o->env);
+	cli_option_text(o, text, sizeof(text));
 	cli_wrap(out, text, 8, HELP_WIDTH);
 }
 

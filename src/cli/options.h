@@ -44,6 +44,11 @@ enum cli_source { CLI_FROM_FLAG, CLI_FROM_ENV, CLI_FROM_FILE, CLI_FROM_DEFAULT, 
  * returns false with CLI_OK. */
 extern struct buf *cli_shown;
 
+/* Not NULL: cli_parse() gives it the command in place of printing the help (`firn manual`). */
+extern void (*cli_described)(const struct cli_command *c);
+
+/* What --help says about a flag: its help, the default and the variable. */
+void cli_option_text(const struct cli_option *o, char *out, size_t out_size);
 /* The text of --help. */
 void cli_help(const struct cli_command *c, struct buf *out);
 

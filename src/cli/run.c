@@ -12,6 +12,15 @@
 #include "cli/options.h"
 
 #define VERBS_MAX 32
+#define OVERVIEW_WIDTH 78
+
+const struct cli_verb *cli_verbs;
+const char cli_exit_codes[] =
+	"Exit codes: 0 all is well; 1 it did not work, and a sentence says why; 2 the command line "
+	"or the question is wrong; 3 no server answers; 4 `firn diff --fail-above` found something "
+	"worse; 5 `firn store` could not read something; 6 there are no such samples; 7 `firn "
+	"store "
+	"verify` met files of a newer firn. `firn record` ends with its command's.";
 
 static int print_overview(const struct cli_verb *verbs, FILE *to)
 {
@@ -27,14 +36,11 @@ static int print_overview(const struct cli_verb *verbs, FILE *to)
 	for (; verbs->name; verbs++)
 		if (verbs->summary)
 			fprintf(to, "  %-9s %s\n", verbs->name, verbs->summary);
-	fputs("  help      show this; `firn help VERB` and `firn VERB --help` say more\n"
-	      "\n"
-	      "Exit codes: 0 all is well; 1 it did not work, and a sentence says why; 2 the\n"
-	      "command line or the question is wrong; 3 no server answers; 4 `firn diff\n"
-	      "--fail-above` found something worse; 5 `firn store` could not read something;\n"
-	      "6 there are no such samples; 7 `firn store verify` met files of a newer firn.\n"
-	      "`firn record` ends with its command's.\n",
-		to);
+	fputs("  help      show this; `firn help VERB` and `firn VERB --help` say more\n\n", to);
+	CLEANUP(buf_deinit) struct buf codes;
+	buf_init(&codes, 1 << 12);
+	cli_wrap(&codes, cli_exit_codes, 0, OVERVIEW_WIDTH);
+	fwrite(codes.data, 1, codes.len, to);
 	return fflush(to) == 0 ? CLI_OK : CLI_FAILED;
 }
 
@@ -78,6 +84,7 @@ static int help(int argc, char **argv, const struct cli_verb *verbs)
 
 int cli_main(int argc, char **argv, const struct cli_verb *verbs)
 {
+	cli_verbs = verbs;
 	if (argc < 2) {
 		print_overview(verbs, stderr);
 		return CLI_USAGE;
