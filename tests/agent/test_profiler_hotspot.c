@@ -89,6 +89,7 @@ static const struct hotspot_layout layout = { .interpreter = 8,
 
 static uint8_t *data;   /* at DATA */
 static uint8_t *memory; /* at JIT; exact sizes, for the sanitizer */
+static struct file_slot *library;
 
 static void put(uint64_t at, uint64_t value, size_t bytes)
 {
@@ -185,7 +186,7 @@ static void begin(void)
 {
 	const struct world_row rows[] = { { 0, { 0 } }, { 0x200, rule_stop } };
 	begin_with(NULL, 0);
-	struct file_slot *slot = world_publish(
+	library = world_publish(
 		0, FILE_ID, TEXT_OFFSET >> UNWIND_PAGE_SHIFT, rows, ARRAY_COUNT(rows), false);
 	uint32_t zero = 0;
 	struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &zero);
@@ -195,7 +196,7 @@ static void begin(void)
 		.text_bytes = 0x100,
 		.delta = ROOT - TEXT + TEXT_OFFSET };
 	r->layout.hotspot = layout;
-	slot->value.runtime = 1;
+	library->value.runtime = 1;
 	settings.has_code_runtimes = 1;
 	data = calloc(1, DATA_BYTES);
 	memory = calloc(1, 0x1000);
@@ -342,6 +343,32 @@ static void leaves_other_processes_alone(void **state)
 	end();
 }
 
+/* The place of its record is given to another build: that one's offsets are not taken for its own.
+ */
+static void asks_again_when_the_record_is_another_one(void **state)
+{
+	(void)state;
+	begin();
+	settings.seen_enabled = 0;
+	CHECK(is_rest(take(CODE + 30, SP0, 0), 3));
+	uint32_t first = 0, second = 1;
+	struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &first);
+	struct runtime_record *moved = bpf_map_lookup_elem(&runtime_records, &second);
+	*moved = *r;
+	r->kind = RUNTIME_CPYTHON;
+	r->layout.hotspot.method_const = 0;
+	const struct event_sample *s = take(CODE + 30, SP0, 0);
+	CHECK(s->user_count == 1 && user_frame(s, 0) == CODE + 30);
+	r->kind = RUNTIME_HOTSPOT; /* of another version */
+	shim.clock_ns += 1000000000;
+	s = take(CODE + 30, SP0, 0);
+	CHECK(s->user_count > 0 && !is_rest(s, 3));
+	library->value.runtime = 2;
+	r->layout.hotspot.method_const = 16;
+	CHECK(is_rest(take(CODE + 30, SP0, 0), 3));
+	end();
+}
+
 /* Words anywhere in the structures and on the stack become others: the sample comes, and costs no
  * more than it may. */
 static void bears_forged_structures(void **state)
@@ -383,4 +410,6 @@ static void bears_forged_structures(void **state)
 TEST_MAIN(cmocka_unit_test(shows_methods_that_were_put_into_others),
 	cmocka_unit_test(knows_where_frames_begin_and_end),
 	cmocka_unit_test(finds_the_address_of_a_method_that_is_given_up),
-	cmocka_unit_test(leaves_other_processes_alone), cmocka_unit_test(bears_forged_structures))
+	cmocka_unit_test(leaves_other_processes_alone),
+	cmocka_unit_test(asks_again_when_the_record_is_another_one),
+	cmocka_unit_test(bears_forged_structures))

@@ -27,6 +27,7 @@ struct hotspot_heap {
 struct hotspot_process {
 	__u64 key;
 	__u64 record; /* 1 + index of the runtime_record; 0: it has no HotSpot */
+	__u64 build;  /* hash of that record, whose place may be given to another runtime */
 	__u64 shift;  /* log2 of a segment's bytes */
 	__u64 interpreter_from;
 	__u64 interpreter_bytes;
@@ -117,6 +118,20 @@ static __always_inline __u64 hotspot_check(const struct hotspot_process *p)
 	for (__u32 i = 0; i < sizeof(*p) / sizeof(__u64) - 1; i++)
 		hash = hash_mix(hash, *(const volatile __u64 *)&words[i]);
 	return hash;
+}
+
+/* 0: no HotSpot's record is there. */
+static __always_inline __u64 hotspot_build(__u64 record)
+{
+	__u32 index = record - 1;
+	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
+	if (!r || r->kind != RUNTIME_HOTSPOT)
+		return 0;
+	const __u64 *words = (const __u64 *)r;
+	__u64 hash = config.hash_seed;
+	for (__u32 i = 0; i < sizeof(*r) / sizeof(__u64); i++)
+		hash = hash_mix(hash, *(const volatile __u64 *)&words[i]);
+	return hash ? hash : 1;
 }
 
 static __always_inline __u64 hotspot_process_key(const struct walk *w)
@@ -288,9 +303,11 @@ __noinline int hotspot_find(__u32 zero)
 		return 0;
 	h->process = *kept;
 	if (h->process.key == key && h->process.check == hotspot_check(&h->process)) {
-		if (h->process.record)
+		if (h->process.record && h->process.build == hotspot_build(h->process.record)) {
 			hotspot_use(w, c, &h->process);
-		if (h->process.record || now < h->process.retry_ns)
+			return 0;
+		}
+		if (!h->process.record && now < h->process.retry_ns)
 			return 0;
 		wait = h->process.wait_ns * 2;
 		if (wait > HOTSPOT_WAIT_MAX_NS)
@@ -305,6 +322,8 @@ __noinline int hotspot_find(__u32 zero)
 		h->process.record = 0;
 		wait = HOTSPOT_WAIT_NS / 4;
 	}
+	if (h->process.record)
+		h->process.build = hotspot_build(h->process.record);
 	h->process.key = key;
 	h->process.retry_ns = now + wait;
 	h->process.wait_ns = wait;
