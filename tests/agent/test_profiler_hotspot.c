@@ -369,6 +369,22 @@ static void asks_again_when_the_record_is_another_one(void **state)
 	end();
 }
 
+/* A page that the process has not touched cannot be read. */
+static void tells_a_method_once_its_name_can_be_read(void **state)
+{
+	(void)state;
+	begin();
+	settings.seen_enabled = 0;
+	uint64_t name = POOL + layout.pool_size + 8 * 4; /* of m3 */
+	put(name, 16, 8);
+	const struct event_sample *s = take(CODE + 30, SP0, 0);
+	CHECK(s->user_count == 5 && is_method(s, 2, 0, 5) && !is_method(s, 3, 3, 9));
+	CHECK(counted()->codes == 3 && counted()->codes_put_off == 1);
+	put(name, SYMBOL(3), 8);
+	CHECK(is_rest(take(CODE + 30, SP0, 0), 3) && counted()->codes == 4);
+	end();
+}
+
 /* Words anywhere in the structures and on the stack become others: the sample comes, and costs no
  * more than it may. */
 static void bears_forged_structures(void **state)
@@ -412,4 +428,5 @@ TEST_MAIN(cmocka_unit_test(shows_methods_that_were_put_into_others),
 	cmocka_unit_test(finds_the_address_of_a_method_that_is_given_up),
 	cmocka_unit_test(leaves_other_processes_alone),
 	cmocka_unit_test(asks_again_when_the_record_is_another_one),
+	cmocka_unit_test(tells_a_method_once_its_name_can_be_read),
 	cmocka_unit_test(bears_forged_structures))

@@ -50,13 +50,16 @@ static __always_inline void hotspot_tell(
 				  : runtime_half(class + l->class_file) & 0xffff;
 	__u32 at = hotspot_copy_symbol(e, l, name, 0, HOTSPOT_CLASS_BYTES_MAX);
 	e->data[bounded(at, 256)] = '.';
-	at++;
-	at += hotspot_copy_symbol(e, l,
-		hotspot_symbol(l, pool, hotspot_quarter(h->method, l->const_name)), at,
-		HOTSPOT_METHOD_BYTES_MAX);
+	name = hotspot_symbol(l, pool, hotspot_quarter(h->method, l->const_name));
+	__u32 bytes = hotspot_copy_symbol(e, l, name, at + 1, HOTSPOT_METHOD_BYTES_MAX);
+	if (!at || !bytes) {
+		code_drop();
+		return;
+	}
+	at += 1 + bytes;
 	e->name_bytes = at;
 	e->name_unit = 1;
-	__u32 bytes = hotspot_copy_symbol(e, l, hotspot_symbol(l, pool, file), at, 255);
+	bytes = hotspot_copy_symbol(e, l, hotspot_symbol(l, pool, file), at, 255);
 	e->file_bytes = bytes;
 	e->file_unit = 1;
 	e->first_line = 0;

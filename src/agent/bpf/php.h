@@ -66,8 +66,12 @@ static __always_inline void php_tell(struct walk *w, const struct runtime_record
 		at = php_copy_text(
 			e, 0, runtime_word(class + PHP_CLASS_NAME), CODE_OWNER_BYTES_MAX);
 	e->owner_bytes = at;
-	at += php_copy_text(e, at, name, CODE_NAME_BYTES_MAX);
-	e->name_bytes = at;
+	e->name_bytes = at + php_copy_text(e, at, name, CODE_NAME_BYTES_MAX);
+	if (name && (e->name_bytes == at || (class && !at))) {
+		code_drop();
+		return;
+	}
+	at = e->name_bytes;
 	if (type == PHP_EVAL)
 		e->form = RUNTIME_FORM_EVAL;
 	else if (info & PHP_CALL_CODE)

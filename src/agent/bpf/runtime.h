@@ -148,8 +148,8 @@ static __always_inline int code_is_due(const struct walk *w, __u64 number)
 	return 0;
 }
 
-/* Memory to put an event together in, which is code_end()'s to give back; NULL: another CPU has it.
- */
+/* Memory to put an event together in, which code_end() or code_drop() gives back; NULL: another CPU
+ * has it. */
 static __always_inline struct event_code *code_begin(void)
 {
 	struct stack_copy *copy = stack_copy_here();
@@ -171,6 +171,18 @@ static __always_inline struct event_code *code_begin(void)
 	stack_copy_leave(copy);
 	c->codes_put_off++;
 	return NULL;
+}
+
+/* Gives the memory back: the name could not be read, as of a page that the process has not touched
+ * yet. A later sample tells it. */
+static __always_inline void code_drop(void)
+{
+	struct stack_copy *copy = stack_copy_here();
+	struct bpf_counters *c = counters_here();
+	if (!copy || !c)
+		return;
+	stack_copy_leave(copy);
+	c->codes_put_off++;
 }
 
 /* Copies `length` bytes of the process to data[at], at most `max` (a constant below 1,024); how
