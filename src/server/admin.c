@@ -40,14 +40,29 @@ static enum status take_time(
 	return s == OK ? OK : err_prefix(e, s, "%s", key);
 }
 
+/* Whoever is bound to a tenant deletes and exports nothing of another. */
+static enum status take_tenant(const struct net_request *r, struct picked *p, struct err *e)
+{
+	bool named = net_query_param(r, "tenant", 0, &p->arena, &p->tenant);
+	struct str own = str_of(r->caller.tenant);
+	if (!r->caller.has_tenant)
+		return OK;
+	if (named && !str_eq(p->tenant, own))
+		return err_set(e, E_DENIED, "tenant: %s is of another tenant", r->caller.name);
+	p->tenant = own;
+	return OK;
+}
+
 /* All time is meant where no time is said; a selector has to be said. */
 static enum status take_question(const struct net_request *r, struct picked *p, struct err *e)
 {
 	struct str text;
-	(void)net_query_param(r, "tenant", 0, &p->arena, &p->tenant);
+	enum status s = take_tenant(r, p, e);
+	if (s != OK)
+		return s;
 	if (!net_query_param(r, "query", 0, &p->arena, &text) || text.len == 0)
 		return err_set(e, E_INVALID, "query: a selector is needed; {} is everything");
-	enum status s = selector_parse(text, &p->arena, &p->selector, e);
+	s = selector_parse(text, &p->arena, &p->selector, e);
 	if (s != OK)
 		return err_prefix(e, s, "query");
 	p->query = (struct samples_query){ .selector = &p->selector,
@@ -144,6 +159,9 @@ static enum status import_now(
 {
 	struct store_imported done;
 	struct str text;
+	if (r->caller.has_tenant)
+		return err_set(e, E_DENIED, "an export names its tenants itself: %s is of one",
+			r->caller.name);
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, ARENA_BYTES_MAX);
 	struct store_import_wish wish = { false, INT64_MIN, INT64_MAX };

@@ -70,6 +70,36 @@ static void call(struct ask *a, net_handler_fn *fn, const char *query, struct st
 	fn(&server, &a->r, &a->out);
 }
 
+/* Who is bound to a tenant reaches no other by the admin API. */
+static void binds_to_a_tenant(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		net_handler_fn *fn;
+		const char *query;
+		enum status status;
+	} cases[] = {
+		{ "delete", server_handle_delete, "query=%7B%7D&tenant=b", E_DENIED },
+		{ "nameless", server_handle_delete, "query=%7B%7D&tenant=", E_DENIED },
+		{ "export", server_handle_export, "query=%7B%7D&tenant=b", E_DENIED },
+		{ "import", server_handle_import, "", E_DENIED },
+		{ "own", server_handle_delete, "query=%7B%7D&tenant=a", OK },
+		{ "own by itself", server_handle_delete, "query=%7B%7D", OK },
+	};
+	append("a", 50000000000); /* of the tenant without a name */
+	FOR_EACH_CASE (c, cases) {
+		struct ask a;
+		ask_init(&a, "/api/admin", c->query);
+		a.r.caller = (struct net_caller){ .has_tenant = true, .tenant = "a", .name = "x" };
+		c->fn(&server, &a.r, &a.out);
+		CHECK_CASE(c, a.out.status == c->status);
+		CHECK_CASE(c,
+			c->status != OK || str_starts(buf_view(&a.out.body), STR("{\"rows\":0,")));
+		ask_deinit(&a);
+	}
+}
+
 static void deletes(void **state)
 {
 	(void)state;
@@ -160,4 +190,4 @@ static void refuses(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-TEST_MAIN(TEST(deletes), TEST(exports_and_imports), TEST(refuses))
+TEST_MAIN(TEST(deletes), TEST(binds_to_a_tenant), TEST(exports_and_imports), TEST(refuses))
