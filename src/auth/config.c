@@ -27,8 +27,12 @@ typedef enum status read_fn(struct reading *r, const struct conf_node *n, void *
 struct key {
 	const char *name;
 	read_fn *read;
-	const char *why; /* of a refusal, where there is no reader */
+	/* Of a refusal: of every value where there is no reader, else of an empty one, which
+	 * counts as left out where nothing is said here. */
+	const char *why;
 };
+/* "tenant:" without a name would let somebody see all tenants. */
+#define NOT_EMPTY "is empty: say what it is, or leave the key out"
 
 static enum status read_map(
 	struct reading *r, const struct conf_node *n, const struct key *keys, void *base)
@@ -47,10 +51,11 @@ static enum status read_map(
 		names[count] = NULL;
 		if (!k->name)
 			return conf_unknown(r->e, x, names);
-		if (!k->read)
+		bool empty = conf_is_empty(x->value);
+		if (!k->read || (empty && k->why))
 			return err_set(r->e, E_INVALID, "line %u, column %u: %s: %s", x->line,
 				x->column, k->name, k->why);
-		enum status s = conf_is_empty(x->value) ? OK : k->read(r, x->value, base);
+		enum status s = empty ? OK : k->read(r, x->value, base);
 		if (s != OK)
 			return s;
 	}
@@ -362,8 +367,8 @@ static enum status basic_users(struct reading *r, const struct conf_node *n, voi
 /* What users of basic_auth_users may do; read behind them. */
 static enum status users(struct reading *r, const struct conf_node *n)
 {
-	static const struct key keys[] = { { "scopes", scopes, NULL }, { "tenant", tenant, NULL },
-		{ 0 } };
+	static const struct key keys[] = { { "scopes", scopes, NOT_EMPTY },
+		{ "tenant", tenant, NOT_EMPTY }, { 0 } };
 	if (n->kind != CONF_MAP)
 		return conf_wrong(r->e, n, "users must be a mapping");
 	for (uint32_t i = 0; i < n->count; i++) {
@@ -485,8 +490,8 @@ static enum status tokens(struct reading *r, const struct conf_node *n, void *ba
 {
 	static const struct key keys[] = { { "name", token_name, NULL },
 		{ "token", token_text, NULL }, { "token_file", token_file, NULL },
-		{ "token_sha256", token_digest, NULL }, { "scopes", scopes, NULL },
-		{ "tenant", tenant, NULL }, { 0 } };
+		{ "token_sha256", token_digest, NULL }, { "scopes", scopes, NOT_EMPTY },
+		{ "tenant", tenant, NOT_EMPTY }, { 0 } };
 	(void)base;
 	if (n->kind != CONF_LIST || n->count > AUTH_PRINCIPALS_MAX)
 		return conf_wrong(
@@ -599,7 +604,8 @@ static enum status oidc(struct reading *r, const struct conf_node *n, void *base
 		{ "audience", audience, NULL }, { "jwks_file", jwks_file, NULL },
 		{ "jwks_url", jwks_url, NULL }, { "scopes", issuer_scopes, NULL },
 		{ "roles_claim", roles_claim, NULL }, { "roles", roles, NULL },
-		{ "tenant", issuer_tenant, NULL }, { "tenant_claim", tenant_claim, NULL }, { 0 } };
+		{ "tenant", issuer_tenant, NOT_EMPTY }, { "tenant_claim", tenant_claim, NOT_EMPTY },
+		{ 0 } };
 	(void)base;
 	if (n->kind != CONF_LIST || n->count > AUTH_ISSUERS_MAX)
 		return conf_wrong(r->e, n, "oidc must be a list of at most %d", AUTH_ISSUERS_MAX);

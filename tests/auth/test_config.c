@@ -75,6 +75,14 @@ static void says_what_is_wrong(void **state)
 			"/nowhere/x" },
 		{ "tenant", "tokens: [{name: a, tenant: a/b, scopes: [read]}]\n",
 			"a tenant's name" },
+		{ "empty tenant", "basic_auth_users: {a: " HASH "}\nusers: {a: {tenant: }}\n",
+			"line 2, column 13: tenant: is empty" },
+		{ "empty scopes", "basic_auth_users: {a: " HASH "}\nusers:\n  a:\n    scopes:\n",
+			"scopes: is empty" },
+		{ "empty claim",
+			"oidc: [{issuer: https://a, audience: b, scopes: [read], tenant_claim: "
+			"}]\n",
+			"tenant_claim: is empty" },
 		{ "half", "tls_server_config: {cert_file: a}\n", "belong together" },
 		{ "unchecked",
 			"tls_server_config: {cert_file: a, key_file: b, client_auth_type: "
