@@ -28,7 +28,7 @@
 #define PASSWORD_MAX 1024
 #define KEYS_LOOK_MS 1000
 
-/* Of no password that anybody knows, with the cost that htpasswd and bcrypt's users choose most. */
+/* Of no password that anybody knows; where there are users, a hash of theirs is tried instead. */
 static const char nobody[] = "$2b$10$abcdefghijklmnopqrstuu4T826PRnz0Hu6YlprUuxkZxOOj5Fw5S";
 
 struct remembered {
@@ -316,8 +316,11 @@ enum status auth_session_new(struct auth *a, const struct auth_caller *caller,
 	pthread_mutex_lock(&a->lock);
 	uint64_t generation = a->generation;
 	pthread_mutex_unlock(&a->lock);
-	keep(a, a->sessions, AUTH_SESSIONS_MAX, str_of(text), caller, generation,
-		clock_monotonic_ns() + AUTH_SESSION_NS);
+	struct auth_caller named = *caller;
+	named.until_ns = clock_monotonic_ns() + AUTH_SESSION_NS;
+	if (caller->until_ns)
+		named.until_ns = MIN(named.until_ns, caller->until_ns);
+	keep(a, a->sessions, AUTH_SESSIONS_MAX, str_of(text), &named, generation, named.until_ns);
 	memcpy(out, text, sizeof(text));
 	return OK;
 }
@@ -383,8 +386,9 @@ static bool basic_is_known(
 	for (size_t i = 0; i < c->users.len; i++)
 		if (str_eq(c->users.v[i].name, name))
 			user = &c->users.v[i];
+	const char *other = c->users.len ? c->users.v[0].hash : nobody; /* as dear as theirs */
 	metric_add(&a->metrics.passwords, 1);
-	bool good = password_is(user ? user->hash : nobody, password) && user;
+	bool good = password_is(user ? user->hash : other, password) && user;
 	explicit_bzero(password, sizeof(password));
 	explicit_bzero(text.data, text.len);
 	if (good)
@@ -452,6 +456,7 @@ static enum auth_verdict judge_signed(struct auth *a, const struct auth_config *
 	for (uint32_t i = 0; i < config->issuer_count; i++) {
 		if (auth_issuer_check(config->issuers[i], token, out, &until_ns, e) != OK)
 			continue;
+		out->until_ns = until_ns;
 		keep(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out, generation,
 			MIN(until_ns, clock_monotonic_ns() + AUTH_REMEMBER_NS));
 		return AUTH_YES;

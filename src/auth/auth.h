@@ -62,6 +62,7 @@ struct auth_caller {
 	bool has_tenant; /* it may speak for `tenant` only */
 	char tenant[SAMPLES_TENANT_MAX + 1];
 	char name[AUTH_NAME_MAX + 1];
+	int64_t until_ns; /* monotonic: when its token or session ends; 0: never */
 };
 
 /* tls_server_config and http_server_config, of the file as it was at the start. Texts live as long
@@ -112,7 +113,8 @@ enum auth_verdict auth_judge(struct auth *a, const struct auth_claim *c, bool ma
 	struct auth_caller *out, struct err *e);
 
 /* A name for this caller that its browser sends by itself; 64 hexadecimal digits. It is forgotten
- * after AUTH_SESSION_NS, when the file changes, and when there are too many. */
+ * after AUTH_SESSION_NS, when the caller's own token or session ends, when the file changes, and
+ * when there are too many. */
 #define AUTH_SESSION_TEXT 65
 NODISCARD enum status auth_session_new(struct auth *a, const struct auth_caller *caller,
 	char out[AUTH_SESSION_TEXT], struct err *e);

@@ -31,6 +31,7 @@ struct net_caller {
 	bool has_tenant; /* it may speak for `tenant` only */
 	char tenant[NET_TENANT_BYTES];
 	char name[NET_NAME_BYTES];
+	int64_t until_ns; /* monotonic: when what it showed ends; 0: never */
 };
 
 struct net_request {

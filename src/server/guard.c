@@ -58,6 +58,7 @@ static enum net_verdict guard(void *ctx, const struct net_request *r, uint32_t s
 		return NET_GUARD_NO;
 	out->scopes = caller.scopes;
 	out->has_tenant = caller.has_tenant;
+	out->until_ns = caller.until_ns;
 	memcpy(out->tenant, caller.tenant, sizeof(out->tenant));
 	memcpy(out->name, caller.name, sizeof(out->name));
 	return NET_GUARD_YES;
@@ -138,7 +139,8 @@ void server_handle_login(void *ctx, const struct net_request *r, struct net_resp
 	char session[AUTH_SESSION_TEXT];
 	struct err e = { 0 };
 	struct auth_caller caller = { .scopes = r->caller.scopes,
-		.has_tenant = r->caller.has_tenant };
+		.has_tenant = r->caller.has_tenant,
+		.until_ns = r->caller.until_ns };
 	memcpy(caller.tenant, r->caller.tenant, sizeof(caller.tenant));
 	memcpy(caller.name, r->caller.name, sizeof(caller.name));
 	enum status st = auth_session_new(s->auth, &caller, session, &e);

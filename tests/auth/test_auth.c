@@ -189,6 +189,18 @@ static void keeps_sessions(void **state)
 	c.session = str_of(session);
 	auth_session_end(a, c.session);
 	CHECK(auth_judge(a, &c, false, &caller, &e) == AUTH_NO);
+	/* One that is made of a token, or of a session, ends with it. */
+	struct auth_caller brief = bob;
+	brief.until_ns = clock_monotonic_ns() + 3600 * NS_PER_SEC;
+	CHECK_OK(auth_session_new(a, &brief, session, &e), &e);
+	CHECK(auth_judge(a, &c, false, &caller, &e) == AUTH_YES);
+	CHECK(caller.until_ns == brief.until_ns);
+	CHECK_OK(auth_session_new(a, &caller, session, &e), &e);
+	CHECK(auth_judge(a, &c, false, &caller, &e) == AUTH_YES);
+	CHECK(caller.until_ns == brief.until_ns);
+	brief.until_ns = 1;
+	CHECK_OK(auth_session_new(a, &brief, session, &e), &e);
+	CHECK(auth_judge(a, &c, false, &caller, &e) == AUTH_NO);
 	CHECK_OK(auth_session_new(a, &bob, session, &e), &e);
 	put("tokens: [{name: t, token: " TOKEN ", scopes: [read]}]\n");
 	CHECK_OK(auth_look(a, &changed, &e), &e);

@@ -115,6 +115,7 @@ static void lets_a_token_in(void **state)
 	}
 	CHECK(v == AUTH_YES && strcmp(caller.name, "alice") == 0);
 	CHECK(caller.has_tenant && strcmp(caller.tenant, "shop") == 0);
+	CHECK(caller.until_ns > clock_monotonic_ns());
 	CHECK(auth_judge(a, &claim, false, &caller, &e) == AUTH_YES); /* remembered */
 	claim.scope = AUTH_ADMIN;
 	CHECK(auth_judge(a, &claim, false, &caller, &e) == AUTH_NO && e.status == E_DENIED);
