@@ -227,6 +227,7 @@ enum status auth_look(struct auth *a, bool *out_changed, struct err *e)
 	if (changed)
 		s = load(a, &fresh, e);
 	if (changed && s == OK) {
+		auth_issuers_inherit(fresh, old);
 		metric_add(&a->metrics.reloads, 1);
 		pthread_mutex_lock(&a->lock);
 		a->config = fresh;
@@ -445,23 +446,30 @@ static enum auth_verdict judge_password(struct auth *a, const struct auth_config
 	return refuse(a, c, &a->metrics.wrong, true, e);
 }
 
-/* A token of an issuer, remembered until it ends. The sentence is the last issuer's, or that of
- * the one that it names. */
+/* A token of an issuer, remembered until it ends. The sentence is the last issuer's. While one has
+ * no keys yet, a token that is refused is no guess. */
 static enum auth_verdict judge_signed(struct auth *a, const struct auth_config *config,
 	const struct auth_claim *c, struct str token, uint64_t generation, struct auth_caller *out,
 	struct err *e)
 {
 	int64_t until_ns = 0;
+	bool waits = false, judged = false;
 	err_set(e, E_UNAUTHENTICATED, "the token is not known here");
 	for (uint32_t i = 0; i < config->issuer_count; i++) {
-		if (auth_issuer_check(config->issuers[i], token, out, &until_ns, e) != OK)
-			continue;
-		out->until_ns = until_ns;
-		keep(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out, generation,
-			MIN(until_ns, clock_monotonic_ns() + AUTH_REMEMBER_NS));
-		return AUTH_YES;
+		struct err why = { 0 };
+		enum status s = auth_issuer_check(config->issuers[i], token, out, &until_ns, &why);
+		if (s == OK) {
+			out->until_ns = until_ns;
+			keep(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out, generation,
+				MIN(until_ns, clock_monotonic_ns() + AUTH_REMEMBER_NS));
+			return AUTH_YES;
+		}
+		waits |= s == E_UNAVAILABLE;
+		judged |= s != E_UNAVAILABLE;
+		if (s != E_UNAVAILABLE || !judged)
+			*e = why;
 	}
-	return refuse(a, c, &a->metrics.wrong, true, e);
+	return refuse(a, c, &a->metrics.wrong, !waits, e);
 }
 
 static enum auth_verdict identify(struct auth *a, const struct auth_config *config,

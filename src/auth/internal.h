@@ -81,6 +81,7 @@ NODISCARD enum status auth_jwt_check(const struct auth_issuer *i, const struct a
 
 /* Fetches keys where that is due; blocks. */
 void auth_issuer_refresh(struct auth_issuer *i, int wake_fd, auth_told_fn *told);
+/* E_UNAVAILABLE: there are no keys yet. */
 NODISCARD enum status auth_issuer_check(struct auth_issuer *i, struct str token,
 	struct auth_caller *out, int64_t *out_until_ns, struct err *e);
 
@@ -102,6 +103,8 @@ NODISCARD enum status auth_config_load(const char *path, struct auth_config **ou
 NODISCARD enum status auth_config_read(
 	struct str yaml, const char *path, struct auth_config **out, struct err *e);
 void auth_config_unref(struct auth_config *c);
+/* Keys that were fetched for the same issuers of the configuration before. */
+void auth_issuers_inherit(struct auth_config *to, const struct auth_config *from);
 void auth_digest(struct str text, uint8_t out[AUTH_HASH_BYTES]);
 NODISCARD enum status auth_add_token(
 	struct auth_config *c, struct str token, const struct auth_caller *caller, struct err *e);

@@ -12,6 +12,8 @@
 #include "auth/internal.h"
 #include "fetch/fetch.h"
 
+#include <openssl/evp.h>
+
 #define KEYS_NS (600 * NS_PER_SEC)
 #define AGAIN_NS (10 * NS_PER_SEC)
 #define FETCH_NS (10 * NS_PER_SEC)
@@ -110,12 +112,47 @@ void auth_issuer_refresh(struct auth_issuer *i, int wake_fd, auth_told_fn *told)
 		told(i->issuer, 0, err_text(&e, s));
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool has_same_keys(const struct auth_issuer *a, const struct auth_issuer *b)
+{
+	return same_text(a->issuer, b->issuer) && same_text(a->jwks_file, b->jwks_file) &&
+	       same_text(a->jwks_url, b->jwks_url);
+}
+
+/* No memory: they are fetched again. */
+static void copy_keys(struct auth_issuer *to, struct auth_issuer *from)
+{
+	pthread_mutex_lock(&from->lock);
+	for (size_t i = 0; i < from->keys.v.len; i++) {
+		struct auth_key k = from->keys.v.v[i];
+		if (VEC_PUSH(&to->keys.v, k))
+			(void)EVP_PKEY_up_ref(k.key);
+	}
+	pthread_mutex_unlock(&from->lock);
+}
+
+void auth_issuers_inherit(struct auth_config *to, const struct auth_config *from)
+{
+	for (uint32_t i = 0; i < to->issuer_count; i++)
+		for (uint32_t k = 0; k < from->issuer_count; k++)
+			if (to->issuers[i]->keys.v.len == 0 &&
+				has_same_keys(to->issuers[i], from->issuers[k]))
+				copy_keys(to->issuers[i], from->issuers[k]);
+}
+
 enum status auth_issuer_check(struct auth_issuer *i, struct str token, struct auth_caller *out,
 	int64_t *out_until_ns, struct err *e)
 {
 	int64_t now_s = clock_realtime_ns() / NS_PER_SEC, until_s = 0;
 	pthread_mutex_lock(&i->lock);
-	enum status s = auth_jwt_check(i, &i->keys, token, now_s, out, &until_s, e);
+	enum status s =
+		i->keys.v.len == 0 ? err_set(e, E_UNAVAILABLE, "%.150s: no keys", i->issuer) : OK;
+	if (s == OK)
+		s = auth_jwt_check(i, &i->keys, token, now_s, out, &until_s, e);
 	if (s == E_NOTFOUND) {
 		i->wanted = true;
 		e->status = s = E_UNAUTHENTICATED;
