@@ -50,6 +50,7 @@ struct auth {
 	struct remembered known[AUTH_REMEMBERED_MAX];
 	struct remembered sessions[AUTH_SESSIONS_MAX];
 	pthread_mutex_t look_lock;
+	char problem[ERR_TEXT_MAX]; /* the look_lock's: of a wrong file, as it was told; "" */
 	pthread_mutex_t password_lock;
 	atomic_uint waiting;
 	pthread_t keys; /* fetches those of issuers */
@@ -220,12 +221,13 @@ enum status auth_look(struct auth *a, bool *out_changed, struct err *e)
 {
 	uint64_t generation;
 	struct auth_config *fresh = NULL;
+	struct err why = { 0 };
 	enum status s = OK;
 	pthread_mutex_lock(&a->look_lock);
 	struct auth_config *old = take(a, &generation);
-	bool changed = has_changed(old);
+	bool differs = has_changed(old), changed = differs;
 	if (changed)
-		s = load(a, &fresh, e);
+		s = load(a, &fresh, &why);
 	if (changed && s == OK) {
 		auth_issuers_inherit(fresh, old);
 		metric_add(&a->metrics.reloads, 1);
@@ -234,9 +236,17 @@ enum status auth_look(struct auth *a, bool *out_changed, struct err *e)
 		a->generation++;
 		pthread_mutex_unlock(&a->lock);
 		auth_config_unref(old); /* the auth's own */
+	} else if (changed && strcmp(a->problem, err_text(&why, s)) == 0) {
+		s = OK; /* it was told */
+		changed = false;
 	} else if (changed) {
 		metric_add(&a->metrics.reload_failed, 1);
+		snprintf(a->problem, sizeof(a->problem), "%s", err_text(&why, s));
+		if (e)
+			*e = why;
 	}
+	if (s == OK && (changed || !differs))
+		a->problem[0] = 0;
 	auth_config_unref(old);
 	pthread_mutex_unlock(&a->look_lock);
 	if (s == OK)

@@ -157,6 +157,8 @@ static void reloads(void **state)
 	/* A wrong file, and one that lets everybody in, change nothing. */
 	put("tokens: [\n");
 	CHECK(auth_look(a, &changed, &e) == E_INVALID);
+	CHECK_OK(auth_look(a, &changed, &e), &e); /* told once */
+	CHECK(!changed);
 	CHECK(judge(a, "Bearer " TOKEN, AUTH_READ, true, &caller, &e) == AUTH_YES);
 	put("{}\n");
 	CHECK(auth_look(a, &changed, &e) == E_INVALID &&
