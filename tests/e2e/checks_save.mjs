@@ -51,7 +51,7 @@ export const saveChecks = {
 
 	async "a link has absolute times, filters and what is compared"({ page, context, url }) {
 		await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-		await open(page, url, "?page=compare&filter=hide:name:main&base_from=now-30m&base_to=now-20m&values=absolute");
+		await page.goto(`${url}/?page=compare&filter=hide:name:main&base_from=now-30m&base_to=now-20m&values=absolute`);
 		await page.getByRole("button", { name: "Copy link" }).click();
 		let text = "";
 		await until(async () => {
