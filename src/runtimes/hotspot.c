@@ -34,7 +34,7 @@
 #define NAME_BYTES 64
 /* A library of 26 has 150,000. */
 #define RELOCATIONS_BYTES_MAX ((size_t)16 << 20)
-/* Of code, searched piece by piece. */
+/* Of code, searched piece by piece; of all segments, which may lie on one another. */
 #define CODE_BYTES_MAX ((uint64_t)128 << 20)
 #define CODE_PIECE_BYTES ((size_t)1 << 20)
 /* movq $imm32, disp32(%rip) */
@@ -305,10 +305,12 @@ static void search_piece(
 	}
 }
 
-static enum status search_segment(
-	struct tables *t, const struct objfile_segment *s, uint8_t *piece, bool *set, struct err *e)
+/* `left`: bytes that may still be searched, of all segments. */
+static enum status search_segment(struct tables *t, const struct objfile_segment *s, uint8_t *piece,
+	uint64_t *left, bool *set, struct err *e)
 {
-	uint64_t bytes = MIN(s->file_size, CODE_BYTES_MAX);
+	uint64_t bytes = MIN(s->file_size, *left);
+	*left -= bytes;
 	/* Pieces overlap, so that no instruction is cut in two. */
 	for (uint64_t at = 0; at < bytes; at += CODE_PIECE_BYTES - MOVQ_BYTES) {
 		size_t len = (size_t)MIN(bytes - at, (uint64_t)CODE_PIECE_BYTES);
@@ -325,12 +327,14 @@ static enum status search_code(struct tables *t, struct err *e)
 {
 	bool set[FIELD_COUNT] = { false };
 	uint32_t count;
+	uint64_t left = CODE_BYTES_MAX;
 	const struct objfile_segment *s = objfile_segments(t->obj, &count);
 	CLEANUP(free_cleanup) uint8_t *piece = malloc(CODE_PIECE_BYTES);
 	if (!piece)
 		return err_set(e, E_NOMEM, "code of HotSpot");
 	for (uint32_t i = 0; i < count; i++) {
-		enum status st = s[i].flags & PF_X ? search_segment(t, &s[i], piece, set, e) : OK;
+		enum status st =
+			s[i].flags & PF_X ? search_segment(t, &s[i], piece, &left, set, e) : OK;
 		if (st != OK)
 			return st;
 	}
