@@ -527,13 +527,21 @@ static void put_location(struct encoder *c, uint32_t id)
 	pb_end(c->out, begun);
 }
 
+/* `go tool pprof` takes a name that is the same twice for one of C++, and strips what stands in angle
+ * brackets: Python's <module> would be <unknown>. Without a system name it leaves the name as it is. */
+static uint32_t system_name_of(const struct profile *p, const struct profile_function *f)
+{
+	bool stripped = f->name == f->system_name && str_starts(profile_str(p, f->name), STR("<"));
+	return stripped ? 0 : f->system_name;
+}
+
 static void put_function(struct encoder *c, uint32_t id)
 {
 	const struct profile_function *f = &c->p->functions.v[id];
 	size_t begun = pb_begin(c->out, 5);
 	pb_put_u64(c->out, 1, c->functions.index[id]);
 	pb_put_u64(c->out, 2, string_index(c, f->name));
-	pb_put_u64(c->out, 3, string_index(c, f->system_name));
+	pb_put_u64(c->out, 3, string_index(c, system_name_of(c->p, f)));
 	pb_put_u64(c->out, 4, string_index(c, f->filename));
 	pb_put_u64(c->out, 5, f->start_line);
 	pb_end(c->out, begun);

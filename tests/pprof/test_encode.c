@@ -246,6 +246,38 @@ static void durations_are_clamped(void **state)
 	CHECK(memmem(got.data, got.len, "duration=9223372036854775807", 28) != NULL);
 }
 
+/* What `go tool pprof` would strip has no system name; all else keeps its own. */
+static void a_name_in_brackets_is_said_once(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		bool system;
+	} names[] = { { "<module>", false }, { "main", true }, { "list.<locals>", true } };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		CLEANUP(profile_deinit) struct profile p, back;
+		CHECK(profile_init(&p, 1 << 20) == OK && profile_init(&back, 1 << 20) == OK);
+		uint32_t head = example_head(&p, "x", "samples", "count", 0);
+		example_add(&p, 1, 0, head, 0, 0, 0, 0);
+		struct profile_function f = { 0 };
+		struct profile_line line = { 0 };
+		struct profile_location loc = { .kind = FRAME_UNKNOWN };
+		uint32_t location;
+		CHECK(profile_add_string(&p, str_of(names[i].name), &f.name) == OK);
+		f.system_name = f.name;
+		CHECK(profile_add_function(&p, &f, &line.function) == OK);
+		CHECK(profile_add_location(&p, &loc, &line, 1, &location) == OK);
+		CHECK(profile_add_stack(&p, &location, 1, &p.samples.v[0].stack) == OK);
+		CLEANUP(buf_deinit) struct buf message;
+		buf_init(&message, 1 << 20);
+		CHECK(pprof_encode(&p, &message, NULL) == OK);
+		CHECK(pprof_decode(buf_view(&message), STR("x"), &back, NULL) == OK);
+		const struct profile_function *got = &back.functions.v[1];
+		CHECK_STR(profile_str(&back, got->name), names[i].name);
+		CHECK_STR(profile_str(&back, got->system_name), names[i].system ? names[i].name : "");
+	}
+}
+
 /* Sample by sample, into a buffer that is emptied after each, it is the same file. */
 static void a_stream_says_the_same(void **state)
 {
@@ -298,4 +330,4 @@ TEST_MAIN(cmocka_unit_test(the_main_program_comes_first), cmocka_unit_test(numbe
 	cmocka_unit_test(rows_are_read_back), cmocka_unit_test(label_sets_are_united),
 	cmocka_unit_test(sample_types_are_columns),
 	cmocka_unit_test(refuses_what_one_file_cannot_hold), cmocka_unit_test(no_samples_is_a_file),
-	cmocka_unit_test(durations_are_clamped))
+	cmocka_unit_test(durations_are_clamped), cmocka_unit_test(a_name_in_brackets_is_said_once))
