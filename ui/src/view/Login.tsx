@@ -28,7 +28,7 @@ export function Login({ done }: { done: () => void }) {
 	};
 	return (
 		<form class="blank login" data-testid="login" onSubmit={submit}>
-			<h1>This server asks who you are</h1>
+			<h1>Log in to firn</h1>
 			<label>
 				Name
 				<input
@@ -46,7 +46,7 @@ export function Login({ done }: { done: () => void }) {
 					onInput={(e) => setSecret(e.currentTarget.value)}
 				/>
 			</label>
-			{error !== "" && <p role="alert">{error}</p>}
+			{error !== "" && <p role="alert" class="login-error">{error}</p>}
 			<button type="submit" class="button primary" disabled={busy || secret === ""}>
 				Log in
 			</button>

@@ -9,7 +9,7 @@ import { useTicks } from "../../app/ticks.ts";
 import { useQuery } from "../../app/use_query.ts";
 import { type Service, servicesOf, sparkline } from "../../model/fleet.ts";
 import { withMatcher } from "../../model/selector.ts";
-import { isLive, rangeProblem, spanOf, stepFor, toApiTime } from "../../model/time.ts";
+import { formatClock, isLive, rangeProblem, spanOf, stepFor, toApiTime } from "../../model/time.ts";
 import { orderLabels } from "../../model/types.ts";
 import { formatCount, formatRate, type Rate, rateOf } from "../../model/units.ts";
 import { formatUrl, joinQuery, type State } from "../../model/url.ts";
@@ -55,9 +55,13 @@ function ServiceRow(props: {
 	/** Values are sums over time, not those of an instant. */
 	delta: boolean;
 	top: string | undefined;
+	/** Steps of the range that can have samples. */
+	steps: number;
+	/** There are samples of as long a time before, too. */
+	old: boolean;
 	state: State;
 }) {
-	const { service, label, total, rate, delta, top, state } = props;
+	const { service, label, total, rate, delta, top, steps, old, state } = props;
 	const matchers = service.other ? state.matchers : withMatcher(state.matchers, label, service.value);
 	const there = { ...state, matchers, zoom: "", select: null };
 	const href = (page: "explore" | "compare") => location.pathname + formatUrl({ ...there, page });
@@ -67,7 +71,7 @@ function ServiceRow(props: {
 			go({ matchers, page, zoom: "", select: null });
 		}
 	};
-	const change = formatChange(service.sum, service.before);
+	const change = old ? formatChange(service.sum, service.before) : "";
 	return (
 		<tr>
 			<td class="service-name">
@@ -84,7 +88,7 @@ function ServiceRow(props: {
 					<polyline points={sparkline(service.points)} />
 				</svg>
 			</td>
-			<td class="number">{formatRate(delta ? service.sum * rate.factor : service.sum / service.points.length, rate)}</td>
+			<td class="number">{formatRate(delta ? service.sum * rate.factor : service.sum / steps, rate)}</td>
 			<td class="number">
 				<ShareBar part={service.sum} whole={total} />
 			</td>
@@ -125,13 +129,16 @@ export function Fleet(page: PageProps) {
 		const asked = { query, from: toApiTime(2 * beginMs - toMs), to: toApiTime(toMs) };
 		const found = await getSeries(asked, label, stepMs, SERVICES_MAX, signal);
 		const services = servicesOf(found.series, label, beginMs, toMs, found.step);
-		return { services, unit: found.unit, lengthMs: toMs - beginMs };
+		const first = type?.first ?? 0;
+		const lengthMs = toMs - Math.max(beginMs, Math.min(first, toMs - found.step));
+		const steps = Math.ceil(lengthMs / found.step);
+		return { services, unit: found.unit, lengthMs, steps, began: first > 2 * beginMs - toMs ? first : 0 };
 	});
 	const services = answer.data?.services ?? [];
 	const total = services.reduce((sum, s) => sum + s.sum, 0);
 	const values = services.filter((s) => !s.other).map((s) => s.value);
 	const tops = useTops(id ? `${id}${tick}` : "", label, state.matchers, type?.type ?? "", values, state);
-	const { unit = "", lengthMs = 1000 } = answer.data ?? {};
+	const { unit = "", lengthMs = 1000, steps = 1, began = 0 } = answer.data ?? {};
 	const rate = rateOf(type?.type ?? "", unit, type?.delta ?? true, lengthMs);
 	return (
 		<Frame
@@ -165,7 +172,7 @@ export function Fleet(page: PageProps) {
 				notYet(answer, "services") ?? (
 					<Panel
 						title={`${formatCount(values.length)} ${values.length === 1 ? "value" : "values"} of ${label}`}
-						note={`In the range, and against as long a time before it.${state.matchers ? ` Only {${state.matchers}}.` : ""}`}
+						note={`${began > 0 ? `Recording began at ${formatClock(began)}: too late to tell a trend.` : "In the range, and against as long a time before it."}${state.matchers ? ` Only {${state.matchers}}.` : ""}`}
 					>
 						<Stale query={answer} />
 						{services.length === 0 ? (
@@ -185,6 +192,8 @@ export function Fleet(page: PageProps) {
 										rate={rate}
 										delta={type?.delta ?? true}
 										top={service.other ? undefined : tops[service.value]}
+										steps={steps}
+										old={began === 0}
 										state={state}
 									/>
 								))}

@@ -38,6 +38,8 @@ const TROUBLES: readonly [name: string, label: string, says: string][] = [
 	["firn_store_quarantined_files_total", "", "damaged files set aside"],
 	["firn_queries_failed_total", "", "questions that failed"],
 	["firn_net_overloaded_total", "", "requests sent away because of load"],
+	["firn_auth_refused_total", "reason", "requests refused (password, token, scope)"],
+	["firn_scrapes_failed_total", "", "scrapes that failed (see Targets)"],
 ];
 
 function troublesOf(m: Metrics): { text: string; value: number }[] {
@@ -51,10 +53,11 @@ function Figures({ m, oldestMs }: { m: Metrics; oldestMs: number }) {
 	const days = (serverNow() - oldestMs) / 86_400_000;
 	const size = m.sum("firn_store_part_bytes");
 	const rows = m.sum("firn_store_part_rows");
+	const parts = m.sum("firn_store_parts");
 	return (
 		<Tiles
 			tiles={[
-				{ name: "On disk", value: bytes(size), note: `${formatCount(m.sum("firn_store_parts"))} parts, ${formatCount(rows)} rows` },
+				{ name: "On disk", value: bytes(size), note: `${formatCount(parts)} ${parts === 1 ? "part" : "parts"}, ${formatCount(rows)} rows` },
 				{
 					name: "Oldest sample",
 					value: oldestMs > 0 ? `${formatLength(serverNow() - oldestMs)} ago` : "none",

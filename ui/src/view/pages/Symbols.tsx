@@ -31,7 +31,8 @@ function Mend({ one, path }: { one: Unnamed; path: string }) {
 		return (
 			<>
 				Code made at run time. Let the runtime write its names: <Command text="node --perf-basic-prof" />{" "}
-				<Command text="java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit" />
+				<Command text="php -d opcache.jit_debug=0x10" /> <Command text="erl +JPperf true" />
+				<span class="mend-note">Java needs nothing. Other code that programs make has no names anywhere.</span>
 			</>
 		);
 	}
