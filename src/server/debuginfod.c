@@ -5,7 +5,8 @@
  *
  * Files come from uploads, the host's own files and the debug directories, as the symbolizer finds
  * them. Where there are tenants each gets its own uploads, and nothing else: what another has
- * uploaded, and what lies on this host, is none of its business.
+ * uploaded, and what lies on this host, is none of its business. The agent hands over programs that
+ * only root may read: they are for those who have said who they are.
  */
 #include "base/clock.h"
 #include "os/os.h"
@@ -46,7 +47,8 @@ static enum status open_file(
 	uint64_t bytes;
 	if (has_tenants(a))
 		return debuginfo_uploads_file(a->s->uploads, &key, out_fd, &bytes, e);
-	return symbolizer_file(a->s->engine.symbolizer, key.build_id, type, out_fd, e);
+	bool for_all = !a->s->auth || !auth_is_required(a->s->auth);
+	return symbolizer_file(a->s->engine.symbolizer, key.build_id, type, for_all, out_fd, e);
 }
 
 /* "/buildid/ID/WHAT[/REST]" */

@@ -324,6 +324,7 @@ static enum status open_main(const struct symbolize_request *r, struct symbolize
 	} else if (r->local_files && r->path[0] == '/') {
 		f->files.fd = open_with_id(r->path, r->build_id, obj);
 	}
+	f->fd_of_host = f->files.fd >= 0 && !is_vdso(r->path);
 	if (f->files.fd < 0) {
 		f->files.fd = open_upload(r, r->build_id, DEBUGINFO_EXECUTABLE, obj);
 		f->uploaded = f->files.fd >= 0;
@@ -349,8 +350,10 @@ static void find_debug_file(const struct symbolize_request *r, const struct objf
 		f->files.debug_fd = open_by_id(r->debug_dirs, r->build_id, debug);
 	if (!*debug && other && !has_section(upload, ".debug_info"))
 		f->files.debug_fd = open_by_id(r->debug_dirs, carried, debug);
-	if (obj && !*debug && !has_section(upload, ".debug_info"))
+	if (obj && !*debug && !has_section(upload, ".debug_info")) {
 		f->files.debug_fd = open_by_link(r, obj, debug);
+		f->debug_of_host = *debug != NULL;
+	}
 	if (*debug || !upload)
 		return;
 	f->files.debug_fd = STEAL_FD(upload_fd);

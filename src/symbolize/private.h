@@ -32,6 +32,9 @@ struct symbolize_files {
 	struct debuginfo_files files;
 	bool has_dwarf; /* one of them has .debug_info */
 	bool uploaded;  /* one of them was */
+	/* Of files.fd and files.debug_fd: it is a program's own file on this host, or lies beside
+	 * it. */
+	bool fd_of_host, debug_of_host;
 	/* Build id of the file that the debug file shares with others, where it is not here. */
 	char alt_wanted[SYMBOLIZE_ID_MAX + 1];
 };

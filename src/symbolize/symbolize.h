@@ -65,9 +65,11 @@ NODISCARD enum status symbolizer_look_again(
 	struct symbolizer *s, const char *build_id, bool replace, struct err *e);
 
 /* The executable (with its code) or the debug information (with .debug_info) of a build id, as it
- * was uploaded or lies on this host: *out_fd is the caller's. E_NOTFOUND: there is none. */
+ * was uploaded or lies on this host: *out_fd is the caller's. E_NOTFOUND: there is none.
+ * `for_all`: anybody may ask, so a program's own file is given only if every user of this host may
+ * read it where it lies. */
 NODISCARD enum status symbolizer_file(struct symbolizer *s, struct str build_id,
-	enum debuginfo_type type, int *out_fd, struct err *e);
+	enum debuginfo_type type, bool for_all, int *out_fd, struct err *e);
 /* The bytes of a section, as they are in the file, appended. E_NOTFOUND: it has none, or they are
  * not in there; E_LIMIT: more than out->max. */
 NODISCARD enum status symbolizer_section(int fd, struct str name, struct buf *out, struct err *e);

@@ -16,16 +16,49 @@ static void gives_files_away(void **state)
 	struct err e = { 0 };
 	int fd = -1;
 	struct str id = str_of(t.build_id);
-	CHECK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, &fd, &e) == E_NOTFOUND);
-	CHECK(symbolizer_file(t.s, STR("../x"), DEBUGINFO_EXECUTABLE, &fd, &e) == E_INVALID);
+	CHECK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, false, &fd, &e) == E_NOTFOUND);
+	CHECK(symbolizer_file(t.s, STR("../x"), DEBUGINFO_EXECUTABLE, false, &fd, &e) == E_INVALID);
 	/* This program has both in one file; its place is known once it was named. */
 	(void)add_location(
 		add_mapping(t.exe, t.build_id, 0, 0, 0), outer_function(1) - base(), FRAME_NATIVE);
 	CHECK(resolve(WAIT_MS) == 0);
-	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, &fd, &e), &e);
+	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, false, &fd, &e), &e);
 	uint64_t whole = bytes_of(fd);
-	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_DEBUG, &fd, &e), &e);
+	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_DEBUG, false, &fd, &e), &e);
 	CHECK(bytes_of(fd) == whole);
+}
+
+/* A program that not every user may read, or in a folder that not every user may enter. */
+static void keeps_private_files(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		unsigned folder, file;
+		enum status status;
+	} cases[] = {
+		{ "all", 0755, 0755, OK },
+		{ "file", 0755, 0700, E_NOTFOUND },
+		{ "folder", 0700, 0755, E_NOTFOUND },
+	};
+	struct err e = { 0 };
+	char path[256];
+	int fd = -1;
+	snprintf(path, sizeof(path), "%s/private/program", t.dir);
+	shell("chmod 755 %s && mkdir %s/private && cp %s %s", t.dir, t.dir, t.exe, path);
+	(void)add_location(
+		add_mapping(path, t.build_id, 0, 0, 0), outer_function(1) - base(), FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	FOR_EACH_CASE (c, cases) {
+		struct str id = str_of(t.build_id);
+		shell("chmod %o %s/private && chmod %o %s", c->folder, t.dir, c->file, path);
+		CHECK_CASE(c,
+			symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, true, &fd, &e) == c->status);
+		if (c->status == OK)
+			close(fd);
+		CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, false, &fd, &e), &e);
+		close(fd);
+	}
 }
 
 static void tells_debug_files_from_executables(void **state)
@@ -44,8 +77,8 @@ static void tells_debug_files_from_executables(void **state)
 	t.config.debug_dirs = debug_dirs;
 	symbolizer_free(t.s);
 	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
-	CHECK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, &fd, &e) == E_NOTFOUND);
-	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_DEBUG, &fd, &e), &e);
+	CHECK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, false, &fd, &e) == E_NOTFOUND);
+	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_DEBUG, false, &fd, &e), &e);
 	CHECK_OK(symbolizer_section(fd, STR(".debug_info"), &out, &e), &e);
 	CHECK(out.len > 0);
 	CHECK(symbolizer_section(fd, STR(".text"), &out, &e) == E_NOTFOUND); /* no bytes of it */
@@ -57,4 +90,5 @@ static void tells_debug_files_from_executables(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test_setup_teardown(gives_files_away, set_up, tear_down),
+	cmocka_unit_test_setup_teardown(keeps_private_files, set_up, tear_down),
 	cmocka_unit_test_setup_teardown(tells_debug_files_from_executables, set_up, tear_down))
