@@ -126,18 +126,20 @@ bool net_address_is_public(const char *text)
 {
 	struct net_address found[8];
 	size_t count;
-	if (net_address_parse(text, true, found, ARRAY_COUNT(found), &count, NULL) != OK)
-		return false;
-	bool public = false;
+	enum status s = net_address_parse(text, true, found, ARRAY_COUNT(found), &count, NULL);
+	if (s != OK)
+		return s == E_UNAVAILABLE;
+	bool others = false;
 	for (size_t i = 0; i < count; i++) {
 		const struct sockaddr_storage *a = &found[i].storage;
 		const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
 		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
 		if (a->ss_family == AF_INET)
-		public |= ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
-		else if (a->ss_family == AF_INET6) public |= !IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+			others |= ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
+		else if (a->ss_family == AF_INET6)
+			others |= !IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 	}
-	return public;
+	return others;
 }
 
 /* A socket file that nobody listens on is left from a server that was killed. */

@@ -186,7 +186,7 @@ struct net_server_config {
 void net_server_config_default(struct net_server_config *c);
 
 /* Whether other hosts reach what listens there. No: a socket file, loopback addresses, and what is
- * no address. */
+ * no address. Yes: a name that nobody knows now, since the next moment may know it. */
 bool net_address_is_public(const char *text);
 /* Binds and listens, and no more: for a port that needs privileges, before they are given up.
  * *out_text is where, as net_server_address(). */

@@ -227,6 +227,8 @@ static void refuses_an_open_address(void **state)
 		{ "all", ":0", false, false, E_DENIED },
 		{ "IPv4", "0.0.0.0:7070", false, false, E_DENIED },
 		{ "another", "192.0.2.1:7070", false, false, E_DENIED },
+		{ "unknown name", "no-such-host.invalid:7070", false, false, E_DENIED },
+		{ "no address", "127.0.0.1:port", false, false, OK }, /* listening says so */
 		{ "said so", "0.0.0.0:7070", true, false, OK },
 		{ "certificates", "0.0.0.0:7070", false, true, OK },
 	};
