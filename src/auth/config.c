@@ -587,7 +587,7 @@ static enum status check_issuer(
 	if (i->jwks_file && i->jwks_url)
 		return conf_wrong(r->e, n, "jwks_file and jwks_url: one of them is enough");
 	if (!i->jwks_file && !is_url(i->jwks_url ? i->jwks_url : i->issuer))
-		return conf_wrong(r->e, n, "%s must begin with https://",
+		return conf_wrong(r->e, n, "%s must begin with https:// or http://",
 			i->jwks_url ? "jwks_url" : "issuer");
 	if (!i->roles_claim != !i->role_count)
 		return conf_wrong(r->e, n, "roles and roles_claim belong together");
