@@ -134,6 +134,7 @@ static enum status send_section(
 {
 	static const enum debuginfo_type types[] = { DEBUGINFO_DEBUG, DEBUGINFO_EXECUTABLE };
 	enum status s = OK;
+	out->body.max = MIN(out->body.max, (size_t)bytes_max(a->s));
 	for (size_t i = 0; i < ARRAY_COUNT(types); i++) {
 		CLEANUP(fd_cleanup) int fd = -1;
 		s = open_file(a, types[i], &fd, e);
