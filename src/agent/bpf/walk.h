@@ -338,7 +338,8 @@ __noinline int walk_frame(__u32 unused)
 	__u64 hash = w->hash;
 	if (m->runtime && !w->runtime.record && runtime_begin(w, m, offset))
 		return STACK_END_NONE; /* here again, when it is known what this one runs */
-	if (m->kind == MAPPING_ANONYMOUS && runtime_has_code(w, address))
+	/* Large pages (hugetlbfs) are a file to the kernel. */
+	if (!m->page_count && runtime_has_code(w, address))
 		return STACK_END_NONE;
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
 	if (m->page_count)
