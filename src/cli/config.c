@@ -21,7 +21,7 @@ static int check(const char *path)
 		cli_complain("%s", err_text(&e, s));
 		return CLI_FAILED;
 	}
-	printf("%s: %u keys, all of them known\n", path, keys);
+	printf("%s: %u key%s, none unknown\n", path, keys, keys == 1 ? "" : "s");
 	return CLI_OK;
 }
 
