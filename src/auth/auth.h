@@ -75,7 +75,8 @@ struct auth_web {
 	uint32_t header_count;
 };
 
-/* `source` was refused so many times since the last call for it, at most once a minute for each. */
+/* `source` was refused so many times since the last call for it, at most once a minute for each.
+ * Count 0: the keys of the issuer `source` could not be fetched. */
 typedef void auth_told_fn(const char *source, uint64_t count, const char *why);
 
 struct auth;

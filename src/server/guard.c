@@ -15,8 +15,12 @@ static_assert(NET_NAME_BYTES == sizeof(((struct auth_caller *)0)->name), "name")
 
 static void told(const char *source, uint64_t count, const char *why)
 {
-	log_warn("requests refused", "source=%s count=%llu err=%s", source,
-		(unsigned long long)count, LOG_QUOTED(why));
+	if (count == 0)
+		log_warn("keys of an issuer stay as they were", "issuer=%s err=%s",
+			LOG_QUOTED(source), LOG_QUOTED(why));
+	else
+		log_warn("requests refused", "source=%s count=%llu err=%s", source,
+			(unsigned long long)count, LOG_QUOTED(why));
 }
 
 static struct str session_of(const struct net_request *r)
