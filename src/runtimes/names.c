@@ -44,8 +44,8 @@ void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_b
 	}
 	const struct words *w = &words_of[kind];
 	size_t split = MIN(owner_bytes, text.len);
-	struct str owner = until_zero(str_make(text.p, split));
-	struct str name = until_zero(str_make(text.p + split, text.len - split));
+	struct str owner = until_zero(str_sub(text, 0, split));
+	struct str name = until_zero(str_sub(text, split, text.len));
 	(void)runtimes_text(out, owner, character_bytes);
 	if (owner.len && name.len)
 		put_word(out,
