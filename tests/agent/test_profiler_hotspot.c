@@ -436,8 +436,7 @@ static void bears_forged_structures(void **state)
 TEST_MAIN(cmocka_unit_test(shows_methods_that_were_put_into_others),
 	cmocka_unit_test(knows_where_frames_begin_and_end),
 	cmocka_unit_test(finds_the_address_of_a_method_that_is_given_up),
-	cmocka_unit_test(finds_code_on_large_pages),
-	cmocka_unit_test(leaves_other_processes_alone),
+	cmocka_unit_test(finds_code_on_large_pages), cmocka_unit_test(leaves_other_processes_alone),
 	cmocka_unit_test(asks_again_when_the_record_is_another_one),
 	cmocka_unit_test(tells_a_method_once_its_name_can_be_read),
 	cmocka_unit_test(bears_forged_structures))
