@@ -71,7 +71,7 @@ function ServiceRow(props: {
 			go({ matchers, page, zoom: "", select: null });
 		}
 	};
-	const change = old ? formatChange(service.sum, service.before) : "";
+	const change = old ? formatChange(service.sum, service.before) : "–";
 	return (
 		<tr>
 			<td class="service-name">
