@@ -180,7 +180,7 @@ static enum status fetch_file(struct debuginfod *d, const char *id, struct err *
 			continue;
 		}
 		enum status s = fetch_from(d, r, id, e);
-		if (s == OK || s == E_CANCELED)
+		if (s == OK || s == E_CANCELED || s == E_NOSPACE) /* our own disk */
 			return s;
 		if (s == E_NOTFOUND || s == E_LIMIT) {
 			r->backoff_ns = 0;
