@@ -527,8 +527,9 @@ static void put_location(struct encoder *c, uint32_t id)
 	pb_end(c->out, begun);
 }
 
-/* `go tool pprof` takes a name that is the same twice for one of C++, and strips what stands in angle
- * brackets: Python's <module> would be <unknown>. Without a system name it leaves the name as it is. */
+/* `go tool pprof` takes a name that is the same twice for one of C++, and strips what stands in
+ * angle brackets: Python's <module> would be <unknown>. Without a system name it leaves the name as
+ * it is. */
 static uint32_t system_name_of(const struct profile *p, const struct profile_function *f)
 {
 	bool stripped = f->name == f->system_name && str_starts(profile_str(p, f->name), STR("<"));
