@@ -33,7 +33,8 @@
  * no password and no signed token of it is looked at until the minute is over. */
 #define AUTH_GUESSES_MAX 10
 #define AUTH_SOURCES_MAX 1024
-#define AUTH_WAITING_MAX 16 /* requests that wait for a password to be checked */
+/* Requests that wait for a password to be checked: fewer than a lane has workers (net). */
+#define AUTH_WAITING_MAX 4
 #define AUTH_SESSIONS_MAX 256
 #define AUTH_SESSION_NS ((int64_t)12 * 3600 * 1000000000)
 

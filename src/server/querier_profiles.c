@@ -18,11 +18,6 @@
 /* Short steps in one range; query_range() allows some more. */
 #define STEPS_MAX 16000
 #define SPAN_LABELS 2
-/* An id: 44 bits of milliseconds since 1970, 36 bits of the step in milliseconds, 48 of the hash.
- */
-#define TIME_BITS 44
-#define STEP_BITS 36
-#define HASH_BITS 48
 #define HEATMAP_ROWS 20 /* as in Pyroscope */
 
 /* A part of the step that divides it. */
