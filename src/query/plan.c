@@ -65,6 +65,55 @@ static void tell_type(const struct query_plan *p, size_t count, struct buf *out)
 	buf_printf(out, ", one of %zu profile types (`firn types` lists them)\n", count);
 }
 
+/* Has it a series that meets the selector's conditions? */
+static enum status is_met(const struct query_plan *p, const struct query_request *r,
+	const struct samples_type *t, struct arena *a, bool *out, struct err *e)
+{
+	struct selector with_type = p->selector;
+	struct str *names = NULL;
+	size_t count = 0;
+	use_type(&with_type, t);
+	const struct samples_query q = {
+		.selector = &with_type, .from_ns = r->from_ns, .to_ns = r->to_ns
+	};
+	enum status s = p->view->ops->label_names(p->view, &q, a, &names, &count, e);
+	*out = count > 0;
+	return s;
+}
+
+/* The type that fits best and has what is asked for; the one that fits best if none has. */
+static enum status best_type(const struct query_plan *p, const struct query_request *r,
+	const struct samples_type *types, size_t count, struct arena *a,
+	const struct samples_type **out, struct err *e)
+{
+	int64_t newest_ns = types[0].last_ns;
+	for (size_t i = 1; i < count; i++)
+		newest_ns = MAX(newest_ns, types[i].last_ns);
+	bool *seen = ARENA_ARRAY(a, bool, count);
+	bool met = count == 1 || p->selector.matcher_count == 0;
+	if (!seen)
+		return err_set(e, arena_status(a), "%zu profile types", count);
+	*out = NULL;
+	for (size_t tried = 0; tried < count; tried++) {
+		size_t best = count;
+		for (size_t i = 0; i < count; i++)
+			if (!seen[i] && (best == count || fit_of(&types[i], newest_ns) >
+								  fit_of(&types[best], newest_ns)))
+				best = i;
+		seen[best] = true;
+		if (!*out)
+			*out = &types[best];
+		enum status s = met ? OK : is_met(p, r, &types[best], a, &met, e);
+		if (s != OK)
+			return s;
+		if (met) {
+			*out = &types[best];
+			break;
+		}
+	}
+	return OK;
+}
+
 /* Where none is named. */
 static enum status find_type(
 	struct query_plan *p, const struct query_request *r, struct arena *a, struct err *e)
@@ -77,13 +126,10 @@ static enum status find_type(
 	p->empty = count == 0;
 	if (count == 0)
 		return OK;
-	int64_t newest_ns = types[0].last_ns;
-	for (size_t i = 1; i < count; i++)
-		newest_ns = MAX(newest_ns, types[i].last_ns);
-	const struct samples_type *best = &types[0];
-	for (size_t i = 1; i < count; i++)
-		if (fit_of(&types[i], newest_ns) > fit_of(best, newest_ns))
-			best = &types[i];
+	const struct samples_type *best = NULL;
+	s = best_type(p, r, types, count, a, &best, e);
+	if (s != OK)
+		return s;
 	use_type(&p->selector, best);
 	tell_type(p, count, r->chosen);
 	return OK;

@@ -70,6 +70,26 @@ static void chooses_of_several(void **state)
 	}
 }
 
+/* A file that was pushed beside an agent is found by its labels. */
+static void chooses_what_has_the_labels(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_plan p;
+	struct err e = { 0 };
+	struct query_request r = fake_request("{job=\"api\"}");
+	fake_sample(CPU, 5, 1, PERIOD, "comm=a", "a@a");
+	fake_sample("go:cpu:nanoseconds:cpu:nanoseconds:delta", 5, 1, 0, "job=api", "a@a");
+	CHECK_OK(open_plan(&r, true, &a, &p, &e), &e);
+	CHECK_STR(p.selector.type[0], "go");
+	query_plan_close(&p);
+	arena_deinit(&a);
+	r = fake_request("{job=\"none\"}");
+	CHECK_OK(open_plan(&r, true, &a, &p, &e), &e);
+	CHECK_STR(p.selector.type[0], "parca_agent");
+	query_plan_close(&p);
+}
+
 /* An agent that was there a week ago does not hide what is sent now. */
 static void prefers_what_is_sent_now(void **state)
 {
@@ -209,6 +229,7 @@ static void counts_memory(void **state)
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 TEST_MAIN(WITH_STORE(takes_the_only_type), WITH_STORE(chooses_of_several),
-	WITH_STORE(prefers_what_is_sent_now), WITH_STORE(prefers_the_agents_cpu_time),
-	WITH_STORE(is_empty_with_an_empty_store), WITH_STORE(refuses),
-	cmocka_unit_test(scales_counted_samples), cmocka_unit_test(counts_memory))
+	WITH_STORE(chooses_what_has_the_labels), WITH_STORE(prefers_what_is_sent_now),
+	WITH_STORE(prefers_the_agents_cpu_time), WITH_STORE(is_empty_with_an_empty_store),
+	WITH_STORE(refuses), cmocka_unit_test(scales_counted_samples),
+	cmocka_unit_test(counts_memory))
