@@ -163,6 +163,15 @@ static enum status refuse_file(const char *path, struct err *e)
 	return err_set(e, E_DENIED, "%s: not this one", path);
 }
 
+/* The thread that looks may be reading the file itself. */
+static const struct scrape_config *config_of(struct scrape *x)
+{
+	pthread_mutex_lock(&x->reload_lock);
+	const struct scrape_config *c = x->config;
+	pthread_mutex_unlock(&x->reload_lock);
+	return c;
+}
+
 static void reloads(void **state)
 {
 	(void)state;
@@ -192,9 +201,9 @@ static void reloads(void **state)
 	put_config("- {job_name: g}\n");
 	SERVE_UNTIL(metric_get(&x->metrics.reload_ok) == 1);
 	/* Nor does one that somebody else refuses. */
-	const struct scrape_config *config = x->config;
+	const struct scrape_config *config = config_of(x);
 	scrape_check_by(x, refuse_file);
-	CHECK(scrape_reload(x, &e) == E_DENIED && x->config == config);
+	CHECK(scrape_reload(x, &e) == E_DENIED && config_of(x) == config);
 	CHECK(metric_get(&x->metrics.reload_ok) == 0);
 	scrape_check_by(x, NULL);
 	CHECK_OK(scrape_reload(x, &e), &e);
