@@ -56,7 +56,7 @@ export const pagesChecks = {
 		assert.match(head, /% of .* without a name/);
 		await page.waitForSelector(".command");
 		const commands = await page.locator(".command code").allTextContents();
-		assert.ok(commands.every((c) => /firn debuginfo upload|kptr_restrict|perf-basic-prof|DumpPerfMap/.test(c)), commands.join("; "));
+		assert.ok(commands.every((c) => /firn debuginfo upload|kptr_restrict|perf-basic-prof|jit_debug|JPperf/.test(c)), commands.join("; "));
 	},
 
 	async "the store: size, rates, oldest, and each profile type"({ page, url }) {
