@@ -79,6 +79,14 @@ static void peer_large(void *ctx, const struct net_request *r, struct net_respon
 		p[i] = (uint8_t)(i * 7 + (i >> 11));
 }
 
+/* More than the sockets' buffers hold, however they grow (tcp_wmem and tcp_rmem: 10 MiB). */
+static void peer_larger(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	buf_zero(&out->body, 32 << 20);
+}
+
 static void peer_text(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	(void)ctx;
@@ -195,6 +203,7 @@ static const struct net_route peer_routes[] = {
 	{ .method = "GET", .path = "/fast", .fn = peer_show, .on_loop = true },
 	{ .method = "GET", .path = "/wait", .fn = peer_wait },
 	{ .method = "GET", .path = "/large", .fn = peer_large },
+	{ .method = "GET", .path = "/larger", .fn = peer_larger },
 	{ .method = "GET", .path = "/text", .fn = peer_text },
 	{ .method = "GET", .path = "/fail", .fn = peer_fail },
 	{ .method = "POST", .path = "/t.Test/Own", .fn = peer_own, .is_rpc = true },

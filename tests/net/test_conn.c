@@ -153,7 +153,7 @@ static void ends_who_reads_no_more(void **state)
 	config.stall_timeout_ns = MS(8000); /* longer than what comes before it takes */
 	struct net_server *s = peer_start(&config);
 	int fd = peer_connect(s);
-	CHECK(peer_send_text(fd, "GET /large HTTP/1.1\r\nhost: h\r\n\r\n"));
+	CHECK(peer_send_text(fd, "GET /larger HTTP/1.1\r\nhost: h\r\n\r\n"));
 	/* Until the socket takes no more; then some of it. */
 	int64_t sent = -1;
 	PEER_UNTIL(peer_metric(s, "firn_net_sent_bytes_total") > 0);
