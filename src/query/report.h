@@ -145,7 +145,7 @@ uint8_t query_lines_differ(
 /* ---- tree.c: which stacks, and what they sum to ---- */
 
 struct query_tree {
-	struct query_stacks stacks; /* own values of those that are not kept are 0 */
+	struct query_stacks stacks; /* a stack that is not kept has own value 0 */
 	struct query_lines lines;
 	uint32_t count;        /* of stacks */
 	int64_t *total;        /* by stack: own and all below, of a sandwich down to the next cut */

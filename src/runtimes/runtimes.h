@@ -58,7 +58,8 @@ bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes);
 
 /* The line of a bytecode of HotSpot, `index` bytes from the method's first one. `table` is the
  * compressed table of the ConstMethod and what lies behind it, or its first
- * HOTSPOT_LINES_BYTES_MAX bytes. False: it is not said, or lies behind what there is. */
+ * HOTSPOT_LINES_BYTES_MAX bytes. False: the table has no line for it, or ends before
+ * it. */
 bool hotspot_line(uint16_t version, struct str table, uint32_t index, uint32_t *out_line);
 
 /* "class/of/Method.name" as people read it, appended as UTF-8; `file` tells the language. */

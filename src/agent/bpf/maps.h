@@ -173,8 +173,8 @@ struct code_walk {
 	__u32 is_asked; /* it was looked for in this sample */
 	__u64 from;     /* where its code is */
 	__u64 bytes;
-	/* Functions that the compiler has put into the one that was met last, and are still to be
-	 * recorded: the innermost of them, by its place in `scopes`; 0: none. */
+	/* The innermost function that was inlined into the last one met and is not recorded yet, by
+	 * its place in `scopes`; 0: there is none. */
 	__u32 scope;
 	__u32 pad;
 	__u64 scopes;
