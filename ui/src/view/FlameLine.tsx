@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
-import { go } from "../app/store.ts";
 import { readSetting, writeSetting } from "../app/theme.ts";
 import type { Flame } from "../model/flame.ts";
 import { meaningOf } from "../model/types.ts";
 import type { State } from "../model/url.ts";
 import { Breadcrumb } from "./Breadcrumb.tsx";
+import { FocusChip } from "./FocusChip.tsx";
 import { Icon } from "./icons.tsx";
 
 const HINT_KEY = "firn.hint";
@@ -27,20 +27,7 @@ export function FlameLine(props: {
 	};
 	return (
 		<div class="flame-line">
-			{state.focus !== "" && (
-				<span class="focus-chip">
-					{state.invert ? "Callers of " : "Callees of "}
-					<b title={state.focus}>{state.focus}</b>
-					<button
-						type="button"
-						class="bare"
-						title="Show everything again (Esc)"
-						onClick={() => go({ focus: "", invert: false, zoom: "" })}
-					>
-						<Icon name="close" />
-					</button>
-				</span>
-			)}
+			{state.focus !== "" && <FocusChip focus={state.focus} invert={state.invert} />}
 			{zoom > 0 ? (
 				<Breadcrumb flame={flame} zoom={zoom} zoomTo={zoomTo} />
 			) : (

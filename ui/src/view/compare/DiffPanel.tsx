@@ -19,8 +19,8 @@ import { NotThere } from "../Empty.tsx";
 import { FilterButton, FilterChips } from "../Filters.tsx";
 import { FlameGraph } from "../FlameGraph.tsx";
 import { DIRECTIONS, useMarks, VIEWS } from "../FlamePanel.tsx";
+import { FocusChip } from "../FocusChip.tsx";
 import { frameKey, menuItems, rowItems } from "../frame_menu.ts";
-import { Icon } from "../icons.tsx";
 import { Menu } from "../Menu.tsx";
 import { useFrameMenu, useReader, useRowMenu } from "../menus.ts";
 import { SaveButton } from "../Save.tsx";
@@ -104,20 +104,7 @@ function Line(props: { flame: Flame; zoom: number; state: State; zoomTo: (node: 
 	const { flame, zoom, state, zoomTo } = props;
 	return (
 		<div class="flame-line">
-			{state.focus !== "" && (
-				<span class="focus-chip">
-					{state.invert ? "Callers of " : "Callees of "}
-					<b title={state.focus}>{state.focus}</b>
-					<button
-						type="button"
-						class="bare"
-						title="Show everything again (Esc)"
-						onClick={() => go({ focus: "", invert: false, zoom: "" })}
-					>
-						<Icon name="close" />
-					</button>
-				</span>
-			)}
+			{state.focus !== "" && <FocusChip focus={state.focus} invert={state.invert} />}
 			{zoom > 0 ? (
 				<Breadcrumb flame={flame} zoom={zoom} zoomTo={zoomTo} />
 			) : (
