@@ -76,20 +76,30 @@ enum vma_step {
 	VMA_STEP_DOWN = 2, /* the next node is in s->entry */
 };
 
+static __always_inline __u32 maple_pivots(__u32 type)
+{
+	return type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
+}
+
+/* Reads the node that s->entry leads to: its type. 0: it leads to none. */
+static __always_inline __u32 vma_read_node(struct vma_search *s)
+{
+	__u32 type = (s->entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
+	if (s->entry <= MAPLE_RESERVED_MAX || type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
+		return 0;
+	const void *node = (const void *)(s->entry & MAPLE_NODE_MASK);
+	return bpf_probe_read_kernel(s->node, MAPLE_NODE_BYTES, node) ? 0 : type;
+}
+
 /* One node of the tree. A global function, so that it is verified once, and not for each depth;
  * those take only numbers before Linux 5.12. */
 __noinline int vma_step_maple(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
-	if (!s || s->entry <= MAPLE_RESERVED_MAX)
+	__u32 type = s ? vma_read_node(s) : 0;
+	if (!type)
 		return VMA_STEP_NONE;
-	__u32 type = (s->entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
-	__u32 pivots = type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
-	if (type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
-		return VMA_STEP_NONE;
-	if (bpf_probe_read_kernel(
-		    s->node, MAPLE_NODE_BYTES, (const void *)(s->entry & MAPLE_NODE_MASK)))
-		return VMA_STEP_NONE;
+	__u32 pivots = maple_pivots(type);
 	__u32 slot = 1 + pivots + maple_slot(s->node, pivots, address);
 	s->entry = s->node[slot & (MAPLE_NODE_WORDS - 1)];
 	if (type == MAPLE_LEAF64)
@@ -102,15 +112,10 @@ __noinline int vma_step_maple(__u32 which, __u64 address)
 __noinline int vma_leaf_step(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
-	if (!s || s->entry <= MAPLE_RESERVED_MAX)
+	__u32 type = s ? vma_read_node(s) : 0;
+	if (!type)
 		return VMA_STEP_NONE;
-	__u32 type = (s->entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
-	__u32 pivots = type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
-	if (type < MAPLE_LEAF64 || type > MAPLE_ARANGE64)
-		return VMA_STEP_NONE;
-	if (bpf_probe_read_kernel(
-		    s->node, MAPLE_NODE_BYTES, (const void *)(s->entry & MAPLE_NODE_MASK)))
-		return VMA_STEP_NONE;
+	__u32 pivots = maple_pivots(type);
 	if (type == MAPLE_LEAF64)
 		return VMA_STEP_FOUND;
 	__u32 slot = maple_slot(s->node, pivots, address);
