@@ -7,11 +7,6 @@ its own top folder. A sub-folder may also name its top folder, for that folder's
 Circles are errors: of folders by their lines, of files by their includes. A file is a .c with its
 .h; a folder's public header stands alone, because several files implement it, and may gather other
 headers of the folder.
-
-What does not hold yet stands in src/LAYERS_OPEN, which may only shrink: "private agent/a/b.h" is
-included from outside its sub-folder, "circle agent/a/b agent/a/c" are files that include one another
-in a circle, "calls agent/a/b agent/a/c" files that call one another (tools/check_symbols.py). A line
-that is not needed any more is an error; a circle may be a part of its line.
 """
 
 import pathlib
@@ -56,22 +51,6 @@ def read_layers(path):
     return layers, allowed
 
 
-def read_open(path):
-    """The private headers, the circles of includes and those of calls that are still allowed."""
-    private, circles = set(), {"circle": set(), "calls": set()}
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        words = line.split("#")[0].split()
-        if not words:
-            continue
-        if words[0] == "private" and len(words) == 2:
-            private.add(words[1])
-        elif words[0] in circles and len(words) > 2:
-            circles[words[0]].add(tuple(words[1:]))
-        else:
-            sys.exit(f"{path}:{number}: not of the form 'private header', 'circle files', 'calls files'")
-    return private, circles["circle"], circles["calls"]
-
-
 def find_circles(edges):
     """The strongly connected components of more than one node (Tarjan)."""
     index, low, stack, on_stack, found = {}, {}, [], set(), []
@@ -99,16 +78,8 @@ def find_circles(edges):
     return found
 
 
-def compare_circles(what, found, still_open):
-    """Circles that no line allows, and lines that allow none of them."""
-    problems = []
-    for circle in found:
-        if not any(set(circle) <= set(line) for line in still_open):
-            problems.append(f"a circle of files that {what}: {' '.join(circle)}")
-    for line in sorted(still_open):
-        if not any(set(circle) <= set(line) for circle in found):
-            problems.append(f"src/LAYERS_OPEN: no circle that {what} any more: {' '.join(line)}")
-    return problems
+def circle_problems(what, circles):
+    return [f"a circle of files that {what}: {' '.join(circle)}" for circle in circles]
 
 
 def check_lines(layers, allowed):
@@ -157,8 +128,8 @@ def unit(name, layers):
     return re.sub(r"\.\w+$", "", name)
 
 
-def check_files(layers, allowed, private):
-    problems, edges, headers, used = [], {}, {}, set()
+def check_files(layers, allowed):
+    problems, edges, headers = [], {}, {}
     for path in sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h", ".cc")):
         name = str(path.relative_to(SRC))
         folder = folder_of(name, layers)
@@ -183,24 +154,16 @@ def check_files(layers, allowed, private):
                 continue
             if other not in allowed[folder]:
                 problems.append(f'{path}: {folder} may not include "{include}"')
-            elif target in private:
-                used.add(target)
             elif target not in PUBLIC | {public_header(other)} and other != "base":
                 problems.append(f'{path}: "{include}" is private to {other}')
     for circle in find_circles(headers):
         problems.append(f"a circle of headers: {' '.join(circle)}")
-    return problems, find_circles(edges), used
+    return problems + circle_problems("include one another", find_circles(edges))
 
 
 def main():
     layers, allowed = read_layers(SRC / "LAYERS")
-    private, open_circles, _ = read_open(SRC / "LAYERS_OPEN")
-    problems = check_lines(layers, allowed)
-    found, circles, used = check_files(layers, allowed, private)
-    problems += found
-    problems += compare_circles("include one another", circles, open_circles)
-    for header in sorted(private - used):
-        problems.append(f"src/LAYERS_OPEN: not included from outside (any more): {header}")
+    problems = check_lines(layers, allowed) + check_files(layers, allowed)
     for problem in problems:
         print(problem)
     return 1 if problems else 0

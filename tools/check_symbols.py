@@ -3,8 +3,8 @@
 
 Every global function and table is declared in a header of its folder: what no header declares
 should have been static. Symbols for the tests of their own file end in _portable or begin with
-test_. No files call one another in a circle, but for those that src/LAYERS_OPEN still allows
-(tools/check_layers.py). A library that is older than one of its sources is left out.
+test_. No files call one another in a circle. A library that is older than one of its sources is left
+out.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-from check_layers import compare_circles, find_circles, read_open
+from check_layers import circle_problems, find_circles
 
 SRC = pathlib.Path("src")
 SYMBOL = re.compile(r"^.*?(?:lib\w+\.a(?:\.p)?[:/])([^:]+)\.o: *[0-9a-f]* ([A-Za-z]) (\S+)$")
@@ -61,7 +61,6 @@ def circles_of(symbols):
 
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build")
-    _, _, still_open = read_open(SRC / "LAYERS_OPEN")
     problems = []
     for library in sorted(build.glob("src/*/lib*.a")):
         folder = library.parent.name
@@ -69,8 +68,7 @@ def main():
             continue
         symbols = list(symbols_of(library, folder))
         problems += check_declared(library, folder, symbols)
-        of_folder = {line for line in still_open if line[0].startswith(f"{folder}/")}
-        problems += compare_circles("call one another", circles_of(symbols), of_folder)
+        problems += circle_problems("call one another", circles_of(symbols))
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -92,18 +92,27 @@ static void settle_head(struct http_stream *s)
 		r->content_length = (int64_t)n;
 }
 
+/* An answer that no handler is asked for. */
+static void refuse_large_head(struct http_stream *s)
+{
+	static const char body[] = "{\"error\":\"the head is too long\",\"code\":\"LIMIT\"}\n";
+	struct http_conn *c = s->conn;
+	struct http_header type = { STR("content-type"), STR("application/json") };
+	if (c->events->on_refuse)
+		c->events->on_refuse(c->ctx, 431);
+	s->head_only = str_eq(s->request.method, STR("HEAD"));
+	http_h2_respond(s, 431, &type, 1, sizeof(body) - 1);
+	if (!s->head_only)
+		http_h2_write(s, body, sizeof(body) - 1, NULL);
+	s->state = HTTP_STREAM_FINISHED;
+	http_h2_finish(s, NULL, 0);
+}
+
 static void head_is_whole(struct http_conn *c, struct http_stream *s)
 {
 	settle_head(s);
 	if (s->too_large) {
-		static const char body[] =
-			"{\"error\":\"the head is too long\",\"code\":\"LIMIT\"}\n";
-		if (c->events->on_refuse)
-			c->events->on_refuse(c->ctx, 431);
-		struct http_header type = { STR("content-type"), STR("application/json") };
-		http_respond(s, 431, &type, 1, sizeof(body) - 1);
-		http_write(s, body, sizeof(body) - 1);
-		http_finish(s, NULL, 0);
+		refuse_large_head(s);
 		return;
 	}
 	s->announced = true;

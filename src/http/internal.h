@@ -89,7 +89,7 @@ struct http_chunked {
 size_t http_chunked_feed(
 	struct http_chunked *c, const uint8_t *p, size_t len, struct str *out_data);
 
-/* ---- conn.c, h1.c, h2.c ---- */
+/* ---- stream.c, and above it h1.c and h2.c, and above them conn.c ---- */
 
 enum http_stream_state {
 	HTTP_STREAM_OPEN,      /* no answer yet */
@@ -159,6 +159,7 @@ struct http_conn {
 struct http_stream *http_stream_new(struct http_conn *c);
 /* on_close, and the connection's reference is dropped. */
 void http_stream_close(struct http_stream *s);
+/* No memory, or a fatal error: it is closed without another byte. */
 void http_conn_break(struct http_conn *c);
 
 size_t http_h1_run(struct http_conn *c, const uint8_t *p, size_t len);

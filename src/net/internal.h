@@ -85,7 +85,7 @@ void net_response_init(struct net_response *out);
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed);
 void net_answer_end(struct net_answer *a, const struct net_response *response);
 
-/* ---- lane.c: requests that wait for a worker, and those workers ---- */
+/* ---- lane.c: requests that wait for a worker ---- */
 
 struct net_exchange;
 struct net_lane;
@@ -108,11 +108,10 @@ struct net_lane {
 	bool closed;
 };
 
-/* net_lane_stop() is due after a failure too. */
-NODISCARD enum status net_lane_start(
-	struct net_lane *l, struct net_server *s, uint32_t workers, struct err *e);
-/* What waits is still done. */
-void net_lane_stop(struct net_lane *l);
+void net_lane_init(struct net_lane *l);
+/* The workers end when nothing waits any more. */
+void net_lane_close(struct net_lane *l);
+void net_lane_deinit(struct net_lane *l);
 /* False: too many wait. Else the lane has the caller's reference. */
 NODISCARD bool net_lane_push(struct net_lane *l, struct net_exchange *x);
 /* Waits; NULL: the lane is stopped and empty. */
@@ -131,12 +130,10 @@ bool net_pause_is_pressed(const struct net_server *s);
 void net_pause_begun(struct net_exchange *x);
 /* The exchange is over, or refused. */
 void net_pause_forget(struct net_exchange *x);
-/* Lets exchanges go on that may. */
-void net_pause_look(struct net_server *s);
-/* In exchange.c: the whole request waits for a worker. */
-void net_exchange_await_turn(struct net_exchange *x);
+/* The next that may go on, for net_incoming_resume(); NULL: none now. */
+struct net_exchange *net_pause_next(struct net_server *s);
 
-/* ---- exchange.c: one request, from its head to its answer ---- */
+/* ---- exchange.c: one request and its answer ---- */
 
 struct net_conn;
 
@@ -179,9 +176,18 @@ struct net_exchange {
 	struct net_stream *rpc_stream; /* of a streaming RPC; else NULL */
 };
 
-extern const struct http_events net_events;
-/* Worker thread or loop: from the body to the answer. */
-void net_exchange_run(struct net_exchange *x);
+/* Loop, as what follows; one reference, the stream's. NULL: no memory. */
+struct net_exchange *net_exchange_new(struct net_conn *c, struct http_stream *stream);
+/* It takes so much of server->memory now. */
+void net_exchange_account(struct net_exchange *x, size_t bytes);
+/* Hands x->answer to http. */
+void net_exchange_answer(struct net_exchange *x);
+/* Answers at once, without a handler. http_status 0: the status' own. */
+void net_exchange_refuse(
+	struct net_exchange *x, int http_status, enum status s, const struct err *e);
+void net_exchange_refuse_busy(struct net_exchange *x);
+/* The client has gone, or it is too late: true when no worker had begun. */
+bool net_exchange_leave_queue(struct net_exchange *x);
 /* Loop: hand the answer to http. Drops one reference. */
 void net_exchange_deliver(struct net_exchange *x);
 void net_exchange_unref(struct net_exchange *x);
@@ -189,6 +195,33 @@ void net_exchange_unref(struct net_exchange *x);
 void net_exchange_refuse_late(struct net_exchange *x, int64_t now_ns);
 /* Loop: it has waited too long for a worker. False: one has it by now. */
 bool net_exchange_refuse_waiting(struct net_exchange *x);
+
+/* ---- route.c ---- */
+
+/* x->framing and x->route; NULL: none takes it. */
+void net_route_choose(struct net_exchange *x, const struct http_request *h);
+/* The methods that a path takes, in x->response.headers; false when there is no such path. */
+bool net_route_put_allow(struct net_exchange *x);
+
+/* ---- incoming.c: a request from its head to the workers' queue; the loop's ---- */
+
+extern const struct http_events net_events;
+/* One that net_pause_next() has let go on. */
+void net_incoming_resume(struct net_exchange *x);
+
+/* ---- handler.c: from the whole request to its answer, and the threads that do it ---- */
+
+/* Worker thread or loop. */
+void net_handler_run(struct net_exchange *x);
+/* net_workers_stop() is due after a failure too. */
+NODISCARD enum status net_workers_start(
+	struct net_lane *l, struct net_server *s, uint32_t workers, struct err *e);
+/* What waits is still done. */
+void net_workers_stop(struct net_lane *l);
+/* A thread for the handler of a stream. False: there are too many. */
+NODISCARD bool net_stream_start(struct net_exchange *x);
+/* Waits for all handlers of streams to return; their streams are gone. */
+void net_stream_join_all(struct net_server *s);
 
 /* ---- transcode.c ---- */
 
@@ -207,7 +240,7 @@ NODISCARD enum status net_json_piece(
 /* x->response.body from protobuf to JSON. */
 void net_json_answer(struct net_exchange *x);
 
-/* ---- stream.c ---- */
+/* ---- stream.c: a streaming RPC, seen from its handler and from the loop ---- */
 
 struct net_stream {
 	struct net_exchange *x;
@@ -240,12 +273,11 @@ struct net_stream {
 /* Makes x->rpc_stream. */
 NODISCARD enum status net_stream_new(struct net_exchange *x, struct err *e);
 void net_stream_free(struct net_stream *st);
-/* A thread for the handler. False: there are too many. */
-NODISCARD bool net_stream_start(struct net_exchange *x);
-/* Waits for all handlers to return; their streams are gone. */
-void net_stream_join_all(struct net_server *s);
 /* Bytes of the client. Returns how many wait; *out_open: the window may be opened by `len`. */
 size_t net_stream_feed(struct net_stream *st, const void *bytes, size_t len, bool *out_open);
+/* The handler's thread: all frames at once, which are taken over; and its end. */
+void net_stream_put_all(struct net_stream *st, struct buf *frames);
+void net_stream_finish(struct net_stream *st);
 void net_stream_end(struct net_stream *st);
 void net_stream_gone(struct net_stream *st);
 void net_stream_stop(struct net_stream *st);
@@ -362,11 +394,15 @@ int64_t net_conn_deadline(const struct net_conn *c);
 /* ---- loop.c ---- */
 
 NODISCARD enum status net_loop_start(struct net_server *s, struct err *e);
+
+/* ---- wake.c: what others ask of the loop ---- */
+
 /* From any thread: an exchange is ready to be delivered. */
 void net_loop_done(struct net_server *s, struct net_exchange *x);
 void net_loop_wake(struct net_server *s);
 /* Loop's thread: a deadline that may be nearer than the next look. */
 void net_loop_look_at(struct net_server *s, int64_t at_ns);
+/* Loop's thread: net_conn_pump() before it sleeps again. */
 void net_loop_again(struct net_server *s, struct net_conn *c);
 
 /* ---- server.c ---- */

@@ -9,60 +9,27 @@
 #include "base/hash.h"
 #include "net/internal.h"
 
-#include <stdlib.h>
-
-#define WORKERS_MAX 256
 #define WAITING_MAX 1024
 
-static void *worker_main(void *ctx)
+void net_lane_init(struct net_lane *l)
 {
-	struct net_lane_worker *w = ctx;
-	struct net_server *s = w->lane->server;
-	struct net_exchange *x;
-	while ((x = net_lane_pop(w))) {
-		net_exchange_run(x);
-		net_loop_done(s, x);
-	}
-	return NULL;
-}
-
-enum status net_lane_start(
-	struct net_lane *l, struct net_server *s, uint32_t workers, struct err *e)
-{
-	l->server = s;
-	if (workers == 0 || workers > WORKERS_MAX)
-		return err_set(e, E_INVALID, "workers must be 1 to %d", WORKERS_MAX);
-	l->workers = calloc(workers, sizeof(*l->workers));
-	if (!l->workers)
-		return err_set(e, E_NOMEM, "workers");
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
 	TAILQ_INIT(&l->waiting);
-	while (l->worker_count < workers) {
-		struct net_lane_worker *w = &l->workers[l->worker_count];
-		w->lane = l;
-		enum status st = os_thread_start(&w->thread, "net-worker", worker_main, w, e);
-		if (st != OK)
-			return st;
-		l->worker_count++;
-	}
-	return OK;
 }
 
-void net_lane_stop(struct net_lane *l)
+void net_lane_close(struct net_lane *l)
 {
-	if (!l->workers)
-		return;
 	pthread_mutex_lock(&l->lock);
 	l->closed = true;
 	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
-	for (uint32_t i = 0; i < l->worker_count; i++)
-		pthread_join(l->workers[i].thread, NULL);
+}
+
+void net_lane_deinit(struct net_lane *l)
+{
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->changed);
-	free(l->workers);
-	l->workers = NULL;
 }
 
 static uint64_t share_of(const struct net_exchange *x)

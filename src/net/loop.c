@@ -20,39 +20,6 @@
 /* data.ptr of the two descriptors that are no connection */
 static char listener_tag, wake_tag;
 
-void net_loop_look_at(struct net_server *s, int64_t at_ns)
-{
-	s->look_ns = MIN(s->look_ns, at_ns);
-}
-
-void net_loop_again(struct net_server *s, struct net_conn *c)
-{
-	if (c->again)
-		return;
-	c->again = true;
-	c->again_next = s->again;
-	s->again = c;
-}
-
-void net_loop_wake(struct net_server *s)
-{
-	uint64_t one = 1;
-	ssize_t n = write(s->event_fd, &one, sizeof(one));
-	/* EAGAIN: the counter is full, so it is awake. */
-	assert(n == sizeof(one) || errno == EAGAIN);
-}
-
-void net_loop_done(struct net_server *s, struct net_exchange *x)
-{
-	pthread_mutex_lock(&s->done_lock);
-	bool first = s->done == NULL;
-	x->done_next = s->done;
-	s->done = x;
-	pthread_mutex_unlock(&s->done_lock);
-	if (first)
-		net_loop_wake(s);
-}
-
 static void deliver_all(struct net_server *s)
 {
 	pthread_mutex_lock(&s->done_lock);
@@ -188,6 +155,13 @@ static void run_again(struct net_server *s)
 	}
 }
 
+static void resume_paused(struct net_server *s)
+{
+	struct net_exchange *x;
+	while ((x = net_pause_next(s)))
+		net_incoming_resume(x);
+}
+
 static void start_draining(struct net_server *s)
 {
 	s->draining = true;
@@ -235,7 +209,7 @@ static void *loop_main(void *ctx)
 		deliver_all(s);
 		look_at_deadlines(s, clock_monotonic_ns());
 		run_again(s);
-		net_pause_look(s); /* behind all that may end a request */
+		resume_paused(s); /* behind all that may end a request */
 		if (!s->accept_again_ns && !s->draining &&
 			s->conn_count < s->config.connections_max)
 			accept_on(s, true);

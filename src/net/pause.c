@@ -72,26 +72,13 @@ void net_pause_forget(struct net_exchange *x)
 	(void)unfavour(x);
 }
 
-static void go_on(struct net_exchange *x)
+struct net_exchange *net_pause_next(struct net_server *s)
 {
-	size_t held = x->window_held;
+	struct net_exchange *x = TAILQ_FIRST(&s->paused);
+	if (!x || (is_full(s) && !may_favour(s)))
+		return NULL;
+	if (is_full(s))
+		atomic_store(&s->favoured, x);
 	take_out(x);
-	x->window_held = 0;
-	x->pace_ns = clock_monotonic_ns();
-	x->pace_bytes = x->body.len;
-	if (held)
-		http_open_window(x->stream, held);
-	if (x->whole)
-		net_exchange_await_turn(x);
-	net_conn_pump(x->conn);
-}
-
-void net_pause_look(struct net_server *s)
-{
-	struct net_exchange *x;
-	while ((x = TAILQ_FIRST(&s->paused)) && (!is_full(s) || may_favour(s))) {
-		if (is_full(s))
-			atomic_store(&s->favoured, x);
-		go_on(x);
-	}
+	return x;
 }

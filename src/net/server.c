@@ -34,7 +34,7 @@ static void server_free(struct net_server *s)
 	}
 	net_stream_join_all(s);
 	for (size_t i = 0; i < NET_LANES; i++)
-		net_lane_stop(&s->lanes[i]);
+		net_workers_stop(&s->lanes[i]);
 	while (s->done) {
 		struct net_exchange *x = s->done;
 		s->done = x->done_next;
@@ -54,10 +54,10 @@ static void server_free(struct net_server *s)
 
 static enum status start_workers(struct net_server *s, struct err *e)
 {
-	enum status st = net_lane_start(&s->lanes[0], s, s->config.workers, e);
+	enum status st = net_workers_start(&s->lanes[0], s, s->config.workers, e);
 	for (size_t i = 1; st == OK && i < NET_LANES; i++)
 		if (s->config.lane_workers[i])
-			st = net_lane_start(&s->lanes[i], s, s->config.lane_workers[i], e);
+			st = net_workers_start(&s->lanes[i], s, s->config.lane_workers[i], e);
 	return st;
 }
 

@@ -253,105 +253,15 @@ enum status net_stream_wait(struct net_stream *st, int64_t until_ns, struct err 
 	return s;
 }
 
-static void measure(struct net_stream *st);
-
-/* All messages of a framing that sends them at once: from the body to frames. */
-static enum status fill(struct net_stream *st, struct err *e)
+void net_stream_finish(struct net_stream *st)
 {
-	CLEANUP(buf_deinit) struct buf frames;
-	buf_init(&frames, st->in.max);
-	enum status s = net_rpc_frames(st->x, &frames, e);
-	if (s != OK)
-		return s;
-	pthread_mutex_lock(&st->lock);
-	struct buf empty = st->in;
-	st->in = frames;
-	frames = empty;
-	st->ended = true;
-	measure(st);
-	pthread_mutex_unlock(&st->lock);
-	return OK;
-}
-
-static void *stream_main(void *ctx)
-{
-	struct net_exchange *x = (struct net_exchange *)ctx;
-	struct net_stream *st = x->rpc_stream;
-	struct net_server *server = x->server;
-	const struct net_route *route = x->route;
-	struct err e = { 0 };
-	bool admitted = net_access_guard(x);
-	enum status s = st->live || !admitted ? OK : fill(st, &e);
-	if (!admitted) {
-		s = x->response.status;
-	} else if (s != OK) {
-		net_fail(&x->response, s, &e);
-	} else {
-		route->stream_fn(route->ctx, &x->request, st, &x->response);
-		s = x->response.status;
-	}
-	if (s == OK && !route->rpc->server_streams) {
-		s = buf_status(&x->response.body);
-		if (s == OK)
-			s = net_stream_send(st, buf_view(&x->response.body), &e);
-		if (s != OK)
-			net_fail(&x->response, s, &e);
-	}
-	if (s == E_CANCELED && clock_monotonic_ns() >= x->request.deadline_ns) {
-		err_set(&e, E_TIMEOUT, "the deadline passed");
-		net_fail(&x->response, E_TIMEOUT, &e);
-	}
 	pthread_mutex_lock(&st->lock);
 	st->finished = true;
 	post(st);
 	pthread_mutex_unlock(&st->lock);
-	net_exchange_unref(x);
-	pthread_mutex_lock(&server->streams_lock);
-	server->streams--;
-	metric_set(&server->metrics.streams, server->streams);
-	pthread_cond_broadcast(&server->streams_gone);
-	pthread_mutex_unlock(&server->streams_lock);
-	return NULL;
 }
 
 /* ---- the loop's side ---- */
-
-bool net_stream_start(struct net_exchange *x)
-{
-	struct net_server *s = x->server;
-	pthread_t thread;
-	const struct http_request *h = http_stream_request(x->stream);
-	x->rpc_stream->compress =
-		x->framing == NET_GRPC &&
-		http_list_has(http_request_header(h, "grpc-accept-encoding"), "gzip");
-	pthread_mutex_lock(&s->streams_lock);
-	bool room = s->streams < s->config.streams_max;
-	if (room)
-		metric_set(&s->metrics.streams, ++s->streams);
-	pthread_mutex_unlock(&s->streams_lock);
-	if (!room)
-		return false;
-	x->rpc_stream->running = true;
-	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
-	if (os_thread_start(&thread, "net-stream", stream_main, x, NULL) == OK) {
-		pthread_detach(thread);
-		return true;
-	}
-	x->rpc_stream->running = false;
-	net_exchange_unref(x);
-	pthread_mutex_lock(&s->streams_lock);
-	s->streams--;
-	pthread_mutex_unlock(&s->streams_lock);
-	return false;
-}
-
-void net_stream_join_all(struct net_server *s)
-{
-	pthread_mutex_lock(&s->streams_lock);
-	while (s->streams)
-		pthread_cond_wait(&s->streams_gone, &s->streams_lock);
-	pthread_mutex_unlock(&s->streams_lock);
-}
 
 /* Counts frames that have become whole. */
 static void measure(struct net_stream *st)
@@ -389,6 +299,17 @@ size_t net_stream_feed(struct net_stream *st, const void *bytes, size_t len, boo
 	size_t waiting = st->in.len;
 	pthread_mutex_unlock(&st->lock);
 	return waiting;
+}
+
+void net_stream_put_all(struct net_stream *st, struct buf *frames)
+{
+	pthread_mutex_lock(&st->lock);
+	struct buf empty = st->in;
+	st->in = *frames;
+	*frames = empty;
+	st->ended = true;
+	measure(st);
+	pthread_mutex_unlock(&st->lock);
 }
 
 static void note(struct net_stream *st, bool *what)

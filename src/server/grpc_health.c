@@ -23,20 +23,19 @@ static bool service_of(struct str message, struct str *out)
 	return !r.failed;
 }
 
-static bool is_served(struct str service)
+static bool is_served(const struct server *s, struct str service)
 {
-	const char *name;
 	if (service.len == 0)
 		return true;
-	for (size_t i = 0; (name = server_service(i)); i++)
-		if (str_eq(service, str_of(name)))
+	for (size_t i = 0; i < s->service_count; i++)
+		if (str_eq(service, str_of(s->services[i])))
 			return true;
 	return false;
 }
 
 static enum serving look(struct server *s, struct str service)
 {
-	if (!is_served(service))
+	if (!is_served(s, service))
 		return SERVICE_UNKNOWN;
 	return atomic_load_explicit(&s->ready, memory_order_acquire) ? SERVING : NOT_SERVING;
 }

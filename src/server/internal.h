@@ -82,6 +82,7 @@ NODISCARD enum status server_batch_begin(struct ingest_batch *b, const struct se
 	const struct net_request *r, size_t message_bytes, struct err *e);
 
 #define SERVER_PATH_BYTES 160
+#define SERVER_SERVICES_MAX 32
 #define SERVER_WATCHERS_MAX 32 /* streams of health and reflection; more are refused */
 
 struct server {
@@ -90,8 +91,10 @@ struct server {
 	struct auth *auth; /* NULL: everybody may do everything */
 	struct http_header headers[AUTH_HEADERS_MAX];
 	struct net_route *routes;
-	char (*paths)[SERVER_PATH_BYTES]; /* of RPCs, one each */
-	atomic_uint watchers;             /* of health and reflection */
+	char (*paths)[SERVER_PATH_BYTES];          /* of RPCs, one each */
+	const char *services[SERVER_SERVICES_MAX]; /* the names of those that have a route */
+	size_t service_count;
+	atomic_uint watchers; /* of health and reflection */
 	/* Set before `ready`, which handlers look at first. */
 	struct store *store;
 	atomic_bool admin_busy;     /* a request of the admin API is under way */
@@ -146,14 +149,12 @@ void server_guard_look(struct server *s);
 net_handler_fn server_handle_login;
 net_handler_fn server_handle_logout;
 
-/* routes.c: every URL and RPC. */
+/* routes.c: every URL and RPC; s->routes, s->paths and s->services. */
 NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);
 /* inlet.c: the inlet of a protocol, made when it is asked for first. */
 NODISCARD enum status server_inlet_of(struct server *s, const struct server_protocol *p,
 	struct server_inlet **out, struct err *e);
 void server_inlets_close(struct server *s);
-/* The n-th service that is served, from 0; NULL: no more. */
-const char *server_service(size_t n);
 
 /* grpc_health.c, reflection.c */
 net_handler_fn server_health_check;

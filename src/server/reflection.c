@@ -71,13 +71,12 @@ static void put_file(struct buf *out, const struct pb_file *f, struct str name)
 	pb_end(out, begun);
 }
 
-static void put_services(struct buf *out)
+static void put_services(const struct server *s, struct buf *out)
 {
-	const char *name;
 	size_t begun = pb_begin(out, 6);
-	for (size_t i = 0; (name = server_service(i)); i++) {
+	for (size_t i = 0; i < s->service_count; i++) {
 		size_t one = pb_begin(out, 1);
-		pb_put_str(out, 1, str_of(name));
+		pb_put_str(out, 1, str_of(s->services[i]));
 		pb_end(out, one);
 	}
 	pb_end(out, begun);
@@ -95,7 +94,8 @@ static void put_extensions(struct buf *out, struct str type)
 	pb_end(out, begun);
 }
 
-static void answer(const struct question *q, struct str request, struct buf *out)
+static void answer(
+	const struct server *s, const struct question *q, struct str request, struct buf *out)
 {
 	pb_put_str(out, 2, request);
 	switch (q->kind) {
@@ -112,14 +112,14 @@ static void answer(const struct question *q, struct str request, struct buf *out
 		put_extensions(out, q->text);
 		break;
 	case 7:
-		put_services(out);
+		put_services(s, out);
 		break;
 	default:
 		put_error(out, GRPC_INVALID, "the request asks nothing", STR(""));
 	}
 }
 
-static enum status reflect(struct net_stream *stream, struct err *e)
+static enum status reflect(const struct server *s, struct net_stream *stream, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf reply;
 	buf_init(&reply, NET_BODY_MAX);
@@ -133,7 +133,7 @@ static enum status reflect(struct net_stream *stream, struct err *e)
 		if (!read_question(message, &q))
 			return err_set(e, E_INVALID, "malformed request");
 		buf_clear(&reply);
-		answer(&q, message, &reply);
+		answer(s, &q, message, &reply);
 		st = buf_status(&reply);
 		if (st == OK)
 			st = net_stream_send(stream, buf_view(&reply), e);
@@ -152,7 +152,7 @@ void server_reflect(
 	if (atomic_fetch_add(&s->watchers, 1) >= SERVER_WATCHERS_MAX)
 		st = err_set(&e, E_QUOTA, "more than %d such streams", SERVER_WATCHERS_MAX);
 	else
-		st = reflect(stream, &e);
+		st = reflect(s, stream, &e);
 	atomic_fetch_sub(&s->watchers, 1);
 	if (st != OK)
 		net_fail(out, st, &e);

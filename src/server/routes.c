@@ -150,16 +150,14 @@ static const struct net_route plain[] = {
 };
 /* clang-format on */
 
-const char *server_service(size_t n)
+/* Each service once, in the order of the rows. */
+static void note_service(struct server *s, const struct pb_service *service)
 {
-	for (size_t i = 0; i < ARRAY_COUNT(rpcs); i++) {
-		bool first = true;
-		for (size_t k = 0; k < i; k++)
-			first &= rpcs[k].service != rpcs[i].service;
-		if (first && n-- == 0)
-			return rpcs[i].service->name;
-	}
-	return NULL;
+	for (size_t i = 0; i < s->service_count; i++)
+		if (s->services[i] == service->name)
+			return;
+	assert(s->service_count < SERVER_SERVICES_MAX);
+	s->services[s->service_count++] = service->name;
 }
 
 /* What a handler is given: the server, or its protocol's inlet. */
@@ -228,6 +226,7 @@ enum status server_make_routes(struct server *s, size_t *out_count, struct err *
 	void *ctx;
 	for (size_t i = 0; st == OK && i < ARRAY_COUNT(rpcs); i++) {
 		st = ctx_of(s, rpcs[i].protocol, &ctx, e);
+		note_service(s, rpcs[i].service);
 		n += add_rpc(ctx, &rpcs[i], s->paths[2 * i], s->paths[2 * i + 1], s->routes + n);
 	}
 	for (size_t i = 0; st == OK && i < ARRAY_COUNT(taking); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which protocol a connection speaks, and the references of streams. */
+/* Which protocol a connection speaks, and how much it takes. */
 #include "test.h"
 
 #include "peer.h"
@@ -51,22 +51,6 @@ static void keep(struct peer *p, struct http_stream *s, struct str body)
 	kept = s;
 }
 
-static void references_keep_requests(void **state)
-{
-	(void)state;
-	struct peer p;
-	peer_init(&p);
-	p.answer = keep;
-	peer_feed(&p, "GET /kept HTTP/1.1\r\nhost: h\r\nx: y\r\n\r\n", 38, 100);
-	peer_end(&p);
-	assert_int_equal(p.closes, 1);
-	CHECK_STR(http_stream_request(kept)->target, "/kept");
-	CHECK_STR(http_request_header(http_stream_request(kept), "x"), "y");
-	CHECK_STR(http_request_header(http_stream_request(kept), "z"), "");
-	http_stream_unref(kept);
-	peer_deinit(&p);
-}
-
 /* Whoever feeds on although nothing is wanted ends the connection, not the memory. */
 static void bounds_what_is_fed(void **state)
 {
@@ -83,5 +67,4 @@ static void bounds_what_is_fed(void **state)
 	peer_deinit(&p);
 }
 
-TEST_MAIN(cmocka_unit_test(tells_protocols_apart), cmocka_unit_test(references_keep_requests),
-	cmocka_unit_test(bounds_what_is_fed))
+TEST_MAIN(cmocka_unit_test(tells_protocols_apart), cmocka_unit_test(bounds_what_is_fed))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routing, refusals, bodies and the end of a request, over raw sockets. */
+/* Answers, refusals and the end of a request, over raw sockets. */
 #include "test.h"
 
 #include "codec/codec.h"
@@ -87,102 +87,6 @@ static void compresses(void **state)
 	net_server_stop(s);
 }
 
-static void decompresses_within_the_limit(void **state)
-{
-	(void)state;
-	struct net_server_config config = peer_config();
-	config.body_max = 1 << 20;
-	struct net_server *s = peer_start(&config);
-	char *zeros = calloc(1, 100 << 20);
-	for (int i = 0; i < 2; i++) {
-		CLEANUP(buf_deinit) struct buf zip, request, out;
-		buf_init(&zip, 200 << 20);
-		buf_init(&request, 1 << 20);
-		buf_init(&out, 4 << 20);
-		/* A million bytes pass; 100 million, in as few, do not. */
-		CHECK(codec_gzip(zeros, i ? 100 << 20 : 1000000, 6, &zip) == OK);
-		buf_printf(&request,
-			HEAD("POST /echo") "content-encoding: gzip\r\n"
-					   "content-length: %zu\r\n\r\n",
-			zip.len);
-		buf_str(&request, buf_view(&zip));
-		peer_exchange(s, request.data, request.len, &out);
-		CHECK(str_starts(buf_view(&out), i ? STR("HTTP/1.1 413 ") : STR("HTTP/1.1 200 ")));
-		CHECK(out.len > (i ? 0 : 1000000) && out.len < 1100000);
-	}
-	free(zeros);
-	net_server_stop(s);
-}
-
-/* A bomb inside a message of an RPC: the framing's own error, and no more memory than the limit. */
-static void decompresses_messages_within_the_limit(void **state)
-{
-	(void)state;
-	struct net_server_config config = peer_config();
-	config.body_max = 1 << 20;
-	struct net_server *s = peer_start(&config);
-	char *zeros = calloc(1, 100 << 20);
-	CLEANUP(buf_deinit) struct buf zip, request, out;
-	buf_init(&zip, 200 << 20);
-	buf_init(&request, 1 << 20);
-	buf_init(&out, 4 << 20);
-	CHECK(zeros && codec_gzip(zeros, 100 << 20, 6, &zip) == OK);
-	free(zeros);
-	buf_printf(&request,
-		HEAD("POST /t.Test/Echo") "content-type: application/grpc-web\r\n"
-					  "grpc-encoding: gzip\r\ncontent-length: %zu\r\n\r\n",
-		zip.len + HTTP_GRPC_PREFIX_BYTES);
-	http_grpc_put(&request, HTTP_GRPC_COMPRESSED, buf_view(&zip));
-	peer_exchange(s, request.data, request.len, &out);
-	CHECK(memmem(out.data, out.len, "grpc-status: 8\r\n", 16));
-	assert_int_equal(atomic_load(&peer_calls), 0);
-	net_server_stop(s);
-}
-
-static void refuses_65000_headers(void **state)
-{
-	(void)state;
-	struct net_server_config config = peer_config();
-	struct net_server *s = peer_start(&config);
-	CLEANUP(buf_deinit) struct buf request, out;
-	buf_init(&request, 4 << 20);
-	buf_init(&out, 1 << 20);
-	buf_cstr(&request, HEAD("GET /fast"));
-	for (int i = 0; i < 65000; i++)
-		buf_printf(&request, "x%d: y\r\n", i);
-	buf_cstr(&request, "\r\n");
-	peer_exchange(s, request.data, request.len, &out);
-	CHECK(str_starts(buf_view(&out), STR("HTTP/1.1 431 ")));
-	assert_int_equal(peer_metric(s, "firn_net_malformed_total"), 1);
-	net_server_stop(s);
-}
-
-static void refuses_a_body_that_grows(void **state)
-{
-	(void)state;
-	struct net_server_config config = peer_config();
-	config.body_max = 100000;
-	struct net_server *s = peer_start(&config);
-	CLEANUP(buf_deinit) struct buf out;
-	buf_init(&out, 1 << 20);
-	int fd = peer_connect(s);
-	CHECK(peer_send_text(fd, HEAD("POST /echo") "transfer-encoding: chunked\r\n\r\n"));
-	char chunk[1005] = "3e8\r\n";
-	memset(chunk + 5, 'x', 998);
-	memcpy(chunk + 1003, "\r\n", 2);
-	chunk[1] = 'e';
-	memcpy(chunk, "3e6\r\n", 5);
-	/* More than the limit, all of it sent: the answer must still arrive. */
-	for (int i = 0; i < 300; i++)
-		(void)peer_send(fd, chunk, sizeof(chunk));
-	CHECK(peer_receive(fd, &out, NULL));
-	CHECK(str_starts(buf_view(&out), STR("HTTP/1.1 413 ")));
-	assert_int_equal(peer_metric(s, "firn_net_too_large_total"), 1);
-	assert_int_equal(atomic_load(&peer_calls), 0);
-	close(fd);
-	net_server_stop(s);
-}
-
 static void keeps_connections_and_pipelines(void **state)
 {
 	(void)state;
@@ -259,8 +163,5 @@ static void notices_clients_that_go(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(answers), cmocka_unit_test(compresses),
-	cmocka_unit_test(decompresses_within_the_limit),
-	cmocka_unit_test(decompresses_messages_within_the_limit),
-	cmocka_unit_test(refuses_65000_headers), cmocka_unit_test(refuses_a_body_that_grows),
 	cmocka_unit_test(keeps_connections_and_pipelines),
 	cmocka_unit_test(says_that_there_is_no_body), cmocka_unit_test(notices_clients_that_go))

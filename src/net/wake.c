@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What others ask of the loop: to wake, to look at a deadline, to go on with a connection. */
+#include "net/internal.h"
+
+#include <unistd.h>
+
+#include <errno.h>
+
+void net_loop_look_at(struct net_server *s, int64_t at_ns)
+{
+	s->look_ns = MIN(s->look_ns, at_ns);
+}
+
+void net_loop_again(struct net_server *s, struct net_conn *c)
+{
+	if (c->again)
+		return;
+	c->again = true;
+	c->again_next = s->again;
+	s->again = c;
+}
+
+void net_loop_wake(struct net_server *s)
+{
+	uint64_t one = 1;
+	ssize_t n = write(s->event_fd, &one, sizeof(one));
+	/* EAGAIN: the counter is full, so it is awake. */
+	assert(n == sizeof(one) || errno == EAGAIN);
+}
+
+void net_loop_done(struct net_server *s, struct net_exchange *x)
+{
+	pthread_mutex_lock(&s->done_lock);
+	bool first = s->done == NULL;
+	x->done_next = s->done;
+	s->done = x;
+	pthread_mutex_unlock(&s->done_lock);
+	if (first)
+		net_loop_wake(s);
+}
