@@ -18,6 +18,7 @@
 #include "agent/parts.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/os.h"
 
 #include <malloc.h>
 #include <unistd.h>
@@ -94,6 +95,7 @@ static enum status agent_start(struct agent *a, struct err *e)
 		log_quote(str_of(a->config.offline ? "none" : a->config.remote_store_address),
 			server, sizeof(server)));
 	a->sampling_since_ns = clock_monotonic_ns();
+	os_notify("READY=1");
 	/* Nobody may be listening any more, which is their affair. */
 	if (a->config.ready_fd >= 0 && write(a->config.ready_fd, "\n", 1) < 0)
 		log_debug("nobody waits for the agent", "%s", "");
@@ -137,6 +139,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 	while (!*stop && s == OK) {
 		int64_t left_ms = MAX((end - now) / NS_PER_MS, (int64_t)0) + 1;
 		s = poll_patiently(a, (int)MIN(left_ms, (int64_t)AGENT_POLL_MS), e);
+		(void)os_notify_alive();
 		run_deferred(a, false);
 		processes_settle(a->processes);
 		batch_look_at_clocks(a->batch);
@@ -176,6 +179,7 @@ static void finish_deferred(struct agent *a)
 
 static void agent_stop(struct agent *a)
 {
+	os_notify("STOPPING=1");
 	sampler_stop(a->sampler);
 	struct err e;
 	if (sampler_poll(a->sampler, 0, &e) != OK)

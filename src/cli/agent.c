@@ -7,6 +7,7 @@
 
 #include "cli/flags.h"
 #include "cli/sending.h"
+#include "os/os.h"
 
 #define REMOTE_BYTES_MAX 512
 
@@ -159,6 +160,7 @@ int cli_agent(int argc, char **argv)
 	enum status s = v.sending.upload ? OK : agent_probe(&e);
 	if (s == OK) {
 		cli_stop_on_signals();
+		os_notify_open();
 		s = v.sending.upload ? agent_upload(&config, &cli_stop, &e)
 				     : agent_run(&config, &cli_stop, &e);
 	}

@@ -45,6 +45,7 @@ static bool settle(const char *name, pid_t parent)
 	struct sigaction term = { .sa_sigaction = on_term, .sa_flags = SA_SIGINFO };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	supervisor = parent;
+	os_notify_close();
 	sigset_t none;
 	sigemptyset(&none);
 	sigemptyset(&term.sa_mask);

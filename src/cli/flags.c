@@ -149,6 +149,11 @@ static const struct cli_option server_options[] = {
 	  .at = offsetof(struct cli_server_flags, connections), .value = "COUNT",
 	  .otherwise = "8192",
 	  .help = "Connections at a time; more wait until one ends." },
+	{ .name = "shutdown-delay", .kind = CLI_DURATION, .least = 0,
+	  .at = offsetof(struct cli_server_flags, shutdown_delay_ns), .value = "DURATION",
+	  .otherwise = "0s",
+	  .help = "After SIGTERM serve that long, with /ready failing, so that a load balancer "
+		  "sends its requests elsewhere; then stop. A second SIGTERM ends it at once." },
 	{ .name = "debuginfo-upload-max-size", .kind = CLI_SIZE,
 	  .at = offsetof(struct cli_server_flags, debuginfo_upload_bytes), .value = "SIZE",
 	  .otherwise = "1000000000",
@@ -589,6 +594,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->tenant_limits_file = f->tenant_limits;
 	out->limits = f->limits;
 	out->connections = f->connections;
+	out->shutdown_delay_ns = f->shutdown_delay_ns;
 	out->debuginfo_bytes = f->debuginfo_bytes;
 	out->symbols_bytes = f->symbols_bytes;
 	out->debuginfo_upload_bytes = f->debuginfo_upload_bytes;

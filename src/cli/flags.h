@@ -51,6 +51,7 @@ struct cli_server_flags {
 	const char *tenant_limits;
 	struct ingest_limits limits;
 	uint32_t connections;
+	int64_t shutdown_delay_ns;
 	uint64_t debuginfo_bytes;
 	uint64_t symbols_bytes;
 	uint64_t debuginfo_upload_bytes;

@@ -129,6 +129,7 @@ int cli_server(int argc, char **argv)
 	config.config_path = v.own.config_path;
 	config.check_config = cli_config_verify;
 	cli_stop_on_signals();
+	os_notify_open();
 	sigaction(SIGHUP, &(struct sigaction){ .sa_handler = on_hangup }, NULL);
 	struct err e = { 0 };
 	struct child_server own = { 0 };

@@ -30,6 +30,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/startup.h"
+#include "os/os.h"
 
 #define ADDRESS_MAX 256
 #define NEVER INT64_MAX
@@ -158,6 +159,7 @@ static void server_is_ready(struct supervisor *s, const char *line)
 	snprintf(s->address, sizeof(s->address), "%.*s", (int)strcspn(line, "\n"), line);
 	cli_dial_address(s->address, s->dial, sizeof(s->dial));
 	s->c->on_server(s->c->ctx, s->address, s->dial);
+	os_notify("READY=1");
 	struct child *agent = &s->children[AGENT];
 	if (s->c->with_agent && agent->pid == 0 && agent->start_at_ns == NEVER)
 		agent->start_at_ns = 0;
@@ -203,7 +205,8 @@ static void advance(struct supervisor *s)
 			s->c->on_agent_end(s->c->ctx, s->dial);
 		s->phase = STOPPING_SERVER;
 		ask_to_stop(&s->children[SERVER],
-			patience(s->c->server_stop_ns, SUPERVISE_SERVER_STOP_NS));
+			patience(s->c->server_stop_ns, SUPERVISE_SERVER_STOP_NS) +
+				s->c->server.shutdown_delay_ns);
 	}
 	if (s->phase == STOPPING_SERVER && s->children[SERVER].pid == 0)
 		s->phase = DONE;
@@ -212,6 +215,7 @@ static void advance(struct supervisor *s)
 static void begin_stop(struct supervisor *s)
 {
 	s->phase = STOPPING_AGENT;
+	os_notify("STOPPING=1");
 	s->children[SERVER].start_at_ns = NEVER;
 	ask_to_stop(&s->children[AGENT], patience(s->c->agent_stop_ns, SUPERVISE_AGENT_STOP_NS));
 	advance(s);
@@ -337,7 +341,7 @@ static void take_signals(struct supervisor *s)
 
 static int poll_timeout_ms(const struct supervisor *s)
 {
-	int64_t next = NEVER;
+	int64_t next = os_notify_alive();
 	for (int i = 0; i < CHILDREN; i++) {
 		const struct child *child = &s->children[i];
 		next = MIN(next,

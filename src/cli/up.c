@@ -18,6 +18,7 @@
 #include "cli/sending.h"
 #include "cli/supervise.h"
 #include "cli/verify.h"
+#include "os/os.h"
 
 /* Messages, of five seconds each: a program that ran for less is named when somebody asks. */
 #define SYMBOLS_WANTS_MIN 12
@@ -189,5 +190,6 @@ int cli_up(int argc, char **argv)
 		return code;
 	if (!configure(&up))
 		return CLI_USAGE;
+	os_notify_open();
 	return supervise_run(&up.supervise);
 }

@@ -420,6 +420,8 @@ struct net_server {
 	pthread_t loop;
 	bool loop_runs;
 	atomic_bool stop;
+	atomic_uint turns; /* of the loop */
+	unsigned turns_seen;
 	atomic_size_t memory;
 	/* loop's */
 	int listen_fd;

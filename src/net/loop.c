@@ -204,6 +204,7 @@ static void *loop_main(void *ctx)
 	for (;;) {
 		int n = epoll_wait(
 			s->epoll_fd, events, EVENTS_MAX, wait_ms(s, clock_monotonic_ns()));
+		atomic_fetch_add(&s->turns, 1);
 		for (int i = 0; i < n; i++)
 			handle(s, &events[i]);
 		deliver_all(s);

@@ -200,6 +200,9 @@ NODISCARD enum status net_server_start(const struct net_server_config *c,
 	const struct net_route *routes, size_t route_count, struct net_server **out, struct err *e);
 /* "127.0.0.1:7070": where it really listens. */
 const char *net_server_address(const struct net_server *s);
+/* True: the loop, which all connections need, has turned since the last call; wakes it, so that it
+ * will have at the next. Called by one thread. */
+bool net_server_turns(struct net_server *s);
 /* No new connections; requests under way are answered (up to drain_timeout); then all is closed. */
 void net_server_stop(struct net_server *s);
 

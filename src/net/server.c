@@ -115,6 +115,14 @@ const char *net_server_address(const struct net_server *s)
 	return s->address;
 }
 
+bool net_server_turns(struct net_server *s)
+{
+	unsigned seen = s->turns_seen;
+	s->turns_seen = atomic_load(&s->turns);
+	net_loop_wake(s);
+	return s->turns_seen != seen;
+}
+
 void net_server_stop(struct net_server *s)
 {
 	if (s)

@@ -89,6 +89,21 @@ NODISCARD enum status os_set_capabilities(uint64_t effective, uint64_t permitted
 /* Nothing that this process starts gains privileges, and no other of its user may look into it. */
 NODISCARD enum status os_harden(struct err *e);
 
+/* ---- the service manager ----
+ *
+ * What sd_notify(3) says, where NOTIFY_SOCKET names a socket; else nothing happens. Called by one
+ * thread. */
+
+/* Once, before there are other threads; takes the variables out of the environment. */
+void os_notify_open(void);
+/* In a fork, for which the service manager does not listen. */
+void os_notify_close(void);
+/* "READY=1", "STOPPING=1", "STATUS=…": lines. */
+void os_notify(const char *lines);
+/* Tells the manager's watchdog twice in each of its periods that all is well. Returns when it is to
+ * be called again (monotonic); INT64_MAX: nobody watches. */
+int64_t os_notify_alive(void);
+
 /* ---- threads ---- */
 
 /* Start a thread with all signals blocked and a name of at most 15 bytes. */

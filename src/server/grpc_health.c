@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grpc.health.v1: each service is as ready as the store is. A watcher is told when that changes;
- * it is looked at now and then while the store opens, and no more after that.
+ * grpc.health.v1: each service is as ready as the store is, until the server is about to stop. A
+ * watcher is told when that changes: it is looked at often while the store opens, and once a second
+ * after that.
  */
 #include "base/clock.h"
 #include "pb/pb.h"
 #include "server/internal.h"
 
 #define LOOK_NS (100 * NS_PER_MS)
+#define LOOK_SERVING_NS NS_PER_SEC
 
 enum serving { UNKNOWN, SERVING, NOT_SERVING, SERVICE_UNKNOWN };
 
@@ -37,7 +39,9 @@ static enum serving look(struct server *s, struct str service)
 {
 	if (!is_served(s, service))
 		return SERVICE_UNKNOWN;
-	return atomic_load_explicit(&s->ready, memory_order_acquire) ? SERVING : NOT_SERVING;
+	bool serving =
+		atomic_load_explicit(&s->ready, memory_order_acquire) && !atomic_load(&s->leaving);
+	return serving ? SERVING : NOT_SERVING;
 }
 
 void server_health_check(void *ctx, const struct net_request *r, struct net_response *out)
@@ -72,8 +76,8 @@ static enum status watch(
 				return st;
 			told = now;
 		}
-		int64_t until = now == NOT_SERVING ? clock_monotonic_ns() + LOOK_NS : INT64_MAX;
-		enum status st = net_stream_wait(stream, until, e);
+		int64_t wait_ns = now == NOT_SERVING ? LOOK_NS : LOOK_SERVING_NS;
+		enum status st = net_stream_wait(stream, clock_monotonic_ns() + wait_ns, e);
 		if (st != OK)
 			return st;
 	}

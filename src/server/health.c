@@ -17,8 +17,14 @@ void server_handle_healthy(void *ctx, const struct net_request *r, struct net_re
 void server_handle_ready(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	(void)r;
-	if (!server_is_ready((struct server *)ctx, out))
+	struct server *s = (struct server *)ctx;
+	if (!server_is_ready(s, out))
 		return;
+	if (atomic_load(&s->leaving)) {
+		struct err e;
+		net_fail(out, err_set(&e, E_UNAVAILABLE, "the server is about to stop"), &e);
+		return;
+	}
 	out->content_type = "text/plain; charset=utf-8";
 	buf_cstr(&out->body, "ready\n");
 }

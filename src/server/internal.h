@@ -106,6 +106,7 @@ struct server {
 	struct server_inlet inlets[INGEST_PROTOCOLS_MAX];
 	size_t inlet_count;
 	atomic_bool ready;
+	atomic_bool leaving; /* still serves, but load balancers are told not to come */
 	int handover_fd;
 	int handover_stop_fd; /* while handover_runs */
 	pthread_t handover;

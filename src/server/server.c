@@ -278,6 +278,22 @@ static enum status start(struct server *s, struct err *e)
 	return st;
 }
 
+/* A load balancer finds out that we are not ready before connections to us fail. */
+static void leave(struct server *s)
+{
+	int64_t now = clock_monotonic_ns(), end = now + s->config->shutdown_delay_ns;
+	if (end <= now)
+		return;
+	atomic_store(&s->leaving, true);
+	log_info("not ready any more", "stops_in_ms=%lld", (long long)((end - now) / NS_PER_MS));
+	for (; now < end; now = clock_monotonic_ns()) {
+		int64_t left = MIN(end - now, NS_PER_SEC);
+		nanosleep(&(struct timespec){ .tv_sec = left / NS_PER_SEC,
+				  .tv_nsec = left % NS_PER_SEC },
+			NULL);
+	}
+}
+
 static void stop_all(struct server *s)
 {
 	net_server_stop(s->net);
@@ -332,11 +348,18 @@ enum status server_run(
 	enum status st = start(&s, e);
 	/* Signals come to this thread only, and end the sleep; the second is for one that comes
 	 * just before it. */
+	if (st == OK)
+		os_notify("READY=1");
 	while (st == OK && !*stop) {
 		reload_if_wanted(&s);
 		server_guard_look(&s);
+		if (net_server_turns(s.net))
+			(void)os_notify_alive();
 		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	}
+	os_notify("STOPPING=1");
+	if (st == OK)
+		leave(&s);
 	log_info("stopping", "status=%s", status_name(st));
 	stop_all(&s);
 	log_info("stopped", "cpu_ms=%lld", (long long)(os_self_cpu_ns() / NS_PER_MS));

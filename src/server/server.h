@@ -65,6 +65,7 @@ struct server_config {
 	/* The other end of agent_config.handover_fd (docs/formats/handover.md); -1: none. Taken
 	 * over when server_run() is called, whatever it returns. */
 	int handover_fd;
+	int64_t shutdown_delay_ns; /* serves that long after *stop, and is not ready any more */
 	/* "HOST:PORT\n" is written here once it listens; -1: none. */
 	int ready_fd;
 };

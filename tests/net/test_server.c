@@ -26,6 +26,20 @@ static void starts_and_stops(void **state)
 	assert_int_equal(net_server_start(&config, peer_routes, 1, &second, &e), E_INVALID);
 }
 
+static void says_whether_it_turns(void **state)
+{
+	(void)state;
+	struct net_server_config config = peer_config();
+	struct net_server *s = peer_start(&config);
+	bool turned = net_server_turns(s);
+	for (int i = 0; i < 60000 && !turned; i++) {
+		usleep(1000);
+		turned = net_server_turns(s);
+	}
+	CHECK(turned);
+	net_server_stop(s);
+}
+
 /* On a socket that was there before. */
 static void serves_on_a_socket(void **state)
 {
@@ -106,5 +120,6 @@ static void serves_curl(void **state)
 	net_server_stop(s);
 }
 
-TEST_MAIN(cmocka_unit_test(starts_and_stops), cmocka_unit_test(serves_on_a_socket),
-	cmocka_unit_test(serves_on_a_path), cmocka_unit_test(serves_curl))
+TEST_MAIN(cmocka_unit_test(starts_and_stops), cmocka_unit_test(says_whether_it_turns),
+	cmocka_unit_test(serves_on_a_socket), cmocka_unit_test(serves_on_a_path),
+	cmocka_unit_test(serves_curl))

@@ -18,6 +18,9 @@ static void checks(void **state)
 	CHECK_STR(buf_view(&v.out), "\x08\x01");
 	CHECK_OK(serve_call(&v, CHECK_PATH, STR("\n\x15grpc.health.v1.Health")), &v.e);
 	CHECK_STR(buf_view(&v.out), "\x08\x01");
+	atomic_store(&v.s.leaving, true);
+	CHECK_OK(serve_call(&v, CHECK_PATH, STR("")), &v.e);
+	CHECK_STR(buf_view(&v.out), "\x08\x02");
 	assert_int_equal(serve_call(&v, CHECK_PATH, STR("\n\1x")), E_NOTFOUND);
 	assert_string_equal(v.e.text, "unknown service");
 	assert_int_equal(serve_call(&v, CHECK_PATH, STR("\n\5x")), E_INVALID);

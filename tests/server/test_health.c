@@ -66,6 +66,12 @@ static void says_whether_it_is_ready(void **state)
 	assert_int_equal(a.out.status, OK);
 	CHECK_STR(buf_view(&a.out.body), "ready\n");
 	ask_deinit(&a);
+	/* Not ready any more, but well. */
+	atomic_store(&server.leaving, true);
+	ask_init(&a, "/ready", "");
+	server_handle_ready(&server, &a.r, &a.out);
+	assert_int_equal(a.out.http_status, 503);
+	ask_deinit(&a);
 }
 
 static double own_cpu_seconds(void)
