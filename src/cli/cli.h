@@ -28,6 +28,7 @@ int cli_record(int argc, char **argv);
 int cli_query(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_diff(int argc, char **argv);
+int cli_ready(int argc, char **argv);
 int cli_types(int argc, char **argv);
 int cli_labels(int argc, char **argv);
 int cli_open(int argc, char **argv);

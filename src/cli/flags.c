@@ -149,7 +149,7 @@ static const struct cli_option server_options[] = {
 	  .at = offsetof(struct cli_server_flags, connections), .value = "COUNT",
 	  .otherwise = "8192",
 	  .help = "Connections at a time; more wait until one ends." },
-	{ .name = "shutdown-delay", .kind = CLI_DURATION, .least = 0,
+	{ .name = "shutdown-delay", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_server_flags, shutdown_delay_ns), .value = "DURATION",
 	  .otherwise = "0s",
 	  .help = "After SIGTERM serve that long, with /ready failing, so that a load balancer "

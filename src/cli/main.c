@@ -18,6 +18,7 @@ static const struct cli_verb verbs[] = {
 	{ "types",   cli_types,   "list the profile types that a server holds" },
 	{ "labels",  cli_labels,  "list label names, or the values of one label" },
 	{ "push",    cli_push,    "store pprof files in a server" },
+	{ "ready",   cli_ready,   "say whether a server or an agent is ready" },
 	{ "store",   cli_store,   "verify or inspect the files of a store" },
 	{ "debuginfo", cli_debuginfo, "send programs' debug information to a server" },
 	{ "convert", cli_convert, "make a pprof file of what an agent kept on disk" },

@@ -66,7 +66,7 @@ def check_command(share, scripts, verb):
 
 
 def check_bash(script):
-    for line, wanted in (("firn re", "record"), ("firn up --storage-retention-t",
+    for line, wanted in (("firn rec", "record"), ("firn up --storage-retention-t",
                           "--storage-retention-time"), ("firn up --log-level w", "warn"),
                          ("firn store ver", "verify"), ("firn store delete --he", "--help"),
                          ("firn up --log-level = de", "debug")):
@@ -78,7 +78,7 @@ def check_bash(script):
 
 
 def check_fish(script):
-    for line, wanted in (("firn re", "record"), ("firn up --storage-retention-t",
+    for line, wanted in (("firn rec", "record"), ("firn up --storage-retention-t",
                           "--storage-retention-time"), ("firn up --log-level w", "warn"),
                          ("firn store ver", "verify"), ("firn store delete --hel", "--help")):
         out = run("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
