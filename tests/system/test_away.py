@@ -211,6 +211,8 @@ def check_offline(checks, program, storage, certificates, context):
         sent = int((re.findall(r"uploaded.* samples=(\d+)", run.stderr) or ["-1"])[0])
         stored = server.metric("firn_store_samples_total")
         checks.check(run.returncode == 0 and sent == stored > 0, f"offline: {sent} samples uploaded, {stored:.0f} stored")
+        if sent != stored:
+            print(run.stderr, *(l for l in server.get("/metrics").decode().splitlines() if re.match(r"firn_ingest.* [1-9]", l)), sep="\n")
         left = [name for name in os.listdir(folder) if name.endswith(".batch")]
         checks.check(not left, "offline: nothing is left")
     finally:
