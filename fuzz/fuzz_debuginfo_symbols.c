@@ -3,7 +3,9 @@
  * passes its own checks. (libelf reads the file; DWARF is libdw's and not looked at here.) */
 #include "fuzz/fuzz.h"
 
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/debuginfo.h"
+#include "debuginfo/symtab/readers.h"
+#include "debuginfo/symtab/table.h"
 #include "objfile/objfile.h"
 
 #include <string.h>

@@ -4,7 +4,8 @@
 #include "fuzz/fuzz.h"
 
 #include "base/hash.h"
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/format.h"
+#include "debuginfo/symtab/table.h"
 
 #include <string.h>
 

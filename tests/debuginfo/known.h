@@ -5,7 +5,8 @@
 #include "test.h"
 
 #include "base/hash.h"
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
+#include "debuginfo/symtab/table.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
 
 /* clang-format off */
 static const struct { const char *name, *dir, *path, *want; } cases[] = {

@@ -4,7 +4,8 @@
  * nothing it wrote before the table has passed every check, then rename it into place. posix_spawn,
  * not fork: the parent has threads.
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/child.h"
+#include "debuginfo/symtab/table.h"
 
 #include <errno.h>
 #include <fcntl.h>

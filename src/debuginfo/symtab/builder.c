@@ -5,9 +5,10 @@
  * What is left is written as docs/formats/symtab.md says: section by section, in one pass over
  * memory, the header last.
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/builder.h"
 
 #include "base/hash.h"
+#include "os/os.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,9 @@
  * gives up priority and privileges, sets limits, and only then looks at a byte. Its exit status is
  * an `enum status`.
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/child.h"
+#include "debuginfo/symtab/readers.h"
+#include "debuginfo/symtab/symtab.h"
 
 #include <errno.h>
 #include <fcntl.h>

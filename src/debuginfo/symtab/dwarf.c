@@ -10,7 +10,8 @@
  * libdw never gives memory back before dwarf_end(), so it is begun anew every SESSION_BYTES_MAX of
  * heap: peak memory is that, plus one unit, plus what the table itself needs.
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
+#include "debuginfo/symtab/symtab.h"
 
 #include "base/clock.h"
 

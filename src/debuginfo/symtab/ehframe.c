@@ -5,7 +5,7 @@
  * function become one frame, "+0x…", in place of thousands. Runs in the child only. Source: Linux
  * Standard Base, Core, 10.6 "Exception frames".
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
 
 #include "base/reader.h"
 

@@ -16,7 +16,7 @@
  * src/debug/gosym/pclntab.go.
  */
 /* clang-format on */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
 
 #include "base/reader.h"
 

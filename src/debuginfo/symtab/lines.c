@@ -6,7 +6,7 @@
  * several short ones, which say as little. Runs in the child only. Source: DWARF 5, 6.2.4
  * and 6.2.5.
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
 
 #include "base/reader.h"
 

@@ -4,7 +4,7 @@
  * functions that .dynsym lacks. Runs in the child only.
  * Source: https://sourceware.org/gdb/current/onlinedocs/gdb.html/MiniDebugInfo.html
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
 
 #include <lzma.h>
 #include <stdlib.h>

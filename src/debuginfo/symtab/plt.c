@@ -5,7 +5,7 @@
  * .plt.sec, .plt.got; lazy or not; with or without branch protection) do not matter. x86-64 and
  * aarch64.
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

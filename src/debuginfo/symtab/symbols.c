@@ -7,7 +7,7 @@
  * of open symbols gives each address to the innermost one, so that an outer function goes on behind
  * an inner one.
  */
-#include "debuginfo/symtab/private.h"
+#include "debuginfo/symtab/readers.h"
 
 #include <elfutils/libdwelf.h>
 #include <stdlib.h>

@@ -3,14 +3,14 @@
  * A table is mapped read-only and checked once, completely: after check_table() every number in it
  * is known to be in range, so that a lookup is one search in a bucket and a walk over parents.
  */
-#include "debuginfo/debuginfo.h"
+#include "debuginfo/symtab/table.h"
 
 #include "base/hash.h"
 #include "debuginfo/symtab/format.h"
-#include "debuginfo/symtab/private.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
  * latter the size, of the entry behind it. Source: POSIX.1-2017 pax; GNU tar's manual, "Basic Tar
  * Format".
  */
-#include "debuginfo/debuginfo.h"
+#include "debuginfo/uploads/uploads.h"
 
 #include "base/reader.h"
 #include "codec/codec.h"

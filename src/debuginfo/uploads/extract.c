@@ -9,7 +9,7 @@
  * Only those of notes move with their bytes. Source: gABI ch. 4-5; elfutils' strip -f does the
  * same.
  */
-#include "debuginfo/debuginfo.h"
+#include "debuginfo/uploads/uploads.h"
 #include "objfile/objfile.h"
 
 #include <elf.h>

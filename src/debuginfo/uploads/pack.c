@@ -4,7 +4,7 @@
  * 100 bytes. What has gathered is compressed as a zstd frame of its own each time there is enough;
  * frames one behind the other are one stream. Source: as archive.c.
  */
-#include "debuginfo/debuginfo.h"
+#include "debuginfo/uploads/uploads.h"
 
 #include "codec/codec.h"
 

@@ -2,7 +2,7 @@
 /* record: names of files of uploads, and their records. Private to debuginfo/. */
 #pragma once
 
-#include "debuginfo/debuginfo.h"
+#include "debuginfo/uploads/uploads.h"
 
 #define DEBUGINFO_RECORD_BYTES_MAX 4096
 

@@ -1,72 +1,193 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uploads: what uploads.c, room.c and places.c share. Private to debuginfo/. */
+/*
+ * debuginfo/uploads: the debug files, executables and sources that clients upload
+ * (docs/formats/debuginfo.md), what of an ELF file is worth uploading, and archives of sources.
+ */
 #pragma once
 
-#include "debuginfo/uploads/record.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/metrics.h"
+#include "os/os.h"
 
-#include <limits.h>
+/* ---- uploads ---- */
 
-/* A folder's and a file's name: what the texts become (three bytes for one), and the rest. */
-#define DEBUGINFO_NAME_MAX 255
-#define DEBUGINFO_PATH_BYTES (PATH_MAX + 2 * DEBUGINFO_NAME_MAX)
+/* Letters of a build id that somebody names a file by: hexadecimal digits, Go's own, UUIDs. */
+#define DEBUGINFO_ID_MIN 3
+#define DEBUGINFO_ID_MAX 128
+#define DEBUGINFO_TENANT_MAX 64
+#define DEBUGINFO_HASH_MAX 128
+#define DEBUGINFO_UPLOAD_ID_LEN 36
+/* Build ids with uploads; of more, the ones without a file go first. */
+#define DEBUGINFO_IDS_MAX 65536
+/* Files that arrive at a time; the next one waits. */
+#define DEBUGINFO_ARRIVING_MAX 8
+/* Uploads that wait. Beyond that a client is told to try again, since each keeps a thread. */
+#define DEBUGINFO_WAITING_MAX 64
 
-struct debuginfo_upload {
-	struct debuginfo_uploads *u;
-	struct debuginfo_upload *next; /* of the uploads under way */
-	struct debuginfo_record record;
-	int fd;
-	uint64_t bytes;
-	uint64_t reserved; /* of debuginfo_uploads.bytes: what came and a little more */
-	bool whole;
+/* Numbers are those of parca.debuginfo.v1alpha1.DebuginfoType. */
+enum debuginfo_type {
+	DEBUGINFO_DEBUG = 0,
+	DEBUGINFO_EXECUTABLE = 1,
+	DEBUGINFO_SOURCES = 2,
+	DEBUGINFO_SOURCE_MAP = 3,
+	DEBUGINFO_TYPES
 };
 
-struct debuginfo_uploads {
-	struct debuginfo_uploads_config config; /* dir is a copy */
-	struct debuginfo_metrics metrics;
-	pthread_mutex_t lock; /* of all that follows, and of records and whole files */
-	pthread_cond_t left;  /* an upload under way has ended */
-	struct debuginfo_upload *arriving;
-	uint32_t arriving_count;
-	uint32_t waiting_count;
-	uint64_t bytes; /* of kept files and of uploads under way */
-	uint32_t ids;
-	int64_t swept_ns; /* monotonic */
+struct debuginfo_key {
+	struct str build_id;
+	struct str tenant;
+	enum debuginfo_type type;
 };
 
-/* Where an upload lies: its folder, and what its files' names begin with. */
-struct debuginfo_place {
-	char dir[PATH_MAX];
-	char base[DEBUGINFO_NAME_MAX + 1];
+enum debuginfo_state {
+	DEBUGINFO_NOT_SEEN,
+	DEBUGINFO_UPLOADING,
+	DEBUGINFO_BROKEN, /* the stream ended too early */
+	DEBUGINFO_UPLOADED,
+	DEBUGINFO_PURGED,
 };
-NODISCARD enum status debuginfo_place_of(const struct debuginfo_uploads *u,
-	const struct debuginfo_key *key, struct debuginfo_place *out, struct err *e);
-struct debuginfo_key debuginfo_key_of(const struct debuginfo_record *r);
-/* DIR/BASE.SUFFIX, of an upload's file with ".part" behind it where it is not whole. */
-void debuginfo_path(const struct debuginfo_place *p, const char *suffix, bool part,
-	char out[DEBUGINFO_PATH_BYTES]);
 
-/* As a text with NUL at its end; what does not fit is cut. */
-void debuginfo_copy_text(char *out, size_t size, struct str s);
-/* A record of which nothing is known yet. */
-void debuginfo_record_begin(const struct debuginfo_key *key, struct debuginfo_record *out);
+/* Texts end with NUL. */
+struct debuginfo_record {
+	char build_id[DEBUGINFO_ID_MAX + 1];
+	char tenant[DEBUGINFO_TENANT_MAX + 1];
+	enum debuginfo_type type;
+	enum debuginfo_state state;
+	char upload[DEBUGINFO_UPLOAD_ID_LEN + 1]; /* begun last */
+	char hash[DEBUGINFO_HASH_MAX + 1];
+	uint64_t size_bytes;
+	int64_t started_ns, finished_ns;
+	bool invalid;
+	char ready[DEBUGINFO_UPLOAD_ID_LEN + 1]; /* the file that is used; "": none */
+	uint64_t ready_bytes;
+};
+void debuginfo_record_encode(const struct debuginfo_record *r, struct buf *out);
+/* E_CORRUPT names the line. */
+NODISCARD enum status debuginfo_record_decode(
+	struct str bytes, struct debuginfo_record *out, struct err *e);
 
-/* ---- records; with the lock held ---- */
+struct debuginfo_uploads_config {
+	const char *dir;           /* is made; copied */
+	uint64_t bytes_max;        /* of all files; beyond it the least recently used is removed */
+	uint64_t upload_bytes_max; /* of one */
+	int64_t stale_ns;          /* since it began: an upload may be tried again */
+};
+void debuginfo_uploads_config_default(struct debuginfo_uploads_config *c);
 
-/* NOT_SEEN where there is none, or a damaged one (counted and set aside with its files). */
-NODISCARD enum status debuginfo_record_read(struct debuginfo_uploads *u,
+/* Thread safety: every function from any thread. */
+struct debuginfo_uploads;
+NODISCARD enum status debuginfo_uploads_open(
+	const struct debuginfo_uploads_config *c, struct debuginfo_uploads **out, struct err *e);
+void debuginfo_uploads_close(struct debuginfo_uploads *u); /* NULL is fine */
+
+/* What is known; state NOT_SEEN where nothing is. E_INVALID: no build id. */
+NODISCARD enum status debuginfo_uploads_find(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct debuginfo_record *out, struct err *e);
-NODISCARD enum status debuginfo_record_write(
-	struct debuginfo_uploads *u, const struct debuginfo_record *r, struct err *e);
+/* Decides on what is known whether an upload may begin. */
+typedef enum status debuginfo_may_begin_fn(
+	void *ctx, const struct debuginfo_record *known, struct err *e);
+/* Begins an upload when `may` returns OK, else returns its status. No other upload begins in
+ * between. *out->upload is its id. E_LIMIT: there is no room for it. */
+NODISCARD enum status debuginfo_uploads_begin(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct str hash, uint64_t size_bytes,
+	debuginfo_may_begin_fn *may, void *ctx, struct debuginfo_record *out, struct err *e);
+/* True when an upload that goes on has taken too long. */
+bool debuginfo_upload_is_stale(
+	const struct debuginfo_uploads *u, const struct debuginfo_record *r, int64_t now_ns);
 
-/* ---- room.c; with the lock held ---- */
+/* The bytes of an upload, one stream's. E_NOTFOUND: none was begun for this build id. E_INVALID:
+ * another was. E_PRECONDITION: it arrives already, or has ended. Waits (until `deadline_ns`,
+ * monotonic) while DEBUGINFO_ARRIVING_MAX others arrive. E_UNAVAILABLE: that long in vain, or
+ * DEBUGINFO_WAITING_MAX wait already; it may be begun anew at once. */
+struct debuginfo_upload;
+NODISCARD enum status debuginfo_upload_open(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct str upload_id, int64_t deadline_ns,
+	struct debuginfo_upload **out, struct err *e);
+/* E_INVALID: more than was announced. E_LIMIT: there is no room, only files that arrive too. */
+NODISCARD enum status debuginfo_upload_write(
+	struct debuginfo_upload *up, struct str bytes, struct err *e);
+/* The stream has ended well: OK when the file is whole, and on disk. E_INVALID: it is shorter than
+ * announced. */
+NODISCARD enum status debuginfo_upload_end(
+	struct debuginfo_upload *up, uint64_t *out_bytes, struct err *e);
+/* Always last: an upload that did not end well is broken. */
+void debuginfo_upload_close(struct debuginfo_upload *up);
 
-/* Moves the record of a place, which cannot be read, and its whole files out of the way. */
-NODISCARD enum status debuginfo_room_set_aside(
-	struct debuginfo_uploads *u, const struct debuginfo_place *place, struct err *e);
-/* Removes what no record names, sets aside what cannot be read, and counts the rest. */
-NODISCARD enum status debuginfo_room_begin(struct debuginfo_uploads *u, struct err *e);
-/* Makes room for `bytes` more: the least recently used files are removed. E_LIMIT. */
-NODISCARD enum status debuginfo_room_make(
-	struct debuginfo_uploads *u, uint64_t bytes, struct err *e);
-/* Room for one build id more. */
-NODISCARD enum status debuginfo_room_for_id(struct debuginfo_uploads *u, struct err *e);
+/* From now on the file is used, and the one before it is gone; `out` says whether it is invalid:
+ * then it is not kept. Harmless the second time. E_NOTFOUND, E_INVALID as above, E_PRECONDITION:
+ * the file is not whole. */
+NODISCARD enum status debuginfo_uploads_finish(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, struct str upload_id, struct debuginfo_record *out,
+	struct err *e);
+
+/* A descriptor of the file, the caller's. E_NOTFOUND: there is none. */
+NODISCARD enum status debuginfo_uploads_file(struct debuginfo_uploads *u,
+	const struct debuginfo_key *key, int *out_fd, uint64_t *out_bytes, struct err *e);
+/* The same, from any tenant: names are the same for all. */
+NODISCARD enum status debuginfo_uploads_any(struct debuginfo_uploads *u, struct str build_id,
+	enum debuginfo_type type, int *out_fd, struct err *e);
+
+#define DEBUGINFO_METRICS(X)                                                                 \
+	X(uploads, COUNTER, "firn_debuginfo_uploads_total", "Uploads that were finished.")   \
+	X(upload_bytes, COUNTER, "firn_debuginfo_upload_bytes_total", "Bytes that arrived.") \
+	X(broken, COUNTER, "firn_debuginfo_broken_uploads_total",                            \
+		"Uploads whose stream did not end well.")                                    \
+	X(invalid, COUNTER, "firn_debuginfo_invalid_uploads_total",                          \
+		"Uploads that were not what they were said to be.")                          \
+	X(purged, COUNTER, "firn_debuginfo_purged_total", "Files that gave way to others.")  \
+	X(damaged, COUNTER, "firn_debuginfo_damaged_records_total",                          \
+		"Records that could not be read, or were not true, set aside.")              \
+	X(arriving, GAUGE, "firn_debuginfo_arriving_uploads", "Uploads under way.")          \
+	X(bytes, GAUGE, "firn_debuginfo_bytes", "Bytes of uploaded files.")                  \
+	X(ids, GAUGE, "firn_debuginfo_build_ids", "Build ids with uploads.")
+struct debuginfo_metrics {
+	DEBUGINFO_METRICS(METRIC_FIELD)
+};
+void debuginfo_uploads_write_metrics(struct debuginfo_uploads *u, struct buf *out);
+
+/* ---- what is uploaded of an ELF file ---- */
+
+/* What of an ELF file gives names to its addresses, as a file of its own that is read piece by
+ * piece: all sections that are not loaded (DWARF, symbols), symbols of the dynamic linker, notes;
+ * of the others their headers. From it comes the symbol table that comes from the whole file.
+ * Memory: that of the headers. `obj` stays the caller's, until the end. E_INVALID: its sections are
+ * not where they could be. E_NOTFOUND: there are none. */
+struct objfile;
+struct debuginfo_extract;
+NODISCARD enum status debuginfo_extract_new(
+	const struct objfile *obj, struct debuginfo_extract **out, struct err *e);
+void debuginfo_extract_free(struct debuginfo_extract *x); /* NULL is fine */
+uint64_t debuginfo_extract_bytes(const struct debuginfo_extract *x);
+/* False: nothing in there names a function. */
+bool debuginfo_extract_has_names(const struct debuginfo_extract *x);
+/* Exactly `len` bytes, which must be there. E_INVALID: the ELF file has become shorter. */
+NODISCARD enum status debuginfo_extract_read(
+	const struct debuginfo_extract *x, uint64_t at, void *out, size_t len, struct err *e);
+/* The whole of it to `fd`. */
+NODISCARD enum status debuginfo_extract(const struct objfile *obj, int fd, struct err *e);
+
+/* ---- archives of sources: tar, compressed by gzip or zstd ---- */
+
+/* Of one text. */
+#define DEBUGINFO_SOURCE_BYTES_MAX ((size_t)32 << 20)
+/* Unpacked, until the wanted file is found; its entries, and their paths. */
+#define DEBUGINFO_ARCHIVE_BYTES_MAX ((uint64_t)8 << 30)
+#define DEBUGINFO_ARCHIVE_ENTRIES_MAX 1000000
+#define DEBUGINFO_ARCHIVE_PATH_MAX 4096
+
+typedef bool debuginfo_cancel_fn(void *ctx);
+/* The bytes of the file `path`, appended to `out`. A "/" or "./" at the front counts on neither
+ * side. E_NOTFOUND: it is not in there. E_CORRUPT says what is wrong with the archive, and where.
+ * E_LIMIT: see above, and out->max. `cancel` may be NULL. */
+NODISCARD enum status debuginfo_archive_find(int fd, struct str path, debuginfo_cancel_fn *cancel,
+	void *cancel_ctx, struct buf *out, struct err *e);
+
+/* Writes one, in zstd, to `fd`. Times and owners are left out: equal files give equal bytes. */
+struct debuginfo_pack;
+NODISCARD enum status debuginfo_pack_new(int fd, struct debuginfo_pack **out, struct err *e);
+/* E_LIMIT: the path or the text is longer than may be read back. */
+NODISCARD enum status debuginfo_pack_add(
+	struct debuginfo_pack *p, struct str path, struct str text, struct err *e);
+NODISCARD enum status debuginfo_pack_end(struct debuginfo_pack *p, struct err *e);
+void debuginfo_pack_free(struct debuginfo_pack *p); /* NULL is fine */
