@@ -221,8 +221,8 @@ static const struct cli_option profiling_options[] = {
 		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
-	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, all "
-		  "or none. Default: all. parca-agent's other names are accepted and select "
+	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, v8, "
+		  "all or none. Default: all. parca-agent's other names are accepted and select "
 		  "nothing. none also leaves out the names of JIT code." },
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_python),
@@ -240,6 +240,9 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "php-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_php),
 	  .help = "Show PHP programs by the native frames of the interpreter." },
+	{ .name = "v8-unwinding-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_v8),
+	  .help = "Show Node.js programs by native frames only." },
 	{ .name = "interpreter-frames", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, keep_interpreters),
 	  .help = "Also show the interpreter's own native frames that call functions of its "
@@ -663,7 +666,7 @@ static const struct {
 } tracers[] = { { "all", AGENT_RUNTIMES_ALL }, { "none", 0 }, { "native", 0 },
 	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", AGENT_RUNTIME_PERL },
 	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT }, { "ruby", 0 },
-	{ "v8", 0 }, { "dotnet", 0 }, { "go", 0 }, { "labels", 0 }, { "beam", 0 },
+	{ "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 }, { "go", 0 }, { "labels", 0 }, { "beam", 0 },
 	{ "luajit", 0 } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
@@ -685,6 +688,7 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 	runtimes &= f->no_python ? ~AGENT_RUNTIME_PYTHON : UINT32_MAX;
 	runtimes &= f->no_perl ? ~AGENT_RUNTIME_PERL : UINT32_MAX;
 	runtimes &= f->no_php ? ~AGENT_RUNTIME_PHP : UINT32_MAX;
+	runtimes &= f->no_v8 ? ~AGENT_RUNTIME_V8 : UINT32_MAX;
 	runtimes &= f->no_java ? ~AGENT_RUNTIME_HOTSPOT : UINT32_MAX;
 	out->runtimes = runtimes;
 	return true;

@@ -13,11 +13,13 @@ static const struct {
 	[RUNTIME_HOTSPOT] = { "hotspot", hotspot_find },
 	[RUNTIME_PHP] = { "php", php_find },
 	[RUNTIME_PERL] = { "perl", perl_find },
+	[RUNTIME_V8] = { "v8", v8_find },
 };
 static_assert(ARRAY_COUNT(runtimes) == RUNTIME_KIND_COUNT, "each kind is found by somebody");
 static_assert(sizeof(struct cpython_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct hotspot_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct perl_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
+static_assert(sizeof(struct v8_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct php_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 
 const char *runtime_name(unsigned kind)

@@ -40,6 +40,8 @@ void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_b
 {
 	if (kind >= RUNTIME_KIND_COUNT || !words_of[kind].separator) {
 		(void)runtimes_text(out, text, character_bytes);
+		if (kind == RUNTIME_V8 && !text.len)
+			buf_str(out, STR("(anonymous)"));
 		return;
 	}
 	const struct words *w = &words_of[kind];

@@ -40,6 +40,7 @@ void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint
 NODISCARD enum status version_in_constants(
 	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
 
+enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status perl_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status php_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status cpython_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

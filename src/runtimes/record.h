@@ -17,6 +17,7 @@ enum runtime_kind {
 	RUNTIME_HOTSPOT = 2,
 	RUNTIME_PHP = 3,
 	RUNTIME_PERL = 4,
+	RUNTIME_V8 = 5,
 	RUNTIME_KIND_COUNT,
 };
 
@@ -155,6 +156,36 @@ struct perl_layout {
 	__u16 thread_at;
 };
 
+/* Bytes that are read of each object; all offsets in it lie below. */
+#define V8_FUNCTION_BYTES 56
+#define V8_SHARED_BYTES 64
+#define V8_SCRIPT_BYTES 72
+#define V8_SCOPE_BYTES 64
+/* Types of functions: so many from the first on. */
+#define V8_FUNCTION_TYPES 24
+
+struct v8_layout {
+	__u32 builtins[2];     /* file offsets: V8's own code from, to */
+	__u32 entry[2];        /* the same of what begins a function in the interpreter */
+	__u32 handlers[2];     /* and of what executes its instructions */
+	__s16 frame_bytecodes; /* from the frame pointer on; what comes below it is the offset */
+	__u16 function_shared; /* JSFunction's SharedFunctionInfo */
+	__u16 shared_name;     /* of a SharedFunctionInfo: a String or ScopeInfo */
+	__u16 shared_script;
+	__u16 shared_flags; /* u32; behind it the function's number in its script */
+	__u16 script_name;  /* behind it the line it begins at */
+	__u16 script_source;
+	__u16 script_id;
+	__u16 scope_locals;    /* of a ScopeInfo: how many variables it names */
+	__u16 scope_variables; /* where these begin */
+	__u16 scope_positions; /* of the function in the source; 0: behind its names */
+	__u16 bytecodes_data;  /* of a BytecodeArray: where its instructions begin */
+	__u16 bytecodes_lines; /* its table of places in the source */
+	__u16 first_no_string; /* types below it are strings */
+	__u16 type_function;   /* the first one */
+	__u16 type_shared, type_script, type_scope, type_bytecodes, type_code;
+};
+
 #define RUNTIME_LAYOUT_WORDS 14
 
 struct runtime_record {
@@ -172,6 +203,7 @@ struct runtime_record {
 		struct hotspot_layout hotspot;
 		struct php_layout php;
 		struct perl_layout perl;
+		struct v8_layout v8;
 		__u64 words[RUNTIME_LAYOUT_WORDS];
 	} layout;
 };

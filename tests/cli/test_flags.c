@@ -120,7 +120,9 @@ static void has_defaults(void **state)
 	CHECK_STR(str_of(agent.node), "");
 }
 
-#define ALL (AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PERL | AGENT_RUNTIME_PHP)
+#define ALL                                                                                      \
+	(AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PERL | AGENT_RUNTIME_PHP | \
+		AGENT_RUNTIME_V8)
 
 static const struct {
 	const char *name, *flags;
@@ -133,13 +135,15 @@ static const struct {
 	{ "by default", "", ALL, false },
 	{ "all", "--tracers all", ALL, false },
 	{ "none", "--tracers none", 0, true },
-	{ "one of parca-agent's", "--tracers v8", 0, false },
+	{ "one of parca-agent's", "--tracers dotnet", 0, false },
+	{ "Node.js", "--tracers v8", AGENT_RUNTIME_V8, false },
 	{ "Java", "--tracers hotspot", AGENT_RUNTIME_HOTSPOT, false },
 	{ "some", "--tracers none,python,php", AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_PHP, false },
 	{ "Python switched off", "--python-unwinding-disable", ALL & ~AGENT_RUNTIME_PYTHON, false },
 	{ "Java switched off", "--java-unwinding-disable", ALL & ~AGENT_RUNTIME_HOTSPOT, false },
 	{ "Perl switched off", "--perl-unwinding-disable", ALL & ~AGENT_RUNTIME_PERL, false },
 	{ "PHP switched off", "--php-unwinding-disable", ALL & ~AGENT_RUNTIME_PHP, false },
+	{ "Node.js switched off", "--v8-unwinding-disable", ALL & ~AGENT_RUNTIME_V8, false },
 };
 
 static void chooses_tracers(void **state)

@@ -11,7 +11,7 @@
 #define MADE_TEXT_BYTES 4096
 #define MADE_CONSTANTS 0x450000
 #define MADE_DATA 0x500000
-#define MADE_SYMBOLS_MAX 8
+#define MADE_SYMBOLS_MAX 32
 
 struct made_symbol {
 	const char *name;
@@ -25,6 +25,7 @@ struct made_elf {
 	size_t index_bytes;
 	const uint8_t *data; /* 1,024 bytes of .data; NULL: zeros */
 	struct made_symbol symbols[MADE_SYMBOLS_MAX];
+	struct made_symbol locals[MADE_SYMBOLS_MAX]; /* in .symtab, where there are any */
 };
 
 static inline uint32_t made_name(struct buf *names, const char *name)
@@ -34,22 +35,29 @@ static inline uint32_t made_name(struct buf *names, const char *name)
 	return at;
 }
 
+static inline void made_symbols(
+	struct buf *symbols, struct buf *names, const struct made_symbol *list)
+{
+	buf_init(symbols, 4096);
+	buf_init(names, 4096);
+	Elf64_Sym none = { .st_name = made_name(names, "") };
+	buf_put(symbols, &none, sizeof(none));
+	for (size_t i = 0; i < MADE_SYMBOLS_MAX && list[i].name; i++) {
+		Elf64_Sym s = { .st_name = made_name(names, list[i].name),
+			.st_shndx = 1,
+			.st_value = list[i].address,
+			.st_size = list[i].size };
+		buf_put(symbols, &s, sizeof(s));
+	}
+}
+
 static inline void made_elf(struct gen_elf *g, const struct made_elf *m)
 {
 	static const uint8_t zeros[MADE_TEXT_BYTES];
 	const char *constants = m->constants ? m->constants : "nothing";
-	struct buf symbols, names;
-	buf_init(&symbols, 4096);
-	buf_init(&names, 4096);
-	Elf64_Sym none = { .st_name = made_name(&names, "") };
-	buf_put(&symbols, &none, sizeof(none));
-	for (size_t i = 0; i < MADE_SYMBOLS_MAX && m->symbols[i].name; i++) {
-		Elf64_Sym s = { .st_name = made_name(&names, m->symbols[i].name),
-			.st_shndx = 1,
-			.st_value = m->symbols[i].address,
-			.st_size = m->symbols[i].size };
-		buf_put(&symbols, &s, sizeof(s));
-	}
+	struct buf symbols, names, locals, local_names;
+	made_symbols(&symbols, &names, m->symbols);
+	made_symbols(&locals, &local_names, m->locals);
 	gen_elf_init(g);
 	uint32_t text = gen_section(g, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, MADE_TEXT,
 		m->code ? m->code : zeros, MADE_TEXT_BYTES);
@@ -64,12 +72,20 @@ static inline void made_elf(struct gen_elf *g, const struct made_elf *m)
 		gen_section(g, ".dynsym", SHT_DYNSYM, SHF_ALLOC, 0, symbols.data, symbols.len);
 	g->sections[dynsym].header.sh_link =
 		gen_section(g, ".dynstr", SHT_STRTAB, SHF_ALLOC, 0, names.data, names.len);
+	if (m->locals[0].name) {
+		uint32_t symtab =
+			gen_section(g, ".symtab", SHT_SYMTAB, 0, 0, locals.data, locals.len);
+		g->sections[symtab].header.sh_link = gen_section(
+			g, ".strtab", SHT_STRTAB, 0, 0, local_names.data, local_names.len);
+	}
 	gen_load(g, text, PF_R | PF_X);
 	gen_load(g, rodata, PF_R);
 	gen_load(g, data, PF_R | PF_W);
 	gen_elf_finish(g);
 	buf_deinit(&symbols);
 	buf_deinit(&names);
+	buf_deinit(&locals);
+	buf_deinit(&local_names);
 }
 
 static inline enum status made_elf_find(

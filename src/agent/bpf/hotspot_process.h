@@ -120,12 +120,18 @@ static __always_inline __u64 hotspot_check(const struct hotspot_process *p)
 	return hash;
 }
 
-/* 0: no HotSpot's record is there. */
+/* Does its code lie in memory without a file? */
+static __always_inline int runtime_makes_code(const struct runtime_record *r)
+{
+	return r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_V8;
+}
+
+/* 0: no record of such a runtime is there. */
 static __always_inline __u64 hotspot_build(__u64 record)
 {
 	__u32 index = record - 1;
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
-	if (!r || r->kind != RUNTIME_HOTSPOT)
+	if (!r || !runtime_makes_code(r))
 		return 0;
 	const __u64 *words = (const __u64 *)r;
 	__u64 hash = config.hash_seed;
@@ -161,7 +167,7 @@ static __always_inline int hotspot_is_library(
 	__u32 runtime = slot ? slot->value.runtime : 0;
 	index = runtime - 1;
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
-	if (!runtime || !r || r->kind != RUNTIME_HOTSPOT || r->text_from - offset >= bytes)
+	if (!runtime || !r || !runtime_makes_code(r) || r->text_from - offset >= bytes)
 		return 0;
 	h->root = start - offset + r->delta;
 	h->process.record = runtime;
@@ -246,6 +252,8 @@ __noinline int hotspot_read_process(__u32 index)
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
 	if (!h || !r || !config.walk_runtimes)
 		return 0;
+	if (r->kind == RUNTIME_V8)
+		return 1;
 	const struct hotspot_layout *l = &r->layout.hotspot;
 	struct hotspot_process *p = &h->process;
 	__u64 heaps = runtime_word(h->root);
@@ -270,21 +278,33 @@ __noinline int hotspot_read_process(__u32 index)
 	return count > 0;
 }
 
+/* Its runtime was met; `bytes` is ~0 where all memory without a file is taken for its code. */
+static __always_inline void code_walk_use(struct walk *w, __u64 record, __u64 from, __u64 bytes)
+{
+	struct bpf_counters *c = counters_here();
+	if (c && !w->code.record)
+		c->runtime_samples++;
+	w->code.record = record;
+	w->code.from = from;
+	w->code.bytes = bytes;
+	w->code.is_anywhere = bytes == ~0ULL;
+}
+
 /* What is kept of the process is used: where its code is. */
-static __always_inline void hotspot_use(
-	struct walk *w, struct bpf_counters *c, const struct hotspot_process *p)
+static __always_inline void hotspot_use(struct walk *w, const struct hotspot_process *p)
 {
 	__u64 from = ~0ULL, to = 0;
+	if (!p->heaps[0].low) {
+		code_walk_use(w, p->record, 0, ~0ULL);
+		return;
+	}
 	for (__u32 i = 0; i < HOTSPOT_HEAPS_MAX; i++) {
 		if (p->heaps[i].low && p->heaps[i].low < from)
 			from = p->heaps[i].low;
 		if (p->heaps[i].high > to)
 			to = p->heaps[i].high;
 	}
-	w->code.record = p->record;
-	w->code.from = from;
-	w->code.bytes = to - from;
-	c->runtime_samples++;
+	code_walk_use(w, p->record, from, to - from);
 }
 
 /* Does the process have a HotSpot, and where is its code? */
@@ -304,7 +324,7 @@ __noinline int hotspot_find(__u32 zero)
 	h->process = *kept;
 	if (h->process.key == key && h->process.check == hotspot_check(&h->process)) {
 		if (h->process.record && h->process.build == hotspot_build(h->process.record)) {
-			hotspot_use(w, c, &h->process);
+			hotspot_use(w, &h->process);
 			return 0;
 		}
 		if (!h->process.record && now < h->process.retry_ns)
@@ -329,7 +349,7 @@ __noinline int hotspot_find(__u32 zero)
 	h->process.wait_ns = wait;
 	h->process.check = hotspot_check(&h->process);
 	if (h->process.record)
-		hotspot_use(w, c, &h->process);
+		hotspot_use(w, &h->process);
 	*kept = h->process;
 	return 0;
 }

@@ -176,9 +176,10 @@ struct code_walk {
 	/* The innermost function that was inlined into the last one met and is not recorded yet, by
 	 * its place in `scopes`; 0: there is none. */
 	__u32 scope;
-	__u32 pad;
+	__u32 is_anywhere; /* all memory without a file is taken for its code (V8) */
 	__u64 scopes;
 	__u64 metadata;
+	__u64 native; /* the frame in a file that the runtime is asked about; 0: in no file */
 };
 
 /* The language runtime of this stack. A stack that meets several shows the frames of the first. */

@@ -86,15 +86,21 @@ static __always_inline int is_in_loop(const __u32 loop[4], __u64 offset)
 
 /* ---- frames ---- */
 
-static __always_inline void runtime_record_word(struct walk *w, __u64 code, __u64 position)
+/* A frame of any kind. */
+static __always_inline void runtime_record_native(struct walk *w, __u64 frame)
 {
 	__u32 at = w->kernel_count + w->user_count;
 	if (at >= SAMPLE_FRAMES_MAX)
 		return;
-	__u64 frame = FRAME_RUNTIME | (code & FRAME_CODE_MASK) << FRAME_CODE_SHIFT | position;
 	w->frames[at] = frame;
 	w->user_count++;
 	w->hash = hash_mix(w->hash, frame);
+}
+
+static __always_inline void runtime_record_word(struct walk *w, __u64 code, __u64 position)
+{
+	runtime_record_native(
+		w, FRAME_RUNTIME | (code & FRAME_CODE_MASK) << FRAME_CODE_SHIFT | position);
 }
 
 static __always_inline void runtime_record_frame(struct walk *w, __u64 code, __u64 position)

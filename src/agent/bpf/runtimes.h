@@ -18,6 +18,7 @@
 #include "php.h"
 #include "python.h"
 #include "runtime.h"
+#include "v8.h"
 
 /* The first frame in a runtime's file. 1: the runtime is asked before the frame can be recorded;
  * not from here, where the stacks of the functions that call one another would add up to more than
@@ -29,6 +30,18 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 	if (!config.walk_runtimes || !r || r->kind == RUNTIME_HOTSPOT ||
 		offset - r->text_from >= r->text_bytes)
 		return 0;
+	if (r->kind == RUNTIME_V8) {
+		if (offset - r->layout.v8.builtins[0] >=
+			r->layout.v8.builtins[1] - r->layout.v8.builtins[0])
+			return 0;
+		code_walk_use(w, m->runtime, 0, ~0ULL);
+		w->code.native =
+			(__u64)m->file_id << FRAME_FILE_SHIFT | (offset & FRAME_OFFSET_MASK);
+		w->runtime.stage = RUNTIME_CODE;
+		return 1;
+	}
+	if (w->runtime.record)
+		return 0;
 	w->runtime.record = m->runtime;
 	w->runtime.root = m->start - m->offset + r->delta;
 	w->runtime.stage = RUNTIME_ENTER;
@@ -36,10 +49,13 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 }
 
 /* Memory without a file at `address`: does a runtime walk what is there? */
-static __always_inline int runtime_has_code(struct walk *w, __u64 address)
+static __always_inline int runtime_has_code(struct walk *w, const struct mapping *m, __u64 address)
 {
 	if (!config.walk_runtimes || !settings.has_code_runtimes)
 		return 0;
+	if (w->code.is_anywhere && m->kind != MAPPING_ANONYMOUS)
+		return 0;
+	w->code.native = 0;
 	if (address - w->code.from < w->code.bytes) {
 		w->runtime.stage = RUNTIME_CODE;
 		return 1;
@@ -83,6 +99,16 @@ static __always_inline void runtime_replace(struct walk *w, __u64 hash)
 	w->runtime.stage = RUNTIME_FRAMES;
 }
 
+/* A step in the code of a runtime, or towards it. */
+static __always_inline int code_step(struct walk *w)
+{
+	const struct runtime_record *r = hotspot_record(w);
+	if (w->runtime.stage == RUNTIME_FIND || !r || r->kind != RUNTIME_V8)
+		return hotspot_step(0);
+	w->runtime.stage = RUNTIME_NATIVE;
+	return v8_frame(0);
+}
+
 /* A step of whatever the stage is. Global: verified once. */
 __noinline int runtime_step(__u32 zero)
 {
@@ -93,7 +119,7 @@ __noinline int runtime_step(__u32 zero)
 	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
 		return STACK_END_DEPTH;
 	if (w->runtime.stage >= RUNTIME_FIND)
-		return hotspot_step(0);
+		return code_step(w);
 	const struct runtime_record *r = runtime_record_of(w);
 	if (!r)
 		return STACK_END_NO_REGS;

@@ -336,10 +336,10 @@ __noinline int walk_frame(__u32 unused)
 	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
 	__u64 offset = address - m->start + m->offset;
 	__u64 hash = w->hash;
-	if (m->runtime && !w->runtime.record && runtime_begin(w, m, offset))
+	if (m->runtime && runtime_begin(w, m, offset))
 		return STACK_END_NONE; /* here again, when it is known what this one runs */
 	/* Large pages (hugetlbfs) are a file to the kernel. */
-	if (!m->page_count && runtime_has_code(w, address))
+	if (!m->page_count && runtime_has_code(w, m, address))
 		return STACK_END_NONE;
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
 	if (m->page_count)

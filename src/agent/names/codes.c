@@ -243,7 +243,7 @@ uint32_t codes_line(const struct code *x, uint64_t position)
 		(void)cpython_line(x->version, x->first_line, x->lines, (uint32_t)position, &line);
 	else if (x->kind == RUNTIME_HOTSPOT)
 		(void)hotspot_line(x->version, x->lines, (uint32_t)position, &line);
-	else
+	else if (x->kind != RUNTIME_V8)
 		line = (uint32_t)position; /* the kernel has looked it up */
 	return line;
 }

@@ -633,7 +633,7 @@ enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
 {
 	if (!sampler_walks_runtimes(s))
 		return OK;
-	if (r->kind == RUNTIME_HOTSPOT)
+	if (r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_V8)
 		s->skeleton->bss->settings.has_code_runtimes = 1;
 	return tables_set_runtime(s->tables, key, r, e);
 }

@@ -285,6 +285,7 @@ static enum frame_kind kind_of_runtime(unsigned runtime)
 		[RUNTIME_HOTSPOT] = FRAME_JVM,
 		[RUNTIME_PHP] = FRAME_PHP,
 		[RUNTIME_PERL] = FRAME_PERL,
+		[RUNTIME_V8] = FRAME_V8JS,
 	};
 	return runtime < RUNTIME_KIND_COUNT ? kinds[runtime] : FRAME_UNKNOWN;
 }

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * v8: the frames of JavaScript in V8 (Node.js), 8.4 on.
+ *
+ * All of V8's code keeps the frame pointer: its builtins, which lie in the program's file, and what
+ * its compilers make, which lies in memory without one. The word below the saved frame pointer says
+ * what a frame is: a small number, its type, in frames of V8's own; else it is the context of a
+ * JavaScript function, which lies in the next word. So JavaScript needs no state of the process,
+ * and the interpreter's own frames, which have that function too, give way to it.
+ *
+ * The garbage collector moves objects, while the thread that is sampled waits in it: then the first
+ * word of an object is not its map, but where it has gone to. Each object that a name comes from is
+ * believed only with the map of its type. A function is known by the numbers of its script and of
+ * itself in the script, which stay when it is moved.
+ *
+ * Source: V8, src/execution/frame-constants.h, frames.h, src/objects/{js-function,
+ * shared-function-info,scope-info,script,string}.h, map-word.h.
+ */
+#pragma once
+
+#include "hotspot.h"
+#include "v8_names.h"
+
+/* What is read of a frame: its words from fp - 64 on. */
+#define V8_FRAME_BELOW 64
+#define V8_FRAME_BYTES 80
+#define V8_FRAME_BYTES_MAX (8 << 20)
+/* Words below the frame pointer. */
+#define V8_FRAME_CONTEXT (-8)
+#define V8_FRAME_FUNCTION (-16)
+/* Registers of the interpreter, in w->regs. */
+#define V8_REG_OFFSET 1    /* r9 */
+#define V8_REG_BYTECODES 4 /* r12 */
+
+static __always_inline __u64 v8_frame_word(const struct v8_scratch *v, __s32 from_fp)
+{
+	return v8_word(v->frame, V8_FRAME_BELOW + from_fp);
+}
+
+/* Is the frame at hand one of the interpreter's own? */
+static __always_inline int v8_is_interpreter(const struct walk *w, const struct v8_layout *l)
+{
+	__u64 offset = w->code.native & FRAME_OFFSET_MASK;
+	return w->code.native && ((offset >= l->entry[0] && offset < l->entry[1]) ||
+					 (offset >= l->handlers[0] && offset < l->handlers[1]));
+}
+
+static __always_inline void v8_record_native(struct walk *w)
+{
+	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
+	runtime_record_native(w, w->code.native ? w->code.native : address & FRAME_OFFSET_MASK);
+}
+
+/* How many bytes into its instructions a function of the interpreter is. */
+static __always_inline __u64 v8_position(
+	const struct walk *w, const struct v8_layout *l, struct v8_scratch *v)
+{
+	__u64 bytecodes = v8_frame_word(v, l->frame_bytecodes);
+	__u64 head[1];
+	if (!v8_read(head, sizeof(head), bytecodes) ||
+		!v8_is(v, V8_MAP_BYTECODES, head[0], l->type_bytecodes, l->type_bytecodes))
+		return FRAME_POSITION_NONE;
+	__u64 offset = (__s64)v8_frame_word(v, l->frame_bytecodes - 8) >> V8_SMI_SHIFT;
+	if (w->pc_is_exact && w->regs[V8_REG_BYTECODES] == bytecodes)
+		offset = (__u32)w->regs[V8_REG_OFFSET];
+	__u64 position = offset - (l->bytecodes_data - V8_TAG);
+	return position < FRAME_POSITION_NONE ? position : FRAME_POSITION_NONE;
+}
+
+/* A frame of JavaScript: of the interpreter, of a compiled function, or of a builtin. */
+static __always_inline void v8_record_function(
+	struct walk *w, const struct runtime_record *r, struct v8_scratch *v, int is_interpreter)
+{
+	__u64 number = v8_function(v8_frame_word(v, V8_FRAME_FUNCTION));
+	if (!number) {
+		v8_record_native(w);
+		runtime_record_gap(w, r, RUNTIME_GAP_CODE);
+		return;
+	}
+	/* A builtin that has no frame of its own, of the function that calls it; it has one if it
+	 * is a function itself. */
+	if (w->code.native && (config.keep_interpreters || (!is_interpreter && v->has_script)))
+		v8_record_native(w);
+	__u64 position = FRAME_POSITION_NONE;
+	if (is_interpreter && v->has_script)
+		position = v8_position(w, &r->layout.v8, v);
+	runtime_record_frame(w, number, position);
+}
+
+/* The frame at (pc, sp, fp), and to its caller. Global: verified by itself. */
+__noinline int v8_frame(__u32 zero)
+{
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	struct v8_scratch *v = v8_scratch_here();
+	if (!w || !v || !config.walk_runtimes)
+		return STACK_END_NO_REGS;
+	const struct runtime_record *r = hotspot_record(w);
+	if (!r)
+		return STACK_END_NO_REGS;
+	__u64 fp = w->fp;
+	int is_interpreter = v8_is_interpreter(w, &r->layout.v8);
+	if (fp < w->sp || fp - w->sp > V8_FRAME_BYTES_MAX || (fp & 7) ||
+		!read_user(v->frame, V8_FRAME_BYTES, fp - V8_FRAME_BELOW)) {
+		v8_record_native(w);
+		return STACK_END_NO_TABLE;
+	}
+	v8_begin_sample(w, v);
+	if (v8_frame_word(v, V8_FRAME_CONTEXT) & V8_TAG)
+		v8_record_function(w, r, v, is_interpreter);
+	else if (!is_interpreter || config.keep_interpreters)
+		v8_record_native(w);
+	w->pc_is_guess = 1;
+	return hotspot_to(w, v8_frame_word(v, 8), fp + 16, v8_frame_word(v, 0));
+}

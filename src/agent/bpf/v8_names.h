@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * v8_names: from a JSFunction of V8 to its number, and what is told of it: its name, its script's
+ * name, and where in the script it is.
+ */
+#pragma once
+
+#include "runtime.h"
+
+#define V8_TAG 1        /* of a pointer to an object */
+#define V8_SMI_SHIFT 32 /* of a small number, whose lower half is zero */
+#define V8_MAP_TYPE 12  /* of a Map: the type of its objects, u16 */
+/* A String: length, and where its characters begin, or what it is made of. */
+#define V8_STRING_LENGTH 12
+#define V8_STRING_TEXT 16
+#define V8_STRING_BYTES 32
+#define V8_STRING_KIND 7 /* of its type */
+#define V8_STRING_SEQUENTIAL 0
+#define V8_STRING_CONS 1
+#define V8_STRING_EXTERNAL 2
+#define V8_STRING_THIN 5
+#define V8_STRING_ONE_BYTE 8
+/* Strings of which a name is put together, and steps to one. */
+#define V8_NAME_PARTS_MAX 4 /* power of two */
+#define V8_STRING_STEPS_MAX 4
+/* Behind the names of a ScopeInfo's variables: slots in which the function's name may be. */
+#define V8_SLOTS 6
+#define V8_SLOTS_BYTES ((V8_SLOTS + 1) * 8)
+/* From so many variables on their names are elsewhere. */
+#define V8_SCOPE_NAMES_MAX 75
+
+enum v8_map {
+	V8_MAP_FUNCTION,
+	V8_MAP_SHARED,
+	V8_MAP_SCRIPT,
+	V8_MAP_SCOPE,
+	V8_MAP_BYTECODES,
+	V8_MAP_COUNT
+};
+
+#define V8_BLOCK_WORDS 16 /* power of two */
+
+struct v8_scratch {
+	__u64 frame[V8_BLOCK_WORDS];
+	__u64 function[V8_BLOCK_WORDS]; /* JSFunction */
+	__u64 shared[V8_BLOCK_WORDS];   /* SharedFunctionInfo */
+	__u64 script[V8_BLOCK_WORDS];
+	__u64 scope[V8_BLOCK_WORDS]; /* ScopeInfo, then its slots */
+	__u64 text[V8_BLOCK_WORDS];  /* String */
+	__u64 maps[V8_MAP_COUNT];    /* that were seen to be of the type, in this sample */
+	__u32 sample;
+	__u32 has_script;               /* the function asked for last is no builtin */
+	__u64 parts[V8_NAME_PARTS_MAX]; /* right halves of a String of two */
+	__u32 text_type, text_bytes;
+	__u64 text_at;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct v8_scratch);
+} v8_scratches SEC(".maps");
+
+static __always_inline struct v8_scratch *v8_scratch_here(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&v8_scratches, &zero);
+}
+
+static __always_inline void v8_begin_sample(const struct walk *w, struct v8_scratch *v)
+{
+	if (v->sample == w->sample)
+		return;
+	v->sample = w->sample;
+	__builtin_memset(v->maps, 0, sizeof(v->maps));
+}
+
+/* The word at an offset of what was read, and half of it. */
+static __always_inline __u64 v8_word(const __u64 *block, __u32 offset)
+{
+	return *(const volatile __u64 *)&block[offset / 8 & (V8_BLOCK_WORDS - 1)];
+}
+
+static __always_inline __u32 v8_half(const __u64 *block, __u32 offset)
+{
+	return v8_word(block, offset) >> (offset & 4) * 8;
+}
+
+static __always_inline int v8_is_small(__u64 word)
+{
+	return !(__u32)word;
+}
+
+/* Reads the first bytes of an object, where it is now. 0: it is none. */
+static __always_inline int v8_read(__u64 *out, __u32 bytes, __u64 object)
+{
+	if (!(object & V8_TAG) || !read_user(out, bytes, object - V8_TAG))
+		return 0;
+	__u64 moved = *(const volatile __u64 *)out;
+	if (moved & V8_TAG)
+		return 1;
+	return moved && read_user(out, bytes, moved) && *(const volatile __u64 *)out & V8_TAG;
+}
+
+static __always_inline __u32 v8_type(__u64 map)
+{
+	__u16 type = 0;
+	(void)read_user(&type, sizeof(type), map - V8_TAG + V8_MAP_TYPE);
+	return type;
+}
+
+/* Is it the Map of objects of these types? */
+static __always_inline int v8_is(
+	struct v8_scratch *v, enum v8_map which, __u64 map, __u32 from, __u32 to)
+{
+	if (v->maps[which] == map)
+		return 1;
+	__u32 type = v8_type(map);
+	if (type < from || type > to)
+		return 0;
+	v->maps[which] = map;
+	return 1;
+}
+
+/* ---- strings ---- */
+
+/* Reads the head of the String that `string` is or stands for to v->text. 0: it is none. */
+__noinline int v8_string(__u64 string)
+{
+	struct v8_scratch *v = v8_scratch_here();
+	struct walk *w = walk_here();
+	if (!v || !w || !config.walk_runtimes)
+		return 0;
+	const struct runtime_record *r = hotspot_record(w);
+	if (!r)
+		return 0;
+	__u32 no_string = r->layout.v8.first_no_string;
+	v->text_bytes = 0;
+	for (int i = 0; i < V8_STRING_STEPS_MAX; i++) {
+		__u64 head[2];
+		if (!v8_read(head, sizeof(head), string))
+			return 0;
+		__u32 type = v8_type(head[0]);
+		if (type >= no_string)
+			return 0;
+		__u32 kind = type & V8_STRING_KIND;
+		__u32 characters = head[1] >> 32;
+		v->text_type = type;
+		v->text_bytes = type & V8_STRING_ONE_BYTE ? characters : 2 * characters;
+		v->text_at = string - V8_TAG + V8_STRING_TEXT;
+		if (kind == V8_STRING_SEQUENTIAL)
+			return characters < 1U << 30;
+		if (!v8_read(v->text, V8_STRING_BYTES, string))
+			return 0;
+		if (kind == V8_STRING_EXTERNAL) {
+			v->text_at = v8_word(v->text, 24);
+			return characters < 1U << 30;
+		}
+		if (kind == V8_STRING_CONS)
+			return 1;
+		if (kind != V8_STRING_THIN)
+			return 0;
+		string = v8_word(v->text, V8_STRING_TEXT);
+	}
+	return 0;
+}
+
+/* Copies the text of a String that is not put together of others to data[at]. */
+static __always_inline __u32 v8_copy_flat(
+	struct v8_scratch *v, struct event_code *e, __u32 at, __u32 max, __u8 *unit)
+{
+	__u8 bytes = v->text_type & V8_STRING_ONE_BYTE ? 1 : 2;
+	if (*unit != RUNTIME_TEXT_UTF8 && *unit != bytes)
+		return 0;
+	*unit = bytes;
+	return code_copy(e, at, v->text_at, v->text_bytes, max);
+}
+
+/* Copies a name, of some parts at most: what is right of one and no single String is left out. */
+static __always_inline __u32 v8_copy(
+	struct v8_scratch *v, struct event_code *e, __u32 at, __u64 string, __u32 max, __u8 *unit)
+{
+	__u32 bytes = 0, parts = 0;
+	if (!v8_string(string))
+		return 0;
+	for (; parts < V8_NAME_PARTS_MAX; parts++) {
+		if ((v->text_type & V8_STRING_KIND) != V8_STRING_CONS)
+			break;
+		*(volatile __u64 *)&v->parts[parts & (V8_NAME_PARTS_MAX - 1)] =
+			v8_word(v->text, 24);
+		if (!v8_string(v8_word(v->text, V8_STRING_TEXT)))
+			return 0;
+	}
+	if ((v->text_type & V8_STRING_KIND) == V8_STRING_CONS)
+		return 0;
+	bytes = v8_copy_flat(v, e, at, max, unit);
+	for (int i = 0; i < V8_NAME_PARTS_MAX && parts; i++) {
+		parts--;
+		__u64 part = *(volatile __u64 *)&v->parts[parts & (V8_NAME_PARTS_MAX - 1)];
+		if (bytes >= max || !v8_string(part) ||
+			(v->text_type & V8_STRING_KIND) == V8_STRING_CONS)
+			continue;
+		bytes += v8_copy_flat(v, e, at + bytes, max / 4, unit);
+	}
+	return bytes;
+}
+
+/* ---- functions ---- */
+
+/* Where a function's name and place are, behind the names of the variables of its scope: reads
+ * these slots to v->scope. 0: there are none. */
+static __always_inline int v8_read_slots(
+	const struct v8_layout *l, struct v8_scratch *v, __u64 scope)
+{
+	if (!v8_read(v->scope, V8_SCOPE_BYTES, scope) ||
+		!v8_is(v, V8_MAP_SCOPE, v->scope[0], l->type_scope, l->type_scope))
+		return 0;
+	__u64 locals = v8_word(v->scope, l->scope_locals) >> V8_SMI_SHIFT;
+	__u64 words = locals < V8_SCOPE_NAMES_MAX ? 2 * locals : 1 + locals;
+	if (locals > 1 << 16)
+		return 0;
+	return read_user(v->scope, V8_SLOTS_BYTES,
+		scope - V8_TAG + l->scope_variables + words * sizeof(__u64));
+}
+
+/* The function's name: the first slot with a text. */
+static __always_inline __u32 v8_copy_scope_name(struct v8_scratch *v, struct event_code *e)
+{
+	__u32 bytes = 0;
+	for (int i = 0; i < V8_SLOTS && !bytes; i++) {
+		__u64 slot = *(const volatile __u64 *)&v->scope[i];
+		if (slot & V8_TAG)
+			bytes = v8_copy(v, e, 0, slot, CODE_NAME_BYTES_MAX, &e->name_unit);
+	}
+	return bytes;
+}
+
+/* The function of v->shared and v->script. */
+__noinline int v8_tell(__u64 number)
+{
+	struct walk *w = walk_here();
+	struct v8_scratch *v = v8_scratch_here();
+	if (!w || !v || !config.walk_runtimes)
+		return 0;
+	const struct runtime_record *r = hotspot_record(w);
+	struct event_code *e = r ? code_begin() : NULL;
+	if (!e)
+		return 0;
+	const struct v8_layout *l = &r->layout.v8;
+	__u64 name = v8_word(v->shared, l->shared_name);
+	__u32 at = 0;
+	if (v8_read_slots(l, v, name))
+		at = v8_copy_scope_name(v, e);
+	else
+		at = v8_copy(v, e, 0, name, CODE_NAME_BYTES_MAX, &e->name_unit);
+	e->name_bytes = at;
+	if (v->has_script) {
+		__u32 bytes = v8_copy(v, e, at, v8_word(v->script, l->script_name),
+			CODE_FILE_BYTES_MAX, &e->file_unit);
+		e->file_bytes = bytes;
+		at += bytes;
+	}
+	code_end(w, r, e, number, at);
+	return 0;
+}
+
+/* The number of the JSFunction `function`, which is told if it is new; 0: it is none. */
+__noinline __u64 v8_function(__u64 function)
+{
+	struct walk *w = walk_here();
+	struct v8_scratch *v = v8_scratch_here();
+	if (!w || !v || !config.walk_runtimes)
+		return 0;
+	const struct runtime_record *r = hotspot_record(w);
+	if (!r)
+		return 0;
+	const struct v8_layout *l = &r->layout.v8;
+	if (!v8_read(v->function, V8_FUNCTION_BYTES, function) ||
+		!v8_is(v, V8_MAP_FUNCTION, v->function[0], l->type_function,
+			l->type_function + V8_FUNCTION_TYPES))
+		return 0;
+	__u64 shared = v8_word(v->function, l->function_shared);
+	if (shared == w->runtime.last_code)
+		return w->runtime.last_number;
+	w->runtime.last_code = 0;
+	if (!v8_read(v->shared, bounded(l->shared_flags + 8, 128), shared) ||
+		!v8_is(v, V8_MAP_SHARED, v->shared[0], l->type_shared, l->type_shared))
+		return 0;
+	__u64 number = hash_mix(
+		code_number_begin(w, w->event.h.tid), v8_half(v->shared, l->shared_flags + 4));
+	v->has_script = v8_read(v->script, V8_SCRIPT_BYTES, v8_word(v->shared, l->shared_script)) &&
+			v8_is(v, V8_MAP_SCRIPT, v->script[0], l->type_script, l->type_script);
+	if (v->has_script) {
+		number = hash_mix(number, v8_word(v->script, l->script_id));
+	} else {
+		number = hash_mix(number, v8_word(v->shared, l->shared_name));
+		number = hash_mix(number, v8_word(v->shared, 8));
+	}
+	number |= FRAME_CODE_REAL;
+	if (code_is_due(w, number))
+		(void)v8_tell(number);
+	w->runtime.last_code = shared;
+	w->runtime.last_number = number;
+	return number;
+}
