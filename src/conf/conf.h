@@ -61,3 +61,47 @@ NODISCARD enum status conf_bool(
 	const struct conf_node *n, const char *what, bool *out, struct err *e);
 NODISCARD enum status conf_duration(
 	const struct conf_node *n, const char *what, int64_t *out_ns, struct err *e);
+
+/* ---- JSON, of programs ---- */
+
+#define CONF_JSON_DEPTH_MAX 64
+#define CONF_JSON_BYTES_MAX ((size_t)64 << 20)
+
+/* RFC 8259 as the same tree: numbers, true and false are texts, null is an empty one. `without`
+ * names members that are left out wherever they are (NULL at the end, or NULL). A key that is there
+ * twice stays twice. E_INVALID: not JSON, and at which byte; E_LIMIT: too long, too deep, or more
+ * than the arena holds. */
+NODISCARD enum status conf_json_parse(struct str json, const char *const *without, struct arena *a,
+	const struct conf_node **out, struct err *e);
+/* The text at the end of a path of keys, "a.b.c"; "" where there is none. (No key has a dot.) */
+struct str conf_text_at(const struct conf_node *n, const char *path);
+/* The node at the end of such a path; NULL. */
+const struct conf_node *conf_node_at(const struct conf_node *n, const char *path);
+
+/* ---- maps whose keys are known: tables of keys, each with what reads it ---- */
+
+#define CONF_FIELDS_MAX 96
+
+struct conf_field;
+typedef enum status conf_field_fn(
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e);
+struct conf_field {
+	const char *name; /* NULL: the end of the table */
+	conf_field_fn *read;
+	size_t at;       /* where in `base` the value goes */
+	const char *why; /* conf_field_refuse()'s */
+};
+#define CONF_AT(base, f, T) ((T *)(void *)((char *)(base) + (f)->at))
+
+/* A key that no row has is E_INVALID with the nearest that is there; a key without a value is left
+ * as it was. */
+NODISCARD enum status conf_read_map(
+	const struct conf_node *n, const struct conf_field *fields, void *base, struct err *e);
+/* A value's type at `at`: const char *, bool, int64_t (ns), uint64_t (up to an hour), uint64_t (up
+ * to 65535), const struct conf_node * (a list of texts). */
+conf_field_fn conf_field_text, conf_field_bool, conf_field_duration, conf_field_seconds,
+	conf_field_port, conf_field_texts;
+/* A key that is known and not done: E_INVALID with `why`. */
+conf_field_fn conf_field_refuse;
+/* What changes nothing here is taken. */
+conf_field_fn conf_field_ignore;
