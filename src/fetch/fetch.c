@@ -309,11 +309,21 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sock
 
 #define SET(f, option, value) ((void)(f)->curl->easy_setopt((f)->easy, CURLOPT_##option, value))
 
-static enum status set_pem(struct fetch *f, CURLoption option, const char *path, struct err *e)
+/* Of a text, or else of a file; neither: nothing. */
+static enum status set_pem(
+	struct fetch *f, CURLoption option, const char *text, const char *path, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf pem;
 	struct err why = { 0 };
 	buf_init(&pem, PEM_BYTES_MAX);
+	if (text) {
+		struct curl_blob given = { (void *)(uintptr_t)text, strlen(text), CURL_BLOB_COPY };
+		return f->curl->easy_setopt(f->easy, option, &given) == CURLE_OK
+			       ? OK
+			       : err_set(e, E_NOMEM, "certificate");
+	}
+	if (!path)
+		return OK;
 	enum status s = os_read_own(path, &pem, NULL, &why);
 	if (s != OK) /* somebody may put it right */
 		return err_set(e, E_UNAVAILABLE, "%s", err_text(&why, s));
@@ -331,14 +341,14 @@ static enum status set_tls(struct fetch *f, struct err *e)
 	SET(f, SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	SET(f, SSL_VERIFYPEER, c->trust_anybody ? 0L : 1L);
 	SET(f, SSL_VERIFYHOST, c->trust_anybody ? 0L : 2L);
-	if (ca_file && ca_file[0] && !c->trust_anybody) {
+	if ((c->ca || (ca_file && ca_file[0])) && !c->trust_anybody) {
 		SET(f, CAPATH, NULL);
-		s = set_pem(f, CURLOPT_CAINFO_BLOB, ca_file, e);
+		s = set_pem(f, CURLOPT_CAINFO_BLOB, c->ca, ca_file, e);
 	}
-	if (s == OK && c->cert_file)
-		s = set_pem(f, CURLOPT_SSLCERT_BLOB, c->cert_file, e);
-	if (s == OK && c->key_file)
-		s = set_pem(f, CURLOPT_SSLKEY_BLOB, c->key_file, e);
+	if (s == OK)
+		s = set_pem(f, CURLOPT_SSLCERT_BLOB, c->cert, c->cert_file, e);
+	if (s == OK)
+		s = set_pem(f, CURLOPT_SSLKEY_BLOB, c->key, c->key_file, e);
 	return s;
 }
 

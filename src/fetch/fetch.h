@@ -32,6 +32,7 @@ struct fetch_config {
 	/* https: PEM files, read for each call. */
 	const char *ca_file;              /* NULL: SSL_CERT_FILE, or else what this host trusts */
 	const char *cert_file, *key_file; /* the client's certificate; NULL: none */
+	const char *ca, *cert, *key;      /* the same three as PEM texts, which come first */
 	bool trust_anybody;               /* https: nothing is checked */
 	const char *proxy_url;            /* NULL: of the environment; "": none */
 	const char *no_proxy;             /* NULL: of the environment */

@@ -16,199 +16,18 @@
 #define TIMEOUT_MORE_NS (3 * NS_PER_SEC)
 #define FILE_REFRESH_NS (300 * NS_PER_SEC)
 #define HTTP_REFRESH_NS (60 * NS_PER_SEC)
-#define KEYS_MAX 96
-
-struct field;
-typedef enum status read_fn(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e);
-struct field {
-	const char *name;
-	read_fn *read;
-	size_t at;
-	const char *why; /* of `refuse` */
-};
-
-static enum status read_map(
-	const struct conf_node *n, const struct field *fields, void *base, struct err *e)
-{
-	if (n->kind != CONF_MAP)
-		return conf_is_empty(n) ? OK : conf_wrong(e, n, "a mapping is expected");
-	for (uint32_t i = 0; i < n->count; i++) {
-		const struct conf_entry *x = &n->v[i];
-		const struct field *f = fields;
-		while (f->name && !str_eq(x->key, str_of(f->name)))
-			f++;
-		if (!f->name) {
-			const char *names[KEYS_MAX + 1];
-			size_t count = 0;
-			for (f = fields; f->name && count < KEYS_MAX; f++)
-				names[count++] = f->name;
-			names[count] = NULL;
-			return conf_unknown(e, x, names);
-		}
-		enum status s = conf_is_empty(x->value) ? OK : f->read(x, base, f, e);
-		if (s != OK)
-			return s;
-	}
-	return OK;
-}
-
-#define AT(base, f, T) ((T *)(void *)((char *)(base) + (f)->at))
-
-static enum status text(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	struct str s;
-	enum status st = conf_text(x->value, f->name, &s, e);
-	if (st == OK)
-		*AT(base, f, const char *) = s.p;
-	return st;
-}
-
-static enum status boolean(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	return conf_bool(x->value, f->name, AT(base, f, bool), e);
-}
-
-static enum status duration(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	/* Go writes no duration as 0 alone. */
-	if (x->value->kind == CONF_TEXT && str_eq(x->value->text, STR("0"))) {
-		*AT(base, f, int64_t) = 0;
-		return OK;
-	}
-	return conf_duration(x->value, f->name, AT(base, f, int64_t), e);
-}
-
-static enum status number(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	return conf_number(x->value, f->name, 0, 3600, AT(base, f, uint64_t), e);
-}
-
-static enum status refuse(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	(void)base;
-	return err_set(e, E_INVALID, "line %u, column %u: %s: %s", x->line, x->column, f->name,
-		f->why ? f->why : "firn does not do this");
-}
-
-/* What changes nothing here: taken. */
-static enum status ignore(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	(void)x;
-	(void)base;
-	(void)f;
-	(void)e;
-	return OK;
-}
-
-/* ---- how a server is spoken to ---- */
-
-#define C(member) offsetof(struct scrape_client, member)
-
-static const struct field basic_fields[] = {
-	{ "username", text, C(username), NULL },
-	{ "username_file", text, C(username_file), NULL },
-	{ "password", text, C(password), NULL },
-	{ "password_file", text, C(password_file), NULL },
-	{ 0 },
-};
-static const struct field authorization_fields[] = {
-	{ "type", text, C(auth_type), NULL },
-	{ "credentials", text, C(credentials), NULL },
-	{ "credentials_file", text, C(credentials_file), NULL },
-	{ 0 },
-};
-#define AS_FILE "only the key with _file is taken"
-static const struct field tls_fields[] = {
-	{ "ca_file", text, C(ca_file), NULL },
-	{ "cert_file", text, C(cert_file), NULL },
-	{ "key_file", text, C(key_file), NULL },
-	{ "insecure_skip_verify", boolean, C(insecure), NULL },
-	{ "ca", refuse, 0, AS_FILE },
-	{ "cert", refuse, 0, AS_FILE },
-	{ "key", refuse, 0, AS_FILE },
-	{ "server_name", refuse, 0, "the name of the address is checked, and no other" },
-	{ "min_version", ignore, 0, NULL },
-	{ "max_version", refuse, 0, "TLS 1.2 and all that is later is spoken" },
-	{ 0 },
-};
-
-static enum status basic(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	return read_map(x->value, basic_fields, AT(base, f, struct scrape_client), e);
-}
-
-static enum status authorization(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	return read_map(x->value, authorization_fields, AT(base, f, struct scrape_client), e);
-}
-
-static enum status tls(const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	return read_map(x->value, tls_fields, AT(base, f, struct scrape_client), e);
-}
-
-/* {NAME: {values: [a, b]}} */
-static enum status headers(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
-{
-	struct scrape_client *c = AT(base, f, struct scrape_client);
-	if (x->value->kind != CONF_MAP)
-		return conf_wrong(e, x->value, "http_headers must be a mapping");
-	for (uint32_t i = 0; i < x->value->count; i++) {
-		const struct conf_node *values = conf_find(x->value->v[i].value, "values");
-		if (!values || values->kind != CONF_LIST || values->count != 1 ||
-			values->v[0].value->kind != CONF_TEXT)
-			return conf_wrong(e, x->value->v[i].value,
-				"a header needs values: with one text in the list");
-		if (c->header_count == ARRAY_COUNT(c->headers))
-			return conf_wrong(
-				e, x->value, "more than %zu headers", ARRAY_COUNT(c->headers));
-		c->headers[c->header_count++] =
-			(struct scrape_label){ x->value->v[i].key.p, values->v[0].value->text.p };
-	}
-	return OK;
-}
-
-#define CLIENT_FIELDS(base)                                                                      \
-	{ "basic_auth", basic, (base), NULL }, { "authorization", authorization, (base), NULL }, \
-		{ "bearer_token", text, (base) + C(credentials), NULL },                         \
-		{ "bearer_token_file", text, (base) + C(credentials_file), NULL },               \
-		{ "oauth2", refuse, 0, "firn does not speak OAuth 2 yet" },                      \
-		{ "tls_config", tls, (base), NULL },                                             \
-		{ "follow_redirects", boolean, (base) + C(follow), NULL },                       \
-		{ "enable_http2", ignore, 0, NULL },                                             \
-		{ "proxy_url", text, (base) + C(proxy_url), NULL },                              \
-		{ "no_proxy", text, (base) + C(no_proxy), NULL },                                \
-		{ "proxy_from_environment", boolean, (base) + C(proxy_from_environment), NULL }, \
-		{ "proxy_connect_header", refuse, 0, NULL },                                     \
-	{                                                                                        \
-		"http_headers", headers, (base), NULL                                            \
-	}
-
-static enum status check_client(
-	const struct scrape_client *c, const struct conf_node *n, struct err *e)
-{
-	bool has_basic = c->username || c->username_file;
-	bool has_token = c->credentials || c->credentials_file;
-	if (has_basic && has_token)
-		return conf_wrong(e, n, "basic_auth and a token: one of them is enough");
-	if ((c->password && c->password_file) || (c->credentials && c->credentials_file))
-		return conf_wrong(e, n, "a secret and a file of it: one of them is enough");
-	if (!c->cert_file != !c->key_file)
-		return conf_wrong(e, n, "cert_file and key_file belong together");
-	return OK;
-}
 
 /* ---- discovery ---- */
+
+static uint64_t hash_node(const struct conf_node *n, uint64_t seed)
+{
+	uint64_t h = hash_u64(seed ^ hash64(n->text.p, n->text.len) ^ n->kind);
+	for (uint32_t i = 0; i < n->count; i++) {
+		h = hash_u64(h ^ hash64(n->v[i].key.p, n->v[i].key.len));
+		h = hash_node(n->v[i].value, h);
+	}
+	return h;
+}
 
 enum status scrape_groups_read(const struct conf_node *list, const char *meta_name,
 	const char *meta_value, struct scrape_source *to, struct err *e)
@@ -218,7 +37,7 @@ enum status scrape_groups_read(const struct conf_node *list, const char *meta_na
 	for (uint32_t i = 0; list && i < list->count; i++) {
 		const struct conf_node *n = list->v[i].value;
 		struct scrape_group g = { conf_find(n, "targets"), conf_find(n, "labels"),
-			meta_name, meta_value };
+			meta_name, meta_value, NULL };
 		static const char *const names[] = { "targets", "labels", "source", NULL };
 		if (n->kind != CONF_MAP)
 			return conf_wrong(e, n, "a group with targets and labels is expected");
@@ -266,7 +85,7 @@ static enum status too_many(const struct conf_node *n, struct err *e)
 }
 
 static enum status statics(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
 	(void)f;
 	struct scrape_source *s = add_source(base, SCRAPE_STATIC, 0);
@@ -274,7 +93,7 @@ static enum status statics(
 }
 
 static enum status file_patterns(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
 	struct scrape_source *s = base;
 	(void)f;
@@ -292,11 +111,12 @@ static enum status file_patterns(
 }
 
 static enum status files(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
-	static const struct field fields[] = {
+	static const struct conf_field fields[] = {
 		{ "files", file_patterns, 0, NULL },
-		{ "refresh_interval", duration, offsetof(struct scrape_source, refresh_ns), NULL },
+		{ "refresh_interval", conf_field_duration,
+			offsetof(struct scrape_source, refresh_ns), NULL },
 		{ 0 },
 	};
 	(void)f;
@@ -305,7 +125,7 @@ static enum status files(
 	enum status st = OK;
 	for (uint32_t i = 0; st == OK && i < x->value->count; i++) {
 		struct scrape_source *s = add_source(base, SCRAPE_FILE, FILE_REFRESH_NS);
-		st = s ? read_map(x->value->v[i].value, fields, s, e) : too_many(x->value, e);
+		st = s ? conf_read_map(x->value->v[i].value, fields, s, e) : too_many(x->value, e);
 		if (st == OK && !s->file_count)
 			st = conf_wrong(e, x->value->v[i].value, "files are missing");
 	}
@@ -313,11 +133,12 @@ static enum status files(
 }
 
 static enum status https(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
-	static const struct field fields[] = {
-		{ "url", text, offsetof(struct scrape_source, url), NULL },
-		{ "refresh_interval", duration, offsetof(struct scrape_source, refresh_ns), NULL },
+	static const struct conf_field fields[] = {
+		{ "url", conf_field_text, offsetof(struct scrape_source, url), NULL },
+		{ "refresh_interval", conf_field_duration,
+			offsetof(struct scrape_source, refresh_ns), NULL },
 		CLIENT_FIELDS(offsetof(struct scrape_source, client)),
 		{ 0 },
 	};
@@ -330,14 +151,14 @@ static enum status https(
 		struct scrape_source *s = add_source(base, SCRAPE_HTTP, HTTP_REFRESH_NS);
 		if (s)
 			s->client.follow = true;
-		st = s ? read_map(n, fields, s, e) : too_many(x->value, e);
+		st = s ? conf_read_map(n, fields, s, e) : too_many(x->value, e);
 		if (st == OK && (!s->url || (!str_starts(str_of(s->url), STR("http://")) &&
 						    !str_starts(str_of(s->url), STR("https://")))))
 			st = conf_wrong(e, n, "url must begin with http:// or https://");
 		if (st == OK && s->refresh_ns < INTERVAL_MIN_NS)
 			st = conf_wrong(e, n, "refresh_interval must be 1s or more");
 		if (st == OK)
-			st = check_client(&s->client, n, e);
+			st = client_check(&s->client, n, e);
 	}
 	return st;
 }
@@ -345,7 +166,7 @@ static enum status https(
 /* ---- profiles ---- */
 
 static enum status keep(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
 	struct scrape_profile *p = base;
 	(void)f;
@@ -386,13 +207,13 @@ static struct scrape_profile *profile_of(struct scrape_job *job, const char *nam
 
 /* What a default profile is said nothing of stays; but delta, as in Parca, must be said again. */
 static enum status pprof(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
-	static const struct field fields[] = {
-		{ "enabled", boolean, offsetof(struct scrape_profile, enabled), NULL },
-		{ "path", text, offsetof(struct scrape_profile, path), NULL },
-		{ "delta", boolean, offsetof(struct scrape_profile, delta), NULL },
-		{ "seconds", number, offsetof(struct scrape_profile, seconds), NULL },
+	static const struct conf_field fields[] = {
+		{ "enabled", conf_field_bool, offsetof(struct scrape_profile, enabled), NULL },
+		{ "path", conf_field_text, offsetof(struct scrape_profile, path), NULL },
+		{ "delta", conf_field_bool, offsetof(struct scrape_profile, delta), NULL },
+		{ "seconds", conf_field_seconds, offsetof(struct scrape_profile, seconds), NULL },
 		{ "keep_sample_type", keep, 0, NULL },
 		{ 0 },
 	};
@@ -407,7 +228,7 @@ static enum status pprof(
 			return conf_wrong(
 				e, x->value, "more than %d profiles", SCRAPE_PROFILES_MAX);
 		p->delta = false;
-		s = read_map(y->value, fields, p, e);
+		s = conf_read_map(y->value, fields, p, e);
 		if (s == OK && p->enabled && (!p->path || p->path[0] != '/'))
 			s = conf_wrong(e, y->value, "path must begin with a '/'");
 	}
@@ -415,21 +236,21 @@ static enum status pprof(
 }
 
 static enum status profiling(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
-	static const struct field fields[] = {
-		{ "path_prefix", text, offsetof(struct scrape_job, path_prefix), NULL },
+	static const struct conf_field fields[] = {
+		{ "path_prefix", conf_field_text, offsetof(struct scrape_job, path_prefix), NULL },
 		{ "pprof_config", pprof, 0, NULL },
 		{ 0 },
 	};
 	(void)f;
-	return read_map(x->value, fields, base, e);
+	return conf_read_map(x->value, fields, base, e);
 }
 
 /* ---- jobs ---- */
 
 static enum status params(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
 	struct scrape_job *job = base;
 	(void)f;
@@ -450,7 +271,7 @@ static enum status params(
 }
 
 static enum status rules(
-	const struct conf_entry *x, void *base, const struct field *f, struct err *e)
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
 	struct scrape_job *job = base;
 	(void)f;
@@ -458,62 +279,52 @@ static enum status rules(
 }
 
 #define J(member) offsetof(struct scrape_job, member)
-#define DISCOVERY(name)                                                              \
-	{                                                                            \
-		name "_sd_configs", refuse, 0, "firn does not find targets this way" \
-	}
 
-static const struct field job_fields[] = {
-	{ "job_name", text, J(name), NULL },
+/* `at` is which of them. */
+static enum status modules(
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
+{
+	if (x->value->kind != CONF_LIST)
+		return conf_wrong(e, x->value, "%s must be a list", f->name);
+	enum status st = OK;
+	for (uint32_t i = 0; st == OK && i < x->value->count; i++) {
+		const struct conf_node *n = x->value->v[i].value;
+		struct scrape_source *s = add_source(base, SCRAPE_MODULE, 0);
+		if (!s)
+			return too_many(x->value, e);
+		s->settings = hash_node(n, hash64(f->name, strlen(f->name)));
+		st = discover_read(discover_kinds[f->at], n, &s->discover, e);
+	}
+	return st;
+}
+
+static const struct conf_field job_fields[] = {
+	{ "job_name", conf_field_text, J(name), NULL },
 	{ "params", params, 0, NULL },
-	{ "scrape_interval", duration, J(interval_ns), NULL },
-	{ "scrape_timeout", duration, J(timeout_ns), NULL },
-	{ "scheme", text, J(scheme), NULL },
-	{ "normalized_addresses", ignore, 0, NULL },
+	{ "scrape_interval", conf_field_duration, J(interval_ns), NULL },
+	{ "scrape_timeout", conf_field_duration, J(timeout_ns), NULL },
+	{ "scheme", conf_field_text, J(scheme), NULL },
+	{ "normalized_addresses", conf_field_ignore, 0, NULL },
 	{ "profiling_config", profiling, 0, NULL },
 	{ "relabel_configs", rules, 0, NULL },
 	CLIENT_FIELDS(J(client)),
 	{ "static_configs", statics, 0, NULL },
 	{ "file_sd_configs", files, 0, NULL },
 	{ "http_sd_configs", https, 0, NULL },
-	DISCOVERY("dns"),
-	DISCOVERY("consul"),
-	DISCOVERY("kubernetes"),
-	DISCOVERY("ec2"),
-	DISCOVERY("lightsail"),
-	DISCOVERY("azure"),
-	DISCOVERY("gce"),
-	DISCOVERY("digitalocean"),
-	DISCOVERY("docker"),
-	DISCOVERY("dockerswarm"),
-	DISCOVERY("eureka"),
-	DISCOVERY("hetzner"),
-	DISCOVERY("ionos"),
-	DISCOVERY("kuma"),
-	DISCOVERY("linode"),
-	DISCOVERY("marathon"),
-	DISCOVERY("nerve"),
-	DISCOVERY("serverset"),
-	DISCOVERY("nomad"),
-	DISCOVERY("openstack"),
-	DISCOVERY("ovhcloud"),
-	DISCOVERY("puppetdb"),
-	DISCOVERY("scaleway"),
-	DISCOVERY("stackit"),
-	DISCOVERY("triton"),
-	DISCOVERY("uyuni"),
-	DISCOVERY("vultr"),
-	{ 0 },
 };
 
-static uint64_t hash_node(const struct conf_node *n, uint64_t seed)
+/* These, and a row for each way to find targets. */
+static void make_fields(struct conf_field v[CONF_FIELDS_MAX + 1])
 {
-	uint64_t h = hash_u64(seed ^ hash64(n->text.p, n->text.len) ^ n->kind);
-	for (uint32_t i = 0; i < n->count; i++) {
-		h = hash_u64(h ^ hash64(n->v[i].key.p, n->v[i].key.len));
-		h = hash_node(n->v[i].value, h);
-	}
-	return h;
+	size_t n = ARRAY_COUNT(job_fields);
+	memcpy(v, job_fields, sizeof(job_fields));
+	for (size_t i = 0; discover_kinds[i]; i++)
+		v[n++] = (struct conf_field){ discover_kinds[i]->key, modules, i, NULL };
+	for (size_t i = 0; discover_refused[i]; i++)
+		v[n++] = (struct conf_field){ discover_refused[i], conf_field_refuse, 0,
+			DISCOVER_REFUSED };
+	assert(n <= CONF_FIELDS_MAX);
+	v[n] = (struct conf_field){ 0 };
 }
 
 /* What finds and names targets is left out: their labels say it. */
@@ -549,7 +360,7 @@ static enum status check_job(
 				"scrape_timeout must be longer than %s takes, which is %llds",
 				p->name, (long long)(takes / NS_PER_SEC));
 	}
-	return check_client(&job->client, n, e);
+	return client_check(&job->client, n, e);
 }
 
 static enum status read_job(const struct conf_node *n, struct scrape_config *c, struct err *e)
@@ -567,7 +378,9 @@ static enum status read_job(const struct conf_node *n, struct scrape_config *c, 
 	memcpy(job->profiles, default_profiles, sizeof(default_profiles));
 	if (n->kind != CONF_MAP)
 		return conf_wrong(e, n, "a job must be a mapping");
-	enum status s = read_map(n, job_fields, job, e);
+	struct conf_field fields[CONF_FIELDS_MAX + 1];
+	make_fields(fields);
+	enum status s = conf_read_map(n, fields, job, e);
 	job->settings = settings_of(n);
 	return s == OK ? check_job(c, job, n, e) : s;
 }
@@ -592,8 +405,12 @@ void scrape_config_unref(struct scrape_config *c)
 	for (size_t i = 0; i < c->jobs.len; i++) {
 		struct scrape_job *job = c->jobs.v[i];
 		relabel_free(job->rules);
+		client_deinit(&job->client);
 		for (uint32_t k = 0; k < job->source_count; k++) {
 			VEC_FREE(&job->sources[k].groups);
+			discover_found_deinit(&job->sources[k].discovered);
+			discover_free(job->sources[k].discover);
+			client_deinit(&job->sources[k].client);
 			arena_deinit(&job->sources[k].arena);
 		}
 		free(job);

@@ -12,6 +12,8 @@
 #include "fetch/fetch.h"
 #include "os/os.h"
 #include "relabel/relabel.h"
+#include "scrape/client/client.h"
+#include "scrape/discover/discover.h"
 #include "scrape/scrape.h"
 
 #define SCRAPE_KEEP_MAX 16
@@ -32,23 +34,13 @@ struct scrape_profile {
 	uint32_t keep_count; /* 0: all sample types */
 };
 
-/* How a server is spoken to. Texts are the configuration's. */
-struct scrape_client {
-	const char *username, *username_file, *password, *password_file;
-	const char *auth_type, *credentials, *credentials_file;
-	const char *ca_file, *cert_file, *key_file;
-	bool insecure, follow, proxy_from_environment;
-	const char *proxy_url, *no_proxy;
-	struct scrape_label headers[FETCH_HEADERS_MAX - 2];
-	uint32_t header_count;
-};
-
-enum scrape_source_kind { SCRAPE_STATIC, SCRAPE_FILE, SCRAPE_HTTP };
+enum scrape_source_kind { SCRAPE_STATIC, SCRAPE_FILE, SCRAPE_HTTP, SCRAPE_MODULE };
 
 struct scrape_group {
-	const struct conf_node *targets;    /* a list of texts */
-	const struct conf_node *labels;     /* a map; NULL */
-	const char *meta_name, *meta_value; /* one label more, or NULL */
+	const struct conf_node *targets;     /* a list of texts */
+	const struct conf_node *labels;      /* a map; NULL */
+	const char *meta_name, *meta_value;  /* one label more, or NULL */
+	const struct discover_target *found; /* a module's: all that is known; NULL */
 };
 
 /* Where targets come from. What it found is replaced as a whole. */
@@ -57,14 +49,17 @@ struct scrape_source {
 	const char *files[16]; /* patterns */
 	uint32_t file_count;
 	const char *url;
-	struct scrape_client client;
+	struct client_config client;
 	int64_t refresh_ns;
-	/* pool.c's */
+	struct discover *discover; /* of SCRAPE_MODULE, owned */
+	uint64_t settings;         /* hash of what the file says of it */
+	/* source.c's */
 	uint64_t seen; /* hash of the files' stamps, or of the answer */
 	struct arena arena;
 	VEC(struct scrape_group) groups;
-	uint32_t found;   /* addresses in the groups */
-	pthread_t thread; /* of SCRAPE_HTTP */
+	struct discover_found discovered; /* of SCRAPE_MODULE */
+	uint32_t found;                   /* addresses in the groups */
+	pthread_t thread;                 /* of SCRAPE_HTTP and SCRAPE_MODULE */
 	bool runs;
 	int wake_fd;
 	struct scrape *pool;
@@ -81,7 +76,7 @@ struct scrape_job {
 	uint32_t param_count;
 	struct scrape_profile profiles[SCRAPE_PROFILES_MAX];
 	uint32_t profile_count;
-	struct scrape_client client;
+	struct client_config client;
 	struct relabel *rules;
 	struct scrape_source sources[SCRAPE_SOURCES_MAX];
 	uint32_t source_count;
@@ -143,11 +138,6 @@ int64_t scrape_moment(uint64_t key, int64_t interval_ns, int64_t last_ns, int64_
 /* Whether to tell how a scrape went, which is then noted: a failure that lasts is told once, and of
  * a target that comes and goes at most one change every SCRAPE_TOLD_NS. now_ns: monotonic. */
 bool scrape_is_news(struct scrape_target *t, bool bad, int64_t now_ns);
-/* A fetch for whole URLs, and its headers of this moment. */
-NODISCARD enum status scrape_client_open(
-	const struct scrape_client *c, struct fetch **out, struct err *e);
-NODISCARD enum status scrape_client_present(
-	const struct scrape_client *c, struct fetch *f, struct err *e);
 
 /* ---- pool.c ---- */
 
@@ -169,3 +159,15 @@ struct scrape {
 	int wake_fd;
 	atomic_bool stopping;
 };
+
+/* ---- source.c ---- */
+
+/* Reads the files of a source again where one has changed. What is wrong stays in its `problem`,
+ * and the last targets stay. */
+void scrape_source_look(struct scrape *x, struct scrape_source *s);
+void scrape_sources_start(struct scrape *x, struct scrape_config *c);
+void scrape_sources_stop(struct scrape_config *c); /* NULL is fine */
+/* What servers told of stays until the new source, if it is the same one, has been answered. */
+void scrape_sources_hand_on(struct scrape_config *from, struct scrape_config *to);
+/* Tells of a problem, unless it is the one that is known. */
+void scrape_tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread looks at files every second: the configuration and those of file discovery; each HTTP
- * discovery has a thread, since its server may hang. When one of them finds something else than
- * before, sync_targets() makes all targets again. A target whose key was there before keeps its
- * thread; a new key gets a thread; the thread of a key that is gone ends.
+ * One thread looks at files every second: the configuration and those of file discovery (source.c).
+ * When a source finds something else than before, sync_targets() makes all targets again. A target
+ * whose key was there before keeps its thread; a new key gets a thread; the thread of a key that is
+ * gone ends.
  *
  * `lock` is held for short: threads are joined, and files read, without it.
  */
-#include <glob.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,26 +15,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "scrape/internal.h"
-
-#define HTTP_TIMEOUT_NS (30 * NS_PER_SEC)
-#define FILES_MAX 1000 /* of one pattern */
 
 struct target_list {
 	VEC(struct scrape_target *) v;
 };
-
-/* Tells of a problem, unless it is the one that is known. */
-static void tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e)
-{
-	const char *text = s == OK ? "" : err_text(e, s);
-	if (strcmp(known, text) == 0)
-		return;
-	snprintf(known, ERR_TEXT_MAX, "%s", text);
-	if (s != OK && x->told)
-		x->told(SCRAPE_TARGETS, s, e);
-}
 
 /* ---- targets ---- */
 
@@ -82,24 +66,37 @@ static void add_target(struct round *r, struct scrape_target *t)
 	++*count;
 }
 
-static void add_group(struct round *r, const struct scrape_job *job, const struct scrape_group *g)
+static void add_address(struct round *r, const struct scrape_job *job, const struct scrape_group *g,
+	struct str address)
 {
-	for (uint32_t i = 0; i < g->targets->count; i++)
-		for (uint32_t k = 0; k < job->profile_count; k++) {
-			struct scrape_target *t = NULL;
-			struct err e = { 0 };
-			if (!job->profiles[k].enabled)
-				continue;
-			enum status s = scrape_target_make(r->x->config, job, &job->profiles[k], g,
-				g->targets->v[i].value->text, &t, &e);
-			if (s == OK) {
-				add_target(r, t);
-				continue;
-			}
-			metric_add(&r->x->metrics.discovery_failed, 1);
-			r->failed = err_prefix(&e, s, "job \"%s\"", job->name);
-			r->problem = e;
+	for (uint32_t k = 0; k < job->profile_count; k++) {
+		struct scrape_target *t = NULL;
+		struct err e = { 0 };
+		if (!job->profiles[k].enabled)
+			continue;
+		enum status s = scrape_target_make(
+			r->x->config, job, &job->profiles[k], g, address, &t, &e);
+		if (s == OK) {
+			add_target(r, t);
+			continue;
 		}
+		metric_add(&r->x->metrics.discovery_failed, 1);
+		r->failed = err_prefix(&e, s, "job \"%s\"", job->name);
+		r->problem = e;
+	}
+}
+
+static void add_source(struct round *r, const struct scrape_job *job, const struct scrape_source *s)
+{
+	for (size_t i = 0; i < s->groups.len; i++) {
+		const struct scrape_group *g = &s->groups.v[i];
+		for (uint32_t k = 0; k < g->targets->count; k++)
+			add_address(r, job, g, g->targets->v[k].value->text);
+	}
+	for (size_t i = 0; i < s->discovered.targets.len; i++) {
+		const struct scrape_group g = { .found = &s->discovered.targets.v[i] };
+		add_address(r, job, &g, str_of(g.found->address));
+	}
 }
 
 static void end_targets(struct target_list *gone)
@@ -125,8 +122,7 @@ static void sync_targets(struct scrape *x)
 	for (size_t i = 0; x->config && i < x->config->jobs.len; i++) {
 		const struct scrape_job *job = x->config->jobs.v[i];
 		for (uint32_t k = 0; k < job->source_count; k++)
-			for (size_t g = 0; g < job->sources[k].groups.len; g++)
-				add_group(&r, job, &job->sources[k].groups.v[g]);
+			add_source(&r, job, &job->sources[k]);
 	}
 	memcpy(&gone, &x->targets, sizeof(gone));
 	memcpy(&x->targets, &r.fresh, sizeof(x->targets));
@@ -144,233 +140,20 @@ static void sync_targets(struct scrape *x)
 		}
 	}
 	pthread_mutex_unlock(&x->lock);
-	tell(x, x->problem, r.failed, &r.problem);
+	scrape_tell(x, x->problem, r.failed, &r.problem);
 	end_targets(&gone);
 }
 
-/* ---- discovery ---- */
-
-/* One document of targets more. */
-static enum status read_document(struct scrape_source *to, struct str bytes, const char *meta_name,
-	const char *meta_value, struct err *e)
-{
-	const struct conf_node *root = NULL;
-	char *value = arena_copy(&to->arena, meta_value, strlen(meta_value));
-	if (!value)
-		return err_set(e, E_NOMEM, "targets");
-	enum status s = conf_parse(bytes, &to->arena, &root, e);
-	return s == OK ? scrape_groups_read(root, meta_name, value, to, e) : s;
-}
-
-static void replace(struct scrape *x, struct scrape_source *s, struct scrape_source *fresh)
-{
-	pthread_mutex_lock(&x->lock);
-	struct scrape_source old = *s;
-	memcpy(&s->groups, &fresh->groups, sizeof(s->groups));
-	s->arena = fresh->arena;
-	x->changed = true;
-	pthread_mutex_unlock(&x->lock);
-	VEC_FREE(&old.groups);
-	arena_deinit(&old.arena);
-}
-
-static void drop(struct scrape_source *fresh)
-{
-	VEC_FREE(&fresh->groups);
-	arena_deinit(&fresh->arena);
-}
-
-/* Calls fn for each file of the patterns, until it fails. */
-typedef enum status file_fn(const char *path, void *ctx, struct err *e);
-static enum status each_file(const struct scrape_source *s, file_fn *fn, void *ctx, struct err *e)
-{
-	enum status st = OK;
-	for (uint32_t i = 0; st == OK && i < s->file_count; i++) {
-		glob_t found;
-		if (glob(s->files[i], 0, NULL, &found) != 0)
-			continue;
-		for (size_t k = 0; st == OK && k < MIN(found.gl_pathc, (size_t)FILES_MAX); k++)
-			st = fn(found.gl_pathv[k], ctx, e);
-		globfree(&found);
-	}
-	return st;
-}
-
-/* A file that cannot be opened counts as one without a stamp. */
-static enum status add_stamp(const char *path, void *ctx, struct err *e)
-{
-	uint64_t *seen = ctx;
-	struct os_stamp stamp = { 0 };
-	(void)e;
-	if (os_read_own(path, NULL, &stamp, NULL) != OK)
-		stamp = (struct os_stamp){ 0 };
-	*seen = hash_u64(*seen ^ hash64(&stamp, sizeof(stamp)) ^ hash64(path, strlen(path)));
-	return OK;
-}
-
-static enum status read_file(const char *path, void *ctx, struct err *e)
-{
-	struct scrape_source *fresh = ctx;
-	CLEANUP(buf_deinit) struct buf bytes;
-	struct err why = { 0 };
-	buf_init(&bytes, CONF_BYTES_MAX);
-	enum status s = os_read_own(path, &bytes, NULL, &why);
-	if (s == OK)
-		s = read_document(fresh, buf_view(&bytes), "__meta_filepath", path, &why);
-	return s == OK ? OK : err_set(e, s, "%s: %s", path, err_text(&why, s));
-}
-
-/* Files are read when one of them has changed. What is wrong stays in `problem`, and the last
- * targets stay. */
-static void look_at_files(struct scrape *x, struct scrape_source *s)
-{
-	struct scrape_source fresh = { 0 };
-	struct err e = { 0 };
-	uint64_t seen = 1;
-	enum status st = each_file(s, add_stamp, &seen, NULL);
-	if (st == OK && seen == s->seen)
-		return;
-	s->seen = seen;
-	arena_init(&fresh.arena, SCRAPE_GROUPS_BYTES);
-	st = each_file(s, read_file, &fresh, &e);
-	if (st != OK)
-		metric_add(&x->metrics.discovery_failed, 1);
-	tell(x, s->problem, st, &e);
-	if (st == OK)
-		replace(x, s, &fresh);
-	else
-		drop(&fresh);
-}
-
-static enum status ask(struct scrape_source *s, struct fetch *f, struct buf *body, struct err *e)
-{
-	int code = 0;
-	buf_clear(body);
-	enum status st = scrape_client_present(&s->client, f, e);
-	if (st == OK)
-		st = fetch_get(f, s->url, HTTP_TIMEOUT_NS, &code, body, e);
-	return st != OK || code == 200 ? st : err_set(e, E_INVALID, "HTTP status %d", code);
-}
-
-/* A user and password before the host are nobody's to read. */
-static void tell_of_server(struct scrape_source *s, enum status st, struct err *e)
-{
-	const char *at = strrchr(s->url, '@');
-	if (st != OK)
-		err_prefix(e, st, "%s", at ? at + 1 : s->url);
-	tell(s->pool, s->problem, st, e);
-}
-
-static void *discover(void *ctx)
-{
-	struct scrape_source *s = ctx;
-	struct scrape *x = s->pool;
-	struct fetch *f = NULL;
-	struct err e = { 0 };
-	CLEANUP(buf_deinit) struct buf body;
-	buf_init(&body, CONF_BYTES_MAX);
-	enum status opened = scrape_client_open(&s->client, &f, &e);
-	if (opened == OK) {
-		fetch_limit(f, CONF_BYTES_MAX);
-		fetch_interrupt(f, s->wake_fd, 0);
-	} else {
-		tell_of_server(s, opened, &e);
-	}
-	for (bool ends = opened != OK; !ends;) {
-		struct scrape_source fresh = { 0 };
-		arena_init(&fresh.arena, SCRAPE_GROUPS_BYTES);
-		e = (struct err){ 0 };
-		enum status st = ask(s, f, &body, &e);
-		uint64_t seen = hash64(body.data, body.len);
-		bool same = st == OK && seen == s->seen;
-		if (st == OK && !same)
-			st = read_document(&fresh, buf_view(&body), "__meta_url", s->url, &e);
-		if (st != OK && st != E_CANCELED)
-			metric_add(&x->metrics.discovery_failed, 1);
-		if (st != E_CANCELED)
-			tell_of_server(s, st, &e);
-		if (st == OK && !same) {
-			s->seen = seen;
-			replace(x, s, &fresh);
-		} else {
-			drop(&fresh);
-		}
-		struct pollfd p = { .fd = s->wake_fd, .events = POLLIN };
-		ends = st == E_CANCELED || poll(&p, 1, (int)(s->refresh_ns / NS_PER_MS)) > 0;
-	}
-	fetch_free(f);
-	return NULL;
-}
-
 /* ---- configurations ---- */
-
-static void start_sources(struct scrape *x, struct scrape_config *c)
-{
-	for (size_t i = 0; i < c->jobs.len; i++)
-		for (uint32_t k = 0; k < c->jobs.v[i]->source_count; k++) {
-			struct scrape_source *s = &c->jobs.v[i]->sources[k];
-			s->pool = x;
-			s->wake_fd = -1;
-			if (s->kind == SCRAPE_FILE)
-				look_at_files(x, s);
-			if (s->kind != SCRAPE_HTTP)
-				continue;
-			s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-			s->runs = s->wake_fd >= 0 &&
-				  os_thread_start(&s->thread, "discover", discover, s, NULL) == OK;
-			if (!s->runs)
-				metric_add(&x->metrics.discovery_failed, 1);
-		}
-}
-
-static void stop_sources(struct scrape_config *c)
-{
-	uint64_t one = 1;
-	for (int join = 0; c && join < 2; join++)
-		for (size_t i = 0; i < c->jobs.len; i++)
-			for (uint32_t k = 0; k < c->jobs.v[i]->source_count; k++) {
-				struct scrape_source *s = &c->jobs.v[i]->sources[k];
-				if (s->runs && !join)
-					(void)!write(s->wake_fd, &one, sizeof(one));
-				if (s->runs && join) {
-					pthread_join(s->thread, NULL);
-					s->runs = false;
-				}
-				if (join && s->wake_fd >= 0 && s->kind == SCRAPE_HTTP)
-					close(s->wake_fd);
-			}
-}
-
-/* What HTTP discovery found stays until the new one has been answered. */
-static void hand_on(struct scrape_config *from, struct scrape_config *to)
-{
-	for (size_t i = 0; from && i < from->jobs.len; i++)
-		for (size_t j = 0; j < to->jobs.len; j++) {
-			struct scrape_job *a = from->jobs.v[i], *b = to->jobs.v[j];
-			if (strcmp(a->name, b->name) != 0)
-				continue;
-			for (uint32_t k = 0; k < MIN(a->source_count, b->source_count); k++) {
-				struct scrape_source *old = &a->sources[k], *fresh = &b->sources[k];
-				if (old->kind != SCRAPE_HTTP || fresh->kind != SCRAPE_HTTP ||
-					strcmp(old->url, fresh->url) != 0)
-					continue;
-				memcpy(&fresh->groups, &old->groups, sizeof(fresh->groups));
-				fresh->arena = old->arena;
-				fresh->seen = old->seen;
-				memset(&old->groups, 0, sizeof(old->groups));
-				old->arena = (struct arena){ 0 };
-			}
-		}
-}
 
 /* With reload_lock. */
 static void put_config(struct scrape *x, struct scrape_config *c)
 {
 	struct scrape_config *old = x->config;
-	stop_sources(old);
+	scrape_sources_stop(old);
 	if (c) {
-		hand_on(old, c);
-		start_sources(x, c);
+		scrape_sources_hand_on(old, c);
+		scrape_sources_start(x, c);
 	}
 	pthread_mutex_lock(&x->lock);
 	x->config = c;
@@ -425,7 +208,7 @@ static void look(struct scrape *x)
 	for (size_t i = 0; i < x->config->jobs.len; i++)
 		for (uint32_t k = 0; k < x->config->jobs.v[i]->source_count; k++)
 			if (x->config->jobs.v[i]->sources[k].kind == SCRAPE_FILE)
-				look_at_files(x, &x->config->jobs.v[i]->sources[k]);
+				scrape_source_look(x, &x->config->jobs.v[i]->sources[k]);
 	pthread_mutex_lock(&x->lock);
 	bool changed = x->changed;
 	pthread_mutex_unlock(&x->lock);

@@ -17,92 +17,12 @@
 #include "pprof/pprof.h"
 #include "scrape/internal.h"
 
-#define SECRET_BYTES_MAX ((size_t)64 << 10)
 #define EXPANSION 4 /* most profiles are gzip */
 #define SHOWN_BYTES 80
 
 const struct ingest_protocol scrape_protocol = {
 	.name = "scrape", .expansion = EXPANSION, .asks = true
 };
-
-/* ---- how a server is spoken to ---- */
-
-enum status scrape_client_open(const struct scrape_client *c, struct fetch **out, struct err *e)
-{
-	const struct fetch_config config = { .ca_file = c->ca_file,
-		.cert_file = c->cert_file,
-		.key_file = c->key_file,
-		.trust_anybody = c->insecure,
-		.proxy_url = c->proxy_url                ? c->proxy_url
-			     : c->proxy_from_environment ? NULL
-							 : "",
-		.no_proxy = c->no_proxy,
-		.follow_redirects = c->follow };
-	enum status s = fetch_new(&config, out, e);
-	for (uint32_t i = 0; s == OK && i < c->header_count; i++)
-		s = fetch_header(*out, c->headers[i].name, c->headers[i].value, e);
-	return s;
-}
-
-/* A secret, from its file when there is one. */
-static enum status secret(const char *given, const char *file, struct buf *out, struct err *e)
-{
-	if (!file) {
-		buf_cstr(out, given ? given : "");
-		return OK;
-	}
-	size_t at = out->len;
-	enum status s = os_read_own(file, out, NULL, e);
-	if (s != OK)
-		return s;
-	while (out->len > at && strchr(" \t\r\n", out->data[out->len - 1]))
-		out->len--;
-	return OK;
-}
-
-static void put_base64(struct buf *out, struct str s)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	for (size_t i = 0; i < s.len; i += 3) {
-		uint32_t v = 0;
-		for (size_t k = 0; k < 3; k++)
-			v = v << 8 | (i + k < s.len ? (unsigned char)s.p[i + k] : 0u);
-		for (size_t k = 0; k < 4; k++)
-			buf_u8(out, i + k > s.len ? (uint8_t)'='
-						  : (uint8_t)digits[v >> (18 - 6 * k) & 63]);
-	}
-}
-
-enum status scrape_client_present(const struct scrape_client *c, struct fetch *f, struct err *e)
-{
-	CLEANUP(buf_deinit) struct buf value, pair;
-	enum status s;
-	buf_init(&value, 2 * SECRET_BYTES_MAX);
-	buf_init(&pair, SECRET_BYTES_MAX);
-	if (c->username || c->username_file) {
-		s = secret(c->username, c->username_file, &pair, e);
-		buf_u8(&pair, ':');
-		if (s == OK)
-			s = secret(c->password, c->password_file, &pair, e);
-		buf_cstr(&value, "Basic ");
-		put_base64(&value, buf_view(&pair));
-	} else if (c->credentials || c->credentials_file) {
-		buf_printf(&value, "%s ", c->auth_type ? c->auth_type : "Bearer");
-		s = secret(c->credentials, c->credentials_file, &value, e);
-	} else {
-		return OK;
-	}
-	buf_u8(&value, 0);
-	if (s == OK && (buf_status(&value) != OK || buf_status(&pair) != OK))
-		s = err_set(e, E_LIMIT, "a secret is too long");
-	if (s == OK)
-		s = fetch_header(f, "Authorization", (const char *)value.data, e);
-	explicit_bzero(value.data, value.len);
-	if (pair.data)
-		explicit_bzero(pair.data, pair.len);
-	return s;
-}
 
 /* ---- one scrape ---- */
 
@@ -201,9 +121,11 @@ static enum status scrape_once(struct scrape_target *t, struct fetch *f, struct 
 	CLEANUP(buf_deinit) struct buf body;
 	int code = 0;
 	buf_init(&body, SCRAPE_ANSWER_MAX);
-	enum status s = scrape_client_present(&t->job->client, f, e);
+	enum status s = client_present(&t->job->client, f, t->wake_fd, e);
 	if (s == OK)
 		s = fetch_get(f, t->url, t->job->timeout_ns, &code, &body, e);
+	if (s == OK && code == 401)
+		client_refused(&t->job->client);
 	if (s == OK && code != 200)
 		s = refused(code, &body, e);
 	if (s == OK && !body.len)
@@ -282,7 +204,7 @@ static void *run(void *ctx)
 	struct scrape_target *t = ctx;
 	struct fetch *f = NULL;
 	struct err e = { 0 };
-	enum status s = scrape_client_open(&t->job->client, &f, &e);
+	enum status s = client_open(&t->job->client, NULL, &f, &e);
 	if (s != OK) {
 		note(t, s, clock_realtime_ns(), 0, &e);
 		tell(t, s, &e);

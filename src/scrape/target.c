@@ -23,12 +23,23 @@ static void put(struct relabel_set *set, const char *name, struct str value)
 		relabel_set_put(set, str_of(name), value);
 }
 
+static void put_found(const struct discover_labels *l, struct relabel_set *set)
+{
+	for (uint32_t i = 0; i < l->count; i++)
+		put(set, l->v[i].name, str_of(l->v[i].value));
+}
+
 static void put_discovered(const struct scrape_job *job, const struct scrape_profile *profile,
 	const struct scrape_group *g, struct str address, struct relabel_set *set)
 {
 	relabel_set_put(set, STR("__address__"), address);
 	for (uint32_t i = 0; g->labels && i < g->labels->count; i++)
 		relabel_set_put(set, g->labels->v[i].key, g->labels->v[i].value->text);
+	if (g->found) {
+		put_found(&g->found->own, set);
+		if (g->found->shared)
+			put_found(g->found->shared, set);
+	}
 	if (g->meta_name)
 		relabel_set_put(set, str_of(g->meta_name), str_of(g->meta_value));
 	put(set, "job", str_of(job->name));

@@ -61,7 +61,7 @@ static void reads_jobs(void **state)
 	CHECK_STR(str_of(b->client.username), "u");
 	CHECK_STR(str_of(b->client.password_file), "/p");
 	CHECK_STR(str_of(b->client.headers[0].value), "b");
-	CHECK(b->client.insecure && !b->client.follow);
+	CHECK(b->client.tls.insecure && !b->client.follow);
 	CHECK(b->source_count == 3 && b->sources[0].groups.len == 1);
 	CHECK(b->sources[1].kind == SCRAPE_FILE && b->sources[2].kind == SCRAPE_HTTP);
 	CHECK_STR(str_of(b->sources[2].client.credentials), "t");
@@ -85,9 +85,16 @@ static void says_what_is_wrong(void **state)
 		{ "scheme", "job_name: a\n  scheme: ftp", "scheme must be http or https" },
 		{ "timeout", "job_name: a\n  scrape_timeout: 10s",
 			"scrape_timeout must be longer than process_cpu takes, which is 10s" },
-		{ "discovery", "job_name: a\n  consul_sd_configs: [{}]",
-			"consul_sd_configs: firn does not find targets this way" },
-		{ "oauth", "job_name: a\n  oauth2: {client_id: x}", "OAuth 2" },
+		{ "discovery", "job_name: a\n  vultr_sd_configs: [{}]",
+			"vultr_sd_configs: firn does not find targets this way" },
+		{ "oauth", "job_name: a\n  oauth2: {client_id: x}",
+			"oauth2 needs client_id and token_url" },
+		{ "role", "job_name: a\n  kubernetes_sd_configs: [{role: pods}]",
+			"role must be node, pod" },
+		{ "selector",
+			"job_name: a\n  kubernetes_sd_configs: [{role: node, selectors: [{role: "
+			"pod, label: a}]}]",
+			"has no use for a selector" },
 		{ "two secrets", "job_name: a\n  basic_auth: {username: x}\n  bearer_token: y",
 			"one of them is enough" },
 		{ "targets", "job_name: a\n  static_configs: [{targets: x}]",

@@ -1,51 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve.h"
 
-/* "user:pass", without and with padding; a token, its type, and files of secrets. */
-static void presents_itself(void **state)
-{
-	(void)state;
-	char secret[] = "/tmp/firn-scrape-XXXXXX";
-	int fd = mkstemp(secret);
-	CHECK(fd >= 0 && write(fd, "in-file\n", 8) == 8 && close(fd) == 0);
-	const struct {
-		const char *name;
-		struct scrape_client client;
-		const char *want;
-	} cases[] = {
-		{ "nobody", { 0 }, "" },
-		{ "basic", { .username = "user", .password = "pass" }, "Basic dXNlcjpwYXNz" },
-		{ "padded", { .username = "u", .password = "pw" }, "Basic dTpwdw==" },
-		{ "once", { .username = "us", .password = "pw" }, "Basic dXM6cHc=" },
-		{ "file", { .username = "u", .password_file = secret }, "Basic dTppbi1maWxl" },
-		{ "token", { .credentials = "t" }, "Bearer t" },
-		{ "type", { .auth_type = "Own", .credentials_file = secret }, "Own in-file" },
-	};
-	struct net_server *s = serve_start();
-	char url[200];
-	snprintf(url, sizeof(url), "http://%s/who", net_server_address(s));
-	FOR_EACH_CASE (c, cases) {
-		struct fetch *f = NULL;
-		struct err e = { 0 };
-		int code;
-		CLEANUP(buf_deinit) struct buf out;
-		buf_init(&out, 1000);
-		CHECK_OK(scrape_client_open(&c->client, &f, &e), &e);
-		CHECK_OK(scrape_client_present(&c->client, f, &e), &e);
-		CHECK_OK(fetch_get(f, url, 60 * NS_PER_SEC, &code, &out, &e), &e);
-		CHECK_CASE(c, str_eq(buf_view(&out), str_of(c->want)));
-		fetch_free(f);
-	}
-	struct fetch *f = NULL;
-	struct err e = { 0 };
-	const struct scrape_client none = { .credentials_file = "/nowhere" };
-	CHECK_OK(scrape_client_open(&none, &f, &e), &e);
-	CHECK(scrape_client_present(&none, f, &e) != OK && strstr(e.text, "/nowhere"));
-	fetch_free(f);
-	net_server_stop(s);
-	CHECK(unlink(secret) == 0);
-}
-
 static void tells_changes_once_a_minute(void **state)
 {
 	(void)state;
@@ -91,5 +46,4 @@ static void keeps_its_moments(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(presents_itself), cmocka_unit_test(keeps_its_moments),
-	cmocka_unit_test(tells_changes_once_a_minute))
+TEST_MAIN(cmocka_unit_test(keeps_its_moments), cmocka_unit_test(tells_changes_once_a_minute))
