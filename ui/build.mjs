@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 
 const root = dirname(fileURLToPath(import.meta.url));
 /** The first view as it travels, in bytes: a promise of the design. */
@@ -21,6 +21,17 @@ function preloads(metafile) {
 		.map((one) => `<link rel="modulepreload" href="${one.path.slice(one.path.lastIndexOf("/") + 1)}">\n`)
 		.join("");
 }
+
+/** A style sheet NAME.lazy.css is a file of its own; who imports it gets its address (app/style.ts). */
+const lazyStyles = {
+	name: "lazy styles",
+	setup(b) {
+		b.onLoad({ filter: /\.lazy\.css$/ }, async ({ path }) => {
+			const { code } = await transform(readFileSync(path, "utf8"), { loader: "css", minify: b.initialOptions.minify });
+			return { contents: code, loader: "file" };
+		});
+	},
+};
 
 /** The files of the page by name. */
 async function makePage(dev) {
@@ -39,6 +50,8 @@ async function makePage(dev) {
 		target: ["chrome100", "firefox102", "safari15.4"],
 		jsx: "automatic",
 		jsxImportSource: "preact",
+		assetNames: "[name]-[hash]",
+		plugins: [lazyStyles],
 		legalComments: "none",
 		banner: { js: "/* firn, Apache-2.0; with preact, MIT. */" },
 		logLevel: "warning",

@@ -80,6 +80,26 @@ enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *
 	return OK;
 }
 
+bool os_readable_by_all(int fd)
+{
+	char link[64], path[PATH_MAX];
+	struct stat own, st;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t len = readlink(link, path, sizeof(path) - 1);
+	if (len <= 0 || path[0] != '/' || fstat(fd, &own) < 0 || !(own.st_mode & S_IROTH))
+		return false;
+	path[len] = 0;
+	if (lstat(path, &st) < 0 || st.st_dev != own.st_dev || st.st_ino != own.st_ino)
+		return false;
+	while (path[1]) {
+		char *slash = strrchr(path, '/');
+		slash[slash == path] = 0;
+		if (stat(path, &st) < 0 || !(st.st_mode & S_IXOTH))
+			return false;
+	}
+	return true;
+}
+
 enum status os_pread_full(
 	int fd, void *out, size_t len, uint64_t offset, const char *name, struct err *e)
 {

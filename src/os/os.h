@@ -21,6 +21,9 @@ NODISCARD enum status os_read_fd(int fd, const char *name, struct buf *out, stru
  * opened at all, since opening a device may do something; nothing waits. E_INVALID: no regular
  * file. */
 NODISCARD enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *e);
+/* Every user of this host may read it where it lies: by its own mode and those of the folders above
+ * it. No: also for what has no path here, as a file that was removed, or that a container has. */
+bool os_readable_by_all(int fd);
 /* Exactly `len` bytes at `offset`; E_CORRUPT when the file is shorter. */
 NODISCARD enum status os_pread_full(
 	int fd, void *out, size_t len, uint64_t offset, const char *name, struct err *e);

@@ -227,6 +227,11 @@ static struct query_key key_of(const struct maker *m, const struct query_line *l
 	const struct profile_location *l = &p->locations.v[line->location];
 	unsigned by = m->r->by;
 	struct query_key k = { 0 };
+	if (by & QUERY_BY_LOCATION) {
+		k.mapping = p->mappings.v[l->mapping].build_id;
+		k.address = l->address;
+		return k;
+	}
 	if (line->line == QUERY_LINE_NONE) {
 		k.mapping = l->mapping;
 		k.address = l->address;

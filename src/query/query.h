@@ -108,6 +108,33 @@ struct query_table {
 NODISCARD enum status query_top(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct query_table *out, struct err *e);
 
+/* Values by place in code. */
+#define QUERY_BUILDS_MAX 16
+struct query_place {
+	uint64_t at;   /* a line from 1 on; an address of the ELF file */
+	int64_t self;  /* a stack ends there */
+	int64_t total; /* it is anywhere in the stack: once, however often it recurs */
+};
+struct query_places {
+	struct query_place *v; /* ascending */
+	uint32_t count;
+	struct str *builds; /* build ids with such places, by what they cost; at most
+			     * QUERY_BUILDS_MAX */
+	uint32_t build_count;
+	int64_t total; /* of everything that the selector has */
+	struct str unit;
+	uint32_t pending; /* locations whose symbols are on their way */
+};
+/* Lines of a source file (its whole path), of one build or with `build` "" of all. */
+NODISCARD enum status query_source_places(const struct query_engine *q,
+	const struct query_request *r, struct str file, struct str build, struct arena *a,
+	struct query_places *out, struct err *e);
+/* Instructions of a function, with those of functions inlined there: of one build, or with `build`
+ * "" of that which costs most, builds[0]. binary: the base name, as it is shown. */
+NODISCARD enum status query_code_places(const struct query_engine *q, const struct query_request *r,
+	struct str function, struct str binary, struct str build, struct arena *a,
+	struct query_places *out, struct err *e);
+
 /* gzipped profile.proto, labels kept as sample labels. */
 NODISCARD enum status query_pprof(const struct query_engine *q, const struct query_request *r,
 	struct buf *out, struct err *e);
@@ -163,8 +190,9 @@ struct query_side {
 #define QUERY_BY_ADDRESS 0x1u
 #define QUERY_BY_MAPPING 0x2u
 #define QUERY_BY_FILE 0x4u
-#define QUERY_BY_SOURCE 0x8u /* instead of the function: file and line */
-#define QUERY_BY_SHOWN 0x10u /* as firn shows it: name, base name of the binary, kind of frame */
+#define QUERY_BY_SOURCE 0x8u    /* instead of the function: file and line */
+#define QUERY_BY_SHOWN 0x10u    /* as firn shows it: name, base name of the binary, kind of frame */
+#define QUERY_BY_LOCATION 0x20u /* instead of the function: build id and address */
 
 struct query_report_request {
 	struct str tenant;

@@ -12,6 +12,7 @@
 /* ---- parameters ---- */
 
 struct question {
+	struct server *server;
 	struct arena arena;
 	struct query_request request;
 	enum query_format format;
@@ -184,7 +185,7 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 	struct err e = { 0 };
 	if (!server_is_ready(s, out))
 		return;
-	CLEANUP(question_deinit) struct question q = { .request = *defaults };
+	CLEANUP(question_deinit) struct question q = { .server = s, .request = *defaults };
 	arena_init(&q.arena, ARENA_BYTES_MAX);
 	buf_init(&q.chosen, ARENA_BYTES_MAX);
 	q.request.chosen = &q.chosen;
@@ -307,6 +308,22 @@ void server_handle_diff(void *ctx, const struct net_request *r, struct net_respo
 {
 	static const struct query_request defaults = { 0 };
 	answer((struct server *)ctx, r, out, &defaults, answer_diff);
+}
+
+/* ---- source ---- */
+
+static enum status answer_source(const struct query_engine *engine, const struct net_request *r,
+	struct question *q, struct buf *out, struct err *e)
+{
+	if (q->format != QUERY_JSON)
+		return err_set(e, E_INVALID, "format: a source is answered as json only");
+	return server_source(q->server, engine, r, &q->request, out, e);
+}
+
+void server_handle_source(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	static const struct query_request defaults = { 0 };
+	answer((struct server *)ctx, r, out, &defaults, answer_source);
 }
 
 /* ---- pprof ---- */

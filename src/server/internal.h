@@ -190,6 +190,11 @@ net_handler_fn server_handle_top;
 net_handler_fn server_handle_functions;
 net_handler_fn server_handle_pprof;
 net_handler_fn server_handle_diff;
+net_handler_fn server_handle_source;
+
+/* source.c: the answer of GET /api/source but for what all reports take from their parameters. */
+NODISCARD enum status server_source(struct server *s, const struct query_engine *engine,
+	const struct net_request *r, const struct query_request *q, struct buf *out, struct err *e);
 
 /* pyroscope.c: push.v1 and POST /ingest; ctx: the server_inlet */
 extern const struct server_protocol server_protocol_pyroscope_push,

@@ -53,28 +53,6 @@ static bool is_wanted(int fd, enum debuginfo_type type)
 					    : has_bytes(fd, ".debug_info", 0);
 }
 
-/* By its own mode and those of the folders above it. No: it has no such path here, as one that was
- * removed, or that a container has. */
-static bool all_may_read(int fd)
-{
-	char link[64], path[SYMBOLIZE_PATH_MAX];
-	struct stat own, st;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ssize_t len = readlink(link, path, sizeof(path) - 1);
-	if (len <= 0 || path[0] != '/' || fstat(fd, &own) < 0 || !(own.st_mode & S_IROTH))
-		return false;
-	path[len] = 0;
-	if (lstat(path, &st) < 0 || st.st_dev != own.st_dev || st.st_ino != own.st_ino)
-		return false;
-	while (path[1]) {
-		char *slash = strrchr(path, '/');
-		slash[slash == path] = 0;
-		if (stat(path, &st) < 0 || !(st.st_mode & S_IXOTH))
-			return false;
-	}
-	return true;
-}
-
 enum status symbolizer_file(struct symbolizer *s, struct str build_id, enum debuginfo_type type,
 	bool for_all, int *out_fd, struct err *e)
 {
@@ -87,7 +65,8 @@ enum status symbolizer_file(struct symbolizer *s, struct str build_id, enum debu
 	int *const fds[] = { &f.files.debug_fd, &f.files.fd };
 	const bool of_host[] = { f.debug_of_host, f.fd_of_host };
 	for (size_t i = 0; i < ARRAY_COUNT(fds); i++) {
-		if (!is_wanted(*fds[i], type) || (for_all && of_host[i] && !all_may_read(*fds[i])))
+		if (!is_wanted(*fds[i], type) ||
+			(for_all && of_host[i] && !os_readable_by_all(*fds[i])))
 			continue;
 		*out_fd = STEAL_FD(*fds[i]);
 		return OK;

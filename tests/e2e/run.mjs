@@ -8,6 +8,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { axeChecks } from "./checks_axe.mjs";
+import { codeChecks, codeMockOnly } from "./checks_code.mjs";
 import { compareChecks } from "./checks_compare.mjs";
 import { edgeChecks } from "./checks_edges.mjs";
 import { filterChecks } from "./checks_filters.mjs";
@@ -51,7 +52,7 @@ async function one(name, run) {
 	if (only && !only.split("|").some((part) => name.includes(part))) {
 		return;
 	}
-	if ((firn || url) && mockOnly.has(name)) {
+	if ((firn || url) && (mockOnly.has(name) || codeMockOnly.has(name))) {
 		counts.skipped++;
 		console.log(`skipped ${name}: needs the server of made samples`);
 		return;
@@ -79,7 +80,7 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	const checks = { ...pageChecks, ...graphChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks, ...pagesChecks, ...saveChecks, ...axeChecks };
+	const checks = { ...pageChecks, ...graphChecks, ...codeChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...filterChecks, ...pagesChecks, ...saveChecks, ...axeChecks };
 	for (const [name, run] of Object.entries(checks)) {
 		await one(name, run);
 	}

@@ -9,6 +9,7 @@ import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { coresAt, PROCESSES } from "./data.mjs";
+import { sourceOf } from "./source.mjs";
 import { flameOf, makeStacks, topOf } from "./tree.mjs";
 
 const dist = join(dirname(fileURLToPath(import.meta.url)), "../dist");
@@ -183,6 +184,7 @@ function answer(path, p) {
 	if (path === "/api/top") {
 		return { ...topOf(stacksOf(ask(p)), Number(p.get("limit") ?? 0)), unit: ask(p).unit };
 	}
+	if (path === "/api/source") return sourceOf(topOf(stacksOf(ask(p)), 0), ask(p).unit, p.get("file") ?? "");
 	if (path === "/api/agents") {
 		const agent = (id, ago, lastError = "") => ({
 			id,

@@ -3,7 +3,7 @@
 import type { Flame } from "../model/flame.ts";
 import { learnClock } from "./clock.ts";
 import { decodeFlame } from "./decode.ts";
-import type { Agent, FlameAnswer, ProfileType, SeriesAnswer, Target, TopAnswer } from "./types.ts";
+import type { Agent, FlameAnswer, ProfileType, SeriesAnswer, SourceAnswer, Target, TopAnswer } from "./types.ts";
 
 /** An answer that is an error. `status` 0: the server was not reached. */
 export class ApiError extends Error {
@@ -174,6 +174,11 @@ export function pprofUrl(q: Question): string {
 /** The flame graph in the form of another tool, with all its frames. */
 export function graphUrl(q: Question, format: string): string {
 	return apiUrl("api/flamegraph", { ...q, format });
+}
+
+/** Values by line of a source file, and its text; `build` "": of all builds. */
+export function getSource(q: Question, file: string, build: string, signal: AbortSignal): Promise<SourceAnswer> {
+	return get("api/source", { ...q, file, build_id: build }, signal);
 }
 
 /** Who pushed lately. */

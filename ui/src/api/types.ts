@@ -21,6 +21,23 @@ export interface SeriesAnswer {
 	series: ApiSeries[];
 }
 
+/** /api/source */
+export interface SourceAnswer {
+	unit: string;
+	/** Of everything that the question has. */
+	total: number;
+	pending: number;
+	/** Build ids that have lines of the file, by what they cost. */
+	builds: string[];
+	/** Line, self, total. */
+	places: [number, number, number][];
+	/** Where the text is from; none: it is not at hand. */
+	origin?: "upload" | "host";
+	text?: string;
+	/** When the file of this host was changed, in milliseconds since 1970. */
+	modified?: number;
+}
+
 /** /api/flamegraph */
 export interface FlameAnswer {
 	unit: string;

@@ -14,6 +14,14 @@ export type Page = (typeof PAGES)[number];
 export const SHIFTS = ["", "1h", "1d", "7d"] as const;
 export type Shift = (typeof SHIFTS)[number];
 
+/** A function whose source is shown. */
+export interface Code {
+	name: string;
+	binary: string;
+	/** Its source file; "": not known. */
+	file: string;
+}
+
 /** Everything that a link carries. */
 export interface State {
 	page: Page;
@@ -47,6 +55,8 @@ export interface State {
 	/** The binary that is marked. */
 	binary: string;
 	sort: string;
+	/** Its source stands in the place of graph and table; null: they are there. */
+	code: Code | null;
 	/** Refreshing is paused. */
 	paused: boolean;
 	/** Matchers of what is compared with; null: the same as those of this side. */
@@ -80,6 +90,7 @@ export const DEFAULTS: State = {
 	mark: "",
 	binary: "",
 	sort: "",
+	code: null,
 	paused: false,
 	baseMatchers: null,
 	baseRange: null,
@@ -125,6 +136,11 @@ function parseBaseRange(from: string | null, to: string | null): Range | null {
 	return from && to ? { from, to } : null;
 }
 
+function parseCode(p: URLSearchParams): Code | null {
+	const name = p.get("code");
+	return name === null ? null : { name, binary: p.get("code_binary") ?? "", file: p.get("code_file") ?? "" };
+}
+
 /** Reads the parameters of a URL; what makes no sense is left at its default. */
 export function parseUrl(search: string): State {
 	const p = new URLSearchParams(search);
@@ -153,6 +169,7 @@ export function parseUrl(search: string): State {
 		mark: p.get("mark") ?? "",
 		binary: p.get("binary") ?? "",
 		sort: p.get("sort") ?? "",
+		code: parseCode(p),
 		paused: p.get("paused") === "1",
 		baseMatchers: base === null ? null : splitQuery(base).matchers,
 		baseRange: parseBaseRange(p.get("base_from"), p.get("base_to")),
@@ -193,6 +210,11 @@ export function formatUrl(s: State): string {
 	put("mark", s.mark);
 	put("binary", s.binary);
 	put("sort", s.sort);
+	if (s.code) {
+		p.set("code", s.code.name);
+		put("code_binary", s.code.binary);
+		put("code_file", s.code.file);
+	}
 	put("paused", s.paused ? "1" : "");
 	if (s.baseMatchers !== null) {
 		p.set("base_query", `{${s.baseMatchers}}`);

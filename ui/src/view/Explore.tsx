@@ -11,6 +11,7 @@ import { ofMatchers } from "../model/selector.ts";
 import { isLive, rangeName } from "../model/time.ts";
 import { meaningOf } from "../model/types.ts";
 import { DEFAULTS, type State } from "../model/url.ts";
+import codeStyle from "../style/code.lazy.css";
 import { BadRange, Loading, NoAnswer, NoSamples, NoType, NotThere, Problem, Waiting } from "./Empty.tsx";
 import { NoneLeft } from "./Filters.tsx";
 import { FlamePanel } from "./FlamePanel.tsx";
@@ -18,10 +19,14 @@ import { Lazy, lazy } from "./Lazy.tsx";
 import { Timeline } from "./Timeline.tsx";
 import { TopBar } from "./TopBar.tsx";
 
+const CodeView = lazy(() => import("./code/Code.tsx"), (m) => m.CodeView, codeStyle);
+
 /** What Esc takes back, one step at a time: what was added last is the narrowest. */
 function stepBack(): void {
 	const s = stateNow();
-	if (s.mark !== "" || s.binary !== "") {
+	if (s.code) {
+		go({ code: null });
+	} else if (s.mark !== "" || s.binary !== "") {
 		go({ mark: "", binary: "" }, "replace");
 	} else if (s.search !== "") {
 		go({ search: "" }, "replace");
@@ -108,6 +113,9 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 				<NotThere name={state.focus} />
 			</section>
 		);
+	}
+	if (state.code && data.question) {
+		return <Lazy of={CodeView} code={state.code} data={data} question={data.question} />;
 	}
 	return <FlamePanel data={data} flame={shown} state={state} theme={theme} />;
 }

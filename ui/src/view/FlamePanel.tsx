@@ -227,7 +227,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 				<Menu
 					at={row.menu.at}
 					title={row.menu.name}
-					items={rowItems(row.menu.name, row.menu.binary)}
+					items={rowItems(flame, row.menu.name, row.menu.binary)}
 					close={row.close}
 				/>
 			)}

@@ -2,6 +2,7 @@
 /** Views that are fetched when they are opened. */
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { addStyle } from "../app/style.ts";
 import { Loading } from "./Empty.tsx";
 
 /** A view that is not here yet. */
@@ -10,12 +11,16 @@ export interface LazyView<P> {
 	there: ComponentType<P> | null;
 }
 
-/** Names a view of another file of the page: `lazy(() => import("./x.tsx"), (m) => m.X)`. */
-export function lazy<M, P>(fetch: () => Promise<M>, pick: (m: M) => ComponentType<P>): LazyView<P> {
+/**
+ * Names a view of another file of the page: `lazy(() => import("./x.tsx"), (m) => m.X)`; `style` is the
+ * address of its style sheet, where it has one of its own.
+ */
+export function lazy<M, P>(fetch: () => Promise<M>, pick: (m: M) => ComponentType<P>, style = ""): LazyView<P> {
 	const view: LazyView<P> = {
 		there: null,
 		load: async () => {
-			view.there ??= pick(await fetch());
+			const [found] = await Promise.all([fetch(), addStyle(style)]);
+			view.there ??= pick(found);
 			return view.there;
 		},
 	};

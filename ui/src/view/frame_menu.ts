@@ -14,8 +14,26 @@ function openSandwich(name: string): void {
 	go({ focus: name, sandwich: true, invert: false, zoom: "", ...graph() });
 }
 
+/** The way to its source, where the symbols name a file. */
+function sourceItems(name: string, binary: string, file: string): MenuItem[] {
+	if (file === "" || stateNow().page === "compare") {
+		return [];
+	}
+	return [{ name: "Source, line by line", hint: "v", run: () => go({ code: { name, binary, file } }) }];
+}
+
+/** The source file of a function, "" where no frame of it has one. */
+function fileOf(f: Flame, name: string, binary: string): string {
+	for (let i = 1; i < f.count; i++) {
+		if (f.strings[f.name[i]!] === name && f.strings[f.binary[i]!] === binary && f.file[i] !== 0) {
+			return f.strings[f.file[i]!] ?? "";
+		}
+	}
+	return "";
+}
+
 /** What can be done with a function, wherever it occurs. */
-export function functionItems(name: string, binary: string): MenuItem[] {
+export function functionItems(name: string, binary: string, file = ""): MenuItem[] {
 	const filter = (op: Op, field: "name" | "binary", text: string) => () =>
 		addFilter({ op, field, text: exactly(text) });
 	const items: MenuItem[] = [
@@ -31,6 +49,7 @@ export function functionItems(name: string, binary: string): MenuItem[] {
 		{ name: "Mark it everywhere", run: () => go({ mark: name }, "replace") },
 		{ name: "Search for it", run: () => go({ search: exactly(name) }, "replace") },
 		{ name: "Only stacks through it", hint: "o", run: filter("only", "name", name) },
+		...sourceItems(name, binary, file),
 		{ name: "Drop stacks with it", hint: "d", run: filter("drop", "name", name) },
 		{ name: "Hide its frames", hint: "h", run: filter("hide", "name", name) },
 	];
@@ -46,7 +65,9 @@ export function functionItems(name: string, binary: string): MenuItem[] {
 
 /** Keys on a frame that do what its menu does; whether this is one. */
 export function frameKey(flame: Flame, key: string, node: number): boolean {
-	const item = functionItems(nodeName(flame, node), "").find((one) => one.hint === key);
+	const binary = nodeBinary(flame, node);
+	const items = functionItems(nodeName(flame, node), binary, flame.strings[flame.file[node]!]);
+	const item = items.find((one) => one.hint === key);
 	if (node > 0 && item) {
 		item.run();
 	}
@@ -59,8 +80,8 @@ function graph(): { view?: "both" } {
 }
 
 /** What can be done with a row of the table. */
-export function rowItems(name: string, binary: string): MenuItem[] {
-	return [...functionItems(name, binary), { name: "Copy name", run: () => copyText(name) }];
+export function rowItems(flame: Flame, name: string, binary: string): MenuItem[] {
+	return [...functionItems(name, binary, fileOf(flame, name, binary)), { name: "Copy name", run: () => copyText(name) }];
 }
 
 /** What can be done with a frame. */
@@ -68,7 +89,7 @@ export function menuItems(flame: Flame, node: number, zoomTo: (node: number) => 
 	const name = nodeName(flame, node);
 	const all: MenuItem[] = [{ name: "Zoom to this frame", hint: "Enter", run: () => zoomTo(node) }];
 	if (node > 0) {
-		all.push(...functionItems(name, nodeBinary(flame, node)));
+		all.push(...functionItems(name, nodeBinary(flame, node), flame.strings[flame.file[node]!]));
 	}
 	const stack = () => pathTo(flame, node).slice(1).reverse();
 	all.push(

@@ -222,7 +222,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 				/>
 			)}
 			{row.menu && (
-				<Menu at={row.menu.at} title={row.menu.name} items={rowItems(row.menu.name, row.menu.binary)} close={row.close} />
+				<Menu at={row.menu.at} title={row.menu.name} items={rowItems(flame, row.menu.name, row.menu.binary)} close={row.close} />
 			)}
 			{data.held && <p class="visually-hidden">Newer samples wait while you read</p>}
 		</section>

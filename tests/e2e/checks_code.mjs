@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the source of a function.
+import assert from "node:assert/strict";
+import { open, painted, parameter, until, waitParameter } from "./page.mjs";
+
+/** A function of the answer that has a source file. */
+async function withFile(page, url) {
+	const answer = await page.request.get(`${url}/api/top`);
+	const { rows } = await answer.json();
+	return rows.find((row) => row.file.startsWith("/")) ?? rows.find((row) => row.file !== "");
+}
+
+export const codeChecks = {
+	async "the source of a function from its row, with values beside the lines, and back by Esc"({ page, url }) {
+		const row = await withFile(page, url);
+		if (!row) {
+			return; // nothing on this host has line numbers
+		}
+		const name = encodeURIComponent(row.name);
+		await page.goto(`${url}/?view=table&paused=1&mark=${name}`);
+		await page.waitForSelector("tbody tr.marked");
+		await page.focus(".table-scroll");
+		await page.keyboard.press("m");
+		await page.click("[role=menuitem]:has-text('Source, line by line')");
+		await waitParameter(page, "code", row.name);
+		await page.waitForSelector(".code-table tbody tr.warm");
+		assert.equal(await page.locator(".code-title h2").textContent(), row.name);
+		assert.equal(await page.locator(".code-title p").textContent(), parameter(page, "code_file"));
+		await page.focus(".code-scroll");
+		await page.keyboard.press("n");
+		await page.waitForSelector(".code-table tr.here .bar");
+		assert.match(await page.locator("[data-testid=code-place]").textContent(), /line \d+, 1 of \d+/);
+		await page.reload();
+		await page.waitForSelector(".code-table tbody tr.warm");
+		await page.keyboard.press("Escape");
+		await waitParameter(page, "code", null);
+		await page.waitForSelector(".table-scroll");
+	},
+
+	async "v on a frame opens its source; where the text is not at hand the way to have it is said"({ page, url }) {
+		await open(page, url, "?view=flame&paused=1");
+		await page.goto(`${url}/?paused=1&code=_PyEval_EvalFrameDefault&code_binary=python3.11&code_file=Python/ceval.c`);
+		await page.waitForSelector("[data-testid=code-origin]");
+		assert.match(await page.locator("[data-testid=code-origin]").textContent(), /firn debuginfo upload --type=sources --build-id=0f3a/);
+		assert.ok((await page.locator(".code-table tbody tr").count()) > 0);
+		await page.selectOption(".code-bar select", "11223344556677");
+		await page.waitForSelector(".code-table tbody tr.warm");
+		await page.click(".code-bar button");
+		await painted(page);
+	},
+
+	async "no source, and a file without samples, say so"({ page, url }) {
+		await page.goto(`${url}/?paused=1&code=nothing&code_binary=x&code_file=/nowhere/none.zz`);
+		await until(async () => {
+			const text = await page.locator(".code").textContent();
+			return { ok: /No samples in this file/.test(text), said: text };
+		}, "a blank panel");
+	},
+
+	async "a source is no wider than a phone"({ page, url }) {
+		await page.setViewportSize({ width: 390, height: 800 });
+		const row = await withFile(page, url);
+		if (!row) {
+			return;
+		}
+		const q = new URLSearchParams({ paused: "1", code: row.name, code_binary: row.binary, code_file: row.file });
+		await page.goto(`${url}/?${q}`);
+		await page.waitForSelector(".code-table");
+		const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+		assert.ok(wide <= 390, `${wide} pixels wide`);
+	},
+};
+
+/** Those about what only the server of made samples has. */
+export const codeMockOnly = new Set(["v on a frame opens its source; where the text is not at hand the way to have it is said"]);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The lines of a source file with their values, as rows of a listing. */
+
+/** A row of the listing; values in the unit of the profile. */
+export interface CodeRow {
+	/** Number of the line. */
+	at: number;
+	text: string;
+	self: number;
+	total: number;
+}
+
+/** A place with values: line, self, total. */
+export type Place = readonly [at: number, self: number, total: number];
+
+/** Lines that the text of one file may have here; what is behind them is shown where it has values. */
+export const LINES_MAX = 200_000;
+
+/** One tab wide, as browsers show it in a listing that scrolls. */
+const expand = (line: string) => line.replace(/\r$/, "");
+
+/** All lines of the text, or without one those that have values. Places behind its end stay as rows without text. */
+export function codeRows(text: string | null, places: readonly Place[]): CodeRow[] {
+	const rows: CodeRow[] = [];
+	if (text !== null) {
+		const lines = text.split("\n");
+		if (lines.length > 1 && lines[lines.length - 1] === "") {
+			lines.pop();
+		}
+		for (const line of lines.slice(0, LINES_MAX)) {
+			rows.push({ at: rows.length + 1, text: expand(line), self: 0, total: 0 });
+		}
+	}
+	const there = rows.length;
+	for (const [at, self, total] of places) {
+		const row = at >= 1 && at <= there ? rows[at - 1]! : null;
+		if (row) {
+			row.self = self;
+			row.total = total;
+		} else {
+			rows.push({ at, text: "", self, total });
+		}
+	}
+	return rows;
+}
+
+/** Whether the text lacks lines that have values: another version of the file ran. */
+export function isShort(text: string | null, places: readonly Place[]): boolean {
+	const last = places[places.length - 1];
+	return text !== null && last !== undefined && last[0] > text.split("\n").length;
+}
+
+/** Indexes of the rows that cost most themselves, the costliest first. */
+export function hotRows(rows: readonly CodeRow[], count = 20): number[] {
+	const weight = (row: CodeRow) => row.self * 1e6 + row.total;
+	return rows
+		.map((row, i) => ({ i, weight: weight(row) }))
+		.filter((one) => one.weight > 0)
+		.sort((a, b) => b.weight - a.weight || a.i - b.i)
+		.slice(0, count)
+		.map((one) => one.i);
+}
+
+/** The row to begin at: where the function begins, or else the hottest one. */
+export function firstRow(rows: readonly CodeRow[], functionLine: number): number {
+	const begin = functionLine > 0 ? rows.findIndex((row) => row.at >= functionLine) : -1;
+	return begin >= 0 ? begin : (hotRows(rows, 1)[0] ?? 0);
+}

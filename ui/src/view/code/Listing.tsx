@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Lines with values beside them; only those that are seen are in the document. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type CodeRow, firstRow, hotRows } from "../../model/code.ts";
+import { visibleRows } from "../../model/table.ts";
+import { formatExact, formatIn, formatShare, type Scale, scaleFor } from "../../model/units.ts";
+
+const ROW_PX = 20;
+/** Rows above the one that is shown first. */
+const ABOVE = 4;
+
+interface ListingProps {
+	/** What is to be known of the text. */
+	note: ComponentChildren;
+	rows: readonly CodeRow[];
+	unit: string;
+	/** What 100 % is. */
+	whole: number;
+	/** The line to begin at; 0: at the hottest. */
+	begin: number;
+	/** What is listed: another one begins anew. */
+	id: string;
+}
+
+function Value(props: { value: number; most: number; whole: number; scale: Scale; unit: string }) {
+	const { value, most } = props;
+	if (value === 0) {
+		return <td class="code-value" />;
+	}
+	return (
+		<td class="code-value" title={`${formatExact(value, props.unit)}, ${formatShare(value, props.whole)}`}>
+			<span class="bar" style={{ transform: `scaleX(${Math.min(1, value / most).toFixed(4)})` }} />
+			{formatIn(value, props.scale, most)}
+		</td>
+	);
+}
+
+/** The box that scrolls, and which of its rows are seen. */
+function useRowView(id: string, first: number) {
+	const box = useRef<HTMLDivElement>(null);
+	const [view, setView] = useState({ top: 0, height: 600 });
+	const look = () => setView({ top: box.current!.scrollTop, height: box.current!.clientHeight });
+	useLayoutEffect(() => {
+		const observer = new ResizeObserver(look);
+		observer.observe(box.current!);
+		return () => observer.disconnect();
+	}, []);
+	const show = (row: number) => {
+		box.current!.scrollTop = Math.max(0, row - ABOVE) * ROW_PX;
+	};
+	useEffect(() => show(first), [id]);
+	return { box, view, look, show };
+}
+
+/** The listing, and the way from one hot line to the next. */
+export function Listing({ note, rows, unit, whole, begin, id }: ListingProps) {
+	const hot = useMemo(() => hotRows(rows), [rows]);
+	const { box, view, look, show } = useRowView(id, firstRow(rows, begin));
+	const [at, setAt] = useState(-1);
+	useEffect(() => setAt(-1), [id]);
+	const step = (by: number) => {
+		if (hot.length > 0) {
+			const next = (at + by + hot.length + (at < 0 && by < 0 ? 1 : 0)) % hot.length;
+			setAt(next);
+			show(hot[next]!);
+		}
+	};
+	const onKeyDown = (e: KeyboardEvent) => {
+		if (!e.ctrlKey && !e.metaKey && !e.altKey && (e.key === "n" || e.key === "N")) {
+			e.preventDefault();
+			step(e.key === "n" ? 1 : -1);
+		}
+	};
+	const most = { self: Math.max(...hot.map((i) => rows[i]!.self)), total: rows.reduce((m, r) => Math.max(m, r.total), 0) };
+	const scale = scaleFor(most.self || most.total, unit);
+	const [first, last] = visibleRows(view.top, view.height, ROW_PX, rows.length);
+	return (
+		<>
+			<div class="code-steps">
+				<button type="button" class="button" title="The next hottest line (n)" onClick={() => step(1)}>
+					{at < 0 ? "Hottest line" : "Next hottest"}
+				</button>
+				{at >= 0 && (
+					<span data-testid="code-place">
+						line {rows[hot[at]!]!.at}, {at + 1} of {hot.length}
+					</span>
+				)}
+				{note}
+			</div>
+			<div class="code-scroll" ref={box} tabIndex={0} aria-label="Lines" role="region" onScroll={look} onKeyDown={onKeyDown}>
+				<table class="code-table" aria-rowcount={rows.length + 1}>
+					<thead>
+						<tr>
+							<th scope="col" class="code-value">
+								Self<span class="head-unit">{scale.name}</span>
+							</th>
+							<th scope="col" class="code-value">
+								Total<span class="head-unit">{scale.name}</span>
+							</th>
+							<th scope="col" class="code-line">
+								Line
+							</th>
+							<th scope="col">Source</th>
+						</tr>
+					</thead>
+					<tbody style={{ height: `${rows.length * ROW_PX}px` }}>
+						{rows.slice(first, last).map((row, i) => (
+							<tr
+								key={first + i}
+								aria-rowindex={first + i + 2}
+								class={`${row.total > 0 ? "warm" : ""} ${hot[at] === first + i ? "here" : ""} ${row.at === begin ? "begin" : ""}`}
+								style={{ transform: `translateY(${(first + i) * ROW_PX}px)` }}
+							>
+								<Value value={row.self} most={most.self} whole={whole} scale={scale} unit={unit} />
+								<Value value={row.total} most={most.total} whole={whole} scale={scale} unit={unit} />
+								<td class="code-line">{row.at}</td>
+								<td class="code-text">{row.text}</td>
+							</tr>
+						))}
+					</tbody>
+				</table>
+			</div>
+		</>
+	);
+}
