@@ -176,7 +176,9 @@ static void query(struct part *p)
 	static struct store store;
 	struct source source = { .part = part_ref(p), .first_ns = 0, .last_ns = 19999 };
 	struct store_view v = { .store = &store, .sources = &source, .source_count = 1 };
-	struct samples_query q = { .from_ns = 0, .to_ns = 20000, .memory_bytes = MEMORY_BYTES };
+	struct samples_query q = {
+		.from_ns = 0, .to_ns = 20000, .memory_bytes = MEMORY_BYTES, .durations = true
+	};
 	struct samples_tree tree;
 	struct arena a;
 	struct str *texts;
@@ -198,6 +200,8 @@ static void query(struct part *p)
 		FUZZ_CHECK(profile_validate(&tree.tables, NULL) == OK);
 		samples_tree_deinit(&tree);
 	}
+	struct samples_series *series;
+	(void)!store_sum_series(&v, &q, NULL, 0, 5000, &a, &series, &n, NULL, NULL, NULL);
 	(void)!store_label_names(&v, &q, &a, &texts, &n, NULL);
 	(void)!store_label_values(&v, &q, STR("pid"), &a, &texts, &n, NULL);
 	(void)!store_label_values(&v, &q, STR("comm"), &a, &texts, &n, NULL);

@@ -241,7 +241,8 @@ static enum status write_profile(const struct query_plan *plan, struct samples_c
 	s = write_samples(&w, e);
 	if (s != OK)
 		return s;
-	pprof_stream_tables(w.stream, t->first_ns, t->last_ns - t->first_ns, longest, &w.plain);
+	int64_t duration_ns = t->covered_ns ? t->covered_ns : t->last_ns - t->first_ns;
+	pprof_stream_tables(w.stream, t->first_ns, duration_ns, longest, &w.plain);
 	s = pprof_stream_status(w.stream);
 	return s == OK ? drain(&w, true, e) : err_set(e, s, "a profile");
 }
@@ -278,6 +279,7 @@ enum status query_pprof(
 	enum status s = query_plan_open(q, r, true, &a, &plan, e);
 	if (s == OK && plan.empty)
 		s = err_set(e, E_NOTFOUND, "there are no samples yet, of any type");
+	plan.store.durations = true;
 	if (s == OK)
 		s = sum(q, r, &plan, &a, &cells, &left_labels, e);
 	if (s == OK && r->required && cells.v.len == 0)

@@ -206,7 +206,8 @@ struct query_report_request {
 	unsigned by;                         /* QUERY_BY_… */
 	struct str labels[QUERY_LABELS_MAX]; /* not of a comparison */
 	uint32_t label_count;
-	bool chart; /* in the order of time */
+	bool chart;     /* in the order of time */
+	bool durations; /* a pprof file says how long its profiles took, unless by labels */
 	bool invert;
 	struct str sandwich; /* "": none; the calls below a function whose name contains this (no
 			      * case), with `invert` above it */

@@ -34,12 +34,15 @@ static bool is_cpu_time(struct str type, struct str unit)
 	return str_eq(type, STR("cpu")) && str_eq(unit, STR("nanoseconds"));
 }
 
-/* Many samples of one time are a profile that was taken as a whole, and its duration may be longer
- * than the step: the time to the nearest other one. */
+/* What the profiles of the step took, where they all say so. Else many samples of one time are a
+ * profile that was taken as a whole, and its duration may be longer than the step: the time to the
+ * nearest other one. */
 static int64_t duration_of(const struct samples_series *s, size_t i, int64_t step_ns)
 {
 	const struct samples_point *p = &s->points[i];
 	int64_t gap = INT64_MAX;
+	if (p->covered_ns)
+		return p->covered_ns;
 	if (!p->one_time || p->count < 2)
 		return step_ns;
 	if (i > 0)
@@ -104,6 +107,7 @@ enum status query_range(const struct query_engine *q, const struct query_request
 		s = err_set(e, E_INVALID, "query must contain a profile-type selection");
 	if (s == OK)
 		s = query_choose_step(r, r->limit ? r->limit : QUERY_POINTS_WANTED, &step_ns, e);
+	plan.store.durations = true;
 	if (s == OK)
 		s = choose_labels(&plan, by, by_count, a, &made, e);
 	if (s == OK)

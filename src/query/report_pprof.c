@@ -130,9 +130,10 @@ static enum status add_head(struct maker *m, uint32_t *out)
 {
 	const struct query_stacks *s = &m->t->stacks;
 	struct profile_type type = { .delta = true };
-	/* How long each profile took is not kept. The width of the range is another thing: shares
-	 * of it would say nothing. */
+	/* 0 where profiles do not say what they took. The width of the range is another thing:
+	 * shares of it would say nothing. */
 	struct profile_head head = { .period = s->period,
+		.duration_ns = m->r->diff ? 0 : s->covered_ns,
 		.time_ns = s->first_ns ? s->first_ns : m->r->side.from_ns };
 	const struct str texts[] = { s->sample_type, s->unit, s->period_type, s->period_unit };
 	uint32_t *ids[] = { &type.sample_type, &type.sample_unit, &type.period_type,

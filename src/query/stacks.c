@@ -164,6 +164,7 @@ static enum status open_side(struct loader *l, const struct query_side *of, stru
 		return err_set(l->e, E_INVALID, "query must contain a profile-type selection");
 	if (of->single)
 		plan->store.times_period = false;
+	plan->store.durations = r->durations;
 	return OK;
 }
 
@@ -260,6 +261,7 @@ static enum status take_tree(struct loader *l, struct side *side)
 	s->has_tables = true;
 	s->first_ns = side->tree.first_ns;
 	s->last_ns = side->tree.last_ns;
+	s->covered_ns = side->tree.covered_ns;
 	side->has_tree = false;
 	for (size_t i = 0; side->factor != 1 && i < count; i++)
 		s->v.v[i].self = query_scale(s->v.v[i].self, side->factor);

@@ -52,6 +52,7 @@ struct samples_query {
 	 * period of the answer. */
 	bool times_period;
 	bool each_time; /* collect: samples of different times stay apart, with their times */
+	bool durations; /* the answer says how long the profiles took: covered_ns */
 };
 
 /* Whether to go on: OK, E_CANCELED or E_TIMEOUT. */
@@ -84,7 +85,10 @@ struct samples_tree {
 	uint64_t sample_count;
 	int64_t period;            /* of the samples; 0 when they differ or have none */
 	int64_t first_ns, last_ns; /* of the samples found; 0 when none */
-	struct profile_type type;  /* in tables; the query must name one */
+	/* Time in which at least one of the profiles was being taken, where it was asked for; 0:
+	 * not known of all samples. */
+	int64_t covered_ns;
+	struct profile_type type; /* in tables; the query must name one */
 };
 static inline void samples_tree_deinit(struct samples_tree *t)
 {
@@ -118,8 +122,9 @@ static inline void samples_cells_deinit(struct samples_cells *c)
 struct samples_point {
 	int64_t time_ns; /* begin of the step: a multiple of step_ns */
 	int64_t value;
-	uint64_t count; /* samples */
-	bool one_time;  /* they all have the same time */
+	uint64_t count;     /* samples */
+	bool one_time;      /* they all have the same time */
+	int64_t covered_ns; /* as in samples_tree, of the profiles that began in the step */
 };
 struct samples_series {
 	struct str *values;           /* of the `by` labels, "" when absent */

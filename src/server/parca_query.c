@@ -284,6 +284,7 @@ static enum status report_request(const struct net_request *r, struct str tenant
 		.filters = q->filters,
 		.filter_count = q->filter_count,
 		.chart = q->report == PARCA_FLAMECHART,
+		.durations = q->report == PARCA_PPROF,
 		.invert = q->invert,
 		.sandwich = q->sandwich,
 		.trim = q->trim_percent / 100,

@@ -6,6 +6,7 @@
 
 struct profile fake_profile;
 uint32_t fake_pending;
+int64_t fake_covered_ns;
 int fake_views;
 enum status fake_error;
 struct query_engine fake_engine;
@@ -25,6 +26,7 @@ void fake_begin(void)
 	CHECK(profile_init(&fake_profile, 64 << 20) == OK);
 	fake_engine = (struct query_engine){ &the_db, &the_symbolizer };
 	fake_pending = 0;
+	fake_covered_ns = 0;
 	fake_views = 0;
 	fake_error = OK;
 	the_view.ops = &fake_ops;
@@ -369,7 +371,7 @@ static enum status fake_sum_stacks(struct samples_view *v, const struct samples_
 	CHECK(q->selector->has_type);
 	if (fake_error != OK)
 		return err_set(e, fake_error, "a fake error");
-	struct samples_tree t = { 0 };
+	struct samples_tree t = { .covered_ns = q->durations ? fake_covered_ns : 0 };
 	copy_tables(&t.tables);
 	struct profile_type type = { .delta = q->selector->delta };
 	uint32_t *parts[] = { &type.name, &type.sample_type, &type.sample_unit, &type.period_type,
@@ -430,7 +432,8 @@ static enum status fake_sum_series(struct samples_view *v, const struct samples_
 			one->point_count ? &one->points[one->point_count - 1] : NULL;
 		if (!last || last->time_ns != begin) {
 			last = &one->points[one->point_count++];
-			*last = (struct samples_point){ .time_ns = begin };
+			*last = (struct samples_point){ .time_ns = begin,
+				.covered_ns = q->durations ? fake_covered_ns : 0 };
 		}
 		size_t place = (size_t)(one - series) * most + one->point_count;
 		times[place] += last->count == 0 || at[place] != s->time_ns;

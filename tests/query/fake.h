@@ -21,9 +21,10 @@
 #define PERIOD 10000000 /* 100 Hz */
 
 extern struct profile fake_profile;
-extern uint32_t fake_pending;  /* what symbolizer_resolve() says */
-extern int fake_views;         /* open ones */
-extern enum status fake_error; /* of every report's function */
+extern uint32_t fake_pending;   /* what symbolizer_resolve() says */
+extern int64_t fake_covered_ns; /* what answers say, where they are asked for durations */
+extern int fake_views;          /* open ones */
+extern enum status fake_error;  /* of every report's function */
 extern struct query_engine fake_engine;
 
 /* What becomes of work that two threads may share: the second one comes before, after, at the same

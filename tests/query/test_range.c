@@ -29,6 +29,28 @@ static void sums_by_step(void **state)
 	CHECK(range.count == 1 && range.series[0].points[1].value == 5 * PERIOD);
 }
 
+/* Three profiles of ten seconds in a step of a minute: half of it was covered. */
+static void divides_by_what_was_covered(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_range range;
+	struct err e = { 0 };
+	for (int i = 0; i < 3; i++)
+		fake_sample(CPU, i * 20 * NS_PER_SEC, 1000, PERIOD, "comm=a", "main@x");
+	struct query_request r = fake_request(CPU);
+	r.to_ns = 60 * NS_PER_SEC;
+	r.step_ns = 60 * NS_PER_SEC;
+	arena_init(&a, 1 << 20);
+	CHECK_OK(query_range(&fake_engine, &r, NULL, 0, &a, &range, &e), &e);
+	CHECK(range.series[0].points[0].duration_ns == 60 * NS_PER_SEC);
+	CHECK(range.series[0].points[0].per_second == 0.5);
+	fake_covered_ns = 30 * NS_PER_SEC;
+	CHECK_OK(query_range(&fake_engine, &r, NULL, 0, &a, &range, &e), &e);
+	CHECK(range.series[0].points[0].duration_ns == 30 * NS_PER_SEC);
+	CHECK(range.series[0].points[0].per_second == 1.0);
+}
+
 static void derives_the_step(void **state)
 {
 	(void)state;
@@ -133,5 +155,6 @@ static void lists_names(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
-TEST_MAIN(TEST(sums_by_step), TEST(derives_the_step), TEST(gives_a_gauge_by_all_its_labels),
-	TEST(keeps_a_gauge_whole), TEST(is_empty_without_samples), TEST(lists_names))
+TEST_MAIN(TEST(sums_by_step), TEST(divides_by_what_was_covered), TEST(derives_the_step),
+	TEST(gives_a_gauge_by_all_its_labels), TEST(keeps_a_gauge_whole),
+	TEST(is_empty_without_samples), TEST(lists_names))

@@ -82,7 +82,7 @@ static void keeps_what_is_asked_for(void **state)
 	check(&r, "g;inner;f;main 10 | h;main 5");
 }
 
-static void tells_when_but_not_how_long(void **state)
+static void tells_when_and_how_long(void **state)
 {
 	(void)state;
 	CLEANUP(profile_deinit) struct profile p;
@@ -92,6 +92,15 @@ static void tells_when_but_not_how_long(void **state)
 	r.side.to_ns = 60 * NS_PER_SEC;
 	read_back(&r, &p);
 	CHECK(p.heads.v[1].time_ns == 5 * NS_PER_MS + 3 && p.heads.v[1].duration_ns == 0);
+	profile_deinit(&p);
+	fake_covered_ns = 10 * NS_PER_SEC;
+	read_back(&r, &p);
+	CHECK(p.heads.v[1].duration_ns == 0); /* nobody asked */
+	profile_deinit(&p);
+	r.durations = true;
+	read_back(&r, &p);
+	CHECK(p.heads.v[1].time_ns == 5 * NS_PER_MS + 3);
+	CHECK(p.heads.v[1].duration_ns == 10 * NS_PER_SEC);
 }
 
 static void scales_and_compares(void **state)
@@ -129,5 +138,5 @@ static void lists_mapped_files(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
-TEST_MAIN(TEST(keeps_what_is_asked_for), TEST(tells_when_but_not_how_long),
-	TEST(scales_and_compares), TEST(lists_mapped_files))
+TEST_MAIN(TEST(keeps_what_is_asked_for), TEST(tells_when_and_how_long), TEST(scales_and_compares),
+	TEST(lists_mapped_files))

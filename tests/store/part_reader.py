@@ -4,6 +4,8 @@
     part_reader.py FILE          one line a row, sorted:
         tenant|type|period|labels|sample labels|stack|time|value|count
     part_reader.py --meta FILE   META's fields
+    part_reader.py --profiles FILE   one line a profile, sorted:
+        tenant|type|period|labels|time|duration|samples
 
 Needs Debian's python3-zstandard.
 """
@@ -388,6 +390,15 @@ class Part:
                 ran[x].add(series)
         assert [sorted(x) for x in ran] == locations, "series of locations"
 
+    def profiles(self):
+        if 27 not in self.sections:
+            return []
+        t = self.table(27)
+        rows = list(zip(t[1], t[2], t[3], t[4]))
+        assert [r[:2] for r in rows] == sorted({r[:2] for r in rows}), "profiles are not in order"
+        assert all(r[0] < self.table(3).rows and r[2] > 0 and r[3] > 0 for r in rows)
+        return rows
+
     def batches(self):
         if 15 not in self.sections:
             return []
@@ -408,11 +419,17 @@ def main():
         for k, v in sorted(meta.items()):
             print(k, v)
         return
+    if sys.argv[1] == "--profiles":
+        series = part.series()
+        lines = ["|".join(str(x) for x in series[r[0]][:4] + r[1:]) for r in part.profiles()]
+        sys.stdout.write("".join(line + "\n" for line in sorted(lines)))
+        return
     series, sets, stacks, blocks = part.series(), part.sets(), part.stacks(), list(part.blocks())
     rows = [row for block in blocks for row in block]
     part.check_totals(blocks)
     part.check_kinds()
     part.check_index(rows)
+    part.profiles()
     assert len({b[:2] for b in part.batches()}) == len(part.batches()), "a batch occurs twice"
     check_order(rows, meta["order"], meta.get("slice", 0))
     assert len(rows) == meta["rows"] and sum(r[5] for r in rows) == meta["samples"]

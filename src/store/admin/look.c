@@ -177,6 +177,7 @@ const char *part_section_name(unsigned kind)
 		[PART_KINDS] = "KINDS",
 		[PART_KIND_NAMES] = "KIND_NAMES",
 		[PART_KIND_VALUES] = "KIND_VALUES",
+		[PART_PROFILES] = "PROFILES",
 		[PART_SAMPLES] = "SAMPLES" };
 	return kind < ARRAY_COUNT(names) && names[kind] ? names[kind] : "unknown";
 }

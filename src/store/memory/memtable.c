@@ -6,6 +6,9 @@
  * memtable has already costs no look into its symbols. Rows are
  * appended at the end, and become visible by row counts that a snapshot copies under the lock; a
  * failure cuts them off again (what was interned stays: it costs room and nothing else).
+ *
+ * Of a profile whose samples have no times of their own, what it took is kept for each series: with
+ * the number of its samples, so that a query can tell whether it is of all that it found.
  */
 #include "store/memory/memtable.h"
 
@@ -22,6 +25,7 @@
 struct combination {
 	uint32_t head, resource, own, link;
 	uint32_t series, set;
+	uint32_t profile; /* profiles[] */
 };
 
 struct adding {
@@ -41,6 +45,8 @@ struct adding {
 	VEC(struct combination) combinations;
 	struct map combination_index;
 	uint32_t *last_of; /* combination, by own label set */
+	VEC(struct tab_profile) profiles;
+	uint32_t *profile_of; /* the last one, by head */
 };
 
 /* From few random bytes; without these, keys are as good, but known. */
@@ -440,12 +446,27 @@ static enum status add_combination(
 	return s;
 }
 
+/* Samples of a head that have mostly one series. */
+static enum status find_profile(struct adding *a, struct combination *c)
+{
+	const struct profile_head *h = &a->p->heads.v[c->head];
+	uint32_t at = a->profile_of[c->head];
+	if (at == UNSET || a->profiles.v[at].series != c->series) {
+		struct tab_profile added = { c->series, h->time_ns, h->duration_ns, 0 };
+		at = (uint32_t)a->profiles.len;
+		if (!VEC_PUSH(&a->profiles, added))
+			return E_NOMEM;
+	}
+	a->profile_of[c->head] = c->profile = at;
+	return OK;
+}
+
 /* Samples with the same labels mostly have the rest in common as well: the last combination with
  * these labels is looked at first. */
 static enum status map_combination(
 	struct adding *a, const struct profile_sample *sample, uint32_t *out)
 {
-	struct combination key = { sample->head, sample->resource, sample->own, sample->link, 0,
+	struct combination key = { sample->head, sample->resource, sample->own, sample->link, 0, 0,
 		0 };
 	uint32_t at = a->last_of[sample->own];
 	if (at != UNSET && combination_equal(a, at, &key)) {
@@ -457,6 +478,8 @@ static enum status map_combination(
 	at = map_find(&a->combination_index, h, combination_equal, a, &key);
 	if (at == MAP_NONE) {
 		enum status s = add_combination(a, sample, &key);
+		if (s == OK)
+			s = find_profile(a, &key);
 		if (s != OK)
 			return s;
 		at = (uint32_t)a->combinations.len;
@@ -493,6 +516,8 @@ static void adding_deinit(struct adding *a)
 	free(a->location_keys);
 	free(a->last_of);
 	VEC_FREE(&a->combinations);
+	VEC_FREE(&a->profiles);
+	free(a->profile_of);
 	map_deinit(&a->combination_index);
 }
 
@@ -507,13 +532,14 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->locations = unset_array(p->locations.len);
 	a->stacks = unset_array(p->stacks.len);
 	a->last_of = unset_array(p->label_sets.len);
+	a->profile_of = unset_array(p->heads.len);
 	a->string_keys = calloc(p->strings.len, sizeof(struct hash128));
 	a->function_keys = calloc(p->functions.len, sizeof(struct hash128));
 	a->mapping_keys = calloc(p->mappings.len, sizeof(struct hash128));
 	a->location_keys = malloc(p->locations.len * sizeof(struct hash128));
 	bool ok = a->strings && a->functions && a->mappings && a->locations && a->stacks;
-	ok = ok && a->last_of && a->string_keys && a->function_keys && a->mapping_keys &&
-	     a->location_keys;
+	ok = ok && a->last_of && a->profile_of && a->string_keys && a->function_keys &&
+	     a->mapping_keys && a->location_keys;
 	return ok ? OK : E_NOMEM;
 }
 
@@ -527,6 +553,26 @@ static enum status reserve_rows(struct memtable *m, size_t more)
 			       GROW_RESERVE(&m->set, need)
 		       ? OK
 		       : E_NOMEM;
+}
+
+/* Those with samples of their time; the table of profiles is the last that may fail. */
+static enum status add_profiles(struct adding *a)
+{
+	size_t before = a->t->profiles.len;
+	enum status s = OK;
+	for (size_t i = 0; i < a->profiles.len && s == OK; i++)
+		if (a->profiles.v[i].samples)
+			s = tables_add_profile(a->t, &a->profiles.v[i]);
+	if (s != OK)
+		a->t->profiles.len = before;
+	return s;
+}
+
+/* Of a delta type, a sample that has its profile's time says that this took a while. */
+static bool has_duration(const struct adding *a, const struct profile_sample *sample)
+{
+	const struct profile_head *h = &a->p->heads.v[sample->head];
+	return h->duration_ns > 0 && h->time_ns == sample->time_ns && a->p->types.v[h->type].delta;
 }
 
 static enum status add_rows(struct adding *a)
@@ -549,8 +595,9 @@ static enum status add_rows(struct adding *a)
 		m->series.v[n] = c->series;
 		m->node.v[n] = a->stacks[sample->stack];
 		m->set.v[n] = c->set;
+		a->profiles.v[c->profile].samples += has_duration(a, sample);
 	}
-	return OK;
+	return add_profiles(a);
 }
 
 /* Nothing fails from here on. */

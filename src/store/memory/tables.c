@@ -8,6 +8,8 @@
  */
 #include "store/memory/tables.h"
 
+#include <stdlib.h>
+
 const struct str store_sample_names[] = {
 	{ "__comments__", 12 },
 	{ "__numbers__", 11 },
@@ -317,6 +319,40 @@ void tables_count_row(
 	__atomic_store_n(&s->rows, s->rows + rows, __ATOMIC_RELAXED);
 }
 
+/* ---- profiles ---- */
+
+enum status tables_add_profile(struct tables *t, const struct tab_profile *p)
+{
+	if (GROW_PUSH(&t->profiles, *p))
+		return OK;
+	return t->profiles.len == t->profiles.max ? E_LIMIT : E_NOMEM;
+}
+
+static int by_series_and_time(const void *a, const void *b)
+{
+	const struct tab_profile *x = a, *y = b;
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+uint32_t tab_profiles_settle(struct tab_profile *v, uint32_t n)
+{
+	uint32_t kept = 0;
+	if (n)
+		qsort(v, n, sizeof(*v), by_series_and_time);
+	for (uint32_t i = 0; i < n; i++) {
+		struct tab_profile *last = &v[kept - (kept > 0)];
+		if (kept == 0 || by_series_and_time(last, &v[i]) != 0) {
+			v[kept++] = v[i];
+			continue;
+		}
+		last->duration_ns = MAX(last->duration_ns, v[i].duration_ns);
+		last->samples = (int64_t)((uint64_t)last->samples + (uint64_t)v[i].samples);
+	}
+	return kept;
+}
+
 /* ---- life ---- */
 
 static enum status add_nulls(struct tables *t)
@@ -348,7 +384,7 @@ enum status tables_init(
 		  GROW_INIT(&t->functions, n / 4) && GROW_INIT(&t->mappings, n / 8) &&
 		  GROW_INIT(&t->locations, n / 6) && GROW_INIT(&t->lines, n / 3) &&
 		  GROW_INIT(&t->parent, n) && GROW_INIT(&t->node_location, n) &&
-		  GROW_INIT(&t->stacks, n / 6);
+		  GROW_INIT(&t->stacks, n / 6) && GROW_INIT(&t->profiles, n / 8);
 	enum status s = ok ? OK : E_NOMEM;
 	for (uint32_t i = 0; i < name_count && s == OK; i++) {
 		char *copy = arena_copy(&t->text, names[i].p, names[i].len);
@@ -377,6 +413,7 @@ void tables_deinit(struct tables *t)
 	GROW_DEINIT(&t->parent);
 	GROW_DEINIT(&t->node_location);
 	GROW_DEINIT(&t->stacks);
+	GROW_DEINIT(&t->profiles);
 	map_deinit(&t->string_index);
 	map_deinit(&t->series_index);
 	map_deinit(&t->set_index);
@@ -398,10 +435,11 @@ uint64_t tables_bytes(const struct tables *t)
 	       GROW_BYTES(&t->labels) + GROW_BYTES(&t->sets) + GROW_BYTES(&t->functions) +
 	       GROW_BYTES(&t->mappings) + GROW_BYTES(&t->locations) + GROW_BYTES(&t->lines) +
 	       GROW_BYTES(&t->parent) + GROW_BYTES(&t->node_location) + GROW_BYTES(&t->stacks) +
-	       index_bytes(&t->string_index) + index_bytes(&t->series_index) +
-	       index_bytes(&t->set_index) + index_bytes(&t->function_index) +
-	       index_bytes(&t->mapping_index) + index_bytes(&t->location_index) +
-	       index_bytes(&t->node_index) + index_bytes(&t->stack_index);
+	       GROW_BYTES(&t->profiles) + index_bytes(&t->string_index) +
+	       index_bytes(&t->series_index) + index_bytes(&t->set_index) +
+	       index_bytes(&t->function_index) + index_bytes(&t->mapping_index) +
+	       index_bytes(&t->location_index) + index_bytes(&t->node_index) +
+	       index_bytes(&t->stack_index);
 }
 
 void tables_view(const struct tables *t, struct tabs *out)
@@ -417,6 +455,8 @@ void tables_view(const struct tables *t, struct tabs *out)
 		.functions = t->functions.v,
 		.mappings = t->mappings.v,
 		.locations = t->locations.v,
+		.profiles = t->profiles.v,
+		.profile_count = (uint32_t)t->profiles.len,
 		.lines = t->lines.v,
 		.parent = t->parent.v,
 		.node_location = t->node_location.v,

@@ -46,6 +46,14 @@ struct tab_kind_name {
 	uint32_t value_count;
 };
 
+/* A profile whose samples have no times of their own: what it took. */
+struct tab_profile {
+	uint32_t series;
+	int64_t time_ns; /* exact, also where the rows' times are rounded */
+	int64_t duration_ns;
+	int64_t samples; /* of the series, at this time */
+};
+
 struct tabs {
 	const struct str *names; /* sample labels */
 	const struct str *label_strings;
@@ -70,6 +78,8 @@ struct tabs {
 	const struct tab_kind *kinds;
 	const struct tab_kind_name *kind_names;
 	const uint32_t *kind_values;
+	const struct tab_profile *profiles; /* in a part ascending by series and time, each once */
+	uint32_t profile_count;
 	uint32_t kind_count;
 	uint32_t name_count;
 	uint32_t label_string_count;
@@ -106,6 +116,7 @@ struct tables {
 	GROW(uint32_t) parent;
 	GROW(uint32_t) node_location;
 	GROW(struct stack_entry) stacks;
+	GROW(struct tab_profile) profiles; /* in any order, some in several pieces */
 	uint32_t set_count;
 	struct map string_index;
 	struct map series_index;
@@ -151,6 +162,10 @@ NODISCARD enum status tables_add_series(struct tables *t, const struct tab_serie
 	const struct profile_label *labels, uint32_t label_count, uint32_t *out);
 /* `values`: tenant and one string for each name; no value at all gives set 0. */
 NODISCARD enum status tables_add_set(struct tables *t, const uint32_t *values, uint32_t *out);
+NODISCARD enum status tables_add_profile(struct tables *t, const struct tab_profile *p);
+/* Sorts them by series and time; those of one series and time become one. Returns how many are
+ * left. */
+uint32_t tab_profiles_settle(struct tab_profile *v, uint32_t n);
 /* A row was added to the series. */
 void tables_count_row(
 	struct tables *t, uint32_t series, int64_t first_ns, int64_t last_ns, uint64_t rows);

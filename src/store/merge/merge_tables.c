@@ -140,6 +140,18 @@ static enum status add_nodes(struct mapping *m, struct merge_cursor *c)
 	return OK;
 }
 
+static enum status add_profiles(struct mapping *m, const uint32_t *series)
+{
+	const struct tabs *f = m->from;
+	enum status s = OK;
+	for (uint32_t i = 0; i < f->profile_count && s == OK; i++) {
+		struct tab_profile x = f->profiles[i];
+		x.series = series[x.series];
+		s = tables_add_profile(m->t, &x);
+	}
+	return s;
+}
+
 enum status merge_tables_add(
 	struct tables *t, const struct tabs *from, struct merge_cursor *c, struct err *e)
 {
@@ -151,6 +163,8 @@ enum status merge_tables_add(
 	enum status s = c->series && c->nodes && c->depths && c->sets ? OK : E_NOMEM;
 	if (s == OK)
 		s = add_series(&m, c->series);
+	if (s == OK)
+		s = add_profiles(&m, c->series);
 	if (s == OK)
 		s = add_sets(&m, c->sets);
 	if (s == OK)

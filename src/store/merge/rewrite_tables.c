@@ -192,6 +192,36 @@ static enum status take_nodes(struct taking *m, uint8_t *used, uint32_t *out)
 	return OK;
 }
 
+/* ---- profiles ---- */
+
+/* Where rows are told apart by their sets, the profile stays as long as its series. */
+static bool profile_taken(const struct rewrite_source *src, const struct tab_profile *x)
+{
+	const struct rewrite_rule *r = &src->rule;
+	int64_t t = x->time_ns;
+	if (src->from->part)
+		t = part_row_time(part_meta(src->from->part), t);
+	bool inside = t >= r->from_ns && t <= r->last_ns;
+	bool match = r->series && r->series[x->series] && inside;
+	if (!src->used_series[x->series])
+		return false;
+	return match == r->take_matching || (match && r->sets);
+}
+
+static enum status take_profiles(struct taking *m, const struct rewrite_source *src)
+{
+	const struct tabs *f = m->from;
+	enum status s = OK;
+	for (uint32_t i = 0; i < f->profile_count && s == OK; i++) {
+		struct tab_profile x = f->profiles[i];
+		if (!profile_taken(src, &x))
+			continue;
+		x.series = src->series[x.series];
+		s = tables_add_profile(m->t, &x);
+	}
+	return s;
+}
+
 /* ---- all of it ---- */
 
 static enum status take_source(struct rewrite *w, struct rewrite_source *src)
@@ -212,6 +242,8 @@ static enum status take_source(struct rewrite *w, struct rewrite_source *src)
 	for (uint32_t i = 0; i < f->series_count && s == OK; i++)
 		if (src->used_series[i])
 			s = take_series(&m, i, &src->series[i]);
+	if (s == OK)
+		s = take_profiles(&m, src);
 	for (uint32_t i = 0; i < f->set_count && s == OK; i++)
 		if (src->used_sets[i])
 			s = take_set(&m, i, to, &src->sets[i]);

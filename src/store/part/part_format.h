@@ -49,6 +49,7 @@ enum part_section {
 	PART_KINDS,
 	PART_KIND_NAMES,
 	PART_KIND_VALUES,
+	PART_PROFILES,
 	PART_SAMPLES = 32,
 };
 #define PART_FLAG_MUST_KNOW 1u
@@ -143,6 +144,14 @@ static inline int64_t part_round_time(int64_t t, int64_t resolution_ns, struct p
 	return MAX(part_round_down(t, resolution_ns), s.first_ns);
 }
 
+/* The time of the rows of a delta type that came with time `t`. */
+static inline int64_t part_row_time(const struct part_meta *m, int64_t t)
+{
+	return m->resolution_ns > 0
+		       ? part_round_time(t, m->resolution_ns, part_slice_of(t, m->slice_ns))
+		       : t;
+}
+
 enum part_group {
 	PART_LOAD_TEXTS = 1,  /* names, label_strings */
 	PART_LOAD_SETS = 2,   /* sample_strings, sets */
@@ -151,11 +160,12 @@ enum part_group {
 	PART_LOAD_BLOCKS = 16,
 	PART_LOAD_SERIES = 32, /* series, labels: with texts only */
 	PART_LOAD_LABELS = PART_LOAD_TEXTS | PART_LOAD_SERIES,
-	PART_LOAD_ALL = 63, /* what rows refer to */
 	PART_LOAD_INDEX = 64,
-	PART_LOAD_KINDS = 128, /* with texts only */
+	PART_LOAD_KINDS = 128,                   /* with texts only */
+	PART_LOAD_PROFILES = 256,                /* with series only */
+	PART_LOAD_ALL = 63 | PART_LOAD_PROFILES, /* what rows refer to, and what they took */
 };
-#define PART_GROUPS 8
+#define PART_GROUPS 9
 /* What every page asks for, and takes little room. */
 #define PART_KEEP (PART_LOAD_LABELS | PART_LOAD_KINDS)
 

@@ -62,8 +62,8 @@ static enum status parse_toc(struct part *p, struct str toc, struct err *e)
 				return err_set(e, E_CORRUPT,
 					"%s: the table of contents names section %u twice", p->path,
 					x.kind);
-		bool known = (x.kind >= PART_META && x.kind <= PART_KIND_VALUES) ||
-			     x.kind == PART_SAMPLES;
+		bool known =
+			(x.kind >= PART_META && x.kind <= PART_PROFILES) || x.kind == PART_SAMPLES;
 		if (!known && (x.flags & PART_FLAG_MUST_KNOW))
 			return err_set(e, E_UNSUPPORTED,
 				"%s: section %u was written by a newer firn, and must be known",
@@ -361,7 +361,7 @@ const struct part_total *part_totals(const struct part *p, size_t *count)
 /* What the missing groups may take: their bytes on disk, unpacked by a generous factor. */
 static uint64_t missing_bytes(const struct part *p, unsigned groups)
 {
-	static const uint8_t group_of[] = { [PART_LABEL_STRINGS] = 1,
+	static const uint16_t group_of[] = { [PART_LABEL_STRINGS] = 1,
 		[PART_SERIES] = 32,
 		[PART_SERIES_LABELS] = 32,
 		[PART_SAMPLE_NAMES] = 1,
@@ -381,6 +381,7 @@ static uint64_t missing_bytes(const struct part *p, unsigned groups)
 		[PART_KINDS] = 128,
 		[PART_KIND_NAMES] = 128,
 		[PART_KIND_VALUES] = 128,
+		[PART_PROFILES] = 256,
 		[PART_TOTALS] = 16 };
 	uint64_t n = 0;
 	for (size_t i = 0; i < p->section_count; i++) {

@@ -633,11 +633,54 @@ static enum status load_index(struct part *p, struct group *g, struct err *e)
 		       : s;
 }
 
+static enum status profile_column(const struct part_table *t, unsigned id, uint32_t series,
+	struct tab_profile *out, int64_t *values, struct err *e)
+{
+	enum status s = part_table_i64(t, (uint8_t)id, values, e);
+	for (uint32_t i = 0; i < t->rows && s == OK; i++) {
+		int64_t v = values[i];
+		if ((id == 1 && (uint64_t)v >= series) || (id >= 3 && v < 1))
+			s = err_set(
+				e, E_CORRUPT, "profile %u: column %u is %lld", i, id, (long long)v);
+		else if (id == 1)
+			out[i].series = (uint32_t)v;
+		else if (id == 2)
+			out[i].time_ns = v;
+		else if (id == 3)
+			out[i].duration_ns = v;
+		else
+			out[i].samples = v;
+	}
+	return s;
+}
+
+/* After series. */
+static enum status load_profiles(struct part *p, struct group *g, struct err *e)
+{
+	CLEANUP(part_table_deinit) struct part_table t = { 0 };
+	p->tabs.profiles = NULL;
+	p->tabs.profile_count = 0;
+	if (!part_section_has(p, PART_PROFILES))
+		return OK;
+	enum status s = part_table_read(p, PART_PROFILES, &t, e);
+	if (s != OK)
+		return s;
+	struct tab_profile *v = part_group_alloc(g, t.rows, sizeof(*v));
+	CLEANUP(free_cleanup) int64_t *column = calloc(MAX(t.rows, 1u), sizeof(*column));
+	if (!v || !column)
+		return err_set(e, E_NOMEM, "%s: profiles", p->path);
+	for (unsigned id = 1; id <= 4 && s == OK; id++)
+		s = profile_column(&t, id, p->tabs.series_count, v, column, e);
+	p->tabs.profiles = v;
+	p->tabs.profile_count = t.rows;
+	return s;
+}
+
 enum status part_load_group(struct part *p, unsigned group, struct err *e)
 {
 	static enum status (*const loaders[PART_GROUPS])(
 		struct part *, struct group *, struct err *) = { load_texts, load_sets, load_stacks,
-		load_symbols, load_blocks, load_labels, load_index, load_kinds };
+		load_symbols, load_blocks, load_labels, load_index, load_kinds, load_profiles };
 	struct err err = { 0 };
 	enum status s = loaders[group](p, &p->groups[group], &err);
 	if (s == OK)

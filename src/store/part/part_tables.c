@@ -9,6 +9,8 @@
 
 /* An index of locations may have so many pairs, and one more for each 8 rows. */
 #define INDEX_PAIRS_MIN 16384
+/* From times so coarse on, profiles are put together. */
+#define COARSE_NS (60 * NS_PER_SEC)
 
 /* A table in the making: begin_table(), columns, end_table(). Failures stay in `status`. */
 struct table {
@@ -375,6 +377,56 @@ enum status part_write_batches(
 	return end_table(&tab, PART_BATCHES, e);
 }
 
+/* Where rows' times are coarse, all profiles of a series of one such time become one entry: the
+ * sum of the time that they took, each moment once. */
+static uint32_t put_together(struct tab_profile *v, uint32_t n, const struct part_meta *meta)
+{
+	uint32_t kept = 0;
+	int64_t end = 0, first = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t to, at = part_row_time(meta, v[i].time_ns);
+		if (__builtin_add_overflow(v[i].time_ns, v[i].duration_ns, &to))
+			to = INT64_MAX;
+		if (kept == 0 || v[kept - 1].series != v[i].series || first != at) {
+			v[kept++] = v[i];
+			first = at;
+			end = to;
+			continue;
+		}
+		struct tab_profile *last = &v[kept - 1];
+		if (to > end && __builtin_add_overflow(last->duration_ns,
+					to - MAX(end, v[i].time_ns), &last->duration_ns))
+			last->duration_ns = INT64_MAX;
+		last->samples = (int64_t)((uint64_t)last->samples + (uint64_t)v[i].samples);
+		end = MAX(end, to);
+	}
+	return kept;
+}
+
+static enum status write_profiles(struct part_writer *w, const struct tabs *t,
+	const struct canon *c, const struct part_meta *meta, struct err *e)
+{
+	uint32_t n = t->profile_count;
+	CLEANUP(free_cleanup) struct tab_profile *v = malloc(MAX(n, 1u) * sizeof(*v));
+	if (!v)
+		return err_set(e, E_NOMEM, "%u profiles", n);
+	for (uint32_t i = 0; i < n; i++) {
+		v[i] = t->profiles[i];
+		v[i].series = c->series.to[v[i].series];
+	}
+	n = tab_profiles_settle(v, n);
+	if (meta->resolution_ns >= COARSE_NS)
+		n = put_together(v, n, meta);
+	if (n == 0)
+		return OK;
+	struct table tab = begin_table(w, n);
+	TABLE_COLUMN(&tab, 1, i, v[i].series);
+	TABLE_COLUMN(&tab, 2, i, v[i].time_ns);
+	TABLE_COLUMN(&tab, 3, i, v[i].duration_ns);
+	TABLE_COLUMN(&tab, 4, i, v[i].samples);
+	return end_table(&tab, PART_PROFILES, e);
+}
+
 /* Two tables: how many items each key has, and the items. */
 static enum status write_lists(struct part_writer *w, const struct part_lists *l, size_t keys,
 	enum part_section counts, struct err *e)
@@ -416,10 +468,12 @@ static enum status write_index(
 	return s == OK ? write_lists(w, &locations, t->location_count, PART_LOCATION_COUNTS, e) : s;
 }
 
-enum status part_write_tables(
-	struct part_writer *w, const struct tabs *t, const struct canon *c, struct err *e)
+enum status part_write_tables(struct part_writer *w, const struct tabs *t, const struct canon *c,
+	const struct part_meta *meta, struct err *e)
 {
 	enum status s = write_strings(w, t, c, e);
+	if (s == OK)
+		s = write_profiles(w, t, c, meta, e);
 	if (s == OK)
 		s = write_series(w, t, c, e);
 	if (s == OK)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every byte of a part is read: each section's checksum, each block's rows against the bounds of
- * its entry, each total against the sum of its blocks, the lists of kinds against the series.
+ * its entry, each total against the sum of its blocks, the lists of kinds against the series, the
+ * order of profiles.
  */
 #include "store/part/part_verify.h"
 
@@ -194,6 +195,16 @@ static enum status verify_kinds(struct part *p, const struct tabs *t, struct err
 	return OK;
 }
 
+static enum status verify_profiles(struct part *p, const struct tabs *t, struct err *e)
+{
+	for (uint32_t i = 1; i < t->profile_count; i++) {
+		const struct tab_profile *x = &t->profiles[i - 1], *y = &t->profiles[i];
+		if (x->series > y->series || (x->series == y->series && x->time_ns >= y->time_ns))
+			return err_set(e, E_CORRUPT, "%s: profile %u: not in order", p->path, i);
+	}
+	return OK;
+}
+
 static enum status verify_sections(struct part *p, struct err *e)
 {
 	for (size_t i = 0; i < p->section_count; i++) {
@@ -228,6 +239,8 @@ static enum status verify(struct part *p, uint64_t limit_bytes, bool batches_too
 		s = verify_totals(p, &t, e);
 	if (s == OK)
 		s = verify_kinds(p, &t, e);
+	if (s == OK)
+		s = verify_profiles(p, &t, e);
 	if (s == OK && batches_too)
 		s = part_read_batches(p, &batches, &n, e);
 	free(batches);

@@ -344,7 +344,7 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 	meta->written_ns = clock_realtime_ns();
 	w->columns.level = meta->level ? TABLES_LEVEL_MERGED : COLUMN_LEVEL;
 	if (s == OK)
-		s = part_write_tables(w, t, c, e);
+		s = part_write_tables(w, t, c, meta, e);
 	if (s == OK && batch_count)
 		s = part_write_batches(w, batches, batch_count, e);
 	if (s == OK)

@@ -82,8 +82,8 @@ NODISCARD enum status part_totals_section(struct part_writer *w, struct err *e);
 /* ---- part_tables.c ---- */
 
 /* All that rows refer to, and what is indexed of it. */
-NODISCARD enum status part_write_tables(
-	struct part_writer *w, const struct tabs *t, const struct canon *c, struct err *e);
+NODISCARD enum status part_write_tables(struct part_writer *w, const struct tabs *t,
+	const struct canon *c, const struct part_meta *meta, struct err *e);
 /* BATCHES. */
 NODISCARD enum status part_write_batches(
 	struct part_writer *w, const struct batch_seen *batches, size_t count, struct err *e);

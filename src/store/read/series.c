@@ -5,6 +5,7 @@
  * averaged over the time of the step (cover.h).
  */
 #include "store/read/cover.h"
+#include "store/read/durations.h"
 #include "store/read/gauge.h"
 #include "store/read/groups.h"
 #include "store/read/queries.h"
@@ -24,6 +25,7 @@ struct point {
 	uint64_t count;
 	int64_t time_ns; /* of the first sample */
 	bool many;       /* times */
+	int64_t covered_ns;
 };
 
 /* One series at one instant of a gauge. */
@@ -48,6 +50,7 @@ struct adding {
 	struct map index;
 	uint32_t last; /* point of the row before */
 	VEC(struct instant) instants;
+	struct durations durations;
 	const uint32_t *ids;              /* common numbers of the source at hand */
 	const struct tab_series *periods; /* of that source; NULL: values count as they are */
 	bool by_period;
@@ -61,14 +64,9 @@ static void adding_deinit(struct adding *a)
 	common_series_deinit(&a->common);
 	VEC_FREE(&a->points);
 	VEC_FREE(&a->instants);
+	durations_deinit(&a->durations);
 	map_deinit(&a->index);
 	view_release(a->v);
-}
-
-static int64_t step_of(int64_t time_ns, int64_t step_ns)
-{
-	int64_t k = time_ns / step_ns;
-	return k - (time_ns % step_ns < 0);
 }
 
 static bool point_equal(const void *ctx, uint32_t value, const void *key)
@@ -198,7 +196,7 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 		if (a->is_gauge)
 			continue;
 		struct point *p;
-		s = find_point(a, group, step_of(r->time_ns[i], a->step_ns), &p, e);
+		s = find_point(a, group, durations_step(r->time_ns[i], a->step_ns), &p, e);
 		if (s != OK)
 			return s;
 		int64_t value = r->value[i];
@@ -259,7 +257,7 @@ static int by_step(const void *pa, const void *pb, void *ctx)
 {
 	const struct instant *a = pa, *b = pb;
 	int64_t step_ns = *(const int64_t *)ctx;
-	int64_t x = step_of(a->time_ns, step_ns), y = step_of(b->time_ns, step_ns);
+	int64_t x = durations_step(a->time_ns, step_ns), y = durations_step(b->time_ns, step_ns);
 	if (x != y)
 		return x < y ? -1 : 1;
 	return by_series_time_group(a, b);
@@ -282,8 +280,8 @@ static enum status average(struct adding *a, struct err *e)
 	if (s == OK && n)
 		qsort_r(v, n, sizeof(*v), by_step, &a->step_ns);
 	for (size_t i = 0, j; i < n && s == OK; i = j) {
-		int64_t step = step_of(v[i].time_ns, a->step_ns);
-		for (j = i + 1; j < n && step_of(v[j].time_ns, a->step_ns) == step;)
+		int64_t step = durations_step(v[i].time_ns, a->step_ns);
+		for (j = i + 1; j < n && durations_step(v[j].time_ns, a->step_ns) == step;)
 			j++;
 		s = average_step(&x, v + i, j - i, step, e);
 	}
@@ -334,8 +332,8 @@ static enum status fill_series(struct adding *a, const struct point *v, size_t n
 		int64_t begin;
 		if (__builtin_mul_overflow(v[i].step, a->step_ns, &begin))
 			begin = INT64_MIN;
-		out->points[i] =
-			(struct samples_point){ begin, v[i].value, v[i].count, !v[i].many };
+		out->points[i] = (struct samples_point){ begin, v[i].value, v[i].count, !v[i].many,
+			v[i].covered_ns };
 	}
 	return OK;
 }
@@ -395,6 +393,21 @@ static void take_span(struct adding *a, size_t i)
 	}
 }
 
+/* To the points whose samples are all of profiles that say how long they took. */
+static enum status put_durations(struct adding *a, struct err *e)
+{
+	CLEANUP(free_cleanup) struct step_duration *v = NULL;
+	size_t n = 0;
+	enum status s = durations_finish(&a->durations, &v, &n, e);
+	for (size_t i = 0; i < n && s == OK; i++) {
+		struct point *p;
+		s = find_point(a, v[i].group, v[i].step, &p, e);
+		if (s == OK && p->count == v[i].samples)
+			p->covered_ns = v[i].ns;
+	}
+	return s;
+}
+
 static enum status scan_sources(struct adding *a, struct err *e)
 {
 	enum status s = OK;
@@ -410,6 +423,10 @@ static enum status scan_sources(struct adding *a, struct err *e)
 		if (s != OK)
 			return s;
 		take_span(a, i);
+		if (a->q->durations && !a->is_gauge && !a->groups.by_set)
+			s = durations_add(&a->durations, src, &a->picks[i], e);
+		if (s != OK)
+			return s;
 		a->ids = a->is_gauge ? a->common.ids[i] : NULL;
 		a->periods = a->by_period ? src->tabs.series : NULL;
 		struct scan scan = { a->v, src, &a->picks[i], a->q,
@@ -418,7 +435,9 @@ static enum status scan_sources(struct adding *a, struct err *e)
 		s = scan_run(&scan, add_rows, a, &a->budget, e);
 		source_done(a->v, src);
 	}
-	return s == OK && a->is_gauge ? average(a, e) : s;
+	if (s == OK && a->is_gauge)
+		return average(a, e);
+	return s == OK ? put_durations(a, e) : s;
 }
 
 static enum status sum_series(struct store_view *v, const struct samples_query *q,
@@ -429,6 +448,7 @@ static enum status sum_series(struct store_view *v, const struct samples_query *
 	CLEANUP(adding_deinit)
 	struct adding a = { .v = v, .q = q, .budget = query_budget(v, q), .step_ns = step_ns };
 	struct found_type found;
+	a.durations = (struct durations){ v, q, &a.budget, &a.groups, step_ns, { 0 } };
 	enum status s = groups_init(&a.groups, by, (uint32_t)by_count, &a.budget, e);
 	a.picks = view_picks_new(v);
 	if (s == OK && !a.picks)

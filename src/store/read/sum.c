@@ -10,6 +10,7 @@
  * So there are never more sources at hand than threads, and the memory is theirs. Where it does not
  * suffice for all threads, the query is run again by one alone.
  */
+#include "store/read/durations.h"
 #include "store/read/gauge.h"
 #include "store/read/queries.h"
 #include "store/read/scan.h"
@@ -580,7 +581,14 @@ static enum status sum_stacks(struct store_view *v, const struct samples_query *
 		*e = s.err;
 		return s.status;
 	}
-	return finish(&s, out, e);
+	int64_t covered_ns = 0;
+	if (q->durations)
+		st = durations_of_all(v, s.picks, q, s.samples, &s.budget, &covered_ns, e);
+	if (st == OK)
+		st = finish(&s, out, e);
+	if (st == OK)
+		out->covered_ns = covered_ns;
+	return st;
 }
 
 enum status store_sum_stacks(struct store_view *v, const struct samples_query *q,

@@ -5,6 +5,7 @@
  * array, those of the source at hand behind those of the sources before it.
  */
 #include "store/read/cells.h"
+#include "store/read/durations.h"
 #include "store/read/gauge.h"
 #include "store/read/groups.h"
 #include "store/read/queries.h"
@@ -313,6 +314,9 @@ static enum status sum_cells(struct store_view *v, const struct samples_query *q
 		st = gauge_init(&s.gauge, v, s.picks, q, &s.budget, e);
 	for (size_t i = 0; st == OK && i < v->source_count; i++)
 		st = sum_source(&s, i, e);
+	if (st == OK && q->durations)
+		st = durations_of_all(
+			v, s.picks, q, s.samples, &s.budget, &s.out.tree.covered_ns, e);
 	if (st == OK)
 		st = finish(&s, e);
 	if (st != OK)
