@@ -19,6 +19,10 @@ static void fuzz_file(const uint8_t *data, size_t size)
 		FUZZ_CHECK(l->loop[0] <= l->loop[1] && l->loop[2] <= l->loop[3]);
 		FUZZ_CHECK(l->function_file + 8u <= PHP_FUNCTION_BYTES);
 		FUZZ_CHECK(l->function_line + 4u <= PHP_FUNCTION_BYTES);
+	} else if (s == OK && r.kind == RUNTIME_RUBY) {
+		const struct ruby_layout *l = &r.layout.ruby;
+		FUZZ_CHECK(l->root && l->loop[0] < l->loop[1] && l->loop[2] <= l->loop[3]);
+		FUZZ_CHECK(l->body_lines + 32u <= RUBY_BODY_BYTES && l->frame_bytes);
 	} else if (s == OK && r.kind == RUNTIME_CPYTHON) {
 		const struct cpython_layout *l = &r.layout.cpython;
 		FUZZ_CHECK(runtime_name(r.kind)[0]);

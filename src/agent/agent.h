@@ -20,6 +20,7 @@
 #define AGENT_RUNTIME_PHP 8u
 #define AGENT_RUNTIME_PERL 16u
 #define AGENT_RUNTIME_V8 32u
+#define AGENT_RUNTIME_RUBY 64u
 #define AGENT_RUNTIMES_ALL UINT32_MAX
 
 struct agent_config {

@@ -221,7 +221,7 @@ static const struct cli_option profiling_options[] = {
 		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
-	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, v8, "
+	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, "
 		  "all or none. Default: all. parca-agent's other names are accepted and select "
 		  "nothing. none also leaves out the names of JIT code." },
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
@@ -243,6 +243,9 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "v8-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_v8),
 	  .help = "Show Node.js programs by native frames only." },
+	{ .name = "ruby-unwinding-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_ruby),
+	  .help = "Show Ruby programs by the native frames of the interpreter." },
 	{ .name = "interpreter-frames", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, keep_interpreters),
 	  .help = "Also show the interpreter's own native frames that call functions of its "
@@ -665,9 +668,9 @@ static const struct {
 	uint32_t runtimes;
 } tracers[] = { { "all", AGENT_RUNTIMES_ALL }, { "none", 0 }, { "native", 0 },
 	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", AGENT_RUNTIME_PERL },
-	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT }, { "ruby", 0 },
-	{ "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 }, { "go", 0 }, { "labels", 0 }, { "beam", 0 },
-	{ "luajit", 0 } };
+	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT },
+	{ "ruby", AGENT_RUNTIME_RUBY }, { "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 }, { "go", 0 },
+	{ "labels", 0 }, { "beam", 0 }, { "luajit", 0 } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {
@@ -689,6 +692,7 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 	runtimes &= f->no_perl ? ~AGENT_RUNTIME_PERL : UINT32_MAX;
 	runtimes &= f->no_php ? ~AGENT_RUNTIME_PHP : UINT32_MAX;
 	runtimes &= f->no_v8 ? ~AGENT_RUNTIME_V8 : UINT32_MAX;
+	runtimes &= f->no_ruby ? ~AGENT_RUNTIME_RUBY : UINT32_MAX;
 	runtimes &= f->no_java ? ~AGENT_RUNTIME_HOTSPOT : UINT32_MAX;
 	out->runtimes = runtimes;
 	return true;

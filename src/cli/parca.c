@@ -8,7 +8,6 @@
 #define MEMORY "kernel memory is --bpf-table-memory, and needs no limit raised"
 #define NO_RUNTIME "this is no Go program"
 #define POLLING "the ring is read four times a second, whatever is in it"
-#define NO_TRACERS "this runtime has no unwinder of its own here, native frames are whole"
 #define NO_FILES "what is sent of a file is read as it is sent: no temporary file is made"
 #define NO_CACHE                                                                                 \
 	"the server is asked once for each build id, and again after six hours, or when it has " \
@@ -57,7 +56,6 @@ static const struct cli_option parca_options[] = {
 	GONE_SWITCH("debuginfo-disable-caching", NO_CACHE)
 	GONE_SWITCH("dwarf-unwinding-disable", ALWAYS_TABLES)
 	GONE_SWITCH("dwarf-unwinding-mixed", ALWAYS_TABLES)
-	GONE_SWITCH("ruby-unwinding-disable", NO_TRACERS)
 	GONE_VALUE("object-file-pool-eviction-policy", "files are closed when they are read")
 	GONE_VALUE("object-file-pool-size", "files are closed when they are read")
 	GONE_VALUE("otlp-address", NO_OTLP)

@@ -142,3 +142,16 @@ void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint
 	}
 	buf_deinit(&x.bytes);
 }
+
+uint64_t function_bytes(const struct objfile *obj, uint64_t address)
+{
+	struct index x;
+	uint64_t bytes = 0;
+	if (index_read(obj, &x)) {
+		size_t i = index_find(&x, address + 1);
+		if (i < x.count && x.count - i > 1 && index_at(&x, i) == address)
+			bytes = index_at(&x, i + 1) - address;
+	}
+	buf_deinit(&x.bytes);
+	return bytes;
+}

@@ -14,23 +14,27 @@ static const struct {
 	[RUNTIME_PHP] = { "php", php_find },
 	[RUNTIME_PERL] = { "perl", perl_find },
 	[RUNTIME_V8] = { "v8", v8_find },
+	[RUNTIME_RUBY] = { "ruby", ruby_find },
 };
 static_assert(ARRAY_COUNT(runtimes) == RUNTIME_KIND_COUNT, "each kind is found by somebody");
 static_assert(sizeof(struct cpython_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct hotspot_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct perl_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct v8_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
+static_assert(sizeof(struct ruby_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct php_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 
 const char *runtime_name(unsigned kind)
 {
-	return kind > RUNTIME_NONE && kind < RUNTIME_KIND_COUNT ? runtimes[kind].name : "";
+	if (kind == RUNTIME_NONE || kind >= RUNTIME_KIND_COUNT || !runtimes[kind].name)
+		return "";
+	return runtimes[kind].name;
 }
 
 enum status runtimes_find(const struct objfile *obj, struct runtime_record *out, struct err *e)
 {
 	for (size_t i = RUNTIME_NONE + 1; i < ARRAY_COUNT(runtimes); i++) {
-		enum status s = runtimes[i].find(obj, out, e);
+		enum status s = runtimes[i].find ? runtimes[i].find(obj, out, e) : E_NOTFOUND;
 		if (s != E_NOTFOUND)
 			return s;
 	}

@@ -14,6 +14,7 @@ static const struct words {
 	[RUNTIME_PERL] = { .separator = "::",
 		.forms = { [RUNTIME_FORM_MAIN] = "main::RUNTIME", /* as Devel::NYTProf calls it */
 			[RUNTIME_FORM_EVAL] = "(eval)" } },
+	[RUNTIME_RUBY] = { .separator = "#", .of_class = "." },
 	[RUNTIME_PHP] = { .separator = "::",
 		.forms = { [RUNTIME_FORM_MAIN] = "{main}",
 			[RUNTIME_FORM_FILE] = "include",
@@ -27,6 +28,36 @@ static struct str until_zero(struct str s)
 			return str_make(s.p, i);
 	}
 	return s;
+}
+
+/* How many bytes of a label stand before the method's name: "rescue in block (2 levels) in f". */
+static size_t ruby_prefix(struct str label)
+{
+	static const char *const begins[] = { "block in ", "rescue in ", "ensure in " };
+	size_t at = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(begins);) {
+		struct str rest = str_sub(label, at, label.len);
+		struct str many = str_sub(rest, strlen("block (") + 1, rest.len);
+		if (str_starts(rest, str_of(begins[i]))) {
+			at += strlen(begins[i]);
+			i = 0;
+		} else if (str_starts(rest, STR("block (")) &&
+			   str_starts(many, STR(" levels) in "))) {
+			at += strlen("block (2 levels) in ");
+			i = 0;
+		} else {
+			i++;
+		}
+	}
+	return at;
+}
+
+/* A method's class stands before its name, within the label of a block. What is in no method, and
+ * what is of a class without a name, has none: "<class:A>", "#<Class:0x00007f>". */
+static bool ruby_has_owner(struct str owner, struct str name)
+{
+	return owner.len && !str_starts(owner, STR("#<")) && !str_starts(name, STR("<")) &&
+	       !str_eq(name, STR("singleton class"));
 }
 
 static void put_word(struct buf *out, const char *word)
@@ -48,6 +79,13 @@ void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_b
 	size_t split = MIN(owner_bytes, text.len);
 	struct str owner = until_zero(str_sub(text, 0, split));
 	struct str name = until_zero(str_sub(text, split, text.len));
+	if (kind == RUNTIME_RUBY) {
+		size_t before = ruby_prefix(name);
+		(void)runtimes_text(out, str_sub(name, 0, before), character_bytes);
+		name = str_sub(name, before, name.len);
+		if (!ruby_has_owner(owner, name))
+			owner.len = 0;
+	}
 	(void)runtimes_text(out, owner, character_bytes);
 	if (owner.len && name.len)
 		put_word(out,

@@ -35,12 +35,17 @@ void place_function(
 /* The same of a function's cold part, in a file that has no name for it. */
 void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2]);
 
+/* How long the function is that begins at `address`, by the index of call frame information; 0:
+ * none does. */
+uint64_t function_bytes(const struct objfile *obj, uint64_t address);
+
 /* The bytes that follow `prefix` where it is first among the file's constants, up to a byte that is
  * none of a version's ("8.2.36"), with a NUL. E_NOTFOUND: it is not there. */
 NODISCARD enum status version_in_constants(
 	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
+enum status ruby_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status perl_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status php_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status cpython_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

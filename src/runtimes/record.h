@@ -18,6 +18,7 @@ enum runtime_kind {
 	RUNTIME_PHP = 3,
 	RUNTIME_PERL = 4,
 	RUNTIME_V8 = 5,
+	RUNTIME_RUBY = 6,
 	RUNTIME_KIND_COUNT,
 };
 
@@ -186,6 +187,45 @@ struct v8_layout {
 	__u16 type_shared, type_script, type_scope, type_bytecodes, type_code;
 };
 
+/* How a thread's execution context (rb_execution_context_t) is found. */
+enum ruby_root {
+	RUBY_ROOT_POINTER = 1, /* to 2.7: the root variable points to that of the running thread */
+	RUBY_ROOT_MODULE = 2,  /* variable of threads of a library: the root is its pair of words in
+				  the global offset table, which names the module and the offset */
+	RUBY_ROOT_OFFSET = 3,  /* the root is one such word: the offset from the thread pointer */
+	RUBY_ROOT_FIXED = 4,   /* of a program: at root_at from the thread pointer on */
+};
+
+/* How the name of a class is kept. */
+enum ruby_class {
+	RUBY_CLASS_NONE = 0,  /* where nothing leads to from here (3.2) */
+	RUBY_CLASS_TABLE = 1, /* to 3.1: in its table of variables, which its extension has */
+	RUBY_CLASS_FIELD = 2, /* from 3.3 on: in the object */
+};
+
+/* Of an instruction sequence's body; all offsets in it lie below. */
+#define RUBY_BODY_BYTES 184
+
+struct ruby_layout {
+	__u32 loop[4];    /* file offsets: vm_exec from, to; its cold part */
+	__s32 root_at;    /* RUBY_ROOT_FIXED */
+	__s32 symbols_at; /* the list of names, from the root variable on; 0: it was not found */
+	__u16 root;       /* enum ruby_root */
+	__u16 is_musl;    /* the C library's vector of modules has one word for each */
+	__u16 context_thread; /* rb_execution_context_t.thread_ptr, where it is checked; else 0 */
+	__u16 thread_id;      /* of an rb_thread_t: pthread_self() */
+	__u16 frame_bytes;    /* sizeof(rb_control_frame_t) */
+	__u16 body_lines;     /* rb_iseq_constant_body.insns_info */
+	__u16 line_bytes;     /* of an entry of it */
+	__u16 line_is_value;  /* location.first_lineno is a VALUE, else an int */
+	__u16 text_data;      /* RString: where the bytes of one that has them in itself begin */
+	__u16 last_operator;  /* tLAST_OP_ID: IDs to here are their own numbers */
+	__u16 class_kind;     /* enum ruby_class */
+	__u16 class_name;     /* RUBY_CLASS_FIELD: where the name is */
+	__u16 class_attached; /* and what a singleton class is of */
+	__u16 singleton_flag; /* of a class' flags: it is one */
+};
+
 #define RUNTIME_LAYOUT_WORDS 14
 
 struct runtime_record {
@@ -204,6 +244,7 @@ struct runtime_record {
 		struct php_layout php;
 		struct perl_layout perl;
 		struct v8_layout v8;
+		struct ruby_layout ruby;
 		__u64 words[RUNTIME_LAYOUT_WORDS];
 	} layout;
 };

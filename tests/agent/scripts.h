@@ -19,11 +19,12 @@
 #define SCRIPT_SAMPLES_NEEDED 100
 #define SCRIPT_SECONDS_MAX 20
 #define SCRIPT_ROOTS_MAX 8
+#define SCRIPT_ANY_LINE UINT32_MAX
 
 /* A frame, from the outermost on. */
 struct script_frame {
 	const char *name;
-	uint32_t first_line; /* 0: it is in no file */
+	uint32_t first_line; /* 0: it is in no file; SCRIPT_ANY_LINE: it depends on the version */
 	uint32_t line;       /* 0: any */
 };
 
@@ -72,7 +73,8 @@ static bool script_frame_is(const struct script *s, const struct script_name *n,
 	if (is_innermost && !n->file[0] && n->kind == s->kind)
 		return true; /* a function of the language's library */
 	return at < s->depth && n->kind == s->kind && strcmp(n->text, want->name) == 0 &&
-	       n->first_line == want->first_line && (!n->file[0] || !strcmp(n->file, path)) &&
+	       (want->first_line == SCRIPT_ANY_LINE || n->first_line == want->first_line) &&
+	       (!n->file[0] || !strcmp(n->file, path)) &&
 	       (is_innermost || !want->line || line == want->line);
 }
 

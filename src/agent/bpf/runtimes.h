@@ -17,6 +17,7 @@
 #include "perl.h"
 #include "php.h"
 #include "python.h"
+#include "ruby.h"
 #include "runtime.h"
 #include "v8.h"
 
@@ -84,6 +85,8 @@ static __always_inline int runtime_owned(
 		return perl_owned(w, &r->layout.perl, offset);
 	case RUNTIME_PHP:
 		return php_owned(w, &r->layout.php, offset);
+	case RUNTIME_RUBY:
+		return is_in_loop(r->layout.ruby.loop, offset);
 	default:
 		return 0;
 	}
@@ -135,6 +138,9 @@ __noinline int runtime_step(__u32 zero)
 	case RUNTIME_PHP:
 		(void)php_step(stage);
 		break;
+	case RUNTIME_RUBY:
+		(void)ruby_step(stage);
+		break;
 	default:
 		break;
 	}
@@ -154,6 +160,8 @@ static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 	const struct runtime_record *r = runtime_record_of(w);
 	if (r && r->kind == RUNTIME_PERL && !perl_misses_owner(w))
 		return;
+	if (r && r->kind == RUNTIME_RUBY && w->runtime.frame)
+		(void)ruby_step(RUNTIME_NATIVE);
 	int is_last = stack_end_is_whole(end) || end == STACK_END_NO_FILE;
 	if (w->runtime.frame && is_last && r && w->user_count < SAMPLE_USER_FRAMES_MAX)
 		runtime_record_gap(w, r, RUNTIME_GAP_OWNER);

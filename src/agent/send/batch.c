@@ -286,6 +286,7 @@ static enum frame_kind kind_of_runtime(unsigned runtime)
 		[RUNTIME_PHP] = FRAME_PHP,
 		[RUNTIME_PERL] = FRAME_PERL,
 		[RUNTIME_V8] = FRAME_V8JS,
+		[RUNTIME_RUBY] = FRAME_RUBY,
 	};
 	return runtime < RUNTIME_KIND_COUNT ? kinds[runtime] : FRAME_UNKNOWN;
 }
