@@ -3,9 +3,11 @@
  * Samples stored for each second of processor time of the whole process (validating, log, memtable,
  * parts and their merging), durable; and how long a caller waits for an acknowledgement, one alone
  * and each of several that send a batch after the other, beside the time of a bare write and
- * fdatasync of as many bytes into a preallocated file.
+ * fdatasync of as many bytes into a preallocated file; and what several senders reach where
+ * there are cores for them: into a table in memory alone, and into the store.
  *
- *     bench_store_ingest ingest     the first of the two only
+ *     bench_store_ingest ingest     the first of the three only
+ *     bench_store_ingest cores      the last
  */
 #include "bench_store.h"
 #include "store/merge/merge.h"
@@ -14,6 +16,9 @@
 #include <fcntl.h>
 
 enum { PROFILES = 100, SAMPLES = 1000, ROUNDS = 20, ACKS = 500, CALLERS = 8 };
+/* Short turns, one sender and several in turn; the best of each counts. More senders than cores, as
+ * a server has: one that waits leaves its core to another. */
+enum { SENDERS = 4, SENDER_PROFILES = 24, SENDER_ROUNDS = 2, TURNS = 15 };
 
 static void move(struct profile *p, int64_t by_ns)
 {
@@ -128,6 +133,90 @@ static double acknowledge(
 	return p99_ms(took, (size_t)(callers * ACKS));
 }
 
+/* ---- more cores ---- */
+
+struct sender {
+	struct memtable *m; /* NULL: into the store */
+	struct store *s;
+	struct profile v[SENDER_PROFILES];
+};
+
+static void *send_all(void *ctx)
+{
+	struct sender *me = ctx;
+	struct err e = { 0 };
+	for (int round = 0; round < SENDER_ROUNDS; round++)
+		for (int i = 0; i < SENDER_PROFILES; i++) {
+			enum status st;
+			while ((st = me->m ? memtable_add(me->m, STR(""), &me->v[i],
+						     (struct batch_seen){ 0 }, &e)
+					   : store_append(me->s, STR(""), &me->v[i],
+						     (struct hash128){ 0 }, &e)) == E_UNAVAILABLE)
+				;
+			BENCH_OK(st, &e);
+			move(&me->v[i], FLEET_BATCH_NS);
+		}
+	return NULL;
+}
+
+/* Samples a second of so many senders together. */
+static double turn(struct sender *all, int senders, struct store *s)
+{
+	pthread_t threads[SENDERS];
+	struct memtable *m = NULL;
+	struct err e = { 0 };
+	if (!s)
+		BENCH_CHECK(memtable_new((size_t)256 << 20, &m) == OK);
+	for (int i = 0; i < SENDERS; i++) {
+		all[i].s = s;
+		all[i].m = m;
+		send_all(&all[i]); /* so that what they have is known */
+	}
+	int64_t begin = clock_monotonic_ns();
+	for (int i = 0; i < senders; i++)
+		BENCH_OK(os_thread_start(&threads[i], "send", send_all, &all[i], &e), &e);
+	for (int i = 0; i < senders; i++)
+		pthread_join(threads[i], NULL);
+	double took_s = (double)(clock_monotonic_ns() - begin) * 1e-9;
+	memtable_unref(m);
+	return (double)senders * SENDER_ROUNDS * SENDER_PROFILES * SAMPLES / took_s;
+}
+
+static void measure_cores(const char *name, struct sender *all, struct store *s)
+{
+	double one = 0, all_of = 0;
+	char note[128];
+	for (int i = 0; i < TURNS; i++) {
+		one = MAX(one, turn(all, 1, s));
+		all_of = MAX(all_of, turn(all, SENDERS, s));
+	}
+	snprintf(note, sizeof(note),
+		"%d senders of batches of %d samples; the best of %d turns of each", SENDERS,
+		SAMPLES, TURNS);
+	bench_report(name, all_of, "samples/s", "one sender", all_of / one, note);
+}
+
+static void cores(const char *dir, struct fleet *f)
+{
+	static struct sender all[SENDERS];
+	struct store_config c;
+	struct store *s;
+	struct err e = { 0 };
+	for (uint32_t i = 0; i < SENDERS * SENDER_PROFILES; i++) {
+		struct profile *p = &all[i % SENDERS].v[i / SENDERS];
+		BENCH_CHECK(profile_init(p, 64 << 20) == OK);
+		fleet_batch(f, p, i, FLEET_T0, SAMPLES, true);
+	}
+	measure_cores("store.memtable_senders", all, NULL);
+	store_config_default(&c);
+	c.path = dir;
+	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
+	measure_cores("store.append_senders", all, s);
+	store_close(s);
+	for (int i = 0; i < SENDERS * SENDER_PROFILES; i++)
+		profile_deinit(&all[i % SENDERS].v[i / SENDERS]);
+}
+
 static double bare_sync(const char *dir, uint64_t bytes)
 {
 	static int64_t took[ACKS];
@@ -176,6 +265,12 @@ int main(int argc, char **argv)
 	double one_rate, all_rate;
 	fleet_init(&f);
 	bench_dir(dir);
+	snprintf(sub, sizeof(sub), "%s/d", dir);
+	if (argc > 1 && strcmp(argv[1], "cores") == 0) {
+		cores(sub, &f);
+		bench_clean(dir);
+		return 0;
+	}
 	snprintf(sub, sizeof(sub), "%s/a", dir);
 	double rate = ingest(sub, &f), copies = copies_per_second();
 	snprintf(note, sizeof(note),
@@ -198,6 +293,8 @@ int main(int argc, char **argv)
 		CALLERS, all_rate, one, one_rate, (unsigned long long)bytes);
 	bench_report("store.ack_p99_ms", ack, "ms", "p99 of pwrite and fdatasync of as many bytes",
 		ack / bare, note);
+	snprintf(sub, sizeof(sub), "%s/d", dir);
+	cores(sub, &f);
 	bench_clean(dir);
 	fleet_deinit(&f);
 	return 0;

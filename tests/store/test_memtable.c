@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread adds batches while another takes snapshots: each snapshot has whole batches only, no
- * fewer than the one before, and its rows can be read while more are added.
+ * fewer than the one before, and its rows can be read while more are added. Several threads that
+ * add the same batches leave the tables that one leaves: nothing is interned twice.
  */
 #include "store/memory/memory.h"
 
@@ -54,4 +55,76 @@ static void snapshots_while_it_grows(void **state)
 	memtable_unref(m);
 }
 
-TEST_MAIN(cmocka_unit_test(snapshots_while_it_grows))
+enum { SENDERS = 4, SENT = 10, STACKS = 5000 };
+
+/* A sample of each of STACKS stacks that no other batch has. */
+static void new_stacks(struct profile *p, uint32_t n)
+{
+	CHECK(profile_init(p, 8 << 20) == OK);
+	uint32_t head = fx_head(p, "cpu", true, 1), stack;
+	for (uint32_t i = 0; i < STACKS; i++) {
+		uint32_t frames[] = { fx_frame(p, "/bin/x", i), fx_frame(p, "/bin/y", n) };
+		CHECK(profile_add_stack(p, frames, 2, &stack) == OK);
+		fx_sample(p, T0, 1, head, stack, 0, 0);
+	}
+}
+
+struct sending {
+	struct memtable *m;
+	pthread_barrier_t together; /* so that several look for what none has added */
+};
+
+static void *send_batches(void *ctx)
+{
+	struct sending *sending = ctx;
+	struct err e = { 0 };
+	for (uint32_t i = 0; i < SENT; i++) {
+		struct profile p;
+		new_stacks(&p, i);
+		(void)pthread_barrier_wait(&sending->together);
+		CHECK_OK(memtable_add(sending->m, STR(""), &p, (struct batch_seen){ 0 }, &e), &e);
+		profile_deinit(&p);
+	}
+	return NULL;
+}
+
+/* What `senders` threads leave. Closes with memtable_unref(out->table). */
+static void send_by(int senders, struct memtable_snapshot *out)
+{
+	pthread_t threads[SENDERS];
+	struct sending sending;
+	struct err e = { 0 };
+	CHECK(memtable_new(64 << 20, &sending.m) == OK);
+	CHECK(pthread_barrier_init(&sending.together, NULL, (unsigned)senders) == 0);
+	for (int i = 0; i < senders; i++)
+		CHECK_OK(os_thread_start(&threads[i], "sends", send_batches, &sending, &e), &e);
+	for (int i = 0; i < senders; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&sending.together);
+	memtable_snapshot(sending.m, out);
+	memtable_unref(sending.m);
+}
+
+static void several_senders_intern_once(void **state)
+{
+	(void)state;
+	struct memtable_snapshot one, all;
+	send_by(1, &one);
+	send_by(SENDERS, &all);
+	CHECK(one.row_count == (size_t)SENT * STACKS);
+	CHECK(all.row_count == SENDERS * one.row_count);
+	CHECK(all.tabs.node_count == one.tabs.node_count && one.tabs.node_count > 1);
+	CHECK(all.tabs.symbol_string_count == one.tabs.symbol_string_count);
+	CHECK(all.tabs.series_count == one.tabs.series_count);
+	CHECK(all.tabs.set_count == one.tabs.set_count);
+	CHECK(all.tabs.location_count == one.tabs.location_count);
+	CHECK(all.table->tables.stacks.len == one.table->tables.stacks.len);
+	uint64_t rows = 0;
+	for (uint32_t i = 0; i < all.tabs.series_count; i++)
+		rows += all.tabs.series[i].rows;
+	CHECK(rows == all.row_count);
+	memtable_unref(one.table);
+	memtable_unref(all.table);
+}
+
+TEST_MAIN(cmocka_unit_test(snapshots_while_it_grows), cmocka_unit_test(several_senders_intern_once))

@@ -3,9 +3,16 @@
  * Adding a profile translates its indices into the memtable's, each at most once, through arrays
  * as long as the profile's tables (UNSET: not yet). Only what samples use is taken over. A
  * stack is found by a hash of its frames' contents, which needs the profile alone: a stack that the
- * memtable has already costs no look into its symbols. Rows are
- * appended at the end, and become visible by row counts that a snapshot copies under the lock; a
- * failure cuts them off again (what was interned stays: it costs room and nothing else).
+ * memtable has already costs no look into its symbols.
+ *
+ * Three steps, so that senders wait for each other for little of their time. Without the lock, what
+ * needs the profile alone (prepare()): the hashes, and which samples share series and set. With the
+ * lock for reading, what is there already (find_known()): stacks and texts of labels, which in a
+ * batch like the one before is nearly all. With the lock for writing, the rest is added, and the
+ * rows are appended.
+ *
+ * Rows become visible by row counts that a snapshot copies under the lock; a failure cuts them off
+ * again (what was interned stays: it costs room and nothing else).
  *
  * Of a profile whose samples have no times of their own, what it took is kept for each series: with
  * the number of its samples, so that a query can tell whether it is of all that it found.
@@ -28,12 +35,19 @@ struct combination {
 	uint32_t profile; /* profiles[] */
 };
 
+/* A stack that samples have. */
+struct used_stack {
+	struct hash128 key;
+	uint32_t id;
+};
+
 struct adding {
 	struct memtable *m;
 	struct tables *t;
 	const struct profile *p;
 	uint32_t tenant;
 	uint32_t *strings;
+	uint8_t *name_slots; /* by string: 2 + sample_name_slot(); 0: not made yet */
 	uint32_t *functions;
 	uint32_t *mappings;
 	uint32_t *locations;
@@ -42,9 +56,12 @@ struct adding {
 	struct hash128 *function_keys;
 	struct hash128 *mapping_keys;
 	struct hash128 *location_keys; /* all made */
-	VEC(struct combination) combinations;
+	struct used_stack *used;       /* in the order of the samples */
+	size_t used_count;
+	VEC(struct combination) combinations; /* series and set follow under the lock */
 	struct map combination_index;
-	uint32_t *last_of; /* combination, by own label set */
+	uint32_t *last_of;        /* combination, by own label set */
+	uint32_t *combination_of; /* by sample */
 	VEC(struct tab_profile) profiles;
 	uint32_t *profile_of; /* the last one, by head */
 };
@@ -67,7 +84,7 @@ enum status memtable_new(size_t limit_bytes, struct memtable **out)
 	if (!m)
 		return E_NOMEM;
 	atomic_init(&m->refs, 1);
-	pthread_mutex_init(&m->lock, NULL);
+	pthread_rwlock_init(&m->lock, NULL);
 	m->first_ns = INT64_MAX;
 	m->last_ns = INT64_MIN;
 	enum status s =
@@ -106,7 +123,7 @@ void memtable_unref(struct memtable *m)
 	GROW_DEINIT(&m->series);
 	GROW_DEINIT(&m->node);
 	GROW_DEINIT(&m->set);
-	pthread_mutex_destroy(&m->lock);
+	pthread_rwlock_destroy(&m->lock);
 	free(m);
 }
 
@@ -289,49 +306,61 @@ static enum status add_stack(
 	return s == OK ? tables_name_stack(a->t, key, *out) : s;
 }
 
-/* Stacks are looked for some at a time, so that the waits for memory run beside each other. */
-#define STACKS_AT_ONCE 32
-
-static enum status map_some_stacks(struct adding *a, const uint32_t *ids, size_t n)
-{
-	struct hash128 keys[STACKS_AT_ONCE];
-	for (size_t i = 0; i < n; i++) {
-		keys[i] = stack_key(a, &a->p->stacks.v[ids[i]]);
-		tables_prefetch_stack(a->t, keys[i]);
-	}
-	for (size_t i = 0; i < n; i++)
-		tables_prefetch_stack_entry(a->t, keys[i]);
-	for (size_t i = 0; i < n; i++) {
-		uint32_t node = tables_find_stack(a->t, keys[i]);
-		enum status s = OK;
-		if (node == MAP_NONE)
-			s = add_stack(a, &a->p->stacks.v[ids[i]], keys[i], &node);
-		if (s != OK)
-			return s;
-		a->stacks[ids[i]] = node;
-	}
-	return OK;
-}
-
 /* Those that samples have, in the order in which they come. */
-static enum status map_stacks(struct adding *a)
+static void list_stacks(struct adding *a)
 {
-	uint32_t ids[STACKS_AT_ONCE];
-	size_t n = 0, count = a->p->samples.len;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < a->p->samples.len; i++) {
 		uint32_t id = a->p->samples.v[i].stack;
 		if (a->stacks[id] != UNSET)
 			continue;
 		a->stacks[id] = 0; /* until it is looked for */
-		ids[n++] = id;
-		if (n < STACKS_AT_ONCE)
-			continue;
-		enum status s = map_some_stacks(a, ids, n);
-		if (s != OK)
-			return s;
-		n = 0;
+		a->used[a->used_count++] =
+			(struct used_stack){ stack_key(a, &a->p->stacks.v[id]), id };
 	}
-	return map_some_stacks(a, ids, n);
+}
+
+/* Stacks are looked for so many at a time, so that the waits for memory run beside each other. */
+#define STACKS_AT_ONCE 32
+
+static void find_some_stacks(struct adding *a, const struct used_stack *used, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		tables_prefetch_stack(a->t, used[i].key);
+	for (size_t i = 0; i < n; i++)
+		tables_prefetch_stack_entry(a->t, used[i].key);
+	for (size_t i = 0; i < n; i++)
+		a->stacks[used[i].id] = tables_find_stack(a->t, used[i].key);
+}
+
+/* What the tables have; with the lock for reading. */
+static void find_known(struct adding *a)
+{
+	const struct profile *p = a->p;
+	for (size_t i = 0; i < a->used_count; i += STACKS_AT_ONCE)
+		find_some_stacks(a, a->used + i, MIN(a->used_count - i, (size_t)STACKS_AT_ONCE));
+	for (size_t i = 0; i < p->labels.len; i++) {
+		const uint32_t ids[] = { p->labels.v[i].name, p->labels.v[i].value };
+		for (size_t k = 0; k < ARRAY_COUNT(ids); k++)
+			if (a->strings[ids[k]] == UNSET)
+				a->strings[ids[k]] =
+					tables_find_string(a->t, profile_str(p, ids[k]));
+	}
+}
+
+/* Those that nobody added so far, or somebody did since they were looked for. */
+static enum status map_stacks(struct adding *a)
+{
+	static_assert(UNSET == MAP_NONE, "not found is not mapped yet");
+	enum status s = OK;
+	for (size_t i = 0; s == OK && i < a->used_count; i++) {
+		const struct used_stack *u = &a->used[i];
+		uint32_t *node = &a->stacks[u->id];
+		if (*node == UNSET)
+			*node = tables_find_stack(a->t, u->key);
+		if (*node == UNSET)
+			s = add_stack(a, &a->p->stacks.v[u->id], u->key, node);
+	}
+	return s;
 }
 
 /* ---- labels ---- */
@@ -351,6 +380,15 @@ static int sample_name_find(const struct tables *t, struct str name)
 		if (str_eq(t->names[i], name))
 			return (int)i;
 	return -1;
+}
+
+/* As sample_name_find(); it needs no lock, names do not change. */
+static int sample_name_slot(struct adding *a, uint32_t name)
+{
+	uint8_t *slot = &a->name_slots[name];
+	if (*slot == 0)
+		*slot = (uint8_t)(2 + sample_name_find(a->t, profile_str(a->p, name)));
+	return *slot - 2;
 }
 
 static enum status add_link(struct adding *a, uint32_t link, uint32_t *values)
@@ -380,7 +418,7 @@ static enum status split_label(struct adding *a, const struct profile_label *l, 
 	enum status s = map_string(a, l->value, &value);
 	if (s != OK)
 		return s;
-	int at = sample_name_find(a->t, profile_str(a->p, l->name));
+	int at = sample_name_slot(a, l->name);
 	if (at >= 0) {
 		out->values[1 + at] = value;
 		return OK;
@@ -391,12 +429,11 @@ static enum status split_label(struct adding *a, const struct profile_label *l, 
 }
 
 /* Both sets are sorted by name: merge them, the resource's label first where both have one. */
-static enum status split_labels(
-	struct adding *a, const struct profile_sample *sample, struct split *out)
+static enum status split_labels(struct adding *a, const struct combination *c, struct split *out)
 {
 	const struct profile *p = a->p;
-	const struct profile_labels *r = &p->label_sets.v[sample->resource];
-	const struct profile_labels *o = &p->label_sets.v[sample->own];
+	const struct profile_labels *r = &p->label_sets.v[c->resource];
+	const struct profile_labels *o = &p->label_sets.v[c->own];
 	uint32_t i = 0, j = 0;
 	enum status s = OK;
 	while (s == OK && (i < r->count || j < o->count)) {
@@ -410,7 +447,7 @@ static enum status split_labels(
 		j += order >= 0;
 	}
 	out->values[0] = a->tenant;
-	return s == OK && sample->link ? add_link(a, sample->link, out->values) : s;
+	return s == OK && c->link ? add_link(a, c->link, out->values) : s;
 }
 
 static bool combination_equal(const void *ctx, uint32_t value, const void *key)
@@ -421,16 +458,15 @@ static bool combination_equal(const void *ctx, uint32_t value, const void *key)
 	       c->link == k->link;
 }
 
-static enum status add_combination(
-	struct adding *a, const struct profile_sample *sample, struct combination *c)
+static enum status map_combination(struct adding *a, struct combination *c)
 {
 	struct split split;
 	split.label_count = 0;
 	memset(split.values, 0, sizeof(split.values));
-	enum status s = split_labels(a, sample, &split);
+	enum status s = split_labels(a, c, &split);
 	if (s != OK)
 		return s;
-	const struct profile_head *head = &a->p->heads.v[sample->head];
+	const struct profile_head *head = &a->p->heads.v[c->head];
 	const struct profile_type *type = &a->p->types.v[head->type];
 	struct tab_series key = {
 		.tenant = a->tenant, .delta = type->delta, .period = head->period
@@ -463,7 +499,7 @@ static enum status find_profile(struct adding *a, struct combination *c)
 
 /* Samples with the same labels mostly have the rest in common as well: the last combination with
  * these labels is looked at first. */
-static enum status map_combination(
+static enum status find_combination(
 	struct adding *a, const struct profile_sample *sample, uint32_t *out)
 {
 	struct combination key = { sample->head, sample->resource, sample->own, sample->link, 0, 0,
@@ -477,20 +513,23 @@ static enum status map_combination(
 		     hash_u64((uint64_t)key.head << 32 | key.link) * 3;
 	at = map_find(&a->combination_index, h, combination_equal, a, &key);
 	if (at == MAP_NONE) {
-		enum status s = add_combination(a, sample, &key);
-		if (s == OK)
-			s = find_profile(a, &key);
-		if (s != OK)
-			return s;
 		at = (uint32_t)a->combinations.len;
-		if (!VEC_RESERVE(&a->combinations, a->combinations.len + 1) ||
-			!map_insert(&a->combination_index, h, at))
+		if (!VEC_PUSH(&a->combinations, key) || !map_insert(&a->combination_index, h, at))
 			return E_NOMEM;
-		a->combinations.v[a->combinations.len++] = key;
 	}
 	a->last_of[sample->own] = at;
 	*out = at;
 	return OK;
+}
+
+static enum status map_combinations(struct adding *a)
+{
+	enum status s = OK;
+	for (size_t i = 0; s == OK && i < a->combinations.len; i++)
+		s = map_combination(a, &a->combinations.v[i]);
+	for (size_t i = 0; s == OK && i < a->combinations.len; i++)
+		s = find_profile(a, &a->combinations.v[i]);
+	return s;
 }
 
 /* ---- rows ---- */
@@ -506,6 +545,7 @@ static uint32_t *unset_array(size_t n)
 static void adding_deinit(struct adding *a)
 {
 	free(a->strings);
+	free(a->name_slots);
 	free(a->functions);
 	free(a->mappings);
 	free(a->locations);
@@ -514,7 +554,9 @@ static void adding_deinit(struct adding *a)
 	free(a->function_keys);
 	free(a->mapping_keys);
 	free(a->location_keys);
+	free(a->used);
 	free(a->last_of);
+	free(a->combination_of);
 	VEC_FREE(&a->combinations);
 	VEC_FREE(&a->profiles);
 	free(a->profile_of);
@@ -527,6 +569,7 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->t = &m->tables;
 	a->p = p;
 	a->strings = unset_array(p->strings.len);
+	a->name_slots = calloc(p->strings.len, 1);
 	a->functions = unset_array(p->functions.len);
 	a->mappings = unset_array(p->mappings.len);
 	a->locations = unset_array(p->locations.len);
@@ -537,10 +580,24 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->function_keys = calloc(p->functions.len, sizeof(struct hash128));
 	a->mapping_keys = calloc(p->mappings.len, sizeof(struct hash128));
 	a->location_keys = malloc(p->locations.len * sizeof(struct hash128));
+	a->used = malloc(MAX(MIN(p->stacks.len, p->samples.len), (size_t)1) * sizeof(*a->used));
+	a->combination_of = unset_array(p->samples.len);
 	bool ok = a->strings && a->functions && a->mappings && a->locations && a->stacks;
-	ok = ok && a->last_of && a->profile_of && a->string_keys && a->function_keys &&
-	     a->mapping_keys && a->location_keys;
+	ok = ok && a->name_slots && a->last_of && a->profile_of && a->string_keys &&
+	     a->function_keys && a->mapping_keys && a->location_keys && a->used &&
+	     a->combination_of;
 	return ok ? OK : E_NOMEM;
+}
+
+/* All that needs no look into the tables. */
+static enum status prepare(struct adding *a)
+{
+	make_location_keys(a);
+	list_stacks(a);
+	enum status s = OK;
+	for (size_t i = 0; s == OK && i < a->p->samples.len; i++)
+		s = find_combination(a, &a->p->samples.v[i], &a->combination_of[i]);
+	return s;
 }
 
 static enum status reserve_rows(struct memtable *m, size_t more)
@@ -579,17 +636,12 @@ static enum status add_rows(struct adding *a)
 {
 	struct memtable *m = a->m;
 	size_t n = m->time_ns.len;
-	make_location_keys(a);
-	enum status st = map_stacks(a);
-	if (st != OK)
-		return st;
-	for (size_t i = 0; i < a->p->samples.len; i++, n++) {
+	enum status s = map_stacks(a);
+	if (s == OK)
+		s = map_combinations(a);
+	for (size_t i = 0; s == OK && i < a->p->samples.len; i++, n++) {
 		const struct profile_sample *sample = &a->p->samples.v[i];
-		uint32_t at;
-		enum status s = map_combination(a, sample, &at);
-		if (s != OK)
-			return s;
-		const struct combination *c = &a->combinations.v[at];
+		const struct combination *c = &a->combinations.v[a->combination_of[i]];
 		m->time_ns.v[n] = sample->time_ns;
 		m->value.v[n] = sample->value;
 		m->series.v[n] = c->series;
@@ -597,7 +649,7 @@ static enum status add_rows(struct adding *a)
 		m->set.v[n] = c->set;
 		a->profiles.v[c->profile].samples += has_duration(a, sample);
 	}
-	return add_profiles(a);
+	return s == OK ? add_profiles(a) : s;
 }
 
 /* Nothing fails from here on. */
@@ -624,9 +676,14 @@ enum status memtable_add(struct memtable *m, struct str tenant, const struct pro
 	bool has_id = batch.id.lo || batch.id.hi;
 	CLEANUP(adding_deinit) struct adding a = { 0 };
 	enum status s = adding_init(&a, m, p);
+	if (s == OK)
+		s = prepare(&a);
 	if (s != OK)
 		return err_set(e, s, "no memory for a batch of %zu samples", p->samples.len);
-	pthread_mutex_lock(&m->lock);
+	pthread_rwlock_rdlock(&m->lock);
+	find_known(&a);
+	pthread_rwlock_unlock(&m->lock);
+	pthread_rwlock_wrlock(&m->lock);
 	s = reserve_rows(m, p->samples.len);
 	if (s == OK && has_id && !VEC_RESERVE(&m->batches, m->batches.len + 1))
 		s = E_NOMEM;
@@ -643,7 +700,7 @@ enum status memtable_add(struct memtable *m, struct str tenant, const struct pro
 	}
 	atomic_store(&m->bytes,
 		tables_bytes(&m->tables) + m->time_ns.len * 28 + m->batches.len * sizeof(batch));
-	pthread_mutex_unlock(&m->lock);
+	pthread_rwlock_unlock(&m->lock);
 	if (s != OK)
 		return err_set(
 			e, s, "the table in memory takes no batch of %zu samples", p->samples.len);
@@ -653,10 +710,10 @@ enum status memtable_add(struct memtable *m, struct str tenant, const struct pro
 void memtable_snapshot(struct memtable *m, struct memtable_snapshot *out)
 {
 	out->table = memtable_ref(m);
-	pthread_mutex_lock(&m->lock);
+	pthread_rwlock_rdlock(&m->lock);
 	tables_view(&m->tables, &out->tabs);
 	out->row_count = m->time_ns.len;
 	out->first_ns = m->first_ns;
 	out->last_ns = m->last_ns;
-	pthread_mutex_unlock(&m->lock);
+	pthread_rwlock_unlock(&m->lock);
 }

@@ -2,7 +2,8 @@
 /*
  * store/memory/memtable: the samples that are not in a part yet: tables and columnar rows.
  *
- * Layer 3, private to store/. Writers take `lock`; a snapshot takes it for an instant, and then
+ * Layer 3, private to store/. A writer takes `lock` twice: for reading, to look up what is there,
+ * then for writing, to add the rest. A snapshot takes it for reading, for an instant, and then
  * reads without: nothing that it sees moves or changes (grow.h). Counted references.
  */
 #pragma once
@@ -29,7 +30,7 @@ struct batch_seen {
 
 struct memtable {
 	atomic_uint refs;
-	pthread_mutex_t lock;
+	pthread_rwlock_t lock;
 	struct tables tables;
 	/* Of stack keys: nobody outside can make two stacks one. */
 	struct hash128 salt;

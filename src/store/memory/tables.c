@@ -42,6 +42,11 @@ static bool string_equal(const void *ctx, uint32_t value, const void *key)
 	return str_eq(t->strings.v[value], *(const struct str *)key);
 }
 
+uint32_t tables_find_string(const struct tables *t, struct str s)
+{
+	return map_find(&t->string_index, hash64(s.p, s.len), string_equal, t, &s);
+}
+
 enum status tables_add_string(struct tables *t, struct str s, uint32_t *out)
 {
 	uint64_t h = hash64(s.p, s.len);

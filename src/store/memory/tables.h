@@ -138,6 +138,8 @@ void tables_view(const struct tables *t, struct tabs *out);
 
 /* Interning: equal content, equal index. E_NOMEM, E_LIMIT. */
 NODISCARD enum status tables_add_string(struct tables *t, struct str s, uint32_t *out);
+/* MAP_NONE when absent. */
+uint32_t tables_find_string(const struct tables *t, struct str s);
 NODISCARD enum status tables_add_function(
 	struct tables *t, const struct profile_function *f, uint32_t *out);
 NODISCARD enum status tables_add_mapping(
