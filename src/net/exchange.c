@@ -169,11 +169,44 @@ static void write_frames(struct net_exchange *x, struct buf *frames)
 
 static void begin_stream_answer(struct net_exchange *x)
 {
+	int64_t length = HTTP_LENGTH_UNKNOWN;
 	x->rpc_stream->begun = true;
-	net_answer_begin(&x->answer, x->framing, x->rpc_stream->compress);
+	if (x->framing == NET_PLAIN) {
+		net_answer_begin_plain(&x->answer, &x->response);
+		if (x->response.stream_bytes)
+			length = (int64_t)x->response.stream_bytes;
+	} else {
+		net_answer_begin(&x->answer, x->framing, x->rpc_stream->compress);
+	}
 	net_access_put(x);
 	http_respond(x->stream, x->answer.http_status, x->answer.headers, x->answer.header_count,
-		HTTP_LENGTH_UNKNOWN);
+		length);
+}
+
+static void end_stream_answer(struct net_exchange *x)
+{
+	set_answered(x);
+	if (x->framing == NET_PLAIN && x->response.status != OK) {
+		count_answer(x->server, &x->answer, x->response.status);
+		http_abort(x->stream);
+		net_exchange_account(x, 0);
+		return;
+	}
+	if (x->framing != NET_PLAIN)
+		net_answer_end(&x->answer, &x->response);
+	count_answer(x->server, &x->answer, x->response.status);
+	http_write_buf(x->stream, &x->answer.body);
+	http_finish(x->stream, x->answer.trailers, x->answer.trailer_count);
+	net_exchange_account(x, 0);
+}
+
+/* REST and plain HTTP have no trailers: a failure before any answer has a status of its own. A
+ * plain answer may be one that the handler has left whole. */
+static bool is_answered_at_once(const struct net_exchange *x, const struct net_stream_news *n)
+{
+	bool rest = x->framing == NET_REST && x->response.status != OK;
+	return (rest || x->framing == NET_PLAIN) && n->finished && !x->rpc_stream->begun &&
+	       !n->out.len;
 }
 
 /* Delivers what the handler of a stream has sent: messages, its window, its end. */
@@ -185,24 +218,16 @@ static void deliver_stream(struct net_exchange *x)
 		net_exchange_account(x, n.waiting);
 		if (n.open)
 			http_open_window(x->stream, n.open);
-		/* REST has no trailers: a failure before any answer has a status of its own. */
-		bool bare = x->framing == NET_REST && n.finished && !st->begun && !n.out.len &&
-			    x->response.status != OK;
-		if (!st->begun && !bare)
-			begin_stream_answer(x);
-		if (!bare)
-			write_frames(x, &n.out);
-		if (bare) {
-			net_answer_make(
-				&x->answer, NET_REST, http_stream_request(x->stream), &x->response);
+		if (is_answered_at_once(x, &n)) {
+			net_answer_make(&x->answer, x->framing, http_stream_request(x->stream),
+				&x->response);
 			net_exchange_answer(x);
-		} else if (n.finished) {
-			set_answered(x);
-			net_answer_end(&x->answer, &x->response);
-			count_answer(x->server, &x->answer, x->response.status);
-			http_write_buf(x->stream, &x->answer.body);
-			http_finish(x->stream, x->answer.trailers, x->answer.trailer_count);
-			net_exchange_account(x, 0);
+		} else {
+			if (!st->begun)
+				begin_stream_answer(x);
+			write_frames(x, &n.out);
+			if (n.finished)
+				end_stream_answer(x);
 		}
 		net_loop_again(x->server, x->conn);
 	}

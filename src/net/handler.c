@@ -136,7 +136,7 @@ static void *stream_main(void *ctx)
 		route->stream_fn(route->ctx, &x->request, st, &x->response);
 		s = x->response.status;
 	}
-	if (s == OK && !route->rpc->server_streams) {
+	if (s == OK && route->rpc && !route->rpc->server_streams) {
 		s = buf_status(&x->response.body);
 		if (s == OK)
 			s = net_stream_send(st, buf_view(&x->response.body), &e);

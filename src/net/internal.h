@@ -83,6 +83,7 @@ void net_answer_make(struct net_answer *a, enum net_framing f, const struct http
 void net_response_init(struct net_response *out);
 /* The same in pieces for a stream: its head, and its end (trailers, or a last frame in `body`). */
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed);
+void net_answer_begin_plain(struct net_answer *a, struct net_response *response);
 void net_answer_end(struct net_answer *a, const struct net_response *response);
 
 /* ---- lane.c: requests that wait for a worker ---- */

@@ -62,6 +62,9 @@ struct net_response {
 	enum status status;
 	char message[ERR_TEXT_MAX];
 	bool no_compress; /* the body is compressed already */
+	/* Of a stream over plain HTTP, set before its first piece: how many bytes all of them will
+	 * have; 0: not known. */
+	uint64_t stream_bytes;
 };
 
 typedef void net_handler_fn(void *ctx, const struct net_request *r, struct net_response *out);
@@ -108,7 +111,9 @@ struct net_route {
 	const struct pb_method *rpc;
 	/* The body, or for GET the query, is the RPC's message in JSON (grpc-gateway's mapping). */
 	bool rest;
-	/* Instead of `fn` when either side streams. */
+	/* Instead of `fn` when either side streams. Over plain HTTP each message is a piece of the
+	 * body; a handler that sends none answers as `fn` does, and one that fails behind the first
+	 * breaks the answer off. */
 	net_stream_fn *stream_fn;
 	int64_t patience_ns; /* of a stream without a message; 0: config.stream_idle_ns */
 	uint32_t scope;      /* the guard's */

@@ -334,6 +334,17 @@ static struct str connect_type(enum net_framing f)
 				       : STR("application/connect+json");
 }
 
+void net_answer_begin_plain(struct net_answer *a, struct net_response *response)
+{
+	const char *type = response->content_type;
+	*a = (struct net_answer){ .http_status = 200, .framing = NET_PLAIN };
+	buf_init(&a->body, 4096);
+	put_date(a);
+	net_answer_add(a, STR("content-type"), str_of(type ? type : "application/octet-stream"));
+	net_answer_add(a, STR("x-content-type-options"), STR("nosniff"));
+	put_lines(a, response);
+}
+
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)
 {
 	*a = (struct net_answer){ .http_status = 200, .framing = f };

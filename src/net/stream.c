@@ -194,6 +194,10 @@ static enum status make_piece(
 	if (message.len > NET_BODY_MAX)
 		return err_set(e, E_LIMIT, "an answer of %zu bytes; the limit is %zu", message.len,
 			NET_BODY_MAX);
+	if (st->x->framing == NET_PLAIN) {
+		buf_str(out, message);
+		return buf_status(out);
+	}
 	if (st->x->framing == NET_REST)
 		return net_json_piece(st->x, message, out, e);
 	CLEANUP(buf_deinit) struct buf small;

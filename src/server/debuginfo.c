@@ -384,23 +384,18 @@ enum status server_source_text(const struct server *s, struct str tenant, struct
 {
 	const struct debuginfo_key key = { build_id, tenant, DEBUGINFO_SOURCES };
 	CLEANUP(fd_cleanup) int fd = -1;
-	CLEANUP(buf_deinit) struct buf text;
 	uint64_t bytes;
-	buf_init(&text, DEBUGINFO_SOURCE_BYTES_MAX);
 	enum status st = s->uploads ? debuginfo_uploads_file(s->uploads, &key, &fd, &bytes, e)
 				    : err_set(e, E_NOTFOUND, "no sources");
 	/* A frame may have no build id, or one that nobody uploads for. */
 	if (st == E_INVALID)
 		return err_set(e, E_NOTFOUND, "no sources");
 	if (st == OK)
-		st = debuginfo_archive_find(fd, filename, cancel, cancel_ctx, &text, e);
+		st = debuginfo_archive_find(fd, filename, cancel, cancel_ctx, out, e);
 	if (st == E_CORRUPT)
 		return err_prefix(e, st, "archive of sources of build id %.*s",
 			STR_ARG(str_sub(build_id, 0, DEBUGINFO_ID_MAX)));
-	if (st != OK)
-		return st;
-	buf_utf8(out, buf_view(&text));
-	return buf_status(out);
+	return st;
 }
 
 bool server_has_sources(const struct server *s, struct str tenant, struct str build_id)

@@ -18,21 +18,23 @@
 #include <unistd.h>
 
 #define BUILDID "/buildid/"
-#define FILE_BYTES_MIN ((uint64_t)16 << 20)
+#define SECTION_BYTES_MIN ((uint64_t)16 << 20)
+#define PIECE_BYTES ((size_t)64 << 10)
 
 struct asked {
 	struct server *s;
 	const struct net_request *r;
+	struct net_stream *stream;
 	struct str tenant;
 	char build_id[DEBUGINFO_ID_MAX + 1];
 	struct str what, rest; /* "source", "usr/src/a.c" */
 };
 
-/* As much of the server's memory as one answer may take. */
-static uint64_t bytes_max(const struct server *s)
+/* As much of the server's memory as one section may take; files are sent piece by piece. */
+static uint64_t section_max(const struct server *s)
 {
 	uint64_t share = s->config->storage_memory_bytes / 4;
-	return MIN(MAX(share, FILE_BYTES_MIN), (uint64_t)NET_ANSWER_MAX);
+	return MIN(MAX(share, SECTION_BYTES_MIN), (uint64_t)NET_ANSWER_MAX);
 }
 
 static bool has_tenants(const struct asked *a)
@@ -45,10 +47,16 @@ static enum status open_file(
 {
 	const struct debuginfo_key key = { str_of(a->build_id), a->tenant, type };
 	uint64_t bytes;
-	if (has_tenants(a))
-		return debuginfo_uploads_file(a->s->uploads, &key, out_fd, &bytes, e);
-	bool for_all = !a->s->auth || !auth_is_required(a->s->auth);
-	return symbolizer_file(a->s->engine.symbolizer, key.build_id, type, for_all, out_fd, e);
+	enum status s;
+	if (has_tenants(a)) {
+		s = debuginfo_uploads_file(a->s->uploads, &key, out_fd, &bytes, e);
+	} else {
+		bool for_all = !a->s->auth || !auth_is_required(a->s->auth);
+		s = symbolizer_file(
+			a->s->engine.symbolizer, key.build_id, type, for_all, out_fd, e);
+	}
+	/* Digits of the protocol's form that no file can have, as half a byte. */
+	return s == E_INVALID ? err_set(e, E_NOTFOUND, "no file has this build id") : s;
 }
 
 /* "/buildid/ID/WHAT[/REST]" */
@@ -71,8 +79,8 @@ static enum status read_path(struct asked *a, struct err *e)
 	return OK;
 }
 
-static void put_headers(
-	const struct asked *a, const struct stat *st, const char *suffix, struct net_response *out)
+static void put_headers(const struct asked *a, const struct stat *st, const char *suffix,
+	uint64_t bytes, struct net_response *out)
 {
 	char date[64] = "", modified[96] = "";
 	struct tm tm;
@@ -83,8 +91,8 @@ static void put_headers(
 	out->content_type = "application/octet-stream";
 	out->no_compress = true;
 	snprintf(out->headers, sizeof(out->headers),
-		"%sx-debuginfod-size: %zu\r\nx-debuginfod-file: %s%s\r\n", modified, out->body.len,
-		a->build_id, suffix);
+		"%sx-debuginfod-size: %llu\r\nx-debuginfod-file: %s%s\r\n", modified,
+		(unsigned long long)bytes, a->build_id, suffix);
 }
 
 /* The client says how much it can take. */
@@ -97,10 +105,26 @@ static enum status check_size(const struct asked *a, uint64_t bytes, int *out_ht
 		return err_set(e, E_LIMIT, "%llu bytes, more than x-debuginfod-maxsize",
 			(unsigned long long)bytes);
 	}
-	if (bytes > bytes_max(a->s))
-		return err_set(e, E_LIMIT, "%llu bytes; files of up to %llu are sent",
-			(unsigned long long)bytes, (unsigned long long)bytes_max(a->s));
 	return OK;
+}
+
+/* Behind the first piece a failure breaks the answer off. */
+static enum status send_pieces(
+	const struct asked *a, int fd, uint64_t bytes, struct net_stream *stream, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf piece;
+	buf_init(&piece, PIECE_BYTES);
+	uint8_t *to = buf_reserve(&piece, PIECE_BYTES);
+	if (!to)
+		return err_set(e, E_NOMEM, "a piece of a file");
+	enum status s = OK;
+	for (uint64_t at = 0; s == OK && at < bytes; at += PIECE_BYTES) {
+		size_t len = (size_t)MIN(bytes - at, (uint64_t)PIECE_BYTES);
+		s = os_pread_full(fd, to, len, (int64_t)at, a->build_id, e);
+		if (s == OK)
+			s = net_stream_send(stream, str_make((const char *)to, len), e);
+	}
+	return s;
 }
 
 static enum status send_file(const struct asked *a, enum debuginfo_type type,
@@ -113,19 +137,13 @@ static enum status send_file(const struct asked *a, enum debuginfo_type type,
 		return s;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(e, E_NOTFOUND, "no such file");
-	s = check_size(a, (uint64_t)st.st_size, out_http, e);
+	uint64_t bytes = (uint64_t)st.st_size;
+	s = check_size(a, bytes, out_http, e);
 	if (s != OK)
 		return s;
-	size_t len = (size_t)st.st_size;
-	uint8_t *to = len ? buf_reserve(&out->body, len) : NULL;
-	if (!to)
-		return err_set(e, E_NOMEM, "the file");
-	s = os_pread_full(fd, to, len, 0, a->build_id, e);
-	if (s != OK)
-		return s;
-	out->body.len = len;
-	put_headers(a, &st, type == DEBUGINFO_DEBUG ? ".debug" : "", out);
-	return OK;
+	put_headers(a, &st, type == DEBUGINFO_DEBUG ? ".debug" : "", bytes, out);
+	out->stream_bytes = bytes;
+	return send_pieces(a, fd, bytes, a->stream, e);
 }
 
 /* Of the debug file, or where that has no bytes of it, the executable. */
@@ -134,7 +152,7 @@ static enum status send_section(
 {
 	static const enum debuginfo_type types[] = { DEBUGINFO_DEBUG, DEBUGINFO_EXECUTABLE };
 	enum status s = OK;
-	out->body.max = MIN(out->body.max, (size_t)bytes_max(a->s));
+	out->body.max = MIN(out->body.max, (size_t)section_max(a->s));
 	for (size_t i = 0; i < ARRAY_COUNT(types); i++) {
 		CLEANUP(fd_cleanup) int fd = -1;
 		s = open_file(a, types[i], &fd, e);
@@ -146,7 +164,7 @@ static enum status send_section(
 	if (s == OK)
 		s = check_size(a, out->body.len, out_http, e);
 	if (s == OK)
-		put_headers(a, NULL, "", out);
+		put_headers(a, NULL, "", out->body.len, out);
 	return s;
 }
 
@@ -163,7 +181,7 @@ static enum status send_source(const struct asked *a, struct net_response *out, 
 	enum status s = server_source_text(
 		a->s, a->tenant, str_of(a->build_id), a->rest, is_gone, request, &out->body, e);
 	if (s == OK)
-		put_headers(a, NULL, "", out);
+		put_headers(a, NULL, "", out->body.len, out);
 	return s;
 }
 
@@ -186,19 +204,24 @@ static enum status answer(struct asked *a, struct net_response *out, int *out_ht
 		e, E_NOTFOUND, "expected executable, debuginfo, source/PATH or section/NAME");
 }
 
-void server_debuginfod(void *ctx, const struct net_request *r, struct net_response *out)
+void server_debuginfod(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
 {
-	struct asked a = { .s = ctx, .r = r };
+	struct asked a = { .s = ctx, .r = r, .stream = stream };
 	struct err e = { 0 };
 	int http_status = 0;
 	if (!server_is_ready(a.s, out))
 		return;
-	enum status s = answer(&a, out, &http_status, &e);
+	enum status s;
+	if (atomic_fetch_add(&a.s->downloads, 1) >= SERVER_DOWNLOADS_MAX)
+		s = err_set(&e, E_UNAVAILABLE, "%d files are being sent: try again",
+			SERVER_DOWNLOADS_MAX);
+	else
+		s = answer(&a, out, &http_status, &e);
+	atomic_fetch_sub(&a.s->downloads, 1);
 	metric_add(s == OK ? &a.s->metrics.debuginfod_sent : &a.s->metrics.debuginfod_refused, 1);
 	if (s == OK)
 		return;
-	if (s == E_INVALID && str_starts(str_of(e.text), STR("no build id")))
-		s = E_NOTFOUND;
 	net_fail(out, s, &e);
 	if (http_status)
 		out->http_status = http_status;

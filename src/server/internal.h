@@ -83,7 +83,8 @@ NODISCARD enum status server_batch_begin(struct ingest_batch *b, const struct se
 
 #define SERVER_PATH_BYTES 160
 #define SERVER_SERVICES_MAX 32
-#define SERVER_WATCHERS_MAX 32 /* streams of health and reflection; more are refused */
+#define SERVER_DOWNLOADS_MAX 32 /* files of debuginfod; more are refused */
+#define SERVER_WATCHERS_MAX 32  /* streams of health and reflection; more are refused */
 
 struct server {
 	const struct server_config *config;
@@ -94,7 +95,8 @@ struct server {
 	char (*paths)[SERVER_PATH_BYTES];          /* of RPCs, one each */
 	const char *services[SERVER_SERVICES_MAX]; /* the names of those that have a route */
 	size_t service_count;
-	atomic_uint watchers; /* of health and reflection */
+	atomic_uint watchers;  /* of health and reflection */
+	atomic_uint downloads; /* of debuginfod */
 	/* Set before `ready`, which handlers look at first. */
 	struct store *store;
 	atomic_bool admin_busy;     /* a request of the admin API is under way */
@@ -267,7 +269,7 @@ void server_reloaded(enum status s, const struct err *e);
 void server_scrape_told(enum scrape_news of, enum status s, const struct err *e);
 
 /* debuginfod.c: GET /buildid/… */
-net_handler_fn server_debuginfod;
+net_stream_fn server_debuginfod;
 
 /* debuginfo.c: parca.debuginfo.v1alpha1.DebuginfoService */
 net_handler_fn server_debuginfo_should_initiate;

@@ -339,9 +339,14 @@ static enum status source_text(struct recorder *w, struct buf *out)
 	const struct parca_query_request *q = w->q;
 	if (q->report != PARCA_SOURCE)
 		return OK;
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, DEBUGINFO_SOURCE_BYTES_MAX);
 	enum status s = server_source_text(w->s, w->r->tenant, q->source_build_id,
-		q->source_filename, w->r->cancel, w->r->cancel_ctx, out, w->e);
-	return s == E_NOTFOUND ? OK : s;
+		q->source_filename, w->r->cancel, w->r->cancel_ctx, &text, w->e);
+	if (s != OK)
+		return s == E_NOTFOUND ? OK : s;
+	buf_utf8(out, buf_view(&text)); /* a string of protobuf */
+	return buf_status(out);
 }
 
 /* The three Arrow reports: the record, then the message around it. */

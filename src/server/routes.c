@@ -127,7 +127,7 @@ static const struct net_route plain[] = {
 	{ .method = "POST", .path = "/api/logout", .fn = server_handle_logout, .scope = OPEN },
 	ADMIN("POST", "/-/reload", server_handle_reload, OTHERS),
 	ROW("GET", "/agent", server_handle_agent, OTHERS),
-	ROW("GET", "/buildid/*", server_debuginfod, OTHERS),
+	{ .method = "GET", .path = "/buildid/*", .stream_fn = server_debuginfod, .scope = AUTH_READ },
 	ROW("GET", "/shared/*", server_handle_shared, OTHERS),
 	WRITING("POST", "/v1/traces", server_otlp_traces, OTHERS),
 	WRITING("POST", "/v1/logs", server_otlp_logs, OTHERS),

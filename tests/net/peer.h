@@ -196,7 +196,34 @@ static void peer_count(
 		pb_put_u64(&out->body, 2, count);
 }
 
+/* A body in three pieces: "?known" says its length before, "?fail" fails behind the first, "?whole"
+ * answers without a piece. */
+static void peer_pieces(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	static char piece[100000];
+	struct err e;
+	enum status s = OK;
+	(void)ctx;
+	out->content_type = "text/plain";
+	memset(piece, 'x', sizeof(piece));
+	if (str_eq(r->query, STR("whole"))) {
+		buf_cstr(&out->body, "whole");
+		return;
+	}
+	if (!str_eq(r->query, STR("unknown")))
+		out->stream_bytes = 3 * sizeof(piece);
+	for (int i = 0; i < 3 && s == OK; i++) {
+		if (i == 1 && str_eq(r->query, STR("fail")))
+			s = err_set(&e, E_IO, "the second piece cannot be read");
+		else
+			s = net_stream_send(stream, str_make(piece, sizeof(piece)), &e);
+	}
+	net_fail(out, s, &e);
+}
+
 static const struct net_route peer_routes[] = {
+	{ .method = "GET", .path = "/pieces", .stream_fn = peer_pieces },
 	{ .method = "POST", .path = "/echo", .fn = peer_echo },
 	{ .method = "PUT", .path = "/put", .fn = peer_put },
 	{ .method = "GET", .path = "/show/*", .fn = peer_show },

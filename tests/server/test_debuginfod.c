@@ -2,16 +2,18 @@
 /* debuginfod's paths: what is sent, with which headers, and what is refused. */
 #include "test.h"
 
-#include "ask.h"
 #include "objfile/objfile.h"
+#include "server/internal.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static char dir[64], build_id[129];
 static struct server_config config;
-static struct server s;
+static struct server s; /* ctx of the route */
 
 static void run(const char *fmt, ...) PRINTF(1, 2);
 static void run(const char *fmt, ...)
@@ -67,6 +69,43 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* The whole answer, head and body. */
+static void ask(const struct net_server *net, const char *path, const char *header,
+	const char *value, struct buf *out)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	char text[512];
+	to.sin_port = htons((uint16_t)atoi(strrchr(net_server_address(net), ':') + 1)); /* NOLINT */
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+	int n = snprintf(text, sizeof(text),
+		"GET %s HTTP/1.1\r\nhost: h\r\nconnection: close\r\n%s%s%s%s\r\n", path,
+		header ? header : "", header ? ": " : "", header ? value : "",
+		header ? "\r\n" : "");
+	CHECK(write(fd, text, (size_t)n) == n);
+	for (ssize_t got = 1; got > 0;) {
+		uint8_t *to_buf = buf_reserve(out, 65536);
+		CHECK(to_buf);
+		got = read(fd, to_buf, 65536);
+		out->len += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
+}
+
+static struct net_server *serve(void)
+{
+	static const struct net_route route = {
+		.method = "GET", .path = "/buildid/*", .stream_fn = server_debuginfod, .ctx = &s
+	};
+	struct net_server_config c;
+	struct net_server *net;
+	struct err e;
+	net_server_config_default(&c);
+	c.address = "127.0.0.1:0";
+	CHECK_OK(net_server_start(&c, &route, 1, &net, &e), &e);
+	return net;
+}
+
 static void answers(void **state)
 {
 	(void)state;
@@ -75,14 +114,15 @@ static void answers(void **state)
 		const char *header, *value;
 		int status;
 	} cases[] = {
-		{ "debug file", NULL, "debuginfo", NULL, NULL, 0 },
-		{ "section", NULL, "section/.debug_info", NULL, NULL, 0 },
+		{ "debug file", NULL, "debuginfo", NULL, NULL, 200 },
+		{ "section", NULL, "section/.debug_info", NULL, NULL, 200 },
 		{ "no code", NULL, "executable", NULL, NULL, 404 },
 		{ "no bytes of it", NULL, "section/.text", NULL, NULL, 404 },
 		{ "no sources", NULL, "source/usr/src/a.c", NULL, NULL, 404 },
 		{ "unknown", "00112233445566778899", "debuginfo", NULL, NULL, 404 },
 		{ "too large", NULL, "debuginfo", "x-debuginfod-maxsize", "100", 406 },
-		{ "large enough", NULL, "debuginfo", "x-debuginfod-maxsize", "100000000", 0 },
+		{ "large enough", NULL, "debuginfo", "x-debuginfod-maxsize", "100000000", 200 },
+		{ "half a byte", "00112233445566778", "debuginfo", NULL, NULL, 404 },
 		{ "capital letters", "AABBCCDDEEFF", "debuginfo", NULL, NULL, 400 },
 		{ "no id", "xyzxyzxyz", "debuginfo", NULL, NULL, 400 },
 		{ "short", "abc", "debuginfo", NULL, NULL, 400 },
@@ -92,29 +132,38 @@ static void answers(void **state)
 		/* Files of this host are no tenant's. */
 		{ "tenant", NULL, "debuginfo", "x-scope-orgid", "a", 404 },
 	};
+	struct net_server *net = serve();
 	FOR_EACH_CASE (c, cases) {
-		struct ask a;
-		char path[256];
-		struct net_response out = { 0 };
-		buf_init(&out.body, NET_ANSWER_MAX);
+		char path[256], status[32], size[64];
+		CLEANUP(buf_deinit) struct buf out;
+		buf_init(&out, NET_ANSWER_MAX);
 		snprintf(path, sizeof(path), "/buildid/%s%s%s", c->id ? c->id : build_id,
 			c->what[0] ? "/" : "", c->what);
-		ask_init(&a, path, "");
-		if (c->header)
-			ask_header(&a, c->header, c->value);
 		bool tenant = c->header && strcmp(c->header, "x-scope-orgid") == 0;
 		config.tenant_header = tenant ? "x-scope-orgid" : NULL;
-		server_debuginfod(&s, &a.r, &out);
-		if (out.http_status != c->status)
-			print_error("%d %s\n", out.http_status, out.message);
-		CHECK_CASE(c, out.http_status == c->status);
-		char size[64];
-		snprintf(size, sizeof(size), "x-debuginfod-size: %zu\r\n", out.body.len);
-		CHECK_CASE(c, c->status || (out.body.len > 0 && strstr(out.headers, size)));
-		CHECK_CASE(c, c->status || strstr(out.headers, "x-debuginfod-file: "));
-		buf_deinit(&out.body);
-		ask_deinit(&a);
+		ask(net, path, c->header, c->value, &out);
+		snprintf(status, sizeof(status), "HTTP/1.1 %d ", c->status);
+		if (!str_starts(buf_view(&out), str_of(status)))
+			print_error("%.*s\n", (int)MIN(out.len, (size_t)300), (char *)out.data);
+		CHECK_CASE(c, str_starts(buf_view(&out), str_of(status)));
+		const char *body = memmem(out.data, out.len, "\r\n\r\n", 4);
+		CHECK_CASE(c, body);
+		size_t bytes = (size_t)((char *)out.data + out.len - body - 4);
+		snprintf(size, sizeof(size), "x-debuginfod-size: %zu\r\n", bytes);
+		bool ok = c->status == 200;
+		CHECK_CASE(c, !ok || (bytes > 0 && memmem(out.data, out.len, size, strlen(size))));
+		CHECK_CASE(c, !ok || memmem(out.data, out.len, "x-debuginfod-file: ", 19));
 	}
+	CHECK(atomic_load(&s.downloads) == 0);
+	atomic_store(&s.downloads, SERVER_DOWNLOADS_MAX);
+	CLEANUP(buf_deinit) struct buf busy;
+	char path[256];
+	buf_init(&busy, 1 << 20);
+	snprintf(path, sizeof(path), "/buildid/%s/debuginfo", build_id);
+	ask(net, path, NULL, NULL, &busy);
+	CHECK(str_starts(buf_view(&busy), STR("HTTP/1.1 503 ")));
+	atomic_store(&s.downloads, 0);
+	net_server_stop(net);
 }
 
 TEST_MAIN(cmocka_unit_test_setup_teardown(answers, set_up, tear_down))

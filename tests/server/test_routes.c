@@ -21,7 +21,7 @@ static void are_sound(void **state)
 		CHECK(r->path[0] == '/' && (r->fn != NULL) != (r->stream_fn != NULL));
 		CHECK(!r->is_rpc || (r->rpc && strcmp(r->method, "POST") == 0));
 		CHECK(!r->rest || (r->rpc && str_starts(str_of(r->path), STR("/api/"))));
-		CHECK(!r->stream_fn || r->rpc->client_streams || r->rpc->server_streams);
+		CHECK(!r->stream_fn || !r->rpc || r->rpc->client_streams || r->rpc->server_streams);
 		CHECK(!r->fn || !r->rpc || (!r->rpc->client_streams && !r->rpc->server_streams));
 		for (size_t k = 0; k < i; k++)
 			CHECK(strcmp(r->path, s.routes[k].path) != 0 ||
