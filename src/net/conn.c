@@ -387,7 +387,8 @@ static bool too_slow(int64_t since_ns, size_t bytes, int64_t now_ns)
 /* INT64_MAX: nothing is waited for. */
 static int64_t body_deadline(const struct net_conn *c, const struct net_exchange *x)
 {
-	if (x->whole || x->answered || x->paused || (x->rpc_stream && x->rpc_stream->running))
+	if (x->whole || x->answered || x->paused || x->judging ||
+		(x->rpc_stream && x->rpc_stream->running))
 		return INT64_MAX;
 	return MIN(x->pace_ns + c->server->config.stall_timeout_ns, x->request.deadline_ns);
 }

@@ -32,9 +32,10 @@ void net_handler_run(struct net_exchange *x)
 	net_pause_begun(x);
 	if (atomic_load_explicit(&x->closed, memory_order_relaxed))
 		return;
-	if (!net_access_guard(x)) {
-		net_answer_make(
-			&x->answer, x->framing, http_stream_request(x->stream), &x->response);
+	if (x->unguarded) {
+		if (!net_access_guard(x))
+			net_answer_make(&x->answer, x->framing, http_stream_request(x->stream),
+				&x->response);
 		return;
 	}
 	enum status s = decode(x, &e);

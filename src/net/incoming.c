@@ -135,16 +135,21 @@ static void start_stream(struct net_exchange *x)
 
 /* Over gRPC, and Connect's streams on HTTP/2, the handler runs while messages come; the other
  * framings send all of them first. */
+static bool is_live(const struct net_exchange *x)
+{
+	bool connect = net_is_connect_stream(x->framing);
+	return x->route->stream_fn &&
+	       (x->framing == NET_GRPC ||
+		       (connect && http_stream_request(x->stream)->version == HTTP_2));
+}
+
 static void open_stream(struct net_exchange *x)
 {
 	struct err e;
-	bool connect = net_is_connect_stream(x->framing);
-	bool live = x->framing == NET_GRPC ||
-		    (connect && http_stream_request(x->stream)->version == HTTP_2);
 	enum status s = net_stream_new(x, &e);
 	if (s != OK) {
 		net_exchange_refuse(x, 0, s, &e);
-	} else if (live) {
+	} else if (is_live(x)) {
 		x->rpc_stream->live = true;
 		start_stream(x);
 	}
@@ -199,6 +204,45 @@ static bool asks_only(const struct net_exchange *x)
 	return str_eq(x->request.method, STR("GET"));
 }
 
+/* The head is right, and the guard lets it in. */
+static void begin_body(struct net_exchange *x, const struct http_request *h)
+{
+	struct net_server *server = x->server;
+	x->body.max = body_max(x);
+	if (x->body.failed || (h->content_length > 0 && (uint64_t)h->content_length > body_max(x)))
+		refuse_large(x);
+	else if (x->route->stream_fn && atomic_load(&server->memory) > server->config.memory_max)
+		net_exchange_refuse_busy(x);
+	else if (x->route->stream_fn)
+		open_stream(x);
+	else if (!x->route->on_loop && (!asks_only(x) || net_pause_is_pressed(server)))
+		net_pause(x);
+}
+
+/* To a worker, with a reference. */
+static void await_turn(struct net_exchange *x)
+{
+	struct net_server *s = x->server;
+	struct net_lane *lane = &s->lanes[x->route->lane];
+	x->turn_ns = MIN(clock_monotonic_ns() + s->config.turn_timeout_ns, x->request.deadline_ns);
+	x->queued = lane->workers ? lane : &s->lanes[0];
+	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+	if (net_lane_push(x->queued, x)) {
+		s->at_work++;
+		net_loop_look_at(s, x->turn_ns);
+		return;
+	}
+	net_exchange_refuse_busy(x);
+	net_exchange_unref(x);
+}
+
+/* The guard has to be asked where it may block: a worker does so before the body is taken. */
+static void judge(struct net_exchange *x)
+{
+	net_pause_judge(x);
+	await_turn(x);
+}
+
 static void check_head(struct net_exchange *x, const struct http_request *h)
 {
 	struct err e;
@@ -223,16 +267,10 @@ static void check_head(struct net_exchange *x, const struct http_request *h)
 	if (!guard_lets_in(x) || !check_type(x, h))
 		return;
 	assert(!x->unguarded || !x->route->on_loop);
-	x->body.max = body_max(x);
-	struct net_server *server = x->server;
-	if (h->content_length > 0 && (uint64_t)h->content_length > body_max(x))
-		refuse_large(x);
-	else if (x->route->stream_fn && atomic_load(&server->memory) > server->config.memory_max)
-		net_exchange_refuse_busy(x);
-	else if (x->route->stream_fn)
-		open_stream(x);
-	else if (!x->route->on_loop && (!asks_only(x) || net_pause_is_pressed(server)))
-		net_pause(x);
+	if (x->unguarded && !is_live(x))
+		judge(x);
+	else
+		begin_body(x, h);
 }
 
 static void on_head(void *ctx, struct http_stream *stream)
@@ -295,9 +333,9 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 		return;
 	}
 	bool running = x && !x->answered;
-	if (running && !x->route->on_loop)
+	if (running && !x->route->on_loop && !x->judging)
 		net_pause(x);
-	if (running && x->paused) {
+	if (running && (x->paused || x->judging)) {
 		http_consume_held(stream, len);
 		x->window_held += len;
 	} else {
@@ -305,6 +343,13 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 	}
 	if (!running)
 		return;
+	if (x->judging) {
+		/* No more than a window, or what was read with the head. Whether it is too much is
+		 * looked at when a worker has it no longer. */
+		buf_put(&x->body, bytes, len);
+		net_exchange_account(x, x->body.len);
+		return;
+	}
 	if (x->body.len + len > x->body.max) {
 		refuse_large(x);
 		return;
@@ -336,20 +381,16 @@ static void end_stream(struct net_exchange *x)
 	start_stream(x);
 }
 
-static void await_turn(struct net_exchange *x)
+static void body_is_whole(struct net_exchange *x)
 {
-	struct net_server *s = x->server;
-	struct net_lane *lane = &s->lanes[x->route->lane];
-	x->turn_ns = MIN(clock_monotonic_ns() + s->config.turn_timeout_ns, x->request.deadline_ns);
-	x->queued = lane->workers ? lane : &s->lanes[0];
-	atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
-	if (net_lane_push(x->queued, x)) {
-		s->at_work++;
-		net_loop_look_at(s, x->turn_ns);
-		return;
+	if (x->rpc_stream) {
+		end_stream(x);
+	} else if (x->route->on_loop) {
+		net_handler_run(x);
+		net_exchange_answer(x);
+	} else {
+		await_turn(x);
 	}
-	net_exchange_refuse_busy(x);
-	net_exchange_unref(x);
 }
 
 void net_incoming_resume(struct net_exchange *x)
@@ -361,8 +402,27 @@ void net_incoming_resume(struct net_exchange *x)
 	if (held)
 		http_open_window(x->stream, held);
 	if (x->whole)
-		await_turn(x);
+		body_is_whole(x);
 	net_loop_again(x->server, x->conn);
+}
+
+void net_incoming_judged(struct net_exchange *x)
+{
+	x->server->at_work--;
+	if (x->conn && !x->answered) {
+		net_pause_judged(x);
+		x->unguarded = false;
+		x->queued = NULL;
+		if (x->response.status != OK)
+			net_exchange_answer(x);
+		else
+			begin_body(x, http_stream_request(x->stream));
+		if (!x->answered && !x->paused)
+			net_incoming_resume(x);
+		else
+			net_loop_again(x->server, x->conn);
+	}
+	net_exchange_unref(x);
 }
 
 static void on_end(void *ctx, struct http_stream *stream)
@@ -372,19 +432,8 @@ static void on_end(void *ctx, struct http_stream *stream)
 	if (!x)
 		return;
 	x->whole = true;
-	if (x->answered)
-		return;
-	if (x->rpc_stream) {
-		end_stream(x);
-		return;
-	}
-	if (x->route->on_loop) {
-		net_handler_run(x);
-		net_exchange_answer(x);
-		return;
-	}
-	if (!x->paused)
-		await_turn(x);
+	if (!x->answered && !x->paused && !x->judging)
+		body_is_whole(x);
 }
 
 static void on_close(void *ctx, struct http_stream *stream, bool answered)

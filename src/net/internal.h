@@ -127,6 +127,9 @@ NODISCARD bool net_lane_remove(struct net_lane *l, struct net_exchange *x);
 void net_pause(struct net_exchange *x);
 /* Bodies and answers take more than twice what they may. */
 bool net_pause_is_pressed(const struct net_server *s);
+/* The guard is being asked: nothing of the body is read meanwhile. And: it has answered. */
+void net_pause_judge(struct net_exchange *x);
+void net_pause_judged(struct net_exchange *x);
 /* A worker has it; any thread. */
 void net_pause_begun(struct net_exchange *x);
 /* The exchange is over, or refused. */
@@ -168,6 +171,7 @@ struct net_exchange {
 	int64_t answered_ns;
 	bool whole;          /* the request's body is */
 	bool unguarded;      /* the guard is to be asked where it may block */
+	bool judging;        /* a worker asks it, and the body waits so long; the loop's */
 	bool answered;       /* nothing more to do for the loop */
 	atomic_bool closed;  /* the stream is gone: no answer will be sent */
 	atomic_bool hung_up; /* the peer will send no more, and has probably gone */
@@ -209,6 +213,8 @@ bool net_route_put_allow(struct net_exchange *x);
 extern const struct http_events net_events;
 /* One that net_pause_next() has let go on. */
 void net_incoming_resume(struct net_exchange *x);
+/* One that is `judging` comes back from its worker. Drops one reference. */
+void net_incoming_judged(struct net_exchange *x);
 
 /* ---- handler.c: from the whole request to its answer, and the threads that do it ---- */
 

@@ -32,10 +32,18 @@ void net_lane_deinit(struct net_lane *l)
 	pthread_cond_destroy(&l->changed);
 }
 
+/* The tenant that the guard has bound the sender to, else the one that its header names. Of one who
+ * has not shown yet who it is, the address: a header may say anything. */
 static uint64_t share_of(const struct net_exchange *x)
 {
 	const char *name = x->server->config.share_header;
-	struct str value = name ? str_trim(net_header_find(&x->request, name)) : STR("");
+	struct str value = STR("");
+	if (x->judging)
+		value = str_sub(str_of(x->peer), 0, str_rindex(str_of(x->peer), ':'));
+	else if (x->request.caller.has_tenant)
+		value = str_of(x->request.caller.tenant);
+	else if (name)
+		value = str_trim(net_header_find(&x->request, name));
 	return hash64(value.p, value.len);
 }
 

@@ -28,7 +28,10 @@ static void deliver_all(struct net_server *s)
 	pthread_mutex_unlock(&s->done_lock);
 	while (x) {
 		struct net_exchange *next = x->done_next;
-		net_exchange_deliver(x);
+		if (x->judging)
+			net_incoming_judged(x);
+		else
+			net_exchange_deliver(x);
 		x = next;
 	}
 }

@@ -120,9 +120,10 @@ struct net_route {
 };
 
 /* Who may ask, in front of every route. First on the loop, by the head alone, where it must not
- * block and may say NET_GUARD_BLOCKS; then it is asked again with `may_block` on the thread of the
- * handler. NET_GUARD_NO: the error says why, `challenge` (of so many bytes) may get further header
- * lines "name: value\r\n". */
+ * block and may say NET_GUARD_BLOCKS; then it is asked again with `may_block` on a worker's thread,
+ * and nothing more of the body is read until it has answered; of a stream whose handler runs while
+ * messages come, on the handler's own. NET_GUARD_NO: the error says why, `challenge` (of so many
+ * bytes) may get further header lines "name: value\r\n". */
 enum net_verdict { NET_GUARD_YES, NET_GUARD_NO, NET_GUARD_BLOCKS };
 #define NET_CHALLENGE_BYTES 128
 typedef enum net_verdict net_guard_fn(void *ctx, const struct net_request *r, uint32_t scope,
@@ -148,8 +149,9 @@ struct net_server_config {
 	/* A request waits so long for a worker (or until its deadline), then it is answered with
 	 * 503. */
 	int64_t turn_timeout_ns;
-	/* Among the requests that wait in a lane, those go first whose value of this header (in
-	 * lower case; NULL: none) has the fewest running. */
+	/* Among the requests that wait in a lane, those go first whose tenant has the fewest
+	 * running: the one that the guard binds the sender to, else the value of this header (in
+	 * lower case; NULL: none). */
 	const char *share_header;
 	uint32_t connections_max;
 	/* TLS: connections whose handshake is not over, each NET_HANDSHAKE_BYTES. Of more the

@@ -3,7 +3,8 @@
  * Senders that are faster than the store are slowed down: while bodies and answers take more than
  * memory_max, requests that have no worker yet stop. Of HTTP/2 the stream's window stays closed, of
  * HTTP/1 the socket is not read. The first of them is favoured and goes on all the same, so that
- * something always does; once a worker has it, it is the next one's turn.
+ * something always does; once a worker has it, it is the next one's turn. In the same way the body
+ * of a request waits whose sender is not known yet.
  */
 #include "base/clock.h"
 #include "net/internal.h"
@@ -59,6 +60,18 @@ static bool unfavour(struct net_exchange *x)
 	return atomic_compare_exchange_strong(&x->server->favoured, &it, NULL);
 }
 
+void net_pause_judge(struct net_exchange *x)
+{
+	x->judging = true;
+	x->conn->paused += is_http1(x);
+}
+
+void net_pause_judged(struct net_exchange *x)
+{
+	x->judging = false;
+	x->conn->paused -= is_http1(x);
+}
+
 void net_pause_begun(struct net_exchange *x)
 {
 	if (unfavour(x))
@@ -69,6 +82,8 @@ void net_pause_forget(struct net_exchange *x)
 {
 	if (x->paused)
 		take_out(x);
+	if (x->judging)
+		net_pause_judged(x);
 	(void)unfavour(x);
 }
 

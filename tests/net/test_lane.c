@@ -70,6 +70,44 @@ static void who_has_fewest_goes_first(void **state)
 	assert_int_equal(pop(0), 3);
 }
 
+/* A sender that is bound to a tenant cannot speak for another to be served first. */
+static void the_guards_word_counts(void **state)
+{
+	(void)state;
+	lane_begin("x-tenant");
+	for (int i = 0; i < 4; i++) {
+		exchanges[i].request.caller.has_tenant = true;
+		snprintf(exchanges[i].request.caller.tenant, NET_TENANT_BYTES, "many");
+	}
+	push(0, "a");
+	push(1, "b");
+	push(2, "c");
+	push(4, "one");
+	assert_int_equal(pop(0), 0);
+	assert_int_equal(pop(1), 4);
+	assert_int_equal(pop(1), 1);
+	assert_int_equal(pop(0), 2);
+}
+
+/* Of those whom nobody knows yet the address counts, not what they say. */
+static void strangers_share_by_their_address(void **state)
+{
+	(void)state;
+	lane_begin("x-tenant");
+	for (int i = 0; i < 4; i++) {
+		exchanges[i].judging = true;
+		snprintf(exchanges[i].peer, NET_PEER_BYTES, "192.0.2.%d:%d", i == 3, 1000 + i);
+	}
+	push(0, "a");
+	push(1, "b");
+	push(2, "c");
+	push(3, "a");
+	assert_int_equal(pop(0), 0);
+	assert_int_equal(pop(1), 3);
+	assert_int_equal(pop(1), 1);
+	assert_int_equal(pop(0), 2);
+}
+
 static void who_goes_leaves(void **state)
 {
 	(void)state;
@@ -155,5 +193,7 @@ static void nobody_waits_for_ever(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(in_the_order_they_came), cmocka_unit_test(who_has_fewest_goes_first),
-	cmocka_unit_test(who_goes_leaves), cmocka_unit_test(what_waits_holds_up_no_other_lane),
+	cmocka_unit_test(the_guards_word_counts),
+	cmocka_unit_test(strangers_share_by_their_address), cmocka_unit_test(who_goes_leaves),
+	cmocka_unit_test(what_waits_holds_up_no_other_lane),
 	cmocka_unit_test(nobody_waits_for_ever))
