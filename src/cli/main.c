@@ -4,6 +4,9 @@
  */
 #include "cli/cli.h"
 #include "debuginfo/debuginfo.h"
+#include "os/os.h"
+
+#include <sys/prctl.h>
 
 /* clang-format off */
 static const struct cli_verb verbs[] = {
@@ -29,8 +32,17 @@ static const struct cli_verb verbs[] = {
 };
 /* clang-format on */
 
+/* Of the loader that was told to run us, where that was so. */
+static void take_name(void)
+{
+	char path[PATH_MAX], folder[PATH_MAX];
+	if (os_self_loaded(path, folder))
+		prctl(PR_SET_NAME, "firn", 0, 0, 0);
+}
+
 int main(int argc, char **argv)
 {
+	take_name();
 	/* This program is also the process that reads foreign ELF files. */
 	int rc = debuginfo_child_main(argc, argv);
 	return rc >= 0 ? rc : cli_main(argc, argv, verbs);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -132,5 +133,9 @@ uint64_t os_host_memory_bytes(void);
 /* The least limit of the cgroups (v1 and v2) that this process is in; UINT64_MAX: there is none.
  * `root`: before /proc and /sys; "" for the host's own. */
 uint64_t os_cgroup_memory_bytes(const char *root);
+/* Whether the loader was started and told to run this program, so that /proc/self/exe is the
+ * loader: then where the program is, and its folder, which has the libraries (tools/make_bundle).
+ */
+bool os_self_loaded(char out_path[PATH_MAX], char out_folder[PATH_MAX]);
 /* User and system time of this process in ns. */
 int64_t os_self_cpu_ns(void);

@@ -3,7 +3,10 @@
 
 #include "base/clock.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,6 +24,24 @@ uint64_t os_self_rss_bytes(void)
 		!str_parse_u64(field, 10, &pages))
 		return 0;
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The kernel maps a loader beside a program that names one; nothing where it is the program. The
+ * loader's first argument is the program then, and becomes its argv[0]. */
+bool os_self_loaded(char out_path[PATH_MAX], char out_folder[PATH_MAX])
+{
+	Dl_info own;
+	if (getauxval(AT_BASE) != 0 || !dladdr((void *)(uintptr_t)os_self_loaded, &own) ||
+		!own.dli_fname || own.dli_fname[0] != '/')
+		return false;
+	const char *slash = strrchr(own.dli_fname, '/');
+	size_t len = strlen(own.dli_fname);
+	if (len >= PATH_MAX)
+		return false;
+	memcpy(out_path, own.dli_fname, len + 1);
+	memcpy(out_folder, own.dli_fname, (size_t)(slash - own.dli_fname));
+	out_folder[slash - own.dli_fname] = 0;
+	return true;
 }
 
 static int64_t ns_of(struct timeval t)

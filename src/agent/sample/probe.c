@@ -79,8 +79,9 @@ static enum status explain_denied(const char *what, struct err *e)
 			" says confidentiality); boot with lockdown=integrity",
 			what);
 	return err_set(e, E_DENIED,
-		"%s is not allowed although CAP_BPF and CAP_PERFMON are there: a container's "
-		"seccomp or AppArmor profile, or a security module, forbids it",
+		"%s is not allowed although CAP_BPF and CAP_PERFMON are there: a seccomp or "
+		"AppArmor profile, or SELinux, forbids it; for containers take "
+		"deploy/seccomp/firn-agent.json and deploy/apparmor/firn-agent",
 		what);
 }
 

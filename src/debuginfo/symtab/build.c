@@ -96,8 +96,12 @@ static enum status start(
 			(p->fds[DEBUGINFO_CHILD_ALT_FD] >= 0 ? DEBUGINFO_CHILD_ALT : 0) |
 			(dwarf ? 0 : DEBUGINFO_CHILD_NO_DWARF);
 	snprintf(files, sizeof(files), "%u", bits);
-	char name[] = "firn", verb[] = DEBUGINFO_CHILD_VERB;
-	char *argv[] = { name, verb, memory, cpu, output, files, NULL };
+	char name[] = "firn", verb[] = DEBUGINFO_CHILD_VERB, own[PATH_MAX], beside[PATH_MAX];
+	char option[] = "--library-path";
+	char *argv[] = { name, option, beside, own, verb, memory, cpu, output, files, NULL };
+	bool by_loader = os_self_loaded(own, beside);
+	if (!by_loader)
+		argv[3] = name;
 	/* Nothing of the parent's environment, which may hold secrets, but where libraries are. */
 	char libraries[4096];
 	const char *path = getenv("LD_LIBRARY_PATH");
@@ -124,7 +128,8 @@ static enum status start(
 		&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 	int rc = add_actions(&actions, p);
 	if (rc == 0)
-		rc = posix_spawn(&p->pid, "/proc/self/exe", &actions, &attr, argv, env);
+		rc = posix_spawn(&p->pid, "/proc/self/exe", &actions, &attr,
+			by_loader ? argv : argv + 3, env);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	if (rc != 0) {
