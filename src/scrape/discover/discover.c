@@ -23,6 +23,8 @@ enum status discover_read(const struct discover_kind *kind, const struct conf_no
 	d->kind = kind;
 	d->refresh_ns = kind->refresh_ns;
 	d->client.follow = true;
+	if (kind->begin)
+		kind->begin(d);
 	enum status s = conf_read_map(n, kind->fields, d, e);
 	if (s == OK && d->refresh_ns < REFRESH_MIN_NS)
 		s = conf_wrong(e, n, "refresh_interval must be 1s or more");
@@ -167,6 +169,12 @@ const char *discover_join(struct arena *a, struct str host, struct str port)
 }
 
 /* ---- questions ---- */
+
+const char *discover_shown(const char *address)
+{
+	const char *at = strrchr(address, '@');
+	return at ? at + 1 : address;
+}
 
 void discover_put_escaped(struct buf *b, struct str s)
 {

@@ -60,7 +60,8 @@ struct discover_kind {
 	size_t size;     /* of its struct, which begins with a struct discover */
 	int64_t refresh_ns;
 	const struct conf_field *fields;
-	/* Fills in defaults, refuses what does not make sense; `n` is where. */
+	void (*begin)(struct discover *d); /* puts defaults in; NULL: all is 0 */
+	/* Refuses what does not make sense; `n` is where. */
 	enum status (*check)(struct discover *d, const struct conf_node *n, struct err *e);
 	enum status (*find)(struct discover *d, const struct discover_run *run,
 		struct discover_found *out, struct err *e);
@@ -112,9 +113,11 @@ NODISCARD enum status discover_add(struct discover_found *f, struct str address,
 const char *discover_join(struct arena *a, struct str host, struct str port);
 
 /* GETs JSON: `target` is a whole URL, or a path where `f` has an address. The answer's tree lies in
- * `a`. Any HTTP status but 200 is an error that says it. `next`: NULL, or the value of this header
- * is not needed. */
+ * `a`. Any HTTP status but 200 is an error that says it.
+ * `without` as in conf_json_parse(). */
 NODISCARD enum status discover_get(const struct discover *d, const struct discover_run *run,
 	struct fetch *f, const char *target, const char *const *without, struct arena *a,
 	const struct conf_node **out, struct err *e);
 void discover_put_escaped(struct buf *b, struct str s); /* for URLs */
+/* An address as messages may name it: without a user and password. */
+const char *discover_shown(const char *address);

@@ -4,4 +4,5 @@
 
 #include "scrape/discover/discover.h"
 
-extern const struct discover_kind discover_kubernetes;
+extern const struct discover_kind discover_consul, discover_dns, discover_docker,
+	discover_kubernetes, discover_nomad;
