@@ -89,12 +89,12 @@ static void make_sound_part(void)
 	struct canon c;
 	struct place *place;
 	struct part_writer *w;
-	struct part_meta meta = { .order = PART_ORDER_TIME, .slice_ns = PART_SLICE_NS };
+	struct part_meta meta = { .order = PART_ORDER_TIME };
 	memtable_snapshot(m, &snap);
 	FUZZ_CHECK(canon_init(&c, &snap.tabs) == OK);
 	FUZZ_CHECK(place_open_directory(dir, &place, NULL) == OK);
 	FUZZ_CHECK(part_writer_open(place, 1, &snap.tabs, &c, &w, NULL) == OK);
-	FUZZ_CHECK(part_writer_total(w, snap.tabs.node_count, PART_SLICE_NS, NULL) == OK);
+	FUZZ_CHECK(part_writer_total(w, snap.tabs.node_count, NULL) == OK);
 	for (size_t i = 0; i < snap.row_count; i++) {
 		struct row r = { m->time_ns.v[i], m->value.v[i], 1, c.series.to[m->series.v[i]],
 			c.nodes.to[m->node.v[i]], c.sets.to[m->set.v[i]] };
@@ -137,8 +137,6 @@ static void merge_rows(struct merge_cursor *c, const struct tabs *t, const struc
 	c->delta = delta;
 	c->keep_time = keep_time;
 	c->order = PART_ORDER_STACK;
-	c->slice_ns = 2000;
-	c->passes = part_meta(c->part)->slice_ns != c->slice_ns;
 	merge_cursor_begin(c);
 	enum status s = OK;
 	for (int i = 0; i < ROWS_MERGED && s == OK && !c->done; i++)

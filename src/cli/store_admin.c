@@ -227,7 +227,7 @@ static const struct cli_option export_options[] = {
 static const struct cli_option import_options[] = {
 	{ .name = "again", .kind = CLI_BOOL, .at = offsetof(struct options, again),
 	  .help = "Take samples even if they were exported from this very store (to undo a "
-		  "deletion), or if another import may have brought them already." },
+		  "deletion)." },
 	{ .name = "from", .kind = CLI_TEXT, .at = offsetof(struct options, from),
 	  .value = "TIME", .help = "Only samples from then on. Default: the first." },
 	{ .name = "to", .kind = CLI_TEXT, .at = offsetof(struct options, to),
@@ -434,9 +434,9 @@ static const struct cli_command import_command = {
 	.args_least = 2,
 	.args_most = 1024,
 	.text = "Part files of a storage directory are taken too. What was imported before, and is "
-		"still there, is not stored again; an export that overlaps it in time and series "
-		"is refused, and the times are named. Every byte is checked first; a damaged part "
-		"is named, and not taken." TARGET_TEXT
+		"still there, is not stored again. Samples that two different exports have in "
+		"common are stored twice: use --from and --to. Every byte is checked first; a "
+		"damaged part is named, and not taken." TARGET_TEXT
 		"  firn store import /var/lib/firn all.parts",
 	OPTIONS(import_options),
 };

@@ -166,8 +166,7 @@ NODISCARD enum status store_export(
 /* One part of an export, into the store, under its tenants' names, durably. An import that the
  * store holds already changes nothing (`known`). E_CORRUPT, E_UNSUPPORTED: the bytes are not (or no
  * longer) a part that this firn reads. E_EXISTS, unless `again`: the samples were exported from
- * this very store, or another import from the same store may have brought some of them.
- * E_NOSPACE. */
+ * this very store. E_NOSPACE. */
 struct store_import_wish {
 	bool again;
 	int64_t from_ns; /* only what lies between: from inclusive, to exclusive */

@@ -177,7 +177,7 @@ class Part:
     def __init__(self, path):
         with open(path, "rb") as f:
             d = self.data = f.read()
-        magic, major, self.minor, _, self.id, _, crc = struct.unpack_from("<8sHHIQII", d)
+        magic, major, _, _, self.id, _, crc = struct.unpack_from("<8sHHIQII", d)
         assert magic == b"FIRNPART" and crc == crc32c(d[:28]), "header"
         assert major == 1, "version"
         toc, toc_len, toc_crc, length, end = struct.unpack("<QIIQ8s", d[-32:])
@@ -189,12 +189,9 @@ class Part:
             kind, flags, crc, offset, n = struct.unpack_from("<HHIQQ", table, 4 + 24 * i)
             bytes_ = d[offset:offset + n]
             assert flags & 2 or crc32c(bytes_) == crc, f"section {kind}"
-            assert not flags & 1 or kind <= 18 or kind == 32, f"section {kind} must be known"
+            assert not flags & 1, f"section {kind} must be known"
             assert kind not in self.sections
             self.sections[kind] = bytes_
-        needs = Reader(self.sections.get(18, b""))
-        while not needs.done():
-            assert needs.varint() in (1, 2, 3), "a need that this reader does not know"
 
     def table(self, kind):
         return Table(self.sections[kind])
@@ -225,13 +222,6 @@ class Part:
             elif tag == 13:
                 out["imports"] = [f.take(16).hex() for _ in range(len(f.data) // 16)]
                 assert f.done()
-            elif tag in (14, 15):
-                out[{14: "slice", 15: "step"}[tag]] = f.varint()
-            elif tag == 16:
-                out["origins"] = []
-                while not f.done():
-                    store, first = f.take(16).hex(), f.zigzag()
-                    out["origins"].append((store, first, first + f.varint()))
         return out
 
     def series(self):
@@ -256,7 +246,7 @@ class Part:
         keys = [(tenants[i], by["thread_name"][i] if "thread_name" in by else 0,
                  (len(text[by["pid"][i]].encode("utf-8", "surrogateescape")), by["pid"][i])
                  if "pid" in by else (), *(c[i] for c in columns)) for i in range(t.rows)]
-        assert self.minor < 5 or keys == sorted(set(keys)), "sets are not in order"
+        assert keys == sorted(set(keys)), "sets are not in order"
         return [(text[tenants[i]], ",".join(
             f"{n}={text[c[i]]}" for n, c in zip(names, columns) if c[i]))
             for i in range(t.rows)]
@@ -310,8 +300,6 @@ class Part:
         assert r.done()
 
     def check_kinds(self):
-        if 24 not in self.sections:
-            return
         text, t, labels = self.table(2).strings(), self.table(3), self.table(4)
         want, at = {}, 0
         label_names, label_values = labels[1], labels[2]
@@ -406,8 +394,11 @@ class Part:
         return list(zip(t[1], t[2], t[3]))
 
 
-def check_order(rows, order, slice_ns):
-    keys = [(r[1] // slice_ns if slice_ns else 0, r[0]) +
+SLICE = 3600 * 10**9
+
+
+def check_order(rows, order):
+    keys = [(r[1] // SLICE, r[0]) +
             ((r[1], r[2], r[4]) if order == 1 else (r[2], r[1], r[4])) for r in rows]
     assert keys == sorted(set(keys)), "rows are not in order, or a key occurs twice"
 
@@ -431,7 +422,7 @@ def main():
     part.check_index(rows)
     part.profiles()
     assert len({b[:2] for b in part.batches()}) == len(part.batches()), "a batch occurs twice"
-    check_order(rows, meta["order"], meta.get("slice", 0))
+    check_order(rows, meta["order"])
     assert len(rows) == meta["rows"] and sum(r[5] for r in rows) == meta["samples"]
     assert min(r[1] for r in rows) == meta["first"] and max(r[1] for r in rows) == meta["last"]
     lines = []

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What this reader sees in a part is what the Python reader sees, which was written from the
- * document; and no flipped bit goes unnoticed. Parts of older versions are read, queried and
- * merged.
+ * document; and no flipped bit goes unnoticed. Parts that lie in the tree are read,
+ * queried and merged.
  */
 #include "codec/codec.h"
 #include "store/part/part.h"
@@ -205,68 +205,6 @@ static void python_reads_times_of_timers(void **state)
 	fixture_clean(dir);
 }
 
-static void put_crc(uint8_t *at, const uint8_t *bytes, size_t len)
-{
-	uint32_t crc = codec_crc32c(0, bytes, len);
-	memcpy(at, &crc, 4);
-}
-
-/* A file that says "a reader must know feature 9" is refused by name, and the file stays. */
-static void needs_are_checked(void **state)
-{
-	(void)state;
-	char dir[64], path[128];
-	static uint8_t file[1 << 16];
-	struct model m = { .random = 8 };
-	struct store *s;
-	struct err e = { 0 };
-	struct part *p;
-	fixture_dir(dir);
-	struct store_config c = fixture_config(dir);
-	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock);
-	model_append(&m, s, 60, T0, 100 * SEC);
-	CHECK_OK(store_flush(s, &e), &e);
-	snprintf(path, sizeof(path), "%s", part_path(s->parts.v[0]));
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	ssize_t size = pread(fd, file, sizeof(file), 0);
-	CHECK(fd >= 0 && size > 500 && size < (ssize_t)sizeof(file));
-	/* NEEDS has a byte for slices of time. */
-	uint8_t *trailer = file + size - 32, *toc, *entry;
-	uint64_t offset, length;
-	uint32_t toc_len;
-	memcpy(&offset, trailer, 8);
-	memcpy(&toc_len, trailer + 8, 4);
-	toc = file + offset;
-	for (entry = toc + 4; entry[0] != PART_NEEDS; entry += 24)
-		CHECK(entry < toc + toc_len);
-	memcpy(&offset, entry + 8, 8);
-	memcpy(&length, entry + 16, 8);
-	CHECK(length == 1 && file[offset] == PART_NEED_SLICES);
-	static const struct {
-		const char *name;
-		uint8_t feature;
-		enum status expected;
-	} cases[] = { { "known", PART_NEED_TICKS, OK }, { "newer", 9, E_UNSUPPORTED },
-		{ "none", 0, E_UNSUPPORTED }, { "cut", 0x80, E_CORRUPT } };
-	FOR_EACH_CASE (k, cases) {
-		file[offset] = k->feature;
-		put_crc(entry + 4, file + offset, 1);
-		put_crc(trailer + 12, toc, toc_len);
-		CHECK(pwrite(fd, file, (size_t)size, 0) == size);
-		enum status st = part_open(path, &p, &e);
-		CHECK_CASE(k, st == k->expected);
-		CHECK_CASE(k, st != E_UNSUPPORTED || strstr(e.text, "newer firn"));
-		if (st == OK)
-			part_unref(p);
-	}
-	close(fd);
-	pthread_mutex_unlock(&s->merge_lock);
-	store_close(s);
-	VEC_FREE(&m.samples);
-	fixture_clean(dir);
-}
-
 /* Every single byte of a small part, one after the other. */
 static void each_byte_is_checked(void **state)
 {
@@ -310,24 +248,16 @@ static void each_byte_is_checked(void **state)
 	fixture_clean(dir);
 }
 
-/* ---- parts that older versions wrote (parts/README.md) ---- */
+/* ---- parts that lie in the tree (parts/README.md) ---- */
 
 static const struct old_part {
 	const char *name;
 	uint64_t id;
 	uint8_t minor;
-	const char *rows;
+	const char *rows, *profiles;
 } old_parts[] = {
-	{ "1.0, merged", 0x109, 0, "merged.rows" },
-	{ "1.0, fine", 0x10a, 0, "fine.rows" },
-	{ "1.1, merged", 0x119, 1, "merged.rows" },
-	{ "1.1, fine", 0x11a, 1, "fine.rows" },
-	{ "1.2, merged", 0x129, 2, "merged.rows" },
-	{ "1.2, fine", 0x12a, 2, "fine.rows" },
-	{ "1.3, merged", 0x139, 3, "merged.rows" },
-	{ "1.3, fine", 0x13a, 3, "fine.rows" },
-	{ "1.4, merged", 0x149, 4, "merged.rows" },
-	{ "1.4, fine", 0x14a, 4, "fine.rows" },
+	{ "1.0, merged", 0x100, 0, "merged.rows", "merged.profiles" },
+	{ "1.0, fine", 0x101, 0, "fine.rows", "fine.profiles" },
 };
 
 static void load_old(const char *name, struct buf *out)
@@ -342,6 +272,41 @@ static void load_old(const char *name, struct buf *out)
 static void old_name(const struct old_part *of, char out[32])
 {
 	snprintf(out, 32, "%016llx.part", (unsigned long long)of->id);
+}
+
+static void dump_profiles(struct part *p, struct buf *out)
+{
+	struct tabs t;
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 20);
+	CHECK_OK(part_pin(p, PART_LOAD_ALL, UINT64_MAX, &t, &e), &e);
+	for (uint32_t i = 0; i < t.profile_count; i++) {
+		const struct tab_profile *x = &t.profiles[i];
+		write_series(&t, x->series, &b);
+		buf_printf(&b, "%lld|%lld|%lld\n", (long long)x->time_ns, (long long)x->duration_ns,
+			(long long)x->samples);
+	}
+	part_unpin(p, PART_LOAD_ALL);
+	sort_lines(&b, out);
+}
+
+static void check_profiles(const struct old_part *c, const char *path, bool python)
+{
+	char arguments[600];
+	struct part *p;
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf want, mine, theirs;
+	buf_init(&mine, 1 << 20);
+	buf_init(&theirs, 1 << 20);
+	load_old(c->profiles, &want);
+	CHECK_OK(part_open(path, &p, &e), &e);
+	dump_profiles(p, &mine);
+	part_unref(p);
+	CHECK_CASE(c, want.len > 0 && str_eq(buf_view(&mine), buf_view(&want)));
+	snprintf(arguments, sizeof(arguments), "part_reader.py --profiles %s", path);
+	CHECK_CASE(c, !python || python_run(arguments, &theirs));
+	CHECK_CASE(c, !python || str_eq(buf_view(&theirs), buf_view(&want)));
 }
 
 /* What the reader of its own day saw is what both readers of today see. */
@@ -368,6 +333,7 @@ static void old_parts_are_read(void **state)
 		part_unref(p);
 		CHECK_CASE(c, !python || run_python(path, &theirs));
 		CHECK_CASE(c, !python || str_eq(buf_view(&theirs), buf_view(&want)));
+		check_profiles(c, path, python);
 	}
 }
 
@@ -497,7 +463,7 @@ static void check_old_labels(struct store *s)
 	fx_query_end(&f);
 }
 
-/* A store of parts of all versions: what it answers, and what their merge has. */
+/* A store of these parts: what it answers, and what their merge has. */
 static void old_parts_are_merged(void **state)
 {
 	(void)state;
@@ -546,5 +512,5 @@ static void old_parts_are_merged(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(python_reads_the_same), cmocka_unit_test(python_reads_times_of_timers),
-	cmocka_unit_test(needs_are_checked), cmocka_unit_test(each_byte_is_checked),
-	cmocka_unit_test(old_parts_are_read), cmocka_unit_test(old_parts_are_merged))
+	cmocka_unit_test(each_byte_is_checked), cmocka_unit_test(old_parts_are_read),
+	cmocka_unit_test(old_parts_are_merged))

@@ -90,27 +90,17 @@ static enum status choose_sources(struct exporting *x, struct err *e)
 	return s;
 }
 
-static enum status set_meta(struct exporting *x, struct err *e)
+static void set_meta(struct exporting *x)
 {
-	enum status s = OK;
 	struct part_meta *m = &x->w.meta;
 	m->store_id = x->v->store->id;
 	m->order = PART_ORDER_STACK;
-	m->slice_ns = PART_SLICE_NS;
-	if (x->w.count == 1 && x->w.sources[0].from->part)
-		m->slice_ns = part_meta(x->w.sources[0].from->part)->slice_ns;
 	for (size_t i = 0; i < x->w.count; i++) {
 		const struct part *p = x->w.sources[i].from->part;
 		int64_t resolution = p ? part_meta(p)->resolution_ns : 0;
 		m->resolution_ns = i == 0 || m->resolution_ns == resolution ? resolution : 0;
-		m->step_ns = MAX(m->step_ns, resolution);
 		x->rows += x->w.sources[i].rows;
-		for (size_t k = 0; p && k < part_meta(p)->origins.len && s == OK; k++)
-			s = part_meta_add_origin(m, part_meta(p)->origins.v[k]);
 	}
-	return s == OK ? OK
-		       : err_set(e, s, "imports from %zu stores and times: ask for a shorter range",
-				 m->origins.len);
 }
 
 static void place_cleanup(struct place **p)
@@ -175,7 +165,7 @@ static enum status export_rows(
 	if (s == OK)
 		s = rewrite_look(&x.w, e);
 	if (s == OK)
-		s = set_meta(&x, e);
+		set_meta(&x);
 	if (s == OK && x.rows / ROWS_PER_BYTE_MAX > out->max - out->len)
 		s = err_set(e, E_LIMIT, "%llu rows are more than one part of an export takes",
 			(unsigned long long)x.rows);

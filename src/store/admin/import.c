@@ -4,8 +4,8 @@
  * checksum and every index is looked at first. Its rows are then written into a part of our own,
  * which carries the import's identity: that part being durable is the import.
  */
-#include "store/admin/overlap.h"
 #include "store/merge/merge.h"
+#include "store/state/state.h"
 
 #include <stdlib.h>
 
@@ -130,7 +130,6 @@ static enum status find_resolution(const struct source *src, int64_t *out, struc
 {
 	const struct tabs *t = &src->tabs;
 	int64_t unit = part_meta(src->part)->resolution_ns;
-	int64_t slice_ns = part_meta(src->part)->slice_ns;
 	size_t n;
 	const struct part_block *blocks = part_blocks(src->part, &n);
 	CLEANUP(free_cleanup) uint8_t *traced = traced_sets(t);
@@ -145,8 +144,8 @@ static enum status find_resolution(const struct source *src, int64_t *out, struc
 			return s;
 		for (size_t j = 0; j < r.count; j++)
 			if (t->series[r.series[j]].delta && !traced[r.set[j]] &&
-				part_round_time(r.time_ns[j], unit,
-					part_slice_of(r.time_ns[j], slice_ns)) != r.time_ns[j]) {
+				part_round_time(r.time_ns[j], unit, part_slice_of(r.time_ns[j])) !=
+					r.time_ns[j]) {
 				*out = 0;
 				return OK;
 			}
@@ -195,36 +194,12 @@ static enum status set_meta(struct rewrite *w, struct source *src, struct hash12
 	w->meta.store_id = w->s->id;
 	w->meta.level = from->level;
 	w->meta.order = from->order;
-	w->meta.slice_ns = from->slice_ns;
 	enum status st = find_resolution(src, &w->meta.resolution_ns, e);
 	if (st != OK)
 		return st;
 	if (!VEC_PUSH(&w->meta.imports, id))
 		return err_set(e, E_NOMEM, "a part's META");
 	return store_add_doubtful(w->s, &w->meta, e);
-}
-
-/* Where the taken rows are from; with each the store is asked whether it has them already. */
-static enum status set_origins(struct rewrite *w, const struct importing *x, int64_t first_ns,
-	int64_t last_ns, struct err *e)
-{
-	const struct part_meta *from = part_meta(x->src->part);
-	struct part_origin own = overlap_origin(from, first_ns, last_ns);
-	enum status st = OK;
-	for (size_t i = 0; i <= from->origins.len && st == OK; i++) {
-		struct part_origin o = i ? from->origins.v[i - 1] : own;
-		if (!x->wish->again && i)
-			st = overlap_check_own(w->s, o, own, e);
-		if (!x->wish->again && st == OK)
-			st = overlap_check(w->s, &x->src->tabs, w->sources[0].used_series, o,
-				REWRITE_BYTES(w->s), e);
-		if (st != OK)
-			break;
-		st = part_meta_add_origin(&w->meta, o);
-		if (st != OK)
-			err_set(e, st, "rows of %zu stores and times", from->origins.len + 1);
-	}
-	return st;
 }
 
 static enum status take_rows(
@@ -248,8 +223,6 @@ static enum status take_rows(
 	st = set_meta(&w, x->src, id, e);
 	if (st == OK)
 		st = rewrite_look(&w, e);
-	if (st == OK && rs->rows)
-		st = set_origins(&w, x, rs->first_ns, rs->last_ns, e);
 	if (st == OK && rs->rows)
 		st = write_part(&w, e);
 	if (st != OK)

@@ -86,9 +86,9 @@ static enum status show_part(const char *path, struct buf *out, struct err *e)
 	size_t n;
 	const struct part_section_entry *x = part_sections(p, &n);
 	buf_printf(out, "part %s\n", path);
-	buf_printf(out, "  level %u, order %s, slices %lld ns, resolution %lld ns\n", m->level,
+	buf_printf(out, "  level %u, order %s, resolution %lld ns\n", m->level,
 		m->order == PART_ORDER_STACK ? "series stack time" : "series time stack",
-		(long long)m->slice_ns, (long long)m->resolution_ns);
+		(long long)m->resolution_ns);
 	buf_printf(out, "  %llu rows of %llu samples, %lld to %lld ns\n",
 		(unsigned long long)m->rows, (unsigned long long)m->samples, (long long)m->first_ns,
 		(long long)m->last_ns);

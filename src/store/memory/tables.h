@@ -74,7 +74,7 @@ struct tabs {
 	const uint32_t *series_sets;
 	const uint32_t *location_first;
 	const uint32_t *location_series;
-	/* Of a part, NULL where they were not written. */
+	/* Of a part. */
 	const struct tab_kind *kinds;
 	const struct tab_kind_name *kind_names;
 	const uint32_t *kind_values;

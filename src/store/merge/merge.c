@@ -216,7 +216,7 @@ static enum status check_sources(struct merging *m, size_t n, struct err *e)
 	for (size_t i = 0; i < n; i++) {
 		const struct merge_cursor *c = &m->cursors[i];
 		const struct part_meta *meta = part_meta(c->part);
-		bool sorted = meta->order == m->meta.order && meta->slice_ns == m->meta.slice_ns;
+		bool sorted = meta->order == m->meta.order;
 		bytes += source_bytes(c) + c->tabs.node_count * sizeof(*c->depths);
 		bytes += sorted ? 0 : row_bytes(c);
 		nodes = MAX(nodes, (uint64_t)c->tabs.node_count);
@@ -319,11 +319,8 @@ static enum status prepare_rows(struct merging *m, struct err *e)
 		c->keep_time = m->keep_time;
 		c->resolution_ns = m->meta.resolution_ns;
 		c->order = m->meta.order;
-		c->slice_ns = m->meta.slice_ns;
-		c->passes = meta->slice_ns != c->slice_ns;
 		merge_cursor_begin(c);
-		c->sorted = meta->order == c->order && !c->passes &&
-			    meta->resolution_ns == c->resolution_ns &&
+		c->sorted = meta->order == c->order && meta->resolution_ns == c->resolution_ns &&
 			    ascends(c->sets, c->tabs.set_count);
 		if (!ascends(c->series, c->tabs.series_count)) {
 			m->unfit = c->part;
@@ -540,7 +537,7 @@ static enum status write_part(struct merging *m, uint64_t id, struct err *e)
 	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
 	enum status s = part_writer_open(m->s->place, id, &m->tabs, &m->canon, &w, e);
 	if (s == OK)
-		s = part_writer_total(w, m->tabs.node_count, m->meta.slice_ns, e);
+		s = part_writer_total(w, m->tabs.node_count, e);
 	if (s == OK && m->meta.level >= KEPT_LEVEL_MIN)
 		part_writer_keep(w);
 	if (s == OK)
@@ -596,7 +593,6 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	struct part *fresh = NULL;
 	uint64_t id = store_next_part(m->s);
 	m->meta.resolution_ns = merged_resolution(m);
-	m->meta.slice_ns = PART_SLICE_NS;
 	m->meta.order = m->meta.resolution_ns < FINE_NS ? PART_ORDER_TIME : PART_ORDER_STACK;
 	merge_pace_begin(&m->pace);
 	enum status s = store_check_home(m->s, e);

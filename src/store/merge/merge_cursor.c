@@ -4,8 +4,7 @@
  * into the merged part's, still ascend. A part in the wanted order whose times need no rounding is
  * read row by row; of any other the rows of one series in one slice are gathered and sorted: where
  * these are more than there is memory for, the first of them in the wanted order, then their blocks
- * again for the next. A part with other slices (older versions had none) is gone through once for
- * each slice that it has rows in.
+ * again for the next.
  */
 #include "store/merge/merge_cursor.h"
 
@@ -35,82 +34,25 @@ int merge_row_compare(const struct row *a, const struct row *b)
 	return merge_key_compare(&x, &y);
 }
 
-/* The next pass, over the next slice that has rows; false: there is none. */
-static bool next_pass(struct merge_cursor *c)
-{
-	bool more = c->passes && c->place.any_later;
-	if (more) {
-		c->place.slice = part_slice_of(c->place.later_ns, c->slice_ns);
-		c->place.any_later = false;
-		c->place.next_block = 0;
-		c->place.pass_count++;
-	}
-	return more;
-}
-
-static void see_later(struct merge_cursor *c, int64_t t)
-{
-	if (t <= c->place.slice.last_ns || (c->place.any_later && t >= c->place.later_ns))
-		return;
-	c->place.later_ns = t;
-	c->place.any_later = true;
-}
-
-/* Whether a pass has to look into a block. */
-static bool pass_wants(struct merge_cursor *c, const struct part_block *b)
-{
-	if (b->time_min > c->place.slice.last_ns)
-		see_later(c, b->time_min);
-	return b->time_min <= c->place.slice.last_ns && b->time_max >= c->place.slice.first_ns;
-}
-
-/* The next block that has rows to look at; false at the end. */
-static enum status next_block(struct merge_cursor *c, bool *more, struct err *e)
-{
-	for (;;) {
-		*more = c->place.next_block < c->block_count || next_pass(c);
-		if (c->place.pass_count > PART_PASSES_MAX)
-			return err_set(e, E_LIMIT,
-				"%s: its rows lie in more than %d slices of time",
-				part_path(c->part), PART_PASSES_MAX);
-		if (!*more && c->passes && c->place.taken != part_meta(c->part)->rows)
-			return err_set(e, E_CORRUPT,
-				"%s: rows outside of the bounds of their block",
-				part_path(c->part));
-		if (!*more)
-			return OK;
-		const struct part_block *b = &c->blocks[c->place.next_block++];
-		if (c->passes && !pass_wants(c, b))
-			continue;
-		enum status s = part_read_block(c->part, &c->tabs, b, ~0u, &c->rows, e);
-		c->place.at = 0;
-		return s;
-	}
-}
-
-/* The next row of all, or of those of the pass; false at the end. */
+/* The next row of all, in `rows`; false at the end. */
 static enum status next_index(struct merge_cursor *c, size_t *out, bool *more, struct err *e)
 {
-	for (;;) {
-		while (c->place.at == c->rows.count) {
-			c->place.at = c->rows.count = 0;
-			enum status s = next_block(c, more, e);
-			if (s != OK || !*more)
-				return s;
-		}
-		*out = c->place.at++;
-		*more = true;
-		int64_t t = c->rows.time_ns[*out];
-		bool here = t >= c->place.slice.first_ns && t <= c->place.slice.last_ns;
-		if (c->passes && !here) {
-			see_later(c, t);
-			continue;
-		}
-		if (!here)
-			c->place.slice = part_slice_of(t, c->slice_ns);
-		c->place.taken += c->passes;
-		return OK;
+	while (c->place.at == c->rows.count) {
+		c->place.at = c->rows.count = 0;
+		*more = c->place.next_block < c->block_count;
+		if (!*more)
+			return OK;
+		enum status s = part_read_block(
+			c->part, &c->tabs, &c->blocks[c->place.next_block++], ~0u, &c->rows, e);
+		if (s != OK)
+			return s;
 	}
+	*out = c->place.at++;
+	*more = true;
+	int64_t t = c->rows.time_ns[*out];
+	if (t < c->place.slice.first_ns || t > c->place.slice.last_ns)
+		c->place.slice = part_slice_of(t);
+	return OK;
 }
 
 void merge_cursor_begin(struct merge_cursor *c)
@@ -118,7 +60,7 @@ void merge_cursor_begin(struct merge_cursor *c)
 	int64_t first = INT64_MAX;
 	for (size_t i = 0; i < c->block_count; i++)
 		first = MIN(first, c->blocks[i].time_min);
-	c->place.slice = part_slice_of(first, c->slice_ns);
+	c->place.slice = part_slice_of(first);
 	if (c->resolution_ns)
 		c->rounded_ns = part_round_down(first, c->resolution_ns);
 }
@@ -340,7 +282,7 @@ static enum status gather_series(struct merge_cursor *c, struct err *e)
 		}
 		if (s == OK && take && !VEC_PUSH(&c->pending, at->ahead))
 			s = E_NOMEM;
-		if (s == OK && !c->passes && !c->pending_max)
+		if (s == OK && !c->pending_max)
 			s = gather_block(c);
 		if (s != OK)
 			return err_set(e, s, "merging %zu rows of a series", c->pending.len);

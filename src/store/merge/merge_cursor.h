@@ -30,12 +30,8 @@ int merge_row_compare(const struct row *a, const struct row *b);
 struct merge_place {
 	size_t next_block;
 	size_t at;               /* in the block that was read last */
-	struct part_slice slice; /* of the row read last; with passes, of this one */
-	int64_t later_ns;        /* with passes: the least time seen that is beyond it */
-	bool any_later;
-	uint32_t pass_count;
-	uint64_t taken;   /* rows, with passes */
-	struct row ahead; /* read, and of the next series or slice */
+	struct part_slice slice; /* of the row read last */
+	struct row ahead;        /* read, and of the next series or slice */
 	bool has_ahead;
 };
 
@@ -45,9 +41,7 @@ struct merge_cursor {
 	struct tabs tabs;
 	unsigned pinned; /* groups */
 	bool sorted;     /* rows come as they lie; else series by series of a slice, sorted here */
-	bool passes;     /* its slices are others: all blocks are gone through for each of ours */
 	enum part_order order;
-	int64_t slice_ns;
 	int64_t resolution_ns;
 	uint32_t *series;
 	uint32_t *nodes;

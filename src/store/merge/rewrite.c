@@ -68,51 +68,12 @@ static bool canceled(const struct rewrite *w)
 	return w->cancel && w->cancel(w->cancel_ctx);
 }
 
-/* A source with other slices than the new part: its blocks are gone through once for each slice. */
-static bool in_passes(const struct rewrite *w, const struct rewrite_source *src)
-{
-	return src->writing && src->from->part &&
-	       part_meta(src->from->part)->slice_ns != w->meta.slice_ns;
-}
-
-/* The least time seen that is beyond the pass. */
-static void see_later(struct rewrite_source *src, int64_t t)
-{
-	if (t <= src->pass.last_ns || (src->any_later && t >= src->later_ns))
-		return;
-	src->later_ns = t;
-	src->any_later = true;
-}
-
-/* Whether a row belongs to the pass. */
-static bool in_pass(struct rewrite *w, struct rewrite_source *src, int64_t t)
-{
-	if (!in_passes(w, src) || (t >= src->pass.first_ns && t <= src->pass.last_ns))
-		return true;
-	see_later(src, t);
-	return false;
-}
-
-static bool next_pass(const struct rewrite *w, struct rewrite_source *src)
-{
-	if (!in_passes(w, src) || !src->any_later)
-		return false;
-	src->pass = part_slice_of(src->later_ns, w->meta.slice_ns);
-	src->any_later = false;
-	src->next_block = 0;
-	src->pass_count++;
-	return src->block_count > 0;
-}
-
 /* The next block of a part in `block`; false at the end. */
 static enum status next_block(
 	struct rewrite *w, struct rewrite_source *src, bool *more, struct err *e)
 {
 	struct part *p = src->from->part;
-	*more = src->next_block < src->block_count || next_pass(w, src);
-	if (src->pass_count > PART_PASSES_MAX)
-		return err_set(e, E_LIMIT, "%s: its rows lie in more than %d slices of time",
-			part_path(p), PART_PASSES_MAX);
+	*more = src->next_block < src->block_count;
 	if (!*more)
 		return OK;
 	if (src->next_block % CANCEL_CHECK_BLOCKS == 0 && canceled(w))
@@ -160,8 +121,7 @@ static void look_at(struct rewrite_source *src, const struct row *r)
 		src->left_samples += (uint64_t)r->count;
 		return;
 	}
-	src->first_ns = src->rows ? MIN(src->first_ns, r->time_ns) : r->time_ns;
-	src->last_ns = src->rows++ ? MAX(src->last_ns, r->time_ns) : r->time_ns;
+	src->rows++;
 	src->samples += (uint64_t)r->count;
 	src->used_series[r->series] = 1;
 	src->used_nodes[r->node] = 1;
@@ -215,7 +175,7 @@ enum status rewrite_look(struct rewrite *w, struct err *e)
 static void translate(const struct rewrite *w, struct rewrite_source *src, struct row *r)
 {
 	if (r->time_ns < src->slice.first_ns || r->time_ns > src->slice.last_ns)
-		src->slice = part_slice_of(r->time_ns, w->meta.slice_ns);
+		src->slice = part_slice_of(r->time_ns);
 	r->series = src->series[r->series];
 	r->node = src->nodes[r->node];
 	r->set = src->sets[r->set];
@@ -223,7 +183,7 @@ static void translate(const struct rewrite *w, struct rewrite_source *src, struc
 		r->time_ns = part_round_time(r->time_ns, w->resolution_ns, src->slice);
 }
 
-static enum status order_slices(const struct rewrite *w, struct rewrite_source *src, size_t n)
+static enum status order_slices(struct rewrite_source *src, size_t n)
 {
 	const struct memtable *m = src->from->mem.table;
 	CLEANUP(free_cleanup)
@@ -232,7 +192,7 @@ static enum status order_slices(const struct rewrite *w, struct rewrite_source *
 		return E_NOMEM;
 	for (size_t i = 0; i < n; i++) {
 		int64_t t = m->time_ns.v[src->order[i]];
-		t = part_slice_of(t, w->meta.slice_ns).first_ns;
+		t = part_slice_of(t).first_ns;
 		items[i] = (struct radix_item){ (uint64_t)t ^ (uint64_t)1 << 63, src->order[i] };
 	}
 	radix_sort(items, items + n, n);
@@ -266,7 +226,7 @@ static enum status order_memtable(const struct rewrite *w, struct rewrite_source
 			begin[i + 1] += begin[i];
 	}
 	assert(taken_rows == src->rows);
-	return order_slices(w, src, taken_rows);
+	return order_slices(src, taken_rows);
 }
 
 /* The next taken row in `head`. */
@@ -290,9 +250,7 @@ static enum status advance(struct rewrite *w, struct rewrite_source *src, struct
 			return s;
 		while (src->at < src->end) {
 			part_row(&src->block, src->at++, &src->head);
-			if (!taken(&src->rule, src->head.series, src->head.set,
-				    src->head.time_ns) ||
-				!in_pass(w, src, src->head.time_ns))
+			if (!taken(&src->rule, src->head.series, src->head.set, src->head.time_ns))
 				continue;
 			translate(w, src, &src->head);
 			src->has_head = true;
@@ -306,8 +264,6 @@ static enum status start(struct rewrite *w, struct err *e)
 	for (size_t i = 0; i < w->count; i++) {
 		struct rewrite_source *src = &w->sources[i];
 		src->at = src->end = src->next_block = 0;
-		src->writing = true;
-		src->pass = part_slice_of(src->first_ns, w->meta.slice_ns);
 		src->slice = (struct part_slice){ INT64_MAX, INT64_MIN };
 		enum status s = OK;
 		if (!src->from->part && order_memtable(w, src) != OK)
@@ -354,8 +310,7 @@ static enum status choose_group(struct rewrite *w, struct err *e)
 	const struct part_meta *from = part_meta(one->from->part);
 	bool by_stack = from->order == PART_ORDER_STACK;
 	bool same = w->resolution_ns == 0 && w->drop_count == 0;
-	if (from->slice_ns != w->meta.slice_ns ||
-		!ascends(one->nodes, one->used_nodes, t->node_count))
+	if (!ascends(one->nodes, one->used_nodes, t->node_count))
 		return OK;
 	if (same && ascends(one->sets, one->used_sets, t->set_count)) {
 		w->group = REWRITE_ROW;
@@ -507,7 +462,7 @@ enum status rewrite_write(struct rewrite *w, struct place *place, uint64_t id, s
 		w->meta.order = PART_ORDER_STACK;
 	s = part_writer_open(place, id, &w->tabs, &w->canon, &out, e);
 	if (s == OK && w->meta.level)
-		s = part_writer_total(out, w->tabs.node_count, w->meta.slice_ns, e);
+		s = part_writer_total(out, w->tabs.node_count, e);
 	if (s == OK)
 		s = write_rows(w, out, e);
 	if (s == OK)
@@ -525,7 +480,6 @@ enum status rewrite_meta_from(
 	to->store_id = s->id;
 	to->level = from->level;
 	to->order = from->order;
-	to->slice_ns = from->slice_ns;
 	to->resolution_ns = from->resolution_ns;
 	for (size_t k = 0; ours && ok && k < from->covers.len; k++)
 		ok = VEC_PUSH(&to->covers, from->covers.v[k]);

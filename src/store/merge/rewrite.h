@@ -37,13 +37,6 @@ struct rewrite_source {
 	size_t at, end;
 	struct row head;
 	struct part_slice slice; /* of head */
-	/* where the part's slices are others than the new one's */
-	bool writing;
-	int64_t first_ns, last_ns; /* of the rows taken */
-	struct part_slice pass;
-	int64_t later_ns;
-	bool any_later;
-	uint32_t pass_count;
 	bool has_head;
 };
 

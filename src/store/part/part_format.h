@@ -16,11 +16,8 @@
 #define PART_RANGES_MAX 65536
 #define PART_REPLACES_MAX 65536
 #define PART_IMPORTS_MAX 65536
-#define PART_ORIGINS_MAX 65536
-/* What parts are written with: rows of an hour lie together. */
+/* Rows of an hour lie together. */
 #define PART_SLICE_NS (3600 * NS_PER_SEC)
-/* How often a part with other slices is gone through, once for each of ours. */
-#define PART_PASSES_MAX 20000
 
 enum part_section {
 	PART_META = 1,
@@ -38,10 +35,7 @@ enum part_section {
 	PART_TRIE,
 	PART_BLOCKS,
 	PART_BATCHES,
-	PART_FUNCTION_COUNTS,
-	PART_FUNCTION_SERIES,
-	PART_NEEDS,
-	PART_SERIES_SET_COUNTS,
+	PART_SERIES_SET_COUNTS = 19,
 	PART_SERIES_SETS,
 	PART_LOCATION_COUNTS,
 	PART_LOCATION_SERIES,
@@ -55,13 +49,6 @@ enum part_section {
 #define PART_FLAG_MUST_KNOW 1u
 #define PART_FLAG_PIECEWISE 2u
 
-/* What a reader must know (NEEDS). */
-enum part_need {
-	PART_NEED_TICKS = 1,
-	PART_NEED_SLICES,
-	PART_NEED_SHARED,
-	PART_NEED_MAX = PART_NEED_SHARED
-};
 /* Texts of a section are together at most so many times as long as what is there of them. */
 #define PART_SHARED_GAIN_MAX 64
 
@@ -83,21 +70,12 @@ struct sequence_range {
 	uint64_t last;
 };
 
-/* Imported rows: of which store, and between which times (inclusive). */
-struct part_origin {
-	struct hash128 store_id;
-	int64_t first_ns;
-	int64_t last_ns;
-};
-
 struct part_meta {
 	uint64_t id;
 	struct hash128 store_id;
 	uint32_t level;
 	enum part_order order;
-	int64_t slice_ns; /* 0: all time is one */
 	int64_t resolution_ns;
-	int64_t step_ns; /* of an export: the coarsest that times of rows were rounded to */
 	uint64_t rows;
 	uint64_t samples;
 	int64_t first_ns;
@@ -106,12 +84,10 @@ struct part_meta {
 	VEC(struct sequence_range) covers;
 	VEC(uint64_t) replaces;
 	VEC(struct hash128) imports;
-	VEC(struct part_origin) origins;
 };
 void part_meta_deinit(struct part_meta *m);
-/* E_LIMIT, of both: more than a part may have. */
-NODISCARD enum status part_meta_add_origin(struct part_meta *m, struct part_origin o);
-/* Imports and origins of a source, to those of the part that takes its place. */
+/* Imports of a source, to those of the part that takes its place. E_LIMIT: more than a part may
+ * have. */
 NODISCARD enum status part_meta_inherit(struct part_meta *to, const struct part_meta *from);
 
 /* The greatest multiple of `unit` that is not above `t`. */
@@ -123,19 +99,15 @@ static inline int64_t part_round_down(int64_t t, int64_t unit)
 	return down;
 }
 
-/* A slice: times from `first_ns`, whatever the length of slices, to `last_ns`. */
 struct part_slice {
 	int64_t first_ns;
 	int64_t last_ns; /* inclusive */
 };
-static inline struct part_slice part_slice_of(int64_t t, int64_t slice_ns)
+static inline struct part_slice part_slice_of(int64_t t)
 {
-	struct part_slice s = { INT64_MIN, INT64_MAX };
-	if (slice_ns > 0) {
-		s.first_ns = part_round_down(t, slice_ns);
-		if (__builtin_add_overflow(s.first_ns, slice_ns - 1, &s.last_ns))
-			s.last_ns = INT64_MAX;
-	}
+	struct part_slice s = { .first_ns = part_round_down(t, PART_SLICE_NS) };
+	if (__builtin_add_overflow(s.first_ns, PART_SLICE_NS - 1, &s.last_ns))
+		s.last_ns = INT64_MAX;
 	return s;
 }
 /* As META says times are rounded: a time stays in its slice. */
@@ -147,9 +119,7 @@ static inline int64_t part_round_time(int64_t t, int64_t resolution_ns, struct p
 /* The time of the rows of a delta type that came with time `t`. */
 static inline int64_t part_row_time(const struct part_meta *m, int64_t t)
 {
-	return m->resolution_ns > 0
-		       ? part_round_time(t, m->resolution_ns, part_slice_of(t, m->slice_ns))
-		       : t;
+	return m->resolution_ns > 0 ? part_round_time(t, m->resolution_ns, part_slice_of(t)) : t;
 }
 
 enum part_group {

@@ -139,21 +139,6 @@ static enum status parse_imports(struct reader r, struct part_meta *m)
 	return !r.failed && reader_done(&r) ? OK : E_CORRUPT;
 }
 
-static enum status parse_origins(struct reader r, struct part_meta *m)
-{
-	while (!reader_done(&r) && m->origins.len < PART_ORIGINS_MAX) {
-		struct part_origin o = { .store_id.lo = reader_u64(&r) };
-		o.store_id.hi = reader_u64(&r);
-		o.first_ns = reader_zigzag(&r);
-		o.last_ns = (int64_t)((uint64_t)o.first_ns + reader_varint(&r));
-		if (r.failed || o.last_ns < o.first_ns)
-			return E_CORRUPT;
-		if (!VEC_PUSH(&m->origins, o))
-			return E_NOMEM;
-	}
-	return !r.failed && reader_done(&r) ? OK : E_CORRUPT;
-}
-
 static enum status parse_field(uint64_t tag, struct reader r, struct part_meta *m)
 {
 	switch (tag) {
@@ -192,14 +177,6 @@ static enum status parse_field(uint64_t tag, struct reader r, struct part_meta *
 		return parse_replaces(r, m);
 	case 13:
 		return parse_imports(r, m);
-	case 14:
-		m->slice_ns = (int64_t)reader_varint(&r);
-		return r.failed || m->slice_ns < 0 ? E_CORRUPT : OK;
-	case 15:
-		m->step_ns = (int64_t)reader_varint(&r);
-		return r.failed || m->step_ns < 0 ? E_CORRUPT : OK;
-	case 16:
-		return parse_origins(r, m);
 	default:
 		break;
 	}
@@ -225,27 +202,6 @@ static enum status read_meta(struct part *p, struct err *e)
 	if (r.failed)
 		return err_set(e, E_CORRUPT, "%s: META ends early", p->path);
 	return OK;
-}
-
-static enum status check_needs(struct part *p, struct err *e)
-{
-	CLEANUP(buf_deinit) struct buf b;
-	buf_init(&b, META_BYTES_MAX);
-	if (!part_section_has(p, PART_NEEDS))
-		return OK;
-	enum status s = part_section_read(p, PART_NEEDS, &b, e);
-	if (s != OK)
-		return s;
-	struct reader r = reader_over(b.data, b.len);
-	while (!reader_done(&r)) {
-		uint64_t need = reader_varint(&r);
-		if (!r.failed && (need == 0 || need > PART_NEED_MAX))
-			return err_set(e, E_UNSUPPORTED,
-				"%s was written by a newer firn: a reader must know feature %llu, "
-				"this one knows 1 to %d",
-				p->path, (unsigned long long)need, PART_NEED_MAX);
-	}
-	return r.failed ? err_set(e, E_CORRUPT, "%s: NEEDS ends early", p->path) : OK;
 }
 
 /* ---- life ---- */
@@ -281,8 +237,6 @@ enum status part_open_object(struct object *o, struct part **out, struct err *e)
 	enum status s = check_header(p, e);
 	if (s == OK)
 		s = read_toc(p, e);
-	if (s == OK)
-		s = check_needs(p, e);
 	if (s == OK)
 		s = read_meta(p, e);
 	if (s != OK) {

@@ -333,10 +333,6 @@ static enum status load_kinds(struct part *p, struct group *g, struct err *e)
 	CLEANUP(part_table_deinit) struct part_table t = { 0 };
 	CLEANUP(part_table_deinit) struct part_table u = { 0 };
 	uint32_t names = 0;
-	p->tabs.kinds = NULL;
-	p->tabs.kind_count = 0;
-	if (!part_section_has(p, PART_KINDS))
-		return OK;
 	enum status s = part_table_read(p, PART_KIND_VALUES, &u, e);
 	if (s == OK)
 		s = load_kind_names(p, g, u.rows, &names, e);

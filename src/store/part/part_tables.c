@@ -97,7 +97,6 @@ static enum status write_texts(struct part_writer *w, enum part_section kind,
 {
 	struct table t = begin_table(w, count);
 	bool share = kind == PART_SAMPLE_STRINGS && worth_sharing(strings, order, count);
-	w->needs_shared |= share;
 	TABLE_COLUMN(&t, 1, i, strings[order ? order[i] : i].len);
 	if (share)
 		TABLE_COLUMN(&t, 3, i, common_with_last(strings, order, i));

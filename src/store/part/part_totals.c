@@ -13,11 +13,9 @@
 /* A total has at most one row for so many that it stands for. */
 #define TOTAL_GAIN_MIN 4
 
-enum status part_writer_total(
-	struct part_writer *w, uint32_t node_count, int64_t slice_ns, struct err *e)
+enum status part_writer_total(struct part_writer *w, uint32_t node_count, struct err *e)
 {
 	assert(w->rows == 0);
-	w->slice_ns = slice_ns;
 	w->stretch.sums = calloc(MAX(node_count, 1u), sizeof(int64_t));
 	w->whole.sums = calloc(MAX(node_count, 1u), sizeof(int64_t));
 	if (!w->stretch.sums || !w->whole.sums)
@@ -96,7 +94,7 @@ enum status part_totals_before(struct part_writer *w, const struct row *row, str
 	bool here = row->time_ns >= w->slice.first_ns && row->time_ns <= w->slice.last_ns;
 	if (w->rows && here && w->kinds[row->series] == w->kind)
 		return OK;
-	w->slice = part_slice_of(row->time_ns, w->slice_ns);
+	w->slice = part_slice_of(row->time_ns);
 	w->kind = w->kinds[row->series];
 	if (w->stretch.rows < STRETCH_ROWS_MIN)
 		return OK;

@@ -188,7 +188,7 @@ static enum status verify_kinds(struct part *p, const struct tabs *t, struct err
 		i++;
 	while (at < t->series_count && !t->series[at].rows)
 		at++;
-	if (i < t->kind_count || (t->kinds && at < t->series_count))
+	if (i < t->kind_count || at < t->series_count)
 		return err_set(e, E_CORRUPT,
 			"%s: kind %u: its labels and times are not those of its series", p->path,
 			i);

@@ -20,8 +20,7 @@
 static enum status write_header(struct part_writer *w, struct err *e)
 {
 	uint8_t h[HEADER_BYTES] = "FIRNPART";
-	h[8] = 1;  /* major */
-	h[10] = 5; /* minor */
+	h[8] = 1; /* major; minor 0 */
 	memcpy(h + 16, &w->id, 8);
 	uint32_t crc = codec_crc32c(0, h, HEADER_BYTES - 4);
 	memcpy(h + HEADER_BYTES - 4, &crc, 4);
@@ -270,36 +269,10 @@ static enum status write_meta(struct part_writer *w, const struct part_meta *m, 
 	buf_put(&list, m->imports.v, m->imports.len * sizeof(*m->imports.v));
 	if (list.len)
 		meta_bytes(&out, 13, &list);
-	if (m->slice_ns)
-		meta_number(&out, 14, (uint64_t)m->slice_ns);
-	if (m->step_ns)
-		meta_number(&out, 15, (uint64_t)m->step_ns);
-	buf_clear(&list);
-	for (size_t i = 0; i < m->origins.len; i++) {
-		const struct part_origin *o = &m->origins.v[i];
-		buf_put(&list, &o->store_id, 16);
-		buf_zigzag(&list, o->first_ns);
-		buf_varint(&list, (uint64_t)o->last_ns - (uint64_t)o->first_ns);
-	}
-	if (list.len)
-		meta_bytes(&out, 16, &list);
 	enum status s = buf_status(&out);
 	if (s != OK)
 		return err_set(e, s, "encoding a part's META");
 	return part_write_section(w, PART_META, buf_view(&out), e);
-}
-
-static enum status write_needs(struct part_writer *w, const struct part_meta *m, struct err *e)
-{
-	uint8_t needs[PART_NEED_MAX];
-	size_t n = 0;
-	if (w->needs_ticks)
-		needs[n++] = PART_NEED_TICKS;
-	if (w->needs_shared)
-		needs[n++] = PART_NEED_SHARED;
-	if (m->slice_ns)
-		needs[n++] = PART_NEED_SLICES;
-	return n ? part_write_section(w, PART_NEEDS, str_make(needs, n), e) : OK;
 }
 
 static enum status write_end(struct part_writer *w, uint64_t samples_end, struct err *e)
@@ -351,8 +324,6 @@ enum status part_writer_finish(struct part_writer *w, const struct tabs *t, cons
 		s = write_blocks(w, e);
 	if (s == OK)
 		s = part_totals_section(w, e);
-	if (s == OK)
-		s = write_needs(w, meta, e);
 	if (s == OK)
 		s = write_meta(w, meta, e);
 	if (s == OK)

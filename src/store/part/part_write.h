@@ -17,8 +17,7 @@ NODISCARD enum status part_writer_open(struct place *place, uint64_t id, const s
 /* Memory for each node of the part, of what comes next. */
 #define PART_TOTAL_NODE_BYTES (2 * sizeof(int64_t))
 /* Before the first row, of parts that last: the part shall have TOTALS, by slices. */
-NODISCARD enum status part_writer_total(
-	struct part_writer *w, uint32_t node_count, int64_t slice_ns, struct err *e);
+NODISCARD enum status part_writer_total(struct part_writer *w, uint32_t node_count, struct err *e);
 /* Before the first row. keep: the part stays for long, and is packed harder. young: it will be
  * merged soon, and is packed as fast as can be. */
 void part_writer_keep(struct part_writer *w);

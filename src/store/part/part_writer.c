@@ -67,7 +67,6 @@ static enum status encode_row_column(struct part_writer *w, int id, size_t n, ui
 		if (s != OK)
 			return s;
 	}
-	w->needs_ticks |= c.encoding == COLUMN_TICKS;
 	c.offset += w->at;
 	column_write_header(&w->header, &c);
 	++*count;
@@ -111,7 +110,7 @@ enum status part_write_section(
 	struct part_writer *w, enum part_section kind, struct str bytes, struct err *e)
 {
 	buf_u16(&w->toc, (uint16_t)kind);
-	buf_u16(&w->toc, kind == PART_NEEDS ? PART_FLAG_MUST_KNOW : 0);
+	buf_u16(&w->toc, 0);
 	buf_u32(&w->toc, codec_crc32c(0, bytes.p, bytes.len));
 	buf_u64(&w->toc, w->at);
 	buf_u64(&w->toc, bytes.len);

@@ -39,7 +39,6 @@ struct part_writer {
 	struct buf toc;
 	uint64_t block_count;
 	uint32_t toc_count;
-	bool needs_ticks, needs_shared;
 	uint64_t rows, samples;
 	int64_t first_ns, last_ns;
 	struct series_span *spans;
@@ -51,8 +50,7 @@ struct part_writer {
 	size_t values_cap;
 	struct part_index index;
 	/* TOTALS: of the stretch at hand, and of all */
-	uint32_t node_count; /* 0: none are kept */
-	int64_t slice_ns;
+	uint32_t node_count;     /* 0: none are kept */
 	struct part_slice slice; /* of the last row */
 	uint32_t *kinds;         /* by series: equal for those of one tenant and type */
 	uint32_t kind;

@@ -133,8 +133,6 @@ bool kinds_wanted(const struct kinds_question *k, const struct tabs *t, const st
 static bool lists_tell_all(const struct kinds_question *k, const struct source *s)
 {
 	const struct tabs *t = &s->tabs;
-	if (!t->kinds)
-		return false;
 	if (k->types || t->name_count == 0)
 		return true;
 	return k->name.len && tabs_name_find(t, k->name) < 0;

@@ -119,7 +119,7 @@ static enum status sort_slices(const struct memtable *t, uint32_t *order, size_t
 {
 	if (n == 0)
 		return OK;
-	struct part_slice s = part_slice_of(t->time_ns.v[order[0]], PART_SLICE_NS);
+	struct part_slice s = part_slice_of(t->time_ns.v[order[0]]);
 	size_t same = 0;
 	while (same < n && t->time_ns.v[order[same]] >= s.first_ns &&
 		t->time_ns.v[order[same]] <= s.last_ns)
@@ -130,7 +130,7 @@ static enum status sort_slices(const struct memtable *t, uint32_t *order, size_t
 	if (!items)
 		return E_NOMEM;
 	for (size_t i = 0; i < n; i++) {
-		int64_t first = part_slice_of(t->time_ns.v[order[i]], PART_SLICE_NS).first_ns;
+		int64_t first = part_slice_of(t->time_ns.v[order[i]]).first_ns;
 		items[i] = (struct radix_item){ (uint64_t)first ^ (uint64_t)1 << 63, order[i] };
 	}
 	radix_sort(items, items + n, n);
@@ -143,7 +143,7 @@ static enum status sort_slices(const struct memtable *t, uint32_t *order, size_t
 static size_t group_end(const struct memtable *t, const uint32_t *order, size_t from, size_t n)
 {
 	uint32_t series = t->series.v[order[from]];
-	struct part_slice s = part_slice_of(t->time_ns.v[order[from]], PART_SLICE_NS);
+	struct part_slice s = part_slice_of(t->time_ns.v[order[from]]);
 	size_t i = from;
 	for (; i < n && t->series.v[order[i]] == series; i++)
 		if (t->time_ns.v[order[i]] < s.first_ns || t->time_ns.v[order[i]] > s.last_ns)
@@ -208,7 +208,6 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
 		st = err_set(e, st, "no memory for the order of a part");
 	meta.store_id = s->id;
 	meta.order = PART_ORDER_TIME;
-	meta.slice_ns = PART_SLICE_NS;
 	struct sequence_range covers = { m->first_sequence, m->last_sequence };
 	if (st == OK && !VEC_PUSH(&meta.covers, covers))
 		st = err_set(e, E_NOMEM, "a part's META");

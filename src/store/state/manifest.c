@@ -129,7 +129,7 @@ void manifest_encode(const struct manifest *m, struct buf *out)
 	size_t trusted = m->trusted_ns ? 8 + TRUSTED_BYTES : 0;
 	buf_put(out, "FIRNMANI", 8);
 	buf_u16(out, 1);
-	buf_u16(out, 2);
+	buf_u16(out, 0);
 	buf_u32(out, (uint32_t)(HEADER_BYTES + m->parts.len * ENTRY_BYTES + removed + trusted + 4));
 	buf_u64(out, m->store_id.lo);
 	buf_u64(out, m->store_id.hi);
