@@ -69,8 +69,9 @@ static bool goes_on(const struct charter *c, uint32_t node, uint32_t line, int64
 	const struct query_fold_node *n = &c->nodes.v[node];
 	if (c->t->lines.v[n->line].key != c->t->lines.v[line].key)
 		return false;
-	int64_t gap = query_sub(time_ns, query_add(n->time_ns, n->total));
-	return gap - c->t->stacks.period / 10 <= 0;
+	/* Wider than any time: samples may be of any. */
+	__int128 gap = (__int128)time_ns - n->time_ns - n->total;
+	return gap <= c->t->stacks.period / 10;
 }
 
 static enum status add_frame(

@@ -49,7 +49,7 @@ static int fit_of(const struct samples_type *t, int64_t newest_ns)
 	bool agent = str_eq(t->name, STR("parca_agent")) &&
 		     str_eq(t->sample_type, STR("samples")) && period;
 	int fit = agent ? 6 : t->delta * (str_eq(t->sample_type, STR("cpu")) + cpu + time) + cpu;
-	return fit + (newest_ns - t->last_ns < NOW_NS ? 8 : 0);
+	return fit + ((uint64_t)newest_ns - (uint64_t)t->last_ns < NOW_NS ? 8 : 0);
 }
 
 static void tell_type(const struct query_plan *p, size_t count, struct buf *out)

@@ -54,7 +54,7 @@ struct query_stacks {
 	struct str period_type, period_unit;
 	int64_t period;
 	int64_t per_sample; /* the value of one sample; 0: not known */
-	int64_t first_ns, last_ns;
+	int64_t first_ns;
 	int64_t covered_ns; /* as in samples_tree */
 	uint64_t sample_count;
 	uint32_t pending;

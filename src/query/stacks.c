@@ -260,7 +260,6 @@ static enum status take_tree(struct loader *l, struct side *side)
 	s->tables = side->tree.tables;
 	s->has_tables = true;
 	s->first_ns = side->tree.first_ns;
-	s->last_ns = side->tree.last_ns;
 	s->covered_ns = side->tree.covered_ns;
 	side->has_tree = false;
 	for (size_t i = 0; side->factor != 1 && i < count; i++)
@@ -569,11 +568,9 @@ static void take_heads(struct loader *l, struct side *side, bool *out_by_period)
 	const struct profile_type *type = &p->types.v[first->type];
 	bool differ = false, any = false, single = l->r->side.single;
 	s->first_ns = first->time_ns;
-	s->last_ns = first->time_ns + first->duration_ns;
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct profile_head *h = &p->heads.v[p->samples.v[i].head];
 		s->first_ns = MIN(s->first_ns, h->time_ns);
-		s->last_ns = MAX(s->last_ns, h->time_ns + h->duration_ns);
 		differ |= h->period != first->period;
 		any |= h->period > 0;
 	}

@@ -234,6 +234,7 @@ struct str querier_type_unit(struct str id)
 static enum status one_of(struct server_call *c, const char *label,
 	const struct pyroscope_list *list, struct selector_matcher *out, uint32_t *count)
 {
+	const struct str hexadecimal = STR("0123456789abcdefABCDEF-");
 	CLEANUP(buf_deinit) struct buf text = { 0 };
 	if (list->count == 0)
 		return OK;
@@ -241,7 +242,7 @@ static enum status one_of(struct server_call *c, const char *label,
 	buf_cstr(&text, "^(?:");
 	for (uint32_t i = 0; i < list->count; i++) {
 		for (size_t k = 0; k < list->v[i].len; k++)
-			if (!strchr("0123456789abcdefABCDEF-", list->v[i].p[k]))
+			if (str_index(hexadecimal, list->v[i].p[k]) == hexadecimal.len)
 				return err_set(c->e, E_INVALID, "%s: not hexadecimal", label);
 		buf_cstr(&text, i ? "|" : "");
 		buf_str(&text, list->v[i]);

@@ -263,6 +263,21 @@ static void charts_in_the_order_of_time(void **state)
 		0);
 }
 
+/* As far from each other as times can be: the gap does not wrap. */
+static void charts_times_of_any_size(void **state)
+{
+	(void)state;
+	fake_sample(CPU, INT64_MIN, 1, PERIOD, "", "f@x");
+	fake_sample(CPU, INT64_MAX - 1, 1, PERIOD, "", "f@x");
+	struct query_report_request r = request(CPU);
+	r.side.from_ns = INT64_MIN;
+	r.chart = true;
+	check_tree(&r,
+		"<root> 20000000 [f 10000000 10000000 @-9223372036854775808, "
+		"f 10000000 10000000 @9223372036854775806]",
+		0);
+}
+
 /* Each sample by its own period, whether samples are grouped or not. */
 static void heeds_the_period_of_each_sample(void **state)
 {
@@ -466,6 +481,7 @@ static void leaves_out_what_sums_to_nothing(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
 TEST_MAIN(TEST(sums_by_function), TEST(groups_by_labels), TEST(filters_stacks),
 	TEST(filters_stacks_of_no_frames), TEST(filters_frames), TEST(cuts_at_the_sandwich),
-	TEST(compares), TEST(charts_in_the_order_of_time), TEST(heeds_the_period_of_each_sample),
-	TEST(tells_what_differs), TEST(fails_without_a_trace), TEST(is_deep_and_wide),
-	TEST(joins_places), TEST(leaves_out_what_sums_to_nothing))
+	TEST(compares), TEST(charts_in_the_order_of_time), TEST(charts_times_of_any_size),
+	TEST(heeds_the_period_of_each_sample), TEST(tells_what_differs),
+	TEST(fails_without_a_trace), TEST(is_deep_and_wide), TEST(joins_places),
+	TEST(leaves_out_what_sums_to_nothing))

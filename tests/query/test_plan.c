@@ -70,6 +70,22 @@ static void chooses_of_several(void **state)
 	}
 }
 
+/* The one fits better, but is as old as times can be. */
+static void prefers_what_is_sent_now_at_any_time(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_plan p;
+	struct err e = { 0 };
+	struct query_request r = fake_request("{comm=\"a\"}");
+	r.from_ns = INT64_MIN;
+	fake_sample(CPU, INT64_MIN, 1, PERIOD, "comm=a", "a@a");
+	fake_sample(HEAP, INT64_MAX - 1, 1, 0, "comm=a", "a@a");
+	CHECK_OK(open_plan(&r, true, &a, &p, &e), &e);
+	CHECK_STR(p.selector.type[0], "memory");
+	query_plan_close(&p);
+}
+
 /* A file that was pushed beside an agent is found by its labels. */
 static void chooses_what_has_the_labels(void **state)
 {
@@ -228,8 +244,8 @@ static void counts_memory(void **state)
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
-TEST_MAIN(WITH_STORE(takes_the_only_type), WITH_STORE(chooses_of_several),
-	WITH_STORE(chooses_what_has_the_labels), WITH_STORE(prefers_what_is_sent_now),
-	WITH_STORE(prefers_the_agents_cpu_time), WITH_STORE(is_empty_with_an_empty_store),
-	WITH_STORE(refuses), cmocka_unit_test(scales_counted_samples),
-	cmocka_unit_test(counts_memory))
+TEST_MAIN(WITH_STORE(prefers_what_is_sent_now_at_any_time), WITH_STORE(takes_the_only_type),
+	WITH_STORE(chooses_of_several), WITH_STORE(chooses_what_has_the_labels),
+	WITH_STORE(prefers_what_is_sent_now), WITH_STORE(prefers_the_agents_cpu_time),
+	WITH_STORE(is_empty_with_an_empty_store), WITH_STORE(refuses),
+	cmocka_unit_test(scales_counted_samples), cmocka_unit_test(counts_memory))

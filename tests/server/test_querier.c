@@ -58,6 +58,10 @@ static void merges(void **state)
 	CHECK(made_find(flame, 3, 0).u64 == 0);
 	pb_put_str(&b, 11, STR("be.*"));
 	querier_call(server_querier_merge_stacktraces, &b, E_INVALID);
+	buf_clear(&b);
+	querier_put_merge(&b, TYPE, "{}");
+	pb_put_str(&b, 11, STR("be\0ef"));
+	querier_call(server_querier_merge_stacktraces, &b, E_INVALID);
 	/* A selector of calls, which says nothing or something. */
 	buf_clear(&b);
 	querier_put_merge(&b, TYPE, "{}");
