@@ -4,6 +4,8 @@
  * different stacks (30 frames deep on average, from a random call graph of 4,000 functions, a fifth
  * of the locations with an inlined call) in parts, all names known. The best of seven runs, one
  * thread.
+ *
+ *     bench_query_reports TEXT     only those whose name has this
  */
 #include "base/clock.h"
 #include "os/os.h"
@@ -28,6 +30,7 @@
 #define BATCH_NS (10 * NS_PER_SEC)
 #define BEGIN_NS (1767323040 * NS_PER_SEC)
 
+static const char *only; /* NULL: all */
 static uint32_t seed = 1;
 static uint32_t callees[FUNCTIONS][CALLEES];
 static uint32_t stacks[STACKS][DEPTH_MAX];
@@ -269,6 +272,8 @@ static int compare(const void *a, const void *b)
 static void measure_refusal(const char *name, report_fn *fn, const struct query_engine *q,
 	const struct query_request *r, double sum_ms)
 {
+	if (only && !strstr(name, only))
+		return;
 	CLEANUP(buf_deinit) struct buf out;
 	struct err e = { 0 };
 	buf_init(&out, (size_t)1 << 30);
@@ -289,6 +294,8 @@ static double measure(const char *name, report_fn *fn, const struct query_engine
 {
 	double ms[RUNS];
 	size_t bytes = 0;
+	if (only && sum_ms > 0 && !strstr(name, only))
+		return 0;
 	for (int i = 0; i < RUNS; i++) {
 		CLEANUP(buf_deinit) struct buf out;
 		struct err e = { 0 };
@@ -312,7 +319,7 @@ static double measure(const char *name, report_fn *fn, const struct query_engine
 	return best;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char dir[] = "/tmp/firn-bench-query-XXXXXX", command[128], symbols[64];
 	struct query_engine q = { 0 };
@@ -320,6 +327,7 @@ int main(void)
 	struct store_config c;
 	struct symbolizer_config sc;
 	struct err e = { 0 };
+	only = argc > 1 ? argv[1] : NULL;
 	if (!mkdtemp(dir))
 		return 1;
 	store_config_default(&c);

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: the store sums by stack and labels, the symbolizer names the locations; then the sums are
- * written one by one, so that neither they nor the plain bytes are there a second time. Counts with
+ * written one by one (pprof_writer.c). Counts with
  * a period have a second value in the period's unit, so that there are two columns, [samples count,
  * cpu nanoseconds], as Go's own CPU profiles have them; pprof shows the last one by default.
  */
+#include "query/pprof_writer.h"
 #include "query/report.h"
-
-#include "codec/codec.h"
-#include "pprof/pprof.h"
 
 #include <stdio.h>
 
-/* Bytes of an uncompressed profile.proto: what is more is compressed as it comes. */
-#define PLAIN_BYTES ((size_t)4 << 20)
-/* Bytes of one sample, or of the tables behind them. */
-#define PLAIN_BYTES_MAX ((size_t)1 << 30)
-#define GZIP_LEVEL 3
-#define STOP_EVERY 4096 /* samples */
 #define LABELS_MAX PROFILE_LABELS_MAX
 
 /* Labels that would make nearly each sample its own: kept only when they are asked for. */
@@ -60,44 +52,13 @@ static enum status choose_labels(const struct query_plan *p, const struct query_
 /* ---- writing ---- */
 
 struct writer {
+	struct query_pprof_writer out;
 	const struct query_plan *plan;
 	const struct samples_cells *cells;
-	struct pprof_stream *stream;
-	struct codec_pack *pack; /* once the plain bytes are many */
-	struct buf plain;
-	struct buf *out;
 	const uint8_t *matched; /* by node; NULL: all */
 	uint32_t types[2];
 	uint32_t type_count;
 };
-
-static void writer_deinit(struct writer *w)
-{
-	pprof_stream_free(w->stream);
-	codec_pack_free(w->pack);
-	buf_deinit(&w->plain);
-}
-
-/* Compresses the bytes written so far. Small profiles are compressed in one piece, which is faster.
- */
-static enum status drain(struct writer *w, bool last, struct err *e)
-{
-	enum status s = buf_status(&w->plain);
-	if (s == OK && last && !w->pack)
-		s = codec_gzip(w->plain.data, w->plain.len, GZIP_LEVEL, w->out);
-	else if (s == OK && (last || w->plain.len >= PLAIN_BYTES)) {
-		if (!w->pack)
-			s = codec_pack_new(GZIP_LEVEL, &w->pack);
-		if (s == OK)
-			s = codec_pack_step(w->pack, buf_view(&w->plain), last, w->out);
-		buf_clear(&w->plain);
-	} else if (s == OK) {
-		return OK;
-	}
-	if (s != OK)
-		return err_set(e, s, "a profile of more than %zu bytes", w->out->len);
-	return query_count(w->plan, w->plain.cap + w->out->cap, e);
-}
 
 static bool has_period(const struct samples_cells *c)
 {
@@ -178,7 +139,7 @@ static enum status write_samples(struct writer *w, struct err *e)
 	const struct samples_cells *c = w->cells;
 	uint32_t path[PROFILE_STACK_MAX], depth = 0, node = UINT32_MAX;
 	enum status s = OK;
-	for (size_t i = 0, count = 0; i < c->v.len && s == OK; count++) {
+	for (size_t i = 0; i < c->v.len && s == OK;) {
 		const struct samples_cell *first = &c->v.v[i];
 		uint32_t labels = c->groups.v[first->group].labels;
 		int64_t values[2] = { 0, 0 };
@@ -196,11 +157,7 @@ static enum status write_samples(struct writer *w, struct err *e)
 		if (first->node != node)
 			depth = path_of(&c->tree, first->node, path);
 		node = first->node;
-		pprof_stream_sample(w->stream, path, depth, values, labels, &w->plain);
-		if (count % STOP_EVERY == 0)
-			s = samples_stopped(&w->plan->store, e);
-		if (s == OK)
-			s = drain(w, false, e);
+		s = query_pprof_sample(&w->out, path, depth, values, labels, e);
 	}
 	return s;
 }
@@ -215,36 +172,30 @@ static enum status add_comment(struct profile *p, size_t left_labels, uint32_t *
 	return s == OK ? OK : err_set(e, s, "the comment of a profile");
 }
 
-static enum status write_profile(const struct query_plan *plan, struct samples_cells *c,
-	size_t left_labels, const struct query_request *r, struct arena *a, struct buf *out,
-	struct err *e)
+static enum status write_profile(struct writer *w, struct samples_cells *c, size_t left_labels,
+	const struct query_request *r, struct arena *a, struct buf *out, struct err *e)
 {
-	CLEANUP(writer_deinit) struct writer w = { .plan = plan, .cells = c, .out = out };
 	struct samples_tree *t = &c->tree;
 	int64_t longest = MAX(t->period, 0);
 	uint32_t comment = 0;
-	buf_init(&w.plain, PLAIN_BYTES_MAX);
 	for (size_t i = 0; i < c->groups.len; i++)
 		longest = MAX(longest, c->groups.v[i].period);
-	enum status s = choose_types(&w, t, e);
+	enum status s = choose_types(w, t, e);
 	if (s == OK && r->match.len > 0)
-		s = find_matches(&w, t, r, a, e);
+		s = find_matches(w, t, r, a, e);
 	if (s == OK && left_labels)
 		s = add_comment(&t->tables, left_labels, &comment, e);
-	if (s == OK && pprof_stream_new(&t->tables, w.types, w.type_count, &w.stream) != OK)
-		s = err_set(e, E_NOMEM, "a profile");
+	if (s == OK)
+		s = query_pprof_begin(
+			&w->out, w->plan, &t->tables, w->types, w->type_count, out, e);
+	if (s == OK && comment)
+		pprof_stream_comment(w->out.stream, comment, &w->out.plain);
+	if (s == OK)
+		s = write_samples(w, e);
 	if (s != OK)
 		return s;
-	pprof_stream_types(w.stream, &w.plain);
-	if (comment)
-		pprof_stream_comment(w.stream, comment, &w.plain);
-	s = write_samples(&w, e);
-	if (s != OK)
-		return s;
-	int64_t duration_ns = t->covered_ns ? t->covered_ns : t->last_ns - t->first_ns;
-	pprof_stream_tables(w.stream, t->first_ns, duration_ns, longest, &w.plain);
-	s = pprof_stream_status(w.stream);
-	return s == OK ? drain(&w, true, e) : err_set(e, s, "a profile");
+	int64_t duration_ns = t->covered_ns ? t->covered_ns : query_sub(t->last_ns, t->first_ns);
+	return query_pprof_end(&w->out, t->first_ns, duration_ns, longest, e);
 }
 
 /* ---- the report ---- */
@@ -274,6 +225,7 @@ enum status query_pprof(
 	CLEANUP(arena_deinit) struct arena a;
 	CLEANUP(query_plan_close) struct query_plan plan = { 0 };
 	struct samples_cells cells = { 0 };
+	struct writer w = { .plan = &plan, .cells = &cells };
 	size_t left_labels = 0;
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	enum status s = query_plan_open(q, r, true, &a, &plan, e);
@@ -285,7 +237,8 @@ enum status query_pprof(
 	if (s == OK && r->required && cells.v.len == 0)
 		s = query_nothing(q, r, STR(""), e);
 	if (s == OK)
-		s = write_profile(&plan, &cells, left_labels, r, &a, out, e);
+		s = write_profile(&w, &cells, left_labels, r, &a, out, e);
+	query_pprof_writer_deinit(&w.out);
 	samples_cells_deinit(&cells);
 	return s;
 }
