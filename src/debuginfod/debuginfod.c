@@ -7,6 +7,7 @@
  */
 #include "debuginfod/debuginfod.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -22,6 +23,7 @@
 #include "base/hash.h"
 #include "debuginfod/cache.h"
 #include "fetch/fetch.h"
+#include "objfile/objfile.h"
 #include "os/os.h"
 
 #define ID_MAX 128
@@ -113,6 +115,47 @@ static bool is_elf(int fd)
 	       memcmp(magic, "\177ELF", 4) == 0;
 }
 
+/* All its sections are there, and one of them has names. */
+static bool has_names(const struct objfile *obj)
+{
+	uint32_t count;
+	bool found = false;
+	const struct objfile_section *v = objfile_sections(obj, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (v[i].type == SHT_NOBITS || v[i].type == SHT_NULL)
+			continue;
+		if (v[i].offset > objfile_size(obj) || v[i].size > objfile_size(obj) - v[i].offset)
+			return false;
+		found |= v[i].size &&
+			 (v[i].type == SHT_SYMTAB || str_starts(v[i].name, STR(".debug_")) ||
+				 str_starts(v[i].name, STR(".zdebug_")));
+	}
+	return found;
+}
+
+/* A file that is kept answers for its build id from then on, so it has to be of use. E_UNAVAILABLE:
+ * no ELF file at all, as the page of a proxy; E_CORRUPT: another one, or one that is not whole. */
+static enum status check_file(
+	struct debuginfod *d, const struct remote *r, int fd, const char *id, struct err *e)
+{
+	struct objfile *obj;
+	if (!is_elf(fd))
+		return err_set(e, E_UNAVAILABLE, "%s sent what is no ELF file", r->url);
+	CLEANUP(fd_cleanup) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return err_os(e, "copy a descriptor");
+	bool ok = objfile_open_fd(copy, id, &obj, e) == OK;
+	if (ok) {
+		(void)STEAL_FD(copy);
+		ok = strcmp(objfile_build_id(obj), id) == 0 && has_names(obj);
+		objfile_close(obj);
+	}
+	if (ok)
+		return OK;
+	metric_add(&d->metrics.unusable, 1);
+	return err_set(e, E_CORRUPT, "%s sent another file, or a part of one", r->url);
+}
+
 static enum status take_body(
 	struct debuginfod *d, struct remote *r, int fd, const char *path, struct err *e)
 {
@@ -139,7 +182,7 @@ static enum status take_body(
 	return s;
 }
 
-/* OK: the file is in its place; E_NOTFOUND: this server has none. */
+/* OK: the file is in its place; E_NOTFOUND: this server has none; E_CORRUPT: none of use. */
 static enum status fetch_from(struct debuginfod *d, struct remote *r, const char *id, struct err *e)
 {
 	char url[DEBUGINFOD_URL_MAX + 200], path[PATH_MAX];
@@ -160,8 +203,8 @@ static enum status fetch_from(struct debuginfod *d, struct remote *r, const char
 	if (fd < 0)
 		return err_os(e, "%s", path);
 	s = take_body(d, r, fd, path, e);
-	if (s == OK && !is_elf(fd))
-		s = err_set(e, E_UNAVAILABLE, "%s sent what is no ELF file", r->url);
+	if (s == OK)
+		s = check_file(d, r, fd, id, e);
 	if (s == OK)
 		s = debuginfod_cache_keep(d->dir, path, id, e);
 	if (s != OK)
@@ -182,7 +225,7 @@ static enum status fetch_file(struct debuginfod *d, const char *id, struct err *
 		enum status s = fetch_from(d, r, id, e);
 		if (s == OK || s == E_CANCELED || s == E_NOSPACE) /* our own disk */
 			return s;
-		if (s == E_NOTFOUND || s == E_LIMIT) {
+		if (s == E_NOTFOUND || s == E_LIMIT || s == E_CORRUPT) {
 			r->backoff_ns = 0;
 			continue;
 		}

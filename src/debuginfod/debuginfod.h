@@ -3,9 +3,9 @@
  * debuginfod: debug information from servers of debuginfod's protocol (elfutils), by build id, into
  * a directory of the form that debuggers know: DIR/.build-id/ab/cdef….debug.
  *
- * Layer 4 (may use base, os, fetch). One thread asks the servers, one build id at a time and in the
- * order in which they are named. Nobody is believed: what came has to be an ELF file here, and its
- * reader (symbolize) checks that it carries the build id.
+ * Layer 4 (may use base, os, objfile, fetch). One thread asks the servers, one build id at a time
+ * and in the order in which they are named. Nobody is believed: what came is kept if it is a whole
+ * ELF file with this build id and with names in it; else the next server is asked.
  */
 #pragma once
 
@@ -33,6 +33,8 @@
 		"Build ids asked for at other debuginfod servers.")                            \
 	X(failed, COUNTER, "firn_debuginfod_fetches_total{result=\"failed\"}",                 \
 		"Build ids asked for at other debuginfod servers.")                            \
+	X(unusable, COUNTER, "firn_debuginfod_unusable_files_total",                           \
+		"Files that came and were of another build id, not whole, or without names.")  \
 	X(dropped, COUNTER, "firn_debuginfod_dropped_total",                                   \
 		"Build ids that were not asked for because too many wait.")                    \
 	X(fetched, COUNTER, "firn_debuginfod_fetched_bytes_total", "Bytes that came.")         \

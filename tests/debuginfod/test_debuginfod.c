@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "debuginfod/debuginfod.h"
+#include "gen/elf.h"
 #include "net/net.h"
 
 #include <stdatomic.h>
@@ -13,8 +14,25 @@
 #define ID "aabbccddeeff0011"
 
 static atomic_int asked[2], status[2];
-static atomic_bool html;
+static atomic_bool html, other_id, half;
 static _Atomic(const char *) found;
+
+/* An ELF file with the build id and something of DWARF's name. */
+static void put_file(struct buf *out, bool is_other)
+{
+	static const uint8_t note[] = { 4, 0, 0, 0, 8, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa,
+		0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x00, 0x11 };
+	struct gen_elf g;
+	uint8_t own[sizeof(note)];
+	memcpy(own, note, sizeof(note));
+	own[sizeof(own) - 1] += is_other;
+	gen_elf_init(&g);
+	gen_section(&g, ".note.gnu.build-id", SHT_NOTE, SHF_ALLOC, 0x1000, own, sizeof(own));
+	gen_section(&g, ".debug_info", SHT_PROGBITS, 0, 0, "names", 5);
+	gen_elf_finish(&g);
+	buf_str(out, buf_view(&g.file));
+	gen_elf_deinit(&g);
+}
 
 static void answer(void *ctx, const struct net_request *r, struct net_response *out)
 {
@@ -23,7 +41,12 @@ static void answer(void *ctx, const struct net_request *r, struct net_response *
 	atomic_fetch_add(&asked[which], 1);
 	out->http_status = atomic_load(&status[which]);
 	out->content_type = "application/octet-stream";
-	buf_cstr(&out->body, atomic_load(&html) ? "<html>" : "\177ELF and more");
+	if (atomic_load(&html))
+		buf_cstr(&out->body, "<html>");
+	else
+		put_file(&out->body, which == 0 && atomic_load(&other_id));
+	if (which == 0 && atomic_load(&half))
+		out->body.len -= out->body.len / 2;
 }
 
 static void note(void *ctx, const char *build_id, const char *wanted)
@@ -57,9 +80,13 @@ static void await(struct debuginfod *d, const char *name, uint64_t want)
 
 #define RESULT(r) "\nfirn_debuginfod_fetches_total{result=\"" r "\"}"
 
-static void asks_in_order(void **state)
+enum first { NONE, OTHER, HALF };
+
+static void ask_both(enum first how)
 {
-	(void)state;
+	atomic_store(&asked[0], 0);
+	atomic_store(&asked[1], 0);
+	atomic_store(&html, false);
 	struct net_server *servers[2];
 	char dir[64], url[2][100], both[240];
 	struct err e = { 0 };
@@ -84,11 +111,14 @@ static void asks_in_order(void **state)
 		.found = note };
 	struct debuginfod *d = NULL;
 	CHECK_OK(debuginfod_open(&config, &d, &e), &e);
-	/* The first has none, the second has it. */
-	atomic_store(&status[0], 404);
+	/* The first has none, another, or half of one; the second has it. */
+	atomic_store(&status[0], how == NONE ? 404 : 200);
+	atomic_store(&other_id, how == OTHER);
+	atomic_store(&half, how == HALF);
 	atomic_store(&status[1], 200);
 	debuginfod_want(d, ID, ID);
 	await(d, RESULT("found"), 1);
+	CHECK(metric(d, "\nfirn_debuginfod_unusable_files_total") == (how != NONE));
 	debuginfod_stop(d); /* so that the last call has returned */
 	CHECK(strcmp(atomic_load(&found), ID " " ID) == 0);
 	CHECK(atomic_load(&asked[0]) == 1 && atomic_load(&asked[1]) == 1);
@@ -98,6 +128,7 @@ static void asks_in_order(void **state)
 	debuginfod_want(d, "1234567890", ID);
 	await(d, RESULT("found"), 1);
 	CHECK(atomic_load(&asked[1]) == 1);
+	atomic_store(&status[0], 404);
 	/* Nobody has it: asked once. No build ids are passed over. */
 	atomic_store(&status[1], 404);
 	debuginfod_want(d, "00112233", "00112233");
@@ -120,6 +151,14 @@ static void asks_in_order(void **state)
 	char command[100];
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	CHECK(system(command) == 0); /* NOLINT */
+}
+
+static void asks_in_order(void **state)
+{
+	(void)state;
+	ask_both(NONE);
+	ask_both(OTHER);
+	ask_both(HALF);
 }
 
 static void refuses_servers(void **state)
