@@ -172,9 +172,10 @@ static void begin_stream_answer(struct net_exchange *x)
 	int64_t length = HTTP_LENGTH_UNKNOWN;
 	x->rpc_stream->begun = true;
 	if (x->framing == NET_PLAIN) {
-		net_answer_begin_plain(&x->answer, &x->response);
-		if (x->response.stream_bytes)
-			length = (int64_t)x->response.stream_bytes;
+		struct net_plain_head *head = &x->rpc_stream->head;
+		net_answer_begin_plain(&x->answer, head);
+		if (head->bytes)
+			length = (int64_t)head->bytes;
 	} else {
 		net_answer_begin(&x->answer, x->framing, x->rpc_stream->compress);
 	}
@@ -204,9 +205,9 @@ static void end_stream_answer(struct net_exchange *x)
  * plain answer may be one that the handler has left whole. */
 static bool is_answered_at_once(const struct net_exchange *x, const struct net_stream_news *n)
 {
-	bool rest = x->framing == NET_REST && x->response.status != OK;
-	return (rest || x->framing == NET_PLAIN) && n->finished && !x->rpc_stream->begun &&
-	       !n->out.len;
+	if (!n->finished || n->out.len || x->rpc_stream->begun)
+		return false;
+	return x->framing == NET_PLAIN || (x->framing == NET_REST && x->response.status != OK);
 }
 
 /* Delivers what the handler of a stream has sent: messages, its window, its end. */

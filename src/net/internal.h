@@ -83,7 +83,13 @@ void net_answer_make(struct net_answer *a, enum net_framing f, const struct http
 void net_response_init(struct net_response *out);
 /* The same in pieces for a stream: its head, and its end (trailers, or a last frame in `body`). */
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed);
-void net_answer_begin_plain(struct net_answer *a, struct net_response *response);
+/* Of a stream over plain HTTP, as its handler left it before the first piece. */
+struct net_plain_head {
+	const char *content_type;
+	uint64_t bytes; /* of all pieces; 0: not known */
+	char lines[sizeof(((struct net_response *)0)->headers)];
+};
+void net_answer_begin_plain(struct net_answer *a, struct net_plain_head *head);
 void net_answer_end(struct net_answer *a, const struct net_response *response);
 
 /* ---- lane.c: requests that wait for a worker ---- */
@@ -259,6 +265,8 @@ struct net_stream {
 	size_t whole; /* bytes of whole frames behind `taken` */
 	size_t held;  /* bytes that the stream's window still lacks */
 	struct buf out;
+	struct net_plain_head head; /* set with the first piece */
+	bool headed;
 	size_t unsent; /* taken by the loop, not yet by the connection */
 	enum status bad;
 	struct err why;

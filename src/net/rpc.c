@@ -152,9 +152,9 @@ static void put_date(struct net_answer *a)
 }
 
 /* The handler's lines; names to lower case in place. A cut or malformed line ends them. */
-static void put_lines(struct net_answer *a, struct net_response *response)
+static void put_lines(struct net_answer *a, char *lines)
 {
-	char *p = response->headers;
+	char *p = lines;
 	for (;;) {
 		char *end = strstr(p, "\r\n");
 		char *colon = end ? memchr(p, ':', (size_t)(end - p)) : NULL;
@@ -213,7 +213,7 @@ static void make_plain(
 	if (!a->no_body)
 		net_answer_add(a, STR("content-type"), str_of(type));
 	net_answer_add(a, STR("x-content-type-options"), STR("nosniff"));
-	put_lines(a, response);
+	put_lines(a, response->headers);
 	if (a->http_status == 503 || a->http_status == 429)
 		net_answer_add(a, STR("retry-after"), STR("5"));
 	if (!response->no_compress && a->body.len >= NET_COMPRESS_MIN && compressible(type))
@@ -334,15 +334,15 @@ static struct str connect_type(enum net_framing f)
 				       : STR("application/connect+json");
 }
 
-void net_answer_begin_plain(struct net_answer *a, struct net_response *response)
+void net_answer_begin_plain(struct net_answer *a, struct net_plain_head *head)
 {
-	const char *type = response->content_type;
+	const char *type = head->content_type;
 	*a = (struct net_answer){ .http_status = 200, .framing = NET_PLAIN };
 	buf_init(&a->body, 4096);
 	put_date(a);
 	net_answer_add(a, STR("content-type"), str_of(type ? type : "application/octet-stream"));
 	net_answer_add(a, STR("x-content-type-options"), STR("nosniff"));
-	put_lines(a, response);
+	put_lines(a, head->lines);
 }
 
 void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed)

@@ -219,6 +219,18 @@ static enum status make_piece(
 	return buf_status(out);
 }
 
+/* With the lock held: what the handler sets of its response later is no more for the loop. */
+static void note_head(struct net_stream *st)
+{
+	const struct net_response *r = &st->x->response;
+	if (st->headed || st->x->framing != NET_PLAIN)
+		return;
+	st->headed = true;
+	st->head.content_type = r->content_type;
+	st->head.bytes = r->stream_bytes;
+	memcpy(st->head.lines, r->headers, sizeof(st->head.lines));
+}
+
 enum status net_stream_send(struct net_stream *st, struct str message, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf piece;
@@ -232,6 +244,7 @@ enum status net_stream_send(struct net_stream *st, struct str message, struct er
 	if (st->gone)
 		s = err_set(e, E_CANCELED, "the client has gone");
 	if (s == OK) {
+		note_head(st);
 		buf_str(&st->out, buf_view(&piece));
 		s = buf_status(&st->out);
 		post(st);
