@@ -23,7 +23,8 @@ struct node {
 };
 struct level {
 	VEC(int64_t) v;
-	int64_t end[SIDES]; /* of the tuple before */
+	VEC(uint32_t) children; /* how many each tuple has */
+	int64_t end[SIDES];     /* of the tuple before */
 };
 struct maker {
 	struct arena *a;
@@ -221,6 +222,9 @@ static enum status lay_all(struct maker *m)
 		s = put_tuple(m, &m->nodes.v[p.node], &p);
 		if (s == OK)
 			s = lay_children(m, &p, &todo);
+		struct level *l = &m->levels.v[p.level];
+		if (s == OK && !VEC_PUSH(&l->children, (uint32_t)m->children.len))
+			s = E_NOMEM;
 	}
 	VEC_FREE(&todo.v);
 	return s;
@@ -253,10 +257,13 @@ static enum status hand_over(struct maker *m, struct pyroscope_flame *out)
 	for (size_t i = 0; i < m->levels.len; i++) {
 		struct pyroscope_level *l = &out->levels[i];
 		l->count = m->levels.v[i].v.len;
+		size_t nodes = m->levels.v[i].children.len;
 		l->v = ARENA_ARRAY(m->a, int64_t, l->count);
-		if (!l->v)
+		l->children = ARENA_ARRAY(m->a, uint32_t, nodes);
+		if (!l->v || !l->children)
 			return arena_status(m->a);
 		memcpy(l->v, m->levels.v[i].v.v, l->count * sizeof(*l->v));
+		memcpy(l->children, m->levels.v[i].children.v, nodes * sizeof(*l->children));
 	}
 	return OK;
 }
@@ -288,8 +295,10 @@ enum status pyroscope_flame_make(const struct pyroscope_side *left,
 	s = make(&m, left, right, nodes_max);
 	if (s == OK)
 		s = hand_over(&m, out);
-	for (size_t i = 0; i < m.levels.len; i++)
+	for (size_t i = 0; i < m.levels.len; i++) {
 		VEC_FREE(&m.levels.v[i].v);
+		VEC_FREE(&m.levels.v[i].children);
+	}
 	VEC_FREE(&m.levels);
 	VEC_FREE(&m.nodes);
 	VEC_FREE(&m.children);

@@ -127,6 +127,7 @@ struct pyroscope_side {
 struct pyroscope_level {
 	int64_t *v;
 	size_t count;
+	uint32_t *children; /* how many each tuple has, on the next level */
 };
 struct pyroscope_flame {
 	struct str *names; /* [0]: "total" */

@@ -2,7 +2,7 @@
 /*
  * The levels of a flame graph as a tree, in preorder. Within a level nodes lie from left to right,
  * and the walk goes from left to right too, so each level is read once, by a cursor of its own: a
- * node's children are those at its level's cursor that begin before the node ends.
+ * node's children are the next so many of the level below.
  */
 #include "base/arena.h"
 #include "pyroscope/internal.h"
@@ -10,8 +10,7 @@
 #define TUPLE 4 /* x behind the node before, total, self, name */
 
 struct cursor {
-	size_t at;     /* in the level's values */
-	int64_t x;     /* where the node before ends */
+	size_t at;     /* the next tuple of the level */
 	uint64_t left; /* children of the open node one level above */
 };
 
@@ -22,27 +21,13 @@ struct walk {
 	void *ctx;
 };
 
-static uint64_t children_before(const struct walk *w, size_t level, int64_t end)
-{
-	const struct cursor *c = &w->levels[level];
-	uint64_t count = 0;
-	if (level == w->f->level_count)
-		return 0;
-	const struct pyroscope_level *l = &w->f->levels[level];
-	int64_t x = c->x;
-	for (size_t i = c->at; i < l->count && wrap_add(x, l->v[i]) < end; i += TUPLE, count++)
-		x = wrap_add(x, wrap_add(l->v[i], l->v[i + 1]));
-	return count;
-}
-
 /* The next node of a level. */
 static void visit_node(struct walk *w, size_t level)
 {
-	struct cursor *c = &w->levels[level];
-	const int64_t *v = w->f->levels[level].v + c->at;
-	c->x = wrap_add(c->x, wrap_add(v[0], v[1]));
-	c->at += TUPLE;
-	uint64_t count = children_before(w, level + 1, c->x);
+	const struct pyroscope_level *l = &w->f->levels[level];
+	size_t at = w->levels[level].at++;
+	const int64_t *v = l->v + at * TUPLE;
+	uint64_t count = l->children[at];
 	w->levels[level + 1].left = count;
 	const struct tree_node n = { .level = level,
 		.name = level ? (uint32_t)v[3] : 0,

@@ -69,6 +69,23 @@ static void wraps(void **state)
 	}
 }
 
+/* Nodes without a value have no width, and are still their parent's. */
+static void keeps_nodes_without_width(void **state)
+{
+	(void)state;
+	static const int64_t few[] = { 0, 0, 0, 0, 0, 0, 31 };
+	const struct pyroscope_side side_of_one = { 7, parents, names, strings, few };
+	CLEANUP(buf_deinit) struct buf b;
+	CLEANUP(arena_deinit) struct arena a;
+	struct pyroscope_flame f;
+	struct err e;
+	buf_init(&b, 4096);
+	arena_init(&a, 1 << 20);
+	CHECK_OK(pyroscope_flame_make(&side_of_one, NULL, 0, &a, &f, &e), &e);
+	CHECK_OK(pyroscope_tree_write(&f, &a, &b, &e), &e);
+	CHECK(str_eq(buf_view(&b), STR("\0\0\2\1a\0\2\1c\0\0\1d\0\0\1b\37\1\1c\0\0")));
+}
+
 static void writes_nothing(void **state)
 {
 	(void)state;
@@ -85,4 +102,5 @@ static void writes_nothing(void **state)
 	CHECK(b.len == 0);
 }
 
-TEST_MAIN(cmocka_unit_test(writes_trees), cmocka_unit_test(wraps), cmocka_unit_test(writes_nothing))
+TEST_MAIN(cmocka_unit_test(writes_trees), cmocka_unit_test(wraps),
+	cmocka_unit_test(keeps_nodes_without_width), cmocka_unit_test(writes_nothing))
