@@ -32,11 +32,12 @@ static size_t distance(const char *a, const char *b)
 const char *nearest_word(const char *typed, const char *const *names)
 {
 	const char *best = NULL;
-	size_t least = strlen(typed) / 3 + 2; /* typing errors, not other words */
+	/* Typing errors, not other words: of three letters one may be wrong, not two. */
+	size_t len = strlen(typed), least = len < 4 ? 2 : len / 3 + 2;
 	for (; *names; names++) {
 		size_t d = distance(typed, *names);
 		/* What was cut short or left out in front is meant too: --address. */
-		if (strlen(typed) >= 3 && strstr(*names, typed))
+		if (len >= 3 && strstr(*names, typed))
 			d = MIN(d, (size_t)1);
 		if (d < least) {
 			least = d;

@@ -7,6 +7,7 @@
 
 #include "cli/flags.h"
 #include "cli/sending.h"
+#include "cli/startup.h"
 #include "os/os.h"
 
 #define REMOTE_BYTES_MAX 512
@@ -166,6 +167,7 @@ int cli_agent(int argc, char **argv)
 	}
 	if (s == OK)
 		return CLI_OK;
-	cli_complain("%s", err_text(&e, s));
+	if (!cli_complain_of_address(config.http_address, s, err_text(&e, s)))
+		cli_complain("%s", err_text(&e, s));
 	return CLI_FAILED;
 }

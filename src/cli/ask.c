@@ -287,7 +287,15 @@ static enum status get(const struct cli_ask *ask, const char *url, int *http_sta
 /* What people type first: a program's name, or a condition without braces. */
 static bool selector_is_one(const char *s)
 {
-	if (!s || !s[0] || strpbrk(s, "{:"))
+	if (!s || !s[0] || strchr(s, '{'))
+		return true;
+	if (access(s, F_OK) == 0) {
+		cli_complain("'%s' is a file, and a server is asked here: `firn open %s` shows it, "
+			     "`firn push %s` stores it in a server",
+			s, s, s);
+		return false;
+	}
+	if (strchr(s, ':'))
 		return true;
 	if (strchr(s, '='))
 		cli_complain(

@@ -321,10 +321,13 @@ static bool settle_output(struct record *r)
 		r->format = cli_format_of(r->output);
 	if (!r->format) {
 		r->format = "pprof";
-		if (r->output && has_other_ending(r->output))
-			cli_complain("%s will be a pprof file: its ending names no format, and "
-				     "--format neither",
+		if (r->output && has_other_ending(r->output)) {
+			cli_complain("--output: the ending of %s names no format: .pb.gz, .html, "
+				     ".folded, .speedscope.json, .firefox.json and .txt do, and so "
+				     "does --format",
 				r->output);
+			return false;
+		}
 	}
 	for (size_t i = 0; !r->output && i < ARRAY_COUNT(formats); i++)
 		if (strcmp(formats[i].name, r->format) == 0) {

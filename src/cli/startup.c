@@ -101,39 +101,46 @@ void cli_dial_address(const char *address, char *out, size_t out_size)
 		snprintf(out, out_size, "%s", address);
 }
 
-static void complain_of_port(const struct server_config *c, unsigned port)
+static void complain_of_port(const char *address, unsigned port)
 {
 	char holder[128], dial[256];
 	bool firn = holder_of(port, holder, sizeof(holder));
-	const char *colon = strrchr(c->http_address, ':');
-	cli_dial_address(c->http_address, dial, sizeof(dial));
-	cli_complain("%s is taken by %s%s%s; another port: --http-address %.*s:%u", c->http_address,
-		holder, firn ? ", which is to be seen at http://" : "", firn ? dial : "",
-		(int)(colon - c->http_address), c->http_address,
-		port < 65535 ? port + 1 : port - 1);
+	const char *colon = strrchr(address, ':');
+	cli_dial_address(address, dial, sizeof(dial));
+	cli_complain("%s is taken by %s%s%s; another port: --http-address %.*s:%u", address, holder,
+		firn ? ", which is to be seen at http://" : "", firn ? dial : "",
+		(int)(colon - address), address, port < 65535 ? port + 1 : port - 1);
+}
+
+bool cli_complain_of_address(const char *address, enum status s, const char *text)
+{
+	const char *colon = address ? strrchr(address, ':') : NULL;
+	const char *rest = strstr(text, ": ");
+	uint64_t port = 0;
+	if (colon && strstr(text, strerror(EADDRINUSE)) &&
+		str_parse_u64(str_of(colon + 1), 10, &port) && port > 0 && port <= 65535)
+		complain_of_port(address, (unsigned)port);
+	else if (address && str_starts(str_of(text), STR("listen on ")))
+		cli_complain("--http-address: %s", s == E_INVALID && rest ? rest + 2 : text);
+	else
+		return false;
+	return true;
 }
 
 int cli_complain_of_start(
 	const struct server_config *c, const char *used_path, enum status s, const struct err *e)
 {
 	const char *text = err_text(e, s);
-	const char *colon = c->http_address ? strrchr(c->http_address, ':') : NULL;
-	const char *rest = strstr(text, ": ");
 	const char *path = c->storage_path ? c->storage_path : "";
 	const char *used = used_path && used_path[0] ? strstr(text, used_path) : NULL;
 	bool of_path = used || (path[0] && strstr(text, path));
-	uint64_t port = 0;
-	if (colon && strstr(text, strerror(EADDRINUSE)) &&
-		str_parse_u64(str_of(colon + 1), 10, &port) && port > 0 && port <= 65535)
-		complain_of_port(c, (unsigned)port);
-	else if (c->http_address && str_starts(str_of(text), STR("listen on ")))
-		cli_complain("--http-address: %s", s == E_INVALID && rest ? rest + 2 : text);
-	else if (of_path && (s == E_DENIED || s == E_IO))
+	if (cli_complain_of_address(c->http_address, s, text))
+		return s == E_INVALID ? CLI_USAGE : CLI_FAILED;
+	if (of_path && (s == E_DENIED || s == E_IO))
 		cli_complain("%.*s%s%s; --storage-path names another directory",
 			used ? (int)(used - text) : 0, text, used ? path : "",
 			used ? used + strlen(used_path) : text);
 	else
 		cli_complain("%s", text);
-	return s == E_INVALID && str_starts(str_of(text), STR("listen on ")) ? CLI_USAGE
-									     : CLI_FAILED;
+	return CLI_FAILED;
 }

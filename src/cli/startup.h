@@ -10,6 +10,8 @@
 
 /* Where a client on this host reaches `address`: wildcards become loopback. */
 void cli_dial_address(const char *address, char *out, size_t out_size);
+/* Prints why nothing can listen on `address` (--http-address). False: `text` is not about that. */
+bool cli_complain_of_address(const char *address, enum status s, const char *text);
 /* Prints what `e` means in terms of the flags of `c`. used_path: another name that the storage
  * directory had meanwhile; or NULL. Returns the exit code: CLI_USAGE where the address is none. */
 int cli_complain_of_start(

@@ -6,7 +6,7 @@
 static void finds_what_was_meant(void **state)
 {
 	(void)state;
-	static const char *const names[] = { "http-address", "storage-path", "node", NULL };
+	static const char *const names[] = { "http-address", "storage-path", "node", "top", NULL };
 	static const struct {
 		const char *name, *want;
 	} cases[] = {
@@ -16,6 +16,8 @@ static void finds_what_was_meant(void **state)
 		{ "stroage-path", "storage-path" }, /* neighbours change places */
 		{ "storage_path", "storage-path" },
 		{ "colour", NULL },
+		{ "foo", NULL },
+		{ "tpo", "top" },
 		{ "", NULL },
 	};
 	FOR_EACH_CASE (c, cases) {

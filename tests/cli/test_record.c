@@ -194,8 +194,9 @@ static void looks_at_the_output_first(void **state)
 
 	snprintf(line, sizeof(line), "record -o %s/x.zzz true", dir);
 	capture_run(&c, cli_record, line);
-	assert_int_equal(c.code, CLI_OK);
-	CHECK_HAS(c.err, "x.zzz will be a pprof file");
+	assert_int_equal(c.code, CLI_FAILED);
+	CHECK_HAS(c.err, "x.zzz names no format: .pb.gz");
+	assert_int_equal(shared->only_pid, 0);
 	capture_run(&c, cli_record, "record -o /dev/stdout --format text true");
 	assert_int_equal(c.code, CLI_OK);
 	CHECK_HAS(c.out, "firn_store_samples_total 42");

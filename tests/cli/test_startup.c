@@ -43,6 +43,14 @@ static void names_who_has_the_port(void **state)
 	CHECK_HAS(c.err, "is taken by another process");
 }
 
+/* An agent has an address, too, and failures of its own. */
+static void leaves_what_is_no_address(void **state)
+{
+	(void)state;
+	CHECK(!cli_complain_of_address("127.0.0.1:7071", E_DENIED, "no CAP_BPF"));
+	CHECK(!cli_complain_of_address(NULL, E_IO, "listen on x: y"));
+}
+
 static void says_what_was_typed(void **state)
 {
 	(void)state;
@@ -66,4 +74,5 @@ static void says_what_was_typed(void **state)
 	assert_int_equal(c.code, CLI_FAILED);
 }
 
-TEST_MAIN(cmocka_unit_test(names_who_has_the_port), cmocka_unit_test(says_what_was_typed))
+TEST_MAIN(cmocka_unit_test(leaves_what_is_no_address), cmocka_unit_test(names_who_has_the_port),
+	cmocka_unit_test(says_what_was_typed))

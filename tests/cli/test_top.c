@@ -36,6 +36,9 @@ static void watches(void **state)
 	capture_run(&c, cli_top, "top --watch");
 	assert_int_equal(c.code, CLI_USAGE);
 	CHECK_HAS(c.err, "--watch is for a table on a terminal");
+	capture_run(&c, cli_top, "top /proc/self/exe");
+	assert_int_equal(c.code, CLI_USAGE);
+	CHECK_HAS(c.err, "`firn open /proc/self/exe` shows it");
 	capture_run(&c, cli_top, "top --interval 5s");
 	assert_int_equal(c.code, CLI_USAGE);
 	CHECK_HAS(c.err, "--interval is for --watch");
