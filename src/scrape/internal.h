@@ -117,7 +117,7 @@ struct scrape_target {
 	int64_t last_ns, next_ns, took_ns;
 	enum scrape_health health;
 	char error[ERR_TEXT_MAX];
-	bool told_bad; /* run.c's alone: what was told last, and when (monotonic, 0: never) */
+	bool told_bad; /* the lock's too: what was told last, and when (monotonic, 0: never) */
 	int64_t told_ns;
 };
 /* *out NULL: there is nothing left of it. E_INVALID: no target that could be scraped. */
@@ -138,6 +138,9 @@ int64_t scrape_moment(uint64_t key, int64_t interval_ns, int64_t last_ns, int64_
 /* Whether to tell how a scrape went, which is then noted: a failure that lasts is told once, and of
  * a target that comes and goes at most one change every SCRAPE_TOLD_NS. now_ns: monotonic. */
 bool scrape_is_news(struct scrape_target *t, bool bad, int64_t now_ns);
+/* With the pool's lock held, once that is noted: the same was told of another profile of the server
+ * lately, as of one that is down. */
+bool scrape_is_told_of_another(const struct scrape_target *t);
 
 /* ---- pool.c ---- */
 

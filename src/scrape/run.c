@@ -178,12 +178,43 @@ bool scrape_is_news(struct scrape_target *t, bool bad, int64_t now_ns)
 	return true;
 }
 
+/* "http://host:port" of both is the same. */
+static bool same_server(const char *a, const char *b)
+{
+	int slashes = 0;
+	for (; *a && *a == *b; a++, b++)
+		if (*a == '/' && ++slashes == 3)
+			return true;
+	return *a == *b;
+}
+
+bool scrape_is_told_of_another(const struct scrape_target *t)
+{
+	int64_t lately_ns = MAX(SCRAPE_TOLD_NS, 2 * t->job->interval_ns);
+	for (size_t i = 0; i < t->pool->targets.len; i++) {
+		const struct scrape_target *o = t->pool->targets.v[i];
+		if (o && o != t && o->told_ns && o->told_bad == t->told_bad &&
+			t->told_ns - o->told_ns < lately_ns &&
+			strcmp(o->job->name, t->job->name) == 0 && same_server(o->url, t->url))
+			return true;
+	}
+	return false;
+}
+
+static bool is_news(struct scrape_target *t, bool bad)
+{
+	pthread_mutex_lock(&t->pool->lock);
+	bool news = scrape_is_news(t, bad, clock_monotonic_ns()) && !scrape_is_told_of_another(t);
+	pthread_mutex_unlock(&t->pool->lock);
+	return news;
+}
+
 static void tell(struct scrape_target *t, enum status s, const struct err *e)
 {
 	bool bad = s != OK;
 	const char *at = strrchr(t->url, '@'); /* a user and password are nobody's to read */
 	struct err told;
-	if (!t->pool->told || !scrape_is_news(t, bad, clock_monotonic_ns()))
+	if (!t->pool->told || !is_news(t, bad))
 		return;
 	err_set(&told, s, "job \"%s\", %s%s%s", t->job->name, at ? at + 1 : t->url, bad ? ": " : "",
 		bad ? err_text(e, s) : "");

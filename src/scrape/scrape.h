@@ -42,8 +42,9 @@ extern const struct ingest_protocol scrape_protocol;
 struct scrape;
 /* SCRAPE_CONFIG: what came of reading a changed file. SCRAPE_TARGETS: why targets could not be
  * found out, or an address is none, when that is another reason than before. SCRAPE_FAILS: a target
- * gives no profile, and gave one before or is new; SCRAPE_WORKS: it gives profiles again. Of one
- * target at most every SCRAPE_TOLD_NS; `e` names it. Called by several threads. */
+ * gives no profile, and gave one before or is new; SCRAPE_WORKS: it gives profiles again. Of all
+ * profiles of a server once, and of one target at most every SCRAPE_TOLD_NS; `e` names it. Called
+ * by several threads. */
 enum scrape_news { SCRAPE_CONFIG, SCRAPE_TARGETS, SCRAPE_FAILS, SCRAPE_WORKS };
 #define SCRAPE_TOLD_NS ((int64_t)60 * 1000000000)
 typedef void scrape_told_fn(enum scrape_news of, enum status s, const struct err *e);

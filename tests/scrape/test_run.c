@@ -46,4 +46,31 @@ static void keeps_its_moments(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(keeps_its_moments), cmocka_unit_test(tells_changes_once_a_minute))
+/* A server that is down fails with all its profiles, which is told once; and so is its return. */
+static void tells_of_a_server_once(void **state)
+{
+	(void)state;
+	const struct scrape_job job = { .name = "a", .interval_ns = NS_PER_SEC };
+	struct scrape x = { 0 };
+	static const char *const urls[] = { "http://h:1/debug/pprof/heap",
+		"http://h:1/debug/pprof/mutex", "http://h:12/debug/pprof/heap" };
+	struct scrape_target t[3];
+	for (size_t i = 0; i < 3; i++) {
+		t[i] = (struct scrape_target){ .pool = &x, .job = &job, .url = urls[i] };
+		CHECK(VEC_PUSH(&x.targets, &t[i]));
+	}
+	int64_t now = 10 * SCRAPE_TOLD_NS;
+	for (int bad = 1; bad >= 0; bad--, now += 2 * SCRAPE_TOLD_NS)
+		for (size_t i = 0; i < 3; i++) {
+			CHECK(scrape_is_news(&t[i], bad, now + (int64_t)i));
+			CHECK(scrape_is_told_of_another(&t[i]) == (i == 1));
+		}
+	/* What another profile told long ago is old. */
+	CHECK(scrape_is_news(&t[1], true, now) && !scrape_is_told_of_another(&t[1]));
+	now += 2 * SCRAPE_TOLD_NS;
+	CHECK(scrape_is_news(&t[0], true, now) && !scrape_is_told_of_another(&t[0]));
+	VEC_FREE(&x.targets);
+}
+
+TEST_MAIN(cmocka_unit_test(tells_of_a_server_once), cmocka_unit_test(keeps_its_moments),
+	cmocka_unit_test(tells_changes_once_a_minute))
