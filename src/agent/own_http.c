@@ -200,8 +200,9 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 			metric_get(&a->governor.metrics.off_cpu_halvings)
 				? "less than asked for: --agent-cpu-limit or --agent-memory-limit"
 				: "");
-	status_number(&t, "left out now", metric_get(&a->governor.metrics.paused),
-		"1: --profiling-probabilistic-threshold");
+	if (metric_get(&a->governor.metrics.paused))
+		t.rows[t.count++] = (struct status_row){ "this interval", "not sampled",
+			"--profiling-probabilistic-threshold" };
 	status_number(&t, "samples taken", s->bpf.samples, "");
 	status_number(&t, "samples the server took", metric_get(&m->sent),
 		a->config.offline ? "" : a->config.remote_store_address);
@@ -232,11 +233,13 @@ static void write_lost(struct agent *a, struct buf *out, const struct sampler_st
 	struct status_table t = { .count = 0 };
 	const struct send_metrics *m = sender_metrics(a->sender);
 	const struct batch_metrics *b = batch_metrics(a->batch);
-	status_number(&t, "the ring was full", s->bpf.lost_ring, "the agent came too late");
-	status_number(&t, "the CPU was in the program already", s->bpf.lost_busy, "");
-	status_number(&t, "frames of a known stack were gone", s->lost_seen, "");
+	status_number(&t, "no room on their way from the kernel", s->bpf.lost_ring,
+		"the agent did not read them in time");
+	status_number(&t, "taken while another was taken on the same CPU", s->bpf.lost_busy, "");
+	status_number(&t, "of a stack whose frames the agent no longer had", s->lost_seen, "");
 	if (a->config.only_pid)
-		status_number(&t, "of others than the one profiled", s->bpf.lost_excluded, "");
+		status_number(&t, "of other processes than the one that is recorded",
+			s->bpf.lost_excluded, "");
 	if (a->config.off_cpu_probability > 0) {
 		const struct offcpu_metrics *off = offcpu_metrics(a->offcpu);
 		status_number(&t, "too many threads were off their CPUs",
@@ -244,14 +247,17 @@ static void write_lost(struct agent *a, struct buf *out, const struct sampler_st
 		status_number(&t, "off their CPUs for too short", metric_get(&off->too_short),
 			"--off-cpu-min-duration");
 	}
-	status_number(&t, "left out of a batch", metric_get(&b->lost), "memory, or a limit");
+	status_number(&t, "no room in a message", metric_get(&b->lost),
+		"a limit of memory, or of the size of messages");
 	status_number(&t, "left out by a rule or by opting out", metric_get(&b->dropped),
 		"--config-path, --profiling-opt-…");
-	status_number(&t, "dropped from memory", metric_get(&m->lost_queue), "the server was away");
-	status_number(&t, "dropped from disk", metric_get(&m->lost_spool), "--spool-size");
+	status_number(&t, "dropped from memory", metric_get(&m->lost_queue),
+		"the server did not answer for too long");
+	status_number(&t, "dropped from disk", metric_get(&m->lost_spool),
+		"more waited than --spool-size allows");
 	status_number(&t, "damaged on disk", metric_get(&m->lost_damaged), "");
-	status_number(
-		&t, "refused by the server", metric_get(&m->lost_refused), "its log says why");
+	status_number(&t, "refused by the server", metric_get(&m->lost_refused),
+		"the server's log says why");
 	status_section(out, "Samples lost", "Every sample taken is delivered, or counted here.");
 	status_rows(out, t.rows, t.count);
 }
