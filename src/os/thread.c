@@ -41,6 +41,7 @@ enum status os_thread_start(
 	/* A new thread inherits the mask: block all for the moment of its birth. */
 	sigset_t all, old;
 	sigfillset(&all);
+	sigdelset(&all, SIGPROF); /* a thread's own timer, where one was set (self) */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int rc = pthread_create(out, NULL, thread_main, s);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -269,7 +269,8 @@ void server_reloaded(enum status s, const struct err *e);
 void server_scrape_told(enum scrape_news of, enum status s, const struct err *e);
 
 /* debuginfod.c: GET /buildid/… */
-net_stream_fn server_debuginfod;
+net_stream_fn server_debuginfod, server_self_cpu;
+net_handler_fn server_handle_self_heap;
 
 /* debuginfo.c: parca.debuginfo.v1alpha1.DebuginfoService */
 net_handler_fn server_debuginfo_should_initiate;

@@ -128,6 +128,8 @@ static const struct net_route plain[] = {
 	ADMIN("POST", "/-/reload", server_handle_reload, OTHERS),
 	ROW("GET", "/agent", server_handle_agent, OTHERS),
 	{ .method = "GET", .path = "/buildid/*", .stream_fn = server_debuginfod, .scope = AUTH_READ },
+	{ .method = "GET", .path = "/debug/pprof/profile", .stream_fn = server_self_cpu, .scope = AUTH_ADMIN },
+	ADMIN("GET", "/debug/pprof/heap", server_handle_self_heap, OTHERS),
 	ROW("GET", "/shared/*", server_handle_shared, OTHERS),
 	WRITING("POST", "/v1/traces", server_otlp_traces, OTHERS),
 	WRITING("POST", "/v1/logs", server_otlp_logs, OTHERS),

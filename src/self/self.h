@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * self: profiles of this process, by itself: where its threads spend the CPU's time, and what
+ * malloc holds. For a process that no agent profiles, or whose operator may only ask over HTTP.
+ *
+ * Layer 3 (may use base, os, profile). CPU: each thread has a timer over its own CPU time (POSIX
+ * timers; 100 signals a second of it), whose signal notes the stack. Threads that begin meanwhile
+ * are found within SELF_LOOK_NS. What runs in a system call that nothing interrupts is noted where
+ * it returns. Frames are addresses with the mapping and build id of their file: names are the
+ * reader's business, as for any program that is not Go.
+ *
+ * Memory: malloc says how much is in use, how much it keeps free and how much it mapped, and not
+ * who asked for it: there are no stacks in it, and none are made up.
+ */
+#pragma once
+
+#include "profile/profile.h"
+
+#define SELF_PERIOD_NS ((int64_t)10000000) /* of a thread's CPU time */
+#define SELF_FRAMES_MAX 120
+#define SELF_THREADS_MAX 8192             /* further ones are not sampled */
+#define SELF_SLOTS 4096                   /* samples between two looks; more are lost */
+#define SELF_LOOK_NS ((int64_t)100000000) /* how often they are gathered */
+#define SELF_SECONDS_MAX 300
+#define SELF_BYTES_MAX ((size_t)64 << 20) /* of a profile */
+
+/* One at a time in a process. E_EXISTS: another one is under way. */
+struct self_cpu;
+NODISCARD enum status self_cpu_start(struct self_cpu **out, struct err *e);
+/* Gathers what there is; to be called every SELF_LOOK_NS. */
+NODISCARD enum status self_cpu_look(struct self_cpu *c, struct err *e);
+/* Adds all samples to `out`, an initialised profile: process_cpu, samples:count and
+ * cpu:nanoseconds, each with the label thread_name. *out_lost: samples that found no slot. */
+NODISCARD enum status self_cpu_stop(
+	struct self_cpu *c, struct profile *out, uint64_t *out_lost, struct err *e);
+void self_cpu_free(struct self_cpu *c); /* ends it; NULL is fine */
+
+/* Adds one gauge, memory, inuse_space:bytes: "malloc: in use", "malloc: kept free",
+ * "malloc: mapped". */
+NODISCARD enum status self_heap(struct profile *out, struct err *e);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's own profiles over HTTP: each is a pprof file, and one at a time is taken. */
+#include "test.h"
+
+#include <pthread.h>
+
+#include "codec/codec.h"
+#include "fetch/fetch.h"
+#include "pprof/pprof.h"
+#include "serve.h"
+
+static int get(struct serve *v, const char *target, struct buf *out)
+{
+	struct fetch_config c = { .address = net_server_address(v->s.net) };
+	struct fetch *f = NULL;
+	struct err e = { 0 };
+	int code = 0;
+	CHECK_OK(fetch_new(&c, &f, &e), &e);
+	CHECK_OK(fetch_get(f, target, 60 * NS_PER_SEC, &code, out, &e), &e);
+	fetch_free(f);
+	return code;
+}
+
+static void check_profile(const struct buf *b, size_t heads)
+{
+	CLEANUP(buf_deinit) struct buf plain;
+	struct profile p;
+	struct err e = { 0 };
+	buf_init(&plain, 64 << 20);
+	CHECK_OK(profile_init(&p, 64 << 20), &e);
+	CHECK_OK(codec_gunzip(b->data, b->len, &plain, &e), &e);
+	CHECK_OK(pprof_decode(buf_view(&plain), STR("x"), &p, &e), &e);
+	CHECK(p.heads.len == heads);
+	profile_deinit(&p);
+}
+
+static void *ask_long(void *ctx)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 64 << 20);
+	while (get(ctx, "/debug/pprof/profile?seconds=2", &out) == 409)
+		buf_clear(&out);
+	check_profile(&out, 3); /* samples, cpu, and none */
+	return NULL;
+}
+
+static void profiles_itself(void **state)
+{
+	(void)state;
+	static struct serve v;
+	CLEANUP(buf_deinit) struct buf out;
+	pthread_t thread;
+	int code = 0;
+	buf_init(&out, 64 << 20);
+	serve_start(&v);
+	CHECK(get(&v, "/debug/pprof/heap", &out) == 200);
+	check_profile(&out, 2);
+	for (const char *const *bad = (const char *const[]){ "0", "301", "-1", "x", "", NULL };
+		*bad; bad++) {
+		char target[100];
+		snprintf(target, sizeof(target), "/debug/pprof/profile?seconds=%s", *bad);
+		buf_clear(&out);
+		CHECK(get(&v, target, &out) == 400);
+	}
+	CHECK(pthread_create(&thread, NULL, ask_long, &v) == 0);
+	for (int i = 0; i < 60 && code != 409; i++) { /* until they meet */
+		buf_clear(&out);
+		code = get(&v, "/debug/pprof/profile?seconds=1", &out);
+		CHECK(code == 200 || code == 409);
+	}
+	CHECK(pthread_join(thread, NULL) == 0);
+	serve_stop(&v);
+}
+
+TEST_MAIN(cmocka_unit_test(profiles_itself))
