@@ -121,7 +121,8 @@ struct query_places {
 	struct str *builds; /* build ids with such places, by what they cost; at most
 			     * QUERY_BUILDS_MAX */
 	uint32_t build_count;
-	int64_t total; /* of everything that the selector has */
+	struct str path; /* the mapped file of the costliest place */
+	int64_t total;   /* of everything that the selector has */
 	struct str unit;
 	uint32_t pending; /* locations whose symbols are on their way */
 };

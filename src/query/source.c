@@ -20,6 +20,8 @@ struct finder {
 	bool lines;
 	struct found *v;
 	uint32_t count;
+	int64_t most;        /* total of the costliest place */
+	uint32_t most_where; /* its location */
 };
 
 static int compare_places(const void *pa, const void *pb)
@@ -72,7 +74,10 @@ static enum status find_rows(
 			to->build = build_of(f->t, line);
 			to->self = row->self;
 			to->total = row->total;
-			f->count++;
+			if (f->count++ == 0 || row->total > f->most) {
+				f->most = row->total;
+				f->most_where = line->location;
+			}
 		}
 	}
 	return OK;
@@ -162,10 +167,15 @@ static enum status places(const struct query_engine *q, const struct query_reque
 	if (s == OK)
 		s = join(f, build, a, &made);
 	struct str unit = tree.stacks.unit.len ? tree.stacks.unit : STR("count");
+	const struct profile *p = &tree.stacks.tables;
+	uint32_t mapping = f->count ? p->locations.v[f->most_where].mapping : 0;
+	struct str path = profile_str(p, p->mappings.v[mapping].filename);
 	char *copy = s == OK ? arena_copy(a, unit.p, unit.len) : NULL;
-	if (!copy)
+	char *where = copy ? arena_copy(a, path.p, path.len) : NULL;
+	if (!where)
 		return err_set(e, arena_status(a), "%u places in code", f->count);
 	made.unit = str_make(copy, unit.len);
+	made.path = str_make(where, path.len);
 	made.total = tree.sum;
 	made.pending = tree.stacks.pending;
 	*out = made;

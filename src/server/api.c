@@ -326,6 +326,20 @@ void server_handle_source(void *ctx, const struct net_request *r, struct net_res
 	answer((struct server *)ctx, r, out, &defaults, answer_source);
 }
 
+static enum status answer_instructions(const struct query_engine *engine,
+	const struct net_request *r, struct question *q, struct buf *out, struct err *e)
+{
+	if (q->format != QUERY_JSON)
+		return err_set(e, E_INVALID, "format: instructions are answered as json only");
+	return server_instructions(q->server, engine, r, &q->request, out, e);
+}
+
+void server_handle_instructions(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	static const struct query_request defaults = { 0 };
+	answer((struct server *)ctx, r, out, &defaults, answer_instructions);
+}
+
 /* ---- pprof ---- */
 
 static enum status answer_pprof(const struct query_engine *engine, const struct net_request *r,

@@ -37,24 +37,21 @@ static uint64_t section_max(const struct server *s)
 	return MIN(MAX(share, SECTION_BYTES_MIN), (uint64_t)NET_ANSWER_MAX);
 }
 
-static bool has_tenants(const struct asked *a)
+enum status server_build_file(struct server *s, const struct net_request *r,
+	const struct debuginfo_key *key, int *out_fd, struct err *e)
 {
-	return a->s->config->tenant_header || a->r->caller.has_tenant;
+	uint64_t bytes;
+	if (s->config->tenant_header || r->caller.has_tenant)
+		return debuginfo_uploads_file(s->uploads, key, out_fd, &bytes, e);
+	bool for_all = !s->auth || !auth_is_required(s->auth);
+	return symbolizer_file(s->engine.symbolizer, key->build_id, key->type, for_all, out_fd, e);
 }
 
 static enum status open_file(
 	const struct asked *a, enum debuginfo_type type, int *out_fd, struct err *e)
 {
 	const struct debuginfo_key key = { str_of(a->build_id), a->tenant, type };
-	uint64_t bytes;
-	enum status s;
-	if (has_tenants(a)) {
-		s = debuginfo_uploads_file(a->s->uploads, &key, out_fd, &bytes, e);
-	} else {
-		bool for_all = !a->s->auth || !auth_is_required(a->s->auth);
-		s = symbolizer_file(
-			a->s->engine.symbolizer, key.build_id, type, for_all, out_fd, e);
-	}
+	enum status s = server_build_file(a->s, a->r, &key, out_fd, e);
 	/* Digits of the protocol's form that no file can have, as half a byte. */
 	return s == E_INVALID ? err_set(e, E_NOTFOUND, "no file has this build id") : s;
 }

@@ -193,9 +193,15 @@ net_handler_fn server_handle_functions;
 net_handler_fn server_handle_pprof;
 net_handler_fn server_handle_diff;
 net_handler_fn server_handle_source;
+net_handler_fn server_handle_instructions;
 
 /* source.c: the answer of GET /api/source but for what all reports take from their parameters. */
 NODISCARD enum status server_source(struct server *s, const struct query_engine *engine,
+	const struct net_request *r, const struct query_request *q, struct buf *out, struct err *e);
+/* What answers with places in code begin with, up to and with "builds". */
+void server_write_places(const struct query_places *p, struct buf *b);
+/* code.c: the same of GET /api/instructions. */
+NODISCARD enum status server_instructions(struct server *s, const struct query_engine *engine,
 	const struct net_request *r, const struct query_request *q, struct buf *out, struct err *e);
 
 /* pyroscope.c: push.v1 and POST /ingest; ctx: the server_inlet */
@@ -271,6 +277,10 @@ void server_scrape_told(enum scrape_news of, enum status s, const struct err *e)
 /* debuginfod.c: GET /buildid/… */
 net_stream_fn server_debuginfod, server_self_cpu;
 net_handler_fn server_handle_self_heap;
+/* The executable or debug file of a build id, if whoever asks may have it. E_NOTFOUND: there is
+ * none, or not for them. */
+NODISCARD enum status server_build_file(struct server *s, const struct net_request *r,
+	const struct debuginfo_key *key, int *out_fd, struct err *e);
 
 /* debuginfo.c: parca.debuginfo.v1alpha1.DebuginfoService */
 net_handler_fn server_debuginfo_should_initiate;

@@ -146,6 +146,7 @@ static const struct net_route plain[] = {
 	ROW("GET", "/api/functions", server_handle_functions, REPORTS),
 	ROW("GET", "/api/diff", server_handle_diff, REPORTS),
 	ROW("GET", "/api/source", server_handle_source, REPORTS),
+	ROW("GET", "/api/instructions", server_handle_instructions, REPORTS),
 	ROW("GET", "/api/pprof", server_handle_pprof, REPORTS),
 	ADMIN("POST", "/api/admin/delete", server_handle_delete, OTHERS),
 	ADMIN("GET", "/api/admin/export", server_handle_export, OTHERS),

@@ -102,8 +102,7 @@ static void find_text(const struct asked *a, const struct query_places *p, struc
 		(void)read_host(a, out);
 }
 
-/* What reports by place begin with, up to and with the places. */
-static void write_places(const struct query_places *p, struct buf *b)
+void server_write_places(const struct query_places *p, struct buf *b)
 {
 	buf_cstr(b, "{\"unit\":");
 	buf_json_str(b, p->unit);
@@ -113,7 +112,12 @@ static void write_places(const struct query_places *p, struct buf *b)
 		buf_cstr(b, i ? "," : "");
 		buf_json_str(b, p->builds[i]);
 	}
-	buf_cstr(b, "],\"places\":[");
+	buf_u8(b, ']');
+}
+
+static void write_lines(const struct query_places *p, struct buf *b)
+{
+	buf_cstr(b, ",\"places\":[");
 	for (uint32_t i = 0; i < p->count; i++)
 		buf_printf(b, "%s[%llu,%lld,%lld]", i ? "," : "", (unsigned long long)p->v[i].at,
 			(long long)p->v[i].self, (long long)p->v[i].total);
@@ -122,7 +126,8 @@ static void write_places(const struct query_places *p, struct buf *b)
 
 static void write_source(const struct query_places *p, const struct text *text, struct buf *b)
 {
-	write_places(p, b);
+	server_write_places(p, b);
+	write_lines(p, b);
 	if (text->origin) {
 		buf_printf(b, ",\"origin\":\"%s\",\"text\":", text->origin);
 		buf_json_str(b, buf_view(&text->bytes));

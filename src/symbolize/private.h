@@ -89,6 +89,8 @@ NODISCARD enum status symbolize_tables_look_again(
 NODISCARD enum status symbolize_tables_files(struct symbolize_tables *t, struct str build_id,
 	struct symbolize_files *out, struct err *e);
 struct symbolize_tables *symbolizer_tables(struct symbolizer *s);
+/* Whether files of this host are looked at. */
+bool symbolize_tables_are_local(const struct symbolize_tables *t);
 
 /* A table in use: stays open until it is released. */
 struct symbolize_ref;

@@ -75,6 +75,42 @@ enum status symbolizer_file(struct symbolizer *s, struct str build_id, enum debu
 		type == DEBUGINFO_EXECUTABLE ? "executable" : "debug information");
 }
 
+enum status symbolizer_program(
+	struct symbolizer *s, struct str build_id, struct str path, int *out_fd, struct err *e)
+{
+	char id[SYMBOLIZE_ID_MAX + 1], name[SYMBOLIZE_PATH_MAX];
+	CLEANUP(fd_cleanup) int fd = -1;
+	if (symbolize_tables_are_local(symbolizer_tables(s)) && symbolize_id_is_valid(build_id) &&
+		path.len && path.p[0] == '/' && path.len < sizeof(name) &&
+		!memchr(path.p, 0, path.len)) {
+		snprintf(id, sizeof(id), "%.*s", STR_ARG(build_id));
+		snprintf(name, sizeof(name), "%.*s", STR_ARG(path));
+		fd = symbolize_file_open(name, id);
+	}
+	if (!is_wanted(fd, DEBUGINFO_EXECUTABLE) || !os_readable_by_all(fd))
+		return err_set(e, E_NOTFOUND, "no executable of this build id");
+	*out_fd = STEAL_FD(fd);
+	return OK;
+}
+
+enum status symbolizer_code(int fd, uint8_t *bytes, struct debuginfo_code *out, struct err *e)
+{
+	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
+	struct fileoff at;
+	size_t len = out->bytes.len;
+	enum status s = read_elf(fd, &obj, e);
+	if (s != OK)
+		return s;
+	if (!objfile_fileoff_of(obj, (struct vaddr){ out->address }, &at))
+		return err_set(e, E_NOTFOUND, "the function is not in the file");
+	s = objfile_read(obj, at.v, bytes, len, e);
+	if (s != OK)
+		return s;
+	out->machine = objfile_machine(obj);
+	out->bytes = str_make(bytes, len);
+	return OK;
+}
+
 enum status symbolizer_section(int fd, struct str name, struct buf *out, struct err *e)
 {
 	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
@@ -99,4 +135,19 @@ enum status symbolizer_section(int fd, struct str name, struct buf *out, struct 
 	if (s == OK)
 		out->len += v[i].size;
 	return s;
+}
+
+enum status symbolizer_function(struct symbolizer *s, struct str build_id, uint64_t vaddr,
+	uint64_t *out_begin, uint64_t *out_end, struct err *e)
+{
+	struct symbolize_tables *tables = symbolizer_tables(s);
+	struct symbolize_ref *ref = NULL;
+	bool pending = false;
+	symbolize_tables_get(tables, build_id, STR(""), &ref, &pending);
+	bool found =
+		ref && debuginfo_table_bounds(symbolize_ref_table(ref), vaddr, out_begin, out_end);
+	symbolize_ref_release(tables, ref);
+	return found ? OK
+		     : err_set(e, E_NOTFOUND, "where the function begins and ends is not known%s",
+			       pending ? " yet" : "");
 }

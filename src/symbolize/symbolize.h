@@ -70,9 +70,22 @@ NODISCARD enum status symbolizer_look_again(
  * read it where it lies. */
 NODISCARD enum status symbolizer_file(struct symbolizer *s, struct str build_id,
 	enum debuginfo_type type, bool for_all, int *out_fd, struct err *e);
+/* The program at `path` of this host, if it has that build id and code, and every user of the host
+ * may read it. E_NOTFOUND: else. */
+NODISCARD enum status symbolizer_program(
+	struct symbolizer *s, struct str build_id, struct str path, int *out_fd, struct err *e);
+/* The code at `out->address`, out->bytes.len bytes of it, into `bytes`, which become out->bytes;
+ * its machine. E_NOTFOUND: the file does not have them all. */
+NODISCARD enum status symbolizer_code(
+	int fd, uint8_t *bytes, struct debuginfo_code *out, struct err *e);
 /* The bytes of a section, as they are in the file, appended. E_NOTFOUND: it has none, or they are
  * not in there; E_LIMIT: more than out->max. */
 NODISCARD enum status symbolizer_section(int fd, struct str name, struct buf *out, struct err *e);
+
+/* The addresses around this one of the function that it is in, as its table has them: E_NOTFOUND,
+ * where there is no table, or nothing of the address in it. */
+NODISCARD enum status symbolizer_function(struct symbolizer *s, struct str build_id, uint64_t vaddr,
+	uint64_t *out_begin, uint64_t *out_end, struct err *e);
 
 /* A message with samples of this build id came (on_demand). */
 void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path);

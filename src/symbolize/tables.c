@@ -131,6 +131,11 @@ static enum status build(struct symbolize_tables *t, const char *id,
 	return s;
 }
 
+bool symbolize_tables_are_local(const struct symbolize_tables *t)
+{
+	return t->config.local_files;
+}
+
 enum status symbolize_tables_files(
 	struct symbolize_tables *t, struct str build_id, struct symbolize_files *out, struct err *e)
 {

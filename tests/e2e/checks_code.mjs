@@ -21,7 +21,7 @@ export const codeChecks = {
 		await page.waitForSelector("tbody tr.marked");
 		await page.focus(".table-scroll");
 		await page.keyboard.press("m");
-		await page.click("[role=menuitem]:has-text('Source, line by line')");
+		await page.click("[role=menuitem]:has-text('Source and instructions')");
 		await waitParameter(page, "code", row.name);
 		await page.waitForSelector(".code-table tbody tr.warm");
 		assert.equal(await page.locator(".code-title h2").textContent(), row.name);
@@ -49,6 +49,21 @@ export const codeChecks = {
 		await painted(page);
 	},
 
+	async "instructions of a function, with source lines between them"({ page, url }) {
+		await page.goto(`${url}/?paused=1&code=_PyEval_EvalFrameDefault&code_binary=python3.11&code_file=Python/ceval.c`);
+		await page.waitForSelector(".code-table");
+		await page.click(".code-bar .segments button:has-text('Instructions')");
+		await waitParameter(page, "code_as", "asm");
+		await page.waitForSelector(".code-table.asm tr.between");
+		assert.match(await page.locator(".code-table tr.between").first().textContent(), /^ceval\.c:5352/);
+		assert.match(await page.locator(".code-table").textContent(), /401008mov rax, qword ptr/);
+		await page.goto(`${url}/?paused=1&code=main&code_binary=cc1plus&code_as=asm`);
+		await until(async () => {
+			const text = await page.locator(".code").textContent();
+			return { ok: /not at hand.*upload --type=executable|No instructions of its own/.test(text), said: text };
+		}, "the way to have them");
+	},
+
 	async "no source, and a file without samples, say so"({ page, url }) {
 		await page.goto(`${url}/?paused=1&code=nothing&code_binary=x&code_file=/nowhere/none.zz`);
 		await until(async () => {
@@ -72,4 +87,4 @@ export const codeChecks = {
 };
 
 /** Those about what only the server of made samples has. */
-export const codeMockOnly = new Set(["v on a frame opens its source; where the text is not at hand the way to have it is said"]);
+export const codeMockOnly = new Set(["v on a frame opens its source; where the text is not at hand the way to have it is said", "instructions of a function, with source lines between them"]);

@@ -26,6 +26,12 @@ static void gives_files_away(void **state)
 	uint64_t whole = bytes_of(fd);
 	CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_DEBUG, false, &fd, &e), &e);
 	CHECK(bytes_of(fd) == whole);
+	/* The function around an address in it. */
+	uint64_t begin = 0, end = 0, at = outer_function(1) - base();
+	CHECK_OK(symbolizer_function(t.s, id, at, &begin, &end, &e), &e);
+	CHECK(begin < at && at < end && end - begin < 4096);
+	CHECK(symbolizer_function(t.s, id, 1, &begin, &end, &e) == E_NOTFOUND);
+	CHECK(symbolizer_function(t.s, STR("0011"), at, &begin, &end, &e) == E_NOTFOUND);
 }
 
 /* A program that not every user may read, or in a folder that not every user may enter. */
@@ -54,6 +60,11 @@ static void keeps_private_files(void **state)
 		shell("chmod %o %s/private && chmod %o %s", c->folder, t.dir, c->file, path);
 		CHECK_CASE(c,
 			symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, true, &fd, &e) == c->status);
+		if (c->status == OK)
+			close(fd);
+		CHECK_CASE(c, symbolizer_program(t.s, id, str_of(path), &fd, &e) == c->status);
+		CHECK_CASE(c,
+			symbolizer_program(t.s, STR("0011"), str_of(path), &fd, &e) == E_NOTFOUND);
 		if (c->status == OK)
 			close(fd);
 		CHECK_OK(symbolizer_file(t.s, id, DEBUGINFO_EXECUTABLE, false, &fd, &e), &e);
@@ -89,6 +100,7 @@ static void tells_debug_files_from_executables(void **state)
 	close(fd);
 }
 
-TEST_MAIN(cmocka_unit_test_setup_teardown(gives_files_away, set_up, tear_down),
+TEST_MAIN_WITH(debuginfo_child_main,
+	cmocka_unit_test_setup_teardown(gives_files_away, set_up, tear_down),
 	cmocka_unit_test_setup_teardown(keeps_private_files, set_up, tear_down),
 	cmocka_unit_test_setup_teardown(tells_debug_files_from_executables, set_up, tear_down))

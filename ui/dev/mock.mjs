@@ -9,7 +9,7 @@ import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { coresAt, PROCESSES } from "./data.mjs";
-import { sourceOf } from "./source.mjs";
+import { instructionsOf, sourceOf } from "./source.mjs";
 import { flameOf, makeStacks, topOf } from "./tree.mjs";
 
 const dist = join(dirname(fileURLToPath(import.meta.url)), "../dist");
@@ -185,6 +185,7 @@ function answer(path, p) {
 		return { ...topOf(stacksOf(ask(p)), Number(p.get("limit") ?? 0)), unit: ask(p).unit };
 	}
 	if (path === "/api/source") return sourceOf(topOf(stacksOf(ask(p)), 0), ask(p).unit, p.get("file") ?? "");
+	if (path === "/api/instructions") return instructionsOf(topOf(stacksOf(ask(p)), 0), ask(p).unit, p.get("function"), p.get("binary"));
 	if (path === "/api/agents") {
 		const agent = (id, ago, lastError = "") => ({
 			id,
@@ -281,19 +282,13 @@ const server = createServer((request, response) => {
 		send(request, response, 200, "text/plain", Buffer.from(metrics()));
 		return;
 	}
-	const name = url.pathname === "/" ? "index.html" : url.pathname.slice(1);
+	const name = url.pathname.slice(1) || "index.html";
 	const path = join(dist, name);
 	if (!/^[\w.-]+$/.test(name) || !existsSync(path)) {
 		send(request, response, 404, "text/plain", Buffer.from("not found\n"));
 		return;
 	}
-	send(
-		request,
-		response,
-		200,
-		TYPES[extname(name)] ?? "application/octet-stream",
-		readFileSync(path),
-	);
+	send(request, response, 200, TYPES[extname(name)] ?? "application/octet-stream", readFileSync(path));
 });
 server.listen(Number(argument("port", "0")), "127.0.0.1", () => {
 	console.log(`http://127.0.0.1:${server.address().port}`);

@@ -22,3 +22,21 @@ export function sourceOf({ rows, total }, unit, file) {
 	const host = file.startsWith("/srv/") ? { origin: "host", text: `${lines.join("\n")}\n`, modified: Date.now() - 864e5 } : {};
 	return { unit, total, pending: 0, builds: host.text ? ["0f3a5c7e9b1d2468"] : ["0f3a5c7e9b1d2468", "11223344556677"], places, ...host };
 }
+
+const CODE = ["push rbp", "mov rbp, rsp", "mov rax, qword ptr [rdi + 8]", "test rax, rax", "je 0x4011c0", "call 0x401f00", "imul rsi, rsi, 0x24924925", "pop rbp", "ret"];
+
+/** Instructions of a made function: those of python3.11 are at hand. */
+export function instructionsOf({ rows, total }, unit, name, binary) {
+	const row = rows.find((one) => one.name === name && one.binary === binary);
+	const frame = FRAMES.get(name);
+	const answer = { unit, total, pending: 0, builds: row ? ["0f3a5c7e9b1d2468"] : [], instructions: [] };
+	if (!row || binary !== "python3.11") {
+		return row ? { ...answer, missing: "no executable of this build id" } : answer;
+	}
+	answer.instructions = CODE.map((text, i) => {
+		const share = i === 2 ? 0.7 : i === 5 ? 0.3 : 0;
+		const place = frame?.file ? [frame.file, frame.line + Math.floor(i / 3), name] : [];
+		return [(0x401000 + 4 * i).toString(16), text, Math.round(row.self * share), Math.round(row.total * share), ...place];
+	});
+	return answer;
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { codeRows, firstRow, hotRows, isShort, type Place } from "../src/model/code.ts";
+import { codeRows, firstRow, hotRows, instructionRows, isShort, type Place } from "../src/model/code.ts";
 
 const PLACES: Place[] = [
 	[2, 5, 9],
@@ -19,7 +19,7 @@ test("each line of the text is a row, with its values", () => {
 test("without a text there are the lines with values; lines behind its end stay", () => {
 	assert.deepEqual(codeRows(null, PLACES).map((r) => r.at), [2, 4, 5]);
 	assert.deepEqual(codeRows("a\nb", PLACES).map((r) => r.at), [1, 2, 4, 5]);
-	assert.deepEqual(codeRows("", []), [{ at: 1, text: "", self: 0, total: 0 }]);
+	assert.deepEqual(codeRows("", []).map((r) => r.text), [""]);
 	assert.equal(isShort("a\nb", PLACES), true);
 	assert.equal(isShort("a\nb\nc\nd\ne", PLACES), false);
 	assert.equal(isShort(null, PLACES), false);
@@ -31,4 +31,26 @@ test("the hottest lines come by their own value, then by the total", () => {
 	assert.equal(firstRow(rows, 3), 1, "where the function begins");
 	assert.equal(firstRow(rows, 0), 2, "the hottest");
 	assert.equal(firstRow([], 7), 0);
+});
+
+test("a source line stands above the first of its instructions", () => {
+	const rows = instructionRows(
+		[
+			["10", "push rbp", 0, 0, "/s/a.c", 2, "f"],
+			["11", "mov rax, rbx", 7, 9, "/s/a.c", 2, "f"],
+			["14", "call 0x40", 0, 3, "/s/b.h", 9, "g"],
+			["19", "ret", 1, 1],
+		],
+		"/s/a.c",
+		"int f()\n\t{ return g(); }\n",
+	);
+	assert.deepEqual(rows.map((r) => [r.label, r.text, r.self]), [
+		["a.c:2", "{ return g(); }", 0],
+		["10", "push rbp", 0],
+		["11", "mov rax, rbx", 7],
+		["b.h:9", "g", 0],
+		["14", "call 0x40", 0],
+		["19", "ret", 1],
+	]);
+	assert.deepEqual(hotRows(rows), [2, 5, 4]);
 });

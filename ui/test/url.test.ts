@@ -37,7 +37,7 @@ test("every part of the state goes there and back", () => {
 		mark: "f",
 		binary: "libc.so.6",
 		sort: "-name",
-		code: { name: "operator()", binary: "a.out", file: "/src/a b.cc" },
+		code: { name: "operator()", binary: "a.out", file: "/src/a b.cc", asm: true },
 		paused: true,
 		baseMatchers: "",
 		baseRange: { from: "now-2h", to: "now-1h" },

@@ -86,15 +86,14 @@ static int add_actions(posix_spawn_file_actions_t *actions, const struct spawn *
 }
 
 static enum status start(
-	struct spawn *p, bool dwarf, const struct debuginfo_limits *l, struct err *e)
+	struct spawn *p, unsigned more, const struct debuginfo_limits *l, struct err *e)
 {
 	char memory[24], cpu[24], output[24], files[24];
 	snprintf(memory, sizeof(memory), "%llu", (unsigned long long)l->memory_bytes);
 	snprintf(cpu, sizeof(cpu), "%u", l->cpu_seconds);
 	snprintf(output, sizeof(output), "%llu", (unsigned long long)l->output_bytes);
 	unsigned bits = (p->fds[DEBUGINFO_CHILD_DEBUG_FD] >= 0 ? DEBUGINFO_CHILD_DEBUG : 0) |
-			(p->fds[DEBUGINFO_CHILD_ALT_FD] >= 0 ? DEBUGINFO_CHILD_ALT : 0) |
-			(dwarf ? 0 : DEBUGINFO_CHILD_NO_DWARF);
+			(p->fds[DEBUGINFO_CHILD_ALT_FD] >= 0 ? DEBUGINFO_CHILD_ALT : 0) | more;
 	snprintf(files, sizeof(files), "%u", bits);
 	char name[] = "firn", verb[] = DEBUGINFO_CHILD_VERB, own[PATH_MAX], beside[PATH_MAX];
 	char option[] = "--library-path";
@@ -208,13 +207,13 @@ static enum status finish(struct spawn *p, const atomic_bool *stop, struct err *
 		     : err_set(e, E_CANCELED, "%s", status_text(E_CANCELED));
 }
 
-static enum status run_child(const struct debuginfo_files *files, bool dwarf, int table,
+enum status debuginfo_child_run(const struct debuginfo_files *files, unsigned bits, int table,
 	const struct debuginfo_limits *limits, struct err *e)
 {
 	CLEANUP(spawn_deinit) struct spawn p = { { -1, -1, -1, -1, -1 }, -1, 0 };
 	enum status s = gather_fds(&p, files, table, e);
 	if (s == OK)
-		s = start(&p, dwarf, limits, e);
+		s = start(&p, bits, limits, e);
 	return s == OK ? finish(&p, limits->stop, e) : s;
 }
 
@@ -222,12 +221,12 @@ static enum status run_child(const struct debuginfo_files *files, bool dwarf, in
 static enum status run_children(const struct debuginfo_files *files, int table,
 	const struct debuginfo_limits *limits, struct err *e)
 {
-	enum status s = run_child(files, true, table, limits, e);
+	enum status s = debuginfo_child_run(files, 0, table, limits, e);
 	if (s != E_CORRUPT && s != E_LIMIT)
 		return s;
 	if (ftruncate(table, 0) != 0)
 		return err_os(e, "empty the unfinished symbol table");
-	return run_child(files, false, table, limits, e);
+	return debuginfo_child_run(files, DEBUGINFO_CHILD_NO_DWARF, table, limits, e);
 }
 
 static enum status check(int fd, const char *path, struct err *e)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child that reads hostile ELF and DWARF. It is this program, started again with
+ * The child that reads hostile ELF and DWARF, and hostile code. It is this program, started again
+ *with
  *
  *	firn __symtab MEMORY_BYTES CPU_SECONDS OUTPUT_BYTES FILES
  *
  * and descriptors: 0 the ELF file, 1 the table to write, 2 a pipe for one sentence, 3 the debug
  * file, 4 the alternative file (FILES has a bit for each that is there). It closes all others,
  * gives up priority and privileges, sets limits, and only then looks at a byte. Its exit status is
- * an `enum status`.
+ * an `enum status`. For instructions (code.c) 0 is a piece of code and 1 its listing.
  */
 #include "debuginfo/symtab/child.h"
 #include "debuginfo/symtab/readers.h"
@@ -201,6 +202,8 @@ static enum status run(const struct child *c, struct err *e)
 	enum status s = enter_sandbox(c, e);
 	if (s != OK)
 		return s;
+	if (is_there(c, DEBUGINFO_CHILD_CODE))
+		return debuginfo_list_code(0, 1, e);
 	struct debuginfo_builder b;
 	s = debuginfo_builder_init(&b, c->limits.memory_bytes);
 	if (s != OK)
@@ -218,7 +221,7 @@ static bool parse(int argc, char **argv, struct child *out)
 		!str_parse_u64(str_of(argv[3]), 10, &cpu) ||
 		!str_parse_u64(str_of(argv[4]), 10, &output) ||
 		!str_parse_u64(str_of(argv[5]), 10, &files) || cpu > CPU_SECONDS_MAX ||
-		memory > UINT64_MAX / 4 || files > 7)
+		memory > UINT64_MAX / 4 || files > 15)
 		return false;
 	out->limits = (struct debuginfo_limits){ memory, (uint32_t)cpu, output };
 	out->files = (unsigned)files;

@@ -2,6 +2,8 @@
 /* child: what build.c and the child that it starts agree on. */
 #pragma once
 
+#include "debuginfo/symtab/symtab.h"
+
 #include <stdbool.h>
 
 /* Built with a sanitizer, which needs address space, and system calls to report. */
@@ -26,5 +28,15 @@ enum debuginfo_child_file {
 	DEBUGINFO_CHILD_DEBUG = 1,
 	DEBUGINFO_CHILD_ALT = 2,
 	DEBUGINFO_CHILD_NO_DWARF = 4,
+	DEBUGINFO_CHILD_CODE = 8, /* 0 is a piece of code, 1 its listing; code.c */
 };
 bool debuginfo_child_is_ready(void);
+
+/* build.c: starts the child with `files` and waits for it; `bits`: NO_DWARF, CODE. */
+NODISCARD enum status debuginfo_child_run(const struct debuginfo_files *files, unsigned bits,
+	int out_fd, const struct debuginfo_limits *limits, struct err *e);
+
+/* Before the code in what the child gets (listing.c). */
+#define DEBUGINFO_CODE_HEAD_BYTES 16
+/* code.c, in the child. */
+NODISCARD enum status debuginfo_list_code(int fd, int out_fd, struct err *e);

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "os/os.h"
@@ -55,6 +56,27 @@ NODISCARD enum status debuginfo_build_files(const struct debuginfo_files *files,
 NODISCARD enum status debuginfo_build(int fd, int debug_fd, const char *out_path,
 	const struct debuginfo_limits *limits, struct err *e);
 
+/* ---- instructions ---- */
+
+#define DEBUGINFO_CODE_BYTES_MAX ((size_t)256 << 10) /* of one call */
+struct debuginfo_code {
+	uint16_t machine; /* EM_X86_64, EM_AARCH64 */
+	uint64_t address; /* virtual, of the ELF file */
+	struct str bytes;
+};
+struct debuginfo_instruction {
+	uint64_t address;
+	uint32_t size;
+	struct str text; /* "mov rax, rbx"; printable ASCII */
+};
+/* In a child as above; what is no instruction is ".byte …". Texts lie in `text`, whose max is the
+ * limit; the array in the arena. E_UNSUPPORTED: another machine. E_LIMIT: more than
+ * DEBUGINFO_CODE_BYTES_MAX. E_CORRUPT: the child crashed, or what it said is no listing. */
+NODISCARD enum status debuginfo_disassemble(const struct debuginfo_code *code, struct buf *text,
+	struct arena *a, struct debuginfo_instruction **out, size_t *out_count, struct err *e);
+
+/* ---- tables ---- */
+
 struct debuginfo_table;
 
 /* Maps a table that debuginfo_build() made. E_CORRUPT names the section and the offset. */
@@ -88,6 +110,10 @@ struct debuginfo_at {
 bool debuginfo_table_at(const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_at *out);
 uint32_t debuginfo_table_frames(const struct debuginfo_table *t, struct debuginfo_at p,
 	struct debuginfo_frame *out, uint32_t max);
+/* The addresses around this one, without a gap, of the function that it is in, whatever is inlined
+ * there. False: nothing is known. */
+bool debuginfo_table_bounds(
+	const struct debuginfo_table *t, uint64_t vaddr, uint64_t *out_begin, uint64_t *out_end);
 /* By the file's PT_LOAD segments, which the table keeps; false when no segment holds it. */
 bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset, uint64_t *out);
 

@@ -336,6 +336,34 @@ uint32_t debuginfo_table_find(
 	return debuginfo_table_at(t, vaddr, &p) ? debuginfo_table_frames(t, p, out, max) : 0;
 }
 
+/* The function that is not inlined, of a range; 0: none. */
+static uint32_t outer_function(const struct debuginfo_table *t, uint32_t range)
+{
+	uint32_t id = t->places[range].node;
+	while (id != 0 && t->nodes[id].parent != 0)
+		id = t->nodes[id].parent;
+	return t->nodes[id].function;
+}
+
+bool debuginfo_table_bounds(
+	const struct debuginfo_table *t, uint64_t vaddr, uint64_t *out_begin, uint64_t *out_end)
+{
+	uint32_t at = debuginfo_table_range(t, vaddr), r = 0;
+	if (at == UINT32_MAX || outer_function(t, at) == 0)
+		return false;
+	while (vaddr < t->regions[r].base || vaddr >= t->regions[r].end)
+		r++;
+	const struct symtab_region *region = &t->regions[r];
+	uint32_t first = at, last = at, end = region->first_range + region->range_count;
+	while (first > region->first_range && outer_function(t, first - 1) == outer_function(t, at))
+		first--;
+	while (last + 1 < end && outer_function(t, last + 1) == outer_function(t, at))
+		last++;
+	*out_begin = region->base + t->starts[first];
+	*out_end = last + 1 < end ? region->base + t->starts[last + 1] : region->end;
+	return true;
+}
+
 bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset, uint64_t *out)
 {
 	for (uint32_t i = 0; i < t->segment_count; i++) {

@@ -3,7 +3,7 @@
 import type { Flame } from "../model/flame.ts";
 import { learnClock } from "./clock.ts";
 import { decodeFlame } from "./decode.ts";
-import type { Agent, FlameAnswer, ProfileType, SeriesAnswer, SourceAnswer, Target, TopAnswer } from "./types.ts";
+import type { Agent, FlameAnswer, InstructionsAnswer, ProfileType, SeriesAnswer, SourceAnswer, Target, TopAnswer } from "./types.ts";
 
 /** An answer that is an error. `status` 0: the server was not reached. */
 export class ApiError extends Error {
@@ -179,6 +179,15 @@ export function graphUrl(q: Question, format: string): string {
 /** Values by line of a source file, and its text; `build` "": of all builds. */
 export function getSource(q: Question, file: string, build: string, signal: AbortSignal): Promise<SourceAnswer> {
 	return get("api/source", { ...q, file, build_id: build }, signal);
+}
+
+/** Instructions of a function with their values; `build` "": of the build that costs most. */
+export function getInstructions(
+	q: Question,
+	one: { name: string; binary: string; build: string },
+	signal: AbortSignal,
+): Promise<InstructionsAnswer> {
+	return get("api/instructions", { ...q, function: one.name, binary: one.binary, build_id: one.build }, signal);
 }
 
 /** Who pushed lately. */

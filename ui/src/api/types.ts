@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Answers of the HTTP API as docs/api.md writes them. */
+import type { Instruction } from "../model/code.ts";
 import type { ApiSeries } from "../model/series.ts";
 import type { Row } from "../model/table.ts";
 
@@ -36,6 +37,17 @@ export interface SourceAnswer {
 	text?: string;
 	/** When the file of this host was changed, in milliseconds since 1970. */
 	modified?: number;
+}
+
+/** /api/instructions */
+export interface InstructionsAnswer {
+	unit: string;
+	total: number;
+	pending: number;
+	builds: string[];
+	/** Why there are none. */
+	missing?: string;
+	instructions: Instruction[];
 }
 
 /** /api/flamegraph */

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The lines of a source file with their values, as rows of a listing. */
+/** The lines of a source file, or the instructions of a function, with their values, as rows of a listing. */
 
 /** A row of the listing; values in the unit of the profile. */
 export interface CodeRow {
-	/** Number of the line. */
+	/** Number of the line; of an instruction its number in the function. */
 	at: number;
+	/** That, or the address, for people. */
+	label: string;
 	text: string;
+	/** A source line between instructions: it has no values of its own. */
+	between?: boolean;
 	self: number;
 	total: number;
 }
@@ -28,7 +32,8 @@ export function codeRows(text: string | null, places: readonly Place[]): CodeRow
 			lines.pop();
 		}
 		for (const line of lines.slice(0, LINES_MAX)) {
-			rows.push({ at: rows.length + 1, text: expand(line), self: 0, total: 0 });
+			const at = rows.length + 1;
+			rows.push({ at, label: String(at), text: expand(line), self: 0, total: 0 });
 		}
 	}
 	const there = rows.length;
@@ -38,8 +43,36 @@ export function codeRows(text: string | null, places: readonly Place[]): CodeRow
 			row.self = self;
 			row.total = total;
 		} else {
-			rows.push({ at, text: "", self, total });
+			rows.push({ at, label: String(at), text: "", self, total });
 		}
+	}
+	return rows;
+}
+
+/** An instruction: address in hex, text, self, total, and the innermost place where that is known. */
+export type Instruction = readonly [
+	address: string,
+	text: string,
+	self: number,
+	total: number,
+	file?: string,
+	line?: number,
+	name?: string,
+];
+
+/** Instructions, with the source line above the first of each run of its instructions. */
+export function instructionRows(list: readonly Instruction[], file: string, text: string | null): CodeRow[] {
+	const lines = text?.split("\n") ?? [];
+	const rows: CodeRow[] = [];
+	let last = "";
+	for (const [i, [address, code, self, total, from = "", line = 0, name = ""]] of list.entries()) {
+		const place = line > 0 ? `${from.slice(from.lastIndexOf("/") + 1)}:${line}` : "";
+		if (place !== "" && `${place} ${name}` !== last) {
+			const source = from === file ? (lines[line - 1] ?? "").trim() : "";
+			rows.push({ at: 0, label: place, text: source || name, self: 0, total: 0, between: true });
+		}
+		last = `${place} ${name}`;
+		rows.push({ at: i + 1, label: address, text: code, self, total });
 	}
 	return rows;
 }

@@ -20,6 +20,8 @@ export interface Code {
 	binary: string;
 	/** Its source file; "": not known. */
 	file: string;
+	/** Its instructions, not its source. */
+	asm: boolean;
 }
 
 /** Everything that a link carries. */
@@ -138,7 +140,8 @@ function parseBaseRange(from: string | null, to: string | null): Range | null {
 
 function parseCode(p: URLSearchParams): Code | null {
 	const name = p.get("code");
-	return name === null ? null : { name, binary: p.get("code_binary") ?? "", file: p.get("code_file") ?? "" };
+	const file = p.get("code_file") ?? "";
+	return name === null ? null : { name, binary: p.get("code_binary") ?? "", file, asm: p.get("code_as") === "asm" };
 }
 
 /** Reads the parameters of a URL; what makes no sense is left at its default. */
@@ -214,6 +217,7 @@ export function formatUrl(s: State): string {
 		p.set("code", s.code.name);
 		put("code_binary", s.code.binary);
 		put("code_file", s.code.file);
+		put("code_as", s.code.asm ? "asm" : "");
 	}
 	put("paused", s.paused ? "1" : "");
 	if (s.baseMatchers !== null) {

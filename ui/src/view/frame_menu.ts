@@ -14,12 +14,14 @@ function openSandwich(name: string): void {
 	go({ focus: name, sandwich: true, invert: false, zoom: "", ...graph() });
 }
 
-/** The way to its source, where the symbols name a file. */
+/** The way to its source, where the symbols name a file, or else to its instructions. */
 function sourceItems(name: string, binary: string, file: string): MenuItem[] {
-	if (file === "" || stateNow().page === "compare") {
+	if ((file === "" && binary === "") || stateNow().page === "compare") {
 		return [];
 	}
-	return [{ name: "Source, line by line", hint: "v", run: () => go({ code: { name, binary, file } }) }];
+	const asm = file === "";
+	const run = () => go({ code: { name, binary, file, asm } });
+	return [{ name: asm ? "Its instructions" : "Source and instructions", hint: "v", run }];
 }
 
 /** The source file of a function, "" where no frame of it has one. */

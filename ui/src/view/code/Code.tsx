@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The source of a function: the whole file, with what each line costs beside it. */
+/** The source of a function, the whole file, or its instructions, with what each line costs beside it. */
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { getSource, type Question } from "../../api/client.ts";
-import type { SourceAnswer } from "../../api/types.ts";
+import { getInstructions, getSource, type Question } from "../../api/client.ts";
 import type { Data } from "../../app/data.ts";
 import { go } from "../../app/store.ts";
 import { type Query, useQuery } from "../../app/use_query.ts";
-import { codeRows, isShort } from "../../model/code.ts";
+import { type CodeRow, codeRows, instructionRows } from "../../model/code.ts";
 import type { Flame } from "../../model/flame.ts";
 import { formatShare, formatValue } from "../../model/units.ts";
 import type { Code } from "../../model/url.ts";
 import { Loading } from "../Empty.tsx";
 import { Icon } from "../icons.tsx";
+import { Segments } from "../Segments.tsx";
 import { Listing } from "./Listing.tsx";
+import { Missing, Origin } from "./notes.tsx";
+
+const FORMS = [
+	{ value: "source", name: "Source" },
+	{ value: "asm", name: "Instructions" },
+] as const;
+
+/** What both answers have. */
+interface Answer {
+	unit: string;
+	total: number;
+	builds: string[];
+}
+
+interface CodeProps {
+	code: Code;
+	data: Data;
+	question: Question;
+}
 
 /** The line where the function begins, as the graph has it; 0: not known. */
 function lineOf(f: Flame | null, code: Code): number {
@@ -24,32 +44,8 @@ function lineOf(f: Flame | null, code: Code): number {
 	return 0;
 }
 
-/** Where the text is from, and what may be wrong with it. */
-function Origin({ answer, question }: { answer: SourceAnswer; question: Question }) {
-	const { origin, modified = 0, builds, places } = answer;
-	const short = isShort(answer.text ?? null, places);
-	const begin = Date.parse(question.from);
-	if (!origin) {
-		return (
-			<p class="code-note" data-testid="code-origin">
-				The text of this file is not here; these are the lines with samples. To have it, where the
-				program was built: <code>firn debuginfo source PROGRAM</code>, then{" "}
-				<code>firn debuginfo upload --type=sources --build-id={builds[0] || "BUILDID"} source.tar.zstd</code>
-			</p>
-		);
-	}
-	const younger = origin === "host" && modified > begin;
-	return (
-		<p class={`code-note ${short || younger ? "doubt" : ""}`} data-testid="code-origin">
-			{origin === "upload" ? "The text as it was uploaded for this build." : "The file of this path on the server's host."}
-			{younger && " It was changed after these samples began: lines may have moved."}
-			{short && " It has fewer lines than the program was built from."}
-		</p>
-	);
-}
-
-/** Of which builds lines are shown. */
-function Builds(props: { builds: readonly string[]; build: string; choose: (build: string) => void }) {
+/** Of which build the lines are. */
+function Builds(props: { builds: readonly string[]; build: string; choose: (build: string) => void; all: string }) {
 	if (props.builds.length < 2) {
 		return null;
 	}
@@ -57,7 +53,7 @@ function Builds(props: { builds: readonly string[]; build: string; choose: (buil
 		<label class="by">
 			Build
 			<select value={props.build} onChange={(e) => props.choose(e.currentTarget.value)}>
-				<option value="">all {props.builds.length}</option>
+				<option value="">{props.all}</option>
 				{props.builds.map((id) => (
 					<option key={id} value={id}>
 						{id.slice(0, 12) || "without an id"}
@@ -68,53 +64,36 @@ function Builds(props: { builds: readonly string[]; build: string; choose: (buil
 	);
 }
 
-/** What stands below the bar. */
-function Body(props: { query: Query<SourceAnswer>; code: Code; data: Data; question: Question }) {
-	const { query, code, data } = props;
-	const answer = query.data;
-	const rows = useMemo(() => (answer ? codeRows(answer.text ?? null, answer.places) : []), [answer]);
-	const begin = useMemo(() => lineOf(data.flame.data, code), [data.flame.data === null, code.name, code.file]);
-	if (!answer) {
+/** What stands below the bar: the listing, or why there is none. */
+function Body(props: { query: Query<Answer>; rows: readonly CodeRow[]; none: ComponentChildren; children: ComponentChildren }) {
+	const { query } = props;
+	if (!query.data) {
 		return query.error ? (
 			<div class="blank in-panel" role="alert">
 				<h2>No answer</h2>
 				<p>{query.error.message}</p>
 			</div>
 		) : (
-			<Loading text="Asking for the source" trouble={query.trouble} />
+			<Loading text="Asking for the code" trouble={query.trouble} />
 		);
 	}
-	if (rows.length === 0) {
-		return (
-			<div class="blank in-panel">
-				<h2>No samples in this file</h2>
-				<p>None of the samples in this time has a line of it. Choose a longer time.</p>
-			</div>
-		);
-	}
-	return (
-		<>
-			<Listing
-				note={<Origin answer={answer} question={props.question} />}
-				rows={rows}
-				unit={answer.unit}
-				whole={answer.total}
-				begin={begin}
-				id={`${code.file} ${code.name}`}
-			/>
-		</>
-	);
+	return <>{props.rows.length === 0 ? <div class="blank in-panel">{props.none}</div> : props.children}</>;
 }
 
-/** The panel in the place of graph and table. */
-export function CodeView(props: { code: Code; data: Data; question: Question }) {
-	const { code, data, question } = props;
-	const [build, setBuild] = useState("");
-	const id = JSON.stringify([code.file, build, question.query, data.flame.id]);
-	const query = useQuery(id, data.flame.atMs, (signal) => getSource(question, code.file, build, signal));
-	const self = query.data?.places.reduce((sum, [, own]) => sum + own, 0) ?? 0;
+/** The panel with its bar. */
+function Frame(props: {
+	code: Code;
+	query: Query<Answer>;
+	rows: readonly CodeRow[];
+	build: string;
+	setBuild: (build: string) => void;
+	children: ComponentChildren;
+}) {
+	const { code, query } = props;
+	const answer = query.data;
+	const self = props.rows.reduce((sum, row) => sum + row.self, 0);
 	return (
-		<section class="panel profile code" aria-label="Source">
+		<section class="panel profile code" aria-label={code.asm ? "Instructions" : "Source"}>
 			<div class="profile-bar code-bar">
 				<button type="button" class="button" title="Back to the graph (Esc)" onClick={() => go({ code: null })}>
 					<Icon name="left" />
@@ -122,17 +101,93 @@ export function CodeView(props: { code: Code; data: Data; question: Question }) 
 				</button>
 				<div class="code-title">
 					<h2 title={code.name}>{code.name}</h2>
-					<p title={code.file}>{code.file}</p>
+					<p title={code.file}>{code.asm ? code.binary : code.file}</p>
 				</div>
-				{query.data && (
+				{answer && (
 					<p class="code-sum">
-						<b>{formatValue(self, query.data.unit)}</b> in lines of this file themselves,{" "}
-						{formatShare(self, query.data.total)}
+						<b>{formatValue(self, answer.unit)}</b> in {code.asm ? "its instructions" : "lines of this file"} themselves,{" "}
+						{formatShare(self, answer.total)}
 					</p>
 				)}
-				<Builds builds={query.data?.builds ?? []} build={build} choose={setBuild} />
+				<Builds
+					builds={answer?.builds ?? []}
+					build={props.build}
+					choose={props.setBuild}
+					all={code.asm ? "that costs most" : `all ${answer?.builds.length}`}
+				/>
+				{code.file !== "" && code.binary !== "" && (
+					<Segments
+						label="Code"
+						value={code.asm ? "asm" : "source"}
+						choices={FORMS}
+						choose={(form) => go({ code: { ...code, asm: form === "asm" } })}
+					/>
+				)}
 			</div>
-			<Body query={query} code={code} data={data} question={question} />
+			{props.children}
 		</section>
 	);
+}
+
+function Source({ code, data, question }: CodeProps) {
+	const [build, setBuild] = useState("");
+	const id = JSON.stringify([code.file, build, question.query, data.flame.id]);
+	const query = useQuery(id, data.flame.atMs, (signal) => getSource(question, code.file, build, signal));
+	const answer = query.data;
+	const rows = useMemo(() => (answer ? codeRows(answer.text ?? null, answer.places) : []), [answer]);
+	const begin = useMemo(() => lineOf(data.flame.data, code), [data.flame.data === null, code.name, code.file]);
+	const none = (
+		<>
+			<h2>No samples in this file</h2>
+			<p>None of the samples in this time has a line of it. Choose a longer time.</p>
+		</>
+	);
+	return (
+		<Frame code={code} query={query} rows={rows} build={build} setBuild={setBuild}>
+			<Body query={query} rows={rows} none={none}>
+				<Listing
+					note={answer && <Origin answer={answer} question={question} />}
+					rows={rows}
+					unit={answer?.unit ?? ""}
+					whole={answer?.total ?? 0}
+					heads={["Line", "Source"]}
+					begin={begin}
+					id={`${code.file} ${code.name}`}
+				/>
+			</Body>
+		</Frame>
+	);
+}
+
+function Instructions({ code, data, question }: CodeProps) {
+	const [build, setBuild] = useState("");
+	const id = JSON.stringify([code.name, code.binary, build, question.query, data.flame.id]);
+	const one = { name: code.name, binary: code.binary, build };
+	const query = useQuery(id, data.flame.atMs, (signal) => getInstructions(question, one, signal));
+	const source = useQuery(code.file === "" ? null : `${id}${code.file}`, 0, (signal) =>
+		getSource(question, code.file, build, signal),
+	);
+	const answer = query.data;
+	const text = source.data?.text ?? null;
+	const rows = useMemo(() => (answer ? instructionRows(answer.instructions, code.file, text) : []), [answer, text]);
+	return (
+		<Frame code={code} query={query} rows={rows} build={build} setBuild={setBuild}>
+			<Body query={query} rows={rows} none={answer && <Missing answer={answer} code={code} />}>
+				<Listing
+					note={null}
+					rows={rows}
+					unit={answer?.unit ?? ""}
+					whole={answer?.total ?? 0}
+					heads={["Address", "Instruction"]}
+					begin={0}
+					id={`${code.binary} ${code.name}`}
+				/>
+			</Body>
+		</Frame>
+	);
+}
+
+/** The panel in the place of graph and table. */
+export function CodeView(props: CodeProps) {
+	return props.code.asm ? <Instructions {...props} /> : <Source {...props} />;
 }

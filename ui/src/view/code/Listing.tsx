@@ -17,6 +17,8 @@ interface ListingProps {
 	unit: string;
 	/** What 100 % is. */
 	whole: number;
+	/** Headings of the two columns behind the values. */
+	heads: readonly [at: string, text: string];
 	/** The line to begin at; 0: at the hottest. */
 	begin: number;
 	/** What is listed: another one begins anew. */
@@ -54,7 +56,7 @@ function useRowView(id: string, first: number) {
 }
 
 /** The listing, and the way from one hot line to the next. */
-export function Listing({ note, rows, unit, whole, begin, id }: ListingProps) {
+export function Listing({ note, rows, unit, whole, heads, begin, id }: ListingProps) {
 	const hot = useMemo(() => hotRows(rows), [rows]);
 	const { box, view, look, show } = useRowView(id, firstRow(rows, begin));
 	const [at, setAt] = useState(-1);
@@ -78,18 +80,18 @@ export function Listing({ note, rows, unit, whole, begin, id }: ListingProps) {
 	return (
 		<>
 			<div class="code-steps">
-				<button type="button" class="button" title="The next hottest line (n)" onClick={() => step(1)}>
-					{at < 0 ? "Hottest line" : "Next hottest"}
+				<button type="button" class="button" title="The next hottest (n)" onClick={() => step(1)}>
+					{at < 0 ? "Hottest" : "Next hottest"}
 				</button>
 				{at >= 0 && (
 					<span data-testid="code-place">
-						line {rows[hot[at]!]!.at}, {at + 1} of {hot.length}
+						{heads[0].toLowerCase()} {rows[hot[at]!]!.label}, {at + 1} of {hot.length}
 					</span>
 				)}
 				{note}
 			</div>
 			<div class="code-scroll" ref={box} tabIndex={0} aria-label="Lines" role="region" onScroll={look} onKeyDown={onKeyDown}>
-				<table class="code-table" aria-rowcount={rows.length + 1}>
+				<table class={`code-table ${heads[0] === "Line" ? "" : "asm"}`} aria-rowcount={rows.length + 1}>
 					<thead>
 						<tr>
 							<th scope="col" class="code-value">
@@ -99,9 +101,9 @@ export function Listing({ note, rows, unit, whole, begin, id }: ListingProps) {
 								Total<span class="head-unit">{scale.name}</span>
 							</th>
 							<th scope="col" class="code-line">
-								Line
+								{heads[0]}
 							</th>
-							<th scope="col">Source</th>
+							<th scope="col">{heads[1]}</th>
 						</tr>
 					</thead>
 					<tbody style={{ height: `${rows.length * ROW_PX}px` }}>
@@ -109,12 +111,12 @@ export function Listing({ note, rows, unit, whole, begin, id }: ListingProps) {
 							<tr
 								key={first + i}
 								aria-rowindex={first + i + 2}
-								class={`${row.total > 0 ? "warm" : ""} ${hot[at] === first + i ? "here" : ""} ${row.at === begin ? "begin" : ""}`}
+								class={`${row.total > 0 ? "warm" : ""} ${hot[at] === first + i ? "here" : ""} ${begin > 0 && row.at === begin ? "begin" : ""} ${row.between ? "between" : ""}`}
 								style={{ transform: `translateY(${(first + i) * ROW_PX}px)` }}
 							>
 								<Value value={row.self} most={most.self} whole={whole} scale={scale} unit={unit} />
 								<Value value={row.total} most={most.total} whole={whole} scale={scale} unit={unit} />
-								<td class="code-line">{row.at}</td>
+								<td class="code-line">{row.label}</td>
 								<td class="code-text">{row.text}</td>
 							</tr>
 						))}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is to be known of a text, and why there is none. */
+import type { Question } from "../../api/client.ts";
+import type { InstructionsAnswer, SourceAnswer } from "../../api/types.ts";
+import { isShort } from "../../model/code.ts";
+import type { Code } from "../../model/url.ts";
+
+/** Where the text is from, and what may be wrong with it. */
+export function Origin({ answer, question }: { answer: SourceAnswer; question: Question }) {
+	const { origin, modified = 0, builds, places } = answer;
+	const short = isShort(answer.text ?? null, places);
+	if (!origin) {
+		return (
+			<p class="code-note" data-testid="code-origin">
+				The text of this file is not here; these are the lines with samples. To have it, where the
+				program was built: <code>firn debuginfo source PROGRAM</code>, then{" "}
+				<code>firn debuginfo upload --type=sources --build-id={builds[0] || "BUILDID"} source.tar.zstd</code>
+			</p>
+		);
+	}
+	const younger = origin === "host" && modified > Date.parse(question.from);
+	return (
+		<p class={`code-note ${short || younger ? "doubt" : ""}`} data-testid="code-origin">
+			{origin === "upload" ? "The text as it was uploaded for this build." : "The file of this path on the server's host."}
+			{younger && " It was changed after these samples began: lines may have moved."}
+			{short && " It has fewer lines than the program was built from."}
+		</p>
+	);
+}
+
+/** Why there are no instructions. */
+export function Missing({ answer, code }: { answer: InstructionsAnswer; code: Code }) {
+	const build = answer.builds[0];
+	if (build === undefined) {
+		return (
+			<>
+				<h2>No instructions of its own</h2>
+				<p>
+					No sample in this time lies in a function of this name in {code.binary}. Where it was inlined into
+					others, its instructions are among theirs.
+				</p>
+			</>
+		);
+	}
+	return (
+		<>
+			<h2>The instructions are not at hand</h2>
+			<p>{answer.missing}.</p>
+			<p>
+				To have them: <code>firn debuginfo upload --type=executable --build-id={build || "BUILDID"} {code.binary}</code>
+			</p>
+		</>
+	);
+}
