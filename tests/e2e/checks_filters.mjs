@@ -153,6 +153,9 @@ export const filterChecks = {
 				const body = JSON.stringify({ error: "wrong name or password", code: "UNAUTHENTICATED" });
 				return route.fulfill(open ? { status: 200, body: "{}" } : { status: 401, contentType: "application/json", body });
 			}
+			if (new URL(request.url()).pathname === "/api/logout") {
+				return route.fulfill({ status: 200, body: "{}" });
+			}
 			return open ? route.continue() : route.fulfill({ status: 401, contentType: "application/json", body: "{}" });
 		});
 		await page.goto(url);
@@ -169,6 +172,42 @@ export const filterChecks = {
 		await painted(page);
 		assert.equal(Buffer.from(sent[1].slice(6), "base64").toString(), "ana:right");
 		assert.ok(!page.url().includes("ana"));
+		const left = page.waitForRequest((request) => new URL(request.url()).pathname === "/api/logout");
+		await page.click("button[aria-label='Log out']");
+		assert.equal((await left).method(), "POST");
+		await page.waitForSelector("button[aria-label='Log out']", { state: "detached" });
+	},
+
+	async "a token that no header can carry is refused with a sentence"({ page, url }) {
+		page.expected.push("401");
+		await page.route("**/api/**", (route) => route.fulfill({ status: 401, contentType: "application/json", body: "{}" }));
+		await page.goto(url);
+		await page.getByLabel(/^Password/).fill("čert");
+		await page.getByRole("button", { name: "Log in" }).click();
+		await page.waitForSelector("[data-testid=login] [role=alert]");
+		assert.match(await page.locator("[data-testid=login] [role=alert]").textContent(), /ASCII/);
+	},
+
+	async "an expression that could freeze the page is refused, and says why"({ page, url }) {
+		await open(page, url, STILL);
+		await page.fill("[aria-label='Search functions']", "/(a+)+$/");
+		await until(async () => {
+			const text = await page.locator(".profile-bar").textContent();
+			return { ok: /could take forever/.test(text), said: text };
+		}, "the reason");
+	},
+
+	async "where more than one host sends, the first page of a visit is the fleet"({ page, url }) {
+		await page.route("**/api/labels/node/values*", (route) =>
+			route.fulfill({ contentType: "application/json", body: JSON.stringify({ values: ["a", "b"] }) }),
+		);
+		await page.goto(url);
+		await waitParameter(page, "page", "fleet");
+		await page.click(".rail a[title='Where the time goes']");
+		await painted(page);
+		await page.reload();
+		await painted(page);
+		assert.equal(parameter(page, "page"), null);
 	},
 
 	async "a graph that is deeper than its window has a small one beside it"({ page, url }) {

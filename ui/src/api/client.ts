@@ -85,6 +85,9 @@ async function ask(path: string, parameters: Parameters, signal: AbortSignal): P
 
 /** Shows the server a password or a token (a header's value); its cookie is all that stays. */
 export async function logIn(authorization: string): Promise<void> {
+	if (!/^[\t\x20-\x7e]*$/.test(authorization)) {
+		throw new ApiError("A token has only letters, digits and signs of ASCII.", 400, "CLIENT");
+	}
 	let response: Response;
 	try {
 		response = await fetch("api/login", { method: "POST", headers: { authorization } });
@@ -94,6 +97,11 @@ export async function logIn(authorization: string): Promise<void> {
 	if (!response.ok) {
 		throw await errorOf(response);
 	}
+}
+
+/** Ends the session of this browser. */
+export async function logOut(): Promise<void> {
+	await fetch("api/logout", { method: "POST" });
 }
 
 /** Which samples. */

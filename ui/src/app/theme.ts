@@ -7,6 +7,8 @@ import type { Theme } from "../model/colour.ts";
 export type ThemeChoice = "auto" | Theme;
 
 const KEY = "firn.theme";
+/** A setting: "1" where this browser has logged in, so that it may log out. */
+export const LOGGED_IN = "firn.login";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
 /** Reads a setting of this browser; "" where there is none or it may not be read. */

@@ -5,6 +5,7 @@
  * among source files; "binary:" and "file:" in front say where.
  */
 import type { Flame } from "./flame.ts";
+import { compilePattern } from "./pattern.ts";
 
 /** Says whether a name matches. */
 export type Matcher = (name: string) => boolean;
@@ -32,12 +33,8 @@ export function compileSearch(text: string): Search {
 		return { matcher: null, field, error: "" };
 	}
 	if (s.length > 2 && s.startsWith("/") && s.endsWith("/")) {
-		try {
-			const pattern = new RegExp(s.slice(1, -1), "i");
-			return { matcher: (name) => pattern.test(name), field, error: "" };
-		} catch {
-			return { matcher: null, field, error: "not a regular expression" };
-		}
+		const { test, error } = compilePattern(s.slice(1, -1));
+		return { matcher: test, field, error };
 	}
 	if (s.length > 2 && s.startsWith('"') && s.endsWith('"')) {
 		const exact = s.slice(1, -1);

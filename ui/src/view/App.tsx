@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { onRefused } from "../api/client.ts";
 import { useFile } from "../app/drop.ts";
+import { useFront } from "../app/front.ts";
 import { useAppState } from "../app/store.ts";
 import { useTheme } from "../app/theme.ts";
 import type { Page } from "../model/url.ts";
@@ -46,6 +47,7 @@ export function App() {
 	useEffect(() => onRefused(() => setLocked(true)), []);
 	const showHelp = () => setHelp(true);
 	useHelpKey(showHelp);
+	useFront();
 	const { file, over, close } = useFile();
 	const shown = { state, theme, choice, setTheme, showHelp };
 	const other = OTHERS[state.page];

@@ -2,6 +2,7 @@
 /** Where the server asks who comes: a name and a password, or a token. Neither is kept, nor in a URL. */
 import { useState } from "preact/hooks";
 import { ApiError, logIn } from "../api/client.ts";
+import { LOGGED_IN, writeSetting } from "../app/theme.ts";
 
 /** Basic's text of any characters. */
 function basic(name: string, password: string): string {
@@ -20,6 +21,7 @@ export function Login({ done }: { done: () => void }) {
 		try {
 			await logIn(name === "" ? `Bearer ${secret}` : basic(name, secret));
 			setError("");
+			writeSetting(LOGGED_IN, "1");
 			done();
 		} catch (problem) {
 			setError(problem instanceof ApiError ? problem.message : String(problem));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
+import { logOut } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { ProfileType } from "../api/types.ts";
 import { copyText } from "../app/copy.ts";
 import type { Data } from "../app/data.ts";
 import { go } from "../app/store.ts";
-import type { ThemeChoice } from "../app/theme.ts";
+import { LOGGED_IN, readSetting, type ThemeChoice, writeSetting } from "../app/theme.ts";
 import { formatClock, isLive, spanOf, toApiTime } from "../model/time.ts";
 import { typeName } from "../model/types.ts";
 import { formatUrl, type State } from "../model/url.ts";
@@ -138,6 +139,20 @@ export function PageButtons(props: {
 			>
 				<Icon name={theme.icon} />
 			</button>
+			{readSetting(LOGGED_IN) === "1" && (
+				<button
+					type="button"
+					class="button square"
+					title="Log out"
+					aria-label="Log out"
+					onClick={() => {
+						writeSetting(LOGGED_IN, "");
+						logOut().finally(() => location.reload());
+					}}
+				>
+					<Icon name="leave" />
+				</button>
+			)}
 			<button
 				type="button"
 				class="button square"

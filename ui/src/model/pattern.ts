@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Regular expressions that cannot freeze the tab. A browser's engine tries all ways to divide a text among
+ * repetitions, so an expression may take longer than anybody lives: one with a repetition within a
+ * repetition is refused; of the others the text of each name is bounded, and the time of all together.
+ */
+
+/** Characters of a name that are looked at. */
+export const NAME_MAX = 400;
+/** What one expression may take for all names, in milliseconds. */
+export const TIME_MAX_MS = 1500;
+/** Repetitions without an end that follow each other: the time grows by their number's power. */
+const REPEATS_MAX = 4;
+
+/** What is wrong with a repetition, or "". */
+function riskOf(source: string): string {
+	/** For each open group: whether something in it repeats or has alternatives. */
+	const open: boolean[] = [];
+	let repeats = 0;
+	let closed = false;
+	for (let i = 0; i < source.length; i++) {
+		const c = source[i]!;
+		const wasClosed = closed;
+		closed = false;
+		if (c === "\\") {
+			i++;
+		} else if (c === "[") {
+			for (i++; i < source.length && (source[i] !== "]" || source[i - 1] === "\\"); i++) {}
+		} else if (c === "(") {
+			open.push(false);
+		} else if (c === ")") {
+			closed = open.pop() ?? false;
+			if (open.length > 0) {
+				open[open.length - 1] ||= closed;
+			}
+		} else if (c === "|" && open.length > 0) {
+			open[open.length - 1] = true;
+		} else if (c === "*" || c === "+" || (c === "{" && /^\{\d+,?\d*\}/.test(source.slice(i)))) {
+			if (wasClosed) {
+				return "a repetition of what repeats or has alternatives could take forever";
+			}
+			repeats++;
+			if (open.length > 0) {
+				open[open.length - 1] = true;
+			}
+		}
+	}
+	return repeats > REPEATS_MAX ? `more than ${REPEATS_MAX} repetitions could take forever` : "";
+}
+
+/** A test of names, or what is wrong with the expression. It finds nothing more once its time is up. */
+export function compilePattern(
+	source: string,
+	now = () => performance.now(),
+): { test: ((name: string) => boolean) | null; error: string } {
+	let pattern: RegExp;
+	try {
+		pattern = new RegExp(source, "i");
+	} catch {
+		return { test: null, error: "not a regular expression" };
+	}
+	const error = riskOf(source);
+	if (error !== "") {
+		return { test: null, error };
+	}
+	const known = new Map<string, boolean>();
+	let spent = 0;
+	const test = (name: string) => {
+		let hit = known.get(name);
+		if (hit === undefined) {
+			const begun = now();
+			hit = spent < TIME_MAX_MS && pattern.test(name.slice(0, NAME_MAX));
+			spent += now() - begun;
+			known.set(name, hit);
+		}
+		return hit;
+	};
+	return { test, error: "" };
+}
