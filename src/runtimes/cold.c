@@ -23,6 +23,9 @@
 #define JUMPS_MAX 16384
 #define JUMPS_LEAST 4
 #define JUMP_BYTES 6 /* 0f 80 to 0f 8f, and how far, from its end: s32 */
+#define CALL 0xe8
+#define CALL_BYTES 5 /* and how far, from its end: s32 */
+#define CALLEE_BYTES_LEAST 4096
 #define INDEX_BYTES_MAX (16u << 20)
 #define INDEX_HEAD_BYTES 12
 #define INDEX_ENTRY_BYTES 8
@@ -154,4 +157,33 @@ uint64_t function_bytes(const struct objfile *obj, uint64_t address)
 	}
 	buf_deinit(&x.bytes);
 	return bytes;
+}
+
+void place_largest_callee(
+	const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2])
+{
+	struct index x;
+	struct runtime_symbol best = { .size = CALLEE_BYTES_LEAST - 1 };
+	size_t len = (size_t)MIN(of->size, (uint64_t)LOOP_BYTES_MAX);
+	uint8_t *code = malloc(len + 1);
+	bool is_read = index_read(obj, &x);
+	if (is_read && code && bytes_at(obj, of->address, code, len, NULL) == OK) {
+		for (size_t i = 0; i + CALL_BYTES <= len; i++) {
+			int32_t distance;
+			if (code[i] != CALL)
+				continue;
+			memcpy(&distance, code + i + 1, sizeof(distance));
+			uint64_t to = of->address + i + CALL_BYTES + (uint64_t)(int64_t)distance;
+			size_t found = index_find(&x, to + 1);
+			if (found >= x.count - 1 || x.count < 2 || index_at(&x, found) != to ||
+				index_at(&x, found + 1) - to <= best.size)
+				continue;
+			best.address = to;
+			best.size = index_at(&x, found + 1) - to;
+		}
+	}
+	if (best.address)
+		place_function(obj, &best, out);
+	free(code);
+	buf_deinit(&x.bytes);
 }

@@ -35,6 +35,10 @@ void place_function(
 /* The same of a function's cold part, in a file that has no name for it. */
 void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2]);
 
+/* Where the longest function is that this one calls, if it has 4 KiB at least; else `out` stays. */
+void place_largest_callee(
+	const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2]);
+
 /* How long the function is that begins at `address`, by the index of call frame information; 0:
  * none does. */
 uint64_t function_bytes(const struct objfile *obj, uint64_t address);

@@ -208,6 +208,7 @@ enum ruby_class {
 
 struct ruby_layout {
 	__u32 loop[4];    /* file offsets: vm_exec from, to; its cold part */
+	__u32 core[2];    /* the same of vm_exec_core, which it calls; both 0: it is in vm_exec */
 	__s32 root_at;    /* RUBY_ROOT_FIXED */
 	__s32 symbols_at; /* the list of names, from the root variable on; 0: it was not found */
 	__u16 root;       /* enum ruby_root */

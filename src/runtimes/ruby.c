@@ -5,6 +5,7 @@
  * build exports, whose instructions GCC and Clang write in one way each:
  *   rb_errinfo    reads the variable of threads ruby_current_ec: its place is in the instruction
  *   rb_iseq_eval  ends by a jump to vm_exec, the native function that runs Ruby's
+ *   vm_exec       calls vm_exec_core, which executes the instructions and is by far the longest
  *   rb_id2str     compares with tLAST_OP_ID and jumps to the function that reads the list of names
  *
  * Source: Ruby, vm_core.h, iseq.c, symbol.c, method.h, internal/class.h. System V ABI x86-64, 11.2
@@ -228,6 +229,7 @@ static void find_loop(
 	if (!loop->address || !loop->size)
 		return;
 	place_function(obj, loop, out->loop);
+	place_largest_callee(obj, loop, out->core);
 	if (!cold->address)
 		cold = &symbols[SYMBOL_COLD_STATIC];
 	place_function(obj, cold, out->loop + 2);

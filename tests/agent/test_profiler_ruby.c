@@ -249,6 +249,48 @@ static void says_why_frames_are_missing(void **state)
 	}
 }
 
+/* Code of YJIT is the leaf, with three registers on the stack: vm_exec has called it. */
+static void leaves_code_of_yjit(void **state)
+{
+	(void)state;
+	for (unsigned words = 0; words < 20; words++) {
+		begin();
+		settings.has_ruby = 1;
+		uint64_t sp = SP0 - 8 * (words + 1);
+		*world_word(SP0 - 8) = CALLEE + 0x10;
+		shim.user_reads = 0;
+		const struct event_sample *s = world_sample(JIT + 0x20, sp, 0);
+		CHECK(s && shim.user_reads <= MADE_READS_MAX);
+		if (words < RUBY_CODE_WORDS_MAX)
+			CHECK(is_whole(s));
+		else
+			CHECK(s->h.stack_end == STACK_END_NO_TABLE && s->user_count == 1);
+		made_runtime_end();
+	}
+	settings.has_ruby = 0;
+}
+
+/* vm_exec_core, which vm_exec calls, is not shown. */
+static void hides_the_core_of_the_loop(void **state)
+{
+	(void)state;
+	uint32_t zero = 0;
+	for (unsigned keep = 0; keep < 2; keep++) {
+		begin();
+		config.keep_interpreters = keep;
+		struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &zero);
+		r->layout.ruby.core[0] = TEXT_OFFSET + 0x100;
+		r->layout.ruby.core[1] = TEXT_OFFSET + 0x122;
+		r->layout.ruby.loop[0] = TEXT_OFFSET + 0x122; /* the leaf is in the core only */
+		*world_word(SP0 + 2 * LOOP_BYTES - 8) = CALLEE + 0x10;
+		*world_word(SP0 + 3 * LOOP_BYTES - 8) = CALLER;
+		const struct event_sample *s = made_runtime_take();
+		CHECK(keep ? s->user_count == 7 : is_whole(s));
+		made_runtime_end();
+	}
+	config.keep_interpreters = 0;
+}
+
 /* To 3.1 classes have their names in a table of variables. */
 static void finds_the_class_of_an_old_build(void **state)
 {
@@ -282,5 +324,6 @@ static void survives_any_word(void **state)
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
 	cmocka_unit_test(finds_the_context_of_each_kind_of_build),
+	cmocka_unit_test(leaves_code_of_yjit), cmocka_unit_test(hides_the_core_of_the_loop),
 	cmocka_unit_test(says_why_frames_are_missing),
 	cmocka_unit_test(finds_the_class_of_an_old_build), cmocka_unit_test(survives_any_word))

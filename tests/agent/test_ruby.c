@@ -10,7 +10,7 @@ static const char text[] = "module App\n"                     /* 1 */
 			   "    def self.leaf\n"              /* 3 */
 			   "      x = 0\n"                    /* 4 */
 			   "      i = 0\n"                    /* 5 */
-			   "      while i < 3000\n"           /* 6 */
+			   "      while i < 20000\n"          /* 6 */
 			   "        x += i\n"                 /* 7 */
 			   "        i += 1\n"                 /* 8 */
 			   "      end\n"                      /* 9 */
@@ -73,4 +73,28 @@ static void shows_functions_and_lines(void **state)
 		SKIP("no Ruby here");
 }
 
-TEST_MAIN(cmocka_unit_test(shows_functions_and_lines))
+/* Compiled code writes down where it is only where that may be asked for: lines are not compared.
+ */
+static void shows_functions_of_yjit(void **state)
+{
+	(void)state;
+	static const char *const yjit[] = { "--disable-gems", "--yjit", "--yjit-call-threshold=2",
+		NULL };
+	struct script_frame any[ARRAY_COUNT(shape)];
+	memcpy(any, shape, sizeof(any));
+	for (size_t i = 0; i < ARRAY_COUNT(any); i++)
+		any[i].line = 0;
+	const struct script script = { .interpreters = "/usr/bin/ruby3.[1-9]",
+		.text = text,
+		.args = yjit,
+		.shape = any,
+		.depth = ARRAY_COUNT(any),
+		.kind = RUNTIME_RUBY,
+		.deep = 80 };
+	if (probe_sampling(NULL) != OK)
+		SKIP("cannot sample here");
+	if (system("/usr/bin/ruby --yjit -e exit 2>/dev/null") != 0 || !script_check_all(&script))
+		SKIP("no Ruby with YJIT here");
+}
+
+TEST_MAIN(cmocka_unit_test(shows_functions_and_lines), cmocka_unit_test(shows_functions_of_yjit))

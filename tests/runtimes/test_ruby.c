@@ -143,15 +143,17 @@ static void finds_the_loop_of_a_stripped_build(void **state)
 	static const struct made_symbol *const stripped[] = { &version_symbol, &errinfo_symbol,
 		&eval_symbol, NULL };
 	const uint64_t index_at = MADE_CONSTANTS + 0x1000;
-	const int32_t functions[] = { 2, (int32_t)(LOOP - index_at), 0,
-		(int32_t)(NAMES_BODY - index_at), 0 };
+	const int32_t functions[] = { 3, (int32_t)(LOOP - index_at), 0,
+		(int32_t)(NAMES_BODY - index_at), 0, (int32_t)(NAMES_BODY + 4096 - index_at), 0 };
 	uint8_t code[MADE_TEXT_BYTES] = { 0 }, data[1024] = "3.3.8",
-		index[28] = { 1, 0x1b, 3, 0x3b };
+		index[36] = { 1, 0x1b, 3, 0x3b };
 	struct runtime_record r = { 0 };
 	struct err e = { 0 };
 	memcpy(index + 8, functions, sizeof(functions));
 	put_module(code, "\x48\x8b\x00", 3);
 	put_others(code);
+	(void)put(code, LOOP + 8, "\xe8....", 5, LOOP);
+	(void)put(code, LOOP + 16, "\xe8....", 5, NAMES_BODY);
 	struct made_elf m = {
 		.data = data, .code = code, .index = index, .index_bytes = sizeof(index)
 	};
@@ -161,6 +163,7 @@ static void finds_the_loop_of_a_stripped_build(void **state)
 	const struct ruby_layout *l = &r.layout.ruby;
 	CHECK(l->loop[0] == r.text_from + (LOOP - MADE_TEXT));
 	CHECK(l->loop[1] == r.text_from + (NAMES_BODY - MADE_TEXT));
+	CHECK(l->core[0] == l->loop[1] && l->core[1] == l->core[0] + 4096); /* it calls it */
 	CHECK(l->symbols_at == 0); /* names of functions in C are not found */
 }
 

@@ -82,6 +82,7 @@ struct profiler_settings {
 	__u32 off_cpu_last; /* of the 2^32 random numbers, the last that has a switch sampled */
 	__u32 codes_epoch;  /* with another one all functions are told again */
 	__u32 has_code_runtimes; /* one whose code lies in memory without a file was published */
+	__u32 has_ruby;          /* a Ruby was */
 };
 
 /* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the

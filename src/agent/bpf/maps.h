@@ -170,8 +170,9 @@ enum runtime_stage {
 struct code_walk {
 	__u32 record; /* 1 + its index in runtime_records; 0: there is none, or it was not asked for
 		       */
-	__u32 is_asked; /* it was looked for in this sample */
-	__u64 from;     /* where its code is */
+	__u16 is_asked;   /* it was looked for in this sample */
+	__u16 is_no_ruby; /* memory without a file was found not to be Ruby's */
+	__u64 from;       /* where its code is */
 	__u64 bytes;
 	/* The innermost function that was inlined into the last one met and is not recorded yet, by
 	 * its place in `scopes`; 0: there is none. */
@@ -180,6 +181,10 @@ struct code_walk {
 	__u64 scopes;
 	__u64 metadata;
 	__u64 native; /* the frame in a file that the runtime is asked about; 0: in no file */
+	/* 1 + the user frames that there were when code of Ruby's was left, and their hash; 0: it
+	 * was not. */
+	__u64 left;
+	__u64 left_hash;
 };
 
 /* The language runtime of this stack. A stack that meets several shows the frames of the first. */

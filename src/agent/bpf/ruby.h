@@ -12,9 +12,14 @@
  * A frame's flags are the last of three words that its environment begins with; the first has the
  * method, where the environment is that of a method. Lines are looked up at the sample: a table of
  * bits says which of the lines of an instruction sequence is that of an instruction.
+ *
+ * Code of YJIT keeps no frame pointer, but little on the stack: registers, and where it returns to.
+ * Ruby's functions in it call each other without the machine's stack. So the first word there that
+ * lies in the code of the file is where the native frame goes on that has called all of it.
  */
 #pragma once
 
+#include "mapping.h"
 #include "runtime.h"
 
 /* rb_execution_context_t */
@@ -94,6 +99,7 @@
 /* The C library's vector of modules, from the thread pointer on. */
 #define RUBY_THREAD_MODULES 8
 #define RUBY_CALLERS_MAX 4
+#define RUBY_CODE_WORDS_MAX 16 /* that code of YJIT has on the stack */
 
 /* Is it a frame of Ruby? The first one of a program has a sequence, too, which is not executed. */
 static __always_inline int ruby_is_shown(__u64 flags)
@@ -452,7 +458,7 @@ static __always_inline void ruby_frame(
 	w->runtime.stage = flags & RUBY_FLAG_FINISH ? RUNTIME_NATIVE : RUNTIME_FRAMES;
 	if ((flags & RUBY_TYPE_MASK) == RUBY_TYPE_C && l->symbols_at)
 		ruby_native(w, r, s, environment);
-	else if (ruby_is_shown(flags) && sequence && pc &&
+	else if (ruby_is_shown(flags) && sequence &&
 		 ruby_sequence(w, r, s, sequence, pc, environment) && !is_entered)
 		w->runtime.stage = RUNTIME_FRAMES;
 }
@@ -533,6 +539,56 @@ __noinline int ruby_step(__u32 stage)
 			w->runtime.frame = 0;
 	} else {
 		ruby_frame(w, r, s);
+	}
+	return 0;
+}
+
+/* ---- code of YJIT ---- */
+
+/* Is it an address behind a call in Ruby's own code? */
+__noinline int ruby_is_return(__u64 address)
+{
+	struct walk *w = walk_here();
+	if (!w || !config.walk_runtimes || address < 4096)
+		return 0;
+	if (w->runtime.record) {
+		const struct runtime_record *r = runtime_record_of(w);
+		return r && r->kind == RUNTIME_RUBY &&
+		       address - 1 - (w->runtime.root - r->delta) - r->text_from < r->text_bytes;
+	}
+	int found = mapping_find(w, address - 1);
+	if (found < 0)
+		return 0;
+	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
+	__u32 index = m->runtime - 1;
+	const struct runtime_record *r =
+		m->runtime ? bpf_map_lookup_elem(&runtime_records, &index) : NULL;
+	return r && r->kind == RUNTIME_RUBY &&
+	       address - 1 - m->start + m->offset - r->text_from < r->text_bytes;
+}
+
+/* From code that a program has made to its caller. 1: done. */
+__noinline int ruby_leave_code(__u32 zero)
+{
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	if (!w || !config.walk_runtimes)
+		return 0;
+	for (int i = 0; i < RUBY_CODE_WORDS_MAX; i++) {
+		__u64 at = w->sp + 8 * i, word;
+		if (!read_stack(w, at, &word))
+			return 0;
+		if (!ruby_is_return(word))
+			continue;
+		if (!w->code.left) {
+			w->code.left = w->user_count + 1;
+			w->code.left_hash = w->hash;
+		}
+		w->pc = word;
+		w->sp = at + 8;
+		w->pc_is_exact = 0;
+		w->bx_is_known = 0;
+		w->regs_are_kept = 0;
+		return 1;
 	}
 	return 0;
 }

@@ -68,6 +68,19 @@ static __always_inline int runtime_has_code(struct walk *w, const struct mapping
 	return 1;
 }
 
+/* Memory without a file: was it code of Ruby, and is the walk at its caller now? Code that is not
+ * the innermost has called a function of Ruby's file. */
+static __always_inline int runtime_leaves_code(struct walk *w, const struct mapping *m)
+{
+	if (!config.walk_runtimes || !settings.has_ruby || m->kind != MAPPING_ANONYMOUS ||
+		w->code.is_no_ruby || (w->user_count && !w->runtime.record))
+		return 0;
+	if (ruby_leave_code(0))
+		return 1;
+	w->code.is_no_ruby = 1;
+	return 0;
+}
+
 /* The native frame at `offset` of the mapping, from `sp` on, was stepped over: does it run frames?
  */
 static __always_inline int runtime_owned(
@@ -92,14 +105,27 @@ static __always_inline int runtime_owned(
 	}
 }
 
-/* The native frame recorded last gives way to those that it runs. `hash`: as it was before. */
+/* The native frame recorded last gives way to those that it runs. `hash`: as it was before. Those
+ * between it and code of Ruby's that it has called go, too. */
 static __always_inline void runtime_replace(struct walk *w, __u64 hash)
 {
 	if (!config.keep_interpreters) {
-		w->user_count--;
-		w->hash = hash;
+		w->user_count = w->code.left ? w->code.left - 1 : w->user_count - 1;
+		w->hash = w->code.left ? w->code.left_hash : hash;
 	}
+	w->code.left = 0;
 	w->runtime.stage = RUNTIME_FRAMES;
+}
+
+/* Is the native frame one of the interpreter's own that another one of it runs? */
+static __always_inline int runtime_hides(
+	const struct walk *w, const struct mapping *m, __u64 offset)
+{
+	if (config.keep_interpreters || !w->runtime.frame || m->runtime != w->runtime.record)
+		return 0;
+	const struct runtime_record *r = runtime_record_of(w);
+	return r && r->kind == RUNTIME_RUBY &&
+	       offset - r->layout.ruby.core[0] < r->layout.ruby.core[1] - r->layout.ruby.core[0];
 }
 
 /* A step in the code of a runtime, or towards it. */

@@ -339,6 +339,8 @@ __noinline int walk_frame(__u32 unused)
 	if (m->runtime && runtime_begin(w, m, offset))
 		return STACK_END_NONE; /* here again, when it is known what this one runs */
 	/* Large pages (hugetlbfs) are a file to the kernel. */
+	if (!m->page_count && runtime_leaves_code(w, m))
+		return STACK_END_NONE;
 	if (!m->page_count && runtime_has_code(w, m, address))
 		return STACK_END_NONE;
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
@@ -359,8 +361,14 @@ __noinline int walk_frame(__u32 unused)
 		return STACK_END_NO_ROOM;
 	__u64 sp = w->sp;
 	enum stack_end end = step_by_rule(w, &rule);
-	if (m->runtime && end == STACK_END_NONE && runtime_owned(w, m, offset, sp))
+	if (!m->runtime || end != STACK_END_NONE)
+		return end;
+	if (runtime_owned(w, m, offset, sp)) {
 		runtime_replace(w, hash);
+	} else if (runtime_hides(w, m, offset)) {
+		w->user_count--;
+		w->hash = hash;
+	}
 	return end;
 }
 
