@@ -21,6 +21,7 @@ PUBLIC = {
     "agent/bpf/layout.h",
     "agent/bpf/oom_shared.h",
     "agent/bpf/shared.h",
+    "profile/translate.h",
     "runtimes/record.h",
     "samples/sink.h",
     "unwind/rule.h",

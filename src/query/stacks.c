@@ -10,6 +10,8 @@
  */
 #include "query/report.h"
 
+#include "profile/translate.h"
+
 #include <stdlib.h>
 
 void query_stacks_deinit(struct query_stacks *s)
@@ -279,85 +281,6 @@ static enum status load_merge(struct loader *l)
 
 /* ---- a comparison ---- */
 
-/* Tables of one profile put into another: the new numbers by the old ones, UINT32_MAX: not yet. */
-struct graft {
-	struct profile *to;
-	const struct profile *from;
-	uint32_t *strings, *mappings, *functions, *locations;
-};
-
-static enum status graft_string(struct graft *g, uint32_t id, uint32_t *out)
-{
-	if (g->strings[id] == UINT32_MAX) {
-		enum status s =
-			profile_add_string(g->to, profile_str(g->from, id), &g->strings[id]);
-		if (s != OK)
-			return s;
-	}
-	*out = g->strings[id];
-	return OK;
-}
-
-static enum status graft_mapping(struct graft *g, uint32_t id, uint32_t *out)
-{
-	struct profile_mapping m = g->from->mappings.v[id];
-	enum status s = OK;
-	if (g->mappings[id] == UINT32_MAX) {
-		s = graft_string(g, m.filename, &m.filename);
-		if (s == OK)
-			s = graft_string(g, m.build_id, &m.build_id);
-		if (s == OK)
-			s = profile_add_mapping(g->to, &m, &g->mappings[id]);
-	}
-	*out = g->mappings[id];
-	return s;
-}
-
-static enum status graft_function(struct graft *g, uint32_t id, uint32_t *out)
-{
-	struct profile_function f = g->from->functions.v[id];
-	enum status s = OK;
-	if (g->functions[id] == UINT32_MAX) {
-		s = graft_string(g, f.name, &f.name);
-		if (s == OK)
-			s = graft_string(g, f.system_name, &f.system_name);
-		if (s == OK)
-			s = graft_string(g, f.filename, &f.filename);
-		if (s == OK)
-			s = profile_add_function(g->to, &f, &g->functions[id]);
-	}
-	*out = g->functions[id];
-	return s;
-}
-
-static enum status graft_location(struct graft *g, uint32_t id, uint32_t *out)
-{
-	struct profile_location l = g->from->locations.v[id];
-	struct profile_line lines[PROFILE_LINES_MAX];
-	enum status s = OK;
-	if (g->locations[id] == UINT32_MAX) {
-		s = graft_mapping(g, l.mapping, &l.mapping);
-		for (uint32_t i = 0; s == OK && i < l.line_count; i++) {
-			lines[i] = g->from->lines.v[l.line_first + i];
-			s = graft_function(g, lines[i].function, &lines[i].function);
-		}
-		if (s == OK)
-			s = profile_add_location(g->to, &l, lines, l.line_count, &g->locations[id]);
-	}
-	*out = g->locations[id];
-	return s;
-}
-
-static uint32_t *unset(struct arena *a, size_t count)
-{
-	uint32_t *v = ARENA_ARRAY(a, uint32_t, MAX(count, (size_t)1));
-	if (v) {
-		memset(v, 0xFF, count * sizeof(*v));
-		v[0] = 0;
-	}
-	return v;
-}
-
 static int64_t scale_by(int64_t value, double ratio)
 {
 	if (ratio == 1)
@@ -370,21 +293,21 @@ static enum status graft_base(struct loader *l, const struct side *base, double 
 {
 	struct query_stacks *s = l->s;
 	const struct profile *from = &base->tree.tables;
-	struct graft g = { .to = &s->tables, .from = from };
-	g.strings = unset(l->a, from->strings.len);
-	g.mappings = unset(l->a, from->mappings.len);
-	g.functions = unset(l->a, from->functions.len);
-	g.locations = unset(l->a, from->locations.len);
-	uint32_t *to = unset(l->a, base->tree.nodes.len);
-	if (!g.strings || !g.mappings || !g.functions || !g.locations || !to)
+	const struct translate_from symbols = translate_from_profile(from);
+	uint32_t *memory = ARENA_ARRAY(l->a, uint32_t, translate_words(&symbols, true));
+	uint32_t *to = ARENA_ARRAY(l->a, uint32_t, MAX(base->tree.nodes.len, (size_t)1));
+	struct translate t;
+	if (!memory || !to)
 		return err_set(l->e, arena_status(l->a), "two trees of %zu and %zu stacks",
 			s->v.len, base->tree.nodes.len);
+	translate_init(&t, &symbols, &translate_to_profile, &s->tables, true, memory);
+	to[0] = 0;
 	for (size_t i = 0; i < base->tree.nodes.len; i++) {
 		const struct samples_node *n = &base->tree.nodes.v[i];
 		struct stack_key key = { .parent = to[n->parent] };
 		enum status st = OK;
 		if (i > 0) {
-			st = graft_location(&g, n->location, &key.location);
+			st = translate_location(&t, n->location, &key.location);
 			if (st != OK)
 				return err_set(l->e, st, "the symbols of both sides");
 			st = find_stack(l, &key, &to[i]);

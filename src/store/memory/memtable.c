@@ -46,11 +46,9 @@ struct adding {
 	struct tables *t;
 	const struct profile *p;
 	uint32_t tenant;
-	uint32_t *strings;
+	struct translate symbols;
+	uint32_t *symbol_memory;
 	uint8_t *name_slots; /* by string: 2 + sample_name_slot(); 0: not made yet */
-	uint32_t *functions;
-	uint32_t *mappings;
-	uint32_t *locations;
 	uint32_t *stacks;
 	struct hash128 *string_keys; /* by content; 0: not made yet */
 	struct hash128 *function_keys;
@@ -134,73 +132,9 @@ uint64_t memtable_estimate_bytes(const struct profile *p)
 	       p->stack_locations.len * 16 + p->labels.len * 16;
 }
 
-/* ---- translation ---- */
-
 static enum status map_string(struct adding *a, uint32_t id, uint32_t *out)
 {
-	if (a->strings[id] == UNSET) {
-		enum status s = tables_add_string(a->t, profile_str(a->p, id), &a->strings[id]);
-		if (s != OK) {
-			a->strings[id] = UNSET;
-			return s;
-		}
-	}
-	*out = a->strings[id];
-	return OK;
-}
-
-static enum status map_function(struct adding *a, uint32_t id, uint32_t *out)
-{
-	if (a->functions[id] == UNSET) {
-		const struct profile_function *f = &a->p->functions.v[id];
-		struct profile_function mapped = { .start_line = f->start_line };
-		enum status s = map_string(a, f->name, &mapped.name);
-		if (s == OK)
-			s = map_string(a, f->system_name, &mapped.system_name);
-		if (s == OK)
-			s = map_string(a, f->filename, &mapped.filename);
-		if (s == OK)
-			s = tables_add_function(a->t, &mapped, &a->functions[id]);
-		if (s != OK)
-			return s;
-	}
-	*out = a->functions[id];
-	return OK;
-}
-
-static enum status map_mapping(struct adding *a, uint32_t id, uint32_t *out)
-{
-	if (a->mappings[id] == UNSET) {
-		struct profile_mapping m = a->p->mappings.v[id];
-		enum status s = map_string(a, m.filename, &m.filename);
-		if (s == OK)
-			s = map_string(a, m.build_id, &m.build_id);
-		if (s == OK)
-			s = tables_add_mapping(a->t, &m, &a->mappings[id]);
-		if (s != OK)
-			return s;
-	}
-	*out = a->mappings[id];
-	return OK;
-}
-
-static enum status map_location(struct adding *a, uint32_t id, uint32_t *out)
-{
-	if (a->locations[id] == UNSET) {
-		struct profile_location l = a->p->locations.v[id];
-		struct profile_line lines[PROFILE_LINES_MAX];
-		enum status s = map_mapping(a, l.mapping, &l.mapping);
-		for (uint32_t i = 0; i < l.line_count && s == OK; i++) {
-			lines[i] = a->p->lines.v[l.line_first + i];
-			s = map_function(a, lines[i].function, &lines[i].function);
-		}
-		if (s == OK)
-			s = tables_add_location(a->t, &l, lines, l.line_count, &a->locations[id]);
-		if (s != OK)
-			return s;
-	}
-	*out = a->locations[id];
-	return OK;
+	return translate_string(&a->symbols, id, out);
 }
 
 /* ---- keys ---- */
@@ -300,7 +234,8 @@ static enum status add_stack(
 	uint32_t locations[PROFILE_STACK_MAX];
 	enum status s = OK;
 	for (uint32_t i = 0; i < st->count && s == OK; i++)
-		s = map_location(a, a->p->stack_locations.v[st->first + i], &locations[i]);
+		s = translate_location(
+			&a->symbols, a->p->stack_locations.v[st->first + i], &locations[i]);
 	if (s == OK)
 		s = tables_add_stack(a->t, locations, st->count, out);
 	return s == OK ? tables_name_stack(a->t, key, *out) : s;
@@ -341,8 +276,8 @@ static void find_known(struct adding *a)
 	for (size_t i = 0; i < p->labels.len; i++) {
 		const uint32_t ids[] = { p->labels.v[i].name, p->labels.v[i].value };
 		for (size_t k = 0; k < ARRAY_COUNT(ids); k++)
-			if (a->strings[ids[k]] == UNSET)
-				a->strings[ids[k]] =
+			if (a->symbols.strings[ids[k]] == UNSET)
+				a->symbols.strings[ids[k]] =
 					tables_find_string(a->t, profile_str(p, ids[k]));
 	}
 }
@@ -544,11 +479,8 @@ static uint32_t *unset_array(size_t n)
 
 static void adding_deinit(struct adding *a)
 {
-	free(a->strings);
+	free(a->symbol_memory);
 	free(a->name_slots);
-	free(a->functions);
-	free(a->mappings);
-	free(a->locations);
 	free(a->stacks);
 	free(a->string_keys);
 	free(a->function_keys);
@@ -568,11 +500,12 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->m = m;
 	a->t = &m->tables;
 	a->p = p;
-	a->strings = unset_array(p->strings.len);
+	const struct translate_from from = translate_from_profile(p);
+	a->symbol_memory = malloc(translate_words(&from, true) * sizeof(*a->symbol_memory));
+	if (!a->symbol_memory)
+		return E_NOMEM;
+	translate_init(&a->symbols, &from, &translate_to_tables, a->t, true, a->symbol_memory);
 	a->name_slots = calloc(p->strings.len, 1);
-	a->functions = unset_array(p->functions.len);
-	a->mappings = unset_array(p->mappings.len);
-	a->locations = unset_array(p->locations.len);
 	a->stacks = unset_array(p->stacks.len);
 	a->last_of = unset_array(p->label_sets.len);
 	a->profile_of = unset_array(p->heads.len);
@@ -582,9 +515,8 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->location_keys = malloc(p->locations.len * sizeof(struct hash128));
 	a->used = malloc(MAX(MIN(p->stacks.len, p->samples.len), (size_t)1) * sizeof(*a->used));
 	a->combination_of = unset_array(p->samples.len);
-	bool ok = a->strings && a->functions && a->mappings && a->locations && a->stacks;
-	ok = ok && a->name_slots && a->last_of && a->profile_of && a->string_keys &&
-	     a->function_keys && a->mapping_keys && a->location_keys && a->used &&
+	bool ok = a->stacks && a->name_slots && a->last_of && a->profile_of && a->string_keys;
+	ok = ok && a->function_keys && a->mapping_keys && a->location_keys && a->used &&
 	     a->combination_of;
 	return ok ? OK : E_NOMEM;
 }

@@ -498,3 +498,42 @@ struct str tabs_series_label(const struct tabs *t, uint32_t series, struct str n
 	}
 	return STR("");
 }
+
+/* ---- translation ---- */
+
+struct translate_from tabs_symbols(const struct tabs *t)
+{
+	return (struct translate_from){ .texts = t->symbol_strings,
+		.functions = t->functions,
+		.mappings = t->mappings,
+		.locations = t->locations,
+		.lines = t->lines,
+		.string_count = t->symbol_string_count,
+		.function_count = t->function_count,
+		.mapping_count = t->mapping_count,
+		.location_count = t->location_count };
+}
+
+static enum status add_string(void *to, struct str s, uint32_t *out)
+{
+	return tables_add_string(to, s, out);
+}
+
+static enum status add_function(void *to, const struct profile_function *f, uint32_t *out)
+{
+	return tables_add_function(to, f, out);
+}
+
+static enum status add_mapping(void *to, const struct profile_mapping *m, uint32_t *out)
+{
+	return tables_add_mapping(to, m, out);
+}
+
+static enum status add_location(void *to, const struct profile_location *l,
+	const struct profile_line *lines, uint32_t line_count, uint32_t *out)
+{
+	return tables_add_location(to, l, lines, line_count, out);
+}
+
+const struct translate_ops translate_to_tables = { add_string, add_function, add_mapping,
+	add_location };

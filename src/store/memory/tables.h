@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "profile/profile.h"
+#include "profile/translate.h"
 #include "store/memory/grow.h"
 #include "store/store.h"
 
@@ -175,6 +176,10 @@ void tables_count_row(
 /* The names of PROFILE_SAMPLE_LABELS, sorted. */
 extern const struct str store_sample_names[];
 extern const uint32_t store_sample_name_count;
+
+/* The symbols of these tables, to be translated; and struct tables, to take what is. */
+struct translate_from tabs_symbols(const struct tabs *t);
+extern const struct translate_ops translate_to_tables;
 
 /* -1 when `name` is not a sample label of these tables. */
 int tabs_name_find(const struct tabs *t, struct str name);

@@ -13,6 +13,7 @@
 #include "store/merge/merge_choose.h"
 #include "store/merge/merge_cursor.h"
 #include "store/merge/merge_pace.h"
+#include "store/merge/take.h"
 
 #include "base/clock.h"
 
@@ -43,8 +44,7 @@ struct merging {
 	bool has_tables;
 	struct tabs tabs;
 	struct canon canon;
-	uint8_t *delta;
-	uint8_t *keep_time;
+	struct take_rounding rounding;
 	struct part_meta meta;
 	VEC(struct batch_seen) batches;
 	struct part *damaged;
@@ -61,8 +61,7 @@ static void merging_deinit(struct merging *m)
 	canon_deinit(&m->canon);
 	if (m->has_tables)
 		tables_deinit(&m->tables);
-	free(m->delta);
-	free(m->keep_time);
+	take_rounding_deinit(&m->rounding);
 	part_meta_deinit(&m->meta);
 	VEC_FREE(&m->batches);
 }
@@ -125,27 +124,6 @@ static enum status pin_sources(struct merging *m, struct err *e)
 			return s;
 		}
 		c->pinned = PART_LOAD_LABELS | PART_LOAD_SETS;
-	}
-	return OK;
-}
-
-static enum status union_of_names(struct merging *m, struct str *names, uint32_t *count)
-{
-	*count = 0;
-	for (size_t i = 0; i < m->count; i++) {
-		const struct tabs *t = &m->cursors[i].tabs;
-		for (uint32_t k = 0; k < t->name_count; k++) {
-			uint32_t at = 0;
-			while (at < *count && str_cmp(names[at], t->names[k]) < 0)
-				at++;
-			if (at < *count && str_eq(names[at], t->names[k]))
-				continue;
-			if (*count == TABLES_NAMES_MAX)
-				return E_LIMIT;
-			for (uint32_t j = (*count)++; j > at; j--)
-				names[j] = names[j - 1];
-			names[at] = t->names[k];
-		}
 	}
 	return OK;
 }
@@ -232,13 +210,12 @@ static enum status check_sources(struct merging *m, size_t n, struct err *e)
 static enum status merge_tables(struct merging *m, struct err *e)
 {
 	const unsigned kept = PART_LOAD_LABELS | PART_LOAD_BLOCKS;
-	struct str names[TABLES_NAMES_MAX];
-	uint32_t name_count;
+	struct take_names names = { 0 };
 	enum status s = pin_sources(m, e);
+	for (size_t i = 0; i < m->count && s == OK; i++)
+		s = take_names_add(&names, &m->cursors[i].tabs, NULL, 0);
 	if (s == OK)
-		s = union_of_names(m, names, &name_count);
-	if (s == OK)
-		s = tables_init(&m->tables, m->budget, names, name_count);
+		s = tables_init(&m->tables, m->budget, names.v, names.count);
 	m->has_tables = s == OK;
 	for (size_t i = 0; i < m->count && s == OK; i++) {
 		struct merge_cursor *c = &m->cursors[i];
@@ -296,27 +273,15 @@ static void renumber(uint32_t *v, uint32_t n, const struct renumbering *r)
 
 static enum status prepare_rows(struct merging *m, struct err *e)
 {
-	const struct tabs *t = &m->tabs;
-	m->delta = calloc(MAX(t->series_count, 1u), 1);
-	m->keep_time = calloc(MAX(t->set_count, 1u), 1);
-	if (!m->delta || !m->keep_time)
+	if (take_rounding_init(&m->rounding, &m->tabs, &m->canon) != OK)
 		return err_set(e, E_NOMEM, "merging");
-	for (uint32_t i = 0; i < t->series_count; i++)
-		m->delta[m->canon.series.to[i]] = t->series[i].delta != 0;
-	size_t width = 1 + t->name_count;
-	for (uint32_t k = 0; k < t->name_count; k++) {
-		if (!str_eq(t->names[k], STR("trace_id")) && !str_eq(t->names[k], STR("span_id")))
-			continue;
-		for (uint32_t i = 0; i < t->set_count; i++)
-			m->keep_time[m->canon.sets.to[i]] |= t->sets[i * width + 1 + k] != 0;
-	}
 	for (size_t i = 0; i < m->count; i++) {
 		struct merge_cursor *c = &m->cursors[i];
 		const struct part_meta *meta = part_meta(c->part);
 		renumber(c->series, c->tabs.series_count, &m->canon.series);
 		renumber(c->sets, c->tabs.set_count, &m->canon.sets);
-		c->delta = m->delta;
-		c->keep_time = m->keep_time;
+		c->delta = m->rounding.delta;
+		c->keep_time = m->rounding.keep_time;
 		c->resolution_ns = m->meta.resolution_ns;
 		c->order = m->meta.order;
 		merge_cursor_begin(c);
@@ -527,14 +492,9 @@ static enum status make_meta(struct merging *m, int64_t now_ns, struct err *e)
 	return s == OK ? merge_batches(m, now_ns, e) : s;
 }
 
-static void writer_cleanup(struct part_writer **w)
-{
-	part_writer_close(*w);
-}
-
 static enum status write_part(struct merging *m, uint64_t id, struct err *e)
 {
-	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
+	CLEANUP(part_writer_cleanup) struct part_writer *w = NULL;
 	enum status s = part_writer_open(m->s->place, id, &m->tabs, &m->canon, &w, e);
 	if (s == OK)
 		s = part_writer_total(w, m->tabs.node_count, e);
@@ -550,14 +510,6 @@ static enum status write_part(struct merging *m, uint64_t id, struct err *e)
 
 /* ---- taking their place ---- */
 
-static size_t find_live(struct store *s, const struct part *p)
-{
-	size_t i = 0;
-	while (i < s->parts.len && s->parts.v[i] != p)
-		i++;
-	return i;
-}
-
 /* False when a source left the set meanwhile: then the merge does not count. */
 static bool install(struct merging *m, struct part *fresh)
 {
@@ -565,9 +517,9 @@ static bool install(struct merging *m, struct part *fresh)
 	pthread_mutex_lock(&s->lock);
 	bool all = true;
 	for (size_t i = 0; i < m->count; i++)
-		all &= find_live(s, m->cursors[i].part) < s->parts.len;
+		all &= store_find_part(s, m->cursors[i].part) < s->parts.len;
 	for (size_t i = 0; all && i < m->count; i++) {
-		size_t at = find_live(s, m->cursors[i].part);
+		size_t at = store_find_part(s, m->cursors[i].part);
 		s->parts.v[at] = s->parts.v[--s->parts.len];
 		part_unref(m->cursors[i].part); /* the set's reference; the cursor has its own */
 	}

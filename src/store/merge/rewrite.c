@@ -48,8 +48,7 @@ void rewrite_deinit(struct rewrite *w)
 	canon_deinit(&w->canon);
 	if (w->has_tables)
 		tables_deinit(&w->tables);
-	free(w->delta);
-	free(w->keep_time);
+	take_rounding_deinit(&w->rounding);
 	part_meta_deinit(&w->meta);
 	VEC_FREE(&w->rows);
 }
@@ -179,7 +178,7 @@ static void translate(const struct rewrite *w, struct rewrite_source *src, struc
 	r->series = src->series[r->series];
 	r->node = src->nodes[r->node];
 	r->set = src->sets[r->set];
-	if (w->resolution_ns && w->delta[r->series] && !w->keep_time[r->set])
+	if (w->resolution_ns && w->rounding.delta[r->series] && !w->rounding.keep_time[r->set])
 		r->time_ns = part_round_time(r->time_ns, w->resolution_ns, src->slice);
 }
 
@@ -445,14 +444,9 @@ static enum status write_rows(struct rewrite *w, struct part_writer *out, struct
 	return s;
 }
 
-static void writer_cleanup(struct part_writer **w)
-{
-	part_writer_close(*w);
-}
-
 enum status rewrite_write(struct rewrite *w, struct place *place, uint64_t id, struct err *e)
 {
-	CLEANUP(writer_cleanup) struct part_writer *out = NULL;
+	CLEANUP(part_writer_cleanup) struct part_writer *out = NULL;
 	enum status s = rewrite_make_tables(w, e);
 	if (s == OK)
 		s = choose_group(w, e);
@@ -488,22 +482,13 @@ enum status rewrite_meta_from(
 	return st == OK ? store_add_doubtful(s, to, e) : err_set(e, st, "a part's META");
 }
 
-/* The old part's place, or the end. With the lock held. */
-static size_t find_live(const struct store *s, const struct part *p)
-{
-	size_t i = 0;
-	while (i < s->parts.len && s->parts.v[i] != p)
-		i++;
-	return i;
-}
-
 enum status rewrite_install(
 	struct store *s, struct part *old, struct part *fresh, bool *out_removed, struct err *e)
 {
 	if (!fresh)
 		store_remember_batches(s, old);
 	pthread_mutex_lock(&s->lock);
-	size_t at = find_live(s, old);
+	size_t at = store_find_part(s, old);
 	bool found = at < s->parts.len;
 	if (found && fresh)
 		s->parts.v[at] = fresh;

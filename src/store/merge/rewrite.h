@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "store/merge/take.h"
 #include "store/read/read.h"
 
 /* Which rows match, and whether those or the others are taken. */
@@ -61,7 +62,7 @@ struct rewrite {
 	bool has_tables;
 	struct tabs tabs;
 	struct canon canon;
-	uint8_t *delta, *keep_time; /* by new series, new set */
+	struct take_rounding rounding;
 	enum rewrite_group group;
 	VEC(struct row) rows;
 };

@@ -35,3 +35,7 @@ NODISCARD enum status part_writer_finish(struct part_writer *w, const struct tab
 	size_t batch_count, struct err *e);
 /* Also after success; a file that was not finished is removed. */
 void part_writer_close(struct part_writer *w);
+static inline void part_writer_cleanup(struct part_writer **w)
+{
+	part_writer_close(*w);
+}

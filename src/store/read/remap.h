@@ -11,13 +11,11 @@
 
 /* Locations of a source as locations of a profile, each once. */
 struct remap {
-	const struct tabs *from;
 	struct profile *to;
-	uint32_t *locations;
-	uint32_t *functions;
-	uint32_t *mappings;
-	uint32_t last; /* location of `to` */
-	bool first;    /* `to` had none before: those of a source are distinct */
+	struct translate symbols; /* which points here: a remap does not move */
+	uint32_t *memory;         /* numbers of the locations, then others */
+	uint32_t last;            /* location of `to` */
+	bool first;               /* `to` had none before: those of a source are distinct */
 };
 NODISCARD enum status remap_init(struct remap *r, const struct tabs *from, struct profile *to,
 	struct budget *b, struct err *e);

@@ -248,7 +248,7 @@ static enum status take_nodes(struct adding *a, size_t count, struct err *e)
 		return s;
 	struct samples_node *nodes = t->nodes.v;
 	const uint32_t *parent = f->parent, *node_location = f->node_location;
-	const uint32_t *locations = a->remap.locations;
+	const uint32_t *locations = a->remap.symbols.locations;
 	const int64_t *sums = a->averages ? NULL : a->sums;
 	const uint8_t *used = a->used;
 	uint32_t at = 0, *to = a->to, *next = t->next, count_of = f->node_count;
@@ -294,7 +294,7 @@ static enum status add_nodes(struct adding *a, size_t count, struct err *e)
 		if (!a->used[i])
 			continue;
 		uint32_t parent = a->to[f->parent[i]];
-		uint32_t location = a->remap.locations[f->node_location[i]];
+		uint32_t location = a->remap.symbols.locations[f->node_location[i]];
 		s = child(t, parent, location, last, &a->to[i], e);
 		if (s != OK)
 			return s;

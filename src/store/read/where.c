@@ -135,7 +135,7 @@ static enum status add_locations(struct searching *s, size_t i, struct err *e)
 			budget_fail(&s->budget, st, e);
 	}
 	if (st == OK) {
-		s->locations[i] = STEAL_PTR(r.locations);
+		s->locations[i] = STEAL_PTR(r.memory);
 		budget_give(&s->budget, src->tabs.location_count);
 	}
 	return st;

@@ -191,18 +191,13 @@ static enum status write_rows(struct part_writer *w, const struct memtable_snaps
 	return OK;
 }
 
-static void writer_cleanup(struct part_writer **w)
-{
-	part_writer_close(*w);
-}
-
 static enum status write_part(struct store *s, struct memtable *m, uint64_t id, struct err *e)
 {
 	struct memtable_snapshot snap;
 	memtable_snapshot(m, &snap);
 	CLEANUP(canon_deinit) struct canon c = { 0 };
 	CLEANUP(part_meta_deinit) struct part_meta meta = { 0 };
-	CLEANUP(writer_cleanup) struct part_writer *w = NULL;
+	CLEANUP(part_writer_cleanup) struct part_writer *w = NULL;
 	enum status st = canon_init(&c, &snap.tabs);
 	if (st != OK)
 		st = err_set(e, st, "no memory for the order of a part");

@@ -175,6 +175,14 @@ void store_remember_batches(struct store *s, struct part *p)
 	free(v);
 }
 
+size_t store_find_part(const struct store *s, const struct part *p)
+{
+	size_t i = 0;
+	while (i < s->parts.len && s->parts.v[i] != p)
+		i++;
+	return i;
+}
+
 void store_count_parts(struct store *s)
 {
 	uint64_t bytes = 0, rows = 0;
@@ -246,12 +254,10 @@ enum status store_quarantine_copy(
 static bool forget_part(struct store *s, struct part *p)
 {
 	pthread_mutex_lock(&s->lock);
-	bool found = false;
-	for (size_t i = 0; i < s->parts.len && !found; i++) {
-		found = s->parts.v[i] == p;
-		if (found)
-			s->parts.v[i] = s->parts.v[--s->parts.len];
-	}
+	size_t at = store_find_part(s, p);
+	bool found = at < s->parts.len;
+	if (found)
+		s->parts.v[at] = s->parts.v[--s->parts.len];
 	if (found)
 		store_count_parts(s);
 	pthread_mutex_unlock(&s->lock);
