@@ -29,10 +29,11 @@ enum runtime_kind {
  */
 enum runtime_form {
 	RUNTIME_FORM_NAMED = 0,
-	RUNTIME_FORM_MAIN = 1,  /* the program's outermost code */
-	RUNTIME_FORM_FILE = 2,  /* the outermost code of another file that it loads */
-	RUNTIME_FORM_EVAL = 3,  /* of a text that it evaluates */
-	RUNTIME_FORM_CLASS = 4, /* of a class, not of its objects (Ruby) */
+	RUNTIME_FORM_MAIN = 1,   /* the program's outermost code */
+	RUNTIME_FORM_FILE = 2,   /* the outermost code of another file that it loads */
+	RUNTIME_FORM_EVAL = 3,   /* of a text that it evaluates */
+	RUNTIME_FORM_CLASS = 4,  /* of a class, not of its objects (Ruby) */
+	RUNTIME_FORM_SOURCE = 5, /* no function: a piece of the source of several (V8) */
 	RUNTIME_FORM_COUNT,
 };
 
@@ -186,6 +187,19 @@ struct v8_layout {
 	__u16 type_function;   /* the first one */
 	__u16 type_shared, type_script, type_scope, type_bytecodes, type_code;
 };
+
+/* What is told of a function in front of its table of places. Words as they lie in memory. */
+#define V8_SLOTS 7
+struct v8_told {
+	__u64 source;          /* the number of its script's first piece; 0: not known */
+	__u64 first_line;      /* of the script in its file */
+	__u64 positions[2];    /* where it begins and ends in the source; 0: the slots say it */
+	__u64 slots[V8_SLOTS]; /* of its ScopeInfo, behind the names of variables */
+	__u64 table_bytes;     /* of its table, of which less may follow */
+};
+/* The source of a script is told in pieces of so many bytes, a number each; no more of them. */
+#define V8_PIECE_BYTES 4096
+#define V8_PIECES_MAX 1024
 
 /* How a thread's execution context (rb_execution_context_t) is found. */
 enum ruby_root {

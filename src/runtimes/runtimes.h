@@ -66,3 +66,23 @@ bool hotspot_line(uint16_t version, struct str table, uint32_t index, uint32_t *
 void hotspot_name(struct buf *out, struct str name, struct str file);
 /* The name of a stub, up to a NUL. */
 void hotspot_stub_name(struct buf *out, struct str name);
+
+/* What is told of a function of V8 (struct v8_told and its table). Positions count characters from
+ * the beginning of its script's source. */
+struct v8_function {
+	uint16_t version;    /* as in runtime_record */
+	uint64_t source;     /* the number of the source's first piece */
+	uint32_t first_line; /* of the script in its file, from 0 on */
+	uint32_t begin, end; /* of the function */
+	struct str table;    /* of places */
+	bool is_cut;         /* there is more of it */
+};
+/* False: where it is in its source is not told. `out->table` points into `told`. */
+bool v8_function_told(uint16_t version, struct str told, struct v8_function *out);
+/* Where in the source the instruction is, `index` bytes from the function's first one. False: the
+ * table does not say it. */
+bool v8_source_position(const struct v8_function *f, uint32_t index, uint32_t *out);
+/* Where newlines are in a piece of a source, of 1 or 2 bytes a character: a u16 each, appended. */
+bool v8_newlines(struct buf *out, struct str text, unsigned character_bytes);
+/* How many of them are before a character of the piece. */
+uint32_t v8_newlines_before(struct str newlines, uint32_t character);

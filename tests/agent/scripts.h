@@ -35,6 +35,8 @@ struct script {
 	const struct script_frame *shape;
 	size_t depth;
 	uint16_t kind; /* enum runtime_kind */
+	/* What the runtime itself has below the script is left out, and what is above it. */
+	bool has_runtime_below;
 	/* Percent of the samples with frames of the language that must be in the innermost one. */
 	unsigned deep;
 };
@@ -60,7 +62,7 @@ static struct script_name script_name_of(struct codes *codes, uint32_t pid, uint
 		return n;
 	n.found = true;
 	n.kind = c->kind;
-	n.first_line = c->first_line;
+	n.first_line = codes_lines(codes, c, FRAME_POSITION_NONE).first;
 	(void)snprintf(n.text, sizeof(n.text), "%.*s", STR_ARG(c->name));
 	(void)snprintf(n.file, sizeof(n.file), "%.*s", STR_ARG(c->file));
 	return n;
@@ -96,7 +98,11 @@ static void script_look_at(const struct live *l, struct codes *codes, const stru
 		}
 		const struct code *c = codes_find(codes, s->h.pid, frame_code(f[i]));
 		struct script_name name = script_name_of(codes, s->h.pid, frame_code(f[i]));
-		uint32_t line = c ? codes_line(c, f[i] & FRAME_POSITION_NONE) : 0;
+		uint32_t line = c ? codes_lines(codes, c, f[i] & FRAME_POSITION_NONE).line : 0;
+		if (c && n == 0 && script->has_runtime_below && strcmp(name.file, path) != 0) {
+			total--;
+			continue;
+		}
 		t->unnamed += !c;
 		if (!c)
 			print_message(

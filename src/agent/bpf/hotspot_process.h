@@ -353,3 +353,14 @@ __noinline int hotspot_find(__u32 zero)
 	*kept = h->process;
 	return 0;
 }
+
+/* A frame of V8 was met in a process that was thought to have no such runtime: its file was not
+ * known then. The next sample asks again. */
+static __always_inline void code_find_again(const struct walk *w)
+{
+	__u64 key = hotspot_process_key(w);
+	__u32 place = key & (CODE_PROCESSES_MAX - 1);
+	struct hotspot_process *kept = bpf_map_lookup_elem(&hotspot_processes, &place);
+	if (kept && kept->key == key)
+		kept->key = 0;
+}

@@ -137,16 +137,21 @@ static __always_inline __u32 code_mark(__u64 number)
 	return hash_mix(number, settings.codes_epoch) >> 32;
 }
 
+static __always_inline int code_is_told(__u64 number)
+{
+	const __u64 *pair = codes_told_pair(number);
+	if (!pair)
+		return 1;
+	__u64 marks = *(const volatile __u64 *)pair;
+	__u32 mark = code_mark(number);
+	return (__u32)marks == mark || marks >> 32 == mark;
+}
+
 /* Is it still to be told, and may this sample tell it? */
 static __always_inline int code_is_due(const struct walk *w, __u64 number)
 {
-	__u64 *pair = codes_told_pair(number);
 	struct bpf_counters *c = counters_here();
-	if (!pair || !c)
-		return 0;
-	__u64 marks = *(const volatile __u64 *)pair;
-	__u32 mark = code_mark(number);
-	if ((__u32)marks == mark || marks >> 32 == mark)
+	if (!c || code_is_told(number))
 		return 0;
 	if (w->runtime.code_bytes < CODE_BYTES_OF_SAMPLE_MAX)
 		return 1;
@@ -238,4 +243,12 @@ static __always_inline void code_end(struct walk *w, const struct runtime_record
 	}
 	c->codes++;
 	*pair = *(const volatile __u64 *)pair << 32 | code_mark(number);
+}
+
+/* It was told, and is to be told again: something that belongs to it was put off. */
+static __always_inline void code_again(__u64 number)
+{
+	__u64 *pair = codes_told_pair(number);
+	if (pair && (__u32) * (const volatile __u64 *)pair == code_mark(number))
+		*pair = *(const volatile __u64 *)pair >> 32;
 }

@@ -52,6 +52,12 @@ enum runtime_gap {
 		RUNTIME_GAP_COUNT
 };
 
+/* The number of a piece of a script's source, by that of the first one. */
+static inline __u64 v8_piece_number(__u64 first, __u64 piece)
+{
+	return ((first + piece) & FRAME_CODE_MASK) | FRAME_CODE_REAL;
+}
+
 static inline int frame_is_runtime(__u64 frame)
 {
 	return (frame & FRAME_RUNTIME) == FRAME_RUNTIME;

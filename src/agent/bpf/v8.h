@@ -51,17 +51,22 @@ static __always_inline void v8_record_native(struct walk *w)
 	runtime_record_native(w, w->code.native ? w->code.native : address & FRAME_OFFSET_MASK);
 }
 
-/* How many bytes into its instructions a function of the interpreter is. */
-static __always_inline __u64 v8_position(
-	const struct walk *w, const struct v8_layout *l, struct v8_scratch *v)
+/* The BytecodeArray of a function of the interpreter; 0: it is not there yet. */
+static __always_inline __u64 v8_bytecodes(const struct v8_layout *l, struct v8_scratch *v)
 {
-	__u64 bytecodes = v8_frame_word(v, l->frame_bytecodes);
-	__u64 head[1];
+	__u64 head[1], bytecodes = v8_frame_word(v, l->frame_bytecodes);
 	if (!v8_read(head, sizeof(head), bytecodes) ||
 		!v8_is(v, V8_MAP_BYTECODES, head[0], l->type_bytecodes, l->type_bytecodes))
-		return FRAME_POSITION_NONE;
+		return 0;
+	return bytecodes;
+}
+
+/* How many bytes into its instructions a function of the interpreter is. */
+static __always_inline __u64 v8_position(
+	const struct walk *w, const struct v8_layout *l, const struct v8_scratch *v)
+{
 	__u64 offset = (__s64)v8_frame_word(v, l->frame_bytecodes - 8) >> V8_SMI_SHIFT;
-	if (w->pc_is_exact && w->regs[V8_REG_BYTECODES] == bytecodes)
+	if (w->pc_is_exact && w->regs[V8_REG_BYTECODES] == v->bytecodes)
 		offset = (__u32)w->regs[V8_REG_OFFSET];
 	__u64 position = offset - (l->bytecodes_data - V8_TAG);
 	return position < FRAME_POSITION_NONE ? position : FRAME_POSITION_NONE;
@@ -71,6 +76,7 @@ static __always_inline __u64 v8_position(
 static __always_inline void v8_record_function(
 	struct walk *w, const struct runtime_record *r, struct v8_scratch *v, int is_interpreter)
 {
+	v->bytecodes = is_interpreter ? v8_bytecodes(&r->layout.v8, v) : 0;
 	__u64 number = v8_function(v8_frame_word(v, V8_FRAME_FUNCTION));
 	if (!number) {
 		v8_record_native(w);
@@ -82,7 +88,7 @@ static __always_inline void v8_record_function(
 	if (w->code.native && (config.keep_interpreters || (!is_interpreter && v->has_script)))
 		v8_record_native(w);
 	__u64 position = FRAME_POSITION_NONE;
-	if (is_interpreter && v->has_script)
+	if (v->bytecodes && v->has_script)
 		position = v8_position(w, &r->layout.v8, v);
 	runtime_record_frame(w, number, position);
 }

@@ -23,9 +23,6 @@
 /* Strings of which a name is put together, and steps to one. */
 #define V8_NAME_PARTS_MAX 4 /* power of two */
 #define V8_STRING_STEPS_MAX 4
-/* Behind the names of a ScopeInfo's variables: slots in which the function's name may be. */
-#define V8_SLOTS 6
-#define V8_SLOTS_BYTES ((V8_SLOTS + 1) * 8)
 /* From so many variables on their names are elsewhere. */
 #define V8_SCOPE_NAMES_MAX 75
 
@@ -49,7 +46,13 @@ struct v8_scratch {
 	__u64 text[V8_BLOCK_WORDS];  /* String */
 	__u64 maps[V8_MAP_COUNT];    /* that were seen to be of the type, in this sample */
 	__u32 sample;
-	__u32 has_script;               /* the function asked for last is no builtin */
+	__u32 has_script; /* the function asked for last is no builtin */
+	__u64 head[4];    /* of a BytecodeArray's table */
+	struct v8_told told;
+	__u64 bytecodes; /* the BytecodeArray of the frame at hand; 0: it has none */
+	__u64 last_bytecodes;
+	__u64 source_at; /* of the script at hand: its source */
+	__u32 source_bytes, source_unit;
 	__u64 parts[V8_NAME_PARTS_MAX]; /* right halves of a String of two */
 	__u32 text_type, text_bytes;
 	__u64 text_at;
@@ -208,19 +211,30 @@ static __always_inline __u32 v8_copy(
 
 /* ---- functions ---- */
 
+/* Scripts are counted in each isolate, which a thread runs. */
+static __always_inline __u64 v8_script_number(
+	const struct walk *w, const struct v8_layout *l, const struct v8_scratch *v)
+{
+	return hash_mix(code_number_begin(w, w->event.h.tid), v8_word(v->script, l->script_id));
+}
+
 /* Where a function's name and place are, behind the names of the variables of its scope: reads
- * these slots to v->scope. 0: there are none. */
+ * these slots to v->told. 0: there are none. */
 static __always_inline int v8_read_slots(
 	const struct v8_layout *l, struct v8_scratch *v, __u64 scope)
 {
 	if (!v8_read(v->scope, V8_SCOPE_BYTES, scope) ||
 		!v8_is(v, V8_MAP_SCOPE, v->scope[0], l->type_scope, l->type_scope))
 		return 0;
+	if (l->scope_positions) {
+		v->told.positions[0] = v8_word(v->scope, l->scope_positions);
+		v->told.positions[1] = v8_word(v->scope, l->scope_positions + 8);
+	}
 	__u64 locals = v8_word(v->scope, l->scope_locals) >> V8_SMI_SHIFT;
 	__u64 words = locals < V8_SCOPE_NAMES_MAX ? 2 * locals : 1 + locals;
 	if (locals > 1 << 16)
 		return 0;
-	return read_user(v->scope, V8_SLOTS_BYTES,
+	return read_user(v->told.slots, sizeof(v->told.slots),
 		scope - V8_TAG + l->scope_variables + words * sizeof(__u64));
 }
 
@@ -228,11 +242,95 @@ static __always_inline int v8_read_slots(
 static __always_inline __u32 v8_copy_scope_name(struct v8_scratch *v, struct event_code *e)
 {
 	__u32 bytes = 0;
-	for (int i = 0; i < V8_SLOTS && !bytes; i++) {
-		__u64 slot = *(const volatile __u64 *)&v->scope[i];
+	for (int i = 0; i < V8_SLOTS - 1 && !bytes; i++) {
+		__u64 slot = *(const volatile __u64 *)&v->told.slots[i];
 		if (slot & V8_TAG)
 			bytes = v8_copy(v, e, 0, slot, CODE_NAME_BYTES_MAX, &e->name_unit);
 	}
+	return bytes;
+}
+
+/* Where the source of v->script is. 0: it is not one text. */
+static __always_inline int v8_find_source(const struct v8_layout *l, struct v8_scratch *v)
+{
+	v->source_bytes = 0;
+	if (!v->has_script || !v8_string(v8_word(v->script, l->script_source)) ||
+		(v->text_type & V8_STRING_KIND) == V8_STRING_CONS)
+		return 0;
+	v->source_at = v->text_at;
+	v->source_bytes = v->text_bytes;
+	v->source_unit = v->text_type & V8_STRING_ONE_BYTE ? 1 : 2;
+	return 1;
+}
+
+/* A piece of the source of the script at hand. 1: it is told; 0: later; -1: the process has not
+ * touched it, as the source of what a snapshot holds. */
+__noinline int v8_tell_piece(__u32 piece)
+{
+	struct walk *w = walk_here();
+	struct v8_scratch *v = v8_scratch_here();
+	if (!w || !v || !config.walk_runtimes || piece >= V8_PIECES_MAX)
+		return 0;
+	const struct runtime_record *r = hotspot_record(w);
+	__u64 number = v8_piece_number(v->told.source, piece);
+	if (!r || code_is_told(number))
+		return 1;
+	/* Half of what may be told is left to functions. */
+	if (w->runtime.code_bytes > CODE_BYTES_OF_SAMPLE_MAX / 2)
+		return 0;
+	struct event_code *e = code_is_due(w, number) ? code_begin() : NULL;
+	if (!e)
+		return 0;
+	__u32 from = piece * V8_PIECE_BYTES;
+	__u64 bytes = v->source_bytes - from;
+	if (bytes > V8_PIECE_BYTES)
+		bytes = V8_PIECE_BYTES;
+	if (bytes == 0 || bytes > V8_PIECE_BYTES ||
+		!read_user(e->data, bounded(bytes, 8192), v->source_at + from)) {
+		code_drop();
+		return -1;
+	}
+	e->form = RUNTIME_FORM_SOURCE;
+	e->name_unit = v->source_unit;
+	e->lines_bytes = bytes;
+	code_end(w, r, e, number, bytes);
+	return code_is_told(number);
+}
+
+/* The pieces of the source that were not told yet, as many as this sample may. 1: that is all. */
+static __always_inline int v8_tell_source(struct v8_scratch *v)
+{
+	for (__u32 i = 0; i < V8_PIECES_MAX; i++) {
+		if (i * V8_PIECE_BYTES >= v->source_bytes)
+			return 1;
+		int is_told = v8_tell_piece(i);
+		if (is_told <= 0)
+			return is_told < 0;
+	}
+	return 1;
+}
+
+/* What is told of the function behind its texts, to data[at]: how many bytes. */
+static __always_inline __u32 v8_copy_told(
+	const struct v8_layout *l, struct v8_scratch *v, struct event_code *e, __u32 at)
+{
+	__u64 table = 0;
+	__u32 bytes = sizeof(v->told);
+	v->told.table_bytes = 0;
+	if (v->bytecodes && v8_read(v->scope, bounded(l->bytecodes_lines + 8, 128), v->bytecodes))
+		table = v8_word(v->scope, l->bytecodes_lines);
+	if (table && v8_read(v->head, 16, table))
+		v->told.table_bytes = *(const volatile __u64 *)&v->head[1] >> V8_SMI_SHIFT;
+	if (at >= 1024 ||
+		bpf_probe_read_kernel(&e->data[bounded(at, 1024)], sizeof(v->told), &v->told))
+		return 0;
+	__u64 more = v->told.table_bytes;
+	if (more > CODE_LINES_BYTES_MAX - sizeof(v->told))
+		more = CODE_LINES_BYTES_MAX - sizeof(v->told);
+	if (more && more <= CODE_LINES_BYTES_MAX && at + bytes < 2048 &&
+		read_user(&e->data[bounded(at + bytes, 2048)], bounded(more, 4096),
+			table - V8_TAG + 16))
+		bytes += more;
 	return bytes;
 }
 
@@ -250,18 +348,29 @@ __noinline int v8_tell(__u64 number)
 	const struct v8_layout *l = &r->layout.v8;
 	__u64 name = v8_word(v->shared, l->shared_name);
 	__u32 at = 0;
+	__builtin_memset(&v->told, 0, sizeof(v->told));
 	if (v8_read_slots(l, v, name))
 		at = v8_copy_scope_name(v, e);
 	else
 		at = v8_copy(v, e, 0, name, CODE_NAME_BYTES_MAX, &e->name_unit);
 	e->name_bytes = at;
+	int has_source = 0;
 	if (v->has_script) {
 		__u32 bytes = v8_copy(v, e, at, v8_word(v->script, l->script_name),
 			CODE_FILE_BYTES_MAX, &e->file_unit);
 		e->file_bytes = bytes;
 		at += bytes;
+		has_source = v8_find_source(l, v);
+		if (has_source)
+			v->told.source = v8_script_number(w, l, v);
+		v->told.first_line = v8_word(v->script, l->script_name + 8);
+		bytes = v8_copy_told(l, v, e, at);
+		e->lines_bytes = bytes;
+		at += bytes;
 	}
 	code_end(w, r, e, number, at);
+	if (has_source && !v8_tell_source(v))
+		code_again(number);
 	return 0;
 }
 
@@ -281,18 +390,19 @@ __noinline __u64 v8_function(__u64 function)
 			l->type_function + V8_FUNCTION_TYPES))
 		return 0;
 	__u64 shared = v8_word(v->function, l->function_shared);
-	if (shared == w->runtime.last_code)
+	if (shared == w->runtime.last_code && v->bytecodes == v->last_bytecodes)
 		return w->runtime.last_number;
 	w->runtime.last_code = 0;
 	if (!v8_read(v->shared, bounded(l->shared_flags + 8, 128), shared) ||
 		!v8_is(v, V8_MAP_SHARED, v->shared[0], l->type_shared, l->type_shared))
 		return 0;
-	__u64 number = hash_mix(
-		code_number_begin(w, w->event.h.tid), v8_half(v->shared, l->shared_flags + 4));
+	__u64 number = code_number_begin(w, w->event.h.tid);
 	v->has_script = v8_read(v->script, V8_SCRIPT_BYTES, v8_word(v->shared, l->shared_script)) &&
 			v8_is(v, V8_MAP_SCRIPT, v->script[0], l->type_script, l->type_script);
 	if (v->has_script) {
-		number = hash_mix(number, v8_word(v->script, l->script_id));
+		number = hash_mix(
+			v8_script_number(w, l, v), v8_half(v->shared, l->shared_flags + 4));
+		number = hash_mix(number, v->bytecodes != 0);
 	} else {
 		number = hash_mix(number, v8_word(v->shared, l->shared_name));
 		number = hash_mix(number, v8_word(v->shared, 8));
@@ -301,6 +411,7 @@ __noinline __u64 v8_function(__u64 function)
 	if (code_is_due(w, number))
 		(void)v8_tell(number);
 	w->runtime.last_code = shared;
+	v->last_bytecodes = v->bytecodes;
 	w->runtime.last_number = number;
 	return number;
 }

@@ -145,11 +145,30 @@ static void make_room(struct codes *c)
 		make_room_by(c, false, count);
 }
 
+/* A piece of a source: where its lines end. */
+static bool take_piece(struct codes *c, const struct event_code *e, struct code *out)
+{
+	struct str text = str_make(e->data, e->lines_bytes);
+	if (!v8_newlines(&c->text, text, e->name_unit) || buf_status(&c->text) != OK)
+		return false;
+	char *block = malloc(c->text.len + 1);
+	if (!block)
+		return false;
+	if (c->text.len)
+		memcpy(block, c->text.data, c->text.len);
+	out->unit = e->name_unit;
+	out->name = str_make(block, 0);
+	out->lines = str_make(block, c->text.len);
+	return true;
+}
+
 /* The event's texts, in one block that begins with the name. */
 static bool take_texts(struct codes *c, const struct event_code *e, struct code *out)
 {
 	const uint8_t *at = e->data;
 	buf_clear(&c->text);
+	if (e->kind == RUNTIME_V8 && e->form == RUNTIME_FORM_SOURCE)
+		return take_piece(c, e, out);
 	struct str told = str_make(at, e->name_bytes);
 	if (e->kind != RUNTIME_HOTSPOT)
 		runtimes_name(&c->text, e->kind, e->form, e->owner_bytes, told, e->name_unit);
@@ -159,7 +178,10 @@ static bool take_texts(struct codes *c, const struct event_code *e, struct code 
 		hotspot_stub_name(&c->text, told);
 	size_t name = c->text.len;
 	at += e->name_bytes;
-	(void)runtimes_text(&c->text, str_make(at, e->file_bytes), e->file_unit);
+	struct str file_told = str_make(at, e->file_bytes);
+	if (e->kind == RUNTIME_V8 && str_starts(file_told, STR("file:///"))) /* modules */
+		file_told = str_sub(file_told, strlen("file://"), file_told.len);
+	(void)runtimes_text(&c->text, file_told, e->file_unit);
 	size_t file = c->text.len - name;
 	at += e->file_bytes;
 	buf_put(&c->text, at, e->lines_bytes);
@@ -246,6 +268,42 @@ uint32_t codes_line(const struct code *x, uint64_t position)
 	else if (x->kind != RUNTIME_V8)
 		line = (uint32_t)position; /* the kernel has looked it up */
 	return line;
+}
+
+/* The line of a character of the source; 0: a piece before it is not known. */
+static uint32_t line_of(
+	struct codes *c, uint32_t pid, const struct v8_function *f, uint32_t character)
+{
+	uint32_t line = 1 + f->first_line, unit = 1;
+	for (uint32_t piece = 0; piece < V8_PIECES_MAX; piece++) {
+		uint32_t i = find(c, pid, v8_piece_number(f->source, piece));
+		if (i == MAP_NONE || !c->v.v[i].unit)
+			return 0;
+		struct code *x = &c->v.v[i];
+		x->used_epoch = c->epoch;
+		unit = x->unit;
+		line += v8_newlines_before(x->lines, character);
+		if (character < V8_PIECE_BYTES / unit)
+			return line;
+		character -= V8_PIECE_BYTES / unit;
+	}
+	return 0;
+}
+
+struct code_lines codes_lines(struct codes *c, const struct code *x, uint64_t position)
+{
+	struct code_lines lines = { 0 };
+	struct v8_function f;
+	uint32_t character;
+	if (x->kind != RUNTIME_V8)
+		return (struct code_lines){ x->first_line, codes_line(x, position) };
+	if (!v8_function_told(x->version, x->lines, &f))
+		return lines;
+	lines.first = line_of(c, x->pid, &f, f.begin);
+	if (position < FRAME_POSITION_NONE &&
+		v8_source_position(&f, (uint32_t)position, &character))
+		lines.line = line_of(c, x->pid, &f, character);
+	return lines;
 }
 
 void codes_process_ended(struct codes *c, const struct event_header *exit)

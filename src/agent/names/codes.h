@@ -37,6 +37,7 @@ struct code {
 	uint32_t pid;
 	uint16_t kind;    /* enum runtime_kind */
 	uint16_t version; /* as in runtime_record */
+	uint8_t unit;     /* of a piece of source: bytes a character; 0: it is a function */
 	uint32_t first_line;
 	struct str name; /* UTF-8; "": the runtime has none */
 	struct str file;
@@ -56,6 +57,12 @@ void codes_add(struct codes *c, const struct event_code *event);
 const struct code *codes_find(struct codes *c, uint32_t pid, uint64_t number);
 /* The line of a frame in it; 0: it is not known. */
 uint32_t codes_line(const struct code *x, uint64_t position);
+/* The same, and where the function begins, for V8 too, whose functions need the source that was
+ * told beside them. */
+struct code_lines {
+	uint32_t first, line;
+};
+struct code_lines codes_lines(struct codes *c, const struct code *x, uint64_t position);
 void codes_process_ended(struct codes *c, const struct event_header *exit);
 void codes_next_epoch(struct codes *c);
 /* Was any not found, or lost, since this was asked last? */

@@ -319,8 +319,9 @@ static enum status runtime_location(struct batch *b, uint64_t frame, uint32_t *o
 		return profile_add_marker(
 			&b->profile, STR("[a function whose name was not told]"), out);
 	struct profile_location loc = { .kind = (uint8_t)kind_of_runtime(c->kind) };
-	struct profile_function f = { .start_line = c->first_line };
-	struct profile_line line = { .line = codes_line(c, frame & FRAME_POSITION_NONE) };
+	struct code_lines at = codes_lines(b->config.codes, c, frame & FRAME_POSITION_NONE);
+	struct profile_function f = { .start_line = at.first };
+	struct profile_line line = { .line = at.line };
 	struct str name = c->name.len ? c->name : STR("[no name]");
 	enum status s = profile_add_string(&b->profile, name, &f.name);
 	f.system_name = f.name;

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * V8 counts characters of the source, not lines. A table of places is a stream of pairs (bytes of
+ * code, characters), each the difference to the pair before: signed numbers, the sign in the lowest
+ * bit, in bytes of seven bits, the lowest first, the eighth bit says that more follow. The first
+ * number is negative, minus one, where the place is no statement; from 14 on it has no sign, and
+ * two flags in its lowest bits. A place has its character at bits 1 to 30, counted from one, and
+ * above them which inlined function it is in.
+ *
+ * Positions of a function stand behind its names among the slots of its ScopeInfo: the first two
+ * small numbers in a row of which the second is larger.
+ *
+ * Source: V8, src/codegen/source-position-table.cc, source-position.h, src/base/vlq.h,
+ * src/objects/scope-info.tq.
+ */
+#include "runtimes/runtimes.h"
+
+#include "base/reader.h"
+
+#define FLAGS_FROM (14 << 8) /* to 13.6 it was as said above */
+#define SMI_SHIFT 32
+#define PLACE_SHIFT 1
+#define PLACE_MASK 0x3fffffff
+/* Bytes of a number of 64 bits. */
+#define NUMBER_BYTES_MAX 10
+
+static uint64_t read_number(struct reader *r)
+{
+	uint64_t n = 0;
+	for (unsigned i = 0; i < NUMBER_BYTES_MAX; i++) {
+		uint8_t byte = reader_u8(r);
+		n |= (uint64_t)(byte & 0x7f) << 7 * i;
+		if (!(byte & 0x80))
+			break;
+	}
+	return n;
+}
+
+static int64_t read_signed(struct reader *r)
+{
+	uint64_t n = read_number(r);
+	return (int64_t)(n >> 1 ^ (0 - (n & 1)));
+}
+
+/* Bytes of code to the next place. */
+static int64_t read_step(struct reader *r, bool has_flags)
+{
+	if (has_flags)
+		return (int64_t)(read_number(r) >> 2);
+	int64_t step = read_signed(r);
+	return step < 0 ? -(step + 1) : step;
+}
+
+/* A small number; -1: it is none, or below zero. */
+static int64_t small_number(uint64_t word)
+{
+	return word & UINT32_MAX || (int64_t)word < 0 ? -1 : (int64_t)(word >> SMI_SHIFT);
+}
+
+static bool take_positions(const __u64 words[2], struct v8_function *out)
+{
+	int64_t begin = small_number(words[0]), end = small_number(words[1]);
+	if (begin < 0 || end <= begin)
+		return false;
+	out->begin = (uint32_t)begin;
+	out->end = (uint32_t)end;
+	return true;
+}
+
+bool v8_function_told(uint16_t version, struct str told, struct v8_function *out)
+{
+	struct v8_told t;
+	if (told.len < sizeof(t))
+		return false;
+	memcpy(&t, told.p, sizeof(t));
+	*out = (struct v8_function){ .version = version, .source = t.source };
+	int64_t first = small_number(t.first_line);
+	out->first_line = first > 0 && first < INT32_MAX ? (uint32_t)first : 0;
+	out->table = str_sub(told, sizeof(t), told.len);
+	out->is_cut = t.table_bytes > out->table.len;
+	bool found = take_positions(t.positions, out);
+	for (size_t i = 0; i + 1 < V8_SLOTS && !found; i++)
+		found = take_positions(t.slots + i, out);
+	return found && t.source != 0;
+}
+
+bool v8_source_position(const struct v8_function *f, uint32_t index, uint32_t *out)
+{
+	struct reader r = reader_over(f->table.p, f->table.len);
+	int64_t at = -1, place = 0, best = -1;
+	bool is_behind = false;
+	while (!reader_done(&r) && !is_behind) {
+		int64_t step = read_step(&r, f->version >= FLAGS_FROM);
+		int64_t moved = read_signed(&r);
+		if (r.failed || step > INT32_MAX || moved > INT64_MAX / 4 || moved < INT64_MIN / 4)
+			break;
+		at += step;
+		place += moved;
+		is_behind = at > (int64_t)index;
+		if (!is_behind)
+			best = (place >> PLACE_SHIFT & PLACE_MASK) - 1;
+	}
+	if (best < 0 || (!is_behind && f->is_cut))
+		return false;
+	*out = (uint32_t)best;
+	return true;
+}
+
+bool v8_newlines(struct buf *out, struct str text, unsigned character_bytes)
+{
+	if ((character_bytes != 1 && character_bytes != 2) || text.len > V8_PIECE_BYTES)
+		return false;
+	for (size_t at = 0; at + character_bytes <= text.len; at += character_bytes) {
+		if (text.p[at] == '\n' && (character_bytes == 1 || text.p[at + 1] == 0))
+			buf_u16(out, (uint16_t)(at / character_bytes));
+	}
+	return true;
+}
+
+uint32_t v8_newlines_before(struct str newlines, uint32_t character)
+{
+	uint32_t count = 0;
+	struct reader r = reader_over(newlines.p, newlines.len);
+	while (reader_left(&r) >= 2 && reader_u16(&r) < character)
+		count++;
+	return count;
+}
