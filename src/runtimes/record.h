@@ -34,6 +34,7 @@ enum runtime_form {
 	RUNTIME_FORM_EVAL = 3,   /* of a text that it evaluates */
 	RUNTIME_FORM_CLASS = 4,  /* of a class, not of its objects (Ruby) */
 	RUNTIME_FORM_SOURCE = 5, /* no function: a piece of the source of several (V8) */
+	RUNTIME_FORM_CODE = 6,   /* no function: what was made of several (V8) */
 	RUNTIME_FORM_COUNT,
 };
 
@@ -163,6 +164,8 @@ struct perl_layout {
 #define V8_SHARED_BYTES 64
 #define V8_SCRIPT_BYTES 72
 #define V8_SCOPE_BYTES 64
+#define V8_CODE_BYTES 72
+#define V8_DEOPT_BYTES 96
 /* Types of functions: so many from the first on. */
 #define V8_FUNCTION_TYPES 24
 
@@ -186,6 +189,16 @@ struct v8_layout {
 	__u16 first_no_string; /* types below it are strings */
 	__u16 type_function;   /* the first one */
 	__u16 type_shared, type_script, type_scope, type_bytecodes, type_code;
+	/* Of code that V8 has made. */
+	__u16 function_code;  /* JSFunction's Code; 0: by the table at the root variable */
+	__u16 code_deopt;     /* of a Code: DeoptimizationData */
+	__u16 code_table;     /* its table of places */
+	__u16 code_start;     /* where its instructions are */
+	__u16 code_is_inline; /* 1: they follow it, from code_start on */
+	__u16 code_bytes;     /* u32, how many */
+	__u16 deopt_literals; /* of DeoptimizationData: functions that were put into it */
+	__u16 deopt_inlining; /* and where */
+	__u16 dispatch;       /* to the table of codes, from what the root variable points to */
 };
 
 /* What is told of a function in front of its table of places. Words as they lie in memory. */
@@ -196,6 +209,17 @@ struct v8_told {
 	__u64 positions[2];    /* where it begins and ends in the source; 0: the slots say it */
 	__u64 slots[V8_SLOTS]; /* of its ScopeInfo, behind the names of variables */
 	__u64 table_bytes;     /* of its table, of which less may follow */
+};
+/* Of a piece of code that was made of a function: this, the functions that were put into it, a
+ * number each (V8_INLINED_MAX words), where (struct InliningPosition of V8), its table of places.
+ */
+#define V8_INLINED_MAX 32
+#define V8_INLINING_BYTES_MAX 1024
+struct v8_code_told {
+	__u64 function;
+	__u32 functions;
+	__u32 inlining_bytes;
+	__u64 table_bytes; /* of the table, of which less may follow */
 };
 /* The source of a script is told in pieces of so many bytes, a number each; no more of them. */
 #define V8_PIECE_BYTES 4096

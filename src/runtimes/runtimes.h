@@ -86,3 +86,26 @@ bool v8_source_position(const struct v8_function *f, uint32_t index, uint32_t *o
 bool v8_newlines(struct buf *out, struct str text, unsigned character_bytes);
 /* How many of them are before a character of the piece. */
 uint32_t v8_newlines_before(struct str newlines, uint32_t character);
+
+/* What is told of a piece of code that V8 has made of a function and of others that it calls
+ * (struct v8_code_told and what follows it). */
+struct v8_code {
+	uint16_t version;
+	uint64_t function;
+	uint32_t functions; /* that were put into it */
+	struct str numbers, inlining, table;
+	bool is_cut;
+};
+/* A frame of it: the function's number, 0 if it is not known, and where in its source. */
+struct v8_code_frame {
+	uint64_t function;
+	uint32_t character; /* V8_CHARACTER_NONE: not known */
+};
+#define V8_CHARACTER_NONE UINT32_MAX
+/* More frames of one place are left out: the outer ones but the outermost. */
+#define V8_CODE_FRAMES_MAX 16
+bool v8_code_told(uint16_t version, struct str told, struct v8_code *out);
+/* The frames of an instruction, `index` bytes from the code's first one, the innermost first; how
+ * many, at least one. */
+size_t v8_code_frames(
+	const struct v8_code *c, uint32_t index, struct v8_code_frame out[V8_CODE_FRAMES_MAX]);

@@ -12,6 +12,7 @@
 #include "runtimes/private.h"
 
 #include <elf.h>
+#include <string.h>
 
 #define VERSION(major, minor) ((uint16_t)((major) << 8 | (minor)))
 
@@ -71,6 +72,7 @@ enum symbol {
 /* In the table of local symbols. The last three are one thing: its name by version. */
 enum builtin {
 	BUILTIN_ENTRY,
+	BUILTIN_DISPATCH, /* no builtin: what returns the address of the table of codes */
 	BUILTIN_FIRST_HANDLER,
 	BUILTIN_LAST_HANDLER,
 	BUILTIN_ALL,
@@ -84,15 +86,30 @@ static const struct fixed {
 	uint16_t scope_first;     /* where the fields of a ScopeInfo begin */
 	uint16_t scope_positions; /* where its positions are; 0: behind its names */
 	uint16_t script_source;
+	uint16_t function_code, code_deopt, code_table, code_start, code_is_inline, code_bytes;
+	uint16_t literals, inlining; /* which words of DeoptimizationData */
 } fixed_of[] = {
 	{ VERSION(8, 4), .bytecodes_data = 54, .bytecodes_lines = 32, .scope_first = 16,
-		.script_source = 8 },
+		.script_source = 8, .function_code = 48, .code_deopt = 16, .code_table = 24,
+		.code_start = 96, .code_is_inline = 1, .code_bytes = 40, .literals = 2,
+		.inlining = 7 },
 	{ VERSION(9, 0), .bytecodes_data = 54, .bytecodes_lines = 32, .scope_first = 8,
-		.script_source = 8 },
+		.script_source = 8, .function_code = 48, .code_deopt = 16, .code_table = 24,
+		.code_start = 96, .code_is_inline = 1, .code_bytes = 40, .literals = 2,
+		.inlining = 7 },
+	{ VERSION(10, 0), .bytecodes_data = 54, .bytecodes_lines = 32, .scope_first = 8,
+		.script_source = 8, .function_code = 48, .code_deopt = 16, .code_table = 24,
+		.code_start = 128, .code_is_inline = 1, .code_bytes = 40, .literals = 2,
+		.inlining = 7 },
+	{ VERSION(11, 0), .bytecodes_data = 54, .bytecodes_lines = 32, .scope_first = 8,
+		.script_source = 8, .function_code = 48, .code_deopt = 16, .code_table = 24,
+		.code_start = 40, .code_bytes = 56, .literals = 2, .inlining = 7 },
 	{ VERSION(12, 0), .bytecodes_data = 64, .bytecodes_lines = 24, .scope_first = 8,
-		.script_source = 8 },
+		.script_source = 8, .function_code = 24, .code_deopt = 8, .code_table = 16,
+		.code_start = 40, .code_bytes = 52, .literals = 2, .inlining = 7 },
 	{ VERSION(13, 0), .bytecodes_data = 64, .bytecodes_lines = 24, .scope_first = 8,
-		.scope_positions = 32, .script_source = 8 },
+		.scope_positions = 32, .script_source = 8, .code_deopt = 8, .code_table = 16,
+		.code_start = 40, .code_bytes = 56, .literals = 3, .inlining = 8 },
 };
 
 static enum status find_symbols(
@@ -176,6 +193,14 @@ static bool fill(struct v8_layout *l, const int32_t v[CONSTANT_COUNT], const str
 	l->bytecodes_data = v[BYTECODES_DATA] ? (uint16_t)v[BYTECODES_DATA] : f->bytecodes_data;
 	l->bytecodes_lines = f->bytecodes_lines;
 	l->first_no_string = (uint16_t)v[FIRST_NO_STRING];
+	l->function_code = f->function_code;
+	l->code_deopt = f->code_deopt;
+	l->code_table = f->code_table;
+	l->code_start = f->code_start;
+	l->code_is_inline = f->code_is_inline;
+	l->code_bytes = f->code_bytes;
+	l->deopt_literals = (uint16_t)(16 + 8 * f->literals);
+	l->deopt_inlining = (uint16_t)(16 + 8 * f->inlining);
 	return l->frame_bytecodes >= -32 && l->frame_bytecodes <= -24 &&
 	       l->scope_variables <= V8_SCOPE_BYTES - 8 && l->bytecodes_data <= 128 &&
 	       offset_of(v[FUNCTION_SHARED], V8_FUNCTION_BYTES, &l->function_shared) &&
@@ -193,12 +218,35 @@ static bool fill(struct v8_layout *l, const int32_t v[CONSTANT_COUNT], const str
 	       type_of(v[TYPE_CODE], &l->type_code);
 }
 
+/* From 13 on a function has a number, by which a table leads to its code. The function that tells
+ * where the table is begins with: mov VARIABLE(%rip), %rax; mov OFFSET(%rax), %rax. */
+static uint64_t find_dispatch(
+	const struct objfile *obj, const struct runtime_symbol *function, struct v8_layout *l)
+{
+	uint8_t code[16];
+	uint32_t offset;
+	int32_t distance;
+	if (!function->address || bytes_at(obj, function->address, code, sizeof(code), NULL) != OK)
+		return 0;
+	const uint8_t *at = code;
+	if (memcmp(at, "\x48\x8b\x05", 3) != 0 || memcmp(at + 7, "\x48\x8b\x80", 3) != 0)
+		return 0;
+	memcpy(&distance, at + 3, sizeof(distance));
+	memcpy(&offset, at + 10, sizeof(offset));
+	if (offset > UINT16_MAX || offset % 8)
+		return 0;
+	l->dispatch = (uint16_t)offset;
+	return function->address + 7 + (uint64_t)(int64_t)distance;
+}
+
 /* Where V8's own code lies in the file. */
 static enum status place_builtins(
 	const struct objfile *obj, struct runtime_record *r, struct err *e)
 {
 	struct runtime_symbol b[BUILTIN_COUNT] = {
 		[BUILTIN_ENTRY] = { .name = "Builtins_InterpreterEntryTrampoline" },
+		[BUILTIN_DISPATCH] = { .name = "_ZN2v88internal17ExternalReference25js_"
+					       "dispatch_table_addressEv" },
 		[BUILTIN_FIRST_HANDLER] = { .name = "Builtins_WideHandler" },
 		[BUILTIN_LAST_HANDLER] = { .name = "Builtins_AbortExtraWideHandler" },
 		[BUILTIN_ALL] = { .name = "v8_Default_embedded_blob_code_data_" },
@@ -220,7 +268,10 @@ static enum status place_builtins(
 			objfile_name(obj));
 	l->handlers[1] = last[1];
 	l->builtins[1] = last[1];
-	return place_root(obj, b[BUILTIN_ENTRY].address, b[BUILTIN_ENTRY].address, r, e);
+	uint64_t root = find_dispatch(obj, &b[BUILTIN_DISPATCH], l);
+	if (!root)
+		root = b[BUILTIN_ENTRY].address;
+	return place_root(obj, root, b[BUILTIN_ENTRY].address, r, e);
 }
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e)

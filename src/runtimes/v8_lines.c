@@ -10,6 +10,9 @@
  * Positions of a function stand behind its names among the slots of its ScopeInfo: the first two
  * small numbers in a row of which the second is larger.
  *
+ * In code of several functions a place that lies in one of the inner ones leads to where that was
+ * called, which is a place too.
+ *
  * Source: V8, src/codegen/source-position-table.cc, source-position.h, src/base/vlq.h,
  * src/objects/scope-info.tq.
  */
@@ -21,6 +24,12 @@
 #define SMI_SHIFT 32
 #define PLACE_SHIFT 1
 #define PLACE_MASK 0x3fffffff
+#define INLINING_SHIFT 31
+#define INLINING_MASK 0xffff
+/* Of V8's InliningPosition: a place, and the number of a function. */
+#define INLINING_BYTES 16
+/* Numbers of functions as frames have them. */
+#define FRAME_NUMBER_MASK ((1ULL << 44) - 1)
 /* Bytes of a number of 64 bits. */
 #define NUMBER_BYTES_MAX 10
 
@@ -84,13 +93,14 @@ bool v8_function_told(uint16_t version, struct str told, struct v8_function *out
 	return found && t.source != 0;
 }
 
-bool v8_source_position(const struct v8_function *f, uint32_t index, uint32_t *out)
+/* The place of an instruction; -1: the table does not say it. */
+static int64_t find_place(struct str table, uint16_t version, bool is_cut, uint32_t index)
 {
-	struct reader r = reader_over(f->table.p, f->table.len);
+	struct reader r = reader_over(table.p, table.len);
 	int64_t at = -1, place = 0, best = -1;
 	bool is_behind = false;
 	while (!reader_done(&r) && !is_behind) {
-		int64_t step = read_step(&r, f->version >= FLAGS_FROM);
+		int64_t step = read_step(&r, version >= FLAGS_FROM);
 		int64_t moved = read_signed(&r);
 		if (r.failed || step > INT32_MAX || moved > INT64_MAX / 4 || moved < INT64_MIN / 4)
 			break;
@@ -98,11 +108,23 @@ bool v8_source_position(const struct v8_function *f, uint32_t index, uint32_t *o
 		place += moved;
 		is_behind = at > (int64_t)index;
 		if (!is_behind)
-			best = (place >> PLACE_SHIFT & PLACE_MASK) - 1;
+			best = place;
 	}
-	if (best < 0 || (!is_behind && f->is_cut))
+	return !is_behind && is_cut ? -1 : best;
+}
+
+static uint32_t character_of(int64_t place)
+{
+	/* Counted from one: 0 becomes V8_CHARACTER_NONE. */
+	return (uint32_t)(place >> PLACE_SHIFT & PLACE_MASK) - 1;
+}
+
+bool v8_source_position(const struct v8_function *f, uint32_t index, uint32_t *out)
+{
+	int64_t place = find_place(f->table, f->version, f->is_cut, index);
+	if (place < 0 || character_of(place) == V8_CHARACTER_NONE)
 		return false;
-	*out = (uint32_t)best;
+	*out = character_of(place);
 	return true;
 }
 
@@ -124,4 +146,64 @@ uint32_t v8_newlines_before(struct str newlines, uint32_t character)
 	while (reader_left(&r) >= 2 && reader_u16(&r) < character)
 		count++;
 	return count;
+}
+
+bool v8_code_told(uint16_t version, struct str told, struct v8_code *out)
+{
+	struct v8_code_told t;
+	size_t numbers = V8_INLINED_MAX * sizeof(uint64_t);
+	if (told.len < sizeof(t) + numbers)
+		return false;
+	memcpy(&t, told.p, sizeof(t));
+	if (t.functions > V8_INLINED_MAX || t.inlining_bytes > told.len - sizeof(t) - numbers)
+		return false;
+	size_t at = sizeof(t) + numbers;
+	*out = (struct v8_code){ .version = version,
+		.function = t.function,
+		.functions = t.functions,
+		.numbers = str_sub(told, sizeof(t), numbers),
+		.inlining = str_sub(told, at, t.inlining_bytes),
+		.table = str_sub(told, at + t.inlining_bytes, told.len) };
+	out->is_cut = t.table_bytes > out->table.len;
+	return true;
+}
+
+/* Which of the calls that were replaced the place lies in; -1: none. */
+static int64_t inlining_of(int64_t place)
+{
+	return (place >> INLINING_SHIFT & INLINING_MASK) - 1;
+}
+
+/* Where the call was that was replaced, and by which function. False: it is not told. */
+static bool inlined(const struct v8_code *c, int64_t inlining, int64_t *out_place, uint64_t *out)
+{
+	if ((uint64_t)inlining >= c->inlining.len / INLINING_BYTES)
+		return false;
+	uint32_t function;
+	const char *at = c->inlining.p + inlining * INLINING_BYTES;
+	memcpy(out_place, at, sizeof(*out_place));
+	memcpy(&function, at + sizeof(*out_place), sizeof(function));
+	*out = 0;
+	if (function < c->functions)
+		memcpy(out, c->numbers.p + function * sizeof(*out), sizeof(*out));
+	*out &= FRAME_NUMBER_MASK;
+	return *out_place >= 0;
+}
+
+size_t v8_code_frames(
+	const struct v8_code *c, uint32_t index, struct v8_code_frame out[V8_CODE_FRAMES_MAX])
+{
+	size_t n = 0;
+	int64_t place = find_place(c->table, c->version, c->is_cut, index);
+	while (place >= 0 && n + 1 < V8_CODE_FRAMES_MAX) {
+		int64_t around, inlining = inlining_of(place);
+		uint64_t function;
+		if (inlining < 0 || !inlined(c, inlining, &around, &function))
+			break;
+		out[n++] = (struct v8_code_frame){ function, character_of(place) };
+		place = inlining_of(around) < inlining ? around : -1;
+	}
+	out[n++] = (struct v8_code_frame){ c->function,
+		place < 0 ? V8_CHARACTER_NONE : character_of(place) };
+	return n;
 }

@@ -109,5 +109,92 @@ static void finds_newlines(void **state)
 	buf_deinit(&b);
 }
 
+/* Code of function 1 with 2 put into it, and 3 put into 2. */
+struct made_code {
+	struct v8_code_told told;
+	uint64_t numbers[V8_INLINED_MAX];
+	struct {
+		int64_t place;
+		uint32_t function, pad;
+	} inlining[2];
+	uint8_t table[64];
+};
+
+#define PLACE(character, inlining) \
+	((int64_t)((character) + 1) << 1 | (int64_t)((inlining) + 1) << 31)
+
+static size_t put_signed(uint8_t *out, int64_t x)
+{
+	uint64_t n = (uint64_t)x << 1 ^ (uint64_t)(x >> 63);
+	size_t len = 0;
+	do {
+		out[len++] = (uint8_t)((n & 0x7f) | (n > 0x7f ? 0x80 : 0));
+		n >>= 7;
+	} while (n);
+	return len;
+}
+
+static size_t make_code(struct made_code *m)
+{
+	static const struct {
+		int64_t at, place;
+	} places[] = { { 0, PLACE(10, -1) }, { 8, PLACE(30, 1) }, { 16, PLACE(20, 0) } };
+	memset(m, 0, sizeof(*m));
+	m->told = (struct v8_code_told){
+		.function = 101, .functions = 2, .inlining_bytes = sizeof(m->inlining)
+	};
+	m->numbers[0] = 102;
+	m->numbers[1] = 103;
+	m->inlining[0].place = PLACE(11, -1);
+	m->inlining[0].function = 0;
+	m->inlining[1].place = PLACE(21, 0);
+	m->inlining[1].function = 1;
+	size_t len = 0;
+	int64_t at = -1, place = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+		len += put_signed(m->table + len, places[i].at - at);
+		len += put_signed(m->table + len, places[i].place - place);
+		at = places[i].at;
+		place = places[i].place;
+	}
+	m->told.table_bytes = len;
+	return sizeof(*m) - sizeof(m->table) + len;
+}
+
+static void finds_functions_in_code(void **state)
+{
+	(void)state;
+	struct made_code m;
+	size_t len = make_code(&m);
+	struct v8_code c;
+	struct v8_code_frame f[V8_CODE_FRAMES_MAX];
+	CHECK(v8_code_told(11 << 8, str_make(&m, len), &c) && !c.is_cut && c.functions == 2);
+	CHECK(v8_code_frames(&c, 3, f) == 1 && f[0].function == 101 && f[0].character == 10);
+	CHECK(v8_code_frames(&c, 9, f) == 3);
+	CHECK(f[0].function == 103 && f[0].character == 30);
+	CHECK(f[1].function == 102 && f[1].character == 21);
+	CHECK(f[2].function == 101 && f[2].character == 11);
+	CHECK(v8_code_frames(&c, 99, f) == 2 && f[0].function == 102 && f[0].character == 20);
+	/* What leads to itself ends. */
+	m.inlining[1].place = PLACE(21, 1);
+	CHECK(v8_code_told(11 << 8, str_make(&m, len), &c) && v8_code_frames(&c, 9, f) == 2);
+	CHECK(f[1].function == 101 && f[1].character == V8_CHARACTER_NONE);
+	/* A function that is none of it; a place behind the end; a table that is cut. */
+	m.inlining[1].function = 2;
+	m.inlining[1].place = PLACE(21, 5);
+	CHECK(v8_code_told(11 << 8, str_make(&m, len), &c));
+	CHECK(v8_code_frames(&c, 9, f) == 2 && f[0].function == 0);
+	m.told.table_bytes++;
+	CHECK(v8_code_told(11 << 8, str_make(&m, len), &c) && c.is_cut);
+	CHECK(v8_code_frames(&c, 99, f) == 1 && f[0].character == V8_CHARACTER_NONE);
+	m.told.functions = V8_INLINED_MAX + 1;
+	CHECK(!v8_code_told(11 << 8, str_make(&m, len), &c));
+	m.told.functions = 1;
+	m.told.inlining_bytes = 4096;
+	CHECK(!v8_code_told(11 << 8, str_make(&m, len), &c));
+	CHECK(!v8_code_told(11 << 8, str_make(&m, 100), &c));
+}
+
 TEST_MAIN(cmocka_unit_test(finds_places), cmocka_unit_test(says_nothing_of_what_was_cut_or_broken),
-	cmocka_unit_test(finds_positions_of_the_function), cmocka_unit_test(finds_newlines))
+	cmocka_unit_test(finds_positions_of_the_function), cmocka_unit_test(finds_newlines),
+	cmocka_unit_test(finds_functions_in_code))

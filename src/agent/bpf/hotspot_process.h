@@ -31,7 +31,7 @@ struct hotspot_process {
 	__u64 shift;  /* log2 of a segment's bytes */
 	__u64 interpreter_from;
 	__u64 interpreter_bytes;
-	__u64 call_stub; /* the return address of what C++ calls */
+	__u64 call_stub; /* the return address of what C++ calls; of V8 its root variable */
 	/* Where it is told which address a virtual thread's first frame returns to, from the first
 	 * such thread on; 0: it is not. */
 	__u64 entry;
@@ -252,8 +252,10 @@ __noinline int hotspot_read_process(__u32 index)
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
 	if (!h || !r || !config.walk_runtimes)
 		return 0;
-	if (r->kind == RUNTIME_V8)
+	if (r->kind == RUNTIME_V8) {
+		h->process.call_stub = h->root;
 		return 1;
+	}
 	const struct hotspot_layout *l = &r->layout.hotspot;
 	struct hotspot_process *p = &h->process;
 	__u64 heaps = runtime_word(h->root);
@@ -296,6 +298,7 @@ static __always_inline void hotspot_use(struct walk *w, const struct hotspot_pro
 	__u64 from = ~0ULL, to = 0;
 	if (!p->heaps[0].low) {
 		code_walk_use(w, p->record, 0, ~0ULL);
+		w->code.root = p->call_stub;
 		return;
 	}
 	for (__u32 i = 0; i < HOTSPOT_HEAPS_MAX; i++) {

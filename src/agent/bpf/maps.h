@@ -180,6 +180,7 @@ struct code_walk {
 	__u32 is_anywhere; /* all memory without a file is taken for its code (V8) */
 	__u64 scopes;
 	__u64 metadata;
+	__u64 root;   /* address of its root variable; 0: not known (V8) */
 	__u64 native; /* the frame in a file that the runtime is asked about; 0: in no file */
 	/* 1 + the user frames that there were when code of Ruby's was left, and their hash; 0: it
 	 * was not. */

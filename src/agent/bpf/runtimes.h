@@ -35,9 +35,15 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 		if (offset - r->layout.v8.builtins[0] >=
 			r->layout.v8.builtins[1] - r->layout.v8.builtins[0])
 			return 0;
-		if (w->code.is_asked && !w->code.record)
+		if (!w->code.record && !w->code.is_asked && settings.has_code_runtimes) {
+			w->code.is_asked = 1; /* where the process has it: builtins may be copied */
+			w->runtime.stage = RUNTIME_FIND;
+			return 1;
+		}
+		if (!w->code.record) {
 			code_find_again(w);
-		code_walk_use(w, m->runtime, 0, ~0ULL);
+			code_walk_use(w, m->runtime, 0, ~0ULL);
+		}
 		w->code.native =
 			(__u64)m->file_id << FRAME_FILE_SHIFT | (offset & FRAME_OFFSET_MASK);
 		w->runtime.stage = RUNTIME_CODE;

@@ -77,7 +77,7 @@ static __always_inline void v8_record_function(
 	struct walk *w, const struct runtime_record *r, struct v8_scratch *v, int is_interpreter)
 {
 	v->bytecodes = is_interpreter ? v8_bytecodes(&r->layout.v8, v) : 0;
-	__u64 number = v8_function(v8_frame_word(v, V8_FRAME_FUNCTION));
+	__u64 number = v8_function(&r->layout.v8, v, v8_frame_word(v, V8_FRAME_FUNCTION));
 	if (!number) {
 		v8_record_native(w);
 		runtime_record_gap(w, r, RUNTIME_GAP_CODE);
@@ -90,7 +90,13 @@ static __always_inline void v8_record_function(
 	__u64 position = FRAME_POSITION_NONE;
 	if (v->bytecodes && v->has_script)
 		position = v8_position(w, &r->layout.v8, v);
-	runtime_record_frame(w, number, position);
+	__u64 code = 0;
+	if (!w->code.native && v->has_script)
+		code = v8_code(w, &r->layout.v8, v, number);
+	if (code)
+		runtime_record_frame(w, code, v->code_position);
+	else
+		runtime_record_frame(w, number, position);
 }
 
 /* The frame at (pc, sp, fp), and to its caller. Global: verified by itself. */

@@ -26,12 +26,23 @@
 /* From so many variables on their names are elsewhere. */
 #define V8_SCOPE_NAMES_MAX 75
 
+/* Of a JSFunction, from 13 on: its number in the table of codes. */
+#define V8_FUNCTION_HANDLE 24
+#define V8_HANDLE_SHIFT 8
+/* Of DeoptimizationData: its length, which is 0 where nothing was optimized, and how many functions
+ * were put into the code. */
+#define V8_DEOPT_LENGTH 8
+#define V8_DEOPT_LENGTH_LEAST 9
+#define V8_DEOPT_FUNCTIONS 24
+#define V8_CODE_TABLE_BYTES_MAX 2560
+
 enum v8_map {
 	V8_MAP_FUNCTION,
 	V8_MAP_SHARED,
 	V8_MAP_SCRIPT,
 	V8_MAP_SCOPE,
 	V8_MAP_BYTECODES,
+	V8_MAP_CODE,
 	V8_MAP_COUNT
 };
 
@@ -47,7 +58,12 @@ struct v8_scratch {
 	__u64 maps[V8_MAP_COUNT];    /* that were seen to be of the type, in this sample */
 	__u32 sample;
 	__u32 has_script; /* the function asked for last is no builtin */
-	__u64 head[4];    /* of a BytecodeArray's table */
+	__u64 code[V8_BLOCK_WORDS];
+	__u64 deopt[V8_BLOCK_WORDS]; /* DeoptimizationData */
+	__u64 inlined[V8_INLINED_MAX];
+	struct v8_code_told code_told;
+	__u64 code_position; /* of the frame at hand: bytes into its code */
+	__u64 head[4];       /* of a BytecodeArray's table */
 	struct v8_told told;
 	__u64 bytecodes; /* the BytecodeArray of the frame at hand; 0: it has none */
 	__u64 last_bytecodes;
@@ -374,8 +390,9 @@ __noinline int v8_tell(__u64 number)
 	return 0;
 }
 
-/* The number of the JSFunction `function`, which is told if it is new; 0: it is none. */
-__noinline __u64 v8_function(__u64 function)
+/* The number of the function with this SharedFunctionInfo, which is told if it is new; 0: it is
+ * none. */
+__noinline __u64 v8_shared(__u64 shared)
 {
 	struct walk *w = walk_here();
 	struct v8_scratch *v = v8_scratch_here();
@@ -385,11 +402,6 @@ __noinline __u64 v8_function(__u64 function)
 	if (!r)
 		return 0;
 	const struct v8_layout *l = &r->layout.v8;
-	if (!v8_read(v->function, V8_FUNCTION_BYTES, function) ||
-		!v8_is(v, V8_MAP_FUNCTION, v->function[0], l->type_function,
-			l->type_function + V8_FUNCTION_TYPES))
-		return 0;
-	__u64 shared = v8_word(v->function, l->function_shared);
 	if (shared == w->runtime.last_code && v->bytecodes == v->last_bytecodes)
 		return w->runtime.last_number;
 	w->runtime.last_code = 0;
@@ -413,5 +425,113 @@ __noinline __u64 v8_function(__u64 function)
 	w->runtime.last_code = shared;
 	v->last_bytecodes = v->bytecodes;
 	w->runtime.last_number = number;
+	return number;
+}
+
+/* The same of a JSFunction. */
+static __always_inline __u64 v8_function(
+	const struct v8_layout *l, struct v8_scratch *v, __u64 function)
+{
+	if (!v8_read(v->function, V8_FUNCTION_BYTES, function) ||
+		!v8_is(v, V8_MAP_FUNCTION, v->function[0], l->type_function,
+			l->type_function + V8_FUNCTION_TYPES))
+		return 0;
+	return v8_shared(v8_word(v->function, l->function_shared));
+}
+
+/* ---- code ---- */
+
+/* The Code of the JSFunction in v->function, as it is now. */
+static __always_inline __u64 v8_code_of(
+	const struct walk *w, const struct v8_layout *l, const struct v8_scratch *v)
+{
+	if (l->function_code)
+		return v8_word(v->function, l->function_code);
+	__u64 group = w->code.root && l->dispatch ? runtime_word(w->code.root) : 0;
+	__u64 table = group ? runtime_word(group + l->dispatch) : 0;
+	if (!table)
+		return 0;
+	__u64 entry = v8_half(v->function, V8_FUNCTION_HANDLE) >> V8_HANDLE_SHIFT;
+	return runtime_word(table + entry * 16 + 8) >> 16 | V8_TAG;
+}
+
+/* The functions that were put into the code in v->code, and it. */
+__noinline int v8_tell_code(__u64 number)
+{
+	struct walk *w = walk_here();
+	struct v8_scratch *v = v8_scratch_here();
+	if (!w || !v || !config.walk_runtimes)
+		return 0;
+	const struct runtime_record *r = hotspot_record(w);
+	if (!r)
+		return 0;
+	const struct v8_layout *l = &r->layout.v8;
+	__u64 literals = v8_word(v->deopt, l->deopt_literals) - V8_TAG + 16;
+	__u64 count = v8_word(v->deopt, V8_DEOPT_FUNCTIONS) >> V8_SMI_SHIFT;
+	for (__u32 i = 0; i < V8_INLINED_MAX; i++) {
+		__u64 x = 0;
+		if (i < count) /* a reference may be a weak one */
+			x = v8_shared(runtime_word(literals + i * sizeof(__u64)) & ~2ULL);
+		*(volatile __u64 *)&v->inlined[i & (V8_INLINED_MAX - 1)] = x;
+	}
+	__u64 inlining = v8_word(v->deopt, l->deopt_inlining), bytes = 0;
+	if (v8_read(v->head, 16, inlining))
+		bytes = *(const volatile __u64 *)&v->head[1] >> V8_SMI_SHIFT;
+	if (bytes > V8_INLINING_BYTES_MAX)
+		bytes = V8_INLINING_BYTES_MAX;
+	__u64 table = v8_word(v->code, l->code_table), more = 0;
+	if (v8_read(v->head, 16, table))
+		more = *(const volatile __u64 *)&v->head[1] >> V8_SMI_SHIFT;
+	struct event_code *e = code_begin();
+	if (!e)
+		return 0;
+	v->code_told.functions = count > V8_INLINED_MAX ? V8_INLINED_MAX : count;
+	v->code_told.inlining_bytes = bytes;
+	v->code_told.table_bytes = more;
+	__u32 at = sizeof(v->code_told) + sizeof(v->inlined);
+	(void)bpf_probe_read_kernel(e->data, sizeof(v->code_told), &v->code_told);
+	(void)bpf_probe_read_kernel(e->data + sizeof(v->code_told), sizeof(v->inlined), v->inlined);
+	if (bytes && !read_user(e->data + at, bounded(bytes, 2048), inlining - V8_TAG + 16)) {
+		code_drop();
+		return 0;
+	}
+	at += bytes;
+	if (more > V8_CODE_TABLE_BYTES_MAX)
+		more = V8_CODE_TABLE_BYTES_MAX;
+	if (more && at < 2048 &&
+		read_user(&e->data[bounded(at, 2048)], bounded(more, 4096), table - V8_TAG + 16))
+		at += more;
+	e->form = RUNTIME_FORM_CODE;
+	e->lines_bytes = at;
+	code_end(w, r, e, number, at);
+	return 0;
+}
+
+/* The number of the code that executes the function of v->function, of the number `function`, which
+ * is told if it is new; 0: it is not known, or was made without optimizing. */
+static __always_inline __u64 v8_code(
+	struct walk *w, const struct v8_layout *l, struct v8_scratch *v, __u64 function)
+{
+	__u64 code = v8_code_of(w, l, v);
+	if (!v8_read(v->code, V8_CODE_BYTES, code) ||
+		!v8_is(v, V8_MAP_CODE, v->code[0], l->type_code, l->type_code))
+		return 0;
+	__u64 start =
+		l->code_is_inline ? code - V8_TAG + l->code_start : v8_word(v->code, l->code_start);
+	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
+	__u64 deopt = v8_word(v->code, l->code_deopt);
+	v->code_position = address - start;
+	if (v->code_position >= v8_half(v->code, l->code_bytes) ||
+		v->code_position >= FRAME_POSITION_NONE ||
+		!v8_read(v->deopt, V8_DEOPT_BYTES, deopt) ||
+		v8_word(v->deopt, V8_DEOPT_LENGTH) >> V8_SMI_SHIFT < V8_DEOPT_LENGTH_LEAST ||
+		v8_is(v, V8_MAP_BYTECODES, v->deopt[0], l->type_bytecodes, l->type_bytecodes) ||
+		!v8_is_small(v8_word(v->deopt, V8_DEOPT_FUNCTIONS)))
+		return 0;
+	__u64 number = hash_mix(hash_mix(function, start), v8_word(v->code, l->code_table));
+	number = hash_mix(number, deopt) | FRAME_CODE_REAL;
+	v->code_told.function = (function & FRAME_CODE_MASK) | FRAME_CODE_REAL;
+	if (code_is_due(w, number))
+		(void)v8_tell_code(number);
 	return number;
 }

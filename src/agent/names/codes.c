@@ -227,6 +227,7 @@ void codes_add(struct codes *c, const struct event_code *e)
 		.pid = e->pid,
 		.kind = e->kind,
 		.version = e->version,
+		.form = e->form,
 		.first_line = e->first_line,
 		.process_start_ns = e->process_start_ns,
 		.used_epoch = c->epoch };
@@ -277,7 +278,7 @@ static uint32_t line_of(
 	uint32_t line = 1 + f->first_line, unit = 1;
 	for (uint32_t piece = 0; piece < V8_PIECES_MAX; piece++) {
 		uint32_t i = find(c, pid, v8_piece_number(f->source, piece));
-		if (i == MAP_NONE || !c->v.v[i].unit)
+		if (i == MAP_NONE || c->v.v[i].form != RUNTIME_FORM_SOURCE)
 			return 0;
 		struct code *x = &c->v.v[i];
 		x->used_epoch = c->epoch;
@@ -290,20 +291,51 @@ static uint32_t line_of(
 	return 0;
 }
 
-struct code_lines codes_lines(struct codes *c, const struct code *x, uint64_t position)
+/* Of a function of V8, at a character of its source. */
+static struct code_lines lines_of(struct codes *c, const struct code *x, uint32_t character)
 {
 	struct code_lines lines = { 0 };
 	struct v8_function f;
-	uint32_t character;
-	if (x->kind != RUNTIME_V8)
-		return (struct code_lines){ x->first_line, codes_line(x, position) };
-	if (!v8_function_told(x->version, x->lines, &f))
+	if (x->form == RUNTIME_FORM_CODE || !v8_function_told(x->version, x->lines, &f))
 		return lines;
 	lines.first = line_of(c, x->pid, &f, f.begin);
-	if (position < FRAME_POSITION_NONE &&
-		v8_source_position(&f, (uint32_t)position, &character))
+	if (character != V8_CHARACTER_NONE)
 		lines.line = line_of(c, x->pid, &f, character);
 	return lines;
+}
+
+struct code_lines codes_lines(struct codes *c, const struct code *x, uint64_t position)
+{
+	struct v8_function f;
+	uint32_t character = V8_CHARACTER_NONE;
+	if (x->kind != RUNTIME_V8)
+		return (struct code_lines){ x->first_line, codes_line(x, position) };
+	if (position < FRAME_POSITION_NONE && v8_function_told(x->version, x->lines, &f) &&
+		!v8_source_position(&f, (uint32_t)position, &character))
+		character = V8_CHARACTER_NONE;
+	return lines_of(c, x, character);
+}
+
+static_assert(CODE_FRAMES_MAX >= V8_CODE_FRAMES_MAX, "all of V8's have room");
+
+size_t codes_frames(struct codes *c, const struct code *x, uint64_t position,
+	struct code_frame out[CODE_FRAMES_MAX])
+{
+	struct v8_code code;
+	struct v8_code_frame frames[V8_CODE_FRAMES_MAX];
+	if (x->form != RUNTIME_FORM_CODE || !v8_code_told(x->version, x->lines, &code)) {
+		out[0] = (struct code_frame){ x, codes_lines(c, x, position) };
+		return 1;
+	}
+	uint32_t pid = x->pid;
+	size_t n = v8_code_frames(&code, (uint32_t)position, frames);
+	for (size_t i = 0; i < n; i++) {
+		const struct code *f = codes_find(c, pid, frames[i].function);
+		out[i] = (struct code_frame){ .function = f };
+		if (f)
+			out[i].lines = lines_of(c, f, frames[i].character);
+	}
+	return n;
 }
 
 void codes_process_ended(struct codes *c, const struct event_header *exit)

@@ -37,7 +37,8 @@ struct code {
 	uint32_t pid;
 	uint16_t kind;    /* enum runtime_kind */
 	uint16_t version; /* as in runtime_record */
-	uint8_t unit;     /* of a piece of source: bytes a character; 0: it is a function */
+	uint8_t form;     /* enum runtime_form: FORM_SOURCE and FORM_CODE are no functions */
+	uint8_t unit;     /* of a piece of source: bytes a character */
 	uint32_t first_line;
 	struct str name; /* UTF-8; "": the runtime has none */
 	struct str file;
@@ -63,6 +64,15 @@ struct code_lines {
 	uint32_t first, line;
 };
 struct code_lines codes_lines(struct codes *c, const struct code *x, uint64_t position);
+/* The functions that a frame in it is of: one, or in code of V8 the innermost one and those that it
+ * was put into. A function is NULL where it is not known. How many, at least one. */
+#define CODE_FRAMES_MAX 16
+struct code_frame {
+	const struct code *function;
+	struct code_lines lines;
+};
+size_t codes_frames(struct codes *c, const struct code *x, uint64_t position,
+	struct code_frame out[CODE_FRAMES_MAX]);
 void codes_process_ended(struct codes *c, const struct event_header *exit);
 void codes_next_epoch(struct codes *c);
 /* Was any not found, or lost, since this was asked last? */

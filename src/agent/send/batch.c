@@ -307,7 +307,23 @@ static enum status gap_location(struct batch *b, uint64_t frame, uint32_t *out)
 	return profile_add_marker(&b->profile, str_of(name), out);
 }
 
-/* A frame of a language runtime: its function, file and line. */
+static enum status runtime_line(
+	struct batch *b, const struct code_frame *frame, struct profile_line *out)
+{
+	const struct code *c = frame->function;
+	struct profile_function f = { .start_line = frame->lines.first };
+	*out = (struct profile_line){ .line = frame->lines.line };
+	struct str name = STR("[a function whose name was not told]");
+	if (c)
+		name = c->name.len ? c->name : STR("[no name]");
+	enum status s = profile_add_string(&b->profile, name, &f.name);
+	f.system_name = f.name;
+	if (s == OK && c)
+		s = profile_add_string(&b->profile, c->file, &f.filename);
+	return s == OK ? profile_add_function(&b->profile, &f, &out->function) : s;
+}
+
+/* A frame of a language runtime: its function, file and line, and those of what was put into it. */
 static enum status runtime_location(struct batch *b, uint64_t frame, uint32_t *out)
 {
 	uint64_t number = frame_code(frame);
@@ -319,17 +335,13 @@ static enum status runtime_location(struct batch *b, uint64_t frame, uint32_t *o
 		return profile_add_marker(
 			&b->profile, STR("[a function whose name was not told]"), out);
 	struct profile_location loc = { .kind = (uint8_t)kind_of_runtime(c->kind) };
-	struct code_lines at = codes_lines(b->config.codes, c, frame & FRAME_POSITION_NONE);
-	struct profile_function f = { .start_line = at.first };
-	struct profile_line line = { .line = at.line };
-	struct str name = c->name.len ? c->name : STR("[no name]");
-	enum status s = profile_add_string(&b->profile, name, &f.name);
-	f.system_name = f.name;
-	if (s == OK)
-		s = profile_add_string(&b->profile, c->file, &f.filename);
-	if (s == OK)
-		s = profile_add_function(&b->profile, &f, &line.function);
-	return s == OK ? profile_add_location(&b->profile, &loc, &line, 1, out) : s;
+	struct profile_line lines[CODE_FRAMES_MAX];
+	struct code_frame frames[CODE_FRAMES_MAX];
+	size_t n = codes_frames(b->config.codes, c, frame & FRAME_POSITION_NONE, frames);
+	enum status s = OK;
+	for (size_t i = 0; i < n && s == OK; i++)
+		s = runtime_line(b, &frames[i], &lines[i]);
+	return s == OK ? profile_add_location(&b->profile, &loc, lines, (uint32_t)n, out) : s;
 }
 
 /* Code that the process has made; `loc` is what is known of it without its runtime. */
