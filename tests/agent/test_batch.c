@@ -28,6 +28,13 @@ bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 }
 
 /* Inode 77 is read by the end of the interval. */
+void files_notice(struct files *f, const struct file_notice *n, int pid)
+{
+	(void)f;
+	(void)n;
+	(void)pid;
+}
+
 uint32_t files_find(struct files *f, const struct file_key *key)
 {
 	(void)f;
@@ -539,14 +546,14 @@ static void names_frames_of_runtimes(void **state)
 	s->frames[2] = runtime_frame(CODE, FRAME_POSITION_NONE);
 	s->frames[3] = runtime_frame(CODE + 1, 9); /* nobody told its name */
 	s->frames[4] = runtime_frame(RUNTIME_CPYTHON << 16 | 0x30b, RUNTIME_GAP_FRAME);
-	s->frames[5] = frame(3, 0x1020); /* what of it leads to its own frames does not */
+	s->frames[5] = frame(3, 0x1020); /* what of it leads to its own frames does not, */
 	s->frames[6] = frame(2, 0x1030);
-	s->frames[7] = frame(3, 0x1040);
+	s->frames[7] = frame(3, 0x1040); /* but the root does */
 	batch_add(f.batch, s);
 	(void)batch_finish(f.batch);
 	const struct profile *p = &f.got.profile;
 	const struct profile_stack *stack = &p->stacks.v[p->samples.v[0].stack];
-	CHECK(p->samples.len == 1 && stack->count == 6);
+	CHECK(p->samples.len == 1 && stack->count == 7);
 	const uint32_t *at = &p->stack_locations.v[stack->first];
 	const struct profile_location *l = &p->locations.v[at[1]];
 	const struct profile_line *line = &p->lines.v[l->line_first];
@@ -562,6 +569,7 @@ static void names_frames_of_runtimes(void **state)
 	CHECK(p->locations.v[at[4]].kind == FRAME_MARKER);
 	CHECK(p->locations.v[at[5]].kind == FRAME_NATIVE);
 	CHECK(p->locations.v[at[5]].address == 0x401030);
+	CHECK(p->locations.v[at[6]].kind == FRAME_NATIVE); /* the root */
 	CHECK(codes_missed(f.codes));
 	free(s);
 	teardown(&f);

@@ -11,6 +11,7 @@
 
 #include "agent/files/mapped_file.h"
 #include "agent/files/open_file.h"
+#include "agent/files/remapped.h"
 #include "agent/sample/sample.h"
 #include "agent/status/status.h"
 #include "base/clock.h"

@@ -55,6 +55,7 @@ struct batch {
 	struct map file_index;
 	VEC(struct late_location) late;
 	struct jitframes jit;
+	struct remapped remapped;
 	bool missed_kernel;
 	int pid; /* of the sample that is added */
 	struct batch_metrics metrics;
@@ -359,6 +360,26 @@ static enum status jit_location(struct batch *b, const struct event_header *h, u
 	return jitframes_location(&b->jit, &b->profile, &place, loc, out);
 }
 
+/* Text of a file that lies in anonymous memory. A file that nobody has met yet is told of: the next
+ * sample has its name. */
+static bool is_remapped(
+	struct batch *b, const struct event_header *h, uint32_t *file_id, uint64_t *offset)
+{
+	const struct remapped_region *g =
+		remapped_find(&b->remapped, (int)h->pid, h->process_start_ns, *offset);
+	if (!g)
+		return false;
+	uint32_t id = files_find(b->config.files, &g->key);
+	if (!id) {
+		const struct file_notice n = { g->key, g->start, g->end, g->offset };
+		files_notice(b->config.files, &n, (int)h->pid);
+		return false;
+	}
+	*file_id = id;
+	*offset = *offset - g->start + g->offset;
+	return true;
+}
+
 static enum status user_location(
 	struct batch *b, const struct event_header *h, uint64_t frame, uint32_t *out)
 {
@@ -368,7 +389,9 @@ static enum status user_location(
 	uint64_t offset = frame & FRAME_OFFSET_MASK;
 	struct profile_location loc = { .address = offset, .kind = FRAME_NATIVE };
 	enum status s = OK;
-	if (file_id == FRAME_FILE_ADDRESS)
+	if (file_id == FRAME_FILE_ADDRESS && is_remapped(b, h, &file_id, &offset))
+		s = place_in_file(b, file_id, offset, &loc);
+	else if (file_id == FRAME_FILE_ADDRESS)
 		loc.kind = FRAME_JIT;
 	else
 		s = place_in_file(b, file_id, offset, &loc);
@@ -476,12 +499,15 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 	uint32_t user = MIN((uint32_t)s->user_count, (uint32_t)SAMPLE_USER_FRAMES_MAX);
 	for (uint32_t i = first_kernel_frame(b, s); i < kernel && st == OK; i++)
 		st = kernel_location(b, s->frames[i] - (i > 0), &locations[n++]);
+	unsigned end = MIN((unsigned)s->h.stack_end, (unsigned)STACK_END_COUNT - 1);
+	/* The root is shown always: a stack without it looks cut. */
+	uint32_t root = stack_end_is_whole(end) ? user - 1 : user;
 	bool leads_to_runtime = false;
 	for (uint32_t i = 0; i < user && st == OK; i++) {
 		uint64_t frame = s->frames[s->kernel_count + i];
 		if (frame_is_runtime(frame))
 			leads_to_runtime = !b->config.keep_interpreters;
-		else if (leads_to_runtime && is_interpreter(b, frame))
+		else if (leads_to_runtime && i != root && is_interpreter(b, frame))
 			continue;
 		if (is_late(s, frame))
 			st = late_location(b, frame - s->notice.vma_start + s->notice.offset,
@@ -489,7 +515,6 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 		else
 			st = user_location(b, &s->h, frame, &locations[n++]);
 	}
-	unsigned end = MIN((unsigned)s->h.stack_end, (unsigned)STACK_END_COUNT - 1);
 	if (st == OK && !stack_end_is_whole(end))
 		st = marker_location(b, end, &locations[n++]);
 	return st == OK ? profile_add_stack(&b->profile, locations, n, out) : st;

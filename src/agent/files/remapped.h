@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * remapped: code of a file that its process has copied to anonymous memory and put back in its
+ * place (large pages for text: node --use-largepages, Chromium, HHVM). The mappings beside it still
+ * show which file it was. Private to agent/. One thread's.
+ */
+#pragma once
+
+#include "agent/bpf/shared.h"
+#include "base/clock.h"
+
+/* Processes that are remembered; of more the one that was looked at first is forgotten. */
+#define REMAPPED_PROCESSES_MAX 64
+#define REMAPPED_REGIONS_MAX 8 /* of one process */
+/* Mappings of a process are read when it is met, and not again for so long. */
+#define REMAPPED_READ_NS (60 * NS_PER_SEC)
+
+struct remapped_region {
+	uint64_t start, end;
+	struct file_key key;
+	uint64_t offset; /* in the file, of `start` */
+};
+
+struct remapped_process {
+	int pid;
+	uint64_t start_ns; /* of the process */
+	int64_t read_ns;   /* monotonic; 0: the place is free */
+	uint32_t count;
+	struct remapped_region regions[REMAPPED_REGIONS_MAX];
+};
+
+/* All 0 at the start. */
+struct remapped {
+	struct remapped_process processes[REMAPPED_PROCESSES_MAX];
+};
+
+/* The region of an address in anonymous memory; NULL: it is no file's. Valid until the next call.
+ * start_ns tells processes of one pid apart. */
+const struct remapped_region *remapped_find(
+	struct remapped *r, int pid, uint64_t start_ns, uint64_t address);
