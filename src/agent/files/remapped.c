@@ -64,16 +64,20 @@ static void read_process(struct remapped_process *p, int pid, uint64_t start_ns,
 /* That of the process, or the one to be used for it. */
 static struct remapped_process *place_of(struct remapped *r, int pid, uint64_t start_ns)
 {
-	struct remapped_process *oldest = &r->processes[0];
-	for (size_t i = 0; i < REMAPPED_PROCESSES_MAX; i++) {
+	uint32_t oldest = 0;
+	for (uint32_t n = 0; n < REMAPPED_PROCESSES_MAX; n++) {
+		uint32_t i = (r->last + n) % REMAPPED_PROCESSES_MAX;
 		struct remapped_process *p = &r->processes[i];
-		if (p->read_ns && p->pid == pid && p->start_ns == start_ns)
+		if (p->read_ns && p->pid == pid && p->start_ns == start_ns) {
+			r->last = i;
 			return p;
-		if (p->read_ns < oldest->read_ns)
-			oldest = p;
+		}
+		if (p->read_ns < r->processes[oldest].read_ns)
+			oldest = i;
 	}
-	oldest->read_ns = 0;
-	return oldest;
+	r->last = oldest;
+	r->processes[oldest].read_ns = 0;
+	return &r->processes[oldest];
 }
 
 const struct remapped_region *remapped_find(

@@ -32,6 +32,7 @@ struct remapped_process {
 /* All 0 at the start. */
 struct remapped {
 	struct remapped_process processes[REMAPPED_PROCESSES_MAX];
+	uint32_t last; /* asked for: the frames of a stack are one process' */
 };
 
 /* The region of an address in anonymous memory; NULL: it is no file's. Valid until the next call.
