@@ -16,13 +16,18 @@ struct step {
 	uint32_t edge; /* QUERY_LINE_NONE: the frame has no caller */
 };
 
+/* What the walk asks of a key at each frame, side by side. */
+struct seat {
+	uint32_t on_path;     /* how often it is */
+	uint32_t last_caller; /* and its edge; QUERY_LINE_NONE: none yet */
+	uint32_t last_edge;
+};
+
 struct walker {
 	const struct query_tree *t;
 	struct query_key_rows *rows;
-	struct map index;    /* of edges */
-	uint32_t *on_path;   /* by key */
-	uint32_t *last_edge; /* by key, as callee: + 1 */
-	VEC(uint32_t) edge_on_path;
+	struct map index;   /* of edges */
+	struct seat *seats; /* by key */
 	VEC(struct step) path;
 	uint32_t *next;  /* by stack: which of its children comes next */
 	uint32_t *depth; /* by stack: the path's length before it */
@@ -40,7 +45,6 @@ void query_rows_deinit(struct query_key_rows *r)
 static void walker_deinit(struct walker *w)
 {
 	map_deinit(&w->index);
-	VEC_FREE(&w->edge_on_path);
 	VEC_FREE(&w->path);
 }
 
@@ -53,21 +57,21 @@ static bool edge_equal(const void *ctx, uint32_t value, const void *key)
 
 static enum status find_edge(struct walker *w, uint32_t caller, uint32_t callee, uint32_t *out)
 {
-	struct query_key_edge edge = { caller, callee, 0 };
-	uint32_t last = w->last_edge[callee];
-	if (last && edge_equal(w->rows, last - 1, &edge)) {
-		*out = last - 1;
+	struct query_key_edge edge = { .caller = caller, .callee = callee };
+	struct seat *seat = &w->seats[callee];
+	if (seat->last_caller == caller) {
+		*out = seat->last_edge;
 		return OK;
 	}
 	uint64_t hash = hash_u64((uint64_t)caller << 32 | callee);
 	*out = map_find(&w->index, hash, edge_equal, w->rows, &edge);
 	if (*out == MAP_NONE) {
 		*out = (uint32_t)w->rows->edges.len;
-		if (!VEC_PUSH(&w->rows->edges, edge) || !VEC_PUSH(&w->edge_on_path, 0) ||
-			!map_insert(&w->index, hash, *out))
+		if (!VEC_PUSH(&w->rows->edges, edge) || !map_insert(&w->index, hash, *out))
 			return err_set(w->e, E_NOMEM, "%u callers", *out);
 	}
-	w->last_edge[callee] = *out + 1;
+	seat->last_caller = caller;
+	seat->last_edge = *out;
 	return OK;
 }
 
@@ -95,7 +99,7 @@ static enum status enter_frame(struct walker *w, uint32_t stack, uint32_t line)
 	struct query_key_row *row = &w->rows->v[key];
 	struct step step = { key, QUERY_LINE_NONE };
 	note_frame(w, row, line);
-	if (w->on_path[key]++ == 0) {
+	if (w->seats[key].on_path++ == 0) {
 		row->total = query_add(row->total, t->total[stack]);
 		if (t->total_diff)
 			row->total_diff = query_add(row->total_diff, t->total_diff[stack]);
@@ -107,7 +111,7 @@ static enum status enter_frame(struct walker *w, uint32_t stack, uint32_t line)
 		if (s != OK)
 			return s;
 		struct query_key_edge *edge = &w->rows->edges.v[step.edge];
-		if (w->edge_on_path.v[step.edge]++ == 0)
+		if (edge->on_path++ == 0)
 			edge->total = query_add(edge->total, t->total[stack]);
 	}
 	return VEC_PUSH(&w->path, step) ? OK : err_set(w->e, E_NOMEM, "a path of %zu", w->path.len);
@@ -148,9 +152,9 @@ static void leave(struct walker *w, uint32_t stack)
 {
 	while (w->path.len > w->depth[stack]) {
 		struct step step = w->path.v[--w->path.len];
-		w->on_path[step.key]--;
+		w->seats[step.key].on_path--;
 		if (step.edge != QUERY_LINE_NONE)
-			w->edge_on_path.v[step.edge]--;
+			w->rows->edges.v[step.edge].on_path--;
 	}
 }
 
@@ -242,14 +246,13 @@ enum status query_rows_make(struct query_key_rows *r, const struct query_tree *t
 	*r = (struct query_key_rows){ 0 };
 	r->v = ARENA_ARRAY(a, struct query_key_row, keys);
 	r->order = ARENA_ARRAY(a, uint32_t, keys);
-	w.on_path = ARENA_ARRAY(a, uint32_t, keys);
-	w.last_edge = ARENA_ARRAY(a, uint32_t, keys);
+	w.seats = ARENA_ARRAY(a, struct seat, keys);
 	w.next = ARENA_ARRAY(a, uint32_t, t->count);
 	w.depth = ARENA_ARRAY(a, uint32_t, t->count);
-	if (!r->v || !r->order || !w.on_path || !w.last_edge || !w.next || !w.depth)
+	if (!r->v || !r->order || !w.seats || !w.next || !w.depth)
 		return err_set(e, arena_status(a), "table of %zu functions", keys);
 	for (size_t i = 0; i < keys; i++)
-		r->v[i].line = r->v[i].row = QUERY_LINE_NONE;
+		r->v[i].line = r->v[i].row = w.seats[i].last_caller = QUERY_LINE_NONE;
 	enum status s = walk_all(&w);
 	if (s == OK)
 		put_in_order(&w);
