@@ -7,12 +7,14 @@ const SAMPLES = "process_cpu:samples:count:cpu:nanoseconds:delta";
 const CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta";
 
 test("types are called by what they measure, each by another name", () => {
-	assert.equal(typeName("parca_agent:samples:count:cpu:nanoseconds:delta"), "CPU · parca_agent");
-	assert.equal(typeName("memory:inuse_space:bytes:space:bytes"), "Memory in use · memory");
-	assert.equal(typeName("goroutine:goroutine:count:goroutine:count"), "Goroutines · goroutine");
-	assert.equal(typeName(CPU, [SAMPLES, CPU]), "CPU · process_cpu");
-	assert.equal(typeName(SAMPLES, [SAMPLES, CPU]), "CPU samples · process_cpu");
-	assert.equal(typeName("x:some_things:count::"), "Some things · x");
+	const agents = "parca_agent:samples:count:cpu:nanoseconds:delta";
+	assert.equal(typeName(agents, [agents]), "CPU");
+	assert.equal(typeName(agents, [agents, CPU]), "CPU · agents");
+	assert.equal(typeName("memory:inuse_space:bytes:space:bytes"), "Memory in use");
+	assert.equal(typeName(CPU, [SAMPLES, CPU]), "CPU");
+	assert.equal(typeName(SAMPLES, [SAMPLES, CPU]), "CPU samples");
+	assert.equal(typeName(SAMPLES, [SAMPLES, CPU, agents]), "CPU samples · process_cpu");
+	assert.equal(typeName("x:some_things:count::"), "Some things");
 	assert.match(meaningOf("memory:alloc_space:bytes:space:bytes").width, /memory it allocated/);
 	assert.match(meaningOf("fgprof:time:nanoseconds:wallclock:nanoseconds:delta").name, /Wall-clock/);
 });

@@ -67,12 +67,15 @@ export function meaningOf(type: string): Meaning {
 	return { name, width: `its share of ${words}`, after: type.includes(":count:") ? words : "" };
 }
 
-/** How a type is called among others: "CPU · process_cpu". */
+/** How a type is called among others: "CPU", or "CPU · process_cpu" where others are CPU time, too. */
 export function typeName(type: string, all: readonly string[] = []): string {
 	const [source = "", sample] = type.split(":");
 	const name = meaningOf(type).name;
-	const isTwice = all.some((t) => t !== type && t.startsWith(`${source}:`) && meaningOf(t).name === name);
-	return `${name}${isTwice && sample === "samples" ? " samples" : ""} · ${source}`;
+	const alike = all.filter((t) => t !== type && meaningOf(t).name === name);
+	const isTwice = alike.some((t) => t.startsWith(`${source}:`));
+	const isOfMany = alike.some((t) => !t.startsWith(`${source}:`));
+	const from = source === "parca_agent" ? "agents" : source;
+	return `${name}${isTwice && sample === "samples" ? " samples" : ""}${isOfMany ? ` · ${from}` : ""}`;
 }
 
 /** The type to begin with: CPU time of firn's agent, CPU time, some time, anything. */
