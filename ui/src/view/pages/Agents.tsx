@@ -22,12 +22,12 @@ const LATE_MS = 60_000;
 const ROWS_MAX = 5000;
 
 const LOSSES: Record<string, string> = {
-	ring: "the ring was full",
-	busy: "the CPU was in the program already",
-	excluded: "left out by a flag",
+	ring: "no room on their way from the kernel",
+	busy: "taken while another was taken on the same CPU",
+	excluded: "of processes that are left out",
 	off_cpu: "waits without their end",
-	seen: "frames of a known stack were gone",
-	batch: "left out of a batch",
+	seen: "of a stack whose frames the agent no longer had",
+	batch: "no room in a message",
 	relabel: "left out by a rule",
 };
 
