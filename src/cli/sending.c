@@ -111,5 +111,38 @@ static const struct cli_option up_options[] = {
 
 const struct cli_group cli_up_group = { "Agent", up_options, ARRAY_COUNT(up_options), 0 };
 
+/* clang-format off */
+static const struct cli_option forward_options[] = {
+	{ .name = "mode", .kind = CLI_TEXT, .at = offsetof(struct cli_forward_flags, mode),
+	  .value = "all|scraper-only", .otherwise = "all",
+	  .help = "scraper-only keeps nothing: what --config-path says is scraped here and sent to "
+		  "--store-address." },
+	{ .name = "store-address", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_forward_flags, store), .value = "HOST:PORT",
+	  .help = "With --mode scraper-only: the firn or Parca server that gets the profiles, over "
+		  "TLS unless --insecure or http:// says otherwise." },
+	{ .name = "bearer-token", .kind = CLI_TEXT, .secret = true,
+	  .at = offsetof(struct cli_forward_flags, token), .value = "TOKEN",
+	  .help = "The token for that server. The command line is for all to see: better a file." },
+	{ .name = "bearer-token-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_forward_flags, token_file), .value = "FILE",
+	  .help = "A file with the token, which is read again for each profile." },
+	{ .name = "insecure", .kind = CLI_BOOL, .at = offsetof(struct cli_forward_flags, insecure),
+	  .help = "Send without TLS." },
+	{ .name = "insecure-skip-verify", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_forward_flags, skip_verify),
+	  .help = "Use TLS, but do not check that server's certificate." },
+	{ .name = "external-label", .kind = CLI_LIST, .separator = ';',
+	  .at = offsetof(struct cli_forward_flags, labels), .value = "NAME=VALUE;...",
+	  .help = "Labels that all profiles get that are sent on; may be repeated." },
+	{ .name = "grpc-headers", .kind = CLI_LIST, .separator = ';', .secret = true,
+	  .at = offsetof(struct cli_forward_flags, headers), .value = "NAME=VALUE;...",
+	  .help = "Headers that are sent with each profile; may be repeated." },
+};
+/* clang-format on */
+
+const struct cli_group cli_forward_group = { "Sending on", forward_options,
+	ARRAY_COUNT(forward_options), 0 };
+
 const struct cli_group *const cli_file_groups[] = { &cli_server_group, &cli_profiling_group,
-	&cli_sending_group, &cli_up_group, &cli_log_group, NULL };
+	&cli_sending_group, &cli_up_group, &cli_forward_group, &cli_log_group, NULL };

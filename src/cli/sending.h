@@ -32,5 +32,13 @@ struct cli_up_flags {
 	const char *client_cert, *client_key;
 };
 
-extern const struct cli_group cli_sending_group, cli_up_group;
+/* Of `firn server --mode scraper-only`. */
+struct cli_forward_flags {
+	const char *mode, *store;
+	const char *token, *token_file;
+	bool insecure, skip_verify;
+	struct cli_list labels, headers;
+};
+
+extern const struct cli_group cli_sending_group, cli_up_group, cli_forward_group;
 extern const struct cli_group *const cli_file_groups[];

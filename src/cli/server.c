@@ -25,6 +25,7 @@ struct server {
 	struct server_own own;
 	struct cli_server_flags server;
 	struct cli_log_flags log;
+	struct cli_forward_flags forward;
 };
 
 /* clang-format off */
@@ -53,7 +54,7 @@ static const struct cli_command command = {
 struct announcer {
 	int fd;
 	const struct server_config *config;
-	const char *storage_path; /* as it was named */
+	const char *storage_path; /* as it was named; NULL: it has none */
 };
 
 static void *announce(void *ctx)
@@ -72,16 +73,18 @@ static void *announce(void *ctx)
 	line[strcspn(line, "\n")] = 0;
 	if (line[0]) {
 		const char *prefix = a->config->path_prefix;
-		printf("firn " FIRN_VERSION " server\n  open  %s://%s%s\n  data  %s\n",
-			a->config->tls_cert_file ? "https" : "http", line, prefix ? prefix : "",
-			a->storage_path);
+		printf("firn " FIRN_VERSION " server\n  open  %s://%s%s\n",
+			a->config->tls_cert_file ? "https" : "http", line, prefix ? prefix : "");
+		if (a->storage_path)
+			printf("  data  %s\n", a->storage_path);
 		fflush(stdout);
 	}
 	return NULL;
 }
 
-/* `typed`: as the flags say, before privileges were given up. */
-static int run(struct server_config *config, const struct server_config *typed)
+/* `typed`: as the flags say, before privileges were given up. `to`: it only scrapes; NULL. */
+static int run(struct server_config *config, const struct server_config *typed,
+	const struct server_forward *to)
 {
 	struct err e = { 0 };
 	int ready[2];
@@ -90,17 +93,73 @@ static int run(struct server_config *config, const struct server_config *typed)
 		cli_complain("no pipe: %m");
 		return CLI_FAILED;
 	}
-	struct announcer a = { ready[0], config, typed->storage_path };
+	struct announcer a = { ready[0], config, to ? NULL : typed->storage_path };
 	config->ready_fd = ready[1];
 	enum status s = os_thread_start(&thread, "announce", announce, &a, &e);
 	if (s == OK) {
-		s = server_run(config, &cli_stop, &e);
+		s = to ? server_run_scraper(config, to, &cli_stop, &e)
+		       : server_run(config, &cli_stop, &e);
 		close(ready[1]);
 		pthread_join(thread, NULL);
 	}
 	if (s == OK)
 		return CLI_OK;
+	if (to) {
+		cli_complain("%s", err_text(&e, s));
+		return CLI_FAILED;
+	}
 	return cli_complain_of_start(typed, config->storage_path, s, &e);
+}
+
+/* "NAME=VALUE" texts. */
+static bool split(const char *flag, const struct cli_list *list, size_t max, size_t i,
+	const char **out_name, const char **out_value)
+{
+	char *equals = strchr(list->v[i], '=');
+	if (!equals || equals == list->v[i] || i >= max) {
+		cli_complain("--%s \"%s\": %s", flag, list->v[i],
+			i >= max ? "too many of them" : "NAME=VALUE is expected");
+		return false;
+	}
+	*equals = 0;
+	*out_name = list->v[i];
+	*out_value = equals + 1;
+	return true;
+}
+
+/* Complains, and is false, where the flags do not go together. */
+static bool take_forward(const struct cli_forward_flags *f, const struct server_config *config,
+	struct server_forward *out, bool *out_only)
+{
+	*out_only = strcmp(f->mode, "scraper-only") == 0;
+	if (!*out_only && strcmp(f->mode, "all") != 0) {
+		cli_complain("--mode must be all or scraper-only");
+		return false;
+	}
+	if (!*out_only && f->store) {
+		cli_complain("--store-address goes with --mode scraper-only");
+		return false;
+	}
+	if (*out_only && (!f->store || !f->store[0] || !config->config_path)) {
+		cli_complain("--mode scraper-only needs --store-address and --config-path");
+		return false;
+	}
+	*out = (struct server_forward){ .address = f->store,
+		.token = f->token,
+		.token_file = f->token_file,
+		.insecure = f->insecure,
+		.trust_anybody = f->skip_verify };
+	for (; out->label_count < f->labels.count; out->label_count++)
+		if (!split("external-label", &f->labels, SERVER_FORWARD_LABELS_MAX,
+			    out->label_count, &out->labels[out->label_count].name,
+			    &out->labels[out->label_count].value))
+			return false;
+	for (; out->header_count < f->headers.count; out->header_count++)
+		if (!split("grpc-headers", &f->headers, SERVER_FORWARD_HEADERS_MAX,
+			    out->header_count, &out->headers[out->header_count].name,
+			    &out->headers[out->header_count].value))
+			return false;
+	return true;
 }
 
 static void on_hangup(int number)
@@ -119,7 +178,9 @@ int cli_server(int argc, char **argv)
 	c.groups[1].at = offsetof(struct server, log);
 	c.groups[2] = own_group;
 	c.groups[2].at = offsetof(struct server, own);
-	c.group_count = 3;
+	c.groups[3] = cli_forward_group;
+	c.groups[3].at = offsetof(struct server, forward);
+	c.group_count = 4;
 	int at = 0, code = CLI_OK;
 	if (!cli_parse(&c, argc, argv, &v, &at, &code))
 		return code;
@@ -132,10 +193,16 @@ int cli_server(int argc, char **argv)
 	os_notify_open();
 	sigaction(SIGHUP, &(struct sigaction){ .sa_handler = on_hangup }, NULL);
 	struct err e = { 0 };
+	struct server_forward to;
+	bool only_scrapes = false;
+	if (!take_forward(&v.forward, &config, &to, &only_scrapes))
+		return CLI_USAGE;
+	if (only_scrapes)
+		return run(&config, &config, &to);
 	struct child_server own = { 0 };
 	enum status s = child_give_up(&config, &own, &e);
 	if (s == OK)
-		code = run(&own.config, &config);
+		code = run(&own.config, &config, NULL);
 	fd_cleanup(&own.storage_fd);
 	if (s == OK)
 		return code;

@@ -148,6 +148,8 @@ struct scrape {
 	scrape_check_fn *check; /* reload_lock's; NULL: none */
 	const char *path;
 	struct ingest_inlet *inlet;
+	scrape_forward_fn *forward; /* in place of the inlet; NULL */
+	void *forward_ctx;
 	scrape_told_fn *told;
 	struct scrape_metrics metrics;
 	pthread_mutex_t lock; /* of all below */

@@ -235,6 +235,21 @@ static void *run(void *ctx)
 	return NULL;
 }
 
+static enum status start(struct scrape *x, struct err *e)
+{
+	x->wake_fd = -1;
+	pthread_mutex_init(&x->lock, NULL);
+	pthread_mutex_init(&x->reload_lock, NULL);
+	x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	enum status s = x->wake_fd < 0 ? err_os(e, "eventfd") : scrape_reload(x, e);
+	if (s == OK)
+		s = os_thread_start(&x->thread, "scrapes", run, x, e);
+	x->runs = s == OK;
+	if (s != OK)
+		scrape_stop(x);
+	return s;
+}
+
 enum status scrape_start(const char *path, struct ingest_inlet *inlet, scrape_told_fn *told,
 	struct scrape **out, struct err *e)
 {
@@ -244,20 +259,26 @@ enum status scrape_start(const char *path, struct ingest_inlet *inlet, scrape_to
 	x->path = path;
 	x->inlet = inlet;
 	x->told = told;
-	x->wake_fd = -1;
-	pthread_mutex_init(&x->lock, NULL);
-	pthread_mutex_init(&x->reload_lock, NULL);
-	x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	enum status s = x->wake_fd < 0 ? err_os(e, "eventfd") : scrape_reload(x, e);
+	enum status s = start(x, e);
 	if (s == OK)
-		s = os_thread_start(&x->thread, "scrapes", run, x, e);
-	x->runs = s == OK;
-	if (s != OK) {
-		scrape_stop(x);
-		return s;
-	}
-	*out = x;
-	return OK;
+		*out = x;
+	return s;
+}
+
+enum status scrape_start_forwarding(const char *path, scrape_forward_fn *forward, void *ctx,
+	scrape_told_fn *told, struct scrape **out, struct err *e)
+{
+	struct scrape *x = calloc(1, sizeof(*x));
+	if (!x)
+		return err_set(e, E_NOMEM, "scraping");
+	x->path = path;
+	x->forward = forward;
+	x->forward_ctx = ctx;
+	x->told = told;
+	enum status s = start(x, e);
+	if (s == OK)
+		*out = x;
+	return s;
 }
 
 void scrape_stop(struct scrape *x)

@@ -19,6 +19,7 @@
 
 #define EXPANSION 4 /* most profiles are gzip */
 #define SHOWN_BYTES 80
+#define FORWARD_PROFILE_BYTES ((size_t)256 << 20)
 
 const struct ingest_protocol scrape_protocol = {
 	.name = "scrape", .expansion = EXPANSION, .asks = true
@@ -71,13 +72,13 @@ static enum status add_labels(
 	return profile_add_labels(p, v, n, out);
 }
 
-static enum status decode(
-	struct scrape_target *t, struct str body, struct ingest_batch *b, struct err *e)
+static enum status decode(struct scrape_target *t, struct str body, int64_t begun_ns,
+	struct profile *p, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf plain;
-	struct pprof_options o = { .name = str_of(t->name), .time_ns = b->begun_ns };
+	struct pprof_options o = { .name = str_of(t->name), .time_ns = begun_ns };
 	buf_init(&plain, SCRAPE_ANSWER_MAX);
-	enum status s = add_labels(t, &b->profile, &o.resource, e);
+	enum status s = add_labels(t, p, &o.resource, e);
 	if (s == OK && codec_is_gzip(body.p, body.len)) {
 		s = codec_gunzip(body.p, body.len, &plain, e);
 		body = buf_view(&plain);
@@ -85,10 +86,10 @@ static enum status decode(
 	if (s == OK && body.len && body.p[0] == '<')
 		return err_set(e, E_INVALID, "the answer is HTML, and no profile");
 	if (s == OK)
-		s = pprof_decode_with(body, &o, &b->profile, e);
+		s = pprof_decode_with(body, &o, p, e);
 	if (s != OK)
 		return err_prefix(e, s, "the answer is no profile");
-	drop_types(t->profile, &b->profile);
+	drop_types(t->profile, p);
 	return OK;
 }
 
@@ -107,13 +108,33 @@ static enum status take(struct scrape_target *t, struct str body, struct err *e)
 	ingest_batch_init(&b, t->pool->inlet, t->url, body.len);
 	enum status s = ingest_batch_begin(&b, STR(""), body.len, e);
 	if (s == OK)
-		s = decode(t, body, &b, e);
+		s = decode(t, body, b.begun_ns, &b.profile, e);
 	if (s == OK)
 		s = ingest_batch_put(&b, id_of(t, body, b.begun_ns), e);
 	if (s == OK)
 		s = ingest_batch_verdict(&b, e);
 	ingest_batch_end(&b, s, s == OK ? "" : err_text(e, s));
 	return s;
+}
+
+/* What is no profile stays here; all others go on as they came, but for types that are left out. */
+static enum status forward(struct scrape_target *t, struct str body, struct err *e)
+{
+	CLEANUP(profile_deinit) struct profile p;
+	CLEANUP(buf_deinit) struct buf kept;
+	buf_init(&kept, SCRAPE_ANSWER_MAX);
+	enum status s = profile_init(&p, FORWARD_PROFILE_BYTES);
+	if (s == OK)
+		s = decode(t, body, clock_realtime_ns(), &p, e);
+	if (s == OK && t->profile->keep_count) {
+		for (size_t i = 0; i < p.samples.len; i++)
+			p.samples.v[i].resource = 0; /* labels go beside the profile */
+		s = pprof_encode(&p, &kept, e);
+		body = buf_view(&kept);
+	}
+	return s == OK ? t->pool->forward(
+				 t->pool->forward_ctx, t->labels, t->label_count, t->name, body, e)
+		       : s;
 }
 
 static enum status scrape_once(struct scrape_target *t, struct fetch *f, struct err *e)
@@ -130,7 +151,9 @@ static enum status scrape_once(struct scrape_target *t, struct fetch *f, struct 
 		s = refused(code, &body, e);
 	if (s == OK && !body.len)
 		s = err_set(e, E_INVALID, "the answer is empty");
-	return s == OK ? take(t, buf_view(&body), e) : s;
+	if (s != OK)
+		return s;
+	return t->pool->forward ? forward(t, buf_view(&body), e) : take(t, buf_view(&body), e);
 }
 
 /* ---- the thread ---- */

@@ -39,6 +39,9 @@ struct scrape_metrics {
 
 extern const struct ingest_protocol scrape_protocol;
 
+struct scrape_label {
+	const char *name, *value;
+};
 struct scrape;
 /* SCRAPE_CONFIG: what came of reading a changed file. SCRAPE_TARGETS: why targets could not be
  * found out, or an address is none, when that is another reason than before. SCRAPE_FAILS: a target
@@ -52,6 +55,12 @@ typedef void scrape_told_fn(enum scrape_news of, enum status s, const struct err
  * E_INVALID: what is wrong with the file, and where. */
 NODISCARD enum status scrape_start(const char *path, struct ingest_inlet *inlet,
 	scrape_told_fn *told, struct scrape **out, struct err *e);
+/* The same, but each profile goes to `forward` as it was fetched (with keep_sample_type: what is
+ * kept of it), when it is one. Called by several threads; a status but OK is the scrape's. */
+typedef enum status scrape_forward_fn(void *ctx, const struct scrape_label *labels, size_t count,
+	const char *name, struct str pprof, struct err *e);
+NODISCARD enum status scrape_start_forwarding(const char *path, scrape_forward_fn *forward,
+	void *ctx, scrape_told_fn *told, struct scrape **out, struct err *e);
 /* Reads the file again, as it also does by itself when it has changed. A wrong file changes
  * nothing. Targets that stay as they were go on undisturbed. */
 NODISCARD enum status scrape_reload(struct scrape *x, struct err *e);
@@ -67,9 +76,6 @@ NODISCARD enum status scrape_check(const struct conf_node *list, struct err *e);
 /* ---- what is scraped ---- */
 
 enum scrape_health { SCRAPE_UNKNOWN, SCRAPE_GOOD, SCRAPE_BAD }; /* numbers as in Parca's API */
-struct scrape_label {
-	const char *name, *value;
-};
 struct scrape_view {
 	const char *job;
 	const struct scrape_label *discovered, *labels; /* sorted; labels: after relabelling */

@@ -142,6 +142,8 @@ NODISCARD enum status server_tenant(
 /* What a route needs: none of the others, as the page and what says whether a server is alive. */
 #define SERVER_SCOPE_OPEN (1u << 31)
 /* E_DENIED: others reach the address, and nobody has to say who they are. */
+/* After SIGHUP. */
+void server_reload_if_wanted(struct server *s);
 NODISCARD enum status server_guard_open(struct server *s, struct err *e);
 void server_guard_config(struct server *s, struct net_server_config *c);
 /* About once a second: the file may have changed. */

@@ -234,7 +234,7 @@ static enum status start_scraping(struct server *s, struct err *e)
 	return st;
 }
 
-static void reload_if_wanted(struct server *s)
+void server_reload_if_wanted(struct server *s)
 {
 	struct err e = { 0 };
 	if (!server_reload_wanted)
@@ -351,7 +351,7 @@ enum status server_run(
 	if (st == OK)
 		os_notify("READY=1");
 	while (st == OK && !*stop) {
-		reload_if_wanted(&s);
+		server_reload_if_wanted(&s);
 		server_guard_look(&s);
 		if (net_server_turns(s.net))
 			(void)os_notify_alive();

@@ -76,8 +76,27 @@ struct server_config {
 #define SERVER_MEMORY_LEAST ((uint64_t)128 << 20)
 uint64_t server_memory_default(uint64_t host_bytes, uint64_t cgroup_bytes);
 void server_config_default(struct server_config *c);
-/* Runs until *stop becomes non-zero, then drains, flushes and returns. */
 /* Set by a handler of SIGHUP: the configuration file is read again. */
 extern volatile sig_atomic_t server_reload_wanted;
+/* Runs until *stop becomes non-zero, then drains, flushes and returns. */
 NODISCARD enum status server_run(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e);
+
+/* Where a server that only scrapes sends profiles: WriteRaw over gRPC, to firn or Parca. Texts are
+ * kept. */
+#define SERVER_FORWARD_LABELS_MAX 32
+#define SERVER_FORWARD_HEADERS_MAX 12
+struct server_forward {
+	const char *address; /* "HOST:PORT", "http://…", "https://…" */
+	const char *token, *token_file;
+	bool insecure, trust_anybody;
+	struct {
+		const char *name, *value;
+	} labels[SERVER_FORWARD_LABELS_MAX], headers[SERVER_FORWARD_HEADERS_MAX];
+	size_t label_count, header_count;
+};
+/* The same without a store: scrapes what c->config_path says, and serves targets, metrics, health
+ * and its own profiles. A profile that the other side does not take is lost, and the target's error
+ * says why. */
+NODISCARD enum status server_run_scraper(const struct server_config *c,
+	const struct server_forward *to, const volatile sig_atomic_t *stop, struct err *e);

@@ -20,6 +20,7 @@ struct server_config fake_server_config;
 enum status (*fake_agent_run)(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
 volatile sig_atomic_t server_reload_wanted;
+struct server_forward fake_forward;
 enum status (*fake_server_run)(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e);
 
@@ -237,6 +238,13 @@ enum status server_run(
 		return fake_server_run(c, stop, e);
 	fake_wait(stop);
 	return OK;
+}
+
+enum status server_run_scraper(const struct server_config *c, const struct server_forward *to,
+	const volatile sig_atomic_t *stop, struct err *e)
+{
+	fake_forward = *to;
+	return server_run(c, stop, e);
 }
 
 enum status store_verify(const char *path, struct buf *out, struct err *e)

@@ -34,6 +34,7 @@ extern bool fake_trusts_anybody;
 extern enum status fake_probe; /* what agent_probe() says */
 extern struct agent_config fake_agent;
 extern int fake_uploads;
+extern struct server_forward fake_forward; /* server_run_scraper()'s */
 extern struct server_config fake_server_config;
 /* Called by agent_run() and server_run(); NULL: wait for the stop, then OK. */
 extern enum status (*fake_agent_run)(
