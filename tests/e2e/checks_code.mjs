@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the source of a function.
+// Checks of the source of a function, and of the call graph.
 import assert from "node:assert/strict";
 import { open, painted, parameter, until, waitParameter } from "./page.mjs";
 
@@ -70,6 +70,31 @@ export const codeChecks = {
 			const text = await page.locator(".code").textContent();
 			return { ok: /No samples in this file/.test(text), said: text };
 		}, "a blank panel");
+	},
+
+	async "the call graph: boxes with figures, their menus, marks and keys"({ page, url }) {
+		await open(page, url, "?paused=1");
+		await page.keyboard.press("4");
+		await page.waitForSelector(".call-box");
+		assert.equal(parameter(page, "view"), "calls");
+		const box = page.locator(".call-box").nth(2);
+		const name = (await box.getAttribute("aria-label")).split(", ")[0];
+		assert.match(await box.getAttribute("aria-label"), /self .* %, total .* %$/);
+		assert.ok((await page.locator(".call-line").count()) > 3);
+		await box.focus();
+		await page.keyboard.press("Enter");
+		await page.waitForSelector("[role=menu]");
+		assert.equal(await page.locator(".menu-title").textContent(), name);
+		await page.keyboard.press("Escape");
+		await page.waitForSelector("[role=menu]", { state: "detached" });
+		const width = () => page.locator("[data-testid=calls]").evaluate((svg) => svg.clientWidth);
+		const before = await width();
+		await page.click("button[aria-label=Larger]");
+		assert.ok((await width()) > before);
+		await page.locator(".call-box").nth(2).focus();
+		await page.keyboard.press("s");
+		await waitParameter(page, "focus", name);
+		await page.waitForSelector("[data-testid=sandwich]");
 	},
 
 	async "a source is no wider than a phone"({ page, url }) {

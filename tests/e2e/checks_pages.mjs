@@ -85,9 +85,9 @@ export const pagesChecks = {
 
 	async "no page is wider than a phone"({ page, url }) {
 		await page.setViewportSize({ width: 390, height: 800 });
-		for (const name of ["fleet", "agents", "targets", "symbols", "store", "compare"]) {
+		for (const name of ["fleet", "agents", "targets", "symbols", "store", "compare", "explore&view=calls"]) {
 			await page.goto(`${url}/?page=${name}`);
-			await page.waitForSelector(".page-panel, .profile");
+			await page.waitForSelector(name.includes("calls") ? ".calls-scroll" : ".page-panel, .profile");
 			const wide = await page.evaluate(() => document.documentElement.scrollWidth);
 			assert.ok(wide <= 390, `${name} is ${wide} pixels wide`);
 		}

@@ -4,7 +4,7 @@ import { type Filter, formatFilter, type Group, GROUPS, parseFilter, FILTERS_MAX
 import type { Range } from "./time.ts";
 
 /** What stands beside what. */
-export type View = "both" | "flame" | "table";
+export type View = "both" | "flame" | "table" | "calls";
 
 /** The pages of the navigation bar. */
 export const PAGES = ["explore", "compare", "fleet", "agents", "targets", "symbols", "store"] as const;
@@ -163,7 +163,7 @@ export function parseUrl(search: string): State {
 		select: parseSelect(p.get("select")),
 		zoom: p.get("zoom") ?? "",
 		search: p.get("search") ?? "",
-		view: view === "flame" || view === "table" ? view : "both",
+		view: view === "flame" || view === "table" || view === "calls" ? view : "both",
 		invert: p.get("invert") === "1",
 		focus: p.get("focus") ?? "",
 		sandwich: p.get("sandwich") === "1",

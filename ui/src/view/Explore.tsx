@@ -19,7 +19,7 @@ import { Lazy, lazy } from "./Lazy.tsx";
 import { Timeline } from "./Timeline.tsx";
 import { TopBar } from "./TopBar.tsx";
 
-const CodeView = lazy(() => import("./code/Code.tsx"), (m) => m.CodeView, codeStyle);
+const CodeView = lazy(() => import("./more.tsx"), (m) => m.CodeView, codeStyle);
 
 /** What Esc takes back, one step at a time: what was added last is the narrowest. */
 function stepBack(): void {
@@ -43,7 +43,7 @@ function stepBack(): void {
 
 function useKeys(data: Data): void {
 	useEffect(() => {
-		const views = { "1": "both", "2": "flame", "3": "table" } as const;
+		const views = { "1": "both", "2": "flame", "3": "table", "4": "calls" } as const;
 		const listen = (e: KeyboardEvent) => {
 			const target = e.target as HTMLElement;
 			if (e.defaultPrevented || target.closest?.("input, select, textarea, dialog")) {

@@ -12,6 +12,7 @@ import { compileSearch, type Found, markFlame, searchFlame } from "../model/sear
 import { type Row, tableOf } from "../model/table.ts";
 import { formatShare, formatValue } from "../model/units.ts";
 import type { State, View } from "../model/url.ts";
+import callsStyle from "../style/calls.lazy.css";
 import { commonWords, mainBinary, Words } from "../model/words.ts";
 import { BinaryLegend } from "./BinaryLegend.tsx";
 import { Figures } from "./Figures.tsx";
@@ -19,6 +20,7 @@ import { FilterButton, FilterChips } from "./Filters.tsx";
 import { FlameGraph } from "./FlameGraph.tsx";
 import { FlameLine } from "./FlameLine.tsx";
 import { frameKey, menuItems, rowItems } from "./frame_menu.ts";
+import { Lazy, lazy } from "./Lazy.tsx";
 import { Menu } from "./Menu.tsx";
 import { useFrameMenu, useReader, useRowMenu } from "./menus.ts";
 import { Sandwich } from "./Sandwich.tsx";
@@ -33,7 +35,10 @@ export const VIEWS: readonly { value: View; name: string }[] = [
 	{ value: "both", name: "Both" },
 	{ value: "flame", name: "Graph" },
 	{ value: "table", name: "Table" },
+	{ value: "calls", name: "Calls" },
 ];
+
+const CallGraph = lazy(() => import("./more.tsx"), (m) => m.CallGraphView, callsStyle);
 
 export const DIRECTIONS = [
 	{ value: "down", name: "Callees", title: "Callers on top, what they call below" },
@@ -106,6 +111,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 	const hasMenu = menu.node >= 0 || row.menu !== null;
 	useReader(hasMenu);
 	const isSandwich = state.sandwich && state.focus !== "";
+	const showsGraph = state.view === "both" || state.view === "flame";
 	const { words, slots, split } = useWords(data, flame, state);
 	const paint = useMemo(
 		() => paintFlame(flame, words, theme, slots),
@@ -146,7 +152,22 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 				class={`profile-body view-${state.view} ${data.flame.slow ? "slow" : ""}`}
 				onKeyDown={() => !hasMenu && keepReading()}
 			>
-				{state.view !== "table" && isSandwich && (
+				{state.view === "calls" && (
+					<Lazy
+						of={CallGraph}
+						flame={flame}
+						zoom={zoom}
+						callers={state.invert}
+						words={words}
+						slots={slots}
+						theme={theme}
+						matcher={search.field ? null : search.matcher}
+						mark={state.mark}
+						choose={(name) => go({ mark: name === state.mark ? "" : name }, "replace")}
+						openMenu={row.open}
+					/>
+				)}
+				{showsGraph && isSandwich && (
 					<Sandwich
 						whole={data.flame.data ?? flame}
 						name={state.focus}
@@ -158,7 +179,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 						onHover={(graph) => setHover((h) => (h.graph === graph ? h : { ...h, graph }))}
 					/>
 				)}
-				{state.view !== "table" && !isSandwich && (
+				{showsGraph && !isSandwich && (
 					<div class="flame">
 						<BinaryLegend
 							flame={flame}
@@ -196,7 +217,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 						/>
 					</div>
 				)}
-				{state.view !== "flame" && (
+				{(state.view === "both" || state.view === "table") && (
 					<TopTable
 						rows={rows}
 						unit={flame.unit}

@@ -76,9 +76,16 @@ export function frameKey(flame: Flame, key: string, node: number): boolean {
 	return item !== undefined;
 }
 
+/** The same for a function wherever it occurs. */
+export function functionKey(flame: Flame, key: string, name: string, binary: string): boolean {
+	const item = rowItems(flame, name, binary).find((one) => one.hint === key);
+	item?.run();
+	return item !== undefined;
+}
+
 /** Callers and callees are seen in the graph: it is shown when only the table was. */
 function graph(): { view?: "both" } {
-	return stateNow().view === "table" ? { view: "both" } : {};
+	return stateNow().view === "table" || stateNow().view === "calls" ? { view: "both" } : {};
 }
 
 /** What can be done with a row of the table. */

@@ -165,7 +165,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 					choices={DIRECTIONS}
 					choose={(v) => go({ invert: v === "up", zoom: "" })}
 				/>
-				<Segments label="View" value={state.view} choices={VIEWS} choose={(view) => go({ view })} />
+				<Segments label="View" value={state.view} choices={VIEWS.slice(0, 3)} choose={(view) => go({ view })} />
 			</div>
 			<FilterChips state={state} />
 			<div

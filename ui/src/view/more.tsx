@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Views that are fetched together when one of them is opened: each further file would cost the first view more. */
+export { CallGraphView } from "./calls/CallGraph.tsx";
+export { CodeView } from "./code/Code.tsx";
