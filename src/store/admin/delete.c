@@ -64,7 +64,7 @@ static enum status delete_from(struct deleting *d, struct source *src, struct er
 	w.cancel = d->q->cancel;
 	w.cancel_ctx = d->q->cancel_ctx;
 	w.sources[0].from = src;
-	w.sources[0].rule = (struct rewrite_rule){
+	w.sources[0].rule = (struct merge_filter){
 		.series = pick.series,
 		.sets = pick.sets,
 		.from_ns = d->q->from_ns,

@@ -79,7 +79,7 @@ static enum status choose_sources(struct exporting *x, struct err *e)
 			continue;
 		s = source_load(x->v, src, PART_LOAD_ALL, &x->budget, e);
 		x->w.sources[n].from = src;
-		x->w.sources[n++].rule = (struct rewrite_rule){
+		x->w.sources[n++].rule = (struct merge_filter){
 			.series = x->picks[i].series,
 			.sets = x->picks[i].sets,
 			.from_ns = x->q->from_ns,

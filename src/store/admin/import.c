@@ -216,7 +216,7 @@ static enum status take_rows(
 	memset(all, 1, MAX(x->src->tabs.series_count, 1u));
 	struct rewrite_source *rs = &w.sources[0];
 	rs->from = x->src;
-	rs->rule = (struct rewrite_rule){ .series = all,
+	rs->rule = (struct merge_filter){ .series = all,
 		.from_ns = x->wish->from_ns,
 		.last_ns = x->wish->to_ns == INT64_MAX ? INT64_MAX : x->wish->to_ns - 1,
 		.take_matching = true };

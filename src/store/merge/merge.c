@@ -13,21 +13,16 @@
 #include "store/merge/merge_choose.h"
 #include "store/merge/merge_cursor.h"
 #include "store/merge/merge_pace.h"
+#include "store/merge/merge_rows.h"
 #include "store/merge/take.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 
-#define STOP_CHECK_ROWS 65536
-#define ROWS_AT_ONCE 1024
 #define LEFT_ALONE_MAX 4096
-/* Of a row: in a block that is read (struct part_rows); gathered and sorted. */
+/* Of a row in a block that is read (struct part_rows). */
 #define BLOCK_ROW_BYTES 36
-#define SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))
-/* A series that does not fit is sorted in pieces of this at least, and not in many. */
-#define SORT_ROWS_MIN 16384
-#define SORT_PIECES_MAX 32
 /* Coarser times are the same for many rows, and lie best behind the stack; finer ones ascend. */
 #define FINE_NS NS_PER_SEC
 /* What was merged before will hardly be merged often again. */
@@ -37,8 +32,6 @@ struct merging {
 	struct store *s;
 	struct merge_cursor cursors[MERGE_SOURCES_MAX];
 	size_t count;
-	struct merge_cursor *heap[MERGE_SOURCES_MAX]; /* those with rows left, the least first */
-	size_t heap_count;
 	struct merge_pace pace;
 	struct tables tables;
 	bool has_tables;
@@ -138,15 +131,6 @@ static enum status check_budget(const struct merging *m, uint64_t more, struct e
 		m->count, (unsigned long long)(bytes >> 20), (unsigned long long)(m->budget >> 20));
 }
 
-/* Of the largest series of a source that does not lie sorted: so many are gathered at most. */
-static uint64_t series_rows(const struct merge_cursor *c)
-{
-	uint64_t rows = 0;
-	for (uint32_t i = 0; i < c->tabs.series_count && !c->sorted; i++)
-		rows = MAX(rows, c->tabs.series[i].rows);
-	return MIN(rows, part_meta(c->part)->rows);
-}
-
 /* Of what its rows refer to, the numbers in the merged part. */
 static uint64_t source_bytes(const struct merge_cursor *c)
 {
@@ -160,19 +144,7 @@ static uint64_t row_bytes(const struct merge_cursor *c)
 	uint64_t block = 0;
 	for (size_t i = 0; i < c->block_count; i++)
 		block = MAX(block, (uint64_t)c->blocks[i].rows);
-	return block * BLOCK_ROW_BYTES + series_rows(c) * SORT_ROW_BYTES;
-}
-
-/* A series of more rows than a memtable had is sorted piece by piece. */
-static enum status limit_series(const struct merging *m, struct merge_cursor *c, struct err *e)
-{
-	uint64_t most = MAX(m->budget / SORT_ROW_BYTES, (uint64_t)SORT_ROWS_MIN);
-	uint64_t rows = series_rows(c);
-	if (rows / most >= SORT_PIECES_MAX)
-		return err_set(e, E_LIMIT, "%s: a series of %llu rows that are not sorted",
-			part_path(c->part), (unsigned long long)rows);
-	c->pending_max = rows > most ? (size_t)most : 0;
-	return OK;
+	return block * BLOCK_ROW_BYTES + merge_cursor_series_rows(c) * MERGE_SORT_ROW_BYTES;
 }
 
 static enum status check_rows(struct merging *m, struct err *e)
@@ -184,7 +156,8 @@ static enum status check_rows(struct merging *m, struct err *e)
 	}
 	/* One source alone cannot be made smaller, and is no larger than a memtable was; but one
 	 * that was imported may have any number of rows in a series. */
-	return m->count == 1 ? limit_series(m, &m->cursors[0], e) : check_budget(m, bytes, e);
+	return m->count == 1 ? merge_cursor_limit(&m->cursors[0], m->budget, e)
+			     : check_budget(m, bytes, e);
 }
 
 /* When the tables of the first `n` are there, but not their stacks: is it worth going on? */
@@ -308,117 +281,28 @@ static int64_t merged_resolution(const struct merging *m)
 
 /* ---- rows ---- */
 
-static enum status start_cursors(struct merging *m, struct err *e)
+static enum status go_on(void *ctx, uint64_t bytes, struct err *e)
 {
-	for (size_t i = 0; i < m->count; i++) {
-		enum status s = merge_cursor_next(&m->cursors[i], e);
-		if (s != OK) {
-			m->damaged = m->cursors[i].part;
-			return s;
-		}
-	}
-	return OK;
-}
-
-static void sift_down(struct merging *m, size_t i)
-{
-	for (;;) {
-		size_t least = i, child = 2 * i + 1;
-		for (size_t k = child; k < child + 2 && k < m->heap_count; k++)
-			if (merge_key_compare(&m->heap[k]->key, &m->heap[least]->key) < 0)
-				least = k;
-		if (least == i)
-			return;
-		struct merge_cursor *c = m->heap[i];
-		m->heap[i] = m->heap[least];
-		m->heap[least] = c;
-		i = least;
-	}
-}
-
-static void heap_init(struct merging *m)
-{
-	m->heap_count = 0;
-	for (size_t i = 0; i < m->count; i++)
-		if (!m->cursors[i].done)
-			m->heap[m->heap_count++] = &m->cursors[i];
-	for (size_t i = m->heap_count; i-- > 0;)
-		sift_down(m, i);
-}
-
-/* Rows on their way into the new part: those before the last are whole; equal ones may follow it.
- */
-struct outgoing {
-	struct row rows[ROWS_AT_ONCE]; /* of one series and slice */
-	size_t count;
-	struct merge_key key; /* of the last */
-	uint64_t taken;
-};
-
-static enum status write_out(struct outgoing *o, struct part_writer *w, struct err *e)
-{
-	size_t n = o->count;
-	o->count = 0;
-	return n ? part_writer_rows(w, o->rows, n, e) : OK;
-}
-
-static enum status take_row(
-	struct outgoing *o, const struct merge_cursor *c, struct part_writer *w, struct err *e)
-{
-	enum status s = OK;
-	struct row *last = &o->rows[o->count - (o->count > 0)];
-	if (o->count && merge_key_compare(&o->key, &c->key) == 0) {
-		last->value = (int64_t)((uint64_t)last->value + (uint64_t)c->head.value);
-		last->count = (int64_t)((uint64_t)last->count + (uint64_t)c->head.count);
-		return OK;
-	}
-	if (o->count == ROWS_AT_ONCE ||
-		(o->count && (last->series != c->head.series || o->key.w[0] != c->key.w[0])))
-		s = write_out(o, w, e);
-	o->rows[o->count++] = c->head;
-	o->key = c->key;
-	return s;
-}
-
-/* The rows of the first cursor, as long as the others' come later: in stretches, of parts that
- * follow each other. */
-static enum status take_rows(
-	struct merging *m, struct outgoing *o, struct part_writer *w, struct err *e)
-{
-	struct merge_cursor *c = m->heap[0];
-	const struct merge_key *until = NULL;
-	for (size_t i = 1; i < 3 && i < m->heap_count; i++)
-		if (!until || merge_key_compare(&m->heap[i]->key, until) < 0)
-			until = &m->heap[i]->key;
-	enum status s = OK;
-	do {
-		s = take_row(o, c, w, e);
-		if (s != OK)
-			return s;
-		s = merge_cursor_next(c, e);
-		if (s == E_CORRUPT)
-			m->damaged = c->part;
-		if (++o->taken % STOP_CHECK_ROWS == 0 && s == OK &&
-			!merge_pace_wait(&m->pace, m->s, part_writer_bytes(w)))
-			s = err_set(e, E_CANCELED, "the store is closing");
-	} while (s == OK && !c->done && (!until || merge_key_compare(&c->key, until) <= 0));
-	if (c->done)
-		m->heap[0] = m->heap[--m->heap_count];
-	sift_down(m, 0);
-	return s;
+	struct merging *m = ctx;
+	return merge_pace_wait(&m->pace, m->s, bytes)
+		       ? OK
+		       : err_set(e, E_CANCELED, "the store is closing");
 }
 
 static enum status merge_rows(struct merging *m, struct part_writer *w, struct err *e)
 {
-	CLEANUP(free_cleanup) struct outgoing *o = calloc(1, sizeof(*o));
-	if (!o)
-		return err_set(e, E_NOMEM, "merging");
-	enum status s = start_cursors(m, e);
-	if (s == OK)
-		heap_init(m);
-	while (s == OK && m->heap_count)
-		s = take_rows(m, o, w, e);
-	return s == OK ? write_out(o, w, e) : s;
+	struct merge_cursor *cursors[MERGE_SOURCES_MAX];
+	struct merge_rows rows = {
+		.cursors = cursors, .count = m->count, .go_on = go_on, .ctx = m
+	};
+	for (size_t i = 0; i < m->count; i++)
+		cursors[i] = &m->cursors[i];
+	enum status s = merge_rows_write(&rows, w, e);
+	if (s == E_CORRUPT)
+		m->damaged = rows.failed;
+	if (s == E_UNSUPPORTED)
+		m->unfit = rows.failed;
+	return s;
 }
 
 /* ---- what the new part says of itself ---- */

@@ -10,7 +10,11 @@
 
 #include <stdlib.h>
 
-#define GONE UINT32_MAX /* series of a row that was added to an equal one */
+/* A series that does not fit is sorted in pieces of this at least, and not in many. */
+#define SORT_ROWS_MIN 16384
+#define SORT_PIECES_MAX 32
+#define MEMTABLE_STEP 4096 /* rows of a memtable, read as a block */
+#define GONE UINT32_MAX    /* series of a row that was added to an equal one */
 
 /* Signed times as numbers that order as they do. */
 static uint64_t biased(int64_t t)
@@ -34,20 +38,53 @@ int merge_row_compare(const struct row *a, const struct row *b)
 	return merge_key_compare(&x, &y);
 }
 
-/* The next row of all, in `rows`; false at the end. */
+static enum status read_memtable(struct merge_cursor *c, size_t block)
+{
+	size_t from = block * MEMTABLE_STEP, n = MIN(c->list_count - from, (size_t)MEMTABLE_STEP);
+	struct part_rows *r = &c->rows;
+	enum status s = part_rows_reserve(r, n);
+	for (size_t i = 0; i < n && s == OK; i++) {
+		uint32_t at = c->list[from + i];
+		r->series[i] = c->mem->series.v[at];
+		r->node[i] = c->mem->node.v[at];
+		r->set[i] = c->mem->set.v[at];
+		r->time_ns[i] = c->mem->time_ns.v[at];
+		r->value[i] = c->mem->value.v[at];
+		r->n[i] = 1;
+	}
+	r->count = s == OK ? n : 0;
+	return s;
+}
+
+static enum status read_block(struct merge_cursor *c, size_t block, struct err *e)
+{
+	if (!c->mem)
+		return part_read_block(c->part, &c->tabs, &c->blocks[block], ~0u, &c->rows, e);
+	enum status s = read_memtable(c, block);
+	return s == OK ? OK : err_set(e, s, "rows of a memtable");
+}
+
+static bool is_taken(const struct merge_cursor *c, size_t i)
+{
+	return !c->filter ||
+	       merge_filter_takes(c->filter, c->rows.series[i], c->rows.set[i], c->rows.time_ns[i]);
+}
+
+/* The next row that is taken, in `rows`; false at the end. */
 static enum status next_index(struct merge_cursor *c, size_t *out, bool *more, struct err *e)
 {
-	while (c->place.at == c->rows.count) {
-		c->place.at = c->rows.count = 0;
-		*more = c->place.next_block < c->block_count;
-		if (!*more)
-			return OK;
-		enum status s = part_read_block(
-			c->part, &c->tabs, &c->blocks[c->place.next_block++], ~0u, &c->rows, e);
-		if (s != OK)
-			return s;
-	}
-	*out = c->place.at++;
+	do {
+		while (c->place.at == c->rows.count) {
+			c->place.at = c->rows.count = 0;
+			*more = c->place.next_block < c->block_count;
+			if (!*more)
+				return OK;
+			enum status s = read_block(c, c->place.next_block++, e);
+			if (s != OK)
+				return s;
+		}
+		*out = c->place.at++;
+	} while (!is_taken(c, *out));
 	*more = true;
 	int64_t t = c->rows.time_ns[*out];
 	if (t < c->place.slice.first_ns || t > c->place.slice.last_ns)
@@ -55,10 +92,33 @@ static enum status next_index(struct merge_cursor *c, size_t *out, bool *more, s
 	return OK;
 }
 
+uint64_t merge_cursor_series_rows(const struct merge_cursor *c)
+{
+	uint64_t rows = 0;
+	if (c->sorted || c->mem)
+		return 0;
+	for (uint32_t i = 0; i < c->tabs.series_count; i++)
+		rows = MAX(rows, c->tabs.series[i].rows);
+	return MIN(rows, part_meta(c->part)->rows);
+}
+
+enum status merge_cursor_limit(struct merge_cursor *c, uint64_t memory_bytes, struct err *e)
+{
+	uint64_t most = MAX(memory_bytes / MERGE_SORT_ROW_BYTES, (uint64_t)SORT_ROWS_MIN);
+	uint64_t rows = merge_cursor_series_rows(c);
+	if (rows / most >= SORT_PIECES_MAX)
+		return err_set(e, E_LIMIT, "%s: a series of %llu rows that are not sorted",
+			part_path(c->part), (unsigned long long)rows);
+	c->pending_max = rows > most ? (size_t)most : 0;
+	return OK;
+}
+
 void merge_cursor_begin(struct merge_cursor *c)
 {
 	int64_t first = INT64_MAX;
-	for (size_t i = 0; i < c->block_count; i++)
+	if (c->mem)
+		c->block_count = (c->list_count + MEMTABLE_STEP - 1) / MEMTABLE_STEP;
+	for (size_t i = 0; i < c->block_count && !c->mem; i++)
 		first = MIN(first, c->blocks[i].time_min);
 	c->place.slice = part_slice_of(first);
 	if (c->resolution_ns)
@@ -234,8 +294,7 @@ static bool is_wanted(const struct merge_cursor *c, const struct merge_key *from
 static enum status go_back(struct merge_cursor *c, struct err *e)
 {
 	c->place = c->series_begin;
-	return part_read_block(
-		c->part, &c->tabs, &c->blocks[c->place.next_block - 1], ~0u, &c->rows, e);
+	return read_block(c, c->place.next_block - 1, e);
 }
 
 /* What else the block at hand has of the series and slice of the row that was pushed last. */
@@ -251,7 +310,8 @@ static enum status gather_block(struct merge_cursor *c)
 		int64_t t = c->rows.time_ns[at];
 		if (t < slice.first_ns || t > slice.last_ns)
 			break;
-		*to++ = row_at(c, at);
+		if (is_taken(c, at))
+			*to++ = row_at(c, at);
 	}
 	c->pending.len = (size_t)(to - c->pending.v);
 	c->place.at = at;
@@ -324,6 +384,7 @@ void merge_cursor_deinit(struct merge_cursor *c)
 	free(c->nodes);
 	free(c->depths);
 	free(c->sets);
+	free(c->list);
 	if (c->pinned)
 		part_unpin(c->part, c->pinned);
 	part_unref(c->part);

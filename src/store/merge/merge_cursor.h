@@ -26,6 +26,22 @@ static inline int merge_key_compare(const struct merge_key *a, const struct merg
 /* -1, 0, 1 by series, stack, time, set: of rows of one slice. */
 int merge_row_compare(const struct row *a, const struct row *b);
 
+/* Which rows match, and whether those or the others are taken. */
+struct merge_filter {
+	const uint8_t *series; /* one byte for each series of the source; NULL: none matches */
+	const uint8_t *sets;   /* NULL: all match */
+	int64_t from_ns;       /* both inclusive */
+	int64_t last_ns;
+	bool take_matching;
+};
+static inline bool merge_filter_takes(
+	const struct merge_filter *f, uint32_t series, uint32_t set, int64_t time_ns)
+{
+	bool match = f->series && f->series[series] && (!f->sets || f->sets[set]) &&
+		     time_ns >= f->from_ns && time_ns <= f->last_ns;
+	return match == f->take_matching;
+}
+
 /* Where a cursor is in its blocks. */
 struct merge_place {
 	size_t next_block;
@@ -37,7 +53,11 @@ struct merge_place {
 
 /* The rows of one source in the order of the merged part, and in its numbers. */
 struct merge_cursor {
-	struct part *part;
+	struct part *part;          /* NULL: */
+	const struct memtable *mem; /* its rows `list`, by slice and series */
+	uint32_t *list;
+	size_t list_count;
+	const struct merge_filter *filter; /* of a part; NULL: all rows */
 	struct tabs tabs;
 	unsigned pinned; /* groups */
 	bool sorted;     /* rows come as they lie; else series by series of a slice, sorted here */
@@ -65,6 +85,14 @@ struct merge_cursor {
 	struct merge_key key; /* of head */
 	bool done;
 };
+/* One that does not lie sorted: at most so many rows of a series are gathered at a time that they
+ * fit into `memory_bytes`. E_LIMIT: these would be too many pieces. */
+NODISCARD enum status merge_cursor_limit(
+	struct merge_cursor *c, uint64_t memory_bytes, struct err *e);
+/* Rows of the largest series of one that does not lie sorted; else 0. */
+uint64_t merge_cursor_series_rows(const struct merge_cursor *c);
+/* Memory of a row that is gathered and sorted. */
+#define MERGE_SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))
 /* When all but rows is known: before the first row. */
 void merge_cursor_begin(struct merge_cursor *c);
 /* The first row; and each next one. */

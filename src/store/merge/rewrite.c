@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes over the rows of all sources: the first marks what the taken rows use, the second
- * writes them in the numbers of the new tables. As numbers of a part ascend in canonical order, and
- * those of any subset of its elements ascend likewise, rows come out of one source as they went in;
- * only what a change of times or labels can bring out of order is gathered and sorted: the rows of
- * one stack of one series, or of one series, in a slice of time.
+ * Two passes over the rows of all sources: the first marks what the taken rows use, the second is a
+ * merge of them with a filter, in the numbers of the new tables. As numbers of a part ascend in
+ * canonical order, and those of any subset of its elements ascend likewise, the rows of a part
+ * mostly come out as they lie; where times or labels change they are sorted, a series in a slice at
+ * a time.
  *
  * Taking the place of the old part is as in merge.c: the new part is durable and says that it
  * replaces the old one before that goes.
@@ -12,12 +12,11 @@
 #include "store/merge/rewrite.h"
 
 #include "base/clock.h"
-#include "store/merge/merge_cursor.h"
+#include "store/merge/merge_rows.h"
 
 #include <stdlib.h>
 
 #define CANCEL_CHECK_BLOCKS 8
-#define MEMTABLE_STEP 65536u
 
 enum status rewrite_init(struct rewrite *w, struct store *s, size_t source_count, struct err *e)
 {
@@ -27,7 +26,7 @@ enum status rewrite_init(struct rewrite *w, struct store *s, size_t source_count
 		return err_set(e, E_NOMEM, "%zu sources", source_count);
 	w->count = source_count;
 	for (size_t i = 0; i < source_count; i++)
-		part_rows_init(&w->sources[i].block);
+		part_rows_init(&w->sources[i].cursor.rows);
 	return OK;
 }
 
@@ -38,11 +37,7 @@ void rewrite_deinit(struct rewrite *w)
 		free(src->used_series);
 		free(src->used_nodes);
 		free(src->used_sets);
-		free(src->series);
-		free(src->nodes);
-		free(src->sets);
-		free(src->order);
-		part_rows_deinit(&src->block);
+		merge_cursor_deinit(&src->cursor);
 	}
 	free(w->sources);
 	canon_deinit(&w->canon);
@@ -50,98 +45,60 @@ void rewrite_deinit(struct rewrite *w)
 		tables_deinit(&w->tables);
 	take_rounding_deinit(&w->rounding);
 	part_meta_deinit(&w->meta);
-	VEC_FREE(&w->rows);
 }
 
-/* ---- rows as they lie ---- */
+/* ---- the first pass ---- */
 
-static bool taken(const struct rewrite_rule *r, uint32_t series, uint32_t set, int64_t time_ns)
+static enum status go_on(void *ctx, uint64_t bytes, struct err *e)
 {
-	bool match = r->series && r->series[series] && (!r->sets || r->sets[set]) &&
-		     time_ns >= r->from_ns && time_ns <= r->last_ns;
-	return match == r->take_matching;
+	const struct rewrite *w = ctx;
+	(void)bytes;
+	return w->cancel && w->cancel(w->cancel_ctx)
+		       ? err_set(e, E_CANCELED, "the caller went away")
+		       : OK;
 }
 
-static bool canceled(const struct rewrite *w)
+static void look_at(struct rewrite_source *src, uint32_t series, uint32_t node, uint32_t set,
+	int64_t time_ns, int64_t count)
 {
-	return w->cancel && w->cancel(w->cancel_ctx);
+	if (!merge_filter_takes(&src->rule, series, set, time_ns)) {
+		src->left_rows++;
+		src->left_samples += (uint64_t)count;
+		return;
+	}
+	src->rows++;
+	src->samples += (uint64_t)count;
+	src->used_series[series] = 1;
+	src->used_nodes[node] = 1;
+	src->used_sets[set] = 1;
 }
 
-/* The next block of a part in `block`; false at the end. */
-static enum status next_block(
-	struct rewrite *w, struct rewrite_source *src, bool *more, struct err *e)
+static enum status look_at_part(struct rewrite *w, struct rewrite_source *src, struct err *e)
 {
 	struct part *p = src->from->part;
-	*more = src->next_block < src->block_count;
-	if (!*more)
-		return OK;
-	if (src->next_block % CANCEL_CHECK_BLOCKS == 0 && canceled(w))
-		return err_set(e, E_CANCELED, "the caller went away");
-	enum status s = part_read_block(
-		p, &src->from->tabs, &src->blocks[src->next_block++], ~0u, &src->block, e);
-	src->at = 0;
-	src->end = src->block.count;
+	struct part_rows *r = &src->cursor.rows;
+	size_t n;
+	const struct part_block *blocks = part_blocks(p, &n);
+	enum status s = OK;
+	for (size_t i = 0; i < n && s == OK; i++) {
+		if (i % CANCEL_CHECK_BLOCKS == 0)
+			s = go_on(w, 0, e);
+		if (s == OK)
+			s = part_read_block(p, &src->from->tabs, &blocks[i], ~0u, r, e);
+		for (size_t k = 0; s == OK && k < r->count; k++)
+			look_at(src, r->series[k], r->node[k], r->set[k], r->time_ns[k], r->n[k]);
+	}
+	r->count = 0;
 	if (s == E_CORRUPT)
 		w->damaged = p;
 	return s;
 }
 
-static void memtable_row(const struct source *from, size_t i, struct row *out)
+static void look_at_memtable(struct rewrite_source *src)
 {
-	const struct memtable *m = from->mem.table;
-	*out = (struct row){
-		.time_ns = m->time_ns.v[i],
-		.value = m->value.v[i],
-		.count = 1,
-		.series = m->series.v[i],
-		.node = m->node.v[i],
-		.set = m->set.v[i],
-	};
-}
-
-static void part_row(const struct part_rows *b, size_t i, struct row *out)
-{
-	*out = (struct row){
-		.time_ns = b->time_ns[i],
-		.value = b->value[i],
-		.count = b->n[i],
-		.series = b->series[i],
-		.node = b->node[i],
-		.set = b->set[i],
-	};
-}
-
-/* ---- the first pass ---- */
-
-static void look_at(struct rewrite_source *src, const struct row *r)
-{
-	if (!taken(&src->rule, r->series, r->set, r->time_ns)) {
-		src->left_rows++;
-		src->left_samples += (uint64_t)r->count;
-		return;
-	}
-	src->rows++;
-	src->samples += (uint64_t)r->count;
-	src->used_series[r->series] = 1;
-	src->used_nodes[r->node] = 1;
-	src->used_sets[r->set] = 1;
-}
-
-static enum status look_at_part(struct rewrite *w, struct rewrite_source *src, struct err *e)
-{
-	src->blocks = part_blocks(src->from->part, &src->block_count);
-	src->next_block = 0;
-	for (;;) {
-		bool more;
-		struct row r;
-		enum status s = next_block(w, src, &more, e);
-		if (s != OK || !more)
-			return s;
-		for (size_t i = 0; i < src->end; i++) {
-			part_row(&src->block, i, &r);
-			look_at(src, &r);
-		}
-	}
+	const struct memtable *m = src->from->mem.table;
+	for (size_t i = 0; i < src->from->mem.row_count; i++)
+		look_at(src, m->series.v[i], m->node.v[i], m->set.v[i], m->time_ns.v[i], 1);
 }
 
 enum status rewrite_look(struct rewrite *w, struct err *e)
@@ -157,11 +114,8 @@ enum status rewrite_look(struct rewrite *w, struct err *e)
 		enum status s = OK;
 		if (src->from->part)
 			s = look_at_part(w, src, e);
-		for (size_t i = 0; !src->from->part && i < src->from->mem.row_count; i++) {
-			struct row r;
-			memtable_row(src->from, i, &r);
-			look_at(src, &r);
-		}
+		else
+			look_at_memtable(src);
 		if (s != OK)
 			return s;
 	}
@@ -170,109 +124,48 @@ enum status rewrite_look(struct rewrite *w, struct err *e)
 
 /* ---- the second pass ---- */
 
-/* The row's slice becomes the source's. */
-static void translate(const struct rewrite *w, struct rewrite_source *src, struct row *r)
+static enum status order_slices(const struct memtable *m, uint32_t *order, size_t n)
 {
-	if (r->time_ns < src->slice.first_ns || r->time_ns > src->slice.last_ns)
-		src->slice = part_slice_of(r->time_ns);
-	r->series = src->series[r->series];
-	r->node = src->nodes[r->node];
-	r->set = src->sets[r->set];
-	if (w->resolution_ns && w->rounding.delta[r->series] && !w->rounding.keep_time[r->set])
-		r->time_ns = part_round_time(r->time_ns, w->resolution_ns, src->slice);
-}
-
-static enum status order_slices(struct rewrite_source *src, size_t n)
-{
-	const struct memtable *m = src->from->mem.table;
 	CLEANUP(free_cleanup)
 	struct radix_item *items = malloc(MAX(n, (size_t)1) * 2 * sizeof(*items));
 	if (!items)
 		return E_NOMEM;
 	for (size_t i = 0; i < n; i++) {
-		int64_t t = m->time_ns.v[src->order[i]];
-		t = part_slice_of(t).first_ns;
-		items[i] = (struct radix_item){ (uint64_t)t ^ (uint64_t)1 << 63, src->order[i] };
+		int64_t t = part_slice_of(m->time_ns.v[order[i]]).first_ns;
+		items[i] = (struct radix_item){ (uint64_t)t ^ (uint64_t)1 << 63, order[i] };
 	}
 	radix_sort(items, items + n, n);
 	for (size_t i = 0; i < n; i++)
-		src->order[i] = items[i].index;
+		order[i] = items[i].index;
 	return OK;
 }
 
 /* A memtable's taken rows by slice and new series: a counting sort by series, then one by slice. */
 static enum status order_memtable(const struct rewrite *w, struct rewrite_source *src)
 {
-	size_t n = src->from->mem.row_count, taken_rows = 0;
+	const struct memtable *m = src->from->mem.table;
+	struct merge_cursor *c = &src->cursor;
 	CLEANUP(free_cleanup)
 	size_t *begin = calloc((size_t)w->tabs.series_count + 2, sizeof(*begin));
-	src->order = malloc(MAX((size_t)src->rows, (size_t)1) * sizeof(*src->order));
-	if (!begin || !src->order)
+	c->list = malloc(MAX((size_t)src->rows, (size_t)1) * sizeof(*c->list));
+	if (!begin || !c->list)
 		return E_NOMEM;
 	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < n; i++) {
-			struct row r;
-			memtable_row(src->from, i, &r);
-			if (!taken(&src->rule, r.series, r.set, r.time_ns))
+		for (size_t i = 0; i < src->from->mem.row_count; i++) {
+			uint32_t series = m->series.v[i];
+			if (!merge_filter_takes(&src->rule, series, m->set.v[i], m->time_ns.v[i]))
 				continue;
 			if (pass == 0)
-				begin[src->series[r.series] + 1]++;
+				begin[c->series[series] + 1]++;
 			else
-				src->order[begin[src->series[r.series]]++] = (uint32_t)i;
-			taken_rows += pass == 0;
+				c->list[begin[c->series[series]]++] = (uint32_t)i;
+			c->list_count += pass == 0;
 		}
 		for (uint32_t i = 0; pass == 0 && i < w->tabs.series_count; i++)
 			begin[i + 1] += begin[i];
 	}
-	assert(taken_rows == src->rows);
-	return order_slices(src, taken_rows);
-}
-
-/* The next taken row in `head`. */
-static enum status advance(struct rewrite *w, struct rewrite_source *src, struct err *e)
-{
-	src->has_head = false;
-	if (!src->from->part) {
-		if (src->at < src->rows) {
-			memtable_row(src->from, src->order[src->at++], &src->head);
-			translate(w, src, &src->head);
-			src->has_head = true;
-		}
-		return OK;
-	}
-	for (;;) {
-		bool more = true;
-		enum status s = OK;
-		if (src->at == src->end)
-			s = next_block(w, src, &more, e);
-		if (s != OK || !more)
-			return s;
-		while (src->at < src->end) {
-			part_row(&src->block, src->at++, &src->head);
-			if (!taken(&src->rule, src->head.series, src->head.set, src->head.time_ns))
-				continue;
-			translate(w, src, &src->head);
-			src->has_head = true;
-			return OK;
-		}
-	}
-}
-
-static enum status start(struct rewrite *w, struct err *e)
-{
-	for (size_t i = 0; i < w->count; i++) {
-		struct rewrite_source *src = &w->sources[i];
-		src->at = src->end = src->next_block = 0;
-		src->slice = (struct part_slice){ INT64_MAX, INT64_MIN };
-		enum status s = OK;
-		if (!src->from->part && order_memtable(w, src) != OK)
-			s = err_set(e, E_NOMEM, "sorting %llu rows", (unsigned long long)src->rows);
-		if (s == OK)
-			s = advance(w, src, e);
-		if (s != OK)
-			return s;
-	}
-	return OK;
+	assert(c->list_count == src->rows);
+	return order_slices(m, c->list, c->list_count);
 }
 
 static bool ascends(const uint32_t *v, const uint8_t *used, uint32_t n)
@@ -290,157 +183,62 @@ static bool ascends(const uint32_t *v, const uint8_t *used, uint32_t n)
 	return true;
 }
 
-/* How much has to be gathered. */
-static enum status choose_group(struct rewrite *w, struct err *e)
+/* Whether rows of a part come out in the order in which they lie. */
+static bool keeps_order(const struct rewrite *w, const struct rewrite_source *src)
 {
-	w->group = REWRITE_SERIES;
-	for (size_t i = 0; i < w->count; i++) {
-		const struct rewrite_source *src = &w->sources[i];
-		if (src->from->part &&
-			!ascends(src->series, src->used_series, src->from->tabs.series_count))
+	const struct tabs *t = &src->from->tabs;
+	const struct merge_cursor *c = &src->cursor;
+	return src->from->part && w->resolution_ns == 0 &&
+	       ascends(c->nodes, src->used_nodes, t->node_count) &&
+	       ascends(c->sets, src->used_sets, t->set_count);
+}
+
+static enum status begin_source(struct rewrite *w, struct rewrite_source *src, struct err *e)
+{
+	struct merge_cursor *c = &src->cursor;
+	struct part *p = src->from->part;
+	enum status s = OK;
+	c->tabs = src->from->tabs;
+	c->delta = w->rounding.delta;
+	c->keep_time = w->rounding.keep_time;
+	c->resolution_ns = w->resolution_ns;
+	c->order = w->meta.order;
+	if (p) {
+		c->part = part_ref(p);
+		c->blocks = part_blocks(p, &c->block_count);
+		c->filter = &src->rule;
+		c->sorted = part_meta(p)->order == w->meta.order && keeps_order(w, src);
+		if (!ascends(c->series, src->used_series, c->tabs.series_count))
 			return err_set(e, E_UNSUPPORTED,
-				"%s: its series are not in canonical order",
-				part_path(src->from->part));
+				"%s: its series are not in canonical order", part_path(p));
+		s = merge_cursor_limit(c, w->memory_bytes, e);
+	} else {
+		c->mem = src->from->mem.table;
+		if (order_memtable(w, src) != OK)
+			s = err_set(e, E_NOMEM, "sorting %llu rows", (unsigned long long)src->rows);
 	}
-	const struct rewrite_source *one = &w->sources[0];
-	if (w->count != 1 || !one->from->part)
-		return OK;
-	const struct tabs *t = &one->from->tabs;
-	const struct part_meta *from = part_meta(one->from->part);
-	bool by_stack = from->order == PART_ORDER_STACK;
-	bool same = w->resolution_ns == 0 && w->drop_count == 0;
-	if (!ascends(one->nodes, one->used_nodes, t->node_count))
-		return OK;
-	if (same && ascends(one->sets, one->used_sets, t->set_count)) {
-		w->group = REWRITE_ROW;
-		w->meta.order = from->order;
-	} else if (by_stack) {
-		w->group = REWRITE_STACK;
-	}
-	return OK;
-}
-
-static int by_key(const void *a, const void *b)
-{
-	return merge_row_compare(a, b);
-}
-
-/* What was gathered, sorted, equal rows summed. */
-static void compact(struct rewrite *w)
-{
-	struct row *v = w->rows.v;
-	size_t kept = 0, n = w->rows.len;
-	if (w->group == REWRITE_ROW || n < 2)
-		return;
-	qsort(v, n, sizeof(*v), by_key);
-	for (size_t i = 0; i < n; kept++) {
-		struct row sum = v[i++];
-		for (; i < n && merge_row_compare(&sum, &v[i]) == 0; i++) {
-			sum.value = wrap_add(sum.value, v[i].value);
-			sum.count = wrap_add(sum.count, v[i].count);
-		}
-		v[kept] = sum;
-	}
-	w->rows.len = kept;
-}
-
-static enum status write_gathered(struct rewrite *w, struct part_writer *out, struct err *e)
-{
-	compact(w);
-	for (size_t i = 0; i < w->rows.len; i++) {
-		enum status s = part_writer_row(out, &w->rows.v[i], e);
-		if (s != OK)
-			return s;
-	}
-	VEC_CLEAR(&w->rows);
-	return OK;
-}
-
-/* What comes out without being sorted has to go in sorted: another writer may have made the part.
- */
-static bool in_order(const struct rewrite *w, const struct row *a, int64_t a_slice,
-	const struct row *b, int64_t b_slice)
-{
-	if (a_slice != b_slice)
-		return a_slice < b_slice;
-	if (a->series != b->series || w->group == REWRITE_SERIES)
-		return a->series <= b->series;
-	if (w->group == REWRITE_STACK)
-		return a->node <= b->node;
-	if (w->meta.order == PART_ORDER_STACK)
-		return merge_row_compare(a, b) < 0;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns;
-	return a->node != b->node ? a->node < b->node : a->set < b->set;
-}
-
-/* Makes room for one more row. A full table is summed up; if more than half of it is left, it is
- * too large. */
-static enum status make_room(struct rewrite *w, struct err *e)
-{
-	size_t most = w->memory_bytes / sizeof(*w->rows.v);
-	if (w->rows.len < most)
-		return OK;
-	compact(w);
-	if (w->rows.len <= most / 2)
-		return OK;
-	return err_set(e, E_LIMIT,
-		"%zu rows of one series do not fit the memory for sorting: narrow the time range",
-		w->rows.len);
-}
-
-/* All rows of the group that begins with `first`, from one source. */
-static enum status gather(struct rewrite *w, struct rewrite_source *src, const struct row *first,
-	int64_t slice_ns, struct err *e)
-{
-	while (src->has_head && src->slice.first_ns == slice_ns &&
-		src->head.series == first->series &&
-		(w->group == REWRITE_SERIES || src->head.node == first->node)) {
-		enum status s = make_room(w, e);
-		if (s != OK)
-			return s;
-		if (!VEC_PUSH(&w->rows, src->head))
-			return err_set(e, E_NOMEM, "sorting %zu rows", w->rows.len);
-		struct row last = src->head;
-		s = advance(w, src, e);
-		if (s != OK)
-			return s;
-		if (src->from->part && src->has_head &&
-			!in_order(w, &last, slice_ns, &src->head, src->slice.first_ns))
-			return err_set(e, E_UNSUPPORTED,
-				"%s: its rows are not in the order of META",
-				part_path(src->from->part));
-		if (w->group == REWRITE_ROW)
-			break;
-	}
-	return OK;
-}
-
-static bool before(const struct rewrite_source *a, const struct rewrite_source *b)
-{
-	return a->slice.first_ns != b->slice.first_ns ? a->slice.first_ns < b->slice.first_ns
-						      : a->head.series < b->head.series;
+	merge_cursor_begin(c);
+	return s;
 }
 
 static enum status write_rows(struct rewrite *w, struct part_writer *out, struct err *e)
 {
-	enum status s = start(w, e);
-	while (s == OK) {
-		const struct rewrite_source *least = NULL;
-		for (size_t i = 0; i < w->count; i++) {
-			const struct rewrite_source *src = &w->sources[i];
-			if (src->has_head && (!least || before(src, least)))
-				least = src;
-		}
-		if (!least)
-			return OK;
-		struct row first = least->head;
-		int64_t slice_ns = least->slice.first_ns;
-		for (size_t i = 0; i < w->count && s == OK; i++)
-			s = gather(w, &w->sources[i], &first, slice_ns, e);
-		if (s == OK)
-			s = write_gathered(w, out, e);
+	CLEANUP(free_cleanup)
+	struct merge_cursor **cursors = calloc(w->count, sizeof(struct merge_cursor *));
+	struct merge_rows rows = {
+		.cursors = cursors, .count = w->count, .go_on = go_on, .ctx = w
+	};
+	if (!cursors)
+		return err_set(e, E_NOMEM, "%zu sources", w->count);
+	for (size_t i = 0; i < w->count; i++) {
+		cursors[i] = &w->sources[i].cursor;
+		enum status s = begin_source(w, &w->sources[i], e);
+		if (s != OK)
+			return s;
 	}
+	enum status s = merge_rows_write(&rows, out, e);
+	if (s == E_CORRUPT)
+		w->damaged = rows.failed;
 	return s;
 }
 
@@ -448,12 +246,10 @@ enum status rewrite_write(struct rewrite *w, struct place *place, uint64_t id, s
 {
 	CLEANUP(part_writer_cleanup) struct part_writer *out = NULL;
 	enum status s = rewrite_make_tables(w, e);
-	if (s == OK)
-		s = choose_group(w, e);
 	if (s != OK)
 		return s;
-	if (w->group != REWRITE_ROW)
-		w->meta.order = PART_ORDER_STACK;
+	bool alone = w->count == 1 && keeps_order(w, &w->sources[0]);
+	w->meta.order = alone ? part_meta(w->sources[0].from->part)->order : PART_ORDER_STACK;
 	s = part_writer_open(place, id, &w->tabs, &w->canon, &out, e);
 	if (s == OK && w->meta.level)
 		s = part_writer_total(out, w->tabs.node_count, e);

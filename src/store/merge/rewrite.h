@@ -8,37 +8,17 @@
  */
 #pragma once
 
+#include "store/merge/merge_cursor.h"
 #include "store/merge/take.h"
 #include "store/read/read.h"
 
-/* Which rows match, and whether those or the others are taken. */
-struct rewrite_rule {
-	const uint8_t *series; /* one byte for each series of the source; NULL: none matches */
-	const uint8_t *sets;   /* NULL: all match */
-	int64_t from_ns;       /* both inclusive */
-	int64_t last_ns;
-	bool take_matching;
-};
-
-/* How far what has to be kept together while it is sorted reaches. */
-enum rewrite_group { REWRITE_ROW, REWRITE_STACK, REWRITE_SERIES };
-
 struct rewrite_source {
 	struct source *from; /* all groups loaded and pinned by the caller */
-	struct rewrite_rule rule;
+	struct merge_filter rule;
 	uint64_t rows, samples; /* taken; set by rewrite_look() */
 	uint64_t left_rows, left_samples;
 	uint8_t *used_series, *used_nodes, *used_sets;
-	uint32_t *series, *nodes, *sets; /* numbers in the new part */
-	/* reading */
-	struct part_rows block;
-	const struct part_block *blocks;
-	size_t block_count, next_block;
-	uint32_t *order; /* of a memtable's rows */
-	size_t at, end;
-	struct row head;
-	struct part_slice slice; /* of head */
-	bool has_head;
+	struct merge_cursor cursor; /* and the numbers in the new part */
 };
 
 struct rewrite {
@@ -63,8 +43,6 @@ struct rewrite {
 	struct tabs tabs;
 	struct canon canon;
 	struct take_rounding rounding;
-	enum rewrite_group group;
-	VEC(struct row) rows;
 };
 
 /* One source of each. The struct itself is zeroed first. */
@@ -73,7 +51,8 @@ NODISCARD enum status rewrite_init(
 void rewrite_deinit(struct rewrite *w);
 /* Reads all rows: how many are taken, and what they use. */
 NODISCARD enum status rewrite_look(struct rewrite *w, struct err *e);
-/* After rewrite_look(), when rows are taken: durable under its name when OK. */
+/* After rewrite_look(), when rows are taken: durable under its name when OK. E_LIMIT: a series is
+ * too large to be sorted. E_UNSUPPORTED: a source is in another order than it says. */
 NODISCARD enum status rewrite_write(
 	struct rewrite *w, struct place *place, uint64_t id, struct err *e);
 /* Numbers, canonical order: between the two; for rewrite_write(). */

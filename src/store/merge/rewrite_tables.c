@@ -31,7 +31,7 @@ static enum status take_nodes(struct take *m, uint8_t *used, uint32_t *out)
 /* Where rows are told apart by their sets, the profile stays as long as its series. */
 static bool profile_taken(const struct rewrite_source *src, const struct tab_profile *x)
 {
-	const struct rewrite_rule *r = &src->rule;
+	const struct merge_filter *r = &src->rule;
 	int64_t t = x->time_ns;
 	if (src->from->part)
 		t = part_row_time(part_meta(src->from->part), t);
@@ -50,7 +50,7 @@ static enum status take_profiles(struct take *m, const struct rewrite_source *sr
 		struct tab_profile x = f->profiles[i];
 		if (!profile_taken(src, &x))
 			continue;
-		x.series = src->series[x.series];
+		x.series = src->cursor.series[x.series];
 		s = tables_add_profile(m->to, &x);
 	}
 	return s;
@@ -63,21 +63,21 @@ static enum status take_source(struct rewrite *w, struct rewrite_source *src)
 	const struct tabs *f = &src->from->tabs;
 	CLEANUP(take_deinit) struct take m = { 0 };
 	enum status s = take_init(&m, &w->tables, f);
-	src->series = calloc(MAX(f->series_count, 1u), sizeof(uint32_t));
-	src->nodes = calloc(MAX(f->node_count, 1u), sizeof(uint32_t));
-	src->sets = calloc(MAX(f->set_count, 1u), sizeof(uint32_t));
-	if (!src->series || !src->nodes || !src->sets)
+	src->cursor.series = calloc(MAX(f->series_count, 1u), sizeof(uint32_t));
+	src->cursor.nodes = calloc(MAX(f->node_count, 1u), sizeof(uint32_t));
+	src->cursor.sets = calloc(MAX(f->set_count, 1u), sizeof(uint32_t));
+	if (!src->cursor.series || !src->cursor.nodes || !src->cursor.sets)
 		s = E_NOMEM;
 	for (uint32_t i = 0; i < f->series_count && s == OK; i++)
 		if (src->used_series[i])
-			s = take_series(&m, i, &src->series[i]);
+			s = take_series(&m, i, &src->cursor.series[i]);
 	if (s == OK)
 		s = take_profiles(&m, src);
 	for (uint32_t i = 0; i < f->set_count && s == OK; i++)
 		if (src->used_sets[i])
-			s = take_set(&m, i, &src->sets[i]);
+			s = take_set(&m, i, &src->cursor.sets[i]);
 	if (s == OK)
-		s = take_nodes(&m, src->used_nodes, src->nodes);
+		s = take_nodes(&m, src->used_nodes, src->cursor.nodes);
 	if (s == E_CORRUPT)
 		w->damaged = src->from->part;
 	return s;
@@ -109,9 +109,9 @@ enum status rewrite_make_tables(struct rewrite *w, struct err *e)
 	for (size_t i = 0; i < w->count && s == OK; i++) {
 		struct rewrite_source *src = &w->sources[i];
 		const struct tabs *f = &src->from->tabs;
-		renumber(src->series, src->used_series, f->series_count, &w->canon.series);
-		renumber(src->nodes, src->used_nodes, f->node_count, &w->canon.nodes);
-		renumber(src->sets, src->used_sets, f->set_count, &w->canon.sets);
+		renumber(src->cursor.series, src->used_series, f->series_count, &w->canon.series);
+		renumber(src->cursor.nodes, src->used_nodes, f->node_count, &w->canon.nodes);
+		renumber(src->cursor.sets, src->used_sets, f->set_count, &w->canon.sets);
 	}
 	return s == OK ? OK : err_set(e, s, "no memory for the order of a part");
 }

@@ -342,7 +342,7 @@ static enum status rewrite_without(
 	w.cancel_ctx = s;
 	w.sources[0].from = &src;
 	w.sources[0].rule =
-		(struct rewrite_rule){ .series = series, .from_ns = INT64_MIN, .last_ns = last_ns };
+		(struct merge_filter){ .series = series, .from_ns = INT64_MIN, .last_ns = last_ns };
 	st = series ? rewrite_part(&w, false, e) : err_set(e, E_NOMEM, "retention");
 	if (st == OK)
 		metric_add(&s->metrics.expired_rows, w.sources[0].left_rows);
