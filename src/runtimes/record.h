@@ -190,15 +190,16 @@ struct v8_layout {
 	__u16 type_function;   /* the first one */
 	__u16 type_shared, type_script, type_scope, type_bytecodes, type_code;
 	/* Of code that V8 has made. */
-	__u16 function_code;  /* JSFunction's Code; 0: by the table at the root variable */
-	__u16 code_deopt;     /* of a Code: DeoptimizationData */
-	__u16 code_table;     /* its table of places */
-	__u16 code_start;     /* where its instructions are */
-	__u16 code_is_inline; /* 1: they follow it, from code_start on */
-	__u16 code_bytes;     /* u32, how many */
-	__u16 deopt_literals; /* of DeoptimizationData: functions that were put into it */
-	__u16 deopt_inlining; /* and where */
-	__u16 dispatch;       /* to the table of codes, from what the root variable points to */
+	__u16 function_code;     /* JSFunction's Code; 0: by the table at the root variable */
+	__u16 function_feedback; /* its FeedbackCell */
+	__u16 code_deopt;        /* of a Code: DeoptimizationData */
+	__u16 code_table;        /* its table of places */
+	__u16 code_start;        /* where its instructions are */
+	__u16 code_is_inline;    /* 1: they follow it, from code_start on */
+	__u16 code_bytes;        /* u32, how many */
+	__u16 deopt_literals;    /* of DeoptimizationData: functions that were put into it */
+	__u16 deopt_inlining;    /* and where */
+	__u16 dispatch;          /* to the table of codes, from what the root variable points to */
 };
 
 /* What is told of a function in front of its table of places. Words as they lie in memory. */

@@ -20,6 +20,7 @@ enum constant {
 	FRAME_BYTECODES,
 	SCOPE_VARIABLES,
 	FUNCTION_SHARED,
+	FUNCTION_FEEDBACK,
 	SHARED_NAME,
 	SHARED_SCRIPT,
 	SHARED_FLAGS,
@@ -43,6 +44,8 @@ static const char *const constant_names[CONSTANT_COUNT][NAMES_MAX] = {
 	[FRAME_BYTECODES] = { "v8dbg_off_fp_bytecode_array" },
 	[SCOPE_VARIABLES] = { "v8dbg_scopeinfo_idx_first_vars" },
 	[FUNCTION_SHARED] = { "v8dbg_class_JSFunction__shared__SharedFunctionInfo" },
+	[FUNCTION_FEEDBACK] = { "v8dbg_class_JSFunction__raw_feedback_cell__FeedbackCell",
+		"v8dbg_class_JSFunction__raw_feedback_cell__Tagged_FeedbackCell_" },
 	[SHARED_NAME] = { "v8dbg_class_SharedFunctionInfo__name_or_scope_info__Object",
 		"v8dbg_class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
 		"v8dbg_class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_" },
@@ -204,6 +207,7 @@ static bool fill(struct v8_layout *l, const int32_t v[CONSTANT_COUNT], const str
 	return l->frame_bytecodes >= -32 && l->frame_bytecodes <= -24 &&
 	       l->scope_variables <= V8_SCOPE_BYTES - 8 && l->bytecodes_data <= 128 &&
 	       offset_of(v[FUNCTION_SHARED], V8_FUNCTION_BYTES, &l->function_shared) &&
+	       offset_of(v[FUNCTION_FEEDBACK], V8_FUNCTION_BYTES, &l->function_feedback) &&
 	       offset_of(v[SHARED_NAME], V8_SHARED_BYTES, &l->shared_name) &&
 	       offset_of(v[SHARED_SCRIPT], V8_SHARED_BYTES, &l->shared_script) &&
 	       offset_of(v[SHARED_FLAGS], V8_SHARED_BYTES, &l->shared_flags) &&

@@ -82,4 +82,144 @@ static void shows_functions_and_lines(void **state)
 		SKIP("no Node.js here");
 }
 
-TEST_MAIN(cmocka_unit_test(shows_functions_and_lines))
+/* As it runs without flags: the interpreter, then code of each compiler, functions put into others,
+ * and much memory that the collector moves. Whoever is on the stack calls the next one. */
+static const char moving[] =
+	"'use strict';\n"                                                       /* 1 */
+	"function leaf(n) {\n"                                                  /* 2 */
+	"    const all = [];\n"                                                 /* 3 */
+	"    for (let i = 0; i < n; i++) { all.push({ i, text: 'x' + i }); }\n" /* 4 */
+	"    return all.length;\n"                                              /* 5 */
+	"}\n"                                                                   /* 6 */
+	"function small(n) { return leaf(n) + 1; }\n"                           /* 7 */
+	"class Work { method(n) { return small(n) + 1; } }\n"                   /* 8 */
+	"function again(depth, n) {\n"                                          /* 9 */
+	"    if (depth) { return again(depth - 1, n) + 1; }\n"                  /* 10 */
+	"    return new Work().method(n);\n"                                    /* 11 */
+	"}\n"                                                                   /* 12 */
+	"let kept = [];\n"                                                      /* 13 */
+	"function main() {\n"                                                   /* 14 */
+	"    while (true) {\n"                                                  /* 15 */
+	"        kept.push(again(1, 500), new Function('return 1'));\n"         /* 16 */
+	"        if (kept.length > 2000) { kept = kept.slice(1000); }\n"        /* 17 */
+	"    }\n"                                                               /* 18 */
+	"}\n"                                                                   /* 19 */
+	"main();\n";
+
+static const struct script_frame chain[] = {
+	{ "(anonymous)", 1, 20 },
+	{ "main", 14, 0 },
+	{ "again", 9, 10 },
+	{ "again", 9, 11 },
+	{ "method", 8, 8 },
+	{ "small", 7, 7 },
+	{ "leaf", 2, 0 },
+};
+
+struct moving_tally {
+	size_t samples, with, deep, wrong, gaps, inlined, lines;
+};
+
+/* A frame of the script, in the order of the calls. False: it is not who is to be there. */
+static bool take_frame(const struct code_frame *f, const char *path, bool is_innermost, size_t *n,
+	struct moving_tally *t)
+{
+	const struct code *c = f->function;
+	char file[256];
+	(void)snprintf(file, sizeof(file), "%.*s", STR_ARG(c ? c->file : STR("?")));
+	if (strcmp(file, path) != 0)
+		return true; /* Node's own, and builtins */
+	size_t at = (*n)++;
+	t->lines += f->lines.line != 0;
+	if (at >= ARRAY_COUNT(chain) || !str_eq(c->name, str_of(chain[at].name)) ||
+		f->lines.first != chain[at].first_line ||
+		(!is_innermost && f->lines.line && chain[at].line &&
+			f->lines.line != chain[at].line)) {
+		print_message("frame %zu: %.*s:%u, line %u\n", at, STR_ARG(c->name), f->lines.first,
+			f->lines.line);
+		return false;
+	}
+	return true;
+}
+
+static void look_at_moving(const struct live *l, struct codes *codes, const struct live_sample *s,
+	const char *path, struct moving_tally *t)
+{
+	const uint64_t *f = live_user_frames(l, s);
+	size_t n = 0;
+	bool right = true;
+	for (size_t i = s->user_count; i-- > 0 && right;) {
+		struct code_frame frames[CODE_FRAMES_MAX];
+		if (!frame_is_runtime(f[i]))
+			continue;
+		t->gaps += !(frame_code(f[i]) & FRAME_CODE_REAL);
+		const struct code *c = codes_find(codes, s->h.pid, frame_code(f[i]));
+		if (!c)
+			continue;
+		size_t count = codes_frames(codes, c, f[i] & FRAME_POSITION_NONE, frames);
+		t->inlined += count > 1;
+		for (size_t k = count; k-- > 0 && right;)
+			right = take_frame(&frames[k], path, i == 0 && k == 0, &n, t);
+	}
+	t->samples++;
+	t->with += n > 0;
+	t->deep += n == ARRAY_COUNT(chain);
+	t->wrong += !right;
+}
+
+static void check_moving(const char *node)
+{
+	struct live l;
+	struct moving_tally t = { 0 };
+	struct codes *codes = NULL;
+	char path[] = "/tmp/firn-test-script-XXXXXX";
+	int fd = mkstemp(path);
+	CHECK(fd >= 0 && write(fd, moving, strlen(moving)) == (ssize_t)strlen(moving));
+	close(fd);
+	const char *args[] = { node, "--max-semi-space-size=1", path, NULL };
+	int pid = live_spawn(args, -1);
+	live_begin(&l, SCRIPT_FREQUENCY_HZ, pid);
+	usleep(500000);
+	live_publish_process(&l, pid);
+	live_start(&l);
+	script_run_until(&l, SCRIPT_SAMPLES_WANTED);
+	live_stop(&l);
+	CHECK_OK(codes_new(CODES_BYTES_MAX, &codes, NULL), NULL);
+	for (size_t i = 0; i < l.codes.len; i++)
+		codes_add(codes, &l.codes.v[i].event);
+	for (size_t i = 0; i < l.samples.len; i++) {
+		if (l.samples.v[i].h.tid == l.samples.v[i].h.pid)
+			look_at_moving(&l, codes, &l.samples.v[i], path, &t);
+	}
+	print_message("%s: %zu samples, %zu of the program, %zu to the innermost, %zu wrong, %zu "
+		      "gaps, %zu frames with others in them, %zu with a line\n",
+		node, t.samples, t.with, t.deep, t.wrong, t.gaps, t.inlined, t.lines);
+	live_kill(pid);
+	live_end(&l);
+	codes_free(codes);
+	(void)unlink(path);
+	CHECK(t.samples >= SCRIPT_SAMPLES_NEEDED && t.with * 100 >= t.samples * 95);
+	CHECK(t.wrong * 100 <= t.samples && t.gaps * 100 <= t.samples);
+	CHECK(t.inlined > t.samples / 4 && t.deep > t.samples / 4);
+}
+
+static void shows_functions_in_others_while_objects_move(void **state)
+{
+	(void)state;
+	if (probe_sampling(NULL) != OK)
+		SKIP("cannot sample here");
+	if (access("/usr/bin/node", X_OK) != 0 && !getenv("FIRN_TEST_NODES"))
+		SKIP("no Node.js here");
+	if (access("/usr/bin/node", X_OK) == 0)
+		check_moving("/usr/bin/node");
+	const char *more = getenv("FIRN_TEST_NODES");
+	struct str left = str_of(more ? more : ""), one;
+	while (left.len && str_split(&left, ':', &one)) {
+		char path[256];
+		(void)snprintf(path, sizeof(path), "%.*s", STR_ARG(one));
+		check_moving(path);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(shows_functions_and_lines),
+	cmocka_unit_test(shows_functions_in_others_while_objects_move))

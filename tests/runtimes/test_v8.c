@@ -14,6 +14,7 @@ static const struct constant {
 	{ "v8dbg_off_fp_bytecode_array", -32 },
 	{ "v8dbg_scopeinfo_idx_first_vars", 3 },
 	{ "v8dbg_class_JSFunction__shared__SharedFunctionInfo", 24 },
+	{ "v8dbg_class_JSFunction__raw_feedback_cell__FeedbackCell", 40 },
 	{ "v8dbg_class_SharedFunctionInfo__name_or_scope_info__Object", 16 },
 	{ "v8dbg_class_SharedFunctionInfo__script_or_debug_info__HeapObject", 32 },
 	{ "v8dbg_class_SharedFunctionInfo__flags__int", 48 },

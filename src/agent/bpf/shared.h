@@ -43,7 +43,8 @@ enum frame_file {
 	X(CODE, 3, "the function of a frame could not be read")                          \
 	X(OWNER, 4, "no native frame was found that runs these frames")                  \
 	X(THREAD, 5, "the list of threads could not be read")                            \
-	X(FROZEN, 6, "the frames of a virtual thread that lie on the heap")
+	X(FROZEN, 6, "the frames of a virtual thread that lie on the heap")              \
+	X(INLINED, 7, "which functions were put into this code is not known")
 /* clang-format on */
 enum runtime_gap {
 #define RUNTIME_GAP_ENUM(name, number, text) RUNTIME_GAP_##name = number,

@@ -31,6 +31,16 @@
 /* Registers of the interpreter, in w->regs. */
 #define V8_REG_OFFSET 1    /* r9 */
 #define V8_REG_BYTECODES 4 /* r12 */
+/* Of a function that begins. */
+#define V8_REG_FUNCTION 8 /* rdi */
+
+enum v8_frame_part {
+	V8_FRAME_WHOLE,
+	V8_FRAME_NONE,
+	V8_FRAME_PUSHED, /* the caller's rbp only */
+	V8_FRAME_EMPTY,  /* rbp is set, the rest is in registers */
+	V8_FRAME_GONE,
+};
 
 static __always_inline __u64 v8_frame_word(const struct v8_scratch *v, __s32 from_fp)
 {
@@ -72,6 +82,21 @@ static __always_inline __u64 v8_position(
 	return position < FRAME_POSITION_NONE ? position : FRAME_POSITION_NONE;
 }
 
+/* A frame of code that was made of the function in v->function, and its number. */
+static __always_inline void v8_record_code(
+	struct walk *w, const struct runtime_record *r, struct v8_scratch *v, __u64 number)
+{
+	const struct v8_layout *l = &r->layout.v8;
+	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
+	enum v8_code_kind kind = v8_find_code(w, l, v, address);
+	if (kind == V8_CODE_UNKNOWN)
+		runtime_record_gap(w, r, RUNTIME_GAP_INLINED);
+	if (kind == V8_CODE_OPTIMIZED && v->code_position < FRAME_POSITION_NONE)
+		runtime_record_frame(w, v8_code_number(w, l, v, number, address), v->code_position);
+	else
+		runtime_record_frame(w, number, FRAME_POSITION_NONE);
+}
+
 /* A frame of JavaScript: of the interpreter, of a compiled function, or of a builtin. */
 static __always_inline void v8_record_function(
 	struct walk *w, const struct runtime_record *r, struct v8_scratch *v, int is_interpreter)
@@ -90,13 +115,42 @@ static __always_inline void v8_record_function(
 	__u64 position = FRAME_POSITION_NONE;
 	if (v->bytecodes && v->has_script)
 		position = v8_position(w, &r->layout.v8, v);
-	__u64 code = 0;
-	if (!w->code.native && v->has_script)
-		code = v8_code(w, &r->layout.v8, v, number);
-	if (code)
-		runtime_record_frame(w, code, v->code_position);
-	else
+	if (w->code.native || !v->has_script)
 		runtime_record_frame(w, number, position);
+	else
+		v8_record_code(w, r, v, number);
+}
+
+/* At the instruction that was interrupted: how much of the frame is there. `b`: the byte before it,
+ * then those from there on. */
+static __always_inline enum v8_frame_part v8_frame_part(const __u8 *b)
+{
+	if (b[1] == 0x55 && b[2] == 0x48 && b[3] == 0x89 && b[4] == 0xe5)
+		return V8_FRAME_NONE; /* at push %rbp; mov %rsp, %rbp */
+	if (b[0] == 0x55 && b[1] == 0x48 && b[2] == 0x89 && b[3] == 0xe5)
+		return V8_FRAME_PUSHED;
+	if ((b[0] == 0xe5 && b[1] == 0x56) || (b[0] == 0x56 && b[1] == 0x57))
+		return V8_FRAME_EMPTY; /* at push %rsi; push %rdi */
+	if (b[1] == 0xc3 || b[1] == 0xc2)
+		return V8_FRAME_GONE; /* at ret */
+	return V8_FRAME_WHOLE;
+}
+
+/* The innermost function, which has no frame yet, or no more. */
+static __always_inline enum stack_end v8_frameless(struct walk *w, const struct runtime_record *r,
+	struct v8_scratch *v, enum v8_frame_part part)
+{
+	__u64 pc = 0, fp = w->fp;
+	__u64 ra_at = w->sp + (part == V8_FRAME_PUSHED ? 8 : 0);
+	if (!read_stack(w, ra_at, &pc) || (part == V8_FRAME_PUSHED && !read_stack(w, w->sp, &fp)))
+		return STACK_END_READ_ERROR;
+	v->bytecodes = 0;
+	__u64 number =
+		part == V8_FRAME_GONE ? 0 : v8_function(&r->layout.v8, v, w->regs[V8_REG_FUNCTION]);
+	if (number)
+		v8_record_code(w, r, v, number);
+	w->pc_is_guess = 1;
+	return hotspot_to(w, pc, ra_at + 8, fp);
 }
 
 /* The frame at (pc, sp, fp), and to its caller. Global: verified by itself. */
@@ -110,14 +164,22 @@ __noinline int v8_frame(__u32 zero)
 	if (!r)
 		return STACK_END_NO_REGS;
 	__u64 fp = w->fp;
+	__u8 b[8];
+	enum v8_frame_part part = V8_FRAME_WHOLE;
 	int is_interpreter = v8_is_interpreter(w, &r->layout.v8);
+	v8_begin_sample(w, v);
+	if (w->pc_is_exact && !w->code.native && read_user(b, sizeof(b), w->pc - 1))
+		part = v8_frame_part(b);
+	if (part == V8_FRAME_NONE || part == V8_FRAME_PUSHED || part == V8_FRAME_GONE)
+		return v8_frameless(w, r, v, part);
 	if (fp < w->sp || fp - w->sp > V8_FRAME_BYTES_MAX || (fp & 7) ||
 		!read_user(v->frame, V8_FRAME_BYTES, fp - V8_FRAME_BELOW)) {
 		v8_record_native(w);
 		return STACK_END_NO_TABLE;
 	}
-	v8_begin_sample(w, v);
-	if (v8_frame_word(v, V8_FRAME_CONTEXT) & V8_TAG)
+	if (part == V8_FRAME_EMPTY)
+		v->frame[(V8_FRAME_BELOW + V8_FRAME_FUNCTION) / 8] = w->regs[V8_REG_FUNCTION];
+	if (part == V8_FRAME_EMPTY || v8_frame_word(v, V8_FRAME_CONTEXT) & V8_TAG)
 		v8_record_function(w, r, v, is_interpreter);
 	else if (!is_interpreter || config.keep_interpreters)
 		v8_record_native(w);

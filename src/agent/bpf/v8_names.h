@@ -36,6 +36,19 @@
 #define V8_DEOPT_FUNCTIONS 24
 #define V8_CODE_TABLE_BYTES_MAX 2560
 
+/* Of a SharedFunctionInfo: its Code, where it was compiled without optimizing. */
+#define V8_SHARED_DATA 8
+/* A FeedbackVector: its slots, how many are looked at; a weak reference. */
+#define V8_FEEDBACK_SLOTS 48
+#define V8_FEEDBACK_MAX 64
+#define V8_WEAK_TAG 3
+
+enum v8_code_kind {
+	V8_CODE_UNKNOWN,
+	V8_CODE_PLAIN, /* of one function, without a table of places */
+	V8_CODE_OPTIMIZED,
+};
+
 enum v8_map {
 	V8_MAP_FUNCTION,
 	V8_MAP_SHARED,
@@ -62,6 +75,8 @@ struct v8_scratch {
 	__u64 deopt[V8_BLOCK_WORDS]; /* DeoptimizationData */
 	__u64 inlined[V8_INLINED_MAX];
 	struct v8_code_told code_told;
+	__u64 loop_cell; /* a function's feedback, and the code that was found by it last */
+	__u64 loop_code;
 	__u64 code_position; /* of the frame at hand: bytes into its code */
 	__u64 head[4];       /* of a BytecodeArray's table */
 	struct v8_told told;
@@ -507,29 +522,86 @@ __noinline int v8_tell_code(__u64 number)
 	return 0;
 }
 
-/* The number of the code that executes the function of v->function, of the number `function`, which
- * is told if it is new; 0: it is not known, or was made without optimizing. */
-static __always_inline __u64 v8_code(
-	struct walk *w, const struct v8_layout *l, struct v8_scratch *v, __u64 function)
+/* Is the instruction at `address` in this Code? It is in v->code then. */
+static __always_inline int v8_is_in_code(
+	const struct v8_layout *l, struct v8_scratch *v, __u64 code, __u64 address)
 {
-	__u64 code = v8_code_of(w, l, v);
 	if (!v8_read(v->code, V8_CODE_BYTES, code) ||
 		!v8_is(v, V8_MAP_CODE, v->code[0], l->type_code, l->type_code))
 		return 0;
 	__u64 start =
 		l->code_is_inline ? code - V8_TAG + l->code_start : v8_word(v->code, l->code_start);
-	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
-	__u64 deopt = v8_word(v->code, l->code_deopt);
 	v->code_position = address - start;
-	if (v->code_position >= v8_half(v->code, l->code_bytes) ||
-		v->code_position >= FRAME_POSITION_NONE ||
-		!v8_read(v->deopt, V8_DEOPT_BYTES, deopt) ||
+	return v->code_position < v8_half(v->code, l->code_bytes);
+}
+
+/* A loop that runs for long gets code of its own, which the function's feedback has: looks for the
+ * one with `address`, from 11 on. 1: it is in v->code. */
+__noinline int v8_find_loop_code(__u64 address)
+{
+	struct walk *w = walk_here();
+	struct v8_scratch *v = v8_scratch_here();
+	if (!w || !v || !config.walk_runtimes)
+		return 0;
+	const struct runtime_record *r = hotspot_record(w);
+	if (!r || r->layout.v8.code_is_inline)
+		return 0;
+	const struct v8_layout *l = &r->layout.v8;
+	__u64 cell = v8_word(v->function, l->function_feedback);
+	if (v->loop_cell == cell && v8_is_in_code(l, v, v->loop_code, address))
+		return 1;
+	if (!v8_read(v->head, 16, cell))
+		return 0;
+	__u64 vector = *(const volatile __u64 *)&v->head[1];
+	if (!v8_read(v->head, 16, vector))
+		return 0;
+	__u32 count = *(const volatile __u64 *)&v->head[1];
+	for (__u32 i = 0; i < V8_FEEDBACK_MAX; i++) {
+		if (i > count) /* to 12 there is a word more before them */
+			return 0;
+		__u64 slot = runtime_word(vector - V8_TAG + V8_FEEDBACK_SLOTS + i * sizeof(slot));
+		if ((slot & 3) != V8_WEAK_TAG || (__u32)slot == V8_WEAK_TAG)
+			continue;
+		slot &= ~2ULL;
+		/* The Code, or what stands for it. */
+		if (!v8_is_in_code(l, v, slot, address)) {
+			slot = v8_word(v->code, 8);
+			if (!v8_is_in_code(l, v, slot, address))
+				continue;
+		}
+		v->loop_cell = cell;
+		v->loop_code = slot;
+		return 1;
+	}
+	return 0;
+}
+
+/* Which code executes the function of v->function at `address`. */
+static __always_inline enum v8_code_kind v8_find_code(
+	const struct walk *w, const struct v8_layout *l, struct v8_scratch *v, __u64 address)
+{
+	if (!v8_is_in_code(l, v, v8_code_of(w, l, v), address)) {
+		if (v8_is_in_code(l, v, v8_word(v->shared, V8_SHARED_DATA), address))
+			return V8_CODE_PLAIN;
+		if (!v8_find_loop_code(address))
+			return V8_CODE_UNKNOWN;
+	}
+	if (!v8_read(v->deopt, V8_DEOPT_BYTES, v8_word(v->code, l->code_deopt)) ||
 		v8_word(v->deopt, V8_DEOPT_LENGTH) >> V8_SMI_SHIFT < V8_DEOPT_LENGTH_LEAST ||
 		v8_is(v, V8_MAP_BYTECODES, v->deopt[0], l->type_bytecodes, l->type_bytecodes) ||
 		!v8_is_small(v8_word(v->deopt, V8_DEOPT_FUNCTIONS)))
-		return 0;
-	__u64 number = hash_mix(hash_mix(function, start), v8_word(v->code, l->code_table));
-	number = hash_mix(number, deopt) | FRAME_CODE_REAL;
+		return V8_CODE_PLAIN;
+	return V8_CODE_OPTIMIZED;
+}
+
+/* The number of the code in v->code, made of the function with this number, which is told if it is
+ * new. */
+static __always_inline __u64 v8_code_number(struct walk *w, const struct v8_layout *l,
+	struct v8_scratch *v, __u64 function, __u64 address)
+{
+	__u64 number = hash_mix(function, address - v->code_position);
+	number = hash_mix(number, v8_word(v->code, l->code_table));
+	number = hash_mix(number, v8_word(v->code, l->code_deopt)) | FRAME_CODE_REAL;
 	v->code_told.function = (function & FRAME_CODE_MASK) | FRAME_CODE_REAL;
 	if (code_is_due(w, number))
 		(void)v8_tell_code(number);
