@@ -86,6 +86,7 @@ struct v8_scratch {
 	__u32 source_bytes, source_unit;
 	__u64 parts[V8_NAME_PARTS_MAX]; /* right halves of a String of two */
 	__u32 text_type, text_bytes;
+	__u32 copied_unit; /* of the characters that v8_copy() copied */
 	__u64 text_at;
 };
 
@@ -200,22 +201,30 @@ __noinline int v8_string(__u64 string)
 	return 0;
 }
 
-/* Copies the text of a String that is not put together of others to data[at]. */
+/* Copies the text in v->text_at, which is not put together of others, to data[at]. All texts of one
+ * name have characters of one size. */
 static __always_inline __u32 v8_copy_flat(
-	struct v8_scratch *v, struct event_code *e, __u32 at, __u32 max, __u8 *unit)
+	struct v8_scratch *v, struct event_code *e, __u32 at, __u32 max)
 {
-	__u8 bytes = v->text_type & V8_STRING_ONE_BYTE ? 1 : 2;
-	if (*unit != RUNTIME_TEXT_UTF8 && *unit != bytes)
+	__u32 unit = v->text_type & V8_STRING_ONE_BYTE ? 1 : 2;
+	if (v->copied_unit != RUNTIME_TEXT_UTF8 && v->copied_unit != unit)
 		return 0;
-	*unit = bytes;
+	v->copied_unit = unit;
 	return code_copy(e, at, v->text_at, v->text_bytes, max);
 }
 
-/* Copies a name, of some parts at most: what is right of one and no single String is left out. */
-static __always_inline __u32 v8_copy(
-	struct v8_scratch *v, struct event_code *e, __u32 at, __u64 string, __u32 max, __u8 *unit)
+/* Copies a name, of some parts at most, to data[at] of the event that code_begin() gave: what is
+ * right of one and no single String is left out. Its unit is v->copied_unit. How many bytes, below
+ * 1,024. Global: verified once. */
+__noinline int v8_copy(__u32 at, __u64 string, __u32 max)
 {
+	struct v8_scratch *v = v8_scratch_here();
+	struct stack_copy *copy = stack_copy_here();
+	if (!v || !copy || !config.walk_runtimes || max >= 1024)
+		return 0;
+	struct event_code *e = (struct event_code *)copy->event.stack;
 	__u32 bytes = 0, parts = 0;
+	v->copied_unit = RUNTIME_TEXT_UTF8;
 	if (!v8_string(string))
 		return 0;
 	for (; parts < V8_NAME_PARTS_MAX; parts++) {
@@ -228,16 +237,32 @@ static __always_inline __u32 v8_copy(
 	}
 	if ((v->text_type & V8_STRING_KIND) == V8_STRING_CONS)
 		return 0;
-	bytes = v8_copy_flat(v, e, at, max, unit);
+	bytes = v8_copy_flat(v, e, at, max);
 	for (int i = 0; i < V8_NAME_PARTS_MAX && parts; i++) {
 		parts--;
 		__u64 part = *(volatile __u64 *)&v->parts[parts & (V8_NAME_PARTS_MAX - 1)];
 		if (bytes >= max || !v8_string(part) ||
 			(v->text_type & V8_STRING_KIND) == V8_STRING_CONS)
 			continue;
-		bytes += v8_copy_flat(v, e, at + bytes, max / 4, unit);
+		bytes += v8_copy_flat(v, e, at + bytes, max / 4);
 	}
-	return bytes;
+	return bytes < 2048 ? bytes : 0;
+}
+
+/* The same of a function's name and of its script's: how many bytes, at most 1,023. */
+static __always_inline __u32 v8_copy_name(struct v8_scratch *v, struct event_code *e, __u64 string)
+{
+	__u32 bytes = v8_copy(0, string, CODE_NAME_BYTES_MAX);
+	e->name_unit = v->copied_unit;
+	return bytes < 1024 ? bytes : 0;
+}
+
+static __always_inline __u32 v8_copy_file(
+	struct v8_scratch *v, struct event_code *e, __u32 at, __u64 string)
+{
+	__u32 bytes = v8_copy(at, string, CODE_FILE_BYTES_MAX);
+	e->file_unit = v->copied_unit;
+	return bytes < 1024 ? bytes : 0;
 }
 
 /* ---- functions ---- */
@@ -276,7 +301,7 @@ static __always_inline __u32 v8_copy_scope_name(struct v8_scratch *v, struct eve
 	for (int i = 0; i < V8_SLOTS - 1 && !bytes; i++) {
 		__u64 slot = *(const volatile __u64 *)&v->told.slots[i];
 		if (slot & V8_TAG)
-			bytes = v8_copy(v, e, 0, slot, CODE_NAME_BYTES_MAX, &e->name_unit);
+			bytes = v8_copy_name(v, e, slot);
 	}
 	return bytes;
 }
@@ -366,7 +391,7 @@ static __always_inline __u32 v8_copy_told(
 }
 
 /* The function of v->shared and v->script. */
-__noinline int v8_tell(__u64 number)
+static __always_inline int v8_tell(__u64 number)
 {
 	struct walk *w = walk_here();
 	struct v8_scratch *v = v8_scratch_here();
@@ -383,12 +408,11 @@ __noinline int v8_tell(__u64 number)
 	if (v8_read_slots(l, v, name))
 		at = v8_copy_scope_name(v, e);
 	else
-		at = v8_copy(v, e, 0, name, CODE_NAME_BYTES_MAX, &e->name_unit);
+		at = v8_copy_name(v, e, name);
 	e->name_bytes = at;
 	int has_source = 0;
 	if (v->has_script) {
-		__u32 bytes = v8_copy(v, e, at, v8_word(v->script, l->script_name),
-			CODE_FILE_BYTES_MAX, &e->file_unit);
+		__u32 bytes = v8_copy_file(v, e, at, v8_word(v->script, l->script_name));
 		e->file_bytes = bytes;
 		at += bytes;
 		has_source = v8_find_source(l, v);
