@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: the fold comes in the order of the answer; here it becomes columns, with the texts that are
- * used numbered anew. The part that is not in the graph is its total less the sum of its own
- * values.
+ * used numbered anew. By a label its values are frames below the root, of no kind. The part that is
+ * not in the graph is its total less the sum of its own values.
  */
 #include "query/report.h"
 
@@ -46,6 +46,18 @@ static bool number_string(struct emitter *m, uint32_t id, uint32_t *out)
 	return true;
 }
 
+/* A value of the label: it is there once. */
+static bool write_group(struct emitter *m, uint32_t i, uint32_t group)
+{
+	struct query_flame *f = m->out;
+	struct str name = m->t->stacks.groups[group]; /* of one label */
+	char *copy = arena_copy(m->a, name.p, name.len);
+	f->name[i] = f->string_count;
+	if (copy)
+		f->strings[f->string_count++] = str_make(copy, name.len);
+	return copy != NULL;
+}
+
 static bool write_node(struct emitter *m, uint32_t i)
 {
 	struct query_flame *f = m->out;
@@ -55,6 +67,8 @@ static bool write_node(struct emitter *m, uint32_t i)
 	f->total[i] = n->total;
 	if (i == 0)
 		return true;
+	if (n->line == QUERY_LINE_NONE)
+		return write_group(m, i, n->group);
 	uint32_t key = m->t->lines.v[n->line].key;
 	const struct query_key *k = &m->t->lines.keys[key];
 	const struct query_origin *origin = &m->t->lines.origins[key];
@@ -74,7 +88,8 @@ static enum status emit(struct emitter *m, struct arena *work, struct err *e)
 	m->numbers = ARENA_ARRAY(work, uint32_t, texts);
 	if (!m->numbers)
 		return err_set(e, arena_status(work), "%zu texts", texts);
-	f->strings = ARENA_ARRAY(m->a, struct str, MIN(count * 3 + 1, texts));
+	f->strings =
+		ARENA_ARRAY(m->a, struct str, MIN(count * 3 + 1, texts + m->t->stacks.group_count));
 	bool good = f->strings && make_columns(f, count, m->a) && number_string(m, 0, &empty);
 	for (uint32_t i = 0; good && i < count; i++)
 		good = write_node(m, i);
@@ -151,11 +166,16 @@ struct query_report_request query_shown_request(
 enum status query_flame(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct query_flame *out, struct err *e)
 {
+	if (r->by_count > 1)
+		return err_set(e, E_INVALID, "by: a flame graph is by one label");
 	CLEANUP(arena_deinit) struct arena work;
 	CLEANUP(query_tree_deinit) struct query_tree t = { 0 };
 	struct query_shown room;
 	struct query_report_request request = query_shown_request(r, &room);
 	struct query_flame made = { 0 };
+	memcpy(request.labels, r->by, r->by_count * sizeof(*r->by));
+	request.label_count = r->by_count;
+	request.group_max = r->limit;
 	arena_init(&work, a->limit - a->used);
 	enum status s = query_tree_make(&t, q, &request, &work, e);
 	if (s == OK)

@@ -32,10 +32,12 @@ struct query_request {
 	int64_t from_ns;
 	int64_t to_ns;
 	double trim;      /* nodes below this share of the total are left out; 0: none */
-	uint32_t limit;   /* rows of a table, series of a graph; 0: no limit */
+	uint32_t limit;   /* rows of a table, series of a graph, values of a label in a flame graph;
+			   * 0: no limit */
 	int64_t step_ns;  /* series; 0: chosen so that about 300 points come out */
 	struct str by[8]; /* series: sum by these labels; pprof: labels to keep (none: all but those
-			   * of threads and CPUs) */
+			   * of threads and CPUs); flame graph: one, whose values are frames below
+			   * the root */
 	uint32_t by_count;
 	bool by_total; /* rows of a table by total, else by self */
 	/* Values of a `samples:count` type stay counts; of a flame graph and query_range() only. */
@@ -207,6 +209,10 @@ struct query_report_request {
 	unsigned by;                         /* QUERY_BY_… */
 	struct str labels[QUERY_LABELS_MAX]; /* not of a comparison */
 	uint32_t label_count;
+	/* So many groups at most, the largest: what has none of the labels is one ("no NAME"), the
+	 * others are one more ("everything else"). 0: all, and what has none is in no group. Not of
+	 * a chart. */
+	uint32_t group_max;
 	bool chart;     /* in the order of time */
 	bool durations; /* a pprof file says how long its profiles took, unless by labels */
 	bool invert;

@@ -7,7 +7,8 @@
 #define DEFAULT_RANGE_NS (15 * 60 * NS_PER_SEC)
 #define DEFAULT_TRIM 0.0001
 #define DEFAULT_SERIES_LIMIT 20
-#define WIDTH_MAX 100000 /* characters of a line */
+#define DEFAULT_FLAME_VALUES 10 /* of the label in `by` */
+#define WIDTH_MAX 100000        /* characters of a line */
 
 /* ---- parameters ---- */
 
@@ -230,7 +231,8 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 static const struct query_request defaults_types = { 0 };
 static const struct query_request defaults_labels = { 0 };
 static const struct query_request defaults_series = { .limit = DEFAULT_SERIES_LIMIT };
-static const struct query_request defaults_flamegraph = { .trim = DEFAULT_TRIM };
+static const struct query_request defaults_flamegraph = { .trim = DEFAULT_TRIM,
+	.limit = DEFAULT_FLAME_VALUES };
 static const struct query_request defaults_top = { 0 };
 static const struct query_request defaults_functions = { 0 };
 

@@ -377,8 +377,50 @@ static void agrees_with_a_count_of_paths(void **state)
 	free(made);
 }
 
+/* By a label: the largest values, what has none, and the rest are frames below the root. */
+static void has_values_of_a_label(void **state)
+{
+	(void)state;
+	struct graph g;
+	struct query_request r = fake_request(CPU);
+	fake_sample(CPU, 1, 5, 1, "comm=a,pid=1", "main@x;f>g@x");
+	fake_sample(CPU, 2, 2, 1, "comm=a,pid=2", "main@x;h@x");
+	fake_sample(CPU, 3, 4, 1, "comm=b", "main@x;f>g@x");
+	fake_sample(CPU, 4, 3, 1, "pid=7", "main@x");
+	fake_sample(CPU, 5, 2, 1, "comm=c", "main@x;h@x");
+	fake_sample(CPU, 6, 1, 2, "comm=d", "main@x"); /* of a longer period */
+	r.by[r.by_count++] = STR("comm");
+	r.limit = 3;
+	ask(&g, &r);
+	CHECK_GRAPH(&g, "a 0 7\n main 0 7\n  f 0 5\n   g^ 5 5\n  h 2 2\n"
+			"b 0 4\n main 0 4\n  f 0 4\n   g^ 4 4\n"
+			"everything else 0 4\n main 2 4\n  h 2 2\n"
+			"no comm 0 3\n main 3 3\n");
+	CHECK(g.f.total[0] == 18 && g.f.sample_count == 6 && g.f.kind[1] == FRAME_UNKNOWN);
+	done(&g);
+	r.invert = true;
+	r.limit = 1;
+	ask(&g, &r);
+	CHECK_GRAPH(&g, "everything else 0 11\n main 5 5\n g^ 0 4\n  f 0 4\n   main 4 4\n h 0 2\n  "
+			"main 2 2\n"
+			"a 0 7\n g^ 0 5\n  f 0 5\n   main 5 5\n h 0 2\n  main 2 2\n");
+	done(&g);
+	r.invert = false;
+	r.limit = 0;
+	r.match = STR("H");
+	ask(&g, &r);
+	CHECK_GRAPH(&g, "a 0 2\n main 0 2\n  h 2 2\nc 0 2\n main 0 2\n  h 2 2\n");
+	done(&g);
+	r.by[r.by_count++] = STR("pid");
+	struct err e = { 0 };
+	arena_init(&g.arena, 1 << 20);
+	CHECK(query_flame(&fake_engine, &r, &g.arena, &g.f, &e) == E_INVALID);
+	done(&g);
+}
+
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
-TEST_MAIN(WITH_STORE(folds), WITH_STORE(merges_by_function), WITH_STORE(is_empty_without_samples),
-	WITH_STORE(trims), WITH_STORE(inverts), WITH_STORE(matches), WITH_STORE(wraps),
-	WITH_STORE(passes_failures_on), WITH_STORE(agrees_with_a_count_of_paths))
+TEST_MAIN(WITH_STORE(folds), WITH_STORE(has_values_of_a_label), WITH_STORE(merges_by_function),
+	WITH_STORE(is_empty_without_samples), WITH_STORE(trims), WITH_STORE(inverts),
+	WITH_STORE(matches), WITH_STORE(wraps), WITH_STORE(passes_failures_on),
+	WITH_STORE(agrees_with_a_count_of_paths))

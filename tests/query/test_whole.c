@@ -173,8 +173,11 @@ static struct sums ask(const struct query_request *r)
 		sums.flame_self += f.self[i];
 	CHECK_OK(query_top(&engine, r, &a, &t, &e), &e);
 	sums.top = t.total;
-	/* The root's own value belongs to no function. */
-	sums.top_self = f.self[0];
+	/* The own values of the root, or of the values of a label below it, belong to no function.
+	 */
+	for (uint32_t i = 0; i < f.count; i++)
+		if (i == 0 || (r->by_count && f.parent[i] == 0))
+			sums.top_self += f.self[i];
 	for (uint32_t i = 0; i < t.count; i++)
 		sums.top_self += t.rows[i].self;
 	return sums;
