@@ -61,6 +61,15 @@ static bool lockdown_is_confidentiality(void)
 	return false;
 }
 
+/* Debian's kernels know a level of 3, their default, at which only CAP_SYS_ADMIN is asked for. */
+static int64_t perf_event_paranoid(void)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	uint64_t level;
+	struct str text = str_trim(small_file(&b, "/proc/sys/kernel/perf_event_paranoid"));
+	return str_parse_u64(text, 10, &level) ? (int64_t)MIN(level, (uint64_t)9) : -1;
+}
+
 static enum status explain_denied(const char *what, struct err *e)
 {
 	bool admin = probe_has_capability(CAP_SYS_ADMIN);
@@ -73,15 +82,20 @@ static enum status explain_denied(const char *what, struct err *e)
 			what, bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ",
 			perfmon ? (bpf ? "" : " is")
 				: (bpf ? "CAP_PERFMON is" : "CAP_PERFMON are"));
+	if (!admin && strstr(what, "perf_event_open") && perf_event_paranoid() > 2)
+		return err_set(e, E_DENIED,
+			"%s is not allowed: kernel.perf_event_paranoid is %d, which asks for "
+			"CAP_SYS_ADMIN: give it, or run sysctl kernel.perf_event_paranoid=2",
+			what, (int)perf_event_paranoid());
 	if (lockdown_is_confidentiality())
 		return err_set(e, E_DENIED,
 			"%s is not allowed: the kernel is locked down (" LOCKDOWN_PATH
 			" says confidentiality); boot with lockdown=integrity",
 			what);
 	return err_set(e, E_DENIED,
-		"%s is not allowed although CAP_BPF and CAP_PERFMON are there: a seccomp or "
-		"AppArmor profile, or SELinux, forbids it; for containers take "
-		"deploy/seccomp/firn-agent.json and deploy/apparmor/firn-agent",
+		"%s is not allowed although CAP_BPF and CAP_PERFMON are there: seccomp, AppArmor "
+		"or SELinux forbids it; containers may take deploy/seccomp/firn-agent.json and "
+		"deploy/apparmor/firn-agent",
 		what);
 }
 
