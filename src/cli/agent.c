@@ -8,9 +8,11 @@
 #include "cli/flags.h"
 #include "cli/sending.h"
 #include "cli/startup.h"
+#include "http/http.h"
 #include "os/os.h"
 
 #define REMOTE_BYTES_MAX 512
+#define HEADER_BYTES_MAX 4096
 
 struct agent {
 	struct cli_sending_flags sending;
@@ -46,10 +48,49 @@ static bool check_credentials(const struct cli_sending_flags *f)
 			     "one of them is enough");
 		return false;
 	}
+	bool token = (f->token && f->token[0]) || f->token_file;
+	if ((f->basic && f->basic[0]) + (f->basic_file != NULL) + token > 1) {
+		cli_complain("--remote-store-basic-auth, --remote-store-basic-auth-file and a "
+			     "token: one of them is enough");
+		return false;
+	}
 	if (f->insecure && strncmp(f->remote, "https:", 6) == 0) {
 		cli_complain("--remote-store-insecure: %s is spoken to with TLS", f->remote);
 		return false;
 	}
+	return true;
+}
+
+/* A name and password are one more header. */
+static bool add_basic(struct cli_sending_flags *f, char header[HEADER_BYTES_MAX])
+{
+	CLEANUP(buf_deinit) struct buf pair, value;
+	struct err e = { 0 };
+	buf_init(&pair, HEADER_BYTES_MAX / 2);
+	buf_init(&value, HEADER_BYTES_MAX - 1);
+	if (f->basic_file) {
+		enum status s = os_read_file(f->basic_file, &pair, &e);
+		if (s != OK) {
+			cli_complain("--remote-store-basic-auth-file: %s", err_text(&e, s));
+			return false;
+		}
+	} else if (f->basic && f->basic[0]) {
+		buf_cstr(&pair, f->basic);
+	} else {
+		return true;
+	}
+	struct str text = str_trim(buf_view(&pair));
+	buf_cstr(&value, "authorization=Basic ");
+	http_base64_encode(&value, text);
+	if (str_index(text, ':') == text.len || buf_status(&pair) != OK ||
+		buf_status(&value) != OK || f->headers.count == CLI_LIST_MAX) {
+		cli_complain("--remote-store-basic-auth: NAME:PASSWORD is expected");
+		return false;
+	}
+	snprintf(header, HEADER_BYTES_MAX, "%.*s", STR_ARG(buf_view(&value)));
+	explicit_bzero(pair.data, pair.len);
+	f->headers.v[f->headers.count++] = header;
+	f->headers.v[f->headers.count] = NULL;
 	return true;
 }
 
@@ -153,8 +194,9 @@ int cli_agent(int argc, char **argv)
 	if (v.sending.version)
 		return cli_version(0, NULL);
 	struct agent_config config;
-	char spool[PATH_MAX], address[REMOTE_BYTES_MAX];
-	if (!cli_log_apply(&v.log) || !cli_profiling_apply(&v.profiling, &config) ||
+	char spool[PATH_MAX], address[REMOTE_BYTES_MAX], header[HEADER_BYTES_MAX];
+	if (!cli_log_apply(&v.log) || !add_basic(&v.sending, header) ||
+		!cli_profiling_apply(&v.profiling, &config) ||
 		!apply_sending(&v.sending, &config, spool, address))
 		return CLI_USAGE;
 	struct err e = { 0 };

@@ -158,6 +158,71 @@ void cli_config_show(struct buf *out, const struct cli_option *o, const void *fi
 	}
 }
 
+/* ---- sections, for people ---- */
+
+static bool is_secret(struct str key)
+{
+	static const char *const names[] = { "password", "credentials", "bearer_token",
+		"client_secret", "token", "secret", "key", "secret_key", "access_key",
+		"session_token", "encryption_key", "storage_account_key",
+		"storage_connection_string", "service_account", "http_headers" };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_eq(key, str_of(names[i])))
+			return true;
+	return false;
+}
+
+static void show_text(struct buf *out, struct str text, bool secret)
+{
+	size_t at = str_rindex(text, '@'), slashes = str_index(text, '/');
+	bool url = at < text.len && slashes + 1 < at && text.p[slashes + 1] == '/';
+	if (secret) {
+		buf_cstr(out, "(secret)");
+	} else if (url) {
+		buf_printf(out, "\"%.*s//(secret)%.*s\"", (int)slashes, text.p,
+			STR_ARG(str_sub(text, at, text.len)));
+	} else {
+		buf_json_str(out, text);
+	}
+}
+
+/* Behind "key:" or "-"; the depth is bounded by CONF_DEPTH_MAX. */
+static void show_node(struct buf *out, const struct conf_node *n, int indent, bool secret)
+{
+	if (n->kind == CONF_TEXT || !n->count) {
+		buf_u8(out, ' ');
+		if (n->kind == CONF_TEXT)
+			show_text(out, n->text, secret);
+		else
+			buf_cstr(out, n->kind == CONF_MAP ? "{}" : "[]");
+		buf_u8(out, '\n');
+		return;
+	}
+	buf_u8(out, '\n');
+	for (uint32_t i = 0; i < n->count; i++) {
+		const struct conf_entry *x = &n->v[i];
+		buf_printf(out, "%*s", indent, "");
+		if (n->kind == CONF_MAP) {
+			buf_str(out, x->key);
+			buf_u8(out, ':');
+		} else {
+			buf_u8(out, '-');
+		}
+		show_node(out, x->value, indent + 2, secret || is_secret(x->key));
+	}
+}
+
+void cli_config_show_sections(struct buf *out, const struct cli_config *c)
+{
+	for (size_t i = 0; c->root && i < ARRAY_COUNT(further); i++) {
+		const struct conf_node *n = conf_find(c->root, further[i]);
+		if (!n || conf_is_empty(n))
+			continue;
+		buf_printf(out, "# line %u of the file\n%s:", n->line, further[i]);
+		show_node(out, n, 2, false);
+	}
+}
+
 /* ---- the file ---- */
 
 /* Checks the sections that other parts read later, so that errors show before anything starts. */

@@ -40,3 +40,6 @@ bool cli_config_is_key(const struct cli_option *o);
 void cli_config_env(const struct cli_option *o, char out[96]);
 /* "http_address: 127.0.0.1:7070", without an end of line. */
 void cli_config_show(struct buf *out, const struct cli_option *o, const void *field);
+/* The sections that are no flags (scrape_configs, …) as YAML, with their lines; secrets are hidden,
+ * and so are the values of headers and what stands before the '@' of a URL. */
+void cli_config_show_sections(struct buf *out, const struct cli_config *c);

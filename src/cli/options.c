@@ -174,6 +174,7 @@ static void show(const struct parsing *p)
 			buf_cstr(cli_shown, "  # default\n");
 		}
 	}
+	cli_config_show_sections(cli_shown, &file);
 }
 
 /* ---- names that were meant ---- */

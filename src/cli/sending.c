@@ -37,6 +37,13 @@ static const struct cli_option sending_options[] = {
 	{ .name = "remote-store-bearer-token-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_sending_flags, token_file), .value = "FILE",
 	  .help = "A file that holds the token. It is read again for each batch." },
+	{ .name = "remote-store-basic-auth", .kind = CLI_TEXT, .secret = true,
+	  .at = offsetof(struct cli_sending_flags, basic), .value = "NAME:PASSWORD",
+	  .help = "Use TLS, and send this name and password in place of a token. The command line "
+		  "is for all to see: better a file." },
+	{ .name = "remote-store-basic-auth-file", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_sending_flags, basic_file), .value = "FILE",
+	  .help = "A file that holds NAME:PASSWORD. It is read at the start." },
 	{ .name = "remote-store-grpc-headers", .kind = CLI_LIST, .separator = ';', .secret = true,
 	  .at = offsetof(struct cli_sending_flags, headers), .value = "NAME=VALUE;...",
 	  .help = "Headers that are sent with each batch; may be repeated." },

@@ -14,6 +14,7 @@ struct cli_sending_flags {
 	bool insecure, skip_verify;
 	const char *ca_file, *client_cert, *client_key;
 	const char *token, *token_file;
+	const char *basic, *basic_file;
 	struct cli_list headers;
 	int64_t call_ns;
 	bool no_names, strips;

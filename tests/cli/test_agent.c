@@ -59,6 +59,7 @@ static void comes_with_credentials(void **state)
 		{ "anybody", "--remote-store-insecure-skip-verify", "https://here:1" },
 		{ "header", "--remote-store-grpc-headers a=b;Authorization=c", "https://here:1" },
 		{ "any header", "--remote-store-grpc-headers a=b", "here:1" },
+		{ "name and password", "--remote-store-basic-auth me:pass", "https://here:1" },
 		{ "in clear", "--remote-store-insecure --remote-store-bearer-token t", "here:1" },
 	};
 	fake_agent_run = sample;

@@ -60,6 +60,20 @@ static void shows_what_wins(void **state)
 	CHECK_HAS(c.out, "wall_clock: true  # line 9 of the file\n");
 	CHECK(!strstr(c.out, "secret-1") && !strstr(c.out, "cache_path"));
 	CHECK_HAS(c.out, "remote_store_bearer_token: (secret)  # line 8 of the file\n");
+	put("scrape_configs:\n- job_name: a\n  scheme: https\n  basic_auth: {username: u, "
+	    "password: "
+	    "hidden-1}\n  proxy_url: http://u:hidden-2@proxy:3128/\n"
+	    "  http_headers: {X-Key: {values: [hidden-3]}}\n  consul_sd_configs:\n"
+	    "  - {server: 'c:8500', token: hidden-4, tags: []}\n  static_configs:\n"
+	    "  - targets: [h:1, h:2]\n");
+	run(&c, cli_config, "config show server --config-path", "");
+	CHECK_STR(str_of(c.err), "");
+	CHECK_HAS(c.out, "# line 2 of the file\nscrape_configs:\n  -\n    job_name: \"a\"\n");
+	CHECK_HAS(c.out, "      username: \"u\"\n      password: (secret)\n");
+	CHECK_HAS(c.out, "    proxy_url: \"http://(secret)@proxy:3128/\"\n");
+	CHECK_HAS(c.out, "        server: \"c:8500\"\n        token: (secret)\n        tags: []\n");
+	CHECK_HAS(c.out, "        targets:\n          - \"h:1\"\n          - \"h:2\"\n");
+	CHECK(!strstr(c.out, "hidden"));
 	/* What is printed is a file again, but for secrets. */
 	run(&c, cli_config, "config show nothing --config-path", "");
 	assert_int_equal(c.code, CLI_USAGE);
