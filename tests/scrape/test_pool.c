@@ -157,7 +157,6 @@ static void finds_targets(void **state)
 	ingest_deinit(&in);
 }
 
-/* A thousand times: targets that stay go on, and nothing is left over. */
 static enum status refuse_file(const char *path, struct err *e)
 {
 	return err_set(e, E_DENIED, "%s: not this one", path);
@@ -172,6 +171,18 @@ static const struct scrape_config *config_of(struct scrape *x)
 	return c;
 }
 
+static int open_files(void)
+{
+	int count = 0;
+	DIR *d = opendir("/proc/self/fd");
+	CHECK(d);
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count;
+}
+
+/* A thousand times: targets that stay go on, and nothing is left over. */
 static void reloads(void **state)
 {
 	(void)state;
@@ -185,10 +196,12 @@ static void reloads(void **state)
 	SERVE_UNTIL(look(x, "/good").count == 2);
 	SERVE_UNTIL(look(x, "/good").view.health == SCRAPE_GOOD);
 	const struct scrape_target *before = x->targets.v[0];
+	int files = open_files();
 	for (int i = 0; i < (TEST_TSAN ? 50 : 1000); i++) {
 		CHECK_OK(scrape_reload(x, &e), &e);
 		CHECK(look(x, "/good").count == 2);
 	}
+	CHECK(open_files() < files + 20); /* connections come and go */
 	CHECK(x->targets.v[0] == before && metric_get(&x->metrics.reload_ok) == 1);
 	int samples = atomic_load(&sink_samples);
 	SERVE_UNTIL(atomic_load(&sink_samples) > samples);
