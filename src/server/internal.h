@@ -113,6 +113,7 @@ struct server {
 	int handover_stop_fd; /* while handover_runs */
 	pthread_t handover;
 	bool handover_runs;
+	pthread_mutex_t notes_lock;   /* of the files of notes.c */
 	pthread_mutex_t figures_lock; /* all 0 is ready; of the agent's own metrics: */
 	struct buf figures;           /* empty: none came */
 	int64_t figures_at_ns;        /* monotonic */
@@ -269,6 +270,10 @@ net_handler_fn server_report_panic;
 net_handler_fn server_otlp_traces;
 net_handler_fn server_otlp_logs;
 net_handler_fn server_otlp_metrics;
+
+/* notes.c: saved views and annotations */
+net_handler_fn server_handle_views;
+net_handler_fn server_handle_annotations;
 
 /* targets.c: parca.scrape.v1alpha1.ScrapeService, and POST /-/reload */
 net_handler_fn server_targets;

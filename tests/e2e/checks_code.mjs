@@ -97,6 +97,30 @@ export const codeChecks = {
 		await page.waitForSelector("[data-testid=sandwich]");
 	},
 
+	async "a view is saved on the server, opened by its name, and deleted"({ page, url }) {
+		await open(page, url, "?paused=1&search=main");
+		await page.click(".saved-menu > button");
+		const name = `view ${Date.now() % 100000}`;
+		await page.getByLabel("Name of this view").fill(name);
+		await page.click(".saved-new button");
+		await page.waitForSelector(`.saved-view:has-text("${name}")`);
+		await page.goto(`${url}/?paused=1`);
+		await painted(page);
+		await page.click(".saved-menu > button");
+		await page.click(`.saved-view a:has-text("${name}")`);
+		await waitParameter(page, "search", "main");
+		await painted(page);
+		await page.click(".saved-menu > button");
+		await page.click(`button[aria-label="Delete ${name}"]`);
+		await page.waitForSelector(`.saved-view:has-text("${name}")`, { state: "detached" });
+	},
+
+	async "the chart marks what was annotated"({ page, url }) {
+		await page.request.post(`${url}/api/annotations?text=deploy%20v1.2`);
+		await open(page, url, "?from=now-1h");
+		await page.waitForSelector(".timeline[data-marks*='deploy v1.2']");
+	},
+
 	async "a source is no wider than a phone"({ page, url }) {
 		await page.setViewportSize({ width: 390, height: 800 });
 		const row = await withFile(page, url);

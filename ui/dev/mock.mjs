@@ -9,6 +9,7 @@ import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { coresAt, PROCESSES } from "./data.mjs";
+import { metrics } from "./metrics.mjs";
 import { instructionsOf, sourceOf } from "./source.mjs";
 import { flameOf, makeStacks, topOf } from "./tree.mjs";
 
@@ -33,6 +34,7 @@ process.on("SIGUSR2", () => {
 	firstMs = Date.now();
 });
 let flames = 0;
+let views = [];
 
 class Bad extends Error {}
 
@@ -186,6 +188,15 @@ function answer(path, p) {
 	}
 	if (path === "/api/source") return sourceOf(topOf(stacksOf(ask(p)), 0), ask(p).unit, p.get("file") ?? "");
 	if (path === "/api/instructions") return instructionsOf(topOf(stacksOf(ask(p)), 0), ask(p).unit, p.get("function"), p.get("binary"));
+	if (path === "/api/annotations") {
+		return { annotations: [{ time: now - 300_000, text: "deploy v1.2" }] };
+	}
+	if (path === "/api/views") {
+		const name = p.get("name");
+		views = views.filter((view) => view.name !== name);
+		if (p.has("url")) views.push({ time: now, name, url: p.get("url") });
+		return { views };
+	}
 	if (path === "/api/agents") {
 		const agent = (id, ago, lastError = "") => ({
 			id,
@@ -212,29 +223,6 @@ function target(url, lastError) {
 		url,
 		health: lastError ? "HEALTH_BAD" : "HEALTH_GOOD",
 	};
-}
-
-/** The figures of a server that takes 38 samples a second. */
-function metrics() {
-	const samples = 38 * Math.round((Date.now() - firstMs) / 1000);
-	return [
-		"# TYPE firn_store_samples_total counter",
-		`firn_store_samples_total ${samples}`,
-		`firn_store_log_bytes_total ${samples * 120}`,
-		"firn_store_parts 4",
-		"firn_store_part_bytes 733578",
-		"firn_store_part_rows 41044",
-		"firn_store_memtable_bytes 1584309",
-		"process_resident_memory_bytes 58806272",
-		`firn_agent_samples_taken_total ${samples}`,
-		"firn_agent_cpus 2",
-		"firn_agent_unwind_table_bytes 26445616",
-		"firn_agent_bpf_nanoseconds_total 1150716663",
-		'firn_agent_samples_lost_total{reason="ring"} 12',
-		'firn_agent_samples_lost_total{reason="busy"} 0',
-		'firn_ingest_refused_samples_total{reason="old"} 3',
-		"",
-	].join("\n");
 }
 
 const TYPES = {
@@ -279,7 +267,7 @@ const server = createServer((request, response) => {
 		return;
 	}
 	if (url.pathname === "/metrics") {
-		send(request, response, 200, "text/plain", Buffer.from(metrics()));
+		send(request, response, 200, "text/plain", Buffer.from(metrics(firstMs)));
 		return;
 	}
 	const name = url.pathname.slice(1) || "index.html";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The only place that talks to the server: plain GET, JSON, errors as sentences. */
 import type { Flame } from "../model/flame.ts";
+import type { Mark } from "../model/marks.ts";
 import { learnClock } from "./clock.ts";
 import { decodeFlame } from "./decode.ts";
 import type { Agent, FlameAnswer, InstructionsAnswer, ProfileType, SeriesAnswer, SourceAnswer, Target, TopAnswer } from "./types.ts";
@@ -196,6 +197,36 @@ export function getInstructions(
 	signal: AbortSignal,
 ): Promise<InstructionsAnswer> {
 	return get("api/instructions", { ...q, function: one.name, binary: one.binary, build_id: one.build }, signal);
+}
+
+/** A view of the page that somebody saved; `url` from "?" on. */
+export interface SavedView {
+	name: string;
+	url: string;
+}
+
+/** Views that were saved on the server. */
+export async function getViews(signal: AbortSignal): Promise<SavedView[]> {
+	return (await get<{ views?: SavedView[] }>("api/views", {}, signal)).views ?? [];
+}
+
+/** Saves a view under a name, or without an address deletes it. */
+export async function changeView({ name, url }: { name: string; url?: string }): Promise<void> {
+	let response: Response;
+	try {
+		response = await fetch(apiUrl("api/views", { name, url, delete: url === undefined ? 1 : undefined }), { method: "POST" });
+	} catch {
+		throw new ApiError("The server does not answer.", 0, "");
+	}
+	if (!response.ok) {
+		throw await errorOf(response);
+	}
+}
+
+/** What was noted down about instants of a range. */
+export async function getAnnotations(range: { from: string; to: string }, signal: AbortSignal): Promise<Mark[]> {
+	const { annotations } = await get<{ annotations?: { time: number; text: string }[] }>("api/annotations", range, signal);
+	return (annotations ?? []).map(({ time, text }) => ({ ms: time, text }));
 }
 
 /** Who pushed lately. */

@@ -5,15 +5,17 @@
  * repetition is refused; of the others the text of each name is bounded, and the time of all together.
  */
 
-/** Characters of a name that are looked at. */
-export const NAME_MAX = 400;
+/**
+ * Characters of a name that are looked at, by the number of repetitions: with k of them, from any place, a
+ * text of n characters can be divided in about n^(k+1)/(k+1)! ways, which stays below 100 million.
+ */
+export const NAME_MAX = [4000, 4000, 800, 200] as const;
 /** What one expression may take for all names, in milliseconds. */
 export const TIME_MAX_MS = 1500;
-/** Repetitions without an end that follow each other: the time grows by their number's power. */
-const REPEATS_MAX = 4;
+const REPEATS_MAX = NAME_MAX.length - 1;
 
-/** What is wrong with a repetition, or "". */
-function riskOf(source: string): string {
+/** The repetitions of an expression, and what is wrong with them, or "". */
+function riskOf(source: string): { repeats: number; error: string } {
 	/** For each open group: whether something in it repeats or has alternatives. */
 	const open: boolean[] = [];
 	let repeats = 0;
@@ -37,7 +39,7 @@ function riskOf(source: string): string {
 			open[open.length - 1] = true;
 		} else if (c === "*" || c === "+" || (c === "{" && /^\{\d+,?\d*\}/.test(source.slice(i)))) {
 			if (wasClosed) {
-				return "a repetition of what repeats or has alternatives could take forever";
+				return { repeats, error: "a repetition of what repeats or has alternatives could take forever" };
 			}
 			repeats++;
 			if (open.length > 0) {
@@ -45,7 +47,7 @@ function riskOf(source: string): string {
 			}
 		}
 	}
-	return repeats > REPEATS_MAX ? `more than ${REPEATS_MAX} repetitions could take forever` : "";
+	return { repeats, error: repeats > REPEATS_MAX ? `more than ${REPEATS_MAX} repetitions could take forever` : "" };
 }
 
 /** A test of names, or what is wrong with the expression. It finds nothing more once its time is up. */
@@ -59,7 +61,7 @@ export function compilePattern(
 	} catch {
 		return { test: null, error: "not a regular expression" };
 	}
-	const error = riskOf(source);
+	const { repeats, error } = riskOf(source);
 	if (error !== "") {
 		return { test: null, error };
 	}
@@ -69,7 +71,7 @@ export function compilePattern(
 		let hit = known.get(name);
 		if (hit === undefined) {
 			const begun = now();
-			hit = spent < TIME_MAX_MS && pattern.test(name.slice(0, NAME_MAX));
+			hit = spent < TIME_MAX_MS && pattern.test(name.slice(0, NAME_MAX[repeats]));
 			spent += now() - begun;
 			known.set(name, hit);
 		}

@@ -4,11 +4,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { serverNow } from "../api/clock.ts";
 import type { Data } from "../app/data.ts";
+import { useMarks } from "../app/marks.ts";
 import { useSlots } from "../app/palette.ts";
 import { SERIES_MAX } from "../app/series.ts";
 import { go, stateNow } from "../app/store.ts";
 import { cssValue } from "../app/theme.ts";
 import { lineColour, type Theme } from "../model/colour.ts";
+import type { Mark } from "../model/marks.ts";
 import { splitValue } from "../model/names.ts";
 import { isAwaited } from "../model/retry.ts";
 import { withMatcher } from "../model/selector.ts";
@@ -98,6 +100,7 @@ function useChart(
 	colours: string[],
 	strong: number,
 	base: TimelineBase | null,
+	marks: readonly Mark[],
 ) {
 	const root = useRef<HTMLDivElement>(null);
 	const chart = useRef<Chart | null>(null);
@@ -124,6 +127,7 @@ function useChart(
 				span,
 				select: state.select,
 				base: base?.span ?? null,
+				marks,
 				baseColour: cssValue("--base"),
 				strong,
 				axis: cssValue("--text-2"),
@@ -134,7 +138,7 @@ function useChart(
 				formatY: (ticks) => formatTicks(ticks, rate),
 			});
 		}
-	}, [grid, theme, state.lines, state.select, colours.join(), strong, base?.span.fromMs, base?.span.toMs]);
+	}, [grid, theme, state.lines, state.select, colours.join(), strong, base?.span.fromMs, base?.span.toMs, marks]);
 	return { root, cursor };
 }
 
@@ -179,7 +183,8 @@ export function Timeline(props: {
 		answer?.step ?? 10_000,
 	);
 	const span = answer?.span ?? data.span;
-	const { root, cursor } = useChart(state, theme, grid, span, rate, colours, strong, base);
+	const marks = useMarks(span, answer?.step ?? 10_000, data.question?.query ?? "", labels);
+	const { root, cursor } = useChart(state, theme, grid, span, rate, colours, strong, base, marks);
 	const recorded = { fromMs: Math.max(span.fromMs, data.type?.first ?? 0), toMs: span.toMs };
 	const valueText = (line: Line): string => {
 		const value =
@@ -189,7 +194,7 @@ export function Timeline(props: {
 	const by = answer?.by[0] ?? "";
 	const choices = labels.includes(data.by) || data.by === "" ? labels : [data.by, ...labels];
 	return (
-		<section class="panel timeline" aria-label="Over time">
+		<section class="panel timeline" aria-label="Over time" data-marks={marks.map((m) => m.text).join(", ")}>
 			<div class="timeline-bar">
 				<h2 title={data.type?.type}>{meaningOf(data.type?.type ?? "").name}</h2>
 				<label class="by">

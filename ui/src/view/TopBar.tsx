@@ -11,6 +11,8 @@ import { formatClock, isLive, spanOf, toApiTime } from "../model/time.ts";
 import { typeName } from "../model/types.ts";
 import { formatUrl, type State } from "../model/url.ts";
 import { Icon, type IconName } from "./icons.tsx";
+import { Lazy, lazy } from "./Lazy.tsx";
+import { Popover } from "./Menu.tsx";
 import { NavMenu } from "./Nav.tsx";
 import { RangePicker } from "./RangePicker.tsx";
 import { SelectorInput } from "./SelectorInput.tsx";
@@ -71,6 +73,18 @@ function ShareButton({ state, data }: { state: State; data: Data }) {
 			<Icon name="link" />
 			{done && <span class="said floating">Link copied</span>}
 		</button>
+	);
+}
+
+const Saved = lazy(() => import("./more.tsx"), (m) => m.SavedViews);
+
+function SavedButton({ state, data }: { state: State; data: Data }) {
+	const [open, setOpen] = useState(false);
+	const type = data.type?.type ?? state.type;
+	return (
+		<Popover class="saved-menu" title="Views by name, kept on the server" open={open} setOpen={setOpen} label={<Icon name="saved" />}>
+			<Lazy of={Saved} address={formatUrl({ ...state, type })} close={() => setOpen(false)} />
+		</Popover>
 	);
 }
 
@@ -196,6 +210,7 @@ export function TopBar(props: {
 					/>
 					<LiveButtons state={state} data={data} />
 					<div class="group">
+						<SavedButton state={state} data={data} />
 						<ShareButton state={state} data={data} />
 					</div>
 				</>

@@ -7,6 +7,7 @@
 import { timeLabels, timeTicks, valueTicks } from "../model/axis.ts";
 import { type Grid, snapSpan, stackUp } from "../model/series.ts";
 import type { Span } from "../model/time.ts";
+import type { Mark } from "../model/marks.ts";
 import { drawRanges } from "./chart_ranges.ts";
 
 /** Everything that is drawn. */
@@ -20,6 +21,7 @@ export interface ChartScene {
 	select: Span | null;
 	/** The range that is compared with. */
 	base: Span | null;
+	marks: readonly Mark[];
 	baseColour: string;
 	/** Line that stands out, or -1. */
 	strong: number;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The ranges of a chart: the one in force, and the one it is compared with. */
+import type { Mark } from "../model/marks.ts";
 import type { Span } from "../model/time.ts";
 
 interface Ranges {
 	select: Span | null;
 	base: Span | null;
+	/** Instants with a name. */
+	marks: readonly Mark[];
 	shade: string;
 	accent: string;
 	baseColour: string;
@@ -32,10 +35,39 @@ function drawName(ctx: CanvasRenderingContext2D, text: string, x: number, colour
 	ctx.fillText(text, x + 4, 11);
 }
 
+/** A broken line at each instant, and its text where there is room before the next. */
+function drawMarks(
+	ctx: CanvasRenderingContext2D,
+	marks: readonly Mark[],
+	x: (ms: number) => number,
+	left: number,
+	width: number,
+	height: number,
+	colour: string,
+): void {
+	const seen = marks.map(({ ms, text }) => ({ at: x(ms), text })).filter(({ at }) => at >= left && at <= width);
+	seen.sort((a, b) => a.at - b.at);
+	let free = left;
+	for (const { at, text } of seen) {
+		ctx.fillStyle = colour;
+		for (let y = 16; y < height; y += 6) {
+			ctx.fillRect(at - 0.75, y, 1.5, 3.5);
+		}
+		const short = text.length > 18 ? `${text.slice(0, 17)}…` : text;
+		ctx.font = "600 11px system-ui, sans-serif";
+		const wide = ctx.measureText(short).width + 8;
+		const begin = Math.min(at - 4, width - wide);
+		if (begin >= free) {
+			drawName(ctx, short, begin, colour);
+			free = begin + wide + 2;
+		}
+	}
+}
+
 /** Shades what lies outside the range in force, and shows what it is compared with. */
 export function drawRanges(
 	ctx: CanvasRenderingContext2D,
-	{ select, base, shade, accent, baseColour }: Ranges,
+	{ select, base, marks, shade, accent, baseColour }: Ranges,
 	x: (ms: number) => number,
 	left: number,
 	width: number,
@@ -48,6 +80,7 @@ export function drawRanges(
 		ctx.fillRect(to, 0, width - to, height);
 		drawEdges(ctx, from, to, height, accent);
 	}
+	drawMarks(ctx, marks, x, left, width, height, baseColour);
 	if (!base) {
 		return;
 	}

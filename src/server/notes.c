@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What people note down: views of the page by name, and annotations of instants
+ * (docs/formats/notes.md). How: a tenant's notes are one small file, read as a whole for each
+ * request and replaced as a whole by each change, under one lock.
+ */
+#include "base/arena.h"
+#include "base/clock.h"
+#include "os/os.h"
+#include "query/query.h"
+#include "server/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define FILE_BYTES_MAX ((size_t)8 << 20)
+#define ARENA_BYTES_MAX ((size_t)32 << 20)
+#define PATH_BYTES 4096
+#define HEAD "firn notes 1"
+/* Of a tenant. More views are refused; of more annotations the oldest go. */
+#define VIEWS_MAX 500
+#define ANNOTATIONS_MAX 2000
+#define NAME_BYTES_MAX 120
+#define VALUE_BYTES_MAX 4096
+
+enum kind { VIEW, ANNOTATION };
+static const char *const kinds[] = { [VIEW] = "view", [ANNOTATION] = "annotation" };
+
+struct note {
+	enum kind kind;
+	int64_t time_ms;
+	struct str name; /* of a view; the text of an annotation */
+	struct str value;
+};
+
+struct notes {
+	struct server *s;
+	const struct net_request *r;
+	struct arena a;
+	char path[PATH_BYTES];
+	struct note *v;
+	size_t count;
+	struct err *e;
+};
+
+/* ---- the file ---- */
+
+static enum status find_path(struct notes *n)
+{
+	struct str tenant;
+	enum status st = server_tenant(n->s, n->r, &tenant, n->e);
+	if (st == OK && snprintf(n->path, PATH_BYTES, "%s/notes", n->s->config->storage_path) >=
+				PATH_BYTES / 2)
+		return err_set(n->e, E_INVALID, "the storage path is too long");
+	if (st == OK)
+		st = os_make_dirs(n->path, n->e);
+	if (st != OK)
+		return st;
+	size_t len = strlen(n->path);
+	snprintf(n->path + len, PATH_BYTES - len, "/notes%s%.*s.txt", tenant.len ? "@" : "",
+		STR_ARG(tenant));
+	return OK;
+}
+
+/* "KIND\tTIME\tNAME\tVALUE" */
+static bool parse_line(struct str line, struct note *out)
+{
+	struct str kind, time;
+	uint64_t ms;
+	if (!str_split(&line, '\t', &kind) || !str_split(&line, '\t', &time) ||
+		!str_split(&line, '\t', &out->name) || !str_parse_u64(time, 10, &ms) ||
+		ms > INT64_MAX)
+		return false;
+	out->kind = str_eq(kind, str_of(kinds[VIEW])) ? VIEW : ANNOTATION;
+	out->time_ms = (int64_t)ms;
+	out->value = line;
+	return out->kind == VIEW || str_eq(kind, str_of(kinds[ANNOTATION]));
+}
+
+static enum status parse(struct notes *n, struct str text)
+{
+	struct str line;
+	size_t lines = 1;
+	if (!str_split(&text, '\n', &line) || !str_eq(line, STR(HEAD)))
+		return err_set(n->e, E_CORRUPT, "%s: line 1 is not \"" HEAD "\"", n->path);
+	while (str_split(&text, '\n', &line)) {
+		lines++;
+		if (n->count == VIEWS_MAX + ANNOTATIONS_MAX || !parse_line(line, &n->v[n->count]))
+			return err_set(n->e, E_CORRUPT, "%s: line %zu is no note", n->path, lines);
+		n->count++;
+	}
+	return OK;
+}
+
+static enum status load(struct notes *n)
+{
+	CLEANUP(buf_deinit) struct buf file;
+	buf_init(&file, FILE_BYTES_MAX);
+	/* Room for one more. */
+	n->v = ARENA_ARRAY(&n->a, struct note, VIEWS_MAX + ANNOTATIONS_MAX + 1);
+	if (!n->v)
+		return err_set(n->e, arena_status(&n->a), "notes");
+	enum status st = find_path(n);
+	if (st == OK)
+		st = os_read_file(n->path, &file, n->e);
+	if (st == E_NOTFOUND)
+		return OK;
+	char *copy = st == OK ? arena_copy(&n->a, file.data, file.len) : NULL;
+	if (st == OK && !copy)
+		return err_set(n->e, arena_status(&n->a), "notes");
+	return st == OK ? parse(n, str_make(copy, file.len)) : st;
+}
+
+static enum status store(struct notes *n)
+{
+	CLEANUP(buf_deinit) struct buf file;
+	buf_init(&file, FILE_BYTES_MAX);
+	buf_cstr(&file, HEAD "\n");
+	for (size_t i = 0; i < n->count; i++)
+		buf_printf(&file, "%s\t%" PRId64 "\t%.*s\t%.*s\n", kinds[n->v[i].kind],
+			n->v[i].time_ms, STR_ARG(n->v[i].name), STR_ARG(n->v[i].value));
+	if (buf_status(&file) != OK)
+		return err_set(n->e, buf_status(&file), "notes of more than %zu MiB",
+			FILE_BYTES_MAX >> 20);
+	return os_replace_file(n->path, file.data, file.len, 0640, n->e);
+}
+
+/* ---- changes ---- */
+
+/* A text of a request, which becomes a part of a line. */
+static enum status take(struct notes *n, const char *key, size_t most, struct str *out)
+{
+	if (!net_query_param(n->r, key, 0, &n->a, out) || out->len == 0)
+		return err_set(n->e, E_INVALID, "%s: a text is expected", key);
+	if (out->len > most)
+		return err_set(n->e, E_LIMIT, "%s: %zu bytes, at most %zu", key, out->len, most);
+	for (size_t i = 0; i < out->len; i++)
+		if ((unsigned char)out->p[i] < ' ')
+			return err_set(n->e, E_INVALID, "%s: control characters", key);
+	return str_is_utf8(*out) ? OK : err_set(n->e, E_INVALID, "%s: not UTF-8", key);
+}
+
+static void drop(struct notes *n, size_t at)
+{
+	memmove(&n->v[at], &n->v[at + 1], (n->count - at - 1) * sizeof(*n->v));
+	n->count--;
+}
+
+/* How many of a kind there are; the first one, which is the oldest annotation. */
+static size_t count_of(const struct notes *n, enum kind kind, size_t *out_first)
+{
+	size_t count = 0;
+	for (size_t i = n->count; i-- > 0;)
+		if (n->v[i].kind == kind) {
+			count++;
+			*out_first = i;
+		}
+	return count;
+}
+
+static enum status change_views(struct notes *n)
+{
+	struct note view = { .kind = VIEW, .time_ms = clock_realtime_ns() / NS_PER_MS };
+	struct str text;
+	size_t first;
+	bool gone = net_query_param(n->r, "delete", 0, &n->a, &text) && str_eq(text, STR("1"));
+	enum status st = take(n, "name", NAME_BYTES_MAX, &view.name);
+	if (st == OK && !gone)
+		st = take(n, "url", VALUE_BYTES_MAX, &view.value);
+	if (st == OK && !gone && view.value.p[0] != '?')
+		return err_set(n->e, E_INVALID,
+			"url: what stands behind the page's address, from "
+			"the question mark on, is expected");
+	if (st != OK)
+		return st;
+	for (size_t i = n->count; i-- > 0;)
+		if (n->v[i].kind == VIEW && str_eq(n->v[i].name, view.name))
+			drop(n, i);
+	if (gone)
+		return store(n);
+	if (count_of(n, VIEW, &first) >= VIEWS_MAX)
+		return err_set(n->e, E_LIMIT, "there are %d views: delete one", VIEWS_MAX);
+	n->v[n->count++] = view;
+	return store(n);
+}
+
+/* They stand in the order of their time. */
+static enum status change_annotations(struct notes *n)
+{
+	struct note note = { .kind = ANNOTATION };
+	struct str text;
+	int64_t now = clock_realtime_ns(), at = now;
+	enum status st = take(n, "text", NAME_BYTES_MAX, &note.name);
+	if (st == OK && net_query_param(n->r, "time", 0, &n->a, &text) && text.len)
+		st = query_parse_time(text, now, 0, &at, n->e);
+	if (st != OK)
+		return st;
+	note.time_ms = at / NS_PER_MS;
+	size_t to = 0, first = 0;
+	while (to < n->count && (n->v[to].kind != ANNOTATION || n->v[to].time_ms <= note.time_ms))
+		to++;
+	memmove(&n->v[to + 1], &n->v[to], (n->count - to) * sizeof(*n->v));
+	n->v[to] = note;
+	n->count++;
+	if (count_of(n, ANNOTATION, &first) > ANNOTATIONS_MAX)
+		drop(n, first);
+	return store(n);
+}
+
+/* ---- answers ---- */
+
+static enum status take_instant(struct notes *n, const char *key, unsigned flags, int64_t *out)
+{
+	struct str text;
+	int64_t ns;
+	if (!net_query_param(n->r, key, 0, &n->a, &text) || text.len == 0)
+		return OK;
+	enum status st = query_parse_time(text, clock_realtime_ns(), flags, &ns, n->e);
+	if (st == OK)
+		*out = ns / NS_PER_MS;
+	return st;
+}
+
+static enum status write_notes(struct notes *n, enum kind kind, struct buf *out)
+{
+	int64_t from = 0, to = INT64_MAX;
+	bool more = false;
+	enum status st = take_instant(n, "from", 0, &from);
+	if (st == OK)
+		st = take_instant(n, "to", QUERY_TIME_END, &to);
+	if (st != OK)
+		return st;
+	buf_printf(out, "{\"%ss\":[", kinds[kind]);
+	for (size_t i = 0; i < n->count; i++) {
+		const struct note *note = &n->v[i];
+		if (note->kind != kind ||
+			(kind == ANNOTATION && (note->time_ms < from || note->time_ms > to)))
+			continue;
+		buf_printf(out, "%s{\"time\":%" PRId64 ",\"%s\":", more ? "," : "", note->time_ms,
+			kind == VIEW ? "name" : "text");
+		buf_json_str(out, note->name);
+		if (kind == VIEW) {
+			buf_cstr(out, ",\"url\":");
+			buf_json_str(out, note->value);
+		}
+		buf_u8(out, '}');
+		more = true;
+	}
+	buf_cstr(out, "]}");
+	return buf_status(out);
+}
+
+static void answer(
+	struct server *s, const struct net_request *r, enum kind kind, struct net_response *out)
+{
+	struct err e = { 0 };
+	if (!server_is_ready(s, out))
+		return;
+	struct notes n = { .s = s, .r = r, .e = &e };
+	arena_init(&n.a, ARENA_BYTES_MAX);
+	pthread_mutex_lock(&s->notes_lock);
+	enum status st = load(&n);
+	if (st == OK && str_eq(r->method, STR("POST")))
+		st = kind == VIEW ? change_views(&n) : change_annotations(&n);
+	pthread_mutex_unlock(&s->notes_lock);
+	if (st == OK)
+		st = write_notes(&n, kind, &out->body);
+	if (st != OK)
+		net_fail(out, st, &e);
+	else
+		out->content_type = "application/json";
+	snprintf(out->headers, sizeof(out->headers), "cache-control: no-store\r\n");
+	arena_deinit(&n.a);
+}
+
+void server_handle_views(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer((struct server *)ctx, r, VIEW, out);
+}
+
+void server_handle_annotations(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer((struct server *)ctx, r, ANNOTATION, out);
+}

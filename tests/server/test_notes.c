@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Saved views and annotations: what is kept, in which order, what is refused, and a damaged file.
+ */
+#include "test.h"
+
+#include "ask.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[64], path[128];
+static struct server_config config;
+static struct server s;
+
+static int set_up(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/firn-test-notes-XXXXXX");
+	CHECK(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/notes/notes.txt", dir);
+	server_config_default(&config);
+	config.storage_path = dir;
+	s = (struct server){ .config = &config };
+	atomic_store(&s.ready, true);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	char command[128];
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	CHECK(system(command) == 0); /* NOLINT */
+	return 0;
+}
+
+static char body[1 << 16];
+static int http_status;
+
+/* The body, or the sentence of a failure. */
+static const char *ask_for(
+	net_handler_fn *fn, const char *method, const char *query, const char *tenant)
+{
+	struct ask a;
+	ask_init(&a, "/", query);
+	a.r.method = str_of(method);
+	if (tenant)
+		ask_header(&a, "x-scope-orgid", tenant);
+	fn(&s, &a.r, &a.out);
+	http_status = a.out.http_status;
+	snprintf(body, sizeof(body), "%.*s", (int)a.out.body.len, (const char *)a.out.body.data);
+	ask_deinit(&a);
+	return body;
+}
+
+static const char *views(const char *method, const char *query)
+{
+	return ask_for(server_handle_views, method, query, NULL);
+}
+
+static const char *annotations(const char *method, const char *query)
+{
+	return ask_for(server_handle_annotations, method, query, NULL);
+}
+
+static void keeps_views(void **state)
+{
+	(void)state;
+	CHECK(strcmp(views("GET", ""), "{\"views\":[]}") == 0);
+	(void)views("POST", "name=first&url=%3Fsearch%3Da%2520b");
+	(void)views("POST", "name=%22second%22&url=%3Fview%3Dtable");
+	CHECK(strstr(views("GET", ""), "\"name\":\"first\",\"url\":\"?search=a%20b\"}"));
+	CHECK(strstr(body, "\"name\":\"\\\"second\\\"\",\"url\":\"?view=table\"}"));
+	/* One name, one view; as of now on top of nobody else's. */
+	(void)views("POST", "name=first&url=%3Fnew");
+	CHECK(strstr(views("GET", ""), "\"url\":\"?new\"") && !strstr(body, "a%20b"));
+	(void)views("POST", "name=first&delete=1");
+	CHECK(!strstr(views("GET", ""), "first") && strstr(body, "second"));
+	CHECK(strcmp(annotations("GET", ""), "{\"annotations\":[]}") == 0);
+	config.tenant_header = "x-scope-orgid";
+	CHECK(!strstr(ask_for(server_handle_views, "GET", "", "other"), "second"));
+	CHECK(http_status == 0);
+}
+
+static void keeps_annotations_by_time(void **state)
+{
+	(void)state;
+	(void)annotations("POST", "text=second&time=2026-03-05T11:00:00Z");
+	(void)views("POST", "name=view&url=%3F");
+	(void)annotations("POST", "text=first&time=2026-03-05T10:00:00Z");
+	CHECK(strcmp(annotations("GET", ""),
+		      "{\"annotations\":[{\"time\":1772704800000,\"text\":\"first\"},"
+		      "{\"time\":1772708400000,\"text\":\"second\"}]}") == 0);
+	CHECK(!strstr(annotations("GET", "from=2026-03-05T10:30:00Z"), "first"));
+	CHECK(!strstr(annotations("GET", "to=2026-03-05T10:30:00Z"), "second") &&
+		strstr(body, "first"));
+	(void)annotations("POST", "text=now");
+	CHECK(strstr(annotations("GET", "from=now-1m"), "\"now\""));
+	CHECK(strstr(views("GET", ""), "\"name\":\"view\""));
+}
+
+static void refuses_what_it_cannot_keep(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		net_handler_fn *fn;
+		const char *query, *why;
+	} cases[] = {
+		{ "no name", server_handle_views, "url=%3F", "name: a text is expected" },
+		{ "no address", server_handle_views, "name=a", "url: a text is expected" },
+		{ "another host's", server_handle_views, "name=a&url=https://x", "question mark" },
+		{ "a tab", server_handle_views, "name=a%09b&url=%3F", "control characters" },
+		{ "bytes", server_handle_views, "name=%ff&url=%3F", "not UTF-8" },
+		{ "no text", server_handle_annotations, "time=now", "text: a text is expected" },
+		{ "no time", server_handle_annotations, "text=a&time=soon", "not a time" },
+	};
+	FOR_EACH_CASE (c, cases) {
+		CHECK_CASE(c, strstr(ask_for(c->fn, "POST", c->query, NULL), c->why));
+		CHECK_CASE(c, http_status == 400);
+	}
+	/* A long name, and more views than there may be. */
+	char query[512] = "url=%3F&name=";
+	memset(query + strlen(query), 'a', 121);
+	CHECK(strstr(views("POST", query), "at most 120"));
+	for (int i = 0; i < 500; i++) {
+		snprintf(query, sizeof(query), "name=%d&url=%%3F", i);
+		(void)views("POST", query);
+		CHECK(http_status == 0);
+	}
+	CHECK(strstr(views("POST", "name=more&url=%3F"), "there are 500 views: delete one"));
+	CHECK(access(path, F_OK) == 0);
+}
+
+static void names_a_damaged_line(void **state)
+{
+	(void)state;
+	static const char *const bad[] = { "", "firn notes 2\n", "firn notes 1\nview\t1\ta\n\n",
+		"firn notes 1\nother\t1\ta\tb\n", "firn notes 1\nview\tx\ta\tb\n" };
+	(void)views("POST", "name=a&url=%3F");
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+		FILE *f = fopen(path, "we");
+		CHECK(f && fputs(bad[i], f) >= 0 && fclose(f) == 0);
+		CHECK(strstr(views("GET", ""), "notes.txt: line ") && http_status == 500);
+		/* It is left as it is. */
+		(void)views("POST", "name=b&url=%3F");
+		struct stat st;
+		CHECK(stat(path, &st) == 0 && (size_t)st.st_size == strlen(bad[i]));
+	}
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+TEST_MAIN(CASE(keeps_views), CASE(keeps_annotations_by_time), CASE(refuses_what_it_cannot_keep),
+	CASE(names_a_damaged_line))

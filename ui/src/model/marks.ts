@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Instants that the chart marks. */
+import type { ApiSeries } from "./series.ts";
+
+/** An instant, in milliseconds since 1970, and what was then. */
+export interface Mark {
+	ms: number;
+	text: string;
+}
+
+/** Where a version begins: its first step, unless it was there from the beginning. */
+export function versionMarks(answer: { series: readonly ApiSeries[]; step: number }, fromMs: number): Mark[] {
+	const marks: Mark[] = [];
+	for (const one of answer.series) {
+		const version = one.labels?.["version"] ?? "";
+		const first = one.points[0]?.[0] ?? 0;
+		if (version !== "" && first >= fromMs + 2 * answer.step) {
+			marks.push({ ms: first, text: version });
+		}
+	}
+	return marks;
+}
