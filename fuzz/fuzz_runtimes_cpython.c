@@ -72,9 +72,21 @@ static void fuzz_name(const uint8_t *data, size_t size)
 	FUZZ_CHECK(!out.failed && str_is_utf8(buf_view(&out)));
 }
 
+static void fuzz_labels(const uint8_t *data, size_t size)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	uint32_t i = 0;
+	buf_init(&out, 3 * size + 1);
+	while (runtimes_label(str_make(data, size), i, &out, &out))
+		i++;
+	FUZZ_CHECK(i <= RUNTIME_LABELS_MAX && i * sizeof(struct runtime_label) <= size);
+	FUZZ_CHECK(!out.failed && str_is_utf8(buf_view(&out)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	fuzz_file(data, size);
+	fuzz_labels(data, size);
 	if (size >= 3)
 		fuzz_lines(data, size);
 	if (size >= 3 && data[0] % RUNTIME_KIND_COUNT != RUNTIME_CPYTHON)

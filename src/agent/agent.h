@@ -21,6 +21,7 @@
 #define AGENT_RUNTIME_PERL 16u
 #define AGENT_RUNTIME_V8 32u
 #define AGENT_RUNTIME_RUBY 64u
+#define AGENT_RUNTIME_GO 128u
 #define AGENT_RUNTIMES_ALL UINT32_MAX
 
 struct agent_config {

@@ -222,6 +222,7 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
 	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, "
+		  "labels (of Go's goroutines), "
 		  "all or none. Default: all. parca-agent's other names are accepted and select "
 		  "nothing. none also leaves out the names of JIT code." },
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
@@ -669,8 +670,9 @@ static const struct {
 } tracers[] = { { "all", AGENT_RUNTIMES_ALL }, { "none", 0 }, { "native", 0 },
 	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", AGENT_RUNTIME_PERL },
 	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT },
-	{ "ruby", AGENT_RUNTIME_RUBY }, { "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 }, { "go", 0 },
-	{ "labels", 0 }, { "beam", 0 }, { "luajit", 0 } };
+	{ "ruby", AGENT_RUNTIME_RUBY }, { "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 },
+	{ "go", AGENT_RUNTIME_GO }, { "labels", AGENT_RUNTIME_GO }, { "beam", 0 },
+	{ "luajit", 0 } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {

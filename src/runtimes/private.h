@@ -49,6 +49,7 @@ NODISCARD enum status version_in_constants(
 	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
+enum status go_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status ruby_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status perl_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status php_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

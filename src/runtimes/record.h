@@ -19,6 +19,7 @@ enum runtime_kind {
 	RUNTIME_PERL = 4,
 	RUNTIME_V8 = 5,
 	RUNTIME_RUBY = 6,
+	RUNTIME_GO = 7,
 	RUNTIME_KIND_COUNT,
 };
 
@@ -266,6 +267,24 @@ struct ruby_layout {
 	__u16 singleton_flag; /* of a class' flags: it is one */
 };
 
+struct go_layout {
+	__s32 g_at;     /* the variable g, from the thread pointer on; 0: it was not found */
+	__u16 m_curg;   /* m.curg */
+	__u16 g_labels; /* g.labels */
+	__u16 is_slice; /* labels are a slice, else a map (to 1.23) */
+	__u16 pad;
+};
+
+/* A label of a goroutine, as it is told: texts that are cut at their limits. */
+#define RUNTIME_LABELS_MAX 10
+struct runtime_label {
+	__u16 key_bytes;
+	__u16 value_bytes;
+	__u32 pad;
+	__u8 key[32];
+	__u8 value[88];
+};
+
 #define RUNTIME_LAYOUT_WORDS 14
 
 struct runtime_record {
@@ -285,6 +304,7 @@ struct runtime_record {
 		struct perl_layout perl;
 		struct v8_layout v8;
 		struct ruby_layout ruby;
+		struct go_layout go;
 		__u64 words[RUNTIME_LAYOUT_WORDS];
 	} layout;
 };

@@ -62,6 +62,10 @@ bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes);
  * it. */
 bool hotspot_line(uint16_t version, struct str table, uint32_t index, uint32_t *out_line);
 
+/* Label `i` of those of a goroutine, which were told as `table`: appended as UTF-8. False: there is
+ * none, or no memory. */
+bool runtimes_label(struct str table, uint32_t i, struct buf *name, struct buf *value);
+
 /* "class/of/Method.name" as people read it, appended as UTF-8; `file` tells the language. */
 void hotspot_name(struct buf *out, struct str name, struct str file);
 /* The name of a stub, up to a NUL. */

@@ -575,7 +575,59 @@ static void names_frames_of_runtimes(void **state)
 	teardown(&f);
 }
 
-TEST_MAIN(cmocka_unit_test(names_frames_of_runtimes), cmocka_unit_test(keeps_the_time_that_held),
+static void put_goroutine_label(struct event_code *e, const char *key, const char *value)
+{
+	struct runtime_label l = { .key_bytes = (uint16_t)strlen(key),
+		.value_bytes = (uint16_t)strlen(value) };
+	memcpy(l.key, key, l.key_bytes);
+	memcpy(l.value, value, l.value_bytes);
+	memcpy(e->data + e->lines_bytes, &l, sizeof(l));
+	e->lines_bytes += sizeof(l);
+}
+
+/* A goroutine's labels are those of its samples, but for names that have another meaning. */
+static void labels_samples_of_goroutines(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	CLEANUP(free_cleanup) struct event_code *e = calloc(1, sizeof(*e));
+	CHECK(e);
+	*e = (struct event_code){ .kind = RUNTIME_GO,
+		.name_unit = RUNTIME_TEXT_UTF8,
+		.file_unit = RUNTIME_TEXT_UTF8,
+		.pid = 1u << 30,
+		.code = CODE };
+	put_goroutine_label(e, "span_id", "00f067aa0ba902b7");
+	put_goroutine_label(e, "endpoint", "/api/\xff");
+	put_goroutine_label(e, "pid", "1");
+	put_goroutine_label(e, "comm", "other");
+	put_goroutine_label(e, "__name__", "other");
+	put_goroutine_label(e, "", "other");
+	codes_add(f.codes, e);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 1);
+	s->frames[0] = frame(2, 0x1234);
+	s->labels = CODE;
+	batch_add(f.batch, s);
+	s->labels = CODE + 1; /* nobody told them */
+	batch_add(f.batch, s);
+	(void)batch_finish(f.batch);
+	const struct profile *p = &f.got.profile;
+	CHECK(p->samples.len == 2);
+	const struct profile_sample *x = &p->samples.v[0];
+	CHECK(has_label(p, x->own, "span_id", "00f067aa0ba902b7"));
+	CHECK(has_label(p, x->own, "endpoint", "/api/\xef\xbf\xbd"));
+	CHECK(has_label(p, x->own, "pid", "1073741824"));
+	CHECK(has_label(p, x->resource, "comm", "worker") &&
+		!has_label(p, x->own, "comm", "other"));
+	CHECK(!has_label(p, x->own, "__name__", "other"));
+	CHECK(!has_label(p, p->samples.v[1].own, "span_id", "00f067aa0ba902b7"));
+	CHECK(codes_missed(f.codes));
+	teardown(&f);
+}
+
+TEST_MAIN(cmocka_unit_test(labels_samples_of_goroutines),
+	cmocka_unit_test(names_frames_of_runtimes), cmocka_unit_test(keeps_the_time_that_held),
 	cmocka_unit_test(says_how_often_it_was_sampled), cmocka_unit_test(counts_time_off_the_cpu),
 	cmocka_unit_test(makes_locations_of_frames),
 	cmocka_unit_test(places_frames_of_files_read_late), cmocka_unit_test(labels_each_sample),

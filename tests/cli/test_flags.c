@@ -122,7 +122,7 @@ static void has_defaults(void **state)
 
 #define ALL                                                                                      \
 	(AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PERL | AGENT_RUNTIME_PHP | \
-		AGENT_RUNTIME_V8 | AGENT_RUNTIME_RUBY)
+		AGENT_RUNTIME_V8 | AGENT_RUNTIME_RUBY | AGENT_RUNTIME_GO)
 
 static const struct {
 	const char *name, *flags;
@@ -142,6 +142,7 @@ static const struct {
 	{ "Python switched off", "--python-unwinding-disable", ALL & ~AGENT_RUNTIME_PYTHON, false },
 	{ "Java switched off", "--java-unwinding-disable", ALL & ~AGENT_RUNTIME_HOTSPOT, false },
 	{ "Perl switched off", "--perl-unwinding-disable", ALL & ~AGENT_RUNTIME_PERL, false },
+	{ "labels of goroutines", "--tracers labels", AGENT_RUNTIME_GO, false },
 	{ "Ruby", "--tracers ruby", AGENT_RUNTIME_RUBY, false },
 	{ "Ruby switched off", "--ruby-unwinding-disable", ALL & ~AGENT_RUNTIME_RUBY, false },
 	{ "PHP switched off", "--php-unwinding-disable", ALL & ~AGENT_RUNTIME_PHP, false },

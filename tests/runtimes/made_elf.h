@@ -23,6 +23,8 @@ struct made_elf {
 	const uint8_t *code;   /* MADE_TEXT_BYTES of .text; NULL: zeros */
 	const void *index;     /* .eh_frame_hdr, at MADE_CONSTANTS + 0x1000; NULL: there is none */
 	size_t index_bytes;
+	const void *buildinfo; /* .go.buildinfo, at MADE_CONSTANTS + 0x2000; NULL: there is none */
+	size_t buildinfo_bytes;
 	const uint8_t *data; /* 1,024 bytes of .data; NULL: zeros */
 	struct made_symbol symbols[MADE_SYMBOLS_MAX];
 	struct made_symbol locals[MADE_SYMBOLS_MAX]; /* in .symtab, where there are any */
@@ -66,6 +68,9 @@ static inline void made_elf(struct gen_elf *g, const struct made_elf *m)
 	if (m->index)
 		(void)gen_section(g, ".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC,
 			MADE_CONSTANTS + 0x1000, m->index, m->index_bytes);
+	if (m->buildinfo)
+		(void)gen_section(g, ".go.buildinfo", SHT_PROGBITS, SHF_ALLOC,
+			MADE_CONSTANTS + 0x2000, m->buildinfo, m->buildinfo_bytes);
 	uint32_t data = gen_section(g, ".data", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, MADE_DATA,
 		m->data ? m->data : zeros, 1024);
 	uint32_t dynsym =

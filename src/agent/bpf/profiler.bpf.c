@@ -76,6 +76,8 @@ static __always_inline void sample_reset(struct walk *w, struct task_struct *tas
 	w->window_start = WINDOW_NONE;
 	__builtin_memset(&w->runtime, 0, sizeof(w->runtime));
 	__builtin_memset(&w->code, 0, sizeof(w->code));
+	w->go_record = 0;
+	w->event.labels = 0;
 	const struct mm_struct *mm = TASK_READ(task, mm);
 	w->mm = (__u64)mm;
 	w->vdso = mm ? (__u64)TASK_READ(mm, context.vdso) : 0;

@@ -216,14 +216,14 @@ static __always_inline __u32 code_copy_string(struct event_code *e, __u32 at, __
 	return bytes > 1 && bytes <= max ? bytes - 1 : 0;
 }
 
-/* The texts are in place, `bytes` of them: tell it. */
-static __always_inline void code_end(struct walk *w, const struct runtime_record *r,
-	struct event_code *e, __u64 number, __u32 bytes)
+/* Sends what is put together, with `bytes` of data: all of it in less than `limit` bytes, a power
+ * of two. */
+static __always_inline void code_send(struct walk *w, const struct runtime_record *r,
+	struct event_code *e, __u64 number, __u32 bytes, __u64 limit)
 {
-	struct stack_copy *copy = stack_copy_here();
 	struct bpf_counters *c = counters_here();
 	__u64 *pair = codes_told_pair(number);
-	if (!copy || !c || !pair)
+	if (!c || !pair)
 		return;
 	e->type = EVENT_CODE;
 	e->kind = r->kind;
@@ -231,13 +231,9 @@ static __always_inline void code_end(struct walk *w, const struct runtime_record
 	e->pid = w->event.h.pid;
 	e->process_start_ns = w->event.h.process_start_ns;
 	e->code = (number & FRAME_CODE_MASK) | FRAME_CODE_REAL;
-	if (bytes > sizeof(e->data))
-		bytes = sizeof(e->data);
 	__u64 size = __builtin_offsetof(struct event_code, data) + bytes;
 	w->runtime.code_bytes += size;
-	long lost = bpf_ringbuf_output(&events, e, bounded(size, 8192), BPF_RB_NO_WAKEUP);
-	stack_copy_leave(copy);
-	if (lost) {
+	if (bpf_ringbuf_output(&events, e, bounded(size, limit), BPF_RB_NO_WAKEUP)) {
 		c->codes_lost++;
 		return;
 	}
@@ -251,4 +247,17 @@ static __always_inline void code_again(__u64 number)
 	__u64 *pair = codes_told_pair(number);
 	if (pair && (__u32) * (const volatile __u64 *)pair == code_mark(number))
 		*pair = *(const volatile __u64 *)pair >> 32;
+}
+
+/* The texts are in place, `bytes` of them: tell it. */
+static __always_inline void code_end(struct walk *w, const struct runtime_record *r,
+	struct event_code *e, __u64 number, __u32 bytes)
+{
+	struct stack_copy *copy = stack_copy_here();
+	if (!copy)
+		return;
+	if (bytes > sizeof(e->data))
+		bytes = sizeof(e->data);
+	code_send(w, r, e, number, bytes, 8192);
+	stack_copy_leave(copy);
 }

@@ -6,6 +6,8 @@
  * a native frame that was stepped over is asked whether it runs the runtime's next frames: if so it
  * gives way to them, and after them native frames go on with its caller.
  *
+ * Go has native frames only: of it the labels of its goroutine are told at the end.
+ *
  * A further runtime adds a case to each of the two switches here, and nothing to walk.h:
  *   owned   does a native frame run the next ones?
  *   step    RUNTIME_ENTER: from w->runtime.root to this thread's innermost frame; RUNTIME_LOOK: a
@@ -13,6 +15,7 @@
  */
 #pragma once
 
+#include "go.h"
 #include "hotspot.h"
 #include "perl.h"
 #include "php.h"
@@ -49,7 +52,9 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 		w->runtime.stage = RUNTIME_CODE;
 		return 1;
 	}
-	if (w->runtime.record)
+	if (r->kind == RUNTIME_GO)
+		w->go_record = m->runtime;
+	if (r->kind == RUNTIME_GO || w->runtime.record)
 		return 0;
 	w->runtime.record = m->runtime;
 	w->runtime.root = m->start - m->offset + r->delta;
@@ -189,6 +194,8 @@ static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 	if (!c)
 		return;
 	c->runtime_frames += w->runtime.count;
+	if (w->go_record)
+		(void)go_labels(0);
 	if (!w->runtime.record)
 		return;
 	const struct runtime_record *r = runtime_record_of(w);

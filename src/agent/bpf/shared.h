@@ -193,6 +193,7 @@ struct event_sample {
 	__u16 user_count;
 	__u32 ppid;
 	struct file_notice notice; /* key.inode 0: none */
+	__u64 labels;              /* of its goroutine, as an EVENT_CODE has told them; 0: none */
 	__u64 frames[]; /* kernel_count addresses, leaf first, then user_count user frames */
 };
 

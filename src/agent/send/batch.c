@@ -57,7 +57,8 @@ struct batch {
 	struct jitframes jit;
 	struct remapped remapped;
 	bool missed_kernel;
-	int pid; /* of the sample that is added */
+	int pid;                       /* of the sample that is added */
+	const struct process *process; /* that it is of */
 	struct batch_metrics metrics;
 };
 
@@ -555,10 +556,43 @@ static enum status resource_labels(struct batch *b, const struct process *x, uin
 	return labels_finish(b, &l, out);
 }
 
+/* A goroutine's label has no name that the agent gives itself. */
+static bool is_taken(const struct process *x, struct str name)
+{
+	static const char *const own[] = { "pid", "thread_id", "thread_name", "cpu", "state" };
+	for (size_t i = 0; i < ARRAY_COUNT(own); i++) {
+		if (str_eq(name, str_of(own[i])))
+			return true;
+	}
+	for (uint32_t i = 0; i < x->label_count; i++) {
+		if (str_eq(name, x->labels[i].name))
+			return true;
+	}
+	return str_starts(name, STR("__"));
+}
+
+static void goroutine_labels(struct batch *b, const struct event_sample *s, struct labels *l)
+{
+	const struct code *c = s->labels && b->config.codes
+				       ? codes_find(b->config.codes, s->h.pid, s->labels)
+				       : NULL;
+	for (uint32_t i = 0; c && i < RUNTIME_LABELS_MAX; i++) {
+		CLEANUP(buf_deinit) struct buf name;
+		CLEANUP(buf_deinit) struct buf value;
+		buf_init(&name, 3 * sizeof(struct runtime_label));
+		buf_init(&value, 3 * sizeof(struct runtime_label));
+		if (!runtimes_label(c->lines, i, &name, &value))
+			return;
+		if (name.len && !is_taken(b->process, buf_view(&name)))
+			label(b, l, buf_view(&name), buf_view(&value));
+	}
+}
+
 /* `state`: "" for none. */
 static enum status own_labels(
-	struct batch *b, const struct event_header *h, struct str state, uint32_t *out)
+	struct batch *b, const struct event_sample *s, struct str state, uint32_t *out)
 {
+	const struct event_header *h = &s->h;
 	struct labels l = { .status = OK };
 	char pid[16], tid[16], cpu[16];
 	snprintf(pid, sizeof(pid), "%u", h->pid);
@@ -573,6 +607,7 @@ static enum status own_labels(
 	if (!b->config.no_cpu)
 		label(b, &l, STR("cpu"), str_of(cpu));
 	label(b, &l, STR("state"), state);
+	goroutine_labels(b, s, &l);
 	return labels_finish(b, &l, out);
 }
 
@@ -589,7 +624,7 @@ static enum status add_wall(struct batch *b, const struct event_sample *s,
 	sample.value = value_ns;
 	enum status st = wall_head(b, &sample.head);
 	if (st == OK)
-		st = own_labels(b, &s->h, str_of(states[event_state(&s->h)]), &sample.own);
+		st = own_labels(b, s, str_of(states[event_state(&s->h)]), &sample.own);
 	return st == OK ? profile_add_sample(&b->profile, &sample) : st;
 }
 
@@ -608,7 +643,7 @@ static enum status add_on_cpu(
 	struct profile_sample sample = *common;
 	sample.value = 1;
 	sample.head = b->head;
-	enum status st = own_labels(b, &s->h, STR(""), &sample.own);
+	enum status st = own_labels(b, s, STR(""), &sample.own);
 	if (st == OK)
 		st = profile_add_sample(&b->profile, &sample);
 	if (st == OK && b->config.wall_clock)
@@ -642,6 +677,7 @@ static enum status add_sample(struct batch *b, const struct event_sample *s, int
 	}
 	b->pid = (int)s->h.pid;
 	const struct process *x = processes_find(b->config.processes, &s->h);
+	b->process = x;
 	if (!x)
 		return E_NOMEM;
 	if (x->dropped) {
