@@ -164,6 +164,7 @@ enum runtime_stage {
 	RUNTIME_ENTER = 3,  /* none: the runtime was met, and is asked for this thread */
 	RUNTIME_FIND = 4,   /* none: memory without a file was met; whose code is it? */
 	RUNTIME_CODE = 5,   /* of code that a runtime has made */
+	RUNTIME_LEAVE = 6,  /* none: is that memory code of Ruby, which is left for its caller? */
 };
 
 /* The runtime whose code lies in memory without a file. */

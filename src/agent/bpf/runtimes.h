@@ -81,17 +81,15 @@ static __always_inline int runtime_has_code(struct walk *w, const struct mapping
 	return 1;
 }
 
-/* Memory without a file: was it code of Ruby, and is the walk at its caller now? Code that is not
- * the innermost has called a function of Ruby's file. */
+/* Memory without a file: is Ruby to be asked first whether it is its code? Code that is not the
+ * innermost has called a function of Ruby's file. */
 static __always_inline int runtime_leaves_code(struct walk *w, const struct mapping *m)
 {
 	if (!config.walk_runtimes || !settings.has_ruby || m->kind != MAPPING_ANONYMOUS ||
 		w->code.is_no_ruby || (w->user_count && !w->runtime.record))
 		return 0;
-	if (ruby_leave_code(0))
-		return 1;
-	w->code.is_no_ruby = 1;
-	return 0;
+	w->runtime.stage = RUNTIME_LEAVE;
+	return 1;
 }
 
 /* The native frame at `offset` of the mapping, from `sp` on, was stepped over: does it run frames?
@@ -141,9 +139,19 @@ static __always_inline int runtime_hides(
 	       offset - r->layout.ruby.core[0] < r->layout.ruby.core[1] - r->layout.ruby.core[0];
 }
 
-/* A step in the code of a runtime, or towards it. */
-static __always_inline int code_step(struct walk *w)
+/* A step in the code of a runtime, or towards it. Not by runtime_step(), whose stack would not fit
+ * in what the kernel allows beside those of the functions that tell a name. */
+static __always_inline int runtime_code_step(struct walk *w)
 {
+	if (!config.walk_runtimes)
+		return STACK_END_NO_REGS;
+	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
+		return STACK_END_DEPTH;
+	if (w->runtime.stage == RUNTIME_LEAVE) {
+		w->runtime.stage = RUNTIME_NATIVE;
+		w->code.is_no_ruby = !ruby_leave_code(0);
+		return STACK_END_NONE;
+	}
 	const struct runtime_record *r = hotspot_record(w);
 	if (w->runtime.stage == RUNTIME_FIND || !r || r->kind != RUNTIME_V8)
 		return hotspot_step(0);
@@ -151,7 +159,7 @@ static __always_inline int code_step(struct walk *w)
 	return v8_frame(0);
 }
 
-/* A step of whatever the stage is. Global: verified once. */
+/* A step of the other stages. Global: verified once. */
 __noinline int runtime_step(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
@@ -160,8 +168,6 @@ __noinline int runtime_step(__u32 zero)
 		return STACK_END_NO_REGS;
 	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
 		return STACK_END_DEPTH;
-	if (w->runtime.stage >= RUNTIME_FIND)
-		return code_step(w);
 	const struct runtime_record *r = runtime_record_of(w);
 	if (!r)
 		return STACK_END_NO_REGS;

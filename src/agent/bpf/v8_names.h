@@ -494,7 +494,28 @@ static __always_inline __u64 v8_code_of(
 	return runtime_word(table + entry * 16 + 8) >> 16 | V8_TAG;
 }
 
-/* The functions that were put into the code in v->code, and it. */
+/* The functions that were put into the code in v->code, by number in v->inlined. By itself, before
+ * v8_tell_code(): their stacks do not fit beside each other. */
+__noinline int v8_tell_inlined(__u32 zero)
+{
+	struct walk *w = walk_here();
+	struct v8_scratch *v = v8_scratch_here();
+	const struct runtime_record *r = w && config.walk_runtimes ? hotspot_record(w) : NULL;
+	if (!v || !r)
+		return zero;
+	__u64 literals = v8_word(v->deopt, r->layout.v8.deopt_literals) - V8_TAG + 16;
+	__u64 count = v8_word(v->deopt, V8_DEOPT_FUNCTIONS) >> V8_SMI_SHIFT;
+	for (__u32 i = 0; i < V8_INLINED_MAX; i++) {
+		__u64 x = 0;
+		if (i < count) /* a reference may be a weak one */
+			x = v8_shared(runtime_word(literals + i * sizeof(__u64)) & ~2ULL);
+		*(volatile __u64 *)&v->inlined[i & (V8_INLINED_MAX - 1)] = x;
+	}
+	v->code_told.functions = count > V8_INLINED_MAX ? V8_INLINED_MAX : count;
+	return 0;
+}
+
+/* The code in v->code, and which functions are in it. */
 __noinline int v8_tell_code(__u64 number)
 {
 	struct walk *w = walk_here();
@@ -505,14 +526,6 @@ __noinline int v8_tell_code(__u64 number)
 	if (!r)
 		return 0;
 	const struct v8_layout *l = &r->layout.v8;
-	__u64 literals = v8_word(v->deopt, l->deopt_literals) - V8_TAG + 16;
-	__u64 count = v8_word(v->deopt, V8_DEOPT_FUNCTIONS) >> V8_SMI_SHIFT;
-	for (__u32 i = 0; i < V8_INLINED_MAX; i++) {
-		__u64 x = 0;
-		if (i < count) /* a reference may be a weak one */
-			x = v8_shared(runtime_word(literals + i * sizeof(__u64)) & ~2ULL);
-		*(volatile __u64 *)&v->inlined[i & (V8_INLINED_MAX - 1)] = x;
-	}
 	__u64 inlining = v8_word(v->deopt, l->deopt_inlining), bytes = 0;
 	if (v8_read(v->head, 16, inlining))
 		bytes = *(const volatile __u64 *)&v->head[1] >> V8_SMI_SHIFT;
@@ -524,7 +537,6 @@ __noinline int v8_tell_code(__u64 number)
 	struct event_code *e = code_begin();
 	if (!e)
 		return 0;
-	v->code_told.functions = count > V8_INLINED_MAX ? V8_INLINED_MAX : count;
 	v->code_told.inlining_bytes = bytes;
 	v->code_told.table_bytes = more;
 	__u32 at = sizeof(v->code_told) + sizeof(v->inlined);
@@ -627,7 +639,9 @@ static __always_inline __u64 v8_code_number(struct walk *w, const struct v8_layo
 	number = hash_mix(number, v8_word(v->code, l->code_table));
 	number = hash_mix(number, v8_word(v->code, l->code_deopt)) | FRAME_CODE_REAL;
 	v->code_told.function = (function & FRAME_CODE_MASK) | FRAME_CODE_REAL;
-	if (code_is_due(w, number))
+	if (code_is_due(w, number)) {
+		(void)v8_tell_inlined(0);
 		(void)v8_tell_code(number);
+	}
 	return number;
 }

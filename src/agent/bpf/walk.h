@@ -377,10 +377,12 @@ __noinline int walk_frame(__u32 unused)
  * that. */
 __noinline int walk_step(__u32 zero)
 {
-	const struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 	if (!w)
 		return STACK_END_NO_REGS;
-	return w->runtime.stage == RUNTIME_NATIVE ? walk_frame(0) : runtime_step(0);
+	if (w->runtime.stage == RUNTIME_NATIVE)
+		return walk_frame(0);
+	return w->runtime.stage >= RUNTIME_FIND ? runtime_code_step(w) : runtime_step(0);
 }
 
 /* Each frame of a runtime may have been looked at once before. */
