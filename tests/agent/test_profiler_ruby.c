@@ -31,8 +31,9 @@
 #define NAMES_FIRST PLACE(12)
 #define PAIRS PLACE(13)
 #define MODULES PLACE(14)
-#define CODE 0x10000ULL /* of instructions; not read */
-#define ID 48           /* the third name */
+#define CODE 0x10000ULL      /* of instructions; not read */
+#define ID 48                /* the third name */
+#define OTHERS 0x10000000ULL /* code of other files */
 
 enum text { LEAF, OUTER, EACH, B, PATH };
 
@@ -270,6 +271,29 @@ static void leaves_code_of_yjit(void **state)
 	settings.has_ruby = 0;
 }
 
+/* Words of the stack lie in more mappings than are kept: the frame stays what it is. */
+static void keeps_code_that_is_not_its_own(void **state)
+{
+	(void)state;
+	world_begin();
+	for (uint64_t i = 0; i < MAPPING_CACHE_SIZE; i++)
+		world_map(OTHERS + 0x2000 * i, OTHERS + 0x2000 * i + 0x1000, MM_EXEC, 1, 0);
+	world_map(JIT, JIT + 0x1000, MM_EXEC, -1, 0);
+	world_map(WORLD_STACK_BASE, WORLD_STACK_TOP, MM_DATA, -1, 0);
+	world_build_tree(12);
+	for (uint64_t i = 0; i < MAPPING_CACHE_SIZE; i++)
+		*world_word(SP0 + 8 * i) = OTHERS + 0x2000 * i + 0x10;
+	config.walk_runtimes = 1;
+	settings.has_ruby = 1;
+	const struct event_sample *s = world_sample(JIT + 0x20, SP0, 0);
+	CHECK(s && s->user_count == 1 && s->h.stack_end == STACK_END_NO_TABLE);
+	CHECK(user_frame(s, 0) ==
+		((uint64_t)FRAME_FILE_ADDRESS << FRAME_FILE_SHIFT | (JIT + 0x20)));
+	settings.has_ruby = 0;
+	check_conservation();
+	world_end();
+}
+
 /* vm_exec_core, which vm_exec calls, is not shown. */
 static void hides_the_core_of_the_loop(void **state)
 {
@@ -324,6 +348,6 @@ static void survives_any_word(void **state)
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
 	cmocka_unit_test(finds_the_context_of_each_kind_of_build),
-	cmocka_unit_test(leaves_code_of_yjit), cmocka_unit_test(hides_the_core_of_the_loop),
-	cmocka_unit_test(says_why_frames_are_missing),
+	cmocka_unit_test(leaves_code_of_yjit), cmocka_unit_test(keeps_code_that_is_not_its_own),
+	cmocka_unit_test(hides_the_core_of_the_loop), cmocka_unit_test(says_why_frames_are_missing),
 	cmocka_unit_test(finds_the_class_of_an_old_build), cmocka_unit_test(survives_any_word))

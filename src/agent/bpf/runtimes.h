@@ -81,12 +81,20 @@ static __always_inline int runtime_has_code(struct walk *w, const struct mapping
 	return 1;
 }
 
-/* Memory without a file: is Ruby to be asked first whether it is its code? Code that is not the
- * innermost has called a function of Ruby's file. */
+/* Memory without a file: may it be code of Ruby? Then that is looked at next, and the walk comes
+ * back to this frame or is at its caller. Code that is not the innermost has called a function of
+ * Ruby's file. A process with a runtime that has such memory to itself is none of Ruby's. */
 static __always_inline int runtime_leaves_code(struct walk *w, const struct mapping *m)
 {
 	if (!config.walk_runtimes || !settings.has_ruby || m->kind != MAPPING_ANONYMOUS ||
 		w->code.is_no_ruby || (w->user_count && !w->runtime.record))
+		return 0;
+	if (settings.has_code_runtimes && !w->code.is_asked) {
+		w->code.is_asked = 1;
+		w->runtime.stage = RUNTIME_FIND;
+		return 1;
+	}
+	if (w->code.record)
 		return 0;
 	w->runtime.stage = RUNTIME_LEAVE;
 	return 1;
