@@ -25,10 +25,17 @@ static void replace(uint8_t *p, int prot)
 	CHECK(mmap(p, PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p);
 }
 
+static struct remapped r;
+static int64_t now_ns = 1;
+
+static const struct remapped_region *find(int pid, uint64_t start_ns, const uint8_t *address)
+{
+	return remapped_find(&r, pid, start_ns, (uint64_t)address, now_ns);
+}
+
 static void finds_the_file(void **state)
 {
 	(void)state;
-	static struct remapped r;
 	char path[] = "/tmp/firn-test-remapped-XXXXXX";
 	struct stat st;
 	int fd = mkstemp(path);
@@ -40,23 +47,28 @@ static void finds_the_file(void **state)
 	replace(p + 5 * PAGE, PROT_READ | PROT_WRITE);
 	replace(p + 7 * PAGE, PROT_READ | PROT_EXEC); /* nothing behind it says whose it was */
 	int pid = (int)getpid();
-	const struct remapped_region *g = remapped_find(&r, pid, 1, (uint64_t)p + 3 * PAGE + 5);
+	const struct remapped_region *g = find(pid, 1, p + 3 * PAGE + 5);
 	CHECK(g && g->key.inode == st.st_ino && g->start == (uint64_t)p + 3 * PAGE);
 	CHECK(g->offset == 4 * PAGE && g->end == g->start + PAGE);
-	g = remapped_find(&r, pid, 1, (uint64_t)p + 2 * PAGE);
+	g = find(pid, 1, p + 2 * PAGE);
 	CHECK(g && g->offset == 3 * PAGE);
 	static const int others[] = { 0, 1, 4, 5, 6, 7, 8 };
 	for (size_t i = 0; i < ARRAY_COUNT(others); i++)
-		CHECK(!remapped_find(&r, pid, 1, (uint64_t)p + (uint64_t)others[i] * PAGE));
+		CHECK(!find(pid, 1, p + (size_t)others[i] * PAGE));
 	/* Another process of the number is looked at by itself; one that has ended has nothing. */
 	munmap(p, PAGES * PAGE);
-	CHECK(remapped_find(&r, pid, 1, (uint64_t)p + 2 * PAGE));
-	CHECK(!remapped_find(&r, pid, 2, (uint64_t)p + 2 * PAGE));
-	CHECK(!remapped_find(&r, 1 << 30, 1, (uint64_t)p + 2 * PAGE));
-	/* The oldest gives way. */
-	for (int i = 0; i < REMAPPED_PROCESSES_MAX; i++)
-		CHECK(!remapped_find(&r, (1 << 30) + i, 3, 0));
-	CHECK(!remapped_find(&r, pid, 1, (uint64_t)p + 2 * PAGE));
+	CHECK(find(pid, 1, p + 2 * PAGE));
+	CHECK(!find(pid, 2, p + 2 * PAGE));
+	CHECK(!find(1 << 30, 1, p + 2 * PAGE));
+	/* Three places are taken. One too many is not read before the oldest may give way. */
+	for (int i = 0; i < REMAPPED_PROCESSES_MAX - 3; i++)
+		CHECK(!find((1 << 30) + 1 + i, 3, NULL));
+	p = map_file(path, fd);
+	replace(p + 2 * PAGE, PROT_READ | PROT_EXEC);
+	CHECK(!find(pid, 3, p + 2 * PAGE));
+	now_ns += REMAPPED_READ_NS + 1;
+	CHECK(find(pid, 3, p + 2 * PAGE));
+	munmap(p, PAGES * PAGE);
 	close(fd);
 	unlink(path);
 }

@@ -61,8 +61,9 @@ static void read_process(struct remapped_process *p, int pid, uint64_t start_ns,
 		p->count -= r.open;
 }
 
-/* That of the process, or the one to be used for it. */
-static struct remapped_process *place_of(struct remapped *r, int pid, uint64_t start_ns)
+/* That of the process, or one to be used for it; NULL: all are of others that were read lately. */
+static struct remapped_process *place_of(
+	struct remapped *r, int pid, uint64_t start_ns, int64_t now_ns)
 {
 	uint32_t oldest = 0;
 	for (uint32_t n = 0; n < REMAPPED_PROCESSES_MAX; n++) {
@@ -75,18 +76,22 @@ static struct remapped_process *place_of(struct remapped *r, int pid, uint64_t s
 		if (p->read_ns < r->processes[oldest].read_ns)
 			oldest = i;
 	}
+	struct remapped_process *p = &r->processes[oldest];
+	if (p->read_ns && now_ns - p->read_ns <= REMAPPED_READ_NS)
+		return NULL;
 	r->last = oldest;
-	r->processes[oldest].read_ns = 0;
-	return &r->processes[oldest];
+	p->read_ns = 0;
+	return p;
 }
 
 const struct remapped_region *remapped_find(
-	struct remapped *r, int pid, uint64_t start_ns, uint64_t address)
+	struct remapped *r, int pid, uint64_t start_ns, uint64_t address, int64_t now_ns)
 {
-	struct remapped_process *p = place_of(r, pid, start_ns);
-	int64_t now = clock_monotonic_ns();
-	if (!p->read_ns || now - p->read_ns > REMAPPED_READ_NS)
-		read_process(p, pid, start_ns, now);
+	struct remapped_process *p = place_of(r, pid, start_ns, now_ns);
+	if (!p)
+		return NULL;
+	if (!p->read_ns || now_ns - p->read_ns > REMAPPED_READ_NS)
+		read_process(p, pid, start_ns, now_ns);
 	for (uint32_t i = 0; i < p->count; i++)
 		if (address >= p->regions[i].start && address < p->regions[i].end)
 			return &p->regions[i];

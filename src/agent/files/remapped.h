@@ -9,8 +9,9 @@
 #include "agent/bpf/shared.h"
 #include "base/clock.h"
 
-/* Processes that are remembered; of more the one that was looked at first is forgotten. */
-#define REMAPPED_PROCESSES_MAX 64
+/* Processes that are remembered; of more the one that was read first is forgotten, where that is
+ * REMAPPED_READ_NS ago: so no more are read than these in that time. */
+#define REMAPPED_PROCESSES_MAX 256
 #define REMAPPED_REGIONS_MAX 8 /* of one process */
 /* Mappings of a process are read when it is met, and not again for so long. */
 #define REMAPPED_READ_NS (60 * NS_PER_SEC)
@@ -35,7 +36,7 @@ struct remapped {
 	uint32_t last; /* asked for: the frames of a stack are one process' */
 };
 
-/* The region of an address in anonymous memory; NULL: it is no file's. Valid until the next call.
- * start_ns tells processes of one pid apart. */
+/* The region of an address in anonymous memory; NULL: it is no file's, or of a process too many.
+ * Valid until the next call. start_ns tells processes of one pid apart; now_ns: monotonic. */
 const struct remapped_region *remapped_find(
-	struct remapped *r, int pid, uint64_t start_ns, uint64_t address);
+	struct remapped *r, int pid, uint64_t start_ns, uint64_t address, int64_t now_ns);

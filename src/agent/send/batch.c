@@ -366,8 +366,8 @@ static enum status jit_location(struct batch *b, const struct event_header *h, u
 static bool is_remapped(
 	struct batch *b, const struct event_header *h, uint32_t *file_id, uint64_t *offset)
 {
-	const struct remapped_region *g =
-		remapped_find(&b->remapped, (int)h->pid, h->process_start_ns, *offset);
+	const struct remapped_region *g = remapped_find(
+		&b->remapped, (int)h->pid, h->process_start_ns, *offset, clock_monotonic_ns());
 	if (!g)
 		return false;
 	uint32_t id = files_find(b->config.files, &g->key);
