@@ -26,6 +26,8 @@
 #define PLACE_MASK 0x3fffffff
 #define INLINING_SHIFT 31
 #define INLINING_MASK 0xffff
+/* Places have 47 bits; the sum of a whole table of such differences fits 64. */
+#define MOVED_MOST (1LL << 48)
 /* Of V8's InliningPosition: a place, and the number of a function. */
 #define INLINING_BYTES 16
 /* Numbers of functions as frames have them. */
@@ -102,7 +104,7 @@ static int64_t find_place(struct str table, uint16_t version, bool is_cut, uint3
 	while (!reader_done(&r) && !is_behind) {
 		int64_t step = read_step(&r, version >= FLAGS_FROM);
 		int64_t moved = read_signed(&r);
-		if (r.failed || step > INT32_MAX || moved > INT64_MAX / 4 || moved < INT64_MIN / 4)
+		if (r.failed || step > INT32_MAX || moved > MOVED_MOST || moved < -MOVED_MOST)
 			break;
 		at += step;
 		place += moved;
@@ -141,11 +143,16 @@ bool v8_newlines(struct buf *out, struct str text, unsigned character_bytes)
 
 uint32_t v8_newlines_before(struct str newlines, uint32_t character)
 {
-	uint32_t count = 0;
-	struct reader r = reader_over(newlines.p, newlines.len);
-	while (reader_left(&r) >= 2 && reader_u16(&r) < character)
-		count++;
-	return count;
+	size_t from = 0, to = newlines.len / 2; /* they ascend */
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		struct reader r = reader_over(newlines.p + 2 * middle, 2);
+		if (reader_u16(&r) < character)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return (uint32_t)from;
 }
 
 bool v8_code_told(uint16_t version, struct str told, struct v8_code *out)

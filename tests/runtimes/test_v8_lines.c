@@ -101,6 +101,8 @@ static void finds_newlines(void **state)
 	struct str all = str_make(b.data, b.len);
 	CHECK(v8_newlines_before(all, 1) == 0 && v8_newlines_before(all, 2) == 1);
 	CHECK(v8_newlines_before(all, 5) == 2 && v8_newlines_before(all, 4096) == 3);
+	CHECK(v8_newlines_before(all, 4) == 1 && v8_newlines_before(all, 0) == 0);
+	CHECK(v8_newlines_before(str_make(NULL, 0), 7) == 0);
 	buf_clear(&b);
 	CHECK(v8_newlines(&b, str_make("a\0\n\0\n\1\n\0", 8), 2) && b.len == 4);
 	all = str_make(b.data, b.len);
