@@ -267,5 +267,16 @@ static void thinned(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(wherever_they_lie), cmocka_unit_test(another_reader_finds_them),
-	cmocka_unit_test(deleted_and_exported), cmocka_unit_test(thinned))
+/* Numbers of an import may be any: sums of them stay what a reader takes. */
+static void too_many_samples(void **state)
+{
+	(void)state;
+	struct tab_profile v[] = { { 1, T0, SEC, INT64_MAX }, { 1, T0, 2 * SEC, 7 },
+		{ 1, T0 + 1, SEC, 7 } };
+	CHECK(tab_profiles_settle(v, 3) == 2);
+	CHECK(v[0].samples == INT64_MAX && v[0].duration_ns == 2 * SEC && v[1].samples == 7);
+}
+
+TEST_MAIN(cmocka_unit_test(too_many_samples), cmocka_unit_test(wherever_they_lie),
+	cmocka_unit_test(another_reader_finds_them), cmocka_unit_test(deleted_and_exported),
+	cmocka_unit_test(thinned))

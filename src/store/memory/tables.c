@@ -353,7 +353,7 @@ uint32_t tab_profiles_settle(struct tab_profile *v, uint32_t n)
 			continue;
 		}
 		last->duration_ns = MAX(last->duration_ns, v[i].duration_ns);
-		last->samples = (int64_t)((uint64_t)last->samples + (uint64_t)v[i].samples);
+		last->samples = tab_samples_add(last->samples, v[i].samples);
 	}
 	return kept;
 }

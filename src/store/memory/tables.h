@@ -169,6 +169,12 @@ NODISCARD enum status tables_add_profile(struct tables *t, const struct tab_prof
 /* Sorts them by series and time; those of one series and time become one. Returns how many are
  * left. */
 uint32_t tab_profiles_settle(struct tab_profile *v, uint32_t n);
+/* Both at least 1, and so is the sum: imported numbers may be any. */
+static inline int64_t tab_samples_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
 /* A row was added to the series. */
 void tables_count_row(
 	struct tables *t, uint32_t series, int64_t first_ns, int64_t last_ns, uint64_t rows);

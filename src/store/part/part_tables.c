@@ -396,7 +396,7 @@ static uint32_t put_together(struct tab_profile *v, uint32_t n, const struct par
 		if (to > end && __builtin_add_overflow(last->duration_ns,
 					to - MAX(end, v[i].time_ns), &last->duration_ns))
 			last->duration_ns = INT64_MAX;
-		last->samples = (int64_t)((uint64_t)last->samples + (uint64_t)v[i].samples);
+		last->samples = tab_samples_add(last->samples, v[i].samples);
 		end = MAX(end, to);
 	}
 	return kept;
