@@ -97,10 +97,8 @@ enum status go_find(const struct objfile *obj, struct runtime_record *out, struc
 	const struct row *row = rows;
 	while (row[1].minor <= minor)
 		row++;
-	enum status s = place_root(obj, text->addr, text->addr, &r, e);
-	if (s != OK)
-		return err_set(e, E_NOTFOUND, "%s: a Go without code", objfile_name(obj));
 	r.version = (uint16_t)(major << 8 | minor);
+	r.text_bytes = UINT32_MAX; /* all of the file: one record does for many programs */
 	r.layout.go = (struct go_layout){ .g_at = find_g(obj, text),
 		.m_curg = row->curg,
 		.g_labels = row->labels,
