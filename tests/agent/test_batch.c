@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* Three files, by id; all others are gone. Stands in for agent/files/files.c. */
+/* Four files, by id; all others are gone. Stands in for agent/files/files.c. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 {
 	(void)f;
@@ -15,10 +15,10 @@ bool files_get(struct files *f, uint32_t file_id, struct file_info *out)
 		*out = (struct file_info){ .file_id = file_id, .path = "[memfd:code]" };
 		return true;
 	}
-	if (file_id != 2 && file_id != 3)
+	if (file_id != 2 && file_id != 3 && file_id != 5)
 		return false;
 	*out = (struct file_info){ .file_id = file_id, .segment_count = 1 };
-	out->runtime = file_id == 3 ? RUNTIME_CPYTHON : RUNTIME_NONE;
+	out->runtime = file_id == 3 ? RUNTIME_CPYTHON : file_id == 5 ? RUNTIME_GO : RUNTIME_NONE;
 	out->segments[0] = (struct objfile_segment){
 		.offset = 0x1000, .vaddr = 0x401000, .file_size = 0x10000, .mem_size = 0x10000
 	};
@@ -540,7 +540,7 @@ static void names_frames_of_runtimes(void **state)
 	struct fixture f;
 	setup(&f, NULL);
 	tell_code(&f);
-	struct event_sample *s = sample(STACK_END_ROOT, 0, 8);
+	struct event_sample *s = sample(STACK_END_ROOT, 0, 9);
 	s->frames[0] = frame(3, 0x1010); /* where the interpreter is: stays */
 	s->frames[1] = runtime_frame(CODE, 9);
 	s->frames[2] = runtime_frame(CODE, FRAME_POSITION_NONE);
@@ -548,12 +548,13 @@ static void names_frames_of_runtimes(void **state)
 	s->frames[4] = runtime_frame(RUNTIME_CPYTHON << 16 | 0x30b, RUNTIME_GAP_FRAME);
 	s->frames[5] = frame(3, 0x1020); /* what of it leads to its own frames does not, */
 	s->frames[6] = frame(2, 0x1030);
-	s->frames[7] = frame(3, 0x1040); /* but the root does */
+	s->frames[7] = frame(5, 0x1050); /* a function of Go stays, */
+	s->frames[8] = frame(3, 0x1040); /* and the root does */
 	batch_add(f.batch, s);
 	(void)batch_finish(f.batch);
 	const struct profile *p = &f.got.profile;
 	const struct profile_stack *stack = &p->stacks.v[p->samples.v[0].stack];
-	CHECK(p->samples.len == 1 && stack->count == 7);
+	CHECK(p->samples.len == 1 && stack->count == 8);
 	const uint32_t *at = &p->stack_locations.v[stack->first];
 	const struct profile_location *l = &p->locations.v[at[1]];
 	const struct profile_line *line = &p->lines.v[l->line_first];
@@ -569,7 +570,8 @@ static void names_frames_of_runtimes(void **state)
 	CHECK(p->locations.v[at[4]].kind == FRAME_MARKER);
 	CHECK(p->locations.v[at[5]].kind == FRAME_NATIVE);
 	CHECK(p->locations.v[at[5]].address == 0x401030);
-	CHECK(p->locations.v[at[6]].kind == FRAME_NATIVE); /* the root */
+	CHECK(p->locations.v[at[6]].address == 0x401050);
+	CHECK(p->locations.v[at[7]].kind == FRAME_NATIVE); /* the root */
 	CHECK(codes_missed(f.codes));
 	free(s);
 	teardown(&f);

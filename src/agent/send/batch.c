@@ -401,13 +401,14 @@ static enum status user_location(
 	return s == OK ? profile_add_location(&b->profile, &loc, NULL, 0, out) : s;
 }
 
-/* A native frame in the file of a language runtime. */
+/* A native frame in the file of a language runtime; Go's own functions are native ones. */
 static bool is_interpreter(struct batch *b, uint64_t frame)
 {
 	uint32_t file_id = (uint32_t)(frame >> FRAME_FILE_SHIFT);
 	const struct file_entry *f;
 	return file_id >= FRAME_FILE_FIRST && file_id <= FRAME_FILE_MAX &&
-	       file_find(b, file_id, &f) == OK && f->known && f->info.runtime;
+	       file_find(b, file_id, &f) == OK && f->known && f->info.runtime &&
+	       f->info.runtime != RUNTIME_GO;
 }
 
 /* The frame at which a stack ended, in a file nobody knew. */
