@@ -197,12 +197,12 @@ int cli_server(int argc, char **argv)
 	bool only_scrapes = false;
 	if (!take_forward(&v.forward, &config, &to, &only_scrapes))
 		return CLI_USAGE;
-	if (only_scrapes)
-		return run(&config, &config, &to);
 	struct child_server own = { 0 };
+	if (only_scrapes)
+		config.storage_path = NULL;
 	enum status s = child_give_up(&config, &own, &e);
 	if (s == OK)
-		code = run(&own.config, &config, NULL);
+		code = run(&own.config, &config, only_scrapes ? &to : NULL);
 	fd_cleanup(&own.storage_fd);
 	if (s == OK)
 		return code;

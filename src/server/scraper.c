@@ -2,7 +2,8 @@
 /*
  * A server without a store: it scrapes and hands on. Threads of targets share a few connections to
  * the other side; each call takes one that is free, or waits for one. A call that failed because
- * nobody was there is tried once more; then the profile is lost, counted, and the target bad.
+ * nobody was there is tried once more; then the profile is lost, counted, and the target bad. At
+ * the end all calls are broken off: hundreds of them would last for minutes where nobody answers.
  *
  * The routes are those of the whole server that ask for no samples.
  */
@@ -16,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CLIENTS 4
 #define SEND_TIMEOUT_NS (30 * NS_PER_SEC)
@@ -43,6 +46,8 @@ struct scraper {
 	pthread_cond_t one_is_free;
 	struct net_client *free[CLIENTS];
 	uint32_t free_count;
+	int stop_fd; /* can be read at the end; -1 */
+	bool stopping;
 };
 
 /* ---- sending ---- */
@@ -101,12 +106,13 @@ static enum status present(const struct server_forward *to, struct net_client *c
 	return s == OK ? net_client_header(c, "authorization", (const char *)value.data, e) : s;
 }
 
+/* NULL: it is the end. */
 static struct net_client *take_client(struct scraper *x)
 {
 	pthread_mutex_lock(&x->lock);
-	while (!x->free_count)
+	while (!x->free_count && !x->stopping)
 		pthread_cond_wait(&x->one_is_free, &x->lock);
-	struct net_client *c = x->free[--x->free_count];
+	struct net_client *c = x->stopping ? NULL : x->free[--x->free_count];
 	pthread_mutex_unlock(&x->lock);
 	return c;
 }
@@ -117,6 +123,17 @@ static void give_client(struct scraper *x, struct net_client *c)
 	x->free[x->free_count++] = c;
 	pthread_cond_signal(&x->one_is_free);
 	pthread_mutex_unlock(&x->lock);
+}
+
+static void break_off(struct scraper *x)
+{
+	uint64_t one = 1;
+	pthread_mutex_lock(&x->lock);
+	x->stopping = true;
+	pthread_cond_broadcast(&x->one_is_free);
+	pthread_mutex_unlock(&x->lock);
+	if (x->stop_fd >= 0)
+		(void)!write(x->stop_fd, &one, sizeof(one));
 }
 
 static enum status send_once(
@@ -138,6 +155,8 @@ static enum status forward(void *ctx, const struct scrape_label *labels, size_t 
 	put_request(&message, x->to, labels, count, name, pprof);
 	enum status s = buf_status(&message);
 	struct net_client *c = take_client(x);
+	if (!c)
+		return err_set(e, E_CANCELED, "the scraper ends");
 	if (s == OK)
 		s = send_once(x, c, buf_view(&message), e);
 	if (s == E_UNAVAILABLE) {
@@ -148,11 +167,11 @@ static enum status forward(void *ctx, const struct scrape_label *labels, size_t 
 	metric_add(s == OK ? &x->metrics.sent : &x->metrics.lost, 1);
 	if (s == OK)
 		metric_add(&x->metrics.bytes, pprof.len);
-	return s == OK ? OK : err_prefix(e, s, "the store at %s", x->to->address);
+	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "the store at %s", x->to->address);
 }
 
 static enum status open_client(
-	const struct server_forward *to, struct net_client **out, struct err *e)
+	const struct server_forward *to, int stop_fd, struct net_client **out, struct err *e)
 {
 	char address[512];
 	bool whole = strstr(to->address, "://");
@@ -166,9 +185,11 @@ static enum status open_client(
 		net_client_trust_anybody(*out);
 	for (size_t i = 0; s == OK && i < to->header_count; i++)
 		s = net_client_header(*out, to->headers[i].name, to->headers[i].value, e);
-	if (s == OK)
-		net_client_limit(*out, ANSWER_MAX);
-	return s;
+	if (s != OK)
+		return s;
+	net_client_limit(*out, ANSWER_MAX);
+	net_client_interrupt(*out, stop_fd, 0);
+	return OK;
 }
 
 /* ---- the port ---- */
@@ -220,6 +241,7 @@ static enum status listen_now(struct scraper *x, struct err *e)
 	struct net_server_config c;
 	net_server_config_default(&c);
 	c.address = s->config->http_address;
+	c.listen_fd = s->config->listen_fd;
 	c.path_prefix = s->config->path_prefix;
 	c.check_host = true;
 	c.hosts = s->config->http_hosts;
@@ -239,8 +261,11 @@ static enum status start(struct scraper *x, struct err *e)
 {
 	struct server *s = &x->server;
 	enum status st = server_guard_open(s, e);
+	x->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (st == OK && x->stop_fd < 0)
+		st = err_os(e, "eventfd");
 	for (; st == OK && x->free_count < CLIENTS; x->free_count += st == OK)
-		st = open_client(x->to, &x->free[x->free_count], e);
+		st = open_client(x->to, x->stop_fd, &x->free[x->free_count], e);
 	if (st == OK)
 		st = listen_now(x, e);
 	if (st == OK)
@@ -266,6 +291,7 @@ enum status server_run_scraper(const struct server_config *c, const struct serve
 	memset(&x, 0, sizeof(x));
 	x.server.config = c;
 	x.to = to;
+	x.stop_fd = -1;
 	pthread_mutex_init(&x.lock, NULL);
 	pthread_cond_init(&x.one_is_free, NULL);
 	log_info("starting", "version=" FIRN_VERSION " mode=scraper-only");
@@ -281,9 +307,11 @@ enum status server_run_scraper(const struct server_config *c, const struct serve
 	}
 	os_notify("STOPPING=1");
 	net_server_stop(x.server.net);
+	break_off(&x);
 	scrape_stop(x.server.scrape);
 	while (x.free_count)
 		net_client_free(x.free[--x.free_count]);
+	fd_cleanup(&x.stop_fd);
 	auth_close(x.server.auth);
 	pthread_cond_destroy(&x.one_is_free);
 	pthread_mutex_destroy(&x.lock);
