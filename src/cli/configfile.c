@@ -118,6 +118,31 @@ enum status cli_config_set(const struct cli_config *c, const struct cli_option *
 	return OK;
 }
 
+/* Without the user and password of a URL, or of "USER:PASSWORD@HOST:PORT". */
+static void show_text(struct buf *out, struct str text, bool secret)
+{
+	CLEANUP(buf_deinit) struct buf shown;
+	size_t at = str_rindex(text, '@'), slashes = str_index(text, '/');
+	bool url = at < text.len && slashes + 1 < at && text.p[slashes + 1] == '/';
+	struct str user = str_sub(text, 0, at);
+	size_t colon = str_index(user, ':');
+	bool plain = true;
+	for (size_t i = 0; i < user.len; i++)
+		plain &= !strchr(" ()[]|*$\\", user.p[i]); /* no expression */
+	bool pair = at < text.len && colon + 1 < at && plain;
+	buf_init(&shown, text.len + 16);
+	if (secret) {
+		buf_cstr(out, "(secret)");
+	} else if (url || pair) {
+		buf_str(&shown, str_sub(text, 0, url ? slashes + 2 : 0));
+		buf_cstr(&shown, "(secret)");
+		buf_str(&shown, str_sub(text, at, text.len));
+		buf_json_str(out, buf_view(&shown));
+	} else {
+		buf_json_str(out, text);
+	}
+}
+
 void cli_config_show(struct buf *out, const struct cli_option *o, const void *field)
 {
 	char key[KEY_MAX], text[UNITS_TEXT_MAX];
@@ -131,7 +156,7 @@ void cli_config_show(struct buf *out, const struct cli_option *o, const void *fi
 	switch (o->kind) {
 	case CLI_TEXT:
 	case CLI_CHOICE:
-		buf_json_str(out, str_of(*(char *const *)field ? *(char *const *)field : ""));
+		show_text(out, str_of(*(char *const *)field ? *(char *const *)field : ""), false);
 		break;
 	case CLI_BOOL:
 		buf_cstr(out, *(const bool *)field ? "true" : "false");
@@ -152,7 +177,7 @@ void cli_config_show(struct buf *out, const struct cli_option *o, const void *fi
 		buf_cstr(out, "[");
 		for (uint32_t i = 0; i < list->count; i++) {
 			buf_cstr(out, i ? ", " : "");
-			buf_json_str(out, str_of(list->v[i]));
+			show_text(out, str_of(list->v[i]), false);
 		}
 		buf_cstr(out, "]");
 	}
@@ -165,25 +190,11 @@ static bool is_secret(struct str key)
 	static const char *const names[] = { "password", "credentials", "bearer_token",
 		"client_secret", "token", "secret", "key", "secret_key", "access_key",
 		"session_token", "encryption_key", "storage_account_key",
-		"storage_connection_string", "service_account", "http_headers" };
+		"storage_connection_string", "service_account", "http_headers", "endpoint_params" };
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
 		if (str_eq(key, str_of(names[i])))
 			return true;
 	return false;
-}
-
-static void show_text(struct buf *out, struct str text, bool secret)
-{
-	size_t at = str_rindex(text, '@'), slashes = str_index(text, '/');
-	bool url = at < text.len && slashes + 1 < at && text.p[slashes + 1] == '/';
-	if (secret) {
-		buf_cstr(out, "(secret)");
-	} else if (url) {
-		buf_printf(out, "\"%.*s//(secret)%.*s\"", (int)slashes, text.p,
-			STR_ARG(str_sub(text, at, text.len)));
-	} else {
-		buf_json_str(out, text);
-	}
 }
 
 /* Behind "key:" or "-"; the depth is bounded by CONF_DEPTH_MAX. */

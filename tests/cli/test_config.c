@@ -65,7 +65,10 @@ static void shows_what_wins(void **state)
 	    "hidden-1}\n  proxy_url: http://u:hidden-2@proxy:3128/\n"
 	    "  http_headers: {X-Key: {values: [hidden-3]}}\n  consul_sd_configs:\n"
 	    "  - {server: 'c:8500', token: hidden-4, tags: []}\n  static_configs:\n"
-	    "  - targets: [h:1, h:2]\n");
+	    "  - targets: [h:1, h:2, 'u:hidden-5@h:3']\n"
+	    "- job_name: b\n  oauth2:\n    client_id: c\n    token_url: https://h/t\n"
+	    "    endpoint_params: {assertion: hidden-6}\n"
+	    "debuginfod_upstream_servers: 'https://u:hidden-7@h'\n");
 	run(&c, cli_config, "config show server --config-path", "");
 	CHECK_STR(str_of(c.err), "");
 	CHECK_HAS(c.out, "# line 2 of the file\nscrape_configs:\n  -\n    job_name: \"a\"\n");
@@ -73,6 +76,7 @@ static void shows_what_wins(void **state)
 	CHECK_HAS(c.out, "    proxy_url: \"http://(secret)@proxy:3128/\"\n");
 	CHECK_HAS(c.out, "        server: \"c:8500\"\n        token: (secret)\n        tags: []\n");
 	CHECK_HAS(c.out, "        targets:\n          - \"h:1\"\n          - \"h:2\"\n");
+	CHECK_HAS(c.out, "          - \"(secret)@h:3\"\n");
 	CHECK(!strstr(c.out, "hidden"));
 	/* What is printed is a file again, but for secrets. */
 	run(&c, cli_config, "config show nothing --config-path", "");
