@@ -92,7 +92,8 @@ NODISCARD enum status net_stream_receive(
 /* Waits while too much is unsent; fails as above. */
 NODISCARD enum status net_stream_send(struct net_stream *stream, struct str message, struct err *e);
 /* Waits that long (monotonic) for the client to go or the server to stop: E_CANCELED,
- * E_UNAVAILABLE; OK: neither has happened. */
+ * E_UNAVAILABLE; OK: neither has happened. A client of HTTP/1.1 that hangs up ends no wait: it is
+ * told of at its end. */
 NODISCARD enum status net_stream_wait(struct net_stream *stream, int64_t until_ns, struct err *e);
 
 /* Each lane has workers of its own, so that requests of one do not wait for those of another. */

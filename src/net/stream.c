@@ -260,7 +260,8 @@ enum status net_stream_wait(struct net_stream *st, int64_t until_ns, struct err 
 	pthread_mutex_lock(&st->lock);
 	while (!st->gone && !st->stopping && clock_monotonic_ns() < until)
 		(void)wait_until(st, until);
-	if (st->gone)
+	/* HTTP/1.1 has no other sign of a client that has gone while an answer is made. */
+	if (st->gone || atomic_load_explicit(&st->x->hung_up, memory_order_relaxed))
 		s = err_set(e, E_CANCELED, "the client has gone");
 	else if (st->stopping)
 		s = err_set(e, E_UNAVAILABLE, "the server is stopping");

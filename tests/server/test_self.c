@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "codec/codec.h"
 #include "fetch/fetch.h"
@@ -72,4 +73,31 @@ static void profiles_itself(void **state)
 	serve_stop(&v);
 }
 
-TEST_MAIN(cmocka_unit_test(profiles_itself))
+/* Who goes before the end leaves no profile behind, which nobody else could take meanwhile. */
+static void ends_with_its_client(void **state)
+{
+	(void)state;
+	static struct serve v;
+	CLEANUP(buf_deinit) struct buf out;
+	struct fetch_config c = { 0 };
+	struct fetch *f = NULL;
+	struct err e = { 0 };
+	int code = 0;
+	buf_init(&out, 64 << 20);
+	serve_start(&v);
+	c.address = net_server_address(v.s.net);
+	CHECK_OK(fetch_new(&c, &f, &e), &e);
+	CHECK(fetch_get(f, "/debug/pprof/profile?seconds=300", NS_PER_SEC, &code, &out, &e) ==
+		E_TIMEOUT);
+	fetch_free(f);
+	code = 0;
+	for (int i = 0; i < 600 && code != 200; i++) {
+		usleep(100000);
+		buf_clear(&out);
+		code = get(&v, "/debug/pprof/profile?seconds=1", &out);
+	}
+	CHECK(code == 200);
+	serve_stop(&v);
+}
+
+TEST_MAIN(cmocka_unit_test(profiles_itself), cmocka_unit_test(ends_with_its_client))
