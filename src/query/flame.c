@@ -175,7 +175,7 @@ enum status query_flame(const struct query_engine *q, const struct query_request
 	struct query_flame made = { 0 };
 	memcpy(request.labels, r->by, r->by_count * sizeof(*r->by));
 	request.label_count = r->by_count;
-	request.group_max = r->limit;
+	request.group_max = r->limit ? r->limit : UINT32_MAX; /* 0: all */
 	arena_init(&work, a->limit - a->used);
 	enum status s = query_tree_make(&t, q, &request, &work, e);
 	if (s == OK)

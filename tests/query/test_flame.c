@@ -407,6 +407,12 @@ static void has_values_of_a_label(void **state)
 	done(&g);
 	r.invert = false;
 	r.limit = 0;
+	ask(&g, &r);
+	CHECK_GRAPH(&g, "a 0 7\n main 0 7\n  f 0 5\n   g^ 5 5\n  h 2 2\n"
+			"b 0 4\n main 0 4\n  f 0 4\n   g^ 4 4\n"
+			"no comm 0 3\n main 3 3\n"
+			"c 0 2\n main 0 2\n  h 2 2\nd 0 2\n main 2 2\n");
+	done(&g);
 	r.match = STR("H");
 	ask(&g, &r);
 	CHECK_GRAPH(&g, "a 0 2\n main 0 2\n  h 2 2\nc 0 2\n main 0 2\n  h 2 2\n");
