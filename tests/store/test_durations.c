@@ -221,12 +221,20 @@ static void deleted_and_exported(void **state)
 	fx_query_end(&f);
 	check_points(s, "a", 1000 * SEC, "0:30");
 	CHECK(tree_covered(s, TYPE "{comm=\"d\"}", INT64_MIN, INT64_MAX) == 20 * SEC);
+	/* A profile of which no sample is left makes no point. */
+	append(s, "b", "7", T0 + 120 * SEC, 10 * SEC, 3, 0);
+	append(s, "b", "8", T0 + 180 * SEC, 10 * SEC, 3, 0);
+	CHECK_OK(store_delete(
+			 s, STR(""), fx_query(&f, "{pid=\"7\"}", INT64_MIN, INT64_MAX), &gone, &e),
+		&e);
+	fx_query_end(&f);
+	check_points(s, "b", MINUTE, "0:60 180:10");
 	CHECK_OK(store_delete(s, STR(""),
 			 fx_query(&f, "{comm=\"b\",cpu=\"1\"}", INT64_MIN, INT64_MAX), &gone, &e),
 		&e);
 	fx_query_end(&f);
 	CHECK(gone.samples > 0);
-	check_points(s, "b", MINUTE, "0:0");
+	check_points(s, "b", MINUTE, "0:0 180:0");
 	store_close(s);
 	store_close(other);
 	buf_deinit(&b);

@@ -76,6 +76,11 @@ static bool point_equal(const void *ctx, uint32_t value, const void *key)
 	return x->group == y->group && x->step == y->step;
 }
 
+static uint64_t point_hash(const struct point *p)
+{
+	return hash_u64((uint64_t)p->step * 0x9E3779B97F4A7C15ull + p->group);
+}
+
 static enum status find_point(
 	struct adding *a, uint32_t group, int64_t step, struct point **out, struct err *e)
 {
@@ -87,7 +92,7 @@ static enum status find_point(
 		}
 	}
 	struct point key = { .group = group, .step = step };
-	uint64_t h = hash_u64((uint64_t)step * 0x9E3779B97F4A7C15ull + group);
+	uint64_t h = point_hash(&key);
 	uint32_t at = map_find(&a->index, h, point_equal, a, &key);
 	if (at == MAP_NONE) {
 		at = (uint32_t)a->points.len;
@@ -393,17 +398,18 @@ static void take_span(struct adding *a, size_t i)
 	}
 }
 
-/* To the points whose samples are all of profiles that say how long they took. */
+/* To the points whose samples are all of profiles that say how long they took. A profile whose rows
+ * are gone makes no point. */
 static enum status put_durations(struct adding *a, struct err *e)
 {
 	CLEANUP(free_cleanup) struct step_duration *v = NULL;
 	size_t n = 0;
 	enum status s = durations_finish(&a->durations, &v, &n, e);
 	for (size_t i = 0; i < n && s == OK; i++) {
-		struct point *p;
-		s = find_point(a, v[i].group, v[i].step, &p, e);
-		if (s == OK && p->count == v[i].samples)
-			p->covered_ns = v[i].ns;
+		const struct point key = { .group = v[i].group, .step = v[i].step };
+		uint32_t at = map_find(&a->index, point_hash(&key), point_equal, a, &key);
+		if (at != MAP_NONE && a->points.v[at].count == v[i].samples)
+			a->points.v[at].covered_ns = v[i].ns;
 	}
 	return s;
 }
