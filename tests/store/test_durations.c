@@ -8,6 +8,8 @@
 #define MINUTE (60 * SEC)
 #define TYPE "cpu:samples:count:cpu:nanoseconds:delta"
 
+static uint64_t query_bytes; /* of memory; 0: as the store has it */
+
 static struct store *open_store(const char *dir)
 {
 	struct store *s;
@@ -57,6 +59,7 @@ static int64_t tree_covered(struct store *s, const char *selector, int64_t from,
 	CHECK(t.covered_ns == 0); /* nobody asked */
 	samples_tree_deinit(&t);
 	q->durations = true;
+	q->memory_bytes = query_bytes;
 	CHECK_OK(store_sum_stacks(v, q, &t, &e), &e);
 	CHECK_OK(store_sum_cells(v, q, NULL, 0, &c, &e), &e);
 	CHECK(c.tree.covered_ns == t.covered_ns);
@@ -81,6 +84,7 @@ static void check_points(struct store *s, const char *comm, int64_t step, const 
 	buf_init(&text, 4096);
 	struct samples_query *q = fx_query(&f, "{__name__=\"" TYPE "\"}", INT64_MIN, INT64_MAX);
 	q->durations = true;
+	q->memory_bytes = query_bytes;
 	CHECK_OK(store_view_open(s, STR(""), &v, &e), &e);
 	CHECK_OK(store_sum_series(v, q, by, 1, step, &f.arena, &series, &n, NULL, NULL, &e), &e);
 	for (size_t i = 0; i < n; i++)
@@ -275,6 +279,51 @@ static void thinned(void **state)
 	fixture_clean(dir);
 }
 
+#define MANY 20000
+
+/* One sample each, all of one minute. */
+static void append_many(struct store *s)
+{
+	struct profile p;
+	struct err e = { 0 };
+	CHECK(profile_init(&p, 8 << 20) == OK);
+	const char *pairs[] = { "comm", "m", NULL };
+	uint32_t stack, frame = fx_frame(&p, "/bin/a", 1), labels = fx_labels(&p, pairs);
+	CHECK(profile_add_stack(&p, &frame, 1, &stack) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, 1000);
+	struct profile_head h = p.heads.v[head];
+	for (int i = 0; i < MANY; i++) {
+		h.time_ns = T0 + i;
+		h.duration_ns = SEC;
+		CHECK(profile_add_head(&p, &h, &head) == OK);
+		fx_sample(&p, h.time_ns, 1, head, stack, labels, 0);
+	}
+	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 1, 10 }, &e), &e);
+	profile_deinit(&p);
+}
+
+/* Where profiles take more memory than a query has, it is answered without. */
+static void more_than_fit(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/firn-durations-XXXXXX";
+	CHECK(mkdtemp(dir));
+	struct err e = { 0 };
+	struct store *s = open_store(dir);
+	append_many(s);
+	for (int in_part = 0; in_part < 2; in_part++) {
+		query_bytes = 512 << 10;
+		check_points(s, "m", MINUTE, "0:0");
+		CHECK(tree_covered(s, "{comm=\"m\"}", INT64_MIN, INT64_MAX) == 0);
+		query_bytes = 0;
+		check_points(s, "m", MINUTE, "0:1.00002");
+		CHECK(tree_covered(s, "{comm=\"m\"}", INT64_MIN, INT64_MAX) == SEC + MANY - 1);
+		CHECK_OK(store_flush(s, &e), &e);
+	}
+	store_close(s);
+	fixture_clean(dir);
+}
+
 /* Numbers of an import may be any: sums of them stay what a reader takes. */
 static void too_many_samples(void **state)
 {
@@ -285,6 +334,6 @@ static void too_many_samples(void **state)
 	CHECK(v[0].samples == INT64_MAX && v[0].duration_ns == 2 * SEC && v[1].samples == 7);
 }
 
-TEST_MAIN(cmocka_unit_test(too_many_samples), cmocka_unit_test(wherever_they_lie),
-	cmocka_unit_test(another_reader_finds_them), cmocka_unit_test(deleted_and_exported),
-	cmocka_unit_test(thinned))
+TEST_MAIN(cmocka_unit_test(more_than_fit), cmocka_unit_test(too_many_samples),
+	cmocka_unit_test(wherever_they_lie), cmocka_unit_test(another_reader_finds_them),
+	cmocka_unit_test(deleted_and_exported), cmocka_unit_test(thinned))

@@ -15,6 +15,21 @@
 void durations_deinit(struct durations *c)
 {
 	VEC_FREE(&c->profiles);
+	if (c->bytes)
+		budget_give(c->budget, c->bytes);
+	c->bytes = 0;
+}
+
+/* An answer without durations is one, too: E_LIMIT is none. */
+static enum status leave_out(struct durations *c, enum status s, struct err *e)
+{
+	if (s != E_LIMIT)
+		return s;
+	durations_deinit(c);
+	c->is_left_out = true;
+	if (e)
+		*e = (struct err){ 0 };
+	return OK;
 }
 
 static enum status reserve(struct durations *c, struct err *e)
@@ -22,19 +37,21 @@ static enum status reserve(struct durations *c, struct err *e)
 	size_t cap = c->profiles.cap;
 	if (c->profiles.len < cap)
 		return OK;
-	if (!VEC_RESERVE(&c->profiles, MAX(2 * cap, (size_t)PROFILES_MIN)))
-		return err_set(e, E_NOMEM, "durations of profiles");
-	return budget_take(c->budget, (c->profiles.cap - cap) * sizeof(struct duration), e);
+	cap = MAX(2 * cap, (size_t)PROFILES_MIN);
+	uint64_t more = cap * sizeof(struct duration) - c->bytes;
+	enum status s = budget_take(c->budget, more, e);
+	if (s != OK)
+		return s;
+	c->bytes += more;
+	return VEC_RESERVE(&c->profiles, cap) ? OK : err_set(e, E_NOMEM, "durations of profiles");
 }
 
-enum status durations_add(
+static enum status add(
 	struct durations *c, struct source *s, const struct pick *pick, struct err *e)
 {
-	if (pick->wanted == 0)
-		return OK;
 	enum status st =
 		source_load(c->view, s, PART_LOAD_LABELS | PART_LOAD_PROFILES, c->budget, e);
-	for (uint32_t i = 0; i < s->tabs.profile_count && st == OK; i++) {
+	for (uint32_t i = 0; st == OK && i < s->tabs.profile_count; i++) {
 		const struct tab_profile *x = &s->tabs.profiles[i];
 		int64_t at = s->part ? part_row_time(part_meta(s->part), x->time_ns) : x->time_ns;
 		struct duration p = { .from_ns = x->time_ns,
@@ -54,6 +71,14 @@ enum status durations_add(
 	return st;
 }
 
+enum status durations_add(
+	struct durations *c, struct source *s, const struct pick *pick, struct err *e)
+{
+	if (pick->wanted == 0 || c->is_left_out)
+		return OK;
+	return leave_out(c, add(c, s, pick, e), e);
+}
+
 static int by_group_step_time(const void *a, const void *b)
 {
 	const struct duration *x = a, *y = b;
@@ -71,18 +96,27 @@ static void add_time(struct step_duration *c, int64_t from, int64_t to)
 		c->ns = INT64_MAX;
 }
 
+static size_t count_steps(const struct duration *v, size_t n)
+{
+	size_t count = n > 0;
+	for (size_t i = 1; i < n; i++)
+		count += v[i].group != v[i - 1].group || v[i].step != v[i - 1].step;
+	return count;
+}
+
 enum status durations_finish(
 	struct durations *c, struct step_duration **out, size_t *out_count, struct err *e)
 {
 	const struct duration *v = c->profiles.v;
 	size_t n = c->profiles.len, count = 0;
 	struct step_duration *made = NULL;
-	enum status s = budget_array(c->budget, MAX(n, (size_t)1), sizeof(*made), &made, e);
-	int64_t end = INT64_MIN;
-	if (s != OK)
-		return s;
+	*out_count = 0;
 	if (n)
 		qsort(c->profiles.v, n, sizeof(*v), by_group_step_time);
+	enum status s = budget_array(c->budget, count_steps(v, n), sizeof(*made), &made, e);
+	int64_t end = INT64_MIN;
+	if (s != OK)
+		return leave_out(c, s, e);
 	for (size_t i = 0; i < n; i++) {
 		struct step_duration *last = &made[count - (count > 0)];
 		if (count == 0 || last->group != v[i].group || last->step != v[i].step) {
@@ -95,6 +129,7 @@ enum status durations_finish(
 		end = MAX(end, v[i].to_ns);
 		last->samples += v[i].samples;
 	}
+	durations_deinit(c);
 	*out = made;
 	*out_count = count;
 	return OK;
@@ -109,8 +144,11 @@ enum status durations_of_all(struct store_view *v, const struct pick *picks,
 	CLEANUP(free_cleanup) struct step_duration *made = NULL;
 	size_t count = 0;
 	enum status s = OK;
-	for (size_t i = 0; i < v->source_count && s == OK; i++)
+	for (size_t i = 0; i < v->source_count && s == OK; i++) {
 		s = durations_add(&c, &v->sources[i], &picks[i], e);
+		if (s == OK)
+			source_done(v, &v->sources[i]);
+	}
 	if (s == OK)
 		s = durations_finish(&c, &made, &count, e);
 	if (s == OK)

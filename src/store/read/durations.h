@@ -33,12 +33,16 @@ struct durations {
 		*groups; /* at the source at hand, none beside samples; NULL: all is group 0 */
 	int64_t step_ns; /* 0: all is step 0 */
 	VEC(struct duration) profiles;
+	uint64_t bytes; /* that these have of the budget */
+	/* They do not fit the budget: how long they took is not known, of none of them. */
+	bool is_left_out;
 };
 void durations_deinit(struct durations *c);
 /* The profiles of what `pick` wants of a source. */
 NODISCARD enum status durations_add(
 	struct durations *c, struct source *s, const struct pick *pick, struct err *e);
-/* When all sources were added: by group, then by step, each once. `out` is malloc'ed. */
+/* When all sources were added: by group, then by step, each once; nothing where they were left out.
+ * `out` is malloc'ed. */
 NODISCARD enum status durations_finish(
 	struct durations *c, struct step_duration **out, size_t *out_count, struct err *e);
 
