@@ -605,6 +605,7 @@ static void labels_samples_of_goroutines(void **state)
 	put_goroutine_label(e, "pid", "1");
 	put_goroutine_label(e, "comm", "other");
 	put_goroutine_label(e, "__name__", "other");
+	put_goroutine_label(e, "pod", "other");
 	put_goroutine_label(e, "", "other");
 	codes_add(f.codes, e);
 	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 1);
@@ -622,7 +623,7 @@ static void labels_samples_of_goroutines(void **state)
 	CHECK(has_label(p, x->own, "pid", "1073741824"));
 	CHECK(has_label(p, x->resource, "comm", "worker") &&
 		!has_label(p, x->own, "comm", "other"));
-	CHECK(!has_label(p, x->own, "__name__", "other"));
+	CHECK(!has_label(p, x->own, "__name__", "other") && !has_label(p, x->own, "pod", "other"));
 	CHECK(!has_label(p, p->samples.v[1].own, "span_id", "00f067aa0ba902b7"));
 	CHECK(codes_missed(f.codes));
 	teardown(&f);

@@ -557,10 +557,13 @@ static enum status resource_labels(struct batch *b, const struct process *x, uin
 	return labels_finish(b, &l, out);
 }
 
-/* A goroutine's label has no name that the agent gives itself. */
+/* A goroutine's label has no name that the agent gives itself, be it to other processes only: no
+ * program says that it is of a pod. */
 static bool is_taken(const struct process *x, struct str name)
 {
-	static const char *const own[] = { "pid", "thread_id", "thread_name", "cpu", "state" };
+	static const char *const own[] = { "pid", "thread_id", "thread_name", "cpu", "state",
+		"node", "comm", "executable", "cgroup", "container_id", "container", "namespace",
+		"pod", "systemd_unit" };
 	for (size_t i = 0; i < ARRAY_COUNT(own); i++) {
 		if (str_eq(name, str_of(own[i])))
 			return true;
