@@ -71,12 +71,16 @@ static bool is_this_host(struct str host)
 	return str_starts(host, STR("127."));
 }
 
+/* Behind a user and password, which nobody is to read. */
 static struct str host_of(struct str url)
 {
 	struct str rest = url;
 	if (str_starts(rest, STR("https://")) || str_starts(rest, STR("http://")))
 		rest = str_sub(rest, str_index(rest, '/') + 2, rest.len);
 	rest = str_sub(rest, 0, str_index(rest, '/'));
+	size_t at = str_rindex(rest, '@');
+	if (at < rest.len)
+		rest = str_sub(rest, at + 1, rest.len);
 	if (rest.len && rest.p[0] == '[')
 		return str_sub(rest, 0, str_index(rest, ']') + 1);
 	return str_sub(rest, 0, str_index(rest, ':'));
@@ -116,6 +120,9 @@ static enum status take_address(struct fetch *f, const char *address, struct err
 		return err_set(e, E_INVALID, "address \"%s\": only http:// and https:// are known",
 			address);
 	rest = str_sub(rest, 0, str_index(rest, '/'));
+	if (str_index(rest, '@') < rest.len)
+		return err_set(e, E_INVALID, "address of %.*s: no user or password goes into it",
+			STR_ARG(host_of(rest)));
 	if (!is_plain(rest) || !host_of(rest).len)
 		return err_set(e, E_INVALID, "address \"%s\" names no host", address);
 	if (rest.len + strlen(scheme) >= sizeof(f->base))

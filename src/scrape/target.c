@@ -139,6 +139,16 @@ static bool has_port(struct str address)
 	return colon < address.len && (bracket == address.len || colon > bracket);
 }
 
+/* What may be a password is left out. */
+static enum status bad_address(struct str address, struct err *e)
+{
+	size_t at = str_rindex(address, '@');
+	if (at < address.len)
+		address = str_sub(address, at, address.len);
+	return err_set(
+		e, E_INVALID, "\"%.*s\" is not a valid address", STR_ARG(str_sub(address, 0, 200)));
+}
+
 static enum status make_url(struct scrape_target *t, struct relabel_set *set, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf b;
@@ -150,8 +160,7 @@ static enum status make_url(struct scrape_target *t, struct relabel_set *set, st
 		return err_set(e, E_INVALID, "the target has no __address__");
 	for (size_t i = 0; i < address.len; i++)
 		if (address.p[i] <= ' ' || address.p[i] > '~' || strchr("/@?#", address.p[i]))
-			return err_set(e, E_INVALID, "\"%.*s\" is not a valid address",
-				STR_ARG(str_sub(address, 0, 200)));
+			return bad_address(address, e);
 	if (!str_eq(scheme, STR("http")) && !str_eq(scheme, STR("https")))
 		return err_set(e, E_INVALID, "__scheme__ is neither http nor https");
 	buf_printf(&b, "%.*s://%.*s%s", STR_ARG(scheme), STR_ARG(address),

@@ -120,6 +120,8 @@ static void drops_and_refuses(void **state)
 	scrape_target_free(t);
 	CHECK(!make("  static_configs: [{targets: ['h:1/x']}]\n", "memory", &e));
 	CHECK(strstr(e.text, "\"h:1/x\" is not a valid address"));
+	CHECK(!make("  static_configs: [{targets: ['u:hidden@h:1']}]\n", "memory", &e));
+	CHECK(strstr(e.text, "\"@h:1\" is not a valid address") && !strstr(e.text, "hidden"));
 	CHECK(!make("  static_configs: [{targets: [''], labels: {}}]\n", "memory", &e));
 	CHECK(strstr(e.text, "has no __address__"));
 }
