@@ -55,6 +55,7 @@ struct announcer {
 	int fd;
 	const struct server_config *config;
 	const char *storage_path; /* as it was named; NULL: it has none */
+	bool page; /* no: it only scrapes */
 };
 
 static void *announce(void *ctx)
@@ -73,8 +74,9 @@ static void *announce(void *ctx)
 	line[strcspn(line, "\n")] = 0;
 	if (line[0]) {
 		const char *prefix = a->config->path_prefix;
-		printf("firn " FIRN_VERSION " server\n  open  %s://%s%s\n",
-			a->config->tls_cert_file ? "https" : "http", line, prefix ? prefix : "");
+		printf("firn " FIRN_VERSION " server\n  %s  %s://%s%s%s\n",
+			a->page ? "open" : "targets", a->config->tls_cert_file ? "https" : "http", line,
+			prefix ? prefix : "", a->page ? "" : "/api/targets");
 		if (a->storage_path)
 			printf("  data  %s\n", a->storage_path);
 		fflush(stdout);
@@ -93,7 +95,7 @@ static int run(struct server_config *config, const struct server_config *typed,
 		cli_complain("no pipe: %m");
 		return CLI_FAILED;
 	}
-	struct announcer a = { ready[0], config, to ? NULL : typed->storage_path };
+	struct announcer a = { ready[0], config, to ? NULL : typed->storage_path, !to };
 	config->ready_fd = ready[1];
 	enum status s = os_thread_start(&thread, "announce", announce, &a, &e);
 	if (s == OK) {

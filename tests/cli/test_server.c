@@ -70,7 +70,8 @@ static void only_scrapes(void **state)
 		"--bearer-token-file /token");
 	CHECK_STR(str_of(c.err), "");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(c.out), "firn " FIRN_VERSION " server\n  open  http://127.0.0.1:4242\n");
+	CHECK_STR(str_of(c.out),
+		"firn " FIRN_VERSION " server\n  targets  http://127.0.0.1:4242/api/targets\n");
 	CHECK_STR(str_of(fake_server_config.config_path), "/dev/null");
 	CHECK(!fake_server_config.storage_path); /* no directory is made */
 	CHECK(fake_forward.insecure && fake_forward.label_count == 2 &&
