@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/send/batch.h"
+#include "agent/send/label_values.h"
 #include "base/clock.h"
 #include "otlp/otlp.h"
 
@@ -629,7 +630,48 @@ static void labels_samples_of_goroutines(void **state)
 	teardown(&f);
 }
 
+/* A label with a value for each request is left out after some hundred, and others stay. */
+static void leaves_out_labels_with_many_values(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f, NULL);
+	CLEANUP(free_cleanup) struct event_code *e = calloc(1, sizeof(*e));
+	CHECK(e);
+	CLEANUP(free_cleanup) struct event_sample *s = sample(STACK_END_ROOT, 0, 1);
+	s->frames[0] = frame(2, 0x1234);
+	for (unsigned i = 0; i < 1000; i++) {
+		char value[32];
+		*e = (struct event_code){ .kind = RUNTIME_GO,
+			.name_unit = RUNTIME_TEXT_UTF8,
+			.file_unit = RUNTIME_TEXT_UTF8,
+			.pid = 1u << 30,
+			.code = CODE + i };
+		snprintf(value, sizeof(value), "r%u", i);
+		put_goroutine_label(e, "request_id", value);
+		put_goroutine_label(e, "span_id", value);
+		put_goroutine_label(e, "endpoint", "/api");
+		codes_add(f.codes, e);
+		s->labels = CODE + i;
+		batch_add(f.batch, s);
+	}
+	(void)batch_finish(f.batch);
+	const struct profile *p = &f.got.profile;
+	size_t requests = 0;
+	CHECK(p->samples.len == 1000);
+	for (size_t i = 0; i < 1000; i++) {
+		char value[32];
+		snprintf(value, sizeof(value), "r%zu", i);
+		uint32_t own = p->samples.v[i].own;
+		requests += has_label(p, own, "request_id", value);
+		CHECK(has_label(p, own, "span_id", value) && has_label(p, own, "endpoint", "/api"));
+	}
+	CHECK(requests > LABEL_VALUES_MAX / 2 && requests < LABEL_VALUES_MAX * 3 / 2);
+	teardown(&f);
+}
+
 TEST_MAIN(cmocka_unit_test(labels_samples_of_goroutines),
+	cmocka_unit_test(leaves_out_labels_with_many_values),
 	cmocka_unit_test(names_frames_of_runtimes), cmocka_unit_test(keeps_the_time_that_held),
 	cmocka_unit_test(says_how_often_it_was_sampled), cmocka_unit_test(counts_time_off_the_cpu),
 	cmocka_unit_test(makes_locations_of_frames),

@@ -85,7 +85,7 @@ export const edgeChecks = {
 
 	async "many values: how many more there are is said"({ page, url }) {
 		const values = Array.from({ length: 1200 }, (_, i) => `value-${String(i).padStart(4, "0")}`);
-		await page.route("**/api/labels/*/values?*", (route) => route.fulfill({ json: { values } }));
+		await page.route("**/api/labels/comm/values?*", (route) => route.fulfill({ json: { values } }));
 		await open(page, url);
 		await page.click("[aria-label=Selector]");
 		await page.keyboard.type('comm="val');

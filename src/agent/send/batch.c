@@ -8,7 +8,9 @@
 #include "agent/send/batch.h"
 
 #include "agent/send/jitframes.h"
+#include "agent/send/label_values.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "otlp/otlp.h"
 #include "profile/profile.h"
 #include "runtimes/runtimes.h"
@@ -56,6 +58,7 @@ struct batch {
 	VEC(struct late_location) late;
 	struct jitframes jit;
 	struct remapped remapped;
+	struct label_values label_values;
 	bool missed_kernel;
 	int pid;                       /* of the sample that is added */
 	const struct process *process; /* that it is of */
@@ -575,6 +578,25 @@ static bool is_taken(const struct process *x, struct str name)
 	return str_starts(name, STR("__"));
 }
 
+/* Is it a label of a span, or one with few values? */
+static bool has_few_values(struct batch *b, struct str name, struct str value)
+{
+	if (str_eq(name, STR("span_id")) || str_eq(name, STR("trace_id")))
+		return true;
+	const struct process *x = b->process;
+	bool first;
+	if (label_values_admit(&b->label_values, b->pid, x->start_ns, name, value, &first))
+		return true;
+	if (first) {
+		char quoted[100];
+		log_warn("a goroutines' label has too many values and is left out",
+			"pid=%d label=%s values=%d", b->pid,
+			log_quote(name, quoted, sizeof(quoted)), LABEL_VALUES_MAX);
+	}
+	metric_add(&b->metrics.labels_left_out, 1);
+	return false;
+}
+
 static void goroutine_labels(struct batch *b, const struct event_sample *s, struct labels *l)
 {
 	const struct code *c = s->labels && b->config.codes
@@ -587,7 +609,8 @@ static void goroutine_labels(struct batch *b, const struct event_sample *s, stru
 		buf_init(&value, 3 * sizeof(struct runtime_label));
 		if (!runtimes_label(c->lines, i, &name, &value))
 			return;
-		if (name.len && !is_taken(b->process, buf_view(&name)))
+		if (name.len && !is_taken(b->process, buf_view(&name)) &&
+			has_few_values(b, buf_view(&name), buf_view(&value)))
 			label(b, l, buf_view(&name), buf_view(&value));
 	}
 }

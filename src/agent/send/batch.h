@@ -37,6 +37,8 @@
 		"Kernel addresses without a symbol.")                                     \
 	X(messages, COUNTER, "firn_agent_messages_total", "OTLP messages made.")          \
 	X(message_bytes, COUNTER, "firn_agent_message_bytes_total", "Their bytes.")       \
+	X(labels_left_out, COUNTER, "firn_agent_goroutine_labels_left_out_total",         \
+		"Labels of goroutines that have too many values.")                        \
 	X(clock_steps, COUNTER, "firn_agent_clock_steps_total",                           \
 		"Times that the wall clock was set, or the host had slept.")
 /* clang-format on */
