@@ -21,6 +21,9 @@ test("arguments go, receivers and namespaces stay", () => {
 	assert.equal(shortName("btree.(*node[...]).iterate"), "btree.(*node[...]).iterate");
 	assert.equal(shortName("f(int (*)(char), b->c)"), "f");
 	assert.equal(shortName("<module>"), "<module>");
+	assert.equal(shortName("block in <main>"), "block in <main>");
+	assert.equal(shortName("order.<locals>.<genexpr>"), "order.<locals>.<genexpr>");
+	assert.equal(shortName("java.lang.String.<init>"), "java.lang.String.<init>");
 	assert.equal(shortName("(no name)"), "(no name)");
 	assert.equal(shortName("f"), "f");
 });

@@ -29,10 +29,13 @@ function fitPlace(file: string, offset: string, room: number): string {
 	return left > FILE_MIN ? fitText(file, left) + offset : fitText(file, room);
 }
 
-/** Groups that belong to a name: Go's receivers and type arguments, namespaces without a name. */
+/**
+ * Groups that belong to a name: Go's receivers, Python's "f.<locals>.<lambda>", Ruby's "block in <main>",
+ * namespaces without a name.
+ */
 function isPartOfName(name: string, at: number): boolean {
 	const before = name[at - 1];
-	return (before === "." && name[at] === "(") || name.startsWith("(anonymous namespace)", at);
+	return before === "." || name.startsWith(" in <", at - 4) || name.startsWith("(anonymous namespace)", at);
 }
 
 /** Where the group that opens at `at` ends; the end of the text where it is not closed. */

@@ -32,7 +32,9 @@ function Mend({ one, path }: { one: Unnamed; path: string }) {
 			<>
 				Code made at run time. Let the runtime write its names: <Command text="node --perf-basic-prof" />{" "}
 				<Command text="php -d opcache.jit_debug=0x10" /> <Command text="erl +JPperf true" />
-				<span class="mend-note">Java needs nothing. Other code that programs make has no names anywhere.</span>
+				<span class="mend-note">
+					Java needs nothing, nor does Node.js but for Debian's. Other code that programs make has no names anywhere.
+				</span>
 			</>
 		);
 	}
