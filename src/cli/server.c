@@ -55,7 +55,7 @@ struct announcer {
 	int fd;
 	const struct server_config *config;
 	const char *storage_path; /* as it was named; NULL: it has none */
-	bool page; /* no: it only scrapes */
+	bool page;                /* no: it only scrapes */
 };
 
 static void *announce(void *ctx)
@@ -75,8 +75,8 @@ static void *announce(void *ctx)
 	if (line[0]) {
 		const char *prefix = a->config->path_prefix;
 		printf("firn " FIRN_VERSION " server\n  %s  %s://%s%s%s\n",
-			a->page ? "open" : "targets", a->config->tls_cert_file ? "https" : "http", line,
-			prefix ? prefix : "", a->page ? "" : "/api/targets");
+			a->page ? "open" : "targets", a->config->tls_cert_file ? "https" : "http",
+			line, prefix ? prefix : "", a->page ? "" : "/api/targets");
 		if (a->storage_path)
 			printf("  data  %s\n", a->storage_path);
 		fflush(stdout);
