@@ -11,6 +11,7 @@
 #include "auth/internal.h"
 
 #include <crypt.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,13 +128,15 @@ static void *keys_main(void *ctx)
 {
 	struct auth *a = ctx;
 	struct pollfd p = { .fd = a->stop_fd, .events = POLLIN };
+	int n;
 	do {
 		uint64_t generation;
 		struct auth_config *c = take(a, &generation);
 		for (uint32_t i = 0; i < c->issuer_count; i++)
 			auth_issuer_refresh(c->issuers[i], a->stop_fd, a->told);
 		auth_config_unref(c);
-	} while (poll(&p, 1, KEYS_LOOK_MS) == 0);
+		n = poll(&p, 1, KEYS_LOOK_MS);
+	} while (n == 0 || (n < 0 && errno == EINTR)); /* SIGPROF, while a profile is taken */
 	return NULL;
 }
 
