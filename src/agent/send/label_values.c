@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One bit for each value's hash; half of the bits set means full. */
 #include "agent/send/label_values.h"
 
