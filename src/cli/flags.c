@@ -56,9 +56,9 @@ static const struct cli_option server_options[] = {
 		  "https://grafana.example.com; * allows all. May be repeated." },
 	{ .name = "http-allowed-hosts", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_server_flags, http_hosts), .value = "NAME,...",
-	  .help = "Host names that requests to a loopback address may carry, besides localhost "
-		  "and IP addresses. Requests with other names are refused, which keeps foreign "
-		  "web pages out (DNS rebinding)." },
+	  .help = "Host names that requests may carry, besides localhost and IP addresses. "
+		  "Requests with other names are refused, which keeps foreign web pages out (DNS "
+		  "rebinding). Without it a loopback address takes no names, and others take any." },
 	{ .name = "tls-cert-file", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_server_flags, tls_cert_file), .value = "FILE",
 	  .help = "Certificate chain (PEM). The address then speaks TLS only. The file is read "

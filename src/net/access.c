@@ -5,8 +5,8 @@
  *
  * A page of somebody else can make a browser send to 127.0.0.1. Reading the answer it is kept from
  * by CORS, unless its own name is made to mean 127.0.0.1 (DNS rebinding): so a server on a loopback
- * address answers to names only that mean it. And a request that changes something is refused when
- * it comes from a page of another origin which is not allowed.
+ * address, or with --http-allowed-hosts, answers to names only that mean it. And a request that
+ * changes something is refused when it comes from a page of another origin which is not allowed.
  */
 #include "net/internal.h"
 
@@ -54,10 +54,13 @@ static bool name_is_ours(const struct net_server *s, struct str authority)
 	return listed(s->config.hosts, host) || listed(s->config.hosts, authority);
 }
 
-static bool on_loopback(const struct net_server *s)
+/* One that is told its names has no others; one that others reach by names is told none. */
+static bool checks_names(const struct net_server *s)
 {
+	const char *const *names = s->config.hosts;
 	struct str a = str_of(s->address);
-	return str_starts(a, STR("127.")) || str_starts(a, STR("[::1]"));
+	return s->config.check_host &&
+	       ((names && names[0]) || str_starts(a, STR("127.")) || str_starts(a, STR("[::1]")));
 }
 
 /* ---- origins ---- */
@@ -91,7 +94,7 @@ enum status net_access_check(
 	const struct net_server *s = x->server;
 	bool any;
 	struct str origin = net_header_find(&x->request, "origin");
-	if (s->config.check_host && on_loopback(s) && !name_is_ours(s, h->authority))
+	if (checks_names(s) && !name_is_ours(s, h->authority))
 		return err_set(e, E_DENIED,
 			"this server is not called \"%.*s\"; --http-allowed-hosts names more",
 			STR_ARG(str_sub(h->authority, 0, 80)));

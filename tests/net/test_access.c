@@ -30,6 +30,28 @@ static void ask(struct net_server *s, const struct access_case *c)
 	CHECK_CASE(c, fits);
 }
 
+/* One that listens on all addresses has any name, unless it is told which. */
+static void knows_its_names_on_any_address(void **state)
+{
+	(void)state;
+	static const char *const hosts[] = { "firn.example", NULL };
+	struct net_server *s = calloc(1, sizeof(*s));
+	struct net_exchange *x = calloc(1, sizeof(*x));
+	CHECK(s && x);
+	snprintf(s->address, sizeof(s->address), "0.0.0.0:7070");
+	s->config.check_host = true;
+	x->server = s;
+	struct err e = { 0 };
+	struct http_request h = { .method = STR("GET"), .authority = STR("evil.example") };
+	CHECK(net_access_check(x, &h, &e) == OK);
+	s->config.hosts = hosts;
+	CHECK(net_access_check(x, &h, &e) == E_DENIED);
+	h.authority = STR("firn.example:7070");
+	CHECK(net_access_check(x, &h, &e) == OK);
+	free(x);
+	free(s);
+}
+
 static void answers_to_its_names_only(void **state)
 {
 	(void)state;
@@ -157,5 +179,6 @@ static void takes_no_zero_byte(void **state)
 	CHECK_OK(net_access_check(&x, &h, &e), &e);
 }
 
-TEST_MAIN(cmocka_unit_test(takes_no_zero_byte), cmocka_unit_test(answers_to_its_names_only),
-	cmocka_unit_test(lets_named_origins_in), cmocka_unit_test(serves_below_a_prefix))
+TEST_MAIN(cmocka_unit_test(knows_its_names_on_any_address), cmocka_unit_test(takes_no_zero_byte),
+	cmocka_unit_test(answers_to_its_names_only), cmocka_unit_test(lets_named_origins_in),
+	cmocka_unit_test(serves_below_a_prefix))
