@@ -31,9 +31,12 @@
 #define GO_EVENT_BYTES 2048 /* a power of two, with room for all labels */
 #define GO_EVENT_HEAD __builtin_offsetof(struct event_code, data)
 
+/* Places for labels: a power of two, for verifiers that forget the bounds of what is put aside. */
+#define GO_LABEL_SLOTS 16
+
 struct go_scratch {
 	__u64 count;
-	__u64 event[GO_EVENT_BYTES / 8];
+	__u64 event[(GO_EVENT_HEAD + GO_LABEL_SLOTS * sizeof(struct runtime_label) + 7) / 8];
 };
 
 struct {
@@ -59,8 +62,8 @@ __noinline int go_add_label(__u64 key, __u64 value)
 	__u64 i = *(const volatile __u64 *)&s->count;
 	if (i >= RUNTIME_LABELS_MAX)
 		return 0;
-	struct runtime_label *l =
-		(struct runtime_label *)((__u8 *)s->event + GO_EVENT_HEAD + i * sizeof(*l));
+	struct runtime_label *l = (struct runtime_label *)((__u8 *)s->event + GO_EVENT_HEAD +
+							   bounded(i, GO_LABEL_SLOTS) * sizeof(*l));
 	__builtin_memset(l, 0, sizeof(*l));
 	if (!read_user(strings, sizeof(strings), key) || !strings[1])
 		return 1;
