@@ -44,7 +44,7 @@ static void grows_slowly_beyond(void **state)
 	(void)state;
 	uint64_t each = (maps_bytes(1024, 19) - maps_bytes(128, 19)) / (1024 - 128);
 	print_message("%llu bytes for each CPU more\n", (unsigned long long)each);
-	CHECK(each < 20u << 10);
+	CHECK(each < 24u << 10);
 	CHECK(mapsizes_idle_table_bytes(maps_bytes(1024, 19)) == TABLE_BYTES_IDLE_LEAST);
 	CHECK(mapsizes_idle_table_bytes(UINT64_MAX / 2) == TABLE_BYTES_IDLE_LEAST);
 }

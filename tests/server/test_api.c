@@ -129,7 +129,7 @@ static void has_defaults(void **state)
 	int64_t after = clock_realtime_ns();
 	CHECK(asked.to_ns >= before && asked.to_ns <= after);
 	assert_int_equal(asked.to_ns - asked.from_ns, 15 * 60 * NS_PER_SEC);
-	CHECK(asked.trim == 0.0001 && asked.limit == 0 && !asked.invert && !asked.depth &&
+	CHECK(asked.trim == 0.0001 && asked.limit == 10 && !asked.invert && !asked.depth &&
 		asked_gone);
 	assert_int_equal(asked.step_ns, 20 * NS_PER_SEC);
 	assert_int_equal(asked_format, QUERY_JSON);

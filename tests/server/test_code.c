@@ -146,8 +146,7 @@ static enum status ask_for(const char *query, struct err *e)
 	ask_init(&a, "/api/instructions", query);
 	buf_init(&out, sizeof(body) - 1);
 	enum status st = server_instructions(&s, &engine, &a.r, &q, &out, e);
-	memcpy(body, out.data, out.len);
-	body[out.len] = 0;
+	snprintf(body, sizeof(body), "%.*s", (int)out.len, out.len ? (const char *)out.data : "");
 	ask_deinit(&a);
 	return st;
 }

@@ -40,7 +40,7 @@ static enum status read_piece(int fd, struct buf *out, struct err *e)
 
 enum status debuginfo_list_code(int fd, int out_fd, struct err *e)
 {
-	struct buf piece, listing;
+	CLEANUP(buf_deinit) struct buf piece, listing;
 	csh handle;
 	buf_init(&piece, HEAD_BYTES + DEBUGINFO_CODE_BYTES_MAX);
 	buf_init(&listing, LISTING_BYTES_MAX);
@@ -55,11 +55,15 @@ enum status debuginfo_list_code(int fd, int out_fd, struct err *e)
 	const uint8_t *at = piece.data + HEAD_BYTES;
 	size_t left = piece.len - HEAD_BYTES;
 	cs_insn *insn = cs_malloc(handle);
-	if (!insn)
-		return err_set(e, E_NOMEM, "an instruction");
-	while (cs_disasm_iter(handle, &at, &left, &address, insn))
+	while (insn && cs_disasm_iter(handle, &at, &left, &address, insn))
 		buf_printf(&listing, "%" PRIx64 " %x %s%s%s\n", insn->address, insn->size,
 			insn->mnemonic, insn->op_str[0] ? " " : "", insn->op_str);
+	bool has_insn = insn != NULL;
+	if (has_insn)
+		cs_free(insn, 1);
+	cs_close(&handle);
+	if (!has_insn)
+		return err_set(e, E_NOMEM, "an instruction");
 	if (buf_status(&listing) != OK)
 		return err_set(e, buf_status(&listing), "the listing");
 	return os_write_full(out_fd, listing.data, listing.len, "listing", e);

@@ -149,6 +149,12 @@ static enum status put_header(
 	return fetch_header(f, "Authorization", (const char *)value.data, e);
 }
 
+static void wipe(struct buf *b)
+{
+	if (b->len)
+		explicit_bzero(b->data, b->len);
+}
+
 static enum status ask_once(const struct client_oauth2 *o, bool in_form, struct fetch *f,
 	int *out_code, struct buf *answer, struct err *e)
 {
@@ -166,8 +172,8 @@ static enum status ask_once(const struct client_oauth2 *o, bool in_form, struct 
 	if (s == OK)
 		s = fetch_post(f, o->token_url, "application/x-www-form-urlencoded",
 			buf_view(&form), CLIENT_TOKEN_TIMEOUT_NS, out_code, answer, e);
-	explicit_bzero(secret.data, secret.len);
-	explicit_bzero(form.data, form.len);
+	wipe(&secret);
+	wipe(&form);
 	return s;
 }
 
