@@ -2,6 +2,7 @@
 /* A scraper without a store hands what it fetched to one, with the labels of both, and says so. */
 #include "test.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -80,10 +81,20 @@ static struct server_forward to;
 static volatile sig_atomic_t stop;
 static int ready[2];
 
+static void end(int signal)
+{
+	(void)signal;
+	stop = 1;
+}
+
 static void *run(void *ctx)
 {
 	struct err e = { 0 };
+	sigset_t ends;
 	(void)ctx;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGUSR1);
+	CHECK(pthread_sigmask(SIG_UNBLOCK, &ends, NULL) == 0);
 	CHECK_OK(server_run_scraper(&config, &to, &stop, &e), &e);
 	return NULL;
 }
@@ -147,6 +158,7 @@ static void hands_on(void **state)
 	to.labels[to.label_count++].value = "eu";
 	to.labels[to.label_count].name = "job"; /* the target's own wins */
 	to.labels[to.label_count++].value = "other";
+	(void)signal(SIGUSR1, end);
 	CHECK_OK(os_thread_start(&thread, "scraper", run, NULL, &e), &e);
 	CHECK(read(ready[0], address, sizeof(address) - 1) > 0);
 	address[strcspn(address, "\n")] = 0;
@@ -166,7 +178,7 @@ static void hands_on(void **state)
 	atomic_store(&hangs, 1);
 	UNTIL(atomic_load(&hanging));
 	int64_t begun_ns = clock_monotonic_ns();
-	stop = 1;
+	CHECK(pthread_kill(thread, SIGUSR1) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
 	CHECK(clock_monotonic_ns() - begun_ns < 20 * NS_PER_SEC);
 	net_server_stop(store);
