@@ -8,7 +8,7 @@
 #include "agent/send/batch.h"
 
 #include "agent/send/jitframes.h"
-#include "agent/send/label_values.h"
+#include "agent/send/sample_labels.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "otlp/otlp.h"
@@ -58,7 +58,7 @@ struct batch {
 	VEC(struct late_location) late;
 	struct jitframes jit;
 	struct remapped remapped;
-	struct label_values label_values;
+	struct sample_labels labels;
 	bool missed_kernel;
 	int pid;                       /* of the sample that is added */
 	const struct process *process; /* that it is of */
@@ -525,118 +525,7 @@ static enum status add_stack(struct batch *b, const struct event_sample *s, uint
 	return st == OK ? profile_add_stack(&b->profile, locations, n, out) : st;
 }
 
-/* ---- labels ---- */
-
-struct labels {
-	struct profile_label v[METADATA_LABELS_MAX];
-	uint32_t count;
-	enum status status;
-};
-
-static void label(struct batch *b, struct labels *l, struct str name, struct str value)
-{
-	if (l->status != OK || value.len == 0 || l->count == ARRAY_COUNT(l->v))
-		return;
-	struct profile_label x;
-	l->status = profile_add_string(&b->profile, name, &x.name);
-	if (l->status == OK)
-		l->status = profile_add_string(&b->profile, value, &x.value);
-	if (l->status == OK)
-		l->v[l->count++] = x;
-}
-
-static enum status labels_finish(struct batch *b, struct labels *l, uint32_t *out)
-{
-	if (l->status != OK)
-		return l->status;
-	return profile_add_labels(&b->profile, l->v, l->count, out);
-}
-
-static enum status resource_labels(struct batch *b, const struct process *x, uint32_t *out)
-{
-	struct labels l = { .status = OK };
-	for (uint32_t i = 0; i < x->label_count; i++)
-		label(b, &l, x->labels[i].name, x->labels[i].value);
-	return labels_finish(b, &l, out);
-}
-
-/* A goroutine's label has no name that the agent gives itself, be it to other processes only: no
- * program says that it is of a pod. */
-static bool is_taken(const struct process *x, struct str name)
-{
-	static const char *const own[] = { "pid", "thread_id", "thread_name", "cpu", "state",
-		"node", "comm", "executable", "cgroup", "container_id", "container", "namespace",
-		"pod", "systemd_unit" };
-	for (size_t i = 0; i < ARRAY_COUNT(own); i++) {
-		if (str_eq(name, str_of(own[i])))
-			return true;
-	}
-	for (uint32_t i = 0; i < x->label_count; i++) {
-		if (str_eq(name, x->labels[i].name))
-			return true;
-	}
-	return str_starts(name, STR("__"));
-}
-
-/* Is it a label of a span, or one with few values? */
-static bool has_few_values(struct batch *b, struct str name, struct str value)
-{
-	if (str_eq(name, STR("span_id")) || str_eq(name, STR("trace_id")))
-		return true;
-	const struct process *x = b->process;
-	bool first;
-	if (label_values_admit(&b->label_values, b->pid, x->start_ns, name, value, &first))
-		return true;
-	if (first) {
-		char quoted[100];
-		log_warn("a goroutines' label has too many values and is left out",
-			"pid=%d label=%s values=%d", b->pid,
-			log_quote(name, quoted, sizeof(quoted)), LABEL_VALUES_MAX);
-	}
-	metric_add(&b->metrics.labels_left_out, 1);
-	return false;
-}
-
-static void goroutine_labels(struct batch *b, const struct event_sample *s, struct labels *l)
-{
-	const struct code *c = s->labels && b->config.codes
-				       ? codes_find(b->config.codes, s->h.pid, s->labels)
-				       : NULL;
-	for (uint32_t i = 0; c && i < RUNTIME_LABELS_MAX; i++) {
-		CLEANUP(buf_deinit) struct buf name;
-		CLEANUP(buf_deinit) struct buf value;
-		buf_init(&name, 3 * sizeof(struct runtime_label));
-		buf_init(&value, 3 * sizeof(struct runtime_label));
-		if (!runtimes_label(c->lines, i, &name, &value))
-			return;
-		if (name.len && !is_taken(b->process, buf_view(&name)) &&
-			has_few_values(b, buf_view(&name), buf_view(&value)))
-			label(b, l, buf_view(&name), buf_view(&value));
-	}
-}
-
-/* `state`: "" for none. */
-static enum status own_labels(
-	struct batch *b, const struct event_sample *s, struct str state, uint32_t *out)
-{
-	const struct event_header *h = &s->h;
-	struct labels l = { .status = OK };
-	char pid[16], tid[16], cpu[16];
-	snprintf(pid, sizeof(pid), "%u", h->pid);
-	snprintf(tid, sizeof(tid), "%u", h->tid);
-	snprintf(cpu, sizeof(cpu), "%u", h->cpu);
-	label(b, &l, STR("pid"), str_of(pid));
-	if (!b->config.no_thread_id)
-		label(b, &l, STR("thread_id"), str_of(tid));
-	if (!b->config.no_thread_name)
-		label(b, &l, STR("thread_name"),
-			str_make(h->comm, strnlen(h->comm, sizeof(h->comm))));
-	if (!b->config.no_cpu)
-		label(b, &l, STR("cpu"), str_of(cpu));
-	label(b, &l, STR("state"), state);
-	goroutine_labels(b, s, &l);
-	return labels_finish(b, &l, out);
-}
+/* ---- samples ---- */
 
 /* A sample of the wall clock: the same stack, as time in a state. */
 static enum status add_wall(struct batch *b, const struct event_sample *s,
@@ -651,7 +540,8 @@ static enum status add_wall(struct batch *b, const struct event_sample *s,
 	sample.value = value_ns;
 	enum status st = wall_head(b, &sample.head);
 	if (st == OK)
-		st = own_labels(b, s, str_of(states[event_state(&s->h)]), &sample.own);
+		st = sample_labels_own(&b->labels, &b->profile, b->process, s,
+			str_of(states[event_state(&s->h)]), &sample.own);
 	return st == OK ? profile_add_sample(&b->profile, &sample) : st;
 }
 
@@ -660,7 +550,7 @@ static enum status add_common(struct batch *b, const struct event_sample *s,
 	const struct process *x, struct profile_sample *out)
 {
 	out->time_ns = time_of(b, s->h.time_ns);
-	enum status st = resource_labels(b, x, &out->resource);
+	enum status st = sample_labels_of_process(&b->profile, x, &out->resource);
 	return st == OK ? add_stack(b, s, &out->stack) : st;
 }
 
@@ -670,7 +560,8 @@ static enum status add_on_cpu(
 	struct profile_sample sample = *common;
 	sample.value = 1;
 	sample.head = b->head;
-	enum status st = own_labels(b, s, STR(""), &sample.own);
+	enum status st =
+		sample_labels_own(&b->labels, &b->profile, b->process, s, STR(""), &sample.own);
 	if (st == OK)
 		st = profile_add_sample(&b->profile, &sample);
 	if (st == OK && b->config.wall_clock)
@@ -781,6 +672,11 @@ enum status batch_new(const struct batch_config *c, struct batch **out, struct e
 		return err_set(e, E_NOMEM, "batch");
 	b->config = *c;
 	b->jit.names = c->jitnames;
+	b->labels.no_thread_id = c->no_thread_id;
+	b->labels.no_thread_name = c->no_thread_name;
+	b->labels.no_cpu = c->no_cpu;
+	b->labels.codes = c->codes;
+	b->labels.left_out = &b->metrics.labels_left_out;
 	enum status s = profile_init(&b->profile, PROFILE_BYTES_MAX);
 	if (s == OK)
 		s = begin(b);
