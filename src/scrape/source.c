@@ -5,6 +5,7 @@
  * under the pool's lock, and only when it is something else than before.
  */
 #include <glob.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,6 +135,13 @@ static enum status ask(struct scrape_source *s, struct fetch *f, struct buf *bod
 	return st != OK || code == 200 ? st : err_set(e, E_INVALID, "HTTP status %d", code);
 }
 
+/* True: the source ends. poll() waits 24 days at most, then the server is asked early. */
+static bool wait_for_stop(const struct scrape_source *s, int64_t refresh_ns)
+{
+	struct pollfd p = { .fd = s->wake_fd, .events = POLLIN };
+	return poll(&p, 1, (int)MIN(refresh_ns / NS_PER_MS, (int64_t)INT_MAX)) > 0;
+}
+
 /* A user and password before the host are nobody's to read. */
 static void tell_of_server(struct scrape_source *s, enum status st, struct err *e)
 {
@@ -177,8 +185,7 @@ static void *ask_http(void *ctx)
 		} else {
 			drop(&fresh);
 		}
-		struct pollfd p = { .fd = s->wake_fd, .events = POLLIN };
-		ends = st == E_CANCELED || poll(&p, 1, (int)(s->refresh_ns / NS_PER_MS)) > 0;
+		ends = st == E_CANCELED || wait_for_stop(s, s->refresh_ns);
 	}
 	fetch_free(f);
 	return NULL;
@@ -237,9 +244,7 @@ static void *ask_module(void *ctx)
 			replace_found(s, &fresh);
 		}
 		discover_found_deinit(&fresh);
-		struct pollfd p = { .fd = s->wake_fd, .events = POLLIN };
-		ends = st == E_CANCELED ||
-		       poll(&p, 1, (int)(s->discover->refresh_ns / NS_PER_MS)) > 0;
+		ends = st == E_CANCELED || wait_for_stop(s, s->discover->refresh_ns);
 	}
 	return NULL;
 }

@@ -93,4 +93,47 @@ static void asks_a_server(void **state)
 	CHECK(close(fd) == 0 && unlink(path) == 0);
 }
 
-TEST_MAIN(cmocka_unit_test(asks_a_server))
+static void serve_nothing(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	serve_asked++;
+	out->content_type = "application/json";
+	buf_cstr(&out->body, "[]");
+}
+
+/* 2^32 milliseconds: as many as none in an int. */
+static void waits_for_weeks(void **state)
+{
+	(void)state;
+	static const struct net_route routes[] = {
+		{ .method = "GET", .path = "/*", .fn = serve_nothing }
+	};
+	struct net_server_config c;
+	struct net_server *server = NULL;
+	struct scrape *x = NULL;
+	struct ingest in;
+	struct err e = { 0 };
+	char path[] = "/tmp/firn-source-XXXXXX";
+	int fd = mkstemp(path);
+	CHECK(fd >= 0);
+	net_server_config_default(&c);
+	c.address = "127.0.0.1:0";
+	CHECK_OK(net_server_start(&c, routes, 1, &server, &e), &e);
+	dprintf(fd,
+		"scrape_configs:\n- job_name: k\n  http_sd_configs: [{url: 'http://%s', "
+		"refresh_interval: 7w17h2m47s296ms}]\n  nomad_sd_configs: [{server: 'http://%s', "
+		"refresh_interval: 7w17h2m47s296ms}]\n",
+		net_server_address(server), net_server_address(server));
+	serve_asked = 0;
+	CHECK_OK(scrape_start(path, sink_open(&in), NULL, &x, &e), &e);
+	SERVE_UNTIL(serve_asked == 2);
+	usleep(200000);
+	CHECK(serve_asked == 2);
+	scrape_stop(x);
+	ingest_deinit(&in);
+	net_server_stop(server);
+	CHECK(close(fd) == 0 && unlink(path) == 0);
+}
+
+TEST_MAIN(cmocka_unit_test(asks_a_server), cmocka_unit_test(waits_for_weeks))
