@@ -214,6 +214,7 @@ static bool fill(struct v8_layout *l, const int32_t v[CONSTANT_COUNT], const str
 	       offset_of(v[SCRIPT_NAME], V8_SCRIPT_BYTES, &l->script_name) &&
 	       offset_of(v[SCRIPT_SOURCE] ? v[SCRIPT_SOURCE] : f->script_source, V8_SCRIPT_BYTES,
 		       &l->script_source) &&
+	       v[SCRIPT_LINE_ENDS] < V8_SCRIPT_BYTES &&
 	       offset_of(v[SCRIPT_LINE_ENDS] + 8, V8_SCRIPT_BYTES, &l->script_id) &&
 	       type_of(v[TYPE_FUNCTION], &l->type_function) &&
 	       type_of(v[TYPE_SHARED], &l->type_shared) &&

@@ -88,6 +88,8 @@ static void refuses_what_it_does_not_know(void **state)
 			E_UNSUPPORTED, "describe" },
 		{ "one below the object", "v8dbg_class_Script__name__Object", -8, E_UNSUPPORTED,
 			"describe" },
+		{ "the largest number", "v8dbg_class_Script__line_ends__Object", INT32_MAX,
+			E_UNSUPPORTED, "describe" },
 		{ "many variables", "v8dbg_scopeinfo_idx_first_vars", 9, E_UNSUPPORTED,
 			"describe" },
 		{ "a frame of another form", "v8dbg_off_fp_bytecode_array", -64, E_UNSUPPORTED,
