@@ -28,15 +28,13 @@ static_assert(sizeof(struct php_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a 
 
 const char *runtime_name(unsigned kind)
 {
-	if (kind == RUNTIME_NONE || kind >= RUNTIME_KIND_COUNT || !runtimes[kind].name)
-		return "";
-	return runtimes[kind].name;
+	return kind > RUNTIME_NONE && kind < RUNTIME_KIND_COUNT ? runtimes[kind].name : "";
 }
 
 enum status runtimes_find(const struct objfile *obj, struct runtime_record *out, struct err *e)
 {
 	for (size_t i = RUNTIME_NONE + 1; i < ARRAY_COUNT(runtimes); i++) {
-		enum status s = runtimes[i].find ? runtimes[i].find(obj, out, e) : E_NOTFOUND;
+		enum status s = runtimes[i].find(obj, out, e);
 		if (s != E_NOTFOUND)
 			return s;
 	}
