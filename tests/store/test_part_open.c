@@ -160,6 +160,10 @@ static void later_versions(void **state)
 	save(path, &c);
 	check_refused(path, "section 999 was written by a newer firn");
 	buf_deinit(&c);
+	with_section(&b, 18, 1, STR("\1"), &c); /* NEEDS, of versions before the first release */
+	save(path, &c);
+	check_refused(path, "section 18 was written by a newer firn");
+	buf_deinit(&c);
 	buf_deinit(&b);
 	fixture_clean(dir);
 }

@@ -62,8 +62,9 @@ static enum status parse_toc(struct part *p, struct str toc, struct err *e)
 				return err_set(e, E_CORRUPT,
 					"%s: the table of contents names section %u twice", p->path,
 					x.kind);
-		bool known =
-			(x.kind >= PART_META && x.kind <= PART_PROFILES) || x.kind == PART_SAMPLES;
+		bool known = (x.kind >= PART_META && x.kind <= PART_BATCHES) ||
+			     (x.kind >= PART_SERIES_SET_COUNTS && x.kind <= PART_PROFILES) ||
+			     x.kind == PART_SAMPLES;
 		if (!known && (x.flags & PART_FLAG_MUST_KNOW))
 			return err_set(e, E_UNSUPPORTED,
 				"%s: section %u was written by a newer firn, and must be known",

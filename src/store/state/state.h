@@ -121,9 +121,9 @@ NODISCARD enum status store_quarantine_part(
 /* A copy of a file of the log; the file stays where it is. */
 NODISCARD enum status store_quarantine_copy(
 	struct store *s, const char *path, const char *reason, struct err *e);
-/* With `lock` held. */
-/* Its place in the set, or the end; with `lock` held. */
+/* With `lock` held. Its place in the set, or the end. */
 size_t store_find_part(const struct store *s, const struct part *p);
+/* With `lock` held. */
 void store_count_parts(struct store *s);
 /* Before a part goes with nothing in its place: what was sent again within the hour is not stored
  * anew. The next manifest says so. */
