@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the source of a function, and of the call graph.
 import assert from "node:assert/strict";
-import { open, painted, parameter, until, waitParameter } from "./page.mjs";
+import { ask, open, painted, parameter, until, waitParameter } from "./page.mjs";
 
 /** A function of the answer that has a source file. */
 async function withFile(page, url) {
-	const answer = await page.request.get(`${url}/api/top`);
+	const answer = await ask(page, `${url}/api/top`);
 	const { rows } = await answer.json();
 	return rows.find((row) => row.file.startsWith("/")) ?? rows.find((row) => row.file !== "");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the comparison: how one gets there, what is asked for, what graph and table say.
 import assert from "node:assert/strict";
-import { frameAt, hoverName, open, painted, parameter, until, waitParameter } from "./page.mjs";
+import { ask, frameAt, hoverName, open, painted, parameter, until, waitParameter } from "./page.mjs";
 
 /** Two programs compared: all of their own functions are new or gone. */
 function twoPrograms(a, b) {
@@ -13,7 +13,7 @@ function twoPrograms(a, b) {
 }
 
 async function programs(page, url) {
-	const { values } = await (await page.request.get(`${url}/api/labels/comm/values`)).json();
+	const { values } = await (await ask(page, `${url}/api/labels/comm/values`)).json();
 	return values;
 }
 

@@ -2,7 +2,7 @@
 // What a person does on the page, one check each. `page` is a fresh page of a fresh browser.
 import assert from "node:assert/strict";
 import { startMock } from "./harness.mjs";
-import { frameAt, named, open, painted, parameter, someFrame, waitParameter } from "./page.mjs";
+import { ask, frameAt, named, open, painted, parameter, someFrame, waitParameter } from "./page.mjs";
 
 /** Checks that need samples or faults that only the server of made samples has. */
 export const mockOnly = new Set([
@@ -105,7 +105,7 @@ export const pageChecks = {
 		await page.waitForSelector("[data-testid=no-samples]", { timeout: 60_000 });
 		assert.match(await page.locator("[data-testid=no-samples]").textContent(), /no such program/);
 		const query = encodeURIComponent('{comm="no such program"}');
-		const said = await page.request.get(`${url}/api/top?query=${query}&required=1`);
+		const said = await ask(page, `${url}/api/top?query=${query}&required=1`);
 		if (said.status() === 404) {
 			await page.waitForSelector("[data-testid=reason]");
 			/* Programs come and go between the two answers: their number may differ. */

@@ -10,6 +10,9 @@ export async function open(page, url, query = "") {
 	await painted(page);
 }
 
+/** Asks the server, not the page. A connection that the server closes just then is no failure. */
+export const ask = (page, address) => page.request.get(address, { maxRetries: 3 });
+
 /** Waits until the graph is painted. */
 export async function painted(page) {
 	await page.waitForSelector(FLAME, { timeout: 60_000 });

@@ -278,6 +278,8 @@ const server = createServer((request, response) => {
 	}
 	send(request, response, 200, TYPES[extname(name)] ?? "application/octet-stream", readFileSync(path));
 });
+// a request on a connection that is closed just then would fail: connections stay open
+server.keepAliveTimeout = 0;
 server.listen(Number(argument("port", "0")), "127.0.0.1", () => {
 	console.log(`http://127.0.0.1:${server.address().port}`);
 });
