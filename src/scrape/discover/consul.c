@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "scrape/discover/modules.h"
 
-#define SERVICES_MAX 2000 /* a question each */
 #define C "__meta_consul_"
 
 struct consul {
@@ -18,15 +17,6 @@ struct consul {
 	const char *separator, *filter, *health_filter, *username, *password;
 	const struct conf_node *services, *tags, *node_meta;
 	bool stale;
-};
-
-struct agent {
-	struct consul *c;
-	const struct discover_run *run;
-	struct fetch *fetch;
-	struct arena catalog, service;
-	struct discover_found *out;
-	struct discover_draft draft;
 };
 
 static void put_param(struct buf *url, const char *name, struct str value)
@@ -43,10 +33,10 @@ static struct str text(const char *s)
 	return str_of(s ? s : "");
 }
 
-static enum status get(struct agent *x, const char *path, struct str name, bool health,
+static enum status get(struct discover_search *x, const char *path, struct str name, bool health,
 	struct arena *a, const struct conf_node **out, struct err *e)
 {
-	struct consul *c = x->c;
+	const struct consul *c = (const struct consul *)x->d;
 	CLEANUP(buf_deinit) struct buf url;
 	buf_init(&url, FETCH_URL_MAX - 1);
 	buf_printf(&url, "%s://%s%s%s", c->scheme, c->server, c->path_prefix ? c->path_prefix : "",
@@ -73,16 +63,10 @@ static enum status get(struct agent *x, const char *path, struct str name, bool 
 		if (s != OK)
 			return s;
 	}
-	return discover_get(&c->base, x->run, x->fetch, (const char *)url.data, NULL, a, out, e);
+	return discover_get(x->d, x->run, x->fetch, (const char *)url.data, NULL, a, out, e);
 }
 
 /* ---- targets ---- */
-
-static void put_map(struct discover_draft *d, const char *prefix, const struct conf_node *map)
-{
-	for (uint32_t i = 0; map && map->kind == CONF_MAP && i < map->count; i++)
-		discover_put_key(d, prefix, map->v[i].key, map->v[i].value->text);
-}
 
 static struct str health_of(const struct conf_node *checks)
 {
@@ -116,15 +100,15 @@ static const char *tags_of(const struct conf_node *list, const char *separator, 
 }
 
 static enum status add_instance(
-	struct agent *x, struct str service, const struct conf_node *n, struct err *e)
+	struct discover_search *x, struct str service, const struct conf_node *n, struct err *e)
 {
+	const struct consul *c = (const struct consul *)x->d;
 	struct discover_draft *d = &x->draft;
 	const struct conf_node *node = conf_find(n, "Node"), *s = conf_find(n, "Service");
 	struct str node_address = conf_text_at(node, "Address");
 	struct str address = conf_text_at(s, "Address"), port = conf_text_at(s, "Port");
-	struct str dc =
-		x->c->datacenter ? text(x->c->datacenter) : conf_text_at(node, "Datacenter");
-	const char *tags = tags_of(conf_find(s, "Tags"), x->c->separator, &x->service);
+	struct str dc = c->datacenter ? text(c->datacenter) : conf_text_at(node, "Datacenter");
+	const char *tags = tags_of(conf_find(s, "Tags"), c->separator, &x->service);
 	const char *where =
 		discover_join(&x->out->arena, address.len ? address : node_address, port);
 	if (!tags || !where)
@@ -141,23 +125,19 @@ static enum status add_instance(
 	discover_put(d, C "health", health_of(conf_find(n, "Checks")));
 	discover_put(d, C "service", service);
 	discover_put(d, C "dc", dc);
-	put_map(d, C "metadata_", conf_find(node, "Meta"));
-	put_map(d, C "service_metadata_", conf_find(s, "Meta"));
-	put_map(d, C "tagged_address_", conf_find(node, "TaggedAddresses"));
+	discover_put_map(d, C "metadata_", conf_find(node, "Meta"));
+	discover_put_map(d, C "service_metadata_", conf_find(s, "Meta"));
+	discover_put_map(d, C "tagged_address_", conf_find(node, "TaggedAddresses"));
 	return discover_add(x->out, str_of(where), NULL, d, e);
 }
 
-static enum status add_service(struct agent *x, struct str name, struct err *e)
+static enum status ask_service(
+	struct discover_search *x, struct str name, const struct conf_node **out, struct err *e)
 {
-	const struct conf_node *list = NULL;
-	arena_clear(&x->service);
-	enum status s = get(x, "/v1/health/service/", name, true, &x->service, &list, e);
-	if (s == OK && list->kind != CONF_LIST)
-		s = err_set(e, E_INVALID, "the answer is no list");
-	for (uint32_t i = 0; s == OK && i < list->count; i++)
-		s = add_instance(x, name, list->v[i].value, e);
-	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%.*s", STR_ARG(name));
+	return get(x, "/v1/health/service/", name, true, &x->service, out, e);
 }
+
+static const struct discover_registry registry = { .ask = ask_service, .add = add_instance };
 
 static bool has_text(const struct conf_node *list, struct str s)
 {
@@ -177,44 +157,31 @@ static bool is_wanted(const struct consul *c, const struct conf_entry *service)
 	return true;
 }
 
-static enum status add_all(struct agent *x, struct err *e)
+static enum status add_all(struct discover_search *x, struct err *e)
 {
-	const struct conf_node *named = x->c->services, *map = NULL;
-	bool tags = x->c->tags && x->c->tags->count;
-	uint32_t count = 0;
+	const struct consul *c = (const struct consul *)x->d;
+	const struct conf_node *named = c->services, *map = NULL;
+	bool tags = c->tags && c->tags->count;
 	enum status s = OK;
 	if (named && named->count && !tags) {
 		for (uint32_t i = 0; s == OK && i < named->count; i++)
-			s = add_service(x, named->v[i].value->text, e);
+			s = discover_service(x, &registry, named->v[i].value->text, e);
 		return s;
 	}
-	s = get(x, "/v1/catalog/services", STR(""), false, &x->catalog, &map, e);
+	s = get(x, "/v1/catalog/services", STR(""), false, &x->list, &map, e);
 	if (s == OK && map->kind != CONF_MAP)
 		s = err_set(e, E_INVALID, "the answer is no map of services");
-	for (uint32_t i = 0; s == OK && i < map->count; i++) {
-		if (!is_wanted(x->c, &map->v[i]))
-			continue;
-		s = ++count > SERVICES_MAX
-			    ? err_set(e, E_LIMIT, "more than %d services", SERVICES_MAX)
-			    : add_service(x, map->v[i].key, e);
-	}
+	for (uint32_t i = 0; s == OK && i < map->count; i++)
+		if (is_wanted(c, &map->v[i]))
+			s = discover_service(x, &registry, map->v[i].key, e);
 	return s;
 }
 
 static enum status consul_find(struct discover *base, const struct discover_run *run,
 	struct discover_found *out, struct err *e)
 {
-	struct agent x = { .c = (struct consul *)base, .run = run, .out = out };
-	arena_init(&x.catalog, DISCOVER_TREE_BYTES);
-	arena_init(&x.service, DISCOVER_TREE_BYTES);
-	discover_draft_begin(&x.draft, out);
-	enum status s = client_open(&base->client, NULL, &x.fetch, e);
-	if (s == OK)
-		s = add_all(&x, e);
-	fetch_free(x.fetch);
-	arena_deinit(&x.catalog);
-	arena_deinit(&x.service);
-	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%s", discover_shown(x.c->server));
+	const struct consul *c = (const struct consul *)base;
+	return discover_server(base, run, NULL, c->server, add_all, out, e);
 }
 
 /* ---- the file ---- */

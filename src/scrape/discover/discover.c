@@ -116,6 +116,12 @@ void discover_put_key(
 	discover_put(d, name, value);
 }
 
+void discover_put_map(struct discover_draft *d, const char *prefix, const struct conf_node *map)
+{
+	for (uint32_t i = 0; map && map->kind == CONF_MAP && i < map->count; i++)
+		discover_put_key(d, prefix, map->v[i].key, map->v[i].value->text);
+}
+
 void discover_put_number(struct discover_draft *d, const char *name, uint64_t value)
 {
 	char text[24];
@@ -209,4 +215,37 @@ enum status discover_get(const struct discover *d, const struct discover_run *ru
 			"HTTP status %d%s%.*s", code, line.len ? ": " : "", STR_ARG(line));
 	}
 	return conf_json_parse(buf_view(&body), without, a, out, e);
+}
+
+/* ---- one server, and its services ---- */
+
+enum status discover_server(struct discover *d, const struct discover_run *run, const char *address,
+	const char *server, discover_search_fn *fn, struct discover_found *out, struct err *e)
+{
+	struct discover_search x = { .d = d, .run = run, .out = out };
+	arena_init(&x.list, DISCOVER_TREE_BYTES);
+	arena_init(&x.service, DISCOVER_TREE_BYTES);
+	discover_draft_begin(&x.draft, out);
+	enum status s = client_open(&d->client, address, &x.fetch, e);
+	if (s == OK)
+		s = fn(&x, e);
+	fetch_free(x.fetch);
+	arena_deinit(&x.list);
+	arena_deinit(&x.service);
+	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%s", discover_shown(server));
+}
+
+enum status discover_service(struct discover_search *x, const struct discover_registry *r,
+	struct str service, struct err *e)
+{
+	const struct conf_node *list = NULL;
+	if (x->services++ == DISCOVER_SERVICES_MAX)
+		return err_set(e, E_LIMIT, "more than %u services", DISCOVER_SERVICES_MAX);
+	arena_clear(&x->service);
+	enum status s = r->ask(x, service, &list, e);
+	if (s == OK && list->kind != CONF_LIST)
+		s = err_set(e, E_INVALID, "the answer is no list");
+	for (uint32_t i = 0; s == OK && i < list->count; i++)
+		s = r->add(x, service, list->v[i].value, e);
+	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%.*s", STR_ARG(service));
 }

@@ -98,6 +98,8 @@ void discover_put(struct discover_draft *d, const char *name, struct str value);
 /* `prefix` and a key of somebody else's, in which all but letters, digits and '_' becomes '_'. */
 void discover_put_key(
 	struct discover_draft *d, const char *prefix, struct str key, struct str value);
+/* The same of each text of a map; NULL is fine. */
+void discover_put_map(struct discover_draft *d, const char *prefix, const struct conf_node *map);
 void discover_put_number(struct discover_draft *d, const char *name, uint64_t value);
 /* What is gathered from then on goes, or all of it: discover_draft_back(d, 0). */
 static inline void discover_draft_back(struct discover_draft *d, uint32_t count)
@@ -119,5 +121,36 @@ NODISCARD enum status discover_get(const struct discover *d, const struct discov
 	struct fetch *f, const char *target, const char *const *without, struct arena *a,
 	const struct conf_node **out, struct err *e);
 void discover_put_escaped(struct buf *b, struct str s); /* for URLs */
+
+/* One run of a module that asks a single server. */
+struct discover_search {
+	struct discover *d;
+	const struct discover_run *run;
+	struct fetch *fetch;
+	struct discover_found *out;
+	struct discover_draft draft;
+	struct arena list;    /* for the answers about everything */
+	struct arena service; /* for the answer about one service */
+	uint32_t services;    /* that were asked for */
+};
+typedef enum status discover_search_fn(struct discover_search *x, struct err *e);
+/* Opens a client (`address`: as in client_open()) and calls fn. A failure names `server`. */
+NODISCARD enum status discover_server(struct discover *d, const struct discover_run *run,
+	const char *address, const char *server, discover_search_fn *fn, struct discover_found *out,
+	struct err *e);
+
+#define DISCOVER_SERVICES_MAX 2000u /* a question each */
+struct discover_registry {
+	/* Asks for the list of a service's instances, which lies in x->service. */
+	enum status (*ask)(struct discover_search *x, struct str service,
+		const struct conf_node **out, struct err *e);
+	/* Adds the target that an instance is. */
+	enum status (*add)(struct discover_search *x, struct str service,
+		const struct conf_node *instance, struct err *e);
+};
+/* All instances of one service more. A failure names it. E_LIMIT: too many services. */
+NODISCARD enum status discover_service(struct discover_search *x, const struct discover_registry *r,
+	struct str service, struct err *e);
+
 /* An address as messages may name it: without a user and password. */
 const char *discover_shown(const char *address);

@@ -22,10 +22,9 @@ struct docker {
 };
 
 struct engine {
-	struct docker *d;
+	const struct docker *d;
+	struct discover_search *search;
 	const struct conf_node *containers, *networks;
-	struct discover_found *out;
-	struct discover_draft draft;
 };
 
 static const struct conf_node *by_id(const struct conf_node *list, struct str id)
@@ -55,16 +54,10 @@ static const struct conf_node *networks_of(struct engine *x, const struct conf_n
 	return NULL;
 }
 
-static void put_map(struct discover_draft *d, const char *prefix, const struct conf_node *map)
-{
-	for (uint32_t i = 0; map && map->kind == CONF_MAP && i < map->count; i++)
-		discover_put_key(d, prefix, map->v[i].key, map->v[i].value->text);
-}
-
 static void put_network(struct engine *x, const struct conf_node *network)
 {
 	const struct conf_node *n = by_id(x->networks, conf_text_at(network, "NetworkID"));
-	struct discover_draft *d = &x->draft;
+	struct discover_draft *d = &x->search->draft;
 	discover_put(d, D "network_ip", conf_text_at(network, "IPAddress"));
 	if (!n)
 		return;
@@ -73,15 +66,16 @@ static void put_network(struct engine *x, const struct conf_node *network)
 	discover_put(d, D "network_scope", conf_text_at(n, "Scope"));
 	discover_put(d, D "network_internal", conf_text_at(n, "Internal"));
 	discover_put(d, D "network_ingress", conf_text_at(n, "Ingress"));
-	put_map(d, D "network_label_", conf_find(n, "Labels"));
+	discover_put_map(d, D "network_label_", conf_find(n, "Labels"));
 }
 
 static enum status add(struct engine *x, struct str host, struct str port,
 	const struct discover_labels *shared, struct err *e)
 {
-	const char *address = discover_join(&x->out->arena, host, port);
-	return address && shared ? discover_add(x->out, str_of(address), shared, &x->draft, e)
-				 : err_set(e, arena_status(&x->out->arena), "targets");
+	const char *address = discover_join(&x->search->out->arena, host, port);
+	return address && shared
+		       ? discover_add(x->search->out, str_of(address), shared, &x->search->draft, e)
+		       : err_set(e, arena_status(&x->search->out->arena), "targets");
 }
 
 static enum status add_in_network(struct engine *x, const struct conf_node *container,
@@ -96,23 +90,23 @@ static enum status add_in_network(struct engine *x, const struct conf_node *cont
 		struct str public = conf_text_at(p, "PublicPort");
 		if (!str_eq(conf_text_at(p, "Type"), STR("tcp")))
 			continue;
-		discover_draft_back(&x->draft, 0);
+		discover_draft_back(&x->search->draft, 0);
 		put_network(x, network);
-		discover_put(&x->draft, D "port_private", conf_text_at(p, "PrivatePort"));
+		discover_put(&x->search->draft, D "port_private", conf_text_at(p, "PrivatePort"));
 		if (public.len && !str_eq(public, STR("0"))) {
-			discover_put(&x->draft, D "port_public", public);
-			discover_put(&x->draft, D "port_public_ip", conf_text_at(p, "IP"));
+			discover_put(&x->search->draft, D "port_public", public);
+			discover_put(&x->search->draft, D "port_public_ip", conf_text_at(p, "IP"));
 		}
 		s = add(x, ip, conf_text_at(p, "PrivatePort"), shared, e);
 		added = true;
 	}
 	if (s != OK || added)
 		return s;
-	discover_draft_back(&x->draft, 0);
+	discover_draft_back(&x->search->draft, 0);
 	put_network(x, network);
 	if (str_eq(mode_of(container), STR("host")))
-		return discover_add(
-			x->out, str_of(x->d->host_networking_host), shared, &x->draft, e);
+		return discover_add(x->search->out, str_of(x->d->host_networking_host), shared,
+			&x->search->draft, e);
 	char port[24];
 	snprintf(port, sizeof(port), "%llu", (unsigned long long)x->d->port);
 	return add(x, ip, str_of(port), shared, e);
@@ -125,14 +119,14 @@ static enum status add_container(struct engine *x, const struct conf_node *conta
 	enum status s = OK;
 	if (!names || !names->count || !networks)
 		return OK;
-	discover_draft_back(&x->draft, 0);
-	discover_put(&x->draft, D "container_id", conf_text_at(container, "Id"));
-	discover_put(&x->draft, D "container_name", names->v[0].value->text);
-	discover_put(&x->draft, D "container_network_mode", mode_of(container));
-	put_map(&x->draft, D "container_label_", conf_find(container, "Labels"));
-	const struct discover_labels *shared = discover_keep(&x->draft, x->out);
+	discover_draft_back(&x->search->draft, 0);
+	discover_put(&x->search->draft, D "container_id", conf_text_at(container, "Id"));
+	discover_put(&x->search->draft, D "container_name", names->v[0].value->text);
+	discover_put(&x->search->draft, D "container_network_mode", mode_of(container));
+	discover_put_map(&x->search->draft, D "container_label_", conf_find(container, "Labels"));
+	const struct discover_labels *shared = discover_keep(&x->search->draft, x->search->out);
 	if (!shared)
-		return err_set(e, arena_status(&x->out->arena), "targets");
+		return err_set(e, arena_status(&x->search->out->arena), "targets");
 	if (!x->d->first_network) {
 		for (uint32_t i = 0; s == OK && i < networks->count; i++)
 			s = add_in_network(x, container, networks->v[i].value, shared, e);
@@ -171,10 +165,9 @@ static void put_filters(const struct conf_node *filters, struct buf *url)
 	discover_put_escaped(url, buf_view(&json));
 }
 
-static enum status ask(struct engine *x, const struct discover_run *run, struct fetch *f,
-	struct arena *a, struct err *e)
+static enum status ask(struct engine *x, struct err *e)
 {
-	const struct discover *base = &x->d->base;
+	struct discover_search *q = x->search;
 	CLEANUP(buf_deinit) struct buf url;
 	buf_init(&url, FETCH_URL_MAX - 1);
 	buf_cstr(&url, "/containers/json");
@@ -183,27 +176,32 @@ static enum status ask(struct engine *x, const struct discover_run *run, struct 
 	buf_u8(&url, 0);
 	if (buf_status(&url) != OK)
 		return err_set(e, E_LIMIT, "filters are too long");
-	enum status s =
-		discover_get(base, run, f, (const char *)url.data, NULL, a, &x->containers, e);
+	enum status s = discover_get(
+		q->d, q->run, q->fetch, (const char *)url.data, NULL, &q->list, &x->containers, e);
 	if (s == OK)
-		s = discover_get(base, run, f, "/networks", NULL, a, &x->networks, e);
+		s = discover_get(
+			q->d, q->run, q->fetch, "/networks", NULL, &q->list, &x->networks, e);
 	if (s == OK && (x->containers->kind != CONF_LIST || x->networks->kind != CONF_LIST))
 		s = err_set(e, E_INVALID, "the answer is no list");
+	return s;
+}
+
+static enum status add_all(struct discover_search *search, struct err *e)
+{
+	struct engine x = { .d = (const struct docker *)search->d, .search = search };
+	enum status s = ask(&x, e);
+	for (uint32_t i = 0; s == OK && i < x.containers->count; i++)
+		s = add_container(&x, x.containers->v[i].value, e);
 	return s;
 }
 
 static enum status docker_find(struct discover *base, const struct discover_run *run,
 	struct discover_found *out, struct err *e)
 {
-	struct docker *d = (struct docker *)base;
-	CLEANUP(arena_deinit) struct arena a;
-	struct engine x = { .d = d, .out = out };
-	struct fetch *f = NULL;
+	const struct docker *d = (const struct docker *)base;
 	char address[FETCH_URL_MAX];
 	bool tcp = str_starts(str_of(d->host), STR("tcp://"));
 	bool local = str_starts(str_of(d->host), STR("unix://"));
-	arena_init(&a, DISCOVER_TREE_BYTES);
-	discover_draft_begin(&x.draft, out);
 	snprintf(address, sizeof(address), "%s%s",
 		tcp     ? "http://"
 		: local ? "unix:"
@@ -211,13 +209,7 @@ static enum status docker_find(struct discover *base, const struct discover_run 
 		d->host + (tcp            ? strlen("tcp://")
 				  : local ? strlen("unix://")
 					  : 0));
-	enum status s = client_open(&base->client, address, &f, e);
-	if (s == OK)
-		s = ask(&x, run, f, &a, e);
-	for (uint32_t i = 0; s == OK && i < x.containers->count; i++)
-		s = add_container(&x, x.containers->v[i].value, e);
-	fetch_free(f);
-	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%s", discover_shown(d->host));
+	return discover_server(base, run, address, d->host, add_all, out, e);
 }
 
 /* ---- the file ---- */

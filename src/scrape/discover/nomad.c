@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "scrape/discover/modules.h"
 
-#define SERVICES_MAX 2000 /* a question each */
 #define N "__meta_nomad_"
 
 struct nomad {
@@ -14,54 +13,45 @@ struct nomad {
 	bool stale;
 };
 
-struct registry {
-	struct nomad *n;
-	const struct discover_run *run;
-	struct fetch *fetch;
-	struct arena list, service;
-	struct discover_found *out;
-	struct discover_draft draft;
-};
-
-static enum status get(struct registry *x, const char *path, struct str name, struct arena *a,
-	const struct conf_node **out, struct err *e)
+static enum status get(struct discover_search *x, const char *path, struct str name,
+	struct arena *a, const struct conf_node **out, struct err *e)
 {
+	const struct nomad *n = (const struct nomad *)x->d;
 	CLEANUP(buf_deinit) struct buf url;
-	size_t len = strlen(x->n->server);
+	size_t len = strlen(n->server);
 	buf_init(&url, FETCH_URL_MAX - 1);
-	buf_put(&url, x->n->server, len - (len && x->n->server[len - 1] == '/'));
+	buf_put(&url, n->server, len - (len && n->server[len - 1] == '/'));
 	buf_cstr(&url, path);
 	discover_put_escaped(&url, name);
 	buf_cstr(&url, "?namespace=");
-	discover_put_escaped(&url, str_of(x->n->namespace));
+	discover_put_escaped(&url, str_of(n->namespace));
 	buf_cstr(&url, "&region=");
-	discover_put_escaped(&url, str_of(x->n->region));
-	if (x->n->stale)
+	discover_put_escaped(&url, str_of(n->region));
+	if (n->stale)
 		buf_cstr(&url, "&stale=true");
 	buf_u8(&url, 0);
 	if (buf_status(&url) != OK)
 		return err_set(e, E_LIMIT, "the URL is too long");
-	enum status s = discover_get(
-		&x->n->base, x->run, x->fetch, (const char *)url.data, NULL, a, out, e);
-	if (s == OK && (*out)->kind != CONF_LIST)
-		s = err_set(e, E_INVALID, "the answer is no list");
-	return s;
+	return discover_get(x->d, x->run, x->fetch, (const char *)url.data, NULL, a, out, e);
 }
 
-static enum status add_instance(struct registry *x, const struct conf_node *n, struct err *e)
+static enum status add_instance(
+	struct discover_search *x, struct str service, const struct conf_node *n, struct err *e)
 {
+	const char *separator = ((const struct nomad *)x->d)->separator;
 	CLEANUP(buf_deinit) struct buf tags;
 	struct discover_draft *d = &x->draft;
 	const struct conf_node *list = conf_find(n, "Tags");
 	struct str address = conf_text_at(n, "Address"), port = conf_text_at(n, "Port");
 	const char *where = discover_join(&x->out->arena, address, port);
+	(void)service; /* each says it */
 	buf_init(&tags, DISCOVER_FOUND_BYTES);
 	for (uint32_t i = 0; list && i < list->count; i++) {
-		buf_cstr(&tags, x->n->separator);
+		buf_cstr(&tags, separator);
 		buf_str(&tags, list->v[i].value->text);
 	}
 	if (tags.len)
-		buf_cstr(&tags, x->n->separator);
+		buf_cstr(&tags, separator);
 	discover_draft_back(d, 0);
 	discover_put(d, N "address", address);
 	discover_put(d, N "dc", conf_text_at(n, "Datacenter"));
@@ -76,28 +66,25 @@ static enum status add_instance(struct registry *x, const struct conf_node *n, s
 		     : err_set(e, arena_status(&x->out->arena), "targets");
 }
 
-static enum status add_service(struct registry *x, struct str name, struct err *e)
+static enum status ask_service(
+	struct discover_search *x, struct str name, const struct conf_node **out, struct err *e)
 {
-	const struct conf_node *list = NULL;
-	arena_clear(&x->service);
-	enum status s = get(x, "/v1/service/", name, &x->service, &list, e);
-	for (uint32_t i = 0; s == OK && i < list->count; i++)
-		s = add_instance(x, list->v[i].value, e);
-	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%.*s", STR_ARG(name));
+	return get(x, "/v1/service/", name, &x->service, out, e);
 }
 
-static enum status add_all(struct registry *x, struct err *e)
+static const struct discover_registry registry = { .ask = ask_service, .add = add_instance };
+
+static enum status add_all(struct discover_search *x, struct err *e)
 {
 	const struct conf_node *list = NULL;
-	uint32_t count = 0;
 	enum status s = get(x, "/v1/services", STR(""), &x->list, &list, e);
+	if (s == OK && list->kind != CONF_LIST)
+		s = err_set(e, E_INVALID, "the answer is no list");
 	for (uint32_t i = 0; s == OK && i < list->count; i++) {
 		const struct conf_node *services = conf_find(list->v[i].value, "Services");
 		for (uint32_t k = 0; s == OK && services && k < services->count; k++)
-			s = ++count > SERVICES_MAX
-				    ? err_set(e, E_LIMIT, "more than %d services", SERVICES_MAX)
-				    : add_service(x,
-					      conf_text_at(services->v[k].value, "ServiceName"), e);
+			s = discover_service(
+				x, &registry, conf_text_at(services->v[k].value, "ServiceName"), e);
 	}
 	return s;
 }
@@ -105,17 +92,8 @@ static enum status add_all(struct registry *x, struct err *e)
 static enum status nomad_find(struct discover *base, const struct discover_run *run,
 	struct discover_found *out, struct err *e)
 {
-	struct registry x = { .n = (struct nomad *)base, .run = run, .out = out };
-	arena_init(&x.list, DISCOVER_TREE_BYTES);
-	arena_init(&x.service, DISCOVER_TREE_BYTES);
-	discover_draft_begin(&x.draft, out);
-	enum status s = client_open(&base->client, NULL, &x.fetch, e);
-	if (s == OK)
-		s = add_all(&x, e);
-	fetch_free(x.fetch);
-	arena_deinit(&x.list);
-	arena_deinit(&x.service);
-	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%s", discover_shown(x.n->server));
+	const struct nomad *n = (const struct nomad *)base;
+	return discover_server(base, run, NULL, n->server, add_all, out, e);
 }
 
 /* ---- the file ---- */
