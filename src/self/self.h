@@ -27,7 +27,8 @@
 /* One at a time in a process. E_EXISTS: another one is under way. */
 struct self_cpu;
 NODISCARD enum status self_cpu_start(struct self_cpu **out, struct err *e);
-/* Gathers what there is; to be called every SELF_LOOK_NS. */
+/* Takes the samples that the threads have written since the last call, and finds new threads. To be
+ * called every SELF_LOOK_NS. */
 NODISCARD enum status self_cpu_look(struct self_cpu *c, struct err *e);
 /* Adds all samples to `out`, an initialised profile: process_cpu, samples:count and
  * cpu:nanoseconds, each with the label thread_name. *out_lost: samples that found no slot. */

@@ -118,8 +118,8 @@ static enum status name_lines(struct listing *l)
 	return symbolizer_resolve(l->engine->symbolizer, &l->named, 0, NULL, &pending, l->e);
 }
 
-/* [ADDRESS, SIZE, TEXT, SELF, TOTAL, FILE, LINE, FUNCTION]; the last three of the innermost call.
- */
+/* [ADDRESS, TEXT, SELF, TOTAL, FILE, LINE, FUNCTION]. The last three are of the innermost call, and
+ * absent where it is not known. */
 static void write_instruction(const struct listing *l, size_t i, uint32_t *place, struct buf *b)
 {
 	const struct debuginfo_instruction *one = &l->v[i];

@@ -93,7 +93,7 @@ struct server {
 	struct http_header headers[AUTH_HEADERS_MAX];
 	struct net_route *routes;
 	char (*paths)[SERVER_PATH_BYTES];          /* of RPCs, one each */
-	const char *services[SERVER_SERVICES_MAX]; /* the names of those that have a route */
+	const char *services[SERVER_SERVICES_MAX]; /* of RPC, that have a route */
 	size_t service_count;
 	atomic_uint watchers;  /* of health and reflection */
 	atomic_uint downloads; /* of debuginfod */
