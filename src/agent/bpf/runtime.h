@@ -86,11 +86,12 @@ static __always_inline int is_in_loop(const __u32 loop[4], __u64 offset)
 
 /* ---- frames ---- */
 
-/* A frame of any kind. */
+/* A frame of any kind. A step may record several: those beyond the limit are left out, and the next
+ * step says so (STACK_END_DEPTH). */
 static __always_inline void runtime_record_native(struct walk *w, __u64 frame)
 {
 	__u32 at = w->kernel_count + w->user_count;
-	if (at >= SAMPLE_FRAMES_MAX)
+	if (w->user_count >= SAMPLE_USER_FRAMES_MAX || at >= SAMPLE_FRAMES_MAX)
 		return;
 	w->frames[at] = frame;
 	w->user_count++;

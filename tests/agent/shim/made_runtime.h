@@ -17,7 +17,8 @@
  * of the functions told, and for native frames. */
 #define MADE_READS_MAX (20 * 2048 + 100)
 
-static uint8_t *data; /* at DATA */
+static uint8_t *data;                      /* at DATA */
+static uint64_t leaf_pc = CALLEE, leaf_fp; /* of the next sample */
 
 static void put(uint64_t at, uint64_t value, size_t bytes)
 {
@@ -69,7 +70,7 @@ static void made_runtime_end(void)
 static const struct event_sample *made_runtime_take(void)
 {
 	shim.user_reads = 0;
-	const struct event_sample *s = world_sample(CALLEE, SP0, 0);
+	const struct event_sample *s = world_sample(leaf_pc, SP0, leaf_fp);
 	CHECK(s && shim.user_reads <= MADE_READS_MAX);
 	return s;
 }

@@ -84,6 +84,7 @@ static struct shim_map shim_arrays[] = {
 	{ &go_scratches, sizeof(struct go_scratch), 1, NULL },
 	{ &runtime_scratches, sizeof(struct runtime_scratch), 1, NULL },
 	{ &hotspot_scratches, sizeof(struct hotspot_scratch), 1, NULL },
+	{ &v8_scratches, sizeof(struct v8_scratch), 1, NULL },
 	{ &hotspot_processes, sizeof(struct hotspot_process), CODE_PROCESSES_MAX, NULL },
 	{ &walks, sizeof(struct walk), 1, NULL },
 };
