@@ -241,7 +241,7 @@ struct walk {
 	__u64 window[STACK_WINDOW_WORDS];
 	struct runtime_walk runtime;
 	struct code_walk code;
-	__u64 go_record; /* 1 + index of the runtime_record of the Go program in this stack; 0: none */
+	__u64 go_record;           /* 1 + index of the Go program's runtime_record; 0: none */
 	struct event_sample event; /* its frames[] are the next member */
 	__u64 frames[SAMPLE_FRAMES_MAX];
 };
