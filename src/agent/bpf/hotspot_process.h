@@ -31,7 +31,10 @@ struct hotspot_process {
 	__u64 shift;  /* log2 of a segment's bytes */
 	__u64 interpreter_from;
 	__u64 interpreter_bytes;
-	__u64 call_stub; /* the return address of what C++ calls; of V8 its root variable */
+	union {
+		__u64 call_stub; /* of HotSpot: the return address of what C++ calls */
+		__u64 v8_root;   /* of V8: the address of its root variable */
+	};
 	/* Where it is told which address a virtual thread's first frame returns to, from the first
 	 * such thread on; 0: it is not. */
 	__u64 entry;
@@ -253,7 +256,7 @@ __noinline int hotspot_read_process(__u32 index)
 	if (!h || !r || !config.walk_runtimes)
 		return 0;
 	if (r->kind == RUNTIME_V8) {
-		h->process.call_stub = h->root;
+		h->process.v8_root = h->root;
 		return 1;
 	}
 	const struct hotspot_layout *l = &r->layout.hotspot;
@@ -298,7 +301,7 @@ static __always_inline void hotspot_use(struct walk *w, const struct hotspot_pro
 	__u64 from = ~0ULL, to = 0;
 	if (!p->heaps[0].low) {
 		code_walk_use(w, p->record, 0, ~0ULL);
-		w->code.root = p->call_stub;
+		w->code.root = p->v8_root;
 		return;
 	}
 	for (__u32 i = 0; i < HOTSPOT_HEAPS_MAX; i++) {
