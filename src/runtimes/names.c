@@ -2,9 +2,15 @@
 /*
  * A method is told as its class' name and its own, side by side: here they become one name, with
  * what stands between them in the language. Code without a name, the outermost one of a file, is
- * told by its form, and gets the word that the language has for it in its own traces.
+ * told by its form, and gets the word that the language has for it in its own traces. Functions
+ * without a name share that word, in a whole file of JavaScript: what is shown has their place,
+ * too.
  */
 #include "runtimes/runtimes.h"
+
+#include <stdio.h>
+
+static const char anonymous[] = "(anonymous)";
 
 static const struct words {
 	const char *separator;
@@ -72,7 +78,7 @@ void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_b
 	if (kind >= RUNTIME_KIND_COUNT || !words_of[kind].separator) {
 		(void)runtimes_text(out, text, character_bytes);
 		if (kind == RUNTIME_V8 && !text.len)
-			buf_str(out, STR("(anonymous)"));
+			buf_str(out, str_of(anonymous));
 		return;
 	}
 	const struct words *w = &words_of[kind];
@@ -93,4 +99,34 @@ void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_b
 	(void)runtimes_text(out, name, character_bytes);
 	if (!name.len && form < RUNTIME_FORM_COUNT)
 		put_word(out, w->forms[form]);
+}
+
+/* Python: "f.<locals>.<lambda>", "<listcomp>"; of "<module>" a file has one. */
+static bool is_shared(unsigned kind, struct str name)
+{
+	if (kind == RUNTIME_V8)
+		return str_eq(name, str_of(anonymous));
+	if (kind == RUNTIME_PHP) /* from 8.4 on its own name says the line */
+		return str_ends(name, STR("{closure}"));
+	static const char *const ends[] = { "<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>",
+		"<setcomp>" };
+	for (size_t i = 0; i < ARRAY_COUNT(ends) && kind == RUNTIME_CPYTHON; i++) {
+		if (str_ends(name, str_of(ends[i])))
+			return true;
+	}
+	return false;
+}
+
+struct str runtimes_name_placed(unsigned kind, struct str name, struct str file,
+	uint32_t first_line, char out[RUNTIMES_NAME_PLACED_BYTES])
+{
+	if (!first_line || !is_shared(kind, name))
+		return name;
+	size_t from = file.len;
+	while (from && file.p[from - 1] != '/')
+		from--;
+	struct str base = str_sub(file, from, file.len);
+	int n = snprintf(out, RUNTIMES_NAME_PLACED_BYTES, "%.*s %.*s:%u", STR_ARG(name),
+		STR_ARG(base), first_line);
+	return n > 0 && n < RUNTIMES_NAME_PLACED_BYTES ? str_make(out, (size_t)n) : name;
 }

@@ -50,6 +50,12 @@ void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_b
 	struct str text, unsigned character_bytes);
 /* What is added to a text at most. */
 #define RUNTIMES_NAME_MORE_BYTES_MAX 32
+#define RUNTIMES_NAME_PLACED_BYTES 1024
+/* The same with its place, where several functions of a file have this name and the language's own
+ * profiler tells them apart so: "(anonymous) app.js:24". `name` itself where it stands alone,
+ * `first_line` is 0, or that is too long; else in `out`. */
+struct str runtimes_name_placed(unsigned kind, struct str name, struct str file,
+	uint32_t first_line, char out[RUNTIMES_NAME_PLACED_BYTES]);
 
 /* Characters of 1, 2 or 4 bytes each (Latin-1, UCS-2, UCS-4), or RUNTIME_TEXT_UTF8, as UTF-8,
  * appended. What is no character becomes U+FFFD, control characters '?'. False: there is no such

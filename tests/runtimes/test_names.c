@@ -54,4 +54,41 @@ static void puts_owner_and_name_together(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(puts_owner_and_name_together))
+/* clang-format off */
+static const struct {
+	const char *name;
+	unsigned kind;
+	const char *function, *file;
+	uint32_t line;
+	const char *want;
+} placed[] = {
+	{ "JavaScript without a name", RUNTIME_V8, "(anonymous)", "/srv/app.js", 24, "(anonymous) app.js:24" },
+	{ "whose line is not known", RUNTIME_V8, "(anonymous)", "/srv/app.js", 0, "(anonymous)" },
+	{ "of no file", RUNTIME_V8, "(anonymous)", "", 3, "(anonymous) :3" },
+	{ "JavaScript with a name", RUNTIME_V8, "f", "/srv/app.js", 24, "f" },
+	{ "a lambda of Python", RUNTIME_CPYTHON, "f.<locals>.<lambda>", "app.py", 7, "f.<locals>.<lambda> app.py:7" },
+	{ "a comprehension", RUNTIME_CPYTHON, "<listcomp>", "/srv/app.py", 7, "<listcomp> app.py:7" },
+	{ "a module", RUNTIME_CPYTHON, "<module>", "/srv/app.py", 1, "<module>" },
+	{ "a closure of PHP", RUNTIME_PHP, "A\\{closure}", "/srv/a.php", 9, "A\\{closure} a.php:9" },
+	{ "which has its line", RUNTIME_PHP, "{closure:/srv/a.php:9}", "/srv/a.php", 9, "{closure:/srv/a.php:9}" },
+	{ "a block of Ruby", RUNTIME_RUBY, "block in A#f", "/srv/a.rb", 9, "block in A#f" },
+};
+/* clang-format on */
+
+static void tells_functions_without_a_name_apart(void **state)
+{
+	(void)state;
+	char out[RUNTIMES_NAME_PLACED_BYTES], longest[3000];
+	FOR_EACH_CASE (c, placed) {
+		struct str name = runtimes_name_placed(
+			c->kind, str_of(c->function), str_of(c->file), c->line, out);
+		CHECK_CASE(c, str_eq(name, str_of(c->want)));
+	}
+	memset(longest, 'x', sizeof(longest));
+	struct str too_long = runtimes_name_placed(
+		RUNTIME_V8, STR("(anonymous)"), str_make(longest, sizeof(longest)), 1, out);
+	CHECK(str_eq(too_long, STR("(anonymous)")));
+}
+
+TEST_MAIN(cmocka_unit_test(puts_owner_and_name_together),
+	cmocka_unit_test(tells_functions_without_a_name_apart))

@@ -319,8 +319,11 @@ static enum status runtime_line(
 	struct profile_function f = { .start_line = frame->lines.first };
 	*out = (struct profile_line){ .line = frame->lines.line };
 	struct str name = STR("[a function whose name was not told]");
+	char placed[RUNTIMES_NAME_PLACED_BYTES];
 	if (c)
-		name = c->name.len ? c->name : STR("[no name]");
+		name = c->name.len ? runtimes_name_placed(
+					     c->kind, c->name, c->file, f.start_line, placed)
+				   : STR("[no name]");
 	enum status s = profile_add_string(&b->profile, name, &f.name);
 	f.system_name = f.name;
 	if (s == OK && c)
