@@ -62,7 +62,7 @@ NODISCARD enum status conf_bool(
 NODISCARD enum status conf_duration(
 	const struct conf_node *n, const char *what, int64_t *out_ns, struct err *e);
 
-/* ---- JSON, of programs ---- */
+/* ---- JSON and XML, of programs ---- */
 
 #define CONF_JSON_DEPTH_MAX 64
 #define CONF_JSON_BYTES_MAX ((size_t)64 << 20)
@@ -73,6 +73,14 @@ NODISCARD enum status conf_duration(
  * than the arena holds. */
 NODISCARD enum status conf_json_parse(struct str json, const char *const *without, struct arena *a,
 	const struct conf_node **out, struct err *e);
+#define CONF_XML_DEPTH_MAX 64
+
+/* XML of programs, as the same tree: the root element's members are its children, each under the
+ * name of its element (which may come more than once, in their order); an element without children
+ * is a text. Attributes, and texts beside children, are left out. As long as JSON at most.
+ * E_INVALID: not XML, and at which byte, or XML with a document type; E_LIMIT: as above. */
+NODISCARD enum status conf_xml_parse(
+	struct str xml, struct arena *a, const struct conf_node **out, struct err *e);
 /* The text at the end of a path of keys, "a.b.c"; "" where there is none. (No key has a dot.) */
 struct str conf_text_at(const struct conf_node *n, const char *path);
 /* The node at the end of such a path; NULL. */

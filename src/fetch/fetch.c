@@ -40,6 +40,7 @@ struct fetch {
 	bool under_way; /* `easy` is in `multi` */
 	struct kept_header headers[FETCH_HEADERS_MAX];
 	size_t header_count;
+	const struct fetch_signature *signature; /* NULL */
 	size_t answer_max;
 	int wake_fd;         /* -1: none */
 	int64_t patience_ns; /* 0: none */
@@ -197,6 +198,11 @@ void fetch_trust(struct fetch *f, const char *ca_file, bool anybody)
 {
 	f->config.ca_file = ca_file;
 	f->config.trust_anybody = anybody;
+}
+
+void fetch_sign(struct fetch *f, const struct fetch_signature *signature)
+{
+	f->signature = signature;
 }
 
 void fetch_limit(struct fetch *f, size_t answer_bytes_max)
@@ -410,7 +416,8 @@ static bool add_line(struct fetch *f, const char *line)
 static enum status set_headers(struct fetch *f, const char *content_type, struct err *e)
 {
 	char line[256];
-	bool ok = add_line(f, "Expect:"); /* nobody waits for "100 Continue" */
+	/* Nobody waits for "100 Continue". (libcurl 7.88 signs this line, and does not send it.) */
+	bool ok = f->signature || add_line(f, "Expect:");
 	if (content_type) {
 		snprintf(line, sizeof(line), "Content-Type: %s", content_type);
 		ok = ok && add_line(f, line);
@@ -420,6 +427,17 @@ static enum status set_headers(struct fetch *f, const char *content_type, struct
 	SET(f, USERAGENT, "firn/" FIRN_VERSION);
 	SET(f, HTTPHEADER, f->lines);
 	return ok ? OK : err_set(e, E_NOMEM, "headers");
+}
+
+static enum status set_signature(struct fetch *f, struct err *e)
+{
+	const struct fetch_signature *g = f->signature;
+	if (!g)
+		return OK;
+	bool ok = f->curl->easy_setopt(f->easy, CURLOPT_AWS_SIGV4, g->scope) == CURLE_OK &&
+		  f->curl->easy_setopt(f->easy, CURLOPT_USERNAME, g->key_id) == CURLE_OK &&
+		  f->curl->easy_setopt(f->easy, CURLOPT_PASSWORD, g->secret) == CURLE_OK;
+	return ok ? OK : err_set(e, E_UNSUPPORTED, "this libcurl does not sign for Amazon");
 }
 
 /* All that calls have in common. */
@@ -447,6 +465,8 @@ static enum status prepare(
 	set_limits(f);
 	set_callbacks(f);
 	enum status s = set_headers(f, content_type, e);
+	if (s == OK)
+		s = set_signature(f, e);
 	return s == OK ? set_tls(f, e) : s;
 }
 

@@ -50,6 +50,14 @@ void fetch_trust(struct fetch *f, const char *ca_file, bool anybody);
  * FETCH_HEADERS_MAX; E_INVALID: not a header. */
 NODISCARD enum status fetch_header(
 	struct fetch *f, const char *name, const char *value, struct err *e);
+/* Signs each request from now on as Amazon's services want it (AWS Signature Version 4); NULL: no
+ * more. The texts must outlive the fetch. Calls end with E_UNSUPPORTED where libcurl cannot do it.
+ * Source: docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html. */
+struct fetch_signature {
+	const char *scope; /* "aws:amz:REGION:SERVICE" */
+	const char *key_id, *secret;
+};
+void fetch_sign(struct fetch *f, const struct fetch_signature *signature);
 /* Longer answers are refused with E_LIMIT. */
 void fetch_limit(struct fetch *f, size_t answer_bytes_max);
 /* A call ends with E_CANCELED once `wake_fd` can be read (-1: none), and with E_TIMEOUT when

@@ -4,5 +4,5 @@
 
 #include "scrape/discover/discover.h"
 
-extern const struct discover_kind discover_consul, discover_dns, discover_docker,
+extern const struct discover_kind discover_consul, discover_dns, discover_docker, discover_ec2,
 	discover_kubernetes, discover_nomad;
