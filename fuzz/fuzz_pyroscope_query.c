@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Property: whatever pyroscope_query_decode() and pyroscope_diff_decode() take lies in the message;
- * what they refuse they say why. The first byte chooses the request. What follows is a tree, too:
- * each byte a node under one of those before it. Of its flame graph every level's tuples lie within
- * those above, and the totals are the sums of the selves.
+ * Property: whatever pyroscope_query_decode(), pyroscope_calls_decode() and pyroscope_diff_decode()
+ * take lies in the message; what they refuse they say why. The first byte chooses the request. What
+ * follows is a tree, too: each byte a node under one of those before it. Of its flame graph every
+ * level's tuples lie within those above, and the totals are the sums of the selves.
  */
 #include "fuzz/fuzz.h"
 
@@ -58,6 +58,19 @@ static void check_tree(const uint8_t *data, size_t size)
 	arena_deinit(&a);
 }
 
+static void check_calls(struct str message)
+{
+	struct pyroscope_calls calls;
+	struct arena a;
+	struct err e = { 0 };
+	arena_init(&a, 1 << 20);
+	enum status s = pyroscope_calls_decode(message, &a, &calls, &e);
+	FUZZ_CHECK(s == OK || e.text[0]);
+	for (uint32_t i = 0; s == OK && i < calls.count; i++)
+		FUZZ_CHECK(calls.v[i].len <= message.len);
+	arena_deinit(&a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct pyroscope_query left, right;
@@ -74,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			&e);
 	FUZZ_CHECK(s == OK || e.text[0]);
 	FUZZ_CHECK(s != OK || left.matchers.count <= PYROSCOPE_LIST_MAX);
+	check_calls(message);
 	if (size > 1)
 		check_tree(data + 1, size - 1);
 	return 0;

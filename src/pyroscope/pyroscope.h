@@ -101,13 +101,25 @@ struct pyroscope_query {
 	bool average;
 	bool by_span; /* of a heat map: its points are spans, else profiles */
 	enum pyroscope_exemplars exemplars;
-	bool by_calls; /* a stack_trace_selector that says something */
+	struct str calls; /* stack_trace_selector, to be read by pyroscope_calls_decode() */
 	double step_s;
 	struct pyroscope_list matchers, names, spans, traces, profiles;
 };
 /* E_INVALID: malformed; E_LIMIT: a list is too long. */
 NODISCARD enum status pyroscope_query_decode(struct str message, enum pyroscope_request kind,
 	struct pyroscope_query *out, struct err *e);
+/* A stack_trace_selector: stacks that begin with these functions, outermost first; cut for Go's
+ * optimization by profile. Texts lie in the message. */
+#define PYROSCOPE_CALLS_MAX 2048
+struct arena;
+struct pyroscope_calls {
+	const struct str *v; /* in the arena */
+	uint32_t count;
+	uint64_t innermost; /* locations to keep; 0: all */
+	bool plain_callee;
+};
+NODISCARD enum status pyroscope_calls_decode(
+	struct str message, struct arena *a, struct pyroscope_calls *out, struct err *e);
 /* DiffRequest. */
 NODISCARD enum status pyroscope_diff_decode(struct str message, struct pyroscope_query *left,
 	struct pyroscope_query *right, struct err *e);
@@ -139,7 +151,6 @@ struct pyroscope_flame {
 	int sides;
 };
 /* Everything lies in `a`; texts of names are the sides'. `right` NULL: one side. */
-struct arena;
 NODISCARD enum status pyroscope_flame_make(const struct pyroscope_side *left,
 	const struct pyroscope_side *right, int64_t nodes_max, struct arena *a,
 	struct pyroscope_flame *out, struct err *e);

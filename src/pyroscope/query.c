@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of querier.v1: a table says which number means what in which of them. */
+#include "base/arena.h"
 #include "base/reader.h"
 #include "pb/pb.h"
 #include "pyroscope/pyroscope.h"
@@ -113,7 +114,7 @@ static bool take_text(struct pyroscope_query *q, enum meaning m, struct str text
 	case PROFILE:
 		return add(&q->profiles, text);
 	case CALLS:
-		q->by_calls |= text.len > 0;
+		q->calls = text;
 		return true;
 	default:
 		return true;
@@ -159,6 +160,66 @@ enum status pyroscope_query_decode(
 			take_number(out, m, f.u64);
 	}
 	return r.failed ? err_set(e, E_INVALID, "the request is malformed at byte %zu",
+				  reader_offset(&r))
+			: OK;
+}
+
+/* Location { name = 1 } */
+static struct str call_name(struct str message)
+{
+	struct reader r = reader_over(message.p, message.len);
+	struct str name = STR("");
+	struct pb_field f;
+	while (pb_next(&r, &f))
+		if (f.number == 1 && f.wire == PB_BYTES)
+			name = f.bytes;
+	return name;
+}
+
+/* GoPGO { keep_locations = 1, aggregate_callees = 2 } */
+static void take_pgo(struct pyroscope_calls *c, struct str message)
+{
+	struct reader r = reader_over(message.p, message.len);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		if (f.number == 1 && f.wire == PB_VARINT)
+			c->innermost = f.u64;
+		else if (f.number == 2 && f.wire == PB_VARINT)
+			c->plain_callee = f.u64 != 0;
+	}
+}
+
+static uint32_t count_calls(struct str message)
+{
+	struct reader r = reader_over(message.p, message.len);
+	struct pb_field f;
+	uint32_t count = 0;
+	while (count <= PYROSCOPE_CALLS_MAX && pb_next(&r, &f))
+		count += f.number == 1 && f.wire == PB_BYTES;
+	return count;
+}
+
+enum status pyroscope_calls_decode(
+	struct str message, struct arena *a, struct pyroscope_calls *out, struct err *e)
+{
+	struct reader r = reader_over(message.p, message.len);
+	struct pb_field f;
+	uint32_t count = count_calls(message);
+	*out = (struct pyroscope_calls){ 0 };
+	if (count > PYROSCOPE_CALLS_MAX)
+		return err_set(e, E_LIMIT, "stack_trace_selector: more than %d functions",
+			PYROSCOPE_CALLS_MAX);
+	struct str *v = ARENA_ARRAY(a, struct str, MAX(count, 1u));
+	if (!v)
+		return err_set(e, arena_status(a), "stack_trace_selector");
+	while (pb_next(&r, &f)) {
+		if (f.number == 1 && f.wire == PB_BYTES)
+			v[out->count++] = call_name(f.bytes);
+		else if (f.number == 2 && f.wire == PB_BYTES)
+			take_pgo(out, f.bytes);
+	}
+	out->v = v;
+	return r.failed ? err_set(e, E_INVALID, "stack_trace_selector is malformed at byte %zu",
 				  reader_offset(&r))
 			: OK;
 }

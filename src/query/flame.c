@@ -155,6 +155,8 @@ struct query_report_request query_shown_request(
 		.any_type = true,
 		.filters = &room->filter,
 		.filter_count = r->match.len > 0,
+		.calls = r->calls,
+		.call_count = r->call_count,
 		.by = QUERY_BY_SHOWN,
 		.invert = r->invert,
 		.trim = r->trim,

@@ -72,6 +72,12 @@ struct str query_address_name(
 	return str_make(text, (size_t)len);
 }
 
+struct str query_line_name(const struct query_line_texts *t, char text[QUERY_ADDRESS_NAME_MAX])
+{
+	return t->has_function ? t->function
+			       : query_address_name(str_base_name(t->mapping), t->address, text);
+}
+
 /* ---- filters ---- */
 
 /* Whether the frame has the field at all, and what the condition says of it. */
@@ -97,10 +103,7 @@ static bool condition_holds(
 		return filter_number_holds(c, t->line);
 	case FILTER_SHOWN:
 		*out_has = true;
-		if (t->has_function)
-			return filter_text_holds(c, t->function);
-		return filter_text_holds(
-			c, query_address_name(str_base_name(t->mapping), t->address, name));
+		return filter_text_holds(c, query_line_name(t, name));
 	}
 	UNREACHABLE();
 }

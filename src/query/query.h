@@ -48,6 +48,10 @@ struct query_request {
 	uint32_t width; /* of a table as text, in characters; 0: as wide as it comes */
 	struct str
 		match; /* keep stacks with a function whose name contains this (no case); "": all */
+	/* Of a flame graph: keep stacks that begin with these functions, outermost first, by their
+	 * names as they are shown. */
+	const struct str *calls;
+	uint32_t call_count;
 	/* NULL, or gets a line for people that names the profile type, where several are there and
 	 * the selector names none. */
 	struct buf *chosen;
@@ -189,6 +193,8 @@ struct query_side {
 	bool single;            /* one profile: counts are not multiplied by their period */
 };
 
+#define QUERY_INNERMOST_MAX 64
+
 /* What makes two frames one besides the function: the fields of Parca's group_by. */
 #define QUERY_BY_ADDRESS 0x1u
 #define QUERY_BY_MAPPING 0x2u
@@ -206,6 +212,8 @@ struct query_report_request {
 	bool any_type; /* the type may be left out of selectors where there is only one */
 	const struct frame_filter *filters;
 	uint32_t filter_count;
+	const struct str *calls; /* stacks that begin with these functions, as in query_request */
+	uint32_t call_count;
 	unsigned by;                         /* QUERY_BY_… */
 	struct str labels[QUERY_LABELS_MAX]; /* not of a comparison */
 	uint32_t label_count;
@@ -213,7 +221,13 @@ struct query_report_request {
 	 * others are one more ("everything else"). 0: all, and what has none is in no group. Not of
 	 * a chart. */
 	uint32_t group_max;
-	bool chart;     /* in the order of time */
+	bool chart; /* in the order of time */
+	/* Of a pprof file without labels, for a compiler's optimization by profile: so many
+	 * locations of a stack, the innermost, and stacks that are then the same as one sample (0:
+	 * whole stacks; at most QUERY_INNERMOST_MAX); of the called function no line and address.
+	 */
+	uint32_t innermost;
+	bool plain_callee;
 	bool durations; /* a pprof file says how long its profiles took, unless by labels */
 	bool invert;
 	struct str sandwich; /* "": none; the calls below a function whose name contains this (no

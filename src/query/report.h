@@ -130,6 +130,8 @@ struct query_line_texts {
 	bool has_mapping, has_function;
 };
 struct query_line_texts query_line_texts(const struct profile *tables, const struct query_line *l);
+/* Its name as it is shown: of the function, else "binary+0x10", which lies in `text`. */
+struct str query_line_name(const struct query_line_texts *t, char text[QUERY_ADDRESS_NAME_MAX]);
 
 /* Columns of a node that differ between the frames that it stands for. */
 #define QUERY_MIXED_MAPPING 0x01u
@@ -180,6 +182,28 @@ static inline uint32_t query_tree_cut_line(
 			at = i;
 	return at;
 }
+
+/* ---- pgo.c: stacks cut to their innermost locations ---- */
+
+struct query_cut {
+	uint32_t first, count; /* paths[first .. + count): leaf first */
+	int64_t value;
+};
+struct query_cuts { /* starts as zero bytes */
+	VEC(struct query_cut) v;
+	VEC(uint32_t) paths;
+	struct map index;
+};
+struct query_pprof_writer;
+/* The value of a stack; of one that was added before, more of it. */
+NODISCARD enum status query_cuts_add(
+	struct query_cuts *c, const uint32_t *path, uint32_t count, int64_t value, struct err *e);
+NODISCARD enum status query_cuts_write(
+	const struct query_cuts *c, struct query_pprof_writer *w, struct err *e);
+void query_cuts_deinit(struct query_cuts *c);
+/* The location without address and line of its innermost frame. */
+NODISCARD enum status query_callee_copy(
+	struct profile *p, uint32_t location, uint32_t *out, struct err *e);
 
 /* What goes with each report. */
 void query_tree_info(const struct query_tree *t, struct query_report *info);

@@ -15,7 +15,9 @@ struct maker {
 	struct profile *p;
 	uint32_t *copies;     /* by location: itself, a copy with less, 0 where nothing is left */
 	uint32_t *cut_copies; /* the same, where the sandwich's function is in it; else NULL */
+	uint32_t *callees;    /* the same, where it is the innermost; else NULL */
 	uint32_t *sets;       /* by group: the labels */
+	struct query_cuts cuts;
 	uint32_t path[PROFILE_STACK_MAX];
 	struct err *e;
 };
@@ -108,6 +110,26 @@ static uint32_t path_of(struct maker *m, uint32_t i)
 	return count;
 }
 
+/* Where only names of callees are wanted, the copies of locations that stacks end in. */
+static enum status copy_callees(struct maker *m, struct arena *a)
+{
+	const struct query_stacks *s = &m->t->stacks;
+	uint32_t count = (uint32_t)m->p->locations.len;
+	if (!m->r->plain_callee)
+		return OK;
+	uint32_t *callees = ARENA_ARRAY(a, uint32_t, count);
+	if (!callees)
+		return err_set(m->e, arena_status(a), "a profile of %u locations", count);
+	enum status st = OK;
+	for (uint32_t i = 1; st == OK && i < m->t->count; i++) {
+		uint32_t leaf = s->v.v[i].self && path_of(m, i) ? m->path[0] : 0;
+		if (leaf && !callees[leaf])
+			st = query_callee_copy(m->p, leaf, &callees[leaf], m->e);
+	}
+	m->callees = callees;
+	return st;
+}
+
 static enum status add_labels(struct maker *m, struct arena *a)
 {
 	struct profile_label labels[QUERY_LABELS_MAX];
@@ -145,15 +167,32 @@ static enum status add_type(struct maker *m, uint32_t *out)
 static enum status write_samples(struct maker *m, struct query_pprof_writer *w)
 {
 	const struct query_stacks *stacks = &m->t->stacks;
+	uint32_t most = m->r->innermost;
 	enum status s = OK;
 	for (uint32_t i = 0; s == OK && i < m->t->count; i++) {
 		int64_t value = m->r->diff ? stacks->diff.v[i] : stacks->v.v[i].self;
 		uint32_t count = value ? path_of(m, i) : 0;
-		if (count > 0) /* pprof wants a location */
+		if (count == 0) /* pprof wants a location */
+			continue;
+		if (m->callees)
+			m->path[0] = m->callees[m->path[0]];
+		if (most)
+			s = query_cuts_add(&m->cuts, m->path, MIN(count, most), value, m->e);
+		else
 			s = query_pprof_sample(w, m->path, count, &value,
 				m->sets[query_stack_group(stacks, i)], m->e);
 	}
-	return s;
+	return s == OK ? query_cuts_write(&m->cuts, w, m->e) : s;
+}
+
+/* What the cut stacks take at most, with their index. */
+static enum status hold_cuts(struct maker *m, struct query_tree *t)
+{
+	uint64_t each = sizeof(struct query_cut) + m->r->innermost * sizeof(uint32_t) + 16;
+	if (m->r->innermost > QUERY_INNERMOST_MAX || (m->r->innermost && m->r->label_count))
+		return err_set(m->e, E_INVALID, "more than %d innermost locations, or by labels",
+			QUERY_INNERMOST_MAX);
+	return m->r->innermost ? query_stacks_hold(&t->stacks, t->count * each, m->e) : OK;
 }
 
 static enum status write_profile(struct maker *m, struct arena *a, struct buf *out)
@@ -162,6 +201,8 @@ static enum status write_profile(struct maker *m, struct arena *a, struct buf *o
 	const struct query_stacks *stacks = &m->t->stacks;
 	uint32_t type = 0;
 	enum status s = copy_locations(m, a);
+	if (s == OK)
+		s = copy_callees(m, a);
 	if (s == OK)
 		s = add_labels(m, a);
 	if (s == OK)
@@ -193,9 +234,12 @@ enum status query_report_pprof(const struct query_engine *q, const struct query_
 	if (s != OK)
 		return s;
 	*m = (struct maker){ .t = &t, .r = &plain, .p = &t.stacks.tables, .e = e };
-	s = write_profile(m, &a, out);
+	s = hold_cuts(m, &t);
+	if (s == OK)
+		s = write_profile(m, &a, out);
 	if (s == OK)
 		query_tree_info(&t, info);
+	query_cuts_deinit(&m->cuts);
 	return s;
 }
 

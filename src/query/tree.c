@@ -15,7 +15,9 @@ struct maker {
 	struct query_tree *t;
 	const struct query_report_request *r;
 	struct arena *a;
-	uint64_t *seen;       /* by stack; NULL: no filter of stacks, no sandwich */
+	uint64_t *seen;       /* by stack; NULL: no filter of stacks, no sandwich, no calls */
+	uint32_t *begun;      /* by stack: how many of the request's calls it begins with, or
+			       * QUERY_LINE_NONE; NULL: there are none */
 	atomic_bool indexing; /* somebody does, or did */
 	enum status status;   /* of the frames */
 	struct err *e;
@@ -29,7 +31,18 @@ void query_tree_deinit(struct query_tree *t)
 
 /* ---- which stacks ---- */
 
-/* seen[] and cut[] of every stack: from the root down. */
+/* How many calls a stack begins with, once this frame is below what began with `begun`. */
+static uint32_t begin_with(const struct maker *m, uint32_t begun, const struct query_line *line)
+{
+	char text[QUERY_ADDRESS_NAME_MAX];
+	if (begun >= m->r->call_count) /* all, or QUERY_LINE_NONE */
+		return begun;
+	struct query_line_texts t = query_line_texts(&m->t->stacks.tables, line);
+	bool fits = str_eq(query_line_name(&t, text), m->r->calls[begun]);
+	return fits ? begun + 1 : QUERY_LINE_NONE;
+}
+
+/* seen[], begun[] and cut[] of every stack: from the root down. */
 static void look_down(struct maker *m)
 {
 	struct query_tree *t = m->t;
@@ -39,6 +52,11 @@ static void look_down(struct maker *m)
 		m->seen[i] = i > 0 ? m->seen[parent] : 0;
 		for (uint32_t k = first; k < end; k++)
 			m->seen[i] |= t->lines.v[k].seen;
+		if (m->begun) {
+			m->begun[i] = i > 0 ? m->begun[parent] : 0;
+			for (uint32_t k = first; k < end; k++)
+				m->begun[i] = begin_with(m, m->begun[i], &t->lines.v[k]);
+		}
 		if (!t->cut)
 			continue;
 		/* The outermost of a recursion for the callers, the innermost for the called. */
@@ -57,6 +75,8 @@ static bool passes(const struct maker *m, uint32_t i)
 	if (no_frames && l->some_frame)
 		return false;
 	if (!no_frames && ((m->seen[i] & l->must) != l->must || (m->seen[i] & l->must_not) != 0))
+		return false;
+	if (m->begun && m->begun[i] != m->r->call_count)
 		return false;
 	return !m->t->cut || m->t->cut[i] != QUERY_LINE_NONE;
 }
@@ -129,9 +149,10 @@ static void index_stacks(struct maker *m)
 static enum status reserve(struct maker *m)
 {
 	struct query_tree *t = m->t;
-	bool cut = m->r->sandwich.len > 0, judged = cut || m->r->filter_count > 0;
+	bool cut = m->r->sandwich.len > 0, calls = m->r->call_count > 0;
+	bool judged = cut || calls || m->r->filter_count > 0;
 	t->count = (uint32_t)t->stacks.v.len;
-	uint64_t each = 2 * sizeof(int64_t) + 2 * sizeof(uint32_t) + 1 + (judged ? 12 : 0);
+	uint64_t each = 2 * sizeof(int64_t) + 2 * sizeof(uint32_t) + 1 + (judged ? 16 : 0);
 	uint64_t lines = t->stacks.tables.locations.len + t->stacks.tables.lines.len;
 	enum status s = query_stacks_hold(&t->stacks,
 		t->count * each + lines * (sizeof(struct query_line) + sizeof(struct query_key)),
@@ -147,6 +168,8 @@ static enum status reserve(struct maker *m)
 		good = (t->total_diff = ARENA_ARRAY(m->a, int64_t, t->count)) != NULL;
 	if (good && judged)
 		good = (m->seen = ARENA_ARRAY(m->a, uint64_t, t->count)) != NULL;
+	if (good && calls)
+		good = (m->begun = ARENA_ARRAY(m->a, uint32_t, t->count)) != NULL;
 	if (good && cut)
 		good = (t->cut = ARENA_ARRAY(m->a, uint32_t, t->count)) != NULL;
 	return good ? OK

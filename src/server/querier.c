@@ -73,7 +73,15 @@ static enum status pprof_of(
 	enum status s = querier_select(c, in, &q, &found);
 	if (s != OK || !found)
 		return s;
+	struct pyroscope_calls calls;
+	s = pyroscope_calls_decode(in->calls, &c->a, &calls, c->e);
+	if (s != OK)
+		return s;
 	struct query_report_request r = { .tenant = c->tenant,
+		.calls = calls.v,
+		.call_count = calls.count,
+		.innermost = calls.innermost > QUERY_INNERMOST_MAX ? 0 : (uint32_t)calls.innermost,
+		.plain_callee = calls.plain_callee,
 		.side = { .selector = q.selector,
 			.from_ns = q.from_ns,
 			.to_ns = q.to_ns,

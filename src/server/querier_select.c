@@ -264,9 +264,12 @@ enum status querier_select(struct server_call *c, const struct pyroscope_query *
 	querier_set_range(out, in->start_ms, in->end_ms);
 	if (in->profiles.count > 1)
 		return err_set(c->e, E_UNSUPPORTED, "profile_id_selector: one at a time");
-	if (in->by_calls)
-		return err_set(c->e, E_UNSUPPORTED, "stack_trace_selector is not known");
-	enum status s = querier_types_list(c, 0, 0, &types);
+	struct pyroscope_calls calls;
+	enum status s = pyroscope_calls_decode(in->calls, &c->a, &calls, c->e);
+	out->calls = calls.v;
+	out->call_count = calls.count;
+	if (s == OK)
+		s = querier_types_list(c, 0, 0, &types);
 	if (s == OK)
 		s = querier_filter_read(c, in->selector, &f);
 	if (s == OK)
@@ -293,6 +296,8 @@ enum status querier_select_steps(struct server_call *c, const struct pyroscope_q
 	if (!(in->step_s >= 0.001 && in->step_s <= 1e9))
 		return err_set(c->e, E_INVALID, "step: it has to be a millisecond at least");
 	enum status s = querier_select(c, in, out, out_found);
+	if (s == OK && out->call_count)
+		s = err_set(c->e, E_UNSUPPORTED, "stack_trace_selector of series");
 	if (s != OK || !*out_found)
 		return s;
 	out->step_ns = llround(in->step_s * 1000) * NS_PER_MS;

@@ -2,6 +2,7 @@
 /* Requests of querier.v1, by their numbers in proto/querier/v1. */
 #include "test.h"
 
+#include "base/arena.h"
 #include "pb/pb.h"
 #include "pyroscope/pyroscope.h"
 
@@ -73,4 +74,27 @@ static void refuses_requests(void **state)
 	CHECK(pyroscope_query_decode(buf_view(&b), PYROSCOPE_SERIES, &q, &e) == E_LIMIT);
 }
 
-TEST_MAIN(cmocka_unit_test(reads_requests), cmocka_unit_test(refuses_requests))
+static void reads_calls(void **state)
+{
+	(void)state;
+	struct pyroscope_calls calls;
+	struct err e;
+	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(buf_deinit) struct buf b;
+	arena_init(&a, 1 << 20);
+	buf_init(&b, 65536);
+	CHECK_OK(pyroscope_calls_decode(STR(""), &a, &calls, &e), &e);
+	CHECK(calls.count == 0 && calls.innermost == 0 && !calls.plain_callee);
+	struct str text = STR("\x0a\x06\x0a\x04main\x0a\x00\x12\x04\x08\x05\x10\x01\x1a\x01x");
+	CHECK_OK(pyroscope_calls_decode(text, &a, &calls, &e), &e);
+	CHECK(calls.count == 2 && calls.innermost == 5 && calls.plain_callee);
+	CHECK_STR(calls.v[0], "main");
+	CHECK_STR(calls.v[1], "");
+	CHECK(pyroscope_calls_decode(STR("\x0a\x06\x0a"), &a, &calls, &e) == E_INVALID);
+	for (int i = 0; i <= PYROSCOPE_CALLS_MAX; i++)
+		pb_put_str(&b, 1, STR("\x0a\x00"));
+	CHECK(pyroscope_calls_decode(buf_view(&b), &a, &calls, &e) == E_LIMIT);
+}
+
+TEST_MAIN(cmocka_unit_test(reads_requests), cmocka_unit_test(reads_calls),
+	cmocka_unit_test(refuses_requests))

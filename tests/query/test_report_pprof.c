@@ -82,6 +82,38 @@ static void keeps_what_is_asked_for(void **state)
 	check(&r, "g;inner;f;main 10 | h;main 5");
 }
 
+/* As Go's compiler wants it: the innermost calls, each pair once. */
+static void cuts_to_the_innermost(void **state)
+{
+	(void)state;
+	fake_sample(HEAP, 1, 10, 0, "", "main@/bin/x;a@/bin/x;f>inner@/bin/x;g@/lib/y");
+	fake_sample(HEAP, 2, 5, 0, "", "main@/bin/x;b@/bin/x;f>inner@/bin/x;g@/lib/y");
+	fake_sample(HEAP, 2, 1, 0, "", "main@/bin/x");
+	struct query_report_request r = request(HEAP);
+	check(&r, "main 1 | g;inner;f;a;main 10 | g;inner;f;b;main 5");
+	r.innermost = 2;
+	check(&r, "main 1 | g;inner;f 15");
+	r.plain_callee = true;
+	check(&r, "main 1 | g;inner;f 15");
+	r.innermost = 1;
+	check(&r, "main 1 | g 15");
+	r.innermost = 0;
+	check(&r, "main 1 | g;inner;f;a;main 10 | g;inner;f;b;main 5");
+	CLEANUP(profile_deinit) struct profile p = { 0 };
+	read_back(&r, &p);
+	for (size_t i = 0; i < p.samples.len; i++) {
+		uint32_t leaf = p.stack_locations.v[p.stacks.v[p.samples.v[i].stack].first];
+		CHECK(p.locations.v[leaf].address == 0);
+		CHECK(p.lines.v[p.locations.v[leaf].line_first].line == 0);
+	}
+	r.innermost = QUERY_INNERMOST_MAX + 1;
+	CLEANUP(buf_deinit) struct buf packed;
+	struct query_report info;
+	struct err e = { 0 };
+	buf_init(&packed, 1 << 20);
+	CHECK(query_report_pprof(&fake_engine, &r, &packed, &info, &e) == E_INVALID);
+}
+
 static void tells_when_and_how_long(void **state)
 {
 	(void)state;
@@ -138,5 +170,5 @@ static void lists_mapped_files(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
-TEST_MAIN(TEST(keeps_what_is_asked_for), TEST(tells_when_and_how_long), TEST(scales_and_compares),
-	TEST(lists_mapped_files))
+TEST_MAIN(TEST(keeps_what_is_asked_for), TEST(cuts_to_the_innermost), TEST(tells_when_and_how_long),
+	TEST(scales_and_compares), TEST(lists_mapped_files))

@@ -107,7 +107,45 @@ static void indexes_once(void **state)
 	}
 }
 
+static int64_t begun_with(const struct str *calls, uint32_t count)
+{
+	CLEANUP(arena_deinit) struct arena work;
+	struct query_tree t;
+	struct query_request plain = fake_request(CPU);
+	struct err e = { 0 };
+	plain.calls = calls;
+	plain.call_count = count;
+	struct query_report_request r = query_shown_request(&plain, &room);
+	arena_init(&work, 16 << 20);
+	CHECK_OK(query_tree_make(&t, &fake_engine, &r, &work, &e), &e);
+	int64_t sum = t.sum;
+	CHECK(sum + t.filtered == 10 * PERIOD);
+	query_tree_deinit(&t);
+	return sum / PERIOD;
+}
+
+/* Recursion, inlined calls in one location, and places without a name count as they are shown. */
+static void keeps_what_begins_with_calls(void **state)
+{
+	(void)state;
+	fake_sample(CPU, 1, 1, PERIOD, "", "main@a");
+	fake_sample(CPU, 1, 2, PERIOD, "", "main@a;main@a;f@a");
+	fake_sample(CPU, 1, 3, PERIOD, "", "main@a;f>g@a;h@a");
+	fake_sample(CPU, 1, 4, PERIOD, "", "f@a;main@a");
+	const struct str main_f_g[] = { STR("main"), STR("f"), STR("g") };
+	CHECK(begun_with(main_f_g, 0) == 10);
+	CHECK(begun_with(main_f_g, 1) == 6);
+	CHECK(begun_with(main_f_g, 2) == 3);
+	CHECK(begun_with(main_f_g, 3) == 3);
+	const struct str main_main[] = { STR("main"), STR("main"), STR("g") };
+	CHECK(begun_with(main_main, 2) == 2);
+	CHECK(begun_with(main_main, 3) == 0);
+	CHECK(begun_with(main_f_g + 1, 1) == 4);
+	CHECK(begun_with(main_f_g + 2, 1) == 0);
+}
+
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 TEST_MAIN(WITH_STORE(gathers), WITH_STORE(keeps_counts_of_mixed_periods),
-	WITH_STORE(fails_without_leaks), WITH_STORE(indexes_once))
+	WITH_STORE(fails_without_leaks), WITH_STORE(indexes_once),
+	WITH_STORE(keeps_what_begins_with_calls))

@@ -62,17 +62,56 @@ static void merges(void **state)
 	querier_put_merge(&b, TYPE, "{}");
 	pb_put_str(&b, 11, STR("be\0ef"));
 	querier_call(server_querier_merge_stacktraces, &b, E_INVALID);
-	/* A selector of calls, which says nothing or something. */
+}
+
+/* A request for SelectMergeProfile (selector in field 6) or SelectMergeStacktraces (7). */
+static void put_calls(struct buf *b, uint32_t field, const char *const *names)
+{
+	buf_clear(b);
+	querier_put_merge(b, TYPE, "{}");
+	size_t selector = pb_begin(b, field);
+	for (; *names; names++) {
+		size_t call = pb_begin(b, 1);
+		pb_put_str(b, 1, str_of(*names));
+		pb_end(b, call);
+	}
+	pb_end(b, selector);
+}
+
+/* root { main { f 3, g 2 } } */
+static void selects_by_calls(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	put_calls(&b, 7, (const char *const[]){ "main", "f", NULL });
+	struct str flame =
+		made_find(querier_call(server_querier_merge_stacktraces, &b, OK), 1, 0).bytes;
+	CHECK(made_find(flame, 3, 0).u64 == 3);
+	put_calls(&b, 7, (const char *const[]){ "f", NULL });
+	flame = made_find(querier_call(server_querier_merge_stacktraces, &b, OK), 1, 0).bytes;
+	CHECK(made_find(flame, 3, 0).u64 == 0);
+	put_calls(&b, 6, (const char *const[]){ "main", "g", NULL });
+	struct str profile = querier_call(server_querier_merge_profile, &b, OK);
+	CHECK(made_find(profile, 2, 0).number == 2 && made_find(profile, 2, 1).number == 0);
+	put_calls(&b, 6, (const char *const[]){ NULL });
+	profile = querier_call(server_querier_merge_profile, &b, OK);
+	CHECK(made_find(profile, 2, 1).number == 2);
+	/* For Go's compiler: one location of each stack. */
 	buf_clear(&b);
 	querier_put_merge(&b, TYPE, "{}");
-	pb_put_str(&b, 6, STR(""));
-	querier_call(server_querier_merge_profile, &b, OK);
-	pb_put_str(&b, 6, STR("\x0a\x00"));
-	querier_call(server_querier_merge_profile, &b, E_UNSUPPORTED);
+	pb_put_str(&b, 6, STR("\x12\x04\x08\x01\x10\x01"));
+	profile = querier_call(server_querier_merge_profile, &b, OK);
+	struct str sample = made_find(profile, 2, 0).bytes;
+	CHECK(made_find(sample, 1, 0).bytes.len == 1);
+	/* Malformed; of series. */
 	buf_clear(&b);
 	querier_put_merge(&b, TYPE, "{}");
-	pb_put_str(&b, 7, STR("\x0a\x00"));
-	querier_call(server_querier_merge_stacktraces, &b, E_UNSUPPORTED);
+	pb_put_str(&b, 6, STR("\x0a"));
+	querier_call(server_querier_merge_profile, &b, E_INVALID);
+	put_calls(&b, 8, (const char *const[]){ "main", NULL });
+	pb_put_double(&b, 6, 10);
+	querier_call(server_querier_select_series, &b, E_UNSUPPORTED);
 }
 
 static void sums_series(void **state)
@@ -106,6 +145,6 @@ static void sums_series(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(merges),
-		cmocka_unit_test(sums_series) };
+		cmocka_unit_test(selects_by_calls), cmocka_unit_test(sums_series) };
 	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
 }
